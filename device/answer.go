@@ -94,7 +94,9 @@ func (d *Device) ask(ctx context.Context, next *image.Image) (*flashplan.Answer,
 func (d *Device) asked(ctx context.Context, next *image.Image) (*flashplan.Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
-	link := func(ctx context.Context) (transport.Link, error) { return d.attachment.openFound(ctx, d.board, next) }
+	link := func(ctx context.Context) (transport.Link, error) {
+		return d.attachment.openFound(ctx, d.board, expected{image: next})
+	}
 	t, err := begin(ctx, link, transport.SessionOptions{Log: d.desk.log()})
 	if err != nil {
 		return nil, err

@@ -241,18 +241,18 @@ func (n *attachment) settle(p place) {
 
 // open opens the link. It finds the device first, because the board may have been plugged in elsewhere and its
 // port's name may now be another board's.
-// i is the image that should run; nil: any.
+// i is the image that runs; nil: any.
 func (n *attachment) open(ctx context.Context, b *boards.Board, i *image.Image) (transport.Link, error) {
 	if err := n.again(ctx, b); err != nil {
 		return nil, err
 	}
-	return n.openFound(ctx, b, i)
+	return n.openFound(ctx, b, expected{i, i != nil})
 }
 
 // openFound opens the link that again has just found.
-func (n *attachment) openFound(ctx context.Context, b *boards.Board, i *image.Image) (transport.Link, error) {
+func (n *attachment) openFound(ctx context.Context, b *boards.Board, e expected) (transport.Link, error) {
 	if through := linkers[b.Link.Kind].through; through != nil {
-		return through(ctx, n.programmer, i, b)
+		return through(ctx, n.programmer, e, b)
 	}
 	return linkers[b.Link.Kind].open(ctx, n.port, b.Link)
 }

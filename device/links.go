@@ -27,8 +27,14 @@ type linker struct {
 	start func(context.Context, starting) (transport.Link, error) // runs the image
 	// opens the link of a device that keeps its image at its UART's port, or at its address
 	open func(ctx context.Context, at string, l boards.Link) (transport.Link, error)
-	// opens the link of a device that keeps its image, through its probe. i is the image that should run; nil: any
-	through func(ctx context.Context, p flasher.Programmer, i *image.Image, b *boards.Board) (transport.Link, error)
+	// opens the link of a device that keeps its image, through its probe, to the firmware that is expected
+	through func(ctx context.Context, p flasher.Programmer, e expected, b *boards.Board) (transport.Link, error)
+}
+
+// An expected firmware is what should run on a device: the image, or another one too.
+type expected struct {
+	image *image.Image // nil: not known
+	only  bool         // firmware of another image is an error
 }
 
 // keeps reports whether the link is that of a device that keeps its image.

@@ -115,7 +115,7 @@ func (n *attachment) cyclePower(ctx context.Context, b *boards.Board) error {
 
 // listens connects to the address of the device's link, once.
 func (n *attachment) listens(ctx context.Context, b *boards.Board) error {
-	link, err := n.openFound(ctx, b, nil)
+	link, err := n.openFound(ctx, b, expected{})
 	if err != nil {
 		return err
 	}

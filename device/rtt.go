@@ -18,13 +18,13 @@ import (
 const rttSymbol = "_SEGGER_RTT"
 
 // openRTT runs the programmer's server of RTT channel 0 for as long as the link is open.
-func openRTT(ctx context.Context, p flasher.Programmer, i *image.Image, b *boards.Board) (transport.Link, error) {
+func openRTT(ctx context.Context, p flasher.Programmer, e expected, b *boards.Board) (transport.Link, error) {
 	server, ok := p.(flasher.RTTServer)
 	if !ok {
 		return nil, failure.New(failure.Config, "use "+failure.Option("Desk.Programmer", "openocd"),
 			"board %s is reached through RTT, which only OpenOCD serves", b.Name)
 	}
-	where, err := rttBlock(i, b)
+	where, err := rttBlock(e, b)
 	if err != nil {
 		return nil, err
 	}
@@ -58,32 +58,44 @@ func openRTT(ctx context.Context, p flasher.Programmer, i *image.Image, b *board
 	return l, nil
 }
 
-// rttBlock returns where the control block is: at its symbol in the image; without an image, anywhere in RAM.
-func rttBlock(i *image.Image, b *boards.Board) ([]flasher.Range, error) {
-	if i != nil {
-		file, err := i.ELF()
-		if err != nil {
+// rttBlock returns where the control block may be: at its symbol in the expected image, and, where another image may
+// run, anywhere in RAM.
+func rttBlock(e expected, b *boards.Board) (where []flasher.Range, err error) {
+	if e.image != nil {
+		if where, err = rttSymbolIn(e.image); err != nil {
 			return nil, err
 		}
-		symbols, err := file.Symbols()
-		if err != nil {
-			return nil, failure.New(failure.Config, "build again", "%s: %w", i.Path, err)
-		}
-		for _, s := range symbols {
-			if s.Name == rttSymbol {
-				return []flasher.Range{{Addr: s.Value, Size: s.Size}}, nil
+	}
+	switch {
+	case !e.only:
+		for _, r := range b.Memory {
+			if !r.Nonvolatile && !r.Reserved {
+				where = append(where, flasher.Range{Addr: uint64(r.Origin), Size: uint64(r.Size)})
 			}
 		}
+	case len(where) == 0:
 		return nil, failure.New(failure.Config, "choose RTT in the firmware, or another link in the board file",
-			"%s has no %s, but board %s is reached through RTT", i.Path, rttSymbol, b.Name)
+			"%s has no %s, but board %s is reached through RTT", e.image.Path, rttSymbol, b.Name)
 	}
-	var ram []flasher.Range
-	for _, r := range b.Memory {
-		if !r.Nonvolatile && !r.Reserved {
-			ram = append(ram, flasher.Range{Addr: uint64(r.Origin), Size: uint64(r.Size)})
+	return where, nil
+}
+
+// rttSymbolIn returns the place of the control block in an image that has one.
+func rttSymbolIn(i *image.Image) ([]flasher.Range, error) {
+	file, err := i.ELF()
+	if err != nil {
+		return nil, err
+	}
+	symbols, err := file.Symbols()
+	if err != nil {
+		return nil, failure.New(failure.Config, "build again", "%s: %w", i.Path, err)
+	}
+	for _, s := range symbols {
+		if s.Name == rttSymbol {
+			return []flasher.Range{{Addr: s.Value, Size: s.Size}}, nil
 		}
 	}
-	return ram, nil
+	return nil, nil
 }
 
 // An rttLink is a connection to a server that ends with it.

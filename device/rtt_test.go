@@ -30,15 +30,19 @@ func TestRTTBlock(t *testing.T) {
 	}
 	b, err := boards.Find("microbit", nil)
 	must(t, err)
-	where, err := rttBlock(compiled("char _SEGGER_RTT[72];"), b)
+	where, err := rttBlock(expected{compiled("char _SEGGER_RTT[72];"), true}, b)
 	if err != nil || len(where) != 1 || where[0].Size != 72 {
 		t.Errorf("%v, %v", where, err)
 	}
-	where, err = rttBlock(nil, b)
+	where, err = rttBlock(expected{}, b)
 	if err != nil || len(where) != 1 || where[0].Addr != 0x20000000 || where[0].Size != 16<<10 {
 		t.Errorf("without an image: %v, %v", where, err)
 	}
-	_, err = rttBlock(compiled("int x;"), b)
+	where, err = rttBlock(expected{image: compiled("char _SEGGER_RTT[72];")}, b)
+	if err != nil || len(where) != 2 || where[0].Size != 72 || where[1].Size != 16<<10 {
+		t.Errorf("another image may run: %v, %v", where, err)
+	}
+	_, err = rttBlock(expected{compiled("int x;"), true}, b)
 	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), rttSymbol) {
 		t.Errorf("an image without RTT: %v", err)
 	}

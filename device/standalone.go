@@ -97,7 +97,9 @@ func askLines(ctx context.Context, s *standalone.Session) (*flashplan.Answer, er
 
 // askedInLines is asked for standalone firmware. It leaves a fault record to OpenStandalone.
 func (d *Device) askedInLines(ctx context.Context, next *image.Image) (*flashplan.Answer, error) {
-	link := func(ctx context.Context) (transport.Link, error) { return d.attachment.openFound(ctx, d.board, next) }
+	link := func(ctx context.Context) (transport.Link, error) {
+		return d.attachment.openFound(ctx, d.board, expected{image: next})
+	}
 	s, answer, err := beginLines(ctx, link, standalone.Options{Log: d.desk.log(), StartTimeout: askWithin})
 	if err != nil {
 		return nil, err

@@ -49,6 +49,13 @@ func TestContexts(t *testing.T) {
 				return p.(DebugServer).Serve(ctx, 1, func(context.Context) error { return nil })
 			},
 		}
+		if s, ok := p.(RTTServer); ok {
+			calls["RTTServer.ServeRTT"] = func(ctx context.Context) error {
+				return s.ServeRTT(ctx, 1, []Range{{0, 16}}, func(context.Context) error { return nil })
+			}
+		} else {
+			calls["RTTServer.ServeRTT"] = calls["DebugServer.Serve"] // only OpenOCD serves RTT
+		}
 		failuretest.Ended(t, calls)
 		failuretest.Waiting(t, calls)
 	}

@@ -24,10 +24,12 @@ type DebugServer interface {
 	ServeCommand(port int) string
 }
 
-// servesWithin limits the time until a gdb server is ready.
+// servesWithin limits the time until a server is ready.
 const servesWithin = connectTime
 
-var errNotServing = errors.New("the gdb server was not ready in time")
+const gdbServer = "gdb server" // what it is, for messages
+
+var errNotServing = errors.New("the server was not ready in time")
 
 // ServeCommand implements DebugServer.
 func (o *openocd) ServeCommand(port int) string {
@@ -51,7 +53,8 @@ func (o *openocd) Serve(ctx context.Context, port int, use func(context.Context)
 		if err := o.shadow(dir); err != nil {
 			return err
 		}
-		return serve(ctx, o.command(path, o.serveArgs(dir, port), dir), mark+serving, servesWithin, use)
+		server := o.command(path, o.serveArgs(dir, port), dir)
+		return serve(ctx, server, mark+serving, gdbServer, servesWithin, use)
 	})
 }
 
@@ -77,14 +80,14 @@ func (p *pyocd) Serve(ctx context.Context, port int, use func(context.Context) e
 		return err
 	}
 	return inFolder(ctx, func(dir string) error {
-		return serve(ctx, p.command(path, args, dir), "GDB server listening on port", servesWithin, use)
+		return serve(ctx, p.command(path, args, dir), "GDB server listening on port", gdbServer, servesWithin, use)
 	})
 }
 
-// serve runs a server, calls use after the server has printed a line that contains ready, and ends the server when
-// use returns.
+// serve runs a server, calls use after the server has printed a line that contains ready, and ends the server when use
+// returns. what names the server in messages.
 func serve(
-	ctx context.Context, c command.Command, ready string, within time.Duration, use func(context.Context) error,
+	ctx context.Context, c command.Command, ready, what string, within time.Duration, use func(context.Context) error,
 ) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -111,7 +114,7 @@ func serve(
 		stop()
 		<-ended
 		hung := &command.Error{Tool: command.Name(c.Path), Command: c.Typed(), Err: errNotServing}
-		return &ProgrammerError{Class: failure.Timeout, Hint: "the gdb server hangs", Err: hung}
+		return &ProgrammerError{Class: failure.Timeout, Hint: "the " + what + " hangs", Err: hung}
 	}
 	err := use(ctx)
 	stop()

@@ -23,10 +23,10 @@ type RTTServer interface {
 }
 
 const (
-	rttEveryMS = 1   // OpenOCD's pause between two looks at the buffers
-	rttTries   = 100 // for the control block
-	rttPauseMS = 20  // between two of them
-	rttNone    = "no RTT control block"
+	rttEveryMS  = 1    // OpenOCD's pause between two looks at the buffers
+	rttWithinMS = 3000 // limit of the search for the control block, which begins anew until then
+	rttPauseMS  = 20   // between two searches
+	rttNone     = "no RTT control block"
 )
 
 // rttArgs makes OpenOCD listen after it has found the control block in one of the ranges (OpenOCD User's Guide, "Real
@@ -37,7 +37,8 @@ func (o *openocd) rttArgs(dir string, port int, ranges []Range) []string {
 		setups = append(setups, fmt.Sprintf("{0x%x 0x%x}", r.Addr, r.Size))
 	}
 	search := fmt.Sprintf(`set there 0
-for {set i 0} {!$there && $i < %d} {incr i} {
+set end [expr {[clock milliseconds] + %d}]
+while {!$there && [clock milliseconds] < $end} {
  foreach range {%s} {
   rtt setup {*}$range "SEGGER RTT"
   rtt start
@@ -45,7 +46,7 @@ for {set i 0} {!$there && $i < %d} {incr i} {
  }
  if {!$there} {sleep %d}
 }
-if {!$there} {error "%s"}`, rttTries, strings.Join(setups, " "), rttPauseMS, rttNone)
+if {!$there} {error "%s"}`, rttWithinMS, strings.Join(setups, " "), rttPauseMS, rttNone)
 	// OpenOCD 0.12 reads the buffers after polling_interval even if rtt start has not found any, and crashes.
 	return append(o.connect(dir, noGDB), "-c", search, "-c", fmt.Sprintf("rtt polling_interval %d", rttEveryMS),
 		"-c", fmt.Sprintf("rtt server start %d 0", port), "-c", `echo "`+mark+serving+`"`)
@@ -63,7 +64,7 @@ func (o *openocd) ServeRTT(
 		if err := o.shadow(dir); err != nil {
 			return err
 		}
-		err := serve(ctx, o.command(path, o.rttArgs(dir, port, ranges), dir), mark+serving, servesWithin, use)
+		err := serve(ctx, o.command(path, o.rttArgs(dir, port, ranges), dir), mark+serving, "RTT server", servesWithin, use)
 		var c *command.Error
 		if errors.As(err, &c) && strings.Contains(c.Text, rttNone) {
 			return &ProgrammerError{

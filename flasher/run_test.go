@@ -206,7 +206,8 @@ func TestServerHangs(t *testing.T) {
 	hang := command.Command{Path: "/bin/sh", Args: []string{"-c", "exec sleep 600"}}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	err := serve(ctx, hang, "ready", 10*time.Millisecond, func(context.Context) error { return errors.New("used") })
+	used := func(context.Context) error { return errors.New("used") }
+	err := serve(ctx, hang, "ready", gdbServer, 10*time.Millisecond, used)
 	if failure.Of(err) != failure.Timeout || ctx.Err() != nil || !strings.Contains(err.Error(), "hangs") {
 		t.Errorf("class %v: %v; %v", failure.Of(err), err, ctx.Err())
 	}

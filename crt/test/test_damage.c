@@ -108,6 +108,21 @@ static void test_gap_in_each_field(void** state) {
   device_step = SIZE_MAX;
 }
 
+// After a refused message that is long, a pause ends the search for pairs of ff: a single one before the next frame
+// does not hide that frame's start.
+static void test_noise_after_refused(void** state) {
+  static const uint8_t noise = 0xFF;
+  (void)state;
+  boot();
+  const uint64_t a = host_allocate(16);
+  msg_send(msg_copy_to(a, LONG_COPY, 0, pattern(), LONG_COPY));
+  assert_int_equal(host_answer(), 5);
+  device_idle(1000);
+  (void)device_feed(&noise, 1);
+  device_idle(1000);
+  expect_alive();
+}
+
 static void test_damaged_copy(void** state) {
   (void)state;
   boot();
@@ -186,8 +201,10 @@ static void test_write_failures(void** state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_damaged_request), cmocka_unit_test(test_gap),      cmocka_unit_test(test_gap_in_each_field),
-      cmocka_unit_test(test_damaged_copy),    cmocka_unit_test(test_no_clock), cmocka_unit_test(test_write_failures),
+      cmocka_unit_test(test_damaged_request),   cmocka_unit_test(test_gap),
+      cmocka_unit_test(test_gap_in_each_field), cmocka_unit_test(test_noise_after_refused),
+      cmocka_unit_test(test_damaged_copy),      cmocka_unit_test(test_no_clock),
+      cmocka_unit_test(test_write_failures),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

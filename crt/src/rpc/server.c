@@ -167,17 +167,19 @@ static void escaped_byte(rpc_server_t* s, uint8_t byte) {
 }
 
 // Called without bytes: detects a message that has stopped. A frame whose message has not begun, or begins a session,
-// may go on later: TVM's host pauses inside of frames while its computer is busy, and repeats nothing.
+// may go on later: TVM's host pauses inside of frames while its computer is busy, and repeats nothing. A single ff is
+// dropped, because the start of the next frame would be mistaken for its second half.
 static void idle(rpc_server_t* s) {
   const uint32_t now = boardsmith_now_ms();
   if (s->idle_at != s->rx.to) {
     s->idle_at = s->rx.to;
     s->idle_since_ms = now;
-    return;
   }
-  const bool begun = (s->state >= (unsigned)FIND_MESSAGE) && (server_message(s)[MESSAGE_TYPE] != (uint8_t)SESSION_INIT);
-  if (begun && ((now - s->idle_since_ms) >= BOARDSMITH_FRAME_GAP_MS)) {
-    abandon(s);
+  if ((s->state >= (unsigned)SKIP_REFUSED) && ((now - s->idle_since_ms) >= BOARDSMITH_FRAME_GAP_MS)) {
+    if ((s->state >= (unsigned)FIND_MESSAGE) && (server_message(s)[MESSAGE_TYPE] != (uint8_t)SESSION_INIT)) {
+      abandon(s);
+    }
+    s->escaped = 0;
   }
 }
 
