@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -196,6 +197,9 @@ func (b *Board) checkPostLink() error {
 	if c.Words[0] == "" || strings.ContainsAny(strings.Join(c.Words, ""), "\x00\n\r") {
 		return b.wrong("post_link", "no program, or a line break in a word")
 	}
+	if program := c.Words[0]; boardFileRE.FindString(program) != program && strings.ContainsAny(program, "${}") {
+		return b.wrong("post_link", "%q is no program: write a name or %s/FILE", program, BoardWord)
+	}
 	known := []string{BoardWord, ELFWord, BinWord, HexWord, OutBinWord, OutHexWord}
 	writes := map[string]bool{}
 	for _, w := range c.Words {
@@ -231,25 +235,51 @@ var headerKinds = []string{".h", ".hh", ".hpp", ".inc", ".inl"}
 // IsHeader reports whether a file in a folder of Include is copied into projects.
 func IsHeader(name string) bool { return slices.Contains(headerKinds, path.Ext(name)) }
 
-// ReadBeside reads a file by its slash path in the folder of a board file. It follows no link out of the folder.
-// Errors: those of the file system; others for a file that is not plain or larger than 64 MiB.
-func ReadBeside(dir, name string) ([]byte, error) {
+// FilesBeside returns the slash paths of files in a folder beside a board file, and of links to files, whose names are
+// wanted. It follows no link out of the board file's folder, and none to another folder.
+func FilesBeside(dir, folder string, wanted func(name string) bool) (names []string, err error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err
 	}
 	defer root.Close()
+	err = fs.WalkDir(root.FS(), path.Clean(folder), func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !wanted(name) {
+			return err
+		}
+		if info, err := root.Stat(filepath.FromSlash(name)); err == nil && info.Mode().IsRegular() {
+			names = append(names, name)
+		}
+		return nil
+	})
+	return names, err
+}
+
+// ReadBeside reads a file by its slash path in the folder of a board file, and returns the mode of a copy: 0o755 if its
+// owner may run it, otherwise 0o644. It follows no link out of the folder. Errors: those of the file system; others for
+// a file that is not plain or larger than 64 MiB.
+func ReadBeside(dir, name string) (data []byte, mode fs.FileMode, err error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer root.Close()
 	info, err := root.Stat(filepath.FromSlash(name)) // before it is opened, because opening a pipe waits
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	if !info.Mode().IsRegular() || info.Size() > maxOwnBytes {
-		return nil, fmt.Errorf("%s is not a plain file under %d MiB", filepath.Join(dir, name), maxOwnBytes>>20)
+		return nil, 0, fmt.Errorf("%s is not a plain file under %d MiB", filepath.Join(dir, name), maxOwnBytes>>20)
 	}
 	f, err := root.Open(filepath.FromSlash(name))
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, maxOwnBytes))
+	mode = 0o644
+	if info.Mode()&0o100 != 0 {
+		mode = 0o755
+	}
+	data, err = io.ReadAll(io.LimitReader(f, maxOwnBytes))
+	return data, mode, err
 }

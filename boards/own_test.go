@@ -65,25 +65,29 @@ func TestOwnFiles(t *testing.T) {
 func TestOwnErrors(t *testing.T) {
 	t.Parallel()
 	for fields, want := range map[string]string{
-		`"linker_scrip": "a.ld"`:                     `field "linker_scrip" is not known; did you mean "linker_script"?`,
-		`"linker_script": "../a.ld"`:                 `linker_script: "../a.ld" is not a relative path of plain names`,
-		`"linker_script": "/a.ld"`:                   `is not a relative path`,
-		`"linker_script": "a.txt"`:                   `linker_script: "a.txt" is none of .ld, .lds, .x, .S`,
-		`"linker_script": 5`:                         `cannot unmarshal number`,
-		`"startup": "a.h"`:                           `startup: "a.h" is none of .c, .S`,
-		`"sources": ["x/../../a.c"]`:                 `sources: "x/../../a.c" is not a relative path`,
-		`"include": ["../inc"]`:                      `include: "../inc" is not a relative path`,
-		`"include": "inc"`:                           `cannot unmarshal string`,
-		`"libraries": ["../dsp"]`:                    `libraries: "../dsp" is not a relative path`,
-		`"libraries": [""]`:                          `libraries: "" is no library`,
-		`"post_link": ["a", "{bin}", "{out}"]`:       `post_link: the word {out} is not known`,
-		`"post_link": ["a", "{bin}"]`:                `post_link: one of {out.bin} and {out.hex} must name the file`,
-		`"post_link": ["a", "{out.bin}{out.hex}"]`:   `post_link: one of`,
-		`"post_link": ["", "{out.bin}"]`:             `post_link: no program`,
-		`"post_link": ["a", "{board}", "{out.bin}"]`: `post_link: "{board}": write {board}/FILE`,
-		`"post_link": ["{board}/../a", "{out.bin}"]`: `post_link: "../a" is not a relative path`,
-		`"post_link": ["a", "$KEY/x", "{out.bin}"]`:  `post_link: "$KEY/x" is not $NAME`,
-		`"post_link": "a {out.bin}"`:                 `cannot unmarshal string`,
+		`"linker_scrip": "a.ld"`:                       `field "linker_scrip" is not known; did you mean "linker_script"?`,
+		`"linker_script": "../a.ld"`:                   `linker_script: "../a.ld" is not a relative path of plain names`,
+		`"linker_script": "/a.ld"`:                     `is not a relative path`,
+		`"linker_script": "a.txt"`:                     `linker_script: "a.txt" is none of .ld, .lds, .x, .S`,
+		`"linker_script": 5`:                           `cannot unmarshal number`,
+		`"startup": "a.h"`:                             `startup: "a.h" is none of .c, .S`,
+		`"sources": ["x/../../a.c"]`:                   `sources: "x/../../a.c" is not a relative path`,
+		`"include": ["../inc"]`:                        `include: "../inc" is not a relative path`,
+		`"include": "inc"`:                             `cannot unmarshal string`,
+		`"libraries": ["../dsp"]`:                      `libraries: "../dsp" is not a relative path`,
+		`"libraries": [""]`:                            `libraries: "" is no library`,
+		`"post_link": ["a", "{bin}", "{out}"]`:         `post_link: the word {out} is not known`,
+		`"post_link": ["a", "{bin}"]`:                  `post_link: one of {out.bin} and {out.hex} must name the file`,
+		`"post_link": ["a", "{out.bin}{out.hex}"]`:     `post_link: one of`,
+		`"post_link": ["", "{out.bin}"]`:               `post_link: no program`,
+		`"post_link": ["$SIGNER", "{out.bin}"]`:        `post_link: "$SIGNER" is no program: write a name or {board}/FILE`,
+		`"post_link": ["{elf}", "{out.bin}"]`:          `post_link: "{elf}" is no program`,
+		`"post_link": ["{board}/a{bin}", "{out.bin}"]`: `post_link: "{board}/a{bin}" is no program`,
+		`"post_link": ["./{board}/a", "{out.bin}"]`:    `post_link: "./{board}/a" is no program`,
+		`"post_link": ["a", "{board}", "{out.bin}"]`:   `post_link: "{board}": write {board}/FILE`,
+		`"post_link": ["{board}/../a", "{out.bin}"]`:   `post_link: "../a" is not a relative path`,
+		`"post_link": ["a", "$KEY/x", "{out.bin}"]`:    `post_link: "$KEY/x" is not $NAME`,
+		`"post_link": "a {out.bin}"`:                   `cannot unmarshal string`,
 		`"memory": [{"name": "code", "origin": 0, "size": 4096, "exec": true, "reserved": true},
 			{"name": "ram", "origin": "0x20000000", "size": "0x400000"}], "model_at": 0`: `place.code: region "code" is reserved`,
 		`"memory": [], "place": {"code": "", "data": ""}`:                                     `linker_script: a board without a memory map has none`,
@@ -128,9 +132,16 @@ func TestReadBeside(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{"a.ld": "text", "same": "text", "out": "", "abs": "", "none": "", ".": ""} {
-		got, err := ReadBeside(inside, name)
+		got, _, err := ReadBeside(inside, name)
 		if string(got) != want || (err == nil) != (want != "") {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
+	}
+	if err := os.Symlink("none", filepath.Join(inside, "dangling")); err != nil {
+		t.Fatal(err)
+	}
+	all, err := FilesBeside(inside, ".", func(string) bool { return true })
+	if err != nil || !slices.Equal(all, []string{"a.ld", "same"}) {
+		t.Errorf("%q, %v", all, err)
 	}
 }

@@ -103,13 +103,9 @@ func (pl *plan) put(to, what string, f planned) error {
 
 // addOwn plans a file beside the board file. Errors: one with fs.ErrNotExist if it is missing.
 func (pl *plan) addOwn(field string, src boards.Source, to string) error {
-	data, err := boards.ReadBeside(src.Dir, src.Name)
+	data, mode, err := boards.ReadBeside(src.Dir, src.Name)
 	if err != nil {
 		return wrongOwn(field, src, err)
-	}
-	mode := fs.FileMode(0o644)
-	if info, err := os.Stat(filepath.Join(src.Dir, filepath.FromSlash(src.Name))); err == nil && info.Mode()&0o100 != 0 {
-		mode = 0o755 // a program that post_link runs
 	}
 	own := filepath.Join(src.Dir, filepath.FromSlash(src.Name))
 	return pl.put(to, fmt.Sprintf("%s %q of the board", field, src.Name), planned{data: data, own: own, mode: mode})
@@ -127,54 +123,46 @@ func wrongOwn(field string, src boards.Source, err error) error {
 	})
 }
 
-// openBeside opens the folder of the board file that names a folder, which must be in it. The caller closes it.
-func openBeside(folder boards.Source) (*os.Root, error) {
+// errUnlessFolder returns an error for a folder that is not in the one of the board file that names it.
+func errUnlessFolder(folder boards.Source) error {
 	root, err := os.OpenRoot(folder.Dir)
 	if err != nil {
-		return nil, err
+		return err
 	}
+	defer root.Close()
 	info, err := root.Stat(filepath.FromSlash(path.Clean(folder.Name)))
 	if err == nil && !info.IsDir() {
 		err = errors.New("not a folder")
 	}
-	if err != nil {
-		root.Close()
-		return nil, err
-	}
-	return root, nil
+	return err
 }
 
 // besideBoard returns an error for a library that is not a folder beside the board file.
 func besideBoard(l boards.Source) error {
-	root, err := openBeside(l)
-	if err != nil {
+	if err := errUnlessFolder(l); err != nil {
 		return wrongOwn("libraries", l, err)
 	}
-	return root.Close()
+	return nil
 }
 
 // addHeaders plans the headers in a folder beside the board file.
 func (pl *plan) addHeaders(folder boards.Source) error {
 	fail := func(err error) error { return wrongOwn("include", folder, err) }
-	root, err := openBeside(folder)
+	if err := errUnlessFolder(folder); err != nil {
+		return fail(err)
+	}
+	headers, err := boards.FilesBeside(folder.Dir, folder.Name, boards.IsHeader)
 	if err != nil {
 		return fail(err)
 	}
-	defer root.Close()
-	found := 0
-	err = fs.WalkDir(root.FS(), folder.Name, func(name string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() || !boards.IsHeader(name) {
+	if len(headers) == 0 {
+		return fail(errors.New("there is no header in this folder"))
+	}
+	for _, name := range headers {
+		to := path.Join(blueprint.InProject(folder.Name), strings.TrimPrefix(name, folder.Name+"/"))
+		if err := pl.addOwn("include", boards.Source{Name: name, Dir: folder.Dir, At: folder.At}, to); err != nil {
 			return err
 		}
-		found++
-		to := path.Join(blueprint.InProject(folder.Name), strings.TrimPrefix(name, folder.Name+"/"))
-		return pl.addOwn("include", boards.Source{Name: name, Dir: folder.Dir, At: folder.At}, to)
-	})
-	if err != nil {
-		return fail(err)
-	}
-	if found == 0 {
-		return fail(errors.New("there is no header in this folder"))
 	}
 	return nil
 }

@@ -12,7 +12,6 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -49,7 +48,7 @@ func Board(folder, name, from string, path []string) ([]string, error) {
 	}
 	start := docRE.FindSubmatchIndex(text) // a board file that loads is an object
 	text = slices.Concat(text[:start[3]], []byte(`"doc": `), doc, []byte(",\n  "), text[start[1]:])
-	files := map[string][]byte{name + ".json": text}
+	files := map[string]file{name + ".json": {text, 0o644}}
 	order := []string{name + ".json"}
 	if dir == "" { // its sources are the template's
 		return write(filepath.Join(folder, "boards"), order, files)
@@ -59,14 +58,14 @@ func Board(folder, name, from string, path []string) ([]string, error) {
 		return nil, failure.New(failure.Config, "", "board %s: %w", from, err)
 	}
 	for _, name := range names {
-		data, err := boards.ReadBeside(dir, name)
+		data, mode, err := boards.ReadBeside(dir, name)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			continue // of the template
 		case err != nil:
 			return nil, failure.New(failure.Config, "", "board %s: %w", from, err)
 		}
-		files[name] = data
+		files[name] = file{data, mode}
 		order = append(order, name)
 	}
 	return write(filepath.Join(folder, "boards"), order, files)
@@ -91,12 +90,9 @@ func beside(text []byte, dir string) (names []string, err error) {
 	add(b.LinkerScript.Name, b.Startup.Name)
 	add(boards.FilesIn(slices.Concat(b.PostLink.Words, b.Link.Args))...)
 	walk := func(folder string, wanted func(string) bool) error {
-		return fs.WalkDir(os.DirFS(dir), path.Clean(folder), func(name string, d fs.DirEntry, err error) error {
-			if err == nil && d.Type().IsRegular() && wanted(name) {
-				add(name)
-			}
-			return err
-		})
+		found, err := boards.FilesBeside(dir, folder, wanted)
+		add(found...)
+		return err
 	}
 	var errs []error
 	for _, f := range b.Include {
@@ -110,8 +106,14 @@ func beside(text []byte, dir string) (names []string, err error) {
 	return names, errors.Join(errs...)
 }
 
+// A file is to be written.
+type file struct {
+	data []byte
+	mode fs.FileMode
+}
+
 // write writes files that are not there.
-func write(dir string, order []string, files map[string][]byte) (written []string, err error) {
+func write(dir string, order []string, files map[string]file) (written []string, err error) {
 	for _, name := range order {
 		path := filepath.Join(dir, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -119,12 +121,12 @@ func write(dir string, order []string, files map[string][]byte) (written []strin
 		}
 		old, err := os.ReadFile(path)
 		switch {
-		case err == nil && bytes.Equal(old, files[name]):
+		case err == nil && bytes.Equal(old, files[name].data):
 			continue // the source of a board in the same folder
 		case err == nil:
 			return written, failure.New(failure.Config, "choose another folder", "%s is there already", path)
 		}
-		if err := os.WriteFile(path, files[name], 0o644); err != nil {
+		if err := os.WriteFile(path, files[name].data, files[name].mode); err != nil {
 			return written, failure.New(failure.Config, "", "%w", err)
 		}
 		written = append(written, path)

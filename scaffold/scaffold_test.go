@@ -89,18 +89,28 @@ func TestBoardWithOwnFiles(t *testing.T) {
 		"own/a.c": "", "own/a.ld": "", "own/s.S": "", "inc/deep/a.h": "", "inc/a.txt": "", "dsp/library.json": "",
 		"dsp/x.c": "", "sign": "", "boot.hex": "", "other.c": "",
 	})
+	if err := os.Chmod(filepath.Join(shelf, "boards", "sign"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("deep/a.h", filepath.Join(shelf, "boards", "inc", "link.h")); err != nil {
+		t.Skip(err)
+	}
 	files, err := Board(t.TempDir(), "yours", "mine", []string{shelf})
 	if err != nil {
 		t.Fatal(err)
 	}
+	if info, err := os.Stat(filepath.Join(filepath.Dir(files[0]), "sign")); err != nil || info.Mode()&0o100 == 0 {
+		t.Errorf("the copy of a program is none: %v", err)
+	}
 	for i, name := range []string{
-		"yours.json", "own/a.c", "own/a.ld", "own/s.S", "sign", "boot.hex", "inc/deep/a.h", "dsp/library.json", "dsp/x.c",
+		"yours.json", "own/a.c", "own/a.ld", "own/s.S", "sign", "boot.hex", "inc/deep/a.h", "inc/link.h",
+		"dsp/library.json", "dsp/x.c",
 	} {
 		if i >= len(files) || !strings.HasSuffix(filepath.ToSlash(files[i]), "/boards/"+name) {
 			t.Errorf("no %s in %q", name, files)
 		}
 	}
-	if len(files) != 9 {
+	if len(files) != 10 {
 		t.Errorf("%q", files)
 	}
 }
