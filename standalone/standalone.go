@@ -31,7 +31,6 @@ const (
 	runLimit  = 60 * time.Second // for a run, if its context has no deadline
 	helloFor  = 10 * time.Second // for firmware that is starting
 	helloEach = 500 * time.Millisecond
-	spare     = 10 // a tenth of the limit of a run is left for the report of one that exceeds it
 	noTicks   = math.MaxUint64
 )
 
@@ -51,7 +50,7 @@ type Session struct {
 	o      Options
 	last   uint16 // the last request's number
 	begun  bool   // the firmware has answered
-	token  string // of inputs, runs and outputs: the firmware has it until it restarts
+	token  string // of inputs, runs and outputs: the firmware has it until it restarts; "": none, so begin asks for one
 }
 
 // An Identity is what the firmware says about itself.
@@ -102,7 +101,8 @@ func (s *Session) Identify(ctx context.Context, nonce uint64) (Identity, error) 
 	for i := range b {
 		b[i] = byte(nonce >> (8 * i))
 	}
-	words, err := s.ask(ctx, []string{"id", hex.EncodeToString(b[:])}, anyAnswer)
+	s.token = ""
+	words, err := s.ask(ctx, "id", hex.EncodeToString(b[:]))
 	if err != nil {
 		return Identity{}, err
 	}
@@ -120,7 +120,7 @@ func (s *Session) Identify(ctx context.Context, nonce uint64) (Identity, error) 
 
 // Model asks what the firmware's model is.
 func (s *Session) Model(ctx context.Context) (Model, error) {
-	words, err := s.ask(ctx, []string{"model"}, anyAnswer)
+	words, err := s.ask(ctx, "model")
 	if err != nil {
 		return Model{}, err
 	}
@@ -135,12 +135,24 @@ func (s *Session) Model(ctx context.Context) (Model, error) {
 	return Model{}, unexpected(words)
 }
 
+// begin begins a session of the firmware if there is none, as after a restart.
+func (s *Session) begin(ctx context.Context) error {
+	if s.token != "" {
+		return nil
+	}
+	_, err := s.Identify(ctx, rand.Uint64())
+	return err
+}
+
 // SetInput sends input i. Firmware with samples refuses it.
 func (s *Session) SetInput(ctx context.Context, i int, value []byte) error {
+	if err := s.begin(ctx); err != nil {
+		return fmt.Errorf("input %d: %w", i, err)
+	}
 	for at := 0; at < len(value); at += lineBytes {
 		part := value[at:min(at+lineBytes, len(value))]
-		request := []string{"in", s.token, fmt.Sprintf("%04x", i), fmt.Sprintf("%08x", at), hex.EncodeToString(part)}
-		words, err := s.ask(ctx, request, anyAnswer)
+		index, at := fmt.Sprintf("%04x", i), fmt.Sprintf("%08x", at)
+		words, err := s.ask(ctx, "in", s.token, index, at, hex.EncodeToString(part))
 		if err != nil {
 			return fmt.Errorf("input %d: %w", i, err)
 		}
@@ -151,18 +163,21 @@ func (s *Session) SetInput(ctx context.Context, i int, value []byte) error {
 	return nil
 }
 
-// Run runs the model a number of times, until a run fails, and returns the time of all of them: 0 and an error of class
-// fault if the device's timer has lost it. The firmware ends a run shortly before ctx's deadline, or after a minute
-// without one. Errors: *RunError, *rpc.FaultError, those of the link.
+// Run runs the model a number of times, 0 to math.MaxUint32, until a run fails, and returns the time of all of them:
+// 0 and an error of class fault if the device's timer has lost it. The firmware has until shortly before ctx's
+// deadline, or for a minute without one, for all of them together; if they take longer it restarts, and Run returns a
+// *rpc.FaultError of rpc.ReasonTimeout. If the request or its answer is lost, Run waits until then and returns the
+// link's error; if one arrives damaged, the model may run again. Other errors: *RunError, *rpc.FaultError, those of the
+// link.
 func (s *Session) Run(ctx context.Context, times int) (time.Duration, error) {
-	limit := runLimit
-	if end, ok := ctx.Deadline(); ok {
-		limit = time.Until(end)
+	if times < 0 || uint64(times) > math.MaxUint32 {
+		return 0, failure.New(failure.Config, "", "a model runs 0 to %d times in one request, not %d",
+			uint32(math.MaxUint32), times)
 	}
-	budget := max(limit-limit/spare, time.Millisecond).Milliseconds()
-	count, ms := fmt.Sprintf("%08x", uint32(times)), fmt.Sprintf("%08x", min(budget, math.MaxInt32))
-	request := []string{"run", s.token, count, ms}
-	words, err := s.ask(ctx, request, limit)
+	if err := s.begin(ctx); err != nil {
+		return 0, err
+	}
+	words, err := s.askRun(ctx, uint32(times))
 	if err != nil {
 		return 0, err
 	}
@@ -187,12 +202,39 @@ func (s *Session) Run(ctx context.Context, times int) (time.Duration, error) {
 	return 0, unexpected(words)
 }
 
+// askRun asks for runs. A repetition is a new request, with what is left of the time. After a timeout there is none:
+// the firmware may still be running, and would run the model again before it reads another request.
+func (s *Session) askRun(ctx context.Context, times uint32) ([]string, error) {
+	end := time.Now().Add(runLimit)
+	if d, ok := ctx.Deadline(); ok {
+		end = d
+	}
+	for sent := 1; ; sent++ {
+		limit := time.Until(end)
+		budget := max(limit-margin(limit), time.Millisecond).Milliseconds()
+		request := []string{"run", s.token, fmt.Sprintf("%08x", times), fmt.Sprintf("%08x", min(budget, math.MaxInt32))}
+		words, err := s.exchange(ctx, request, limit, 1)
+		if sent == attempts || !errors.As(err, new(*DamagedError)) {
+			return words, s.explained(ctx, err)
+		}
+	}
+}
+
+// margin returns how much earlier than limit, the host's deadline, the firmware ends a run: it needs that time to
+// restart and to report the reason.
+func margin(limit time.Duration) time.Duration {
+	return min(max(limit/10, 200*time.Millisecond), 2*time.Second, limit/2)
+}
+
 // Output fetches output i of the last run, of this many bytes.
 func (s *Session) Output(ctx context.Context, i, bytes int) ([]byte, error) {
+	if err := s.begin(ctx); err != nil {
+		return nil, fmt.Errorf("output %d: %w", i, err)
+	}
 	value := make([]byte, 0, bytes)
 	for len(value) < bytes {
 		index, at := fmt.Sprintf("%04x", i), fmt.Sprintf("%08x", len(value))
-		words, err := s.ask(ctx, []string{"out", s.token, index, at}, anyAnswer)
+		words, err := s.ask(ctx, "out", s.token, index, at)
 		if err != nil {
 			return nil, fmt.Errorf("output %d: %w", i, err)
 		}
@@ -215,14 +257,15 @@ func (s *Session) PriorFault(ctx context.Context) (*rpc.FaultError, error) {
 		e.Prior = true
 		s.o.Log.Warn("fault before this session", "fault", e)
 	}
-	return e, err
+	return e, s.explained(ctx, err)
 }
 
-// fault fetches the record of a fault, and explains it.
+// fault fetches the record of a fault, and explains it. It returns the record with an error if the firmware has not
+// forgotten it.
 func (s *Session) fault(ctx context.Context, because error) (*rpc.FaultError, error) {
 	var record []byte
 	for {
-		words, err := s.ask(ctx, []string{"fault", fmt.Sprintf("%08x", len(record))}, anyAnswer)
+		words, err := s.exchange(ctx, []string{"fault", fmt.Sprintf("%08x", len(record))}, anyAnswer, attempts)
 		if err != nil {
 			return nil, err
 		}
@@ -241,9 +284,7 @@ func (s *Session) fault(ctx context.Context, because error) (*rpc.FaultError, er
 			break
 		}
 	}
-	if _, err := s.ask(ctx, []string{"forget"}, anyAnswer); err != nil {
-		return nil, err
-	}
+	_, kept := s.exchange(ctx, []string{"forget"}, anyAnswer, attempts)
 	parsed, err := rpc.ParseFaultRecord(record)
 	if err != nil {
 		return nil, err
@@ -252,7 +293,7 @@ func (s *Session) fault(ctx context.Context, because error) (*rpc.FaultError, er
 	if s.o.Explain != nil {
 		e.Explanation = s.o.Explain(parsed, "")
 	}
-	return e, nil
+	return e, kept
 }
 
 func unexpected(words []string) error {
@@ -263,28 +304,39 @@ func unexpected(words []string) error {
 // ErrRestarted is wrapped by the error of a call during which the device restarted.
 var ErrRestarted = errors.New("the device restarted")
 
-// ask sends a request and returns the words of its answer. It repeats the request if a line was damaged or, within
-// limit, lost. If the device restarts meanwhile, the error is a *rpc.FaultError, or of class fault without a record;
-// the inputs are then lost.
-func (s *Session) ask(ctx context.Context, words []string, limit time.Duration) ([]string, error) {
+// ask is exchange for a call of this package's user. If the device restarts meanwhile, the error is a *rpc.FaultError,
+// or of class fault without a record; the inputs are then lost.
+func (s *Session) ask(ctx context.Context, words ...string) ([]string, error) {
+	got, err := s.exchange(ctx, words, anyAnswer, attempts)
+	return got, s.explained(ctx, err)
+}
+
+// exchange sends a request and returns the words of its answer. It sends the request up to `times` times if a line was
+// damaged or, within limit, lost; until StartTimeout has passed, but once at least, if the firmware has not answered
+// yet. It returns ErrRestarted if the device restarted meanwhile.
+func (s *Session) exchange(ctx context.Context, words []string, limit time.Duration, times int) ([]string, error) {
 	s.last++
 	if s.last == 0 {
 		s.last++ // 0 is no request's
 	}
-	request := encode(s.last, words)
-	since, times := time.Now(), attempts
+	request, since := encode(s.last, words), time.Now()
+	again := func(sent int) bool { return sent < times }
 	if !s.begun {
-		limit, times = helloEach, int(s.startLimit()/helloEach)
+		end := since.Add(cmp.Or(s.o.StartTimeout, helloFor))
+		limit = min(helloEach, time.Until(end))
+		again = func(int) bool { limit = min(helloEach, time.Until(end)); return limit > 0 }
 	}
 	var why error
-	for sent := 0; sent < times; sent++ {
+	sent := 0
+	for first := true; first || again(sent); first = false {
+		sent++
 		if err := s.link.Write(ctx, request); err != nil {
 			return nil, err
 		}
 		got, err := s.answer(ctx, limit)
 		switch {
 		case err == nil && slices.Equal(got, []string{"no", "session"}):
-			return nil, s.restarted(ctx)
+			return nil, ErrRestarted
 		case err == nil && got[0] == "no":
 			return nil, failure.New(failure.Transport, "", "the firmware refused the request %.40q", words)
 		case err == nil:
@@ -292,8 +344,6 @@ func (s *Session) ask(ctx context.Context, words []string, limit time.Duration) 
 			return got, nil
 		case ctx.Err() != nil:
 			return nil, failure.Stopped(ctx, "request %s: %w", words[0], err)
-		case errors.Is(err, ErrRestarted):
-			return nil, s.restarted(ctx)
 		case !errors.As(err, new(*DamagedError)) && !errors.As(err, new(*transport.TimeoutError)):
 			return nil, err
 		}
@@ -303,10 +353,8 @@ func (s *Session) ask(ctx context.Context, words []string, limit time.Duration) 
 	if !s.begun {
 		return nil, &SilentError{time.Since(since), why}
 	}
-	return nil, fmt.Errorf("request %q, sent %d times: %w", words[0], times, why)
+	return nil, fmt.Errorf("request %q, sent %d times: %w", words[0], sent, why)
 }
-
-func (s *Session) startLimit() time.Duration { return cmp.Or(s.o.StartTimeout, helloFor) }
 
 // A SilentError reports firmware that has not answered since the link was opened.
 type SilentError struct {
@@ -365,20 +413,26 @@ func (s *Session) answer(ctx context.Context, limit time.Duration) ([]string, er
 	}
 }
 
-// restarted returns the error for a device that restarted while a request waited.
-func (s *Session) restarted(ctx context.Context) error {
-	because := failure.New(failure.Fault, "check its power supply", "%w and left no record of a fault", ErrRestarted)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), anyAnswer)
+// explained returns the error for a device that restarted while a request waited, instead of ErrRestarted; any other
+// err unchanged. The next inputs belong to a new session of the firmware.
+func (s *Session) explained(ctx context.Context, err error) error {
+	if !errors.Is(err, ErrRestarted) {
+		return err
+	}
+	s.token = ""
+	within, cancel := context.WithTimeout(ctx, anyAnswer)
 	defer cancel()
-	e, err := s.fault(ctx, because)
-	if err == nil {
-		_, err = s.Identify(ctx, rand.Uint64()) // the next inputs belong to a new session of the firmware
-	}
+	e, err := s.fault(within, ErrRestarted)
+	const next = "check its power supply"
 	switch {
-	case err != nil:
-		return errors.Join(because, err)
-	case e == nil:
-		return because
+	case e != nil:
+		return e
+	case ctx.Err() != nil:
+		return failure.Stopped(ctx, "%w, and was asked for its record of a fault", ErrRestarted)
+	case errors.Is(err, ErrRestarted):
+		return failure.New(failure.Fault, next, "%w, and again before it told why", err)
+	case err != nil: // %v: the end of `within` is not that of the caller's context
+		return failure.New(failure.Fault, next, "%w, and did not tell why: %v", ErrRestarted, err)
 	}
-	return e
+	return failure.New(failure.Fault, next, "%w and left no record of a fault", ErrRestarted)
 }
