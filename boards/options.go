@@ -268,8 +268,8 @@ func (r *option) set(o *Options, value string) {
 	*r.text(o) = value
 }
 
-// Settle fills the zero fields of o with the board's defaults. It checks ranges and that the arena fits the board's
-// memory. Errors have class config or does-not-fit.
+// Settle fills the zero fields of o with the board's defaults, but for UploadKiB of standalone firmware, which is 0. It
+// checks ranges and that the arena fits the board's memory. Errors have class config or does-not-fit.
 func (b *Board) Settle(o Options) (Options, error) {
 	own := b.own()
 	for i := range table {
@@ -281,6 +281,9 @@ func (b *Board) Settle(o Options) (Options, error) {
 		if err := r.check(r.get(&o)); err != nil {
 			return Options{}, wrongOption("option %s: %v", r.Name, err)
 		}
+	}
+	if o.App == Standalone {
+		o.UploadKiB = 0 // nothing is uploaded to it
 	}
 	with := *b
 	with.ArenaKiB, with.StackBytes, with.UploadKiB = o.ArenaKiB, o.StackBytes, o.UploadKiB

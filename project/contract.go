@@ -195,7 +195,7 @@ func (p *Project) checkVectors(f *elf.File, symbols map[string]elf.Symbol) error
 // checkStacks returns an error for a thread's stack that is smaller than the board's option.
 func (p *Project) checkStacks(f *elf.File) error {
 	stacks := p.state.Template.Landmarks.Stacks
-	want := p.configured("BOARDSMITH_STACK_BYTES", func(o boards.Options) int { return o.StackBytes })
+	want := p.configured("BOARDSMITH_STACK_BYTES", 1, func(o boards.Options) int { return o.StackBytes })
 	for i, place := range stacks {
 		r, ok := place.Find(f)
 		switch {
@@ -261,7 +261,7 @@ func (p *Project) checkCleared(f *elf.File, symbols map[string]elf.Symbol) error
 // checkWindow returns an error for a window of uploaded code that is not aligned to its size, or at address 0.
 func (p *Project) checkWindow(symbols map[string]elf.Symbol) error {
 	name := p.state.Template.Contract.Window
-	size := p.configured("BOARDSMITH_UPLOAD_BYTES", func(o boards.Options) int { return o.UploadKiB * 1024 })
+	size := p.configured("BOARDSMITH_UPLOAD_BYTES", 0, func(o boards.Options) int { return o.UploadKiB * 1024 })
 	if name == "" || size == 0 {
 		return nil
 	}

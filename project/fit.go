@@ -31,12 +31,12 @@ import (
 )
 
 // configured reads a number from the project's configuration, which a user may have changed, else from the options: 0
-// there leaves the number to the build, which completes the board.
-func (p *Project) configured(macro string, option func(boards.Options) int) int64 {
+// there leaves the number to the build, which completes the board. A number below least is not one of the user's.
+func (p *Project) configured(macro string, least int64, option func(boards.Options) int) int64 {
 	data, err := os.ReadFile(filepath.Join(p.dir, filepath.FromSlash(blueprint.ConfigFile)))
 	if err == nil {
 		if m := regexp.MustCompile(`(?m)^#define ` + macro + `\s+\(?(\d{1,15})[uUlL]*\)?\s*$`).FindSubmatch(data); m != nil {
-			if n, _ := strconv.ParseInt(string(m[1]), 10, 64); n > 0 { // few enough digits not to overflow
+			if n, _ := strconv.ParseInt(string(m[1]), 10, 64); n >= least { // few enough digits not to overflow
 				return n
 			}
 		}
@@ -49,11 +49,11 @@ func (p *Project) configured(macro string, option func(boards.Options) int) int6
 }
 
 func (p *Project) arenaBytes() int64 {
-	return p.configured("BOARDSMITH_ARENA_BYTES", func(o boards.Options) int { return o.ArenaKiB * 1024 })
+	return p.configured("BOARDSMITH_ARENA_BYTES", 1, func(o boards.Options) int { return o.ArenaKiB * 1024 })
 }
 
 func (p *Project) packetBytes() int64 {
-	return p.configured("TVM_CRT_MAX_PACKET_SIZE_BYTES", func(o boards.Options) int { return o.PacketBytes })
+	return p.configured("TVM_CRT_MAX_PACKET_SIZE_BYTES", 1, func(o boards.Options) int { return o.PacketBytes })
 }
 
 // checkModelFits returns an error, before anything is compiled, if the packet buffer or the arena is too small for

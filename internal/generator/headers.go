@@ -20,9 +20,6 @@ import (
 // depends only on the template, the board and its settled options, so that one compiled runtime serves all models of a
 // board.
 func ForBoard(file string, t *blueprint.Blueprint, b *boards.Board, o boards.Options) []byte {
-	if o.App == boards.Standalone {
-		o.UploadKiB = 0
-	}
 	switch file {
 	case blueprint.ConfigFile:
 		return ConfigHeader(b, o)
