@@ -139,11 +139,14 @@ func (p *Project) postLinkFailed(next, format string, args ...any) error {
 	return failure.New(failure.Link, next, "post_link of board "+p.state.Board.Name+": "+format, args...)
 }
 
-// offerLinked writes the files that the command reads, and removes the one that it writes.
+// offerLinked writes the files that the command names and reads, and removes the one that it writes.
 func (p *Project) offerLinked(t *tree, linked []byte) error {
 	folder := p.inBuild(postLinkFolder)
 	if err := t.root.RemoveAll(filepath.FromSlash(folder)); err != nil {
 		return t.error("remove", folder, err)
+	}
+	if err := t.root.MkdirAll(filepath.FromSlash(folder), 0o755); err != nil {
+		return t.error("create", folder, err)
 	}
 	f, err := elf.NewFile(bytes.NewReader(linked))
 	if err != nil {
@@ -156,13 +159,22 @@ func (p *Project) offerLinked(t *tree, linked []byte) error {
 	if err != nil {
 		return err
 	}
-	bin, err := flat(loads)
-	if err != nil {
-		return p.postLinkFailed("", "%w", err)
+	if len(loads) == 0 {
+		return p.postLinkFailed("", "the image loads nothing")
 	}
-	for word, data := range map[string][]byte{
-		boards.ELFWord: linked, boards.BinWord: bin, boards.HexWord: firmware.HEX(loads),
+	words := strings.Join(p.state.Board.PostLink.Words, "\n")
+	for word, form := range map[string]func() ([]byte, error){
+		boards.ELFWord: func() ([]byte, error) { return linked, nil },
+		boards.BinWord: func() ([]byte, error) { return flat(loads) },
+		boards.HexWord: func() ([]byte, error) { return firmware.HEX(loads), nil },
 	} {
+		if !strings.Contains(words, word) {
+			continue
+		}
+		data, err := form()
+		if err != nil {
+			return p.postLinkFailed("", "%s: %w", word, err)
+		}
 		if err := t.writeFile(p.postLinkFile(word), data); err != nil {
 			return err
 		}
@@ -216,6 +228,19 @@ func (p *Project) postLinkArgs() (args []string, err error) {
 	return args, nil
 }
 
+// postLinkTyped returns the command as typed in a shell. It names variables, whose values may be secret.
+func (p *Project) postLinkTyped(dir, program string, args []string) string {
+	words := []string{"cd", command.Quote(dir), "&&", command.Command{Path: program}.Typed()}
+	for i, arg := range args {
+		if word := p.state.Board.PostLink.Words[i+1]; strings.HasPrefix(word, "$") {
+			words = append(words, `"`+word+`"`)
+		} else {
+			words = append(words, command.Quote(arg))
+		}
+	}
+	return strings.Join(words, " ")
+}
+
 // runPostLink runs the command, in the project's folder.
 func (p *Project) runPostLink(ctx context.Context, t *tree, held *os.File) error {
 	program, err := p.postLinkProgram()
@@ -234,7 +259,7 @@ func (p *Project) runPostLink(ctx context.Context, t *tree, held *os.File) error
 	run.line = func(string) {}
 	err = run.run(ctx)
 	if failed := (*ToolError)(nil); errors.As(err, &failed) {
-		failed.Class = failure.Link
+		failed.Class, failed.Command = failure.Link, p.postLinkTyped(t.dir, program, args)
 		if errors.Is(err, command.ErrTooLong) {
 			failed.Class = failure.Timeout
 		}
@@ -271,8 +296,8 @@ func (p *Project) postLinked(t *tree) ([]firmware.Segment, error) {
 }
 
 // relinked returns the linked image with the bytes that the command wrote. The checksum of the firmware covers all of
-// them: where a part of it ends later than they do, erased bytes follow. Erased bytes outside of the parts are left
-// out.
+// them: where a part of it ends later than they do, erased bytes follow. Erased bytes outside of the parts and of what
+// was linked are left out.
 func (p *Project) relinked(linked []byte, loads []firmware.Segment) ([]byte, error) {
 	f, err := elf.NewFile(bytes.NewReader(linked))
 	if err != nil {
@@ -286,14 +311,19 @@ func (p *Project) relinked(linked []byte, loads []firmware.Segment) ([]byte, err
 	if err != nil {
 		return nil, err
 	}
-	return firmware.Reload(linked, fitted(loads, parts, were[len(were)-1].End()))
+	return firmware.Reload(linked, fitted(loads, parts, were))
 }
 
 // fitted extends segments, after the end of what was linked, to the ends of parts that begin in them, and removes
-// erased bytes outside of parts.
-func fitted(loads []firmware.Segment, parts []firmware.Range, linkedEnd uint64) (all []firmware.Segment) {
+// runs of erased bytes outside of parts and of what was linked.
+func fitted(loads []firmware.Segment, parts []firmware.Range, were []firmware.Segment) (all []firmware.Segment) {
+	linkedEnd := were[len(were)-1].End()
+	held := slices.Clone(parts)
+	for _, s := range were {
+		held = append(held, firmware.Range{Start: s.Addr, End: s.End()})
+	}
 	within := func(addr uint64) bool {
-		return slices.ContainsFunc(parts, func(r firmware.Range) bool { return addr >= r.Start && addr < r.End })
+		return slices.ContainsFunc(held, func(r firmware.Range) bool { return addr >= r.Start && addr < r.End })
 	}
 	for _, s := range loads {
 		for _, r := range parts {
@@ -302,21 +332,38 @@ func fitted(loads []firmware.Segment, parts []firmware.Range, linkedEnd uint64) 
 				s.Data = append(slices.Clip(s.Data), bytes.Repeat([]byte{firmware.Erased}, int(missing))...)
 			}
 		}
-		for start := 0; start < len(s.Data); {
-			kept := func(i int) bool { return s.Data[i] != firmware.Erased || within(s.Addr+uint64(i)) }
-			for start < len(s.Data) && !kept(start) {
-				start++
-			}
-			end := start
-			for end < len(s.Data) && kept(end) {
-				end++
-			}
-			if end > start {
-				all = append(all, firmware.Segment{Addr: s.Addr + uint64(start), Data: s.Data[start:end]})
-			}
-			start = end
+		all = append(all, splitErased(s, within)...)
+	}
+	return all
+}
+
+// splitRun is the number of erased bytes at which what the command adds becomes two segments.
+const splitRun = 16
+
+// splitErased removes runs of erased bytes outside of what is held: at an end, beside a held byte, and long ones.
+func splitErased(s firmware.Segment, within func(addr uint64) bool) (all []firmware.Segment) {
+	held := func(i int) bool { return within(s.Addr + uint64(i)) }
+	free := func(i int) bool { return s.Data[i] == firmware.Erased && !held(i) }
+	start := 0
+	add := func(end int) {
+		if end > start {
+			all = append(all, firmware.Segment{Addr: s.Addr + uint64(start), Data: s.Data[start:end]})
 		}
 	}
+	for i := 0; i < len(s.Data); i++ {
+		if !free(i) {
+			continue
+		}
+		run := i
+		for i < len(s.Data) && free(i) {
+			i++
+		}
+		if run == 0 || i == len(s.Data) || i-run >= splitRun || held(run-1) || held(i) {
+			add(run)
+			start = i
+		}
+	}
+	add(len(s.Data))
 	return all
 }
 
@@ -329,14 +376,17 @@ func (p *Project) renewForms(t *tree, file []byte) error {
 	if err != nil {
 		return err
 	}
-	bin, err := flat(loads)
-	if err != nil {
-		return err
-	}
 	forms := p.state.Template.Forms
-	for name, data := range map[string][]byte{forms.Bin: bin, forms.Hex: firmware.HEX(loads)} {
+	for name, form := range map[string]func() ([]byte, error){
+		forms.Bin: func() ([]byte, error) { return flat(loads) },
+		forms.Hex: func() ([]byte, error) { return firmware.HEX(loads), nil },
+	} {
 		if _, err := t.root.Lstat(filepath.FromSlash(name)); name == "" || err != nil {
 			continue
+		}
+		data, err := form()
+		if err != nil {
+			return p.postLinkFailed("", "%s: %w", name, err)
 		}
 		if err := t.writeFile(name, data); err != nil {
 			return err

@@ -86,6 +86,9 @@ func without(all []Segment, held []Range) (rest []Segment) {
 // segmentAlign is the alignment of added segments in the file.
 const segmentAlign = 16
 
+// maxSegments is PN_XNUM, which stands for a number that does not fit into the header.
+const maxSegments = 0xFFFF
+
 // withSegments appends segments and a longer table of segments to an ELF file, and makes its header name that table
 // (System V ABI, chapters 4 and 5: ELF header, program header).
 func withSegments(f *elf.File, file []byte, more []Segment) ([]byte, error) {
@@ -100,6 +103,9 @@ func withSegments(f *elf.File, file []byte, more []Segment) ([]byte, error) {
 	table, entries := tableOf(f, file, h.offset), uint64(len(f.Progs))
 	if uint64(f.ByteOrder.Uint16(file[h.entry:])) != size || table+entries*size > uint64(len(file)) {
 		return nil, errors.New("invalid table of segments")
+	}
+	if entries+uint64(len(more)) >= maxSegments {
+		return nil, fmt.Errorf("%d segments, of which a file has fewer than %d", entries+uint64(len(more)), maxSegments)
 	}
 	headers := slices.Clone(file[table : table+entries*size])
 	for _, s := range more {

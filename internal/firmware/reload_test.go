@@ -89,6 +89,21 @@ func TestReload(t *testing.T) {
 	}
 }
 
+// TestReloadManySegments: more segments than the header can count are an error.
+func TestReloadManySegments(t *testing.T) {
+	t.Parallel()
+	file := loading(t, elf.ELFCLASS32, binary.LittleEndian, Segment{0, []byte("a")})
+	for n, ok := range map[uint64]bool{maxSegments - 2: true, maxSegments - 1: false, maxSegments + 1: false} {
+		loads := []Segment{{0, []byte("a")}}
+		for i := range n {
+			loads = append(loads, Segment{4 + 2*i, []byte("b")})
+		}
+		if _, err := Reload(file, loads); (err == nil) != ok {
+			t.Errorf("%d more segments: %v", n, err)
+		}
+	}
+}
+
 // FuzzReload: no file makes it panic, and what it returns is a file that loads the bytes.
 func FuzzReload(f *testing.F) {
 	t := new(testing.T)
