@@ -412,3 +412,22 @@ func TestBadSamples(t *testing.T) {
 		}
 	}
 }
+
+// TestStandaloneBudget has many short runs in one request take longer than its time: the device ends them itself.
+func TestStandaloneBudget(t *testing.T) {
+	t.Parallel()
+	slow := "for (volatile int i = 0; i < 1000000; i++) {} return 0;"
+	f, err := runAlone(t, project.Spec{Board: "host", Model: broken(t, slow)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	var fault *rpc.FaultError
+	if _, err = f.session.Run(ctx, 1<<20); !errors.As(err, &fault) || fault.Record.Reason != rpc.ReasonTimeout {
+		t.Errorf("got %v", err)
+	}
+	if _, err := f.session.Run(t.Context(), 1); err != nil {
+		t.Errorf("after it: %v", err)
+	}
+}
