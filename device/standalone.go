@@ -95,8 +95,11 @@ func askLines(ctx context.Context, s *standalone.Session) (*flashplan.Answer, er
 	}, nil
 }
 
-// askedInLines is asked for standalone firmware. It leaves a fault record to OpenStandalone.
+// askedInLines is asked for standalone firmware, with a limit that covers a slow link. It leaves a fault record to
+// OpenStandalone.
 func (d *Device) askedInLines(ctx context.Context, next *image.Image) (*flashplan.Answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, bootWithin)
+	defer cancel()
 	link := func(ctx context.Context) (transport.Link, error) {
 		return d.attachment.openFound(ctx, d.board, expected{image: next})
 	}

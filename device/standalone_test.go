@@ -64,9 +64,8 @@ func TestFlashStandalone(t *testing.T) {
 	if _, err := dev.OpenStandalone(t.Context(), served); failure.Of(err) != failure.Config || failure.Next(err) == "" {
 		t.Errorf("an image with an RPC server: %v", err)
 	}
-	began := time.Now()
-	if _, err := dev.Open(t.Context(), alone); failure.Of(err) != failure.Config || time.Since(began) > time.Second {
-		t.Errorf("a session over RPC, after %v: %v", time.Since(began), err)
+	if _, err := dev.Open(t.Context(), alone); failure.Of(err) != failure.Config {
+		t.Errorf("a session over RPC: %v", err)
 	}
 }
 

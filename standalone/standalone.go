@@ -88,7 +88,8 @@ func New(link transport.Link, o Options) *Session {
 	if o.Log == nil {
 		o.Log = hclog.NewNullLogger()
 	}
-	return &Session{link: link, reader: reader{link: link}, o: o}
+	// The firmware may still answer a request of an earlier session: its number is another one.
+	return &Session{link: link, reader: reader{link: link}, o: o, last: uint16(rand.Uint32())}
 }
 
 // Close closes the link, which ends a process or an emulator.

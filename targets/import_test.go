@@ -68,7 +68,8 @@ var mayImport = map[string][]string{
 
 	// Compares a board's C with a description of its chip.
 	"registers": {
-		"project", "boards", "mlf", "samples", "failure", "internal/cmacro", "internal/jsonfile", "internal/svd",
+		"project", "boards", "mlf", "samples", "failure", "internal/blueprint", "internal/cmacro", "internal/jsonfile",
+		"internal/svd",
 	},
 
 	// TVM's Project API: a project and its device, for somebody else's program.
