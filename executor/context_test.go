@@ -2,11 +2,15 @@ package executor_test
 
 import (
 	"context"
+	"fmt"
+	"hash/crc32"
 	"testing"
+	"time"
 
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/internal/failuretest"
 	"github.com/boardsmith/boardsmith/internal/transporttest"
+	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/standalone"
@@ -38,7 +42,7 @@ func TestContexts(t *testing.T) {
 		_, err := e.Output(ctx, 0)
 		return err
 	}
-	time := func(ctx context.Context) error { _, err := e.Time(ctx, rpc.TimeOptions{}); return err }
+	timed := func(ctx context.Context) error { _, err := e.Time(ctx, rpc.TimeOptions{}); return err }
 	calls := failuretest.Calls{
 		"Open":       func(ctx context.Context) error { _, err := executor.Open(ctx, s, m); return err },
 		"OpenLoaded": func(ctx context.Context) error { _, err := executor.OpenLoaded(ctx, s, rpc.Module{}, m); return err },
@@ -47,12 +51,50 @@ func TestContexts(t *testing.T) {
 			_, err := executor.OpenStandalone(ctx, standalone.New(host, standalone.Options{}), m)
 			return err
 		},
-		"Graph.Debug": func(ctx context.Context) error { _, err := g.Debug(ctx, rpc.TimeOptions{}); return err },
+		"Meter.RunTimed": func(ctx context.Context) error { _, err := meter(t).RunTimed(ctx); return err },
+		"Meter.Stack":    func(ctx context.Context) error { _, err := meter(t).Stack(ctx); return err },
+		"Graph.Debug":    func(ctx context.Context) error { _, err := g.Debug(ctx, rpc.TimeOptions{}); return err },
 	}
-	both := failuretest.Calls{"SetInput": setInput, "Output": output, "Time": time, "Close": e.Close}
+	both := failuretest.Calls{"SetInput": setInput, "Output": output, "Time": timed, "Close": e.Close}
 	for name, call := range both {
 		calls["Executor."+name], calls["Graph."+name] = call, call
 	}
 	calls["Executor.Run"], calls["Graph.Run"] = e.Run, g.Run
 	failuretest.Ended(t, calls)
+}
+
+// meter opens the model of standalone firmware with samples that answers nothing but what opening needs.
+func meter(t *testing.T) executor.Meter {
+	t.Helper()
+	host, device := transporttest.Pair()
+	t.Cleanup(func() { host.Close(); device.Close() })
+	go func() {
+		var line []byte
+		for b := make([]byte, 1); ; {
+			if n, err := device.Read(context.Background(), b); err != nil || n == 0 {
+				return
+			}
+			if line = append(line, b...); b[0] != '\n' {
+				continue
+			}
+			var number uint16
+			if _, err := fmt.Sscanf(string(line), "?%04x model", &number); err == nil {
+				answer := fmt.Sprintf("=%04x model 0001 0001 1 ", number)
+				answer = fmt.Sprintf("%s%08x\n", answer, crc32.ChecksumIEEE([]byte(answer)))
+				if device.Write(context.Background(), []byte(answer)) != nil {
+					return
+				}
+			}
+			line = nil
+		}
+	}()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	e, err := executor.OpenStandalone(ctx, standalone.New(host, standalone.Options{}), &mlf.Model{
+		Inputs: make([]mlf.Tensor, 1), Outputs: make([]mlf.Tensor, 1),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e.(executor.Meter)
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/mlf"
@@ -15,6 +14,17 @@ import (
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/standalone"
 )
+
+// A Meter is an Executor whose device measures each run, and its stack: the one of OpenStandalone.
+type Meter interface {
+	Executor
+
+	// RunTimed is Run, and returns how long the run took.
+	RunTimed(ctx context.Context) (standalone.Ticks, error)
+
+	// Stack returns how much of the device's stack was used since its start.
+	Stack(ctx context.Context) (standalone.Stack, error)
+}
 
 type alone struct {
 	model
@@ -79,21 +89,34 @@ func (e *alone) lost(err error) {
 }
 
 func (e *alone) Run(ctx context.Context) error {
-	_, err := e.runs(ctx, 1)
-	e.ran = err == nil
+	_, err := e.RunTimed(ctx)
 	return err
 }
 
+// RunTimed implements Meter.
+func (e *alone) RunTimed(ctx context.Context) (standalone.Ticks, error) {
+	took, err := e.runs(ctx, 1)
+	e.ran = err == nil
+	return took, err
+}
+
+// Stack implements Meter.
+func (e *alone) Stack(ctx context.Context) (standalone.Stack, error) {
+	used, err := e.session.Stack(ctx)
+	e.lost(err)
+	return used, err
+}
+
 // runs runs the model a number of times.
-func (e *alone) runs(ctx context.Context, times int) (time.Duration, error) {
+func (e *alone) runs(ctx context.Context, times int) (standalone.Ticks, error) {
 	if err := e.ready(); err != nil {
-		return 0, err
+		return standalone.Ticks{}, err
 	}
 	e.ran = false
-	took, err := e.session.Run(ctx, times)
+	took, err := e.session.RunTicks(ctx, times)
 	if err != nil {
 		e.lost(err)
-		return 0, fmt.Errorf("run: %w", err)
+		return standalone.Ticks{}, fmt.Errorf("run: %w", err)
 	}
 	return took, nil
 }
@@ -123,7 +146,7 @@ func (e *alone) Time(ctx context.Context, o rpc.TimeOptions) ([]float64, error) 
 		if err != nil {
 			return nil, err
 		}
-		if took < o.MinRepeat && number < most {
+		if took.Seconds() < o.MinRepeat.Seconds() && number < most {
 			number = min(most, 2*number)
 			continue
 		}

@@ -127,6 +127,7 @@ func TestStandalone(t *testing.T) {
 				t.Errorf("time: %v, %v", times, err)
 			}
 			checkAlone(t, f.Project, x.board)
+			checkStack(t, f, x.board)
 			ran++
 		})
 	}
@@ -163,6 +164,35 @@ func checkAlone(t *testing.T, p *project.Project, board string) {
 	if board != "host" && len(symbols) < 50 {
 		t.Errorf("only %d symbols: were they removed?", len(symbols))
 	}
+}
+
+// checkStack compares what the firmware measured of its stack with the depth that was computed from the image.
+func checkStack(t *testing.T, f aloneFirmware, board string) {
+	t.Helper()
+	got, err := f.model.(executor.Meter).Stack(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if board == "host" {
+		if got != (standalone.Stack{}) {
+			t.Errorf("the stack of a process: %+v", got)
+		}
+		return
+	}
+	i, err := f.Built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, err := f.Usage(i)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sure := len(u.Stack.Unsure) == 0
+	if got.Used < 200 || sure && got.Used > u.Stack.Need || got.Used > got.Size || got.Size != u.Stack.Have {
+		t.Errorf("the firmware used %d of %d bytes of its stack; computed: %d of %d", got.Used, got.Size, u.Stack.Need,
+			u.Stack.Have)
+	}
+	t.Logf("stack: %d of %d bytes, computed %d (sure: %v)", got.Used, got.Size, u.Stack.Need, sure)
 }
 
 // TestStandaloneSources compares the projects of one model's variants: what a user writes is the same.

@@ -164,23 +164,41 @@ func (s *Session) SetInput(ctx context.Context, i int, value []byte) error {
 	return nil
 }
 
-// Run runs the model a number of times, 0 to math.MaxUint32, until a run fails, and returns the time of all of them:
-// 0 and an error of class fault if the device's timer has lost it. The firmware has until shortly before ctx's
-// deadline, or for a minute without one, for all of them together; if they take longer it restarts, and Run returns a
-// *rpc.FaultError of rpc.ReasonTimeout. If the request or its answer is lost, Run waits until then and returns the
-// link's error; if one arrives damaged, the model may run again. Other errors: *RunError, *rpc.FaultError, those of the
-// link.
+// Ticks is a time in counts of the device's timer.
+type Ticks struct {
+	Count uint64
+	Hz    uint32 // counts per second
+}
+
+// Seconds returns the time in seconds.
+func (t Ticks) Seconds() float64 { return float64(t.Count) / float64(t.Hz) }
+
+// Run is RunTicks for callers that need no counts.
 func (s *Session) Run(ctx context.Context, times int) (time.Duration, error) {
+	t, err := s.RunTicks(ctx, times)
+	if err != nil {
+		return 0, err
+	}
+	return time.Duration(t.Seconds() * 1e9), nil
+}
+
+// RunTicks runs the model a number of times, 0 to math.MaxUint32, until a run fails, and returns the time of all of
+// them: an error of class fault if the device's timer has lost it. The firmware has until shortly before ctx's
+// deadline, or for a minute without one, for all of them together; if they take longer it restarts, and RunTicks
+// returns a *rpc.FaultError of rpc.ReasonTimeout. If the request or its answer is lost, RunTicks waits until then and
+// returns the link's error; if one arrives damaged, the model may run again. Other errors: *RunError, *rpc.FaultError,
+// those of the link.
+func (s *Session) RunTicks(ctx context.Context, times int) (Ticks, error) {
 	if times < 0 || uint64(times) > math.MaxUint32 {
-		return 0, failure.New(failure.Config, "", "a model runs 0 to %d times in one request, not %d",
+		return Ticks{}, failure.New(failure.Config, "", "a model runs 0 to %d times in one request, not %d",
 			uint32(math.MaxUint32), times)
 	}
 	if err := s.begin(ctx); err != nil {
-		return 0, err
+		return Ticks{}, err
 	}
 	words, err := s.askRun(ctx, uint32(times))
 	if err != nil {
-		return 0, err
+		return Ticks{}, err
 	}
 	if len(words) == 4 {
 		code, ok1 := number(words[1], 8)
@@ -189,18 +207,37 @@ func (s *Session) Run(ctx context.Context, times int) (time.Duration, error) {
 		switch {
 		case !ok1 || !ok2 || !ok3:
 		case code != 0:
-			return 0, &RunError{int32(uint32(code))}
+			return Ticks{}, &RunError{int32(uint32(code))}
 		case ticks == noTicks || hz == 0:
-			return 0, failure.New(failure.Fault, "", "the device's timer has lost the time of the run")
-		default:
-			seconds := float64(ticks) / float64(hz)
-			if seconds > math.MaxInt64/1e9 {
-				break
-			}
-			return time.Duration(seconds * 1e9), nil
+			return Ticks{}, failure.New(failure.Fault, "", "the device's timer has lost the time of the run")
+		case float64(ticks)/float64(hz) <= math.MaxInt64/1e9:
+			return Ticks{ticks, uint32(hz)}, nil
 		}
 	}
-	return 0, unexpected(words)
+	return Ticks{}, unexpected(words)
+}
+
+// A Stack is how much of the stack of the firmware's thread was in use at most since its start. Both are 0 if the
+// firmware does not measure it.
+type Stack struct{ Used, Size int64 } // bytes
+
+// Stack asks how much of the stack was used.
+func (s *Session) Stack(ctx context.Context) (Stack, error) {
+	words, err := s.ask(ctx, "stack")
+	if errors.As(err, new(*refusedError)) {
+		return Stack{}, nil // firmware of an earlier version
+	}
+	if err != nil {
+		return Stack{}, err
+	}
+	if len(words) == 3 {
+		used, ok1 := number(words[1], 8)
+		size, ok2 := number(words[2], 8)
+		if ok1 && ok2 && used <= size {
+			return Stack{int64(used), int64(size)}, nil
+		}
+	}
+	return Stack{}, unexpected(words)
 }
 
 // askRun asks for runs. A repetition is a new request, with what is left of the time. After a timeout there is none:
@@ -339,7 +376,7 @@ func (s *Session) exchange(ctx context.Context, words []string, limit time.Durat
 		case err == nil && slices.Equal(got, []string{"no", "session"}):
 			return nil, ErrRestarted
 		case err == nil && got[0] == "no":
-			return nil, failure.New(failure.Transport, "", "the firmware refused the request %.40q", words)
+			return nil, &refusedError{words}
 		case err == nil:
 			s.begun = true
 			return got, nil
@@ -356,6 +393,16 @@ func (s *Session) exchange(ctx context.Context, words []string, limit time.Durat
 	}
 	return nil, fmt.Errorf("request %q, sent %d times: %w", words[0], sent, why)
 }
+
+// A refusedError reports a request that the firmware does not know, or with arguments out of range.
+type refusedError struct{ words []string }
+
+func (e *refusedError) Error() string {
+	return fmt.Sprintf("the firmware refused the request %.40q", e.words)
+}
+
+// FailureClass returns failure.Transport.
+func (e *refusedError) FailureClass() failure.Class { return failure.Transport }
 
 // A SilentError reports firmware that has not answered since the link was opened.
 type SilentError struct {

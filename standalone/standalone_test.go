@@ -74,6 +74,8 @@ func honest(number uint16, words string) string {
 		return said('=', number, "run 00000000 0000000000000064 000003e8")
 	case "out":
 		return said('=', number, "out "+words[len("out 12345678 "):]+" 01020304")
+	case "stack":
+		return said('=', number, "stack 00000120 00001000")
 	case "fault":
 		return said('=', number, "fault 0000 -")
 	case "forget":
@@ -122,8 +124,37 @@ func TestSession(t *testing.T) {
 	if out, err := s.Output(ctx, 0, 8); err != nil || !bytes.Equal(out, []byte{1, 2, 3, 4, 1, 2, 3, 4}) {
 		t.Errorf("% x, %v", out, err)
 	}
+	if got, err := s.Stack(ctx); err != nil || got != (Stack{0x120, 0x1000}) {
+		t.Errorf("%+v, %v", got, err)
+	}
 	if e, err := s.PriorFault(ctx); e != nil || err != nil {
 		t.Errorf("%v, %v", e, err)
+	}
+}
+
+// TestStack asks firmware that does not know its stack, that is older than the request, and that lies.
+func TestStack(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		answer string
+		want   Stack
+		fails  bool
+	}{
+		{"stack 00000000 00000000", Stack{}, false},
+		{"no request", Stack{}, false},
+		{"stack 00001001 00001000", Stack{}, true},
+		{"stack 1 2", Stack{}, true},
+		{"stack 00000001", Stack{}, true},
+	} {
+		s := talk(t, func(number uint16, words string) string {
+			if words == "stack" {
+				return said('=', number, c.answer)
+			}
+			return honest(number, words)
+		}, nil)
+		if got, err := s.Stack(soon(t)); got != c.want || (err != nil) != c.fails {
+			t.Errorf("%s: %+v, %v", c.answer, got, err)
+		}
 	}
 }
 
@@ -315,6 +346,8 @@ func TestContexts(t *testing.T) {
 		"Session.Model":      func(ctx context.Context) error { _, err := s.Model(ctx); return err },
 		"Session.SetInput":   func(ctx context.Context) error { return s.SetInput(ctx, 0, []byte{1}) },
 		"Session.Run":        func(ctx context.Context) error { _, err := s.Run(ctx, 1); return err },
+		"Session.RunTicks":   func(ctx context.Context) error { _, err := s.RunTicks(ctx, 1); return err },
+		"Session.Stack":      func(ctx context.Context) error { _, err := s.Stack(ctx); return err },
 		"Session.Output":     func(ctx context.Context) error { _, err := s.Output(ctx, 0, 4); return err },
 		"Session.PriorFault": func(ctx context.Context) error { _, err := s.PriorFault(ctx); return err },
 	})

@@ -18,6 +18,7 @@
 #include "fault.h"
 #include "lines.h"
 #include "port.h"
+#include "stack.h"
 
 #define START_MS 2000U
 
@@ -209,6 +210,20 @@ static bool do_forget(const lines_reader_t* line) {
   return true;
 }
 
+// Says how much of the stack was used so far, and its size; 0 if it is unknown.
+static bool do_stack(const lines_reader_t* line) {
+  uint32_t size_bytes = 0;
+  if (!lines_ended(line)) {
+    return false;
+  }
+  const uint32_t used_bytes = stack_used(&size_bytes);
+  lines_begin('=', line->number);
+  lines_say("stack");
+  lines_say_number(used_bytes, 8);
+  lines_say_number(size_bytes, 8);
+  return true;
+}
+
 static bool answered(lines_reader_t* line) {
   if (lines_word(line, "id")) {
     return do_id(line);
@@ -224,6 +239,9 @@ static bool answered(lines_reader_t* line) {
   }
   if (lines_word(line, "out")) {
     return do_out(line);
+  }
+  if (lines_word(line, "stack")) {
+    return do_stack(line);
   }
   if (lines_word(line, "fault")) {
     return do_fault(line);
@@ -279,6 +297,7 @@ int main(void) {
   if (boardsmith_port.init(boardsmith_port.ctx) != 0) {
     boardsmith_port.stop(boardsmith_port.ctx, PORT_STOP_ABORT, (uint32_t)kTvmErrorPlatformCheckFailure);
   }
+  stack_paint();
   (void)fault_record(&fault_bytes);
   lines_start();
   lines_begin('!', 0);

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Measures the stack (stack.h). The port's complete, which finds the stack for a fault record, reports where it is.
+#include "stack.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "fault.h"
+#include "port.h"
+
+#define PATTERN 0xA5C3E187U
+
+// What is left out below the stack pointer, for the frame of stack_paint. It counts as used.
+#define MARGIN_BYTES 64U
+
+typedef struct painted {
+  volatile uint32_t* start;
+  volatile uint32_t* painted_end;
+  uintptr_t end;
+} painted_t;
+
+static painted_t stack;
+
+// Returns the stack from sp up; its size is 0 if sp is in no stack that the port knows.
+static fault_context_t from(uintptr_t sp) {
+  fault_context_t at;
+  (void)memset(&at, 0, sizeof at);
+  at.flags = (uint32_t)FAULT_SP_VALID;
+  at.sp = sp;
+  boardsmith_port.complete(boardsmith_port.ctx, &at);
+  if (at.stack == NULL) {
+    at.stack_size_bytes = 0;
+  }
+  return at;
+}
+
+// Finds the stack around sp. It has a frame of its own, so that the frame of stack_paint is small.
+__attribute__((noinline)) static void find(uintptr_t sp) {
+  const fault_context_t above = from(sp);
+  if ((above.stack_size_bytes == 0U) || ((BOARDSMITH_STACK_BYTES) == 0)) {
+    return;
+  }
+  const uintptr_t end = (uintptr_t)above.stack + above.stack_size_bytes;
+  const fault_context_t whole = from(end - (uintptr_t)(BOARDSMITH_STACK_BYTES));
+  if ((whole.stack_size_bytes <= above.stack_size_bytes) || (((uintptr_t)whole.stack + MARGIN_BYTES) >= sp)) {
+    return;
+  }
+  stack.start = (volatile uint32_t*)(((uintptr_t)whole.stack + 3U) & ~(uintptr_t)3U);
+  stack.painted_end = (volatile uint32_t*)((sp - MARGIN_BYTES) & ~(uintptr_t)3U);
+  stack.end = end;
+}
+
+__attribute__((noinline)) void stack_paint(void) {
+  volatile uint8_t here = 0;
+  find((uintptr_t)&here);
+  volatile uint32_t* word = stack.start;
+  while (word < stack.painted_end) {
+    *word = PATTERN;
+    word++;
+  }
+}
+
+uint32_t stack_used(uint32_t* size_bytes) {
+  volatile uint32_t* word = stack.start;
+  while ((word < stack.painted_end) && (*word == PATTERN)) {
+    word++;
+  }
+  *size_bytes = (uint32_t)(stack.end - (uintptr_t)stack.start);
+  return (uint32_t)(stack.end - (uintptr_t)word);
+}
