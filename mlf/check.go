@@ -103,9 +103,9 @@ func (a *Archive) checkC(m *Model) error {
 			}
 		}
 	}
-	if len(h.Devices) > 0 || slices.Contains(h.Run, "devices") {
-		return a.fault(file, "export it for a target without device contexts, such as plain \"c\"",
-			"model %s: unsupported device contexts %q", m.Name, h.Devices)
+	if (len(h.Devices) > 0) != slices.Contains(h.Run, "devices") {
+		return a.fault(file, "export it again with TVM",
+			"model %s: the arguments %q of its entry do not match its devices %q", m.Name, h.Run, h.Devices)
 	}
 	return nil
 }

@@ -51,14 +51,29 @@ func runAlone(t *testing.T, s project.Spec) (aloneFirmware, error) {
 	if why := hasCompiler(t, board) + hasEmulator(t, board); why != "" {
 		t.Skip(why)
 	}
-	s.Options.App = boards.Standalone
 	builder := &project.Builder{Cache: cache.New(testcache.Dir(), cache.Options{}), Jobs: 1}
-	p, err := builder.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), s)
+	p, err := generateAlone(t, builder, s)
 	if err != nil {
 		return aloneFirmware{}, err
 	}
-	t.Cleanup(func() { p.Close() })
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	return openAlone(t, p, 2*time.Minute)
+}
+
+// generateAlone generates standalone firmware, and closes it at the test's end.
+func generateAlone(t *testing.T, builder *project.Builder, s project.Spec) (*project.Project, error) {
+	t.Helper()
+	s.Options.App = boards.Standalone
+	p, err := builder.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), s)
+	if err == nil {
+		t.Cleanup(func() { p.Close() })
+	}
+	return p, err
+}
+
+// openAlone builds standalone firmware and opens its model.
+func openAlone(t *testing.T, p *project.Project, limit time.Duration) (aloneFirmware, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	session, err := p.RunStandalone(ctx, &device.Desk{Programmer: "none"}, "")
 	if err != nil {
@@ -115,17 +130,7 @@ func TestStandalone(t *testing.T) {
 				t.Logf("refused: %s", why)
 				return
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-			defer cancel()
-			in, out := mlftest.Arrays(path)
-			want, err := expected(path, in, out)
-			if err != nil {
-				t.Fatal(err)
-			}
-			compare(t, answer(t, ctx, f.model, in), want)
-			if times, err := f.model.Time(ctx, rpc.TimeOptions{Number: 1}); err != nil || len(times) != 1 || times[0] <= 0 {
-				t.Errorf("time: %v, %v", times, err)
-			}
+			checkOutputs(t, f, path)
 			checkAlone(t, f.Project, x.board)
 			checkStack(t, f, x.board)
 			ran++
@@ -133,6 +138,22 @@ func TestStandalone(t *testing.T) {
 	}
 	if ran == 0 && !t.Failed() {
 		t.Log("no archive ran")
+	}
+}
+
+// checkOutputs runs the model with the inputs beside an archive: the outputs are the expected ones, and it takes time.
+func checkOutputs(t *testing.T, f aloneFirmware, archive string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	in, out := mlftest.Arrays(archive)
+	want, err := expected(archive, in, out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compare(t, answer(t, ctx, f.model, in), want)
+	if times, err := f.model.Time(ctx, rpc.TimeOptions{Number: 1}); err != nil || len(times) != 1 || times[0] <= 0 {
+		t.Errorf("time: %v, %v", times, err)
 	}
 }
 
@@ -420,14 +441,13 @@ func TestBadSamples(t *testing.T) {
 	unknown := slices.Clone(good)
 	unknown[0].Name = "nothing"
 	for name, s := range map[string]project.Spec{
-		"one is missing":        {Samples: good[:1], Options: alone},
-		"another shape":         {Samples: half, Options: alone},
-		"another name":          {Samples: unknown, Options: alone},
-		"two of one name":       {Samples: append(slices.Clone(good), good[0]), Options: alone},
-		"an RPC server":         {Samples: good},
-		"an arena":              {Options: boards.Options{App: boards.Standalone, ArenaKiB: 8}},
-		"another app":           {Options: boards.Options{App: "server"}},
-		"a template without it": {Board: "zephyr/mps2_an385", Options: alone},
+		"one is missing":  {Samples: good[:1], Options: alone},
+		"another shape":   {Samples: half, Options: alone},
+		"another name":    {Samples: unknown, Options: alone},
+		"two of one name": {Samples: append(slices.Clone(good), good[0]), Options: alone},
+		"an RPC server":   {Samples: good},
+		"an arena":        {Options: boards.Options{App: boards.Standalone, ArenaKiB: 8}},
+		"another app":     {Options: boards.Options{App: "server"}},
 	} {
 		s.Model = path
 		if s.Board == "" {

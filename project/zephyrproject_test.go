@@ -98,3 +98,20 @@ func TestZephyrProject(t *testing.T) {
 		t.Errorf("the board of the build: %+v", b)
 	}
 }
+
+// TestZephyrStandaloneFiles: the files of a project of standalone firmware for Zephyr, without its settings.
+func TestZephyrStandaloneFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	options := boards.Options{App: boards.Standalone}
+	generated(t, dir, Spec{Board: "zephyr/mps2/an385", Model: mlftest.Tiny(t, nil), Options: options}, testEnv())
+	var text strings.Builder
+	for name := range sorted(contents(t, dir)) {
+		if top, _, _ := strings.Cut(name, "/"); top == "crt" && strings.HasSuffix(name, ".h") || top == "boards" ||
+			top == "links" || top == "local" {
+			continue // as with an RPC server
+		}
+		fmt.Fprintln(&text, name)
+	}
+	golden(t, "zephyr.standalone", text.String())
+}

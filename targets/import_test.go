@@ -43,8 +43,10 @@ var mayImport = map[string][]string{
 		"internal/jsonfile",
 		"internal/openset", "internal/plainfile", "internal/scratch",
 	},
-	"emulated":           {"device", "flasher", "failure", "internal/virtualprobe"},
-	"internal/generator": {"internal/blueprint", "internal/library", "boards", "mlf", "internal/command"},
+	"emulated": {"device", "flasher", "failure", "internal/virtualprobe"},
+	"internal/generator": {
+		"internal/blueprint", "internal/library", "boards", "mlf", "failure", "internal/command",
+	},
 	"internal/blueprint": {
 		"internal/fit", "internal/firmware", "boards", "templates", "failure", "internal/jsonfile", "internal/plainfile",
 	},

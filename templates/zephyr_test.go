@@ -176,6 +176,14 @@ func TestZephyrSyntax(t *testing.T) {
 				if out, err := exec.Command(cc, args...).CombinedOutput(); err != nil {
 					t.Errorf("%v\n%s", err, out)
 				}
+				if !slices.Contains(b.files, "server.c") {
+					return
+				}
+				// The main.c of standalone firmware in place of the RPC server's.
+				alone := append(slices.Clone(args), "-iquotestandalone", "standalone/lines.c")
+				if out, err := exec.Command(cc, alone...).CombinedOutput(); err != nil {
+					t.Errorf("standalone: %v\n%s", err, out)
+				}
 			})
 		}
 	}

@@ -5,7 +5,12 @@
 #define TVM_ZEPHYR_H_
 
 #include <tvm_micro_runtime.h>
+
+#if __has_include(<zephyr/device.h>)  // since Zephyr 3.1
 #include <zephyr/device.h>
+#else
+#include <device.h>
+#endif
 
 // The device of a devicetree node, as an element of a list of devices, which may be const:
 //   static void* const devices[] = {TVM_ZEPHYR_DEVICE(DT_NODELABEL(npu))};

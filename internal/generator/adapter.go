@@ -9,6 +9,7 @@ import (
 	"strings"
 	"text/template"
 
+	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/mlf"
 )
 
@@ -60,7 +61,9 @@ type adaptedTensor struct {
 func adapt(m *mlf.Model) (adapted, error) {
 	h := m.Header
 	if len(h.Devices) > 0 {
-		return adapted{}, fmt.Errorf("unsupported device contexts %q", h.Devices)
+		return adapted{}, failure.New(failure.Config,
+			"make standalone firmware or C for your own firmware of it, or export it for a target without device contexts",
+			"an RPC server has no device contexts, which its operators need: %q", h.Devices)
 	}
 	a := adapted{M: h.Name, Pools: h.Pools, Mapped: h.Mapped}
 	for i, t := range m.Inputs {

@@ -34,6 +34,8 @@ typedef struct outcome {
 // a host does not take those of an earlier one, or the zeros after a reset, for its own.
 static uint32_t session;
 
+TVM_WEAK const TVMContext standalone_context = TVM_CONTEXT_INIT(NULL, NULL);
+
 // ---- The model ---------------------------------------------------------------------------------------------------
 
 // Runs the model once.
@@ -41,7 +43,7 @@ static outcome_t run_once(void) {
   const standalone_model_t* const m = &standalone_model;
   boardsmith_port.ticks_align(boardsmith_port.ctx);
   const uint64_t before = boardsmith_port.ticks(boardsmith_port.ctx);
-  const int32_t error = TVMExecute(m->model, m->input, m->output, NULL);
+  const int32_t error = TVMExecute(m->model, m->input, m->output, &standalone_context);
   const uint64_t after = boardsmith_port.ticks(boardsmith_port.ctx);
   const bool known = (before != UINT64_MAX) && (after != UINT64_MAX) && (after >= before);
   outcome_t o = {error, UINT64_MAX};

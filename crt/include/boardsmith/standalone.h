@@ -19,4 +19,8 @@ typedef struct standalone_model {
 
 extern const standalone_model_t standalone_model;
 
+// What the model gets from the firmware: workspaces and devices. The firmware may define it in a file of its own, for
+// operators that need devices. Weak default in main.c: the built-in workspaces, no devices.
+extern const TVMContext standalone_context;
+
 #endif  // BOARDSMITH_STANDALONE_H_
