@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
@@ -37,7 +38,7 @@ func openRTT(ctx context.Context, p flasher.Programmer, e expected, b *boards.Bo
 	opened := make(chan error, 2) // at the beginning and at the end
 	go func() {
 		defer close(l.ended)
-		opened <- server.ServeRTT(run, port, where, func(served context.Context) (err error) {
+		l.err = server.ServeRTT(run, port, where, func(served context.Context) (err error) {
 			address := fmt.Sprintf("127.0.0.1:%d", port)
 			if l.TCP, err = transport.DialTCP(served, transport.TCPConfig{Address: address, Lossy: true}); err != nil {
 				return err
@@ -46,6 +47,7 @@ func openRTT(ctx context.Context, p flasher.Programmer, e expected, b *boards.Bo
 			<-served.Done()
 			return nil
 		})
+		opened <- l.err
 	}()
 	select {
 	case err = <-opened:
@@ -103,6 +105,34 @@ type rttLink struct {
 	*transport.TCP
 	stop  context.CancelFunc
 	ended chan struct{}
+	err   error // of the server, after ended
+}
+
+// endsWithin is how much longer than its connections a server may run.
+const endsWithin = 2 * time.Second
+
+// Read implements transport.Link.
+func (l *rttLink) Read(ctx context.Context, p []byte) (int, error) {
+	n, err := l.TCP.Read(ctx, p)
+	return n, l.explain(err)
+}
+
+// Write implements transport.Link.
+func (l *rttLink) Write(ctx context.Context, p []byte) error { return l.explain(l.TCP.Write(ctx, p)) }
+
+// explain adds to the error of a lost connection why the server ended.
+func (l *rttLink) explain(err error) error {
+	if !errors.Is(err, transport.ErrClosed) {
+		return err
+	}
+	select {
+	case <-l.ended:
+		if l.err != nil {
+			return fmt.Errorf("%w: %w", l.err, err)
+		}
+	case <-time.After(endsWithin):
+	}
+	return err
 }
 
 // Close implements transport.Link.

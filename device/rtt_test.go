@@ -1,6 +1,10 @@
 package device
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,7 +13,9 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/transport"
 )
 
 // TestRTTBlock: the control block is at its symbol. Without an image it is searched in RAM, and an image without one is
@@ -45,5 +51,61 @@ func TestRTTBlock(t *testing.T) {
 	_, err = rttBlock(expected{compiled("int x;"), true}, b)
 	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), rttSymbol) {
 		t.Errorf("an image without RTT: %v", err)
+	}
+}
+
+// goneServer serves RTT on a port until the test says so.
+type goneServer struct {
+	flasher.Programmer
+	gone chan struct{}
+	why  error
+}
+
+func (s goneServer) ServeRTT(
+	ctx context.Context, port int, _ []flasher.Range, use func(context.Context) error,
+) error {
+	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	if err != nil {
+		return err
+	}
+	served, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		defer stop()
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		select {
+		case <-s.gone:
+		case <-ctx.Done():
+		}
+	}()
+	used := use(served)
+	if ctx.Err() != nil {
+		return used
+	}
+	return s.why
+}
+
+// TestRTTServerEnds: what is lost with the server says why the server ended. A link that is closed here is closed.
+func TestRTTServerEnds(t *testing.T) {
+	b, err := boards.Find("microbit", nil)
+	must(t, err)
+	for _, closed := range []bool{false, true} {
+		s := goneServer{gone: make(chan struct{}), why: errors.New("the probe is gone")}
+		l, err := openRTT(t.Context(), s, expected{}, b)
+		must(t, err)
+		if closed {
+			must(t, l.Close())
+		} else {
+			close(s.gone)
+		}
+		_, err = l.Read(t.Context(), make([]byte, 1))
+		if !errors.Is(err, transport.ErrClosed) || errors.Is(err, s.why) == closed {
+			t.Errorf("closed here %v: %v", closed, err)
+		}
+		must(t, l.Close())
 	}
 }

@@ -53,8 +53,8 @@ func (o *openocd) Serve(ctx context.Context, port int, use func(context.Context)
 		if err := o.shadow(dir); err != nil {
 			return err
 		}
-		server := o.command(path, o.serveArgs(dir, port), dir)
-		return serve(ctx, server, mark+serving, gdbServer, servesWithin, use)
+		gdb := server{what: gdbServer, command: o.command(path, o.serveArgs(dir, port), dir), ready: mark + serving}
+		return gdb.serve(ctx, servesWithin, use)
 	})
 }
 
@@ -80,27 +80,40 @@ func (p *pyocd) Serve(ctx context.Context, port int, use func(context.Context) e
 		return err
 	}
 	return inFolder(ctx, func(dir string) error {
-		return serve(ctx, p.command(path, args, dir), "GDB server listening on port", gdbServer, servesWithin, use)
+		gdb := server{what: gdbServer, command: p.command(path, args, dir), ready: "GDB server listening on port"}
+		return gdb.serve(ctx, servesWithin, use)
 	})
 }
 
-// serve runs a server, calls use after the server has printed a line that contains ready, and ends the server when use
-// returns. what names the server in messages.
-func serve(
-	ctx context.Context, c command.Command, ready, what string, within time.Duration, use func(context.Context) error,
-) error {
+// A server is a programmer's command that serves until it is ended.
+type server struct {
+	what    string // for messages
+	command command.Command
+	ready   string          // part of the line that it prints when it serves
+	ended   func(err error) // called when the command has ended, for whatever reason; nil: nobody asks
+}
+
+// serve runs the server, calls use once it serves, and ends it when use returns.
+func (s server) serve(ctx context.Context, within time.Duration, use func(context.Context) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	is := make(chan struct{})
 	var once sync.Once
+	c := s.command
 	c.Out = func(line string) {
-		if strings.Contains(line, ready) {
+		if strings.Contains(line, s.ready) {
 			once.Do(func() { close(is) })
 		}
 	}
 	c.Err = c.Out
 	ended := make(chan error, 1)
-	go func() { ended <- c.Run(ctx) }()
+	go func() {
+		err := c.Run(ctx)
+		if s.ended != nil {
+			s.ended(err)
+		}
+		ended <- err
+	}()
 	limit := time.NewTimer(within)
 	defer limit.Stop()
 	select {
@@ -114,7 +127,7 @@ func serve(
 		stop()
 		<-ended
 		hung := &command.Error{Tool: command.Name(c.Path), Command: c.Typed(), Err: errNotServing}
-		return &ProgrammerError{Class: failure.Timeout, Hint: "the " + what + " hangs", Err: hung}
+		return &ProgrammerError{Class: failure.Timeout, Hint: "the " + s.what + " hangs", Err: hung}
 	}
 	err := use(ctx)
 	stop()

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
@@ -17,8 +18,9 @@ import (
 type RTTServer interface {
 	// ServeRTT searches the ranges for RTT's control block, for as long as firmware may need to write it after a reset.
 	// It then listens on a local TCP port and calls use, whose client's bytes are the channel's. The server ends when use
-	// returns, before ServeRTT returns. The core is neither halted nor reset. Errors: *ProgrammerError, of class boot if
-	// there is no control block; those of use and of ctx.
+	// returns, before ServeRTT returns. If it ends sooner, such as when the probe is unplugged, use's context does. The
+	// core is neither halted nor reset. Errors: *ProgrammerError, of class boot if there is no control block, of class
+	// transport if the server ended sooner; those of use and of ctx.
 	ServeRTT(ctx context.Context, port int, ranges []Range, use func(context.Context) error) error
 }
 
@@ -64,13 +66,36 @@ func (o *openocd) ServeRTT(
 		if err := o.shadow(dir); err != nil {
 			return err
 		}
-		err := serve(ctx, o.command(path, o.rttArgs(dir, port, ranges), dir), mark+serving, "RTT server", servesWithin, use)
+		rtt := server{what: "RTT server", command: o.command(path, o.rttArgs(dir, port, ranges), dir), ready: mark + serving}
+		err := rtt.serveWatched(ctx, servesWithin, use)
 		var c *command.Error
 		if errors.As(err, &c) && strings.Contains(c.Text, rttNone) {
 			return &ProgrammerError{
 				Class: failure.Boot, Hint: "the firmware has " + rttNone, Err: c,
 				Next: "check that firmware with RTT was flashed and starts",
 			}
+		}
+		return err
+	})
+}
+
+// serveWatched is serve, but use's context ends with the command, too, and the error then says so.
+func (s server) serveWatched(ctx context.Context, within time.Duration, use func(context.Context) error) error {
+	using, lose := context.WithCancelCause(ctx)
+	defer lose(nil)
+	s.ended = func(err error) {
+		if err == nil {
+			err = fmt.Errorf("%s ended", command.Name(s.command.Path))
+		}
+		lose(&ProgrammerError{
+			Class: failure.Transport, Hint: "the " + s.what + " ended while it was used", Err: err,
+			Next: "check the probe's cable and the board's power",
+		})
+	}
+	return s.serve(ctx, within, func(context.Context) error {
+		err := use(using)
+		if lost := context.Cause(using); ctx.Err() == nil && lost != nil {
+			return errors.Join(lost, err)
 		}
 		return err
 	})

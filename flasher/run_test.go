@@ -207,8 +207,28 @@ func TestServerHangs(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	used := func(context.Context) error { return errors.New("used") }
-	err := serve(ctx, hang, "ready", gdbServer, 10*time.Millisecond, used)
+	err := server{what: gdbServer, command: hang, ready: "ready"}.serve(ctx, 10*time.Millisecond, used)
 	if failure.Of(err) != failure.Timeout || ctx.Err() != nil || !strings.Contains(err.Error(), "hangs") {
 		t.Errorf("class %v: %v; %v", failure.Of(err), err, ctx.Err())
+	}
+}
+
+// TestServerEnds: a server that ends while it is used, as OpenOCD does when its probe is gone, ends the use, and the
+// error has the server's own words.
+func TestServerEnds(t *testing.T) {
+	t.Parallel()
+	for _, script := range []string{"echo ready >&2; echo probe gone >&2; exit 1", "echo ready; exit 0"} {
+		ends := command.Command{Path: "/bin/sh", Args: []string{"-c", script}}
+		s := server{what: "RTT server", command: ends, ready: "ready"}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		err := s.serveWatched(ctx, 20*time.Second, func(ctx context.Context) error {
+			<-ctx.Done()
+			return nil
+		})
+		gone := strings.HasSuffix(script, "0") || err != nil && strings.Contains(err.Error(), "probe gone")
+		if failure.Of(err) != failure.Transport || ctx.Err() != nil || !gone {
+			t.Errorf("%s: class %v: %v; %v", script, failure.Of(err), err, ctx.Err())
+		}
 	}
 }

@@ -135,8 +135,12 @@ func (p tvmPython) command(ctx context.Context, t *testing.T, library string, ar
 
 // env returns what a Python with TVM needs, with a library folder.
 func (p tvmPython) env(library string) []string {
-	packages := filepath.Join(p.source, "python") + string(os.PathListSeparator) + p.source // tests are packages, too
-	return []string{"PYTHONPATH=" + packages, "TVM_LIBRARY_PATH=" + library, "BOARDSMITH_HOME=" + p.home}
+	return []string{"PYTHONPATH=" + p.packages(), "TVM_LIBRARY_PATH=" + library, "BOARDSMITH_HOME=" + p.home}
+}
+
+// packages returns PYTHONPATH with the tree's packages, of which its tests are one.
+func (p tvmPython) packages(more ...string) string {
+	return strings.Join(append(more, filepath.Join(p.source, "python"), p.source), string(os.PathListSeparator))
 }
 
 // use runs one use and logs how long it took.
@@ -193,6 +197,9 @@ func (p tvmPython) run(t *testing.T, m measuredUse, library string, args ...stri
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
 	cmd := p.command(ctx, t, library, append([]string{measured, p.python, "-B"}, args...)...)
+	timed := filepath.Join(filepath.Dir(measured), "timed")
+	cmd.Env = append(cmd.Env, "INTEROP_TIMES="+filepath.Join(cmd.Dir, "times"),
+		"PYTHONPATH="+p.packages(timed))
 	said, err := cmd.CombinedOutput()
 	lines := strings.Split(strings.TrimSpace(string(said)), "\n")
 	times, ok := strings.CutPrefix(lines[len(lines)-1], "measured ")

@@ -5,6 +5,7 @@ BOARD "" leaves the option out, as for TVM's template for this computer. A failu
 
 import json
 import logging
+import os
 import pathlib
 import subprocess
 import sys
@@ -249,6 +250,16 @@ def measured(case, module, inputs, params):
         return graph.get_output(0).numpy()
 
 
+def in_requests():
+    """The seconds for which TVM has waited for the template so far, by method (timed/sitecustomize.py)."""
+    took = {}
+    for line in open(os.environ["INTEROP_TIMES"], encoding="ascii"):
+        method, seconds = line.split()
+        took[method] = took.get(method, 0) + float(seconds)
+    parts = ", ".join(f"{method} {seconds:.1f} s" for method, seconds in sorted(took.items()))
+    return f"{sum(took.values()):.1f} s in the template ({parts})"
+
+
 def autotvm_conv2d(case, trials=16):
     """Trials of one convolution by AutoTVM; the log's best schedule computes the same."""
     size = 16
@@ -279,6 +290,7 @@ def autotvm_conv2d(case, trials=16):
     failed = [r["result"] for r in records if r["result"][1] != 0]
     minutes = (time.monotonic() - start) / 60
     print(f"note: {len(records)} trials, {len(failed)} failed, {len(records) / minutes:.1f} a minute")
+    print("note: of this, " + in_requests())
     assert len(records) == min(trials, len(task.config_space)) and not failed, failed[:1]
     want = measured(case, module, inputs, params)
     with autotvm.apply_history_best(log) as best:
