@@ -127,16 +127,6 @@ type ELF struct {
 	Arch string `json:"arch,omitzero"`
 }
 
-// A Place names the memory region of each part of the firmware.
-type Place struct {
-	Code   string `json:"code,omitzero"`   // vectors, code, constants, and initial values of variables
-	Data   string `json:"data,omitzero"`   // variables
-	Stack  string `json:"stack,omitzero"`  // "" means where data is, as in the next two
-	Arena  string `json:"arena,omitzero"`  // memory for tensors and the runtime
-	Noinit string `json:"noinit,omitzero"` // memory that outlasts a reset: the fault record
-	Upload string `json:"upload,omitzero"` // code that the host uploads
-}
-
 // A Timer is the counter that times are measured with.
 type Timer struct {
 	Kind string `json:"kind,omitzero"` // systick, mtime, mcycle; chip: a timer of the chip's own

@@ -3,7 +3,6 @@
 package boards
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -227,42 +226,6 @@ func (r Region) checkSectors() error {
 	return nil
 }
 
-// checkPlace returns an error for a part without a region, and for an arena that does not fit.
-func (b *Board) checkPlace() error {
-	names := make([]string, len(b.Memory))
-	for i, r := range b.Memory {
-		names[i] = r.Name
-	}
-	for _, p := range b.Place.parts() {
-		switch {
-		case p.part == "upload" && b.UploadKiB == 0:
-			// A board with other memory than its chip file's need not have this region.
-		case p.region != "" && !slices.Contains(names, p.region):
-			return b.wrong("place."+p.part, "there is no region %q%s", p.region, jsonfile.DidYouMean(p.region, names))
-		case p.region == "" && len(b.Memory) > 0:
-			return b.wrong("place", "no region for %s", p.part)
-		}
-		if r, _ := b.Region(p.region); r.Reserved {
-			return b.wrong("place."+p.part, "region %q is reserved", r.Name)
-		}
-	}
-	if len(b.Memory) == 0 {
-		return nil
-	}
-	if r, _ := b.Region(b.Place.Code); !r.Exec {
-		return b.wrong("place.code", "code cannot run from region %q", r.Name)
-	}
-	for _, p := range b.Place.parts()[1:] {
-		if r, _ := b.Region(p.region); r.Nonvolatile {
-			return b.wrong("place."+p.part, "region %q cannot be written to like RAM", r.Name)
-		}
-	}
-	if err := b.checkUpload(); err != nil {
-		return err
-	}
-	return b.checkArena()
-}
-
 // checkUpload returns an error if memory for uploaded code cannot be a region of a memory protection unit, or if code
 // cannot run from it.
 func (b *Board) checkUpload() error {
@@ -299,7 +262,7 @@ func (b *Board) checkModelAt() error {
 	case !r.startsSector(b.ModelAt):
 		return b.wrong("model_at", "0x%x is in the middle of a sector of region %q", b.ModelAt, r.Name)
 	}
-	for _, p := range b.Place.parts()[1:] {
+	for _, p := range append(b.Place.parts()[1:], placed{"packet", b.Place.Packet}) {
 		if p.region == r.Name {
 			return b.wrong("model_at", "region %q holds the code and the %s, which would move with the model", r.Name, p.part)
 		}
@@ -360,32 +323,6 @@ func (e *overfull) Error() string {
 // Overfull returns the region, the bytes that are needed and there, and what needs them.
 func (e *overfull) Overfull() (region string, need, have int64, parts string) {
 	return e.region.Name, int64(e.need), int64(e.region.Size), strings.TrimSuffix(e.parts, ",")
-}
-
-// StackRegion returns the region of the stack, or "" on a board without a memory map.
-func (p Place) StackRegion() string { return cmp.Or(p.Stack, p.Data) }
-
-// ArenaRegion returns the region of the arena.
-func (p Place) ArenaRegion() string { return cmp.Or(p.Arena, p.Data) }
-
-// NoinitRegion returns the region of memory that outlasts a reset.
-func (p Place) NoinitRegion() string { return cmp.Or(p.Noinit, p.Data) }
-
-// UploadRegion returns the region of code that the host uploads.
-func (p Place) UploadRegion() string { return cmp.Or(p.Upload, p.Data) }
-
-type placed struct{ part, region string }
-
-// parts lists the region of each part, the code first.
-func (p Place) parts() []placed {
-	return []placed{
-		{"code", p.Code},
-		{"data", p.Data},
-		{"stack", p.StackRegion()},
-		{"arena", p.ArenaRegion()},
-		{"noinit", p.NoinitRegion()},
-		{"upload", p.UploadRegion()},
-	}
 }
 
 // wrong returns an error about a field, or an element of one ("memory[2]"), with its origin.

@@ -4,6 +4,7 @@ package boards
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -27,6 +28,9 @@ type Options struct {
 	OperatorFlags string `json:"operator_flags,omitempty"` // -FLAG or FILE.c:-FLAG, separated by commas
 	GraphExecutor string `json:"graph_executor,omitempty"` // host, device
 	App           string `json:"app,omitempty"`            // rpc, standalone
+	// PART=REGION, separated by commas, before the board's own; PART is arena, operators, packet, parameters, stack or
+	// pools.NAME
+	Place string `json:"place,omitempty"`
 }
 
 // OperatorFlagsOf returns the flags of OperatorFlags for a C file of the model, by its name without a folder: those for
@@ -160,6 +164,10 @@ var table = []option{
 		Name: "app", Type: "string", Choices: appNames,
 		Help: "rpc: a host calls the model's functions; standalone: the firmware runs the model by itself",
 	}, text: func(o *Options) *string { return &o.App }},
+	{Option: Option{
+		Name: "place", Type: "string",
+		Help: "memory regions of operators, parameters, packet buffer, arena, stack and named pools",
+	}, text: func(o *Options) *string { return &o.Place }, syntax: checkPlaceOption},
 }
 
 // own returns the board's defaults.
@@ -284,15 +292,27 @@ func (b *Board) Settle(o Options) (Options, error) {
 	}
 	if o.App == Standalone {
 		o.UploadKiB = 0 // nothing is uploaded to it
+		if err := standalonePlace(o); err != nil {
+			return Options{}, err
+		}
 	}
-	with := *b
+	with := *b.Placed(o)
 	with.ArenaKiB, with.StackBytes, with.UploadKiB = o.ArenaKiB, o.StackBytes, o.UploadKiB
 	with.Files = nil // an error is the options', not a board file's
-	if err := with.checkPlace(); err != nil {
-		return Options{}, failure.New(failure.DoesNotFit, "choose a smaller arena_kib, stack_bytes or upload_kib",
-			"board %s: %w", b.Name, err)
+	err := with.checkPlace()
+	if err == nil && o.Place != "" {
+		err = with.checkModelAt()
 	}
-	return o, nil
+	var full *overfull
+	switch {
+	case err == nil:
+		return o, nil
+	case o.Place != "" && !errors.As(err, &full):
+		return Options{}, failure.New(failure.Config, failure.Target("board:show")+" shows the board's memory map",
+			"board %s: option place: %w", b.Name, err)
+	}
+	return Options{}, failure.New(failure.DoesNotFit, "choose a smaller arena_kib, stack_bytes or upload_kib",
+		"board %s: %w", b.Name, err)
 }
 
 // Set lists the names of the options that are not zero, in the table's order.

@@ -37,7 +37,7 @@ func (p *Project) ModelOperators() (Operators, error) {
 	for _, f := range slices.Concat(m.Sources, m.Objects, m.Headers) {
 		o.Files = append(o.Files, OperatorFile{path.Base(f.Name), f.Data})
 	}
-	c, err := generator.Adapter(m)
+	c, err := generator.Adapter(nil, m)
 	if err != nil {
 		return Operators{}, err
 	}

@@ -59,6 +59,7 @@ func (b *Builder) makePlan(ctx context.Context, s Spec) (*plan, error) {
 	if err != nil {
 		return nil, optionsFit(board, s.Options, err)
 	}
+	board = board.Placed(s.Options)
 	t, app, from, err := b.chooseTemplate(ctx, board, s)
 	if err != nil {
 		return nil, err
@@ -72,6 +73,9 @@ func (b *Builder) makePlan(ctx context.Context, s Spec) (*plan, error) {
 		return nil, err
 	}
 	if err := fit.CheckModel(board, a, m); err != nil {
+		return nil, err
+	}
+	if err := checkPools(board, s.Options, m); err != nil {
 		return nil, err
 	}
 	pl := &plan{files: map[string]planned{}, archive: a, app: app, samples: s.Samples}
@@ -182,7 +186,7 @@ func (pl *plan) add(b *boards.Board, o boards.Options, t *blueprint.Template, a 
 		}
 	} else if len(pl.samples) > 0 {
 		return failure.New(failure.Config, "leave the samples out", "only standalone firmware has samples")
-	} else if err := pl.addAdapter(folder, m); err != nil {
+	} else if err := pl.addAdapter(folder, b, m); err != nil {
 		return err
 	}
 	pl.files[templates.LaunchScript] = planned{files: templates.FS, name: templates.LaunchScript, mode: 0o755}
@@ -233,8 +237,8 @@ func (pl *plan) addModel(folder string, a *mlf.Archive, m *mlf.Model) {
 }
 
 // addAdapter plans the C that makes a model with the C interface callable over RPC.
-func (pl *plan) addAdapter(folder string, m *mlf.Model) error {
-	c, err := generator.Adapter(m)
+func (pl *plan) addAdapter(folder string, b *boards.Board, m *mlf.Model) error {
+	c, err := generator.Adapter(b.Place.Pools, m)
 	if err != nil || c == nil {
 		return err
 	}

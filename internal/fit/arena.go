@@ -89,6 +89,7 @@ type modelDevice struct {
 	sizes  runtimeSizes
 	packet int64 // bytes of its packet buffer
 	arena  pageArena
+	place  boards.Place // parts that it names do not lie in the arena
 
 	longest     int64 // bytes of the longest message that the device must buffer as a whole
 	longestCall string
@@ -97,9 +98,11 @@ type modelDevice struct {
 	calls int                       // depth of nested calls of functions
 }
 
-func newModelDevice(sizes runtimeSizes, packet int64, log uint) *modelDevice {
-	d := &modelDevice{sizes: sizes, packet: packet, arena: pageArena{log: log}}
-	d.arena.take(d.sizes.Server + (packet+5+7)/8*8 + unusedValues)
+func newModelDevice(sizes runtimeSizes, packet int64, log uint, place boards.Place) *modelDevice {
+	d := &modelDevice{sizes: sizes, packet: packet, arena: pageArena{log: log}, place: place}
+	if place.Packet == "" {
+		d.arena.take(d.sizes.Server + (packet+5+7)/8*8 + unusedValues)
+	}
 	return d
 }
 
@@ -320,7 +323,7 @@ func (d *modelDevice) runAOT(m *mlf.Model) {
 	for _, name := range []string{"get_input_name", "get_num_outputs", "run"} {
 		d.find(name)
 	}
-	for _, bytes := range adapterPools(m) {
+	for _, bytes := range d.adapterPools(m) {
 		d.arena.take(bytes)
 	}
 	d.steps = maps.Clone(d.steps)
@@ -342,12 +345,12 @@ func (d *modelDevice) array(t mlf.Tensor) {
 
 // adapterPools returns the sizes of the pools that our adapter of the C interface allocates at the first run, with
 // space to align them.
-func adapterPools(m *mlf.Model) (pools []int64) {
+func (d *modelDevice) adapterPools(m *mlf.Model) (pools []int64) {
 	if m.ABI != mlf.ABIUnpacked || m.Header == nil {
 		return nil
 	}
 	for _, p := range m.Header.Pools {
-		if p.Data == "" && p.Bytes > 0 {
+		if p.Data == "" && p.Bytes > 0 && d.place.Pools[p.Name] == "" {
 			pools = append(pools, p.Bytes+15)
 		}
 	}
@@ -372,14 +375,14 @@ func Knows(b *boards.Board) bool { _, ok := sizesOf[b.ELF.Class]; return ok }
 // NeedOf computes what the model needs on a board with a packet buffer of this size. It follows the host's executors,
 // which also time each function.
 func NeedOf(b *boards.Board, a *mlf.Archive, m *mlf.Model, packet int) (ArenaNeed, error) {
-	return needOf(b.ELF.Class, a, m, int64(packet))
+	return needOf(b.ELF.Class, b.Place, a, m, int64(packet))
 }
 
 // pageLogs are the logarithms of all page sizes: two of templates/baremetal, and those that PageMemoryManagerCreate
 // derives from the second for arenas of up to 1 GiB.
 var pageLogs = []uint{smallPageLog, largePageLog, largePageLog + 1, largePageLog + 2, largePageLog + 3}
 
-func needOf(class int, a *mlf.Archive, m *mlf.Model, packet int64) (ArenaNeed, error) {
+func needOf(class int, place boards.Place, a *mlf.Archive, m *mlf.Model, packet int64) (ArenaNeed, error) {
 	sizes, ok := sizesOf[class]
 	if !ok {
 		return ArenaNeed{}, failure.New(failure.Internal, "", "no sizes of a runtime of %d bits", class)
@@ -388,7 +391,7 @@ func needOf(class int, a *mlf.Archive, m *mlf.Model, packet int64) (ArenaNeed, e
 	steps, sure := a.Workspace(m)
 	n.Sure = sure
 	for _, log := range pageLogs {
-		d := newModelDevice(sizes, packet, log)
+		d := newModelDevice(sizes, packet, log, place)
 		d.steps = steps
 		if err := d.runModel(m); err != nil {
 			return ArenaNeed{}, err

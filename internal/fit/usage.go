@@ -74,9 +74,9 @@ func (l *Layout) partOf(s *mapSection, piece *mapPiece) string {
 		return partArena
 	case part != partOperators:
 	// from C; LLVM's objects do not distinguish a model's constants from those of code
-	case strings.HasPrefix(name, ".rodata.tvm"):
+	case strings.HasPrefix(name, ".rodata.tvm"), strings.HasPrefix(name, ".boardsmith.pool."):
 		return partParameters
-	case strings.HasPrefix(name, ".bss.noinit.tvm"):
+	case strings.HasPrefix(name, ".bss.noinit.tvm"), strings.HasPrefix(name, ".bss.boardsmith_pool."):
 		return partWorkspace
 	}
 	return part

@@ -15,15 +15,16 @@ import (
 
 // Adapter returns a C source with what the device's AOT executor needs of models with the C interface: a packed
 // entry tvmgen_<M>_run, a description tvmgen_<M>_get_c_metadata, and the system library that registers both. It
-// allocates the model's pools from the arena at the first run; constant pools lie in flash. It returns nil if no
-// model needs one. Equal models give equal bytes.
-func Adapter(modules ...*mlf.Model) ([]byte, error) {
+// allocates the model's pools from the arena at the first run; constant pools lie in flash. Pools that placed names,
+// with their regions, are variables and constants in sections of their own. It returns nil if no model needs one. Equal
+// models and pools give equal bytes.
+func Adapter(placed map[string]string, modules ...*mlf.Model) ([]byte, error) {
 	var models []adapted
 	for _, m := range modules {
 		if m.ABI != mlf.ABIUnpacked {
 			continue
 		}
-		a, err := adapt(m)
+		a, err := adapt(m, placed)
 		if err != nil {
 			return nil, fmt.Errorf("adapter for model %s: %w", m.Name, err)
 		}
@@ -43,7 +44,7 @@ func Adapter(modules ...*mlf.Model) ([]byte, error) {
 type adapted struct {
 	M               string // the name in C
 	Inputs, Outputs []adaptedTensor
-	Pools           []mlf.Pool
+	Pools           []adaptedPool
 	Mapped          bool
 	Run             []string // arguments of the model's entry
 }
@@ -58,14 +59,33 @@ type adaptedTensor struct {
 	DType string // initialiser of a DLDataType
 }
 
-func adapt(m *mlf.Model) (adapted, error) {
+// An adaptedPool is a pool with the section that it lies in.
+type adaptedPool struct {
+	mlf.Pool
+	Section string // "": memory of the arena, or where the model's constants are
+}
+
+func adaptPool(p mlf.Pool, placed map[string]string) adaptedPool {
+	switch {
+	case placed[p.Name] == "":
+		return adaptedPool{p, ""}
+	case p.Data != "":
+		return adaptedPool{p, poolData(p.Name)}
+	}
+	return adaptedPool{p, poolSpace(p.Name)}
+}
+
+func adapt(m *mlf.Model, placed map[string]string) (adapted, error) {
 	h := m.Header
 	if len(h.Devices) > 0 {
 		return adapted{}, failure.New(failure.Config,
 			"make standalone firmware or C for your own firmware of it, or export it for a target without device contexts",
 			"an RPC server has no device contexts, which its operators need: %q", h.Devices)
 	}
-	a := adapted{M: h.Name, Pools: h.Pools, Mapped: h.Mapped}
+	a := adapted{M: h.Name, Mapped: h.Mapped}
+	for _, p := range h.Pools {
+		a.Pools = append(a.Pools, adaptPool(p, placed))
+	}
 	for i, t := range m.Inputs {
 		field := h.Inputs[i].Name
 		a.Inputs = append(a.Inputs, adaptTensor(t, field, field, i))
@@ -156,10 +176,14 @@ static int refuse(tvm_crt_error_t code, const char* why) {
 {{range $m := .}}
 // ---- {{.M}} ----
 {{range .Pools}}{{if .Data}}
-static const uint8_t {{$m.M}}_pool_{{.Name}}[{{.Bytes}}] __attribute__((section(".rodata.tvm"), aligned(16))) = { {{.Data}} };
+{{if .Section}}extern const uint8_t {{$m.M}}_pool_{{.Name}}[{{.Bytes}}];
+{{else}}static {{end}}const uint8_t {{$m.M}}_pool_{{.Name}}[{{.Bytes}}] __attribute__((section("{{or .Section ".rodata.tvm"}}"), aligned(16))) = { {{.Data}} };
+{{else if and .Bytes .Section}}
+extern uint8_t {{$m.M}}_pool_{{.Name}}[{{.Bytes}}];
+uint8_t {{$m.M}}_pool_{{.Name}}[{{.Bytes}}] __attribute__((section("{{.Section}}"), aligned(16)));
 {{else if .Bytes}}
 static void* {{$m.M}}_pool_{{.Name}};  // {{.Bytes}} bytes of the arena, from the first run on
-{{end}}{{end}}{{range .Pools}}{{if and .Bytes (not .Data)}}
+{{end}}{{end}}{{range .Pools}}{{if and .Bytes (not .Data) (not .Section)}}
 static int {{$m.M}}_take_{{.Name}}(void) {
   const DLDevice cpu = {kDLCPU, 0};
   void* memory = NULL;
@@ -211,6 +235,8 @@ int32_t boardsmith_{{.M}}_run(TVMValue* args, int* type_codes, int num_args, TVM
 {{- range .Pools}}
 {{- if .Data}}
   workspace_pools.{{.Name}} = (void*)(uintptr_t){{$m.M}}_pool_{{.Name}};  // only ever read
+{{- else if and .Bytes .Section}}
+  workspace_pools.{{.Name}} = {{$m.M}}_pool_{{.Name}};
 {{- else if .Bytes}}
   error = {{$m.M}}_take_{{.Name}}();
   if (error != 0) {

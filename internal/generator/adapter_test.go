@@ -38,11 +38,11 @@ func compileC(t *testing.T, dir string, args ...string) {
 func adapterIn(t *testing.T, a *mlf.Archive) string {
 	t.Helper()
 	dir := t.TempDir()
-	src, err := Adapter(a.Models...)
+	src, err := Adapter(nil, a.Models...)
 	if err != nil || src == nil {
 		t.Fatalf("%s: no adapter: %v", a.Path, err)
 	}
-	again, err := Adapter(a.Models...)
+	again, err := Adapter(nil, a.Models...)
 	if err != nil || !bytes.Equal(src, again) {
 		t.Fatalf("%s: the adapter differs from one time to the next, %v", a.Path, err)
 	}
@@ -71,7 +71,7 @@ func TestAdaptersOfTVMsArchivesCompile(t *testing.T) {
 			t.Fatal(err)
 		}
 		if a.Models[0].Interface != mlf.C {
-			if src, err := Adapter(a.Models...); src != nil || err != nil {
+			if src, err := Adapter(nil, a.Models...); src != nil || err != nil {
 				t.Errorf("%s: has packed functions, and got an adapter of %d bytes, %v", path, len(src), err)
 			}
 			continue
@@ -249,7 +249,7 @@ func TestAdapterRefusesDevices(t *testing.T) {
 		}
 	}
 	a := mlftest.Parse(t, files...)
-	if src, err := Adapter(a.Models...); err == nil || !strings.Contains(err.Error(), "npu") {
+	if src, err := Adapter(nil, a.Models...); err == nil || !strings.Contains(err.Error(), "npu") {
 		t.Errorf("%d bytes, %v", len(src), err)
 	}
 	if err := a.Check(); err == nil || !strings.Contains(fmt.Sprint(err), "npu") {

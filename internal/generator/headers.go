@@ -76,7 +76,7 @@ func ConfigHeader(b *boards.Board, o boards.Options) []byte {
 		// The library, an executor, and what is uploaded.
 		w.WriteString("#define TVM_CRT_MAX_REGISTERED_MODULES 6\n#define BOARDSMITH_SAMPLE_HOOK\n")
 	}
-	w.WriteString(regions(b))
+	w.WriteString(regions(b) + placeForC(b, o))
 	if len(b.Defines) > 0 {
 		w.WriteString("\n// Defines of the board file, for its drivers.\n")
 	}
@@ -109,24 +109,25 @@ func regions(b *boards.Board) string {
 	var w strings.Builder
 	w.WriteString("\n// The memory map: origin, bytes, kind.\n#define BOARDSMITH_REGIONS(X)")
 	for _, r := range b.Memory {
-		fmt.Fprintf(&w, " \\\n  X(0x%08xU, 0x%08xU, %s)", uint64(r.Origin), uint64(r.Size), regionKind(b.Place, r))
+		fmt.Fprintf(&w, " \\\n  X(0x%08xU, 0x%08xU, %s)", uint64(r.Origin), uint64(r.Size), regionKind(b, r))
 	}
 	return w.String() + "\n"
 }
 
 // regionKind returns a region's kind for the memory protection unit (port/cpu/cortexm/mpu.h).
-func regionKind(p boards.Place, r boards.Region) string {
-	isCode := r.Name == p.Code
-	holdsVariables := slices.Contains([]string{p.Data, p.StackRegion(), p.ArenaRegion(), p.NoinitRegion()}, r.Name)
+func regionKind(b *boards.Board, r boards.Region) string {
+	isCode := r.Name == b.Place.Code
 	switch {
-	case isCode && holdsVariables:
-		return "REGION_MIXED"
+	case ownRule(b, r) != "":
+		return regionOwn
+	case isCode && holdsVariables(b.Place, r):
+		return regionMixed
 	case isCode:
-		return "REGION_CODE"
+		return regionCode
 	case r.Nonvolatile, r.Reserved:
-		return "REGION_FLASH"
+		return regionFlash
 	}
-	return "REGION_RAM"
+	return regionRAM
 }
 
 func zeroOrOne(b bool) int {
@@ -170,7 +171,7 @@ func memoryHeader(b *boards.Board, o boards.Options) []byte {
 #endif  // BOARDSMITH_MEMORY_H_
 `, b.Place.Code, b.Place.Data, b.Place.StackRegion(), b.Place.ArenaRegion(), b.Place.NoinitRegion(),
 		b.Place.UploadRegion(), o.StackBytes, o.ArenaKiB*1024, o.UploadKiB*1024, max(o.UploadKiB*1024, 16),
-		modelAt(b, o), modelAlign(b, o), standaloneMacro(o))
+		modelAt(b, o), modelAlign(b, o), standaloneMacro(o)+placeForLinker(b))
 	return []byte(w.String())
 }
 

@@ -121,6 +121,10 @@ func Resolve(env console.Environ, dir string, load func(dir string) (*Made, erro
 	if app != "" {
 		words = append(words, "app="+app)
 	}
+	place := strings.Join(strings.FieldsFunc(env("PLACE"), func(r rune) bool { return r == ',' || r == ' ' }), ",")
+	if place != "" {
+		words = append(words, "place="+place)
+	}
 	if in.Options, err = boards.ParseOptions(words); err != nil {
 		return nil, err
 	}
@@ -149,6 +153,9 @@ func Resolve(env console.Environ, dir string, load func(dir string) (*Made, erro
 	in.fill(m)
 	if app != "" {
 		in.Options.App, in.OptionsAsked = app, true
+	}
+	if place != "" {
+		in.Options.Place, in.OptionsAsked = place, true
 	}
 	return in, nil
 }

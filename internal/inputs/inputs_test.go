@@ -102,6 +102,24 @@ func TestPrecedence(t *testing.T) {
 	}
 }
 
+// TestPlace sets the option place by PLACE, over the project's, and leaves the project's other options.
+func TestPlace(t *testing.T) {
+	made := &Made{Board: "b", Model: "m.tar", Options: boards.Options{ArenaKiB: 3, Place: "arena=ram"}}
+	for _, c := range []struct{ place, options, want string }{
+		{"", "", "arena=ram"},
+		{"operators=itcm, pools.a=dtcm", "", "operators=itcm,pools.a=dtcm"},
+		{"stack=ram", "arena_kib=3", "stack=ram"},
+	} {
+		env := func(name string) string {
+			return map[string]string{"PROJECT": "p", "PLACE": c.place, "OPTIONS": c.options}[name]
+		}
+		in, err := Resolve(env, t.TempDir(), func(string) (*Made, error) { return made, nil }, nil)
+		if err != nil || in.Options.Place != c.want || in.Options.ArenaKiB != 3 {
+			t.Errorf("PLACE=%q: %+v, %v", c.place, in, err)
+		}
+	}
+}
+
 func TestBadInputs(t *testing.T) {
 	for _, c := range []struct{ name, value string }{
 		{"REPEAT", "0"},
@@ -113,6 +131,7 @@ func TestBadInputs(t *testing.T) {
 		{"TIMEOUT", "soon"},
 		{"TIMEOUT", "NaN"},
 		{"TARGET", "none"},
+		{"PLACE", "itcm"},
 	} {
 		env := func(name string) string { return map[string]string{c.name: c.value}[name] }
 		_, err := Resolve(env, t.TempDir(), func(string) (*Made, error) { return nil, nil }, nil)

@@ -229,12 +229,15 @@ func isField(f string, fields []string) bool {
 	if _, ok := slices.BinarySearch(fields, f); ok {
 		return true
 	}
-	parent, _, below := strings.Cut(f, ".")
-	if !below {
-		return false
+	for at, c := range f {
+		if c != '.' {
+			continue
+		}
+		if _, ok := slices.BinarySearch(fields, f[:at]+".*"); ok {
+			return true
+		}
 	}
-	_, ok := slices.BinarySearch(fields, parent+".*")
-	return ok
+	return false
 }
 
 // CheckFields returns an *Error for the first unknown field, with the most similar known one. keys are those of Scan,

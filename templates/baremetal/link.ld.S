@@ -15,6 +15,10 @@
  * if nothing else detects an overflow. The data kept over a reset, the arena and the variables each have their region.
  * The resident part's variables come first, because its code contains their addresses.
  *
+ * If the board or the project places parts of the model in other memories (BOARDSMITH_…, crt_config/memory.h), these
+ * follow the variables: parts that the start-up code copies to RAM lie behind the initial values of variables in the
+ * image; one other memory may hold its parts itself. Pools of the model have no contents.
+ *
  * All initialised variables have the same layout in RAM and in the image, so that one copy initialises them at any
  * alignment. Every valid section is named here, and the Makefile makes any other an error: it would belong to no part,
  * and would be neither copied at the start nor covered by the firmware's checksum.
@@ -50,6 +54,28 @@
 #define KEPT(sections) KEEP(sections)
 #endif
 
+#ifndef BOARDSMITH_COPIED_SECTIONS
+#define BOARDSMITH_COPIED_SECTIONS(X)
+#endif
+#ifndef BOARDSMITH_POOLS
+#define BOARDSMITH_POOLS(X)
+#endif
+/* No part begins at a null pointer. */
+#define NULL_BYTES 256
+#define SEGMENT(region, sections) copied_##region PT_LOAD FLAGS(5);
+#define COPIED(region, sections) \
+  .copied_##region : ALIGN_WITH_INPUT { \
+    . = ALIGN(16); \
+    . += (ABSOLUTE(.) == 0) ? NULL_BYTES : 0; \
+    bare_##region##_start = .; \
+    sections \
+    . = ALIGN(8); \
+    bare_##region##_end = .; \
+  } >region AT>BOARDSMITH_IN_CODE :copied_##region \
+  bare_##region##_load = LOADADDR(.copied_##region) + (bare_##region##_start - ADDR(.copied_##region)); \
+  bare_loaded_end = LOADADDR(.copied_##region) + SIZEOF(.copied_##region);
+#define POOL(name, region) .pool_##name (NOLOAD) : { *(.bss.boardsmith_pool.name) } >region :NONE
+
 ENTRY(bare_entry)
 
 MEMORY { BOARDSMITH_MEMORY }
@@ -59,6 +85,10 @@ PHDRS {
   model PT_LOAD FLAGS(5);
   data PT_LOAD FLAGS(6);
   tls PT_TLS FLAGS(4);
+  BOARDSMITH_COPIED_SECTIONS(SEGMENT)
+#ifdef BOARDSMITH_IN_APART
+  apart PT_LOAD FLAGS(5);
+#endif
 }
 
 SECTIONS {
@@ -89,14 +119,18 @@ SECTIONS {
     boardsmith_build_id = .;
     INCLUDE BUILD_ID
     boardsmith_build_id_end = .;
+#ifndef BOARDSMITH_PARAMETERS_MOVED
     *(.rodata.tvm .rodata.tvm.*)
     *(.rodata .rodata.* .srodata .srodata.*)
+#endif
     *(.got .got.plt .igot.plt)
     . = ALIGN(8);
   } >BOARDSMITH_IN_CODE :model
 
   .model_text : {
+#ifndef BOARDSMITH_OPERATORS_MOVED
     *(.text .text.*)
+#endif
     *(.glue_7 .glue_7t .vfp11_veneer .v4_bx .iplt .plt .plt.*)
     . = ALIGN(8);
   } >BOARDSMITH_IN_CODE :model
@@ -156,6 +190,12 @@ SECTIONS {
     KEEP(RESIDENT(.bss.boardsmith_arena))
   } >BOARDSMITH_IN_ARENA :NONE
 
+#ifdef BOARDSMITH_IN_PACKET
+  .packet (NOLOAD) : {
+    KEEP(RESIDENT(.bss.boardsmith_packet))
+  } >BOARDSMITH_IN_PACKET :NONE
+#endif
+
   .bss (NOLOAD) : {
     . = ALIGN(16);
     bare_bss_start = .;
@@ -194,6 +234,8 @@ SECTIONS {
     bare_data_end = .;
   } >BOARDSMITH_IN_DATA AT>BOARDSMITH_IN_CODE :data
 
+  BOARDSMITH_POOLS(POOL)
+
   .model_bss (NOLOAD) : {
     . = ALIGN(16);
     bare_model_bss_start = .;
@@ -204,7 +246,19 @@ SECTIONS {
   } >BOARDSMITH_IN_DATA :NONE
 
   bare_data_load = LOADADDR(.data) + (bare_data_start - ADDR(.data));
-  bare_image_end = bare_data_load + (bare_data_end - bare_data_start) + BARE_TRAILER_BYTES;
+  bare_loaded_end = bare_data_load + (bare_data_end - bare_data_start);
+  BOARDSMITH_COPIED_SECTIONS(COPIED)
+#ifdef BOARDSMITH_IN_APART
+  .apart : {
+    bare_apart_start = .;
+    BOARDSMITH_APART_SECTIONS
+    . = ALIGN(8);
+    QUAD(0)
+    bare_apart_end = .;
+  } >BOARDSMITH_IN_APART :apart
+#endif
+
+  bare_image_end = bare_loaded_end + BARE_TRAILER_BYTES;
   bare_code_limit = ORIGIN(BOARDSMITH_IN_CODE) + LENGTH(BOARDSMITH_IN_CODE);
 
   ASSERT((BARE_GUARD_BYTES & (BARE_GUARD_BYTES - 1)) == 0, "BARE_GUARD_BYTES is not a power of two")

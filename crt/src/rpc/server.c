@@ -259,11 +259,23 @@ tvm_crt_error_t MicroTVMRpcServerLoop(microtvm_rpc_server_t server, uint8_t** ne
 
 rpc_server_t* server_active;
 
+#ifdef BOARDSMITH_PACKET_SECTION
+// The board places the server with its packet buffer in a memory of its own.
+static rpc_server_t placed __attribute__((section(BOARDSMITH_PACKET_SECTION)));
+
+static int take_server(void** out) {
+  *out = &placed;
+  return 0;
+}
+#else
+static int take_server(void** out) { return boardsmith_take(sizeof(rpc_server_t), out); }
+#endif
+
 microtvm_rpc_server_t MicroTVMRpcServerInit(microtvm_rpc_channel_write_t write_func, void* write_func_ctx) {
   void* memory;
   uint8_t nonce;
   (void)TVMInitializeRuntime();  // cannot fail
-  int error = boardsmith_take(sizeof(rpc_server_t), &memory);
+  int error = take_server(&memory);
   if (error == 0) {
     error = (int)TVMPlatformGenerateRandom(&nonce, 1);
   }

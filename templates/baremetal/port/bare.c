@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <tvm/runtime/crt/error_codes.h>
 
 #include "bare_model.h"
@@ -222,7 +223,22 @@ void bare_tick(const fault_context_t* at) {
 
 int main(void);
 
+#ifdef BOARDSMITH_COPIED_REGIONS
+// Copies parts of the model from the image to the memories where the board or the project places them.
+static void copy_parts(void) {
+  for (uint32_t i = 0; i < (uint32_t)(sizeof bare_model.copies / sizeof bare_model.copies[0]); i++) {
+    const bare_copy_t* const part = &bare_model.copies[i];
+    const uint32_t bytes = (uint32_t)((uintptr_t)part->end - (uintptr_t)part->start);
+    (void)memcpy(part->start, part->load, bytes);
+    cpu_code_written(part->start, bytes);
+  }
+}
+#else
+static void copy_parts(void) {}
+#endif
+
 _Noreturn void bare_start(void) {
+  copy_parts();
   for (void (*const* constructor)(void) = bare_model.init_start; constructor < bare_model.init_end; constructor++) {
     (*constructor)();
   }
@@ -356,7 +372,13 @@ static uint32_t bare_image_crc(void* ctx, uint32_t crc) {
   const uint8_t* model = (const uint8_t*)&bare_model;
   const uint32_t resident =
       boardsmith_crc32_more(crc, bare_image_start, (uintptr_t)bare_resident_end - (uintptr_t)bare_image_start);
-  return boardsmith_crc32_more(resident, model, (uintptr_t)bare_model.image_end - (uintptr_t)model);
+  const uint32_t image = boardsmith_crc32_more(resident, model, (uintptr_t)bare_model.image_end - (uintptr_t)model);
+#ifdef BOARDSMITH_APART
+  const uint8_t* const apart = bare_model.apart_start;
+  return boardsmith_crc32_more(image, apart, (uintptr_t)bare_model.apart_end - (uintptr_t)apart);
+#else
+  return image;
+#endif
 }
 
 // Replaces TVMSystemLibEntryPoint for the runtime (the Makefile's --wrap): calls it through the table.

@@ -6,8 +6,9 @@
 // file. Not for a process: process.c implements boardsmith_port alone.
 //
 // Start sequence, with interrupts masked until the last step: the CPU's entry sets up a stack, calls chip_early, copies
-// .data, clears .bss, and calls bare_start; bare_start calls constructors and main; main calls boardsmith_port.init,
-// which calls chip_init, cpu_init and uart_init and enables interrupts.
+// .data, clears .bss, and calls bare_start; bare_start copies parts of the model that the board or the project places
+// in other memories, calls constructors and main; main calls boardsmith_port.init, which calls chip_init, cpu_init and
+// uart_init and enables interrupts.
 //
 // `defines` of board files for this header and for the CPU files:
 //   CHIP_IRQS                      number of external interrupts: the vector table's length after the core's 16 entries
@@ -120,6 +121,10 @@ void cpu_platform(struct bare_platform* p);
 // Makes writes to the upload window visible to instruction fetches, and the window executable (on is 1) or not (0) if
 // the core can enforce that. Returns 0. Only with BOARDSMITH_UPLOAD_BYTES.
 int32_t cpu_executable(void* base, uint32_t size_bytes, int32_t on);
+
+// Makes code that was written to RAM visible to instruction fetches. Called before cpu_init, for parts of the model
+// that are copied at the start. Only with BOARDSMITH_COPIED_REGIONS.
+void cpu_code_written(const void* base, uint32_t size_bytes);
 
 // A CPU file with a write-back data cache also defines fault_sync (fault.h), and cleans the whole cache in cpu_reset.
 

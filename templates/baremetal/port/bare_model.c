@@ -18,6 +18,18 @@ extern uint32_t bare_model_bss_end[];
 extern void (*const bare_init_start[])(void);
 extern void (*const bare_init_end[])(void);
 extern const uint8_t bare_image_end[];
+#ifdef BOARDSMITH_COPIED_REGIONS
+#define DECLARE_COPY(region)                   \
+  extern const uint8_t bare_##region##_load[]; \
+  extern uint8_t bare_##region##_start[];      \
+  extern uint8_t bare_##region##_end[];
+BOARDSMITH_COPIED_REGIONS(DECLARE_COPY)
+#define COPY(region) {bare_##region##_load, bare_##region##_start, bare_##region##_end},
+#endif
+#ifdef BOARDSMITH_APART
+extern const uint8_t bare_apart_start[];
+extern const uint8_t bare_apart_end[];
+#endif
 
 _Static_assert(offsetof(bare_model_t, data_load) == (BARE_MODEL_DATA_LOAD * sizeof(uintptr_t)), "offset for assembler");
 _Static_assert(offsetof(bare_model_t, data_end) == (BARE_MODEL_DATA_END * sizeof(uintptr_t)), "offset for assembler");
@@ -33,4 +45,11 @@ const bare_model_t bare_model __attribute__((section(".boardsmith.model"))) = {
     .init_start = bare_init_start,
     .init_end = bare_init_end,
     .image_end = bare_image_end,
+#ifdef BOARDSMITH_COPIED_REGIONS
+    .copies = {BOARDSMITH_COPIED_REGIONS(COPY)},
+#endif
+#ifdef BOARDSMITH_APART
+    .apart_start = bare_apart_start,
+    .apart_end = bare_apart_end,
+#endif
 };

@@ -17,6 +17,18 @@
 #include <stdint.h>
 #include <tvm/runtime/crt/module.h>
 
+#include "crt_config.h"
+
+#ifdef BOARDSMITH_COPIED_REGIONS
+// A part of the model that runs or is read elsewhere than it is stored.
+typedef struct bare_copy {
+  const uint8_t* load;
+  uint8_t* start;
+  uint8_t* end;
+} bare_copy_t;
+#define BARE_COPY_ONE(region) +1
+#endif
+
 typedef struct bare_model {
   const TVMModule* (*library)(void);  // the model's functions; NULL: there is no model
   const uint32_t* data_load;          // initial values of .data of both parts, which begins at bare_data_start
@@ -26,6 +38,13 @@ typedef struct bare_model {
   void (*const* init_start)(void);  // constructors, of both parts
   void (*const* init_end)(void);
   const uint8_t* image_end;  // after the last programmed byte
+#ifdef BOARDSMITH_COPIED_REGIONS
+  bare_copy_t copies[0 BOARDSMITH_COPIED_REGIONS(BARE_COPY_ONE)];
+#endif
+#ifdef BOARDSMITH_APART
+  const uint8_t* apart_start;  // programmed bytes in the other memory of the image
+  const uint8_t* apart_end;
+#endif
 } bare_model_t;
 
 extern const bare_model_t bare_model;

@@ -51,7 +51,7 @@ void cortexm_caches_on(void) {
   }
 }
 
-#if (BOARDSMITH_UPLOAD_BYTES) > 0
+#if ((BOARDSMITH_UPLOAD_BYTES) > 0) || defined(BOARDSMITH_COPIED_REGIONS)
 void cortexm_caches_code(void) {
   if ((CLIDR & 1U) != 0U) {
     ICIALLU = 0;

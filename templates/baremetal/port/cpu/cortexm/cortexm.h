@@ -41,7 +41,8 @@ void cortexm_caches_clean(void);
 // Returns BARE_FLAG_ICACHE and BARE_FLAG_DCACHE for the caches that are on.
 uint32_t cortexm_caches_flags(void);
 
-// Invalidates the instruction cache if the core has one. Only with BOARDSMITH_UPLOAD_BYTES.
+// Invalidates the instruction cache if the core has one. Only with BOARDSMITH_UPLOAD_BYTES
+// or BOARDSMITH_COPIED_REGIONS.
 void cortexm_caches_code(void);
 
 // ---- mpu_v7.c, mpu_v8.c ---------------------------------------------------------------------------------------------

@@ -12,6 +12,13 @@ enum {
   REGION_MIXED = 2,  // the same, with variables: writable and executable
   REGION_FLASH = 3,  // other memory that cannot be written like RAM
   REGION_RAM = 4,
+  REGION_OWN = 5,  // memory in BOARDSMITH_OWN_RULES
+};
+
+// BOARDSMITH_OWN_RULES(X), if there are any, has memories by address as X(origin, bytes, rule).
+enum {
+  RULE_CODE = 1,   // operators: executable, read-only
+  RULE_MIXED = 2,  // operators and variables: executable, writable
 };
 #ifndef BOARDSMITH_REGIONS
 #error "crt_config.h must define the memory map"
@@ -30,6 +37,12 @@ enum {
 #endif
 
 // For sums over the map: the number of memories of a kind, the start and end of code.
+#define COUNT_RULE(origin, bytes, rule) +1
+#ifdef BOARDSMITH_OWN_RULES
+#define OWN_RULES (0 BOARDSMITH_OWN_RULES(COUNT_RULE))
+#else
+#define OWN_RULES 0
+#endif
 #define IS_LOW_RAM_REGION(origin, kind) (((origin) < 0x20000000U) && ((kind) == REGION_RAM))
 #define IS_LOW_RAM(origin, bytes, kind) +(IS_LOW_RAM_REGION(origin, kind) ? 1 : 0)
 #define HOLDS_NULL(origin, bytes, kind) +(((origin) < 256U) ? 1 : 0)

@@ -55,8 +55,9 @@ enum {
 _Static_assert(((BARE_GUARD_BYTES) == 0) ||
                    (((BARE_GUARD_BYTES) >= 256) && (((BARE_GUARD_BYTES) & ((BARE_GUARD_BYTES)-1)) == 0)),
                "a guard must be a region");
-_Static_assert(((int)FIXED + (int)UPLOAD_REGIONS + (0 BOARDSMITH_REGIONS(IS_APART))) <= (int)(CPU_MPU_REGIONS),
-               "too many memories below 0x20000000");
+_Static_assert(((int)FIXED + (int)UPLOAD_REGIONS + OWN_RULES + (0 BOARDSMITH_REGIONS(IS_APART))) <=
+                   (int)(CPU_MPU_REGIONS),
+               "too many memories below 0x20000000, or with rules of their own");
 
 static void region(uint32_t number, uint32_t base, uint32_t attributes, uint32_t log2_bytes) {
   MPU_RNR = number;
@@ -124,6 +125,24 @@ static void guards_on(uint32_t number) {
     /* Another region of this map. */                                          \
   }
 
+#ifdef BOARDSMITH_OWN_RULES
+static uint32_t attributes_of(int32_t rule) {
+  return (rule == (int32_t)RULE_CODE) ? (RASR_READ_ONLY | RASR_WRITE_THROUGH) : (RASR_READ_WRITE | RASR_WRITE_BACK);
+}
+
+#define COVER_OWN(origin, bytes, rule)                                     \
+  cover(number, (origin), (bytes), attributes_of((int32_t)(rule)), false); \
+  number++;
+
+// Returns the number of the next region.
+static uint32_t own_rules(uint32_t number) {
+  BOARDSMITH_OWN_RULES(COVER_OWN)
+  return number;
+}
+#else
+static uint32_t own_rules(uint32_t number) { return number; }
+#endif
+
 void cortexm_protect(void) {
   uint32_t next = 3;
   if ((MPU_TYPE & MPU_TYPE_DREGION) == 0U) {
@@ -146,6 +165,7 @@ void cortexm_protect(void) {
   region(2, 0, RASR_READ_ONLY | RASR_WRITE_THROUGH, 29);
   BOARDSMITH_REGIONS(LOW_RAM)
   BOARDSMITH_REGIONS(CODE)
+  next = own_rules(next);
   if ((0 BOARDSMITH_REGIONS(HOLDS_NULL)) == 0) {
     region(next, 0, RASR_XN | RASR_NO_ACCESS, LOG2_LEAST);
     next++;

@@ -5,6 +5,7 @@
 //
 // Source: Armv8-M Architecture Reference Manual (DDI 0553), chapters B9 and D1.2; B8 for the default memory map, which
 // applies where no region does.
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "bare.h"
@@ -29,7 +30,13 @@
 #define RLAR_WRITE_BACK (1U << 1)
 #define MAIR0_BOTH 0xFFAAU  // 0: write-through, 1: write-back, which also allocates at a write
 
-// For sums over the map: memories of code, and those that split an area.
+// For sums over the map: memories of code, and those that split an area, or have a rule and may split one.
+#define SPLITS_BY_RULE(origin, bytes, rule) +(((origin) >= 0x20000000U) ? 2 : 1)
+#ifdef BOARDSMITH_OWN_RULES
+#define RULE_REGIONS (0 BOARDSMITH_OWN_RULES(SPLITS_BY_RULE))
+#else
+#define RULE_REGIONS 0
+#endif
 #define IS_CODE(origin, bytes, kind) +(((kind) == REGION_CODE) ? 1 : 0)
 #define SPLITS(origin, bytes, kind) +((HOLDS_CODE(kind) && ((origin) >= 0x20000000U)) ? 1 : 0)
 
@@ -40,9 +47,9 @@ enum {
   AREA_REGIONS = 2 + (0 BOARDSMITH_REGIONS(SPLITS)),
   WINDOW_REGIONS = 2 * UPLOAD_REGIONS,  // it splits the memory around it
 };
-_Static_assert(((int)NULL_REGIONS + (int)AREA_REGIONS + (int)WINDOW_REGIONS + (0 BOARDSMITH_REGIONS(IS_CODE)) +
-                (0 BOARDSMITH_REGIONS(IS_LOW_RAM))) <= (int)(CPU_MPU_REGIONS),
-               "too many memories below 0x20000000");
+_Static_assert(((int)NULL_REGIONS + (int)AREA_REGIONS + (int)WINDOW_REGIONS + RULE_REGIONS +
+                (0 BOARDSMITH_REGIONS(IS_CODE)) + (0 BOARDSMITH_REGIONS(IS_LOW_RAM))) <= (int)(CPU_MPU_REGIONS),
+               "too many memories below 0x20000000, or with rules of their own");
 
 static uint32_t used;
 
@@ -93,15 +100,49 @@ static void variables(uint32_t first, uint32_t last, uint32_t memory) {
 }
 #endif
 
+#ifdef BOARDSMITH_OWN_RULES
+#define OWN_RULE(origin, bytes, rule) {(origin), (origin) + (bytes), (int32_t)(rule)},
+static const struct {
+  uint32_t origin;
+  uint32_t end;
+  int32_t rule;
+} own_rules[] = {BOARDSMITH_OWN_RULES(OWN_RULE)};  // by address
+
+static void rules(void) {
+  for (uint32_t i = 0; i < (uint32_t)OWN_RULES; i++) {
+    const bool is_code = own_rules[i].rule == (int32_t)RULE_CODE;
+    // The first bytes of memory at 0 have a region already.
+    region((own_rules[i].origin == 0U) ? (uint32_t)NULL_BYTES : own_rules[i].origin, own_rules[i].end - 1U,
+           is_code ? RBAR_READ_ONLY : RBAR_READ_WRITE, is_code ? RLAR_WRITE_THROUGH : RLAR_WRITE_BACK);
+  }
+}
+
+// Leaves out memories with rules of their own.
+static void variables_without(uint32_t first, uint32_t last, uint32_t memory) {
+  uint32_t from = first;
+  for (uint32_t i = 0; i < (uint32_t)OWN_RULES; i++) {
+    if ((own_rules[i].origin >= from) && (own_rules[i].origin <= last)) {
+      variables(from, own_rules[i].origin - 1U, memory);
+      from = own_rules[i].end;
+    }
+  }
+  variables(from, last, memory);
+}
+#else
+static void rules(void) {}
+
+static void variables_without(uint32_t first, uint32_t last, uint32_t memory) { variables(first, last, memory); }
+#endif
+
 // Makes an area not executable, except code (or the memory that holds code and variables).
 static void area(uint32_t first, uint32_t last, uint32_t memory) {
   const uint32_t origin = 0U BOARDSMITH_REGIONS(CODE_ORIGIN);
   const uint32_t end = 0U BOARDSMITH_REGIONS(CODE_END);
   if ((end <= first) || (origin > last)) {
-    variables(first, last, memory);
+    variables_without(first, last, memory);
   } else {
-    variables(first, origin - 1U, memory);
-    variables(end, last, memory);
+    variables_without(first, origin - 1U, memory);
+    variables_without(end, last, memory);
   }
 }
 
@@ -141,6 +182,7 @@ void cortexm_protect(void) {
   null_off();
   BOARDSMITH_REGIONS(CODE)
   BOARDSMITH_REGIONS(LOW_RAM)
+  rules();
   area(0x20000000U, 0x3FFFFFFFU, RLAR_WRITE_BACK);
   area(0x60000000U, 0x9FFFFFFFU, RLAR_WRITE_THROUGH);
   MPU_CTRL = MPU_CTRL_ON;

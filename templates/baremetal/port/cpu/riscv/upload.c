@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cpu_executable (bare.h) of RISC-V. Machine mode may execute any RAM that no locked rule of the PMP forbids
-// (Privileged Architecture §3.7.1), and a locked rule stays until a reset. So this only runs a fence for instructions.
+// cpu_executable and cpu_code_written (bare.h) of RISC-V. Machine mode may execute any RAM that no locked rule of the
+// PMP forbids (Privileged Architecture §3.7.1), and a locked rule stays until a reset. So both only run a fence for
+// instructions.
 #include <stdint.h>
 
 #include "bare.h"
@@ -13,5 +14,13 @@ int32_t cpu_executable(void* base, uint32_t size_bytes, int32_t on) {
   (void)on;
   __asm volatile("fence.i" ::: "memory");
   return 0;
+}
+#endif
+
+#ifdef BOARDSMITH_COPIED_REGIONS
+void cpu_code_written(const void* base, uint32_t size_bytes) {
+  (void)base;
+  (void)size_bytes;
+  __asm volatile("fence.i" ::: "memory");
 }
 #endif

@@ -1,0 +1,293 @@
+// This file assigns the parts of a firmware to the memory regions of a board, as the board file and then a project's
+// option place say.
+
+package boards
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/internal/jsonfile"
+)
+
+// A Place names the memory region of each part of the firmware.
+type Place struct {
+	Code   string `json:"code,omitzero"`   // vectors, code, constants, and initial values of variables
+	Data   string `json:"data,omitzero"`   // variables
+	Stack  string `json:"stack,omitzero"`  // "" means where data is, as in the next two
+	Arena  string `json:"arena,omitzero"`  // memory for tensors and the runtime
+	Noinit string `json:"noinit,omitzero"` // memory that outlasts a reset: the fault record
+	Upload string `json:"upload,omitzero"` // code that the host uploads
+
+	Operators  string `json:"operators,omitzero"`  // code of the model; "" means where code is
+	Parameters string `json:"parameters,omitzero"` // constants of the model; "" means where code is
+	Packet     string `json:"packet,omitzero"`     // the RPC server with its packet buffer; "" means in the arena
+	// named pools of the model, by name; others lie in the arena, and pools of constants with the parameters
+	Pools map[string]string `json:"pools,omitzero"`
+}
+
+// StackRegion returns the region of the stack, or "" on a board without a memory map.
+func (p Place) StackRegion() string { return cmp.Or(p.Stack, p.Data) }
+
+// ArenaRegion returns the region of the arena.
+func (p Place) ArenaRegion() string { return cmp.Or(p.Arena, p.Data) }
+
+// NoinitRegion returns the region of memory that outlasts a reset.
+func (p Place) NoinitRegion() string { return cmp.Or(p.Noinit, p.Data) }
+
+// UploadRegion returns the region of code that the host uploads.
+func (p Place) UploadRegion() string { return cmp.Or(p.Upload, p.Data) }
+
+// OperatorsRegion returns the region of the model's code.
+func (p Place) OperatorsRegion() string { return cmp.Or(p.Operators, p.Code) }
+
+// ParametersRegion returns the region of the model's constants.
+func (p Place) ParametersRegion() string { return cmp.Or(p.Parameters, p.Code) }
+
+// PoolNames returns the names of the placed pools, sorted.
+func (p Place) PoolNames() []string { return slices.Sorted(maps.Keys(p.Pools)) }
+
+// Loads reports whether a region other than that of the code holds a part of the model that has contents.
+func (p Place) Loads(region string) bool {
+	isPool := slices.Contains(slices.Collect(maps.Values(p.Pools)), region)
+	return region != p.Code && (region == p.Operators || region == p.Parameters || isPool)
+}
+
+// Moves reports whether a part has a region that most firmware does not place by itself.
+func (p Place) Moves() bool { return len(p.moved()) > 0 }
+
+// Variables lists the regions of parts that are written to.
+func (p Place) Variables() []string {
+	all := []string{p.Data, p.StackRegion(), p.ArenaRegion(), p.NoinitRegion()}
+	if p.Packet != "" {
+		all = append(all, p.Packet)
+	}
+	return all
+}
+
+type placed struct{ part, region string }
+
+// parts lists the region of each part that every firmware has, the code first.
+func (p Place) parts() []placed {
+	return []placed{
+		{"code", p.Code},
+		{"data", p.Data},
+		{"stack", p.StackRegion()},
+		{"arena", p.ArenaRegion()},
+		{"noinit", p.NoinitRegion()},
+		{"upload", p.UploadRegion()},
+	}
+}
+
+// moved lists the parts that have a region only if one is named.
+func (p Place) moved() (all []placed) {
+	for _, m := range []placed{{"operators", p.Operators}, {"parameters", p.Parameters}, {"packet", p.Packet}} {
+		if m.region != "" {
+			all = append(all, m)
+		}
+	}
+	for _, name := range p.PoolNames() {
+		all = append(all, placed{poolPrefix + name, p.Pools[name]})
+	}
+	return all
+}
+
+// ---- The option ------------------------------------------------------------------------------------------------
+
+const poolPrefix = "pools."
+
+// optionParts are the parts that a project may place; a pool is named behind poolPrefix.
+var optionParts = []string{"arena", "operators", "packet", "parameters", "stack"}
+
+// parsePlace parses PART=REGION,PART=REGION, the option place.
+func parsePlace(text string) (Place, error) {
+	var p Place
+	fields := map[string]*string{
+		"arena": &p.Arena, "operators": &p.Operators, "packet": &p.Packet, "parameters": &p.Parameters, "stack": &p.Stack,
+	}
+	for word := range strings.SplitSeq(text, ",") {
+		part, region, ok := strings.Cut(word, "=")
+		if !ok || !regionRE.MatchString(region) {
+			return p, fmt.Errorf("%q is not PART=REGION", word)
+		}
+		field := fields[part]
+		if pool, isPool := strings.CutPrefix(part, poolPrefix); isPool {
+			if !symbolRE.MatchString(pool) || p.Pools[pool] != "" {
+				return p, fmt.Errorf("%q names no pool, or one for the second time", word)
+			}
+			if p.Pools == nil {
+				p.Pools = map[string]string{}
+			}
+			p.Pools[pool] = region
+			continue
+		}
+		if field == nil {
+			return p, fmt.Errorf("%q is none of %s, %sNAME%s", part, strings.Join(optionParts, ", "), poolPrefix,
+				jsonfile.DidYouMean(part, optionParts))
+		}
+		if *field != "" {
+			return p, fmt.Errorf("%s is given twice", part)
+		}
+		*field = region
+	}
+	return p, nil
+}
+
+func checkPlaceOption(value string) error {
+	_, err := parsePlace(value)
+	return err
+}
+
+// standalonePlace returns an error for parts of the option that standalone firmware does not have.
+func standalonePlace(o Options) error {
+	if o.Place == "" {
+		return nil
+	}
+	p, err := parsePlace(o.Place)
+	if err == nil && (p.Arena != "" || p.Packet != "" || len(p.Pools) > 0) {
+		err = errors.New("standalone firmware has neither arena nor packet buffer, and its pools are variables")
+	}
+	if err != nil {
+		return wrongOption("option place: %v", err)
+	}
+	return nil
+}
+
+// PlacedPools returns the names of pools that the option Place names, sorted.
+func (o Options) PlacedPools() []string {
+	p, err := parsePlace(o.Place)
+	if o.Place == "" || err != nil {
+		return nil
+	}
+	return p.PoolNames()
+}
+
+// Placed returns the board with the parts where the option Place puts them. It checks no regions: Settle does.
+func (b *Board) Placed(o Options) *Board {
+	over, err := parsePlace(o.Place)
+	if o.Place == "" || err != nil {
+		return b
+	}
+	at := *b
+	p := &at.Place
+	p.Arena, p.Stack = cmp.Or(over.Arena, p.Arena), cmp.Or(over.Stack, p.Stack)
+	p.Operators, p.Parameters = cmp.Or(over.Operators, p.Operators), cmp.Or(over.Parameters, p.Parameters)
+	p.Packet = cmp.Or(over.Packet, p.Packet)
+	if len(over.Pools) > 0 {
+		pools := maps.Clone(p.Pools)
+		if pools == nil {
+			pools = map[string]string{}
+		}
+		maps.Copy(pools, over.Pools)
+		p.Pools = pools
+	}
+	return &at
+}
+
+// ---- Checks ----------------------------------------------------------------------------------------------------
+
+// checkPlace returns an error for a part without a region, for a region without what a part needs, and for an arena
+// that does not fit.
+func (b *Board) checkPlace() error {
+	for _, p := range b.Place.parts() {
+		if p.part == "upload" && b.UploadKiB == 0 {
+			continue // a board with other memory than its chip file's need not have this region
+		}
+		if p.region == "" && len(b.Memory) > 0 {
+			return b.wrong("place", "no region for %s", p.part)
+		}
+		if err := b.checkPart(p); p.region != "" && err != nil {
+			return err
+		}
+	}
+	for _, p := range b.Place.moved() {
+		if err := b.checkPart(p); err != nil {
+			return err
+		}
+	}
+	if len(b.Memory) == 0 {
+		return nil
+	}
+	if r, _ := b.Region(b.Place.Code); !r.Exec {
+		return b.wrong("place.code", "code cannot run from region %q", r.Name)
+	}
+	for _, check := range []func() error{b.checkWritten, b.checkMoved, b.checkUpload, b.checkArena} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkPart returns an error for a region that does not exist or is reserved.
+func (b *Board) checkPart(p placed) error {
+	names := make([]string, len(b.Memory))
+	for i, r := range b.Memory {
+		names[i] = r.Name
+	}
+	if pool, ok := strings.CutPrefix(p.part, poolPrefix); ok && !symbolRE.MatchString(pool) {
+		return b.wrong("place.pools", "%q is not the name of a pool, which is a C identifier", pool)
+	}
+	r, ok := b.Region(p.region)
+	switch {
+	case !ok:
+		return b.wrong("place."+p.part, "there is no region %q%s", p.region, jsonfile.DidYouMean(p.region, names))
+	case r.Reserved:
+		return b.wrong("place."+p.part, "region %q is reserved", r.Name)
+	}
+	return nil
+}
+
+// checkWritten returns an error for variables in memory that cannot be written like RAM.
+func (b *Board) checkWritten() error {
+	written := b.Place.parts()[1:]
+	if b.Place.Packet != "" {
+		written = append(written, placed{"packet", b.Place.Packet})
+	}
+	for _, p := range written {
+		if r, _ := b.Region(p.region); r.Nonvolatile {
+			return b.wrong("place."+p.part, "region %q cannot be written to like RAM", r.Name)
+		}
+	}
+	return nil
+}
+
+// checkMoved returns an error for operators where code cannot run, and for contents in two memories besides that of
+// the code that keep them without power: the firmware's checksum covers one.
+func (b *Board) checkMoved() error {
+	p := b.Place
+	if r, ok := b.Region(p.Operators); ok && !r.Exec {
+		return b.wrong("place.operators", "code cannot run from region %q", r.Name)
+	}
+	if p.Operators != "" && p.Operators != p.Code && b.UploadKiB > 0 && p.Operators == p.UploadRegion() {
+		return b.wrong("place.operators", "region %q holds the memory for uploaded code, which is writable", p.Operators)
+	}
+	apart := ""
+	for _, m := range p.moved() {
+		r, _ := b.Region(m.region)
+		switch {
+		case !r.Nonvolatile || r.Name == p.Code:
+		case apart != "" && apart != r.Name:
+			return b.wrong("place."+m.part, "regions %q and %q hold parts of the image besides %q: only one may", apart, r.Name,
+				p.Code)
+		default:
+			apart = r.Name
+		}
+	}
+	return nil
+}
+
+// ApartRegion returns the memory besides that of the code whose contents are part of the image; ok is false if there is
+// none.
+func (b *Board) ApartRegion() (r Region, ok bool) {
+	for _, m := range b.Place.moved() {
+		if r, _ = b.Region(m.region); r.Nonvolatile && r.Name != b.Place.Code {
+			return r, true
+		}
+	}
+	return Region{}, false
+}

@@ -1,0 +1,182 @@
+// This file generates what link.ld.S, the port and its memory protection need if a board or project places parts of the
+// firmware in memories of their own. Without such parts it generates nothing.
+
+package generator
+
+import (
+	"cmp"
+	"fmt"
+	"math/bits"
+	"slices"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/boards"
+)
+
+// Input sections of the linker script.
+const (
+	operatorSections  = "*(.text .text.*)"
+	parameterSections = "*(.rodata.tvm .rodata.tvm.*) *(.rodata .rodata.* .srodata .srodata.*)"
+)
+
+// poolData and poolSpace are the sections of a pool of constants, and of another one.
+func poolData(name string) string  { return ".boardsmith.pool." + name }
+func poolSpace(name string) string { return ".bss.boardsmith_pool." + name }
+
+// loaded returns the input sections with contents that a region other than that of the code holds.
+func loaded(p boards.Place, region string) string {
+	var all []string
+	if p.Operators == region {
+		all = append(all, operatorSections)
+	}
+	if p.Parameters == region {
+		all = append(all, parameterSections)
+	}
+	for _, name := range p.PoolNames() {
+		if p.Pools[name] == region {
+			all = append(all, "*("+poolData(name)+")")
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+// copied returns the regions of RAM that the start-up code fills from the image, in the board's order.
+func copied(b *boards.Board) (all []boards.Region) {
+	for _, r := range b.Memory {
+		if !r.Nonvolatile && b.Place.Loads(r.Name) {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// placeForLinker returns lines of memory.h.
+func placeForLinker(b *boards.Board) string {
+	var w strings.Builder
+	p := b.Place
+	if p.OperatorsRegion() != p.Code {
+		w.WriteString("#define BOARDSMITH_OPERATORS_MOVED 1\n")
+	}
+	if p.ParametersRegion() != p.Code {
+		w.WriteString("#define BOARDSMITH_PARAMETERS_MOVED 1\n")
+	}
+	if regions := copied(b); len(regions) > 0 {
+		w.WriteString("#define BOARDSMITH_COPIED_SECTIONS(X)")
+		for _, r := range regions {
+			fmt.Fprintf(&w, " X(%s, %s)", r.Name, loaded(p, r.Name))
+		}
+		w.WriteString("\n")
+	}
+	if r, ok := b.ApartRegion(); ok {
+		fmt.Fprintf(&w, "#define BOARDSMITH_IN_APART %s\n#define BOARDSMITH_APART_SECTIONS %s\n", r.Name, loaded(p, r.Name))
+	}
+	if names := p.PoolNames(); len(names) > 0 {
+		w.WriteString("#define BOARDSMITH_POOLS(X)")
+		for _, name := range names {
+			if r, _ := b.Region(p.Pools[name]); !r.Nonvolatile {
+				fmt.Fprintf(&w, " X(%s, %s)", name, r.Name)
+			}
+		}
+		w.WriteString("\n")
+	}
+	if p.Packet != "" {
+		fmt.Fprintf(&w, "#define BOARDSMITH_IN_PACKET %s\n", p.Packet)
+	}
+	if w.Len() == 0 {
+		return ""
+	}
+	return "\n// Parts in memories of their own, with their input sections.\n" + w.String()
+}
+
+// placeForC returns lines of crt_config.h.
+func placeForC(b *boards.Board, o boards.Options) string {
+	var w strings.Builder
+	if regions := copied(b); len(regions) > 0 {
+		w.WriteString("#define BOARDSMITH_COPIED_REGIONS(X)")
+		for _, r := range regions {
+			fmt.Fprintf(&w, " X(%s)", r.Name)
+		}
+		w.WriteString("\n")
+	}
+	if _, ok := b.ApartRegion(); ok {
+		w.WriteString("#define BOARDSMITH_APART 1\n")
+	}
+	if b.Place.Packet != "" && o.App != boards.Standalone {
+		w.WriteString("#define BOARDSMITH_PACKET_SECTION \".bss.boardsmith_packet\"\n")
+	}
+	if regions := apart(b); len(regions) > 0 {
+		w.WriteString("#define BOARDSMITH_OWN_RULES(X)")
+		for _, a := range regions {
+			fmt.Fprintf(&w, " \\\n  X(0x%08xU, 0x%08xU, %s)", uint64(a.region.Origin), uint64(a.region.Size), a.rule)
+		}
+		w.WriteString("\n")
+	}
+	if w.Len() == 0 {
+		return ""
+	}
+	return "\n// Memories of the model besides that of the code; those with rules of access of their own, by address.\n" +
+		w.String()
+}
+
+// Kinds of memory, and rules of access, of the memory protection unit (port/cpu/cortexm/mpu.h).
+const (
+	regionCode  = "REGION_CODE"
+	regionMixed = "REGION_MIXED"
+	regionFlash = "REGION_FLASH"
+	regionRAM   = "REGION_RAM"
+	regionOwn   = "REGION_OWN" // it has one of these rules
+
+	ruleCode  = "RULE_CODE"  // executable, read-only
+	ruleMixed = "RULE_MIXED" // executable, writable
+)
+
+// An apartRegion is a memory with a rule of its own.
+type apartRegion struct {
+	region boards.Region
+	rule   string
+}
+
+// apart returns the memories whose rule differs from that of the addresses around them, by address.
+func apart(b *boards.Board) (all []apartRegion) {
+	for _, r := range b.Memory {
+		if rule := ownRule(b, r); rule != "" {
+			all = append(all, apartRegion{r, rule})
+		}
+	}
+	slices.SortFunc(all, func(a, b apartRegion) int { return cmp.Compare(a.region.Origin, b.region.Origin) })
+	return all
+}
+
+// ownRule returns the rule of a memory; "" if its kind defines it.
+func ownRule(b *boards.Board, r boards.Region) string {
+	switch {
+	case r.Name != b.Place.Operators || r.Name == b.Place.Code:
+		return ""
+	case r.Nonvolatile || !holdsVariables(b.Place, r) && isWhole(r):
+		return ruleCode
+	}
+	return ruleMixed
+}
+
+// holdsVariables reports whether the firmware writes to a memory after its start.
+func holdsVariables(p boards.Place, r boards.Region) bool {
+	if slices.Contains(p.Variables(), r.Name) {
+		return true
+	}
+	for _, name := range p.PoolNames() {
+		if p.Pools[name] == r.Name {
+			return true
+		}
+	}
+	return false
+}
+
+// isWhole reports whether a region of an ARMv7-M memory protection unit, a power of two with eight parts, can cover a
+// memory and nothing else.
+func isWhole(r boards.Region) bool {
+	const least = 8 // logarithm of the smallest region with parts
+	last := uint64(r.Origin) + uint64(r.Size) - 1
+	log := max(bits.Len64(uint64(r.Origin)^last), least)
+	part := uint64(1) << (log - 3)
+	return uint64(r.Origin)%part == 0 && uint64(r.Size)%part == 0
+}
