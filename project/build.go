@@ -201,7 +201,8 @@ func (p *Project) make(ctx context.Context, t *tree, r *recipe, last *buildRecor
 		return nil, err
 	}
 	now, err := p.compile(ctx, t, r, last, build)
-	if err := errors.Join(p.brokenContract(p.missingLibrary(p.linkFits(err, a, m))), p.lock.share()); err != nil {
+	err = p.brokenContract(p.builder.missingLibrary(p.linkFits(err, a, m), p.state.Libraries))
+	if err := errors.Join(err, p.lock.share()); err != nil {
 		return nil, err
 	}
 	return now, nil

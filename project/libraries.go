@@ -177,7 +177,7 @@ func (b *Builder) shelf() map[string]string {
 func (p *Project) checkLibraries() error {
 	archives := map[string]string{}
 	for _, l := range p.state.Libraries {
-		archives[l.Name] = filepath.Join(p.dir, filepath.FromSlash(p.inBuild(path.Join(generator.Libraries, l.Name+".a"))))
+		archives[l.Name] = p.archiveOf(l)
 	}
 	if len(archives) < 2 {
 		return nil
@@ -190,8 +190,9 @@ var (
 	missingSymbol = regexp.MustCompile("undefined reference to [`'‘]([^'’]+)['’]")
 )
 
-// missingLibrary adds to an error of the build command the known library that has the missing header or function.
-func (p *Project) missingLibrary(err error) error {
+// missingLibrary adds to an error of a compiler or linker the known library that has the missing header or function.
+// with are the libraries that were used.
+func (b *Builder) missingLibrary(err error, with []libraryState) error {
 	var tool *ToolError
 	if !errors.As(err, &tool) {
 		return err
@@ -205,13 +206,13 @@ func (p *Project) missingLibrary(err error) error {
 	} else {
 		return err
 	}
-	shelf := p.builder.shelf()
+	shelf := b.shelf()
 	for _, name := range slices.Sorted(maps.Keys(shelf)) {
 		l, unreadable := library.Read(shelf[name], name)
-		if unreadable == nil && has(l) && !slices.ContainsFunc(p.state.Libraries, func(s libraryState) bool {
+		if unreadable == nil && has(l) && !slices.ContainsFunc(with, func(s libraryState) bool {
 			return s.Name == name
 		}) {
-			names := append(p.Libraries(), name)
+			names := append(chosen(with), name)
 			return failure.New(failure.Of(err), "library "+name+" has it: generate with "+
 				failure.Option("Spec.Libraries", strings.Join(names, ",")), "%w", err)
 		}
@@ -220,8 +221,11 @@ func (p *Project) missingLibrary(err error) error {
 }
 
 // Libraries returns the project's libraries as in Spec, without those that the board file names.
-func (p *Project) Libraries() (all []string) {
-	for _, l := range p.state.Libraries {
+func (p *Project) Libraries() []string { return chosen(p.state.Libraries) }
+
+// chosen names the libraries that the board file does not.
+func chosen(libraries []libraryState) (all []string) {
+	for _, l := range libraries {
 		if !l.Board {
 			all = append(all, l.from())
 		}

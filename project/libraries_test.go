@@ -10,6 +10,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/drawn"
 	"github.com/boardsmith/boardsmith/internal/mlftest"
+	"github.com/boardsmith/boardsmith/rpc"
 )
 
 // A shelf is a folder of the user with three libraries and boards whose function calls them: a stand-in for a vendor's
@@ -64,7 +65,8 @@ int objects_made(void) { return counter.count(); }
 		"libraries/heads/plain.h":      "int plain_one(void);\n",
 		"libraries/twin/library.json":  `{"doc": "another", "headers": [], "sources": ["twin.c"], "licence": "0BSD"}`,
 		"libraries/twin/twin.c":        "int plain_one(void);\nint plain_one(void) { return 2; }\n",
-		"libraries/riscv/library.json": `{"doc": "others", "headers": [], "sources": ["a.c"], "cores": ["rv*"], "licence": "0BSD"}`,
+		"libraries/riscv/library.json": `{"doc": "others", "headers": ["."], "sources": ["a.c"], "cores": ["rv*"], "licence": "0BSD"}`,
+		"libraries/riscv/riscv.h":      "extern int a;\n",
 		"libraries/riscv/a.c":          "int a;\n",
 	})
 	e := testEnv()
@@ -121,6 +123,72 @@ func TestLibraries(t *testing.T) {
 		must(t, p.Generate(t.Context(), spec))
 		if again := built(t, p); again.BuildID == first.BuildID || again.Digest == first.Digest {
 			t.Error("another library, the same build")
+		}
+	}
+}
+
+// callsLibraries is an operator of candidates, and twice one of a model, that call functions of libraries.
+const callsLibraries = `
+#include <nn/nn.h>
+#include <objects.h>
+#include <tvm/runtime/c_runtime_api.h>
+int call(TVMValue* args, int* codes, int n, TVMValue* out, int* type, void* resource);
+int call(TVMValue* args, int* codes, int n, TVMValue* out, int* type, void* resource) {
+    out->v_int64 = nn_add((int)args[0].v_int64, objects_made());
+    *type = kTVMArgInt;
+    return 0;
+}
+`
+
+// TestLibrariesInRAM: operators that are loaded into RAM call functions of the project's libraries, as do models for
+// which firmware stays on the device, and operators that are linked into an image.
+func TestLibrariesInRAM(t *testing.T) {
+	t.Parallel()
+	boards := []string{"with_host"}
+	if drawn.InFull() {
+		boards = append(boards, "with_m4")
+	}
+	for _, board := range boards {
+		e := shelf(t)
+		calls := strings.NewReplacer("in[i] * 2", "2 * nn_more(in[i])", "#include <math.h>", "int nn_more(int);").
+			Replace(mlftest.TinyOperator)
+		model := mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": calls})
+		spec := Spec{Board: board, Model: model, Libraries: []string{"nn", "plain", "objects"}}
+		p := generated(t, filepath.Join(t.TempDir(), "p"), spec, e)
+		if _, err := p.OperatorLinker(t.Context()); failure.Of(err) != failure.Config {
+			t.Errorf("%s: libraries are not compiled: %v", board, err)
+		}
+		r, err := p.Resident(t.Context(), filepath.Join(t.TempDir(), "r"))
+		must(t, err)
+		defer r.Close()
+		s, err := r.Run(t.Context(), e.desk(), "")
+		must(t, err)
+		o, err := p.ModelOperators()
+		must(t, err)
+		_, err = r.LoadRAM(t.Context(), s, o)
+		must(t, err)
+
+		candidate := Operators{Files: []OperatorFile{{"a.c", []byte(callsLibraries)}}, Entries: []string{"call"}}
+		lib, err := r.LoadRAM(t.Context(), s, candidate)
+		must(t, err)
+		f, err := lib.Function(t.Context(), "call")
+		must(t, err)
+		if got, err := f.Call(t.Context(), 7); err != nil || got != int64(127) {
+			t.Errorf("%s: %v, %v", board, got, err)
+		}
+		must(t, s.Close(t.Context()))
+
+		l, err := r.OperatorLinker(t.Context())
+		must(t, err)
+		if spec.Archive, err = l.Archive(t.Context(), map[string]Operators{"called": candidate}, nil); err != nil {
+			t.Fatal(err)
+		}
+		spec.Model = ""
+		built(t, generated(t, filepath.Join(t.TempDir(), "q"), spec, e))
+		lacks := Operators{Files: []OperatorFile{{"a.c", []byte("#include <riscv.h>")}}, Entries: []string{"call"}}
+		_, err = l.Link(t.Context(), lacks, rpc.Window{Base: hypothetical, Bytes: 1 << 20})
+		if want := "library riscv has it"; !strings.Contains(failure.Next(err), want) {
+			t.Errorf("%s: %v; %s", board, err, failure.Next(err))
 		}
 	}
 }

@@ -65,18 +65,15 @@ func (p *Project) Resident(ctx context.Context, dir string) (*Project, error) {
 		return nil, err
 	}
 	b := p.Board()
-	s := Spec{Board: p.state.Board.Name, Template: p.TemplateFrom(), Archive: blank, Options: p.state.Options}
+	s := Spec{
+		Board: p.state.Board.Name, Template: p.TemplateFrom(), Archive: blank, Options: p.state.Options,
+		Libraries: p.Libraries(),
+	}
 	region, mapped := b.Region(b.Place.UploadRegion())
-	l, err := p.OperatorLinker(ctx)
+	need, err := p.sizeInRAM(ctx, dir, s, o, max(uint64(region.Origin), hypothetical))
 	if err != nil {
 		return nil, err
 	}
-	// Linked for a window without end, the model shows how large one it needs.
-	program, err := l.Link(ctx, o, rpc.Window{Base: max(uint64(region.Origin), hypothetical), Bytes: 1 << 40})
-	if err != nil {
-		return nil, err
-	}
-	need := uint64(len(program.Bytes)) + program.Zero
 	s.Options.UploadKiB = roundUp(need)
 	if s.Options, err = MakeRoom(b, s.Options); err != nil && mapped {
 		have, all := int64(region.Size), int64(s.Options.UploadKiB)*1024
@@ -97,7 +94,12 @@ func (p *Project) Resident(ctx context.Context, dir string) (*Project, error) {
 			Over: all - have, Need: all, Have: have,
 		}
 	}
-	r, err := p.builder.Generate(ctx, dir, s)
+	return p.builder.generatedAndBuilt(ctx, dir, s)
+}
+
+// generatedAndBuilt returns a project with an image. The caller closes it.
+func (b *Builder) generatedAndBuilt(ctx context.Context, dir string, s Spec) (*Project, error) {
+	r, err := b.Generate(ctx, dir, s)
 	if err != nil {
 		return nil, err
 	}
@@ -105,6 +107,25 @@ func (p *Project) Resident(ctx context.Context, dir string) (*Project, error) {
 		return nil, errors.Join(err, r.Close())
 	}
 	return r, nil
+}
+
+// sizeInRAM returns how large a window the operators need: they are linked for one without end. Libraries are compiled
+// before, in a project in dir.
+func (p *Project) sizeInRAM(ctx context.Context, dir string, s Spec, o Operators, at uint64) (_ uint64, err error) {
+	with := p
+	if len(p.state.Libraries) > 0 {
+		s.Options.UploadKiB = 0
+		if with, err = p.builder.generatedAndBuilt(ctx, dir, s); err != nil {
+			return 0, err
+		}
+		defer func() { err = errors.Join(err, with.Close()) }()
+	}
+	l, err := with.OperatorLinker(ctx)
+	if err != nil {
+		return 0, err
+	}
+	program, err := l.Link(ctx, o, rpc.Window{Base: at, Bytes: 1 << 40})
+	return uint64(len(program.Bytes)) + program.Zero, err
 }
 
 // hypothetical is where code is linked whose size is asked for.

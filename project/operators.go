@@ -48,18 +48,21 @@ type OperatorFile struct {
 // An OperatorLinker makes programs for the RAM of devices that run one project's firmware. Many goroutines may use it,
 // also after the project was closed; generating the project again ends its use.
 type OperatorLinker struct {
-	builder *Builder
-	board   *boards.Board
-	compile []string       // the compiler and its flags
-	link    []string       // the linker and its arguments before the objects
-	libs    []string       // its arguments behind them
-	process bool           // programs take the C library from the system's, by stubs
-	about   []string       // what an object is made with besides its own flags and files
-	own     []OperatorFile // objects that are linked with all operators
+	builder   *Builder
+	board     *boards.Board
+	compile   []string       // the compiler and its flags
+	link      []string       // the linker and its arguments before the objects
+	libs      []string       // its arguments behind them
+	process   bool           // programs take the C library from the system's, by stubs
+	about     []string       // what an object is made with besides its own flags and files
+	own       []OperatorFile // objects that are linked with all operators
+	libraries []libraryState // the project's
+	archives  []string       // of these, absolute
 }
 
-// OperatorLinker reads from the tools, once, what linking for the RAM of the project's firmware requires. Errors:
-// *MissingToolError, *ToolError; of class config if the template does not support it.
+// OperatorLinker reads from the tools, once, what linking for the RAM of the project's firmware requires. Operators may
+// call functions of the project's libraries, which are linked into each program. Errors: *MissingToolError, *ToolError;
+// of class config if the template does not support it, or if the project has libraries and was not built.
 func (p *Project) OperatorLinker(ctx context.Context) (*OperatorLinker, error) {
 	if err := p.errIfClosed(); err != nil {
 		return nil, err
@@ -102,8 +105,11 @@ func (p *Project) OperatorLinker(ctx context.Context) (*OperatorLinker, error) {
 		return nil, err
 	}
 	libc, err := p.libc(ctx, l, b, o)
+	if err != nil {
+		return nil, err
+	}
 	l.own = append(l.own, libc...)
-	return l, err
+	return l, l.useLibraries(p)
 }
 
 // compileOwn compiles a file that is linked with all operators.
@@ -137,11 +143,11 @@ func (p *Project) libc(
 	return as.compileOwn(ctx, OperatorFile{path.Base(ownLibC), data})
 }
 
-// headers returns the names and digests of the project's headers that C files of operators may include.
+// headers returns the names and digests of the project's files that C files of operators may include.
 func (p *Project) headers() (all []string) {
 	folders := p.state.Template.Landmarks.Folders
 	for _, name := range slices.Sorted(maps.Keys(p.state.Files)) {
-		if strings.HasSuffix(name, ".h") && !folders.InModel(name) {
+		if slices.Contains([]string{".h", ".hpp", ".hh", ".inc"}, path.Ext(name)) && !folders.InModel(name) {
 			all = append(all, name, p.state.Files[name])
 		}
 	}
@@ -371,7 +377,8 @@ func (l *OperatorLinker) run(ctx context.Context, dir string, words []string) er
 		return err
 	}
 	defer give()
-	return toolRun{dir: dir, path: words[0], args: words[1:], log: l.builder.log(), line: func(string) {}}.run(ctx)
+	err = toolRun{dir: dir, path: words[0], args: words[1:], log: l.builder.log(), line: func(string) {}}.run(ctx)
+	return l.builder.missingLibrary(err, l.libraries)
 }
 
 // script places operators at an address: what is uploaded, with room for the registry at its end, then what begins as
@@ -425,6 +432,9 @@ func (l *OperatorLinker) linkIn(ctx context.Context, dir string, o Operators, w 
 	operatorsDir, linkDir := filepath.Join(dir, operatorsPart), filepath.Join(dir, linkPart)
 	objects, err := l.objects(ctx, operatorsDir, o)
 	if err != nil {
+		return rpc.Program{}, err
+	}
+	if objects, err = l.withLibraries(ctx, operatorsDir, objects, o.Entries); err != nil {
 		return rpc.Program{}, err
 	}
 	own, err := l.stubs(ctx, linkDir, objects)

@@ -163,7 +163,9 @@ func (k *kind) firmware(ctx context.Context, name string, b *boards.Board) error
 	if err != nil {
 		return err
 	}
-	k.spec = project.Spec{Board: name, Template: k.run.o.Template, Archive: blank, Options: o}
+	k.spec = project.Spec{
+		Board: name, Template: k.run.o.Template, Archive: blank, Options: o, Libraries: k.run.o.Libraries,
+	}
 	if k.folder, err = k.run.o.Builder.Generate(ctx, k.folderOf(""), k.spec); err != nil {
 		return err
 	}

@@ -24,6 +24,7 @@ const settingsFile = "run.json"
 // Settings are what decides the times of a run, in its folder.
 type settings struct {
 	Template  string        `json:"template,omitempty"`
+	Libraries []string      `json:"libraries,omitempty"`
 	UploadKiB int           `json:"upload_kib,omitempty"`
 	ArenaKiB  int           `json:"arena_kib,omitempty"`
 	Samples   int           `json:"samples"`
@@ -36,7 +37,7 @@ type settings struct {
 // the longest of its limits for a call is kept, with which every candidate can be measured again.
 func (s *store) keepSettings(o Options) error {
 	then, err := readSettings(s.dir)
-	now := settings{o.Template, o.UploadKiB, o.ArenaKiB, o.Samples, o.MinSample, o.CallTimeout}
+	now := settings{o.Template, o.Libraries, o.UploadKiB, o.ArenaKiB, o.Samples, o.MinSample, o.CallTimeout}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
@@ -45,6 +46,9 @@ func (s *store) keepSettings(o Options) error {
 		return failure.New(failure.Config, "choose another folder",
 			"the run in %s has template %q, upload_kib %d and arena_kib %d, not %q, %d and %d", s.dir, then.Template,
 			then.UploadKiB, then.ArenaKiB, o.Template, o.UploadKiB, o.ArenaKiB)
+	case !slices.Equal(then.Libraries, o.Libraries):
+		return failure.New(failure.Config, "choose another folder, or the same libraries",
+			"the run in %s has the libraries %q, not %q", s.dir, then.Libraries, o.Libraries)
 	case o.CallTimeout <= then.CallTimeout:
 		return nil
 	default:
@@ -95,6 +99,9 @@ func Reproduce(ctx context.Context, dir, id string, desk *device.Desk, board str
 	}
 	if !was.Cut && len(was.Samples) > 0 {
 		then.Samples = len(was.Samples)
+	}
+	if len(o.Libraries) == 0 {
+		o.Libraries = then.Libraries
 	}
 	o.CallTimeout = cmp.Or(o.CallTimeout, then.CallTimeout)
 	o.Template, o.UploadKiB = cmp.Or(o.Template, then.Template), cmp.Or(o.UploadKiB, then.UploadKiB)

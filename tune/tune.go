@@ -112,6 +112,7 @@ type Failure struct {
 type Options struct {
 	Builder   *project.Builder // compiles; nil: one of the run's own
 	Template  string           // of the firmware; "": the board's own
+	Libraries []string         // whose functions candidates may call, as in project.Spec
 	UploadKiB int              // memory for a candidate; 0: what the board has room for, at most 64
 	ArenaKiB  int              // memory for arguments and workspace; 0: the board's own, or what is left
 

@@ -58,7 +58,7 @@ func (t *Job) networkOf() (n search.Network, err error) {
 	name, _, _ := strings.Cut(t.boards[0], "=")
 	n = search.Network{Builder: t.Builder, Limit: t.In.Timeout, Spec: project.Spec{
 		Board: name, Model: t.In.Model.Value, ModelName: t.In.ModelName.Value, Template: t.In.Template.Value,
-		Options: t.In.Options,
+		Options: t.In.Options, Libraries: t.In.Libraries,
 	}}
 	if n.Trials, err = t.trials(defaultTrials); err != nil {
 		return n, err

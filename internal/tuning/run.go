@@ -64,6 +64,7 @@ func (t *Job) open(ctx context.Context, total int) (*tune.Run, error) {
 	run, err := tune.OpenRun(ctx, t.dir, t.Desk, t.boards, tune.Options{
 		Builder: t.Builder, Template: t.In.Template.Value, Samples: t.In.Repeat, CallTimeout: t.In.Timeout,
 		ArenaKiB: memory.ArenaKiB, UploadKiB: memory.UploadKiB, Told: t.view.told,
+		Libraries: t.In.Libraries,
 	})
 	if err != nil {
 		return nil, err
