@@ -123,6 +123,9 @@ type constant struct {
 	Field      string
 }
 
+// WorkspaceBytes returns the size of one buffer for all workspaces, TVM_<model>_WORKSPACE_SIZE.
+func (c *Code) WorkspaceBytes() int64 { return c.model.WorkspaceBytes() }
+
 // Generate makes the C of one model of the archive.
 func Generate(a *mlf.Archive, m *mlf.Model, o Options) (*Code, error) {
 	g := &model{M: m, Archive: a, RAM: o.RAMParameters, Target: o.Target}

@@ -25,8 +25,8 @@ func readDoc(t *testing.T, name string) string {
 func TestJSONLinesAreDocumented(t *testing.T) {
 	s := openShop(t)
 	doc := readDoc(t, "json-lines.md")
-	cmd := exec.Command(filepath.Join(s.bin, "mage"), "demo", "build", "flash", "run", "size", "clean", "boards",
-		"board:show", "host")
+	cmd := exec.Command(filepath.Join(s.bin, "mage"), "demo", "build", "flash", "run", "size", "validate", "clean",
+		"boards", "board:show", "host")
 	cmd.Dir, cmd.Env = t.TempDir(), append(s.environment(), "JSON=1", "VERBOSE=1", "OUTPUT=out.npz")
 	out, err := cmd.Output()
 	if err != nil {

@@ -34,6 +34,10 @@ func Erase(ctx context.Context) error { return do(ctx, "erase", (*invocation).er
 // Run runs the model on the board with INPUT, prints outputs and times, and writes OUTPUT.
 func Run(ctx context.Context) error { return do(ctx, "run", (*invocation).run) }
 
+// Validate runs all inputs in INPUT on the board, as standalone firmware by default, and compares the outputs with
+// EXPECT and LABELS: docs/validate.md.
+func Validate(ctx context.Context) error { return do(ctx, "validate", (*invocation).validate) }
+
 // Tune finds the fastest of the operators in CANDIDATES, of the configurations of SPACE, or of the flags for MODEL, on
 // the boards of BOARD: docs/tuning.md.
 func Tune(ctx context.Context) error { return do(ctx, "tune", (*invocation).tune) }

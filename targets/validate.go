@@ -1,0 +1,224 @@
+// This file runs a set of inputs on a board and prints how the outputs compare with the expected ones.
+
+package targets
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/moby/sys/atomicwriter"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/inputs"
+	"github.com/boardsmith/boardsmith/internal/valuetext"
+	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/samples"
+	"github.com/boardsmith/boardsmith/validate"
+)
+
+func (v *invocation) validate(ctx context.Context) (err error) {
+	options, err := v.validateOptions()
+	if err != nil {
+		return err
+	}
+	in, err := v.withoutHost(ctx)
+	if err != nil {
+		return err
+	}
+	options.Timeout = in.Timeout
+	if v.Env.On("DRYRUN") {
+		return v.Would("validate %s on board %s", in.Project, in.Board.Value)
+	}
+	load, err := v.prepared(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = firstError(err, load.Close()) }()
+	set, from, err := v.validationSet()
+	if err != nil {
+		return err
+	}
+	if err := v.canWriteOutput(); err != nil {
+		return err
+	}
+	var report *validate.Report
+	failed := v.withLoad(ctx, load, func(c *connection) (err error) {
+		bar := v.Start("validate", set.Len())
+		defer bar.End()
+		options.Progress = func(int, int) { bar.Add(1) }
+		report, err = validate.Run(ctx, c.model, set, options)
+		return err
+	})
+	if report == nil || report.Samples == 0 {
+		return failed
+	}
+	if load.resident == nil && !v.picked { // else the project has another image
+		if err := report.AddMemory(v.project, load.image); err != nil {
+			return firstError(failed, err)
+		}
+	}
+	return v.tellValidation(report, from, load, failed)
+}
+
+// validateOptions reads what belongs to this target alone.
+func (v *invocation) validateOptions() (o validate.Options, err error) {
+	if o.Rule, err = validate.ParseRule(v.Env("COMPARE")); err != nil {
+		return o, fmt.Errorf("COMPARE: %w", err)
+	}
+	if text := v.Env("ACCURACY"); text != "" {
+		percent, err := strconv.ParseFloat(text, 64)
+		if err != nil || !(percent > 0 && percent <= 100) {
+			return o, failure.New(failure.Config, "", "ACCURACY=%s is not a number of per cent, above 0 to 100", text)
+		}
+		o.Accuracy = percent / 100
+	}
+	return o, nil
+}
+
+// withoutHost returns the inputs, with standalone firmware unless the user or an existing PROJECT chose an app.
+func (v *invocation) withoutHost(ctx context.Context) (*inputs.Inputs, error) {
+	in, err := v.inputs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	asked := v.Env("APP") != "" || in.Usual.App != "" || in.OptionsAsked && in.Options.App != ""
+	if asked || v.project != nil && !in.Derived {
+		return in, nil
+	}
+	if err := v.forget(); err != nil {
+		return nil, err
+	}
+	outer := v.Env
+	v.Env = func(name string) string {
+		if name == "APP" {
+			return boards.Standalone
+		}
+		return outer(name)
+	}
+	defer func() { v.Env = outer }()
+	return v.inputs(ctx)
+}
+
+// validationSet returns the set to run, and a description of its source.
+func (v *invocation) validationSet() (*validate.Set, string, error) {
+	_, m, err := v.project.Model()
+	if err != nil {
+		return nil, "", err
+	}
+	if fixed, err := v.project.Samples(); err != nil || fixed != nil {
+		if err == nil {
+			err = failure.New(failure.Config, "generate the project without FIXED_INPUT",
+				"the inputs are constants of the firmware")
+		}
+		return nil, "", err
+	}
+	files := validate.Files{Inputs: v.in.Input, Expected: v.Env("EXPECT"), Labels: v.Env("LABELS")}
+	if files.Inputs == "" {
+		if v.project.ArchiveDigest() != samples.Digest() || files != (validate.Files{}) {
+			return nil, "", failure.New(failure.Config, "INPUT=PATH names a file .npz, or a folder of such files",
+				"no set of inputs is given")
+		}
+		s, err := bundledSet(m)
+		return s, "the bundled test set", err
+	}
+	s, err := validate.Read(files, m)
+	return s, files.Inputs, err
+}
+
+// bundledSet returns the test set of the bundled model.
+func bundledSet(m *mlf.Model) (*validate.Set, error) {
+	t, err := samples.LoadTestSet()
+	if err != nil {
+		return nil, err
+	}
+	return validate.New([]ndarray.Named{
+		{Name: m.Inputs[0].Name, Array: t.Images}, {Name: "output0", Array: t.Logits}, {Name: "labels", Array: t.Labels},
+	}, m)
+}
+
+// tellValidation prints a report and writes OUTPUT. failed is why the device did not run the whole set.
+func (v *invocation) tellValidation(r *validate.Report, from string, load modelLoad, failed error) error {
+	v.Printf("validate: %s on board %s, %d of %d samples from %s", inputs.ArchiveName(v.project.ArchiveName()),
+		v.project.Board().Name, r.Samples, r.Of, from)
+	if r.Compared() {
+		v.Printf("outputs as expected (%s): %d of %d", r.Rule, r.Equal, r.Samples)
+		for _, m := range r.Mismatches {
+			v.Printf("  %v", m)
+		}
+		if r.Farthest != nil && *r.Farthest > 0 {
+			v.Printf("largest distance of an element: %g", *r.Farthest)
+		}
+	}
+	if r.Labelled() {
+		v.Printf("labels predicted: %d of %d, %.4g %%", r.Right, r.Samples, 100*r.Accuracy())
+		for _, line := range r.Table() {
+			v.Printf("%s", line)
+		}
+	}
+	if !r.Compared() && !r.Labelled() {
+		v.Printf("nothing was compared: the set has neither expected outputs nor labels")
+	}
+	v.tellUse(r)
+	line := v.imageFields(load.image)
+	line["input"], line["report"] = from, r
+	if r.Labelled() {
+		line["accuracy"] = 100 * r.Accuracy()
+	}
+	if failed == nil {
+		failed = r.Err()
+	}
+	if failed != nil {
+		line["status"] = "wrong"
+	}
+	if v.in.Output != "" && (failed == nil || failure.Of(failed) == failure.WrongAnswer) {
+		if err := writeReport(v.in.Output, r); err != nil {
+			return firstError(failed, err)
+		}
+		v.Printf("wrote %s", v.in.Output)
+		line["output"] = v.in.Output
+	}
+	v.JSONLine(line)
+	return failed
+}
+
+// tellUse prints times and memory.
+func (v *invocation) tellUse(r *validate.Report) {
+	t := r.Time
+	v.Printf("time per inference, %d runs: median %s, min %s, max %s", t.Runs, valuetext.Seconds(t.Median),
+		valuetext.Seconds(t.Min), valuetext.Seconds(t.Max))
+	if c := t.Counts; c != nil {
+		v.Printf("  in counts of the timer, %d per second: median %d, min %d, max %d", c.Hz, c.Median, c.Min, c.Max)
+	}
+	if s := r.Memory.Stack; s != nil {
+		v.Printf("stack: %s of %d bytes used, computed at worst %s", known(s.Used), s.Size, known(s.Computed))
+	}
+	if n := r.Memory.Workspace; n != nil {
+		v.Printf("workspace: %d bytes", *n)
+	}
+	if a := r.Memory.Arena; a != nil {
+		v.Printf("arena: %d of %d bytes", a.Used, a.Size)
+	}
+}
+
+// known formats a number of bytes of which 0 means unknown.
+func known(bytes int64) string {
+	if bytes == 0 {
+		return "unknown"
+	}
+	return strconv.FormatInt(bytes, 10)
+}
+
+func writeReport(path string, r *validate.Report) error {
+	data, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := atomicwriter.WriteFile(path, append(data, '\n'), 0o644); err != nil {
+		return failure.New(failure.Config, "choose an OUTPUT that can be written", "OUTPUT: %w", err)
+	}
+	return nil
+}

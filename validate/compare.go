@@ -1,0 +1,125 @@
+// This file compares an output with the expected one.
+
+package validate
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/ndarray"
+)
+
+// A Rule is how outputs are compared with expected ones. The zero value compares bytes.
+type Rule struct {
+	// Abs and Rel are how far an element may be from the expected one w: at most Abs + Rel·|w|. Not a number equals not a
+	// number only, and an infinity itself only. Both 0: the bytes are compared.
+	Abs, Rel float64
+
+	// Top1 compares the position of the largest element of the output that has one value per class, the first such output.
+	// Of several largest elements, it is the first one's.
+	Top1 bool
+}
+
+// ParseRule parses "exact", "top1", or "abs=N", "rel=N" or both, separated by a comma. "" is exact.
+func ParseRule(text string) (Rule, error) {
+	var r Rule
+	switch text {
+	case "", "exact":
+		return r, nil
+	case "top1":
+		return Rule{Top1: true}, nil
+	}
+	for _, word := range strings.Split(text, ",") {
+		name, number, _ := strings.Cut(strings.TrimSpace(word), "=")
+		to := map[string]*float64{"abs": &r.Abs, "rel": &r.Rel}[name]
+		v, err := strconv.ParseFloat(number, 64)
+		if to == nil || *to != 0 || err != nil || v == 0 {
+			return Rule{}, badRule(text)
+		}
+		*to = v
+	}
+	if r.check() != nil {
+		return Rule{}, badRule(text)
+	}
+	return r, nil
+}
+
+func badRule(text string) error {
+	return failure.New(failure.Config, "", "%q is none of exact, top1, abs=0.001, rel=0.01 and abs=0.001,rel=0.01", text)
+}
+
+func (r Rule) check() error {
+	for _, v := range []float64{r.Abs, r.Rel} {
+		if !(v >= 0) || math.IsInf(v, 0) {
+			return failure.New(failure.Config, "", "a tolerance of %v is not a positive number", v)
+		}
+	}
+	if r.Top1 && (r.Abs != 0 || r.Rel != 0) {
+		return failure.New(failure.Config, "choose one", "top-1 has no tolerance")
+	}
+	return nil
+}
+
+// String returns the rule as ParseRule accepts it.
+func (r Rule) String() string {
+	var words []string
+	if r.Top1 {
+		words = append(words, "top1")
+	}
+	if r.Abs != 0 {
+		words = append(words, fmt.Sprintf("abs=%g", r.Abs))
+	}
+	if r.Rel != 0 {
+		words = append(words, fmt.Sprintf("rel=%g", r.Rel))
+	}
+	if words == nil {
+		return "exact"
+	}
+	return strings.Join(words, ",")
+}
+
+// near reports whether g is as near to w as the rule demands.
+func (r Rule) near(g, w float64) bool {
+	if math.IsNaN(g) || math.IsNaN(w) || math.IsInf(g, 0) || math.IsInf(w, 0) {
+		return g == w || math.IsNaN(g) && math.IsNaN(w)
+	}
+	return math.Abs(g-w) <= r.Abs+r.Rel*math.Abs(w)
+}
+
+// A difference is the worst element of an output.
+type difference struct {
+	element int
+	by      float64 // its distance; NaN if it has none
+}
+
+// compare returns the worst difference of two arrays of one type and shape; ok is true if the rule allows it. far is
+// the largest distance of two elements.
+func (r Rule) compare(got, want *ndarray.Array) (worst difference, far float64, ok bool) {
+	if bytes.Equal(got.Data, want.Data) {
+		return difference{}, 0, true
+	}
+	exact := r.Abs == 0 && r.Rel == 0
+	ok = true
+	size := got.DType.Size()
+	for i := range got.Len() {
+		same := bytes.Equal(got.Data[i*size:(i+1)*size], want.Data[i*size:(i+1)*size])
+		if same {
+			continue
+		}
+		g, w := got.Float(i), want.Float(i)
+		by := math.Abs(g - w)
+		far = max(far, by) // a NaN stays
+		if !exact && r.near(g, w) {
+			continue
+		}
+		if ok || by > worst.by || math.IsNaN(by) && !math.IsNaN(worst.by) {
+			worst = difference{i, by}
+		}
+		ok = false
+	}
+	return worst, far, ok
+}

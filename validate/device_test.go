@@ -1,0 +1,106 @@
+package validate_test
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/executor"
+	"github.com/boardsmith/boardsmith/internal/drawn"
+	"github.com/boardsmith/boardsmith/internal/mlftest"
+	"github.com/boardsmith/boardsmith/internal/testcache"
+	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/validate"
+)
+
+// TestDevice validates networks with TVM's own outputs: on this computer, and on an emulated board.
+func TestDevice(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("the host board and links to an emulator need POSIX")
+	}
+	type trial struct{ board, archive, rule string }
+	trials := []trial{{"host", "sine.graph", "rel=1e-4"}, {"mps2_an385", "conv_f32.aot_c", "abs=1e-5,rel=1e-5"}}
+	if drawn.InFull() {
+		trials = append(trials, trial{"mps2_an385", "dscnn_i8.graph", "exact"},
+			trial{"qemu_riscv32", "autoenc.aot_c", "abs=2"})
+	}
+	for _, x := range trials {
+		t.Run(x.archive+"/"+x.board, func(t *testing.T) {
+			b, err := boards.Find(x.board, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := exec.LookPath(b.Toolchain.CC); err != nil {
+				t.Skip(err)
+			}
+			r, err := validated(t, x.board, x.archive, x.rule)
+			if errors.As(err, new(*project.MissingToolError)) {
+				t.Skip(err)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := r.Err(); err != nil || r.Samples != 1 || r.Equal != 1 || r.Time.Counts == nil || r.Time.Min <= 0 ||
+				r.Memory.Workspace == nil {
+				t.Errorf("%v: %+v", err, r)
+			}
+			if s := r.Memory.Stack; x.board != "host" && (s == nil || s.Used < 200 || s.Used > s.Size || s.Computed < 200) {
+				t.Errorf("stack: %+v", s)
+			}
+		})
+	}
+}
+
+// validated is the whole way from an archive to a report.
+func validated(t *testing.T, board, archive, rule string) (*validate.Report, error) {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	path := mlftest.Path(t, archive)
+	builder := &project.Builder{Cache: cache.New(testcache.Dir(), cache.Options{}), Jobs: 1}
+	p, err := builder.Generate(ctx, filepath.Join(t.TempDir(), "p"), project.Spec{
+		Board: board, Model: path, Options: boards.Options{App: boards.Standalone},
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer p.Close()
+	session, err := p.RunStandalone(ctx, &device.Desk{Programmer: "none"}, "")
+	if err != nil {
+		return nil, err
+	}
+	defer session.Close()
+	image, err := p.Built()
+	if err != nil {
+		return nil, err
+	}
+	_, m, err := p.Model()
+	if err != nil {
+		return nil, err
+	}
+	in, out := mlftest.Arrays(path)
+	set, err := validate.Read(validate.Files{Inputs: in, Expected: out}, m)
+	if err != nil {
+		return nil, err
+	}
+	how, err := validate.ParseRule(rule)
+	if err != nil {
+		return nil, err
+	}
+	e, err := executor.OpenStandalone(ctx, session, m)
+	if err != nil {
+		return nil, err
+	}
+	r, err := validate.Run(ctx, e, set, validate.Options{Rule: how, Timeout: time.Minute})
+	if err != nil {
+		return nil, err
+	}
+	return r, r.AddMemory(p, image)
+}

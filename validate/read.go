@@ -1,0 +1,336 @@
+// This file reads sets from files.
+
+package validate
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/ndarray"
+)
+
+// maxFiles limits the files of a folder.
+const maxFiles = 1 << 16
+
+// labelsName is the name of the array of labels.
+const labelsName = "labels"
+
+// Files are the files of a set: each an .npz or .npy, or a folder whose .npz and .npy files are read in the order of
+// their names. Their arrays are named as the model's tensors. An array holds one sample, or several on its first axis;
+// NAME_0, NAME_1, … are samples of the tensor NAME. The expected outputs are output0, output1, …, or have the model's
+// names; labels holds a class for each sample. Together they take at most ndarray.MaxBytes.
+type Files struct {
+	Inputs   string // may have expected outputs and labels too
+	Expected string // "": those in Inputs, if there are any
+	Labels   string // "": those in Inputs, if there are any
+}
+
+// Read reads a set for a model. Errors have class config.
+func Read(f Files, m *mlf.Model) (*Set, error) {
+	r := newReader(m)
+	for _, x := range []struct {
+		path  string
+		kinds []kind
+		only  kind
+	}{
+		{f.Inputs, []kind{inputKind, outputKind, labelKind}, inputKind},
+		{f.Expected, []kind{outputKind}, outputKind},
+		{f.Labels, []kind{labelKind}, labelKind},
+	} {
+		if x.path == "" {
+			continue
+		}
+		names, err := filesOf(x.path)
+		if err != nil {
+			return nil, err
+		}
+		had := r.count(x.only)
+		for _, name := range names {
+			arrays, err := ndarray.ReadNPZ(name)
+			if err != nil {
+				return nil, err
+			}
+			if err := r.add(name, arrays, x.kinds, x.only); err != nil {
+				return nil, failure.New(failure.Config, "", "%s: %w", name, err)
+			}
+		}
+		if had > 0 && len(x.kinds) == 1 {
+			return nil, failure.New(failure.Config, "leave one of them out", "%s: the inputs' files have these arrays too",
+				x.path)
+		}
+	}
+	return r.set()
+}
+
+// New returns a set of arrays that are named as in a file. It keeps their data.
+func New(arrays []ndarray.Named, m *mlf.Model) (*Set, error) {
+	r := newReader(m)
+	if err := r.add("sample", arrays, []kind{inputKind, outputKind, labelKind}, inputKind); err != nil {
+		return nil, failure.New(failure.Config, "", "%w", err)
+	}
+	return r.set()
+}
+
+// filesOf returns the path, or the files in it.
+func filesOf(path string) ([]string, error) {
+	info, err := os.Stat(path)
+	if err != nil || !info.IsDir() {
+		return []string{path}, nil // reading it reports the error
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, failure.New(failure.Config, "", "%w", err)
+	}
+	var names []string
+	for _, e := range entries {
+		if end := filepath.Ext(e.Name()); !e.IsDir() && (end == ".npz" || end == ".npy") {
+			names = append(names, filepath.Join(path, e.Name()))
+		}
+	}
+	if len(names) == 0 || len(names) > maxFiles {
+		return nil, failure.New(failure.Config, "", "%s has %d files .npz or .npy, not 1 to %d", path, len(names), maxFiles)
+	}
+	return names, nil
+}
+
+// A kind of arrays.
+type kind int
+
+const (
+	inputKind kind = iota
+	outputKind
+	labelKind
+)
+
+// A column holds the samples of one tensor, or the labels.
+type column struct {
+	kind
+	index  int
+	parts  [][]byte
+	labels []int64
+	names  []string // of the samples
+}
+
+func (c *column) len() int { return len(c.names) }
+
+// A reader collects the arrays of a set.
+type reader struct {
+	model           *mlf.Model
+	inputs, outputs []tensor
+	columns         []*column
+	left            int // bytes
+}
+
+func newReader(m *mlf.Model) *reader {
+	r := &reader{model: m, inputs: tensors(m.Inputs), outputs: tensors(m.Outputs), left: ndarray.MaxBytes}
+	for i := range r.inputs {
+		r.columns = append(r.columns, &column{kind: inputKind, index: i})
+	}
+	for i := range r.outputs {
+		r.columns = append(r.columns, &column{kind: outputKind, index: i})
+	}
+	r.columns = append(r.columns, &column{kind: labelKind})
+	return r
+}
+
+// count returns the most samples of a column of a kind.
+func (r *reader) count(k kind) (most int) {
+	for _, c := range r.columns {
+		if c.kind == k {
+			most = max(most, c.len())
+		}
+	}
+	return most
+}
+
+// add adds the arrays of a file, of these kinds. An array without a name is of the kind only.
+func (r *reader) add(file string, arrays []ndarray.Named, kinds []kind, only kind) error {
+	next := map[*column]int{} // numbered samples of this file
+	whole := map[*column]bool{}
+	for _, a := range arrays {
+		if r.left -= len(a.Data); r.left < 0 {
+			return fmt.Errorf("all files of a set together are larger than %d MiB", ndarray.MaxBytes>>20)
+		}
+		c, number, err := r.column(a.Name, kinds, only)
+		if err != nil {
+			return err
+		}
+		if whole[c] || number < 0 && next[c] > 0 {
+			return fmt.Errorf("array %q: there is another one of the same tensor", a.Name)
+		}
+		if number >= 0 && number != next[c] {
+			return fmt.Errorf("array %q: number %d is expected here", a.Name, next[c])
+		}
+		had := c.len()
+		if err := r.fill(c, a.Array, filepath.Base(file)); err != nil {
+			return fmt.Errorf("array %q: %w", a.Name, err)
+		}
+		if number >= 0 && c.len() != had+1 {
+			return fmt.Errorf("array %q holds %d samples, not one", a.Name, c.len()-had)
+		}
+		next[c], whole[c] = number+1, number < 0
+	}
+	return nil
+}
+
+// fill adds the samples of an array to a column.
+func (r *reader) fill(c *column, a *ndarray.Array, file string) (err error) {
+	var parts [][]byte
+	var labels []int64
+	switch c.kind {
+	case labelKind:
+		labels, err = labelsOf(a)
+	case inputKind:
+		parts, err = r.inputs[c.index].split(a)
+	case outputKind:
+		parts, err = r.outputs[c.index].split(a)
+	}
+	if err != nil {
+		return err
+	}
+	c.parts, c.labels = append(c.parts, parts...), append(c.labels, labels...)
+	n := len(c.parts) + len(c.labels)
+	if n > maxSamples {
+		return fmt.Errorf("the set has more than %d samples", maxSamples)
+	}
+	for i := c.len(); i < n; i++ {
+		c.names = append(c.names, fmt.Sprintf("%s, sample %d", file, i))
+	}
+	return nil
+}
+
+// column returns where an array belongs, and its number if it is a single sample by its name, else -1.
+func (r *reader) column(name string, kinds []kind, only kind) (*column, int, error) {
+	if name == "" {
+		if r.size(only) != 1 {
+			return nil, 0, errors.New("an .npy has no name, and the model has several tensors: give an .npz")
+		}
+		return r.find(only, 0), -1, nil
+	}
+	if c := r.named(name, kinds); c != nil {
+		return c, -1, nil
+	}
+	if at := strings.LastIndexByte(name, '_'); at > 0 {
+		number, err := strconv.ParseUint(name[at+1:], 10, 31)
+		if c := r.named(name[:at], kinds); c != nil && err == nil && strconv.FormatUint(number, 10) == name[at+1:] {
+			return c, int(number), nil
+		}
+	}
+	return nil, 0, r.unknown(name, kinds)
+}
+
+// size returns the number of columns of a kind.
+func (r *reader) size(k kind) (n int) {
+	for _, c := range r.columns {
+		if c.kind == k {
+			n++
+		}
+	}
+	return n
+}
+
+func (r *reader) find(k kind, index int) *column {
+	for _, c := range r.columns {
+		if c.kind == k && c.index == index {
+			return c
+		}
+	}
+	return nil
+}
+
+// named returns the column of a tensor's name, or nil.
+func (r *reader) named(name string, kinds []kind) *column {
+	for _, k := range kinds {
+		switch k {
+		case inputKind:
+			if i, err := mlf.Lookup("input", r.model.Inputs, name); err == nil {
+				return r.find(k, i)
+			}
+		case outputKind:
+			if digits, ok := strings.CutPrefix(name, "output"); ok {
+				i, err := strconv.Atoi(digits)
+				if err == nil && strconv.Itoa(i) == digits && i >= 0 && i < len(r.outputs) {
+					return r.find(k, i)
+				}
+			}
+			if i, err := mlf.Lookup("output", r.model.Outputs, name); err == nil {
+				return r.find(k, i)
+			}
+		case labelKind:
+			if name == labelsName {
+				return r.find(k, 0)
+			}
+		}
+	}
+	return nil
+}
+
+// unknown returns the error for an array that is of no tensor.
+func (r *reader) unknown(name string, kinds []kind) error {
+	var list []string
+	for _, k := range kinds {
+		switch k {
+		case inputKind:
+			for _, t := range r.inputs {
+				list = append(list, "the input "+t.String())
+			}
+		case outputKind:
+			for i, t := range r.outputs {
+				list = append(list, fmt.Sprintf("output%d, the output %v", i, t.Tensor))
+			}
+		case labelKind:
+			list = append(list, labelsName)
+		}
+	}
+	return fmt.Errorf("array %q is none of: %s", name, strings.Join(list, "; "))
+}
+
+// set returns the collected samples, if all tensors have the same number of them.
+func (r *reader) set() (*Set, error) {
+	if r.count(inputKind) == 0 {
+		return nil, failure.New(failure.Config, "give arrays of the model's inputs", "the set has no samples")
+	}
+	s := &Set{
+		inputs: r.inputs, outputs: r.outputs, samples: make([]sample, r.count(inputKind)),
+		expected: r.count(outputKind) > 0, labels: r.count(labelKind) > 0, class: classOutput(r.outputs),
+	}
+	for _, c := range r.columns {
+		if c.kind == outputKind && !s.expected || c.kind == labelKind && !s.labels {
+			continue
+		}
+		if c.len() != len(s.samples) {
+			return nil, failure.New(failure.Config, "", "the set has %d samples, and %d of %s", len(s.samples), c.len(),
+				r.title(c))
+		}
+		for i := range s.samples {
+			x := &s.samples[i]
+			x.name = cmp.Or(x.name, c.names[i])
+			switch c.kind {
+			case inputKind:
+				x.inputs = append(x.inputs, c.parts[i])
+			case outputKind:
+				x.want = append(x.want, c.parts[i])
+			case labelKind:
+				x.label = c.labels[i]
+			}
+		}
+	}
+	return s, s.checkLabels()
+}
+
+func (r *reader) title(c *column) string {
+	switch c.kind {
+	case inputKind:
+		return fmt.Sprintf("the input %q", r.inputs[c.index].Name)
+	case outputKind:
+		return fmt.Sprintf("the output %q", r.outputs[c.index].Name)
+	}
+	return "labels"
+}

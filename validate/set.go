@@ -1,0 +1,216 @@
+// This file holds sets of samples, and checks them.
+
+package validate
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/ndarray"
+)
+
+// maxSamples limits a set. Arrays without elements would allow any number.
+const maxSamples = 1 << 20
+
+// A Set holds the inputs of a model's runs, and what is expected of them. It does not change, and may be used from many
+// goroutines.
+type Set struct {
+	inputs, outputs []tensor
+	samples         []sample
+	expected        bool // of all samples
+	labels          bool // of all samples
+	class           int  // the output with one value per class; -1: there is none
+}
+
+// A sample is the data of one run. Its bytes are parts of larger arrays.
+type sample struct {
+	name   string
+	inputs [][]byte
+	want   [][]byte // by output; nil if the set has no expected outputs
+	label  int64
+}
+
+// Len returns the number of samples.
+func (s *Set) Len() int { return len(s.samples) }
+
+// HasExpected reports whether the set has expected outputs.
+func (s *Set) HasExpected() bool { return s.expected }
+
+// HasLabels reports whether the set has labels.
+func (s *Set) HasLabels() bool { return s.labels }
+
+// A tensor is an input or output of the model.
+type tensor struct{ mlf.Tensor }
+
+// tensors returns the model's tensors; one of unknown shape has as many elements as fill its bytes.
+func tensors(all []mlf.Tensor) []tensor {
+	list := make([]tensor, len(all))
+	for i, t := range all {
+		if size := t.DType.Size(); t.Shape == nil && size > 0 {
+			t.Shape = []int64{t.Bytes / int64(size)}
+		}
+		list[i] = tensor{t}
+	}
+	return list
+}
+
+func (t tensor) equal(u tensor) bool {
+	return t.Name == u.Name && t.DType == u.DType && slices.Equal(t.Shape, u.Shape)
+}
+
+func (t tensor) array(data []byte) *ndarray.Array {
+	return &ndarray.Array{DType: t.DType, Shape: t.Shape, Data: data}
+}
+
+// split returns the samples in an array: one if it has the tensor's shape, else one for each place on its first axis,
+// which a tensor with a first axis of length 1 may have in its place.
+func (t tensor) split(a *ndarray.Array) ([][]byte, error) {
+	if err := a.Check(); err != nil {
+		return nil, err
+	}
+	n := int64(1)
+	if !slices.Equal(a.Shape, t.Shape) {
+		if len(a.Shape) == 0 {
+			return nil, t.wants(a)
+		}
+		n = a.Shape[0]
+		rest := a.Shape[1:]
+		whole := slices.Equal(rest, t.Shape)
+		instead := len(t.Shape) > 0 && t.Shape[0] == 1 && slices.Equal(rest, t.Shape[1:])
+		if !whole && !instead {
+			return nil, t.wants(a)
+		}
+	}
+	if a.DType != t.DType {
+		return nil, t.wants(a)
+	}
+	if n > maxSamples {
+		return nil, fmt.Errorf("%d samples are more than %d", n, maxSamples)
+	}
+	parts := make([][]byte, n)
+	for i := range parts {
+		size := len(a.Data) / len(parts)
+		parts[i] = a.Data[i*size : (i+1)*size : (i+1)*size]
+	}
+	return parts, nil
+}
+
+func (t tensor) wants(a *ndarray.Array) error {
+	shape := ndarray.ShapeString(t.Shape)
+	batch := ndarray.ShapeString(append([]int64{-1}, t.Shape...))
+	return fmt.Errorf("%v %s is neither one sample, %v %s, nor several, %v %s", a.DType, ndarray.ShapeString(a.Shape),
+		t.DType, shape, t.DType, batch)
+}
+
+// labelsOf returns the labels in an array of integers with one axis, besides axes of length 1, or none.
+func labelsOf(a *ndarray.Array) ([]int64, error) {
+	if err := a.Check(); err != nil {
+		return nil, err
+	}
+	long := 0
+	for _, n := range a.Shape {
+		if n != 1 {
+			long++
+		}
+	}
+	if a.DType.Code > ndarray.UInt || a.DType.Lanes != 1 || a.DType.Size() > 8 || long > 1 {
+		return nil, fmt.Errorf("labels are integers on one axis, not %v %s", a.DType, ndarray.ShapeString(a.Shape))
+	}
+	labels := make([]int64, a.Len())
+	for i := range labels {
+		labels[i] = a.Int(i)
+	}
+	return labels, nil
+}
+
+// classOutput returns the first output that has one number per class: one axis of 2 elements or more, all others of
+// length 1.
+func classOutput(outputs []tensor) int {
+	return slices.IndexFunc(outputs, func(t tensor) bool {
+		long := 0
+		for _, n := range t.Shape {
+			if n != 1 {
+				long++
+			}
+		}
+		n := classesOf(t)
+		return long == 1 && n >= 2 && n <= maxSamples && isNumber(t.DType)
+	})
+}
+
+func classesOf(t tensor) int64 {
+	n := int64(1)
+	for _, d := range t.Shape {
+		n *= d
+	}
+	return n
+}
+
+func isNumber(d ndarray.DType) bool {
+	return d.Lanes == 1 && d.Size() <= 8 && (d.Code <= ndarray.Float || d.Code == ndarray.BFloat)
+}
+
+// checkLabels returns an error for labels that are no class of the model.
+func (s *Set) checkLabels() error {
+	if !s.labels {
+		return nil
+	}
+	if s.class < 0 {
+		return failure.New(failure.Config, "leave the labels out",
+			"the set has labels, and the model has no output with a value for each class")
+	}
+	classes := classesOf(s.outputs[s.class])
+	for _, x := range s.samples {
+		if x.label < 0 || x.label >= classes {
+			return failure.New(failure.Config, "", "%s: the label %d is not one of the model's classes, 0 to %d", x.name,
+				x.label, classes-1)
+		}
+	}
+	return nil
+}
+
+// checkRule returns an error for a rule by which the set's outputs cannot be compared.
+func (s *Set) checkRule(r Rule) error {
+	if !s.expected || r == (Rule{}) {
+		return nil
+	}
+	if r.Top1 {
+		if s.class < 0 {
+			return failure.New(failure.Config, "compare by another rule",
+				"top-1: the model has no output with a value for each class")
+		}
+		t := s.outputs[s.class]
+		for _, x := range s.samples {
+			if _, ok := argMax(t.array(x.want[s.class])); !ok {
+				return failure.New(failure.Config, "", "%s: the expected output %q has no largest element: one is not a number",
+					x.name, t.Name)
+			}
+		}
+		return nil
+	}
+	for _, t := range s.outputs {
+		if !isNumber(t.DType) {
+			return failure.New(failure.Config, "compare exactly", "output %q: %v has no distance", t.Name, t.DType)
+		}
+	}
+	return nil
+}
+
+// argMax returns the position of the first largest element; ok is false if an element is not a number.
+func argMax(a *ndarray.Array) (best int64, ok bool) {
+	integer := a.DType.Code == ndarray.Int
+	for i := range a.Len() {
+		v := a.Float(i)
+		if math.IsNaN(v) {
+			return -1, false
+		}
+		b := int(best)
+		if integer && a.Int(i) > a.Int(b) || !integer && v > a.Float(b) {
+			best = int64(i)
+		}
+	}
+	return best, a.Len() > 0
+}

@@ -1,0 +1,505 @@
+package validate
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/executor"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/failuretest"
+	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/standalone"
+)
+
+var (
+	int8s   = ndarray.DType{Code: ndarray.Int, Bits: 8, Lanes: 1}
+	float   = ndarray.DType{Code: ndarray.Float, Bits: 32, Lanes: 1}
+	bools   = ndarray.DType{Code: ndarray.UInt, Bits: 1, Lanes: 1}
+	uint64s = ndarray.DType{Code: ndarray.UInt, Bits: 64, Lanes: 1}
+)
+
+// classifier is a model with one input and one number for each of three classes.
+func classifier() *mlf.Model {
+	return &mlf.Model{
+		Name:    "m",
+		Inputs:  []mlf.Tensor{{Name: "x", DType: float, Shape: []int64{1, 3}, Bytes: 12}},
+		Outputs: []mlf.Tensor{{Name: "scores", DType: float, Shape: []int64{1, 3}, Bytes: 12}},
+	}
+}
+
+func floats(shape []int64, values ...float32) *ndarray.Array {
+	a := &ndarray.Array{DType: float, Shape: shape}
+	for _, v := range values {
+		a.Data = binary.LittleEndian.AppendUint32(a.Data, math.Float32bits(v))
+	}
+	return a
+}
+
+func bytesOf(d ndarray.DType, shape []int64, data ...byte) *ndarray.Array {
+	return &ndarray.Array{DType: d, Shape: shape, Data: data}
+}
+
+func named(name string, a *ndarray.Array) ndarray.Named { return ndarray.Named{Name: name, Array: a} }
+
+// echo is a device whose model returns its input, and that measures runs.
+type echo struct {
+	model *mlf.Model
+	in    *ndarray.Array
+	runs  int
+	fail  func(run int) error // nil: no run fails
+}
+
+func (e *echo) Inputs() []mlf.Tensor  { return e.model.Inputs }
+func (e *echo) Outputs() []mlf.Tensor { return e.model.Outputs }
+func (e *echo) SetInput(ctx context.Context, _ string, a *ndarray.Array) error {
+	e.in = a
+	return ctx.Err()
+}
+func (e *echo) Run(ctx context.Context) error { _, err := e.RunTimed(ctx); return err }
+func (e *echo) Output(ctx context.Context, _ int) (*ndarray.Array, error) {
+	return e.in, ctx.Err()
+}
+
+func (e *echo) Time(ctx context.Context, _ rpc.TimeOptions) ([]float64, error) {
+	return []float64{1}, ctx.Err()
+}
+func (e *echo) Close(context.Context) error { return nil }
+func (e *echo) RunTimed(ctx context.Context) (standalone.Ticks, error) {
+	e.runs++
+	if e.fail != nil {
+		if err := e.fail(e.runs); err != nil {
+			return standalone.Ticks{}, err
+		}
+	}
+	return standalone.Ticks{Count: uint64(e.runs * 10), Hz: 1000}, ctx.Err()
+}
+
+func (e *echo) Stack(ctx context.Context) (standalone.Stack, error) {
+	return standalone.Stack{Used: 300, Size: 1000}, ctx.Err()
+}
+
+// overRPC hides what only standalone firmware has.
+type overRPC struct{ executor.Executor }
+
+func set(t *testing.T, arrays ...ndarray.Named) *Set {
+	t.Helper()
+	s, err := New(arrays, classifier())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+var threeInputs = named("x", floats([]int64{3, 3}, 1, 0, 0, 0, 1, 0, 0, 1, 0))
+
+// TestReport validates a set with labels and expected outputs, of which one each is wrong.
+func TestReport(t *testing.T) {
+	s := set(t, threeInputs,
+		named("output0", floats([]int64{3, 1, 3}, 1, 0, 0, 0, 1, 0, 0, 1, 0.5)),
+		named("labels", bytesOf(int8s, []int64{3}, 0, 1, 2)))
+	var steps []int
+	r, err := Run(t.Context(), &echo{model: classifier()}, s, Options{Progress: func(done, total int) {
+		steps = append(steps, done, total)
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Samples != 3 || r.Equal != 2 || r.Right != 2 || r.Rule != "exact" || *r.Farthest != 0.5 ||
+		!slices.Equal(steps, []int{1, 3, 2, 3, 3, 3}) {
+		t.Errorf("%+v, %v", r, steps)
+	}
+	if want := []Mismatch{{"sample, sample 2", "scores", 2, "0", "0.5"}}; !slices.Equal(r.Mismatches, want) {
+		t.Errorf("%+v", r.Mismatches)
+	}
+	if want := []Cell{{0, 0, 1}, {1, 1, 1}, {2, 1, 1}}; !slices.Equal(r.Confusion, want) {
+		t.Errorf("%+v", r.Confusion)
+	}
+	if c := r.Time.Counts; c == nil || *c != (Counts{10, 20, 30, 1000}) || r.Time.Median != 0.02 || r.Time.Runs != 3 {
+		t.Errorf("%+v, %+v", r.Time, c)
+	}
+	if *r.Memory.Stack != (StackUse{Used: 300, Size: 1000}) {
+		t.Errorf("%+v", r.Memory.Stack)
+	}
+	if err := r.Err(); failure.Of(err) != failure.WrongAnswer || !strings.Contains(err.Error(), "1 of 3 samples differ") {
+		t.Error(err)
+	}
+	if table := strings.Join(r.Table(), "\n"); !strings.Contains(table, "       2 . 1 .") {
+		t.Errorf("\n%s", table)
+	}
+	if _, err := json.Marshal(r); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRules compares the same outputs by each rule.
+func TestRules(t *testing.T) {
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	for _, c := range []struct {
+		rule      string
+		got, want []float32
+		equal     bool
+	}{
+		{"exact", []float32{1, 2, 3}, []float32{1, 2, 3}, true},
+		{"exact", []float32{1, 2, 3}, []float32{1, 2, 3.0000002}, false},
+		{"exact", []float32{nan, 2, 3}, []float32{nan, 2, 3}, true},
+		{"abs=0.01", []float32{1, 2, 3}, []float32{1.009, 2, 3}, true},
+		{"abs=0.01", []float32{1, 2, 3}, []float32{1.011, 2, 3}, false},
+		{"rel=0.01", []float32{100, 2, 3}, []float32{100.9, 2, 3}, true},
+		{"rel=0.01", []float32{100, 2, 0.001}, []float32{100, 2, 0}, false},
+		{"abs=0.001,rel=0.01", []float32{100, 2, 0.0009}, []float32{100.9, 2, 0}, true},
+		{"abs=1e+30", []float32{nan, 2, 3}, []float32{1, 2, 3}, false},
+		{"abs=1e+30", []float32{1, 2, 3}, []float32{nan, 2, 3}, false},
+		{"abs=1e+30", []float32{nan, inf, 3}, []float32{nan, inf, 3}, true},
+		{"abs=1e+30", []float32{1, inf, 3}, []float32{1, -inf, 3}, false},
+		{"abs=1e+30", []float32{1, inf, 3}, []float32{1, 2, 3}, false},
+		{"top1", []float32{1, 5, 3}, []float32{0, 1, 0}, true},
+		{"top1", []float32{5, 5, 3}, []float32{0, 1, 0}, false}, // the first of two
+		{"top1", []float32{nan, 5, 3}, []float32{0, 1, 0}, false},
+	} {
+		rule, err := ParseRule(c.rule)
+		if err != nil || rule.String() != c.rule {
+			t.Fatalf("%s: %v, %v", c.rule, rule, err)
+		}
+		s := set(t, named("x", floats([]int64{1, 3}, c.got...)), named("scores", floats([]int64{1, 3}, c.want...)))
+		r, err := Run(t.Context(), &echo{model: classifier()}, s, Options{Rule: rule})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (r.Err() == nil) != c.equal || (r.Equal == 1) != c.equal {
+			t.Errorf("%s of %v and %v: %v", c.rule, c.got, c.want, r.Err())
+		}
+		if _, err := json.Marshal(r); err != nil { // NaN has no form
+			t.Error(err)
+		}
+	}
+	for _, text := range []string{
+		"exactly", "abs", "abs=", "abs=-1", "abs=nan", "abs=inf", "abs=0", "abs=1,abs=2", "top1,abs=1", ",",
+	} {
+		if r, err := ParseRule(text); failure.Of(err) != failure.Config {
+			t.Errorf("%q: %+v, %v", text, r, err)
+		}
+	}
+}
+
+// TestBadSets gives sets and options that are refused before anything runs.
+func TestBadSets(t *testing.T) {
+	labels := func(values ...byte) ndarray.Named {
+		return named("labels", bytesOf(int8s, []int64{int64(len(values))}, values...))
+	}
+	nan := float32(math.NaN())
+	for name, c := range map[string]struct {
+		arrays []ndarray.Named
+		o      Options
+		want   string
+	}{
+		"nothing":        {nil, Options{}, "no samples"},
+		"an empty batch": {[]ndarray.Named{named("x", floats([]int64{0, 3}))}, Options{}, "no samples"},
+		"no input":       {[]ndarray.Named{labels(1)}, Options{}, "no samples"},
+		"an unknown name": {
+			[]ndarray.Named{threeInputs, named("y", floats([]int64{3}))},
+			Options{},
+			`array "y" is none of`,
+		},
+		"another shape": {
+			[]ndarray.Named{named("x", floats([]int64{3, 1}, 1, 2, 3))},
+			Options{},
+			"is neither one sample",
+		},
+		"a scalar": {
+			[]ndarray.Named{named("x", floats(nil, 1))},
+			Options{},
+			"is neither one sample",
+		},
+		"another type": {
+			[]ndarray.Named{named("x", bytesOf(int8s, []int64{1, 3}, 1, 2, 3))},
+			Options{},
+			"float32 (1, 3)",
+		},
+		"a short array": {
+			[]ndarray.Named{named("x", floats([]int64{1, 3}, 1))},
+			Options{},
+			"must have 12 bytes",
+		},
+		"a negative extent": {[]ndarray.Named{named("x", floats([]int64{-1, 3}))}, Options{}, "negative"},
+		"too few labels": {
+			[]ndarray.Named{threeInputs, labels(1)},
+			Options{},
+			"3 samples, and 1 of labels",
+		},
+		"too many outputs": {
+			[]ndarray.Named{
+				named("x", floats([]int64{3}, 1, 2, 3)),
+				named("output0", floats([]int64{2, 3}, 1, 2, 3, 4, 5, 6)),
+			},
+			Options{},
+			"neither",
+		},
+		"a label too large": {
+			[]ndarray.Named{threeInputs, labels(0, 1, 3)},
+			Options{},
+			"sample 2: the label 3 is not one of the model's classes, 0 to 2",
+		},
+		"a negative label": {[]ndarray.Named{threeInputs, labels(0, 0xff, 1)}, Options{}, "the label -1"},
+		"a huge label": {
+			[]ndarray.Named{
+				named("x", floats([]int64{1, 3}, 1, 2, 3)),
+				named("labels", bytesOf(uint64s, []int64{1}, 255, 255, 255, 255, 255, 255, 255, 255)),
+			},
+			Options{},
+			"the label -1",
+		},
+		"labels of floats": {
+			[]ndarray.Named{threeInputs, named("labels", floats([]int64{3}, 0, 1, 2))},
+			Options{},
+			"labels are integers",
+		},
+		"labels on two axes": {
+			[]ndarray.Named{threeInputs, named("labels", bytesOf(int8s, []int64{3, 2}, 0, 1, 2, 0, 1, 2))},
+			Options{},
+			"on one axis",
+		},
+		"numbers with a gap": {
+			[]ndarray.Named{
+				named("x_0", floats([]int64{1, 3}, 1, 2, 3)),
+				named("x_2", floats([]int64{1, 3}, 1, 2, 3)),
+			},
+			Options{},
+			"number 1 is expected",
+		},
+		"both forms": {
+			[]ndarray.Named{named("x_0", floats([]int64{1, 3}, 1, 2, 3)), threeInputs},
+			Options{},
+			"another one of the same tensor",
+		},
+		"a numbered batch": {
+			[]ndarray.Named{named("x_0", threeInputs.Array)},
+			Options{},
+			"holds 3 samples",
+		},
+		"two names": {
+			[]ndarray.Named{named("output0", threeInputs.Array), named("scores", threeInputs.Array)},
+			Options{},
+			"another one of the same tensor",
+		},
+		"no label to reach": {[]ndarray.Named{threeInputs}, Options{Accuracy: 0.5}, "no labels"},
+		"an accuracy of 200 %": {
+			[]ndarray.Named{threeInputs, labels(0, 1, 2)},
+			Options{Accuracy: 2},
+			"not from 0 to 1",
+		},
+		"no accuracy": {
+			[]ndarray.Named{threeInputs, labels(0, 1, 2)},
+			Options{Accuracy: math.NaN()},
+			"not from 0 to 1",
+		},
+		"a negative tolerance": {
+			[]ndarray.Named{threeInputs},
+			Options{Rule: Rule{Abs: -1}},
+			"not a positive number",
+		},
+		"two rules": {
+			[]ndarray.Named{threeInputs},
+			Options{Rule: Rule{Abs: 1, Top1: true}},
+			"no tolerance",
+		},
+		"no largest": {
+			[]ndarray.Named{
+				named("x", floats([]int64{1, 3}, 1, 2, 3)),
+				named("output0", floats([]int64{1, 3}, nan, 1, 2)),
+			},
+			Options{Rule: Rule{Top1: true}},
+			"no largest element",
+		},
+	} {
+		s, err := New(c.arrays, classifier())
+		e := &echo{model: classifier()}
+		if err == nil {
+			_, err = Run(t.Context(), e, s, c.o)
+		}
+		if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), c.want) || e.runs > 0 {
+			t.Errorf("%s: %v after %d runs, want %q", name, err, e.runs, c.want)
+		}
+	}
+}
+
+// TestNoClasses: labels and top-1 need an output with a number per class.
+func TestNoClasses(t *testing.T) {
+	m := classifier()
+	m.Outputs[0].DType, m.Outputs[0].Shape = bools, []int64{2, 2}
+	x := named("x", floats([]int64{1, 3}, 1, 2, 3))
+	_, err := New([]ndarray.Named{x, named("labels", bytesOf(int8s, []int64{1}, 0))}, m)
+	if failure.Of(err) != failure.Config {
+		t.Error(err)
+	}
+	s, err := New([]ndarray.Named{x, named("output0", bytesOf(bools, []int64{2, 2}, 0, 1, 0, 1))}, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Run(t.Context(), &echo{model: m}, s, Options{Rule: Rule{Top1: true}}); failure.Of(err) != failure.Config {
+		t.Error(err)
+	}
+}
+
+// TestOtherModel: a set of one model does not run on another one.
+func TestOtherModel(t *testing.T) {
+	m := classifier()
+	m.Inputs[0].Name = "z"
+	_, err := Run(t.Context(), &echo{model: m}, set(t, threeInputs), Options{})
+	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "other inputs") {
+		t.Error(err)
+	}
+}
+
+// TestAccuracy: labels alone pass, unless an accuracy is required.
+func TestAccuracy(t *testing.T) {
+	s := set(t, threeInputs, named("labels", bytesOf(int8s, []int64{3, 1}, 0, 1, 2)))
+	for least, fails := range map[float64]bool{0: false, 0.66: false, 0.67: true, 1: true} {
+		r, err := Run(t.Context(), overRPC{&echo{model: classifier()}}, s, Options{Accuracy: least})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (r.Err() != nil) != fails || r.Compared() || r.Time.Runs != 3 || r.Time.Counts != nil || r.Memory.Stack != nil {
+			t.Errorf("%v: %v, %+v", least, r.Err(), r)
+		}
+	}
+}
+
+// TestDeviceFails: the report covers the samples before the failure, and the error names the sample.
+func TestDeviceFails(t *testing.T) {
+	broken := errors.New("broken")
+	e := &echo{model: classifier(), fail: func(run int) error {
+		if run == 3 {
+			return broken
+		}
+		return nil
+	}}
+	r, err := Run(t.Context(), e, set(t, threeInputs), Options{})
+	if !errors.Is(err, broken) || !strings.Contains(err.Error(), "sample 2: running the model") || r.Samples != 2 ||
+		r.Time.Runs != 2 {
+		t.Errorf("%v, %+v", err, r)
+	}
+}
+
+// TestStopped ends the context during a long validation, and the limit of one call.
+func TestStopped(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	e := &echo{model: classifier(), fail: func(run int) error {
+		if run == 2 {
+			cancel()
+		}
+		return nil
+	}}
+	r, err := Run(ctx, e, set(t, threeInputs), Options{})
+	if failure.Of(err) != failure.Interrupted || r.Samples != 1 {
+		t.Errorf("%v, %+v", err, r)
+	}
+	hangs := &echo{model: classifier(), fail: func(int) error { time.Sleep(20 * time.Millisecond); return nil }}
+	_, err = Run(t.Context(), hangs, set(t, threeInputs), Options{Timeout: time.Millisecond})
+	if failure.Of(err) != failure.Timeout || !strings.Contains(failure.Next(err), "Options.Timeout") {
+		t.Error(err)
+	}
+}
+
+// TestRead reads sets from files and folders.
+func TestRead(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name string, arrays ...ndarray.Named) string {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := ndarray.WriteNPZ(path, arrays); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	one := floats([]int64{1, 3}, 1, 2, 3)
+	write("set/a.npz", named("x_0", one), named("labels", bytesOf(int8s, []int64{2}, 0, 1)), named("x_1", one))
+	write("set/b.npz", named("x", threeInputs.Array), named("labels", bytesOf(int8s, []int64{3}, 2, 1, 0)))
+	write("other/notes.txt", named("x", one))
+	labels := write("labels.npz", named("labels", bytesOf(int8s, []int64{5}, 0, 0, 0, 0, 0)))
+	want := write("want.npz", named("output0", floats([]int64{5, 3}, make([]float32, 15)...)))
+	file := write("one.npz", named("x", one))
+	for name, c := range map[string]struct {
+		files Files
+		len   int
+		want  string
+	}{
+		"folder":           {Files{Inputs: filepath.Join(dir, "set")}, 5, ""},
+		"with outputs":     {Files{Inputs: filepath.Join(dir, "set"), Expected: want}, 5, ""},
+		"labels twice":     {Files{Inputs: filepath.Join(dir, "set"), Labels: labels}, 0, "have these arrays too"},
+		"too few inputs":   {Files{Inputs: file, Labels: labels}, 0, "1 samples, and 5 of labels"},
+		"wrong file":       {Files{Inputs: file, Labels: want}, 0, `array "output0" is none of: labels`},
+		"no such file":     {Files{Inputs: filepath.Join(dir, "none.npz")}, 0, "none.npz"},
+		"a folder without": {Files{Inputs: filepath.Join(dir, "other")}, 0, "0 files"},
+		"other arrays":     {Files{Inputs: file, Labels: filepath.Join(dir, "set", "a.npz")}, 0, "none of: labels"},
+	} {
+		s, err := Read(c.files, classifier())
+		if c.want == "" {
+			if err != nil || s.Len() != c.len || !s.HasLabels() || s.HasExpected() != (c.files.Expected != "") {
+				t.Errorf("%s: %+v, %v", name, s, err)
+			}
+			continue
+		}
+		if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+	s, err := Read(Files{Inputs: filepath.Join(dir, "set")}, classifier())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x := s.samples[2]; x.name != "b.npz, sample 2" || x.label != 2 || len(x.inputs[0]) != 12 {
+		t.Errorf("%+v", x)
+	}
+}
+
+// TestManyClasses: a table of many classes is a list.
+func TestManyClasses(t *testing.T) {
+	r := &Report{Classes: 1000, Confusion: []Cell{{3, 3, 9}, {4, 5, 1}, {7, 8, 6}}}
+	if got := r.Table(); !slices.Equal(got, []string{"6 times class 8 in place of 7", "1 times class 5 in place of 4"}) {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestContexts(t *testing.T) {
+	s := set(t, threeInputs)
+	failuretest.Ended(t, failuretest.Calls{"Run": func(ctx context.Context) error {
+		_, err := Run(ctx, &echo{model: classifier()}, s, Options{})
+		return err
+	}})
+}
+
+// FuzzNew makes sets of arrays with any shape, type and name.
+func FuzzNew(f *testing.F) {
+	f.Add("x", uint8(2), uint8(32), int64(3), int64(3), 36)
+	f.Add("labels", uint8(0), uint8(8), int64(3), int64(1), 3)
+	f.Add("x_0", uint8(2), uint8(32), int64(1), int64(3), 12)
+	f.Add("output0", uint8(2), uint8(32), int64(1)<<62, int64(0), 0)
+	f.Fuzz(func(t *testing.T, name string, code, bits uint8, n, m int64, size int) {
+		if size < 0 || size > 1<<12 {
+			return
+		}
+		a := bytesOf(ndarray.DType{Code: code, Bits: bits, Lanes: 1}, []int64{n, m}, make([]byte, size)...)
+		for _, arrays := range [][]ndarray.Named{{named(name, a)}, {threeInputs, named(name, a)}} {
+			s, err := New(arrays, classifier())
+			if err != nil {
+				continue
+			}
+			if _, err := Run(t.Context(), &echo{model: classifier()}, s, Options{}); err != nil {
+				t.Errorf("a set that was accepted fails: %v", err)
+			}
+		}
+	})
+}
