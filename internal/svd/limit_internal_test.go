@@ -9,10 +9,24 @@ import (
 func TestTooLarge(t *testing.T) {
 	file := "<device><name>D</name><peripherals><peripheral><name>P</name><baseAddress>0</baseAddress></peripheral>" +
 		"</peripherals></device>"
-	if _, err := read(strings.NewReader(file), int64(len(file))); err != nil {
+	if _, err := read(strings.NewReader(file), int64(len(file)), 1); err != nil {
 		t.Error(err)
 	}
-	if _, err := read(strings.NewReader(file), int64(len(file)-1)); err == nil || !strings.Contains(err.Error(), "MiB") {
+	_, err := read(strings.NewReader(file), int64(len(file)-1), 1)
+	if err == nil || !strings.Contains(err.Error(), "MiB") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestTooManyElements reads a file with more elements than are kept, before it keeps all of them.
+func TestTooManyElements(t *testing.T) {
+	for _, empty := range []string{
+		"peripheral/", "cluster/", "register/", "field/", "addressBlock/", "interrupt/",
+	} {
+		file := "<device>" + strings.Repeat("<"+empty+">", 11) + "</device>"
+		_, err := read(strings.NewReader(file), 1<<20, 10)
+		if err == nil || !strings.Contains(err.Error(), "more than 10") {
+			t.Errorf("%s: %v", empty, err)
+		}
 	}
 }

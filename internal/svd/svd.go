@@ -1,9 +1,8 @@
 // Package svd reads the peripherals, registers, fields and interrupts of a chip from an SVD file (CMSIS System View
 // Description 1.3), in which a chip's manufacturer describes it.
 //
-// A file may come from anywhere: its size, its nesting and the number of registers that its arrays stand for are
-// limited. Nothing limits the memory for a file below that size: 140 times its bytes if all are empty elements. The
-// package compares nothing.
+// A file may come from anywhere: its size, its nesting, the number of elements that are kept of it and the number of
+// registers that its arrays stand for are limited. The package compares nothing.
 package svd
 
 import (
@@ -22,6 +21,7 @@ import (
 // The limits. The largest of the files that this was tried with has 11 MiB, 7,000 registers and 25,000 fields.
 const (
 	maxBytes         = 32 << 20
+	maxKept          = 200_000 // peripherals, clusters, registers, fields, address blocks and interrupts as written
 	maxElements      = 200_000
 	maxFields        = 1_000_000
 	maxRegisterBytes = 128
@@ -117,13 +117,37 @@ func (l *limited) Read(b []byte) (int, error) {
 }
 
 // Read reads a description. It closes nothing.
-func Read(r io.Reader) (*Device, error) { return read(r, maxBytes) }
+func Read(r io.Reader) (*Device, error) { return read(r, maxBytes, maxKept) }
 
-func read(r io.Reader, limit int64) (*Device, error) {
+// A counted reader is an error where a file has more elements than are kept: each takes half a kilobyte, empty or not.
+type counted struct {
+	*xml.Decoder
+	kept, limit int
+}
+
+func (c *counted) Token() (xml.Token, error) {
+	t, err := c.Decoder.Token()
+	if start, ok := t.(xml.StartElement); ok {
+		switch start.Name.Local {
+		case "peripheral", "cluster", "register", "field", "addressBlock", "interrupt":
+			if c.kept++; c.kept > c.limit {
+				return nil, fmt.Errorf("line %d: more than %d registers, fields and the like", line(c.Decoder), c.limit)
+			}
+		}
+	}
+	return t, err
+}
+
+func line(d *xml.Decoder) int {
+	n, _ := d.InputPos()
+	return n
+}
+
+func read(r io.Reader, limit int64, most int) (*Device, error) {
 	decoder := xml.NewDecoder(&limited{r, limit})
 	decoder.CharsetReader = charset
 	var root node
-	if err := decoder.Decode(&root); err != nil {
+	if err := xml.NewTokenDecoder(&counted{Decoder: decoder, limit: most}).Decode(&root); err != nil {
 		if errors.Is(err, io.EOF) {
 			err = errors.New("it is empty")
 		}
