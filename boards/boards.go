@@ -61,6 +61,11 @@ type Board struct {
 	Libraries    []Source `json:"libraries,omitzero"` // names of libraries, or their folders; accumulates
 	PostLink     PostLink `json:"post_link,omitzero"` // a command that writes the image to flash, from the linked one
 
+	// the chip's pins that its port can raise, as ranges with the names in its manual: "PA0-15"
+	Pins []string `json:"pins,omitzero"`
+	// the pin that is high while a model is timed, as in "PA5", for a power meter; "" means none
+	MeasurePin string `json:"measure_pin,omitzero"`
+
 	Functions []Function `json:"functions,omitzero"` // C functions of the port that the host finds by name; accumulates
 
 	// features that models may need: "arm-dsp", or the name of a library's header; accumulates

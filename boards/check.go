@@ -44,7 +44,7 @@ func (b *Board) check() error {
 	}
 	for _, check := range []func() error{
 		b.checkLink, b.checkFlash, b.checkToolchain, b.checkSources, b.checkOwn, b.checkDefines,
-		b.checkTimer, b.checkIdentification, b.checkNumbers, b.checkMemory, b.checkPlace, b.checkModelAt,
+		b.checkTimer, b.checkMeasurePin, b.checkIdentification, b.checkNumbers, b.checkMemory, b.checkPlace, b.checkModelAt,
 	} {
 		if err := check(); err != nil {
 			return err

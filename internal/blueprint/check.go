@@ -187,6 +187,7 @@ func (t *Template) HeedsBoard(b *boards.Board) error {
 		{"startup", b.Startup.Name != "", len(t.Startup) > 0},
 		{"place of operators, parameters, packet or pools", b.Place.Moves(), slices.Contains(t.Options, "place")},
 		{"include", len(b.Include) > 0, hasMakefile},
+		{"measure_pin", b.MeasurePin != "", t.Firmware != "" && hasMakefile}, // the shipped port
 		{"libraries", len(b.Libraries) > 0, slices.Contains(t.Generate, LibrariesFile)},
 	} {
 		if f.given && !f.ok {

@@ -72,6 +72,9 @@ func ConfigHeader(b *boards.Board, o boards.Options) []byte {
 #define BOARDSMITH_UPLOAD_BYTES %d
 `, o.StackBytes, b.CoreHz, cmp.Or(b.Timer.Hz, b.CoreHz), b.WatchdogMS, b.BudgetMS, b.Link.BitRate(),
 		zeroOrOne(!b.KeepsHostTime()), o.UploadKiB*1024)
+	if number, ok := b.MeasurePinNumber(); ok {
+		fmt.Fprintf(&w, "#define BOARDSMITH_MEASURE_PIN %d  // %s\n", number, b.MeasurePin)
+	}
 	if o.UploadKiB > 0 {
 		// The library, an executor, and what is uploaded.
 		w.WriteString("#define TVM_CRT_MAX_REGISTERED_MODULES 6\n#define BOARDSMITH_SAMPLE_HOOK\n")

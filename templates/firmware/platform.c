@@ -72,6 +72,7 @@ tvm_crt_error_t TVMPlatformTimerStart(void) {
   timer_runs = true;
   boardsmith_port.ticks_align(boardsmith_port.ctx);
   samples_start();
+  port_measure(1);
   timer_start = boardsmith_port.ticks(boardsmith_port.ctx);
   return kTvmErrorNoError;
 }
@@ -79,6 +80,7 @@ tvm_crt_error_t TVMPlatformTimerStart(void) {
 // A counter that stopped or lost counts is a bad state too: an error is better than a wrong time.
 tvm_crt_error_t TVMPlatformTimerStop(double* elapsed_seconds) {
   const uint64_t now = boardsmith_port.ticks(boardsmith_port.ctx);
+  port_measure(0);
   samples_stop();
   if (!timer_runs) {
     return kTvmErrorPlatformTimerBadState;

@@ -70,6 +70,11 @@ typedef struct boardsmith_port {
   // Called before a measurement: aligns the counter to its next step, if the port supports that.
   void (*ticks_align)(void* ctx);
 
+#ifdef BOARDSMITH_MEASURE_PIN
+  // Raises (1) or lowers (0) the board's measure_pin. Costs some instructions.
+  void (*measure)(void* ctx, int32_t level);
+#endif
+
 #if (BOARDSMITH_UPLOAD_BYTES) > 0
   // Returns the number of interrupts, besides the tick, since the start; wraps. NULL: the port has none.
   uint32_t (*interrupts)(void* ctx);
@@ -94,5 +99,15 @@ typedef struct boardsmith_port {
 } boardsmith_port_t;
 
 extern const boardsmith_port_t boardsmith_port;
+
+// Raises (1) or lowers (0) the board's measure_pin, if it has one: for a power meter that is to know when the measured
+// time begins and ends. Call it just outside of that time.
+static inline void port_measure(int32_t level) {
+#ifdef BOARDSMITH_MEASURE_PIN
+  boardsmith_port.measure(boardsmith_port.ctx, level);
+#else
+  (void)level;  // there is no pin
+#endif
+}
 
 #endif  // BOARDSMITH_PORT_H_

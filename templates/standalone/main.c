@@ -42,9 +42,11 @@ TVM_WEAK const TVMContext standalone_context = TVM_CONTEXT_INIT(NULL, NULL);
 static outcome_t run_once(void) {
   const standalone_model_t* const m = &standalone_model;
   boardsmith_port.ticks_align(boardsmith_port.ctx);
+  port_measure(1);
   const uint64_t before = boardsmith_port.ticks(boardsmith_port.ctx);
   const int32_t error = TVMExecute(m->model, m->input, m->output, &standalone_context);
   const uint64_t after = boardsmith_port.ticks(boardsmith_port.ctx);
+  port_measure(0);
   const bool known = (before != UINT64_MAX) && (after != UINT64_MAX) && (after >= before);
   outcome_t o = {error, UINT64_MAX};
   if (known) {

@@ -413,6 +413,13 @@ static void bare_complete(void* ctx, fault_context_t* at) {
   }
 }
 
+#ifdef BOARDSMITH_MEASURE_PIN
+static void bare_measure(void* ctx, int32_t level) {
+  (void)ctx;
+  chip_measure(level);
+}
+#endif
+
 #if defined(__riscv)
 #define ARCH FAULT_ARCH_RISCV
 #else
@@ -430,6 +437,9 @@ const boardsmith_port_t boardsmith_port = {
     .ticks = bare_ticks,
     .ticks_hz = bare_ticks_hz,
     .ticks_align = bare_ticks_align,
+#ifdef BOARDSMITH_MEASURE_PIN
+    .measure = bare_measure,
+#endif
 #if (BOARDSMITH_UPLOAD_BYTES) > 0
     .interrupts = bare_interrupts,
 #endif

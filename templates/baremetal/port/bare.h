@@ -185,6 +185,13 @@ static inline void bare_watchdog_start(uint32_t ms) {
   chip_watchdog_start((counts < dog.most) ? (uint32_t)counts : dog.most);
 }
 
+#ifdef BOARDSMITH_MEASURE_PIN
+// Raises (1) or lowers (0) the board's measure_pin, which has the number BOARDSMITH_MEASURE_PIN: the place of its range
+// in the chip file's `pins` times the pins of the first range, plus its own number. chip_init makes it an output that
+// is low. A chip whose file has no `pins` needs neither.
+void chip_measure(int32_t level);
+#endif
+
 // For a watchdog that raises a non-maskable interrupt before it resets. Returns 1 if the watchdog caused the interrupt;
 // the record then includes the position. Weak default in bare.c: 0.
 int32_t chip_nmi_is_watchdog(void);

@@ -244,6 +244,33 @@ static void watchdog(uint32_t ms) {
   say("watchdog_fed", model_watchdog_feeds() - feeds);
 }
 
+#ifdef BOARDSMITH_MEASURE_PIN
+// Prints the registers of the conditions peek1=ADDRESS, peek2=… after the start; then, each cleared before, those that
+// raising and lowering the pin writes.
+static void print_pin(const char* when) {
+  (void)printf("%s", when);
+  for (char digit = '1'; digit <= '9'; digit++) {
+    const char name[] = {'p', 'e', 'e', 'k', digit, '\0'};
+    const uint32_t address = fake_number(name, 0);
+    if (address != 0U) {
+      (void)printf(" %lx", (unsigned long)fake_get(address));
+      fake_set(address, 0);
+    }
+  }
+  (void)printf("\n");
+}
+
+static void measure(void) {
+  print_pin("pin_started");
+  chip_measure(1);
+  settle();
+  print_pin("pin_high");
+  chip_measure(0);
+  settle();
+  print_pin("pin_low");
+}
+#endif
+
 int main(int argc, char** argv) {
   uint8_t bytes[32];
   conditions = &argv[1];
@@ -252,6 +279,10 @@ int main(int argc, char** argv) {
   chip_early();
   chip_init();
   settle();
+#ifdef BOARDSMITH_MEASURE_PIN
+  measure();
+  return 0;
+#endif
   say("core_hz", chip_core_hz());
   say("real_core_hz", model_core_hz());
   say("uart_hz", chip_uart_hz());

@@ -288,6 +288,17 @@ static void print_watchdog(uint32_t ms) {
                (unsigned long long)(4U << sim_get(model_map.iwdg + 4U)) * (sim_get(model_map.iwdg + 8U) + 1U));
 }
 
+#ifdef BOARDSMITH_MEASURE_PIN
+// Prints the registers of these addresses, in hexadecimal digits.
+static void print_pin(const char* when, char** addresses) {
+  (void)printf("%s", when);
+  for (; *addresses != NULL; addresses++) {
+    (void)printf(" %x", sim_get((uint32_t)strtoul(*addresses, NULL, 16)));
+  }
+  (void)printf("\n");
+}
+#endif
+
 int main(int argc, char** argv) {
   condition = (argc > 1) ? argv[1] : "";
   if (!sim_is("no-chip")) {
@@ -299,6 +310,16 @@ int main(int argc, char** argv) {
   chip_early();
   chip_init();
   (void)printf("accesses %u\n", now);
+#ifdef BOARDSMITH_MEASURE_PIN
+  print_pin("pin_started", &argv[2]);
+  chip_measure(1);
+  settle();
+  print_pin("pin_high", &argv[2]);
+  chip_measure(0);
+  settle();
+  print_pin("pin_low", &argv[2]);
+  return 0;
+#endif
   uart_init();
   settle();
   print_clocks();

@@ -29,6 +29,8 @@
 #define RING_HZ 72000000U  // of the internal oscillator, before its divider
 
 #define GPIO 0x10012000U  // chapter 17
+#define GPIO_OUTPUT_EN REG32(GPIO + 0x08U)
+#define GPIO_OUTPUT_VAL REG32(GPIO + 0x0cU)
 #define GPIO_IOF_EN REG32(GPIO + 0x38U)
 #define GPIO_IOF_SEL REG32(GPIO + 0x3cU)
 #define UART0_PINS ((1U << 16) | (1U << 17))
@@ -87,11 +89,30 @@ static void start_clock(void) {
   }
 }
 
+#ifdef BOARDSMITH_MEASURE_PIN
+#define MEASURE_BIT (1U << (BOARDSMITH_MEASURE_PIN))
+_Static_assert((UART0_PINS & MEASURE_BIT) == 0U, "measure_pin is a pin of the UART");
+
+void chip_measure(int32_t level) {
+  const uint32_t others = GPIO_OUTPUT_VAL & ~MEASURE_BIT;
+  GPIO_OUTPUT_VAL = others | ((level != 0) ? MEASURE_BIT : 0U);
+}
+
+static void measure_init(void) {
+  chip_measure(0);
+  GPIO_IOF_EN &= ~MEASURE_BIT;
+  GPIO_OUTPUT_EN |= MEASURE_BIT;
+}
+#else
+static void measure_init(void) {}
+#endif
+
 void chip_init(void) {
   PLLCFG &= ~PLLCFG_SEL;  // also after a start without a reset
   start_clock();
   GPIO_IOF_SEL &= ~UART0_PINS;
   GPIO_IOF_EN |= UART0_PINS;
+  measure_init();
 }
 
 uint32_t chip_core_hz(void) {

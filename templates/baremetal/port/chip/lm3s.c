@@ -13,6 +13,15 @@
 #define RCGC2 REG32(SYSCTL + 0x108U)
 #define GPIOA_AFSEL REG32(0x40004420U)  // §8.4
 #define GPIOA_DEN REG32(0x4000451CU)
+#ifdef BOARDSMITH_MEASURE_PIN
+#define MEASURE_PORT ((BOARDSMITH_MEASURE_PIN) / 8U)  // ports A to D and E to G have their registers together
+#define MEASURE_BIT (1U << ((BOARDSMITH_MEASURE_PIN) % 8U))
+#define MEASURE_BASE ((MEASURE_PORT < 4U) ? (0x40004000U + (MEASURE_PORT << 12)) : (0x40020000U + (MEASURE_PORT << 12)))
+#define GPIODATA REG32(MEASURE_BASE + (MEASURE_BIT << 2))  // only this pin's bit
+#define GPIODIR REG32(MEASURE_BASE + 0x400U)
+#define GPIOAFSEL REG32(MEASURE_BASE + 0x420U)
+#define GPIODEN REG32(MEASURE_BASE + 0x51CU)
+#endif
 #define WDTLOAD REG32(0x40000000U)  // §10.4
 #define WDTCTL REG32(0x40000008U)
 #define WDTICR REG32(0x4000000CU)
@@ -61,6 +70,23 @@ static void clock_init(void) {
   }
 }
 
+#ifdef BOARDSMITH_MEASURE_PIN
+_Static_assert((BOARDSMITH_MEASURE_PIN) > 1U, "measure_pin is a pin of the UART");
+
+void chip_measure(int32_t level) { GPIODATA = (level != 0) ? MEASURE_BIT : 0U; }
+
+static void measure_init(void) {
+  RCGC2 |= RCGC2_GPIOA << MEASURE_PORT;
+  (void)RCGC2;
+  chip_measure(0);
+  GPIOAFSEL &= ~MEASURE_BIT;
+  GPIODIR |= MEASURE_BIT;
+  GPIODEN |= MEASURE_BIT;
+}
+#else
+static void measure_init(void) {}
+#endif
+
 void chip_init(void) {
   reset_cause = RESC;
   RESC = 0;
@@ -71,6 +97,7 @@ void chip_init(void) {
   (void)RCGC2;  // three cycles until the port is accessible
   GPIOA_AFSEL |= UART0_PINS;
   GPIOA_DEN |= UART0_PINS;
+  measure_init();
 }
 
 uint32_t chip_core_hz(void) {

@@ -33,6 +33,11 @@
 #define CLK_PERI_CTRL REG32(0x40008048U)
 #define GPIO0_CTRL REG32(0x40014004U)  // DS §2.19.6.1
 #define GPIO1_CTRL REG32(0x4001400CU)
+#define MEASURE_CTRL REG32(0x40014004U + (8U * (BOARDSMITH_MEASURE_PIN)))
+#define SIO_OUT_SET REG32(0xD0000014U)  // DS §2.3.1.7
+#define SIO_OUT_CLR REG32(0xD0000018U)
+#define SIO_OE_SET REG32(0xD0000024U)
+#define FUNCTION_SIO 5U                // DS §2.19.2
 #define PADS_GPIO1 REG32(0x4001C008U)  // DS §2.19.6.3
 #define SS_CTRL REG32(0x4001800CU)     // DS §2.19.6.2: GPIO_QSPI_SS_CTRL
 #define XOSC_CTRL REG32(0x40024000U)   // DS §2.16.7
@@ -330,6 +335,27 @@ static void read_reset_cause(void) {
   WATCHDOG_SCRATCH0 = STARTED;
 }
 
+#ifdef BOARDSMITH_MEASURE_PIN
+#define MEASURE_BIT (1U << (BOARDSMITH_MEASURE_PIN))
+_Static_assert((BOARDSMITH_MEASURE_PIN) > 1, "measure_pin is a pin of the UART");
+
+void chip_measure(int32_t level) {
+  if (level != 0) {
+    SIO_OUT_SET = MEASURE_BIT;
+  } else {
+    SIO_OUT_CLR = MEASURE_BIT;
+  }
+}
+
+static void measure_init(void) {
+  chip_measure(0);
+  SIO_OE_SET = MEASURE_BIT;
+  MEASURE_CTRL = FUNCTION_SIO;
+}
+#else
+static void measure_init(void) {}
+#endif
+
 void chip_init(void) {
   REG32(WATCHDOG_CTRL + CLEAR) = WATCHDOG_ENABLE;  // may be on after a reset of only the processors
   read_reset_cause();
@@ -339,6 +365,7 @@ void chip_init(void) {
   PADS_GPIO1 = PAD_UART_RX;
   GPIO0_CTRL = FUNCTION_UART;
   GPIO1_CTRL = FUNCTION_UART;
+  measure_init();
   WATCHDOG_TICK = WATCHDOG_TICK_1_US;
   read_flash_id();
 }

@@ -33,6 +33,12 @@
 #define RESETS_DONE 0x40020008U
 #define GPIO0_CTRL REG32(0x40028004U)  // DS §9.11
 #define GPIO1_CTRL REG32(0x4002800CU)
+#define MEASURE_CTRL REG32(0x40028004U + (8U * (BOARDSMITH_MEASURE_PIN)))
+#define MEASURE_PAD REG32(0x40038004U + (4U * (BOARDSMITH_MEASURE_PIN)))
+#define SIO_OUT_SET REG32(0xD0000018U)  // DS §3.1.11
+#define SIO_OUT_CLR REG32(0xD0000020U)
+#define SIO_OE_SET REG32(0xD0000038U)
+#define FUNCTION_SIO 5U                // DS §9.4
 #define PADS_GPIO0 REG32(0x40038004U)  // DS §9.11
 #define PADS_GPIO1 REG32(0x40038008U)
 #define XOSC_CTRL REG32(0x40048000U)  // DS §8.2
@@ -229,6 +235,28 @@ static void read_reset_cause(void) {
   WATCHDOG_SCRATCH0 = STARTED;
 }
 
+#ifdef BOARDSMITH_MEASURE_PIN
+#define MEASURE_BIT (1U << (BOARDSMITH_MEASURE_PIN))
+_Static_assert((BOARDSMITH_MEASURE_PIN) > 1, "measure_pin is a pin of the UART");
+
+void chip_measure(int32_t level) {
+  if (level != 0) {
+    SIO_OUT_SET = MEASURE_BIT;
+  } else {
+    SIO_OUT_CLR = MEASURE_BIT;
+  }
+}
+
+static void measure_init(void) {
+  chip_measure(0);
+  SIO_OE_SET = MEASURE_BIT;
+  MEASURE_CTRL = FUNCTION_SIO;
+  MEASURE_PAD = PAD_UART_TX;  // an output, not isolated
+}
+#else
+static void measure_init(void) {}
+#endif
+
 void chip_init(void) {
   REG32(WATCHDOG_CTRL + CLEAR) = WATCHDOG_ENABLE;  // may be on after a reset of only the processors
   read_reset_cause();
@@ -239,6 +267,7 @@ void chip_init(void) {
   GPIO1_CTRL = FUNCTION_UART;
   PADS_GPIO0 = PAD_UART_TX;  // last, so that the pin changes from one level to the other at most once
   PADS_GPIO1 = PAD_UART_RX;
+  measure_init();
   TICKS_WATCHDOG_CYCLES = TICKS_1_US;
   TICKS_WATCHDOG_CTRL = TICKS_ENABLE;
 }

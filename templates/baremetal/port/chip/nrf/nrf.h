@@ -30,7 +30,7 @@ int32_t nrf_reset_cause(const nrf_resets_t* bits);
 // Starts the crystal oscillator and waits at least 12 ms for it. If it does not start, the RC oscillator stays on.
 void nrf_crystal_on(void);
 
-// Configures the pins as an idle output and a pulled-up input.
+// Configures the UART's pins as an idle output and a pulled-up input, and measure_pin as a low output.
 void nrf_pins_on(void);
 
 #endif  // BOARDSMITH_NRF_H_

@@ -18,6 +18,7 @@
 #define WDT_CONFIG REG32((NRF_WDT_BASE) + 0x50CU)
 #define WDT_RR0 REG32((NRF_WDT_BASE) + 0x600U)
 #define GPIO_OUTSET 0x008U  // "GPIO"
+#define GPIO_OUTCLR 0x00CU
 #define GPIO_PIN_CNF 0x200U
 #define GPIO_PORT_BYTES 0x300U
 
@@ -41,10 +42,28 @@ static uint32_t port_of(uint32_t pin) { return (NRF_GPIO_BASE) + ((pin / 32U) * 
 
 static void configure(uint32_t pin, uint32_t value) { REG32(port_of(pin) + GPIO_PIN_CNF + (4U * (pin % 32U))) = value; }
 
+#ifdef BOARDSMITH_MEASURE_PIN
+_Static_assert(((BOARDSMITH_MEASURE_PIN) != (NRF_UART_TX_PIN)) && ((BOARDSMITH_MEASURE_PIN) != (NRF_UART_RX_PIN)),
+               "measure_pin is a pin of the UART");
+
+void chip_measure(int32_t level) {
+  const uint32_t set_or_clear = port_of(BOARDSMITH_MEASURE_PIN) + ((level != 0) ? GPIO_OUTSET : GPIO_OUTCLR);
+  REG32(set_or_clear) = 1U << ((BOARDSMITH_MEASURE_PIN) % 32U);
+}
+
+static void measure_init(void) {
+  chip_measure(0);
+  configure(BOARDSMITH_MEASURE_PIN, PIN_OUTPUT);
+}
+#else
+static void measure_init(void) {}
+#endif
+
 void nrf_pins_on(void) {
   REG32(port_of(NRF_UART_TX_PIN) + GPIO_OUTSET) = 1U << ((NRF_UART_TX_PIN) % 32U);  // idle while the UART is off
   configure(NRF_UART_TX_PIN, PIN_OUTPUT);
   configure(NRF_UART_RX_PIN, PIN_INPUT_UP);
+  measure_init();
 }
 
 int32_t nrf_reset_cause(const nrf_resets_t* bits) {

@@ -57,6 +57,10 @@ int32_t stm32f_to_pll(void) {
 void stm32f_connect_pins(void) {
   stm32_pin(GPIOA_BASE, RCC_AHB1ENR, STM32_UART_TX, STM32_UART_TX_AF);
   stm32_pin(GPIOA_BASE, RCC_AHB1ENR, STM32_UART_RX, STM32_UART_RX_AF);
+#ifdef BOARDSMITH_MEASURE_PIN
+  STM32_MEASURE_PIN_IS_FREE(STM32_UART_TX, STM32_UART_RX);
+  stm32_measure_pin(GPIOA_BASE, RCC_AHB1ENR);
+#endif
 }
 
 // ---- Clocks from the registers -----------------------------------------------------------------------------------

@@ -34,9 +34,11 @@ void stm32_enable(uint32_t address, uint32_t bits) {
 #define GPIO_OTYPER 0x04U   // one bit
 #define GPIO_OSPEEDR 0x08U  // two
 #define GPIO_PUPDR 0x0CU    // two
+#define GPIO_BSRR 0x18U     // two: set, in the upper half clear
 #define GPIO_AFR 0x20U      // four, in two registers
 #define GPIO_PORT_BYTES 0x400U
 
+#define MODER_OUTPUT 1U
 #define MODER_ALTERNATE 2U
 #define OSPEEDR_MEDIUM 1U
 #define PUPDR_UP 1U  // an undriven line is idle
@@ -53,6 +55,26 @@ void stm32_pin(uint32_t gpio_base, uint32_t enable_register, uint32_t pin, uint3
   stm32_modify(port + GPIO_PUPDR, 3U << two, PUPDR_UP << two);
   stm32_modify(port + GPIO_MODER, 3U << two, MODER_ALTERNATE << two);  // last, to avoid a wrong function in between
 }
+
+#ifdef BOARDSMITH_MEASURE_PIN
+uint32_t stm32_measure_bsrr;
+
+void chip_measure(int32_t level) {
+  REG32(stm32_measure_bsrr) = 1U << (STM32_PIN_NUMBER(BOARDSMITH_MEASURE_PIN) + ((level != 0) ? 0U : 16U));
+}
+
+void stm32_measure_pin(uint32_t gpio_base, uint32_t enable_register) {
+  const uint32_t port = gpio_base + (STM32_PIN_PORT(BOARDSMITH_MEASURE_PIN) * GPIO_PORT_BYTES);
+  const uint32_t number = STM32_PIN_NUMBER(BOARDSMITH_MEASURE_PIN);
+  stm32_enable(enable_register, 1U << STM32_PIN_PORT(BOARDSMITH_MEASURE_PIN));
+  stm32_measure_bsrr = port + GPIO_BSRR;
+  chip_measure(0);
+  stm32_modify(port + GPIO_OTYPER, 1U << number, 0U);
+  stm32_modify(port + GPIO_OSPEEDR, 3U << (2U * number), OSPEEDR_MEDIUM << (2U * number));
+  stm32_modify(port + GPIO_PUPDR, 3U << (2U * number), 0U);
+  stm32_modify(port + GPIO_MODER, 3U << (2U * number), MODER_OUTPUT << (2U * number));
+}
+#endif
 
 // ---- Clocks and reset flags --------------------------------------------------------------------------------------
 

@@ -128,6 +128,20 @@ void stm32_enable(uint32_t address, uint32_t bits);
 // ports' clocks are bits 0 and up of enable_register.
 void stm32_pin(uint32_t gpio_base, uint32_t enable_register, uint32_t pin, uint32_t function);
 
+#ifdef BOARDSMITH_MEASURE_PIN
+// Makes the board's measure_pin an output that is low: push-pull, of medium speed. Arguments as in stm32_pin.
+void stm32_measure_pin(uint32_t gpio_base, uint32_t enable_register);
+
+// The address of BSRR of measure_pin's port, for chip_measure. stm32_measure_pin sets it, or a chip file with other
+// ports.
+extern uint32_t stm32_measure_bsrr;
+
+#define STM32_MEASURE_PIN_IS_FREE(tx, rx)                                                  \
+  _Static_assert(((BOARDSMITH_MEASURE_PIN) != (tx)) && ((BOARDSMITH_MEASURE_PIN) != (rx)), \
+                 "measure_pin is the "                                                     \
+                 "UART's")
+#endif
+
 // Starts HSE, if the board has one. Returns 0, or -1 if it does not start. HSE must be off.
 int32_t stm32_hse_on(void);
 

@@ -39,8 +39,9 @@
 #define GPIO_PORT_BYTES 0x400U
 #define GPIO_CRL 0x00U  // four bits a pin, in two registers
 #define GPIO_BSRR 0x10U
-#define PIN_OUTPUT 0x9U  // alternate function, push-pull, 10 MHz
-#define PIN_INPUT 0x8U   // pulled up, by the output bit
+#define PIN_OUTPUT 0x9U   // alternate function, push-pull, 10 MHz
+#define PIN_MEASURE 0x1U  // push-pull, 10 MHz
+#define PIN_INPUT 0x8U    // pulled up, by the output bit
 
 #define UID_BASE 0x1FFFF7E8U  // §25.2
 #define IWDG_BASE 0x40003000U
@@ -104,6 +105,12 @@ static void pin(uint32_t pin_number, uint32_t mode) {
 static void connect_pins(void) {
   pin(STM32_OF_UART(TX_PIN_), PIN_OUTPUT);
   pin(STM32_OF_UART(RX_PIN_), PIN_INPUT);
+#ifdef BOARDSMITH_MEASURE_PIN
+  STM32_MEASURE_PIN_IS_FREE(STM32_OF_UART(TX_PIN_), STM32_OF_UART(RX_PIN_));
+  stm32_measure_bsrr = GPIOA_BASE + (STM32_PIN_PORT(BOARDSMITH_MEASURE_PIN) * GPIO_PORT_BYTES) + GPIO_BSRR;
+  pin(BOARDSMITH_MEASURE_PIN, PIN_MEASURE);
+  chip_measure(0);
+#endif
 }
 
 uint32_t stm32_core_hz(void) {

@@ -255,6 +255,10 @@ static int32_t to_pll(void) {
 static void connect_pins(void) {
   stm32_pin(GPIOA_BASE, RCC_AHB4ENR, STM32_UART_TX, STM32_UART_TX_AF);
   stm32_pin(GPIOA_BASE, RCC_AHB4ENR, STM32_UART_RX, STM32_UART_RX_AF);
+#ifdef BOARDSMITH_MEASURE_PIN
+  STM32_MEASURE_PIN_IS_FREE(STM32_UART_TX, STM32_UART_RX);
+  stm32_measure_pin(GPIOA_BASE, RCC_AHB4ENR);
+#endif
 }
 
 // ---- Clocks from the registers -----------------------------------------------------------------------------------

@@ -284,16 +284,25 @@ static int32_t to_pll(void) {
 }
 
 // On an STM32L4, port G's pins from PG2 on have a separate supply, which is isolated after a reset (RM0432 §5.1.2).
-static void pin(uint32_t which, uint32_t function) {
+static void supply(uint32_t which) {
   if ((STM32_HAS_MSI) && (STM32_PIN_PORT(which) == GPIO_PORT_G)) {
     stm32_modify(PWR_CR2, PWR_CR2_IOSV, PWR_CR2_IOSV);
   }
+}
+
+static void pin(uint32_t which, uint32_t function) {
+  supply(which);
   stm32_pin(GPIOA_BASE, RCC_AHB2ENR, which, function);
 }
 
 static void connect_pins(void) {
   pin(STM32_UART_TX, STM32_UART_TX_AF);
   pin(STM32_UART_RX, STM32_UART_RX_AF);
+#ifdef BOARDSMITH_MEASURE_PIN
+  STM32_MEASURE_PIN_IS_FREE(STM32_UART_TX, STM32_UART_RX);
+  supply(BOARDSMITH_MEASURE_PIN);
+  stm32_measure_pin(GPIOA_BASE, RCC_AHB2ENR);
+#endif
 }
 
 // ---- Clocks from the registers -----------------------------------------------------------------------------------

@@ -1,0 +1,57 @@
+// This file checks the pin that is high while firmware measures.
+
+package boards
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// pinRange is a range of pins in a chip file: "PA0-15" are PA0 to PA15.
+var pinRange = regexp.MustCompile(`^([A-Z][A-Z0-9.]*?)0-([1-9][0-9]?)$`)
+
+// checkMeasurePin checks the chip's pins and the board's choice of one.
+func (b *Board) checkMeasurePin() error {
+	for i, r := range b.Pins {
+		if !pinRange.MatchString(r) {
+			return b.wrong(fmt.Sprintf("pins[%d]", i), `%q is not a range of pins from 0 on, as in "PA0-15"`, r)
+		}
+	}
+	if b.MeasurePin == "" || b.Partial {
+		return nil
+	}
+	if len(b.Pins) == 0 {
+		return b.wrong("measure_pin", "the port of this board cannot raise a pin: its files name no pins")
+	}
+	if _, ok := b.MeasurePinNumber(); !ok {
+		return b.wrong("measure_pin", "%q is not a pin of the chip (%s)", b.MeasurePin, strings.Join(b.Pins, ", "))
+	}
+	return nil
+}
+
+// MeasurePinNumber returns the number of MeasurePin in the port's C: the place of its range in Pins times the pins of
+// the first range, plus the pin's own number. ok is false for a board without such a pin.
+func (b *Board) MeasurePinNumber() (number int, ok bool) {
+	width := 0
+	for i, r := range b.Pins {
+		m := pinRange.FindStringSubmatch(r)
+		if m == nil {
+			return 0, false
+		}
+		last, err := strconv.Atoi(m[2])
+		if err != nil {
+			return 0, false
+		}
+		if i == 0 {
+			width = last + 1
+		}
+		digits, isIn := strings.CutPrefix(b.MeasurePin, m[1])
+		pin, err := strconv.Atoi(digits)
+		if isIn && err == nil && strconv.Itoa(pin) == digits && pin >= 0 && pin <= last {
+			return i*width + pin, true
+		}
+	}
+	return 0, false
+}
