@@ -105,6 +105,11 @@ type Region struct {
 	EraseCycles int       `json:"erase_cycles,omitzero"` // rated; 0 means not limited
 	// reserved for a bootloader, for example: never linked to, erased or written
 	Reserved bool `json:"reserved,omitzero"`
+	// false: the core's data cache, if it has one, does not hold its contents; default: the opposite of DMA
+	Cacheable *bool `json:"cacheable,omitzero"`
+	DMA       bool  `json:"dma,omitzero"` // DMA controllers of the chip or of a library read and write it
+	// C function, void f(void), that is called before the memory is used; "" if the chip's start makes it usable
+	Init string `json:"init,omitzero"`
 }
 
 // Sectors are Count erase units of Size bytes, one after the other.

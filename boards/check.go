@@ -3,6 +3,7 @@
 package boards
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -201,7 +202,7 @@ func (b *Board) checkMemory() error {
 				return b.wrong(at, "regions %q and %q overlap", q.Name, r.Name)
 			}
 		}
-		if err := r.checkSectors(); err != nil {
+		if err := cmp.Or(r.checkSectors(), r.checkAccess()); err != nil {
 			return b.wrong(at, "%v", err)
 		}
 	}

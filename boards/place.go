@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/bits"
 	"slices"
 	"strings"
 
@@ -215,7 +216,7 @@ func (b *Board) checkPlace() error {
 	if r, _ := b.Region(b.Place.Code); !r.Exec {
 		return b.wrong("place.code", "code cannot run from region %q", r.Name)
 	}
-	for _, check := range []func() error{b.checkWritten, b.checkMoved, b.checkUpload, b.checkArena} {
+	for _, check := range []func() error{b.checkWritten, b.checkMoved, b.checkRules, b.checkUpload, b.checkArena} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -254,6 +255,72 @@ func (b *Board) checkWritten() error {
 		}
 	}
 	return nil
+}
+
+// Cached reports whether a data cache may hold the contents of a memory.
+func (r Region) Cached() bool {
+	if r.Cacheable != nil {
+		return *r.Cacheable
+	}
+	return !r.DMA
+}
+
+// checkAccess returns an error for flash that is accessed like RAM, and for a function that is none.
+func (r Region) checkAccess() error {
+	switch {
+	case r.Nonvolatile && !r.Cached():
+		return fmt.Errorf("region %q: only RAM can be uncached or of DMA controllers", r.Name)
+	case r.Init != "" && !symbolRE.MatchString(r.Init):
+		return fmt.Errorf("region %q: init: %q is not a C identifier", r.Name, r.Init)
+	}
+	return nil
+}
+
+// checkRules returns an error for a region without a cache that code runs from or that the memory protection unit
+// cannot separate from others, and for one that is used before its function was called.
+func (b *Board) checkRules() error {
+	early := []placed{{"code", b.Place.Code}, {"data", b.Place.Data}, {"stack", b.Place.StackRegion()}}
+	early = append(early, placed{"noinit", b.Place.NoinitRegion()})
+	for i, r := range b.Memory {
+		at := fmt.Sprintf("memory[%d]", i)
+		n := slices.IndexFunc(early, func(p placed) bool { return p.region == r.Name })
+		switch {
+		case r.Init != "" && n >= 0:
+			return b.wrong(at, "region %q holds the %s, which are used before init is called: use chip_early", r.Name,
+				early[n].part)
+		case r.Cached():
+		case r.Name == b.Place.Code || r.Name == b.Place.Operators:
+			return b.wrong(at, "region %q holds code, and has no cache", r.Name)
+		case b.UploadKiB > 0 && r.Name == b.Place.UploadRegion():
+			return b.wrong(at, "region %q holds memory for uploaded code, and has no cache", r.Name)
+		case !b.Separable(r):
+			return b.wrong(at, "region %q without a cache: a region of the memory protection unit, a power of two without some "+
+				"of its eighths, would cover parts of others", r.Name)
+		}
+	}
+	return nil
+}
+
+// Separable reports whether one region of the board's memory protection unit can cover a memory and no part of others.
+// Those of ARMv8-M have any borders. Those of earlier cores are powers of two, of whose eighths each can be left out
+// (ARMv7-M Architecture Reference Manual, DDI 0403E, B3.5).
+func (b *Board) Separable(r Region) bool {
+	if strings.HasPrefix(b.ELF.Arch, "v8") {
+		return true
+	}
+	const least = 8 // logarithm of the smallest region with parts
+	last := uint64(r.Origin) + uint64(r.Size) - 1
+	log := max(bits.Len64(uint64(r.Origin)^last), least)
+	part := uint64(1) << (log - 3)
+	start, end := uint64(r.Origin)&^(part-1), last|(part-1)
+	return !slices.ContainsFunc(b.Memory, func(q Region) bool {
+		return q.Name != r.Name && uint64(q.Origin) <= end && uint64(q.Origin)+uint64(q.Size) > start
+	})
+}
+
+// HasRules reports whether memory has a function to call before its use, or is not cached.
+func (b *Board) HasRules() bool {
+	return slices.ContainsFunc(b.Memory, func(r Region) bool { return r.Init != "" || !r.Cached() })
 }
 
 // checkMoved returns an error for operators where code cannot run, and for contents in two memories besides that of

@@ -186,6 +186,7 @@ func (t *Template) HeedsBoard(b *boards.Board) error {
 		{"linker_script", b.LinkerScript.Name != "", t.LinkerScript != "" && hasMakefile},
 		{"startup", b.Startup.Name != "", len(t.Startup) > 0},
 		{"place of operators, parameters, packet or pools", b.Place.Moves(), slices.Contains(t.Options, "place")},
+		{"init, cacheable or dma of memory", b.HasRules(), slices.Contains(t.Options, "place")},
 		{"include", len(b.Include) > 0, hasMakefile},
 		{"measure_pin", b.MeasurePin != "", t.Firmware != "" && hasMakefile}, // the shipped port
 		{"libraries", len(b.Libraries) > 0, slices.Contains(t.Generate, LibrariesFile)},

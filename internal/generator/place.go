@@ -6,7 +6,6 @@ package generator
 import (
 	"cmp"
 	"fmt"
-	"math/bits"
 	"slices"
 	"strings"
 
@@ -98,6 +97,9 @@ func placeForC(b *boards.Board, o boards.Options) string {
 		}
 		w.WriteString("\n")
 	}
+	if names := initNames(b); len(names) > 0 {
+		w.WriteString("#define BOARDSMITH_INITS(X) X(" + strings.Join(names, ") X(") + ")\n")
+	}
 	if _, ok := b.ApartRegion(); ok {
 		w.WriteString("#define BOARDSMITH_APART 1\n")
 	}
@@ -126,8 +128,11 @@ const (
 	regionRAM   = "REGION_RAM"
 	regionOwn   = "REGION_OWN" // it has one of these rules
 
-	ruleCode  = "RULE_CODE"  // executable, read-only
-	ruleMixed = "RULE_MIXED" // executable, writable
+	ruleCode     = "RULE_CODE"     // executable, read-only
+	ruleMixed    = "RULE_MIXED"    // executable, writable
+	ruleUncached = "RULE_UNCACHED" // writable, in no cache
+	ruleRAM      = "RULE_RAM"      // writable, at addresses that are forbidden or of devices without a rule
+	ruleFlash    = "RULE_FLASH"    // read-only, at such addresses
 )
 
 // An apartRegion is a memory with a rule of its own.
@@ -149,13 +154,50 @@ func apart(b *boards.Board) (all []apartRegion) {
 
 // ownRule returns the rule of a memory; "" if its kind defines it.
 func ownRule(b *boards.Board, r boards.Region) string {
+	isCode := r.Name == b.Place.Code
 	switch {
-	case r.Name != b.Place.Operators || r.Name == b.Place.Code:
+	case !isCode && r.Name == b.Place.Operators:
+		if r.Nonvolatile || !holdsVariables(b.Place, r) && b.Separable(r) {
+			return ruleCode
+		}
+		return ruleMixed
+	case !r.Cached():
+		return ruleUncached
+	case isCode || !isExternal(b, r) || !isUsed(b, r):
 		return ""
-	case r.Nonvolatile || !holdsVariables(b.Place, r) && isWhole(r):
-		return ruleCode
+	case r.Nonvolatile:
+		return ruleFlash
 	}
-	return ruleMixed
+	return ruleRAM
+}
+
+// isExternal reports whether a memory lies where a Cortex-M has devices unless a rule says otherwise (0xA0000000 to
+// 0xDFFFFFFF: ARMv7-M Architecture Reference Manual, DDI 0403E, B3.1), or where the board forbids accesses.
+func isExternal(b *boards.Board, r boards.Region) bool {
+	switch at := uint64(r.Origin); {
+	case b.ELF.Machine != "arm":
+		return false
+	case at >= 0x60000000 && at < 0xA0000000:
+		return b.Defines["CPU_NO_EXTERNAL_MEMORY"] == "1"
+	default:
+		return at >= 0xA0000000 && at < 0xE0000000
+	}
+}
+
+// isUsed reports whether a memory has a function that is called before its use, or holds a part of the firmware that
+// most firmware does not place.
+func isUsed(b *boards.Board, r boards.Region) bool {
+	return r.Init != "" || b.Place.Loads(r.Name) || r.Name == b.Place.Packet
+}
+
+// initNames returns the functions that make memories usable, each once, in the board's order.
+func initNames(b *boards.Board) (names []string) {
+	for _, r := range b.Memory {
+		if r.Init != "" && !slices.Contains(names, r.Init) {
+			names = append(names, r.Init)
+		}
+	}
+	return names
 }
 
 // holdsVariables reports whether the firmware writes to a memory after its start.
@@ -169,14 +211,4 @@ func holdsVariables(p boards.Place, r boards.Region) bool {
 		}
 	}
 	return false
-}
-
-// isWhole reports whether a region of an ARMv7-M memory protection unit, a power of two with eight parts, can cover a
-// memory and nothing else.
-func isWhole(r boards.Region) bool {
-	const least = 8 // logarithm of the smallest region with parts
-	last := uint64(r.Origin) + uint64(r.Size) - 1
-	log := max(bits.Len64(uint64(r.Origin)^last), least)
-	part := uint64(1) << (log - 3)
-	return uint64(r.Origin)%part == 0 && uint64(r.Size)%part == 0
 }

@@ -237,7 +237,26 @@ static void copy_parts(void) {
 static void copy_parts(void) {}
 #endif
 
+// Makes memories usable by the board's functions, which may depend on the final clock.
+#ifdef BOARDSMITH_INITS
+#define DECLARE_INIT(function) void function(void);
+#define CALL_INIT(function) function();
+BOARDSMITH_INITS(DECLARE_INIT)
+
+static void init_memories(void) {
+  chip_init();
+  BOARDSMITH_INITS(CALL_INIT)
+}
+
+static void init_chip(void) {}  // done
+#else
+static void init_memories(void) {}
+
+static void init_chip(void) { chip_init(); }
+#endif
+
 _Noreturn void bare_start(void) {
+  init_memories();
   copy_parts();
   for (void (*const* constructor)(void) = bare_model.init_start; constructor < bare_model.init_end; constructor++) {
     (*constructor)();
@@ -274,7 +293,7 @@ static int32_t bare_init(void* ctx) {
   bare_handler_mark[0] = HANDLER_MARK;
   bare.held_irq = NO_IRQ;
   const uint32_t state = cpu_lock();  // already masked, unless a debugger started the program
-  chip_init();
+  init_chip();
   cpu_init();
   const struct bare_platform p = read_platform();
   bare_reset_cause = (uint32_t)BARE_RESET_KNOWN | ((p.reset_cause > 0) ? (uint32_t)p.reset_cause : 0U);

@@ -8,7 +8,8 @@
 // Start sequence, with interrupts masked until the last step: the CPU's entry sets up a stack, calls chip_early, copies
 // .data, clears .bss, and calls bare_start; bare_start copies parts of the model that the board or the project places
 // in other memories, calls constructors and main; main calls boardsmith_port.init, which calls chip_init, cpu_init and
-// uart_init and enables interrupts.
+// uart_init and enables interrupts. If the board file has functions that make memories usable (init), bare_start first
+// calls chip_init and then them, and boardsmith_port.init does not call chip_init.
 //
 // `defines` of board files for this header and for the CPU files:
 //   CHIP_IRQS                      number of external interrupts: the vector table's length after the core's 16 entries
@@ -212,7 +213,8 @@ int32_t uart_put(uint8_t byte);
 // ---- Functions of bare.c -----------------------------------------------------------------------------------------
 
 // Calls the constructors of port and model (the functions in .init_array, by priority) and then main. Called by a CPU
-// file's start, after .data and .bss are set up. Constructors run at the clock after a reset.
+// file's start, after .data and .bss are set up. Constructors run at the clock after a reset, or at the final one if
+// the board file has functions that make memories usable.
 _Noreturn void bare_start(void);
 
 // Stores a received byte; called by the UART's interrupt. Bytes that do not fit the buffer are counted as lost.

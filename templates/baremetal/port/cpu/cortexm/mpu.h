@@ -17,8 +17,11 @@ enum {
 
 // BOARDSMITH_OWN_RULES(X), if there are any, has memories by address as X(origin, bytes, rule).
 enum {
-  RULE_CODE = 1,   // operators: executable, read-only
-  RULE_MIXED = 2,  // operators and variables: executable, writable
+  RULE_CODE = 1,      // operators: executable, read-only
+  RULE_MIXED = 2,     // operators and variables: executable, writable
+  RULE_UNCACHED = 3,  // writable, in no cache
+  RULE_RAM = 4,       // writable
+  RULE_FLASH = 5,     // read-only
 };
 #ifndef BOARDSMITH_REGIONS
 #error "crt_config.h must define the memory map"

@@ -29,8 +29,10 @@
 #define RASR_READ_ONLY (6U << 24)
 #define RASR_WRITE_THROUGH (1U << 17)  // C
 #if defined(__ARM_ARCH_6M__)
-#define RASR_WRITE_BACK (3U << 16)  // C, B; there is no TEX
+#define RASR_WRITE_BACK (3U << 16)        // C, B; there is no TEX
+#define RASR_UNCACHED RASR_WRITE_THROUGH  // no such core has a cache
 #else
+#define RASR_UNCACHED ((1U << 19) | (1U << 18))    // TEX 1 without C and B; S
 #define RASR_WRITE_BACK ((1U << 19) | (3U << 16))  // TEX, C, B: also allocates at a write
 #endif
 #define RASR_LEFT_OUT(parts) ((parts) << 8)                    // SRD: a bit for each of eight parts
@@ -127,7 +129,18 @@ static void guards_on(uint32_t number) {
 
 #ifdef BOARDSMITH_OWN_RULES
 static uint32_t attributes_of(int32_t rule) {
-  return (rule == (int32_t)RULE_CODE) ? (RASR_READ_ONLY | RASR_WRITE_THROUGH) : (RASR_READ_WRITE | RASR_WRITE_BACK);
+  switch (rule) {
+    case RULE_CODE:
+      return RASR_READ_ONLY | RASR_WRITE_THROUGH;
+    case RULE_MIXED:
+      return RASR_READ_WRITE | RASR_WRITE_BACK;
+    case RULE_UNCACHED:
+      return RASR_XN | RASR_READ_WRITE | RASR_UNCACHED;
+    case RULE_FLASH:
+      return RASR_XN | RASR_READ_ONLY | RASR_WRITE_THROUGH;
+    default:
+      return RASR_XN | RASR_READ_WRITE | RASR_WRITE_BACK;
+  }
 }
 
 #define COVER_OWN(origin, bytes, rule)                                     \

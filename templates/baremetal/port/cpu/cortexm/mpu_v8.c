@@ -5,7 +5,6 @@
 //
 // Source: Armv8-M Architecture Reference Manual (DDI 0553), chapters B9 and D1.2; B8 for the default memory map, which
 // applies where no region does.
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "bare.h"
@@ -28,7 +27,13 @@
 #define RLAR_ENABLE 1U
 #define RLAR_WRITE_THROUGH (0U << 1)  // AttrIndx: index in MAIR0
 #define RLAR_WRITE_BACK (1U << 1)
+#define RLAR_UNCACHED (2U << 1)
 #define MAIR0_BOTH 0xFFAAU  // 0: write-through, 1: write-back, which also allocates at a write
+#ifdef BOARDSMITH_OWN_RULES
+#define MAIR0 ((0x44U << 16) | MAIR0_BOTH)  // 2: no cache
+#else
+#define MAIR0 MAIR0_BOTH
+#endif
 
 // For sums over the map: memories of code, and those that split an area, or have a rule and may split one.
 #define SPLITS_BY_RULE(origin, bytes, rule) +(((origin) >= 0x20000000U) ? 2 : 1)
@@ -108,12 +113,36 @@ static const struct {
   int32_t rule;
 } own_rules[] = {BOARDSMITH_OWN_RULES(OWN_RULE)};  // by address
 
+static uint32_t access_of(int32_t rule) {
+  switch (rule) {
+    case RULE_CODE:
+      return RBAR_READ_ONLY;
+    case RULE_MIXED:
+      return RBAR_READ_WRITE;
+    case RULE_FLASH:
+      return RBAR_XN | RBAR_READ_ONLY;
+    default:
+      return RBAR_XN | RBAR_READ_WRITE;
+  }
+}
+
+static uint32_t memory_of(int32_t rule) {
+  switch (rule) {
+    case RULE_UNCACHED:
+      return RLAR_UNCACHED;
+    case RULE_CODE:
+    case RULE_FLASH:
+      return RLAR_WRITE_THROUGH;
+    default:
+      return RLAR_WRITE_BACK;
+  }
+}
+
 static void rules(void) {
   for (uint32_t i = 0; i < (uint32_t)OWN_RULES; i++) {
-    const bool is_code = own_rules[i].rule == (int32_t)RULE_CODE;
     // The first bytes of memory at 0 have a region already.
     region((own_rules[i].origin == 0U) ? (uint32_t)NULL_BYTES : own_rules[i].origin, own_rules[i].end - 1U,
-           is_code ? RBAR_READ_ONLY : RBAR_READ_WRITE, is_code ? RLAR_WRITE_THROUGH : RLAR_WRITE_BACK);
+           access_of(own_rules[i].rule), memory_of(own_rules[i].rule));
   }
 }
 
@@ -177,7 +206,7 @@ void cortexm_protect(void) {
     MPU_RNR = i;
     MPU_RLAR = 0;
   }
-  MPU_MAIR0 = MAIR0_BOTH;
+  MPU_MAIR0 = MAIR0;
   used = 0;
   null_off();
   BOARDSMITH_REGIONS(CODE)
