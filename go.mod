@@ -5,6 +5,7 @@ go 1.26.0
 tool github.com/magefile/mage
 
 require (
+	github.com/CycloneDX/cyclonedx-go v0.12.0
 	github.com/agext/levenshtein v1.2.3
 	github.com/gofrs/flock v0.13.1
 	github.com/hashicorp/go-hclog v1.6.3

@@ -18,7 +18,7 @@ var mayImport = map[string][]string{
 	"cmd":    {"projectapi", "emulated", "project", "device", "internal/virtualprobe"},
 	"targets": {
 		"accept", "registers", "scaffold", "schemas", "projectapi", "project", "executor", "device", "emulated", "image",
-		"cmodel", "progress", "validate",
+		"cmodel", "progress", "validate", "release",
 		"cache", "rpc", "standalone", "boards", "mlf", "ndarray", "samples", "failure", "internal/boardsmithjson",
 		"internal/command",
 		"internal/console", "internal/gitfolder", "internal/inputs", "internal/toolbox", "internal/tuning",
@@ -64,6 +64,9 @@ var mayImport = map[string][]string{
 
 	"scaffold": {"boards", "templates", "failure"},
 	"schemas":  {}, // of files that people write
+
+	// The folder of a finished firmware.
+	"release": {"project", "image", "boards", "failure", "internal/plainfile"},
 
 	// Compares a model's outputs on a device with expected ones.
 	"validate": {"project", "executor", "cmodel", "image", "rpc", "boards", "mlf", "ndarray", "failure"},

@@ -38,6 +38,10 @@ func Run(ctx context.Context) error { return do(ctx, "run", (*invocation).run) }
 // EXPECT and LABELS: docs/validate.md.
 func Validate(ctx context.Context) error { return do(ctx, "validate", (*invocation).validate) }
 
+// Release writes the built firmware, standalone by default, to the folder OUTPUT, with its sizes, digests, licences and
+// bill of materials: docs/release.md.
+func Release(ctx context.Context) error { return do(ctx, "release", (*invocation).release) }
+
 // Tune finds the fastest of the operators in CANDIDATES, of the configurations of SPACE, or of the flags for MODEL, on
 // the boards of BOARD: docs/tuning.md.
 func Tune(ctx context.Context) error { return do(ctx, "tune", (*invocation).tune) }

@@ -1,0 +1,285 @@
+// This file describes a release: its sizes, licences, bill of materials and README.
+
+package release
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"path"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/CycloneDX/cyclonedx-go"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/project"
+)
+
+//go:embed licences/*.txt
+var licences embed.FS
+
+// addLicences adds the texts of the licences that the parts name, as far as boardsmith has them.
+func (r *Release) addLicences(parts []project.Part) error {
+	entries, err := licences.ReadDir("licences")
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		id := strings.TrimSuffix(e.Name(), ".txt")
+		if !slices.ContainsFunc(parts, func(p project.Part) bool { return slices.Contains(idsOf(p.Licence), id) }) {
+			continue
+		}
+		text, err := licences.ReadFile("licences/" + e.Name())
+		if err != nil {
+			return err
+		}
+		r.add("licences/"+e.Name(), text)
+	}
+	return nil
+}
+
+// idsOf returns the words of an SPDX expression.
+func idsOf(expression string) []string {
+	return strings.FieldsFunc(expression, func(c rune) bool { return c == ' ' || c == '(' || c == ')' })
+}
+
+// sizes is size.json: the memory of the image in bytes.
+type sizes struct {
+	Parts   []partSize   `json:"parts"`
+	Regions []regionSize `json:"regions"`
+	Arena   *arenaSize   `json:"arena,omitempty"`
+	Stack   *stackSize   `json:"stack,omitempty"`
+}
+
+type partSize struct {
+	Part string `json:"part"`
+	Text int64  `json:"text"`
+	Data int64  `json:"data"`
+	BSS  int64  `json:"bss"`
+}
+
+type regionSize struct {
+	Region string `json:"region"`
+	Origin uint64 `json:"origin"`
+	Size   int64  `json:"size"`
+	Used   int64  `json:"used"`
+}
+
+type arenaSize struct {
+	Need int64 `json:"need"`
+	Have int64 `json:"have"`
+	Sure bool  `json:"sure"`
+}
+
+type stackSize struct {
+	Need   int64    `json:"need"`
+	Have   int64    `json:"have"`
+	Unsure []string `json:"unsure"`
+}
+
+func (r *Release) addSizes(u *project.Usage) error {
+	s := sizes{Parts: []partSize{}, Regions: []regionSize{}}
+	for _, p := range append(slices.Clone(u.Parts), project.PartUse{Name: "all", Size: u.Total()}) {
+		s.Parts = append(s.Parts, partSize{p.Name, p.Text, p.Data, p.BSS})
+	}
+	for _, g := range u.Regions {
+		s.Regions = append(s.Regions, regionSize{g.Name, g.Origin, g.Size, g.Used})
+	}
+	if u.Arena.Need > 0 {
+		s.Arena = &arenaSize{u.Arena.Need, u.Arena.Have, u.Arena.Sure}
+	}
+	if u.Stack != nil {
+		s.Stack = &stackSize{u.Stack.Need, u.Stack.Have, append([]string{}, u.Stack.Unsure...)}
+	}
+	return r.addSizeFiles(s)
+}
+
+// addSizeFiles adds size.json and size.txt.
+func (r *Release) addSizeFiles(s sizes) error {
+	data, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return fmt.Errorf("size.json: %w", err)
+	}
+	r.add("size.json", append(data, '\n'))
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%-18s %10s %10s %10s   bytes\n", "part", "text", "data", "bss")
+	for _, p := range s.Parts {
+		if p.Text+p.Data+p.BSS > 0 {
+			fmt.Fprintf(&b, "%-18s %10d %10d %10d\n", p.Part, p.Text, p.Data, p.BSS)
+		}
+	}
+	for i, g := range s.Regions {
+		if i == 0 {
+			fmt.Fprintf(&b, "\n%-18s %10s %10s %10s   bytes\n", "region", "used", "free", "of")
+		}
+		fmt.Fprintf(&b, "%-18s %10d %10d %10d\n", g.Region, g.Used, g.Size-g.Used, g.Size)
+	}
+	if s.Arena != nil {
+		fmt.Fprintf(&b, "\narena: the running model takes %d of %d bytes\n", s.Arena.Need, s.Arena.Have)
+	}
+	if s.Stack != nil {
+		fmt.Fprintf(&b, "\nstack: %d of %d bytes at worst\n", s.Stack.Need, s.Stack.Have)
+		for _, why := range s.Stack.Unsure {
+			fmt.Fprintf(&b, "stack: it may be more: %s\n", why)
+		}
+	}
+	r.add("size.txt", b.Bytes())
+	return nil
+}
+
+func appOf(p *project.Project) string {
+	if app := p.Options().App; app != "" {
+		return app
+	}
+	return boards.RPC
+}
+
+// optionsOf returns the options that the user chose, as NAME=VALUE.
+func optionsOf(p *project.Project) []string {
+	list := []string{}
+	o := p.Options()
+	v := reflect.ValueOf(o)
+	for i := range v.NumField() {
+		if name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ","); !v.Field(i).IsZero() {
+			list = append(list, fmt.Sprintf("%s=%v", name, v.Field(i)))
+		}
+	}
+	return list
+}
+
+// componentTypes are the bill's types of parts.
+var componentTypes = map[string]cyclonedx.ComponentType{
+	project.PartModel:     cyclonedx.ComponentTypeMachineLearningModel,
+	project.PartTool:      cyclonedx.ComponentTypeApplication,
+	project.PartGenerated: cyclonedx.ComponentTypeData,
+}
+
+// billOf returns the bill of materials, CycloneDX 1.6 as JSON. Its serial number follows from its content, and it has
+// no time.
+func billOf(a about, main, digest string) ([]byte, error) {
+	const ref = "firmware"
+	bom := cyclonedx.NewBOM()
+	bom.Metadata = &cyclonedx.Metadata{
+		Component: &cyclonedx.Component{
+			BOMRef: ref, Type: cyclonedx.ComponentTypeFirmware, Name: a.Model + " for " + a.Board, Version: a.BuildID,
+			Description: main + ", app " + a.App, Hashes: hashes(digest),
+		},
+	}
+	var parts, tools []cyclonedx.Component
+	var on []string
+	for i, p := range a.Parts {
+		c := componentOf(p, fmt.Sprintf("part-%d", i))
+		if p.Kind == project.PartTool {
+			tools = append(tools, c)
+			continue
+		}
+		parts, on = append(parts, c), append(on, c.BOMRef)
+	}
+	bom.Components = &parts
+	bom.Metadata.Tools = &cyclonedx.ToolsChoice{Components: &tools}
+	bom.Dependencies = &[]cyclonedx.Dependency{{Ref: ref, Dependencies: &on}}
+	text, err := encode(bom)
+	if err != nil {
+		return nil, err
+	}
+	bom.SerialNumber = serialOf(text)
+	return encode(bom)
+}
+
+func componentOf(p part, ref string) cyclonedx.Component {
+	c := cyclonedx.Component{
+		BOMRef: ref, Type: componentTypes[p.Kind], Name: p.Name, Version: p.Version, Description: p.Kind,
+		Hashes: hashes(p.SHA256),
+	}
+	if c.Type == "" {
+		c.Type = cyclonedx.ComponentTypeLibrary
+	}
+	if p.Licence != "" {
+		c.Licenses = &cyclonedx.Licenses{{Expression: p.Licence}}
+	}
+	if p.URL != "" {
+		c.ExternalReferences = &[]cyclonedx.ExternalReference{{Type: cyclonedx.ERTypeVCS, URL: p.URL}}
+	}
+	return c
+}
+
+func hashes(sum string) *[]cyclonedx.Hash {
+	if sum == "" {
+		return nil
+	}
+	return &[]cyclonedx.Hash{{Algorithm: cyclonedx.HashAlgoSHA256, Value: sum}}
+}
+
+func encode(bom *cyclonedx.BOM) ([]byte, error) {
+	var b bytes.Buffer
+	err := cyclonedx.NewBOMEncoder(&b, cyclonedx.BOMFileFormatJSON).SetPretty(true).
+		EncodeVersion(bom, cyclonedx.SpecVersion1_6)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", sbomFile, err)
+	}
+	return b.Bytes(), nil
+}
+
+// serialOf makes a UUID of version 8 (RFC 9562) of a text.
+func serialOf(text []byte) string {
+	u := sha256.Sum256(text)
+	u[6], u[8] = u[6]&0x0f|0x80, u[8]&0x3f|0x80
+	return fmt.Sprintf("urn:uuid:%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:16])
+}
+
+// purposes explains the files of a release.
+var purposes = map[string]string{
+	"firmware.elf": "the image with symbols and debug information; what debuggers and most programmers take",
+	"firmware.bin": "its bytes as they lie in flash, from the image's first address on",
+	"firmware.hex": "the same as Intel HEX, with addresses",
+	"size.txt":     "memory by part and region",
+	"size.json":    "the same as in size.txt, for programs",
+	sbomFile:       "bill of materials, CycloneDX 1.6: what the image is made of, with digests and licences",
+	"licences":     "texts of the licences that files of the image name",
+	"library":      "the models' C, headers and compiled library; library/main.c is an example",
+}
+
+// readme returns README.md.
+func readme(a about, files []File) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "# %s for %s\n\n", cell(a.Model), cell(a.Board))
+	fmt.Fprintf(&b, "App `%s`, from the archive `%s` with the SHA-256\n`%s`.", a.App, cell(a.Archive), a.Digest)
+	if a.BuildID != "" {
+		fmt.Fprintf(&b, " The running firmware\nreports the build id `%s`.", a.BuildID)
+	}
+	b.WriteString("\n\n| file | what it is |\n|---|---|\n")
+	seen := map[string]bool{}
+	for _, f := range files {
+		name, _, _ := strings.Cut(f.Name, "/")
+		if why := purposes[name]; why != "" && !seen[name] {
+			seen[name] = true
+			fmt.Fprintf(&b, "| `%s` | %s |\n", name, why)
+		}
+	}
+	fmt.Fprintf(&b, "| `%s` | inputs, parts and digests for programs |\n", aboutFile)
+	fmt.Fprintf(&b, "| `%s` | `sha256sum -c %s` checks all files |\n", sumsFile, sumsFile)
+	b.WriteString("\nEqual inputs give equal bytes of all these files: there are no times and no paths in them.\n")
+	b.WriteString("\n| part | name | version | licence |\n|---|---|---|---|\n")
+	for _, p := range a.Parts {
+		version := p.Version
+		if version == "" && p.SHA256 != "" {
+			version = "SHA-256 " + p.SHA256[:min(12, len(p.SHA256))] + "…"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", p.Kind, cell(p.Name), cell(version), cell(p.Licence))
+	}
+	b.WriteString("\nWithout a licence: the files do not name one. ")
+	b.WriteString("The compiler's libraries have the licences of its packages.\n")
+	for _, name := range a.Edited {
+		fmt.Fprintf(&b, "\n`%s` was changed by hand after it was generated.\n", path.Clean(name))
+	}
+	return b.Bytes()
+}
+
+// cell makes a text harmless in a table of Markdown.
+func cell(text string) string {
+	return strings.NewReplacer("|", `\|`, "\n", " ", "<", "&lt;", "`", "'").Replace(text)
+}
