@@ -249,6 +249,45 @@ int main(void) {
 	}
 }
 
+// TestStandaloneNames compiles the buffers of standalone firmware for a model whose names are reserved words or
+// collide, and which has tensors without bytes: with buffers for the inputs, and with samples.
+func TestStandaloneNames(t *testing.T) {
+	m := adder("class", "Class", "a-b", "a_b", "A.B", "2*/\n\"\\")
+	c, err := cmodel.Generate(archiv, m, cmodel.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	samples := []ndarray.Named{
+		{Name: "Class", Array: &ndarray.Array{DType: float, Shape: []int64{0}}},
+		{Name: "class", Array: &ndarray.Array{DType: float, Shape: []int64{4}, Data: make([]byte, 16)}},
+	}
+	const program = `#include "standalone_model.c"
+
+int main(void) {
+  const standalone_model_t* const m = &standalone_model;
+  EXPECT((m->model->num_inputs == 2) && (m->model->tensors[1].size_bytes == 0) && (m->model->num_outputs == 4));
+  EXPECT(TVMCheckBuffers(m->model, m->input, m->output) == 0);
+  EXPECT((m->has_samples == 0) == (m->input_data != NULL));
+  for (int i = 0; i < 4; i++) {
+    EXPECT(((uintptr_t)m->output_data[i] % TVM_WORKSPACE_ALIGNMENT) == 0U);
+  }
+  EXPECT(TVMExecute(m->model, m->input, m->output, NULL) == 0);
+  const float* const sum = (const float*)m->output_data[0];
+  EXPECT((sum[0] > 1.9F) && (sum[0] < 2.1F) && (sum[3] > 7.9F) && (sum[3] < 8.1F));
+  return 0;
+}
+`
+	for _, given := range [][]ndarray.Named{nil, samples} {
+		buffers, err := c.Standalone(given)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := t.TempDir()
+		write(t, filepath.Join(dir, buffers.Name), string(buffers.Data))
+		check(t, c, program, ".c", "-I"+dir)
+	}
+}
+
 // TestParameters replaces parameters in RAM, and tries a blob that is truncated or changed at every byte: it is
 // refused, and nothing changes.
 func TestParameters(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -214,6 +215,60 @@ func checkStack(t *testing.T, f aloneFirmware, board string) {
 			u.Stack.Have)
 	}
 	t.Logf("stack: %d of %d bytes, computed %d (sure: %v)", got.Used, got.Size, u.Stack.Need, sure)
+}
+
+// floats matches functions that compute with floats on a core without them, and that format them.
+var floats = regexp.MustCompile(`^__aeabi_([fd](add|sub|rsub|mul|div|cmp|2)|u?[il]2[fd])|^__\w+[sd]f\d?$|printf|dtoa|ecvt|fcvt`)
+
+// TestStandaloneInteger looks at an image of an integer model for a core without floats: it neither computes with them
+// nor formats them.
+func TestStandaloneInteger(t *testing.T) {
+	t.Parallel()
+	board, err := boards.Find("mps2_an385", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if why := hasCompiler(t, board); why != "" {
+		t.Skip(why)
+	}
+	builder := &project.Builder{Cache: cache.New(testcache.Dir(), cache.Options{}), Jobs: 1}
+	found := map[string]bool{}
+	for _, archive := range []string{"digits_i8.aot_c", "sine.aot_c"} {
+		p, err := generateAlone(t, builder, project.Spec{Board: board.Name, Model: mlftest.Path(t, archive)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.Build(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		checkAlone(t, p, board.Name)
+		found[archive] = slices.ContainsFunc(symbolsOf(t, p), floats.MatchString)
+	}
+	if found["digits_i8.aot_c"] || !found["sine.aot_c"] {
+		t.Errorf("functions for floats: %v", found)
+	}
+}
+
+// symbolsOf lists the symbols of a project's image.
+func symbolsOf(t *testing.T, p *project.Project) (names []string) {
+	t.Helper()
+	i, err := p.Built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := elf.Open(i.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	symbols, err := f.Symbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range symbols {
+		names = append(names, s.Name)
+	}
+	return names
 }
 
 // TestStandaloneSources compares the projects of one model's variants: what a user writes is the same.
