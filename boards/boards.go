@@ -110,7 +110,15 @@ type Region struct {
 	DMA       bool  `json:"dma,omitzero"` // DMA controllers of the chip or of a library read and write it
 	// C function, void f(void), that is called before the memory is used; "" if the chip's start makes it usable
 	Init string `json:"init,omitzero"`
+	// of flash besides that of the code: the programmer that can write it; "" means none
+	Programmer string `json:"programmer,omitzero"`
+	// of such flash: VerifyByFirmware, if no programmer can read it back; "" means that the programmer reads it
+	Verify string `json:"verify,omitzero"`
 }
+
+// VerifyByFirmware is the value of Region.Verify for memory that only the firmware can read: its answer with a checksum
+// of the image proves what was written.
+const VerifyByFirmware = "firmware"
 
 // Sectors are Count erase units of Size bytes, one after the other.
 type Sectors struct {

@@ -202,7 +202,7 @@ func (b *Board) checkMemory() error {
 				return b.wrong(at, "regions %q and %q overlap", q.Name, r.Name)
 			}
 		}
-		if err := cmp.Or(r.checkSectors(), r.checkAccess()); err != nil {
+		if err := cmp.Or(r.checkSectors(), r.checkAccess(), r.checkProgrammer()); err != nil {
 			return b.wrong(at, "%v", err)
 		}
 	}

@@ -276,6 +276,23 @@ func (r Region) checkAccess() error {
 	return nil
 }
 
+// checkProgrammer returns an error for a programmer that does not exist, or of memory that is not flash.
+func (r Region) checkProgrammer() error {
+	names := Programmers()[1:]
+	switch {
+	case r.Programmer == "" && r.Verify == "":
+		return nil
+	case !r.Nonvolatile || len(r.Sectors) == 0:
+		return fmt.Errorf("region %q: only flash with sectors has a programmer", r.Name)
+	case r.Programmer != "" && !slices.Contains(names, r.Programmer):
+		return fmt.Errorf("region %q: programmer: %q is none of %s%s", r.Name, r.Programmer, strings.Join(names, ", "),
+			jsonfile.DidYouMean(r.Programmer, names))
+	case r.Verify != "" && r.Verify != VerifyByFirmware:
+		return fmt.Errorf("region %q: verify: %q is not %s", r.Name, r.Verify, VerifyByFirmware)
+	}
+	return nil
+}
+
 // checkRules returns an error for a region without a cache that code runs from or that the memory protection unit
 // cannot separate from others, and for one that is used before its function was called.
 func (b *Board) checkRules() error {
@@ -283,6 +300,9 @@ func (b *Board) checkRules() error {
 	early = append(early, placed{"noinit", b.Place.NoinitRegion()})
 	for i, r := range b.Memory {
 		at := fmt.Sprintf("memory[%d]", i)
+		if r.Name == b.Place.Code && r.Verify != "" {
+			return b.wrong(at, "region %q holds the code, which the programmer must read back", r.Name)
+		}
 		n := slices.IndexFunc(early, func(p placed) bool { return p.region == r.Name })
 		switch {
 		case r.Init != "" && n >= 0:
@@ -344,6 +364,9 @@ func (b *Board) checkMoved() error {
 		default:
 			apart = r.Name
 		}
+	}
+	if apart != "" && !b.PostLink.IsZero() {
+		return b.wrong("post_link", "the command gets one memory of the image, and region %q is another one", apart)
 	}
 	return nil
 }

@@ -19,6 +19,16 @@ func (s Sector) String() string {
 	return fmt.Sprintf("sector %d (0x%08x, %d bytes)", s.Index, s.Addr, s.Size)
 }
 
+// FlashAt returns the nonvolatile region of an address.
+func (b *Board) FlashAt(addr uint64) (r Region, ok bool) {
+	for _, r := range b.Memory {
+		if r.Nonvolatile && addr-uint64(r.Origin) < uint64(r.Size) {
+			return r, true
+		}
+	}
+	return Region{}, false
+}
+
 // SectorAt returns the erase unit of an address in the board's memory map, and its rated number of erases (0:
 // unlimited). It returns an error of class config for an address outside flash or in a reserved region.
 func (b *Board) SectorAt(addr uint64) (s Sector, rated int, err error) {

@@ -32,6 +32,9 @@ func (k *Desk) FlashCommands(ctx context.Context, b *boards.Board, which string,
 			return flasher.Job{}, "", err
 		}
 		f, err := flashplan.ImageOf(b, i)
+		if err == nil {
+			err = f.CheckProgrammer(b, k.programmerOf(b))
+		}
 		if err != nil {
 			return flasher.Job{}, "", err
 		}

@@ -42,6 +42,9 @@ func (d *Device) program(ctx context.Context, i *image.Image) (FlashReport, erro
 	if err != nil {
 		return FlashReport{}, err
 	}
+	if err := img.CheckProgrammer(d.board, d.attachment.programmerName); err != nil {
+		return FlashReport{}, err
+	}
 	if err := d.attachment.take(i); err != nil {
 		return FlashReport{}, err
 	}
@@ -138,8 +141,14 @@ func (f *flashing) run(ctx context.Context) (FlashReport, error) {
 	}
 }
 
-// holds records that the board holds the image and, if the firmware was restarted, asks it for its identity.
+// holds records that the board holds the image and, if the firmware was restarted, asks it for its identity. What the
+// programmer cannot read back is held only if the firmware's checksum was right before.
 func (f *flashing) holds(ctx context.Context, anew bool) error {
+	if anew && f.facts.Image.HasUnread() {
+		if _, err := f.greeted(ctx); err != nil {
+			return err
+		}
+	}
 	if err := f.clean(); err != nil {
 		return err
 	}
@@ -152,16 +161,25 @@ func (f *flashing) holds(ctx context.Context, anew bool) error {
 
 // answers asks the new firmware for its identity and assigns the flash to its chip.
 func (f *flashing) answers(ctx context.Context) error {
+	answer, err := f.greeted(ctx)
+	if err != nil {
+		return err
+	}
+	return f.identified(answer)
+}
+
+// greeted asks the new firmware for its identity until it answers as the image.
+func (f *flashing) greeted(ctx context.Context) (*flashplan.Answer, error) {
 	f.d.desk.Progress.Tell(progress.Event{Step: "flash", Detail: "asking the new firmware"})
 	for attempt := 1; ; attempt++ {
 		answer, err := f.d.greet(ctx, f.facts.Image.Image)
 		if err == nil {
-			return f.identified(answer)
+			return answer, nil
 		}
 		// Firmware that has begun a session has started: a later loss is the link's.
 		lost := ctx.Err() == nil && silent(err) && !neverAnswered(err) && attempt < bootAttempts
 		if !lost && !f.power.helps(ctx, err) {
-			return f.d.diagnosed(ctx, f.facts.Image.Image, err)
+			return nil, f.d.diagnosed(ctx, f.facts.Image.Image, err)
 		}
 		f.d.desk.log().Debug("ask the new firmware again", "error", err)
 	}

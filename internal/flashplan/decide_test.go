@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/internal/ledger"
@@ -171,5 +172,47 @@ func TestDecideFlash(t *testing.T) {
 			t.Errorf("%s: action %d, sectors %q (%s); want %d, %q (%s)",
 				c.name, d.Action, writes, d.Why, c.action, c.writes, c.why)
 		}
+	}
+}
+
+// TestUnread decides about an image of which no programmer can read the second sector.
+func TestUnread(t *testing.T) {
+	t.Parallel()
+	img := threeSectors()
+	img.Sectors[1].Unread = true
+	nonce := []byte("12345678")
+	right := &Answer{BuildID: img.BuildID, Nonce: nonce, CRC: img.Parts.CRC(nonce)}
+	damaged := &Answer{BuildID: img.BuildID, Nonce: nonce, CRC: right.CRC + 1}
+	for _, c := range []struct {
+		name   string
+		facts  Facts
+		action Action
+		writes string
+	}{
+		{"the firmware's checksum is right", Facts{Answer: right}, Nothing, ""},
+		{"it is wrong", Facts{Answer: damaged}, Read, ""},
+		{"it is wrong, the rest is right", Facts{Answer: damaged, Held: map[uint64]string{0: "a", 128: "c"}}, Write, "b"},
+		{"no answer", Facts{Held: map[uint64]string{0: "a", 128: "x"}}, Write, "bc"},
+	} {
+		c.facts.Image = img
+		d := Decide(c.facts)
+		writes := ""
+		for _, s := range d.Sectors {
+			writes += s.Digest
+		}
+		if d.Action != c.action || writes != c.writes {
+			t.Errorf("%s: %+v", c.name, d)
+		}
+	}
+	job := img.Job(img.Sectors)
+	if len(job.Erase) != 3 || len(job.Write) != 3 || len(job.Verify) != 2 || job.Verify[1].Addr != 128 {
+		t.Errorf("%+v", job)
+	}
+	if got := img.Ranges(); len(got) != 2 || got[1].Addr != 128 {
+		t.Errorf("reads %+v", got)
+	}
+	held := img.DigestsOf([]flasher.Segment{{Addr: 0, Data: make([]byte, 64)}, {Addr: 128, Data: make([]byte, 64)}})
+	if _, ok := held[64]; ok || len(held) != 2 || held[128] == "" || !img.HasUnread() {
+		t.Errorf("%v", held)
 	}
 }

@@ -29,6 +29,7 @@ type Sector struct {
 	Digest  string // SHA-256 of data, in hexadecimal
 	HoldsID bool   // the build id lies in it
 	Rated   int    // erase cycles; 0 means not limited
+	Unread  bool   // no programmer can read it: only the firmware's checksum verifies it
 }
 
 // Segment returns the sector as data to write or verify.
@@ -80,8 +81,11 @@ func (img *Image) sectorAt(b *boards.Board, addr uint64) (*Sector, error) {
 	if err != nil {
 		return nil, err
 	}
-	img.Sectors = append(img.Sectors,
-		Sector{Sector: at, Data: bytes.Repeat([]byte{Erased}, int(at.Size)), Rated: rated})
+	in, _ := b.FlashAt(addr)
+	img.Sectors = append(img.Sectors, Sector{
+		Sector: at, Data: bytes.Repeat([]byte{Erased}, int(at.Size)), Rated: rated,
+		Unread: in.Verify == boards.VerifyByFirmware,
+	})
 	return &img.Sectors[len(img.Sectors)-1], nil
 }
 
@@ -108,11 +112,29 @@ func (img *Image) identify(f *elf.File, loads []firmware.Segment) error {
 	return err
 }
 
-// Blank returns blank flash contents, without reserved regions.
+// CheckProgrammer returns an error if the image has bytes in flash that the programmer of that name cannot write: any
+// but that of the code needs one that its region names.
+func (img *Image) CheckProgrammer(b *boards.Board, name string) error {
+	for _, s := range img.Sectors {
+		r, _ := b.FlashAt(s.Addr)
+		switch {
+		case r.Name == b.Place.Code || r.Programmer == name:
+		case r.Programmer == "":
+			return failure.New(failure.Config, "name one in that region of the board file, or write it with a tool of its own",
+				"the image has bytes in region %s, for which board %s names no programmer", r.Name, b.Name)
+		default:
+			return failure.New(failure.Config, "use that programmer", "region %s of board %s is written by %s, not by %s",
+				r.Name, b.Name, r.Programmer, name)
+		}
+	}
+	return nil
+}
+
+// Blank returns blank flash contents, without reserved regions and those that no programmer can read back.
 func Blank(b *boards.Board) *Image {
 	img := &Image{Image: &image.Image{Board: b.Name}}
 	for _, r := range b.Memory {
-		if !r.Nonvolatile || r.Reserved {
+		if !r.Nonvolatile || r.Reserved || r.Verify == boards.VerifyByFirmware {
 			continue
 		}
 		at, index := uint64(r.Origin), 0
@@ -156,15 +178,25 @@ func (img *Image) Job(sectors []Sector) flasher.Job {
 	if id != nil {
 		job.Write = append(job.Write, id.Segment())
 	}
-	for _, s := range img.Sectors {
+	for _, s := range img.read() {
 		job.Verify = append(job.Verify, s.Segment())
 	}
 	return job
 }
 
-// Ranges returns the image's sectors as ranges to read, adjacent sectors together.
+// read returns the sectors that the programmer can read back.
+func (img *Image) read() []Sector {
+	return slices.DeleteFunc(slices.Clone(img.Sectors), func(s Sector) bool { return s.Unread })
+}
+
+// HasUnread reports whether the programmer cannot read back all of the image.
+func (img *Image) HasUnread() bool {
+	return slices.ContainsFunc(img.Sectors, func(s Sector) bool { return s.Unread })
+}
+
+// Ranges returns the image's sectors as ranges to read, adjacent sectors together, without those that cannot be read.
 func (img *Image) Ranges() (list []flasher.Range) {
-	for _, s := range img.Sectors {
+	for _, s := range img.read() {
 		if n := len(list); n > 0 && list[n-1].Addr+list[n-1].Size == s.Addr {
 			list[n-1].Size += s.Size
 		} else {
@@ -174,12 +206,14 @@ func (img *Image) Ranges() (list []flasher.Range) {
 	return list
 }
 
-// DigestsOf returns the digests of the image's sectors, by address, in what was read of its ranges.
+// DigestsOf returns the digests of the image's sectors, by address, in what was read of its ranges. Sectors that cannot
+// be read have none.
 func (img *Image) DigestsOf(got []flasher.Segment) map[uint64]string {
 	held := map[uint64]string{}
+	all := img.read()
 	for _, part := range got {
 		for len(part.Data) > 0 {
-			s := img.Sectors[len(held)] // those not read yet, in the same order
+			s := all[len(held)] // those not read yet, in the same order
 			held[s.Addr], part.Data = image.DigestOf(part.Data[:s.Size]), part.Data[s.Size:]
 		}
 	}

@@ -1,0 +1,118 @@
+//go:build !windows
+
+package device_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/boardstest"
+	"github.com/boardsmith/boardsmith/internal/drawn"
+	"github.com/boardsmith/boardsmith/internal/mlftest"
+	"github.com/boardsmith/boardsmith/internal/virtualprobe"
+)
+
+// otherFlash begins at this address of the emulated chip's flash, which a board file takes for two memories.
+const otherFlash = 0x30000
+
+const twoFlashes = `"replaces": true, "inherits": "chip/nrf51822", "memory": [
+  {"name": "flash", "origin": 0, "size": "0x30000", "exec": true, "nonvolatile": true, "erase_cycles": 20000,
+    "sectors": [{"count": 192, "size": 1024}]},
+  {"name": "outer", "origin": "0x30000", "size": "0x10000", "nonvolatile": true, "erase_cycles": 20000,
+    "sectors": [{"count": 64, "size": 1024}], "verify": "firmware", "programmer": "openocd"},
+  {"name": "ram", "origin": "0x20000000", "size": "0x00004000", "exec": true}],
+"place": {"code": "flash", "data": "ram", "parameters": "outer"},`
+
+// otherFlashShelf is a search path with a microbit of two flashes.
+func otherFlashShelf(t *testing.T, memory string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "boards", "microbit.json"))
+	must(t, err)
+	board := strings.Replace(string(text), `"flash": {"programmer": "none"}`, flashers["microbit"], 1)
+	board = strings.Replace(board, `"inherits": "chip/nrf51822",`, memory, 1)
+	return boardstest.Shelf(t, map[string]string{"microbit.json": board})
+}
+
+// TestOtherFlash flashes an image whose parameters lie in a flash that no programmer reads back: the firmware's
+// checksum decides what is written there.
+func TestOtherFlash(t *testing.T) {
+	if !drawn.InFull() {
+		t.Skip("only in a full run: it flashes an emulated chip four times; package flashplan tests the decisions")
+	}
+	t.Parallel()
+	d := deskWith(t, otherFlashShelf(t, twoFlashes), "microbit", "openocd")
+	i := d.image(mlftest.Path(t, "sine.aot_packed"), boards.Options{})
+	dev := d.attach()
+	r, err := dev.Flash(t.Context(), i)
+	must(t, err)
+	d.mustHold(i)
+	if flash := d.flash(); len(bytes.Trim(flash[otherFlash:], "\xff")) == 0 || r.Sectors < 3 || !r.Holds {
+		t.Errorf("nothing is in the other flash: %+v", r)
+	}
+	if r, err = dev.Flash(t.Context(), i); err != nil || r.Erased != 0 {
+		t.Errorf("again: %+v, %v", r, err)
+	}
+	dev.Close()
+	d.damage(otherFlash + 8)
+	dev = d.attach()
+	r, err = dev.Flash(t.Context(), i)
+	must(t, err)
+	if !strings.Contains(r.Why, "flash has changed since it was built") || r.Erased == 0 || !r.Holds {
+		t.Errorf("after damage: %+v", r)
+	}
+	d.mustHold(i)
+	before := d.flash()[otherFlash:]
+	_, err = dev.Erase(t.Context())
+	must(t, err)
+	if after := d.flash(); len(bytes.Trim(after[:otherFlash], "\xff")) > 0 || !bytes.Equal(after[otherFlash:], before) {
+		t.Error("erasing left the first flash, or erased the one whose contents it cannot check")
+	}
+}
+
+// damage stops the emulated chip and inverts a byte of its flash.
+func (d *desk) damage(at int) {
+	d.t.Helper()
+	_ = d.flash() // saves it
+	dir := device.EmulatedDir(d.state, d.board)
+	must(d.t, virtualprobe.Down(context.Background(), dir))
+	name := filepath.Join(dir, "flash.bin")
+	data, err := os.ReadFile(name)
+	must(d.t, err)
+	data[at] ^= 0xFF
+	must(d.t, os.WriteFile(name, data, 0o644))
+}
+
+// TestOtherFlashCommands: only a programmer that the region names writes to it, and does not read it back.
+func TestOtherFlashCommands(t *testing.T) {
+	t.Parallel()
+	d := deskWith(t, otherFlashShelf(t, twoFlashes), "microbit", "openocd")
+	i := d.image(mlftest.Path(t, "sine.aot_packed"), boards.Options{})
+	commands := func(shelf string) (string, error) {
+		b, err := boards.Find("microbit", []string{shelf})
+		must(t, err)
+		list, err := d.env.desk().FlashCommands(t.Context(), b, "", i)
+		return strings.Join(list.Flash, "\n"), err
+	}
+	text, err := commands(d.env.Path[0])
+	must(t, err)
+	if !strings.Contains(text, "flash write_image") || !strings.Contains(text, "0x30000 bin") ||
+		strings.Contains(text[strings.Index(text, "verify_image"):], "0x30000") {
+		t.Errorf("%s", text)
+	}
+	for change, want := range map[string]string{
+		``:                        "names no programmer",
+		`, "programmer": "pyocd"`: "is written by pyocd, not by openocd",
+	} {
+		shelf := otherFlashShelf(t, strings.Replace(twoFlashes, `, "programmer": "openocd"`, change, 1))
+		if _, err := commands(shelf); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", change, err)
+		}
+	}
+}
