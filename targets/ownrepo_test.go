@@ -1,6 +1,7 @@
 package targets
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -21,6 +22,53 @@ func TestOwnFunctions(t *testing.T) {
 	for line := range strings.Lines(string(said)) {
 		if strings.Contains(line, "not installed") {
 			t.Log(strings.TrimSpace(line))
+		}
+	}
+}
+
+// TestWorkflow runs the commands of the example repository's workflow in a copy of it, but those that install tools.
+func TestWorkflow(t *testing.T) {
+	s := openShop(t)
+	for _, tool := range []string{"riscv64-unknown-elf-gcc", "qemu-system-riscv32"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skip(err)
+		}
+	}
+	repo := filepath.Join(t.TempDir(), "repo")
+	if err := os.CopyFS(repo, os.DirFS("../examples/own-repo")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(filepath.Join(repo, "build")); err != nil {
+		t.Fatal(err)
+	}
+	workflow, err := os.ReadFile(filepath.Join(repo, ".github", "workflows", "firmware.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	env, ran := s.environment(), 0
+	for line := range strings.Lines(string(workflow)) {
+		line = strings.TrimSpace(line)
+		if target, ok := strings.CutPrefix(line, "TARGET: "); ok {
+			env = append(env, "TARGET="+target)
+		}
+		run, ok := strings.CutPrefix(line, "- run: ")
+		if !ok || strings.HasPrefix(run, "sudo ") {
+			continue
+		}
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", strings.ReplaceAll(run, "go tool mage", "mage"))
+		cmd.Dir, cmd.Env = repo, env
+		said, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", run, err, said)
+		}
+		ran++
+	}
+	if ran != 3 {
+		t.Errorf("%d commands", ran)
+	}
+	for _, name := range []string{"report.json", "firmware/firmware.hex", "firmware/sbom.cdx.json"} {
+		if _, err := os.Stat(filepath.Join(repo, name)); err != nil {
+			t.Error(err)
 		}
 	}
 }
