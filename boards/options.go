@@ -60,10 +60,11 @@ func (o Options) OperatorFiles() []string {
 	return files
 }
 
-// operatorFlag matches one flag of operator_flags: what changes how code is generated, and nothing that names a file or
-// changes how functions call each other.
+// operatorFlag matches one flag of operator_flags: a macro, or what changes how code is generated, and nothing that
+// names a file or changes how functions call each other.
 var operatorFlag = regexp.MustCompile(
-	`^(?:([A-Za-z0-9_][A-Za-z0-9_.-]*\.c):)?(-O[0-3gs]|-f[a-z0-9-]+(?:=[a-z0-9-]+)?|--param=[a-z0-9-]+=[0-9]+)$`)
+	`^(?:([A-Za-z0-9_][A-Za-z0-9_.-]*\.c):)?(-O[0-3gs]|-f[a-z0-9-]+(?:=[a-z0-9-]+)?|` +
+		`-D[A-Za-z_][A-Za-z0-9_]*(?:=[A-Za-z0-9_.+-]*)?|--param=[a-z0-9-]+=[0-9]+)$`)
 
 // cutFile splits FILE.c:-FLAG.
 func cutFile(word string) (file, flag string, ok bool) {
@@ -77,7 +78,7 @@ func cutFile(word string) (file, flag string, ok bool) {
 func checkOperatorFlags(value string) error {
 	for word := range strings.SplitSeq(value, ",") {
 		if _, _, ok := cutFile(word); !ok {
-			return fmt.Errorf("%q is neither -O…, -f… nor --param=KEY=NUMBER, after FILE.c: or without it", word)
+			return fmt.Errorf("%q is neither -O…, -f…, -DNAME=VALUE nor --param=KEY=NUMBER, after FILE.c: or without it", word)
 		}
 	}
 	return nil

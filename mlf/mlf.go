@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
@@ -159,7 +160,8 @@ func (a *Archive) Model(name string) (*Model, error) {
 		names = append(names, m.Name)
 	}
 	if name == "" {
-		return nil, a.fault("", "choose one of its models", "it holds %d models: %q", len(names), names)
+		choose := "choose one of its models, with " + failure.Option("Spec.ModelName", names[0]) + " for instance"
+		return nil, a.fault("", choose, "it holds %d models: %q", len(names), names)
 	}
 	return nil, a.fault("", nearest(name, names), "there is no model %q; it holds %q", name, names)
 }

@@ -364,12 +364,12 @@ func (l *link) Close() (err error) {
 }
 
 // ended returns the error of an operation whose context has ended.
-func (l *link) ended(ctx context.Context, what string) error {
+func (l *link) ended(ctx context.Context, what string, start time.Time) error {
 	switch {
 	case l.closed.Err() != nil:
 		return transport.ErrClosed
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return &transport.TimeoutError{Op: what}
+		return &transport.TimeoutError{Op: what, Waited: time.Since(start), Cause: context.Cause(ctx)}
 	default:
 		return failure.Stopped(ctx, "%s", what)
 	}
@@ -377,11 +377,12 @@ func (l *link) ended(ctx context.Context, what string) error {
 
 // Read asks the server again and again, a short time each, so that ctx and Close end it without ending the server.
 func (l *link) Read(ctx context.Context, p []byte) (int, error) {
+	start := time.Now()
 	l.reading.Lock()
 	defer l.reading.Unlock()
 	for len(l.rest) == 0 {
 		if l.closed.Err() != nil || ctx.Err() != nil {
-			return 0, l.ended(ctx, "read")
+			return 0, l.ended(ctx, "read", start)
 		}
 		if len(p) == 0 {
 			return 0, nil
@@ -411,8 +412,9 @@ const grace = 5 * time.Second
 
 // Write sends data in one call. A server that does not end it is ended, some seconds after ctx.
 func (l *link) Write(ctx context.Context, data []byte) error {
+	start := time.Now()
 	if l.closed.Err() != nil || ctx.Err() != nil {
-		return l.ended(ctx, "write")
+		return l.ended(ctx, "write", start)
 	}
 	params := map[string]any{"data": string(appendBase85(nil, data)), "timeout_sec": nil}
 	if end, ok := ctx.Deadline(); ok {
@@ -425,7 +427,7 @@ func (l *link) Write(ctx context.Context, data []byte) error {
 	defer context.AfterFunc(l.closed, later)()
 	err := l.client.call(patient, "write_transport", params, nil)
 	if errors.Is(err, ErrTimeout) {
-		return &transport.TimeoutError{Op: "write"}
+		return &transport.TimeoutError{Op: "write", Waited: time.Since(start)}
 	}
 	return l.broken(err)
 }

@@ -11,6 +11,8 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	cp "github.com/otiai10/copy"
 
@@ -30,6 +32,7 @@ type Export struct {
 	Template   string   // "": the board's first
 	Path       []string // folders whose boards/ and templates/ go into it
 	Executable string   // path of the server
+	Beside     []string // paths of programs that it looks for beside it
 }
 
 // Write makes the folder dir, which must not exist or must be empty, complete in itself: it needs no file outside
@@ -38,7 +41,7 @@ func (e Export) Write(dir string) (err error) {
 	if e.Board == "" {
 		e.Board = "host"
 	}
-	if _, err := boards.Find(e.Board, e.Path); err != nil {
+	if err := e.check(); err != nil {
 		return err
 	}
 	if found, err := os.ReadDir(dir); err == nil && len(found) > 0 || err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -67,6 +70,23 @@ func (e Export) Write(dir string) (err error) {
 		return err
 	}
 	return os.Rename(partial, dir)
+}
+
+// check returns an error of class config for a board or a template that would not be in the folder.
+func (e Export) check() error {
+	b, err := boards.Find(e.Board, e.Path)
+	if err != nil {
+		return err
+	}
+	if boards.NameOf(e.Board, e.Path) != e.Board {
+		return failure.New(failure.Config, "put it into boards/ of a folder of BOARDSMITH_PATH, and name it",
+			"board %s is named by its path, which the template folder would not have", e.Board)
+	}
+	if e.Template != "" && !slices.Contains(b.Templates, e.Template) {
+		return failure.New(failure.Config, "put it into templates/ of a folder of BOARDSMITH_PATH, and name it",
+			"template %q is none of board %s, which has %s", e.Template, b.Name, strings.Join(b.Templates, ", "))
+	}
+	return nil
 }
 
 // fill writes the files of an export.
@@ -101,6 +121,9 @@ func (e Export) fill(dir string) error {
 		os.WriteFile(filepath.Join(dir, TemplateFile), append(config, '\n'), 0o644),
 		os.WriteFile(filepath.Join(dir, templates.LaunchScript), script, 0o755),
 		os.WriteFile(filepath.Join(dir, Program), server, 0o755))
+	for _, program := range e.Beside {
+		err = errors.Join(err, cp.Copy(program, filepath.Join(dir, filepath.Base(program))))
+	}
 	for _, name := range []string{"crt_config.h.template", "platform.c.template"} {
 		data, readErr := exported.ReadFile(path.Join("export", name))
 		err = errors.Join(err, readErr, os.WriteFile(filepath.Join(dir, "templates", name), data, 0o644))

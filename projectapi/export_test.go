@@ -13,7 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/mlftest"
+	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 )
 
 // executable compiles the server's executable.
@@ -45,7 +47,11 @@ func TestExport(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(t.TempDir(), "a", "template")
-	e := Export{Board: "mine", Path: []string{own}, Executable: executable(t)}
+	keeper := filepath.Join(t.TempDir(), virtualprobe.Program)
+	if err := os.WriteFile(keeper, []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	e := Export{Board: "mine", Path: []string{own}, Executable: executable(t), Beside: []string{keeper}}
 	if err := e.Write(dir); err != nil {
 		t.Fatal(err)
 	}
@@ -55,6 +61,14 @@ func TestExport(t *testing.T) {
 	if err := (Export{Board: "nobody", Executable: e.Executable}).Write(dir + "2"); err == nil {
 		t.Error("a board that does not exist was accepted")
 	}
+	for _, outside := range []Export{
+		{Board: filepath.Join(own, "boards", "mine.json")}, {Board: "mine", Template: own}, {Board: "mine", Template: "none"},
+	} {
+		outside.Path, outside.Executable = e.Path, e.Executable
+		if err := outside.Write(dir + "2"); err == nil || !strings.Contains(failure.Next(err), "BOARDSMITH_PATH") {
+			t.Errorf("%+v: %v; %s", outside, err, failure.Next(err))
+		}
+	}
 	if err := (Export{Executable: dir + "/no"}).Write(dir + "3"); err == nil {
 		t.Error("an executable that does not exist was accepted")
 	}
@@ -62,9 +76,11 @@ func TestExport(t *testing.T) {
 	if err != nil || len(left) != 1 {
 		t.Errorf("failed exports left %v, %v", left, err)
 	}
-	if err := os.RemoveAll(own); err != nil {
+	moved := filepath.Join(t.TempDir(), "moved")
+	if err := errors.Join(os.RemoveAll(own), os.Rename(dir, moved)); err != nil {
 		t.Fatal(err)
 	}
+	dir = moved
 
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -78,6 +94,9 @@ func TestExport(t *testing.T) {
 	made := filepath.Join(t.TempDir(), "p")
 	if err := template.Generate(ctx, archive, "", made, nil); err != nil {
 		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(made, virtualprobe.Program)); err != nil {
+		t.Errorf("the keeper of emulated chips: %v", err)
 	}
 	// A project does not need the template.
 	if err := errors.Join(template.Close(), os.RemoveAll(dir)); err != nil {

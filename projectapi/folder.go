@@ -42,11 +42,14 @@ type Folder struct {
 	Log     hclog.Logger // nil: no log; its level becomes debug for a call with verbose
 	// path of the executable that generate_project puts into projects, so that they are complete; "": none
 	Executable string
+	// names of programs that are put there with it, from its folder, as far as they are there
+	Beside []string
 
 	opened bool           // it was a generated project
 	device *device.Device // from flash or open_transport to close_transport
 	link   transport.Link // from open_transport to close_transport
 	buffer []byte         // of Read
+	quiet  hclog.Level    // of Log without verbose; NoLevel: not known yet
 	frames transport.Unframer
 	unsent []byte // the beginning of a frame, from Write
 }
@@ -122,12 +125,19 @@ func (f *Folder) Generate(ctx context.Context, g Generation, v Values) (err erro
 		return err
 	}
 	s.Model, s.Template = g.Archive, c.Template
-	if _, err := os.Lstat(g.Dir); err == nil {
-		return failure.New(failure.Config, "", "%s exists already", g.Dir)
-	}
 	if err := f.holdGraph(&s); err != nil {
 		return err
 	}
+	// Only who makes the folder may remove it: another server may be told to make the same one.
+	if err := os.MkdirAll(filepath.Dir(g.Dir), 0o755); err != nil {
+		return err
+	}
+	if err := os.Mkdir(g.Dir, 0o755); errors.Is(err, fs.ErrExist) {
+		return failure.New(failure.Config, "name another folder, or remove this one", "%s exists already", g.Dir)
+	} else if err != nil {
+		return err
+	}
+	f.step("generate", "folder", g.Dir, "board", s.Board)
 	p, err := f.Builder.Generate(ctx, g.Dir, s)
 	if err == nil {
 		err = errors.Join(f.install(g.Dir), p.Close())
@@ -156,7 +166,7 @@ func (f *Folder) holdGraph(s *project.Spec) error {
 		return err
 	}
 	s.Model = ""
-	m, err := s.Archive.Model("")
+	m, err := s.Archive.Model(s.ModelName)
 	if err != nil {
 		return err
 	}
@@ -168,16 +178,27 @@ func (f *Folder) holdGraph(s *project.Spec) error {
 	return nil
 }
 
-// install puts the executable into a project: as a second name of its file, or a copy on another file system.
+// install puts the executable into a project, and what goes with it: as second names of the files, or copies on another
+// file system.
 func (f *Folder) install(dir string) error {
 	if f.Executable == "" {
 		return nil
 	}
-	to := filepath.Join(dir, Program)
-	if os.Link(f.Executable, to) == nil {
+	err := linkOrCopy(f.Executable, filepath.Join(dir, Program))
+	for _, name := range f.Beside {
+		from := filepath.Join(filepath.Dir(f.Executable), name)
+		if _, none := os.Stat(from); none == nil {
+			err = errors.Join(err, linkOrCopy(from, filepath.Join(dir, name)))
+		}
+	}
+	return err
+}
+
+func linkOrCopy(from, to string) error {
+	if os.Link(from, to) == nil {
 		return nil
 	}
-	data, err := os.ReadFile(f.Executable)
+	data, err := os.ReadFile(from)
 	if err != nil {
 		return err
 	}
@@ -235,6 +256,7 @@ func (f *Folder) Flash(ctx context.Context, v Values) (err error) {
 	if err != nil || !d.KeepsImage() {
 		return err
 	}
+	f.step("flash", "image", i.Path)
 	report, err := d.Flash(ctx, i)
 	return errors.Join(err, p.RecordFlash(i, report, err), f.logWear(report))
 }
@@ -286,6 +308,7 @@ func (f *Folder) Open(ctx context.Context, v Values) (t Timeouts, err error) {
 	if err != nil {
 		return t, err
 	}
+	f.step("open", "image", i.Path)
 	if f.link, err = d.Link(ctx, i); err != nil {
 		return t, errors.Join(err, f.CloseTransport())
 	}
@@ -324,6 +347,10 @@ func (f *Folder) Close() error {
 // many calls: TVM's host asks for the parts of a message one by one, and accepts more (docs/formats/wire.md §5).
 const most = 64 << 10
 
+// longest is how much of a frame is kept until its end: a packet buffer has a mebibyte at most, whose bytes may be
+// escaped.
+const longest = 4 << 20
+
 // Read returns what has arrived, in memory that the next Read overwrites.
 func (f *Folder) Read(ctx context.Context, _ int) ([]byte, error) {
 	if f.link == nil {
@@ -351,7 +378,7 @@ func (f *Folder) Write(ctx context.Context, data []byte) error {
 		n, _ := f.frames.Next(data)
 		data = data[n:]
 	}
-	if !f.frames.Idle() && len(f.unsent) < most {
+	if !f.frames.Idle() && len(f.unsent) < longest {
 		return nil
 	}
 	defer func() { f.unsent = f.unsent[:0] }()
@@ -371,14 +398,28 @@ func ofLink(err error) error {
 	}
 }
 
+// step logs what begins.
+func (f *Folder) step(name string, about ...any) {
+	if f.Log != nil {
+		f.Log.Debug(name, about...)
+	}
+}
+
 // prepare heeds the options of all methods: the log's level, and where the tools of templates are.
 func (f *Folder) prepare(v Values) error {
 	more, err := v.Bool(optVerbose)
 	if err != nil {
 		return err
 	}
-	if more && f.Log != nil {
+	if f.Log != nil && f.quiet == hclog.NoLevel {
+		f.quiet = f.Log.GetLevel()
+	}
+	switch {
+	case f.Log == nil:
+	case more:
 		f.Log.SetLevel(hclog.Debug)
+	default:
+		f.Log.SetLevel(f.quiet)
 	}
 	zephyr, err := v.Text(optZephyr)
 	if err != nil {

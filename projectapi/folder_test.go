@@ -3,13 +3,17 @@ package projectapi
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/hashicorp/go-hclog"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
@@ -17,6 +21,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/mlftest"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/transport"
 )
@@ -239,7 +244,7 @@ func TestWritesWholeFrames(t *testing.T) {
 	t.Parallel()
 	var framer transport.Framer
 	frame := framer.Append(nil, bytes.Repeat([]byte{0xFF, 0xFD, 7}, 50))
-	long := framer.Append(nil, make([]byte, 3*most))
+	long := framer.Append(nil, make([]byte, longest+3*most))
 	for size := range len(frame) + 1 {
 		w := new(written)
 		f := &Folder{link: w}
@@ -259,12 +264,127 @@ func TestWritesWholeFrames(t *testing.T) {
 	}
 	w := new(written)
 	f := &Folder{link: w}
-	for _, data := range [][]byte{[]byte("noise"), long[:most-1], long[most-1 : most], long[most:]} {
+	for _, data := range [][]byte{[]byte("noise"), long[:most], long[most : longest-1], long[longest-1:]} {
 		if err := f.Write(t.Context(), data); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if strings.Join(w.parts, "") != "noise"+string(long) || w.parts[0] != "noise" || len(w.parts[1]) < most {
+	if strings.Join(w.parts, "") != "noise"+string(long) || w.parts[0] != "noise" || len(w.parts[1]) < longest {
 		t.Errorf("%d writes", len(w.parts))
+	}
+}
+
+// TestCompileDefinitions: macros reach the model's C, as a list, as TVM's scripts have them, and as text.
+func TestCompileDefinitions(t *testing.T) {
+	t.Parallel()
+	needTools(t, "host")
+	model := mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": "#if X != 1 || Y != 2\n#error X, Y\n#endif\n" +
+		mlftest.TinyOperator})
+	template := methodsOf("folder", folderOf(t, "none")).(*Folder)
+	defer template.Close()
+	for i, value := range []string{`["-DX=1", "-DY=2"]`, `"-DX=1 -DY=2"`, `"-DX=1,-DY=2"`} {
+		made := filepath.Join(t.TempDir(), fmt.Sprint(i))
+		v := Values{optDefines: json.RawMessage(value)}
+		if err := template.Generate(t.Context(), Generation{Archive: model, Dir: made}, v); err != nil {
+			t.Errorf("%s: %v", value, err)
+			continue
+		}
+		f := methodsOf("folder", made).(*Folder)
+		if err := errors.Join(f.Build(t.Context(), nil), f.Close()); err != nil {
+			t.Errorf("%s: %v", value, err)
+		}
+	}
+}
+
+// TestGenerateAtOnce: of servers that are to make one folder, one makes it, and the others leave it alone.
+func TestGenerateAtOnce(t *testing.T) {
+	t.Parallel()
+	archive, dir := mlftest.Path(t, "add.aot_packed"), folderOf(t, "none")
+	for range 5 {
+		made := filepath.Join(t.TempDir(), "below", "p")
+		errs := make([]error, 3)
+		var all sync.WaitGroup
+		for i := range errs {
+			all.Go(func() {
+				f := methodsOf("folder", dir).(*Folder)
+				defer f.Close()
+				errs[i] = f.Generate(t.Context(), Generation{Archive: archive, Dir: made}, nil)
+			})
+		}
+		all.Wait()
+		failed := 0
+		for _, err := range errs {
+			if err != nil && strings.Contains(err.Error(), "exists already") {
+				failed++
+			}
+		}
+		if failed != len(errs)-1 || !project.Exists(made) {
+			t.Errorf("%v; the project exists: %v", errs, project.Exists(made))
+		}
+	}
+}
+
+// TestVerboseOfOneCall: the log's level is that of the call.
+func TestVerboseOfOneCall(t *testing.T) {
+	t.Parallel()
+	f := methodsOf("folder", folderOf(t, "none")).(*Folder)
+	defer f.Close()
+	var said bytes.Buffer
+	f.Log = hclog.New(&hclog.LoggerOptions{Level: hclog.Warn, Output: &said})
+	for value, want := range map[string]hclog.Level{"true": hclog.Debug, "false": hclog.Warn, "null": hclog.Warn} {
+		if err := f.prepare(Values{optVerbose: json.RawMessage(value)}); err != nil || f.Log.GetLevel() != want {
+			t.Errorf("verbose %s: %v, %v", value, f.Log.GetLevel(), err)
+		}
+	}
+	for value, want := range map[string]bool{"false": false, "true": true} {
+		made := filepath.Join(t.TempDir(), value)
+		g := Generation{Archive: mlftest.Path(t, "add.aot_packed"), Dir: made}
+		said.Reset()
+		if err := f.Generate(t.Context(), g, Values{optVerbose: json.RawMessage(value)}); err != nil {
+			t.Fatal(err)
+		}
+		if logged := strings.Contains(said.String(), made); logged != want {
+			t.Errorf("verbose %s: %q", value, said.String())
+		}
+	}
+}
+
+// TestModelName: the option chooses a model of an archive, and the error for an archive with several names it.
+func TestModelName(t *testing.T) {
+	t.Parallel()
+	s, err := specOf(Values{optModel: json.RawMessage(`"two"`)}, "host")
+	if err != nil || s.ModelName != "two" {
+		t.Errorf("%q, %v", s.ModelName, err)
+	}
+	one, err := mlf.Open(mlftest.Path(t, "add.aot_packed"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	one.Models = append(one.Models, one.Models[0])
+	_, err = one.Model("")
+	if got := advice(err); err == nil || !strings.Contains(got, "with model_name="+one.Models[0].Name) {
+		t.Errorf("%v: %s", err, got)
+	}
+}
+
+// TestTheirOptions: what TVM's names and ours say about one thing, and what is refused under the name that was used.
+func TestTheirOptions(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`{"workspace_size_bytes": 5000, "warning_as_error": true}`: "arena_kib=5",
+		`{"workspace_size_bytes": 0, "arena_kib": 7}`:              "arena_kib=7",
+		`{"config_main_stack_size": "4096"}`:                       "stack_bytes=4096",
+		`{"workspace_size_bytes": -5}`:                             "option workspace_size_bytes: -5 is not a number of bytes",
+		`{"config_main_stack_size": -1}`:                           "option config_main_stack_size: -1 is not",
+		`{"workspace_size_bytes": 5000, "arena_kib": 7}`:           "options workspace_size_bytes and arena_kib exclude",
+	} {
+		var v Values
+		if err := json.Unmarshal([]byte(text), &v); err != nil {
+			t.Fatal(err)
+		}
+		words, err := optionWords(v)
+		if got := fmt.Sprint(strings.Join(words, " "), err); !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
 	}
 }

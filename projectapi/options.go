@@ -27,9 +27,11 @@ const (
 	optSerial    = "serial_number"
 	optProgram   = "programmer"
 	optReflash   = "reflash"
-	optRuntime   = "crt"         // bundled, or a folder
-	optZephyr    = "zephyr_base" // Zephyr's tree
-	optWest      = "west_cmd"    // a program, or the Python of one
+	optRuntime   = "crt"              // bundled, or a folder
+	optZephyr    = "zephyr_base"      // Zephyr's tree
+	optWest      = "west_cmd"         // a program, or the Python of one
+	optModel     = "model_name"       // of an archive with several
+	optWarnings  = "warning_as_error" // of TVM's templates; warnings about the model's C are off
 )
 
 // optPacket is the option of boards.Options that holdGraph chooses.
@@ -69,7 +71,12 @@ func optionsOf(b *boards.Board, names []string) []Option {
 		{Name: optStack, Type: "int", Optional: atGenerate, Help: "Bytes of stack"},
 		{
 			Name: optDefines, Type: "str", Optional: atGenerate,
-			Help: "Flags -DNAME=VALUE for the C files of the model, separated by blanks or commas",
+			Help: "Flags -DNAME=VALUE for the C files of the model, as a list, or separated by blanks or commas",
+		},
+		{Name: optModel, Type: "str", Optional: atGenerate, Help: "Which model of an archive with several"},
+		{
+			Name: optWarnings, Type: "bool", Optional: atGenerate,
+			Help: "No effect: the compiler does not warn about the model's C",
 		},
 		{
 			Name: optSerial, Type: "str", Optional: onTheDevice,
@@ -139,6 +146,9 @@ func specOf(v Values, folderBoard string) (s project.Spec, err error) {
 	if s.Runtime == bundled {
 		s.Runtime = ""
 	}
+	if s.ModelName, err = v.Text(optModel); err != nil {
+		return s, err
+	}
 	words, err := optionWords(v)
 	if err != nil {
 		return s, err
@@ -150,13 +160,12 @@ func specOf(v Values, folderBoard string) (s project.Spec, err error) {
 // westOf returns the path of west for a value of TVM's option: a path or a name, or the command of a Python that has it
 // as a module, beside which pip puts the program.
 func westOf(value string) (string, error) {
-	words := strings.Fields(value)
-	python := len(words) == 3 && words[1] == "-m" && words[2] == west
-	if len(words) != 1 && !python || !python && filepath.Base(words[0]) != west {
+	program, python := strings.CutSuffix(value, " -m "+west)
+	if !python && filepath.Base(program) != west || strings.HasPrefix(program, west+" ") {
 		return "", failure.New(failure.Config, "", "option %s: %q is neither a path of the program %s nor PYTHON -m %s",
 			optWest, value, west, west)
 	}
-	path, err := command.Find(words[0], "")
+	path, err := command.Find(program, "")
 	if err != nil {
 		return "", fmt.Errorf("option %s: %w", optWest, err)
 	}
@@ -179,25 +188,28 @@ func optionWords(v Values) (words []string, err error) {
 			words = append(words, name+"="+s)
 		}
 	}
-	workspace, err := v.Int(optWorkspace)
-	if err != nil {
-		return nil, err
-	}
-	if workspace != 0 && !v.given("arena_kib") {
-		words = append(words, fmt.Sprintf("arena_kib=%d", (workspace+1023)/1024))
-	}
-	if v.given(optStack) && !v.given("stack_bytes") {
-		stack, err := v.Int(optStack)
-		if err != nil {
+	for _, theirs := range []struct {
+		name, ours string
+		unit       int
+	}{{optWorkspace, "arena_kib", 1024}, {optStack, "stack_bytes", 1}} {
+		n, err := v.Int(theirs.name)
+		switch {
+		case err != nil:
 			return nil, err
+		case n < 0:
+			return nil, v.invalid(theirs.name, "a number of bytes")
+		case n == 0: // TVM's templates take it for their default
+		case v.given(theirs.ours):
+			return nil, failure.New(failure.Config, "", "options %s and %s exclude each other", theirs.name, theirs.ours)
+		default:
+			words = append(words, fmt.Sprintf("%s=%d", theirs.ours, (n+theirs.unit-1)/theirs.unit))
 		}
-		words = append(words, fmt.Sprintf("stack_bytes=%d", stack))
 	}
-	defines, err := v.Text(optDefines)
+	flags, err := v.Words(optDefines)
 	if err != nil {
 		return nil, err
 	}
-	if flags := strings.FieldsFunc(defines, func(r rune) bool { return r == ' ' || r == ',' }); len(flags) > 0 {
+	if len(flags) > 0 {
 		if i := slices.IndexFunc(flags, func(f string) bool { return !strings.HasPrefix(f, "-D") }); i >= 0 {
 			return nil, failure.New(failure.Config, "", "option %s: %s does not begin with -D", optDefines, flags[i])
 		}
@@ -220,7 +232,7 @@ var boardOptions = func() (names []string) {
 }()
 
 // advice returns what a client prints below the message of an error: the next step, with the protocol's names of
-// options, and the end of a tool's output.
+// options, and the end of a tool's output; the error's class if there is neither.
 func advice(err error) string {
 	text := failure.NextFor(err, func(name, value string) string {
 		switch name {
@@ -230,6 +242,10 @@ func advice(err error) string {
 			name = optReflash
 		case "Spec.Board":
 			name = optBoard
+		case "Spec.ModelName":
+			name = optModel
+		case "Desk.Wait":
+			return "a later call"
 		case "Spec.Options":
 			return value
 		case "which":
@@ -243,6 +259,9 @@ func advice(err error) string {
 	var tool *project.ToolError
 	if errors.As(err, &tool) && tool.Message != "" {
 		text += "\n" + strings.TrimRight(string(tool.Tail), "\n")
+	}
+	if text == "" {
+		text = "class: " + string(failure.Of(err))
 	}
 	return strings.TrimPrefix(text, "\n")
 }

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
@@ -64,6 +65,15 @@ func (v Values) Text(name string) (string, error) {
 		return "", v.invalid(name, "one value")
 	}
 	return string(v[name]), nil
+}
+
+// Words returns the words of a list, or of a text that separates them by blanks or commas.
+func (v Values) Words(name string) (words []string, err error) {
+	if v.given(name) && json.Unmarshal(v[name], &words) == nil {
+		return words, nil
+	}
+	s, err := v.Text(name)
+	return strings.FieldsFunc(s, func(r rune) bool { return r == ' ' || r == ',' }), err
 }
 
 // Int returns a number, also one that is written as a string, and 0 if there is none.

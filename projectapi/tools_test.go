@@ -85,7 +85,10 @@ func TestZephyrOptions(t *testing.T) {
 func TestWestOption(t *testing.T) {
 	t.Parallel()
 	at := t.TempDir()
-	for _, name := range []string{"west", "python", "other"} {
+	if err := os.Mkdir(filepath.Join(at, "a b"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"west", "python", "other", "a b/west", "a b/python"} {
 		program(t, filepath.Join(at, name), "#!/bin/sh\n")
 	}
 	for value, want := range map[string]string{
@@ -99,9 +102,11 @@ func TestWestOption(t *testing.T) {
 			t.Errorf("%q: %s, %v, want an error with %q", value, path, err, want)
 		}
 	}
-	for _, value := range []string{filepath.Join(at, "west"), filepath.Join(at, "python") + " -m west"} {
-		if path, err := westOf(value); err != nil || path != filepath.Join(at, "west") {
-			t.Errorf("%q: %s, %v", value, path, err)
+	for _, dir := range []string{at, filepath.Join(at, "a b")} {
+		for _, value := range []string{filepath.Join(dir, "west"), filepath.Join(dir, "python") + " -m west"} {
+			if path, err := westOf(value); err != nil || path != filepath.Join(dir, "west") {
+				t.Errorf("%q: %s, %v", value, path, err)
+			}
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 	"github.com/boardsmith/boardsmith/projectapi"
 )
 
@@ -33,6 +34,11 @@ func (v *invocation) templateExport(ctx context.Context, folder string) error {
 	if err := v.buildProgram(ctx, projectapi.Program, e.Executable, projectapi.Install); err != nil {
 		return err
 	}
+	keeper := filepath.Join(built, virtualprobe.Program)
+	if err := v.buildProgram(ctx, virtualprobe.Program, keeper, virtualprobe.Install); err != nil {
+		return err
+	}
+	e.Beside = []string{keeper}
 	if err := e.Write(dir); err != nil {
 		return err
 	}

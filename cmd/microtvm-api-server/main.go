@@ -16,6 +16,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/emulated"
+	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/projectapi"
 )
@@ -66,7 +67,7 @@ func run(args []string) (err error) {
 	}
 	log := hclog.New(&hclog.LoggerOptions{Name: projectapi.Program, Level: level, Output: os.Stderr})
 	f := &projectapi.Folder{
-		Dir: dir, Executable: executable, Log: log,
+		Dir: dir, Executable: executable, Beside: []string{virtualprobe.Program}, Log: log,
 		Builder: &project.Builder{Path: []string{dir}, Log: log},
 		Desk:    &device.Desk{Path: []string{dir}, Log: log, Probes: emulated.Probes()},
 	}

@@ -45,6 +45,7 @@ var variables = map[string]string{
 	"Desk.Wait":       "WAIT",
 	"Spec.Board":      "BOARD",
 	"Spec.Force":      "FORCE",
+	"Spec.ModelName":  "MODEL_NAME",
 	"Spec.Options":    "OPTIONS",
 	"Spec.Libraries":  "LIBRARIES",
 	"Spec.Template":   "TEMPLATE",
