@@ -163,8 +163,8 @@ func (r *run) layout() (free, own []block, err error) {
 		}
 	}
 	for _, m := range r.board.Memory {
-		if m.Nonvolatile || m.Reserved || m.Name == r.board.Place.Code {
-			continue
+		if m.Nonvolatile || m.Reserved || m.Name == r.board.Place.Code || m.Name == r.board.Place.Operators {
+			continue // code may be write-protected
 		}
 		free = append(free, gaps(block{"in region " + m.Name, uint64(m.Origin), uint64(m.Size)}, used)...)
 	}

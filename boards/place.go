@@ -61,6 +61,16 @@ func (p Place) Loads(region string) bool {
 // Moves reports whether a part has a region that most firmware does not place by itself.
 func (p Place) Moves() bool { return len(p.moved()) > 0 }
 
+// PartsIn returns the parts that have this region only because it is named, as the option place names them.
+func (p Place) PartsIn(region string) (parts []string) {
+	for _, m := range p.moved() {
+		if m.region == region {
+			parts = append(parts, m.part)
+		}
+	}
+	return parts
+}
+
 // Variables lists the regions of parts that are written to.
 func (p Place) Variables() []string {
 	all := []string{p.Data, p.StackRegion(), p.ArenaRegion(), p.NoinitRegion()}

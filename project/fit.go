@@ -228,6 +228,7 @@ func (p *Project) linkFits(err error, a *mlf.Archive, m *mlf.Model) error {
 	if e.Region == "" {
 		return err
 	}
+	e.Placed = p.Board().Place.PartsIn(e.Region)
 	p.makeRoom(e, a, m)
 	return e
 }
@@ -244,7 +245,8 @@ func (p *Project) makeRoom(e *FitError, a *mlf.Archive, m *mlf.Model) {
 		}
 	}
 	settled, err := b.Settle(p.state.Options)
-	if err == nil && e.Region == b.Place.Code && settled.OperatorOpt != "Os" && p.operatorCode() > e.Over {
+	isOfCode := e.Region == b.Place.Code || e.Region == b.Place.Operators
+	if err == nil && isOfCode && settled.OperatorOpt != "Os" && p.operatorCode() > e.Over {
 		p.suggest(e, "operator_opt=Os", func(o *boards.Options) { o.OperatorOpt = "Os" })
 	}
 }

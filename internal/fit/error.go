@@ -24,6 +24,9 @@ type Error struct {
 	Option string // what to change and to what, as in "arena_kib=40"; "" where no option helps
 	Err    error  // the linker's; may be nil
 
+	// of a memory that is too small: parts that the board or the project places there, as the option place names them
+	Placed []string
+
 	// "FILE: LINE", what Option would write: in a project with edited files, which generating would replace, lines to
 	// change by hand instead
 	Lines []string
@@ -56,6 +59,8 @@ func (e *Error) NextStep() string {
 	switch {
 	case e.What == HandlersStack:
 		return fmt.Sprintf("set BARE_HANDLER_STACK_BYTES to at least %d in the defines of the board file", e.Need)
+	case e.Option == "" && len(e.Placed) > 0:
+		return "place one of these in another region, or choose a smaller model: " + strings.Join(e.Placed, ", ")
 	case e.Option == "":
 		return "choose a smaller model, or a board with more memory"
 	}

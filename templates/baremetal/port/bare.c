@@ -8,7 +8,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 #include <tvm/runtime/crt/error_codes.h>
 
 #include "bare_model.h"
@@ -224,13 +223,17 @@ void bare_tick(const fault_context_t* at) {
 int main(void);
 
 #ifdef BOARDSMITH_COPIED_REGIONS
-// Copies parts of the model from the image to the memories where the board or the project places them.
+// Copies parts of the model from the image to the memories where the board or the project places them. Word by word,
+// volatile: a model may bring the memcpy that the compiler would call, which has not been copied yet.
 static void copy_parts(void) {
   for (uint32_t i = 0; i < (uint32_t)(sizeof bare_model.copies / sizeof bare_model.copies[0]); i++) {
     const bare_copy_t* const part = &bare_model.copies[i];
-    const uint32_t bytes = (uint32_t)((uintptr_t)part->end - (uintptr_t)part->start);
-    (void)memcpy(part->start, part->load, bytes);
-    cpu_code_written(part->start, bytes);
+    const volatile uint32_t* from = part->load;
+    for (volatile uint32_t* to = part->start; to < part->end; to++) {
+      *to = *from;
+      from++;
+    }
+    cpu_code_written(part->start, (uint32_t)((uintptr_t)part->end - (uintptr_t)part->start));
   }
 }
 #else

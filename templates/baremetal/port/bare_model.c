@@ -19,10 +19,10 @@ extern void (*const bare_init_start[])(void);
 extern void (*const bare_init_end[])(void);
 extern const uint8_t bare_image_end[];
 #ifdef BOARDSMITH_COPIED_REGIONS
-#define DECLARE_COPY(region)                   \
-  extern const uint8_t bare_##region##_load[]; \
-  extern uint8_t bare_##region##_start[];      \
-  extern uint8_t bare_##region##_end[];
+#define DECLARE_COPY(region)                    \
+  extern const uint32_t bare_##region##_load[]; \
+  extern uint32_t bare_##region##_start[];      \
+  extern uint32_t bare_##region##_end[];
 BOARDSMITH_COPIED_REGIONS(DECLARE_COPY)
 #define COPY(region) {bare_##region##_load, bare_##region##_start, bare_##region##_end},
 #endif

@@ -22,9 +22,9 @@
 #ifdef BOARDSMITH_COPIED_REGIONS
 // A part of the model that runs or is read elsewhere than it is stored.
 typedef struct bare_copy {
-  const uint8_t* load;
-  uint8_t* start;
-  uint8_t* end;
+  const uint32_t* load;
+  uint32_t* start;
+  uint32_t* end;
 } bare_copy_t;
 #define BARE_COPY_ONE(region) +1
 #endif
