@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"math"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -125,6 +126,11 @@ type constant struct {
 
 // WorkspaceBytes returns the size of one buffer for all workspaces, TVM_<model>_WORKSPACE_SIZE.
 func (c *Code) WorkspaceBytes() int64 { return c.model.WorkspaceBytes() }
+
+// Archive returns the file name of the model's archive, and its digest.
+func (c *Code) Archive() (name, digest string) {
+	return path.Base(filepath.ToSlash(c.model.Archive.Path)), c.model.Archive.Digest
+}
 
 // Generate makes the C of one model of the archive.
 func Generate(a *mlf.Archive, m *mlf.Model, o Options) (*Code, error) {

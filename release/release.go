@@ -11,15 +11,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/plainfile"
+	"github.com/boardsmith/boardsmith/internal/wholefolder"
 	"github.com/boardsmith/boardsmith/project"
 )
 
@@ -34,11 +33,8 @@ const (
 // aboutFormat is the version of release.json; docs/release.md describes it.
 const aboutFormat = 1
 
-// A File is one file of a release.
-type File struct {
-	Name string // slash path in the release
-	Data []byte
-}
+// A File is one file of a release: a slash path in it, and its bytes.
+type File = wholefolder.File
 
 // A Release is the content of a release's folder.
 type Release struct {
@@ -106,7 +102,9 @@ func Of(p *project.Project, i *image.Image) (*Release, error) {
 	return r, r.complete(a, parts, "firmware.elf")
 }
 
-func (r *Release) add(name string, data []byte) { r.Files = append(r.Files, File{name, data}) }
+func (r *Release) add(name string, data []byte) {
+	r.Files = append(r.Files, File{Name: name, Data: data})
+}
 
 // complete adds what describes the other files. main is the file that the bill of materials is for.
 func (r *Release) complete(a about, parts []project.Part, main string) error {
@@ -137,7 +135,7 @@ func (r *Release) complete(a about, parts []project.Part, main string) error {
 	for _, f := range r.Files {
 		fmt.Fprintf(&sums, "%s  %s\n", r.digest(f.Name), f.Name)
 	}
-	r.Files = slices.Insert(r.Files, 0, File{sumsFile, sums.Bytes()})
+	r.Files = slices.Insert(r.Files, 0, File{Name: sumsFile, Data: sums.Bytes()})
 	slices.SortFunc(r.Files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
 	return nil
 }
@@ -157,90 +155,22 @@ func (r *Release) digest(name string) string {
 func (r *Release) Digest() string { return r.digest(sumsFile) }
 
 // IsIn reports whether the folder has exactly these files.
-func (r *Release) IsIn(dir string) bool {
-	want := map[string][]byte{}
-	for _, f := range r.Files {
-		want[f.Name] = f.Data
-	}
-	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() {
-			return err
-		}
-		name, err := filepath.Rel(dir, path)
-		if err != nil {
-			return err
-		}
-		name = filepath.ToSlash(name)
-		data, err := os.ReadFile(path)
-		if w, ok := want[name]; err != nil || !e.Type().IsRegular() || !ok || !bytes.Equal(data, w) {
-			return errors.Join(err, errors.New("differs"))
-		}
-		delete(want, name)
-		return nil
-	})
-	return err == nil && len(want) == 0
-}
+func (r *Release) IsIn(dir string) bool { return wholefolder.Has(dir, r.Files) }
 
 // Write writes the release to a new folder, which appears with all files or not at all. The folder may exist if it is
 // empty or, with replace, if it is a release, which is then removed. Errors have class config.
 func (r *Release) Write(dir string, replace bool) error {
-	entries, err := os.ReadDir(dir)
-	switch {
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return plainfile.Error("write", dir, err)
-	case len(entries) == 0:
-	case !isRelease(dir):
-		return failure.New(failure.Config, "choose another folder", "%s is not empty, and it is no release", dir)
-	case !replace:
-		return failure.New(failure.Config, "remove it, or choose another folder", "%s is another release", dir)
-	}
-	parent := filepath.Dir(dir)
-	if err := os.MkdirAll(parent, 0o755); err != nil {
-		return plainfile.Error("write", parent, err)
-	}
-	made, err := os.MkdirTemp(parent, ".release-")
-	if err != nil {
-		return plainfile.Error("write", parent, err)
-	}
-	defer os.RemoveAll(made)
-	for _, f := range r.Files {
-		path := filepath.Join(made, "new", filepath.FromSlash(f.Name))
-		if err := writeFile(path, f.Data); err != nil {
-			return plainfile.Error("write", path, err)
+	return wholefolder.Write(dir, r.Files, func() error {
+		switch {
+		case !isRelease(dir):
+			return failure.New(failure.Config, "choose another folder", "%s is not empty, and it is no release", dir)
+		case !replace:
+			return failure.New(failure.Config, "remove it, or choose another folder", "%s is another release", dir)
 		}
-	}
-	if len(entries) > 0 {
-		err = os.Rename(dir, filepath.Join(made, "old"))
-	} else if err = os.Remove(dir); errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	if err == nil {
-		err = os.Rename(filepath.Join(made, "new"), dir)
-	}
-	if err != nil {
-		return plainfile.Error("write", dir, err)
-	}
-	return nil
+		return nil
+	})
 }
 
 func isRelease(dir string) bool {
-	for _, name := range []string{aboutFile, sumsFile} {
-		if info, err := os.Lstat(filepath.Join(dir, name)); err != nil || !info.Mode().IsRegular() {
-			return false
-		}
-	}
-	return true
-}
-
-// writeFile writes a file and its folders, and waits until the file is on the disk.
-func writeFile(path string, data []byte) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	return errors.Join(err, f.Sync(), f.Close())
+	return wholefolder.HasFile(dir, aboutFile) && wholefolder.HasFile(dir, sumsFile)
 }

@@ -8,9 +8,12 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cmodel"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/wholefolder"
 	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/modellib"
 	"github.com/boardsmith/boardsmith/samples"
 )
 
@@ -22,93 +25,101 @@ func (v *invocation) embed(ctx context.Context, folder string) error {
 		dir = filepath.Join(v.Dir, dir)
 	}
 	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
-		return failure.New(failure.Config, "remove it, or choose another folder", "%s is not empty", v.Shown(dir))
+		return v.notEmpty(dir)
 	}
-	var options cmodel.Options
-	switch params := v.Env("PARAMS"); params {
-	case "", "flash":
-	case "ram":
-		options.RAMParameters = true
-	default:
-		return failure.New(failure.Config, "", "PARAMS=%s is neither flash nor ram", params)
-	}
-	library, target, err := v.library(ctx)
+	c, err := v.compilerOf(ctx)
 	if err != nil {
 		return err
 	}
-	options.Target = target
-	codes, err := v.embedded(options)
+	codes, err := v.embedded(v.Env("MODEL"), v.Env("MODEL_NAME"), c)
 	if err != nil {
 		return err
 	}
-	files, err := cmodel.Bundle(codes...)
+	files, err := v.bundle(ctx, codes, c)
 	if err != nil {
 		return err
 	}
 	if v.Env.On("DRYRUN") {
 		return v.Would("write %d files to %s", len(files), v.Shown(dir))
 	}
-	if err := v.writeModels(ctx, dir, files, library); err != nil {
+	if err := wholefolder.Write(dir, folderOf(files), func() error { return v.notEmpty(dir) }); err != nil {
 		return err
 	}
 	compiled := ""
-	if library != nil {
-		compiled = ", or link lib/libmodels.a, compiled for " + library.board.Name
+	if c != nil {
+		compiled = ", or link lib/libmodels.a, compiled for " + c.Board.Name
 	}
-	var names []string
-	for _, c := range codes {
-		names = append(names, c.Name)
-		for _, r := range c.Renamed {
-			v.Printf("embed: %s %q is %s in C: %s", r.Kind, r.Name, r.CName, r.Why)
-		}
-	}
+	names := v.tellNames(codes)
 	v.Printf("embed: %s holds %s; compile src/*.c with -Iinclude%s", v.Shown(dir), strings.Join(names, ", "),
 		compiled)
 	v.JSONLine(fields{"status": "done", "folder": dir, "models": names})
 	return nil
 }
 
-// writeModels writes the files to a folder that does not exist or is empty, and compiles them if there is a library. If
-// that fails, the folder is as it was.
-func (v *invocation) writeModels(ctx context.Context, dir string, files []mlf.File, l *library) error {
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
-		return err
-	}
-	made, err := os.MkdirTemp(filepath.Dir(dir), ".embed-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(made)
-	if err := os.Chmod(made, 0o755); err != nil {
-		return err
-	}
-	for _, f := range files {
-		path := filepath.Join(made, filepath.FromSlash(f.Name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return err
-		}
-		if err := os.WriteFile(path, f.Data, 0o644); err != nil {
-			return err
-		}
-	}
-	if l != nil {
-		bar := v.Start("compiling for "+l.board.Name, 0)
-		err := l.build(ctx, made)
-		bar.End()
-		if err != nil {
-			return err
-		}
-	}
-	if err := os.Remove(dir); err != nil && !os.IsNotExist(err) { // an empty one
-		return err
-	}
-	return os.Rename(made, dir)
+func (v *invocation) notEmpty(dir string) error {
+	return failure.New(failure.Config, "remove it, or choose another folder", "%s is not empty", v.Shown(dir))
 }
 
-// embedded makes the C of the models in the archives of MODEL.
-func (v *invocation) embedded(o cmodel.Options) (codes []*cmodel.Code, err error) {
-	name := v.Env("MODEL_NAME")
-	for _, path := range strings.Split(v.Env("MODEL"), ",") {
+// tellNames prints the names that differ in C, and returns those of the models.
+func (v *invocation) tellNames(codes []*cmodel.Code) (names []string) {
+	for _, c := range codes {
+		names = append(names, c.Name)
+		for _, r := range c.Renamed {
+			v.Printf("%s: %s %q is %s in C: %s", v.Step(), r.Kind, r.Name, r.CName, r.Why)
+		}
+	}
+	return names
+}
+
+// compilerOf returns the compiler of BOARD, nil if it is not given.
+func (v *invocation) compilerOf(ctx context.Context) (*modellib.Compiler, error) {
+	name := v.Env("BOARD")
+	if name == "" {
+		return nil, nil
+	}
+	builder, err := v.search(ctx)
+	if err != nil {
+		return nil, err
+	}
+	b, err := boards.Find(name, builder.Path)
+	if err != nil {
+		return nil, err
+	}
+	return modellib.NewCompiler(ctx, b)
+}
+
+// bundle makes the files of a folder with the models. A dry run compiles nothing.
+func (v *invocation) bundle(ctx context.Context, codes []*cmodel.Code, c *modellib.Compiler) ([]mlf.File, error) {
+	if c == nil || v.Env.On("DRYRUN") {
+		return modellib.Bundle(ctx, codes, nil)
+	}
+	bar := v.Start("compiling for "+c.Board.Name, 0)
+	defer bar.End()
+	return modellib.Bundle(ctx, codes, c)
+}
+
+func folderOf(files []mlf.File) (list []wholefolder.File) {
+	for _, f := range files {
+		list = append(list, wholefolder.File{Name: f.Name, Data: f.Data})
+	}
+	return list
+}
+
+// embedded makes the C of the models in archives, whose paths are separated by commas: of one model, or of all if name
+// is "".
+func (v *invocation) embedded(paths, name string, compiler *modellib.Compiler) (codes []*cmodel.Code, err error) {
+	var o cmodel.Options
+	switch params := v.Env("PARAMS"); params {
+	case "", "flash":
+	case "ram":
+		o.RAMParameters = true
+	default:
+		return nil, failure.New(failure.Config, "", "PARAMS=%s is neither flash nor ram", params)
+	}
+	if compiler != nil {
+		o.Target = compiler.Target
+	}
+	for _, path := range strings.Split(paths, ",") {
 		var a *mlf.Archive
 		if path == "" {
 			a, err = mlf.Parse(samples.Name, samples.Archive())

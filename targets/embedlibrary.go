@@ -1,100 +1,140 @@
-// This file compiles the models that embed wrote, for BOARD.
+// This file makes the library of APP=library: the C of models and a compiled library, for somebody's own firmware.
 
 package targets
 
 import (
+	"cmp"
 	"context"
-	"os"
+	"maps"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cmodel"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/inputs"
+	"github.com/boardsmith/boardsmith/internal/wholefolder"
+	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/modellib"
+	"github.com/boardsmith/boardsmith/release"
 )
 
-// embedTimeout limits one run of a compiler.
-const embedTimeout = 10 * time.Minute
-
-// A library compiles models for a board.
-type library struct {
-	board  *boards.Board
-	cc, ar string
-	flags  []string
+// noFirmware is the error of a target that needs firmware.
+func noFirmware() error {
+	return failure.New(failure.Config, "APP=standalone makes firmware that runs the model",
+		"APP=library makes a library, not firmware: it has the targets build, size and release")
 }
 
-// library returns the compiler of BOARD, nil if it is not given, and what it compiles for.
-func (v *invocation) library(ctx context.Context) (*library, *cmodel.Target, error) {
-	name := v.Env("BOARD")
-	if name == "" {
-		return nil, nil, nil
-	}
-	builder, err := v.search(ctx)
+// firstOf returns err or, if it is nil, that of f.
+func firstOf(err error, f func() error) error {
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	b, err := boards.Find(name, builder.Path)
-	if err != nil {
-		return nil, nil, err
-	}
-	if b.Toolchain.CC == "" {
-		return nil, nil, failure.New(failure.Config, "use the sources", "board %s names no compiler", b.Name)
-	}
-	l := &library{board: b, flags: slices.Concat(b.CFlags, []string{"-" + b.OperatorOpt})}
-	for _, tool := range []struct {
-		name string
-		to   *string
-	}{{b.Toolchain.CC, &l.cc}, {b.Toolchain.AR, &l.ar}} {
-		if *tool.to, err = command.Find(tool.name, b.Toolchain.Install); err != nil {
-			return nil, nil, err
-		}
-	}
-	version, err := command.Ask(ctx, l.cc, "--version")
-	if err != nil {
-		return nil, nil, err
-	}
-	args := slices.Concat(l.flags, []string{"-dM", "-E", "-x", "c", os.DevNull})
-	predefined, _, err := command.Command{Path: l.cc, Args: args, Timeout: embedTimeout}.Capture(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	return l, cmodel.NewTarget(b.Name, version, l.flags, predefined), nil
+	return f()
 }
 
-// build makes lib/libmodels.a of the sources and objects in a folder. Equal sources give equal bytes.
-func (l *library) build(ctx context.Context, dir string) error {
-	sources, err := filepath.Glob(filepath.Join(dir, "src", "*.c"))
+// compiledModels makes the files of the library.
+func (v *invocation) compiledModels(ctx context.Context, in *inputs.Inputs) (files []mlf.File, codes []*cmodel.Code,
+	c *modellib.Compiler, err error,
+) {
+	b, err := boards.Find(in.Board.Value, in.Path)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if c, err = modellib.NewCompiler(ctx, b); err != nil {
+		return nil, nil, nil, err
+	}
+	if codes, err = v.embedded(in.Model.Value, in.ModelName.Value, c); err != nil {
+		return nil, nil, nil, err
+	}
+	files, err = v.bundle(ctx, codes, c)
+	return files, codes, c, err
+}
+
+// buildLibrary writes the library to OUTPUT, unless it is there. FORCE replaces another one.
+func (v *invocation) buildLibrary(ctx context.Context, in *inputs.Inputs) error {
+	shown := cmp.Or(in.Output, in.Project)
+	if v.Env.On("DRYRUN") {
+		return v.Would("build a library for board %s in %s", in.Board.Value, shown)
+	}
+	files, codes, c, err := v.compiledModels(ctx, in)
 	if err != nil {
 		return err
 	}
-	objects, err := filepath.Glob(filepath.Join(dir, "lib", "*.o"))
-	if err != nil {
-		return err
+	dir := shown
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(v.Dir, dir)
 	}
-	made, err := os.MkdirTemp(dir, ".objects-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(made)
-	for _, f := range sources {
-		object := filepath.Join(made, filepath.Base(f)+".o")
-		args := slices.Concat(l.flags, []string{
-			"-std=gnu11", "-w", "-ffunction-sections", "-fdata-sections", "-Iinclude",
-			"-c", filepath.Join("src", filepath.Base(f)), "-o", object,
-		})
-		if err := (command.Command{Path: l.cc, Args: args, Dir: dir, Timeout: embedTimeout}).Run(ctx); err != nil {
-			if ctx.Err() != nil {
-				return err
+	names := v.tellNames(codes)
+	line := fields{"status": "done", "folder": shown, "board": c.Board.Name, "models": names}
+	if list := folderOf(files); wholefolder.Has(dir, list) {
+		v.Printf("build: %s is up to date", shown)
+		line["status"] = "up-to-date"
+	} else {
+		err := wholefolder.Write(dir, list, func() error {
+			if wholefolder.HasFile(dir, "models.mk") && v.Env.On("FORCE") {
+				return nil
 			}
-			return failure.New(failure.Compile, "", "board %s: %s: %w", l.board.Name, filepath.Base(f), err)
+			return failure.New(failure.Config, "FORCE=1 replaces a library; or choose another OUTPUT",
+				"%s has other files than the library", shown)
+		})
+		if err != nil {
+			return err
 		}
-		objects = append(objects, object)
+		v.Printf("build: %s, %d files; link %s, compiled for %s", shown, len(files), modellib.Library, c.Board.Name)
 	}
-	if err := os.MkdirAll(filepath.Join(dir, "lib"), 0o755); err != nil {
+	v.JSONLine(line)
+	return nil
+}
+
+// librarySize prints the memory of the library's objects.
+func (v *invocation) librarySize(ctx context.Context, in *inputs.Inputs) error {
+	if v.Env.On("DRYRUN") {
+		return v.Would("compile a library for board %s, and print its size", in.Board.Value)
+	}
+	files, _, c, err := v.compiledModels(ctx, in)
+	if err != nil {
 		return err
 	}
-	args := append([]string{"rcsD", filepath.Join(dir, "lib", "libmodels.a")}, objects...)
-	return command.Command{Path: l.ar, Args: args, Dir: dir, Timeout: embedTimeout}.Run(ctx)
+	sizes, err := modellib.Sizes(ctx, files, c)
+	if err != nil {
+		return err
+	}
+	var all image.Size
+	var lines []fields
+	row := func(name string, z image.Size) {
+		v.Printf("%-32s %10d %10d %10d", name, z.Text, z.Data, z.BSS)
+		lines = append(lines, fields{"part": name, "text": z.Text, "data": z.Data, "bss": z.BSS})
+	}
+	v.Printf("%-32s %10s %10s %10s   bytes", "", "text", "data", "bss")
+	for _, name := range slices.Sorted(maps.Keys(sizes)) {
+		z := sizes[name]
+		row(name, z)
+		all.Text, all.Data, all.BSS = all.Text+z.Text, all.Data+z.Data, all.BSS+z.BSS
+	}
+	row("all", all)
+	v.JSONLine(fields{"status": "done", "board": c.Board.Name, "sizes": lines})
+	return nil
+}
+
+// releaseLibrary writes the library and what describes it to OUTPUT.
+func (v *invocation) releaseLibrary(ctx context.Context, in *inputs.Inputs) error {
+	dir := cmp.Or(in.Output, in.Project+".release")
+	if v.Env.On("DRYRUN") {
+		return v.Would("write a release of a library for board %s to %s", in.Board.Value, dir)
+	}
+	files, codes, c, err := v.compiledModels(ctx, in)
+	if err != nil {
+		return err
+	}
+	sizes, err := modellib.Sizes(ctx, files, c)
+	if err != nil {
+		return err
+	}
+	r, err := release.OfLibrary(files, codes, c, sizes)
+	if err != nil {
+		return err
+	}
+	return v.writeRelease(r, dir, fields{"status": "done", "board": c.Board.Name, "models": v.tellNames(codes)})
 }

@@ -50,6 +50,9 @@ func (v *invocation) makeProject(ctx context.Context, in *inputs.Inputs) error {
 		Board: in.Board.Value, ModelName: in.ModelName.Value, Template: in.Template.Value, Options: in.Options,
 		Libraries: in.Libraries, Force: v.forced(),
 	}
+	if in.Library {
+		return noFirmware()
+	}
 	if err := runsHere(runtime.GOOS, in); err != nil {
 		return err
 	}
@@ -205,6 +208,9 @@ func (v *invocation) ready(ctx context.Context) error {
 }
 
 func (v *invocation) build(ctx context.Context) error {
+	if in, err := v.inputs(ctx); err != nil || in.Library {
+		return firstOf(err, func() error { return v.buildLibrary(ctx, in) })
+	}
 	if v.Env.On("DRYRUN") {
 		in, err := v.inputs(ctx)
 		if err != nil {

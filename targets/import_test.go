@@ -18,11 +18,11 @@ var mayImport = map[string][]string{
 	"cmd":    {"projectapi", "emulated", "project", "device", "internal/virtualprobe"},
 	"targets": {
 		"accept", "registers", "scaffold", "schemas", "projectapi", "project", "executor", "device", "emulated", "image",
-		"cmodel", "progress", "validate", "release",
+		"cmodel", "progress", "validate", "release", "modellib",
 		"cache", "rpc", "standalone", "boards", "mlf", "ndarray", "samples", "failure", "internal/boardsmithjson",
 		"internal/command",
 		"internal/console", "internal/gitfolder", "internal/inputs", "internal/toolbox", "internal/tuning",
-		"internal/valuetext", "internal/virtualprobe",
+		"internal/valuetext", "internal/virtualprobe", "internal/wholefolder",
 	},
 
 	// A project is a folder, and the way from it to a device. What stands in one line imports nothing of it but to its
@@ -66,7 +66,10 @@ var mayImport = map[string][]string{
 	"schemas":  {}, // of files that people write
 
 	// The folder of a finished firmware.
-	"release": {"project", "image", "boards", "failure", "internal/plainfile"},
+	"release": {
+		"project", "modellib", "cmodel", "image", "boards", "mlf", "failure", "internal/plainfile", "internal/wholefolder",
+	},
+	"modellib": {"cmodel", "image", "boards", "mlf", "failure", "internal/command"},
 
 	// Compares a model's outputs on a device with expected ones.
 	"validate": {"project", "executor", "cmodel", "image", "rpc", "boards", "mlf", "ndarray", "failure"},
@@ -147,6 +150,7 @@ var mayImport = map[string][]string{
 		"internal/console", "internal/inputs", "internal/jsonfile", "internal/valuetext",
 	},
 	"internal/valuetext":    {"ndarray"},
+	"internal/wholefolder":  {"internal/plainfile"},
 	"internal/virtualprobe": {"transport", "failure", "internal/command"},
 	"internal/zephyrtest":   {},
 }

@@ -12,6 +12,9 @@ import (
 )
 
 func (v *invocation) size(ctx context.Context) error {
+	if in, err := v.inputs(ctx); err != nil || in.Library {
+		return firstOf(err, func() error { return v.librarySize(ctx, in) })
+	}
 	image, err := v.built(ctx)
 	if err != nil {
 		return err

@@ -17,6 +17,9 @@ func (v *invocation) release(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if in.Library {
+		return v.releaseLibrary(ctx, in)
+	}
 	dir := cmp.Or(in.Output, filepath.Clean(in.Project)+".release")
 	if v.Env.On("DRYRUN") {
 		return v.Would("write a release of %s for board %s to %s", in.Project, in.Board.Value, dir)

@@ -29,6 +29,9 @@ const (
 	maxRepeat      = 1_000_000
 )
 
+// Library is the value of APP for a folder with the C of models and a library of them, which is no project.
+const Library = "library"
+
 // An Input is a value, and whether the user set it for this run: in the environment, directly or by TARGET, or as
 // something from which the project's folder follows. The project takes precedence over other sources, but not over the
 // user.
@@ -53,6 +56,7 @@ type Inputs struct {
 	LibrariesAsked bool // the user set them for this run
 	Options        boards.Options
 	OptionsAsked   bool // the user set them for this run
+	Library        bool // APP is Library; Project is then the library's folder
 
 	Path         []string // folders with boards/ and templates/
 	Device       string   // which one of the board: a name in desk.json, a probe's serial, a USB path, a port
@@ -118,6 +122,9 @@ func Resolve(env console.Environ, dir string, load func(dir string) (*Made, erro
 	}
 	in.OptionsAsked = len(words) > 0
 	app := env("APP")
+	if app == Library {
+		in.Library, app = true, ""
+	}
 	if app != "" {
 		words = append(words, "app="+app)
 	}
@@ -142,9 +149,16 @@ func Resolve(env console.Environ, dir string, load func(dir string) (*Made, erro
 		in.Model = Input{cmp.Or(in.Model.Value, c.Model), true}
 		in.Derived = true
 		in.Project = filepath.Join("build", boards.FileName(in.BoardName()), ProjectName(in.Model.Value, in.ModelName.Value))
-		if in.isStandalone() {
+		if in.Library {
+			in.Project += "." + Library
+		} else if in.isStandalone() {
 			in.Project += "." + boards.Standalone
 		}
+	}
+	if in.Library {
+		in.Board.Value = cmp.Or(in.Board.Value, c.Board, defaultBoard)
+		in.Model.Value = cmp.Or(in.Model.Value, c.Model)
+		return in, nil
 	}
 	m, err := load(in.Project)
 	if err != nil {

@@ -1,0 +1,169 @@
+// Package modellib compiles the C of models (package cmodel) for a board, as a folder for somebody's own firmware.
+//
+// It makes no firmware: package project does.
+package modellib
+
+import (
+	"bytes"
+	"context"
+	"debug/elf"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/cmodel"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/mlf"
+)
+
+// timeout limits one run of a compiler.
+const timeout = 10 * time.Minute
+
+// Library is the name of the compiled library in the folder.
+const Library = "lib/libmodels.a"
+
+// A Compiler compiles models for a board. It may be used from many goroutines.
+type Compiler struct {
+	Board  *boards.Board
+	Target *cmodel.Target // what its headers check
+
+	cc, ar string
+	flags  []string
+}
+
+// NewCompiler finds the board's compiler and asks it for its version and macros. Errors: class config for a board
+// without a compiler, those of a missing tool.
+func NewCompiler(ctx context.Context, b *boards.Board) (*Compiler, error) {
+	if b.Toolchain.CC == "" {
+		return nil, failure.New(failure.Config, "use the sources", "board %s names no compiler", b.Name)
+	}
+	c := &Compiler{Board: b, flags: slices.Concat(b.CFlags, []string{"-" + b.OperatorOpt})}
+	for _, tool := range []struct {
+		name string
+		to   *string
+	}{{b.Toolchain.CC, &c.cc}, {b.Toolchain.AR, &c.ar}} {
+		var err error
+		if *tool.to, err = command.Find(tool.name, b.Toolchain.Install); err != nil {
+			return nil, err
+		}
+	}
+	version, err := command.Ask(ctx, c.cc, "--version")
+	if err != nil {
+		return nil, err
+	}
+	args := slices.Concat(c.flags, []string{"-dM", "-E", "-x", "c", os.DevNull})
+	predefined, _, err := command.Command{Path: c.cc, Args: args, Timeout: timeout}.Capture(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.Target = cmodel.NewTarget(b.Name, version, c.flags, predefined)
+	return c, nil
+}
+
+// Bundle returns the files of a folder with the models, and lib/libmodels.a if c is not nil. Equal models and compilers
+// give equal bytes. Errors: class compile.
+func Bundle(ctx context.Context, codes []*cmodel.Code, c *Compiler) ([]mlf.File, error) {
+	files, err := cmodel.Bundle(codes...)
+	if err != nil || c == nil {
+		return files, err
+	}
+	dir, err := os.MkdirTemp("", "boardsmith-models-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	for _, f := range files {
+		path := filepath.Join(dir, filepath.FromSlash(f.Name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(path, f.Data, 0o644); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.build(ctx, dir); err != nil {
+		return nil, err
+	}
+	data, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(Library)))
+	return append(files, mlf.File{Name: Library, Data: data}), err
+}
+
+// build makes lib/libmodels.a of the sources and objects in a folder. Equal sources give equal bytes.
+func (c *Compiler) build(ctx context.Context, dir string) error {
+	sources, err := filepath.Glob(filepath.Join(dir, "src", "*.c"))
+	if err != nil {
+		return err
+	}
+	objects, err := filepath.Glob(filepath.Join(dir, "lib", "*.o"))
+	if err != nil {
+		return err
+	}
+	made, err := os.MkdirTemp(dir, ".objects-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(made)
+	for _, f := range sources {
+		object := filepath.Join(made, filepath.Base(f)+".o")
+		args := slices.Concat(c.flags, []string{
+			"-std=gnu11", "-w", "-ffunction-sections", "-fdata-sections", "-Iinclude",
+			"-c", filepath.Join("src", filepath.Base(f)), "-o", object,
+		})
+		if err := (command.Command{Path: c.cc, Args: args, Dir: dir, Timeout: timeout}).Run(ctx); err != nil {
+			if ctx.Err() != nil {
+				return err
+			}
+			return failure.New(failure.Compile, "", "board %s: %s: %w", c.Board.Name, filepath.Base(f), err)
+		}
+		objects = append(objects, object)
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "lib"), 0o755); err != nil {
+		return err
+	}
+	args := append([]string{"rcsD", filepath.FromSlash(Library)}, objects...)
+	return command.Command{Path: c.ar, Args: args, Dir: dir, Timeout: timeout}.Run(ctx)
+}
+
+// Sizes returns the memory of each object in lib/libmodels.a among the files, sorted by name.
+func Sizes(ctx context.Context, files []mlf.File, c *Compiler) (map[string]image.Size, error) {
+	i := slices.IndexFunc(files, func(f mlf.File) bool { return f.Name == Library })
+	if i < 0 {
+		return nil, failure.New(failure.Config, "", "the models are not compiled")
+	}
+	dir, err := os.MkdirTemp("", "boardsmith-models-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	archive := path.Base(Library)
+	if err := os.WriteFile(filepath.Join(dir, archive), files[i].Data, 0o644); err != nil {
+		return nil, err
+	}
+	unpack := command.Command{Path: c.ar, Args: []string{"x", archive}, Dir: dir, Timeout: timeout}
+	if err := unpack.Run(ctx); err != nil {
+		return nil, err
+	}
+	objects, err := filepath.Glob(filepath.Join(dir, "*.o"))
+	if err != nil {
+		return nil, err
+	}
+	sizes := map[string]image.Size{}
+	for _, name := range objects {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		f, err := elf.NewFile(bytes.NewReader(data))
+		if err != nil {
+			return nil, failure.New(failure.Compile, "", "%s: %w", filepath.Base(name), err)
+		}
+		sizes[strings.TrimSuffix(filepath.Base(name), ".o")] = image.SizeOf(f)
+	}
+	return sizes, nil
+}

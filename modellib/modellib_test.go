@@ -1,0 +1,91 @@
+package modellib_test
+
+import (
+	"bytes"
+	"context"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/cmodel"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/failuretest"
+	"github.com/boardsmith/boardsmith/internal/mlftest"
+	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/modellib"
+)
+
+func code(t *testing.T) *cmodel.Code {
+	t.Helper()
+	a, err := mlf.Open(mlftest.Path(t, "sine.aot_c"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := cmodel.Generate(a, a.Models[0], cmodel.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func compiler(t *testing.T, board string) *modellib.Compiler {
+	t.Helper()
+	b, err := boards.Find(board, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := exec.LookPath(b.Toolchain.CC); err != nil {
+		t.Skip(err)
+	}
+	c, err := modellib.NewCompiler(t.Context(), b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestBundle compiles a model twice, with two folders for temporary files: the bytes are equal.
+func TestBundle(t *testing.T) {
+	c := compiler(t, "mps2_an385")
+	var first []mlf.File
+	for _, name := range []string{"a", "b"} {
+		temporary := t.TempDir()
+		t.Setenv("TMPDIR", temporary)
+		files, err := modellib.Bundle(t.Context(), []*cmodel.Code{code(t)}, c)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		if first == nil {
+			first = files
+		}
+		same := func(f, g mlf.File) bool { return f.Name == g.Name && bytes.Equal(f.Data, g.Data) }
+		if !slices.EqualFunc(files, first, same) {
+			t.Error("equal models gave other bytes")
+		}
+		if left, _ := filepath.Glob(filepath.Join(temporary, "*")); len(left) > 0 {
+			t.Errorf("left %v", left)
+		}
+	}
+	sizes, err := modellib.Sizes(t.Context(), first, c)
+	if err != nil || sizes["tvm_sine.c"].Text == 0 {
+		t.Errorf("%v, %v", sizes, err)
+	}
+	if _, err := modellib.Sizes(t.Context(), nil, c); failure.Of(err) != failure.Config {
+		t.Error(err)
+	}
+}
+
+func TestContexts(t *testing.T) {
+	c, models := compiler(t, "host"), []*cmodel.Code{code(t)}
+	files, err := modellib.Bundle(t.Context(), models, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	failuretest.Ended(t, failuretest.Calls{
+		"NewCompiler": func(ctx context.Context) error { _, err := modellib.NewCompiler(ctx, c.Board); return err },
+		"Bundle":      func(ctx context.Context) error { _, err := modellib.Bundle(ctx, models, c); return err },
+		"Sizes":       func(ctx context.Context) error { _, err := modellib.Sizes(ctx, files, c); return err },
+	})
+}
