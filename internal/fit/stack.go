@@ -113,7 +113,10 @@ func newStackWalk(p *program, m *mlf.Model) *stackWalk {
 			w.tells = append(w.tells, f)
 		}
 	}
-	w.known = map[string][]*codeFunction{parallelLaunch: nil} // resolved by its caller: see depth
+	w.known = map[string][]*codeFunction{
+		parallelLaunch: nil, // resolved by its caller: see depth
+		graphRun:       p.named(m.Functions...),
+	}
 	for name, to := range w.calls.Pointers {
 		w.known[name] = p.callees(to)
 	}
@@ -128,6 +131,9 @@ func newStackWalk(p *program, m *mlf.Model) *stackWalk {
 
 // parallelLaunch names the function that calls a function of its caller.
 const parallelLaunch = "TVMBackendParallelLaunch"
+
+// graphRun names the function of compiled graphs that calls the model's operators. It is among the model's files.
+const graphRun = "boardsmith_graph_run"
 
 // depth returns the depth of the stack from a function on. It computes each function once.
 func (w *stackWalk) depth(f *codeFunction) *stackDepth {
@@ -231,7 +237,7 @@ func (w *stackWalk) add(d *stackDepth, f, g *codeFunction, frame int64) {
 func (w *stackWalk) followPointer(d *stackDepth, f *codeFunction) {
 	targets, ok := w.known[f.name]
 	switch {
-	case !f.ours:
+	case !f.ours && f.name != graphRun:
 		w.doubtPointer(d, f)
 	case ok:
 		w.addAll(d, f, targets)
