@@ -1,5 +1,5 @@
-// This file generates what link.ld.S, the port and its memory protection need if a board or project places parts of the
-// firmware in memories of their own. Without such parts it generates nothing.
+// This file generates what the linker script, the port and its memory protection need if a board or project places
+// parts of the firmware in memories of their own. Without such parts it generates nothing.
 
 package generator
 
