@@ -102,7 +102,7 @@ var placedRuns = []struct {
 // TestPlacedRuns runs a model whose parts lie in several memories.
 func TestPlacedRuns(t *testing.T) {
 	t.Parallel()
-	for _, c := range drawn.Of(t, "places", placedRuns, 3) {
+	for _, c := range drawn.Of(t, "places", placedRuns, 2) {
 		t.Run(c.board, func(t *testing.T) {
 			m, p, i := openPlaced(t, c.board, c.place)
 			at := symbolsOf(t, i)

@@ -419,7 +419,7 @@ func TestUploadWindow(t *testing.T) {
 	if _, err := exec.LookPath("cc"); err != nil {
 		t.Skip("no C compiler for this computer: " + err.Error())
 	}
-	for _, b := range drawn.Of(t, "window", bareBoards(t), 6) {
+	for _, b := range drawn.Of(t, "window", bareBoards(t), 4) {
 		o := boards.Options{UploadKiB: 4, ArenaKiB: 4}
 		r, _ := b.Region(b.Place.UploadRegion())
 		if _, err := b.Settle(o); !isProtected(b) || err != nil {

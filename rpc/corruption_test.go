@@ -114,10 +114,10 @@ func TestFirmwareCorruptions(t *testing.T) {
 			t.Fatalf("SEED=%q: %v", s, err)
 		}
 	}
-	t.Logf("%d corruptions drawn by SEED=%d", drawn.Count(1000, 10000), seed)
+	t.Logf("%d corruptions drawn by SEED=%d", drawn.Count(600, 10000), seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	link := startFirmware(t, path)
-	for round := range drawn.Count(1000, 10000) {
+	for round := range drawn.Count(600, 10000) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		err := corruptedRound(ctx, r, link, recordSession(ctx, t, link))
 		cancel()
