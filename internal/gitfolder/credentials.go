@@ -5,7 +5,6 @@ package gitfolder
 
 import (
 	"context"
-	"fmt"
 	"net/url"
 	"os"
 	"os/exec"
@@ -20,18 +19,14 @@ import (
 // terminal. Nothing is stored.
 func credentials(ctx context.Context, text string) transport.AuthMethod {
 	git, err := exec.LookPath("git")
-	u, failed := url.Parse(text)
-	if err != nil || failed != nil || u.Scheme != "http" && u.Scheme != "https" {
+	question, ok := credentialQuestion(text)
+	if err != nil || !ok {
 		return nil
 	}
 	cmd := exec.CommandContext(ctx, git, "credential", "fill")
 	cmd.Env = append(os.Environ(), "GIT_TERMINAL_PROMPT=0")
 	cmd.WaitDelay = time.Second
-	asked := fmt.Sprintf("protocol=%s\nhost=%s\npath=%s\n", u.Scheme, u.Host, strings.TrimPrefix(u.Path, "/"))
-	if name := u.User.Username(); name != "" {
-		asked += "username=" + name + "\n"
-	}
-	cmd.Stdin = strings.NewReader(asked + "\n")
+	cmd.Stdin = strings.NewReader(question)
 	out, err := cmd.Output()
 	if err != nil {
 		return nil
@@ -49,4 +44,26 @@ func credentials(ctx context.Context, text string) transport.AuthMethod {
 		return nil
 	}
 	return auth
+}
+
+// credentialQuestion returns what git credential reads for a URL: one attribute a line. ok is false for a URL that has
+// no password, or whose parts would become further attributes, such as another host.
+func credentialQuestion(text string) (question string, ok bool) {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return "", false
+	}
+	attributes := [][2]string{
+		{"protocol", u.Scheme}, {"host", u.Host}, {"path", strings.TrimPrefix(u.Path, "/")},
+	}
+	if name := u.User.Username(); name != "" {
+		attributes = append(attributes, [2]string{"username", name})
+	}
+	for _, a := range attributes {
+		if hasControl(a[1]) {
+			return "", false
+		}
+		question += a[0] + "=" + a[1] + "\n"
+	}
+	return question + "\n", true
 }

@@ -55,8 +55,12 @@ func (r *remote) close() {
 	}()
 }
 
-// connect opens a repository. If the server asks for a password, it tries the one that git has.
+// connect opens a repository, also one that another repository names. If the server asks for a password, it tries the
+// one that git has.
 func connect(w *watch, url string) (*remote, error) {
+	if err := checkURL(url); err != nil {
+		return nil, err
+	}
 	r, err := open(w, url, nil)
 	if !errors.Is(err, transport.ErrAuthenticationRequired) {
 		return r, err

@@ -32,18 +32,24 @@ func TestParse(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"https://h.example/kiln":              "no revision",
-		"https://h.example/kiln@":             "no revision",
-		"https://user@h.example/kiln":         "no revision",
-		"git@h.example:kiln":                  "no revision",
-		"https://h.example/@v1":               "no repository",
-		"https://h.example/kiln//../x@v1":     `"../x" is not a folder`,
-		"https://h.example/kiln@a b":          "not a revision",
-		"https://h.example/kiln@v1~3":         "not a revision",
-		"https://h.example/kiln@--upload":     "not a revision",
-		"ext::sh://x/kiln@v1":                 "not a git URL",
-		"svn://h.example/kiln@v1":             "scheme svn is not supported",
-		"https://me:secret@h.example/kiln@v1": "contains a password",
+		"https://h.example/kiln":               "no revision",
+		"https://h.example/kiln@":              "no revision",
+		"https://user@h.example/kiln":          "no revision",
+		"git@h.example:kiln":                   "no revision",
+		"https://h.example/@v1":                "no repository",
+		"https://h.example/kiln//../x@v1":      `"../x" is not a folder`,
+		"https://h.example/kiln@a b":           "not a revision",
+		"https://h.example/kiln@v1~3":          "not a revision",
+		"https://h.example/kiln@--upload":      "not a revision",
+		"ext::sh://x/kiln@v1":                  "not a git URL",
+		"svn://h.example/kiln@v1":              "scheme svn is not supported",
+		"https://me:secret@h.example/kiln@v1":  "contains a password",
+		"https:///kiln@v1":                     "no server",
+		"http://me%0ahost=t@h.example/kiln@v1": "control character",
+		"http://h.example/kiln%0Dhost=t@v1":    "control character",
+		"http://h.example/kiln%00@v1":          "control character",
+		"git@h.example:kiln\nhost=t@v1":        "control character",
+		"http://h.example/kiln@v1\n":           "control character",
 	} {
 		r, err := Parse(text)
 		if err == nil || !strings.Contains(err.Error(), want) || failure.Of(err) != failure.Config {
@@ -335,6 +341,9 @@ func TestHostileSubmodules(t *testing.T) {
 		"is on this computer": r.commit("local", sub, modules(r.url())),
 		"is not a URL":        r.commit("path", sub, modules("/etc")),
 		"scheme ext":          r.commit("scheme", sub, modules("ext://sh")),
+		"me%0Ahost=":          r.commit("user", sub, modules(strings.Replace(s.URL, "//", "//me%0ahost=h@", 1)+"/kiln.git")),
+		"%0Ahost=h":           r.commit("beside", sub, modules(`"../kiln.git\nhost=h"`)),
+		"contains a control":  r.commit("scp", sub, modules(`"git@h:kiln.git\nhost=h"`)),
 		"no commit 01234567890123": r.commit("missing", modules("../kiln.git"), entry{
 			name: "s", commit: strings.Repeat("0123456789", 4),
 		}),

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/boardsmith/boardsmith/failure"
 )
@@ -35,6 +36,9 @@ func IsRef(text string) bool { return hasScheme.MatchString(text) || scpLike.Mat
 // Parse reads URL[//DIR]@REVISION. Errors are of class config.
 func Parse(text string) (Ref, error) {
 	const form = "write URL@REVISION or URL//FOLDER@REVISION, with a branch, a tag or a commit"
+	if hasControl(text) {
+		return Ref{}, failure.New(failure.Config, form, "the git URL contains a control character")
+	}
 	start := hasScheme.FindString(text)
 	rest := text[len(start):]
 	path := strings.IndexByte(rest, '/')
@@ -69,8 +73,15 @@ func (r Ref) check(text string) error {
 	return checkURL(r.URL)
 }
 
-// checkURL refuses schemes that are not fetched, and passwords, which would stand in files.
+// hasControl reports whether a text contains a control character, such as the end of a line.
+func hasControl(text string) bool { return strings.ContainsFunc(text, unicode.IsControl) }
+
+// checkURL refuses schemes that are not fetched, passwords, which would stand in files, and control characters, also
+// in %XX: programs would read what follows them as something else.
 func checkURL(text string) error {
+	if hasControl(text) { // the text may have a password
+		return failure.New(failure.Config, "leave it out", "the git URL contains a control character")
+	}
 	if !hasScheme.MatchString(text) {
 		return nil // git@host:path
 	}
@@ -85,6 +96,14 @@ func checkURL(text string) error {
 	if _, has := u.User.Password(); has {
 		return failure.New(failure.Config, "leave it out, and store it with git's credential helper",
 			"%s: the URL contains a password", u.Redacted())
+	}
+	for _, part := range []string{u.User.Username(), u.Host, u.Path, u.RawQuery, u.Fragment} {
+		if hasControl(part) {
+			return failure.New(failure.Config, "leave it out", "%s: the URL contains a control character", u.Redacted())
+		}
+	}
+	if u.Host == "" && u.Scheme != "file" {
+		return failure.New(failure.Config, "write the server's name after ://", "%s: no server in the URL", text)
 	}
 	return nil
 }

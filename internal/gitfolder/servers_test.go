@@ -279,6 +279,30 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
+// TestCredentialQuestion: no part of a URL can ask git for the password of another server.
+func TestCredentialQuestion(t *testing.T) {
+	t.Parallel()
+	for url, want := range map[string]string{
+		"https://h.example/a/kiln.git":     "protocol=https\nhost=h.example\npath=a/kiln.git\n\n",
+		"http://a%40b@h.example:81/kiln":   "protocol=http\nhost=h.example:81\npath=kiln\nusername=a@b\n\n",
+		"http://me%0ahost=t@h.example/k":   "",
+		"http://me%0dhost=t@h.example/k":   "",
+		"http://h.example/k%0ahost=t":      "",
+		"http://h.example/k%00":            "",
+		"http:///k":                        "",
+		"ssh://h.example/k":                "",
+		"http://h.example%0ahost=t/k":      "",
+		"http://[::1%25a%0ahost=t]/k":      "",
+		"http://me@h.example/k\nhost=t/k":  "",
+		"http://me%c2%85host=t@h.exampl/k": "",
+	} {
+		got, ok := credentialQuestion(url)
+		if got != want || ok != (want != "") {
+			t.Errorf("%q: %q, %v", url, got, ok)
+		}
+	}
+}
+
 func TestContexts(t *testing.T) {
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")

@@ -225,9 +225,6 @@ func moduleURL(parent, to string) (string, error) {
 	if !IsRef(to) {
 		return "", hostile("%s is not a URL", to)
 	}
-	if err := checkURL(to); err != nil {
-		return "", err
-	}
 	if strings.HasPrefix(strings.ToLower(to), "file:") && !strings.HasPrefix(parent, "file:") {
 		return "", hostile("%s is on this computer", to)
 	}
