@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
@@ -104,6 +105,7 @@ type checking struct {
 	p       *Project
 	image   *image.Image // of the first build
 	lacking error        // what is not installed
+	trying  string       // the option that is being tried, as NAME=VALUE
 }
 
 type templateCheck struct {
@@ -208,8 +210,11 @@ func (c *checking) all(ctx context.Context, done func(TemplateCheck)) error {
 func (c *checking) advice(check templateCheck, err error) string {
 	var tool *ToolError
 	if errors.As(err, &tool) {
-		return fmt.Sprintf("to see it again: %s %s %s", failure.Option("Spec.Board", c.Board),
-			failure.Option("Spec.Template", c.Template), failure.Target("build"))
+		words := []string{failure.Option("Spec.Board", c.Board), failure.Option("Spec.Template", c.Template)}
+		if c.trying != "" {
+			words = append(words, failure.Option("Spec.Options", c.trying))
+		}
+		return "to see it again: " + strings.Join(append(words, failure.Target("build")), " ")
 	}
 	if failure.Next(err) != "" {
 		return ""

@@ -14,11 +14,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/drawn"
 	"github.com/boardsmith/boardsmith/internal/mlftest"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/samples"
+	newfiles "github.com/boardsmith/boardsmith/scaffold"
 )
 
 // soundTemplate does what its template.json says, for a board with a memory map whose compiler is this computer's.
@@ -73,7 +77,7 @@ var defects = []struct {
 	check, file, text, by string
 	reported              string
 }{
-	{"fields", "template.json", `"doc"`, `"docs"`, `unknown field "docs"`},
+	{"fields", "template.json", `"doc"`, `"docs"`, `field "docs" is not known; did you mean "doc"`},
 	{"fields", "template.json", `"build/a.map"`, `"out/a.map"`, "is not in the build folder"},
 	{"board", "template.json", `"doc"`, `"doc"`, "names template"}, // the template has another name
 	{"files", "template.json", `"src", "crt"`, `"src", "lib", "crt"`, "the project has no lib"},
@@ -242,24 +246,64 @@ func TestTemplateBuildID(t *testing.T) {
 	}
 }
 
-// TestTemplateShipped: the bare-metal template passes all checks on a process and on an emulated board, and a model
-// whose outputs are wrong fails one.
+// TestTemplateProbe: the check of options adds to the model's C as it was generated, which is not the archive's in
+// standalone firmware, and its changes do not hinder the next generation. The next step names the option.
+func TestTemplateProbe(t *testing.T) {
+	t.Parallel()
+	c := &checking{TemplateTrial: TemplateTrial{Spec: Spec{Board: "mps2_an385", Template: "baremetal"}}}
+	spec := Spec{Board: "mps2_an385", Archive: bundledSample(t)}
+	c.p = generated(t, filepath.Join(t.TempDir(), "p"), spec)
+	for _, app := range []string{boards.Standalone, boards.RPC} {
+		spec.Options.App = app
+		restore, err := c.generateWithProbe(t.Context(), spec)
+		must(t, err)
+		name, err := c.modelSource()
+		must(t, err)
+		text, err := os.ReadFile(c.at(name))
+		must(t, err)
+		want, found := strings.CutSuffix(string(text), "\n"+optionProbe+"\n")
+		if !found || image.DigestOf([]byte(want)) != c.p.state.Files[name] {
+			t.Errorf("app=%s: %s is not as generated, with the probe", app, name)
+		}
+		must(t, restore())
+	}
+	c.trying = "app=standalone"
+	if next := c.advice(templateCheck{}, &ToolError{}); !strings.Contains(next, failure.Option("Spec.Options", c.trying)) {
+		t.Errorf("next step %q", next)
+	}
+}
+
+func bundledSample(t *testing.T) *mlf.Archive {
+	t.Helper()
+	a, err := mlf.Parse(samples.Name, samples.Archive())
+	must(t, err)
+	return a
+}
+
+// TestTemplateShipped: the bare-metal template passes all checks on a process, a new copy of it passes them on its
+// emulated board, and a model whose outputs are wrong fails one.
 func TestTemplateShipped(t *testing.T) {
 	t.Parallel()
 	if !drawn.InFull() {
 		t.Skip("only in the full tests")
 	}
-	for _, board := range []string{"", "mps2_an385"} {
-		if board != "" {
-			needBoardTools(t, board, nil)
-		}
+	folder := filepath.Join(t.TempDir(), "mine")
+	template, board, err := newfiles.Template(folder, "baremetal")
+	must(t, err)
+	e := testEnv()
+	e.Path = []string{folder}
+	needBoardTools(t, board, e.Path)
+	for _, spec := range []Spec{
+		{Template: "baremetal", Archive: bundledSample(t)},
+		{Template: template, Archive: bundledSample(t)}, // board is chosen
+	} {
 		ran := 0
 		trial := TemplateTrial{
-			Spec: Spec{Board: board, Template: "baremetal", Model: mlftest.Path(t, "add.aot_packed")}, Desk: testEnv().desk(),
+			Spec: spec, Desk: e.desk(),
 			Run: func(context.Context, *rpc.Session, *mlf.Model) error { ran++; return nil },
 		}
-		if err := testEnv().builder().CheckTemplate(t.Context(), trial, func(TemplateCheck) {}); err != nil || ran != 1 {
-			t.Errorf("%s: %v; ran %d times", board, err, ran)
+		if err := e.builder().CheckTemplate(t.Context(), trial, func(TemplateCheck) {}); err != nil || ran != 1 {
+			t.Errorf("%s: %v; ran %d times", spec.Template, err, ran)
 		}
 	}
 	wrong := failure.New(failure.WrongAnswer, "", "1 instead of 2")
@@ -267,7 +311,7 @@ func TestTemplateShipped(t *testing.T) {
 		Spec: Spec{Template: "baremetal", Model: mlftest.Tiny(t, nil)}, Desk: testEnv().desk(),
 		Run: func(context.Context, *rpc.Session, *mlf.Model) error { return wrong },
 	}
-	err := testEnv().builder().CheckTemplate(t.Context(), trial, func(TemplateCheck) {})
+	err = testEnv().builder().CheckTemplate(t.Context(), trial, func(TemplateCheck) {})
 	var failed *templateError
 	if !errors.As(err, &failed) || failed.Check.Name != "run" || failure.Of(err) != failure.WrongAnswer {
 		t.Errorf("wrong outputs: %v", err)

@@ -24,7 +24,6 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/firmware"
-	"github.com/boardsmith/boardsmith/mlf"
 )
 
 func (c *checking) fields(ctx context.Context) (string, error) {
@@ -625,6 +624,7 @@ func (c *checking) option(ctx context.Context, o boards.Option, usual map[string
 		if err != nil {
 			return "", err
 		}
+		c.trying = word
 		now, err := c.compiledWith(ctx, spec, before)
 		if class := failure.Of(err); class == failure.Config || class == failure.DoesNotFit {
 			refused = err
@@ -654,24 +654,12 @@ func (c *checking) option(ctx context.Context, o boards.Option, usual map[string
 func (c *checking) compiledWith(ctx context.Context, s Spec, before map[string]objectState) (map[string][]string,
 	error,
 ) {
-	name, err := c.modelSource()
+	restore, err := c.generateWithProbe(ctx, s)
 	if err != nil {
-		return nil, err
-	}
-	source := c.p.model.Files[slices.IndexFunc(c.p.model.Files, func(f mlf.File) bool {
-		return path.Join(c.p.folders().OfModel(), f.Name) == name
-	})].Data
-	if err := os.WriteFile(c.at(name), source, 0o644); err != nil {
-		return nil, err
-	}
-	if err := c.p.Generate(ctx, s); err != nil {
-		return nil, err
-	}
-	if err := os.WriteFile(c.at(name), slices.Concat(source, []byte("\n"+optionProbe+"\n")), 0o644); err != nil {
 		return nil, err
 	}
 	i, err := c.p.Build(ctx)
-	if err != nil {
+	if err := errors.Join(err, restore()); err != nil {
 		return nil, err
 	}
 	objects, err := c.objects()
@@ -688,6 +676,24 @@ func (c *checking) compiledWith(ctx context.Context, s Spec, before map[string]o
 		all[filepath.Base(at)] = append(all[filepath.Base(at)], digest)
 	}
 	return all, nil
+}
+
+// generateWithProbe generates the project of a specification, and appends optionProbe to a C file of the model. restore
+// restores that file.
+func (c *checking) generateWithProbe(ctx context.Context, s Spec) (restore func() error, err error) {
+	if err := c.p.Generate(ctx, s); err != nil {
+		return nil, err
+	}
+	name, err := c.modelSource()
+	if err != nil {
+		return nil, err
+	}
+	source, err := os.ReadFile(c.at(name)) // app=standalone has a file of the archive's name with other contents
+	if err != nil {
+		return nil, err
+	}
+	err = os.WriteFile(c.at(name), slices.Concat(source, []byte("\n"+optionProbe+"\n")), 0o644)
+	return func() error { return os.WriteFile(c.at(name), source, 0o644) }, err
 }
 
 // otherValues returns values of an option to try in place of its default; some may be out of its limits.
