@@ -280,7 +280,10 @@ func TestOwnFilesUnused(t *testing.T) {
 	a := newAcme(t)
 	firmware, err := os.ReadFile("../examples/own-firmware/boards/own_mps2_an386.json")
 	must(t, err)
-	for _, field := range []string{`"linker_script": "a.ld"`, `"startup": "a.c"`, `"include": ["a"]`, `"libraries": ["a"]`} {
+	must(t, os.WriteFile(a.path("a.c"), []byte("#error compiled"), 0o644))
+	for _, field := range []string{
+		`"linker_script": "a.ld"`, `"startup": "a.c"`, `"include": ["a"]`, `"libraries": ["a"]`, `"sources": ["a.c"]`,
+	} {
 		must(t, os.WriteFile(a.path("own.json"), bytes.Replace(firmware, []byte("{"), []byte("{"+field+","), 1), 0o644))
 		_, err = a.b.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), Spec{
 			Board: "own", Template: "../examples/own-firmware/firmware", Model: mlftest.Tiny(t, nil),

@@ -7,14 +7,18 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 )
+
+var variableRE = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // Check returns an error if a path of the template is missing or leads out of the project's folder.
 func (t *Blueprint) Check() error {
@@ -23,6 +27,17 @@ func (t *Blueprint) Check() error {
 	}
 	if len(t.Inputs) == 0 {
 		return errors.New("no inputs")
+	}
+	if t.Interface < 0 {
+		return fmt.Errorf("interface: %d is not a version: the latest is %d", t.Interface, knownInterface)
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.Env)) {
+		if !variableRE.MatchString(name) {
+			return fmt.Errorf("env: %q is not the name of a variable: letters, digits and underscores", name)
+		}
+	}
+	if t.LinkerScript != "" && checkPath(t.LinkerScript) != nil {
+		return fmt.Errorf("linker_script: %q is not a path inside the project", t.LinkerScript)
 	}
 	for _, p := range slices.Concat(t.Inputs, t.Reuse, t.Results, t.BoardFile(), []string{t.BuildID, t.Map},
 		t.Forms.Names()) {
@@ -187,6 +202,7 @@ func (t *Template) HeedsBoard(b *boards.Board) error {
 		{"startup", b.Startup.Name != "", len(t.Startup) > 0},
 		{"place of operators, parameters, packet or pools", b.Place.Moves(), slices.Contains(t.Options, "place")},
 		{"init, cacheable or dma of memory", b.HasRules(), slices.Contains(t.Options, "place")},
+		{"sources", len(b.Sources) > 0, slices.ContainsFunc(t.Inputs, inSources)},
 		{"include", len(b.Include) > 0, hasMakefile},
 		{"measure_pin", b.MeasurePin != "", t.Firmware != "" && hasMakefile}, // the shipped port
 		{"libraries", len(b.Libraries) > 0, slices.Contains(t.Generate, LibrariesFile)},
@@ -198,6 +214,9 @@ func (t *Template) HeedsBoard(b *boards.Board) error {
 	}
 	return nil
 }
+
+// inSources reports whether an input is the folder of sources or in it.
+func inSources(input string) bool { return strings.HasPrefix(input+"/", SourceFolder+"/") }
 
 // checkIfs returns an error for a word that depends on a place that is not below a user's variable.
 func (t *Blueprint) checkIfs() error {

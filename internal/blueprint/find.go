@@ -12,6 +12,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"sort"
 	"strings"
@@ -124,13 +125,31 @@ func readTemplate(name string, files fs.FS) (*Template, error) {
 		return nil, failure.New(failure.Config, "use an earlier revision of the template, or a later boardsmith",
 			"template %s: %s has interface %d; the latest known one is %d", name, TemplateFile, of.Interface, knownInterface)
 	}
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(t); err != nil {
-		return nil, failure.New(failure.Config, "", "template %s: %s: %w", name, TemplateFile, err)
+	if err := t.decode(data); err != nil {
+		return nil, failure.New(failure.Config, "", "template %s: %w", name, err)
 	}
 	if err := cmp.Or(t.Check(), t.checkFirmware(), t.checkCopies(), t.checkApps()); err != nil {
 		return nil, failure.New(failure.Config, "", "template %s: %s: %w", name, TemplateFile, err)
 	}
 	return t, nil
+}
+
+// templateFields are the fields of a template.json.
+var templateFields = jsonfile.Fields(reflect.TypeFor[Template]())
+
+// decode decodes a template.json. Errors: *jsonfile.Error.
+func (t *Template) decode(data []byte) error {
+	keys, _, err := jsonfile.Scan(data)
+	if err == nil {
+		if err := jsonfile.CheckFields(TemplateFile, keys, templateFields, nil); err != nil {
+			return err
+		}
+		dec := json.NewDecoder(bytes.NewReader(data))
+		dec.DisallowUnknownFields() // of apps, whose names are free
+		err = dec.Decode(t)
+	}
+	if err != nil {
+		return &jsonfile.Error{File: TemplateFile, Line: jsonfile.Line(data, err), Err: err}
+	}
+	return nil
 }

@@ -216,6 +216,10 @@ func fieldsOf(t reflect.Type, at string) []string {
 		if tag == "-" {
 			continue
 		}
+		if t.Field(i).Anonymous && tag == "" { // its fields are those of t
+			all = append(all, fieldsOf(t.Field(i).Type, at)...)
+			continue
+		}
 		name := strings.TrimPrefix(at+"."+tag, ".")
 		all = append(all, name)
 		all = append(all, fieldsOf(t.Field(i).Type, name)...)
