@@ -222,7 +222,7 @@ type Source struct {
 }
 
 // UnmarshalJSON decodes a source from the string in a board file.
-func (s *Source) UnmarshalJSON(b []byte) error { return json.Unmarshal(b, &s.Name) }
+func (s *Source) UnmarshalJSON(b []byte) error { return unmarshalInner(b, &s.Name) }
 
 // MarshalJSON encodes the name only.
 func (s Source) MarshalJSON() ([]byte, error) { return json.Marshal(s.Name) }

@@ -203,6 +203,33 @@ func TestBadFiles(t *testing.T) {
 		},
 		{"other case", "{" + rest + ",\n\"Doc\": \"\"}", `x.json:2: field "Doc" is not known; did you mean "doc"?`},
 		{"given twice", "{" + rest + ",\n\"doc\": \"\",\n\"doc\": \"\"}", `x.json:3: "doc" is given twice`},
+		{
+			"wrong type of a list of words", "{" + rest + ",\n\"doc\": \"a\",\n\"post_link\": \"a\"}",
+			`x.json:3: json: cannot unmarshal string`,
+		},
+		{
+			"wrong type of a source", "{" + rest + ",\n\"doc\": \"a\",\n\"startup\": 3}",
+			`x.json:3: json: cannot unmarshal number`,
+		},
+		{
+			"no parent", "{\n\"link\": {\"kind\": \"process\"}}",
+			`x.json:1: inherits: missing, and there is no templates either: a board inherits from chip/NAME or cpu/NAME or`,
+		},
+		{
+			"init of another's memory", "{" + rest + ",\n\"memory\": [\n" +
+				`{"name": "a", "size": 1024, "reserved": true, "init": "f"}]}`,
+			`x.json:3: memory: region "a" is reserved: init has no effect`,
+		},
+		{
+			"programmer of another's memory", "{" + rest + ",\n\"memory\": [\n" + `{"name": "a", "size": 1024, ` +
+				`"nonvolatile": true, "sectors": [{"count": 1, "size": 1024}], "reserved": true, "programmer": "openocd"}]}`,
+			`x.json:3: memory: region "a" is reserved: programmer has no effect`,
+		},
+		{
+			"nothing to verify", "{" + rest + ",\n\"memory\": [\n" + `{"name": "a", "size": 1024, ` +
+				`"nonvolatile": true, "sectors": [{"count": 1, "size": 1024}], "verify": "firmware"}]}`,
+			`x.json:3: memory: region "a": verify has no effect without programmer`,
+		},
 		{"wrong type", "{" + rest + ",\n\"doc\": 3}", `x.json:2: json: cannot unmarshal number`},
 		{"syntax", "{" + rest + ",\n\"doc\": }", `x.json:2: invalid character`},
 		{"cut off", "{" + rest + ",\n\"doc\": \"a\"\n", `x.json:3: unexpected`},

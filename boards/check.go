@@ -40,8 +40,8 @@ var (
 
 // check returns the first error in the merged board, with file and line.
 func (b *Board) check() error {
-	if len(b.Templates) == 0 {
-		return b.wrong("templates", "no template")
+	if err := b.checkTemplates(); err != nil {
+		return err
 	}
 	for _, check := range []func() error{
 		b.checkLink, b.checkFlash, b.checkToolchain, b.checkSources, b.checkOwn, b.checkDefines,
@@ -53,6 +53,17 @@ func (b *Board) check() error {
 	}
 	b.ELF = b.ELF.resolve()
 	return nil
+}
+
+func (b *Board) checkTemplates() error {
+	if len(b.Templates) > 0 {
+		return nil
+	}
+	if _, inherits := b.Origin["inherits"]; !inherits && len(b.Files) > 0 {
+		return b.wrong("inherits", "missing, and there is no templates either: %s, or name the templates",
+			mayInheritText(""))
+	}
+	return b.wrong("templates", "no template")
 }
 
 // notUSB is what is wrong with a USB device in a board file.

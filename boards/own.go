@@ -5,6 +5,7 @@ package boards
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -42,7 +43,18 @@ type PostLink struct {
 }
 
 // UnmarshalJSON decodes the command from its list of words.
-func (c *PostLink) UnmarshalJSON(b []byte) error { return json.Unmarshal(b, &c.Words) }
+func (c *PostLink) UnmarshalJSON(b []byte) error { return unmarshalInner(b, &c.Words) }
+
+// unmarshalInner is json.Unmarshal for one value of a file. A wrong type then has no offset, because that would be in
+// the value, not in the file; the decoder of the file adds the field.
+func unmarshalInner(b []byte, to any) error {
+	err := json.Unmarshal(b, to)
+	var typ *json.UnmarshalTypeError
+	if errors.As(err, &typ) {
+		typ.Offset = 0
+	}
+	return err
+}
 
 // MarshalJSON encodes the words only.
 func (c PostLink) MarshalJSON() ([]byte, error) { return json.Marshal(c.Words) }

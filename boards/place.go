@@ -275,9 +275,14 @@ func (r Region) Cached() bool {
 	return !r.DMA
 }
 
-// checkAccess returns an error for flash that is accessed like RAM, and for a function that is none.
+// checkAccess returns an error for flash that is accessed like RAM, for a function that is none, and for memory of
+// another owner that would be changed.
 func (r Region) checkAccess() error {
 	switch {
+	case r.Reserved && r.Init != "":
+		return fmt.Errorf("region %q is reserved: init has no effect", r.Name)
+	case r.Reserved && r.Programmer != "":
+		return fmt.Errorf("region %q is reserved: programmer has no effect", r.Name)
 	case r.Nonvolatile && !r.Cached():
 		return fmt.Errorf("region %q: only RAM can be uncached or of DMA controllers", r.Name)
 	case r.Init != "" && !symbolRE.MatchString(r.Init):
@@ -299,6 +304,8 @@ func (r Region) checkProgrammer() error {
 			jsonfile.DidYouMean(r.Programmer, names))
 	case r.Verify != "" && r.Verify != VerifyByFirmware:
 		return fmt.Errorf("region %q: verify: %q is not %s", r.Name, r.Verify, VerifyByFirmware)
+	case r.Programmer == "":
+		return fmt.Errorf("region %q: verify has no effect without programmer", r.Name)
 	}
 	return nil
 }

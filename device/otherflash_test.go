@@ -107,10 +107,10 @@ func TestOtherFlashCommands(t *testing.T) {
 		t.Errorf("%s", text)
 	}
 	for change, want := range map[string]string{
-		``:                        "names no programmer",
-		`, "programmer": "pyocd"`: "is written by pyocd, not by openocd",
+		``: "names no programmer",
+		`, "verify": "firmware", "programmer": "pyocd"`: "is written by pyocd, not by openocd",
 	} {
-		shelf := otherFlashShelf(t, strings.Replace(twoFlashes, `, "programmer": "openocd"`, change, 1))
+		shelf := otherFlashShelf(t, strings.Replace(twoFlashes, `, "verify": "firmware", "programmer": "openocd"`, change, 1))
 		if _, err := commands(shelf); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", change, err)
 		}
