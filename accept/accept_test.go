@@ -328,6 +328,53 @@ func TestPageIsRead(t *testing.T) {
 	}
 }
 
+// TestDigestOfFiles changes each file that a board names, and one that it does not name.
+func TestDigestOfFiles(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) boards.Source { return boards.Source{Name: name, Dir: dir} }
+	b := &boards.Board{
+		Sources: []boards.Source{at("port/a.c"), {Name: "port/of_the_template.c"}}, LinkerScript: at("a.ld"),
+		Startup: at("start.S"), Include: []boards.Source{at("inc")},
+		Libraries: []boards.Source{at("./lib"), {Name: "known", Dir: dir}},
+		PostLink:  boards.PostLink{Words: []string{"{board}/sign.sh", "{elf}", "{out.bin}"}, Dir: dir},
+		Link:      boards.Link{Args: []string{"{board}/sim.txt"}, Dir: dir},
+	}
+	names := []string{"port/a.c", "a.ld", "start.S", "inc/a.h", "lib/library.json", "lib/src/x.def", "sign.sh", "sim.txt"}
+	digests := map[string]bool{}
+	write := func(name, text string) bool {
+		t.Helper()
+		file := filepath.Join(dir, filepath.FromSlash(name))
+		must(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		must(t, os.WriteFile(file, []byte(text), 0o644))
+		sum := accept.DigestOf(b)
+		was := digests[sum]
+		digests[sum] = true
+		return !was
+	}
+	for _, name := range names {
+		if !write(name, "one") || !write(name, "two") {
+			t.Errorf("%s was written or changed: the digest is the same", name)
+		}
+	}
+	if write("inc/notes.md", "x") || write("port/b.c", "x") {
+		t.Error("a file that the board does not name changes the digest")
+	}
+}
+
+// TestPageOfFetched: the page of a board of a git repository is not in the fetched folder.
+func TestPageOfFetched(t *testing.T) {
+	fetched := filepath.Join(t.TempDir(), "files", "boards")
+	must(t, os.MkdirAll(fetched, 0o755))
+	b := &boards.Board{Name: "kiln", Dir: fetched}
+	if got, want := accept.PageOf(b, "here"), filepath.Join(fetched, "kiln.accepted.md"); got != want {
+		t.Errorf("an own board: %s", got)
+	}
+	must(t, os.WriteFile(filepath.Join(fetched, "..", "..", "fetched.json"), []byte("{}"), 0o644))
+	if got, want := accept.PageOf(b, "here"), filepath.Join("here", "boards", "kiln.accepted.md"); got != want {
+		t.Errorf("a fetched board: %s", got)
+	}
+}
+
 // TestAdvice checks that the pages and headings which the steps advise to read exist.
 func TestAdvice(t *testing.T) {
 	named := regexp.MustCompile(`(docs/[\w/.-]+\.md)(?:, ([A-Z][\w ]*))?`)

@@ -8,14 +8,17 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"hash"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/gitfolder"
 )
 
 // A Report is what a board did.
@@ -39,14 +42,60 @@ func newReport(b *boards.Board, template string, i *image.Image, short bool) *Re
 	}
 }
 
-// DigestOf returns a number of a merged board that changes with each of its fields: an acceptance is of one such board.
+// DigestOf returns a number of a merged board that changes with each of its fields, and with the files beside its board
+// files that they name: an acceptance is of one such board.
 func DigestOf(b *boards.Board) string {
 	text, err := json.Marshal(b)
 	if err != nil {
 		return "" // a Board has only fields that can be encoded
 	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:8])
+	h := sha256.New()
+	h.Write(text)
+	for _, s := range slices.Concat(b.Sources, []boards.Source{b.LinkerScript, b.Startup}) {
+		digestFile(h, s.Dir, s.Name)
+	}
+	for _, s := range b.Include {
+		digestFolder(h, s, boards.IsHeader)
+	}
+	for _, s := range b.Libraries {
+		if boards.IsPath(s.Name) {
+			digestFolder(h, s, func(string) bool { return true })
+		}
+	}
+	for _, name := range boards.FilesIn(b.PostLink.Words) {
+		digestFile(h, b.PostLink.Dir, name)
+	}
+	for _, name := range boards.FilesIn(b.Link.Args) {
+		digestFile(h, b.Link.Dir, name)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+// digestFile adds a file beside a board file. A file of the template, or one that cannot be read, adds only that.
+func digestFile(h hash.Hash, dir, name string) {
+	if dir == "" || name == "" {
+		return // a shipped board's, or none
+	}
+	data, mode, err := boards.ReadBeside(dir, name)
+	if err != nil {
+		fmt.Fprintf(h, "%q is not here\n", name)
+		return
+	}
+	fmt.Fprintf(h, "%q %o %x\n", name, mode, sha256.Sum256(data))
+}
+
+// digestFolder adds the files of a folder beside a board file whose names are wanted.
+func digestFolder(h hash.Hash, folder boards.Source, wanted func(string) bool) {
+	if folder.Dir == "" {
+		return
+	}
+	names, err := boards.FilesBeside(folder.Dir, folder.Name, wanted)
+	if err != nil {
+		fmt.Fprintf(h, "%q is not here\n", folder.Name)
+	}
+	for _, name := range names {
+		digestFile(h, folder.Dir, name)
+	}
 }
 
 // A Signature is who accepted a board, and when.
@@ -57,10 +106,11 @@ type Signature struct {
 	Short  bool
 }
 
-// PageOf returns the path of a board's page: beside its file, or of a shipped board in the folder boards of folder.
+// PageOf returns the path of a board's page: beside its file, or in the folder boards of folder, for a shipped board
+// and for one of a git repository, whose fetched folder is not changed.
 func PageOf(b *boards.Board, folder string) string {
 	dir := b.Dir
-	if dir == "" {
+	if dir == "" || gitfolder.Holds(dir) {
 		dir = filepath.Join(folder, "boards")
 	}
 	return filepath.Join(dir, path.Base(b.Name)+".accepted.md")

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -90,7 +91,11 @@ func Find(dir string) (*Config, error) {
 		data, err := readSmall(file)
 		switch {
 		case err == nil:
-			return parse(file, data)
+			c, err := parse(file, data)
+			if err != nil {
+				return nil, err
+			}
+			return c, c.checkPath(data)
 		case !errors.Is(err, fs.ErrNotExist):
 			return nil, failure.New(failure.Config, "", "%w", err)
 		}
@@ -100,6 +105,27 @@ func Find(dir string) (*Config, error) {
 		}
 		dir = up
 	}
+}
+
+// checkPath returns an error for a folder of path that is not there, which a search would pass over.
+func (c *Config) checkPath(data []byte) error {
+	var written struct{ Path []string }
+	_ = json.Unmarshal(data, &written) // parse has read it
+	for i, dir := range c.Path {
+		if gitfolder.IsRef(dir) {
+			continue
+		}
+		if info, err := os.Stat(dir); err == nil && info.IsDir() {
+			continue
+		}
+		line := 1
+		if text, err := json.Marshal(written.Path[i]); err == nil {
+			line += bytes.Count(data[:max(bytes.Index(data, text), 0)], []byte("\n"))
+		}
+		return failure.New(failure.Config, "correct it, or make the folder", "%s:%d: path: %q is no folder", c.File, line,
+			written.Path[i])
+	}
+	return nil
 }
 
 func readSmall(file string) ([]byte, error) {

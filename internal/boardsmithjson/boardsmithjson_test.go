@@ -44,6 +44,28 @@ func TestConfig(t *testing.T) {
 	}
 }
 
+// TestMissingPath: a folder of path that is not there is an error, with its line. One of a git
+// repository is not looked up.
+func TestMissingPath(t *testing.T) {
+	dir := t.TempDir()
+	for text, want := range map[string]string{
+		"{\"path\": [\".\",\n\"./nope\"]}":          `boardsmith.json:2: path: "./nope" is no folder`,
+		"{\n\n\"path\": [\"boardsmith.json\"]}":     `boardsmith.json:3: path: "boardsmith.json" is no folder`,
+		`{"path": ["https://h.example/k@v1", "."]}`: "",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, Name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Find(dir)
+		if want == "" && err == nil {
+			continue
+		}
+		if err == nil || want == "" || !strings.Contains(err.Error(), want) || failure.Of(err) != failure.Config {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
 func TestBadConfig(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"{\n\"bord\": \"host\"}", `f:2: field "bord" is not known; did you mean "board"?`},

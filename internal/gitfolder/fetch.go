@@ -61,6 +61,7 @@ func connect(w *watch, url string) (*remote, error) {
 	if err := checkURL(url); err != nil {
 		return nil, err
 	}
+	w.resume()
 	r, err := open(w, url, nil)
 	if !errors.Is(err, transport.ErrAuthenticationRequired) {
 		return r, err
@@ -192,6 +193,20 @@ func (r *remote) wants(commit plumbing.Hash) (hashes []plumbing.Hash, alone bool
 	return slices.Compact(hashes), false
 }
 
+// A missingCommit reports a repository without the commit that was asked for.
+type missingCommit struct{ url, commit string }
+
+func (e *missingCommit) Error() string { return e.url + " has no commit " + e.commit }
+
+// missing returns that the repository has no such commit, if this is what err says; else err.
+func (r *remote) missing(commit string, err error) error {
+	if err == nil || !errors.Is(err, plumbing.ErrObjectNotFound) && !strings.Contains(err.Error(), "not our ref") {
+		return err
+	}
+	return failure.New(failure.Config, "check the commit; it may be of another repository", "%w",
+		&missingCommit{r.url, commit})
+}
+
 // fetch gets a commit and its files into the folder dir, which is for git's objects.
 func (r *remote) fetch(commit, dir string) (c *object.Commit, err error) {
 	hash := plumbing.NewHash(commit)
@@ -204,47 +219,47 @@ func (r *remote) fetch(commit, dir string) (c *object.Commit, err error) {
 	if r.refs.Capabilities.Supports(capability.NoProgress) {
 		_ = req.Capabilities.Set(capability.NoProgress)
 	}
+	r.watch.resume()
 	answer, err := r.session.UploadPack(r.watch.ctx, req)
 	if err != nil {
-		return nil, err
+		return nil, r.missing(commit, err)
 	}
 	r.answer = answer
 	objects := filesystem.NewStorage(osfs.New(dir), cache.NewObjectLRUDefault())
 	defer func() { err = errors.Join(err, objects.Close()) }()
-	if err := r.keepPack(demultiplexed(req, answer), objects, filepath.Join(dir, "pack")); err != nil {
-		return nil, err
+	if err := r.keepPack(r.pack(req, answer), objects, filepath.Join(dir, "pack")); err != nil {
+		return nil, r.missing(commit, err)
 	}
 	r.answer = nil
 	answer.Close()
 	c, err = object.GetCommit(objects, hash)
-	if errors.Is(err, plumbing.ErrObjectNotFound) {
-		return nil, failure.New(failure.Config, "check the commit; it may be of another repository",
-			"%s has no commit %s", r.url, commit)
-	}
-	return c, err
+	return c, r.missing(commit, err)
 }
 
-func demultiplexed(req *packp.UploadPackRequest, r io.Reader) io.Reader {
+// pack reads the pack in a server's answer.
+func (r *remote) pack(req *packp.UploadPackRequest, answer io.Reader) io.Reader {
+	from := r.watch.reader(answer, r.watch.left)
 	switch {
 	case req.Capabilities.Supports(capability.Sideband64k):
-		return sideband.NewDemuxer(sideband.Sideband64k, r)
+		return sideband.NewDemuxer(sideband.Sideband64k, from)
 	case req.Capabilities.Supports(capability.Sideband):
-		return sideband.NewDemuxer(sideband.Sideband, r)
+		return sideband.NewDemuxer(sideband.Sideband, from)
 	}
-	return r
+	return from
 }
 
-// keepPack stores a pack's objects. It goes to a file first, and is checked there.
+// keepPack stores a pack's objects. It goes to a file first, and is checked there. Afterwards the watch is paused.
 func (r *remote) keepPack(from io.Reader, objects *filesystem.Storage, temporary string) (err error) {
 	f, err := os.OpenFile(temporary, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close(), os.Remove(temporary)) }()
-	n, err := io.Copy(f, r.watch.reader(from, r.watch.left))
+	n, err := io.Copy(f, from)
 	if err != nil {
 		return err
 	}
+	r.watch.pause()
 	r.watch.left -= n
 	for _, use := range []func() error{
 		func() error { return checkPack(f, r.watch.left) },

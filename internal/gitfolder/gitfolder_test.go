@@ -194,6 +194,33 @@ func TestPins(t *testing.T) {
 	}
 }
 
+// TestPinsNextStep: a commit that the repository lost names the lock file, which no link may be.
+func TestPinsNextStep(t *testing.T) {
+	t.Parallel()
+	r := newRepository(t)
+	r.commit("main", entry{name: "a.txt", text: "one"})
+	served := serve(t, filepath.Dir(r.dir), nil).URL + "/kiln.git"
+	dir := t.TempDir()
+	store := &Store{Dir: filepath.Join(dir, "store"), Pins: filepath.Join(dir, "lock.json")}
+	for _, url := range []string{r.url(), served} {
+		must(t, os.WriteFile(store.Pins, []byte(`{"format": 1, "commits": {"`+url+`@main": "`+
+			strings.Repeat("0123456789", 4)+`"}}`), 0o644))
+		_, err := open1(t, store, url+"@main")
+		if err == nil || !strings.Contains(err.Error(), "no commit 0123456789") ||
+			!strings.Contains(failure.Next(err), "entry "+url+"@main from "+store.Pins) {
+			t.Errorf("%v; %s", err, failure.Next(err))
+		}
+	}
+	must(t, os.Remove(store.Pins))
+	if err := os.Symlink(filepath.Join(dir, "other.json"), store.Pins); err != nil {
+		t.Skip(err)
+	}
+	_, err := open1(t, store, r.url()+"@main")
+	if failure.Of(err) != failure.Config || failure.Next(err) == "" || !strings.Contains(err.Error(), "it is a link") {
+		t.Errorf("%s: %v", failure.Of(err), err)
+	}
+}
+
 // TestDamagedFolder: what somebody changed in the store is fetched again.
 func TestDamagedFolder(t *testing.T) {
 	t.Parallel()
@@ -205,12 +232,17 @@ func TestDamagedFolder(t *testing.T) {
 		func(dir string) error { return os.WriteFile(filepath.Join(dir, "b.txt"), nil, 0o644) },
 		func(dir string) error { return os.Remove(filepath.Join(dir, "a.txt")) },
 		func(dir string) error { return os.Mkdir(filepath.Join(dir, "new"), 0o755) },
+		func(dir string) error { return os.Chmod(filepath.Join(dir, "a.txt"), 0o755) },
 		func(dir string) error { return os.Remove(filepath.Join(filepath.Dir(dir), recordFile)) },
 	} {
 		f := opened(t, store, r.url()+"@"+commit)
 		must(t, damage(f.Path))
 		if got := content(t, opened(t, store, r.url()+"@"+commit).Path); !maps.Equal(got, map[string]string{"a.txt": "one"}) {
 			t.Errorf("%q", got)
+		}
+		info, err := os.Stat(filepath.Join(f.Path, "a.txt"))
+		if must(t, err); runtime.GOOS != "windows" && info.Mode()&0o100 != 0 {
+			t.Errorf("mode %v", info.Mode())
 		}
 	}
 }
@@ -356,6 +388,11 @@ func TestHostileSubmodules(t *testing.T) {
 		if left := leftovers(t, store); len(left) > 0 {
 			t.Errorf("%s: left %q", want, left)
 		}
+	}
+	none := r.commit("nowhere", sub, modules("../none.git"))
+	_, err := open1(t, &Store{Dir: t.TempDir()}, s.URL+"/kiln.git@"+none)
+	if !strings.HasSuffix(failure.Next(err), "git ls-remote "+s.URL+"/none.git") {
+		t.Errorf("%v; %s", err, failure.Next(err))
 	}
 	good := r.commit("relative", sub, modules("../kiln.git"))
 	if got := content(t, opened(t, &Store{Dir: t.TempDir()}, s.URL+"/kiln.git@"+good).Path); len(got) != 2 {

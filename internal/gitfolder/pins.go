@@ -92,6 +92,9 @@ func (s *Store) pin(ctx context.Context, r Ref, commit string) error {
 	if p.Commits[r.key()] == commit {
 		return nil
 	}
+	if info, err := os.Lstat(s.Pins); err == nil && !info.Mode().IsRegular() {
+		return failure.New(failure.Config, "replace it by a file", "write %s: it is a link, or no file", s.Pins)
+	}
 	p.Commits[r.key()] = commit
 	data, err := json.MarshalIndent(p, "", "  ")
 	if err != nil {

@@ -18,6 +18,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
+
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/failuretest"
 )
@@ -173,6 +176,46 @@ func TestBadServers(t *testing.T) {
 		bad = false
 		opened(t, store, url+"@"+commit)
 	})
+}
+
+// TestKeepalive: a server that sends empty packets works, and is not silent.
+func TestKeepalive(t *testing.T) {
+	t.Parallel()
+	w := (&Store{Idle: 500 * time.Millisecond}).watch(t.Context())
+	defer w.end()
+	r := &remote{watch: w}
+	server, answer := net.Pipe()
+	go func() {
+		for range 15 {
+			_, _ = io.WriteString(server, "0005\x01")
+			time.Sleep(50 * time.Millisecond)
+		}
+		_, _ = io.WriteString(server, "0009\x01PACK0000")
+		server.Close()
+	}()
+	req := packp.NewUploadPackRequest()
+	must(t, req.Capabilities.Set(capability.Sideband64k))
+	got, err := io.ReadAll(r.pack(req, answer))
+	if err != nil || string(got) != "PACK" || w.ctx.Err() != nil {
+		t.Errorf("%q, %v, %v", got, err, context.Cause(w.ctx))
+	}
+}
+
+// TestOwnWork: the server's time does not run while this computer works on what was sent.
+func TestOwnWork(t *testing.T) {
+	t.Parallel()
+	r := newRepository(t)
+	commit := r.commit("main", entry{name: "a.txt", text: "one"})
+	w := (&Store{}).watch(t.Context())
+	defer w.end()
+	from, err := connect(w, r.url())
+	must(t, err)
+	defer from.close()
+	_, err = from.fetch(commit, t.TempDir())
+	must(t, err)
+	if w.timer.Stop() {
+		t.Error("the timer runs after the pack has come")
+	}
 }
 
 // TestTooLarge: the limit covers what is sent, what it unpacks to, and each file.

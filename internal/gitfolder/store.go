@@ -95,6 +95,23 @@ func (s *Store) Open(ctx context.Context, r Ref) (*Folder, error) {
 	return f, nil
 }
 
+// Holds reports whether a folder or file is one that a Store has fetched, which nobody may change.
+func Holds(name string) bool {
+	name, err := filepath.Abs(name)
+	if err != nil {
+		return false
+	}
+	for ; filepath.Dir(name) != name; name = filepath.Dir(name) {
+		if filepath.Base(name) != filesFolder {
+			continue
+		}
+		if info, err := os.Lstat(filepath.Join(filepath.Dir(name), recordFile)); err == nil && info.Mode().IsRegular() {
+			return true
+		}
+	}
+	return false
+}
+
 func key(url string) string {
 	sum := sha256.Sum256([]byte(url))
 	return hex.EncodeToString(sum[:16])
@@ -117,7 +134,7 @@ func (s *Store) has(url, commit string) bool {
 	return err == nil && now == r.Digest
 }
 
-// digest returns a digest of all files, links and folders in a folder.
+// digest returns a digest of all files, links and folders in a folder, and of which files their owner may run.
 func digest(dir string) (string, error) {
 	h := sha256.New()
 	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
@@ -142,9 +159,13 @@ func digest(dir string) (string, error) {
 			return err
 		}
 		defer f.Close()
+		info, err := f.Stat()
+		if err != nil {
+			return err
+		}
 		sum := sha256.New()
 		n, err := io.Copy(sum, f)
-		fmt.Fprintf(h, "%d %x\n", n, sum.Sum(nil))
+		fmt.Fprintf(h, "%d %v %x\n", n, info.Mode()&0o100 != 0, sum.Sum(nil))
 		return err
 	})
 	return hex.EncodeToString(h.Sum(nil)), err
@@ -165,8 +186,12 @@ func (s *Store) get(ctx context.Context, url, revision, commit string) (string, 
 	}
 	w := s.watch(ctx)
 	defer w.end()
-	commit, err = s.fetch(w, url, revision, commit)
-	return commit, classed(ctx, url, w.explain(err))
+	got, err := s.fetch(w, url, revision, commit)
+	if e, ok := errors.AsType[*missingCommit](err); ok && commit != revision && *e == (missingCommit{url, commit}) {
+		err = failure.New(failure.Config, fmt.Sprintf("remove the entry %s@%s from %s: its commit is then looked up again",
+			url, revision, s.Pins), "%w; the lock file has it for %s", e, revision)
+	}
+	return got, classed(ctx, url, w.explain(err))
 }
 
 func (s *Store) fetch(w *watch, url, revision, commit string) (string, error) {
@@ -214,6 +239,7 @@ func (s *Store) write(w *watch, r *remote, commit, temporary string) error {
 	}
 	c := &checkout{watch: w, root: root, objects: temporary, links: map[string]string{}}
 	err = c.from(r, commit, "", 0)
+	w.pause()
 	if err == nil {
 		err = c.makeLinks()
 	}

@@ -133,7 +133,6 @@ func (c *checkout) file(t *object.Tree, e object.TreeEntry, name string) error {
 	if c.watch.left < 0 {
 		return errTooMuch
 	}
-	c.watch.timer.Reset(c.watch.idle)
 	from, err := f.Reader()
 	if err != nil {
 		return err
@@ -203,7 +202,10 @@ func (c *checkout) module(parent, to, at, commit string, deep int) error {
 	if err != nil {
 		return err
 	}
-	return c.commit(to, commit, at, deep+1)
+	if err := c.commit(to, commit, at, deep+1); err != nil && c.watch.ctx.Err() == nil {
+		return classed(c.watch.ctx, to, err)
+	}
+	return c.watch.ctx.Err()
 }
 
 // moduleURL returns a submodule's URL, which may be relative to that of its parent. A repository on a server cannot

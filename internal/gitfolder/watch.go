@@ -43,6 +43,12 @@ func (s *Store) watch(ctx context.Context) *watch {
 	return w
 }
 
+// pause lets the server send nothing, while this computer works on what it has sent. The fetch's own limit stays.
+func (w *watch) pause() { w.timer.Stop() }
+
+// resume begins to wait for the server.
+func (w *watch) resume() { w.timer.Reset(w.idle) }
+
 // explain returns the reason why the watch has ended, which errors of the transport only repeat; else err.
 func (w *watch) explain(err error) error {
 	if err != nil && w.ctx.Err() != nil {
@@ -51,7 +57,8 @@ func (w *watch) explain(err error) error {
 	return err
 }
 
-// reader passes on what arrives, up to most bytes.
+// reader passes on what arrives, up to most bytes. It reads from the server itself: a decoder would not pass on the
+// empty packets that say that the server still works.
 func (w *watch) reader(r io.Reader, most int64) io.Reader { return &watched{w, r, most} }
 
 type watched struct {
@@ -63,7 +70,7 @@ type watched struct {
 func (r *watched) Read(p []byte) (int, error) {
 	n, err := r.from.Read(p)
 	if n > 0 {
-		r.watch.timer.Reset(r.watch.idle)
+		r.watch.resume()
 		r.left -= int64(n)
 	}
 	if r.left < 0 {
@@ -84,7 +91,7 @@ func (w *watch) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.timer.Reset(w.idle)
+	w.resume()
 	most := int64(maxRefs)
 	switch {
 	case res.StatusCode != http.StatusOK:
