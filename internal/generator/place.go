@@ -133,6 +133,9 @@ const (
 	ruleUncached = "RULE_UNCACHED" // writable, in no cache
 	ruleRAM      = "RULE_RAM"      // writable, at addresses that are forbidden or of devices without a rule
 	ruleFlash    = "RULE_FLASH"    // read-only, at such addresses
+
+	ruleReserved         = "RULE_RESERVED" // read-only
+	ruleReservedUncached = "RULE_RESERVED_UNCACHED"
 )
 
 // An apartRegion is a memory with a rule of its own.
@@ -156,6 +159,12 @@ func apart(b *boards.Board) (all []apartRegion) {
 func ownRule(b *boards.Board, r boards.Region) string {
 	isCode := r.Name == b.Place.Code
 	switch {
+	case r.Reserved && b.ELF.Machine != "arm":
+		return ""
+	case r.Reserved && !r.Cached():
+		return ruleReservedUncached
+	case r.Reserved:
+		return ruleReserved
 	case !isCode && r.Name == b.Place.Operators:
 		if r.Nonvolatile || !holdsVariables(b.Place, r) && b.Separable(r) {
 			return ruleCode

@@ -22,7 +22,11 @@ enum {
   RULE_UNCACHED = 3,  // writable, in no cache
   RULE_RAM = 4,       // writable
   RULE_FLASH = 5,     // read-only
+  // Of reserved memory: read-only, as far as the unit has enough regions.
+  RULE_RESERVED = 6,
+  RULE_RESERVED_UNCACHED = 7,
 };
+#define IS_RESERVED(rule) (((rule) == RULE_RESERVED) || ((rule) == RULE_RESERVED_UNCACHED))
 #ifndef BOARDSMITH_REGIONS
 #error "crt_config.h must define the memory map"
 #endif
@@ -39,8 +43,9 @@ enum {
 #define CPU_MPU_REGIONS 8
 #endif
 
-// For sums over the map: the number of memories of a kind, the start and end of code.
-#define COUNT_RULE(origin, bytes, rule) +1
+// For sums over the map: the number of memories of a kind, or with a rule that is not
+// optional, the start and end of code.
+#define COUNT_RULE(origin, bytes, rule) +(IS_RESERVED(rule) ? 0 : 1)
 #ifdef BOARDSMITH_OWN_RULES
 #define OWN_RULES (0 BOARDSMITH_OWN_RULES(COUNT_RULE))
 #else

@@ -143,16 +143,76 @@ static uint32_t attributes_of(int32_t rule) {
   }
 }
 
-#define COVER_OWN(origin, bytes, rule)                                     \
-  cover(number, (origin), (bytes), attributes_of((int32_t)(rule)), false); \
-  number++;
+#define COVER_OWN(origin, bytes, rule)                                       \
+  if (!IS_RESERVED(rule)) {                                                  \
+    cover(number, (origin), (bytes), attributes_of((int32_t)(rule)), false); \
+    number++;                                                                \
+  }
 
 // Returns the number of the next region.
 static uint32_t own_rules(uint32_t number) {
   BOARDSMITH_OWN_RULES(COVER_OWN)
   return number;
 }
+
+// Covers as much of bytes bytes from base on as one region can without covering more. Returns the bytes covered.
+static uint32_t cover_exactly(uint32_t number, uint32_t base, uint32_t bytes, uint32_t attributes) {
+  uint32_t best = 0;
+  uint32_t best_log2 = LOG2_LEAST;
+  for (uint32_t log2_bytes = LOG2_LEAST; log2_bytes < 32U; log2_bytes++) {
+    const uint32_t part = 1U << (log2_bytes - 3U);
+    const uint32_t room = (1U << log2_bytes) - (base & ((1U << log2_bytes) - 1U));
+    const uint32_t covered = ((bytes < room) ? bytes : room) & ~(part - 1U);
+    if (((base & (part - 1U)) == 0U) && (covered > best)) {
+      best = covered;
+      best_log2 = log2_bytes;
+    }
+  }
+  if (best > 0U) {
+    const uint32_t part = 1U << (best_log2 - 3U);
+    const uint32_t first = (base & ((1U << best_log2) - 1U)) / part;
+    const uint32_t in = ((1U << (best / part)) - 1U) << first;
+    region(number, base & ~((1U << best_log2) - 1U), attributes | RASR_LEFT_OUT(~in & 0xFFU), best_log2);
+  }
+  return best;
+}
+
+// Uses regions up to end, which is excluded. Returns the number of the next one.
+static uint32_t reserve(uint32_t number, uint32_t end, uint32_t base, uint32_t bytes, uint32_t memory) {
+  uint32_t next = number;
+  uint32_t done = 0;
+  while ((next < end) && (done < bytes)) {
+    const uint32_t covered = cover_exactly(next, base + done, bytes - done, RASR_XN | RASR_READ_ONLY | memory);
+    if (covered == 0U) {
+      break;  // not a multiple of a part of the smallest region
+    }
+    done += covered;
+    next++;
+  }
+  return next;
+}
+
+#define RESERVE(origin, bytes, rule)                                                         \
+  if (IS_RESERVED(rule)) {                                                                   \
+    next = reserve(next, end, (origin), (bytes),                                             \
+                   ((rule) == RULE_RESERVED_UNCACHED) ? RASR_UNCACHED : RASR_WRITE_THROUGH); \
+  }
+
+#define COUNT_RESERVED(origin, bytes, rule) +(IS_RESERVED(rule) ? 1 : 0)
+
+// Makes reserved memory read-only, by address, as long as regions are left besides those of the window and the guards.
+static uint32_t reserved_on(uint32_t number) {
+  uint32_t next = number;
+  if ((0 BOARDSMITH_OWN_RULES(COUNT_RESERVED)) > 0) {
+    const uint32_t later = (uint32_t)UPLOAD_REGIONS + (((BARE_GUARD_BYTES) > 0) ? 2U : 0U);
+    const uint32_t end = ((MPU_TYPE & MPU_TYPE_DREGION) >> 8) - later;
+    BOARDSMITH_OWN_RULES(RESERVE)
+  }
+  return next;
+}
 #else
+static uint32_t reserved_on(uint32_t number) { return number; }
+
 static uint32_t own_rules(uint32_t number) { return number; }
 #endif
 
@@ -188,6 +248,7 @@ void cortexm_protect(void) {
   } else {
     // Code is at 0, which is read-only already.
   }
+  next = reserved_on(next);
 #if (BOARDSMITH_UPLOAD_BYTES) > 0
   window_number = next;
   cortexm_window(0);

@@ -36,11 +36,15 @@
 #endif
 
 // For sums over the map: memories of code, and those that split an area, or have a rule and may split one.
-#define SPLITS_BY_RULE(origin, bytes, rule) +(((origin) >= 0x20000000U) ? 2 : 1)
+#define BY_RULE(origin) (((origin) >= 0x20000000U) ? 2 : 1)
+#define SPLITS_BY_RULE(origin, bytes, rule) +(IS_RESERVED(rule) ? 0 : BY_RULE(origin))
+#define SPLITS_BY_RESERVED(origin, bytes, rule) +(IS_RESERVED(rule) ? BY_RULE(origin) : 0)
 #ifdef BOARDSMITH_OWN_RULES
 #define RULE_REGIONS (0 BOARDSMITH_OWN_RULES(SPLITS_BY_RULE))
+#define RESERVED_REGIONS (0 BOARDSMITH_OWN_RULES(SPLITS_BY_RESERVED))
 #else
 #define RULE_REGIONS 0
+#define RESERVED_REGIONS 0
 #endif
 #define IS_CODE(origin, bytes, kind) +(((kind) == REGION_CODE) ? 1 : 0)
 #define SPLITS(origin, bytes, kind) +((HOLDS_CODE(kind) && ((origin) >= 0x20000000U)) ? 1 : 0)
@@ -51,9 +55,10 @@ enum {
       ((0 BOARDSMITH_REGIONS(HOLDS_NULL)) == 0) ? 2 : (((0 BOARDSMITH_REGIONS(NULL_IS_NO_CODE)) != 0) ? 1 : 0),
   AREA_REGIONS = 2 + (0 BOARDSMITH_REGIONS(SPLITS)),
   WINDOW_REGIONS = 2 * UPLOAD_REGIONS,  // it splits the memory around it
+  NEEDED_REGIONS = (int)NULL_REGIONS + (int)AREA_REGIONS + (int)WINDOW_REGIONS + RULE_REGIONS +
+                   (0 BOARDSMITH_REGIONS(IS_CODE)) + (0 BOARDSMITH_REGIONS(IS_LOW_RAM)),
 };
-_Static_assert(((int)NULL_REGIONS + (int)AREA_REGIONS + (int)WINDOW_REGIONS + RULE_REGIONS +
-                (0 BOARDSMITH_REGIONS(IS_CODE)) + (0 BOARDSMITH_REGIONS(IS_LOW_RAM))) <= (int)(CPU_MPU_REGIONS),
+_Static_assert((int)NEEDED_REGIONS <= (int)(CPU_MPU_REGIONS),
                "too many memories below 0x20000000, or with rules of their own");
 
 static uint32_t used;
@@ -106,7 +111,13 @@ static void variables(uint32_t first, uint32_t last, uint32_t memory) {
 #endif
 
 #ifdef BOARDSMITH_OWN_RULES
-#define OWN_RULE(origin, bytes, rule) {(origin), (origin) + (bytes), (int32_t)(rule)},
+// Reserved memory has a rule if all of it can have one.
+#define HAS_RULE(rule) (!IS_RESERVED(rule) || (((int)NEEDED_REGIONS + RESERVED_REGIONS) <= (int)(CPU_MPU_REGIONS)))
+#define RULES_OF_MAP (uint32_t)(sizeof(own_rules) / sizeof(own_rules[0]))
+// Other memory beside it keeps its own rule: a region starts and ends at multiples of 32 bytes.
+#define INNER(address, rule) (IS_RESERVED(rule) ? ((address) & ~31U) : (address))
+#define OWN_RULE(origin, bytes, rule) \
+  {INNER((origin) + (IS_RESERVED(rule) ? 31U : 0U), rule), INNER((origin) + (bytes), rule), (int32_t)(rule)},
 static const struct {
   uint32_t origin;
   uint32_t end;
@@ -120,6 +131,8 @@ static uint32_t access_of(int32_t rule) {
     case RULE_MIXED:
       return RBAR_READ_WRITE;
     case RULE_FLASH:
+    case RULE_RESERVED:
+    case RULE_RESERVED_UNCACHED:
       return RBAR_XN | RBAR_READ_ONLY;
     default:
       return RBAR_XN | RBAR_READ_WRITE;
@@ -129,9 +142,11 @@ static uint32_t access_of(int32_t rule) {
 static uint32_t memory_of(int32_t rule) {
   switch (rule) {
     case RULE_UNCACHED:
+    case RULE_RESERVED_UNCACHED:
       return RLAR_UNCACHED;
     case RULE_CODE:
     case RULE_FLASH:
+    case RULE_RESERVED:
       return RLAR_WRITE_THROUGH;
     default:
       return RLAR_WRITE_BACK;
@@ -139,7 +154,10 @@ static uint32_t memory_of(int32_t rule) {
 }
 
 static void rules(void) {
-  for (uint32_t i = 0; i < (uint32_t)OWN_RULES; i++) {
+  for (uint32_t i = 0; i < RULES_OF_MAP; i++) {
+    if (!HAS_RULE(own_rules[i].rule)) {
+      continue;
+    }
     // The first bytes of memory at 0 have a region already.
     region((own_rules[i].origin == 0U) ? (uint32_t)NULL_BYTES : own_rules[i].origin, own_rules[i].end - 1U,
            access_of(own_rules[i].rule), memory_of(own_rules[i].rule));
@@ -149,7 +167,10 @@ static void rules(void) {
 // Leaves out memories with rules of their own.
 static void variables_without(uint32_t first, uint32_t last, uint32_t memory) {
   uint32_t from = first;
-  for (uint32_t i = 0; i < (uint32_t)OWN_RULES; i++) {
+  for (uint32_t i = 0; i < RULES_OF_MAP; i++) {
+    if (!HAS_RULE(own_rules[i].rule)) {
+      continue;
+    }
     if ((own_rules[i].origin >= from) && (own_rules[i].origin <= last)) {
       variables(from, own_rules[i].origin - 1U, memory);
       from = own_rules[i].end;
