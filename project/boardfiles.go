@@ -85,11 +85,18 @@ func (pl *plan) addSource(t *blueprint.Template, src boards.Source) error {
 			return err
 		}
 	}
-	if info, err := fs.Stat(t.Files, src.Name); err != nil || !info.Mode().IsRegular() {
+	name, err := resolve(t.Files, src.Name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return sourceMissing(t, src)
+	case err != nil:
+		return failure.New(failure.Config, "put a copy in place of the link", "template %s: %s: %w", t.Name,
+			fullName(t.Files, src.Name), err)
+	}
+	if info, err := fs.Stat(t.Files, name); err != nil || !info.Mode().IsRegular() {
 		return sourceMissing(t, src)
 	}
-	return pl.put(to, fmt.Sprintf("source %q of the board", src.Name),
-		planned{files: t.Files, name: src.Name, mode: 0o644})
+	return pl.put(to, fmt.Sprintf("source %q of the board", src.Name), planned{files: t.Files, name: name, mode: 0o644})
 }
 
 // put plans a file unless another one has its name. A file that two fields of the board name is one file.

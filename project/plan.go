@@ -198,11 +198,15 @@ func (pl *plan) add(b *boards.Board, o boards.Options, t *blueprint.Template, a 
 	return pl.addCompileCommands(b, o, t)
 }
 
-// addTree plans copies of the plain files of a file system that wanted selects, in a folder of the project.
+// addTree plans copies of the plain files of a file system that wanted selects, in a folder of the project, also of
+// those that links lead to. A link that leads out of the file system, or to a folder, is an error.
 func (pl *plan) addTree(files fs.FS, to string, wanted func(name string) bool) error {
 	return fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return failure.New(failure.Config, "", "template: %w", err)
+		}
+		if d.Type()&fs.ModeSymlink != 0 {
+			return pl.addLink(files, name, to, wanted)
 		}
 		if d.Type().IsRegular() && wanted(name) {
 			pl.files[path.Join(to, name)] = planned{files: files, name: name, mode: modeOf(name)}

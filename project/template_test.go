@@ -406,6 +406,42 @@ func TestTemplateUnreadable(t *testing.T) {
 	}
 }
 
+// TestTemplateLinks: links to files of the same folder are followed; others are errors that name the link.
+func TestTemplateLinks(t *testing.T) {
+	t.Parallel()
+	for link, want := range map[string]error{
+		"../secret.c": errLeadsOut, "/etc/passwd": errLeadsOut, "sub/../../secret.c": errLeadsOut, "up.c": errLeadsOut,
+		"none.c": fs.ErrNotExist, "link.c": errManyLinks, "sub": errToFolder, "sub/a.c": nil, "beside.c": nil,
+		"down/a.c": nil,
+	} {
+		home := t.TempDir()
+		dir := filepath.Join(home, "template")
+		writeIn(t, home, "secret.c", "secret\n")
+		writeIn(t, dir, "sub/a.c", "int a;\n")
+		for name, to := range map[string]string{
+			"link.c": link, "excluded.c": "../secret.c", ".#a.c": "user@host.7", "sub/up": "..",
+			"up.c": "../secret.c", "beside.c": "sub/a.c", "down": "sub",
+		} {
+			if err := os.Symlink(to, filepath.Join(dir, filepath.FromSlash(name))); err != nil {
+				t.Skip(err)
+			}
+		}
+		pl := &plan{files: map[string]planned{}}
+		err := pl.addTree(os.DirFS(dir), "to", func(name string) bool { return name == "link.c" || name == ".#a.c" })
+		if want != nil {
+			if !errors.Is(err, want) || failure.Of(err) != failure.Config || failure.Next(err) == "" ||
+				!strings.Contains(err.Error(), filepath.Join(dir, "link.c")) {
+				t.Errorf("to %s: %v, want %v", link, err, want)
+			}
+			continue
+		}
+		must(t, err)
+		if text, err := pl.files["to/link.c"].read(); string(text) != "int a;\n" || len(pl.files) != 1 {
+			t.Errorf("to %s: %q, %v, %d files", link, text, err, len(pl.files))
+		}
+	}
+}
+
 // TestOutsideOptional: an input outside of the project that begins with a variable that may be unset counts if the
 // variable is set, by its content. It must be there then.
 func TestOutsideOptional(t *testing.T) {
