@@ -108,6 +108,9 @@ type rttLink struct {
 	err   error // of the server, after ended
 }
 
+// Bounded implements transport.Bounded: OpenOCD drops what does not fit into the lower buffer, which holds a packet.
+func (l *rttLink) Bounded() bool { return true }
+
 // endsWithin is how much longer than its connections a server may run.
 const endsWithin = 2 * time.Second
 

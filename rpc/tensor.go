@@ -449,7 +449,7 @@ func (s *Session) block(ctx context.Context, t *Tensor) (int, error) {
 	if s.transport.Lossy() {
 		n = lossyBlock
 	}
-	if s.known.abilities.streams {
+	if b, ok := s.transport.(transport.Bounded); s.known.abilities.streams && !(ok && b.Bounded()) {
 		return n, nil
 	}
 	limit, err := s.packetSize(ctx)

@@ -12,6 +12,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/rpctest"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/transport"
 )
 
 // The device's own memory can be read and passed to functions, and is never freed.
@@ -105,6 +106,31 @@ func TestCopyRoundTrips(t *testing.T) {
 	}
 	if got := d.Requests[:4]; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// boundedLink is a link that takes one packet at a time.
+type boundedLink struct{ transport.Link }
+
+func (boundedLink) Bounded() bool { return true }
+
+// Over a link that takes one packet at a time, no message of a copy is longer, also if the device streams.
+func TestCopyInPackets(t *testing.T) {
+	ctx := within(t, 10*time.Second)
+	d := device()
+	d.Packet, d.Streams = 256, true
+	s := open(t, d, func(l transport.Link) transport.Link { return boundedLink{l} })
+	tensor := must[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{4096}))
+	data := random(4096)
+	got := make([]byte, len(data))
+	if err := errors.Join(tensor.Write(ctx, data), tensor.Read(ctx, got)); err != nil || !bytes.Equal(got, data) {
+		t.Errorf("%v", err)
+	}
+	if err := s.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if d.Longest > d.Packet || d.Longest < d.Packet/2 {
+		t.Errorf("longest message %d, packets are %d", d.Longest, d.Packet)
 	}
 }
 

@@ -236,6 +236,12 @@ func Accept(ctx context.Context, link Link, o SessionOptions) (*Session, error) 
 // Lossy reports whether the session's link is lossy.
 func (s *Session) Lossy() bool { return s.link.Lossy() }
 
+// Bounded reports whether the link is a Bounded one.
+func (s *Session) Bounded() bool {
+	b, ok := s.link.(Bounded)
+	return ok && b.Bounded()
+}
+
 // Close closes the link without a message to the device: the next initiator replaces this session.
 func (s *Session) Close() error { return s.link.Close() }
 

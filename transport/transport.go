@@ -26,6 +26,10 @@ type Link interface {
 	Lossy() bool
 }
 
+// A Bounded link may drop what the device has no room for, such as RTT, whose probe writes to a buffer in the
+// firmware's RAM. It takes one packet of the firmware at a time.
+type Bounded interface{ Bounded() bool }
+
 // ErrClosed is wrapped by every error about a link that was closed, here or by the peer.
 var ErrClosed error = closedError{}
 
