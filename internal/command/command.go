@@ -35,6 +35,7 @@ type Command struct {
 	Files   []*os.File    // inherited by the command, from descriptor 3 + len(Held) on; not on Windows
 	Out     func(string)  // takes the lines of standard output, and a last line without newline; nil drops them
 	Err     func(string)  // takes the lines of standard error; nil drops them. Of a line, Out and Err get 64 KiB
+	Stdin   io.Reader     // standard input; nil means none. Not with Held
 	Stdout  io.Writer     // takes standard output whole, as it is; nil drops it
 	Grace   time.Duration // time to stop after ctx has ended, before the group is killed; 0 means 3 s
 	Timeout time.Duration // maximum run time; 0 means that only ctx limits it
@@ -102,6 +103,7 @@ func (c Command) run(ctx context.Context, both, out, errs *keeper) error {
 	defer cancel()
 	cmd := exec.CommandContext(inner, c.Path, c.Args...)
 	cmd.Dir, cmd.Env = c.Dir, append(Environment(c.Dir), c.Env...)
+	cmd.Stdin = c.Stdin
 	outLines, errLines := both.stream(c.Out), both.stream(c.Err)
 	cmd.Stdout, cmd.Stderr = io.MultiWriter(outLines, out.stream(nil)), io.MultiWriter(errLines, errs.stream(nil))
 	if c.Stdout != nil {

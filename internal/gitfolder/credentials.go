@@ -9,10 +9,11 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"time"
 
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
+
+	"github.com/boardsmith/boardsmith/internal/command"
 )
 
 // credentials returns what git's credential helpers have for a URL, nil if they have nothing. Git asks nobody on a
@@ -23,16 +24,15 @@ func credentials(ctx context.Context, text string) transport.AuthMethod {
 	if err != nil || !ok {
 		return nil
 	}
-	cmd := exec.CommandContext(ctx, git, "credential", "fill")
-	cmd.Env = append(os.Environ(), "GIT_TERMINAL_PROMPT=0")
-	cmd.WaitDelay = time.Second
-	cmd.Stdin = strings.NewReader(question)
-	out, err := cmd.Output()
+	out, _, err := command.Command{ // it ends also the helper's processes
+		Path: git, Args: []string{"credential", "fill"}, Env: append(os.Environ(), "GIT_TERMINAL_PROMPT=0"),
+		Stdin: strings.NewReader(question), Grace: grace,
+	}.Capture(ctx)
 	if err != nil {
 		return nil
 	}
 	auth := &githttp.BasicAuth{}
-	for line := range strings.Lines(string(out)) {
+	for line := range strings.Lines(out) {
 		switch name, value, _ := strings.Cut(strings.TrimRight(line, "\r\n"), "="); name {
 		case "username":
 			auth.Username = value

@@ -24,7 +24,6 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/sideband"
 	"github.com/go-git/go-git/v5/plumbing/transport"
-	"github.com/go-git/go-git/v5/plumbing/transport/file"
 	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
 	"github.com/go-git/go-git/v5/plumbing/transport/ssh"
 	"github.com/go-git/go-git/v5/storage/filesystem"
@@ -37,14 +36,14 @@ import (
 type remote struct {
 	watch   *watch
 	url     string
-	session transport.UploadPackSession
+	session session
 	refs    *packp.AdvRefs
 	answer  io.ReadCloser // of the server, until it is read; else nil
 }
 
-// close ends the session. A program that still sends is ended with the watch, or when it has sent all.
+// close ends the session. An SSH client that still reads is ended with the watch, or when it has read all.
 func (r *remote) close() {
-	if r.answer == nil {
+	if _, here := r.session.(*local); here || r.answer == nil {
 		r.session.Close()
 		return
 	}
@@ -91,7 +90,11 @@ func open(w *watch, url string, auth transport.AuthMethod) (*remote, error) {
 	case "ssh":
 		client = ssh.DefaultClient
 	case "file":
-		client = file.DefaultClient
+		l, err := openLocal(w.ctx, at)
+		if err != nil {
+			return nil, err
+		}
+		return begin(w, url, l)
 	default:
 		return nil, fmt.Errorf("scheme %s is not supported", at.Protocol)
 	}
@@ -101,12 +104,17 @@ func open(w *watch, url string, auth transport.AuthMethod) (*remote, error) {
 	if err != nil {
 		return nil, err
 	}
-	refs, err := session.AdvertisedReferencesContext(w.ctx)
+	return begin(w, url, session)
+}
+
+// begin reads the references of a repository.
+func begin(w *watch, url string, s session) (*remote, error) {
+	refs, err := s.AdvertisedReferencesContext(w.ctx)
 	if err != nil {
-		session.Close()
+		s.Close()
 		return nil, err
 	}
-	return &remote{watch: w, url: url, session: session, refs: refs}, nil
+	return &remote{watch: w, url: url, session: s, refs: refs}, nil
 }
 
 // within returns when ctx ends, also if connect does not, as that of SSH.

@@ -14,6 +14,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -344,6 +346,54 @@ func TestCredentialQuestion(t *testing.T) {
 			t.Errorf("%q: %q, %v", url, got, ok)
 		}
 	}
+}
+
+// TestNoProcessLeft: no process of a git or a credential helper that hangs outlives the fetch.
+func TestNoProcessLeft(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the programs are shell scripts")
+	}
+	if _, err := exec.LookPath("ps"); err != nil {
+		t.Skip(err)
+	}
+	dir := t.TempDir()
+	pid := filepath.Join(dir, "pid")
+	script := "#!/bin/sh\nsleep 1000 &\necho $! >" + pid + ".new\nmv " + pid + ".new " + pid + "\nwait\n"
+	must(t, os.WriteFile(filepath.Join(dir, "git"), []byte(script), 0o755))
+	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	locked := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("WWW-Authenticate", "Basic")
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	defer locked.Close()
+	for _, url := range []string{"file:///kiln.git", locked.URL + "/kiln.git"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() {
+			_, err := (&Store{Dir: t.TempDir()}).Open(ctx, Ref{URL: url, Revision: "main"})
+			done <- err
+		}()
+		var text []byte
+		for end := time.Now().Add(patience); text == nil && time.Now().Before(end); time.Sleep(time.Millisecond) {
+			text, _ = os.ReadFile(pid)
+		}
+		cancel()
+		if err := <-done; failure.Of(err) != failure.Interrupted {
+			t.Errorf("%s: %v", url, err)
+		}
+		must(t, os.Remove(pid))
+		n, err := strconv.Atoi(strings.TrimSpace(string(text)))
+		must(t, err)
+		if runs(n) {
+			t.Errorf("%s: a process is left", url)
+		}
+	}
+}
+
+// runs reports whether a process still runs: it is there, and no zombie that nobody has asked for yet.
+func runs(pid int) bool {
+	out, err := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output()
+	return err == nil && !strings.HasPrefix(strings.TrimSpace(string(out)), "Z")
 }
 
 func TestContexts(t *testing.T) {
