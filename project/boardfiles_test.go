@@ -254,7 +254,7 @@ func TestOwnFileErrors(t *testing.T) {
 		},
 		{
 			func(a *acme) { a.edit(kilnFile, `"arena_kib"`, `"libraries": ["dsp"], "arena_kib"`) },
-			`library "dsp" is not known`,
+			`kiln.json:4: libraries: library "dsp" is not known`,
 		},
 	} {
 		a := newAcme(t)

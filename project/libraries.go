@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"path"
 	"path/filepath"
@@ -38,12 +39,13 @@ func (l libraryState) from() string { return cmp.Or(l.URL, l.Name) }
 type wantedLibrary struct {
 	text    string
 	ofBoard bool
+	source  boards.Source // in the board file
 }
 
 // wantedLibraries lists those of Spec, then the board's that are not among them.
 func wantedLibraries(board *boards.Board, s Spec) (all []wantedLibrary, err error) {
 	for _, text := range s.Libraries {
-		all = append(all, wantedLibrary{text, false})
+		all = append(all, wantedLibrary{text: text})
 	}
 	for _, l := range board.Libraries {
 		text := l.Name
@@ -57,7 +59,7 @@ func wantedLibraries(board *boards.Board, s Spec) (all []wantedLibrary, err erro
 			}
 		}
 		if !slices.Contains(s.Libraries, text) {
-			all = append(all, wantedLibrary{text, true})
+			all = append(all, wantedLibrary{text, true, l})
 		}
 	}
 	return all, nil
@@ -79,6 +81,12 @@ func (pl *plan) addLibraries(ctx context.Context, b *Builder, board *boards.Boar
 	var states []libraryState
 	for _, want := range wanted {
 		l, state, err := b.findLibrary(ctx, want.text)
+		if err != nil && want.ofBoard {
+			at := want.source.At
+			return nil, failure.New(failure.Of(err), "", "%w", &boards.FileError{
+				File: at.File, Line: at.Line, Err: fmt.Errorf("libraries: %w", err),
+			})
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -92,7 +100,7 @@ func (pl *plan) addLibraries(ctx context.Context, b *Builder, board *boards.Boar
 		to := path.Join(generator.Libraries, l.Name)
 		if err := pl.addTree(l.Files, to, func(name string) bool {
 			top, _, _ := strings.Cut(name, "/")
-			return top != ".git" && isOfLibrary(name)
+			return top != ".git" && isOfLibrary(l, name)
 		}); err != nil {
 			return nil, err
 		}
@@ -103,10 +111,21 @@ func (pl *plan) addLibraries(ctx context.Context, b *Builder, board *boards.Boar
 	return states, nil
 }
 
-// isOfLibrary reports whether a compiler may read a file of a library.
-func isOfLibrary(name string) bool {
-	return name == library.File ||
-		slices.Contains([]string{".c", ".h", ".cpp", ".hpp", ".cc", ".hh", ".inc", ".S"}, path.Ext(name))
+// isOfLibrary reports whether a compiler may read a file of a library: a source or header, or any file but a document
+// in a folder of headers or beside a source.
+func isOfLibrary(l *library.Library, name string) bool {
+	ext := strings.ToLower(path.Ext(name))
+	switch {
+	case name == library.File, slices.Contains([]string{".c", ".h", ".cpp", ".hpp", ".cc", ".hh", ".inc", ".s"}, ext):
+		return true
+	case slices.Contains([]string{"", ".md", ".rst", ".txt", ".adoc", ".html", ".pdf", ".png", ".jpg", ".svg"}, ext):
+		return false
+	}
+	dir := path.Dir(name)
+	return slices.ContainsFunc(l.Headers, func(h string) bool {
+		h = path.Clean(h)
+		return h == "." || h == dir || strings.HasPrefix(dir, h+"/")
+	}) || slices.ContainsFunc(l.Found, func(source string) bool { return path.Dir(source) == dir })
 }
 
 // coreOf returns the name of the board's core: its file in cpu/.

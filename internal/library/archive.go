@@ -19,6 +19,7 @@ import (
 const (
 	archiveMagic = "!<arch>\n"
 	headerBytes  = 60
+	ltoMark      = "__gnu_lto_" // starts the names of symbols that GCC adds to every object with -flto
 )
 
 var errArchive = errors.New("not an archive of ELF objects")
@@ -65,7 +66,8 @@ func symbols(object []byte, to map[string]bool) error {
 		return fmt.Errorf("%w: %w", errArchive, err)
 	}
 	for _, s := range list {
-		if elf.ST_BIND(s.Info) == elf.STB_GLOBAL && s.Section != elf.SHN_UNDEF {
+		if elf.ST_BIND(s.Info) == elf.STB_GLOBAL && s.Section != elf.SHN_UNDEF &&
+			!strings.HasPrefix(s.Name, ltoMark) {
 			to[s.Name] = true
 		}
 	}

@@ -69,6 +69,10 @@ func Read(dir, name string) (*Library, error) {
 	if err != nil {
 		return nil, &jsonfile.Error{File: file, Line: jsonfile.Line(data, err), Err: err}
 	}
+	if !nameRE.MatchString(name) {
+		return nil, failure.New(failure.Config, "rename the folder, or give it another name in boardsmith.json",
+			"library %s: a library's name consists of letters, digits and underscores", name)
+	}
 	if err := l.check(); err != nil {
 		return nil, failure.New(failure.Config, "correct "+file, "library %s: %w", name, err)
 	}
@@ -76,9 +80,6 @@ func Read(dir, name string) (*Library, error) {
 }
 
 func (l *Library) check() error {
-	if !nameRE.MatchString(l.Name) {
-		return errors.New("a library's name consists of letters, digits and underscores")
-	}
 	if l.Licence == "" {
 		return errors.New("no licence")
 	}
@@ -124,7 +125,7 @@ func (l *Library) findSources() error {
 // RunsOn returns an error if the library is for other cores.
 func (l *Library) RunsOn(core string) error {
 	if len(l.Cores) == 0 || slices.ContainsFunc(l.Cores, func(pattern string) bool {
-		ok, _ := path.Match(pattern, core) // check has validated the pattern
+		ok, _ := path.Match(strings.TrimPrefix(pattern, "cpu/"), core) // check has validated the pattern
 		return ok
 	}) {
 		return nil
@@ -141,10 +142,14 @@ func (l *Library) HasHeader(name string) bool {
 	})
 }
 
-// Mentions reports whether a source of the library has a function's name with a bracket behind it: it seems to define
-// it.
+// Mentions reports whether a line of a source of the library begins without indentation, has a function's name with a
+// bracket behind it, and does not end as a declaration or call: the library seems to define it. The name may be that of
+// a C++ function as linkers write it, with its namespace and arguments.
 func (l *Library) Mentions(function string) bool {
-	defines := regexp.MustCompile(`(?m)^[^\n;=(]*\b` + regexp.QuoteMeta(function) + `\s*\(`)
+	function, _, _ = strings.Cut(function, "(")
+	function = function[strings.LastIndex(function, ":")+1:]
+	defines := regexp.MustCompile(`(?m)^(?:[\w\[][^\n;=(){]*\b)?` + regexp.QuoteMeta(function) +
+		`\s*\([^\n;]*(?:\{.*)?$`)
 	return slices.ContainsFunc(l.Found, func(name string) bool {
 		data, err := fs.ReadFile(l.Files, name)
 		return err == nil && defines.Match(data)

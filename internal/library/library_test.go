@@ -44,7 +44,8 @@ func TestRead(t *testing.T) {
 		write(t, filepath.Dir(dir), "out.c", "")
 		for _, name := range []string{"src/a.c", "src/b.c", "src/a b.c", "src/n.txt", "include/k.h"} {
 			if name != "src/a b.c" || strings.Contains(text, name) {
-				write(t, dir, name, "int kiln_fire(int a);\nint kiln_fire(int a) { return helper(a); }\n")
+				write(t, dir, name, "int kiln_fire(int a);\nint kiln_fire(int a) { return helper(a); }\n"+
+					"int elsewhere(int a);\nint twice(void) {\n  elsewhere(1);\n}\n")
 			}
 		}
 		l, err := Read(dir, "kiln")
@@ -61,7 +62,8 @@ func TestRead(t *testing.T) {
 			t.Error(got)
 		}
 		if !l.HasHeader("k.h") || l.HasHeader("a.c") || !l.Mentions("kiln_fire") || l.Mentions("helper") ||
-			l.Mentions("kiln") {
+			l.Mentions("kiln") || !l.Mentions("kiln_fire(int)") || !l.Mentions("kiln::kiln_fire(int)") ||
+			l.Mentions("elsewhere") {
 			t.Error("the library has other headers and functions")
 		}
 		if err := l.RunsOn("cortex-m3"); err != nil {
@@ -69,8 +71,12 @@ func TestRead(t *testing.T) {
 		}
 	}
 	dir := t.TempDir()
-	write(t, dir, File, `{"licence": "MIT"}`)
-	if _, err := Read(dir, "a-b"); err == nil || !strings.Contains(err.Error(), "name consists of") {
+	write(t, dir, File, `{"licence": "MIT", "cores": ["cpu/cortex-m*"]}`)
+	if l, err := Read(dir, "ab"); err != nil || l.RunsOn("cortex-m3") != nil || l.RunsOn("rv32") == nil {
+		t.Errorf("cores as in inherits: %v", err)
+	}
+	if _, err := Read(dir, "a-b"); err == nil || !strings.Contains(err.Error(), "name consists of") ||
+		!strings.Contains(failure.Next(err), "rename the folder") {
 		t.Error(err)
 	}
 	if _, err := Read(filepath.Join(dir, "none"), "none"); failure.Of(err) != failure.Config || failure.Next(err) == "" {
@@ -104,6 +110,11 @@ func TestCheckArchives(t *testing.T) {
 	}
 	err := CheckArchives(map[string]string{"a": a, "b": b, "c": c})
 	if err == nil || err.Error() != "libraries a and c both define f" || failure.Of(err) != failure.Link {
+		t.Error(err)
+	}
+	const lto = "char __gnu_lto_slim; "
+	twice := map[string]string{"d": archive("d", lto), "e": archive("e", lto)}
+	if err := CheckArchives(twice); err != nil {
 		t.Error(err)
 	}
 	data, err := os.ReadFile(a)
