@@ -221,6 +221,16 @@ func (p *Project) checkKept(f *elf.File) error {
 	case s.Type != elf.SHT_NOBITS:
 		return fmt.Errorf("section %s has contents, which loading writes: it needs (NOLOAD)", kept.Section)
 	}
+	return errIfLoaded(f, s)
+}
+
+// errIfLoaded returns an error for a section in a segment, whose memory without contents a loader may clear.
+func errIfLoaded(f *elf.File, s *elf.Section) error {
+	if slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool {
+		return p.Type == elf.PT_LOAD && s.Addr < p.Vaddr+p.Memsz && p.Vaddr < s.Addr+s.Size
+	}) {
+		return fmt.Errorf("section %s is in a segment, which loading clears: it needs :NONE, with PHDRS", s.Name)
+	}
 	return nil
 }
 
