@@ -405,7 +405,7 @@ func TestUsersBoardAndTemplate(t *testing.T) {
 			"int answer_packed(TVMValue* a, int* c, int n, TVMValue* v, int* t, void* h) { (void)a; (void)c; (void)n; " +
 			"(void)h;\n" +
 			"  const char* q = QUOTED; v->v_int64 = q[0] == 'i' ? 42 : 0; *t = kTVMArgInt; return 0; }\n",
-		"templates/small/template.json": `{"doc": "small", "build": ["sh", "build.sh"], "inputs": ["build.sh", "crt"], "generate": ["crt_config/crt_config.h"],
+		"templates/small/template.json": `{"doc": "small", "build": ["sh", "build.sh"], "inputs": ["build.sh", "crt", "src"], "generate": ["crt_config/crt_config.h"],
 			"build_id": "out/id.c", "elf": "out/a.elf", "map": "out/a.map", "reuse": [], "tools": [], "options": ["arena_kib"]}`,
 		"templates/small/build.sh": "set -e\nprintf 'int main(void) { return 0; }' > out/m.c\n" +
 			"cc -o out/a.elf out/m.c\n",

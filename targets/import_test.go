@@ -75,7 +75,10 @@ var mayImport = map[string][]string{
 	"validate": {"project", "executor", "cmodel", "image", "rpc", "boards", "mlf", "ndarray", "failure"},
 
 	// Tests a board on the board itself.
-	"accept": {"project", "device", "crt", "image", "rpc", "transport", "boards", "mlf", "ndarray", "failure"},
+	"accept": {
+		"project", "device", "crt", "image", "rpc", "transport", "boards", "mlf", "ndarray", "failure",
+		"internal/gitfolder",
+	},
 
 	// Compares a board's C with a description of its chip.
 	"registers": {
@@ -127,7 +130,9 @@ var mayImport = map[string][]string{
 	"internal/drawn":       {},
 	"internal/failuretest": {"failure"},
 	"internal/filelock":    {},
-	"internal/gitfolder":   {"internal/filelock", "internal/jsonfile", "internal/plainfile", "failure"},
+	"internal/gitfolder": {
+		"internal/command", "internal/filelock", "internal/jsonfile", "internal/plainfile", "failure",
+	},
 	"internal/inputs": {
 		"device", "boards", "mlf", "ndarray", "samples", "failure", "internal/boardsmithjson", "internal/console",
 		"internal/gitfolder",
