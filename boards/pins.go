@@ -10,13 +10,16 @@ import (
 )
 
 // pinRange is a range of pins in a chip file: "PA0-15" are PA0 to PA15.
-var pinRange = regexp.MustCompile(`^([A-Z][A-Z0-9.]*?)0-([1-9][0-9]?)$`)
+var pinRange = regexp.MustCompile(`^([A-Z](?:[A-Z0-9.]*[A-Z.])?)0-([1-9][0-9]?)$`)
 
 // checkMeasurePin checks the chip's pins and the board's choice of one.
 func (b *Board) checkMeasurePin() error {
 	for i, r := range b.Pins {
 		if !pinRange.MatchString(r) {
 			return b.wrong(fmt.Sprintf("pins[%d]", i), `%q is not a range of pins from 0 on, as in "PA0-15"`, r)
+		}
+		if lastPin(r) > lastPin(b.Pins[0]) {
+			return b.wrong(fmt.Sprintf("pins[%d]", i), "%q has more pins than the first range, %q", r, b.Pins[0])
 		}
 	}
 	if b.MeasurePin == "" || b.Partial {
@@ -29,6 +32,12 @@ func (b *Board) checkMeasurePin() error {
 		return b.wrong("measure_pin", "%q is not a pin of the chip (%s)", b.MeasurePin, strings.Join(b.Pins, ", "))
 	}
 	return nil
+}
+
+// lastPin returns the number of the last pin of a range that pinRange matches.
+func lastPin(r string) int {
+	last, _ := strconv.Atoi(pinRange.FindStringSubmatch(r)[2]) // two digits
+	return last
 }
 
 // MeasurePinNumber returns the number of MeasurePin in the port's C: the place of its range in Pins times the pins of

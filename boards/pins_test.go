@@ -47,6 +47,14 @@ func TestMeasurePin(t *testing.T) {
 			t.Errorf("%s of %s: %d, %v, %v, want %d", c.pin, c.parent, number, ok, err, c.number)
 		}
 	}
+	for want, pins := range map[string][]string{
+		`"PB0-15" has more pins than the first range, "PA0-7"`: {"PA0-7", "PB0-15"}, `"PA10-15" is not a range`: {"PA10-15"},
+	} {
+		bad := Board{Pins: pins}
+		if err := bad.checkMeasurePin(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", pins, err)
+		}
+	}
 	bad := Board{Pins: []string{"PA0-15", "PB"}}
 	if err := bad.checkMeasurePin(); err == nil || !strings.Contains(err.Error(), `"PB"`) {
 		t.Errorf("a bad range: %v", err)

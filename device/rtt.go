@@ -117,14 +117,16 @@ const endsWithin = 2 * time.Second
 // Read implements transport.Link.
 func (l *rttLink) Read(ctx context.Context, p []byte) (int, error) {
 	n, err := l.TCP.Read(ctx, p)
-	return n, l.explain(err)
+	return n, l.explain(ctx, err)
 }
 
 // Write implements transport.Link.
-func (l *rttLink) Write(ctx context.Context, p []byte) error { return l.explain(l.TCP.Write(ctx, p)) }
+func (l *rttLink) Write(ctx context.Context, p []byte) error {
+	return l.explain(ctx, l.TCP.Write(ctx, p))
+}
 
 // explain adds to the error of a lost connection why the server ended.
-func (l *rttLink) explain(err error) error {
+func (l *rttLink) explain(ctx context.Context, err error) error {
 	if !errors.Is(err, transport.ErrClosed) {
 		return err
 	}
@@ -134,6 +136,7 @@ func (l *rttLink) explain(err error) error {
 			return fmt.Errorf("%w: %w", l.err, err)
 		}
 	case <-time.After(endsWithin):
+	case <-ctx.Done():
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
@@ -59,6 +60,8 @@ type goneServer struct {
 	flasher.Programmer
 	gone chan struct{}
 	why  error
+	// the server runs on after the connection has ended
+	stays bool
 }
 
 func (s goneServer) ServeRTT(
@@ -71,7 +74,9 @@ func (s goneServer) ServeRTT(
 	served, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() {
-		defer stop()
+		if !s.stays {
+			defer stop()
+		}
 		conn, err := l.Accept()
 		if err != nil {
 			return
@@ -107,5 +112,22 @@ func TestRTTServerEnds(t *testing.T) {
 			t.Errorf("closed here %v: %v", closed, err)
 		}
 		must(t, l.Close())
+	}
+}
+
+// TestRTTConnectionEnds: a request does not wait longer than its context for what the server may say.
+func TestRTTConnectionEnds(t *testing.T) {
+	b, err := boards.Find("microbit", nil)
+	must(t, err)
+	s := goneServer{gone: make(chan struct{}), stays: true}
+	l, err := openRTT(t.Context(), s, expected{}, b)
+	must(t, err)
+	defer l.Close()
+	close(s.gone)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	if _, err = l.Read(ctx, make([]byte, 1)); err == nil || time.Since(start) > endsWithin/2 {
+		t.Errorf("after %v: %v", time.Since(start), err)
 	}
 }

@@ -122,7 +122,7 @@ func (p *Project) partOf(t *tree, group string, names []string, sums map[string]
 		}
 	}
 	part.SHA256 = hex.EncodeToString(h.Sum(nil))
-	part.Licence = strings.Join(slices.Sorted(maps.Keys(licences)), " AND ")
+	part.Licence = allOf(slices.Sorted(maps.Keys(licences)))
 	switch from := p.state.Template.Origin; {
 	case kind == PartTemplate && from != nil:
 		part.Version, part.URL = from.Commit, from.URL
@@ -134,6 +134,18 @@ func (p *Project) partOf(t *tree, group string, names []string, sums map[string]
 		}
 	}
 	return part, nil
+}
+
+// allOf joins SPDX expressions by AND, which binds tighter than OR.
+func allOf(licences []string) string {
+	if len(licences) > 1 {
+		for i, l := range licences {
+			if strings.Contains(l, " ") {
+				licences[i] = "(" + l + ")"
+			}
+		}
+	}
+	return strings.Join(licences, " AND ")
 }
 
 // licenceOf returns the SPDX expression in the first lines of a file, or "".

@@ -271,6 +271,24 @@ func TestPlacedBuilds(t *testing.T) {
 	}
 }
 
+// TestNothingPlacedAtNull links parts for a memory that begins at address 0, whose first bytes nothing may access.
+func TestNothingPlacedAtNull(t *testing.T) {
+	t.Parallel()
+	needBoardTools(t, "nucleo_h743zi", nil)
+	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{
+		Board: "nucleo_h743zi", Model: manyPools(t), Options: boards.Options{Place: "packet=itcm"},
+	})
+	if at := symbolsOf(t, built(t, p))[serverSymbol]; at < 256 {
+		t.Errorf("the packet buffer is at %#x", at)
+	}
+	q := generated(t, filepath.Join(t.TempDir(), "q"), Spec{
+		Board: "nucleo_h743zi", Model: manyPools(t), Options: boards.Options{Place: "pools.fast=itcm"},
+	})
+	if at := symbolsOf(t, built(t, q))[fastSymbol]; at < 256 {
+		t.Errorf("the pool is at %#x", at)
+	}
+}
+
 // TestPlacedArena computes an arena without the parts that lie elsewhere, to the byte.
 func TestPlacedArena(t *testing.T) {
 	t.Parallel()

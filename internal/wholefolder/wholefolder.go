@@ -4,6 +4,7 @@ package wholefolder
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -32,8 +33,13 @@ func Has(dir string, files []File) bool {
 			return err
 		}
 		name = filepath.ToSlash(name)
+		info, err := e.Info()
+		w, ok := want[name]
+		if err != nil || !ok || !info.Mode().IsRegular() || info.Size() != int64(len(w)) {
+			return errors.Join(err, errors.New("differs"))
+		}
 		data, err := os.ReadFile(path)
-		if w, ok := want[name]; err != nil || !e.Type().IsRegular() || !ok || !bytes.Equal(data, w) {
+		if err != nil || !bytes.Equal(data, w) {
 			return errors.Join(err, errors.New("differs"))
 		}
 		delete(want, name)
@@ -76,17 +82,27 @@ func Write(dir string, files []File, replaceable func() error) error {
 		}
 	}
 	if len(entries) > 0 {
-		err = os.Rename(dir, filepath.Join(made, "old"))
-	} else if err = os.Remove(dir); errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	if err == nil {
+		err = swap(dir, filepath.Join(made, "new"), filepath.Join(made, "old"), made+"-old")
+	} else if err = os.Remove(dir); err == nil || errors.Is(err, fs.ErrNotExist) {
 		err = os.Rename(filepath.Join(made, "new"), dir)
 	}
 	if err != nil {
 		return plainfile.Error("write", dir, err)
 	}
 	return nil
+}
+
+// swap puts the folder fresh in the place of dir, which becomes old. If that fails, dir is what it was; if somebody
+// else has made a dir meanwhile, what was there becomes kept.
+func swap(dir, fresh, old, kept string) error {
+	if err := os.Rename(dir, old); err != nil {
+		return err
+	}
+	err := os.Rename(fresh, dir)
+	if err != nil && os.Rename(old, dir) != nil {
+		err = errors.Join(err, os.Rename(old, kept), fmt.Errorf("what was there is in %s now", kept))
+	}
+	return err
 }
 
 // writeFile writes a file and its folders, and waits until the file is on the disk.

@@ -38,3 +38,16 @@ func TestWrite(t *testing.T) {
 		t.Error("a folder below a file")
 	}
 }
+
+// TestSwapFails: a folder that cannot be replaced stays.
+func TestSwapFails(t *testing.T) {
+	at := t.TempDir()
+	dir, one := filepath.Join(at, "dir"), []File{{"c", []byte("1")}}
+	if err := Write(dir, one, nil); err != nil {
+		t.Fatal(err)
+	}
+	err := swap(dir, filepath.Join(at, "none"), filepath.Join(at, "old"), filepath.Join(at, "kept"))
+	if err == nil || !Has(dir, one) {
+		t.Errorf("%v; the folder is there: %v", err, Has(dir, one))
+	}
+}

@@ -74,7 +74,8 @@
   } >region AT>BOARDSMITH_IN_CODE :copied_##region \
   bare_##region##_load = LOADADDR(.copied_##region) + (bare_##region##_start - ADDR(.copied_##region)); \
   bare_loaded_end = LOADADDR(.copied_##region) + SIZEOF(.copied_##region);
-#define POOL(name, region) .pool_##name (NOLOAD) : { *(.bss.boardsmith_pool.name) } >region :NONE
+#define NOT_AT_NULL . += (ABSOLUTE(.) == 0) ? NULL_BYTES : 0;
+#define POOL(name, region) .pool_##name (NOLOAD) : { NOT_AT_NULL *(.bss.boardsmith_pool.name) } >region :NONE
 
 ENTRY(bare_entry)
 
@@ -187,11 +188,15 @@ SECTIONS {
 #endif
 
   .arena (NOLOAD) : {
+#ifndef BOARDSMITH_STANDALONE /* an assignment keeps a section that is empty */
+    NOT_AT_NULL
+#endif
     KEEP(RESIDENT(.bss.boardsmith_arena))
   } >BOARDSMITH_IN_ARENA :NONE
 
 #ifdef BOARDSMITH_IN_PACKET
   .packet (NOLOAD) : {
+    NOT_AT_NULL
     KEEP(RESIDENT(.bss.boardsmith_packet))
   } >BOARDSMITH_IN_PACKET :NONE
 #endif
