@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -58,4 +59,14 @@ func TestCustomBoard(t *testing.T) {
 	}
 	defer p.Close()
 	runProject(t, t.Context(), p, model)
+	built, err := p.Built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts, err := p.Parts(built)
+	if err != nil || !slices.ContainsFunc(parts, func(x project.Part) bool {
+		return x.Kind == project.PartBoard && x.Name == board && len(x.SHA256) == 64
+	}) {
+		t.Errorf("the board's own C is no part: %+v, %v", parts, err)
+	}
 }

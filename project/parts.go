@@ -27,6 +27,7 @@ const (
 	PartRuntime   = "runtime"   // boardsmith's C runtime and headers
 	PartTemplate  = "template"  // the template's C: port, start-up, main
 	PartGenerated = "generated" // settings that Generate made of the board and the options
+	PartBoard     = "board"     // a board's own C, linker script and start-up
 	PartLibrary   = "library"   // C that the firmware is linked with
 	PartToolchain = "toolchain" // a library that comes with the compiler
 	PartTool      = "tool"      // a program that made the firmware
@@ -81,7 +82,8 @@ func (p *Project) Parts(i *image.Image) ([]Part, error) {
 }
 
 var partOrder = []string{
-	PartModel, PartModelCode, PartRuntime, PartTemplate, PartGenerated, PartLibrary, PartToolchain, PartTool,
+	PartModel, PartModelCode, PartRuntime, PartTemplate, PartGenerated, PartBoard, PartLibrary, PartToolchain,
+	PartTool,
 }
 
 // groupOf returns the kind of a file's part and, for a library, a slash and its name.
@@ -95,7 +97,9 @@ func (p *Project) groupOf(name string) string {
 	case first == generator.Libraries:
 		of, _, _ := strings.Cut(rest, "/")
 		return PartLibrary + "/" + of
-	case slices.Contains(p.state.Template.Generate, name) || first == generator.Board:
+	case first == generator.Board:
+		return PartBoard
+	case slices.Contains(p.state.Template.Generate, name):
 		return PartGenerated
 	}
 	return PartTemplate
@@ -106,7 +110,7 @@ func (p *Project) partOf(t *tree, group string, names []string, sums map[string]
 	kind, name, _ := strings.Cut(group, "/")
 	part := Part{Kind: kind, Name: cmp.Or(name, map[string]string{
 		PartModelCode: p.ModelName(), PartRuntime: "boardsmith runtime", PartTemplate: p.state.Template.Name,
-		PartGenerated: p.state.Board.Name,
+		PartGenerated: p.state.Board.Name, PartBoard: p.state.Board.Name,
 	}[kind])}
 	slices.Sort(names)
 	h := sha256.New()

@@ -5,6 +5,7 @@
 package release
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
@@ -12,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -158,19 +160,49 @@ func (r *Release) Digest() string { return r.digest(sumsFile) }
 func (r *Release) IsIn(dir string) bool { return wholefolder.Has(dir, r.Files) }
 
 // Write writes the release to a new folder, which appears with all files or not at all. The folder may exist if it is
-// empty or, with replace, if it is a release, which is then removed. Errors have class config.
+// empty or, with replace, if it is a release and nothing else, which is then removed. Errors have class config.
 func (r *Release) Write(dir string, replace bool) error {
 	return wholefolder.Write(dir, r.Files, func() error {
+		listed, err := filesOf(dir)
+		if err != nil {
+			return err
+		}
+		foreign, err := wholefolder.Foreign(dir, listed)
 		switch {
-		case !isRelease(dir):
+		case err != nil:
+			return err
+		case !listed[aboutFile]:
 			return failure.New(failure.Config, "choose another folder", "%s is not empty, and it is no release", dir)
 		case !replace:
 			return failure.New(failure.Config, "remove it, or choose another folder", "%s is another release", dir)
+		case foreign != "":
+			return failure.New(failure.Config, "move it elsewhere, or choose another folder",
+				"%s has %s, which is not of the release", dir, foreign)
 		}
 		return nil
 	})
 }
 
-func isRelease(dir string) bool {
-	return wholefolder.HasFile(dir, aboutFile) && wholefolder.HasFile(dir, sumsFile)
+// filesOf returns the files that the SHA256SUMS of a folder lists, and itself; none if the folder has no such file.
+func filesOf(dir string) (map[string]bool, error) {
+	if !wholefolder.HasFile(dir, sumsFile) {
+		return nil, nil
+	}
+	path := filepath.Join(dir, sumsFile)
+	f, err := plainfile.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	listed := map[string]bool{sumsFile: true}
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		if _, name, ok := strings.Cut(lines.Text(), "  "); ok {
+			listed[name] = true
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, plainfile.Error("read", path, err)
+	}
+	return listed, nil
 }

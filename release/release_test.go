@@ -186,7 +186,7 @@ func checkBill(t *testing.T, dir string) {
 // TestWrite writes over what is there, and into folders that are no releases.
 func TestWrite(t *testing.T) {
 	one := &release.Release{Files: []release.File{
-		{Name: "SHA256SUMS", Data: []byte("1")},
+		{Name: "SHA256SUMS", Data: []byte("00  a/b\n00  release.json\n00  z\n")},
 		{Name: "a/b", Data: []byte("2")},
 		{Name: "release.json", Data: []byte("3")},
 	}}
@@ -204,6 +204,17 @@ func TestWrite(t *testing.T) {
 	}
 	if left, err := os.ReadDir(filepath.Dir(dir)); err != nil || len(left) != 1 {
 		t.Errorf("%v, %v", left, err)
+	}
+	notes := filepath.Join(dir, "a", "notes")
+	if err := os.WriteFile(notes, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	err = one.Write(dir, true)
+	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "a/notes") {
+		t.Error(err)
+	}
+	if _, err := os.Stat(notes); err != nil {
+		t.Error(err)
 	}
 	own := filepath.Join(t.TempDir(), "own")
 	if err := os.MkdirAll(filepath.Join(own, "kept"), 0o755); err != nil {
