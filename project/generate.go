@@ -266,7 +266,7 @@ func (p *Project) carryOut(ctx context.Context, t *tree, pl *plan, d todo) error
 	if err := p.stage(ctx, t, pl, d.write); err != nil {
 		return err
 	}
-	defer func() { _ = t.root.RemoveAll(stageFolder) }() // the next run removes what remains
+	defer func() { _ = t.root.RemoveAll(stageFolder) }() // if this fails, the next run that writes removes it
 	if err := during.write(p.dir); err != nil {
 		return err
 	}
@@ -296,6 +296,10 @@ func (p *Project) carryOut(ctx context.Context, t *tree, pl *plan, d todo) error
 		if err := t.remove(name); err != nil {
 			return err
 		}
+	}
+	// Once project.json has the final state, a later run may have nothing to write, and would leave the folder there.
+	if err := t.root.RemoveAll(stageFolder); err != nil {
+		return t.error("remove", stageFolder, err)
 	}
 	if err := p.state.write(p.dir); err != nil {
 		return err
