@@ -298,23 +298,38 @@ func (r Region) startsSector(addr Number) bool {
 	return false
 }
 
-// checkArena returns an error if the arena, with the stack if they share a region, is larger than its region. What
-// else the region holds is known only after linking.
+// NullBytes is the length of the memory at address 0 that holds nothing but code, which starts with the vectors there:
+// a null pointer has no use (NULL_BYTES of link.ld.S).
+const NullBytes = 256
+
+// checkArena returns an error if the arena, with the stack and the memory for uploaded code if they share a region, is
+// larger than its region. What else the region holds is known only after linking.
 func (b *Board) checkArena() error {
 	r, _ := b.Region(b.Place.ArenaRegion())
-	need := uint64(b.ArenaKiB) * 1024
-	with := ""
+	need, with := uint64(0), []string{fmt.Sprintf("an arena of %d KiB", b.ArenaKiB)}
+	if r.Origin == 0 && r.Name != b.Place.Code {
+		need += NullBytes
+		with = append(with, fmt.Sprintf("with %d unused bytes at address 0", NullBytes))
+	}
 	if b.Place.StackRegion() == r.Name {
 		need += uint64(b.StackBytes)
-		with = fmt.Sprintf(", with a stack of %d bytes,", b.StackBytes)
+		with = append(with, fmt.Sprintf("with a stack of %d bytes", b.StackBytes))
 	}
 	if b.UploadKiB > 0 && b.Place.UploadRegion() == r.Name {
-		need += uint64(b.UploadKiB) * 1024
-		with = strings.TrimSuffix(with, ",") + fmt.Sprintf(", with %d KiB for uploaded code,", b.UploadKiB)
+		size := uint64(b.UploadKiB) * 1024
+		if gap := (uint64(r.Origin) + need) % size; r.Origin == 0 && gap > 0 {
+			need += size - gap // its size divides its address
+		}
+		need += size
+		with = append(with, fmt.Sprintf("with %d KiB for uploaded code", b.UploadKiB))
 	}
+	need += uint64(b.ArenaKiB) * 1024
 	if need > uint64(r.Size) {
-		o := &overfull{r, need, fmt.Sprintf("an arena of %d KiB%s", b.ArenaKiB, with)}
-		return b.wrong("arena_kib", "%w", o)
+		parts := strings.Join(with, ", ")
+		if len(with) > 1 {
+			parts += ","
+		}
+		return b.wrong("arena_kib", "%w", &overfull{r, need, parts})
 	}
 	return nil
 }

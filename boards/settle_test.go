@@ -1,6 +1,9 @@
 package boards
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // TestSettleUpload: standalone firmware has no window for uploaded code, whatever the board has.
 func TestSettleUpload(t *testing.T) {
@@ -15,6 +18,34 @@ func TestSettleUpload(t *testing.T) {
 		o, err := b.Settle(Options{App: app})
 		if err != nil || o.UploadKiB != want {
 			t.Errorf("%s: %d KiB, %v", app, o.UploadKiB, err)
+		}
+	}
+}
+
+// TestSettleNull: an arena in memory that begins at address 0 does not include the null pointer's bytes.
+func TestSettleNull(t *testing.T) {
+	t.Parallel()
+	b, err := Find("nucleo_h743zi", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		o    Options
+		want string
+	}{
+		{Options{Place: "arena=itcm", ArenaKiB: 63}, ""},
+		{
+			Options{Place: "arena=itcm", ArenaKiB: 64},
+			`an arena of 64 KiB, with 256 unused bytes at address 0, does not fit into region "itcm" of 65536 bytes: 256 bytes too`,
+		},
+		{Options{Place: "arena=itcm,stack=itcm", ArenaKiB: 55, StackBytes: 8192}, ""},
+		{Options{Place: "arena=itcm,stack=itcm", ArenaKiB: 56, StackBytes: 8192}, "256 bytes too many"},
+		{Options{Place: "arena=itcm", ArenaKiB: 48, UploadKiB: 8}, ""},
+		{Options{Place: "arena=itcm", ArenaKiB: 49, UploadKiB: 8}, "1024 bytes too many"}, // the window is at 8 KiB
+	} {
+		_, err := b.Settle(c.o)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v, want %q", c.o, err, c.want)
 		}
 	}
 }

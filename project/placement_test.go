@@ -274,18 +274,24 @@ func TestPlacedBuilds(t *testing.T) {
 // TestNothingPlacedAtNull links parts for a memory that begins at address 0, whose first bytes nothing may access.
 func TestNothingPlacedAtNull(t *testing.T) {
 	t.Parallel()
+	e := testEnv()
+	text, err := os.ReadFile("../boards/nucleo_h743zi.json")
+	must(t, err)
+	data := strings.Replace(string(text), `{`, `{"place": {"data": "itcm"},`, 1)
+	e.Path = []string{boardstest.Shelf(t, map[string]string{"null.json": data})}
 	needBoardTools(t, "nucleo_h743zi", nil)
-	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{
-		Board: "nucleo_h743zi", Model: manyPools(t), Options: boards.Options{Place: "packet=itcm"},
-	})
-	if at := symbolsOf(t, built(t, p))[serverSymbol]; at < 256 {
-		t.Errorf("the packet buffer is at %#x", at)
-	}
-	q := generated(t, filepath.Join(t.TempDir(), "q"), Spec{
-		Board: "nucleo_h743zi", Model: manyPools(t), Options: boards.Options{Place: "pools.fast=itcm"},
-	})
-	if at := symbolsOf(t, built(t, q))[fastSymbol]; at < 256 {
-		t.Errorf("the pool is at %#x", at)
+	for _, c := range []struct{ board, place, symbol string }{
+		{"nucleo_h743zi", "packet=itcm", serverSymbol},
+		{"nucleo_h743zi", "pools.fast=itcm", fastSymbol},
+		{"nucleo_h743zi", "stack=itcm", "bare_guard_start"},
+		{"null", "", "bare_bss_start"},
+	} {
+		p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{
+			Board: c.board, Model: manyPools(t), Options: boards.Options{Place: c.place, ArenaKiB: 48},
+		}, e)
+		if at, ok := symbolsOf(t, built(t, p))[c.symbol]; at < boards.NullBytes || !ok {
+			t.Errorf("%s with %q: %s is at %#x", c.board, c.place, c.symbol, at)
+		}
 	}
 }
 

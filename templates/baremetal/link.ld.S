@@ -60,13 +60,14 @@
 #ifndef BOARDSMITH_POOLS
 #define BOARDSMITH_POOLS(X)
 #endif
-/* No part begins at a null pointer. */
+/* No part begins at a null pointer: this is the first statement of what may be the first section of its region. */
 #define NULL_BYTES 256
+#define NOT_AT_NULL . += (ABSOLUTE(.) == 0) ? NULL_BYTES : 0;
 #define SEGMENT(region, sections) copied_##region PT_LOAD FLAGS(5);
 #define COPIED(region, sections) \
   .copied_##region : ALIGN_WITH_INPUT { \
     . = ALIGN(16); \
-    . += (ABSOLUTE(.) == 0) ? NULL_BYTES : 0; \
+    NOT_AT_NULL \
     bare_##region##_start = .; \
     sections \
     . = ALIGN(8); \
@@ -74,7 +75,6 @@
   } >region AT>BOARDSMITH_IN_CODE :copied_##region \
   bare_##region##_load = LOADADDR(.copied_##region) + (bare_##region##_start - ADDR(.copied_##region)); \
   bare_loaded_end = LOADADDR(.copied_##region) + SIZEOF(.copied_##region);
-#define NOT_AT_NULL . += (ABSOLUTE(.) == 0) ? NULL_BYTES : 0;
 #define POOL(name, region) .pool_##name (NOLOAD) : { NOT_AT_NULL *(.bss.boardsmith_pool.name) } >region :NONE
 
 ENTRY(bare_entry)
@@ -152,6 +152,7 @@ SECTIONS {
   } >BOARDSMITH_IN_CODE :model
 
   .stack (NOLOAD) : {
+    NOT_AT_NULL
     . = ALIGN(BARE_GUARD_ALIGN);
     bare_guard_start = .;
     . += BARE_GUARD_BYTES;
@@ -174,6 +175,7 @@ SECTIONS {
   } >BOARDSMITH_IN_STACK :NONE
 
   .noinit (NOLOAD) : {
+    NOT_AT_NULL
     . = ALIGN(16);
     KEPT(RESIDENT(.boardsmith.noinit))
   } >BOARDSMITH_IN_NOINIT :NONE
@@ -202,6 +204,7 @@ SECTIONS {
 #endif
 
   .bss (NOLOAD) : {
+    NOT_AT_NULL
     . = ALIGN(16);
     bare_bss_start = .;
     KEPT(RESIDENT(.bss .bss.* COMMON))
