@@ -339,20 +339,26 @@ func (b *Board) checkRules() error {
 }
 
 // Separable reports whether one region of the board's memory protection unit can cover a memory and no part of others.
-// Those of ARMv8-M have any borders. Those of earlier cores are powers of two, of whose eighths each can be left out
-// (ARMv7-M Architecture Reference Manual, DDI 0403E, B3.5).
-func (b *Board) Separable(r Region) bool {
+func (b *Board) Separable(r Region) bool { return len(b.CoveredWith(r)) == 0 }
+
+// CoveredWith returns the other memories of which a region of the board's memory protection unit that covers r also
+// covers parts. Those of ARMv8-M have any borders. Those of earlier cores are powers of two, of whose eighths each can
+// be left out (ARMv7-M Architecture Reference Manual, DDI 0403E, B3.5).
+func (b *Board) CoveredWith(r Region) (others []Region) {
 	if strings.HasPrefix(b.ELF.Arch, "v8") {
-		return true
+		return nil
 	}
 	const least = 8 // logarithm of the smallest region with parts
 	last := uint64(r.Origin) + uint64(r.Size) - 1
 	log := max(bits.Len64(uint64(r.Origin)^last), least)
 	part := uint64(1) << (log - 3)
 	start, end := uint64(r.Origin)&^(part-1), last|(part-1)
-	return !slices.ContainsFunc(b.Memory, func(q Region) bool {
-		return q.Name != r.Name && uint64(q.Origin) <= end && uint64(q.Origin)+uint64(q.Size) > start
-	})
+	for _, q := range b.Memory {
+		if q.Name != r.Name && uint64(q.Origin) <= end && uint64(q.Origin)+uint64(q.Size) > start {
+			others = append(others, q)
+		}
+	}
+	return others
 }
 
 // HasRules reports whether memory has a function to call before its use, or is not cached.

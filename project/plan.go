@@ -89,6 +89,9 @@ func (b *Builder) makePlan(ctx context.Context, s Spec) (*plan, error) {
 	if err := pl.add(board, settled, t, a, m); err != nil {
 		return nil, err
 	}
+	if err := pl.checkProtection(board, settled); err != nil {
+		return nil, err
+	}
 	pl.state = state{
 		Format:   stateFormat,
 		Board:    boardState{board.Name, board.Own, *board},
@@ -196,6 +199,16 @@ func (pl *plan) add(b *boards.Board, o boards.Options, t *blueprint.Template, a 
 		}
 	}
 	return pl.addCompileCommands(b, o, t)
+}
+
+// checkProtection returns an error if the firmware would set rules that the memory protection unit cannot have.
+func (pl *plan) checkProtection(b *boards.Board, o boards.Options) error {
+	for _, unit := range []string{generator.UnitV7, generator.UnitV8} {
+		if _, ok := pl.files[blueprint.InProject(unit)]; ok {
+			return generator.CheckProtection(b, o, unit)
+		}
+	}
+	return nil
 }
 
 // addTree plans copies of the plain files of a file system that wanted selects, in a folder of the project, also of

@@ -116,7 +116,7 @@ func placeForC(b *boards.Board, o boards.Options) string {
 	if w.Len() == 0 {
 		return ""
 	}
-	return "\n// Memories of the model besides that of the code; those with rules of access of their own, by address.\n" +
+	return "\n// Memories of the model besides that of the code; those with rules of access of their own.\n" +
 		w.String()
 }
 
@@ -144,15 +144,32 @@ type apartRegion struct {
 	rule   string
 }
 
-// apart returns the memories whose rule differs from that of the addresses around them, by address.
+// apart returns the memories whose rule differs from that of the addresses around them: by address, and for the units
+// of ARMv6-M and ARMv7-M by precedence first.
 func apart(b *boards.Board) (all []apartRegion) {
 	for _, r := range b.Memory {
 		if rule := ownRule(b, r); rule != "" {
 			all = append(all, apartRegion{r, rule})
 		}
 	}
-	slices.SortFunc(all, func(a, b apartRegion) int { return cmp.Compare(a.region.Origin, b.region.Origin) })
+	byAddress := strings.HasPrefix(b.ELF.Arch, "v8")
+	slices.SortFunc(all, func(p, q apartRegion) int {
+		if d := precedence(p.rule) - precedence(q.rule); d != 0 && !byAddress {
+			return d
+		}
+		return cmp.Compare(p.region.Origin, q.region.Origin)
+	})
 	return all
+}
+
+// precedence orders rules: where regions of a unit overlap, because one covers parts of neighbours, the last applies. A
+// region without a cache covers no part of others (package boards checks it). CheckProtection returns an error for what
+// no order makes right. "" has the lowest precedence.
+func precedence(rule string) int {
+	if rule == ruleReservedUncached {
+		rule = ruleReserved
+	}
+	return slices.Index([]string{ruleFlash, ruleRAM, ruleCode, ruleMixed, ruleUncached, ruleReserved}, rule)
 }
 
 // ownRule returns the rule of a memory; "" if its kind defines it.
@@ -193,10 +210,10 @@ func isExternal(b *boards.Board, r boards.Region) bool {
 	}
 }
 
-// isUsed reports whether a memory has a function that is called before its use, or holds a part of the firmware that
-// most firmware does not place.
+// isUsed reports whether a memory has a function that is called before its use, or holds a part of the firmware.
 func isUsed(b *boards.Board, r boards.Region) bool {
-	return r.Init != "" || b.Place.Loads(r.Name) || r.Name == b.Place.Packet
+	return r.Init != "" || b.Place.Loads(r.Name) || slices.Contains(b.Place.Variables(), r.Name) ||
+		r.Name == b.Place.UploadRegion()
 }
 
 // initNames returns the functions that make memories usable, each once, in the board's order.

@@ -15,14 +15,15 @@ enum {
   REGION_OWN = 5,  // memory in BOARDSMITH_OWN_RULES
 };
 
-// BOARDSMITH_OWN_RULES(X), if there are any, has memories by address as X(origin, bytes, rule).
+// BOARDSMITH_OWN_RULES(X), if there are any, has memories as X(origin, bytes, rule): by address on ARMv8-M, else by
+// precedence, the highest last.
 enum {
   RULE_CODE = 1,      // operators: executable, read-only
   RULE_MIXED = 2,     // operators and variables: executable, writable
   RULE_UNCACHED = 3,  // writable, in no cache
   RULE_RAM = 4,       // writable
   RULE_FLASH = 5,     // read-only
-  // Of reserved memory: read-only, as far as the unit has enough regions.
+  // Of reserved memory: read-only, on ARMv7-M as far as the unit has enough regions.
   RULE_RESERVED = 6,
   RULE_RESERVED_UNCACHED = 7,
 };

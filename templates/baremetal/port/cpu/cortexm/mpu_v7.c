@@ -52,13 +52,15 @@
 
 enum {
   LOG2_LEAST = 8,  // of the smallest region with parts, or on ARMv6-M
-  FIXED = 6,       // regions of every board: three areas, null, both guards
+  AREAS = 3,
+  NULL_REGIONS = (((0 BOARDSMITH_REGIONS(HOLDS_NULL)) == 0) || ((0 BOARDSMITH_REGIONS(NULL_IS_NO_CODE)) != 0)) ? 1 : 0,
+  GUARDS = ((BARE_GUARD_BYTES) > 0) ? 2 : 0,
 };
 _Static_assert(((BARE_GUARD_BYTES) == 0) ||
                    (((BARE_GUARD_BYTES) >= 256) && (((BARE_GUARD_BYTES) & ((BARE_GUARD_BYTES)-1)) == 0)),
                "a guard must be a region");
-_Static_assert(((int)FIXED + (int)UPLOAD_REGIONS + OWN_RULES + (0 BOARDSMITH_REGIONS(IS_APART))) <=
-                   (int)(CPU_MPU_REGIONS),
+_Static_assert(((int)AREAS + (int)NULL_REGIONS + (int)GUARDS + (int)UPLOAD_REGIONS + OWN_RULES +
+                (0 BOARDSMITH_REGIONS(IS_APART))) <= (int)(CPU_MPU_REGIONS),
                "too many memories below 0x20000000, or with rules of their own");
 
 static void region(uint32_t number, uint32_t base, uint32_t attributes, uint32_t log2_bytes) {
@@ -149,7 +151,7 @@ static uint32_t attributes_of(int32_t rule) {
     number++;                                                                \
   }
 
-// Returns the number of the next region.
+// Sets the rules in their order, in which the last one takes precedence. Returns the number of the next region.
 static uint32_t own_rules(uint32_t number) {
   BOARDSMITH_OWN_RULES(COVER_OWN)
   return number;
@@ -204,7 +206,7 @@ static uint32_t reserve(uint32_t number, uint32_t end, uint32_t base, uint32_t b
 static uint32_t reserved_on(uint32_t number) {
   uint32_t next = number;
   if ((0 BOARDSMITH_OWN_RULES(COUNT_RESERVED)) > 0) {
-    const uint32_t later = (uint32_t)UPLOAD_REGIONS + (((BARE_GUARD_BYTES) > 0) ? 2U : 0U);
+    const uint32_t later = (uint32_t)UPLOAD_REGIONS + (uint32_t)GUARDS;
     const uint32_t end = ((MPU_TYPE & MPU_TYPE_DREGION) >> 8) - later;
     BOARDSMITH_OWN_RULES(RESERVE)
   }

@@ -37,14 +37,11 @@
 
 // For sums over the map: memories of code, and those that split an area, or have a rule and may split one.
 #define BY_RULE(origin) (((origin) >= 0x20000000U) ? 2 : 1)
-#define SPLITS_BY_RULE(origin, bytes, rule) +(IS_RESERVED(rule) ? 0 : BY_RULE(origin))
-#define SPLITS_BY_RESERVED(origin, bytes, rule) +(IS_RESERVED(rule) ? BY_RULE(origin) : 0)
+#define SPLITS_BY_RULE(origin, bytes, rule) +BY_RULE(origin)
 #ifdef BOARDSMITH_OWN_RULES
 #define RULE_REGIONS (0 BOARDSMITH_OWN_RULES(SPLITS_BY_RULE))
-#define RESERVED_REGIONS (0 BOARDSMITH_OWN_RULES(SPLITS_BY_RESERVED))
 #else
 #define RULE_REGIONS 0
-#define RESERVED_REGIONS 0
 #endif
 #define IS_CODE(origin, bytes, kind) +(((kind) == REGION_CODE) ? 1 : 0)
 #define SPLITS(origin, bytes, kind) +((HOLDS_CODE(kind) && ((origin) >= 0x20000000U)) ? 1 : 0)
@@ -111,8 +108,6 @@ static void variables(uint32_t first, uint32_t last, uint32_t memory) {
 #endif
 
 #ifdef BOARDSMITH_OWN_RULES
-// Reserved memory has a rule if all of it can have one.
-#define HAS_RULE(rule) (!IS_RESERVED(rule) || (((int)NEEDED_REGIONS + RESERVED_REGIONS) <= (int)(CPU_MPU_REGIONS)))
 #define RULES_OF_MAP (uint32_t)(sizeof(own_rules) / sizeof(own_rules[0]))
 // Other memory beside it keeps its own rule: a region starts and ends at multiples of 32 bytes.
 #define INNER(address, rule) (IS_RESERVED(rule) ? ((address) & ~31U) : (address))
@@ -155,12 +150,13 @@ static uint32_t memory_of(int32_t rule) {
 
 static void rules(void) {
   for (uint32_t i = 0; i < RULES_OF_MAP; i++) {
-    if (!HAS_RULE(own_rules[i].rule)) {
-      continue;
-    }
     // The first bytes of memory at 0 have a region already.
-    region((own_rules[i].origin == 0U) ? (uint32_t)NULL_BYTES : own_rules[i].origin, own_rules[i].end - 1U,
-           access_of(own_rules[i].rule), memory_of(own_rules[i].rule));
+    const uint32_t first = (own_rules[i].origin == 0U) ? (uint32_t)NULL_BYTES : own_rules[i].origin;
+    if (own_rules[i].rule == (int32_t)RULE_RAM) {
+      variables(first, own_rules[i].end - 1U, RLAR_WRITE_BACK);
+    } else {
+      region(first, own_rules[i].end - 1U, access_of(own_rules[i].rule), memory_of(own_rules[i].rule));
+    }
   }
 }
 
@@ -168,9 +164,6 @@ static void rules(void) {
 static void variables_without(uint32_t first, uint32_t last, uint32_t memory) {
   uint32_t from = first;
   for (uint32_t i = 0; i < RULES_OF_MAP; i++) {
-    if (!HAS_RULE(own_rules[i].rule)) {
-      continue;
-    }
     if ((own_rules[i].origin >= from) && (own_rules[i].origin <= last)) {
       variables(from, own_rules[i].origin - 1U, memory);
       from = own_rules[i].end;
