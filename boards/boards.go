@@ -63,6 +63,8 @@ type Board struct {
 
 	// the chip's pins that its port can raise, as ranges with the names in its manual: "PA0-15"
 	Pins []string `json:"pins,omitzero"`
+	// those of them that a debug probe uses, with their signals: "PA13": "SWDIO". Firmware does not change them
+	DebugPins map[string]string `json:"debug_pins,omitzero"`
 	// the pin that is high while a model is timed, as in "PA5", for a power meter; "" means none
 	MeasurePin string `json:"measure_pin,omitzero"`
 

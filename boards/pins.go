@@ -1,10 +1,12 @@
-// This file checks the pin that is high while firmware measures.
+// This file checks the pin that is high while firmware measures, and those that a debug probe uses.
 
 package boards
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -22,16 +24,39 @@ func (b *Board) checkMeasurePin() error {
 			return b.wrong(fmt.Sprintf("pins[%d]", i), "%q has more pins than the first range, %q", r, b.Pins[0])
 		}
 	}
-	if b.MeasurePin == "" || b.Partial {
-		return nil
+	if err := b.checkDebugPins(); err != nil || b.MeasurePin == "" || b.Partial {
+		return err
 	}
 	if len(b.Pins) == 0 {
 		return b.wrong("measure_pin", "the port of this board cannot raise a pin: its files name no pins")
 	}
 	if _, ok := b.MeasurePinNumber(); !ok {
-		return b.wrong("measure_pin", "%q is not a pin of the chip (%s)", b.MeasurePin, strings.Join(b.Pins, ", "))
+		return b.wrong("measure_pin", "%q is not a pin of the chip (%s)", b.MeasurePin, b.freePins())
+	}
+	if signal, ok := b.DebugPins[b.MeasurePin]; ok {
+		return b.wrong("measure_pin", "%q is %s of the debug probe, which would lose the chip: choose another pin (%s)",
+			b.MeasurePin, signal, b.freePins())
 	}
 	return nil
+}
+
+// checkDebugPins returns an error for a debug pin that is no pin of the chip, or has no signal.
+func (b *Board) checkDebugPins() error {
+	for _, pin := range slices.Sorted(maps.Keys(b.DebugPins)) {
+		if _, ok := b.numberOf(pin); !ok || b.DebugPins[pin] == "" {
+			return b.wrong("debug_pins."+pin, "%q with the signal %q is none of the pins with a signal", pin, b.DebugPins[pin])
+		}
+	}
+	return nil
+}
+
+// freePins lists the ranges of pins, and what is left out of them.
+func (b *Board) freePins() string {
+	text := strings.Join(b.Pins, ", ")
+	if len(b.DebugPins) > 0 {
+		text += " without " + strings.Join(slices.Sorted(maps.Keys(b.DebugPins)), ", ")
+	}
+	return text
 }
 
 // lastPin returns the number of the last pin of a range that pinRange matches.
@@ -42,7 +67,9 @@ func lastPin(r string) int {
 
 // MeasurePinNumber returns the number of MeasurePin in the port's C: the place of its range in Pins times the pins of
 // the first range, plus the pin's own number. ok is false for a board without such a pin.
-func (b *Board) MeasurePinNumber() (number int, ok bool) {
+func (b *Board) MeasurePinNumber() (number int, ok bool) { return b.numberOf(b.MeasurePin) }
+
+func (b *Board) numberOf(name string) (number int, ok bool) {
 	width := 0
 	for i, r := range b.Pins {
 		m := pinRange.FindStringSubmatch(r)
@@ -56,7 +83,7 @@ func (b *Board) MeasurePinNumber() (number int, ok bool) {
 		if i == 0 {
 			width = last + 1
 		}
-		digits, isIn := strings.CutPrefix(b.MeasurePin, m[1])
+		digits, isIn := strings.CutPrefix(name, m[1])
 		pin, err := strconv.Atoi(digits)
 		if isIn && err == nil && strconv.Itoa(pin) == digits && pin >= 0 && pin <= last {
 			return i*width + pin, true

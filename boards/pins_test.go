@@ -20,6 +20,10 @@ func TestMeasurePin(t *testing.T) {
 		{"nucleo_f746zg", "PA-1", "not a pin", 0},
 		{"nucleo_f746zg", "PA", "not a pin", 0},
 		{"nucleo_f746zg", "5", "not a pin", 0},
+		{"nucleo_f746zg", "PA13", `measure_pin: "PA13" is SWDIO of the debug probe, which would lose the chip`, 0},
+		{"b_l475e_iot01a", "PA14", `"PA14" is SWCLK of the debug probe`, 0},
+		{"nucleo_f746zg", "PL0", "PK0-7 without PA13, PA14)", 0},
+		{"lm3s6965evb", "PC3", `"PC3" is TDO and SWO of the debug probe`, 0},
 		{"nrf52840dk", "P1.15", "", 47},
 		{"nrf52840dk", "P0.32", "not a pin", 0},
 		{"microbit", "P0.17", "", 17},
@@ -53,6 +57,12 @@ func TestMeasurePin(t *testing.T) {
 		bad := Board{Pins: pins}
 		if err := bad.checkMeasurePin(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", pins, err)
+		}
+	}
+	for pin, signal := range map[string]string{"PB0": "SWDIO", "PA1": ""} {
+		bad := Board{Pins: []string{"PA0-15"}, DebugPins: map[string]string{pin: signal}}
+		if err := bad.checkMeasurePin(); err == nil || !strings.Contains(err.Error(), "debug_pins."+pin) {
+			t.Errorf("%s: %v", pin, err)
 		}
 	}
 	bad := Board{Pins: []string{"PA0-15", "PB"}}
