@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"debug/elf"
+	"fmt"
 	"os"
 	"path"
 	"path/filepath"
@@ -19,6 +20,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/mlf"
 )
 
@@ -67,11 +69,19 @@ func NewCompiler(ctx context.Context, b *boards.Board) (*Compiler, error) {
 }
 
 // Bundle returns the files of a folder with the models, and lib/libmodels.a if c is not nil. Equal models and compilers
-// give equal bytes. Errors: class compile.
+// give equal bytes. Errors: class config if an object of a model is for another processor than the board's; class
+// compile.
 func Bundle(ctx context.Context, codes []*cmodel.Code, c *Compiler) ([]mlf.File, error) {
 	files, err := cmodel.Bundle(codes...)
 	if err != nil || c == nil {
 		return files, err
+	}
+	for _, code := range codes {
+		for _, object := range code.Objects {
+			if err := fit.CheckObject(c.Board, object); err != nil {
+				return nil, fmt.Errorf("model %s: %w", code.Name, err)
+			}
+		}
 	}
 	dir, err := os.MkdirTemp("", "boardsmith-models-")
 	if err != nil {
@@ -87,47 +97,51 @@ func Bundle(ctx context.Context, codes []*cmodel.Code, c *Compiler) ([]mlf.File,
 			return nil, err
 		}
 	}
-	if err := c.build(ctx, dir); err != nil {
+	if err := c.build(ctx, dir, files); err != nil {
 		return nil, err
 	}
 	data, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(Library)))
 	return append(files, mlf.File{Name: Library, Data: data}), err
 }
 
-// build makes lib/libmodels.a of the sources and objects in a folder. Equal sources give equal bytes.
-func (c *Compiler) build(ctx context.Context, dir string) error {
-	sources, err := filepath.Glob(filepath.Join(dir, "src", "*.c"))
-	if err != nil {
-		return err
+// build makes lib/libmodels.a of the sources and objects among the files, which are in dir. Equal files give equal
+// bytes.
+func (c *Compiler) build(ctx context.Context, dir string, files []mlf.File) error {
+	const made = ".objects" // its path is relative, so that no name of dir gets into an object
+	for _, folder := range []string{made, "lib"} {
+		if err := os.MkdirAll(filepath.Join(dir, folder), 0o755); err != nil {
+			return err
+		}
 	}
-	objects, err := filepath.Glob(filepath.Join(dir, "lib", "*.o"))
-	if err != nil {
-		return err
-	}
-	made, err := os.MkdirTemp(dir, ".objects-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(made)
-	for _, f := range sources {
-		object := filepath.Join(made, filepath.Base(f)+".o")
+	objects := namesIn(files, "lib", ".o")
+	for _, source := range namesIn(files, "src", ".c") {
+		name := filepath.Base(source)
+		object := filepath.Join(made, name+".o")
 		args := slices.Concat(c.flags, []string{
 			"-std=gnu11", "-w", "-ffunction-sections", "-fdata-sections", "-Iinclude",
-			"-c", filepath.Join("src", filepath.Base(f)), "-o", object,
+			"-c", source, "-o", object,
 		})
 		if err := (command.Command{Path: c.cc, Args: args, Dir: dir, Timeout: timeout}).Run(ctx); err != nil {
 			if ctx.Err() != nil {
 				return err
 			}
-			return failure.New(failure.Compile, "", "board %s: %s: %w", c.Board.Name, filepath.Base(f), err)
+			return failure.New(failure.Compile, "", "board %s: %s: %w", c.Board.Name, name, err)
 		}
 		objects = append(objects, object)
 	}
-	if err := os.MkdirAll(filepath.Join(dir, "lib"), 0o755); err != nil {
-		return err
-	}
-	args := append([]string{"rcsD", filepath.FromSlash(Library)}, objects...)
+	args := append([]string{"qcsD", filepath.FromSlash(Library)}, objects...)
 	return command.Command{Path: c.ar, Args: args, Dir: dir, Timeout: timeout}.Run(ctx)
+}
+
+// namesIn returns the paths, in the system's form, of the files in a folder whose names end so.
+func namesIn(files []mlf.File, folder, ext string) (names []string) {
+	for _, f := range files {
+		if path.Dir(f.Name) == folder && path.Ext(f.Name) == ext {
+			names = append(names, filepath.FromSlash(f.Name))
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // Sizes returns the memory of each object in lib/libmodels.a among the files, sorted by name.
@@ -149,21 +163,24 @@ func Sizes(ctx context.Context, files []mlf.File, c *Compiler) (map[string]image
 	if err := unpack.Run(ctx); err != nil {
 		return nil, err
 	}
-	objects, err := filepath.Glob(filepath.Join(dir, "*.o"))
+	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
 	sizes := map[string]image.Size{}
-	for _, name := range objects {
-		data, err := os.ReadFile(name)
+	for _, e := range entries {
+		if e.Name() == archive {
+			continue
+		}
+		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
 		if err != nil {
 			return nil, err
 		}
 		f, err := elf.NewFile(bytes.NewReader(data))
 		if err != nil {
-			return nil, failure.New(failure.Compile, "", "%s: %w", filepath.Base(name), err)
+			return nil, failure.New(failure.Compile, "", "%s: %w", e.Name(), err)
 		}
-		sizes[strings.TrimSuffix(filepath.Base(name), ".o")] = image.SizeOf(f)
+		sizes[strings.TrimSuffix(e.Name(), ".o")] = image.SizeOf(f)
 	}
 	return sizes, nil
 }

@@ -3,9 +3,12 @@ package modellib_test
 import (
 	"bytes"
 	"context"
+	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/boardsmith/boardsmith/boards"
@@ -17,9 +20,9 @@ import (
 	"github.com/boardsmith/boardsmith/modellib"
 )
 
-func code(t *testing.T) *cmodel.Code {
+func code(t *testing.T, archive string) *cmodel.Code {
 	t.Helper()
-	a, err := mlf.Open(mlftest.Path(t, "sine.aot_c"))
+	a, err := mlf.Open(mlftest.Path(t, archive))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,14 +49,18 @@ func compiler(t *testing.T, board string) *modellib.Compiler {
 	return c
 }
 
-// TestBundle compiles a model twice, with two folders for temporary files: the bytes are equal.
+// TestBundle compiles a model twice, with two folders for temporary files, of which one's name is a pattern: the bytes
+// are equal.
 func TestBundle(t *testing.T) {
 	c := compiler(t, "mps2_an385")
 	var first []mlf.File
-	for _, name := range []string{"a", "b"} {
-		temporary := t.TempDir()
+	for _, name := range []string{"a", "b[c]*"} {
+		temporary := filepath.Join(t.TempDir(), name)
+		if err := os.Mkdir(temporary, 0o755); err != nil {
+			t.Fatal(err)
+		}
 		t.Setenv("TMPDIR", temporary)
-		files, err := modellib.Bundle(t.Context(), []*cmodel.Code{code(t)}, c)
+		files, err := modellib.Bundle(t.Context(), []*cmodel.Code{code(t, "sine.aot_c")}, c)
 		if err != nil {
 			t.Fatal(name, err)
 		}
@@ -64,21 +71,40 @@ func TestBundle(t *testing.T) {
 		if !slices.EqualFunc(files, first, same) {
 			t.Error("equal models gave other bytes")
 		}
-		if left, _ := filepath.Glob(filepath.Join(temporary, "*")); len(left) > 0 {
-			t.Errorf("left %v", left)
+		sizes, err := modellib.Sizes(t.Context(), files, c)
+		if err != nil || sizes["tvm_sine.c"].Text == 0 {
+			t.Errorf("%s: %v, %v", name, sizes, err)
 		}
-	}
-	sizes, err := modellib.Sizes(t.Context(), first, c)
-	if err != nil || sizes["tvm_sine.c"].Text == 0 {
-		t.Errorf("%v, %v", sizes, err)
+		if left, err := os.ReadDir(temporary); err != nil || len(left) > 0 {
+			t.Errorf("left %v, %v", left, err)
+		}
 	}
 	if _, err := modellib.Sizes(t.Context(), nil, c); failure.Of(err) != failure.Config {
 		t.Error(err)
 	}
 }
 
+// TestObject links a model's object for its processor, and refuses it for another.
+func TestObject(t *testing.T) {
+	c := compiler(t, "mps2_an385")
+	arm := []*cmodel.Code{code(t, "digits_i8.graph_llvm_thumbv7m")}
+	files, err := modellib.Bundle(t.Context(), arm, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	object := strings.TrimSuffix(path.Base(arm[0].Objects[0].Name), ".o")
+	if sizes, err := modellib.Sizes(t.Context(), files, c); err != nil || sizes[object].Text == 0 {
+		t.Errorf("%s: %v, %v", object, sizes, err)
+	}
+	_, err = modellib.Bundle(t.Context(), []*cmodel.Code{code(t, "digits_i8.graph_llvm_x86_64")}, c)
+	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "is for x86-64") ||
+		!strings.Contains(err.Error(), object+".o") {
+		t.Error(err)
+	}
+}
+
 func TestContexts(t *testing.T) {
-	c, models := compiler(t, "host"), []*cmodel.Code{code(t)}
+	c, models := compiler(t, "host"), []*cmodel.Code{code(t, "sine.aot_c")}
 	files, err := modellib.Bundle(t.Context(), models, c)
 	if err != nil {
 		t.Fatal(err)

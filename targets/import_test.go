@@ -69,7 +69,7 @@ var mayImport = map[string][]string{
 	"release": {
 		"project", "modellib", "cmodel", "image", "boards", "mlf", "failure", "internal/plainfile", "internal/wholefolder",
 	},
-	"modellib": {"cmodel", "image", "boards", "mlf", "failure", "internal/command"},
+	"modellib": {"cmodel", "image", "boards", "mlf", "failure", "internal/command", "internal/fit"},
 
 	// Compares a model's outputs on a device with expected ones.
 	"validate": {"project", "executor", "cmodel", "image", "rpc", "boards", "mlf", "ndarray", "failure"},

@@ -19,7 +19,7 @@ func CheckModel(b *boards.Board, a *mlf.Archive, m *mlf.Model) error {
 		return err
 	}
 	for _, f := range m.Objects {
-		if err := checkObject(b, f); err != nil {
+		if err := CheckObject(b, f); err != nil {
 			return err
 		}
 	}
@@ -48,8 +48,8 @@ func machineName(m elf.Machine) string {
 	return m.String()
 }
 
-// checkObject compares the object's target with the board.
-func checkObject(b *boards.Board, f mlf.File) error {
+// CheckObject returns an ObjectError for an object that cannot be linked for the board. Errors have class config.
+func CheckObject(b *boards.Board, f mlf.File) error {
 	info, err := f.Info()
 	if err != nil {
 		return failure.New(failure.Config, "export the model again", "%s: %w", f.Name, err)
