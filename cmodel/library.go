@@ -134,6 +134,7 @@ const modelsMk = `# SPDX-License-Identifier: 0BSD
 #
 # Made by boardsmith. Include this file, add $(MODELS_INCLUDE) to the flags of what uses the models, and link
 # $(MODELS_LIB) -lm. CC, AR and CFLAGS are those of your Makefile; MODELS_BUILD is a folder for objects.
+MODELS_GOAL := $(.DEFAULT_GOAL)
 MODELS := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
 MODELS_BUILD ?= build/models
 MODELS_INCLUDE := -I$(MODELS)/include
@@ -148,6 +149,9 @@ $(MODELS_OBJECTS): $(MODELS_BUILD)/%.o: $(MODELS)/src/%.c
 $(MODELS_LIB): $(MODELS_OBJECTS) $(sort $(wildcard $(MODELS)/lib/*.o))
 	rm -f $@
 	$(AR) rcsD $@ $^
+
+# No rule of this file is your default goal, also where you include it first.
+.DEFAULT_GOAL := $(MODELS_GOAL)
 `
 
 const modelsCMake = `# SPDX-License-Identifier: 0BSD

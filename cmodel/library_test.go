@@ -20,8 +20,7 @@ func TestFragments(t *testing.T) {
 	dir := unpack(t, c, generate(t, mlftest.Path(t, "twoin.aot_c"), cmodel.Options{}))
 	user := t.TempDir()
 	write(t, filepath.Join(user, "Makefile"), "include "+dir+"/models.mk\n"+
-		"program: $(MODELS_LIB)\n\t$(CC) -Wall -Wextra -Wpedantic -Werror $(MODELS_INCLUDE) -o $@ $(MODELS)/main.c $< -lm\n"+
-		".DEFAULT_GOAL := program\n")
+		"program: $(MODELS_LIB)\n\t$(CC) -Wall -Wextra -Wpedantic -Werror $(MODELS_INCLUDE) -o $@ $(MODELS)/main.c $< -lm\n")
 	if said, err := run(user, "make", "CFLAGS=-O1"); err != nil {
 		t.Fatalf("%v\n%s", err, said)
 	}
