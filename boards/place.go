@@ -177,6 +177,21 @@ func (o Options) PlacedPools() []string {
 	return p.PoolNames()
 }
 
+// PlacedOfModel returns the parts of the model that the option Place names: operators, parameters and pools, as the
+// option names them. Code that is loaded into RAM has none of them.
+func (o Options) PlacedOfModel() (parts []string) {
+	p, err := parsePlace(o.Place)
+	if o.Place == "" || err != nil {
+		return nil
+	}
+	for _, m := range p.moved() {
+		if m.part != "packet" {
+			parts = append(parts, m.part)
+		}
+	}
+	return parts
+}
+
 // Placed returns the board with the parts where the option Place puts them. It checks no regions: Settle does.
 func (b *Board) Placed(o Options) *Board {
 	over, err := parsePlace(o.Place)

@@ -53,9 +53,13 @@ func (p *Project) ModelOperators() (Operators, error) {
 }
 
 // Resident generates, in a folder of its own, firmware for the project's board that has room in RAM for the project's
-// model instead of holding it, and builds it. The caller closes it. If the board has not enough RAM, it returns a
-// *FitError with the bytes that are missing. Further errors: those of Generate, Build and OperatorLinker.
+// model instead of holding it, and builds it. Its arena, stack and packet buffer are where the project places them. The
+// caller closes it. If the board has not enough RAM, it returns a *FitError with the bytes that are missing. Further
+// errors: those of CheckLoadedPlace, Generate, Build and OperatorLinker.
 func (p *Project) Resident(ctx context.Context, dir string) (*Project, error) {
+	if err := CheckLoadedPlace(p.state.Options); err != nil {
+		return nil, err
+	}
 	o, err := p.ModelOperators()
 	if err != nil {
 		return nil, err
@@ -95,6 +99,18 @@ func (p *Project) Resident(ctx context.Context, dir string) (*Project, error) {
 		}
 	}
 	return p.builder.generatedAndBuilt(ctx, dir, s)
+}
+
+// CheckLoadedPlace returns an error of class config if the option Place names parts of the model, which lie in the
+// memory for uploaded code if they are loaded into RAM. Arena, stack and packet buffer are the firmware's.
+func CheckLoadedPlace(o boards.Options) error {
+	parts := o.PlacedOfModel()
+	if len(parts) == 0 {
+		return nil
+	}
+	return failure.New(failure.Config, "place only arena, packet and stack; place.upload of the board file names the "+
+		"memory of what is loaded", "option place: code that is loaded into RAM lies in the memory for uploaded code, "+
+		"with all its data: %s cannot be placed", strings.Join(parts, ", "))
 }
 
 // generatedAndBuilt returns a project with an image. The caller closes it.

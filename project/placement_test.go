@@ -295,6 +295,34 @@ func TestNothingPlacedAtNull(t *testing.T) {
 	}
 }
 
+// TestLoadedPlace: firmware for a model in RAM has its own parts where the project places them; those of the model are
+// errors, whether the model has them or not.
+func TestLoadedPlace(t *testing.T) {
+	t.Parallel()
+	needBoardTools(t, "mps2_an385", nil)
+	dir := t.TempDir()
+	p := generated(t, filepath.Join(dir, "p"), Spec{
+		Board: "mps2_an385", Model: mlftest.Tiny(t, nil), Options: boards.Options{Place: "packet=psram"},
+	})
+	r, err := p.Resident(t.Context(), filepath.Join(dir, "r"))
+	must(t, err)
+	defer r.Close()
+	i, err := r.Built()
+	must(t, err)
+	mustLie(t, r.Board(), symbolsOf(t, i), placedParts{serverSymbol: "psram"})
+	for _, place := range []string{"operators=psram,packet=psram", "pools.fast=psram", "parameters=psram"} {
+		o := boards.Options{Place: place}
+		q := generated(t, filepath.Join(dir, "q"), Spec{Board: "mps2_an385", Model: manyPools(t), Options: o})
+		part, _, _ := strings.Cut(place, "=")
+		_, err = q.Resident(t.Context(), filepath.Join(dir, "s"))
+		want := "with all its data: " + part + " cannot be placed"
+		if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", place, err)
+		}
+		must(t, q.Close())
+	}
+}
+
 // TestPlacedArena computes an arena without the parts that lie elsewhere, to the byte.
 func TestPlacedArena(t *testing.T) {
 	t.Parallel()

@@ -8,7 +8,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -46,6 +48,35 @@ func desk(t testing.TB) *device.Desk {
 		must(t, errors.Join(err, d.Close()))
 	})
 	return d
+}
+
+// TestPlacement: the firmware of a run has its parts where the run places them; a candidate's are errors.
+func TestPlacement(t *testing.T) {
+	dir := t.TempDir()
+	r, err := tune.OpenRun(t.Context(), dir, desk(t), []string{"mps2_an385"}, tune.Options{Placement: "packet=psram"})
+	must(t, err)
+	must(t, r.Close())
+	found := false
+	must(t, filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || filepath.Base(path) != "memory.h" {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		found = found || strings.Contains(string(text), "#define BOARDSMITH_IN_PACKET psram\n")
+		return err
+	}))
+	if !found {
+		t.Error("the firmware's packet buffer is not placed")
+	}
+	_, err = tune.OpenRun(t.Context(), t.TempDir(), desk(t), []string{"mps2_an385"},
+		tune.Options{Placement: "operators=psram,packet=psram"})
+	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "operators cannot be placed") {
+		t.Errorf("operators: %v", err)
+	}
+	_, err = tune.OpenRun(t.Context(), dir, desk(t), []string{"mps2_an385"}, tune.Options{})
+	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), `has place "packet=psram", not ""`) {
+		t.Errorf("another place: %v", err)
+	}
 }
 
 // large doubles by a table of so many bytes, which make it too large for a window of 4 KiB.

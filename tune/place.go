@@ -178,7 +178,11 @@ func (k *kind) firmware(ctx context.Context, name string, b *boards.Board) error
 
 // memory divides a board's memory between uploaded code and all else.
 func (r *Run) memory(b *boards.Board) (boards.Options, error) {
-	o := boards.Options{UploadKiB: r.o.UploadKiB, ArenaKiB: r.o.ArenaKiB}
+	o := boards.Options{UploadKiB: r.o.UploadKiB, ArenaKiB: r.o.ArenaKiB, Place: r.o.Placement}
+	if err := project.CheckLoadedPlace(o); err != nil {
+		return o, err
+	}
+	b = b.Placed(o)
 	if o.UploadKiB == 0 {
 		o.UploadKiB = b.UploadKiB
 	}

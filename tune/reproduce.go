@@ -27,6 +27,7 @@ type settings struct {
 	Libraries []string      `json:"libraries,omitempty"`
 	UploadKiB int           `json:"upload_kib,omitempty"`
 	ArenaKiB  int           `json:"arena_kib,omitempty"`
+	Placement string        `json:"place,omitempty"`
 	Samples   int           `json:"samples"`
 	MinSample time.Duration `json:"min_sample_ns"`
 
@@ -37,7 +38,7 @@ type settings struct {
 // the longest of its limits for a call is kept, with which every candidate can be measured again.
 func (s *store) keepSettings(o Options) error {
 	then, err := readSettings(s.dir)
-	now := settings{o.Template, o.Libraries, o.UploadKiB, o.ArenaKiB, o.Samples, o.MinSample, o.CallTimeout}
+	now := settings{o.Template, o.Libraries, o.UploadKiB, o.ArenaKiB, o.Placement, o.Samples, o.MinSample, o.CallTimeout}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
@@ -46,6 +47,9 @@ func (s *store) keepSettings(o Options) error {
 		return failure.New(failure.Config, "choose another folder",
 			"the run in %s has template %q, upload_kib %d and arena_kib %d, not %q, %d and %d", s.dir, then.Template,
 			then.UploadKiB, then.ArenaKiB, o.Template, o.UploadKiB, o.ArenaKiB)
+	case then.Placement != o.Placement:
+		return failure.New(failure.Config, "choose another folder, or the same place",
+			"the run in %s has place %q, not %q", s.dir, then.Placement, o.Placement)
 	case !slices.Equal(then.Libraries, o.Libraries):
 		return failure.New(failure.Config, "choose another folder, or the same libraries",
 			"the run in %s has the libraries %q, not %q", s.dir, then.Libraries, o.Libraries)
@@ -103,7 +107,7 @@ func Reproduce(ctx context.Context, dir, id string, desk *device.Desk, board str
 	if len(o.Libraries) == 0 {
 		o.Libraries = then.Libraries
 	}
-	o.CallTimeout = cmp.Or(o.CallTimeout, then.CallTimeout)
+	o.CallTimeout, o.Placement = cmp.Or(o.CallTimeout, then.CallTimeout), cmp.Or(o.Placement, then.Placement)
 	o.Template, o.UploadKiB = cmp.Or(o.Template, then.Template), cmp.Or(o.UploadKiB, then.UploadKiB)
 	o.ArenaKiB, o.Samples = cmp.Or(o.ArenaKiB, then.ArenaKiB), cmp.Or(o.Samples, then.Samples)
 	o.MinSample = cmp.Or(o.MinSample, then.MinSample)

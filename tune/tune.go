@@ -115,6 +115,9 @@ type Options struct {
 	Libraries []string         // whose functions candidates may call, as in project.Spec
 	UploadKiB int              // memory for a candidate; 0: what the board has room for, at most 64
 	ArenaKiB  int              // memory for arguments and workspace; 0: the board's own, or what is left
+	// where the firmware has its arena, packet buffer and stack, as boards.Options.Place; "": the board's own. Candidates
+	// lie in the memory for uploaded code: other parts are an error of class config
+	Placement string
 
 	Samples   int           // 0: 3
 	MinSample time.Duration // a sample takes at least as long; 0: 1 ms

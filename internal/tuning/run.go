@@ -38,10 +38,11 @@ func (t *Job) memory() (boards.Options, error) {
 		return t.In.Usual, nil
 	}
 	others := slices.DeleteFunc(t.In.Options.Set(), func(name string) bool {
-		return name == "arena_kib" || name == "upload_kib"
+		return name == "arena_kib" || name == "upload_kib" || name == "place"
 	})
 	if len(others) > 0 {
-		return boards.Options{}, failure.New(failure.Config, "candidates are measured with arena_kib and upload_kib alone",
+		return boards.Options{}, failure.New(failure.Config,
+			"candidates are measured with arena_kib, place and upload_kib alone",
 			"OPTIONS has no effect on candidates with %s", strings.Join(others, ", "))
 	}
 	return t.In.Options, nil
@@ -63,7 +64,7 @@ func (t *Job) open(ctx context.Context, total int) (*tune.Run, error) {
 	t.bar = t.Start("tune: building firmware", 0)
 	run, err := tune.OpenRun(ctx, t.dir, t.Desk, t.boards, tune.Options{
 		Builder: t.Builder, Template: t.In.Template.Value, Samples: t.In.Repeat, CallTimeout: t.In.Timeout,
-		ArenaKiB: memory.ArenaKiB, UploadKiB: memory.UploadKiB, Told: t.view.told,
+		ArenaKiB: memory.ArenaKiB, UploadKiB: memory.UploadKiB, Placement: memory.Place, Told: t.view.told,
 		Libraries: t.In.Libraries,
 	})
 	if err != nil {
