@@ -23,9 +23,10 @@ import (
 )
 
 // Generate makes the project in dir, which must be empty, absent, or a project, possibly of an earlier version; in
-// a project it changes only files that differ. If a user has changed files that it would overwrite, it changes
-// nothing and returns an *EditedError, or with s.Force keeps a copy of each. After a failure, or the end of the
-// process, the folder is unchanged or the next Generate repairs it. The caller must Close the project. Errors:
+// a project it changes only files that differ. A file that a user has changed stays if Generate would make it as
+// before (Project.Stayed); else Generate changes nothing and returns an *EditedError. With s.Force it replaces all
+// such files and keeps a copy of each. After a failure, or the end of the process, the folder is unchanged or the
+// next Generate repairs it. The caller must Close the project. Errors:
 // *EditedError, *LockedError, *ObjectError, those of boards and mlf, and others of class config.
 func (b *Builder) Generate(ctx context.Context, dir string, s Spec) (*Project, error) {
 	dir, err := filepath.Abs(dir)
@@ -138,6 +139,7 @@ func (p *Project) generate(ctx context.Context, s Spec, pl *plan) error {
 	if err != nil {
 		return err
 	}
+	p.stayed = todo.stay
 	if old != nil && old.Pending == nil && todo.empty() && old.Inputs == pl.state.Inputs {
 		p.state = *old
 		return nil
@@ -174,12 +176,14 @@ type todo struct {
 	write  []string
 	remove []string
 	keep   []string          // changed by the user; keep a copy first
+	stay   []string          // changed by the user, and what they were made of has not changed
 	ours   map[string]string // unchanged generated files, with their digests
 }
 
 func (d todo) empty() bool { return len(d.write)+len(d.remove) == 0 }
 
-// compare determines what to do. It returns an error if a user's change would be lost.
+// compare determines what to do. A user's change of a file that would be generated as it was stays, unless force is
+// set. It returns an error if another change of the user's would be lost.
 func (p *Project) compare(t *tree, old *state, pl *plan, force bool) (todo, error) {
 	d := todo{ours: map[string]string{}}
 	if old == nil {
@@ -202,6 +206,10 @@ func (p *Project) compare(t *tree, old *state, pl *plan, force bool) (todo, erro
 			d.ours[name] = have
 			continue
 		}
+		if old.Files[name] == want && !force && t.changed(name, have, old) {
+			d.stay = append(d.stay, name)
+			continue
+		}
 		d.write = append(d.write, name)
 		d.replaces(t, old, name, have)
 	}
@@ -219,6 +227,7 @@ func (p *Project) compare(t *tree, old *state, pl *plan, force bool) (todo, erro
 	}
 	sort.Strings(d.write)
 	sort.Strings(d.keep)
+	sort.Strings(d.stay)
 	if len(d.keep) > 0 && !force {
 		return d, &EditedError{p.dir, d.keep}
 	}
@@ -449,6 +458,5 @@ func (e *EditedError) FailureClass() failure.Class { return failure.Config }
 
 // NextStep returns how to go on.
 func (e *EditedError) NextStep() string {
-	return "build uses the changed files as they are; to replace them and keep a copy of each, generate with " +
-		failure.Option("Spec.Force", "true")
+	return "to replace them and keep a copy of each as FILE.orig, generate with " + failure.Option("Spec.Force", "true")
 }

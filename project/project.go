@@ -59,6 +59,7 @@ type Project struct {
 	lock    *lock
 	closed  bool
 	wrote   []string
+	stayed  []string
 	model   *mlf.Archive // nil until asked for
 	found   *boardState  // state.Built of a build that is under way
 
@@ -153,6 +154,10 @@ func (p *Project) ArchiveDigest() string { return p.state.Model.Digest }
 // Wrote lists the files that Generate wrote or removed, sorted. It is empty if all were up to date or the project
 // was opened.
 func (p *Project) Wrote() []string { return slices.Clone(p.wrote) }
+
+// Stayed lists the files, sorted, that a user has changed and that Generate left as they are, because it would make
+// them as before. It is empty if the project was opened.
+func (p *Project) Stayed() []string { return slices.Clone(p.stayed) }
 
 // Model reads the project's archive and returns it with the project's model.
 func (p *Project) Model() (*mlf.Archive, *mlf.Model, error) {

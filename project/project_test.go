@@ -255,6 +255,9 @@ func appendTo(t *testing.T, path, text string) {
 	must(t, os.WriteFile(path, append(data, text...), 0o644))
 }
 
+// operatorFile is the operator's source of mlftest.Tiny in a project.
+const operatorFile = "model/codegen/host/src/lib1.c"
+
 func TestEditedFiles(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "p")
@@ -275,16 +278,30 @@ func TestEditedFiles(t *testing.T) {
 	}
 	must(t, p.Close())
 
+	other := mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": mlftest.TinyOperator + "// second\n"})
+	p = generated(t, dir, Spec{Model: other}) // main.c does not depend on the model
+	if all := contents(t, dir); !slices.Equal(p.Stayed(), []string{"src/main.c"}) || all["src/main.c.orig"] != "" ||
+		!strings.HasSuffix(all["src/main.c"], "// mine\n") || !strings.Contains(all[operatorFile], "// second") {
+		t.Errorf("generate for another model beside an edited file: %q stayed", p.Stayed())
+	}
+	if third := built(t, p); !slices.Equal(third.Edited, []string{"src/main.c"}) || third.ID() == second.ID() {
+		t.Errorf("build for another model with an edited file: %+v", third)
+	}
+	must(t, p.Close())
+
+	operator := contents(t, dir)[operatorFile]
+	appendTo(t, filepath.Join(dir, operatorFile), "// mine\n")
 	before := contents(t, dir)
 	_, err = generate(t.Context(), dir, Spec{Board: "host", Model: model}, testEnv())
 	var edited *EditedError
-	if !errors.As(err, &edited) || !slices.Equal(edited.Files, []string{"src/main.c"}) ||
+	if !errors.As(err, &edited) || !slices.Equal(edited.Files, []string{operatorFile}) ||
 		failure.Of(err) != failure.Config {
 		t.Fatalf("generate over an edited file: %v", err)
 	}
 	if !same(before, contents(t, dir)) {
 		t.Error("the refused generate changed something")
 	}
+	writeIn(t, dir, operatorFile, operator)
 	if err := clean(t.Context(), dir, false, testEnv()); !errors.As(err, &edited) {
 		t.Errorf("clean: %v", err)
 	}

@@ -85,6 +85,10 @@ func (v *invocation) makeProject(ctx context.Context, in *inputs.Inputs) error {
 		v.Printf("generate: %s is up to date", in.Project)
 		r["status"] = "up-to-date"
 	}
+	if edited := p.Stayed(); len(edited) > 0 {
+		v.Notef("note: left as they were changed by hand: %s", strings.Join(edited, ", "))
+		r["edited"] = edited
+	}
 	r["step"] = "generate" // build generates too
 	v.JSONLine(r)
 	return nil
