@@ -88,8 +88,7 @@ func (g *model) readAOT() error {
 		}
 		g.Args = append(g.Args, arg)
 	}
-	g.operatorMemory(g.Call)
-	return nil
+	return g.operatorMemory(g.Call)
 }
 
 func (g *model) tensorArgs() {
@@ -102,11 +101,19 @@ func (g *model) tensorArgs() {
 }
 
 // operatorMemory adds the workspace of TVMBackendAllocWorkspace if the function's code calls it.
-func (g *model) operatorMemory(function string) {
-	steps, _ := g.Archive.Workspace(g.M)
-	if bytes := peak(steps, function, nil); bytes > 0 {
+func (g *model) operatorMemory(function string) error {
+	operators, err := g.operatorPeaks()
+	if err != nil {
+		return err
+	}
+	bytes, err := operators.of(function)
+	if err != nil {
+		return g.fault("", "%v", err)
+	}
+	if bytes > 0 {
 		g.Memory = &workspace{Name: "operators", Bytes: bytes}
 	}
+	return nil
 }
 
 // parameters returns the parameters of a function, by the first source that declares it.
@@ -214,8 +221,7 @@ func (g *model) readHeader() error {
 	if h.Mapped == strings.Contains(strings.Join(h.Run, " "), "puts") {
 		return g.fault("", "its header must either return the inputs' addresses or take them as arguments")
 	}
-	g.operatorMemory(g.M.Prefix() + "___tvm_main__")
-	return nil
+	return g.operatorMemory(g.M.Prefix() + "___tvm_main__")
 }
 
 // readOperator reads an archive of a single operator, a packed function.
@@ -235,6 +241,5 @@ func (g *model) readOperator() error {
 		return g.fault("", "its operator has %d inputs and %d outputs, its metadata %d and %d", in, out,
 			len(g.Inputs), len(g.Outputs))
 	}
-	g.operatorMemory(g.Call)
-	return nil
+	return g.operatorMemory(g.Call)
 }

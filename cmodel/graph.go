@@ -9,6 +9,10 @@ import (
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
+// maxEntries limits the tensors of a graph, because planning them takes time by the square of their number: this many
+// take about a second.
+const maxEntries = 8192
+
 // A graphCode holds the tables of a graph.
 type graphCode struct {
 	Params    []param
@@ -23,7 +27,6 @@ type graphCode struct {
 	AtOnce    int64 // most bytes of it that are in use at once
 	TVM       int64 // bytes of the same tensors by TVM's own plan, which shares memory by storage ids
 	Data      int64 // bytes of the parameters
-	Memory    bool  // operators call TVMBackendAllocWorkspace
 }
 
 // A param is a parameter of the graph.
@@ -43,10 +46,11 @@ type graphTensor struct {
 }
 
 type call struct {
-	Func   string
-	Args   []graphTensor
-	First  int // its first argument in the table of all
-	Memory int64
+	Func  string
+	Args  []graphTensor
+	First int // its first argument in the table of all
+
+	MemoryAt, MemoryBytes int64 // of TVMBackendAllocWorkspace, in the workspace
 }
 
 // A copied output is no operator's own: an input, a parameter, or another output once more.
@@ -73,8 +77,12 @@ func (g *model) readGraph() error {
 	if err != nil {
 		return g.fault("", "%v", err)
 	}
+	entries := parsed.Rows[len(parsed.Rows)-1]
+	if entries > maxEntries {
+		return g.fault("", "its graph has %d tensors, more than %d", entries, maxEntries)
+	}
 	r := &graphReader{
-		model: g, g: parsed, root: make([]int, parsed.Rows[len(parsed.Rows)-1]),
+		model: g, g: parsed, root: make([]int, entries),
 		bound: map[int]argument{}, param: map[int]int{}, buffer: map[int]int{}, memory: map[int]int{},
 	}
 	g.Entry, g.Graph = entryGraph, &graphCode{}
@@ -85,7 +93,9 @@ func (g *model) readGraph() error {
 		return err
 	}
 	r.readOutputs()
-	r.planArena()
+	if err := r.planArena(); err != nil {
+		return err
+	}
 	r.makeTables()
 	return nil
 }
@@ -164,7 +174,7 @@ func (r *graphReader) readOutputs() {
 }
 
 // planArena plans the memory of all other entries, and of what operators allocate.
-func (r *graphReader) planArena() {
+func (r *graphReader) planArena() error {
 	storage := map[int]int64{}
 	use := func(entry, step int) {
 		root := r.root[entry]
@@ -184,7 +194,10 @@ func (r *graphReader) planArena() {
 		id := r.g.Storage[entry]
 		storage[id] = max(storage[id], bytes)
 	}
-	steps, _ := r.Archive.Workspace(r.M)
+	operators, err := r.operatorPeaks()
+	if err != nil {
+		return err
+	}
 	for i, n := range r.g.Nodes {
 		if n.Func == "" {
 			continue
@@ -196,20 +209,26 @@ func (r *graphReader) planArena() {
 		for _, e := range n.Inputs {
 			use(e, i)
 		}
-		if bytes := peak(steps, n.Func, nil); bytes > 0 {
+		bytes, err := operators.of(n.Func)
+		if err != nil {
+			return r.fault("", "%v", err)
+		}
+		if bytes > 0 {
 			r.memory[i] = len(r.buffers)
 			r.buffers = append(r.buffers, buffer{bytes: bytes, first: i, last: i})
-			r.Graph.Memory = true
 		}
 	}
 	for _, bytes := range storage {
 		r.Graph.TVM += aligned(bytes)
 	}
-	r.Graph.Bytes = max(0, plan(r.buffers))
+	if len(r.buffers) > 0 { // tensors without bytes have addresses, too
+		r.Graph.Bytes = max(alignment, plan(r.buffers))
+	}
 	r.Graph.AtOnce = atOnce(r.buffers)
 	if r.Graph.Bytes > 0 {
 		r.Workspaces = append(r.Workspaces, workspace{Name: "arena", Bytes: r.Graph.Bytes})
 	}
+	return nil
 }
 
 // makeTables fills in tensors and calls.
@@ -265,6 +284,7 @@ func (r *graphReader) makeTables() {
 		}
 	}
 	first := 0
+	listed := map[string]bool{}
 	for i, n := range r.g.Nodes {
 		if n.Func == "" || n.Func == mlf.Nop {
 			continue
@@ -276,11 +296,12 @@ func (r *graphReader) makeTables() {
 		}
 		c.Args = append(c.Args, tensors[from:to]...)
 		if b, ok := r.memory[i]; ok {
-			c.Memory = r.buffers[b].offset
+			c.MemoryAt, c.MemoryBytes = r.buffers[b].offset, r.buffers[b].bytes
 		}
 		first += len(c.Args)
 		g.MostArgs = max(g.MostArgs, len(c.Args))
-		if !slices.Contains(g.Functions, n.Func) {
+		if !listed[n.Func] {
+			listed[n.Func] = true
 			g.Functions = append(g.Functions, n.Func)
 		}
 		g.Calls = append(g.Calls, c)
@@ -288,28 +309,4 @@ func (r *graphReader) makeTables() {
 	for i := range g.Copies {
 		g.Copies[i].From = tensors[g.Copies[i].From.Place]
 	}
-}
-
-// peak returns the most bytes that a function has allocated at one time, its callees included. calling holds the
-// functions that are being examined.
-func peak(steps map[string][]mlf.WorkStep, function string, calling []string) (most int64) {
-	if slices.Contains(calling, function) {
-		return 0
-	}
-	calling = append(calling, function)
-	var now int64
-	taken := map[string]int64{}
-	for _, s := range steps[function] {
-		switch {
-		case s.Call != "":
-			most = max(most, now+peak(steps, s.Call, calling))
-		case s.Take > 0:
-			now += aligned(s.Take)
-			taken[s.Name] = aligned(s.Take)
-		default:
-			now -= taken[s.Name]
-		}
-		most = max(most, now)
-	}
-	return most
 }

@@ -340,7 +340,7 @@ static const int type_codes[{{.MostArgs}}] = { {{- range $i, $t := $g.TypeCodes}
 
 static const boardsmith_graph_call_t calls[] = {
 {{- range .Calls}}
-    { {{- .Func}}, &args[{{.First}}], {{len .Args}}, {{.Memory}}U},
+    { {{- .Func}}, &args[{{.First}}], {{len .Args}}, {{.MemoryAt}}U, {{.MemoryBytes}}U},
 {{- end}}
 };
 {{end}}{{end}}{{end}}
@@ -358,7 +358,7 @@ static const boardsmith_graph_call_t calls[] = {
 {{- end}}
 {{- if .Copies}}
 {{- if .Calls}}
-  const int32_t error = boardsmith_graph_run(calls, {{len .Calls}}U, type_codes, {{template "workspace" $g}});
+  const int32_t error = boardsmith_graph_run(calls, {{len .Calls}}U, type_codes, {{if $g.Workspaces}}(uint8_t*)workspaces[0]{{else}}NULL{{end}});
   if (error != 0) {
     return error;
   }
@@ -368,19 +368,18 @@ static const boardsmith_graph_call_t calls[] = {
 {{- end}}{{end}}
   return 0;
 {{- else}}
-  return boardsmith_graph_run(calls, {{len .Calls}}U, type_codes, {{template "workspace" $g}});
+  return boardsmith_graph_run(calls, {{len .Calls}}U, type_codes, {{if $g.Workspaces}}(uint8_t*)workspaces[0]{{else}}NULL{{end}});
 {{- end}}{{end}}{{end}}
-
-{{define "workspace"}}{{if .Workspaces}}(uint8_t*)workspaces[0], {{.Graph.Bytes}}U{{else}}NULL, 0U{{end}}{{end}}
 `
 
-const exampleText = `{{define "example"}}{{$m := .C}}
-{{- range .Inputs}}static {{.Type}} {{$m}}_in_{{.C}}[{{elementCount .}}];
-{{end}}{{range .Outputs}}static {{.Type}} {{$m}}_out_{{.C}}[{{elementCount .}}];
-{{end}}
-static int32_t run_{{.C}}(void) {
-  const TVM_{{.C}}_input input = { {{- range $i, $t := .Inputs}}{{if $i}}, {{end}}{{$m}}_in_{{$t.C}}{{else}}NULL{{end -}} };
-  const TVM_{{.C}}_output output = { {{- range $i, $t := .Outputs}}{{if $i}}, {{end}}{{$m}}_out_{{$t.C}}{{end -}} };
+const exampleText = `{{define "example"}}static int32_t run_{{.C}}(void) {
+{{- range .Inputs}}
+  static {{.Type}} in_{{.C}}[{{elementCount .}}];
+{{- end}}{{range .Outputs}}
+  static {{.Type}} out_{{.C}}[{{elementCount .}}];
+{{- end}}
+  const TVM_{{.C}}_input input = { {{- range $i, $t := .Inputs}}{{if $i}}, {{end}}in_{{$t.C}}{{else}}NULL{{end -}} };
+  const TVM_{{.C}}_output output = { {{- range $i, $t := .Outputs}}{{if $i}}, {{end}}out_{{$t.C}}{{end -}} };
   return TVMExecute(&tvm_{{.C}}, &input, &output, NULL);
 }
 

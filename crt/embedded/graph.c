@@ -10,14 +10,15 @@ void boardsmith_graph_bind(DLTensor* tensors, const uint32_t* offsets, size_t nu
 }
 
 int32_t boardsmith_graph_run(const boardsmith_graph_call_t* calls, size_t num_calls, const int* type_codes,
-                             uint8_t* workspace, size_t workspace_bytes) {
+                             uint8_t* workspace) {
   const boardsmith_graph_call_t* const end = &calls[num_calls];
   TVMValue result;
   int result_type = (int)kTVMNullptr;
   result.v_handle = NULL;
-  boardsmith_operator_memory.end = &workspace[workspace_bytes];
   for (; calls != end; calls++) {
-    boardsmith_operator_memory.next = &workspace[calls->memory_at];
+    uint8_t* const memory = &workspace[calls->memory_at];
+    boardsmith_operator_memory.next = memory;
+    boardsmith_operator_memory.end = &memory[calls->memory_bytes];
     // Operators only read their arguments.
     const int error = calls->function((TVMValue*)(uintptr_t)calls->args, (int*)(uintptr_t)type_codes, calls->num_args,
                                       &result, &result_type, NULL);

@@ -25,16 +25,17 @@ typedef struct boardsmith_graph_call {
   TVMBackendPackedCFunc function;
   const TVMValue* args;
   int num_args;
-  uint32_t memory_at;  // offset of its TVMBackendAllocWorkspace memory in the workspace
+  uint32_t memory_at;     // offset of its TVMBackendAllocWorkspace memory in the workspace
+  uint32_t memory_bytes;  // of this memory: all that the operator gets
 } boardsmith_graph_call_t;
 
 // Sets the addresses of num_tensors tensors that lie in the workspace at these offsets.
 void boardsmith_graph_bind(DLTensor* tensors, const uint32_t* offsets, size_t num_tensors, uint8_t* workspace);
 
 // Calls the operators in order, until one returns an error, and returns it. type_codes has as many elements as the call
-// with most arguments.
+// with most arguments. workspace may be NULL if neither tensors nor operators take memory of it.
 int32_t boardsmith_graph_run(const boardsmith_graph_call_t* calls, size_t num_calls, const int* type_codes,
-                             uint8_t* workspace, size_t workspace_bytes);
+                             uint8_t* workspace);
 
 #ifdef __cplusplus
 }

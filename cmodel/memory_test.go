@@ -1,0 +1,190 @@
+package cmodel_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/cmodel"
+	"github.com/boardsmith/boardsmith/mlf"
+)
+
+// A step is a call of an operator with one input, an earlier step or -1 for the model's input, and one output.
+type step struct {
+	function string
+	input    int
+	length   int64 // of the output, of floats
+}
+
+// chain is a graph model net with the input x and these operators. Its output is the last one's.
+func chain(source string, length int64, steps ...step) *mlf.Model {
+	nodes, rows := []string{`{"op": "null", "name": "x", "inputs": []}`}, []string{"0", "1"}
+	types, shapes := []string{`"float32"`}, []string{fmt.Sprintf("[%d]", length)}
+	for i, s := range steps {
+		nodes = append(nodes, fmt.Sprintf(`{"op": "tvm_op", "name": "n%d", "attrs": {"func_name": %q, "num_inputs": "1",
+			"num_outputs": "1", "flatten_data": "0"}, "inputs": [[%d, 0, 0]]}`, i, s.function, s.input+1))
+		rows = append(rows, fmt.Sprint(i+2))
+		types = append(types, `"float32"`)
+		shapes = append(shapes, fmt.Sprintf("[%d]", s.length))
+	}
+	last := len(steps)
+	graph := fmt.Sprintf(`{"nodes": [%s], "arg_nodes": [0], "heads": [[%d, 0, 0]], "node_row_ptr": [%s],
+		"attrs": {"dltype": ["list_str", [%s]], "storage_id": ["list_int", [%s]], "shape": ["list_shape", [%s]]}}`,
+		strings.Join(nodes, ","), last, strings.Join(rows, ","), strings.Join(types, ","),
+		strings.Join(rows[:last+1], ","), strings.Join(shapes, ","))
+	return &mlf.Model{
+		Name: "net", Style: mlf.FullModel, Executor: mlf.Graph, Interface: mlf.Packed, ABI: mlf.ABIPacked,
+		Graph:   []byte(graph),
+		Sources: []mlf.File{{Name: "codegen/host/src/net_lib1.c", Data: []byte(source)}},
+		Inputs:  []mlf.Tensor{vector("x", float, length)},
+		Outputs: []mlf.Tensor{vector("y", float, steps[last-1].length)},
+	}
+}
+
+// operator is the C of a packed function of two tensors, in and out.
+func operator(name, body string) string {
+	return fmt.Sprintf(`#include <string.h>
+#include <tvm/runtime/c_runtime_api.h>
+#include <tvm/runtime/c_backend_api.h>
+TVM_DLL int32_t %s(void* args, int32_t* arg_type_ids, int32_t num_args, void* out_ret_value, int32_t* out_ret_tcode, void* resource_handle) {
+  float* in = (float*)((DLTensor*)((TVMValue*)args)[0].v_handle)->data;
+  float* out = (float*)((DLTensor*)((TVMValue*)args)[1].v_handle)->data;
+%s
+  return 0;
+}
+`, name, body)
+}
+
+const copyFour = "  memcpy(out, in, 16);"
+
+// takes is the body of an operator that fills two pieces of memory.
+const takes = `  void* t = TVMBackendAllocWorkspace(1, 0, (uint64_t)%s, 2, 32);
+  if (t == NULL) return -5;
+  memset(t, 0x55, %[1]s);
+  void* u = TVMBackendAllocWorkspace(1, 0, (uint64_t)%s, 2, 32);
+  if (u == NULL) return -6;
+  memset(u, 0x55, %[2]s);
+  if (TVMBackendFreeWorkspace(1, 0, u) != 0) return -1;
+  if (TVMBackendFreeWorkspace(1, 0, t) != 0) return -1;
+  out[0] = 0;`
+
+// memoryMain runs a chain of two tensors of 4 floats.
+const memoryMain = `#include <tvm_net.h>
+
+int main(void) {
+  const float x[4] = {1.0F, 2.0F, 3.0F, 4.0F};
+  float y[4] = {0.0F};
+  const TVM_net_input in = {x};
+  const TVM_net_output out = {y};
+  EXPECT(TVMExecute(&tvm_net, &in, &out, NULL) == %d);
+  EXPECT((%[1]d != 0) || ((y[0] > 0.9F) && (y[0] < 1.1F) && (y[3] > 3.9F) && (y[3] < 4.1F)));
+  return 0;
+}
+`
+
+// besides are steps of which the second takes memory while the first one's output is in use.
+var besides = []step{{"net_copy", -1, 4}, {"net_take", -1, 1}, {"net_copy", 0, 4}}
+
+// TestMoreThanPlanned runs an operator that takes more memory than was planned for it: the run returns its error, and
+// no tensor changes.
+func TestMoreThanPlanned(t *testing.T) {
+	for _, c := range []struct {
+		first, second string
+		want          int
+	}{{"32", "32", 0}, {"32 + 0", "32 + 16", -6}} { // the plan has 64 bytes for both
+		source := operator("net_copy", copyFour) + operator("net_take", fmt.Sprintf(takes, c.first, c.second))
+		code, err := cmodel.Generate(archiv, chain(source, 4, besides...), cmodel.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		check(t, code, fmt.Sprintf(memoryMain, c.want), ".c")
+	}
+}
+
+// TestObjectMemory plans the memory of an operator in an object: its metadata lists 40 bytes for two pieces of 20,
+// each of which takes 32.
+func TestObjectMemory(t *testing.T) {
+	dir := t.TempDir()
+	source, object := filepath.Join(dir, "take.c"), filepath.Join(dir, "take.o")
+	write(t, source, operator("net_take", fmt.Sprintf(takes, "20", "20")))
+	if said, err := run(dir, "gcc", "-w", "-I"+filepath.Join(crt(), "include"), "-c", source, "-o", object); err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	data, err := os.ReadFile(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := chain(operator("net_copy", copyFour), 4, besides...)
+	m.Objects = []mlf.File{{Name: "codegen/host/lib/take.o", Data: data}}
+	if _, err := cmodel.Generate(archiv, m, cmodel.Options{}); err == nil ||
+		!strings.Contains(err.Error(), "does not list how much") {
+		t.Errorf("without metadata: %v", err)
+	}
+	a := *archiv
+	a.Files = []mlf.File{{Name: "metadata.json", Data: []byte(`{"memory": {"functions": {"operator_functions": [
+		{"function_name": "net_take", "workspace": [{"workspace_size_bytes": 40}]}]}}}`)}}
+	code, err := cmodel.Generate(&a, m, cmodel.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, code, fmt.Sprintf(memoryMain, 0), ".c")
+}
+
+// TestEmptyArena runs a graph whose tensors between operators have no bytes.
+func TestEmptyArena(t *testing.T) {
+	m := chain(operator("net_none", ""), 0, step{"net_none", -1, 0}, step{"net_none", 0, 0})
+	code, err := cmodel.Generate(archiv, m, cmodel.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, code, `#include <tvm_net.h>
+
+int main(void) {
+  float x[1] = {0.0F};
+  const TVM_net_input in = {x};
+  const TVM_net_output out = {x};
+  EXPECT(TVMExecute(&tvm_net, &in, &out, NULL) == 0);
+  return 0;
+}
+`, ".c")
+}
+
+// TestMemoryRefused expects errors for memory that is freed in another order, and for a graph that is too large.
+func TestMemoryRefused(t *testing.T) {
+	const disorder = `  void* t = TVMBackendAllocWorkspace(1, 0, (uint64_t)20, 2, 32);
+  void* u = TVMBackendAllocWorkspace(1, 0, (uint64_t)20, 2, 32);
+  if (TVMBackendFreeWorkspace(1, 0, t) != 0) return -1;
+  if (TVMBackendFreeWorkspace(1, 0, u) != 0) return -1;`
+	large := make([]step, 10000)
+	for i := range large {
+		large[i] = step{"net_take", i - 1, 4}
+	}
+	for want, m := range map[string]*mlf.Model{
+		"frees t, which is not what it has taken last": chain(operator("net_take", disorder), 4, besides[1]),
+		"more than 8192": chain(operator("net_take", copyFour), 4, large...),
+	} {
+		if _, err := cmodel.Generate(archiv, m, cmodel.Options{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+// TestDeepCalls generates operators of which each calls the next one twice: 2^60 paths.
+func TestDeepCalls(t *testing.T) {
+	var source strings.Builder
+	for i := range 60 {
+		next := fmt.Sprintf("tvmgen_f%d(args);", i+1)
+		source.WriteString(operator(fmt.Sprintf("tvmgen_f%d", i), next+"\n"+next))
+	}
+	source.WriteString(operator("tvmgen_f60", "  void* t = TVMBackendAllocWorkspace(1, 0, (uint64_t)20, 2, 32);\n"+
+		"  TVMBackendFreeWorkspace(1, 0, t);"))
+	code, err := cmodel.Generate(archiv, chain(source.String(), 4, step{"tvmgen_f0", -1, 4}), cmodel.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := code.WorkspaceBytes(); got != 32 {
+		t.Errorf("%d bytes, want 32", got)
+	}
+}
