@@ -167,6 +167,9 @@ func Generate(a *mlf.Archive, m *mlf.Model, o Options) (*Code, error) {
 		return nil, g.fault("export the model for the graph executor, with link-params off",
 			"its parameters are part of its code, so that they cannot be in RAM")
 	}
+	if len(g.Devices) > math.MaxUint8 {
+		return nil, g.fault("", "it has %d devices, more than %d", len(g.Devices), math.MaxUint8)
+	}
 	g.nameWorkspaces(n)
 	if len(g.Workspaces) > math.MaxUint8 || g.WorkspaceBytes() > math.MaxInt32 {
 		return nil, g.fault("", "it has %d workspaces of %d bytes", len(g.Workspaces), g.WorkspaceBytes())

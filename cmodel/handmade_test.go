@@ -428,6 +428,7 @@ int main(void) {
   EXPECT(TVM_net_DEVICE_NPU_INDEX == 0);
   EXPECT(TVM_net_WORKSPACE_SRAM_SIZE == 32);
   EXPECT(TVMZephyrDevicesReady(&tvm_net, &context) == 0);
+  EXPECT(TVMZephyrDevicesReady(&tvm_net, NULL) == (int32_t)kTvmErrorExecutorModuleBadContext);
   EXPECT(TVMZephyrDevicesReady(&tvm_net, &other) == (int32_t)kTvmErrorExecutorModuleBadContext);
   EXPECT((TVMExecute(&tvm_net, &in, &out, &context) == 0) && (y[3] == 108));
   EXPECT(TVMExecute(&tvm_net, &in, &out, NULL) == (int32_t)kTvmErrorExecutorModuleBadContext);

@@ -4,6 +4,7 @@ package cmodel
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -20,8 +21,16 @@ var reserved = strings.Fields(`
 	public reflexpr register reinterpret_cast requires restrict return short signed sizeof static static_assert
 	static_cast struct switch synchronized template this thread_local throw true try typedef typeid typename typeof
 	typeof_unqual union unsigned using virtual void volatile wchar_t while xor xor_eq
-	NULL errno linux unix i386 near far interrupt
-	int8_t uint8_t int16_t uint16_t int32_t uint32_t int64_t uint64_t intptr_t uintptr_t size_t ptrdiff_t`)
+	NULL errno linux unix i386 near far interrupt offsetof size_t ptrdiff_t ssize_t wchar_t max_align_t`)
+
+// reservedForms matches more such names: macros and types of stdint.h, macros of the runtime's headers.
+var reservedForms = regexp.MustCompile(
+	`^((U?INT\w*|SIZE|PTRDIFF|WCHAR|WINT|SIG_ATOMIC)_(MIN|MAX|WIDTH|C)|u?int\w*_t|TVM_\w*|DLPACK_\w*|BOARDSMITH_\w*)$`)
+
+// compilers matches names that belong to the compiler and its library.
+var compilers = regexp.MustCompile(`^_[A-Z_]`)
+
+const whyReserved = "a reserved name of C or C++"
 
 // A namer collects the names that differ in C.
 type namer struct{ renamed []Renamed }
@@ -51,11 +60,14 @@ func (g *group) add(name string) (c, macro string) {
 	if c != name {
 		why = "characters that C does not allow"
 	}
+	if compilers.MatchString(c) {
+		c, why = strings.TrimLeft(c, "_"), whyReserved
+	}
 	if c == "" || c[0] >= '0' && c[0] <= '9' {
 		c, why = "_"+c, "it does not begin with a letter"
 	}
-	if slices.Contains(reserved, c) {
-		c, why = c+"_", "a reserved name of C or C++"
+	if slices.Contains(reserved, c) || reservedForms.MatchString(c) {
+		c, why = c+"_", whyReserved
 	}
 	// Macros are upper-case, so that names that differ in case alone collide, too.
 	unique := c

@@ -9,7 +9,7 @@
 #define ARRAY_MAGIC 0xDD5E40F096B4A13FU
 #define CPU 1U
 
-// What is left of a blob. After the first error, left_bytes is 0 and ok is false.
+// What is left of a blob. ok is false after the first error, and reading then goes on within the blob.
 typedef struct reader {
   const uint8_t* at;
   size_t left_bytes;

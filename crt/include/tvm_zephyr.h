@@ -18,10 +18,12 @@
 // An operator gets it as its device context: const struct device* npu = (const struct device*)context;
 #define TVM_ZEPHYR_DEVICE(node) ((void*)(DEVICE_DT_GET(node)))
 
-// Returns 0 if all of the context's devices are ready, else kTvmErrorExecutorModuleBadContext.
+// Returns 0 if the model has no devices or all of the context's are ready, else kTvmErrorExecutorModuleBadContext.
+// context may be NULL, for none.
 static inline int32_t TVMZephyrDevicesReady(const TVMModel* model, const TVMContext* context) {
+  void* const* const devices = (context != NULL) ? context->devices : NULL;
   for (size_t i = 0; i < model->num_devices; i++) {
-    if ((context->devices == NULL) || !device_is_ready((const struct device*)context->devices[i])) {
+    if ((devices == NULL) || !device_is_ready((const struct device*)devices[i])) {
       return (int32_t)kTvmErrorExecutorModuleBadContext;
     }
   }
