@@ -261,27 +261,29 @@ func tolerated(f mlf.File) mlf.File {
 
 // Bundle returns the files of several models, and of the runtime what they use, as one folder: src/ holds all sources
 // to compile, include/ their headers, lib/ the objects to link; the others are for make, CMake and Zephyr. It is an
-// error if two models have the same name in C.
+// error if two models have the same name in C, or if a model's file has the name of one of the runtime.
 func Bundle(codes ...*Code) ([]mlf.File, error) {
 	files, err := runtime()
 	if err != nil {
 		return nil, err
 	}
-	var sources, objects []string
 	if len(codes) > 0 && codes[0].target != nil {
 		files = append(files, codes[0].target.Check())
 	}
-	seen := map[string]string{}
+	owner := map[string]*Code{}
+	for _, f := range files {
+		owner[f.Name] = nil
+	}
 	for _, c := range codes {
 		for _, f := range c.files() {
-			if other, ok := seen[f.Name]; ok {
-				return nil, failure.New(failure.Config, "give the models different names when you export them",
-					"models %s and %s both have a file %s", other, c.Name, f.Name)
+			if other, ok := owner[f.Name]; ok {
+				return nil, sameFile(f.Name, c, other)
 			}
-			seen[f.Name] = c.Name
+			owner[f.Name] = c
 			files = append(files, f)
 		}
 	}
+	var sources, objects []string
 	for _, f := range files {
 		switch dir, name := path.Split(f.Name); dir {
 		case "src/":
@@ -291,6 +293,16 @@ func Bundle(codes ...*Code) ([]mlf.File, error) {
 		}
 	}
 	return append(files, integration(codes, sources, objects)...), nil
+}
+
+// sameFile is the error of a file of c that is also one of other, or of the runtime if other is nil.
+func sameFile(name string, c, other *Code) error {
+	if other == nil {
+		return failure.New(failure.Config, "give the model another name when you export it",
+			"model %s has a file %s, which is also one of the runtime", c.Name, name)
+	}
+	return failure.New(failure.Config, "give the models different names when you export them",
+		"models %s and %s both have a file %s", other.Name, c.Name, name)
 }
 
 // files returns the model's files with their folders.

@@ -1,12 +1,14 @@
 package cmodel_test
 
 import (
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/boardsmith/boardsmith/cmodel"
+	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/drawn"
 	"github.com/boardsmith/boardsmith/internal/mlftest"
 )
@@ -39,6 +41,40 @@ func TestFragments(t *testing.T) {
 	}
 	if said, err := run(user, "made/user"); err != nil {
 		t.Errorf("%v\n%s", err, said)
+	}
+}
+
+// TestSameFile refuses models of which a file has the name of another file in the folder.
+func TestSameFile(t *testing.T) {
+	named := func(name string, o cmodel.Options) *cmodel.Code {
+		m := adder()
+		m.Name = name
+		for i := range m.Sources {
+			m.Sources[i].Name = fmt.Sprintf("codegen/host/src/%s_lib%d.c", name, i)
+		}
+		c, err := cmodel.Generate(archiv, m, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	compiled := cmodel.Options{Target: &cmodel.Target{Board: "host"}}
+	for _, x := range []struct {
+		codes []*cmodel.Code
+		want  string // in the error; "": none
+	}{
+		{[]*cmodel.Code{named("kws", compiled), named("vww", compiled)}, ""},
+		{[]*cmodel.Code{named("kws", cmodel.Options{}), named("kws", cmodel.Options{})}, "models kws and kws"},
+		{[]*cmodel.Code{named("micro_runtime", cmodel.Options{})}, "include/tvm_micro_runtime.h"},
+		{[]*cmodel.Code{named("kws", cmodel.Options{}), named("zephyr", cmodel.Options{})}, "include/tvm_zephyr.h"},
+		{[]*cmodel.Code{named("target", cmodel.Options{})}, ""},
+		{[]*cmodel.Code{named("target", compiled)}, "include/tvm_target.h"},
+	} {
+		_, err := cmodel.Bundle(x.codes...)
+		refused := failure.Of(err) == failure.Config && x.want != "" && strings.Contains(err.Error(), x.want)
+		if refused != (x.want != "") || !refused && err != nil {
+			t.Errorf("%s: %v", x.want, err)
+		}
 	}
 }
 

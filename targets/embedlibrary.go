@@ -118,9 +118,8 @@ func (v *invocation) librarySize(ctx context.Context, in *inputs.Inputs) error {
 	return nil
 }
 
-// releaseLibrary writes the library and what describes it to OUTPUT.
-func (v *invocation) releaseLibrary(ctx context.Context, in *inputs.Inputs) error {
-	dir := cmp.Or(in.Output, in.Project+".release")
+// releaseLibrary writes the library and what describes it to dir.
+func (v *invocation) releaseLibrary(ctx context.Context, in *inputs.Inputs, dir string) error {
 	if v.Env.On("DRYRUN") {
 		return v.Would("write a release of a library for board %s to %s", in.Board.Value, dir)
 	}

@@ -17,15 +17,15 @@ func (v *invocation) release(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if in.Library {
-		return v.releaseLibrary(ctx, in)
-	}
-	dir := cmp.Or(in.Output, filepath.Clean(in.Project)+".release")
-	if v.Env.On("DRYRUN") {
-		return v.Would("write a release of %s for board %s to %s", in.Project, in.Board.Value, dir)
-	}
 	if v.Env("IMAGE") != "" {
 		return failure.New(failure.Config, "leave IMAGE out", "a release is made of the project's build")
+	}
+	dir := cmp.Or(in.Output, filepath.Clean(in.Project)+".release")
+	if in.Library {
+		return v.releaseLibrary(ctx, in, dir)
+	}
+	if v.Env.On("DRYRUN") {
+		return v.Would("write a release of %s for board %s to %s", in.Project, in.Board.Value, dir)
 	}
 	image, err := v.built(ctx)
 	if err != nil {

@@ -76,6 +76,7 @@ func HasFile(dir, name string) bool {
 // Write writes the files to a new folder. If one exists, it must be empty or replaceable must return nil; it is then
 // removed.
 func Write(dir string, files []File, replaceable func() error) error {
+	dir = filepath.Clean(dir) // else the parent of "a/" is a
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return plainfile.Error("write", dir, err)

@@ -12,14 +12,15 @@ func TestWrite(t *testing.T) {
 	one := []File{{"a/b", []byte("1")}, {"c", []byte("2")}}
 	two := []File{{"c", []byte("3")}}
 	dir := filepath.Join(t.TempDir(), "new", "folder")
+	slash := dir + string(filepath.Separator)
 	never := errors.New("never")
-	if err := Write(dir, one, func() error { return never }); err != nil || !Has(dir, one) || Has(dir, two) {
+	if err := Write(slash, one, func() error { return never }); err != nil || !Has(dir, one) || Has(dir, two) {
 		t.Fatal(err)
 	}
 	if err := Write(dir, two, func() error { return never }); !errors.Is(err, never) || !Has(dir, one) {
 		t.Error(err)
 	}
-	if err := Write(dir, two, func() error { return nil }); err != nil || !Has(dir, two) || Has(dir, one) {
+	if err := Write(slash, two, func() error { return nil }); err != nil || !Has(dir, two) || Has(dir, one) {
 		t.Error(err)
 	}
 	if HasFile(dir, "a/b") || !HasFile(dir, "c") || HasFile(filepath.Dir(dir), "folder") {
