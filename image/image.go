@@ -24,6 +24,7 @@ type Image struct {
 	Path     string   // of the ELF file, absolute
 	Map      string   // of the linker's map, absolute
 	Bin, Hex string   // of the raw bytes and of Intel HEX, absolute; "" for a process, and unless Builder.Forms is set
+	Apart    string   // as Bin, of the flash besides that of the code: firmware-REGION.bin; "" if the image has none
 	Digest   string   // SHA-256 of the ELF file, in hexadecimal
 	BuildID  [16]byte // the build id that the running firmware reports
 	Board    string

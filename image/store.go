@@ -156,7 +156,7 @@ func (s Store) Whole(i *Image) (*Image, error) {
 	for _, of := range list {
 		if path, ok := c.Image(of); ok {
 			kept := *i
-			kept.Path, kept.Map, kept.Bin, kept.Hex = path, "", "", ""
+			kept.Path, kept.Map, kept.Bin, kept.Hex, kept.Apart = path, "", "", "", ""
 			return &kept, nil
 		}
 	}
@@ -167,8 +167,8 @@ func (s Store) Whole(i *Image) (*Image, error) {
 var imageNameRE = regexp.MustCompile(`^[0-9a-f]{6,64}$`)
 
 // Find returns an image of an earlier build by the beginning of its build id or digest, at least six hexadecimal
-// digits. Its file is the cache's; Map, Bin and Hex are "". Of several files of one build that load the same bytes, it
-// returns the last used. It returns an error of class config unless exactly one image matches.
+// digits. Its file is the cache's; Map, Bin, Hex and Apart are "". Of several files of one build that load the same
+// bytes, it returns the last used. It returns an error of class config unless exactly one image matches.
 func (s Store) Find(name string) (*Image, error) {
 	if !imageNameRE.MatchString(name) {
 		return nil, failure.New(failure.Config, failure.Target("cache:list")+" shows those there are",

@@ -100,7 +100,8 @@ func (p *Project) image(r *buildRecord, upToDate bool) *image.Image {
 		BuildDir:  filepath.Join(p.dir, filepath.FromSlash(p.state.Template.FolderForProgrammer())),
 		Landmarks: p.state.Template.Landmarks,
 	}
-	i.Bin, i.Hex = p.formOf(r, p.state.Template.Forms.Bin), p.formOf(r, p.state.Template.Forms.Hex)
+	forms := p.state.Template.Forms
+	i.Bin, i.Hex, i.Apart = p.formOf(r, forms.Bin), p.formOf(r, forms.Hex), p.formOf(r, forms.OfApart(p.apartRegion()))
 	_, _ = hex.Decode(i.BuildID[:], []byte(r.BuildID)) // lastBuild and make have checked it
 	return i
 }
@@ -113,12 +114,18 @@ func (p *Project) formOf(r *buildRecord, name string) string {
 	return filepath.Join(p.dir, filepath.FromSlash(name))
 }
 
+// apartRegion returns the name of the flash besides that of the code whose contents the image has, "" of none.
+func (p *Project) apartRegion() string {
+	r, _ := p.state.Board.ApartRegion()
+	return r.Name
+}
+
 // otherForms returns the image's other forms, for a board with a memory map or one that may turn out to have one.
 func (p *Project) otherForms() []string {
 	if len(p.state.Board.Memory) == 0 && p.state.Template.Board == "" {
 		return nil
 	}
-	return p.state.Template.Forms.Names()
+	return p.state.Template.Forms.Names(p.apartRegion())
 }
 
 // wantedForms returns the forms that the build command is asked for.

@@ -242,7 +242,8 @@ func (p *Project) freshen(t *tree, r *recipe, last *buildRecord) error {
 	if !p.state.Template.MakesForms() {
 		return nil
 	}
-	for _, name := range p.otherForms() {
+	apart, _ := fs.Glob(t.root.FS(), p.state.Template.Forms.Apart) // check has validated the pattern
+	for _, name := range slices.Concat(p.otherForms(), apart) {
 		if slices.Contains(p.wantedForms(), name) {
 			continue
 		}

@@ -235,7 +235,7 @@ func serialOf(text []byte) string {
 var purposes = map[string]string{
 	"firmware.elf": "the image with symbols and debug information; what debuggers and most programmers take",
 	"firmware.bin": "its bytes as they lie in flash, from the image's first address on",
-	"firmware.hex": "the same as Intel HEX, with addresses",
+	"firmware.hex": "all bytes as Intel HEX, with addresses",
 	"size.txt":     "memory by part and region",
 	"size.json":    "the same as in size.txt, for programs",
 	sbomFile:       "bill of materials, CycloneDX 1.6: what the image is made of, with digests and licences",
@@ -255,7 +255,11 @@ func readme(a about, files []File) []byte {
 	seen := map[string]bool{}
 	for _, f := range files {
 		name, _, _ := strings.Cut(f.Name, "/")
-		if why := purposes[name]; why != "" && !seen[name] {
+		why := purposes[name]
+		if region, ok := strings.CutPrefix(name, "firmware-"); ok {
+			why = "the bytes of the flash " + strings.TrimSuffix(region, ".bin") + ", from its image's first address on"
+		}
+		if why != "" && !seen[name] {
 			seen[name] = true
 			fmt.Fprintf(&b, "| `%s` | %s |\n", name, why)
 		}

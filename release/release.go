@@ -76,7 +76,7 @@ func Of(p *project.Project, i *image.Image) (*Release, error) {
 	}
 	r := &Release{}
 	for _, f := range []struct{ name, path string }{
-		{"firmware.elf", i.Path}, {"firmware.bin", i.Bin}, {"firmware.hex", i.Hex},
+		{"firmware.elf", i.Path}, {"firmware.bin", i.Bin}, {"firmware.hex", i.Hex}, {filepath.Base(i.Apart), i.Apart},
 	} {
 		if f.path == "" {
 			continue

@@ -40,7 +40,7 @@ func (t *Blueprint) Check() error {
 		return fmt.Errorf("linker_script: %q is not a path inside the project", t.LinkerScript)
 	}
 	for _, p := range slices.Concat(t.Inputs, t.Reuse, t.Results, t.BoardFile(), []string{t.BuildID, t.Map},
-		t.Forms.Names()) {
+		t.Forms.Names("*")) {
 		if err := checkPath(p); err != nil {
 			return err
 		}
@@ -48,13 +48,16 @@ func (t *Blueprint) Check() error {
 	if err := cmp.Or(t.CheckELF(), t.checkFolders()); err != nil {
 		return err
 	}
-	for _, p := range slices.Concat(t.Reuse, t.Results, t.BoardFile(), []string{t.BuildID, t.Map}, t.Forms.Names()) {
+	for _, p := range slices.Concat(t.Reuse, t.Results, t.BoardFile(), []string{t.BuildID, t.Map}, t.Forms.Names("*")) {
 		if !strings.HasPrefix(p, t.BuildFolder()+"/") {
 			return fmt.Errorf("%q is not in the build folder %q", p, t.BuildFolder())
 		}
 		if _, err := path.Match(p, ""); err != nil {
 			return fmt.Errorf("invalid pattern %q", p)
 		}
+	}
+	if a := t.Forms.Apart; a != "" && strings.Count(a, "*") != 1 {
+		return fmt.Errorf("forms.apart: %q has not one * for the name of a memory region", a)
 	}
 	for _, s := range t.Compile {
 		for _, p := range s.Files {
