@@ -315,6 +315,23 @@ func TestStackNeed(t *testing.T) {
 	}
 }
 
+// TestUsageStandalone: the arrays of the model's own C are its parameters and workspace.
+func TestUsageStandalone(t *testing.T) {
+	t.Parallel()
+	for archive, workspace := range map[string]int64{"digits_i8.graph": 640, "digits_i8.aot_c": 816} {
+		spec := Spec{Board: "mps2_an385", Model: mlftest.Path(t, archive)}
+		spec.Options.App = boards.Standalone
+		p := generated(t, filepath.Join(t.TempDir(), "p"), spec)
+		needTools(t, p, "make", p.Board().Toolchain.CC)
+		u, err := p.Usage(built(t, p))
+		must(t, err)
+		size, w := partOf(u, "parameters").Size, partOf(u, "workspace")
+		if n := size.Text + size.Data; n < 2000 || n > 2100 || w.Size != (image.Size{BSS: workspace}) {
+			t.Errorf("%s: parameters %+v, workspace %+v", archive, size, w)
+		}
+	}
+}
+
 // TestUsage compares the sizes by part with the image's own, for each kind of toolchain.
 func TestUsage(t *testing.T) {
 	t.Parallel()

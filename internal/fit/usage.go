@@ -78,8 +78,23 @@ func (l *Layout) partOf(s *mapSection, piece *mapPiece) string {
 		return partParameters
 	case strings.HasPrefix(name, ".bss.noinit.tvm"), strings.HasPrefix(name, ".bss.boardsmith_pool."):
 		return partWorkspace
+	case strings.HasPrefix(path.Base(l.object(piece)), "tvm_"):
+		return embeddedPart(name)
 	}
 	return part
+}
+
+// embeddedPart returns the part of a section of tvm_<model>.c, which package cmodel makes for standalone firmware.
+func embeddedPart(name string) string {
+	if name == ".bss.memory" {
+		return partWorkspace
+	}
+	for _, array := range []string{".rodata.parameter_", ".data.parameter_", ".rodata.global_const_workspace"} {
+		if number, ok := strings.CutPrefix(name, array); ok && strings.Trim(number, "0123456789") == "" {
+			return partParameters
+		}
+	}
+	return partOperators
 }
 
 // cLibrary lists the prefixes of the names of libraries and objects that belong to C itself.
