@@ -5,8 +5,6 @@
 package release
 
 import (
-	"bufio"
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -28,7 +26,7 @@ import (
 const (
 	aboutFile  = "release.json"
 	sbomFile   = "sbom.cdx.json"
-	sumsFile   = "SHA256SUMS"
+	sumsFile   = wholefolder.SumsFile
 	readmeFile = "README.md"
 )
 
@@ -132,12 +130,7 @@ func (r *Release) complete(a about, parts []project.Part, main string) error {
 		return fmt.Errorf("%s: %w", aboutFile, err)
 	}
 	r.add(aboutFile, append(text, '\n'))
-	slices.SortFunc(r.Files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
-	var sums bytes.Buffer
-	for _, f := range r.Files {
-		fmt.Fprintf(&sums, "%s  %s\n", r.digest(f.Name), f.Name)
-	}
-	r.Files = slices.Insert(r.Files, 0, File{Name: sumsFile, Data: sums.Bytes()})
+	r.Files = append(r.Files, wholefolder.Sums(r.Files))
 	slices.SortFunc(r.Files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
 	return nil
 }
@@ -163,15 +156,16 @@ func (r *Release) IsIn(dir string) bool { return wholefolder.Has(dir, r.Files) }
 // empty or, with replace, if it is a release and nothing else, which is then removed. Errors have class config.
 func (r *Release) Write(dir string, replace bool) error {
 	return wholefolder.Write(dir, r.Files, func() error {
-		listed, err := filesOf(dir)
+		listed, err := wholefolder.Listed(dir)
 		if err != nil {
 			return err
 		}
 		foreign, err := wholefolder.Foreign(dir, listed)
+		_, isRelease := listed[aboutFile]
 		switch {
 		case err != nil:
 			return err
-		case !listed[aboutFile]:
+		case !isRelease:
 			return failure.New(failure.Config, "choose another folder", "%s is not empty, and it is no release", dir)
 		case !replace:
 			return failure.New(failure.Config, "remove it, or choose another folder", "%s is another release", dir)
@@ -181,28 +175,4 @@ func (r *Release) Write(dir string, replace bool) error {
 		}
 		return nil
 	})
-}
-
-// filesOf returns the files that the SHA256SUMS of a folder lists, and itself; none if the folder has no such file.
-func filesOf(dir string) (map[string]bool, error) {
-	if !wholefolder.HasFile(dir, sumsFile) {
-		return nil, nil
-	}
-	path := filepath.Join(dir, sumsFile)
-	f, err := plainfile.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	listed := map[string]bool{sumsFile: true}
-	lines := bufio.NewScanner(f)
-	for lines.Scan() {
-		if _, name, ok := strings.Cut(lines.Text(), "  "); ok {
-			listed[name] = true
-		}
-	}
-	if err := lines.Err(); err != nil {
-		return nil, plainfile.Error("read", path, err)
-	}
-	return listed, nil
 }

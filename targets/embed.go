@@ -39,10 +39,11 @@ func (v *invocation) embed(ctx context.Context, folder string) error {
 	if err != nil {
 		return err
 	}
+	list := folderOf(files)
 	if v.Env.On("DRYRUN") {
-		return v.Would("write %d files to %s", len(files), v.Shown(dir))
+		return v.Would("write %d files to %s", len(list), v.Shown(dir))
 	}
-	if err := wholefolder.Write(dir, folderOf(files), func() error { return v.notEmpty(dir) }); err != nil {
+	if err := wholefolder.Write(dir, list, func() error { return v.notEmpty(dir) }); err != nil {
 		return err
 	}
 	compiled := ""
@@ -98,11 +99,12 @@ func (v *invocation) bundle(ctx context.Context, codes []*cmodel.Code, c *modell
 	return modellib.Bundle(ctx, codes, c)
 }
 
+// folderOf returns the files and a list of them, by which a later build recognises them.
 func folderOf(files []mlf.File) (list []wholefolder.File) {
 	for _, f := range files {
 		list = append(list, wholefolder.File{Name: f.Name, Data: f.Data})
 	}
-	return list
+	return append(list, wholefolder.Sums(list))
 }
 
 // embedded makes the C of the models in archives, whose paths are separated by commas: of one model, or of all if name

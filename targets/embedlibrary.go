@@ -66,25 +66,40 @@ func (v *invocation) buildLibrary(ctx context.Context, in *inputs.Inputs) error 
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join(v.Dir, dir)
 	}
-	names := v.tellNames(codes)
+	names, list := v.tellNames(codes), folderOf(files)
 	line := fields{"status": "done", "folder": shown, "board": c.Board.Name, "models": names}
-	if list := folderOf(files); wholefolder.Has(dir, list) {
+	if wholefolder.Has(dir, list) {
 		v.Printf("build: %s is up to date", shown)
 		line["status"] = "up-to-date"
+	} else if err := wholefolder.Write(dir, list, func() error { return v.errOther(dir, shown) }); err != nil {
+		return err
 	} else {
-		err := wholefolder.Write(dir, list, func() error {
-			if wholefolder.HasFile(dir, "models.mk") && v.Env.On("FORCE") {
-				return nil
-			}
-			return failure.New(failure.Config, "FORCE=1 replaces a library; or choose another OUTPUT",
-				"%s has other files than the library", shown)
-		})
-		if err != nil {
-			return err
-		}
-		v.Printf("build: %s, %d files; link %s, compiled for %s", shown, len(files), modellib.Library, c.Board.Name)
+		v.Printf("build: %s, %d files; link %s, compiled for %s", shown, len(list), modellib.Library, c.Board.Name)
 	}
 	v.JSONLine(line)
+	return nil
+}
+
+// errOther returns an error unless FORCE is set and dir has a library and nothing else, as it was written.
+func (v *invocation) errOther(dir, shown string) error {
+	listed, err := wholefolder.Listed(dir)
+	if err != nil {
+		return err
+	}
+	changed, err := wholefolder.Changed(dir, listed)
+	_, isLibrary := listed["models.mk"]
+	switch {
+	case err != nil:
+		return err
+	case !isLibrary:
+		return failure.New(failure.Config, "choose another OUTPUT", "%s is not empty, and it is no library", shown)
+	case changed != "":
+		return failure.New(failure.Config, "move it elsewhere, or choose another OUTPUT",
+			"%s has %s, which is not as boardsmith has written it", shown, changed)
+	case !v.Env.On("FORCE"):
+		return failure.New(failure.Config, "FORCE=1 replaces a library; or choose another OUTPUT",
+			"%s is another library", shown)
+	}
 	return nil
 }
 

@@ -48,25 +48,6 @@ func Has(dir string, files []File) bool {
 	return err == nil && len(want) == 0
 }
 
-// Foreign returns the slash path of a file in a folder that is not among the listed ones, or "" if there is none.
-func Foreign(dir string, listed map[string]bool) (string, error) {
-	found := ""
-	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() {
-			return err
-		}
-		name, err := filepath.Rel(dir, path)
-		if name = filepath.ToSlash(name); err == nil && !listed[name] {
-			found, err = name, fs.SkipAll
-		}
-		return err
-	})
-	if err != nil {
-		return "", plainfile.Error("read", dir, err)
-	}
-	return found, nil
-}
-
 // HasFile reports whether a folder has a regular file of this name.
 func HasFile(dir, name string) bool {
 	info, err := os.Lstat(filepath.Join(dir, name))

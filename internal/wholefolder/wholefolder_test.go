@@ -40,24 +40,6 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestForeign finds a file that is not listed, also a link and one in a folder below.
-func TestForeign(t *testing.T) {
-	dir := t.TempDir()
-	if err := Write(dir, []File{{"a/b", nil}, {"c", nil}}, nil); err != nil {
-		t.Fatal(err)
-	}
-	for want, listed := range map[string]map[string]bool{
-		"": {"a/b": true, "c": true, "d": true}, "a/b": {"c": true, "b": true}, "c": {"a/b": true},
-	} {
-		if got, err := Foreign(dir, listed); err != nil || got != want {
-			t.Errorf("%v: %q, %v", listed, got, err)
-		}
-	}
-	if _, err := Foreign(filepath.Join(dir, "none"), nil); err == nil {
-		t.Error("no error of a folder that is not there")
-	}
-}
-
 // TestSwapFails: a folder that cannot be replaced stays.
 func TestSwapFails(t *testing.T) {
 	at := t.TempDir()
