@@ -44,22 +44,18 @@ func Bytes(d DType, shape []int64) (int, error) {
 	if d.Size() == 0 {
 		return 0, fmt.Errorf("data type %v has no size", d)
 	}
-	n, empty := int64(d.Size()), false
+	if slices.ContainsFunc(shape, func(v int64) bool { return v < 0 }) {
+		return 0, fmt.Errorf("shape %v has a negative dimension", shape)
+	}
+	if slices.Contains(shape, 0) {
+		return 0, nil // whatever the other dimensions are
+	}
+	n := int64(d.Size())
 	for _, v := range shape {
-		if v < 0 {
-			return 0, fmt.Errorf("shape %v has a negative dimension", shape)
-		}
-		if v == 0 {
-			empty = true
-			continue
-		}
 		if n > MaxBytes/v {
 			return 0, fmt.Errorf("an array %v of %v is larger than %d MiB", shape, d, MaxBytes>>20)
 		}
 		n *= v
-	}
-	if empty {
-		return 0, nil
 	}
 	return int(n), nil
 }

@@ -67,9 +67,11 @@ func TestNewRefusesWhatCannotBe(t *testing.T) {
 	if err != nil || a.Shape == nil || len(a.Shape) != 0 || len(a.Data) != 4 {
 		t.Errorf("a scalar is %+v, %v", a, err)
 	}
-	a, err = New(f32, 3, 0, 5)
-	if err != nil || len(a.Data) != 0 || a.Len() != 0 {
-		t.Errorf("an empty array is %+v, %v", a, err)
+	for _, shape := range [][]int64{{3, 0, 5}, {1_000_000_000, 0, 8}, {math.MaxInt64, math.MaxInt64, 0}} {
+		a, err = New(f32, shape...)
+		if err != nil || len(a.Data) != 0 || a.Len() != 0 {
+			t.Errorf("an empty array is %+v, %v", a, err)
+		}
 	}
 }
 
