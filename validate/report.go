@@ -25,7 +25,7 @@ type Report struct {
 	Rule       string     `json:"rule,omitempty"`
 	Equal      int        `json:"equal"`                  // samples whose outputs the rule accepts
 	Mismatches []Mismatch `json:"mismatches,omitempty"`   // the first 10
-	Farthest   *float64   `json:"max_distance,omitempty"` // of two elements; nil: exact, or not a number
+	Farthest   *float64   `json:"max_distance,omitempty"` // of two elements; nil: top-1, or no finite number
 
 	// With labels:
 	Classes   int64   `json:"classes,omitempty"`

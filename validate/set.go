@@ -116,12 +116,19 @@ func labelsOf(a *ndarray.Array) ([]int64, error) {
 			long++
 		}
 	}
-	if a.DType.Code > ndarray.UInt || a.DType.Lanes != 1 || a.DType.Size() > 8 || long > 1 {
-		return nil, fmt.Errorf("labels are integers on one axis, not %v %s", a.DType, ndarray.ShapeString(a.Shape))
+	if !isInteger(a.DType) || a.DType.Bits == 1 || long > 1 {
+		return nil, failure.New(failure.Config, "give the numbers of the classes, from 0, with one label for each sample",
+			"labels are integers on one axis, not %v %s", a.DType, ndarray.ShapeString(a.Shape))
+	}
+	if a.Len() > maxSamples {
+		return nil, fmt.Errorf("%d labels are more than %d", a.Len(), maxSamples)
 	}
 	labels := make([]int64, a.Len())
 	for i := range labels {
 		labels[i] = a.Int(i)
+		if a.DType.Code == ndarray.UInt && labels[i] < 0 {
+			return nil, fmt.Errorf("the label %s is no class of any model", a.Text(i))
+		}
 	}
 	return labels, nil
 }
@@ -201,14 +208,14 @@ func (s *Set) checkRule(r Rule) error {
 
 // argMax returns the position of the first largest element; ok is false if an element is not a number.
 func argMax(a *ndarray.Array) (best int64, ok bool) {
-	integer := a.DType.Code == ndarray.Int
+	integer := isInteger(a.DType)
 	for i := range a.Len() {
 		v := a.Float(i)
 		if math.IsNaN(v) {
 			return -1, false
 		}
 		b := int(best)
-		if integer && a.Int(i) > a.Int(b) || !integer && v > a.Float(b) {
+		if integer && larger(a.DType, a.Int(i), a.Int(b)) || !integer && v > a.Float(b) {
 			best = int64(i)
 		}
 	}

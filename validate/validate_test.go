@@ -192,6 +192,46 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// TestWideIntegers compares integers that a float64 does not tell apart.
+func TestWideIntegers(t *testing.T) {
+	int64s := ndarray.DType{Code: ndarray.Int, Bits: 64, Lanes: 1}
+	for _, c := range []struct {
+		dtype     ndarray.DType
+		rule      Rule
+		got, want uint64
+		near      bool
+		far       float64
+	}{
+		{int64s, Rule{Abs: 1}, 1 << 60, 1<<60 + 1, true, 1},
+		{int64s, Rule{Abs: 1}, 1<<60 + 100, 1 << 60, false, 100},
+		{int64s, Rule{Abs: 1.5}, 1 << 60, 1<<60 + 2, false, 2},
+		{int64s, Rule{Abs: 1 << 53}, 1<<53 + 1, 0, false, 1 << 53},
+		{int64s, Rule{Abs: 1e18}, 1 << 63, 1<<63 - 1, false, 1 << 64}, // the least and the largest
+		{int64s, Rule{Abs: 1e20}, 1 << 63, 1<<63 - 1, true, 1 << 64},
+		{int64s, Rule{Rel: 0.5}, math.MaxUint64, 1, false, 2}, // -1
+		{uint64s, Rule{Abs: 1}, math.MaxUint64, math.MaxUint64 - 100, false, 100},
+		{uint64s, Rule{Abs: 100}, math.MaxUint64 - 100, math.MaxUint64, true, 100},
+		{uint64s, Rule{}, 1<<63 + 1, 1 << 63, false, 1},
+	} {
+		array := func(v uint64) *ndarray.Array {
+			return bytesOf(c.dtype, []int64{1}, binary.LittleEndian.AppendUint64(nil, v)...)
+		}
+		if _, far, near := c.rule.compare(array(c.got), array(c.want)); near != c.near || far != c.far {
+			t.Errorf("%v: %s and %s are %v apart, near: %v", c.rule, array(c.got).Text(0), array(c.want).Text(0), far, near)
+		}
+	}
+	for _, d := range []ndarray.DType{int64s, uint64s} {
+		data := binary.LittleEndian.AppendUint64(nil, 1<<62)
+		data = binary.LittleEndian.AppendUint64(data, 1<<62+1)
+		if d == uint64s {
+			data[7], data[15] = data[7]|0x80, data[15]|0x80
+		}
+		if at, ok := argMax(bytesOf(d, []int64{2}, data...)); at != 1 || !ok {
+			t.Errorf("%v: %d, %v", d, at, ok)
+		}
+	}
+}
+
 // TestBadSets gives sets and options that are refused before anything runs.
 func TestBadSets(t *testing.T) {
 	labels := func(values ...byte) ndarray.Named {
@@ -257,7 +297,17 @@ func TestBadSets(t *testing.T) {
 				named("labels", bytesOf(uint64s, []int64{1}, 255, 255, 255, 255, 255, 255, 255, 255)),
 			},
 			Options{},
-			"the label -1",
+			"the label 18446744073709551615 is no class",
+		},
+		"labels of booleans": {
+			[]ndarray.Named{threeInputs, named("labels", bytesOf(bools, []int64{3}, 0, 1, 0))},
+			Options{},
+			"labels are integers on one axis, not bool",
+		},
+		"too many labels": {
+			[]ndarray.Named{threeInputs, labels(make([]byte, maxSamples+1)...)},
+			Options{},
+			"1048577 labels are more than 1048576",
 		},
 		"labels of floats": {
 			[]ndarray.Named{threeInputs, named("labels", floats([]int64{3}, 0, 1, 2))},
