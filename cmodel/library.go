@@ -4,6 +4,7 @@ package cmodel
 
 import (
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -33,11 +34,16 @@ var (
 		"__SIZEOF_POINTER__", "__BYTE_ORDER__", "__ARM_ARCH_PROFILE", "__ARM_SIZEOF_MINIMAL_ENUM", "__ARM_PCS_VFP",
 		"__riscv_xlen", "__riscv_float_abi_single", "__riscv_float_abi_double", "__riscv_32e", "__x86_64__", "__aarch64__",
 	}
-	featureMacros = []string{
-		"__ARM_ARCH", "__ARM_FEATURE_DSP", "__ARM_FEATURE_MVE", "__ARM_FP", "__riscv_mul", "__riscv_compressed",
-		"__riscv_flen", "__riscv_atomic",
-	}
+	featureMacros = []string{"__ARM_ARCH", "__ARM_FEATURE_DSP", "__ARM_FEATURE_MVE", "__ARM_FP"}
 )
+
+// isExtension reports whether a macro is defined for an extension of RISC-V. The others of this prefix are for an ABI,
+// for a compiler's choices, or for what a compiler's headers offer.
+func isExtension(macro string) bool {
+	name, ok := strings.CutPrefix(macro, "__riscv_")
+	return ok && !slices.Contains(abiMacros, macro) && name != "arch_test" && !strings.HasPrefix(name, "cmodel_") &&
+		!strings.HasSuffix(name, "_intrinsic") && name != "misaligned_slow" && name != "misaligned_avoid"
+}
 
 // NewTarget makes a Target of the macros that a compiler prints by -dM -E.
 func NewTarget(board, compiler string, flags []string, predefined string) *Target {
@@ -48,7 +54,8 @@ func NewTarget(board, compiler string, flags []string, predefined string) *Targe
 		}
 	}
 	t := &Target{Board: board, Compiler: compiler, Flags: append([]string{}, flags...), FloatABI: "soft"}
-	for _, name := range slices.Concat(abiMacros, featureMacros) {
+	extensions := slices.DeleteFunc(slices.Sorted(maps.Keys(defined)), func(m string) bool { return !isExtension(m) })
+	for _, name := range slices.Concat(abiMacros, featureMacros, extensions) {
 		if value := defined[name]; value != "" || slices.Contains(abiMacros, name) {
 			t.Macros = append(t.Macros, Macro{name, value})
 		}
@@ -144,11 +151,13 @@ MODELS_OBJECTS := $(patsubst $(MODELS)/src/%.c,$(MODELS_BUILD)/%.o,$(sort $(wild
 # -w: TVM's code has many warnings.
 $(MODELS_OBJECTS): $(MODELS_BUILD)/%.o: $(MODELS)/src/%.c
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -std=gnu11 -w -ffunction-sections -fdata-sections $(MODELS_INCLUDE) -c -o $@ $<
+	$(CC) $(CFLAGS) -std=gnu11 -w -ffunction-sections -fdata-sections $(MODELS_INCLUDE) -MMD -MP -c -o $@ $<
 
 $(MODELS_LIB): $(MODELS_OBJECTS) $(sort $(wildcard $(MODELS)/lib/*.o))
 	rm -f $@
 	$(AR) rcsD $@ $^
+
+-include $(MODELS_OBJECTS:.o=.d)
 
 # No rule of this file is your default goal, also where you include it first.
 .DEFAULT_GOAL := $(MODELS_GOAL)
@@ -169,6 +178,7 @@ set_source_files_properties(${MODELS_OF_TVM} PROPERTIES COMPILE_OPTIONS -w)
 const cmakeLists = `# SPDX-License-Identifier: 0BSD
 #
 # Made by boardsmith: add_subdirectory(this folder), then target_link_libraries(yours PRIVATE models).
+enable_language(C)
 include(${CMAKE_CURRENT_LIST_DIR}/models.cmake)
 add_library(models STATIC ${MODELS_SOURCES} ${MODELS_OBJECTS})
 target_include_directories(models PUBLIC ${MODELS_INCLUDE})
@@ -178,7 +188,8 @@ target_link_libraries(models PUBLIC m)
 
 const zephyrCMake = `# SPDX-License-Identifier: 0BSD
 #
-# Made by boardsmith: a module of Zephyr, named in EXTRA_ZEPHYR_MODULES or in a manifest.
+# Made by boardsmith: a module of Zephyr. Name its folder in a manifest or, before find_package(Zephyr), in the list
+# ZEPHYR_EXTRA_MODULES, which all versions of Zephyr read; Zephyr 3.3 and older ignore EXTRA_ZEPHYR_MODULES.
 include(${CMAKE_CURRENT_LIST_DIR}/../models.cmake)
 zephyr_include_directories(${MODELS_INCLUDE})
 zephyr_library_named(models)

@@ -1,0 +1,113 @@
+// This file tests the files of a folder of models for build systems, where a user's own differ from the simplest ones.
+
+package cmodel_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/cmodel"
+	"github.com/boardsmith/boardsmith/internal/mlftest"
+)
+
+// TestHeaderRebuilds: make compiles the models again after a change of a header, and not without one.
+func TestHeaderRebuilds(t *testing.T) {
+	dir := unpack(t, generate(t, mlftest.Path(t, "twoin.aot_c"), cmodel.Options{}))
+	user := t.TempDir()
+	write(t, filepath.Join(user, "Makefile"), "include "+dir+"/models.mk\nall: $(MODELS_LIB)\n")
+	if said, err := run(user, "make"); err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	if said, err := run(user, "make", "-q"); err != nil {
+		t.Fatalf("without a change: %v\n%s", err, said)
+	}
+	later := time.Now().Add(time.Hour)
+	if err := os.Chtimes(filepath.Join(dir, "include", "tvm_twoin.h"), later, later); err != nil {
+		t.Fatal(err)
+	}
+	said, err := run(user, "make", "-n")
+	if err != nil || !strings.Contains(said, "-o build/models/tvm_twoin.o") {
+		t.Errorf("after a change of tvm_twoin.h: %v\n%s", err, said)
+	}
+}
+
+// TestCMakeOfCpp links a program of a project that has C++ only with the models.
+func TestCMakeOfCpp(t *testing.T) {
+	if _, err := exec.LookPath("cmake"); err != nil {
+		t.Skip(err)
+	}
+	dir := unpack(t, generate(t, mlftest.Path(t, "twoin.aot_c"), cmodel.Options{}))
+	user := t.TempDir()
+	write(t, filepath.Join(user, "CMakeLists.txt"), "cmake_minimum_required(VERSION 3.20)\nproject(user CXX)\n"+
+		"add_subdirectory("+dir+" models)\nadd_executable(user main.cpp)\ntarget_link_libraries(user PRIVATE models)\n")
+	write(t, filepath.Join(user, "main.cpp"), "#include <tvm_twoin.h>\n"+
+		"int main() { return TVMGetInterfaceVersion(&tvm_twoin) > 0 ? 0 : 1; }\n")
+	for _, args := range [][]string{{"-B", "made"}, {"--build", "made"}} {
+		if said, err := run(user, "cmake", args...); err != nil {
+			t.Fatalf("%v\n%s", err, said)
+		}
+	}
+	if said, err := run(user, "made/user"); err != nil {
+		t.Errorf("%v\n%s", err, said)
+	}
+}
+
+// TestZephyrModule compiles the models as a module of the Zephyr in ZEPHYR_BASE, with the lines of docs/embedded.md.
+func TestZephyrModule(t *testing.T) {
+	if os.Getenv("ZEPHYR_BASE") == "" {
+		t.Skip("ZEPHYR_BASE names no Zephyr (docs/zephyr.md)")
+	}
+	_, text, ok := strings.Cut(page(t), "```cmake\n")
+	text, _, end := strings.Cut(text, "```")
+	if !ok || !end || !strings.Contains(text, "ZEPHYR_EXTRA_MODULES") {
+		t.Fatal("docs/embedded.md has no CMakeLists.txt of a Zephyr application")
+	}
+	user := t.TempDir()
+	dir := unpack(t, generate(t, mlftest.Path(t, "twoin.aot_c"), cmodel.Options{}))
+	if err := os.Rename(dir, filepath.Join(user, "kws")); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(user, "CMakeLists.txt"), text)
+	write(t, filepath.Join(user, "prj.conf"), "")
+	write(t, filepath.Join(user, "main.c"), "#include <tvm_twoin.h>\n"+
+		"int main(void) { return TVMGetInterfaceVersion(&tvm_twoin) > 0 ? 0 : 1; }\n")
+	for _, args := range [][]string{{"-B", "made", "-DBOARD=mps2_an385"}, {"--build", "made"}} {
+		if said, err := run(user, "cmake", args...); err != nil {
+			t.Fatalf("%v\n%s", err, said)
+		}
+	}
+}
+
+// TestTargetRISCV: what uses a library needs the extensions of RISC-V that the library was compiled for, and may use
+// more.
+func TestTargetRISCV(t *testing.T) {
+	const riscv = "riscv64-unknown-elf-gcc"
+	if _, err := exec.LookPath(riscv); err != nil {
+		t.Skip(err)
+	}
+	const small, large = "-march=rv32imafc", "-march=rv32imafc_zba_zbb"
+	for _, c := range []struct{ library, user, differs string }{
+		{small, small, ""},
+		{large, large, ""},
+		{small, large, ""},
+		{large, small, "__riscv_zba"},
+		{small, "-march=rv32imaf", "__riscv_compressed"},
+	} {
+		flags := []string{c.library, "-mabi=ilp32f"}
+		predefined, err := run(t.TempDir(), riscv, append(flags, "-dM", "-E", "-x", "c", "/dev/null")...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		header := cmodel.NewTarget("own", "gcc 12", flags, predefined).Check()
+		dir := t.TempDir()
+		write(t, filepath.Join(dir, "target.c"), string(header.Data))
+		said, err := run(dir, riscv, c.user, "-mabi=ilp32f", "-fsyntax-only", "target.c")
+		if (err == nil) != (c.differs == "") || !strings.Contains(said, c.differs) {
+			t.Errorf("compiled for %s, used with %s: %v\n%s", c.library, c.user, err, said)
+		}
+	}
+}
