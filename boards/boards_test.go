@@ -241,7 +241,7 @@ func TestBadFiles(t *testing.T) {
 		},
 		{
 			"a board as parent", "{\n\"inherits\": \"host\"}",
-			`x.json:2: inherits "host": a board inherits from chip/NAME or cpu/NAME or family/NAME`,
+			`x.json:2: inherits "host": a board inherits from chip/NAME or cpu/NAME or family/NAME; mage board:new`,
 		},
 		{"parent climbs", "{\n\"inherits\": \"cpu/../host\"}", `x.json:2: inherits "cpu/../host": a board`},
 		{"longer cycle", "{\n\"inherits\": \"chip/loop2\"}", `c2.json:1: inherits "chip/loop2": a cpu inherits from nothing`},

@@ -202,7 +202,9 @@ func (b *Board) load(shelves []shelf, level, name string, from *Origin) error {
 	if err := jsonfile.CheckFields(where, lines, fieldPaths, renamed); err != nil {
 		return err
 	}
-	var head struct{ Inherits string }
+	var head struct {
+		Inherits string `json:"inherits"`
+	}
 	if err := json.Unmarshal(data, &head); err != nil {
 		return &FileError{File: where, Line: jsonfile.Line(data, err), Err: err}
 	}
@@ -241,7 +243,11 @@ func mayInheritText(level string) string {
 	if len(up) == 0 {
 		return "a " + what + " inherits from nothing"
 	}
-	return "a " + what + " inherits from " + strings.Join(up, "/NAME or ") + "/NAME"
+	text := "a " + what + " inherits from " + strings.Join(up, "/NAME or ") + "/NAME"
+	if level == "" {
+		text += "; mage board:new makes a copy of a board"
+	}
+	return text
 }
 
 func notRead(err error, name string, known []string) error {
