@@ -2,6 +2,7 @@ package project
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"os"
@@ -26,6 +27,8 @@ type acme struct {
 	t   *testing.T
 	dir string
 	b   *Builder
+
+	model string // "": mlftest.Tiny
 }
 
 func newAcme(t *testing.T) *acme {
@@ -61,7 +64,7 @@ func (a *acme) edit(file string, pairs ...string) {
 // build generates and builds a project for the board.
 func (a *acme) build() (*Project, error) {
 	a.t.Helper()
-	spec := Spec{Board: "kiln", Model: mlftest.Tiny(a.t, nil)}
+	spec := Spec{Board: "kiln", Model: cmp.Or(a.model, mlftest.Tiny(a.t, nil))}
 	p, err := a.b.Generate(a.t.Context(), filepath.Join(a.t.TempDir(), "p"), spec)
 	if err != nil {
 		return nil, err
@@ -120,6 +123,21 @@ func TestOwnScriptErrors(t *testing.T) {
 			"reaches into region boot, which board kiln reserves",
 		},
 		{[]string{scriptFile, ".bss.* .tbss", ".tbss"}, "is not cleared at the start"},
+		{
+			[]string{scriptFile, "KEEP(*(.init_array))", "*(.init_array)"},
+			"section .init_array of build/model/lib2.o is not in the image: it needs KEEP",
+		},
+		{
+			[]string{scriptFile, "bare_init_start = .;", "KEEP(*(.init_array)) bare_init_start = .;"},
+			"section .init_array of build/model/lib2.o is at 0x",
+		},
+		{
+			[]string{
+				scriptFile, "KEEP(*(.boardsmith.vectors))",
+				"*(.text.bare_start) . = ALIGN(256); KEEP(*(.boardsmith.vectors))",
+			},
+			"does not precede the code: section .text.bare_start",
+		},
 
 		{[]string{scriptFile, "bare_guard_start = .;", ""}, "of board kiln does not define bare_guard_start"},
 		{[]string{scriptFile, "bare_resident_end = .;", ""}, "of board kiln does not define bare_resident_end"},
@@ -153,9 +171,12 @@ func TestOwnScriptErrors(t *testing.T) {
 		},
 	}
 	if !drawn.InFull() {
-		cases = cases[:5]
+		cases = cases[:8]
 	}
 	a := newAcme(t)
+	a.model = mlftest.Tiny(t, map[string]string{"codegen/host/src/lib2.c": `static volatile int begun;
+__attribute__((constructor)) static void begin(void) { begun = 1; }
+`})
 	p, err := a.build()
 	must(t, err)
 	for _, c := range cases {
@@ -164,7 +185,7 @@ func TestOwnScriptErrors(t *testing.T) {
 			b.edit(c.edits[i], c.edits[i+1:i+3]...)
 		}
 		p.builder = b.b
-		must(t, p.Generate(t.Context(), Spec{Board: "kiln", Model: mlftest.Tiny(t, nil)}))
+		must(t, p.Generate(t.Context(), Spec{Board: "kiln", Model: a.model}))
 		err = p.rebuild(t)
 		if err == nil || !strings.Contains(err.Error(), c.want) || failure.Of(err) != failure.Link {
 			t.Errorf("%q: %v (%v)", c.edits, err, failure.Of(err))

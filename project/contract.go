@@ -9,11 +9,13 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"path/filepath"
 	"slices"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/firmware"
+	"github.com/boardsmith/boardsmith/internal/fit"
 )
 
 // A span is memory that an image uses.
@@ -90,7 +92,7 @@ func (p *Project) checkContract(f *elf.File) error {
 		}
 	}
 	if err := cmp.Or(p.checkVectors(f, symbols), p.checkStacks(f), p.checkKept(f), p.checkCleared(f, symbols),
-		p.checkWindow(symbols)); err != nil {
+		p.checkWindow(symbols), p.checkOrder(f, symbols)); err != nil {
 		return failure.New(failure.Link, "see "+c.Page, "%s with %s: %w", p.state.Template.ELF, ownNames(b), err)
 	}
 	return nil
@@ -264,6 +266,32 @@ func (p *Project) checkCleared(f *elf.File, symbols map[string]elf.Symbol) error
 		case !kept && !inside:
 			return fmt.Errorf("section %s, %d bytes at 0x%08x, is not cleared at the start", s.Name, s.Size, s.Addr)
 		}
+	}
+	return nil
+}
+
+// checkOrder returns an error for constructors that the start does not call, and for code of the image before the
+// vector table, where a boot loader or the core expects the table.
+func (p *Project) checkOrder(f *elf.File, symbols map[string]elf.Symbol) error {
+	c := p.state.Template.Contract
+	first, ok := symbols[c.Constructors.Symbol]
+	if !ok {
+		return nil // the template does not name them
+	}
+	order, err := fit.OpenOrder(filepath.Join(p.dir, filepath.FromSlash(p.state.Template.Map)))
+	if err != nil {
+		return err
+	}
+	if lost := order.LostConstructors(first.Value, symbols[c.Constructors.End].Value); lost != "" {
+		return fmt.Errorf("constructors are not called at the start: %s", lost)
+	}
+	table, ok := symbols[c.Vectors]
+	code, _ := p.Board().Region(p.Board().Place.Code)
+	if !ok || f.Machine != elf.EM_ARM {
+		return nil
+	}
+	if before := order.CodeBetween(uint64(code.Origin), table.Value); before != "" {
+		return fmt.Errorf("the vector table %s at 0x%08x does not precede the code: %s", c.Vectors, table.Value, before)
 	}
 	return nil
 }

@@ -122,6 +122,8 @@ type Contract struct {
 	// Window
 	Cleared []firmware.Place `json:"cleared,omitempty"`
 	Window  string           `json:"window,omitempty"` // the start of memory for uploaded code
+	// the constructors that the start-up code calls; others in the image, or left out of it, are errors
+	Constructors firmware.Place `json:"constructors,omitzero"`
 }
 
 // Forms are the image as raw bytes and as Intel HEX.

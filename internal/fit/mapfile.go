@@ -20,8 +20,9 @@ import (
 
 // A linkMap is the content of a linker's map.
 type linkMap struct {
-	regions  []mapRegion
-	sections []mapSection
+	regions   []mapRegion
+	discarded []mapPiece // constructors that the linker left out
+	sections  []mapSection
 }
 
 // A mapRegion is one line of the memory configuration; ld's own "*default*" is left out.
@@ -52,7 +53,10 @@ const (
 	maxMapPieces = 1 << 22 // no firmware has four million sections
 )
 
-var errNoMap = errors.New("not a map of GNU ld")
+var (
+	errNoMap   = errors.New("not a map of GNU ld")
+	errTooLong = fmt.Errorf("a map of more than %d pieces", maxMapPieces)
+)
 
 // readMap reads a map and skips what it does not recognise. Callers should therefore compare sizes with the image's.
 func readMap(r io.Reader) (*linkMap, error) {
@@ -76,12 +80,18 @@ type mapReader struct {
 }
 
 func (m *mapReader) read() error {
-	inRegions := false
+	inRegions, inDiscarded := false, false
 	for m.lines.Scan() {
 		line := m.lines.Text()
 		switch {
+		case m.pieces > maxMapPieces:
+			return errTooLong
+		case line == "Discarded input sections":
+			inDiscarded = true
 		case line == "Memory Configuration":
-			inRegions = true
+			inRegions, inDiscarded, m.waiting = true, false, nil
+		case inDiscarded:
+			m.readDiscarded(strings.TrimLeft(line, " "))
 		case line == "Linker script and memory map":
 			return m.readSections()
 		case inRegions:
@@ -107,6 +117,24 @@ func (m *mapReader) addRegion(line string) {
 	}
 }
 
+// readDiscarded reads a line about a section of an object that is not in the image.
+func (m *mapReader) readDiscarded(body string) {
+	wait := m.waiting
+	m.waiting = nil
+	if !strings.HasPrefix(body, "0x") {
+		m.named(body, m.addDiscarded)
+	} else if n, ok := readNumbers(body); ok && wait != nil {
+		wait(n)
+	}
+}
+
+func (m *mapReader) addDiscarded(name string, n mapNumbers) {
+	if isConstructors(name) && n.size > 0 {
+		m.into.discarded = append(m.into.discarded, newPiece(name, n))
+		m.pieces++
+	}
+}
+
 // readSections reads up to the table of symbols that ld adds on request.
 func (m *mapReader) readSections() error {
 	for m.lines.Scan() {
@@ -115,7 +143,7 @@ func (m *mapReader) readSections() error {
 			return nil
 		}
 		if m.pieces > maxMapPieces {
-			return fmt.Errorf("a map of more than %d pieces", maxMapPieces)
+			return errTooLong
 		}
 		m.readLine(line)
 	}
@@ -175,6 +203,12 @@ func (m *mapReader) addPiece(name string, n mapNumbers) {
 	if len(all) == 0 || n.size == 0 {
 		return
 	}
+	last := &all[len(all)-1]
+	last.pieces = append(last.pieces, newPiece(name, n))
+	m.pieces++
+}
+
+func newPiece(name string, n mapNumbers) mapPiece {
 	p := mapPiece{name: name, address: n.address, size: n.size}
 	if name != "*fill*" { // the rest of such a line is the value that fills the gap
 		p.object = n.rest
@@ -182,9 +216,7 @@ func (m *mapReader) addPiece(name string, n mapNumbers) {
 			p.object, p.member = p.object[:at], p.object[at+1:len(p.object)-1]
 		}
 	}
-	last := &all[len(all)-1]
-	last.pieces = append(last.pieces, p)
-	m.pieces++
+	return p
 }
 
 // mapNumbers are an address, a size and the rest of their line.
