@@ -470,6 +470,11 @@ func TestOperatorFlags(t *testing.T) {
 	if files := o.OperatorFiles(); !slices.Equal(files, []string{"lib1.c", "lib2.c"}) {
 		t.Errorf("files %v", files)
 	}
+	o.StackBytes, o.App = 512, Standalone
+	words := o.Words()
+	if again, err := ParseOptions(words); err != nil || again != o || len(words) != 3 {
+		t.Errorf("%v: %+v, %v", words, again, err)
+	}
 }
 
 func TestOptions(t *testing.T) {

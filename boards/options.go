@@ -277,6 +277,17 @@ func (r *option) set(o *Options, value string) {
 	*r.text(o) = value
 }
 
+// Words returns the fields that are not zero as NAME=VALUE, which ParseOptions reads.
+func (o Options) Words() []string {
+	words := []string{}
+	for i := range table {
+		if v := table[i].get(&o); v != "" && v != "0" {
+			words = append(words, table[i].Name+"="+v)
+		}
+	}
+	return words
+}
+
 // Settle fills the zero fields of o with the board's defaults, but for UploadKiB of standalone firmware, which is 0. It
 // checks ranges and that the arena fits the board's memory. Errors have class config or does-not-fit.
 func (b *Board) Settle(o Options) (Options, error) {

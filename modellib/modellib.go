@@ -5,6 +5,7 @@ package modellib
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"debug/elf"
 	"fmt"
@@ -35,17 +36,27 @@ type Compiler struct {
 	Board  *boards.Board
 	Target *cmodel.Target // what its headers check
 
-	cc, ar string
-	flags  []string
+	options boards.Options
+	cc, ar  string
+	flags   []string
 }
 
-// NewCompiler finds the board's compiler and asks it for its version and macros. Errors: class config for a board
-// without a compiler, those of a missing tool.
-func NewCompiler(ctx context.Context, b *boards.Board) (*Compiler, error) {
+// NewCompiler finds the board's compiler and asks it for its version and macros. Of the options, a library has
+// OperatorOpt and OperatorFlags. Errors: class config for a board without a compiler and for another option, those of a
+// missing tool.
+func NewCompiler(ctx context.Context, b *boards.Board, o boards.Options) (*Compiler, error) {
 	if b.Toolchain.CC == "" {
 		return nil, failure.New(failure.Config, "use the sources", "board %s names no compiler", b.Name)
 	}
-	c := &Compiler{Board: b, flags: slices.Concat(b.CFlags, []string{"-" + b.OperatorOpt})}
+	own := boards.Options{OperatorOpt: o.OperatorOpt, OperatorFlags: o.OperatorFlags}
+	for _, word := range o.Words() {
+		if !slices.Contains(own.Words(), word) {
+			return nil, failure.New(failure.Config, "leave it out: a library has operator_opt and operator_flags",
+				"option %s is for firmware", word)
+		}
+	}
+	c := &Compiler{Board: b, options: own}
+	c.flags = slices.Concat(b.CFlags, []string{"-" + cmp.Or(o.OperatorOpt, b.OperatorOpt)}, o.OperatorFlagsOf(""))
 	for _, tool := range []struct {
 		name string
 		to   *string
@@ -113,11 +124,16 @@ func (c *Compiler) build(ctx context.Context, dir string, files []mlf.File) erro
 			return err
 		}
 	}
-	objects := namesIn(files, "lib", ".o")
-	for _, source := range namesIn(files, "src", ".c") {
+	objects, sources := namesIn(files, "lib", ".o"), namesIn(files, "src", ".c")
+	for _, name := range c.options.OperatorFiles() {
+		if !slices.Contains(sources, filepath.Join("src", name)) {
+			return failure.New(failure.Config, "", "option operator_flags: the models have no C file %s", name)
+		}
+	}
+	for _, source := range sources {
 		name := filepath.Base(source)
 		object := filepath.Join(made, name+".o")
-		args := slices.Concat(c.flags, []string{
+		args := slices.Concat(c.flagsOf(name), []string{
 			"-std=gnu11", "-w", "-ffunction-sections", "-fdata-sections", "-Iinclude",
 			"-c", source, "-o", object,
 		})
@@ -131,6 +147,12 @@ func (c *Compiler) build(ctx context.Context, dir string, files []mlf.File) erro
 	}
 	args := append([]string{"qcsD", filepath.FromSlash(Library)}, objects...)
 	return command.Command{Path: c.ar, Args: args, Dir: dir, Timeout: timeout}.Run(ctx)
+}
+
+// flagsOf returns the flags of a file in src/.
+func (c *Compiler) flagsOf(name string) []string {
+	all := len(c.options.OperatorFlagsOf(""))
+	return slices.Concat(c.flags, c.options.OperatorFlagsOf(name)[all:])
 }
 
 // namesIn returns the paths, in the system's form, of the files in a folder whose names end so.

@@ -42,7 +42,7 @@ func compiler(t *testing.T, board string) *modellib.Compiler {
 	if _, err := exec.LookPath(b.Toolchain.CC); err != nil {
 		t.Skip(err)
 	}
-	c, err := modellib.NewCompiler(t.Context(), b)
+	c, err := modellib.NewCompiler(t.Context(), b, boards.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,6 +103,45 @@ func TestObject(t *testing.T) {
 	}
 }
 
+// TestOptions compiles with the options of operators, for all files and for one, and refuses others.
+func TestOptions(t *testing.T) {
+	b, models := compiler(t, "mps2_an385").Board, []*cmodel.Code{code(t, "sine.aot_c")}
+	text := func(o boards.Options, name string) int64 {
+		t.Helper()
+		c, err := modellib.NewCompiler(t.Context(), b, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files, err := modellib.Bundle(t.Context(), models, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sizes, err := modellib.Sizes(t.Context(), files, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sizes[name].Text
+	}
+	source := path.Base(models[0].Sources[0].Name)
+	usual := text(boards.Options{}, source)
+	all := text(boards.Options{OperatorOpt: "O0"}, source)
+	one := boards.Options{OperatorFlags: source + ":-O0"}
+	if all <= usual || text(one, source) != all || text(one, "tvm_sine.c") != text(boards.Options{}, "tvm_sine.c") {
+		t.Errorf("%s has %d bytes, %d with O0 and %d with its own", source, usual, all, text(one, source))
+	}
+	_, err := modellib.NewCompiler(t.Context(), b, boards.Options{StackBytes: 100, OperatorOpt: "O1"})
+	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "stack_bytes=100 is for firmware") {
+		t.Error(err)
+	}
+	c, err := modellib.NewCompiler(t.Context(), b, boards.Options{OperatorFlags: "none.c:-O1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := modellib.Bundle(t.Context(), models, c); failure.Of(err) != failure.Config {
+		t.Error(err)
+	}
+}
+
 func TestContexts(t *testing.T) {
 	c, models := compiler(t, "host"), []*cmodel.Code{code(t, "sine.aot_c")}
 	files, err := modellib.Bundle(t.Context(), models, c)
@@ -110,8 +149,11 @@ func TestContexts(t *testing.T) {
 		t.Fatal(err)
 	}
 	failuretest.Ended(t, failuretest.Calls{
-		"NewCompiler": func(ctx context.Context) error { _, err := modellib.NewCompiler(ctx, c.Board); return err },
-		"Bundle":      func(ctx context.Context) error { _, err := modellib.Bundle(ctx, models, c); return err },
-		"Sizes":       func(ctx context.Context) error { _, err := modellib.Sizes(ctx, files, c); return err },
+		"NewCompiler": func(ctx context.Context) error {
+			_, err := modellib.NewCompiler(ctx, c.Board, boards.Options{})
+			return err
+		},
+		"Bundle": func(ctx context.Context) error { _, err := modellib.Bundle(ctx, models, c); return err },
+		"Sizes":  func(ctx context.Context) error { _, err := modellib.Sizes(ctx, files, c); return err },
 	})
 }

@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"path"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -136,19 +135,6 @@ func appOf(p *project.Project) string {
 		return app
 	}
 	return boards.RPC
-}
-
-// optionsOf returns the options that the user chose, as NAME=VALUE.
-func optionsOf(p *project.Project) []string {
-	list := []string{}
-	o := p.Options()
-	v := reflect.ValueOf(o)
-	for i := range v.NumField() {
-		if name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ","); !v.Field(i).IsZero() {
-			list = append(list, fmt.Sprintf("%s=%v", name, v.Field(i)))
-		}
-	}
-	return list
 }
 
 // componentTypes are the bill's types of parts.

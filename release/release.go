@@ -97,7 +97,7 @@ func Of(p *project.Project, i *image.Image) (*Release, error) {
 	}
 	a := about{
 		App: appOf(p), Board: p.Board().Name, Model: p.ModelName(), Archive: p.ArchiveName(), Digest: p.ArchiveDigest(),
-		BuildID: i.ID(), Options: optionsOf(p), Edited: append([]string{}, i.Edited...),
+		BuildID: i.ID(), Options: p.Options().Words(), Edited: append([]string{}, i.Edited...),
 	}
 	return r, r.complete(a, parts, "firmware.elf")
 }

@@ -72,7 +72,7 @@ func (v *invocation) tellNames(codes []*cmodel.Code) (names []string) {
 	return names
 }
 
-// compilerOf returns the compiler of BOARD, nil if it is not given.
+// compilerOf returns the compiler of BOARD with OPTIONS, nil if BOARD is not given.
 func (v *invocation) compilerOf(ctx context.Context) (*modellib.Compiler, error) {
 	name := v.Env("BOARD")
 	if name == "" {
@@ -86,7 +86,11 @@ func (v *invocation) compilerOf(ctx context.Context) (*modellib.Compiler, error)
 	if err != nil {
 		return nil, err
 	}
-	return modellib.NewCompiler(ctx, b)
+	options, err := boards.ParseOptions(strings.Fields(v.Env("OPTIONS")))
+	if err != nil {
+		return nil, err
+	}
+	return modellib.NewCompiler(ctx, b, options)
 }
 
 // bundle makes the files of a folder with the models. A dry run compiles nothing.

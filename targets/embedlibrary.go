@@ -42,7 +42,7 @@ func (v *invocation) compiledModels(ctx context.Context, in *inputs.Inputs) (fil
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if c, err = modellib.NewCompiler(ctx, b); err != nil {
+	if c, err = modellib.NewCompiler(ctx, b, in.Options); err != nil {
 		return nil, nil, nil, err
 	}
 	if codes, err = v.embedded(in.Model.Value, in.ModelName.Value, c); err != nil {

@@ -156,9 +156,7 @@ func Resolve(env console.Environ, dir string, load func(dir string) (*Made, erro
 		}
 	}
 	if in.Library {
-		in.Board.Value = cmp.Or(in.Board.Value, c.Board, defaultBoard)
-		in.Model.Value = cmp.Or(in.Model.Value, c.Model)
-		return in, nil
+		return in, in.completeLibrary(env)
 	}
 	m, err := load(in.Project)
 	if err != nil {
@@ -171,7 +169,7 @@ func Resolve(env console.Environ, dir string, load func(dir string) (*Made, erro
 	if place != "" {
 		in.Options.Place, in.OptionsAsked = place, true
 	}
-	return in, nil
+	return in, in.checkParams(env)
 }
 
 // isStandalone reports whether the options, before those of a project, ask for standalone firmware.

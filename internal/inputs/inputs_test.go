@@ -205,3 +205,40 @@ func TestFormerDeskFile(t *testing.T) {
 		writeFile(t, filepath.Join(top, "bench.json"), "not read any more")
 	}
 }
+
+// TestLibrary: a library has the operators' options of the first place that has options, and refuses PLACE.
+func TestLibrary(t *testing.T) {
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, boardsmithjson.Name), `{"options": {"arena_kib": 1, "operator_opt": "Os"},
+		"targets": {"t": {"options": {"stack_bytes": 100, "operator_flags": "-O1"}}}}`)
+	for _, c := range []struct {
+		env  map[string]string
+		want boards.Options
+		err  string
+	}{
+		{nil, boards.Options{OperatorOpt: "Os"}, ""},
+		{map[string]string{"TARGET": "t"}, boards.Options{OperatorFlags: "-O1"}, ""},
+		{
+			map[string]string{"TARGET": "t", "OPTIONS": "operator_opt=O3 arena_kib=2"},
+			boards.Options{OperatorOpt: "O3", ArenaKiB: 2}, "",
+		},
+		{map[string]string{"PLACE": "stack=ram"}, boards.Options{}, "PLACE=stack=ram is for firmware"},
+	} {
+		env := func(name string) string {
+			if name == "APP" {
+				return Library
+			}
+			return c.env[name]
+		}
+		in, err := Resolve(env, dir, func(string) (*Made, error) { return nil, nil }, nil)
+		if c.err != "" {
+			if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), c.err) {
+				t.Errorf("%v: %v", c.env, err)
+			}
+			continue
+		}
+		if err != nil || in.Options != c.want {
+			t.Errorf("%v: %+v, %v", c.env, in, err)
+		}
+	}
+}
