@@ -118,11 +118,15 @@ func Bundle(ctx context.Context, codes []*cmodel.Code, c *Compiler) ([]mlf.File,
 // build makes lib/libmodels.a of the sources and objects among the files, which are in dir. Equal files give equal
 // bytes.
 func (c *Compiler) build(ctx context.Context, dir string, files []mlf.File) error {
-	const made = ".objects" // its path is relative, so that no name of dir gets into an object
+	const made = ".objects" // its path is relative, and -g names dir as ".": its name is in no object
 	for _, folder := range []string{made, "lib"} {
 		if err := os.MkdirAll(filepath.Join(dir, folder), 0o755); err != nil {
 			return err
 		}
+	}
+	whole, err := filepath.Abs(dir)
+	if err != nil {
+		return err
 	}
 	objects, sources := namesIn(files, "lib", ".o"), namesIn(files, "src", ".c")
 	for _, name := range c.options.OperatorFiles() {
@@ -135,7 +139,7 @@ func (c *Compiler) build(ctx context.Context, dir string, files []mlf.File) erro
 		object := filepath.Join(made, name+".o")
 		args := slices.Concat(c.flagsOf(name), []string{
 			"-std=gnu11", "-w", "-ffunction-sections", "-fdata-sections", "-Iinclude",
-			"-c", source, "-o", object,
+			"-ffile-prefix-map=" + whole + "=.", "-c", source, "-o", object,
 		})
 		if err := (command.Command{Path: c.cc, Args: args, Dir: dir, Timeout: timeout}).Run(ctx); err != nil {
 			if ctx.Err() != nil {

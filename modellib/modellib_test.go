@@ -50,9 +50,22 @@ func compiler(t *testing.T, board string) *modellib.Compiler {
 }
 
 // TestBundle compiles a model twice, with two folders for temporary files, of which one's name is a pattern: the bytes
-// are equal.
+// are equal, also if the board's flags ask for debug information.
 func TestBundle(t *testing.T) {
 	c := compiler(t, "mps2_an385")
+	b := *c.Board
+	b.CFlags = append(slices.Clone(b.CFlags), "-g")
+	debug, err := modellib.NewCompiler(t.Context(), &b, boards.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundles(t, c)
+	bundles(t, debug)
+}
+
+// bundles compiles with two folders for temporary files, and compares the bytes.
+func bundles(t *testing.T, c *modellib.Compiler) {
+	t.Helper()
 	var first []mlf.File
 	for _, name := range []string{"a", "b[c]*"} {
 		temporary := filepath.Join(t.TempDir(), name)
