@@ -79,12 +79,13 @@ func (e *alone) SetInput(ctx context.Context, name string, a *ndarray.Array) err
 	return nil
 }
 
-// lost notes that the inputs are lost if the device restarted.
+// lost notes that inputs and outputs are lost if the device restarted.
 func (e *alone) lost(err error) {
 	if errors.As(err, new(*rpc.FaultError)) || errors.Is(err, standalone.ErrRestarted) {
 		for i := range e.set {
 			e.set[i] = e.samples
 		}
+		e.ran = false
 	}
 }
 
@@ -131,6 +132,7 @@ func (e *alone) Output(ctx context.Context, i int) (*ndarray.Array, error) {
 		a.Data, err = e.session.Output(ctx, i, len(a.Data))
 	}
 	if err != nil {
+		e.lost(err)
 		return nil, fmt.Errorf("output %q: %w", want.Name, err)
 	}
 	return a, nil

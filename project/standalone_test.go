@@ -487,6 +487,51 @@ func TestSamples(t *testing.T) {
 	}
 }
 
+// TestStandaloneOutputs asks the firmware for an output without a run of the session: it is refused.
+func TestStandaloneOutputs(t *testing.T) {
+	t.Parallel()
+	f, err := runAlone(t, project.Spec{Board: "host", Model: broken(t, "return in[0] == 1 ? -7 : 0;")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	run := func(first byte, times int) error {
+		if err := f.session.SetInput(ctx, 0, []byte{first, 0, 0, 0}); err != nil {
+			t.Fatal(err)
+		}
+		_, err := f.session.Run(ctx, times)
+		return err
+	}
+	output := func(when string, want bool) {
+		t.Helper()
+		out, err := f.session.Output(ctx, 0, 16)
+		if (err == nil) != want || !want && failure.Of(err) != failure.Transport {
+			t.Errorf("%s: % x, %v", when, out, err)
+		}
+	}
+	output("before a run", false)
+	if err := run(5, 1); err != nil {
+		t.Fatal(err)
+	}
+	output("after a run", true)
+	if _, err := f.session.Identify(ctx, 2); err != nil {
+		t.Fatal(err)
+	}
+	output("in another session", false)
+	if err := run(5, 0); err != nil {
+		t.Fatal(err)
+	}
+	output("after no run", false)
+	if err := run(5, 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := run(1, 1); !errors.As(err, new(*standalone.RunError)) {
+		t.Fatalf("got %v", err)
+	}
+	output("after a run that failed", false)
+}
+
 // TestBadSamples gives samples that are not the model's.
 func TestBadSamples(t *testing.T) {
 	t.Parallel()

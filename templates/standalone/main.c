@@ -34,6 +34,8 @@ typedef struct outcome {
 // a host does not take those of an earlier one, or the zeros after a reset, for its own.
 static uint32_t session;
 
+static bool has_outputs;  // the session's last run returned 0
+
 TVM_WEAK const TVMContext standalone_context = TVM_CONTEXT_INIT(NULL, NULL);
 
 // ---- The model ---------------------------------------------------------------------------------------------------
@@ -109,6 +111,7 @@ static bool do_id(lines_reader_t* line) {
     return false;
   }
   session = boardsmith_crc32(nonce, sizeof nonce);
+  has_outputs = false;
   lines_begin('=', line->number);
   say_identity(session);
   return true;
@@ -154,6 +157,7 @@ static bool do_run(lines_reader_t* line) {
     return false;
   }
   const outcome_t o = run_times(times);
+  has_outputs = (times != 0U) && (o.error == 0);
   lines_begin('=', line->number);
   say_outcome(o);
   return true;
@@ -163,8 +167,8 @@ static bool do_out(lines_reader_t* line) {
   uint32_t index = 0;
   uint32_t offset = 0;
   const TVMModel* const m = standalone_model.model;
-  if (!is_session(line) || !lines_number(line, &index) || (index >= m->num_outputs) || !lines_number(line, &offset) ||
-      (offset > m->tensors[m->num_inputs + index].size_bytes) || !lines_ended(line)) {
+  if (!is_session(line) || !has_outputs || !lines_number(line, &index) || (index >= m->num_outputs) ||
+      !lines_number(line, &offset) || (offset > m->tensors[m->num_inputs + index].size_bytes) || !lines_ended(line)) {
     return false;
   }
   lines_begin('=', line->number);

@@ -1,0 +1,107 @@
+package executor_test
+
+import (
+	"context"
+	"fmt"
+	"hash/crc32"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/executor"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/transporttest"
+	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/standalone"
+	"github.com/boardsmith/boardsmith/transport"
+)
+
+// TestRestartAtOutput has standalone firmware restart when its output is read: neither the outputs nor the inputs of
+// before are taken for those of the new start, which are zeros.
+func TestRestartAtOutput(t *testing.T) {
+	t.Parallel()
+	host, device := transporttest.Pair()
+	t.Cleanup(func() { host.Close(); device.Close() })
+	restarted := false
+	go answer(device, func(words string) string {
+		switch first, rest, _ := strings.Cut(words, " "); first {
+		case "id":
+			return "id 000102030405060708090a0b0c0d0e0f 12345678 -"
+		case "model":
+			return "model 0001 0001 0"
+		case "in":
+			return "in"
+		case "run":
+			return "run 00000000 0000000000000064 000003e8"
+		case "fault":
+			return "fault 0000 -"
+		case "out":
+			if !restarted {
+				restarted = true
+				return ""
+			}
+			return "out " + rest[len("12345678 "):] + " 00000000"
+		}
+		return "no request"
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	x := mlf.Tensor{Name: "x", DType: ndarray.DType{Bits: 8, Lanes: 1}, Shape: []int64{4}, Bytes: 4}
+	m := &mlf.Model{Inputs: []mlf.Tensor{x}, Outputs: []mlf.Tensor{x}}
+	e, err := executor.OpenStandalone(ctx, standalone.New(host, standalone.Options{}), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := &ndarray.Array{DType: x.DType, Shape: x.Shape, Data: []byte{1, 2, 3, 4}}
+	start := func() {
+		t.Helper()
+		if err := e.SetInput(ctx, "x", in); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	start()
+	if _, err := e.Output(ctx, 0); failure.Of(err) != failure.Fault {
+		t.Errorf("the restart: %v", err)
+	}
+	if a, err := e.Output(ctx, 0); err == nil {
+		t.Errorf("an output of no run: % x", a.Data)
+	}
+	if err := e.Run(ctx); failure.Of(err) != failure.Config {
+		t.Errorf("a run without inputs: %v", err)
+	}
+	start()
+	if _, err := e.Output(ctx, 0); err != nil {
+		t.Error(err)
+	}
+}
+
+// answer answers the requests of standalone firmware; to "" it restarts.
+func answer(device transport.Link, to func(words string) string) {
+	var line []byte
+	for b := make([]byte, 1); ; {
+		if n, err := device.Read(context.Background(), b); err != nil || n == 0 {
+			return
+		}
+		if line = append(line, b...); b[0] != '\n' {
+			continue
+		}
+		text := strings.TrimSpace(string(line))
+		line = nil
+		number, words, _ := strings.Cut(strings.TrimPrefix(text, "?"), " ")
+		if len(words) < 9 {
+			continue
+		}
+		said := "!0000 start "
+		if words := to(words[:len(words)-9]); words != "" {
+			said = fmt.Sprintf("=%s %s ", number, words)
+		}
+		said = fmt.Sprintf("%s%08x\n", said, crc32.ChecksumIEEE([]byte(said)))
+		if device.Write(context.Background(), []byte(said)) != nil {
+			return
+		}
+	}
+}
