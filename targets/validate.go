@@ -38,7 +38,7 @@ func (v *invocation) validate(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = firstError(err, load.Close()) }()
-	set, from, err := v.validationSet()
+	set, from, err := v.validationSet(ctx)
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (v *invocation) withoutHost(ctx context.Context) (*inputs.Inputs, error) {
 }
 
 // validationSet returns the set to run, and a description of its source.
-func (v *invocation) validationSet() (*validate.Set, string, error) {
+func (v *invocation) validationSet(ctx context.Context) (*validate.Set, string, error) {
 	_, m, err := v.project.Model()
 	if err != nil {
 		return nil, "", err
@@ -125,7 +125,7 @@ func (v *invocation) validationSet() (*validate.Set, string, error) {
 		s, err := bundledSet(m)
 		return s, "the bundled test set", err
 	}
-	s, err := validate.Read(files, m)
+	s, err := validate.Read(ctx, files, m)
 	return s, files.Inputs, err
 }
 

@@ -4,6 +4,7 @@ package validate
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -32,8 +33,8 @@ type Files struct {
 	Labels   string // "": those in Inputs, if there are any
 }
 
-// Read reads a set for a model. Errors have class config.
-func Read(f Files, m *mlf.Model) (*Set, error) {
+// Read reads a set for a model. Errors have class config; when ctx ends, failure.Stopped.
+func Read(ctx context.Context, f Files, m *mlf.Model) (*Set, error) {
 	r := newReader(m)
 	for _, x := range []struct {
 		path  string
@@ -53,6 +54,9 @@ func Read(f Files, m *mlf.Model) (*Set, error) {
 		}
 		had := r.count(x.only)
 		for _, name := range names {
+			if ctx.Err() != nil {
+				return nil, failure.Stopped(ctx, "read the set %s", x.path)
+			}
 			arrays, err := ndarray.ReadNPZ(name)
 			if err != nil {
 				return nil, err

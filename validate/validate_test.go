@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -495,9 +496,9 @@ func TestRead(t *testing.T) {
 		"a folder without": {Files{Inputs: filepath.Join(dir, "other")}, 0, "0 files"},
 		"other arrays":     {Files{Inputs: file, Labels: filepath.Join(dir, "set", "a.npz")}, 0, "none of: labels"},
 	} {
-		s, err := Read(c.files, classifier())
+		s, err := Read(t.Context(), c.files, classifier())
 		if c.want == "" {
-			if err != nil || s.Len() != c.len || !s.HasLabels() || s.HasExpected() != (c.files.Expected != "") {
+			if err != nil || s.Len() != c.len || !s.HasLabels() || s.expected != (c.files.Expected != "") {
 				t.Errorf("%s: %+v, %v", name, s, err)
 			}
 			continue
@@ -506,12 +507,24 @@ func TestRead(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
-	s, err := Read(Files{Inputs: filepath.Join(dir, "set")}, classifier())
+	s, err := Read(t.Context(), Files{Inputs: filepath.Join(dir, "set")}, classifier())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if x := s.samples[2]; x.name != "b.npz, sample 2" || x.label != 2 || len(x.inputs[0]) != 12 {
 		t.Errorf("%+v", x)
+	}
+}
+
+// TestManyLabels expects an error for more labels than a set has samples, before memory is taken for them.
+func TestManyLabels(t *testing.T) {
+	a := bytesOf(int8s, []int64{8 << 20}, make([]byte, 8<<20)...)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := labelsOf(a)
+	runtime.ReadMemStats(&after)
+	if err == nil || after.TotalAlloc-before.TotalAlloc > 1<<20 {
+		t.Errorf("%d bytes of memory, %v", after.TotalAlloc-before.TotalAlloc, err)
 	}
 }
 
@@ -525,10 +538,16 @@ func TestManyClasses(t *testing.T) {
 
 func TestContexts(t *testing.T) {
 	s := set(t, threeInputs)
-	failuretest.Ended(t, failuretest.Calls{"Run": func(ctx context.Context) error {
-		_, err := Run(ctx, &echo{model: classifier()}, s, Options{})
-		return err
-	}})
+	failuretest.Ended(t, failuretest.Calls{
+		"Read": func(ctx context.Context) error {
+			_, err := Read(ctx, Files{Inputs: "none.npz"}, classifier())
+			return err
+		},
+		"Run": func(ctx context.Context) error {
+			_, err := Run(ctx, &echo{model: classifier()}, s, Options{})
+			return err
+		},
+	})
 }
 
 // FuzzNew makes sets of arrays with any shape, type and name.
