@@ -181,26 +181,33 @@ func TestInterface(t *testing.T) {
 	}
 }
 
-// TestSmallWorkspace expects an error of the compiler for an array that is too small for the workspaces.
+// TestSmallWorkspace expects an error of the compiler for an array that is too small or not aligned for the workspaces.
 func TestSmallWorkspace(t *testing.T) {
 	c, err := cmodel.Generate(archiv, adder(), cmodel.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := unpack(t, c)
-	for less, works := range map[int]bool{0: true, 1: false} {
+	const array = "uint8_t memory[TVM_net_WORKSPACE_SIZE"
+	for memory, works := range map[string]bool{
+		"TVM_WORKSPACE_ALIGNED " + array + "]":                                      true,
+		"TVM_WORKSPACE_ALIGNED uint32_t memory[(TVM_net_WORKSPACE_SIZE + 3U) / 4U]": true,
+		"TVM_WORKSPACE_ALIGNED " + array + " - 1]":                                  false,
+		array + "]":              false,
+		"uint32_t memory[1024U]": false,
+	} {
 		for _, extension := range []string{".c", ".cpp"} {
 			file := filepath.Join(dir, "main"+extension)
 			write(t, file, fmt.Sprintf(`#include <tvm_net.h>
-static TVM_WORKSPACE_ALIGNED uint8_t memory[TVM_net_WORKSPACE_SIZE - %d];
+static %s;
 static void* const workspaces[] = TVM_net_WORKSPACES(memory);
 static const TVMContext context = TVM_CONTEXT_INIT(workspaces, NULL);
 int main(void) { return TVMExecute(&tvm_net, NULL, NULL, &context); }
-`, less))
+`, memory))
 			err := compile(dir, file, filepath.Join(dir, "main.o"))
 			if (err == nil) != works || err != nil && !strings.Contains(err.Error(), "negative") &&
 				!strings.Contains(err.Error(), "narrowing") && !strings.Contains(err.Error(), "-1") {
-				t.Errorf("%d bytes too few, main%s: %v", less, extension, err)
+				t.Errorf("%s, main%s: %v", memory, extension, err)
 			}
 		}
 	}

@@ -50,14 +50,14 @@ extern "C" {
 // The bytes of one buffer for all workspaces; at least 1, so that it can be the size of an array.
 #define TVM_{{.C}}_WORKSPACE_SIZE {{.WorkspaceBytes}}
 
-// The list of workspaces in the array buffer, which must be aligned: static void* const list[] = TVM_{{.C}}_WORKSPACES(buffer);
-// Does not compile if the array is too small.
+// The list of workspaces in the array buffer: static void* const list[] = TVM_{{.C}}_WORKSPACES(buffer);
+// Does not compile if the array is too small, or defined without TVM_WORKSPACE_ALIGNED.
 #define TVM_{{.C}}_WORKSPACES(buffer) \
   { \
 {{- range .Workspaces}}
-    &(buffer)[{{.Offset}}U + TVM_CHECK_SIZE(buffer, TVM_{{$m}}_WORKSPACE_SIZE)], \
+    &((uint8_t*)(buffer))[{{.Offset}}U + TVM_CHECK_SIZE(buffer, TVM_{{$m}}_WORKSPACE_SIZE) + TVM_CHECK_ALIGNED(buffer)], \
 {{- else}}
-    &(buffer)[TVM_CHECK_SIZE(buffer, TVM_{{$m}}_WORKSPACE_SIZE)] \
+    &((uint8_t*)(buffer))[TVM_CHECK_SIZE(buffer, TVM_{{$m}}_WORKSPACE_SIZE) + TVM_CHECK_ALIGNED(buffer)] \
 {{- end}}
   }
 

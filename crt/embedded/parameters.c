@@ -56,14 +56,38 @@ static uint32_t crc32_of(const uint8_t* data, size_t bytes) {
   return ~crc;
 }
 
-// Reads a name, which must be this one.
-static void expect_name(reader_t* r, const char* name) {
-  const size_t bytes = strlen(name);
-  expect(r, bytes, 8);
+// Reads a name, and returns whether it is this one.
+static bool is_next_name(reader_t* r, const char* name) {
+  const uint64_t bytes = number(r, 8);
   const uint8_t* const at = take(r, bytes);
-  if ((at == NULL) || (strncmp((const char*)at, name, bytes) != 0)) {
-    r->ok = false;
+  return (at != NULL) && (bytes == strlen(name)) && (strncmp((const char*)at, name, (size_t)bytes) == 0);
+}
+
+// Reads a name, and returns the parameter that has it; the number of parameters if none has.
+static uint32_t named(reader_t* r, const TVMModelParameters* p) {
+  const reader_t name = *r;
+  (void)take(r, number(r, 8));
+  for (uint32_t i = 0; i < p->count; i++) {
+    reader_t again = name;
+    if (is_next_name(&again, p->tensors[i].name)) {
+      return i;
+    }
   }
+  r->ok = false;
+  return p->count;
+}
+
+// Returns whether each parameter is among the next names, of which there are as many: each then has one.
+static bool has_all(const reader_t* names, const TVMModelParameters* p) {
+  bool all = true;
+  for (uint32_t i = 0; (i < p->count) && all; i++) {
+    reader_t r = *names;
+    all = false;
+    for (uint32_t k = 0; (k < p->count) && !all; k++) {
+      all = is_next_name(&r, p->tensors[i].name);
+    }
+  }
+  return all;
 }
 
 // Reads an array of this type and shape, and returns its data in the blob.
@@ -100,12 +124,15 @@ static bool read_blob(const TVMModelParameters* p, const void* blob, size_t blob
   expect(&r, BLOB_MAGIC, 8);
   expect(&r, 0, 8);
   expect(&r, p->count, 8);
-  for (uint32_t i = 0; (i < p->count) && r.ok; i++) {
-    expect_name(&r, p->tensors[i].name);
+  reader_t names = r;
+  r.ok = r.ok && has_all(&names, p);
+  for (uint32_t k = 0; (k < p->count) && r.ok; k++) {
+    (void)take(&r, number(&r, 8));
   }
   expect(&r, p->count, 8);
-  for (uint32_t i = 0; (i < p->count) && r.ok; i++) {
-    const uint8_t* const data = array(&r, &p->tensors[i]);
+  for (uint32_t k = 0; (k < p->count) && r.ok; k++) {
+    const uint32_t i = named(&names, p);
+    const uint8_t* const data = (i < p->count) ? array(&r, &p->tensors[i]) : NULL;
     if (write && (data != NULL)) {
       copy((uint8_t*)p->data[i], data, &p->tensors[i]);
     }

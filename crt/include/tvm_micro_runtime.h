@@ -31,6 +31,9 @@ extern "C" {
 // Is 0, as a constant expression. Does not compile if the array `buffer` has fewer than size_bytes bytes.
 #define TVM_CHECK_SIZE(buffer, size_bytes) (0U * sizeof(char[(sizeof(buffer) >= (size_bytes)) ? 1 : -1]))
 
+// Is 0, as a constant expression. Does not compile if the definition of `buffer` does not align it as a workspace.
+#define TVM_CHECK_ALIGNED(buffer) (0U * sizeof(char[(__alignof__(buffer) >= TVM_WORKSPACE_ALIGNMENT) ? 1 : -1]))
+
 // An input, output or parameter of a model.
 typedef struct TVMModelTensor {
   const char* name;      // the model's own name for it, not the one in C
@@ -160,8 +163,8 @@ static inline int32_t TVMSetDevice(const TVMModel* model, TVMContext* context, v
 
 // Replaces the model's parameters by those of blob, which has the format of the file parameters/<model>.params in an
 // archive; crc32 is the IEEE CRC-32 (as in zlib) of the blob. All of the blob is checked before the first byte is
-// written: the checksum, and that it has exactly the model's parameters, in their order, with their
-// types and shapes. Returns
+// written: the checksum, and that it has exactly the model's parameters, in any order, with their types and shapes.
+// Returns
 // kTvmErrorExecutorModuleBadContext if the parameters are constants of the program, and
 // kTvmErrorFunctionCallInvalidArg for a blob that does not match. Do not call it while the model runs. It is in
 // embedded/parameters.c.
