@@ -132,7 +132,8 @@ func (c *Code) Archive() (name, digest string) {
 	return path.Base(filepath.ToSlash(c.model.Archive.Path)), c.model.Archive.Digest
 }
 
-// Generate makes the C of one model of the archive.
+// Generate makes the C of one model of the archive. Errors have class config, also for an archive that lacks a function
+// which the model calls.
 func Generate(a *mlf.Archive, m *mlf.Model, o Options) (*Code, error) {
 	g := &model{M: m, Archive: a, RAM: o.RAMParameters, Target: o.Target}
 	n := &namer{}
@@ -185,6 +186,9 @@ func Generate(a *mlf.Archive, m *mlf.Model, o Options) (*Code, error) {
 	}
 	if g.Entry == entryGraph {
 		code.Objects = slices.DeleteFunc(slices.Clone(m.Objects), g.replacesObject)
+	}
+	if err := g.checkComplete(code); err != nil {
+		return nil, err
 	}
 	code.Generated, err = g.files(code)
 	return code, err
