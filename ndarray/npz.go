@@ -8,25 +8,29 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/moby/sys/atomicwriter"
-	"github.com/sbinet/npyio/npz"
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/plainfile"
 )
 
 // maxMembers limits the arrays of one file.
-const maxMembers = 4096
+const maxMembers = 1 << 16
+
+// limits are those of the bytes in one file.
+type limits struct{ data, headers int }
+
+// usual allows headers eight times as long as NumPy's.
+var usual = limits{data: MaxBytes, headers: maxMembers * 1024}
 
 // zipTime is the modification time of every member: the earliest in the zip format, as np.savez writes it.
 var zipTime = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// ReadNPZ reads all arrays of an .npz in the file's order, or the array of an .npy under the name "". Every error
-// has class config and names the file and the array.
+// ReadNPZ reads all arrays of an .npz in the file's order, or the array of an .npy under the name "". A file holds at
+// most 65,536 arrays with MaxBytes of data. Every error has class config and names the file and the array.
 func ReadNPZ(path string) ([]Named, error) {
 	arrays, err := readNPZ(path)
 	if err != nil {
@@ -53,44 +57,48 @@ func readNPZ(path string) ([]Named, error) {
 		}
 		return []Named{{"", a}}, nil
 	}
-	return readArchive(f, info.Size(), MaxBytes)
+	return readArchive(f, info.Size(), usual)
 }
 
-// readArchive wraps npyio's archive reader, which looks members up by name, so that it never reads the second of
-// two equal names, and does not limit their number or size. All data together may take limit bytes.
-func readArchive(r io.ReaderAt, size int64, limit int) ([]Named, error) {
-	z, err := npz.NewReader(r, size)
+// readArchive reads a zip of arrays.
+func readArchive(r io.ReaderAt, size int64, most limits) ([]Named, error) {
+	z, err := zip.NewReader(r, size)
 	if err != nil {
 		return nil, fmt.Errorf("not an .npz archive: %w", err)
 	}
-	keys := z.Keys()
-	if len(keys) > maxMembers {
-		return nil, fmt.Errorf("%d arrays, more than %d", len(keys), maxMembers)
+	if len(z.File) > maxMembers {
+		return nil, fmt.Errorf("%d arrays, more than %d", len(z.File), maxMembers)
 	}
 	var arrays []Named
-	left := limit
-	for i, key := range keys {
-		if slices.Contains(keys[:i], key) {
-			return nil, fmt.Errorf("two members are called %q", key)
+	seen := map[string]bool{}
+	left := most
+	for _, f := range z.File {
+		if seen[f.Name] {
+			return nil, fmt.Errorf("two members are called %q", f.Name)
 		}
-		name, ok := strings.CutSuffix(key, ".npy")
+		seen[f.Name] = true
+		name, ok := strings.CutSuffix(f.Name, ".npy")
 		if !ok {
-			return nil, fmt.Errorf("member %q is not an array", key)
+			return nil, fmt.Errorf("member %q is not an array", f.Name)
 		}
-		a, err := readMember(z, key)
+		a, err := readMember(f)
 		if err != nil {
 			return nil, fmt.Errorf("array %q: %w", name, err)
 		}
-		if left -= len(a.Data); left < 0 {
-			return nil, fmt.Errorf("array %q: all arrays together are larger than %d bytes", name, limit)
+		if left.data -= len(a.Data); left.data < 0 {
+			return nil, fmt.Errorf("array %q: all arrays together are larger than %d bytes", name, most.data)
+		}
+		left.headers -= int(f.UncompressedSize64) - len(a.Data) // the size is checked with the CRC
+		if left.headers < 0 {
+			return nil, fmt.Errorf("array %q: all headers together are larger than %d bytes", name, most.headers)
 		}
 		arrays = append(arrays, Named{name, a})
 	}
 	return arrays, nil
 }
 
-func readMember(z *npz.Reader, key string) (*Array, error) {
-	m, err := z.Open(key)
+func readMember(f *zip.File) (*Array, error) {
+	m, err := f.Open()
 	if err != nil {
 		return nil, err
 	}

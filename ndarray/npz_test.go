@@ -245,10 +245,43 @@ func TestBomb(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := bytes.NewReader(b.Bytes())
-	if _, err := readArchive(r, r.Size(), limit); err == nil {
+	if _, err := readArchive(r, r.Size(), limits{limit, 1 << 10}); err == nil {
 		t.Error("an archive beyond the limit was read")
 	}
-	if _, err := readArchive(r, r.Size(), limit+2); err != nil {
+	if _, err := readArchive(r, r.Size(), limits{limit + 2, 1 << 10}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestManyArrays reads as many arrays as NumPy writes for a set of single samples, and refuses long headers,
+// which would take minutes.
+func TestManyArrays(t *testing.T) {
+	archive := func(members, header int) *bytes.Reader {
+		var b bytes.Buffer
+		z := zip.NewWriter(&b)
+		text := "{'descr': '|i1', 'fortran_order': False, 'shape': (1,), }"
+		data := npyFile(text+strings.Repeat(" ", header-len(text)-1)+"\n", 1)
+		for i := range members {
+			w, err := z.Create(fmt.Sprintf("image_%d.npy", i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.Write(data); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := z.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return bytes.NewReader(b.Bytes())
+	}
+	r := archive(4200, 118)
+	if arrays, err := readArchive(r, r.Size(), usual); err != nil || len(arrays) != 4200 {
+		t.Errorf("%d arrays, %v", len(arrays), err)
+	}
+	r = archive(20, 1<<10)
+	_, err := readArchive(r, r.Size(), limits{1 << 10, 20 << 10})
+	if err == nil || !strings.Contains(err.Error(), "all headers together") {
 		t.Error(err)
 	}
 }
