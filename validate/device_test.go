@@ -86,7 +86,7 @@ func validated(t *testing.T, board, archive, rule string) (*validate.Report, err
 		return nil, err
 	}
 	in, out := mlftest.Arrays(path)
-	set, err := validate.Read(t.Context(), validate.Files{Inputs: in, Expected: out}, m)
+	set, err := validate.Read(ctx, validate.Files{Inputs: in, Expected: out}, m)
 	if err != nil {
 		return nil, err
 	}

@@ -5,10 +5,10 @@ package validate
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -26,14 +26,20 @@ const labelsName = "labels"
 // Files are the files of a set: each an .npz or .npy, or a folder whose .npz and .npy files are read in the order of
 // their names. Their arrays are named as the model's tensors. An array holds one sample, or several on its first axis;
 // NAME_0, NAME_1, … are samples of the tensor NAME. The expected outputs are output0, output1, …, or have the model's
-// names; labels holds a class for each sample. Together they take at most ndarray.MaxBytes.
+// names; labels holds a class for each sample. In a folder, NAME.npy is the array NAME, and NAME_0.npy, NAME_1.npy, …
+// are parts of it, in the order of their numbers; any other .npy, and one outside a folder, is of the only input,
+// output or labels that its field is for. Together they take at most ndarray.MaxBytes.
 type Files struct {
 	Inputs   string // may have expected outputs and labels too
 	Expected string // "": those in Inputs, if there are any
 	Labels   string // "": those in Inputs, if there are any
 }
 
-// Read reads a set for a model. Errors have class config; when ctx ends, failure.Stopped.
+// allKinds are those of arrays that may be with the inputs.
+var allKinds = []kind{inputKind, outputKind, labelKind}
+
+// Read reads a set for a model. Errors: class config; class interrupted or timeout if ctx ends, which is checked before
+// each file.
 func Read(ctx context.Context, f Files, m *mlf.Model) (*Set, error) {
 	r := newReader(m)
 	for _, x := range []struct {
@@ -41,29 +47,16 @@ func Read(ctx context.Context, f Files, m *mlf.Model) (*Set, error) {
 		kinds []kind
 		only  kind
 	}{
-		{f.Inputs, []kind{inputKind, outputKind, labelKind}, inputKind},
+		{f.Inputs, allKinds, inputKind},
 		{f.Expected, []kind{outputKind}, outputKind},
 		{f.Labels, []kind{labelKind}, labelKind},
 	} {
 		if x.path == "" {
 			continue
 		}
-		names, err := filesOf(x.path)
-		if err != nil {
-			return nil, err
-		}
 		had := r.count(x.only)
-		for _, name := range names {
-			if ctx.Err() != nil {
-				return nil, failure.Stopped(ctx, "read the set %s", x.path)
-			}
-			arrays, err := ndarray.ReadNPZ(name)
-			if err != nil {
-				return nil, err
-			}
-			if err := r.add(name, arrays, x.kinds, x.only); err != nil {
-				return nil, failure.New(failure.Config, "", "%s: %w", name, err)
-			}
+		if err := r.read(ctx, x.path, x.kinds, x.only); err != nil {
+			return nil, err
 		}
 		if had > 0 && len(x.kinds) == 1 {
 			return nil, failure.New(failure.Config, "leave one of them out", "%s: the inputs' files have these arrays too",
@@ -73,35 +66,94 @@ func Read(ctx context.Context, f Files, m *mlf.Model) (*Set, error) {
 	return r.set()
 }
 
+// read adds the arrays of a file or folder.
+func (r *reader) read(ctx context.Context, path string, kinds []kind, only kind) error {
+	files, err := r.filesOf(path)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		if ctx.Err() != nil {
+			return failure.Stopped(ctx, "reading %s", f.path)
+		}
+		arrays, err := ndarray.ReadNPZ(f.path)
+		if err != nil {
+			return err
+		}
+		if len(arrays) == 1 && arrays[0].Name == "" {
+			arrays[0].Name = f.array
+		}
+		if err := r.add(f.path, arrays, kinds, only); err != nil {
+			return failure.New(failure.Config, "", "%s: %w", f.path, err)
+		}
+	}
+	return nil
+}
+
 // New returns a set of arrays that are named as in a file. It keeps their data.
 func New(arrays []ndarray.Named, m *mlf.Model) (*Set, error) {
 	r := newReader(m)
-	if err := r.add("sample", arrays, []kind{inputKind, outputKind, labelKind}, inputKind); err != nil {
+	if err := r.add("sample", arrays, allKinds, inputKind); err != nil {
 		return nil, failure.New(failure.Config, "", "%w", err)
 	}
 	return r.set()
 }
 
+// A file is one of a set's.
+type file struct {
+	path   string
+	array  string // what the array of an .npy is called; "": nothing
+	stem   string // the file's name, or the array's if that has a number
+	number int    // orders files of one stem
+}
+
 // filesOf returns the path, or the files in it.
-func filesOf(path string) ([]string, error) {
+func (r *reader) filesOf(path string) ([]file, error) {
+	const next = "give a file .npz or .npy, or a folder of such files"
 	info, err := os.Stat(path)
-	if err != nil || !info.IsDir() {
-		return []string{path}, nil // reading it reports the error
+	if err != nil {
+		return nil, failure.New(failure.Config, next, "%w", err)
+	}
+	if !info.IsDir() {
+		return []file{{path: path}}, nil
 	}
 	entries, err := os.ReadDir(path)
 	if err != nil {
-		return nil, failure.New(failure.Config, "", "%w", err)
+		return nil, failure.New(failure.Config, next, "%w", err)
 	}
-	var names []string
+	var files []file
 	for _, e := range entries {
 		if end := filepath.Ext(e.Name()); !e.IsDir() && (end == ".npz" || end == ".npy") {
-			names = append(names, filepath.Join(path, e.Name()))
+			files = append(files, r.fileOf(path, e.Name()))
 		}
 	}
-	if len(names) == 0 || len(names) > maxFiles {
-		return nil, failure.New(failure.Config, "", "%s has %d files .npz or .npy, not 1 to %d", path, len(names), maxFiles)
+	if len(files) == 0 || len(files) > maxFiles {
+		return nil, failure.New(failure.Config, next, "%s has %d files .npz or .npy, not 1 to %d", path, len(files), maxFiles)
 	}
-	return names, nil
+	slices.SortStableFunc(files, func(a, b file) int {
+		return cmp.Or(cmp.Compare(a.stem, b.stem), cmp.Compare(a.number, b.number))
+	})
+	return files, nil
+}
+
+// fileOf returns a file of a folder. An .npy whose name is that of an array of the set, or that and a number, holds
+// this array or a part of it.
+func (r *reader) fileOf(folder, name string) file {
+	f := file{path: filepath.Join(folder, name), stem: name}
+	array, ok := strings.CutSuffix(name, ".npy")
+	if !ok {
+		return f
+	}
+	c, number := r.lookup(array, allKinds)
+	switch {
+	case c == nil:
+	case number < 0:
+		f.array = array
+	default:
+		f.array = array[:strings.LastIndexByte(array, '_')]
+		f.stem, f.number = f.array, number
+	}
+	return f
 }
 
 // A kind of arrays.
@@ -214,20 +266,29 @@ func (r *reader) fill(c *column, a *ndarray.Array, file string) (err error) {
 func (r *reader) column(name string, kinds []kind, only kind) (*column, int, error) {
 	if name == "" {
 		if r.size(only) != 1 {
-			return nil, 0, errors.New("an .npy has no name, and the model has several tensors: give an .npz")
+			return nil, 0, failure.New(failure.Config, "give an .npz, or a folder with files that are called NAME.npy",
+				"the model has several tensors, and the array of this .npy has no name of one")
 		}
 		return r.find(only, 0), -1, nil
 	}
+	if c, number := r.lookup(name, kinds); c != nil {
+		return c, number, nil
+	}
+	return nil, 0, r.unknown(name, kinds)
+}
+
+// lookup returns the column of an array's name, or nil, and the number at the name's end if it has one, else -1.
+func (r *reader) lookup(name string, kinds []kind) (*column, int) {
 	if c := r.named(name, kinds); c != nil {
-		return c, -1, nil
+		return c, -1
 	}
 	if at := strings.LastIndexByte(name, '_'); at > 0 {
 		number, err := strconv.ParseUint(name[at+1:], 10, 31)
 		if c := r.named(name[:at], kinds); c != nil && err == nil && strconv.FormatUint(number, 10) == name[at+1:] {
-			return c, int(number), nil
+			return c, int(number)
 		}
 	}
-	return nil, 0, r.unknown(name, kinds)
+	return nil, -1
 }
 
 // size returns the number of columns of a kind.

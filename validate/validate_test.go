@@ -1,10 +1,14 @@
 package validate
 
 import (
+	"archive/zip"
+	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -528,6 +532,77 @@ func TestManyLabels(t *testing.T) {
 	}
 }
 
+// TestFolderOfNPY reads .npy files, which have the names of arrays or none.
+func TestFolderOfNPY(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name string, a *ndarray.Array) {
+		data, err := ndarray.EncodeNPZ([]ndarray.Named{named("a", a)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		z, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		npy, err := fs.ReadFile(z, "a.npy")
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, npy, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	one := floats([]int64{1, 3}, 1, 2, 3)
+	write("named/labels.npy", bytesOf(int8s, []int64{3}, 0, 1, 2))
+	write("named/output0.npy", threeInputs.Array)
+	write("named/x.npy", threeInputs.Array)
+	for i := range 11 {
+		write(fmt.Sprintf("numbered/x_%d.npy", i), floats([]int64{1, 3}, float32(i), 0, 0))
+	}
+	write("numbered/labels.npy", bytesOf(int8s, []int64{11}, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1))
+	write("nameless/10.npy", floats([]int64{1, 3}, 10, 0, 0))
+	write("nameless/9.npy", floats([]int64{1, 3}, 9, 0, 0))
+	write("nameless/x_01.npy", threeInputs.Array)
+	write("one.npy", one)
+	write("want/x.npy", one)
+	first := func(s *Set) (values []float32) {
+		for _, x := range s.samples {
+			values = append(values, math.Float32frombits(binary.LittleEndian.Uint32(x.inputs[0])))
+		}
+		return values
+	}
+	for folder, want := range map[string][]float32{
+		"named":    {1, 0, 0},
+		"numbered": {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10},
+		"nameless": {10, 9, 1, 0, 0},
+		"one.npy":  {1},
+	} {
+		s, err := Read(t.Context(), Files{Inputs: filepath.Join(dir, folder)}, classifier())
+		if err != nil {
+			t.Errorf("%s: %v", folder, err)
+			continue
+		}
+		if !slices.Equal(first(s), want) || s.HasLabels() != (folder == "named" || folder == "numbered") ||
+			s.expected != (folder == "named") {
+			t.Errorf("%s: %v, %+v", folder, first(s), s)
+		}
+	}
+	f := Files{Inputs: filepath.Join(dir, "one.npy"), Expected: filepath.Join(dir, "want")}
+	if _, err := Read(t.Context(), f, classifier()); err == nil || !strings.Contains(err.Error(), `array "x" is none of`) {
+		t.Error(err)
+	}
+	two := classifier()
+	two.Inputs = append(two.Inputs, mlf.Tensor{Name: "y", DType: float, Shape: []int64{1, 3}, Bytes: 12})
+	_, err := Read(t.Context(), Files{Inputs: filepath.Join(dir, "nameless")}, two)
+	if failure.Of(err) != failure.Config || !strings.Contains(failure.Next(err), "NAME.npy") {
+		t.Errorf("%v, %q", err, failure.Next(err))
+	}
+}
+
 // TestManyClasses: a table of many classes is a list.
 func TestManyClasses(t *testing.T) {
 	r := &Report{Classes: 1000, Confusion: []Cell{{3, 3, 9}, {4, 5, 1}, {7, 8, 6}}}
@@ -538,13 +613,17 @@ func TestManyClasses(t *testing.T) {
 
 func TestContexts(t *testing.T) {
 	s := set(t, threeInputs)
+	path := filepath.Join(t.TempDir(), "x.npz")
+	if err := ndarray.WriteNPZ(path, []ndarray.Named{threeInputs}); err != nil {
+		t.Fatal(err)
+	}
 	failuretest.Ended(t, failuretest.Calls{
-		"Read": func(ctx context.Context) error {
-			_, err := Read(ctx, Files{Inputs: "none.npz"}, classifier())
-			return err
-		},
 		"Run": func(ctx context.Context) error {
 			_, err := Run(ctx, &echo{model: classifier()}, s, Options{})
+			return err
+		},
+		"Read": func(ctx context.Context) error {
+			_, err := Read(ctx, Files{Inputs: path}, classifier())
 			return err
 		},
 	})
