@@ -44,8 +44,8 @@ func (a *Archive) fault(member, next, format string, args ...any) error {
 	return &FormatError{a.Path, member, next, fmt.Errorf(format, args...)}
 }
 
-// nearest returns an advice that names the most similar of the names, or "" if none is similar.
-func nearest(name string, names []string) string {
+// Nearest returns an advice that names the most similar of the names, or "" if none is similar.
+func Nearest(name string, names []string) string {
 	names = append([]string(nil), names...)
 	sort.SliceStable(names, func(i, j int) bool {
 		return levenshtein.Distance(name, names[i], nil) < levenshtein.Distance(name, names[j], nil)

@@ -163,7 +163,7 @@ func (a *Archive) Model(name string) (*Model, error) {
 		choose := "choose one of its models, with " + failure.Option("Spec.ModelName", names[0]) + " for instance"
 		return nil, a.fault("", choose, "it holds %d models: %q", len(names), names)
 	}
-	return nil, a.fault("", nearest(name, names), "there is no model %q; it holds %q", name, names)
+	return nil, a.fault("", Nearest(name, names), "there is no model %q; it holds %q", name, names)
 }
 
 // Prefix is what the names of the model's functions begin with.

@@ -48,7 +48,7 @@ func Lookup(kind string, tensors []Tensor, name string) (int, error) {
 	for i, t := range tensors {
 		names[i], list[i] = t.Name, t.String()
 	}
-	return -1, failure.New(failure.Config, nearest(name, names), "the model has no %s %q; its %ss are: %s",
+	return -1, failure.New(failure.Config, Nearest(name, names), "the model has no %s %q; its %ss are: %s",
 		kind, name, kind, strings.Join(list, "; "))
 }
 

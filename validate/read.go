@@ -165,6 +165,17 @@ const (
 	labelKind
 )
 
+// advice is the next step after an array of the kind that the model does not have.
+func (k kind) advice() string {
+	switch k {
+	case inputKind:
+		return "convert the samples to the type and shape of the model's input"
+	case outputKind:
+		return "expect what this model returns, with its types and shapes: another model's outputs cannot be compared"
+	}
+	return "give the number of its class, from 0, for each sample"
+}
+
 // A column holds the samples of one tensor, or the labels.
 type column struct {
 	kind
@@ -249,7 +260,7 @@ func (r *reader) fill(c *column, a *ndarray.Array, file string) (err error) {
 		parts, err = r.outputs[c.index].split(a)
 	}
 	if err != nil {
-		return err
+		return failure.New(failure.Config, c.kind.advice(), "%w", err)
 	}
 	c.parts, c.labels = append(c.parts, parts...), append(c.labels, labels...)
 	n := len(c.parts) + len(c.labels)
@@ -339,22 +350,24 @@ func (r *reader) named(name string, kinds []kind) *column {
 
 // unknown returns the error for an array that is of no tensor.
 func (r *reader) unknown(name string, kinds []kind) error {
-	var list []string
+	var names, list []string
 	for _, k := range kinds {
 		switch k {
 		case inputKind:
 			for _, t := range r.inputs {
-				list = append(list, "the input "+t.String())
+				names, list = append(names, t.Name), append(list, "the input "+t.String())
 			}
 		case outputKind:
 			for i, t := range r.outputs {
-				list = append(list, fmt.Sprintf("output%d, the output %v", i, t.Tensor))
+				number := fmt.Sprintf("output%d", i)
+				names, list = append(names, number, t.Name), append(list, fmt.Sprintf("%s, the output %v", number, t.Tensor))
 			}
 		case labelKind:
-			list = append(list, labelsName)
+			names, list = append(names, labelsName), append(list, labelsName)
 		}
 	}
-	return fmt.Errorf("array %q is none of: %s", name, strings.Join(list, "; "))
+	next := cmp.Or(mlf.Nearest(name, names), "rename the array, or leave it out")
+	return failure.New(failure.Config, next, "array %q is none of: %s", name, strings.Join(list, "; "))
 }
 
 // set returns the collected samples, if all tensors have the same number of them.
@@ -371,8 +384,8 @@ func (r *reader) set() (*Set, error) {
 			continue
 		}
 		if c.len() != len(s.samples) {
-			return nil, failure.New(failure.Config, "", "the set has %d samples, and %d of %s", len(s.samples), c.len(),
-				r.title(c))
+			return nil, failure.New(failure.Config, "give one for each sample", "the set has %d samples, and %d of %s",
+				len(s.samples), c.len(), r.title(c))
 		}
 		for i := range s.samples {
 			x := &s.samples[i]

@@ -114,8 +114,7 @@ func labelsOf(a *ndarray.Array) ([]int64, error) {
 		}
 	}
 	if !isInteger(a.DType) || a.DType.Bits == 1 || long > 1 {
-		return nil, failure.New(failure.Config, "give the numbers of the classes, from 0, with one label for each sample",
-			"labels are integers on one axis, not %v %s", a.DType, ndarray.ShapeString(a.Shape))
+		return nil, fmt.Errorf("labels are integers on one axis, not %v %s", a.DType, ndarray.ShapeString(a.Shape))
 	}
 	if a.Len() > maxSamples {
 		return nil, fmt.Errorf("%d labels are more than %d", a.Len(), maxSamples)

@@ -532,6 +532,31 @@ func TestManyLabels(t *testing.T) {
 	}
 }
 
+// TestNextSteps: what does not fit is refused with what to do.
+func TestNextSteps(t *testing.T) {
+	for name, c := range map[string]struct {
+		array ndarray.Named
+		want  string
+	}{
+		"another name":         {named("xs", threeInputs.Array), `did you mean "x"?`},
+		"another label":        {named("label", threeInputs.Array), `did you mean "labels"?`},
+		"no name":              {named("temperature", threeInputs.Array), "leave it out"},
+		"another input":        {named("x_0", floats([]int64{3, 1}, 1, 2, 3)), "convert the samples"},
+		"of another model":     {named("output0", floats([]int64{3, 2}, 1, 2, 3, 4, 5, 6)), "this model returns"},
+		"probabilities":        {named("labels", floats([]int64{3}, 0, 1, 0)), "the number of its class"},
+		"as many as there are": {named("labels", bytesOf(int8s, []int64{2}, 0, 1)), "one for each sample"},
+	} {
+		_, err := New([]ndarray.Named{c.array, threeInputs}, classifier())
+		if failure.Of(err) != failure.Config || !strings.Contains(failure.Next(err), c.want) {
+			t.Errorf("%s: %v, %q, not %q", name, err, failure.Next(err), c.want)
+		}
+	}
+	_, err := Read(t.Context(), Files{Inputs: filepath.Join(t.TempDir(), "none")}, classifier())
+	if failure.Of(err) != failure.Config || !strings.Contains(failure.Next(err), "or a folder") {
+		t.Errorf("%v, %q", err, failure.Next(err))
+	}
+}
+
 // TestFolderOfNPY reads .npy files, which have the names of arrays or none.
 func TestFolderOfNPY(t *testing.T) {
 	dir := t.TempDir()
