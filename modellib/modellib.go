@@ -46,7 +46,8 @@ type Compiler struct {
 // missing tool.
 func NewCompiler(ctx context.Context, b *boards.Board, o boards.Options) (*Compiler, error) {
 	if b.Toolchain.CC == "" {
-		return nil, failure.New(failure.Config, "use the sources", "board %s names no compiler", b.Name)
+		return nil, failure.New(failure.Config, "use the sources, which embed without BOARD writes",
+			"board %s names no compiler", b.Name)
 	}
 	own := boards.Options{OperatorOpt: o.OperatorOpt, OperatorFlags: o.OperatorFlags}
 	for _, word := range o.Words() {

@@ -120,7 +120,8 @@ func (v *invocation) embedded(paths, name string, compiler *modellib.Compiler) (
 	case "ram":
 		o.RAMParameters = true
 	default:
-		return nil, failure.New(failure.Config, "", "PARAMS=%s is neither flash nor ram", params)
+		return nil, failure.New(failure.Config, "leave PARAMS out for parameters in flash",
+			"PARAMS=%s is neither flash nor ram", params)
 	}
 	if compiler != nil {
 		o.Target = compiler.Target

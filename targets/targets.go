@@ -19,31 +19,39 @@ import (
 // Demo builds the bundled digit reader for this computer and lets it read its test set.
 func Demo(ctx context.Context) error { return do(ctx, "demo", (*invocation).demo) }
 
-// Generate makes or renews the firmware project of BOARD and MODEL in PROJECT.
+// Generate makes or renews the firmware project of BOARD and MODEL in PROJECT. OPTIONS, APP, TEMPLATE, LIBRARIES, PLACE
+// and FIXED_INPUT choose what is in it; FORCE=1 replaces edited files, DRYRUN=1 only tells: docs/inputs.md.
 func Generate(ctx context.Context) error { return do(ctx, "generate", (*invocation).generate) }
 
-// Build compiles the project's firmware; it generates the project first if there is none.
+// Build compiles the project's firmware; it generates the project first if there is none. BOARD, MODEL and the other
+// inputs of generate choose the project; VERBOSE=1 shows the compiler's output, DRYRUN=1 only tells: docs/inputs.md.
 func Build(ctx context.Context) error { return do(ctx, "build", (*invocation).build) }
 
-// Flash makes the board hold the built firmware, writing only what differs, and verifies it.
+// Flash makes the board hold the built firmware, writing only what differs, and verifies it. DEVICE names one of
+// several boards, WAIT waits for it, IMAGE is an earlier firmware, FORCE=1 writes all, DRYRUN=1 only tells:
+// docs/devices.md.
 func Flash(ctx context.Context) error { return do(ctx, "flash", (*invocation).flash) }
 
 // Erase erases the whole flash of the board but what its file reserves, and verifies that.
 func Erase(ctx context.Context) error { return do(ctx, "erase", (*invocation).erase) }
 
-// Run runs the model on the board with INPUT, prints outputs and times, and writes OUTPUT.
+// Run runs the model on the board with INPUT, prints outputs and times, and writes OUTPUT. REPEAT is the number of
+// times, TIMEOUT limits a call, LOAD=ram leaves the firmware as it is, DEVICE names one of several boards:
+// docs/inputs.md.
 func Run(ctx context.Context) error { return do(ctx, "run", (*invocation).run) }
 
 // Validate runs all inputs in INPUT on the board, as standalone firmware by default, and compares the outputs with
-// EXPECT and LABELS: docs/validate.md.
+// EXPECT and LABELS: docs/validate.md. COMPARE says how equal they must be, ACCURACY how many labels must be right;
+// OUTPUT is a report as JSON.
 func Validate(ctx context.Context) error { return do(ctx, "validate", (*invocation).validate) }
 
 // Release writes the built firmware, standalone by default, to the folder OUTPUT, with its sizes, digests, licences and
-// bill of materials: docs/release.md.
+// bill of materials: docs/release.md. APP=library releases the model's C and library; FORCE=1 replaces another release.
 func Release(ctx context.Context) error { return do(ctx, "release", (*invocation).release) }
 
 // Tune finds the fastest of the operators in CANDIDATES, of the configurations of SPACE, or of the flags for MODEL, on
-// the boards of BOARD: docs/tuning.md.
+// the boards of BOARD: docs/tuning.md. OUTPUT is the run's folder, TRIALS and PROPOSER choose configurations, EXPECT
+// has the right outputs, CONFIRM measures the fastest again in flash.
 func Tune(ctx context.Context) error { return do(ctx, "tune", (*invocation).tune) }
 
 // Report writes the tuning runs in RUN as an HTML page to OUTPUT, and as a table to CSV.

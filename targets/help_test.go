@@ -1,0 +1,49 @@
+package targets
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestHelp: all inputs that the targets' help names are in docs/inputs.md, and every page is there.
+func TestHelp(t *testing.T) {
+	inputs, err := os.ReadFile("../docs/inputs.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := parser.ParseFile(token.NewFileSet(), "targets.go", nil, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	word, page := regexp.MustCompile(`\b[A-Z][A-Z_]{2,}\b`), regexp.MustCompile(`docs/[\w-]+\.md`)
+	not := " HTML JSON TVM FOLDER "
+	named := 0
+	for _, d := range file.Decls {
+		f, ok := d.(*ast.FuncDecl)
+		if !ok || !f.Name.IsExported() {
+			continue
+		}
+		for _, name := range word.FindAllString(f.Doc.Text(), -1) {
+			if strings.Contains(not, " "+name+" ") {
+				continue
+			}
+			named++
+			if !strings.Contains(string(inputs), "| `"+name+"`") && !strings.Contains(string(inputs), "| `"+name+"=1`") {
+				t.Errorf("the help of %s names %s, which docs/inputs.md does not list", f.Name, name)
+			}
+		}
+		for _, name := range page.FindAllString(f.Doc.Text(), -1) {
+			if _, err := os.Stat("../" + name); err != nil {
+				t.Errorf("the help of %s: %v", f.Name, err)
+			}
+		}
+	}
+	if named < 30 {
+		t.Errorf("the help names only %d inputs", named)
+	}
+}
