@@ -132,6 +132,9 @@ func (c *Code) Archive() (name, digest string) {
 	return path.Base(filepath.ToSlash(c.model.Archive.Path)), c.model.Archive.Digest
 }
 
+// RAMParameters reports whether the model's parameters are in RAM.
+func (c *Code) RAMParameters() bool { return c.model.RAM }
+
 // Generate makes the C of one model of the archive. Errors have class config, also for an archive that lacks a function
 // which the model calls.
 func Generate(a *mlf.Archive, m *mlf.Model, o Options) (*Code, error) {
@@ -267,7 +270,7 @@ func tolerated(f mlf.File) mlf.File {
 // to compile, include/ their headers, lib/ the objects to link; the others are for make, CMake and Zephyr. It is an
 // error if two models have the same name in C, or if a model's file has the name of one of the runtime.
 func Bundle(codes ...*Code) ([]mlf.File, error) {
-	files, err := runtime()
+	files, err := Runtime()
 	if err != nil {
 		return nil, err
 	}
@@ -311,22 +314,27 @@ func sameFile(name string, c, other *Code) error {
 
 // files returns the model's files with their folders.
 func (c *Code) files() (files []mlf.File) {
-	in := func(dir string, fs []mlf.File) {
-		for _, f := range fs {
-			files = append(files, mlf.File{Name: dir + path.Base(f.Name), Data: f.Data})
-		}
-	}
 	for i, dir := range []string{"include/", "src/", ""} { // of .h, .c and .json
-		in(dir, c.Generated[i:i+1])
+		files = append(files, inFolder(dir, c.Generated[i:i+1])...)
 	}
-	in("src/", c.Sources)
-	in("lib/", c.Objects)
-	in("include/", c.Headers)
+	return append(files, c.Archived()...)
+}
+
+// Archived returns the files of the model's archive as Bundle has them.
+func (c *Code) Archived() []mlf.File {
+	return slices.Concat(inFolder("src/", c.Sources), inFolder("lib/", c.Objects), inFolder("include/", c.Headers))
+}
+
+func inFolder(dir string, from []mlf.File) (files []mlf.File) {
+	for _, f := range from {
+		files = append(files, mlf.File{Name: dir + path.Base(f.Name), Data: f.Data})
+	}
 	return files
 }
 
-// runtime returns all headers of the runtime and the sources of embedded/.
-func runtime() (files []mlf.File, err error) {
+// Runtime returns the files of Bundle that are the same for all models: all headers of the runtime, and the sources of
+// embedded/.
+func Runtime() (files []mlf.File, err error) {
 	for _, tree := range []struct {
 		fs        fs.FS
 		from, dir string

@@ -36,9 +36,11 @@ type Compiler struct {
 	Board  *boards.Board
 	Target *cmodel.Target // what its headers check
 
-	options boards.Options
-	cc, ar  string
-	flags   []string
+	Options  boards.Options // OperatorOpt and OperatorFlags; a zero field means the board's default
+	Archiver string         // the first line of its --version; "" if it does not have this flag
+
+	cc, ar string
+	flags  []string
 }
 
 // NewCompiler finds the board's compiler and asks it for its version and macros. Of the options, a library has
@@ -56,7 +58,7 @@ func NewCompiler(ctx context.Context, b *boards.Board, o boards.Options) (*Compi
 				"option %s is for firmware", word)
 		}
 	}
-	c := &Compiler{Board: b, options: own}
+	c := &Compiler{Board: b, Options: own}
 	c.flags = slices.Concat(b.CFlags, []string{"-" + cmp.Or(o.OperatorOpt, b.OperatorOpt)}, o.OperatorFlagsOf(""))
 	for _, tool := range []struct {
 		name string
@@ -69,6 +71,9 @@ func NewCompiler(ctx context.Context, b *boards.Board, o boards.Options) (*Compi
 	}
 	version, err := command.Ask(ctx, c.cc, "--version")
 	if err != nil {
+		return nil, err
+	}
+	if c.Archiver, err = command.Ask(ctx, c.ar, "--version"); ctx.Err() != nil {
 		return nil, err
 	}
 	args := slices.Concat(c.flags, []string{"-dM", "-E", "-x", "c", os.DevNull})
@@ -130,7 +135,7 @@ func (c *Compiler) build(ctx context.Context, dir string, files []mlf.File) erro
 		return err
 	}
 	objects, sources := namesIn(files, "lib", ".o"), namesIn(files, "src", ".c")
-	for _, name := range c.options.OperatorFiles() {
+	for _, name := range c.Options.OperatorFiles() {
 		if !slices.Contains(sources, filepath.Join("src", name)) {
 			return failure.New(failure.Config, "", "option operator_flags: the models have no C file %s", name)
 		}
@@ -156,8 +161,8 @@ func (c *Compiler) build(ctx context.Context, dir string, files []mlf.File) erro
 
 // flagsOf returns the flags of a file in src/.
 func (c *Compiler) flagsOf(name string) []string {
-	all := len(c.options.OperatorFlagsOf(""))
-	return slices.Concat(c.flags, c.options.OperatorFlagsOf(name)[all:])
+	all := len(c.Options.OperatorFlagsOf(""))
+	return slices.Concat(c.flags, c.Options.OperatorFlagsOf(name)[all:])
 }
 
 // namesIn returns the paths, in the system's form, of the files in a folder whose names end so.

@@ -1,15 +1,22 @@
 package project
 
-import "testing"
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
 
-// TestAllOf: AND binds tighter than OR in SPDX expressions.
-func TestAllOf(t *testing.T) {
-	for want, of := range map[string][]string{
-		"": nil, "MIT OR Apache-2.0": {"MIT OR Apache-2.0"}, "0BSD AND MIT": {"0BSD", "MIT"},
-		"GPL-2.0-only AND (MIT OR Apache-2.0)": {"GPL-2.0-only", "MIT OR Apache-2.0"},
-	} {
-		if got := allOf(of); got != want {
-			t.Errorf("%q: %q, want %q", of, got, want)
-		}
+// TestLicenceOf reads the licence of a file of a project; a file that is not there is an error.
+func TestLicenceOf(t *testing.T) {
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "a.c"), []byte("/* SPDX-License-Identifier: MIT OR 0BSD */\n"), 0o644))
+	files, err := openTree(dir)
+	must(t, err)
+	defer files.close()
+	if got, err := licenceOf(files, "a.c"); got != "MIT OR 0BSD" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	if got, err := licenceOf(files, "b.c"); err == nil {
+		t.Errorf("a file that is not there: %q", got)
 	}
 }

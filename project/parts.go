@@ -3,11 +3,9 @@
 package project
 
 import (
-	"bufio"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -18,6 +16,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/generator"
+	"github.com/boardsmith/boardsmith/internal/spdx"
 )
 
 // Kinds of parts.
@@ -32,6 +31,9 @@ const (
 	PartToolchain = "toolchain" // a library that comes with the compiler
 	PartTool      = "tool"      // a program that made the firmware
 )
+
+// RuntimeName is the name of the part that is boardsmith's runtime.
+const RuntimeName = "boardsmith runtime"
 
 // A Part is something that a firmware is made of, or that made it. No field depends on a place in the file system.
 type Part struct {
@@ -109,24 +111,22 @@ func (p *Project) groupOf(name string) string {
 func (p *Project) partOf(t *tree, group string, names []string, sums map[string]string) (Part, error) {
 	kind, name, _ := strings.Cut(group, "/")
 	part := Part{Kind: kind, Name: cmp.Or(name, map[string]string{
-		PartModelCode: p.ModelName(), PartRuntime: "boardsmith runtime", PartTemplate: p.state.Template.Name,
+		PartModelCode: p.ModelName(), PartRuntime: RuntimeName, PartTemplate: p.state.Template.Name,
 		PartGenerated: p.state.Board.Name, PartBoard: p.state.Board.Name,
 	}[kind])}
 	slices.Sort(names)
 	h := sha256.New()
-	licences := map[string]bool{}
+	var licences spdx.Set
 	for _, n := range names {
 		fmt.Fprintf(h, "%q %s\n", n, sums[n])
 		l, err := licenceOf(t, n)
 		if err != nil {
 			return Part{}, err
 		}
-		if l != "" {
-			licences[l] = true
-		}
+		licences.Add(l)
 	}
 	part.SHA256 = hex.EncodeToString(h.Sum(nil))
-	part.Licence = allOf(slices.Sorted(maps.Keys(licences)))
+	part.Licence = licences.And()
 	switch from := p.state.Template.Origin; {
 	case kind == PartTemplate && from != nil:
 		part.Version, part.URL = from.Commit, from.URL
@@ -140,18 +140,6 @@ func (p *Project) partOf(t *tree, group string, names []string, sums map[string]
 	return part, nil
 }
 
-// allOf joins SPDX expressions by AND, which binds tighter than OR.
-func allOf(licences []string) string {
-	if len(licences) > 1 {
-		for i, l := range licences {
-			if strings.Contains(l, " ") {
-				licences[i] = "(" + l + ")"
-			}
-		}
-	}
-	return strings.Join(licences, " AND ")
-}
-
 // licenceOf returns the SPDX expression in the first lines of a file, or "".
 func licenceOf(t *tree, name string) (string, error) {
 	f, err := t.root.Open(filepath.FromSlash(name))
@@ -159,17 +147,7 @@ func licenceOf(t *tree, name string) (string, error) {
 		return "", err
 	}
 	defer f.Close()
-	const lines = 10
-	r := bufio.NewScanner(f)
-	for n := 0; n < lines && r.Scan(); n++ {
-		if _, after, ok := strings.Cut(r.Text(), "SPDX-License-Identifier:"); ok {
-			return strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(after), "*/")), nil
-		}
-	}
-	if err := r.Err(); err != nil && !errors.Is(err, bufio.ErrTooLong) { // a line of that length is data
-		return "", err
-	}
-	return "", nil
+	return spdx.Of(f)
 }
 
 // toolPart returns a tool, or a library of the compiler, which is known by its digest.

@@ -146,12 +146,12 @@ var componentTypes = map[string]cyclonedx.ComponentType{
 
 // billOf returns the bill of materials, CycloneDX 1.6 as JSON. Its serial number follows from its content, and it has
 // no time.
-func billOf(a about, main, digest string) ([]byte, error) {
-	const ref = "firmware"
+func billOf(a about, main, digest string, kind cyclonedx.ComponentType) ([]byte, error) {
+	ref := string(kind)
 	bom := cyclonedx.NewBOM()
 	bom.Metadata = &cyclonedx.Metadata{
 		Component: &cyclonedx.Component{
-			BOMRef: ref, Type: cyclonedx.ComponentTypeFirmware, Name: a.Model + " for " + a.Board, Version: a.BuildID,
+			BOMRef: ref, Type: kind, Name: a.names() + " for " + a.Board, Version: a.BuildID,
 			Description: main + ", app " + a.App, Hashes: hashes(digest),
 		},
 	}
@@ -229,11 +229,23 @@ var purposes = map[string]string{
 	"library":      "the models' C, headers and compiled library; library/main.c is an example",
 }
 
+// names returns the models' names.
+func (a about) names() string {
+	var names []string
+	for _, m := range a.Models {
+		names = append(names, m.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
 // readme returns README.md.
 func readme(a about, files []File) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "# %s for %s\n\n", cell(a.Model), cell(a.Board))
-	fmt.Fprintf(&b, "App `%s`, from the archive `%s` with the SHA-256\n`%s`.", a.App, cell(a.Archive), a.Digest)
+	fmt.Fprintf(&b, "# %s for %s\n\nApp `%s`.", cell(a.names()), cell(a.Board), a.App)
+	for _, m := range a.Models {
+		fmt.Fprintf(&b, " Model `%s` is from the archive `%s` with the SHA-256\n`%s`.", cell(m.Name), cell(m.Archive),
+			m.Digest)
+	}
 	if a.BuildID != "" {
 		fmt.Fprintf(&b, " The running firmware\nreports the build id `%s`.", a.BuildID)
 	}

@@ -11,8 +11,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/CycloneDX/cyclonedx-go"
+
 	"github.com/boardsmith/boardsmith/cmodel"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/spdx"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/modellib"
 	"github.com/boardsmith/boardsmith/project"
@@ -24,31 +27,9 @@ func OfLibrary(files []mlf.File, codes []*cmodel.Code, c *modellib.Compiler, of 
 	error,
 ) {
 	r := &Release{}
-	parts := []project.Part{}
-	var models, archives, digests []string
-	for _, code := range codes {
-		name, digest := code.Archive()
-		parts = append(parts, project.Part{Kind: project.PartModel, Name: name, Version: code.Name, SHA256: digest})
-		models, archives, digests = append(models, code.Name), append(archives, name), append(digests, digest)
-	}
-	licences := map[string]bool{}
-	h := sha256.New()
 	for _, f := range files {
 		r.add("library/"+f.Name, f.Data)
-		if f.Name == modellib.Library {
-			continue
-		}
-		fmt.Fprintf(h, "%q %x\n", f.Name, sha256.Sum256(f.Data))
-		head := f.Data[:min(len(f.Data), 512)]
-		if _, after, ok := bytes.Cut(head, []byte("SPDX-License-Identifier:")); ok {
-			line, _, _ := bytes.Cut(after, []byte("\n"))
-			licences[strings.TrimSpace(string(line))] = true
-		}
 	}
-	parts = append(parts, project.Part{
-		Kind: project.PartModelCode, Name: "library", SHA256: hex.EncodeToString(h.Sum(nil)),
-		Licence: strings.Join(slices.Sorted(maps.Keys(licences)), " AND "),
-	}, project.Part{Kind: project.PartTool, Name: c.Board.Toolchain.CC, Version: c.Target.Compiler})
 	s := sizes{Parts: []partSize{}, Regions: []regionSize{}}
 	for _, name := range slices.Sorted(maps.Keys(of)) {
 		s.Parts = append(s.Parts, partSize{name, of[name].Text, of[name].Data, of[name].BSS})
@@ -56,9 +37,67 @@ func OfLibrary(files []mlf.File, codes []*cmodel.Code, c *modellib.Compiler, of 
 	if err := r.addSizeFiles(s); err != nil {
 		return nil, err
 	}
-	a := about{
-		App: "library", Board: c.Board.Name, Model: strings.Join(models, ", "), Archive: strings.Join(archives, ", "),
-		Digest: strings.Join(digests, ", "), Options: c.Target.Flags, Edited: []string{},
+	a := about{App: "library", Board: c.Board.Name, Options: c.Options.Words(), Edited: []string{}}
+	for _, code := range codes {
+		name, digest := code.Archive()
+		a.Models = append(a.Models, model{code.Name, name, digest})
 	}
-	return r, r.complete(a, parts, "library/"+modellib.Library)
+	if slices.ContainsFunc(codes, (*cmodel.Code).RAMParameters) {
+		a.Options = append(a.Options, "params=ram")
+	}
+	parts, err := libraryParts(files, codes, c)
+	if err != nil {
+		return nil, err
+	}
+	return r, r.complete(a, parts, "library/"+modellib.Library, cyclonedx.ComponentTypeLibrary)
+}
+
+// libraryParts returns what the library is made of, by origin, and the tools that made it.
+func libraryParts(files []mlf.File, codes []*cmodel.Code, c *modellib.Compiler) (parts []project.Part, err error) {
+	own, err := cmodel.Runtime()
+	if err != nil {
+		return nil, err
+	}
+	generated := slices.DeleteFunc(slices.Clone(files), func(f mlf.File) bool { return f.Name == modellib.Library })
+	add := func(kind, name string, of []mlf.File) {
+		isOf := func(f mlf.File) bool {
+			return slices.ContainsFunc(of, func(g mlf.File) bool { return f.Name == g.Name })
+		}
+		generated = slices.DeleteFunc(generated, isOf)
+		if part, failed := partOf(kind, name, of); failed != nil {
+			err = failed
+		} else if len(of) > 0 {
+			parts = append(parts, part)
+		}
+	}
+	for _, code := range codes {
+		name, digest := code.Archive()
+		parts = append(parts, project.Part{Kind: project.PartModel, Name: name, Version: code.Name, SHA256: digest})
+	}
+	for _, code := range codes {
+		add(project.PartModelCode, code.Name, code.Archived())
+	}
+	add(project.PartRuntime, project.RuntimeName, own)
+	add(project.PartGenerated, c.Board.Name, slices.Clone(generated))
+	tools := c.Board.Toolchain
+	return append(parts, project.Part{Kind: project.PartTool, Name: tools.CC, Version: c.Target.Compiler},
+		project.Part{Kind: project.PartTool, Name: tools.AR, Version: c.Archiver}), err
+}
+
+// partOf returns the part that files are, with a digest as Project.Parts has it.
+func partOf(kind, name string, files []mlf.File) (project.Part, error) {
+	files = slices.SortedFunc(slices.Values(files), func(a, b mlf.File) int { return strings.Compare(a.Name, b.Name) })
+	var licences spdx.Set
+	h := sha256.New()
+	for _, f := range files {
+		fmt.Fprintf(h, "%q %x\n", f.Name, sha256.Sum256(f.Data))
+		licence, err := spdx.Of(bytes.NewReader(f.Data))
+		if err != nil {
+			return project.Part{}, fmt.Errorf("%s: %w", f.Name, err)
+		}
+		licences.Add(licence)
+	}
+	return project.Part{
+		Kind: kind, Name: name, SHA256: hex.EncodeToString(h.Sum(nil)), Licence: licences.And(),
+	}, nil
 }

@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/CycloneDX/cyclonedx-go"
+
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/plainfile"
@@ -46,14 +48,18 @@ type about struct {
 	Format  int               `json:"format"`
 	App     string            `json:"app"`
 	Board   string            `json:"board"`
-	Model   string            `json:"model"`
-	Archive string            `json:"archive"`
-	Digest  string            `json:"archive_sha256"`
+	Models  []model           `json:"models"`
 	BuildID string            `json:"build_id,omitempty"`
 	Options []string          `json:"options"`
 	Edited  []string          `json:"edited"` // generated files that were changed by hand
 	Parts   []part            `json:"parts"`
 	Files   map[string]string `json:"files"` // name to SHA-256
+}
+
+type model struct {
+	Name    string `json:"name"`
+	Archive string `json:"archive"`
+	Digest  string `json:"archive_sha256"`
 }
 
 type part struct {
@@ -96,23 +102,23 @@ func Of(p *project.Project, i *image.Image) (*Release, error) {
 		return nil, errors.Join(err, failure.New(failure.Config, "build again", "%v was replaced meanwhile", i))
 	}
 	a := about{
-		App: appOf(p), Board: p.Board().Name, Model: p.ModelName(), Archive: p.ArchiveName(), Digest: p.ArchiveDigest(),
+		App: appOf(p), Board: p.Board().Name, Models: []model{{p.ModelName(), p.ArchiveName(), p.ArchiveDigest()}},
 		BuildID: i.ID(), Options: p.Options().Words(), Edited: append([]string{}, i.Edited...),
 	}
-	return r, r.complete(a, parts, "firmware.elf")
+	return r, r.complete(a, parts, "firmware.elf", cyclonedx.ComponentTypeFirmware)
 }
 
 func (r *Release) add(name string, data []byte) {
 	r.Files = append(r.Files, File{Name: name, Data: data})
 }
 
-// complete adds what describes the other files. main is the file that the bill of materials is for.
-func (r *Release) complete(a about, parts []project.Part, main string) error {
+// complete adds what describes the other files. main is the file that the bill of materials is for, and kind its type.
+func (r *Release) complete(a about, parts []project.Part, main string, kind cyclonedx.ComponentType) error {
 	a.Format = aboutFormat
 	for _, p := range parts {
 		a.Parts = append(a.Parts, part(p))
 	}
-	bom, err := billOf(a, main, r.digest(main))
+	bom, err := billOf(a, main, r.digest(main), kind)
 	if err != nil {
 		return err
 	}

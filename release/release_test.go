@@ -288,12 +288,14 @@ func TestAbout(t *testing.T) {
 			Options    []string
 			Files      map[string]string
 			BuildID    string `json:"build_id"`
+			Models     []struct{ Name, Archive string }
 		}
 		if err := json.Unmarshal(f.Data, &about); err != nil {
 			t.Fatal(err)
 		}
 		if about.Format != 1 || about.App != "standalone" || about.Board != "host" || len(about.BuildID) != 32 ||
-			!slices.Equal(about.Options, []string{"app=standalone"}) || len(about.Files) != len(r.Files)-2 {
+			!slices.Equal(about.Options, []string{"app=standalone"}) || len(about.Files) != len(r.Files)-2 ||
+			len(about.Models) != 1 || about.Models[0].Name != "sine" {
 			t.Errorf("%s", f.Data)
 		}
 		return

@@ -35,7 +35,7 @@ var mayImport = map[string][]string{
 		"internal/command", "internal/filelock",
 		"internal/jsonfile",
 		"internal/openset", "internal/parallel", "internal/plainfile", "internal/scratch", "internal/sourcetree",
-		"internal/toolwords",
+		"internal/spdx", "internal/toolwords",
 	},
 	"device": {
 		"internal/attached", "internal/flashplan", "internal/fault", "image", "internal/firmware", "internal/ledger",
@@ -67,7 +67,8 @@ var mayImport = map[string][]string{
 
 	// The folder of a finished firmware.
 	"release": {
-		"project", "modellib", "cmodel", "image", "boards", "mlf", "failure", "internal/plainfile", "internal/wholefolder",
+		"project", "modellib", "cmodel", "image", "boards", "mlf", "failure", "internal/plainfile", "internal/spdx",
+		"internal/wholefolder",
 	},
 	"modellib": {"cmodel", "image", "boards", "mlf", "failure", "internal/command", "internal/fit"},
 
@@ -155,6 +156,7 @@ var mayImport = map[string][]string{
 		"internal/console", "internal/inputs", "internal/jsonfile", "internal/valuetext",
 	},
 	"internal/valuetext":    {"ndarray"},
+	"internal/spdx":         {},
 	"internal/wholefolder":  {"internal/plainfile"},
 	"internal/virtualprobe": {"transport", "failure", "internal/command"},
 	"internal/zephyrtest":   {},

@@ -220,7 +220,8 @@ func TestLibrary(t *testing.T) {
 		{map[string]string{"TARGET": "t"}, boards.Options{OperatorFlags: "-O1"}, ""},
 		{
 			map[string]string{"TARGET": "t", "OPTIONS": "operator_opt=O3 arena_kib=2"},
-			boards.Options{OperatorOpt: "O3", ArenaKiB: 2}, "",
+			boards.Options{OperatorOpt: "O3", ArenaKiB: 2},
+			"",
 		},
 		{map[string]string{"PLACE": "stack=ram"}, boards.Options{}, "PLACE=stack=ram is for firmware"},
 	} {
