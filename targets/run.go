@@ -131,7 +131,7 @@ func (v *invocation) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := v.canWriteOutput(); err != nil {
+	if err := firstOf(v.canWriteOutput(), v.keepsInputs); err != nil {
 		return err
 	}
 	return v.withLoad(ctx, load, func(c *connection) error {

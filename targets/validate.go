@@ -6,6 +6,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strconv"
 
 	"github.com/moby/sys/atomicwriter"
@@ -33,16 +35,19 @@ func (v *invocation) validate(ctx context.Context) (err error) {
 	if v.Env.On("DRYRUN") {
 		return v.Would("validate %s on board %s", in.Project, in.Board.Value)
 	}
+	set, from, err := v.validationSet(ctx, in) // checked before firmware is made
+	if err != nil {
+		return err
+	}
+	if err := firstOf(v.canWriteOutput(), v.keepsInputs); err != nil {
+		return err
+	}
 	load, err := v.prepared(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = firstError(err, load.Close()) }()
-	set, from, err := v.validationSet(ctx)
-	if err != nil {
-		return err
-	}
-	if err := v.canWriteOutput(); err != nil {
+	if err := v.takesInputs(); err != nil {
 		return err
 	}
 	var report *validate.Report
@@ -103,22 +108,51 @@ func (v *invocation) withoutHost(ctx context.Context) (*inputs.Inputs, error) {
 	return v.inputs(ctx)
 }
 
-// validationSet returns the set to run, and a description of its source.
-func (v *invocation) validationSet(ctx context.Context) (*validate.Set, string, error) {
-	_, m, err := v.project.Model()
+// validationModel returns the model and its archive's digest. The project need not be generated yet.
+func (v *invocation) validationModel(in *inputs.Inputs) (*mlf.Model, string, error) {
+	switch {
+	case in.Library:
+		return nil, "", noFirmware()
+	case in.Samples != "":
+		return nil, "", fixedInputs()
+	case v.project == nil && v.stale != nil && !in.Derived:
+		return nil, "", v.stale // it is not generated again
+	}
+	name := in.ModelName.Value
+	if v.project != nil && !in.Model.Asked {
+		name = v.project.ModelName()
+	}
+	a, err := v.archive(in)
 	if err != nil {
 		return nil, "", err
 	}
-	if fixed, err := v.project.Samples(); err != nil || fixed != nil {
-		if err == nil {
-			err = failure.New(failure.Config, "generate the project without FIXED_INPUT",
-				"the inputs are constants of the firmware")
-		}
+	m, err := a.Model(name)
+	return m, a.Digest, err
+}
+
+// takesInputs returns an error if the project's firmware has inputs of its own.
+func (v *invocation) takesInputs() error {
+	fixed, err := v.project.Samples()
+	if err == nil && fixed != nil {
+		err = fixedInputs()
+	}
+	return err
+}
+
+func fixedInputs() error {
+	return failure.New(failure.Config, "generate the project without FIXED_INPUT",
+		"the inputs are constants of the firmware")
+}
+
+// validationSet returns the set to run, and a description of its source.
+func (v *invocation) validationSet(ctx context.Context, in *inputs.Inputs) (*validate.Set, string, error) {
+	m, digest, err := v.validationModel(in)
+	if err != nil {
 		return nil, "", err
 	}
-	files := validate.Files{Inputs: v.in.Input, Expected: v.Env("EXPECT"), Labels: v.Env("LABELS")}
+	files := validate.Files{Inputs: in.Input, Expected: v.Env("EXPECT"), Labels: v.Env("LABELS")}
 	if files.Inputs == "" {
-		if v.project.ArchiveDigest() != samples.Digest() || files != (validate.Files{}) {
+		if digest != samples.Digest() || files != (validate.Files{}) {
 			return nil, "", failure.New(failure.Config, "INPUT=PATH names a file .npz, or a folder of such files",
 				"no set of inputs is given")
 		}
@@ -126,7 +160,41 @@ func (v *invocation) validationSet(ctx context.Context) (*validate.Set, string, 
 		return s, "the bundled test set", err
 	}
 	s, err := validate.Read(ctx, files, m)
-	return s, files.Inputs, err
+	if err != nil {
+		return nil, "", err
+	}
+	if rule := v.Env("COMPARE"); rule != "" && !s.HasExpected() && !s.HasLabels() {
+		return nil, "", failure.New(failure.Config,
+			"add output0 to the set, or name its file with EXPECT=PATH; without COMPARE, the set runs uncompared",
+			"COMPARE=%s: the set has neither expected outputs nor labels", rule)
+	}
+	return s, files.Inputs, nil
+}
+
+// keepsInputs returns an error if OUTPUT, whatever its path, is a file that is read: the result would replace it.
+func (v *invocation) keepsInputs() error {
+	output, err := os.Stat(v.in.Output)
+	if err != nil {
+		return nil // it does not exist
+	}
+	for _, x := range []struct{ variable, path string }{
+		{"INPUT", v.in.Input},
+		{"EXPECT", v.Env("EXPECT")},
+		{"LABELS", v.Env("LABELS")},
+	} {
+		files := []string{x.path}
+		entries, _ := os.ReadDir(x.path) // none of a file
+		for _, e := range entries {
+			files = append(files, filepath.Join(x.path, e.Name()))
+		}
+		for _, file := range files {
+			if info, err := os.Stat(file); err == nil && os.SameFile(info, output) {
+				return failure.New(failure.Config, "choose another OUTPUT", "OUTPUT=%s is a file of %s=%s, which it would replace",
+					v.in.Output, x.variable, x.path)
+			}
+		}
+	}
+	return nil
 }
 
 // bundledSet returns the test set of the bundled model.

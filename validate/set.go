@@ -36,6 +36,9 @@ type sample struct {
 // Len returns the number of samples.
 func (s *Set) Len() int { return len(s.samples) }
 
+// HasExpected reports whether the set has expected outputs.
+func (s *Set) HasExpected() bool { return s.expected }
+
 // HasLabels reports whether the set has labels.
 func (s *Set) HasLabels() bool { return s.labels }
 
