@@ -28,7 +28,8 @@ type Macro struct {
 }
 
 // The macros of compilers by which code for another core or calling convention is recognised. An ABI's must be the
-// same; the features that the library's code may use must be there.
+// same. A feature that the library was compiled with must have the same value, so that a core with more of it, such as
+// a later architecture, is refused too; other features are not checked.
 var (
 	abiMacros = []string{
 		"__SIZEOF_POINTER__", "__BYTE_ORDER__", "__ARM_ARCH_PROFILE", "__ARM_SIZEOF_MINIMAL_ENUM", "__ARM_PCS_VFP",
