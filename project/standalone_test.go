@@ -171,19 +171,7 @@ var leftOut = []string{"malloc", "sbrk", "printf", "_dtoa", "fopen", "MicroTVMRp
 // checkAlone returns an error for an image with a heap, the C library's input and output, or an RPC server.
 func checkAlone(t *testing.T, p *project.Project, board string) {
 	t.Helper()
-	i, err := p.Built()
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := elf.Open(i.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	symbols, err := f.Symbols()
-	if err != nil {
-		t.Fatal(err)
-	}
+	symbols := elfSymbols(t, p)
 	for _, s := range symbols {
 		isUndefined := s.Section == elf.SHN_UNDEF // of a process: the system's library
 		if slices.ContainsFunc(leftOut, func(name string) bool { return strings.Contains(s.Name, name) }) && !isUndefined {
@@ -259,8 +247,17 @@ func TestStandaloneInteger(t *testing.T) {
 	}
 }
 
-// symbolsOf lists the symbols of a project's image.
+// symbolsOf lists the names of the symbols of a project's image.
 func symbolsOf(t *testing.T, p *project.Project) (names []string) {
+	t.Helper()
+	for _, s := range elfSymbols(t, p) {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+// elfSymbols lists the symbols of a project's image.
+func elfSymbols(t *testing.T, p *project.Project) []elf.Symbol {
 	t.Helper()
 	i, err := p.Built()
 	if err != nil {
@@ -275,10 +272,7 @@ func symbolsOf(t *testing.T, p *project.Project) (names []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range symbols {
-		names = append(names, s.Name)
-	}
-	return names
+	return symbols
 }
 
 // TestStandaloneSources compares the projects of one model's variants: what a user writes is the same.
