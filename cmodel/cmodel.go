@@ -14,12 +14,10 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/boardsmith/boardsmith/crt"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/mlf"
-	"github.com/boardsmith/boardsmith/ndarray"
 )
 
 // Options are the choices for one model. The zero value is the normal case.
@@ -352,41 +350,4 @@ func Runtime() (files []mlf.File, err error) {
 		}))
 	}
 	return files, err
-}
-
-// elementType returns the C type of an element.
-func elementType(d ndarray.DType) string {
-	if d.Lanes > 1 {
-		return "uint8_t"
-	}
-	switch {
-	case d.Code == ndarray.Float && d.Bits == 32:
-		return "float"
-	case d.Code == ndarray.Float && d.Bits == 64:
-		return "double"
-	case d.Bits != 8 && d.Bits != 16 && d.Bits != 32 && d.Bits != 64: // a boolean, or packed bits
-		return "uint8_t"
-	case d.Code == ndarray.Int:
-		return fmt.Sprintf("int%d_t", d.Bits)
-	}
-	return fmt.Sprintf("uint%d_t", d.Bits)
-}
-
-// dtypeC returns the initialiser of a DLDataType.
-func dtypeC(d ndarray.DType) string { return fmt.Sprintf("{%dU, %dU, %dU}", d.Code, d.Bits, d.Lanes) }
-
-// shapeOf returns a tensor's shape; if it is unknown, as many elements as fill the bytes.
-func shapeOf(t mlf.Tensor) []int64 {
-	if t.Shape == nil && t.DType.Size() > 0 {
-		return []int64{t.Bytes / int64(t.DType.Size())}
-	}
-	return t.Shape
-}
-
-func list(v []int64) string {
-	var parts []string
-	for _, n := range v {
-		parts = append(parts, fmt.Sprint(n))
-	}
-	return strings.Join(parts, ", ")
 }

@@ -87,7 +87,7 @@ func (n *namer) tensors(kind string, ts []mlf.Tensor) []tensor {
 	g := n.group(kind)
 	for i, t := range ts {
 		c, macro := g.add(t.Name)
-		out = append(out, tensor{Tensor: t, C: c, Macro: macro, Type: elementType(t.DType), Index: i})
+		out = append(out, tensor{Tensor: t, C: c, Macro: macro, Type: elementOf(t.DType).name, Index: i})
 	}
 	return out
 }

@@ -86,9 +86,9 @@ var standaloneC = template.Must(template.New(StandaloneFile).Funcs(functions).Pa
 static const TVM_WORKSPACE_ALIGNED {{dataType .}} in_{{$t.C}}[{{elements .}}] = {
     {{data .}}};
 {{- end}}{{else}}
-static TVM_WORKSPACE_ALIGNED {{$t.Type}} in_{{$t.C}}[{{elementCount $t}}];
+static TVM_WORKSPACE_ALIGNED {{$t.Type}} in_{{$t.C}}[{{$t.Count}}];
 {{- end}}{{end}}{{range .Outputs}}
-static TVM_WORKSPACE_ALIGNED {{.Type}} out_{{.C}}[{{elementCount .}}];
+static TVM_WORKSPACE_ALIGNED {{.Type}} out_{{.C}}[{{.Count}}];
 {{- end}}
 
 static const TVM_{{.C}}_input input = {

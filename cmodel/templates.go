@@ -103,15 +103,15 @@ const sourceText = `{{define "source"}}{{$g := .}}{{$m := .C}}// SPDX-License-Id
 #include <tvm/runtime/c_runtime_api.h>
 {{if .Header}}#include <{{.Header}}>
 {{end}}{{range .Shapes}}
-static const int64_t {{$g.ShapeRef .}}[] = { {{- list (shape .) -}} };
+static const int64_t {{$g.ShapeRef .}}[] = { {{- list .Dims -}} };
 {{- end}}
 
 static const TVMModelTensor model_tensors[] = {
 {{- range .Inputs}}
-    { {{- quote .Name}}, {{$g.ShapeRef .Tensor}}, {{.Bytes}}U, {{dtype .DType}}, {{len (shape .Tensor)}}},
+    { {{- quote .Name}}, {{$g.ShapeRef .Tensor}}, {{.Bytes}}U, {{dtype .DType}}, {{len .Dims}}},
 {{- end}}
 {{- range .Outputs}}
-    { {{- quote .Name}}, {{$g.ShapeRef .Tensor}}, {{.Bytes}}U, {{dtype .DType}}, {{len (shape .Tensor)}}},
+    { {{- quote .Name}}, {{$g.ShapeRef .Tensor}}, {{.Bytes}}U, {{dtype .DType}}, {{len .Dims}}},
 {{- end}}
 };
 {{range .Constants}}
@@ -211,7 +211,7 @@ int {{.Call}}(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value
 static DLTensor tensors[] = {
 {{- range .Args}}{{$t := $g.Tensor .}}
 {{- if $t}}
-    {NULL, {kDLCPU, 0}, {{len (shape $t.Tensor)}}, {{dtype $t.DType}}, (int64_t*){{$g.ShapeRef $t.Tensor}}, NULL, 0},
+    {NULL, {kDLCPU, 0}, {{len $t.Dims}}, {{dtype $t.DType}}, (int64_t*){{$g.ShapeRef $t.Tensor}}, NULL, 0},
 {{- else}}
     {NULL, {kDLCPU, 0}, 0, {kDLUInt, 8U, 1U}, NULL, NULL, 0},
 {{- end}}{{end}}
@@ -374,9 +374,9 @@ static const boardsmith_graph_call_t calls[] = {
 
 const exampleText = `{{define "example"}}static int32_t run_{{.C}}(void) {
 {{- range .Inputs}}
-  static {{.Type}} in_{{.C}}[{{elementCount .}}];
+  static {{.Type}} in_{{.C}}[{{.Count}}];
 {{- end}}{{range .Outputs}}
-  static {{.Type}} out_{{.C}}[{{elementCount .}}];
+  static {{.Type}} out_{{.C}}[{{.Count}}];
 {{- end}}
   const TVM_{{.C}}_input input = { {{- range $i, $t := .Inputs}}{{if $i}}, {{end}}in_{{$t.C}}{{else}}NULL{{end -}} };
   const TVM_{{.C}}_output output = { {{- range $i, $t := .Outputs}}{{if $i}}, {{end}}out_{{$t.C}}{{end -}} };

@@ -51,13 +51,11 @@ func OpenStandalone(ctx context.Context, s *standalone.Session, m *mlf.Model) (E
 	return &alone{model: base, session: s, samples: is.Samples}, nil
 }
 
-// withShapes returns the tensors; one of unknown shape has as many elements as fill its bytes.
+// withShapes returns the tensors with the shapes of Dims.
 func withShapes(tensors []mlf.Tensor) []mlf.Tensor {
 	list := slices.Clone(tensors)
 	for i, t := range list {
-		if size := t.DType.Size(); t.Shape == nil && size > 0 {
-			list[i].Shape = []int64{t.Bytes / int64(size)}
-		}
+		list[i].Shape = t.Dims()
 	}
 	return list
 }

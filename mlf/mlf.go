@@ -72,6 +72,14 @@ func (t Tensor) String() string {
 	return fmt.Sprintf("%s %v %s", t.Name, t.DType, ndarray.ShapeString(t.Shape))
 }
 
+// Dims returns the shape; if it is unknown, one axis with as many elements as fill the bytes.
+func (t Tensor) Dims() []int64 {
+	if size := t.DType.Size(); t.Shape == nil && size > 0 {
+		return []int64{t.Bytes / int64(size)}
+	}
+	return t.Shape
+}
+
 // An Argument is one of an operator's arguments.
 type Argument struct {
 	Tensor

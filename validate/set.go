@@ -45,13 +45,11 @@ func (s *Set) HasLabels() bool { return s.labels }
 // A tensor is an input or output of the model.
 type tensor struct{ mlf.Tensor }
 
-// tensors returns the model's tensors; one of unknown shape has as many elements as fill its bytes.
+// tensors returns the model's tensors with the shapes of Dims.
 func tensors(all []mlf.Tensor) []tensor {
 	list := make([]tensor, len(all))
 	for i, t := range all {
-		if size := t.DType.Size(); t.Shape == nil && size > 0 {
-			t.Shape = []int64{t.Bytes / int64(size)}
-		}
+		t.Shape = t.Dims()
 		list[i] = tensor{t}
 	}
 	return list
@@ -110,13 +108,7 @@ func labelsOf(a *ndarray.Array) ([]int64, error) {
 	if err := a.Check(); err != nil {
 		return nil, err
 	}
-	long := 0
-	for _, n := range a.Shape {
-		if n != 1 {
-			long++
-		}
-	}
-	if !isInteger(a.DType) || a.DType.Bits == 1 || long > 1 {
+	if !isInteger(a.DType) || a.DType.Bits == 1 || longAxes(a.Shape) > 1 {
 		return nil, fmt.Errorf("labels are integers on one axis, not %v %s", a.DType, ndarray.ShapeString(a.Shape))
 	}
 	if a.Len() > maxSamples {
@@ -132,18 +124,22 @@ func labelsOf(a *ndarray.Array) ([]int64, error) {
 	return labels, nil
 }
 
+// longAxes returns how many axes have another length than 1.
+func longAxes(shape []int64) (n int) {
+	for _, length := range shape {
+		if length != 1 {
+			n++
+		}
+	}
+	return n
+}
+
 // classOutput returns the first output that has one number per class: one axis of 2 elements or more, all others of
 // length 1.
 func classOutput(outputs []tensor) int {
 	return slices.IndexFunc(outputs, func(t tensor) bool {
-		long := 0
-		for _, n := range t.Shape {
-			if n != 1 {
-				long++
-			}
-		}
 		n := classesOf(t)
-		return long == 1 && n >= 2 && n <= maxSamples && isNumber(t.DType)
+		return longAxes(t.Shape) == 1 && n >= 2 && n <= maxSamples && isNumber(t.DType)
 	})
 }
 

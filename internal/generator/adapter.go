@@ -104,12 +104,8 @@ func adapt(m *mlf.Model, placed map[string]string) (adapted, error) {
 }
 
 func adaptTensor(t mlf.Tensor, field, name string, arg int) adaptedTensor {
-	shape := t.Shape
-	if shape == nil { // unknown: as many elements as fill the bytes
-		shape = []int64{t.Bytes / int64(t.DType.Size())}
-	}
 	return adaptedTensor{
-		field, name, arg, t.Bytes, shape,
+		field, name, arg, t.Bytes, t.Dims(),
 		fmt.Sprintf("{%dU, %dU, %dU}", t.DType.Code, t.DType.Bits, t.DType.Lanes),
 	}
 }
