@@ -10,7 +10,7 @@ import (
 )
 
 // maxEntries limits the tensors of a graph, because planning them takes time by the square of their number: this many
-// take about a second.
+// take one to two seconds.
 const maxEntries = 8192
 
 // A graphCode holds the tables of a graph.
