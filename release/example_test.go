@@ -72,7 +72,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	folder := filepath.Join(dir, "release")
-	if err := r.Write(folder, false); err != nil {
+	if err := r.Write(ctx, folder, false); err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println("released:", r.IsIn(folder))

@@ -5,6 +5,7 @@
 package release
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -159,9 +160,10 @@ func (r *Release) Digest() string { return r.digest(sumsFile) }
 func (r *Release) IsIn(dir string) bool { return wholefolder.Has(dir, r.Files) }
 
 // Write writes the release to a new folder, which appears with all files or not at all. The folder may exist if it is
-// empty or, with replace, if it is a release and nothing else, which is then removed. Errors have class config.
-func (r *Release) Write(dir string, replace bool) error {
-	return wholefolder.Write(dir, r.Files, func() error {
+// empty or, with replace, if it is a release and nothing else, which is then removed. Errors have class config
+// unless ctx ends; nothing is replaced then.
+func (r *Release) Write(ctx context.Context, dir string, replace bool) error {
+	return wholefolder.Write(ctx, dir, r.Files, func() error {
 		listed, err := wholefolder.Listed(dir)
 		if err != nil {
 			return err

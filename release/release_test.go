@@ -21,6 +21,7 @@ import (
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/drawn"
+	"github.com/boardsmith/boardsmith/internal/failuretest"
 	"github.com/boardsmith/boardsmith/internal/mlftest"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/release"
@@ -73,7 +74,7 @@ func TestEqual(t *testing.T) {
 				t.Setenv("USER", filepath.Base(home))
 				r := built(t, filepath.Join(home, "work"), x.board, x.app, x.archive)
 				dir := filepath.Join(home, "release")
-				if err := r.Write(dir, false); err != nil {
+				if err := r.Write(t.Context(), dir, false); err != nil {
 					t.Fatal(err)
 				}
 				if !r.IsIn(dir) {
@@ -192,14 +193,14 @@ func TestWrite(t *testing.T) {
 	}}
 	other := &release.Release{Files: append(slices.Clone(one.Files), release.File{Name: "z", Data: []byte("4")})}
 	dir := filepath.Join(t.TempDir(), "new", "r")
-	if err := one.Write(dir, false); err != nil || !one.IsIn(dir) || other.IsIn(dir) {
+	if err := one.Write(t.Context(), dir, false); err != nil || !one.IsIn(dir) || other.IsIn(dir) {
 		t.Fatal(err)
 	}
-	err := other.Write(dir, false)
+	err := other.Write(t.Context(), dir, false)
 	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "is another release") || !one.IsIn(dir) {
 		t.Error(err)
 	}
-	if err := other.Write(dir, true); err != nil || !other.IsIn(dir) || one.IsIn(dir) {
+	if err := other.Write(t.Context(), dir, true); err != nil || !other.IsIn(dir) || one.IsIn(dir) {
 		t.Error(err)
 	}
 	if left, err := os.ReadDir(filepath.Dir(dir)); err != nil || len(left) != 1 {
@@ -209,7 +210,7 @@ func TestWrite(t *testing.T) {
 	if err := os.WriteFile(notes, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	err = one.Write(dir, true)
+	err = one.Write(t.Context(), dir, true)
 	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "a/notes") {
 		t.Error(err)
 	}
@@ -220,7 +221,7 @@ func TestWrite(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(own, "kept"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	err = one.Write(own, true)
+	err = one.Write(t.Context(), own, true)
 	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "it is no release") {
 		t.Error(err)
 	}
@@ -232,7 +233,7 @@ func TestWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{file, filepath.Join(file, "below")} {
-		if err := one.Write(path, true); failure.Of(err) != failure.Config {
+		if err := one.Write(t.Context(), path, true); failure.Of(err) != failure.Config {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
@@ -301,4 +302,15 @@ func TestAbout(t *testing.T) {
 		return
 	}
 	t.Error("no release.json")
+}
+
+// TestContexts: Write stops when its context ends, and writes nothing.
+func TestContexts(t *testing.T) {
+	r, dir := &release.Release{Files: []release.File{{Name: "z"}}}, filepath.Join(t.TempDir(), "r")
+	failuretest.Ended(t, failuretest.Calls{
+		"Release.Write": func(ctx context.Context) error { return r.Write(ctx, dir, false) },
+	})
+	if r.IsIn(dir) {
+		t.Error("the release is there")
+	}
 }

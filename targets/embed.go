@@ -43,7 +43,7 @@ func (v *invocation) embed(ctx context.Context, folder string) error {
 	if v.Env.On("DRYRUN") {
 		return v.Would("write %d files to %s", len(list), v.Shown(dir))
 	}
-	if err := wholefolder.Write(dir, list, func() error { return v.notEmpty(dir) }); err != nil {
+	if err := wholefolder.Write(ctx, dir, list, func() error { return v.notEmpty(dir) }); err != nil {
 		return err
 	}
 	compiled := ""

@@ -71,7 +71,7 @@ func (v *invocation) buildLibrary(ctx context.Context, in *inputs.Inputs) error 
 	if wholefolder.Has(dir, list) {
 		v.Printf("build: %s is up to date", shown)
 		line["status"] = "up-to-date"
-	} else if err := wholefolder.Write(dir, list, func() error { return v.errOther(dir, shown) }); err != nil {
+	} else if err := wholefolder.Write(ctx, dir, list, func() error { return v.errOther(dir, shown) }); err != nil {
 		return err
 	} else {
 		v.Printf("build: %s, %d files; link %s, compiled for %s", shown, len(list), modellib.Library, c.Board.Name)
@@ -150,5 +150,5 @@ func (v *invocation) releaseLibrary(ctx context.Context, in *inputs.Inputs, dir 
 	if err != nil {
 		return err
 	}
-	return v.writeRelease(r, dir, fields{"status": "done", "board": c.Board.Name, "models": v.tellNames(codes)})
+	return v.writeRelease(ctx, r, dir, fields{"status": "done", "board": c.Board.Name, "models": v.tellNames(codes)})
 }

@@ -157,7 +157,7 @@ var mayImport = map[string][]string{
 	},
 	"internal/valuetext":    {"ndarray"},
 	"internal/spdx":         {},
-	"internal/wholefolder":  {"internal/plainfile"},
+	"internal/wholefolder":  {"internal/plainfile", "internal/scratch", "failure"},
 	"internal/virtualprobe": {"transport", "failure", "internal/command"},
 	"internal/zephyrtest":   {},
 }

@@ -36,11 +36,11 @@ func (v *invocation) release(ctx context.Context) error {
 		return err
 	}
 	line := v.imageFields(image)
-	return v.writeRelease(r, dir, line)
+	return v.writeRelease(ctx, r, dir, line)
 }
 
 // writeRelease writes a release unless the folder has it, and prints its digest.
-func (v *invocation) writeRelease(r *release.Release, dir string, line fields) error {
+func (v *invocation) writeRelease(ctx context.Context, r *release.Release, dir string, line fields) error {
 	path := dir
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(v.Dir, path)
@@ -48,7 +48,7 @@ func (v *invocation) writeRelease(r *release.Release, dir string, line fields) e
 	what := "wrote"
 	if r.IsIn(path) {
 		what, line["status"] = "up to date:", "up-to-date"
-	} else if err := r.Write(path, v.Env.On("FORCE")); err != nil {
+	} else if err := r.Write(ctx, path, v.Env.On("FORCE")); err != nil {
 		return err
 	}
 	v.Printf("release: %s %s, %d files, SHA-256 of SHA256SUMS %s", what, dir, len(r.Files), r.Digest())

@@ -56,12 +56,14 @@ func Error(op, path string, err error) error {
 	class, next := failure.Internal, ""
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, errQuota), errors.Is(err, syscall.EFBIG):
-		next = "make room on the disk that holds " + filepath.Dir(path)
+		class, next = failure.Config, "make room on the disk that holds "+filepath.Dir(path)
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		class, next = failure.Config, "choose a folder that can be written to, or change its permissions"
 	case errors.Is(err, ErrFolder), errors.Is(err, ErrSpecial), errors.Is(err, syscall.ENOTDIR),
 		errors.Is(err, fs.ErrExist), errors.Is(err, syscall.EISDIR):
 		class, next = failure.Config, "move away what is in the way, or choose another folder"
+	case errors.Is(err, syscall.EBUSY), errors.Is(err, syscall.EXDEV): // such as the root of a mounted file system
+		class, next = failure.Config, "choose a folder inside of it, or beside it"
 	}
 	var pe *fs.PathError
 	if errors.As(err, &pe) {

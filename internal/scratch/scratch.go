@@ -24,10 +24,13 @@ const (
 
 // Make makes a folder whose name begins with prefix. The first call with a prefix removes folders of processes that
 // were killed. The caller calls Remove.
-func Make(prefix string) (*Folder, error) {
-	once, _ := swept.LoadOrStore(prefix, &sync.Once{})
-	once.(*sync.Once).Do(func() { sweep(prefix) })
-	dir, err := os.MkdirTemp("", prefix)
+func Make(prefix string) (*Folder, error) { return MakeIn(os.TempDir(), prefix) }
+
+// MakeIn is Make in another folder than that for temporary files.
+func MakeIn(parent, prefix string) (*Folder, error) {
+	once, _ := swept.LoadOrStore(filepath.Join(parent, prefix), &sync.Once{})
+	once.(*sync.Once).Do(func() { sweep(parent, prefix) })
+	dir, err := os.MkdirTemp(parent, prefix)
 	if err != nil {
 		return nil, err
 	}
@@ -63,15 +66,15 @@ func (f *Folder) Remove() error {
 	return errors.Join(err, os.RemoveAll(f.Dir))
 }
 
-var swept sync.Map // *sync.Once by prefix
+var swept sync.Map // *sync.Once by folder and prefix
 
 // sweep removes the folders whose lock nobody holds. A folder without a lock is another program's, or about to be
 // locked.
-func sweep(prefix string) {
-	entries, _ := os.ReadDir(os.TempDir()) // what cannot be read stays
+func sweep(parent, prefix string) {
+	entries, _ := os.ReadDir(parent) // what cannot be read stays
 	for _, e := range entries {
 		if e.IsDir() && strings.HasPrefix(e.Name(), prefix) {
-			removeFree(filepath.Join(os.TempDir(), e.Name()))
+			removeFree(filepath.Join(parent, e.Name()))
 		}
 	}
 }

@@ -42,7 +42,7 @@ func TestKilled(t *testing.T) {
 	}
 	mine, err := Make("scratch-test")
 	must(t, err)
-	sweep("scratch-test") // what another process would do
+	sweep(temp, "scratch-test") // what another process would do
 	all, err := filepath.Glob(filepath.Join(temp, "scratch-test*"))
 	must(t, err)
 	if len(all) != 2 || all[0] != other && all[1] != other || all[0] != mine.Dir && all[1] != mine.Dir {

@@ -78,7 +78,7 @@ func Changed(dir string, listed map[string]string) (string, error) {
 
 // find returns the slash path of the first file in a folder for which is returns true, or "".
 func find(dir string, is func(path, name string, e fs.DirEntry) (bool, error)) (string, error) {
-	found := ""
+	found, dir := "", target(dir)
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return err

@@ -9,7 +9,7 @@ import (
 // TestForeign finds a file that is not listed, also a link and one in a folder below.
 func TestForeign(t *testing.T) {
 	dir := t.TempDir()
-	if err := Write(dir, []File{{"a/b", nil}, {"c", nil}}, nil); err != nil {
+	if err := Write(t.Context(), dir, []File{{"a/b", nil}, {"c", nil}}, nil); err != nil {
 		t.Fatal(err)
 	}
 	for want, listed := range map[string]map[string]string{
@@ -41,7 +41,7 @@ func TestChanged(t *testing.T) {
 	} {
 		dir := filepath.Join(t.TempDir(), "folder")
 		files := []File{{"c", []byte("3")}, {"a/b", []byte("1")}}
-		if err := Write(dir, append(files, Sums(files)), nil); err != nil {
+		if err := Write(t.Context(), dir, append(files, Sums(files)), nil); err != nil {
 			t.Fatal(err)
 		}
 		if err := change(dir); err != nil {

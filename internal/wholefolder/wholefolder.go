@@ -3,13 +3,15 @@ package wholefolder
 
 import (
 	"bytes"
+	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 
+	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/plainfile"
+	"github.com/boardsmith/boardsmith/internal/scratch"
 )
 
 // A File is one file of a folder.
@@ -24,6 +26,7 @@ func Has(dir string, files []File) bool {
 	for _, f := range files {
 		want[f.Name] = f.Data
 	}
+	dir = target(dir)
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return err
@@ -54,10 +57,34 @@ func HasFile(dir, name string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// Write writes the files to a new folder. If one exists, it must be empty or replaceable must return nil; it is then
-// removed.
-func Write(dir string, files []File, replaceable func() error) error {
-	dir = filepath.Clean(dir) // else the parent of "a/" is a
+// target returns the folder that a symbolic link refers to, dir itself if it is none or refers to nothing.
+func target(dir string) string {
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		return real
+	}
+	return filepath.Clean(dir) // else the parent of "a/" is a
+}
+
+// The names beside a folder that is written: of a folder with the new files, and of the old folder.
+const (
+	newPrefix = ".boardsmith-new-"
+	oldPrefix = ".boardsmith-old-"
+)
+
+// Write writes the files to a new folder, or to the one that a symbolic link refers to. If there is a folder, it must
+// be empty or replaceable must return nil; it is then removed. Linux exchanges the two folders at once. On other
+// systems, a process that is killed between two steps may leave the old folder beside it, which the next Write puts
+// back. Once ctx ends, nothing is replaced. Errors have class config unless ctx ends.
+func Write(ctx context.Context, dir string, files []File, replaceable func() error) error {
+	dir = target(dir)
+	if isLink(dir) {
+		return failure.New(failure.Config, "remove the link, or create the folder", "%s is a link to no folder", dir)
+	}
+	parent := filepath.Dir(dir)
+	old := filepath.Join(parent, oldPrefix+filepath.Base(dir))
+	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+		_ = os.Rename(old, dir) // usually there is none
+	}
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return plainfile.Error("write", dir, err)
@@ -67,43 +94,72 @@ func Write(dir string, files []File, replaceable func() error) error {
 			return err
 		}
 	}
-	parent := filepath.Dir(dir)
 	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return plainfile.Error("write", parent, err)
 	}
-	made, err := os.MkdirTemp(parent, ".new-")
+	made, err := scratch.MakeIn(parent, newPrefix)
 	if err != nil {
 		return plainfile.Error("write", parent, err)
 	}
-	defer os.RemoveAll(made)
+	defer func() { _ = made.Remove() }() // else a later process does
+	fresh := filepath.Join(made.Dir, "new")
+	if err := writeFiles(ctx, fresh, files); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return failure.Stopped(ctx, "write %s", dir)
+	}
+	if len(entries) > 0 {
+		err = replace(dir, fresh, old)
+	} else if err = os.Remove(dir); err == nil || errors.Is(err, fs.ErrNotExist) {
+		err = os.Rename(fresh, dir)
+	}
+	return plainfile.Error("write", dir, err)
+}
+
+func isLink(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode()&fs.ModeSymlink != 0
+}
+
+// writeFiles writes files to a new folder.
+func writeFiles(ctx context.Context, dir string, files []File) error {
 	for _, f := range files {
-		path := filepath.Join(made, "new", filepath.FromSlash(f.Name))
+		if ctx.Err() != nil {
+			return failure.Stopped(ctx, "write %s", dir)
+		}
+		path := filepath.Join(dir, filepath.FromSlash(f.Name))
 		if err := writeFile(path, f.Data); err != nil {
 			return plainfile.Error("write", path, err)
 		}
 	}
-	if len(entries) > 0 {
-		err = swap(dir, filepath.Join(made, "new"), filepath.Join(made, "old"), made+"-old")
-	} else if err = os.Remove(dir); err == nil || errors.Is(err, fs.ErrNotExist) {
-		err = os.Rename(filepath.Join(made, "new"), dir)
-	}
-	if err != nil {
-		return plainfile.Error("write", dir, err)
-	}
 	return nil
 }
 
-// swap puts the folder fresh in the place of dir, which becomes old. If that fails, dir is what it was; if somebody
-// else has made a dir meanwhile, what was there becomes kept.
-func swap(dir, fresh, old, kept string) error {
+// replace puts the folder fresh in the place of dir. What was there is then fresh, or removed.
+func replace(dir, fresh, old string) error {
+	if err := exchange(dir, fresh); !errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
+	return swap(dir, fresh, old)
+}
+
+// swap is replace in two steps. If the second fails, dir is what it was, or, if somebody else has made a dir
+// meanwhile, what was there stays in old.
+func swap(dir, fresh, old string) error {
+	if err := os.RemoveAll(old); err != nil { // an earlier process was killed while it removed it
+		return err
+	}
 	if err := os.Rename(dir, old); err != nil {
 		return err
 	}
-	err := os.Rename(fresh, dir)
-	if err != nil && os.Rename(old, dir) != nil {
-		err = errors.Join(err, os.Rename(old, kept), fmt.Errorf("what was there is in %s now", kept))
+	if err := os.Rename(fresh, dir); err != nil {
+		if back := os.Rename(old, dir); back != nil {
+			err = errors.Join(err, errors.New("what was there is in "+old+" now"))
+		}
+		return err
 	}
-	return err
+	return os.RemoveAll(old)
 }
 
 // writeFile writes a file and its folders, and waits until the file is on the disk.
