@@ -11,6 +11,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cmodel"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/inputs"
 	"github.com/boardsmith/boardsmith/internal/wholefolder"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/modellib"
@@ -126,7 +127,11 @@ func (v *invocation) embedded(paths, name string, compiler *modellib.Compiler) (
 	if compiler != nil {
 		o.Target = compiler.Target
 	}
-	for _, path := range strings.Split(paths, ",") {
+	list, err := inputs.Archives(paths)
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range list {
 		var a *mlf.Archive
 		if path == "" {
 			a, err = mlf.Parse(samples.Name, samples.Archive())

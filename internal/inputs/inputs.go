@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -121,9 +122,9 @@ func Resolve(env console.Environ, dir string, load func(dir string) (*Made, erro
 		words = named.Options
 	}
 	in.OptionsAsked = len(words) > 0
-	app := env("APP")
-	if app == Library {
-		in.Library, app = true, ""
+	app, err := in.readApp(env("APP"))
+	if err != nil {
+		return nil, err
 	}
 	if app != "" {
 		words = append(words, "app="+app)
@@ -148,11 +149,8 @@ func Resolve(env console.Environ, dir string, load func(dir string) (*Made, erro
 		in.Board = Input{cmp.Or(in.Board.Value, c.Board, defaultBoard), true}
 		in.Model = Input{cmp.Or(in.Model.Value, c.Model), true}
 		in.Derived = true
-		in.Project = filepath.Join("build", boards.FileName(in.BoardName()), ProjectName(in.Model.Value, in.ModelName.Value))
-		if in.Library {
-			in.Project += "." + Library
-		} else if in.isStandalone() {
-			in.Project += "." + boards.Standalone
+		if in.Project, err = in.folder(); err != nil {
+			return nil, err
 		}
 	}
 	if in.Library {
@@ -170,6 +168,48 @@ func Resolve(env console.Environ, dir string, load func(dir string) (*Made, erro
 		in.Options.Place, in.OptionsAsked = place, true
 	}
 	return in, in.checkParams(env)
+}
+
+// readApp sets Library, and returns the value of APP as an option of firmware: "" if there is none.
+func (in *Inputs) readApp(app string) (string, error) {
+	switch app {
+	case Library:
+		in.Library = true
+		return "", nil
+	case "", boards.RPC, boards.Standalone:
+		return app, nil
+	}
+	return "", failure.New(failure.Config, "", "APP=%s is none of %s, %s, %s", app, boards.RPC, boards.Standalone, Library)
+}
+
+// folder returns the folder that follows from board and model; a library's, from all its archives.
+func (in *Inputs) folder() (string, error) {
+	name := ProjectName(in.Model.Value, in.ModelName.Value)
+	switch {
+	case in.Library:
+		paths, err := Archives(in.Model.Value)
+		if err != nil {
+			return "", err
+		}
+		var names []string
+		for _, path := range paths {
+			names = append(names, ProjectName(path, in.ModelName.Value))
+		}
+		name = strings.Join(names, "+") + "." + Library
+	case in.isStandalone():
+		name += "." + boards.Standalone
+	}
+	return filepath.Join("build", boards.FileName(in.BoardName()), name), nil
+}
+
+// Archives returns the paths of the archives whose models become one folder: those of MODEL, which commas separate, or
+// "" for the bundled sample alone.
+func Archives(model string) ([]string, error) {
+	paths := strings.Split(model, ",")
+	if len(paths) > 1 && slices.Contains(paths, "") {
+		return nil, failure.New(failure.Config, "write one comma between two archives", "MODEL=%s has an empty name", model)
+	}
+	return paths, nil
 }
 
 // isStandalone reports whether the options, before those of a project, ask for standalone firmware.

@@ -206,6 +206,35 @@ func TestFormerDeskFile(t *testing.T) {
 	}
 }
 
+// TestLibraryFolder: the default folder of a library has the names of all its archives, and none of them is empty.
+func TestLibraryFolder(t *testing.T) {
+	for _, c := range []struct{ app, model, name, want string }{
+		{Library, "", "", "digits_i8.aot_packed.library"},
+		{Library, "x/a.tar", "", "a.library"},
+		{Library, "x/a.tar,y/b.tar.gz", "", "a+b.library"},
+		{Library, "a.tar", "kws", "a.kws.library"},
+		{Library, "a.tar,,b.tar", "", "error: MODEL=a.tar,,b.tar has an empty name"},
+		{Library, "a.tar,", "", "error: MODEL=a.tar, has an empty name"},
+		{"standalone", "a.tar", "", "a.standalone"},
+		{"", "a.tar", "", "a"},
+		{"libary", "a.tar", "", "error: APP=libary is none of rpc, standalone, library"},
+	} {
+		env := func(name string) string {
+			return map[string]string{"APP": c.app, "MODEL": c.model, "MODEL_NAME": c.name}[name]
+		}
+		in, err := Resolve(env, t.TempDir(), func(string) (*Made, error) { return nil, nil }, nil)
+		if want, ok := strings.CutPrefix(c.want, "error: "); ok {
+			if failure.Of(err) != failure.Config || err.Error() != want {
+				t.Errorf("%s of %q: %v, want %s", c.app, c.model, err, want)
+			}
+			continue
+		}
+		if want := filepath.Join("build", "host", c.want); err != nil || in.Project != want {
+			t.Errorf("%s of %q: %+v, %v, want %s", c.app, c.model, in, err, want)
+		}
+	}
+}
+
 // TestLibrary: a library has the operators' options of the first place that has options, and refuses PLACE.
 func TestLibrary(t *testing.T) {
 	dir := t.TempDir()
