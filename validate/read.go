@@ -260,12 +260,12 @@ func (r *reader) fill(c *column, a *ndarray.Array, file string) (err error) {
 		parts, err = r.outputs[c.index].split(a)
 	}
 	if err != nil {
-		return failure.New(failure.Config, c.kind.advice(), "%w", err)
+		return failure.New(failure.Config, cmp.Or(failure.Next(err), c.kind.advice()), "%w", err)
 	}
 	c.parts, c.labels = append(c.parts, parts...), append(c.labels, labels...)
 	n := len(c.parts) + len(c.labels)
 	if n > maxSamples {
-		return fmt.Errorf("the set has more than %d samples", maxSamples)
+		return tooMany(int64(n), "samples")
 	}
 	for i := c.len(); i < n; i++ {
 		c.names = append(c.names, fmt.Sprintf("%s, sample %d", file, i))

@@ -86,7 +86,7 @@ func (t tensor) split(a *ndarray.Array) ([][]byte, error) {
 		return nil, t.wants(a)
 	}
 	if n > maxSamples {
-		return nil, fmt.Errorf("%d samples are more than %d", n, maxSamples)
+		return nil, tooMany(n, "samples")
 	}
 	parts := make([][]byte, n)
 	for i := range parts {
@@ -94,6 +94,10 @@ func (t tensor) split(a *ndarray.Array) ([][]byte, error) {
 		parts[i] = a.Data[i*size : (i+1)*size : (i+1)*size]
 	}
 	return parts, nil
+}
+
+func tooMany(n int64, what string) error {
+	return failure.New(failure.Config, "divide the set", "%d %s are more than %d", n, what, maxSamples)
 }
 
 func (t tensor) wants(a *ndarray.Array) error {
@@ -112,7 +116,7 @@ func labelsOf(a *ndarray.Array) ([]int64, error) {
 		return nil, fmt.Errorf("labels are integers on one axis, not %v %s", a.DType, ndarray.ShapeString(a.Shape))
 	}
 	if a.Len() > maxSamples {
-		return nil, fmt.Errorf("%d labels are more than %d", a.Len(), maxSamples)
+		return nil, tooMany(int64(a.Len()), "labels")
 	}
 	labels := make([]int64, a.Len())
 	for i := range labels {

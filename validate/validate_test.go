@@ -534,6 +534,7 @@ func TestManyLabels(t *testing.T) {
 
 // TestNextSteps: what does not fit is refused with what to do.
 func TestNextSteps(t *testing.T) {
+	many := bytesOf(int8s, []int64{maxSamples + 1}, make([]byte, maxSamples+1)...)
 	for name, c := range map[string]struct {
 		array ndarray.Named
 		want  string
@@ -544,6 +545,7 @@ func TestNextSteps(t *testing.T) {
 		"another input":        {named("x_0", floats([]int64{3, 1}, 1, 2, 3)), "convert the samples"},
 		"of another model":     {named("output0", floats([]int64{3, 2}, 1, 2, 3, 4, 5, 6)), "this model returns"},
 		"probabilities":        {named("labels", floats([]int64{3}, 0, 1, 0)), "the number of its class"},
+		"too many":             {named("labels", many), "divide"},
 		"as many as there are": {named("labels", bytesOf(int8s, []int64{2}, 0, 1)), "one for each sample"},
 	} {
 		_, err := New([]ndarray.Named{c.array, threeInputs}, classifier())
