@@ -97,6 +97,27 @@ func bundles(t *testing.T, c *modellib.Compiler) {
 	}
 }
 
+// TestWorkspace: an option leaves the built-in workspace of a model out of its compiled library.
+func TestWorkspace(t *testing.T) {
+	b := compiler(t, "host").Board
+	models := []*cmodel.Code{code(t, "conv_f32.aot_c")}
+	for flags, want := range map[string]bool{"": true, "-DTVM_conv_f32_BUILTIN_WORKSPACE=0": false} {
+		c, err := modellib.NewCompiler(t.Context(), b, boards.Options{OperatorFlags: flags})
+		if err != nil {
+			t.Fatal(err)
+		}
+		files, err := modellib.Bundle(t.Context(), models, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sizes, err := modellib.Sizes(t.Context(), files, c)
+		bytes := models[0].WorkspaceBytes()
+		if has := int64(sizes["tvm_conv_f32.c"].BSS) >= bytes; err != nil || has != want {
+			t.Errorf("flags %q: %v of %d bytes, %v", flags, sizes["tvm_conv_f32.c"], bytes, err)
+		}
+	}
+}
+
 // TestObject links a model's object for its processor, and refuses it for another.
 func TestObject(t *testing.T) {
 	c := compiler(t, "mps2_an385")
