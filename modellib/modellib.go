@@ -86,8 +86,8 @@ func NewCompiler(ctx context.Context, b *boards.Board, o boards.Options) (*Compi
 }
 
 // Bundle returns the files of a folder with the models, and lib/libmodels.a if c is not nil. Equal models and compilers
-// give equal bytes. Errors: class config if an object of a model is for another processor than the board's; class
-// compile.
+// give equal bytes. Errors: class config if an object of a model is for another processor than the board's, or
+// if a model calls a function of TVM that neither its archive nor the runtime has; class compile.
 func Bundle(ctx context.Context, codes []*cmodel.Code, c *Compiler) ([]mlf.File, error) {
 	files, err := cmodel.Bundle(codes...)
 	if err != nil || c == nil {
@@ -154,6 +154,9 @@ func (c *Compiler) build(ctx context.Context, dir string, files []mlf.File) erro
 			return failure.New(failure.Compile, "", "board %s: %s: %w", c.Board.Name, name, err)
 		}
 		objects = append(objects, object)
+	}
+	if err := checkDefined(dir, objects); err != nil {
+		return err
 	}
 	args := append([]string{"qcsD", filepath.FromSlash(Library)}, objects...)
 	return command.Command{Path: c.ar, Args: args, Dir: dir, Timeout: timeout}.Run(ctx)

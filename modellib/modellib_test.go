@@ -118,6 +118,23 @@ func TestWorkspace(t *testing.T) {
 	}
 }
 
+// TestUndefined refuses a model that calls a function of TVM which the runtime does not have, except a platform's.
+func TestUndefined(t *testing.T) {
+	c := compiler(t, "host")
+	for function, want := range map[string]string{
+		"TVMPlatformBlink": "", "TVMGetLastError": "sine_lib9.c calls TVMGetLastError",
+	} {
+		text := "void " + function + "(void);\nvoid nine(void) { " + function + "(); }\n"
+		sine := code(t, "sine.aot_c")
+		sine.Sources = append(sine.Sources, mlf.File{Name: "codegen/host/src/sine_lib9.c", Data: []byte(text)})
+		_, err := modellib.Bundle(t.Context(), []*cmodel.Code{sine}, c)
+		refused := failure.Of(err) == failure.Config && want != "" && strings.Contains(err.Error(), want)
+		if refused != (want != "") || !refused && err != nil {
+			t.Errorf("%s: %v", function, err)
+		}
+	}
+}
+
 // TestObject links a model's object for its processor, and refuses it for another.
 func TestObject(t *testing.T) {
 	c := compiler(t, "mps2_an385")
