@@ -241,7 +241,7 @@ func TestBadFiles(t *testing.T) {
 		},
 		{
 			"a board as parent", "{\n\"inherits\": \"host\"}",
-			`x.json:2: inherits "host": a board inherits from chip/NAME or cpu/NAME or family/NAME; mage board:new`,
+			`x.json:2: inherits "host": a board inherits from chip/NAME or cpu/NAME or family/NAME`,
 		},
 		{"parent climbs", "{\n\"inherits\": \"cpu/../host\"}", `x.json:2: inherits "cpu/../host": a board`},
 		{"longer cycle", "{\n\"inherits\": \"chip/loop2\"}", `c2.json:1: inherits "chip/loop2": a cpu inherits from nothing`},
@@ -544,5 +544,18 @@ func TestHiddenBoard(t *testing.T) {
 	})
 	if b, err := Find("host", []string{shelf}); err != nil || b.Dir == "" {
 		t.Errorf("one that replaces it: %+v, %v", b, err)
+	}
+}
+
+// TestInheritsBoard: what cannot be inherited can be copied.
+func TestInheritsBoard(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "x.json")
+	if err := os.WriteFile(file, []byte(`{"inherits": "lm3s6965evb"}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Find(file, nil)
+	if failure.Of(err) != failure.Config || !strings.Contains(failure.Next(err), "board:new") {
+		t.Errorf("%v; next: %q", err, failure.Next(err))
 	}
 }

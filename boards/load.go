@@ -212,9 +212,13 @@ func (b *Board) load(shelves []shelf, level, name string, from *Origin) error {
 		here := Origin{where, lines["inherits"]}
 		up, parent, ok := strings.Cut(head.Inherits, "/")
 		if !ok || !slices.Contains(mayInherit(level), up) || !nameRE.MatchString(parent) {
+			next := ""
+			if level == "" {
+				next = "for a copy of a board: " + failure.Target("board:new")
+			}
 			return &FileError{
 				File: here.File, Line: here.Line,
-				Err: fmt.Errorf("inherits %q: %s", head.Inherits, mayInheritText(level)),
+				Err: failure.New(failure.Config, next, "inherits %q: %s", head.Inherits, mayInheritText(level)),
 			}
 		}
 		if err := b.load(shelves, up, parent, &here); err != nil {
@@ -243,11 +247,7 @@ func mayInheritText(level string) string {
 	if len(up) == 0 {
 		return "a " + what + " inherits from nothing"
 	}
-	text := "a " + what + " inherits from " + strings.Join(up, "/NAME or ") + "/NAME"
-	if level == "" {
-		text += "; mage board:new makes a copy of a board"
-	}
-	return text
+	return "a " + what + " inherits from " + strings.Join(up, "/NAME or ") + "/NAME"
 }
 
 func notRead(err error, name string, known []string) error {
