@@ -299,7 +299,7 @@ func (r Region) startsSector(addr Number) bool {
 }
 
 // NullBytes is the length of the memory at address 0 that holds nothing but code, which starts with the vectors there:
-// a null pointer has no use (NULL_BYTES of link.ld.S).
+// a null pointer has no use (NULL_BYTES of the linker script).
 const NullBytes = 256
 
 // checkArena returns an error if the arena, with the stack and the memory for uploaded code if they share a region, is

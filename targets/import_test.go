@@ -136,7 +136,7 @@ var mayImport = map[string][]string{
 	},
 	"internal/inputs": {
 		"device", "boards", "mlf", "ndarray", "samples", "failure", "internal/boardsmithjson", "internal/console",
-		"internal/gitfolder",
+		"internal/gitfolder", "internal/jsonfile",
 	},
 	"internal/jsonfile":      {"failure"},
 	"internal/library":       {"internal/jsonfile", "failure"},

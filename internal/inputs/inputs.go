@@ -20,6 +20,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/boardsmithjson"
 	"github.com/boardsmith/boardsmith/internal/console"
 	"github.com/boardsmith/boardsmith/internal/gitfolder"
+	"github.com/boardsmith/boardsmith/internal/jsonfile"
 	"github.com/boardsmith/boardsmith/samples"
 )
 
@@ -179,7 +180,9 @@ func (in *Inputs) readApp(app string) (string, error) {
 	case "", boards.RPC, boards.Standalone:
 		return app, nil
 	}
-	return "", failure.New(failure.Config, "", "APP=%s is none of %s, %s, %s", app, boards.RPC, boards.Standalone, Library)
+	known := []string{boards.RPC, boards.Standalone, Library}
+	return "", failure.New(failure.Config, "", "APP=%s is none of %s%s", app, strings.Join(known, ", "),
+		jsonfile.DidYouMean(app, known))
 }
 
 // folder returns the folder that follows from board and model; a library's, from all its archives.

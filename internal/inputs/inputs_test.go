@@ -217,7 +217,7 @@ func TestLibraryFolder(t *testing.T) {
 		{Library, "a.tar,", "", "error: MODEL=a.tar, has an empty name"},
 		{"standalone", "a.tar", "", "a.standalone"},
 		{"", "a.tar", "", "a"},
-		{"libary", "a.tar", "", "error: APP=libary is none of rpc, standalone, library"},
+		{"libary", "a.tar", "", "error: APP=libary is none of rpc, standalone, library; did you mean \"library\"?"},
 	} {
 		env := func(name string) string {
 			return map[string]string{"APP": c.app, "MODEL": c.model, "MODEL_NAME": c.name}[name]
