@@ -5,6 +5,17 @@
 #ifndef BOARDSMITH_TEST_DEVICE_H_
 #define BOARDSMITH_TEST_DEVICE_H_
 
+#ifdef __has_feature
+#if __has_feature(address_sanitizer)
+#define __SANITIZE_ADDRESS__ 1
+#endif
+#endif
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#define IS_FREED(memory) (__asan_address_is_poisoned(memory) != 0)
+#else
+#define IS_FREED(memory) false
+#endif
 #include <boardsmith/boardsmith.h>
 #include <boardsmith/upload.h>
 #include <setjmp.h>
@@ -71,7 +82,16 @@ tvm_crt_error_t TVMPlatformMemoryAllocate(size_t bytes, DLDevice dev, void** out
 
 tvm_crt_error_t TVMPlatformMemoryFree(void* memory, DLDevice dev) {
   (void)dev;
-  block_t* b = &((block_t*)memory)[-1];
+  block_t* b = device_blocks.next;
+  while ((b != &device_blocks) && (&b[1] != memory)) {
+    b = b->next;
+  }
+  if (b == &device_blocks) {  // static memory, as the answer of boardsmith.memory; a block that was freed is an error
+    if (IS_FREED(memory)) {
+      abort();
+    }
+    return kTvmErrorPlatformStackAllocBadFree;
+  }
   b->next->previous = b->previous;
   b->previous->next = b->next;
   free(b);
