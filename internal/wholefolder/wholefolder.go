@@ -26,29 +26,17 @@ func Has(dir string, files []File) bool {
 	for _, f := range files {
 		want[f.Name] = f.Data
 	}
-	dir = target(dir)
-	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() {
-			return err
-		}
-		name, err := filepath.Rel(dir, path)
-		if err != nil {
-			return err
-		}
-		name = filepath.ToSlash(name)
+	differs, err := find(dir, func(path, name string, e fs.DirEntry) (bool, error) {
 		info, err := e.Info()
 		w, ok := want[name]
 		if err != nil || !ok || !info.Mode().IsRegular() || info.Size() != int64(len(w)) {
-			return errors.Join(err, errors.New("differs"))
-		}
-		data, err := os.ReadFile(path)
-		if err != nil || !bytes.Equal(data, w) {
-			return errors.Join(err, errors.New("differs"))
+			return true, err
 		}
 		delete(want, name)
-		return nil
+		data, err := os.ReadFile(path)
+		return !bytes.Equal(data, w), err
 	})
-	return err == nil && len(want) == 0
+	return err == nil && differs == "" && len(want) == 0
 }
 
 // HasFile reports whether a folder has a regular file of this name.
