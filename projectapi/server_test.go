@@ -167,7 +167,7 @@ func FuzzServe(f *testing.F) {
 	f.Add(`{"jsonrpc":"2.0","method":"flash","params":{"options":{}},"id":null}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		if strings.Contains(text, "verbose") || strings.Contains(text, "\n") {
-			t.Skip() // build waits then; a line
+			t.Skip("with verbose, build waits; a request is one line")
 		}
 		answer, err := serve(t.Context(), []byte(text), &echo{})
 		if answer == nil {
