@@ -121,7 +121,7 @@ func (p *Project) ask(ctx context.Context, words []string) (string, error) {
 	}
 	out, _, err := c.Capture(ctx)
 	if failed := (*command.Error)(nil); errors.As(err, &failed) {
-		class, message := toolwords.Explain(failed.Stderr, failed.Text)
+		class, message, _ := toolwords.Explain(failed.Stderr, failed.Text)
 		message = cmp.Or(message, failed.LastLine())
 		return "", failure.New(class, "to see it again: "+failed.Command, "%s: %w: %s", failed.Tool, failed.Err,
 			strings.Join(strings.Fields(message), " "))

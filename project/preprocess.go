@@ -118,7 +118,7 @@ func (p *Project) preprocess(ctx context.Context, cc string, args []string) (str
 	if !errors.As(err, &failed) {
 		return "", err
 	}
-	_, message := toolwords.Explain(failed.Stderr, failed.Text)
+	_, message, _ := toolwords.Explain(failed.Stderr, failed.Text)
 	return "", &ToolError{
 		Tool: failed.Tool, Class: failure.Compile, Message: message, Tail: []byte(failed.Stderr),
 		Command: "cd " + command.Quote(p.dir) + " && " + c.Typed(), Err: failed.Err,

@@ -32,7 +32,7 @@ type ToolError struct {
 	Tool    string
 	Class   failure.Class // compile, link, does-not-fit, or config where the build command could not configure
 	Message string        // the first error it printed, with the source line; "" if it printed none
-	Tail    []byte        // the last 4 KiB of its standard error
+	Tail    []byte        // the last 4 KiB of its standard error or, if that has not the message, of both streams
 	Command string        // a shell command that runs it again
 	Err     error         // how it ended
 }
@@ -89,8 +89,7 @@ func (r toolRun) run(ctx context.Context) error {
 	if !errors.As(err, &failed) {
 		return err
 	}
-	text := failed.Stderr
-	class, message := toolwords.Explain(text, failed.Text)
+	class, message, text := toolwords.Explain(failed.Stderr, failed.Text)
 	return &ToolError{
 		Tool: failed.Tool, Class: class, Message: message, Tail: []byte(text[max(0, len(text)-tailBytes):]),
 		Command: r.typed(), Err: failed.Err,

@@ -104,8 +104,8 @@ func (c Command) run(ctx context.Context, both, out, errs *keeper) error {
 	cmd := exec.CommandContext(inner, c.Path, c.Args...)
 	cmd.Dir, cmd.Env = c.Dir, append(Environment(c.Dir), c.Env...)
 	cmd.Stdin = c.Stdin
-	outLines, errLines := both.stream(c.Out), both.stream(c.Err)
-	cmd.Stdout, cmd.Stderr = io.MultiWriter(outLines, out.stream(nil)), io.MultiWriter(errLines, errs.stream(nil))
+	streams := []*stream{both.stream(c.Out), both.stream(c.Err), out.stream(nil), errs.stream(nil)}
+	cmd.Stdout, cmd.Stderr = io.MultiWriter(streams[0], streams[2]), io.MultiWriter(streams[1], streams[3])
 	if c.Stdout != nil {
 		cmd.Stdout = io.MultiWriter(cmd.Stdout, c.Stdout)
 	}
@@ -115,8 +115,9 @@ func (c Command) run(ctx context.Context, both, out, errs *keeper) error {
 	}
 	ownGroup(cmd)
 	err := pinned(func() error { return runGroup(cmd, c.Held, c.Files) })
-	outLines.end()
-	errLines.end()
+	for _, s := range streams {
+		s.end()
+	}
 	if err == nil {
 		return nil
 	}

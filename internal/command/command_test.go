@@ -107,6 +107,15 @@ func TestMuchOutput(t *testing.T) {
 	}
 }
 
+// TestWholeLines: the lines of one stream do not come into another's.
+func TestWholeLines(t *testing.T) {
+	err := sh(`printf 'one '; sleep 0.1; echo other >&2; sleep 0.1; echo line; printf end; exit 1`).Run(t.Context())
+	var failed *Error
+	if !errors.As(err, &failed) || failed.Text != "other\none line\nend" {
+		t.Errorf("%v", err)
+	}
+}
+
 // When Run returns, the whole group has ended, also a child that ignores the interrupt.
 func TestGroupEnds(t *testing.T) {
 	const script = `trap '' INT; sh -c 'trap "" INT; echo $$ >"$MARK"; sleep 60' & wait`

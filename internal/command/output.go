@@ -33,17 +33,28 @@ func (k *keeper) text() string {
 	return string(k.head) + string(k.tail)
 }
 
-// A stream passes on whole lines, and the rest at its end.
+// A stream passes on whole lines, and the rest at its end. The keeper gets them whole, too: one stream's lines do not
+// come into another's. Of a longer line than the head, it gets pieces.
 type stream struct {
 	k    *keeper
 	line func(string)
-	part []byte
+	part []byte // of a line, for line
+	rest []byte // of a line, for the keeper
 }
 
 func (s *stream) Write(p []byte) (int, error) {
 	s.k.mu.Lock()
 	defer s.k.mu.Unlock()
-	s.k.add(p)
+	whole := bytes.LastIndexByte(p, '\n') + 1
+	if len(s.rest)+len(p)-whole > headBytes {
+		whole = len(p)
+	}
+	if whole > 0 {
+		s.k.add(s.rest)
+		s.k.add(p[:whole])
+		s.rest = s.rest[:0]
+	}
+	s.rest = append(s.rest, p[whole:]...)
 	if s.line == nil {
 		return len(p), nil
 	}
@@ -73,6 +84,7 @@ func (s *stream) handOn() {
 func (s *stream) end() {
 	s.k.mu.Lock()
 	defer s.k.mu.Unlock()
+	s.k.add(s.rest)
 	if len(s.part) > 0 {
 		s.handOn()
 	}

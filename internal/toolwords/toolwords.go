@@ -41,19 +41,21 @@ func Classify(text string) failure.Class {
 }
 
 // Explain returns the class and the message of a failure by what a tool printed, on standard error and on both streams:
-// a build tool such as ninja copies compilers' errors to its standard output, and others only report that it failed.
-func Explain(stderr, both string) (failure.Class, string) {
+// a build tool such as ninja copies compilers' errors to its standard output, and others only report that it failed,
+// anywhere between these lines. The text is the one of the two that has the message.
+func Explain(stderr, both string) (class failure.Class, message, text string) {
 	if message := configureError(stderr); message != "" {
-		return failure.Config, message
+		return failure.Config, message, stderr
 	}
-	class, message := Classify(stderr), FirstError(stderr)
-	if message == "" || onlyFailed.MatchString(message) {
-		class = Classify(both)
-		if other := FirstError(both); other != "" {
-			message = other
-		}
+	message = FirstError(stderr)
+	if message != "" && !onlyFailed.MatchString(message) {
+		return Classify(stderr), message, stderr
 	}
-	return class, message
+	lines := slices.DeleteFunc(strings.SplitAfter(both, "\n"), onlyFailed.MatchString)
+	if other := FirstError(strings.Join(lines, "")); other != "" {
+		message = other
+	}
+	return Classify(both), message, both
 }
 
 // onlyFailed matches messages of a tool that only says that another one failed.

@@ -37,6 +37,10 @@ func TestExplain(t *testing.T) {
 			west, "[1/2] ld\nld: region `SRAM' overflowed by 12 bytes\ncollect2: error: ld returned 1 exit status\n" + west,
 			failure.DoesNotFit, "ld: region `SRAM' overflowed by 12 bytes",
 		},
+		"a linker's after west's": {
+			west, "[1/2] ld\n" + west + "ld: region `SRAM' overflowed by 12 bytes\ncollect2: error: ld returned 1 exit status\n",
+			failure.DoesNotFit, "ld: region `SRAM' overflowed by 12 bytes",
+		},
 		"nothing else": {west, west, failure.Compile, strings.TrimSpace(west)},
 		"make": {
 			"a.c:1:2: error: x\nmake: *** [a] Error 1\n", "make: error: not this\na.c:1:2: error: x\nmake: *** [a] Error 1\n",
@@ -50,8 +54,9 @@ func TestExplain(t *testing.T) {
 				"CMake Error at /z/kconfig.cmake:326 (message):\n  command failed",
 		},
 	} {
-		if class, message := Explain(c.stderr, c.both); class != c.class || message != c.message {
-			t.Errorf("%s: %s, %q", name, class, message)
+		class, message, text := Explain(c.stderr, c.both)
+		if class != c.class || message != c.message || !strings.Contains(text, strings.SplitAfter(message, "\n")[0]) {
+			t.Errorf("%s: %s, %q in %q", name, class, message, text)
 		}
 	}
 }
