@@ -362,10 +362,8 @@ func (p *Project) store(t *tree, r *recipe) error {
 	return nil
 }
 
-// runBuild runs the template's command, with these words more, and shows progress by the sources that it prints.
-func (p *Project) runBuild(ctx context.Context, t *tree, path string, words []string, held *os.File, r *recipe,
-	reused bool,
-) error {
+// runBuild runs the template's command, and shows progress by the sources that it prints.
+func (p *Project) runBuild(ctx context.Context, t *tree, path string, held *os.File, r *recipe, reused bool) error {
 	total, compiled := 0, 0
 	for name := range r.inputs {
 		if !isSource(name) {
@@ -385,7 +383,7 @@ func (p *Project) runBuild(ctx context.Context, t *tree, path string, words []st
 	}
 	defer give()
 	done := 0
-	command := slices.Concat(p.command(p.Board(), jobs, p.wantedForms()), words)
+	command := p.command(p.Board(), jobs, p.wantedForms())
 	tool := toolRun{dir: t.dir, path: path, args: command[1:], env: r.env, held: held, log: p.builder.log()}
 	tool.line = func(line string) {
 		words := strings.Fields(line)

@@ -1,6 +1,7 @@
 package project
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"os/exec"
@@ -279,26 +280,48 @@ func TestFoundCompiler(t *testing.T) {
 	}
 }
 
-// TestConfigure: while the compiler is unknown, the build command runs with the words of configure first, and then
-// builds once.
-func TestConfigure(t *testing.T) {
-	s := newSystem(t, `"build":`, `"configure": ["describe"], "build":`)
-	s.write(s.home, "templates/system/build.sh", strings.Replace(systemBuild, "\n{ echo",
-		"\necho $2 >> out/words; if [ \"$2\" = describe ]; then "+
-			"sed \"s|CC|gcc|\" \"$OS_BASE/board.json\" > out/board.json; exit; fi\n{ echo", 1))
-	words := func(p *Project) string {
-		data, err := os.ReadFile(filepath.Join(p.Dir(), "out", "words"))
-		must(t, err)
-		return string(data)
+// TestFoundInTime: a build command that names the compiler before it compiles runs once, also while boardsmith does not
+// know the compiler or expects another one. If the build id came too late, it runs again.
+func TestFoundInTime(t *testing.T) {
+	s := newSystem(t)
+	describe := `sed "s|CC|$(cat HOME/cc)|; s|BOARD|$1|" "$OS_BASE/board.json" > out/board.json` + "\n"
+	wait := `if [ ! -e out/waited ]; then  # a second run finds the build id that it needs
+	touch out/waited
+	for i in $(seq 400); do if [ "$(cat out/id.inc)" = "$was" ]; then sleep 0.05; fi; done
+fi
+`
+	compile := strings.Replace(systemBuild, `"$OS_BASE/cc"`, "HOME/cc", 1)
+	// build builds a new model with the same settings. It returns how often the command ran.
+	build := func(compiler string, script ...string) int {
+		t.Helper()
+		s.write(s.home, "cc", compiler+"\n")
+		text := strings.Join(script, "")
+		s.write(s.home, "script", "mkdir -p out; was=$(cat out/id.inc)\n"+strings.ReplaceAll(text, "HOME", s.home))
+		operator := mlftest.TinyOperator + "// " + text + compiler
+		spec := s.spec(boards.Options{})
+		spec.Model = mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": operator})
+		p := generated(t, filepath.Join(t.TempDir(), "p"), spec, s.env)
+		i := built(t, p)
+		if data, err := os.ReadFile(i.Path); err != nil || !bytes.Contains(data, i.BuildID[:]) {
+			t.Errorf("the image has not its build id %s, %v", i.ID(), err)
+		}
+		if used := p.state.Tools[0].Name; used != filepath.Base(compiler) {
+			t.Errorf("the build id is of %s instead of %s", used, compiler)
+		}
+		return s.runs(p)
 	}
-	p := s.project()
-	first := built(t, p)
-	if got := words(p); got != "describe\n\n" {
-		t.Errorf("runs with the words %q, want one with describe and one without", got)
+	s.write(s.home, "templates/system/build.sh", ". "+filepath.Join(s.home, "script")+"\n")
+	s.write(s.home, "mycc", "#!/bin/sh\nexec gcc \"$@\"\n")
+	must(t, os.Chmod(filepath.Join(s.home, "mycc"), 0o755))
+
+	if n := build("gcc", describe, wait, compile); n != 1 {
+		t.Errorf("%d runs with a compiler that was not known, want 1", n)
 	}
-	other := s.project()
-	if i := built(t, other); i.BuildID != first.BuildID || words(other) != "\n" {
-		t.Errorf("another project: %s, runs with the words %q", i.ID(), words(other))
+	if n := build(filepath.Join(s.home, "mycc"), describe, wait, compile); n != 1 {
+		t.Errorf("%d runs with another compiler than the expected one, want 1", n)
+	}
+	if n := build("gcc", compile, wait); n != 2 {
+		t.Errorf("%d runs of a command that names another compiler too late, want 2", n)
 	}
 }
 

@@ -120,13 +120,17 @@ func identify(ctx context.Context, name, path string) (toolState, error) {
 }
 
 // otherTools identifies the template's programs besides the compiler, and the one that the board runs after the link:
-// by the first line of --version or, if they have no such flag, by their files. Errors: *MissingToolError.
+// by the first line of --version or, if they have no such flag, by their files. Those that only start others must be
+// there, and that is all. Errors: *MissingToolError.
 func (p *Project) otherTools(ctx context.Context) ([]toolState, error) {
 	var found []toolState
 	for _, tool := range p.state.Template.Tools {
 		path, err := p.findTool(tool)
 		if err != nil {
 			return nil, err
+		}
+		if tool.Starter {
+			continue
 		}
 		version, err := p.versionOf(ctx, path)
 		if err != nil {

@@ -70,8 +70,6 @@ type Blueprint struct {
 	Options  []string      `json:"options"`         // the board's options that it uses
 	Compile  []CompileStep `json:"compile"`         // for compile_commands.json; empty if its build command writes that
 
-	// words after Build with which the command makes Board and nothing else
-	Configure []string `json:"configure,omitempty"`
 	// of the build command: $NAME is the user's variable, $NAME? may be unset, others are literal
 	Env map[string]string `json:"env,omitempty"`
 	// inputs outside the project, as $VARIABLE/PATH with a variable of Env
@@ -161,6 +159,8 @@ type Tool struct {
 	Name    string   `json:"name"`
 	Install string   `json:"install"`      // one command that installs it on Debian
 	In      []string `json:"in,omitempty"` // folders where it may be if it is not on PATH; as In of Search
+	// it only starts other programs: its version has no part in what they make
+	Starter bool `json:"starter,omitempty"`
 }
 
 // FolderForProgrammer returns what the board's programmer takes for the folder of the build.

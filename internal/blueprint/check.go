@@ -71,9 +71,6 @@ func (t *Blueprint) Check() error {
 			return fmt.Errorf("no generator for %q", g)
 		}
 	}
-	if t.Board == "" && len(t.Configure) > 0 {
-		return errors.New("configure: no board file to make")
-	}
 	if t.Board != "" && t.MakesForms() {
 		return errors.New("board: what it describes is known too late for " + FormsWord)
 	}

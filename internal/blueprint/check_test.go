@@ -81,7 +81,6 @@ func TestTemplateOfATreeRefused(t *testing.T) {
 		"results elsewhere":               func(b *Blueprint) { b.Kept, b.Results = true, []string{"x"} },
 		"results of a wrong pattern":      func(b *Blueprint) { b.Kept, b.Results = true, []string{"build/["} },
 		"kept, and objects for reuse":     func(b *Blueprint) { b.Kept, b.Reuse = true, []string{"build/*.o"} },
-		"words to make no board file":     func(b *Blueprint) { b.Board, b.Configure = "", []string{"--only"} },
 		"forms on request":                func(b *Blueprint) { b.Build = []string{"make", "{forms}"} },
 	} {
 		bad := good

@@ -177,23 +177,23 @@ int TVMAotExecutor_GetInputName(TVMAotExecutor* executor, int index, const char*
 
 // The module's functions: three without arguments, four with one argument that selects a tensor, and one that TVM's
 // host only looks up. TVM's module has further functions, which always fail.
-#define FUNCTIONS(X)                    \
-  X(RUN, "run")                         \
-  X(GET_NUM_INPUTS, "get_num_inputs")   \
-  X(GET_NUM_OUTPUTS, "get_num_outputs") \
-  X(GET_OUTPUT, "get_output")           \
-  X(GET_INPUT, "get_input")             \
-  X(GET_INPUT_INDEX, "get_input_index") \
-  X(GET_INPUT_NAME, "get_input_name")   \
-  X(SET_INPUT, "set_input")
+#define AOT_FUNCTIONS(X)                    \
+  X(AOT_RUN, "run")                         \
+  X(AOT_GET_NUM_INPUTS, "get_num_inputs")   \
+  X(AOT_GET_NUM_OUTPUTS, "get_num_outputs") \
+  X(AOT_GET_OUTPUT, "get_output")           \
+  X(AOT_GET_INPUT, "get_input")             \
+  X(AOT_GET_INPUT_INDEX, "get_input_index") \
+  X(AOT_GET_INPUT_NAME, "get_input_name")   \
+  X(AOT_SET_INPUT, "set_input")
 #define FUNCTION_ENUM(id, name) id,
 #define FUNCTION_NAME(id, name) name "\0"
 
-enum { FUNCTIONS(FUNCTION_ENUM) FUNCTION_COUNT };
-_Static_assert(FUNCTION_COUNT == 8, "the count in executor_registry");
+enum { AOT_FUNCTIONS(FUNCTION_ENUM) AOT_FUNCTION_COUNT };
+_Static_assert(AOT_FUNCTION_COUNT == 8, "the count in executor_registry");
 
-// There are no function pointers: dispatch is called for all of them.
-static const TVMFuncRegistry executor_registry = {"\010\000" FUNCTIONS(FUNCTION_NAME), NULL};
+// There are no function pointers: aot_dispatch is called for all of them.
+static const TVMFuncRegistry executor_registry = {"\010\000" AOT_FUNCTIONS(FUNCTION_NAME), NULL};
 static const TVMModule executor_module = {&executor_registry};
 
 static int release(void) {
@@ -202,17 +202,17 @@ static int release(void) {
   return TVMAotExecutor_Release(ex, ex->device);
 }
 
-static int dispatch(PACKED_PARAMETERS) {
+static int aot_dispatch(PACKED_PARAMETERS) {
   const unsigned function = (unsigned)(uintptr_t)resource_handle;
   if (function == MODULE_RELEASED) {
     return release();
   }
-  if (function == RUN) {
+  if (function == AOT_RUN) {
     return TVMAotExecutor_Run(EXECUTOR);
   }
   // The group of tensors that the function is about.
   TVMAotExecutor* const ex = EXECUTOR;
-  const bool of_outputs = (function == GET_NUM_OUTPUTS) || (function == GET_OUTPUT);
+  const bool of_outputs = (function == AOT_GET_NUM_OUTPUTS) || (function == AOT_GET_OUTPUT);
   uint32_t first = 0;
   uint32_t count = (uint32_t)ex->metadata->num_inputs;
   if (of_outputs) {
@@ -221,10 +221,10 @@ static int dispatch(PACKED_PARAMETERS) {
   }
   int64_t result = (int64_t)count;
   *out_type = (int)kTVMArgInt;
-  if (function == SET_INPUT) {
+  if (function == AOT_SET_INPUT) {
     return (int)kTvmErrorFunctionCallNotImplemented;
   }
-  if (function >= GET_OUTPUT) {
+  if (function >= AOT_GET_OUTPUT) {
     if (num_args != 1) {
       return (int)kTvmErrorFunctionCallNumArguments;
     }
@@ -238,13 +238,13 @@ static int dispatch(PACKED_PARAMETERS) {
     }
   }
   out_value->v_int64 = result;
-  if ((function == GET_INPUT) || (function == GET_OUTPUT)) {
+  if ((function == AOT_GET_INPUT) || (function == AOT_GET_OUTPUT)) {
     TVMNDArray* const array = &ex->args[first + (uint32_t)result];
     array->reference_count++;  // the caller frees it
     out_value->v_handle = &array->dl_tensor;
     *out_type = (int)kTVMNDArrayHandle;
   }
-  if (function == GET_INPUT_NAME) {
+  if (function == AOT_GET_INPUT_NAME) {
     out_value->v_str = ex->metadata->inputs[result].name;
     *out_type = (int)kTVMStr;
   }
@@ -265,7 +265,7 @@ int boardsmith_aot_create(PACKED_PARAMETERS) {
   }
   error = TVMAotExecutor_Create(args[0].v_handle, args[1].v_device, &EXECUTOR, args[2].v_str);
   if (error == 0) {
-    error = boardsmith_module_add(&executor_module, dispatch, &out_value->v_handle);
+    error = boardsmith_module_add(&executor_module, aot_dispatch, &out_value->v_handle);
     if (error != 0) {
       (void)release();
     } else {

@@ -13,24 +13,24 @@
 
 // The module's functions, in the order of TVM's. TVM's firmwares cannot call the last two. get_input_info would return
 // what a device has no type for.
-#define FUNCTIONS(X)                    \
-  X(GET_INPUT, "get_input")             \
-  X(GET_INPUT_INDEX, "get_input_index") \
-  X(GET_INPUT_INFO, "get_input_info")   \
-  X(GET_NUM_INPUTS, "get_num_inputs")   \
-  X(GET_NUM_OUTPUTS, "get_num_outputs") \
-  X(GET_OUTPUT, "get_output")           \
-  X(LOAD_PARAMS, "load_params")         \
-  X(RUN, "run")                         \
-  X(SET_INPUT, "set_input")             \
-  X(SHARE_PARAMS, "share_params")
+#define GRAPH_FUNCTIONS(X)                    \
+  X(GRAPH_GET_INPUT, "get_input")             \
+  X(GRAPH_GET_INPUT_INDEX, "get_input_index") \
+  X(GRAPH_GET_INPUT_INFO, "get_input_info")   \
+  X(GRAPH_GET_NUM_INPUTS, "get_num_inputs")   \
+  X(GRAPH_GET_NUM_OUTPUTS, "get_num_outputs") \
+  X(GRAPH_GET_OUTPUT, "get_output")           \
+  X(GRAPH_LOAD_PARAMS, "load_params")         \
+  X(GRAPH_RUN, "run")                         \
+  X(GRAPH_SET_INPUT, "set_input")             \
+  X(GRAPH_SHARE_PARAMS, "share_params")
 #define FUNCTION_ENUM(id, name) id,
 #define FUNCTION_NAME(id, name) name "\0"
 
-enum { FUNCTIONS(FUNCTION_ENUM) FUNCTION_COUNT };
-_Static_assert(FUNCTION_COUNT == 10, "the count in graph_registry");
+enum { GRAPH_FUNCTIONS(FUNCTION_ENUM) GRAPH_FUNCTION_COUNT };
+_Static_assert(GRAPH_FUNCTION_COUNT == 10, "the count in graph_registry");
 
-static const TVMFuncRegistry graph_registry = {"\012\000" FUNCTIONS(FUNCTION_NAME), NULL};
+static const TVMFuncRegistry graph_registry = {"\012\000" GRAPH_FUNCTIONS(FUNCTION_NAME), NULL};
 static const TVMModule graph_module = {&graph_registry};
 
 // The only module's. It exists while a slot has the module: TVMInitializeRuntime clears slots alone.
@@ -63,37 +63,40 @@ static int select_index(const TVMValue* arg, int type, bool of_outputs, uint32_t
   return 0;
 }
 
-static int dispatch(PACKED_PARAMETERS) {
+static int graph_dispatch(PACKED_PARAMETERS) {
   TVMGraphExecutor* const ex = the_executor;
   const unsigned function = (unsigned)(uintptr_t)resource_handle;
-  // The number of arguments of each function; SHARE_PARAMS and GET_INPUT_INFO are not implemented.
-  static const uint8_t counts[FUNCTION_COUNT] = {
-      [GET_INPUT] = 1, [GET_INPUT_INDEX] = 1, [GET_OUTPUT] = 1, [LOAD_PARAMS] = 1, [SET_INPUT] = 2};
+  // The number of arguments of each function; GRAPH_SHARE_PARAMS and GRAPH_GET_INPUT_INFO are not implemented.
+  static const uint8_t counts[GRAPH_FUNCTION_COUNT] = {[GRAPH_GET_INPUT] = 1,
+                                                       [GRAPH_GET_INPUT_INDEX] = 1,
+                                                       [GRAPH_GET_OUTPUT] = 1,
+                                                       [GRAPH_LOAD_PARAMS] = 1,
+                                                       [GRAPH_SET_INPUT] = 2};
   uint32_t index = 0;
   if (function == MODULE_RELEASED) {
     return TVMGraphExecutor_Release(&the_executor);
   }
-  if ((function == GET_INPUT_INFO) || (function == SHARE_PARAMS)) {
+  if ((function == GRAPH_GET_INPUT_INFO) || (function == GRAPH_SHARE_PARAMS)) {
     return (int)kTvmErrorFunctionCallNotImplemented;
   }
   if (num_args != (int)counts[function]) {
     return (int)kTvmErrorFunctionCallNumArguments;
   }
-  if (function == RUN) {
+  if (function == GRAPH_RUN) {
     return TVMGraphExecutor_Run(ex);
   }
-  if (function == LOAD_PARAMS) {
+  if (function == GRAPH_LOAD_PARAMS) {
     const TVMByteArray* const blob = args[0].v_handle;
     return (type_codes[0] == (int)kTVMBytes) ? TVMGraphExecutor_LoadParams(ex, blob->data, (uint32_t)blob->size)
                                              : (int)kTvmErrorFunctionCallWrongArgType;
   }
   if (num_args != 0) {
-    const int error = select_index(&args[0], type_codes[0], function == GET_OUTPUT, &index);
+    const int error = select_index(&args[0], type_codes[0], function == GRAPH_GET_OUTPUT, &index);
     if (error != 0) {
       return error;
     }
   }
-  if (function == SET_INPUT) {
+  if (function == GRAPH_SET_INPUT) {
     DLTensor* const to = ex->inputs[index].tensor;
     if (type_codes[1] != (int)kTVMDLTensorHandle) {
       return (int)kTvmErrorFunctionCallWrongArgType;
@@ -101,15 +104,15 @@ static int dispatch(PACKED_PARAMETERS) {
     return (boardsmith_tensor_known(to, 1) != 0) ? TVMDeviceCopyDataFromTo(args[1].v_handle, to, NULL)
                                                  : (int)kTvmErrorFunctionCallInvalidArg;
   }
-  if ((function == GET_INPUT) || (function == GET_OUTPUT)) {
-    DLTensor* const t = (function == GET_INPUT) ? ex->inputs[index].tensor : ex->outputs[index];
+  if ((function == GRAPH_GET_INPUT) || (function == GRAPH_GET_OUTPUT)) {
+    DLTensor* const t = (function == GRAPH_GET_INPUT) ? ex->inputs[index].tensor : ex->outputs[index];
     TVMNDArray_IncrementReference((TVMNDArray*)(void*)t);  // the caller frees it
     out_value->v_handle = t;
     *out_type = (int)kTVMNDArrayHandle;
     return 0;
   }
-  if (function != GET_INPUT_INDEX) {
-    index = (function == GET_NUM_INPUTS) ? ex->num_inputs : ex->num_outputs;
+  if (function != GRAPH_GET_INPUT_INDEX) {
+    index = (function == GRAPH_GET_NUM_INPUTS) ? ex->num_inputs : ex->num_outputs;
   }
   out_value->v_int64 = (int64_t)index;
   *out_type = (int)kTVMArgInt;
@@ -131,7 +134,7 @@ int TVMGraphExecutorModule_Create(PACKED_PARAMETERS) {
   }
   error = TVMGraphExecutor_Create(args[0].v_str, args[1].v_handle, &device, &the_executor);
   if (error == 0) {
-    error = boardsmith_module_add(&graph_module, dispatch, &out_value->v_handle);
+    error = boardsmith_module_add(&graph_module, graph_dispatch, &out_value->v_handle);
     if (error != 0) {
       (void)TVMGraphExecutor_Release(&the_executor);
     } else {
