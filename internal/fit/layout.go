@@ -103,6 +103,9 @@ func (of Sources) parts() map[string]string {
 			parts[object] = part
 		}
 	}
+	for _, part := range []string{partRuntime, partRPC, partExecutor} {
+		parts["unity_"+part+"_c.o"] = part // of all its sources as one, by CMake's UNITY_GROUP
+	}
 	return parts
 }
 
