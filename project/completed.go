@@ -30,6 +30,11 @@ func (p *Project) completed(in *tree) (*boardState, error) {
 	if err != nil {
 		return nil, failure.New(failure.Config, p.correctBuild(), "%w", in.error("read", name, err))
 	}
+	return p.completedBy(at, data)
+}
+
+// completedBy returns the board with what a file says about it.
+func (p *Project) completedBy(at string, data []byte) (*boardState, error) {
 	b, err := p.state.Board.Complete(at, data)
 	if err != nil {
 		return nil, failure.New(failure.Config, p.correctBuild(), "%w", err)

@@ -2,7 +2,9 @@ package project
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,10 +13,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/internal/mlftest"
 )
@@ -280,49 +284,111 @@ func TestFoundCompiler(t *testing.T) {
 	}
 }
 
-// TestFoundInTime: a build command that names the compiler before it compiles runs once, also while boardsmith does not
-// know the compiler or expects another one. If the build id came too late, it runs again.
+// TestFoundInTime: while boardsmith knows no compiler, a build command that names one before it compiles runs once. If
+// the build id came too late for the image or a part of it, or the compiler is not the expected one, the command runs
+// again, and nothing stays that another compiler made.
 func TestFoundInTime(t *testing.T) {
-	s := newSystem(t)
-	describe := `sed "s|CC|$(cat HOME/cc)|; s|BOARD|$1|" "$OS_BASE/board.json" > out/board.json` + "\n"
-	wait := `if [ ! -e out/waited ]; then  # a second run finds the build id that it needs
-	touch out/waited
+	const (
+		name  = `sed "s|CC|HOME/$cc|; s|BOARD|$1|" "$OS_BASE/board.json" > out/board.json` + "\n"
+		named = "cc=one\n" + name + "cc=$used\n"
+		wait  = `if [ ! -e out/waited ]; then  # a second run finds the build id that it needs
+	touch out/waited; was=$(cat out/id.inc)
 	for i in $(seq 400); do if [ "$(cat out/id.inc)" = "$was" ]; then sleep 0.05; fi; done
 fi
 `
-	compile := strings.Replace(systemBuild, `"$OS_BASE/cc"`, "HOME/cc", 1)
-	// build builds a new model with the same settings. It returns how often the command ran.
-	build := func(compiler string, script ...string) int {
-		t.Helper()
-		s.write(s.home, "cc", compiler+"\n")
-		text := strings.Join(script, "")
-		s.write(s.home, "script", "mkdir -p out; was=$(cat out/id.inc)\n"+strings.ReplaceAll(text, "HOME", s.home))
-		operator := mlftest.TinyOperator + "// " + text + compiler
-		spec := s.spec(boards.Options{})
-		spec.Model = mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": operator})
-		p := generated(t, filepath.Join(t.TempDir(), "p"), spec, s.env)
-		i := built(t, p)
-		if data, err := os.ReadFile(i.Path); err != nil || !bytes.Contains(data, i.BuildID[:]) {
-			t.Errorf("the image has not its build id %s, %v", i.ID(), err)
+		object = `if [ -z "$(find out/NAME.o -newer out/id.inc 2>/dev/null)" ]; then
+	{ echo 'const unsigned char NAME[] = {'; sed 's/BYTE(\(.*\))/\1,/' out/id.inc; echo '};'; } > out/NAME.c
+	HOME/$cc -c -o out/NAME.o out/NAME.c
+fi
+`
+		// Of the objects, m.o stays when the build id is another one.
+		link = `touch out/a.map
+if [ ! -e out/m.o ]; then echo "int main(void) { return 0; }" > out/m.c; HOME/$cc -c -o out/m.o out/m.c; fi
+gcc -o out/a.elf out/m.o out/early.o out/late.o
+` + name
+	)
+	early, late := strings.ReplaceAll(object, "NAME", "early"), strings.ReplaceAll(object, "NAME", "late")
+	for _, c := range []struct {
+		what, known, used string
+		script            []string
+		runs              int
+	}{
+		{"named in time", "", "one", []string{name, wait, early, late, link}, 1},
+		{"named too late", "", "one", []string{early, late, link, wait}, 2},
+		{"named between two objects", "", "one", []string{name, early, "sleep 0.2\n", late, link}, 2},
+		{"another one named before", "", "two", []string{named, wait, early, name, late, link}, 2},
+		{"expected", "one", "one", []string{name, early, late, link}, 1},
+		{"not expected", "one", "two", []string{name, early, late, link}, 2},
+		{"not expected, another one named before", "one", "two", []string{named, early, late, link}, 2},
+	} {
+		for _, kept := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, kept %v", c.what, kept), func(t *testing.T) {
+				s := newSystem(t, `"board":`, fmt.Sprintf(`"kept": %v, "board":`, kept))
+				for _, cc := range []string{"one", "two"} {
+					s.write(s.home, cc, "#!/bin/sh\ncase \"$1\" in --version) echo "+cc+";; *) exec gcc -Dmade_by_"+cc+
+						" -g3 \"$@\";; esac\n")
+					must(t, os.Chmod(filepath.Join(s.home, cc), 0o755))
+				}
+				// build builds with the compiler of that name, which the command finds where nobody looks.
+				build := func(p *Project, used string, script ...string) *image.Image {
+					t.Helper()
+					text := "mkdir -p out; echo run >> HOME/runs; used=$(cat HOME/used); cc=$used\n" + strings.Join(script, "")
+					s.write(s.home, "script", strings.ReplaceAll(text, "HOME", s.home))
+					s.write(s.home, "used", used)
+					s.write(s.home, "runs", "")
+					return built(t, p)
+				}
+				s.write(s.home, "templates/system/build.sh", ". "+filepath.Join(s.home, "script")+"\n")
+				p := s.project()
+				if c.known != "" {
+					build(p, c.known, name, early, late, link)
+					must(t, p.Generate(t.Context(), s.changed(t)))
+				}
+				i := build(p, c.used, c.script...)
+				runs, err := os.ReadFile(filepath.Join(s.home, "runs"))
+				must(t, err)
+				if n := strings.Count(string(runs), "\n"); n != c.runs {
+					t.Errorf("%d runs, want %d", n, c.runs)
+				}
+				data, err := os.ReadFile(i.Path)
+				must(t, err)
+				if n := bytes.Count(data, i.BuildID[:]); n != 2 {
+					t.Errorf("the image has its build id in %d of 2 objects", n)
+				}
+				for _, cc := range []string{"one", "two"} {
+					if has := bytes.Contains(data, []byte("made_by_"+cc)); has != (cc == c.used) {
+						t.Errorf("made by %s: %v", cc, has)
+					}
+				}
+				if got := p.state.Tools[0].Name; got != c.used {
+					t.Errorf("the build id is of %s, want %s", got, c.used)
+				}
+			})
 		}
-		if used := p.state.Tools[0].Name; used != filepath.Base(compiler) {
-			t.Errorf("the build id is of %s instead of %s", used, compiler)
-		}
-		return s.runs(p)
 	}
-	s.write(s.home, "templates/system/build.sh", ". "+filepath.Join(s.home, "script")+"\n")
-	s.write(s.home, "mycc", "#!/bin/sh\nexec gcc \"$@\"\n")
-	must(t, os.Chmod(filepath.Join(s.home, "mycc"), 0o755))
+}
 
-	if n := build("gcc", describe, wait, compile); n != 1 {
-		t.Errorf("%d runs with a compiler that was not known, want 1", n)
+// TestFoundHanging: a build that fails does not wait for a compiler that gives no answer.
+func TestFoundHanging(t *testing.T) {
+	s := newSystem(t)
+	s.write(s.home, "cc", "#!/bin/sh\nexec sleep 60\n")
+	must(t, os.Chmod(filepath.Join(s.home, "cc"), 0o755))
+	s.write(s.home, "templates/system/build.sh", "mkdir -p out\n"+
+		`sed "s|CC|`+filepath.Join(s.home, "cc")+`|" "$OS_BASE/board.json" > out/board.json; sleep 0.3; exit 3`)
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+	defer cancel()
+	_, err := s.project().Build(ctx)
+	var failed *ToolError
+	if !errors.As(err, &failed) || ctx.Err() != nil {
+		t.Errorf("%v", err)
 	}
-	if n := build(filepath.Join(s.home, "mycc"), describe, wait, compile); n != 1 {
-		t.Errorf("%d runs with another compiler than the expected one, want 1", n)
-	}
-	if n := build("gcc", compile, wait); n != 2 {
-		t.Errorf("%d runs of a command that names another compiler too late, want 2", n)
-	}
+}
+
+// changed is the spec of a project with another model.
+func (s *systemDesk) changed(t *testing.T) Spec {
+	spec := s.spec(boards.Options{})
+	spec.Model = mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": mlftest.TinyOperator + "int other;\n"})
+	return spec
 }
 
 // TestSourceTree: the build id covers the commit of a source tree and its changed files, and not where it lies. A tree

@@ -1,13 +1,14 @@
 // This file finds the compiler of a board whose compiler only the build knows. A build id covers the compiler, and
 // comes into the image. So the recipe expects the compiler that the last build with the same settings found. If there
-// was none, or another one is found, the build id is written again as soon as the command names the compiler, which it
-// should do before it compiles. If that was too late, the command runs again.
+// was none, the build id is written again as soon as the command names a compiler, which it should do before it
+// compiles. If that was too late, or another compiler than the expected one was found, the command runs again.
 
 package project
 
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
@@ -76,11 +78,17 @@ func (p *Project) runBuilds(ctx context.Context, in *tree, build string, held *o
 		if p.state.Board.Toolchain.CC != "" {
 			return p.runAndComplete(ctx, in, build, held, r, reused)
 		}
+		expected := r.found
 		done, err := p.runAndFind(ctx, in, build, held, r, reused)
 		if done || err != nil {
 			return err
 		}
-		if err := in.remove(p.state.Template.BuildID); err != nil { // a build system must see that it is another one
+		if expected != (toolState{}) {
+			err = p.removeResults(in) // the folder may have the expected compiler's objects
+		} else {
+			err = in.remove(p.state.Template.BuildID) // a build system must see that it is another one
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -104,11 +112,16 @@ func (p *Project) runAndComplete(ctx context.Context, in *tree, build string, he
 func (p *Project) runAndFind(ctx context.Context, in *tree, build string, held *os.File, r *recipe, reused bool) (bool,
 	error,
 ) {
+	var f follower
 	expected := r.found
-	ended := p.followCompiler(ctx, in, *r)
+	if expected == (toolState{}) {
+		f.start(ctx, p, in, *r)
+	}
 	err := p.runAndComplete(ctx, in, build, held, r, reused)
-	now, rewritten := ended()
-	if *r = now; err != nil {
+	if f.stop(); len(f.former) > 0 {
+		*r = f.recipe
+	}
+	if err != nil {
 		return false, err
 	}
 	cc := p.found.Board.Toolchain.CC
@@ -119,7 +132,7 @@ func (p *Project) runAndFind(ctx context.Context, in *tree, build string, held *
 	if found != expected {
 		p.noteCompiler(r.settled, cc)
 	}
-	if found == r.found && (!rewritten || in.hasID(p.state.Template.ELF, r.id)) {
+	if found == r.found && in.isOf(p.state.Template.ELF, r.id, f.former) {
 		return true, nil
 	}
 	r.found = found
@@ -127,63 +140,87 @@ func (p *Project) runAndFind(ctx context.Context, in *tree, build string, held *
 	return false, nil
 }
 
-// followCompiler looks for the compiler that a running build command names. If it is not the one that the recipe
-// expects, it completes the recipe by it, and writes the build id that follows. When the command has ended, the caller
-// must call the function that this returns, which returns the recipe and whether a build id was written.
-func (p *Project) followCompiler(ctx context.Context, in *tree, r recipe) func() (recipe, bool) {
-	rewritten := false
-	ended, stopped := make(chan struct{}), make(chan struct{})
+// A follower looks for the compiler that a running build command names. It completes the recipe by it, and writes the
+// build id that follows.
+type follower struct {
+	recipe  recipe
+	former  [][16]byte // the build ids that were written before that of recipe
+	cancel  context.CancelFunc
+	stopped chan struct{}
+}
+
+// start follows a command that is about to run. The caller must call stop.
+func (f *follower) start(ctx context.Context, p *Project, in *tree, r recipe) {
+	ctx, f.cancel = context.WithCancel(ctx)
+	f.recipe, f.stopped = r, make(chan struct{})
 	go func() {
-		defer close(stopped)
+		defer close(f.stopped)
 		ticks := time.NewTicker(10 * time.Millisecond)
 		defer ticks.Stop()
-		var seen fs.FileInfo
+		var seen []byte
 		for {
 			select {
-			case <-ended:
+			case <-ctx.Done():
 				return
 			case <-ticks.C:
 			}
-			info, err := in.root.Stat(filepath.FromSlash(p.state.Template.Board))
-			if err != nil || seen != nil && seen.Size() == info.Size() && seen.ModTime().Equal(info.ModTime()) {
-				continue
+			data, err := in.readSome(p.state.Template.Board, boards.MaxFileBytes+1)
+			if err != nil || bytes.Equal(data, seen) {
+				continue // it is not there yet
 			}
-			found, err := p.namedCompiler(ctx, in)
-			if err != nil {
-				continue // the file is being written; runAndFind tells of an error that stays
-			}
-			seen = info
-			if found == r.found {
-				continue
-			}
-			r.found = found
-			p.setKeys(&r)
-			rewritten = true
-			if err := in.writeBuildID(p.state.Template.BuildID, r.id); err != nil {
-				p.builder.log().Debug("the build id could not be written during the build", "error", err)
-			}
+			seen = data
+			f.look(ctx, p, in, data)
 		}
 	}()
-	return func() (recipe, bool) {
-		close(ended)
-		<-stopped
-		return r, rewritten
-	}
 }
 
-// namedCompiler identifies the compiler that the build command named.
-func (p *Project) namedCompiler(ctx context.Context, in *tree) (toolState, error) {
-	board, err := p.completed(in)
+// look completes the recipe by a board file. Of errors nobody is told here: the file may be half written, and for a
+// whole one runAndFind returns them.
+func (f *follower) look(ctx context.Context, p *Project, in *tree, data []byte) {
+	board, err := p.completedBy(p.state.Template.Board, data)
 	if err != nil {
-		return toolState{}, err
+		return
 	}
-	return p.identifyFound(ctx, board.Toolchain.CC)
+	found, err := p.identifyFound(ctx, board.Toolchain.CC)
+	if err != nil || found == f.recipe.found {
+		return
+	}
+	f.former = append(f.former, f.recipe.id)
+	f.recipe.found = found
+	p.setKeys(&f.recipe)
+	if err := in.writeBuildID(p.state.Template.BuildID, f.recipe.id); err != nil {
+		p.builder.log().Debug("the build id could not be written during the build", "error", err)
+	}
 }
 
-// hasID reports whether an image has that build id.
-func (t *tree) hasID(name string, id [16]byte) bool {
-	data, err := t.root.ReadFile(filepath.FromSlash(name))
-	return err == nil && bytes.Contains(data, id[:])
+// stop ends a follower that was started. Its results may be used then.
+func (f *follower) stop() {
+	if f.cancel != nil {
+		f.cancel()
+		<-f.stopped
+	}
+}
+
+// isOf reports whether an image has a build id and, of those that were written before it, none.
+func (t *tree) isOf(name string, id [16]byte, former [][16]byte) bool {
+	if len(former) == 0 {
+		return true // there was no other
+	}
+	data, err := t.readSome(name, 1<<30)
+	return err == nil && bytes.Contains(data, id[:]) &&
+		!slices.ContainsFunc(former, func(f [16]byte) bool { return f != id && bytes.Contains(data, f[:]) })
+}
+
+// removeResults empties the build folder, but for the mark of a build that is not finished.
+func (p *Project) removeResults(in *tree) error {
+	folder := p.state.Template.BuildFolder()
+	entries, err := fs.ReadDir(in.root.FS(), folder)
+	for _, e := range entries {
+		if e.Name() != unfinishedFile {
+			err = errors.Join(err, in.root.RemoveAll(filepath.Join(folder, e.Name())))
+		}
+	}
+	return in.error("empty", folder, err)
 }
 
 // writeBuildID writes the file unless it has that build id. Its time is later than that of results with another one,
