@@ -362,6 +362,45 @@ func (p *Project) store(t *tree, r *recipe) error {
 	return nil
 }
 
+// runBuilds writes the build id and runs the build command in a folder, and notes the board that the command
+// completed. It does this again if the image has not the build id of the compiler that the command used.
+func (p *Project) runBuilds(ctx context.Context, in *tree, build string, held *os.File, r *recipe, reused bool) error {
+	for range 2 {
+		if err := in.writeBuildID(p.state.Template.BuildID, r.id); err != nil {
+			return err
+		}
+		if p.state.Board.Toolchain.CC != "" {
+			return p.runAndComplete(ctx, in, build, held, r, reused)
+		}
+		expected := r.found
+		done, err := p.runAndFind(ctx, in, build, held, r, reused)
+		if done || err != nil {
+			return err
+		}
+		if expected != (toolState{}) {
+			err = in.empty(p.state.Template.BuildFolder(), unfinishedFile) // it may have the expected compiler's objects
+		} else {
+			err = in.remove(p.state.Template.BuildID) // a build system must see that it is another one
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return failure.New(failure.Config, "build again", "the build used another compiler each time, at last %s",
+		r.found.Name)
+}
+
+// runAndComplete runs the build command, and notes the board that it completed.
+func (p *Project) runAndComplete(ctx context.Context, in *tree, build string, held *os.File, r *recipe, reused bool,
+) error {
+	if err := p.runBuild(ctx, in, build, held, r, reused); err != nil {
+		return err
+	}
+	board, err := p.completed(in)
+	p.found = board
+	return err
+}
+
 // runBuild runs the template's command, and shows progress by the sources that it prints.
 func (p *Project) runBuild(ctx context.Context, t *tree, path string, held *os.File, r *recipe, reused bool) error {
 	total, compiled := 0, 0
@@ -447,6 +486,20 @@ func (t *tree) writeFile(name string, data []byte) error {
 		err = t.root.WriteFile(filepath.FromSlash(name), data, 0o644)
 	}
 	return t.error("write", name, err)
+}
+
+// writeBuildID writes the file unless it has that build id. Its time is later than that of results with another one,
+// also where the file system's own clock is behind.
+func (t *tree) writeBuildID(name string, id [16]byte) error {
+	data := buildIDBytes(id)
+	if was, err := t.readSome(name, int64(len(data))+1); err == nil && bytes.Equal(was, data) {
+		return nil
+	}
+	if err := t.writeFile(name, data); err != nil {
+		return err
+	}
+	now := time.Now()
+	return t.error("touch", name, t.root.Chtimes(filepath.FromSlash(name), now, now))
 }
 
 // buildIDBytes returns the build id as text that a linker script may include, and C with a macro of that name.

@@ -8,17 +8,13 @@ package project
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
-	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
 )
 
@@ -68,47 +64,8 @@ func (r *recipe) allTools() []toolState {
 	return slices.Concat([]toolState{r.found}, r.tools)
 }
 
-// runBuilds writes the build id and runs the build command in a folder, and notes the board that the command
-// completed. It does this again if the image has not the build id of the compiler that the command used.
-func (p *Project) runBuilds(ctx context.Context, in *tree, build string, held *os.File, r *recipe, reused bool) error {
-	for range 2 {
-		if err := in.writeBuildID(p.state.Template.BuildID, r.id); err != nil {
-			return err
-		}
-		if p.state.Board.Toolchain.CC != "" {
-			return p.runAndComplete(ctx, in, build, held, r, reused)
-		}
-		expected := r.found
-		done, err := p.runAndFind(ctx, in, build, held, r, reused)
-		if done || err != nil {
-			return err
-		}
-		if expected != (toolState{}) {
-			err = p.removeResults(in) // the folder may have the expected compiler's objects
-		} else {
-			err = in.remove(p.state.Template.BuildID) // a build system must see that it is another one
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return failure.New(failure.Config, "build again", "the build used another compiler each time, at last %s",
-		r.found.Name)
-}
-
-// runAndComplete runs the build command, and notes the board that it completed.
-func (p *Project) runAndComplete(ctx context.Context, in *tree, build string, held *os.File, r *recipe, reused bool,
-) error {
-	if err := p.runBuild(ctx, in, build, held, r, reused); err != nil {
-		return err
-	}
-	board, err := p.completed(in)
-	p.found = board
-	return err
-}
-
-// runAndFind does the same, and completes the recipe by the compiler that the command used. It reports whether the
-// image has the build id of that.
+// runAndFind runs the build command as runAndComplete does, and completes the recipe by the compiler that the command
+// used. It reports whether the image has the build id of that.
 func (p *Project) runAndFind(ctx context.Context, in *tree, build string, held *os.File, r *recipe, reused bool) (bool,
 	error,
 ) {
@@ -209,32 +166,6 @@ func (t *tree) isOf(name string, id [16]byte, former [][16]byte) bool {
 	data, err := t.readSome(name, 1<<30)
 	return err == nil && bytes.Contains(data, id[:]) &&
 		!slices.ContainsFunc(former, func(f [16]byte) bool { return f != id && bytes.Contains(data, f[:]) })
-}
-
-// removeResults empties the build folder, but for the mark of a build that is not finished.
-func (p *Project) removeResults(in *tree) error {
-	folder := p.state.Template.BuildFolder()
-	entries, err := fs.ReadDir(in.root.FS(), folder)
-	for _, e := range entries {
-		if e.Name() != unfinishedFile {
-			err = errors.Join(err, in.root.RemoveAll(filepath.Join(folder, e.Name())))
-		}
-	}
-	return in.error("empty", folder, err)
-}
-
-// writeBuildID writes the file unless it has that build id. Its time is later than that of results with another one,
-// also where the file system's own clock is behind.
-func (t *tree) writeBuildID(name string, id [16]byte) error {
-	data := buildIDBytes(id)
-	if was, err := t.readSome(name, int64(len(data))+1); err == nil && bytes.Equal(was, data) {
-		return nil
-	}
-	if err := t.writeFile(name, data); err != nil {
-		return err
-	}
-	now := time.Now()
-	return t.error("touch", name, t.root.Chtimes(filepath.FromSlash(name), now, now))
 }
 
 // noteCompiler records the compiler that a build found for these settings.

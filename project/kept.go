@@ -176,12 +176,8 @@ func (p *Project) copyInputs(t, in *tree, r *recipe, folder *cache.Folder) error
 	}
 	others := cameOrWent(have, r.inputs)
 	if slices.ContainsFunc(others, func(name string) bool { return !p.folders().InModel(name) }) {
-		entries, err := fs.ReadDir(in.root.FS(), ".")
-		for _, e := range entries {
-			err = errors.Join(err, in.root.RemoveAll(e.Name()))
-		}
-		if err != nil {
-			return in.error("empty", ".", err)
+		if err := in.empty(".", ""); err != nil {
+			return err
 		}
 		have, folder.Whole = nil, false
 	}

@@ -193,6 +193,17 @@ func (t *tree) remove(name string) error {
 	return nil
 }
 
+// empty removes all entries of a folder, but the one of that name.
+func (t *tree) empty(folder, but string) error {
+	entries, err := fs.ReadDir(t.root.FS(), folder)
+	for _, e := range entries {
+		if e.Name() != but {
+			err = errors.Join(err, t.root.RemoveAll(filepath.Join(filepath.FromSlash(folder), e.Name())))
+		}
+	}
+	return t.error("empty", folder, err)
+}
+
 // scaffold reports whether an entry of the folder is neither the user's nor part of a project: a lock file, or a
 // file that a killed Generate may leave before it writes project.json.
 func scaffold(name string) bool {

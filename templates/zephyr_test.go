@@ -190,8 +190,8 @@ func TestZephyrSyntax(t *testing.T) {
 	}
 }
 
-// TestZephyrUnity: the runtime, which the Zephyr template compiles as one source, has no two definitions of a name, and
-// no macro that changes a later file.
+// TestZephyrUnity: the runtime, whose files the Zephyr template compiles together, has no two definitions of a name,
+// and no macro that breaks a later file.
 func TestZephyrUnity(t *testing.T) {
 	t.Parallel()
 	cc, err := exec.LookPath("gcc")
