@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -177,6 +178,11 @@ func TestZephyrSyntax(t *testing.T) {
 				if out, err := exec.Command(cc, args...).CombinedOutput(); err != nil {
 					t.Errorf("%v\n%s", err, out)
 				}
+				together := exec.Command(cc, append(slices.Clone(args[:len(args)-len(b.files)]), "-x", "c", "-")...)
+				together.Stdin = strings.NewReader(firmwareAsOne(t, b.files))
+				if out, err := together.CombinedOutput(); err != nil {
+					t.Errorf("as one source: %v\n%s", err, out)
+				}
 				if !slices.Contains(b.files, "server.c") {
 					return
 				}
@@ -188,6 +194,43 @@ func TestZephyrSyntax(t *testing.T) {
 			})
 		}
 	}
+}
+
+// unityGroup matches the line of CMakeLists.txt that says which files of the firmware are one source, with slashes
+// before folders.
+var unityGroup = regexp.MustCompile(`(?s)foreach\(source IN LISTS firmware\)\s*if\(source MATCHES "(.+?)"\)`)
+
+// firmwareAsOne returns a source that includes those files of the firmware that the template compiles as one: of the
+// common files, and of these of os/.
+func firmwareAsOne(t *testing.T, files []string) string {
+	t.Helper()
+	list, err := os.ReadFile("zephyr/boardsmith/CMakeLists.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := unityGroup.FindSubmatch(list)
+	if found == nil {
+		t.Fatal("no group of the firmware in CMakeLists.txt")
+	}
+	group := regexp.MustCompile(strings.ReplaceAll(string(found[1]), `\\`, `\`))
+	all, err := filepath.Glob("firmware/*.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		all = append(all, "zephyr/boardsmith/os/"+file)
+	}
+	var text strings.Builder
+	for _, file := range all {
+		place := strings.NewReplacer("firmware/", "/src/", "zephyr/boardsmith/os/", "/os/").Replace(file)
+		if group.MatchString(place) {
+			fmt.Fprintf(&text, "#include %q\n", file)
+		}
+	}
+	if text.Len() == 0 {
+		t.Errorf("no file of %q is in the group %s", all, group)
+	}
+	return text.String()
 }
 
 // TestZephyrUnity: the runtime, whose files the Zephyr template compiles together, has no two definitions of a name,

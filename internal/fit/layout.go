@@ -103,8 +103,10 @@ func (of Sources) parts() map[string]string {
 			parts[object] = part
 		}
 	}
-	for _, part := range []string{partRuntime, partRPC, partExecutor} {
-		parts["unity_"+part+"_c.o"] = part // of all its sources as one, by CMake's UNITY_GROUP
+	for group, part := range map[string]string{ // CMake's UNITY_GROUP: all sources of a part as one
+		"runtime": partRuntime, "RPC": partRPC, "executor": partExecutor, "firmware": partMain,
+	} {
+		parts["unity_"+group+"_c.o"] = part
 	}
 	return parts
 }

@@ -24,6 +24,7 @@ func TestObjectPart(t *testing.T) {
 		{l, "modules/own/libruntime.a", "unity_RPC_c.c.obj", partRPC},
 		{l, "modules/own/libruntime.a", "unity_executor_c.c.obj", partExecutor},
 		{l, "modules/own/libruntime.a", "unity_runtime_c.c.obj", partRuntime},
+		{l, "modules/own/libfirmware.a", "unity_firmware_c.c.obj", partMain},
 		{l, "modules/own/libmodel.a", "lib1.c.o", partOperators},
 		{l, "arch/libcore.a", "fault.c.obj", partSystem},
 		{l, "kernel/libkernel.a", "lib1.o", partSystem},
