@@ -123,14 +123,15 @@ func (p *Project) errIfClosed() error {
 func (p *Project) Dir() string { return p.dir }
 
 // Board returns the board that the project was generated for, as its file was then. A partial board is complete once
-// the project is built: until then, what only a build finds out is missing.
+// the project is built: until then, what only a build finds out is missing. The board is a copy, its slices and maps
+// are the project's own.
 func (p *Project) Board() *boards.Board {
-	b := &p.state.Board.Board
+	b := p.state.Board.Board
 	if built := cmp.Or(p.found, p.state.Built); built != nil {
-		b = &built.Board
+		b = built.Board
 	}
 	b.Link.Dir = filepath.Join(p.dir, generator.Board)
-	return b
+	return &b
 }
 
 // Template returns the name of its template.

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"sort"
 	"strings"
@@ -606,4 +607,15 @@ func load(dir string, e env) (*Project, error) { return e.builder().Open(dir) }
 
 func clean(ctx context.Context, dir string, force bool, e env) error {
 	return e.builder().Clean(ctx, dir, force)
+}
+
+// TestBoardIsCopy: nobody who asks for the board changes the project, whose kept folders depend on it.
+func TestBoardIsCopy(t *testing.T) {
+	t.Parallel()
+	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: "host", Model: mlftest.Tiny(t, nil)}, testEnv())
+	before := p.state.Board.Board
+	p.Board().Link.Kind = "none"
+	if after := p.state.Board.Board; !reflect.DeepEqual(before, after) {
+		t.Errorf("%+v became %+v", before, after)
+	}
 }

@@ -196,21 +196,21 @@ func TestZephyrSyntax(t *testing.T) {
 	}
 }
 
-// unityGroup matches the line of CMakeLists.txt that says which files of the firmware are one source, with slashes
+// unityGroup matches the line of late/CMakeLists.txt that says which files of the firmware are one source, with slashes
 // before folders.
-var unityGroup = regexp.MustCompile(`(?s)foreach\(source IN LISTS firmware\)\s*if\(source MATCHES "(.+?)"\)`)
+var unityGroup = regexp.MustCompile(`list\(FILTER sources INCLUDE REGEX "(.+)"\)`)
 
 // firmwareAsOne returns a source that includes those files of the firmware that the template compiles as one: of the
 // common files, and of these of os/.
 func firmwareAsOne(t *testing.T, files []string) string {
 	t.Helper()
-	list, err := os.ReadFile("zephyr/boardsmith/CMakeLists.txt")
+	list, err := os.ReadFile("zephyr/boardsmith/late/CMakeLists.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
 	found := unityGroup.FindSubmatch(list)
 	if found == nil {
-		t.Fatal("no group of the firmware in CMakeLists.txt")
+		t.Fatal("no group of the firmware in late/CMakeLists.txt")
 	}
 	group := regexp.MustCompile(strings.ReplaceAll(string(found[1]), `\\`, `\`))
 	all, err := filepath.Glob("firmware/*.c")
