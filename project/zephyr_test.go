@@ -155,7 +155,7 @@ func checkDifference(t *testing.T, ctx context.Context, p *project.Project, arch
 }
 
 // TestZephyrSendByInterrupt runs firmware whose UART's interrupt sends, as it does on USB, which no emulated board has.
-// A link that does not exist is an error.
+// A link that does not exist is an error, and so is an application without the firmware.
 func TestZephyrSendByInterrupt(t *testing.T) {
 	t.Parallel()
 	project.NeedFullZephyr(t, "qemu-system-arm")
@@ -183,5 +183,11 @@ func TestZephyrSendByInterrupt(t *testing.T) {
 	_, err = p.Build(ctx)
 	if err == nil || !strings.Contains(err.Error(), "BOARDSMITH_LINK is wire: it is rtt, usb, or") {
 		t.Errorf("link wire: %v", err)
+	}
+	write("local.cmake", "")
+	write("local.conf", "CONFIG_BOARDSMITH=n\n")
+	_, err = p.Build(ctx)
+	if err == nil || !strings.Contains(err.Error(), "CONFIG_BOARDSMITH is off") {
+		t.Errorf("without the firmware: %v", err)
 	}
 }

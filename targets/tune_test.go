@@ -82,9 +82,8 @@ func TestTuneOnATerminal(t *testing.T) {
 			t.Errorf("the view has no %s; its end: %q", want, view[max(0, len(view)-1000):])
 		}
 	}
-	for _, line := range strings.FieldsFunc(escapes.ReplaceAllString(view, ""), // a bar is drawn over the last one
-		func(r rune) bool { return r == '\r' || r == '\n' }) {
-		if n := len([]rune(line)); n > columns {
+	for line := range strings.Lines(escapes.ReplaceAllString(view, "")) {
+		if n := len([]rune(strings.TrimRight(line, "\r\n"))); n > columns {
 			t.Errorf("a line of %d columns: %q", n, line)
 		}
 	}

@@ -150,11 +150,9 @@ func (c *Console) written() error {
 
 // clearBar erases the bar before a line is printed. The caller holds c.mu.
 func (c *Console) clearBar() {
-	if c.bar != nil && c.bar.drawn != nil {
-		_ = c.bar.drawn.Clear()
-	}
-	if c.bar != nil {
-		c.bar.clearLines()
+	if c.bar != nil && c.bar.shown > 0 {
+		_, _ = io.WriteString(c.notes, c.bar.erasure()) // ignore errors of drawing
+		c.bar.shown = 0
 	}
 }
 

@@ -4,10 +4,10 @@ package console
 
 import (
 	"fmt"
+	"io"
+	"strings"
 	"sync"
 	"time"
-
-	"github.com/schollz/progressbar/v3"
 )
 
 // A Progress shows the progress of a step: nothing in its first second, then a bar on a terminal, else an
@@ -24,7 +24,7 @@ type Progress struct {
 	lines  func() []string // in place of a bar; nil: none
 	shown  int             // lines on the terminal
 	done   int
-	drawn  *progressbar.ProgressBar
+	drawn  int // pictures
 	nextAt time.Duration
 }
 
@@ -66,13 +66,7 @@ func (p *Progress) Add(n int) {
 func (p *Progress) Show(what string, done, total int) {
 	p.c.mu.Lock()
 	defer p.c.mu.Unlock()
-	if total != p.total {
-		p.drawn = nil
-	}
 	p.what, p.done, p.total = what, done, total
-	if p.drawn != nil {
-		p.drawn.Describe(what)
-	}
 }
 
 // ShowLines shows lines in place of a bar on a terminal, else only the first of them from time to time. lines is called
@@ -80,8 +74,7 @@ func (p *Progress) Show(what string, done, total int) {
 func (p *Progress) ShowLines(lines func() []string) {
 	p.c.mu.Lock()
 	defer p.c.mu.Unlock()
-	p.c.clearBar()
-	p.lines, p.drawn = lines, nil
+	p.lines = lines
 }
 
 // Update calls Show of the current progress, if any.
@@ -130,7 +123,7 @@ func (p *Progress) print() {
 		return
 	}
 	if p.c.terminal {
-		p.draw()
+		p.draw(spent)
 		return
 	}
 	if spent < p.nextAt {
@@ -148,50 +141,63 @@ func (p *Progress) print() {
 	fmt.Fprintf(p.c.notes, "boardsmith: %s: %.0f s\n", p.what, spent.Seconds())
 }
 
-// drawLines draws the lines over those drawn before, each cut to the terminal's width.
-func (p *Progress) drawLines() {
-	lines := p.lines()
-	p.c.clearBar()
+// draw draws over what it drew before.
+func (p *Progress) draw(spent time.Duration) {
+	columns := p.c.columns()
+	var lines []string
+	if p.lines != nil {
+		lines = p.lines()
+	} else {
+		lines = []string{p.bar(spent, columns)}
+	}
+	text := p.erasure()
 	for _, line := range lines {
-		if all := []rune(line); len(all) > p.c.columns() {
-			line = string(all[:p.c.columns()-1]) + "…"
-		}
-		fmt.Fprintln(p.c.notes, line)
+		text += cut(line, columns) + "\n"
 	}
 	p.shown = len(lines)
+	p.drawn++
+	_, _ = io.WriteString(p.c.notes, text) // ignore errors of drawing
 }
 
-// clearLines erases what drawLines has drawn.
-func (p *Progress) clearLines() {
-	if p.shown > 0 {
-		fmt.Fprintf(p.c.notes, "\x1b[%dA\x1b[J", p.shown)
+// barWidth is the width of a bar on a terminal that has room for it, in columns; narrowest the least that is shown.
+const (
+	barWidth  = 30
+	narrowest = 5
+)
+
+var spinner = []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
+
+// bar returns the line of a step in progress; what the step does is cut before its numbers are.
+func (p *Progress) bar(spent time.Duration, columns int) string {
+	numbers := fmt.Sprintf(" [%v]", spent.Truncate(time.Second))
+	if p.total <= 0 {
+		turn := string(spinner[p.drawn%len(spinner)])
+		return turn + " " + cut(p.what, columns-len("- ")-len(numbers)) + numbers
 	}
-	p.shown = 0
+	done := max(0, min(p.done, p.total))
+	percent := fmt.Sprintf(" %3d%%", 100*done/p.total)
+	what := cut(p.what, columns-len(percent)-len(numbers))
+	width := min(barWidth, columns-len([]rune(what))-len(percent)-len(" ||")-len(numbers))
+	if width < narrowest {
+		return what + percent + numbers
+	}
+	filled := width * done / p.total
+	bar := strings.Repeat("█", filled) + strings.Repeat(" ", width-filled)
+	return what + percent + " |" + bar + "|" + numbers
 }
 
-func (p *Progress) draw() {
-	if p.lines != nil {
-		p.drawLines()
-		return
+// cut returns text in at most n columns, but at least one.
+func cut(text string, n int) string {
+	if all := []rune(text); len(all) > max(1, n) {
+		return string(all[:max(1, n)-1]) + "…"
 	}
-	if p.drawn == nil {
-		total := p.total
-		if total == 0 {
-			total = -1
-		}
-		p.drawn = progressbar.NewOptions(total,
-			progressbar.OptionSetWriter(p.c.notes),
-			progressbar.OptionSetDescription(p.what),
-			progressbar.OptionSetElapsedTime(true),
-			progressbar.OptionSetPredictTime(false),
-			progressbar.OptionSetWidth(30),
-			progressbar.OptionClearOnFinish(),
-			progressbar.OptionSpinnerType(14),
-		)
+	return text
+}
+
+// erasure returns what erases the lines that draw has drawn, from the terminal's last line on.
+func (p *Progress) erasure() string {
+	if p.shown == 0 {
+		return ""
 	}
-	if p.total > 0 {
-		_ = p.drawn.Set(p.done) // ignore errors of drawing
-		return
-	}
-	_ = p.drawn.Add(1)
+	return fmt.Sprintf("\x1b[%dA\x1b[J", p.shown)
 }

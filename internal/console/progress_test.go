@@ -1,0 +1,83 @@
+package console
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// screen returns the lines that a terminal shows of what was printed, and fails the test for one that does not fit.
+func screen(t *testing.T, printed string, columns int) []string {
+	t.Helper()
+	var lines []string
+	for line := range strings.Lines(printed) {
+		for {
+			up := 0
+			if n, _ := fmt.Sscanf(line, "\x1b[%dA", &up); n == 0 {
+				break
+			}
+			_, line, _ = strings.Cut(line, "\x1b[J")
+			lines = lines[:len(lines)-up]
+		}
+		if line == "" {
+			continue
+		}
+		text, ended := strings.CutSuffix(line, "\n")
+		if !ended || strings.ContainsAny(text, "\x1b\r") || len([]rune(text)) > columns {
+			t.Fatalf("%q is not a line of %d columns", line, columns)
+		}
+		lines = append(lines, text)
+	}
+	return lines
+}
+
+// TestBar: a terminal shows one picture of a step in progress, whatever it changes to, in lines that fit, and nothing
+// of it when the step ends.
+func TestBar(t *testing.T) {
+	const columns = 40
+	synctest.Test(t, func(t *testing.T) {
+		var printed bytes.Buffer
+		c := New(noVariables, &printed, &printed)
+		c.terminal, c.columns = true, func() int { return columns }
+		p := c.Start("short", 3)
+		shows := func(want ...string) {
+			t.Helper()
+			time.Sleep(200 * time.Millisecond) // two pictures
+			synctest.Wait()
+			c.mu.Lock()
+			got := screen(t, printed.String(), columns)
+			c.mu.Unlock()
+			matches := func(line, want string) bool { return regexp.MustCompile("^" + want + "$").MatchString(line) }
+			if !slices.EqualFunc(got, want, matches) {
+				t.Errorf("the terminal shows %q, want %q", got, want)
+			}
+		}
+		shows()
+		time.Sleep(quiet)
+		shows(`short   0% \| {22}\| \[1s\]`)
+		p.Show("the same step with much to say", 2, 4) // no room for a bar
+		shows(`the same step with much to say  50% \[1s\]`)
+		p.Show("build: src/a_file_with_quite_a_long_name.c", 1, 4)
+		shows(`build: src/a_file_with_quite_…  25% \[1s\]`)
+		p.Show("build", 7, 7)
+		shows(`build 100% \|█{22}\| \[2s\]`)
+		p.Show("build", 1, 7) // the next one, of as many steps
+		shows(`build  14% \|█{3} {19}\| \[2s\]`)
+		p.Show("how long it takes nobody knows, nor can anybody", 0, 0)
+		shows(`[⠀-⣿] how long it takes nobody knows, … \[2s\]`)
+		c.Notef("a line between")
+		shows(`boardsmith: a line between`, `[⠀-⣿] how long it takes nobody knows, … \[2s\]`)
+		p.ShowLines(func() []string { return []string{"tune", "  host " + strings.Repeat("long ", 9)} })
+		shows(`boardsmith: a line between`, `tune`, `  host long long long long long long lo…`)
+		c.Printf("a result")
+		p.ShowLines(func() []string { return []string{"tune"} })
+		shows(`boardsmith: a line between`, `a result`, `tune`)
+		p.End()
+		shows(`boardsmith: a line between`, `a result`)
+	})
+}
