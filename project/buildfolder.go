@@ -126,7 +126,7 @@ func (p *Project) begin(ctx context.Context, t *tree, r *recipe, last *buildReco
 	if err := t.buildIn(folder); err != nil {
 		return nil, err
 	}
-	if last == nil || last.differs(r) || last.Setting != hex.EncodeToString(r.setting[:]) ||
+	if last == nil || p.differs(last, r) || last.Setting != hex.EncodeToString(r.setting[:]) ||
 		!p.untouched(t, last) {
 		if err := t.root.RemoveAll(folder); err != nil {
 			return nil, t.error("remove", folder, err)
@@ -184,10 +184,10 @@ func (p *Project) awaitOrphans(ctx context.Context, t *tree) error {
 }
 
 // differs reports whether the last build's results must not be used: an input was removed, or there is a new one that
-// compilers may now find before another file. No dependency file lists such a file.
-func (last *buildRecord) differs(r *recipe) bool {
-	for name := range last.Inputs {
-		if _, ok := r.inputs[name]; !ok {
+// compilers may now find before another file, or one changed that settles something. No dependency file lists these.
+func (p *Project) differs(last *buildRecord, r *recipe) bool {
+	for name, sum := range last.Inputs {
+		if now, ok := r.inputs[name]; !ok || now != sum && p.settles(name) {
 			return true
 		}
 	}

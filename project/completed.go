@@ -4,6 +4,7 @@ package project
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -30,14 +31,15 @@ func (p *Project) completed(in *tree) (*boardState, error) {
 	if err != nil {
 		return nil, failure.New(failure.Config, p.correctBuild(), "%w", in.error("read", name, err))
 	}
-	return p.completedBy(at, data)
+	return p.completedBy(name, data) // its folder may be one that the next build empties
 }
 
-// completedBy returns the board with what a file says about it.
-func (p *Project) completedBy(at string, data []byte) (*boardState, error) {
-	b, err := p.state.Board.Complete(at, data)
+// completedBy returns the board with what the build command's file says about it.
+func (p *Project) completedBy(name string, data []byte) (*boardState, error) {
+	b, err := p.state.Board.Complete(name, data)
 	if err != nil {
-		return nil, failure.New(failure.Config, p.correctBuild(), "%w", err)
+		how := fmt.Sprintf("set it in the board's own file, boards/%s.json, or %s", p.state.Board.Name, p.correctBuild())
+		return nil, failure.New(failure.Config, how, "what the build found out about the board: %w", err)
 	}
 	b.Files, b.Origin = nil, nil
 	return &boardState{Name: b.Name, Board: *b}, nil

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/generator"
 	"github.com/boardsmith/boardsmith/internal/parallel"
 )
 
@@ -48,7 +50,7 @@ func (p *Project) keptFolder(r *recipe, build string) *cache.Folder {
 }
 
 // keptKey covers everything that a kept folder's build command does not notice itself, but for the compiler if only the
-// build finds that.
+// build finds that; and what a build command may remember of its settings, whatever they are now: see settles.
 func (p *Project) keptKey(r *recipe, build string) cache.Key {
 	facts, err := json.Marshal([]any{p.state.Board, p.state.Template, p.state.Options})
 	if err != nil {
@@ -59,9 +61,25 @@ func (p *Project) keptKey(r *recipe, build string) cache.Key {
 		path, _ := p.findTool(tool) // otherTools has found it
 		tools = append(tools, path)
 	}
-	return cache.NewSentence("kept v2").Say("settings", fmt.Sprintf("%x", r.settled)).Say("project", string(facts)).
+	said := cache.NewSentence("kept v3")
+	for _, name := range slices.Sorted(maps.Keys(r.inputs)) {
+		if p.settles(name) {
+			said.Say("settled by", name, r.inputs[name])
+		}
+	}
+	return said.Say("settings", fmt.Sprintf("%x", r.settled)).Say("project", string(facts)).
 		Say("places", r.env...).Say("tools", tools...).Key()
 }
+
+// settles reports whether an input may settle something for all later builds in a folder, as what a CMakeLists.txt sets
+// stays in CMake's cache: all but sources, headers, objects, the model, and what is generated of options.
+func (p *Project) settles(name string) bool {
+	return !slices.Contains(forCompilers, path.Ext(name)) && !p.folders().InModel(name) &&
+		!slices.Contains(p.state.Template.Generate, name) && !strings.HasPrefix(name, generator.Board+"/")
+}
+
+// forCompilers are the extensions of what compilers and linkers read.
+var forCompilers = []string{".c", ".cc", ".cpp", ".cxx", ".S", ".s", ".h", ".hh", ".hpp", ".inc", ".o", ".a"}
 
 // compileKept builds in a kept folder, and copies the results into the project's build folder, which is empty. A
 // failure can come from what is in the folder, such as the path of a program that was moved: unless it is an error in
@@ -163,7 +181,7 @@ func (p *Project) returnKept(in *tree, r *recipe, folder *cache.Folder) {
 
 // copyInputs makes the inputs in a kept folder equal to the project's. It writes only files that differ, and gives them
 // a newer time than the results that are there. It empties a folder that has other inputs, unless they are only sources
-// and objects: see buildRecord.differs. Headers of the model are included by the model's sources only: if one comes or
+// and objects: see Project.differs. Headers of the model are included by the model's sources only: if one comes or
 // goes, these are written, too.
 func (p *Project) copyInputs(t, in *tree, r *recipe, folder *cache.Folder) error {
 	there, err := in.list(p.state.Template.Inputs)

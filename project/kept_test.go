@@ -196,6 +196,37 @@ func TestKeptInputs(t *testing.T) {
 	}
 }
 
+// TestKeptSettles: what the build command remembers of its settings in a folder, as CMake does, reaches neither another
+// project nor a later build of the same one, with a cache or without.
+func TestKeptSettles(t *testing.T) {
+	t.Parallel()
+	d := newKept(t)
+	writeIn(t, d.home, "templates/keeps/Makefile", keptMakefile+`include src/settings.mk
+$(shell mkdir -p build; test -f build/remembered || echo $(X) >build/remembered)
+FLAGS += -DX=$(shell cat build/remembered)
+`)
+	writeIn(t, d.home, "templates/keeps/src/main.c", "int common(void);\nint main(void) { return common() + X; }\n")
+	writeIn(t, d.home, "templates/keeps/src/settings.mk", "X = 0\n")
+	exits := func(p *Project, want int) {
+		t.Helper()
+		cmd := exec.Command(built(t, p).Path)
+		if _ = cmd.Run(); cmd.ProcessState.ExitCode() != want {
+			t.Errorf("it exits with %d, want %d", cmd.ProcessState.ExitCode(), want)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	must(t, os.WriteFile(file, nil, 0o644))
+	for _, at := range []string{t.TempDir(), filepath.Join(file, "cache")} {
+		d.env.Cache = cache.New(at, cache.Options{})
+		p := d.project("")
+		writeIn(t, p.Dir(), "src/settings.mk", "X = 3\n")
+		exits(p, 3)
+		exits(d.project("int other;"), 0)
+		writeIn(t, p.Dir(), "src/settings.mk", "X = 4\n")
+		exits(p, 4)
+	}
+}
+
 // TestKeptAtOnce: builds at once have folders of their own, and give the same bytes as one after the other.
 func TestKeptAtOnce(t *testing.T) {
 	t.Parallel()

@@ -154,40 +154,81 @@ func checkDifference(t *testing.T, ctx context.Context, p *project.Project, arch
 	compare(t, answer(t, ctx, e, inputs), []ndarray.Named{{Name: "output0", Array: want}})
 }
 
-// TestZephyrSendByInterrupt runs firmware whose UART's interrupt sends, as it does on USB, which no emulated board has.
-// A link that does not exist is an error, and so is an application without the firmware.
-func TestZephyrSendByInterrupt(t *testing.T) {
-	t.Parallel()
-	project.NeedFullZephyr(t, "qemu-system-arm")
+// localZephyr returns a project for mps2_an385 with a cache of its own, and a function that writes its settings.
+func localZephyr(t *testing.T, ctx context.Context) (p *project.Project, write func(name, text string)) {
+	t.Helper()
 	builder := &project.Builder{Cache: cache.New(t.TempDir(), cache.Options{})}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
-	archive := mlftest.Path(t, "digits_i8.aot_packed")
-	spec := project.Spec{Board: "zephyr/mps2_an385", Model: archive}
+	spec := project.Spec{Board: "zephyr/mps2_an385", Model: mlftest.Path(t, "digits_i8.aot_packed")}
 	p, err := builder.Generate(ctx, filepath.Join(t.TempDir(), "p"), spec)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.Close()
-	write := func(name, text string) {
+	t.Cleanup(func() { p.Close() })
+	return p, func(name, text string) {
+		t.Helper()
 		if err := os.WriteFile(filepath.Join(p.Dir(), "local", name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
+}
+
+// TestZephyrSendByInterrupt runs firmware whose UART's interrupt sends, as it does on USB, which no emulated board has.
+func TestZephyrSendByInterrupt(t *testing.T) {
+	t.Parallel()
+	project.NeedFullZephyr(t, "qemu-system-arm")
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	p, write := localZephyr(t, ctx)
 	write("local.conf", "CONFIG_BOARDSMITH_SEND_BY_INTERRUPT=y\n")
 	if _, err := p.Build(ctx); err != nil {
 		t.Fatal(err)
 	}
-	runProject(t, ctx, p, archive)
-	write("local.cmake", "set(BOARDSMITH_LINK wire)\n")
-	_, err = p.Build(ctx)
-	if err == nil || !strings.Contains(err.Error(), "BOARDSMITH_LINK is wire: it is rtt, usb, or") {
-		t.Errorf("link wire: %v", err)
+	runProject(t, ctx, p, mlftest.Path(t, "digits_i8.aot_packed"))
+}
+
+// TestZephyrLocal: settings that cannot work are explained, the others apply, and a setting that is removed, which
+// CMake remembers, is in no later image.
+func TestZephyrLocal(t *testing.T) {
+	t.Parallel()
+	project.NeedFullZephyr(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	p, write := localZephyr(t, ctx)
+	first, err := p.Build(ctx)
+	if err != nil {
+		t.Fatal(err)
 	}
-	write("local.cmake", "")
-	write("local.conf", "CONFIG_BOARDSMITH=n\n")
-	_, err = p.Build(ctx)
-	if err == nil || !strings.Contains(err.Error(), "CONFIG_BOARDSMITH is off") {
-		t.Errorf("without the firmware: %v", err)
+	const uart1 = "/ { chosen { boardsmith,uart = &uart1; }; };\n"
+	for _, c := range []struct{ name, text, want string }{
+		{"local.cmake", "set(BOARDSMITH_LINK wire)\n", "BOARDSMITH_LINK is wire: it is rtt, usb, or"},
+		{"local.conf", "CONFIG_BOARDSMITH=n\n", "CONFIG_BOARDSMITH is off"},
+		{"local.conf", "CONFIG_CODE_DATA_RELOCATION=y\n", "CODE_DATA_RELOCATION if no file"}, // a script's words
+		{"local.overlay", uart1, "the link's UART is disabled"},
+		{"local.overlay", uart1 + "&uart1 { status = \"okay\"; };\n", ""},
+		{"local.cmake", "set(CONFIG_BOARDSMITH_RING_BYTES 1024 CACHE STRING \"\")\n", ""},
+	} {
+		write(c.name, c.text)
+		switch image, err := p.Build(ctx); {
+		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+			t.Errorf("%s: %v", c.text, err)
+		case c.want == "" && err != nil:
+			t.Errorf("%s: %v", c.text, err)
+		case c.want == "" && image.Digest == first.Digest:
+			t.Errorf("%s: the same image", c.text)
+		}
+		write(c.name, "")
+	}
+	// Another setting, so that the image is not in the cache; what the last one was changed to is the default.
+	write("local.cmake", "# none\n")
+	last, err := p.Build(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first.Size != last.Size {
+		t.Errorf("%d bytes, %d at first", last.Size, first.Size)
+	}
+	config, err := os.ReadFile(filepath.Join(p.Dir(), "build/app/zephyr/.config"))
+	if err != nil || !strings.Contains(string(config), "CONFIG_BOARDSMITH_RING_BYTES=256\n") {
+		t.Errorf("the setting stayed: %v", err)
 	}
 }

@@ -26,17 +26,19 @@ type Console struct {
 	Env Environ
 	Dir string // the working folder
 
-	people   io.Writer  // results for people
-	notes    io.Writer  // stderr
-	mage     string     // the command that runs targets
-	args     []string   // of this program
-	json     io.Writer  // nil unless JSON=1
-	terminal bool       // notes is a terminal
-	columns  func() int // of the terminal
-	step     string     // the running target's name
+	people   io.Writer // results for people
+	notes    io.Writer // stderr
+	mage     string    // the command that runs targets
+	args     []string  // of this program
+	json     io.Writer // nil unless JSON=1
+	terminal bool      // notes is a terminal
+	step     string    // the running target's name
 
-	mu   sync.Mutex // guards notes, bar and lost
+	size func() (columns, rows int) // of the terminal
+
+	mu   sync.Mutex // guards notes, bar, left and lost
 	bar  *Progress  // nil while nothing is in progress
+	left bool       // no bar is drawn any more, nor erased
 	lost error      // the error of a result that could not be written
 }
 
@@ -55,7 +57,7 @@ func New(env Environ, stdout, stderr io.Writer) *Console {
 	}
 	if f, ok := stderr.(*os.File); ok {
 		c.terminal = term.IsTerminal(int(f.Fd()))
-		c.columns = func() int { return columnsOf(f) }
+		c.size = func() (int, int) { return sizeOf(f) }
 	}
 	return c
 }
@@ -73,13 +75,13 @@ func (c *Console) Shown(path string) string {
 	return rel
 }
 
-// columnsOf returns a terminal's width; 80 if it has none, as some in tests.
-func columnsOf(f *os.File) int {
-	columns, _, err := term.GetSize(int(f.Fd()))
-	if err != nil || columns < 1 {
-		return 80
+// sizeOf returns a terminal's size; 80 by 24 if it has none, as some in tests.
+func sizeOf(f *os.File) (columns, rows int) {
+	columns, rows, err := term.GetSize(int(f.Fd()))
+	if err != nil || columns < 1 || rows < 1 {
+		return 80, 24
 	}
-	return columns
+	return columns, rows
 }
 
 // Step returns the name of the running target.
@@ -152,6 +154,16 @@ func (c *Console) written() error {
 func (c *Console) clearBar() {
 	if c.bar != nil && c.bar.shown > 0 {
 		_, _ = io.WriteString(c.notes, c.bar.erasure()) // ignore errors of drawing
+		c.bar.shown = 0
+	}
+}
+
+// leaveBar leaves the bar where it is when a target is cancelled: mage and the terminal print below it.
+func (c *Console) leaveBar() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.left = true
+	if c.bar != nil {
 		c.bar.shown = 0
 	}
 }

@@ -57,6 +57,7 @@ func (c *Console) Do(ctx context.Context, step string, target func(context.Conte
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	c.step = step
+	defer context.AfterFunc(ctx, c.leaveBar)()
 	err := c.Env.checkNames()
 	if err == nil {
 		err = target(ctx)

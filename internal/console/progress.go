@@ -8,6 +8,9 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
+
+	"golang.org/x/text/width"
 )
 
 // A Progress shows the progress of a step: nothing in its first second, then a bar on a terminal, else an
@@ -119,7 +122,7 @@ func (p *Progress) print() {
 	p.c.mu.Lock()
 	defer p.c.mu.Unlock()
 	spent := time.Since(p.start)
-	if p.c.bar != p || spent < quiet {
+	if p.c.bar != p || p.c.left || spent < quiet {
 		return
 	}
 	if p.c.terminal {
@@ -143,12 +146,15 @@ func (p *Progress) print() {
 
 // draw draws over what it drew before.
 func (p *Progress) draw(spent time.Duration) {
-	columns := p.c.columns()
+	columns, rows := p.c.size()
 	var lines []string
 	if p.lines != nil {
 		lines = p.lines()
 	} else {
 		lines = []string{p.bar(spent, columns)}
+	}
+	if room := max(2, rows-1); len(lines) > room { // the cursor is below
+		lines = append(lines[:room-1:room-1], fmt.Sprintf("… %d lines more", len(lines)-room+1))
 	}
 	text := p.erasure()
 	for _, line := range lines {
@@ -159,7 +165,7 @@ func (p *Progress) draw(spent time.Duration) {
 	_, _ = io.WriteString(p.c.notes, text) // ignore errors of drawing
 }
 
-// barWidth is the width of a bar on a terminal that has room for it, in columns; narrowest the least that is shown.
+// barWidth is the length of a bar on a terminal that has room for it, in columns; narrowest the least that is shown.
 const (
 	barWidth  = 30
 	narrowest = 5
@@ -177,21 +183,47 @@ func (p *Progress) bar(spent time.Duration, columns int) string {
 	done := max(0, min(p.done, p.total))
 	percent := fmt.Sprintf(" %3d%%", 100*done/p.total)
 	what := cut(p.what, columns-len(percent)-len(numbers))
-	width := min(barWidth, columns-len([]rune(what))-len(percent)-len(" ||")-len(numbers))
-	if width < narrowest {
+	long := min(barWidth, columns-widthOf(what)-len(percent)-len(" ||")-len(numbers))
+	if long < narrowest {
 		return what + percent + numbers
 	}
-	filled := width * done / p.total
-	bar := strings.Repeat("█", filled) + strings.Repeat(" ", width-filled)
+	filled := long * done / p.total
+	bar := strings.Repeat("█", filled) + strings.Repeat(" ", long-filled)
 	return what + percent + " |" + bar + "|" + numbers
 }
 
-// cut returns text in at most n columns, but at least one.
+// cut returns text in at most n columns, but at least one, with a question mark for what cannot be printed.
 func cut(text string, n int) string {
-	if all := []rune(text); len(all) > max(1, n) {
-		return string(all[:max(1, n)-1]) + "…"
+	text = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, text)
+	if widthOf(text) <= max(1, n) {
+		return text
 	}
-	return text
+	used := len("-")
+	for i, r := range text {
+		if used += widthOf(string(r)); used > n {
+			return text[:i] + "…"
+		}
+	}
+	return "…"
+}
+
+// widthOf returns the columns that text takes on a terminal.
+func widthOf(text string) (columns int) {
+	for _, r := range text {
+		switch kind := width.LookupRune(r).Kind(); {
+		case unicode.Is(unicode.Mn, r): // joins the one before
+		case kind == width.EastAsianWide || kind == width.EastAsianFullwidth:
+			columns += 2
+		default:
+			columns++
+		}
+	}
+	return columns
 }
 
 // erasure returns what erases the lines that draw has drawn, from the terminal's last line on.

@@ -41,6 +41,18 @@ func TestExplain(t *testing.T) {
 			west, "[1/2] ld\n" + west + "ld: region `SRAM' overflowed by 12 bytes\ncollect2: error: ld returned 1 exit status\n",
 			failure.DoesNotFit, "ld: region `SRAM' overflowed by 12 bytes",
 		},
+		"a script's that ninja runs": {
+			west, "[1/3] cc a.c\n[2/3] Generating b.c\nFAILED: b.c\ncd /p && python3 gen.py\n\nTraceback\nKeyError: 'b'\n" +
+				"[3/3] cc c.c\nninja: build stopped\n" + west,
+			failure.Compile, "Traceback\nKeyError: 'b'",
+		},
+		"a script's that make runs": {
+			"make: *** [Makefile:1: b.c] Error 1\n", "python3 gen.py\n1\n2\n3\n4\n5\nno\nmake: *** [Makefile:1: b.c] Error 1\n",
+			failure.Compile, "1\n2\n3\n4\n5\nno",
+		},
+		"a script that says nothing": {
+			west, "FAILED: b.c\nfalse\nninja: build stopped\n" + west, failure.Compile, strings.TrimSpace(west),
+		},
 		"nothing else": {west, west, failure.Compile, strings.TrimSpace(west)},
 		"make": {
 			"a.c:1:2: error: x\nmake: *** [a] Error 1\n", "make: error: not this\na.c:1:2: error: x\nmake: *** [a] Error 1\n",
