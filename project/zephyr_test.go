@@ -203,7 +203,7 @@ func TestZephyrLocal(t *testing.T) {
 		{"local.cmake", "set(BOARDSMITH_LINK wire)\n", "BOARDSMITH_LINK is wire: it is rtt, usb, or"},
 		{"local.conf", "CONFIG_BOARDSMITH=n\n", "CONFIG_BOARDSMITH is off"},
 		{"local.conf", "CONFIG_CODE_DATA_RELOCATION=y\n", "CODE_DATA_RELOCATION if no file"}, // a script's words
-		{"local.overlay", uart1, "the link's UART is disabled"},
+		{"local.overlay", uart1, "the UART of the link is disabled"},
 		{"local.overlay", uart1 + "&uart1 { status = \"okay\"; };\n", ""},
 		{"local.cmake", "set(CONFIG_BOARDSMITH_RING_BYTES 1024 CACHE STRING \"\")\n", ""},
 	} {

@@ -67,7 +67,7 @@ static int32_t find_device(void) {
 static int poll_in(uint8_t* byte) { return (SEGGER_RTT_Read(CHANNEL, byte, 1) == 1U) ? 0 : -1; }
 #else
 _Static_assert(DT_NODE_HAS_STATUS(UART_NODE, okay),
-               "the link's UART is disabled: enable it in an overlay, such as &uart1 { status = \"okay\"; };");
+               "the UART of the link is disabled: set its status to okay in an overlay");
 static const struct device* const uart = DEVICE_DT_GET(UART_NODE);
 
 static int32_t find_device(void) {
