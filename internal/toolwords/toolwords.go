@@ -54,29 +54,28 @@ func Explain(stderr, both string) (class failure.Class, message, text string) {
 	lines := slices.DeleteFunc(strings.SplitAfter(both, "\n"), onlyFailed.MatchString)
 	if other := FirstError(strings.Join(lines, "")); other != "" {
 		message = other
-	} else if said := lastWords(both); said != "" {
+	} else if said := lastWords(stderr, both); said != "" {
 		message = said
 	}
 	return Classify(both), message, both
 }
 
 // lastWords returns the last lines that a failed command printed, in a form that is nobody's: behind the command that
-// ninja shows, or before what make says of it.
-func lastWords(both string) string {
+// ninja shows, or on standard error, where make shows no commands, before what make says.
+func lastWords(stderr, both string) string {
 	const most = 6
 	lines := strings.Split(both, "\n")
-	begin, end := 0, slices.IndexFunc(lines, onlyFailed.MatchString)
-	if failed := slices.IndexFunc(lines, ninjaFailed.MatchString); failed >= 0 {
-		begin = min(failed+2, len(lines)) // behind the command
-		end = begin + slices.IndexFunc(lines[begin:], ninjaGoesOn.MatchString)
-		if end < begin {
-			end = len(lines)
+	failed := slices.IndexFunc(lines, ninjaFailed.MatchString)
+	if failed >= 0 {
+		lines = lines[min(failed+2, len(lines)):] // the command is one line
+		if end := slices.IndexFunc(lines, ninjaGoesOn.MatchString); end >= 0 {
+			lines = lines[:end]
 		}
+	} else {
+		lines = strings.Split(stderr, "\n")
+		lines = lines[:max(0, slices.IndexFunc(lines, onlyFailed.MatchString))]
 	}
-	if end < 0 {
-		return ""
-	}
-	said := slices.DeleteFunc(slices.Clone(lines[begin:end]), func(l string) bool {
+	said := slices.DeleteFunc(lines, func(l string) bool {
 		return strings.TrimSpace(l) == "" || onlyFailed.MatchString(l)
 	})
 	return strings.Join(said[max(0, len(said)-most):], "\n")

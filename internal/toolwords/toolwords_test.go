@@ -24,6 +24,7 @@ func TestClassify(t *testing.T) {
 func TestExplain(t *testing.T) {
 	t.Parallel()
 	const west = "FATAL ERROR: command exited with status 1: cmake --build /p/build\n"
+	const maker = "make: *** [Makefile:1: b.c] Error 1\n"
 	for name, c := range map[string]struct {
 		stderr, both string
 		class        failure.Class
@@ -47,9 +48,10 @@ func TestExplain(t *testing.T) {
 			failure.Compile, "Traceback\nKeyError: 'b'",
 		},
 		"a script's that make runs": {
-			"make: *** [Makefile:1: b.c] Error 1\n", "python3 gen.py\n1\n2\n3\n4\n5\nno\nmake: *** [Makefile:1: b.c] Error 1\n",
-			failure.Compile, "1\n2\n3\n4\n5\nno",
+			"1\n2\n3\n4\n5\n6\nno\n" + maker, "python3 gen.py\n1\n2\n3\n4\n5\n6\nno\n" + maker,
+			failure.Compile, "2\n3\n4\n5\n6\nno",
 		},
+		"a compiler's that says nothing": {maker, "gcc -c b.c\n" + maker, failure.Compile, strings.TrimSpace(maker)},
 		"a script that says nothing": {
 			west, "FAILED: b.c\nfalse\nninja: build stopped\n" + west, failure.Compile, strings.TrimSpace(west),
 		},
