@@ -218,7 +218,7 @@ func TestZephyrLocal(t *testing.T) {
 		}
 		write(c.name, "")
 	}
-	// Another setting, so that the image is not in the cache; what the last one was changed to is the default.
+	// A comment makes it another input, so that this is built and not taken from the image cache.
 	write("local.cmake", "# none\n")
 	last, err := p.Build(ctx)
 	if err != nil {
