@@ -183,16 +183,16 @@ func (p *Project) awaitOrphans(ctx context.Context, t *tree) error {
 	}
 }
 
-// differs reports whether the last build's results must not be used: an input was removed, or there is a new one that
-// compilers may now find before another file, or one changed that settles something. No dependency file lists these.
+// differs reports whether the last build's results must not be used: an input was removed, or there is a new one other
+// than a source or an object of the model, or one changed that settles something. No dependency file lists these.
 func (p *Project) differs(last *buildRecord, r *recipe) bool {
 	for name, sum := range last.Inputs {
-		if now, ok := r.inputs[name]; !ok || now != sum && p.settles(name) {
+		if now, ok := r.inputs[name]; !ok || now != sum && r.settles[name] {
 			return true
 		}
 	}
 	for name := range r.inputs {
-		if _, ok := last.Inputs[name]; !ok && !slices.Contains([]string{".c", ".S", ".o"}, path.Ext(name)) {
+		if _, ok := last.Inputs[name]; !ok && !p.isUnit(name) {
 			return true
 		}
 	}

@@ -38,7 +38,8 @@ func (p *Project) completed(in *tree) (*boardState, error) {
 func (p *Project) completedBy(name string, data []byte) (*boardState, error) {
 	b, err := p.state.Board.Complete(name, data)
 	if err != nil {
-		how := fmt.Sprintf("set it in the board's own file, boards/%s.json, or %s", p.state.Board.Name, p.correctBuild())
+		how := fmt.Sprintf("set it in the board's own file, boards/%s.json, and generate again; or %s",
+			p.state.Board.Name, p.correctBuild())
 		return nil, failure.New(failure.Config, how, "what the build found out about the board: %w", err)
 	}
 	b.Files, b.Origin = nil, nil

@@ -5,6 +5,7 @@
 package project
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -61,25 +62,56 @@ func (p *Project) keptKey(r *recipe, build string) cache.Key {
 		path, _ := p.findTool(tool) // otherTools has found it
 		tools = append(tools, path)
 	}
-	said := cache.NewSentence("kept v3")
+	said := cache.NewSentence("kept v4")
 	for _, name := range slices.Sorted(maps.Keys(r.inputs)) {
-		if p.settles(name) {
+		switch {
+		case r.settles[name]:
 			said.Say("settled by", name, r.inputs[name])
+		case !p.folders().InModel(name):
+			said.Say("there", name) // a command may settle something by whether it is there
 		}
 	}
 	return said.Say("settings", fmt.Sprintf("%x", r.settled)).Say("project", string(facts)).
 		Say("places", r.env...).Say("tools", tools...).Key()
 }
 
-// settles reports whether an input may settle something for all later builds in a folder, as what a CMakeLists.txt sets
-// stays in CMake's cache: all but sources, headers, objects, the model, and what is generated of options.
-func (p *Project) settles(name string) bool {
-	return !slices.Contains(forCompilers, path.Ext(name)) && !p.folders().InModel(name) &&
-		!slices.Contains(p.state.Template.Generate, name) && !strings.HasPrefix(name, generator.Board+"/")
+// settling lists the inputs whose contents may settle something for all later builds in a folder, as what a
+// CMakeLists.txt sets stays in CMake's cache: all but the model, what is generated of options, sources, and headers. A
+// header counts if one of the others names it, and so may read it: compilers report only what they include.
+func (p *Project) settling(t *tree, inputs map[string]string) (map[string]bool, error) {
+	settles := map[string]bool{}
+	var headers []string
+	var text []byte
+	for name := range inputs {
+		switch ext := path.Ext(name); {
+		case p.folders().InModel(name) || slices.Contains(p.state.Template.Generate, name) ||
+			strings.HasPrefix(name, generator.Board+"/"):
+		case slices.Contains(headerExtensions, ext):
+			headers = append(headers, name)
+		case !slices.Contains(sourceExtensions, ext):
+			settles[name] = true
+			data, err := t.readSome(name, maxBuildFile)
+			if err != nil && !notThere(err) { // Project.unchanged reports one that has gone
+				return nil, t.error("read", name, err)
+			}
+			text = append(append(text, data...), 0)
+		}
+	}
+	for _, name := range headers {
+		if bytes.Contains(text, []byte(path.Base(name))) {
+			settles[name] = true
+		}
+	}
+	return settles, nil
 }
 
-// forCompilers are the extensions of what compilers and linkers read.
-var forCompilers = []string{".c", ".cc", ".cpp", ".cxx", ".S", ".s", ".h", ".hh", ".hpp", ".inc", ".o", ".a"}
+var (
+	sourceExtensions = []string{".c", ".cc", ".cpp", ".cxx", ".S", ".s"}
+	headerExtensions = []string{".h", ".hh", ".hpp"}
+)
+
+// maxBuildFile limits how much of an input is searched for names of headers, in bytes.
+const maxBuildFile = 1 << 20
 
 // compileKept builds in a kept folder, and copies the results into the project's build folder, which is empty. A
 // failure can come from what is in the folder, such as the path of a program that was moved: unless it is an error in
@@ -192,7 +224,7 @@ func (p *Project) copyInputs(t, in *tree, r *recipe, folder *cache.Folder) error
 	if err != nil {
 		return err
 	}
-	others := cameOrWent(have, r.inputs)
+	others := p.cameOrWent(have, r.inputs)
 	if slices.ContainsFunc(others, func(name string) bool { return !p.folders().InModel(name) }) {
 		if err := in.empty(".", ""); err != nil {
 			return err
@@ -209,7 +241,7 @@ func (p *Project) copyInputs(t, in *tree, r *recipe, folder *cache.Folder) error
 	var names []string
 	for name, sum := range r.inputs {
 		again := len(others) > 0 && p.folders().InModel(name) && isSource(name)
-		if sum != "" && (have[name] != sum || again) { // "" is of what is no plain file
+		if have[name] != sum || again {
 			names = append(names, name)
 		}
 	}
@@ -228,20 +260,26 @@ func (p *Project) copyInputs(t, in *tree, r *recipe, folder *cache.Folder) error
 	})
 }
 
-// cameOrWent lists the files, other than sources and objects, that are missing from inputs or new there. Nothing came
-// into an empty folder.
-func cameOrWent(have, inputs map[string]string) (names []string) {
+// cameOrWent lists the files, other than the model's sources and objects, that are missing from inputs or new there.
+// Nothing came into an empty folder.
+func (p *Project) cameOrWent(have, inputs map[string]string) (names []string) {
 	if len(have) == 0 {
 		return nil
 	}
 	for _, name := range changes(have, inputs) {
 		_, had := have[name]
 		_, has := inputs[name]
-		if had != has && !slices.Contains([]string{".c", ".S", ".o"}, path.Ext(name)) {
+		if had != has && !p.isUnit(name) {
 			names = append(names, name)
 		}
 	}
 	return names
+}
+
+// isUnit reports whether an input is a source or an object of the model. Whether any other file is there may decide
+// what a compiler finds first, or what a command does.
+func (p *Project) isUnit(name string) bool {
+	return p.folders().InModel(name) && slices.Contains([]string{".c", ".S", ".o"}, path.Ext(name))
 }
 
 // copyFile copies a file between two trees. The copy's time is now: a file system's own clock may be behind, and give a

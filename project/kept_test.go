@@ -150,9 +150,8 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// TestKeptInputs: a source that comes or goes is noticed by the build command; a header that comes may be found before
-// another, and everything is compiled again, or the model if it is the model's. All is if an option or the template
-// changes.
+// TestKeptInputs: a changed source is compiled alone; the model, if a header of it comes or goes. Another file that comes
+// is in a folder of its own, in which everything is compiled; in the former one nothing is compiled after it went.
 func TestKeptInputs(t *testing.T) {
 	t.Parallel()
 	d := newKept(t)
@@ -170,10 +169,18 @@ func TestKeptInputs(t *testing.T) {
 			t.Errorf("%s: up to date", what)
 		}
 	}
-	writeIn(t, p.Dir(), "src/extra.c", "int extra;\n")
-	step("a new source", "src/extra.c")
-	must(t, os.Remove(filepath.Join(p.Dir(), "src", "extra.c")))
-	step("a removed source")
+	all := compiled(t, p, 0)
+	comes := func(name, text string, and ...string) {
+		t.Helper()
+		was := done
+		writeIn(t, p.Dir(), name, text)
+		done = 0
+		step(name+", which comes,", append(all, and...)...)
+		must(t, os.Remove(filepath.Join(p.Dir(), filepath.FromSlash(name))))
+		done = was
+		step(name + ", which went,")
+	}
+	comes("src/zextra.c", "int extra;\n", "src/zextra.c")
 	data, err := os.ReadFile(filepath.Join(p.Dir(), "build", "deep", "a.elf"))
 	if err != nil || strings.Contains(string(data), "extra") {
 		t.Errorf("the removed source is in the image (%v)", err)
@@ -185,13 +192,8 @@ func TestKeptInputs(t *testing.T) {
 	step("a new header of the model", "model/codegen/host/src/lib0.c", keptOperator)
 	must(t, os.Remove(filepath.Join(p.Dir(), filepath.FromSlash(header))))
 	step("a removed header of the model", "model/codegen/host/src/lib0.c", keptOperator)
-	writeIn(t, p.Dir(), "crt_config/string.h", "#include_next <string.h>\n")
-	done = 0
-	step("a new header", "model/codegen/host/src/lib0.c", keptOperator, "src/common.c", "src/main.c")
-	must(t, os.Remove(filepath.Join(p.Dir(), "crt_config", "string.h")))
-	done = 0
-	step("a removed header", "model/codegen/host/src/lib0.c", keptOperator, "src/common.c", "src/main.c")
-	if n := d.folders(); n != 1 {
+	comes("crt_config/string.h", "#include_next <string.h>\n")
+	if n := d.folders(); n != 3 {
 		t.Errorf("%d folders", n)
 	}
 }
@@ -224,6 +226,90 @@ FLAGS += -DX=$(shell cat build/remembered)
 		exits(d.project("int other;"), 0)
 		writeIn(t, p.Dir(), "src/settings.mk", "X = 4\n")
 		exits(p, 4)
+	}
+}
+
+// TestKeptThere: what a command finds by a file's being there does not stay after the file came or went, whatever kind
+// of file it is; and what compilers read but do not report is read again.
+func TestKeptThere(t *testing.T) {
+	t.Parallel()
+	d := newKept(t)
+	writeIn(t, d.home, "templates/keeps/Makefile", keptMakefile+`
+$(shell mkdir -p build; test -f build/remembered || sed -n 's/.define VERSION //p' src/version.h >build/remembered)
+FLAGS += -DX=$(shell cat build/remembered)
+`)
+	writeIn(t, d.home, "templates/keeps/src/version.h", "#define VERSION 1\n")
+	writeIn(t, d.home, "templates/keeps/src/two.inc", "\x02")
+	writeIn(t, d.home, "templates/keeps/src/main.c", `
+#if __has_include("sub/more.c")
+#include "sub/more.c"
+#elif __has_include("sub/more.h")
+#include "sub/more.h"
+#else
+#define MORE 0
+#endif
+__asm__(".section .rodata\ntwo: .incbin \"src/two.inc\"\n.text\n");
+extern const unsigned char two;
+int main(void) { return two + 10 * X + 100 * MORE; }
+`)
+	p := d.project("")
+	exits := func(want int) {
+		t.Helper()
+		other := d.project("int other;")
+		must(t, os.RemoveAll(filepath.Join(other.Dir(), "src")))
+		must(t, os.CopyFS(filepath.Join(other.Dir(), "src"), os.DirFS(filepath.Join(p.Dir(), "src"))))
+		for _, p := range []*Project{p, other} {
+			cmd := exec.Command(built(t, p).Path)
+			if _ = cmd.Run(); cmd.ProcessState.ExitCode() != want {
+				t.Errorf("it exits with %d, want %d", cmd.ProcessState.ExitCode(), want)
+			}
+		}
+	}
+	exits(12)
+	writeIn(t, p.Dir(), "src/sub/more.c", "#define MORE 1\n")
+	exits(112)
+	writeIn(t, p.Dir(), "src/version.h", "#define VERSION 3\n")
+	exits(132)
+	writeIn(t, p.Dir(), "src/two.inc", "\x04")
+	exits(134)
+	must(t, os.Remove(filepath.Join(p.Dir(), "src/sub/more.c")))
+	exits(34)
+	writeIn(t, p.Dir(), "src/sub/more.h", "#define MORE 2\n")
+	exits(234)
+}
+
+// TestKeptLinks: what Emacs and Vim write while a source is edited is no input, nor is a link that leads nowhere; what a
+// kept folder could not have is an error.
+func TestKeptLinks(t *testing.T) {
+	t.Parallel()
+	d := newKept(t)
+	writeIn(t, d.home, "templates/keeps/src/main.c", "#include \"v.h\"\nint main(void) { return V; }\n")
+	writeIn(t, d.home, "templates/keeps/src/v.h", "#define V 5\n")
+	p := d.project("")
+	built(t, p)
+	src := filepath.Join(p.Dir(), "src")
+	for _, name := range []string{".main.c.swp", "main.c~", "#main.c#"} {
+		writeIn(t, src, name, "int other;\n")
+	}
+	must(t, os.Symlink("user@host.1", filepath.Join(src, ".#main.c")))
+	must(t, os.Symlink("nowhere", filepath.Join(src, "lost.c")))
+	if !built(t, p).UpToDate {
+		t.Error("it is built again for files of an editor")
+	}
+	for to, want := range map[string]string{
+		"nowhere": "main.c:1:10: fatal error: v.h: No such file", "../crt": "v.h cannot be an input: a link to a folder",
+	} {
+		must(t, os.RemoveAll(filepath.Join(src, "v.h")))
+		must(t, os.Symlink(to, filepath.Join(src, "v.h")))
+		if _, err := p.Build(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("v.h leads to %s: %v, want %q", to, err, want)
+		}
+	}
+	must(t, os.Remove(filepath.Join(src, "v.h")))
+	must(t, syscall.Mkfifo(filepath.Join(src, "v.h"), 0o644))
+	_, err := p.Build(t.Context())
+	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "v.h cannot be an input") {
+		t.Error(err)
 	}
 }
 

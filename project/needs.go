@@ -191,6 +191,7 @@ func (p *Project) checkBoard(ctx context.Context, err error) error {
 	if failed != nil || slices.Contains(known, name) || slices.Contains(known, base) {
 		return err
 	}
-	return failure.New(failure.Config, "choose one that "+failure.Target("boards")+" lists", "%w\nboard %q is not known%s",
+	return failure.New(failure.Config, "choose one that "+failure.Target("boards")+" lists, or let the project's "+
+		"settings name the folder that has it", "%w\nboard %q is not known%s",
 		err, name, jsonfile.DidYouMean(name, known))
 }

@@ -4,7 +4,9 @@ package project
 
 import (
 	"context"
+	"errors"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -13,11 +15,13 @@ import (
 	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/internal/generator"
 	"github.com/boardsmith/boardsmith/internal/parallel"
+	"github.com/boardsmith/boardsmith/internal/plainfile"
 )
 
 // A recipe holds all inputs of a build, and the keys derived from them.
 type recipe struct {
 	inputs  map[string]string
+	settles map[string]bool   // inputs whose contents may settle something for later builds
 	outside map[string]string // those that are not in the project
 	tools   []toolState
 	edited  []string
@@ -134,10 +138,31 @@ func (p *Project) readInputs(t *tree, r *recipe) error {
 	}
 	r.inputs = make(map[string]string, len(names))
 	for _, name := range names {
-		r.inputs[name] = sums[name]
+		if sums[name] != "" {
+			r.inputs[name] = sums[name]
+		} else if err := t.leaveOut(name); err != nil {
+			return err
+		}
 	}
 	r.edited = t.differing(sums, p.state.Files, nil)
-	return nil
+	r.settles, err = p.settling(t, r.inputs)
+	return err
+}
+
+// leaveOut returns an error if what is no plain file is an input that a build command may read: only a link that leads
+// nowhere is as if it was not there.
+func (t *tree) leaveOut(name string) error {
+	info, err := t.root.Stat(filepath.FromSlash(name))
+	if notThere(err) {
+		return nil
+	}
+	if err == nil && info.IsDir() {
+		err = errors.New("a link to a folder")
+	} else if err == nil {
+		err = plainfile.ErrSpecial
+	}
+	return failure.New(failure.Config, "put files there, or links to files", "%s cannot be an input: %w",
+		filepath.Join(t.dir, filepath.FromSlash(name)), err)
 }
 
 // unchanged returns an error if inputs differ from what r has read: it is unknown which content was compiled, so

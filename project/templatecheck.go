@@ -89,8 +89,9 @@ func (b *Builder) CheckTemplate(ctx context.Context, trial TemplateTrial, done f
 	}
 	trial.Spec.Model = ""
 	c := &checking{TemplateTrial: trial, home: home, builder: &Builder{
-		Path: b.Path, Log: b.Log, Progress: b.Progress, Jobs: b.Jobs, Forms: true,
-		Cache: cache.New(filepath.Join(home, "cache"), cache.Options{}),
+		Templates: b.Templates, Libraries: b.Libraries, LockFile: b.LockFile, Path: b.Path, Log: b.Log,
+		Progress: b.Progress, Jobs: b.Jobs, Variables: b.Variables, Programs: b.Programs, postLinkLimit: b.postLinkLimit,
+		Forms: true, Cache: cache.New(filepath.Join(home, "cache"), cache.Options{}),
 	}}
 	defer c.builder.Close()
 	return c.all(ctx, done)

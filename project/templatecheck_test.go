@@ -351,3 +351,33 @@ func TestTemplateWithoutTree(t *testing.T) {
 		t.Errorf("passed %q, %v", passed, err)
 	}
 }
+
+// TestTemplateNamed: the checks find a template where the Builder does, with its variables.
+func TestTemplateNamed(t *testing.T) {
+	t.Parallel()
+	e := soundHome(t, "template.json", `"options"`, `"env": {"SOUND": "$SOUND_BASE"}, "options"`)
+	folder := filepath.Join(t.TempDir(), "elsewhere")
+	must(t, os.Rename(filepath.Join(e.Path[0], "templates/sound"), folder))
+	b := e.builder()
+	b.Templates, b.Variables = map[string]string{"sound": folder}, map[string]string{"SOUND_BASE": "x"}
+	checked := 0
+	trial := TemplateTrial{Spec: Spec{Template: "sound", Model: mlftest.Tiny(t, nil)}}
+	if err := b.CheckTemplate(t.Context(), trial, func(TemplateCheck) { checked++ }); err != nil {
+		t.Errorf("%v after %d checks", err, checked)
+	}
+}
+
+// TestTemplateObjects: an object of several sources counts as the project's, as CMake names it.
+func TestTemplateObjects(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	for _, name := range []string{"Unity/unity_0_c.c.obj", "Unity/unity_runtime_c.c.obj", "a.o", "b.c.obj", "isr_tables.c.obj"} {
+		writeIn(t, home, name, "")
+	}
+	p := &Project{}
+	p.state.Files = map[string]string{"src/a.c": "", "src/b.c": ""}
+	all, err := (&checking{home: home, p: p}).objects()
+	if _, other := all[filepath.Join(home, "isr_tables.c.obj")]; err != nil || len(all) != 4 || other {
+		t.Errorf("%v, %v", all, err)
+	}
+}

@@ -15,6 +15,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -417,7 +418,8 @@ type objectState struct {
 	digest   string
 }
 
-// objects returns the objects of the project's sources, by their paths, in its build folder and in kept folders.
+// objects returns the objects of the project's sources, by their paths, in its build folder and in kept folders, with
+// those that CMake makes of several sources.
 func (c *checking) objects() (map[string]objectState, error) {
 	sources := map[string]bool{}
 	for name := range c.p.state.Files {
@@ -429,7 +431,8 @@ func (c *checking) objects() (map[string]objectState, error) {
 	all := map[string]objectState{}
 	err := filepath.WalkDir(c.home, func(at string, d fs.DirEntry, err error) error {
 		stem := strings.TrimSuffix(d.Name(), filepath.Ext(at))
-		if err != nil || !slices.Contains([]string{".o", ".obj"}, filepath.Ext(at)) || !sources[stem] {
+		if err != nil || !slices.Contains([]string{".o", ".obj"}, filepath.Ext(at)) ||
+			!sources[stem] && !unityObject.MatchString(stem) {
 			return err
 		}
 		info, err := d.Info()
@@ -442,6 +445,9 @@ func (c *checking) objects() (map[string]objectState, error) {
 	})
 	return all, err
 }
+
+// unityObject matches CMake's names of sources that include others: its property UNITY_BUILD.
+var unityObject = regexp.MustCompile(`^unity_.+_(c\.c|cxx\.cxx)$`)
 
 // recompiled returns an error if the object of a changed source is the same, or if another one was made again and has
 // the same bytes: then nothing that it depends on was changed.

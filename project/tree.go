@@ -13,6 +13,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"sort"
 	"strings"
@@ -103,7 +104,8 @@ func (t *tree) differing(have, old, also map[string]string) []string {
 	return list
 }
 
-// list returns the files at or below the paths, which need not all exist, without the copies that keep makes.
+// list returns the files at or below the paths, which need not all exist, without the copies that keep makes and files
+// of editors.
 func (t *tree) list(paths []string) ([]string, error) {
 	var names []string
 	for _, p := range paths {
@@ -114,7 +116,7 @@ func (t *tree) list(paths []string) ([]string, error) {
 			if err != nil {
 				return err
 			}
-			if !d.IsDir() && !isKeptCopy(name) {
+			if !d.IsDir() && !isKeptCopy(name) && !ofEditor.MatchString(path.Base(name)) {
 				names = append(names, name)
 			}
 			return nil
@@ -257,6 +259,9 @@ func notOurs(dir string) error {
 	return failure.New(failure.Config, "choose an empty folder, or one that does not exist yet",
 		"%s holds files and is not a project: it has no %s", dir, blueprint.StateFile)
 }
+
+// ofEditor matches names of locks, swap files and backups that Emacs and Vim have beside a file that is being edited.
+var ofEditor = regexp.MustCompile(`^\.#|^#.*#$|^\..*\.sw[a-z]$|~$`)
 
 func isSource(name string) bool {
 	return strings.HasSuffix(name, ".c") || strings.HasSuffix(name, ".S")

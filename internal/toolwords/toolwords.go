@@ -2,6 +2,7 @@
 package toolwords
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strconv"
@@ -51,43 +52,76 @@ func Explain(stderr, both string) (class failure.Class, message, text string) {
 	if message != "" && !onlyFailed.MatchString(message) {
 		return Classify(stderr), message, stderr
 	}
-	lines := slices.DeleteFunc(strings.SplitAfter(both, "\n"), onlyFailed.MatchString)
-	if other := FirstError(strings.Join(lines, "")); other != "" {
+	if steps := failedSteps(both); len(steps) > 0 {
+		for _, step := range steps {
+			if other := FirstError(others(step)); other != "" {
+				return Classify(step), other, both
+			}
+		}
+		last := steps[len(steps)-1] // what is like one, but printed by another step, comes before it
+		name, said, _ := strings.Cut(last, "\n")
+		_, said, _ = strings.Cut(said, "\n") // the command
+		return Classify(last), cmp.Or(lastWords(said), name), both
+	}
+	if other := FirstError(others(both)); other != "" {
 		message = other
-	} else if said := lastWords(stderr, both); said != "" {
-		message = said
+	} else if at := makeFailed.FindStringIndex(stderr); at != nil {
+		message = strings.TrimPrefix(lastWords(stderr[:at[0]])+"\n"+stderr[at[0]:at[1]], "\n")
 	}
 	return Classify(both), message, both
 }
 
-// lastWords returns the last lines that a failed command printed, in a form that is nobody's: behind the command that
-// ninja shows, or on standard error, where make shows no commands, before what make says.
-func lastWords(stderr, both string) string {
-	const most = 6
-	lines := strings.Split(both, "\n")
-	failed := slices.IndexFunc(lines, ninjaFailed.MatchString)
-	if failed >= 0 {
-		lines = lines[min(failed+2, len(lines)):] // the command is one line
-		if end := slices.IndexFunc(lines, ninjaGoesOn.MatchString); end >= 0 {
-			lines = lines[:end]
+// others returns the lines that do not only say that another tool failed.
+func others(text string) string {
+	lines := slices.DeleteFunc(strings.SplitAfter(text, "\n"), onlyFailed.MatchString)
+	return strings.Join(lines, "")
+}
+
+// failedSteps returns what ninja printed of each step that failed: the line FAILED, the command in one line, and the
+// output. It ends where ninja goes on to another of as many steps, or stops.
+func failedSteps(text string) (steps []string) {
+	lines := strings.SplitAfter(text, "\n")
+	total := ""
+	for i := 0; i < len(lines); i++ {
+		if step := ninjaStep.FindStringSubmatch(lines[i]); step != nil { // the last is the one that failed
+			total = step[1]
 		}
-	} else {
-		lines = strings.Split(stderr, "\n")
-		lines = lines[:max(0, slices.IndexFunc(lines, onlyFailed.MatchString))]
+		if !strings.HasPrefix(lines[i], ninjaFailed) {
+			continue
+		}
+		end := i + 1
+		for end < len(lines) && !strings.HasPrefix(lines[end], ninjaFailed) && !strings.HasPrefix(lines[end], "ninja: ") {
+			if step := ninjaStep.FindStringSubmatch(lines[end]); step != nil && (total == "" || step[1] == total) {
+				break
+			}
+			end++
+		}
+		steps = append(steps, strings.Join(lines[i:end], ""))
+		i = end - 1
 	}
-	said := slices.DeleteFunc(lines, func(l string) bool {
-		return strings.TrimSpace(l) == "" || onlyFailed.MatchString(l)
+	return steps
+}
+
+const ninjaFailed = "FAILED: "
+
+var (
+	ninjaStep  = regexp.MustCompile(`^\[\d+/(\d+)\] `)
+	makeFailed = regexp.MustCompile(`(?m)^make: \*\*\*.*`)
+	diagnostic = regexp.MustCompile(`: (warning|note): |: In function |^In file included from |^ +from `)
+)
+
+// lastWords returns the last lines of what a failed command printed in a form that is nobody's, without the warnings of
+// compilers that ran at the same time.
+func lastWords(text string) string {
+	const most = 6
+	said := slices.DeleteFunc(strings.Split(text, "\n"), func(l string) bool {
+		return strings.TrimSpace(l) == "" || onlyFailed.MatchString(l) || diagnostic.MatchString(l) || sourceLine.MatchString(l)
 	})
 	return strings.Join(said[max(0, len(said)-most):], "\n")
 }
 
-var (
-	ninjaFailed = regexp.MustCompile(`^FAILED: `)
-	ninjaGoesOn = regexp.MustCompile(`^\[\d+/\d+\] |^ninja: |^FAILED: `)
-)
-
 // onlyFailed matches messages of a tool that only says that another one failed.
-var onlyFailed = regexp.MustCompile(`command exited with status|^make: \*\*\*`)
+var onlyFailed = regexp.MustCompile(`command exited with status|^make(\[\d+\])?: \*\*\*`)
 
 // configureError returns an error of CMake, with its indented message, and a few lines of what the tools that CMake
 // called had printed before; or "".

@@ -25,6 +25,7 @@ func TestExplain(t *testing.T) {
 	t.Parallel()
 	const west = "FATAL ERROR: command exited with status 1: cmake --build /p/build\n"
 	const maker = "make: *** [Makefile:1: b.c] Error 1\n"
+	const warned = "a.c: In function ‘f’:\na.c:1:2: warning: unused ‘x’\n    1 | int x;\n      |     ^\n"
 	for name, c := range map[string]struct {
 		stderr, both string
 		class        failure.Class
@@ -49,11 +50,32 @@ func TestExplain(t *testing.T) {
 		},
 		"a script's that make runs": {
 			"1\n2\n3\n4\n5\n6\nno\n" + maker, "python3 gen.py\n1\n2\n3\n4\n5\n6\nno\n" + maker,
-			failure.Compile, "2\n3\n4\n5\n6\nno",
+			failure.Compile, "2\n3\n4\n5\n6\nno\n" + strings.TrimSpace(maker),
+		},
+		"a script's beside a compiler's warnings": {
+			warned + "no\n" + warned + maker, "python3 gen.py\n" + warned + "no\n" + warned + maker,
+			failure.Compile, "no\n" + strings.TrimSpace(maker),
+		},
+		"a silent script's": {warned + maker, "gen\n" + warned + maker, failure.Compile, strings.TrimSpace(maker)},
+		"a make's that make runs": {
+			"no\nmake[1]: *** [Makefile:2: t] Error 1\n" + maker, "no\nmake[1]: *** [Makefile:2: t] Error 1\n" + maker,
+			failure.Compile, "no\n" + strings.TrimSpace(maker),
+		},
+		"a script's that counts": {
+			west, "[0/1] Re-running CMake\n[1/3] cc a.c\nFAILED: b.c\npython3 gen.py\n[1/2] reading\nno\n[3/3] cc c.c\nninja: build stopped\n" + west,
+			failure.Compile, "[1/2] reading\nno",
+		},
+		"a script's after a step that failed to find": {
+			west, "[1/2] get\nnote: cannot find it, makes it\n[2/2] gen\nFAILED: b.c\ngen\nno\nninja: build stopped\n" + west,
+			failure.Compile, "no",
+		},
+		"a script's after a step that counts failures": {
+			west, "[1/2] try\nFAILED: 0\nPASSED: 9\ngood\n[2/2] gen\nFAILED: b.c\ngen\nno\nninja: build stopped\n" + west,
+			failure.Compile, "no",
 		},
 		"a compiler's that says nothing": {maker, "gcc -c b.c\n" + maker, failure.Compile, strings.TrimSpace(maker)},
 		"a script that says nothing": {
-			west, "FAILED: b.c\nfalse\nninja: build stopped\n" + west, failure.Compile, strings.TrimSpace(west),
+			west, "FAILED: b.c\nfalse\nninja: build stopped\n" + west, failure.Compile, "FAILED: b.c",
 		},
 		"nothing else": {west, west, failure.Compile, strings.TrimSpace(west)},
 		"make": {
