@@ -23,10 +23,9 @@ func (p *Project) completed(in *tree) (*boardState, error) {
 	if name == "" {
 		return nil, nil
 	}
-	at := filepath.Join(in.dir, filepath.FromSlash(name))
 	data, err := in.readSome(name, boards.MaxFileBytes+1)
 	if notThere(err) {
-		return nil, failure.New(failure.Config, p.correctBuild(), "the build command succeeded but made no %s", at)
+		return nil, failure.New(failure.Config, p.correctBuild(), "the build command succeeded but made no %s", name) // the folder may be a kept one
 	}
 	if err != nil {
 		return nil, failure.New(failure.Config, p.correctBuild(), "%w", in.error("read", name, err))

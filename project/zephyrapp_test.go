@@ -13,6 +13,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/internal/drawn"
 	"github.com/boardsmith/boardsmith/internal/mlftest"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/rpc"
@@ -131,6 +132,28 @@ func TestZephyrApp(t *testing.T) {
 		}
 	}
 	t.Errorf("the application's thread does not run: it has counted %v", first)
+}
+
+// TestZephyrChecked: Zephyr's template and the example pass all checks of templates.
+func TestZephyrChecked(t *testing.T) {
+	t.Parallel()
+	needZephyrOfExample(t)
+	if !drawn.InFull() {
+		t.Skip("only in the full tests")
+	}
+	for template, path := range map[string][]string{zephyrApp + "/app": {zephyrApp}, "zephyr": nil} {
+		var skipped []string
+		trial := project.TemplateTrial{Spec: zephyrAppSpec(t)}
+		trial.Template = template
+		err := (&project.Builder{Path: path}).CheckTemplate(t.Context(), trial, func(c project.TemplateCheck) {
+			if c.Skipped != "" {
+				skipped = append(skipped, c.Name)
+			}
+		})
+		if err != nil || !slices.Equal(skipped, []string{"run"}) { // no Run is given
+			t.Errorf("%s: %v; skipped %q", template, err, skipped)
+		}
+	}
 }
 
 // badThread is a thread of an application that fails after a while. Its stack lies below the server's.

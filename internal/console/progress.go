@@ -153,7 +153,9 @@ func (p *Progress) draw(spent time.Duration) {
 	} else {
 		lines = []string{p.bar(spent, columns)}
 	}
-	if room := max(2, rows-1); len(lines) > room { // the cursor is below
+	// The cursor is below, and the top line stays free: to erase from there is to clear the screen, which some terminals
+	// keep a copy of.
+	if room := max(1, rows-2); len(lines) > room {
 		lines = append(lines[:room-1:room-1], fmt.Sprintf("… %d lines more", len(lines)-room+1))
 	}
 	text := p.erasure()

@@ -108,7 +108,7 @@ func TestBar(t *testing.T) {
 		p.ShowLines(func() []string { return []string{"tune"} })
 		shows(`boardsmith: a line between`, `a result`, `tune`)
 		p.ShowLines(func() []string { return strings.Fields("1 2 3 4 5") })
-		shows(`boardsmith: a line between`, `a result`, `1`, `2`, `3`, `… 2 lines more`)
+		shows(`boardsmith: a line between`, `a result`, `1`, `2`, `… 3 lines more`) // the top line stays free
 		p.End()
 		shows(`boardsmith: a line between`, `a result`)
 	})
