@@ -23,6 +23,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/generator"
 	"github.com/boardsmith/boardsmith/internal/parallel"
 )
@@ -129,7 +130,9 @@ func (p *Project) compileKept(ctx context.Context, t *tree, r *recipe, build str
 		err = p.compileIn(ctx, t, r, build, folder)
 	}
 	if failed := (*ToolError)(nil); errors.As(err, &failed) {
-		failed.Message = strings.ReplaceAll(failed.Message, folder.Dir, p.dir) // the files that the user can change
+		// The user can change the project's files, and run the command there.
+		failed.Message = strings.ReplaceAll(failed.Message, folder.Dir, p.dir)
+		failed.Command = strings.ReplaceAll(failed.Command, command.Quote(folder.Dir), command.Quote(p.dir))
 	}
 	return err
 }

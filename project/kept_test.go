@@ -374,6 +374,9 @@ func TestKeptFails(t *testing.T) {
 	if !strings.Contains(failed.Message, filepath.Join(bad.Dir(), keptOperator)) {
 		t.Errorf("the error is not about the project's file: %s", failed.Message)
 	}
+	if !strings.HasPrefix(failed.Command, "cd "+bad.Dir()+" && ") {
+		t.Errorf("the command is not for the project: %s", failed.Command)
+	}
 	if _, err := exec.Command("sh", "-c", failed.Command).Output(); err == nil {
 		t.Errorf("%s succeeds", failed.Command)
 	}
