@@ -25,7 +25,8 @@ func (p *Project) completed(in *tree) (*boardState, error) {
 	}
 	data, err := in.readSome(name, boards.MaxFileBytes+1)
 	if notThere(err) {
-		return nil, failure.New(failure.Config, p.correctBuild(), "the build command succeeded but made no %s", name) // the folder may be a kept one
+		// The folder may be a kept one.
+		return nil, failure.New(failure.Config, p.correctBuild(), "the build command succeeded but made no %s", name)
 	}
 	if err != nil {
 		return nil, failure.New(failure.Config, p.correctBuild(), "%w", in.error("read", name, err))

@@ -150,8 +150,8 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// TestKeptInputs: a changed source is compiled alone; the model, if a header of it comes or goes. Another file that comes
-// is in a folder of its own, in which everything is compiled; in the former one nothing is compiled after it went.
+// TestKeptInputs: a changed source is compiled alone; the model, if a header of it comes or goes. With another file that
+// comes, everything is compiled, in a folder of its own; in the former one nothing is compiled after it went.
 func TestKeptInputs(t *testing.T) {
 	t.Parallel()
 	d := newKept(t)
@@ -278,8 +278,8 @@ int main(void) { return two + 10 * X + 100 * MORE; }
 	exits(234)
 }
 
-// TestKeptLinks: what Emacs and Vim write while a source is edited is no input, nor is a link that leads nowhere; what a
-// kept folder could not have is an error.
+// TestKeptLinks: what Emacs and Vim write while a source is edited is no input, nor is a link that leads nowhere. What
+// a kept folder could not have is an error.
 func TestKeptLinks(t *testing.T) {
 	t.Parallel()
 	d := newKept(t)

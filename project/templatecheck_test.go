@@ -371,7 +371,9 @@ func TestTemplateNamed(t *testing.T) {
 func TestTemplateObjects(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
-	for _, name := range []string{"Unity/unity_0_c.c.obj", "Unity/unity_runtime_c.c.obj", "a.o", "b.c.obj", "isr_tables.c.obj"} {
+	for _, name := range []string{
+		"Unity/unity_0_c.c.obj", "Unity/unity_runtime_c.c.obj", "a.o", "b.c.obj", "isr_tables.c.obj",
+	} {
 		writeIn(t, home, name, "")
 	}
 	p := &Project{}

@@ -115,7 +115,8 @@ var (
 func lastWords(text string) string {
 	const most = 6
 	said := slices.DeleteFunc(strings.Split(text, "\n"), func(l string) bool {
-		return strings.TrimSpace(l) == "" || onlyFailed.MatchString(l) || diagnostic.MatchString(l) || sourceLine.MatchString(l)
+		return strings.TrimSpace(l) == "" || onlyFailed.MatchString(l) || diagnostic.MatchString(l) ||
+			sourceLine.MatchString(l)
 	})
 	return strings.Join(said[max(0, len(said)-most):], "\n")
 }

@@ -62,7 +62,8 @@ func TestExplain(t *testing.T) {
 			failure.Compile, "no\n" + strings.TrimSpace(maker),
 		},
 		"a script's that counts": {
-			west, "[0/1] Re-running CMake\n[1/3] cc a.c\nFAILED: b.c\npython3 gen.py\n[1/2] reading\nno\n[3/3] cc c.c\nninja: build stopped\n" + west,
+			west, "[0/1] Re-running CMake\n[1/3] cc a.c\nFAILED: b.c\npython3 gen.py\n[1/2] reading\nno\n" +
+				"[3/3] cc c.c\nninja: build stopped\n" + west,
 			failure.Compile, "[1/2] reading\nno",
 		},
 		"a script's after a step that failed to find": {
