@@ -150,8 +150,8 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// TestKeptInputs: a changed source is compiled alone; the model, if a header of it comes or goes. With another file that
-// comes, everything is compiled, in a folder of its own; in the former one nothing is compiled after it went.
+// TestKeptInputs: a changed source is compiled alone; the model, if a header of it comes or goes. With another file
+// that comes, everything is compiled, in a folder of its own; in the former one nothing is compiled after it went.
 func TestKeptInputs(t *testing.T) {
 	t.Parallel()
 	d := newKept(t)
