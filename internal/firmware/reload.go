@@ -95,10 +95,13 @@ func withSegments(f *elf.File, file []byte, more []Segment) ([]byte, error) {
 	if len(more) == 0 {
 		return file, nil
 	}
-	type place struct{ offset, entry, count uint64 } // of header fields
-	h, size := place{28, 42, 44}, uint64(32)
+	type place struct{ offset, sections, entry, count, end uint64 } // of header fields
+	h, size := place{28, 32, 42, 44, 52}, uint64(32)
 	if f.Class == elf.ELFCLASS64 {
-		h, size = place{32, 54, 56}, 56
+		h, size = place{32, 40, 54, 56, 64}, 56
+	}
+	if len(f.Sections) > 0 && tableOf(f, file, h.sections) < h.end { // it would change with the header
+		return nil, errors.New("invalid table of sections")
 	}
 	table, entries := tableOf(f, file, h.offset), uint64(len(f.Progs))
 	if uint64(f.ByteOrder.Uint16(file[h.entry:])) != size || table+entries*size > uint64(len(file)) {
