@@ -273,9 +273,9 @@ func TestZephyrTogether(t *testing.T) {
 		"kernel/b.c": "#include \"log.h\"\nLOG_MODULE_DECLARE(os);\nstatic int local(int of)\n{ return of * level; }\n" +
 			"#ifdef STEP\n#error a macro of another file\n#endif\n#define STEP 20\n#undef STEP\n" +
 			"int b(void) { return local(2); }\n",
-		"kernel/c.c":       "static int lock = 3;\nint c(void) { return lock; }\n",
-		"kernel/d.c":       "static int local(int of) { return of + 1; }\nint d(void) { return local(3); }\n",
-		"kernel/starts.c":  "#define SYS_INIT(name) int name##_starts = 1;\nSYS_INIT(early)\n" +
+		"kernel/c.c": "static int lock = 3;\nint c(void) { return lock; }\n",
+		"kernel/d.c": "static int local(int of) { return of + 1; }\nint d(void) { return local(3); }\n",
+		"kernel/starts.c": "#define SYS_INIT(name) int name##_starts = 1;\nSYS_INIT(early)\n" +
 			"int starts(void) { return early_starts; }\n",
 		"kernel/reads.c":   "#define BIG\n#include \"size.h\"\nint reads(void) { return SIZE; }\n",
 		"kernel/special.c": "int special(void) { return FIVE; }\n",
