@@ -261,7 +261,7 @@ func TestZephyrTogether(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := filepath.Join(t.TempDir(), "a folder+")
+	dir := filepath.Join(t.TempDir(), "a @folder@+")
 	for name, text := range map[string]string{
 		"CMakeLists.txt": togetherProject,
 		"log.h": "#pragma once\n#define LOG_MODULE_REGISTER(name) static const int level = 1\n" +

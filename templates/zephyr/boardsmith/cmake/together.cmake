@@ -106,7 +106,8 @@ function(boardsmith_together target name pattern)
     list(LENGTH files_${unit} files)
     if(files GREATER 1)
       set(source "${CMAKE_BINARY_DIR}/together/${name}_${unit}.c")
-      file(CONFIGURE OUTPUT "${source}" CONTENT "${text_${unit}}" @ONLY)
+      set(text "${text_${unit}}")
+      file(CONFIGURE OUTPUT "${source}" CONTENT "@text@" @ONLY)  # keeps a file that does not change
       set_source_files_properties(${files_${unit}} TARGET_DIRECTORY ${target} PROPERTIES HEADER_FILE_ONLY ON)
       list(PREPEND sources "${source}")  # what takes long begins first
     endif()
