@@ -192,7 +192,7 @@ func (p *Project) differs(last *buildRecord, r *recipe) bool {
 		}
 	}
 	for name := range r.inputs {
-		if _, ok := last.Inputs[name]; !ok && !p.isUnit(name) {
+		if _, ok := last.Inputs[name]; !ok && (!p.isUnit(name) || r.named[name]) {
 			return true
 		}
 	}

@@ -5,7 +5,6 @@
 package project
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,7 +23,6 @@ import (
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
-	"github.com/boardsmith/boardsmith/internal/generator"
 	"github.com/boardsmith/boardsmith/internal/parallel"
 )
 
@@ -63,56 +61,18 @@ func (p *Project) keptKey(r *recipe, build string) cache.Key {
 		path, _ := p.findTool(tool) // otherTools has found it
 		tools = append(tools, path)
 	}
-	said := cache.NewSentence("kept v4")
+	said := cache.NewSentence("kept v5")
 	for _, name := range slices.Sorted(maps.Keys(r.inputs)) {
 		switch {
 		case r.settles[name]:
 			said.Say("settled by", name, r.inputs[name])
-		case !p.folders().InModel(name):
+		case !p.folders().InModel(name) || r.named[name]:
 			said.Say("there", name) // a command may settle something by whether it is there
 		}
 	}
 	return said.Say("settings", fmt.Sprintf("%x", r.settled)).Say("project", string(facts)).
 		Say("places", r.env...).Say("tools", tools...).Key()
 }
-
-// settling lists the inputs whose contents may settle something for all later builds in a folder, as what a
-// CMakeLists.txt sets stays in CMake's cache: all but the model, what is generated of options, sources, and headers. A
-// header counts if one of the others names it, and so may read it: compilers report only what they include.
-func (p *Project) settling(t *tree, inputs map[string]string) (map[string]bool, error) {
-	settles := map[string]bool{}
-	var headers []string
-	var text []byte
-	for name := range inputs {
-		switch ext := path.Ext(name); {
-		case p.folders().InModel(name) || slices.Contains(p.state.Template.Generate, name) ||
-			strings.HasPrefix(name, generator.Board+"/"):
-		case slices.Contains(headerExtensions, ext):
-			headers = append(headers, name)
-		case !slices.Contains(sourceExtensions, ext):
-			settles[name] = true
-			data, err := t.readSome(name, maxBuildFile)
-			if err != nil && !notThere(err) { // Project.unchanged reports one that has gone
-				return nil, t.error("read", name, err)
-			}
-			text = append(append(text, data...), 0)
-		}
-	}
-	for _, name := range headers {
-		if bytes.Contains(text, []byte(path.Base(name))) {
-			settles[name] = true
-		}
-	}
-	return settles, nil
-}
-
-var (
-	sourceExtensions = []string{".c", ".cc", ".cpp", ".cxx", ".S", ".s"}
-	headerExtensions = []string{".h", ".hh", ".hpp"}
-)
-
-// maxBuildFile limits how much of an input is searched for names of headers, in bytes.
-const maxBuildFile = 1 << 20
 
 // compileKept builds in a kept folder, and copies the results into the project's build folder, which is empty. A
 // failure can come from what is in the folder, such as the path of a program that was moved: unless it is an error in

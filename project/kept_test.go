@@ -187,8 +187,8 @@ func TestKeptInputs(t *testing.T) {
 	}
 	writeIn(t, p.Dir(), "src/common.c", "int common(void) { return 3; }\n")
 	step("a changed source", "src/common.c")
-	const header = "model/codegen/host/include/string.h"
-	writeIn(t, p.Dir(), header, "#include_next <string.h>\n")
+	const header = "model/codegen/host/include/unnamed.h"
+	writeIn(t, p.Dir(), header, "int unnamed;\n")
 	step("a new header of the model", "model/codegen/host/src/lib0.c", keptOperator)
 	must(t, os.Remove(filepath.Join(p.Dir(), filepath.FromSlash(header))))
 	step("a removed header of the model", "model/codegen/host/src/lib0.c", keptOperator)
@@ -276,6 +276,63 @@ int main(void) { return two + 10 * X + 100 * MORE; }
 	exits(34)
 	writeIn(t, p.Dir(), "src/sub/more.h", "#define MORE 2\n")
 	exits(234)
+}
+
+// TestKeptReads: what reads an input without a compiler's knowledge has its present content in every project: an
+// assembler's directive, commands of a build file, and a source outside of the model that may include the model's
+// header.
+func TestKeptReads(t *testing.T) {
+	t.Parallel()
+	d := newKept(t)
+	writeIn(t, d.home, "templates/keeps/Makefile", keptMakefile+`
+$(shell mkdir -p build; test -f build/remembered || sed -n 's/.*VERSION = //p' src/version.c >build/remembered)
+FLAGS += -DX=$(shell cat build/remembered)
+$(shell test ! -f model/codegen/host/src/extra.c || touch build/extra)
+FLAGS += -DEXTRA=$(words $(wildcard build/extra))
+$(shell test -f build/listed || cat src/*.h >build/listed)
+FLAGS += $(shell cat build/listed)
+`)
+	writeIn(t, d.home, "templates/keeps/src/list.cmake", "file(GLOB headers CONFIGURE_DEPENDS \"${here}/*.h\")\n")
+	writeIn(t, d.home, "templates/keeps/src/listed.h", "-DLISTED=0\n")
+	writeIn(t, d.home, "templates/keeps/src/version.c", "enum { VERSION = 1\n};\n")
+	writeIn(t, d.home, "templates/keeps/src/value.s", ".byte 2\n")
+	writeIn(t, d.home, "templates/keeps/src/main.c", `
+#if __has_include("tiny_size.h")
+#include "tiny_size.h"
+#else
+#define TINY_SIZE 0
+#endif
+__asm__(".section .rodata\nvalue: .include \"src/value.s\"\n.text\n");
+extern const unsigned char value;
+int main(void) { return value + 10 * TINY_SIZE + 50 * X + 100 * EXTRA + LISTED; }
+`)
+	p := d.project("")
+	files := map[string]string{}
+	exits := func(want int) {
+		t.Helper()
+		files["codegen/host/src/lib1.c"] = mlftest.TinyOperator
+		model := mlftest.Tiny(t, files)
+		p = generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: "mine", Model: model}, d.env)
+		cmd := exec.Command(built(t, p).Path)
+		if _ = cmd.Run(); cmd.ProcessState.ExitCode() != want {
+			t.Errorf("it exits with %d, want %d", cmd.ProcessState.ExitCode(), want)
+		}
+	}
+	exits(52)
+	files["codegen/host/include/tiny_size.h"] = "#define TINY_SIZE 4\n"
+	exits(92)
+	writeIn(t, d.home, "templates/keeps/src/value.s", ".byte 3\n")
+	exits(93)
+	writeIn(t, d.home, "templates/keeps/src/version.c", "enum { VERSION = 2\n};\n")
+	exits(143)
+	files["codegen/host/include/tiny_size.h"] = "#define TINY_SIZE 1\n"
+	exits(113)
+	files["codegen/host/src/extra.c"] = "int extra;\n"
+	exits(213)
+	delete(files, "codegen/host/src/extra.c")
+	exits(113)
+	writeIn(t, d.home, "templates/keeps/src/listed.h", "-DLISTED=5\n")
+	exits(118)
 }
 
 // TestKeptLinks: what Emacs and Vim write while a source is edited is no input, nor is a link that leads nowhere. What

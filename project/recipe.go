@@ -22,6 +22,7 @@ import (
 type recipe struct {
 	inputs  map[string]string
 	settles map[string]bool   // inputs whose contents may settle something for later builds
+	named   map[string]bool   // the model's files whose being there may do so
 	outside map[string]string // those that are not in the project
 	tools   []toolState
 	edited  []string
@@ -82,7 +83,7 @@ func (p *Project) recipe(ctx context.Context, t *tree) (*recipe, error) {
 func (p *Project) setKeys(r *recipe) {
 	setting := p.sentence("setting v1", r, func(string) bool { return false })
 	r.setting = setting.Say("places", r.env...).Key() // a build folder contains them
-	r.runtime = p.sentence("runtime v1", r, p.ofRuntime).Key()
+	r.runtime = p.sentence("runtime v1", r, func(name string) bool { return p.ofRuntime(name) || r.settles[name] }).Key()
 	of := p.sentence("build v1", r, func(string) bool { return true })
 	if from := p.state.Template.Origin; from != nil {
 		of.Say("template", from.Commit, from.Changed)
@@ -145,8 +146,7 @@ func (p *Project) readInputs(t *tree, r *recipe) error {
 		}
 	}
 	r.edited = t.differing(sums, p.state.Files, nil)
-	r.settles, err = p.settling(t, r.inputs)
-	return err
+	return p.settling(t, r)
 }
 
 // leaveOut returns an error if what is no plain file is an input that a build command may read: only a link that leads

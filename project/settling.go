@@ -1,0 +1,81 @@
+// This file finds inputs that a build may read without a compiler that reports it: what it made of them is not made
+// again when they change.
+
+package project
+
+import (
+	"bytes"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/internal/generator"
+)
+
+// settling sets r.settles and r.named. What a build file sets may stay, as in CMake's cache; so all inputs settle
+// something but sources, headers, the model, and what is generated of options. Of these, a header settles something if a
+// build file names it, a source if a build file reads it, both if an assembler includes them, and the model's headers
+// also if a source outside of the model names them.
+func (p *Project) settling(t *tree, r *recipe) error {
+	r.settles, r.named = map[string]bool{}, map[string]bool{}
+	var build, code []byte
+	for name := range r.inputs {
+		if p.folders().InModel(name) || p.ofOptions(name) {
+			continue
+		}
+		data, err := t.readSome(name, maxBuildFile)
+		if err != nil && !notThere(err) { // Project.unchanged reports one that has gone
+			return t.error("read", name, err)
+		}
+		if isHeader(name) || isCompiled(name) {
+			code = append(append(code, data...), 0)
+		} else {
+			r.settles[name] = true
+			build = append(append(build, data...), 0)
+		}
+	}
+	read := bytes.Join(readingCommand.FindAll(build, -1), []byte{0})
+	assembled := bytes.Join(assembling.FindAll(code, -1), []byte{0})
+	everyHeader := headersListed.Match(build)
+	for name := range r.inputs {
+		base := []byte(path.Base(name))
+		switch {
+		case p.ofOptions(name):
+		case p.folders().InModel(name) && isHeader(name):
+			r.settles[name] = bytes.Contains(build, base) || bytes.Contains(code, base)
+		case p.folders().InModel(name):
+			r.named[name] = bytes.Contains(build, base)
+		case isHeader(name):
+			r.settles[name] = everyHeader || bytes.Contains(build, base) || bytes.Contains(assembled, base)
+		case isCompiled(name):
+			r.settles[name] = bytes.Contains(read, base) || bytes.Contains(assembled, base)
+		}
+	}
+	return nil
+}
+
+// ofOptions reports whether an input is generated of options and the board.
+func (p *Project) ofOptions(name string) bool {
+	return slices.Contains(p.state.Template.Generate, name) || strings.HasPrefix(name, generator.Board+"/")
+}
+
+func isCompiled(name string) bool {
+	return slices.Contains([]string{".c", ".cc", ".cpp", ".cxx", ".S", ".s"}, path.Ext(name))
+}
+
+func isHeader(name string) bool {
+	return slices.Contains([]string{".h", ".hh", ".hpp"}, path.Ext(name))
+}
+
+var (
+	// readingCommand matches commands of CMake and make that read files when they configure.
+	readingCommand = regexp.MustCompile(`(?i)\b(?:file|configure_file|execute_process)\s*\([^)]*\)|\$\(shell [^\n]*`)
+	// headersListed matches a list that CMake makes of the headers in a folder, whose names are then in no build file.
+	headersListed = regexp.MustCompile(`(?i)\bfile\s*\(\s*GLOB[^)]*\*\.h(?:h|pp)?\b`)
+	// assembling matches an assembler's directives with the names of the files that they read.
+	assembling = regexp.MustCompile(`\.inc(?:lude|bin)\b[^\n]*`)
+)
+
+// maxBuildFile limits how much of an input is searched for names, in bytes.
+const maxBuildFile = 1 << 20
