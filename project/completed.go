@@ -26,7 +26,8 @@ func (p *Project) completed(in *tree) (*boardState, error) {
 	data, err := in.readSome(name, boards.MaxFileBytes+1)
 	if notThere(err) {
 		// The folder may be a kept one.
-		return nil, failure.New(failure.Config, p.correctBuild(), "the build command succeeded but made no %s", name)
+		return nil, failure.New(failure.Config, p.correctBuild()+", or the part of the project that writes this file",
+			"the build command succeeded but made no %s", name)
 	}
 	if err != nil {
 		return nil, failure.New(failure.Config, p.correctBuild(), "%w", in.error("read", name, err))

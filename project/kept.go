@@ -90,11 +90,33 @@ func (p *Project) compileKept(ctx context.Context, t *tree, r *recipe, build str
 		err = p.compileIn(ctx, t, r, build, folder)
 	}
 	if failed := (*ToolError)(nil); errors.As(err, &failed) {
+		failed.Message += p.unseen(t, r, folder.Dir, failed.Message)
 		// The user can change the project's files, and run the command there.
 		failed.Message = strings.ReplaceAll(failed.Message, folder.Dir, p.dir)
 		failed.Command = strings.ReplaceAll(failed.Command, command.Quote(folder.Dir), command.Quote(p.dir))
 	}
 	return err
+}
+
+// unseen returns lines about those of the project's files in a message of a build in a kept folder that this folder
+// lacks.
+func (p *Project) unseen(t *tree, r *recipe, folder, message string) (lines string) {
+	inFolder := regexp.MustCompile(regexp.QuoteMeta(folder) + `/([^\s:;,"'()]+)`)
+	for _, found := range inFolder.FindAllStringSubmatch(message, -1) {
+		name := path.Clean(found[1])
+		if strings.HasPrefix(name, "../") {
+			return "\n" + name + " is outside of the project: the command runs in another folder; name it by its absolute path"
+		}
+		below := func(input string) bool { return input == name || strings.HasPrefix(input, name+"/") }
+		_, err := t.root.Stat(filepath.FromSlash(name))
+		if err != nil || strings.HasPrefix(name+"/", p.state.Template.BuildFolder()+"/") ||
+			slices.ContainsFunc(slices.Collect(maps.Keys(r.inputs)), below) {
+			continue
+		}
+		return fmt.Sprintf("\n%s is no input of template %s, so it is not in the folder in which the command runs", name,
+			p.state.Template.Name)
+	}
+	return ""
 }
 
 // compileIn is one attempt of compileKept. After an error in an input, a folder that was built before is kept.

@@ -335,8 +335,8 @@ int main(void) { return value + 10 * TINY_SIZE + 50 * X + 100 * EXTRA + LISTED; 
 	exits(118)
 }
 
-// TestKeptLinks: what Emacs and Vim write while a source is edited is no input, nor is a link that leads nowhere. What
-// a kept folder could not have is an error.
+// TestKeptLinks: what Emacs and Vim write while a source is edited is no input. What a kept folder could not have is an
+// error.
 func TestKeptLinks(t *testing.T) {
 	t.Parallel()
 	d := newKept(t)
@@ -349,16 +349,18 @@ func TestKeptLinks(t *testing.T) {
 		writeIn(t, src, name, "int other;\n")
 	}
 	must(t, os.Symlink("user@host.1", filepath.Join(src, ".#main.c")))
-	must(t, os.Symlink("nowhere", filepath.Join(src, "lost.c")))
 	if !built(t, p).UpToDate {
 		t.Error("it is built again for files of an editor")
 	}
 	for to, want := range map[string]string{
-		"nowhere": "main.c:1:10: fatal error: v.h: No such file", "../crt": "v.h cannot be an input: a link to a folder",
+		"nowhere": "a link that leads nowhere", "../crt": "a link to a folder",
+		"v.h": "a link out of the project, by an absolute path or in a circle", "../../nowhere": "a link out of the project",
+		filepath.Join(src, "main.c"): "a link out of the project, by an absolute path",
 	} {
 		must(t, os.RemoveAll(filepath.Join(src, "v.h")))
 		must(t, os.Symlink(to, filepath.Join(src, "v.h")))
-		if _, err := p.Build(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+		_, err := p.Build(t.Context())
+		if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "v.h cannot be an input: "+want) {
 			t.Errorf("v.h leads to %s: %v, want %q", to, err, want)
 		}
 	}
@@ -367,6 +369,25 @@ func TestKeptLinks(t *testing.T) {
 	_, err := p.Build(t.Context())
 	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "v.h cannot be an input") {
 		t.Error(err)
+	}
+}
+
+// TestKeptUnseen: a file of the project that is no input, and one beside the project, are named where the build command
+// does not find them.
+func TestKeptUnseen(t *testing.T) {
+	t.Parallel()
+	d := newKept(t)
+	p := d.project("")
+	writeIn(t, p.Dir(), "mine/own.h", "int own;\n")
+	writeIn(t, filepath.Dir(p.Dir()), "beside/own.h", "int own;\n")
+	for include, want := range map[string]string{
+		"mine/own.h":      "\nmine/own.h is no input of template keeps, so it is not in the folder in which the command runs",
+		"../beside/own.h": "\n../beside/own.h is outside of the project",
+	} {
+		writeIn(t, p.Dir(), "Makefile", strings.ReplaceAll(keptMakefile, "-MMD", "-include '$(CURDIR)/"+include+"' -MMD"))
+		if _, err := p.Build(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", include, err)
+		}
 	}
 }
 

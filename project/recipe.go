@@ -5,6 +5,7 @@ package project
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -149,19 +150,27 @@ func (p *Project) readInputs(t *tree, r *recipe) error {
 	return p.settling(t, r)
 }
 
-// leaveOut returns an error if what is no plain file is an input that a build command may read: only a link that leads
-// nowhere is as if it was not there.
+// leaveOut returns an error if what is no plain file is an input, because a build command may read it. What has gone is
+// left out.
 func (t *tree) leaveOut(name string) error {
-	info, err := t.root.Stat(filepath.FromSlash(name))
+	link, err := t.root.Lstat(filepath.FromSlash(name))
 	if notThere(err) {
 		return nil
 	}
-	if err == nil && info.IsDir() {
+	info, follow := t.root.Stat(filepath.FromSlash(name))
+	switch {
+	case err == nil && link.Mode()&fs.ModeSymlink == 0:
+		err = plainfile.ErrSpecial
+	case notThere(follow):
+		err = errors.New("a link that leads nowhere")
+	case follow != nil:
+		err = errors.New("a link out of the project, by an absolute path or in a circle")
+	case info.IsDir():
 		err = errors.New("a link to a folder")
-	} else if err == nil {
+	default:
 		err = plainfile.ErrSpecial
 	}
-	return failure.New(failure.Config, "put files there, or links to files", "%s cannot be an input: %w",
+	return failure.New(failure.Config, "put files there, or links to files of the project", "%s cannot be an input: %w",
 		filepath.Join(t.dir, filepath.FromSlash(name)), err)
 }
 

@@ -55,7 +55,8 @@ func (t *tree) error(op, name string, err error) error {
 func (t *tree) digest(name string) (string, error) {
 	f, err := t.root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|plainfile.NoWait, 0)
 	if err != nil {
-		if notThere(err) {
+		link, linkErr := t.root.Lstat(filepath.FromSlash(name))
+		if notThere(err) || linkErr == nil && link.Mode()&fs.ModeSymlink != 0 {
 			return "", nil
 		}
 		return "", t.error("read", name, err)

@@ -27,6 +27,8 @@ var (
 	linkerEnd  = regexp.MustCompile(`^collect2: error: ld returned`) // also where a warning was fatal
 	warning    = regexp.MustCompile(`\bld(\.\w+)?: warning: `)
 	sourceLine = regexp.MustCompile(`^\s*(\d+ )?\s*\|`)
+	// compilerWarning matches a compiler's message that is no error, whatever words of a source it has.
+	compilerWarning = regexp.MustCompile(`^[^:]+:\d+(:\d+)?: (warning|note): `)
 )
 
 // Classify returns the failed step, by a tool's messages.
@@ -54,14 +56,13 @@ func Explain(stderr, both string) (class failure.Class, message, text string) {
 	}
 	if steps := failedSteps(both); len(steps) > 0 {
 		for _, step := range steps {
-			if other := FirstError(others(step)); other != "" {
+			if other := FirstError(others(said(step))); other != "" {
 				return Classify(step), other, both
 			}
 		}
 		last := steps[len(steps)-1] // what is like one, but printed by another step, comes before it
-		name, said, _ := strings.Cut(last, "\n")
-		_, said, _ = strings.Cut(said, "\n") // the command
-		return Classify(last), cmp.Or(lastWords(said), name), both
+		name, _, _ := strings.Cut(last, "\n")
+		return Classify(last), cmp.Or(lastWords(said(last)), name), both
 	}
 	if other := FirstError(others(both)); other != "" {
 		message = other
@@ -100,6 +101,12 @@ func failedSteps(text string) (steps []string) {
 		i = end - 1
 	}
 	return steps
+}
+
+// said returns what a step printed, which comes behind its name and its command.
+func said(step string) string {
+	lines := strings.SplitAfterN(step, "\n", 3)
+	return strings.Join(lines[min(2, len(lines)):], "")
 }
 
 const ninjaFailed = "FAILED: "
@@ -144,7 +151,7 @@ func configureError(stderr string) string {
 func FirstError(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, l := range lines {
-		if !errorLine.MatchString(l) {
+		if !errorLine.MatchString(l) || sourceLine.MatchString(l) || compilerWarning.MatchString(l) {
 			continue
 		}
 		if w := slices.IndexFunc(lines[:i], warning.MatchString); w >= 0 && linkerEnd.MatchString(l) {

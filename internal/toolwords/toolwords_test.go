@@ -48,6 +48,10 @@ func TestExplain(t *testing.T) {
 				"[3/3] cc c.c\nninja: build stopped\n" + west,
 			failure.Compile, "Traceback\nKeyError: 'b'",
 		},
+		"a script's with an error in its command": {
+			west, "FAILED: b.c\nsh -c \"echo gen: error: bad; exit 3\"\nbad table\nninja: build stopped\n" + west,
+			failure.Compile, "bad table",
+		},
 		"a script's that make runs": {
 			"1\n2\n3\n4\n5\n6\nno\n" + maker, "python3 gen.py\n1\n2\n3\n4\n5\n6\nno\n" + maker,
 			failure.Compile, "2\n3\n4\n5\n6\nno\n" + strings.TrimSpace(maker),
@@ -106,6 +110,9 @@ func TestFirstError(t *testing.T) {
 			"    1 | x",
 		warned + "\ncollect2: error: ld returned 1 exit status\nmake: *** [a] Error 1": warned,
 		warned + "\nld: a.o: undefined reference to `g'\ncollect2: error: ld returned": "ld: a.o: undefined reference to `g'",
+		"a.c:4:10: warning: format ‘%d’\n    4 |   printf(\"I/O error: %d\\n\", k);\n      |   ^~~\n" +
+			"b.c:1:2: warning: #warning cannot find it: error: 1\nb.c:2: note: error: before\n" +
+			"a.c:5:10: error: ‘x’ undeclared": "a.c:5:10: error: ‘x’ undeclared",
 		"nothing of note": "",
 	} {
 		if got := FirstError(text); got != want {
