@@ -543,3 +543,25 @@ func FuzzRecord(f *testing.F) {
 		}
 	})
 }
+
+// TestRuntimeOfModel: a file of the runtime that names a model's header is compiled for each content of that.
+func TestRuntimeOfModel(t *testing.T) {
+	t.Parallel()
+	e := testEnv()
+	e.Cache = cache.New(t.TempDir(), cache.Options{})
+	for _, want := range []string{"size-1", "size-2"} {
+		model := mlftest.Tiny(t, map[string]string{
+			"codegen/host/include/tiny_text.h": "#define TINY_TEXT \"" + want + "\"\n",
+		})
+		p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: "host", Model: model}, e)
+		writeIn(t, p.Dir(), "src/own.c", `#include "../model/codegen/host/include/tiny_text.h"
+const char own_text[] = TINY_TEXT;
+__attribute__((constructor)) static void use(void) { volatile const char* p = own_text; (void)*p; }
+`)
+		data, err := os.ReadFile(built(t, p).Path)
+		must(t, err)
+		if !bytes.Contains(data, []byte(want)) {
+			t.Errorf("the image lacks %s", want)
+		}
+	}
+}
