@@ -2,12 +2,15 @@ package project_test
 
 import (
 	"context"
+	"debug/elf"
 	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -122,16 +125,62 @@ func TestZephyrApp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for ctx.Err() == nil {
-		now, err := beats.Call(ctx)
+	for now := first; now.(int64) <= first.(int64); {
+		if now, err = beats.Call(ctx); err != nil {
+			t.Fatalf("the application's thread does not run, it has counted %v: %v", first, err)
+		}
+	}
+}
+
+// TestZephyrAppArena: an edited crt_config.h has its effect in the example, and none in another project of it.
+func TestZephyrAppArena(t *testing.T) {
+	t.Parallel()
+	needZephyrOfExample(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	builder := &project.Builder{Path: []string{zephyrApp}, Cache: cache.New(t.TempDir(), cache.Options{})}
+	const set = "#define BOARDSMITH_ARENA_BYTES 65536"
+	for _, edit := range []string{set, "#define BOARDSMITH_ARENA_BYTES 32768", set} {
+		p, err := builder.Generate(ctx, filepath.Join(t.TempDir(), "p"), zephyrAppSpec(t))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if now.(int64) > first.(int64) {
-			return
+		defer p.Close()
+		name := filepath.Join(p.Dir(), "crt_config", "crt_config.h")
+		data, err := os.ReadFile(name)
+		if err != nil || !strings.Contains(string(data), set) {
+			t.Fatalf("%v: no %q", err, set)
+		}
+		if err := os.WriteFile(name, []byte(strings.ReplaceAll(string(data), set, edit)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		i, err := p.Build(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes, want := arenaBytes(t, i.Path), edit[strings.LastIndex(edit, " ")+1:]; strconv.FormatUint(bytes, 10) != want {
+			t.Errorf("the arena has %d bytes, want %s", bytes, want)
 		}
 	}
-	t.Errorf("the application's thread does not run: it has counted %v", first)
+}
+
+// arenaBytes returns the size of an ELF file's symbol arena.
+func arenaBytes(t *testing.T, name string) uint64 {
+	t.Helper()
+	f, err := elf.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	symbols, err := f.Symbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(symbols, func(s elf.Symbol) bool { return s.Name == "arena" })
+	if at < 0 {
+		t.Fatal("no arena")
+	}
+	return symbols[at].Size
 }
 
 // TestZephyrChecked: Zephyr's template and the example pass all checks of templates.
