@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -139,27 +138,32 @@ func TestZephyrAppArena(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	builder := &project.Builder{Path: []string{zephyrApp}, Cache: cache.New(t.TempDir(), cache.Options{})}
-	const set = "#define BOARDSMITH_ARENA_BYTES 65536"
-	for _, edit := range []string{set, "#define BOARDSMITH_ARENA_BYTES 32768", set} {
-		p, err := builder.Generate(ctx, filepath.Join(t.TempDir(), "p"), zephyrAppSpec(t))
+	spec := zephyrAppSpec(t)
+	spec.Options.ArenaKiB = 0
+	const line = "#define BOARDSMITH_ARENA_BYTES 0"
+	for _, c := range []struct {
+		line  string
+		bytes uint64
+	}{{"#define BOARDSMITH_ARENA_BYTES 32768", 32 << 10}, {line, 2 << 20}} { // the default is half of the RAM
+		p, err := builder.Generate(ctx, filepath.Join(t.TempDir(), "p"), spec)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer p.Close()
 		name := filepath.Join(p.Dir(), "crt_config", "crt_config.h")
 		data, err := os.ReadFile(name)
-		if err != nil || !strings.Contains(string(data), set) {
-			t.Fatalf("%v: no %q", err, set)
+		if err != nil || !strings.Contains(string(data), line) {
+			t.Fatalf("%v: no %q", err, line)
 		}
-		if err := os.WriteFile(name, []byte(strings.ReplaceAll(string(data), set, edit)), 0o644); err != nil {
+		if err := os.WriteFile(name, []byte(strings.ReplaceAll(string(data), line, c.line)), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		i, err := p.Build(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if bytes, want := arenaBytes(t, i.Path), edit[strings.LastIndex(edit, " ")+1:]; strconv.FormatUint(bytes, 10) != want {
-			t.Errorf("the arena has %d bytes, want %s", bytes, want)
+		if bytes := arenaBytes(t, i.Path); bytes != c.bytes {
+			t.Errorf("the arena has %d bytes, want %d", bytes, c.bytes)
 		}
 	}
 }
