@@ -333,6 +333,13 @@ int main(void) { return value + 10 * TINY_SIZE + 50 * X + 100 * EXTRA + LISTED; 
 	exits(113)
 	writeIn(t, d.home, "templates/keeps/src/listed.h", "-DLISTED=5\n")
 	exits(118)
+	files["codegen/host/src/reads.c"] = `__asm__(".data\n.globl value\n` +
+		`value: .include \"model/codegen/host/include/of_model.h\"\n.text\n");` + "\n"
+	writeIn(t, d.home, "templates/keeps/src/main.c", "extern char value;\nint main(void) { return value; }\n")
+	for _, want := range []int{7, 8} {
+		files["codegen/host/include/of_model.h"] = fmt.Sprintf(".byte %d\n", want)
+		exits(want)
+	}
 }
 
 // TestKeptLinks: what Emacs and Vim write while a source is edited is no input. What a kept folder could not have is an

@@ -14,42 +14,46 @@ import (
 )
 
 // settling sets r.settles and r.named. What a build file sets may stay, as in CMake's cache; so all inputs settle
-// something but sources, headers, the model, and what is generated of options. Of these, a header settles something if a
-// build file names it, a source if a build file reads it, both if an assembler includes them, and the model's headers
-// also if a source outside of the model names them.
+// something but sources, headers, the model, and what is generated of options. Of these, a header settles something if
+// a build file names it, a source if a build file reads it, and the model's headers if a source outside of the model
+// names them; all files do that an assembler's directive includes.
 func (p *Project) settling(t *tree, r *recipe) error {
 	r.settles, r.named = map[string]bool{}, map[string]bool{}
-	var build, code []byte
+	var build, code, assembled []byte
 	for name := range r.inputs {
-		if p.folders().InModel(name) || p.ofOptions(name) {
+		if p.ofOptions(name) {
 			continue
 		}
-		data, err := t.readSome(name, maxBuildFile)
+		data, err := t.readSome(name, maxSearched)
 		if err != nil && !notThere(err) { // Project.unchanged reports one that has gone
 			return t.error("read", name, err)
 		}
-		if isHeader(name) || isCompiled(name) {
-			code = append(append(code, data...), 0)
-		} else {
+		switch {
+		case isHeader(name) || isCompiled(name):
+			assembled = append(assembled, bytes.Join(assembling.FindAll(data, -1), []byte{0})...)
+			if !p.folders().InModel(name) {
+				code = append(append(code, data...), 0)
+			}
+		case !p.folders().InModel(name):
 			r.settles[name] = true
 			build = append(append(build, data...), 0)
 		}
 	}
 	read := bytes.Join(readingCommand.FindAll(build, -1), []byte{0})
-	assembled := bytes.Join(assembling.FindAll(code, -1), []byte{0})
 	everyHeader := headersListed.Match(build)
 	for name := range r.inputs {
 		base := []byte(path.Base(name))
 		switch {
-		case p.ofOptions(name):
-		case p.folders().InModel(name) && isHeader(name):
-			r.settles[name] = bytes.Contains(build, base) || bytes.Contains(code, base)
+		case p.ofOptions(name) || r.settles[name]:
+		case bytes.Contains(assembled, base):
+			r.settles[name] = true
 		case p.folders().InModel(name):
+			r.settles[name] = isHeader(name) && (bytes.Contains(build, base) || bytes.Contains(code, base))
 			r.named[name] = bytes.Contains(build, base)
 		case isHeader(name):
-			r.settles[name] = everyHeader || bytes.Contains(build, base) || bytes.Contains(assembled, base)
-		case isCompiled(name):
-			r.settles[name] = bytes.Contains(read, base) || bytes.Contains(assembled, base)
+			r.settles[name] = everyHeader || bytes.Contains(build, base)
+		default:
+			r.settles[name] = bytes.Contains(read, base)
 		}
 	}
 	return nil
@@ -77,5 +81,5 @@ var (
 	assembling = regexp.MustCompile(`\.inc(?:lude|bin)\b[^\n]*`)
 )
 
-// maxBuildFile limits how much of an input is searched for names, in bytes.
-const maxBuildFile = 1 << 20
+// maxSearched limits how much of an input is searched for names, in bytes.
+const maxSearched = 64 << 20
