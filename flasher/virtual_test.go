@@ -356,7 +356,13 @@ func make2(n int) []byte { return make([]byte, n) }
 // A cancel ends the tool and its children.
 func TestCancel(t *testing.T) {
 	t.Parallel()
-	b := openRig(t, boards.Flash{Programmer: "openocd", Scripts: []string{"target/nrf51.cfg"}, Chip: "nrf51"}, 0, 1024)
+	slow := filepath.Join(t.TempDir(), "slow.cfg") // the job cannot end before it is canceled
+	const script = "rename init connect; proc init {} { connect; proc verify_image {args} { sleep 60000 } }\n"
+	if err := os.WriteFile(slow, []byte(script), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	scripts := []string{"target/nrf51.cfg", slow}
+	b := openRig(t, boards.Flash{Programmer: "openocd", Scripts: scripts, Chip: "nrf51"}, 0, 1024)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stopped := errors.New("stopped by the user")
 	b.conf.Step = func(s string) { cancel(stopped) }

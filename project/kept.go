@@ -98,9 +98,9 @@ func (p *Project) compileKept(ctx context.Context, t *tree, r *recipe, build str
 	return err
 }
 
-// unseen returns lines about those of the project's files in a message of a build in a kept folder that this folder
-// lacks.
-func (p *Project) unseen(t *tree, r *recipe, folder, message string) (lines string) {
+// unseen returns a line about the first of the project's files in a message of a build in a kept folder that this folder
+// lacks, or "".
+func (p *Project) unseen(t *tree, r *recipe, folder, message string) string {
 	inFolder := regexp.MustCompile(regexp.QuoteMeta(folder) + `/([^\s:;,"'()]+)`)
 	for _, found := range inFolder.FindAllStringSubmatch(message, -1) {
 		name := path.Clean(found[1])

@@ -60,7 +60,9 @@ func (p *Project) recipe(ctx context.Context, t *tree) (*recipe, error) {
 		case 2:
 			r.trees, err = p.treeStates(ctx)
 		default:
-			err = p.readInputs(t, r)
+			if err = p.readInputs(t, r); err == nil {
+				err = p.settling(t, r)
+			}
 		}
 		return err
 	})
@@ -147,7 +149,7 @@ func (p *Project) readInputs(t *tree, r *recipe) error {
 		}
 	}
 	r.edited = t.differing(sums, p.state.Files, nil)
-	return p.settling(t, r)
+	return nil
 }
 
 // leaveOut returns an error if what is no plain file is an input, because a build command may read it. What has gone is

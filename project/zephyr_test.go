@@ -2,8 +2,10 @@ package project_test
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -166,7 +168,8 @@ func localZephyr(t *testing.T, ctx context.Context) (p *project.Project, write f
 	t.Cleanup(func() { p.Close() })
 	return p, func(name, text string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(p.Dir(), "local", name), []byte(text), 0o644); err != nil {
+		path := filepath.Join(p.Dir(), "local", name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -191,7 +194,7 @@ func TestZephyrSendByInterrupt(t *testing.T) {
 func TestZephyrLocal(t *testing.T) {
 	t.Parallel()
 	project.NeedFullZephyr(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	p, write := localZephyr(t, ctx)
 	first, err := p.Build(ctx)
@@ -219,6 +222,24 @@ func TestZephyrLocal(t *testing.T) {
 		}
 		write(c.name, "")
 	}
+	t.Run("user mode", func(t *testing.T) {
+		if _, err := exec.LookPath("gperf"); err != nil {
+			t.Skip("no gperf, which Zephyr needs for CONFIG_USERSPACE: apt-get install gperf")
+		}
+		write("local.conf", "CONFIG_USERSPACE=y\n")
+		if _, err := p.Build(ctx); err != nil {
+			t.Fatal(err)
+		}
+		runProject(t, ctx, p, mlftest.Path(t, "digits_i8.aot_packed"))
+	})
+	write("local.conf", "")
+	write("dts/bindings/mine.yaml", "description: a test\ncompatible: mine\nproperties: {n: {type: int, required: true}}\n")
+	write("local.overlay", "/ { mine { compatible = \"mine\"; }; };\n")
+	write("local.cmake", "list(APPEND DTS_ROOT \"${CMAKE_CURRENT_SOURCE_DIR}/local\")\n")
+	if _, err := p.Build(ctx); err == nil || !strings.Contains(err.Error(), "'n' is marked as required") {
+		t.Errorf("a binding of the user's: %v", err)
+	}
+	write("local.overlay", "")
 	// A comment makes it another input, so that this is built and not taken from the image cache.
 	write("local.cmake", "# none\n")
 	last, err := p.Build(ctx)

@@ -358,19 +358,34 @@ func writeStub(t *testing.T, path string) {
 	}
 }
 
-// TestZephyrVersions: a Zephyr that is too old is refused with its version, and 2.10 would be later than 2.7.
+// TestZephyrVersions: a Zephyr that is too old is refused with its version, and 2.10 would be later than 2.7. One that
+// does not quote paths is refused in a folder that it cannot build in.
 func TestZephyrVersions(t *testing.T) {
 	t.Parallel()
 	cmake, err := exec.LookPath("cmake")
 	if err != nil {
 		t.Skip("no cmake")
 	}
-	for version, want := range map[string]string{
-		"1.14": "Zephyr 1.14 in BASE is too old: use 2.7 or later", "2.6": "Zephyr 2.6 in BASE is too old: use 2.7 or later",
-		"2.7": "", "2.10": "", "4.1": "", "main": "BASE/VERSION has no version number",
+	const folder = "cannot build in a folder whose path has a space"
+	for _, c := range []struct{ version, folder, want string }{
+		{"1.14", "b", "Zephyr 1.14 in BASE is too old: use 2.7 or later"},
+		{"2.6", "b", "Zephyr 2.6 in BASE is too old: use 2.7 or later"},
+		{"2.7", "b", ""},
+		{"2.10", "b", ""},
+		{"4.1", "b", ""},
+		{"main", "b", "BASE/VERSION has no version number"},
+		{"2.7", "b b", folder},
+		{"3.5", "b,b", folder},
+		{"3.5", "b'b", folder},
+		{"3.5", `b"b`, folder},
+		{"3.5", "b(b", folder},
+		{"3.5", "b)b", folder},
+		{"3.5", "b$b", folder},
+		{"3.5", "b=+-_.@b", ""},
+		{"3.6", "b b", ""},
 	} {
-		base, build := t.TempDir(), t.TempDir()
-		major, minor, _ := strings.Cut(version, ".")
+		base, build := t.TempDir(), filepath.Join(t.TempDir(), c.folder)
+		major, minor, _ := strings.Cut(c.version, ".")
 		text := "VERSION_MAJOR = " + major + "\nVERSION_MINOR = " + minor + "\nPATCHLEVEL = 0\n"
 		if err := os.WriteFile(filepath.Join(base, "VERSION"), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
@@ -380,8 +395,8 @@ func TestZephyrVersions(t *testing.T) {
 		out, err := cmd.CombinedOutput()
 		said := strings.ReplaceAll(strings.Join(strings.Fields(string(out)), " "), base, "BASE")
 		refused := strings.Contains(said, "boardsmith:")
-		if err == nil || refused != (want != "") || !strings.Contains(said, want) {
-			t.Errorf("Zephyr %s: %v, %s", version, err, said)
+		if err == nil || refused != (c.want != "") || !strings.Contains(said, c.want) {
+			t.Errorf("Zephyr %s in %s: %v, %s", c.version, c.folder, err, said)
 		}
 	}
 }

@@ -1,0 +1,152 @@
+//go:build !windows
+
+package project
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/internal/mlftest"
+)
+
+// mustExit builds the project for the computer and runs its image, which must exit with want.
+func mustExit(t *testing.T, p *Project, want int) {
+	t.Helper()
+	cmd := exec.Command(built(t, p).Path)
+	if _ = cmd.Run(); cmd.ProcessState.ExitCode() != want {
+		t.Errorf("it exits with %d, want %d", cmd.ProcessState.ExitCode(), want)
+	}
+}
+
+// TestKeptSettles: what the build command remembers of its settings in a folder, as CMake does, reaches neither another
+// project nor a later build of the same one, with a cache or without.
+func TestKeptSettles(t *testing.T) {
+	t.Parallel()
+	d := newKept(t)
+	writeIn(t, d.home, "templates/keeps/Makefile", keptMakefile+`include src/settings.mk
+$(shell mkdir -p build; test -f build/remembered || echo $(X) >build/remembered)
+FLAGS += -DX=$(shell cat build/remembered)
+`)
+	writeIn(t, d.home, "templates/keeps/src/main.c", "int common(void);\nint main(void) { return common() + X; }\n")
+	writeIn(t, d.home, "templates/keeps/src/settings.mk", "X = 0\n")
+	file := filepath.Join(t.TempDir(), "file")
+	must(t, os.WriteFile(file, nil, 0o644))
+	for _, at := range []string{t.TempDir(), filepath.Join(file, "cache")} {
+		d.env.Cache = cache.New(at, cache.Options{})
+		p := d.project("")
+		writeIn(t, p.Dir(), "src/settings.mk", "X = 3\n")
+		mustExit(t, p, 3)
+		mustExit(t, d.project("int other;"), 0)
+		writeIn(t, p.Dir(), "src/settings.mk", "X = 4\n")
+		mustExit(t, p, 4)
+	}
+}
+
+// TestKeptThere: what a command finds by a file's being there does not stay after the file came or went, whatever kind
+// of file it is; and what compilers read but do not report is read again.
+func TestKeptThere(t *testing.T) {
+	t.Parallel()
+	d := newKept(t)
+	writeIn(t, d.home, "templates/keeps/Makefile", keptMakefile+`
+$(shell mkdir -p build; test -f build/remembered || sed -n 's/.define VERSION //p' src/version.h >build/remembered)
+FLAGS += -DX=$(shell cat build/remembered)
+`)
+	writeIn(t, d.home, "templates/keeps/src/version.h", "#define VERSION 1\n")
+	writeIn(t, d.home, "templates/keeps/src/two.inc", "\x02")
+	writeIn(t, d.home, "templates/keeps/src/main.c", `
+#if __has_include("sub/more.c")
+#include "sub/more.c"
+#elif __has_include("sub/more.h")
+#include "sub/more.h"
+#else
+#define MORE 0
+#endif
+__asm__(".section .rodata\ntwo: .incbin \"src/two.inc\"\n.text\n");
+extern const unsigned char two;
+int main(void) { return two + 10 * X + 100 * MORE; }
+`)
+	p := d.project("")
+	exits := func(want int) {
+		t.Helper()
+		other := d.project("int other;")
+		must(t, os.RemoveAll(filepath.Join(other.Dir(), "src")))
+		must(t, os.CopyFS(filepath.Join(other.Dir(), "src"), os.DirFS(filepath.Join(p.Dir(), "src"))))
+		mustExit(t, p, want)
+		mustExit(t, other, want)
+	}
+	exits(12)
+	writeIn(t, p.Dir(), "src/sub/more.c", "#define MORE 1\n")
+	exits(112)
+	writeIn(t, p.Dir(), "src/version.h", "#define VERSION 3\n")
+	exits(132)
+	writeIn(t, p.Dir(), "src/two.inc", "\x04")
+	exits(134)
+	must(t, os.Remove(filepath.Join(p.Dir(), "src/sub/more.c")))
+	exits(34)
+	writeIn(t, p.Dir(), "src/sub/more.h", "#define MORE 2\n")
+	exits(234)
+}
+
+// TestKeptReads: what reads an input without a compiler's knowledge has its present content in every project: an
+// assembler's directive, commands of a build file, and a source outside of the model that may include the model's
+// header.
+func TestKeptReads(t *testing.T) {
+	t.Parallel()
+	d := newKept(t)
+	writeIn(t, d.home, "templates/keeps/Makefile", keptMakefile+`
+$(shell mkdir -p build; test -f build/remembered || sed -n 's/.*VERSION = //p' src/version.c >build/remembered)
+FLAGS += -DX=$(shell cat build/remembered)
+$(shell test ! -f model/codegen/host/src/extra.c || touch build/extra)
+FLAGS += -DEXTRA=$(words $(wildcard build/extra))
+$(shell test -f build/listed || cat src/*.h >build/listed)
+FLAGS += $(shell cat build/listed)
+`)
+	writeIn(t, d.home, "templates/keeps/src/list.cmake", "file(GLOB headers CONFIGURE_DEPENDS \"${here}/*.h\")\n")
+	writeIn(t, d.home, "templates/keeps/src/listed.h", "-DLISTED=0\n")
+	writeIn(t, d.home, "templates/keeps/src/version.c", "enum { VERSION = 1\n};\n")
+	writeIn(t, d.home, "templates/keeps/src/value.s", ".byte 2\n")
+	writeIn(t, d.home, "templates/keeps/src/main.c", `
+#if __has_include("tiny_size.h")
+#include "tiny_size.h"
+#else
+#define TINY_SIZE 0
+#endif
+__asm__(".section .rodata\nvalue: .include \"src/value.s\"\n.text\n");
+extern const unsigned char value;
+int main(void) { return value + 10 * TINY_SIZE + 50 * X + 100 * EXTRA + LISTED; }
+`)
+	files := map[string]string{}
+	exits := func(want int) {
+		t.Helper()
+		files["codegen/host/src/lib1.c"] = mlftest.TinyOperator
+		model := mlftest.Tiny(t, files)
+		p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: "mine", Model: model}, d.env)
+		mustExit(t, p, want)
+	}
+	exits(52)
+	files["codegen/host/include/tiny_size.h"] = "#define TINY_SIZE 4\n"
+	exits(92)
+	writeIn(t, d.home, "templates/keeps/src/value.s", ".byte 3\n")
+	exits(93)
+	writeIn(t, d.home, "templates/keeps/src/version.c", "enum { VERSION = 2\n};\n")
+	exits(143)
+	files["codegen/host/include/tiny_size.h"] = "#define TINY_SIZE 1\n"
+	exits(113)
+	files["codegen/host/src/extra.c"] = "int extra;\n"
+	exits(213)
+	delete(files, "codegen/host/src/extra.c")
+	exits(113)
+	writeIn(t, d.home, "templates/keeps/src/listed.h", "-DLISTED=5\n")
+	exits(118)
+	files["codegen/host/src/reads.c"] = `__asm__(".data\n.globl value\n` +
+		`value: .include \"model/codegen/host/include/of_model.h\"\n.text\n");` + "\n"
+	writeIn(t, d.home, "templates/keeps/src/main.c", "extern char value;\nint main(void) { return value; }\n")
+	for _, want := range []int{7, 8} {
+		files["codegen/host/include/of_model.h"] = fmt.Sprintf(".byte %d\n", want)
+		exits(want)
+	}
+}
