@@ -377,7 +377,7 @@ func (p *Project) runBuilds(ctx context.Context, in *tree, build string, held *o
 		if done || err != nil {
 			return err
 		}
-		if expected != (toolState{}) {
+		if len(expected) > 0 {
 			err = in.empty(p.state.Template.BuildFolder(), unfinishedFile) // it may have the expected compiler's objects
 		} else {
 			err = in.remove(p.state.Template.BuildID) // a build system must see that it is another one
@@ -387,7 +387,7 @@ func (p *Project) runBuilds(ctx context.Context, in *tree, build string, held *o
 		}
 	}
 	return failure.New(failure.Config, "build again", "the build used another compiler each time, at last %s",
-		r.found.Name)
+		r.found[0].Name)
 }
 
 // runAndComplete runs the build command, and notes the board that it completed.
@@ -448,7 +448,7 @@ func (p *Project) runBuild(ctx context.Context, t *tree, path string, held *os.F
 
 // hasLibrary reports whether a C library was found for a board that is not a process.
 func (r *recipe) hasLibrary(b *boards.Board) bool {
-	return len(b.Memory) == 0 || slices.ContainsFunc(r.tools, func(t toolState) bool { return t.Name == libraryFile })
+	return len(b.Memory) == 0 || slices.ContainsFunc(r.allTools(), func(t toolState) bool { return t.Name == libraryFile })
 }
 
 // ninjaStep matches ninja's line before a command: its number and how many there are.

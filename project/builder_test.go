@@ -218,7 +218,7 @@ func TestLibrariesOnce(t *testing.T) {
 		if text == "other" {
 			must(t, os.WriteFile(libc, []byte(text), 0o644))
 		}
-		found, err := p.libraries(t.Context(), cc)
+		found, err := p.libraries(t.Context(), cc, &p.state.Board.Board)
 		must(t, err)
 		if want := "SHA-256 " + image.DigestOf([]byte(text)); len(found) != 1 || found[0].Version != want {
 			t.Errorf("got %v, want %s", found, want)
@@ -239,7 +239,7 @@ func TestLibraryOfSpecs(t *testing.T) {
 	p.state.Board.Memory = []boards.Region{{Name: "ram"}}
 	for _, text := range []string{"one", "other"} {
 		must(t, os.WriteFile(nano, []byte(text), 0o644))
-		found, err := p.libraries(t.Context(), cc)
+		found, err := p.libraries(t.Context(), cc, &p.state.Board.Board)
 		must(t, err)
 		want := toolState{Name: "libc_nano.a", Version: "SHA-256 " + image.DigestOf([]byte(text))}
 		if !slices.Contains(found, want) {
@@ -262,7 +262,7 @@ func TestLibraryInstalledLater(t *testing.T) {
 		if want == 1 {
 			must(t, os.WriteFile(libc, []byte("libc"), 0o644))
 		}
-		found, err := p.libraries(t.Context(), cc)
+		found, err := p.libraries(t.Context(), cc, &p.state.Board.Board)
 		if err != nil || len(found) != want {
 			t.Errorf("run %d: %v, %v, want %d libraries", n, found, err, want)
 		}

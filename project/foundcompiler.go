@@ -1,7 +1,7 @@
-// This file finds the compiler of a board whose compiler only the build knows. A build id covers the compiler, and
-// comes into the image. So the recipe expects the compiler that the last build with the same settings found. If there
-// was none, the build id is written again as soon as the command names a compiler, which it should do before it
-// compiles. If that was too late, or another compiler than the expected one was found, the command runs again.
+// This file finds the compiler of a board whose compiler only the build knows. A build id covers the compiler and its
+// libraries, and comes into the image. So the recipe expects the compiler that the last build with the same settings
+// found. If there was none, the build id is written again as soon as the command names a compiler, which it should do
+// before it compiles. If that was too late, or another compiler than the expected one was found, the command runs again.
 
 package project
 
@@ -9,7 +9,9 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"os"
+	"path"
 	"slices"
 	"time"
 
@@ -18,12 +20,10 @@ import (
 	"github.com/boardsmith/boardsmith/internal/command"
 )
 
-const compilerFile = "compiler" // its path, in the cache
-
 // expect completes a recipe whose compiler the build finds.
 func (p *Project) expect(ctx context.Context, r *recipe) error {
-	if path := p.lastCompiler(r.settled); path != "" {
-		if found, err := p.identifyFound(ctx, path); err == nil {
+	if board := p.lastFound(r); board != nil {
+		if found, err := p.identifyFound(ctx, board); err == nil {
 			r.found = found
 		} else if ctx.Err() != nil {
 			return err
@@ -33,35 +33,71 @@ func (p *Project) expect(ctx context.Context, r *recipe) error {
 	return nil
 }
 
-// lastCompiler returns the path of the compiler that a build with these settings found, or "".
-func (p *Project) lastCompiler(settled cache.Key) string {
+// foundKey is where the cache has the board file of the last build with these settings.
+func (r *recipe) foundKey() cache.Key {
+	said := cache.NewSentence("found v1").Say("settings", fmt.Sprintf("%x", r.settled))
+	for _, name := range slices.Sorted(maps.Keys(r.settles)) {
+		if r.settles[name] {
+			said.Say("settled by", name, r.inputs[name])
+		}
+	}
+	return said.Key()
+}
+
+// lastFound returns the board as a build with these settings found it, else as this project's last build did, or nil.
+func (p *Project) lastFound(r *recipe) *boards.Board {
 	if c := cache.OrUsers(p.builder.Cache); c != nil {
-		if files, ok := c.Get(settled); ok && len(files) == 1 && files[0].Name == compilerFile {
-			return string(files[0].Data)
+		if files, ok := c.Get(r.foundKey()); ok && len(files) == 1 {
+			if board, err := p.completedBy(files[0].Name, files[0].Data); err == nil {
+				return &board.Board
+			}
 		}
 	}
 	if p.state.Built != nil {
-		return p.state.Built.Toolchain.CC
+		return &p.state.Built.Board
 	}
-	return ""
+	return nil
 }
 
-// identifyFound identifies a compiler by its path or name. Its folder does not determine what it makes.
-func (p *Project) identifyFound(ctx context.Context, cc string) (toolState, error) {
-	path, err := p.findProgram(cc, "")
+// noteFound records the board file that a build wrote with these settings.
+func (p *Project) noteFound(in *tree, r *recipe) {
+	c := cache.OrUsers(p.builder.Cache)
+	if c == nil {
+		return
+	}
+	name := p.state.Template.Board
+	data, err := in.readSome(name, boards.MaxFileBytes+1)
+	if err == nil {
+		err = c.Put(r.foundKey(), []cache.File{{Name: path.Base(name), Data: data}})
+	}
 	if err != nil {
-		return toolState{}, err
+		p.builder.log().Warn("what the build found out could not be stored in the cache", "error", fmt.Sprint(err))
+	}
+}
+
+// identifyFound identifies a board's compiler, whose folder does not determine what it makes, and its libraries. Not
+// every compiler that a build may find names its libraries as GCC does.
+func (p *Project) identifyFound(ctx context.Context, b *boards.Board) ([]toolState, error) {
+	path, err := p.findProgram(b.Toolchain.CC, "")
+	if err != nil {
+		return nil, err
 	}
 	name := command.Name(path)
-	return askOnce(ctx, p.builder, path, name, func() (toolState, error) { return identify(ctx, name, path) })
+	compiler, err := askOnce(ctx, p.builder, path, name, func() (toolState, error) { return identify(ctx, name, path) })
+	if err != nil {
+		return nil, err
+	}
+	library, err := p.libraries(ctx, path, b)
+	if err != nil && ctx.Err() == nil {
+		p.builder.log().Warn("the build id does not cover the compiler's libraries", "error", err)
+		err = nil
+	}
+	return append([]toolState{compiler}, library...), err
 }
 
 // allTools lists the compiler first.
 func (r *recipe) allTools() []toolState {
-	if r.found == (toolState{}) {
-		return r.tools
-	}
-	return slices.Concat([]toolState{r.found}, r.tools)
+	return slices.Concat(r.found, r.tools)
 }
 
 // runAndFind runs the build command as runAndComplete does, and completes the recipe by the compiler that the command
@@ -71,7 +107,7 @@ func (p *Project) runAndFind(ctx context.Context, in *tree, build string, held *
 ) {
 	var f follower
 	expected := r.found
-	if expected == (toolState{}) {
+	if len(expected) == 0 {
 		f.start(ctx, p, in, *r)
 	}
 	err := p.runAndComplete(ctx, in, build, held, r, reused)
@@ -81,15 +117,14 @@ func (p *Project) runAndFind(ctx context.Context, in *tree, build string, held *
 	if err != nil {
 		return false, err
 	}
-	cc := p.found.Board.Toolchain.CC
-	found, err := p.identifyFound(ctx, cc)
+	found, err := p.identifyFound(ctx, &p.found.Board)
 	if err != nil {
 		return false, err
 	}
-	if found != expected {
-		p.noteCompiler(r.settled, cc)
+	if !slices.Equal(found, expected) {
+		p.noteFound(in, r)
 	}
-	if found == r.found && in.isOf(p.state.Template.ELF, r.id, f.former) {
+	if slices.Equal(found, r.found) && in.isOf(p.state.Template.ELF, r.id, f.former) {
 		return true, nil
 	}
 	r.found = found
@@ -138,8 +173,8 @@ func (f *follower) look(ctx context.Context, p *Project, in *tree, data []byte) 
 	if err != nil {
 		return
 	}
-	found, err := p.identifyFound(ctx, board.Toolchain.CC)
-	if err != nil || found == f.recipe.found {
+	found, err := p.identifyFound(ctx, &board.Board)
+	if err != nil || slices.Equal(found, f.recipe.found) {
 		return
 	}
 	f.former = append(f.former, f.recipe.id)
@@ -166,15 +201,4 @@ func (t *tree) isOf(name string, id [16]byte, former [][16]byte) bool {
 	data, err := t.readSome(name, 1<<30)
 	return err == nil && bytes.Contains(data, id[:]) &&
 		!slices.ContainsFunc(former, func(f [16]byte) bool { return f != id && bytes.Contains(data, f[:]) })
-}
-
-// noteCompiler records the compiler that a build found for these settings.
-func (p *Project) noteCompiler(settled cache.Key, cc string) {
-	c := cache.OrUsers(p.builder.Cache)
-	if c == nil {
-		return
-	}
-	if err := c.Put(settled, []cache.File{{Name: compilerFile, Data: []byte(cc)}}); err != nil {
-		p.builder.log().Warn("the compiler's path could not be stored in the cache", "error", fmt.Sprint(err))
-	}
 }

@@ -31,7 +31,7 @@ const keptFile = ".boardsmith.kept"
 
 // A keptRecord is keptFile.
 type keptRecord struct {
-	Found toolState `json:"found"` // the compiler, if only the build finds it
+	Found []toolState `json:"found"` // compiler and libraries, if only the build finds them
 }
 
 // keptFolder lends a folder for the build. It returns nil if the template has none, or if the cache cannot lend one:
@@ -61,7 +61,7 @@ func (p *Project) keptKey(r *recipe, build string) cache.Key {
 		path, _ := p.findTool(tool) // otherTools has found it
 		tools = append(tools, path)
 	}
-	said := cache.NewSentence("kept v5")
+	said := cache.NewSentence("kept v6")
 	for _, name := range slices.Sorted(maps.Keys(r.inputs)) {
 		switch {
 		case r.settles[name]:
@@ -176,7 +176,7 @@ func (p *Project) prepareKept(r *recipe, folder *cache.Folder) error {
 	if err == nil {
 		err = json.Unmarshal(data, &was)
 	}
-	if err == nil && was.Found == r.found {
+	if err == nil && slices.Equal(was.Found, r.found) {
 		return nil
 	}
 	return folder.Empty()

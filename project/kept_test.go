@@ -563,3 +563,29 @@ func TestKeptFoundCompiler(t *testing.T) {
 		t.Errorf("another version: %d runs in its folder", s.runs(p))
 	}
 }
+
+// TestFoundLibraries: the build id covers the libraries of a compiler that only the build finds, which may be others
+// than those of the last build. A compiler that does not name them is used all the same.
+func TestFoundLibraries(t *testing.T) {
+	s := newSystem(t)
+	s.write(s.base, "board.json", strings.Replace(systemBoard, `"core_hz"`,
+		`"memory": [{"name": "ram", "origin": "0x20000000", "size": "0x00010000", "exec": true}], "place": {"code": "ram", "data": "ram"}, "core_hz"`, 1))
+	s.write(s.home, "mycc", "#!/bin/sh\ncase \"$*\" in *-###*) echo \" -L$(dirname \"$0\")\" >&2;; *) exec gcc \"$@\";; esac\n")
+	must(t, os.Chmod(filepath.Join(s.home, "mycc"), 0o755))
+	s.write(s.base, "cc", filepath.Join(s.home, "mycc"))
+	p := s.project()
+	var ids [][16]byte
+	for _, text := range []string{"one", "one", "two"} {
+		s.write(s.home, "libm.a", text)
+		i := built(t, p)
+		if known := slices.Contains(ids, i.BuildID); known != i.UpToDate {
+			t.Errorf("libm.a is %q: up to date: %v", text, i.UpToDate)
+		}
+		ids = append(ids, i.BuildID)
+	}
+	if ids[0] != ids[1] || ids[1] == ids[2] {
+		t.Errorf("build ids %x", ids)
+	}
+	s.write(s.home, "mycc", "#!/bin/sh\ncase \"$*\" in *-###*) exit 1;; *) exec gcc \"$@\";; esac\n")
+	built(t, s.project())
+}

@@ -29,7 +29,7 @@ type recipe struct {
 	edited  []string
 	env     []string          // of the build command
 	values  []string          // of the user's variables in env that no outside inputs stand for
-	found   toolState         // the compiler, if only the build finds it: the expected one, or none
+	found   []toolState       // compiler and libraries, if only the build finds them: the expected ones, or none
 	trees   map[string]string // states of source trees outside of the project
 	settled cache.Key         // of what setting is of, without found
 	setting cache.Key         // of the tools, the command and what is outside of the project
@@ -118,7 +118,7 @@ func (p *Project) compilers(ctx context.Context, cc string) ([]toolState, error)
 	if err != nil {
 		return nil, err
 	}
-	library, err := p.libraries(ctx, cc)
+	library, err := p.libraries(ctx, cc, &p.state.Board.Board) // as generated, whatever a build found out
 	return append([]toolState{compiler}, library...), err
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/command"
@@ -162,8 +163,7 @@ func digestOfFile(path string) (string, error) {
 // libraries identifies the C library of firmware without an operating system and the compiler's own libraries,
 // which come in separate packages and go into every image. It omits libraries in folders that only the linker
 // searches. It asks a compiler for its folders once, and reads a library once, as long as the files are unchanged.
-func (p *Project) libraries(ctx context.Context, cc string) ([]toolState, error) {
-	b := &p.state.Board.Board // the files that generated the project, whatever a build found out
+func (p *Project) libraries(ctx context.Context, cc string, b *boards.Board) ([]toolState, error) {
 	if len(b.Memory) == 0 {
 		return nil, nil // the system's shared library
 	}
