@@ -16,7 +16,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -426,7 +425,7 @@ func (p *Project) runBuild(ctx context.Context, t *tree, path string, held *os.F
 	tool := toolRun{dir: t.dir, path: path, args: command[1:], env: r.env, held: held, log: p.builder.log()}
 	tool.line = func(line string) {
 		words := strings.Fields(line)
-		if m := ninjaStep.FindStringSubmatch(line); m != nil && len(words) > 0 {
+		if m := toolwords.NinjaStep.FindStringSubmatch(line); m != nil && len(words) > 0 {
 			step, _ := strconv.Atoi(m[1]) // digits
 			of, _ := strconv.Atoi(m[2])
 			p.builder.Progress.Tell(progress.Event{Step: "build", Detail: words[len(words)-1], Done: step, Total: of})
@@ -450,9 +449,6 @@ func (p *Project) runBuild(ctx context.Context, t *tree, path string, held *os.F
 func (r *recipe) hasLibrary(b *boards.Board) bool {
 	return len(b.Memory) == 0 || slices.ContainsFunc(r.allTools(), func(t toolState) bool { return t.Name == libraryFile })
 }
-
-// ninjaStep matches ninja's line before a command: its number and how many there are.
-var ninjaStep = regexp.MustCompile(`^\[(\d{1,9})/(\d{1,9})\] `)
 
 // finish writes the build record, then removes the mark.
 func (p *Project) finish(t *tree, r *recipe, size image.Size) (*buildRecord, error) {

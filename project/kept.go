@@ -24,6 +24,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/parallel"
+	"github.com/boardsmith/boardsmith/internal/toolwords"
 )
 
 // keptFile is in a kept folder: what it was built with that its key does not cover.
@@ -146,25 +147,18 @@ func (p *Project) compileIn(ctx context.Context, t *tree, r *recipe, build strin
 	return nil
 }
 
-// isOfInput reports whether the failure is the inputs' own: a compiler's error in one of them, or too large an image.
+// isOfInput reports whether the failure is the inputs' own: an error in one of them, missing symbols, or too large an
+// image.
 func (e *ToolError) isOfInput(r *recipe) bool {
-	if e.Class == failure.DoesNotFit {
-		return true
-	}
-	found := compilerError.FindStringSubmatch(e.Message)
-	if e.Class != failure.Compile || found == nil {
-		return false
-	}
-	for name := range r.inputs {
-		if strings.HasSuffix("/"+filepath.ToSlash(found[1]), "/"+name) {
-			return true
+	return e.Class == failure.DoesNotFit || toolwords.InSource(e.Message, func(file string) bool {
+		for name := range r.inputs {
+			if strings.HasSuffix("/"+filepath.ToSlash(file), "/"+name) {
+				return true
+			}
 		}
-	}
-	return false
+		return false
+	})
 }
-
-// compilerError matches a compiler's error, with its file.
-var compilerError = regexp.MustCompile(`^(.+?):\d+(?::\d+)?: (?:fatal )?error: `)
 
 // prepareKept empties a folder that was built with another compiler.
 func (p *Project) prepareKept(r *recipe, folder *cache.Folder) error {

@@ -329,13 +329,19 @@ func TestKeptFails(t *testing.T) {
 		t.Error("other bytes after a failed build")
 	}
 	done = len(compiled(t, good, 0))
-	if _, err := d.project("wrong too").Build(t.Context()); err == nil {
-		t.Error("a wrong operator is built")
-	}
-	last := d.project("int last;")
-	built(t, last)
-	if now := compiled(t, last, done); !slices.Equal(now, []string{keptOperator, keptOperator}) {
-		t.Errorf("a wrong operator and another one compile %v", now)
+	for n, line := range []string{
+		"wrong too", "int nowhere(void); int calls(void) { return nowhere(); }",
+		`__asm__("wrong too");`, "int common(void) { return 1; }",
+	} {
+		if _, err := d.project(line).Build(t.Context()); err == nil {
+			t.Errorf("%s: a wrong operator is built", line)
+		}
+		last := d.project(fmt.Sprintf("int last%d;", n))
+		built(t, last)
+		if now := compiled(t, last, done); !slices.Equal(now, []string{keptOperator, keptOperator}) {
+			t.Errorf("%s: a wrong operator and another one compile %v", line, now)
+		}
+		done += 2
 	}
 	if d.folders() != 1 {
 		t.Errorf("%d folders", d.folders())

@@ -19,7 +19,7 @@ import (
 // names them; all files do that an assembler's directive includes.
 func (p *Project) settling(t *tree, r *recipe) error {
 	r.settles, r.named = map[string]bool{}, map[string]bool{}
-	var build, code, assembled []byte
+	var build, read, code, assembled []byte
 	for name := range r.inputs {
 		if p.ofOptions(name) {
 			continue
@@ -37,10 +37,14 @@ func (p *Project) settling(t *tree, r *recipe) error {
 		case !p.folders().InModel(name):
 			r.settles[name] = true
 			build = append(append(build, data...), 0)
+			if listsSources(name) {
+				data = bytes.Join(readingCommand.FindAll(data, -1), []byte{0})
+			}
+			read = append(append(read, data...), 0)
 		}
 	}
-	read := bytes.Join(readingCommand.FindAll(build, -1), []byte{0})
 	everyHeader := headersListed.Match(build)
+	everySource := computedSource.Match(sourcesListed.ReplaceAll(read, nil))
 	for name := range r.inputs {
 		base := []byte(path.Base(name))
 		switch {
@@ -53,10 +57,18 @@ func (p *Project) settling(t *tree, r *recipe) error {
 		case isHeader(name):
 			r.settles[name] = everyHeader || bytes.Contains(build, base)
 		default:
-			r.settles[name] = bytes.Contains(read, base)
+			r.settles[name] = everySource || bytes.Contains(read, base)
 		}
 	}
 	return nil
+}
+
+// listsSources reports whether a build file is in the language of CMake or make, in which a source that is named outside
+// of the commands that read files is one to compile.
+func listsSources(name string) bool {
+	base := strings.ToLower(path.Base(name))
+	return slices.Contains([]string{"cmakelists.txt", "makefile", "gnumakefile"}, base) ||
+		slices.Contains([]string{".cmake", ".mk", ".mak"}, path.Ext(base))
 }
 
 // ofOptions reports whether an input is generated of options and the board.
@@ -73,8 +85,13 @@ func isHeader(name string) bool {
 }
 
 var (
-	// readingCommand matches commands of CMake and make that read files when they configure.
-	readingCommand = regexp.MustCompile(`(?i)\b(?:file|configure_file|execute_process)\s*\([^)]*\)|\$\(shell [^\n]*`)
+	// readingCommand matches commands of CMake and make that read files when they configure, with their arguments.
+	readingCommand = regexp.MustCompile(`(?is)\b(?:file|configure_file|execute_process|try_compile|try_run)\s*` +
+		`\((?:"(?:[^"\\]|\\.)*"|\([^)]*\)|[^()"])*|(?:\$\(shell |!=)(?:[^\n\\]|\\.)*`)
+	// sourcesListed matches a list that CMake makes of the sources in a folder, in order to compile them.
+	sourcesListed = regexp.MustCompile(`(?i)\bfile\s*\(\s*GLOB[^)]*`)
+	// computedSource matches a pattern of sources' names, or one that a variable is a part of.
+	computedSource = regexp.MustCompile(`[*?$\]})][\w.-]*\.(?:c|cc|cpp|cxx|S|s)\b`)
 	// headersListed matches a list that CMake makes of the headers in a folder, whose names are then in no build file.
 	headersListed = regexp.MustCompile(`(?i)\bfile\s*\(\s*GLOB[^)]*\*\.h(?:h|pp)?\b`)
 	// assembling matches an assembler's directives with the names of the files that they read.

@@ -150,3 +150,56 @@ int main(void) { return value + 10 * TINY_SIZE + 50 * X + 100 * EXTRA + LISTED; 
 		exits(want)
 	}
 }
+
+// TestKeptReaders: ways in which a Makefile may read a source that is compiled, too. What it read it remembers.
+func TestKeptReaders(t *testing.T) {
+	t.Parallel()
+	const remembered = "test -f build/remembered || { mkdir -p build; "
+	for _, reader := range []string{
+		"$(shell " + remembered + "sh src/probe.sh; } >build/remembered)\n",
+		"$(shell " + remembered + "n=version; cat src/$$n.c; } >build/remembered)\n",
+		"$(shell " + remembered + "cat src/v*.c; } >build/remembered)\n",
+		"$(shell " + remembered + "cat \\\n src/version.c; } >build/remembered)\n",
+		"NONE != " + remembered + "cat src/version.c; } >build/remembered\n",
+	} {
+		d := newKept(t)
+		writeIn(t, d.home, "templates/keeps/Makefile", keptMakefile+reader+
+			"FLAGS += -DX=$(shell sed -n 's/.*VERSION = //p' build/remembered)\n")
+		writeIn(t, d.home, "templates/keeps/src/probe.sh", "cat src/version.c\n")
+		writeIn(t, d.home, "templates/keeps/src/main.c", "int main(void) { return X; }\n")
+		for _, want := range []int{1, 2} {
+			writeIn(t, d.home, "templates/keeps/src/version.c", fmt.Sprintf("enum { VERSION = %d\n};\n", want))
+			mustExit(t, d.project(""), want)
+		}
+	}
+}
+
+// TestReadingCommands: what CMake reads when it configures, and what it only compiles.
+func TestReadingCommands(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		`file(STRINGS src/version.c lines)`:                                       true,
+		`execute_process(COMMAND sh -c "echo $(ls) )" COMMAND cat src/version.c)`: true,
+		`execute_process(COMMAND sed (a) src/version.c)`:                          true,
+		`try_compile(ok "${dir}" SOURCES "${dir}/src/version.c")`:                 true,
+		`TRY_RUN(a b ${dir} src/version.c)`:                                       true,
+		`file(READ "src/${name}.c" text)`:                                         true,
+		`file(READ "src/v*.c" text)`:                                              true,
+		`target_sources(app PRIVATE src/version.c)`:                               false,
+		`file(GLOB sources CONFIGURE_DEPENDS "${dir}/src/*.c")`:                   false,
+		`target_sources(app PRIVATE src/${name}.c)`:                               false,
+	} {
+		d := newKept(t)
+		writeIn(t, d.home, "templates/keeps/src/version.c", "int version;\n")
+		writeIn(t, d.home, "templates/keeps/src/read.cmake", text+"\n")
+		p := d.project("")
+		tree, err := openTree(p.Dir())
+		must(t, err)
+		defer tree.close()
+		r, err := p.recipe(t.Context(), tree)
+		must(t, err)
+		if got := r.settles["src/version.c"]; got != want {
+			t.Errorf("%s: %v", text, got)
+		}
+	}
+}

@@ -84,15 +84,15 @@ func failedSteps(text string) (steps []string) {
 	lines := strings.SplitAfter(text, "\n")
 	total := ""
 	for i := 0; i < len(lines); i++ {
-		if step := ninjaStep.FindStringSubmatch(lines[i]); step != nil { // the last is the one that failed
-			total = step[1]
+		if step := NinjaStep.FindStringSubmatch(lines[i]); step != nil { // the last is the one that failed
+			total = step[2]
 		}
 		if !strings.HasPrefix(lines[i], ninjaFailed) {
 			continue
 		}
 		end := i + 1
 		for end < len(lines) && !strings.HasPrefix(lines[end], ninjaFailed) && !strings.HasPrefix(lines[end], "ninja: ") {
-			if step := ninjaStep.FindStringSubmatch(lines[end]); step != nil && (total == "" || step[1] == total) {
+			if step := NinjaStep.FindStringSubmatch(lines[end]); step != nil && (total == "" || step[2] == total) {
 				break
 			}
 			end++
@@ -111,8 +111,10 @@ func said(step string) string {
 
 const ninjaFailed = "FAILED: "
 
+// NinjaStep matches ninja's line before a command: its number and how many there are.
+var NinjaStep = regexp.MustCompile(`^\[(\d{1,9})/(\d{1,9})\] `)
+
 var (
-	ninjaStep  = regexp.MustCompile(`^\[\d+/(\d+)\] `)
 	makeFailed = regexp.MustCompile(`(?m)^make: \*\*\*.*`)
 	diagnostic = regexp.MustCompile(`: (warning|note): |: In function |^In file included from |^ +from `)
 )
@@ -165,6 +167,22 @@ func FirstError(text string) string {
 	}
 	return ""
 }
+
+// InSource reports whether a message is about the content of sources, as a compiler, an assembler or a linker found it:
+// an error in one of the files that isInput knows by its name, or symbols that are missing or defined twice.
+func InSource(message string, isInput func(file string) bool) bool {
+	if symbols.MatchString(message) {
+		return true
+	}
+	found := fileOfError.FindStringSubmatch(message)
+	return found != nil && (isInput(found[1]) || ofCompiler.MatchString(found[1]))
+}
+
+var (
+	symbols     = regexp.MustCompile(`undefined (reference|symbol)|multiple definition|duplicate symbol`)
+	fileOfError = regexp.MustCompile(`^(.+?):\d+(?::\d+)?: (?:[Ff]atal )?[Ee]rror: `)
+	ofCompiler  = regexp.MustCompile(`(^|/)cc\w{6}\.s$`) // what GCC gives to the assembler
+)
 
 // TooSmall returns the region that is too small by GNU ld's messages, the missing bytes, and the sections named; or "".
 // Of several regions it is the one that lacks most.
