@@ -10,19 +10,20 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"math/bits"
 	"os"
 	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/blueprint"
+	"github.com/boardsmith/boardsmith/internal/cmacro"
 	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/internal/generator"
 	"github.com/boardsmith/boardsmith/internal/toolwords"
@@ -35,10 +36,8 @@ import (
 func (p *Project) configured(macro string, least int64, option func(boards.Options) int) int64 {
 	data, err := os.ReadFile(filepath.Join(p.dir, filepath.FromSlash(blueprint.ConfigFile)))
 	if err == nil {
-		if m := regexp.MustCompile(`(?m)^#define ` + macro + `\s+\(?(\d{1,15})[uUlL]*\)?\s*$`).FindSubmatch(data); m != nil {
-			if n, _ := strconv.ParseInt(string(m[1]), 10, 64); n >= least { // few enough digits not to overflow
-				return n
-			}
+		if n, ok := defined(data, macro); ok && n >= least {
+			return n
 		}
 	}
 	settled, err := p.Board().Settle(p.state.Options)
@@ -46,6 +45,16 @@ func (p *Project) configured(macro string, least int64, option func(boards.Optio
 		settled = p.state.Options // Generate has settled them before
 	}
 	return int64(option(settled))
+}
+
+// defined returns the number that a header gives to a macro, without expanding others.
+func defined(header []byte, macro string) (int64, bool) {
+	m := regexp.MustCompile(`(?m)^[ \t]*#[ \t]*define[ \t]+` + macro + `\b(.*?)(?://.*|/\*.*)?$`).FindSubmatch(header)
+	if m == nil {
+		return 0, false
+	}
+	v, err := cmacro.Evaluator{}.Evaluate(strings.TrimSpace(string(m[1])))
+	return int64(v.Number), err == nil && !v.Access && v.Number <= math.MaxUint32
 }
 
 func (p *Project) arenaBytes() int64 {

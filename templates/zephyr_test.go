@@ -88,7 +88,7 @@ func TestZephyrBoardFile(t *testing.T) {
 			words := []string{
 				"CMAKE_C_COMPILER=" + cc, "CMAKE_AR=" + sdk + "/bin/x-ar", "APPLICATION_SOURCE_DIR=" + dir,
 				"PROJECT_BINARY_DIR=" + dir, "BOARD=" + c.name, "boardsmith_arena_bytes=32768",
-				"CONFIG_BOARDSMITH_STACK_BYTES=2048", "CONFIG_SRAM_BASE_ADDRESS=0x20000000",
+				"boardsmith_stack_bytes=2048", "CONFIG_SRAM_BASE_ADDRESS=0x20000000",
 			}
 			var args []string
 			for _, word := range append(words, c.set...) {

@@ -10,10 +10,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"sort"
 	"strings"
 
@@ -171,6 +173,25 @@ func parse(file string, data []byte) (*Config, error) {
 		}
 	}
 	return &c, nil
+}
+
+// NameTemplates makes templates known by name that are chosen by the path of their folder, which then has the name: first
+// that of chosen, which may be "", then the file's. A project knows its template by name only.
+func (c *Config) NameTemplates(chosen string) {
+	all := []string{chosen, c.Template}
+	for _, name := range slices.Sorted(maps.Keys(c.Targets)) {
+		all = append(all, c.Targets[name].Template)
+	}
+	for _, template := range all {
+		name := filepath.Base(template)
+		if name == template || template == "" || gitfolder.IsRef(template) || c.Templates[name] != "" {
+			continue
+		}
+		if c.Templates == nil {
+			c.Templates = map[string]string{}
+		}
+		c.Templates[name] = template
+	}
 }
 
 func (c *Choice) resolve(dir string) {

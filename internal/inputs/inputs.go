@@ -113,6 +113,7 @@ func Resolve(env console.Environ, dir string, load func(dir string) (*Made, erro
 	in.Model = asked(env("MODEL"), named.Model)
 	in.ModelName = asked(env("MODEL_NAME"), named.ModelName)
 	in.Template = asked(env("TEMPLATE"), named.Template)
+	c.NameTemplates(in.Template.Value)
 	in.Libraries = strings.FieldsFunc(env("LIBRARIES"), func(r rune) bool { return r == ',' || r == ' ' })
 	if len(in.Libraries) == 0 {
 		in.Libraries = named.Uses

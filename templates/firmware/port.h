@@ -48,8 +48,8 @@ typedef struct boardsmith_port {
   // Sets up clocks, timer and link; called once, first. Returns 0, or a negative number if the board is not usable.
   int32_t (*init)(void* ctx);
 
-  // Waits up to timeout_ms for input, without spinning. Returns the number of bytes (0: timeout) and sets *data, which
-  // is valid and writable until the next call. Returns PORT_CLOSED at the end of input.
+  // Waits up to timeout_ms for input, without spinning where the link has interrupts. Returns the number of bytes (0:
+  // timeout) and sets *data, which is valid and writable until the next call. Returns PORT_CLOSED at the end of input.
   int32_t (*receive)(void* ctx, uint8_t** data, uint32_t timeout_ms);
 
   // Sends size_bytes, or buffers them until flush; may block while the host does not read. Returns 0, or a negative

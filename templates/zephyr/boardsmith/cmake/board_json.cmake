@@ -179,7 +179,7 @@ endif()
 file(CONFIGURE OUTPUT "${APPLICATION_SOURCE_DIR}/build/board.json" @ONLY CONTENT [[{
   "doc": "Zephyr's board @BOARD@, as this build has configured it",
   "arena_kib": @arena_kib@,
-  "stack_bytes": @CONFIG_BOARDSMITH_STACK_BYTES@,
+  "stack_bytes": @boardsmith_stack_bytes@,
   @memory@@core@@host_clock@"cflags": @cflags@,
   "ldflags": @ldflags@,
   "toolchain": {"cc": "@CMAKE_C_COMPILER@", "ar": "@CMAKE_AR@"},

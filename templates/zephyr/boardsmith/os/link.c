@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The link on Zephyr: a UART, or RTT through the debug probe. The UART is the device tree's chosen boardsmith,uart,
-// else zephyr,console, else zephyr,shell-uart; it may be a port on USB.
+// else zephyr,console; it may be a port on USB.
 #include "link.h"
 
 #include <boardsmith/boardsmith.h>
@@ -18,8 +18,6 @@
 #define UART_NODE DT_CHOSEN(boardsmith_uart)
 #elif DT_HAS_CHOSEN(zephyr_console)
 #define UART_NODE DT_CHOSEN(zephyr_console)
-#elif DT_HAS_CHOSEN(zephyr_shell_uart)
-#define UART_NODE DT_CHOSEN(zephyr_shell_uart)
 #else
 #error "no UART for the link: choose one in an overlay: / { chosen { boardsmith,uart = &uart0; }; };"
 #endif
@@ -57,7 +55,7 @@ enum { CHANNEL = 0 };
 
 // OpenOCD drops what the buffer has no space for. A packet with each byte escaped is the longest that a host sends.
 _Static_assert(CONFIG_SEGGER_RTT_BUFFER_SIZE_DOWN > ((2 * TVM_CRT_MAX_PACKET_SIZE_BYTES) + 32),
-               "CONFIG_SEGGER_RTT_BUFFER_SIZE_DOWN is too small for two packets");
+               "CONFIG_SEGGER_RTT_BUFFER_SIZE_DOWN is too small for a packet in which each byte is escaped");
 
 static int32_t find_device(void) {
   // A write takes what the buffer has space for, whatever mode the configuration has chosen.
@@ -85,30 +83,15 @@ static int poll_in(uint8_t* byte) { return uart_poll_in(uart, byte); }
 
 #ifdef RECEIVES_BY_INTERRUPT
 
-#ifdef CONFIG_MULTITHREADING
 static K_SEM_DEFINE(arrived, 0, 1);
-#endif
 
 // Waits for an interrupt that brings bytes, at most timeout_ms.
 static void wait_for_bytes(uint32_t timeout_ms) {
-#ifdef CONFIG_MULTITHREADING
   const k_timeout_t timeout = (timeout_ms == PORT_FOREVER) ? K_FOREVER : K_MSEC(timeout_ms);
   os_link.waiting = true;
   while ((buffer.head == buffer.tail) && (k_sem_take(&arrived, timeout) == 0)) {
     // Taken for bytes that were read before: wait again.
   }
-#else
-  const uint32_t since = k_uptime_get_32();
-  os_link.waiting = true;
-  while ((buffer.head == buffer.tail) && ((k_uptime_get_32() - since) < timeout_ms)) {
-    const unsigned int state = irq_lock();
-    if (buffer.head == buffer.tail) {
-      k_cpu_atomic_idle(state);  // the tick ends it at the latest
-    } else {
-      irq_unlock(state);
-    }
-  }
-#endif
   os_link.waiting = false;
   os_link.alive = true;
 }
@@ -166,9 +149,7 @@ static void on_uart(const struct device* device, void* unused) {
   if (uart_irq_rx_ready(device) != 0) {
     take_bytes();
     count_lost();
-#ifdef CONFIG_MULTITHREADING
     k_sem_give(&arrived);
-#endif
   }
 #ifdef CONFIG_BOARDSMITH_SEND_BY_INTERRUPT
   if (uart_irq_tx_ready(device) != 0) {
@@ -207,17 +188,29 @@ static int32_t start_device(void) {
   return 0;
 }
 
+// What a driver does not store is lost while other threads run. The probe waits for space in RTT's buffer.
+static void let_others_run(void) {
+#ifdef CONFIG_BOARDSMITH_RTT
+  (void)k_sleep(K_TICKS(1));
+#else
+  k_yield();
+#endif
+}
+
 static void await_bytes(uint32_t timeout_ms) {
   const uint32_t since = k_uptime_get_32();
   uint8_t byte;
-  do {
+  for (;;) {
     while (((RING_BYTES - (buffer.head - buffer.tail)) > 0U) && (poll_in(&byte) == 0)) {
       buffer.ring[buffer.head % RING_BYTES] = byte;
       buffer.head++;
     }
     os_link.alive = true;
-    k_yield();
-  } while ((buffer.head == buffer.tail) && ((k_uptime_get_32() - since) < timeout_ms));
+    if ((buffer.head != buffer.tail) || ((k_uptime_get_32() - since) >= timeout_ms)) {
+      return;
+    }
+    let_others_run();
+  }
 }
 
 #endif

@@ -80,9 +80,7 @@ static uint64_t os_ticks(void* ctx) {
 // Waits for the kernel's next tick, so that the same instructions take the same counts in every run of an emulator.
 static void os_ticks_align(void* ctx) {
   (void)ctx;
-#ifdef CONFIG_MULTITHREADING
   (void)k_sleep(K_TICKS(1));
-#endif
   const unsigned int state = irq_lock();
   os.tick_at = k_cycle_get_32();
   os.counts_lost = false;
