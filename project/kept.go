@@ -62,7 +62,7 @@ func (p *Project) keptKey(r *recipe, build string) cache.Key {
 		path, _ := p.findTool(tool) // otherTools has found it
 		tools = append(tools, path)
 	}
-	said := cache.NewSentence("kept v6")
+	said := cache.NewSentence("kept v7")
 	for _, name := range slices.Sorted(maps.Keys(r.inputs)) {
 		switch {
 		case r.settles[name]:
@@ -258,7 +258,7 @@ func (p *Project) cameOrWent(have, inputs map[string]string) (names []string) {
 // isUnit reports whether an input is a source or an object of the model. Whether any other file is there may decide
 // what a compiler finds first, or what a command does.
 func (p *Project) isUnit(name string) bool {
-	return p.folders().InModel(name) && slices.Contains([]string{".c", ".S", ".o"}, path.Ext(name))
+	return p.folders().InModel(name) && (isSource(name) || path.Ext(name) == ".o")
 }
 
 // copyFile copies a file between two trees. The copy's time is now: a file system's own clock may be behind, and give a

@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/boardsmith/boardsmith/cache"
@@ -174,32 +176,78 @@ func TestKeptReaders(t *testing.T) {
 	}
 }
 
-// TestReadingCommands: what CMake reads when it configures, and what it only compiles.
-func TestReadingCommands(t *testing.T) {
+// TestReaders: build files that may read others, and what then settles something: all sources and headers, and the model
+// if they speak of it. Nothing more does if they only list what is compiled.
+func TestReaders(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]bool{
-		`file(STRINGS src/version.c lines)`:                                       true,
-		`execute_process(COMMAND sh -c "echo $(ls) )" COMMAND cat src/version.c)`: true,
-		`execute_process(COMMAND sed (a) src/version.c)`:                          true,
-		`try_compile(ok "${dir}" SOURCES "${dir}/src/version.c")`:                 true,
-		`TRY_RUN(a b ${dir} src/version.c)`:                                       true,
-		`file(READ "src/${name}.c" text)`:                                         true,
-		`file(READ "src/v*.c" text)`:                                              true,
-		`target_sources(app PRIVATE src/version.c)`:                               false,
-		`file(GLOB sources CONFIGURE_DEPENDS "${dir}/src/*.c")`:                   false,
-		`target_sources(app PRIVATE src/${name}.c)`:                               false,
+	const ours, all = "src/version.c src/pins.h", "src/version.c src/pins.h " + keptOperator
+	for text, want := range map[string]string{
+		"file(STRINGS src/version.c lines)":                                           ours,
+		`execute_process(COMMAND sh -c "echo $(ls) )" COMMAND cat src/version.c)`:     ours,
+		`try_compile(ok "${dir}" SOURCES "${dir}/src/version.c")`:                     ours,
+		"set(t src/version.c)\nFile (\n STRINGS ${t} lines)":                          ours,
+		"file(GLOB all src/*)\nforeach(f ${all})\nfile(READ ${f} text)\nendforeach()": ours,
+		"file(STRINGS src/${name}.h lines)":                                           ours,
+		"execute_process(COMMAND python3 gen.py)":                                     ours,
+		`include(CheckSymbolExists)\ncheck_symbol_exists(X "pins.h" FOUND)`:           ours,
+		"file(STRINGS src/my\\ pins.h lines)":                                         ours,
+		"add_custom_command(OUTPUT x COMMAND cat src/version.c)":                      ours,
+		"file(STRINGS model/codegen/host/src/lib1.c lines)":                           all,
+		"set(d ${here}/model)\nfile(GLOB all ${d}/*)\nfile(READ ${all} text)":         all,
+
+		"# file(STRINGS src/version.c lines)\ntarget_sources(app PRIVATE src/version.c)": "",
+		"file(GLOB sources CONFIGURE_DEPENDS \"${dir}/src/*.c\")":                        "",
+		"function(mine name)\n target_sources(app PRIVATE ${name})\nendfunction()\nmine(src/version.c)\n" +
+			"if(NOT (A AND B))\nzephyr_library_sources(src/version.c)\nendif()": "",
 	} {
 		d := newKept(t)
 		writeIn(t, d.home, "templates/keeps/src/version.c", "int version;\n")
+		writeIn(t, d.home, "templates/keeps/src/pins.h", "int pin;\n")
 		writeIn(t, d.home, "templates/keeps/src/read.cmake", text+"\n")
-		p := d.project("")
-		tree, err := openTree(p.Dir())
-		must(t, err)
-		defer tree.close()
-		r, err := p.recipe(t.Context(), tree)
-		must(t, err)
-		if got := r.settles["src/version.c"]; got != want {
-			t.Errorf("%s: %v", text, got)
+		if got := settled(t, d, "src/version.c", "src/pins.h", keptOperator); got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
 		}
+	}
+}
+
+// settled returns which of the files settle something in a project.
+func settled(t *testing.T, d *keptDesk, names ...string) string {
+	t.Helper()
+	p := d.project("")
+	tree, err := openTree(p.Dir())
+	must(t, err)
+	defer tree.close()
+	r, err := p.recipe(t.Context(), tree)
+	must(t, err)
+	return strings.Join(slices.DeleteFunc(names, func(name string) bool { return !r.settles[name] }), " ")
+}
+
+// TestAssembling: an assembler's directives in a source, in whatever form, read a file that no compiler reports.
+func TestAssembling(t *testing.T) {
+	t.Parallel()
+	for source, want := range map[string]string{
+		`__asm__(".incbin " "\"" SRC "/table.h\"");`:    "src/table.h",
+		"__asm__(\".incbin \"\n\t\"\\\"table.h\\\"\");": "src/table.h",
+		"__asm__(\".INCLUDE table.h\");":                "src/table.h",
+		`#include "table.h"`:                            "",
+	} {
+		d := newKept(t)
+		writeIn(t, d.home, "templates/keeps/src/table.h", "int table;\n")
+		writeIn(t, d.home, "templates/keeps/src/reads.c", source+"\n")
+		if got := settled(t, d, "src/table.h", keptOperator); got != want {
+			t.Errorf("%s: %q, want %q", source, got, want)
+		}
+	}
+}
+
+// TestBoardFolder: a template may have a folder of the name that the board's own files are in.
+func TestBoardFolder(t *testing.T) {
+	t.Parallel()
+	d := newKept(t)
+	text := strings.Replace(keptTemplate, `"src",`, `"src", "board",`, 1)
+	writeIn(t, d.home, "templates/keeps/template.json", text)
+	writeIn(t, d.home, "templates/keeps/board/limit.txt", "1001\n")
+	if got := settled(t, d, "board/limit.txt"); got == "" {
+		t.Error("it does not settle anything")
 	}
 }

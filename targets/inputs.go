@@ -66,7 +66,8 @@ func (v *invocation) load(dir string) (*inputs.Made, error) {
 	}, nil
 }
 
-// boardOf returns the board named by BOARD, for targets that need no project.
+// boardOf returns the board named by BOARD, for targets that need no project. If only a build finds out how the board is
+// reached, it is the board of the project, once that is built.
 func (v *invocation) boardOf(ctx context.Context) (*inputs.Inputs, *boards.Board, error) {
 	in, err := v.inputs(ctx)
 	if err != nil {
@@ -75,6 +76,9 @@ func (v *invocation) boardOf(ctx context.Context) (*inputs.Inputs, *boards.Board
 	b, err := boards.Find(in.Board.Value, in.Path)
 	if err != nil {
 		return nil, nil, err
+	}
+	if b.Partial && v.project != nil && v.project.Board().Name == b.Name {
+		b = v.project.Board()
 	}
 	if d := in.DeskFile.Find(in.Device); d != nil && d.Board != b.Name {
 		return nil, nil, failure.New(failure.Config, "leave BOARD out", "%s in desk.json is a %s, not a %s", d.Name,
