@@ -366,7 +366,7 @@ func TestZephyrVersions(t *testing.T) {
 	if err != nil {
 		t.Skip("no cmake")
 	}
-	const folder = "cannot build in a folder whose path has a space"
+	const folder = "the path has a space or another character that it does not quote"
 	for _, c := range []struct{ version, folder, want string }{
 		{"1.14", "b", "Zephyr 1.14 in BASE is too old: use 2.7 or later"},
 		{"2.6", "b", "Zephyr 2.6 in BASE is too old: use 2.7 or later"},
@@ -381,6 +381,14 @@ func TestZephyrVersions(t *testing.T) {
 		{"3.5", "b(b", folder},
 		{"3.5", "b)b", folder},
 		{"3.5", "b$b", folder},
+		{"3.5", "b;b", folder},
+		{"3.5", "b#b", folder},
+		{"3.5", "b%b", folder},
+		{"3.5", "b&b", folder},
+		{"3.5", "b[b", folder},
+		{"3.5", "b]b", folder},
+		{"3.5", "b<b", folder},
+		{"3.5", "b>b", folder},
 		{"3.5", "b=+-_.@b", ""},
 		{"3.6", "b b", ""},
 	} {

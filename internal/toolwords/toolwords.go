@@ -133,11 +133,13 @@ func lastWords(text string) string {
 // onlyFailed matches messages of a tool that only says that another one failed.
 var onlyFailed = regexp.MustCompile(`command exited with status|^make(\[\d+\])?: \*\*\*`)
 
-// configureError returns an error of CMake, with its indented message, and a few lines of what the tools that CMake
-// called had printed before; or "".
+// configureError returns an error of CMake, with its indented message, and what the tools that CMake called had printed
+// before, from the first line that tells of an error; or "".
 func configureError(stderr string) string {
-	const before, after = 3, 5
-	lines := slices.DeleteFunc(strings.Split(stderr, "\n"), func(l string) bool { return strings.TrimSpace(l) == "" })
+	const before, without, after = 8, 3, 12 // lines; without, if no line tells of one
+	lines := slices.DeleteFunc(strings.Split(stderr, "\n"), func(l string) bool {
+		return strings.TrimSpace(l) == "" || configureStep.MatchString(l)
+	})
 	i := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "CMake Error") })
 	if i < 0 {
 		return ""
@@ -146,8 +148,21 @@ func configureError(stderr string) string {
 	for end < min(len(lines), i+1+after) && strings.HasPrefix(lines[end], "  ") {
 		end++
 	}
-	return strings.Join(lines[max(0, i-before):end], "\n")
+	first := slices.IndexFunc(lines[:i], configureCause.MatchString)
+	if first < 0 {
+		first = max(0, i-without)
+	}
+	said := slices.Clone(lines[first:i])
+	if len(said) > before {
+		said = append(said[:before], "…")
+	}
+	return strings.Join(append(said, lines[i:end]...), "\n")
 }
+
+var (
+	configureStep  = regexp.MustCompile(`^(-- |Loading Zephyr )`)
+	configureCause = regexp.MustCompile(`(?i)\b(error|warning|failed|found|no such)\b`)
+)
 
 // FirstError is the first error a compiler, linker or make printed, with the source lines shown below it.
 func FirstError(text string) string {
