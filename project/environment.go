@@ -75,6 +75,24 @@ func (p *Project) variable(name string) string {
 	return ""
 }
 
+// checkVariable returns an error for a variable that has no value, or one that is not what the template looks for.
+func (p *Project) checkVariable(name string) error {
+	value := p.variable(name)
+	if value == "" {
+		return p.variableMissing(name)
+	}
+	for _, s := range p.state.Template.Find {
+		if s.Name != name {
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(value, filepath.FromSlash(s.Has))); err != nil {
+			return failure.New(failure.Config, "set it to another folder, or do not set it and let the template look for one",
+				"%s is %s, which has no %s", name, value, s.Has)
+		}
+	}
+	return nil
+}
+
 // variableMissing is the error for a variable that has no value.
 func (p *Project) variableMissing(name string) error {
 	for _, s := range p.state.Template.Find {
@@ -178,6 +196,9 @@ func (p *Project) environment(cc string) (env, values []string, err error) {
 					continue
 				}
 				return nil, nil, p.variableMissing(from)
+			}
+			if err := p.checkVariable(from); err != nil {
+				return nil, nil, err
 			}
 			if !slices.ContainsFunc(slices.Concat(t.Outside, t.Trees), blueprint.BeginsWith(from)) {
 				values = append(values, name+"="+value)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -32,8 +33,7 @@ type TemplateNeed struct {
 }
 
 // Needs looks for what the builds of templates need besides compilers of boards, for projects in dir, and for the
-// programs of boards' post_link. It returns an
-// error only for a template that cannot be read, or if ctx has ended.
+// programs of boards' post_link. It returns an error only for a template that cannot be read, or if ctx has ended.
 func (b *Builder) Needs(ctx context.Context, dir string) (all []TemplateNeed, err error) {
 	if ctx.Err() != nil {
 		return nil, failure.Stopped(ctx, "templates")
@@ -63,11 +63,9 @@ func questionsAbout(t *blueprint.Template, b *Builder, dir string) *Project {
 func (p *Project) needs(ctx context.Context) (all []TemplateNeed, err error) {
 	t := p.state.Template
 	for _, s := range t.Find {
-		n := TemplateNeed{Name: s.Name, Found: p.variable(s.Name), Install: s.Install}
-		if n.Found == "" {
-			n.Err = p.variableMissing(s.Name)
-		}
-		all = append(all, n)
+		all = append(all, TemplateNeed{
+			Name: s.Name, Found: p.variable(s.Name), Install: s.Install, Err: p.checkVariable(s.Name),
+		})
 	}
 	for _, tool := range t.Tools {
 		n := TemplateNeed{Name: tool.Name, Install: tool.Install}
@@ -168,6 +166,11 @@ func (p *Project) knownBoards(ctx context.Context) (names []string, err error) {
 	if len(p.state.Template.Boards) == 0 {
 		return nil, errors.New("the template names no command that lists them")
 	}
+	for _, s := range p.state.Template.Find {
+		if err := p.checkVariable(s.Name); err != nil {
+			return nil, err
+		}
+	}
 	out, err := p.ask(ctx, p.state.Template.Boards)
 	for line := range strings.Lines(out) {
 		if words := strings.Fields(line); len(words) > 0 {
@@ -177,8 +180,8 @@ func (p *Project) knownBoards(ctx context.Context) (names []string, err error) {
 	return names, err
 }
 
-// checkBoard adds to an error of a build that could not be configured that the board is not in the template's list. The
-// list may lack boards from folders of the user's.
+// checkBoard adds to an error about the board, of a build that could not be configured, that the board is not in the
+// template's list.
 func (p *Project) checkBoard(ctx context.Context, err error) error {
 	var tool *ToolError
 	if !errors.As(err, &tool) || tool.Class != failure.Config || len(p.state.Template.Boards) == 0 {
@@ -191,7 +194,12 @@ func (p *Project) checkBoard(ctx context.Context, err error) error {
 	if failed != nil || slices.Contains(known, name) || slices.Contains(known, base) {
 		return err
 	}
+	if !aboutBoard.MatchString(tool.Message) {
+		return err // the list may lack boards from folders of the user's
+	}
 	return failure.New(failure.Config, "choose one that "+failure.Target("boards")+" lists, or let the project's "+
 		"settings name the folder that has it", "%w\nboard %q is not known%s",
 		err, name, jsonfile.DidYouMean(name, known))
 }
+
+var aboutBoard = regexp.MustCompile(`(?i)\bboard\b`)

@@ -105,6 +105,9 @@ func TestSystemBoards(t *testing.T) {
 		!strings.Contains(err.Error(), "no such board") {
 		t.Errorf("%v\n%s", err, failure.Next(err))
 	}
+	if err := fails("system/oven", "CMake Error: undefined symbol"); strings.Contains(err.Error(), "is not known") {
+		t.Errorf("a board of a folder that the list does not cover: %v", err)
+	}
 	for board, message := range map[string]string{
 		"system/node": "CMake Error: no such shield", "system/node/soc": "CMake Error: no such shield",
 		"system/node@2": "CMake Error: no such shield", "system/nood": "main.c:1: error: no such variable",
@@ -116,5 +119,26 @@ func TestSystemBoards(t *testing.T) {
 	s.write(s.base, "list.sh", "exit 1\n")
 	if _, unlisted, err = s.env.builder().SystemBoards(t.Context(), t.TempDir()); err != nil || unlisted["system"] == nil {
 		t.Errorf("a command that fails: %v, not listed: %v", err, unlisted)
+	}
+}
+
+// TestWrongVariable: a variable of the user's that names another folder than the template looks for is named, before
+// anything is built there.
+func TestWrongVariable(t *testing.T) {
+	s := newSystem(t, `"board": "out`, `"boards": ["sh", "$OS_BASE/list.sh"], "board": "out`)
+	p := s.project()
+	wrong := t.TempDir()
+	t.Setenv("OS_BASE", wrong)
+	_, err := p.Build(t.Context())
+	_, unlisted, failed := s.env.builder().SystemBoards(t.Context(), t.TempDir())
+	must(t, failed)
+	needs, failed := s.env.builder().Needs(t.Context(), t.TempDir())
+	must(t, failed)
+	found := slices.IndexFunc(needs, func(n TemplateNeed) bool { return n.Name == "OS_BASE" })
+	for what, err := range map[string]error{"build": err, "boards": unlisted["system"], "needs": needs[found].Err} {
+		want := "OS_BASE is " + wrong + ", which has no VERSION"
+		if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
 }
