@@ -6,26 +6,29 @@
 
 # Sets VARIABLE to the names that no file beside the source PATH may have, and VARIABLE_macros to its macros. VARIABLE
 # is alone if no file may stand beside it: it has an initialisation, whose turn would be another, a macro that a header
-# may read, or a pragma.
+# may read, a pragma, or a name that is not in the line that begins with static or typedef.
 function(boardsmith_names_of path variable)
   file(STRINGS "${path}" lines
-    REGEX "^(static|struct|union|enum) |^ *# *(define|undef|include|pragma)|^[A-Z][A-Z0-9_]+\\(")
+    REGEX "^(static|struct|union|enum|typedef)[ \t]|^[ \t]*#[ \t]*(define|undef|include|pragma)|^[A-Z][A-Z0-9_]+\\(")
   set(names)
   set(macros)
   foreach(line IN LISTS lines)
+    string(REPLACE "\t" " " line "${line}")
     if(line MATCHES "^ *# *include" AND (NOT macros OR line MATCHES "[<\"]syscalls/"))  # those are of user mode
       continue()
     elseif(line MATCHES "^ *# *define +([A-Za-z0-9_]+)")
       list(APPEND macros ${CMAKE_MATCH_1})
     elseif(line MATCHES "^ *# *undef +([A-Za-z0-9_]+)" AND CMAKE_MATCH_1 IN_LIST macros)
       continue()
-    elseif(line MATCHES "^static [^(=;]*[ *]([A-Za-z0-9_]+)(\\[[^]]*\\])* *([(=;].*)?$")
+    elseif(line MATCHES "^static [^(=;]*[ *]([A-Za-z0-9_]+)(\\[[^]]*\\])* *[(=;]")
       list(APPEND names ${CMAKE_MATCH_1})
     elseif(line MATCHES "^(struct|union|enum) +([A-Za-z0-9_]*) *{")
       list(APPEND names ${CMAKE_MATCH_2})
+    elseif(line MATCHES "^typedef [A-Za-z0-9_ *]*[ *]([A-Za-z0-9_]+);")
+      list(APPEND names ${CMAKE_MATCH_1})
     elseif(line MATCHES "^LOG_MODULE_(REGISTER|DECLARE)\\(")
       list(APPEND names LOG_MODULE)
-    elseif(NOT line MATCHES "^(static|struct|union|enum|BUILD_ASSERT|K_[A-Z_]*DEFINE)")
+    elseif(line MATCHES "^static [^(=;]*$" OR NOT line MATCHES "^(static|struct|union|enum|BUILD_ASSERT|K_[A-Z_]*DEFINE)")
       set(names alone)
       break()
     endif()
