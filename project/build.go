@@ -393,6 +393,9 @@ func (p *Project) runBuilds(ctx context.Context, in *tree, build string, held *o
 func (p *Project) runAndComplete(ctx context.Context, in *tree, build string, held *os.File, r *recipe, reused bool,
 ) error {
 	if err := p.runBuild(ctx, in, build, held, r, reused); err != nil {
+		if board, failed := p.completed(in); failed == nil {
+			p.found = board // for advice about what does not fit
+		}
 		return err
 	}
 	board, err := p.completed(in)

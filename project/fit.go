@@ -237,6 +237,11 @@ func (p *Project) linkFits(err error, a *mlf.Archive, m *mlf.Model) error {
 	if e.Region == "" {
 		return err
 	}
+	for _, r := range p.Board().Memory { // scripts of others write names in capitals, and call a RAM SRAM
+		if strings.EqualFold(r.Name, e.Region) || strings.EqualFold("s"+r.Name, e.Region) {
+			e.Region = r.Name
+		}
+	}
 	e.Placed = p.Board().Place.PartsIn(e.Region)
 	p.makeRoom(e, a, m)
 	return e
@@ -245,10 +250,12 @@ func (p *Project) linkFits(err error, a *mlf.Archive, m *mlf.Model) error {
 // makeRoom suggests an option that frees the missing bytes, if there is one.
 func (p *Project) makeRoom(e *FitError, a *mlf.Archive, m *mlf.Model) {
 	b := p.Board()
-	if e.Region == b.Place.ArenaRegion() {
+	// The build may not have found out about the board, because it refuses an arena that is larger than the RAM.
+	isOfArena := len(b.Memory) == 0 && p.state.Options.ArenaKiB > 0 && strings.HasSuffix(strings.ToLower(e.Region), "ram")
+	if isOfArena || e.Region == b.Place.ArenaRegion() {
 		smaller := int((p.arenaBytes() - e.Over) / 1024)
 		need, err := fit.NeedOf(b, a, m, int(p.packetBytes()))
-		if err == nil && smaller >= 1 && need.Holds(int64(smaller)*1024) {
+		if smaller >= 1 && (isOfArena || err == nil && need.Holds(int64(smaller)*1024)) {
 			p.suggest(e, fmt.Sprintf("arena_kib=%d", smaller), func(o *boards.Options) { o.ArenaKiB = smaller })
 			return
 		}

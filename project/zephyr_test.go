@@ -15,6 +15,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/executor"
+	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/mlftest"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
@@ -222,6 +223,21 @@ func TestZephyrLocal(t *testing.T) {
 		}
 		write(c.name, "")
 	}
+	t.Run("too large an arena", func(t *testing.T) {
+		builder := &project.Builder{Cache: cache.New(t.TempDir(), cache.Options{})}
+		spec := project.Spec{Board: "zephyr/mps2_an385", Model: mlftest.Path(t, "digits_i8.aot_packed")}
+		for _, spec.Options.ArenaKiB = range []int{4090, 5000} { // of 4096 KiB
+			p, err := builder.Generate(ctx, filepath.Join(t.TempDir(), "p"), spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Close()
+			_, err = p.Build(ctx)
+			if failure.Of(err) != failure.DoesNotFit || !strings.Contains(failure.Next(err), "arena_kib=40") {
+				t.Errorf("%v, next %s", err, failure.Next(err))
+			}
+		}
+	})
 	t.Run("user mode", func(t *testing.T) {
 		if _, err := exec.LookPath("gperf"); err != nil {
 			t.Skip("no gperf, which Zephyr needs for CONFIG_USERSPACE: apt-get install gperf")
