@@ -22,6 +22,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/parallel"
 	"github.com/boardsmith/boardsmith/internal/toolwords"
@@ -91,7 +92,11 @@ func (p *Project) compileKept(ctx context.Context, t *tree, r *recipe, build str
 		err = p.compileIn(ctx, t, r, build, folder)
 	}
 	if failed := (*ToolError)(nil); errors.As(err, &failed) {
-		failed.Message += p.unseen(t, r, folder.Dir, failed.Message)
+		note := p.unseen(t, r, folder.Dir, failed.Message)
+		if note == "" && failed.Class == failure.Config {
+			note = p.leftOut(t, r)
+		}
+		failed.Message += note
 		// The user can change the project's files, and run the command there.
 		failed.Message = strings.ReplaceAll(failed.Message, folder.Dir, p.dir)
 		failed.Command = strings.ReplaceAll(failed.Command, command.Quote(folder.Dir), command.Quote(p.dir))
@@ -118,6 +123,30 @@ func (p *Project) unseen(t *tree, r *recipe, folder, message string) string {
 			p.state.Template.Name)
 	}
 	return ""
+}
+
+// leftOut returns a line about the files and folders of the user's in the project that a kept folder lacks, or "": what a
+// command misses there it may not name.
+func (p *Project) leftOut(t *tree, r *recipe) string {
+	entries, err := fs.ReadDir(t.root.FS(), ".")
+	if err != nil {
+		return ""
+	}
+	var names []string
+	for _, e := range entries {
+		belongs := func(file string) bool { return file == e.Name() || strings.HasPrefix(file, e.Name()+"/") }
+		if !belongs(p.state.Template.BuildFolder()) && !strings.HasPrefix(e.Name(), ".") &&
+			!slices.Contains([]string{blueprint.StateFile, blueprint.ModelTar}, e.Name()) &&
+			!slices.ContainsFunc(slices.Collect(maps.Keys(r.inputs)), belongs) &&
+			!slices.ContainsFunc(slices.Collect(maps.Keys(p.state.Files)), belongs) {
+			names = append(names, e.Name())
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("\nno inputs of template %s, so the command does not see them: %s", p.state.Template.Name,
+		strings.Join(names, ", "))
 }
 
 // compileIn is one attempt of compileKept. After an error in an input, a folder that was built before is kept.

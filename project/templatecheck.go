@@ -166,7 +166,7 @@ var templateChecks = []templateCheck{
 	{
 		"by hand", "the command alone, in another folder, makes the same bytes",
 		(*checking).byHand,
-		"keep the folder's path out of the image: -ffile-prefix-map",
+		"keep the folder's path out of the image (-ffile-prefix-map), and list in inputs all files that the build reads",
 	},
 	{
 		"errors", "an error of the compiler is reported with the project's file and line",
