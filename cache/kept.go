@@ -120,18 +120,20 @@ func (f *Folder) Empty() error {
 }
 
 // Return gives the folder back as it is, for the next user. If it is a new one, others that were not used for longest
-// may be removed.
+// may be removed. It is kept even if that fails.
 func (f *Folder) Return() error {
 	defer f.Drop()
 	content, err := f.content()
 	if err == nil {
 		err = atomicwriter.WriteFile(f.Dir+wholeSuffix, []byte(content), 0o644)
 	}
-	if err == nil && f.isNew {
-		_, err = f.cache.GC(f.cache.limit)
-	}
 	if err != nil {
-		return fmt.Errorf("cache: %w", err)
+		return fmt.Errorf("cache: the folder is not kept: %w", err)
+	}
+	if f.isNew {
+		if _, err := f.cache.GC(f.cache.limit); err != nil {
+			return fmt.Errorf("cache: %w", err)
+		}
 	}
 	return nil
 }

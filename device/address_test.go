@@ -141,24 +141,32 @@ func TestPowerOfBridge(t *testing.T) {
 	l, err := transport.ListenTCP(t.Context(), "127.0.0.1:0")
 	must(t, err)
 	address := l.Address()
+	client, err := transport.DialTCP(t.Context(), transport.TCPConfig{Address: address})
+	must(t, err)
+	defer client.Close()
+	open, err := l.Accept(t.Context()) // it keeps the port from other tests
+	must(t, err)
+	defer open.Close()
 	must(t, l.Close())
 	b, k := remoteBoard(t, address, ""), testDesk(t)
 	d, err := k.Attach(t.Context(), b, "")
 	must(t, err)
 	defer d.Close()
-	again := make(chan *transport.TCPListener, 1)
+	again := make(chan error, 1)
 	go func() {
 		time.Sleep(2 * backEvery)
-		l, _ := transport.ListenTCP(context.Background(), address)
-		again <- l
+		var err error
+		l, err = transport.ListenTCP(t.Context(), address)
+		again <- err
 	}()
 	d.attachment.power = "exit 0"
 	must(t, d.attachment.cyclePower(t.Context(), b))
-	select {
-	case l := <-again:
-		must(t, l.Close())
-	default:
-		t.Error("Open did not wait for the bridge")
+	must(t, <-again)
+	defer l.Close()
+	limited, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if _, err := l.Accept(limited); err != nil {
+		t.Errorf("cyclePower did not wait for the bridge: %v", err)
 	}
 }
 

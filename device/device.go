@@ -63,7 +63,8 @@ func (k *Desk) Attach(ctx context.Context, b *boards.Board, which string) (*Devi
 // isReachable returns an error for a board of which only a build finds out how it is reached.
 func isReachable(b *boards.Board) error {
 	if b.Partial {
-		return failure.New(failure.Config, "build a project for it first: for mage, BOARD and MODEL or PROJECT choose it; Project.Board returns its board",
+		return failure.New(failure.Config,
+			"build a project for it first: for mage, BOARD and MODEL or PROJECT choose it; Project.Board returns its board",
 			"only a build finds out how board %s is reached", b.Name)
 	}
 	return nil

@@ -288,7 +288,13 @@ func TestTCPBridgeRestarts(t *testing.T) {
 	board := process(t, i)
 	l, err := transport.ListenTCP(t.Context(), "127.0.0.1:0")
 	must(t, err)
-	must(t, l.Close()) // its port refuses connections
+	client, err := transport.DialTCP(t.Context(), transport.TCPConfig{Address: l.Address()})
+	must(t, err)
+	defer client.Close()
+	open, err := l.Accept(t.Context()) // it keeps the port from other tests
+	must(t, err)
+	defer open.Close()
+	must(t, l.Close()) // the port refuses connections
 	d, err := attach(t.Context(), b, l.Address(), e)
 	must(t, err)
 	defer d.Close()

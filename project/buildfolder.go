@@ -184,10 +184,10 @@ func (p *Project) awaitOrphans(ctx context.Context, t *tree) error {
 }
 
 // differs reports whether the last build's results must not be used: an input was removed, or there is a new one other
-// than a source or an object of the model, or one changed that settles something. No dependency file lists these.
+// than a source or an object of the model, or one changed that configures builds. No dependency file lists these.
 func (p *Project) differs(last *buildRecord, r *recipe) bool {
 	for name, sum := range last.Inputs {
-		if now, ok := r.inputs[name]; !ok || now != sum && r.settles[name] {
+		if now, ok := r.inputs[name]; !ok || now != sum && r.configures[name] {
 			return true
 		}
 	}

@@ -1,7 +1,7 @@
 // This file finds the compiler of a board whose compiler only the build knows. A build id covers the compiler and its
 // libraries, and comes into the image. So the recipe expects the compiler that the last build with the same settings
 // found. If there was none, the build id is written again as soon as the command names a compiler, which it should do
-// before it compiles. If that was too late, or another compiler than the expected one was found, the command runs again.
+// before it compiles. If that was too late, or it found another compiler than the expected one, the command runs again.
 
 package project
 
@@ -35,13 +35,13 @@ func (p *Project) expect(ctx context.Context, r *recipe) error {
 
 // foundKey is where the cache has the board file of the last build with these settings.
 func (r *recipe) foundKey() cache.Key {
-	said := cache.NewSentence("found v1").Say("settings", fmt.Sprintf("%x", r.settled))
-	for _, name := range slices.Sorted(maps.Keys(r.settles)) {
-		if r.settles[name] {
-			said.Say("settled by", name, r.inputs[name])
+	key := cache.NewSentence("found v1").Say("settings", fmt.Sprintf("%x", r.toolKey))
+	for _, name := range slices.Sorted(maps.Keys(r.configures)) {
+		if r.configures[name] {
+			key.Say("configured by", name, r.inputs[name])
 		}
 	}
-	return said.Key()
+	return key.Key()
 }
 
 // lastFound returns the board as a build with these settings found it, else as this project's last build did, or nil.

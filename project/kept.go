@@ -5,6 +5,7 @@
 package project
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,7 +37,7 @@ type keptRecord struct {
 	Found []toolState `json:"found"` // compiler and libraries, if only the build finds them
 }
 
-// keptFolder lends a folder for the build. It returns nil if the template has none, or if the cache cannot lend one:
+// keptFolder borrows a folder for the build. It returns nil if the template has none, or if the cache cannot lend one:
 // the project is built in its own folder then.
 func (p *Project) keptFolder(r *recipe, build string) *cache.Folder {
 	c := cache.OrUsers(p.builder.Cache)
@@ -52,7 +53,7 @@ func (p *Project) keptFolder(r *recipe, build string) *cache.Folder {
 }
 
 // keptKey covers everything that a kept folder's build command does not notice itself, but for the compiler if only the
-// build finds that; and what a build command may remember of its settings, whatever they are now: see settles.
+// build finds that; and what a build command may remember of its inputs, whatever they are now: see configures.
 func (p *Project) keptKey(r *recipe, build string) cache.Key {
 	facts, err := json.Marshal([]any{p.state.Board, p.state.Template, p.state.Options})
 	if err != nil {
@@ -63,16 +64,16 @@ func (p *Project) keptKey(r *recipe, build string) cache.Key {
 		path, _ := p.findTool(tool) // otherTools has found it
 		tools = append(tools, path)
 	}
-	said := cache.NewSentence("kept v7")
+	key := cache.NewSentence("kept v7")
 	for _, name := range slices.Sorted(maps.Keys(r.inputs)) {
 		switch {
-		case r.settles[name]:
-			said.Say("settled by", name, r.inputs[name])
+		case r.configures[name]:
+			key.Say("configured by", name, r.inputs[name])
 		case !p.folders().InModel(name) || r.named[name]:
-			said.Say("there", name) // a command may settle something by whether it is there
+			key.Say("there", name) // a command may find something by whether it is there
 		}
 	}
-	return said.Say("settings", fmt.Sprintf("%x", r.settled)).Say("project", string(facts)).
+	return key.Say("settings", fmt.Sprintf("%x", r.toolKey)).Say("project", string(facts)).
 		Say("places", r.env...).Say("tools", tools...).Key()
 }
 
@@ -99,13 +100,14 @@ func (p *Project) compileKept(ctx context.Context, t *tree, r *recipe, build str
 		failed.Message += note
 		// The user can change the project's files, and run the command there.
 		failed.Message = strings.ReplaceAll(failed.Message, folder.Dir, p.dir)
+		failed.Tail = bytes.ReplaceAll(failed.Tail, []byte(folder.Dir), []byte(p.dir))
 		failed.Command = strings.ReplaceAll(failed.Command, command.Quote(folder.Dir), command.Quote(p.dir))
 	}
 	return err
 }
 
-// unseen returns a line about the first of the project's files in a message of a build in a kept folder that this folder
-// lacks, or "".
+// unseen returns a line about the first of the project's files in a message of a build in a kept folder that this
+// folder lacks, or "".
 func (p *Project) unseen(t *tree, r *recipe, folder, message string) string {
 	inFolder := regexp.MustCompile(regexp.QuoteMeta(folder) + `/([^\s:;,"'()]+)`)
 	for _, found := range inFolder.FindAllStringSubmatch(message, -1) {
@@ -125,8 +127,8 @@ func (p *Project) unseen(t *tree, r *recipe, folder, message string) string {
 	return ""
 }
 
-// leftOut returns a line about the files and folders of the user's in the project that a kept folder lacks, or "": what a
-// command misses there it may not name.
+// leftOut returns a line about the files and folders of the user's in the project that a kept folder lacks, or "": what
+// a command misses there it may not name.
 func (p *Project) leftOut(t *tree, r *recipe) string {
 	entries, err := fs.ReadDir(t.root.FS(), ".")
 	if err != nil {
@@ -215,7 +217,7 @@ func (p *Project) returnKept(in *tree, r *recipe, folder *cache.Folder) {
 		err = folder.Return()
 	}
 	if err != nil {
-		p.builder.log().Warn("the build folder could not be kept", "error", err)
+		p.builder.log().Warn("the build folder was returned to the cache with an error", "error", err)
 	}
 }
 

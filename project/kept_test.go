@@ -266,7 +266,8 @@ func TestKeptLeftOut(t *testing.T) {
 	}
 	writeIn(t, p.Dir(), "Kconfig", "config PERIOD\n")
 	_, err = p.Build(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "\nno inputs of template keeps, so the command does not see them: Kconfig") {
+	const want = "\nno inputs of template keeps, so the command does not see them: Kconfig"
+	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Error(err)
 	}
 }
@@ -275,8 +276,14 @@ func TestKeptLeftOut(t *testing.T) {
 func TestKeptAtOnce(t *testing.T) {
 	t.Parallel()
 	d := newKept(t)
-	builder := d.env.builder()
 	const n = 4
+	// Each build command waits, for 30 seconds at most, until n have begun.
+	writeIn(t, d.home, "templates/keeps/Makefile", keptMakefile+fmt.Sprintf(`
+build/id.o: together
+together:
+	cd '%s' && touch $$$$ && for i in $$(seq 300); do set -- *; test $$# -ge %d && break; sleep 0.1; done
+`, t.TempDir(), n))
+	shared := d.env.builder()
 	var all sync.WaitGroup
 	images := make([]*image.Image, n)
 	for i := range n {
@@ -284,7 +291,8 @@ func TestKeptAtOnce(t *testing.T) {
 		model := mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": operator})
 		dir := filepath.Join(t.TempDir(), "p")
 		all.Go(func() {
-			for range 3 {
+			// A builder runs one such command at a time: first, each has its own.
+			for _, builder := range []*Builder{d.env.builder(), shared, shared} {
 				p, err := builder.Generate(t.Context(), dir, Spec{Board: "mine", Model: model})
 				if err != nil {
 					t.Error(err)
@@ -304,8 +312,8 @@ func TestKeptAtOnce(t *testing.T) {
 			t.Errorf("build %d: %+v, want %s", i, got, want.Digest)
 		}
 	}
-	if n := d.folders(); n < 1 || n > 4 {
-		t.Errorf("%d folders", n)
+	if got := d.folders(); got != n {
+		t.Errorf("%d folders for %d builds at once", got, n)
 	}
 }
 
@@ -399,19 +407,45 @@ uses: build/configured ; $$(cat build/configured)
 	}
 }
 
+// keptObject is one that damages damages.
+const keptObject = "$(CURDIR)/build/src/main.o"
+
+// damages lets the first build of an operator with a word damage an object, which is then younger than its source. The
+// build makes the file begun, and goes on with a command.
+func (d *keptDesk) damages(word, then string) (begun string) {
+	d.t.Helper()
+	begun = filepath.Join(d.t.TempDir(), "begun")
+	writeIn(d.t, d.home, "templates/keeps/Makefile", keptMakefile+`
+build/id.o: $(if $(wildcard `+begun+`),,$(if $(shell grep `+word+" "+keptOperator+`),slow))
+slow: $(OBJ) ; echo >`+keptObject+`; touch `+begun+"; "+then+"\n")
+	return begun
+}
+
+// appears waits for a file, at most a minute.
+func appears(name string) bool {
+	for start := time.Now(); time.Since(start) < time.Minute; time.Sleep(5 * time.Millisecond) {
+		if _, err := os.Stat(name); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
 // TestKeptCancelled: a build that is cancelled in the middle leaves nothing that the next one uses.
 func TestKeptCancelled(t *testing.T) {
 	t.Parallel()
 	d := newKept(t)
+	begun := d.damages("cancelled", "sleep 60")
 	built(t, d.project(""))
 	p := d.project("int cancelled;")
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	writeIn(t, p.Dir(), "Makefile", keptMakefile+"build/id.o: slow\nslow: ; sleep 60\n")
-	if _, err := p.Build(ctx); failure.Of(err) != failure.Timeout && failure.Of(err) != failure.Interrupted {
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		defer cancel()
+		appears(begun)
+	}()
+	if _, err := p.Build(ctx); failure.Of(err) != failure.Interrupted {
 		t.Errorf("%v", err)
 	}
-	writeIn(t, p.Dir(), "Makefile", keptMakefile)
 	if got, want := built(t, p), d.alone("int cancelled;"); got.Digest != want.Digest {
 		t.Error("other bytes after a cancelled build")
 	}
@@ -432,28 +466,18 @@ func keptChild() int {
 func TestKeptKilled(t *testing.T) {
 	t.Parallel()
 	d := newKept(t)
-	store, marks := t.TempDir(), t.TempDir()
-	begun, ended := filepath.Join(marks, "begun"), filepath.Join(marks, "ended")
+	store, ended := t.TempDir(), filepath.Join(t.TempDir(), "ended")
 	d.env.Cache = cache.New(store, cache.Options{})
-	// The first build of the operator with this word damages an object and is killed. Then the damage is younger than the
-	// sources, and two seconds later a tool would damage the object again, if it outlived the build.
-	const object = "$(CURDIR)/build/src/main.o"
-	writeIn(t, d.home, "templates/keeps/Makefile", keptMakefile+`
-build/id.o: $(if $(wildcard `+begun+`),,$(if $(shell grep killed `+keptOperator+`),slow))
-slow: $(OBJ) ; echo >`+object+`; touch `+begun+`; trap '' INT TERM; sleep 2; echo >>`+object+"; touch "+ended+"\n")
+	// Two seconds after the damage a tool would damage the object again, if it outlived the build.
+	begun := d.damages("killed", "trap '' INT TERM; sleep 2; echo >>"+keptObject+"; touch "+ended)
 	built(t, d.project(""))
 	p := d.project("int killed;")
 	must(t, p.Close())
 	cmd := childCommand(t, "kept", d.home, store, p.Dir())
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	must(t, cmd.Start())
-	for start := time.Now(); ; time.Sleep(5 * time.Millisecond) {
-		if _, err := os.Stat(begun); err == nil {
-			break
-		}
-		if time.Since(start) > time.Minute {
-			t.Fatal("the build has not begun")
-		}
+	if !appears(begun) {
+		t.Fatal("the build has not begun")
 	}
 	must(t, cmd.Process.Kill())
 	_ = cmd.Wait()
@@ -592,8 +616,11 @@ func TestKeptFoundCompiler(t *testing.T) {
 func TestFoundLibraries(t *testing.T) {
 	s := newSystem(t)
 	s.write(s.base, "board.json", strings.Replace(systemBoard, `"core_hz"`,
-		`"memory": [{"name": "ram", "origin": "0x20000000", "size": "0x00010000", "exec": true}], "place": {"code": "ram", "data": "ram"}, "core_hz"`, 1))
-	s.write(s.home, "mycc", "#!/bin/sh\ncase \"$*\" in *-###*) echo \" -L$(dirname \"$0\")\" >&2;; *) exec gcc \"$@\";; esac\n")
+		`"memory": [{"name": "ram", "origin": "0x20000000", "size": "0x00010000", "exec": true}],
+"place": {"code": "ram", "data": "ram"}, "core_hz"`, 1))
+	s.write(s.home, "mycc", `#!/bin/sh
+case "$*" in *-###*) echo " -L$(dirname "$0")" >&2;; *) exec gcc "$@";; esac
+`)
 	must(t, os.Chmod(filepath.Join(s.home, "mycc"), 0o755))
 	s.write(s.base, "cc", filepath.Join(s.home, "mycc"))
 	p := s.project()

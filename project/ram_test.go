@@ -303,7 +303,7 @@ PACKED(pend) { for (int64_t i = 0; i < args[0].v_int64; i++) { sink++; interrupt
 // TestInterruptsOfMeasurements has the device count the interrupts during each sample, other than its tick.
 func TestInterruptsOfMeasurements(t *testing.T) {
 	t.Parallel()
-	for _, board := range []string{"mps2_an385", "qemu_riscv32", "host"} {
+	for _, board := range drawn.Of(t, "boards that count interrupts", []string{"mps2_an385", "qemu_riscv32", "host"}, 2) {
 		t.Run(board, func(t *testing.T) {
 			s, l, _ := openRAM(t, board)
 			o := Operators{Files: []OperatorFile{{"a.c", []byte(pendOperators)}}, Entries: []string{"quiet", "pend"}}

@@ -21,20 +21,20 @@ import (
 
 // A recipe holds all inputs of a build, and the keys derived from them.
 type recipe struct {
-	inputs  map[string]string
-	settles map[string]bool   // inputs whose contents may settle something for later builds
-	named   map[string]bool   // the model's files whose being there may do so
-	outside map[string]string // those that are not in the project
-	tools   []toolState
-	edited  []string
-	env     []string          // of the build command
-	values  []string          // of the user's variables in env that no outside inputs stand for
-	found   []toolState       // compiler and libraries, if only the build finds them: the expected ones, or none
-	trees   map[string]string // states of source trees outside of the project
-	settled cache.Key         // of what setting is of, without found
-	setting cache.Key         // of the tools, the command and what is outside of the project
-	id      [16]byte          // of the whole
-	runtime cache.Key         // of what does not depend on the model
+	inputs     map[string]string
+	configures map[string]bool   // inputs whose contents may configure later builds
+	named      map[string]bool   // the model's files whose being there may do so
+	outside    map[string]string // those that are not in the project
+	tools      []toolState
+	edited     []string
+	env        []string          // of the build command
+	values     []string          // of the user's variables in env that no outside inputs stand for
+	found      []toolState       // compiler and libraries, if only the build finds them: the expected ones, or none
+	trees      map[string]string // states of source trees outside of the project
+	toolKey    cache.Key         // of the tools, the command and what is outside of the project, without found
+	setting    cache.Key         // of the same, with found and the folders of env
+	id         [16]byte          // of the whole
+	runtime    cache.Key         // of what does not depend on the model
 }
 
 // recipe reads the inputs and identifies the tools.
@@ -61,7 +61,7 @@ func (p *Project) recipe(ctx context.Context, t *tree) (*recipe, error) {
 			r.trees, err = p.treeStates(ctx)
 		default:
 			if err = p.readInputs(t, r); err == nil {
-				err = p.settling(t, r)
+				err = p.configuration(t, r)
 			}
 		}
 		return err
@@ -73,8 +73,8 @@ func (p *Project) recipe(ctx context.Context, t *tree) (*recipe, error) {
 	if r.outside, err = p.outside(); err != nil {
 		return nil, err
 	}
-	settled := p.sentence("settings v1", r, func(string) bool { return false })
-	r.settled = settled.Say("board", p.state.Board.Zephyr()).Key() // the compiler that the build finds depends on it
+	tools := p.sentence("settings v1", r, func(string) bool { return false })
+	r.toolKey = tools.Say("board", p.state.Board.Zephyr()).Key() // the compiler that the build finds depends on it
 	if cc == "" {
 		return r, p.expect(ctx, r)
 	}
@@ -86,7 +86,8 @@ func (p *Project) recipe(ctx context.Context, t *tree) (*recipe, error) {
 func (p *Project) setKeys(r *recipe) {
 	setting := p.sentence("setting v1", r, func(string) bool { return false })
 	r.setting = setting.Say("places", r.env...).Key() // a build folder contains them
-	r.runtime = p.sentence("runtime v1", r, func(name string) bool { return p.ofRuntime(name) || r.settles[name] }).Key()
+	ofRuntime := func(name string) bool { return p.ofRuntime(name) || r.configures[name] }
+	r.runtime = p.sentence("runtime v1", r, ofRuntime).Key()
 	of := p.sentence("build v1", r, func(string) bool { return true })
 	if from := p.state.Template.Origin; from != nil {
 		of.Say("template", from.Commit, from.Changed)

@@ -249,7 +249,8 @@ func TestZephyrLocal(t *testing.T) {
 		runProject(t, ctx, p, mlftest.Path(t, "digits_i8.aot_packed"))
 	})
 	write("local.conf", "")
-	write("dts/bindings/mine.yaml", "description: a test\ncompatible: mine\nproperties: {n: {type: int, required: true}}\n")
+	write("dts/bindings/mine.yaml",
+		"description: a test\ncompatible: mine\nproperties: {n: {type: int, required: true}}\n")
 	write("local.overlay", "/ { mine { compatible = \"mine\"; }; };\n")
 	write("local.cmake", "list(APPEND DTS_ROOT \"${CMAKE_CURRENT_SOURCE_DIR}/local\")\n")
 	if _, err := p.Build(ctx); err == nil || !strings.Contains(err.Error(), "'n' is marked as required") {

@@ -66,8 +66,8 @@ func (v *invocation) load(dir string) (*inputs.Made, error) {
 	}, nil
 }
 
-// boardOf returns the board named by BOARD, for targets that need no project. If only a build finds out how the board is
-// reached, it is the board of the project, once that is built.
+// boardOf returns the board named by BOARD, for targets that need no project. If only a build finds out how the board
+// is reached, it is the board of the project, once that is built.
 func (v *invocation) boardOf(ctx context.Context) (*inputs.Inputs, *boards.Board, error) {
 	in, err := v.inputs(ctx)
 	if err != nil {

@@ -274,7 +274,8 @@ func TestZephyrTogether(t *testing.T) {
 			"#ifdef STEP\n#error a macro of another file\n#endif\n#define STEP 20\n#undef STEP\n" +
 			"int b(void) { return local(2); }\n",
 		"kernel/c.c": "static int lock = 3;\nint c(void) { return lock; }\n",
-		"kernel/d.c": "static int local(int of) { return of + 1; }\ntypedef int kind_t;\nint d(void) { return local((kind_t)3); }\n",
+		"kernel/d.c": "static int local(int of) { return of + 1; }\ntypedef int kind_t;\n" +
+			"int d(void) { return local((kind_t)3); }\n",
 		"kernel/e.c": "\t#define WIDTH 3\ntypedef int kind_t;\nint e(void) { return (kind_t)WIDTH; }\n",
 		"kernel/f.c": "#ifndef WIDTH\n\t#define WIDTH 4\n#endif\nint f(void) { return WIDTH; }\n",
 		"kernel/g.c": "static int\nlocal(int of) { return of; }\nint g(void) { return local(5); }\n",
@@ -284,8 +285,10 @@ func TestZephyrTogether(t *testing.T) {
 		"kernel/reads.c":   "#define BIG\n#include \"size.h\"\nint reads(void) { return SIZE; }\n",
 		"kernel/special.c": "int special(void) { return FIVE; }\n",
 		"kernel/other.c":   "int other(void) { return 6; }\n",
-		"main.c": "int a(void), b(void), c(void), d(void), e(void), f(void), g(void), h(void), starts(void), reads(void), special(void), other(void);\n" +
-			"int main(void) { return a() != 10 || b() != 2 || c() != 3 || d() != 4 || e() != 3 || f() != 4 || g() != 5 || h() != 6 || starts() != 1 || reads() != 100 " +
+		"main.c": "int a(void), b(void), c(void), d(void), e(void), f(void), g(void), h(void);\n" +
+			"int starts(void), reads(void), special(void), other(void);\n" +
+			"int main(void) { return a() != 10 || b() != 2 || c() != 3 || d() != 4 || e() != 3 || f() != 4 || g() != 5 || h() != 6 " +
+			"|| starts() != 1 || reads() != 100 " +
 			"|| special() != 5 || other() != 6; }\n",
 	} {
 		text = strings.ReplaceAll(text, "${CMAKE_FILE}", module)
@@ -315,7 +318,8 @@ func TestZephyrTogether(t *testing.T) {
 		return err
 	})
 	want := map[string]bool{
-		"part_0.c.o": true, "part_1.c.o": true, "g.c.o": true, "h.c.o": true, "starts.c.o": true, "reads.c.o": true, "special.c.o": true, "other.c.o": true,
+		"part_0.c.o": true, "part_1.c.o": true, "g.c.o": true, "h.c.o": true,
+		"starts.c.o": true, "reads.c.o": true, "special.c.o": true, "other.c.o": true,
 	}
 	if err != nil || !maps.Equal(objects, want) {
 		t.Errorf("objects %v, %v; want %v", slices.Sorted(maps.Keys(objects)), err, slices.Sorted(maps.Keys(want)))

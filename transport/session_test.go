@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -161,21 +162,25 @@ func TestSessionRoundTrip(t *testing.T) {
 
 // A device that boots after the first attempts is found by the later ones, and a second host replaces the first.
 func TestDialRetries(t *testing.T) {
-	host, device := transporttest.Pair()
-	defer host.Close()
-	lost := make([]byte, 1<<10)
-	if _, err := transport.Dial(within(t, 50*time.Millisecond), host, quick); err == nil {
-		t.Fatal("a session without a device")
-	}
-	if _, err := device.Read(context.Background(), lost); err != nil { // what was said before the boot
-		t.Fatal(err)
-	}
-	time.AfterFunc(70*time.Millisecond, func() { serve(device) })
-	for range 2 {
-		if err := talk(within(t, 5*time.Second), host, 3); err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		host, device := transporttest.Pair()
+		defer host.Close()
+		lost := make([]byte, 1<<10)
+		if _, err := transport.Dial(within(t, 50*time.Millisecond), host, quick); err == nil {
+			t.Fatal("a session without a device")
 		}
-	}
+		time.AfterFunc(70*time.Millisecond, func() {
+			if _, err := device.Read(within(t, time.Millisecond), lost); err != nil { // what was said before the boot
+				t.Error(err)
+			}
+			serve(device)
+		})
+		for range 2 {
+			if err := talk(within(t, 5*time.Second), host, 3); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
 }
 
 func TestHandshakeErrors(t *testing.T) {
@@ -189,21 +194,23 @@ func TestHandshakeErrors(t *testing.T) {
 		"other version": {"ff fd 04 00 00 00 42 83 01 02 87 3b", failure.Boot, "another version"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			host, device := transporttest.Pair()
-			defer host.Close()
-			if err := device.Write(context.Background(), unhex(c.says)); err != nil {
-				t.Fatal(err)
-			}
-			o := quick
-			o.StartTimeout, o.Retry = 60*time.Millisecond, 50*time.Millisecond
-			_, err := transport.Dial(context.Background(), host, o)
-			var handshake *transport.HandshakeError
-			if !errors.As(err, &handshake) || failure.Of(err) != c.class || !strings.Contains(failure.Next(err), c.next) {
-				t.Errorf("got %v, class %s, advice %q", err, failure.Of(err), failure.Next(err))
-			}
-			if !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("%v is no DeadlineExceeded", err)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				host, device := transporttest.Pair()
+				defer host.Close()
+				if err := device.Write(context.Background(), unhex(c.says)); err != nil {
+					t.Fatal(err)
+				}
+				o := quick
+				o.StartTimeout, o.Retry = 60*time.Millisecond, 50*time.Millisecond
+				_, err := transport.Dial(context.Background(), host, o)
+				var handshake *transport.HandshakeError
+				if !errors.As(err, &handshake) || failure.Of(err) != c.class || !strings.Contains(failure.Next(err), c.next) {
+					t.Errorf("got %v, class %s, advice %q", err, failure.Of(err), failure.Next(err))
+				}
+				if !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("%v is no DeadlineExceeded", err)
+				}
+			})
 		})
 	}
 	host, _ := transporttest.Pair()

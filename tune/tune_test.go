@@ -334,24 +334,24 @@ func emulators(t *testing.T) (pids []int) {
 	return pids
 }
 
-// TestKilled kills the measuring process at any moment and goes on, until all candidates are finished: each once.
+// TestKilled kills the measuring process while it opens the run, then at any moment after some more results, until all
+// candidates are finished: each once.
 func TestKilled(t *testing.T) {
 	dir := t.TempDir()
 	kills := map[string]int{"": 3, "full": 10, "soak": 50}[os.Getenv("BOARDSMITH_TESTS")]
 	candidates := 100 + 20*kills
 	random := rand.New(rand.NewPCG(3, 4))
-	for killed := 0; killed <= kills; killed++ {
+	for killed, after := 0, 0; killed <= kills; killed++ {
+		if killed == kills {
+			after = candidates + 1
+		}
 		cmd := exec.Command(os.Args[0], "-test.run=^TestChild$", "-test.v")
-		cmd.Env = append(os.Environ(), "TUNE_CHILD="+dir, fmt.Sprintf("TUNE_CANDIDATES=%d", candidates))
-		var out bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &out, &out
-		must(t, cmd.Start())
-		if killed < kills {
-			time.AfterFunc(time.Duration(200+random.IntN(600))*time.Millisecond, func() { _ = cmd.Process.Kill() })
+		cmd.Env = append(os.Environ(), "TUNE_CHILD="+dir, fmt.Sprintf("TUNE_CANDIDATES=%d", candidates),
+			fmt.Sprintf("TUNE_KILLED_AFTER=%d", after))
+		if out, err := cmd.CombinedOutput(); (err == nil) != (killed == kills) {
+			t.Fatalf("after %d kills: %v\n%s", killed, err, out)
 		}
-		if err := cmd.Wait(); (err == nil) != (killed == kills) {
-			t.Fatalf("after %d kills: %v\n%s", killed, err, &out)
-		}
+		after += 1 + random.IntN(candidates/kills)
 	}
 	data, err := os.ReadFile(filepath.Join(dir, "results.jsonl"))
 	must(t, err)
@@ -378,10 +378,23 @@ func TestChild(t *testing.T) {
 	if dir == "" || err != nil {
 		t.Skip("it is TestKilled's child")
 	}
+	after, err := strconv.Atoi(os.Getenv("TUNE_KILLED_AFTER"))
+	must(t, err)
+	die := func() {
+		time.Sleep(rand.N(300 * time.Millisecond))
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	}
+	if after == 0 {
+		go die()
+	}
 	r, err := tune.OpenRun(t.Context(), dir, &device.Desk{}, []string{"host"}, tune.Options{})
 	must(t, err)
+	given := 0
 	for _, err := range r.All(t.Context(), slices.Values(goods(n))) {
 		must(t, err)
+		if given++; given >= after {
+			die() // All draws only a few candidates ahead while it waits for this loop
+		}
 	}
 	must(t, r.Close())
 }

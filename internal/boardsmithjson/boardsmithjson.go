@@ -175,8 +175,8 @@ func parse(file string, data []byte) (*Config, error) {
 	return &c, nil
 }
 
-// NameTemplates makes templates known by name that are chosen by the path of their folder, which then has the name: first
-// that of chosen, which may be "", then the file's. A project knows its template by name only.
+// NameTemplates makes templates known by name that are chosen by the path of their folder, which then has the name:
+// first that of chosen, which may be "", then the file's. A project knows its template by name only.
 func (c *Config) NameTemplates(chosen string) {
 	all := []string{chosen, c.Template}
 	for _, name := range slices.Sorted(maps.Keys(c.Targets)) {

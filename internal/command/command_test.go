@@ -109,7 +109,17 @@ func TestMuchOutput(t *testing.T) {
 
 // TestWholeLines: the lines of one stream do not come into another's.
 func TestWholeLines(t *testing.T) {
-	err := sh(`printf 'one '; sleep 0.1; echo other >&2; sleep 0.1; echo line; printf end; exit 1`).Run(t.Context())
+	// What was read of the script's output comes back to it: it waits for that before it prints to the other stream.
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	c := sh(`printf 'one '; head -c 4 >/dev/null; echo other >&2; head -c 5 >/dev/null; echo line; printf end; exit 1`)
+	c.Stdin, c.Stdout, c.Err = r, w, func(l string) { _, _ = w.WriteString(l) }
+	c.Timeout = time.Minute
+	err = c.Run(t.Context())
 	var failed *Error
 	if !errors.As(err, &failed) || failed.Text != "other\none line\nend" {
 		t.Errorf("%v", err)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
@@ -16,18 +17,21 @@ func noVariables(string) string { return "" }
 
 // TestProgress: a step of more than a second prints a plain line, a shorter one nothing.
 func TestProgress(t *testing.T) {
-	var printed bytes.Buffer
-	c := New(noVariables, &printed, &printed)
-	p := c.Start("short", 0)
-	p.End()
-	p.End()
-	p = c.Start("long", 10)
-	p.Add(4)
-	time.Sleep(quiet + 300*time.Millisecond)
-	c.endProgress()
-	if got := printed.String(); got != "boardsmith: long: 4 of 10, 1 s\n" {
-		t.Errorf("printed %q", got)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		var printed bytes.Buffer
+		c := New(noVariables, &printed, &printed)
+		p := c.Start("short", 0)
+		time.Sleep(quiet - time.Millisecond)
+		p.End()
+		p.End()
+		p = c.Start("long", 10)
+		p.Add(4)
+		time.Sleep(quiet + 300*time.Millisecond)
+		c.endProgress()
+		if got := printed.String(); got != "boardsmith: long: 4 of 10, 1 s\n" {
+			t.Errorf("printed %q", got)
+		}
+	})
 }
 
 // TestFail: a failed target prints text and a JSON line, and its error has the exit status.

@@ -56,13 +56,13 @@ func Explain(stderr, both string) (class failure.Class, message, text string) {
 	}
 	if steps := failedSteps(both); len(steps) > 0 {
 		for _, step := range steps {
-			if other := FirstError(others(said(step))); other != "" {
+			if other := FirstError(others(printed(step))); other != "" {
 				return Classify(step), other, both
 			}
 		}
 		last := steps[len(steps)-1] // what is like one, but printed by another step, comes before it
 		name, _, _ := strings.Cut(last, "\n")
-		return Classify(last), cmp.Or(lastWords(said(last)), name), both
+		return Classify(last), cmp.Or(lastWords(printed(last)), name), both
 	}
 	if other := FirstError(others(both)); other != "" {
 		message = other
@@ -103,8 +103,8 @@ func failedSteps(text string) (steps []string) {
 	return steps
 }
 
-// said returns what a step printed, which comes behind its name and its command.
-func said(step string) string {
+// printed returns what a step printed, which comes behind its name and its command.
+func printed(step string) string {
 	lines := strings.SplitAfterN(step, "\n", 3)
 	return strings.Join(lines[min(2, len(lines)):], "")
 }
@@ -123,11 +123,11 @@ var (
 // compilers that ran at the same time.
 func lastWords(text string) string {
 	const most = 6
-	said := slices.DeleteFunc(strings.Split(text, "\n"), func(l string) bool {
+	words := slices.DeleteFunc(strings.Split(text, "\n"), func(l string) bool {
 		return strings.TrimSpace(l) == "" || onlyFailed.MatchString(l) || diagnostic.MatchString(l) ||
 			sourceLine.MatchString(l)
 	})
-	return strings.Join(said[max(0, len(said)-most):], "\n")
+	return strings.Join(words[max(0, len(words)-most):], "\n")
 }
 
 // onlyFailed matches messages of a tool that only says that another one failed.
@@ -152,11 +152,11 @@ func configureError(stderr string) string {
 	if first < 0 {
 		first = max(0, i-without)
 	}
-	said := slices.Clone(lines[first:i])
-	if len(said) > before {
-		said = append(said[:before], "…")
+	cause := slices.Clone(lines[first:i])
+	if len(cause) > before {
+		cause = append(cause[:before], "…")
 	}
-	return strings.Join(append(said, lines[i:end]...), "\n")
+	return strings.Join(append(cause, lines[i:end]...), "\n")
 }
 
 var (

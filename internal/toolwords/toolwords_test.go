@@ -88,19 +88,23 @@ func TestExplain(t *testing.T) {
 			failure.Compile, "a.c:1:2: error: x",
 		},
 		"CMake": {
-			"Loading Zephyr default modules (Zephyr base).\n\n/p/prj.conf:26: warning: undefined symbol NONE\n\nerror: Aborting\n\n" +
+			"Loading Zephyr default modules (Zephyr base).\n\n/p/prj.conf:26: warning: undefined symbol NONE\n\n" +
+				"error: Aborting\n\n" +
 				"CMake Error at /z/kconfig.cmake:326 (message):\n  command failed\nCall Stack:\n  x:1 (y)\n" +
 				west, "arm:\n  board\n",
 			failure.Config, "/p/prj.conf:26: warning: undefined symbol NONE\nerror: Aborting\n" +
 				"CMake Error at /z/kconfig.cmake:326 (message):\n  command failed",
 		},
 		"CMake after a long list": {
-			"No shield named 'x' found\nChoose one of:\n1\n2\n3\n4\n5\n6\n7\n8\n9\nCMake Error at s.cmake:1 (message):\n  See above.\n",
+			"No shield named 'x' found\nChoose one of:\n1\n2\n3\n4\n5\n6\n7\n8\n9\n" +
+				"CMake Error at s.cmake:1 (message):\n  See above.\n",
 			"", failure.Config,
-			"No shield named 'x' found\nChoose one of:\n1\n2\n3\n4\n5\n6\n…\nCMake Error at s.cmake:1 (message):\n  See above.",
+			"No shield named 'x' found\nChoose one of:\n1\n2\n3\n4\n5\n6\n…\n" +
+				"CMake Error at s.cmake:1 (message):\n  See above.",
 		},
 		"CMake's alone": {
-			"-- Found it\nCMake Error at l.cmake:1 (message):\n  1\n\n  2\n\n  3\n\n  4\n\n  5\n\n  6\n\n  7\nCall Stack:\n  x:1 (y)\n", "",
+			"-- Found it\nCMake Error at l.cmake:1 (message):\n  1\n\n  2\n\n  3\n\n  4\n\n  5\n\n  6\n\n  7\n" +
+				"Call Stack:\n  x:1 (y)\n", "",
 			failure.Config, "CMake Error at l.cmake:1 (message):\n  1\n  2\n  3\n  4\n  5\n  6\n  7",
 		},
 	} {

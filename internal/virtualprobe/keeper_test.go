@@ -130,19 +130,19 @@ func TestKeeperLingers(t *testing.T) {
 	if lingers != 60*time.Second {
 		t.Errorf("a keeper stays %v", lingers)
 	}
-	const short = 1500 * time.Millisecond
+	const short = 5 * time.Second // on a slow computer too, the client comes within this time
 	dir, a := upWithin(t, short)
 	conn, err := net.Dial("tcp", a.Address.Bitbang)
 	if err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(2 * short)
+	time.Sleep(short + 2*saveEvery)
 	if gone(a.Address.PID) {
 		t.Fatal("it ended while it had a client")
 	}
 	left := time.Now()
 	conn.Close()
-	within(t, 20*time.Second, "the keeper's end", func() bool { return gone(a.Address.PID) })
+	within(t, time.Minute, "the keeper's end", func() bool { return gone(a.Address.PID) })
 	if took := time.Since(left); took < short {
 		t.Errorf("it ended after %v, not %v", took, short)
 	}

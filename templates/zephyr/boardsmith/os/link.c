@@ -35,7 +35,7 @@ enum { SEND_MS = 1000 };  // a host that takes no byte for so long is gone
 typedef struct buffer {
   volatile uint32_t head;  // bytes received
   volatile uint32_t tail;  // bytes that receive's caller has finished with
-  uint32_t lent;           // bytes in use by the caller
+  uint32_t in_use;         // bytes that the caller uses
   volatile bool held;      // the receive interrupt is disabled until there is space
 #ifdef CONFIG_BOARDSMITH_SEND_BY_INTERRUPT
   const uint8_t* volatile sending;  // the next byte of os_send
@@ -217,19 +217,19 @@ static void await_bytes(uint32_t timeout_ms) {
 
 int32_t os_receive(void* ctx, uint8_t** data, uint32_t timeout_ms) {
   (void)ctx;
-  buffer.tail += buffer.lent;
-  buffer.lent = 0;
+  buffer.tail += buffer.in_use;
+  buffer.in_use = 0;
   receive_again();
   await_bytes(timeout_ms);
   const uint32_t waiting = buffer.head - buffer.tail;
   const uint32_t at = buffer.tail % RING_BYTES;
   const uint32_t to_end = RING_BYTES - at;
-  buffer.lent = (waiting < to_end) ? waiting : to_end;
-  if (buffer.lent != 0U) {
+  buffer.in_use = (waiting < to_end) ? waiting : to_end;
+  if (buffer.in_use != 0U) {
     os_link.entropy += k_cycle_get_32();
   }
   *data = &buffer.ring[at];
-  return (int32_t)buffer.lent;
+  return (int32_t)buffer.in_use;
 }
 
 // ---- Sent bytes --------------------------------------------------------------------------------------------------

@@ -21,6 +21,6 @@ static void server_thread(void* a, void* b, void* c) {
   (void)boardsmith_main();
 }
 
-K_THREAD_DEFINE(boardsmith, BOARDSMITH_STACK_BYTES, server_thread, NULL, NULL, NULL,
-                CONFIG_BOARDSMITH_THREAD_PRIORITY, 0, 0);
+K_THREAD_DEFINE(boardsmith, BOARDSMITH_STACK_BYTES, server_thread, NULL, NULL, NULL, CONFIG_BOARDSMITH_THREAD_PRIORITY,
+                0, 0);
 #endif

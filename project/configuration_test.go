@@ -176,8 +176,8 @@ func TestKeptReaders(t *testing.T) {
 	}
 }
 
-// TestReaders: build files that may read others, and what then settles something: all sources and headers, and the model
-// if they speak of it. Nothing more does if they only list what is compiled.
+// TestReaders: build files that may read others, and what then configures builds: all sources and headers, and the
+// model if they speak of it. Nothing more does if they only list what is compiled.
 func TestReaders(t *testing.T) {
 	t.Parallel()
 	const ours, all = "src/version.c src/pins.h", "src/version.c src/pins.h " + keptOperator
@@ -204,14 +204,14 @@ func TestReaders(t *testing.T) {
 		writeIn(t, d.home, "templates/keeps/src/version.c", "int version;\n")
 		writeIn(t, d.home, "templates/keeps/src/pins.h", "int pin;\n")
 		writeIn(t, d.home, "templates/keeps/src/read.cmake", text+"\n")
-		if got := settled(t, d, "src/version.c", "src/pins.h", keptOperator); got != want {
+		if got := configuring(t, d, "src/version.c", "src/pins.h", keptOperator); got != want {
 			t.Errorf("%s: %q, want %q", text, got, want)
 		}
 	}
 }
 
-// settled returns which of the files settle something in a project.
-func settled(t *testing.T, d *keptDesk, names ...string) string {
+// configuring returns which of the files configure builds in a project.
+func configuring(t *testing.T, d *keptDesk, names ...string) string {
 	t.Helper()
 	p := d.project("")
 	tree, err := openTree(p.Dir())
@@ -219,7 +219,7 @@ func settled(t *testing.T, d *keptDesk, names ...string) string {
 	defer tree.close()
 	r, err := p.recipe(t.Context(), tree)
 	must(t, err)
-	return strings.Join(slices.DeleteFunc(names, func(name string) bool { return !r.settles[name] }), " ")
+	return strings.Join(slices.DeleteFunc(names, func(name string) bool { return !r.configures[name] }), " ")
 }
 
 // TestAssembling: an assembler's directives in a source, in whatever form, read a file that no compiler reports.
@@ -234,7 +234,7 @@ func TestAssembling(t *testing.T) {
 		d := newKept(t)
 		writeIn(t, d.home, "templates/keeps/src/table.h", "int table;\n")
 		writeIn(t, d.home, "templates/keeps/src/reads.c", source+"\n")
-		if got := settled(t, d, "src/table.h", keptOperator); got != want {
+		if got := configuring(t, d, "src/table.h", keptOperator); got != want {
 			t.Errorf("%s: %q, want %q", source, got, want)
 		}
 	}
@@ -247,7 +247,7 @@ func TestBoardFolder(t *testing.T) {
 	text := strings.Replace(keptTemplate, `"src",`, `"src", "board",`, 1)
 	writeIn(t, d.home, "templates/keeps/template.json", text)
 	writeIn(t, d.home, "templates/keeps/board/limit.txt", "1001\n")
-	if got := settled(t, d, "board/limit.txt"); got == "" {
-		t.Error("it does not settle anything")
+	if got := configuring(t, d, "board/limit.txt"); got == "" {
+		t.Error("it configures nothing")
 	}
 }

@@ -18,12 +18,12 @@ import (
 	"github.com/boardsmith/boardsmith/templates"
 )
 
-// settling sets r.settles and r.named. What a build file sets may stay, as in CMake's cache; so all build files settle
-// something, that is, all inputs outside of the model but sources, headers, and what is generated of options. If one of
-// them may read others, then these settle something, too, and if they speak of the model, then so do its files. An
+// configuration sets r.configures and r.named. What a build file sets may stay, as in CMake's cache; so all build files
+// configure later builds, that is, all inputs outside of the model but sources, headers, and what is generated of
+// options. If one of them may read others, then these do so too, and if it speaks of the model, the model's files. An
 // assembler's directive may read any file that is named beside it, and a source outside of the model its headers.
-func (p *Project) settling(t *tree, r *recipe) error {
-	r.settles, r.named = map[string]bool{}, map[string]bool{}
+func (p *Project) configuration(t *tree, r *recipe) error {
+	r.configures, r.named = map[string]bool{}, map[string]bool{}
 	// Texts of build files, of those that may read others or run when one does, of code outside of the model, and of what
 	// an assembler is told in all code.
 	var build, readers, code, assembled []byte
@@ -60,15 +60,15 @@ func (p *Project) settling(t *tree, r *recipe) error {
 		inBuild := bytes.Contains(build, base)
 		switch {
 		case p.folders().InModel(name):
-			r.settles[name] = ofModel || bytes.Contains(assembled, base) ||
+			r.configures[name] = ofModel || bytes.Contains(assembled, base) ||
 				isHeader(name) && (inBuild || bytes.Contains(code, base))
 			r.named[name] = inBuild
 		case p.ofOptions(name):
-			r.settles[name] = reads
+			r.configures[name] = reads
 		case isSourceOrHeader(name):
-			r.settles[name] = reads || len(assembled) > 0 || isHeader(name) && inBuild
+			r.configures[name] = reads || len(assembled) > 0 || isHeader(name) && inBuild
 		default: // the board's own are for the link, which comes later, unless the build makes a system of its own
-			r.settles[name] = reads || p.state.Template.Kept || !strings.HasPrefix(name, generator.Board+"/")
+			r.configures[name] = reads || p.state.Template.Kept || !strings.HasPrefix(name, generator.Board+"/")
 		}
 	}
 	return nil
@@ -92,8 +92,8 @@ func (p *Project) ofOptions(name string) bool {
 	return slices.Contains(p.state.Template.Generate, name)
 }
 
-// isShipped reports whether a file has the content of one of boardsmith's own: those read no files but such that settle
-// something, and take no assembler's include.
+// isShipped reports whether a file has the content of one of boardsmith's own: those read no files but such that
+// configure builds, and have no assembler's include.
 func isShipped(digest string) bool { return shipped()[digest] }
 
 var shipped = sync.OnceValue(func() map[string]bool {
