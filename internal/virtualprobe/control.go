@@ -144,8 +144,7 @@ func (k *keeper) serveUART(f *os.File) {
 	for k.awaitClient(f) {
 		k.clients.Add(1)
 		k.fromTerminal(f)
-		k.clients.Add(-1)
-		k.left()
+		k.leave()
 	}
 }
 

@@ -467,8 +467,7 @@ func (k *keeper) accept(l net.Listener, serve func(io.ReadWriter) error) {
 		}
 		go func() {
 			k.clients.Add(1)
-			defer k.left()
-			defer k.clients.Add(-1)
+			defer k.leave()
 			defer conn.Close()
 			if err := serve(conn); err != nil {
 				k.log.Debug("client", "ended", err)
@@ -480,6 +479,12 @@ func (k *keeper) accept(l net.Listener, serve func(io.ReadWriter) error) {
 
 func (k *keeper) left() { k.since.Store(time.Now().UnixNano()) }
 
+// leave is called when a client has gone. Its time is noted before it counts as gone: else wait may see neither.
+func (k *keeper) leave() {
+	k.left()
+	k.clients.Add(-1)
+}
+
 // busPirate serves one client after the other.
 func (k *keeper) busPirate(f *os.File) {
 	for k.awaitClient(f) {
@@ -487,8 +492,7 @@ func (k *keeper) busPirate(f *os.File) {
 		if err := k.chip.serveBusPirate(f); errors.Is(err, errUnplugged) {
 			k.log.Info("unplugged")
 		}
-		k.clients.Add(-1)
-		k.left()
+		k.leave()
 		k.saveNow()
 	}
 }
