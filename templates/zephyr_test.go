@@ -287,7 +287,8 @@ func TestZephyrTogether(t *testing.T) {
 		"kernel/other.c":   "int other(void) { return 6; }\n",
 		"main.c": "int a(void), b(void), c(void), d(void), e(void), f(void), g(void), h(void);\n" +
 			"int starts(void), reads(void), special(void), other(void);\n" +
-			"int main(void) { return a() != 10 || b() != 2 || c() != 3 || d() != 4 || e() != 3 || f() != 4 || g() != 5 || h() != 6 " +
+			"int main(void) { return a() != 10 || b() != 2 || c() != 3 || d() != 4 || e() != 3 " +
+			"|| f() != 4 || g() != 5 || h() != 6 " +
 			"|| starts() != 1 || reads() != 100 " +
 			"|| special() != 5 || other() != 6; }\n",
 	} {
