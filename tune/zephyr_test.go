@@ -26,7 +26,7 @@ func TestZephyrCandidates(t *testing.T) {
 		}
 	}
 	_, err := tune.OpenRun(t.Context(), t.TempDir(), desk(t), []string{"zephyr/qemu_cortex_m3"}, tune.Options{})
-	if failure.Of(err) != failure.DoesNotFit || !strings.Contains(err.Error(), "RAM") {
+	if failure.Of(err) != failure.DoesNotFit || !strings.Contains(err.Error(), "region ram") {
 		t.Errorf("a board with too little RAM: class %s, %v", failure.Of(err), err)
 	}
 	r, _ := opened(t, tune.Options{UploadKiB: 16}, "zephyr/mps2_an385")
