@@ -49,7 +49,7 @@ func (p *Project) configuration(t *tree, r *recipe) error {
 				continue
 			}
 			text := withoutComments(name, data)
-			if may := mayRead(name, text); may || !isCMake(name) && !isMake(name) { // which list what is compiled
+			if may := p.mayRead(name, text); may || !isCMake(name) && !isMake(name) { // which list what is compiled
 				readers, reads = append(append(readers, text...), 0), reads || may
 			}
 		}
@@ -111,7 +111,7 @@ var shipped = sync.OnceValue(func() map[string]bool {
 
 // mayRead reports whether a build file may read others, or make a program do so. Of CMake's commands, all may that are
 // not known to read none.
-func mayRead(name string, text []byte) bool {
+func (p *Project) mayRead(name string, text []byte) bool {
 	switch {
 	case isCMake(name):
 		own := map[string]bool{}
@@ -120,8 +120,8 @@ func mayRead(name string, text []byte) bool {
 		}
 		return slices.ContainsFunc(cmakeCommand.FindAllSubmatch(text, -1), func(m [][]byte) bool {
 			command := strings.ToLower(string(m[1]))
-			return !own[command] && !slices.Contains(harmless, command) && !strings.HasPrefix(command, "zephyr_") &&
-				!strings.HasPrefix(command, "target_") && (command != "file" || !globs.Match(m[2]))
+			return !own[command] && !matches(harmless, command) && !matches(p.state.Template.ReadsNone, command) &&
+				(command != "file" || !globs.Match(m[2]))
 		})
 	case isMake(name):
 		return makeReads.Match(text)
@@ -133,14 +133,21 @@ func mayRead(name string, text []byte) bool {
 	return false // scripts run if one of the others calls them
 }
 
-// harmless are CMake's commands that read no file, besides those that begin with target_ and Zephyr's with zephyr_.
+// matches reports whether one of the patterns matches a name.
+func matches(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		found, _ := path.Match(pattern, name) // they have been checked
+		return found
+	})
+}
+
+// harmless are patterns of CMake's own commands that read no file.
 var harmless = strings.Fields(`add_compile_definitions add_compile_options add_definitions add_dependencies
-	add_library add_link_options add_subdirectory and board_runner_args break cmake_language cmake_minimum_required
-	cmake_path cmake_policy continue dt_alias dt_chosen dt_node_exists dt_prop dt_reg_addr dt_reg_size else elseif
-	endforeach endfunction endif endmacro endwhile find_package foreach function get_directory_property
-	get_filename_component get_property get_target_property if include include_directories include_guard link_libraries
-	list macro mark_as_advanced math message not option or project return separate_arguments set set_property
-	set_source_files_properties set_target_properties string unset while`)
+	add_library add_link_options add_subdirectory and break cmake_language cmake_minimum_required cmake_path
+	cmake_policy continue else elseif endforeach endfunction endif endmacro endwhile find_package foreach function
+	get_directory_property get_filename_component get_property get_target_property if include include_directories
+	include_guard link_libraries list macro mark_as_advanced math message not option or project return
+	separate_arguments set set_property set_source_files_properties set_target_properties string target_* unset while`)
 
 var (
 	cmakeCommand    = regexp.MustCompile(`([A-Za-z_]\w*)\s*\((\s*\w*)`)

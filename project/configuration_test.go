@@ -198,7 +198,8 @@ func TestReaders(t *testing.T) {
 		"# file(STRINGS src/version.c lines)\ntarget_sources(app PRIVATE src/version.c)": "",
 		"file(GLOB sources CONFIGURE_DEPENDS \"${dir}/src/*.c\")":                        "",
 		"function(mine name)\n target_sources(app PRIVATE ${name})\nendfunction()\nmine(src/version.c)\n" +
-			"if(NOT (A AND B))\nzephyr_library_sources(src/version.c)\nendif()": "",
+			"if(NOT (A AND B))\nsystem_sources(src/version.c)\nendif()": "",
+		"other_sources(src/version.c)": ours,
 	} {
 		d := newKept(t)
 		writeIn(t, d.home, "templates/keeps/src/version.c", "int version;\n")

@@ -81,9 +81,11 @@ type Blueprint struct {
 	Boards []string     `json:"boards,omitempty"` // the command that lists the boards that the build command knows
 	// builds in a folder of the cache, which is kept for the next ones; patterns of results that the project's build
 	// folder gets, besides those that are named here
-	Kept     bool     `json:"kept,omitempty"`
-	Results  []string `json:"results,omitempty"`
-	LinkedIn string   `json:"linked_in,omitempty"` // the folder to which the map's paths are relative; "" is the project's
+	Kept    bool     `json:"kept,omitempty"`
+	Results []string `json:"results,omitempty"`
+	// patterns of names of CMake commands that read no input, besides CMake's own
+	ReadsNone []string `json:"reads_none,omitempty"`
+	LinkedIn  string   `json:"linked_in,omitempty"` // the folder to which the map's paths are relative; "" is the project's
 	// what the board's programmer takes for the folder of the build; "" is the build folder
 	ProgrammerFolder string `json:"programmer_folder,omitempty"`
 	// the image in other forms, for a board with a memory map

@@ -91,6 +91,11 @@ func (t *Blueprint) Check() error {
 	if !t.Kept && len(t.Results) > 0 {
 		return errors.New("results have no effect without kept")
 	}
+	for _, pattern := range t.ReadsNone {
+		if _, err := path.Match(pattern, ""); err != nil || !t.Kept {
+			return fmt.Errorf("reads_none: %q is not a pattern, or has no effect without kept", pattern)
+		}
+	}
 	return cmp.Or(t.checkOutside(), t.checkFind(), t.checkSetup(), t.checkIfs(), t.Landmarks.Check())
 }
 

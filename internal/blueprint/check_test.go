@@ -74,14 +74,16 @@ func TestTemplateOfATreeRefused(t *testing.T) {
 		"a tool in a fixed place": func(b *Blueprint) {
 			b.Tools = []Tool{{Name: "west", In: []string{"bin"}}}
 		},
-		"a board file elsewhere":          func(b *Blueprint) { b.Board = "board.json" },
-		"a board file outside":            func(b *Blueprint) { b.Board = "build/../../board.json" },
-		"a programmer's folder elsewhere": func(b *Blueprint) { b.ProgrammerFolder = "buildings/x" },
-		"results that are not kept":       func(b *Blueprint) { b.Results = []string{"build/x"} },
-		"results elsewhere":               func(b *Blueprint) { b.Kept, b.Results = true, []string{"x"} },
-		"results of a wrong pattern":      func(b *Blueprint) { b.Kept, b.Results = true, []string{"build/["} },
-		"kept, and objects for reuse":     func(b *Blueprint) { b.Kept, b.Reuse = true, []string{"build/*.o"} },
-		"forms on request":                func(b *Blueprint) { b.Build = []string{"make", "{forms}"} },
+		"a board file elsewhere":            func(b *Blueprint) { b.Board = "board.json" },
+		"a board file outside":              func(b *Blueprint) { b.Board = "build/../../board.json" },
+		"a programmer's folder elsewhere":   func(b *Blueprint) { b.ProgrammerFolder = "buildings/x" },
+		"results that are not kept":         func(b *Blueprint) { b.Results = []string{"build/x"} },
+		"results elsewhere":                 func(b *Blueprint) { b.Kept, b.Results = true, []string{"x"} },
+		"results of a wrong pattern":        func(b *Blueprint) { b.Kept, b.Results = true, []string{"build/["} },
+		"commands that read none, not kept": func(b *Blueprint) { b.ReadsNone = []string{"a_*"} },
+		"commands of a wrong pattern":       func(b *Blueprint) { b.Kept, b.ReadsNone = true, []string{"a["} },
+		"kept, and objects for reuse":       func(b *Blueprint) { b.Kept, b.Reuse = true, []string{"build/*.o"} },
+		"forms on request":                  func(b *Blueprint) { b.Build = []string{"make", "{forms}"} },
 	} {
 		bad := good
 		change(&bad)
