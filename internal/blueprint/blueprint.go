@@ -85,7 +85,8 @@ type Blueprint struct {
 	Results []string `json:"results,omitempty"`
 	// patterns of names of CMake commands that read no input, besides CMake's own
 	ReadsNone []string `json:"reads_none,omitempty"`
-	LinkedIn  string   `json:"linked_in,omitempty"` // the folder to which the map's paths are relative; "" is the project's
+	// the folder to which the map's paths are relative; "" is the project's
+	LinkedIn string `json:"linked_in,omitempty"`
 	// what the board's programmer takes for the folder of the build; "" is the build folder
 	ProgrammerFolder string `json:"programmer_folder,omitempty"`
 	// the image in other forms, for a board with a memory map
