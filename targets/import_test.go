@@ -32,7 +32,7 @@ var mayImport = map[string][]string{
 		"image",
 		"internal/firmware", "progress",
 		"cache", "rpc", "standalone", "cmodel", "boards", "mlf", "ndarray", "crt", "templates", "failure",
-		"internal/command", "internal/filelock",
+		"internal/cmacro", "internal/command", "internal/filelock",
 		"internal/jsonfile",
 		"internal/openset", "internal/parallel", "internal/plainfile", "internal/scratch", "internal/sourcetree",
 		"internal/spdx", "internal/toolwords",
