@@ -21,7 +21,8 @@ var mayImport = map[string][]string{
 		"cmodel", "progress", "validate", "release", "modellib",
 		"cache", "rpc", "standalone", "boards", "mlf", "ndarray", "samples", "failure", "internal/boardsmithjson",
 		"internal/command",
-		"internal/console", "internal/gitfolder", "internal/inputs", "internal/toolbox", "internal/tuning",
+		"internal/console", "internal/gitfolder", "internal/inputs", "internal/sourcetree", "internal/toolbox",
+		"internal/tuning",
 		"internal/valuetext", "internal/virtualprobe", "internal/wholefolder",
 	},
 
@@ -67,8 +68,8 @@ var mayImport = map[string][]string{
 
 	// The folder of a finished firmware.
 	"release": {
-		"project", "modellib", "cmodel", "image", "boards", "mlf", "failure", "internal/plainfile", "internal/spdx",
-		"internal/wholefolder",
+		"project", "modellib", "cmodel", "image", "boards", "mlf", "failure", "internal/gitfolder", "internal/plainfile",
+		"internal/spdx", "internal/wholefolder",
 	},
 	"modellib": {"cmodel", "image", "boards", "mlf", "failure", "internal/command", "internal/fit"},
 
