@@ -96,13 +96,13 @@ var mayImport = map[string][]string{
 	// Chooses what is measured next.
 	"tune/search": {
 		"tune", "tune/space", "project", "executor", "device", "image", "rpc", "mlf", "ndarray", "failure",
-		"internal/filelock",
+		"internal/filelock", "internal/timegate",
 	},
 
 	// Measures on devices what a project's linker made.
 	"tune": {
 		"project", "device", "image", "rpc", "transport", "boards", "mlf", "ndarray", "failure", "internal/command",
-		"internal/filelock", "internal/scratch",
+		"internal/filelock", "internal/scratch", "internal/timegate",
 	},
 
 	"cache":     {"internal/filelock", "failure"},
@@ -149,6 +149,7 @@ var mayImport = map[string][]string{
 	"internal/scratch":       {"internal/filelock"},
 	"internal/sourcetree":    {"internal/command", "internal/parallel", "failure"},
 	"internal/testcache":     {},
+	"internal/timegate":      {},
 	"internal/toolbox":       {"internal/attached", "internal/console", "internal/ledger", "failure"},
 	"internal/toolwords":     {"failure"},
 	"internal/transporttest": {"transport", "failure"},
