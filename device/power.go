@@ -16,6 +16,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/ledger"
 	"github.com/boardsmith/boardsmith/progress"
+	"github.com/boardsmith/boardsmith/transport"
 )
 
 const (
@@ -69,7 +70,9 @@ func silent(err error) bool {
 	var differs *flasher.VerifyError
 	var worn *WearError
 	var other *flasher.ChipError
-	if errors.As(err, &differs) || errors.As(err, &worn) || errors.As(err, &other) || inUse(err) {
+	var shared *transport.SharedPortError
+	if errors.As(err, &differs) || errors.As(err, &worn) || errors.As(err, &other) || errors.As(err, &shared) ||
+		inUse(err) {
 		return false
 	}
 	switch failure.Of(err) {

@@ -388,6 +388,7 @@ func (s *Session) exchange(ctx context.Context, words []string, limit time.Durat
 		why = err
 		s.o.Log.Debug("ask again", "request", words[0], "because", err)
 	}
+	why = transport.Shared(s.link, why)
 	if !s.begun {
 		return nil, &SilentError{time.Since(since), why}
 	}
@@ -421,6 +422,9 @@ func (e *SilentError) FailureClass() failure.Class { return failure.Boot }
 
 // NextStep returns what to check.
 func (e *SilentError) NextStep() string {
+	if errors.As(e.Err, new(*transport.SharedPortError)) {
+		return "" // Err's own
+	}
 	return "check that this firmware is flashed, and the link: UART, pins and baud rate"
 }
 

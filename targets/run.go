@@ -18,6 +18,7 @@ import (
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/standalone"
+	"github.com/boardsmith/boardsmith/transport"
 )
 
 // A connection is an open session with the firmware and the model in it.
@@ -37,7 +38,7 @@ func (c *connection) call(ctx context.Context, what string, f func(context.Conte
 	if err == nil {
 		return nil
 	}
-	if ctx.Err() == nil && limited.Err() != nil {
+	if ctx.Err() == nil && limited.Err() != nil && !errors.As(err, new(*transport.SharedPortError)) {
 		return failure.New(failure.Timeout, "the board may hang; TIMEOUT=2m waits longer", "%s did not end within %v: %w",
 			what, c.limit, err)
 	}

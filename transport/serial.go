@@ -6,8 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"go.bug.st/serial"
@@ -31,9 +34,10 @@ const (
 // errors.Is matches it with ErrClosed; after the device is plugged in again, the port can be opened under its new
 // name.
 type serialError struct {
-	Port string
-	Gone bool // it was open
-	Err  error
+	Port   string
+	Gone   bool     // it was open
+	Others []string // programs that have it open, if that is why it cannot be opened
+	Err    error
 }
 
 func (e *serialError) Error() string { return fmt.Sprintf("serial port %s: %v", e.Port, e.Err) }
@@ -58,7 +62,9 @@ func (e *serialError) NextStep() string {
 	switch {
 	case e.Gone:
 		return "plug the board in again"
-	case errors.As(e.Err, &p) && p.Code() == serial.PortBusy:
+	case isBusy(e.Err) && len(e.Others) > 0:
+		return "end the program that has it open: " + strings.Join(e.Others, ", ")
+	case isBusy(e.Err):
 		return "close the other program that has it open"
 	case errors.As(e.Err, &p) && p.Code() == serial.PermissionDenied, errors.Is(e.Err, fs.ErrPermission):
 		return "give this user access to it: " + failure.Target("doctor") + " shows how"
@@ -67,10 +73,58 @@ func (e *serialError) NextStep() string {
 	}
 }
 
+// isBusy reports whether a port cannot be opened because another program has it for itself.
+func isBusy(err error) bool {
+	var p *serial.PortError
+	return errors.Is(err, syscall.EBUSY) || errors.As(err, &p) && p.Code() == serial.PortBusy
+}
+
+// A SharedPortError reports a wait that ended, or data that arrived damaged, while another program had the serial port
+// open: each byte reaches only one of them.
+type SharedPortError struct {
+	Port   string
+	Others []string // the other programs, as in "screen (process 4711)"
+	Err    error    // what failed
+}
+
+func (e *SharedPortError) Error() string {
+	return fmt.Sprintf("another program reads serial port %s: %s: %v", e.Port, strings.Join(e.Others, ", "), e.Err)
+}
+
+// Unwrap returns what failed.
+func (e *SharedPortError) Unwrap() error { return e.Err }
+
+// FailureClass returns failure.Transport.
+func (e *SharedPortError) FailureClass() failure.Class { return failure.Transport }
+
+// NextStep returns what to do.
+func (e *SharedPortError) NextStep() string {
+	return "end the other program, and keep it from opening the port again: " + strings.Join(e.Others, ", ")
+}
+
+// Shared returns err as a *SharedPortError if link is a serial port that another program has open, else err unchanged.
+// It finds programs on Linux, and those of other users only with the rights to examine them.
+func Shared(link Link, err error) error {
+	s, ok := link.(*Serial)
+	if !ok || errors.As(err, new(*SharedPortError)) {
+		return err
+	}
+	if others := programsWith(s.name); len(others) > 0 {
+		return &SharedPortError{Port: s.name, Others: others, Err: err}
+	}
+	return err
+}
+
+// A driver reads and writes a port. Close ends both.
+type driver interface {
+	io.ReadWriteCloser
+	ResetOutputBuffer() error // drops what was written and not sent yet
+}
+
 // A Serial is a Link over a UART. It is Lossy: a UART has noise and no flow control.
 type Serial struct {
 	name string
-	port serial.Port
+	port driver
 
 	mu     sync.Mutex
 	have   []byte
@@ -85,22 +139,24 @@ type Serial struct {
 }
 
 // OpenSerial opens a port exclusively: eight bits, no parity, one stop bit. Errors: class probe-missing. Once the
-// port has vanished, errors of the link are of class board-lost and match ErrClosed.
+// port has vanished, errors of the link are of class board-lost and match ErrClosed. If another program opened the port
+// before, a wait that its context's deadline ends is a *SharedPortError.
 func OpenSerial(c SerialConfig) (*Serial, error) {
 	if c.Baud == 0 {
 		c.Baud = defaultBaud
 	}
-	port, err := serial.Open(c.Port, &serial.Mode{BaudRate: c.Baud})
+	port, err := openPort(c)
 	if err != nil {
-		return nil, &serialError{Port: c.Port, Err: err}
-	}
-	if err := port.ResetInputBuffer(); err != nil { // drop bytes received before
-		return nil, errors.Join(&serialError{Port: c.Port, Err: err}, port.Close())
+		e := &serialError{Port: c.Port, Err: err}
+		if isBusy(err) {
+			e.Others = programsWith(c.Port)
+		}
+		return nil, e
 	}
 	return newSerial(c.Port, port), nil
 }
 
-func newSerial(name string, port serial.Port) *Serial {
+func newSerial(name string, port driver) *Serial {
 	s := &Serial{
 		name: name, port: port, news: make(chan struct{}, 1), room: make(chan struct{}, 1),
 		closed: make(chan struct{}), done: make(chan struct{}), writing: make(chan struct{}, 1),
@@ -157,7 +213,7 @@ func (s *Serial) Read(ctx context.Context, p []byte) (int, error) {
 	start := time.Now()
 	for {
 		if ctx.Err() != nil {
-			return 0, waitError(ctx, "read", start)
+			return 0, s.waitError(ctx, "read", start)
 		}
 		if n, err := s.take(p); n > 0 || err != nil || len(p) == 0 {
 			return n, err
@@ -168,6 +224,15 @@ func (s *Serial) Read(ctx context.Context, p []byte) (int, error) {
 		case <-ctx.Done():
 		}
 	}
+}
+
+// waitError returns the error of a wait, and with a timeout the other programs that have the port open.
+func (s *Serial) waitError(ctx context.Context, op string, since time.Time) error {
+	err := waitError(ctx, op, since)
+	if errors.As(err, new(*TimeoutError)) {
+		return Shared(s, err)
+	}
+	return err
 }
 
 func (s *Serial) take(p []byte) (int, error) {
@@ -198,14 +263,14 @@ func (s *Serial) Write(ctx context.Context, p []byte) error {
 	start := time.Now()
 	for len(p) > 0 {
 		if ctx.Err() != nil {
-			return waitError(ctx, "write", start)
+			return s.waitError(ctx, "write", start)
 		}
 		select {
 		case s.writing <- struct{}{}:
 		case <-s.closed:
 			return ErrClosed
 		case <-ctx.Done():
-			return waitError(ctx, "write", start)
+			return s.waitError(ctx, "write", start)
 		}
 		part := append([]byte(nil), p[:min(len(p), writePart)]...) // the caller may use p again after a deadline
 		type result struct {
@@ -227,7 +292,7 @@ func (s *Serial) Write(ctx context.Context, p []byte) error {
 		case <-s.closed:
 			return ErrClosed
 		case <-ctx.Done():
-			return waitError(ctx, "write", start)
+			return s.waitError(ctx, "write", start)
 		}
 	}
 	select {

@@ -5,10 +5,13 @@ package transport_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -76,5 +79,108 @@ func TestSerialNotThere(t *testing.T) {
 	_, err := transport.OpenSerial(transport.SerialConfig{Port: "/dev/ttyNONE7"})
 	if failure.Of(err) != failure.ProbeMissing {
 		t.Errorf("%v, class %v", err, failure.Of(err))
+	}
+}
+
+// TestSerialSecondReader opens a port that another program reads: Read's timeout names the program, and Close ends,
+// also during a write.
+func TestSerialSecondReader(t *testing.T) {
+	near, far := transporttest.Terminal(t)
+	cat := exec.Command("cat", far.Name())
+	taken, err := cat.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cat.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cat.Process.Kill() // it still reads
+		_ = cat.Wait()
+	})
+	feed := func() {
+		t.Helper()
+		if _, err := near.Write([]byte("x\n")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(taken, make([]byte, 2)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	feed() // cat reads
+	want := fmt.Sprintf("cat (process %d)", cat.Process.Pid)
+	for range 3 {
+		port, err := transport.OpenSerial(transport.SerialConfig{Port: far.Name()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 100 {
+			feed()
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		_, err = port.Read(ctx, make([]byte, 8))
+		cancel()
+		var shared *transport.SharedPortError
+		if !errors.As(err, &shared) || !slices.Equal(shared.Others, []string{want}) ||
+			!errors.Is(err, context.DeadlineExceeded) || !strings.Contains(failure.Next(err), want) {
+			t.Errorf("%v (%s), want %s", err, failure.Next(err), want)
+		}
+		mute := &transport.HandshakeError{Err: err}
+		if next := failure.Next(mute); !strings.Contains(next, want) {
+			t.Errorf("without a session: %s", next)
+		}
+		writing := make(chan struct{})
+		go func() { // more than the terminal holds
+			defer close(writing)
+			_ = port.Write(context.Background(), make([]byte, 1<<20))
+		}()
+		closed := make(chan error, 1)
+		go func() { closed <- port.Close() }()
+		select {
+		case err := <-closed:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatal("Close waits for the bytes that the other program took")
+		}
+		<-writing
+	}
+}
+
+// TestSerialNotShared: a port that no other program has open is not called shared.
+func TestSerialNotShared(t *testing.T) {
+	_, port := openTerminal(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	_, err := port.Read(ctx, make([]byte, 8))
+	if errors.As(err, new(*transport.SharedPortError)) || !errors.As(err, new(*transport.TimeoutError)) {
+		t.Errorf("a timeout: %v", err)
+	}
+	if err := transport.Shared(port, transport.ErrClosed); err != transport.ErrClosed {
+		t.Errorf("another error: %v", err)
+	}
+}
+
+// TestSerialNotInherited: a program that is started while a port is open does not have it open, too.
+func TestSerialNotInherited(t *testing.T) {
+	near, port := openTerminal(t)
+	child := exec.Command("cat")
+	in, err := child.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		in.Close()
+		_ = child.Wait() // cat ends with its input
+	}()
+	if err := port.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := near.Read(make([]byte, 8)); !errors.Is(err, syscall.EIO) {
+		t.Errorf("the port is still open: read %d, %v", n, err)
 	}
 }

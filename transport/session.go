@@ -94,12 +94,12 @@ func (e *HandshakeError) linkBroke() bool {
 // NextStep returns the likely cause of the device's behaviour.
 func (e *HandshakeError) NextStep() string {
 	switch {
-	case e.linkBroke():
+	case e.linkBroke(), errors.As(e.Err, new(*SharedPortError)):
 		return "" // Err's own
 	case e.Version:
 		return "the firmware uses another version of the session protocol; build and flash it again"
 	case e.Received == 0:
-		return "the device sent nothing: check that it runs this firmware, and its link"
+		return "the device sent nothing: check that it runs this firmware, and its link, which no other program may read"
 	default:
 		return "the device sent data but no session reply: check the link's speed and the firmware"
 	}
@@ -297,11 +297,17 @@ func (s *Session) Recv(ctx context.Context) ([]byte, error) {
 	if err == nil {
 		return body, nil
 	}
-	var cut *DamagedError
-	if errors.As(err, &cut) && cut.cut {
-		return s.receiveAfterCut(ctx, cut)
+	var damaged *DamagedError
+	if !errors.As(err, &damaged) {
+		return nil, err
 	}
-	return nil, err
+	if damaged.cut {
+		body, err = s.receiveAfterCut(ctx, damaged)
+	}
+	if errors.As(err, &damaged) {
+		err = Shared(s.link, err)
+	}
+	return body, err
 }
 
 // receiveAfterCut waits briefly for messages after a truncated answer: a device that fails a check or is reset

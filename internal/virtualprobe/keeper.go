@@ -261,7 +261,17 @@ func startKeeper(program, dir string, stays time.Duration) (<-chan error, error)
 
 // Ask sends one request to the keeper of the chip in dir, which must run: Up.
 func Ask(ctx context.Context, dir string, q Request) (Answer, error) {
-	a, err := ask(ctx, dir, q)
+	return askFor(ctx, dir, q, firstAnswers)
+}
+
+// askFor is Ask, for a keeper that answers within a time.
+func askFor(ctx context.Context, dir string, q Request, within time.Duration) (Answer, error) {
+	limited, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	a, err := ask(limited, dir, q)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		return a, fmt.Errorf("the keeper of the emulated chip did not answer %s in %v: %w", q.Do, within, err)
+	}
 	if err != nil && ctx.Err() != nil {
 		err = failure.Stopped(ctx, "%s of the emulated chip", q.Do)
 	}
@@ -275,9 +285,6 @@ func ask(ctx context.Context, dir string, q Request) (Answer, error) {
 		return Answer{}, err
 	}
 	defer conn.Close()
-	if t, ok := ctx.Deadline(); ok {
-		_ = conn.SetDeadline(t)
-	}
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
 	if err := json.NewEncoder(conn).Encode(q); err != nil {

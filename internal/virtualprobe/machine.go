@@ -88,10 +88,12 @@ func (m *machine) start(ctx context.Context) error {
 		if d, ok := ctx.Deadline(); ok {
 			_ = l.SetDeadline(d) // Accept returns the error
 		}
-		if conns[i], err = l.Accept(); err != nil {
+		conn, err := l.Accept()
+		if err != nil {
 			_, ended := p.Read(ctx, make([]byte, 1)) // its error is the reason
 			return fmt.Errorf("emulator: %w: %w", err, ended)
 		}
+		conns[i] = limitedConn{conn, answerTimeout}
 	}
 	m.qtest = newQtest(conns[0])
 	m.serial.Store(&conns[2])
@@ -106,6 +108,17 @@ func (m *machine) start(ctx context.Context) error {
 		}
 	}
 	return m.qmp("qmp_capabilities", "")
+}
+
+// A limitedConn ends a write that its peer does not take in time: an emulator that hangs, or the UART of a halted core.
+type limitedConn struct {
+	net.Conn
+	within time.Duration // for a write
+}
+
+func (c limitedConn) Write(p []byte) (int, error) {
+	_ = c.SetWriteDeadline(time.Now().Add(c.within)) // the write returns the error
+	return c.Conn.Write(p)
 }
 
 // A qmpLine is a line of the emulator on its control channel.

@@ -1,0 +1,116 @@
+package targets
+
+import (
+	"bytes"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestSecondReader runs a model on a board whose serial port another program reads, three times: each run ends with an
+// error that names the program. A run with a long TIMEOUT ends at a signal.
+func TestSecondReader(t *testing.T) {
+	s := openShop(t)
+	for _, tool := range []string{"openocd", "arm-none-eabi-gcc", "qemu-system-arm"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("%s is not installed", tool)
+		}
+	}
+	dir, home := t.TempDir(), t.TempDir()
+	mage := func(said io.Writer, timeout string, targets ...string) *exec.Cmd {
+		cmd := exec.Command(filepath.Join(s.bin, "mage"), targets...)
+		cmd.Dir, cmd.Stdout, cmd.Stderr = dir, said, said
+		cmd.Env = append(s.environment(), "BOARD=microbit", "BOARDSMITH_HOME="+home, "REPEAT=1", "TIMEOUT="+timeout)
+		return cmd
+	}
+	must := func(targets ...string) string {
+		t.Helper()
+		var said bytes.Buffer
+		if err := mage(&said, "1m", targets...).Run(); err != nil {
+			t.Fatalf("mage %s: %v\n%s", strings.Join(targets, " "), err, said.String())
+		}
+		return said.String()
+	}
+	defer must("emulated:down")
+	must("build", "flash")
+	port := regexp.MustCompile(`/dev/pts/[0-9]+`).FindString(must("emulated:up"))
+	cat := exec.Command("cat", port)
+	taken, err := cat.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cat.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = cat.Process.Kill() // it still reads
+		_ = cat.Wait()
+	}()
+	bytesTaken := make(chan struct{}, 1)
+	go func() {
+		buf := make([]byte, 4096)
+		for {
+			if _, err := taken.Read(buf); err != nil {
+				return
+			}
+			select {
+			case bytesTaken <- struct{}{}:
+			default:
+			}
+		}
+	}()
+	ends := func(cmd *exec.Cmd, said *bytes.Buffer) int {
+		t.Helper()
+		ended := make(chan struct{})
+		go func() {
+			_ = cmd.Wait() // its status is looked at below
+			close(ended)
+		}()
+		select {
+		case <-ended:
+		case <-time.After(time.Minute):
+			_ = cmd.Process.Kill()
+			<-ended
+			t.Fatalf("it hung\n%s", said.String())
+		}
+		return cmd.ProcessState.ExitCode()
+	}
+	for range 3 {
+		var said bytes.Buffer
+		cmd := mage(&said, "3s", "run")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if code := ends(cmd, &said); code != 5 ||
+			!regexp.MustCompile(`hint: end the other program, .*: cat \(process [0-9]+\)`).MatchString(said.String()) {
+			t.Errorf("status %d\n%s", code, said.String())
+		}
+		select { // of that run
+		case <-bytesTaken:
+		default:
+		}
+		said.Reset()
+		cmd = mage(&said, "10m", "run")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		select { // the board has answered the run
+		case <-bytesTaken:
+		case <-time.After(time.Minute):
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+			t.Fatalf("the board sent nothing\n%s", said.String())
+		}
+		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		if code := ends(cmd, &said); code != 130 {
+			t.Errorf("terminated: status %d\n%s", code, said.String())
+		}
+	}
+}

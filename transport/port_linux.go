@@ -1,0 +1,60 @@
+package transport
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+func dropOutput(fd int) error { return unix.IoctlSetInt(fd, unix.TCFLSH, unix.TCOFLUSH) }
+
+// programsWith lists the other processes that have a port open, as far as this process may examine them.
+func programsWith(port string) (list []string) {
+	var p unix.Stat_t
+	if unix.Stat(port, &p) != nil {
+		return nil // it has vanished
+	}
+	folders, _ := filepath.Glob("/proc/[0-9]*/fd") // fails on a bad pattern only
+	for _, folder := range folders {
+		process := filepath.Dir(folder)
+		pid := filepath.Base(process)
+		if pid == strconv.Itoa(os.Getpid()) || !hasOpen(folder, p) {
+			continue
+		}
+		name, _ := os.ReadFile(filepath.Join(process, "comm")) // it may have ended
+		list = append(list, fmt.Sprintf("%s (process %s)", strings.TrimSpace(string(name)), pid))
+	}
+	slices.Sort(list)
+	return list
+}
+
+// isPseudo reports whether a device is a pseudo-terminal, whose number is one of several in the system's containers
+// (Documentation/admin-guide/devices.txt).
+func isPseudo(device unix.Stat_t) bool {
+	major := unix.Major(uint64(device.Rdev))
+	return major >= 136 && major <= 143
+}
+
+// hasOpen reports whether one of a process's descriptors is the device, under any of its names.
+func hasOpen(folder string, device unix.Stat_t) bool {
+	files, err := os.ReadDir(folder)
+	if err != nil {
+		return false // another user's process, or one that has ended
+	}
+	for _, f := range files {
+		path := filepath.Join(folder, f.Name())
+		if to, err := os.Readlink(path); err != nil || !strings.HasPrefix(to, "/dev/") {
+			continue // examine no other file: it may be on a server that does not answer
+		}
+		var s unix.Stat_t
+		if unix.Stat(path, &s) == nil && s.Rdev == device.Rdev && (s.Dev == device.Dev || !isPseudo(device)) {
+			return true
+		}
+	}
+	return false
+}
