@@ -101,3 +101,13 @@ int boardsmith_program_init(TVMValue* args, int* type_codes, int num_args, TVMVa
 // abort() of the C library, and what it ends in elsewhere.
 void abort(void);
 void abort(void) { TVMPlatformAbort(kTvmErrorPlatformCheckFailure); }
+
+// A failed assert of newlib and picolibc, whose own would print.
+void __assert_func(const char* file, int line, const char* function, const char* expression);
+void __assert_func(const char* file, int line, const char* function, const char* expression) {
+  (void)file;
+  (void)line;
+  (void)function;
+  (void)expression;
+  abort();
+}

@@ -11,6 +11,7 @@
 #include <tvm/runtime/c_runtime_api.h>
 #include <tvm/runtime/crt/error_codes.h>
 #include <tvm/runtime/crt/logging.h>
+#include <tvm/runtime/crt/platform.h>
 
 #include "about.h"
 #include "crt_config.h"
@@ -290,6 +291,32 @@ void boardsmith_session_begins(void) {
 #if (BOARDSMITH_UPLOAD_BYTES) > 0
   boardsmith_upload_session_begins();
 #endif
+}
+
+// ---- A failed check ----------------------------------------------------------------------------------------------
+
+// Records an abort. caller is the return address and sp the stack pointer at the call. pc is set inside the call, so
+// that it resolves to the call's line.
+static void keep_abort(tvm_crt_error_t error, uintptr_t caller, const uint8_t* sp) {
+  const uintptr_t pc = (caller & ~(uintptr_t)1U) - 2U;
+  fault_context_t at = {.flags = FAULT_PC_VALID | FAULT_SP_VALID, .pc = pc, .lr = caller, .sp = (uintptr_t)sp};
+  boardsmith_port.complete(boardsmith_port.ctx, &at);
+  fault_keep(FAULT_CHECK, (uint32_t)error, &at);
+}
+
+// Records and logs the error, then lets the port reset or end.
+void TVMPlatformAbort(tvm_crt_error_t error) {
+  static bool again;  // an abort during the first one
+  if (!again) {
+    again = true;
+    keep_abort(error, (uintptr_t)__builtin_return_address(0), __builtin_dwarf_cfa());
+    LOG_ERROR("aborted: error 0x%x", (unsigned)error);
+    (void)boardsmith_port.flush(boardsmith_port.ctx);  // a broken link cannot be reported
+  }
+  boardsmith_port.stop(boardsmith_port.ctx, PORT_STOP_ABORT, (uint32_t)error);
+  for (;;) {
+    // A port's stop does not return.
+  }
 }
 
 // ---- For the host ------------------------------------------------------------------------------------------------

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table at the start of the model part: the only file of the port that is linked there.
+// The table at the start of the model part: the only file of the port that is linked there. Also what the C library
+// needs for assert in a model, which is dropped if nothing calls it.
 #include "bare_model.h"
 
+#include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <tvm/runtime/c_runtime_api.h>
+#include <tvm/runtime/crt/logging.h>
+#include <tvm/runtime/crt/platform.h>
 
 // Defined by the model's code; weak for a firmware without a model.
 const TVMModule* TVMSystemLibEntryPoint(void) TVM_WEAK;
@@ -53,3 +58,11 @@ const bare_model_t bare_model __attribute__((section(".boardsmith.model"))) = {
     .apart_end = bare_apart_end,
 #endif
 };
+
+void __assert_func(const char* file, int line, const char* function, const char* expression) {
+  (void)function;
+  TVMLogf("%s:%d: Check failed: %s", file, line, expression);
+  TVMPlatformAbort(kTvmErrorPlatformCheckFailure);
+}
+
+void abort(void) { TVMPlatformAbort(kTvmErrorPlatformCheckFailure); }

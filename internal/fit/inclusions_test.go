@@ -1,0 +1,46 @@
+package fit
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// inclusionsOf is the top of a map of GNU ld 2.40: malloc, called by a model, needs the system call sbrk.
+const inclusionsOf = `Archive member included to satisfy reference by file (symbol)
+
+lib.a(a.o)                    (--whole-archive)
+short.a(b.o)                  build/a b/model.o (pow)
+/usr/lib x/libc.a(lib_a-malloc.o)
+                              build/a b/model.o (malloc)
+/usr/lib x/libc.a(lib_a-mallocr.o)
+                              /usr/lib x/libc.a(lib_a-malloc.o) (_malloc_r)
+/usr/lib x/libc.a(lib_a-sbrkr.o)
+                              /usr/lib x/libc.a(lib_a-mallocr.o) (_sbrk_r)
+
+Discarded input sections
+
+ .text          0x0        0x4 c.a(z.o) (no)
+`
+
+// TestCaller names the object of the build that causes a library's function to be linked, and what it calls.
+func TestCaller(t *testing.T) {
+	all, err := Inclusions(strings.NewReader(inclusionsOf))
+	if err != nil || len(all) != 4 {
+		t.Fatalf("%q, %v", all, err)
+	}
+	circle := []Inclusion{{"a(a.o)", "a(b.o)", "f"}, {"a(b.o)", "a(a.o)", "g"}}
+	for _, c := range []struct {
+		in             []Inclusion
+		function       string
+		object, called string
+	}{
+		{all, "_sbrk_r", "build/a b/model.o", "malloc"}, {all, "malloc", "build/a b/model.o", "malloc"},
+		{all, "free", "", ""}, {nil, "malloc", "", ""}, {circle, "f", "", ""},
+		{slices.Concat(all, []Inclusion{{"x(y.o)", "gone(z.o)", "h"}}), "h", "", ""},
+	} {
+		if object, called := Caller(c.in, c.function); object != c.object || called != c.called {
+			t.Errorf("%s: %q calls %q, want %q and %q", c.function, object, called, c.object, c.called)
+		}
+	}
+}

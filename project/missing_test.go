@@ -1,0 +1,95 @@
+package project
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/mlftest"
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/rpc"
+)
+
+// TestMissingSystem: an operator that calls what firmware does not have is an error that names the source, the function
+// and what to use instead, in RPC and standalone firmware, in a folder whose name has a pattern's characters.
+func TestMissingSystem(t *testing.T) {
+	needBoardTools(t, "mps2_an385", nil)
+	for name, c := range map[string]struct{ app, include, statement, want, next string }{
+		"heap": {
+			boards.RPC, "<stdlib.h>", "out[0] = (int32_t)(intptr_t)malloc(8);",
+			"calls malloc, but firmware has no heap", "Workspace",
+		},
+		"streams": {
+			boards.Standalone, "<stdio.h>", `printf("%d\n", in[0]);`, "calls printf, but firmware has no standard", "TVMLogf",
+		},
+		"exit": {
+			boards.RPC, "<stdlib.h>", "exit((int)in[0]);", "calls exit, but firmware has nothing to return", "TVMPlatformAbort",
+		},
+		"other": {
+			boards.RPC, "<math.h>", "extern long time(long*); out[0] = (int32_t)time(0);",
+			"calls time, but firmware has no _gettimeofday", "remove the call",
+		},
+		"undefined": {boards.RPC, "<math.h>", "extern int nowhere(void); out[0] = nowhere();", "nowhere", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			source := strings.NewReplacer("<math.h>", c.include, "return 0;", c.statement+" return 0;").
+				Replace(mlftest.TinyOperator)
+			p := generated(t, filepath.Join(t.TempDir(), "p [a-]*"), Spec{
+				Board: "mps2_an385", Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": source}),
+				Options: boards.Options{App: c.app},
+			})
+			_, err := p.Build(t.Context())
+			if failure.Of(err) != failure.Link || !strings.Contains(err.Error(), c.want) ||
+				strings.Contains(err.Error(), "lib1.c calls") != (c.next != "") || !strings.Contains(failure.Next(err), c.next) {
+				t.Errorf("%v\nnext: %s", err, failure.Next(err))
+			}
+		})
+	}
+}
+
+// TestAssert: a failed assert of an operator, and abort, are faults with their place, in the image and in RAM.
+func TestAssert(t *testing.T) {
+	needBoardTools(t, "mps2_an385", nil)
+	for name, statement := range map[string]string{"assert": "assert(in[0] > 1000);", "abort": "abort();"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			source := strings.NewReplacer("<math.h>", "<assert.h>\n#include <stdlib.h>", "return 0;", statement+" return 0;").
+				Replace(mlftest.TinyOperator)
+			model := mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": source})
+			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: "mps2_an385", Model: model})
+			err := callTwice(t, p)
+			var fault *rpc.FaultError
+			if !errors.As(err, &fault) || fault.Record.Reason != rpc.ReasonCheck || fault.Operator != "twice" ||
+				!slices.ContainsFunc(fault.Frames, func(f rpc.Frame) bool { return strings.HasSuffix(f.File, "lib1.c") }) {
+				t.Fatalf("%v", err)
+			}
+			if logs := strings.Contains(err.Error(), "lib1.c:14: Check failed: in[0] > 1000"); logs != (name == "assert") {
+				t.Errorf("the condition in the error: %v, %v", logs, err)
+			}
+		})
+	}
+}
+
+// callTwice runs a project of mlftest.Tiny and returns the error of its operator.
+func callTwice(t *testing.T, p *Project) error {
+	t.Helper()
+	s, err := p.Run(t.Context(), testEnv().desk(), "")
+	must(t, err)
+	defer s.Close(context.Background())
+	lib, err := s.SystemLib(t.Context())
+	must(t, err)
+	twice, err := lib.Function(t.Context(), "twice")
+	must(t, err)
+	dtype, err := ndarray.ParseDType("int32")
+	must(t, err)
+	x, err := s.Empty(t.Context(), dtype, []int64{4})
+	must(t, err)
+	_, err = twice.Call(t.Context(), x, x)
+	return err
+}
