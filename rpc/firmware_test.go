@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -202,6 +203,47 @@ func TestFirmwareWeakDamage(t *testing.T) {
 	if got := must[*ndarray.Array](t)(tensor.Array(ctx)); !bytes.Equal(got.Data, calm(8000)) || hits != 2 ||
 		damages(t, s) != 2 {
 		t.Errorf("%d messages damaged, %d detected", hits, damages(t, s))
+	}
+}
+
+// Damage that looks like the start of another frame: real firmware reports it, and the copy is repeated.
+func TestFirmwareCutOff(t *testing.T) {
+	pair := []byte{0xff, 0xff, 0xff, 0xff}
+	damages := map[string]func(p []byte) []byte{
+		"flipped bit": func(p []byte) []byte {
+			i := bytes.Index(p, pair)
+			return append(append(p[:i:i], 0xff, 0xfd), p[i+2:]...)
+		},
+		"lost byte": func(p []byte) []byte {
+			i := bytes.Index(p, []byte{0xff, 0xff, 0xfd})
+			return append(p[:i:i], p[i+1:]...)
+		},
+	}
+	for name, damage := range damages {
+		for _, n := range []int{64, 8000} {
+			t.Run(fmt.Sprintf("%s of %d", name, n), func(t *testing.T) {
+				device := firmware(t) // built before the time starts
+				ctx := within(t, 20*time.Second)
+				data := calm(n)
+				copy(data[n/2:], []byte{0xff, 0xff, 0, 0xff, 0xfd})
+				hits := 0
+				s := session(t, transporttest.Tamper(device, func(way transporttest.Direction, p []byte) []byte {
+					if way != transporttest.ToDevice || hits > 0 || !bytes.Contains(p, pair) || len(p) < n {
+						return p
+					}
+					hits++
+					return damage(p)
+				}))
+				tensor := must[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{int64(n)}))
+				if err := tensor.Write(ctx, data); err != nil {
+					t.Fatal(err)
+				}
+				got := must[*ndarray.Array](t)(tensor.Array(ctx))
+				if !bytes.Equal(got.Data, data) || hits != 1 {
+					t.Errorf("%d messages damaged; equal: %t", hits, bytes.Equal(got.Data, data))
+				}
+			})
+		}
 	}
 }
 

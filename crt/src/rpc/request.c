@@ -24,9 +24,18 @@ typedef struct arguments {
   void* taken;  // allocation; NULL: they are in the packet buffer, after the message
 } arguments_t;
 
-// Indexed from TEXTS_BEGIN, and from RPC_GET_GLOBAL.
-static const char* const texts[] = {TEXTS(TEXT_STRING)};
-static const char* const signatures[] = {SYSTEM_CALLS(SYSTEM_CALL_TYPES)};
+// Texts one after the other, each with a NUL: in the order of TEXTS_BEGIN and RPC_GET_GLOBAL. Two tables of addresses
+// would take 80 bytes.
+static const char texts[] = TEXTS(TEXT_STRING);
+static const char signatures[] = SYSTEM_CALLS(SYSTEM_CALL_TYPES);
+
+// Returns the text with this index.
+__attribute__((noinline)) static const char* text_at(const char* text, unsigned index) {
+  for (; index != 0U; index--) {
+    text += boardsmith_text_length(text) + 1U;
+  }
+  return text;
+}
 
 // Returns the last-error text of a failed function, or a text for its error number.
 static const char* error_text(int error) {
@@ -44,11 +53,19 @@ void request_finish(rpc_server_t* s, int result) {
     transmit_value(s, RPC_RETURN, kTVMNullptr, 0, NULL, 0);
   } else if (result != ANSWERED) {
     const char* const text =
-        ((unsigned)result < TEXTS_END) ? texts[(unsigned)result - (unsigned)TEXTS_BEGIN] : error_text(result);
+        ((unsigned)result < TEXTS_END) ? text_at(texts, (unsigned)result - (unsigned)TEXTS_BEGIN) : error_text(result);
     const size_t bytes = boardsmith_text_length(text);
     transmit_value(s, RPC_EXCEPTION, kTVMStr, bytes, text, bytes);
   } else {
     // The handler has sent the answer.
+  }
+}
+
+void request_answer_due(rpc_server_t* s) {
+  const uint8_t result = s->due;
+  if (result != 0U) {
+    s->due = 0;
+    request_finish(s, (int)result);
   }
 }
 
@@ -314,7 +331,7 @@ static int system_call(rpc_server_t* s, uint32_t code, const arguments_t* a) {
   const TVMValue* v = a->values;
   void* handle = NULL;
   int error = 0;
-  if (boardsmith_arguments(a->codes, (int)a->count, signatures[code - RPC_GET_GLOBAL]) != 0) {
+  if (boardsmith_arguments(a->codes, (int)a->count, text_at(signatures, code - RPC_GET_GLOBAL)) != 0) {
     return ARGUMENTS;
   }
   switch (code) {
@@ -404,6 +421,7 @@ static int execute(rpc_server_t* s, uint32_t code, uint8_t* body, uint8_t* end) 
 void request_execute(rpc_server_t* s) {
   uint8_t* const m = server_message(s);
   int result = (s->length > PACKET_BYTES) ? LONG : SHORT;
+  request_answer_due(s);
   boardsmith_runtime.last_error[0] = '\0';
   boardsmith_runtime.session = OWNER_SESSION;
   if ((wire_get32(&m[MESSAGE_LENGTH]) + MESSAGE_CODE) == s->length) {

@@ -2,7 +2,8 @@
 //
 // Receives frames and sessions: takes bytes as they arrive, executes at most one request at a time, never waits. No
 // input can stop it: every frame start resets the receiver, a message without a session is dropped, a damaged request
-// of this session is answered once.
+// of this session is answered once. The start of another frame may be damage or the next session's beginning: the
+// request that it cuts off is answered before the next request, or when no byte arrives.
 #include "server.h"
 
 #include <boardsmith/boardsmith.h>
@@ -16,7 +17,7 @@
 #include "wire.h"
 
 // Returns whether the current message is a request of this session.
-static bool is_request(rpc_server_t* s) { return (wire_get32(server_message(s)) & HEADER_BITS) == s->header; }
+static bool is_request(rpc_server_t* s) { return (wire_get32(&server_message(s)[-1]) >> 8) == s->header; }
 
 // Enters another state; so many of its bytes go into `field`.
 static void enter(rpc_server_t* s, unsigned state, uint32_t bytes) {
@@ -26,14 +27,13 @@ static void enter(rpc_server_t* s, unsigned state, uint32_t bytes) {
   s->end = &s->field[bytes];
 }
 
-// Abandons the current frame, whose message has begun. Answers an incomplete request, but nothing else.
+// Abandons the current frame. If it is a request, an answer becomes due: one for several in a row, because they may be
+// parts of one request.
 static void abandon(rpc_server_t* s) {
-  const unsigned state = s->state;
-  enter(s, FIND_START, 0);
-  if (is_request(s)) {
-    const bool copying = (state == (unsigned)FIND_COPY) || (state == (unsigned)FIND_COPY_CRC);
-    request_finish(s, copying ? DAMAGED_COPY : DAMAGED_REQUEST);
+  if ((s->state >= (unsigned)FIND_MESSAGE) && is_request(s)) {
+    s->due |= (uint8_t)((unsigned)DAMAGED_REQUEST | (s->state & STATE_OF_COPY));
   }
+  enter(s, FIND_START, 0);
 }
 
 // Frees what requests of the former session allocated: modules, arrays (also those still referenced), and memory.
@@ -63,6 +63,7 @@ static void session_start(rpc_server_t* s, uint8_t initiator) {
   }
   const uint32_t id = initiator | ((uint32_t)s->nonce << 8);
   s->header = id | HEADER(SESSION_NORMAL);
+  s->due = 0;
   free_session();
   boardsmith_session_begins();
   transmit_message(s, id | HEADER(SESSION_REPLY), &version, 1);
@@ -76,6 +77,7 @@ static void message_done(rpc_server_t* s) {
   }
   if (m[MESSAGE_TYPE] == SESSION_TERMINATE) {
     s->header = NO_SESSION;
+    s->due = 0;
   }
   // Other messages are ignored: another session's request, a log, a reply (this side never begins a session).
 }
@@ -83,8 +85,13 @@ static void message_done(rpc_server_t* s) {
 // Processes a frame whose CRC was received.
 static void frame_done(rpc_server_t* s) {
   const unsigned state = s->state;
-  if ((wire_get32(s->field) & 0xFFFFU) != s->frame_crc) {
+  const uint32_t crc = wire_get32(s->field) & 0xFFFFU;
+  if (crc >= 0xFF00U) {
+    s->escaped = 0xFF;  // the last ff may be the first byte of the next frame, if one was lost
+  }
+  if (crc != s->frame_crc) {
     abandon(s);
+    request_answer_due(s);
     return;
   }
   enter(s, FIND_START, 0);
@@ -128,7 +135,8 @@ static void state_done(rpc_server_t* s) {
     message[MESSAGE_TYPE] = SESSION_INIT;  // not a request yet
     s->state = FIND_MESSAGE;
     s->rx.to = message;
-    s->end = &message[(s->length <= PACKET_BYTES) ? s->length : MESSAGE_BODY];
+    // A length that is too small is damaged: the header shows whose message it is.
+    s->end = &message[((s->length - MESSAGE_HEADER) <= (PACKET_BYTES - MESSAGE_HEADER)) ? s->length : MESSAGE_BODY];
   } else if ((s->state == (unsigned)FIND_MESSAGE) && (s->length > PACKET_BYTES)) {
     long_message(s);
     return;
@@ -154,8 +162,10 @@ static void escaped_byte(rpc_server_t* s, uint8_t byte) {
       return;
     }
   } else if ((byte == 0xFDU) && (s->state != (unsigned)SHUT_DOWN)) {
+    abandon(s);
     s->rx.crc = CRC16_FRAME_START;
-    enter(s, FIND_LENGTH, 4);
+    s->state = FIND_LENGTH;
+    s->end = &s->field[4];
     return;
   } else if ((byte == 0xFEU) || (at == s->end)) {
     return;  // a nop, or outside a frame's contents
@@ -175,11 +185,14 @@ static void idle(rpc_server_t* s) {
     s->idle_at = s->rx.to;
     s->idle_since_ms = now;
   }
-  if ((s->state >= (unsigned)SKIP_REFUSED) && ((now - s->idle_since_ms) >= BOARDSMITH_FRAME_GAP_MS)) {
+  if ((now - s->idle_since_ms) >= BOARDSMITH_FRAME_GAP_MS) {
+    if (s->state >= (unsigned)SKIP_REFUSED) {
+      s->escaped = 0;
+    }
     if ((s->state >= (unsigned)FIND_MESSAGE) && (server_message(s)[MESSAGE_TYPE] != (uint8_t)SESSION_INIT)) {
       abandon(s);
     }
-    s->escaped = 0;
+    request_answer_due(s);
   }
 }
 

@@ -50,7 +50,7 @@ enum { SESSION_INIT = 0x00, SESSION_REPLY = 0x01, SESSION_TERMINATE = 0x02, SESS
   X(RPC_FREE_STREAM, "GD")  \
   X(RPC_SET_STREAM, "GD")
 #define SYSTEM_CALL_CODE(code, types) code,
-#define SYSTEM_CALL_TYPES(code, types) types,
+#define SYSTEM_CALL_TYPES(code, types) types "\0"
 
 // RPC codes.
 enum {
@@ -86,6 +86,10 @@ enum {
   FIND_MESSAGE_CRC,  // the 2 bytes after a message
   FIND_COPY_CRC,     // the 2 bytes after a copy
 };
+#define STATE_OF_COPY 1U
+_Static_assert((FIND_MESSAGE % 2 == 0) && (FIND_MESSAGE_CRC % 2 == 0) && (FIND_COPY % 2 == 1) &&
+                   (FIND_COPY_CRC % 2 == 1),
+               "from FIND_MESSAGE on, the lowest bit distinguishes the states of a copy");
 
 // The transmitter's states.
 enum {
@@ -94,9 +98,8 @@ enum {
   TRANSMIT_RESET,    // nothing was sent yet, or a write failed: the next frame is preceded by a nop
 };
 
-// The first bytes of a message in one word: initiator, responder, type; the fourth byte belongs to what follows.
+// The first bytes of a message in one word: initiator, responder, type.
 #define HEADER(type) ((uint32_t)(type) << 16)
-#define HEADER_BITS 0xFFFFFFU
 #define NO_SESSION 0xFF000000U  // differs from every header
 
 // Number of zero values after the last argument of a call: generated operators do not check the number of arguments,
@@ -112,6 +115,7 @@ typedef struct rpc_server {
   uint16_t frame_crc;   // over the whole frame, while its CRC is received
   uint8_t escaped;      // ff: the last byte was an unpaired ff; else 0
   uint8_t transmitter;  // see TRANSMIT_IDLE
+  uint8_t due;          // DAMAGED_REQUEST or DAMAGED_COPY: the answer to an abandoned request; 0: none
   uint32_t length;      // of the frame's payload
   uint8_t* idle_at;     // `rx.to` when the loop was last called without bytes, NULL if some came since
   uint32_t idle_since_ms;
@@ -175,13 +179,17 @@ void request_execute(rpc_server_t* s);
   X(DAMAGED_REQUEST, "boardsmith: damaged request")        \
   X(DAMAGED_COPY, "boardsmith: damaged copy")
 #define TEXT_RESULT(result, text) result,
-#define TEXT_STRING(result, text) text,
+#define TEXT_STRING(result, text) text "\0"
 
 // Results of a request: an empty Return, an answer already sent, or one of TEXTS; other values are a function's error.
 enum { DONE, ANSWERED, TEXTS(TEXT_RESULT) TEXTS_END };
 enum { TEXTS_BEGIN = ANSWERED + 1 };
+_Static_assert((DAMAGED_REQUEST % 2 == 0) && (DAMAGED_COPY == DAMAGED_REQUEST + STATE_OF_COPY), "see STATE_OF_COPY");
 
 // Answers the current request with its result.
 void request_finish(rpc_server_t* s, int result);
+
+// Sends the answer to an abandoned request, if one is due.
+void request_answer_due(rpc_server_t* s);
 
 #endif  // BOARDSMITH_RPC_SERVER_H_
