@@ -67,7 +67,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	r, err := release.Of(p, image, release.Options{})
+	r, err := release.Of(p, image)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -53,6 +53,9 @@ const defaultTimeout = 60 * time.Second
 // attempts limits how often a request is sent that a lossy link damages.
 const attempts = 4
 
+// lateAnswer is how long to wait for the answer to a request after the device's report of a damaged one.
+const lateAnswer = 50 * time.Millisecond
+
 // A Session is an RPC session with one device. Its methods, and those of its Functions, Modules and Tensors, may be
 // called from several goroutines. One request runs at a time; the others wait for it or until their context ends.
 //
@@ -171,7 +174,9 @@ func (s *Session) begin(c Code) *Packet {
 func (s *Session) exchange(ctx context.Context) error {
 	err := s.exchangeOnce(ctx)
 	for tries := 1; tries < attempts && s.transport.Lossy() && isDamagedRequest(err); tries++ {
-		err = s.exchangeOnce(ctx)
+		if err = s.secondAnswer(ctx, err); isDamagedRequest(err) {
+			err = s.exchangeOnce(ctx)
+		}
 	}
 	if err == nil {
 		return nil
@@ -186,12 +191,37 @@ func (s *Session) exchange(ctx context.Context) error {
 	return err
 }
 
+// isDamagedRequest reports whether the device rejected a request because it arrived damaged: by its checksum, or by a
+// length that another request would have.
 func isDamagedRequest(err error) bool {
 	if err == nil {
 		return false
 	}
 	var e *DeviceError
-	return errors.As(err, &e) && e.Message == damagedRequest
+	var tooLong *LimitError
+	return errors.As(err, &e) && e.Message == damagedRequest || errors.As(err, &tooLong) && tooLong.Limit == 0
+}
+
+// secondAnswer waits briefly for a second answer to the request that the device rejected with err. If there is one, the
+// first was a late one to an earlier frame: sending the request again would shift all further answers by one.
+func (s *Session) secondAnswer(ctx context.Context, err error) error {
+	short, cancel := context.WithTimeout(ctx, lateAnswer)
+	defer cancel()
+	for isDamagedRequest(err) {
+		msg, recvErr := s.transport.Recv(short)
+		var damaged *transport.DamagedError
+		switch {
+		case recvErr == nil:
+			err = s.accept(msg)
+		case ctx.Err() == nil && errors.Is(recvErr, context.DeadlineExceeded):
+			return err
+		case errors.As(recvErr, &damaged):
+			return recvErr
+		default:
+			return s.breakUp(recvErr)
+		}
+	}
+	return err
 }
 
 func (s *Session) exchangeOnce(ctx context.Context) error {

@@ -146,11 +146,7 @@ func (v *invocation) releaseLibrary(ctx context.Context, in *inputs.Inputs, dir 
 	if err != nil {
 		return err
 	}
-	o, err := v.releaseOptions(ctx, in)
-	if err != nil {
-		return err
-	}
-	r, err := release.OfLibrary(files, codes, c, sizes, o)
+	r, err := release.OfLibrary(files, codes, c, sizes)
 	if err != nil {
 		return err
 	}

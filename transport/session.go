@@ -246,8 +246,12 @@ func (s *Session) Bounded() bool {
 func (s *Session) Close() error { return s.link.Close() }
 
 // Send sends one message, the concatenation of parts. After an error the device may have received any part of it:
-// close the session.
+// close the session. An initiator drops messages that it has received and not passed to Recv: they answer nothing that
+// is going to be sent.
 func (s *Session) Send(ctx context.Context, parts ...[]byte) error {
+	if !s.responder {
+		s.dropStale()
+	}
 	if s.end.state != established {
 		return &TerminatedError{Why: "no session"}
 	}
@@ -262,6 +266,24 @@ func (s *Session) Send(ctx context.Context, parts ...[]byte) error {
 	s.parts = append(append(s.parts[:0], s.head[:]), parts...)
 	s.out = s.framer.Append(s.out[:0], s.parts...)
 	return s.flush(ctx)
+}
+
+// dropStale handles what was received beyond the last message: a duplicated or late answer, log lines, Terminate.
+func (s *Session) dropStale() {
+	for len(s.in) > 0 {
+		n, ev := s.un.Next(s.in)
+		s.in = s.in[n:]
+		if ev != Frame {
+			continue
+		}
+		msg := s.un.Payload()
+		switch n, _ := s.end.receive(msg); n {
+		case gotMessage:
+			s.log.Debug("dropped an answer that no request waits for", "bytes", len(msg))
+		case gotLog:
+			s.logLine(msg)
+		}
+	}
 }
 
 // SendLog sends a log line, as only a responder does. It does not send an empty one, which would crash TVM's hosts.

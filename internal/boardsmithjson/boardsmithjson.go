@@ -41,10 +41,8 @@ type Choice struct {
 	Project   string     `json:"project"`    // relative to the file's folder
 	Options   OptionList `json:"options"`
 	Timeout   string     `json:"timeout"`
-	Input     string     `json:"input"`   // relative to the file's folder
-	Device    string     `json:"device"`  // as DEVICE
-	Product   string     `json:"product"` // name of the product in releases
-	Version   string     `json:"version"` // of the product
+	Input     string     `json:"input"`  // relative to the file's folder
+	Device    string     `json:"device"` // as DEVICE
 }
 
 // A Config is boardsmith.json. The zero value is that of a repository without one.
