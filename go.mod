@@ -23,6 +23,7 @@ require (
 	github.com/go-git/go-billy/v5 v5.9.2
 	github.com/go-git/go-git/v5 v5.19.3
 	github.com/google/jsonschema-go v0.4.3
+	github.com/package-url/packageurl-go v0.1.7
 	go.bug.st/serial v1.8.0
 )
 

@@ -18,12 +18,13 @@ type linkKind struct {
 	needs  []string // fields of Link that a board file must have for it
 	takes  []string // those that it may have, besides kind
 	remote bool     // Link.Remote
+	host   bool     // Link.OnHost
 	probe  bool     // Link.ThroughProbe
 }
 
 var linkKinds = []linkKind{
-	{name: "process"},
-	{name: "qemu", needs: []string{"program", "args"}, takes: []string{"install", "min_version", "baud"}},
+	{name: "process", host: true},
+	{name: "qemu", host: true, needs: []string{"program", "args"}, takes: []string{"install", "min_version", "baud"}},
 	{name: "serial", takes: []string{"usb", "interface", "baud"}},
 	{name: "tcp", takes: []string{"address", "baud"}, remote: true},
 	{name: "rtt", probe: true},
@@ -51,6 +52,12 @@ func (l Link) kind() (k linkKind, ok bool) {
 func (l Link) Remote() bool {
 	k, _ := l.kind()
 	return k.remote
+}
+
+// OnHost reports whether the firmware runs on this computer: as a process, or emulated.
+func (l Link) OnHost() bool {
+	k, _ := l.kind()
+	return k.host
 }
 
 // ThroughProbe reports whether the firmware is reached through the board's debug probe, which is then all of the device

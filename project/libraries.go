@@ -111,11 +111,13 @@ func (pl *plan) addLibraries(ctx context.Context, b *Builder, board *boards.Boar
 	return states, nil
 }
 
-// isOfLibrary reports whether a compiler may read a file of a library: a source or header, or any file but a document
-// in a folder of headers or beside a source.
+// isOfLibrary reports whether a project gets a file of a library: a source or header, a licence, or any file but a
+// document in a folder of headers or beside a source.
 func isOfLibrary(l *library.Library, name string) bool {
 	ext := strings.ToLower(path.Ext(name))
 	switch {
+	case isLicence(name):
+		return true
 	case name == library.File, slices.Contains([]string{".c", ".h", ".cpp", ".hpp", ".cc", ".hh", ".inc", ".s"}, ext):
 		return true
 	case slices.Contains([]string{"", ".md", ".rst", ".txt", ".adoc", ".html", ".pdf", ".png", ".jpg", ".svg"}, ext):
@@ -126,6 +128,14 @@ func isOfLibrary(l *library.Library, name string) bool {
 		h = path.Clean(h)
 		return h == "." || h == dir || strings.HasPrefix(dir, h+"/")
 	}) || slices.ContainsFunc(l.Found, func(source string) bool { return path.Dir(source) == dir })
+}
+
+// isLicence reports whether LicenceTexts returns a file of a library, or of a project, by its path there.
+func isLicence(name string) bool {
+	return slices.ContainsFunc(licenceFiles, func(pattern string) bool {
+		match, _ := path.Match(pattern, name)
+		return match
+	})
 }
 
 // coreOf returns the name of the board's core: its file in cpu/.

@@ -6,17 +6,24 @@ import (
 	"testing"
 )
 
-// TestLicenceOf reads the licence of a file of a project; a file that is not there is an error.
-func TestLicenceOf(t *testing.T) {
+// TestAddLicence: a file's own licence precedes that of its origin; without either, none is asserted. A missing file is
+// an error.
+func TestAddLicence(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "a.c"), []byte("/* SPDX-License-Identifier: MIT OR 0BSD */\n"), 0o644))
+	must(t, os.WriteFile(filepath.Join(dir, "b.c"), []byte("int b;\n"), 0o644))
 	files, err := openTree(dir)
 	must(t, err)
 	defer files.close()
-	if got, err := licenceOf(files, "a.c"); got != "MIT OR 0BSD" || err != nil {
-		t.Errorf("%q, %v", got, err)
+	for _, c := range []struct{ file, given, want string }{
+		{"a.c", "", "MIT OR 0BSD"}, {"a.c", "ISC", "MIT OR 0BSD"}, {"b.c", "ISC", "ISC"}, {"b.c", "", NoLicence},
+	} {
+		o := origin{licence: c.given}
+		if err := o.addLicence(files, c.file); o.licence != c.want || err != nil {
+			t.Errorf("%s, given %q: %q, %v", c.file, c.given, o.licence, err)
+		}
 	}
-	if got, err := licenceOf(files, "b.c"); err == nil {
-		t.Errorf("a file that is not there: %q", got)
+	if err := new(origin).addLicence(files, "c.c"); err == nil {
+		t.Error("a file that is not there has a licence")
 	}
 }

@@ -6,8 +6,11 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
-	"maps"
+	"io"
+	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -16,6 +19,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/generator"
+	"github.com/boardsmith/boardsmith/internal/plainfile"
 	"github.com/boardsmith/boardsmith/internal/spdx"
 )
 
@@ -30,19 +34,35 @@ const (
 	PartLibrary   = "library"   // C that the firmware is linked with
 	PartToolchain = "toolchain" // a library that comes with the compiler
 	PartTool      = "tool"      // a program that made the firmware
+	PartUser      = "user"      // files that the user added to the project, or changed in it
 )
 
 // RuntimeName is the name of the part that is boardsmith's runtime.
 const RuntimeName = "boardsmith runtime"
 
-// A Part is something that a firmware is made of, or that made it. No field depends on a place in the file system.
+// GeneratedLicence is the licence of what boardsmith generates.
+const GeneratedLicence = "0BSD"
+
+// NoLicence is the licence of files that do not name one, as the SPDX specification writes it.
+const NoLicence = spdx.NoAssertion
+
+// A Part is something that a firmware is made of, or that made it: of files, those of one origin that name one licence.
+// No field depends on a place in the file system.
 type Part struct {
 	Kind    string
 	Name    string
-	Version string // "" if it has none
-	SHA256  string // of an archive or a library, else of the names and digests of all its files; "" for a tool
-	Licence string // SPDX expression of the identifiers in its files; "" if there are none
-	URL     string // "" unless it comes from a git repository
+	Version string     // "" if it has none
+	SHA256  string     // of an archive or a library, else of the names and digests of all its files; "" for a tool
+	Licence string     // as the files write it, mostly an SPDX expression; NoLicence; "" of a tool
+	URL     string     // "" unless it comes from a git repository
+	Shipped bool       // boardsmith's own files, unchanged
+	Files   []PartFile // of PartUser; sorted by name
+}
+
+// A PartFile is a file of a part.
+type PartFile struct {
+	Name   string // slash path in the project
+	SHA256 string
 }
 
 // Parts returns what the image of the project's last build is made of, in a fixed order: equal inputs give equal parts.
@@ -60,104 +80,197 @@ func (p *Project) Parts(i *image.Image) ([]Part, error) {
 	if last == nil || last.Digest != i.Digest {
 		return nil, failure.New(failure.Config, "build again", "%v is not the project's last build", i)
 	}
-	parts := []Part{{Kind: PartModel, Name: p.ArchiveName(), Version: p.ModelName(), SHA256: p.ArchiveDigest()}}
-	groups := map[string][]string{}
-	for name := range last.Inputs {
-		group := p.groupOf(name)
-		groups[group] = append(groups[group], name)
-	}
-	for _, group := range slices.Sorted(maps.Keys(groups)) {
-		part, err := p.partOf(t, group, groups[group], last.Inputs)
-		if err != nil {
+	parts := []Part{{
+		Kind: PartModel, Name: p.ArchiveName(), Version: p.ModelName(), SHA256: p.ArchiveDigest(), Licence: NoLicence,
+	}}
+	groups := map[origin][]PartFile{}
+	for name, sum := range last.Inputs {
+		o := p.originOf(name, sum)
+		if err := o.addLicence(t, name); err != nil {
 			return nil, err
 		}
-		parts = append(parts, part)
+		groups[o] = append(groups[o], PartFile{name, sum})
+	}
+	for o, files := range groups {
+		parts = append(parts, o.part(files))
 	}
 	for _, tool := range last.Tools {
 		parts = append(parts, toolPart(tool))
 	}
-	slices.SortStableFunc(parts, func(a, b Part) int {
+	slices.SortFunc(parts, func(a, b Part) int {
 		return cmp.Or(cmp.Compare(slices.Index(partOrder, a.Kind), slices.Index(partOrder, b.Kind)),
-			strings.Compare(a.Name, b.Name))
+			strings.Compare(a.Name, b.Name), strings.Compare(a.Licence, b.Licence), strings.Compare(a.SHA256, b.SHA256))
 	})
 	return parts, nil
 }
 
 var partOrder = []string{
-	PartModel, PartModelCode, PartRuntime, PartTemplate, PartGenerated, PartBoard, PartLibrary, PartToolchain,
+	PartUser, PartModel, PartModelCode, PartRuntime, PartTemplate, PartGenerated, PartBoard, PartLibrary, PartToolchain,
 	PartTool,
 }
 
-// groupOf returns the kind of a file's part and, for a library, a slash and its name.
-func (p *Project) groupOf(name string) string {
+// An origin is what the files of one part have in common: a Part without files.
+type origin struct {
+	kind, name, version, licence, url string
+	shipped                           bool
+}
+
+// originOf returns the origin of an input with its digest in the last build. The licence is that of files that
+// name none, or "".
+func (p *Project) originOf(name, sum string) origin {
 	first, rest, _ := strings.Cut(name, "/")
 	switch {
+	case p.state.Files[name] != sum: // Generate did not write it, or not so
+		return origin{kind: PartUser, name: p.ModelName()}
 	case p.folders().InModel(name):
-		return PartModelCode
+		return origin{kind: PartModelCode, name: p.ModelName()}
 	case p.folders().InRuntime(name):
-		return PartRuntime
+		return origin{kind: PartRuntime, name: RuntimeName, shipped: isShipped(sum)}
 	case first == generator.Libraries:
-		of, _, _ := strings.Cut(rest, "/")
-		return PartLibrary + "/" + of
+		return p.libraryOrigin(rest)
 	case first == generator.Board:
-		return PartBoard
+		return origin{kind: PartBoard, name: p.state.Board.Name}
 	case slices.Contains(p.state.Template.Generate, name):
-		return PartGenerated
+		return origin{kind: PartGenerated, name: p.state.Board.Name, licence: GeneratedLicence}
 	}
-	return PartTemplate
+	o := origin{kind: PartTemplate, name: p.state.Template.Name, shipped: isShipped(sum)}
+	if from := p.state.Template.Origin; from != nil && !o.shipped {
+		o.version, o.url = from.Commit, from.URL
+	}
+	return o
 }
 
-// partOf returns the part that a group of files is.
-func (p *Project) partOf(t *tree, group string, names []string, sums map[string]string) (Part, error) {
-	kind, name, _ := strings.Cut(group, "/")
-	part := Part{Kind: kind, Name: cmp.Or(name, map[string]string{
-		PartModelCode: p.ModelName(), PartRuntime: RuntimeName, PartTemplate: p.state.Template.Name,
-		PartGenerated: p.state.Board.Name, PartBoard: p.state.Board.Name,
-	}[kind])}
-	slices.Sort(names)
-	h := sha256.New()
-	var licences spdx.Set
-	for _, n := range names {
-		fmt.Fprintf(h, "%q %s\n", n, sums[n])
-		l, err := licenceOf(t, n)
-		if err != nil {
-			return Part{}, err
-		}
-		licences.Add(l)
-	}
-	part.SHA256 = hex.EncodeToString(h.Sum(nil))
-	part.Licence = licences.And()
-	switch from := p.state.Template.Origin; {
-	case kind == PartTemplate && from != nil:
-		part.Version, part.URL = from.Commit, from.URL
-	case kind == PartLibrary:
-		for _, l := range p.state.Libraries {
-			if l.Name == name {
-				part.Version, part.URL, part.Licence = l.Commit, l.URL, l.Licence
-			}
+// libraryOrigin returns the origin of a file below the folder of libraries.
+func (p *Project) libraryOrigin(name string) origin {
+	of, _, _ := strings.Cut(name, "/")
+	o := origin{kind: PartLibrary, name: of}
+	for _, l := range p.state.Libraries {
+		if l.Name == of {
+			o.version, o.url, o.licence = l.Commit, l.URL, l.Licence
 		}
 	}
-	return part, nil
+	return o
 }
 
-// licenceOf returns the SPDX expression in the first lines of a file, or "".
-func licenceOf(t *tree, name string) (string, error) {
+// addLicence sets the licence that the file names in its first lines, if it names one.
+func (o *origin) addLicence(t *tree, name string) error {
 	f, err := t.root.Open(filepath.FromSlash(name))
 	if err != nil {
-		return "", err
+		return t.error("read", name, err)
 	}
 	defer f.Close()
-	return spdx.Of(f)
+	licence, err := spdx.Of(f)
+	if err != nil {
+		return t.error("read", name, err)
+	}
+	o.licence = cmp.Or(licence, o.licence, NoLicence)
+	return nil
+}
+
+func (o origin) part(files []PartFile) Part {
+	slices.SortFunc(files, func(a, b PartFile) int { return strings.Compare(a.Name, b.Name) })
+	h := sha256.New()
+	for _, f := range files {
+		fmt.Fprintf(h, "%q %s\n", f.Name, f.SHA256)
+	}
+	part := Part{
+		Kind: o.kind, Name: o.name, Version: o.version, SHA256: hex.EncodeToString(h.Sum(nil)), Licence: o.licence,
+		URL: o.url, Shipped: o.shipped,
+	}
+	if o.kind == PartUser {
+		part.Files = files
+	}
+	return part
 }
 
 // toolPart returns a tool, or a library of the compiler, which is known by its digest.
 func toolPart(t toolState) Part {
 	if sum, ok := strings.CutPrefix(t.Version, "SHA-256 "); ok {
-		kind := PartTool
 		if path.Ext(t.Name) == ".a" || path.Ext(t.Name) == ".o" {
-			kind = PartToolchain
+			return Part{Kind: PartToolchain, Name: t.Name, SHA256: sum, Licence: NoLicence}
 		}
-		return Part{Kind: kind, Name: t.Name, SHA256: sum}
+		return Part{Kind: PartTool, Name: t.Name, SHA256: sum}
 	}
 	return Part{Kind: PartTool, Name: t.Name, Version: t.Version}
+}
+
+// LicenceFolder is the folder with the texts of a project's, library's or template's licences, ID.txt each, as in the
+// REUSE specification 3.3.
+const LicenceFolder = "LICENSES"
+
+// licenceFiles are patterns of the files with licences at the top of a project or library.
+var licenceFiles = []string{"LICEN[CS]E*", "COPYING*", "NOTICE*", LicenceFolder + "/*.txt"}
+
+// maxLicenceBytes limits a file of licences; the longest text of the SPDX list has 110 KiB.
+const maxLicenceBytes = 1 << 20
+
+// A LicenceText is a file with a licence, or a notice.
+type LicenceText struct {
+	Name string // slash path in the project
+	ID   string // the licence's SPDX identifier, of a file in LicenceFolder; else ""
+	Text []byte
+}
+
+// LicenceTexts returns the texts of licences, and the files LICENSE, COPYING and NOTICE, of the project and of its
+// libraries, sorted by name.
+func (p *Project) LicenceTexts() (all []LicenceText, err error) {
+	if err := p.errIfClosed(); err != nil {
+		return nil, err
+	}
+	t, err := openTree(p.dir)
+	if err != nil {
+		return nil, err
+	}
+	defer t.close()
+	folders := []string{"."}
+	for _, l := range p.state.Libraries {
+		folders = append(folders, path.Join(generator.Libraries, l.Name))
+	}
+	for _, folder := range folders {
+		for _, pattern := range licenceFiles {
+			names, err := fs.Glob(t.root.FS(), path.Join(folder, pattern))
+			if err != nil {
+				return nil, err
+			}
+			for _, name := range names {
+				text, err := t.licenceText(name)
+				if err != nil {
+					return nil, err
+				}
+				if text != nil {
+					all = append(all, LicenceText{name, licenceIn(name), text})
+				}
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b LicenceText) int { return strings.Compare(a.Name, b.Name) })
+	return all, nil
+}
+
+// licenceIn returns the licence whose text a file has, by its name; "" of a notice.
+func licenceIn(name string) string {
+	if path.Base(path.Dir(name)) != LicenceFolder {
+		return ""
+	}
+	return strings.TrimSuffix(path.Base(name), ".txt")
+}
+
+// licenceText reads a file, or nothing if it is a folder, such as LICENSES.
+func (t *tree) licenceText(name string) ([]byte, error) {
+	f, err := t.root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|plainfile.NoWait, 0)
+	if err != nil {
+		return nil, t.error("read", name, err)
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || info.IsDir() {
+		return nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxLicenceBytes+1))
+	if err == nil && len(text) > maxLicenceBytes {
+		err = errors.New("larger than any licence")
+	}
+	if err != nil {
+		return nil, t.error("read", name, err)
+	}
+	return text, nil
 }

@@ -52,7 +52,7 @@ func TestFarFlash(t *testing.T) {
 	must(t, err)
 	f, err := i.ELF()
 	must(t, err)
-	r, err := release.Of(p, i)
+	r, err := release.Of(p, i, release.Options{})
 	must(t, err)
 	total := 0
 	for _, c := range []struct {

@@ -4,8 +4,8 @@ package release
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
-	"embed"
 	"encoding/json"
 	"fmt"
 	"path"
@@ -15,36 +15,9 @@ import (
 	"github.com/CycloneDX/cyclonedx-go"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/internal/spdx"
 	"github.com/boardsmith/boardsmith/project"
 )
-
-//go:embed licences/*.txt
-var licences embed.FS
-
-// addLicences adds the texts of the licences that the parts name, as far as boardsmith has them.
-func (r *Release) addLicences(parts []project.Part) error {
-	entries, err := licences.ReadDir("licences")
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		id := strings.TrimSuffix(e.Name(), ".txt")
-		if !slices.ContainsFunc(parts, func(p project.Part) bool { return slices.Contains(idsOf(p.Licence), id) }) {
-			continue
-		}
-		text, err := licences.ReadFile("licences/" + e.Name())
-		if err != nil {
-			return err
-		}
-		r.add("licences/"+e.Name(), text)
-	}
-	return nil
-}
-
-// idsOf returns the words of an SPDX expression.
-func idsOf(expression string) []string {
-	return strings.FieldsFunc(expression, func(c rune) bool { return c == ' ' || c == '(' || c == ')' })
-}
 
 // sizes is size.json: the memory of the image in bytes.
 type sizes struct {
@@ -149,13 +122,18 @@ var componentTypes = map[string]cyclonedx.ComponentType{
 func billOf(a about, main, digest string, kind cyclonedx.ComponentType) ([]byte, error) {
 	ref := string(kind)
 	bom := cyclonedx.NewBOM()
+	product := project.Part{Name: cmp.Or(a.Product, a.names()+" for "+a.Board), Version: cmp.Or(a.Version, a.BuildID)}
 	bom.Metadata = &cyclonedx.Metadata{
 		Component: &cyclonedx.Component{
-			BOMRef: ref, Type: kind, Name: a.names() + " for " + a.Board, Version: a.BuildID,
-			Description: main + ", app " + a.App, Hashes: hashes(digest),
+			BOMRef: ref, Type: kind, Name: product.Name, Version: product.Version,
+			Description: a.description(main), Hashes: hashes(digest), PackageURL: a.Boardsmith.purlOf(product),
 		},
 	}
-	var parts, tools []cyclonedx.Component
+	var parts []cyclonedx.Component
+	tools := []cyclonedx.Component{{
+		BOMRef: "boardsmith", Type: cyclonedx.ComponentTypeApplication, Name: "boardsmith",
+		Version: a.Boardsmith.text(), PackageURL: a.Boardsmith.purl(""),
+	}}
 	var on []string
 	for i, p := range a.Parts {
 		c := componentOf(p, fmt.Sprintf("part-%d", i))
@@ -176,16 +154,36 @@ func billOf(a about, main, digest string, kind cyclonedx.ComponentType) ([]byte,
 	return encode(bom)
 }
 
+// description returns what the bill's component is, besides its product.
+func (a about) description(main string) string {
+	text := fmt.Sprintf("%s, app %s, models %s, board %s", main, a.App, a.names(), a.Board)
+	if a.BuildID != "" {
+		text += ", build id " + a.BuildID
+	}
+	return text
+}
+
 func componentOf(p part, ref string) cyclonedx.Component {
 	c := cyclonedx.Component{
 		BOMRef: ref, Type: componentTypes[p.Kind], Name: p.Name, Version: p.Version, Description: p.Kind,
-		Hashes: hashes(p.SHA256),
+		Hashes: hashes(p.SHA256), PackageURL: p.PURL,
 	}
 	if c.Type == "" {
 		c.Type = cyclonedx.ComponentTypeLibrary
 	}
-	if p.Licence != "" {
+	if spdx.IsExpression(p.Licence) {
 		c.Licenses = &cyclonedx.Licenses{{Expression: p.Licence}}
+	} else if p.Licence != "" {
+		c.Licenses = &cyclonedx.Licenses{{License: &cyclonedx.License{Name: p.Licence}}}
+	}
+	if len(p.Files) > 0 {
+		var files []cyclonedx.Component
+		for _, f := range p.Files {
+			files = append(files, cyclonedx.Component{
+				Type: cyclonedx.ComponentTypeFile, Name: f.Name, Hashes: hashes(f.SHA256),
+			})
+		}
+		c.Components = &files
 	}
 	if p.URL != "" {
 		c.ExternalReferences = &[]cyclonedx.ExternalReference{{Type: cyclonedx.ERTypeVCS, URL: p.URL}}
@@ -241,7 +239,8 @@ func (a about) names() string {
 // readme returns README.md.
 func readme(a about, files []File) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "# %s for %s\n\nApp `%s`.", cell(a.names()), cell(a.Board), a.App)
+	fmt.Fprintf(&b, "# %s %s\n\n", cell(cmp.Or(a.Product, a.names())), cell(cmp.Or(a.Version, "for "+a.Board)))
+	fmt.Fprintf(&b, "For board %s. App `%s`.", cell(a.Board), a.App)
 	for _, m := range a.Models {
 		fmt.Fprintf(&b, " Model `%s` is from the archive `%s` with the SHA-256\n`%s`.", cell(m.Name), cell(m.Archive),
 			m.Digest)
@@ -249,6 +248,7 @@ func readme(a about, files []File) []byte {
 	if a.BuildID != "" {
 		fmt.Fprintf(&b, " The running firmware\nreports the build id `%s`.", a.BuildID)
 	}
+	fmt.Fprintf(&b, " Made by\nboardsmith, %s.", cmp.Or(a.Boardsmith.text(), "whose version is not known"))
 	b.WriteString("\n\n| file | what it is |\n|---|---|\n")
 	seen := map[string]bool{}
 	for _, f := range files {
@@ -273,10 +273,18 @@ func readme(a about, files []File) []byte {
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", p.Kind, cell(p.Name), cell(version), cell(p.Licence))
 	}
-	b.WriteString("\nWithout a licence: the files do not name one. ")
+	fmt.Fprintf(&b, "\n%s: the files name no licence. ", project.NoLicence)
 	b.WriteString("The compiler's libraries have the licences of its packages.\n")
+	for _, id := range missingTexts(a.Licences) {
+		fmt.Fprintf(&b, "\nThe text of the licence `%s` is not in this release.\n", cell(id))
+	}
+	for _, p := range a.Parts {
+		for _, f := range p.Files {
+			fmt.Fprintf(&b, "\n`%s` is a file of %s, %s.\n", cell(f.Name), cell(p.Name), cell(p.Licence))
+		}
+	}
 	for _, name := range a.Edited {
-		fmt.Fprintf(&b, "\n`%s` was changed by hand after it was generated.\n", path.Clean(name))
+		fmt.Fprintf(&b, "\n`%s` was changed by hand after it was generated.\n", cell(path.Clean(name)))
 	}
 	return b.Bytes()
 }

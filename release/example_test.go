@@ -67,7 +67,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	r, err := release.Of(p, image)
+	r, err := release.Of(p, image, release.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -4,9 +4,11 @@ package release
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"hash"
 	"maps"
 	"slices"
 	"strings"
@@ -23,8 +25,8 @@ import (
 
 // OfLibrary returns the release of a folder of models that modellib.Bundle made by c, with the sizes of modellib.Sizes.
 // The folder's files are in library/.
-func OfLibrary(files []mlf.File, codes []*cmodel.Code, c *modellib.Compiler, of map[string]image.Size) (*Release,
-	error,
+func OfLibrary(files []mlf.File, codes []*cmodel.Code, c *modellib.Compiler, of map[string]image.Size, o Options) (
+	*Release, error,
 ) {
 	r := &Release{}
 	for _, f := range files {
@@ -49,7 +51,7 @@ func OfLibrary(files []mlf.File, codes []*cmodel.Code, c *modellib.Compiler, of 
 	if err != nil {
 		return nil, err
 	}
-	return r, r.complete(a, parts, "library/"+modellib.Library, cyclonedx.ComponentTypeLibrary)
+	return r, r.complete(o, a, parts, nil, "library/"+modellib.Library, cyclonedx.ComponentTypeLibrary)
 }
 
 // libraryParts returns what the library is made of, by origin, and the tools that made it.
@@ -64,15 +66,15 @@ func libraryParts(files []mlf.File, codes []*cmodel.Code, c *modellib.Compiler) 
 			return slices.ContainsFunc(of, func(g mlf.File) bool { return f.Name == g.Name })
 		}
 		generated = slices.DeleteFunc(generated, isOf)
-		if part, failed := partOf(kind, name, of); failed != nil {
-			err = failed
-		} else if len(of) > 0 {
-			parts = append(parts, part)
-		}
+		more, failed := partsOf(kind, name, of)
+		parts, err = append(parts, more...), cmp.Or(err, failed)
 	}
 	for _, code := range codes {
 		name, digest := code.Archive()
-		parts = append(parts, project.Part{Kind: project.PartModel, Name: name, Version: code.Name, SHA256: digest})
+		parts = append(parts, project.Part{
+			Kind: project.PartModel, Name: name, Version: code.Name, SHA256: digest,
+			Licence: project.NoLicence,
+		})
 	}
 	for _, code := range codes {
 		add(project.PartModelCode, code.Name, code.Archived())
@@ -84,20 +86,26 @@ func libraryParts(files []mlf.File, codes []*cmodel.Code, c *modellib.Compiler) 
 		project.Part{Kind: project.PartTool, Name: tools.AR, Version: c.Archiver}), err
 }
 
-// partOf returns the part that files are, with a digest as Project.Parts has it.
-func partOf(kind, name string, files []mlf.File) (project.Part, error) {
+// partsOf returns the parts that files are, one for each licence, with digests as Project.Parts has them.
+func partsOf(kind, name string, files []mlf.File) (parts []project.Part, err error) {
 	files = slices.SortedFunc(slices.Values(files), func(a, b mlf.File) int { return strings.Compare(a.Name, b.Name) })
-	var licences spdx.Set
-	h := sha256.New()
+	sums := map[string]hash.Hash{} // by licence
 	for _, f := range files {
-		fmt.Fprintf(h, "%q %x\n", f.Name, sha256.Sum256(f.Data))
 		licence, err := spdx.Of(bytes.NewReader(f.Data))
 		if err != nil {
-			return project.Part{}, fmt.Errorf("%s: %w", f.Name, err)
+			return nil, fmt.Errorf("%s: %w", f.Name, err)
 		}
-		licences.Add(licence)
+		licence = cmp.Or(licence, map[string]string{project.PartGenerated: project.GeneratedLicence}[kind], project.NoLicence)
+		if sums[licence] == nil {
+			sums[licence] = sha256.New()
+		}
+		fmt.Fprintf(sums[licence], "%q %x\n", f.Name, sha256.Sum256(f.Data))
 	}
-	return project.Part{
-		Kind: kind, Name: name, SHA256: hex.EncodeToString(h.Sum(nil)), Licence: licences.And(),
-	}, nil
+	for _, licence := range slices.Sorted(maps.Keys(sums)) {
+		parts = append(parts, project.Part{
+			Kind: kind, Name: name, SHA256: hex.EncodeToString(sums[licence].Sum(nil)), Licence: licence,
+			Shipped: kind == project.PartRuntime,
+		})
+	}
+	return parts, nil
 }

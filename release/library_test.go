@@ -62,7 +62,7 @@ func libraryOf(t *testing.T) *release.Release {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := release.OfLibrary(files, codes, c, sizes)
+	r, err := release.OfLibrary(files, codes, c, sizes, release.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,8 @@ func TestLibrary(t *testing.T) {
 		}
 	}
 	want := []string{
-		"model sine.graph.tar.gz ", "model twoin.aot_c.tar.gz ", "code sine MIT OR 0BSD", "code twoin ",
+		"model sine.graph.tar.gz NOASSERTION", "model twoin.aot_c.tar.gz NOASSERTION", "code sine MIT OR 0BSD",
+		"code twoin NOASSERTION",
 		"runtime boardsmith runtime Apache-2.0", "generated mps2_an385 0BSD",
 		"tool arm-none-eabi-gcc ", "tool arm-none-eabi-ar ",
 	}

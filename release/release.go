@@ -5,6 +5,7 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -46,15 +47,19 @@ type Release struct {
 
 // about is release.json.
 type about struct {
-	Format  int               `json:"format"`
-	App     string            `json:"app"`
-	Board   string            `json:"board"`
-	Models  []model           `json:"models"`
-	BuildID string            `json:"build_id,omitempty"`
-	Options []string          `json:"options"`
-	Edited  []string          `json:"edited"` // generated files that were changed by hand
-	Parts   []part            `json:"parts"`
-	Files   map[string]string `json:"files"` // name to SHA-256
+	Format     int               `json:"format"`
+	Product    string            `json:"product,omitempty"`
+	Version    string            `json:"version,omitempty"` // the product's
+	App        string            `json:"app"`
+	Board      string            `json:"board"`
+	Models     []model           `json:"models"`
+	BuildID    string            `json:"build_id,omitempty"`
+	Options    []string          `json:"options"`
+	Edited     []string          `json:"edited"` // generated files that were changed by hand
+	Boardsmith Version           `json:"boardsmith"`
+	Parts      []part            `json:"parts"`
+	Licences   []licence         `json:"licences"`
+	Files      map[string]string `json:"files"` // name to SHA-256
 }
 
 type model struct {
@@ -70,12 +75,32 @@ type part struct {
 	SHA256  string `json:"sha256,omitempty"`
 	Licence string `json:"licence,omitempty"`
 	URL     string `json:"url,omitempty"`
+	PURL    string `json:"purl,omitempty"`
+	Files   []file `json:"files,omitempty"` // of the user's own
+}
+
+type file struct {
+	Name   string `json:"name"`
+	SHA256 string `json:"sha256"`
+}
+
+// Options describe the product that a release is of.
+type Options struct {
+	Product  string   // name; "" is the models' names and the board
+	Version  string   // of the product; "" is the firmware's build id
+	Licences []string // folders with texts of licences, ID.txt each, beside those of the project and boardsmith's own
+	// Boardsmith is this module's version; zero: as Go recorded it in the running program.
+	Boardsmith Version
 }
 
 // Of returns the release of the project's last build, i. It has the raw bytes and Intel HEX if the build made them
 // (project.Builder.Forms). Errors: class config if i is not that build; those of Project.Usage.
-func Of(p *project.Project, i *image.Image) (*Release, error) {
+func Of(p *project.Project, i *image.Image, o Options) (*Release, error) {
 	parts, err := p.Parts(i)
+	if err != nil {
+		return nil, err
+	}
+	texts, err := p.LicenceTexts()
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +131,7 @@ func Of(p *project.Project, i *image.Image) (*Release, error) {
 		App: appOf(p), Board: p.Board().Name, Models: []model{{p.ModelName(), p.ArchiveName(), p.ArchiveDigest()}},
 		BuildID: i.ID(), Options: p.Options().Words(), Edited: append([]string{}, i.Edited...),
 	}
-	return r, r.complete(a, parts, "firmware.elf", cyclonedx.ComponentTypeFirmware)
+	return r, r.complete(o, a, parts, texts, "firmware.elf", cyclonedx.ComponentTypeFirmware)
 }
 
 func (r *Release) add(name string, data []byte) {
@@ -114,17 +139,22 @@ func (r *Release) add(name string, data []byte) {
 }
 
 // complete adds what describes the other files. main is the file that the bill of materials is for, and kind its type.
-func (r *Release) complete(a about, parts []project.Part, main string, kind cyclonedx.ComponentType) error {
-	a.Format = aboutFormat
+func (r *Release) complete(o Options, a about, parts []project.Part, texts []project.LicenceText, main string,
+	kind cyclonedx.ComponentType,
+) (err error) {
+	a.Format, a.Product, a.Version, a.Boardsmith = aboutFormat, o.Product, o.Version, o.Boardsmith
+	if a.Boardsmith == (Version{}) {
+		a.Boardsmith = RunningVersion()
+	}
 	for _, p := range parts {
-		a.Parts = append(a.Parts, part(p))
+		a.Parts = append(a.Parts, a.part(p))
 	}
 	bom, err := billOf(a, main, r.digest(main), kind)
 	if err != nil {
 		return err
 	}
 	r.add(sbomFile, bom)
-	if err := r.addLicences(parts); err != nil {
+	if a.Licences, err = r.addLicences(parts, texts, o.Licences); err != nil {
 		return err
 	}
 	r.add(readmeFile, readme(a, r.Files))
@@ -140,6 +170,24 @@ func (r *Release) complete(a about, parts []project.Part, main string, kind cycl
 	r.Files = append(r.Files, wholefolder.Sums(r.Files))
 	slices.SortFunc(r.Files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
 	return nil
+}
+
+// part describes a part: boardsmith's own files have its version, and the user's the product's name and version.
+func (a *about) part(p project.Part) part {
+	switch {
+	case p.Shipped:
+		p.Version = a.Boardsmith.text()
+	case p.Kind == project.PartUser:
+		p.Name, p.Version = cmp.Or(a.Product, p.Name), a.Version
+	}
+	q := part{
+		Kind: p.Kind, Name: p.Name, Version: p.Version, SHA256: p.SHA256, Licence: p.Licence, URL: p.URL,
+		PURL: a.Boardsmith.purlOf(p),
+	}
+	for _, f := range p.Files {
+		q.Files = append(q.Files, file(f))
+	}
+	return q
 }
 
 // digest returns the SHA-256 of a file, in hexadecimal.

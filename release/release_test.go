@@ -50,7 +50,7 @@ func built(t *testing.T, dir, board, app, archive string) *release.Release {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := release.Of(p, i)
+	r, err := release.Of(p, i, release.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,13 +254,13 @@ func TestStale(t *testing.T) {
 	}
 	wrong := *i
 	wrong.Digest = strings.Repeat("0", 64)
-	if _, err := release.Of(p, &wrong); failure.Of(err) != failure.Config {
+	if _, err := release.Of(p, &wrong, release.Options{}); failure.Of(err) != failure.Config {
 		t.Error(err)
 	}
 	if err := os.WriteFile(i.Path, []byte("another"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := release.Of(p, i); failure.Of(err) != failure.Config {
+	if _, err := release.Of(p, i, release.Options{}); failure.Of(err) != failure.Config {
 		t.Error(err)
 	}
 }

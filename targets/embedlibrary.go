@@ -146,7 +146,11 @@ func (v *invocation) releaseLibrary(ctx context.Context, in *inputs.Inputs, dir 
 	if err != nil {
 		return err
 	}
-	r, err := release.OfLibrary(files, codes, c, sizes)
+	o, err := v.releaseOptions(ctx, in)
+	if err != nil {
+		return err
+	}
+	r, err := release.OfLibrary(files, codes, c, sizes, o)
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,8 @@ var mayImport = map[string][]string{
 		"cmodel", "progress", "validate", "release", "modellib",
 		"cache", "rpc", "standalone", "boards", "mlf", "ndarray", "samples", "failure", "internal/boardsmithjson",
 		"internal/command",
-		"internal/console", "internal/gitfolder", "internal/inputs", "internal/toolbox", "internal/tuning",
+		"internal/console", "internal/gitfolder", "internal/inputs", "internal/sourcetree", "internal/toolbox",
+		"internal/tuning",
 		"internal/valuetext", "internal/virtualprobe", "internal/wholefolder",
 	},
 
@@ -67,8 +68,8 @@ var mayImport = map[string][]string{
 
 	// The folder of a finished firmware.
 	"release": {
-		"project", "modellib", "cmodel", "image", "boards", "mlf", "failure", "internal/plainfile", "internal/spdx",
-		"internal/wholefolder",
+		"project", "modellib", "cmodel", "image", "boards", "mlf", "failure", "internal/gitfolder", "internal/plainfile",
+		"internal/spdx", "internal/wholefolder",
 	},
 	"modellib": {"cmodel", "image", "boards", "mlf", "failure", "internal/command", "internal/fit"},
 
@@ -95,13 +96,13 @@ var mayImport = map[string][]string{
 	// Chooses what is measured next.
 	"tune/search": {
 		"tune", "tune/space", "project", "executor", "device", "image", "rpc", "mlf", "ndarray", "failure",
-		"internal/filelock",
+		"internal/filelock", "internal/timegate",
 	},
 
 	// Measures on devices what a project's linker made.
 	"tune": {
 		"project", "device", "image", "rpc", "transport", "boards", "mlf", "ndarray", "failure", "internal/command",
-		"internal/filelock", "internal/scratch",
+		"internal/filelock", "internal/scratch", "internal/timegate",
 	},
 
 	"cache":     {"internal/filelock", "failure"},
@@ -148,6 +149,7 @@ var mayImport = map[string][]string{
 	"internal/scratch":       {"internal/filelock"},
 	"internal/sourcetree":    {"internal/command", "internal/parallel", "failure"},
 	"internal/testcache":     {},
+	"internal/timegate":      {},
 	"internal/toolbox":       {"internal/attached", "internal/console", "internal/ledger", "failure"},
 	"internal/toolwords":     {"failure"},
 	"internal/transporttest": {"transport", "failure"},

@@ -3,11 +3,20 @@
 package targets
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"errors"
+	"os/exec"
 	"path/filepath"
+	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/console"
+	"github.com/boardsmith/boardsmith/internal/inputs"
+	"github.com/boardsmith/boardsmith/internal/sourcetree"
+	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/release"
 )
 
@@ -31,12 +40,51 @@ func (v *invocation) release(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r, err := release.Of(v.project, image)
+	o, err := v.releaseOptions(ctx, in)
+	if err != nil {
+		return err
+	}
+	r, err := release.Of(v.project, image, o)
 	if err != nil {
 		return err
 	}
 	line := v.imageFields(image)
 	return v.writeRelease(ctx, r, dir, line)
+}
+
+// releaseOptions returns the product, its version, the repository's texts of licences, and boardsmith's version.
+func (v *invocation) releaseOptions(ctx context.Context, in *inputs.Inputs) (release.Options, error) {
+	o := release.Options{Product: in.Product, Version: in.Version, Boardsmith: release.RunningVersion()}
+	if in.Config.File != "" {
+		o.Licences = []string{filepath.Join(filepath.Dir(in.Config.File), project.LicenceFolder)}
+	}
+	if o.Boardsmith.Module != "" {
+		return o, nil
+	}
+	dir, err := v.moduleFolder(ctx)
+	if err != nil || dir == "" {
+		return o, err
+	}
+	o.Boardsmith.Commit, o.Boardsmith.Changed, err = sourcetree.Commit(ctx, dir)
+	return o, err
+}
+
+// moduleFolder returns the folder of boardsmith's sources that Go builds this program from, or "" if Go is not
+// installed or does not find them from here, as for a program that was built elsewhere.
+func (v *invocation) moduleFolder(ctx context.Context) (string, error) {
+	compiler, err := exec.LookPath("go")
+	if err != nil {
+		return "", nil
+	}
+	var out bytes.Buffer
+	err = command.Command{
+		Path: compiler, Args: []string{"list", "-m", "-f", "{{.Dir}}", "github.com/boardsmith/boardsmith"}, Dir: v.Dir,
+		Timeout: programTimeout, Env: console.ToolEnv(), Stdout: &out,
+	}.Run(ctx)
+	if failed := new(command.Error); errors.As(err, &failed) && ctx.Err() == nil {
+		return "", nil
+	}
+	return strings.TrimSpace(out.String()), err
 }
 
 // writeRelease writes a release unless the folder has it, and prints its digest.

@@ -33,6 +33,7 @@ type load struct {
 	why      string       // it is so
 
 	args      [sha256.Size]byte // of the candidate's arguments
+	paused    time.Duration     // that its build waited for timings
 	reference bool
 }
 
@@ -58,7 +59,14 @@ func (k *kind) prepare(ctx context.Context, c Candidate) (l load, err error) {
 	if err != nil {
 		return l, err
 	}
+	began := time.Now()
+	end, err := k.run.gate.Work(ctx)
+	if err != nil {
+		return l, failure.Stopped(ctx, "build %s", c.ID)
+	}
+	l.paused = time.Since(began)
 	program, err := k.build(ctx, c, window)
+	end()
 	var large *project.FitError
 	if errors.As(err, &large) && k.run.o.FlashBatch > 0 {
 		l.why = fmt.Sprintf("it does not fit into RAM: %d bytes too many for the window of %d bytes", large.Over, large.Have)
@@ -154,6 +162,11 @@ func (k *kind) withConstants(ctx context.Context, c Candidate) (*image.Image, er
 func (k *kind) image(ctx context.Context, functions map[string]project.Operators,
 	constants map[string][]byte,
 ) (i *image.Image, err error) {
+	end, err := k.run.gate.Work(ctx)
+	if err != nil {
+		return nil, failure.Stopped(ctx, "build firmware")
+	}
+	defer end()
 	limited, cancel := context.WithTimeout(ctx, 10*k.run.o.BuildTimeout)
 	defer cancel()
 	spec := k.spec
@@ -195,6 +208,7 @@ func (c *Candidate) operators() project.Operators {
 // together builds firmware of jobs that wait for one, and returns those that can be measured now. If they do not fit
 // together, they are queued in two parts.
 func (p *place) together(ctx context.Context, jobs []*job) (ready []*job) {
+	p.letWork()
 	functions, constants := map[string]project.Operators{}, map[string][]byte{}
 	for n, j := range jobs {
 		functions[fmt.Sprintf("boardsmith_candidate_%d", n)] = j.candidate.operators()

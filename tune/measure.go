@@ -27,6 +27,9 @@ func (p *place) serve(ctx context.Context) error {
 		}
 	}
 	for {
+		if !p.kind.queue.waits() {
+			p.letWork()
+		}
 		jobs := p.kind.queue.pop(ctx)
 		p.idle = jobs == nil
 		jobs = slices.DeleteFunc(jobs, func(j *job) bool { return j.ctx.Err() != nil }) // nobody waits for it any more
@@ -185,91 +188,14 @@ func (p *place) confirm(ctx context.Context) error {
 	return p.Confirm(ctx, p.session, p.image)
 }
 
-// reference measures the reference: its outputs must be right, and its time what it was at first. What was measured
-// since the last time is measured again if it is not.
-func (p *place) reference(ctx context.Context) error {
-	c := p.run.o.Reference
-	if !p.hasReference() {
-		return nil
-	}
-	took, err := p.timeReference(ctx, c)
-	if err == nil && p.expected != 0 && !p.run.close(took, p.expected) {
-		err = failure.New(failure.Verify, "", "it takes %v, and took %v before", seconds(took), seconds(p.expected))
-	}
-	unproven := p.unproven
-	p.unproven = nil
-	if err != nil {
-		for _, j := range unproven {
-			p.kind.queue.repeat(j)
-		}
-		return fmt.Errorf("the reference: %w", err)
-	}
-	if p.expected == 0 {
-		p.expected = took
-		p.kind.compare(p.name, took)
-	}
-	var ids []string
-	for _, j := range unproven {
-		ids = append(ids, j.candidate.ID)
-	}
-	return p.run.store.prove(ids)
-}
-
-// hasReference reports whether the run has a reference for the place's kind.
-func (p *place) hasReference() bool {
-	c := p.run.o.Reference
-	return c != nil && (c.Kind == "" || c.Kind == p.kind.name)
-}
-
-func (p *place) timeReference(ctx context.Context, c *Candidate) (float64, error) {
-	if p.load == nil {
-		l, err := p.kind.prepare(ctx, *c)
-		if err != nil {
-			return 0, err
-		}
-		if l.program == nil {
-			return 0, failure.New(failure.DoesNotFit, "", "%s", l.why)
-		}
-		l.reference = true
-		p.load = &l
-	}
-	if err := p.needs(ctx, p.load); err != nil {
-		return 0, err
-	}
-	result, err := p.measure(ctx, *c, p.load)
-	if err == nil && result.Failure != nil {
-		err = failure.New(result.Failure.Class, "", "%s", result.Failure.Message)
-	}
-	if err != nil {
-		return 0, err
-	}
-	return result.Time.Median, nil
-}
-
-// close says whether two times of the reference differ by no more than the drift that is accepted.
-func (r *Run) close(a, b float64) bool { return math.Abs(a-b) <= r.o.Drift*b }
-
-// compare tells of a board whose reference takes another time than those of the same kind.
-func (k *kind) compare(name string, took float64) {
-	k.mu.Lock()
-	var others []string
-	for other, t := range k.references {
-		if !k.run.close(took, t) {
-			others = append(others, fmt.Sprintf("the reference takes %v here, and %v on %s", seconds(took), seconds(t), other))
-		}
-	}
-	k.references[name] = took
-	k.mu.Unlock()
-	for _, what := range others {
-		k.run.tell(Event{Board: name, What: what})
-	}
-}
-
-func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
-
 // measure loads a program, checks what it computes, and times it. An error is one that could be the board's fault; what
 // is surely the candidate's is a failure in the result.
 func (p *place) measure(ctx context.Context, c Candidate, l *load) (result Result, err error) {
+	end, err := p.useProcessors(ctx)
+	if err != nil {
+		return result, err
+	}
+	defer end()
 	ctx, cancel := context.WithTimeout(ctx, p.run.o.wholeTimeout())
 	defer cancel()
 	began := time.Now()

@@ -122,6 +122,7 @@ type place struct {
 	unproven []*job     // measured since the reference was right the last time
 	expected float64    // the reference's time; 0: not measured yet
 	load     *load      // of the reference; nil: not built yet
+	quiet    func()     // ends the timing that the gate has admitted; nil: there is none
 }
 
 // newPlace makes the place that a word of OpenRun names, and its kind's firmware where it is the first.
@@ -208,6 +209,7 @@ func (p *place) work(ctx context.Context) {
 		// The run is closed. What cannot be confirmed now is measured again when it is opened the next time.
 		_ = p.reference(context.WithoutCancel(ctx))
 	}
+	p.letWork()
 	p.closeSession()
 	err = errors.Join(err, p.Close())
 	if ctx.Err() == nil && err != nil {
@@ -297,6 +299,32 @@ func (p *place) closeSession() {
 	p.session, p.held = nil, nil
 }
 
+// useProcessors waits until the place may measure a candidate, which takes processors of this computer unless the place
+// is a chip. One that is timed by this computer's clock has it to itself, until letWork: several candidates that are
+// built are measured one after the other, since each wait for the compilers leaves processors idle. The caller calls
+// end after the measurement.
+func (p *place) useProcessors(ctx context.Context) (end func(), err error) {
+	b := p.kind.folder.Board()
+	switch {
+	case !b.Link.OnHost():
+		return func() {}, nil
+	case !b.KeepsHostTime():
+		return p.run.gate.Work(ctx)
+	}
+	if p.quiet == nil {
+		p.quiet, err = p.run.gate.Time(ctx)
+	}
+	return func() {}, err
+}
+
+// letWork lets compilers and other places use the processors.
+func (p *place) letWork() {
+	if p.quiet != nil {
+		p.quiet()
+		p.quiet = nil
+	}
+}
+
 // windowNow is where the kind's candidates are linked to lie.
 func (k *kind) windowNow() rpc.Window {
 	k.mu.Lock()
@@ -346,6 +374,7 @@ func (k *kind) lose(err error) {
 // recover brings a place back after an error that may be its own: reset after reset, each stronger, until the
 // reference's time is what it was.
 func (p *place) recover(ctx context.Context, why error) error {
+	p.letWork() // it may take long, and the reference may have to be built
 	for try := 1; try <= p.run.o.MaxRecoveries; try++ {
 		if ctx.Err() != nil {
 			return failure.Stopped(ctx, "recover %s", p.name)

@@ -124,6 +124,13 @@ func (q *queue) pop(ctx context.Context) []*job {
 	}
 }
 
+// waits reports whether pop would return a job at once.
+func (q *queue) waits() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.first) > 0 || len(q.jobs) > 0
+}
+
 func (q *queue) popFirst() []*job {
 	q.mu.Lock()
 	defer q.mu.Unlock()

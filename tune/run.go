@@ -24,6 +24,7 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/timegate"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/rpc"
 )
@@ -38,6 +39,7 @@ type Run struct {
 	ctx   context.Context // of the places; ends with Close
 	stop  context.CancelFunc
 	done  sync.WaitGroup
+	gate  timegate.Gate // of compilers, and of measurements on this computer's processors
 
 	own     *project.Builder // to be closed with the run; nil: the caller's is used
 	mu      sync.Mutex
@@ -295,7 +297,7 @@ func (k *kind) measure(ctx context.Context, c Candidate) (Result, error) {
 	defer k.begins()()
 	began := time.Now()
 	l, err := k.prepare(ctx, c)
-	built := time.Since(began)
+	built := time.Since(began) - l.paused
 	if err != nil {
 		if f := buildFailure(err); f != nil && ctx.Err() == nil {
 			return Result{Failure: f, Build: built}, nil

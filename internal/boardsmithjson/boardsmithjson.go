@@ -41,8 +41,10 @@ type Choice struct {
 	Project   string     `json:"project"`    // relative to the file's folder
 	Options   OptionList `json:"options"`
 	Timeout   string     `json:"timeout"`
-	Input     string     `json:"input"`  // relative to the file's folder
-	Device    string     `json:"device"` // as DEVICE
+	Input     string     `json:"input"`   // relative to the file's folder
+	Device    string     `json:"device"`  // as DEVICE
+	Product   string     `json:"product"` // name of the product in releases
+	Version   string     `json:"version"` // of the product
 }
 
 // A Config is boardsmith.json. The zero value is that of a repository without one.

@@ -57,5 +57,5 @@ var isInput = map[string]bool{
 	"CHECK": true, "MODEL_NAME": true, "SEED": true, "FUZZTIME": true, "BOARDSMITH_PATH": true, "BOARDSMITH_LEDGER": true,
 	"DEVICE": true, "PROGRAMMER": true, "IMAGE": true, "WAIT": true, "SAVE": true, "NAME": true, "CACHE_MIB": true,
 	"RELEASE": true, "LIBRARIES": true, "SCRIPT": true, "SVD": true, "EXCEPT": true, "APP": true, "FIXED_INPUT": true,
-	"PLACE": true, "LABELS": true, "COMPARE": true, "ACCURACY": true,
+	"PLACE": true, "LABELS": true, "COMPARE": true, "ACCURACY": true, "PRODUCT": true, "VERSION": true,
 }

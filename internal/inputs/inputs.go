@@ -69,6 +69,8 @@ type Inputs struct {
 	Input        string
 	Samples      string // path of the inputs that are compiled into standalone firmware; "": those of the project
 	Output       string
+	Product      string // of a release; "": not named
+	Version      string // of the product
 	Repeat       int
 }
 
@@ -257,6 +259,8 @@ func (in *Inputs) fill(m *Made) {
 func (in *Inputs) plain(env console.Environ, named boardsmithjson.Choice) error {
 	in.Input = cmp.Or(env("INPUT"), named.Input, in.Config.Input)
 	in.Output, in.Samples = env("OUTPUT"), env("FIXED_INPUT")
+	in.Product = cmp.Or(env("PRODUCT"), named.Product, in.Config.Product)
+	in.Version = cmp.Or(env("VERSION"), named.Version, in.Config.Version)
 	in.Timeout, in.Repeat = defaultTimeout, defaultRepeat
 	for _, d := range []struct {
 		name, text string

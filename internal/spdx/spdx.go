@@ -1,11 +1,12 @@
-// Package spdx reads and joins SPDX licence expressions, as files state them in SPDX-License-Identifier
-// (SPDX specification 2.3, annexes D and E). It does not check them.
+// Package spdx reads SPDX licence expressions, as files state them in SPDX-License-Identifier (SPDX specification 2.3,
+// annexes D and E). It does not know which licences there are.
 package spdx
 
 import (
 	"bufio"
 	"errors"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -27,28 +28,45 @@ func Of(file io.Reader) (string, error) {
 	return "", nil
 }
 
-// A Set collects expressions. The zero Set is empty.
-type Set struct{ all []string }
+// NoAssertion is the licence of files that name none (SPDX specification 2.3, 7.13).
+const NoAssertion = "NOASSERTION"
 
-// Add adds an expression, unless it is "" or in the set.
-func (s *Set) Add(expression string) {
-	if expression != "" && !slices.Contains(s.all, expression) {
-		s.all = append(s.all, expression)
+// words matches an expression's words: identifiers, operators, and parentheses.
+var words = regexp.MustCompile(`^(?:[A-Za-z0-9.:+-]+|[() ])+$`)
+
+// IsExpression reports whether a licence can be an SPDX expression: other texts and NoAssertion cannot.
+func IsExpression(licence string) bool {
+	if licence == NoAssertion || !words.MatchString(licence) {
+		return false
 	}
+	operand, open := true, 0 // an operand is next
+	for _, word := range strings.Fields(strings.NewReplacer("(", " ( ", ")", " ) ").Replace(licence)) {
+		switch {
+		case word == "(" && operand:
+			open++
+		case word == ")" && !operand && open > 0:
+			open--
+		case isOperator(word) && !operand, !isOperator(word) && word != "(" && word != ")" && operand:
+			operand = !operand
+		default:
+			return false
+		}
+	}
+	return !operand && open == 0
 }
 
-// And returns the expressions, sorted and joined by AND, which binds tighter than OR; "" for none.
-func (s *Set) And() string {
-	slices.Sort(s.all)
-	if len(s.all) == 1 {
-		return s.all[0]
+func isOperator(word string) bool { return word == "AND" || word == "OR" || word == "WITH" }
+
+// IDs returns the identifiers of licences and exceptions in an expression, without a "+" behind them; nil of a text
+// that is none.
+func IDs(expression string) (ids []string) {
+	if !IsExpression(expression) {
+		return nil
 	}
-	var parts []string
-	for _, e := range s.all {
-		if strings.Contains(e, " ") {
-			e = "(" + e + ")"
+	for _, word := range strings.FieldsFunc(expression, func(c rune) bool { return c == ' ' || c == '(' || c == ')' }) {
+		if id := strings.TrimSuffix(word, "+"); !isOperator(word) && !slices.Contains(ids, id) {
+			ids = append(ids, id)
 		}
-		parts = append(parts, e)
 	}
-	return strings.Join(parts, " AND ")
+	return ids
 }

@@ -1,19 +1,21 @@
 package spdx
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
-// TestAnd: AND binds tighter than OR in SPDX expressions.
-func TestAnd(t *testing.T) {
-	for want, of := range map[string][]string{
-		"": {""}, "MIT OR Apache-2.0": {"MIT OR Apache-2.0"}, "0BSD AND MIT": {"MIT", "0BSD"},
-		"GPL-2.0-only AND (MIT OR Apache-2.0)": {"GPL-2.0-only", "MIT OR Apache-2.0"},
+// TestIDs lists the licences and exceptions of expressions; other texts have none.
+func TestIDs(t *testing.T) {
+	for text, want := range map[string][]string{
+		"MIT": {"MIT"}, "MIT OR Apache-2.0": {"MIT", "Apache-2.0"}, "GPL-2.0+": {"GPL-2.0"},
+		"(MIT AND MIT) OR LicenseRef-a":             {"MIT", "LicenseRef-a"},
+		"GPL-2.0-only WITH Classpath-exception-2.0": {"GPL-2.0-only", "Classpath-exception-2.0"},
+		"": nil, "ask us": nil, "MIT AND": nil, "AND MIT": nil, "(MIT": nil, "MIT)": nil, "()": nil, "MIT (MIT)": nil,
+		NoAssertion: nil, "../MIT": nil, "MIT\nMIT": nil, "MIT, Apache-2.0": nil,
 	} {
-		var s Set
-		for _, e := range append(of, of...) {
-			s.Add(e)
-		}
-		if got := s.And(); got != want {
-			t.Errorf("%q: %q, want %q", of, got, want)
+		if got := IDs(text); !slices.Equal(got, want) || IsExpression(text) != (want != nil) {
+			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/timegate"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
@@ -141,6 +142,7 @@ type networkSearch struct {
 	Network
 	store *store
 	idle  chan *networkPlace // places that measure nothing at the moment
+	gate  timegate.Gate      // of builds, and of what is timed by this computer's clock
 
 	files []string         // the model's C files with loops, if there are several
 	right []*ndarray.Array // the outputs of the flags that the search begins with

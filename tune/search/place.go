@@ -59,9 +59,7 @@ func (p *networkPlace) renew(why error) error {
 func (p *networkPlace) measure(ctx context.Context, t *NetworkTrial, failures bool) ([]*ndarray.Array, error) {
 	r := &t.Result
 	r.Board, r.Tier = p.name, tune.Image
-	began := time.Now()
 	i, err := p.build(ctx, t)
-	r.Build = time.Since(began)
 	var outputs []*ndarray.Array
 	if err == nil {
 		r.Kind, r.Image = p.project.Board().Name, i.ID()
@@ -89,6 +87,13 @@ func (p *networkPlace) measure(ctx context.Context, t *NetworkTrial, failures bo
 }
 
 func (p *networkPlace) build(ctx context.Context, t *NetworkTrial) (i *image.Image, err error) {
+	end, err := p.search.gate.Work(ctx)
+	if err != nil {
+		return nil, failure.Stopped(ctx, "build with flags %s", t.Flags)
+	}
+	defer end()
+	began := time.Now()
+	defer func() { t.Result.Build = time.Since(began) }()
 	spec := p.search.Spec
 	spec.Options.OperatorFlags = t.Flags
 	if p.project == nil {
@@ -128,6 +133,15 @@ func (p *networkPlace) build(ctx context.Context, t *NetworkTrial) (i *image.Ima
 
 // run runs the network once for its outputs, and then for its time.
 func (p *networkPlace) run(ctx context.Context, i *image.Image, r *tune.Result) (outputs []*ndarray.Array, err error) {
+	enter := p.search.gate.Work
+	if p.project.Board().KeepsHostTime() {
+		enter = p.search.gate.Time
+	}
+	end, err := enter(ctx)
+	if err != nil {
+		return nil, failure.Stopped(ctx, "measure with flags %s", r.ID)
+	}
+	defer end()
 	began := time.Now()
 	_, model, err := p.project.Model()
 	if err != nil {

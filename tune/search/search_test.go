@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"os/exec"
@@ -17,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/drawn"
@@ -325,6 +327,60 @@ func TestFlagsChangeOutputs(t *testing.T) {
 	_, err = Flags(t.Context(), t.TempDir(), &device.Desk{}, []string{"host"}, n)
 	if failure.Of(err) != failure.WrongAnswer {
 		t.Errorf("other outputs than expected: %v", err)
+	}
+}
+
+// TestFlagsTimedInQuiet: no compiler runs while one of two processes runs the network.
+func TestFlagsTimedInQuiet(t *testing.T) {
+	defer func(all []string) { choices = all }(choices)
+	choices = []string{"-Os", "-O3", "-O1", "-funroll-loops", "-fno-gcse", "-fno-tree-pre"}
+	cc, err := exec.LookPath("cc")
+	must(t, err)
+	bin, running, logs := t.TempDir(), t.TempDir(), t.TempDir()
+	disturbed, calls := filepath.Join(logs, "disturbed"), filepath.Join(logs, "calls")
+	must(t, os.WriteFile(filepath.Join(bin, "cc"), fmt.Appendf(nil,
+		"#!/bin/sh\n: >'%s'/$$\n'%s' \"$@\"\nstatus=$?\nrm '%[1]s'/$$\nexit $status\n", running, cc), 0o755))
+	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	source := `#include <stdio.h>
+extern void* opendir(const char* name);
+extern void* readdir(void* folder);
+extern int closedir(void* folder);
+` + strings.Replace(mlftest.TinyOperator, "  return 0;", fmt.Sprintf(`
+  FILE* log = fopen("%s", "w");
+  fclose(log);
+  void* folder = opendir("%s");
+  int entries = 0; // an empty folder has two
+  while (readdir(folder) != 0) {
+    entries++;
+  }
+  closedir(folder);
+  if (entries > 2) {
+    log = fopen("%s", "a");
+    fprintf(log, "%%d\n", entries);
+    fclose(log);
+  }
+  return 0;`, calls, running, disturbed), 1)
+	n := Network{
+		Builder: &project.Builder{Cache: cache.New(t.TempDir(), cache.Options{})}, Trials: 8,
+		Spec: project.Spec{
+			Board: "host", Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": source}),
+		},
+	}
+	in, err := ndarray.New(ndarray.DType{Code: ndarray.Int, Bits: 32, Lanes: 1}, 4)
+	must(t, err)
+	n.Inputs = []ndarray.Named{{Name: "arg0", Array: in}}
+	trials, err := Flags(t.Context(), t.TempDir(), &device.Desk{}, []string{"host", "host"}, n)
+	must(t, err)
+	for _, trial := range trials {
+		if trial.Result.Failure != nil {
+			t.Errorf("%s: %+v", trial.Flags, trial.Result.Failure)
+		}
+	}
+	if _, err := os.Stat(calls); err != nil {
+		t.Errorf("the network was not called: %v", err)
+	}
+	if data, err := os.ReadFile(disturbed); !os.IsNotExist(err) {
+		t.Errorf("%d calls while a compiler ran, %v", strings.Count(string(data), "\n"), err)
 	}
 }
 

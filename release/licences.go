@@ -1,0 +1,100 @@
+// This file collects the texts of the licences that the parts name.
+
+package release
+
+import (
+	"embed"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/boardsmith/boardsmith/internal/plainfile"
+	"github.com/boardsmith/boardsmith/internal/spdx"
+	"github.com/boardsmith/boardsmith/project"
+)
+
+//go:embed licences/*.txt
+var licences embed.FS
+
+// A licence is one that a part names.
+type licence struct {
+	ID   string `json:"id"`             // an SPDX identifier, or the text that files have in its place
+	File string `json:"file,omitempty"` // of the release; "": it has no text of it
+}
+
+// addLicences adds the texts of the licences that the parts name, and notices of the project, which name authors. It
+// takes the texts from the project, else from the folders, else its own, and returns the licences.
+func (r *Release) addLicences(parts []project.Part, texts []project.LicenceText, folders []string) ([]licence, error) {
+	all := []licence{}
+	for _, id := range licenceIDs(parts) {
+		text, err := licenceText(id, texts, folders)
+		if err != nil {
+			return nil, err
+		}
+		l := licence{ID: id}
+		if text != nil {
+			l.File = "licences/" + id + ".txt"
+			r.add(l.File, text)
+		}
+		all = append(all, l)
+	}
+	for _, t := range texts {
+		if t.ID == "" {
+			r.add("licences/"+t.Name, t.Text)
+		}
+	}
+	return all, nil
+}
+
+// licenceIDs returns the identifiers in the parts' licences, sorted; of a licence that is no expression, its text.
+func licenceIDs(parts []project.Part) (all []string) {
+	for _, p := range parts {
+		switch ids := spdx.IDs(p.Licence); {
+		case ids != nil:
+			all = append(all, ids...)
+		case p.Licence != "" && p.Licence != project.NoLicence:
+			all = append(all, p.Licence)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// licenceText returns the text of a licence, or nil if there is none.
+func licenceText(id string, texts []project.LicenceText, folders []string) ([]byte, error) {
+	if !spdx.IsExpression(id) {
+		return nil, nil // no file has its name
+	}
+	for _, t := range texts {
+		if t.ID == id {
+			return t.Text, nil
+		}
+	}
+	for _, folder := range folders {
+		file := filepath.Join(folder, id+".txt")
+		text, err := os.ReadFile(file)
+		if err == nil {
+			return text, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return nil, plainfile.Error("read", file, err)
+		}
+	}
+	text, err := licences.ReadFile("licences/" + id + ".txt")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return text, err
+}
+
+// missingTexts lists the licences without a text.
+func missingTexts(all []licence) (ids []string) {
+	for _, l := range all {
+		if l.File == "" {
+			ids = append(ids, l.ID)
+		}
+	}
+	return ids
+}

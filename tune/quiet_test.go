@@ -1,0 +1,126 @@
+//go:build linux
+
+package tune_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/tune"
+)
+
+// watchedCompiler puts a compiler first on PATH that has a file in the folder it returns while it runs.
+func watchedCompiler(t *testing.T) (running string) {
+	t.Helper()
+	cc, err := exec.LookPath("cc")
+	must(t, err)
+	bin := t.TempDir()
+	running = t.TempDir()
+	must(t, os.WriteFile(filepath.Join(bin, "cc"), fmt.Appendf(nil,
+		"#!/bin/sh\n: >'%s'/$$\n'%s' \"$@\"\nstatus=$?\nrm '%[1]s'/$$\nexit $status\n", running, cc), 0o755))
+	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	return running
+}
+
+// watching are n candidates that write a line to a file for each call during which a compiler runs, and one line to
+// another file for all calls.
+func watching(n int, running, disturbed, calls string) (all []tune.Candidate) {
+	body := `static int called;
+  if (called++ == 0) {
+    FILE* log = fopen("` + calls + `", "a");
+    fputs("called\n", log);
+    fclose(log);
+  }
+  DIR* folder = opendir("` + running + `");
+  for (struct dirent* e; (e = readdir(folder)) != NULL;) {
+    if (e->d_name[0] != '.') {
+      FILE* log = fopen("` + disturbed + `", "a");
+      fprintf(log, "%s\n", e->d_name);
+      fclose(log);
+    }
+  }
+  closedir(folder);
+`
+	for i := range n {
+		c := operator(fmt.Sprintf("watching %d", i), body+right+fmt.Sprintf("volatile int k = %d; (void)k;", i))
+		c.Operators.Files[0].Data = append([]byte("#include <dirent.h>\n#include <stdio.h>\n"), c.Operators.Files[0].Data...)
+		all = append(all, c)
+	}
+	return all
+}
+
+// TestCompilersPause: no compiler runs while a process of the run is called and timed, also where two processes measure
+// and candidates are put into firmware.
+func TestCompilersPause(t *testing.T) {
+	running, logs := watchedCompiler(t), t.TempDir()
+	disturbed, calls := filepath.Join(logs, "disturbed"), filepath.Join(logs, "calls")
+	const n = 12
+	r, _ := opened(t, tune.Options{
+		Builder: &project.Builder{Cache: cache.New(t.TempDir(), cache.Options{})}, Samples: 10,
+	}, "host", "host")
+	for result, err := range r.All(t.Context(), slices.Values(watching(n, running, disturbed, calls))) {
+		must(t, err)
+		if result.Failure != nil {
+			t.Fatalf("%s: %+v", result.ID, result.Failure)
+		}
+	}
+	if _, err := r.Confirm(t.Context(), 2); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := os.ReadFile(calls); strings.Count(string(data), "\n") < n {
+		t.Errorf("not every candidate was called: %q, %v", data, err)
+	}
+	if data, err := os.ReadFile(disturbed); !os.IsNotExist(err) {
+		t.Errorf("%d calls while a compiler ran, %v", strings.Count(string(data), "\n"), err)
+	}
+}
+
+// TestReferenceOutlier: a reference that takes longer once is measured more often, and nothing is reset; one that stays
+// slow is found.
+func TestReferenceOutlier(t *testing.T) {
+	once, always := filepath.Join(t.TempDir(), "once"), filepath.Join(t.TempDir(), "always")
+	reference := operator("reference", fmt.Sprintf(`
+  if (called++ == 0) { // since it was loaded
+    slow = (unlink("%s") == 0) || (access("%s", F_OK) == 0);
+  }
+  for (volatile int i = 0; slow && i < 3000000; i++) {}
+  %s`, once, always, right))
+	reference.Operators.Files[0].Data = append([]byte("#include <unistd.h>\nstatic int called, slow;\n"),
+		reference.Operators.Files[0].Data...)
+	recovered := make(chan string, 100)
+	r, _ := opened(t, tune.Options{
+		Reference: &reference, Drift: 100, Every: 1, MaxRecoveries: 1, Told: func(e tune.Event) {
+			if strings.HasPrefix(e.What, "recovering") {
+				recovered <- fmt.Sprint(e.Err)
+			}
+		},
+	}, "host")
+	cs := goods(4)
+	_, err := r.Measure(t.Context(), cs[0]) // the reference was measured before
+	must(t, err)
+	must(t, os.WriteFile(once, nil, 0o600))
+	for _, c := range cs[1:3] {
+		_, err := r.Measure(t.Context(), c)
+		must(t, err)
+	}
+	if len(recovered) > 0 {
+		t.Errorf("recovered after an outlier: %s", <-recovered)
+	}
+	if _, err := os.Stat(once); !os.IsNotExist(err) {
+		t.Fatal("the reference was never slow")
+	}
+	must(t, os.WriteFile(always, nil, 0o600))
+	if _, err := r.Measure(t.Context(), cs[3]); err != nil {
+		t.Log(err) // the place is given up
+	}
+	if why := <-recovered; !strings.Contains(why, "the reference: it takes") {
+		t.Errorf("recovered because of %s", why)
+	}
+}
