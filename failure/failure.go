@@ -31,6 +31,7 @@ const (
 	WrongAnswer  Class = "wrong-answer"  // the device's answer is wrong
 	BoardLost    Class = "board-lost"    // the device was disconnected
 	Interrupted  Class = "interrupted"   // the user stopped the step
+	Host         Class = "host"          // the computer: a full disk, no memory, a tool that a signal ended
 	Internal     Class = "internal"      // none of the above: an error of boardsmith or of the operating system
 )
 
@@ -87,8 +88,10 @@ func Stopped(ctx context.Context, format string, args ...any) error {
 	return &stopped{fmt.Errorf(format, args...), ctx.Err(), context.Cause(ctx)}
 }
 
-// Of returns the class of an error of Stopped in err's chain, else that of the outermost error that has one. A
-// cancelled context is Interrupted and an expired one Timeout; anything else is Internal. Of(nil) is "".
+// Of returns the class of an error of Stopped in err's chain, else Host if an error in the chain has this class or is
+// the operating system's report of a full disk, of too many open files or of too little memory, else the class of the
+// outermost error that has one. A cancelled context is Interrupted and an expired one Timeout; anything else is
+// Internal. Of(nil) is "".
 func Of(err error) Class {
 	var c classed
 	var s *stopped
@@ -97,6 +100,8 @@ func Of(err error) Class {
 		return ""
 	case errors.As(err, &s):
 		return s.FailureClass()
+	case ofHost(err):
+		return Host
 	case errors.As(err, &c):
 		return c.FailureClass()
 	case errors.Is(err, context.Canceled):
@@ -133,8 +138,9 @@ func Next(err error) string {
 	}, func(name string) string { return "mage " + name })
 }
 
-// NextFor returns the advice of the outermost error in err's chain that has one, with the texts that option and target
-// return. It returns "" if no error has advice, or if the caller cancelled the work.
+// NextFor returns the advice of the outermost error in err's chain that has one, for a fault of the computer its own,
+// with the texts that option and target return. It returns "" if no error has advice, or if the caller cancelled the
+// work.
 func NextFor(err error, option func(name, value string) string, target func(name string) string) string {
 	return inAdvice.ReplaceAllStringFunc(next(err), func(found string) string {
 		m := inAdvice.FindStringSubmatch(found)
@@ -153,6 +159,9 @@ func next(err error) string {
 	var s *stopped
 	if errors.As(err, &s) && s.end == context.Canceled {
 		return ""
+	}
+	if fault, advice := faultOfHost(err); s == nil && fault != nil {
+		return advice
 	}
 	for err != nil {
 		var a advised

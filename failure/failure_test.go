@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
 	"testing"
 
 	"github.com/boardsmith/boardsmith/failure"
@@ -30,6 +33,17 @@ func TestOf(t *testing.T) {
 		{failure.New(failure.Boot, "look", "op: %w", context.DeadlineExceeded), failure.Boot, "look"},
 		{failure.New(failure.Boot, "look", "op: %w", failure.Stopped(canceled, "wait")), failure.Interrupted, ""},
 		{failure.New(failure.Boot, "look", "op: %w", failure.Stopped(expired, "wait")), failure.Timeout, "look"},
+		{failure.New(failure.Compile, "look", "cc: %w", failure.New(failure.Host, "wait", "killed")), failure.Host, "wait"},
+		{
+			failure.New(failure.Config, "look", "f: %w", &fs.PathError{Op: "write", Path: "f", Err: syscall.ENOSPC}),
+			failure.Host, "make room on the disk, or set TMPDIR to a folder on another one, and repeat",
+		},
+		{
+			errors.Join(inner, &os.SyscallError{Syscall: "pipe2", Err: syscall.EMFILE}),
+			failure.Host, "raise the limit of open files, as by ulimit -n 4096, and repeat",
+		},
+		{failure.Stopped(canceled, "write: %w", syscall.ENOSPC), failure.Interrupted, ""},
+		{&fs.PathError{Op: "open", Path: "f", Err: syscall.ENOENT}, failure.Internal, ""},
 	} {
 		if got := failure.Of(c.err); got != c.want {
 			t.Errorf("Of(%v) = %q, want %q", c.err, got, c.want)

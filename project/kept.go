@@ -181,6 +181,9 @@ func (p *Project) compileIn(ctx context.Context, t *tree, r *recipe, build strin
 // isOfInput reports whether the failure is the inputs' own: an error in one of them, missing symbols, or too large an
 // image.
 func (e *ToolError) isOfInput(r *recipe) bool {
+	if e.Class == failure.Host {
+		return false
+	}
 	return e.Class == failure.DoesNotFit || toolwords.InSource(e.Message, func(file string) bool {
 		for name := range r.inputs {
 			if strings.HasSuffix("/"+filepath.ToSlash(file), "/"+name) {

@@ -259,9 +259,12 @@ func (p *Project) runPostLink(ctx context.Context, t *tree, held *os.File) error
 	run.line = func(string) {}
 	err = run.run(ctx)
 	if failed := (*ToolError)(nil); errors.As(err, &failed) {
-		failed.Class, failed.Command = failure.Link, p.postLinkTyped(t.dir, program, args)
-		if errors.Is(err, command.ErrTooLong) {
+		failed.Command = p.postLinkTyped(t.dir, program, args)
+		switch {
+		case errors.Is(err, command.ErrTooLong):
 			failed.Class = failure.Timeout
+		case failed.Class != failure.Host:
+			failed.Class = failure.Link
 		}
 	}
 	if err != nil && ctx.Err() == nil {

@@ -17,7 +17,6 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/internal/command"
-	"github.com/boardsmith/boardsmith/internal/toolwords"
 )
 
 const (
@@ -118,9 +117,9 @@ func (p *Project) preprocess(ctx context.Context, cc string, args []string) (str
 	if !errors.As(err, &failed) {
 		return "", err
 	}
-	_, message, _ := toolwords.Explain(failed.Stderr, failed.Text)
-	return "", &ToolError{
-		Tool: failed.Tool, Class: failure.Compile, Message: message, Tail: []byte(failed.Stderr),
-		Command: "cd " + command.Quote(p.dir) + " && " + c.Typed(), Err: failed.Err,
+	tool := toolError(failed, "cd "+command.Quote(p.dir)+" && "+c.Typed())
+	if tool.Class != failure.Host {
+		tool.Class = failure.Compile
 	}
+	return "", tool
 }

@@ -30,12 +30,13 @@ const (
 
 // A ToolError reports an external command that failed.
 type ToolError struct {
-	Tool    string
-	Class   failure.Class // compile, link, does-not-fit, or config where the build command could not configure
-	Message string        // the first error it printed, with the source line; "" if it printed none
-	Tail    []byte        // the last 4 KiB of its standard error or, if that has not the message, of both streams
-	Command string        // a shell command that runs it again
-	Err     error         // how it ended
+	Tool string
+	// compile, link, does-not-fit, tool-missing, config where the build command could not configure, or host
+	Class   failure.Class
+	Message string // the first error it printed, with the source line; "" if it printed none
+	Tail    []byte // the last 4 KiB of its standard error or, if that has not the message, of both streams
+	Command string // a shell command that runs it again
+	Err     error  // how it ended
 }
 
 func (e *ToolError) Error() string {
@@ -55,8 +56,13 @@ func (e *ToolError) Unwrap() error { return e.Err }
 // FailureClass returns Class.
 func (e *ToolError) FailureClass() failure.Class { return e.Class }
 
-// NextStep returns the command that reproduces it.
-func (e *ToolError) NextStep() string { return "to see it again: " + e.Command }
+// NextStep returns the command that reproduces it, for a fault of the computer how to remove its cause.
+func (e *ToolError) NextStep() string {
+	if e.Class == failure.Host {
+		return failure.Next(e.Err)
+	}
+	return "to see it again: " + e.Command
+}
 
 // A toolRun is one run of a build tool.
 type toolRun struct {
@@ -90,10 +96,19 @@ func (r toolRun) run(ctx context.Context) error {
 	if !errors.As(err, &failed) {
 		return err
 	}
+	return toolError(failed, r.typed())
+}
+
+// toolError explains how a tool failed that typed runs again.
+func toolError(failed *command.Error, typed string) *ToolError {
 	class, message, text := toolwords.Explain(failed.Stderr, failed.Text)
+	var host *command.HostError
+	if errors.As(failed, &host) {
+		class, message = failure.Host, host.Line
+	}
 	return &ToolError{
 		Tool: failed.Tool, Class: class, Message: message, Tail: []byte(text[max(0, len(text)-tailBytes):]),
-		Command: r.typed(), Err: failed.Err,
+		Command: typed, Err: failed.Err,
 	}
 }
 

@@ -3,6 +3,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -19,7 +20,7 @@ func Ask(ctx context.Context, path, flag string) (string, error) {
 		if ctx.Err() != nil {
 			return "", err
 		}
-		return "", failure.New(failure.ToolMissing, "check that it works", "%w", err)
+		return "", failure.New(failure.ToolMissing, cmp.Or(failure.Next(err), "check that it works"), "%w", err)
 	}
 	first, _, _ := strings.Cut(out, "\n")
 	return strings.TrimSpace(first), nil

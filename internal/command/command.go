@@ -47,7 +47,7 @@ type Error struct {
 	Text    string // output: the first 64 KiB and the last 4 KiB of both streams
 	Stderr  string // the same of standard error only
 	Command string // a shell command that runs it again
-	Err     error  // exit status, or ErrTooLong
+	Err     error  // exit status, also as a *HostError, or ErrTooLong
 }
 
 // Error returns the tool's name and the last line that it printed.
@@ -81,8 +81,8 @@ func Environment(dir string) []string {
 	return env
 }
 
-// Run runs the command to its end. Errors: *Error, a file system error, or ctx's after a cancel. When Run returns,
-// the whole process group has ended, also after success.
+// Run runs the command to its end. Errors: *Error; for a program that cannot be started of class tool-missing or host;
+// a file system error; ctx's after a cancel. When Run returns, the whole process group has ended, also after success.
 func (c Command) Run(ctx context.Context) error {
 	_, _, err := c.Capture(ctx)
 	return err
@@ -129,7 +129,10 @@ func (c Command) run(ctx context.Context, both, out, errs *keeper) error {
 	}
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) && !errors.Is(err, ErrTooLong) {
-		return fmt.Errorf("run %s: %w", c.Path, err)
+		return fmt.Errorf("run %s: %w", c.Path, c.notStarted(err))
+	}
+	if !errors.Is(err, ErrTooLong) {
+		err = ofHost(err, both.text())
 	}
 	return &Error{Tool: Name(c.Path), Text: both.text(), Stderr: errs.text(), Command: c.Typed(), Err: err}
 }

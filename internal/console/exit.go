@@ -29,6 +29,7 @@ var exitCode = map[failure.Class]int{
 	failure.Fault:        5,
 	failure.WrongAnswer:  1,
 	failure.BoardLost:    5,
+	failure.Host:         6,
 	failure.Interrupted:  130,
 	failure.Internal:     1,
 }

@@ -56,7 +56,7 @@ func Error(op, path string, err error) error {
 	class, next := failure.Internal, ""
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, errQuota), errors.Is(err, syscall.EFBIG):
-		class, next = failure.Config, "make room on the disk that holds "+filepath.Dir(path)
+		class, next = failure.Host, "make room on the disk that holds "+filepath.Dir(path)
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		class, next = failure.Config, "choose a folder that can be written to, or change its permissions"
 	case errors.Is(err, ErrFolder), errors.Is(err, ErrSpecial), errors.Is(err, syscall.ENOTDIR),

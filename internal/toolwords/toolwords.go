@@ -24,6 +24,8 @@ var (
 	linkFailed = regexp.MustCompile(`undefined reference|multiple definition|ld returned|linker command failed|cannot find -l|ld: error|collect2: error`)
 	errorLine  = regexp.MustCompile(`(?i)(^|[: ])(fatal )?error: |undefined reference|multiple definition|` +
 		overflowWords + `|^make: \*\*\*|cannot find`)
+	notFound = regexp.MustCompile(`(?m)^make(\[\d+\])?: \*\*\* .*\] Error 127$|` +
+		`^(/bin/)?sh: (line )?\d+: .*: (command )?not found$`)
 	linkerEnd  = regexp.MustCompile(`^collect2: error: ld returned`) // also where a warning was fatal
 	warning    = regexp.MustCompile(`\bld(\.\w+)?: warning: `)
 	sourceLine = regexp.MustCompile(`^\s*(\d+ )?\s*\|`)
@@ -38,6 +40,8 @@ func Classify(text string) failure.Class {
 		return failure.DoesNotFit
 	case linkFailed.MatchString(text):
 		return failure.Link
+	case notFound.MatchString(text):
+		return failure.ToolMissing
 	default:
 		return failure.Compile
 	}

@@ -14,6 +14,9 @@ func TestClassify(t *testing.T) {
 		"a.o: in function `f': undefined reference to `g'":                                        failure.Link,
 		"a.c:1:2: error: expected ';'":                                                            failure.Compile,
 		"":                                                                                        failure.Compile,
+		"make: ./gen: No such file or directory\nmake: *** [Makefile:2: a.c] Error 127": failure.ToolMissing,
+		"FAILED: a.c\n./gen a.c\n/bin/sh: 1: ./gen: not found\n":                        failure.ToolMissing,
+		"a.c:1:2: error: \"x: not found\"":                                              failure.Compile,
 	} {
 		if got := Classify(text); got != want {
 			t.Errorf("%q is %s, want %s", text, got, want)

@@ -1,0 +1,55 @@
+// This file recognises faults of the computer by its system's errors.
+
+package failure
+
+import "syscall"
+
+// hostErrors are errors of the operating system that are never the fault of an input, a tool or a board, with advice.
+var hostErrors = []struct {
+	err  syscall.Errno
+	next string
+}{
+	{syscall.ENOSPC, freeSpace},
+	{syscall.EDQUOT, freeSpace},
+	{syscall.EMFILE, "raise the limit of open files, as by ulimit -n 4096, and repeat"},
+	{syscall.ENFILE, "close other programs and repeat"},
+	{syscall.EFBIG, "raise the limit of a file's size, as by ulimit -f unlimited, and repeat"},
+	{syscall.ENOMEM, "close other programs, or give this one more memory, and repeat"},
+}
+
+const freeSpace = "make room on the disk, or set TMPDIR to a folder on another one, and repeat"
+
+func ofHost(err error) bool {
+	fault, _ := faultOfHost(err)
+	return fault != nil
+}
+
+// faultOfHost returns the fault of the computer in err's chain, with its advice, whatever wraps it; nil if there is
+// none.
+func faultOfHost(err error) (fault error, next string) {
+	if err == nil {
+		return nil, ""
+	}
+	if c, ok := err.(classed); ok && c.FailureClass() == Host {
+		if a, ok := err.(advised); ok {
+			next = a.NextStep()
+		}
+		return err, next
+	}
+	for _, h := range hostErrors {
+		if err == h.err {
+			return err, h.next
+		}
+	}
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		return faultOfHost(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		for _, each := range e.Unwrap() {
+			if fault, next = faultOfHost(each); fault != nil {
+				return fault, next
+			}
+		}
+	}
+	return nil, ""
+}

@@ -1,0 +1,134 @@
+// This file decides whether the computer was at fault when a program failed: a signal ended it, or the program or one
+// that it ran reports an error of the operating system.
+
+package command
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"syscall"
+
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+// A HostError reports that the computer made a program fail. Its class is failure.Host.
+type HostError struct {
+	Line string // of the program's output that shows it; "" if a signal ended the program itself
+	Err  error  // how the program ended
+	next string
+}
+
+// Error returns how the program ended.
+func (e *HostError) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *HostError) Unwrap() error { return e.Err }
+
+// FailureClass returns failure.Host.
+func (e *HostError) FailureClass() failure.Class { return failure.Host }
+
+// NextStep returns how to remove the cause.
+func (e *HostError) NextStep() string { return e.next }
+
+const (
+	afterSignal = "no program ends so by itself: most often memory ran out; close other programs and repeat"
+	noMemory    = "close other programs, or give this one more memory, and repeat"
+)
+
+// ofHost returns a program's end as a *HostError if the computer was at fault, else the end itself.
+func ofHost(end error, text string) error {
+	var exit *exec.ExitError
+	if errors.As(end, &exit) {
+		status, ok := exit.Sys().(interface {
+			Signaled() bool
+			Signal() syscall.Signal
+		})
+		if ok && status.Signaled() && status.Signal() != syscall.SIGABRT { // which is a program's own failed assertion
+			return &HostError{Err: end, next: afterSignal}
+		}
+	}
+	if line, next := hostWords(text); line != "" {
+		return &HostError{Line: line, Err: end, next: next}
+	}
+	return end
+}
+
+// notStarted adds the class to the error of a program that could not be started.
+func (c Command) notStarted(err error) error {
+	if _, noFolder := os.Stat(c.Dir); c.Dir != "" && noFolder != nil {
+		return noFolder
+	}
+	switch {
+	case errors.Is(err, syscall.EAGAIN):
+		return failure.New(failure.Host, "close other programs and repeat", "%w", err)
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOEXEC):
+		return failure.New(failure.ToolMissing,
+			"check that it is there, and that the program in its first line is installed if it is a script", "%w", err)
+	}
+	return err
+}
+
+// hostWords returns the first line of a program's output that reports a fault of the computer, and what to do; or "".
+func hostWords(text string) (line, next string) {
+	for line := range strings.SplitSeq(text, "\n") {
+		line = strings.TrimSpace(line)
+		if sourceLine.MatchString(line) || inSource.MatchString(line) && !fatalInSource.MatchString(line) {
+			continue // text of a source, which a compiler repeats
+		}
+		for _, w := range hostReports {
+			if w.words.MatchString(line) {
+				return line, w.next
+			}
+		}
+	}
+	return "", ""
+}
+
+var (
+	sourceLine    = regexp.MustCompile(`^(\d+ )?\s*\|`)
+	inSource      = regexp.MustCompile(`^(\{standard input\}|[^:]+):\d+(:\d+)?: `)
+	fatalInSource = regexp.MustCompile(`^[^:]+:\d+(:\d+)?: [Ff]atal error: `)
+)
+
+// A hostReport is how programs report a fault of the computer.
+type hostReport struct {
+	words *regexp.Regexp
+	next  string
+}
+
+const (
+	signals = `(Killed|Terminated|Hangup|Interrupt|Quit|Bus error|Segmentation fault|Illegal instruction|` +
+		`Floating point exception|File size limit exceeded|CPU time limit exceeded)`
+	failedStep = `^make(\[\d+\])?: \*\*\* .*`
+)
+
+var hostReports = func() (all []hostReport) {
+	for _, e := range []syscall.Errno{
+		syscall.ENOSPC, syscall.EDQUOT, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EFBIG,
+	} { // behind a colon, in quotes, as Python's errors or as CMake's
+		words := regexp.QuoteMeta(e.Error())
+		all = append(all, hostReport{
+			regexp.MustCompile(`(?i): (\[Errno \d+\] )?'?` + words + `'?(: '.*')?$|\(` + words + `\):?$`), failure.Next(e),
+		})
+	}
+	report := func(next string, patterns ...string) {
+		all = append(all, hostReport{regexp.MustCompile(strings.Join(patterns, "|")), next})
+	}
+	report(noMemory, `: (memory exhausted|out of memory)( allocating \d+ bytes.*)?$`, `^MemoryError$`)
+	report("close other programs and repeat", `fork: Resource temporarily unavailable$`,
+		`posix_spawn: Resource temporarily unavailable$`)
+	report(failure.Next(syscall.ENOSPC), `^/bin/sh: \d+: (echo|printf): (echo|printf): I/O error$`)
+	report(afterSignal,
+		`^\S+: (fatal|internal compiler) error: `+signals+` signal terminated program \S+$`, // GCC's driver
+		`terminated with signal \d+ \[`+signals+`(, core dumped)?\]`,                        // collect2
+		`unable to execute command: `+signals,                                               // Clang's driver
+		`^`+signals+`( \(core dumped\))?$`,                                                  // a shell
+		failedStep+`\] `+signals+`( \(core dumped\))?$`,
+		failedStep+`\] Error 1(29|[345]\d)$`, // a shell's status after a signal
+	)
+	return all
+}()
