@@ -220,7 +220,7 @@ func (p *place) together(ctx context.Context, jobs []*job) (ready []*job) {
 	p.kind.building.Lock()
 	i, err := p.kind.image(ctx, functions, constants)
 	p.kind.building.Unlock()
-	if err != nil && len(jobs) > 1 && ctx.Err() == nil {
+	if err != nil && len(jobs) > 1 && ctx.Err() == nil && failure.Of(err) != failure.Host {
 		half := len(jobs) / 2
 		p.kind.queue.again(jobs[:half:half]...)
 		p.kind.queue.again(jobs[half:]...)
@@ -240,11 +240,13 @@ func (p *place) together(ctx context.Context, jobs []*job) (ready []*job) {
 	return ready
 }
 
-// buildFailure is the failure of a candidate that could not be built; nil for an error that is not its own.
+// buildFailure is the failure of a candidate that could not be built; nil for an error that is neither its own nor the
+// computer's.
 func buildFailure(err error) *Failure {
 	f := failureOf(err, BlameCandidate)
 	switch f.Class {
-	case failure.Compile, failure.Link, failure.DoesNotFit, failure.Timeout, failure.Config:
+	case failure.Compile, failure.Link, failure.DoesNotFit, failure.Timeout, failure.Config, failure.Host,
+		failure.ToolMissing:
 		return f
 	}
 	return nil
@@ -290,10 +292,17 @@ func (k *kind) flashed() {
 	k.flashing--
 }
 
-// Confirm measures the best candidates of each kind of board again, all in one firmware that is written to one board:
-// code that runs from flash can take another time than from RAM. Their results have the same ID with "@flash", and
-// their candidate's in Of; Correlations compares them with those from RAM. What is confirmed already is not measured
-// again. Candidates that share a time, or were measured in flash, are left out.
+// current reports whether a result is of a candidate that Measure was called with, as it is now.
+func (r *Run) current(result Result) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.asked[result.ID] == result.Content
+}
+
+// Confirm measures the best of the candidates that Measure was called with again, for each kind of board all in one
+// firmware that is written to one board: code that runs from flash can take another time than from RAM. Their results
+// have the same ID with "@flash", and their candidate's in Of; Correlations compares them with those from RAM. What is
+// confirmed already is not measured again. Candidates that share a time, or were measured in flash, are left out.
 func (r *Run) Confirm(ctx context.Context, best int) ([]Result, error) {
 	var all []Result
 	for _, name := range r.Kinds() {
@@ -320,20 +329,21 @@ func (k *kind) confirm(ctx context.Context, best int) (results []Result, err err
 	}
 	for _, ranking := range Rank(known) {
 		for _, was := range ranking.Results {
-			if was.Kind != k.name || was.Tier != RAM || was.Same != "" || len(jobs)+len(results) == best {
+			if was.Kind != k.name || was.Tier != RAM || was.Same != "" || !k.run.current(was) ||
+				len(jobs)+len(results) == best {
 				continue
 			}
-			if is, ok, err := k.run.store.find(was.ID + inFlash); err != nil {
+			if is, own, ok, err := k.run.store.find(was.Content + inFlash); err != nil {
 				return nil, err
-			} else if ok && is.Content == was.Content {
+			} else if ok && is.Of == was.ID && k.run.finished(is, own) {
 				results = append(results, is)
 				continue
 			}
-			c, err := k.run.store.candidate(was.ID)
+			c, err := k.run.store.candidate(was)
 			if err != nil {
 				return nil, err
 			}
-			c.ID, c.content = c.ID+inFlash, was.Content
+			c.ID, c.content = c.ID+inFlash, was.Content+inFlash
 			jobs = append(jobs, &job{
 				ctx: ctx, candidate: c, load: load{why: "it is confirmed", args: argsKey(c.Args)}, queued: time.Now(),
 				answer: make(chan answer, 1), of: was.ID,

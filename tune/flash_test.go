@@ -55,6 +55,8 @@ func TestPlacement(t *testing.T) {
 	dir := t.TempDir()
 	r, err := tune.OpenRun(t.Context(), dir, desk(t), []string{"mps2_an385"}, tune.Options{Placement: "packet=psram"})
 	must(t, err)
+	_, err = r.Measure(t.Context(), operator("one", right))
+	must(t, err)
 	must(t, r.Close())
 	found := false
 	must(t, filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {

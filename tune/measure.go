@@ -114,8 +114,9 @@ func (p *place) do(ctx context.Context, j *job) (apart bool, err error) {
 	}
 	f := failureOf(err, BlameCandidate)
 	switch {
+	case f.Blame == BlameHost:
 	case worn(err) != nil:
-		f.Blame = BlameBoard
+		f.Blame, f.Retry = BlameBoard, true
 	case j.suspect < suspectTries:
 		f.Class, f.Blame, f.Retry = failure.BoardLost, BlameBoard, true
 	}

@@ -173,6 +173,9 @@ func (k *kind) firmware(ctx context.Context, name string, b *boards.Board) error
 	if k.resident, err = k.folder.Build(ctx); err != nil {
 		return err
 	}
+	if k.made, err = k.folder.MadeWith(); err != nil {
+		return err
+	}
 	k.linker, err = k.folder.OperatorLinker(ctx)
 	return err
 }

@@ -20,28 +20,29 @@ const (
 	keptFailures   = 100 // of each kind of board
 )
 
-// programs lists the candidates of a kind whose linked file is kept.
+// programs lists the results of a kind whose linked file is kept.
 type programs struct {
 	dir    string
 	best   []timed  // the fastest first
-	failed []string // the latest last
+	failed []string // the latest last, by key
 }
 
 type timed struct {
-	id     string
+	key    string
 	median float64
 }
 
-func programPath(dir, id string) string {
-	sum := sha256.Sum256([]byte(id))
+func programPath(dir, key string) string {
+	sum := sha256.Sum256([]byte(key))
 	return filepath.Join(dir, programsFolder, fmt.Sprintf("%x.elf", sum[:16]))
 }
 
 // keep writes the linked file of a result that is among those to keep, and removes that of another one. A
 // run that goes on passes results without files first.
 func (p *programs) keep(r Result, elf []byte) error {
-	p.best = slices.DeleteFunc(p.best, func(t timed) bool { return t.id == r.ID }) // it may be measured again
-	p.failed = slices.DeleteFunc(p.failed, func(id string) bool { return id == r.ID })
+	key := r.key()
+	p.best = slices.DeleteFunc(p.best, func(t timed) bool { return t.key == key }) // it may be measured again
+	p.failed = slices.DeleteFunc(p.failed, func(of string) bool { return of == key })
 	drop := ""
 	switch {
 	case r.Time != nil:
@@ -54,13 +55,13 @@ func (p *programs) keep(r Result, elf []byte) error {
 		if at == keptBest {
 			return nil
 		}
-		p.best = slices.Insert(p.best, at, timed{r.ID, r.Time.Median})
+		p.best = slices.Insert(p.best, at, timed{key, r.Time.Median})
 		if len(p.best) > keptBest {
-			drop = p.best[keptBest].id
+			drop = p.best[keptBest].key
 			p.best = p.best[:keptBest]
 		}
 	default:
-		p.failed = append(p.failed, r.ID)
+		p.failed = append(p.failed, key)
 		if len(p.failed) > keptFailures {
 			drop = p.failed[0]
 			p.failed = p.failed[1:]
@@ -73,7 +74,7 @@ func (p *programs) keep(r Result, elf []byte) error {
 		}
 	}
 	if elf != nil {
-		errs = append(errs, writeWhole(programPath(p.dir, r.ID), elf, 0o644))
+		errs = append(errs, writeWhole(programPath(p.dir, key), elf, 0o644))
 	}
 	return errors.Join(errs...)
 }
@@ -82,7 +83,7 @@ func (p *programs) keep(r Result, elf []byte) error {
 func (k *kind) resume() error {
 	results, err := k.run.Results()
 	for _, r := range results {
-		if _, none := os.Stat(programPath(k.run.dir, r.ID)); r.Kind == k.name && none == nil {
+		if _, none := os.Stat(programPath(k.run.dir, r.key())); r.Kind == k.name && none == nil {
 			err = errors.Join(err, k.programs.keep(r, nil))
 		}
 	}
@@ -93,7 +94,17 @@ func (k *kind) resume() error {
 // ten fastest candidates of each kind of board, and of the last hundred that failed on a device. Its error is of class
 // config for any other.
 func ReadProgram(dir, id string) ([]byte, error) {
-	data, err := os.ReadFile(programPath(dir, id))
+	results, err := ReadResults(dir)
+	if err != nil {
+		return nil, err
+	}
+	key := ""
+	for _, r := range results {
+		if r.ID == id {
+			key = r.key()
+		}
+	}
+	data, err := os.ReadFile(programPath(dir, key))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, failure.New(failure.Config, "measure it again", "%s: no linked file of %s is kept", dir, id)
 	}

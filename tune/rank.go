@@ -15,15 +15,16 @@ import (
 )
 
 // A Ranking holds results whose times may be compared: of one kind of board, loaded in one way, on platforms with the
-// same clocks, caches, wait states and processor.
+// same clocks, caches, wait states and processor, and compiled with the same compiler, flags and libraries.
 type Ranking struct {
-	Of       string   // kind, tier and platform, as text; equal for rankings of several runs whose times may be compared
+	Of       string   // kind, tier, platform, Made; equal for rankings of several runs whose times may be compared
 	Results  []Result // with a time, by their median from the fastest on; equal ones in order of finishing
 	Baseline Result   // the first that finished and was not cut short, or else the first that finished
 }
 
-// Rank sorts the results that have a time. It returns one Ranking for each kind, tier and platform, in the order of
-// their first results. Results without a time, with one that is no number from 0 on, or Disturbed, are in none.
+// Rank sorts the results that have a time. It returns one Ranking for each kind, tier, platform and Made, in the
+// order of their first results. Results without a time, with one that is no number from 0 on, or Disturbed, are in
+// none.
 func Rank(results []Result) []Ranking {
 	var all []Ranking
 	for _, r := range results {
@@ -59,6 +60,9 @@ func (r *Result) conditions() string {
 	}
 	if id := r.Platform.CPUID; id != nil {
 		text += fmt.Sprintf(", CPUID %#08x", *id)
+	}
+	if r.Made != "" {
+		text += ", " + r.Made
 	}
 	return text
 }

@@ -38,7 +38,7 @@ func (p *place) reference(ctx context.Context) error {
 	}
 	var ids []string
 	for _, j := range unproven {
-		ids = append(ids, j.candidate.ID)
+		ids = append(ids, j.candidate.content)
 	}
 	return p.run.store.prove(ids)
 }

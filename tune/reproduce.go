@@ -34,13 +34,13 @@ type settings struct {
 	CallTimeout time.Duration `json:"call_timeout_ns"`
 }
 
-// keepSettings writes the settings of a new run. A run that goes on has the same memory, so that times can be compared;
-// the longest of its limits for a call is kept, with which every candidate can be measured again.
+// keepSettings writes the settings of a run without results. One that goes on has the same memory, so that times can be
+// compared; the longest of its limits for a call is kept, with which every candidate can be measured again.
 func (s *store) keepSettings(o Options) error {
 	then, err := readSettings(s.dir)
 	now := settings{o.Template, o.Libraries, o.UploadKiB, o.ArenaKiB, o.Placement, o.Samples, o.MinSample, o.CallTimeout}
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case s.began == 0, errors.Is(err, fs.ErrNotExist):
 	case err != nil:
 		return err
 	case then.Template != o.Template || then.UploadKiB != o.UploadKiB || then.ArenaKiB != o.ArenaKiB:
@@ -93,7 +93,10 @@ func Reproduce(ctx context.Context, dir, id string, desk *device.Desk, board str
 		return was, is, failure.New(failure.Config, "choose the id of a result", "%s: no result %s", dir, id)
 	}
 	was = all[i]
-	c, err := ReadCandidate(dir, cmp.Or(was.Of, id))
+	content := strings.TrimSuffix(was.Content, inFlash)
+	c, err := readCandidate(dir, id, func(l *candidateLine) bool {
+		return l.Content == content && (content != "" || l.ID == cmp.Or(was.Of, id))
+	})
 	if err != nil {
 		return was, is, err
 	}
@@ -126,6 +129,7 @@ func Reproduce(ctx context.Context, dir, id string, desk *device.Desk, board str
 		return was, is, failure.New(failure.Config, "", "%s was measured on board %s, not on %s", id, was.Kind,
 			strings.Join(kinds, ", "))
 	}
+	c.ID = cmp.Or(was.Of, id)
 	if is, err = r.Measure(ctx, c); err != nil || was.Of == "" {
 		return was, is, err
 	}

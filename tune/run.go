@@ -43,7 +43,8 @@ type Run struct {
 
 	own     *project.Builder // to be closed with the run; nil: the caller's is used
 	mu      sync.Mutex
-	working map[string]chan struct{} // candidates that are being measured, by their IDs
+	working map[string]chan struct{} // candidates that are being measured, by their contents
+	asked   map[string]string        // the contents of the candidates that Measure was called with, by their IDs
 }
 
 // A kind is one kind of board, and all of the run that are of it.
@@ -54,6 +55,7 @@ type kind struct {
 	linker *project.OperatorLinker
 	folder *project.Project
 	spec   project.Spec // of its firmware without candidates
+	made   string       // project.Project.MadeWith of that
 
 	resident *image.Image // that firmware
 
@@ -78,8 +80,8 @@ type kind struct {
 
 // A twin is a measurement that candidates with the same bytes share.
 type twin struct {
-	done chan struct{}
-	id   string // whose result it is; "": it has none
+	done    chan struct{}
+	content string // of the candidate whose result it is; "": it has none
 }
 
 // OpenRun begins a run, or goes on with the one in the folder. Each word of boards is a place to measure: the name of a
@@ -103,7 +105,8 @@ func OpenRun(ctx context.Context, dir string, desk *device.Desk, boards []string
 	if err != nil {
 		return nil, err
 	}
-	r := &Run{dir: dir, o: o, kinds: map[string]*kind{}, store: st, working: map[string]chan struct{}{}}
+	r := &Run{dir: dir, o: o, kinds: map[string]*kind{}, store: st, working: map[string]chan struct{}{},
+		asked: map[string]string{}}
 	if r.o.Builder == nil {
 		r.own = &project.Builder{}
 		r.o.Builder = r.own
@@ -191,10 +194,12 @@ func (r *Run) Close() error {
 // Results reads what is finished, in order of finishing, from the run's folder.
 func (r *Run) Results() ([]Result, error) { return ReadResults(r.dir) }
 
-// Measure compiles, loads, checks and times one candidate, and returns when its result is in the run's folder. One
-// whose ID is finished, with equal files, flags and arguments, costs nothing: its result is returned. What goes wrong
-// with a candidate is a Failure in its result; an error means that nothing is known of it: ctx ended, or there is no
-// board left to measure it on.
+// Measure compiles, loads, checks and times one candidate, and returns when its result is in the run's folder. A
+// candidate of equal content (kind, files, flags, arguments and record, compiled with the same compiler, flags and
+// libraries) that is finished costs nothing: its result is returned. If that was measured under another ID, Same is
+// this ID. With Options.Retry, a failure that an earlier run has kept does not count as finished. What goes wrong with
+// a candidate is a Failure in its result; one with Retry is not in the folder. An error means that nothing is known of
+// the candidate: ctx ended, or there is no board left to measure it on.
 func (r *Run) Measure(ctx context.Context, c Candidate) (Result, error) {
 	if c.ID == "" || c.Entry == "" || strings.HasSuffix(c.ID, inFlash) || !utf8.ValidString(c.ID) {
 		return Result{}, failure.New(failure.Config, "give it another ID, and the name of its function",
@@ -204,27 +209,34 @@ func (r *Run) Measure(ctx context.Context, c Candidate) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	line, content, err := r.store.describe(k.name, c)
+	line, content, err := r.store.describe(k.name, k.made, c)
 	if err != nil {
 		return Result{}, err
 	}
+	c.content = content
+	r.mu.Lock()
+	r.asked[c.ID] = content
+	r.mu.Unlock()
 	for {
-		if result, ok, err := r.store.find(c.ID); err != nil || ok && result.Content == content {
-			return result, err
+		result, own, ok, err := r.store.find(content)
+		if err != nil {
+			return Result{}, err
+		}
+		if ok && r.finished(result, own) {
+			return r.label(result, c, line)
 		}
 		r.mu.Lock()
-		busy, taken := r.working[c.ID]
+		busy, taken := r.working[content]
 		if !taken {
 			mine := make(chan struct{})
-			r.working[c.ID] = mine
+			r.working[content] = mine
 			r.mu.Unlock()
 			defer func() {
 				r.mu.Lock()
-				delete(r.working, c.ID)
+				delete(r.working, content)
 				r.mu.Unlock()
 				close(mine)
 			}()
-			c.content = content
 			return r.finish(ctx, k, c, line)
 		}
 		r.mu.Unlock()
@@ -234,6 +246,28 @@ func (r *Run) Measure(ctx context.Context, c Candidate) (Result, error) {
 			return Result{}, failure.Stopped(ctx, "measure %s", c.ID)
 		}
 	}
+}
+
+// finished reports whether a result that this process or an earlier one has written is not to be measured again.
+func (r *Run) finished(result Result, own bool) bool {
+	return own || result.Failure == nil || !r.o.Retry
+}
+
+// label returns a finished result of the candidate's content under its ID, and has the ID stand for it.
+func (r *Run) label(result Result, c Candidate, line []byte) (Result, error) {
+	result = result.as(c.ID)
+	if r.store.stands(c.ID, c.content) {
+		return result, nil
+	}
+	if err := r.store.keepCandidate(c.ID, c.content, line); err != nil {
+		return Result{}, err
+	}
+	result.of, result.Finished = c.content, time.Now().UTC()
+	if err := r.store.add(result); err != nil {
+		return Result{}, err
+	}
+	r.tell(Event{What: "finished " + c.ID, Result: &result})
+	return result, nil
 }
 
 func (r *Run) kindOf(c Candidate) (*kind, error) {
@@ -248,24 +282,37 @@ func (r *Run) kindOf(c Candidate) (*kind, error) {
 	return nil, failure.New(failure.Config, "", "candidate %s: the run has no board %q", c.ID, c.Kind)
 }
 
+// hostTries is how often a candidate is built if the computer is at fault.
+const hostTries = 3
+
 // finish measures a candidate that nobody else measures, and keeps the result.
-func (r *Run) finish(ctx context.Context, k *kind, c Candidate, line []byte) (Result, error) {
-	if err := r.store.keepCandidate(c.ID, line); err != nil {
+func (r *Run) finish(ctx context.Context, k *kind, c Candidate, line []byte) (result Result, err error) {
+	if err := r.store.keepCandidate(c.ID, c.content, line); err != nil {
 		return Result{}, err
 	}
-	result, err := k.measure(ctx, c)
-	if err != nil || result.ID == c.ID { // it is kept
-		return result, err
+	for range hostTries {
+		result, err = k.measure(ctx, c)
+		if err != nil || result.ID == c.ID { // it is kept
+			return result, err
+		}
+		if result.Failure == nil || result.Failure.Blame != BlameHost {
+			break
+		}
 	}
 	return r.keep(k, c, result)
 }
 
-// keep writes a candidate's result into the run's folder.
+// keep writes a candidate's result into the run's folder, unless it is a failure that says nothing about the candidate.
 func (r *Run) keep(k *kind, c Candidate, result Result) (Result, error) {
 	result.ID, result.Kind, result.Record, result.Finished = c.ID, k.name, c.Record, time.Now().UTC()
-	result.Content = c.content
+	result.Content, result.Made = c.content, k.made
 	if !json.Valid(result.Record) {
 		result.Record = nil
+	}
+	if result.Failure != nil && result.Failure.Retry {
+		result.elf = nil
+		r.tell(Event{Board: result.Board, What: "could not measure " + c.ID, Result: &result})
+		return result, nil
 	}
 	if result.elf != nil {
 		k.mu.Lock()
@@ -281,6 +328,29 @@ func (r *Run) keep(k *kind, c Candidate, result Result) (Result, error) {
 	}
 	r.tell(Event{Board: result.Board, What: "finished " + c.ID, Result: &result})
 	return result, nil
+}
+
+// LeaveOut takes the candidates for which gone returns true out of the run's results: those that the caller no longer
+// has, or has another version of. If it measures one of them later, that is among the results again.
+func (r *Run) LeaveOut(gone func(Candidate) bool) error {
+	results, err := r.Results()
+	if err != nil {
+		return err
+	}
+	var ids []string
+	for _, result := range results {
+		if result.Of != "" {
+			continue // it goes with its candidate
+		}
+		c, err := r.store.candidate(result)
+		if err != nil {
+			return err
+		}
+		if gone(c) {
+			ids = append(ids, result.ID)
+		}
+	}
+	return r.store.leaveOut(ids)
 }
 
 func (r *Run) tell(e Event) {
@@ -321,8 +391,9 @@ func (k *kind) measure(ctx context.Context, c Candidate) (Result, error) {
 		case <-ctx.Done():
 			return Result{}, failure.Stopped(ctx, "measure %s", c.ID)
 		}
-		if same, ok, err := k.run.store.find(t.id); ok || err != nil {
-			same.Same, same.ID, same.Build, same.Wait, same.Load, same.Run = same.ID, "", built, 0, 0, 0
+		if same, _, ok, err := k.run.store.find(t.content); ok || err != nil {
+			same = same.as("")
+			same.of, same.Build = t.content, built
 			return same, err
 		}
 		return k.submit(ctx, c, l, built)
@@ -330,7 +401,7 @@ func (k *kind) measure(ctx context.Context, c Candidate) (Result, error) {
 	defer close(t.done)
 	result, err := k.submit(ctx, c, l, built)
 	if err == nil && (result.Failure == nil || !result.Failure.Retry) {
-		t.id = c.ID
+		t.content = c.content
 		return result, nil
 	}
 	k.mu.Lock()
@@ -547,9 +618,14 @@ func (r *Run) ahead() int {
 	return n
 }
 
-// failureOf makes a failure of an error.
+// failureOf makes a failure of an error, for which the computer is to blame if it is a fault of the computer.
 func failureOf(err error, blame Blame) *Failure {
-	return &Failure{Class: failure.Of(err), Blame: blame, Message: err.Error()}
+	f := &Failure{Class: failure.Of(err), Blame: blame, Message: err.Error()}
+	if f.Class == failure.Host || f.Class == failure.ToolMissing {
+		f.Blame = BlameHost
+	}
+	f.Retry = f.Blame != BlameCandidate
+	return f
 }
 
 // folderOf returns the run's folder for firmware of the kind, and for what belongs to it.

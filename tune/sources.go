@@ -30,6 +30,7 @@ const (
 // A candidateLine is a line of candidates.jsonl.
 type candidateLine struct {
 	ID      string          `json:"id"`
+	Content string          `json:"content,omitempty"` // as in Result
 	Kind    string          `json:"kind"`
 	Entry   string          `json:"entry"`
 	Entries []string        `json:"entries,omitempty"`
@@ -55,10 +56,11 @@ type argLine struct {
 	Seed   uint64  `json:"seed,omitempty"`
 }
 
-// describe returns the line of candidates.jsonl for a candidate, and its digest. It keeps what the line refers to.
-func (s *store) describe(kind string, c Candidate) (text []byte, digest string, err error) {
+// describe returns the line of candidates.jsonl for a candidate that is compiled with made, and its digest, which does
+// not depend on its ID. It keeps what the line refers to.
+func (s *store) describe(kind, made string, c Candidate) (text []byte, digest string, err error) {
 	line := candidateLine{
-		ID: c.ID, Kind: kind, Entry: c.Entry, Entries: c.Operators.Entries, Flags: c.Operators.Flags, Record: c.Record,
+		Kind: kind, Entry: c.Entry, Entries: c.Operators.Entries, Flags: c.Operators.Flags, Record: c.Record,
 	}
 	for _, f := range c.Operators.Files {
 		blob, err := s.keepBlob(f.Data)
@@ -97,12 +99,16 @@ func (s *store) describe(kind string, c Candidate) (text []byte, digest string, 
 	if text, err = json.Marshal(line); err != nil {
 		return nil, "", fmt.Errorf("candidate %s: %w", c.ID, err)
 	}
-	sum := sha256.Sum256(append(slices.Clone(text), left...))
-	return append(text, '\n'), hex.EncodeToString(sum[:16]), nil
+	sum := sha256.Sum256(slices.Concat(text, []byte("\x00"), left, []byte("\x00"), []byte(made)))
+	line.ID, line.Content = c.ID, hex.EncodeToString(sum[:16])
+	if text, err = json.Marshal(line); err != nil {
+		return nil, "", fmt.Errorf("candidate %s: %w", c.ID, err)
+	}
+	return append(text, '\n'), line.Content, nil
 }
 
 // keepCandidate writes a candidate's line, unless it is there. Of several with one ID the last counts.
-func (s *store) keepCandidate(id string, text []byte) error {
+func (s *store) keepCandidate(id, content string, text []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.sources == nil {
@@ -121,7 +127,7 @@ func (s *store) keepCandidate(id string, text []byte) error {
 	if err != nil {
 		return errors.Join(err, s.sources.Truncate(at))
 	}
-	s.candidates[id] = at
+	s.candidates[id], s.contents[content] = at, at
 	return nil
 }
 
@@ -185,7 +191,8 @@ func (s *store) openSources() (err error) {
 			return s.sources.Truncate(at)
 		}
 		var is struct {
-			ID string `json:"id"`
+			ID      string `json:"id"`
+			Content string `json:"content"`
 		}
 		if err == nil {
 			err = json.Unmarshal(line, &is)
@@ -194,18 +201,18 @@ func (s *store) openSources() (err error) {
 			return failure.New(failure.Config, "choose another folder, or repair the file", "%s at byte %d: no candidate: %w",
 				s.sources.Name(), at, err)
 		}
-		s.candidates[is.ID] = at
+		s.candidates[is.ID], s.contents[is.Content] = at, at
 		at += int64(len(line))
 	}
 }
 
-// candidate reads a candidate that the run has measured.
-func (s *store) candidate(id string) (Candidate, error) {
+// candidate reads the candidate of a result.
+func (s *store) candidate(of Result) (Candidate, error) {
 	s.mu.Lock()
-	at, there := s.candidates[id]
+	at, there := s.contents[of.Content]
 	s.mu.Unlock()
 	if !there {
-		return Candidate{}, failure.New(failure.Config, "", "%s: no candidate %s", s.dir, id)
+		return Candidate{}, failure.New(failure.Config, "choose another folder", "%s: %s is no candidate", s.dir, of.ID)
 	}
 	f, err := os.Open(filepath.Join(s.dir, candidatesFile))
 	if err != nil {
@@ -216,13 +223,20 @@ func (s *store) candidate(id string) (Candidate, error) {
 	if err != nil {
 		return Candidate{}, err
 	}
-	return parseCandidate(s.dir, line)
+	l, err := parseLine(line)
+	l.ID = of.ID
+	return readParts(s.dir, l, err)
 }
 
-// ReadCandidate returns a candidate that a run measured, from its folder, with the kind of board that it was for. The
-// folder may be in use by a run. Its error is of class config if the folder holds no such candidate, and for files that
-// no run writes.
+// ReadCandidate returns a candidate that a run measured, from its folder, with the kind of board that it was for; of
+// several with one ID the last. The folder may be in use by a run. Its error is of class config if the folder holds no
+// such candidate, and for files that no run writes.
 func ReadCandidate(dir, id string) (Candidate, error) {
+	return readCandidate(dir, id, func(l *candidateLine) bool { return l.ID == id })
+}
+
+// readCandidate returns the last candidate that is the one.
+func readCandidate(dir, name string, is func(*candidateLine) bool) (Candidate, error) {
 	f, err := os.Open(filepath.Join(dir, candidatesFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return Candidate{}, failure.New(failure.Config, "choose the folder of a run", "%s: no run: %w", dir, err)
@@ -244,19 +258,14 @@ func ReadCandidate(dir, id string) (Candidate, error) {
 		if err != nil {
 			return readParts(dir, c, err)
 		}
-		if c.ID == id {
+		if is(&c) {
 			last = &c
 		}
 	}
 	if last == nil {
-		return Candidate{}, failure.New(failure.Config, "", "%s: no candidate %s", dir, id)
+		return Candidate{}, failure.New(failure.Config, "", "%s: no candidate %s", dir, name)
 	}
 	return readParts(dir, *last, nil)
-}
-
-func parseCandidate(dir string, line []byte) (Candidate, error) {
-	c, err := parseLine(line)
-	return readParts(dir, c, err)
 }
 
 func parseLine(line []byte) (l candidateLine, err error) {

@@ -16,7 +16,7 @@ import (
 
 // A Candidate is one way to compute something: a packed function, and what it is called with.
 type Candidate struct {
-	ID        string            // the caller's, unique in a run
+	ID        string            // the caller's label; candidates are equal if all else is
 	Kind      string            // of board, by its name; "" is the run's only one
 	Entry     string            // the packed function, by its C name
 	Operators project.Operators // files and flags; its Entries may be empty
@@ -50,6 +50,7 @@ type Result struct {
 	Image string `json:"image,omitempty"` // build id of the firmware
 	Tier  Tier   `json:"tier,omitempty"`
 	Why   string `json:"why,omitempty"`  // the reason for the tier
+	Made  string `json:"made,omitempty"` // what it was compiled with, as project.Project.MadeWith names it
 	Same  string `json:"same,omitempty"` // the ID of the candidate with the same bytes that was measured in its place
 	Of    string `json:"of,omitempty"`   // the ID of the candidate that Confirm measured again; "" for all other results
 
@@ -62,9 +63,11 @@ type Result struct {
 	Disturbed  bool  `json:"disturbed,omitempty"`
 	// the reference was not right yet since this time was measured: if it is not when it is measured the next time, this
 	// candidate is measured again
-	Unproven bool     `json:"unproven,omitempty"`
-	Content  string   `json:"content,omitempty"` // digest of the candidate: its files, flags and arguments
-	Failure  *Failure `json:"failure,omitempty"`
+	Unproven bool `json:"unproven,omitempty"`
+	// digest of the candidate: its kind, files, flags, arguments and record, and Made; of a result of Confirm it ends
+	// with "@flash"
+	Content string   `json:"content,omitempty"`
+	Failure *Failure `json:"failure,omitempty"`
 
 	Base  uint64 `json:"base,omitempty"`  // its address on the device
 	Bytes int    `json:"bytes,omitempty"` // that were uploaded
@@ -78,6 +81,7 @@ type Result struct {
 	Record   json.RawMessage `json:"record,omitempty"` // the candidate's
 
 	elf []byte // the linked file, of one that was loaded into RAM
+	of  string // the key of the result that was measured in its place; "" for one that was measured itself
 }
 
 // A Tier says how a candidate came onto the device.
@@ -97,7 +101,7 @@ type Blame string
 const (
 	BlameCandidate Blame = "candidate"
 	BlameBoard     Blame = "board"
-	BlameHost      Blame = "host"
+	BlameHost      Blame = "host" // the computer on which the run is
 )
 
 // A Failure is why a candidate has no time.
@@ -105,7 +109,9 @@ type Failure struct {
 	Class   failure.Class `json:"class"`
 	Blame   Blame         `json:"blame"`
 	Message string        `json:"message"`
-	Retry   bool          `json:"retry,omitempty"` // it may go better another time
+	// Retry is set if the board or the computer is to blame. Such a failure is returned and not kept: the next Measure of
+	// the candidate measures it again.
+	Retry bool `json:"retry,omitempty"`
 }
 
 // Options say how a run measures. The zero value measures three samples of at least a millisecond.
@@ -137,6 +143,8 @@ type Options struct {
 	// Candidates that do not fit into RAM are put into firmware, as many together as wait, up to FlashBatch. 0: 8;
 	// negative: none, they fail with class does-not-fit.
 	FlashBatch int
+
+	Retry bool // measures candidates again whose failure an earlier run has kept
 
 	// Place returns what is used in place of a device that a word of OpenRun's boards names, such as one behind a link of
 	// the program's own; nil: the devices themselves.

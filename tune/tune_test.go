@@ -514,6 +514,8 @@ func TestLongestLimitIsKept(t *testing.T) {
 		r, err := tune.OpenRun(t.Context(), dir, desk(t), []string{"host"},
 			tune.Options{CallTimeout: c.limit, Samples: 3 + i})
 		must(t, err)
+		_, err = r.Measure(t.Context(), operator("one", right))
+		must(t, err)
 		must(t, r.Close())
 		text, err := os.ReadFile(filepath.Join(dir, "run.json"))
 		must(t, err)

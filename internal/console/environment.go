@@ -58,4 +58,5 @@ var isInput = map[string]bool{
 	"DEVICE": true, "PROGRAMMER": true, "IMAGE": true, "WAIT": true, "SAVE": true, "NAME": true, "CACHE_MIB": true,
 	"RELEASE": true, "LIBRARIES": true, "SCRIPT": true, "SVD": true, "EXCEPT": true, "APP": true, "FIXED_INPUT": true,
 	"PLACE": true, "LABELS": true, "COMPARE": true, "ACCURACY": true, "PRODUCT": true, "VERSION": true,
+	"RETRY": true,
 }

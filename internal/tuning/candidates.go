@@ -64,15 +64,18 @@ func (t *Job) candidates(ctx context.Context, folder string) (err error) {
 	}
 	defer func() { err = cmp.Or(err, run.Close()) }()
 	asked := a.ids(run.Kinds())
-	bad, err := t.measureAll(ctx, run, a, asked)
+	if err := run.LeaveOut(func(c tune.Candidate) bool { return !asked[c.ID] }); err != nil {
+		return err
+	}
+	lost, bad, err := t.measureAll(ctx, run, a, len(asked))
 	if err != nil {
 		return err
 	}
-	done, err := finished(run, asked)
+	done, err := run.Results()
 	if err != nil {
 		return err
 	}
-	return t.concludeArchives(a, done, bad)
+	return t.concludeArchives(a, append(done, lost...), bad)
 }
 
 // ids returns the names under which the run measures the archives on boards of the kinds.
@@ -86,47 +89,52 @@ func (a archives) ids(kinds []string) map[string]bool {
 	return ids
 }
 
-// finished returns the results of the candidates asked for, of earlier runs too.
-func finished(run *tune.Run, asked map[string]bool) ([]tune.Result, error) {
-	all, err := run.Results()
-	return slices.DeleteFunc(all, func(r tune.Result) bool { return !asked[cmp.Or(r.Of, r.ID)] }), err
-}
-
-// measureAll measures the archives and confirms the best. It returns how many could not be read.
+// measureAll measures the archives and confirms the best. It returns failures that are not in the run's results, and
+// how many archives could not be read, whose earlier results it leaves out.
 func (t *Job) measureAll(
-	ctx context.Context, run *tune.Run, a archives, asked map[string]bool,
-) (bad int, err error) {
-	before, err := finished(run, asked)
+	ctx context.Context, run *tune.Run, a archives, total int,
+) (lost []tune.Result, bad int, err error) {
+	before, err := run.Results()
 	if err != nil {
-		return 0, err
+		return nil, 0, err
 	}
-	t.view.expect(len(asked))
-	t.view.resumed(before...)
+	t.view.expect(total)
+	t.view.resumed(t.kept(before)...)
 	kinds := run.Kinds()
+	unread := map[string]bool{}
 	all := candidatesOf(a.names, kinds, a.inputs, a.want, func(name string, err error) {
 		bad++
+		for _, kind := range kinds {
+			unread[candidateID(name, kind, kinds)] = true
+		}
 		t.notMeasured(name, kinds, err)
 	})
 	for r, err := range run.All(ctx, all) {
 		if err != nil {
-			done, _ := finished(run, asked) // the first error says more
-			return bad, t.stopped(ctx, err, len(done))
+			done, _ := run.Results() // the first error says more
+			return lost, bad, t.stopped(ctx, err, len(done))
+		}
+		if r.Failure != nil && r.Failure.Retry {
+			lost = append(lost, r)
 		}
 		t.resultLine(r)
 	}
+	if err := run.LeaveOut(func(c tune.Candidate) bool { return unread[c.ID] }); err != nil {
+		return lost, bad, err
+	}
 	if a.best == 0 {
-		return bad, nil
+		return lost, bad, nil
 	}
 	confirmed, err := run.Confirm(ctx, a.best)
-	if err != nil {
-		return bad, err
-	}
 	for _, r := range confirmed {
-		if asked[r.Of] {
-			t.resultLine(r)
-		}
+		t.resultLine(r)
 	}
-	return bad, nil
+	return lost, bad, err
+}
+
+// kept returns the results of an earlier run that are not measured again.
+func (t *Job) kept(before []tune.Result) []tune.Result {
+	return slices.DeleteFunc(before, func(r tune.Result) bool { return t.Env.On("RETRY") && r.Failure != nil })
 }
 
 // concludeArchives prints what the run found. Archives that could not be read are an error.
@@ -139,7 +147,7 @@ func (t *Job) concludeArchives(a archives, done []tune.Result, bad int) error {
 	if a.best > 0 {
 		end["correlations"] = t.printCorrelations(done)
 	}
-	if err := allFailed(done); err != nil {
+	if err := cmp.Or(unmeasured(done), allFailed(done)); err != nil {
 		return err
 	}
 	if bad > 0 {

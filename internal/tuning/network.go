@@ -56,7 +56,7 @@ func (t *Job) network(ctx context.Context) (err error) {
 // networkOf reads what to search.
 func (t *Job) networkOf() (n search.Network, err error) {
 	name, _, _ := strings.Cut(t.boards[0], "=")
-	n = search.Network{Builder: t.Builder, Limit: t.In.Timeout, Spec: project.Spec{
+	n = search.Network{Builder: t.Builder, Limit: t.In.Timeout, Retry: t.Env.On("RETRY"), Spec: project.Spec{
 		Board: name, Model: t.In.Model.Value, ModelName: t.In.ModelName.Value, Template: t.In.Template.Value,
 		Options: t.In.Options, Libraries: t.In.Libraries,
 	}}

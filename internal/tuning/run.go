@@ -65,7 +65,7 @@ func (t *Job) open(ctx context.Context, total int) (*tune.Run, error) {
 	run, err := tune.OpenRun(ctx, t.dir, t.Desk, t.boards, tune.Options{
 		Builder: t.Builder, Template: t.In.Template.Value, Samples: t.In.Repeat, CallTimeout: t.In.Timeout,
 		ArenaKiB: memory.ArenaKiB, UploadKiB: memory.UploadKiB, Placement: memory.Place, Told: t.view.told,
-		Libraries: t.In.Libraries,
+		Libraries: t.In.Libraries, Retry: t.Env.On("RETRY"),
 	})
 	if err != nil {
 		return nil, err
@@ -124,6 +124,25 @@ func allFailed(results []tune.Result) error {
 	first := results[slices.IndexFunc(results, func(r tune.Result) bool { return r.Of == "" })]
 	return failure.New(first.Failure.Class, "results.jsonl in the run's folder has every failure",
 		"%d of %d candidates failed; the first, %s: %s", failed, total, first.ID, first.Failure.Message)
+}
+
+// unmeasured is the error of a run in which the computer or a board kept candidates from being measured; nil if there
+// are none.
+func unmeasured(results []tune.Result) error {
+	lost := slices.DeleteFunc(slices.Clone(results), func(r tune.Result) bool {
+		return r.Failure == nil || !r.Failure.Retry
+	})
+	if len(lost) == 0 {
+		return nil
+	}
+	total, _ := counts(results)
+	of := "a board"
+	if lost[0].Failure.Blame == tune.BlameHost {
+		of = "the computer"
+	}
+	return failure.New(lost[0].Failure.Class, "after the cause is gone, the same command measures them",
+		"%d of %d candidates not measured, by a fault of %s; the first, %s: %s", len(lost), total, of, lost[0].ID,
+		lost[0].Failure.Message)
 }
 
 // trials returns TRIALS, or the default.

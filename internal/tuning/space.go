@@ -85,26 +85,34 @@ func (t *Job) space(ctx context.Context, file string) (err error) {
 	if err := t.printResults(results); err != nil {
 		return err
 	}
+	lost := unmeasured(results)
 	if err := allFailed(results); err != nil {
-		return err
+		return cmp.Or(lost, err)
 	}
 	if len(results) == 0 {
 		return failure.New(failure.Config, "its constraints contradict each other", "%s: no configuration satisfies them",
 			file)
 	}
-	return t.printBest(s.space, best)
+	return cmp.Or(t.printBest(s.space, best), lost)
 }
 
 // measureSpace measures configurations, and returns the fastest and all results.
 func (t *Job) measureSpace(
 	ctx context.Context, run *tune.Run, s spaceSearch,
 ) (best search.Trial, results []tune.Result, err error) {
+	is, err := search.Versions(s.space)
+	if err != nil {
+		return best, nil, err
+	}
+	if err := run.LeaveOut(func(c tune.Candidate) bool { return !is(c) }); err != nil {
+		return best, nil, err
+	}
 	finished, err := run.Results()
 	if err != nil {
 		return best, nil, err
 	}
 	before := map[string]bool{}
-	for _, r := range finished {
+	for _, r := range t.kept(finished) {
 		before[r.ID] = true
 	}
 	for trial, err := range search.Measure(ctx, run, s.space, s.propose(s.space, s.seed), s.trials) {

@@ -51,6 +51,7 @@ var columns = []struct {
 	{"run_s", func(r *tune.Result) string { return number(r.Run.Seconds()) }},
 	{"finished", func(r *tune.Result) string { return r.Finished.UTC().Format(time.RFC3339Nano) }},
 	{"platform", func(r *tune.Result) string { return r.Platform.String() }},
+	{"made", func(r *tune.Result) string { return r.Made }},
 }
 
 func number(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }

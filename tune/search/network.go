@@ -34,6 +34,7 @@ type Network struct {
 	Want   []ndarray.Named
 	Trials int              // at most; 0: 400
 	Limit  time.Duration    // of each call on a board; 0: 60 s
+	Retry  bool             // measures flags again whose failure an earlier search has kept
 	Told   func(tune.Event) // of all that happens, from any goroutine; nil: nobody is
 }
 
@@ -74,7 +75,9 @@ func Flags(ctx context.Context, dir string, desk *device.Desk, places []string, 
 		Network: n, store: st, idle: make(chan *networkPlace, len(places)), files: files, seen: map[string]NetworkTrial{},
 	}
 	for _, t := range st.earlier {
-		s.note(t)
+		if !n.Retry || t.Result.Failure == nil {
+			s.note(t)
+		}
 	}
 	if s.Builder == nil {
 		s.Builder = &project.Builder{}
@@ -282,7 +285,7 @@ func (s *networkSearch) tell(e tune.Event) {
 }
 
 // begin measures the network with the flags that the search begins with, also if that was done before: its outputs are
-// needed, and its build id shows whether the earlier trials are of the same network.
+// needed, and its build id and compiler show whether the earlier trials can be compared with later ones.
 func (s *networkSearch) begin(ctx context.Context) (NetworkTrial, error) {
 	t, outputs, err := s.onPlace(ctx, listOf(s.Spec.Options.OperatorFlags).String(), false)
 	if err != nil {
@@ -293,9 +296,14 @@ func (s *networkSearch) begin(ctx context.Context) (NetworkTrial, error) {
 	}
 	s.right = outputs
 	if earlier, known := s.seen[t.Flags]; known {
+		if earlier.Result.Made != t.Result.Made {
+			return t, failure.New(failure.Config, "choose another folder",
+				"the search in %s was with another compiler, flags or libraries: %s, not %s", s.store.dir, earlier.Result.Made,
+				t.Result.Made)
+		}
 		if earlier.Result.Image != t.Result.Image {
 			return t, failure.New(failure.Config, "choose another folder",
-				"the search in %s was of another model, board or compiler", s.store.dir)
+				"the search in %s was of another model or board", s.store.dir)
 		}
 		return earlier, nil
 	}

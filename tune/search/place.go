@@ -107,6 +107,9 @@ func (p *networkPlace) build(ctx context.Context, t *NetworkTrial) (i *image.Ima
 	if i, err = p.project.Build(ctx); err != nil {
 		return nil, err
 	}
+	if t.Result.Made, err = p.project.MadeWith(); err != nil {
+		return nil, err
+	}
 	u, err := p.project.Usage(i)
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"iter"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
@@ -104,6 +105,20 @@ func Candidate(s *space.Space, c space.Config) (tune.Candidate, error) {
 	return candidate(s, c, args), err
 }
 
+// Versions returns a function that reports whether a candidate is a configuration of the space's kernel as it is now,
+// with its arguments. Errors: those of Candidate.
+func Versions(s *space.Space) (func(tune.Candidate) bool, error) {
+	args, err := arguments(s)
+	if err != nil {
+		return nil, err
+	}
+	now := ofKernel(s, args)
+	return func(c tune.Candidate) bool {
+		return c.Entry == now.Entry && reflect.DeepEqual(c.Operators.Files, now.Operators.Files) &&
+			reflect.DeepEqual(c.Args, now.Args)
+	}, nil
+}
+
 // shownBytes limits the part of an ID that is for people.
 const shownBytes = 80
 
@@ -113,11 +128,17 @@ func candidate(s *space.Space, c space.Config, args []tune.Arg) tune.Candidate {
 	if len(shown) > shownBytes {
 		shown = strings.ToValidUTF8(shown[:shownBytes], "") + "…"
 	}
-	t := tune.Candidate{ID: shown + " " + c.ID(), Entry: s.Entry, Args: args}
+	t := ofKernel(s, args)
+	t.ID, t.Operators.Flags = shown+" "+c.ID(), c.Flags()
+	return t
+}
+
+// ofKernel returns what the candidates of all configurations have in common.
+func ofKernel(s *space.Space, args []tune.Arg) tune.Candidate {
+	t := tune.Candidate{Entry: s.Entry, Args: args}
 	for _, f := range s.Kernel {
 		t.Operators.Files = append(t.Operators.Files, project.OperatorFile{Name: f.Name, Data: f.Data})
 	}
-	t.Operators.Flags = c.Flags()
 	return t
 }
 

@@ -3,6 +3,7 @@
 package search
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -288,6 +289,50 @@ func TestFlags(t *testing.T) {
 	n.Spec.Options.RuntimeOpt = "O2"
 	if _, err = Flags(t.Context(), dir, &device.Desk{}, []string{"mps2_an386"}, n); failure.Of(err) != failure.Config {
 		t.Errorf("a folder of another network: %v", err)
+	}
+}
+
+// TestFlagsOfAnotherCompiler: trials of another compiler are not compared with new ones, and Retry measures a failure
+// again that is kept.
+func TestFlagsOfAnotherCompiler(t *testing.T) {
+	dir, n := t.TempDir(), digits(t)
+	n.Trials = 1
+	places := []string{n.Spec.Board}
+	first, err := Flags(t.Context(), dir, &device.Desk{}, places, n)
+	must(t, err)
+	file := filepath.Join(dir, resultsFile)
+	data, err := os.ReadFile(file)
+	must(t, err)
+	made := first[0].Result.Made
+	if made == "" {
+		t.Fatal("the compiler is not in the result")
+	}
+	must(t, os.WriteFile(file, bytes.Replace(data, []byte(made[:8]), []byte("other-cc"), 1), 0o644))
+	_, err = Flags(t.Context(), dir, &device.Desk{}, places, n)
+	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "other-cc") ||
+		!strings.Contains(err.Error(), made) {
+		t.Errorf("with another compiler: %v", err)
+	}
+	must(t, os.WriteFile(file, data, 0o644))
+	s, err := openStore(dir)
+	must(t, err)
+	kept := NetworkTrial{Flags: choices[0], Result: tune.Result{
+		ID: choices[0], Tier: tune.Image, Failure: &tune.Failure{Class: failure.Compile, Blame: tune.BlameCandidate},
+	}}
+	must(t, errors.Join(s.add(kept), s.close()))
+	n.Trials = 2
+	for _, n.Retry = range []bool{false, true} {
+		trials, err := Flags(t.Context(), dir, &device.Desk{}, places, n)
+		must(t, err)
+		last := trials[len(trials)-1]
+		for _, trial := range trials {
+			if trial.Flags == kept.Flags {
+				last = trial
+			}
+		}
+		if failed := last.Result.Failure != nil; failed == n.Retry {
+			t.Errorf("Retry: %v: %s: %+v", n.Retry, last.Flags, last.Result.Failure)
+		}
 	}
 }
 

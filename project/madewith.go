@@ -1,0 +1,61 @@
+// This file names what determines the speed of code besides the code: compiler, flags and libraries.
+
+package project
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/blueprint"
+	"github.com/boardsmith/boardsmith/internal/generator"
+)
+
+// MadeWith names the compiler of the last build, and ends with a digest of its target, of all flags except the option
+// operator_flags, and of the libraries. Times of code are comparable if the texts are equal. Its error is of class
+// config if the project was not built.
+func (p *Project) MadeWith() (string, error) {
+	if err := p.errIfClosed(); err != nil {
+		return "", err
+	}
+	t, err := openTree(p.dir)
+	if err != nil {
+		return "", err
+	}
+	defer t.close()
+	last := p.lastBuild(t)
+	if last == nil {
+		return "", failure.New(failure.Config, "build the project first", "%s: only a build finds the compiler", p.dir)
+	}
+	b := p.Board()
+	o, err := b.Settle(p.state.Options)
+	if err != nil {
+		return "", err
+	}
+	steps := p.state.Template
+	of := cache.NewSentence("made with v1").Say("cflags", b.CFlags...).Say("ldflags", b.LDFlags...).
+		Say("levels", o.RuntimeOpt, o.OperatorOpt).Say("operators", slices.Concat(steps.Operators.Compile,
+		steps.Operators.Link)...)
+	for _, s := range steps.Compile {
+		of.Say("compile", s.Flags...)
+	}
+	var compiler string
+	for _, tool := range last.Tools {
+		if tool.Target != "" && compiler == "" {
+			compiler = strings.TrimSpace(tool.Version)
+		}
+		if !slices.ContainsFunc(steps.Tools, func(of blueprint.Tool) bool { return of.Name == tool.Name }) { // such as make
+			of.Say("tool", tool.Name, tool.Version, tool.Target)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(last.Inputs)) {
+		if strings.HasPrefix(name, generator.Libraries+"/") {
+			of.Say("library", name, last.Inputs[name])
+		}
+	}
+	key := of.Key()
+	return fmt.Sprintf("%s, flags and libraries %x", compiler, key[:4]), nil
+}

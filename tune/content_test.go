@@ -1,0 +1,223 @@
+//go:build linux
+
+package tune_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/boardstest"
+	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/tune"
+)
+
+// counting is a candidate that counts to n before it computes.
+func counting(id string, n int) tune.Candidate {
+	c := operator(id, "for (volatile int i = 0; i < N; i++) {} "+right)
+	c.Operators.Flags = []string{fmt.Sprintf("-DN=%d", n)}
+	return c
+}
+
+// TestNameIsLabel: a candidate has the result of its content, whatever its ID and others of that ID, also in a run that
+// goes on, and in a folder whose name has a space.
+func TestNameIsLabel(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a run")
+	open := func() *tune.Run {
+		r, err := tune.OpenRun(t.Context(), dir, desk(t), []string{"host"}, tune.Options{})
+		must(t, err)
+		return r
+	}
+	r := open()
+	measure := func(c tune.Candidate) tune.Result {
+		t.Helper()
+		result, err := r.Measure(t.Context(), c)
+		must(t, err)
+		if result.ID != c.ID {
+			t.Errorf("the result of %s is of %s", c.ID, result.ID)
+		}
+		return result
+	}
+	crash := operator("x", "*(volatile int*)0 = 1; "+right)
+	first, second := measure(counting("x", 10)), measure(counting("x", 100000))
+	third, other := measure(counting("x", 10)), measure(counting("y", 10))
+	fault := measure(crash)
+	fourth, last := measure(counting("z", 10)), measure(counting("x", 10))
+	for name, got := range map[string]tune.Result{"third": third, "other": other, "fourth": fourth, "last": last} {
+		if got.Content != first.Content || got.Time == nil || *got.Time != *first.Time {
+			t.Errorf("%s: %+v, want %+v", name, got.Time, first.Time)
+		}
+	}
+	if other.Same != "x" || last.Same != "" || third.Same != "" {
+		t.Errorf("same as %q, %q, %q", other.Same, last.Same, third.Same)
+	}
+	if second.Content == first.Content || fault.Failure == nil || second.Failure != nil {
+		t.Errorf("the second: %+v, the fault: %+v", second, fault)
+	}
+	must(t, r.Close())
+	before := results(t, r)
+	if len(before) != 3 {
+		t.Errorf("%d results, want x, y and z", len(before))
+	}
+	for _, is := range before {
+		if is.Content != first.Content || *is.Time != *first.Time {
+			t.Errorf("%s: %+v", is.ID, is)
+		}
+	}
+	r = open()
+	for id, n := range map[string]int{"x": 100000, "y": 10, "w": 10} {
+		was := first
+		if n != 10 {
+			was = second
+		}
+		if is := measure(counting(id, n)); is.Content != was.Content || *is.Time != *was.Time {
+			t.Errorf("%s with %d goes on: %+v", id, n, is)
+		}
+		kept, err := tune.ReadCandidate(dir, id)
+		must(t, err)
+		if !slices.Equal(kept.Operators.Flags, counting(id, n).Operators.Flags) {
+			t.Errorf("%s is kept with %q", id, kept.Operators.Flags)
+		}
+	}
+	must(t, r.Close())
+}
+
+// TestTwinOfMoved: a candidate with the bytes of an earlier one has its time, after another candidate took its ID.
+func TestTwinOfMoved(t *testing.T) {
+	r, _ := opened(t, tune.Options{}, "host")
+	measure := func(c tune.Candidate) tune.Result {
+		result, err := r.Measure(t.Context(), c)
+		must(t, err)
+		return result
+	}
+	good := measure(operator("x", right))
+	measure(operator("x", "*(volatile int*)0 = 1; "+right))
+	twin := measure(operator("y", right+" /* the same bytes */"))
+	if twin.Failure != nil || *twin.Time != *good.Time || twin.Content == good.Content {
+		t.Errorf("%+v, %+v", twin, twin.Failure)
+	}
+}
+
+// faulty is a board whose compiler is a script, on a path with a space, and a function that writes the script: version
+// is its first line of --version, and then a command before the compiler compiles.
+func faulty(t *testing.T) (open func(dir string, o tune.Options) *tune.Run, compiler func(version, then string)) {
+	t.Helper()
+	cc, err := exec.LookPath("cc")
+	must(t, err)
+	bin := filepath.Join(t.TempDir(), "a bin")
+	must(t, os.MkdirAll(bin, 0o755))
+	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	shelf := boardstest.Shelf(t, map[string]string{"faulty.json": `{"inherits": "cpu/native", "templates": ["baremetal"],
+"arena_kib": 16384, "packet_bytes": 4096, "toolchain": {"cc": "faulty-cc", "ar": "ar", "install": "x"},
+"link": {"kind": "process"}, "flash": {"programmer": "none"}, "sources": ["port/process.c"]}`})
+	kept := cache.New(t.TempDir(), cache.Options{}) // no other test's objects
+	compiler = func(version, then string) {
+		script := fmt.Sprintf("#!/bin/sh\ncase \" $* \" in\n*' --version '*) echo %q; exit 0;;\n*' -c '*) %s;;\nesac\n"+
+			"exec %s \"$@\"\n", version, then, cc)
+		must(t, os.WriteFile(filepath.Join(bin, "faulty-cc"), []byte(script), 0o755))
+	}
+	return func(dir string, o tune.Options) *tune.Run {
+		o.Builder = &project.Builder{Path: []string{shelf}, Cache: kept}
+		t.Cleanup(func() { _ = o.Builder.Close() }) // it holds nothing that was not written
+		r, err := tune.OpenRun(t.Context(), dir, desk(t), []string{"faulty"}, o)
+		must(t, err)
+		return r
+	}, compiler
+}
+
+// TestCompilers: candidates that another compiler compiled are measured with it, and those that only the earlier one
+// compiled are in a ranking of their own, which names it.
+func TestCompilers(t *testing.T) {
+	open, compiler := faulty(t)
+	dir := t.TempDir()
+	all := map[string]tune.Result{}
+	for _, version := range []string{"onecc 1.0", "twocc 2.0"} {
+		compiler(version, ":")
+		r := open(dir, tune.Options{})
+		ids := []string{"both", "first"}
+		if version != "onecc 1.0" {
+			ids = ids[:1]
+		}
+		for _, id := range ids {
+			result, err := r.Measure(t.Context(), operator(id, right))
+			must(t, err)
+			if result.Failure != nil || !strings.HasPrefix(result.Made, version) {
+				t.Errorf("%s of %s is made with %q: %+v", id, version, result.Made, result.Failure)
+			}
+			all[id+version] = result
+		}
+		must(t, r.Close())
+	}
+	if a, b := all["bothonecc 1.0"], all["bothtwocc 2.0"]; a.Content == b.Content || a.Finished.Equal(b.Finished) {
+		t.Errorf("with another compiler: %+v", b)
+	}
+	kept, err := tune.ReadResults(dir)
+	must(t, err)
+	rankings := tune.Rank(kept)
+	if len(rankings) != 2 || len(rankings[0].Results) != 1 || !strings.Contains(rankings[0].Of, "onecc 1.0") ||
+		!strings.Contains(rankings[1].Of, "twocc 2.0") {
+		t.Errorf("%d rankings: %+v", len(rankings), rankings)
+	}
+}
+
+// TestEmptyRun: a run that ended before its first result determines nothing of the next one in its folder.
+func TestEmptyRun(t *testing.T) {
+	open, compiler := faulty(t)
+	dir := filepath.Join(t.TempDir(), "a run")
+	compiler("onecc 1.0", ":")
+	_, err := tune.OpenRun(t.Context(), dir, desk(t), []string{"host"}, tune.Options{Template: "no such template"})
+	if failure.Of(err) != failure.Config {
+		t.Errorf("without its template: %v", err)
+	}
+	r, err := tune.OpenRun(t.Context(), dir, desk(t), []string{"host"}, tune.Options{UploadKiB: 32, ArenaKiB: 512})
+	must(t, err)
+	must(t, r.Close())
+	r = open(dir, tune.Options{UploadKiB: 16})
+	result, err := r.Measure(t.Context(), operator("one", right))
+	must(t, err)
+	must(t, r.Close())
+	if result.Failure != nil || result.Kind != "faulty" {
+		t.Errorf("%+v", result)
+	}
+	if _, err := tune.OpenRun(t.Context(), dir, desk(t), []string{"host"}, tune.Options{}); failure.Of(err) !=
+		failure.Config {
+		t.Errorf("after the first result, upload_kib changes: %v", err)
+	}
+}
+
+// TestConfirmCurrent: Confirm takes the candidates that the caller has now.
+func TestConfirmCurrent(t *testing.T) {
+	dir := t.TempDir()
+	for i, ids := range [][]string{{"gone", "kept"}, {"kept"}} {
+		r, err := tune.OpenRun(t.Context(), dir, desk(t), []string{"host"}, tune.Options{})
+		must(t, err)
+		for _, id := range ids {
+			_, err := r.Measure(t.Context(), counting(id, map[string]int{"gone": 1, "kept": 20000}[id]))
+			must(t, err)
+		}
+		if i == 0 {
+			must(t, r.Close())
+			continue
+		}
+		confirmed, err := r.Confirm(t.Context(), 2)
+		must(t, err)
+		if len(confirmed) != 1 || confirmed[0].Of != "kept" {
+			t.Errorf("confirmed %+v", confirmed)
+		}
+		must(t, r.LeaveOut(func(c tune.Candidate) bool { return c.ID == "gone" }))
+		must(t, r.Close())
+		var left []string
+		for _, result := range results(t, r) {
+			left = append(left, result.ID)
+		}
+		if !slices.Equal(left, []string{"kept", "kept@flash"}) {
+			t.Errorf("%q are left", left)
+		}
+	}
+}

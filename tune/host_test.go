@@ -1,0 +1,120 @@
+//go:build linux
+
+package tune_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/tune"
+)
+
+// TestFaultOfHost: a fault of the computer is not the candidate's, and is not kept: the candidate is measured once the
+// cause is gone, in the same run and in one that goes on.
+func TestFaultOfHost(t *testing.T) {
+	open, compiler := faulty(t)
+	dir := filepath.Join(t.TempDir(), "a run")
+	compiler("cc 1.0", ":")
+	r := open(dir, tune.Options{})
+	for id, then := range map[string]string{
+		"killed":  "kill -KILL $$",
+		"full":    `cc "$@" -o /dev/full; exit`,
+		"limited": "ulimit -f 0",
+	} {
+		compiler("cc 1.0", then)
+		c := operator(id, right+" /* "+id+" */")
+		result, err := r.Measure(t.Context(), c)
+		must(t, err)
+		f := result.Failure
+		if f == nil || f.Class != failure.Host || f.Blame != tune.BlameHost || !f.Retry {
+			t.Fatalf("%s: %+v", id, f)
+		}
+		compiler("cc 1.0", ":")
+		if id == "killed" {
+			must(t, r.Close())
+			r = open(dir, tune.Options{})
+		}
+		result, err = r.Measure(t.Context(), c)
+		must(t, err)
+		if result.Failure != nil {
+			t.Errorf("%s, after the cause is gone: %+v", id, result.Failure)
+		}
+	}
+	compiler("cc 1.0", `test -e "`+dir+`/once" || { touch "`+dir+`/once"; kill -KILL $$; }`)
+	result, err := r.Measure(t.Context(), operator("killed once", right+" /* once */"))
+	must(t, err)
+	if result.Failure != nil {
+		t.Errorf("a compiler that is killed once: %+v", result.Failure)
+	}
+	bin := filepath.Dir(findFaulty(t))
+	must(t, os.WriteFile(filepath.Join(bin, "faulty-cc"), []byte("#!/no/such/interpreter\n"), 0o755))
+	result, err = r.Measure(t.Context(), operator("no interpreter", right+" /* no interpreter */"))
+	must(t, err)
+	if f := result.Failure; f == nil || f.Blame != tune.BlameHost || f.Class != failure.ToolMissing {
+		t.Errorf("without its interpreter: %+v", f)
+	}
+	must(t, r.Close())
+	for _, kept := range results(t, r) {
+		if kept.Failure != nil {
+			t.Errorf("%s is kept: %+v", kept.ID, kept.Failure)
+		}
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "results.jsonl"))
+	must(t, err)
+	if strings.Contains(string(data), `"failure"`) {
+		t.Errorf("failures are kept:\n%s", data)
+	}
+}
+
+// findFaulty returns the path of the script that faulty wrote.
+func findFaulty(t *testing.T) string {
+	t.Helper()
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		path := filepath.Join(dir, "faulty-cc")
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+	}
+	t.Fatal("no faulty-cc")
+	return ""
+}
+
+// TestRetry: a failure that is kept is measured again with Options.Retry, once in a run.
+func TestRetry(t *testing.T) {
+	open, compiler := faulty(t)
+	dir := t.TempDir()
+	log := filepath.Join(dir, "compiled")
+	const broken = `; echo "twice.c:1:1: error: broken" >&2; exit 1`
+	note := `echo x >>"` + log + `"`
+	compiler("cc 1.0", ":")
+	r := open(dir, tune.Options{})
+	compiler("cc 1.0", note+broken)
+	c := operator("one", right+" /* retry */")
+	for _, o := range []tune.Options{{}, {}, {Retry: true}} {
+		for range 2 {
+			result, err := r.Measure(t.Context(), c)
+			must(t, err)
+			if f := result.Failure; f == nil || f.Class != failure.Compile || f.Blame != tune.BlameCandidate || f.Retry {
+				t.Errorf("%+v", f)
+			}
+		}
+		must(t, r.Close())
+		compiler("cc 1.0", ":") // for the firmware
+		r = open(dir, o)
+		compiler("cc 1.0", note+broken)
+	}
+	if data, err := os.ReadFile(log); err != nil || string(data) != "x\n" {
+		t.Errorf("compiled %q, %v, want once", data, err)
+	}
+	for range 2 { // of the run that was opened with Retry
+		_, err := r.Measure(t.Context(), c)
+		must(t, err)
+	}
+	must(t, r.Close())
+	if data, err := os.ReadFile(log); err != nil || string(data) != "x\nx\n" {
+		t.Errorf("compiled %q, %v, want twice", data, err)
+	}
+}
