@@ -86,7 +86,9 @@ func Steps() (list []Step) {
 
 // Run builds the firmware, writes it to the device, and takes the steps until one fails. The report has the results
 // until then, also with an error. Errors: *Error for a failed step; those of project and of Desk.Attach.
-func Run(ctx context.Context, t Trial) (*Report, error) {
+func Run(ctx context.Context, t Trial) (*Report, error) { return runSteps(ctx, t, steps) }
+
+func runSteps(ctx context.Context, t Trial, list []step) (*Report, error) {
 	if ctx.Err() != nil {
 		return nil, failure.Stopped(ctx, "acceptance of board %s", t.Board)
 	}
@@ -106,7 +108,7 @@ func Run(ctx context.Context, t Trial) (*Report, error) {
 	if r.Log == nil {
 		r.Log = hclog.NewNullLogger()
 	}
-	return r.all(ctx)
+	return r.all(ctx, list)
 }
 
 // A run is one call of Run.
@@ -124,7 +126,7 @@ type run struct {
 	report    *Report
 }
 
-func (r *run) all(ctx context.Context) (*Report, error) {
+func (r *run) all(ctx context.Context, list []step) (*Report, error) {
 	file, err := boards.Find(r.Board, r.Builder.Path)
 	if err != nil {
 		return nil, err
@@ -138,7 +140,7 @@ func (r *run) all(ctx context.Context) (*Report, error) {
 	if r.device, err = r.Desk.Attach(ctx, r.board, r.Which); err != nil {
 		return nil, err
 	}
-	for _, s := range steps {
+	for _, s := range list {
 		result := Result{Step: s.Step}
 		err := s.test(r, ctx, &result)
 		if ctx.Err() != nil {

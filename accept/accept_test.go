@@ -48,17 +48,22 @@ func needTools(t *testing.T, name string, path []string) {
 // try accepts a board in short form. Without hardware it needs no more than the compiler and the emulator.
 func try(t *testing.T, board string, path ...string) (*accept.Report, error) {
 	t.Helper()
+	return accept.Run(t.Context(), trial(t, board, path...))
+}
+
+func trial(t *testing.T, board string, path ...string) accept.Trial {
+	t.Helper()
 	needTools(t, board, path)
 	c := cache.New(testcache.Dir(), cache.Options{})
 	home := t.TempDir()
-	return accept.Run(t.Context(), accept.Trial{
+	return accept.Trial{
 		Board: board, Short: true,
 		Builder: &project.Builder{Path: path, Cache: c},
 		Desk: &device.Desk{
 			Path: path, Cache: c, StateDir: home, LeaseDir: home, Programmer: "none", Probes: emulated.Probes(),
 		},
 		Done: func(r accept.Result) { t.Log(time.Now().Format("05.000"), r.Name, r.Found, r.Skipped) },
-	})
+	}
 }
 
 func TestMain(m *testing.M) {
@@ -85,6 +90,31 @@ func TestAccept(t *testing.T) {
 				t.Errorf("%d results: %v", len(r.Results), r.Failed)
 			}
 		})
+	}
+}
+
+// TestMemoryOfEmulatedBoards compares the memory map of every shipped board that is emulated with the emulator's RAM.
+func TestMemoryOfEmulatedBoards(t *testing.T) {
+	t.Parallel()
+	found := 0
+	for _, name := range boards.List(nil) {
+		b, err := boards.Find(name, nil)
+		must(t, err)
+		if b.Link.Kind != "qemu" {
+			continue
+		}
+		found++
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, err := accept.RunThrough(t.Context(), trial(t, name), "memory")
+			must(t, err)
+			if last := r.Results[len(r.Results)-1]; last.Name != "memory" || last.Skipped != "" {
+				t.Errorf("the last step is %+v", last)
+			}
+		})
+	}
+	if found == 0 {
+		t.Error("no shipped board is emulated")
 	}
 }
 
