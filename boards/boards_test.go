@@ -334,7 +334,7 @@ func TestBadFiles(t *testing.T) {
 		},
 		{
 			"two of a name", "{" + rest +
-				",\n\"memory\": [{\"name\": \"a\", \"size\": 4},\n{\"name\": \"a\", \"origin\": 8, \"size\": 4}]}",
+				",\n\"memory\": [{\"name\": \"a\", \"size\": 8},\n{\"name\": \"a\", \"origin\": 8, \"size\": 8}]}",
 			`x.json:3: memory: there are two regions "a"`,
 		},
 		{
@@ -373,7 +373,7 @@ func TestBadFiles(t *testing.T) {
 			"{" + rest + ",\n\"identification\": {\"address\": 4, \"mask\": 6, \"values\": [1], \"source\": \"s\"}}",
 			`x.json:2: identification.values: 0x1 has bits that the mask 0x6 leaves out`,
 		},
-		{"unknown timer", `{"inherits": "cpu/native", "templates": ["baremetal"], "link": {"kind": "process"}, "flash": {"programmer": "none"},` + "\n" + `"timer": {"kind": "systik"}}`, `x.json:2: timer.kind: "systik" is not a kind of timer (chip, mcycle, mtime, systick); did you mean "systick"?`},
+		{"unknown timer", `{"inherits": "cpu/native", "templates": ["baremetal"], "link": {"kind": "process"}, "flash": {"programmer": "none"},` + "\n" + `"timer": {"kind": "systik"}}`, `x.json:2: timer.kind: "systik" is none of chip, mcycle, mtime, systick; did you mean "systick"?`},
 		{
 			"emulator without program", `{"inherits": "cpu/native", "templates": ["baremetal"],` + "\n" +
 				`"link": {"kind": "qemu"}, "flash": {"programmer": "none"}}`,
@@ -415,7 +415,7 @@ func TestBadFiles(t *testing.T) {
 		{"clock", "{" + rest + ",\n\"core_hz\": -1}", `x.json:2: core_hz: -1 is not between`},
 		{
 			"regions overlap", "{" + rest +
-				",\n\"memory\": [{\"name\": \"a\", \"size\": 4}, {\"name\": \"b\", \"origin\": 3, \"size\": 4}]}",
+				",\n\"memory\": [{\"name\": \"a\", \"size\": 16}, {\"name\": \"b\", \"origin\": 8, \"size\": 8}]}",
 			`x.json:2: memory: regions "a" and "b" overlap`,
 		},
 		{

@@ -44,7 +44,7 @@ func (b *Board) check() error {
 	}
 	for _, check := range []func() error{
 		b.checkLink, b.checkFlash, b.checkToolchain, b.checkSources, b.checkOwn, b.checkDefines,
-		b.checkTimer, b.checkMeasurePin, b.checkIdentification, b.checkNumbers, b.checkMemory, b.checkPlace, b.checkModelAt,
+		b.checkMeasurePin, b.checkIdentification, b.checkNumbers, b.checkMemory, b.checkPlace, b.checkModelAt, b.checkRest,
 	} {
 		if err := check(); err != nil {
 			return err
@@ -116,6 +116,16 @@ func (b *Board) checkSources() error {
 	return nil
 }
 
+// definedBy maps macros of crt_config.h to the fields that define them.
+var definedBy = map[string]string{
+	"BOARDSMITH_ARENA_BYTES": "arena_kib", "BOARDSMITH_BAUD": "link.baud", "BOARDSMITH_BUDGET_MS": "budget_ms",
+	"BOARDSMITH_CORE_HZ": "core_hz", "BOARDSMITH_EMULATED": "host_clock", "BOARDSMITH_MEASURE_PIN": "measure_pin",
+	"BOARDSMITH_REGIONS": "memory", "BOARDSMITH_STACK_BYTES": "stack_bytes", "BOARDSMITH_TIMER_HZ": "timer.hz",
+	"BOARDSMITH_UPLOAD_BYTES": "upload_kib", "BOARDSMITH_WATCHDOG_MS": "watchdog_ms",
+	"TVM_CRT_GLOBAL_FUNC_REGISTRY_SIZE_BYTES": "registry_bytes", "TVM_CRT_LOG_LEVEL": "log_level",
+	"TVM_CRT_MAX_PACKET_SIZE_BYTES": "packet_bytes",
+}
+
 // checkDefines keeps the names and values fit for a line of C.
 func (b *Board) checkDefines() error {
 	for _, name := range slices.Sorted(maps.Keys(b.Defines)) {
@@ -123,20 +133,12 @@ func (b *Board) checkDefines() error {
 		if !defineRE.MatchString(name) {
 			return b.wrong(at, "a name has capitals, digits and underscores, as in UART_BASE")
 		}
+		if field, ok := definedBy[name]; ok {
+			return b.wrong(at, "the field %s defines it", field)
+		}
 		if v := b.Defines[name]; strings.ContainsAny(v, "\n\r\\") || strings.Contains(v, "/*") || strings.Contains(v, "//") {
 			return b.wrong(at, "%q is not one line of C without comments", v)
 		}
-	}
-	return nil
-}
-
-// timers are the counters that a board file may name.
-var timers = []string{"chip", "mcycle", "mtime", "systick"}
-
-func (b *Board) checkTimer() error {
-	if k := b.Timer.Kind; k != "" && !slices.Contains(timers, k) {
-		return b.wrong("timer.kind", "%q is not a kind of timer (%s)%s", k, strings.Join(timers, ", "),
-			jsonfile.DidYouMean(k, timers))
 	}
 	return nil
 }
@@ -176,21 +178,114 @@ func (b *Board) checkNumbers() error {
 			return b.wrong(o.Name, "%v", err)
 		}
 	}
-	for _, n := range []struct {
-		field    string
-		value    int
-		min, max int
-	}{
-		{"watchdog_ms", b.WatchdogMS, 0, 1 << 20},
-		{"budget_ms", b.BudgetMS, 0, 1 << 30},
-		{"core_hz", b.CoreHz, 0, 1 << 31},
-		{"timer.hz", b.Timer.Hz, 0, 1 << 31},
-	} {
-		if n.value < n.min || n.value > n.max {
-			return b.wrong(n.field, "%d is not between %d and %d", n.value, n.min, n.max)
+	return nil
+}
+
+// A rule returns in what a field contradicts others, or the values that it can have; "" if it does not.
+type rule struct {
+	field  string
+	broken func(*Board) string
+}
+
+// rules are those that a board's files alone can break. Rules of a port's C are assertions there, for the compiler.
+var rules = []rule{
+	{"core_hz", func(b *Board) string { return notBetween(b.CoreHz, 0, 1<<31) }},
+	{"timer.hz", func(b *Board) string { return notBetween(b.Timer.Hz, 0, 1<<31) }},
+	{"watchdog_ms", func(b *Board) string { return notBetween(b.WatchdogMS, 0, 1<<20) }},
+	{"budget_ms", func(b *Board) string { return notBetween(b.BudgetMS, 0, 1<<30) }},
+	{"elf.class", func(b *Board) string { return notOneOf(b.ELF.Class, 0, 32, 64) }},
+	{"elf.endian", func(b *Board) string { return notOneOf(b.ELF.Endian, "", "little", "big") }},
+	{"elf.float_abi", func(b *Board) string { return notOneOf(b.ELF.FloatABI, "", "soft", "hard", "single", "double") }},
+	{"timer.kind", func(b *Board) string { return notOneOf(b.Timer.Kind, "", "chip", "mcycle", "mtime", "systick") }},
+	{"timer.kind", timerOfOtherCore},
+	{"timer.hz", func(b *Board) string {
+		if b.Timer.Kind != "systick" || b.Timer.Hz == 0 || b.CoreHz == 0 {
+			return ""
+		}
+		return notEqual(b.Timer.Hz, "core_hz, which systick counts", b.CoreHz)
+	}},
+	{"platform.core_hz", func(b *Board) string {
+		if b.Platform.CoreHz == nil || b.CoreHz == 0 {
+			return ""
+		}
+		return notEqual(*b.Platform.CoreHz, "core_hz", b.CoreHz)
+	}},
+	{"platform.wait_states", func(b *Board) string {
+		if b.Platform.WaitStates == nil {
+			return ""
+		}
+		return notBetween(*b.Platform.WaitStates, 0, 255)
+	}},
+	{"platform.fpu", fpuOfOtherCore},
+	{"platform.cpuid", cpuidOfOtherCore},
+	{"provides", func(b *Board) string {
+		if slices.Contains(b.Provides, "arm-dsp") && slices.Contains(withoutFPU, b.ELF.Arch) {
+			return fmt.Sprintf("arm-dsp: no core with the instruction set %s has these instructions", b.ELF.Arch)
+		}
+		return ""
+	}},
+	{"functions", func(b *Board) string {
+		return repeated("the name", b.Functions, func(f Function) string { return f.Name })
+	}},
+	{"sources", func(b *Board) string {
+		return repeated("the file", b.Sources, func(s Source) string { return s.Name })
+	}},
+}
+
+func (b *Board) checkRest() error {
+	for _, r := range rules {
+		if text := r.broken(b); text != "" {
+			return b.wrong(r.field, "%s", text)
 		}
 	}
 	return nil
+}
+
+func notBetween(value, least, most int) string {
+	if value < least || value > most {
+		return fmt.Sprintf("%d is not between %d and %d", value, least, most)
+	}
+	return ""
+}
+
+func notEqual(value int, field string, other int) string {
+	if value != other {
+		return fmt.Sprintf("%d is not %s: %d", value, field, other)
+	}
+	return ""
+}
+
+// notOneOf compares with the values of a field, of which the first means that it is not set.
+func notOneOf[T comparable](value T, valid ...T) string {
+	if slices.Contains(valid, value) {
+		return ""
+	}
+	var names []string
+	for _, v := range valid[1:] {
+		names = append(names, fmt.Sprint(v))
+	}
+	text := fmt.Sprint(value)
+	return fmt.Sprintf("%q is none of %s%s", text, strings.Join(names, ", "), jsonfile.DidYouMean(text, names))
+}
+
+func repeated[T any](what string, list []T, key func(T) string) string {
+	known := map[string]bool{}
+	for _, e := range list {
+		if known[key(e)] {
+			return fmt.Sprintf("%s %q is there twice", what, key(e))
+		}
+		known[key(e)] = true
+	}
+	return ""
+}
+
+// timerOfOtherCore reports a timer that the core's architecture does not have.
+func timerOfOtherCore(b *Board) string {
+	machine := map[string]string{"systick": "arm", "mtime": "riscv", "mcycle": "riscv"}[b.Timer.Kind]
+	if agree(machine, b.ELF.Machine) {
+		return ""
+	}
+	return fmt.Sprintf("%q is a timer of %s, and the core is %s", b.Timer.Kind, machine, b.ELF.Machine)
 }
 
 // checkMemory reports regions that are empty, wrap or overlap, and sectors that do not make up their region.
@@ -212,7 +307,11 @@ func (b *Board) checkMemory() error {
 				return b.wrong(at, "regions %q and %q overlap", q.Name, r.Name)
 			}
 		}
-		if err := cmp.Or(r.checkSectors(), r.checkAccess(), r.checkProgrammer()); err != nil {
+		if b.ELF.Class == 32 && (end > 1<<32 || carry != 0) {
+			return b.wrong(at, "region %q ends at 0x%x, which 32 bits do not address", r.Name, end)
+		}
+		err := cmp.Or(r.checkAddress(), r.checkSectors(), r.checkErase(), r.checkAccess(), r.checkProgrammer())
+		if err != nil {
 			return b.wrong(at, "%v", err)
 		}
 	}
@@ -233,6 +332,41 @@ func (r Region) checkSectors() error {
 	}
 	if len(r.Sectors) > 0 && sum != uint64(r.Size) {
 		return fmt.Errorf("region %q: its sectors add up to %d bytes, not to %d", r.Name, sum, r.Size)
+	}
+	return nil
+}
+
+// checkAddress reports borders inside of the units in which memory is copied and cleared.
+func (r Region) checkAddress() error {
+	const unit = 8
+	if r.Origin%unit != 0 || r.Size%unit != 0 {
+		return fmt.Errorf("region %q: origin 0x%x or size 0x%x is not a multiple of %d", r.Name, uint64(r.Origin),
+			uint64(r.Size), unit)
+	}
+	return nil
+}
+
+// checkErase reports erase units where nothing is erased, and those that no flash has: their sizes are powers of two,
+// which divide their addresses.
+func (r Region) checkErase() error {
+	switch {
+	case r.EraseCycles < 0:
+		return fmt.Errorf("region %q: erase_cycles: %d is negative", r.Name, r.EraseCycles)
+	case len(r.Sectors) > 0 && !r.Nonvolatile:
+		return fmt.Errorf("region %q has sectors, which only nonvolatile memory has", r.Name)
+	case r.EraseCycles > 0 && len(r.Sectors) == 0:
+		return fmt.Errorf("region %q: erase_cycles has no effect without sectors", r.Name)
+	}
+	at := r.Origin
+	for _, s := range r.Sectors {
+		if s.Size&(s.Size-1) != 0 {
+			return fmt.Errorf("region %q: sectors of 0x%x bytes, which is not a power of two", r.Name, uint64(s.Size))
+		}
+		if at%s.Size != 0 {
+			return fmt.Errorf("region %q: a sector of 0x%x bytes cannot start at 0x%x, which is not a multiple of that",
+				r.Name, uint64(s.Size), uint64(at))
+		}
+		at += s.Size * Number(s.Count)
 	}
 	return nil
 }
@@ -301,36 +435,49 @@ func (r Region) startsSector(addr Number) bool {
 // a null pointer has no use (NULL_BYTES of the linker script).
 const NullBytes = 256
 
-// checkArena returns an error if the arena, with the stack and the memory for uploaded code if they share a region, is
-// larger than its region. What else the region holds is known only after linking.
+// checkArena returns an error if the arena or the stack, with what is known to share its region, is larger than that.
+// What else the region holds is known only after linking.
 func (b *Board) checkArena() error {
-	r, _ := b.Region(b.Place.ArenaRegion())
-	need, with := uint64(0), []string{fmt.Sprintf("an arena of %d KiB", b.ArenaKiB)}
-	if r.Origin == 0 && r.Name != b.Place.Code {
+	if err := b.checkFull("arena_kib", b.Place.ArenaRegion()); err != nil {
+		return err
+	}
+	return b.checkFull("stack_bytes", b.Place.StackRegion())
+}
+
+func (b *Board) checkFull(field, region string) error {
+	r, _ := b.Region(region)
+	var need uint64
+	var parts []string
+	if b.Place.ArenaRegion() == region {
+		parts = append(parts, fmt.Sprintf("an arena of %d KiB", b.ArenaKiB))
+	}
+	if r.Origin == 0 && region != b.Place.Code {
 		need += NullBytes
-		with = append(with, fmt.Sprintf("with %d unused bytes at address 0", NullBytes))
+		parts = append(parts, fmt.Sprintf("%d unused bytes at address 0", NullBytes))
 	}
-	if b.Place.StackRegion() == r.Name {
+	if b.Place.StackRegion() == region {
 		need += uint64(b.StackBytes)
-		with = append(with, fmt.Sprintf("with a stack of %d bytes", b.StackBytes))
+		parts = append(parts, fmt.Sprintf("a stack of %d bytes", b.StackBytes))
 	}
-	if b.UploadKiB > 0 && b.Place.UploadRegion() == r.Name {
+	if b.UploadKiB > 0 && b.Place.UploadRegion() == region {
 		size := uint64(b.UploadKiB) * 1024
 		if gap := (uint64(r.Origin) + need) % size; r.Origin == 0 && gap > 0 {
 			need += size - gap // its size divides its address
 		}
 		need += size
-		with = append(with, fmt.Sprintf("with %d KiB for uploaded code", b.UploadKiB))
+		parts = append(parts, fmt.Sprintf("%d KiB for uploaded code", b.UploadKiB))
 	}
-	need += uint64(b.ArenaKiB) * 1024
-	if need > uint64(r.Size) {
-		parts := strings.Join(with, ", ")
-		if len(with) > 1 {
-			parts += ","
-		}
-		return b.wrong("arena_kib", "%w", &overfull{r, need, parts})
+	if b.Place.ArenaRegion() == region {
+		need += uint64(b.ArenaKiB) * 1024
 	}
-	return nil
+	if need <= uint64(r.Size) {
+		return nil
+	}
+	text := strings.Join(parts, ", with ")
+	if len(parts) > 1 {
+		text += ","
+	}
+	return b.wrong(field, "%w", &overfull{r, need, text})
 }
 
 // An overfull region is too small for what the options place there.

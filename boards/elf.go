@@ -118,3 +118,42 @@ func riscvLetters(isa string) string {
 	}
 	return letters.String()
 }
+
+// withoutFPU lists the instruction sets of Arm's cores that have neither floating-point nor DSP instructions.
+var withoutFPU = []string{"v6-m", "v7-m", "v8-m.base"}
+
+// fpuOfOtherCore reports a platform that differs from the core in having an FPU, as far as elf determines that.
+func fpuOfOtherCore(b *Board) string {
+	if b.Platform.FPU == nil {
+		return ""
+	}
+	letters := riscvLetters(b.ELF.Arch)
+	none := slices.Contains(withoutFPU, b.ELF.Arch) || letters != "" && !strings.Contains(letters, "f")
+	switch {
+	case *b.Platform.FPU && none:
+		return fmt.Sprintf("no core with the instruction set %s has an FPU", b.ELF.Arch)
+	case !*b.Platform.FPU && slices.Contains([]string{"hard", "single", "double"}, b.ELF.FloatABI):
+		return fmt.Sprintf("false, and elf.float_abi is %s: calls pass values in registers of an FPU", b.ELF.FloatABI)
+	}
+	return ""
+}
+
+// armParts maps the part numbers in CPUID to cores and their instruction sets (technical reference manuals, CPUID).
+var armParts = map[Number][2]string{
+	0xC20: {"Cortex-M0", "v6-m"}, 0xC60: {"Cortex-M0+", "v6-m"}, 0xC23: {"Cortex-M3", "v7-m"},
+	0xC24: {"Cortex-M4", "v7e-m"}, 0xC27: {"Cortex-M7", "v7e-m"}, 0xD20: {"Cortex-M23", "v8-m.base"},
+	0xD21: {"Cortex-M33", "v8-m.main"}, 0xD22: {"Cortex-M55", "v8.1-m"},
+}
+
+// cpuidOfOtherCore reports the identification of a core that cannot run the board's objects.
+func cpuidOfOtherCore(b *Board) string {
+	if b.Platform.CPUID == nil || b.ELF.Machine != "arm" {
+		return ""
+	}
+	part, ok := armParts[*b.Platform.CPUID>>4&0xFFF]
+	if !ok || runs(part[1], b.ELF.Arch) {
+		return ""
+	}
+	return fmt.Sprintf("0x%x is a %s, which does not run the instruction set %s", uint64(*b.Platform.CPUID), part[0],
+		b.ELF.Arch)
+}

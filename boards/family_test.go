@@ -162,7 +162,7 @@ func TestComplete(t *testing.T) {
 		!slices.Equal(c.CFlags, []string{"-DSYSTEM", "-mthumb"}) || len(c.Memory) != 2 || c.PacketBytes != 1024 {
 		t.Errorf("%+v", c)
 	}
-	again, err := c.Complete("build/board.json", []byte(`{"platform": {"core_hz": 1}, "host_clock": true}`))
+	again, err := c.Complete("build/board.json", []byte(`{"core_hz": 1, "platform": {"core_hz": 1}, "host_clock": true}`))
 	if err != nil || *again.Platform.CoreHz != 1 || *c.Platform.CoreHz != 25000000 || c.KeepsHostTime() {
 		t.Errorf("%v: a copy shares memory with its origin", err)
 	}
@@ -173,7 +173,7 @@ func TestComplete(t *testing.T) {
 
 // TestCompleteKeepsOwn: what a board's own file sets stays when its build completes it; lists accumulate.
 func TestCompleteKeepsOwn(t *testing.T) {
-	own := `{"inherits": "family/system", %s "doc": "mine", "cflags": ["-DOWN"], "core_hz": 1,
+	own := `{"inherits": "family/system", %s "doc": "mine", "cflags": ["-DOWN"], "core_hz": 1, "platform": {"core_hz": 1},
 		"link": {"kind": "serial", "usb": "0483:374b", "baud": 921600},
 		"flash": {"programmer": "openocd", "scripts": ["target/x.cfg"]}}`
 	shelf := boardstest.Shelf(t, map[string]string{

@@ -124,7 +124,7 @@ func (b *Board) checkLink() error {
 	if n := l.Interface; n != nil && (*n < 0 || *n > maxInterface) {
 		return b.wrong("link.interface", "%d is not between 0 and %d", *n, maxInterface)
 	}
-	if l.Baud < 0 || l.Baud > maxBaud {
+	if _, given := b.Origin["link.baud"]; l.Baud < 0 || l.Baud > maxBaud || l.Baud == 0 && given {
 		return b.wrong("link.baud", "%d bits a second", l.Baud)
 	}
 	return nil

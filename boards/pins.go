@@ -23,6 +23,11 @@ func (b *Board) checkMeasurePin() error {
 		if lastPin(r) > lastPin(b.Pins[0]) {
 			return b.wrong(fmt.Sprintf("pins[%d]", i), "%q has more pins than the first range, %q", r, b.Pins[0])
 		}
+		for _, other := range b.Pins[:i] {
+			if pinRange.FindStringSubmatch(r)[1] == pinRange.FindStringSubmatch(other)[1] {
+				return b.wrong(fmt.Sprintf("pins[%d]", i), "%q and %q name the same pins", other, r)
+			}
+		}
 	}
 	if err := b.checkDebugPins(); err != nil || b.MeasurePin == "" || b.Partial {
 		return err

@@ -1,0 +1,102 @@
+package boards
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+// contradicted is a board file without a contradiction, to which the cases below each add one.
+const contradicted = `{
+"inherits": "chip/x", "flash": {"programmer": "none"},
+
+ADDED
+"doc": "x"}`
+
+const contradictedChip = `{"inherits": "cpu/CPU",
+"memory": [{"name": "flash", "origin": "0x08000000", "size": "0x20000", "exec": true, "nonvolatile": true,
+  "sectors": [{"count": 4, "size": "0x4000"}, {"count": 1, "size": "0x10000"}], "erase_cycles": 10000},
+ {"name": "ram", "origin": "0x20000000", "size": "0x10000", "exec": true},
+ {"name": "small", "origin": "0x10000000", "size": "0x1000", "exec": true}],
+"place": {"code": "flash", "data": "ram"}, "pins": ["PA0-15", "PB0-15"],
+"arena_kib": 16, "link": {"kind": "serial", "usb": "0483:374b"},
+"core_hz": 1000000, "sources": ["port/x.c"], "functions": [{"name": "f", "symbol": "f"}]}`
+
+// memoryOf is a memory map with other fields of the flash.
+func memoryOf(origin, size, rest string) string {
+	return `"memory": [{"name": "ram", "origin": "0x20000000", "size": "0x10000", "exec": true},
+{"name": "flash", "exec": true, "origin": "` + origin + `", "size": "` + size + `"` + rest + `}],`
+}
+
+// TestContradictions: what a board's files alone show to be wrong is an error with the field's line.
+func TestContradictions(t *testing.T) {
+	for _, c := range []struct{ name, cpu, added, want string }{
+		{"none", "cortex-m4f", "", ""},
+		{"none, with the settings of a platform", "cortex-m4f", `"timer": {"kind": "systick", "hz": 1000000},
+"platform": {"core_hz": 1000000, "fpu": true, "wait_states": 0, "cpuid": "0x410fc241"}, "upload_kib": 4,
+"place": {"stack": "small", "upload": "ram"}, "stack_bytes": 4096,`, ""},
+		{"other clock", "cortex-m4f", `"platform": {"core_hz": 999999},`, "4: platform.core_hz: 999999 is not core_hz: 1000000"},
+		{"changed clock", "cortex-m4f", `"platform": {"core_hz": 1000000},
+"core_hz": 2,`, "4: platform.core_hz: 1000000 is not core_hz: 2"},
+		{"negative wait states", "cortex-m4f", `"platform": {"wait_states": -1},`, "4: platform.wait_states: -1 is not between"},
+		{"rate of systick", "cortex-m4f", `"timer": {"kind": "systick", "hz": 2},`, "4: timer.hz: 2 is not core_hz, which"},
+		{"timer of another machine", "cortex-m4f", `"timer": {"kind": "mtime"},`, `4: timer.kind: "mtime" is a timer of riscv`},
+		{"systick of a RISC-V", "rv32imac", `"timer": {"kind": "systick"},`, `4: timer.kind: "systick" is a timer of arm`},
+		{"FPU of a Cortex-M0", "cortex-m0", `"platform": {"fpu": true},`, "4: platform.fpu: no core with the instruction set v6-m"},
+		{"FPU of a Cortex-M3", "cortex-m3", `"platform": {"fpu": true},`, "4: platform.fpu: no core with the instruction set v7-m"},
+		{"FPU of an RV32IMAC", "rv32imac", `"platform": {"fpu": true},`, "4: platform.fpu: no core with the instruction set rv32"},
+		{"FPU of an RV64GC", "rv64gc", `"platform": {"fpu": true},`, ""},
+		{"hard float without FPU", "cortex-m7", `"platform": {"fpu": false},`, "4: platform.fpu: false, and elf.float_abi is hard"},
+		{"double float without FPU", "rv64gc", `"platform": {"fpu": false},`, "4: platform.fpu: false, and elf.float_abi is doub"},
+		{"other core", "cortex-m4f", `"platform": {"cpuid": "0x410fc231"},`, "4: platform.cpuid: 0x410fc231 is a Cortex-M3, which"},
+		{"core of another maker's number", "cortex-m4f", `"platform": {"cpuid": "0x12345678"},`, ""},
+		{"DSP of a Cortex-M0+", "cortex-m0plus", `"provides": ["arm-dsp"],`, "4: provides: arm-dsp: no core with"},
+		{"endian", "cortex-m3", `"elf": {"endian": "litle"},`, `4: elf.endian: "litle" is none of little, big; did you`},
+		{"class", "cortex-m3", `"elf": {"class": 16},`, `4: elf.class: "16" is none of 32, 64`},
+		{"ABI", "cortex-m3", `"elf": {"float_abi": "softfp"},`, `4: elf.float_abi: "softfp" is none of soft`},
+		{"function twice", "cortex-m3", `"functions": [{"name": "f", "symbol": "g"}],`, `4: functions: the name "f" is there twice`},
+		{"source twice", "cortex-m3", `"sources": ["port/x.c"],`, `4: sources: the file "port/x.c" is there twice`},
+		{"pins twice", "cortex-m3", `"pins": ["PA0-15", "PA0-7"],`, `4: pins: "PA0-15" and "PA0-7" name the same pins`},
+		{"rate of 0", "cortex-m3", `"link": {"kind": "serial",
+"baud": 0},`, "5: link.baud: 0 bits a second"},
+		{"setting of a field", "cortex-m3", `"defines": {"BOARDSMITH_BAUD": "9600"},`, "4: defines.BOARDSMITH_BAUD: the field link.baud defines it"},
+		{"stack larger than its memory", "cortex-m3", `"place": {"stack": "small"},
+"stack_bytes": 4104,`, `5: stack_bytes: a stack of 4104 bytes does not fit into region "small" of 4096 bytes: 8 bytes`},
+		{"stack and upload", "cortex-m3", `"place": {"stack": "small", "upload": "small"},
+"stack_bytes": 1024, "upload_kib": 4,`, `5: stack_bytes: a stack of 1024 bytes, with 4 KiB for uploaded code, does not fit`},
+		{"arena and stack", "cortex-m3", `"arena_kib": 60, "stack_bytes": 8192,`, "4: arena_kib: an arena of 60 KiB, with a stack of"},
+		{"erase cycles", "cortex-m3", memoryOf("0x08000000", "0x20000",
+			`, "nonvolatile": true, "sectors": [{"count": 2, "size": "0x10000"}], "erase_cycles": -1`), `5: memory: region "flash": erase_cycles: -1 is`},
+		{"erase cycles of nothing", "cortex-m3", memoryOf("0x08000000", "0x20000", `, "nonvolatile": true, "erase_cycles": 1`), "has no effect without sectors"},
+		{"sectors of RAM", "cortex-m3", memoryOf("0x08000000", "0x20000", `, "sectors": [{"count": 2, "size": "0x10000"}]`), `has sectors, which only nonvolatile`},
+		{"sectors of 48 KiB", "cortex-m3", memoryOf("0x08000000", "0x18000", `, "nonvolatile": true, "sectors": [{"count": 2, "size": "0xc000"}]`), `sectors of 0xc000 bytes, which is not a power`},
+		{"boot loader's end in a sector", "cortex-m3", memoryOf("0x08004100", "0x4000", `, "nonvolatile": true, "sectors": [{"count": 1, "size": "0x4000"}]`), `a sector of 0x4000 bytes cannot start at 0x8004100`},
+		{"later sector", "cortex-m3", memoryOf("0x08000000", "0x14000", `, "nonvolatile": true, "sectors": [{"count": 1, "size": "0x4000"},
+{"count": 1, "size": "0x10000"}]`), `a sector of 0x10000 bytes cannot start at 0x8004000`},
+		{"odd origin", "cortex-m3", memoryOf("0x08000004", "0x4000", ""), `5: memory: region "flash": origin 0x8000004 or size 0x4000 is not`},
+		{"odd size", "cortex-m3", memoryOf("0x08000000", "0x4001", ""), `or size 0x4001 is not a multiple of 8`},
+		{"beyond 32 bits", "cortex-m3", memoryOf("0xfffff000", "0x2000", ""), `region "flash" ends at 0x100001000, which 32 bits`},
+		{"to the last byte of 32 bits", "cortex-m3", memoryOf("0xfffff000", "0x1000", ""), ""},
+		{"beyond 32 bits, of 64", "rv64gc", memoryOf("0xfffff000", "0x2000", ""), ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := shelfOf(t, map[string]string{
+				"chip/x.json": strings.Replace(contradictedChip, "CPU", c.cpu, 1),
+				"x.json":      strings.Replace(contradicted, "ADDED", c.added, 1),
+			})
+			_, err := Find("x", []string{dir})
+			if c.want == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			var wrong *FileError
+			if !errors.As(err, &wrong) || !strings.Contains(err.Error(), c.want) || failure.Of(err) != failure.Config {
+				t.Errorf("got  %v\nwant %s", err, c.want)
+			}
+		})
+	}
+}
