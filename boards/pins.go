@@ -74,6 +74,25 @@ func lastPin(r string) int {
 // the first range, plus the pin's own number. ok is false for a board without such a pin.
 func (b *Board) MeasurePinNumber() (number int, ok bool) { return b.numberOf(b.MeasurePin) }
 
+// PinNumbers returns the first and the last number of each range in Pins, as MeasurePinNumber numbers them.
+func (b *Board) PinNumbers() (ranges [][2]int) {
+	for i, r := range b.Pins {
+		first := i * (lastPin(b.Pins[0]) + 1)
+		ranges = append(ranges, [2]int{first, first + lastPin(r)})
+	}
+	return ranges
+}
+
+// DebugPinNumbers returns the numbers of DebugPins, as ranges of one pin.
+func (b *Board) DebugPinNumbers() (ranges [][2]int) {
+	for _, pin := range slices.Sorted(maps.Keys(b.DebugPins)) {
+		if number, ok := b.numberOf(pin); ok {
+			ranges = append(ranges, [2]int{number, number})
+		}
+	}
+	return ranges
+}
+
 func (b *Board) numberOf(name string) (number int, ok bool) {
 	width := 0
 	for i, r := range b.Pins {

@@ -6,6 +6,7 @@ package generator
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"maps"
 	"path"
 	"slices"
@@ -72,6 +73,10 @@ func ConfigHeader(b *boards.Board, o boards.Options) []byte {
 #define BOARDSMITH_UPLOAD_BYTES %d
 `, o.StackBytes, b.CoreHz, cmp.Or(b.Timer.Hz, b.CoreHz), b.WatchdogMS, b.BudgetMS, b.Link.BitRate(),
 		zeroOrOne(!b.KeepsHostTime()), o.UploadKiB*1024)
+	if len(b.Pins) > 0 {
+		writePins(&w, "BOARDSMITH_IS_PIN", b.PinNumbers())
+		writePins(&w, "BOARDSMITH_IS_DEBUG_PIN", b.DebugPinNumbers())
+	}
 	if number, ok := b.MeasurePinNumber(); ok {
 		fmt.Fprintf(&w, "#define BOARDSMITH_MEASURE_PIN %d  // %s\n", number, b.MeasurePin)
 	}
@@ -102,6 +107,15 @@ func ConfigHeader(b *boards.Board, o boards.Options) []byte {
 	}
 	w.WriteString("\n#endif  // CRT_CONFIG_H_\n")
 	return []byte(w.String())
+}
+
+// writePins defines a macro that reports whether a number is that of a pin in some ranges.
+func writePins(w io.Writer, macro string, ranges [][2]int) {
+	fmt.Fprintf(w, "#define %s(number) (0", macro)
+	for _, r := range ranges {
+		fmt.Fprintf(w, " || (((number) >= %d) && ((number) <= %d))", r[0], r[1])
+	}
+	fmt.Fprintln(w, ")")
 }
 
 // regions returns the memory map for C, or "" for a process.

@@ -13,13 +13,15 @@
 //
 // `defines` of board files for this header and for the CPU files:
 //   CHIP_IRQS                      number of external interrupts: the vector table's length after the core's 16 entries
-//   BOARDSMITH_BAUD                the UART's rate, default 115200
+//   UART_HZ                        the clock that the UART divides once chip_init has set it, default the core's. The
+//                                  compiler checks the UART's rate with it; chip_uart_hz reads registers
 //   BARE_RX_BYTES                  size of the receive buffer, a power of two, default 1024
 //   BARE_HANDLER_STACK_BYTES       stack of the interrupt and fault handlers, default 768
 //   BARE_GUARD_BYTES               guard below each stack, a power of two; 0 (default): none
 //   BOARDSMITH_FAULT_STACK_BYTES   part of the stack in a fault record (fault.h), default 512
 //   CPU_NO_EXTERNAL_MEMORY         1 on a Cortex-M7 without memory at 0x60000000 to 0x9FFFFFFF: no speculative reads
 //   CPU_SLEEP_STOPS_TICK           1 on a Cortex-M whose SysTick stops in WFI (nRF52, nRF53): the core does not sleep
+//   CPU_NO_VTOR                    1 on a Cortex-M0, whose vectors are at 0; 0: a boot loader passes interrupts on
 #ifndef BOARDSMITH_BARE_H_
 #define BOARDSMITH_BARE_H_
 
@@ -28,8 +30,8 @@
 #include "crt_config.h"
 #include "fault.h"
 
-#ifndef BOARDSMITH_BAUD
-#define BOARDSMITH_BAUD 115200
+#ifndef UART_HZ
+#define UART_HZ BOARDSMITH_CORE_HZ
 #endif
 #ifndef BARE_RX_BYTES
 #define BARE_RX_BYTES 1024
@@ -44,6 +46,50 @@
 
 // A memory-mapped register of 32 bits: REG32(BASE + 0x10U) |= 1U;
 #define REG32(address) (*(volatile uint32_t*)(uintptr_t)(address))
+
+// ---- Checks of the board file, for the compiler ------------------------------------------------------------------
+//
+// The message of each assertion about a board file's values begins with the name of the field or define and a colon:
+// board:check then shows its file and line.
+
+// Whether a number is that of a pin in the chip file's `pins`, and of one in its `debug_pins`.
+#ifndef BOARDSMITH_IS_PIN
+#define BOARDSMITH_IS_PIN(number) 1
+#endif
+#ifndef BOARDSMITH_IS_DEBUG_PIN
+#define BOARDSMITH_IS_DEBUG_PIN(number) 0
+#endif
+
+// Checks the pins of a UART, which the arguments name.
+#define BARE_CHECK_UART_PINS(tx, rx)                                                                                 \
+  _Static_assert(BOARDSMITH_IS_PIN(tx), #tx ": no pin of the chip, whose file lists its pins");                      \
+  _Static_assert(BOARDSMITH_IS_PIN(rx), #rx ": no pin of the chip, whose file lists its pins");                      \
+  _Static_assert((tx) != (rx), #rx ": the same pin as " #tx);                                                        \
+  _Static_assert(!BOARDSMITH_IS_DEBUG_PIN(tx), #tx ": a pin of the debug probe, which would lose the chip");         \
+  _Static_assert(!BOARDSMITH_IS_DEBUG_PIN(rx), #rx ": a pin of the debug probe, which would lose the chip")
+
+// Checks the base of registers, which are words.
+#define BARE_CHECK_BASE(base) _Static_assert(((base) % 4U) == 0U, #base ": not aligned to a word")
+
+// Checks that hz / divisor is BOARDSMITH_BAUD, less or more 2 %, and that the divisor is in its range.
+#define BARE_CHECK_RATE(hz, divisor, least, most)                                                                    \
+  _Static_assert(((uint64_t)(divisor) >= (least)) && ((uint64_t)(divisor) <= (most)),                                \
+                 "link.baud: the divisor of the UART is out of its range at this clock (UART_HZ, else core_hz)");    \
+  _Static_assert(BARE_IS_NEAR(hz, (uint64_t)(divisor) * (BOARDSMITH_BAUD)), BARE_NOT_NEAR)
+#define BARE_NOT_NEAR "link.baud: the clock of the UART (UART_HZ, else core_hz) cannot be divided to this rate within 2 %"
+#define BARE_IS_NEAR(a, b) \
+  ((((uint64_t)(a)*50U) >= ((uint64_t)(b)*49U)) && (((uint64_t)(a)*50U) <= ((uint64_t)(b)*51U)))
+
+// Checks the number of an external interrupt. Of a RISC-V's interrupt controller, 0 is none.
+#ifdef CHIP_IRQS
+#define BARE_CHECK_IRQ(number) \
+  _Static_assert((number) < (CHIP_IRQS), #number ": not in the vector table, whose length is CHIP_IRQS")
+#else
+#define BARE_CHECK_IRQ(number) \
+  _Static_assert(((number) > 0) && ((number) < 1024), #number ": no number of the interrupt controller, 1 to 1023")
+#endif
+
+// ---- The report of boardsmith.platform ---------------------------------------------------------------------------
 
 // The report of boardsmith.platform: values read from registers, not intended values. bare.c initialises all fields to
 // "unknown"; cpu_platform and chip_platform set what they can read.

@@ -79,7 +79,7 @@ static void start_clock(void) {
 #elif (BOARDSMITH_CORE_HZ) == 256000000
   PLLCFG = PLLCFG_REFSEL | PLLCFG_256MHZ;
 #else
-#error "core_hz is 16000000 or 256000000"
+#error "core_hz: neither 16000000 nor 256000000"
 #endif
   PLLOUTDIV = PLLOUTDIV_BY_1;
   for (volatile uint32_t i = 0; i < PLL_STEPS; i++) {
@@ -91,7 +91,7 @@ static void start_clock(void) {
 
 #ifdef BOARDSMITH_MEASURE_PIN
 #define MEASURE_BIT (1U << (BOARDSMITH_MEASURE_PIN))
-_Static_assert((UART0_PINS & MEASURE_BIT) == 0U, "measure_pin is a pin of the UART");
+_Static_assert((UART0_PINS & MEASURE_BIT) == 0U, "measure_pin: a pin of the UART");
 
 void chip_measure(int32_t level) {
   const uint32_t others = GPIO_OUTPUT_VAL & ~MEASURE_BIT;

@@ -110,7 +110,8 @@
 #define TRNG_WORDS 16U
 
 _Static_assert((((XTAL_HZ / 2U) * PLL_ARM_DIV) / CORE_DIV) == (BOARDSMITH_CORE_HZ),
-               "the board file's core_hz is what is set here");
+               "core_hz: not what this port sets, 600 MHz");
+_Static_assert((UART_HZ) == XTAL_HZ, "UART_HZ: not what this port sets, the 24 MHz of the crystal");
 
 static uint32_t reset_cause;
 

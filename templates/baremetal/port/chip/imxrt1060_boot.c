@@ -76,6 +76,12 @@ _Static_assert(offsetof(boot_t, ivt) == 0x1000, "image vector table");
 _Static_assert(offsetof(boot_t, data) == 0x1020, "boot data");
 _Static_assert(sizeof(boot_t) == 0x2000, "the vectors follow, with the alignment for VTOR");
 
+// The flash of the memory map.
+#define FLASH_END(origin, bytes, kind) \
+  &&(((origin) < FLASH_BASE) || (((origin)-FLASH_BASE) >= 0x10000000U) || \
+     ((((origin)-FLASH_BASE) + (bytes)) <= (IMXRT_FLASH_BYTES)))
+_Static_assert(1 BOARDSMITH_REGIONS(FLASH_END), "memory: the flash is larger than IMXRT_FLASH_BYTES");
+
 // FlexSPI lookup table (IMXRT1060RM "FlexSPI", Look Up Table): two instructions of opcode, pads and operand in a word.
 #define STEP(opcode, pads_log2, operand) (((opcode) << 10) | ((pads_log2) << 8) | (operand))
 #define STEPS(first, second) ((uint32_t)(first) | ((uint32_t)(second) << 16))

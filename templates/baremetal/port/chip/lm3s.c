@@ -50,6 +50,10 @@
 #define CRYSTAL_HZ 8000000U
 #define LOCK_LOOPS 100000U
 
+_Static_assert((((PLL_HZ / (BOARDSMITH_CORE_HZ)) * (BOARDSMITH_CORE_HZ)) == PLL_HZ) &&
+                   ((PLL_HZ / (BOARDSMITH_CORE_HZ)) >= 4U) && ((PLL_HZ / (BOARDSMITH_CORE_HZ)) <= 16U),
+               "core_hz: not 200 MHz divided by 4 to 16");
+
 static uint32_t reset_cause;
 static uint32_t watchdog_load;
 
@@ -71,7 +75,7 @@ static void clock_init(void) {
 }
 
 #ifdef BOARDSMITH_MEASURE_PIN
-_Static_assert((BOARDSMITH_MEASURE_PIN) > 1U, "measure_pin is a pin of the UART");
+_Static_assert((BOARDSMITH_MEASURE_PIN) > 1U, "measure_pin: a pin of the UART");
 
 void chip_measure(int32_t level) { GPIODATA = (level != 0) ? MEASURE_BIT : 0U; }
 

@@ -19,13 +19,7 @@ void chip_init(void) {}
 
 uint32_t chip_core_hz(void) { return BOARDSMITH_CORE_HZ; }  // of the board's oscillator; there is no register
 
-uint32_t chip_uart_hz(void) {
-#ifdef CMSDK_UART_HZ
-  return CMSDK_UART_HZ;
-#else
-  return BOARDSMITH_CORE_HZ;
-#endif
-}
+uint32_t chip_uart_hz(void) { return UART_HZ; }
 
 void chip_platform(struct bare_platform* p) { (void)p; }
 

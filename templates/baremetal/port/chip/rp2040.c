@@ -102,7 +102,7 @@
 #define ROSC_STABLE (1U << 31)
 
 _Static_assert(((XOSC_HZ * PLL_FBDIV) / (PLL_POSTDIV1 * PLL_POSTDIV2)) == (BOARDSMITH_CORE_HZ),
-               "the board file's core_hz is what is set here");
+               "core_hz: not what this port sets, 125 MHz");
 
 static uint32_t reset_cause;
 
@@ -337,7 +337,7 @@ static void read_reset_cause(void) {
 
 #ifdef BOARDSMITH_MEASURE_PIN
 #define MEASURE_BIT (1U << (BOARDSMITH_MEASURE_PIN))
-_Static_assert((BOARDSMITH_MEASURE_PIN) > 1, "measure_pin is a pin of the UART");
+_Static_assert((BOARDSMITH_MEASURE_PIN) > 1, "measure_pin: a pin of the UART");
 
 void chip_measure(int32_t level) {
   if (level != 0) {

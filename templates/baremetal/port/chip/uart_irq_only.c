@@ -6,6 +6,8 @@
 
 #include "bare.h"
 
+BARE_CHECK_IRQ(UART_IRQ);
+
 int32_t chip_irq(uint32_t number) {
   if (number != (uint32_t)(UART_IRQ)) {
     return -1;

@@ -16,8 +16,12 @@
 #define CTRL_ON 0xBU  // transmitter, receiver, its interrupt
 #define INT_RX (1U << 1)
 
+#define DIVISOR(hz) (((hz) + ((BOARDSMITH_BAUD) / 2U)) / (BOARDSMITH_BAUD))
+BARE_CHECK_BASE(CMSDK_UART_BASE);
+BARE_CHECK_RATE(UART_HZ, DIVISOR(UART_HZ), 16U, 0xFFFFFU);
+
 void uart_init(void) {
-  BAUDDIV = (chip_uart_hz() + ((BOARDSMITH_BAUD) / 2U)) / (BOARDSMITH_BAUD);
+  BAUDDIV = DIVISOR(chip_uart_hz());
   CTRL = CTRL_ON;
   cpu_irq_enable(UART_IRQ);
 }

@@ -33,6 +33,16 @@
 #define SBR_MAX 8191U
 #define RX_AT_ONCE 32U  // more than the FIFO holds; limits the time in the interrupt
 
+// Whether one of the numbers of samples a bit makes the rate.
+#define SBR(osr) (((UART_HZ) + (((osr) * (BOARDSMITH_BAUD)) / 2U)) / ((osr) * (BOARDSMITH_BAUD)))
+#define MAKES(osr) \
+  ((SBR(osr) >= 1U) && (SBR(osr) <= SBR_MAX) && BARE_IS_NEAR(UART_HZ, (uint64_t)(osr)*SBR(osr) * (BOARDSMITH_BAUD)))
+#define MAKES_4(osr) (MAKES(osr) || MAKES((osr) + 1U) || MAKES((osr) + 2U) || MAKES((osr) + 3U))
+BARE_CHECK_BASE(LPUART_BASE);
+_Static_assert(MAKES_4(4U) || MAKES_4(8U) || MAKES_4(12U) || MAKES_4(16U) || MAKES_4(20U) || MAKES_4(24U) ||
+                   MAKES_4(28U) || MAKES(OSR_MAX),
+               BARE_NOT_NEAR);
+
 static uint32_t tx_words;  // the transmitter's FIFO
 
 // Returns the value of BAUD for the nearest rate, which is hz / (OSR * SBR), with the most samples a bit.

@@ -24,6 +24,8 @@
 #define ENABLE_UART 4U
 #define FIFO_BYTES 6U
 
+BARE_CHECK_BASE(NRF_UART_BASE);
+
 // The hardware's rates are these values, not a divider (§29.10.11).
 #if (BOARDSMITH_BAUD) == 115200
 #define BAUDRATE_VALUE 0x01D7E000U
@@ -34,7 +36,7 @@
 #elif (BOARDSMITH_BAUD) == 230400
 #define BAUDRATE_VALUE 0x03AFB000U
 #else
-#error "this UART supports 115200, 230400, 460800 and 1000000 baud"
+#error "link.baud: this UART supports 115200, 230400, 460800 and 1000000"
 #endif
 
 static uint32_t sending;  // 1: a byte is being sent

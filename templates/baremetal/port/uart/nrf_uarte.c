@@ -66,8 +66,10 @@
 #elif (BOARDSMITH_BAUD) == 1000000
 #define BAUDRATE_VALUE 0x10000000U
 #else
-#error "the UARTE has no setting for this BOARDSMITH_BAUD: 9600 to 921600 or 1000000"
+#error "link.baud: the UARTE has no setting for this rate: 9600 to 921600 or 1000000"
 #endif
+
+BARE_CHECK_BASE(UARTE_BASE);
 
 enum { TX_BYTES = 16 };  // the least that keeps the line busy, because a reset waits for it
 

@@ -40,11 +40,16 @@ enum {
 
 #define FIFO_BYTES 16U
 
+#define DIVISOR(hz) (((hz) + (8U * (BOARDSMITH_BAUD))) / (16U * (BOARDSMITH_BAUD)))
+#if NS16550_SHIFT == 2
+BARE_CHECK_BASE(UART_BASE);
+#endif
+BARE_CHECK_RATE(UART_HZ, 16U * DIVISOR(UART_HZ), 16U, 16U * 0xFFFFU);
+
 static uint32_t room;  // bytes that the transmit FIFO can hold
 
 void uart_init(void) {
-  const uint32_t wanted = 16U * (uint32_t)(BOARDSMITH_BAUD);
-  const uint32_t divisor = (chip_uart_hz() + (wanted / 2U)) / wanted;
+  const uint32_t divisor = DIVISOR(chip_uart_hz());
   REG(IER) = 0U;
   REG(LCR) = LCR_DLAB | LCR_8N1;
   REG(DLL) = (uint8_t)divisor;

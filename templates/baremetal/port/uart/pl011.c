@@ -24,8 +24,13 @@
 #define INT_ALL 0x7FFU
 #define FIFO_BYTES 32U
 
+// In halves of 1/64 of the divisor of 16 samples a bit, to round: IBRD is 1 to 65535.
+#define DIVISOR(hz) (((8U * (hz)) / (BOARDSMITH_BAUD)) + 1U)
+BARE_CHECK_BASE(PL011_BASE);
+BARE_CHECK_RATE(8U * (uint64_t)(UART_HZ), DIVISOR((uint64_t)(UART_HZ)) & ~1ULL, 1U << 7, 0xFFFFU << 7);
+
 void uart_init(void) {
-  const uint32_t divider = ((8U * chip_uart_hz()) / (BOARDSMITH_BAUD)) + 1U;  // in halves of 1/64, to round
+  const uint32_t divider = DIVISOR(chip_uart_hz());
   CR = 0;
   IBRD = divider >> 7;
   FBRD = (divider >> 1) & 0x3FU;

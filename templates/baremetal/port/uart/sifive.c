@@ -22,9 +22,12 @@
 
 #define FIFO_BYTES 8U
 
+#define DIVISOR(hz) (((hz) + ((BOARDSMITH_BAUD) / 2U)) / (BOARDSMITH_BAUD))
+BARE_CHECK_BASE(UART_BASE);
+BARE_CHECK_RATE(UART_HZ, DIVISOR(UART_HZ), 16U, 0x10000U);  // 16 samples a bit
+
 void uart_init(void) {
-  const uint32_t baud = BOARDSMITH_BAUD;
-  DIV = ((chip_uart_hz() + (baud / 2U)) / baud) - 1U;
+  DIV = DIVISOR(chip_uart_hz()) - 1U;
   TXCTRL = CTRL_ENABLE;
   RXCTRL = CTRL_ENABLE;
   IE = IE_RXWM;

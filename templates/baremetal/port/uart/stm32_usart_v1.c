@@ -26,7 +26,7 @@ void uart_init(void) {
   USART_CR1 = 0U;  // off; 8 bits, no parity, 16 samples a bit
   USART_CR2 = 0U;  // one stop bit
   USART_CR3 = 0U;
-  USART_BRR = stm32_usart_divisor(chip_uart_hz(), (uint32_t)(BOARDSMITH_BAUD));
+  USART_BRR = (uint32_t)STM32_DIVISOR(chip_uart_hz());
   USART_CR1 = USART_CR1_UE | USART_CR1_TE | USART_CR1_RE | USART_CR1_RXNEIE;
   cpu_irq_enable(stm32_uart.irq);
 }

@@ -36,20 +36,12 @@
 #define AT_MOST 4U
 #endif
 
-static uint32_t divisor(void) {
-#if STM32_UART == 0
-  return stm32_lpuart_divisor(chip_uart_hz(), (uint32_t)(BOARDSMITH_BAUD));
-#else
-  return stm32_usart_divisor(chip_uart_hz(), (uint32_t)(BOARDSMITH_BAUD));
-#endif
-}
-
 void uart_init(void) {
   stm32_enable(stm32_uart.enable_register, 1U << stm32_uart.enable_bit);
   USART_CR1 = 0U;  // off, as required for the writes below; 8 bits, no parity, 16 samples a bit
   USART_CR2 = 0U;  // one stop bit
   USART_CR3 = 0U;
-  USART_BRR = divisor();
+  USART_BRR = (uint32_t)STM32_DIVISOR(chip_uart_hz());
   USART_CR1 = CR1_FIFO | USART_CR1_TE | USART_CR1_RE | USART_CR1_RXNEIE;
   USART_CR1 = CR1_FIFO | USART_CR1_TE | USART_CR1_RE | USART_CR1_RXNEIE | USART_CR1_UE;
   cpu_irq_enable(stm32_uart.irq);

@@ -8,7 +8,7 @@
 
 #define CORE_HZ 16000000U
 
-_Static_assert((BOARDSMITH_CORE_HZ) == CORE_HZ, "this chip has only one clock rate");
+_Static_assert((BOARDSMITH_CORE_HZ) == CORE_HZ, "core_hz: this chip has only one, 16 MHz");
 
 static const nrf_resets_t resets = {.watchdog = 1U << 1, .software = 1U << 2, .lockup = 1U << 3, .others = 7U << 16};
 static int32_t reset_cause;

@@ -13,7 +13,7 @@
 
 #define CORE_HZ 64000000U  // PS "CPU": one frequency
 
-_Static_assert((BOARDSMITH_CORE_HZ) == CORE_HZ, "this chip has only one clock rate");
+_Static_assert((BOARDSMITH_CORE_HZ) == CORE_HZ, "core_hz: this chip has only one, 64 MHz");
 
 #define EVENTS_DONE REG32(0x4000010CU)  // PS "CLOCK", Registers
 #define EVENTS_CTTO REG32(0x40000110U)

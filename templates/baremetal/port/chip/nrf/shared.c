@@ -22,7 +22,7 @@
 #define GPIO_PIN_CNF 0x200U
 #define GPIO_PORT_BYTES 0x300U
 
-#define UART_HZ 16000000U  // PCLK16M; the nRF51's only clock
+#define PCLK16M_HZ 16000000U  // the nRF51's only clock
 #define LFCLK_HZ 32768U
 #define ID_BYTES 8U
 #define HFCLKSTAT_XTAL_RUNNING 0x00010001U
@@ -38,13 +38,15 @@ void nrf_crystal_on(void) {
   (void)await_bits(HFCLKSTAT, HFCLKSTAT_XTAL_RUNNING, HFCLKSTAT_XTAL_RUNNING, CRYSTAL_READS);
 }
 
+BARE_CHECK_UART_PINS(NRF_UART_TX_PIN, NRF_UART_RX_PIN);
+
 static uint32_t port_of(uint32_t pin) { return (NRF_GPIO_BASE) + ((pin / 32U) * GPIO_PORT_BYTES); }
 
 static void configure(uint32_t pin, uint32_t value) { REG32(port_of(pin) + GPIO_PIN_CNF + (4U * (pin % 32U))) = value; }
 
 #ifdef BOARDSMITH_MEASURE_PIN
 _Static_assert(((BOARDSMITH_MEASURE_PIN) != (NRF_UART_TX_PIN)) && ((BOARDSMITH_MEASURE_PIN) != (NRF_UART_RX_PIN)),
-               "measure_pin is a pin of the UART");
+               "measure_pin: a pin of the UART");
 
 void chip_measure(int32_t level) {
   const uint32_t set_or_clear = port_of(BOARDSMITH_MEASURE_PIN) + ((level != 0) ? GPIO_OUTSET : GPIO_OUTCLR);
@@ -84,7 +86,7 @@ int32_t nrf_reset_cause(const nrf_resets_t* bits) {
   return cause;
 }
 
-uint32_t chip_uart_hz(void) { return UART_HZ; }
+uint32_t chip_uart_hz(void) { return PCLK16M_HZ; }
 
 uint32_t chip_id(uint8_t* id, uint32_t max_bytes) {
   const uint32_t bytes = (max_bytes < ID_BYTES) ? max_bytes : ID_BYTES;

@@ -7,6 +7,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+_Static_assert(((STM32_HSE_BYPASS) == 0) || (((STM32_HSE_BYPASS) == 1) && ((STM32_HSE_HZ) > 0)),
+               "STM32_HSE_BYPASS: 1 if a clock of STM32_HSE_HZ is fed in, else 0");
+
 int32_t stm32_wait(uint32_t address, uint32_t mask, uint32_t value, uint32_t timeout_ms) {
   // A turn takes the core at least 4 cycles, and far more where the bus is slow.
   const uint32_t turns = timeout_ms * ((chip_core_hz() / 4000U) + 1U);

@@ -29,7 +29,8 @@
   0xFU                     // of FLASH_ACR, in all families; 3 bits on the F405 and the L475, where the fourth reads 0
 #define STM32_HSE_MS 100U  // a crystal: 2 ms typically
 
-#define STM32_PIN(port, number) ((((port) - 'A') * 16) + (number))
+// The number of a pin; -1 without such a pin.
+#define STM32_PIN(port, number) (((number) < 16) ? ((((port) - 'A') * 16) + (number)) : -1)
 #define STM32_PIN_PORT(pin) ((uint32_t)(pin) / 16U)
 #define STM32_PIN_NUMBER(pin) ((uint32_t)(pin) % 16U)
 
@@ -53,6 +54,13 @@ typedef struct stm32_uart {
 
 // The USART of STM32_UART.
 extern const stm32_uart_t stm32_uart;
+
+// The interrupt and the bus in the row of a table, for the compiler.
+#define STM32_ROW_IRQ(base, irq, ...) (irq)
+#define STM32_ROW_BUS(base, irq, enable_register, enable_bit, bus, ...) (bus)
+#define STM32_EXPANDED(macro, row) macro(row)
+#define STM32_UART_IRQ STM32_EXPANDED(STM32_ROW_IRQ, STM32_OF_UART(USART_))
+#define STM32_UART_BUS STM32_EXPANDED(STM32_ROW_BUS, STM32_OF_UART(USART_))
 
 // The register with the reset flags, and its bits. Every cause pulls the pin, and so sets the pin's bit.
 typedef struct stm32_resets {
@@ -138,24 +146,42 @@ extern uint32_t stm32_measure_bsrr;
 
 #define STM32_MEASURE_PIN_IS_FREE(tx, rx)                                                  \
   _Static_assert(((BOARDSMITH_MEASURE_PIN) != (tx)) && ((BOARDSMITH_MEASURE_PIN) != (rx)), \
-                 "measure_pin is the "                                                     \
-                 "UART's")
+                 "measure_pin: a pin of the UART")
 #endif
+
+// Checks the pins of the UART and their functions.
+#define STM32_CHECK_PINS                              \
+  BARE_CHECK_UART_PINS(STM32_UART_TX, STM32_UART_RX); \
+  STM32_CHECK_FUNCTION(STM32_UART_TX_AF);             \
+  STM32_CHECK_FUNCTION(STM32_UART_RX_AF)
+#define STM32_CHECK_FUNCTION(number) \
+  _Static_assert(((number) >= 0) && ((number) <= 15), #number ": no function of a pin, 0 to 15")
 
 // Starts HSE, if the board has one. Returns 0, or -1 if it does not start. HSE must be off.
 int32_t stm32_hse_on(void);
 
 // ---- Arithmetic --------------------------------------------------------------------------------------------------
 
-// The divisor for USART_BRR at 16 samples a bit (RM0090 §30.3.4, whose 4 bits of fraction make one number with the
-// rest; RM0385, USART baud rate generation): 16 to 65535.
-static inline uint32_t stm32_usart_divisor(uint32_t clock_hz, uint32_t baud) { return (clock_hz + (baud / 2U)) / baud; }
+// The divisor of BRR. USARTs: at 16 samples a bit (RM0090 §30.3.4, whose 4 bits of fraction make one number with the
+// rest; RM0385, USART baud rate generation), 16 to 65535. LPUART: 256 times the clock over the rate (RM0432, LPUART
+// baud rate generation), 0x300 to 0xFFFFF.
+#if STM32_UART == 0
+#define STM32_CLOCK_FACTOR 256U
+#define STM32_DIVISOR_MIN 0x300U
+#define STM32_DIVISOR_MAX 0xFFFFFU
+#else
+#define STM32_CLOCK_FACTOR 1U
+#define STM32_DIVISOR_MIN 16U
+#define STM32_DIVISOR_MAX 0xFFFFU
+#endif
+#define STM32_DIVISOR(clock_hz) \
+  ((((uint64_t)(clock_hz)*STM32_CLOCK_FACTOR) + ((BOARDSMITH_BAUD) / 2U)) / (BOARDSMITH_BAUD))
 
-// The divisor for LPUART_BRR: 256 times the clock over the rate (RM0432, LPUART baud rate generation), 0x300 to
-// 0xFFFFF.
-static inline uint32_t stm32_lpuart_divisor(uint32_t clock_hz, uint32_t baud) {
-  return (uint32_t)((((uint64_t)clock_hz * 256U) + (baud / 2U)) / baud);
-}
+// Checks the USART that a board file chooses, whose bus has this clock.
+#define STM32_CHECK_UART(clock_hz)                                                                       \
+  BARE_CHECK_IRQ(STM32_UART_IRQ);                                                                        \
+  BARE_CHECK_RATE((uint64_t)(clock_hz)*STM32_CLOCK_FACTOR, STM32_DIVISOR(clock_hz), STM32_DIVISOR_MIN, \
+                  STM32_DIVISOR_MAX)
 
 // Returns the divisor of a 4-bit AHB prescaler field: 1, 2, 4, 8, 16, 64, 128, 256, 512 (no 32). HPRE; D1CPRE of the
 // H7.
@@ -167,14 +193,14 @@ static inline uint32_t stm32_ahb_shift(uint32_t field) {
 // Returns the divisor of a 3-bit APB prescaler field: 1, 2, 4, 8, 16. PPRE1, PPRE2; D*PPRE* of the H7.
 static inline uint32_t stm32_apb_shift(uint32_t field) { return ((field & 4U) == 0U) ? 0U : ((field & 3U) + 1U); }
 
-// Returns the smallest APB prescaler field that keeps a bus at max_hz or below.
-static inline uint32_t stm32_apb_field(uint32_t hclk_hz, uint32_t max_hz) {
-  uint32_t shift = 0;
-  while (((hclk_hz >> shift) > max_hz) && (shift < 4U)) {
-    shift++;
-  }
-  return (shift == 0U) ? 0U : (4U + (shift - 1U));
-}
+// The smallest APB prescaler, as a shift, that keeps a bus at max_hz or below, and its field.
+#define STM32_APB_SHIFT(hclk_hz, max_hz) \
+  (((hclk_hz) <= (max_hz))          ? 0U \
+   : (((hclk_hz) >> 1) <= (max_hz)) ? 1U \
+   : (((hclk_hz) >> 2) <= (max_hz)) ? 2U \
+   : (((hclk_hz) >> 3) <= (max_hz)) ? 3U \
+                                    : 4U)
+#define STM32_APB_FIELD(shift) (((shift) == 0U) ? 0U : (3U + (shift)))
 
 // Returns hz * n / d without loss of precision; n and d must be small enough.
 static inline uint32_t stm32_scale(uint32_t hz, uint32_t n, uint32_t d) {

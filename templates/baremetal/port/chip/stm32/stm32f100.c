@@ -48,11 +48,14 @@
 #define LSI_MAX_HZ 60000U  // data sheet
 
 #define HSI_HZ 8000000U
+#if (STM32_HSE_HZ) == 0
+#error "STM32_HSE_HZ: 0, but the clock of this chip comes from a crystal"
+#endif
 #define PLL_FACTOR ((uint32_t)(BOARDSMITH_CORE_HZ) / (uint32_t)(STM32_HSE_HZ))
 #define WAIT_MS 100U
 
-_Static_assert((PLL_FACTOR * (STM32_HSE_HZ)) == (BOARDSMITH_CORE_HZ), "core_hz must be a multiple of HSE");
-_Static_assert((PLL_FACTOR >= 2U) && (PLL_FACTOR <= 16U) && ((BOARDSMITH_CORE_HZ) <= 24000000), "PLLMUL");
+_Static_assert((PLL_FACTOR * (STM32_HSE_HZ)) == (BOARDSMITH_CORE_HZ), "core_hz: not a multiple of STM32_HSE_HZ");
+_Static_assert((PLL_FACTOR >= 2U) && (PLL_FACTOR <= 16U) && ((BOARDSMITH_CORE_HZ) <= 24000000), "core_hz: not 2 to 16 times STM32_HSE_HZ, or more than 24 MHz");
 
 // Base, interrupt, RCC register and bit of its enable, bus; there is no clock selector.
 // clang-format off
@@ -66,6 +69,8 @@ _Static_assert((PLL_FACTOR >= 2U) && (PLL_FACTOR <= 16U) && ((BOARDSMITH_CORE_HZ
 #define RX_PIN_2 STM32_PIN('A', 3)
 #define TX_PIN_3 STM32_PIN('B', 10)
 #define RX_PIN_3 STM32_PIN('B', 11)
+
+STM32_CHECK_UART((uint32_t)(BOARDSMITH_CORE_HZ));
 
 const stm32_uart_t stm32_uart = STM32_OF_UART(USART_);
 

@@ -134,10 +134,10 @@
 #define PLL_P 2U
 #define PLL_N ((CORE_HZ / PLL_IN_HZ) * PLL_P)
 
-_Static_assert((PLL_IN_HZ * PLL_M) == PLL_SOURCE_HZ, "HSE must be a multiple of 4 or 5 MHz");
-_Static_assert((PLL_IN_HZ * (PLL_N / PLL_P)) == CORE_HZ, "core_hz cannot be made from this HSE");
-_Static_assert((PLL_N >= 4U) && (PLL_N <= 512U) && (PLL_M >= 1U) && (PLL_M <= 63U), "DIVN1, DIVM1");
-_Static_assert((CORE_HZ >= (192000000U / PLL_P)) && (CORE_HZ <= VOS0_MAX_HZ), "core_hz is out of range");
+_Static_assert((PLL_IN_HZ * PLL_M) == PLL_SOURCE_HZ, "STM32_HSE_HZ: not a multiple of 4 or 5 MHz");
+_Static_assert((PLL_IN_HZ * (PLL_N / PLL_P)) == CORE_HZ, "core_hz: cannot be made from STM32_HSE_HZ");
+_Static_assert((PLL_N >= 4U) && (PLL_N <= 512U) && (PLL_M >= 1U) && (PLL_M <= 63U), "core_hz: DIVN1 or DIVM1 is out of its range");
+_Static_assert((CORE_HZ >= (192000000U / PLL_P)) && (CORE_HZ <= VOS0_MAX_HZ), "core_hz: out of range");
 
 // Wait states and programming delay by the clock of the flash's bus (RM0433 table 17, VOS1; VOS0 adds the last row).
 #define WAIT_STATES               \
@@ -167,6 +167,9 @@ _Static_assert((CORE_HZ >= (192000000U / PLL_P)) && (CORE_HZ <= VOS0_MAX_HZ), "c
 #define USART_3 {0x40004800U, 39U, RCC_APB1LENR, 18U, 1U, RCC_D2CCIP2R, 0U}
 #define USART_6 {0x40011400U, 71U, RCC_APB2ENR, 5U, 2U, RCC_D2CCIP2R, 3U}
 // clang-format on
+
+STM32_CHECK_PINS;
+STM32_CHECK_UART(HCLK_HZ / 2U);
 
 const stm32_uart_t stm32_uart = STM32_OF_UART(USART_);
 

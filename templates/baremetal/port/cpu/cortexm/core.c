@@ -9,6 +9,7 @@
 
 #include "bare.h"
 #include "cpu/cortexm/cortexm.h"
+#include "cpu/cortexm/mpu.h"
 
 #define NVIC_ISER(n) REG32(0xE000E100U + (4U * (n)))  // B3.4
 #define NVIC_ICER(n) REG32(0xE000E180U + (4U * (n)))
@@ -25,6 +26,33 @@
 // Every core has at least the upper two bits of a priority: faults have 0, the tick 0x40 (time.c), external interrupts
 // 0xC0.
 #define EXTERNAL_PRIORITY 0xC0C0C0C0U
+
+// ---- Checks of the board file --------------------------------------------------------------------------------------
+
+// The most external interrupts that an interrupt controller has (B3.4; DDI 0419 B3.4; DDI 0553 B12.1).
+#if defined(__ARM_ARCH_6M__)
+#define IRQS_MAX 32
+#elif defined(__ARM_ARCH_7M__) || defined(__ARM_ARCH_7EM__)
+#define IRQS_MAX 240
+#else
+#define IRQS_MAX 480
+#endif
+_Static_assert(((CHIP_IRQS) > 0) && ((CHIP_IRQS) <= IRQS_MAX), "CHIP_IRQS: no such core has so many interrupts");
+
+// The vectors are the first of the code, or follow a header.
+#ifndef BARE_HEADER_BYTES
+#define BARE_HEADER_BYTES 0
+#endif
+#define VECTORS ((0U BOARDSMITH_REGIONS(CODE_ORIGIN)) + (BARE_HEADER_BYTES))
+_Static_assert((VECTORS % (1U << CORTEXM_VECTORS_LOG2)) == 0U,
+               "memory: the origin of the code, with BARE_HEADER_BYTES, is not aligned as a vector table must be");
+
+// Chips have their flash at 0 again, so its first bytes are also vectors at 0.
+#if defined(CPU_NO_VTOR) && ((CPU_NO_VTOR) != 0)
+_Static_assert((VECTORS & 0x00FFFFFFU) == 0U,
+               "memory: this core has no VTOR: its vectors are at 0, not behind a boot loader. If that passes "
+               "interrupts on, the board file sets CPU_NO_VTOR to 0");
+#endif
 
 // ---- Interrupts -----------------------------------------------------------------------------------------------------
 

@@ -4,6 +4,18 @@
 #ifndef BOARDSMITH_CORTEXM_H_
 #define BOARDSMITH_CORTEXM_H_
 
+// The alignment of the vector table: the next power of two above its size (ARMv7-M ARM B3.2.5).
+#if (CHIP_IRQS) > 240
+#define CORTEXM_VECTORS_LOG2 11
+#elif (CHIP_IRQS) > 112
+#define CORTEXM_VECTORS_LOG2 10
+#elif (CHIP_IRQS) > 48
+#define CORTEXM_VECTORS_LOG2 9
+#else
+#define CORTEXM_VECTORS_LOG2 8
+#endif
+
+#ifndef __ASSEMBLER__
 #include <stdint.h>
 
 // 1 on ARMv7-M and ARMv8-M, which have fault status registers, configurable faults and perhaps caches; 0 on ARMv6-M.
@@ -60,4 +72,5 @@ extern uint8_t bare_guard_start[];
 extern uint8_t bare_handler_guard_start[];
 extern uint8_t bare_handler_stack_start[];
 
+#endif  // __ASSEMBLER__
 #endif  // BOARDSMITH_CORTEXM_H_

@@ -4,6 +4,7 @@
 // Only ARMv6-M's instructions, so that one file serves all cores.
 #include "bare_model.h"
 #include "crt_config.h"
+#include "cpu/cortexm/cortexm.h"
 
   .syntax unified
   .thumb
@@ -11,13 +12,7 @@
 // ---- Vectors -----------------------------------------------------------------------------------------------------
 
   .section .boardsmith.vectors, "a", %progbits
-#if (CHIP_IRQS) > 112
-  .p2align 10                   // VTOR: the next power of two above the table's size (ARMv7-M ARM B3.2.5)
-#elif (CHIP_IRQS) > 48
-  .p2align 9
-#else
-  .p2align 8
-#endif
+  .p2align CORTEXM_VECTORS_LOG2
   .global bare_vectors
 bare_vectors:
   .word bare_handler_stack_end

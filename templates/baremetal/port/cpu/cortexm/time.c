@@ -31,6 +31,11 @@
 #define CPU_SLEEP_STOPS_TICK 0
 #endif
 
+#define SYST_COUNTS_MAX 0x1000000U
+_Static_assert((((uint32_t)(BOARDSMITH_CORE_HZ) / BARE_TICK_HZ) >= 1000U) &&
+                   (((uint32_t)(BOARDSMITH_CORE_HZ) / BARE_TICK_HZ) <= SYST_COUNTS_MAX),
+               "core_hz: out of range: SysTick counts a hundredth of a second in 24 bits");
+
 // ---- State -------------------------------------------------------------------------------------------------------
 
 typedef struct cortexm_timer {

@@ -26,6 +26,8 @@
 #define CALIBRATION_COUNTS (((uint32_t)(MTIME_HZ) + 999U) / 1000U)  // of mtime: a millisecond
 #define CALIBRATION_OFF 50U                                         // tolerance: a 50th
 
+_Static_assert((MTIME_HZ) >= (10U * BARE_TICK_HZ), "MTIME_HZ: too low for ticks of a hundredth of a second");
+
 static struct {
   uint64_t due;       // mtime of the next tick
   uint64_t counted;   // mtime of the last counted tick
