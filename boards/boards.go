@@ -73,6 +73,9 @@ type Board struct {
 	// features that models may need: "arm-dsp", or the name of a library's header; accumulates
 	Provides []string `json:"provides,omitzero"`
 
+	// numbers of the port that the manufacturer's SVD file of the chip lacks or has wrong; accumulates
+	SVDExcept []SVDExcept `json:"svd_except,omitzero"`
+
 	CoreHz   int      `json:"core_hz,omitzero"`  // the core's clock in Hz after the port has set it; 0 if unknown
 	Timer    Timer    `json:"timer,omitzero"`    // what the firmware measures time with
 	Platform Platform `json:"platform,omitzero"` // what boardsmith.platform must return
@@ -93,6 +96,12 @@ type Board struct {
 	Origin map[string]Origin `json:"-"` // file and line of each field ("link.kind") and of each list element ("cflags[2]")
 	// of a partial board, the fields that its own file sets, besides lists that accumulate; Complete leaves them
 	Own json.RawMessage `json:"-"`
+}
+
+// An SVDExcept names macros, or addresses as they are written, that need not fit the SVD file of the chip.
+type SVDExcept struct {
+	Names  []string `json:"names,omitzero"`
+	Reason string   `json:"reason,omitzero"`
 }
 
 // A Region is one range of the memory map.

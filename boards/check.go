@@ -227,9 +227,24 @@ var rules = []rule{
 	{"functions", func(b *Board) string {
 		return repeated("the name", b.Functions, func(f Function) string { return f.Name })
 	}},
+	{"svd_except", func(b *Board) string {
+		for _, e := range b.SVDExcept {
+			if len(e.Names) == 0 || e.Reason == "" {
+				return "an exception has names and a reason"
+			}
+		}
+		return repeated("the name", b.excepted(), func(name string) string { return name })
+	}},
 	{"sources", func(b *Board) string {
 		return repeated("the file", b.Sources, func(s Source) string { return s.Name })
 	}},
+}
+
+func (b *Board) excepted() (names []string) {
+	for _, e := range b.SVDExcept {
+		names = append(names, e.Names...)
+	}
+	return names
 }
 
 func (b *Board) checkRest() error {
@@ -496,6 +511,14 @@ func (e *overfull) Error() string {
 // Overfull returns the region, the bytes that are needed and there, and what needs them.
 func (e *overfull) Overfull() (region string, need, have int64, parts string) {
 	return e.region.Name, int64(e.need), int64(e.region.Size), strings.TrimSuffix(e.parts, ",")
+}
+
+// Contradiction returns an error about a field, or a define by its name, with its file and line. Class: config.
+func (b *Board) Contradiction(name, text string) error {
+	if _, isDefine := b.Defines[name]; isDefine {
+		name = "defines." + name
+	}
+	return b.wrong(name, "%s", text)
 }
 
 // wrong returns an error about a field, or an element of one ("memory[2]"), with its origin.

@@ -56,6 +56,10 @@ func TestContexts(t *testing.T) {
 		} else {
 			calls["RTTServer.ServeRTT"] = calls["DebugServer.Serve"] // only OpenOCD serves RTT
 		}
+		calls["MissingScripts"] = func(ctx context.Context) error {
+			_, err := MissingScripts(ctx, tool, []string{"a.cfg"})
+			return err
+		}
 		failuretest.Ended(t, calls)
 		failuretest.Waiting(t, calls)
 	}

@@ -145,6 +145,39 @@ func openocdEnd(r *toolRun, restart bool) (steps []string) {
 	return append(steps, `echo "`+mark+r.noted(finished)+`"; shutdown`)
 }
 
+const findTimeout = 20 * time.Second // OpenOCD only looks for files
+
+// MissingScripts asks OpenOCD, the program at path, which configuration files it does not find. It needs no probe.
+// Errors: *command.Error.
+func MissingScripts(ctx context.Context, path string, scripts []string) (missing []string, err error) {
+	args := []string{"-c", noServers(noGDB)}
+	for _, s := range scripts {
+		args = append(args, "-c", "set script "+tclWord(s),
+			"-c", `echo "`+mark+`[expr {![catch {find $script}]}]"`)
+	}
+	next := 0
+	line := func(text string) {
+		found, ok := strings.CutPrefix(text, mark)
+		if ok && next < len(scripts) {
+			if found != "1" {
+				missing = append(missing, scripts[next])
+			}
+			next++
+		}
+	}
+	run := command.Command{
+		Path: path, Args: append(args, "-c", "shutdown"), Out: line, Err: line, Timeout: findTimeout,
+	}
+	stdout, stderr, err := run.Capture(ctx)
+	if err == nil && next < len(scripts) {
+		err = &command.Error{
+			Tool: command.Name(path), Text: stdout + stderr, Stderr: stderr, Command: run.Typed(),
+			Err: fmt.Errorf("exit status 0, and no answer for %s", scripts[next]),
+		}
+	}
+	return missing, err
+}
+
 // Commands implements Programmer.
 func (o *openocd) Commands(j Job) []string {
 	return []string{command.Command{Path: o.where("openocd"), Args: o.plan(j, ".").args}.Typed()}

@@ -94,7 +94,8 @@ func (c *comparison) report(uses []use) *Report {
 	return r
 }
 
-// withoutRepeated sorts by place, and leaves out accesses whose address a macro has, or an earlier line of the file.
+// withoutRepeated sorts by place. It leaves out accesses whose address a macro has, and accesses and elements of
+// initializers whose address another line of the file has.
 func withoutRepeated(list []Finding) []Finding {
 	type place struct {
 		file  string // "" of a macro
@@ -104,6 +105,7 @@ func withoutRepeated(list []Finding) []Finding {
 	for _, f := range list {
 		if f.Kind == Address && isName(f.Name) {
 			known[place{value: f.Value}] = true
+			known[place{f.File, f.Value}] = true
 		}
 	}
 	list = slices.DeleteFunc(list, func(f Finding) bool {
@@ -111,7 +113,7 @@ func withoutRepeated(list []Finding) []Finding {
 			return false
 		}
 		here := place{f.File, f.Value}
-		repeated := known[here] || known[place{value: f.Value}]
+		repeated := known[here] || known[place{value: f.Value}] && !isElement(f.Name)
 		known[here] = true
 		return repeated
 	})
@@ -121,7 +123,12 @@ func withoutRepeated(list []Finding) []Finding {
 	return list
 }
 
-func isName(text string) bool { return text != "" && (text[0] < '0' || text[0] > '9') }
+// isName reports whether a finding's name is a macro's, not an address or an element of a macro's initializer.
+func isName(text string) bool {
+	return text != "" && (text[0] < '0' || text[0] > '9') && !isElement(text)
+}
+
+func isElement(name string) bool { return strings.HasSuffix(name, "]") }
 
 // inPeripherals reports whether the architecture reserves an address for a chip's peripherals: ARMv6-M, ARMv7-M and
 // ARMv8-M, system address map.

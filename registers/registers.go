@@ -26,7 +26,7 @@ type Trial struct {
 	Board    string           // name or file, as in project.Spec
 	Template string           // "" means the board's first
 	SVD      string           // the SVD file of the board's chip
-	Except   []string         // macros that need not fit, such as those of registers that only an erratum describes
+	Except   []string         // macros that need not fit, besides those of the board's svd_except
 	Builder  *project.Builder // nil means the zero value
 }
 
@@ -50,7 +50,8 @@ type Finding struct {
 	At     string // what the description has there: "UART0.UARTDR", "RCC.CR.HSION"; "" if nothing
 	Misfit string // in what it contradicts the description; "" if it does not
 	Doubt  string // what the description cannot confirm; "" if it confirms the number
-	Except bool   // a misfit or doubt that Trial.Except names
+	Except bool   // a misfit or doubt that Trial.Except or the board's svd_except names
+	Reason string // of svd_except; "" if none
 }
 
 // A Report is the result of a comparison.
@@ -97,7 +98,7 @@ func (f Finding) String() string {
 		text = fmt.Sprintf("%s:%d: %s is %d: ", f.File, f.Line, f.Name, f.Value)
 	}
 	var parts []string
-	for _, s := range []string{f.At, f.Misfit, f.Doubt} {
+	for _, s := range []string{f.At, f.Misfit, f.Doubt, f.Reason} {
 		if s != "" {
 			parts = append(parts, s)
 		}
@@ -132,7 +133,37 @@ func Compare(ctx context.Context, t Trial) (*Report, error) {
 	if len(r.Findings) == 0 {
 		return nil, failure.New(failure.Config, "", "board %s has no C of its own with registers", b.Name)
 	}
+	if err := r.exceptBoards(b); err != nil {
+		return r, err
+	}
 	return r, r.except(t.Except)
+}
+
+// exceptBoards marks the findings that the board's files except. Files of other versions may describe what one lacks, so
+// an exception may fit; one that the C does not have is an error.
+func (r *Report) exceptBoards(b *boards.Board) error {
+	for _, e := range b.SVDExcept {
+		for _, name := range e.Names {
+			found := false
+			for i := range r.Findings {
+				if f := &r.Findings[i]; f.Name == name {
+					f.Except, f.Reason, found = f.Misfit != "" || f.Doubt != "", e.Reason, true
+				}
+			}
+			if !found {
+				return b.Contradiction("svd_except", fmt.Sprintf("%s is no number of this board's C%s", name,
+					jsonfile.DidYouMean(name, r.names())))
+			}
+		}
+	}
+	return nil
+}
+
+func (r *Report) names() (list []string) {
+	for _, f := range r.Findings {
+		list = append(list, f.Name)
+	}
+	return list
 }
 
 // except marks the findings that need not fit. It returns an error for a name without a misfit or doubt, which may be

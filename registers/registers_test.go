@@ -203,6 +203,38 @@ func TestExcept(t *testing.T) {
 	}
 }
 
+// TestBoardExcept: a board's files except what its SVD file lacks, with the reason. What fits in another version of that
+// file is no error, and what the C does not have is one.
+func TestBoardExcept(t *testing.T) {
+	t.Parallel()
+	own, err := os.ReadFile("testdata/hw/boards/broken.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	excepted := func(names string) registers.Trial {
+		with := trial(t, "broken")
+		dir := t.TempDir()
+		if err := os.CopyFS(dir, os.DirFS("testdata/hw")); err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(dir, "boards", "broken.json")
+		board := strings.Replace(string(own), "{", `{"svd_except": [{"names": [`+names+`], "reason": "errata"}],`, 1)
+		if err := os.WriteFile(file, []byte(board), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		with.Builder.Path = []string{dir}
+		return with
+	}
+	r, err := registers.Compare(t.Context(), excepted(`"WRONG_BASE", "0x40001000 + 0x0CU", "UART_BASE"`))
+	if err != nil || len(r.Misfits()) != 4 || !strings.Contains(strings.Join(texts(r.Findings), "\n"), "ends at 0x40002038; errata") {
+		t.Errorf("%v: %q", err, texts(r.Misfits()))
+	}
+	_, err = registers.Compare(t.Context(), excepted(`"WRONG_BSE"`))
+	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "broken.json:1: svd_except: WRONG_BSE is no number") {
+		t.Errorf("%v", err)
+	}
+}
+
 // TestInputs tries inputs that cannot be compared: each is an error that names the cause.
 func TestInputs(t *testing.T) {
 	t.Parallel()

@@ -15,7 +15,9 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/toolwords"
 	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
@@ -42,8 +44,11 @@ func (v *invocation) boardCheck(ctx context.Context, name string) error {
 		return err
 	}
 	r := fields{"status": "done", "board": b.Name, "files": b.Files, "link": b.Link.Kind, "programmer": b.Flash.Programmer}
+	if r["unchecked"], err = v.checkScripts(ctx, b); err != nil {
+		return err
+	}
 	for _, t := range b.Templates {
-		size, err := v.tryBoard(ctx, builder, name, t, len(compiler) == 0)
+		size, err := v.tryBoard(ctx, builder, b, name, t, len(compiler) == 0)
 		if err != nil {
 			return fmt.Errorf("board %s with template %s: %w", b.Name, t, err)
 		}
@@ -59,11 +64,45 @@ func (v *invocation) boardCheck(ctx context.Context, name string) error {
 	return nil
 }
 
+// checkScripts returns an error for a configuration file that OpenOCD does not find. It returns a field that was not
+// checked, "" if all were: then OpenOCD is not installed.
+func (v *invocation) checkScripts(ctx context.Context, b *boards.Board) (unchecked string, err error) {
+	const program, field = "openocd", "flash.scripts"
+	if b.Flash.Programmer != program {
+		return "", nil
+	}
+	path, err := findProgram(v.Env, program)
+	if err != nil {
+		return "", err
+	}
+	if path == "" {
+		v.Printf("board %s: %s is not checked: %s is not installed", b.Name, field, program)
+		return field, nil
+	}
+	missing, err := flasher.MissingScripts(ctx, path, b.Flash.Scripts)
+	if err != nil {
+		return "", fmt.Errorf("board %s: %w", b.Name, err)
+	}
+	if len(missing) > 0 {
+		return "", b.Contradiction(field, fmt.Sprintf("OpenOCD does not find %s", strings.Join(missing, ", ")))
+	}
+	return "", nil
+}
+
+// broken returns an error about the board's file for an assertion in the port's C, whose text begins with the name of
+// a field or define; nil for any other message.
+func broken(b *boards.Board, message string) error {
+	name, text, ok := strings.Cut(toolwords.Assertion(message), ": ")
+	if !ok || strings.ContainsAny(name, " ") {
+		return nil
+	}
+	return b.Contradiction(name, text)
+}
+
 // tryBoard makes a project of the sample in a temporary folder, and builds it if build is set.
-func (v *invocation) tryBoard(ctx context.Context, builder *project.Builder, board, template string,
-	build bool) (*image.Size,
-	error,
-) {
+func (v *invocation) tryBoard(ctx context.Context, builder *project.Builder, b *boards.Board, board, template string,
+	build bool,
+) (*image.Size, error) {
 	dir, err := os.MkdirTemp("", "boardsmith-")
 	if err != nil {
 		return nil, err
@@ -88,6 +127,9 @@ func (v *invocation) tryBoard(ctx context.Context, builder *project.Builder, boa
 	}
 	image, err := p.Build(ctx)
 	if tool := (*project.ToolError)(nil); errors.As(err, &tool) { // its command is for the temporary folder
+		if err := broken(b, tool.Message); err != nil {
+			return nil, err
+		}
 		return nil, failure.New(failure.Of(err), fmt.Sprintf("to see it again: BOARD=%s TEMPLATE=%s %s", board,
 			template, failure.Target("build")), "%w", err)
 	}

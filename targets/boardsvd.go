@@ -65,7 +65,7 @@ func (v *invocation) printRegisters(r *registers.Report) map[registers.Kind]int 
 			v.Printf("%-7s %s", state, f)
 			v.JSONLine(fields{
 				"status": "done", "board": r.Board, "file": f.File, "line": f.Line, "macro": f.Name, "value": f.Value,
-				"kind": f.Kind, "at": f.At, "misfit": f.Misfit, "doubt": f.Doubt,
+				"kind": f.Kind, "at": f.At, "misfit": f.Misfit, "doubt": f.Doubt, "reason": f.Reason,
 			})
 		}
 	}

@@ -187,6 +187,19 @@ func FirstError(text string) string {
 	return ""
 }
 
+// assertion matches a broken _Static_assert and an #error, with the text in the source, as GCC and Clang print them.
+var assertion = regexp.MustCompile(
+	`(?m)error: (?:static(?: assertion|_assert) failed(?: due to requirement '.*?')?:? |#error )"?(.+?)"?$`)
+
+// Assertion returns the text of the first broken _Static_assert or #error in a compiler's messages, or "".
+func Assertion(message string) string {
+	m := assertion.FindStringSubmatch(message)
+	if m == nil {
+		return ""
+	}
+	return m[1]
+}
+
 // InSource reports whether a message is about the content of sources, as a compiler, an assembler or a linker found it:
 // an error in one of the files that isInput knows by its name, or symbols that are missing or defined twice.
 func InSource(message string, isInput func(file string) bool) bool {
