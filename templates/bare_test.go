@@ -28,7 +28,8 @@ func buildScenes(t *testing.T) string {
 	}
 	noteFiles(t, "testdata/bare/*", "baremetal/port/*", "firmware/*")
 	dir := t.TempDir()
-	config := "#define BOARDSMITH_WATCHDOG_MS 8000\n#define BOARDSMITH_EMULATED 0\n#define BOARDSMITH_UPLOAD_BYTES 0\n" +
+	config := "#define BOARDSMITH_CORE_HZ 1000000\n#define BOARDSMITH_STACK_BYTES 1024\n" +
+		"#define BOARDSMITH_WATCHDOG_MS 8000\n#define BOARDSMITH_EMULATED 0\n#define BOARDSMITH_UPLOAD_BYTES 0\n" +
 		"#define BOARDSMITH_BUDGET_MS " +
 		strconv.Itoa(sceneBudgetMS) + "\n"
 	if err := os.WriteFile(filepath.Join(dir, "crt_config.h"), []byte(config), 0o644); err != nil {

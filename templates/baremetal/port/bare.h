@@ -61,22 +61,23 @@
 #endif
 
 // Checks the pins of a UART, which the arguments name.
-#define BARE_CHECK_UART_PINS(tx, rx)                                                                                 \
-  _Static_assert(BOARDSMITH_IS_PIN(tx), #tx ": no pin of the chip, whose file lists its pins");                      \
-  _Static_assert(BOARDSMITH_IS_PIN(rx), #rx ": no pin of the chip, whose file lists its pins");                      \
-  _Static_assert((tx) != (rx), #rx ": the same pin as " #tx);                                                        \
-  _Static_assert(!BOARDSMITH_IS_DEBUG_PIN(tx), #tx ": a pin of the debug probe, which would lose the chip");         \
+#define BARE_CHECK_UART_PINS(tx, rx)                                                                         \
+  _Static_assert(BOARDSMITH_IS_PIN(tx), #tx ": no pin of the chip, whose file lists its pins");              \
+  _Static_assert(BOARDSMITH_IS_PIN(rx), #rx ": no pin of the chip, whose file lists its pins");              \
+  _Static_assert((tx) != (rx), #rx ": the same pin as " #tx);                                                \
+  _Static_assert(!BOARDSMITH_IS_DEBUG_PIN(tx), #tx ": a pin of the debug probe, which would lose the chip"); \
   _Static_assert(!BOARDSMITH_IS_DEBUG_PIN(rx), #rx ": a pin of the debug probe, which would lose the chip")
 
 // Checks the base of registers, which are words.
 #define BARE_CHECK_BASE(base) _Static_assert(((base) % 4U) == 0U, #base ": not aligned to a word")
 
 // Checks that hz / divisor is BOARDSMITH_BAUD, less or more 2 %, and that the divisor is in its range.
-#define BARE_CHECK_RATE(hz, divisor, least, most)                                                                    \
-  _Static_assert(((uint64_t)(divisor) >= (least)) && ((uint64_t)(divisor) <= (most)),                                \
-                 "link.baud: the divisor of the UART is out of its range at this clock (UART_HZ, else core_hz)");    \
+#define BARE_CHECK_RATE(hz, divisor, least, most)                                                                 \
+  _Static_assert(((uint64_t)(divisor) >= (least)) && ((uint64_t)(divisor) <= (most)),                             \
+                 "link.baud: the divisor of the UART is out of its range at this clock (UART_HZ, else core_hz)"); \
   _Static_assert(BARE_IS_NEAR(hz, (uint64_t)(divisor) * (BOARDSMITH_BAUD)), BARE_NOT_NEAR)
-#define BARE_NOT_NEAR "link.baud: the clock of the UART (UART_HZ, else core_hz) cannot be divided to this rate within 2 %"
+#define BARE_NOT_NEAR \
+  "link.baud: the clock of the UART (UART_HZ, else core_hz) cannot be divided to this rate within 2 %"
 #define BARE_IS_NEAR(a, b) \
   ((((uint64_t)(a)*50U) >= ((uint64_t)(b)*49U)) && (((uint64_t)(a)*50U) <= ((uint64_t)(b)*51U)))
 

@@ -77,7 +77,7 @@ _Static_assert(offsetof(boot_t, data) == 0x1020, "boot data");
 _Static_assert(sizeof(boot_t) == 0x2000, "the vectors follow, with the alignment for VTOR");
 
 // The flash of the memory map.
-#define FLASH_END(origin, bytes, kind) \
+#define FLASH_END(origin, bytes, kind)                                    \
   &&(((origin) < FLASH_BASE) || (((origin)-FLASH_BASE) >= 0x10000000U) || \
      ((((origin)-FLASH_BASE) + (bytes)) <= (IMXRT_FLASH_BYTES)))
 _Static_assert(1 BOARDSMITH_REGIONS(FLASH_END), "memory: the flash is larger than IMXRT_FLASH_BYTES");

@@ -11,7 +11,8 @@ _Static_assert((PLL_IN_HZ >= 1000000U) && (PLL_IN_HZ <= 2000000U) && (PLL_M >= 2
                "STM32_HSE_HZ: the PLL cannot divide it to 1 or 2 MHz");
 _Static_assert((PLL_N * PLL_IN_HZ) == PLL_VCO_HZ, "core_hz: cannot be made from STM32_HSE_HZ");
 _Static_assert((PLL_N >= 50U) && (PLL_N <= 432U), "core_hz: PLLN is out of its range");
-_Static_assert((PLL_VCO_HZ >= PLL_VCO_MIN_HZ) && (PLL_VCO_HZ <= PLL_VCO_MAX_HZ), "core_hz: out of the range of the PLL");
+_Static_assert((PLL_VCO_HZ >= PLL_VCO_MIN_HZ) && (PLL_VCO_HZ <= PLL_VCO_MAX_HZ),
+               "core_hz: out of the range of the PLL");
 _Static_assert((PLL_Q >= 2U) && (PLL_Q <= 15U), "core_hz: PLLQ is out of its range");
 _Static_assert(PLL_CORE_HZ <= (STM32_CORE_MAX_HZ), "core_hz: more than the maximum of the chip");
 
@@ -51,8 +52,9 @@ int32_t stm32f_pll_on(void) {
 int32_t stm32f_pll_ready(void) { return stm32_wait(RCC_CR, RCC_CR_PLLRDY, RCC_CR_PLLRDY, PLL_MS); }
 
 int32_t stm32f_to_pll(void) {
-  stm32_modify(RCC_CFGR, RCC_CFGR_HPRE | RCC_CFGR_PPRE1 | RCC_CFGR_PPRE2,
-               (STM32_APB_FIELD(APB1_SHIFT) << RCC_CFGR_PPRE1_Pos) | (STM32_APB_FIELD(APB2_SHIFT) << RCC_CFGR_PPRE2_Pos));
+  stm32_modify(
+      RCC_CFGR, RCC_CFGR_HPRE | RCC_CFGR_PPRE1 | RCC_CFGR_PPRE2,
+      (STM32_APB_FIELD(APB1_SHIFT) << RCC_CFGR_PPRE1_Pos) | (STM32_APB_FIELD(APB2_SHIFT) << RCC_CFGR_PPRE2_Pos));
   stm32_modify(RCC_CFGR, RCC_CFGR_SW, RCC_CFGR_SW_PLL);
   return stm32_wait(RCC_CFGR, RCC_CFGR_SWS, RCC_CFGR_SW_PLL << RCC_CFGR_SWS_Pos, SWITCH_MS);
 }

@@ -178,8 +178,8 @@ int32_t stm32_hse_on(void);
   ((((uint64_t)(clock_hz)*STM32_CLOCK_FACTOR) + ((BOARDSMITH_BAUD) / 2U)) / (BOARDSMITH_BAUD))
 
 // Checks the USART that a board file chooses, whose bus has this clock.
-#define STM32_CHECK_UART(clock_hz)                                                                       \
-  BARE_CHECK_IRQ(STM32_UART_IRQ);                                                                        \
+#define STM32_CHECK_UART(clock_hz)                                                                     \
+  BARE_CHECK_IRQ(STM32_UART_IRQ);                                                                      \
   BARE_CHECK_RATE((uint64_t)(clock_hz)*STM32_CLOCK_FACTOR, STM32_DIVISOR(clock_hz), STM32_DIVISOR_MIN, \
                   STM32_DIVISOR_MAX)
 

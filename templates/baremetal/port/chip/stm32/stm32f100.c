@@ -55,7 +55,8 @@
 #define WAIT_MS 100U
 
 _Static_assert((PLL_FACTOR * (STM32_HSE_HZ)) == (BOARDSMITH_CORE_HZ), "core_hz: not a multiple of STM32_HSE_HZ");
-_Static_assert((PLL_FACTOR >= 2U) && (PLL_FACTOR <= 16U) && ((BOARDSMITH_CORE_HZ) <= 24000000), "core_hz: not 2 to 16 times STM32_HSE_HZ, or more than 24 MHz");
+_Static_assert((PLL_FACTOR >= 2U) && (PLL_FACTOR <= 16U) && ((BOARDSMITH_CORE_HZ) <= 24000000),
+               "core_hz: not 2 to 16 times STM32_HSE_HZ, or more than 24 MHz");
 
 // Base, interrupt, RCC register and bit of its enable, bus; there is no clock selector.
 // clang-format off

@@ -136,7 +136,8 @@
 
 _Static_assert((PLL_IN_HZ * PLL_M) == PLL_SOURCE_HZ, "STM32_HSE_HZ: not a multiple of 4 or 5 MHz");
 _Static_assert((PLL_IN_HZ * (PLL_N / PLL_P)) == CORE_HZ, "core_hz: cannot be made from STM32_HSE_HZ");
-_Static_assert((PLL_N >= 4U) && (PLL_N <= 512U) && (PLL_M >= 1U) && (PLL_M <= 63U), "core_hz: DIVN1 or DIVM1 is out of its range");
+_Static_assert((PLL_N >= 4U) && (PLL_N <= 512U) && (PLL_M >= 1U) && (PLL_M <= 63U),
+               "core_hz: DIVN1 or DIVM1 is out of its range");
 _Static_assert((CORE_HZ >= (192000000U / PLL_P)) && (CORE_HZ <= VOS0_MAX_HZ), "core_hz: out of range");
 
 // Wait states and programming delay by the clock of the flash's bus (RM0433 table 17, VOS1; VOS0 adds the last row).

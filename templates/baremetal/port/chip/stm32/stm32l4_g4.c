@@ -147,10 +147,13 @@
 
 _Static_assert((PLL_IN_HZ * PLL_M) == PLL_SOURCE_HZ, "STM32_HSE_HZ: not a multiple of 4 MHz");
 _Static_assert((PLL_IN_HZ * PLL_N) == (CORE_HZ * PLL_R), "core_hz: cannot be made from the source of the PLL");
-_Static_assert((PLL_N >= 8U) && (PLL_N <= 127U) && (PLL_M >= 1U) && (PLL_M <= (STM32_PLLM_MAX)), "core_hz: PLLN or PLLM is out of its range");
-_Static_assert(((CORE_HZ * PLL_R) >= 64000000U) && ((CORE_HZ * PLL_R) <= 344000000U), "core_hz: out of the range of the PLL");
+_Static_assert((PLL_N >= 8U) && (PLL_N <= 127U) && (PLL_M >= 1U) && (PLL_M <= (STM32_PLLM_MAX)),
+               "core_hz: PLLN or PLLM is out of its range");
+_Static_assert(((CORE_HZ * PLL_R) >= 64000000U) && ((CORE_HZ * PLL_R) <= 344000000U),
+               "core_hz: out of the range of the PLL");
 _Static_assert(CORE_HZ <= (STM32_CORE_MAX_HZ), "core_hz: more than the maximum of the chip");
-_Static_assert((STM32_HAS_HSI48) || (((CORE_HZ * PLL_R) / PLL_Q) <= 48000000U), "core_hz: the clock of random numbers is more than 48 MHz");
+_Static_assert((STM32_HAS_HSI48) || (((CORE_HZ * PLL_R) / PLL_Q) <= 48000000U),
+               "core_hz: the clock of random numbers is more than 48 MHz");
 
 // In range 1, with and without boost (RM0351 §3.3.3, RM0432 §3.3.3, RM0440 §3.3.3).
 #define WAIT_STATES ((CORE_HZ - 1U) / (STM32_WAIT_STATE_HZ))
