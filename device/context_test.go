@@ -43,6 +43,10 @@ func TestContexts(t *testing.T) {
 	emulate := func(_ device.EmulatedState, err error) error { return err }
 
 	failuretest.Ended(t, failuretest.Calls{
+		"MissingScripts": func(ctx context.Context) error {
+			_, err := device.MissingScripts(ctx, "openocd", &boards.Board{Name: "kiln"})
+			return err
+		},
 		"MissingTools": func(ctx context.Context) error {
 			_, _, err := device.MissingTools(ctx, chip)
 			return err

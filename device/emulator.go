@@ -14,6 +14,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/internal/command"
 )
 
@@ -84,4 +85,13 @@ func MissingTools(ctx context.Context, b *boards.Board) (compiler, emulator []*c
 		return nil, nil, failure.Stopped(ctx, "tools of board %s", b.Name)
 	}
 	return compiler, emulator, nil
+}
+
+// MissingScripts asks OpenOCD, the program at path, which of the board's configuration files it does not find. It needs
+// no probe. Errors: *command.Error; those of ctx.
+func MissingScripts(ctx context.Context, path string, b *boards.Board) ([]string, error) {
+	if ctx.Err() != nil {
+		return nil, failure.Stopped(ctx, "scripts of board %s", b.Name)
+	}
+	return flasher.MissingScripts(ctx, path, b.Flash.Scripts)
 }

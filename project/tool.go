@@ -53,6 +53,9 @@ func (e *ToolError) Error() string {
 // Unwrap returns Err.
 func (e *ToolError) Unwrap() error { return e.Err }
 
+// Assertion returns the text of the first broken _Static_assert or #error in the message, or "".
+func (e *ToolError) Assertion() string { return toolwords.Assertion(e.Message) }
+
 // FailureClass returns Class.
 func (e *ToolError) FailureClass() failure.Class { return e.Class }
 

@@ -15,9 +15,7 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/toolwords"
 	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
@@ -79,7 +77,7 @@ func (v *invocation) checkScripts(ctx context.Context, b *boards.Board) (uncheck
 		v.Printf("board %s: %s is not checked: %s is not installed", b.Name, field, program)
 		return field, nil
 	}
-	missing, err := flasher.MissingScripts(ctx, path, b.Flash.Scripts)
+	missing, err := device.MissingScripts(ctx, path, b)
 	if err != nil {
 		return "", fmt.Errorf("board %s: %w", b.Name, err)
 	}
@@ -90,9 +88,9 @@ func (v *invocation) checkScripts(ctx context.Context, b *boards.Board) (uncheck
 }
 
 // broken returns an error about the board's file for an assertion in the port's C, whose text begins with the name of
-// a field or define; nil for any other message.
-func broken(b *boards.Board, message string) error {
-	name, text, ok := strings.Cut(toolwords.Assertion(message), ": ")
+// a field or define; nil for any other text.
+func broken(b *boards.Board, assertion string) error {
+	name, text, ok := strings.Cut(assertion, ": ")
 	if !ok || strings.ContainsAny(name, " ") {
 		return nil
 	}
@@ -127,7 +125,7 @@ func (v *invocation) tryBoard(ctx context.Context, builder *project.Builder, b *
 	}
 	image, err := p.Build(ctx)
 	if tool := (*project.ToolError)(nil); errors.As(err, &tool) { // its command is for the temporary folder
-		if err := broken(b, tool.Message); err != nil {
+		if err := broken(b, tool.Assertion()); err != nil {
 			return nil, err
 		}
 		return nil, failure.New(failure.Of(err), fmt.Sprintf("to see it again: BOARD=%s TEMPLATE=%s %s", board,
