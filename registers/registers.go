@@ -139,8 +139,8 @@ func Compare(ctx context.Context, t Trial) (*Report, error) {
 	return r, r.except(t.Except)
 }
 
-// exceptBoards marks the findings that the board's files except. Files of other versions may describe what one lacks, so
-// an exception may fit; one that the C does not have is an error.
+// exceptBoards marks the findings that the board's files except. SVD files of other versions may describe what one
+// lacks, so an exception may fit; one that the C does not have is an error.
 func (r *Report) exceptBoards(b *boards.Board) error {
 	for _, e := range b.SVDExcept {
 		for _, name := range e.Names {

@@ -203,8 +203,8 @@ func TestExcept(t *testing.T) {
 	}
 }
 
-// TestBoardExcept: a board's files except what its SVD file lacks, with the reason. What fits in another version of that
-// file is no error, and what the C does not have is one.
+// TestBoardExcept: a board's files except what its SVD file lacks, with the reason. What fits in another version of
+// that file is no error, and what the C does not have is one.
 func TestBoardExcept(t *testing.T) {
 	t.Parallel()
 	own, err := os.ReadFile("testdata/hw/boards/broken.json")
@@ -226,11 +226,13 @@ func TestBoardExcept(t *testing.T) {
 		return with
 	}
 	r, err := registers.Compare(t.Context(), excepted(`"WRONG_BASE", "0x40001000 + 0x0CU", "UART_BASE"`))
-	if err != nil || len(r.Misfits()) != 4 || !strings.Contains(strings.Join(texts(r.Findings), "\n"), "ends at 0x40002038; errata") {
+	if err != nil || len(r.Misfits()) != 4 ||
+		!strings.Contains(strings.Join(texts(r.Findings), "\n"), "ends at 0x40002038; errata") {
 		t.Errorf("%v: %q", err, texts(r.Misfits()))
 	}
 	_, err = registers.Compare(t.Context(), excepted(`"WRONG_BSE"`))
-	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "broken.json:1: svd_except: WRONG_BSE is no number") {
+	if failure.Of(err) != failure.Config ||
+		!strings.Contains(err.Error(), "broken.json:1: svd_except: WRONG_BSE is no number") {
 		t.Errorf("%v", err)
 	}
 }

@@ -86,8 +86,8 @@ func TestShippedBoardsCompile(t *testing.T) {
 	}
 }
 
-// TestBoardRules: values of a board file that its chip, core or UART cannot have do not compile, and the error names the
-// field or define.
+// TestBoardRules: values of a board file that its chip, core or UART cannot have do not compile, and the error names
+// the field or define.
 func TestBoardRules(t *testing.T) {
 	t.Parallel()
 	const (
@@ -110,19 +110,40 @@ func TestBoardRules(t *testing.T) {
 		{"small letter", "nucleo_f401re", []string{txF401, `STM32_PIN('a', 2)`}, "STM32_UART_TX" + noPin},
 		{"pin 16", "nucleo_f401re", []string{rxF401, `STM32_PIN('A', 16)`}, "STM32_UART_RX" + noPin},
 		{"port that only other chips have", "nucleo_f401re", []string{rxF401, `STM32_PIN('F', 3)`}, "STM32_UART_RX" + noPin},
-		{"function 16", "nucleo_f401re", []string{`"STM32_UART_TX_AF": "7"`, `"STM32_UART_TX_AF": "16"`}, "STM32_UART_TX_AF: no function"},
-		{"function 99 of LPUART", "nucleo_g474re", []string{`"STM32_UART_RX_AF": "12"`, `"STM32_UART_RX_AF": "99"`}, "STM32_UART_RX_AF: no function"},
+		{
+			"function 16", "nucleo_f401re", []string{`"STM32_UART_TX_AF": "7"`, `"STM32_UART_TX_AF": "16"`},
+			"STM32_UART_TX_AF: no function",
+		},
+		{
+			"function 99 of LPUART", "nucleo_g474re", []string{`"STM32_UART_RX_AF": "12"`, `"STM32_UART_RX_AF": "99"`},
+			"STM32_UART_RX_AF: no function",
+		},
 		{"one pin", "nucleo_h743zi", []string{`STM32_PIN('D', 9)`, `STM32_PIN('D', 8)`}, ": the same pin as "},
-		{"SWDIO", "nucleo_f746zg", []string{`STM32_PIN('D', 8)`, `STM32_PIN('A', 13)`}, "STM32_UART_TX: a pin of the debug probe"},
-		{"SWCLK", "nucleo_l4r5zi", []string{`STM32_PIN('G', 8)`, `STM32_PIN('A', 14)`}, "STM32_UART_RX: a pin of the debug probe"},
-		{"nRF pin of no port", "nrf52840dk", []string{`"NRF_UART_TX_PIN": "6"`, `"NRF_UART_TX_PIN": "48"`}, "NRF_UART_TX_PIN" + noPin},
-		{"pin of a larger nRF", "microbit_v2", []string{`"NRF_UART_RX_PIN": "40"`, `"NRF_UART_RX_PIN": "42"`}, "NRF_UART_RX_PIN" + noPin},
+		{
+			"SWDIO", "nucleo_f746zg", []string{`STM32_PIN('D', 8)`, `STM32_PIN('A', 13)`},
+			"STM32_UART_TX: a pin of the debug probe",
+		},
+		{
+			"SWCLK", "nucleo_l4r5zi", []string{`STM32_PIN('G', 8)`, `STM32_PIN('A', 14)`},
+			"STM32_UART_RX: a pin of the debug probe",
+		},
+		{
+			"nRF pin of no port", "nrf52840dk", []string{`"NRF_UART_TX_PIN": "6"`, `"NRF_UART_TX_PIN": "48"`},
+			"NRF_UART_TX_PIN" + noPin,
+		},
+		{
+			"pin of a larger nRF", "microbit_v2", []string{`"NRF_UART_RX_PIN": "40"`, `"NRF_UART_RX_PIN": "42"`},
+			"NRF_UART_RX_PIN" + noPin,
+		},
 		{"one nRF pin", "nrf5340dk", []string{`"NRF_UART_RX_PIN": "22"`, `"NRF_UART_RX_PIN": "20"`}, ": the same pin as "},
 		{"short vector table of an STM32", "nucleo_f401re", []string{defines, defines + `"CHIP_IRQS": "38", `}, irq},
 		{"interrupt beyond the table", "mps2_an385", with(`"UART_IRQ": "32"`), irq},
 		{"last interrupt", "mps2_an385", with(`"UART_IRQ": "31"`), ""},
 		{"no interrupt of a PLIC", "qemu_riscv32", with(`"UART_IRQ": "0"`), "UART_IRQ: no number of the interrupt"},
-		{"more interrupts than a Cortex-M0 has", "microbit", []string{defines, defines + `"CHIP_IRQS": "33", `}, "no such core has so many interrupts"},
+		{
+			"more interrupts than a Cortex-M0 has", "microbit", []string{defines, defines + `"CHIP_IRQS": "33", `},
+			"no such core has so many interrupts",
+		},
 		{"240 interrupts", "mps2_an385", with(`"CHIP_IRQS": "240"`), ""},
 		{"241 interrupts", "mps2_an385", with(`"CHIP_IRQS": "241"`), "no such core has so many interrupts"},
 		{"480 interrupts of a Cortex-M33", "mps2_an521", with(`"CHIP_IRQS": "480"`), ""},
@@ -151,13 +172,22 @@ func TestBoardRules(t *testing.T) {
 		{"base of a PL011", "lm3s6965evb", with(`"PL011_BASE": "0x4000C002"`), "PL011_BASE: not aligned"},
 		{"no clock", "mps2_an385", []string{`"arena_kib"`, `"core_hz": 0, "arena_kib"`}, "core_hz: 0"},
 		{"no stack", "mps2_an385", []string{`65536`, `0`}, "stack_bytes: 0"},
-		{"watchdog faster than its feed", "mps2_an385", []string{`"arena_kib"`, `"watchdog_ms": 19, "arena_kib"`}, "watchdog_ms: shorter"},
-		{"clock that SysTick cannot divide", "mps2_an385", []string{`"arena_kib"`, `"core_hz": 1700000000, "timer": {"hz": 1700000000},
+		{
+			"watchdog faster than its feed", "mps2_an385", []string{`"arena_kib"`, `"watchdog_ms": 19, "arena_kib"`},
+			"watchdog_ms: shorter",
+		},
+		{
+			"clock that SysTick cannot divide", "mps2_an385",
+			[]string{`"arena_kib"`, `"core_hz": 1700000000, "timer": {"hz": 1700000000,
+		},
 			"platform": {"core_hz": 1700000000}, "arena_kib"`}, "SysTick counts a hundredth"},
 		{"slow mtime", "qemu_riscv32", with(`"MTIME_HZ": "50"`), "MTIME_HZ: too low"},
 		{"clock of an LM3S", "lm3s6965evb", []string{`"arena_kib"`, `"core_hz": 48000000, "timer": {"hz": 48000000},
 			"platform": {"core_hz": 48000000}, "arena_kib"`}, "core_hz: not 200 MHz divided"},
-		{"bypass of no clock", "b_l475e_iot01a", []string{`"STM32_HSE_BYPASS": "0"`, `"STM32_HSE_BYPASS": "1"`}, "STM32_HSE_BYPASS: 1 if"},
+		{
+			"bypass of no clock", "b_l475e_iot01a", []string{`"STM32_HSE_BYPASS": "0"`, `"STM32_HSE_BYPASS": "1"`},
+			"STM32_HSE_BYPASS: 1 if",
+		},
 		{"no crystal", "stm32vldiscovery", []string{`"8000000"`, `"0"`}, "STM32_HSE_HZ: 0"},
 		{"behind a boot loader, without VTOR", "microbit", []string{`"arena_kib"`, `"model_at": 0,
 			"memory": [{"name": "boot", "origin": 0, "size": "0x4000", "exec": true, "nonvolatile": true, "reserved": true},
@@ -167,15 +197,22 @@ func TestBoardRules(t *testing.T) {
 		{"behind one that passes interrupts on", "microbit", []string{`"arena_kib"`, `"model_at": 0,
 			"memory": [{"name": "flash", "origin": "0x4000", "size": "0x3c000", "exec": true, "nonvolatile": true,
 				"sectors": [{"count": 240, "size": 1024}]},
-			{"name": "ram", "origin": "0x20000000", "size": "0x4000", "exec": true}], "arena_kib"`, defines, defines + `"CPU_NO_VTOR": "0", `}, ""},
+			{"name": "ram", "origin": "0x20000000", "size": "0x4000", "exec": true}], "arena_kib"`,
+			defines, defines + `"CPU_NO_VTOR": "0", `}, ""},
 		{"behind a boot loader, with VTOR", "lm3s6965evb", []string{`"arena_kib"`, `"model_at": 0,
 			"memory": [{"name": "flash", "origin": "0x4000", "size": "0x3c000", "exec": true, "nonvolatile": true},
 			{"name": "ram", "origin": "0x20000000", "size": "0x10000", "exec": true}], "arena_kib"`}, ""},
 		{"vectors that VTOR cannot have", "lm3s6965evb", []string{`"arena_kib"`, `"model_at": 0,
 			"memory": [{"name": "flash", "origin": "0x4100", "size": "0x3bf00", "exec": true, "nonvolatile": true},
-			{"name": "ram", "origin": "0x20000000", "size": "0x10000", "exec": true}], "arena_kib"`}, "is not aligned as a vector table"},
-		{"header that moves the vectors", "lm3s6965evb", with(`"BARE_HEADER_BYTES": "0x20"`), "is not aligned as a vector table"},
-		{"flash of a smaller size", "mimxrt1060_evk", []string{`"IMXRT_FLASH_BYTES": "0x00800000"`, `"IMXRT_FLASH_BYTES": "0x00400000"`},
+			{"name": "ram", "origin": "0x20000000", "size": "0x10000", "exec": true}], "arena_kib"`},
+			"is not aligned as a vector table"},
+		{
+			"header that moves the vectors", "lm3s6965evb", with(`"BARE_HEADER_BYTES": "0x20"`),
+			"is not aligned as a vector table",
+		},
+		{
+			"flash of a smaller size", "mimxrt1060_evk",
+			[]string{`"IMXRT_FLASH_BYTES": "0x00800000"`, `"IMXRT_FLASH_BYTES": "0x00400000"`},
 			"the flash is larger than IMXRT_FLASH_BYTES"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
