@@ -413,6 +413,37 @@ func TestPriorFault(t *testing.T) {
 	}
 }
 
+// TestFaultAnswerLost: the answer with the record arrives damaged, and the session asks again. Firmware that clears the
+// record when it is read still works.
+func TestFaultAnswerLost(t *testing.T) {
+	ctx := within(t, 10*time.Second)
+	d := faulty(nil)
+	d.Record = busFault().Append(nil)
+	hits := 0
+	s := open(t, d, func(l transport.Link) transport.Link {
+		return transporttest.Tamper(l, wholeFrames(transporttest.ToHost, func(p []byte) {
+			if hits == 0 && bytes.Contains(p, []byte("BFLT")) {
+				hits++
+				p[len(p)-20] ^= 4
+			}
+		}))
+	})
+	prior, err := s.PriorFault(ctx)
+	if err != nil || prior == nil || prior.Record.PC != 0x1234 || hits != 1 {
+		t.Errorf("got %v, %v after %d damages", prior, err, hits)
+	}
+	if d.Record != nil {
+		t.Error("the device still has the record")
+	}
+	d = faulty(nil)
+	d.Globals["boardsmith.fault"] = rpctest.FaultOnce
+	d.Record = busFault().Append(nil)
+	prior, err = opened(t, d, rpc.Options{}).PriorFault(ctx)
+	if err != nil || prior == nil || prior.Record.PC != 0x1234 {
+		t.Errorf("earlier firmware: got %v, %v", prior, err)
+	}
+}
+
 func echoNumber(*rpctest.Device, []rpc.Value) ([]rpc.Value, error) {
 	return rpctest.Result(rpc.Int(1)), nil
 }

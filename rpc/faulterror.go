@@ -3,9 +3,12 @@
 package rpc
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"slices"
 	"strings"
 	"time"
@@ -301,7 +304,8 @@ func (s *Session) redial(ctx context.Context) (*FaultRecord, error) {
 
 const faultFunction = "boardsmith.fault"
 
-// takeRecord fetches the device's fault record, which the device then clears. It returns nil if there is none.
+// takeRecord fetches the device's fault record and confirms it, whereupon the device clears it. It returns nil if there
+// is none.
 func (s *Session) takeRecord(ctx context.Context) (*FaultRecord, error) {
 	f, err := s.global(ctx, faultFunction)
 	if isNotFound(err) {
@@ -310,7 +314,29 @@ func (s *Session) takeRecord(ctx context.Context) (*FaultRecord, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.begin(CodeCallFunc).Handle = f.handle
+	record, err := s.readRecord(ctx, f, Int(0))
+	var refused *DeviceError
+	var damaged *transport.DamagedError
+	for tries := 1; tries < attempts && errors.As(err, &damaged); tries++ { // the device still has it
+		record, err = s.readRecord(ctx, f, Int(0))
+	}
+	switch {
+	case errors.As(err, &refused): // firmware that clears the record when it is read
+		record, err = s.readRecord(ctx, f)
+	case len(record) >= crc32.Size:
+		// Should this fail, the record remains, and is read again as an earlier fault.
+		_, _ = s.readRecord(ctx, f, Int(int64(binary.LittleEndian.Uint32(record[len(record)-crc32.Size:]))))
+	}
+	if err != nil || record == nil {
+		return nil, err
+	}
+	return ParseFaultRecord(record)
+}
+
+// readRecord calls boardsmith.fault. It returns nil if there is no record.
+func (s *Session) readRecord(ctx context.Context, f Function, received ...Value) ([]byte, error) {
+	p := s.begin(CodeCallFunc)
+	p.Handle, p.Args = f.handle, append(p.Args, received...)
 	result, err := s.call(ctx, faultFunction)
 	if err != nil {
 		return nil, fmt.Errorf("calling %s: %w", faultFunction, err)
@@ -319,7 +345,7 @@ func (s *Session) takeRecord(ctx context.Context) (*FaultRecord, error) {
 	case nil:
 		return nil, nil
 	case []byte:
-		return ParseFaultRecord(b)
+		return bytes.Clone(b), nil
 	}
 	return nil, protocolErrorf("%s returned %T", faultFunction, result)
 }

@@ -183,9 +183,16 @@ func testFaultLine(t *testing.T, program string) {
 	if n := strings.Count(log.String(), line); n != 1 {
 		t.Errorf("%d times in the log, want once: %q", n, log.String())
 	}
-	got, err := call(t, s, "boardsmith.fault")
-	if b, _ := got.([]byte); err != nil || string(b) != aRecord() {
-		t.Errorf("got %x, %v\nwant %x", got, err, aRecord())
+	crc := int64(binary.LittleEndian.Uint32([]byte(aRecord()[len(aRecord())-4:])))
+	for _, received := range []int64{0, crc ^ 1, 0} { // not its CRC: the record stays
+		got, err := call(t, s, "boardsmith.fault", received)
+		if b, _ := got.([]byte); err != nil || string(b) != aRecord() {
+			t.Errorf("got %x, %v\nwant %x", got, err, aRecord())
+		}
+	}
+	got, err := call(t, s, "boardsmith.fault", crc)
+	if got != nil || err != nil {
+		t.Errorf("the confirmation: %v, %v", got, err)
 	}
 	if got, err = call(t, s, "boardsmith.fault"); got != nil || err != nil {
 		t.Errorf("the second time %v, %v", got, err)

@@ -350,7 +350,13 @@ static void test_stack(void** state) {
   assert_int_equal(StackMemoryManager_Allocate(&w, 17, &b), 0);
   assert_ptr_equal(b, (uint8_t*)a + 16);
   assert_ptr_equal(w.next_alloc, (uint8_t*)b + 32);
-  assert_int_equal(StackMemoryManager_Allocate(&w, 0, &c), kTvmErrorPlatformNoMemory);
+  for (uint8_t lifo_check = 0; lifo_check < 2U; lifo_check++) {  // 0 bytes are an allocation of their own
+    void* none = NULL;
+    assert_int_equal(StackMemoryManager_Allocate_Body(&w, 0, &none, lifo_check), 0);
+    assert_ptr_equal(none, (uint8_t*)b + 32);
+    assert_int_equal(StackMemoryManager_Free_Body(&w, none, lifo_check), 0);
+    assert_int_equal(StackMemoryManager_Free_Body(&w, none, lifo_check), kTvmErrorPlatformStackAllocBadFree);
+  }
   assert_int_equal(StackMemoryManager_Allocate(&w, -1, &c), kTvmErrorPlatformNoMemory);
   assert_int_equal(StackMemoryManager_Allocate(&w, INT32_MAX, &c), kTvmErrorPlatformNoMemory);
   assert_int_equal(StackMemoryManager_Allocate(&w, 200, &c), kTvmErrorPlatformNoMemory);

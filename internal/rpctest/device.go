@@ -84,13 +84,26 @@ func (d *Device) Reset(record []byte) {
 func (d *Device) Running() uint32 { return d.running }
 
 // Fault is boardsmith.fault, for Globals.
-func Fault(d *Device, _ []rpc.Value) ([]rpc.Value, error) {
+func Fault(d *Device, args []rpc.Value) ([]rpc.Value, error) {
 	record := d.Record
-	d.Record = nil
 	if record == nil {
 		return Nothing(), nil
 	}
+	if len(args) == 0 {
+		d.Record = nil
+	} else if uint32(args[0].Word) == binary.LittleEndian.Uint32(record[len(record)-4:]) {
+		d.Record = nil
+		return Nothing(), nil
+	}
 	return Result(rpc.Raw(record)), nil
+}
+
+// FaultOnce is Fault of firmware that takes no argument.
+func FaultOnce(d *Device, args []rpc.Value) ([]rpc.Value, error) {
+	if len(args) > 0 {
+		return nil, errors.New("error 0x800")
+	}
+	return Fault(d, nil)
 }
 
 // Serve answers requests over link until the link ends or the host shuts the device down.

@@ -335,21 +335,28 @@ void fault_tell(void) {
 int fault_packed(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,
                  void* resource_handle) {
   static TVMByteArray result;
-  (void)args;  // it takes none
-  (void)type_codes;
   (void)resource_handle;
-  if (num_args != 0) {
+  if (num_args > 1) {
     return kTvmErrorFunctionCallNumArguments;
+  }
+  if ((num_args == 1) && (type_codes[0] != kTVMArgInt)) {
+    return kTvmErrorFunctionCallWrongArgType;
   }
   *out_type = kTVMNullptr;
   out_value->v_handle = NULL;
   if (undelivered()) {
-    result.data = (const char*)kept.record;
-    result.size = record_bytes();
-    out_value->v_handle = &result;
-    *out_type = kTVMBytes;
-    kept.delivered = DELIVERED;
-    fault_sync(&kept.delivered, 4);
+    const uint32_t bytes = record_bytes();
+    const bool received = (num_args == 1) && ((uint32_t)args[0].v_int64 == get(bytes - 4U, 4));
+    if (!received) {
+      result.data = (const char*)kept.record;
+      result.size = bytes;
+      out_value->v_handle = &result;
+      *out_type = kTVMBytes;
+    }
+    if (received || (num_args == 0)) {
+      kept.delivered = DELIVERED;
+      fault_sync(&kept.delivered, 4);
+    }
   }
   return 0;
 }

@@ -98,7 +98,7 @@ void fault_alarm(uint32_t ms);
 // Defined by a port with a write-back cache that a reset clears: writes the bytes to RAM. Weak default: no effect.
 void fault_sync(const void* data, uint32_t size_bytes);
 
-// boardsmith.fault() -> bytes (the record) or null, and boardsmith.budget(ms) -> null.
+// boardsmith.fault([received]) -> bytes (the record) or null, and boardsmith.budget(ms) -> null.
 int fault_packed(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,
                  void* resource_handle);
 int fault_budget_packed(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,

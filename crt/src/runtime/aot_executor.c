@@ -68,10 +68,10 @@ static int get_metadata(TVMModuleHandle module, const char* name, const struct T
   nothing.type_codes = NULL;
   nothing.num_args = 0;
   const int error = call_model(module, pattern, name, &nothing, &value);
-  *metadata = value.v_handle;
   if (error != 0) {
-    return error;
+    return error;  // there is no value
   }
+  *metadata = value.v_handle;
   return ((value.v_handle != NULL) && ((uint32_t)(*metadata)->version == (uint32_t)TVM_METADATA_VERSION))
              ? 0
              : (int)kTvmErrorExecutorModuleBadContext;
@@ -79,7 +79,7 @@ static int get_metadata(TVMModuleHandle module, const char* name, const struct T
 
 int TVMAotExecutor_Create(TVMModuleHandle module_handle, const DLDevice device, TVMAotExecutor** executor,
                           const char* module_name) {
-  const struct TVMMetadata* m;
+  const struct TVMMetadata* m = NULL;
   void* memory;
   int error = get_metadata(module_handle, module_name, &m);
   if (error != 0) {

@@ -37,10 +37,12 @@ tvm_crt_error_t StackMemoryManager_Allocate_Body(tvm_workspace_t* tvm_runtime_wo
   tvm_workspace_t* const w = tvm_runtime_workspace;
   const size_t left = w->workspace_size - (size_t)(w->next_alloc - w->workspace);
   const size_t tag_bytes = (do_lifo_check != 0U) ? TAG_BYTES : 0U;
-  if ((nbytes <= 0) || ((size_t)nbytes > left)) {
+  if ((nbytes < 0) || ((size_t)nbytes > left)) {
     return kTvmErrorPlatformNoMemory;
   }
-  const size_t total = ((size_t)nbytes + tag_bytes + (ALIGNMENT - 1U)) & ~(ALIGNMENT - 1U);
+  // An allocation of 0 bytes takes as much as one of 1, so that it can be freed like any other.
+  const size_t bytes = (nbytes == 0) ? 1U : (size_t)nbytes;
+  const size_t total = (bytes + tag_bytes + (ALIGNMENT - 1U)) & ~(ALIGNMENT - 1U);
   if (total > left) {
     return kTvmErrorPlatformNoMemory;
   }
