@@ -47,7 +47,8 @@ func TestClosedDevice(t *testing.T) {
 		"Erase":             last(probed.Erase(t.Context())),
 		"Identify":          last(probed.Identify(t.Context())),
 		"Holds":             last(probed.Holds(t.Context())),
-		"Debug":             probed.Debug(t.Context(), debug),
+		"Debug":             probed.Debug(t.Context(), device.Debugging{}, debug),
+		"Reset":             probed.Reset(t.Context()),
 		"Monitor":           probed.Monitor(t.Context(), nil, device.Monitoring{}),
 	} {
 		if err == nil || !strings.Contains(err.Error(), "was closed") {

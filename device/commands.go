@@ -3,6 +3,7 @@
 package device
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -17,13 +18,13 @@ import (
 type Commands struct {
 	Flash []string // erase and write; Flash writes less if the device already holds a part of the image
 	Files []string // the files of these commands, with their addresses
-	Debug string   // starts the gdb server; "" if the programmer has none
+	Debug string   // starts the gdb server; "" if the device has none
 }
 
 // dryRunPort is the placeholder for a port that is chosen when a server starts.
 const dryRunPort = 3333
 
-// FlashCommands returns the commands of Flash and Debug for an image, on a device that holds no part of it. It
+// FlashCommands returns the commands of Flash for an image, on a device that holds no part of it. It
 // changes nothing, starts no emulated chip and takes no lease.
 func (k *Desk) FlashCommands(ctx context.Context, b *boards.Board, which string, i *image.Image) (Commands, error) {
 	return k.commands(ctx, b, which, func() (flasher.Job, string, error) {
@@ -54,6 +55,23 @@ func (k *Desk) EraseCommands(ctx context.Context, b *boards.Board, which string)
 	})
 }
 
+// DebugCommands returns the command of Debug, with port 3333 if o names none. Like FlashCommands it changes nothing.
+func (k *Desk) DebugCommands(ctx context.Context, b *boards.Board, which string, o Debugging) (c Commands, err error) {
+	o.Port = cmp.Or(o.Port, dryRunPort)
+	programmer, err := k.plannedProgrammer(ctx, b, which, "")
+	if err != nil {
+		return Commands{}, err
+	}
+	if programmer == nil {
+		c.Debug, err = (&Device{board: b, desk: k}).stubCommand(o)
+		return c, err
+	}
+	if server, ok := programmer.(flasher.DebugServer); ok {
+		return Commands{Debug: server.ServeCommand(o.halt(), o.Port)}, nil
+	}
+	return Commands{}, nil
+}
+
 // commands returns the commands of the board's programmer for a job, or nothing without a programmer.
 func (k *Desk) commands(
 	ctx context.Context, b *boards.Board, which string, jobOf func() (job flasher.Job, buildDir string, err error),
@@ -61,32 +79,41 @@ func (k *Desk) commands(
 	if ctx.Err() != nil {
 		return Commands{}, failure.Stopped(ctx, "dry run")
 	}
-	if err := isReachable(b); err != nil {
+	if err := isReachable(b); err != nil || k.programmerOf(b) == boards.NoProgrammer {
 		return Commands{}, err
-	}
-	name := k.programmerOf(b)
-	if name == boards.NoProgrammer {
-		return Commands{}, nil
 	}
 	job, dir, err := jobOf()
 	if err != nil {
 		return Commands{}, err
 	}
+	programmer, err := k.plannedProgrammer(ctx, b, which, dir)
+	if err != nil {
+		return Commands{}, err
+	}
+	return Commands{Flash: programmer.Commands(job), Files: programmer.Files(job)}, nil
+}
+
+// plannedProgrammer returns the programmer that would be used for a build in a folder; nil: none.
+func (k *Desk) plannedProgrammer(
+	ctx context.Context, b *boards.Board, which, build string,
+) (flasher.Programmer, error) {
+	if ctx.Err() != nil {
+		return nil, failure.Stopped(ctx, "dry run")
+	}
+	if err := isReachable(b); err != nil {
+		return nil, err
+	}
+	name := k.programmerOf(b)
+	if name == boards.NoProgrammer {
+		return nil, nil
+	}
 	probe, err := k.plannedProbe(ctx, b, which)
 	if err != nil {
-		return Commands{}, err
+		return nil, err
 	}
-	programmer, err := flasher.New(name, flasher.Config{
-		Flash: b.Flash, Chip: b.Identification, AnyChip: k.Reflash, Probe: probe, Build: dir, Find: k.tool, Log: k.log(),
+	return flasher.New(name, flasher.Config{
+		Flash: b.Flash, Chip: b.Identification, AnyChip: k.Reflash, Probe: probe, Build: build, Find: k.tool, Log: k.log(),
 	})
-	if err != nil {
-		return Commands{}, err
-	}
-	c := Commands{Flash: programmer.Commands(job), Files: programmer.Files(job)}
-	if server, ok := programmer.(flasher.DebugServer); ok {
-		c.Debug = server.ServeCommand(dryRunPort)
-	}
-	return c, nil
 }
 
 // plannedProbe returns the probe that would be used. For an emulated chip that does not run, its ports are

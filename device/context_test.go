@@ -81,12 +81,17 @@ func TestContexts(t *testing.T) {
 		"Device.Monitor": func(ctx context.Context) error {
 			return host.Monitor(ctx, i, device.Monitoring{Show: func(string) {}})
 		},
+		"Device.Reset": func(ctx context.Context) error { return probed.Reset(ctx) },
+		"Desk.DebugCommands": func(ctx context.Context) error {
+			_, err := env.desk().DebugCommands(ctx, b, "", device.Debugging{})
+			return err
+		},
 		"Device.Erase":      func(ctx context.Context) error { _, err := probed.Erase(ctx); return err },
 		"Device.PowerCycle": func(ctx context.Context) error { _, err := probed.PowerCycle(ctx); return err },
 		"Device.Holds":      func(ctx context.Context) error { _, err := probed.Holds(ctx); return err },
 		"Device.Identify":   func(ctx context.Context) error { _, err := probed.Identify(ctx); return err },
 		"Device.Debug": func(ctx context.Context) error {
-			return probed.Debug(ctx, func(context.Context, string) error { return nil })
+			return probed.Debug(ctx, device.Debugging{}, func(context.Context, string) error { return nil })
 		},
 	})
 }

@@ -1,4 +1,4 @@
-// This file debugs a device with gdb, through its probe.
+// This file debugs a device with gdb: through its probe, or through the gdb stub of its emulator.
 
 package device
 
@@ -7,37 +7,171 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/flasher"
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/transport"
 )
 
-// Debug runs the probe's gdb server, with the core halted after a reset, and calls use with the server's address.
-// When use returns, the board is reset and runs. Errors: *LeaseError if the board was plugged in elsewhere and
-// another process leases that place; those of flasher and of use.
-func (d *Device) Debug(ctx context.Context, use func(ctx context.Context, address string) error) error {
-	if d.attachment != nil {
-		if err := d.attachment.again(ctx, d.board); err != nil && !notAttached(err) {
-			return err
-		}
+// A Debugging configures Debug. The zero value is the usual one for a device that keeps its image.
+type Debugging struct {
+	Image  *image.Image // what an emulator without a probe runs; not used for other devices
+	Attach bool         // no reset: the core is halted where it is, and continues when gdb detaches
+	Port   int          // TCP port of the gdb server on 127.0.0.1; 0: a free one
+}
+
+// Time limits around a gdb server.
+const (
+	restartWithin = 10 * time.Second // for the reset at the end, after ctx has ended
+	stubWithin    = 20 * time.Second // for an emulator until its gdb stub listens
+	stubEvery     = 10 * time.Millisecond
+)
+
+// Debug runs a gdb server with the core halted, and calls use with the server's address. The server is the probe's, or
+// that of QEMU, which is started for it. use's context ends with ctx or with the server. Without Debugging.Attach, the
+// board was reset before; it is reset, and runs, when use has returned. Errors: class config for a device without
+// either server; *LeaseError if the board was plugged in elsewhere and another process leases that place; those of
+// flasher and of use.
+func (d *Device) Debug(ctx context.Context, o Debugging, use func(ctx context.Context, address string) error) error {
+	if ctx.Err() != nil {
+		return failure.Stopped(ctx, "debug")
+	}
+	if d.closed {
+		return errClosed(d.board)
+	}
+	if d.attachment == nil {
+		return d.debugEmulator(ctx, o, use)
+	}
+	if err := d.attachment.again(ctx, d.board); err != nil && !notAttached(err) {
+		return err
 	}
 	server, err := d.debugServer()
 	if err != nil {
 		return err
 	}
-	port, err := freePort()
+	if o.Port, err = portOr(o.Port); err != nil {
+		return err
+	}
+	err = server.Serve(ctx, o.halt(), o.Port, func(ctx context.Context) error { return use(ctx, o.address()) })
+	if ctx.Err() != nil {
+		err = errors.Join(err, failure.Stopped(ctx, "debug"))
+	}
+	if o.Attach {
+		return err
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), restartWithin)
+	defer cancel()
+	if ctx.Err() == nil {
+		last = ctx
+	}
+	return errors.Join(err, d.attachment.programmer.Do(last, flasher.Job{Restart: true}))
+}
+
+func (o Debugging) halt() flasher.Halt {
+	if o.Attach {
+		return flasher.Attached
+	}
+	return flasher.AfterReset
+}
+
+func (o Debugging) address() string { return fmt.Sprintf("127.0.0.1:%d", o.Port) }
+
+// stubArgs makes QEMU listen for gdb and halt before the first instruction.
+func (o Debugging) stubArgs() []string { return []string{"-gdb", "tcp:" + o.address(), "-S"} }
+
+// debugEmulator starts the emulator with its gdb stub for as long as use runs.
+func (d *Device) debugEmulator(
+	ctx context.Context, o Debugging, use func(ctx context.Context, address string) error,
+) error {
+	i, err := d.debuggable(o)
 	if err != nil {
 		return err
 	}
-	err = server.Serve(ctx, port, func(ctx context.Context) error { return use(ctx, fmt.Sprintf("127.0.0.1:%d", port)) })
-	if ctx.Err() != nil {
-		return errors.Join(err, failure.Stopped(ctx, "debug"))
+	if o.Port, err = portOr(o.Port); err != nil {
+		return err
 	}
-	return errors.Join(err, d.attachment.programmer.Do(ctx, flasher.Job{Restart: true}))
+	link, err := d.startLink(ctx, i, o.stubArgs()...)
+	if err != nil {
+		return err
+	}
+	defer link.Close()
+	ctx, lose := context.WithCancelCause(ctx)
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		for buffer := make([]byte, 4096); ; { // else the firmware would wait for its UART
+			if _, err := link.Read(ctx, buffer); err != nil {
+				lose(err)
+				return
+			}
+		}
+	}()
+	err = awaitStub(ctx, o.address())
+	if err == nil {
+		err = use(ctx, o.address())
+	}
+	var ended *transport.ProcessError
+	if lost := context.Cause(ctx); errors.As(lost, &ended) {
+		err = errors.Join(d.emulatorEnded(lost, i), err)
+	}
+	lose(nil)
+	<-drained
+	return err
+}
+
+// debuggable returns the image that an emulator with a gdb stub is to run.
+func (d *Device) debuggable(o Debugging) (*image.Image, error) {
+	switch {
+	case d.board.Link.Kind != "qemu":
+		return nil, failure.New(failure.Config, chooseProbe, "board %s has no debug probe", d.board.Name)
+	case o.Attach:
+		return nil, failure.New(failure.Config, "leave out "+failure.Option("Debugging.Attach", "true"),
+			"board %s starts when it is debugged: there is nothing to attach to", d.board.Name)
+	case o.Image == nil:
+		return nil, failure.New(failure.Config, "name the image to start", "board %s starts when it is debugged",
+			d.board.Name)
+	}
+	return d.accepts(o.Image)
+}
+
+// awaitStub waits until the emulator accepts connections. Its core stays halted after one that sends nothing.
+func awaitStub(ctx context.Context, address string) error {
+	limited, cancel := context.WithTimeout(ctx, stubWithin)
+	defer cancel()
+	for {
+		conn, err := new(net.Dialer).DialContext(limited, "tcp", address)
+		if err == nil {
+			return conn.Close()
+		}
+		select {
+		case <-limited.Done():
+			if ctx.Err() != nil {
+				return failure.Stopped(ctx, "start of the emulator's gdb server")
+			}
+			return failure.New(failure.Timeout, "", "the emulator's gdb server does not listen on %s: %w", address, err)
+		case <-time.After(stubEvery):
+		}
+	}
+}
+
+// stubCommand returns the command line of the emulator's gdb stub, or "" if the board has none.
+func (d *Device) stubCommand(o Debugging) (string, error) {
+	if d.board.Link.Kind != "qemu" {
+		return "", nil
+	}
+	i, err := d.debuggable(o)
+	if err != nil {
+		return "", err
+	}
+	l := d.board.Link
+	return command.Command{Path: l.Program, Args: emulatorArgs(l, i.Path, o.stubArgs()...), Dir: "/"}.Typed(), nil
 }
 
 func (d *Device) debugServer() (flasher.DebugServer, error) {
-	if d.attachment == nil || !d.attachment.hasProbe() {
+	if !d.attachment.hasProbe() {
 		return nil, failure.New(failure.Config, chooseProbe, "board %s has no debug probe", d.board.Name)
 	}
 	server, ok := d.attachment.programmer.(flasher.DebugServer)
@@ -47,6 +181,14 @@ func (d *Device) debugServer() (flasher.DebugServer, error) {
 			d.attachment.programmerName)
 	}
 	return server, nil
+}
+
+// portOr returns a port, or for 0 one that was free just now.
+func portOr(port int) (int, error) {
+	if port != 0 {
+		return port, nil
+	}
+	return freePort()
 }
 
 // freePort returns a TCP port that was free just now.

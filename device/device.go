@@ -185,6 +185,11 @@ func (d *Device) openLink(ctx context.Context, i *image.Image) (transport.Link, 
 	if d.attachment != nil {
 		return d.attachment.open(ctx, d.board, i)
 	}
+	return d.startLink(ctx, i)
+}
+
+// startLink starts a process, or an emulator with further options, whose link is open as long as it runs.
+func (d *Device) startLink(ctx context.Context, i *image.Image, options ...string) (transport.Link, error) {
 	l := d.board.Link
 	if d.emulator == "" && l.Program != "" {
 		path, err := findEmulator(ctx, l)
@@ -193,7 +198,9 @@ func (d *Device) openLink(ctx context.Context, i *image.Image) (transport.Link, 
 		}
 		d.emulator = path
 	}
-	return linkers[l.Kind].start(ctx, starting{link: l, emulator: d.emulator, image: i.Path, log: d.desk.log()})
+	return linkers[l.Kind].start(ctx, starting{
+		link: l, emulator: d.emulator, image: i.Path, options: options, log: d.desk.log(),
+	})
 }
 
 // emulatorEnded returns an error with the output of an emulator that ended before the firmware responded, and the

@@ -167,13 +167,18 @@ func (d *Device) Holds(ctx context.Context) (*image.Image, error) {
 	if a != nil {
 		return d.desk.images().Find(hex.EncodeToString(a.BuildID[:]))
 	}
+	return d.recorded()
+}
+
+// recorded finds the image that the ledger records for the device: an error of class verify if there is none.
+func (d *Device) recorded() (*image.Image, error) {
 	seen, err := d.attachment.behind(d.board.Name)
 	if err != nil {
 		return nil, err
 	}
 	if len(seen) == 0 || seen[0].Image == "" {
 		return nil, failure.New(failure.Verify, "flash it",
-			"%s did not respond, and the ledger has no image for it: its contents are unverified", d.attachment.probeEntry())
+			"the ledger has no image for %s: its contents are unverified", d.attachment.probeEntry())
 	}
 	return d.desk.images().Find(seen[0].Image)
 }

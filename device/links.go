@@ -43,8 +43,9 @@ func (l linker) keeps() bool { return l.open != nil || l.through != nil }
 // A starting is an image to run.
 type starting struct {
 	link     boards.Link
-	emulator string // path of link.Program; "" of a process
-	image    string // path of the ELF file
+	emulator string   // path of link.Program; "" of a process
+	image    string   // path of the ELF file
+	options  []string // further ones of the emulator
 	log      hclog.Logger
 }
 
@@ -74,7 +75,7 @@ func startProcess(ctx context.Context, s starting) (transport.Link, error) {
 // instructions as time, 16 ns each, and sleeps through real time while the firmware idles.
 func startEmulator(ctx context.Context, s starting) (transport.Link, error) {
 	p, err := transport.StartProcess(ctx, transport.ProcessConfig{
-		Path: s.emulator, Args: emulatorArgs(s.link, s.image), Env: command.Environment("/"), Dir: "/",
+		Path: s.emulator, Args: emulatorArgs(s.link, s.image, s.options...), Env: command.Environment("/"), Dir: "/",
 		StaysOnEOF: true, Log: s.log,
 	})
 	if err != nil {
@@ -85,7 +86,7 @@ func startEmulator(ctx context.Context, s starting) (transport.Link, error) {
 
 // emulatorArgs returns QEMU's command line for the board's arguments and an image. It disables display and monitor,
 // and does not repeat options of the board's arguments.
-func emulatorArgs(l boards.Link, image string) []string {
+func emulatorArgs(l boards.Link, image string, further ...string) []string {
 	own, folder := l.Args, l.Dir
 	if abs, err := filepath.Abs(folder); err == nil {
 		folder = abs // the emulator runs elsewhere
@@ -104,7 +105,7 @@ func emulatorArgs(l boards.Link, image string) []string {
 	if !given {
 		args = append(args, "-kernel", image)
 	}
-	return append(args, "-chardev", "stdio,id=link,signal=off", "-serial", "chardev:link")
+	return append(append(args, "-chardev", "stdio,id=link,signal=off", "-serial", "chardev:link"), further...)
 }
 
 // openUART opens the serial port of a board, or the terminal of an emulated chip.

@@ -8,25 +8,37 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/transport"
 )
 
 // Monitoring configures Monitor. Show must be set.
 type Monitoring struct {
-	// called with a line for each message in either direction and for each line that the device logs
+	// called with a line for each message in either direction and for each line that the device logs, or with each line
+	// of text, from one goroutine at a time
 	Show   func(line string)
 	Record io.Writer // receives a recording of every byte, in transport's format; nil: none
+
+	// lines for firmware without an RPC server, which gets a newline after each; nil or closed: no more
+	Send  <-chan string
+	Baud  int  // bits a second, in place of the board file's, of a link that is a serial port; 0: the board file's
+	Reset bool // reset the board through its probe when the link is open, with RTT just before
 }
 
-// Monitor opens the link, begins a session, and shows logs and traffic until ctx or the link ends. i is what an
-// emulator or a process runs; nil for a device that keeps its image.
+// Monitor opens the link and shows what the device sends until ctx or the link ends. i is what an emulator or a process
+// runs, and for a device that keeps its image the one to expect; nil: the one that the ledger records.
+//
+// If the image has an RPC server, Monitor begins a session and shows logs and traffic. Otherwise, or if the ledger
+// records no image, it sends only Monitoring.Send, and shows text as it is: whole lines, and an unfinished one after a
+// short silence. Errors: those of Link and Reset; class config for Baud on another kind of link.
 func (d *Device) Monitor(ctx context.Context, i *image.Image, m Monitoring) error {
 	if m.Show == nil {
 		m.Show = func(string) {}
@@ -34,7 +46,8 @@ func (d *Device) Monitor(ctx context.Context, i *image.Image, m Monitoring) erro
 	if ctx.Err() != nil {
 		return failure.Stopped(ctx, "monitor")
 	}
-	link, err := d.Link(ctx, i)
+	text := d.printsText(i)
+	link, err := d.monitored(ctx, i, m)
 	if err != nil {
 		return err
 	}
@@ -42,14 +55,17 @@ func (d *Device) Monitor(ctx context.Context, i *image.Image, m Monitoring) erro
 	if m.Record != nil {
 		link = transport.Record(link, m.Record)
 	}
-	link = &watched{Link: link, show: m.Show, began: time.Now(), in: direction{sign: "<"}, out: direction{sign: ">"}}
-	log := hclog.New(&hclog.LoggerOptions{Output: logLines(m.Show), Level: hclog.Info, DisableTime: true})
-	listen := listen
-	if speaksLines(i) {
-		listen = overhear
+	w := &watched{Link: link, show: m.Show, text: text, began: time.Now()}
+	w.in.sign, w.out.sign = "<", ">"
+	if text {
+		if err = w.converse(ctx, m.Send); ctx.Err() != nil {
+			return failure.Stopped(ctx, "monitor")
+		}
+		return err
 	}
+	log := hclog.New(&hclog.LoggerOptions{Output: logLines(m.Show), Level: hclog.Info, DisableTime: true})
 	for {
-		err := listen(ctx, link, log)
+		err := listen(ctx, w, log)
 		var ended *transport.TerminatedError
 		var mute *transport.HandshakeError
 		switch {
@@ -81,14 +97,128 @@ func listen(ctx context.Context, link transport.Link, log hclog.Logger) error {
 	}
 }
 
-// overhear reads what standalone firmware sends, which asks for no session.
-func overhear(ctx context.Context, link transport.Link, _ hclog.Logger) error {
-	buffer := make([]byte, 4096)
-	for {
-		if _, err := link.Read(ctx, buffer); err != nil {
-			return err
+// printsText reports whether the device's firmware has no RPC server. If nothing is recorded about it, Monitor listens.
+func (d *Device) printsText(i *image.Image) bool {
+	if i != nil || d.attachment == nil {
+		return speaksLines(i)
+	}
+	i, err := d.recorded()
+	if err != nil {
+		d.desk.log().Warn("firmware unknown: nothing is sent to it", "error", err)
+		return true
+	}
+	return speaksLines(i)
+}
+
+// monitored opens the link at the chosen rate, and resets the board.
+func (d *Device) monitored(ctx context.Context, i *image.Image, m Monitoring) (transport.Link, error) {
+	kind := linkers[d.board.Link.Kind]
+	uart := d.attachment != nil && kind.open != nil && !d.board.Link.Remote()
+	switch {
+	case m.Baud < 0, m.Baud > 0 && !uart:
+		return nil, failure.New(failure.Config, "leave out "+failure.Option("Monitoring.Baud", strconv.Itoa(m.Baud)),
+			"board %s has no serial port with a rate of %d", d.board.Name, m.Baud)
+	case m.Reset && kind.through != nil: // the link occupies the probe
+		if err := d.Reset(ctx); err != nil {
+			return nil, err
+		}
+		m.Reset = false
+	}
+	link, err := d.linkAt(ctx, i, m.Baud)
+	if err == nil && m.Reset {
+		if err = d.Reset(ctx); err != nil {
+			return nil, errors.Join(err, link.Close())
 		}
 	}
+	return link, err
+}
+
+// linkAt is Link with another rate; 0: the board file's.
+func (d *Device) linkAt(ctx context.Context, i *image.Image, baud int) (transport.Link, error) {
+	if baud == 0 || d.closed {
+		return d.Link(ctx, i)
+	}
+	b := *d.board
+	b.Link.Baud = baud
+	return d.attachment.open(ctx, &b, i)
+}
+
+// Reset resets a device that keeps its image, through its probe, and lets it run. A process or an emulator without a
+// probe starts when its link opens: Reset does nothing. Errors: class config without a probe; those of flasher; if the
+// board was plugged in elsewhere, *AmbiguousError and, if another process leases that place, *LeaseError.
+func (d *Device) Reset(ctx context.Context) error {
+	switch {
+	case ctx.Err() != nil:
+		return failure.Stopped(ctx, "reset")
+	case d.closed:
+		return errClosed(d.board)
+	case d.attachment == nil:
+		return nil
+	case !d.attachment.hasProbe():
+		return failure.New(failure.Config, chooseProbe, "board %s has no debug probe", d.board.Name)
+	}
+	if err := d.attachment.again(ctx, d.board); err != nil && !notAttached(err) {
+		return err
+	}
+	return d.attachment.programmer.Do(ctx, flasher.Job{Restart: true})
+}
+
+// quiet is the silence after which an unfinished line, such as a prompt, is shown.
+const quiet = 200 * time.Millisecond
+
+// converse shows what firmware prints, and sends lines to it, until ctx or the link ends.
+func (w *watched) converse(ctx context.Context, lines <-chan string) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		if err := sendLines(ctx, w.Link, lines); err != nil {
+			stop(err)
+		}
+	}()
+	buffer := make([]byte, 4096)
+	var err error
+	for err == nil {
+		err = w.readText(ctx, buffer)
+	}
+	w.finish(&w.in)
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause // of a line that was not sent, or the caller's
+	}
+	stop(nil)
+	<-sent
+	return err
+}
+
+func sendLines(ctx context.Context, link transport.Link, lines <-chan string) error {
+	for {
+		select {
+		case line, ok := <-lines:
+			if !ok {
+				return nil
+			}
+			if err := link.Write(ctx, []byte(line+"\n")); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// readText reads once. If a line is unfinished, it waits only briefly for the rest, and then shows what there is.
+func (w *watched) readText(ctx context.Context, buffer []byte) error {
+	limited, cancel := ctx, func() {}
+	if len(w.in.stray) > 0 {
+		limited, cancel = context.WithTimeout(ctx, quiet)
+	}
+	defer cancel()
+	_, err := w.Read(limited, buffer)
+	if err != nil && ctx.Err() == nil && limited.Err() != nil {
+		w.finish(&w.in)
+		return nil
+	}
+	return err
 }
 
 // logLines passes on the lines of a logger.
@@ -103,6 +233,7 @@ func (l logLines) Write(p []byte) (int, error) {
 type watched struct {
 	transport.Link
 	show    func(string)
+	text    bool // show what is outside of frames as it is
 	began   time.Time
 	in, out direction
 }
@@ -133,6 +264,7 @@ const (
 	frameMark  = 0xFF // begins every frame, and every escape in one
 	shownBytes = 24
 	strayLine  = 120
+	textLine   = 4096
 )
 
 // look takes the bytes of one direction one at a time, so that their division into pieces does not matter.
@@ -175,13 +307,29 @@ func (w *watched) outside(d *direction, b byte) {
 		d.marked = b == frameMark
 		return
 	}
+	limit := strayLine
+	if w.text {
+		limit = textLine
+	}
 	if b != '\n' {
 		d.stray = append(d.stray, b)
 	}
-	if b != '\n' && len(d.stray) < strayLine {
-		return
+	switch {
+	case b == '\n' && w.text:
+		w.show(string(bytes.TrimSuffix(d.stray, []byte("\r"))))
+		d.stray = nil
+	case b == '\n' || len(d.stray) >= limit:
+		w.finish(d)
 	}
-	if text := bytes.TrimSpace(d.stray); len(text) > 0 {
+}
+
+// finish shows an unfinished line, if there is one.
+func (w *watched) finish(d *direction) {
+	text := bytes.TrimSpace(d.stray)
+	switch {
+	case w.text && len(d.stray) > 0:
+		w.show(string(d.stray))
+	case !w.text && len(text) > 0:
 		w.line(d.sign, fmt.Sprintf("outside of frames: %q", text))
 	}
 	d.stray = nil

@@ -136,7 +136,7 @@ func TestReplugIntoALease(t *testing.T) {
 			"open":     func() error { _, err := first.attachment.open(t.Context(), b, nil); return err },
 			"erase":    func() error { _, err := first.Erase(t.Context()); return err },
 			"identify": func() error { _, err := first.Identify(t.Context()); return err },
-			"debug":    func() error { return first.Debug(t.Context(), nil) },
+			"debug":    func() error { return first.Debug(t.Context(), Debugging{}, nil) },
 			"power": func() error {
 				n := *first.attachment
 				n.power = "true"

@@ -211,7 +211,7 @@ func TestTCPBoard(t *testing.T) {
 	if _, err := d.Erase(t.Context()); failure.Of(err) != failure.Config {
 		t.Errorf("erase: %v", err)
 	}
-	if err := d.Debug(t.Context(), nil); failure.Of(err) != failure.Config {
+	if err := d.Debug(t.Context(), device.Debugging{}, nil); failure.Of(err) != failure.Config {
 		t.Errorf("debug: %v", err)
 	}
 	if held, err := d.Holds(t.Context()); err != nil || held.ID() != i.ID() {

@@ -46,7 +46,7 @@ func TestContexts(t *testing.T) {
 				return err
 			},
 			"DebugServer.Serve": func(ctx context.Context) error {
-				return p.(DebugServer).Serve(ctx, 1, func(context.Context) error { return nil })
+				return p.(DebugServer).Serve(ctx, AfterReset, 1, func(context.Context) error { return nil })
 			},
 		}
 		if s, ok := p.(RTTServer); ok {

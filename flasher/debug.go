@@ -17,12 +17,22 @@ import (
 
 // A DebugServer is a programmer with a gdb server.
 type DebugServer interface {
-	// Serve runs a gdb server on a local TCP port, with the core halted after a reset, and calls use when gdb can
-	// connect. The server ends when use returns, before Serve returns. Errors: *ProgrammerError, those of use and of ctx.
-	Serve(ctx context.Context, port int, use func(context.Context) error) error
+	// Serve runs a gdb server on a local TCP port, with the core halted, and calls use when gdb can connect. The core is
+	// reset before unless how is Attached. The server ends when use returns, before Serve returns. Errors:
+	// *ProgrammerError, those of use and of ctx.
+	Serve(ctx context.Context, how Halt, port int, use func(context.Context) error) error
 	// ServeCommand returns the server's command line, for display.
-	ServeCommand(port int) string
+	ServeCommand(how Halt, port int) string
 }
+
+// A Halt is how a core is halted for a debugger.
+type Halt int
+
+// A core is halted by a reset, before its first instruction; or where it is, and continues when the debugger detaches.
+const (
+	AfterReset Halt = iota
+	Attached
+)
 
 // servesWithin limits the time until a server is ready.
 const servesWithin = connectTime
@@ -32,19 +42,23 @@ const gdbServer = "gdb server" // what it is, for messages
 var errNotServing = errors.New("the server was not ready in time")
 
 // ServeCommand implements DebugServer.
-func (o *openocd) ServeCommand(port int) string {
-	return command.Command{Path: o.where("openocd"), Args: o.serveArgs(".", port)}.Typed()
+func (o *openocd) ServeCommand(how Halt, port int) string {
+	return command.Command{Path: o.where("openocd"), Args: o.serveArgs(".", how, port)}.Typed()
 }
 
 const serving = "serving"
 
 // serveArgs makes OpenOCD listen before it runs the last of its commands.
-func (o *openocd) serveArgs(dir string, port int) []string {
-	return append(o.connect(dir, fmt.Sprint(port)), "-c", `reset halt; echo "`+mark+serving+`"`)
+func (o *openocd) serveArgs(dir string, how Halt, port int) []string {
+	halt := "reset halt"
+	if how == Attached {
+		halt = "halt; [target current] configure -event gdb-detach {resume}"
+	}
+	return append(o.connect(dir, fmt.Sprint(port)), "-c", halt+`; echo "`+mark+serving+`"`)
 }
 
 // Serve implements DebugServer.
-func (o *openocd) Serve(ctx context.Context, port int, use func(context.Context) error) error {
+func (o *openocd) Serve(ctx context.Context, how Halt, port int, use func(context.Context) error) error {
 	path, err := o.find()
 	if err != nil {
 		return err
@@ -53,24 +67,25 @@ func (o *openocd) Serve(ctx context.Context, port int, use func(context.Context)
 		if err := o.shadow(dir); err != nil {
 			return err
 		}
-		gdb := server{what: gdbServer, command: o.command(path, o.serveArgs(dir, port), dir), ready: mark + serving}
-		return gdb.serve(ctx, servesWithin, use)
+		gdb := server{what: gdbServer, command: o.command(path, o.serveArgs(dir, how, port), dir), ready: mark + serving}
+		return gdb.serveWatched(ctx, servesWithin, use)
 	})
 }
 
+// serveArgs halts the core only: gdb resets it.
 func (p *pyocd) serveArgs(port int) ([]string, error) {
 	args, err := p.connect("gdbserver")
 	return append(args, option("--port", fmt.Sprint(port)), option("--telnet-port", "0"), "--persist"), err
 }
 
 // ServeCommand implements DebugServer.
-func (p *pyocd) ServeCommand(port int) string {
+func (p *pyocd) ServeCommand(_ Halt, port int) string {
 	args, err := p.serveArgs(port)
 	return p.typed(args, err)
 }
 
 // Serve implements DebugServer.
-func (p *pyocd) Serve(ctx context.Context, port int, use func(context.Context) error) error {
+func (p *pyocd) Serve(ctx context.Context, _ Halt, port int, use func(context.Context) error) error {
 	args, err := p.serveArgs(port)
 	if err != nil {
 		return err
@@ -81,7 +96,7 @@ func (p *pyocd) Serve(ctx context.Context, port int, use func(context.Context) e
 	}
 	return inFolder(ctx, func(dir string) error {
 		gdb := server{what: gdbServer, command: p.command(path, args, dir), ready: "GDB server listening on port"}
-		return gdb.serve(ctx, servesWithin, use)
+		return gdb.serveWatched(ctx, servesWithin, use)
 	})
 }
 

@@ -70,7 +70,7 @@ func TestSerialIsNoCommand(t *testing.T) {
 			"script":  func() error { return newOpenOCD(scripts).Do(t.Context(), Job{}) },
 			"west":    func() error { return newWest(c).Do(t.Context(), Job{}) },
 			"gdb": func() error {
-				return newOpenOCD(c).(DebugServer).Serve(t.Context(), 3333, func(context.Context) error { return nil })
+				return newOpenOCD(c).(DebugServer).Serve(t.Context(), AfterReset, 3333, func(context.Context) error { return nil })
 			},
 		} {
 			if err := do(); err == nil {

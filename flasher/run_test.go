@@ -192,7 +192,7 @@ func TestSharedSerial(t *testing.T) {
 			}
 		}
 		if server, ok := p.(DebugServer); ok {
-			err := server.Serve(t.Context(), 3333, nil)
+			err := server.Serve(t.Context(), AfterReset, 3333, nil)
 			if refused := failure.Of(err) == failure.Config; refused != c.refused {
 				t.Errorf("%s serves gdb: %v", c.programmer, err)
 			}

@@ -3,27 +3,46 @@
 package targets
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"net"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/inputs"
 )
 
-// debug flashes the image unless the board holds it, and starts gdb on it.
+// debug flashes the image unless the board holds it, or with ATTACH leaves the board as it is, and starts gdb on it, or
+// with SERVE only the server.
 func (v *invocation) debug(ctx context.Context) (err error) {
-	if v.Env.On("DRYRUN") {
-		return v.dryRunDebug(ctx)
-	}
-	gdb, err := findProgram(v.Env, "gdb-multiarch")
+	o, err := v.debugging()
 	if err != nil {
 		return err
 	}
-	if err := v.flash(ctx); err != nil {
+	if v.Env.On("DRYRUN") {
+		return v.dryRunDebug(ctx, o)
+	}
+	serve, gdb := v.Env.On("SERVE"), ""
+	if !serve {
+		if gdb, err = findProgram(v.Env, "gdb-multiarch"); err != nil {
+			return err
+		}
+	}
+	prepare := v.flash
+	if o.Attach {
+		prepare = func(ctx context.Context) error { _, err := v.built(ctx); return err }
+	}
+	if err := prepare(ctx); err != nil {
 		return err
 	}
 	d, err := v.attached(ctx)
@@ -31,41 +50,67 @@ func (v *invocation) debug(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = firstError(err, v.detach()) }()
-	return d.Debug(ctx, func(ctx context.Context, address string) error {
-		args := gdbArgs(v.project.Dir(), v.image.Path, address)
+	o.Image = v.image
+	err = d.Debug(ctx, o, func(ctx context.Context, address string) error {
+		if serve {
+			v.serving(o.Image.Path, address)
+			<-ctx.Done()
+			return nil
+		}
+		args := gdbArgs(v.project.Dir(), o.Image.Path, address, d.KeepsImage() && !o.Attach)
 		v.Notef("running %s", typed(gdb, args))
 		return v.runGDB(ctx, gdb, args)
 	})
+	if serve && ctx.Err() != nil {
+		return nil // the usual end
+	}
+	return err
 }
 
-// gdbArgs returns gdb's arguments for an image: connected to the server, before the first instruction. The sources
-// lie in the project's folder.
-func gdbArgs(project, image, address string) []string {
-	return []string{
+// debugging returns the inputs of debug. SERVE is a switch, or the server's port.
+func (v *invocation) debugging() (o device.Debugging, err error) {
+	o.Attach = v.Env.On("ATTACH")
+	serve := v.Env("SERVE")
+	if !v.Env.On("SERVE") || serve == "1" {
+		return o, nil
+	}
+	if o.Port, err = strconv.Atoi(serve); err != nil || o.Port < 1 || o.Port > math.MaxUint16 {
+		return o, failure.New(failure.Config, "SERVE=1 chooses a free port", "SERVE=%s is no TCP port", serve)
+	}
+	return o, nil
+}
+
+// serving prints the server's address.
+func (v *invocation) serving(image, address string) {
+	v.Printf("debug: gdb server on %s, image %s", address, v.Shown(image))
+	_, port, _ := net.SplitHostPort(address) // always has a port
+	n, _ := strconv.Atoi(port)
+	v.JSONLine(fields{"status": "running", "address": address, "port": n, "image": image})
+	v.Notef("debug: Ctrl-C ends it")
+}
+
+// gdbArgs returns gdb's arguments for an image, connected to the server; with reset, before the first instruction. The
+// sources lie in the project's folder.
+func gdbArgs(project, image, address string, reset bool) []string {
+	args := []string{
 		"-q", "-d", project, "-ex", "set confirm off", "-ex", "set pagination off", "-ex",
 		"target extended-remote " + address,
-		"-ex", "monitor reset halt", "-ex", "maintenance flush register-cache", image,
 	}
+	if reset {
+		args = append(args, "-ex", "monitor reset halt", "-ex", "maintenance flush register-cache")
+	}
+	return append(args, image)
 }
 
 // dryRunDebug prints the commands of debug.
-func (v *invocation) dryRunDebug(ctx context.Context) error {
+func (v *invocation) dryRunDebug(ctx context.Context, o device.Debugging) error {
 	in, err := v.inputs(ctx)
 	if err != nil {
 		return err
 	}
-	would, err := v.commands(ctx, in)
+	commands, err := v.debugCommands(ctx, in, o)
 	if err != nil {
 		return err
-	}
-	var commands []string
-	if would.Debug != "" {
-		image, err := v.planned(in)
-		if err != nil {
-			return err
-		}
-		gdb := typed("gdb-multiarch", gdbArgs(v.Shown(v.project.Dir()), v.Shown(image.Path), "127.0.0.1:3333"))
-		commands = []string{would.Debug, gdb}
 	}
 	for _, c := range commands {
 		v.Printf("%s", c)
@@ -74,6 +119,28 @@ func (v *invocation) dryRunDebug(ctx context.Context) error {
 	v.Printf("debug: would %s", text)
 	v.JSONLine(fields{"status": "dry-run", "would": text, "commands": append([]string{}, commands...)})
 	return nil
+}
+
+// debugCommands returns the commands of debug: the server's and, without SERVE, gdb's.
+func (v *invocation) debugCommands(ctx context.Context, in *inputs.Inputs, o device.Debugging) ([]string, error) {
+	if v.project == nil {
+		return nil, nil
+	}
+	var err error
+	if o.Image, err = v.planned(in); err != nil || o.Image == nil {
+		return nil, err
+	}
+	b, desk := v.project.Board(), v.desk(in)
+	would, err := desk.DebugCommands(ctx, b, in.Device, o)
+	switch {
+	case err != nil || would.Debug == "":
+		return nil, err
+	case v.Env.On("SERVE"):
+		return []string{would.Debug}, nil
+	}
+	emulator := cmp.Or(desk.Programmer, b.Flash.Programmer, boards.NoProgrammer) == boards.NoProgrammer
+	args := gdbArgs(v.Shown(v.project.Dir()), v.Shown(o.Image.Path), "127.0.0.1:3333", !emulator && !o.Attach)
+	return []string{would.Debug, typed("gdb-multiarch", args)}, nil
 }
 
 // typed returns a command as typed in a shell.

@@ -69,10 +69,12 @@ func Devices(ctx context.Context) error { return do(ctx, "devices", (*invocation
 // Wear shows how often each sector of each board's flash was erased, beside what it is rated for.
 func Wear(ctx context.Context) error { return do(ctx, "wear", (*invocation).wear) }
 
-// Monitor shows the board's logs and all traffic until Ctrl-C; OUTPUT records it.
+// Monitor shows the board's logs and all traffic until Ctrl-C, or is a console of firmware that prints text:
+// docs/devices.md. BAUD, RESET=1, TIMESTAMPS=1 and LOG configure it; OUTPUT records every byte.
 func Monitor(ctx context.Context) error { return do(ctx, "monitor", (*invocation).monitor) }
 
-// Debug starts the probe's gdb server, and gdb on the built firmware.
+// Debug starts the gdb server of the probe or emulator, and gdb on the built firmware. ATTACH=1 leaves the board as it
+// is, SERVE=1 starts only the server: docs/devices.md.
 func Debug(ctx context.Context) error { return do(ctx, "debug", (*invocation).debug) }
 
 // Emulated holds the targets about boards whose chip and probe are emulated.

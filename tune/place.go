@@ -85,7 +85,7 @@ func (p *devicePlace) Reset(ctx context.Context, try int) error {
 		return nil
 	}
 	if p.device.KeepsImage() && try >= resetByProbe {
-		if err := p.device.Debug(ctx, func(context.Context, string) error { return nil }); err != nil {
+		if err := p.device.Reset(ctx); err != nil {
 			return err
 		}
 	}

@@ -26,3 +26,13 @@ func Foreground(cmd *exec.Cmd) (restore func()) {
 		signal.Reset(syscall.SIGTTOU)
 	}
 }
+
+// HasInput reports whether this process may read a file: a terminal stops processes that read it in the background.
+func HasInput(f *os.File) bool {
+	fd := int(f.Fd())
+	if !term.IsTerminal(fd) {
+		return true
+	}
+	foreground, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP)
+	return err == nil && foreground == unix.Getpgrp()
+}

@@ -57,6 +57,7 @@ var isInput = map[string]bool{
 	"CHECK": true, "MODEL_NAME": true, "SEED": true, "FUZZTIME": true, "BOARDSMITH_PATH": true, "BOARDSMITH_LEDGER": true,
 	"DEVICE": true, "PROGRAMMER": true, "IMAGE": true, "WAIT": true, "SAVE": true, "NAME": true, "CACHE_MIB": true,
 	"RELEASE": true, "LIBRARIES": true, "SCRIPT": true, "SVD": true, "EXCEPT": true, "APP": true, "FIXED_INPUT": true,
+	"BAUD": true, "RESET": true, "TIMESTAMPS": true, "LOG": true, "ATTACH": true, "SERVE": true,
 	"PLACE": true, "LABELS": true, "COMPARE": true, "ACCURACY": true, "PRODUCT": true, "VERSION": true,
 	"RETRY": true,
 }

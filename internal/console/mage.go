@@ -39,18 +39,19 @@ func (c *Console) NextStep(err error) string { return failure.NextFor(err, c.typ
 
 // variables are the inputs for options of the Go API, as package failure's Option names them.
 var variables = map[string]string{
-	"Options.Timeout": "TIMEOUT", // of package validate
-	"Desk.Programmer": "PROGRAMMER",
-	"Desk.Reflash":    "FORCE",
-	"Desk.Wait":       "WAIT",
-	"Spec.Board":      "BOARD",
-	"Spec.Force":      "FORCE",
-	"Spec.ModelName":  "MODEL_NAME",
-	"Spec.Options":    "OPTIONS",
-	"Spec.Libraries":  "LIBRARIES",
-	"Spec.Template":   "TEMPLATE",
-	"deadline":        "TIMEOUT", // of a call's context
-	"which":           "DEVICE",  // of Desk.Attach
+	"Options.Timeout":  "TIMEOUT", // of package validate
+	"Desk.Programmer":  "PROGRAMMER",
+	"Debugging.Attach": "ATTACH", "Monitoring.Baud": "BAUD",
+	"Desk.Reflash":   "FORCE",
+	"Desk.Wait":      "WAIT",
+	"Spec.Board":     "BOARD",
+	"Spec.Force":     "FORCE",
+	"Spec.ModelName": "MODEL_NAME",
+	"Spec.Options":   "OPTIONS",
+	"Spec.Libraries": "LIBRARIES",
+	"Spec.Template":  "TEMPLATE",
+	"deadline":       "TIMEOUT", // of a call's context
+	"which":          "DEVICE",  // of Desk.Attach
 }
 
 // saveDevices is the option that is a target with an input.

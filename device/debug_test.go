@@ -1,0 +1,95 @@
+//go:build !windows
+
+package device_test
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/mlftest"
+	"github.com/boardsmith/boardsmith/project"
+)
+
+// gdb returns a use of Debug that runs gdb's commands on an image, and appends its output.
+func gdb(t *testing.T, i *image.Image, output *string, commands ...string) func(context.Context, string) error {
+	path, err := exec.LookPath("gdb-multiarch")
+	if err != nil {
+		t.Skip("gdb-multiarch is not installed")
+	}
+	return func(ctx context.Context, address string) error {
+		args := []string{"--batch", "-nx", "-ex", "target extended-remote " + address}
+		for _, c := range commands {
+			args = append(args, "-ex", c)
+		}
+		text, err := exec.CommandContext(ctx, path, append(args, i.Path)...).CombinedOutput()
+		*output += string(text)
+		if err != nil {
+			return fmt.Errorf("gdb: %w: %s", err, text)
+		}
+		return nil
+	}
+}
+
+// TestDebugAttached attaches gdb to a running board: its session continues afterwards, which a reset would end.
+func TestDebugAttached(t *testing.T) {
+	t.Parallel()
+	for _, programmer := range []string{"openocd", "pyocd"} {
+		t.Run(programmer, func(t *testing.T) {
+			t.Parallel()
+			d := newDesk(t, "microbit", programmer)
+			i := d.image(mlftest.Tiny(t, nil), boards.Options{})
+			dev := d.attach()
+			_, err := dev.Flash(t.Context(), i)
+			must(t, err)
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+			defer cancel()
+			s, err := dev.Open(ctx, i)
+			must(t, err)
+			defer func() { must(t, s.Close(ctx)) }()
+			var output string
+			must(t, dev.Debug(ctx, device.Debugging{Attach: true}, gdb(t, i, &output, "backtrace", "detach")))
+			if !strings.Contains(output, "main (") || strings.Contains(output, "Reset") {
+				t.Errorf("gdb: %s", output)
+			}
+			if err := dev.Confirm(ctx, s, i); err != nil {
+				t.Errorf("the session afterwards: %v", err)
+			}
+		})
+	}
+}
+
+// TestDebugEmulator debugs a board without a probe from its first instruction, through QEMU's gdb server.
+func TestDebugEmulator(t *testing.T) {
+	t.Parallel()
+	p := generated(t, filepath.Join(t.TempDir(), "a b,c"), project.Spec{Board: "mps2_an385", Model: mlftest.Tiny(t, nil)})
+	i, d := built(t, p), attachedTo(t, p)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	for range 2 {
+		var output string
+		must(t, d.Debug(ctx, device.Debugging{Image: i}, gdb(t, i, &output, "info symbol $pc", "break main", "continue",
+			"backtrace")))
+		if !strings.Contains(output, "Breakpoint 1, main (") {
+			t.Errorf("gdb: %s", output)
+		}
+	}
+	for name, o := range map[string]device.Debugging{"no image": {}, "attach": {Image: i, Attach: true}} {
+		if err := d.Debug(ctx, o, nil); failure.Of(err) != failure.Config || failure.Next(err) == "" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	commands, err := testEnv().desk().DebugCommands(ctx, p.Board(), "", device.Debugging{Image: i})
+	must(t, err)
+	if !strings.HasSuffix(commands.Debug, " -gdb tcp:127.0.0.1:3333 -S") {
+		t.Errorf("command %q", commands.Debug)
+	}
+}

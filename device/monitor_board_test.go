@@ -1,0 +1,72 @@
+//go:build !windows
+
+package device_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/mlftest"
+)
+
+// TestMonitorBoardStandalone listens to standalone firmware on a board that keeps its image: after a reset it shows the
+// firmware's lines as they are, it sends only the caller's line, and the firmware answers that.
+func TestMonitorBoardStandalone(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, "microbit", "openocd")
+	alone := d.image(mlftest.Tiny(t, nil), boards.Options{App: boards.Standalone})
+	dev := d.attach()
+	_, err := dev.Flash(t.Context(), alone)
+	must(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	var shown []string
+	var record bytes.Buffer
+	send := make(chan string, 1)
+	err = dev.Monitor(ctx, nil, device.Monitoring{
+		Record: &record, Send: send, Baud: 115200, Reset: true,
+		Show: func(line string) {
+			shown = append(shown, line)
+			switch {
+			case strings.HasPrefix(line, "!0000 start ") && send != nil: // the programmer resets it twice
+				send <- "?0001 id 00000000"
+				send = nil
+			case strings.HasPrefix(line, "="):
+				cancel()
+			}
+		},
+	})
+	all := strings.Join(shown, "\n")
+	if failure.Of(err) != failure.Interrupted || !strings.Contains(all, "\n=") {
+		t.Errorf("%v\n%s", err, all)
+	}
+	line := hex.EncodeToString([]byte("?0001 id 00000000\n"))
+	if got := record.String(); strings.Count(got, `"to":"device"`) != 1 || !strings.Contains(got, line) {
+		t.Errorf("recorded %s", got)
+	}
+	err = dev.Monitor(t.Context(), nil, device.Monitoring{Baud: -1})
+	if failure.Of(err) != failure.Config {
+		t.Errorf("a negative rate: %v", err)
+	}
+}
+
+// TestMonitorBaud: only a serial port has a rate.
+func TestMonitorBaud(t *testing.T) {
+	t.Parallel()
+	host, err := boards.Find("host", nil)
+	must(t, err)
+	d, err := testEnv().desk().Attach(t.Context(), host, "")
+	must(t, err)
+	defer d.Close()
+	err = d.Monitor(t.Context(), nil, device.Monitoring{Baud: 9600})
+	if failure.Of(err) != failure.Config || !strings.Contains(failure.Next(err), "Monitoring.Baud") {
+		t.Errorf("%v (%s)", err, failure.Next(err))
+	}
+}
