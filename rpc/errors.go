@@ -27,7 +27,7 @@ func (e *DeviceError) Error() string {
 // FailureClass returns the class of a rejected request: unless memory is short, the request is wrong.
 func (e *DeviceError) FailureClass() failure.Class {
 	switch e.Message {
-	case outOfMemory, outOfWorkspace:
+	case outOfMemory, outOfWorkspace: // without a leak
 		return failure.DoesNotFit
 	case damagedRequest:
 		return failure.Transport
@@ -45,13 +45,17 @@ func (e *DeviceError) NextStep() string {
 	case failure.Config:
 		return "close the other executor of this session first"
 	}
+	if strings.HasSuffix(e.Message, leak) {
+		return "a larger arena only delays this: free with TVMBackendFreeWorkspace what the function allocates"
+	}
 	return ""
 }
 
-// The beginnings of boardsmith firmware's messages that the host interprets.
+// The beginnings, or the end, of boardsmith firmware's messages that the host interprets.
 const (
 	outOfMemory    = "out of memory"
 	outOfWorkspace = "out of workspace memory" // an operator's
+	leak           = " workspaces of earlier calls are not freed"
 	damagedCopy    = "boardsmith: damaged copy"
 	damagedRequest = "boardsmith: damaged request"
 	executorExists = "error 0x700" // kTvmErrorExecutorModuleAlreadyCreated, crt/error_codes.h

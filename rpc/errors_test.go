@@ -49,6 +49,14 @@ func TestDeviceErrorClass(t *testing.T) {
 	}
 }
 
+// If functions do not free their memory, the advice is to free it.
+func TestLeakError(t *testing.T) {
+	e := &rpc.DeviceError{Message: "out of workspace memory: 12 workspaces of earlier calls are not freed"}
+	if next := failure.Next(e); failure.Of(e) != failure.Fault || !strings.Contains(next, "TVMBackendFreeWorkspace") {
+		t.Errorf("class %s, next %q", failure.Of(e), next)
+	}
+}
+
 // A call that is too long is rejected before any of it is sent; the longest call works.
 func TestLimits(t *testing.T) {
 	for name, d := range map[string]*rpctest.Device{
