@@ -4,7 +4,6 @@ package cmodel
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/boardsmith/boardsmith/mlf"
 )
@@ -17,70 +16,74 @@ const unsureBytes = 8 * alignment
 type peaks struct {
 	steps map[string][]mlf.WorkStep
 	extra int64
-	known map[string]int64 // 0 while a function is being examined: of a recursion, the first call counts
+	known map[string]use // zero while a function is being examined
 }
 
-// operatorPeaks returns the memory of the model's functions. It is an error if objects take memory of unknown size.
+// A use is the memory of a function in bytes: the most at one time, and what it has not freed at its end.
+type use struct{ peak, left int64 }
+
+// operatorPeaks returns the memory of the model's functions. It is an error if there is code that may allocate any
+// number of bytes. What a run does not free is free for the next one.
 func (g *model) operatorPeaks() (*peaks, error) {
-	steps, sure := g.Archive.Workspace(g.M)
-	p := &peaks{steps: steps, known: map[string]int64{}}
-	if sure {
-		return p, nil
-	}
-	p.extra = unsureBytes
-	for _, of := range steps {
-		for _, s := range of {
-			if s.Take > 0 && s.Name == "" {
-				return p, nil
-			}
+	w := g.Archive.Workspace(g.M)
+	p := &peaks{steps: w.Steps, known: map[string]use{}}
+	for _, d := range w.Doubts {
+		switch d.Kind {
+		case mlf.DoubtCode:
+			return nil, g.fault("allocate a constant number of bytes, and store the address in a variable",
+				"the bytes that it allocates while it runs are not known: %s", d.Text)
+		case mlf.DoubtObject:
+			p.extra = unsureBytes
 		}
 	}
-	return nil, g.fault("export the model for target c",
-		"its objects take temporary memory, and its metadata does not list how much")
+	return p, nil
 }
 
 // of returns the most bytes that an operator has at one time, or 0 if it takes none.
 func (p *peaks) of(operator string) (int64, error) {
 	most, err := p.peak(operator)
-	if err != nil || most == 0 {
+	if err != nil || most.peak == 0 {
 		return 0, err
 	}
-	return most + p.extra, nil
+	return most.peak + p.extra, nil
 }
 
-// peak returns the most bytes that a function has at one time, its callees included; above 2 GiB, any such number. It
-// is an error if the function does not free in reverse order, as TVMBackendFreeWorkspace demands.
-func (p *peaks) peak(function string) (most int64, err error) {
-	if n, ok := p.known[function]; ok {
-		return n, nil
+// most is more than a model can have, so that sums do not overflow.
+const most = 1 << 32
+
+// peak returns the memory of a function with its callees. It is an error if the function does not free in reverse
+// order, as TVMBackendFreeWorkspace demands.
+func (p *peaks) peak(function string) (use, error) {
+	if u, ok := p.known[function]; ok {
+		return u, nil
 	}
-	p.known[function] = 0
+	p.known[function] = use{}
 	type piece struct {
-		name   string
+		number int
 		before int64
 	}
 	var pieces []piece
-	var now int64
+	var now, peak int64
 	for _, s := range p.steps[function] {
 		last := len(pieces) - 1
 		switch {
-		case s.Call != "":
-			n, err := p.peak(s.Call)
+		case s.Kind == mlf.StepCall:
+			u, err := p.peak(s.Name)
 			if err != nil {
-				return 0, err
+				return use{}, err
 			}
-			most = max(most, now+n)
-		case s.Take > 0:
-			pieces = append(pieces, piece{s.Name, now})
-			now = min(now+aligned(min(s.Take, math.MaxInt32)), 1<<32)
-		case last >= 0 && pieces[last].name == s.Name:
+			peak, now = max(peak, now+u.peak), now+u.left
+		case s.Kind == mlf.StepTake:
+			pieces = append(pieces, piece{s.Piece, now})
+			now += aligned(min(s.Bytes, most))
+		case last >= 0 && pieces[last].number == s.Piece:
 			now, pieces = pieces[last].before, pieces[:last]
 		default:
-			return 0, fmt.Errorf("function %s frees %s, which is not what it has taken last", function, s.Name)
+			return use{}, fmt.Errorf("function %s frees %s, which is not what it has taken last", function, s.Name)
 		}
-		most = max(most, now)
+		now = min(now, most)
+		peak = max(peak, now)
 	}
-	most = min(most, 1<<32)
-	p.known[function] = most
-	return most, nil
+	p.known[function] = use{min(peak, most), now}
+	return p.known[function], nil
 }

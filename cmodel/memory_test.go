@@ -4,10 +4,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/boardsmith/boardsmith/cmodel"
+	"github.com/boardsmith/boardsmith/internal/drawn"
+	"github.com/boardsmith/boardsmith/internal/mlftest"
 	"github.com/boardsmith/boardsmith/mlf"
 )
 
@@ -90,16 +93,41 @@ var besides = []step{{"net_copy", -1, 4}, {"net_take", -1, 1}, {"net_copy", 0, 4
 // TestMoreThanPlanned runs an operator that takes more memory than was planned for it: the run returns its error, and
 // no tensor changes.
 func TestMoreThanPlanned(t *testing.T) {
-	for _, c := range []struct {
-		first, second string
-		want          int
-	}{{"32", "32", 0}, {"32 + 0", "32 + 16", -6}} { // the plan has 64 bytes for both
-		source := operator("net_copy", copyFour) + operator("net_take", fmt.Sprintf(takes, c.first, c.second))
-		code, err := cmodel.Generate(archiv, chain(source, 4, besides...), cmodel.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		check(t, code, fmt.Sprintf(memoryMain, c.want), ".c")
+	source := operator("net_copy", copyFour) + operator("net_take", fmt.Sprintf(takes, "32", "32"))
+	code, err := cmodel.Generate(archiv, chain(source, 4, besides...), cmodel.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, code, fmt.Sprintf(memoryMain, 0), ".c")
+	larger := operator("net_copy", copyFour) + operator("net_take", fmt.Sprintf(takes, "32", "48"))
+	code.Sources = []mlf.File{{Name: code.Sources[0].Name, Data: []byte(larger)}} // the plan has 64 bytes
+	check(t, code, fmt.Sprintf(memoryMain, -6), ".c")
+}
+
+// TestUnknownMemory expects an error, not a plan without this memory, where the size or the order is unknown.
+func TestUnknownMemory(t *testing.T) {
+	const variable = `  uint64_t n = 16;
+  void* t = TVMBackendAllocWorkspace(1, 0, n, 2, 32);
+  if (TVMBackendFreeWorkspace(1, 0, t) != 0) return -1;`
+	source := operator("net_copy", copyFour) + operator("net_take", variable)
+	_, err := cmodel.Generate(archiv, chain(source, 4, besides...), cmodel.Options{})
+	if err == nil || !strings.Contains(err.Error(), "net_take") || !strings.Contains(err.Error(), "allocates n bytes") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestLeakedMemory plans what an operator does not free until the main function frees its own.
+func TestLeakedMemory(t *testing.T) {
+	const leaks = "  void* t = TVMBackendAllocWorkspace(1, 0, 20, 2, 32);\n  if (t == NULL) return -1;\n  out[0] = in[0];"
+	body := "  if (net_leak(args, 0, 0, 0, 0, 0) != 0) return -1;\n"
+	source := operator("net_copy", copyFour) + operator("net_leak", leaks) + operator("net_take", body+body+body)
+	code, err := cmodel.Generate(archiv, chain(source, 4, besides...), cmodel.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, code, fmt.Sprintf(memoryMain, 0), ".c")
+	if got := code.WorkspaceBytes(); got != 3*32+2*16 { // and the outputs of two steps
+		t.Errorf("%d bytes of workspace", got)
 	}
 }
 
@@ -130,6 +158,46 @@ func TestObjectMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	check(t, code, fmt.Sprintf(memoryMain, 0), ".c")
+}
+
+// TestPlannedMemory runs ahead-of-time models whose operators allocate with the planned memory, and with less, which
+// must be too little.
+func TestPlannedMemory(t *testing.T) {
+	planned := regexp.MustCompile(`(memory\.end = &boardsmith_operator_memory\.next\[)(\d+)\]`)
+	var paths []string
+	for _, path := range mlftest.OtherVersions(t) {
+		if planned.Match(generate(t, path, cmodel.Options{}).Generated[1].Data) {
+			paths = append(paths, path)
+		}
+	}
+	if len(paths) == 0 {
+		t.Error("no archive has operators that allocate")
+	}
+	for _, path := range drawn.Of(t, "planned memory", paths, 1) {
+		t.Run(filepath.Base(filepath.Dir(path))+" "+mlftest.Name(path), func(t *testing.T) {
+			_, m := open(t, path)
+			code := generate(t, path, cmodel.Options{})
+			check(t, code, plainMain(code.Name, m, "== 0"), ".c")
+			code.Generated[1].Data = planned.ReplaceAll(code.Generated[1].Data, []byte("${1}${2} - 16]"))
+			check(t, code, plainMain(code.Name, m, "!= 0"), ".c")
+		})
+	}
+}
+
+// plainMain runs a model once with inputs of zeros, and expects this result.
+func plainMain(name string, m *mlf.Model, result string) string {
+	var arrays strings.Builder
+	list := func(kind string, tensors []mlf.Tensor) string {
+		var names []string
+		for i, t := range tensors {
+			names = append(names, fmt.Sprintf("(void*)%s%d", kind, i))
+			fmt.Fprintf(&arrays, "static TVM_WORKSPACE_ALIGNED uint8_t %s%d[%d];\n", kind, i, t.Bytes)
+		}
+		return fmt.Sprintf("  const TVM_%s_%sput %s = {%s};\n", name, kind, kind, strings.Join(names, ", "))
+	}
+	body := list("in", m.Inputs) + list("out", m.Outputs)
+	return fmt.Sprintf("#include <tvm_%[1]s.h>\n%[2]sint main(void) {\n%[3]s"+
+		"  EXPECT(TVMExecute(&tvm_%[1]s, &in, &out, NULL) %[4]s);\n  return 0;\n}\n", name, arrays.String(), body, result)
 }
 
 // TestEmptyArena runs a graph whose tensors between operators have no bytes.

@@ -5,10 +5,12 @@ package mlf
 import (
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/boardsmith/boardsmith/internal/cmacro"
 )
 
 // A Header is what tvmgen_<m>.h declares.
@@ -38,8 +40,7 @@ var (
 	headerField   = regexp.MustCompile(`^void\s*\*\s*(\S+)$`)
 	headerRun     = regexp.MustCompile(`int32_t\s+tvmgen_(\w+)_run\s*\(([^()]*)\)\s*;`)
 	headerParam   = regexp.MustCompile(`^struct\s+tvmgen_(\w+?)_(inputs|outputs|workspace_pools|devices)\s*\*\s*\w+$`)
-	headerSize    = regexp.MustCompile(`(?m)^#define\s+(TVMGEN_\w+)\s+(\d+)\s*$`)
-	headerMacro   = regexp.MustCompile(`(?m)^#define\s+(TVMGEN_\w+)`)
+	headerMacro   = regexp.MustCompile(`(?m)^[ \t]*#[ \t]*define[ \t]+(TVMGEN_\w+)(.*)$`)
 )
 
 // parseHeader reads an interface header.
@@ -66,15 +67,16 @@ func parseHeader(data []byte) (*Header, error) {
 
 func (h *Header) readStructs(text string) error {
 	sizes, macros := map[string]int64{}, map[string]bool{}
-	for _, m := range headerSize.FindAllStringSubmatch(text, -1) {
-		n, err := strconv.ParseInt(m[2], 10, 64)
-		if err != nil {
-			return fmt.Errorf("%s: %w", m[1], err)
-		}
-		sizes[m[1]] = n
-	}
 	for _, m := range headerMacro.FindAllStringSubmatch(text, -1) {
 		macros[m[1]] = true
+		if !strings.HasSuffix(m[1], "_SIZE") {
+			continue
+		}
+		v, err := cmacro.Evaluator{Width: 64}.Evaluate(m[2])
+		if err != nil || v.Access || v.Number > math.MaxInt32 {
+			return fmt.Errorf("%s is not a number of bytes: %.80s", m[1], strings.TrimSpace(m[2]))
+		}
+		sizes[m[1]] = int64(v.Number)
 	}
 	for _, s := range headerStruct.FindAllStringSubmatch(text, -1) {
 		if s[1] != h.Name {

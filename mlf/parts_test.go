@@ -193,9 +193,22 @@ func TestBadHeaders(t *testing.T) {
 		run + "struct tvmgen_other_inputs { void* x; };",
 		"int32_t tvmgen_m_run(struct tvmgen_m_inputs* a, struct tvmgen_m_inputs* b);",
 		run + "#define TVMGEN_M_X_SIZE 99999999999999999999\n",
+		run + "struct tvmgen_m_workspace_pools { void* p; };\n#define TVMGEN_M_P_WORKSPACE_POOL_SIZE BYTES\n",
 	} {
 		if h, err := parseHeader([]byte(text)); err == nil {
 			t.Errorf("%q reads as %+v", text, h)
+		}
+	}
+}
+
+// TestPoolSizes reads sizes that are not decimal, too.
+func TestPoolSizes(t *testing.T) {
+	const text = "struct tvmgen_m_workspace_pools { void* p; void* unused; };\n" +
+		"int32_t tvmgen_m_run(struct tvmgen_m_workspace_pools* pools);\n# define TVMGEN_M_P_WORKSPACE_POOL_SIZE %s\n"
+	for _, size := range []string{"4096", "0x1000", "4096u", "(4 * 1024UL)", "4096 /* bytes */", "4096\r"} {
+		h, err := parseHeader(fmt.Appendf(nil, text, size))
+		if err != nil || len(h.Pools) != 2 || h.Pools[0].Bytes != 4096 || h.Pools[1].Bytes != 0 {
+			t.Errorf("%q: %+v, %v", size, h, err)
 		}
 	}
 }

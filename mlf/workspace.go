@@ -1,92 +1,340 @@
-// This file reads from generated C how much memory each function allocates while it runs (crt_abi.md §6).
+// This file computes from a model's code how much memory each function allocates while it runs (crt_abi.md §6).
 
 package mlf
 
 import (
 	"bytes"
 	"encoding/json"
-	"regexp"
+	"fmt"
+	"maps"
+	"path"
 	"slices"
-	"strconv"
+	"strings"
 )
 
-// A WorkStep is one memory operation of a generated function, in the order of its code.
+// A Workspace is the memory that a model's functions allocate while they run.
+type Workspace struct {
+	// What functions allocate, free and call, in the order of their code. A function that is not in it allocates nothing.
+	Steps map[string][]WorkStep
+
+	// Reasons why a run may need more than Steps show; none if all code was understood. They are sorted.
+	Doubts []Doubt
+}
+
+// A StepKind is the kind of a WorkStep.
+type StepKind int
+
+// The kinds of steps.
+const (
+	StepTake StepKind = iota // allocates
+	StepGive                 // frees
+	StepCall                 // calls a function of Workspace.Steps
+)
+
+// A WorkStep is one memory operation of a function.
 type WorkStep struct {
-	Take int64  // bytes that it allocates; 0 for other steps
-	Name string // variable of what it allocates or frees
-	Call string // the model's function that it calls; "" for other steps
+	Kind  StepKind
+	Bytes int64  // StepTake: at least 0
+	Piece int    // StepTake, StepGive: the number of what is allocated or freed, from 1 on in each function
+	Name  string // StepTake, StepGive: its variable, "" if unknown. StepCall: the function
 }
 
-// Workspace lists the memory operations of the model's functions, for each that allocates or calls one that does.
-// For objects, whose code is not read, it uses the metadata and returns sure false: the function may allocate in
-// several pieces.
-func (a *Archive) Workspace(m *Model) (steps map[string][]WorkStep, sure bool) {
-	steps = map[string][]WorkStep{}
-	for _, f := range m.Sources {
-		if bytes.Contains(f.Data, takeCall) {
-			readWorkspace(f.Data, steps)
-		}
-	}
-	sure = true
-	for _, f := range m.Objects {
-		if o, err := f.Info(); err == nil && slices.Contains(o.Undefined, "TVMBackendAllocWorkspace") {
-			a.metadataWorkspace(m, steps)
-			sure = false
-			break
-		}
-	}
-	return steps, sure
-}
+// A DoubtKind is the kind of a Doubt.
+type DoubtKind int
 
-var (
-	takeCall    = []byte("TVMBackendAllocWorkspace(")
-	giveCall    = []byte("TVMBackendFreeWorkspace(")
-	defineBegin = regexp.MustCompile(`^\s*(?:TVM_DLL\s+|static\s+)*int32_t\s+(\w+)\s*\(.*\)\s*\{\s*$`)
-	takeStep    = regexp.MustCompile(`(\w+)\s*=\s*(?:\([^()]*\)\s*)?TVMBackendAllocWorkspace\([^,]*,[^,]*,\s*\(uint64_t\)(\d+)`)
-	giveStep    = regexp.MustCompile(`TVMBackendFreeWorkspace\([^,]*,[^,]*,\s*(?:\([^()]*\)\s*)?(\w+)\s*\)`)
-	callStep    = regexp.MustCompile(`\b(tvmgen_\w+)\s*\(`)
+// The kinds of doubts.
+const (
+	DoubtCode   DoubtKind = iota // code was not understood: it may allocate any number of bytes
+	DoubtObject                  // an object's code is not read: the archive's metadata shows about how much it allocates
+	DoubtLeak                    // a function does not free what it allocates: each call needs more
 )
 
-// readWorkspace reads one source line by line: TVM writes one statement per line.
-func readWorkspace(src []byte, steps map[string][]WorkStep) {
-	function := ""
-	for len(src) > 0 {
-		line := src
-		if at := bytes.IndexByte(src, '\n'); at >= 0 {
-			line, src = src[:at], src[at+1:]
-		} else {
-			src = nil
+// A Doubt is a reason why a run may need more memory than was computed.
+type Doubt struct {
+	Kind DoubtKind
+	Text string // names the function or the object
+}
+
+// Unsure returns the texts of the doubts.
+func (w *Workspace) Unsure() (texts []string) {
+	for _, d := range w.Doubts {
+		texts = append(texts, d.Text)
+	}
+	return texts
+}
+
+// RunFunction returns the function that runs an ahead-of-time model.
+func (m *Model) RunFunction() string {
+	switch {
+	case m.Entry != "":
+		return m.Entry
+	case m.Header != nil:
+		return "tvmgen_" + m.Header.Name + "_run"
+	}
+	return m.Prefix() + "_run"
+}
+
+// called returns the functions that the device's caller starts.
+func (m *Model) called() (names []string) {
+	switch m.Executor {
+	case AOT:
+		return []string{m.RunFunction()}
+	case Graph:
+		if g, err := ParseGraph(m.Graph); err == nil {
+			for _, n := range g.Nodes {
+				if n.Func != "" && n.Func != Nop {
+					names = append(names, n.Func)
+				}
+			}
 		}
-		if bytes.IndexByte(line, '(') < 0 { // constants, for the most part
-			continue
+		return names
+	}
+	return []string{m.Entry}
+}
+
+// The functions of the runtime that allocate from the arena: what the first two do is followed, others are doubts.
+const (
+	takePrefix   = "TVMBackendAlloc"
+	takeFunction = takePrefix + "Workspace"
+	giveFunction = "TVMBackendFreeWorkspace"
+)
+
+var otherTakes = []string{
+	"TVMPlatformMemoryAllocate", "TVMDeviceAllocDataSpace", "TVMDeviceAllocDataSpaceWithScope", "TVMArrayAlloc",
+	"TVMNDArray_Empty", "TVMNDArray_CreateView",
+}
+
+// A workspaceReader reads the code of one model.
+type workspaceReader struct {
+	model     *Model
+	texts     []*cText
+	functions map[string]*cFunction
+	where     map[string]string // function → its file
+	constants map[string]string // of all files; "" if they differ
+	several   map[string]bool   // functions with more than one definition
+	steps     map[string][]WorkStep
+	indirect  []string // functions whose address or name is used
+	doubts    map[Doubt]bool
+}
+
+// Workspace computes what the model's functions allocate. It reads sources; of objects, it uses the metadata. What it
+// does not understand is a doubt.
+func (a *Archive) Workspace(m *Model) *Workspace {
+	r := &workspaceReader{
+		model: m, functions: map[string]*cFunction{}, where: map[string]string{}, constants: map[string]string{},
+		several: map[string]bool{}, steps: map[string][]WorkStep{}, doubts: map[Doubt]bool{},
+	}
+	if files := a.textsOf(m); slices.ContainsFunc(files, allocates) {
+		for _, f := range files {
+			r.texts = append(r.texts, readC(f))
 		}
-		if m := defineBegin.FindSubmatch(line); m != nil {
-			function = string(m[1])
-			continue
+		r.readFunctions()
+		r.checkTexts()
+	}
+	a.readObjects(r)
+	r.checkCalls()
+	w := &Workspace{Steps: r.steps, Doubts: slices.Collect(maps.Keys(r.doubts))}
+	slices.SortFunc(w.Doubts, func(x, y Doubt) int { return strings.Compare(x.Text, y.Text) })
+	return w
+}
+
+// textsOf returns the model's sources, and the archive's headers.
+func (a *Archive) textsOf(m *Model) []File {
+	files := slices.Clone(m.Sources)
+	for _, f := range a.Files {
+		if strings.HasPrefix(f.Name, "codegen/") && slices.Contains([]string{".h", ".hpp", ".inc"}, path.Ext(f.Name)) {
+			files = append(files, f)
 		}
-		if function == "" {
-			continue
+	}
+	return files
+}
+
+// allocates reports whether a function of the file may allocate.
+func allocates(f File) bool {
+	return slices.ContainsFunc(append(otherTakes, takePrefix, "\\\n", "\\\r\n"), // a line may end in a name
+		func(word string) bool { return bytes.Contains(f.Data, []byte(word)) })
+}
+
+func (r *workspaceReader) doubt(kind DoubtKind, format string, args ...any) {
+	r.doubts[Doubt{kind, fmt.Sprintf(format, args...)}] = true
+}
+
+// readFunctions reads all bodies.
+func (r *workspaceReader) readFunctions() {
+	for _, t := range r.texts {
+		for i := range t.functions {
+			f := &t.functions[i]
+			if other := r.functions[f.name]; other != nil {
+				r.several[f.name] = r.several[f.name] || other.body != f.body
+				continue
+			}
+			r.functions[f.name], r.where[f.name] = f, t.name
 		}
-		if s, ok := workStep(line); ok {
-			steps[function] = append(steps[function], s)
+		for name, expression := range t.constants {
+			if other, ok := r.constants[name]; ok && other != expression {
+				expression = ""
+			}
+			r.constants[name] = expression
+		}
+	}
+	for name, f := range r.functions {
+		r.readBody(name, f)
+	}
+}
+
+// checkTexts reports what is outside of functions and may allocate.
+func (r *workspaceReader) checkTexts() {
+	for _, t := range r.texts {
+		words := append([]string{takeFunction}, otherTakes...)
+		if t.broken {
+			r.doubt(DoubtCode, "%s cannot be read: its braces or quotes do not match", t.name)
+		}
+		for _, word := range words {
+			if strings.Contains(string(t.optional), word) {
+				r.doubt(DoubtCode, "%s calls %s under an #if", t.name, word)
+			}
+			if t.mentions[word] {
+				r.doubt(DoubtCode, "%s takes the address of %s", t.name, word)
+			}
+		}
+		for _, macro := range t.macros {
+			if slices.ContainsFunc(words, func(word string) bool { return strings.Contains(macro, word) }) {
+				name, _, _ := strings.Cut(strings.TrimSpace(strings.TrimPrefix(macro, "define")), " ")
+				r.doubt(DoubtCode, "macro %s in %s allocates", name, t.name)
+			}
+		}
+		if t.pasted {
+			r.doubt(DoubtCode, "%s composes the name %s", t.name, takeFunction)
+		}
+		for name := range t.mentions {
+			if !t.registry {
+				r.indirect = append(r.indirect, name)
+			}
 		}
 	}
 }
 
-func workStep(line []byte) (WorkStep, bool) {
-	if bytes.Contains(line, takeCall) {
-		if m := takeStep.FindSubmatch(line); m != nil {
-			n, err := strconv.ParseInt(string(m[2]), 10, 64)
-			return WorkStep{Take: n, Name: string(m[1])}, err == nil
+// checkCalls reduces the steps to those of functions that allocate, and reports calls of them whose order is unknown.
+func (r *workspaceReader) checkCalls() {
+	takers := r.takers()
+	for name, steps := range r.steps {
+		if !takers[name] {
+			delete(r.steps, name)
+			continue
 		}
-	} else if bytes.Contains(line, giveCall) {
-		if m := giveStep.FindSubmatch(line); m != nil {
-			return WorkStep{Name: string(m[1])}, true
-		}
-	} else if m := callStep.FindSubmatch(line); m != nil {
-		return WorkStep{Call: string(m[1])}, true
+		r.steps[name] = slices.DeleteFunc(steps, func(s WorkStep) bool { return s.Kind == StepCall && !takers[s.Name] })
 	}
-	return WorkStep{}, false
+	for _, name := range r.indirect {
+		if takers[name] {
+			r.doubt(DoubtCode, "%s allocates and is called through a pointer or by its name", r.place(name))
+		}
+	}
+	reached := map[string]bool{}
+	for _, name := range r.model.called() {
+		r.reach(name, reached, map[string]bool{})
+		if len(takers) > 0 && len(r.texts) > 0 && r.functions[name] == nil && !r.inObject(name) {
+			r.doubt(DoubtCode, "function %s not found in the sources, of which others allocate", name)
+		}
+	}
+	for name, steps := range r.steps {
+		takes := slices.ContainsFunc(steps, func(s WorkStep) bool { return s.Kind == StepTake })
+		if takes && !reached[name] {
+			r.doubt(DoubtCode, "%s allocates: its callers are unknown", r.place(name))
+		}
+		if r.several[name] {
+			r.doubt(DoubtCode, "%s allocates and is defined more than once", r.place(name))
+		}
+	}
+}
+
+func (r *workspaceReader) inObject(function string) bool {
+	return slices.ContainsFunc(r.model.Objects, func(f File) bool {
+		o, err := f.Info()
+		return err == nil && slices.Contains(o.Defined, function)
+	})
+}
+
+// takers returns the functions that allocate or call one that does.
+func (r *workspaceReader) takers() map[string]bool {
+	takers, callers := map[string]bool{}, map[string][]string{}
+	var list []string
+	add := func(name string) {
+		if !takers[name] {
+			takers[name] = true
+			list = append(list, name)
+		}
+	}
+	for name, steps := range r.steps {
+		for _, s := range steps {
+			switch s.Kind {
+			case StepTake:
+				add(name)
+			case StepCall:
+				callers[s.Name] = append(callers[s.Name], name)
+			}
+		}
+	}
+	for len(list) > 0 {
+		last := list[len(list)-1]
+		list = list[:len(list)-1]
+		for _, caller := range callers[last] {
+			add(caller)
+		}
+	}
+	return takers
+}
+
+const deepestCall = 500 // calls in calls
+
+// reach follows the calls from a function. path are its callers.
+func (r *workspaceReader) reach(name string, reached, path map[string]bool) {
+	if path[name] || len(path) == deepestCall {
+		r.doubt(DoubtCode, "%s allocates and is recursive", r.place(name))
+		return
+	}
+	if reached[name] {
+		return
+	}
+	reached[name], path[name] = true, true
+	for _, s := range r.steps[name] {
+		if s.Kind == StepCall {
+			r.reach(s.Name, reached, path)
+		}
+	}
+	delete(path, name)
+}
+
+// place returns a function's name with its file.
+func (r *workspaceReader) place(function string) string {
+	if file := r.where[function]; file != "" {
+		return "function " + function + " in " + file
+	}
+	return "function " + function
+}
+
+// readObjects adds what the metadata lists for functions in objects.
+func (a *Archive) readObjects(r *workspaceReader) {
+	takers := r.takers()
+	for _, f := range r.model.Objects {
+		o, err := f.Info()
+		if err != nil {
+			r.doubt(DoubtCode, "object %s cannot be read: %v", f.Name, err)
+			continue
+		}
+		for _, name := range o.Undefined {
+			switch {
+			case takers[name]:
+				r.doubt(DoubtCode, "object %s calls %s, which allocates", f.Name, name)
+			case slices.Contains(otherTakes, name):
+				r.doubt(DoubtCode, "object %s calls %s", f.Name, name)
+			case name != takeFunction:
+			case a.metadataWorkspace(r, o.Defined):
+				r.doubt(DoubtObject, "object %s is not read: %s lists how much it allocates", f.Name, metadataFile)
+			default:
+				r.doubt(DoubtCode, "object %s allocates, and %s does not list how much", f.Name, metadataFile)
+			}
+		}
+	}
 }
 
 // rawFunctions is the metadata of a full model's operators.
@@ -101,11 +349,20 @@ type rawFunctions struct {
 	} `json:"functions"`
 }
 
-func (a *Archive) metadataWorkspace(m *Model, steps map[string][]WorkStep) {
+// metadataWorkspace adds what the metadata lists for these functions of an object, and for the function that runs the
+// model. It reports whether that is any memory.
+func (a *Archive) metadataWorkspace(r *workspaceReader, defined []string) (listed bool) {
+	take := func(name string, bytes int64) {
+		if bytes > 0 && slices.Contains(defined, name) {
+			listed = true
+			r.steps[name] = []WorkStep{{Kind: StepTake, Bytes: bytes, Piece: 1}, {Kind: StepGive, Piece: 1}}
+		}
+	}
+	m := r.model
 	f := a.Find(metadataFile)
 	var raw rawMetadata
 	if f == nil || json.Unmarshal(f.Data, &raw) != nil {
-		return
+		return false
 	}
 	model := &raw.rawModel
 	if named := raw.Modules[m.Name]; named != nil {
@@ -113,13 +370,15 @@ func (a *Archive) metadataWorkspace(m *Model, steps map[string][]WorkStep) {
 	}
 	var memory rawFunctions
 	if json.Unmarshal(model.Memory, &memory) != nil {
-		return // the metadata of a single operator has another form, without these numbers
+		return false // the metadata of a single operator has another form, without these numbers
 	}
 	for _, o := range memory.Functions.Operators {
 		for _, w := range o.Workspace {
-			if w.Bytes > 0 {
-				steps[o.Name] = append(steps[o.Name], WorkStep{Take: w.Bytes})
-			}
+			take(o.Name, w.Bytes)
 		}
 	}
+	if m.Executor == AOT { // of an object's main function, no call is known: its figure includes the operators'
+		take(m.Prefix()+mainSuffix, m.Workspace)
+	}
+	return listed
 }

@@ -2,32 +2,230 @@ package mlf
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 )
 
-func TestReadWorkspace(t *testing.T) {
-	steps := map[string][]WorkStep{}
-	readWorkspace([]byte(`
-static const int8_t c[2] = {
-    0x01, (0x02)
-};
-TVM_DLL int32_t tvmgen_m_fused_a(void* args, int32_t* arg_type_ids, int32_t num_args, void* out_ret_value, int32_t* out_ret_tcode, void* resource_handle);
-TVM_DLL int32_t tvmgen_m_fused_a(void* args, int32_t* arg_type_ids, int32_t num_args, void* out_ret_value, int32_t* out_ret_tcode, void* resource_handle) {
-  void* pad = TVMBackendAllocWorkspace(1, dev_id, (uint64_t)16000, 0, 16);
-  if (pad == NULL) {
-  void* conv = TVMBackendAllocWorkspace(1, dev_id, (uint64_t)32, 0, 32);
-  if (TVMBackendFreeWorkspace(1, dev_id, conv) != 0) {
-  if (TVMBackendFreeWorkspace(1, dev_id, pad) != 0) {
+// workspaceOf reads an operator's archive with the entry op and these sources.
+func workspaceOf(sources ...string) *Workspace {
+	m := &Model{Entry: "op"}
+	for i, s := range sources {
+		m.Sources = append(m.Sources, File{fmt.Sprintf("codegen/host/src/lib%d.c", i), []byte(s)})
+	}
+	return (&Archive{Models: []*Model{m}}).Workspace(m)
 }
-TVM_DLL int32_t tvmgen_m___tvm_main__(void* x) {
-  void* sid_1 = TVMBackendAllocWorkspace(1, 0, (uint64_t)64, 2, 8);
-  if (tvmgen_m_fused_a( (TVMValue*) stack_value , (int*) stack_tcode, 2, &ret_val, &ret_type_code, NULL) != 0){
-  void* huge = TVMBackendAllocWorkspace(1, 0, (uint64_t)99999999999999999999, 2, 8);
-  if (TVMBackendFreeWorkspace(1, 0, sid_1) != 0) {
-}`), steps)
-	want := "map[tvmgen_m___tvm_main__:[{64 sid_1 } {0  tvmgen_m_fused_a} {0 sid_1 }] tvmgen_m_fused_a:[{16000 pad } " +
-		"{32 conv } {0 conv } {0 pad }]]"
-	if got := fmt.Sprint(steps); got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
+
+// stepsOf prints the steps of a function: + for what it allocates, - for what it frees.
+func stepsOf(w *Workspace, function string) string {
+	var words []string
+	for _, s := range w.Steps[function] {
+		switch s.Kind {
+		case StepTake:
+			words = append(words, fmt.Sprintf("+%s:%d", s.Name, s.Bytes))
+		case StepGive:
+			words = append(words, "-"+s.Name)
+		case StepCall:
+			words = append(words, s.Name+"()")
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// inOp is a source whose function op has this body, in which @ allocates.
+func inOp(body string) string {
+	body = strings.ReplaceAll(body, "@", "TVMBackendAllocWorkspace(1, 0, 5, 0, 8)")
+	return "TVM_DLL int32_t op(void* args, int32_t* arg_type_ids, int32_t num_args) {\n" + body + "\n  return 0;\n}\n"
+}
+
+const giveT = "\n  if (TVMBackendFreeWorkspace(1, dev_id, t) != 0) {\n    return -1;\n  }"
+
+// takeT allocates t of this size, and frees it.
+func takeT(size string) string {
+	return "  void* t = TVMBackendAllocWorkspace(1, dev_id, " + size + ", 2, 32);\n" +
+		"  if (t == NULL) {\n    return -1;\n  }" + giveT
+}
+
+// TestWorkspaceSizes reads allocations as TVM's versions and people write them.
+func TestWorkspaceSizes(t *testing.T) {
+	for _, c := range []struct {
+		source string
+		want   int64
+	}{
+		{inOp(takeT("(uint64_t)48384")), 48384},
+		{inOp(takeT("(uint64_t)48384ULL")), 48384},
+		{inOp(takeT("((uint64_t)(0x10UL))")), 16},
+		{inOp(takeT("16u")), 16},
+		{inOp(takeT("0")), 0},
+		{inOp(takeT("4 * 1024 + (1 << 4)")), 4112},
+		{inOp(takeT("10 * sizeof(float)")), 40},
+		{inOp(takeT("(size_t)3 * sizeof ( unsigned char )")), 3},
+		{inOp(takeT("99999999999999")), mostBytes},
+		{
+			inOp("  float* t = ((float*)((float*)TVMBackendAllocWorkspace(1, 0, (uint64_t)48384ULL, 2, 32)));" + giveT),
+			48384,
+		},
+		{inOp("  void *t;\n  t =\n    TVMBackendAllocWorkspace (\n  1,\n0 , (uint64_t)\n 5\n,0,8 )\n;" + giveT), 5},
+		{inOp("  void *t, *u;\n  if ((t = @) == NULL) return -1;" + giveT), 5},
+		{
+			inOp("  void* const t = /* TVMBackendAllocWorkspace(1, 0, 9, 0, 8) */ TVMBackendAllocWorkspace(1, 0, // 7\n" +
+				" 5, 0, 8);" + giveT),
+			5,
+		},
+		{inOp("  const char* s = \"TVMBackendAllocWorkspace(1, 0, 9, 0, 8); {\";\n" + takeT("6")), 6},
+		{inOp("  const char c = '{';\n" + takeT("6")), 6},
+		{inOp("  void* t = TVMBackendAllocWork\\\nspace(1, 0, 7, 0, 8);" + giveT), 7},
+		{"#define N 8 // elements\n#define BYTES (N * sizeof(float))\n" + inOp(takeT("(uint64_t)BYTES")), 32},
+		{"static const size_t n = 8;\n" + inOp(takeT("n * 2")), 16},
+		{"enum { ROWS = 3, COLUMNS = 0x10 };\n" + inOp(takeT("ROWS * COLUMNS")), 48},
+		{inOp("  const int64_t n = 4 * 5;\n" + takeT("(uint64_t)n")), 20},
+		{"#ifndef LIB_H\n#define LIB_H\n#define N 9\n" + inOp(takeT("N")) + "#endif\n", 9},
+		{"#ifdef __cplusplus\nextern \"C\" {\n#endif\n" + inOp(takeT("9")) + "#ifdef __cplusplus\n}\n#endif", 9},
+		{"extern \"C\"\n" + inOp(takeT("9")), 9},
+		{"static const float c[2] __attribute__((aligned(16))) = {\n  1.0f, 2.0f};\n" + inOp(takeT("11")), 11},
+		{"__attribute__((section(\".text.op\"))) " + inOp(takeT("12")), 12},
+		{"void* TVMBackendAllocWorkspace(int, int, uint64_t, int, int);\n" + inOp(takeT("13")), 13},
+		{inOp("  if (num_args > 1) {\n" + takeT("14") + "\n  }"), 14},
+		{inOp("  for (int i = 0; i < 9; ++i) {\n" + takeT("15") + "\n  }"), 15},
+		{inOp("  do\n {" + takeT("15") + "\n  } while (num_args > 99);"), 15},
+		{
+			inOp("  void* t = TVMBackendAllocWorkspace(1, 0, 16, 0, 8);\n  if (t) TVMBackendFreeWorkspace(1, 0, (void*)(t));"),
+			16,
+		},
+		{
+			inOp("  void* t = TVMBackendAllocWorkspace(1, 0, 17, 0, 8);\n  if (num_args > 2) {" +
+				giveT + "\n    return -2;\n  }" + giveT),
+			17,
+		},
+	} {
+		source, want := c.source, c.want
+		w := workspaceOf(source)
+		if got, want := stepsOf(w, "op"), fmt.Sprintf("+t:%d -t", want); got != want || w.Doubts != nil {
+			t.Errorf("%s\ngot  %s, %v\nwant %s", source, got, w.Doubts, want)
+		}
+	}
+}
+
+// TestWorkspaceDoubts has code that is not understood be a doubt, never a size.
+func TestWorkspaceDoubts(t *testing.T) {
+	const other = "static void* grab(int n) {\n  return TVMBackendAllocWorkspace(1, 0, %s, 0, 8);\n}\n"
+	const helper = "static void helper(void) {\n" +
+		"  void* t = TVMBackendAllocWorkspace(1, 0, 8, 0, 8);\n  TVMBackendFreeWorkspace(1, 0, t);\n}\n"
+	for _, c := range []struct {
+		source string
+		want   string
+	}{
+		{inOp(takeT("n")), "op in codegen/host/src/lib0.c allocates n bytes: not a constant number: n"},
+		{inOp(takeT("(uint64_t)n * sizeof(float)")), "allocates ( uint64_t ) n * sizeof ( float ) bytes"},
+		{inOp("  uint64_t n = 5;\n" + takeT("n")), "allocates n bytes"},
+		{"static const int n = 5;\n" + inOp("  int n = f();\n"+takeT("n")), "allocates n bytes"},
+		{"#define N 4\n#undef N\n#define N 5\n" + inOp(takeT("N")), "allocates N bytes"},
+		{"#if BIG\n#define N 5\n#endif\n" + inOp(takeT("N")), "allocates N bytes"},
+		{inOp(takeT("sizeof(long)")), "allocates sizeof ( long ) bytes"},
+		{inOp(takeT("99999999999999999999")), "allocates 99999999999999999999 bytes"},
+		{inOp(takeT("f(3)")), "allocates f ( 3 ) bytes"},
+		{inOp(takeT("1, 2")), "other than by a call"},
+		{inOp("  use(@);"), "does not store the address"},
+		{inOp("  a[0] = @;"), "does not store the address"},
+		{inOp("  s->t = @;"), "does not store the address"},
+		{inOp("  *t = @;"), "does not store the address"},
+		{inOp("  void* t;\n  for (;;) { t = @; }"), "allocates t in a loop"},
+		{inOp("  while ((t = @) != NULL) ;"), "allocates t in a loop"},
+		{inOp("  FOR_EACH(i) { t = @; }"), "allocates t in a loop"},
+		{inOp("  if (a) t = @; else t = TVMBackendAllocWorkspace(1, 0, 6, 0, 8);" + giveT), "allocates t twice"},
+		{inOp("  void* t = @;\n  if (a) {" + giveT + "\n  }"), "frees t under a condition"},
+		{inOp("  void* t = @;\n  while (a) {" + giveT + "\n  }"), "frees t in a loop"},
+		{inOp("  void* t = @, *u = t;\n  TVMBackendFreeWorkspace(1, 0, u);"), "frees what it has not"},
+		{inOp("  void* t = @;\n  if (a) goto end;" + giveT + "\nend: ;"), "has a goto"},
+		{inOp("  void* (*take)(int, int, uint64_t, int, int) = TVMBackendAllocWorkspace;"), "other than by a call"},
+		{inOp("  void* t = ({ @; });"), "in an expression with braces"},
+		{inOp("  TVMPlatformMemoryAllocate(5, dev, &t);"), "calls TVMPlatformMemoryAllocate"},
+		{
+			"static void* (*take)(int, int, uint64_t, int, int) = &TVMBackendAllocWorkspace;\n" + inOp(""),
+			"takes the address of TVMBackendAllocWorkspace",
+		},
+		{
+			"static const api_t api = {TVMBackendAllocWorkspace};\n" + inOp(""),
+			"takes the address of TVMBackendAllocWorkspace",
+		},
+		{
+			"#define TAKE(n) TVMBackendAllocWorkspace(1, 0, n, 0, 8)\n" + inOp("  void* t = TAKE(5);"),
+			"macro TAKE(n) in codegen/host/src/lib0.c allocates",
+		},
+		{"#define TAKE \\\n  TVMBackendAllocWorkspace\n" + inOp("  void* t = TAKE(1, 0, 5, 0, 8);"), "macro TAKE in"},
+		{
+			"#define CAT(a, b) a##b\n" + inOp("  void* t = CAT(TVMBackendAlloc, Workspace)(1, 0, 5, 0, 8);"),
+			"composes the name",
+		},
+		{"#ifdef BIG\n" + inOp(takeT("5")) + "#endif\n", "under an #if"},
+		{"#ifdef __cplusplus\n#else\n" + inOp(takeT("5")) + "#endif\n", ""},
+		{fmt.Sprintf(other, "n") + inOp("  void* t = grab(5);"), "grab in codegen/host/src/lib0.c allocates n bytes"},
+		{fmt.Sprintf(other, "9") + inOp("  void* t = grab(5);"), "grab in codegen/host/src/lib0.c does not store"},
+		{
+			helper + inOp("  void (*f)(void) = helper;\n  f();"),
+			"helper in codegen/host/src/lib0.c allocates and is called through",
+		},
+		{helper + "static void (*const f)(void) = helper;\n" + inOp("  f();"), "is called through a pointer"},
+		{
+			helper + inOp("  TVMBackendGetFuncFromEnv(ctx, \"helper\", &f);"),
+			"is called through a pointer or by its name",
+		},
+		{helper + "DEFINE_OP(op) { helper(); }\n" + inOp(""), "callers are unknown"},
+		{inOp("  op(args);\n" + takeT("5")), "is recursive"},
+		{inOp(takeT("5")) + "} int x = \"", "do not match"},
+		{inOp("  int x = \"\n" + takeT("5")), "do not match"},
+		{inOp("  {{{" + strings.Repeat("if (a) ", 1000) + takeT("5") + "}}}"), "too deeply nested"},
+	} {
+		source, want := c.source, c.want
+		w := workspaceOf(source)
+		if want == "" {
+			if w.Doubts != nil {
+				t.Errorf("%s\ngot %v, want no doubt", source, w.Doubts)
+			}
+			continue
+		}
+		wanted := func(d Doubt) bool { return d.Kind == DoubtCode && strings.Contains(d.Text, want) }
+		if !slices.ContainsFunc(w.Doubts, wanted) {
+			t.Errorf("%s\ngot %v %v\nwant %s", source, w.Doubts, w.Steps, want)
+		}
+	}
+}
+
+// TestWorkspaceCalls follows calls through functions, files and headers.
+func TestWorkspaceCalls(t *testing.T) {
+	main := "int32_t fused(void* a) {\n" + takeT("100") + "\n  return 0;\n}\n" +
+		"int32_t tvm_main(void* a) {\n  void* t = TVMBackendAllocWorkspace(1, 0, 8, 0, 8);\n" +
+		"  if (fused(a) != 0) return -1;\n  fused(a);\n  memset(t, 0, 8);" + giveT + "\n  return 0;\n}\n"
+	wrapper := "int32_t tvm_main(void* a);\nint32_t op(struct in* inputs) {return tvm_main(inputs->x\n);\n}\n" +
+		"static TVMBackendPackedCFunc f[] = {(TVMBackendPackedCFunc)op, (TVMBackendPackedCFunc)fused};\n" +
+		"static const TVMFuncRegistry r = {\"\\001\\000op\\000\", f};\n"
+	w := workspaceOf(wrapper, main)
+	if got := stepsOf(w, "op") + "; " + stepsOf(w, "tvm_main"); w.Doubts != nil ||
+		got != "tvm_main(); +t:8 fused() fused() -t" {
+		t.Errorf("got %s, %v", got, w.Doubts)
+	}
+	m := &Model{Entry: "op", Sources: []File{{"codegen/host/src/lib0.c", []byte(inOp("  helper();"))}}}
+	const header = "#pragma once\nstatic inline void helper(void) {" +
+		"void* t = TVMBackendAllocWorkspace(1, 0, 3, 0, 8); TVMBackendFreeWorkspace(1, 0, t); }\n"
+	a := &Archive{Files: []File{{"codegen/host/include/helper.h", []byte(header)}}}
+	if w := a.Workspace(m); stepsOf(w, "op") != "helper()" || stepsOf(w, "helper") != "+t:3 -t" || w.Doubts != nil {
+		t.Errorf("of a header: %v", w)
+	}
+}
+
+// TestWorkspaceLeaks names what a function does not free.
+func TestWorkspaceLeaks(t *testing.T) {
+	for body, want := range map[string]string{
+		"  void* t = TVMBackendAllocWorkspace(1, 0, 2048, 0, 8);\n  if (t == NULL) {\n    return -1;\n  }": "+t:2048",
+		"  void* t = TVMBackendAllocWorkspace(1, 0, 2048, 0, 8);\n  if (a) {\n    return 0;\n  }" + giveT:  "+t:2048 -t",
+	} {
+		w := workspaceOf(inOp(body))
+		wanted := Doubt{
+			DoubtLeak,
+			"function op in codegen/host/src/lib0.c does not free t of 2048 bytes: each call allocates more",
+		}
+		if got := stepsOf(w, "op"); got != want || !slices.Equal(w.Doubts, []Doubt{wanted}) {
+			t.Errorf("%s\ngot %s, %v", body, got, w.Doubts)
+		}
 	}
 }

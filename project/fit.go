@@ -146,6 +146,9 @@ func (p *Project) checkPacket(need fit.ArenaNeed) error {
 func (p *Project) checkArena(need fit.ArenaNeed) error {
 	have := p.arenaBytes()
 	if need.Holds(have) {
+		for _, why := range need.Unsure() {
+			p.builder.log().Warn("the model may need a larger arena than computed", "bytes", need.Bytes, "because", why)
+		}
 		return nil
 	}
 	e := &FitError{
@@ -153,8 +156,8 @@ func (p *Project) checkArena(need fit.ArenaNeed) error {
 		Need: need.Bytes, Have: have,
 		Why: "memory of the running model",
 	}
-	if !need.Sure {
-		e.Why += ", estimated: not all of its code can be read"
+	if unsure := need.Unsure(); len(unsure) > 0 {
+		e.Why += "; it may be more: " + strings.Join(unsure, "; ")
 	}
 	p.suggest(e, fmt.Sprintf("arena_kib=%d", need.KiB), func(o *boards.Options) { o.ArenaKiB = need.KiB })
 	return e
@@ -317,7 +320,7 @@ func (p *Project) Usage(i *image.Image) (*Usage, error) {
 		if err != nil {
 			return nil, err
 		}
-		u.Arena.Need, u.Arena.Sure = need.Bytes, need.Sure
+		u.Arena.Need, u.Arena.Unsure = need.Bytes, need.Unsure()
 	}
 	u.Stack, err = l.Stack(m)
 	return u, err

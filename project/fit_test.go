@@ -129,7 +129,102 @@ func TestArenaNeed(t *testing.T) {
 	}
 }
 
-func testArenaNeed(t *testing.T, p *Project) {
+// TestArenaNeedOfArchives does the same for every archive of every version of TVM, on the computer and on an emulated
+// board.
+func TestArenaNeedOfArchives(t *testing.T) {
+	t.Parallel()
+	type pair struct {
+		board  *boards.Board
+		folder string
+		path   string
+	}
+	var all []pair
+	for _, path := range append(mlftest.Archives(t), mlftest.OtherVersions(t)...) {
+		a, err := mlf.Open(path)
+		must(t, err)
+		for _, name := range []string{"host", "mps2_an386"} {
+			b, err := boards.Find(name, nil)
+			must(t, err)
+			if fit.CheckModel(b, a, a.Models[0]) == nil {
+				all = append(all, pair{b, filepath.Base(filepath.Dir(path)), path})
+			}
+		}
+	}
+	for _, c := range drawn.Of(t, "arenas of archives", all, 2) {
+		t.Run(c.board.Name+" "+c.folder+" "+mlftest.Name(c.path), func(t *testing.T) {
+			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: c.board.Name, Model: c.path})
+			needTools(t, p, "make", p.Board().Toolchain.CC, cmp.Or(p.Board().Link.Program, "make"))
+			if _, need := testArenaNeed(t, p); len(need.Unsure()) > 0 {
+				t.Errorf("its code was not understood: %q", need.Unsure())
+			}
+		})
+	}
+}
+
+// handwritten is an archive of one operator with these lines, and this text before it.
+func handwritten(t *testing.T, before, lines string) string {
+	t.Helper()
+	const loop = "  for (int32_t i = 0;"
+	source := strings.Replace(mlftest.TinyOperator, loop, lines+"\n"+loop, 1)
+	return mlftest.Tiny(t, map[string]string{
+		"codegen/host/src/lib1.c": strings.Replace(source, "TVM_DLL", before+"\nTVM_DLL", 1),
+	})
+}
+
+// TestArenaNeedOfHandwritten does the same for C that is not like TVM's, also for a leak: the operator is called twice.
+func TestArenaNeedOfHandwritten(t *testing.T) {
+	t.Parallel()
+	const free = "  if (TVMBackendFreeWorkspace(1, 0, t) != 0) return -1;"
+	for name, c := range map[string]struct{ before, lines string }{
+		"suffix": {"", "  float* t = ((float*)((float*)TVMBackendAllocWorkspace(1, 0, (uint64_t)48384ULL, 2, 32)));\n" +
+			"  if (t == NULL) return -1;\n" + free},
+		"helper": {
+			"#define N (3 * 1024)\nstatic int32_t helper(void) {\n  void* t =\n    TVMBackendAllocWorkspace(1, 0, " +
+				"N * sizeof(float), 2, 32);\n  if (!t) { return -1; }\n" + free + "\n  return 0;\n}",
+			"  for (int k = 0; k < 3; ++k) if (helper() != 0) return -1;",
+		},
+		"leak": {"", "  void* t = TVMBackendAllocWorkspace(1, 0, 0x800, 2, 32);\n  if (t == NULL) {\n    return -1;\n  }"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: "host", Model: handwritten(t, c.before, c.lines)})
+			needTools(t, p, "make", p.Board().Toolchain.CC)
+			image, need := testArenaNeed(t, p)
+			u, err := p.Usage(image)
+			must(t, err)
+			if u.Arena.Need != need.Bytes || (len(u.Arena.Unsure) > 0) != (name == "leak") {
+				t.Errorf("usage %+v", u.Arena)
+			}
+		})
+	}
+}
+
+// TestArenaNeedUnknown has what is not understood be reported: by Usage, and by the error of an arena that is too small
+// in any case.
+func TestArenaNeedUnknown(t *testing.T) {
+	t.Parallel()
+	const lines = "  uint64_t n = 4096;\n  void* t = TVMBackendAllocWorkspace(1, 0, n, 2, 32);\n" +
+		"  if (t == NULL) return -1;\n  if (TVMBackendFreeWorkspace(1, 0, t) != 0) return -1;"
+	const want = "function twice in codegen/host/src/lib1.c allocates n bytes: not a constant number: n"
+	spec := Spec{Board: "host", Model: handwritten(t, "", lines)}
+	p := generated(t, filepath.Join(t.TempDir(), "p"), spec)
+	needTools(t, p, "make", p.Board().Toolchain.CC)
+	u, err := p.Usage(built(t, p))
+	must(t, err)
+	if !slices.Equal(u.Arena.Unsure, []string{want}) {
+		t.Errorf("usage %+v", u.Arena)
+	}
+	spec.Options.ArenaKiB = 1
+	must(t, p.Generate(t.Context(), spec))
+	if _, err := p.Build(t.Context()); failure.Of(err) != failure.DoesNotFit || !strings.Contains(err.Error(), want) {
+		t.Errorf("an arena of 1 KiB: %v", err)
+	}
+	spec.Options = boards.Options{App: boards.Standalone}
+	if err := p.Generate(t.Context(), spec); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), want) {
+		t.Errorf("standalone: %v", err)
+	}
+}
+
+func testArenaNeed(t *testing.T, p *Project) (*image.Image, fit.ArenaNeed) {
 	t.Helper()
 	const arena = "BOARDSMITH_ARENA_BYTES"
 	image := built(t, p)
@@ -137,12 +232,14 @@ func testArenaNeed(t *testing.T, p *Project) {
 	must(t, err)
 	need, err := fit.NeedOf(p.Board(), a, m, int(p.packetBytes()))
 	must(t, err)
+	t.Logf("%d bytes", need.Bytes)
 	if err := runOnce(t, p, remade(t, p, image, arena, need.Bytes, "src/platform.c")); err != nil {
 		t.Errorf("with %d bytes: %v", need.Bytes, err)
 	}
 	if err := runOnce(t, p, remade(t, p, image, arena, need.Bytes-1, "src/platform.c")); err == nil {
 		t.Errorf("it runs with less than %d bytes, too", need.Bytes)
 	}
+	return image, need
 }
 
 // TestDoesNotFit has Build refuse what does not fit, each kind, and name the option that helps: with it, it fits.

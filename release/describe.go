@@ -42,9 +42,9 @@ type regionSize struct {
 }
 
 type arenaSize struct {
-	Need int64 `json:"need"`
-	Have int64 `json:"have"`
-	Sure bool  `json:"sure"`
+	Need   int64    `json:"need"`
+	Have   int64    `json:"have"`
+	Unsure []string `json:"unsure"`
 }
 
 type stackSize struct {
@@ -62,7 +62,7 @@ func (r *Release) addSizes(u *project.Usage) error {
 		s.Regions = append(s.Regions, regionSize{g.Name, g.Origin, g.Size, g.Used})
 	}
 	if u.Arena.Need > 0 {
-		s.Arena = &arenaSize{u.Arena.Need, u.Arena.Have, u.Arena.Sure}
+		s.Arena = &arenaSize{u.Arena.Need, u.Arena.Have, append([]string{}, u.Arena.Unsure...)}
 	}
 	if u.Stack != nil {
 		s.Stack = &stackSize{u.Stack.Need, u.Stack.Have, append([]string{}, u.Stack.Unsure...)}
@@ -92,6 +92,9 @@ func (r *Release) addSizeFiles(s sizes) error {
 	}
 	if s.Arena != nil {
 		fmt.Fprintf(&b, "\narena: the running model takes %d of %d bytes\n", s.Arena.Need, s.Arena.Have)
+		for _, why := range s.Arena.Unsure {
+			fmt.Fprintf(&b, "arena: it may be more: %s\n", why)
+		}
 	}
 	if s.Stack != nil {
 		fmt.Fprintf(&b, "\nstack: %d of %d bytes at worst\n", s.Stack.Need, s.Stack.Have)

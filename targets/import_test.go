@@ -111,7 +111,7 @@ var mayImport = map[string][]string{
 	"transport": {"failure"},
 
 	"boards":    {"internal/jsonfile", "failure"},
-	"mlf":       {"internal/plainfile", "ndarray", "failure"},
+	"mlf":       {"internal/cmacro", "internal/plainfile", "ndarray", "failure"},
 	"ndarray":   {"internal/plainfile", "failure"},
 	"samples":   {"ndarray"},
 	"crt":       {},

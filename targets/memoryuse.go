@@ -114,12 +114,11 @@ func (v *invocation) printArena(usage *project.Usage) fields {
 	if a.Need == 0 {
 		return r
 	}
-	about := ""
-	if !a.Sure {
-		about = "about "
+	v.Printf("arena: the running model takes %d of %d bytes", a.Need, a.Have)
+	for _, why := range a.Unsure {
+		v.Printf("arena: it may be more: %s", why)
 	}
-	v.Printf("arena: the running model takes %s%d of %d bytes", about, a.Need, a.Have)
-	r["need"], r["sure"] = a.Need, a.Sure
+	r["need"], r["unsure"] = a.Need, append([]string{}, a.Unsure...)
 	return r
 }
 

@@ -269,6 +269,9 @@ func (v *invocation) tellUse(r *validate.Report) {
 	}
 	if a := r.Memory.Arena; a != nil {
 		v.Printf("arena: %d of %d bytes", a.Used, a.Size)
+		for _, why := range a.Unsure {
+			v.Printf("arena: it may be more: %s", why)
+		}
 	}
 }
 

@@ -26,7 +26,7 @@ func (r *Report) AddMemory(p *project.Project, i *image.Image) error {
 	}
 	if p.Options().App != boards.Standalone {
 		if u.Arena.Need > 0 {
-			r.Memory.Arena = &ArenaUse{Used: u.Arena.Need, Size: u.Arena.Have, Sure: u.Arena.Sure}
+			r.Memory.Arena = &ArenaUse{Used: u.Arena.Need, Size: u.Arena.Have, Unsure: append([]string{}, u.Arena.Unsure...)}
 		}
 		return nil
 	}

@@ -89,9 +89,9 @@ type StackUse struct {
 
 // An ArenaUse is the arena that the RPC server allocates from.
 type ArenaUse struct {
-	Used int64 `json:"used"` // computed: the model's allocations
-	Size int64 `json:"size"`
-	Sure bool  `json:"sure"` // false: Used is an estimate
+	Used   int64    `json:"used"` // computed: the model's allocations
+	Size   int64    `json:"size"`
+	Unsure []string `json:"unsure"` // reasons why it may be more
 }
 
 func newReport(s *Set, o Options) *Report {

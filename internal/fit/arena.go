@@ -6,7 +6,6 @@
 package fit
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -95,11 +94,12 @@ type modelDevice struct {
 	longestCall string
 
 	steps map[string][]mlf.WorkStep // workspace that functions allocate while they run
+	ran   map[string]bool           // calls that left the arena as it was: the function and the arena before
 	calls int                       // depth of nested calls of functions
 }
 
 func newModelDevice(sizes runtimeSizes, packet int64, log uint, place boards.Place) *modelDevice {
-	d := &modelDevice{sizes: sizes, packet: packet, arena: pageArena{log: log}, place: place}
+	d := &modelDevice{sizes: sizes, packet: packet, arena: pageArena{log: log}, place: place, ran: map[string]bool{}}
 	if place.Packet == "" {
 		d.arena.take(d.sizes.Server + (packet+5+7)/8*8 + unusedValues)
 	}
@@ -178,35 +178,39 @@ func (d *modelDevice) call(name string, args []callArgument) {
 	d.request("the timed call of "+name, handleBytes, args, func() {
 		const samples = 1 // callers with more samples reserve memory for them
 		result := d.arena.take(d.sizes.ByteArray + 8*samples)
+		d.run(name) // before it measures
 		d.run(name)
 		d.arena.give(result)
 	})
 }
 
-const deepestCall = 16 // nested calls of generated functions; in practice there are two levels
+// deepestCall limits a recursion, which is one of Workspace's doubts.
+const deepestCall = 500
 
-// run counts the memory that a function of the model allocates and frees.
+// run counts the memory that a function of the model allocates, frees and does not free.
 func (d *modelDevice) run(name string) {
-	if d.calls == deepestCall {
+	if len(d.steps[name]) == 0 || d.calls == deepestCall {
+		return
+	}
+	// Functions may call the next one twice, through many levels: a call that changes nothing is counted once.
+	call := fmt.Sprint(name, d.arena.used)
+	if d.ran[call] {
 		return
 	}
 	d.calls++
-	taken := map[string]int64{}
+	taken := map[int]int64{}
 	for _, s := range d.steps[name] {
-		switch at, ours := taken[s.Name]; {
-		case s.Call != "":
-			d.run(s.Call)
-		case s.Take > 0:
-			taken[s.Name] = d.arena.take(s.Take)
-		case ours:
-			d.arena.give(at)
-			delete(taken, s.Name)
+		switch s.Kind {
+		case mlf.StepCall:
+			d.run(s.Name)
+		case mlf.StepTake:
+			taken[s.Piece] = d.arena.take(s.Bytes)
+		case mlf.StepGive:
+			d.arena.give(taken[s.Piece])
 		}
 	}
-	for _, at := range taken { // left by an error path, or without a name
-		d.arena.give(at)
-	}
 	d.calls--
+	d.ran[call] = call == fmt.Sprint(name, d.arena.used)
 }
 
 // runModel runs and times the model once, as package executor does.
@@ -327,7 +331,7 @@ func (d *modelDevice) runAOT(m *mlf.Model) {
 		d.arena.take(bytes)
 	}
 	d.steps = maps.Clone(d.steps)
-	d.steps["run"] = []mlf.WorkStep{{Call: cmp.Or(m.Entry, m.Prefix()+"_run")}}
+	d.steps["run"] = []mlf.WorkStep{{Kind: mlf.StepCall, Name: m.RunFunction()}}
 	d.call("run", nil)
 }
 
@@ -363,11 +367,15 @@ type ArenaNeed struct {
 	KiB    int    // the same in KiB, for the option arena_kib
 	Packet int64  // bytes of the longest message
 	Call   string // the purpose of that message
-	Sure   bool   // false if the model's code could not be read: the numbers are then estimates
+
+	workspace *mlf.Workspace
 
 	pages map[uint]int64 // by the logarithm of their size
 	fixed int64          // bytes in addition to the pages
 }
+
+// Unsure returns reasons why the model may need more than Bytes.
+func (n ArenaNeed) Unsure() (reasons []string) { return n.workspace.Unsure() }
 
 // Knows reports whether needs can be computed for the board.
 func Knows(b *boards.Board) bool { _, ok := sizesOf[b.ELF.Class]; return ok }
@@ -388,11 +396,10 @@ func needOf(class int, place boards.Place, a *mlf.Archive, m *mlf.Model, packet 
 		return ArenaNeed{}, failure.New(failure.Internal, "", "no sizes of a runtime of %d bits", class)
 	}
 	n := ArenaNeed{pages: map[uint]int64{}, fixed: sizes.Manager}
-	steps, sure := a.Workspace(m)
-	n.Sure = sure
+	n.workspace = a.Workspace(m)
 	for _, log := range pageLogs {
 		d := newModelDevice(sizes, packet, log, place)
-		d.steps = steps
+		d.steps = n.workspace.Steps
 		if err := d.runModel(m); err != nil {
 			return ArenaNeed{}, err
 		}

@@ -21,9 +21,9 @@ type Usage struct {
 
 // An ArenaUse is the part of the arena that the model uses while it runs.
 type ArenaUse struct {
-	Need int64 // bytes; 0 if unknown
-	Have int64 // bytes
-	Sure bool  // false if Need is an estimate
+	Need   int64    // bytes; 0 if unknown
+	Have   int64    // bytes
+	Unsure []string // reasons why it may be more
 }
 
 // A PartUse is the memory that one part uses.

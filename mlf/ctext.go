@@ -1,0 +1,328 @@
+// This file splits C sources into functions and their tokens, as far as workspace.go needs it.
+
+package mlf
+
+import (
+	"bytes"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// A cText is what a source defines, outside of its comments.
+type cText struct {
+	name      string // of the file
+	functions []cFunction
+	constants map[string]string // expressions of macros, constant variables and enumerators; "" if there are several
+	mentions  map[string]bool   // names in declarations and initialisers at file scope
+	optional  []byte            // text that is compiled under a condition
+	macros    []string          // all #define lines
+	broken    bool              // braces or quotes do not match
+	registry  bool              // the file has the system library's registry
+	pasted    bool              // the name of a function that allocates is composed
+}
+
+// A cFunction is one definition.
+type cFunction struct {
+	name       string
+	parameters string
+	body       string // without the outer braces
+}
+
+// readC splits one file.
+func readC(f File) *cText {
+	c := &cText{name: f.Name, constants: map[string]string{}, mentions: map[string]bool{}}
+	c.registry = registry.Match(f.Data)
+	c.readFileScope(c.plain(f.Data))
+	return c
+}
+
+// plain returns the source without comments and directives, which it reads.
+func (c *cText) plain(src []byte) []byte {
+	if bytes.ContainsRune(src, '\\') {
+		src = bytes.ReplaceAll(bytes.ReplaceAll(src, []byte("\\\r\n"), nil), []byte("\\\n"), nil)
+	}
+	src = c.withoutComments(src)
+	c.pasted = bytes.Count(src, []byte(takePrefix)) > bytes.Count(src, []byte(takeFunction))
+	var conditions conditions
+	out := make([]byte, 0, len(src))
+	for len(src) > 0 {
+		line, rest, _ := bytes.Cut(src, []byte("\n"))
+		src = rest
+		if directive := bytes.TrimLeft(line, " \t\r\f\v"); len(directive) > 0 && directive[0] == '#' {
+			c.readDirective(string(bytes.TrimSpace(directive[1:])), &conditions)
+			continue
+		}
+		if conditions.hold() {
+			c.optional = append(append(c.optional, line...), '\n')
+		}
+		out = append(append(out, line...), '\n')
+	}
+	return out
+}
+
+// withoutComments replaces each comment by a space.
+func (c *cText) withoutComments(src []byte) []byte {
+	out := make([]byte, 0, len(src))
+	for len(src) > 0 {
+		i := bytes.IndexAny(src, "/\"'")
+		if i < 0 {
+			return append(out, src...)
+		}
+		out, src = append(out, src[:i]...), src[i:]
+		n := 1
+		switch {
+		case src[0] != '/':
+			if n = literal(src); n == 0 {
+				n, c.broken = 1, true
+			}
+			out = append(out, src[:n]...)
+		case bytes.HasPrefix(src, []byte("//")):
+			if n = bytes.IndexByte(src, '\n'); n < 0 {
+				n = len(src)
+			}
+		case bytes.HasPrefix(src, []byte("/*")):
+			n = bytes.Index(src[2:], []byte("*/")) + 4
+			if n < 4 {
+				n, c.broken = len(src), true
+			}
+			out = append(out, ' ')
+		default:
+			out = append(out, '/')
+		}
+		src = src[n:]
+	}
+	return out
+}
+
+// literal returns the length of the string or character at the beginning of src, 0 if its line ends before it.
+func literal(src []byte) int {
+	for i := 1; i < len(src) && src[i] != '\n'; i++ {
+		switch src[i] {
+		case '\\':
+			i++
+		case src[0]:
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// conditions are the #if around a line.
+type conditions struct {
+	open  []bool // whether each makes its lines depend on anything
+	guard string // the macro of an #ifndef in the line before
+}
+
+func (c *conditions) hold() bool { return slices.Contains(c.open, true) }
+
+var (
+	defineLine   = regexp.MustCompile(`^define\s+(\w+)(\(?)(.*)$`)
+	constantText = regexp.MustCompile(`^\w+$`)
+)
+
+// readDirective reads one, without its #. An include guard and the test for C++ are no conditions.
+func (c *cText) readDirective(line string, in *conditions) {
+	word, rest := line, ""
+	if i := strings.IndexFunc(line, func(r rune) bool { return r < 'a' || r > 'z' }); i >= 0 {
+		word, rest = line[:i], strings.TrimSpace(line[i:])
+	}
+	guard := in.guard
+	in.guard = ""
+	switch word {
+	case "if", "ifdef", "ifndef":
+		in.open = append(in.open, rest != "__cplusplus")
+		if word == "ifndef" && constantText.MatchString(rest) {
+			in.guard = rest
+		}
+	case "elif", "else":
+		if n := len(in.open); n > 0 && rest != "" {
+			in.open[n-1] = true
+		}
+	case "endif":
+		in.open = in.open[:max(len(in.open)-1, 0)]
+	case "undef":
+		c.constants[rest] = ""
+	case "define":
+		c.macros = append(c.macros, line)
+		m := defineLine.FindStringSubmatch(line)
+		switch {
+		case m == nil:
+		case m[1] == guard && m[3] == "":
+			in.open[len(in.open)-1] = false
+		case m[2] == "" && !in.hold():
+			c.addConstant(m[1], m[3])
+		default:
+			c.constants[m[1]] = "" // with parameters, or one of several
+		}
+	}
+}
+
+func (c *cText) addConstant(name, expression string) {
+	expression = strings.TrimSpace(expression)
+	if earlier, ok := c.constants[name]; ok && earlier != expression {
+		expression = ""
+	}
+	c.constants[name] = expression
+}
+
+// readFileScope reads declarations and definitions one after the other.
+func (c *cText) readFileScope(text []byte) {
+	var head []byte // of a declaration, without what is in braces
+	begin := 0      // of what is not yet in head
+	for at := 0; at < len(text); {
+		next := at + 1
+		switch text[at] {
+		case '"', '\'':
+			next = at + max(literal(text[at:]), 1)
+		case ';':
+			c.readDeclaration(append(head, text[begin:at]...))
+			head, begin = nil, next
+		case '}': // of a scope
+			head, begin = nil, next
+		case '{':
+			head = append(head, text[begin:at]...)
+			begin = next
+			kind, size := kindOfBraces(head), 0
+			if kind == bracesScope { // what is inside is at file scope
+				head = nil
+				break
+			}
+			if size = closing(text[at:]); size == 0 || len(head) > longestHead {
+				c.broken = true
+				return
+			}
+			c.readBraces(kind, head, text[at+1:at+size-1])
+			if kind == bracesFunction {
+				head = nil
+			}
+			next = at + size
+			begin = next
+		}
+		at = next
+	}
+	c.readDeclaration(append(head, text[begin:]...))
+}
+
+const longestHead = 1 << 16 // bytes of a declaration without what is in its braces
+
+func (c *cText) readBraces(kind int, head, inner []byte) {
+	switch kind {
+	case bracesFunction:
+		c.addFunction(head, inner)
+		return
+	case bracesEnum:
+		c.readEnumerators(inner)
+	}
+	c.mention(inner)
+}
+
+// closing returns the length of text up to the brace that closes its first character, 0 if none does.
+func closing(text []byte) int {
+	depth := 0
+	for at := 0; at < len(text); at++ {
+		i := bytes.IndexAny(text[at:], "{}\"'")
+		if i < 0 {
+			return 0
+		}
+		at += i
+		switch text[at] {
+		case '{':
+			depth++
+		case '}':
+			if depth--; depth == 0 {
+				return at + 1
+			}
+		default:
+			at += max(literal(text[at:]), 1) - 1
+		}
+	}
+	return 0
+}
+
+const (
+	bracesValue = iota // initialisers, members of structs
+	bracesEnum
+	bracesScope
+	bracesFunction
+)
+
+var (
+	scopeHead     = regexp.MustCompile(`(?:extern\s*"C(?:\+\+)?"|\bnamespace(?:\s+[\w:]+)?)\s*$`)
+	enumHead      = regexp.MustCompile(`\benum\b[^=()]*$`)
+	attributeText = regexp.MustCompile(`__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)`)
+	functionHead  = regexp.MustCompile(`(?s)^[^()=]*?(\w+)\s*\((.*)\)\s*$`)
+)
+
+func kindOfBraces(head []byte) int {
+	switch head = bytes.TrimSpace(attributeText.ReplaceAll(head, nil)); {
+	case scopeHead.Match(head):
+		return bracesScope
+	case functionHead.Match(head):
+		return bracesFunction
+	case enumHead.Match(head):
+		return bracesEnum
+	}
+	return bracesValue
+}
+
+func (c *cText) addFunction(head, body []byte) {
+	m := functionHead.FindSubmatch(attributeText.ReplaceAll(head, nil))
+	c.functions = append(c.functions, cFunction{string(m[1]), string(m[2]), string(body)})
+}
+
+// readDeclaration reads what ends with a semicolon at file scope. A prototype mentions nothing.
+func (c *cText) readDeclaration(text []byte) {
+	if functionHead.Match(attributeText.ReplaceAll(text, nil)) {
+		return
+	}
+	c.mention(text)
+	if name, expression, ok := constantOf(string(text)); ok {
+		c.addConstant(name, expression)
+	}
+}
+
+var constantDeclaration = regexp.MustCompile(`(?s)^[^=*()\[\]]*\bconst\b[^=*()\[\]]*?(\w+)\s*=(.*)$`)
+
+// constantOf splits the declaration of a constant variable.
+func constantOf(declaration string) (name, expression string, ok bool) {
+	m := constantDeclaration.FindStringSubmatch(declaration)
+	if m == nil {
+		return "", "", false
+	}
+	return m[1], m[2], true
+}
+
+// readEnumerators adds those with a value.
+func (c *cText) readEnumerators(inner []byte) {
+	for _, e := range strings.Split(string(inner), ",") {
+		if name, value, ok := strings.Cut(e, "="); ok {
+			c.addConstant(strings.TrimSpace(name), value)
+		}
+	}
+}
+
+// mention adds the names in text. It does not tokenize it, because it may hold megabytes of numbers.
+func (c *cText) mention(text []byte) {
+	for at := 0; at < len(text); at++ {
+		b := text[at]
+		if !isWord(b) {
+			if b == '"' || b == '\'' {
+				at += max(literal(text[at:]), 1) - 1
+			}
+			continue
+		}
+		end := at + 1
+		for end < len(text) && isWord(text[end]) {
+			end++
+		}
+		if b < '0' || b > '9' {
+			c.mentions[string(text[at:end])] = true
+		}
+		at = end
+	}
+}
+
+func isWord(b byte) bool {
+	return b == '_' || b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z'
+}
