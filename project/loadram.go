@@ -79,7 +79,7 @@ func (p *Project) Resident(ctx context.Context, dir string) (*Project, error) {
 		return nil, err
 	}
 	s.Options.UploadKiB = roundUp(need)
-	if s.Options, err = MakeRoom(b, s.Options); err != nil && mapped {
+	if s.Options, err = lowerArena(b, s.Options); err != nil && mapped {
 		have, all := int64(region.Size), int64(s.Options.UploadKiB)*1024
 		if region.Origin == 0 {
 			all *= 2 // as boards checks
@@ -173,9 +173,9 @@ func (p *Project) LoadRAM(ctx context.Context, s *rpc.Session, o Operators) (rpc
 // leastArenaKiB is enough for a session and small arguments.
 const leastArenaKiB = 2
 
-// MakeRoom lowers the arena of options for a board as far as their window for code needs; an arena that was asked for
+// lowerArena lowers the arena of options for a board as far as their window for code needs; an arena that was asked for
 // stays. Its error is of class does-not-fit if there is no room for the window.
-func MakeRoom(b *boards.Board, o boards.Options) (boards.Options, error) {
+func lowerArena(b *boards.Board, o boards.Options) (boards.Options, error) {
 	region, mapped := b.Region(b.Place.UploadRegion())
 	if o.ArenaKiB == 0 && mapped && b.Place.ArenaRegion() == region.Name {
 		// The window and its alignment come out of what the arena had.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/boardstest"
@@ -175,10 +176,12 @@ func TestEmptyRun(t *testing.T) {
 	if failure.Of(err) != failure.Config {
 		t.Errorf("without its template: %v", err)
 	}
-	r, err := tune.OpenRun(t.Context(), dir, desk(t), []string{"host"}, tune.Options{UploadKiB: 32, ArenaKiB: 512})
+	r, err := tune.OpenRun(t.Context(), dir, desk(t), []string{"host"}, tune.Options{
+		Memory: map[string]boards.Options{"": {UploadKiB: 32, ArenaKiB: 512}},
+	})
 	must(t, err)
 	must(t, r.Close())
-	r = open(dir, tune.Options{UploadKiB: 16})
+	r = open(dir, tune.Options{Memory: map[string]boards.Options{"": {UploadKiB: 16}}})
 	result, err := r.Measure(t.Context(), operator("one", right))
 	must(t, err)
 	must(t, r.Close())

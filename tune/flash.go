@@ -32,6 +32,7 @@ type load struct {
 	image    *image.Image // the firmware that it needs; nil: any of its kind
 	why      string       // it is so
 
+	layout    *layout
 	args      [sha256.Size]byte // of the candidate's arguments
 	paused    time.Duration     // that its build waited for timings
 	reference bool
@@ -46,18 +47,31 @@ func (l *load) apart() {
 	}
 }
 
-// prepare builds a candidate for RAM. One that does not fit gets a load that waits.
-func (k *kind) prepare(ctx context.Context, c Candidate) (l load, err error) {
+// prepare builds a candidate for RAM, beside an arena of at least so many KiB.
+func (k *kind) prepare(ctx context.Context, c Candidate, leastKiB int) (load, error) {
 	if err := checkCandidate(c); err != nil {
-		return l, err
+		return load{}, err
 	}
-	l.args = argsKey(c.Args)
+	l, err := k.layoutFor(ctx, c.Args, leastKiB)
+	if err != nil {
+		return load{}, fmt.Errorf("arguments of %d bytes: %w", bytesOf(c.Args), err)
+	}
+	return k.prepareIn(ctx, l, c)
+}
+
+// prepareIn builds a candidate for the RAM of a layout. One that does not fit gets a load that waits.
+func (k *kind) prepareIn(ctx context.Context, in *layout, c Candidate) (l load, err error) {
+	l.layout, l.args = in, argsKey(c.Args)
 	if l.image, err = k.withConstants(ctx, c); err != nil {
 		return l, err
 	}
-	window, err := k.windowOf(ctx)
+	window, err := k.windowOf(ctx, l.layout)
 	if err != nil {
 		return l, err
+	}
+	if window.Bytes == 0 && k.run.o.FlashBatch > 0 {
+		l.why = fmt.Sprintf("beside an arena of %d KiB there is no RAM for code", l.layout.arenaKiB)
+		return l, nil
 	}
 	began := time.Now()
 	end, err := k.run.gate.Work(ctx)
@@ -65,7 +79,7 @@ func (k *kind) prepare(ctx context.Context, c Candidate) (l load, err error) {
 		return l, failure.Stopped(ctx, "build %s", c.ID)
 	}
 	l.paused = time.Since(began)
-	program, err := k.build(ctx, c, window)
+	program, err := k.build(ctx, l.layout, c)
 	end()
 	var large *project.FitError
 	if errors.As(err, &large) && k.run.o.FlashBatch > 0 {
@@ -169,8 +183,9 @@ func (k *kind) image(ctx context.Context, functions map[string]project.Operators
 	defer end()
 	limited, cancel := context.WithTimeout(ctx, 10*k.run.o.BuildTimeout)
 	defer cancel()
-	spec := k.spec
-	if spec.Archive, err = k.linker.Archive(limited, functions, constants); err != nil {
+	now := k.current()
+	spec := now.spec
+	if spec.Archive, err = now.linker.Archive(limited, functions, constants); err != nil {
 		return nil, err
 	}
 	p, err := k.run.o.Builder.Generate(limited, k.folderOf(".flash"), spec)
@@ -219,6 +234,7 @@ func (p *place) together(ctx context.Context, jobs []*job) (ready []*job) {
 	p.run.tell(Event{Board: p.name, What: fmt.Sprintf("building firmware of %d candidates", len(jobs))})
 	p.kind.building.Lock()
 	i, err := p.kind.image(ctx, functions, constants)
+	layout := p.kind.current()
 	p.kind.building.Unlock()
 	if err != nil && len(jobs) > 1 && ctx.Err() == nil && failure.Of(err) != failure.Host {
 		half := len(jobs) / 2
@@ -229,7 +245,7 @@ func (p *place) together(ctx context.Context, jobs []*job) (ready []*job) {
 	for n, j := range jobs {
 		j.alone = len(jobs) == 1
 		if err == nil {
-			j.load.image, j.load.function = i, fmt.Sprintf("boardsmith_candidate_%d", n)
+			j.load.image, j.load.layout, j.load.function = i, layout, fmt.Sprintf("boardsmith_candidate_%d", n)
 			ready = append(ready, j)
 		} else if f := buildFailure(err); f != nil {
 			j.done(p.kind, Result{Failure: f, Why: j.load.why})
@@ -317,7 +333,7 @@ func (r *Run) Confirm(ctx context.Context, best int) ([]Result, error) {
 }
 
 func (k *kind) confirm(ctx context.Context, best int) (results []Result, err error) {
-	if _, err := k.windowOf(ctx); err != nil { // until a board has opened
+	if _, err := k.windowOf(ctx, k.current()); err != nil { // until a board has opened
 		return nil, err
 	}
 	k.confirming.Lock()

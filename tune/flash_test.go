@@ -53,7 +53,8 @@ func desk(t testing.TB) *device.Desk {
 // TestPlacement: the firmware of a run has its parts where the run places them; a candidate's are errors.
 func TestPlacement(t *testing.T) {
 	dir := t.TempDir()
-	r, err := tune.OpenRun(t.Context(), dir, desk(t), []string{"mps2_an385"}, tune.Options{Placement: "packet=psram"})
+	r, err := tune.OpenRun(t.Context(), dir, desk(t), []string{"mps2_an385"},
+		tune.Options{Memory: map[string]boards.Options{"": {Place: "packet=psram"}}})
 	must(t, err)
 	_, err = r.Measure(t.Context(), operator("one", right))
 	must(t, err)
@@ -71,12 +72,12 @@ func TestPlacement(t *testing.T) {
 		t.Error("the firmware's packet buffer is not placed")
 	}
 	_, err = tune.OpenRun(t.Context(), t.TempDir(), desk(t), []string{"mps2_an385"},
-		tune.Options{Placement: "operators=psram,packet=psram"})
+		tune.Options{Memory: map[string]boards.Options{"": {Place: "operators=psram,packet=psram"}}})
 	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "operators cannot be placed") {
 		t.Errorf("operators: %v", err)
 	}
 	_, err = tune.OpenRun(t.Context(), dir, desk(t), []string{"mps2_an385"}, tune.Options{})
-	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), `has place "packet=psram", not ""`) {
+	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), `options "place=packet=psram", not ""`) {
 		t.Errorf("another place: %v", err)
 	}
 }
@@ -94,7 +95,7 @@ func TestFlashTier(t *testing.T) {
 		[]string{"host", "mps2_an385", "netduinoplus2", "qemu_riscv32", "qemu_riscv64"}, 2) {
 		t.Run(board, func(t *testing.T) {
 			var images []string
-			r, _ := opened(t, tune.Options{UploadKiB: 4, Told: func(e tune.Event) {
+			r, _ := opened(t, tune.Options{Memory: map[string]boards.Options{"": {UploadKiB: 4}}, Told: func(e tune.Event) {
 				if strings.HasPrefix(e.What, "building firmware") {
 					images = append(images, e.What)
 				}
@@ -132,7 +133,7 @@ func TestFlashTier(t *testing.T) {
 					t.Errorf("%s: %+v", result.ID, result.Failure)
 				}
 			}
-			none, _ := opened(t, tune.Options{UploadKiB: 4, FlashBatch: -1}, board)
+			none, _ := opened(t, tune.Options{Memory: map[string]boards.Options{"": {UploadKiB: 4}}, FlashBatch: -1}, board)
 			result, err := none.Measure(t.Context(), large("large", 5000))
 			must(t, err)
 			if result.Failure == nil || result.Failure.Class != failure.DoesNotFit {

@@ -36,7 +36,7 @@ func (p *place) serve(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		if len(jobs) > 0 && jobs[0].load.waits() {
+		if len(jobs) > 0 && jobs[0].load.waits() && !jobs[0].opens {
 			jobs = p.together(ctx, jobs)
 		}
 		for i, j := range jobs {
@@ -69,6 +69,9 @@ const (
 // do measures one job. If the firmware that it is in does not start, it is queued again, to be put into other firmware
 // apart from those that it was with. An error means that the place is given up.
 func (p *place) do(ctx context.Context, j *job) (apart bool, err error) {
+	if j.opens {
+		return false, p.takeLayout(ctx, j)
+	}
 	wait := time.Since(j.queued)
 	var result Result
 	ready := p.needs(ctx, &j.load)
@@ -139,7 +142,7 @@ func (p *place) describe(j *job, r *Result) {
 // itself.
 func (p *place) killed(err error) bool {
 	var ended *transport.ProcessError
-	if !errors.As(err, &ended) || ended.State == nil || len(p.kind.folder.Board().Memory) == 0 {
+	if !errors.As(err, &ended) || ended.State == nil || len(p.kind.board.Memory) == 0 {
 		return false
 	}
 	if bytes.Contains(ended.Tail, []byte("terminating on signal")) { // QEMU ends in peace then
@@ -163,8 +166,26 @@ func (p *place) renew(ctx context.Context) error {
 	return p.openSession(ctx)
 }
 
+// takeLayout makes the place hold a new layout's firmware, so that candidates can be built for it. An error means that
+// the place is given up.
+func (p *place) takeLayout(ctx context.Context, j *job) error {
+	err := p.needs(ctx, &j.load)
+	if err == nil || ctx.Err() != nil {
+		return nil
+	}
+	if err = p.recover(ctx, err); err != nil { // it holds the newest layout otherwise
+		p.kind.queue.again(j)
+	}
+	return err
+}
+
 // answer gives a job its result. Until the reference is right the next time the job may be repeated.
 func (p *place) answer(j *job, result Result) {
+	if f := result.Failure; f != nil && f.Class == failure.DoesNotFit && j.answer != nil && j.of == "" {
+		result.Build = j.built
+		j.answer <- answer{result, &shortError{j.load.layout.arenaKiB}}
+		return
+	}
 	if result.Failure == nil && p.hasReference() {
 		p.unproven = append(p.unproven, j)
 		result.Unproven = true
@@ -211,7 +232,7 @@ func (p *place) measure(ctx context.Context, c Candidate, l *load) (result Resul
 		entry = l.function
 		module, err = p.session.SystemLib(ctx)
 	}
-	if failure.Of(err) == failure.Link {
+	if class := failure.Of(err); class == failure.Link || class == failure.DoesNotFit {
 		result.Failure = failureOf(err, BlameCandidate)
 		return result, nil
 	}
@@ -220,7 +241,7 @@ func (p *place) measure(ctx context.Context, c Candidate, l *load) (result Resul
 	}
 	held, err := p.hold(ctx, c.Args)
 	var refused *rpc.DeviceError
-	if errors.As(err, &refused) && p.fresh {
+	if errors.As(err, &refused) && (p.fresh || failure.Of(err) == failure.DoesNotFit) { // else by another one's fault
 		result.Failure = failureOf(err, BlameCandidate)
 		result.Failure.Class = failure.DoesNotFit
 		return result, unload()
@@ -497,7 +518,8 @@ func (h *arguments) unsettle(ctx context.Context) error {
 		if a.isInput() {
 			err = a.write(ctx, h.tensors[i])
 		} else {
-			err = h.tensors[i].Fill(ctx, unsettlingSeed)
+			noise := Arg{DType: a.DType, Shape: a.Shape, Seed: unsettlingSeed}
+			err = noise.write(ctx, h.tensors[i])
 		}
 		if err != nil {
 			return err
@@ -511,9 +533,15 @@ func (h *arguments) overwrites() bool {
 	return slices.ContainsFunc(h.of, func(a Arg) bool { return a.Want != nil && a.isInput() })
 }
 
-// sum is the CRC-32 of a tensor, computed on the device.
+// sum is the CRC-32 of a tensor, computed on the device where it can.
 func sum(ctx context.Context, s *rpc.Session, t *rpc.Tensor) (uint32, error) {
 	f, err := s.Function(ctx, "boardsmith.crc32")
+	var absent *rpc.NotFoundError
+	if errors.As(err, &absent) {
+		data := make([]byte, t.Bytes())
+		err = t.Read(ctx, data)
+		return crc32.ChecksumIEEE(data), err
+	}
 	if err != nil {
 		return 0, err
 	}

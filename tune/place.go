@@ -109,6 +109,7 @@ type place struct {
 	run  *Run
 
 	image    *image.Image // that it holds, or is to hold
+	layout   *layout      // of that image
 	prepared *image.Image // the last that came there, by
 	tier     Tier
 	why      string
@@ -135,70 +136,44 @@ func (r *Run) newPlace(ctx context.Context, desk *device.Desk, word string, n in
 	k := r.kinds[b.Name]
 	if k == nil {
 		k = &kind{
-			name: b.Name, run: r, queue: newQueue(2), opened: make(chan struct{}), measured: map[[sha256.Size]byte]*twin{},
+			name: b.Name, board: b, run: r, queue: newQueue(2), measured: map[[sha256.Size]byte]*twin{},
 			references: map[string]float64{}, best: map[[sha256.Size]byte]float64{}, programs: programs{dir: r.dir},
 		}
 		r.kinds[b.Name] = k
 		if err := errors.Join(os.RemoveAll(k.imagesDir()), k.resume()); err != nil { // images of a process that was killed
 			return nil, err
 		}
-		if err := k.firmware(ctx, name, b); err != nil {
+		if err := k.firmware(ctx, name); err != nil {
 			return nil, err
 		}
 	}
 	k.places++
-	var at Place = &devicePlace{desk: desk, board: k.folder.Board(), which: which}
+	var at Place = &devicePlace{desk: desk, board: k.layout.folder.Board(), which: which}
 	if r.o.Place != nil {
 		at = r.o.Place(word, at)
 	}
-	return &place{Place: at, image: k.resident, name: fmt.Sprintf("%s#%d", word, n), kind: k, run: r}, nil
+	return &place{
+		Place: at, layout: k.layout, image: k.layout.resident, name: fmt.Sprintf("%s#%d", word, n), kind: k, run: r,
+	}, nil
 }
 
-// firmware generates and builds what all boards of the kind run: the runtime, without a model.
-func (k *kind) firmware(ctx context.Context, name string, b *boards.Board) error {
-	o, err := k.run.memory(b)
-	if err != nil {
-		return err
-	}
+// firmware generates and builds what all boards of the kind run first: the runtime, without a model.
+func (k *kind) firmware(ctx context.Context, name string) error {
 	blank, err := project.BlankArchive()
 	if err != nil {
 		return err
 	}
 	k.spec = project.Spec{
-		Board: name, Template: k.run.o.Template, Archive: blank, Options: o, Libraries: k.run.o.Libraries,
+		Board: name, Template: k.run.o.Template, Archive: blank, Libraries: k.run.o.Libraries,
 	}
-	if k.folder, err = k.run.o.Builder.Generate(ctx, k.folderOf(""), k.spec); err != nil {
-		return err
+	l, err := k.divide(ctx, 0, 0)
+	if err == nil {
+		k.use(l)
 	}
-	if k.resident, err = k.folder.Build(ctx); err != nil {
-		return err
+	if err == nil {
+		k.made, err = l.folder.MadeWith()
 	}
-	if k.made, err = k.folder.MadeWith(); err != nil {
-		return err
-	}
-	k.linker, err = k.folder.OperatorLinker(ctx)
 	return err
-}
-
-// memory divides a board's memory between uploaded code and all else.
-func (r *Run) memory(b *boards.Board) (boards.Options, error) {
-	o := boards.Options{UploadKiB: r.o.UploadKiB, ArenaKiB: r.o.ArenaKiB, Place: r.o.Placement}
-	if err := project.CheckLoadedPlace(o); err != nil {
-		return o, err
-	}
-	b = b.Placed(o)
-	if o.UploadKiB == 0 {
-		o.UploadKiB = b.UploadKiB
-	}
-	region, mapped := b.Region(b.Place.UploadRegion())
-	if o.UploadKiB == 0 {
-		for o.UploadKiB = 64; mapped && uint64(o.UploadKiB)*1024 > uint64(region.Size)/4; o.UploadKiB /= 2 {
-		}
-	}
-	if o.UploadKiB == 0 {
-		return o, failure.New(failure.DoesNotFit, "", "board %s has no room for uploaded code", b.Name)
-	}
-	return project.MakeRoom(b, o)
 }
 
 // work measures what the queue holds until ctx ends or the place is given up.
@@ -252,8 +227,8 @@ func (p *place) prepare(ctx context.Context, i *image.Image) (err error) {
 // needs makes the place hold what a job needs, with a session open.
 func (p *place) needs(ctx context.Context, l *load) error {
 	i := l.image
-	if i == nil && p.window != p.kind.windowNow() {
-		i = p.kind.resident
+	if i == nil && (p.layout != l.layout || p.window != l.layout.window) {
+		i = l.layout.resident
 	}
 	if i == nil || i == p.image {
 		return nil
@@ -261,9 +236,10 @@ func (p *place) needs(ctx context.Context, l *load) error {
 	p.closeSession()
 	limited, cancel := context.WithTimeout(ctx, 10*p.run.o.StepTimeout) // flash may have to be written
 	defer cancel()
-	was := p.image
+	image, layout := p.image, p.layout
+	p.layout = l.layout
 	if err := p.prepare(limited, i); err != nil {
-		p.image = was
+		p.image, p.layout = image, layout
 		return err
 	}
 	return p.openSession(ctx)
@@ -278,7 +254,11 @@ func (p *place) openSession(ctx context.Context) error {
 	}
 	p.session, p.held, p.fresh = s, nil, true
 	windows, err := s.Windows(ctx)
-	if err == nil && len(windows) != 1 {
+	var absent *rpc.NotFoundError
+	if errors.As(err, &absent) && p.layout.spec.Options.UploadKiB == 0 {
+		err = nil // its layout has no window
+	}
+	if err == nil && len(windows) > 1 {
 		err = failure.New(failure.Transport, "", "%s has %d windows for code, not one", p.name, len(windows))
 	}
 	if err == nil {
@@ -288,8 +268,11 @@ func (p *place) openSession(ctx context.Context) error {
 		p.closeSession()
 		return err
 	}
-	p.window = windows[0]
-	return p.kind.accept(p.image, p.window)
+	p.window = rpc.Window{}
+	if len(windows) == 1 {
+		p.window = windows[0]
+	}
+	return p.kind.accept(p.layout, p.image, p.window)
 }
 
 func (p *place) closeSession() {
@@ -307,7 +290,7 @@ func (p *place) closeSession() {
 // built are measured one after the other, since each wait for the compilers leaves processors idle. The caller calls
 // end after the measurement.
 func (p *place) useProcessors(ctx context.Context) (end func(), err error) {
-	b := p.kind.folder.Board()
+	b := p.kind.board
 	switch {
 	case !b.Link.OnHost():
 		return func() {}, nil
@@ -328,35 +311,21 @@ func (p *place) letWork() {
 	}
 }
 
-// windowNow is where the kind's candidates are linked to lie.
-func (k *kind) windowNow() rpc.Window {
+// accept takes the window of the first place with a layout, and compares it with all others' that hold the same image.
+// From then on candidates can be built: the reference too, which a place may need before it is ready.
+func (k *kind) accept(l *layout, i *image.Image, w rpc.Window) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.window
-}
-
-// accept takes the window of the first place, and compares it with all others' that hold the same image. From then on
-// candidates can be built: the reference too, which a place may need before it is ready.
-func (k *kind) accept(i *image.Image, w rpc.Window) error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.window.Bytes == 0 {
-		k.window = w
-		k.open()
+	select {
+	case <-l.opened:
+	default:
+		l.window = w
+		l.open()
 	}
-	if k.window != w && i == k.resident {
-		return failure.New(failure.Internal, "", "boards %s have different windows: %v and %v", k.name, k.window, w)
+	if l.window != w && i == l.resident {
+		return failure.New(failure.Internal, "", "boards %s have different windows: %v and %v", k.name, l.window, w)
 	}
 	return nil
-}
-
-// open lets candidates be built for the kind. The caller holds mu.
-func (k *kind) open() {
-	select {
-	case <-k.opened:
-	default:
-		close(k.opened)
-	}
 }
 
 // lose counts a place that was given up; without the last one the queue ends.
@@ -366,7 +335,7 @@ func (k *kind) lose(err error) {
 	k.lost = err
 	last := k.places == 0
 	if last {
-		k.open()
+		k.layout.open()
 	}
 	k.mu.Unlock()
 	if last {
@@ -387,7 +356,8 @@ func (p *place) recover(ctx context.Context, why error) error {
 		limited, cancel := context.WithTimeout(ctx, 10*p.run.o.StepTimeout)
 		err := p.Reset(limited, try)
 		if err == nil { // firmware with candidates may be why
-			err = p.prepare(limited, p.kind.resident)
+			p.layout = p.kind.current()
+			err = p.prepare(limited, p.layout.resident)
 		}
 		cancel()
 		if err == nil {

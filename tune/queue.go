@@ -18,6 +18,7 @@ type job struct {
 	alone     bool          // it was put into firmware without others
 	built     time.Duration // that compiling and linking took
 	queued    time.Time
+	opens     bool        // there is no candidate: a place takes a new layout
 	of        string      // the candidate that it confirms; "" for all others
 	answer    chan answer // takes one; nil: nobody waits, the result takes the place of an earlier one
 	failed    int         // times that it failed by what could be a board's fault

@@ -49,29 +49,48 @@ func (p *place) hasReference() bool {
 	return c != nil && (c.Kind == "" || c.Kind == p.kind.name)
 }
 
+// timeReference returns the median of the reference's samples, beside a larger arena if it needs one.
 func (p *place) timeReference(ctx context.Context, c *Candidate) (float64, error) {
-	if p.load == nil {
-		l, err := p.kind.prepare(ctx, *c)
-		if err != nil {
+	for least := 0; ; least = p.load.layout.arenaKiB + 1 {
+		if err := p.loadReference(ctx, c, least); err != nil {
 			return 0, err
 		}
-		if l.program == nil {
-			return 0, failure.New(failure.DoesNotFit, "", "%s", l.why)
+		result, err := p.measure(ctx, *c, p.load)
+		switch {
+		case err != nil:
+			return 0, err
+		case result.Failure == nil:
+			return result.Time.Median, nil
+		case result.Failure.Class != failure.DoesNotFit:
+			return 0, failure.New(result.Failure.Class, "", "%s", result.Failure.Message)
 		}
-		l.reference = true
-		p.load = &l
 	}
-	if err := p.needs(ctx, p.load); err != nil {
-		return 0, err
+}
+
+// loadReference makes the place hold what the reference needs. It builds the reference for the current layout, which it
+// takes before: no other place may be there to do that.
+func (p *place) loadReference(ctx context.Context, c *Candidate, leastKiB int) error {
+	if p.load != nil && p.load.layout == p.kind.current() && leastKiB <= p.load.layout.arenaKiB {
+		return p.needs(ctx, p.load)
 	}
-	result, err := p.measure(ctx, *c, p.load)
-	if err == nil && result.Failure != nil {
-		err = failure.New(result.Failure.Class, "", "%s", result.Failure.Message)
-	}
+	p.letWork()
+	in, err := p.kind.layoutFor(ctx, c.Args, leastKiB)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	return result.Time.Median, nil
+	if err := p.needs(ctx, &load{layout: in, image: in.resident}); err != nil {
+		return err
+	}
+	l, err := p.kind.prepareIn(ctx, in, *c)
+	if err != nil {
+		return err
+	}
+	if l.program == nil {
+		return failure.New(failure.DoesNotFit, "", "%s", l.why)
+	}
+	l.reference = true
+	p.load, p.expected = &l, 0 // code at other addresses may take another time
+	return p.needs(ctx, p.load)
 }
 
 // steadyTimes is how many measurements a place's time for the reference is the median of.

@@ -7,13 +7,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/scratch"
@@ -23,13 +26,11 @@ const settingsFile = "run.json"
 
 // Settings are what decides the times of a run, in its folder.
 type settings struct {
-	Template  string        `json:"template,omitempty"`
-	Libraries []string      `json:"libraries,omitempty"`
-	UploadKiB int           `json:"upload_kib,omitempty"`
-	ArenaKiB  int           `json:"arena_kib,omitempty"`
-	Placement string        `json:"place,omitempty"`
-	Samples   int           `json:"samples"`
-	MinSample time.Duration `json:"min_sample_ns"`
+	Template  string                    `json:"template,omitempty"`
+	Libraries []string                  `json:"libraries,omitempty"`
+	Memory    map[string]boards.Options `json:"memory,omitempty"`
+	Samples   int                       `json:"samples"`
+	MinSample time.Duration             `json:"min_sample_ns"`
 
 	CallTimeout time.Duration `json:"call_timeout_ns"`
 }
@@ -38,18 +39,17 @@ type settings struct {
 // compared; the longest of its limits for a call is kept, with which every candidate can be measured again.
 func (s *store) keepSettings(o Options) error {
 	then, err := readSettings(s.dir)
-	now := settings{o.Template, o.Libraries, o.UploadKiB, o.ArenaKiB, o.Placement, o.Samples, o.MinSample, o.CallTimeout}
+	now := settings{o.Template, o.Libraries, o.Memory, o.Samples, o.MinSample, o.CallTimeout}
 	switch {
 	case s.began == 0, errors.Is(err, fs.ErrNotExist):
 	case err != nil:
 		return err
-	case then.Template != o.Template || then.UploadKiB != o.UploadKiB || then.ArenaKiB != o.ArenaKiB:
-		return failure.New(failure.Config, "choose another folder",
-			"the run in %s has template %q, upload_kib %d and arena_kib %d, not %q, %d and %d", s.dir, then.Template,
-			then.UploadKiB, then.ArenaKiB, o.Template, o.UploadKiB, o.ArenaKiB)
-	case then.Placement != o.Placement:
-		return failure.New(failure.Config, "choose another folder, or the same place",
-			"the run in %s has place %q, not %q", s.dir, then.Placement, o.Placement)
+	case then.Template != o.Template:
+		return failure.New(failure.Config, "choose another folder", "the run in %s has template %q, not %q", s.dir,
+			then.Template, o.Template)
+	case !maps.Equal(then.Memory, o.Memory):
+		return failure.New(failure.Config, "choose another folder, or the same options",
+			"the run in %s has the options %s, not %s", s.dir, memoryText(then.Memory), memoryText(o.Memory))
 	case !slices.Equal(then.Libraries, o.Libraries):
 		return failure.New(failure.Config, "choose another folder, or the same libraries",
 			"the run in %s has the libraries %q, not %q", s.dir, then.Libraries, o.Libraries)
@@ -64,6 +64,32 @@ func (s *store) keepSettings(o Options) error {
 		return err
 	}
 	return writeWhole(filepath.Join(s.dir, settingsFile), append(text, '\n'), 0o644)
+}
+
+// memoryText is the options of a run's boards as OPTIONS has them.
+func memoryText(memory map[string]boards.Options) string {
+	var words []string
+	for _, name := range slices.Sorted(maps.Keys(memory)) {
+		for _, w := range memory[name].Words() {
+			if name != "" {
+				w = name + ":" + w
+			}
+			words = append(words, w)
+		}
+	}
+	return fmt.Sprintf("%q", strings.Join(words, " "))
+}
+
+// memoryOf is the options of one kind of board, for a run of that kind alone.
+func (s settings) memoryOf(kind string) map[string]boards.Options {
+	m, own := s.Memory[kind]
+	if !own {
+		m = s.Memory[""]
+	}
+	if m == (boards.Options{}) {
+		return nil
+	}
+	return map[string]boards.Options{"": m}
 }
 
 func readSettings(dir string) (then settings, err error) {
@@ -110,10 +136,11 @@ func Reproduce(ctx context.Context, dir, id string, desk *device.Desk, board str
 	if len(o.Libraries) == 0 {
 		o.Libraries = then.Libraries
 	}
-	o.CallTimeout, o.Placement = cmp.Or(o.CallTimeout, then.CallTimeout), cmp.Or(o.Placement, then.Placement)
-	o.Template, o.UploadKiB = cmp.Or(o.Template, then.Template), cmp.Or(o.UploadKiB, then.UploadKiB)
-	o.ArenaKiB, o.Samples = cmp.Or(o.ArenaKiB, then.ArenaKiB), cmp.Or(o.Samples, then.Samples)
-	o.MinSample = cmp.Or(o.MinSample, then.MinSample)
+	if len(o.Memory) == 0 {
+		o.Memory = then.memoryOf(was.Kind)
+	}
+	o.CallTimeout, o.Template = cmp.Or(o.CallTimeout, then.CallTimeout), cmp.Or(o.Template, then.Template)
+	o.Samples, o.MinSample = cmp.Or(o.Samples, then.Samples), cmp.Or(o.MinSample, then.MinSample)
 	own, err := scratch.Make("boardsmith-reproduce")
 	if err != nil {
 		return was, is, err

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"hash"
 	"iter"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -49,27 +50,26 @@ type Run struct {
 
 // A kind is one kind of board, and all of the run that are of it.
 type kind struct {
-	name   string
-	run    *Run
-	queue  *queue
-	linker *project.OperatorLinker
-	folder *project.Project
-	spec   project.Spec // of its firmware without candidates
-	made   string       // project.Project.MadeWith of that
-
-	resident *image.Image // that firmware
+	name  string
+	run   *Run
+	queue *queue
+	board *boards.Board
+	spec  project.Spec // of firmware without candidates, without options
+	made  string       // project.Project.MadeWith of that
 
 	confirming sync.Mutex        // one Confirm at a time
 	building   sync.Mutex        // of other firmware
+	excess     error             // of the smallest arena that did not fit; nil: there was none
+	excessKiB  int               // its size
 	constants  map[string][]byte // that lie in flash, by name
 	constant   *image.Image      // the firmware that they are in; nil: there are none
 
 	mu         sync.Mutex
-	active     int           // candidates that are being measured
-	waiting    []*job        // those of them that wait for others to be put into firmware with
-	flashing   int           // those of them that are in firmware, or that it is being built of
-	opened     chan struct{} // closed when the first place has opened, or the last one is given up
-	window     rpc.Window
+	active     int                           // candidates that are being measured
+	waiting    []*job                        // those of them that wait for others to be put into firmware with
+	flashing   int                           // those of them that are in firmware, or that it is being built of
+	layout     *layout                       // that candidates are built for
+	layouts    []*layout                     // all
 	places     int                           // that are not given up
 	lost       error                         // why the last one was
 	best       map[[sha256.Size]byte]float64 // seconds, by arguments
@@ -98,6 +98,9 @@ func OpenRun(ctx context.Context, dir string, desk *device.Desk, boards []string
 		return nil, failure.New(failure.Config, "name at least one board", "a run without boards")
 	}
 	o = o.settled()
+	if err := o.checkMemory(boards); err != nil {
+		return nil, err
+	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
@@ -146,6 +149,13 @@ func (o Options) settled() Options {
 	if o.MaxRecoveries <= 0 {
 		o.MaxRecoveries = 3
 	}
+	o.Memory = maps.Clone(o.Memory)
+	maps.DeleteFunc(o.Memory, func(name string, m boards.Options) bool {
+		return name == "" && m == (boards.Options{})
+	})
+	if len(o.Memory) == 0 {
+		o.Memory = nil
+	}
 	if o.FlashBatch == 0 {
 		o.FlashBatch = 8
 	}
@@ -181,9 +191,12 @@ func (r *Run) Close() error {
 	r.done.Wait()
 	var errs []error
 	for _, k := range r.kinds {
-		if k.folder != nil {
-			errs = append(errs, k.folder.Close(), os.RemoveAll(k.imagesDir()))
+		k.building.Lock()
+		for _, l := range k.layouts {
+			errs = append(errs, l.folder.Close())
 		}
+		k.building.Unlock()
+		errs = append(errs, os.RemoveAll(k.imagesDir()))
 	}
 	if r.own != nil {
 		errs = append(errs, r.own.Close())
@@ -359,14 +372,15 @@ func (r *Run) tell(e Event) {
 	}
 }
 
-// measure builds the candidate, and waits for a place to measure it, or for another one with the same bytes.
-func (k *kind) measure(ctx context.Context, c Candidate) (Result, error) {
-	if _, err := k.windowOf(ctx); err != nil { // until a board has opened
+// measureBeside builds the candidate for a layout with an arena of at least so many KiB, and waits for a place to
+// measure it, or for another one with the same bytes. Its error is a *shortError if the arena is too small.
+func (k *kind) measureBeside(ctx context.Context, c Candidate, leastKiB int) (Result, error) {
+	if _, err := k.windowOf(ctx, k.current()); err != nil { // until a board has opened
 		return Result{}, err
 	}
 	defer k.begins()()
 	began := time.Now()
-	l, err := k.prepare(ctx, c)
+	l, err := k.prepare(ctx, c, leastKiB)
 	built := time.Since(began) - l.paused
 	if err != nil {
 		if f := buildFailure(err); f != nil && ctx.Err() == nil {
@@ -436,10 +450,10 @@ func part(h hash.Hash, b []byte) {
 	h.Write(b)
 }
 
-func (k *kind) build(ctx context.Context, c Candidate, w rpc.Window) (rpc.Program, error) {
+func (k *kind) build(ctx context.Context, in *layout, c Candidate) (rpc.Program, error) {
 	limited, cancel := context.WithTimeout(ctx, k.run.o.BuildTimeout)
 	defer cancel()
-	p, err := k.linker.Link(limited, c.operators(), w)
+	p, err := in.linker.Link(limited, c.operators(), in.window)
 	if err != nil && ctx.Err() == nil && limited.Err() != nil {
 		return p, failure.New(failure.Timeout, "", "building took longer than %v", k.run.o.BuildTimeout)
 	}
@@ -502,9 +516,9 @@ func (k *kind) ended(ctx context.Context, err error) error {
 }
 
 // windowOf is where candidates are linked to lie, once a place has opened.
-func (k *kind) windowOf(ctx context.Context) (rpc.Window, error) {
+func (k *kind) windowOf(ctx context.Context, l *layout) (rpc.Window, error) {
 	select {
-	case <-k.opened:
+	case <-l.opened:
 	case <-ctx.Done():
 		return rpc.Window{}, failure.Stopped(ctx, "wait for a board %s", k.name)
 	case <-k.run.ctx.Done():
@@ -515,7 +529,7 @@ func (k *kind) windowOf(ctx context.Context) (rpc.Window, error) {
 	if k.places == 0 {
 		return rpc.Window{}, fmt.Errorf("no board %s is left: %w", k.name, k.lost)
 	}
-	return k.window, nil
+	return l.window, nil
 }
 
 // All measures candidates as places come free: it draws as many ahead as builders and places need, from a goroutine of

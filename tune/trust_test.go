@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/ndarray"
@@ -135,7 +136,9 @@ func TestBadCandidates(t *testing.T) {
 
 // TestFirmwareDoesNotStart puts candidates into firmware, of which one keeps it from starting: only that one fails.
 func TestFirmwareDoesNotStart(t *testing.T) {
-	r, _ := opened(t, tune.Options{UploadKiB: 4, StepTimeout: 3 * time.Second}, "mps2_an385", "mps2_an385")
+	r, _ := opened(t, tune.Options{
+		Memory: map[string]boards.Options{"": {UploadKiB: 4}}, StepTimeout: 3 * time.Second,
+	}, "mps2_an385", "mps2_an385")
 	bad := large("bad", 5000)
 	bad.Operators.Files[0].Data = append(bad.Operators.Files[0].Data,
 		"\n__attribute__((constructor)) static void stop(void) { for (;;) {} }\n"...)
@@ -239,7 +242,7 @@ func TestEmulatorTerminated(t *testing.T) {
 func TestUnproven(t *testing.T) {
 	slow := filepath.Join(t.TempDir(), "slow")
 	reference := operator("reference", fmt.Sprintf(
-		`extern int access(const char*, int); for (volatile int i = 0; i < 3000000 && access("%s", 0) == 0; i++) {} %s`,
+		`extern int access(const char*, int); for (volatile int i = 0; i < 100000 && access("%s", 0) == 0; i++) {} %s`,
 		slow, right))
 	dir := t.TempDir()
 	open := func() *tune.Run {

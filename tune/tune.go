@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
@@ -119,11 +120,11 @@ type Options struct {
 	Builder   *project.Builder // compiles; nil: one of the run's own
 	Template  string           // of the firmware; "": the board's own
 	Libraries []string         // whose functions candidates may call, as in project.Spec
-	UploadKiB int              // memory for a candidate; 0: what the board has room for, at most 64
-	ArenaKiB  int              // memory for arguments and workspace; 0: the board's own, or what is left
-	// where the firmware has its arena, packet buffer and stack, as boards.Options.Place; "": the board's own. Candidates
-	// lie in the memory for uploaded code: other parts are an error of class config
-	Placement string
+	// Memory has options of boards by the board's name; those of "" are for all boards without their own. Only ArenaKiB,
+	// UploadKiB, StackBytes and Place may be set, and Place has only arena, packet and stack: candidates lie in the memory
+	// for uploaded code. Where ArenaKiB and UploadKiB are 0, the arena is as large as the candidates' arguments and
+	// workspace need, and the memory for a candidate is at most 64 KiB and a quarter of the RAM.
+	Memory map[string]boards.Options
 
 	Samples   int           // 0: 3
 	MinSample time.Duration // a sample takes at least as long; 0: 1 ms

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/drawn"
 	"github.com/boardsmith/boardsmith/tune"
@@ -29,7 +30,7 @@ func TestZephyrCandidates(t *testing.T) {
 	if failure.Of(err) != failure.DoesNotFit || !strings.Contains(err.Error(), "region ram") {
 		t.Errorf("a board with too little RAM: class %s, %v", failure.Of(err), err)
 	}
-	r, _ := opened(t, tune.Options{UploadKiB: 16}, "zephyr/mps2_an385")
+	r, _ := opened(t, tune.Options{Memory: map[string]boards.Options{"": {UploadKiB: 16}}}, "zephyr/mps2_an385")
 	cs := append(goods(4), large("large", 20000))
 	n := 0
 	for result, err := range r.All(t.Context(), slices.Values(cs)) {

@@ -57,8 +57,9 @@ type Inputs struct {
 	Libraries      []string
 	LibrariesAsked bool // the user set them for this run
 	Options        boards.Options
-	OptionsAsked   bool // the user set them for this run
-	Library        bool // APP is Library; Project is then the library's folder
+	BoardOptions   map[string]boards.Options // those that the user set for this run, as boards.ParseBoardOptions returns
+	OptionsAsked   bool                      // the user set them for this run
+	Library        bool                      // APP is Library; Project is then the library's folder
 
 	Path         []string // folders with boards/ and templates/
 	Device       string   // which one of the board: a name in desk.json, a probe's serial, a USB path, a port
@@ -137,9 +138,10 @@ func Resolve(env console.Environ, dir string, load func(dir string) (*Made, erro
 	if place != "" {
 		words = append(words, "place="+place)
 	}
-	if in.Options, err = boards.ParseOptions(words); err != nil {
+	if in.BoardOptions, err = boards.ParseBoardOptions(words); err != nil {
 		return nil, err
 	}
+	in.Options = in.BoardOptions[""]
 	if in.Usual, err = boards.ParseOptions(c.Options); err != nil {
 		return nil, failure.New(failure.Config, "", "%s: %w", c.File, err)
 	}
@@ -151,6 +153,7 @@ func Resolve(env console.Environ, dir string, load func(dir string) (*Made, erro
 		}
 		// The folder's name contains board and model, so that both count as set by the user.
 		in.Board = Input{cmp.Or(in.Board.Value, c.Board, defaultBoard), true}
+		in.useBoardOptions()
 		in.Model = Input{cmp.Or(in.Model.Value, c.Model), true}
 		in.Derived = true
 		if in.Project, err = in.folder(); err != nil {
@@ -165,6 +168,7 @@ func Resolve(env console.Environ, dir string, load func(dir string) (*Made, erro
 		return nil, err
 	}
 	in.fill(m)
+	in.useBoardOptions()
 	if app != "" {
 		in.Options.App, in.OptionsAsked = app, true
 	}
@@ -172,6 +176,13 @@ func Resolve(env console.Environ, dir string, load func(dir string) (*Made, erro
 		in.Options.Place, in.OptionsAsked = place, true
 	}
 	return in, in.checkParams(env)
+}
+
+// useBoardOptions sets Options to those that are for the board alone, if there are any.
+func (in *Inputs) useBoardOptions() {
+	if o, own := in.BoardOptions[in.BoardName()]; own && in.BoardName() != "" {
+		in.Options = o
+	}
 }
 
 // readApp sets Library, and returns the value of APP as an option of firmware: "" if there is none.

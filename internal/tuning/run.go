@@ -31,21 +31,15 @@ func (t *Job) resultLine(r tune.Result) {
 	})
 }
 
-// memory returns the options that decide how much memory candidates have. A project's other options are of no use
-// here.
-func (t *Job) memory() (boards.Options, error) {
-	if !t.In.OptionsAsked {
-		return t.In.Usual, nil
+// memory returns the options of the boards: those of boardsmith.json only as far as they change memory.
+func (t *Job) memory() map[string]boards.Options {
+	if t.In.OptionsAsked {
+		return t.In.BoardOptions
 	}
-	others := slices.DeleteFunc(t.In.Options.Set(), func(name string) bool {
-		return name == "arena_kib" || name == "upload_kib" || name == "place"
-	})
-	if len(others) > 0 {
-		return boards.Options{}, failure.New(failure.Config,
-			"candidates are measured with arena_kib, place and upload_kib alone",
-			"OPTIONS has no effect on candidates with %s", strings.Join(others, ", "))
+	u := t.In.Usual
+	return map[string]boards.Options{
+		"": {ArenaKiB: u.ArenaKiB, UploadKiB: u.UploadKiB, StackBytes: u.StackBytes, Place: u.Place},
 	}
-	return t.In.Options, nil
 }
 
 // folder sets the run's folder: OUTPUT, or one for these boards.
@@ -56,16 +50,11 @@ func (t *Job) folder(name string) {
 
 // open opens a run of package tune, and begins to show how it gets on. total is the number of candidates.
 func (t *Job) open(ctx context.Context, total int) (*tune.Run, error) {
-	memory, err := t.memory()
-	if err != nil {
-		return nil, err
-	}
 	t.view = newView(t.Console, total)
 	t.bar = t.Start("tune: building firmware", 0)
 	run, err := tune.OpenRun(ctx, t.dir, t.Desk, t.boards, tune.Options{
 		Builder: t.Builder, Template: t.In.Template.Value, Samples: t.In.Repeat, CallTimeout: t.In.Timeout,
-		ArenaKiB: memory.ArenaKiB, UploadKiB: memory.UploadKiB, Placement: memory.Place, Told: t.view.told,
-		Libraries: t.In.Libraries, Retry: t.Env.On("RETRY"),
+		Memory: t.memory(), Told: t.view.told, Libraries: t.In.Libraries, Retry: t.Env.On("RETRY"),
 	})
 	if err != nil {
 		return nil, err

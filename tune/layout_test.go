@@ -1,0 +1,160 @@
+//go:build linux
+
+package tune_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/drawn"
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/tune"
+)
+
+// TestSmallBoards measures and confirms candidates on boards with little RAM, without options: TVM's, whose arguments
+// have 2 KiB; on stm32vldiscovery, where firmware leaves no RAM for a window, small ones, and TVM's fail with a reason.
+func TestSmallBoards(t *testing.T) {
+	for _, board := range drawn.Of(t, "small boards", []string{"microbit", "sifive_e", "stm32vldiscovery"}, 3) {
+		t.Run(board, func(t *testing.T) {
+			r, _ := opened(t, tune.Options{}, board)
+			good, tier := matmuls(t)[:4], tune.RAM
+			if board == "stm32vldiscovery" {
+				good, tier = goods(3), tune.Image
+				result, err := r.Measure(t.Context(), matmuls(t)[0])
+				must(t, err)
+				if f := result.Failure; f == nil || f.Class != failure.DoesNotFit ||
+					!strings.Contains(f.Message, "the arena has 4 KiB, and cannot have more: ") {
+					t.Errorf("%+v", f)
+				}
+			}
+			for result, err := range r.All(t.Context(), slices.Values(good)) {
+				must(t, err)
+				if result.Failure != nil || result.Tier != tier {
+					t.Errorf("%s: %s, %+v", result.ID, result.Tier, result.Failure)
+				}
+			}
+			if tier != tune.RAM {
+				return
+			}
+			confirmed, err := r.Confirm(t.Context(), 1)
+			must(t, err)
+			if len(confirmed) != 1 || confirmed[0].Failure != nil || confirmed[0].Tier == tune.RAM {
+				t.Errorf("confirmed %+v", confirmed)
+			}
+		})
+	}
+}
+
+// argument is a tensor of so many bytes.
+func argument(bytes int64) tune.Arg {
+	return tune.Arg{DType: ndarray.DType{Code: ndarray.Int, Bits: 8, Lanes: 1}, Shape: []int64{bytes}}
+}
+
+// TestArenaGrows measures candidates whose arguments or workspace need more than the board's own arena, among others:
+// all are loaded into RAM. What no arena can hold is the candidate's failure, and so is what one that was asked for
+// cannot hold.
+func TestArenaGrows(t *testing.T) {
+	for _, board := range drawn.Of(t, "arena grows", []string{"mps2_an386", "host"}, 2) {
+		t.Run(board, func(t *testing.T) {
+			b, err := boards.Find(board, nil)
+			must(t, err)
+			more := int64(b.ArenaKiB)*1024 + 5
+			candidates := func() []tune.Candidate {
+				wide, hungry := operator("wide", right+"volatile int k = 1; (void)k;"), operator("hungry", `
+  void* all = TVMBackendAllocWorkspace(kDLCPU, 0, `+strconv.FormatInt(more, 10)+`, kDLInt, 8);
+  if (all == 0) return -1;
+  TVMBackendFreeWorkspace(kDLCPU, 0, all);
+`+right)
+				wide.Args = append(wide.Args, argument(more))
+				after := operator("after", right+"volatile int k; (void)k;")
+				return []tune.Candidate{operator("before", right), hungry, wide, after}
+			}
+			var built []string
+			r, _ := opened(t, tune.Options{Told: func(e tune.Event) {
+				if strings.HasPrefix(e.What, "building firmware") {
+					built = append(built, e.What)
+				}
+			}}, board)
+			for _, c := range candidates() {
+				result, err := r.Measure(t.Context(), c)
+				must(t, err)
+				if result.Failure != nil || result.Tier != tune.RAM {
+					t.Errorf("%s: %s, %+v", result.ID, result.Tier, result.Failure)
+				}
+			}
+			if len(built) != 1 {
+				t.Errorf("built %q", built)
+			}
+			if len(b.Memory) > 0 { // a process has room for it
+				huge := operator("huge", right+"volatile int k = 2; (void)k;")
+				huge.Args = append(huge.Args, argument(1<<28))
+				result, err := r.Measure(t.Context(), huge)
+				must(t, err)
+				if f := result.Failure; f == nil || f.Class != failure.DoesNotFit ||
+					!strings.Contains(f.Message, "arguments of 268435488 bytes: ") {
+					t.Errorf("%+v", f)
+				}
+			}
+			fixed, _ := opened(t, tune.Options{Memory: map[string]boards.Options{board: {ArenaKiB: b.ArenaKiB}}}, board)
+			for i, c := range candidates() {
+				result, err := fixed.Measure(t.Context(), c)
+				must(t, err)
+				if f := result.Failure; (f == nil) != (i == 0 || i == 3) || f != nil && (f.Class != failure.DoesNotFit ||
+					!strings.Contains(f.Message, "the option arena_kib of board ")) {
+					t.Errorf("arena_kib, %s: %+v", c.ID, f)
+				}
+			}
+		})
+	}
+}
+
+// TestOptionsOfBoards: boards of one run have options of their own, and no others.
+func TestOptionsOfBoards(t *testing.T) {
+	dir := t.TempDir()
+	memory := map[string]boards.Options{"": {StackBytes: 12288}, "mps2_an385": {UploadKiB: 8, ArenaKiB: 96}}
+	r, err := tune.OpenRun(t.Context(), dir, desk(t), []string{"mps2_an385", "mps2_an386"}, tune.Options{Memory: memory})
+	must(t, err)
+	one := operator("one", right)
+	one.Kind = "mps2_an385"
+	_, err = r.Measure(t.Context(), one) // with a result, the folder has its options
+	must(t, err)
+	must(t, r.Close())
+	for board, want := range map[string][]string{
+		"mps2_an385": {"ARENA_BYTES 98304", "UPLOAD_BYTES 8192"}, "mps2_an386": {"STACK_BYTES 12288", "UPLOAD_BYTES 65536"},
+	} {
+		headers, err := filepath.Glob(filepath.Join(dir, "firmware", board, "crt_config", "*.h"))
+		must(t, err)
+		text := ""
+		for _, path := range headers {
+			data, err := os.ReadFile(path)
+			must(t, err)
+			text += string(data)
+		}
+		for _, w := range want {
+			if !strings.Contains(text, w) {
+				t.Errorf("%s: no %s in the generated headers", board, w)
+			}
+		}
+	}
+	for _, wrong := range []map[string]boards.Options{
+		{"mps2_an500": {ArenaKiB: 64}}, {"": {OperatorOpt: "O3"}}, {"mps2_an385": {LogLevel: "info"}},
+	} {
+		r, err := tune.OpenRun(t.Context(), t.TempDir(), desk(t), []string{"mps2_an385"}, tune.Options{Memory: wrong})
+		if failure.Of(err) != failure.Config {
+			t.Errorf("%v: %v", wrong, err)
+		}
+		if err == nil {
+			must(t, r.Close())
+		}
+	}
+	if _, err := tune.OpenRun(t.Context(), dir, desk(t), []string{"mps2_an385", "mps2_an386"},
+		tune.Options{}); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "mps2_an385:arena_kib=96") {
+		t.Errorf("the folder of a run with other options: %v", err)
+	}
+}
