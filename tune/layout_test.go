@@ -29,7 +29,7 @@ func TestSmallBoards(t *testing.T) {
 				result, err := r.Measure(t.Context(), matmuls(t)[0])
 				must(t, err)
 				if f := result.Failure; f == nil || f.Class != failure.DoesNotFit ||
-					!strings.Contains(f.Message, "the arena has 4 KiB, and cannot have more: ") {
+					!strings.Contains(f.Message, " KiB, and cannot have more: ") {
 					t.Errorf("%+v", f)
 				}
 			}
