@@ -87,8 +87,8 @@ enum {
   FIND_COPY_CRC,     // the 2 bytes after a copy
 };
 #define STATE_OF_COPY 1U
-_Static_assert((FIND_MESSAGE % 2 == 0) && (FIND_MESSAGE_CRC % 2 == 0) && (FIND_COPY % 2 == 1) &&
-                   (FIND_COPY_CRC % 2 == 1),
+_Static_assert(((FIND_MESSAGE % 2) == 0) && ((FIND_MESSAGE_CRC % 2) == 0) && ((FIND_COPY % 2) == 1) &&
+                   ((FIND_COPY_CRC % 2) == 1),
                "from FIND_MESSAGE on, the lowest bit distinguishes the states of a copy");
 
 // The transmitter's states.
@@ -184,7 +184,8 @@ void request_execute(rpc_server_t* s);
 // Results of a request: an empty Return, an answer already sent, or one of TEXTS; other values are a function's error.
 enum { DONE, ANSWERED, TEXTS(TEXT_RESULT) TEXTS_END };
 enum { TEXTS_BEGIN = ANSWERED + 1 };
-_Static_assert((DAMAGED_REQUEST % 2 == 0) && (DAMAGED_COPY == DAMAGED_REQUEST + STATE_OF_COPY), "see STATE_OF_COPY");
+_Static_assert(((DAMAGED_REQUEST % 2) == 0) && (DAMAGED_COPY == (DAMAGED_REQUEST + (int)STATE_OF_COPY)),
+               "see STATE_OF_COPY");
 
 // Answers the current request with its result.
 void request_finish(rpc_server_t* s, int result);
