@@ -70,12 +70,12 @@ func (v *invocation) checkScripts(ctx context.Context, b *boards.Board) (uncheck
 		return "", nil
 	}
 	path, err := findProgram(v.Env, program)
+	if failure.Of(err) == failure.ToolMissing {
+		v.Printf("board %s: %s is not checked: %v", b.Name, field, err)
+		return field, nil
+	}
 	if err != nil {
 		return "", err
-	}
-	if path == "" {
-		v.Printf("board %s: %s is not checked: %s is not installed", b.Name, field, program)
-		return field, nil
 	}
 	missing, err := device.MissingScripts(ctx, path, b)
 	if err != nil {
