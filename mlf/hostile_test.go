@@ -59,7 +59,7 @@ func TestHostileMembers(t *testing.T) {
 		{reg(strings.Repeat("a/", 400) + "x"), "longer than"},
 		{reg("src/" + strings.Repeat("a", 241) + ".txt"), "a part of its name is longer than"},
 		{reg("codegen/host/src/$(shell touch x).c"), "generated code may contain"},
-		{reg("codegen/host/src/net_lib9.S"), "neither C, C++ nor an object"},
+		{reg("codegen/host/src/net_lib9.S"), "codegen/host/src/net_lib9.S: unsupported file: C in"},
 		{reg("metadata.json"), "twice"},
 		{reg("./a/./../metadata.json"), "outside of the archive"},
 		{reg("metadata.json/x"), "both a file and a folder"},

@@ -13,6 +13,7 @@ import (
 	"io"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -104,6 +105,9 @@ func Parse(name string, raw []byte) (*Archive, error) {
 	if err := a.readTar(); err != nil {
 		return nil, err
 	}
+	if err := a.leaveFolder(); err != nil {
+		return nil, err
+	}
 	if err := a.readMetadata(); err != nil {
 		return nil, err
 	}
@@ -113,7 +117,7 @@ func Parse(name string, raw []byte) (*Archive, error) {
 func (a *Archive) readTar() error {
 	src := bytes.NewReader(a.Raw)
 	r := tar.NewReader(src)
-	tree := map[string]bool{} // path -> is a file
+	tree := tree{}
 	for count := 0; ; count++ {
 		end := len(a.Raw) - src.Len()
 		h, err := r.Next()
@@ -126,8 +130,8 @@ func (a *Archive) readTar() error {
 		if count >= maxFiles {
 			return a.fault("", "", "it has more than %d members", maxFiles)
 		}
-		if h.Typeflag == tar.TypeXGlobalHeader {
-			continue // a comment for the whole archive
+		if h.Typeflag == tar.TypeXGlobalHeader || ofSystem(h.Name) {
+			continue // a comment for the whole archive, or not a file of the model
 		}
 		if err := a.addMember(r, h, tree); err != nil {
 			return err
@@ -148,10 +152,10 @@ func (a *Archive) checkEnd(end int) error {
 	return nil
 }
 
-func (a *Archive) addMember(r io.Reader, h *tar.Header, tree map[string]bool) error {
+func (a *Archive) addMember(r io.Reader, h *tar.Header, tree tree) error {
 	name, err := cleanName(h.Name)
 	if err != nil {
-		return a.fault(fmt.Sprintf("%.80q", h.Name), "do not use this archive unless you trust its source", "%w", err)
+		return a.fault(fmt.Sprintf("%.80q", h.Name), untrusted, "%w", err)
 	}
 	if name == "." {
 		return nil
@@ -160,17 +164,19 @@ func (a *Archive) addMember(r io.Reader, h *tar.Header, tree map[string]bool) er
 	case tar.TypeDir:
 		return a.addFolder(name, tree)
 	case tar.TypeReg:
+	case tar.TypeLink, tar.TypeSymlink:
+		return a.fault(name, "pack it again with files in place of links: tar --dereference --hard-dereference",
+			"it is a link to %.80q; only plain files and folders are supported", h.Linkname)
 	default:
-		return a.fault(name, "do not use this archive unless you trust its source",
-			"it is %s; only plain files and folders are supported", kindName(h.Typeflag))
+		return a.fault(name, untrusted, "it is %s; only plain files and folders are supported", kindName(h.Typeflag))
 	}
 	for k := range h.PAXRecords {
 		if strings.HasPrefix(k, "GNU.sparse.") {
 			return a.fault(name, "", "sparse files are not supported")
 		}
 	}
-	if _, twice := tree[name]; twice {
-		return a.fault(name, "", "it occurs twice in the archive")
+	if e, ok := tree[strings.ToLower(name)]; ok && e.name == name {
+		return a.fault(name, "pack it again, each file once", "it occurs twice in the archive")
 	}
 	if err := a.addFolder(path.Dir(name), tree); err != nil {
 		return err
@@ -182,18 +188,90 @@ func (a *Archive) addMember(r io.Reader, h *tar.Header, tree map[string]bool) er
 	if err != nil {
 		return a.fault(name, "", "damaged or truncated: %w", err)
 	}
-	tree[name] = true
-	a.Files = append(a.Files, File{name, data})
-	return nil
+	a.Files = append(a.Files, File{name, unixLines(data)})
+	return a.addName(name, true, tree)
+}
+
+// untrusted is the advice for members that no exporter writes.
+const untrusted = "do not use this archive unless you trust its source"
+
+// A tree has the archive's files and folders by their path in lower case.
+type tree map[string]treeEntry
+
+type treeEntry struct {
+	name   string
+	isFile bool
 }
 
 // addFolder records a folder and its parents. It returns an error if one is a file.
-func (a *Archive) addFolder(name string, tree map[string]bool) error {
+func (a *Archive) addFolder(name string, tree tree) error {
 	for ; name != "."; name = path.Dir(name) {
-		if tree[name] {
-			return a.fault(name, "", "it is both a file and a folder")
+		if err := a.addName(name, false, tree); err != nil {
+			return err
 		}
-		tree[name] = false
+	}
+	return nil
+}
+
+// addName records a file or folder. It returns an error if its name is that of another one on some computer.
+func (a *Archive) addName(name string, isFile bool, tree tree) error {
+	key := strings.ToLower(name)
+	switch e, ok := tree[key]; {
+	case ok && e.name != name:
+		return a.fault(name, "rename one of them",
+			"its name differs from that of %s only in capitals, which are equal on some computers", e.name)
+	case ok && e.isFile != isFile:
+		return a.fault(name, "", "it is both a file and a folder")
+	}
+	tree[key] = treeEntry{name, isFile}
+	return nil
+}
+
+// ofSystem reports whether a member is what macOS or Windows adds to the files of a folder: it is ignored.
+func ofSystem(name string) bool {
+	for _, part := range strings.Split(path.Clean(name), "/") {
+		if strings.HasPrefix(part, "._") || slices.Contains([]string{
+			"__MACOSX", ".DS_Store", ".Spotlight-V100", ".Trashes", ".fseventsd", "Thumbs.db", "desktop.ini",
+		}, part) {
+			return true
+		}
+	}
+	return false
+}
+
+// unixLines returns a text whose lines all end as on Windows with the line ends that TVM writes; other data unchanged.
+func unixLines(data []byte) []byte {
+	const windows = "\r\n"
+	n := bytes.Count(data, []byte("\n"))
+	if n == 0 || bytes.IndexByte(data, 0) >= 0 || bytes.Count(data, []byte(windows)) != n {
+		return data
+	}
+	return bytes.ReplaceAll(data, []byte(windows), []byte("\n"))
+}
+
+// leaveFolder makes names relative to the folder of metadata.json, if the archive was packed with it, and checks those
+// of generated code.
+func (a *Archive) leaveFolder() error {
+	top := ""
+	if a.Find(metadataFile) == nil {
+		for _, f := range a.Files {
+			if dir, base := path.Split(f.Name); base == metadataFile && (top == "" || len(dir) < len(top)) {
+				top = dir
+			}
+		}
+	}
+	for i := range a.Files {
+		f := &a.Files[i]
+		name, below := strings.CutPrefix(f.Name, top)
+		if !below {
+			return a.fault(f.Name, "pack the content of "+top+", or this folder alone",
+				"it lies beside %s, the folder of %s", top, metadataFile)
+		}
+		if strings.HasPrefix(name, "codegen/") && strings.ContainsFunc(name, notInSource) {
+			return a.fault(fmt.Sprintf("%.80q", f.Name), untrusted,
+				"names of generated code may contain only letters, digits and . _ + -")
+		}
+		f.Name = name
 	}
 	return nil
 }
@@ -201,8 +279,6 @@ func (a *Archive) addFolder(name string, tree map[string]bool) error {
 // kindName names an unsupported kind of member.
 func kindName(flag byte) string {
 	switch flag {
-	case tar.TypeLink, tar.TypeSymlink:
-		return "a link"
 	case tar.TypeChar, tar.TypeBlock:
 		return "a device"
 	case tar.TypeFifo:
@@ -212,7 +288,7 @@ func kindName(flag byte) string {
 }
 
 // cleanName returns a member's name relative to the folder for extraction. It returns an error for a name that
-// leads out of that folder, is not portable or, in codegen/, has a special meaning in a Makefile.
+// leads out of that folder or is not portable.
 func cleanName(name string) (string, error) {
 	switch {
 	case len(name) > maxName:
@@ -230,13 +306,10 @@ func cleanName(name string) (string, error) {
 			return "", fmt.Errorf("a part of its name is longer than %d bytes", maxPart)
 		}
 	}
-	clean := path.Clean(name)
-	if strings.HasPrefix(clean, "codegen/") && strings.ContainsFunc(clean, notInSource) {
-		return "", errors.New("names of generated code may contain only letters, digits and . _ + -")
-	}
-	return clean, nil
+	return path.Clean(name), nil
 }
 
+// notInSource reports whether a character has a special meaning in a Makefile.
 func notInSource(r rune) bool {
 	return r >= utf8.RuneSelf || !isAlnum(byte(r)) && !strings.ContainsRune("._+-/", r)
 }

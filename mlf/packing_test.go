@@ -1,0 +1,187 @@
+package mlf_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/mlftest"
+	"github.com/boardsmith/boardsmith/mlf"
+)
+
+// A packer changes the members of an archive as a tool of another system does.
+type packer func(w *tar.Writer, name string, data []byte) error
+
+// packed packs graphModel.
+func packed(t *testing.T, pack packer) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, f := range graphModel() {
+		if err := pack(w, f.Name, f.Data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func add(w *tar.Writer, h tar.Header, data []byte) error {
+	h.Size = int64(len(data))
+	if h.Typeflag == 0 {
+		h.Typeflag = tar.TypeReg
+	}
+	if err := w.WriteHeader(&h); err != nil {
+		return err
+	}
+	_, err := w.Write(data)
+	return err
+}
+
+func plain(w *tar.Writer, name string, data []byte) error {
+	return add(w, tar.Header{Name: name, Mode: 0o644}, data)
+}
+
+// withExtra packs further members beside each one.
+func withExtra(extra func(name string) string) packer {
+	return func(w *tar.Writer, name string, data []byte) error {
+		if err := plain(w, extra(name), []byte("\x00\x05\x16\x07 of the system")); err != nil {
+			return err
+		}
+		return plain(w, name, data)
+	}
+}
+
+// TestPackedElsewhere: an archive that tools of other systems packed has the same files and models.
+func TestPackedElsewhere(t *testing.T) {
+	want := mlftest.Parse(t, graphModel()...)
+	for name, pack := range map[string]packer{
+		"plain":      plain,
+		"dot":        func(w *tar.Writer, name string, data []byte) error { return plain(w, "./"+name, data) },
+		"folder":     func(w *tar.Writer, name string, data []byte) error { return plain(w, "my model/"+name, data) },
+		"two":        func(w *tar.Writer, name string, data []byte) error { return plain(w, "./a/b/"+name, data) },
+		"macOS":      withExtra(func(name string) string { return path.Join(path.Dir(name), "._"+path.Base(name)) }),
+		"in folder":  withExtra(func(name string) string { return "__MACOSX/my/._" + path.Base(name) }),
+		"Finder":     withExtra(func(name string) string { return path.Join("x", name, "..", ".DS_Store") }),
+		"Explorer":   withExtra(func(name string) string { return path.Join(path.Dir(name), "Thumbs.db") }),
+		"mode":       func(w *tar.Writer, name string, data []byte) error { return add(w, tar.Header{Name: name}, data) },
+		"PAX header": paxHeaders,
+	} {
+		a, err := mlf.Parse("x.tar", packed(t, pack))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if !slices.EqualFunc(a.Files, want.Files, func(x, y mlf.File) bool {
+			return x.Name == y.Name && bytes.Equal(x.Data, y.Data)
+		}) || len(a.Models) != 1 || a.Models[0].Name != want.Models[0].Name {
+			t.Errorf("%s: other files than those of the model: %d, want %d", name, len(a.Files), len(want.Files))
+		}
+	}
+}
+
+func paxHeaders(w *tar.Writer, name string, data []byte) error {
+	if name == "metadata.json" {
+		h := tar.Header{
+			Typeflag: tar.TypeXGlobalHeader, Name: "pax_global_header",
+			PAXRecords: map[string]string{"comment": "x"},
+		}
+		if err := w.WriteHeader(&h); err != nil {
+			return err
+		}
+	}
+	return add(w, tar.Header{
+		Name: name, Mode: 0o644, Format: tar.FormatPAX,
+		PAXRecords: map[string]string{"SCHILY.xattr.user.note": "x", "LIBARCHIVE.creationtime": "1"},
+	}, data)
+}
+
+// TestPackedTwice: what no target can have rightly is refused with the member's name and the next step.
+func TestPackedTwice(t *testing.T) {
+	after := func(h tar.Header) packer {
+		return func(w *tar.Writer, name string, data []byte) error {
+			if name == "metadata.json" {
+				if err := add(w, h, nil); err != nil {
+					return err
+				}
+			}
+			return plain(w, name, data)
+		}
+	}
+	for _, c := range []struct {
+		pack               packer
+		member, want, next string
+	}{
+		{after(tar.Header{Name: "src/A.relay"}), "src/", "", ""},
+		{after(tar.Header{Name: "Metadata.json"}), "etadata.json", "differs from that of", "rename one"},
+		{after(tar.Header{Name: "CODEGEN/host/x.h"}), "odegen", "differs from that of", "rename one"},
+		{
+			after(tar.Header{Name: "l.c", Linkname: "a.c", Typeflag: tar.TypeLink}),
+			"l.c", `a link to "a.c"`, "--hard-dereference",
+		},
+		{
+			after(tar.Header{Name: "l.c", Linkname: "a.c", Typeflag: tar.TypeSymlink}),
+			"l.c", `a link to "a.c"`, "--dereference",
+		},
+		{after(tar.Header{Name: "metadata.json"}), "metadata.json", "twice", "each file once"},
+	} {
+		_, err := mlf.Parse("x.tar", packed(t, c.pack))
+		if c.want == "" {
+			if err != nil {
+				t.Errorf("%s: %v", c.member, err)
+			}
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(failure.Next(err), c.next) {
+			t.Errorf("%s: %v; %s", c.member, err, failure.Next(err))
+		}
+	}
+	outside := mlftest.Tar(t, append([]mlf.File{{Name: "readme.txt", Data: []byte("x")}}, inFolder(graphModel())...)...)
+	if _, err := mlf.Parse("x.tar", outside); err == nil || !strings.Contains(err.Error(),
+		"readme.txt: it lies beside net/, the folder of metadata.json") {
+		t.Errorf("a file beside the folder: %v", err)
+	}
+}
+
+func inFolder(files []mlf.File) (in []mlf.File) {
+	for _, f := range files {
+		in = append(in, mlf.File{Name: "net/" + f.Name, Data: f.Data})
+	}
+	return in
+}
+
+// TestLineEnds: archives whose texts got the line ends of Windows describe the same models.
+func TestLineEnds(t *testing.T) {
+	for _, path := range slices.Concat(mlftest.Archives(t), mlftest.OtherVersions(t)) {
+		a, err := mlf.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files := slices.Clone(a.Files)
+		for i, f := range files {
+			if !strings.HasSuffix(f.Name, ".params") && !strings.HasSuffix(f.Name, ".o") {
+				files[i].Data = bytes.ReplaceAll(f.Data, []byte("\n"), []byte("\r\n"))
+			}
+		}
+		b, err := mlf.Parse(path, mlftest.Tar(t, files...))
+		if err != nil {
+			t.Errorf("%s: %v", path, err)
+			continue
+		}
+		for i, m := range a.Models {
+			n := b.Models[i]
+			sameTensors := func(x, y mlf.Tensor) bool { return x.String() == y.String() && x.Bytes == y.Bytes }
+			if !slices.EqualFunc(m.Inputs, n.Inputs, sameTensors) || !slices.EqualFunc(m.Outputs, n.Outputs, sameTensors) ||
+				!slices.Equal(m.Functions, n.Functions) || m.ABI != n.ABI || m.Entry != n.Entry ||
+				!slices.Equal(m.Pools, n.Pools) || m.SystemLib != n.SystemLib || (a.Check() == nil) != (b.Check() == nil) {
+				t.Errorf("%s: %+v, with other line ends %+v", path, m.Inputs, n.Inputs)
+			}
+		}
+	}
+}
