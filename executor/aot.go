@@ -62,7 +62,7 @@ func (a *aot) connect(ctx context.Context) (err error) {
 		return err
 	}
 	a.in, err = a.arrays(ctx, "input", a.inputs, func(i int) int {
-		j := slices.Index(names, mlf.Sanitize(a.inputs[i].Name))
+		j := slices.Index(names, mlf.Sanitize(a.inputs[i].Name)) // as deviceNames returns them
 		if j < 0 || slices.Contains(names[j+1:], names[j]) {
 			return i // two names that are equal in C: match by position
 		}
@@ -76,13 +76,14 @@ func (a *aot) connect(ctx context.Context) (err error) {
 	return err
 }
 
-// deviceNames returns the device's input names, in its order.
+// deviceNames returns the device's input names as they are in C, in its order. The description in the model's code may
+// have the model's own names.
 func (a *aot) deviceNames(ctx context.Context) ([]string, error) {
 	name, err := a.module.Function(ctx, "get_input_name")
 	if err != nil {
 		return nil, err
 	}
-	var names []string
+	var names, raw []string
 	for i := range a.inputs {
 		got, err := name.Call(ctx, i)
 		if err != nil {
@@ -92,11 +93,11 @@ func (a *aot) deviceNames(ctx context.Context) ([]string, error) {
 		if !ok {
 			return nil, fmt.Errorf("name of input %d has type %T, not string", i, got)
 		}
-		names = append(names, text)
+		names, raw = append(names, mlf.Sanitize(text)), append(raw, text)
 	}
 	for _, t := range a.inputs {
 		if !slices.Contains(names, mlf.Sanitize(t.Name)) {
-			return nil, otherModel("its inputs are %q, the archive's are %q", names, t.Name)
+			return nil, otherModel("its inputs are %q, the archive has %q", raw, t.Name)
 		}
 	}
 	return names, nil

@@ -538,3 +538,61 @@ func TestDamagedCopies(t *testing.T) {
 		}
 	}
 }
+
+// TestRawNames: a description in the model's code may have the model's own names, as in "x:0", or those of C. An archive
+// with another name is refused with both.
+func TestRawNames(t *testing.T) {
+	a, err := mlf.Open(mlftest.Path(t, "sine.aot_packed"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := slices.Clone(a.Files)
+	for i, f := range files {
+		text := strings.ReplaceAll(string(f.Data), `"x" /* name*/`, `"x:0" /* name*/`)
+		files[i].Data = []byte(strings.ReplaceAll(strings.ReplaceAll(text, `"x": {`, `"x:0": {`), "%x", "%x:0"))
+	}
+	raw := mlftest.Parse(t, files...)
+	ctx, s := open(t, raw)
+	if got := raw.Models[0].Inputs[0].Name; got != "x:0" {
+		t.Fatalf("input %q", got)
+	}
+	e, err := executor.Open(ctx, s, raw.Models[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	other := *raw.Models[0]
+	other.Inputs = slices.Clone(other.Inputs)
+	other.Inputs[0].Name = "y:0"
+	_, err = executor.Open(ctx, s, &other)
+	if err == nil || !strings.Contains(err.Error(), `its inputs are ["x:0"], the archive has "y:0"`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestErrorWithoutText: an operator that returns a number and sets no text is named, with the number.
+func TestErrorWithoutText(t *testing.T) {
+	failing := strings.Replace(mlftest.TinyOperator, "return 0;", "return -1;", 1)
+	a, err := mlf.Open(mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": failing}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, s := open(t, a)
+	e, err := executor.Open(ctx, s, a.Models[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := e.Inputs()[0]
+	zeros := &ndarray.Array{DType: in.DType, Shape: in.Shape, Data: make([]byte, 16)}
+	if err := e.SetInput(ctx, in.Name, zeros); err != nil {
+		t.Fatal(err)
+	}
+	err = e.Run(ctx)
+	if err == nil || !strings.Contains(err.Error(), "operator twice: ") ||
+		!strings.HasSuffix(err.Error(), "the function returned the error -1 (0xffffffff), without a text") ||
+		!strings.Contains(failure.Next(err), "look into its C") || failure.Of(err) != failure.Fault {
+		t.Errorf("%v; %s", err, failure.Next(err))
+	}
+}

@@ -4,6 +4,7 @@ package rpc
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
@@ -21,7 +22,17 @@ func (e *DeviceError) Error() string {
 	case executorExists:
 		return "device: " + e.Message + ": it already has an executor of an ahead-of-time model, and can have one at a time"
 	}
+	if code, ok := e.code(); ok {
+		return fmt.Sprintf("device: the function returned the error %d (%#x), without a text", int32(code), code)
+	}
 	return "device: " + e.Message
+}
+
+// code returns the number that a function returned, if it set no text.
+func (e *DeviceError) code() (code uint32, ok bool) {
+	digits, ok := strings.CutPrefix(e.Message, "error 0x")
+	n, err := strconv.ParseUint(digits, 16, 32)
+	return uint32(n), ok && err == nil
 }
 
 // FailureClass returns the class of a rejected request: unless memory is short, the request is wrong.
@@ -47,6 +58,9 @@ func (e *DeviceError) NextStep() string {
 	}
 	if strings.HasSuffix(e.Message, leak) {
 		return "a larger arena only delays this: free with TVMBackendFreeWorkspace what the function allocates"
+	}
+	if _, ok := e.code(); ok {
+		return "an operator ends with this number: look into its C, and into the library that it calls"
 	}
 	return ""
 }
