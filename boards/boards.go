@@ -70,9 +70,6 @@ type Board struct {
 
 	Functions []Function `json:"functions,omitzero"` // C functions of the port that the host finds by name; accumulates
 
-	// features that models may need: "arm-dsp", or the name of a library's header; accumulates
-	Provides []string `json:"provides,omitzero"`
-
 	// numbers of the port that the manufacturer's SVD file of the chip lacks or has wrong; accumulates
 	SVDExcept []SVDExcept `json:"svd_except,omitzero"`
 

@@ -218,12 +218,6 @@ var rules = []rule{
 	}},
 	{"platform.fpu", fpuOfOtherCore},
 	{"platform.cpuid", cpuidOfOtherCore},
-	{"provides", func(b *Board) string {
-		if slices.Contains(b.Provides, "arm-dsp") && slices.Contains(withoutFPU, b.ELF.Arch) {
-			return fmt.Sprintf("arm-dsp: no core with the instruction set %s has these instructions", b.ELF.Arch)
-		}
-		return ""
-	}},
 	{"functions", func(b *Board) string {
 		return repeated("the name", b.Functions, func(f Function) string { return f.Name })
 	}},

@@ -119,7 +119,7 @@ func riscvLetters(isa string) string {
 	return letters.String()
 }
 
-// withoutFPU lists the instruction sets of Arm's cores that have neither floating-point nor DSP instructions.
+// withoutFPU lists the instruction sets of Arm's cores that have no floating-point instructions.
 var withoutFPU = []string{"v6-m", "v7-m", "v8-m.base"}
 
 // fpuOfOtherCore reports a platform that differs from the core in having an FPU, as far as elf determines that.

@@ -92,7 +92,7 @@ var settled = []string{
 }
 
 // accumulated are the other fields that a build may set and that accumulate over the levels.
-var accumulated = []string{"cflags", "ldflags", "provides"}
+var accumulated = []string{"cflags", "ldflags"}
 
 // ownFields returns those of a board file that a build may set, too, and the file replaces.
 func ownFields(data []byte) (json.RawMessage, error) {

@@ -301,12 +301,12 @@ func readLimited(files fs.FS, name string) ([]byte, error) {
 }
 
 // decode merges one file into the values of its parents. A file changes only the fields that it names; cflags,
-// ldflags, sources, include, libraries, functions, provides and svd_except accumulate; defines are merged name by name.
+// ldflags, sources, include, libraries, functions and svd_except accumulate; defines are merged name by name.
 func (b *Board) decode(data []byte, where, dir string, lines, items map[string]int) error {
 	old := *b
 	// else the decoder would write into the parent's arrays
 	b.Templates, b.Memory, b.Link.Args, b.Flash.Scripts = nil, nil, nil, nil
-	b.CFlags, b.LDFlags, b.Sources, b.Functions, b.Provides = nil, nil, nil, nil, nil
+	b.CFlags, b.LDFlags, b.Sources, b.Functions = nil, nil, nil, nil
 	b.Include, b.Libraries, b.PostLink.Words, b.SVDExcept = nil, nil, nil, nil
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
@@ -335,12 +335,11 @@ func (b *Board) decode(data []byte, where, dir string, lines, items map[string]i
 	b.Include = slices.Concat(old.Include, b.Include)
 	b.Libraries = slices.Concat(old.Libraries, b.Libraries)
 	b.Functions = slices.Concat(old.Functions, b.Functions)
-	b.Provides = slices.Concat(old.Provides, b.Provides)
 	b.SVDExcept = slices.Concat(old.SVDExcept, b.SVDExcept)
 	before := map[string]int{
 		"cflags": len(old.CFlags), "ldflags": len(old.LDFlags), "sources": len(old.Sources),
 		"include": len(old.Include), "libraries": len(old.Libraries), "functions": len(old.Functions),
-		"provides": len(old.Provides), "svd_except": len(old.SVDExcept),
+		"svd_except": len(old.SVDExcept),
 	}
 	for item, line := range items {
 		name, index, _ := strings.Cut(strings.TrimSuffix(item, "]"), "[")

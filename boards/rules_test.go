@@ -79,7 +79,6 @@ func TestContradictions(t *testing.T) {
 			"4: platform.cpuid: 0x410fc231 is a Cortex-M3, which",
 		},
 		{"core of another maker's number", "cortex-m4f", `"platform": {"cpuid": "0x12345678"},`, ""},
-		{"DSP of a Cortex-M0+", "cortex-m0plus", `"provides": ["arm-dsp"],`, "4: provides: arm-dsp: no core with"},
 		{"endian", "cortex-m3", `"elf": {"endian": "litle"},`, `4: elf.endian: "litle" is none of little, big; did you`},
 		{"class", "cortex-m3", `"elf": {"class": 16},`, `4: elf.class: "16" is none of 32, 64`},
 		{"ABI", "cortex-m3", `"elf": {"float_abi": "softfp"},`, `4: elf.float_abi: "softfp" is none of soft`},

@@ -5,6 +5,7 @@
 package cmodel
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
@@ -36,7 +37,7 @@ type Code struct {
 	Generated []mlf.File // tvm_<model>.h, tvm_<model>.c and tvm_<model>.json, without a folder
 	Sources   []mlf.File // files of the archive to compile with it
 	Objects   []mlf.File // files of the archive to link with it
-	Headers   []mlf.File // files of the archive that the sources include
+	Headers   []mlf.File // files of the archive that the sources may include
 	Renamed   []Renamed
 
 	example string // of main.c
@@ -182,9 +183,7 @@ func Generate(a *mlf.Archive, m *mlf.Model, o Options) (*Code, error) {
 			code.Sources = append(code.Sources, tolerated(f))
 		}
 	}
-	if g.Header != "" {
-		code.Headers = m.Headers
-	}
+	code.Headers = m.Headers
 	if g.Entry == entryGraph {
 		code.Objects = slices.DeleteFunc(slices.Clone(m.Objects), g.replacesObject)
 	}
@@ -275,25 +274,33 @@ func Bundle(codes ...*Code) ([]mlf.File, error) {
 	if len(codes) > 0 && codes[0].target != nil {
 		files = append(files, codes[0].target.Check())
 	}
-	owner := map[string]*Code{}
+	type owned struct {
+		of   *Code // nil: the runtime
+		data []byte
+	}
+	owner := map[string]owned{}
 	for _, f := range files {
-		owner[f.Name] = nil
+		owner[f.Name] = owned{nil, f.Data}
 	}
 	for _, c := range codes {
 		for _, f := range c.files() {
-			if other, ok := owner[f.Name]; ok {
-				return nil, sameFile(f.Name, c, other)
+			other, twice := owner[f.Name]
+			if twice && c.isHeader(f) && (other.of == nil || bytes.Equal(other.data, f.Data)) {
+				continue // in firmware, too, the runtime's headers are found before the archive's
 			}
-			owner[f.Name] = c
+			if twice {
+				return nil, sameFile(f.Name, c, other.of)
+			}
+			owner[f.Name] = owned{c, f.Data}
 			files = append(files, f)
 		}
 	}
 	var sources, objects []string
 	for _, f := range files {
-		switch dir, name := path.Split(f.Name); dir {
-		case "src/":
+		switch dir, name := path.Split(f.Name); {
+		case dir == "src/" && path.Ext(name) == ".c":
 			sources = append(sources, name)
-		case "lib/":
+		case dir == "lib/" && path.Ext(name) == ".o":
 			objects = append(objects, name)
 		}
 	}
@@ -313,19 +320,20 @@ func sameFile(name string, c, other *Code) error {
 // files returns the model's files with their folders.
 func (c *Code) files() (files []mlf.File) {
 	for i, dir := range []string{"include/", "src/", ""} { // of .h, .c and .json
-		files = append(files, inFolder(dir, c.Generated[i:i+1])...)
+		files = append(files, mlf.File{Name: dir + c.Generated[i].Name, Data: c.Generated[i].Data})
 	}
 	return append(files, c.Archived()...)
 }
 
-// Archived returns the files of the model's archive as Bundle has them.
-func (c *Code) Archived() []mlf.File {
-	return slices.Concat(inFolder("src/", c.Sources), inFolder("lib/", c.Objects), inFolder("include/", c.Headers))
+// isHeader reports whether a file of c is one of its archive's headers.
+func (c *Code) isHeader(f mlf.File) bool {
+	return slices.ContainsFunc(c.Headers, func(h mlf.File) bool { return h.InCode() == f.Name })
 }
 
-func inFolder(dir string, from []mlf.File) (files []mlf.File) {
-	for _, f := range from {
-		files = append(files, mlf.File{Name: dir + path.Base(f.Name), Data: f.Data})
+// Archived returns the files of the model's archive as Bundle has them.
+func (c *Code) Archived() (files []mlf.File) {
+	for _, f := range slices.Concat(c.Sources, c.Objects, c.Headers) {
+		files = append(files, mlf.File{Name: f.InCode(), Data: f.Data})
 	}
 	return files
 }

@@ -539,8 +539,8 @@ func TestDamagedCopies(t *testing.T) {
 	}
 }
 
-// TestRawNames: a description in the model's code may have the model's own names, as in "x:0", or those of C. An archive
-// with another name is refused with both.
+// TestRawNames: a description in the model's code may have the model's own names, as in "x:0", or those of C. An
+// archive with another name is refused with both.
 func TestRawNames(t *testing.T) {
 	a, err := mlf.Open(mlftest.Path(t, "sine.aot_packed"))
 	if err != nil {

@@ -74,10 +74,6 @@ func checkKind(t *testing.T, name string, m *mlf.Model) {
 	if m.SystemLib == (m.Interface == mlf.C) || (len(m.Functions) == 0) == m.SystemLib {
 		t.Errorf("%s: system library %v with functions %q", name, m.SystemLib, m.Functions)
 	}
-	if dsp := len(m.Needs) == 1 && m.Needs[0].Kind == mlf.NeedDSP &&
-		m.Needs[0].Name == "arm_acle.h"; dsp != (variant == "aot_c_dsp") || len(m.Needs) > 1 {
-		t.Errorf("%s needs %v", name, m.Needs)
-	}
 	pools := []mlf.Pool(nil)
 	switch {
 	case variant == "aot_c_pools":

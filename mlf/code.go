@@ -1,5 +1,5 @@
-// This file assigns an archive's sources and objects to models, and reads from them what the metadata lacks: the
-// functions of the system library, and what the code needs.
+// This file assigns an archive's sources, objects and headers to models, and reads from them what the metadata lacks:
+// the functions of the system library.
 
 package mlf
 
@@ -12,29 +12,55 @@ import (
 	"strings"
 )
 
-var libName = regexp.MustCompile(`^(\w+)_lib\d+\.\w+$`)
+var libName = regexp.MustCompile(`^(?:(\w+)_)?lib\d+\.\w+$`)
 
-// sourceExt lists the file name extensions of sources.
+// sourceExt lists the extensions of the formats in which TVM writes modules as C or C++.
 var sourceExt = []string{".c", ".cc", ".cpp"}
 
+// uncompiled lists extensions of code that is not compiled or linked, and that no source includes.
+var uncompiled = []string{".S", ".s", ".asm", ".cxx", ".o", ".a", ".so"}
+
+// The folders of code.
+const (
+	codeFolder   = "codegen/host/"
+	sourceFolder = codeFolder + "src/"
+	objectFolder = codeFolder + "lib/"
+)
+
 // assignCode assigns the code files to the models. From version 3 on, a file's name begins with its model's name.
-// Other files, such as an external code generator's, go to the first model: all of them are compiled.
+// Other sources and objects, such as an external code generator's, go to the first model: all of them are compiled.
+// What else lies in the folder of code is for #include, by any model: only a compiler finds out whether it is included.
 func (a *Archive) assignCode() error {
+	interfaces := map[string]bool{}
+	for _, m := range a.Models {
+		for _, f := range m.Headers {
+			interfaces[f.Name] = true
+		}
+	}
 	for _, f := range a.Files {
 		dir, base := path.Split(f.Name)
-		m := a.Models[0]
-		if match := libName.FindStringSubmatch(base); match != nil {
-			if i := slices.IndexFunc(a.Models, func(m *Model) bool { return m.Name == match[1] }); i >= 0 {
+		ext, m := path.Ext(base), a.Models[0]
+		module := libName.FindStringSubmatch(base)
+		if module != nil {
+			if i := slices.IndexFunc(a.Models, func(m *Model) bool { return m.Name == module[1] }); i >= 0 {
 				m = a.Models[i]
 			}
 		}
-		switch ext := path.Ext(base); {
-		case dir == "codegen/host/src/" && slices.Contains(sourceExt, ext):
+		switch {
+		case dir == sourceFolder && (ext == ".c" || module != nil && slices.Contains(sourceExt, ext)):
 			m.Sources = append(m.Sources, f)
-		case dir == "codegen/host/lib/" && ext == ".o":
+		case dir == objectFolder && ext == ".o":
 			m.Objects = append(m.Objects, f)
-		case strings.HasPrefix(dir, "codegen/") && ext != ".h":
-			return a.fault(f.Name, "", "unsupported file: neither C, C++ nor an object")
+		case !strings.HasPrefix(dir, "codegen/") || interfaces[f.Name]:
+		case strings.HasPrefix(dir, objectFolder) && ext != ".h",
+			dir == sourceFolder && (module != nil || slices.Contains(uncompiled, ext)),
+			!strings.HasPrefix(dir, codeFolder) && ext != ".h":
+			return a.fault(f.Name, "", "unsupported file: C in %s is compiled, objects (.o) in %s are linked",
+				sourceFolder, objectFolder)
+		case strings.HasPrefix(dir, codeFolder):
+			for _, m := range a.Models {
+				m.Headers = append(m.Headers, f)
+			}
 		}
 	}
 	for _, m := range a.Models {
@@ -63,7 +89,6 @@ func (a *Archive) scanCode(m *Model) error {
 	scan := &codeScan{defined: map[string]bool{}}
 	for _, f := range m.Sources {
 		scan.readRegistry(f.Data)
-		m.readIncludes(f, a)
 		m.SystemLib = m.SystemLib || entryPoint.Match(f.Data)
 	}
 	for _, f := range m.Sources {
@@ -93,7 +118,6 @@ func (a *Archive) scanCode(m *Model) error {
 var (
 	entryPoint = regexp.MustCompile(`TVMSystemLibEntryPoint\s*\(\s*void\s*\)\s*\{`)
 	registry   = regexp.MustCompile(`TVMFuncRegistry\s+\w+\s*=\s*\{\s*"((?:[^"\\]|\\.)*)"`)
-	include    = regexp.MustCompile(`#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"]`)
 	ffiEntry   = regexp.MustCompile(`__tvm_ffi_\w+\s*\(\s*void`)
 	declared   = regexp.MustCompile(`int32_t\s+(\w+)\s*\(([^()]*)\)\s*[;{]`)
 	poolParam  = regexp.MustCompile(`uint8_t\s*\*\s*([^\s,()]+_var)\b`)
@@ -189,33 +213,7 @@ func isPacked(params string) bool {
 		strings.Contains(list[2], "num_args")
 }
 
-// known lists the headers that every build has: those of C. The runtime provides TVM's and its own.
-var known = []string{
-	"assert.h", "complex.h", "ctype.h", "errno.h", "fenv.h", "float.h", "inttypes.h", "limits.h", "math.h", "stdarg.h",
-	"stdbool.h",
-	"stddef.h", "stdint.h", "stdio.h", "stdlib.h", "string.h", "tgmath.h", "dlpack/dlpack.h",
-}
-
-func (m *Model) readIncludes(f File, a *Archive) {
-	for _, match := range include.FindAllSubmatch(f.Data, -1) {
-		name := string(match[1])
-		need := Need{NeedHeader, name, f.Name}
-		switch {
-		case slices.Contains(known, name), strings.HasPrefix(name, "tvm/runtime/"), strings.HasPrefix(name, "boardsmith/"),
-			a.findHeaderFile(name):
-			continue
-		case name == "arm_acle.h":
-			need.Kind = NeedDSP
-		}
-		if !slices.ContainsFunc(m.Needs, func(n Need) bool { return n.Name == name }) {
-			m.Needs = append(m.Needs, need)
-		}
-	}
-}
-
-// findHeaderFile reports whether the archive has a header, ignoring case: Check explains names that differ in case
-// only.
-func (a *Archive) findHeaderFile(name string) bool {
-	return slices.ContainsFunc(a.Files,
-		func(f File) bool { return strings.EqualFold(f.Name, "codegen/host/include/"+name) })
-}
+// InCode returns the name of a file of Sources, Objects or Headers relative to the archive's folder of code, with its
+// folder: src/net_lib0.c. Files that are written with these names include each other as in the archive, if the folder
+// include is one in which #include searches.
+func (f File) InCode() string { return strings.TrimPrefix(f.Name, codeFolder) }

@@ -107,7 +107,7 @@ type Model struct {
 
 	Sources []File // C and C++ sources, to be compiled
 	Objects []File // objects, to be linked as they are
-	Headers []File // of the C interface
+	Headers []File // what sources may include: first the C interface's header, if there is one
 	Graph   []byte // the graph's JSON, nil without one
 	Params  []byte // the parameters' blob, nil without one; it may hold none
 
@@ -123,27 +123,10 @@ type Model struct {
 
 	SystemLib bool     // there is a TVMSystemLibEntryPoint
 	Functions []string // functions in the system library, in the registry's order if known
-	Needs     []Need   // what the sources need of the core or of other libraries
 
 	listed bool      // metadata.json lists inputs or outputs
 	scan   *codeScan // for Check
 }
-
-// A Need is something that a model's code uses and not every build has.
-type Need struct {
-	Kind  NeedKind
-	Name  string // the header or library
-	Where string // the member that needs it
-}
-
-// A NeedKind is the kind of a Need.
-type NeedKind string
-
-// The kinds of needs.
-const (
-	NeedDSP    NeedKind = "arm-dsp" // the core's DSP extension (arm_acle.h: SMLAD and the like)
-	NeedHeader NeedKind = "header"  // a header of another library: not of C, TVM or the archive
-)
 
 // Find returns the member of that name, or nil.
 func (a *Archive) Find(name string) *File {

@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"context"
 	"debug/elf"
+	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -22,6 +23,7 @@ import (
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/fit"
+	"github.com/boardsmith/boardsmith/internal/toolwords"
 	"github.com/boardsmith/boardsmith/mlf"
 )
 
@@ -36,6 +38,7 @@ type Compiler struct {
 	Board  *boards.Board
 	Target *cmodel.Target // what its headers check
 
+	Headers  []string       // absolute paths of further folders in which #include searches: those of libraries
 	Options  boards.Options // OperatorOpt and OperatorFlags; a zero field means the board's default
 	Archiver string         // the first line of its --version; "" if it does not have this flag
 
@@ -145,13 +148,12 @@ func (c *Compiler) build(ctx context.Context, dir string, files []mlf.File) erro
 		object := filepath.Join(made, name+".o")
 		args := slices.Concat(c.flagsOf(name), []string{
 			"-std=gnu11", "-w", "-ffunction-sections", "-fdata-sections", "-Iinclude",
-			"-ffile-prefix-map=" + whole + "=.", "-c", source, "-o", object,
-		})
+		}, c.headerFlags(), []string{"-ffile-prefix-map=" + whole + "=.", "-c", source, "-o", object})
 		if err := (command.Command{Path: c.cc, Args: args, Dir: dir, Timeout: timeout}).Run(ctx); err != nil {
 			if ctx.Err() != nil {
 				return err
 			}
-			return failure.New(failure.Compile, "", "board %s: %s: %w", c.Board.Name, name, err)
+			return c.explained(name, files, err)
 		}
 		objects = append(objects, object)
 	}
@@ -160,6 +162,35 @@ func (c *Compiler) build(ctx context.Context, dir string, files []mlf.File) erro
 	}
 	args := append([]string{"qcsD", filepath.FromSlash(Library)}, objects...)
 	return command.Command{Path: c.ar, Args: args, Dir: dir, Timeout: timeout}.Run(ctx)
+}
+
+// headerFlags returns the flags of the folders in Headers. No path of this computer gets into objects.
+func (c *Compiler) headerFlags() (flags []string) {
+	for i, dir := range c.Headers {
+		flags = append(flags, "-I"+dir, fmt.Sprintf("-ffile-prefix-map=%s=headers%d", dir, i))
+	}
+	return flags
+}
+
+// explained returns the error of a source in src/ that does not compile.
+func (c *Compiler) explained(source string, files []mlf.File, err error) error {
+	var failed *command.Error
+	if !errors.As(err, &failed) {
+		return failure.New(failure.Compile, "", "board %s: %s: %w", c.Board.Name, source, err)
+	}
+	_, message, _ := toolwords.Explain(failed.Stderr, failed.Text)
+	cause, next := "", ""
+	if header, includer := toolwords.MissingHeader(failed.Stderr); header != "" {
+		if filepath.IsAbs(includer) {
+			files = nil // of a library
+		}
+		cause, next = fit.ExplainHeader(header, includer, files,
+			"name its library with "+failure.Option("Spec.Libraries", "FOLDER"))
+	} else if toolwords.LacksInstruction(message) {
+		next = fit.NextProcessor
+	}
+	return failure.New(failure.Compile, next, "board %s: %s: %s: %w\n%s", c.Board.Name, source, failed.Tool, failed.Err,
+		strings.TrimSpace(cmp.Or(message, failed.LastLine())+"\n"+cause))
 }
 
 // flagsOf returns the flags of a file in src/.

@@ -207,7 +207,7 @@ func (p *Project) make(ctx context.Context, t *tree, r *recipe, last *buildRecor
 		return nil, err
 	}
 	now, err := p.compile(ctx, t, r, last, build)
-	err = p.brokenContract(p.missingSystem(p.builder.missingLibrary(p.linkFits(err, a, m), p.state.Libraries)))
+	err = p.brokenContract(p.missingSystem(p.builder.explained(p.linkFits(err, a, m), a, p.state.Libraries)))
 	if err := errors.Join(err, p.lock.share()); err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/internal/failuretest"
 	"github.com/boardsmith/boardsmith/internal/mlftest"
 	"github.com/boardsmith/boardsmith/rpc"
@@ -40,6 +41,10 @@ func TestContexts(t *testing.T) {
 		},
 		"Builder.Generate": func(ctx context.Context) error {
 			_, err := generate(ctx, filepath.Join(t.TempDir(), "q"), spec, testEnv())
+			return err
+		},
+		"Builder.HeaderFolders": func(ctx context.Context) error {
+			_, err := testEnv().builder().HeaderFolders(ctx, &boards.Board{}, nil)
 			return err
 		},
 		"Builder.Fetch": func(ctx context.Context) error {

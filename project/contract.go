@@ -16,6 +16,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/internal/fit"
+	"github.com/boardsmith/boardsmith/internal/toolwords"
 )
 
 // A span is memory that an image uses.
@@ -142,13 +143,10 @@ func (p *Project) brokenContract(err error) error {
 	if !errors.As(err, &tool) {
 		return err
 	}
-	m := missingSymbol.FindStringSubmatch(tool.Message + "\n" + string(tool.Tail))
-	if m == nil {
-		return err
-	}
+	missing := toolwords.MissingSymbol(tool.Message + "\n" + string(tool.Tail))
 	for _, l := range p.contractLists(p.Board()) {
-		if slices.Contains(slices.Concat(l.symbols, l.used), m[1]) {
-			return p.undefined(l, m[1])
+		if slices.Contains(slices.Concat(l.symbols, l.used), missing) {
+			return p.undefined(l, missing)
 		}
 	}
 	return err

@@ -10,17 +10,19 @@ import (
 	"maps"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/blueprint"
+	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/internal/generator"
 	"github.com/boardsmith/boardsmith/internal/gitfolder"
 	"github.com/boardsmith/boardsmith/internal/jsonfile"
 	"github.com/boardsmith/boardsmith/internal/library"
+	"github.com/boardsmith/boardsmith/internal/toolwords"
+	"github.com/boardsmith/boardsmith/mlf"
 )
 
 // A libraryState is a library in project.json.
@@ -111,14 +113,12 @@ func (pl *plan) addLibraries(ctx context.Context, b *Builder, board *boards.Boar
 	return states, nil
 }
 
-// isOfLibrary reports whether a project gets a file of a library: a source or header, a licence, or any file but a
-// document in a folder of headers or beside a source.
+// isOfLibrary reports whether a project gets a file of a library: a licence, or what a compiler may read, which is any
+// file but a document in a folder of headers or beside a source. Tests and examples of a vendor lie elsewhere.
 func isOfLibrary(l *library.Library, name string) bool {
 	ext := strings.ToLower(path.Ext(name))
 	switch {
-	case isLicence(name):
-		return true
-	case name == library.File, slices.Contains([]string{".c", ".h", ".cpp", ".hpp", ".cc", ".hh", ".inc", ".s"}, ext):
+	case name == library.File, isLicence(name):
 		return true
 	case slices.Contains([]string{"", ".md", ".rst", ".txt", ".adoc", ".html", ".pdf", ".png", ".jpg", ".svg"}, ext):
 		return false
@@ -183,6 +183,33 @@ func (b *Builder) findLibrary(ctx context.Context, text string) (*library.Librar
 	return l, state, nil
 }
 
+// HeaderFolders returns the absolute paths of the folders in which #include finds the headers of libraries, for a
+// board. Libraries are as in Spec. Errors: those of class config that Generate returns for them.
+func (b *Builder) HeaderFolders(ctx context.Context, board *boards.Board, libraries []string) (
+	all []string, err error,
+) {
+	if ctx.Err() != nil {
+		return nil, failure.Stopped(ctx, "libraries")
+	}
+	for _, text := range libraries {
+		l, _, err := b.findLibrary(ctx, text)
+		if err != nil {
+			return nil, err
+		}
+		if err := l.RunsOn(coreOf(board)); err != nil {
+			return nil, err
+		}
+		dir, err := filepath.Abs(l.Dir)
+		if err != nil {
+			return nil, fmt.Errorf("library %s: %w", l.Name, err)
+		}
+		for _, h := range l.Headers {
+			all = append(all, filepath.Join(dir, filepath.FromSlash(h)))
+		}
+	}
+	return all, nil
+}
+
 // shelf returns the folders of libraries that have a name: those of Libraries that are on this computer, and those in
 // libraries/ of the folders in Path, of which the first counts.
 func (b *Builder) shelf() map[string]string {
@@ -214,39 +241,70 @@ func (p *Project) checkLibraries() error {
 	return library.CheckArchives(archives)
 }
 
-var (
-	missingHeader = regexp.MustCompile(`fatal error: '?([^:' ]+)'?(?:: No such file| file not found)`)
-	missingSymbol = regexp.MustCompile("undefined reference to [`'‘]([^'’]+)['’]")
-)
-
-// missingLibrary adds to an error of a compiler or linker the known library that has the missing header or function.
-// with are the libraries that were used.
-func (b *Builder) missingLibrary(err error, with []libraryState) error {
+// explained adds the cause and the next step to an error of a compiler or linker that lacks a header, a function or an
+// instruction. a is the archive of the code, nil for operators of none; with lists the libraries that were used. The
+// next step names a known library that has what is missing.
+func (b *Builder) explained(err error, a *mlf.Archive, with []libraryState) error {
 	var tool *ToolError
 	if !errors.As(err, &tool) {
 		return err
 	}
 	text := tool.Message + "\n" + string(tool.Tail)
-	var has func(*library.Library) bool
-	if m := missingHeader.FindStringSubmatch(text); m != nil {
-		has = func(l *library.Library) bool { return l.HasHeader(m[1]) }
-	} else if m := missingSymbol.FindStringSubmatch(text); m != nil {
-		has = func(l *library.Library) bool { return l.Mentions(m[1]) }
-	} else {
-		return err
+	if header, includer := toolwords.MissingHeader(text); header != "" {
+		if next := b.libraryWith(func(l *library.Library) bool { return l.HasHeader(header) }, with); next != "" {
+			return failure.New(failure.Of(err), next, "%w", err)
+		}
+		var files []mlf.File
+		if a != nil && strings.Contains(includer, "codegen/host/") {
+			files = a.Files
+		}
+		cause, next := fit.ExplainHeader(header, includer, files,
+			"name its library with "+failure.Option("Spec.Libraries", strings.Join(append(chosen(with), "FOLDER"), ",")))
+		return failure.New(failure.Of(err), next, "%w\n%s", err, cause)
 	}
-	shelf := b.shelf()
-	for _, name := range slices.Sorted(maps.Keys(shelf)) {
-		l, unreadable := library.Read(shelf[name], name)
-		if unreadable == nil && has(l) && !slices.ContainsFunc(with, func(s libraryState) bool {
-			return s.Name == name
-		}) {
-			names := append(chosen(with), name)
-			return failure.New(failure.Of(err), "library "+name+" has it: generate with "+
-				failure.Option("Spec.Libraries", strings.Join(names, ",")), "%w", err)
+	if symbol := toolwords.MissingSymbol(text); symbol != "" {
+		if next := b.libraryWith(func(l *library.Library) bool { return l.Mentions(symbol) }, with); next != "" {
+			return failure.New(failure.Of(err), next, "%w", err)
+		}
+		if strings.HasPrefix(symbol, "TVMBackend") {
+			return failure.New(failure.Of(err), `export the model with Runtime("crt")`,
+				"%w\n%s is a function of TVM's C++ runtime, which firmware does not have", err, symbol)
+		}
+		if a != nil && len(fit.CXX(a)) > 0 {
+			return failure.New(failure.Of(err), `export the model for a target that generates C, such as "c"`,
+				"%w\nthe archive's C++ files are not compiled: %s", err, strings.Join(fit.CXX(a), ", "))
 		}
 	}
+	if toolwords.LacksInstruction(tool.Message) {
+		return failure.New(failure.Of(err), fit.NextProcessor, "%w", err)
+	}
 	return err
+}
+
+// libraryWith returns as an advice the first known library, besides those that were used, that has something; or "".
+func (b *Builder) libraryWith(has func(*library.Library) bool, with []libraryState) string {
+	shelf := b.shelf()
+	for _, name := range slices.Sorted(maps.Keys(shelf)) {
+		if slices.ContainsFunc(with, func(s libraryState) bool { return s.Name == name }) {
+			continue
+		}
+		if l, unreadable := library.Read(shelf[name], name); unreadable == nil && has(l) {
+			return "library " + name + " has it: generate with " +
+				failure.Option("Spec.Libraries", strings.Join(append(chosen(with), name), ","))
+		}
+	}
+	return ""
+}
+
+// libraryCopies returns the project's libraries as in Spec, without those that the board file names. A library that is
+// in no git repository is the project's copy.
+func (p *Project) libraryCopies() (all []string) {
+	for _, l := range p.state.Libraries {
+		if !l.Board {
+			all = append(all, cmp.Or(l.URL, filepath.Join(p.dir, generator.Libraries, l.Name)))
+		}
+	}
+	return all
 }
 
 // Libraries returns the project's libraries as in Spec, without those that the board file names.

@@ -26,6 +26,16 @@ import (
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
+// CodeOf returns the code of a model as operators without entries: sources, objects and headers with the folders of
+// their names, so that sources find headers as they do in firmware.
+func CodeOf(m *mlf.Model) Operators {
+	o := Operators{Flags: []string{"-Iinclude"}}
+	for _, f := range slices.Concat(m.Sources, m.Objects, m.Headers) {
+		o.Files = append(o.Files, OperatorFile{f.InCode(), f.Data})
+	}
+	return o
+}
+
 // ModelOperators returns the code of the project's model, for the RAM of a device: its sources, objects and headers,
 // those of the C interface with what makes them callable, and as Entries the functions of its system library.
 func (p *Project) ModelOperators() (Operators, error) {
@@ -33,10 +43,7 @@ func (p *Project) ModelOperators() (Operators, error) {
 	if err != nil {
 		return Operators{}, err
 	}
-	var o Operators
-	for _, f := range slices.Concat(m.Sources, m.Objects, m.Headers) {
-		o.Files = append(o.Files, OperatorFile{path.Base(f.Name), f.Data})
-	}
+	o := CodeOf(m)
 	c, err := generator.Adapter(nil, m)
 	if err != nil {
 		return Operators{}, err
@@ -71,7 +78,7 @@ func (p *Project) Resident(ctx context.Context, dir string) (*Project, error) {
 	b := p.Board()
 	s := Spec{
 		Board: p.state.Board.Name, Template: p.TemplateFrom(), Archive: blank, Options: p.state.Options,
-		Libraries: p.Libraries(),
+		Libraries: p.libraryCopies(),
 	}
 	region, mapped := b.Region(b.Place.UploadRegion())
 	need, err := p.sizeInRAM(ctx, dir, s, o, max(uint64(region.Origin), hypothetical))

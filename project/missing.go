@@ -8,16 +8,13 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/fit"
+	"github.com/boardsmith/boardsmith/internal/toolwords"
 )
-
-// inFunction matches the function of a library in which the linker misses a symbol.
-var inFunction = regexp.MustCompile("in function [`'‘]([^'’]+)['’]:?\\s[^\\n]*" + missingSymbol.String())
 
 // lacking are what firmware does not have, with the functions of the C library that need it.
 var lacking = []struct{ what, next, functions string }{
@@ -36,18 +33,18 @@ func (p *Project) missingSystem(err error) error {
 	if !errors.As(err, &tool) {
 		return err
 	}
-	m := inFunction.FindStringSubmatch(string(tool.Tail))
-	if m == nil {
+	function, symbol := toolwords.MissingInFunction(string(tool.Tail))
+	if function == "" {
 		return err
 	}
 	folder := os.DirFS(filepath.Join(p.dir, filepath.FromSlash(p.state.Template.BuildFolder())))
 	maps, _ := fs.Glob(folder, "*.map") // the pattern is valid
 	for _, name := range maps {
-		object, called := caller(folder, name, m[1])
+		object, called := caller(folder, name, function)
 		if object == "" {
 			continue
 		}
-		what, next := "no "+m[2], "remove the call"
+		what, next := "no "+symbol, "remove the call"
 		for _, l := range lacking {
 			if slices.Contains(strings.Fields(l.functions), called) {
 				what, next = l.what, l.next

@@ -38,9 +38,10 @@ type Operators struct {
 	Flags   []string // of the compiler, behind the board's
 }
 
-// An OperatorFile is a C file (.c), a header (.h) that C files include by its name, or an object (.o).
+// An OperatorFile is a C file (.c), an object (.o), or what C files include: by its name, or by its place beside them.
 type OperatorFile struct {
-	// Without a folder, and not an option (-…). Unique, also as the object (.o) that a C file is compiled to.
+	// Relative and clean, with slashes, and not an option (-…). Unique, also without the folder as the object (.o) that
+	// a C file is compiled to.
 	Name string
 	Data []byte
 }
@@ -283,8 +284,8 @@ func checkNames(files []OperatorFile) error {
 	written := map[string]string{}
 	for _, f := range files {
 		switch {
-		case f.Name != filepath.Base(f.Name) || f.Name == "." || f.Name == "..":
-			return failure.New(failure.Config, "", "operators: %q is no name of a file without a folder", f.Name)
+		case !fs.ValidPath(f.Name) || f.Name == "." || !filepath.IsLocal(filepath.FromSlash(f.Name)):
+			return failure.New(failure.Config, "", "operators: %q is no clean, relative name of a file", f.Name)
 		case strings.HasPrefix(f.Name, "-"):
 			return failure.New(failure.Config, "", "operators: file name %q begins like an option", f.Name)
 		}
@@ -304,15 +305,19 @@ func checkNames(files []OperatorFile) error {
 }
 
 // objectName returns the name of the object that a C file is compiled to.
-func objectName(source string) string { return strings.TrimSuffix(source, ".c") + ".o" }
+func objectName(source string) string { return strings.TrimSuffix(path.Base(source), ".c") + ".o" }
 
-// writeAll writes files into a folder, which it makes.
+// writeAll writes files into a folder, which it makes with the folders of their names.
 func writeAll(dir string, files []OperatorFile) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
 	for _, f := range files {
-		if err := os.WriteFile(filepath.Join(dir, f.Name), f.Data, 0o600); err != nil {
+		name := filepath.Join(dir, filepath.FromSlash(f.Name))
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			return err
+		}
+		if err := os.WriteFile(name, f.Data, 0o600); err != nil {
 			return err
 		}
 	}
@@ -378,7 +383,7 @@ func (l *OperatorLinker) run(ctx context.Context, dir string, words []string) er
 	}
 	defer give()
 	err = toolRun{dir: dir, path: words[0], args: words[1:], log: l.builder.log(), line: func(string) {}}.run(ctx)
-	return l.builder.missingLibrary(err, l.libraries)
+	return l.builder.explained(err, nil, l.libraries)
 }
 
 // script places operators at an address: what is uploaded, with room for the registry at its end, then what begins as

@@ -239,7 +239,7 @@ func modeOf(name string) fs.FileMode {
 // code.
 func (pl *plan) addModel(folder string, a *mlf.Archive, m *mlf.Model) {
 	others := map[string]bool{}
-	for _, o := range a.Models {
+	for _, o := range append(slices.Clone(a.Models), m) { // the last one counts: models have headers together
 		for _, f := range slices.Concat(o.Sources, o.Objects, o.Headers) {
 			others[f.Name] = o != m
 		}

@@ -388,14 +388,6 @@ func TestBadSpecs(t *testing.T) {
 			Spec{Board: "host", Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib2.cc": "class X;"})},
 			"C++ sources are not supported",
 		},
-		{
-			"library",
-			Spec{
-				Board: "host",
-				Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib2.c": "#include <arm_nnfunctions.h>\n"}),
-			},
-			"arm_nnfunctions.h",
-		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "a", "b")

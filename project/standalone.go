@@ -86,10 +86,6 @@ func (pl *plan) addEmbedded(folder string, a *mlf.Archive, m *mlf.Model) error {
 // isCode reports whether a file of a bundle is the model's: sources, objects and headers, without the runtime's headers
 // and what is for other build systems.
 func isCode(name string) bool {
-	top, below, in := strings.Cut(name, "/")
-	if !in || top != "src" && top != "lib" && top != "include" {
-		return false
-	}
-	_, err := fs.Stat(crt.FS, "include/"+below)
-	return top != "include" || err != nil
+	_, err := fs.Stat(crt.FS, name)
+	return strings.Contains(name, "/") && !strings.HasPrefix(name, "zephyr/") && err != nil
 }

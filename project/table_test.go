@@ -168,7 +168,7 @@ func merged(options, later []string) []string {
 // one that this board may have.
 func refusal(x trial, err error) (why string, bad error) {
 	name := mlftest.Name(x.archive)
-	dsp := slices.Contains(x.board.Provides, "arm-dsp")
+	dsp := hasDSP(x.board)
 	var fit *project.FitError
 	var object *project.ObjectError
 	switch {
@@ -190,10 +190,19 @@ func refusal(x trial, err error) (why string, bad error) {
 		return "other core", nil
 	case strings.Contains(err.Error(), "bytes of constants") && strings.Contains(name, "aot_packed_llvm"):
 		return "incomplete", nil
-	case strings.HasSuffix(name, "_dsp") && !dsp && strings.Contains(err.Error(), "DSP"):
+	case strings.HasSuffix(name, "_dsp") && !dsp && failure.Of(err) == failure.Compile &&
+		strings.Contains(failure.Next(err), "whose core has these instructions"):
 		return "needs DSP", nil
 	}
 	return "", err
+}
+
+// hasDSP reports whether a board's core has Arm's DSP instructions.
+func hasDSP(b *boards.Board) bool {
+	return slices.ContainsFunc(b.CFlags, func(flag string) bool {
+		core := strings.TrimPrefix(flag, "-mcpu=cortex-")
+		return slices.Contains([]string{"m4", "m7", "m33", "m55"}, strings.Split(core, "+")[0])
+	})
 }
 
 // run takes the archive through generate, build, flash and open to its outputs.

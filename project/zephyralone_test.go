@@ -92,7 +92,7 @@ func runZephyrAlone(t *testing.T, builder *project.Builder, board, path string) 
 	if err == nil {
 		f, err = openAlone(t, p, 5*time.Minute)
 	}
-	if why, bad := refusal(trial{&boards.Board{Provides: []string{"arm-dsp"}}, path}, err); bad != nil {
+	if why, bad := refusal(trial{&boards.Board{CFlags: []string{"-mcpu=cortex-m4"}}, path}, err); bad != nil {
 		t.Fatalf("%v\n%s", bad, failure.Next(bad))
 	} else if why != "" {
 		t.Logf("refused: %s", why)

@@ -91,7 +91,7 @@ func (v *invocation) compilerOf(ctx context.Context) (*modellib.Compiler, error)
 	if err != nil {
 		return nil, err
 	}
-	return modellib.NewCompiler(ctx, b, options)
+	return v.libraryCompiler(ctx, b, options, inputs.LibraryNames(v.Env("LIBRARIES")))
 }
 
 // bundle makes the files of a folder with the models. A dry run compiles nothing.

@@ -42,7 +42,7 @@ func (v *invocation) compiledModels(ctx context.Context, in *inputs.Inputs) (fil
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if c, err = modellib.NewCompiler(ctx, b, in.Options); err != nil {
+	if c, err = v.libraryCompiler(ctx, b, in.Options, in.Libraries); err != nil {
 		return nil, nil, nil, err
 	}
 	if codes, err = v.embedded(in.Model.Value, in.ModelName.Value, c); err != nil {
@@ -50,6 +50,22 @@ func (v *invocation) compiledModels(ctx context.Context, in *inputs.Inputs) (fil
 	}
 	files, err = v.bundle(ctx, codes, c)
 	return files, codes, c, err
+}
+
+// libraryCompiler returns the compiler of a board, which finds the headers of libraries.
+func (v *invocation) libraryCompiler(ctx context.Context, b *boards.Board, o boards.Options, libraries []string) (
+	*modellib.Compiler, error,
+) {
+	c, err := modellib.NewCompiler(ctx, b, o)
+	if err != nil {
+		return nil, err
+	}
+	builder, err := v.search(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.Headers, err = builder.HeaderFolders(ctx, b, libraries)
+	return c, err
 }
 
 // buildLibrary writes the library to OUTPUT, unless it is there. FORCE replaces another one.

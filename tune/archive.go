@@ -24,13 +24,7 @@ func CandidateOf(id string, a *mlf.Archive, inputs, want []ndarray.Named) (Candi
 	if m.ABI != mlf.ABIPacked {
 		return Candidate{}, failure.New(failure.Config, "", "archive %s: operators of ABI %q cannot be called", a.Path, m.ABI)
 	}
-	c := Candidate{ID: id, Entry: m.Entry}
-	for _, f := range m.Sources {
-		c.Operators.Files = append(c.Operators.Files, project.OperatorFile{Name: flat(f.Name), Data: f.Data})
-	}
-	for _, f := range m.Objects {
-		c.Operators.Files = append(c.Operators.Files, project.OperatorFile{Name: flat(f.Name), Data: f.Data})
-	}
+	c := Candidate{ID: id, Entry: m.Entry, Operators: project.CodeOf(m)}
 	in, out := 0, 0
 	for _, arg := range m.Arguments {
 		given := Arg{DType: arg.DType, Shape: arg.Shape}
@@ -71,14 +65,4 @@ func pick(arrays []ndarray.Named, name string, n int) *ndarray.Array {
 		return arrays[n].Array
 	}
 	return nil
-}
-
-// flat is a member's name without its folder.
-func flat(name string) string {
-	for i := len(name) - 1; i >= 0; i-- {
-		if name[i] == '/' {
-			return name[i+1:]
-		}
-	}
-	return name
 }

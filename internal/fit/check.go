@@ -5,29 +5,19 @@ package fit
 import (
 	"debug/elf"
 	"fmt"
-	"slices"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/mlf"
 )
 
-// CheckModel returns an error for a model that cannot be compiled or called, or that needs something this board
-// does not have.
+// CheckModel returns an error for a model that cannot be called, or that has an object for another processor.
 func CheckModel(b *boards.Board, a *mlf.Archive, m *mlf.Model) error {
 	if err := a.CheckModel(m); err != nil {
 		return err
 	}
 	for _, f := range m.Objects {
 		if err := CheckObject(b, f); err != nil {
-			return err
-		}
-	}
-	if b.Partial {
-		return nil // the build finds out what it provides
-	}
-	for _, n := range m.Needs {
-		if err := checkNeed(b, n); err != nil {
 			return err
 		}
 	}
@@ -93,19 +83,6 @@ func ELFOf(m elf.Machine, c elf.Class, d elf.Data) boards.ELF {
 		e.Endian = "big"
 	}
 	return e
-}
-
-func checkNeed(b *boards.Board, n mlf.Need) error {
-	if slices.Contains(b.Provides, string(n.Kind)) || slices.Contains(b.Provides, n.Name) {
-		return nil
-	}
-	if n.Kind == mlf.NeedDSP {
-		return failure.New(failure.Config,
-			"export the model for this board's processor, or choose a board whose core has them",
-			"%s uses Arm's DSP instructions (%s), which board %s does not support", n.Where, n.Name, b.Name)
-	}
-	return failure.New(failure.Config, "export the model for a target that needs no library",
-		"%s includes %s, which is not in a library of board %s", n.Where, fmt.Sprintf("<%s>", n.Name), b.Name)
 }
 
 // An ObjectError reports an object in the archive that was compiled for another processor than the board's.

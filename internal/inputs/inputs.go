@@ -117,7 +117,7 @@ func Resolve(env console.Environ, dir string, load func(dir string) (*Made, erro
 	in.ModelName = asked(env("MODEL_NAME"), named.ModelName)
 	in.Template = asked(env("TEMPLATE"), named.Template)
 	c.NameTemplates(in.Template.Value)
-	in.Libraries = strings.FieldsFunc(env("LIBRARIES"), func(r rune) bool { return r == ',' || r == ' ' })
+	in.Libraries = LibraryNames(env("LIBRARIES"))
 	if len(in.Libraries) == 0 {
 		in.Libraries = named.Uses
 	}

@@ -4,6 +4,7 @@ package inputs
 
 import (
 	"cmp"
+	"strings"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
@@ -13,7 +14,7 @@ import (
 // completeLibrary sets the inputs of a library that the user did not set. A variable of firmware is an error. What
 // boardsmith.json says of firmware is for other runs, and is left out.
 func (in *Inputs) completeLibrary(env console.Environ) error {
-	for _, name := range []string{"TEMPLATE", "LIBRARIES", "FIXED_INPUT", "PLACE"} {
+	for _, name := range []string{"TEMPLATE", "FIXED_INPUT", "PLACE"} {
 		if env(name) != "" {
 			return failure.New(failure.Config, "leave "+name+" out, or choose another APP",
 				"%s=%s is for firmware, but APP=%s makes none", name, env(name), Library)
@@ -30,6 +31,11 @@ func (in *Inputs) completeLibrary(env console.Environ) error {
 	}
 	in.Options = boards.Options{OperatorOpt: from.OperatorOpt, OperatorFlags: from.OperatorFlags}
 	return nil
+}
+
+// LibraryNames returns the libraries that LIBRARIES names.
+func LibraryNames(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
 // checkParams returns an error if PARAMS asks for what standalone firmware does not have.

@@ -32,12 +32,13 @@ const maxFileBytes = 1 << 20
 type Library struct {
 	Doc     string   `json:"doc"`     // one line for people
 	Headers []string `json:"headers"` // folders for #include
-	Sources []string `json:"sources"` // C, C++ and assembly files, and patterns of them
+	Sources []string `json:"sources"` // C, C++ and assembly files, and patterns of them; !PATTERN removes files
 	Flags   []string `json:"flags"`   // of the compiler, for its sources
 	Cores   []string `json:"cores"`   // patterns of names of cores, as in inherits of a board: cortex-m*. None: any
 	Licence string   `json:"licence"` // an SPDX expression
 
 	Name  string   `json:"-"`
+	Dir   string   `json:"-"` // absolute, or relative to this process's folder
 	Files fs.FS    `json:"-"` // rooted in its folder
 	Found []string `json:"-"` // the sources, sorted
 }
@@ -58,7 +59,7 @@ func Read(dir, name string) (*Library, error) {
 	case len(data) > maxFileBytes:
 		return nil, failure.New(failure.Config, "", "library %s: %s is larger than 1 MiB", name, file)
 	}
-	l := &Library{Name: name, Files: os.DirFS(dir)}
+	l := &Library{Name: name, Dir: dir, Files: os.DirFS(dir)}
 	keys, _, err := jsonfile.Scan(data)
 	if err == nil {
 		if err := jsonfile.CheckFields(file, keys, jsonfile.Fields(reflect.TypeFor[Library]()), nil); err != nil {
@@ -103,9 +104,14 @@ func (l *Library) check() error {
 
 func (l *Library) findSources() error {
 	for _, pattern := range l.Sources {
+		pattern, without := strings.CutPrefix(pattern, "!")
 		found, err := fs.Glob(l.Files, pattern)
 		if err != nil || len(found) == 0 {
 			return fmt.Errorf("sources: nothing matches %q", pattern)
+		}
+		if without {
+			l.Found = slices.DeleteFunc(l.Found, func(name string) bool { return slices.Contains(found, name) })
+			continue
 		}
 		for _, name := range found {
 			if !wordRE.MatchString(name) {

@@ -25,11 +25,13 @@ func write(t *testing.T, dir, name, text string) string {
 func TestRead(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		`{"doc": "d", "headers": ["include"], "sources": ["src/*.c", "src/a.c"], "licence": "MIT"}`: "",
+		`{"doc": "d", "headers": ["include"], "sources": ["src/*.c", "src/a.c", "include/x.c",
+			"!include/*.c"], "licence": "MIT"}`: "",
 		"{\"doc\": \"d\",\n\"source\": []}":                 `library.json:2: field "source" is not known; did you mean "sources"?`,
 		"{\"doc\": \"d\",\n\"sources\": 1}":                 "library.json:2",
 		`{"doc": "d"`:                                       "library.json:1",
 		`{"sources": ["src/a.c"]}`:                          "no licence",
+		`{"sources": ["!c.c"], "licence": "MIT"}`:           `nothing matches "c.c"`,
 		`{"sources": ["none/*.c"], "licence": "MIT"}`:       `nothing matches "none/*.c"`,
 		`{"sources": ["../out.c"], "licence": "MIT"}`:       `nothing matches "../out.c"`,
 		`{"sources": ["src/n.txt"], "licence": "MIT"}`:      "is not a .c, .cpp or .S file",
@@ -42,7 +44,7 @@ func TestRead(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "kiln")
 		write(t, dir, File, text)
 		write(t, filepath.Dir(dir), "out.c", "")
-		for _, name := range []string{"src/a.c", "src/b.c", "src/a b.c", "src/n.txt", "include/k.h"} {
+		for _, name := range []string{"src/a.c", "src/b.c", "src/a b.c", "src/n.txt", "include/k.h", "include/x.c"} {
 			if name != "src/a b.c" || strings.Contains(text, name) {
 				write(t, dir, name, "int kiln_fire(int a);\nint kiln_fire(int a) { return helper(a); }\n"+
 					"int elsewhere(int a);\nint twice(void) {\n  elsewhere(1);\n}\n")

@@ -216,6 +216,42 @@ var (
 	ofCompiler  = regexp.MustCompile(`(^|/)cc\w{6}\.s$`) // what GCC gives to the assembler
 )
 
+var (
+	missingHeader = regexp.MustCompile(`(?m)^(?:(.+?):\d+:\d+: )?fatal error: ` +
+		`'?([^:' \n]+)'?(?:: No such file| file not found)`)
+	missingSymbol = regexp.MustCompile("undefined reference to " + quoted)
+	inFunction    = regexp.MustCompile("in function " + quoted + `:?\s[^\n]*` + missingSymbol.String())
+	noInstruction = regexp.MustCompile(`error: this builtin is not supported for this target|needs target feature`)
+)
+
+// MissingHeader returns a header that a compiler did not find, and the file that includes it; or "".
+func MissingHeader(text string) (header, includer string) {
+	if found := missingHeader.FindStringSubmatch(text); found != nil {
+		return found[2], strings.TrimPrefix(found[1], "./")
+	}
+	return "", ""
+}
+
+// MissingSymbol returns a function or variable that a linker did not find; or "".
+func MissingSymbol(text string) string {
+	if found := missingSymbol.FindStringSubmatch(text); found != nil {
+		return found[1]
+	}
+	return ""
+}
+
+// MissingInFunction returns a symbol that a linker did not find, and the function of a library that needs it; or "".
+func MissingInFunction(text string) (function, symbol string) {
+	if found := inFunction.FindStringSubmatch(text); found != nil {
+		return found[1], found[2]
+	}
+	return "", ""
+}
+
+// LacksInstruction reports whether a compiler refused a function that stands for an instruction, which the processor
+// does not have.
+func LacksInstruction(message string) bool { return noInstruction.MatchString(message) }
+
 // TooSmall returns the region that is too small by GNU ld's messages, the missing bytes, and the sections named; or "".
 // Of several regions it is the one that lacks most.
 func TooSmall(text string) (region string, over int64, sections string) {
