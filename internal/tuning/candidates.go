@@ -150,6 +150,11 @@ func (t *Job) concludeArchives(a archives, done []tune.Result, bad int) error {
 	if err := cmp.Or(unmeasured(done), allFailed(done)); err != nil {
 		return err
 	}
+	if a.best > 0 {
+		if err := noneConfirmed(done); err != nil {
+			return err
+		}
+	}
 	if bad > 0 {
 		return failure.New(failure.Config, "after they are corrected, the same command measures them",
 			"%s: %d of %d archives not measured", a.folder, bad, len(a.names))

@@ -5,6 +5,7 @@ package tuning
 import (
 	"cmp"
 	"context"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -104,15 +105,36 @@ func counts(results []tune.Result) (total, failed int) {
 	return total, failed
 }
 
-// allFailed is the error of a run in which every candidate failed: the first failure.
+// allFailed returns the error of a run in which every candidate failed: the first failure.
 func allFailed(results []tune.Result) error {
-	total, failed := counts(results)
-	if total == 0 || failed < total {
+	return noTime("failed", slices.DeleteFunc(slices.Clone(results), func(r tune.Result) bool { return r.Of != "" }))
+}
+
+// noneConfirmed returns the error of a kind of board on which every candidate failed that was measured again in flash:
+// the first failure.
+func noneConfirmed(results []tune.Result) error {
+	confirmed := map[string][]tune.Result{} // by kind
+	for _, r := range results {
+		if r.Of != "" {
+			confirmed[r.Kind] = append(confirmed[r.Kind], r)
+		}
+	}
+	for _, kind := range slices.Sorted(maps.Keys(confirmed)) {
+		if err := noTime("failed in flash on board "+kind, confirmed[kind]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// noTime returns the first failure if all results are failures, or nil.
+func noTime(outcome string, results []tune.Result) error {
+	if len(results) == 0 || slices.ContainsFunc(results, func(r tune.Result) bool { return r.Failure == nil }) {
 		return nil
 	}
-	first := results[slices.IndexFunc(results, func(r tune.Result) bool { return r.Of == "" })]
+	first := results[0]
 	return failure.New(first.Failure.Class, "results.jsonl in the run's folder has every failure",
-		"%d of %d candidates failed; the first, %s: %s", failed, total, first.ID, first.Failure.Message)
+		"%d of %d candidates %s; the first, %s: %s", len(results), len(results), outcome, first.ID, first.Failure.Message)
 }
 
 // unmeasured is the error of a run in which the computer or a board kept candidates from being measured; nil if there
