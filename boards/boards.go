@@ -88,7 +88,7 @@ type Board struct {
 	Flash     Flash     `json:"flash,omitzero"`
 
 	Name   string            `json:"-"` // the file's name without .json
-	Dir    string            `json:"-"` // the folder of its own file on disk; "" for a shipped board
+	Dir    string            `json:"-"` // the folder of its own file on disk, absolute; "" for a shipped board
 	Files  []string          `json:"-"` // the files it was merged from, parents first
 	Origin map[string]Origin `json:"-"` // file and line of each field ("link.kind") and of each list element ("cflags[2]")
 	// of a partial board, the fields that its own file sets, besides lists that accumulate; Complete leaves them
@@ -207,7 +207,7 @@ type Link struct {
 	// Address is, of tcp, the bridge's host and port, as in "192.0.2.7:4000"; "" where each device has its own.
 	Address string `json:"address,omitzero"`
 
-	Dir string `json:"-"` // the folder that "{board}" in Args stands for
+	Dir string `json:"-"` // the folder that "{board}" in Args stands for, absolute
 }
 
 // Flash is how an image gets onto the board.
@@ -225,7 +225,7 @@ type Flash struct {
 // A Source is a file or folder of the board's: beside the board file that names it or, of the port, in the template.
 type Source struct {
 	Name string // a slash path, as written in the board file
-	Dir  string // the folder that holds the user's board file; "" for a shipped board
+	Dir  string // the folder that holds the user's board file, absolute; "" for a shipped board
 	At   Origin // where it is written
 }
 

@@ -21,6 +21,7 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/abspath"
 	"github.com/boardsmith/boardsmith/internal/jsonfile"
 )
 
@@ -65,7 +66,7 @@ func Find(name string, folders []string) (*Board, error) {
 	}
 	if isPath(name) {
 		dir, given := filepath.Dir(name), name
-		shelves = append([]shelf{{os.DirFS(dir), dir}}, shelves...)
+		shelves = append([]shelf{newShelf(dir)}, shelves...)
 		name = strings.TrimSuffix(filepath.Base(name), ".json")
 		if _, err := fs.Stat(shelves[0].files, name+".json"); err != nil {
 			next := "give the path of a board file, or a board of a family: " +
@@ -124,10 +125,24 @@ func ReadOwn(name string, folders []string) (text []byte, dir string, err error)
 
 // NameOf returns the name of the board that Find loads for a name or path, without loading it.
 func NameOf(name string, folders []string) string {
-	if family, _ := member(shelves(folders), name); family != "" || !isPath(name) {
+	if !isFile(name, folders) {
 		return name
 	}
 	return strings.TrimSuffix(filepath.Base(name), ".json")
+}
+
+// Absolute returns a name or path for Find with which a path is absolute.
+func Absolute(name string, folders []string) string {
+	if !isFile(name, folders) {
+		return name
+	}
+	return abspath.Of(name)
+}
+
+// isFile reports whether Find takes a name as the path of a board file.
+func isFile(name string, folders []string) bool {
+	family, _ := member(shelves(folders), name)
+	return family == "" && isPath(name)
 }
 
 // FileName returns a board's name as one part of a path. Other names give other parts.
@@ -144,16 +159,18 @@ func List(folders []string) []string { return names(shelves(folders)) }
 // A shelf is one folder of board files with its chip/ and cpu/.
 type shelf struct {
 	files fs.FS
-	dir   string // on disk; "" for the shipped ones
+	shown string // the folder as the user has written it; "" for the shipped ones
+	dir   string // the same, absolute
 }
+
+func newShelf(dir string) shelf { return shelf{os.DirFS(dir), dir, abspath.Of(dir)} }
 
 func shelves(folders []string) []shelf {
 	var s []shelf
 	for _, f := range folders {
-		dir := filepath.Join(f, "boards")
-		s = append(s, shelf{os.DirFS(dir), dir})
+		s = append(s, newShelf(filepath.Join(f, "boards")))
 	}
-	return append(s, shelf{shipped, ""})
+	return append(s, shelf{files: shipped})
 }
 
 func names(shelves []shelf) []string {
@@ -272,19 +289,18 @@ func parentMissing(err error, level, name string, shelves []shelf) error {
 	return fmt.Errorf("inherits %q, which is not known%s", full, jsonfile.DidYouMean(full, known))
 }
 
-// read returns the first shelf's file of that name, its name for messages, and its folder on disk.
+// read returns the first shelf's file of that name, its name for messages, and its folder on disk, absolute.
 func read(shelves []shelf, file string) (data []byte, where, dir string, err error) {
 	for _, s := range shelves {
 		data, err = readLimited(s.files, file)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		where, dir = "boards/"+file, s.dir
-		if s.dir != "" {
-			where = filepath.Join(s.dir, filepath.FromSlash(file))
-			dir = filepath.Dir(where)
+		if s.dir == "" {
+			return data, "boards/" + file, "", err
 		}
-		return data, where, dir, err
+		file = filepath.FromSlash(file)
+		return data, filepath.Join(s.shown, file), filepath.Dir(filepath.Join(s.dir, file)), err
 	}
 	return nil, "", "", fmt.Errorf("%s: %w", file, fs.ErrNotExist)
 }

@@ -39,7 +39,7 @@ const maxOwnBytes = 64 << 20
 // it writes is flashed. The zero value means that there is none.
 type PostLink struct {
 	Words []string
-	Dir   string // the folder of the board file that has it; "" in a project
+	Dir   string // the folder of the board file that has it, absolute; "" in a project
 }
 
 // UnmarshalJSON decodes the command from its list of words.

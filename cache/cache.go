@@ -18,6 +18,8 @@ import (
 	"sort"
 
 	"github.com/moby/sys/atomicwriter"
+
+	"github.com/boardsmith/boardsmith/internal/abspath"
 )
 
 // maxEntryBytes limits the size of an entry that is read; real ones have at most a few MiB.
@@ -45,16 +47,16 @@ type Options struct {
 // DefaultLimit is the default size limit of a cache, in bytes.
 const DefaultLimit = 2 << 30
 
-// New returns the cache in a folder. The first Put creates the folder.
+// New returns the cache in a folder, whose path becomes absolute. The first Put creates the folder.
 func New(dir string, o Options) *Cache {
-	return &Cache{dir: dir, verify: o.Verify, limit: cmp.Or(o.Limit, DefaultLimit)}
+	return &Cache{dir: abspath.Of(dir), verify: o.Verify, limit: cmp.Or(o.Limit, DefaultLimit)}
 }
 
 // DefaultDir returns the user's cache folder: BOARDSMITH_HOME/cache if that variable is set, else boardsmith in
 // XDG_CACHE_HOME or in the system's cache folder.
 func DefaultDir() (string, error) {
 	if home := os.Getenv("BOARDSMITH_HOME"); home != "" {
-		return filepath.Abs(filepath.Join(home, "cache"))
+		return abspath.Of(filepath.Join(home, "cache")), nil
 	}
 	dir, err := os.UserCacheDir()
 	if err != nil {

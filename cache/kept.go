@@ -41,10 +41,7 @@ type Folder struct {
 // Lend returns a folder of the key that nobody uses, a new one if all are in use. If the last user was killed or did
 // not return it, or if the cache verifies, the folder is empty.
 func (c *Cache) Lend(k Key) (*Folder, error) {
-	dir, err := filepath.Abs(filepath.Join(c.dir, keptFolder, hex.EncodeToString(k[:])))
-	if err != nil {
-		return nil, fmt.Errorf("cache: %w", err)
-	}
+	dir := filepath.Join(c.dir, keptFolder, hex.EncodeToString(k[:]))
 	for n := range maxFolders {
 		path := filepath.Join(dir, strconv.Itoa(n))
 		lock, err := lockFolder(path)

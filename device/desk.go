@@ -5,6 +5,7 @@ package device
 import (
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -13,6 +14,7 @@ import (
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/abspath"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/ledger"
 	"github.com/boardsmith/boardsmith/internal/openset"
@@ -21,7 +23,8 @@ import (
 
 // A Desk configures the use of attached devices. The zero value is the usual one. After its fields are set, it may
 // be used from many goroutines; Progress, Tool and Probes must allow for that. It must not be copied after its
-// first use.
+// first use. Relative paths are relative to the working folder. The first call that uses the fields makes them
+// absolute.
 type Desk struct {
 	Path     []string      // folders whose boards/ are searched before the shipped ones
 	Log      hclog.Logger  // nil: no log
@@ -41,6 +44,7 @@ type Desk struct {
 	Tool   func(program string) (path string, err error)
 	Probes Probes // emulated probes, for boards such as microbit; nil: such boards cannot be attached
 
+	mu       sync.Mutex           // of anchor
 	attached openset.Set[*Device] // and not closed
 }
 
@@ -56,8 +60,17 @@ func (k *Desk) log() hclog.Logger {
 
 func (k *Desk) images() image.Store { return image.Store{Cache: k.Cache, Log: k.log()} }
 
+// anchor makes the paths in k's fields absolute.
+func (k *Desk) anchor() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	abspath.Fix(&k.StateDir, &k.Ledger, &k.LeaseDir)
+	abspath.FixEach(&k.Path)
+}
+
 // stateDir returns the folder of state that must outlast the cache.
 func (k *Desk) stateDir() (string, error) {
+	k.anchor()
 	if k.StateDir != "" {
 		return k.StateDir, nil
 	}
@@ -66,6 +79,7 @@ func (k *Desk) stateDir() (string, error) {
 
 // ledger returns the ledger of devices.
 func (k *Desk) ledger() (*ledger.Ledger, error) {
+	k.anchor()
 	if k.Ledger != "" {
 		return ledger.New(k.Ledger), nil
 	}

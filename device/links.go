@@ -87,12 +87,9 @@ func startEmulator(ctx context.Context, s starting) (transport.Link, error) {
 // emulatorArgs returns QEMU's command line for the board's arguments and an image. It disables display and monitor,
 // and does not repeat options of the board's arguments.
 func emulatorArgs(l boards.Link, image string, further ...string) []string {
-	own, folder := l.Args, l.Dir
-	if abs, err := filepath.Abs(folder); err == nil {
-		folder = abs // the emulator runs elsewhere
-	}
+	own := l.Args
 	comma := func(name string) string { return strings.ReplaceAll(name, ",", ",,") } // QEMU's own quoting
-	places := strings.NewReplacer("{image}", comma(image), boards.BoardWord, comma(folder))
+	places := strings.NewReplacer("{image}", comma(image), boards.BoardWord, comma(l.Dir))
 	args := []string{"-nodefaults", "-no-user-config", "-display", "none", "-monitor", "none"}
 	given := false
 	for _, a := range own {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/abspath"
 )
 
 // programmers has each of boards.Programmers but boards.NoProgrammer.
@@ -28,9 +29,15 @@ func New(name string, c Config) (Programmer, error) {
 		return nil, failure.New(failure.Config, "the programmers are: "+strings.Join(boards.Programmers(), ", "),
 			"unknown programmer %q", name)
 	}
-	if c.Find == nil {
-		c.Find = exec.LookPath
+	find := c.Find
+	if find == nil {
+		find = exec.LookPath
 	}
+	c.Find = func(name string) (string, error) { // tools run in other folders
+		path, err := find(name)
+		return abspath.Of(path), err
+	}
+	abspath.Fix(&c.Build)
 	if c.Log == nil {
 		c.Log = hclog.NewNullLogger()
 	}

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/abspath"
 	"github.com/boardsmith/boardsmith/internal/firmware"
 )
 
@@ -139,9 +141,14 @@ func keepImage(c *cache.Cache, i *Image) error {
 	return c.PutImage(i.label(), data)
 }
 
-// Whole returns the image with an existing file: its own or, if a later build replaced that, the cache's. Without
-// either it returns an error of class config.
+// Whole returns the image with an existing file: its own or, if a later build replaced that, the cache's. Its paths are
+// absolute. Without either file it returns an error of class config.
 func (s Store) Whole(i *Image) (*Image, error) {
+	absolute := *i
+	abspath.Fix(&absolute.Path, &absolute.Map, &absolute.Bin, &absolute.Hex, &absolute.Apart, &absolute.BuildDir)
+	if !reflect.DeepEqual(absolute, *i) {
+		i = &absolute
+	}
 	changed := i.unchanged()
 	if changed == nil {
 		return i, nil

@@ -21,6 +21,7 @@ import (
 	"github.com/boardsmith/boardsmith/cmodel"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/abspath"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/internal/toolwords"
@@ -133,10 +134,7 @@ func (c *Compiler) build(ctx context.Context, dir string, files []mlf.File) erro
 			return err
 		}
 	}
-	whole, err := filepath.Abs(dir)
-	if err != nil {
-		return err
-	}
+	whole := abspath.Of(dir)
 	objects, sources := namesIn(files, "lib", ".o"), namesIn(files, "src", ".c")
 	for _, name := range c.Options.OperatorFiles() {
 		if !slices.Contains(sources, filepath.Join("src", name)) {

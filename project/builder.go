@@ -4,16 +4,21 @@ package project
 
 import (
 	"context"
+	"maps"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/abspath"
+	"github.com/boardsmith/boardsmith/internal/gitfolder"
 	"github.com/boardsmith/boardsmith/internal/openset"
 	"github.com/boardsmith/boardsmith/progress"
 )
@@ -21,6 +26,8 @@ import (
 // A Builder generates and builds projects. The zero value is the usual one. After its fields are set, it may be
 // used from many goroutines; Progress must allow for that. All its builds together run at most Jobs compilers,
 // compile a runtime that several projects share once, and identify each compiler once.
+//
+// Relative paths are relative to the working folder. The first call that uses the fields makes them absolute.
 //
 // A Builder must not be copied after its first use.
 type Builder struct {
@@ -41,7 +48,7 @@ type Builder struct {
 	Forms bool
 	// Variables are values of environment variables that templates read, by name, in place of this process's own
 	Variables map[string]string
-	Programs  []string // folders in which programs of build commands are searched before PATH; absolute
+	Programs  []string // folders in which programs of build commands are searched before PATH
 
 	mu      sync.Mutex
 	slots   chan struct{}         // tokens for compilers; nil until one is taken
@@ -65,6 +72,48 @@ func (b *Builder) log() hclog.Logger {
 		return hclog.NewNullLogger()
 	}
 	return b.Log.Named("project")
+}
+
+// anchor makes the paths in b's fields absolute.
+func (b *Builder) anchor() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	abspath.Fix(&b.LockFile)
+	abspath.FixEach(&b.Path)
+	abspath.FixEach(&b.Programs)
+	for _, places := range []*map[string]string{&b.Templates, &b.Libraries} {
+		absolute := map[string]string{}
+		for name, place := range *places {
+			absolute[name] = place
+			if !gitfolder.IsRef(place) {
+				absolute[name] = abspath.Of(place)
+			}
+		}
+		if !maps.Equal(absolute, *places) {
+			*places = absolute
+		}
+	}
+}
+
+// Absolute returns s with absolute paths, for a caller that generates with it again later.
+func (b *Builder) Absolute(s Spec) Spec {
+	b.anchor()
+	s.Board = boards.Absolute(s.Board, b.Path)
+	abspath.Fix(&s.Model, &s.Runtime)
+	s.Template = absolutePlace(s.Template, b.Templates)
+	s.Libraries = slices.Clone(s.Libraries)
+	for i, l := range s.Libraries {
+		s.Libraries[i] = absolutePlace(l, b.Libraries)
+	}
+	return s
+}
+
+// absolutePlace makes a template or library absolute unless it has a name, or is in a git repository.
+func absolutePlace(text string, named map[string]string) string {
+	if named[text] != "" || gitfolder.IsRef(text) {
+		return text
+	}
+	return abspath.OfWord(text)
 }
 
 // Close closes b's projects that were not closed. b can be used again.

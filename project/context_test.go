@@ -32,7 +32,7 @@ func TestContexts(t *testing.T) {
 			return err
 		},
 		"Project.Resident": func(ctx context.Context) error {
-			_, err := p.Resident(ctx, filepath.Join(t.TempDir(), "resident"))
+			_, err := p.Resident(ctx, filepath.Join(t.TempDir(), "resident"), Spec{})
 			return err
 		},
 		"Project.LoadRAM": func(ctx context.Context) error {

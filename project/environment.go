@@ -20,6 +20,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/abspath"
 	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/plainfile"
@@ -54,9 +55,7 @@ func (p *Project) places(place string) (all []string) {
 func (p *Project) variable(name string) string {
 	if v := cmp.Or(p.builder.Variables[name], os.Getenv(name)); v != "" {
 		if p.state.Template.IsFolder(name) {
-			if abs, err := filepath.Abs(v); err == nil {
-				return abs
-			}
+			return abspath.Of(v)
 		}
 		return v
 	}

@@ -12,11 +12,11 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/boardsmith/boardsmith/internal/blueprint"
-
 	"github.com/otiai10/copy"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/abspath"
+	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/internal/parallel"
 	"github.com/boardsmith/boardsmith/internal/plainfile"
 	"github.com/boardsmith/boardsmith/progress"
@@ -29,10 +29,8 @@ import (
 // next Generate repairs it. The caller must Close the project. Errors:
 // *EditedError, *LockedError, *ObjectError, those of boards and mlf, and others of class config.
 func (b *Builder) Generate(ctx context.Context, dir string, s Spec) (*Project, error) {
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return nil, fmt.Errorf("generate: %w", err)
-	}
+	dir = abspath.Of(dir)
+	b.anchor()
 	if err := goodFolder(dir); err != nil {
 		return nil, err
 	}
@@ -74,6 +72,7 @@ func (p *Project) Generate(ctx context.Context, s Spec) error {
 	if ctx.Err() != nil {
 		return failure.Stopped(ctx, "generate")
 	}
+	p.builder.anchor()
 	pl, err := p.builder.makePlan(ctx, s)
 	if err != nil {
 		return err
@@ -381,10 +380,7 @@ func (b *Builder) Clean(ctx context.Context, dir string, force bool) error {
 	if ctx.Err() != nil {
 		return failure.Stopped(ctx, "clean")
 	}
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return fmt.Errorf("clean: %w", err)
-	}
+	dir = abspath.Of(dir)
 	if err := mayUse(dir); err != nil {
 		return err
 	}

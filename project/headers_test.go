@@ -71,7 +71,7 @@ func goWay(t *testing.T, way string, s project.Spec, input []byte) wayResult {
 		fatal(t, err)
 		return firstOutput(t, ctx, e, input)
 	}
-	r, err := p.Resident(ctx, filepath.Join(dir, "r"))
+	r, err := p.Resident(ctx, filepath.Join(dir, "r"), project.Spec{})
 	if err != nil {
 		return wayResult{err: err}
 	}

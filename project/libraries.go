@@ -56,9 +56,6 @@ func wantedLibraries(board *boards.Board, s Spec) (all []wantedLibrary, err erro
 				return nil, err
 			}
 			text = filepath.Join(l.Dir, filepath.FromSlash(text))
-			if !strings.ContainsAny(text, `/\`) {
-				text = "." + string(filepath.Separator) + text // not a name
-			}
 		}
 		if !slices.Contains(s.Libraries, text) {
 			all = append(all, wantedLibrary{text, true, l})

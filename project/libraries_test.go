@@ -158,7 +158,7 @@ func TestLibrariesInRAM(t *testing.T) {
 		if _, err := p.OperatorLinker(t.Context()); failure.Of(err) != failure.Config {
 			t.Errorf("%s: libraries are not compiled: %v", board, err)
 		}
-		r, err := p.Resident(t.Context(), filepath.Join(t.TempDir(), "r"))
+		r, err := p.Resident(t.Context(), filepath.Join(t.TempDir(), "r"), Spec{})
 		must(t, err)
 		defer r.Close()
 		s, err := r.Run(t.Context(), e.desk(), "")

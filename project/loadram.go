@@ -60,10 +60,12 @@ func (p *Project) ModelOperators() (Operators, error) {
 }
 
 // Resident generates, in a folder of its own, firmware for the project's board that has room in RAM for the project's
-// model instead of holding it, and builds it. Its arena, stack and packet buffer are where the project places them. The
-// caller closes it. If the board has not enough RAM, it returns a *FitError with the bytes that are missing. Further
-// errors: those of CheckLoadedPlace, Generate, Build and OperatorLinker.
-func (p *Project) Resident(ctx context.Context, dir string) (*Project, error) {
+// model instead of holding it, and builds it. Its arena, stack and packet buffer are where the project places them.
+// Board and Template of from say where these are, as for Generate; zero fields mean that they are found by their names.
+// Other fields have no effect. The caller closes the returned project. If the board has not enough RAM,
+// Resident returns a *FitError with the bytes that are missing. Further errors: those of CheckLoadedPlace, Generate,
+// Build and OperatorLinker.
+func (p *Project) Resident(ctx context.Context, dir string, from Spec) (*Project, error) {
 	if err := CheckLoadedPlace(p.state.Options); err != nil {
 		return nil, err
 	}
@@ -77,8 +79,8 @@ func (p *Project) Resident(ctx context.Context, dir string) (*Project, error) {
 	}
 	b := p.Board()
 	s := Spec{
-		Board: p.state.Board.Name, Template: p.TemplateFrom(), Archive: blank, Options: p.state.Options,
-		Libraries: p.libraryCopies(),
+		Board: cmp.Or(from.Board, p.state.Board.Name), Template: cmp.Or(from.Template, p.TemplateFrom()), Archive: blank,
+		Options: p.state.Options, Libraries: p.libraryCopies(),
 	}
 	region, mapped := b.Region(b.Place.UploadRegion())
 	need, err := p.sizeInRAM(ctx, dir, s, o, max(uint64(region.Origin), hypothetical))

@@ -48,7 +48,7 @@ func TestModelsInRAM(t *testing.T) {
 			p, err := builder.Generate(ctx, filepath.Join(dir, "p"), project.Spec{Board: x.board, Model: x.archive})
 			fatal(t, err)
 			defer p.Close()
-			r, err := p.Resident(ctx, filepath.Join(dir, "r"))
+			r, err := p.Resident(ctx, filepath.Join(dir, "r"), project.Spec{})
 			var fit *project.FitError
 			if errors.As(err, &fit) {
 				if fit.Over <= 0 || fit.Over != fit.Need-fit.Have || failure.Of(err) != failure.DoesNotFit {

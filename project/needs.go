@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/abspath"
 	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/jsonfile"
@@ -38,9 +38,8 @@ func (b *Builder) Needs(ctx context.Context, dir string) (all []TemplateNeed, er
 	if ctx.Err() != nil {
 		return nil, failure.Stopped(ctx, "templates")
 	}
-	if dir, err = filepath.Abs(dir); err != nil {
-		return nil, fmt.Errorf("templates: %w", err)
-	}
+	dir = abspath.Of(dir)
+	b.anchor()
 	for _, name := range blueprint.Names(b.Path) {
 		t, err := blueprint.Find(name, b.Path)
 		if err != nil {
@@ -133,9 +132,8 @@ func (b *Builder) SystemBoards(ctx context.Context, dir string) (names []string,
 	if ctx.Err() != nil {
 		return nil, nil, failure.Stopped(ctx, "boards")
 	}
-	if dir, err = filepath.Abs(dir); err != nil {
-		return nil, nil, fmt.Errorf("boards: %w", err)
-	}
+	dir = abspath.Of(dir)
+	b.anchor()
 	unlisted = map[string]error{}
 	for _, family := range boards.Families(b.Path) {
 		any, err := boards.Find(family+"/any", b.Path)

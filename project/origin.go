@@ -31,6 +31,7 @@ func (t *templateState) from() string {
 // Fetch returns the path of a folder or file of a git repository, URL//PATH@REVISION, in the cache. It needs no network
 // if the commit was fetched before, and is named or in LockFile. Do not change what is there.
 func (b *Builder) Fetch(ctx context.Context, place string) (string, error) {
+	b.anchor()
 	r, err := gitfolder.Parse(place)
 	if err != nil {
 		return "", err

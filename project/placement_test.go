@@ -304,7 +304,7 @@ func TestLoadedPlace(t *testing.T) {
 	p := generated(t, filepath.Join(dir, "p"), Spec{
 		Board: "mps2_an385", Model: mlftest.Tiny(t, nil), Options: boards.Options{Place: "packet=psram"},
 	})
-	r, err := p.Resident(t.Context(), filepath.Join(dir, "r"))
+	r, err := p.Resident(t.Context(), filepath.Join(dir, "r"), Spec{})
 	must(t, err)
 	defer r.Close()
 	i, err := r.Built()
@@ -314,7 +314,7 @@ func TestLoadedPlace(t *testing.T) {
 		o := boards.Options{Place: place}
 		q := generated(t, filepath.Join(dir, "q"), Spec{Board: "mps2_an385", Model: manyPools(t), Options: o})
 		part, _, _ := strings.Cut(place, "=")
-		_, err = q.Resident(t.Context(), filepath.Join(dir, "s"))
+		_, err = q.Resident(t.Context(), filepath.Join(dir, "s"), Spec{})
 		want := "with all its data: " + part + " cannot be placed"
 		if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", place, err)

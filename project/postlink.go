@@ -21,6 +21,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/abspath"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/internal/generator"
@@ -90,12 +91,10 @@ func (p *Project) sayPostLink(s *cache.Sentence) {
 // process.
 func (p *Project) postLinkValue(name string) string {
 	value := p.variable(name)
-	if abs, err := filepath.Abs(value); value != "" && err == nil {
-		if _, err := os.Stat(abs); err == nil {
-			return abs
-		}
+	if _, err := os.Stat(value); err != nil {
+		return value
 	}
-	return value
+	return abspath.Of(value)
 }
 
 // postLink runs the board's command on the linked image, and replaces the image by what the command wrote.

@@ -7,7 +7,6 @@ package project
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/abspath"
 	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/firmware"
@@ -69,10 +69,8 @@ type Project struct {
 // Open opens an existing project without changing it. Errors: *LockedError while another one changes the folder;
 // *StaleError; class config for a folder that is not a project or has an invalid project.json.
 func (b *Builder) Open(dir string) (*Project, error) {
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return nil, fmt.Errorf("project: %w", err)
-	}
+	dir = abspath.Of(dir)
+	b.anchor()
 	if _, err := os.Stat(filepath.Join(dir, blueprint.StateFile)); err != nil {
 		return nil, notAProject(dir, err)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/abspath"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/transport"
 )
@@ -52,10 +53,7 @@ type Client struct {
 // Start starts the server of a folder and asks it what it is. ctx limits the start only. The caller closes the client.
 // Errors: of class config if the folder has no server; *Error; of class transport if the server ends.
 func Start(ctx context.Context, dir string, o ClientOptions) (*Client, error) {
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return nil, err
-	}
+	dir = abspath.Of(dir)
 	path, args, err := server(dir, o)
 	if err != nil {
 		return nil, err
@@ -287,17 +285,9 @@ func (c *Client) Generate(ctx context.Context, archive, runtime, dir string, opt
 	if err != nil {
 		return err
 	}
-	paths := []string{archive, runtime, dir}
-	for i, p := range paths {
-		if p == "" {
-			continue
-		}
-		if paths[i], err = filepath.Abs(p); err != nil {
-			return err
-		}
-	}
 	return c.call(ctx, "generate_project", map[string]any{
-		"model_library_format_path": paths[0], "standalone_crt_dir": paths[1], "project_dir": paths[2], "options": all,
+		"model_library_format_path": abspath.Of(archive), "standalone_crt_dir": abspath.Of(runtime),
+		"project_dir": abspath.Of(dir), "options": all,
 	}, nil)
 }
 

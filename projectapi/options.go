@@ -174,7 +174,7 @@ func westOf(value string) (string, error) {
 			return "", fmt.Errorf("option %s: %w", optWest, err)
 		}
 	}
-	return filepath.Abs(path)
+	return path, nil
 }
 
 // optionWords returns the values of boards.Options as name=value, with those of TVM's names.

@@ -111,6 +111,22 @@ func TestWestOption(t *testing.T) {
 	}
 }
 
+// TestWestRelative: relative paths of west and of a Python are those of the server's working folder.
+func TestWestRelative(t *testing.T) {
+	at := t.TempDir()
+	t.Chdir(at)
+	if err := os.Mkdir("a b", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	program(t, "a b/west", "#!/bin/sh\n")
+	program(t, "a b/python", "#!/bin/sh\n")
+	for _, value := range []string{"a b/west", "./a b/python -m west"} {
+		if path, err := westOf(value); err != nil || path != filepath.Join(at, "a b", "west") {
+			t.Errorf("%q: %s, %v", value, path, err)
+		}
+	}
+}
+
 // TestWestOfProgrammer: the programmer west is that of the option; other programs are found as without it.
 func TestWestOfProgrammer(t *testing.T) {
 	t.Parallel()

@@ -29,6 +29,7 @@ var mayImport = map[string][]string{
 	// A project is a folder, and the way from it to a device. What stands in one line imports nothing of it but to its
 	// right.
 	"project": {
+		"internal/abspath",
 		"device", "internal/generator", "internal/gitfolder", "internal/library", "internal/blueprint", "internal/fit",
 		"image",
 		"internal/firmware", "progress",
@@ -39,6 +40,7 @@ var mayImport = map[string][]string{
 		"internal/spdx", "internal/toolwords",
 	},
 	"device": {
+		"internal/abspath",
 		"internal/attached", "internal/flashplan", "internal/fault", "image", "internal/firmware", "internal/ledger",
 		"flasher", "progress", "cache", "rpc", "standalone", "transport", "boards", "failure", "internal/command",
 		"internal/jsonfile",
@@ -54,11 +56,11 @@ var mayImport = map[string][]string{
 	"internal/fit":       {"image", "internal/firmware", "boards", "mlf", "ndarray", "failure"},
 	"internal/flashplan": {"flasher", "image", "internal/firmware", "internal/ledger", "boards", "failure"},
 	"internal/fault":     {"internal/firmware", "rpc"},
-	"image":              {"internal/firmware", "cache", "failure", "internal/plainfile"},
+	"image":              {"internal/abspath", "internal/firmware", "cache", "failure", "internal/plainfile"},
 	"internal/firmware":  {"failure"},
-	"internal/ledger":    {"failure", "internal/filelock"},
+	"internal/ledger":    {"internal/abspath", "failure", "internal/filelock"},
 	"progress":           {},
-	"tune/space":         {"ndarray", "failure", "internal/jsonfile", "internal/plainfile"},
+	"tune/space":         {"internal/abspath", "ndarray", "failure", "internal/jsonfile", "internal/plainfile"},
 	"executor":           {"rpc", "standalone", "mlf", "ndarray", "failure"},
 	"standalone":         {"rpc", "transport", "failure"},
 	"cmodel":             {"crt", "mlf", "ndarray", "failure"},
@@ -71,7 +73,7 @@ var mayImport = map[string][]string{
 		"project", "modellib", "cmodel", "image", "boards", "mlf", "failure", "internal/gitfolder", "internal/plainfile",
 		"internal/spdx", "internal/wholefolder",
 	},
-	"modellib": {"cmodel", "image", "boards", "mlf", "failure", "internal/command", "internal/fit"},
+	"modellib": {"internal/abspath", "cmodel", "image", "boards", "mlf", "failure", "internal/command", "internal/fit"},
 
 	// Compares a model's outputs on a device with expected ones.
 	"validate": {"project", "executor", "cmodel", "image", "rpc", "boards", "mlf", "ndarray", "failure"},
@@ -89,28 +91,32 @@ var mayImport = map[string][]string{
 	},
 
 	// TVM's Project API: a project and its device, for somebody else's program.
-	"projectapi": {"project", "device", "transport", "boards", "mlf", "templates", "failure", "internal/command"},
+	"projectapi": {
+		"internal/abspath", "project", "device", "transport", "boards", "mlf", "templates", "failure", "internal/command",
+	},
 
 	"examples/tune-matmul": {"tune", "project", "device", "ndarray"}, // programs as users write them
 
 	// Chooses what is measured next.
 	"tune/search": {
+		"internal/abspath",
 		"tune", "tune/space", "project", "executor", "device", "image", "rpc", "mlf", "ndarray", "failure",
 		"internal/filelock", "internal/timegate",
 	},
 
 	// Measures on devices what a project's linker made.
 	"tune": {
+		"internal/abspath",
 		"project", "device", "image", "rpc", "transport", "boards", "mlf", "ndarray", "failure", "internal/command",
 		"internal/filelock", "internal/scratch", "internal/timegate",
 	},
 
-	"cache":     {"internal/filelock", "failure"},
-	"flasher":   {"boards", "failure", "internal/command"},
+	"cache":     {"internal/abspath", "internal/filelock", "failure"},
+	"flasher":   {"internal/abspath", "boards", "failure", "internal/command"},
 	"rpc":       {"transport", "ndarray", "failure"},
-	"transport": {"failure"},
+	"transport": {"internal/abspath", "failure"},
 
-	"boards":    {"internal/jsonfile", "failure"},
+	"boards":    {"internal/abspath", "internal/jsonfile", "failure"},
 	"mlf":       {"internal/cmacro", "internal/plainfile", "ndarray", "failure"},
 	"ndarray":   {"internal/plainfile", "failure"},
 	"samples":   {"ndarray"},
@@ -118,10 +124,11 @@ var mayImport = map[string][]string{
 	"templates": {},
 	"failure":   {},
 
+	"internal/abspath":        {},
 	"internal/attached":       {"failure"},
 	"internal/boardstest":     {},
 	"internal/boardsmithjson": {"internal/gitfolder", "internal/jsonfile", "internal/plainfile", "failure"},
-	"internal/command":        {"failure"},
+	"internal/command":        {"internal/abspath", "failure"},
 	"internal/console":        {"rpc", "failure"},
 	"internal/develop": {
 		"internal/console", "internal/toolbox", "internal/command", "internal/drawn",
@@ -133,34 +140,37 @@ var mayImport = map[string][]string{
 	"internal/failuretest": {"failure"},
 	"internal/filelock":    {},
 	"internal/gitfolder": {
-		"internal/command", "internal/filelock", "internal/jsonfile", "internal/plainfile", "failure",
+		"internal/abspath", "internal/command", "internal/filelock", "internal/jsonfile", "internal/plainfile", "failure",
 	},
 	"internal/inputs": {
 		"device", "boards", "mlf", "ndarray", "samples", "failure", "internal/boardsmithjson", "internal/console",
 		"internal/gitfolder", "internal/jsonfile",
 	},
-	"internal/jsonfile":      {"failure"},
-	"internal/library":       {"internal/jsonfile", "failure"},
-	"internal/mlftest":       {"mlf", "ndarray"},
-	"internal/openset":       {},
-	"internal/parallel":      {},
-	"internal/plainfile":     {"failure"},
-	"internal/rpctest":       {"rpc", "transport", "ndarray"},
-	"internal/scratch":       {"internal/filelock"},
-	"internal/sourcetree":    {"internal/command", "internal/parallel", "failure"},
-	"internal/testcache":     {},
-	"internal/timegate":      {},
-	"internal/toolbox":       {"internal/attached", "internal/console", "internal/ledger", "failure"},
+	"internal/jsonfile":   {"failure"},
+	"internal/library":    {"internal/jsonfile", "failure"},
+	"internal/mlftest":    {"mlf", "ndarray"},
+	"internal/openset":    {},
+	"internal/parallel":   {},
+	"internal/plainfile":  {"failure"},
+	"internal/rpctest":    {"rpc", "transport", "ndarray"},
+	"internal/scratch":    {"internal/abspath", "internal/filelock"},
+	"internal/sourcetree": {"internal/command", "internal/parallel", "failure"},
+	"internal/testcache":  {},
+	"internal/timegate":   {},
+	"internal/toolbox": {
+		"internal/abspath", "internal/attached", "internal/console", "internal/ledger", "failure",
+	},
 	"internal/toolwords":     {"failure"},
 	"internal/transporttest": {"transport", "failure"},
 	"internal/tuning": {
+		"internal/abspath",
 		"tune", "tune/search", "tune/space", "tune/report", "project", "device", "boards", "mlf", "ndarray", "failure",
 		"internal/console", "internal/inputs", "internal/jsonfile", "internal/valuetext",
 	},
 	"internal/valuetext":    {"ndarray"},
 	"internal/spdx":         {},
 	"internal/wholefolder":  {"internal/plainfile", "internal/scratch", "failure"},
-	"internal/virtualprobe": {"transport", "failure", "internal/command"},
+	"internal/virtualprobe": {"internal/abspath", "transport", "failure", "internal/command"},
 	"internal/zephyrtest":   {},
 }
 

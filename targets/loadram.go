@@ -50,7 +50,9 @@ func (v *invocation) prepared(ctx context.Context) (modelLoad, error) {
 		return modelLoad{}, err
 	}
 	bar := v.Start("build: firmware that stays", 0)
-	r, err := v.project.Resident(ctx, v.project.Dir()+".ram")
+	r, err := v.project.Resident(ctx, v.project.Dir()+".ram", project.Spec{
+		Board: v.in.Board.Value, Template: v.in.Template.Value,
+	})
 	bar.End()
 	if err != nil {
 		return modelLoad{}, err

@@ -15,7 +15,7 @@ import (
 
 // ProcessConfig describes the program to run. Only Path must be set.
 type ProcessConfig struct {
-	Path  string
+	Path  string   // a name without a separator is searched on PATH; else relative to this process's working folder
 	Args  []string // without the program's own name
 	Env   []string // "NAME=value"; nil means an empty environment, not this process's
 	Dir   string   // working folder; "" means this process's

@@ -441,3 +441,19 @@ func TestProcessWithoutFiles(t *testing.T) {
 		}
 	}
 }
+
+// TestProcessRelative: a program's relative path is relative to this process's working folder, not to the program's.
+func TestProcessRelative(t *testing.T) {
+	self := must(os.Executable())
+	t.Chdir(t.TempDir())
+	must(0, os.Mkdir("a folder", 0o755))
+	must(0, os.Symlink(self, "a folder/program"))
+	p := must(transport.StartProcess(t.Context(), transport.ProcessConfig{
+		Path: "a folder/program", Dir: t.TempDir(), Env: []string{childVariable + "=echo"},
+	}))
+	must(0, p.Write(t.Context(), []byte("x")))
+	if n := must(p.Read(t.Context(), make([]byte, 8))); n != 1 {
+		t.Errorf("read %d bytes", n)
+	}
+	must(0, p.Close())
+}

@@ -22,6 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/abspath"
 )
 
 // A Process is a Link to a child process by its standard input and output. The child leads a process group of its
@@ -47,6 +48,7 @@ func StartProcess(ctx context.Context, c ProcessConfig) (*Process, error) {
 	if ctx.Err() != nil {
 		return nil, failure.Stopped(ctx, "start %s", c.Path)
 	}
+	c.Path = abspath.OfWord(c.Path) // not relative to Dir
 	pipes, err := openPipes()
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", c.Path, err)

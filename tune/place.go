@@ -163,9 +163,9 @@ func (k *kind) firmware(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	k.spec = project.Spec{
+	k.spec = k.run.o.Builder.Absolute(project.Spec{
 		Board: name, Template: k.run.o.Template, Archive: blank, Libraries: k.run.o.Libraries,
-	}
+	})
 	l, err := k.divide(ctx, 0, 0)
 	if err == nil {
 		k.use(l)

@@ -25,6 +25,7 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/abspath"
 	"github.com/boardsmith/boardsmith/internal/timegate"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/rpc"
@@ -101,6 +102,7 @@ func OpenRun(ctx context.Context, dir string, desk *device.Desk, boards []string
 	if err := o.checkMemory(boards); err != nil {
 		return nil, err
 	}
+	dir = abspath.Of(dir)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
@@ -114,8 +116,10 @@ func OpenRun(ctx context.Context, dir string, desk *device.Desk, boards []string
 		r.own = &project.Builder{}
 		r.o.Builder = r.own
 	}
+	spec := r.o.Builder.Absolute(project.Spec{Template: o.Template, Libraries: o.Libraries})
+	r.o.Template, r.o.Libraries = spec.Template, spec.Libraries
 	r.ctx, r.stop = context.WithCancel(context.WithoutCancel(ctx))
-	if err := st.keepSettings(o); err != nil {
+	if err := st.keepSettings(r.o); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
 	if err := r.start(ctx, desk, boards); err != nil {

@@ -208,7 +208,7 @@ func (c *Choice) resolve(dir string) {
 			c.Uses[i] = below(dir, library)
 		}
 	}
-	if strings.HasSuffix(c.Board, ".json") {
+	if strings.HasSuffix(c.Board, ".json") || strings.HasPrefix(c.Board, ".") { // else a name, which may have a slash
 		c.Board = below(dir, c.Board)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/abspath"
 )
 
 const (
@@ -75,6 +76,9 @@ func Environment(dir string) []string {
 	env := []string{"LC_ALL=C", "PWD=" + dir}
 	for _, name := range append([]string{"PATH", "HOME", "TMPDIR"}, systemVariables...) {
 		if v, ok := os.LookupEnv(name); ok {
+			if name == "TMPDIR" {
+				v = abspath.Of(v) // the program may run in another folder than this process
+			}
 			env = append(env, name+"="+v)
 		}
 	}

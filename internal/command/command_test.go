@@ -294,3 +294,24 @@ func TestQuote(t *testing.T) {
 		}
 	}
 }
+
+// TestRelativeToOther: a program found by a relative path runs in another folder, and has an absolute TMPDIR there.
+func TestRelativeToOther(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	t.Setenv("TMPDIR", "a tmp")
+	if err := os.Mkdir("my tools", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile("my tools/tool", []byte("#!/bin/sh\necho \"$TMPDIR\"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	path, err := Find("my tools/tool", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, _, err := Command{Path: path, Dir: t.TempDir()}.Capture(t.Context())
+	if want := filepath.Join(dir, "a tmp") + "\n"; err != nil || out != want {
+		t.Errorf("%q, %v; want %q", out, err, want)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/abspath"
 )
 
 // A MissingToolError reports a program that is not installed or too old.
@@ -44,11 +45,11 @@ func (e *MissingToolError) NextStep() string {
 	return "install it (" + how + "), or put its folder on PATH"
 }
 
-// Find returns the path of a program. Errors: *MissingToolError.
+// Find returns the absolute path of a program, by its name or path. Errors: *MissingToolError.
 func Find(name, install string) (string, error) {
 	path, err := exec.LookPath(name)
 	if err != nil {
 		return "", &MissingToolError{Tool: name, Install: install}
 	}
-	return path, nil
+	return abspath.Of(path), nil
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/abspath"
 	"github.com/boardsmith/boardsmith/internal/filelock"
 	"github.com/boardsmith/boardsmith/internal/plainfile"
 )
@@ -83,10 +84,7 @@ func (s *Store) Open(ctx context.Context, r Ref) (*Folder, error) {
 			return nil, err
 		}
 	}
-	dir, err := filepath.Abs(filepath.Join(s.place(r.URL, commit), filesFolder))
-	if err != nil {
-		return nil, err
-	}
+	dir := abspath.Of(filepath.Join(s.place(r.URL, commit), filesFolder))
 	f := &Folder{Path: filepath.Join(dir, filepath.FromSlash(r.Dir)), Ref: r, Commit: commit}
 	if _, err := os.Stat(f.Path); err != nil {
 		return nil, failure.New(failure.Config, "check what follows // in the URL", "%s at commit %s has no %s", r.URL,
@@ -97,10 +95,7 @@ func (s *Store) Open(ctx context.Context, r Ref) (*Folder, error) {
 
 // Holds reports whether a folder or file is one that a Store has fetched, which nobody may change.
 func Holds(name string) bool {
-	name, err := filepath.Abs(name)
-	if err != nil {
-		return false
-	}
+	name = abspath.Of(name)
 	for ; filepath.Dir(name) != name; name = filepath.Dir(name) {
 		if filepath.Base(name) != filesFolder {
 			continue

@@ -19,6 +19,7 @@ import (
 	"unicode"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/abspath"
 	"github.com/boardsmith/boardsmith/internal/filelock"
 )
 
@@ -128,7 +129,7 @@ func Take(ctx context.Context, dir, device string, wait time.Duration) (*Lease, 
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("lease: %w", err)
 	}
-	name := filepath.Join(dir, deviceFile(device))
+	name := filepath.Join(abspath.Of(dir), deviceFile(device))
 	start := time.Now()
 	for {
 		l, err := tryLease(name)

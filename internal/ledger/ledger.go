@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/moby/sys/atomicwriter"
+
+	"github.com/boardsmith/boardsmith/internal/abspath"
 )
 
 // errDamaged is wrapped by errors about a ledger file that cannot be parsed.
@@ -29,7 +31,7 @@ var errDamaged = errors.New("damaged")
 // ~/.local/state.
 func StateDir() (string, error) {
 	if home := os.Getenv("BOARDSMITH_HOME"); home != "" {
-		return filepath.Abs(filepath.Join(home, "state"))
+		return abspath.Of(filepath.Join(home, "state")), nil
 	}
 	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "boardsmith"), nil
@@ -155,7 +157,7 @@ type Ledger struct {
 }
 
 // New returns the ledger in a folder, which Save creates.
-func New(dir string) *Ledger { return &Ledger{dir, syncDir} }
+func New(dir string) *Ledger { return &Ledger{abspath.Of(dir), syncDir} }
 
 // Load reads a device's entry, or returns an empty one for a new device. It puts aside a file that cannot be parsed
 // and names it in Lost. Errors: those of the file system.

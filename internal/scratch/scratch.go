@@ -8,12 +8,13 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/boardsmith/boardsmith/internal/abspath"
 	"github.com/boardsmith/boardsmith/internal/filelock"
 )
 
 // A Folder is a temporary folder of this process. It is locked as long as the process lives.
 type Folder struct {
-	Dir  string
+	Dir  string // absolute
 	lock *os.File
 }
 
@@ -28,6 +29,7 @@ func Make(prefix string) (*Folder, error) { return MakeIn(os.TempDir(), prefix) 
 
 // MakeIn is Make in another folder than that for temporary files.
 func MakeIn(parent, prefix string) (*Folder, error) {
+	parent = abspath.Of(parent)
 	once, _ := swept.LoadOrStore(filepath.Join(parent, prefix), &sync.Once{})
 	once.(*sync.Once).Do(func() { sweep(parent, prefix) })
 	dir, err := os.MkdirTemp(parent, prefix)

@@ -10,6 +10,7 @@ import (
 	"runtime"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/abspath"
 	"github.com/boardsmith/boardsmith/internal/console"
 	"github.com/boardsmith/boardsmith/internal/ledger"
 )
@@ -17,14 +18,14 @@ import (
 // variables maps programs to the variables that hold their paths. Compilers and emulators are found on PATH only.
 var variables = map[string]string{"openocd": "OPENOCD", "pyocd": "PYOCD", "west": "WEST", "gdb-multiarch": "GDB"}
 
-// Find returns the path of a program: from its variable, else on PATH, else in setup's folder.
+// Find returns the absolute path of a program: from its variable, else on PATH, else in setup's folder.
 func Find(env console.Environ, name string) (string, error) {
 	if v := env(variables[name]); v != "" {
 		path, err := exec.LookPath(v)
 		if err != nil {
 			return "", failure.New(failure.ToolMissing, "", "%s=%s: %w", variables[name], v, err)
 		}
-		return path, nil
+		return abspath.Of(path), nil
 	}
 	if path, err := exec.LookPath(name); err == nil {
 		return path, nil

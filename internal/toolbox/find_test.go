@@ -53,3 +53,24 @@ func TestFind(t *testing.T) {
 		t.Errorf("PYOCD is not a program: %q, %v", got, err)
 	}
 }
+
+// TestFindRelative: a tool that a variable names by a relative path is found from every working folder, by a link too.
+func TestFindRelative(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	if err := os.Mkdir("my tools", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile("tool", []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("../tool", "my tools/tool"); err != nil {
+		t.Fatal(err)
+	}
+	for program := range variables {
+		env := func(name string) string { return map[string]string{variables[program]: "my tools/tool"}[name] }
+		if got, err := Find(env, program); err != nil || got != filepath.Join(dir, "my tools", "tool") {
+			t.Errorf("%s: %q, %v", program, got, err)
+		}
+	}
+}

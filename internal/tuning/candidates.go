@@ -14,6 +14,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/abspath"
 	"github.com/boardsmith/boardsmith/internal/inputs"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
@@ -49,11 +50,7 @@ func (t *Job) candidates(ctx context.Context, folder string) (err error) {
 	if err != nil {
 		return err
 	}
-	name, err := filepath.Abs(folder)
-	if err != nil {
-		return err
-	}
-	t.folder(filepath.Base(name))
+	t.folder(filepath.Base(abspath.Of(folder)))
 	if t.Env.On("DRYRUN") {
 		return t.Would("measure %d candidates on %s, in %s", len(a.names), t.In.Board.Value, t.dir)
 	}

@@ -31,6 +31,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/abspath"
 	"github.com/boardsmith/boardsmith/internal/command"
 )
 
@@ -147,7 +148,7 @@ func Find(last string) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("%s: %w", programEnv, err)
 		}
-		return filepath.Abs(path)
+		return abspath.Of(path), nil
 	}
 	if self, err := os.Executable(); err == nil {
 		if path, err := exec.LookPath(filepath.Join(filepath.Dir(self), Program)); err == nil {
@@ -171,6 +172,7 @@ func Up(ctx context.Context, find func() (string, error), dir, model string) (An
 
 // upFor is Up; a keeper that it starts runs for the given time after its last client.
 func upFor(ctx context.Context, find func() (string, error), dir, model string, stays time.Duration) (Answer, error) {
+	dir = abspath.Of(dir)
 	if _, ok := Models[model]; !ok {
 		return Answer{}, fmt.Errorf("there is no emulated chip %q", model)
 	}
@@ -196,7 +198,7 @@ func upFor(ctx context.Context, find func() (string, error), dir, model string, 
 					return Answer{}, err
 				}
 			}
-			if ended, err = startKeeper(program, dir, stays); err != nil {
+			if ended, err = startKeeper(abspath.Of(program), dir, stays); err != nil {
 				return Answer{}, err
 			}
 		}

@@ -83,6 +83,7 @@ func Flags(ctx context.Context, dir string, desk *device.Desk, places []string, 
 		s.Builder = &project.Builder{}
 		defer s.Builder.Close() // it holds nothing that was not written
 	}
+	s.Spec = s.Builder.Absolute(s.Spec)
 	var all []*networkPlace
 	for i, word := range places {
 		p := &networkPlace{search: s, desk: desk, name: fmt.Sprintf("%s#%d", word, i), dir: st.firmware(i)}

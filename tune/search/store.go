@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/abspath"
 	"github.com/boardsmith/boardsmith/internal/filelock"
 	"github.com/boardsmith/boardsmith/tune"
 )
@@ -41,6 +42,7 @@ type record struct {
 }
 
 func openStore(dir string) (*store, error) {
+	dir = abspath.Of(dir)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}

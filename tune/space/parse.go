@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/abspath"
 	"github.com/boardsmith/boardsmith/internal/jsonfile"
 	"github.com/boardsmith/boardsmith/internal/plainfile"
 	"github.com/boardsmith/boardsmith/ndarray"
@@ -230,7 +231,7 @@ func (r *reader) array(a *arrayFile, to **File) ([]byte, error) {
 	}
 	h := sha256.New()
 	_, err = io.Copy(h, io.LimitReader(f, maxDataBytes))
-	*to = &File{path, a.Array}
+	*to = &File{abspath.Of(path), a.Array}
 	return h.Sum(nil), err
 }
 

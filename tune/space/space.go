@@ -46,7 +46,7 @@ type Arg struct {
 
 // A File names an array in a file.
 type File struct {
-	Path  string // of an .npy or .npz, as the operating system takes it
+	Path  string // of an .npy or .npz, absolute, as the operating system takes it
 	Array string // its name in an .npz; "" in an .npy
 }
 

@@ -1,0 +1,53 @@
+package boards
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestRelativeFolders finds a board by a relative path and in a relative folder: its files are found from every working
+// folder, while messages name the file as the user does.
+func TestRelativeFolders(t *testing.T) {
+	home := filepath.Join(t.TempDir(), "by a link")
+	if err := os.Symlink(t.TempDir(), home); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(home)
+	const text = `{"inherits": "chip/mps2_an385", "arena_kib": 64, "stack_bytes": 4096, "templates": ["baremetal"],
+		"sources": ["a.c"], "include": ["."],
+		"libraries": ["./two"], "post_link": ["{board}/sign", "{elf}", "{out.bin}"],
+		"link": {"kind": "qemu", "program": "q", "install": "q", "args": ["{board}/q.cfg"]}, "flash": {"programmer": "none"}}`
+	if err := os.MkdirAll("my own/boards", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile("my own/boards/mine.json", []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	want := filepath.Join(home, "my own", "boards")
+	for _, name := range []string{"mine", "my own/boards/mine.json", "./my own/boards/mine"} {
+		b, err := Find(name, []string{"my own"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		dirs := []string{
+			b.Dir, b.Sources[len(b.Sources)-1].Dir, b.Include[0].Dir, b.Libraries[0].Dir, b.PostLink.Dir, b.Link.Dir,
+		}
+		for i, dir := range dirs {
+			if dir != want {
+				t.Errorf("%s: folder %d is %q, want %q", name, i, dir, want)
+			}
+		}
+		if shown := b.Files[len(b.Files)-1]; shown != filepath.FromSlash("my own/boards/mine.json") {
+			t.Errorf("%s: messages name %q", name, shown)
+		}
+	}
+	for name, absolute := range map[string]string{
+		"mine": "mine", "zephyr/any": "zephyr/any", "": "", "my own/boards/mine.json": filepath.Join(want, "mine.json"),
+		"mine.json": filepath.Join(home, "mine.json"),
+	} {
+		if got := Absolute(name, []string{"my own"}); got != absolute {
+			t.Errorf("Absolute(%q) is %q, want %q", name, got, absolute)
+		}
+	}
+}

@@ -1,0 +1,158 @@
+package device_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/emulated"
+	"github.com/boardsmith/boardsmith/executor"
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/mlftest"
+	"github.com/boardsmith/boardsmith/internal/testcache"
+	"github.com/boardsmith/boardsmith/internal/virtualprobe/keepertest"
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/scaffold"
+)
+
+// writeBelow writes a file with its folders.
+func writeBelow(t *testing.T, name, text string) {
+	t.Helper()
+	must(t, os.MkdirAll(filepath.Dir(name), 0o755))
+	must(t, os.WriteFile(name, []byte(text), 0o644))
+}
+
+// relativeHome makes a folder the working folder, by a symbolic link with a space in its name. It holds a board, a
+// template and libraries of the user's, an archive, a runtime and openocd, some of them by links.
+func relativeHome(t *testing.T, from string) {
+	t.Helper()
+	home := filepath.Join(t.TempDir(), "by a link")
+	must(t, os.Symlink(t.TempDir(), home))
+	crt, err := filepath.Abs("../crt")
+	must(t, err)
+	archive := mlftest.Tiny(t, nil)
+	t.Chdir(home)
+	_, err = scaffold.Board("own boards", "mine", from, nil)
+	must(t, err)
+	_, _, err = scaffold.Template("own/baremetal", "baremetal")
+	must(t, err)
+	for _, name := range []string{"one", "two", "shelf/libraries/three"} {
+		name = filepath.Join("own", name)
+		writeBelow(t, filepath.Join(name, "library.json"), `{"doc": "x", "headers": ["."], "licence": "0BSD"}`)
+		writeBelow(t, filepath.Join(name, filepath.Base(name)+".h"), "")
+	}
+	must(t, os.Symlink(archive, "a model.tar"))
+	must(t, os.Symlink(crt, "crt"))
+	must(t, os.MkdirAll("the project's place", 0o755))
+	must(t, os.Symlink("the project's place", "project"))
+	must(t, os.Symlink(testcache.Dir(), "the cache"))
+	must(t, os.Mkdir("tools", 0o755))
+	if openocd, err := exec.LookPath("openocd"); err == nil {
+		must(t, os.Symlink(openocd, "tools/openocd"))
+	}
+}
+
+// TestRelativePaths gives all paths of a builder, a desk and a project as relative ones, and changes the working folder
+// between all steps from the archive to the model's output.
+func TestRelativePaths(t *testing.T) {
+	keepertest.Use(t)
+	for _, from := range []string{"host", "mps2_an385", "netduinoplus2"} {
+		t.Run(from, func(t *testing.T) {
+			elsewhere, further := t.TempDir(), t.TempDir()
+			relativeHome(t, from)
+			openocd, err := filepath.Abs("tools/openocd")
+			must(t, err)
+			builder := &project.Builder{
+				Path:      []string{"own boards", "own/shelf"},
+				Templates: map[string]string{"baremetal": "own/baremetal/templates/baremetal"},
+				Libraries: map[string]string{"named": "own/one"}, LockFile: "lock.json", Programs: []string{"tools"},
+				Cache: cache.New("the cache", cache.Options{}),
+			}
+			desk := &device.Desk{
+				Path: []string{"own boards"}, StateDir: "state", Ledger: "the ledger", LeaseDir: "leases",
+				Cache: builder.Cache, Probes: emulated.Probes(),
+				Tool: func(name string) (string, error) {
+					if name != "openocd" {
+						return "", nil
+					}
+					here, err := os.Getwd()
+					must(t, err)
+					return filepath.Rel(here, openocd)
+				},
+			}
+			t.Cleanup(func() { must(t, errors.Join(desk.Close(), builder.Close())) })
+			p, err := builder.Generate(t.Context(), "project", project.Spec{
+				Board: "own boards/boards/mine.json", Template: "own/baremetal/templates/baremetal", Model: "a model.tar",
+				Libraries: []string{"named", "own/two", "three"}, Runtime: "crt",
+			})
+			must(t, err)
+			b, err := boards.Find("own boards/boards/mine.json", builder.Path)
+			must(t, err)
+			t.Cleanup(func() {
+				if b.Flash.Emulated {
+					_, err := desk.StopEmulated(context.Background(), b)
+					must(t, err)
+				}
+			})
+			d, err := desk.Attach(t.Context(), b, "")
+			must(t, err)
+			t.Chdir(elsewhere)
+			i, err := p.Build(t.Context())
+			must(t, err)
+			report, err := d.Flash(t.Context(), i)
+			must(t, err)
+			must(t, p.RecordFlash(i, report, nil))
+			t.Chdir(further)
+			runs(t, d, p, i)
+			must(t, d.Close())
+
+			again, err := builder.Generate(t.Context(), filepath.Join(elsewhere, "by name"), project.Spec{
+				Board: "mine", Template: "baremetal", Model: filepath.Join(p.Dir(), "model.tar"),
+				Libraries: []string{"named", "three"},
+			})
+			must(t, err)
+			other, err := again.Build(t.Context())
+			must(t, err)
+			must(t, os.Rename(filepath.Dir(other.Path), filepath.Join(further, "moved")))
+			t.Chdir(filepath.Join(further, "moved"))
+			own := *other
+			own.Path, own.Map, own.Bin, own.Hex = filepath.Base(other.Path), "", "", ""
+			d, err = desk.Attach(t.Context(), b, "")
+			must(t, err)
+			_, err = d.Flash(t.Context(), &own)
+			must(t, err)
+			runs(t, d, again, &own)
+			must(t, d.Close())
+			for _, dir := range []string{elsewhere, further} {
+				if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+					t.Errorf("%s holds %v, %v", dir, left, err)
+				}
+			}
+		})
+	}
+}
+
+// runs opens the image and runs the project's model.
+func runs(t *testing.T, d *device.Device, p *project.Project, i *image.Image) {
+	t.Helper()
+	s, err := d.Open(t.Context(), i)
+	must(t, err)
+	_, m, err := p.Model()
+	must(t, err)
+	x, err := executor.Open(t.Context(), s, m)
+	must(t, err)
+	for _, in := range m.Inputs {
+		a, err := ndarray.New(in.DType, in.Shape...)
+		must(t, err)
+		must(t, x.SetInput(t.Context(), in.Name, a))
+	}
+	must(t, x.Run(t.Context()))
+	must(t, s.Close(t.Context()))
+}
