@@ -185,3 +185,23 @@ func TestLineEnds(t *testing.T) {
 		}
 	}
 }
+
+// TestWorkspaceOfIncluded: what a source includes from the archive, of any ending, is read for what it allocates.
+func TestWorkspaceOfIncluded(t *testing.T) {
+	const kernel = "static int run(void) {\n  void* p = TVMBackendAllocWorkspace(1, 0, size(), 2, 8);\n" +
+		"  return TVMBackendFreeWorkspace(1, 0, p);\n}\n"
+	for _, name := range []string{"kernel.h", "kernel.cc", "below/kernel.c", "kernel.def"} {
+		path := mlftest.Tiny(t, map[string]string{
+			"codegen/host/src/" + name: kernel,
+			"codegen/host/src/lib1.c": "#include \"" + name + "\"\n" +
+				strings.Replace(mlftest.TinyOperator, "return 0", "return run()", 1),
+		})
+		a, err := mlf.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w := a.Workspace(a.Models[0]); len(w.Doubts) == 0 {
+			t.Errorf("%s: an allocation of a size that is not a constant is no doubt: %+v", name, w)
+		}
+	}
+}

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 )
@@ -124,7 +123,7 @@ func (a *Archive) Workspace(m *Model) *Workspace {
 		model: m, functions: map[string]*cFunction{}, where: map[string]string{}, constants: map[string]string{},
 		several: map[string]bool{}, steps: map[string][]WorkStep{}, doubts: map[Doubt]bool{},
 	}
-	if files := a.textsOf(m); slices.ContainsFunc(files, allocates) {
+	if files := slices.Concat(m.Sources, m.Headers); slices.ContainsFunc(files, allocates) {
 		for _, f := range files {
 			r.texts = append(r.texts, readC(f))
 		}
@@ -136,17 +135,6 @@ func (a *Archive) Workspace(m *Model) *Workspace {
 	w := &Workspace{Steps: r.steps, Doubts: slices.Collect(maps.Keys(r.doubts))}
 	slices.SortFunc(w.Doubts, func(x, y Doubt) int { return strings.Compare(x.Text, y.Text) })
 	return w
-}
-
-// textsOf returns the model's sources, and the archive's headers.
-func (a *Archive) textsOf(m *Model) []File {
-	files := slices.Clone(m.Sources)
-	for _, f := range a.Files {
-		if strings.HasPrefix(f.Name, "codegen/") && slices.Contains([]string{".h", ".hpp", ".inc"}, path.Ext(f.Name)) {
-			files = append(files, f)
-		}
-	}
-	return files
 }
 
 // allocates reports whether a function of the file may allocate.

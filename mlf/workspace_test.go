@@ -207,8 +207,9 @@ func TestWorkspaceCalls(t *testing.T) {
 	m := &Model{Entry: "op", Sources: []File{{"codegen/host/src/lib0.c", []byte(inOp("  helper();"))}}}
 	const header = "#pragma once\nstatic inline void helper(void) {" +
 		"void* t = TVMBackendAllocWorkspace(1, 0, 3, 0, 8); TVMBackendFreeWorkspace(1, 0, t); }\n"
-	a := &Archive{Files: []File{{"codegen/host/include/helper.h", []byte(header)}}}
-	if w := a.Workspace(m); stepsOf(w, "op") != "helper()" || stepsOf(w, "helper") != "+t:3 -t" || w.Doubts != nil {
+	m.Headers = []File{{"codegen/host/include/helper.h", []byte(header)}}
+	w = new(Archive).Workspace(m)
+	if stepsOf(w, "op") != "helper()" || stepsOf(w, "helper") != "+t:3 -t" || w.Doubts != nil {
 		t.Errorf("of a header: %v", w)
 	}
 }
