@@ -19,7 +19,8 @@ var mayImport = map[string][]string{
 	"targets": {
 		"accept", "registers", "scaffold", "schemas", "projectapi", "project", "executor", "device", "emulated", "image",
 		"cmodel", "progress", "validate", "release", "modellib",
-		"cache", "rpc", "standalone", "boards", "mlf", "ndarray", "samples", "failure", "internal/boardsmithjson",
+		"cache", "rpc", "standalone", "transport",
+		"boards", "mlf", "ndarray", "samples", "failure", "internal/boardsmithjson",
 		"internal/command",
 		"internal/console", "internal/gitfolder", "internal/inputs", "internal/sourcetree", "internal/toolbox",
 		"internal/tuning",
@@ -73,7 +74,10 @@ var mayImport = map[string][]string{
 		"project", "modellib", "cmodel", "image", "boards", "mlf", "failure", "internal/gitfolder", "internal/plainfile",
 		"internal/spdx", "internal/wholefolder",
 	},
-	"modellib": {"internal/abspath", "cmodel", "image", "boards", "mlf", "failure", "internal/command", "internal/fit"},
+	"modellib": {
+		"cmodel", "image", "boards", "mlf", "failure", "internal/abspath", "internal/command", "internal/fit",
+		"internal/toolwords",
+	},
 
 	// Compares a model's outputs on a device with expected ones.
 	"validate": {"project", "executor", "cmodel", "image", "rpc", "boards", "mlf", "ndarray", "failure"},
@@ -92,7 +96,8 @@ var mayImport = map[string][]string{
 
 	// TVM's Project API: a project and its device, for somebody else's program.
 	"projectapi": {
-		"internal/abspath", "project", "device", "transport", "boards", "mlf", "templates", "failure", "internal/command",
+		"internal/abspath", "project", "device", "transport",
+		"boards", "mlf", "templates", "failure", "internal/command",
 	},
 
 	"examples/tune-matmul": {"tune", "project", "device", "ndarray"}, // programs as users write them
