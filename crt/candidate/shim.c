@@ -109,5 +109,5 @@ void __assert_func(const char* file, int line, const char* function, const char*
   (void)line;
   (void)function;
   (void)expression;
-  abort();
+  TVMPlatformAbort(kTvmErrorPlatformCheckFailure);
 }
