@@ -56,7 +56,8 @@ func TestCMakeOfCpp(t *testing.T) {
 	}
 }
 
-// TestZephyrModule compiles the models as a module of the Zephyr in ZEPHYR_BASE, with the lines of docs/embedded.md.
+// TestZephyrModule compiles the models of two folders as modules of the Zephyr in ZEPHYR_BASE, with the lines of
+// docs/embedded.md.
 func TestZephyrModule(t *testing.T) {
 	if os.Getenv("ZEPHYR_BASE") == "" {
 		t.Skip("ZEPHYR_BASE names no Zephyr (docs/zephyr.md)")
@@ -66,15 +67,14 @@ func TestZephyrModule(t *testing.T) {
 	if !ok || !end || !strings.Contains(text, "ZEPHYR_EXTRA_MODULES") {
 		t.Fatal("docs/embedded.md has no CMakeLists.txt of a Zephyr application")
 	}
-	user := t.TempDir()
-	dir := unpack(t, generate(t, mlftest.Path(t, "twoin.aot_c"), cmodel.Options{}))
-	if err := os.Rename(dir, filepath.Join(user, "kws")); err != nil {
+	const list = "${CMAKE_CURRENT_LIST_DIR}/kws"
+	p := folders(t, "user", "sine.graph", "twoin.aot_packed")
+	if err := os.Rename(filepath.Join(p.dir, p.first), filepath.Join(p.dir, "kws")); err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(user, "CMakeLists.txt"), text)
+	user := p.dir
+	write(t, filepath.Join(user, "CMakeLists.txt"), strings.Replace(text, list, list+" ${CMAKE_CURRENT_LIST_DIR}/two", 1))
 	write(t, filepath.Join(user, "prj.conf"), "")
-	write(t, filepath.Join(user, "main.c"), "#include <tvm_twoin.h>\n"+
-		"int main(void) { return TVMGetInterfaceVersion(&tvm_twoin) > 0 ? 0 : 1; }\n")
 	for _, args := range [][]string{{"-B", "made", "-DBOARD=mps2_an385"}, {"--build", "made"}} {
 		if said, err := run(user, "cmake", args...); err != nil {
 			t.Fatalf("%v\n%s", err, said)

@@ -167,7 +167,7 @@ func Generate(a *mlf.Archive, m *mlf.Model, o Options) (*Code, error) {
 		return nil, err
 	}
 	if o.RAMParameters && (g.Graph == nil || len(g.Graph.Params) == 0) {
-		return nil, g.fault("export the model for the graph executor, with link-params off",
+		return nil, g.fault("leave them in flash, or export the model for the graph executor, with link-params off",
 			"its parameters are part of its code, so that they cannot be in RAM")
 	}
 	if len(g.Devices) > math.MaxUint8 {
@@ -267,12 +267,15 @@ func tolerated(f mlf.File) mlf.File {
 // to compile, include/ their headers, lib/ the objects to link; the others are for make, CMake and Zephyr. It is an
 // error if two models have the same name in C, or if a model's file has the name of one of the runtime.
 func Bundle(codes ...*Code) ([]mlf.File, error) {
-	files, err := Runtime()
+	runtime, err := Runtime()
 	if err != nil {
 		return nil, err
 	}
+	files := slices.Clone(runtime)
 	if len(codes) > 0 && codes[0].target != nil {
-		files = append(files, codes[0].target.Check())
+		check := codes[0].target.Check()
+		check.Data = append(check.Data, checkRuntime(runtimeID(runtime))...)
+		files = append(files, check)
 	}
 	type owned struct {
 		of   *Code // nil: the runtime
@@ -295,16 +298,8 @@ func Bundle(codes ...*Code) ([]mlf.File, error) {
 			files = append(files, f)
 		}
 	}
-	var sources, objects []string
-	for _, f := range files {
-		switch dir, name := path.Split(f.Name); {
-		case dir == "src/" && path.Ext(name) == ".c":
-			sources = append(sources, name)
-		case dir == "lib/" && path.Ext(name) == ".o":
-			objects = append(objects, name)
-		}
-	}
-	return append(files, integration(codes, sources, objects)...), nil
+	more, err := integration(codes, runtime, files[len(runtime):])
+	return append(files, more...), err
 }
 
 // sameFile is the error of a file of c that is also one of other, or of the runtime if other is nil.

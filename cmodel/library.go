@@ -1,11 +1,10 @@
-// This file makes what a user's build system needs of a folder of models.
+// This file makes what a compiled library needs: what it was compiled for, and a header that checks it.
 
 package cmodel
 
 import (
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 
@@ -81,8 +80,7 @@ func (t *Target) Check() mlf.File {
 	fmt.Fprintf(&b, `// SPDX-License-Identifier: 0BSD
 //
 // Made by boardsmith: lib/libmodels.a is compiled for %s. Compile what uses it for the same core and calling convention.
-#ifndef TVM_TARGET_H_
-#define TVM_TARGET_H_
+// There is no guard, so that the header of every folder checks.
 `, comment(t.Board))
 	for _, m := range t.Macros {
 		condition := "defined(" + m.Name + ")"
@@ -92,107 +90,5 @@ func (t *Target) Check() mlf.File {
 		fmt.Fprintf(&b, "\n#if %s\n#error \"lib/libmodels.a is for %s, compiled with %s: %s differs\"\n#endif\n", condition,
 			comment(t.Board), comment(strings.Join(t.Flags, " ")), m.Name)
 	}
-	b.WriteString("\n#endif  // TVM_TARGET_H_\n")
 	return mlf.File{Name: "include/tvm_target.h", Data: []byte(b.String())}
 }
-
-// integration returns files for make, CMake and Zephyr, and an example program. sources are the names in src/.
-func integration(codes []*Code, sources, objects []string) []mlf.File {
-	var list, mute, example strings.Builder
-	for _, s := range sources {
-		fmt.Fprintf(&list, "\n  ${CMAKE_CURRENT_LIST_DIR}/src/%s", s)
-	}
-	for _, c := range codes {
-		for _, s := range c.Sources {
-			fmt.Fprintf(&mute, "\n  ${CMAKE_CURRENT_LIST_DIR}/src/%s", path.Base(s.Name))
-		}
-	}
-	lib := ""
-	for _, o := range objects {
-		lib += "\n  ${CMAKE_CURRENT_LIST_DIR}/lib/" + o
-	}
-	for _, c := range codes {
-		fmt.Fprintf(&example, "#include <tvm_%s.h>\n", c.Name)
-	}
-	example.WriteString("\n")
-	for _, c := range codes {
-		example.WriteString(c.example)
-	}
-	example.WriteString("int main(void) {\n  int32_t error = 0;\n")
-	for _, c := range codes {
-		fmt.Fprintf(&example, "  if (error == 0) {\n    error = run_%s();\n  }\n", c.Name)
-	}
-	example.WriteString("  return (int)error;\n}\n")
-	return []mlf.File{
-		{Name: "models.mk", Data: []byte(modelsMk)},
-		{Name: "models.cmake", Data: []byte(fmt.Sprintf(modelsCMake, list.String(), mute.String(), lib))},
-		{Name: "CMakeLists.txt", Data: []byte(cmakeLists)},
-		{Name: "zephyr/module.yml", Data: []byte("name: models\nbuild:\n  cmake: zephyr\n")},
-		{Name: "zephyr/CMakeLists.txt", Data: []byte(zephyrCMake)},
-		{Name: "main.c", Data: []byte(exampleHead + example.String())},
-	}
-}
-
-const exampleHead = `// SPDX-License-Identifier: 0BSD
-//
-// Made by boardsmith: runs each model once, with inputs that are zero.
-`
-
-const modelsMk = `# SPDX-License-Identifier: 0BSD
-#
-# Made by boardsmith. Include this file, add $(MODELS_INCLUDE) to the flags of what uses the models, and link
-# $(MODELS_LIB) -lm. CC, AR and CFLAGS are those of your Makefile; MODELS_BUILD is a folder for objects.
-MODELS_GOAL := $(.DEFAULT_GOAL)
-MODELS := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
-MODELS_BUILD ?= build/models
-MODELS_INCLUDE := -I$(MODELS)/include
-MODELS_LIB := $(MODELS_BUILD)/libmodels.a
-MODELS_OBJECTS := $(patsubst $(MODELS)/src/%.c,$(MODELS_BUILD)/%.o,$(sort $(wildcard $(MODELS)/src/*.c)))
-
-# -w: TVM's code has many warnings.
-$(MODELS_OBJECTS): $(MODELS_BUILD)/%.o: $(MODELS)/src/%.c
-	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -std=gnu11 -w -ffunction-sections -fdata-sections $(MODELS_INCLUDE) -MMD -MP -c -o $@ $<
-
-$(MODELS_LIB): $(MODELS_OBJECTS) $(sort $(wildcard $(MODELS)/lib/*.o))
-	rm -f $@
-	$(AR) rcsD $@ $^
-
--include $(MODELS_OBJECTS:.o=.d)
-
-# No rule of this file is your default goal, also where you include it first.
-.DEFAULT_GOAL := $(MODELS_GOAL)
-`
-
-const modelsCMake = `# SPDX-License-Identifier: 0BSD
-#
-# Made by boardsmith.
-set(MODELS_SOURCES%s)
-set(MODELS_OF_TVM%s)
-set(MODELS_OBJECTS%s)
-set(MODELS_INCLUDE ${CMAKE_CURRENT_LIST_DIR}/include)
-
-# TVM's code has many warnings.
-set_source_files_properties(${MODELS_OF_TVM} PROPERTIES COMPILE_OPTIONS -w)
-`
-
-const cmakeLists = `# SPDX-License-Identifier: 0BSD
-#
-# Made by boardsmith: add_subdirectory(this folder), then target_link_libraries(yours PRIVATE models).
-enable_language(C)
-include(${CMAKE_CURRENT_LIST_DIR}/models.cmake)
-add_library(models STATIC ${MODELS_SOURCES} ${MODELS_OBJECTS})
-target_include_directories(models PUBLIC ${MODELS_INCLUDE})
-target_compile_options(models PRIVATE -ffunction-sections -fdata-sections)
-target_link_libraries(models PUBLIC m)
-`
-
-const zephyrCMake = `# SPDX-License-Identifier: 0BSD
-#
-# Made by boardsmith: a module of Zephyr. Name its folder in a manifest or, before find_package(Zephyr), in the list
-# ZEPHYR_EXTRA_MODULES, which all versions of Zephyr read; Zephyr 3.3 and older ignore EXTRA_ZEPHYR_MODULES.
-include(${CMAKE_CURRENT_LIST_DIR}/../models.cmake)
-zephyr_include_directories(${MODELS_INCLUDE})
-zephyr_library_named(models)
-zephyr_library_sources(${MODELS_SOURCES} ${MODELS_OBJECTS})
-`
