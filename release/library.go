@@ -44,14 +44,29 @@ func OfLibrary(files []mlf.File, codes []*cmodel.Code, c *modellib.Compiler, of 
 		name, digest := code.Archive()
 		a.Models = append(a.Models, model{code.Name, name, digest})
 	}
-	if slices.ContainsFunc(codes, (*cmodel.Code).RAMParameters) {
-		a.Options = append(a.Options, "params=ram")
-	}
+	a.Options = append(a.Options, params(codes)...)
 	parts, err := libraryParts(files, codes, c)
 	if err != nil {
 		return nil, err
 	}
 	return r, r.complete(o, a, parts, nil, "library/"+modellib.Library, cyclonedx.ComponentTypeLibrary)
+}
+
+// params returns the option of the models whose parameters are in RAM, none without such models.
+func params(codes []*cmodel.Code) []string {
+	var inRAM []string
+	for _, code := range codes {
+		if code.RAMParameters() {
+			inRAM = append(inRAM, code.Name+"=ram")
+		}
+	}
+	switch len(inRAM) {
+	case 0:
+		return nil
+	case len(codes):
+		return []string{"params=ram"}
+	}
+	return []string{"params=" + strings.Join(inRAM, ",")}
 }
 
 // libraryParts returns what the library is made of, by origin, and the tools that made it.

@@ -83,7 +83,7 @@ func TestLibrary(t *testing.T) {
 	if err := json.Unmarshal(find("release.json"), &about); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(about.Options, []string{"operator_opt=Os", "params=ram"}) || len(about.Models) != 2 ||
+	if !slices.Equal(about.Options, []string{"operator_opt=Os", "params=sine=ram"}) || len(about.Models) != 2 ||
 		about.Models[0].Name != "sine" || len(about.Models[1].Archive_SHA256) != 64 {
 		t.Errorf("%+v", about)
 	}

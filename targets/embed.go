@@ -115,18 +115,46 @@ func folderOf(files []mlf.File) (list []wholefolder.File) {
 // embedded makes the C of the models in archives, whose paths are separated by commas: of one model, or of all if name
 // is "".
 func (v *invocation) embedded(paths, name string, compiler *modellib.Compiler) (codes []*cmodel.Code, err error) {
-	var o cmodel.Options
-	switch params := v.Env("PARAMS"); params {
-	case "", "flash":
-	case "ram":
-		o.RAMParameters = true
-	default:
-		return nil, failure.New(failure.Config, "leave PARAMS out for parameters in flash",
-			"PARAMS=%s is neither flash nor ram", params)
+	archives, err := v.archives(paths)
+	if err != nil {
+		return nil, err
 	}
-	if compiler != nil {
-		o.Target = compiler.Target
+	type chosen struct {
+		from  *mlf.Archive
+		model *mlf.Model
 	}
+	var models []chosen
+	var names []string
+	for _, a := range archives {
+		for _, m := range a.Models {
+			if name == "" || m.Name == name {
+				models, names = append(models, chosen{a, m}), append(names, m.Name)
+			}
+		}
+	}
+	if len(models) == 0 {
+		return nil, failure.New(failure.Config, "", "MODEL_NAME=%s: no archive of MODEL has such a model", name)
+	}
+	inRAM, err := inputs.RAMParameters(v.Env("PARAMS"), names)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range models {
+		o := cmodel.Options{RAMParameters: inRAM[m.model.Name]}
+		if compiler != nil {
+			o.Target = compiler.Target
+		}
+		c, err := cmodel.Generate(m.from, m.model, o)
+		if err != nil {
+			return nil, err
+		}
+		codes = append(codes, c)
+	}
+	return codes, nil
+}
+
+// archives opens those whose paths are separated by commas; "" is the bundled sample.
+func (v *invocation) archives(paths string) (archives []*mlf.Archive, err error) {
 	list, err := inputs.Archives(paths)
 	if err != nil {
 		return nil, err
@@ -144,19 +172,7 @@ func (v *invocation) embedded(paths, name string, compiler *modellib.Compiler) (
 		if err != nil {
 			return nil, err
 		}
-		for _, m := range a.Models {
-			if name != "" && m.Name != name {
-				continue
-			}
-			c, err := cmodel.Generate(a, m, o)
-			if err != nil {
-				return nil, err
-			}
-			codes = append(codes, c)
-		}
+		archives = append(archives, a)
 	}
-	if len(codes) == 0 {
-		return nil, failure.New(failure.Config, "", "MODEL_NAME=%s: no archive of MODEL has such a model", name)
-	}
-	return codes, nil
+	return archives, nil
 }

@@ -272,3 +272,39 @@ func TestLibrary(t *testing.T) {
 		}
 	}
 }
+
+// TestRAMParameters: PARAMS is for all models, or for each by name.
+func TestRAMParameters(t *testing.T) {
+	models := []string{"kws", "det"}
+	for _, c := range []struct {
+		params   string
+		kws, det bool
+		err      string
+	}{
+		{"", false, false, ""},
+		{"flash", false, false, ""},
+		{"ram", true, true, ""},
+		{"kws=ram", true, false, ""},
+		{"kws=flash,det=ram", false, true, ""},
+		{"det=ram, kws=ram", true, true, ""},
+		{"disk", false, false, "PARAMS=disk is neither flash nor ram"},
+		{"ram,kws=flash", false, false, "PARAMS=ram,kws=flash: \"ram\" names no model"},
+		{"kws=disk", false, false, `"disk" of model kws`},
+		{"kws=", false, false, `"" of model kws`},
+		{"kws=ram,", false, false, `"" names no model`},
+		{"kws=ram,vww=flash", false, false, "there is no model vww"},
+		{"kws=ram,kws=ram", false, false, "names model kws twice"},
+	} {
+		got, err := RAMParameters(c.params, models)
+		if c.err != "" {
+			if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), c.err) || failure.Next(err) == "" {
+				t.Errorf("%q: %v, next: %s", c.params, err, failure.Next(err))
+			}
+		} else if err != nil || got["kws"] != c.kws || got["det"] != c.det {
+			t.Errorf("%q: %v, %v", c.params, got, err)
+		}
+	}
+	if _, err := RAMParameters("vww=ram", models); !strings.Contains(failure.Next(err), "kws, det") {
+		t.Errorf("the advice does not name the models: %s", failure.Next(err))
+	}
+}

@@ -4,6 +4,7 @@ package inputs
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/boardsmith/boardsmith/boards"
@@ -46,4 +47,41 @@ func (in *Inputs) checkParams(env console.Environ) error {
 	}
 	return failure.New(failure.Config, "leave PARAMS out, or make a library with APP="+Library,
 		"PARAMS=%s: the parameters of standalone firmware are in flash", params)
+}
+
+// RAMParameters reports which of the models have their parameters in RAM. params is PARAMS: ram or flash for all of
+// them, or NAME=ram or NAME=flash, separated by commas; those of other models are in flash. Errors have class config.
+func RAMParameters(params string, models []string) (map[string]bool, error) {
+	inRAM := map[string]bool{}
+	if params == "" || params == "flash" {
+		return inRAM, nil
+	}
+	if params == "ram" {
+		for _, model := range models {
+			inRAM[model] = true
+		}
+		return inRAM, nil
+	}
+	for word := range strings.SplitSeq(params, ",") {
+		name, place, each := strings.Cut(strings.TrimSpace(word), "=")
+		_, twice := inRAM[name]
+		switch {
+		case !each && word == params:
+			return nil, failure.New(failure.Config, "leave PARAMS out for parameters in flash",
+				"PARAMS=%s is neither flash nor ram", params)
+		case !each:
+			return nil, failure.New(failure.Config, "set PARAMS=ram for all models, or NAME=ram for each of "+
+				strings.Join(models, ", "), "PARAMS=%s: %q names no model", params, word)
+		case !slices.Contains(models, name):
+			return nil, failure.New(failure.Config, "the models are "+strings.Join(models, ", "),
+				"PARAMS=%s: there is no model %s", params, name)
+		case twice:
+			return nil, failure.New(failure.Config, "name each model once", "PARAMS=%s names model %s twice", params, name)
+		case place != "flash" && place != "ram":
+			return nil, failure.New(failure.Config, "set "+name+"=flash or "+name+"=ram",
+				"PARAMS=%s: %q of model %s is neither flash nor ram", params, place, name)
+		}
+		inRAM[name] = place == "ram"
+	}
+	return inRAM, nil
 }
