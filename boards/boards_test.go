@@ -373,9 +373,11 @@ func TestBadFiles(t *testing.T) {
 			"{" + rest + ",\n\"identification\": {\"address\": 4, \"mask\": 6, \"values\": [1], \"source\": \"s\"}}",
 			`x.json:2: identification.values: 0x1 has bits that the mask 0x6 leaves out`,
 		},
-		{"unknown timer", `{"inherits": "cpu/native", "templates": ["baremetal"], "link": {"kind": "process"},` + "\n" +
-			`"flash": {"programmer": "none"}, "timer": {"kind": "systik"}}`,
-			`x.json:2: timer.kind: "systik" is none of chip, mcycle, mtime, systick; did you mean "systick"?`},
+		{
+			"unknown timer", `{"inherits": "cpu/native", "templates": ["baremetal"], "link": {"kind": "process"},` + "\n" +
+				`"flash": {"programmer": "none"}, "timer": {"kind": "systik"}}`,
+			`x.json:2: timer.kind: "systik" is none of chip, mcycle, mtime, systick; did you mean "systick"?`,
+		},
 		{
 			"emulator without program", `{"inherits": "cpu/native", "templates": ["baremetal"],` + "\n" +
 				`"link": {"kind": "qemu"}, "flash": {"programmer": "none"}}`,

@@ -111,9 +111,11 @@ func TestContradictions(t *testing.T) {
 			"arena and stack", "cortex-m3", `"arena_kib": 60, "stack_bytes": 8192,`,
 			"4: arena_kib: an arena of 60 KiB, with a stack of",
 		},
-		{"erase cycles", "cortex-m3", memoryOf("0x08000000", "0x20000",
-			`, "nonvolatile": true, "sectors": [{"count": 2, "size": "0x10000"}], "erase_cycles": -1`),
-			`5: memory: region "flash": erase_cycles: -1 is`},
+		{
+			"erase cycles", "cortex-m3", memoryOf("0x08000000", "0x20000",
+				`, "nonvolatile": true, "sectors": [{"count": 2, "size": "0x10000"}], "erase_cycles": -1`),
+			`5: memory: region "flash": erase_cycles: -1 is`,
+		},
 		{
 			"erase cycles of nothing", "cortex-m3",
 			memoryOf("0x08000000", "0x20000", `, "nonvolatile": true, "erase_cycles": 1`),

@@ -160,7 +160,7 @@ func next(err error) string {
 	if errors.As(err, &s) && s.end == context.Canceled {
 		return ""
 	}
-	if fault, advice := faultOfHost(err); s == nil && fault != nil {
+	if advice, fault := faultOfHost(err); s == nil && fault != nil {
 		return advice
 	}
 	for err != nil {

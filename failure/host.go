@@ -20,25 +20,25 @@ var hostErrors = []struct {
 const freeSpace = "make room on the disk, or set TMPDIR to a folder on another one, and repeat"
 
 func ofHost(err error) bool {
-	fault, _ := faultOfHost(err)
+	_, fault := faultOfHost(err)
 	return fault != nil
 }
 
 // faultOfHost returns the fault of the computer in err's chain, with its advice, whatever wraps it; nil if there is
 // none.
-func faultOfHost(err error) (fault error, next string) {
+func faultOfHost(err error) (next string, fault error) {
 	if err == nil {
-		return nil, ""
+		return "", nil
 	}
 	if c, ok := err.(classed); ok && c.FailureClass() == Host {
 		if a, ok := err.(advised); ok {
 			next = a.NextStep()
 		}
-		return err, next
+		return next, err
 	}
 	for _, h := range hostErrors {
 		if err == h.err {
-			return err, h.next
+			return h.next, err
 		}
 	}
 	switch e := err.(type) {
@@ -46,10 +46,10 @@ func faultOfHost(err error) (fault error, next string) {
 		return faultOfHost(e.Unwrap())
 	case interface{ Unwrap() []error }:
 		for _, each := range e.Unwrap() {
-			if fault, next = faultOfHost(each); fault != nil {
-				return fault, next
+			if next, fault = faultOfHost(each); fault != nil {
+				return next, fault
 			}
 		}
 	}
-	return nil, ""
+	return "", nil
 }

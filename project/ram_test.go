@@ -454,7 +454,9 @@ func TestOperatorNames(t *testing.T) {
 		{[]OperatorFile{entry, {"f.c", []byte("int g;")}}, failure.Config, `"f.c" and "f.c"`},
 		{[]OperatorFile{entry, object[0]}, failure.Config, `"f.c" and "f.o"`},
 		{[]OperatorFile{object[0], entry}, failure.Config, `"f.o" and "f.c"`},
-		{[]OperatorFile{entry, {"a/b.c", nil}}, failure.Config, `"a/b.c"`},
+		{[]OperatorFile{entry, {"a/b.c", []byte("int g;")}}, "", ""},
+		{[]OperatorFile{entry, {"a/../b.c", nil}}, failure.Config, `"a/../b.c"`},
+		{[]OperatorFile{entry, {"/b.c", nil}}, failure.Config, `"/b.c"`},
 		{[]OperatorFile{entry, {"..", nil}}, failure.Config, `".."`},
 		// No file with options.
 		{[]OperatorFile{entry, {"@g.c", []byte("-specs=spec.c\n")}, specs}, failure.Compile, ""},

@@ -38,7 +38,7 @@ func (e *DeviceError) code() (code uint32, ok bool) {
 // FailureClass returns the class of a rejected request: unless memory is short, the request is wrong.
 func (e *DeviceError) FailureClass() failure.Class {
 	switch e.Message {
-	case outOfMemory, outOfWorkspace: // without a leak
+	case outOfMemory, outOfWorkspace:
 		return failure.DoesNotFit
 	case damagedRequest:
 		return failure.Transport
@@ -50,14 +50,15 @@ func (e *DeviceError) FailureClass() failure.Class {
 
 // NextStep returns advice if the cause is clear.
 func (e *DeviceError) NextStep() string {
-	switch e.FailureClass() {
-	case failure.DoesNotFit:
+	switch {
+	case e.Message == outOfWorkspace:
+		return "give the board more memory with " + failure.Option("Spec.Options", "arena_kib=…") + "; if earlier calls " +
+			"of the function succeeded, more memory only delays this: it does not free all that it allocates " +
+			"(TVMBackendFreeWorkspace)"
+	case e.FailureClass() == failure.DoesNotFit:
 		return "give the board more memory with " + failure.Option("Spec.Options", "arena_kib=…")
-	case failure.Config:
+	case e.FailureClass() == failure.Config:
 		return "close the other executor of this session first"
-	}
-	if strings.HasSuffix(e.Message, leak) {
-		return "a larger arena only delays this: free with TVMBackendFreeWorkspace what the function allocates"
 	}
 	if _, ok := e.code(); ok {
 		return "an operator ends with this number: look into its C, and into the library that it calls"
@@ -65,11 +66,10 @@ func (e *DeviceError) NextStep() string {
 	return ""
 }
 
-// The beginnings, or the end, of boardsmith firmware's messages that the host interprets.
+// The beginnings of boardsmith firmware's messages that the host interprets.
 const (
 	outOfMemory    = "out of memory"
 	outOfWorkspace = "out of workspace memory" // an operator's
-	leak           = " workspaces of earlier calls are not freed"
 	damagedCopy    = "boardsmith: damaged copy"
 	damagedRequest = "boardsmith: damaged request"
 	executorExists = "error 0x700" // kTvmErrorExecutorModuleAlreadyCreated, crt/error_codes.h

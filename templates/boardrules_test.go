@@ -111,28 +111,34 @@ func TestBoardRules(t *testing.T) {
 		{"pin 16", "nucleo_f401re", []string{rxF401, `STM32_PIN('A', 16)`}, "STM32_UART_RX" + noPin},
 		{"port that only other chips have", "nucleo_f401re", []string{rxF401, `STM32_PIN('F', 3)`}, "STM32_UART_RX" + noPin},
 		{
-			"function 16", "nucleo_f401re", []string{`"STM32_UART_TX_AF": "7"`, `"STM32_UART_TX_AF": "16"`},
+			"function 16", "nucleo_f401re",
+			[]string{`"STM32_UART_TX_AF": "7"`, `"STM32_UART_TX_AF": "16"`},
 			"STM32_UART_TX_AF: no function",
 		},
 		{
-			"function 99 of LPUART", "nucleo_g474re", []string{`"STM32_UART_RX_AF": "12"`, `"STM32_UART_RX_AF": "99"`},
+			"function 99 of LPUART", "nucleo_g474re",
+			[]string{`"STM32_UART_RX_AF": "12"`, `"STM32_UART_RX_AF": "99"`},
 			"STM32_UART_RX_AF: no function",
 		},
 		{"one pin", "nucleo_h743zi", []string{`STM32_PIN('D', 9)`, `STM32_PIN('D', 8)`}, ": the same pin as "},
 		{
-			"SWDIO", "nucleo_f746zg", []string{`STM32_PIN('D', 8)`, `STM32_PIN('A', 13)`},
+			"SWDIO", "nucleo_f746zg",
+			[]string{`STM32_PIN('D', 8)`, `STM32_PIN('A', 13)`},
 			"STM32_UART_TX: a pin of the debug probe",
 		},
 		{
-			"SWCLK", "nucleo_l4r5zi", []string{`STM32_PIN('G', 8)`, `STM32_PIN('A', 14)`},
+			"SWCLK", "nucleo_l4r5zi",
+			[]string{`STM32_PIN('G', 8)`, `STM32_PIN('A', 14)`},
 			"STM32_UART_RX: a pin of the debug probe",
 		},
 		{
-			"nRF pin of no port", "nrf52840dk", []string{`"NRF_UART_TX_PIN": "6"`, `"NRF_UART_TX_PIN": "48"`},
+			"nRF pin of no port", "nrf52840dk",
+			[]string{`"NRF_UART_TX_PIN": "6"`, `"NRF_UART_TX_PIN": "48"`},
 			"NRF_UART_TX_PIN" + noPin,
 		},
 		{
-			"pin of a larger nRF", "microbit_v2", []string{`"NRF_UART_RX_PIN": "40"`, `"NRF_UART_RX_PIN": "42"`},
+			"pin of a larger nRF", "microbit_v2",
+			[]string{`"NRF_UART_RX_PIN": "40"`, `"NRF_UART_RX_PIN": "42"`},
 			"NRF_UART_RX_PIN" + noPin,
 		},
 		{"one nRF pin", "nrf5340dk", []string{`"NRF_UART_RX_PIN": "22"`, `"NRF_UART_RX_PIN": "20"`}, ": the same pin as "},
@@ -141,7 +147,8 @@ func TestBoardRules(t *testing.T) {
 		{"last interrupt", "mps2_an385", with(`"UART_IRQ": "31"`), ""},
 		{"no interrupt of a PLIC", "qemu_riscv32", with(`"UART_IRQ": "0"`), "UART_IRQ: no number of the interrupt"},
 		{
-			"more interrupts than a Cortex-M0 has", "microbit", []string{defines, defines + `"CHIP_IRQS": "33", `},
+			"more interrupts than a Cortex-M0 has", "microbit",
+			[]string{defines, defines + `"CHIP_IRQS": "33", `},
 			"no such core has so many interrupts",
 		},
 		{"240 interrupts", "mps2_an385", with(`"CHIP_IRQS": "240"`), ""},
@@ -173,7 +180,8 @@ func TestBoardRules(t *testing.T) {
 		{"no clock", "mps2_an385", []string{`"arena_kib"`, `"core_hz": 0, "arena_kib"`}, "core_hz: 0"},
 		{"no stack", "mps2_an385", []string{`65536`, `0`}, "stack_bytes: 0"},
 		{
-			"watchdog faster than its feed", "mps2_an385", []string{`"arena_kib"`, `"watchdog_ms": 19, "arena_kib"`},
+			"watchdog faster than its feed", "mps2_an385",
+			[]string{`"arena_kib"`, `"watchdog_ms": 19, "arena_kib"`},
 			"watchdog_ms: shorter",
 		},
 		{
@@ -186,7 +194,8 @@ func TestBoardRules(t *testing.T) {
 		{"clock of an LM3S", "lm3s6965evb", []string{`"arena_kib"`, `"core_hz": 48000000, "timer": {"hz": 48000000},
 			"platform": {"core_hz": 48000000}, "arena_kib"`}, "core_hz: not 200 MHz divided"},
 		{
-			"bypass of no clock", "b_l475e_iot01a", []string{`"STM32_HSE_BYPASS": "0"`, `"STM32_HSE_BYPASS": "1"`},
+			"bypass of no clock", "b_l475e_iot01a",
+			[]string{`"STM32_HSE_BYPASS": "0"`, `"STM32_HSE_BYPASS": "1"`},
 			"STM32_HSE_BYPASS: 1 if",
 		},
 		{"no crystal", "stm32vldiscovery", []string{`"8000000"`, `"0"`}, "STM32_HSE_HZ: 0"},
@@ -195,18 +204,23 @@ func TestBoardRules(t *testing.T) {
 			{"name": "flash", "origin": "0x4000", "size": "0x3c000", "exec": true, "nonvolatile": true,
 				"sectors": [{"count": 240, "size": 1024}]},
 			{"name": "ram", "origin": "0x20000000", "size": "0x4000", "exec": true}], "arena_kib"`}, "this core has no VTOR"},
-		{"behind one that passes interrupts on", "microbit", []string{`"arena_kib"`, `"model_at": 0,
+		{"behind one that passes interrupts on", "microbit", []string{
+			`"arena_kib"`, `"model_at": 0,
 			"memory": [{"name": "flash", "origin": "0x4000", "size": "0x3c000", "exec": true, "nonvolatile": true,
 				"sectors": [{"count": 240, "size": 1024}]},
 			{"name": "ram", "origin": "0x20000000", "size": "0x4000", "exec": true}], "arena_kib"`,
-			defines, defines + `"CPU_NO_VTOR": "0", `}, ""},
+			defines, defines + `"CPU_NO_VTOR": "0", `,
+		}, ""},
 		{"behind a boot loader, with VTOR", "lm3s6965evb", []string{`"arena_kib"`, `"model_at": 0,
 			"memory": [{"name": "flash", "origin": "0x4000", "size": "0x3c000", "exec": true, "nonvolatile": true},
 			{"name": "ram", "origin": "0x20000000", "size": "0x10000", "exec": true}], "arena_kib"`}, ""},
-		{"vectors that VTOR cannot have", "lm3s6965evb", []string{`"arena_kib"`, `"model_at": 0,
+		{
+			"vectors that VTOR cannot have", "lm3s6965evb",
+			[]string{`"arena_kib"`, `"model_at": 0,
 			"memory": [{"name": "flash", "origin": "0x4100", "size": "0x3bf00", "exec": true, "nonvolatile": true},
 			{"name": "ram", "origin": "0x20000000", "size": "0x10000", "exec": true}], "arena_kib"`},
-			"is not aligned as a vector table"},
+			"is not aligned as a vector table",
+		},
 		{
 			"header that moves the vectors", "lm3s6965evb", with(`"BARE_HEADER_BYTES": "0x20"`),
 			"is not aligned as a vector table",
@@ -214,7 +228,8 @@ func TestBoardRules(t *testing.T) {
 		{
 			"flash of a smaller size", "mimxrt1060_evk",
 			[]string{`"IMXRT_FLASH_BYTES": "0x00800000"`, `"IMXRT_FLASH_BYTES": "0x00400000"`},
-			"the flash is larger than IMXRT_FLASH_BYTES"},
+			"the flash is larger than IMXRT_FLASH_BYTES",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -110,8 +110,10 @@ func OpenRun(ctx context.Context, dir string, desk *device.Desk, boards []string
 	if err != nil {
 		return nil, err
 	}
-	r := &Run{dir: dir, o: o, kinds: map[string]*kind{}, store: st, working: map[string]chan struct{}{},
-		asked: map[string]string{}}
+	r := &Run{
+		dir: dir, o: o, kinds: map[string]*kind{}, store: st, working: map[string]chan struct{}{},
+		asked: map[string]string{},
+	}
 	if r.o.Builder == nil {
 		r.own = &project.Builder{}
 		r.o.Builder = r.own

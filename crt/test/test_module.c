@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Modules, global functions, handles, calls, the last error.
-#include <tvm/runtime/c_backend_api.h>
 #include <tvm/runtime/crt/packed_func.h>
 
 #include "platform.h"
@@ -338,67 +337,6 @@ static void test_streams(void** state) {
   assert_int_equal(TVMStreamFree(kDLCPU, 0, s), 0);
 }
 
-static void* taken;
-
-// Allocates a workspace; frees it unless it is called with one argument; fails if called with two.
-static int takes(TVMValue* a, int* c, int n, TVMValue* r, int* rc, void* h) {
-  (void)a, (void)c, (void)r, (void)rc, (void)h;
-  taken = TVMBackendAllocWorkspace(1, 0, 16, 2, 32);
-  if (taken == NULL) {
-    return -1;
-  }
-  if (n == 0) {
-    assert_int_equal(TVMBackendFreeWorkspace(1, 0, taken), 0);
-  }
-  return (n == 2) ? -1 : 0;
-}
-
-// Calls `takes` with as many arguments, while it has a workspace of its own.
-static int takes_nested(TVMValue* a, int* c, int n, TVMValue* r, int* rc, void* h) {
-  (void)h;
-  void* const own = TVMBackendAllocWorkspace(1, 0, 16, 2, 32);
-  const int error = call_global("takes", a, c, n, r, rc);
-  assert_int_equal(TVMBackendFreeWorkspace(1, 0, own), 0);
-  return error;
-}
-
-static const char* short_of(int calls_that_leave, int calls_that_fail) {
-  TVMValue r;
-  int rc;
-  platform_reset();
-  assert_int_equal(TVMFuncRegisterGlobal("takes", H(takes), 0), 0);
-  assert_int_equal(TVMFuncRegisterGlobal("nested", H(takes_nested), 0), 0);
-  for (int i = 0; i < calls_that_leave; i++) {
-    assert_int_equal(call_global("takes", NULL, NULL, 0, &r, &rc), 0);
-    assert_int_equal(call_global(((i % 2) == 0) ? "takes" : "nested", NULL, NULL, 1, &r, &rc), 0);
-  }
-  for (int i = 0; i < calls_that_fail; i++) {
-    assert_int_equal(call_global("takes", NULL, NULL, 2, &r, &rc), -1);
-  }
-  platform_memory.fail_at = platform_memory.taken;
-  assert_int_equal(call_global("takes", NULL, NULL, 0, &r, &rc), -1);
-  return TVMGetLastError();
-}
-
-// A leak is reported; what is left after an error, or freed by a later call, is none.
-static void test_leak(void** state) {
-  (void)state;
-  TVMValue r;
-  int rc;
-  assert_string_equal(short_of(0, 2), "out of workspace memory");
-  assert_string_equal(short_of(3, 1), "out of workspace memory: 3 workspaces of earlier calls are not freed");
-  assert_string_equal(short_of(1, 0), "out of workspace memory: 1 workspaces of earlier calls are not freed");
-  platform_reset();
-  assert_int_equal(TVMFuncRegisterGlobal("takes", H(takes), 0), 0);
-  assert_int_equal(call_global("takes", NULL, NULL, 1, &r, &rc), 0);
-  void* const left = taken;
-  assert_int_equal(TVMFuncRegisterGlobal("nested", H(takes_nested), 0), 0);
-  platform_memory.fail_at = platform_memory.taken + 1U;
-  assert_int_equal(call_global("nested", NULL, NULL, 0, &r, &rc), -1);  // its own workspace is not one that was left
-  assert_string_equal(TVMGetLastError(), "out of workspace memory: 1 workspaces of earlier calls are not freed");
-  assert_int_equal(TVMBackendFreeWorkspace(1, 0, left), 0);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_global_handles), cmocka_unit_test(test_register),
@@ -407,7 +345,6 @@ int main(void) {
       cmocka_unit_test(test_packet_size),    cmocka_unit_test(test_system_lib_without_slot),
       cmocka_unit_test(test_last_error),     cmocka_unit_test(test_packed_func),
       cmocka_unit_test(test_set_return),     cmocka_unit_test(test_streams),
-      cmocka_unit_test(test_leak),
   };
   (void)int8;
   return cmocka_run_group_tests_name("module", tests, NULL, NULL);

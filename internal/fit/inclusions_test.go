@@ -35,8 +35,11 @@ func TestCaller(t *testing.T) {
 		function       string
 		object, called string
 	}{
-		{all, "_sbrk_r", "build/a b/model.o", "malloc"}, {all, "malloc", "build/a b/model.o", "malloc"},
-		{all, "free", "", ""}, {nil, "malloc", "", ""}, {circle, "f", "", ""},
+		{all, "_sbrk_r", "build/a b/model.o", "malloc"},
+		{all, "malloc", "build/a b/model.o", "malloc"},
+		{all, "free", "", ""},
+		{nil, "malloc", "", ""},
+		{circle, "f", "", ""},
 		{slices.Concat(all, []Inclusion{{"x(y.o)", "gone(z.o)", "h"}}), "h", "", ""},
 	} {
 		if object, called := Caller(c.in, c.function); object != c.object || called != c.called {

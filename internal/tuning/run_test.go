@@ -25,10 +25,16 @@ func TestNoneConfirmed(t *testing.T) {
 	}{
 		{"nothing was confirmed", []tune.Result{timed("a", "", "x"), failed("b", "", "x")}, ""},
 		{"one of two", []tune.Result{timed("a@flash", "a", "x"), failed("b@flash", "b", "x")}, ""},
-		{"none", []tune.Result{timed("a", "", "x"), failed("a@flash", "a", "x"), failed("b@flash", "b", "x")},
-			"2 of 2 candidates failed in flash on board x; the first, a@flash: no answer"},
-		{"none on one of two kinds", []tune.Result{timed("a@flash", "a", "x"), failed("b@flash", "b", "y")},
-			"1 of 1 candidates failed in flash on board y; the first, b@flash: no answer"},
+		{
+			"none",
+			[]tune.Result{timed("a", "", "x"), failed("a@flash", "a", "x"), failed("b@flash", "b", "x")},
+			"2 of 2 candidates failed in flash on board x; the first, a@flash: no answer",
+		},
+		{
+			"none on one of two kinds",
+			[]tune.Result{timed("a@flash", "a", "x"), failed("b@flash", "b", "y")},
+			"1 of 1 candidates failed in flash on board y; the first, b@flash: no answer",
+		},
 	} {
 		err := noneConfirmed(c.results)
 		if c.want == "" && err != nil ||

@@ -57,9 +57,13 @@ func TestMount(t *testing.T) {
 	for _, to := range []struct {
 		dir   string
 		files []File
-	}{{dir, []File{{"c", nil}}}, {filepath.Join(dir, "below"), []File{{"c", make([]byte, 1<<20)}}}} {
+		class failure.Class
+	}{
+		{dir, []File{{"c", nil}}, failure.Config},
+		{filepath.Join(dir, "below"), []File{{"c", make([]byte, 1<<20)}}, failure.Host},
+	} {
 		err := Write(t.Context(), to.dir, to.files, nil)
-		if failure.Of(err) != failure.Config || failure.Next(err) == "" {
+		if failure.Of(err) != to.class || failure.Next(err) == "" {
 			t.Errorf("%v, class %s, next %q", err, failure.Of(err), failure.Next(err))
 		}
 		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {

@@ -41,10 +41,9 @@ __attribute__((noinline)) static const char* text_at(const char* text, unsigned 
 static const char* error_text(int error) {
   if (boardsmith_runtime.last_error[0] == '\0') {
     if (error == (int)kTvmErrorPlatformNoMemory) {
-      boardsmith_memory_short("out of memory");
-    } else {
-      TVMAPIErrorf("error 0x%x", (unsigned)error);
+      return "out of memory";
     }
+    TVMAPIErrorf("error 0x%x", (unsigned)error);
   }
   return boardsmith_runtime.last_error;
 }

@@ -1,16 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Functions that operators call, and streams, results and byte arrays of the API.
-#include <tvm/runtime/crt/crt.h>
-
 #include "arrays.h"
 #include "memory.h"
-#include "state.h"
-
-void boardsmith_memory_short(const char* text) {
-  const size_t left = boardsmith_runtime.left;
-  TVMAPIErrorf((left == 0U) ? "%s" : "%s: %u workspaces of earlier calls are not freed", text, (unsigned)left);
-}
 
 void* TVMBackendAllocWorkspace(int device_type, int device_id, uint64_t nbytes, int dtype_code_hint,
                                int dtype_bits_hint) {
@@ -20,19 +12,16 @@ void* TVMBackendAllocWorkspace(int device_type, int device_id, uint64_t nbytes, 
   (void)dtype_bits_hint;
   void* memory = NULL;
   if ((nbytes > (SIZE_MAX / 2U)) || (boardsmith_take((size_t)nbytes, &memory) != 0)) {
-    boardsmith_memory_short("out of workspace memory");
+    TVMAPISetLastError("out of workspace memory");
     return NULL;
   }
-  boardsmith_runtime.pieces++;
   return memory;
 }
 
 int TVMBackendFreeWorkspace(int device_type, int device_id, void* ptr) {
   (void)device_type;
   (void)device_id;
-  const int error = boardsmith_give(ptr);
-  boardsmith_runtime.pieces -= (size_t)(error == 0);
-  return error;
+  return boardsmith_give(ptr);
 }
 
 int TVMBackendParallelLaunch(FTVMParallelLambda flambda, void* cdata, int num_task) {

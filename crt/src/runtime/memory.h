@@ -27,9 +27,6 @@ enum { MEMORY_TABLES, MEMORY_ARRAYS, MEMORY_DATA, MEMORY_WINDOWS, MEMORY_KINDS }
 int boardsmith_take(size_t size_bytes, void** out);
 int boardsmith_give(void* memory);
 
-// Sets the last error to text, which names the memory that is too small. It adds how many workspaces are not freed.
-void boardsmith_memory_short(const char* text);
-
 // Allocates size_bytes followed by extra_bytes, and adds the block to list. The contents are zero. On
 // kTvmErrorPlatformNoMemory *out is unchanged.
 int boardsmith_block_take(block_t** list, size_t size_bytes, size_t extra_bytes, void** out);

@@ -82,13 +82,9 @@ int TVMFuncCall(TVMFunctionHandle func, TVMValue* arg_values, int* type_codes, i
   if (boardsmith_runtime.calls == 0U) {
     boardsmith_call_begins(func);
   }
-  const size_t left = boardsmith_runtime.left - boardsmith_runtime.pieces;
   boardsmith_runtime.calls++;
   const int error = call(arg_values, type_codes, num_args, ret_val, ret_type_code, resource);
   boardsmith_runtime.calls--;
-  if (error == 0) {  // generated code frees nothing after an error
-    boardsmith_runtime.left = left + boardsmith_runtime.pieces;
-  }
   if (boardsmith_runtime.calls == 0U) {
     boardsmith_call_ends();
   }

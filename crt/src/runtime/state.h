@@ -24,8 +24,6 @@ typedef struct runtime {
   module_slot_t modules[MODULE_EVALUATOR + 1U];
   TVMModuleHandle system_library;     // NULL until the first request for it
   size_t calls;                       // number of nested calls
-  size_t pieces;                      // workspaces that are not freed
-  size_t left;                        // those of functions that have returned without an error
   uint8_t session;                    // OWNER_SESSION during a request of the host, else 0
   uint8_t of_session[MODULE_GLOBAL];  // `session` at the time when the module was added
   TVMMutableFuncRegistry registry;    // its module is NULL until the first registration

@@ -59,6 +59,10 @@ const bare_model_t bare_model __attribute__((section(".boardsmith.model"))) = {
 #endif
 };
 
+// As in the C library's headers, for checkers that do not read them.
+void __assert_func(const char* file, int line, const char* function, const char* expression);
+void abort(void);
+
 void __assert_func(const char* file, int line, const char* function, const char* expression) {
   (void)function;
   TVMLogf("%s:%d: Check failed: %s", file, line, expression);
