@@ -20,7 +20,7 @@ import (
 // TestSmallBoards measures and confirms candidates on boards with little RAM, without options: TVM's, whose arguments
 // have 2 KiB; on stm32vldiscovery, where firmware leaves no RAM for a window, small ones, and TVM's fail with a reason.
 func TestSmallBoards(t *testing.T) {
-	for _, board := range drawn.Of(t, "small boards", []string{"microbit", "sifive_e", "stm32vldiscovery"}, 3) {
+	for _, board := range drawn.Of(t, "small boards", []string{"microbit", "sifive_e", "stm32vldiscovery"}, 1) {
 		t.Run(board, func(t *testing.T) {
 			r, _ := opened(t, tune.Options{}, board)
 			good, tier := matmuls(t)[:4], tune.RAM
@@ -60,7 +60,7 @@ func argument(bytes int64) tune.Arg {
 // all are loaded into RAM. What no arena can hold is the candidate's failure, and so is what one that was asked for
 // cannot hold.
 func TestArenaGrows(t *testing.T) {
-	for _, board := range drawn.Of(t, "arena grows", []string{"mps2_an386", "host"}, 2) {
+	for _, board := range drawn.Of(t, "arena grows", []string{"mps2_an386", "host"}, 1) {
 		t.Run(board, func(t *testing.T) {
 			b, err := boards.Find(board, nil)
 			must(t, err)
