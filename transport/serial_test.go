@@ -114,9 +114,6 @@ func TestSerialSecondReader(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for range 100 {
-			feed()
-		}
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		_, err = port.Read(ctx, make([]byte, 8))
 		cancel()
