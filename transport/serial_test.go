@@ -3,6 +3,7 @@
 package transport_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -98,16 +99,17 @@ func TestSerialSecondReader(t *testing.T) {
 		_ = cat.Process.Kill() // it still reads
 		_ = cat.Wait()
 	})
-	feed := func() {
+	lines := func(n int) {
 		t.Helper()
-		if _, err := near.Write([]byte("x\n")); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.ReadFull(taken, make([]byte, 2)); err != nil {
+		if _, err := near.Write(bytes.Repeat([]byte("x\n"), n)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	feed() // cat reads
+	lines(1)
+	if _, err := io.ReadFull(taken, make([]byte, 2)); err != nil { // cat reads
+		t.Fatal(err)
+	}
+	go func() { _, _ = io.Copy(io.Discard, taken) }()
 	want := fmt.Sprintf("cat (process %d)", cat.Process.Pid)
 	for range 3 {
 		port, err := transport.OpenSerial(transport.SerialConfig{Port: far.Name()})
@@ -115,7 +117,10 @@ func TestSerialSecondReader(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-		_, err = port.Read(ctx, make([]byte, 8))
+		for err = nil; err == nil; { // each byte reaches the port or cat
+			lines(1)
+			_, err = port.Read(ctx, make([]byte, 8))
+		}
 		cancel()
 		var shared *transport.SharedPortError
 		if !errors.As(err, &shared) || !slices.Equal(shared.Others, []string{want}) ||
