@@ -13,13 +13,14 @@ import (
 type cText struct {
 	name      string // of the file
 	functions []cFunction
-	constants map[string]string // expressions of macros, constant variables and enumerators; "" if there are several
+	constants map[string]string // text of macros, constant variables and enumerators; "" if there are several
 	mentions  map[string]bool   // names in declarations and initialisers at file scope
 	optional  []byte            // text that is compiled under a condition
 	macros    []string          // all #define lines
 	broken    bool              // braces or quotes do not match
 	registry  bool              // the file has the system library's registry
-	pasted    bool              // the name of a function that allocates is composed
+	composes  bool              // a macro composes names
+	parts     map[string]bool   // words that may be the end of the composed name of a function that allocates
 }
 
 // A cFunction is one definition.
@@ -31,7 +32,7 @@ type cFunction struct {
 
 // readC splits one file.
 func readC(f File) *cText {
-	c := &cText{name: f.Name, constants: map[string]string{}, mentions: map[string]bool{}}
+	c := &cText{name: f.Name, constants: map[string]string{}, mentions: map[string]bool{}, parts: map[string]bool{}}
 	c.registry = registry.Match(f.Data)
 	c.readFileScope(c.plain(f.Data))
 	return c
@@ -43,7 +44,12 @@ func (c *cText) plain(src []byte) []byte {
 		src = bytes.ReplaceAll(bytes.ReplaceAll(src, []byte("\\\r\n"), nil), []byte("\\\n"), nil)
 	}
 	src = c.withoutComments(src)
-	c.pasted = bytes.Count(src, []byte(takePrefix)) > bytes.Count(src, []byte(takeFunction))
+	c.composes = bytes.Contains(src, []byte("##"))
+	eachName(src, func(name string) {
+		if isEnding(name) {
+			c.parts[name] = true
+		}
+	})
 	var conditions conditions
 	out := make([]byte, 0, len(src))
 	for len(src) > 0 {
@@ -59,6 +65,14 @@ func (c *cText) plain(src []byte) []byte {
 		out = append(append(out, line...), '\n')
 	}
 	return out
+}
+
+// isEnding reports whether a word is the end of the name of a function that allocates.
+func isEnding(word string) bool {
+	const least = 4 // letters
+	return len(word) >= least && slices.ContainsFunc(append(otherTakes, takeFunction), func(name string) bool {
+		return word != name && strings.HasSuffix(name, word)
+	})
 }
 
 // withoutComments replaces each comment by a space.
@@ -271,9 +285,15 @@ func (c *cText) addFunction(head, body []byte) {
 	c.functions = append(c.functions, cFunction{string(m[1]), string(m[2]), string(body)})
 }
 
-// readDeclaration reads what ends with a semicolon at file scope. A prototype mentions nothing.
+// readDeclaration reads what ends with a semicolon at file scope. A prototype mentions nothing. Without a type it is a
+// macro, or a statement for an #include in a function.
 func (c *cText) readDeclaration(text []byte) {
-	if functionHead.Match(attributeText.ReplaceAll(text, nil)) {
+	head := bytes.TrimSpace(attributeText.ReplaceAll(text, nil))
+	switch {
+	case assembly.Match(head):
+		eachName(text, func(name string) { c.mentions[name] = true })
+		return
+	case functionHead.Match(head) && !plainCall.Match(head):
 		return
 	}
 	c.mention(text)
@@ -282,34 +302,53 @@ func (c *cText) readDeclaration(text []byte) {
 	}
 }
 
-var constantDeclaration = regexp.MustCompile(`(?s)^[^=*()\[\]]*\bconst\b[^=*()\[\]]*?(\w+)\s*=(.*)$`)
+var (
+	assembly  = regexp.MustCompile(`^(?:asm|__asm__|__asm)\b`)
+	plainCall = regexp.MustCompile(`^\w+\s*\(`)
+)
 
-// constantOf splits the declaration of a constant variable.
+var constantDeclaration = regexp.MustCompile(`(?s)^([^=*()\[\]]*\bconst\b[^=*()\[\]]*?)(\w+)\s*=(.*)$`)
+
+// constantOf splits the declaration of a constant variable. The expression converts the value to the variable's type.
 func constantOf(declaration string) (name, expression string, ok bool) {
 	m := constantDeclaration.FindStringSubmatch(declaration)
 	if m == nil {
 		return "", "", false
 	}
-	return m[1], m[2], true
+	ofType := slices.DeleteFunc(strings.Fields(m[1]), func(word string) bool {
+		return slices.Contains([]string{"static", "extern", "const", "register"}, word)
+	})
+	return m[2], "((" + strings.Join(ofType, " ") + ")(" + m[3] + "))", true
 }
 
 // readEnumerators adds those with a value.
 func (c *cText) readEnumerators(inner []byte) {
 	for _, e := range strings.Split(string(inner), ",") {
 		if name, value, ok := strings.Cut(e, "="); ok {
-			c.addConstant(strings.TrimSpace(name), value)
+			c.addConstant(strings.TrimSpace(name), "("+value+")")
 		}
 	}
 }
 
-// mention adds the names in text. It does not tokenize it, because it may hold megabytes of numbers.
+// mention adds the names in text that are outside of strings.
 func (c *cText) mention(text []byte) {
+	for at := 0; at < len(text); {
+		begin := at
+		for at < len(text) && text[at] != '"' && text[at] != '\'' {
+			at++
+		}
+		eachName(text[begin:at], func(name string) { c.mentions[name] = true })
+		if at < len(text) {
+			at += max(literal(text[at:]), 1)
+		}
+	}
+}
+
+// eachName finds names. It does not tokenize the text, because it may hold megabytes of numbers.
+func eachName(text []byte, found func(name string)) {
 	for at := 0; at < len(text); at++ {
 		b := text[at]
 		if !isWord(b) {
-			if b == '"' || b == '\'' {
-				at += max(literal(text[at:]), 1) - 1
-			}
 			continue
 		}
 		end := at + 1
@@ -317,7 +356,7 @@ func (c *cText) mention(text []byte) {
 			end++
 		}
 		if b < '0' || b > '9' {
-			c.mentions[string(text[at:end])] = true
+			found(string(text[at:end]))
 		}
 		at = end
 	}

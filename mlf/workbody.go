@@ -4,7 +4,6 @@ package mlf
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -23,9 +22,11 @@ type bodyReader struct {
 	steps    []WorkStep
 	held     []WorkStep // the pieces that are not freed
 	pieces   int
-	depth    int  // of nested statements
-	takes    bool // whether it allocates or frees
-	jumps    bool // whether there is a goto
+	depth    int            // of nested statements
+	takes    bool           // whether it allocates or frees
+	strays   string         // a reason why the order of statements is unknown
+	jump     string         // the word of the last jump
+	tested   []cmacro.Token // the condition around a statement
 }
 
 func (r *workspaceReader) readBody(name string, f *cFunction) {
@@ -47,19 +48,37 @@ func (r *workspaceReader) readBody(name string, f *cFunction) {
 	for _, p := range b.held {
 		b.leak(p)
 	}
-	if b.jumps && b.takes {
-		b.unclear("allocates and has a goto")
+	if b.strays != "" && b.takes {
+		b.unclear("allocates and has %s", b.strays)
 	}
 	r.steps[name] = b.steps
 }
 
-// readNames lists the variables that the function declares: each follows a type.
+// readNames lists what may be a variable or an enumerator that the function declares, because it follows a type or a
+// comma, is assigned, or its address is taken. It hides a constant of this name.
 func (b *bodyReader) readNames() {
-	for i := 1; i < len(b.tokens); i++ {
-		before := b.tokens[i-1]
-		if b.tokens[i].Kind == cmacro.Name && before.Kind == cmacro.Name &&
-			!slices.Contains([]string{"return", "case", "goto", "else", "sizeof"}, before.Text) {
-			b.names[b.tokens[i].Text] = true
+	parameters, depth := true, 0
+	for i, t := range b.tokens {
+		switch t.Text {
+		case "(":
+			depth++
+		case ")":
+			depth--
+		}
+		before, after := cmacro.Token{}, cmacro.Token{}
+		if i > 0 {
+			before = b.tokens[i-1]
+		}
+		if i+1 < len(b.tokens) {
+			after = b.tokens[i+1]
+		}
+		parameters = parameters && t.Text != ";"
+		listed := depth == 0 && slices.Contains([]string{",", "{"}, before.Text) &&
+			slices.Contains([]string{",", ";", "}"}, after.Text)
+		follows := before.Kind == cmacro.Name &&
+			!slices.Contains([]string{"return", "case", "goto", "else", "sizeof"}, before.Text)
+		if t.Kind == cmacro.Name && (parameters || follows || listed || after.Text == "=" || before.Text == "&") {
+			b.names[t.Text] = true
 		}
 	}
 }
@@ -114,7 +133,7 @@ func (b *bodyReader) statement() (jumps bool) {
 		condition := b.parentheses()
 		b.expression(condition)
 		jumps = b.branch(condition)
-		return b.take("else") && b.branch(condition) && jumps
+		return b.take("else") && b.branch(nil) && jumps
 	case "for", "while", "switch":
 		b.at++
 		head := b.parentheses()
@@ -140,11 +159,16 @@ func (b *bodyReader) statement() (jumps bool) {
 	case "return", "break", "continue", "goto":
 		b.at++
 		value := b.untilSemicolon()
-		b.jumps = b.jumps || word == "goto"
+		b.jump = word
+		if word == "goto" {
+			b.strays = "a goto"
+		}
 		b.expression(value)
-		if word == "return" && len(value) == 1 && value[0].Text == "0" {
+		if word == "return" && !b.fails(value) {
 			for _, p := range b.held {
-				b.leak(p)
+				if !tests(b.tested, p.Name, "==", "!") {
+					b.leak(p)
+				}
 			}
 		}
 		return true
@@ -160,13 +184,33 @@ func (b *bodyReader) statement() (jumps bool) {
 	return false
 }
 
+// fails reports whether a function returns an error: a number but 0, or what the condition around has tested.
+func (b *bodyReader) fails(value []cmacro.Token) bool {
+	if len(value) == 1 && value[0].Kind == cmacro.Name {
+		return tests(b.tested, value[0].Text, "")
+	}
+	if len(value) == 2 && value[0].Text == "-" {
+		value = value[1:]
+	}
+	return len(value) == 1 && value[0].Kind == cmacro.Number && strings.Trim(value[0].Text, "0xXuUlL") != ""
+}
+
+// tests reports whether a condition depends only on a name, and has one of these operators; "" is any.
+func tests(condition []cmacro.Token, name string, operators ...string) bool {
+	has := func(texts ...string) bool {
+		return slices.ContainsFunc(condition, func(t cmacro.Token) bool { return slices.Contains(texts, t.Text) })
+	}
+	return name != "" && has(name) && !has("&&", "||", "?") && (has(operators...) || slices.Contains(operators, ""))
+}
+
 // simple reads an expression or a declaration.
 func (b *bodyReader) simple() {
 	tokens := b.untilSemicolon()
 	b.expression(tokens)
 	if slices.ContainsFunc(tokens, func(t cmacro.Token) bool { return t.Text == "const" }) {
 		if name, expression, ok := constantOf(textOf(tokens)); ok {
-			if _, twice := b.locals[name]; twice {
+			_, twice := b.locals[name]
+			if _, hides := b.constants[name]; twice || hides { // its scope may end before its use
 				expression = ""
 			}
 			b.locals[name] = expression
@@ -235,11 +279,17 @@ func closingToken(tokens []cmacro.Token, at int) int {
 
 // branch reads a statement that is not always executed.
 func (b *bodyReader) branch(condition []cmacro.Token) (jumps bool) {
-	before, from := slices.Clone(b.held), len(b.steps)
-	if jumps = b.statement(); jumps {
+	before, from, around := slices.Clone(b.held), len(b.steps), b.tested
+	b.tested = condition
+	jumps = b.statement()
+	b.tested = around
+	if jumps {
 		b.keep(before, from)
 		for _, p := range slices.Backward(b.held) {
 			if !slices.Contains(before, p) {
+				if b.jump != "return" {
+					b.unclear("allocates %s and leaves a loop", p.Name)
+				}
 				b.steps = append(b.steps, WorkStep{Kind: StepGive, Piece: p.Piece, Name: p.Name})
 			}
 		}
@@ -247,8 +297,7 @@ func (b *bodyReader) branch(condition []cmacro.Token) (jumps bool) {
 		return true
 	}
 	for _, p := range before {
-		asks := func(t cmacro.Token) bool { return t.Text == p.Name }
-		if !slices.Contains(b.held, p) && !slices.ContainsFunc(condition, asks) {
+		if !slices.Contains(b.held, p) && (!tests(condition, p.Name, "") || tests(condition, p.Name, "==", "!")) {
 			b.unclear("frees %s under a condition", p.Name)
 			b.keep([]WorkStep{p}, from)
 			b.held = append(b.held, p)
@@ -288,12 +337,24 @@ func (b *bodyReader) keep(pieces []WorkStep, from int) {
 	b.steps = kept
 }
 
+var (
+	statementWords = []string{"if", "else", "for", "while", "do", "switch", "return", "goto", "break", "continue"}
+	assemblyWords  = []string{"asm", "__asm__", "__asm"}
+)
+
 // expression reads the calls in tokens.
 func (b *bodyReader) expression(tokens []cmacro.Token) {
 	braces := 0
+	isAssembly := slices.ContainsFunc(tokens, func(t cmacro.Token) bool { return slices.Contains(assemblyWords, t.Text) })
 	for i, t := range tokens {
 		name := t.Text
 		switch {
+		case isAssembly && t.Kind == cmacro.String:
+			eachName([]byte(name), b.assemblyCalls)
+		case slices.Contains(statementWords, name):
+			b.strays = "a macro without a semicolon"
+		case b.changes(tokens, i):
+			b.unclear("changes %s, or takes its address", name)
 		case name == "{":
 			braces++
 		case name == "}":
@@ -317,6 +378,40 @@ func (b *bodyReader) expression(tokens []cmacro.Token) {
 	}
 }
 
+// assemblyCalls adds what a name in an assembler's text may call.
+func (b *bodyReader) assemblyCalls(name string) {
+	switch {
+	case name == takeFunction || name == giveFunction || slices.Contains(otherTakes, name):
+		b.unclear("has %s in assembly", name)
+	case b.functions[name] != nil:
+		b.call(name, false)
+	}
+}
+
+// changes reports whether a token is a variable with the address of a piece that may become another one.
+func (b *bodyReader) changes(tokens []cmacro.Token, i int) bool {
+	if !slices.ContainsFunc(b.held, func(p WorkStep) bool { return p.Name == tokens[i].Text }) {
+		return false
+	}
+	before, after := "", ""
+	if i > 0 {
+		before = tokens[i-1].Text
+	}
+	if i+1 < len(tokens) {
+		after = tokens[i+1].Text
+	}
+	member := before == "." || before == "->"
+	assigns := strings.HasSuffix(after, "=") && !slices.Contains([]string{"==", "!=", "<=", ">="}, after)
+	steps := []string{"++", "--"}
+	return !member && (assigns || slices.Contains(steps, before) || slices.Contains(steps, after) ||
+		before == "&" && !slices.Contains([]string{"[", "."}, after) && (i < 2 || !isOperand(tokens[i-2])))
+}
+
+// isOperand reports whether a token ends an operand, so that an & after it is not unary.
+func isOperand(t cmacro.Token) bool {
+	return t.Kind == cmacro.Name && t.Text != "return" || t.Kind == cmacro.Number || t.Text == ")" || t.Text == "]"
+}
+
 func (b *bodyReader) call(name string, direct bool) {
 	b.steps = append(b.steps, WorkStep{Kind: StepCall, Name: name})
 	if !direct {
@@ -332,7 +427,19 @@ func (b *bodyReader) memory(tokens []cmacro.Token, i int) {
 	case tokens[i].Text == takeFunction && len(arguments) == 5:
 		b.allocate(assigned(tokens[:i]), arguments[2])
 	case tokens[i].Text == giveFunction && len(arguments) == 3:
-		b.free(bare(arguments[2]))
+		variable := bare(arguments[2])
+		calls := func(t cmacro.Token) bool { return b.functions[t.Text] != nil || t.Text == takeFunction }
+		if rest := tokens[i+1:]; slices.ContainsFunc(rest, calls) {
+			b.unclear("frees %s and calls a function in one expression", variable)
+		}
+		conditional := func(t cmacro.Token) bool { return slices.Contains([]string{"&&", "||", "?"}, t.Text) }
+		last := len(tokens[:i]) - 1
+		if last >= 0 && tokens[last].Text == "&&" && tests(tokens[:last], variable, "") || !slices.ContainsFunc(tokens[:i],
+			conditional) {
+			b.free(variable)
+		} else {
+			b.unclear("frees %s under a condition", variable)
+		}
 	default:
 		b.unclear("uses %s other than by a call", tokens[i].Text)
 	}
@@ -369,35 +476,68 @@ const mostBytes = 1 << 40
 
 // sizeOf computes a constant expression.
 func (b *bodyReader) sizeOf(size []cmacro.Token) (int64, error) {
-	v, err := b.evaluate(withSizes(size), 0)
-	if err == nil && v.Access {
-		err = cmacro.ErrNotConstant
+	tokens, err := b.expanded(size, 0)
+	if err != nil {
+		return 0, err
 	}
-	return int64(min(v.Number, mostBytes, math.MaxInt64)), err
+	v, used, err := cmacro.Evaluator{Width: 64, Portable: true}.Prefix(tokens)
+	switch {
+	case err != nil:
+		return 0, err
+	case v.Access || used < len(tokens):
+		return 0, fmt.Errorf("%w: %s", cmacro.ErrNotConstant, textOf(tokens))
+	}
+	return int64(min(v.Number, mostBytes)), nil
 }
 
-const deepestConstant = 16 // constants that are defined by constants
+const (
+	deepestConstant = 16   // constants that are defined by constants
+	longestConstant = 4096 // tokens
+)
 
-func (b *bodyReader) evaluate(tokens []cmacro.Token, depth int) (cmacro.Value, error) {
-	e := cmacro.Evaluator{Width: 64, Names: func(name string) (cmacro.Value, error) {
-		text, ok := b.locals[name]
-		if !ok && !b.names[name] {
-			text = b.constants[name]
+// expanded replaces constants by their text, as a preprocessor does, and sizeof of types by numbers.
+func (b *bodyReader) expanded(tokens []cmacro.Token, depth int) (out []cmacro.Token, err error) {
+	for i := 0; i < len(tokens); i++ {
+		t := tokens[i]
+		text, isConstant := b.constantText(t)
+		size, end := b.sizeOfType(tokens, i)
+		switch {
+		case end > 0:
+			out = append(out, cmacro.Token{Kind: cmacro.Number, Text: size})
+			i = end - 1
+		case !isConstant:
+			out = append(out, t)
+		case text == "" || depth == deepestConstant:
+			return nil, fmt.Errorf("%w: %s", cmacro.ErrNotConstant, t.Text)
+		default:
+			inner, err := cmacro.Tokens(text)
+			if err == nil {
+				inner, err = b.expanded(inner, depth+1)
+			}
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, inner...)
 		}
-		if text == "" || depth == deepestConstant {
-			return cmacro.Value{}, fmt.Errorf("%w: %s", cmacro.ErrNotConstant, name)
+		if len(out) > longestConstant {
+			return nil, fmt.Errorf("%w: it is too long", cmacro.ErrNotConstant)
 		}
-		inner, err := cmacro.Tokens(text)
-		if err != nil {
-			return cmacro.Value{}, err
-		}
-		return b.evaluate(withSizes(inner), depth+1)
-	}}
-	v, used, err := e.Prefix(tokens)
-	if err == nil && used < len(tokens) {
-		err = fmt.Errorf("%w: %s", cmacro.ErrNotConstant, textOf(tokens))
 	}
-	return v, err
+	return out, nil
+}
+
+// constantText returns the text that a name stands for; "" if there is none or there are several.
+func (b *bodyReader) constantText(t cmacro.Token) (text string, ok bool) {
+	if t.Kind != cmacro.Name {
+		return "", false
+	}
+	if text, ok = b.locals[t.Text]; ok {
+		return text, true
+	}
+	if text, ok = b.constants[t.Text]; ok && b.names[t.Text] {
+		return "", true
+	}
+	return text, ok
 }
 
 // typeSizes are the sizes in bytes of types that have the same on all boards.
@@ -409,21 +549,20 @@ var typeSizes = map[string]string{
 	"uint32_t": "4", "int64_t": "8", "uint64_t": "8",
 }
 
-// withSizes replaces sizeof of such types by numbers.
-func withSizes(tokens []cmacro.Token) (out []cmacro.Token) {
-	for i := 0; i < len(tokens); i++ {
-		if tokens[i].Text == "sizeof" {
-			if end := closingToken(tokens, i+1); end > 0 {
-				if size, ok := typeSizes[textOf(tokens[i+2:end-1])]; ok {
-					out = append(out, cmacro.Token{Kind: cmacro.Number, Text: size})
-					i = end - 1
-					continue
-				}
-			}
-		}
-		out = append(out, tokens[i])
+// sizeOfType returns the size of a type for the sizeof at index i, and the index after it; 0 if it is none.
+func (b *bodyReader) sizeOfType(tokens []cmacro.Token, i int) (size string, end int) {
+	if tokens[i].Text != "sizeof" {
+		return "", 0
 	}
-	return out
+	if end = closingToken(tokens, i+1); end == 0 {
+		return "", 0
+	}
+	words := tokens[i+2 : end-1]
+	size, ok := typeSizes[textOf(words)]
+	if !ok || slices.ContainsFunc(words, func(t cmacro.Token) bool { _, is := b.constantText(t); return is }) {
+		return "", 0
+	}
+	return size, end
 }
 
 func textOf(tokens []cmacro.Token) string {

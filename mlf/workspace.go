@@ -100,7 +100,8 @@ const (
 
 var otherTakes = []string{
 	"TVMPlatformMemoryAllocate", "TVMDeviceAllocDataSpace", "TVMDeviceAllocDataSpaceWithScope", "TVMArrayAlloc",
-	"TVMNDArray_Empty", "TVMNDArray_CreateView",
+	"TVMNDArray_Create", "TVMNDArray_Empty", "TVMNDArray_CreateView", "TVMFuncRegisterGlobal", "TVMAotExecutor_Create",
+	"TVMGraphExecutor_Create", "boardsmith_take", "boardsmith_block_take",
 }
 
 // A workspaceReader reads the code of one model.
@@ -139,7 +140,7 @@ func (a *Archive) Workspace(m *Model) *Workspace {
 
 // allocates reports whether a function of the file may allocate.
 func allocates(f File) bool {
-	return slices.ContainsFunc(append(otherTakes, takePrefix, "\\\n", "\\\r\n"), // a line may end in a name
+	return slices.ContainsFunc(append(otherTakes, takePrefix, "\\\n", "\\\r\n", "##"), // a name may be composed
 		func(word string) bool { return bytes.Contains(f.Data, []byte(word)) })
 }
 
@@ -172,8 +173,9 @@ func (r *workspaceReader) readFunctions() {
 
 // checkTexts reports what is outside of functions and may allocate.
 func (r *workspaceReader) checkTexts() {
+	composes := slices.ContainsFunc(r.texts, func(t *cText) bool { return t.composes })
 	for _, t := range r.texts {
-		words := append([]string{takeFunction}, otherTakes...)
+		words := append([]string{takeFunction, giveFunction}, otherTakes...)
 		if t.broken {
 			r.doubt(DoubtCode, "%s cannot be read: its braces or quotes do not match", t.name)
 		}
@@ -185,14 +187,10 @@ func (r *workspaceReader) checkTexts() {
 				r.doubt(DoubtCode, "%s takes the address of %s", t.name, word)
 			}
 		}
-		for _, macro := range t.macros {
-			if slices.ContainsFunc(words, func(word string) bool { return strings.Contains(macro, word) }) {
-				name, _, _ := strings.Cut(strings.TrimSpace(strings.TrimPrefix(macro, "define")), " ")
-				r.doubt(DoubtCode, "macro %s in %s allocates", name, t.name)
+		for part := range t.parts {
+			if composes {
+				r.doubt(DoubtCode, "%s composes names, and %s may be the end of that of a function that allocates", t.name, part)
 			}
-		}
-		if t.pasted {
-			r.doubt(DoubtCode, "%s composes the name %s", t.name, takeFunction)
 		}
 		for name := range t.mentions {
 			if !t.registry {
@@ -202,9 +200,27 @@ func (r *workspaceReader) checkTexts() {
 	}
 }
 
+// checkMacros reports macros that may allocate or free. Those that stand for constants are read where they are used.
+func (r *workspaceReader) checkMacros(takers map[string]bool) {
+	for _, t := range r.texts {
+		for _, macro := range t.macros {
+			m := defineLine.FindStringSubmatch(macro)
+			if m == nil {
+				continue
+			}
+			eachName([]byte(m[1]+" "+m[3]), func(name string) {
+				if name == takeFunction || name == giveFunction || slices.Contains(otherTakes, name) || takers[name] {
+					r.doubt(DoubtCode, "macro %s in %s stands for %s, which allocates or frees", m[1], t.name, name)
+				}
+			})
+		}
+	}
+}
+
 // checkCalls reduces the steps to those of functions that allocate, and reports calls of them whose order is unknown.
 func (r *workspaceReader) checkCalls() {
 	takers := r.takers()
+	r.checkMacros(takers)
 	for name, steps := range r.steps {
 		if !takers[name] {
 			delete(r.steps, name)
@@ -361,9 +377,11 @@ func (a *Archive) metadataWorkspace(r *workspaceReader, defined []string) (liste
 		return false // the metadata of a single operator has another form, without these numbers
 	}
 	for _, o := range memory.Functions.Operators {
+		var bytes int64 // on all devices
 		for _, w := range o.Workspace {
-			take(o.Name, w.Bytes)
+			bytes += min(max(w.Bytes, 0), mostBytes)
 		}
+		take(o.Name, bytes)
 	}
 	if m.Executor == AOT { // of an object's main function, no call is known: its figure includes the operators'
 		take(m.Prefix()+mainSuffix, m.Workspace)

@@ -150,12 +150,12 @@ func TestWorkspaceDoubts(t *testing.T) {
 		},
 		{
 			"#define TAKE(n) TVMBackendAllocWorkspace(1, 0, n, 0, 8)\n" + inOp("  void* t = TAKE(5);"),
-			"macro TAKE(n) in codegen/host/src/lib0.c allocates",
+			"macro TAKE in codegen/host/src/lib0.c stands for TVMBackendAllocWorkspace",
 		},
 		{"#define TAKE \\\n  TVMBackendAllocWorkspace\n" + inOp("  void* t = TAKE(1, 0, 5, 0, 8);"), "macro TAKE in"},
 		{
 			"#define CAT(a, b) a##b\n" + inOp("  void* t = CAT(TVMBackendAlloc, Workspace)(1, 0, 5, 0, 8);"),
-			"composes the name",
+			"composes names, and Workspace",
 		},
 		{"#ifdef BIG\n" + inOp(takeT("5")) + "#endif\n", "under an #if"},
 		{"#ifdef __cplusplus\n#else\n" + inOp(takeT("5")) + "#endif\n", ""},
@@ -216,9 +216,15 @@ func TestWorkspaceCalls(t *testing.T) {
 
 // TestWorkspaceLeaks names what a function does not free.
 func TestWorkspaceLeaks(t *testing.T) {
+	const take = "  void* t = TVMBackendAllocWorkspace(1, 0, 2048, 0, 8);\n  "
 	for body, want := range map[string]string{
-		"  void* t = TVMBackendAllocWorkspace(1, 0, 2048, 0, 8);\n  if (t == NULL) {\n    return -1;\n  }": "+t:2048",
-		"  void* t = TVMBackendAllocWorkspace(1, 0, 2048, 0, 8);\n  if (a) {\n    return 0;\n  }" + giveT:  "+t:2048 -t",
+		take + "if (t == NULL) {\n    return -1;\n  }":   "+t:2048",
+		take + "if (a) {\n    return 0;\n  }" + giveT:    "+t:2048 -t",
+		take + "if (a) return 0u;" + giveT:               "+t:2048 -t",
+		take + "if (a) return;" + giveT:                  "+t:2048 -t",
+		take + "if (a) return kTvmErrorNoError;" + giveT: "+t:2048 -t",
+		take + "if (t == NULL || a) return;" + giveT:     "+t:2048 -t",
+		take + "if (t != NULL) ; else return;" + giveT:   "+t:2048 -t",
 	} {
 		w := workspaceOf(inOp(body))
 		wanted := Doubt{
@@ -228,5 +234,142 @@ func TestWorkspaceLeaks(t *testing.T) {
 		if got := stepsOf(w, "op"); got != want || !slices.Equal(w.Doubts, []Doubt{wanted}) {
 			t.Errorf("%s\ngot %s, %v", body, got, w.Doubts)
 		}
+	}
+}
+
+// variedHelper allocates 8 bytes for the time of a call.
+const variedHelper = "static int helper(void) {\n  void* t = TVMBackendAllocWorkspace(1, 0, 8, 0, 8);\n" +
+	"  return TVMBackendFreeWorkspace(1, 0, t);\n}\n"
+
+// holding is an operator that executes a statement while it has 1000 bytes.
+func holding(statement string) string {
+	return inOp("  void* t = TVMBackendAllocWorkspace(1, 0, 1000, 0, 8);\n" + statement + giveT)
+}
+
+// TestWorkspaceVaried reads sizes and calls in forms that TVM does not write: each is exact, or a doubt.
+func TestWorkspaceVaried(t *testing.T) {
+	const take, exact = "TVMBackendAllocWorkspace", ""
+	for _, c := range []struct {
+		name, source, steps string
+		doubt               string // "" if the steps are exact
+	}{
+		{"macro of macros", "#define A 4\n#define B (A * 8)\n" + inOp(takeT("B + A")), "+t:36 -t", exact},
+		{"macro without parentheses", "#define N 10 + 50\n" + inOp(takeT("2 * N")), "+t:70 -t", exact},
+		{"macro after a minus", "#define N 10 + 50\n" + inOp(takeT("100 - N")), "+t:140 -t", exact},
+		{"constant without parentheses", "static const int n = 10 + 50;\n" + inOp(takeT("2 * n")), "+t:120 -t", exact},
+		{"enumerator without parentheses", "enum { N = 10 + 50 };\n" + inOp(takeT("2 * N")), "+t:120 -t", exact},
+		{"macro that grows", "#define A 1 + 1 + 1 + 1\n#define B A + A + A + A\n#define C B + B + B + B\n" +
+			"#define D C + C + C + C\n" +
+			"#define E D + D + D + D\n#define F E + E + E + E\n" + inOp(takeT("F")), "", "it is too long"},
+		{"macro of itself", "#define N N + 1\n" + inOp(takeT("N")), "", "not a constant number: N"},
+		{"macro with parameters", "#define N(x) (4 * (x))\n" + inOp(takeT("N(3)")), "", "allocates N ( 3 ) bytes"},
+		{"header", "", "", ""}, // below
+		{"sizeof", inOp(takeT("sizeof(int32_t) * 4U")), "+t:16 -t", exact},
+		{"sizeof a variable", inOp("  float x[4];\n" + takeT("sizeof(x)")), "", "allocates sizeof ( x ) bytes"},
+		{"sizeof an array", inOp(takeT("sizeof(float[4])")), "", "allocates sizeof"},
+		{"sizeof a typedef", "typedef float T;\n" + inOp(takeT("sizeof(T)")), "", "allocates sizeof ( T ) bytes"},
+		{"sizeof a renamed type", "#define float double\n" + inOp(takeT("sizeof(float)")), "", "allocates sizeof"},
+		{"hexadecimal", inOp(takeT("0x1FfUL")), "+t:511 -t", exact},
+		{"rounded up", inOp(takeT("(size_t)(100 + 31) & (size_t)~31U")), "+t:128 -t", exact},
+		{"casts", inOp(takeT("(uint64_t)((int32_t)25 * (uint16_t)(0x4u))")), "+t:100 -t", exact},
+		{"narrow cast", inOp(takeT("400 - (uint8_t)300")), "", "may not fit its type"},
+		{"cast to an unknown type", inOp(takeT("400 - (small_t)300")), "", "may not fit its type"},
+		{"narrow constant", "static const uint8_t n = 300;\n" + inOp(takeT("400 - n")), "", "may not fit its type"},
+		{"fraction", "static const double n = 1;\n" + inOp(takeT("100 * (n / 2)")), "", "allocates 100 * ( n / 2 )"},
+		{"negative", inOp(takeT("-1 < 2 ? 100 : 10")), "", "depends on its type"},
+		{"overflow", inOp(takeT("65536 * 65536")), "", "depends on its type"},
+		{"nested calls", inOp("  void* t = check(most(3, @));" + giveT), "", "does not store the address"},
+		{"size by a call", inOp(takeT("most(3, 5)")), "", "allocates most ( 3 , 5 ) bytes"},
+		{"hidden constant", "static const int n = 5;\n" + inOp("  int a = 3, n = f();\n"+takeT("n")),
+			"", "allocates n bytes"},
+		{"constant hidden without value", "enum { N = 5 };\n" + inOp("  int a, N; get(&N);\n"+takeT("N")), "",
+			"allocates N bytes"},
+		{"constant hidden by an enumerator", "enum { N = 5 };\n" + inOp("  enum { M, N };\n"+takeT("N")), "",
+			"allocates N bytes"},
+		{"constant hidden by a parameter", "static const int n = 5;\nint op(int* n) {\n" + takeT("n") + "\n  return 0;\n}\n",
+			"", "allocates n bytes"},
+		{"constant of an inner scope", "static const int n = 50;\n" + inOp("  { const int n = 5; }\n"+takeT("n")), "",
+			"allocates n bytes"},
+		{"at once", holding("  void* u = @;\n  TVMBackendFreeWorkspace(1, 0, u);"), "+t:1000 +u:5 -u -t", exact},
+		{"one after the other", inOp(takeT("3") + strings.ReplaceAll(takeT("4"), "void* ", "")), "+t:3 -t +t:4 -t", exact},
+		{"in one declaration", inOp("  void *t = @, *u = @;\n  TVMBackendFreeWorkspace(1, 0, u);" + giveT),
+			"+t:5 +u:5 -u -t", exact},
+		{"helper while holding", variedHelper + holding("  helper();"), "+t:1000 helper() -t", exact},
+		{"helper by a macro", variedHelper + "#define HELP() helper()\n" + inOp("  helper();") + strings.Replace(
+			holding("  HELP();"), "op(", "second(", 1), "", "macro HELP in codegen/host/src/lib0.c stands for helper"},
+		{"helper renamed", variedHelper + "#define run helper\n" + holding("  run();"), "", "macro run in"},
+		{"helper by a pointer", variedHelper + "static int (*const f[])(void) = {helper};\n" + holding("  helper(); f[0]();"),
+			"", "helper in codegen/host/src/lib0.c allocates and is called through a pointer"},
+		{"helper by a member", variedHelper + holding("  struct s o = {.f = helper};\n  o.f();"),
+			"", "is called through a pointer"},
+		{"helper in assembly", variedHelper + holding("  __asm__ volatile(\"bl helper\");"),
+			"", "is called through a pointer"},
+		{"helper in assembly at file scope", variedHelper + "__asm__(\"run: b helper\");\n" + holding("  helper(); run();"),
+			"",
+			"is called through a pointer"},
+		{"helper for an #include", variedHelper + "EACH(helper);\n" + holding("  helper();"),
+			"", "is called through a pointer"},
+		{"helper in the arguments of a call that frees", variedHelper + inOp(
+			"  void* t = @;\n  TVMBackendFreeWorkspace(helper(), 0, t);"), "", "frees t and calls a function"},
+		{"wrapped", "static void* grab(uint64_t n) {\n  return " + take + "(1, 0, n, 2, 32);\n}\n" +
+			inOp("  void* t = grab(5);"+giveT), "", "grab in codegen/host/src/lib0.c allocates n bytes"},
+		{"freed by a wrapper", "static int drop(void* t) {\n  return TVMBackendFreeWorkspace(1, 0, t);\n}\n" +
+			inOp("  void* t = @;\n  drop(t);"), "", "drop in codegen/host/src/lib0.c frees what it has not allocated"},
+		{"freed by a macro", "#define GIVE(t) TVMBackendFreeWorkspace(1, 0, t)\n" + inOp("  void* t = @;\n  GIVE(t);"), "",
+			"macro GIVE in"},
+		{"composed", "#define CAT(a, b) a##b\n" + inOp("  void* t = CAT(TVM, BackendAllocWorkspace)(1, 0, 5, 0, 8);"+giveT),
+			"",
+			"composes names, and BackendAllocWorkspace"},
+		{"in assembly", inOp("  asm(\"bl TVMBackendAllocWorkspace\");"), "", "has TVMBackendAllocWorkspace in assembly"},
+		{"in assembly at file scope", "asm(\"run: b TVMBackendAllocWorkspace\");\n" + inOp("  run();"),
+			"", "takes the address of"},
+		{"by the runtime", inOp("  TVMFuncRegisterGlobal(\"f\", f, 0);"),
+			"", "calls TVMFuncRegisterGlobal, which allocates"},
+		{"in a loop", inOp("  for (int i = 0; i < 3; ++i) t[i] = @;"), "", "does not store the address"},
+		{"in a loop again", inOp("  void* t = @;\n  for (;;) {" + giveT + "\n  t = @;\n  }" + giveT),
+			"", "frees t in a loop"},
+		{"kept by a break", inOp("  for (;;) {\n  if (a) {\n  void* t = @;\n  break;\n  }\n  }"),
+			"", "allocates t and leaves a loop"},
+		{"freed under an #if", inOp("  void* t = @;\n#ifdef A\n" + giveT + "\n#endif"), "",
+			"calls TVMBackendFreeWorkspace under an #if"},
+		{"freed after &&", inOp("  void* t = @;\n  if (a && TVMBackendFreeWorkspace(1, 0, t)) return -1;"), "",
+			"frees t under a condition"},
+		{"freed after ?", inOp("  void* t = @;\n  a ? TVMBackendFreeWorkspace(1, 0, t) : 0;"),
+			"", "frees t under a condition"},
+		{"freed if it is there", inOp("  void* t = @;\n  if (t && TVMBackendFreeWorkspace(1, 0, t)) return -1;"),
+			"+t:5 -t", exact},
+		{"freed if it is not there", inOp("  void* t = @;\n  if (t == NULL)" + giveT), "", "frees t under a condition"},
+		{"freed if all is there", inOp("  void* t = @;\n  if (t && a)" + giveT), "", "frees t under a condition"},
+		{"freed by else", inOp("  void* t = @;\n  if (t) a(); else" + giveT), "", "frees t under a condition"},
+		{"freed after a macro", inOp("  void* t = @;\n  CHECK(a) if (b) TVMBackendFreeWorkspace(1, 0, t);"), "",
+			"has a macro without a semicolon"},
+		{"returns if it is not there", inOp("  void* t = @;\n  if (!t) return;" + giveT), "+t:5 -t", exact},
+		{"returns another function's error", holding("  int e = f();\n  if (e != 0) return e;"), "+t:1000 -t", exact},
+		{"changed", holding("  void* u = @;\n  void* x = t;\n  t = u;\n  u = x;\n  TVMBackendFreeWorkspace(1, 0, u);"), "",
+			"changes t, or takes its address"},
+		{"counted up", holding("  t++;"), "", "changes t, or takes its address"},
+		{"address taken", holding("  change(&t);"), "", "changes t, or takes its address"},
+		{"used", holding("  t[3] = a & t[0];\n  s.t = 3;\n  use(&t[3], t == a, t);"), "+t:1000 -t", exact},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.source == "" {
+				m := &Model{Entry: "op", Sources: []File{{"codegen/host/src/lib0.c", []byte(inOp(takeT("N * sizeof(float)")))}}}
+				m.Headers = []File{{"codegen/host/include/n.h", []byte("#define N 0x20U\n")}}
+				if w := new(Archive).Workspace(m); stepsOf(w, "op") != "+t:128 -t" || w.Doubts != nil {
+					t.Errorf("got %s, %v", stepsOf(w, "op"), w.Doubts)
+				}
+				return
+			}
+			w := workspaceOf(c.source)
+			got := stepsOf(w, "op")
+			switch {
+			case c.doubt == exact && (got != c.steps || w.Doubts != nil):
+				t.Errorf("%s\ngot %s, %v; want %s", c.source, got, w.Doubts, c.steps)
+			case !slices.ContainsFunc(w.Doubts, func(d Doubt) bool {
+				return d.Kind == DoubtCode && strings.Contains(d.Text, c.doubt)
+			}) && c.doubt != exact:
+				t.Errorf("%s\ngot %s, %v; want %s", c.source, got, w.Doubts, c.doubt)
+			}
+		})
 	}
 }

@@ -21,6 +21,10 @@ type Value struct {
 // An Evaluator computes expressions. The zero value computes with 32 bits and without names.
 type Evaluator struct {
 	Width int // bits of arithmetic: 32 or 64; 0 means 32
+	// Portable makes it an error if the value depends on the width or the sign of a type: an operand or a result that is
+	// negative or has more than 31 bits, a cast to a type that may not hold its operand. Only masks, such as ~31U, and
+	// numbers that stand alone may be larger.
+	Portable bool
 	// Names returns what an identifier stands for, or a member such as "uart.base"; nil: nothing has a value
 	Names func(name string) (Value, error)
 	// Calls returns the value of a call of a macro or function with one argument; nil: no call has a value
@@ -115,6 +119,23 @@ func (p *parser) number(n uint64, bits bool) Value {
 	return Value{Number: n, Bits: bits}
 }
 
+const mostPortable = 1<<31 - 1 // what every integer type of 32 bits holds
+
+// checkPortable fails if a value may differ between types.
+func (p *parser) checkPortable(values ...Value) {
+	for _, v := range values {
+		if p.Portable && v.Number > mostPortable {
+			p.fail("%#x depends on its type", v.Number)
+		}
+	}
+}
+
+// portable returns a result that is the same for all types.
+func (p *parser) portable(v Value) Value {
+	p.checkPortable(v)
+	return v
+}
+
 func truth(is bool) uint64 {
 	if is {
 		return 1
@@ -128,6 +149,7 @@ func (p *parser) conditional() Value {
 	if !p.take("?") {
 		return v
 	}
+	p.checkPortable(v)
 	yes := p.conditional()
 	if !p.take(":") {
 		return p.fail("a ? without a colon")
@@ -171,6 +193,16 @@ func (p *parser) combine(op string, x, y Value) Value {
 	if x.Access || y.Access {
 		return p.fail("a register's content")
 	}
+	if op != "&" {
+		p.checkPortable(x, y)
+	}
+	if p.Portable && (op == "<<" || op == ">>") && y.Number > 31 {
+		return p.fail("a shift by %d bits", y.Number)
+	}
+	return p.portable(p.compute(op, x, y))
+}
+
+func (p *parser) compute(op string, x, y Value) Value {
 	a, b := x.Number, y.Number
 	switch op {
 	case "||":
@@ -223,7 +255,7 @@ func (p *parser) unary() Value {
 	case p.take("~"):
 		return p.content(p.unary(), func(n uint64) Value { return p.number(^n, true) })
 	case p.take("-"):
-		return p.content(p.unary(), func(n uint64) Value { return p.number(-n, false) })
+		return p.content(p.unary(), func(n uint64) Value { return p.portable(p.number(-n, false)) })
 	case p.take("!"):
 		return p.content(p.unary(), func(n uint64) Value { return p.number(truth(n == 0), false) })
 	case p.take("+"):
@@ -238,8 +270,13 @@ func (p *parser) unary() Value {
 		return p.number(v.Number, false)
 	}
 	if end := cast(p.tokens[p.at:]); end > 0 {
+		words := p.tokens[p.at+1 : p.at+end-1]
 		p.at += end
-		return p.unary() // the types of registers and addresses are as wide as the arithmetic
+		v := p.unary() // the types of registers and addresses are as wide as the arithmetic
+		if p.Portable && v.Number > mostOf(words) {
+			return p.fail("%#x may not fit its type", v.Number)
+		}
+		return v
 	}
 	return p.operand()
 }
