@@ -10,6 +10,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/attached"
+	"github.com/boardsmith/boardsmith/internal/transporttest"
 	"github.com/boardsmith/boardsmith/transport"
 )
 
@@ -138,8 +139,7 @@ func TestAddressBesideProbe(t *testing.T) {
 
 // TestPowerOfBridge: a bridge that shares the board's power supply takes a while to listen again.
 func TestPowerOfBridge(t *testing.T) {
-	l, err := transport.ListenTCP(t.Context(), "127.0.0.1:0")
-	must(t, err)
+	l := transporttest.Listen(t, "127.0.0.1:0")
 	address := l.Address()
 	client, err := transport.DialTCP(t.Context(), transport.TCPConfig{Address: address})
 	must(t, err)
@@ -152,17 +152,15 @@ func TestPowerOfBridge(t *testing.T) {
 	d, err := k.Attach(t.Context(), b, "")
 	must(t, err)
 	defer d.Close()
-	again := make(chan error, 1)
+	again := make(chan struct{})
 	go func() {
+		defer close(again)
 		time.Sleep(2 * backEvery)
-		var err error
-		l, err = transport.ListenTCP(t.Context(), address)
-		again <- err
+		l = transporttest.Listen(t, address)
 	}()
 	d.attachment.power = "exit 0"
 	must(t, d.attachment.cyclePower(t.Context(), b))
-	must(t, <-again)
-	defer l.Close()
+	<-again
 	limited, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	if _, err := l.Accept(limited); err != nil {

@@ -34,7 +34,7 @@ import (
 
 // A bridge carries bytes between a board's link and its client.
 type bridge struct {
-	*transport.TCPListener
+	*transporttest.Listener
 	board transport.Link
 
 	mu     sync.Mutex
@@ -50,9 +50,8 @@ func openBridge(t *testing.T, board transport.Link) *bridge {
 
 func openBridgeAt(t *testing.T, address string, board transport.Link) *bridge {
 	t.Helper()
-	l, err := transport.ListenTCP(t.Context(), address)
-	must(t, err)
-	b := &bridge{TCPListener: l, board: board}
+	l := transporttest.Listen(t, address)
+	b := &bridge{Listener: l, board: board}
 	ctx, cancel := context.WithCancel(context.Background())
 	var ended sync.WaitGroup
 	ended.Go(func() { b.accept(ctx) })
@@ -286,8 +285,7 @@ func TestTCPBridgeRestarts(t *testing.T) {
 	e := bridgedEnv(t)
 	b, i := bridgedImage(t, e, boards.Options{})
 	board := process(t, i)
-	l, err := transport.ListenTCP(t.Context(), "127.0.0.1:0")
-	must(t, err)
+	l := transporttest.Listen(t, "127.0.0.1:0")
 	client, err := transport.DialTCP(t.Context(), transport.TCPConfig{Address: l.Address()})
 	must(t, err)
 	defer client.Close()

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/internal/mlftest"
+	"github.com/boardsmith/boardsmith/internal/transporttest"
 	"github.com/boardsmith/boardsmith/transport"
 )
 
@@ -155,13 +156,13 @@ func (s *theirs) Open(context.Context, Values) (Timeouts, error) {
 	var answer struct{ Timeouts Timeouts }
 	err := json.Unmarshal(s.answers["open_transport"], &answer)
 	if err == nil {
-		s.link, err = transport.OpenReplay(bytes.NewReader(s.traffic))
+		s.link, err = transporttest.OpenReplay(bytes.NewReader(s.traffic))
 	}
 	return answer.Timeouts, err
 }
 
 // CloseTransport fails if the client has not sent all that was recorded.
-func (s *theirs) CloseTransport() error { return s.link.(*transport.Replay).Done() }
+func (s *theirs) CloseTransport() error { return s.link.(*transporttest.Replay).Done() }
 
 func (s *theirs) Read(ctx context.Context, n int) ([]byte, error) {
 	data := make([]byte, n)

@@ -43,9 +43,6 @@ func TestContexts(t *testing.T) {
 	u := use(t)
 	array := must[*ndarray.Array](t)(ndarray.New(i8, 4))
 	bytes := make([]byte, 4)
-	mute, other := transporttest.Pair() // the other end does not respond
-	defer other.Close()
-	stream := rpc.NewStream(mute, 100)
 	owned := must[*rpc.Answer](t)(u.Do(within(t, 10*time.Second), &rpc.Packet{
 		Code: rpc.CodeAllocData, Args: []rpc.Value{rpc.OnDevice(rpc.CPU), rpc.Int(8), rpc.Int(8), rpc.DType(i8)},
 	})).Made[0]
@@ -80,8 +77,6 @@ func TestContexts(t *testing.T) {
 			return err
 		},
 		"Owned.Free":       owned.Free,
-		"Stream.Send":      func(ctx context.Context) error { return stream.Send(ctx, bytes) },
-		"Stream.Recv":      func(ctx context.Context) error { _, err := stream.Recv(ctx); return err },
 		"Session.TensorAt": func(ctx context.Context) error { _, err := u.TensorAt(ctx, 8, i8, nil); return err },
 		"Tensor.Discard":   u.tensor.Discard,
 		"Session.Shutdown": func(ctx context.Context) error { return u.Shutdown(ctx) },
@@ -122,7 +117,6 @@ func TestContexts(t *testing.T) {
 		"Function.Call":                   func(ctx context.Context) error { _, err := use(t).slow.Call(ctx); return err },
 		"waiting for its turn":            func(ctx context.Context) error { return busy().Sync(ctx) },
 		"Session.Damages while busy":      func(ctx context.Context) error { _, err := busy().Damages(ctx); return err },
-		"Stream.Recv":                     func(ctx context.Context) error { _, err := stream.Recv(ctx); return err },
 		"Session.Close of a busy session": func(ctx context.Context) error { return busy().Close(ctx) },
 	})
 }

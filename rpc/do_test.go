@@ -3,7 +3,6 @@ package rpc_test
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"slices"
 	"testing"
@@ -20,16 +19,13 @@ import (
 // A gateway passes the requests of TCP clients on to one device.
 type gateway struct {
 	device   *rpc.Session
-	listener *transport.TCPListener
+	listener *transporttest.Listener
 	gone     chan error // receives the result of freeing for each client that disconnects
 }
 
 func startGateway(t *testing.T, device *rpc.Session) *gateway {
 	t.Helper()
-	l, err := transport.ListenTCP(t.Context(), "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := transporttest.Listen(t, "127.0.0.1:0")
 	g := &gateway{device, l, make(chan error, 8)}
 	ended := make(chan struct{})
 	go func() {
@@ -39,7 +35,7 @@ func startGateway(t *testing.T, device *rpc.Session) *gateway {
 			if err != nil {
 				return
 			}
-			go func() { g.gone <- g.serve(rpc.NewStream(link, 1<<20)) }()
+			go func() { g.gone <- g.serve(newStream(link, 1<<20)) }()
 		}
 	}()
 	t.Cleanup(func() { _ = l.Close(); <-ended })
@@ -47,7 +43,7 @@ func startGateway(t *testing.T, device *rpc.Session) *gateway {
 }
 
 // serve answers one client's requests, then frees what it left.
-func (g *gateway) serve(client *rpc.Stream) error {
+func (g *gateway) serve(client *stream) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	var has []rpc.Owned
@@ -87,7 +83,7 @@ func (g *gateway) client(t *testing.T) *rpc.Session {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = link.Close() })
-	return rpc.New(rpc.NewStream(link, 1<<20), rpc.Options{})
+	return rpc.New(newStream(link, 1<<20), rpc.Options{})
 }
 
 // leave disconnects a client without a message, as if it were killed.
@@ -162,7 +158,7 @@ func TestDoCopies(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			client := rpc.NewStream(link, 1<<20)
+			client := newStream(link, 1<<20)
 			defer client.Close()
 			ask := func(p *rpc.Packet) (reply rpc.Packet) {
 				if err := client.Send(ctx, p.AppendHead(nil), p.Data); err != nil {
@@ -249,40 +245,5 @@ func TestDoAfterReset(t *testing.T) {
 	}
 	if err := (rpc.Owned{}).Free(ctx); failure.Of(err) != failure.Internal {
 		t.Errorf("of no session: %v", err)
-	}
-}
-
-// TestStreamHostile: a large length allocates nothing, and a packet in pieces survives a deadline between them.
-func TestStreamHostile(t *testing.T) {
-	ctx := within(t, 10*time.Second)
-	host, other := transporttest.Pair()
-	defer host.Close()
-	s := rpc.NewStream(host, 100)
-	packet := (&rpc.Packet{Code: rpc.CodeGetGlobalFunc, Args: []rpc.Value{rpc.Text("f")}}).Append(nil)
-	write := func(b []byte) {
-		if err := other.Write(ctx, b); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for n := range packet {
-		write(make([]byte, 8)) // an empty packet
-		write(packet[:n])
-		if _, err := s.Recv(within(t, time.Millisecond)); !errors.Is(err, context.DeadlineExceeded) {
-			t.Fatalf("of %d bytes: %v", n, err)
-		}
-		write(packet[n:])
-		if got, err := s.Recv(ctx); err != nil || !bytes.Equal(got, packet) {
-			t.Fatalf("cut after %d bytes: % x, %v", n, got, err)
-		}
-	}
-	var protocol *rpc.ProtocolError
-	write(binary.LittleEndian.AppendUint64(nil, 1<<63))
-	if _, err := s.Recv(ctx); !errors.As(err, &protocol) {
-		t.Errorf("2^63 bytes: %v", err)
-	}
-	other.Close()
-	long := rpc.NewStream(other, 1<<62)
-	if _, err := long.Recv(ctx); !errors.Is(err, transport.ErrClosed) {
-		t.Errorf("closed: %v", err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/boardsmith/boardsmith/internal/transporttest"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/transport"
@@ -83,7 +84,7 @@ func TestRecordedSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	r, err := transport.OpenReplay(f)
+	r, err := transporttest.OpenReplay(f)
 	if err != nil {
 		t.Fatal(err)
 	}

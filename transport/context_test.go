@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"os"
-	"strings"
 	"testing"
 	"time"
 
@@ -32,20 +31,15 @@ func TestContexts(t *testing.T) {
 	process := child("hang")
 	_, serial := openTerminal(t)
 	tcp, _ := connect(t)
-	listener := listen(t)
+	listener := transporttest.Listen(t, "127.0.0.1:0")
 	dialTCP := func(ctx context.Context) error {
 		_, err := transport.DialTCP(ctx, transport.TCPConfig{Address: listener.Address()})
 		return err
 	}
-	acceptTCP := func(ctx context.Context) error { _, err := listener.Accept(ctx); return err }
 	recorded := transport.Record(mute, &bytes.Buffer{}) // each of its calls is one of mute's too
-	replay, err := transport.OpenReplay(strings.NewReader(record(t)))
-	if err != nil {
-		t.Fatal(err)
-	}
 	session := func() *transport.Session {
 		host, device := transporttest.Pair()
-		go serve(device)
+		go transporttest.Answer(device)
 		s, err := transport.Dial(within(t, 10*time.Second), host, quick)
 		if err != nil {
 			t.Fatal(err)
@@ -75,7 +69,6 @@ func TestContexts(t *testing.T) {
 		}
 	}
 	dial := func(ctx context.Context) error { _, err := transport.Dial(ctx, mute, quick); return err }
-	accept := func(ctx context.Context) error { _, err := transport.Accept(ctx, mute, quick); return err }
 	redial := func(ctx context.Context) error { return session().Redial(ctx) }
 	failuretest.Ended(t, failuretest.Calls{
 		"StartProcess": func(ctx context.Context) error {
@@ -85,19 +78,16 @@ func TestContexts(t *testing.T) {
 		"Process.Read": reads(process), "Process.Write": writes(process),
 		"Link.Read": reads(recorded), "Link.Write": writes(recorded),
 		"Serial.Read": reads(serial), "Serial.Write": writes(serial),
-		"TCP.Read": reads(tcp), "TCP.Write": writes(tcp), "DialTCP": dialTCP, "TCPListener.Accept": acceptTCP,
-		"ListenTCP":   func(ctx context.Context) error { _, err := transport.ListenTCP(ctx, "127.0.0.1:0"); return err },
-		"Replay.Read": reads(replay), "Replay.Write": writes(replay),
-		"Dial": dial, "Accept": accept, "Session.Redial": redial,
-		"Session.Send":    func(ctx context.Context) error { return session().Send(ctx, []byte("x")) },
-		"Session.SendLog": func(ctx context.Context) error { return session().SendLog(ctx, "x") },
-		"Session.Recv":    func(ctx context.Context) error { _, err := session().Recv(ctx); return err },
+		"TCP.Read": reads(tcp), "TCP.Write": writes(tcp), "DialTCP": dialTCP,
+		"Dial": dial, "Session.Redial": redial,
+		"Session.Send": func(ctx context.Context) error { return session().Send(ctx, []byte("x")) },
+		"Session.Recv": func(ctx context.Context) error { _, err := session().Recv(ctx); return err },
 	})
 	failuretest.Waiting(t, failuretest.Calls{
 		"Process.Read": reads(process), "Link.Read": reads(mute), "Serial.Read": reads(serial),
 		"Process.Write": writes(process), "Link.Write": writes(mute), "Serial.Write": writes(serial),
-		"TCP.Read": reads(tcp), "TCP.Write": endless(tcp), "TCPListener.Accept": acceptTCP,
-		"Dial": dial, "Accept": accept,
+		"TCP.Read": reads(tcp), "TCP.Write": endless(tcp),
+		"Dial":         dial,
 		"Session.Recv": func(ctx context.Context) error { _, err := session().Recv(ctx); return err },
 	})
 }

@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 
 var parts = map[string]func(){
 	"echo":  func() { _, _ = io.Copy(os.Stdout, os.Stdin) },
-	"serve": func() { serve(stdio{}) },
+	"serve": func() { transporttest.Answer(stdio{}) },
 	"die": func() {
 		fmt.Fprintln(os.Stderr, "first line\nassertion failed: \x1b[1mx > 0")
 		os.Exit(3)
@@ -69,12 +69,12 @@ var parts = map[string]func(){
 				fmt.Fprintln(os.Stderr, strings.Repeat("no newline ", 1000))
 			}
 		}()
-		serve(stdio{})
+		transporttest.Answer(stdio{})
 	},
 	"die in answer":  func() { answer(func() { os.Exit(4) }) },
 	"hang in answer": func() { answer(sleep) },
 	"reset in answer": func() {
-		answer(func() { serve(stdio{}) }) // says Terminate first, as after a boot
+		answer(func() { transporttest.Answer(stdio{}) }) // says Terminate first, as after a boot
 	},
 	"parent": func() {
 		p := must(transport.StartProcess(context.Background(), child("hang")))
@@ -95,7 +95,7 @@ func sleep() { time.Sleep(time.Minute) }
 // answer reads one message, sends half a frame, and continues with then.
 func answer(then func()) {
 	link := &stdio{}
-	s := must(transport.Accept(context.Background(), link, transport.SessionOptions{}))
+	s := must(transporttest.Boot(context.Background(), link, 0))
 	must(s.Recv(context.Background()))
 	link.half = true
 	_ = s.Send(context.Background(), make([]byte, 1<<10))

@@ -34,7 +34,7 @@ func TestReplayNotRead(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	r, err := transport.OpenReplay(&b)
+	r, err := transporttest.OpenReplay(&b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestReplayNotRead(t *testing.T) {
 
 // After the last recorded read, a host that has more to send waits, and a host that has sent everything gets an error.
 func TestReplayReadsOn(t *testing.T) {
-	r, err := transport.OpenReplay(strings.NewReader(
+	r, err := transporttest.OpenReplay(strings.NewReader(
 		`{"boardsmith_recording":1}` + "\n" + `{"to":"device","hex":"0102"}` + "\n" + `{"to":"host","hex":"03"}`))
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +70,7 @@ func TestReplayReadsOn(t *testing.T) {
 	if n, err := r.Read(ctx, p); n != 0 || err == nil || !strings.Contains(err.Error(), "after 2 bytes from the host") {
 		t.Errorf("read after the last one: %d, %v", n, err)
 	}
-	r, err = transport.OpenReplay(strings.NewReader(
+	r, err = transporttest.OpenReplay(strings.NewReader(
 		`{"boardsmith_recording":1}` + "\n" + `{"to":"device","hex":"01"}`))
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +99,7 @@ func TestRecordAndReplayContract(t *testing.T) {
 	})
 	t.Run("replay", func(t *testing.T) {
 		transporttest.Run(t, func(t *testing.T) transport.Link {
-			r, err := transport.OpenReplay(recordings[path.Base(t.Name())])
+			r, err := transporttest.OpenReplay(recordings[path.Base(t.Name())])
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -111,7 +111,7 @@ func TestRecordAndReplayContract(t *testing.T) {
 func record(t *testing.T) string {
 	t.Helper()
 	host, device := transporttest.Pair()
-	go serve(device)
+	go transporttest.Answer(device)
 	var b bytes.Buffer
 	r := transport.Record(host, &b)
 	if err := talk(within(t, 5*time.Second), r, 4); err != nil {
@@ -125,7 +125,7 @@ func record(t *testing.T) string {
 
 func TestReplay(t *testing.T) {
 	recording := record(t)
-	r, err := transport.OpenReplay(strings.NewReader(recording))
+	r, err := transporttest.OpenReplay(strings.NewReader(recording))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func TestReplayDifference(t *testing.T) {
 		"fewer":         {3, 0x22, ""},
 		"more":          {5, 0x22, "the host sends more"},
 	} {
-		r, err := transport.OpenReplay(strings.NewReader(recording))
+		r, err := transporttest.OpenReplay(strings.NewReader(recording))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -179,7 +179,7 @@ func TestBadRecordings(t *testing.T) {
 		"{\"boardsmith_recording\":1}\n{\"to\":\"host\"}",
 		"{\"boardsmith_recording\":1}\n{\"to\":\"host\",\"end\":\"tired\"}",
 	} {
-		if _, err := transport.OpenReplay(strings.NewReader(text)); failure.Of(err) != failure.Config {
+		if _, err := transporttest.OpenReplay(strings.NewReader(text)); failure.Of(err) != failure.Config {
 			t.Errorf("%q: got %v", text, err)
 		}
 	}

@@ -36,15 +36,14 @@ const (
 	readSize            = 64 << 10
 )
 
-// A Session is one end of an established session: whole messages to and from the device (wire.md §2 and §5). Only
+// A Session is the host's end of a session: whole messages to and from the device (wire.md §2 and §5). Only
 // one goroutine at a time may use it.
 type Session struct {
-	link      Link
-	log       hclog.Logger
-	gap       time.Duration
-	start     time.Duration // for a whole handshake
-	retry     time.Duration // first wait for an answer to it
-	responder bool
+	link  Link
+	log   hclog.Logger
+	gap   time.Duration
+	start time.Duration // for a whole handshake
+	retry time.Duration // first wait for an answer to it
 
 	end     endpoint
 	framer  Framer
@@ -151,9 +150,6 @@ func Dial(ctx context.Context, link Link, o SessionOptions) (*Session, error) {
 // *TerminatedError. It drops messages of the old session. Errors: *HandshakeError, after which Redial may be called
 // again.
 func (s *Session) Redial(ctx context.Context) error {
-	if s.responder {
-		return failure.New(failure.Internal, "", "a responder cannot redial")
-	}
 	s.received, s.damaged, s.version = 0, 0, false
 	return s.dial(ctx)
 }
@@ -219,20 +215,6 @@ func (s *Session) handshake(ctx context.Context, msg []byte) error {
 	return s.write(ctx, reply)
 }
 
-// Accept opens a session as its responder, the device's side: it sends Terminate and waits for an Init. If the
-// other side begins again, Recv continues with the new session. The session takes ownership of link.
-func Accept(ctx context.Context, link Link, o SessionOptions) (*Session, error) {
-	s, err := newSession(link, o)
-	if err != nil {
-		return nil, err
-	}
-	s.responder = true
-	if err := s.write(ctx, terminate); err != nil {
-		return nil, err
-	}
-	return s, s.establish(ctx)
-}
-
 // Lossy reports whether the session's link is lossy.
 func (s *Session) Lossy() bool { return s.link.Lossy() }
 
@@ -246,12 +228,10 @@ func (s *Session) Bounded() bool {
 func (s *Session) Close() error { return s.link.Close() }
 
 // Send sends one message, the concatenation of parts. After an error the device may have received any part of it:
-// close the session. An initiator drops messages that it has received and not passed to Recv: they answer nothing that
-// is going to be sent.
+// close the session. It drops messages that were received and not passed to Recv: they answer nothing that is going to
+// be sent.
 func (s *Session) Send(ctx context.Context, parts ...[]byte) error {
-	if !s.responder {
-		s.dropStale()
-	}
+	s.dropStale()
 	if s.end.state != established {
 		return &TerminatedError{Why: "no session"}
 	}
@@ -284,14 +264,6 @@ func (s *Session) dropStale() {
 			s.logLine(msg)
 		}
 	}
-}
-
-// SendLog sends a log line, as only a responder does. It does not send an empty one, which would crash TVM's hosts.
-func (s *Session) SendLog(ctx context.Context, text string) error {
-	if text == "" {
-		return nil
-	}
-	return s.write(ctx, append([]byte{0, 0, typeLog}, text...))
 }
 
 // write sends each of messages... as one frame.
@@ -366,25 +338,13 @@ func (s *Session) receive(ctx context.Context) ([]byte, error) {
 			return msg[headerSize:], nil
 		case gotLog:
 			s.logLine(msg)
-		case sessionEnded, initiatorAgain:
-			if err := s.ended(ctx, n); err != nil {
-				return nil, err
-			}
+		case sessionEnded:
+			return nil, &TerminatedError{Why: "Terminate"}
+		case initiatorAgain:
+			return nil, &TerminatedError{Why: "it began a session of its own"}
 		default:
 			s.log.Debug("ignored a message of another session", "bytes", len(msg))
 		}
-	}
-}
-
-// ended handles the other side's end of the session, or its start of a new one.
-func (s *Session) ended(ctx context.Context, n notice) error {
-	switch {
-	case s.responder:
-		return s.establish(ctx)
-	case n == initiatorAgain:
-		return &TerminatedError{Why: "it began a session of its own"}
-	default:
-		return &TerminatedError{Why: "Terminate"}
 	}
 }
 

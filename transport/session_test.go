@@ -39,23 +39,7 @@ func within(t testing.TB, d time.Duration) context.Context {
 // quick is a session that retries fast, so that tests of lost messages do not wait.
 var quick = transport.SessionOptions{Retry: 20 * time.Millisecond, FrameGap: 50 * time.Millisecond, Seed: 0x22}
 
-// serve answers every message with itself, until the link ends.
-func serve(link transport.Link) {
-	ctx := context.Background()
-	o := transport.SessionOptions{Seed: 0x1c, FrameGap: 20 * time.Millisecond}
-	s, err := transport.Accept(ctx, link, o)
-	for err == nil {
-		var msg []byte
-		if msg, err = s.Recv(ctx); err == nil {
-			err = s.Send(ctx, msg)
-		}
-		if damaged := (*transport.DamagedError)(nil); errors.As(err, &damaged) {
-			err = nil
-		}
-	}
-}
-
-// talk is a whole host's session with serve.
+// talk is a whole host's session with transporttest.Answer.
 func talk(ctx context.Context, link transport.Link, messages int) error {
 	s, err := transport.Dial(ctx, link, quick)
 	if err != nil {
@@ -154,7 +138,7 @@ func join(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 func TestSessionRoundTrip(t *testing.T) {
 	host, device := transporttest.Pair()
 	defer host.Close()
-	go serve(device)
+	go transporttest.Answer(device)
 	if err := talk(within(t, 5*time.Second), host, 50); err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +157,7 @@ func TestDialRetries(t *testing.T) {
 			if _, err := device.Read(within(t, time.Millisecond), lost); err != nil { // what was said before the boot
 				t.Error(err)
 			}
-			serve(device)
+			transporttest.Answer(device)
 		})
 		for range 2 {
 			if err := talk(within(t, 5*time.Second), host, 3); err != nil {
@@ -225,7 +209,7 @@ func TestHandshakeErrors(t *testing.T) {
 // A cable pulled after any number of bytes is a clean error.
 func TestSessionCutEverywhere(t *testing.T) {
 	host, device := transporttest.Pair()
-	go serve(device)
+	go transporttest.Answer(device)
 	counted, count := transporttest.Count(host)
 	if err := talk(within(t, 5*time.Second), counted, 3); err != nil {
 		t.Fatal(err)
@@ -233,7 +217,7 @@ func TestSessionCutEverywhere(t *testing.T) {
 	host.Close()
 	for n := range count() {
 		host, device := transporttest.Pair()
-		go serve(device)
+		go transporttest.Answer(device)
 		err := talk(within(t, 5*time.Second), transporttest.CutAfter(n, host), 3)
 		if !errors.Is(err, transport.ErrClosed) {
 			t.Fatalf("cut after %d of %d bytes: got %v", n, count(), err)
@@ -388,36 +372,11 @@ func TestDeviceLog(t *testing.T) {
 	}
 }
 
-// A responder's log line belongs to no session; an empty one is not sent.
-func TestSendLog(t *testing.T) {
-	host, device := transporttest.Pair()
-	defer host.Close()
-	ctx := within(t, 5*time.Second)
-	accepted := make(chan error, 1)
-	var s *transport.Session
-	go func() {
-		var err error
-		s, err = transport.Accept(ctx, device, quick)
-		accepted <- err
-	}()
-	if _, err := transport.Dial(ctx, host, quick); err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(<-accepted, s.SendLog(ctx, ""), s.SendLog(ctx, "hi")); err != nil {
-		t.Fatal(err)
-	}
-	got := make([]byte, 64)
-	n, err := host.Read(ctx, got)
-	if want := frame(0, 0, 3, 'h', 'i'); err != nil || !bytes.Equal(got[:n], want) {
-		t.Errorf("% x, %v; want % x", got[:n], err, want)
-	}
-}
-
 // Whatever noise does to a session, it ends in time, and the next one over a quiet link works.
 func TestNoise(t *testing.T) {
 	for seed := range uint64(60) {
 		host, device := transporttest.LossyPair()
-		go serve(device)
+		go transporttest.Answer(device)
 		r := rand.New(rand.NewPCG(seed, 0))
 		noise := transporttest.Noise{Flip: r.Float64() / 50, Drop: r.Float64() / 50, Duplicate: r.Float64() / 50}
 		ctx, cancel := context.WithTimeout(context.Background(), 60*time.Millisecond)

@@ -26,8 +26,8 @@ type TCPConfig struct {
 
 const defaultConnect = 10 * time.Second
 
-// A TCPError reports an address that cannot be reached or listened on, or a connection that broke. In the latter
-// case errors.Is matches it with ErrClosed.
+// A TCPError reports an address that cannot be reached, or a connection that broke. In the latter case errors.Is
+// matches it with ErrClosed.
 type TCPError struct {
 	Address string
 	Gone    bool // the connection was open
@@ -179,62 +179,4 @@ func (l *TCP) Close() error {
 		return nil
 	}
 	return l.conn.Close()
-}
-
-// A TCPListener accepts links over TCP. One goroutine at a time may call Accept; Close may be called from any.
-type TCPListener struct {
-	listener *net.TCPListener
-	waiter
-}
-
-// ListenTCP listens on an address; port 0 means any free one. The caller closes the listener. Errors: as of
-// DialTCP.
-func ListenTCP(ctx context.Context, address string) (*TCPListener, error) {
-	began := time.Now()
-	if ctx.Err() != nil {
-		return nil, waitError(ctx, "listen", began)
-	}
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
-	if err != nil && ended(ctx) {
-		return nil, waitError(ctx, "listen", began)
-	}
-	if err != nil {
-		return nil, &TCPError{Address: address, Err: cause(err)}
-	}
-	t := l.(*net.TCPListener)
-	return &TCPListener{t, newWaiter(t.SetDeadline)}, nil
-}
-
-// Address returns the address and port that it listens on.
-func (l *TCPListener) Address() string { return l.listener.Addr().String() }
-
-// Accept waits for a peer to connect. The link is not Lossy. Errors: ErrClosed after Close; *TCPError; those of ctx
-// as DialTCP's, after which the listener stays usable.
-func (l *TCPListener) Accept(ctx context.Context) (*TCP, error) {
-	if ctx.Err() != nil {
-		return nil, waitError(ctx, "accept", time.Now())
-	}
-	var conn *net.TCPConn
-	_, err := l.wait(ctx, "accept", func() (n int, err error) {
-		conn, err = l.listener.AcceptTCP()
-		return 0, err
-	})
-	var timeout *TimeoutError
-	switch {
-	case err == nil:
-		return newTCP(conn, false), nil
-	case errors.Is(err, net.ErrClosed):
-		return nil, ErrClosed
-	case errors.As(err, &timeout), errors.Is(err, context.Canceled):
-		return nil, err
-	}
-	return nil, &TCPError{Address: l.Address(), Err: cause(err)}
-}
-
-// Close stops listening. Accepted links stay open. Later calls do nothing.
-func (l *TCPListener) Close() error {
-	if err := l.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
-		return &TCPError{Address: l.Address(), Err: cause(err)}
-	}
-	return nil
 }

@@ -1,7 +1,6 @@
 package transport_test
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net"
@@ -16,20 +15,10 @@ import (
 	"github.com/boardsmith/boardsmith/transport"
 )
 
-func listen(t *testing.T) *transport.TCPListener {
-	t.Helper()
-	l, err := transport.ListenTCP(within(t, 10*time.Second), "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	return l
-}
-
 // connect returns the two ends of a connection.
-func connect(t *testing.T) (dialled, accepted *transport.TCP) {
+func connect(t *testing.T) (dialled *transport.TCP, accepted transport.Link) {
 	t.Helper()
-	l := listen(t)
+	l := transporttest.Listen(t, "127.0.0.1:0")
 	ctx := within(t, 10*time.Second)
 	dialled, err := transport.DialTCP(ctx, transport.TCPConfig{Address: l.Address()})
 	if err != nil {
@@ -91,8 +80,8 @@ func TestTCPPeerCloses(t *testing.T) {
 
 // TestTCPNotThere checks that an invalid address, and one without a listener, count as a missing device.
 func TestTCPNotThere(t *testing.T) {
-	l := listen(t)
-	if err := errors.Join(l.Close(), l.Close()); err != nil {
+	l := transporttest.Listen(t, "127.0.0.1:0")
+	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
 	for _, address := range []string{l.Address(), "127.0.0.1", ""} {
@@ -102,28 +91,12 @@ func TestTCPNotThere(t *testing.T) {
 			t.Errorf("%q: %v of class %s", address, err, failure.Of(err))
 		}
 	}
-	if _, err := transport.ListenTCP(t.Context(), listen(t).Address()); failure.Of(err) != failure.ProbeMissing {
-		t.Errorf("an address that is taken: %v", err)
-	}
-}
-
-func TestTCPListenerCloses(t *testing.T) {
-	l := listen(t)
-	if _, err := l.Accept(within(t, time.Millisecond)); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("no connection: %v", err)
-	}
-	time.AfterFunc(10*time.Millisecond, func() { _ = l.Close() })
-	for range 2 {
-		if _, err := l.Accept(within(t, 10*time.Second)); !errors.Is(err, transport.ErrClosed) {
-			t.Errorf("got %v", err)
-		}
-	}
 }
 
 // TestTCPSession: a session goes over TCP as over any link, also where its peer is a serial server.
 func TestTCPSession(t *testing.T) {
 	for _, lossy := range []bool{false, true} {
-		l := listen(t)
+		l := transporttest.Listen(t, "127.0.0.1:0")
 		ctx := within(t, 10*time.Second)
 		link, err := transport.DialTCP(ctx, transport.TCPConfig{Address: l.Address(), Lossy: lossy})
 		if err != nil {
@@ -133,7 +106,7 @@ func TestTCPSession(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		go serve(device)
+		go transporttest.Answer(device)
 		s, err := transport.Dial(ctx, link, quick)
 		if err != nil {
 			t.Fatal(err)
@@ -150,7 +123,7 @@ func TestTCPSession(t *testing.T) {
 
 // TestTCPAdvice checks the hint for each way in which a connection fails or ends.
 func TestTCPAdvice(t *testing.T) {
-	closed := listen(t)
+	closed := transporttest.Listen(t, "127.0.0.1:0")
 	if err := closed.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"hash/crc32"
 	"math"
 
+	"github.com/boardsmith/boardsmith/internal/transporttest"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/transport"
@@ -119,18 +120,17 @@ func (d *Device) Serve(ctx context.Context, link transport.Link) error {
 
 // serve serves until a reset, or an error.
 func (d *Device) serve(ctx context.Context, link transport.Link) error {
-	s, err := transport.Accept(ctx, link, transport.SessionOptions{Seed: d.Seed})
+	s, err := transporttest.Boot(ctx, link, d.Seed)
 	if err != nil {
 		return err
 	}
 	for {
 		msg, err := s.Recv(ctx)
 		var reply []byte
-		var damaged *transport.DamagedError
 		switch {
 		case err == nil:
 			reply = d.Answer(msg)
-		case !errors.As(err, &damaged):
+		case err != transporttest.ErrDamaged:
 			return err
 		case d.Damage != "":
 			reply = rpc.Exception(d.Damage).Append(nil)

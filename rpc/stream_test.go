@@ -1,26 +1,24 @@
 // This file carries packets over a link without frames.
 
-package rpc
+package rpc_test
 
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 
 	"github.com/boardsmith/boardsmith/transport"
 )
 
-// A Stream carries packets over a link one after the other, without frames and sessions, as over TCP (rpc_tcp.md
-// §1). A client passes it to New; a server reads requests with Recv and Packet.Parse, and writes replies with
-// Packet.Append and Send. One goroutine may send while another receives; Close may be called from any.
-type Stream struct {
+// A stream carries packets over a link one after the other, without frames and sessions, as over TCP (rpc_tcp.md §1).
+type stream struct {
 	link  transport.Link
 	limit int
 	in    []byte // bytes of the arriving packet
 	whole bool   // in was returned
 }
 
-// NewStream returns a stream over a link and takes ownership of it. It rejects packets of more than limit bytes.
-func NewStream(link transport.Link, limit int) *Stream { return &Stream{link: link, limit: limit} }
+func newStream(link transport.Link, limit int) *stream { return &stream{link: link, limit: limit} }
 
 const (
 	lengthBytes = 8
@@ -28,8 +26,8 @@ const (
 )
 
 // Recv implements Transport. It skips empty packets. After an error of ctx the next Recv continues with the same
-// packet. Recv returns a *ProtocolError for a packet that is too long; nothing can be received after it.
-func (s *Stream) Recv(ctx context.Context) ([]byte, error) {
+// packet. Nothing can be received after a packet that is too long.
+func (s *stream) Recv(ctx context.Context) ([]byte, error) {
 	for {
 		if s.whole {
 			s.in, s.whole = s.in[:0], false
@@ -39,7 +37,7 @@ func (s *Stream) Recv(ctx context.Context) ([]byte, error) {
 		}
 		n := binary.LittleEndian.Uint64(s.in)
 		if n > uint64(s.limit) {
-			return nil, protocolErrorf("packet of %d bytes, at most %d are possible", n, s.limit)
+			return nil, fmt.Errorf("packet of %d bytes, at most %d are possible", n, s.limit)
 		}
 		if err := s.fill(ctx, lengthBytes+int(n)); err != nil {
 			return nil, err
@@ -52,7 +50,7 @@ func (s *Stream) Recv(ctx context.Context) ([]byte, error) {
 }
 
 // fill reads until n bytes of the packet have arrived.
-func (s *Stream) fill(ctx context.Context, n int) error {
+func (s *stream) fill(ctx context.Context, n int) error {
 	for len(s.in) < n {
 		have := len(s.in)
 		want := min(n-have, streamBlock)
@@ -67,7 +65,7 @@ func (s *Stream) fill(ctx context.Context, n int) error {
 }
 
 // Send implements Transport.
-func (s *Stream) Send(ctx context.Context, parts ...[]byte) error {
+func (s *stream) Send(ctx context.Context, parts ...[]byte) error {
 	for _, p := range parts {
 		if err := s.link.Write(ctx, p); err != nil {
 			return err
@@ -77,7 +75,7 @@ func (s *Stream) Send(ctx context.Context, parts ...[]byte) error {
 }
 
 // Close closes the link.
-func (s *Stream) Close() error { return s.link.Close() }
+func (s *stream) Close() error { return s.link.Close() }
 
 // Lossy returns false: packets have no checksum by which damage could be detected.
-func (s *Stream) Lossy() bool { return false }
+func (s *stream) Lossy() bool { return false }
