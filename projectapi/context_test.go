@@ -13,7 +13,6 @@ import (
 // TestContexts calls every function of this package with contexts that have ended.
 func TestContexts(t *testing.T) {
 	t.Parallel()
-	dir := folderOf(t, "echo")
 	template := methodsOf("folder", folderOf(t, "folder")).(*Folder)
 	defer template.Close()
 	archive := mlftest.Path(t, "add.aot_packed")
@@ -30,13 +29,6 @@ func TestContexts(t *testing.T) {
 	defer w.Close()
 	calls := failuretest.Calls{
 		"Serve": func(ctx context.Context) error { return Serve(ctx, r, io.Discard, &echo{}) },
-		"Start": func(ctx context.Context) error { _, err := Start(ctx, dir, ClientOptions{}); return err },
-		"Client.Generate": func(ctx context.Context) error {
-			return started(t, dir).Generate(ctx, archive, "", made, nil)
-		},
-		"Client.Build": func(ctx context.Context) error { return started(t, dir).Build(ctx, nil) },
-		"Client.Flash": func(ctx context.Context) error { return started(t, dir).Flash(ctx, nil) },
-		"Client.Open":  func(ctx context.Context) error { _, _, err := started(t, dir).Open(ctx, nil); return err },
 		"Folder.Generate": func(ctx context.Context) error {
 			return template.Generate(ctx, Generation{Archive: archive, Dir: made + "2"}, nil)
 		},

@@ -9,7 +9,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -145,52 +144,6 @@ const (
 	codeMethod  = -32601
 	codeParams  = -32602
 )
-
-// An Error is one that a server reports.
-type Error struct {
-	Method    string
-	Code      int
-	Message   string
-	Traceback string // what the server adds to it, as text
-}
-
-// Error returns the message, and what the server adds.
-func (e *Error) Error() string {
-	text := fmt.Sprintf("%s: %s", e.Method, e.Message)
-	if e.Code != codeServer {
-		text += fmt.Sprintf(" (JSON-RPC error %d)", e.Code)
-	}
-	if e.Traceback != "" {
-		text += "\n" + e.Traceback
-	}
-	return text
-}
-
-// Is reports whether the message is one of a class: ErrTimeout, ErrClosed or ErrVersion.
-func (e *Error) Is(target error) bool {
-	return e.Code == codeServer && (target == ErrTimeout || target == ErrClosed || target == ErrVersion) &&
-		target.Error() == e.Message
-}
-
-// FailureClass returns the class of the method.
-func (e *Error) FailureClass() failure.Class {
-	switch {
-	case e.Is(ErrTimeout):
-		return failure.Timeout
-	case e.Is(ErrVersion):
-		return failure.Config
-	case e.Code != codeServer:
-		return failure.Internal
-	case e.Method == "build":
-		return failure.Compile
-	case e.Method == "flash":
-		return failure.Flash
-	case e.Method == "generate_project":
-		return failure.Config
-	default:
-		return failure.Transport
-	}
-}
 
 // limit returns a context for a timeout of the protocol: nil is none, 0 does not wait.
 func limit(ctx context.Context, seconds *float64) (context.Context, context.CancelFunc) {

@@ -1,4 +1,4 @@
-// This file starts the server of a folder, and calls its methods.
+// This file starts the server of a folder, and calls its methods, as TVM's Python does.
 
 package projectapi
 
@@ -431,4 +431,50 @@ func (l *link) broken(err error) error {
 		return fmt.Errorf("%w: %w", transport.ErrClosed, err)
 	}
 	return err
+}
+
+// An Error is one that a server reports.
+type Error struct {
+	Method    string
+	Code      int
+	Message   string
+	Traceback string // what the server adds to it, as text
+}
+
+// Error returns the message, and what the server adds.
+func (e *Error) Error() string {
+	text := fmt.Sprintf("%s: %s", e.Method, e.Message)
+	if e.Code != codeServer {
+		text += fmt.Sprintf(" (JSON-RPC error %d)", e.Code)
+	}
+	if e.Traceback != "" {
+		text += "\n" + e.Traceback
+	}
+	return text
+}
+
+// Is reports whether the message is one of a class: ErrTimeout, ErrClosed or ErrVersion.
+func (e *Error) Is(target error) bool {
+	return e.Code == codeServer && (target == ErrTimeout || target == ErrClosed || target == ErrVersion) &&
+		target.Error() == e.Message
+}
+
+// FailureClass returns the class of the method.
+func (e *Error) FailureClass() failure.Class {
+	switch {
+	case e.Is(ErrTimeout):
+		return failure.Timeout
+	case e.Is(ErrVersion):
+		return failure.Config
+	case e.Code != codeServer:
+		return failure.Internal
+	case e.Method == "build":
+		return failure.Compile
+	case e.Method == "flash":
+		return failure.Flash
+	case e.Method == "generate_project":
+		return failure.Config
+	default:
+		return failure.Transport
+	}
 }

@@ -1,0 +1,63 @@
+package projectapi
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// folderOf makes a folder whose server is this test program, as a kind of server.
+func folderOf(t *testing.T, kind string) string {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("on Windows a process cannot pass pipes by number")
+	}
+	dir := t.TempDir()
+	launcher(t, dir, kind)
+	return dir
+}
+
+// launcher writes the script that starts a folder's server.
+func launcher(t *testing.T, dir, kind string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := "#!/bin/sh\nexport " + serverVariable + "=" + kind + "\nexec " + self + "\n"
+	program(t, filepath.Join(dir, "launch_microtvm_api_server.sh"), script)
+}
+
+// program writes an executable script, and the folder for it. Meanwhile this process starts no other: it would inherit
+// the file, and a file that is open for writing cannot be run.
+func program(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func started(t *testing.T, dir string) *Client {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	c, err := Start(ctx, dir, ClientOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
