@@ -33,7 +33,7 @@ func (TEST) Debian(ctx context.Context) error {
 	return do(ctx, "test:debian", (*repository).testDebian)
 }
 
-// Lint checks the sources: vet, staticcheck, gofumpt, cppcheck with MISRA, clang-format.
+// Lint checks the sources: vet, staticcheck, deadcode, gofumpt, cppcheck with MISRA, clang-format.
 func Lint(ctx context.Context) error { return do(ctx, "lint", (*repository).lint) }
 
 // Bench measures speed and prints it next to its goals.

@@ -9,7 +9,6 @@ package virtualprobe
 
 import (
 	"errors"
-	"fmt"
 )
 
 // A Bus is the chip's memory as accessed by a debugger's access port. Addresses are aligned to the width.
@@ -25,16 +24,3 @@ type Bus interface {
 
 // ErrGone reports that the emulator's process ended.
 var ErrGone = errors.New("the emulated chip has ended")
-
-// A BusError reports an access that the chip answered with a fault.
-type BusError struct {
-	Addr  uint32
-	Write bool
-}
-
-func (e *BusError) Error() string {
-	if e.Write {
-		return fmt.Sprintf("write to 0x%08x faulted", e.Addr)
-	}
-	return fmt.Sprintf("read of 0x%08x faulted", e.Addr)
-}
