@@ -10,8 +10,8 @@ import (
 // ErrDamaged is Recv's error for a damaged message of the session.
 var ErrDamaged = errors.New("damaged message")
 
-// A Device is the device's end of a session (wire.md §2). It answers each Init with a new session, and ignores messages
-// of other sessions. One goroutine at a time may use it.
+// A Device is the device's end of a session (wire.md §2). It answers each Init with a new session, and ignores other
+// sessions' messages. One goroutine at a time may use it.
 type Device struct {
 	link   transport.Link
 	nonce  byte
