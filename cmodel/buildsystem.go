@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"text/template"
 
@@ -63,7 +64,11 @@ func integration(codes []*Code, runtime, others []mlf.File) (files []mlf.File, e
 		Sources: namesIn(others, "src/", ".c"), Objects: namesIn(others, "lib/", ".o"),
 	}
 	for _, c := range codes {
-		d.OfTVM = append(d.OfTVM, namesIn(c.Archived(), "src/", ".c")...)
+		for _, name := range namesIn(c.Archived(), "src/", ".c") {
+			if !slices.Contains(d.OfTVM, name) { // models of one archive may have code together
+				d.OfTVM = append(d.OfTVM, name)
+			}
+		}
 		d.Models = append(d.Models, c.Name)
 		d.Functions += c.example
 	}

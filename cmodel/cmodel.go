@@ -288,8 +288,12 @@ func Bundle(codes ...*Code) ([]mlf.File, error) {
 	for _, c := range codes {
 		for _, f := range c.files() {
 			other, twice := owner[f.Name]
-			if twice && c.isHeader(f) && (other.of == nil || bytes.Equal(other.data, f.Data)) {
+			isSame := twice && bytes.Equal(other.data, f.Data)
+			switch {
+			case twice && c.isHeader(f) && (other.of == nil || isSame):
 				continue // in firmware, too, the runtime's headers are found before the archive's
+			case isSame && other.of != nil && other.of.model.Archive.Digest == c.model.Archive.Digest && c.isArchived(f):
+				continue // code that models of one archive have together
 			}
 			if twice {
 				return nil, sameFile(f.Name, c, other.of)
@@ -318,6 +322,11 @@ func (c *Code) files() (files []mlf.File) {
 		files = append(files, mlf.File{Name: dir + c.Generated[i].Name, Data: c.Generated[i].Data})
 	}
 	return append(files, c.Archived()...)
+}
+
+// isArchived reports whether a file of c is one of its archive's sources or objects.
+func (c *Code) isArchived(f mlf.File) bool {
+	return slices.ContainsFunc(slices.Concat(c.Sources, c.Objects), func(o mlf.File) bool { return o.InCode() == f.Name })
 }
 
 // isHeader reports whether a file of c is one of its archive's headers.

@@ -1,7 +1,9 @@
 package cmodel_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -180,6 +182,74 @@ func TestPlannedMemory(t *testing.T) {
 			check(t, code, plainMain(code.Name, m, "== 0"), ".c")
 			code.Generated[1].Data = planned.ReplaceAll(code.Generated[1].Data, []byte("${1}${2} - 16]"))
 			check(t, code, plainMain(code.Name, m, "!= 0"), ".c")
+		})
+	}
+}
+
+// twoModels is an archive of two models, whose operators call a function of a source that belongs to neither.
+func twoModels(t *testing.T) *mlf.Archive {
+	t.Helper()
+	const shared = `#include <tvm/runtime/c_runtime_api.h>
+#include <tvm/runtime/c_backend_api.h>
+int32_t shared_kernel(void) {
+  void* t = TVMBackendAllocWorkspace(1, 0, 100, 2, 32);
+  if (t == NULL) return -1;
+  return TVMBackendFreeWorkspace(1, 0, t);
+}
+`
+	operator := regexp.MustCompile(`int32_t tvmgen_\w+_fused_\w+\([^()]*\) \{\n`)
+	files := []mlf.File{{Name: "codegen/host/src/shared.c", Data: []byte(shared)}}
+	modules := map[string]json.RawMessage{}
+	for _, name := range []string{"sine.aot_c", "twoin.aot_c"} {
+		a, _ := open(t, mlftest.Path(t, name))
+		for _, f := range a.Files {
+			if f.Name == "metadata.json" {
+				var metadata struct{ Modules map[string]json.RawMessage }
+				if err := json.Unmarshal(f.Data, &metadata); err != nil {
+					t.Fatal(err)
+				}
+				maps.Copy(modules, metadata.Modules)
+				continue
+			}
+			f.Data = operator.ReplaceAll(f.Data,
+				[]byte("int32_t shared_kernel(void);\n${0}  if (shared_kernel() != 0) return -1;\n"))
+			if strings.HasPrefix(f.Name, "codegen/") || strings.HasPrefix(f.Name, "src/") {
+				files = append(files, f)
+			}
+		}
+	}
+	metadata, err := json.Marshal(map[string]any{"version": 7, "modules": modules})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mlftest.Parse(t, append(files, mlf.File{Name: "metadata.json", Data: metadata})...)
+}
+
+// TestMemoryOfSharedCode plans what each of two models allocates in a function that both call, and runs both from one
+// folder, and each alone.
+func TestMemoryOfSharedCode(t *testing.T) {
+	a := twoModels(t)
+	var codes []*cmodel.Code
+	for _, m := range a.Models {
+		code, err := cmodel.Generate(a, m, cmodel.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		codes = append(codes, code)
+	}
+	if len(codes) != 2 {
+		t.Fatalf("%d models", len(codes))
+	}
+	for name, some := range map[string][]*cmodel.Code{"both": codes, "first": codes[:1], "second": codes[1:]} {
+		t.Run(name, func(t *testing.T) {
+			dir := unpack(t, some...)
+			exe, err := link(dir, filepath.Join(dir, "main.c"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if out, err := run(dir, exe); err != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
 		})
 	}
 }

@@ -28,7 +28,7 @@ const (
 )
 
 // assignCode assigns the code files to the models. From version 3 on, a file's name begins with its model's name.
-// Other sources and objects, such as an external code generator's, go to the first model: all of them are compiled.
+// Other sources and objects, such as an external code generator's, go to every model: each may call their functions.
 // What else lies in the folder of code is for #include, by any model: only a compiler finds out whether it is included.
 func (a *Archive) assignCode() error {
 	interfaces := map[string]bool{}
@@ -39,18 +39,22 @@ func (a *Archive) assignCode() error {
 	}
 	for _, f := range a.Files {
 		dir, base := path.Split(f.Name)
-		ext, m := path.Ext(base), a.Models[0]
+		ext, owners := path.Ext(base), a.Models
 		module := libName.FindStringSubmatch(base)
 		if module != nil {
 			if i := slices.IndexFunc(a.Models, func(m *Model) bool { return m.Name == module[1] }); i >= 0 {
-				m = a.Models[i]
+				owners = a.Models[i : i+1]
 			}
 		}
 		switch {
 		case dir == sourceFolder && (ext == ".c" || module != nil && slices.Contains(sourceExt, ext)):
-			m.Sources = append(m.Sources, f)
+			for _, m := range owners {
+				m.Sources = append(m.Sources, f)
+			}
 		case dir == objectFolder && ext == ".o":
-			m.Objects = append(m.Objects, f)
+			for _, m := range owners {
+				m.Objects = append(m.Objects, f)
+			}
 		case !strings.HasPrefix(dir, "codegen/") || interfaces[f.Name]:
 		case strings.HasPrefix(dir, objectFolder) && ext != ".h",
 			dir == sourceFolder && (module != nil || slices.Contains(uncompiled, ext)),

@@ -91,8 +91,13 @@ func libraryParts(files []mlf.File, codes []*cmodel.Code, c *modellib.Compiler) 
 			Licence: project.NoLicence,
 		})
 	}
+	seen := map[string]bool{} // models of one archive may have code together
 	for _, code := range codes {
-		add(project.PartModelCode, code.Name, code.Archived())
+		add(project.PartModelCode, code.Name, slices.DeleteFunc(code.Archived(), func(f mlf.File) bool {
+			before := seen[f.Name]
+			seen[f.Name] = true
+			return before
+		}))
 	}
 	add(project.PartRuntime, project.RuntimeName, own)
 	add(project.PartGenerated, c.Board.Name, slices.Clone(generated))

@@ -8,6 +8,7 @@ package inputs
 import (
 	"cmp"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -163,6 +164,9 @@ func Resolve(env console.Environ, dir string, load func(dir string) (*Made, erro
 	if in.Library {
 		return in, in.completeLibrary(env)
 	}
+	if err := in.checkModel(); err != nil {
+		return nil, err
+	}
 	m, err := load(in.Project)
 	if err != nil {
 		return nil, err
@@ -176,6 +180,16 @@ func Resolve(env console.Environ, dir string, load func(dir string) (*Made, erro
 		in.Options.Place, in.OptionsAsked = place, true
 	}
 	return in, in.checkParams(env)
+}
+
+// checkModel returns an error for several archives. A comma may also be part of a file's name.
+func (in *Inputs) checkModel() error {
+	paths := strings.Split(in.Model.Value, ",")
+	if _, err := os.Stat(in.Model.Value); len(paths) == 1 || err == nil {
+		return nil
+	}
+	return failure.New(failure.Config, "name one archive, or make a library of all these models: APP="+Library,
+		"MODEL=%s names %d archives, but firmware runs one model", in.Model.Value, len(paths))
 }
 
 // useBoardOptions sets Options to those that are for the board alone, if there are any.

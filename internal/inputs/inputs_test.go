@@ -152,6 +152,26 @@ func TestArchiveName(t *testing.T) {
 	}
 }
 
+// TestSeveralArchives: firmware is of one archive; a file's name may have a comma.
+func TestSeveralArchives(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	writeFile(t, "a,b.tar", "")
+	none := func(string) (*Made, error) { return nil, nil }
+	for model, refused := range map[string]bool{"a.tar,b.tar": true, "a,b.tar": false, "a.tar": false} {
+		for _, app := range []string{"", boards.Standalone, Library} {
+			env := map[string]string{"MODEL": model, "APP": app}
+			_, err := Resolve(func(name string) string { return env[name] }, dir, none, nil)
+			if wrong := refused && app != Library; (err != nil) != wrong {
+				t.Errorf("%s, app %q: %v", model, app, err)
+			} else if wrong && (failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "names 2 archives") ||
+				!strings.Contains(failure.Next(err), "APP=library")) {
+				t.Errorf("%s, app %q: %v; %s", model, app, err, failure.Next(err))
+			}
+		}
+	}
+}
+
 // TestModelName selects one of an archive's models.
 func TestModelName(t *testing.T) {
 	dir := t.TempDir()
