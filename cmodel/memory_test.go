@@ -75,8 +75,9 @@ const takes = `  void* t = TVMBackendAllocWorkspace(1, 0, (uint64_t)%s, 2, 32);
   if (TVMBackendFreeWorkspace(1, 0, t) != 0) return -1;
   out[0] = 0;`
 
-// memoryMain runs a chain of two tensors of 4 floats.
-const memoryMain = `#include <tvm_net.h>
+// memoryMain runs a chain of two tensors of 4 floats. After the run, the model has no memory.
+const memoryMain = `#include <tvm/runtime/c_backend_api.h>
+#include <tvm_net.h>
 
 int main(void) {
   const float x[4] = {1.0F, 2.0F, 3.0F, 4.0F};
@@ -84,6 +85,7 @@ int main(void) {
   const TVM_net_input in = {x};
   const TVM_net_output out = {y};
   EXPECT(TVMExecute(&tvm_net, &in, &out, NULL) == %d);
+  EXPECT(TVMBackendAllocWorkspace(1, 0, 16, 2, 32) == NULL);
   EXPECT((%[1]d != 0) || ((y[0] > 0.9F) && (y[0] < 1.1F) && (y[3] > 3.9F) && (y[3] < 4.1F)));
   return 0;
 }
@@ -254,7 +256,7 @@ func TestMemoryOfSharedCode(t *testing.T) {
 	}
 }
 
-// plainMain runs a model once with inputs of zeros, and expects this result.
+// plainMain runs a model once with inputs of zeros, and expects this result. After the run, the model has no memory.
 func plainMain(name string, m *mlf.Model, result string) string {
 	var arrays strings.Builder
 	list := func(kind string, tensors []mlf.Tensor) string {
@@ -266,8 +268,10 @@ func plainMain(name string, m *mlf.Model, result string) string {
 		return fmt.Sprintf("  const TVM_%s_%sput %s = {%s};\n", name, kind, kind, strings.Join(names, ", "))
 	}
 	body := list("in", m.Inputs) + list("out", m.Outputs)
-	return fmt.Sprintf("#include <tvm_%[1]s.h>\n%[2]sint main(void) {\n%[3]s"+
-		"  EXPECT(TVMExecute(&tvm_%[1]s, &in, &out, NULL) %[4]s);\n  return 0;\n}\n", name, arrays.String(), body, result)
+	return fmt.Sprintf("#include <tvm/runtime/c_backend_api.h>\n#include <tvm_%[1]s.h>\n%[2]sint main(void) {\n%[3]s"+
+		"  EXPECT(TVMExecute(&tvm_%[1]s, &in, &out, NULL) %[4]s);\n"+
+		"  EXPECT(TVMBackendAllocWorkspace(1, 0, 16, 2, 32) == NULL);\n  return 0;\n}\n",
+		name, arrays.String(), body, result)
 }
 
 // TestEmptyArena runs a graph whose tensors between operators have no bytes.

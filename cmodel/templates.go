@@ -142,8 +142,9 @@ static void* const built_in[] = TVM_{{.C}}_WORKSPACES(memory);
 {{- if eq .Entry "unpacked"}}
 int32_t {{.Call}}({{range $i, $a := .Args}}{{if $i}}, {{end}}{{$g.ParamType $a}}{{else}}void{{end}});
 {{end}}
-static int32_t run(const void* inputs{{if eq .Entry "header"}}_given{{end}}, const void* outputs{{if eq .Entry "header"}}_given{{end}}, const TVMContext* context) {
 {{- $given := ""}}{{if eq .Entry "header"}}{{$given = "_given"}}{{end}}
+static int32_t {{if .Memory}}run_with_memory{{else}}run{{end}}
+{{- ""}}(const void* inputs{{$given}}, const void* outputs{{$given}}, const TVMContext* context) {
   const TVM_{{.C}}_input* const in = (const TVM_{{.C}}_input*)inputs{{$given}};
   const TVM_{{.C}}_output* const out = (const TVM_{{.C}}_output*)outputs{{$given}};
 {{- if .Workspaces}}
@@ -172,6 +173,15 @@ static int32_t run(const void* inputs{{if eq .Entry "header"}}_given{{end}}, con
 {{- if eq .Entry "header"}}{{template "header run" .}}{{end}}
 {{- if eq .Entry "graph"}}{{template "graph run" .}}{{end}}
 }
+{{- if .Memory}}
+
+static int32_t run(const void* inputs, const void* outputs, const TVMContext* context) {
+  const int32_t error = run_with_memory(inputs, outputs, context);
+  boardsmith_operator_memory.next = NULL;  // the memory is the caller's again
+  boardsmith_operator_memory.end = NULL;
+  return error;
+}
+{{- end}}
 {{- if .RAM}}
 
 static const TVMModelTensor parameter_tensors[] = {

@@ -14,17 +14,17 @@ int32_t boardsmith_graph_run(const boardsmith_graph_call_t* calls, size_t num_ca
   const boardsmith_graph_call_t* const end = &calls[num_calls];
   TVMValue result;
   int result_type = (int)kTVMNullptr;
+  int error = 0;
   result.v_handle = NULL;
-  for (; calls != end; calls++) {
+  for (; (calls != end) && (error == 0); calls++) {
     uint8_t* const memory = &workspace[calls->memory_at];
     boardsmith_operator_memory.next = memory;
     boardsmith_operator_memory.end = &memory[calls->memory_bytes];
     // Operators only read their arguments.
-    const int error = calls->function((TVMValue*)(uintptr_t)calls->args, (int*)(uintptr_t)type_codes, calls->num_args,
-                                      &result, &result_type, NULL);
-    if (error != 0) {
-      return (int32_t)error;
-    }
+    error = calls->function((TVMValue*)(uintptr_t)calls->args, (int*)(uintptr_t)type_codes, calls->num_args, &result,
+                            &result_type, NULL);
   }
-  return 0;
+  boardsmith_operator_memory.next = NULL;  // the memory is the caller's again
+  boardsmith_operator_memory.end = NULL;
+  return (int32_t)error;
 }
