@@ -5,6 +5,7 @@ package mlf
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -72,9 +73,12 @@ func (h *Header) readStructs(text string) error {
 		if !strings.HasSuffix(m[1], "_SIZE") {
 			continue
 		}
-		v, err := cmacro.Evaluator{Width: 64}.Evaluate(m[2])
+		v, err := cmacro.Evaluator{Width: 64, Portable: true}.Evaluate(m[2])
 		if err != nil || v.Access || v.Number > math.MaxInt32 {
 			return fmt.Errorf("%s is not a number of bytes: %.80s", m[1], strings.TrimSpace(m[2]))
+		}
+		if other, twice := sizes[m[1]]; twice && other != int64(v.Number) {
+			return fmt.Errorf("%s is defined as %d and as %d bytes", m[1], other, v.Number)
 		}
 		sizes[m[1]] = int64(v.Number)
 	}
@@ -88,6 +92,20 @@ func (h *Header) readStructs(text string) error {
 		}
 		for _, f := range fields {
 			h.addField(s[2], f, sizes, macros)
+		}
+	}
+	return h.checkPools(sizes)
+}
+
+// checkPools returns an error for the size of a pool that is no member of the struct: another pool would have none.
+func (h *Header) checkPools(sizes map[string]int64) error {
+	prefix := strings.ToUpper("TVMGEN_" + h.Name + "_")
+	for _, macro := range slices.Sorted(maps.Keys(sizes)) {
+		for _, ending := range []string{"_WORKSPACE_POOL_SIZE", "_CONSTANT_POOL_SIZE"} {
+			pool, ok := strings.CutSuffix(strings.TrimPrefix(macro, prefix), ending)
+			if ok && !slices.ContainsFunc(h.Pools, func(p Pool) bool { return strings.ToUpper(p.Name) == pool }) {
+				return fmt.Errorf("%s belongs to no member of tvmgen_%s_workspace_pools", macro, h.Name)
+			}
 		}
 	}
 	return nil

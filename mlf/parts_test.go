@@ -194,6 +194,9 @@ func TestBadHeaders(t *testing.T) {
 		"int32_t tvmgen_m_run(struct tvmgen_m_inputs* a, struct tvmgen_m_inputs* b);",
 		run + "#define TVMGEN_M_X_SIZE 99999999999999999999\n",
 		run + "struct tvmgen_m_workspace_pools { void* p; };\n#define TVMGEN_M_P_WORKSPACE_POOL_SIZE BYTES\n",
+		run + "struct tvmgen_m_workspace_pools { void* p; };\n#define TVMGEN_M_Q_WORKSPACE_POOL_SIZE 5\n",
+		run + "struct tvmgen_m_workspace_pools { void* p; };\n#define TVMGEN_M_P_WORKSPACE_POOL_SIZE 5\n" +
+			"#define TVMGEN_M_P_WORKSPACE_POOL_SIZE 6\n",
 	} {
 		if h, err := parseHeader([]byte(text)); err == nil {
 			t.Errorf("%q reads as %+v", text, h)
