@@ -130,7 +130,7 @@ func TestArenaNeed(t *testing.T) {
 }
 
 // TestArenaNeedOfArchives does the same for every archive of every version of TVM, on the computer and on an emulated
-// board.
+// board; for those with objects, on the emulated boards that they are for. Only an object that allocates is a doubt.
 func TestArenaNeedOfArchives(t *testing.T) {
 	t.Parallel()
 	type pair struct {
@@ -142,20 +142,41 @@ func TestArenaNeedOfArchives(t *testing.T) {
 	for _, path := range append(mlftest.Archives(t), mlftest.OtherVersions(t)...) {
 		a, err := mlf.Open(path)
 		must(t, err)
-		for _, name := range []string{"host", "mps2_an386"} {
+		names, fits := []string{"host", "mps2_an386"}, 0
+		if len(a.Models[0].Objects) > 0 {
+			names = append(names, "mps2_an385", "qemu_riscv32")
+		}
+		for _, name := range names {
 			b, err := boards.Find(name, nil)
 			must(t, err)
 			if fit.CheckModel(b, a, a.Models[0]) == nil {
 				all = append(all, pair{b, filepath.Base(filepath.Dir(path)), path})
+				fits++
 			}
+		}
+		if fits == 0 && a.Check() == nil {
+			t.Errorf("%s is tried on no board", path)
 		}
 	}
 	for _, c := range drawn.Of(t, "arenas of archives", all, 2) {
 		t.Run(c.board.Name+" "+c.folder+" "+mlftest.Name(c.path), func(t *testing.T) {
 			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: c.board.Name, Model: c.path})
 			needTools(t, p, "make", p.Board().Toolchain.CC, cmp.Or(p.Board().Link.Program, "make"))
-			if _, need := testArenaNeed(t, p); len(need.Unsure()) > 0 {
-				t.Errorf("its code was not understood: %q", need.Unsure())
+			_, need := testArenaNeed(t, p)
+			a, m, err := p.Model()
+			must(t, err)
+			objects := slices.ContainsFunc(m.Objects, func(f mlf.File) bool {
+				o, err := f.Info()
+				must(t, err)
+				return slices.Contains(o.Undefined, "TVMBackendAllocWorkspace")
+			})
+			for _, d := range a.Workspace(m).Doubts {
+				if !objects || d.Kind != mlf.DoubtObject {
+					t.Errorf("its code was not understood: %v", d)
+				}
+			}
+			if objects != (len(need.Unsure()) > 0) {
+				t.Errorf("objects allocate: %v; doubts %q", objects, need.Unsure())
 			}
 		})
 	}
