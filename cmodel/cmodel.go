@@ -39,6 +39,7 @@ type Code struct {
 	Objects   []mlf.File // files of the archive to link with it
 	Headers   []mlf.File // files of the archive that the sources may include
 	Renamed   []Renamed
+	Unsure    []string // reasons why a run may need more memory than the workspaces have
 
 	example string // of main.c
 	target  *Target
@@ -83,6 +84,7 @@ type model struct {
 	RAM             bool
 	Target          *Target
 	Renamed         []Renamed
+	Unsure          []string
 }
 
 type tensor struct {
@@ -177,7 +179,7 @@ func Generate(a *mlf.Archive, m *mlf.Model, o Options) (*Code, error) {
 	if len(g.Workspaces) > math.MaxUint8 || g.WorkspaceBytes() > math.MaxInt32 {
 		return nil, g.fault("", "it has %d workspaces of %d bytes", len(g.Workspaces), g.WorkspaceBytes())
 	}
-	g.Renamed, code.Renamed = n.renamed, n.renamed
+	g.Renamed, code.Renamed, code.Unsure = n.renamed, n.renamed, g.Unsure
 	for _, f := range m.Sources {
 		if g.Entry == entryHeader || !g.replaces(f) {
 			code.Sources = append(code.Sources, tolerated(f))

@@ -27,14 +27,12 @@ type use struct{ peak, left int64 }
 func (g *model) operatorPeaks() (*peaks, error) {
 	w := g.Archive.Workspace(g.M)
 	p := &peaks{steps: w.Steps, known: map[string]use{}}
-	for _, d := range w.Doubts {
-		switch d.Kind {
-		case mlf.DoubtCode:
-			return nil, g.fault("allocate a constant number of bytes, and store the address in a variable",
-				"the bytes that it allocates while it runs are not known: %s", d.Text)
-		case mlf.DoubtObject:
-			p.extra = unsureBytes
-		}
+	if unclear := w.Unsure(mlf.DoubtCode); len(unclear) > 0 {
+		return nil, g.fault("allocate a constant number of bytes, and store the address in a variable",
+			"the bytes that it allocates while it runs are not known: %s", unclear[0])
+	}
+	if g.Unsure = w.Unsure(mlf.DoubtObject); len(g.Unsure) > 0 {
+		p.extra = unsureBytes
 	}
 	return p, nil
 }

@@ -162,6 +162,9 @@ func TestObjectMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	check(t, code, fmt.Sprintf(memoryMain, 0), ".c")
+	if len(code.Unsure) != 1 || !strings.Contains(code.Unsure[0], "take.o is not read") {
+		t.Errorf("unsure: %q", code.Unsure)
+	}
 }
 
 // TestPlannedMemory runs ahead-of-time models whose operators allocate with the planned memory, and with less, which

@@ -54,10 +54,12 @@ type Doubt struct {
 	Text string // names the function or the object
 }
 
-// Unsure returns the texts of the doubts.
-func (w *Workspace) Unsure() (texts []string) {
+// Unsure returns the texts of the doubts of these kinds, of all without a kind.
+func (w *Workspace) Unsure(kinds ...DoubtKind) (texts []string) {
 	for _, d := range w.Doubts {
-		texts = append(texts, d.Text)
+		if len(kinds) == 0 || slices.Contains(kinds, d.Kind) {
+			texts = append(texts, d.Text)
+		}
 	}
 	return texts
 }

@@ -69,6 +69,9 @@ func (p *Project) packetBytes() int64 {
 // the model. It skips what the template does not configure.
 func (p *Project) checkModelFits(a *mlf.Archive, m *mlf.Model) error {
 	if !p.takesArena() {
+		for _, why := range p.unsureWorkspace(a, m) {
+			p.builder.log().Warn("the model may need a larger workspace than computed", "because", why)
+		}
 		return nil
 	}
 	need, err := fit.NeedOf(p.Board(), a, m, int(p.packetBytes()))
@@ -79,6 +82,14 @@ func (p *Project) checkModelFits(a *mlf.Archive, m *mlf.Model) error {
 		return err
 	}
 	return p.checkArena(need)
+}
+
+// unsureWorkspace returns reasons why the workspace of standalone firmware may be too small.
+func (p *Project) unsureWorkspace(a *mlf.Archive, m *mlf.Model) []string {
+	if p.state.Options.App != boards.Standalone {
+		return nil
+	}
+	return a.Workspace(m).Unsure(mlf.DoubtObject)
 }
 
 // takesArena reports whether the firmware allocates from the arena that the board's options size.
@@ -315,6 +326,7 @@ func (p *Project) Usage(i *image.Image) (*Usage, error) {
 	if err != nil {
 		return nil, err
 	}
+	u.Arena.Unsure = p.unsureWorkspace(a, m)
 	if p.takesArena() {
 		need, err := fit.NeedOf(p.Board(), a, m, int(p.packetBytes()))
 		if err != nil {

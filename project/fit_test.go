@@ -245,6 +245,20 @@ func TestArenaNeedUnknown(t *testing.T) {
 	}
 }
 
+// TestWorkspaceUnsure has standalone firmware state that the workspace of an object is not certain.
+func TestWorkspaceUnsure(t *testing.T) {
+	t.Parallel()
+	spec := Spec{Board: "mps2_an385", Model: mlftest.Path(t, "digits_i8.graph_llvm_thumbv7m")}
+	spec.Options.App = boards.Standalone
+	p := generated(t, filepath.Join(t.TempDir(), "p"), spec)
+	needTools(t, p, "make", p.Board().Toolchain.CC)
+	u, err := p.Usage(built(t, p))
+	must(t, err)
+	if len(u.Arena.Unsure) != 1 || !strings.Contains(u.Arena.Unsure[0], "digits_i8_lib1.o is not read") {
+		t.Errorf("unsure: %q", u.Arena.Unsure)
+	}
+}
+
 func testArenaNeed(t *testing.T, p *Project) (*image.Image, fit.ArenaNeed) {
 	t.Helper()
 	const arena = "BOARDSMITH_ARENA_BYTES"

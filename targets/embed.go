@@ -62,12 +62,15 @@ func (v *invocation) notEmpty(dir string) error {
 	return failure.New(failure.Config, "remove it, or choose another folder", "%s is not empty", v.Shown(dir))
 }
 
-// tellNames prints the names that differ in C, and returns those of the models.
+// tellNames prints the names that differ in C and what is not certain, and returns the names of the models.
 func (v *invocation) tellNames(codes []*cmodel.Code) (names []string) {
 	for _, c := range codes {
 		names = append(names, c.Name)
 		for _, r := range c.Renamed {
 			v.Printf("%s: %s %q is %s in C: %s", v.Step(), r.Kind, r.Name, r.CName, r.Why)
+		}
+		for _, why := range c.Unsure {
+			v.Printf("%s: model %s may need a larger workspace: %s", v.Step(), c.Name, why)
 		}
 	}
 	return names

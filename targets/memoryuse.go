@@ -112,6 +112,10 @@ func (v *invocation) printArena(usage *project.Usage) fields {
 	a := usage.Arena
 	r := fields{"have": a.Have}
 	if a.Need == 0 {
+		for _, why := range a.Unsure {
+			v.Printf("workspace: it may be more: %s", why)
+			r["unsure"] = a.Unsure
+		}
 		return r
 	}
 	v.Printf("arena: the running model takes %d of %d bytes", a.Need, a.Have)

@@ -23,7 +23,7 @@ type Usage struct {
 type ArenaUse struct {
 	Need   int64    // bytes; 0 if unknown
 	Have   int64    // bytes
-	Unsure []string // reasons why it may be more
+	Unsure []string // reasons why it may be more; of standalone firmware, why its workspace may be too small
 }
 
 // A PartUse is the memory that one part uses.
