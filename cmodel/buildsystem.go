@@ -22,8 +22,13 @@ type folder struct {
 	Sources   []string // all others
 	OfTVM     []string // those of Sources that are TVM's
 	Objects   []string
-	Models    []string // names in C
-	Functions string   // of main.c
+	Models    []modelSources
+	Functions string // of main.c
+}
+
+type modelSources struct {
+	Name    string // in C
+	Sources []string
 }
 
 // runtimeID identifies the content of the runtime's files.
@@ -64,18 +69,25 @@ func integration(codes []*Code, runtime, others []mlf.File) (files []mlf.File, e
 		Sources: namesIn(others, "src/", ".c"), Objects: namesIn(others, "lib/", ".o"),
 	}
 	for _, c := range codes {
+		m := modelSources{Name: c.Name}
+		for _, name := range namesIn(c.files(), "src/", ".c") {
+			if !slices.ContainsFunc(d.Models, func(o modelSources) bool { return slices.Contains(o.Sources, name) }) {
+				m.Sources = append(m.Sources, name) // models of one archive may have code together
+			}
+		}
+		d.Models = append(d.Models, m)
 		for _, name := range namesIn(c.Archived(), "src/", ".c") {
-			if !slices.Contains(d.OfTVM, name) { // models of one archive may have code together
+			if slices.Contains(m.Sources, name) {
 				d.OfTVM = append(d.OfTVM, name)
 			}
 		}
-		d.Models = append(d.Models, c.Name)
 		d.Functions += c.example
 	}
 	for _, f := range []struct{ name, text string }{
 		{"models.mk", modelsMk},
 		{"models.cmake", modelsCMake},
 		{"CMakeLists.txt", cmakeLists},
+		{"whole.cmake", wholeCMake},
 		{"zephyr/module.yml", zephyrModule},
 		{"zephyr/CMakeLists.txt", zephyrCMake},
 		{"main.c", exampleMain},
@@ -96,13 +108,13 @@ func integration(codes []*Code, runtime, others []mlf.File) (files []mlf.File, e
 const exampleMain = `// SPDX-License-Identifier: 0BSD
 //
 // Made by boardsmith: runs each model once, with inputs that are zero.
-{{range .Models}}#include <tvm_{{.}}.h>
+{{range .Models}}#include <tvm_{{.Name}}.h>
 {{end}}
 {{.Functions}}int main(void) {
   int32_t error = 0;
 {{- range .Models}}
   if (error == 0) {
-    error = run_{{.}}();
+    error = run_{{.Name}}();
   }
 {{- end}}
   return (int)error;
@@ -128,16 +140,31 @@ $(error $(MODELS)/src lacks a source of models.mk. If the path has spaces, by wh
 folder; else write it again)
 endif
 
+# How an object is compiled, and the library made. -w: TVM's code has many warnings. An archive hides that two models
+# define one symbol: linking all objects as one shows it.
+define MODELS_COMPILE
+@mkdir -p $(@D)
+$(CC) $(CFLAGS) -std=gnu11 -w -ffunction-sections -fdata-sections -fno-common $(MODELS_OWN) -MMD -MP -c -o $@ $<
+endef
+define MODELS_ARCHIVE
+@$(CC) $(CFLAGS) -r -nostdlib -o $(MODELS_BUILD)/whole.o $^ || { echo >&2 \
+'Two of the models define one symbol? Rename it in one of them: objects are in folders named after models.'; exit 1; }
+@rm -f $@ $(MODELS_BUILD)/whole.o
+$(AR) qcsD $@ $^
+endef
+
 # The first folder's runtime is for all of them. What the environment says is of another make.
+MODELS_OBJECTS :=
 ifneq ($(origin MODELS_RUNTIME),file)
 MODELS_RUNTIME := {{.Runtime}}
 MODELS_INCLUDE :=
 MODELS_FILES :=
-MODELS_SOURCES += {{join .Parts " "}}
 MODELS_LIB := $(MODELS_BUILD)/libmodels.a
+MODELS_OBJECTS := $(patsubst %.c,$(MODELS_BUILD)/%.o,{{join .Parts " "}})
+$(MODELS_OBJECTS): $(MODELS_BUILD)/%.o: $(MODELS)/src/%.c
+	$(MODELS_COMPILE)
 $(MODELS_LIB):
-	rm -f $@
-	$(AR) qcsD $@ $^
+	$(MODELS_ARCHIVE)
 endif
 ifneq ($(MODELS_RUNTIME),{{.Runtime}})
 $(error $(MODELS) has another runtime than the folders of models before it: write all of them by one version of \
@@ -150,14 +177,13 @@ models different names when you export them)
 endif
 MODELS_FILES += $(MODELS_SOURCES) $(MODELS_EXTRA)
 MODELS_INCLUDE += -I$(MODELS)/include
-MODELS_OBJECTS := $(MODELS_SOURCES:%.c=$(MODELS_BUILD)/%.o)
-
-# -w: TVM's code has many warnings.
+{{range .Models}}
+MODELS_OF := $(patsubst %.c,$(MODELS_BUILD)/{{.Name}}/%.o,{{join .Sources " "}})
+MODELS_OBJECTS += $(MODELS_OF)
+$(MODELS_OF): $(MODELS_BUILD)/{{.Name}}/%.o: $(MODELS)/src/%.c
+	$(MODELS_COMPILE)
+{{end}}
 $(MODELS_OBJECTS): MODELS_OWN := -I$(MODELS)/include
-$(MODELS_OBJECTS): $(MODELS_BUILD)/%.o: $(MODELS)/src/%.c
-	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -std=gnu11 -w -ffunction-sections -fdata-sections $(MODELS_OWN) -MMD -MP -c -o $@ $<
-
 $(MODELS_LIB): $(MODELS_OBJECTS) $(MODELS_EXTRA:%=$(MODELS)/lib/%)
 
 -include $(MODELS_OBJECTS:.o=.d)
@@ -209,6 +235,11 @@ endforeach()
 set_source_files_properties(${MODELS_SOURCES} TARGET_DIRECTORY models PROPERTIES INCLUDE_DIRECTORIES ${MODELS_INCLUDE})
 set_source_files_properties(${MODELS_OF_TVM} TARGET_DIRECTORY models PROPERTIES COMPILE_OPTIONS -w)
 target_sources(models PRIVATE ${MODELS_SOURCES} ${MODELS_OBJECTS})
+set_property(TARGET models APPEND PROPERTY MODELS_OBJECTS ${MODELS_OBJECTS})
+set_property(TARGET models APPEND PROPERTY MODELS_NAMES
+{{- range .Models}}
+  "{{.Name}} in ${CMAKE_CURRENT_LIST_DIR}"
+{{- end}})
 `
 
 const cmakeLists = `# SPDX-License-Identifier: 0BSD
@@ -218,14 +249,38 @@ const cmakeLists = `# SPDX-License-Identifier: 0BSD
 enable_language(C)
 if(NOT TARGET models)
   add_library(models STATIC)
-  target_compile_options(models PRIVATE -ffunction-sections -fdata-sections)
+  target_compile_options(models PRIVATE -ffunction-sections -fdata-sections -fno-common)
   target_link_libraries(models PUBLIC m)
+  get_directory_property(MODELS_FLAGS COMPILE_OPTIONS)
+  string(GENEX_STRIP "${MODELS_FLAGS}" MODELS_FLAGS)
+  string(REPLACE ";" " " MODELS_FLAGS "${CMAKE_C_FLAGS} ${MODELS_FLAGS}")
+  if(CMAKE_C_COMPILER_TARGET)
+    string(APPEND MODELS_FLAGS " ${CMAKE_C_COMPILE_OPTIONS_TARGET}${CMAKE_C_COMPILER_TARGET}")
+  endif()
+  add_custom_command(TARGET models PRE_LINK VERBATIM COMMAND ${CMAKE_COMMAND} "-DCOMPILER=${CMAKE_C_COMPILER}"
+    "-DFLAGS=${MODELS_FLAGS}" "-DOBJECTS=$<TARGET_OBJECTS:models>;$<TARGET_PROPERTY:models,MODELS_OBJECTS>"
+    "-DMODELS=$<TARGET_PROPERTY:models,MODELS_NAMES>" -P ${CMAKE_CURRENT_LIST_DIR}/whole.cmake)
 endif()
 include(${CMAKE_CURRENT_LIST_DIR}/models.cmake)
 target_include_directories(models PUBLIC ${MODELS_INCLUDE})
 `
 
-const zephyrModule = `name: models{{range .Models}}_{{.}}{{end}}
+const wholeCMake = `# SPDX-License-Identifier: 0BSD
+#
+# Made by boardsmith: links all objects of the models as one. An archive hides that two models define one symbol.
+separate_arguments(FLAGS NATIVE_COMMAND "${FLAGS}")
+execute_process(COMMAND ${COMPILER} ${FLAGS} -r -nostdlib -o whole.o ${OBJECTS}
+  RESULT_VARIABLE FAILED OUTPUT_VARIABLE PRINTED ERROR_VARIABLE PRINTED)
+file(REMOVE whole.o)
+if(PRINTED MATCHES "multiple definition|duplicate symbol")
+  string(REPLACE ";" ", " MODELS "${MODELS}")
+  message(FATAL_ERROR "${PRINTED}\nTwo of the models define one symbol: rename it in one of them. Models: ${MODELS}")
+elseif(FAILED)
+  message(WARNING "${PRINTED}\nIt is not checked whether two of the models define one symbol.")
+endif()
+`
+
+const zephyrModule = `name: models{{range .Models}}_{{.Name}}{{end}}
 build:
   cmake: zephyr
 `

@@ -30,7 +30,7 @@ func TestHeaderRebuilds(t *testing.T) {
 		t.Fatal(err)
 	}
 	said, err := run(user, "make", "-n")
-	if err != nil || !strings.Contains(said, "-o build/models/tvm_twoin.o") {
+	if err != nil || !strings.Contains(said, "-o build/models/twoin/tvm_twoin.o") {
 		t.Errorf("after a change of tvm_twoin.h: %v\n%s", err, said)
 	}
 }

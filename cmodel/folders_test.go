@@ -13,6 +13,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/cmodel"
 	"github.com/boardsmith/boardsmith/internal/mlftest"
+	"github.com/boardsmith/boardsmith/mlf"
 )
 
 // both is a program that runs the models of two folders.
@@ -246,6 +247,45 @@ func TestFoldersRefused(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestSharedSymbol: two models that define one symbol are an error by make and CMake which names the symbol, both models
+// and both sources, whether they lie in two folders or in one. So is a variable that a compiler could make common.
+func TestSharedSymbol(t *testing.T) {
+	helper := func(name, text string) *cmodel.Code {
+		c := generate(t, mlftest.Path(t, name), cmodel.Options{})
+		c.Sources = append(c.Sources, mlf.File{Name: "codegen/host/src/" + c.Name + "_util.c", Data: []byte(text)})
+		return c
+	}
+	for symbol, text := range map[string]string{
+		"helper": "int helper(void);\nint helper(void) { return 3; }\n", "counter": "int counter;\n",
+	} {
+		sine, twoin := helper("sine.graph", text), helper("twoin.aot_c", text)
+		p := folders(t, "user", "sine.graph", "twoin.aot_c")
+		for folder, codes := range map[string][]*cmodel.Code{p.first: {sine}, p.second: {twoin}, "of both": {sine, twoin}} {
+			if err := os.RemoveAll(filepath.Join(p.dir, folder)); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Rename(unpack(t, codes...), filepath.Join(p.dir, strings.ReplaceAll(folder, " ", "_"))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		check := func(tool string, build func() (string, error)) {
+			t.Helper()
+			for range 2 { // the failed build leaves nothing that the next one takes for finished
+				printed, err := build()
+				for _, want := range []string{symbol, "sine", "twoin", "sine_util", "twoin_util"} {
+					if err == nil || !strings.Contains(printed, want) {
+						t.Errorf("%s, %s: %v, lacks %q:\n%s", tool, symbol, err, want, printed)
+					}
+				}
+			}
+		}
+		check("make, two folders", func() (string, error) { return p.byMake(t, "CFLAGS=-fcommon") })
+		check("CMake, two folders", func() (string, error) { return p.byCMake(t, "", "-DCMAKE_C_FLAGS=-fcommon") })
+		write(t, filepath.Join(p.dir, "Makefile"), "include of_both/models.mk\nall: $(MODELS_LIB)\n")
+		check("make", func() (string, error) { return run(p.dir, "make") })
 	}
 }
 
