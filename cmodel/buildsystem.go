@@ -70,7 +70,7 @@ func integration(codes []*Code, runtime, others []mlf.File) (files []mlf.File, e
 	}
 	for _, c := range codes {
 		m := modelSources{Name: c.Name}
-		for _, name := range namesIn(c.files(), "src/", ".c") {
+		for _, name := range namesIn(c.Files(), "src/", ".c") {
 			if !slices.ContainsFunc(d.Models, func(o modelSources) bool { return slices.Contains(o.Sources, name) }) {
 				m.Sources = append(m.Sources, name) // models of one archive may have code together
 			}

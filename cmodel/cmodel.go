@@ -288,7 +288,7 @@ func Bundle(codes ...*Code) ([]mlf.File, error) {
 		owner[f.Name] = owned{nil, f.Data}
 	}
 	for _, c := range codes {
-		for _, f := range c.files() {
+		for _, f := range c.Files() {
 			other, twice := owner[f.Name]
 			isSame := twice && bytes.Equal(other.data, f.Data)
 			switch {
@@ -318,8 +318,8 @@ func sameFile(name string, c, other *Code) error {
 		"models %s and %s both have a file %s", other.Name, c.Name, name)
 }
 
-// files returns the model's files with their folders.
-func (c *Code) files() (files []mlf.File) {
+// Files returns the model's files as Bundle has them.
+func (c *Code) Files() (files []mlf.File) {
 	for i, dir := range []string{"include/", "src/", ""} { // of .h, .c and .json
 		files = append(files, mlf.File{Name: dir + c.Generated[i].Name, Data: c.Generated[i].Data})
 	}

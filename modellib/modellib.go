@@ -91,7 +91,8 @@ func NewCompiler(ctx context.Context, b *boards.Board, o boards.Options) (*Compi
 
 // Bundle returns the files of a folder with the models, and lib/libmodels.a if c is not nil. Equal models and compilers
 // give equal bytes. Errors: class config if an object of a model is for another processor than the board's, or
-// if a model calls a function of TVM that neither its archive nor the runtime has; class compile.
+// if a model calls a function of TVM that neither its archive nor the runtime has; class link if two objects define one
+// symbol; class compile.
 func Bundle(ctx context.Context, codes []*cmodel.Code, c *Compiler) ([]mlf.File, error) {
 	files, err := cmodel.Bundle(codes...)
 	if err != nil || c == nil {
@@ -118,7 +119,7 @@ func Bundle(ctx context.Context, codes []*cmodel.Code, c *Compiler) ([]mlf.File,
 			return nil, err
 		}
 	}
-	if err := c.build(ctx, dir, files); err != nil {
+	if err := c.build(ctx, dir, files, codes); err != nil {
 		return nil, err
 	}
 	data, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(Library)))
@@ -126,40 +127,68 @@ func Bundle(ctx context.Context, codes []*cmodel.Code, c *Compiler) ([]mlf.File,
 }
 
 // build makes lib/libmodels.a of the sources and objects among the files, which are in dir. Equal files give equal
-// bytes.
-func (c *Compiler) build(ctx context.Context, dir string, files []mlf.File) error {
-	const made = ".objects" // its path is relative, and -g names dir as ".": its name is in no object
-	for _, folder := range []string{made, "lib"} {
-		if err := os.MkdirAll(filepath.Join(dir, folder), 0o755); err != nil {
-			return err
-		}
+// bytes. Each model becomes one object, so that a firmware which defines one of its symbols, also by another library,
+// does not link.
+func (c *Compiler) build(ctx context.Context, dir string, files []mlf.File, codes []*cmodel.Code) error {
+	if err := os.MkdirAll(filepath.Join(dir, "lib"), 0o755); err != nil {
+		return err
 	}
-	whole := abspath.Of(dir)
-	objects, sources := namesIn(files, "lib", ".o"), namesIn(files, "src", ".c")
+	sources := namesIn(files, "src", ".c")
 	for _, name := range c.Options.OperatorFiles() {
 		if !slices.Contains(sources, filepath.Join("src", name)) {
 			return failure.New(failure.Config, "", "option operator_flags: the models have no C file %s", name)
 		}
 	}
-	for _, source := range sources {
-		name := filepath.Base(source)
-		object := filepath.Join(made, name+".o")
-		args := slices.Concat(c.flagsOf(name), []string{
-			"-std=gnu11", "-w", "-ffunction-sections", "-fdata-sections", "-Iinclude",
-		}, c.headerFlags(), []string{"-ffile-prefix-map=" + whole + "=.", "-c", source, "-o", object})
-		if err := (command.Command{Path: c.cc, Args: args, Dir: dir, Timeout: timeout}).Run(ctx); err != nil {
-			if ctx.Err() != nil {
-				return err
-			}
-			return c.explained(name, files, err)
+	owner := map[string]string{} // model by file; the first one of those that have it together
+	for _, code := range slices.Backward(codes) {
+		for _, f := range code.Files() {
+			owner[filepath.FromSlash(f.Name)] = code.Name
 		}
-		objects = append(objects, object)
 	}
-	if err := checkDefined(dir, objects); err != nil {
+	var all []object
+	for _, name := range namesIn(files, "lib", ".o") {
+		all = append(all, object{path: name, model: owner[name]})
+	}
+	for _, source := range sources {
+		o, err := c.compile(ctx, dir, source, owner[source], files)
+		if err != nil {
+			return err
+		}
+		all = append(all, o)
+	}
+	if err := checkDefined(dir, all); err != nil {
 		return err
 	}
-	args := append([]string{"qcsD", filepath.FromSlash(Library)}, objects...)
+	if err := c.linkWhole(ctx, dir, all, filepath.Join(objectDir, "all.o")); err != nil {
+		return err
+	}
+	members := paths(all, "")
+	for _, code := range codes {
+		whole := filepath.Join(objectDir, code.Name+".o")
+		if err := c.linkWhole(ctx, dir, ofModel(all, code.Name), whole); err != nil {
+			return err
+		}
+		members = append(members, whole)
+	}
+	args := append([]string{"qcsD", filepath.FromSlash(Library)}, members...)
 	return command.Command{Path: c.ar, Args: args, Dir: dir, Timeout: timeout}.Run(ctx)
+}
+
+// compile makes the object of a file in src/.
+func (c *Compiler) compile(ctx context.Context, dir, source, model string, files []mlf.File) (object, error) {
+	name := filepath.Base(source)
+	o := object{filepath.Join(objectDir, model, name+".o"), model}
+	if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, o.path)), 0o755); err != nil {
+		return o, err
+	}
+	args := slices.Concat(c.flagsOf(name), []string{
+		"-std=gnu11", "-w", "-ffunction-sections", "-fdata-sections", "-fno-common", "-Iinclude",
+	}, c.headerFlags(), []string{"-ffile-prefix-map=" + abspath.Of(dir) + "=.", "-c", source, "-o", o.path})
+	err := command.Command{Path: c.cc, Args: args, Dir: dir, Timeout: timeout}.Run(ctx)
+	if err != nil && ctx.Err() == nil {
+		err = c.explained(name, files, err)
+	}
+	return o, err
 }
 
 // headerFlags returns the flags of the folders in Headers. No path of this computer gets into objects.
@@ -208,7 +237,7 @@ func namesIn(files []mlf.File, folder, ext string) (names []string) {
 	return names
 }
 
-// Sizes returns the memory of each object in lib/libmodels.a among the files, sorted by name.
+// Sizes returns the memory of each model and of each part of the runtime in lib/libmodels.a among the files, by name.
 func Sizes(ctx context.Context, files []mlf.File, c *Compiler) (map[string]image.Size, error) {
 	i := slices.IndexFunc(files, func(f mlf.File) bool { return f.Name == Library })
 	if i < 0 {

@@ -3,6 +3,7 @@ package modellib_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path"
@@ -85,7 +86,7 @@ func bundles(t *testing.T, c *modellib.Compiler) {
 			t.Error("equal models gave other bytes")
 		}
 		sizes, err := modellib.Sizes(t.Context(), files, c)
-		if err != nil || sizes["tvm_sine.c"].Text == 0 {
+		if err != nil || sizes["sine"].Text == 0 {
 			t.Errorf("%s: %v, %v", name, sizes, err)
 		}
 		if left, err := os.ReadDir(temporary); err != nil || len(left) > 0 {
@@ -112,8 +113,8 @@ func TestWorkspace(t *testing.T) {
 		}
 		sizes, err := modellib.Sizes(t.Context(), files, c)
 		bytes := models[0].WorkspaceBytes()
-		if has := int64(sizes["tvm_conv_f32.c"].BSS) >= bytes; err != nil || has != want {
-			t.Errorf("flags %q: %v of %d bytes, %v", flags, sizes["tvm_conv_f32.c"], bytes, err)
+		if has := int64(sizes["conv_f32"].BSS) >= bytes; err != nil || has != want {
+			t.Errorf("flags %q: %v of %d bytes, %v", flags, sizes["conv_f32"], bytes, err)
 		}
 	}
 }
@@ -135,6 +136,94 @@ func TestUndefined(t *testing.T) {
 	}
 }
 
+// TestSharedSymbol: two models that define one symbol are an error that names it, both models and both sources, also
+// with link-time optimisation. So is a model that defines a function of the runtime.
+func TestSharedSymbol(t *testing.T) {
+	with := func(archive, text string) *cmodel.Code {
+		c := code(t, archive)
+		c.Sources = append(c.Sources, mlf.File{Name: "codegen/host/src/" + c.Name + "_util.c", Data: []byte(text)})
+		return c
+	}
+	const helper = "int helper(void);\nint helper(void) { return 3; }\n"
+	for name, x := range map[string]struct {
+		sine, twoin string
+		flags       string
+		want        []string
+	}{
+		"function":   {helper, helper, "", []string{"helper", "sine_util.c of model sine", "twoin_util.c of model twoin"}},
+		"common":     {"int counter;\n", "int counter;\n", "-fcommon", []string{"both define counter"}},
+		"with -flto": {helper, helper, "-flto", []string{"helper", "sine_util.c", "twoin_util.c"}},
+		"of the runtime": {
+			"", "int TVMSetParameters(void);\nint TVMSetParameters(void) { return 0; }\n", "", []string{"of the runtime", "TVMSetParameters"},
+		},
+		"static": {"static int helper;\n", helper, "", nil},
+		"a weak one": {
+			"__attribute__((weak)) int v;\n", "__attribute__((weak)) int v;\n", "", nil,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, err := modellib.NewCompiler(t.Context(), compiler(t, "host").Board, boards.Options{OperatorFlags: x.flags})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = modellib.Bundle(t.Context(), []*cmodel.Code{with("sine.aot_c", x.sine), with("twoin.aot_c", x.twoin)}, c)
+			if x.want == nil {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			for _, want := range x.want {
+				if failure.Of(err) != failure.Link || !strings.Contains(err.Error(), want) {
+					t.Errorf("%v, want %q", err, want)
+				}
+			}
+		})
+	}
+}
+
+// TestTwoLibraries: compiled libraries whose models define one symbol do not link, nor does one with a firmware that
+// defines a symbol of its model.
+func TestTwoLibraries(t *testing.T) {
+	c, dir := compiler(t, "host"), t.TempDir()
+	for _, archive := range []string{"sine.aot_c", "twoin.aot_c"} {
+		model := code(t, archive)
+		model.Sources = append(model.Sources, mlf.File{
+			Name: "codegen/host/src/" + model.Name + "_util.c", Data: []byte("int helper(void) { return 3; }\n"),
+		})
+		files, err := modellib.Bundle(t.Context(), []*cmodel.Code{model}, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			name := filepath.Join(dir, model.Name, filepath.FromSlash(f.Name))
+			if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, f.Data, 0o644)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	sine, twoin := "#include <tvm_sine.h>\n", "#include <tvm_twoin.h>\n"
+	const run = "int main(void) { return helper() != 3"
+	for name, x := range map[string]struct{ source, want string }{
+		"one":  {sine + "int helper(void);" + run + " || TVMGetInterfaceVersion(&tvm_sine) == 0; }\n", ""},
+		"two":  {sine + twoin + "const void* volatile both[] = {&tvm_sine, &tvm_twoin}; int main(void) { return 0; }\n", "helper"},
+		"user": {sine + "int helper(void) { return 3; }" + run + " || TVMGetInterfaceVersion(&tvm_sine) == 0; }\n", "helper"},
+	} {
+		source := filepath.Join(dir, "main.c")
+		if err := os.WriteFile(source, []byte(x.source), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		printed, err := exec.CommandContext(t.Context(), "gcc", "-w", "-o",
+			filepath.Join(dir, "program"), "-I"+filepath.Join(dir, "sine/include"), "-I"+filepath.Join(dir, "twoin/include"),
+			source, filepath.Join(dir, "sine", modellib.Library), filepath.Join(dir, "twoin", modellib.Library), "-lm",
+		).CombinedOutput()
+		if (err == nil) != (x.want == "") || !strings.Contains(string(printed), x.want) {
+			t.Errorf("%s: %v\n%s", name, err, printed)
+		}
+	}
+}
+
 // TestObject links a model's object for its processor, and refuses it for another.
 func TestObject(t *testing.T) {
 	c := compiler(t, "mps2_an385")
@@ -143,13 +232,13 @@ func TestObject(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	object := strings.TrimSuffix(path.Base(arm[0].Objects[0].Name), ".o")
-	if sizes, err := modellib.Sizes(t.Context(), files, c); err != nil || sizes[object].Text == 0 {
-		t.Errorf("%s: %v, %v", object, sizes, err)
+	object := path.Base(arm[0].Objects[0].Name)
+	if sizes, err := modellib.Sizes(t.Context(), files, c); err != nil || sizes[arm[0].Name].Text == 0 {
+		t.Errorf("%v, %v", sizes, err)
 	}
 	_, err = modellib.Bundle(t.Context(), []*cmodel.Code{code(t, "digits_i8.graph_llvm_x86_64")}, c)
 	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "is for x86-64") ||
-		!strings.Contains(err.Error(), object+".o") {
+		!strings.Contains(err.Error(), object) {
 		t.Error(err)
 	}
 }
@@ -157,7 +246,7 @@ func TestObject(t *testing.T) {
 // TestOptions compiles with the options of operators, for all files and for one, and refuses others.
 func TestOptions(t *testing.T) {
 	b, models := compiler(t, "mps2_an385").Board, []*cmodel.Code{code(t, "sine.aot_c")}
-	text := func(o boards.Options, name string) int64 {
+	text := func(o boards.Options) int64 {
 		t.Helper()
 		c, err := modellib.NewCompiler(t.Context(), b, o)
 		if err != nil {
@@ -171,14 +260,14 @@ func TestOptions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return sizes[name].Text
+		return sizes["sine"].Text
 	}
 	source := path.Base(models[0].Sources[0].Name)
-	usual := text(boards.Options{}, source)
-	all := text(boards.Options{OperatorOpt: "O0"}, source)
-	one := boards.Options{OperatorFlags: source + ":-O0"}
-	if all <= usual || text(one, source) != all || text(one, "tvm_sine.c") != text(boards.Options{}, "tvm_sine.c") {
-		t.Errorf("%s has %d bytes, %d with O0 and %d with its own", source, usual, all, text(one, source))
+	usual := text(boards.Options{})
+	all := text(boards.Options{OperatorOpt: "O0"})
+	one := text(boards.Options{OperatorFlags: source + ":-O0"})
+	if one <= usual || all <= one {
+		t.Errorf("the model has %d bytes, %d with O0 for %s, %d with O0", usual, one, source, all)
 	}
 	_, err := modellib.NewCompiler(t.Context(), b, boards.Options{StackBytes: 100, OperatorOpt: "O1"})
 	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "stack_bytes=100 is for firmware") {

@@ -7,7 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -226,16 +228,33 @@ func (b *Builder) shelf() map[string]string {
 	return all
 }
 
-// checkLibraries returns an error if two libraries define one symbol.
+// checkLibraries returns an error if two libraries, or a library and the model, define one symbol.
 func (p *Project) checkLibraries() error {
-	archives := map[string]string{}
+	archives, objects := map[string]string{}, map[string][]byte{}
 	for _, l := range p.state.Libraries {
 		archives[l.Name] = p.archiveOf(l)
 	}
-	if len(archives) < 2 {
+	if len(archives) == 0 {
 		return nil
 	}
-	return library.CheckArchives(archives)
+	for _, folder := range []string{p.inBuild("model"), "model/codegen/host/lib"} {
+		entries, err := os.ReadDir(filepath.Join(p.dir, filepath.FromSlash(folder)))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		for _, e := range entries {
+			name := path.Join(folder, e.Name())
+			if path.Ext(name) != ".o" {
+				continue
+			}
+			data, err := os.ReadFile(filepath.Join(p.dir, filepath.FromSlash(name)))
+			if err != nil {
+				return err
+			}
+			objects[p.sourceOf(name)] = data
+		}
+	}
+	return library.Check(archives, objects)
 }
 
 // explained adds the cause and the next step to an error of a compiler or linker that lacks a header, a function or an

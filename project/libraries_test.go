@@ -186,6 +186,12 @@ func TestLibrariesInRAM(t *testing.T) {
 		spec.Model = ""
 		built(t, generated(t, filepath.Join(t.TempDir(), "q"), spec, e))
 		lacks := Operators{Files: []OperatorFile{{"a.c", []byte("#include <riscv.h>")}}, Entries: []string{"call"}}
+		shared := append(slices.Clone(candidate.Files), OperatorFile{"util.c", []byte("int plain_one(void) { return 5; }\n")})
+		_, err = l.Link(t.Context(), Operators{Files: shared, Entries: candidate.Entries},
+			rpc.Window{Base: hypothetical, Bytes: 1 << 20})
+		if want := "util.o and library plain both define plain_one"; err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", board, err, want)
+		}
 		_, err = l.Link(t.Context(), lacks, rpc.Window{Base: hypothetical, Bytes: 1 << 20})
 		if want := "library riscv has it"; !strings.Contains(failure.Next(err), want) {
 			t.Errorf("%s: %v; %s", board, err, failure.Next(err))
@@ -214,12 +220,25 @@ func TestHeaderLibrary(t *testing.T) {
 	}
 }
 
+// TestLibraryAndModel: a model that defines a symbol of a library, which the library would call in place of its own, is
+// an error.
+func TestLibraryAndModel(t *testing.T) {
+	t.Parallel()
+	model := mlftest.Tiny(t, map[string]string{"codegen/host/src/util.c": "int plain_one(void) { return 5; }\n"})
+	spec := Spec{Board: "with_host", Model: model, Libraries: []string{"nn", "plain", "objects"}}
+	_, err := generated(t, filepath.Join(t.TempDir(), "p"), spec, shelf(t)).Build(t.Context())
+	const want = "model/codegen/host/src/util.c and library plain both define plain_one"
+	if failure.Of(err) != failure.Link || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
 // TestLibraryErrors: what a library lacks or has twice is named, with the next step.
 func TestLibraryErrors(t *testing.T) {
 	t.Parallel()
 	e := shelf(t)
 	for _, c := range []struct{ libraries, want, next string }{
-		{"nn plain objects twin", "libraries plain and twin both define plain_one", "leave one"},
+		{"nn plain objects twin", "library plain and library twin both define plain_one", "leave one"},
 		{"nn riscv", "library riscv is for the cores rv*, not for native", "leave it out"},
 		{"nn nn", "library nn is given twice", "leave one"},
 		{"plane", `library "plane" is not known; did you mean "plain"?`, "nn, objects, plain, riscv, twin"},

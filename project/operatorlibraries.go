@@ -18,7 +18,7 @@ import (
 
 // useLibraries adds the headers of the project's libraries to the linker's compiler, and their archives to its links.
 func (l *OperatorLinker) useLibraries(p *Project) error {
-	l.libraries = p.state.Libraries
+	l.libraries, l.archives = p.state.Libraries, map[string]string{}
 	for _, s := range l.libraries {
 		l.about = append(l.about, "library "+s.Name)
 		dir := filepath.Join(p.dir, generator.Libraries, s.Name)
@@ -37,7 +37,7 @@ func (l *OperatorLinker) useLibraries(p *Project) error {
 		case err != nil:
 			return err
 		default:
-			l.archives = append(l.archives, archive)
+			l.archives[s.Name] = archive
 		}
 	}
 	return nil
@@ -56,6 +56,13 @@ func (l *OperatorLinker) withLibraries(ctx context.Context, dir string, objects 
 	if len(l.archives) == 0 {
 		return objects, nil
 	}
+	data := map[string][]byte{}
+	for _, o := range objects {
+		data[o.Name] = o.Data
+	}
+	if err := library.Check(l.archives, data); err != nil {
+		return nil, err
+	}
 	if err := writeAll(dir, objects); err != nil {
 		return nil, err
 	}
@@ -68,10 +75,16 @@ func (l *OperatorLinker) withLibraries(ctx context.Context, dir string, objects 
 	for _, o := range objects {
 		words = append(words, "./"+o.Name)
 	}
-	words = append(append(append(words, "--start-group"), l.archives...), "--end-group")
+	words = append(words, "--start-group")
+	for _, s := range l.libraries {
+		if archive := l.archives[s.Name]; archive != "" {
+			words = append(words, archive)
+		}
+	}
+	words = append(words, "--end-group")
 	if err := l.run(ctx, dir, words); err != nil {
 		return nil, err
 	}
-	data, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(joined)))
-	return []OperatorFile{{path.Base(joined), data}}, err
+	linked, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(joined)))
+	return []OperatorFile{{path.Base(joined), linked}}, err
 }

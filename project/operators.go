@@ -51,14 +51,14 @@ type OperatorFile struct {
 type OperatorLinker struct {
 	builder   *Builder
 	board     *boards.Board
-	compile   []string       // the compiler and its flags
-	link      []string       // the linker and its arguments before the objects
-	libs      []string       // its arguments behind them
-	process   bool           // programs take the C library from the system's, by stubs
-	about     []string       // what an object is made with besides its own flags and files
-	own       []OperatorFile // objects that are linked with all operators
-	libraries []libraryState // the project's
-	archives  []string       // of these, absolute
+	compile   []string          // the compiler and its flags
+	link      []string          // the linker and its arguments before the objects
+	libs      []string          // its arguments behind them
+	process   bool              // programs take the C library from the system's, by stubs
+	about     []string          // what an object is made with besides its own flags and files
+	own       []OperatorFile    // objects that are linked with all operators
+	libraries []libraryState    // the project's
+	archives  map[string]string // of these, by name; absolute
 }
 
 // OperatorLinker reads from the tools, once, what linking for the RAM of the project's firmware requires. Operators may

@@ -74,10 +74,19 @@ func symbols(object []byte, to map[string]bool) error {
 	return nil
 }
 
-// CheckArchives returns an error if two libraries define one symbol: which of them is linked would depend on their
-// order. archives maps the libraries' names to their files.
-func CheckArchives(archives map[string]string) error {
+// Check returns an error if two libraries, or a library and an object beside them, define one symbol: which of them is
+// linked would depend on their order. Archives are files by the libraries' names; objects have names of files.
+func Check(archives map[string]string, objects map[string][]byte) error {
 	owner := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(objects)) {
+		all := map[string]bool{}
+		if err := symbols(objects[name], all); err != nil {
+			return failure.New(failure.Link, "", "%s: %w", name, err)
+		}
+		for symbol := range all {
+			owner[symbol] = name
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(archives)) {
 		all, err := defined(archives[name])
 		if err != nil {
@@ -86,9 +95,9 @@ func CheckArchives(archives map[string]string) error {
 		for _, symbol := range slices.Sorted(maps.Keys(all)) {
 			if other := owner[symbol]; other != "" {
 				return failure.New(failure.Link, "leave one of them out, or rename the symbol",
-					"libraries %s and %s both define %s", other, name, symbol)
+					"%s and library %s both define %s", other, name, symbol)
 			}
-			owner[symbol] = name
+			owner[symbol] = "library " + name
 		}
 	}
 	return nil

@@ -86,8 +86,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestCheckArchives: static and weak symbols may occur in several libraries, others may not.
-func TestCheckArchives(t *testing.T) {
+// TestCheck: static and weak symbols may occur in several libraries, and in them and an object, others may not.
+func TestCheck(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("cc"); err != nil {
 		t.Skip("cc is not installed")
@@ -107,16 +107,31 @@ func TestCheckArchives(t *testing.T) {
 		"__attribute__((weak)) int w(void) { return s; } int f(void) { return 1; }")
 	b := archive("b", "int f(void); static int s; __attribute__((weak)) int w(void) { return s + f(); }")
 	c := archive("c", "int f(void); int f(void) { return 2; }")
-	if err := CheckArchives(map[string]string{"a": a, "b": b}); err != nil {
+	if err := Check(map[string]string{"a": a, "b": b}, nil); err != nil {
 		t.Error(err)
 	}
-	err := CheckArchives(map[string]string{"a": a, "b": b, "c": c})
-	if err == nil || err.Error() != "libraries a and c both define f" || failure.Of(err) != failure.Link {
+	err := Check(map[string]string{"a": a, "b": b, "c": c}, nil)
+	if err == nil || err.Error() != "library a and library c both define f" || failure.Of(err) != failure.Link {
+		t.Error(err)
+	}
+	objects := map[string][]byte{}
+	for _, name := range []string{"a", "b", "c"} {
+		data, err := os.ReadFile(filepath.Join(dir, name+"_with_a_name_of_more_than_sixteen_bytes.o"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		objects[name+".o"] = data
+	}
+	if err := Check(map[string]string{"a": a}, map[string][]byte{"b.o": objects["b.o"]}); err != nil {
+		t.Error(err)
+	}
+	err = Check(map[string]string{"a": a}, map[string][]byte{"c.o": objects["c.o"]})
+	if err == nil || err.Error() != "c.o and library a both define f" || failure.Of(err) != failure.Link {
 		t.Error(err)
 	}
 	const lto = "char __gnu_lto_slim; "
 	twice := map[string]string{"d": archive("d", lto), "e": archive("e", lto)}
-	if err := CheckArchives(twice); err != nil {
+	if err := Check(twice, nil); err != nil {
 		t.Error(err)
 	}
 	data, err := os.ReadFile(a)
@@ -127,12 +142,12 @@ func TestCheckArchives(t *testing.T) {
 		if err := os.WriteFile(c, data[:n], 0o644); err != nil {
 			t.Fatal(err)
 		}
-		_ = CheckArchives(map[string]string{"c": c}) // must not panic
+		_ = Check(map[string]string{"c": c}, nil) // must not panic
 	}
 	if err := os.WriteFile(c, data[:len(data)/2], 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := CheckArchives(map[string]string{"c": c}); failure.Of(err) != failure.Link {
+	if err := Check(map[string]string{"c": c}, nil); failure.Of(err) != failure.Link {
 		t.Errorf("of half an archive: %v", err)
 	}
 }

@@ -221,6 +221,7 @@ var (
 		`'?([^:' \n]+)'?(?:: No such file| file not found)`)
 	missingSymbol = regexp.MustCompile("undefined reference to " + quoted)
 	inFunction    = regexp.MustCompile("in function " + quoted + `:?\s[^\n]*` + missingSymbol.String())
+	twiceDefined  = regexp.MustCompile("(?:multiple definition of|duplicate symbol:?) " + quoted)
 	noInstruction = regexp.MustCompile(`error: this builtin is not supported for this target|needs target feature`)
 )
 
@@ -235,6 +236,14 @@ func MissingHeader(text string) (header, includer string) {
 // MissingSymbol returns a function or variable that a linker did not find; or "".
 func MissingSymbol(text string) string {
 	if found := missingSymbol.FindStringSubmatch(text); found != nil {
+		return found[1]
+	}
+	return ""
+}
+
+// TwiceDefined returns a symbol of which a linker found two definitions; or "".
+func TwiceDefined(text string) string {
+	if found := twiceDefined.FindStringSubmatch(text); found != nil {
 		return found[1]
 	}
 	return ""
