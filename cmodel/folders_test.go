@@ -250,8 +250,8 @@ func TestFoldersRefused(t *testing.T) {
 	}
 }
 
-// TestSharedSymbol: two models that define one symbol are an error by make and CMake which names the symbol, both models
-// and both sources, whether they lie in two folders or in one. So is a variable that a compiler could make common.
+// TestSharedSymbol: two models that define one symbol are an error of make and CMake, which names the symbol, both
+// models and both sources, whether they lie in two folders or in one. So is a variable that compilers may merge.
 func TestSharedSymbol(t *testing.T) {
 	helper := func(name, text string) *cmodel.Code {
 		c := generate(t, mlftest.Path(t, name), cmodel.Options{})
