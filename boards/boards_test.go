@@ -186,14 +186,6 @@ func TestBadFiles(t *testing.T) {
 			`x.json:3: field "arena_kb" is not known; did you mean "arena_kib"?`,
 		},
 		{
-			"renamed field", "{" + rest + ",\n\"emulated\": true}",
-			`x.json:2: field "emulated" is not known: it is now "host_clock": false`,
-		},
-		{
-			"renamed field of flash", "{\"inherits\": \"cpu/native\",\n\"flash\": {\"runner\": \"none\"}}",
-			`x.json:2: field "flash.runner" is not known: it is now "flash.programmer"`,
-		},
-		{
 			"unknown nested field", "{" + rest + ",\n\"elf\": {\"machin\": \"arm\"}}",
 			`x.json:2: field "elf.machin" is not known; did you mean "elf.machine"?`,
 		},

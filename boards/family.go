@@ -120,7 +120,7 @@ func (b *Board) Complete(file string, data []byte) (*Board, error) {
 	if err != nil {
 		return nil, &FileError{File: file, Line: jsonfile.Line(data, err), Err: err}
 	}
-	if err := jsonfile.CheckFields(file, lines, fieldPaths, renamed); err != nil {
+	if err := jsonfile.CheckFields(file, lines, fieldPaths); err != nil {
 		return nil, err
 	}
 	for _, field := range settled {

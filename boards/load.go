@@ -47,14 +47,6 @@ type FileError = jsonfile.Error
 // any name may stand.
 var fieldPaths = jsonfile.Fields(reflect.TypeFor[Board]())
 
-// renamed maps fields of earlier versions to their new names.
-var renamed = map[string]string{
-	"emulated":      `"host_clock": false`,
-	"flash.target":  `"flash.chip"`,
-	"flash.runner":  `"flash.programmer"`,
-	"flash.virtual": `"flash.emulated"`,
-}
-
 // Find loads the board of that name; or FAMILY/NAME, a board of a family, which needs no file of its own (see member);
 // or the board file at that path (another name with a slash, or one ending in .json).
 // folders is the search path, first match wins: each folder's boards/ is looked into, then the shipped boards.
@@ -216,7 +208,7 @@ func (b *Board) load(shelves []shelf, level, name string, from *Origin) error {
 	if err != nil {
 		return &FileError{File: where, Line: jsonfile.Line(data, err), Err: err}
 	}
-	if err := jsonfile.CheckFields(where, lines, fieldPaths, renamed); err != nil {
+	if err := jsonfile.CheckFields(where, lines, fieldPaths); err != nil {
 		return err
 	}
 	var head struct {

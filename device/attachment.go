@@ -174,10 +174,6 @@ func (n *attachment) findEmulated(ctx context.Context, k *Desk, b *boards.Board,
 	if noted := (&choice{which: which, file: k.File}).named(); noted != nil {
 		which = noted.Probe
 	}
-	if former, ok := strings.CutPrefix(which, "VIRTUAL-"); ok && up.Probe == "EMULATED-"+former {
-		return failure.New(failure.Config, "name it so, or save it again: "+failure.Option("DeskFile.Note", ""),
-			"probe %s is now %s", which, up.Probe)
-	}
 	if which != "" && which != up.Probe && which != up.Port {
 		return &NoDeviceError{Board: b.Name, Which: which}
 	}

@@ -90,7 +90,7 @@ func parseDeskFile(path string, data []byte) (*DeskFile, error) {
 	if err != nil {
 		return wrong(jsonfile.Line(data, err), err)
 	}
-	if err := jsonfile.CheckFields(path, keys, deskFileFields, nil); err != nil {
+	if err := jsonfile.CheckFields(path, keys, deskFileFields); err != nil {
 		return nil, err
 	}
 	b := &DeskFile{}

@@ -5,7 +5,6 @@ package device
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -65,13 +64,7 @@ func (k *Desk) probesFor(b *boards.Board) (Probes, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	folder := emulatedDir(dir, b.Name)
-	former := filepath.Join(dir, "virtual", b.Name)
-	if _, err := os.Stat(former); err == nil {
-		return nil, "", failure.New(failure.Config, "move it there, or remove it",
-			"emulated board %s: its folder %s is now %s", b.Name, former, folder)
-	}
-	return k.Probes, folder, nil
+	return k.Probes, emulatedDir(dir, b.Name), nil
 }
 
 // StartEmulated starts the board's emulated chip unless it runs. Errors: *MissingToolError; class config for a

@@ -32,9 +32,6 @@ func (v *invocation) inputs(ctx context.Context) (*inputs.Inputs, error) {
 	if err != nil {
 		return nil, err
 	}
-	if in.DeskFileMade != "" {
-		v.Notef("%s", in.DeskFileMade)
-	}
 	v.in = in
 	return in, nil
 }

@@ -141,7 +141,7 @@ var templateFields = jsonfile.Fields(reflect.TypeFor[Template]())
 func (t *Template) decode(data []byte) error {
 	keys, _, err := jsonfile.Scan(data)
 	if err == nil {
-		if err := jsonfile.CheckFields(TemplateFile, keys, templateFields, nil); err != nil {
+		if err := jsonfile.CheckFields(TemplateFile, keys, templateFields); err != nil {
 			return err
 		}
 		dec := json.NewDecoder(bytes.NewReader(data))

@@ -256,11 +256,7 @@ func configError(file string, data []byte, offset int64, err error) error {
 	}
 	if m := unknownFieldRE.FindStringSubmatch(err.Error()); m != nil {
 		known := append(fieldNames(reflect.TypeFor[Config]()), fieldNames(reflect.TypeFor[Choice]())...)
-		hint := jsonfile.DidYouMean(m[1], known)
-		if now := renamedFields[m[1]]; now != "" {
-			hint = fmt.Sprintf(": it is now %q", now)
-		}
-		err = fmt.Errorf("field %q is not known%s", m[1], hint)
+		err = fmt.Errorf("field %q is not known%s", m[1], jsonfile.DidYouMean(m[1], known))
 		if i := bytes.Index(data, []byte(`"`+m[1]+`"`)); i >= 0 { // the decoder does not report the position
 			offset = int64(i)
 		}
@@ -268,9 +264,6 @@ func configError(file string, data []byte, offset int64, err error) error {
 	line := 1 + bytes.Count(data[:min(max(offset, 0), int64(len(data)))], []byte("\n"))
 	return failure.New(failure.Config, "docs/inputs.md lists the fields", "%s:%d: %w", file, line, err)
 }
-
-// renamedFields maps fields of earlier versions to their new names.
-var renamedFields = map[string]string{"module": "model_name"}
 
 func fieldNames(t reflect.Type) []string {
 	var names []string

@@ -69,7 +69,6 @@ func TestMissingPath(t *testing.T) {
 func TestBadConfig(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"{\n\"bord\": \"host\"}", `f:2: field "bord" is not known; did you mean "board"?`},
-		{"{\n\"module\": \"m\"}", `f:2: field "module" is not known: it is now "model_name"`},
 		{"{\n\"targets\": {\"a\": {\n\"mdoel\": \"x\"}}}", `f:3: field "mdoel" is not known; did you mean "model"?`},
 		{"{\n\"board\": 3}", `f:2: "board" cannot be a number`},
 		{"{\n\"options\": [1]}", "options are an object"},

@@ -112,17 +112,3 @@ func TestWould(t *testing.T) {
 		t.Errorf("line %q", got)
 	}
 }
-
-// TestRenamedVariables: variables of earlier versions are rejected before the target runs.
-func TestRenamedVariables(t *testing.T) {
-	for old, now := range map[string]string{"FLASHER": "PROGRAMMER", "MODULE": "MODEL_NAME"} {
-		var out, errs bytes.Buffer
-		c := New(func(name string) string { return map[string]string{old: "x"}[name] }, &out, &errs)
-		done := false
-		err := c.Do(t.Context(), "build", func(context.Context) error { done = true; return nil })
-		if want := "boardsmith: error: " + old + " is now " + now + "\n"; err == nil || done ||
-			!bytes.HasPrefix(errs.Bytes(), []byte(want)) {
-			t.Errorf("%s: %v, done: %v, stderr %q", old, err, done, errs.String())
-		}
-	}
-}

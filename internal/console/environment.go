@@ -3,12 +3,8 @@
 package console
 
 import (
-	"maps"
 	"os"
-	"slices"
 	"strings"
-
-	"github.com/boardsmith/boardsmith/failure"
 )
 
 // An Environ reads environment variables. An empty one counts as unset.
@@ -28,24 +24,11 @@ func ToolEnv() []string {
 	var env []string
 	for _, v := range os.Environ() {
 		name, _, _ := strings.Cut(v, "=")
-		if !isInput[name] && renamed[name] == "" && !strings.HasPrefix(name, "MAGEFILE_") {
+		if !isInput[name] && !strings.HasPrefix(name, "MAGEFILE_") {
 			env = append(env, v)
 		}
 	}
 	return env
-}
-
-// renamed maps variables of earlier versions to their new names.
-var renamed = map[string]string{"FLASHER": "PROGRAMMER", "MODULE": "MODEL_NAME"}
-
-// checkNames returns an error for a variable of an earlier version, which would otherwise be ignored.
-func (e Environ) checkNames() error {
-	for _, old := range slices.Sorted(maps.Keys(renamed)) {
-		if e(old) != "" {
-			return failure.New(failure.Config, "unset "+old, "%s is now %s", old, renamed[old])
-		}
-	}
-	return nil
 }
 
 // isInput lists the variables that the targets read.

@@ -59,10 +59,7 @@ func (c *Console) Do(ctx context.Context, step string, target func(context.Conte
 	defer stop()
 	c.step = step
 	defer context.AfterFunc(ctx, c.leaveBar)()
-	err := c.Env.checkNames()
-	if err == nil {
-		err = target(ctx)
-	}
+	err := target(ctx)
 	c.endProgress()
 	if err == nil {
 		err = c.written()

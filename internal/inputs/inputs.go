@@ -62,18 +62,17 @@ type Inputs struct {
 	OptionsAsked   bool                      // the user set them for this run
 	Library        bool                      // APP is Library; Project is then the library's folder
 
-	Path         []string // folders with boards/ and templates/
-	Device       string   // which one of the board: a name in desk.json, a probe's serial, a USB path, a port
-	DeskFile     *device.DeskFile
-	DeskFileMade string        // note if it was made from the former file; else ""
-	Timeout      time.Duration // of one call
-	Wait         time.Duration // how long to wait for a device that another process uses
-	Input        string
-	Samples      string // path of the inputs that are compiled into standalone firmware; "": those of the project
-	Output       string
-	Product      string // of a release; "": not named
-	Version      string // of the product
-	Repeat       int
+	Path     []string // folders with boards/ and templates/
+	Device   string   // which one of the board: a name in desk.json, a probe's serial, a USB path, a port
+	DeskFile *device.DeskFile
+	Timeout  time.Duration // of one call
+	Wait     time.Duration // how long to wait for a device that another process uses
+	Input    string
+	Samples  string // path of the inputs that are compiled into standalone firmware; "": those of the project
+	Output   string
+	Product  string // of a release; "": not named
+	Version  string // of the product
+	Repeat   int
 }
 
 // Made holds a project's inputs, from project.json.
@@ -106,7 +105,7 @@ func Resolve(env console.Environ, dir string, load func(dir string) (*Made, erro
 	if err := in.plain(env, named); err != nil {
 		return nil, err
 	}
-	if in.DeskFile, in.DeskFileMade, err = readDeskFile(DeskFilePath(dir)); err != nil {
+	if in.DeskFile, err = device.ReadDeskFile(DeskFilePath(dir)); err != nil {
 		return nil, err
 	}
 	in.Board = asked(env("BOARD"), named.Board)

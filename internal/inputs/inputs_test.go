@@ -201,31 +201,6 @@ func TestModelName(t *testing.T) {
 	}
 }
 
-// TestFormerDeskFile makes desk.json of a bench.json, once.
-func TestFormerDeskFile(t *testing.T) {
-	top := t.TempDir()
-	dir := filepath.Join(top, "a", "b")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	writeFile(t, filepath.Join(top, "bench.json"),
-		`{"format": 1, "devices": [{"name": "left", "board": "microbit", "link": {"kind": "serial"}}]}`)
-	for n := range 2 {
-		in, err := Resolve(func(string) string { return "" }, dir, func(string) (*Made, error) { return nil, nil }, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if d := in.DeskFile.Find("left"); d == nil || d.Board != "microbit" {
-			t.Errorf("read %+v", in.DeskFile)
-		}
-		if told := in.DeskFileMade != ""; told != (n == 0) || told &&
-			!strings.Contains(in.DeskFileMade, filepath.Join(top, "desk.json")) {
-			t.Errorf("call %d printed %q", n+1, in.DeskFileMade)
-		}
-		writeFile(t, filepath.Join(top, "bench.json"), "not read any more")
-	}
-}
-
 // TestLibraryFolder: the default folder of a library has the names of all its archives, and none of them is empty.
 func TestLibraryFolder(t *testing.T) {
 	for _, c := range []struct{ app, model, name, want string }{

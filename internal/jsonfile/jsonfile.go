@@ -245,8 +245,8 @@ func isField(f string, fields []string) bool {
 }
 
 // CheckFields returns an *Error for the first unknown field, with the most similar known one. keys are those of Scan,
-// fields those of Fields. renamed maps fields of earlier versions to their new names.
-func CheckFields(file string, keys map[string]int, fields []string, renamed map[string]string) error {
+// fields those of Fields.
+func CheckFields(file string, keys map[string]int, fields []string) error {
 	var unknown []string
 	for f := range keys {
 		if !isField(f, fields) {
@@ -263,9 +263,5 @@ func CheckFields(file string, keys map[string]int, fields []string, renamed map[
 		return unknown[i] < unknown[j]
 	})
 	f := unknown[0]
-	hint := DidYouMean(f, fields)
-	if now := renamed[f]; now != "" {
-		hint = ": it is now " + now
-	}
-	return &Error{file, keys[f], fmt.Errorf("field %q is not known%s", f, hint)}
+	return &Error{file, keys[f], fmt.Errorf("field %q is not known%s", f, DidYouMean(f, fields))}
 }

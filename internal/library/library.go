@@ -62,7 +62,7 @@ func Read(dir, name string) (*Library, error) {
 	l := &Library{Name: name, Dir: dir, Files: os.DirFS(dir)}
 	keys, _, err := jsonfile.Scan(data)
 	if err == nil {
-		if err := jsonfile.CheckFields(file, keys, jsonfile.Fields(reflect.TypeFor[Library]()), nil); err != nil {
+		if err := jsonfile.CheckFields(file, keys, jsonfile.Fields(reflect.TypeFor[Library]())); err != nil {
 			return nil, err
 		}
 		err = json.NewDecoder(bytes.NewReader(data)).Decode(l)

@@ -272,13 +272,13 @@ func TestSaveAfterFullDisk(t *testing.T) {
 	}
 }
 
-// TestSerialOf: the probe of a chip has its folder's name, also if an earlier version stored another serial.
+// TestSerialOf: the probe of a chip has its folder's name, also if another one is stored.
 func TestSerialOf(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "microbit")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, stateName), []byte(`{"serial": "VIRTUAL-MICROBIT"}`), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, stateName), []byte(`{"serial": "OTHER-MICROBIT"}`), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if got := SerialOf(dir); got != "EMULATED-MICROBIT" {

@@ -93,7 +93,7 @@ func Parse(data []byte, path string) (*Space, error) {
 		return nil, r.wrong(jsonfile.Line(data, err), err)
 	}
 	r.keys, r.items = keys, items
-	if err := jsonfile.CheckFields(path, keys, fileFields, nil); err != nil {
+	if err := jsonfile.CheckFields(path, keys, fileFields); err != nil {
 		return nil, err
 	}
 	dec := json.NewDecoder(bytes.NewReader(data))
