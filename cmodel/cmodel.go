@@ -314,6 +314,10 @@ func sameFile(name string, c, other *Code) error {
 		return failure.New(failure.Config, "give the model another name when you export it",
 			"model %s has a file %s, which is also one of the runtime", c.Name, name)
 	}
+	if other == c {
+		return failure.New(failure.Config, "rename it", "model %s: boardsmith writes a file of the name %s beside its code",
+			c.Name, name)
+	}
 	return failure.New(failure.Config, "give the models different names when you export them",
 		"models %s and %s both have a file %s", other.Name, c.Name, name)
 }

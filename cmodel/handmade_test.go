@@ -268,7 +268,7 @@ func TestStandaloneNames(t *testing.T) {
 		{Name: "Class", Array: &ndarray.Array{DType: float, Shape: []int64{0}}},
 		{Name: "class", Array: &ndarray.Array{DType: float, Shape: []int64{4}, Data: make([]byte, 16)}},
 	}
-	const program = `#include "standalone_model.c"
+	const program = `#include "boardsmith_standalone.c"
 
 int main(void) {
   const standalone_model_t* const m = &standalone_model;

@@ -14,7 +14,7 @@ import (
 )
 
 // StandaloneFile is the name of the file that Standalone makes.
-const StandaloneFile = "standalone_model.c"
+const StandaloneFile = "boardsmith_standalone.c"
 
 // Standalone makes the C file with the model's buffers, as crt/include/boardsmith/standalone.h declares them. With
 // samples, which are one array per input in any order, the inputs are constants of the firmware; without, they are

@@ -18,7 +18,7 @@ var libName = regexp.MustCompile(`^(?:(\w+)_)?lib\d+\.\w+$`)
 var sourceExt = []string{".c", ".cc", ".cpp"}
 
 // uncompiled lists extensions of code that is not compiled or linked, and that no source includes.
-var uncompiled = []string{".S", ".s", ".asm", ".cxx", ".o", ".a", ".so"}
+var uncompiled = []string{".S", ".s", ".asm", ".C", ".cxx", ".c++", ".o", ".a", ".so"}
 
 // The folders of code.
 const (
@@ -46,6 +46,9 @@ func (a *Archive) assignCode() error {
 				owners = a.Models[i : i+1]
 			}
 		}
+		if err := a.checkCodeName(f.Name); err != nil {
+			return err
+		}
 		switch {
 		case dir == sourceFolder && (ext == ".c" || module != nil && slices.Contains(sourceExt, ext)):
 			for _, m := range owners {
@@ -71,6 +74,23 @@ func (a *Archive) assignCode() error {
 		if err := a.scanCode(m); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// checkCodeName returns an error for code that not every build would take: make does not find a file whose name begins
+// with a dot, and the files of boardsmith itself would replace those of their names, or be replaced.
+func (a *Archive) checkCodeName(name string) error {
+	dir, base := path.Split(name)
+	ext := path.Ext(base)
+	isSource, isObject := dir == sourceFolder && ext == ".c", dir == objectFolder && ext == ".o"
+	if (isSource || isObject) && strings.HasPrefix(base, ".") {
+		return a.fault(name, "rename it", "a name that begins with a dot is hidden: builds do not find the file")
+	}
+	isInterface := dir == codeFolder+"include/" && ext == ".h"
+	if isSource && strings.HasPrefix(base, "boardsmith_") || (isSource || isInterface) &&
+		slices.ContainsFunc(a.Models, func(m *Model) bool { return base == "tvm_"+m.Name+ext }) {
+		return a.fault(name, "rename it", "boardsmith writes a file of this name beside the model's code")
 	}
 	return nil
 }

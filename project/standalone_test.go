@@ -295,7 +295,7 @@ func TestStandaloneSources(t *testing.T) {
 			t.Fatal(err)
 		}
 		own := map[string][]byte{}
-		for _, name := range []string{"src/main.c", "model/codegen/host/src/standalone_model.c"} {
+		for _, name := range []string{"src/main.c", "model/codegen/host/src/boardsmith_standalone.c"} {
 			if own[name], err = os.ReadFile(filepath.Join(dir, name)); err != nil {
 				t.Fatal(err)
 			}

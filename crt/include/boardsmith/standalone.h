@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the main.c of standalone firmware (templates/standalone) gets of its model. The generated file
-// standalone_model.c defines it, with the model's buffers.
+// boardsmith_standalone.c defines it, with the model's buffers.
 #ifndef BOARDSMITH_STANDALONE_H_
 #define BOARDSMITH_STANDALONE_H_
 
