@@ -223,7 +223,12 @@ static void test_write_failures(void** state) {
 
 // ---- Every damage of one bit or byte --------------------------------------------------------------------------------
 
-enum { EVERY_MOST = 1600 };
+enum { EVERY_MOST = 1600, EVERY_TEXTS = 4 };
+
+// The Exceptions of damaged requests, as SPEC.md names them: the CRC of a request that is longer than the packet buffer
+// arrives after the request was refused or its copy begun.
+static const char* const every_texts[EVERY_TEXTS] = {"boardsmith: damaged request", "boardsmith: damaged copy",
+                                                     "message exceeds TVM_CRT_MAX_PACKET_SIZE_BYTES", OUTSIDE};
 
 // The request to damage, and a damaged copy of it.
 static struct {
@@ -237,6 +242,8 @@ static struct {
   char damage[64];
   size_t cases;
   size_t cut;     // of them, those that another frame's start cuts off
+  char undamaged[64];         // the text of the whole request's Exception, "" if it has none
+  size_t texts[EVERY_TEXTS];  // answers with each of every_texts
   size_t missed;  // answers that count as valid, because the CRC is
   bool open;  // it ends with ff fd ff: with the next frame's ff fd these are a frame's start, until the gap has passed
 } every;
@@ -283,7 +290,7 @@ static bool header_arrives(bool* cut) {
 }
 
 // Returns whether the damaged request is a frame with a valid CRC: CRC-16 misses one in 65536 insertions.
-static bool crc_misses(void) {
+static bool crc_valid(void) {
   size_t at = every.bytes - 1U;
   const uint8_t high = every.wire[at];
   at -= (high == 0xFFU) ? 2U : 1U;
@@ -292,7 +299,6 @@ static bool crc_misses(void) {
   for (; at > (every.bytes - 8U); at--) {  // bytes of an insertion may follow the CRC
     const uint16_t crc = host_crc(every.wire, at);
     if ((every.wire[at] == (uint8_t)crc) && (every.wire[at + 1U] == (uint8_t)(crc >> 8))) {
-      every.missed++;
       return true;
     }
   }
@@ -307,17 +313,37 @@ static void every_prepare(void) {
   host_at = 0;
 }
 
+// Checks the text of an Exception: one of four, that of the undamaged request if the damage is outside of the frame, or
+// any if the CRC is valid.
+static void every_check_text(void) {
+  for (size_t i = 0; i < EVERY_TEXTS; i++) {
+    if (strcmp(host_text(), every_texts[i]) == 0) {
+      every.texts[i]++;
+      return;
+    }
+  }
+  if ((strcmp(host_text(), every.undamaged) != 0) && !crc_valid()) {
+    fail_msg("%s: Exception `%s`", every.damage, host_text());
+  }
+}
+
 // Checks the one answer, which was just taken, against what became of the tensor.
 static void every_check_answer(int32_t code) {
   static uint8_t before[LONG_COPY];
   (void)memset(before, 0x5A, sizeof before);
+  if (code == 5) {
+    every_check_text();
+  }
   if (every.tensor_bytes == 0U) {
     return;
   }
   const void* const tensor = every.tensor;
   if (code == 4) {
-    if ((memcmp(tensor, every.wanted, every.tensor_bytes) != 0) && !crc_misses()) {
-      fail_msg("%s: Return, but other contents", every.damage);
+    if (memcmp(tensor, every.wanted, every.tensor_bytes) != 0) {
+      every.missed++;
+      if (!crc_valid()) {
+        fail_msg("%s: Return, but other contents", every.damage);
+      }
     }
   } else if ((code != 5) || (strcmp(host_text(), "boardsmith: damaged copy") != 0)) {
     assert_memory_equal(tensor, before, every.tensor_bytes);
@@ -437,6 +463,9 @@ static void every_insertion(size_t at, unsigned byte) {
 // and the neighbours.
 static void every_damage(const message_t* m, size_t last, bool all) {
   every.whole_bytes = host_frame(every.whole, m->bytes, m->size);
+  (void)device_feed(every.whole, every.whole_bytes);
+  const bool refused = (next_answer() == 5);
+  (void)snprintf(every.undamaged, sizeof every.undamaged, "%.60s", refused ? host_text() : "");
   for (size_t at = (last < every.whole_bytes) ? (every.whole_bytes - last) : 0U; at < every.whole_bytes; at++) {
     for (unsigned bit = 0; bit < 8U; bit++) {
       every_flip(at, bit);
@@ -534,9 +563,13 @@ static void test_every_damage_of_streamed(void** state) {
   (void)state;
   every.cases = 0;
   every.cut = 0;
+  (void)memset(every.texts, 0, sizeof every.texts);
   every_start(640);
   for (size_t i = 0; i < (sizeof every_crcs / sizeof every_crcs[0]); i++) {
     every_damage(every_copy_with_crc(600, every_crcs[i][0], every_crcs[i][1]), (i == 0U) ? SIZE_MAX : 8U, false);
+  }
+  for (size_t i = 0; i < EVERY_TEXTS; i++) {
+    assert_true(every.texts[i] > 0U);
   }
   every_end();
 }
