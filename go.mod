@@ -61,7 +61,7 @@ require (
 	github.com/moby/sys/sequential v0.6.0 // indirect
 	github.com/otiai10/mint v1.6.3 // indirect
 	golang.org/x/image v0.30.0 // indirect
-	golang.org/x/sync v0.22.0 // indirect
+	golang.org/x/sync v0.22.0
 	golang.org/x/text v0.41.0
 	golang.org/x/tools v0.48.0 // indirect
 	gonum.org/v1/gonum v0.16.0

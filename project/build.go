@@ -16,12 +16,14 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/moby/sys/atomicwriter"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
@@ -29,7 +31,6 @@ import (
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/internal/fit"
-	"github.com/boardsmith/boardsmith/internal/parallel"
 	"github.com/boardsmith/boardsmith/internal/toolwords"
 	"github.com/boardsmith/boardsmith/progress"
 )
@@ -327,9 +328,14 @@ func (p *Project) unpack(t *tree, files []cache.File) error {
 	if err := t.makeFolders(names); err != nil {
 		return err
 	}
-	return parallel.Do(len(files), func(i int) error {
-		return t.error("write", names[i], t.root.WriteFile(filepath.FromSlash(names[i]), files[i].Data, 0o644))
-	})
+	var writes errgroup.Group
+	writes.SetLimit(runtime.NumCPU())
+	for _, f := range files {
+		writes.Go(func() error {
+			return t.error("write", f.Name, t.root.WriteFile(filepath.FromSlash(f.Name), f.Data, 0o644))
+		})
+	}
+	return writes.Wait()
 }
 
 // store puts the compiled runtime into the cache. It returns an error only if equal inputs gave different results;

@@ -8,16 +8,17 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"sort"
 	"strings"
 
 	"github.com/otiai10/copy"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/abspath"
 	"github.com/boardsmith/boardsmith/internal/blueprint"
-	"github.com/boardsmith/boardsmith/internal/parallel"
 	"github.com/boardsmith/boardsmith/internal/plainfile"
 	"github.com/boardsmith/boardsmith/progress"
 )
@@ -342,12 +343,17 @@ func (p *Project) stage(ctx context.Context, t *tree, pl *plan, names []string) 
 	if err := t.root.Mkdir(stageFolder, 0o755); err != nil {
 		return t.error("make", stageFolder, err)
 	}
-	return parallel.Do(len(names), func(i int) error {
-		if ctx.Err() != nil {
-			return failure.Stopped(ctx, "generate")
-		}
-		return t.error("write", names[i], pl.files[names[i]].stage(t, staged(i)))
-	})
+	writes, writing := errgroup.WithContext(ctx)
+	writes.SetLimit(runtime.NumCPU())
+	for i, name := range names {
+		writes.Go(func() error {
+			if writing.Err() != nil {
+				return failure.Stopped(ctx, "generate") // or a write failed, and its error is returned
+			}
+			return t.error("write", name, pl.files[name].stage(t, staged(i)))
+		})
+	}
+	return writes.Wait()
 }
 
 // staged returns the path of file i in the flat staging folder: creating folders twice would cost more than the

@@ -17,15 +17,17 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/internal/command"
-	"github.com/boardsmith/boardsmith/internal/parallel"
 	"github.com/boardsmith/boardsmith/internal/toolwords"
 )
 
@@ -261,16 +263,21 @@ func (p *Project) copyInputs(t, in *tree, r *recipe, folder *cache.Folder) error
 	if err := in.makeFolders(names); err != nil {
 		return err
 	}
-	return parallel.Do(len(names), func(i int) error {
-		if err := copyFile(t, in, names[i]); err != nil {
+	var copies errgroup.Group
+	copies.SetLimit(runtime.NumCPU())
+	for _, name := range names {
+		copies.Go(func() error {
+			if err := copyFile(t, in, name); err != nil {
+				return err
+			}
+			sum, err := in.digest(name)
+			if err == nil && sum != r.inputs[name] {
+				err = failure.New(failure.Config, "build again", "%s changed during the build", name)
+			}
 			return err
-		}
-		sum, err := in.digest(names[i])
-		if err == nil && sum != r.inputs[names[i]] {
-			err = failure.New(failure.Config, "build again", "%s changed during the build", names[i])
-		}
-		return err
-	})
+		})
+	}
+	return copies.Wait()
 }
 
 // cameOrWent lists the files, other than the model's sources and objects, that are missing from inputs or new there.
@@ -338,5 +345,10 @@ func (p *Project) copyResults(in, t *tree) error {
 	if err := t.makeFolders(names); err != nil {
 		return err
 	}
-	return parallel.Do(len(names), func(i int) error { return copyFile(in, t, names[i]) })
+	var copies errgroup.Group
+	copies.SetLimit(runtime.NumCPU())
+	for _, name := range names {
+		copies.Go(func() error { return copyFile(in, t, name) })
+	}
+	return copies.Wait()
 }

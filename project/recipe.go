@@ -11,11 +11,12 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/internal/generator"
-	"github.com/boardsmith/boardsmith/internal/parallel"
 	"github.com/boardsmith/boardsmith/internal/plainfile"
 )
 
@@ -51,22 +52,17 @@ func (p *Project) recipe(ctx context.Context, t *tree) (*recipe, error) {
 		return nil, err
 	}
 	var compiler, others []toolState
-	err = parallel.Do(4, func(i int) (err error) {
-		switch i {
-		case 0:
-			compiler, err = p.compilers(ctx, cc)
-		case 1:
-			others, err = p.otherTools(ctx)
-		case 2:
-			r.trees, err = p.treeStates(ctx)
-		default:
-			if err = p.readInputs(t, r); err == nil {
-				err = p.configuration(t, r)
-			}
+	var steps errgroup.Group
+	steps.Go(func() (err error) { compiler, err = p.compilers(ctx, cc); return err })
+	steps.Go(func() (err error) { others, err = p.otherTools(ctx); return err })
+	steps.Go(func() (err error) { r.trees, err = p.treeStates(ctx); return err })
+	steps.Go(func() (err error) {
+		if err = p.readInputs(t, r); err == nil {
+			err = p.configuration(t, r)
 		}
 		return err
 	})
-	if err != nil {
+	if err := steps.Wait(); err != nil {
 		return nil, err
 	}
 	r.tools = slices.Concat(compiler, others)

@@ -13,12 +13,12 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/command"
-	"github.com/boardsmith/boardsmith/internal/parallel"
 	"github.com/boardsmith/boardsmith/internal/toolwords"
 )
 
@@ -129,12 +129,16 @@ func (r toolRun) typed() string {
 func identify(ctx context.Context, name, path string) (toolState, error) {
 	flags := []string{"--version", "-dumpmachine"}
 	answers := make([]string, len(flags))
-	err := parallel.Do(len(flags), func(i int) (err error) {
-		if answers[i], err = command.Ask(ctx, path, flags[i]); err != nil {
-			err = fmt.Errorf("%s %s: %w", name, flags[i], err)
-		}
-		return err
-	})
+	asks, ctx := errgroup.WithContext(ctx)
+	for i, flag := range flags {
+		asks.Go(func() (err error) {
+			if answers[i], err = command.Ask(ctx, path, flag); err != nil {
+				err = fmt.Errorf("%s %s: %w", name, flag, err)
+			}
+			return err
+		})
+	}
+	err := asks.Wait()
 	return toolState{name, answers[0], answers[1]}, err
 }
 

@@ -14,13 +14,15 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"sort"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/blueprint"
-	"github.com/boardsmith/boardsmith/internal/parallel"
 	"github.com/boardsmith/boardsmith/internal/plainfile"
 )
 
@@ -132,10 +134,12 @@ func (t *tree) list(paths []string) ([]string, error) {
 // digests returns the digest of each file.
 func (t *tree) digests(names []string) (map[string]string, error) {
 	sums := make([]string, len(names))
-	err := parallel.Do(len(names), func(i int) (err error) {
-		sums[i], err = t.digest(names[i])
-		return err
-	})
+	var reads errgroup.Group
+	reads.SetLimit(runtime.NumCPU())
+	for i, name := range names {
+		reads.Go(func() (err error) { sums[i], err = t.digest(name); return err })
+	}
+	err := reads.Wait()
 	all := make(map[string]string, len(names))
 	for i, name := range names {
 		all[name] = sums[i]

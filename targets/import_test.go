@@ -37,7 +37,7 @@ var mayImport = map[string][]string{
 		"cache", "rpc", "standalone", "cmodel", "boards", "mlf", "ndarray", "crt", "templates", "failure",
 		"internal/cmacro", "internal/command", "internal/filelock",
 		"internal/jsonfile",
-		"internal/openset", "internal/parallel", "internal/plainfile", "internal/scratch", "internal/sourcetree",
+		"internal/openset", "internal/plainfile", "internal/scratch", "internal/sourcetree",
 		"internal/spdx", "internal/toolwords",
 	},
 	"device": {
@@ -155,11 +155,10 @@ var mayImport = map[string][]string{
 	"internal/library":    {"internal/jsonfile", "failure"},
 	"internal/mlftest":    {"mlf", "ndarray"},
 	"internal/openset":    {},
-	"internal/parallel":   {},
 	"internal/plainfile":  {"failure"},
 	"internal/rpctest":    {"rpc", "transport", "ndarray"},
 	"internal/scratch":    {"internal/abspath", "internal/filelock"},
-	"internal/sourcetree": {"internal/command", "internal/parallel", "failure"},
+	"internal/sourcetree": {"internal/command", "failure"},
 	"internal/testcache":  {},
 	"internal/timegate":   {},
 	"internal/toolbox": {

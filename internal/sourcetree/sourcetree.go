@@ -13,13 +13,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
-	"github.com/boardsmith/boardsmith/internal/parallel"
 )
 
 const gitTimeout = time.Minute
@@ -29,13 +31,18 @@ const gitTimeout = time.Minute
 func States(ctx context.Context, dirs map[string]string) (map[string]string, error) {
 	names := slices.Sorted(maps.Keys(dirs))
 	states := make([]string, len(names))
-	err := parallel.Do(len(names), func(i int) (err error) {
-		states[i], err = stateOf(ctx, dirs[names[i]])
-		if err != nil && ctx.Err() == nil {
-			err = failure.New(failure.Config, "check the variable it begins with", "source tree %s: %w", names[i], err)
-		}
-		return err
-	})
+	var asks errgroup.Group
+	asks.SetLimit(runtime.NumCPU())
+	for i, name := range names {
+		asks.Go(func() (err error) {
+			states[i], err = stateOf(ctx, dirs[name])
+			if err != nil && ctx.Err() == nil {
+				err = failure.New(failure.Config, "check the variable it begins with", "source tree %s: %w", name, err)
+			}
+			return err
+		})
+	}
+	err := asks.Wait()
 	all := make(map[string]string, len(names))
 	for i, name := range names {
 		all[name] = states[i]
