@@ -7,7 +7,6 @@ tool github.com/magefile/mage
 require (
 	github.com/CycloneDX/cyclonedx-go v0.12.0
 	github.com/agext/levenshtein v1.2.3
-	github.com/gofrs/flock v0.13.1
 	github.com/hashicorp/go-hclog v1.6.3
 	github.com/magefile/mage v1.17.2
 	github.com/moby/sys/atomicwriter v0.1.0

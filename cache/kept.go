@@ -5,7 +5,6 @@
 package cache
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -78,14 +77,13 @@ func lockFolder(path string) (*os.File, error) {
 		if ok, err := filelock.Try(f); err != nil || !ok {
 			return nil, errors.Join(err, f.Close())
 		}
-		mine, err := f.Stat()
-		there, failed := os.Stat(name)
-		if err == nil && failed == nil && os.SameFile(mine, there) {
+		held, err := filelock.IsAt(f, name)
+		if err == nil && held {
 			return f, nil
 		}
 		f.Close() // a sweep removed it in between
-		if err != nil || failed != nil && !errors.Is(failed, fs.ErrNotExist) {
-			return nil, cmp.Or(err, failed)
+		if err != nil {
+			return nil, err
 		}
 	}
 }

@@ -10,6 +10,7 @@ package project
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -19,9 +20,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/gofrs/flock"
-
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/filelock"
 	"github.com/boardsmith/boardsmith/internal/plainfile"
 )
 
@@ -40,8 +40,15 @@ const (
 // A lock holds the locks of one Project.
 type lock struct {
 	dir   string
-	files *flock.Flock // lockFile
-	turn  *flock.Flock // turnFile
+	files fileLock // lockFile
+	turn  fileLock // turnFile
+}
+
+// A fileLock is a file and, while it is locked, the open file.
+type fileLock struct {
+	path   string
+	file   *os.File
+	shared bool
 }
 
 // plain returns an error for a lock's file that is a link, which could lead out of the folder, or a pipe, whose opening
@@ -55,16 +62,13 @@ func plain(path string) error {
 }
 
 func newLock(dir string) *lock {
-	at := func(name string) *flock.Flock {
-		return flock.New(filepath.Join(dir, name), flock.SetPermissions(0o644))
-	}
-	return &lock{dir, at(lockFile), at(turnFile)}
+	return &lock{dir, fileLock{path: filepath.Join(dir, lockFile)}, fileLock{path: filepath.Join(dir, turnFile)}}
 }
 
 // shareLock opens the folder for reading, without waiting. Errors: *LockedError.
 func shareLock(dir string) (*lock, error) {
 	l := newLock(dir)
-	ok, err := try(l.files, l.files.TryRLock)
+	ok, err := l.files.tryShared()
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +85,7 @@ func (l *lock) change(ctx context.Context) error {
 	if err := l.takeTurnAlone(ctx); err != nil {
 		return err
 	}
-	reads := l.files.RLocked()
+	reads := l.files.file != nil && l.files.shared
 	err := l.takeFiles(ctx)
 	if err != nil && reads {
 		_ = l.share() // no one else can have changed anything
@@ -93,13 +97,13 @@ func (l *lock) change(ctx context.Context) error {
 
 // takeTurn waits while another one changes project.json or waits to change files.
 func (l *lock) takeTurn(ctx context.Context) error {
-	return l.await(ctx, turnWait, func() (bool, error) { return try(l.turn, l.turn.TryLock) })
+	return l.await(ctx, turnWait, l.turn.try)
 }
 
 // takeTurnAlone returns an error if another one changes files or waits to.
 func (l *lock) takeTurnAlone(ctx context.Context) error {
 	return l.await(ctx, turnWait, func() (bool, error) {
-		ok, err := try(l.turn, l.turn.TryLock)
+		ok, err := l.turn.try()
 		if e := l.locked(); err == nil && !ok && e.Holder != "" {
 			err = e
 		}
@@ -116,14 +120,14 @@ func (l *lock) takeFiles(ctx context.Context) error {
 	if err := os.WriteFile(l.note(), []byte(who), 0o644); err != nil {
 		return plainfile.Error("lock", l.note(), err)
 	}
-	_ = l.files.Unlock() // not every system can convert a shared lock to an exclusive one
-	return l.await(ctx, readersWait, func() (bool, error) { return try(l.files, l.files.TryLock) })
+	l.files.unlock() // not every system can convert a shared lock to an exclusive one
+	return l.await(ctx, readersWait, l.files.try)
 }
 
 // share goes back from change to reading.
 func (l *lock) share() error {
-	_ = l.files.Unlock()
-	ok, err := try(l.files, l.files.TryRLock)
+	l.files.unlock()
+	ok, err := l.files.tryShared()
 	l.endTurn()
 	if err == nil && !ok {
 		return l.locked() // by a program that does not use turns
@@ -133,9 +137,9 @@ func (l *lock) share() error {
 
 // endTurn may be called without a turn.
 func (l *lock) endTurn() {
-	if l.turn.Locked() {
+	if l.turn.file != nil {
 		_ = os.Remove(l.note()) // a killed process may have left one, too
-		_ = l.turn.Unlock()
+		l.turn.unlock()
 	}
 }
 
@@ -144,16 +148,16 @@ func (l *lock) release() {
 	if l == nil {
 		return
 	}
-	_ = l.files.Unlock()
+	l.files.unlock()
 	l.endTurn()
 }
 
 // discard releases a lock held for a change and removes its files.
 func (l *lock) discard() {
 	var left []string
-	for _, f := range []*flock.Flock{l.files, l.turn} {
-		if os.Remove(f.Path()) != nil {
-			left = append(left, f.Path())
+	for _, f := range []fileLock{l.files, l.turn} {
+		if os.Remove(f.path) != nil {
+			left = append(left, f.path)
 		}
 	}
 	l.release()
@@ -179,23 +183,59 @@ func (l *lock) await(ctx context.Context, limit time.Duration, take func() (bool
 	}
 }
 
-// try locks the file in the folder, and tries again if it was removed after it was opened.
-func try(f *flock.Flock, take func() (bool, error)) (bool, error) {
-	if err := plain(f.Path()); err != nil {
-		return false, err
+// try locks the file for one alone. A file that is locked already stays so.
+func (f *fileLock) try() (bool, error) { return f.tryAs(filelock.Try) }
+
+// tryShared locks the file for all who share it.
+func (f *fileLock) tryShared() (bool, error) {
+	ok, err := f.tryAs(filelock.TryShared)
+	f.shared = ok
+	return ok, err
+}
+
+// tryAs opens the file and locks it, and begins anew if it was removed in between.
+func (f *fileLock) tryAs(lock func(*os.File) (bool, error)) (bool, error) {
+	if err := plain(f.path); err != nil || f.file != nil {
+		return err == nil, err
 	}
 	for {
-		ok, err := take()
-		if err != nil || !ok {
-			return false, plainfile.Error("lock", f.Path(), err)
+		file, err := openLock(f.path)
+		if err != nil {
+			return false, plainfile.Error("lock", f.path, err)
 		}
-		is, err := f.Stat()
-		there, missing := os.Stat(f.Path())
-		if err == nil && missing == nil && os.SameFile(is, there) {
+		ok, err := lock(file)
+		if err != nil || !ok {
+			return false, plainfile.Error("lock", f.path, errors.Join(err, file.Close()))
+		}
+		if ok, err = filelock.IsAt(file, f.path); err == nil && ok {
+			f.file = file
 			return true, nil
 		}
-		_ = f.Unlock()
+		file.Close()
+		if err != nil {
+			return false, plainfile.Error("lock", f.path, err)
+		}
 	}
+}
+
+// openLock opens or creates a lock's file: for writing too, which NFS wants for a lock that nobody shares, or else for
+// reading, in a folder that may only be read.
+func openLock(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		f, err = os.OpenFile(path, os.O_RDONLY|os.O_CREATE, 0o644)
+	}
+	return f, err
+}
+
+// unlock may be called without a lock. A process that was just started may have inherited the file, and hold it until
+// its program begins: so the lock ends first.
+func (f *fileLock) unlock() {
+	if f.file != nil {
+		_ = filelock.Unlock(f.file)
+		_ = f.file.Close()
+	}
+	f.file, f.shared = nil, false
 }
 
 func (l *lock) note() string { return filepath.Join(l.dir, holderFile) }

@@ -174,7 +174,7 @@ var mayImport = map[string][]string{
 	"internal/valuetext":    {"ndarray"},
 	"internal/spdx":         {},
 	"internal/wholefolder":  {"internal/plainfile", "internal/scratch", "failure"},
-	"internal/virtualprobe": {"internal/abspath", "transport", "failure", "internal/command"},
+	"internal/virtualprobe": {"internal/abspath", "transport", "failure", "internal/command", "internal/filelock"},
 	"internal/zephyrtest":   {},
 }
 

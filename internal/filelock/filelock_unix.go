@@ -7,12 +7,17 @@ import (
 	"syscall"
 )
 
-// Try locks an open file for this process and all that inherit it. It returns false if the file is locked
-// elsewhere.
-func Try(f *os.File) (bool, error) {
-	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+const (
+	shared    = syscall.LOCK_SH
+	exclusive = syscall.LOCK_EX
+)
+
+func try(f *os.File, kind int) (bool, error) {
+	err := syscall.Flock(int(f.Fd()), kind|syscall.LOCK_NB)
 	if err == syscall.EWOULDBLOCK {
 		return false, nil
 	}
 	return err == nil, err
 }
+
+func unlock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_UN) }

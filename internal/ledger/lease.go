@@ -159,7 +159,7 @@ func tryLease(name string) (*Lease, error) {
 	}
 	ok, err := filelock.Try(f)
 	if ok {
-		ok, err = isAt(f, path) // false if the file was removed: the next attempt creates a new one
+		ok, err = filelock.IsAt(f, path) // false if the file was removed: the next attempt creates a new one
 	}
 	if err != nil || !ok {
 		f.Close()
@@ -171,19 +171,6 @@ func tryLease(name string) (*Lease, error) {
 		return nil, err
 	}
 	return &Lease{f: f, note: note}, nil
-}
-
-// isAt reports whether an open file is still the one at that path.
-func isAt(f *os.File, path string) (bool, error) {
-	is, err := f.Stat()
-	if err != nil {
-		return false, err
-	}
-	named, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	return err == nil && os.SameFile(is, named), err
 }
 
 // openShared opens a file that another user may have created, or creates it, readable for all. It opens an existing

@@ -25,7 +25,6 @@ import (
 	"time"
 
 	"github.com/creack/pty"
-	"github.com/gofrs/flock"
 	"github.com/hashicorp/go-hclog"
 	"github.com/moby/sys/atomicwriter"
 	"golang.org/x/term"
@@ -33,6 +32,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/abspath"
 	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/filelock"
 )
 
 // Program is the name of the keeper's executable, cmd/boardsmith-keeper.
@@ -362,11 +362,14 @@ type keeper struct {
 }
 
 func keep(dir string, stays time.Duration) error {
-	lock := flock.New(filepath.Join(dir, "lock"))
-	if ok, err := lock.TryLock(); err != nil || !ok {
-		return err // another keeper runs
+	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
 	}
 	defer lock.Close()
+	if ok, err := filelock.Try(lock); err != nil || !ok {
+		return err // another keeper runs
+	}
 	if err := os.Truncate(filepath.Join(dir, logName), 0); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err // the log of earlier keepers
 	}

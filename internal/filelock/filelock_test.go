@@ -1,0 +1,70 @@
+package filelock
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestLocks: many share a file or one has it, and Unlock lets the next one in.
+func TestLocks(t *testing.T) {
+	t.Parallel()
+	name := filepath.Join(t.TempDir(), "lock")
+	open := func() *os.File {
+		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o644)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { f.Close() })
+		return f
+	}
+	a, b, c := open(), open(), open()
+	for i, step := range []struct {
+		do   func() (bool, error)
+		want bool
+	}{
+		{func() (bool, error) { return TryShared(a) }, true},
+		{func() (bool, error) { return TryShared(b) }, true},
+		{func() (bool, error) { return Try(c) }, false},
+		{func() (bool, error) { return true, errors.Join(Unlock(a), Unlock(b)) }, true},
+		{func() (bool, error) { return Try(c) }, true},
+		{func() (bool, error) { return TryShared(a) }, false},
+		{func() (bool, error) { return Try(b) }, false},
+		{func() (bool, error) { return true, c.Close() }, true},
+		{func() (bool, error) { return Try(b) }, true},
+	} {
+		if got, err := step.do(); got != step.want || err != nil {
+			t.Fatalf("step %d: %t, %v", i, got, err)
+		}
+	}
+	if _, err := Try(c); err == nil {
+		t.Error("a closed file was locked")
+	}
+}
+
+// TestIsAt finds that a locked file was removed, or that another one has its name.
+func TestIsAt(t *testing.T) {
+	t.Parallel()
+	name := filepath.Join(t.TempDir(), "lock")
+	f, err := os.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	check := func(want bool) {
+		t.Helper()
+		if got, err := IsAt(f, name); got != want || err != nil {
+			t.Errorf("%t, %v", got, err)
+		}
+	}
+	check(true)
+	if err := os.Rename(name, name+".old"); err != nil {
+		t.Skip("this system renames no open file: ", err)
+	}
+	check(false)
+	if err := os.WriteFile(name, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	check(false)
+}
