@@ -70,7 +70,7 @@ func TestAddress(t *testing.T) {
 		if d.attachment.port != c.want || d.attachment.at() != "tcp:"+c.want {
 			t.Errorf("%s: %s, leased as %s, want %s", c.name, d.attachment.port, d.attachment.at(), c.want)
 		}
-		must(t, k.Close())
+		must(t, d.Close())
 	}
 	var several *AmbiguousError
 	k := testDesk(t)
@@ -188,5 +188,5 @@ func TestThroughProbe(t *testing.T) {
 	if n := d.attachment; n.at() != "usb:3-1" {
 		t.Errorf("after a replug: %s", n.at())
 	}
-	must(t, k.Close())
+	must(t, d.Close())
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/boardsmith/boardsmith/internal/abspath"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/ledger"
-	"github.com/boardsmith/boardsmith/internal/openset"
 	"github.com/boardsmith/boardsmith/progress"
 )
 
@@ -44,12 +43,8 @@ type Desk struct {
 	Tool   func(program string) (path string, err error)
 	Probes Probes // emulated probes, for boards such as microbit; nil: such boards cannot be attached
 
-	mu       sync.Mutex           // of anchor
-	attached openset.Set[*Device] // and not closed
+	mu sync.Mutex // of anchor
 }
-
-// Close closes all attached devices that were not closed. k can be used again.
-func (k *Desk) Close() error { return k.attached.Close() }
 
 func (k *Desk) log() hclog.Logger {
 	if k.Log == nil {

@@ -49,7 +49,7 @@ func (k *Desk) Attach(ctx context.Context, b *boards.Board, which string) (*Devi
 		if err := d.attach(ctx, programmer, which); err != nil {
 			return nil, err
 		}
-		return k.attached.Add(d), nil
+		return d, nil
 	case link.start == nil:
 		return nil, failure.New(failure.Config, "choose a programmer, as in "+failure.Option("Desk.Programmer", "openocd"),
 			"board %s, with link %s, needs a programmer", b.Name, b.Link.Kind)
@@ -57,7 +57,7 @@ func (k *Desk) Attach(ctx context.Context, b *boards.Board, which string) (*Devi
 		return nil, failure.New(failure.Config, "leave it out",
 			"board %s starts each time it is opened: there is no device %q", b.Name, which)
 	}
-	return k.attached.Add(d), nil
+	return d, nil
 }
 
 // isReachable returns an error for a board of which only a build finds out how it is reached.
@@ -86,7 +86,6 @@ func (d *Device) Close() error {
 		d.attachment.closed = true
 		d.attachment.lease.Release()
 	}
-	d.desk.attached.Remove(d)
 	return nil
 }
 

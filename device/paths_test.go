@@ -2,7 +2,6 @@ package device_test
 
 import (
 	"context"
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -87,7 +86,6 @@ func TestRelativePaths(t *testing.T) {
 					return filepath.Rel(here, openocd)
 				},
 			}
-			t.Cleanup(func() { must(t, errors.Join(desk.Close(), builder.Close())) })
 			p, err := builder.Generate(t.Context(), "project", project.Spec{
 				Board: "own boards/boards/mine.json", Template: "own/baremetal/templates/baremetal", Model: "a model.tar",
 				Libraries: []string{"named", "own/two", "three"}, Runtime: "crt",
@@ -101,6 +99,7 @@ func TestRelativePaths(t *testing.T) {
 					must(t, err)
 				}
 			})
+			t.Cleanup(func() { must(t, p.Close()) })
 			d, err := desk.Attach(t.Context(), b, "")
 			must(t, err)
 			t.Chdir(elsewhere)
@@ -118,6 +117,7 @@ func TestRelativePaths(t *testing.T) {
 				Libraries: []string{"named", "three"},
 			})
 			must(t, err)
+			t.Cleanup(func() { must(t, again.Close()) })
 			other, err := again.Build(t.Context())
 			must(t, err)
 			must(t, os.Rename(filepath.Dir(other.Path), filepath.Join(further, "moved")))

@@ -19,7 +19,6 @@ import (
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/abspath"
 	"github.com/boardsmith/boardsmith/internal/gitfolder"
-	"github.com/boardsmith/boardsmith/internal/openset"
 	"github.com/boardsmith/boardsmith/progress"
 )
 
@@ -56,8 +55,6 @@ type Builder struct {
 	working map[any]chan struct{} // keys of results being made; closed when done
 
 	postLinkLimit time.Duration // of a board's command after the link; 0 means a minute
-
-	open openset.Set[*Project] // projects generated or opened and not closed
 }
 
 // An answer is a tool's identification.
@@ -115,9 +112,6 @@ func absolutePlace(text string, named map[string]string) string {
 	}
 	return abspath.OfWord(text)
 }
-
-// Close closes b's projects that were not closed. b can be used again.
-func (b *Builder) Close() error { return b.open.Close() }
 
 func (b *Builder) images() image.Store { return image.Store{Cache: b.Cache, Log: b.log()} }
 

@@ -61,7 +61,7 @@ func (b *Builder) Generate(ctx context.Context, dir string, s Spec) (*Project, e
 		}
 		return nil, err
 	}
-	return b.open.Add(p), nil
+	return p, nil
 }
 
 // Generate is the Builder's Generate for an open project, without letting others change the folder in between.

@@ -5,7 +5,6 @@ package project
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"debug/elf"
 	"errors"
@@ -275,7 +274,7 @@ func inTemp(do func(dir string) error) error {
 		return err
 	}
 	err = do(folder.Dir)
-	return cmp.Or(err, folder.Remove())
+	return errors.Join(err, folder.Remove())
 }
 
 // checkNames returns an error of class config if a tool would not take a name as a file's, or if two files are written
@@ -452,7 +451,7 @@ func (l *OperatorLinker) linkIn(ctx context.Context, dir string, o Operators, w 
 		layout.WordBytes = 8
 	}
 	linkerScript := OperatorFile{operatorScript, fmt.Appendf(nil, script, w.Base, layout.Bytes())}
-	if err := cmp.Or(writeAll(linkDir, append(own, linkerScript)), writeAll(operatorsDir, objects)); err != nil {
+	if err := errors.Join(writeAll(linkDir, append(own, linkerScript)), writeAll(operatorsDir, objects)); err != nil {
 		return rpc.Program{}, err
 	}
 	words := slices.Concat(l.link, []string{

@@ -86,7 +86,7 @@ func (b *Builder) Open(dir string) (*Project, error) {
 		l.release()
 		return nil, err
 	}
-	return b.open.Add(&Project{dir: dir, builder: b, state: *s, lock: l}), nil
+	return &Project{dir: dir, builder: b, state: *s, lock: l}, nil
 }
 
 // Exists reports whether the folder is a project, finished or not.
@@ -105,7 +105,6 @@ func (p *Project) Close() error {
 	}
 	p.devices = nil
 	p.lock.release()
-	p.builder.open.Remove(p)
 	return errors.Join(errs...)
 }
 

@@ -93,8 +93,11 @@ func (b *Builder) CheckTemplate(ctx context.Context, trial TemplateTrial, done f
 		Progress: b.Progress, Jobs: b.Jobs, Variables: b.Variables, Programs: b.Programs, postLinkLimit: b.postLinkLimit,
 		Forms: true, Cache: cache.New(filepath.Join(home, "cache"), cache.Options{}),
 	}}
-	defer c.builder.Close()
-	return c.all(ctx, done)
+	err = c.all(ctx, done)
+	if c.p != nil {
+		err = errors.Join(err, c.p.Close())
+	}
+	return err
 }
 
 // A checking is one run of CheckTemplate.

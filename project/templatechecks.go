@@ -571,7 +571,6 @@ func (c *checking) runs(ctx context.Context) (string, error) {
 	desk := c.Desk
 	if desk == nil {
 		desk = &device.Desk{Path: c.builder.Path}
-		defer desk.Close()
 	}
 	s, err := c.p.Run(ctx, desk, "")
 	if err != nil {

@@ -340,7 +340,7 @@ func (f *Folder) CloseTransport() (err error) {
 
 // Close releases what the folder's methods have opened.
 func (f *Folder) Close() error {
-	return errors.Join(f.CloseTransport(), f.Desk.Close(), f.Builder.Close())
+	return f.CloseTransport()
 }
 
 // most is how much one read returns. A client that asks for less than what has arrived gets all of it, which saves it

@@ -178,8 +178,7 @@ func usesOf(board string) []string {
 func (p tvmPython) stopEmulated(t *testing.T, b *boards.Board) {
 	t.Helper()
 	d := &device.Desk{Probes: emulated.Probes(), StateDir: filepath.Join(p.home, "state")}
-	_, err := d.StopEmulated(context.Background(), b)
-	if err := errors.Join(err, d.Close()); err != nil {
+	if _, err := d.StopEmulated(context.Background(), b); err != nil {
 		t.Error(err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"hash"
 	"maps"
@@ -82,7 +83,7 @@ func libraryParts(files []mlf.File, codes []*cmodel.Code, c *modellib.Compiler) 
 		}
 		generated = slices.DeleteFunc(generated, isOf)
 		more, failed := partsOf(kind, name, of)
-		parts, err = append(parts, more...), cmp.Or(err, failed)
+		parts, err = append(parts, more...), errors.Join(err, failed)
 	}
 	for _, code := range codes {
 		name, digest := code.Archive()

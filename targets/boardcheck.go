@@ -31,7 +31,6 @@ func (v *invocation) boardCheck(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	defer builder.Close()
 	b, err := boards.Find(name, builder.Path)
 	if err != nil {
 		return err
@@ -168,7 +167,6 @@ func (v *invocation) templateCheck(ctx context.Context, template string) error {
 	if err != nil {
 		return err
 	}
-	defer builder.Close()
 	model, err := mlf.Parse(samples.Name, samples.Archive())
 	if err != nil {
 		return err

@@ -23,7 +23,6 @@ func (v *invocation) boards(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer builder.Close()
 	listed := boards.List(builder.Path)
 	for _, name := range listed {
 		b, err := boards.Find(name, builder.Path)

@@ -18,7 +18,6 @@ func (v *invocation) boardSVD(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	defer builder.Close()
 	trial := registers.Trial{Board: name, Template: v.Env("TEMPLATE"), SVD: v.Env("SVD"), Builder: builder}
 	if trial.SVD == "" {
 		return failure.New(failure.Config, "name the file that the chip's manufacturer publishes: SVD=STM32F746.svd",

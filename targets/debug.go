@@ -49,7 +49,7 @@ func (v *invocation) debug(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = firstError(err, v.detach()) }()
+	defer func() { err = errors.Join(err, v.detach()) }()
 	o.Image = v.image
 	err = d.Debug(ctx, o, func(ctx context.Context, address string) error {
 		if serve {

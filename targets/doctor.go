@@ -50,7 +50,6 @@ func (v *invocation) templateNeeds(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer builder.Close()
 	needs, err := builder.Needs(ctx, v.Dir)
 	if err != nil {
 		return err

@@ -26,14 +26,6 @@ func noFirmware() error {
 		"APP=library makes a library, not firmware: it has the targets build, size and release")
 }
 
-// firstOf returns err or, if it is nil, that of f.
-func firstOf(err error, f func() error) error {
-	if err != nil {
-		return err
-	}
-	return f()
-}
-
 // compiledModels makes the files of the library.
 func (v *invocation) compiledModels(ctx context.Context, in *inputs.Inputs) (files []mlf.File, codes []*cmodel.Code,
 	c *modellib.Compiler, err error,

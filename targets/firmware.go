@@ -212,14 +212,14 @@ func (v *invocation) ready(ctx context.Context) error {
 }
 
 func (v *invocation) build(ctx context.Context) error {
-	if in, err := v.inputs(ctx); err != nil || in.Library {
-		return firstOf(err, func() error { return v.buildLibrary(ctx, in) })
+	in, err := v.inputs(ctx)
+	if err != nil {
+		return err
+	}
+	if in.Library {
+		return v.buildLibrary(ctx, in)
 	}
 	if v.Env.On("DRYRUN") {
-		in, err := v.inputs(ctx)
-		if err != nil {
-			return err
-		}
 		return v.Would("build the firmware of %s for board %s", in.Project, in.Board.Value)
 	}
 	if err := v.ready(ctx); err != nil {

@@ -4,6 +4,7 @@ package targets
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -29,7 +30,7 @@ func (v *invocation) flash(ctx context.Context) error {
 	bar := v.Start("flash", 0)
 	report, err := d.Flash(ctx, image)
 	bar.End()
-	err = firstError(err, v.project.RecordFlash(image, report, err))
+	err = errors.Join(err, v.project.RecordFlash(image, report, err))
 	v.warnWorn(report)
 	if err != nil {
 		return v.notFlashed(ctx, report, err)
@@ -151,7 +152,7 @@ func (v *invocation) erase(ctx context.Context) error {
 	bar := v.Start("erase", 0)
 	report, err := d.Erase(ctx)
 	bar.End()
-	err = firstError(err, d.Close())
+	err = errors.Join(err, d.Close())
 	v.warnWorn(report)
 	if err != nil {
 		return v.notFlashed(ctx, report, err)

@@ -37,7 +37,7 @@ var mayImport = map[string][]string{
 		"cache", "rpc", "standalone", "cmodel", "boards", "mlf", "ndarray", "crt", "templates", "failure",
 		"internal/cmacro", "internal/command", "internal/filelock",
 		"internal/jsonfile",
-		"internal/openset", "internal/plainfile", "internal/scratch", "internal/sourcetree",
+		"internal/plainfile", "internal/scratch", "internal/sourcetree",
 		"internal/spdx", "internal/toolwords",
 	},
 	"device": {
@@ -45,7 +45,7 @@ var mayImport = map[string][]string{
 		"internal/attached", "internal/flashplan", "internal/fault", "image", "internal/firmware", "internal/ledger",
 		"flasher", "progress", "cache", "rpc", "standalone", "transport", "boards", "failure", "internal/command",
 		"internal/jsonfile",
-		"internal/openset", "internal/plainfile", "internal/scratch",
+		"internal/plainfile", "internal/scratch",
 	},
 	"emulated": {"device", "flasher", "failure", "internal/virtualprobe"},
 	"internal/generator": {
@@ -154,7 +154,6 @@ var mayImport = map[string][]string{
 	"internal/jsonfile":   {"failure"},
 	"internal/library":    {"internal/jsonfile", "failure"},
 	"internal/mlftest":    {"mlf", "ndarray"},
-	"internal/openset":    {},
 	"internal/plainfile":  {"failure"},
 	"internal/rpctest":    {"rpc", "transport", "ndarray"},
 	"internal/scratch":    {"internal/abspath", "internal/filelock"},

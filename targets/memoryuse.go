@@ -12,8 +12,12 @@ import (
 )
 
 func (v *invocation) size(ctx context.Context) error {
-	if in, err := v.inputs(ctx); err != nil || in.Library {
-		return firstOf(err, func() error { return v.librarySize(ctx, in) })
+	in, err := v.inputs(ctx)
+	if err != nil {
+		return err
+	}
+	if in.Library {
+		return v.librarySize(ctx, in)
 	}
 	image, err := v.built(ctx)
 	if err != nil {

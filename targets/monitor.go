@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -36,7 +37,7 @@ func (v *invocation) monitor(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = firstError(err, log.Close()) }()
+	defer func() { err = errors.Join(err, log.Close()) }()
 	m.Show = func(line string) { v.showLine(log, line) }
 	var recording bytes.Buffer
 	if v.in.Output != "" {

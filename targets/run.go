@@ -3,6 +3,7 @@
 package targets
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,7 +52,7 @@ func (v *invocation) withModel(ctx context.Context, f func(*connection) error) (
 	if err != nil {
 		return err
 	}
-	defer func() { err = firstError(err, load.Close()) }()
+	defer func() { err = errors.Join(err, load.Close()) }()
 	return v.withLoad(ctx, load, f)
 }
 
@@ -65,7 +66,7 @@ func (v *invocation) withLoad(ctx context.Context, load modelLoad, f func(*conne
 	if err != nil {
 		return err
 	}
-	defer func() { err = firstError(err, v.detach()) }()
+	defer func() { err = errors.Join(err, v.detach()) }()
 	if load.resident != nil {
 		if _, err := d.Flash(ctx, load.image); err != nil {
 			return err
@@ -84,7 +85,7 @@ func (v *invocation) withLoad(ctx context.Context, load modelLoad, f func(*conne
 		return err
 	}
 	defer func() {
-		err = firstError(err, c.call(context.WithoutCancel(ctx), "closing the link", c.close))
+		err = errors.Join(err, c.call(context.WithoutCancel(ctx), "closing the link", c.close))
 	}()
 	err = c.call(ctx, "preparing the model", func(ctx context.Context) error {
 		c.model, err = load.open(ctx, c, model)
@@ -104,13 +105,6 @@ func (c *connection) close(ctx context.Context) error {
 	return c.rpc.Close(ctx)
 }
 
-func firstError(a, b error) error {
-	if a != nil {
-		return a
-	}
-	return b
-}
-
 func (v *invocation) run(ctx context.Context) (err error) {
 	if v.Env.On("DRYRUN") {
 		in, err := v.inputs(ctx)
@@ -123,7 +117,7 @@ func (v *invocation) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = firstError(err, load.Close()) }()
+	defer func() { err = errors.Join(err, load.Close()) }()
 	_, model, err := v.project.Model()
 	if err != nil {
 		return err
@@ -132,7 +126,7 @@ func (v *invocation) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := firstOf(v.canWriteOutput(), v.keepsInputs); err != nil {
+	if err := cmp.Or(v.canWriteOutput(), v.keepsInputs()); err != nil {
 		return err
 	}
 	return v.withLoad(ctx, load, func(c *connection) error {

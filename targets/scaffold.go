@@ -26,7 +26,6 @@ func (v *invocation) boardNew(ctx context.Context, name string) error {
 	if from == "" {
 		return failure.New(failure.Config, "name the most similar board: FROM=nucleo_f746zg", "FROM names no board")
 	}
-	defer builder.Close()
 	folder := v.ownFolder(path)
 	if v.Env.On("DRYRUN") {
 		return v.Would("make board %s from %s in %s", name, from, filepath.Join(v.Shown(folder), "boards"))

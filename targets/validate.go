@@ -3,8 +3,10 @@
 package targets
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -39,14 +41,14 @@ func (v *invocation) validate(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := firstOf(v.canWriteOutput(), v.keepsInputs); err != nil {
+	if err := cmp.Or(v.canWriteOutput(), v.keepsInputs()); err != nil {
 		return err
 	}
 	load, err := v.prepared(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = firstError(err, load.Close()) }()
+	defer func() { err = errors.Join(err, load.Close()) }()
 	if err := v.takesInputs(); err != nil {
 		return err
 	}
@@ -63,7 +65,7 @@ func (v *invocation) validate(ctx context.Context) (err error) {
 	}
 	if load.resident == nil && !v.picked { // else the project has another image
 		if err := report.AddMemory(v.project, load.image); err != nil {
-			return firstError(failed, err)
+			return errors.Join(failed, err)
 		}
 	}
 	return v.tellValidation(report, from, load, failed)
@@ -244,7 +246,7 @@ func (v *invocation) tellValidation(r *validate.Report, from string, load modelL
 	}
 	if v.in.Output != "" && (failed == nil || failure.Of(failed) == failure.WrongAnswer) {
 		if err := writeReport(v.in.Output, r); err != nil {
-			return firstError(failed, err)
+			return errors.Join(failed, err)
 		}
 		v.Printf("wrote %s", v.in.Output)
 		line["output"] = v.in.Output

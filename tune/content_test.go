@@ -125,7 +125,6 @@ func faulty(t *testing.T) (open func(dir string, o tune.Options) *tune.Run, comp
 	}
 	return func(dir string, o tune.Options) *tune.Run {
 		o.Builder = &project.Builder{Path: []string{shelf}, Cache: kept}
-		t.Cleanup(func() { _ = o.Builder.Close() }) // it holds nothing that was not written
 		r, err := tune.OpenRun(t.Context(), dir, desk(t), []string{"faulty"}, o)
 		must(t, err)
 		return r

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
 	"math"
@@ -45,7 +44,7 @@ func desk(t testing.TB) *device.Desk {
 		b, err := boards.Find("netduinoplus2", nil)
 		must(t, err)
 		_, err = d.StopEmulated(context.Background(), b)
-		must(t, errors.Join(err, d.Close()))
+		must(t, err)
 	})
 	return d
 }

@@ -60,7 +60,6 @@ func TestRelativePaths(t *testing.T) {
 			write(t, "own/two/two.c", "#include \"two.h\"\nint two(void) { return 2; }\n")
 			builder := &project.Builder{Cache: cache.New("the cache", cache.Options{})}
 			desk := &device.Desk{StateDir: "state", LeaseDir: "leases"}
-			t.Cleanup(func() { must(t, desk.Close()); must(t, builder.Close()) })
 			o := tune.Options{Builder: builder, Template: "own/baremetal/templates/baremetal", Libraries: []string{"own/two"}}
 
 			r, err := tune.OpenRun(t.Context(), "runs/one of them", desk, []string{"own boards/boards/mine.json"}, o)

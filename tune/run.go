@@ -43,7 +43,6 @@ type Run struct {
 	done  sync.WaitGroup
 	gate  timegate.Gate // of compilers, and of measurements on this computer's processors
 
-	own     *project.Builder // to be closed with the run; nil: the caller's is used
 	mu      sync.Mutex
 	working map[string]chan struct{} // candidates that are being measured, by their contents
 	asked   map[string]string        // the contents of the candidates that Measure was called with, by their IDs
@@ -115,8 +114,7 @@ func OpenRun(ctx context.Context, dir string, desk *device.Desk, boards []string
 		asked: map[string]string{},
 	}
 	if r.o.Builder == nil {
-		r.own = &project.Builder{}
-		r.o.Builder = r.own
+		r.o.Builder = &project.Builder{}
 	}
 	spec := r.o.Builder.Absolute(project.Spec{Template: o.Template, Libraries: o.Libraries})
 	r.o.Template, r.o.Libraries = spec.Template, spec.Libraries
@@ -203,9 +201,6 @@ func (r *Run) Close() error {
 		}
 		k.building.Unlock()
 		errs = append(errs, os.RemoveAll(k.imagesDir()))
-	}
-	if r.own != nil {
-		errs = append(errs, r.own.Close())
 	}
 	return errors.Join(append(errs, r.store.close())...)
 }

@@ -5,6 +5,7 @@ package tuning
 import (
 	"cmp"
 	"context"
+	"errors"
 	"iter"
 	"os"
 	"path/filepath"
@@ -54,12 +55,11 @@ func (t *Job) candidates(ctx context.Context, folder string) (err error) {
 	if t.Env.On("DRYRUN") {
 		return t.Would("measure %d candidates on %s, in %s", len(a.names), t.In.Board.Value, t.dir)
 	}
-	defer func() { err = cmp.Or(err, t.Desk.Close()) }()
 	run, err := t.open(ctx, 0)
 	if err != nil {
 		return err
 	}
-	defer func() { err = cmp.Or(err, run.Close()) }()
+	defer func() { err = errors.Join(err, run.Close()) }()
 	asked := a.ids(run.Kinds())
 	if err := run.LeaveOut(func(c tune.Candidate) bool { return !asked[c.ID] }); err != nil {
 		return err

@@ -3,7 +3,6 @@
 package tuning
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -37,7 +36,6 @@ func (t *Job) network(ctx context.Context) (err error) {
 		return t.Would("measure %s with at most %d choices of compiler flags on %s, in %s",
 			inputs.ArchiveName(t.In.Model.Value), n.Trials, t.In.Board.Value, t.dir)
 	}
-	defer func() { err = cmp.Or(err, t.Desk.Close()) }()
 	t.view = newView(t.Console, n.Trials)
 	n.Told = t.view.told
 	t.bar = t.Start("tune", 0)

@@ -80,7 +80,6 @@ func (t *Job) Reproduce(ctx context.Context) (err error) {
 	if err := notOfNetwork(dir, id); err != nil {
 		return err
 	}
-	defer func() { err = cmp.Or(err, t.Desk.Close()) }()
 	bar := t.Start("reproduce", 0)
 	defer bar.End()
 	was, is, err := tune.Reproduce(ctx, dir, id, t.Desk, t.In.Named, tune.Options{

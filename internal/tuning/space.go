@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -72,12 +73,11 @@ func (t *Job) space(ctx context.Context, file string) (err error) {
 		return t.Would("measure at most %d of %v combinations in %s on %s, chosen by %s with seed %d, in %s", s.trials,
 			s.space.Size(), file, t.In.Board.Value, s.how, s.seed, t.dir)
 	}
-	defer func() { err = cmp.Or(err, t.Desk.Close()) }()
 	run, err := t.open(ctx, s.trials)
 	if err != nil {
 		return err
 	}
-	defer func() { err = cmp.Or(err, run.Close()) }()
+	defer func() { err = errors.Join(err, run.Close()) }()
 	best, results, err := t.measureSpace(ctx, run, s)
 	if err != nil {
 		return err

@@ -81,7 +81,6 @@ func Flags(ctx context.Context, dir string, desk *device.Desk, places []string, 
 	}
 	if s.Builder == nil {
 		s.Builder = &project.Builder{}
-		defer s.Builder.Close() // it holds nothing that was not written
 	}
 	s.Spec = s.Builder.Absolute(s.Spec)
 	var all []*networkPlace

@@ -4,7 +4,6 @@ package search
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -162,7 +161,7 @@ func (p *networkPlace) run(ctx context.Context, i *image.Image, r *tune.Result) 
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = cmp.Or(err, session.Close(context.WithoutCancel(ctx))) }()
+	defer func() { err = errors.Join(err, session.Close(context.WithoutCancel(ctx))) }()
 	if r.Platform, err = session.Platform(limited); err != nil {
 		return nil, err
 	}
