@@ -3,74 +3,66 @@
 package gitfolder
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"io"
+	"io/fs"
 	"maps"
-	"net/http"
-	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-git/go-billy/v5/osfs"
+	"github.com/go-git/go-git/v5"
+	"github.com/go-git/go-git/v5/config"
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/cache"
-	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 	"github.com/go-git/go-git/v5/plumbing/object"
-	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
-	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
-	"github.com/go-git/go-git/v5/plumbing/protocol/packp/sideband"
 	"github.com/go-git/go-git/v5/plumbing/transport"
-	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
-	"github.com/go-git/go-git/v5/plumbing/transport/ssh"
 	"github.com/go-git/go-git/v5/storage/filesystem"
+	"github.com/go-git/go-git/v5/storage/filesystem/dotgit"
+	"github.com/go-git/go-git/v5/storage/memory"
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/jsonfile"
 )
 
+const (
+	watchEvery = 50 * time.Millisecond // how often the size of what was fetched is compared with the limit
+	grace      = time.Second           // how long a git or a connection that is told to stop may still run
+)
+
+var (
+	errSlow    = errors.New("the server took too long")
+	errTooMuch = errors.New("the repository is too large")
+)
+
 // A remote is a repository of which the references are known.
 type remote struct {
-	watch   *watch
-	url     string
-	session session
-	refs    *packp.AdvRefs
-	answer  io.ReadCloser // of the server, until it is read; else nil
+	url  string
+	auth transport.AuthMethod     // nil: none
+	refs map[string]plumbing.Hash // by full name; an annotated tag's commit has the tag's name with peeled
 }
 
-// close ends the session. An SSH client that still reads is ended with the watch, or when it has read all.
-func (r *remote) close() {
-	if _, here := r.session.(*local); here || r.answer == nil {
-		r.session.Close()
-		return
-	}
-	go func() {
-		_, _ = io.Copy(io.Discard, r.answer)
-		r.answer.Close()
-		r.session.Close()
-	}()
-}
+const peeled = "^{}"
 
 // connect opens a repository, also one that another repository names. If the server asks for a password, it tries the
 // one that git has.
-func connect(w *watch, url string) (*remote, error) {
+func connect(ctx context.Context, url string) (*remote, error) {
 	if err := checkURL(url); err != nil {
 		return nil, err
 	}
-	w.resume()
-	r, err := open(w, url, nil)
+	r := &remote{url: url}
+	err := r.list(ctx)
 	if !errors.Is(err, transport.ErrAuthenticationRequired) {
 		return r, err
 	}
-	auth := credentials(w.ctx, url)
-	if auth == nil {
+	if r.auth = credentials(ctx, url); r.auth == nil {
 		return nil, failure.New(failure.Config, "check the URL; for a private repository, make this succeed without a "+
 			"question: git ls-remote "+url, "fetch %s: the server asks for a password, and git has none for it", url)
 	}
-	r, err = open(w, url, auth)
+	err = r.list(ctx)
 	if errors.Is(err, transport.ErrAuthenticationRequired) || errors.Is(err, transport.ErrAuthorizationFailed) {
 		return nil, failure.New(failure.Config, "check the password that git has: git ls-remote "+url,
 			"fetch %s: the server refused git's user name or password", url)
@@ -78,68 +70,83 @@ func connect(w *watch, url string) (*remote, error) {
 	return r, err
 }
 
-func open(w *watch, url string, auth transport.AuthMethod) (*remote, error) {
-	at, err := transport.NewEndpoint(url)
-	if err != nil {
-		return nil, err
-	}
-	var client transport.Transport
-	switch at.Protocol {
-	case "http", "https":
-		client = githttp.NewClient(&http.Client{Transport: w})
-	case "ssh":
-		client = ssh.DefaultClient
-	case "file":
-		l, err := openLocal(w.ctx, at)
-		if err != nil {
-			return nil, err
-		}
-		return begin(w, url, l)
-	default:
-		return nil, fmt.Errorf("scheme %s is not supported", at.Protocol)
-	}
-	session, err := within(w.ctx, func() (transport.UploadPackSession, error) {
-		return client.NewUploadPackSession(at, auth)
+// list reads the references of the repository.
+func (r *remote) list(ctx context.Context) error {
+	var found []*plumbing.Reference
+	from := git.NewRemote(nil, &config.RemoteConfig{Name: git.DefaultRemoteName, URLs: []string{r.url}})
+	err := within(ctx, func(ctx context.Context) (err error) {
+		found, err = from.ListContext(ctx, &git.ListOptions{Auth: r.auth, PeelingOption: git.AppendPeeled})
+		return err
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return begin(w, url, session)
+	r.refs = map[string]plumbing.Hash{}
+	for _, ref := range found {
+		r.refs[ref.Name().String()] = ref.Hash()
+	}
+	for _, ref := range found {
+		if ref.Type() == plumbing.SymbolicReference {
+			r.refs[ref.Name().String()] = r.refs[ref.Target().String()]
+		}
+	}
+	return nil
 }
 
-// begin reads the references of a repository.
-func begin(w *watch, url string, s session) (*remote, error) {
-	refs, err := s.AdvertisedReferencesContext(w.ctx)
-	if err != nil {
-		s.Close()
-		return nil, err
-	}
-	return &remote{watch: w, url: url, session: s, refs: refs}, nil
-}
-
-// within returns when ctx ends, also if connect does not, as that of SSH.
-func within[T io.Closer](ctx context.Context, connect func() (T, error)) (T, error) {
-	type result struct {
-		value T
-		err   error
-	}
-	done := make(chan result, 1)
-	go func() {
-		v, err := connect()
-		done <- result{v, err}
-	}()
+// within returns soon after ctx has ended, also if f does not, as an SSH client that waits for its server.
+func within(ctx context.Context, f func(context.Context) error) error {
+	done := make(chan error, 1)
+	go func() { done <- f(ctx) }()
 	select {
-	case r := <-done:
-		return r.value, r.err
+	case err := <-done:
+		return err
 	case <-ctx.Done():
-		go func() {
-			if r := <-done; r.err == nil {
-				r.value.Close()
-			}
-		}()
-		var none T
-		return none, context.Cause(ctx)
 	}
+	select {
+	case <-done:
+	case <-time.After(grace):
+	}
+	return context.Cause(ctx)
+}
+
+// filling is within, for an f that fills a folder: it is ended when there are more bytes in it than most.
+func filling(ctx context.Context, dir string, most int64, f func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	watched := make(chan struct{})
+	defer func() { cancel(nil); <-watched }()
+	go func() {
+		defer close(watched)
+		tick := time.NewTicker(watchEvery)
+		defer tick.Stop()
+		for ctx.Err() == nil {
+			select {
+			case <-tick.C:
+				if sizeOf(dir) > most {
+					cancel(errTooMuch)
+				}
+			case <-ctx.Done():
+			}
+		}
+	}()
+	err := within(ctx, f)
+	if sizeOf(dir) > most {
+		return errTooMuch
+	}
+	return err
+}
+
+// sizeOf returns how many bytes are in a folder, whose files come and go.
+func sizeOf(dir string) (n int64) {
+	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil // it has gone
+		}
+		if info, err := d.Info(); err == nil && info.Mode().IsRegular() {
+			n += info.Size()
+		}
+		return nil
+	})
+	return n
 }
 
 // resolve returns the commit of a revision.
@@ -147,33 +154,27 @@ func (r *remote) resolve(revision string) (string, error) {
 	if commitRE.MatchString(revision) {
 		return revision, nil
 	}
-	if revision == "HEAD" && r.refs.Head != nil {
-		return r.refs.Head.String(), nil
-	}
-	var found []string
-	for _, name := range []string{"refs/heads/" + revision, "refs/tags/" + revision, revision} {
-		if _, ok := r.refs.References[name]; ok {
-			found = append(found, name)
-		}
-	}
-	switch len(found) {
-	case 1:
-		if peeled, ok := r.refs.Peeled[found[0]]; ok {
-			return peeled.String(), nil
-		}
-		return r.refs.References[found[0]].String(), nil
-	case 0:
+	names := []string{"refs/heads/" + revision, "refs/tags/" + revision, revision}
+	names = slices.DeleteFunc(names, func(name string) bool { return r.refs[name].IsZero() })
+	switch {
+	case len(names) == 0:
 		return "", r.unknown(revision)
+	case len(names) > 1 && revision != "HEAD":
+		return "", failure.New(failure.Config, "write one of: "+strings.Join(names, ", "),
+			"%s: revision %s is a branch and a tag", r.url, revision)
 	}
-	return "", failure.New(failure.Config, "write one of: "+strings.Join(found, ", "),
-		"%s: revision %s is a branch and a tag", r.url, revision)
+	name := names[len(names)-1]
+	if commit, ok := r.refs[name+peeled]; ok {
+		return commit.String(), nil
+	}
+	return r.refs[name].String(), nil
 }
 
 func (r *remote) unknown(revision string) error {
 	var names []string
-	for name := range r.refs.References {
+	for name := range r.refs {
 		for _, kind := range []string{"refs/heads/", "refs/tags/"} {
-			if short, ok := strings.CutPrefix(name, kind); ok {
+			if short, ok := strings.CutPrefix(name, kind); ok && !strings.HasSuffix(short, peeled) {
 				names = append(names, short)
 			}
 		}
@@ -181,24 +182,6 @@ func (r *remote) unknown(revision string) error {
 	slices.Sort(names)
 	return failure.New(failure.Config, "git ls-remote "+r.url+" lists branches and tags; of a commit, write all 40 digits",
 		"%s has no revision %s%s", r.url, revision, jsonfile.DidYouMean(revision, names))
-}
-
-// wants returns what to ask for to get a commit, and whether its history can be left out.
-func (r *remote) wants(commit plumbing.Hash) (hashes []plumbing.Hash, alone bool) {
-	shallow := r.refs.Capabilities.Supports(capability.Shallow)
-	for _, name := range slices.Sorted(maps.Keys(r.refs.References)) {
-		if h := r.refs.References[name]; h == commit || r.refs.Peeled[name] == commit {
-			return []plumbing.Hash{h}, shallow
-		}
-	}
-	for _, c := range []capability.Capability{capability.AllowReachableSHA1InWant, "allow-any-sha1-in-want"} {
-		if r.refs.Capabilities.Supports(c) {
-			return []plumbing.Hash{commit}, shallow
-		}
-	}
-	hashes = slices.Collect(maps.Values(r.refs.References))
-	slices.SortFunc(hashes, func(a, b plumbing.Hash) int { return bytes.Compare(a[:], b[:]) })
-	return slices.Compact(hashes), false
 }
 
 // A missingCommit reports a repository without the commit that was asked for.
@@ -215,70 +198,63 @@ func (r *remote) missing(commit string, err error) error {
 		&missingCommit{r.url, commit})
 }
 
-// fetch gets a commit and its files into the folder dir, which is for git's objects.
-func (r *remote) fetch(commit, dir string) (c *object.Commit, err error) {
-	hash := plumbing.NewHash(commit)
-	req := packp.NewUploadPackRequestFromCapabilities(r.refs.Capabilities)
-	var alone bool
-	if req.Wants, alone = r.wants(hash); alone {
-		req.Depth = packp.DepthCommits(1)
-		_ = req.Capabilities.Set(capability.Shallow) // it takes no argument
-	}
-	if r.refs.Capabilities.Supports(capability.NoProgress) {
-		_ = req.Capabilities.Set(capability.NoProgress)
-	}
-	r.watch.resume()
-	answer, err := r.session.UploadPack(r.watch.ctx, req)
-	if err != nil {
-		return nil, r.missing(commit, err)
-	}
-	r.answer = answer
-	objects := filesystem.NewStorage(osfs.New(dir), cache.NewObjectLRUDefault())
-	defer func() { err = errors.Join(err, objects.Close()) }()
-	if err := r.keepPack(r.pack(req, answer), objects, filepath.Join(dir, "pack")); err != nil {
-		return nil, r.missing(commit, err)
-	}
-	r.answer = nil
-	answer.Close()
-	c, err = object.GetCommit(objects, hash)
-	return c, r.missing(commit, err)
+// objects has git's objects in files. The references are in memory: a server chooses their names.
+type objects struct {
+	*memory.Storage
+	*filesystem.ObjectStorage
 }
 
-// pack reads the pack in a server's answer.
-func (r *remote) pack(req *packp.UploadPackRequest, answer io.Reader) io.Reader {
-	from := r.watch.reader(answer, r.watch.left)
+// fetch gets a commit and its files into the folder dir, with at most that many bytes.
+func (r *remote) fetch(ctx context.Context, commit, dir string, most int64) (*object.Commit, *objects, error) {
+	store := &objects{memory.NewStorage(), filesystem.NewObjectStorage(dotgit.New(osfs.New(dir)),
+		cache.NewObjectLRUDefault())}
+	from := git.NewRemote(store, &config.RemoteConfig{Name: git.DefaultRemoteName, URLs: []string{r.url}})
+	get := func(depth int, what ...config.RefSpec) error {
+		return filling(ctx, dir, most, func(ctx context.Context) error {
+			return from.FetchContext(ctx, &git.FetchOptions{RefSpecs: what, Depth: depth, Tags: git.NoTags, Auth: r.auth})
+		})
+	}
+	err := get(1, r.spec(commit))
+	if errors.Is(err, git.ErrExactSHA1NotSupported) {
+		err = get(0, "+refs/*:refs/*")
+	}
+	var c *object.Commit
+	if err == nil {
+		c, err = object.GetCommit(store, plumbing.NewHash(commit))
+	}
+	if err != nil {
+		return nil, nil, r.missing(commit, errors.Join(err, store.Close()))
+	}
+	return c, store, nil
+}
+
+// spec asks for a reference to the commit or, if there is none, for the commit itself.
+func (r *remote) spec(commit string) config.RefSpec {
+	from := commit
+	for _, name := range slices.Sorted(maps.Keys(r.refs)) {
+		if r.refs[name].String() == commit {
+			from = strings.TrimSuffix(name, peeled)
+			break
+		}
+	}
+	return config.RefSpec("+" + from + ":refs/heads/wanted")
+}
+
+// classed gives an error of a fetch its class and the next step.
+func classed(ctx context.Context, url string, err error) error {
+	var advised interface{ NextStep() string }
 	switch {
-	case req.Capabilities.Supports(capability.Sideband64k):
-		return sideband.NewDemuxer(sideband.Sideband64k, from)
-	case req.Capabilities.Supports(capability.Sideband):
-		return sideband.NewDemuxer(sideband.Sideband, from)
-	}
-	return from
-}
-
-// keepPack stores a pack's objects. It goes to a file first, and is checked there. Afterwards the watch is paused.
-func (r *remote) keepPack(from io.Reader, objects *filesystem.Storage, temporary string) (err error) {
-	f, err := os.OpenFile(temporary, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return failure.Stopped(ctx, "fetch %s", url)
+	case errors.As(err, &advised):
 		return err
+	case errors.Is(err, exec.ErrNotFound):
+		return failure.New(failure.ToolMissing, "apt-get install git", "fetch %s: repositories of this computer need git: %w",
+			url, err)
+	case errors.Is(err, errSlow):
+		return failure.New(failure.Timeout, "check the network, then try again", "fetch %s: %w", url, err)
 	}
-	defer func() { err = errors.Join(err, f.Close(), os.Remove(temporary)) }()
-	n, err := io.Copy(f, from)
-	if err != nil {
-		return err
-	}
-	r.watch.pause()
-	r.watch.left -= n
-	for _, use := range []func() error{
-		func() error { return checkPack(f, r.watch.left) },
-		func() error { return packfile.UpdateObjectStorage(objects, f) },
-	} {
-		if _, err := f.Seek(0, io.SeekStart); err != nil {
-			return err
-		}
-		if err := use(); err != nil {
-			return fmt.Errorf("the server's answer is damaged: %w", err)
-		}
-	}
-	return nil
+	return failure.New(failure.Config, "check the URL and the network: git ls-remote "+url, "fetch %s: %w", url, err)
 }

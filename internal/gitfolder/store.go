@@ -3,6 +3,7 @@
 package gitfolder
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -27,24 +28,15 @@ import (
 type Store struct {
 	Dir      string        // of the fetched folders
 	Pins     string        // the lock file, see Open; "" means none
-	Idle     time.Duration // how long a server may send nothing; 0 means 30 s
 	Timeout  time.Duration // of one fetch; 0 means 10 minutes
 	MaxBytes int64         // of a fetch, and of its files; 0 means 2 GiB
 }
 
 const (
-	defaultIdle     = 30 * time.Second
 	defaultTimeout  = 10 * time.Minute
 	defaultMaxBytes = 2 << 30
 	lockEvery       = 50 * time.Millisecond
 )
-
-func (s *Store) maxBytes() int64 {
-	if s.MaxBytes == 0 {
-		return defaultMaxBytes
-	}
-	return s.MaxBytes
-}
 
 // A Folder has the files of a commit. Do not change them.
 type Folder struct {
@@ -179,22 +171,25 @@ func (s *Store) get(ctx context.Context, url, revision, commit string) (string, 
 	if commit != "" && s.has(url, commit) {
 		return commit, nil
 	}
-	w := s.watch(ctx)
-	defer w.end()
-	got, err := s.fetch(w, url, revision, commit)
+	limit := cmp.Or(s.Timeout, defaultTimeout)
+	limited, end := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: over %v", errSlow, limit))
+	defer end()
+	got, err := s.fetch(limited, url, revision, commit)
+	if err != nil && limited.Err() != nil {
+		err = context.Cause(limited) // the transport's errors only repeat it
+	}
 	if e, ok := errors.AsType[*missingCommit](err); ok && commit != revision && *e == (missingCommit{url, commit}) {
 		err = failure.New(failure.Config, fmt.Sprintf("remove the entry %s@%s from %s: its commit is then looked up again",
 			url, revision, s.Pins), "%w; the lock file has it for %s", e, revision)
 	}
-	return got, classed(ctx, url, w.explain(err))
+	return got, classed(ctx, url, err)
 }
 
-func (s *Store) fetch(w *watch, url, revision, commit string) (string, error) {
-	r, err := connect(w, url)
+func (s *Store) fetch(ctx context.Context, url, revision, commit string) (string, error) {
+	r, err := connect(ctx, url)
 	if err != nil {
 		return "", err
 	}
-	defer r.close()
 	if commit == "" {
 		if commit, err = r.resolve(revision); err != nil {
 			return "", err
@@ -208,11 +203,11 @@ func (s *Store) fetch(w *watch, url, revision, commit string) (string, error) {
 		return "", plainfile.Error("remove", temporary, err)
 	}
 	defer os.RemoveAll(temporary)
-	if err := s.write(w, r, commit, temporary); err != nil {
+	if err := s.write(ctx, r, commit, temporary); err != nil {
 		return "", err
 	}
-	if w.ctx.Err() != nil {
-		return "", w.ctx.Err()
+	if ctx.Err() != nil {
+		return "", ctx.Err()
 	}
 	to := s.place(url, commit)
 	if err := os.RemoveAll(to); err != nil { // damaged
@@ -222,7 +217,7 @@ func (s *Store) fetch(w *watch, url, revision, commit string) (string, error) {
 }
 
 // write makes the folder temporary, with the files and their record in whole.
-func (s *Store) write(w *watch, r *remote, commit, temporary string) error {
+func (s *Store) write(ctx context.Context, r *remote, commit, temporary string) error {
 	whole := filepath.Join(temporary, "whole")
 	files := filepath.Join(whole, filesFolder)
 	if err := os.MkdirAll(files, 0o755); err != nil {
@@ -232,9 +227,8 @@ func (s *Store) write(w *watch, r *remote, commit, temporary string) error {
 	if err != nil {
 		return plainfile.Error("write", files, err)
 	}
-	c := &checkout{watch: w, root: root, objects: temporary, links: map[string]string{}}
-	err = c.from(r, commit, "", 0)
-	w.pause()
+	c := &checkout{root: root, objects: temporary, left: cmp.Or(s.MaxBytes, defaultMaxBytes), links: map[string]string{}}
+	err = c.from(ctx, r, commit, "", 0)
 	if err == nil {
 		err = c.makeLinks()
 	}

@@ -3,6 +3,7 @@
 package gitfolder
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -21,16 +22,17 @@ import (
 
 const (
 	maxFiles      = 1 << 20
-	maxModules    = 256 // submodules, with those in them
+	maxFile       = 128 << 20 // bytes of one, which go-git holds in memory
+	maxModules    = 256       // submodules, with those in them
 	maxModuleDeep = 16
 	maxLink       = 4 << 10
 )
 
 // A checkout writes the files of commits into one folder, which did not exist.
 type checkout struct {
-	watch   *watch
 	root    *os.Root
 	objects string // a folder for git's objects
+	left    int64  // bytes that may still be fetched or written
 	links   map[string]string
 	files   int
 	modules int
@@ -38,31 +40,32 @@ type checkout struct {
 
 // commit writes the files of a commit of the repository at url below a slash path; the repository is deep submodules
 // below the first.
-func (c *checkout) commit(url, commit, at string, deep int) error {
-	r, err := connect(c.watch, url)
+func (c *checkout) commit(ctx context.Context, url, commit, at string, deep int) error {
+	r, err := connect(ctx, url)
 	if err != nil {
 		return err
 	}
-	defer r.close()
-	return c.from(r, commit, at, deep)
+	return c.from(ctx, r, commit, at, deep)
 }
 
-func (c *checkout) from(r *remote, commit, at string, deep int) error {
+func (c *checkout) from(ctx context.Context, r *remote, commit, at string, deep int) (err error) {
 	objects, err := os.MkdirTemp(c.objects, "objects-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(objects)
-	found, err := r.fetch(commit, objects)
+	found, store, err := r.fetch(ctx, commit, objects, c.left)
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	c.left -= sizeOf(objects)
 	tree, err := found.Tree()
 	if err != nil {
 		return err
 	}
 	modules := map[string]string{} // by slash path in the repository
-	if err := c.tree(tree, at, "", modules); err != nil {
+	if err := c.tree(ctx, tree, at, "", modules); err != nil {
 		return err
 	}
 	if len(modules) == 0 {
@@ -73,7 +76,7 @@ func (c *checkout) from(r *remote, commit, at string, deep int) error {
 		return err
 	}
 	for at1, commit := range modules {
-		if err := c.module(r.url, urls[at1], path.Join(at, at1), commit, deep); err != nil {
+		if err := c.module(ctx, r.url, urls[at1], path.Join(at, at1), commit, deep); err != nil {
 			return fmt.Errorf("submodule %s: %w", at1, err)
 		}
 	}
@@ -81,7 +84,7 @@ func (c *checkout) from(r *remote, commit, at string, deep int) error {
 }
 
 // tree writes the files of a folder of the repository; it notes links, for later, and submodules.
-func (c *checkout) tree(t *object.Tree, at, below string, modules map[string]string) error {
+func (c *checkout) tree(ctx context.Context, t *object.Tree, at, below string, modules map[string]string) error {
 	for _, e := range t.Entries {
 		name := path.Join(at, below, e.Name)
 		if err := checkName(e.Name); err != nil {
@@ -90,8 +93,8 @@ func (c *checkout) tree(t *object.Tree, at, below string, modules map[string]str
 		if c.files++; c.files > maxFiles {
 			return errTooMuch
 		}
-		if c.watch.ctx.Err() != nil {
-			return c.watch.ctx.Err()
+		if ctx.Err() != nil {
+			return ctx.Err()
 		}
 		var err error
 		switch e.Mode {
@@ -101,7 +104,7 @@ func (c *checkout) tree(t *object.Tree, at, below string, modules map[string]str
 				err = c.root.Mkdir(filepath.FromSlash(name), 0o755)
 			}
 			if err == nil {
-				err = c.tree(inner, at, path.Join(below, e.Name), modules)
+				err = c.tree(ctx, inner, at, path.Join(below, e.Name), modules)
 			}
 		case filemode.Submodule:
 			modules[path.Join(below, e.Name)] = e.Hash.String()
@@ -129,8 +132,10 @@ func (c *checkout) file(t *object.Tree, e object.TreeEntry, name string) error {
 	if err != nil {
 		return err
 	}
-	c.watch.left -= f.Size
-	if c.watch.left < 0 {
+	if f.Size > maxFile {
+		return fmt.Errorf("%w: a file of more than %d MiB", errTooMuch, maxFile>>20)
+	}
+	if c.left -= f.Size; c.left < 0 {
 		return errTooMuch
 	}
 	from, err := f.Reader()
@@ -190,7 +195,7 @@ func moduleURLs(t *object.Tree) (map[string]string, error) {
 }
 
 // module writes the files of a submodule.
-func (c *checkout) module(parent, to, at, commit string, deep int) error {
+func (c *checkout) module(ctx context.Context, parent, to, at, commit string, deep int) error {
 	c.modules++
 	switch {
 	case to == "":
@@ -202,10 +207,7 @@ func (c *checkout) module(parent, to, at, commit string, deep int) error {
 	if err != nil {
 		return err
 	}
-	if err := c.commit(to, commit, at, deep+1); err != nil && c.watch.ctx.Err() == nil {
-		return classed(c.watch.ctx, to, err)
-	}
-	return c.watch.ctx.Err()
+	return classed(ctx, to, c.commit(ctx, to, commit, at, deep+1))
 }
 
 // moduleURL returns a submodule's URL, which may be relative to that of its parent. A repository on a server cannot
