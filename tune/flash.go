@@ -361,7 +361,7 @@ func (k *kind) confirm(ctx context.Context, best int) (results []Result, err err
 			}
 			c.ID, c.content = c.ID+inFlash, was.Content+inFlash
 			jobs = append(jobs, &job{
-				ctx: ctx, candidate: c, load: load{why: "it is confirmed", args: argsKey(c.Args)}, queued: time.Now(),
+				gone: ctx.Done(), candidate: c, load: load{why: "it is confirmed", args: argsKey(c.Args)}, queued: time.Now(),
 				answer: make(chan answer, 1), of: was.ID,
 			})
 		}

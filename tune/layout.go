@@ -110,7 +110,7 @@ func (k *kind) layoutFor(ctx context.Context, args []Arg, least int) (*layout, e
 	defer k.building.Unlock()
 	now := k.current()
 	switch {
-	case k.run.ctx.Err() != nil: // Close has the layouts, or waits for building
+	case k.run.isClosed(): // Close has the layouts, or waits for building
 		return nil, failure.New(failure.Interrupted, "", "the run was closed")
 	case now.asked && least > now.arenaKiB:
 		return nil, failure.New(failure.DoesNotFit, "", "the option arena_kib of board %s is %d", k.name, now.arenaKiB)
@@ -136,7 +136,7 @@ func (k *kind) layoutFor(ctx context.Context, args []Arg, least int) (*layout, e
 	}
 	k.use(next)
 	k.constants, k.constant = nil, nil
-	k.queue.again(&job{ctx: k.run.ctx, opens: true, load: load{layout: next, image: next.resident}})
+	k.queue.again(&job{opens: true, load: load{layout: next, image: next.resident}})
 	return next, nil
 }
 
@@ -177,9 +177,10 @@ func (k *kind) divide(ctx context.Context, least, more int) (*layout, error) {
 		return nil, failure.Stopped(ctx, "build firmware")
 	}
 	defer end()
-	ctx, cancel := context.WithTimeout(ctx, 10*k.run.o.BuildTimeout)
+	ctx, cancel := k.run.whileOpen(ctx)
 	defer cancel()
-	defer context.AfterFunc(k.run.ctx, cancel)()
+	ctx, expire := context.WithTimeout(ctx, 10*k.run.o.BuildTimeout)
+	defer expire()
 	o, err := k.run.o.memory(k.name)
 	if err != nil {
 		return nil, err

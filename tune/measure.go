@@ -32,7 +32,7 @@ func (p *place) serve(ctx context.Context) error {
 		}
 		jobs := p.kind.queue.pop(ctx)
 		p.idle = jobs == nil
-		jobs = slices.DeleteFunc(jobs, func(j *job) bool { return j.ctx.Err() != nil }) // nobody waits for it any more
+		jobs = slices.DeleteFunc(jobs, func(j *job) bool { return !j.isWanted() })
 		if ctx.Err() != nil {
 			return nil
 		}

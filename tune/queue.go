@@ -12,7 +12,7 @@ import (
 
 // A job is a candidate that waits for a place.
 type job struct {
-	ctx       context.Context // of whoever waits for the answer
+	gone      <-chan struct{} // closed when nobody waits for the answer any more; nil: never
 	candidate Candidate
 	load      load
 	alone     bool          // it was put into firmware without others
@@ -40,6 +40,15 @@ func (j *job) done(k *kind, result Result) {
 func (j *job) fail(err error) {
 	if j.answer != nil {
 		j.answer <- answer{err: err}
+	}
+}
+
+func (j *job) isWanted() bool {
+	select {
+	case <-j.gone:
+		return false
+	default:
+		return true
 	}
 }
 
@@ -104,7 +113,7 @@ func (q *queue) signal() {
 // repeat queues a job that has been answered once more.
 func (q *queue) repeat(j *job) {
 	again := *j
-	again.ctx, again.answer, again.queued = context.Background(), nil, time.Now()
+	again.gone, again.answer, again.queued = nil, nil, time.Now()
 	again.failed, again.suspect = 0, 0
 	q.again(&again)
 }

@@ -38,10 +38,11 @@ type Run struct {
 	o     Options
 	kinds map[string]*kind
 	store *store
-	ctx   context.Context // of the places; ends with Close
-	stop  context.CancelFunc
-	done  sync.WaitGroup
 	gate  timegate.Gate // of compilers, and of measurements on this computer's processors
+
+	stop   context.CancelFunc // ends the places
+	closed <-chan struct{}    // closed then
+	done   sync.WaitGroup     // of the places
 
 	mu      sync.Mutex
 	working map[string]chan struct{} // candidates that are being measured, by their contents
@@ -118,11 +119,12 @@ func OpenRun(ctx context.Context, dir string, desk *device.Desk, boards []string
 	}
 	spec := r.o.Builder.Absolute(project.Spec{Template: o.Template, Libraries: o.Libraries})
 	r.o.Template, r.o.Libraries = spec.Template, spec.Libraries
-	r.ctx, r.stop = context.WithCancel(context.WithoutCancel(ctx))
+	places, stop := context.WithCancel(context.WithoutCancel(ctx))
+	r.stop, r.closed = stop, places.Done()
 	if err := st.keepSettings(r.o); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
-	if err := r.start(ctx, desk, boards); err != nil {
+	if err := r.start(ctx, places, desk, boards); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
 	return r, nil
@@ -170,8 +172,8 @@ func (o Options) settled() Options {
 // one would be sent to the device each time.
 func (o *Options) wholeTimeout() time.Duration { return 10*o.CallTimeout + o.StepTimeout }
 
-// start makes the kinds and begins to open the places.
-func (r *Run) start(ctx context.Context, desk *device.Desk, boards []string) error {
+// start makes the kinds and begins to open the places, which end with working.
+func (r *Run) start(ctx, working context.Context, desk *device.Desk, boards []string) error {
 	var places []*place
 	for n, word := range boards {
 		p, err := r.newPlace(ctx, desk, word, n)
@@ -181,7 +183,7 @@ func (r *Run) start(ctx context.Context, desk *device.Desk, boards []string) err
 		places = append(places, p)
 	}
 	for _, p := range places {
-		r.done.Go(func() { p.work(r.ctx) })
+		r.done.Go(func() { p.work(working) })
 	}
 	return nil
 }
@@ -203,6 +205,28 @@ func (r *Run) Close() error {
 		errs = append(errs, os.RemoveAll(k.imagesDir()))
 	}
 	return errors.Join(append(errs, r.store.close())...)
+}
+
+func (r *Run) isClosed() bool {
+	select {
+	case <-r.closed:
+		return true
+	default:
+		return false
+	}
+}
+
+// whileOpen returns a context that also ends with Close.
+func (r *Run) whileOpen(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-r.closed:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
 }
 
 // Results reads what is finished, in order of finishing, from the run's folder.
@@ -463,7 +487,7 @@ func (k *kind) build(ctx context.Context, in *layout, c Candidate) (rpc.Program,
 
 // submit queues a candidate and waits for its result.
 func (k *kind) submit(ctx context.Context, c Candidate, l load, built time.Duration) (Result, error) {
-	j := &job{ctx: ctx, candidate: c, load: l, built: built, queued: time.Now(), answer: make(chan answer, 1)}
+	j := &job{gone: ctx.Done(), candidate: c, load: l, built: built, queued: time.Now(), answer: make(chan answer, 1)}
 	if l.waits() {
 		k.wait(j)
 		defer k.flashed()
@@ -480,7 +504,7 @@ func (k *kind) wanted(ctx context.Context, j *job) (Result, error) {
 		return k.answered(ctx, a)
 	case <-ctx.Done():
 		return Result{}, failure.Stopped(ctx, "measure %s", j.candidate.ID)
-	case <-k.run.ctx.Done():
+	case <-k.run.closed:
 		return Result{}, failure.New(failure.Interrupted, "", "measure %s: the run was closed", j.candidate.ID)
 	case <-k.queue.ended:
 		select {
@@ -505,7 +529,7 @@ func (k *kind) ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return failure.Stopped(ctx, "measure")
 	}
-	if k.run.ctx.Err() != nil {
+	if k.run.isClosed() {
 		return failure.New(failure.Interrupted, "", "the run was closed")
 	}
 	k.mu.Lock()
@@ -522,7 +546,7 @@ func (k *kind) windowOf(ctx context.Context, l *layout) (rpc.Window, error) {
 	case <-l.opened:
 	case <-ctx.Done():
 		return rpc.Window{}, failure.Stopped(ctx, "wait for a board %s", k.name)
-	case <-k.run.ctx.Done():
+	case <-k.run.closed:
 		return rpc.Window{}, failure.New(failure.Interrupted, "", "the run was closed")
 	}
 	k.mu.Lock()
