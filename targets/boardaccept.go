@@ -18,6 +18,7 @@ import (
 	"github.com/boardsmith/boardsmith/accept"
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/jsonlines"
 )
 
 // boardAccept takes all steps of an acceptance and writes its page, also after a failed one.
@@ -53,9 +54,8 @@ func (v *invocation) boardAccept(ctx context.Context) error {
 				passed++
 			}
 			v.Printf("%-8s %-10s %s: %s", state, r.Name, r.Doc, detail)
-			v.JSONLine(fields{
-				"status": "done", "board": b.Name, "check": r.Name, "doc": r.Doc, "found": strings.Join(r.Found, "; "),
-				"skipped": r.Skipped,
+			v.JSONLine(jsonlines.Check{
+				Board: b.Name, Check: r.Name, Doc: r.Doc, Found: strings.Join(r.Found, "; "), Skipped: r.Skipped,
 			})
 		},
 	})
@@ -74,7 +74,7 @@ func (v *invocation) boardAccept(ctx context.Context) error {
 	}
 	v.Printf("board %s: accepted; %d steps, %d of them skipped; commit %s", b.Name, passed+skipped, skipped,
 		v.Shown(page))
-	v.JSONLine(fields{"status": "done", "board": b.Name, "output": page, "passed": passed, "skipped": skipped})
+	v.JSONLine(jsonlines.Checked{Board: b.Name, Output: page, Passed: passed, Skipped: skipped})
 	return nil
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
@@ -40,8 +41,10 @@ func (v *invocation) boardCheck(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	r := fields{"status": "done", "board": b.Name, "files": b.Files, "link": b.Link.Kind, "programmer": b.Flash.Programmer}
-	if r["unchecked"], err = v.checkScripts(ctx, b); err != nil {
+	r := jsonlines.BoardCheck{
+		Board: b.Name, Files: b.Files, Link: b.Link.Kind, Programmer: b.Flash.Programmer,
+	}
+	if r.Unchecked, err = v.checkScripts(ctx, b); err != nil {
 		return err
 	}
 	for _, t := range b.Templates {
@@ -50,7 +53,7 @@ func (v *invocation) boardCheck(ctx context.Context, name string) error {
 			return fmt.Errorf("board %s with template %s: %w", b.Name, t, err)
 		}
 		if size != nil {
-			r["text"], r["data"], r["bss"] = size.Text, size.Data, size.BSS
+			r.Text, r.Data, r.BSS = &size.Text, &size.Data, &size.BSS
 		}
 	}
 	if err := lacking(compiler, emulator); err != nil {
@@ -184,13 +187,13 @@ func (v *invocation) templateCheck(ctx context.Context, template string) error {
 			state, detail = "skipped", r.Skipped
 		}
 		v.Printf("%-8s %-10s %s: %s", state, r.Name, r.Doc, detail)
-		v.JSONLine(fields{"status": "done", "check": r.Name, "doc": r.Doc, "found": r.Found, "skipped": r.Skipped})
+		v.JSONLine(jsonlines.Check{Check: r.Name, Doc: r.Doc, Found: r.Found, Skipped: r.Skipped})
 	})
 	if err != nil {
 		return fmt.Errorf("template %s: %w", filepath.Base(template), err)
 	}
 	v.Printf("template %s: good; %d checks, %d of them skipped", filepath.Base(template), checked, skipped)
-	v.JSONLine(fields{"status": "done", "template": template, "passed": checked - skipped, "skipped": skipped})
+	v.JSONLine(jsonlines.Checked{Template: template, Passed: checked - skipped, Skipped: skipped})
 	return nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/internal/boardsmithjson"
 	"github.com/boardsmith/boardsmith/internal/inputs"
+	"github.com/boardsmith/boardsmith/internal/jsonlines"
 	"github.com/boardsmith/boardsmith/project"
 )
 
@@ -30,14 +31,14 @@ func (v *invocation) boards(ctx context.Context) error {
 			v.Notef("note: %s cannot be used: %v", name, err)
 			continue
 		}
-		line := fields{"status": "done", "board": name, "doc": b.Doc, "from": cmp.Or(b.Dir, "boardsmith")}
+		line := jsonlines.Board{Board: name, Doc: b.Doc, From: cmp.Or(b.Dir, "boardsmith")}
 		text := b.Doc
 		if b.Dir != "" {
 			text += " (" + v.Shown(b.Dir) + ")"
 		}
 		if signed, accepted := v.acceptance(b, builder.Path); accepted != "" {
 			text += " [" + accepted + "]"
-			line["accepted_by"], line["accepted_on"] = signed.By, signed.On.Format(time.DateOnly)
+			line.AcceptedBy, line.AcceptedOn = signed.By, signed.On.Format(time.DateOnly)
 		}
 		v.Printf("%-20s %s", name, text)
 		v.JSONLine(line)
@@ -53,7 +54,7 @@ func (v *invocation) boards(ctx context.Context) error {
 		family, _, _ := strings.Cut(name, "/")
 		doc := "a board that the builds of family " + family + " know"
 		v.Printf("%-20s %s", name, doc)
-		v.JSONLine(fields{"status": "done", "board": name, "doc": doc})
+		v.JSONLine(jsonlines.Board{Board: name, Doc: doc})
 	}
 	for _, family := range slices.Sorted(maps.Keys(unlisted)) {
 		v.Notef("note: boards of family %s are not listed: %v", family, unlisted[family])
@@ -95,12 +96,11 @@ func (v *invocation) boardShow(ctx context.Context, name string) error {
 	v.Printf("options:")
 	for _, o := range b.Options() {
 		v.Printf("  %-18s %s (%s)", o.Name+"="+o.Default, o.Help, optionRange(o))
-		v.JSONLine(fields{
-			"status": "done", "board": b.Name, "option": o.Name, "default": o.Default, "help": o.Help,
-			"range": optionRange(o),
+		v.JSONLine(jsonlines.Option{
+			Board: b.Name, Option: o.Name, Default: o.Default, Help: o.Help, Range: optionRange(o),
 		})
 	}
-	v.JSONLine(fields{"status": "done", "board": b.Name, "doc": b.Doc, "files": b.Files, "merged": b})
+	v.JSONLine(jsonlines.BoardShown{Board: b.Name, Doc: b.Doc, Files: b.Files, Merged: b})
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/jsonlines"
 	"github.com/boardsmith/boardsmith/registers"
 )
 
@@ -38,10 +39,9 @@ func (v *invocation) boardSVD(ctx context.Context, name string) error {
 		return err
 	}
 	compared := v.printRegisters(r)
-	v.JSONLine(fields{
-		"status": "done", "board": r.Board, "device": r.Device, "addresses": compared[registers.Address],
-		"bits": compared[registers.Bits], "interrupts": compared[registers.Interrupt], "left": r.Left,
-		"misfits": len(r.Misfits()), "doubts": len(r.Doubts()),
+	v.JSONLine(jsonlines.BoardSVDCounts{
+		Board: r.Board, Device: r.Device, Addresses: compared[registers.Address], Bits: compared[registers.Bits],
+		Interrupts: compared[registers.Interrupt], Left: r.Left, Misfits: len(r.Misfits()), Doubts: len(r.Doubts()),
 	})
 	return r.Err()
 }
@@ -62,9 +62,9 @@ func (v *invocation) printRegisters(r *registers.Report) map[registers.Kind]int 
 		}
 		if state != "ok" || v.Env.On("VERBOSE") {
 			v.Printf("%-7s %s", state, f)
-			v.JSONLine(fields{
-				"status": "done", "board": r.Board, "file": f.File, "line": f.Line, "macro": f.Name, "value": f.Value,
-				"kind": f.Kind, "at": f.At, "misfit": f.Misfit, "doubt": f.Doubt, "reason": f.Reason,
+			v.JSONLine(jsonlines.BoardSVD{
+				Board: r.Board, File: f.File, Line: f.Line, Macro: f.Name, Value: f.Value, Kind: string(f.Kind), At: f.At,
+				Misfit: f.Misfit, Doubt: f.Doubt, Reason: f.Reason,
 			})
 		}
 	}

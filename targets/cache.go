@@ -9,6 +9,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/valuetext"
 )
 
@@ -24,16 +25,15 @@ func (v *invocation) cacheList(context.Context) error {
 	var sum int64
 	for _, e := range list {
 		sum += e.Bytes
-		r := fields{
-			"status": "done", "key": fmt.Sprintf("%x", e.Key), "bytes": e.Bytes,
-			"used": e.Used.UTC().Format(time.RFC3339),
+		r := jsonlines.CacheEntry{
+			Key: fmt.Sprintf("%x", e.Key), Bytes: e.Bytes, Used: e.Used.UTC().Format(time.RFC3339), Folder: e.Folder,
 		}
 		what := ""
 		if e.Folder {
-			r["folder"], what = true, "  build folder"
+			what = "  build folder"
 		}
 		if id, board, ok := image.ParseLabel(e.Label); ok {
-			r["build_id"], r["board"] = id, board
+			r.BuildID, r.Board = id, board
 			what = fmt.Sprintf("  image of build %s for %s", id, board)
 		}
 		v.Printf("%x  %9d B  used %s%s", e.Key[:8], e.Bytes, e.Used.Format(time.DateTime), what)
@@ -44,7 +44,7 @@ func (v *invocation) cacheList(context.Context) error {
 		return err
 	}
 	v.Printf("cache: %d entries, %s of at most %d MiB", len(list), valuetext.Bytes(sum), limit>>20)
-	v.JSONLine(fields{"status": "done", "entries": len(list), "bytes": sum, "limit": limit})
+	v.JSONLine(jsonlines.CacheSize{Entries: len(list), Bytes: sum, Limit: limit})
 	return nil
 }
 
@@ -57,7 +57,7 @@ func (v *invocation) cacheVerify(ctx context.Context) error {
 	sweep, err := c.Verify(func(e cache.EntryInfo, good bool) error {
 		if !good {
 			v.Printf("%x  damaged, removed", e.Key[:8])
-			v.JSONLine(fields{"status": "done", "key": fmt.Sprintf("%x", e.Key), "bytes": e.Bytes, "error": "damaged, removed"})
+			v.JSONLine(jsonlines.CacheEntry{Key: fmt.Sprintf("%x", e.Key), Bytes: e.Bytes, Error: "damaged, removed"})
 		}
 		return ctx.Err()
 	})
@@ -89,8 +89,7 @@ func (v *invocation) cacheGC(context.Context) error {
 func (v *invocation) tellSweep(sweep cache.Sweep, which string) {
 	v.Printf("cache: %d entries, %s; removed %d %s, %s", sweep.Entries, valuetext.Bytes(sweep.Bytes), sweep.Removed, which,
 		valuetext.Bytes(sweep.Freed))
-	v.JSONLine(fields{
-		"status": "done", "entries": sweep.Entries, "bytes": sweep.Bytes, "removed": sweep.Removed,
-		"freed": sweep.Freed,
+	v.JSONLine(jsonlines.CacheSweep{
+		Entries: sweep.Entries, Bytes: sweep.Bytes, Removed: sweep.Removed, Freed: sweep.Freed,
 	})
 }

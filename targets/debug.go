@@ -20,6 +20,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/inputs"
+	"github.com/boardsmith/boardsmith/internal/jsonlines"
 )
 
 // debug flashes the image unless the board holds it, or with ATTACH leaves the board as it is, and starts gdb on it, or
@@ -85,7 +86,7 @@ func (v *invocation) serving(image, address string) {
 	v.Printf("debug: gdb server on %s, image %s", address, v.Shown(image))
 	_, port, _ := net.SplitHostPort(address) // always has a port
 	n, _ := strconv.Atoi(port)
-	v.JSONLine(fields{"status": "running", "address": address, "port": n, "image": image})
+	v.JSONLine(jsonlines.Debug{Status: jsonlines.StatusRunning, Address: address, Port: n, Image: image})
 	v.Notef("debug: Ctrl-C ends it")
 }
 
@@ -117,7 +118,9 @@ func (v *invocation) dryRunDebug(ctx context.Context, o device.Debugging) error 
 	}
 	text := fmt.Sprintf("debug %s on board %s", in.Project, in.Board.Value)
 	v.Printf("debug: would %s", text)
-	v.JSONLine(fields{"status": "dry-run", "would": text, "commands": append([]string{}, commands...)})
+	v.JSONLine(jsonlines.DryRun{
+		Status: jsonlines.StatusDryRun, Would: text, Commands: append([]string{}, commands...),
+	})
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/toolbox"
 	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/ndarray"
@@ -139,9 +140,9 @@ func (v *invocation) demoResult(sc score, wrong []string, times timing) error {
 		return failure.New(failure.WrongAnswer, "", "%d answers differ from the reference: %s", sc.all-sc.exact,
 			strings.Join(wrong, "; "))
 	}
-	r := v.projectFields()
-	r["accuracy"], r["right"], r["exact"], r["images"], r["time"] = accuracy, sc.right, sc.exact, sc.all, took
-	v.JSONLine(r)
+	v.JSONLine(jsonlines.Demo{
+		Project: v.projectLine(), Accuracy: accuracy, Right: sc.right, Exact: sc.exact, Images: sc.all, Time: took,
+	})
 	v.Printf("The firmware is in %s. Next: MODEL=your.tar INPUT=your.npz %s", v.Shown(v.project.Dir()),
 		v.Mage("build flash run"))
 	return nil

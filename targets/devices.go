@@ -15,6 +15,7 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/inputs"
+	"github.com/boardsmith/boardsmith/internal/jsonlines"
 )
 
 // devices lists probes, ports and emulated boards; with SAVE=1 it asks known boards for their chips and writes
@@ -40,7 +41,7 @@ func (v *invocation) devices(ctx context.Context) error {
 			return err
 		}
 	}
-	v.JSONLine(fields{"status": "done", "devices": len(all)})
+	v.JSONLine(jsonlines.Devices{Devices: len(all)})
 	return nil
 }
 
@@ -49,9 +50,9 @@ func (v *invocation) printDevice(in *inputs.Inputs, d device.Attached, all []dev
 	if d.What != "" {
 		words = append(words, d.What)
 	}
-	r := fields{
-		"status": "done", "boards": append([]string{}, d.Boards...), "probe": d.Probe, "port": d.Port,
-		"usb": d.USB, "path": d.Path, "interface": d.Interface, "what": d.What, "emulated": d.Emulated, "runs": d.Runs,
+	r := jsonlines.Device{
+		Boards: append([]string{}, d.Boards...), Probe: d.Probe, Port: d.Port, USB: d.USB, Path: d.Path,
+		Interface: d.Interface, What: d.What, Emulated: d.Emulated, Runs: d.Runs,
 	}
 	for _, f := range []struct{ name, value string }{
 		{"serial", d.Probe},
@@ -70,7 +71,7 @@ func (v *invocation) printDevice(in *inputs.Inputs, d device.Attached, all []dev
 	for _, b := range in.DeskFile.Devices {
 		if (b.Probe != "" || b.Link.Address != "") && inputs.IsNoted(b, d, all) {
 			words = append(words, "named "+b.Name)
-			r["name"] = b.Name
+			r.Name = b.Name
 		}
 	}
 	v.Printf("%s", strings.Join(words, ", "))
@@ -111,8 +112,8 @@ func (v *invocation) saveDeskFile(ctx context.Context, in *inputs.Inputs, all []
 			place = "address " + n.Link.Address
 		}
 		v.Printf("%s: %s, %s, chip %s", n.Name, n.Board, place, chip)
-		v.JSONLine(fields{
-			"status": "done", "name": n.Name, "board": n.Board, "probe": n.Probe, "address": n.Link.Address, "chip": n.Chip,
+		v.JSONLine(jsonlines.Saved{
+			Name: n.Name, Board: n.Board, Probe: n.Probe, Address: n.Link.Address, Chip: n.Chip,
 		})
 	}
 	if noted == 0 {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/toolbox"
 )
 
@@ -40,7 +41,7 @@ func (v *invocation) doctor(ctx context.Context) error {
 	if len(lacking) > 0 {
 		return failure.New(failure.ToolMissing, toolbox.HowToInstall(all), "missing: %s", strings.Join(lacking, ", "))
 	}
-	v.JSONLine(fields{"status": "done"})
+	v.JSONLine(jsonlines.Done{})
 	return nil
 }
 

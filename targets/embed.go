@@ -12,6 +12,7 @@ import (
 	"github.com/boardsmith/boardsmith/cmodel"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/inputs"
+	"github.com/boardsmith/boardsmith/internal/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/wholefolder"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/modellib"
@@ -54,7 +55,7 @@ func (v *invocation) embed(ctx context.Context, folder string) error {
 	names := v.tellNames(codes)
 	v.Printf("embed: %s holds %s; compile src/*.c with -Iinclude%s", v.Shown(dir), strings.Join(names, ", "),
 		compiled)
-	v.JSONLine(fields{"status": "done", "folder": dir, "models": names})
+	v.JSONLine(jsonlines.Models{Folder: dir, Models: names})
 	return nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/inputs"
+	"github.com/boardsmith/boardsmith/internal/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/wholefolder"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/modellib"
@@ -75,10 +76,10 @@ func (v *invocation) buildLibrary(ctx context.Context, in *inputs.Inputs) error 
 		dir = filepath.Join(v.Dir, dir)
 	}
 	names, list := v.tellNames(codes), folderOf(files)
-	line := fields{"status": "done", "folder": shown, "board": c.Board.Name, "models": names}
+	line := jsonlines.Models{Folder: shown, Board: c.Board.Name, Models: names}
 	if wholefolder.Has(dir, list) {
 		v.Printf("build: %s is up to date", shown)
-		line["status"] = "up-to-date"
+		line.Status = jsonlines.StatusUpToDate
 	} else if err := wholefolder.Write(ctx, dir, list, func() error { return v.errOther(dir, shown) }); err != nil {
 		return err
 	} else {
@@ -125,10 +126,10 @@ func (v *invocation) librarySize(ctx context.Context, in *inputs.Inputs) error {
 		return err
 	}
 	var all image.Size
-	var lines []fields
+	var lines []jsonlines.Part
 	row := func(name string, z image.Size) {
 		v.Printf("%-32s %10d %10d %10d", name, z.Text, z.Data, z.BSS)
-		lines = append(lines, fields{"part": name, "text": z.Text, "data": z.Data, "bss": z.BSS})
+		lines = append(lines, jsonlines.Part{Part: name, Text: z.Text, Data: z.Data, BSS: z.BSS})
 	}
 	v.Printf("%-32s %10s %10s %10s   bytes", "", "text", "data", "bss")
 	for _, name := range slices.Sorted(maps.Keys(sizes)) {
@@ -137,7 +138,7 @@ func (v *invocation) librarySize(ctx context.Context, in *inputs.Inputs) error {
 		all.Text, all.Data, all.BSS = all.Text+z.Text, all.Data+z.Data, all.BSS+z.BSS
 	}
 	row("all", all)
-	v.JSONLine(fields{"status": "done", "board": c.Board.Name, "sizes": lines})
+	v.JSONLine(jsonlines.LibrarySize{Board: c.Board.Name, Sizes: lines})
 	return nil
 }
 
@@ -162,5 +163,7 @@ func (v *invocation) releaseLibrary(ctx context.Context, in *inputs.Inputs, dir 
 	if err != nil {
 		return err
 	}
-	return v.writeRelease(ctx, r, dir, fields{"status": "done", "board": c.Board.Name, "models": v.tellNames(codes)})
+	line := jsonlines.Release{Models: v.tellNames(codes)}
+	line.Board = c.Board.Name
+	return v.writeRelease(ctx, r, dir, line)
 }

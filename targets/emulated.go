@@ -16,6 +16,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/console"
+	"github.com/boardsmith/boardsmith/internal/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 )
 
@@ -68,9 +69,8 @@ func (v *invocation) printEmulated(b *boards.Board, chip device.EmulatedState, d
 		state = "runs, port " + chip.Port
 	}
 	v.Printf("emulated: board %s, probe %s, %s%s", b.Name, chip.Probe, state, done)
-	v.JSONLine(fields{
-		"status": "done", "board": b.Name, "probe": chip.Probe, "port": chip.Port, "runs": chip.Runs,
-		"chips": chip.Chip,
+	v.JSONLine(jsonlines.Emulated{
+		Board: b.Name, Probe: chip.Probe, Port: chip.Port, Runs: chip.Runs, Chips: chip.Chip,
 	})
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/inputs"
+	"github.com/boardsmith/boardsmith/internal/jsonlines"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
@@ -76,20 +77,19 @@ func (v *invocation) makeProject(ctx context.Context, in *inputs.Inputs) error {
 		return err
 	}
 	v.project, v.image, v.stale = p, nil, nil
-	r := v.projectFields()
+	r := jsonlines.Generate{Project: v.projectLine(), Step: "generate"} // build generates too
 	if n := len(p.Wrote()); n > 0 {
 		v.Printf("generate: %s for board %s from %s, %d files", in.Project, p.Board().Name,
 			inputs.ArchiveName(p.ArchiveName()), n)
-		r["files"] = n
+		r.Files = n
 	} else {
 		v.Printf("generate: %s is up to date", in.Project)
-		r["status"] = "up-to-date"
+		r.Status = jsonlines.StatusUpToDate
 	}
 	if edited := p.Stayed(); len(edited) > 0 {
 		v.Notef("note: left as they were changed by hand: %s", strings.Join(edited, ", "))
-		r["edited"] = edited
+		r.Edited = edited
 	}
-	r["step"] = "generate" // build generates too
 	v.JSONLine(r)
 	return nil
 }
@@ -125,25 +125,21 @@ func runsHere(system string, in *inputs.Inputs) error {
 		"board %s is a process of Linux, and this is %s", b.Name, system)
 }
 
-// projectFields returns the first fields of a JSON line about the project.
-func (v *invocation) projectFields() fields {
+// projectLine begins a JSON line about the project.
+func (v *invocation) projectLine() jsonlines.Project {
 	p := v.project
-	return fields{
-		"status": "done", "project": v.Shown(p.Dir()), "board": p.Board().Name,
-		"model":        inputs.ArchiveName(p.ArchiveName()),
-		"model_sha256": p.ArchiveDigest(),
+	return jsonlines.Project{
+		Project: v.Shown(p.Dir()), Board: p.Board().Name, Model: inputs.ArchiveName(p.ArchiveName()),
+		ModelSHA256: p.ArchiveDigest(),
 	}
 }
 
-// imageFields returns the first fields of a JSON line about the image that is flashed or run. The model of an image
-// named by IMAGE is unknown.
-func (v *invocation) imageFields(image *image.Image) fields {
-	r := v.projectFields()
+// imageLine begins a JSON line about the image that is flashed or run. The model of an image named by IMAGE is unknown.
+func (v *invocation) imageLine(image *image.Image) jsonlines.Image {
+	r := jsonlines.Image{Project: v.projectLine(), BuildID: image.ID()}
 	if v.picked {
-		delete(r, "model")
-		delete(r, "model_sha256")
+		r.Model, r.ModelSHA256 = "", ""
 	}
-	r["build_id"] = image.ID()
 	return r
 }
 
@@ -240,13 +236,13 @@ func (v *invocation) makeImage(ctx context.Context) error {
 	if len(image.Edited) > 0 {
 		v.Notef("note: built with files that were changed by hand: %s", strings.Join(image.Edited, ", "))
 	}
-	r := v.projectFields()
-	r["step"], r["image"], r["sha256"], r["build_id"], r["edited"] = "build", v.Shown(image.Path), image.Digest,
-		image.ID(), append([]string{}, image.Edited...)
-	r["text"], r["data"], r["bss"] = image.Size.Text, image.Size.Data, image.Size.BSS
+	r := jsonlines.Build{
+		Project: v.projectLine(), Step: "build", Image: v.Shown(image.Path), SHA256: image.Digest, BuildID: image.ID(),
+		Edited: append([]string{}, image.Edited...), Text: image.Size.Text, Data: image.Size.Data, BSS: image.Size.BSS,
+	}
 	if image.UpToDate {
 		v.Printf("build: %s is up to date", v.Shown(image.Path))
-		r["status"] = "up-to-date"
+		r.Status = jsonlines.StatusUpToDate
 	} else {
 		z := image.Size
 		v.Printf("build: %s, text %d, data %d, bss %d bytes", v.Shown(image.Path), z.Text, z.Data, z.BSS)
@@ -267,7 +263,7 @@ func (v *invocation) clean(ctx context.Context) error {
 	}
 	if _, err := os.Stat(in.Project); errors.Is(err, fs.ErrNotExist) {
 		v.Printf("clean: there is no %s", in.Project)
-		v.JSONLine(fields{"status": "up-to-date", "project": in.Project})
+		v.JSONLine(jsonlines.Clean{Status: jsonlines.StatusUpToDate, Project: in.Project})
 		return nil
 	}
 	if v.Env.On("DRYRUN") {
@@ -284,7 +280,7 @@ func (v *invocation) clean(ctx context.Context) error {
 		return err
 	}
 	v.Printf("clean: removed %s", in.Project)
-	v.JSONLine(fields{"status": "done", "project": in.Project})
+	v.JSONLine(jsonlines.Clean{Project: in.Project})
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/inputs"
+	"github.com/boardsmith/boardsmith/internal/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/valuetext"
 )
 
@@ -36,15 +37,13 @@ func (v *invocation) flash(ctx context.Context) error {
 		return v.notFlashed(ctx, report, err)
 	}
 	v.sameChip(report)
-	r := v.imageFields(image)
-	r["wrote"], r["erased"], r["why"] = report.Wrote, report.Erased, report.Why
-	r["device"], r["programmer"] = report.Device, report.Programmer
-	if len(report.Warn) > 0 {
-		r["worn"] = report.Warn
+	r := jsonlines.Flash{
+		Image: v.imageLine(image), Wrote: report.Wrote, Erased: report.Erased, Why: report.Why,
+		Device: report.Device, Programmer: report.Programmer, Worn: report.Warn,
 	}
 	if report.Wrote == 0 {
 		v.Printf("flash: up to date, nothing written: %s", report.Why)
-		r["status"] = "up-to-date"
+		r.Status = jsonlines.StatusUpToDate
 	} else {
 		v.Printf("flash: wrote %s, erased %d of the image's %d sectors, verified, answers: %s", valuetext.Bytes(report.Wrote),
 			report.Erased, report.Sectors, report.Why)
@@ -72,12 +71,14 @@ func (v *invocation) notFlashed(ctx context.Context, report device.FlashReport, 
 		return err
 	}
 	if report.Holds {
-		v.JSONLine(fields{"status": "written", "device": report.Device, "wrote": report.Wrote, "erased": report.Erased})
+		v.JSONLine(jsonlines.Unfinished{
+			Status: jsonlines.StatusWritten, Device: report.Device, Wrote: report.Wrote, Erased: report.Erased,
+		})
 		return err
 	}
 	v.Notef("note: flashing %s was not finished: the board is marked as dirty; %s writes what is missing and verifies "+
 		"all", report.Device, v.Mage("flash"))
-	v.JSONLine(fields{"status": "dirty", "device": report.Device, "erased": report.Erased})
+	v.JSONLine(jsonlines.Unfinished{Status: jsonlines.StatusDirty, Device: report.Device, Erased: report.Erased})
 	return err
 }
 
@@ -113,9 +114,9 @@ func (v *invocation) printCommands(would device.Commands, text string) error {
 		v.Printf("%s", c)
 	}
 	v.Printf("%s: would %s", v.Step(), text)
-	v.JSONLine(fields{
-		"status": "dry-run", "would": text, "commands": append([]string{}, would.Flash...),
-		"files": append([]string{}, would.Files...),
+	v.JSONLine(jsonlines.DryRun{
+		Status: jsonlines.StatusDryRun, Would: text, Commands: append([]string{}, would.Flash...),
+		Files: append([]string{}, would.Files...),
 	})
 	return nil
 }
@@ -159,9 +160,8 @@ func (v *invocation) erase(ctx context.Context) error {
 	}
 	v.Printf("erase: erased %d of %d sectors of %s, the others were blank; all verified", report.Erased, report.Sectors,
 		report.Device)
-	v.JSONLine(fields{
-		"status": "done", "device": report.Device, "programmer": report.Programmer,
-		"erased": report.Erased, "sectors": report.Sectors,
+	v.JSONLine(jsonlines.Erase{
+		Device: report.Device, Programmer: report.Programmer, Erased: report.Erased, Sectors: report.Sectors,
 	})
 	return nil
 }

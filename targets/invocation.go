@@ -51,9 +51,6 @@ func newInvocation(c *console.Console) *invocation {
 	return &invocation{Console: c, log: log}
 }
 
-// fields are the fields of one JSON line.
-type fields = console.Fields
-
 // do runs one target.
 func do(ctx context.Context, step string, f func(*invocation, context.Context) error) error {
 	v := current()

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/jsonlines"
 	"github.com/boardsmith/boardsmith/project"
 )
 
@@ -27,17 +28,16 @@ func (v *invocation) size(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r := v.projectFields()
+	r := jsonlines.Size{Project: v.projectLine(), Sizes: partLines(u)}
 	if len(u.Regions) == 0 {
 		v.printKinds(u)
 	} else {
 		v.printRegions(u)
-		r["regions"] = regionLines(u)
+		r.Regions = regionLines(u)
 	}
-	r["sizes"] = partLines(u)
-	r["arena"] = v.printArena(u)
+	r.Arena = v.printArena(u)
 	if u.Stack != nil {
-		r["stack"] = v.printStack(u)
+		r.Stack = v.printStack(u)
 	}
 	v.JSONLine(r)
 	return nil
@@ -85,36 +85,34 @@ func (v *invocation) printRegions(u *project.Usage) {
 	})
 }
 
-func partLines(u *project.Usage) (lines []fields) {
+func partLines(u *project.Usage) (lines []jsonlines.Part) {
 	for _, p := range append(u.Parts, project.PartUse{Name: "all", Size: u.Total()}) {
-		l := fields{"part": p.Name, "text": p.Text, "data": p.Data, "bss": p.BSS}
+		l := jsonlines.Part{Part: p.Name, Text: p.Text, Data: p.Data, BSS: p.BSS}
 		if len(p.In) > 0 {
-			in := map[string]int64{}
+			l.In = map[string]int64{}
 			for i, n := range p.In {
 				if n != 0 {
-					in[u.Regions[i].Name] = n
+					l.In[u.Regions[i].Name] = n
 				}
 			}
-			l["in"] = in
 		}
 		lines = append(lines, l)
 	}
 	return lines
 }
 
-func regionLines(u *project.Usage) (lines []fields) {
+func regionLines(u *project.Usage) (lines []jsonlines.Region) {
 	for _, r := range u.Regions {
-		lines = append(lines, fields{
-			"region": r.Name, "origin": r.Origin, "size": r.Size, "used": r.Used,
-			"free": r.Size - r.Used,
+		lines = append(lines, jsonlines.Region{
+			Region: r.Name, Origin: r.Origin, Size: r.Size, Used: r.Used, Free: r.Size - r.Used,
 		})
 	}
 	return lines
 }
 
-func (v *invocation) printArena(usage *project.Usage) fields {
+func (v *invocation) printArena(usage *project.Usage) jsonlines.Arena {
 	a := usage.Arena
-	r := fields{"have": a.Have}
+	r := jsonlines.Arena{Have: a.Have}
 	if a.Need == 0 {
 		for _, why := range a.Unsure {
 			v.Printf("workspace: it may be more: %s", why)
@@ -126,20 +124,20 @@ func (v *invocation) printArena(usage *project.Usage) fields {
 	for _, why := range a.Unsure {
 		v.Printf("arena: it may be more: %s", why)
 	}
-	r["need"], r["unsure"] = a.Need, append([]string{}, a.Unsure...)
+	r.Need, r.Unsure = a.Need, append([]string{}, a.Unsure...)
 	return r
 }
 
-func (v *invocation) printStack(usage *project.Usage) fields {
+func (v *invocation) printStack(usage *project.Usage) *jsonlines.Stack {
 	u := usage.Stack
 	v.Printf("stack: %d of %d bytes at worst: %s", u.Need, u.Have, strings.Join(u.Path, ", "))
 	for _, why := range u.Unsure {
 		v.Printf("stack: it may be more: %s", why)
 	}
-	r := fields{"need": u.Need, "have": u.Have, "path": u.Path, "unsure": u.Unsure}
+	r := &jsonlines.Stack{Need: u.Need, Have: u.Have, Path: u.Path, Unsure: u.Unsure}
 	if u.Room > 0 {
 		v.Printf("stack of interrupt handlers: %d of %d bytes at worst", u.Handlers, u.Room)
-		r["handlers_need"], r["handlers_have"] = u.Handlers, u.Room
+		r.HandlersNeed, r.HandlersHave = u.Handlers, u.Room
 	}
 	return r
 }

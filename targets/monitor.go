@@ -20,6 +20,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/jsonlines"
 )
 
 // monitor shows what the device sends until it is interrupted, and sends lines of standard input.
@@ -101,7 +102,7 @@ func (v *invocation) showLine(log io.Writer, line string) {
 		text = now.Format("15:04:05.000 ") + line
 	}
 	v.Printf("%s", text)
-	v.JSONLine(fields{"status": "running", "line": line, "time": now.Format(time.RFC3339Nano)})
+	v.JSONLine(jsonlines.Monitor{Status: jsonlines.StatusRunning, Line: line, Time: now.Format(time.RFC3339Nano)})
 	if _, err := fmt.Fprintf(log, "%s %s\n", now.Format("2006-01-02T15:04:05.000Z07:00"), line); err != nil {
 		v.Notef("LOG: %v", err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/console"
 	"github.com/boardsmith/boardsmith/internal/inputs"
+	"github.com/boardsmith/boardsmith/internal/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/sourcetree"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/release"
@@ -48,8 +49,7 @@ func (v *invocation) release(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	line := v.imageFields(image)
-	return v.writeRelease(ctx, r, dir, line)
+	return v.writeRelease(ctx, r, dir, jsonlines.Release{Image: v.imageLine(image)})
 }
 
 // releaseOptions returns the product, its version, the repository's texts of licences, and boardsmith's version.
@@ -88,19 +88,20 @@ func (v *invocation) moduleFolder(ctx context.Context) (string, error) {
 }
 
 // writeRelease writes a release unless the folder has it, and prints its digest.
-func (v *invocation) writeRelease(ctx context.Context, r *release.Release, dir string, line fields) error {
+func (v *invocation) writeRelease(ctx context.Context, r *release.Release, dir string, line jsonlines.Release,
+) error {
 	path := dir
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(v.Dir, path)
 	}
 	what := "wrote"
 	if r.IsIn(path) {
-		what, line["status"] = "up to date:", "up-to-date"
+		what, line.Status = "up to date:", jsonlines.StatusUpToDate
 	} else if err := r.Write(ctx, path, v.Env.On("FORCE")); err != nil {
 		return err
 	}
 	v.Printf("release: %s %s, %d files, SHA-256 of SHA256SUMS %s", what, dir, len(r.Files), r.Digest())
-	line["folder"], line["files"], line["sha256"] = dir, len(r.Files), r.Digest()
+	line.Folder, line.Files, line.SHA256 = dir, len(r.Files), r.Digest()
 	v.JSONLine(line)
 	return nil
 }

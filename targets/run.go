@@ -15,6 +15,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/console"
 	"github.com/boardsmith/boardsmith/internal/inputs"
+	"github.com/boardsmith/boardsmith/internal/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
@@ -232,37 +233,34 @@ func (v *invocation) tell(c *connection, from string, outputs []*ndarray.Array, 
 		where += ", in RAM"
 	}
 	v.Printf("run: %s on board %s, %s", what, where, from)
-	var lines []fields
+	var lines []jsonlines.Output
 	var named []ndarray.Named
 	for i, a := range outputs {
 		name := "output" + strconv.Itoa(i)
 		named = append(named, ndarray.Named{Name: name, Array: a})
 		text := fmt.Sprintf("%s  %v %s  %s", name, a.DType, ndarray.ShapeString(a.Shape), valuetext.First(a))
-		line := fields{
-			"name": name, "model_name": c.model.Outputs()[i].Name, "dtype": a.DType.String(), "shape": shape(a),
-			"first": valuetext.Elements(a),
+		line := jsonlines.Output{
+			Name: name, ModelName: c.model.Outputs()[i].Name, DType: a.DType.String(), Shape: shape(a),
+			First: valuetext.Elements(a),
 		}
 		if class, ok := valuetext.ArgMax(a); ok {
 			text += fmt.Sprintf("  arg-max %d", class)
-			line["argmax"] = class
+			line.ArgMax = &class
 		}
 		v.Printf("%s", text)
 		lines = append(lines, line)
 	}
-	r := v.imageFields(c.load.image)
+	r := jsonlines.Run{Image: v.imageLine(c.load.image), Input: from, Outputs: lines, Time: v.tellTime(t)}
 	if c.load.resident != nil {
-		r["load"] = "ram"
+		r.Load = "ram"
 	}
-	r["input"], r["outputs"], r["time"] = from, lines, v.tellTime(t)
-	if len(t.operators) > 0 {
-		r["operators"] = v.tellOperators(t.operators)
-	}
+	r.Operators = v.tellOperators(t.operators)
 	if v.in.Output != "" {
 		if err := ndarray.WriteNPZ(v.in.Output, named); err != nil {
 			return failure.New(failure.Config, "choose an OUTPUT that can be written", "OUTPUT: %w", err)
 		}
 		v.Printf("wrote %s", v.in.Output)
-		r["output"] = v.in.Output
+		r.Output = v.in.Output
 	}
 	v.JSONLine(r)
 	return nil
@@ -271,29 +269,27 @@ func (v *invocation) tell(c *connection, from string, outputs []*ndarray.Array, 
 func shape(a *ndarray.Array) []int64 { return append([]int64{}, a.Shape...) } // [] for a scalar, not null
 
 // tellTime prints how long an inference takes, and returns it for JSON.
-func (v *invocation) tellTime(t timing) fields {
+func (v *invocation) tellTime(t timing) jsonlines.Time {
 	st := rpc.StatsOf(t.samples)
 	v.Printf("time per inference, %d samples: mean %s, median %s, min %s, max %s, 95 %% interval of the mean %s to %s",
 		st.N, valuetext.Seconds(st.Mean), valuetext.Seconds(st.Median), valuetext.Seconds(st.Min),
 		valuetext.Seconds(st.Max), valuetext.Seconds(st.Low), valuetext.Seconds(st.High))
-	r := fields{
-		"samples": st.N, "mean": st.Mean, "median": st.Median, "min": st.Min, "max": st.Max, "low95": st.Low,
-		"high95": st.High,
+	r := jsonlines.Time{
+		Samples: st.N, Mean: st.Mean, Median: st.Median, Min: st.Min, Max: st.Max, Low95: st.Low, High95: st.High,
 	}
 	if t.platform != nil {
 		v.Printf("measured with: %v", t.platform)
-		r["platform"] = t.platform
+		r.Platform = t.platform
 	}
 	return r
 }
 
 // tellOperators prints how long each operator of a graph takes, in their order, and returns it for JSON.
-func (v *invocation) tellOperators(times []executor.OperatorTime) []fields {
-	var lines []fields
+func (v *invocation) tellOperators(times []executor.OperatorTime) (lines []jsonlines.Operator) {
 	for _, t := range times {
 		median := rpc.StatsOf(t.Samples).Median
 		v.Printf("  %10s  %s", valuetext.Seconds(median), t.Node)
-		lines = append(lines, fields{"node": t.Node, "function": t.Name, "median": median})
+		lines = append(lines, jsonlines.Operator{Node: t.Node, Function: t.Name, Median: median})
 	}
 	return lines
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/jsonlines"
 	"github.com/boardsmith/boardsmith/scaffold"
 	"github.com/boardsmith/boardsmith/schemas"
 )
@@ -42,7 +43,7 @@ func (v *invocation) boardNew(ctx context.Context, name string) error {
 	}
 	v.Printf("board %s: made %s from %s", name, strings.Join(files, ", "), from)
 	v.Printf("edit it, then check it: %s %s", v.Mage("board:check"), files[0])
-	v.JSONLine(fields{"status": "done", "board": name, "files": files})
+	v.JSONLine(jsonlines.BoardNew{Board: name, Files: files})
 	return nil
 }
 
@@ -71,7 +72,7 @@ func (v *invocation) templateNew(folder string) error {
 	v.Printf("template %s: copied from %s to %s", template, from, filepath.Join(folder, "templates", template))
 	v.Printf("board %s: made, which builds with it", board)
 	v.Printf("edit them, then check them: BOARDSMITH_PATH=%s %s %s", folder, v.Mage("template:check"), template)
-	v.JSONLine(fields{"status": "done", "template": template, "board": board, "folder": folder})
+	v.JSONLine(jsonlines.TemplateNew{Template: template, Board: board, Folder: folder})
 	return nil
 }
 
@@ -89,6 +90,6 @@ func (v *invocation) schemas(folder string) error {
 		return err
 	}
 	v.Printf("schemas: wrote %s to %s", strings.Join(names, ", "), v.Shown(dir))
-	v.JSONLine(fields{"status": "done", "folder": dir, "files": names})
+	v.JSONLine(jsonlines.Schemas{Folder: dir, Files: names})
 	return nil
 }

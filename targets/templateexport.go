@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/boardsmith/boardsmith/internal/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 	"github.com/boardsmith/boardsmith/projectapi"
 )
@@ -43,6 +44,6 @@ func (v *invocation) templateExport(ctx context.Context, folder string) error {
 		return err
 	}
 	v.Printf("template:export: %s is a template for TVM's Python", v.Shown(dir))
-	v.JSONLine(fields{"status": "done", "folder": dir})
+	v.JSONLine(jsonlines.Exported{Folder: dir})
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/inputs"
+	"github.com/boardsmith/boardsmith/internal/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
@@ -233,23 +234,23 @@ func (v *invocation) tellValidation(r *validate.Report, from string, load modelL
 		v.Printf("nothing was compared: the set has neither expected outputs nor labels")
 	}
 	v.tellUse(r)
-	line := v.imageFields(load.image)
-	line["input"], line["report"] = from, r
+	line := jsonlines.Validate{Image: v.imageLine(load.image), Input: from, Report: r}
 	if r.Labelled() {
-		line["accuracy"] = 100 * r.Accuracy()
+		percent := 100 * r.Accuracy()
+		line.Accuracy = &percent
 	}
 	if failed == nil {
 		failed = r.Err()
 	}
 	if failed != nil {
-		line["status"] = "wrong"
+		line.Status = jsonlines.StatusWrong
 	}
 	if v.in.Output != "" && (failed == nil || failure.Of(failed) == failure.WrongAnswer) {
 		if err := writeReport(v.in.Output, r); err != nil {
 			return errors.Join(failed, err)
 		}
 		v.Printf("wrote %s", v.in.Output)
-		line["output"] = v.in.Output
+		line.Output = v.in.Output
 	}
 	v.JSONLine(line)
 	return failed

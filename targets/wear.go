@@ -11,6 +11,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/internal/inputs"
+	"github.com/boardsmith/boardsmith/internal/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/valuetext"
 )
 
@@ -35,7 +36,7 @@ func (v *invocation) wear(ctx context.Context) error {
 	if shown == 0 {
 		v.Printf("wear: nothing was flashed yet")
 	}
-	v.JSONLine(fields{"status": "done", "devices": shown})
+	v.JSONLine(jsonlines.Devices{Devices: shown})
 	return nil
 }
 
@@ -63,24 +64,25 @@ func (v *invocation) printWear(w device.DeviceWear) {
 		state = "its contents are unverified"
 	}
 	v.Printf("%s, board %s, probe %s: %d flashes, %d failed; %s", w.Device, w.Board, w.Probe, w.Flashes, w.Failures, state)
-	var sectors []fields
+	var sectors []jsonlines.SectorErase
 	for _, c := range w.Sectors {
-		r := fields{"region": c.Region, "sector": c.Index, "addr": c.Addr, "size": c.Size, "erases": c.Erases}
+		r := jsonlines.SectorErase{
+			Region: c.Region, Sector: c.Index, Addr: c.Addr, Size: c.Size, Erases: c.Erases, Rated: c.Rated,
+		}
 		text := fmt.Sprintf("  %-8s %4d  0x%08x %8s  %6d erases", c.Region, c.Index, c.Addr, valuetext.Bytes(int64(c.Size)),
 			c.Erases)
 		if c.Rated > 0 {
-			r["rated"] = c.Rated
 			text += fmt.Sprintf(" of %6d  %s", c.Rated, wearBar(c))
 		}
 		v.Printf("%s", text)
 		sectors = append(sectors, r)
 	}
-	r := fields{
-		"status": "done", "device": w.Device, "board": w.Board, "probe": w.Probe, "build_id": w.BuildID,
-		"dirty": w.Dirty, "flashes": w.Flashes, "failures": w.Failures, "why": w.Why, "sectors": sectors,
+	r := jsonlines.Wear{
+		Device: w.Device, Board: w.Board, Probe: w.Probe, BuildID: w.BuildID, Dirty: w.Dirty, Flashes: w.Flashes,
+		Failures: w.Failures, Why: w.Why, Sectors: sectors,
 	}
 	if !w.Verified.IsZero() {
-		r["verified"] = w.Verified.Format(time.RFC3339)
+		r.Verified = w.Verified.Format(time.RFC3339)
 	}
 	v.JSONLine(r)
 }

@@ -6,7 +6,6 @@ package console
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -17,6 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/jsonlines"
 )
 
 // A Console reads and prints for the targets of one run of mage. Results go to stdout; progress, errors and logs go to
@@ -115,23 +115,14 @@ func (c *Console) Write(p []byte) (int, error) {
 	return c.notes.Write(p)
 }
 
-// Fields are the fields of one JSON line, documented in docs/json-lines.md. JSONLine adds v and step.
-type Fields map[string]any
-
-// JSONLine prints one JSON line if JSON=1. It omits empty texts.
-func (c *Console) JSONLine(f Fields) {
+// JSONLine prints one JSON line if JSON=1: a struct of package jsonlines.
+func (c *Console) JSONLine(line any) {
 	if c.json == nil {
 		return
 	}
-	full := Fields{"v": 1, "step": c.step}
-	for k, v := range f {
-		if v != "" {
-			full[k] = v
-		}
-	}
-	text, err := json.Marshal(full)
+	text, err := jsonlines.Line(c.step, line)
 	if err != nil {
-		panic(err) // Fields hold plain values only
+		panic(err) // lines hold plain values only
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -172,6 +163,6 @@ func (c *Console) leaveBar() {
 func (c *Console) Would(format string, args ...any) error {
 	text := fmt.Sprintf(format, args...)
 	c.Printf("%s: would %s", c.step, text)
-	c.JSONLine(Fields{"status": "dry-run", "would": text})
+	c.JSONLine(jsonlines.DryRun{Status: jsonlines.StatusDryRun, Would: text})
 	return nil
 }

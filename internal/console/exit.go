@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/jsonlines"
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
@@ -93,30 +94,30 @@ func (c *Console) fail(class failure.Class, err error) error {
 	if next != "" {
 		c.Notef("hint: %s", next)
 	}
-	line := Fields{"status": "failed", "class": class, "code": code, "error": err.Error(), "next": next}
+	line := jsonlines.Failed{
+		Status: jsonlines.StatusFailed, Class: string(class), Code: code, Error: err.Error(), Next: next,
+	}
 	if fault := new(rpc.FaultError); errors.As(err, &fault) {
-		line["fault"] = faultFields(fault)
+		line.Fault = faultOf(fault)
 	}
 	c.JSONLine(line)
 	return &exitError{c.step, class, code, err}
 }
 
-// faultFields returns a device's fault for JSON.
-func faultFields(e *rpc.FaultError) Fields {
-	var frames []Fields
-	for _, f := range e.Frames {
-		r := Fields{"pc": f.PC, "function": f.Function, "inlined": f.Inlined, "guessed": f.Guessed}
-		if f.File != "" {
-			r["file"], r["line"] = f.File, f.Line
-		}
-		frames = append(frames, r)
+// faultOf returns a device's fault for JSON.
+func faultOf(e *rpc.FaultError) *jsonlines.Fault {
+	r := &jsonlines.Fault{
+		Reason: e.Record.Reason.String(), Cause: e.Record.Cause(), Function: e.Function, Operator: e.Operator,
 	}
-	r := Fields{
-		"reason": e.Record.Reason.String(), "cause": e.Record.Cause(), "function": e.Function, "operator": e.Operator,
-		"frames": frames,
+	for _, f := range e.Frames {
+		frame := jsonlines.Frame{PC: f.PC, Function: f.Function, Inlined: f.Inlined, Guessed: f.Guessed}
+		if f.File != "" {
+			frame.File, frame.Line = f.File, f.Line
+		}
+		r.Frames = append(r.Frames, frame)
 	}
 	if e.Record.PCValid {
-		r["pc"] = e.Record.PC
+		r.PC = &e.Record.PC
 	}
 	return r
 }

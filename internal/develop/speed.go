@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/console"
+	"github.com/boardsmith/boardsmith/internal/jsonlines"
 )
 
 // A goal is a figure of one benchmark and its promised bound.
@@ -94,7 +94,7 @@ func (r *repository) bench(ctx context.Context) error {
 	if strings.Contains(table, missed) {
 		return failure.New(failure.Internal, "measure on an idle machine with at least two cores", "not all targets are met")
 	}
-	r.JSONLine(console.Fields{"status": "done"})
+	r.JSONLine(jsonlines.Done{})
 	return nil
 }
 
@@ -160,9 +160,7 @@ func (r *repository) goalLine(g goal, figures map[string]map[string]float64) str
 		met = value >= g.bound
 	}
 	bound := compare + strconv.FormatFloat(g.bound, 'g', -1, 64)
-	r.JSONLine(console.Fields{
-		"status": "done", "name": g.what, "value": value, "unit": g.shown, "bound": bound, "met": met,
-	})
+	r.JSONLine(jsonlines.Bench{Name: g.what, Value: value, Unit: g.shown, Bound: bound, Met: met})
 	return fmt.Sprintf("%-58s %10.4g %-4s   target %s %g %s  %s\n", g.what, value, g.shown, word, g.bound, g.shown,
 		map[bool]string{true: "met", false: missed}[met])
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/console"
+	"github.com/boardsmith/boardsmith/internal/jsonlines"
 )
 
 // A tally counts results, and keeps the texts for the end of the run and for the report.
@@ -51,7 +51,9 @@ func (r *repository) fail(t *tally, name, why string) {
 	t.failed++
 	t.failures = append(t.failures, name)
 	r.Printf("FAILED  %s\n%s", name, strings.TrimRight(why, "\n"))
-	r.JSONLine(console.Fields{"status": "failed", "name": name, "class": failure.Internal, "error": why})
+	r.JSONLine(jsonlines.CheckFailed{
+		Status: jsonlines.StatusFailed, Name: name, Class: string(failure.Internal), Error: why,
+	})
 }
 
 func (r *repository) skip(t *tally, name, reason string) {
@@ -78,6 +80,6 @@ func (r *repository) conclude(t *tally) error {
 	if t.failed > 0 {
 		return failure.New(failure.Internal, "", "%d of %d checks failed", t.failed, t.failed+t.passed)
 	}
-	r.JSONLine(console.Fields{"status": "done", "passed": t.passed, "failed": t.failed, "skipped": t.skipped})
+	r.JSONLine(jsonlines.Checks{Passed: t.passed, Failed: t.failed, Skipped: t.skipped})
 	return nil
 }

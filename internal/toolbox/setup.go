@@ -16,6 +16,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/console"
+	"github.com/boardsmith/boardsmith/internal/jsonlines"
 )
 
 // Setup installs missing tools. Its error lists what is still missing and how to install it.
@@ -29,7 +30,7 @@ func Setup(ctx context.Context, c *console.Console) error {
 	debian, python := missing(all, byApt), missing(all, byPython)
 	if len(debian)+len(python) == 0 {
 		c.Printf("setup: all %d tools are installed", len(all))
-		c.JSONLine(console.Fields{"status": "up-to-date"})
+		c.JSONLine(jsonlines.Done{Status: jsonlines.StatusUpToDate})
 		return nil
 	}
 	for _, f := range all {
@@ -74,7 +75,7 @@ func setupMissing(ctx context.Context, c *console.Console, debian, python []Tool
 	if err := errors.Join(problems...); err != nil {
 		return err
 	}
-	c.JSONLine(console.Fields{"status": "done", "installed": installed})
+	c.JSONLine(jsonlines.Setup{Installed: installed})
 	return nil
 }
 

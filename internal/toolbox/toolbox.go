@@ -18,6 +18,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/console"
+	"github.com/boardsmith/boardsmith/internal/jsonlines"
 )
 
 // A Tool is a program or library that some targets need.
@@ -154,9 +155,8 @@ func Print(c *console.Console, f Finding) {
 		detail += "; " + f.Fix
 	}
 	c.Printf("%-8s %-15s for %s: %s", state, f.Name, f.Use, detail)
-	c.JSONLine(console.Fields{
-		"status": "done", "tool": f.Name, "here": f.Here, "version": f.Version, "use": f.Use, "needed": f.Needed,
-		"error": f.Why,
+	c.JSONLine(jsonlines.Tool{
+		Tool: f.Name, Here: f.Here, Version: f.Version, Use: f.Use, Needed: f.Needed, Error: f.Why,
 	})
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/abspath"
 	"github.com/boardsmith/boardsmith/internal/inputs"
+	"github.com/boardsmith/boardsmith/internal/jsonlines"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/tune"
@@ -139,10 +140,10 @@ func (t *Job) concludeArchives(a archives, done []tune.Result, bad int) error {
 	if err := t.printResults(done); err != nil {
 		return err
 	}
-	end := fields{"status": "done", "folder": t.dir}
-	end["candidates"], end["failed"] = counts(done)
+	end := jsonlines.TunedCandidates{Folder: t.dir}
+	end.Candidates, end.Failed = counts(done)
 	if a.best > 0 {
-		end["correlations"] = t.printCorrelations(done)
+		end.Correlations = t.printCorrelations(done)
 	}
 	if err := cmp.Or(unmeasured(done), allFailed(done)); err != nil {
 		return err
@@ -161,11 +162,11 @@ func (t *Job) concludeArchives(a archives, done []tune.Result, bad int) error {
 }
 
 // printCorrelations prints how well the order in RAM predicts that in flash, and returns it for the JSON line.
-func (t *Job) printCorrelations(done []tune.Result) []fields {
-	all := []fields{}
+func (t *Job) printCorrelations(done []tune.Result) []jsonlines.Correlation {
+	all := []jsonlines.Correlation{}
 	for _, c := range tune.Correlations(done) {
 		t.Printf("tune: %s: %d confirmed in flash, rank correlation of flash and RAM %.2f", c.Kind, c.Pairs, c.Rho)
-		all = append(all, fields{"board": c.Kind, "pairs": c.Pairs, "rho": c.Rho})
+		all = append(all, jsonlines.Correlation{Board: c.Kind, Pairs: c.Pairs, Rho: c.Rho})
 	}
 	return all
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/inputs"
+	"github.com/boardsmith/boardsmith/internal/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project"
@@ -133,9 +134,9 @@ func (t *Job) printFront(spec project.Spec, trials []search.NetworkTrial) error 
 	}
 	t.Printf("tune: %s with OPTIONS=operator_flags=%s; %s has it for boardsmith.json",
 		speedUp(trials[0], best), best.Flags, file)
-	t.JSONLine(fields{
-		"status": "done", "operator_flags": best.Flags, "median_s": best.Result.Time.Median, "flash": best.Flash,
-		"ram": best.RAM, "untuned_s": trials[0].Result.Time.Median, "candidates": len(trials), "folder": t.dir,
+	t.JSONLine(jsonlines.TunedModel{
+		OperatorFlags: best.Flags, Median: best.Result.Time.Median, Flash: best.Flash, RAM: best.RAM,
+		Untuned: trials[0].Result.Time.Median, Candidates: len(trials), Folder: t.dir,
 	})
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/console"
+	"github.com/boardsmith/boardsmith/internal/jsonlines"
 	"github.com/boardsmith/boardsmith/tune"
 	"github.com/boardsmith/boardsmith/tune/report"
 )
@@ -56,7 +57,7 @@ func Report(c *console.Console) error {
 			return err
 		}
 	}
-	c.JSONLine(fields{"status": "done", "output": page, "csv": table, "runs": len(runs), "candidates": len(all)})
+	c.JSONLine(jsonlines.Report{Output: page, CSV: table, Runs: len(runs), Candidates: len(all)})
 	return nil
 }
 
@@ -91,7 +92,7 @@ func (t *Job) Reproduce(ctx context.Context) (err error) {
 	bar.End()
 	t.Printf("then: %s", outcome(was))
 	t.Printf("now:  %s", outcome(is))
-	t.JSONLine(fields{"status": "done", "id": id, "then": was, "now": is})
+	t.JSONLine(jsonlines.Reproduced{ID: id, Then: was, Now: is})
 	return nil
 }
 

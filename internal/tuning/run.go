@@ -13,23 +13,20 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/jsonlines"
 	"github.com/boardsmith/boardsmith/tune"
 	"github.com/boardsmith/boardsmith/tune/report"
 )
 
 // resultLine prints the JSON line of a candidate that is finished.
 func (t *Job) resultLine(r tune.Result) {
-	if r.Failure != nil {
-		t.JSONLine(fields{
-			"status": "failed", "id": r.ID, "of": r.Of, "board": r.Kind, "place": r.Board, "class": r.Failure.Class,
-			"blame": r.Failure.Blame, "error": r.Failure.Message,
-		})
-		return
+	line := jsonlines.Tuned{ID: r.ID, Of: r.Of, Board: r.Kind, Place: r.Board}
+	if f := r.Failure; f != nil {
+		line.Status, line.Class, line.Blame, line.Error = jsonlines.StatusFailed, string(f.Class), string(f.Blame), f.Message
+	} else {
+		line.Median, line.Min, line.Max, line.Bytes, line.Cut = &r.Time.Median, &r.Time.Min, &r.Time.Max, &r.Bytes, &r.Cut
 	}
-	t.JSONLine(fields{
-		"status": "done", "id": r.ID, "of": r.Of, "board": r.Kind, "place": r.Board, "median_s": r.Time.Median,
-		"min_s": r.Time.Min, "max_s": r.Time.Max, "bytes": r.Bytes, "cut": r.Cut,
-	})
+	t.JSONLine(line)
 }
 
 // memory returns the options of the boards: those of boardsmith.json only as far as they change memory.

@@ -16,6 +16,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/inputs"
 	"github.com/boardsmith/boardsmith/internal/jsonfile"
+	"github.com/boardsmith/boardsmith/internal/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/tune"
 	"github.com/boardsmith/boardsmith/tune/search"
@@ -155,9 +156,8 @@ func (t *Job) printBest(s *space.Space, best search.Trial) error {
 	}
 	t.Printf("tune: the fastest is %v, %s; %s has its C and its configuration", best.Config,
 		valuetext.Seconds(best.Result.Time.Median), folder)
-	t.JSONLine(fields{
-		"status": "done", "best": json.RawMessage(config), "flags": best.Config.Flags(),
-		"median_s": best.Result.Time.Median, "folder": folder,
+	t.JSONLine(jsonlines.TunedSpace{
+		Best: config, Flags: best.Config.Flags(), Median: best.Result.Time.Median, Folder: folder,
 	})
 	return nil
 }

@@ -30,9 +30,6 @@ type Job struct {
 	bar    *console.Progress
 }
 
-// fields are the fields of one JSON line.
-type fields = console.Fields
-
 // Tune searches the fastest of the archives in CANDIDATES, of the configurations of SPACE, or of the flags for MODEL.
 func (t *Job) Tune(ctx context.Context) error {
 	t.boards = strings.Split(t.In.Board.Value, ",")
