@@ -48,16 +48,13 @@ type store struct {
 // openStore locks the folder and reads what is finished. A last line that was cut off is of a process that was killed:
 // it is taken away.
 func openStore(dir string) (*store, error) {
-	lock, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_RDWR|os.O_CREATE, 0o644)
+	lock, err := filelock.Open(filepath.Join(dir, lockFile))
 	if err != nil {
 		return nil, err
 	}
-	ok, err := filelock.Try(lock)
-	if err == nil && !ok {
-		err = failure.New(failure.Config, "wait for it, or choose another folder", "another process uses the run in %s", dir)
-	}
-	if err != nil {
-		return nil, errors.Join(err, lock.Close())
+	if lock == nil {
+		return nil, failure.New(failure.Config, "wait for it, or choose another folder",
+			"another process uses the run in %s", dir)
 	}
 	s := &store{
 		dir: dir, lock: lock, index: map[string]int64{}, labels: map[string]string{}, unproven: map[string][]Result{},

@@ -13,6 +13,19 @@ import (
 // Try locks an open file for this process and all that inherit it. It returns false if the file is locked elsewhere.
 func Try(f *os.File) (bool, error) { return try(f, exclusive) }
 
+// Open opens or creates a file and locks it. It returns nil if the file is locked elsewhere.
+func Open(name string) (*os.File, error) {
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	held, err := Try(f)
+	if err != nil || !held {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
 // TryShared is Try for a lock that others may share. A file must not have both locks at once: systems differ in what
 // the second one does.
 func TryShared(f *os.File) (bool, error) { return try(f, shared) }

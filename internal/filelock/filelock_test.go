@@ -43,6 +43,30 @@ func TestLocks(t *testing.T) {
 	}
 }
 
+// TestOpen gives the lock to one at a time.
+func TestOpen(t *testing.T) {
+	t.Parallel()
+	name := filepath.Join(t.TempDir(), "lock")
+	f, err := Open(name)
+	if err != nil || f == nil {
+		t.Fatal(f, err)
+	}
+	if other, err := Open(name); err != nil || other != nil {
+		t.Errorf("opened twice: %v, %v", other, err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Open(name)
+	if err != nil || again == nil {
+		t.Fatal(again, err)
+	}
+	again.Close()
+	if none, err := Open(filepath.Join(name, "below")); err == nil {
+		t.Error(none)
+	}
+}
+
 // TestIsAt finds that a locked file was removed, or that another one has its name.
 func TestIsAt(t *testing.T) {
 	t.Parallel()

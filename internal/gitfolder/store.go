@@ -263,7 +263,7 @@ func (s *Store) sweep() error {
 		if !ok {
 			continue
 		}
-		if f, err := s.tryLock(name); err == nil && f != nil {
+		if f, err := filelock.Open(s.lockOf(name)); err == nil && f != nil {
 			_ = os.RemoveAll(filepath.Join(s.Dir, e.Name())) // the next sweep tries again
 			f.Close()
 		}
@@ -277,7 +277,7 @@ func (s *Store) lock(ctx context.Context, name string) (unlock func(), err error
 		return nil, plainfile.Error("make", s.Dir, err)
 	}
 	for {
-		f, err := s.tryLock(name)
+		f, err := filelock.Open(s.lockOf(name))
 		if err != nil {
 			return nil, plainfile.Error("lock", s.Dir, err)
 		}
@@ -292,15 +292,4 @@ func (s *Store) lock(ctx context.Context, name string) (unlock func(), err error
 	}
 }
 
-// tryLock returns nil if another process or goroutine holds the lock.
-func (s *Store) tryLock(name string) (*os.File, error) {
-	f, err := os.OpenFile(filepath.Join(s.Dir, name+lockSuffix), os.O_RDWR|os.O_CREATE, 0o644)
-	if err != nil {
-		return nil, err
-	}
-	held, err := filelock.Try(f)
-	if err != nil || !held {
-		return nil, errors.Join(err, f.Close())
-	}
-	return f, nil
-}
+func (s *Store) lockOf(name string) string { return filepath.Join(s.Dir, name+lockSuffix) }

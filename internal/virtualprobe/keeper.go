@@ -362,14 +362,11 @@ type keeper struct {
 }
 
 func keep(dir string, stays time.Duration) error {
-	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return err
-	}
-	defer lock.Close()
-	if ok, err := filelock.Try(lock); err != nil || !ok {
+	lock, err := filelock.Open(filepath.Join(dir, "lock"))
+	if err != nil || lock == nil {
 		return err // another keeper runs
 	}
+	defer lock.Close()
 	if err := os.Truncate(filepath.Join(dir, logName), 0); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err // the log of earlier keepers
 	}

@@ -46,17 +46,13 @@ func openStore(dir string) (*store, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	lock, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_RDWR|os.O_CREATE, 0o644)
+	lock, err := filelock.Open(filepath.Join(dir, lockFile))
 	if err != nil {
 		return nil, err
 	}
-	ok, err := filelock.Try(lock)
-	if err == nil && !ok {
-		err = failure.New(failure.Config, "wait for it, or choose another folder", "another process uses the search in %s",
-			dir)
-	}
-	if err != nil {
-		return nil, errors.Join(err, lock.Close())
+	if lock == nil {
+		return nil, failure.New(failure.Config, "wait for it, or choose another folder",
+			"another process uses the search in %s", dir)
 	}
 	s := &store{dir: dir, lock: lock}
 	if err := s.read(); err != nil {
