@@ -116,7 +116,7 @@ func (v *invocation) printArena(usage *project.Usage) jsonlines.Arena {
 	if a.Need == 0 {
 		for _, why := range a.Unsure {
 			v.Printf("workspace: it may be more: %s", why)
-			r["unsure"] = a.Unsure
+			r.Unsure = a.Unsure
 		}
 		return r
 	}
