@@ -4,6 +4,7 @@
 package tune
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -318,7 +319,8 @@ func (r *Run) current(result Result) bool {
 // Confirm measures the best of the candidates that Measure was called with again, for each kind of board all in one
 // firmware that is written to one board: code that runs from flash can take another time than from RAM. Their results
 // have the same ID with "@flash", and their candidate's in Of; Correlations compares them with those from RAM. What is
-// confirmed already is not measured again. Candidates that share a time, or were measured in flash, are left out.
+// confirmed already is not measured again. Of candidates that share a time one is measured, and of those that were
+// measured in flash none.
 func (r *Run) Confirm(ctx context.Context, best int) ([]Result, error) {
 	var all []Result
 	for _, name := range r.Kinds() {
@@ -343,23 +345,29 @@ func (k *kind) confirm(ctx context.Context, best int) (results []Result, err err
 	if err != nil {
 		return nil, err
 	}
+	taken := map[string]bool{} // IDs, one for each time in RAM
 	for _, ranking := range Rank(known) {
 		for _, was := range ranking.Results {
-			if was.Kind != k.name || was.Tier != RAM || was.Same != "" || !k.run.current(was) ||
+			first := cmp.Or(was.Same, was.ID)
+			if was.Kind != k.name || was.Tier != RAM || taken[first] || !k.run.current(was) ||
 				len(jobs)+len(results) == best {
 				continue
 			}
-			if is, own, ok, err := k.run.store.find(was.Content + inFlash); err != nil {
-				return nil, err
-			} else if ok && is.Of == was.ID && k.run.finished(is, own) {
-				results = append(results, is)
-				continue
-			}
+			taken[first] = true
 			c, err := k.run.store.candidate(was)
 			if err != nil {
 				return nil, err
 			}
 			c.ID, c.content = c.ID+inFlash, was.Content+inFlash
+			if is, own, ok, err := k.run.store.find(c.content); err != nil {
+				return nil, err
+			} else if ok && k.run.finished(is, own) {
+				if is, err = k.run.label(k, c, Result{Of: was.ID}, c.content); err != nil {
+					return nil, err
+				}
+				results = append(results, is)
+				continue
+			}
 			jobs = append(jobs, &job{
 				gone: ctx.Done(), candidate: c, load: load{why: "it is confirmed", args: argsKey(c.Args)}, queued: time.Now(),
 				answer: make(chan answer, 1), of: was.ID,

@@ -28,7 +28,11 @@ type job struct {
 // done keeps the result, and gives it to whoever waits.
 func (j *job) done(k *kind, result Result) {
 	result.Build, result.Of = j.built, j.of
-	result, err := k.run.keep(k, j.candidate, result)
+	write := k.run.store.add
+	if j.answer == nil {
+		write = k.run.store.replace
+	}
+	result, err := k.run.keep(k, j.candidate, result, write)
 	switch {
 	case j.answer != nil:
 		j.answer <- answer{result, err}

@@ -261,7 +261,10 @@ func (r *Run) Measure(ctx context.Context, c Candidate) (Result, error) {
 			return Result{}, err
 		}
 		if ok && r.finished(result, own) {
-			return r.label(result, c, line)
+			if err := r.store.keepCandidate(c.ID, c.content, line); err != nil {
+				return Result{}, err
+			}
+			return r.label(k, c, Result{}, content)
 		}
 		r.mu.Lock()
 		busy, taken := r.working[content]
@@ -291,21 +294,14 @@ func (r *Run) finished(result Result, own bool) bool {
 	return own || result.Failure == nil || !r.o.Retry
 }
 
-// label returns a finished result of the candidate's content under its ID, and has the ID stand for it.
-func (r *Run) label(result Result, c Candidate, line []byte) (Result, error) {
-	result = result.as(c.ID)
-	if r.store.stands(c.ID, c.content) {
-		return result, nil
+// label has the candidate's ID stand for its content, which has the finished result of a key, and returns this.
+func (r *Run) label(k *kind, c Candidate, of Result, key string) (Result, error) {
+	k.stamp(c, &of)
+	result, added, err := r.store.share(of, key)
+	if err == nil && added {
+		r.tell(Event{What: "finished " + c.ID, Result: &result})
 	}
-	if err := r.store.keepCandidate(c.ID, c.content, line); err != nil {
-		return Result{}, err
-	}
-	result.of, result.Finished = c.content, time.Now().UTC()
-	if err := r.store.add(result); err != nil {
-		return Result{}, err
-	}
-	r.tell(Event{What: "finished " + c.ID, Result: &result})
-	return result, nil
+	return result, err
 }
 
 func (r *Run) kindOf(c Candidate) (*kind, error) {
@@ -337,16 +333,25 @@ func (r *Run) finish(ctx context.Context, k *kind, c Candidate, line []byte) (re
 			break
 		}
 	}
-	return r.keep(k, c, result)
+	if result.shares != "" {
+		return r.label(k, c, Result{Build: result.Build}, result.shares)
+	}
+	return r.keep(k, c, result, r.store.add)
 }
 
-// keep writes a candidate's result into the run's folder, unless it is a failure that says nothing about the candidate.
-func (r *Run) keep(k *kind, c Candidate, result Result) (Result, error) {
-	result.ID, result.Kind, result.Record, result.Finished = c.ID, k.name, c.Record, time.Now().UTC()
-	result.Content, result.Made = c.content, k.made
-	if !json.Valid(result.Record) {
-		result.Record = nil
+// stamp sets what a result has of its candidate.
+func (k *kind) stamp(c Candidate, r *Result) {
+	r.ID, r.Kind, r.Record, r.Finished = c.ID, k.name, c.Record, time.Now().UTC()
+	r.Content, r.Made = c.content, k.made
+	if !json.Valid(r.Record) {
+		r.Record = nil
 	}
+}
+
+// keep has a candidate's result written into the run's folder, unless it is a failure that says nothing about the
+// candidate.
+func (r *Run) keep(k *kind, c Candidate, result Result, write func(Result) error) (Result, error) {
+	k.stamp(c, &result)
 	if result.Failure != nil && result.Failure.Retry {
 		result.elf = nil
 		r.tell(Event{Board: result.Board, What: "could not measure " + c.ID, Result: &result})
@@ -361,7 +366,7 @@ func (r *Run) keep(k *kind, c Candidate, result Result) (Result, error) {
 		}
 		result.elf = nil
 	}
-	if err := r.store.add(result); err != nil {
+	if err := write(result); err != nil {
 		return Result{}, err
 	}
 	r.tell(Event{Board: result.Board, What: "finished " + c.ID, Result: &result})
@@ -430,10 +435,8 @@ func (k *kind) measureBeside(ctx context.Context, c Candidate, leastKiB int) (Re
 		case <-ctx.Done():
 			return Result{}, failure.Stopped(ctx, "measure %s", c.ID)
 		}
-		if same, _, ok, err := k.run.store.find(t.content); ok || err != nil {
-			same = same.as("")
-			same.of, same.Build = t.content, built
-			return same, err
+		if _, _, ok, err := k.run.store.find(t.content); ok || err != nil {
+			return Result{shares: t.content, Build: built}, err
 		}
 		return k.submit(ctx, c, l, built)
 	}

@@ -4,7 +4,6 @@ package tune
 
 import (
 	"bufio"
-	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -12,7 +11,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 
 	"github.com/boardsmith/boardsmith/failure"
@@ -24,20 +22,16 @@ const (
 	lockFile    = ".boardsmith.lock"
 )
 
-// A store is the folder of a run: a line of results.jsonl for each candidate that is finished, written before anybody
-// learns of it. Others may read the file meanwhile. A result's key is the content of its candidate; its ID is a label,
-// which stands for the content of the last line that has it.
+// A store is the folder of a run: lines of results.jsonl for each candidate that is finished, written before anybody
+// learns of it. Others may read the file meanwhile.
 type store struct {
 	dir  string
 	lock *os.File
 
-	mu     sync.Mutex
-	file   *os.File
-	began  int64             // where the lines of this process begin
-	index  map[string]int64  // where the last line of each key begins
-	labels map[string]string // the key that each ID stands for
-	// keys whose time the reference has not confirmed yet, with the results that share it
-	unproven map[string][]Result
+	mu    sync.Mutex
+	file  *os.File
+	began int64 // where the lines of this process begin
+	index index
 
 	sources    *os.File                     // candidates.jsonl
 	candidates map[string]int64             // where its lines begin, by ID
@@ -57,8 +51,8 @@ func openStore(dir string) (*store, error) {
 			"another process uses the run in %s", dir)
 	}
 	s := &store{
-		dir: dir, lock: lock, index: map[string]int64{}, labels: map[string]string{}, unproven: map[string][]Result{},
-		candidates: map[string]int64{}, contents: map[string]int64{}, blobs: map[[sha256.Size]byte]string{},
+		dir: dir, lock: lock, index: newIndex(), candidates: map[string]int64{}, contents: map[string]int64{},
+		blobs: map[[sha256.Size]byte]string{},
 	}
 	s.file, err = os.OpenFile(filepath.Join(dir, resultsFile), os.O_RDWR|os.O_CREATE, 0o644)
 	if err == nil {
@@ -75,30 +69,14 @@ func openStore(dir string) (*store, error) {
 
 // read reads what is finished. A result that no reference confirmed before an earlier process ended is none.
 func (s *store) read() error {
-	unproven := map[string]bool{}
-	whole, err := eachLine(s.file, s.file.Name(), func(at int64, l resultLine) {
-		for _, key := range l.Proven {
-			delete(unproven, key)
-		}
-		for _, id := range l.LeftOut {
-			delete(s.labels, id)
-		}
-		if l.ID == "" {
-			return
-		}
-		key := l.key()
-		s.index[key], s.labels[l.ID] = at, key
-		delete(unproven, key)
-		if l.Unproven {
-			unproven[key] = true
-		}
-	})
+	whole, err := eachLine(s.file, s.file.Name(), s.index.take)
 	if err != nil {
 		return err
 	}
-	for key := range unproven {
-		delete(s.index, key)
+	for key := range s.index.unproven {
+		delete(s.index.results, key)
 	}
+	clear(s.index.unproven)
 	if err := s.file.Truncate(whole); err != nil {
 		return err
 	}
@@ -106,106 +84,47 @@ func (s *store) read() error {
 	return err
 }
 
-// key is what a result is found by.
-func (r *Result) key() string { return cmp.Or(r.Content, r.ID) }
-
-// as returns the result under another label.
-func (r Result) as(id string) Result {
-	if r.ID == id {
-		return r
-	}
-	r.of, r.Same, r.ID = r.key(), cmp.Or(r.Same, r.ID), id
-	if r.Same == id {
-		r.Same = ""
-	}
-	r.Build, r.Wait, r.Load, r.Run = 0, 0, 0, 0
-	return r
-}
-
-// add writes a result. If it replaces one whose time others share, theirs are written as well.
+// add writes the result of the candidate that its ID stands for from now on.
 func (s *store) add(r Result) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if r.of != "" {
-		root := s.root(r.of)
-		if r.Unproven = r.Unproven && root != ""; r.Unproven { // else it was confirmed meanwhile
-			s.unproven[root] = append(s.unproven[root], r)
-		}
-		return s.write(r)
-	}
-	sharing, again := s.unproven[r.key()]
-	if !again {
-		if r.Unproven {
-			s.unproven[r.key()] = nil
-		}
-		return s.write(r)
-	}
-	if !r.Unproven {
-		delete(s.unproven, r.key())
-	}
-	if err := s.replace(r); err != nil {
-		return err
-	}
-	for _, was := range sharing {
-		is := r
-		is.ID, is.Same, is.Build, is.Record, is.Finished = was.ID, was.Same, was.Build, was.Record, was.Finished
-		is.Content, is.Wait, is.Load, is.Run = was.Content, 0, 0, 0
-		if err := s.replace(is); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.append(resultLine{Result: r})
 }
 
-// replace writes a result that takes the place of an earlier one. Its label may stand for another candidate meanwhile.
-// Its caller holds s.mu.
+// replace writes a result in place of an earlier one of its content. Its ID may stand for another content meanwhile.
 func (s *store) replace(r Result) error {
-	key := s.labels[r.ID]
-	if err := s.write(r); err != nil || key == r.key() {
-		return err
-	}
-	of, _, ok, err := s.findLocked(key)
-	if err != nil || !ok {
-		return err
-	}
-	return s.write(of.as(r.ID))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.append(resultLine{Result: r, Again: true})
 }
 
-// root returns the key of the result that is measured again if the reference is wrong, for one that shares its time or
-// for its own key; "" if the reference has confirmed it. Its caller holds s.mu.
-func (s *store) root(key string) string {
-	if _, waits := s.unproven[key]; waits {
-		return key
-	}
-	for root, sharing := range s.unproven {
-		if slices.ContainsFunc(sharing, func(r Result) bool { return r.key() == key }) {
-			return root
+// share has an ID stand for its content, and that content have the result of a key. It returns this result under the
+// ID, and whether that was not so before.
+func (s *store) share(id Result, key string) (r Result, added bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if added = !s.index.stands(id.ID, id.Content, key); added {
+		if err := s.append(resultLine{Result: id, Shares: key}); err != nil {
+			return Result{}, false, err
 		}
 	}
-	return ""
+	l, root := s.index.labels[id.ID], s.index.root(key)
+	own, err := s.line(l.at, l.key)
+	if err != nil {
+		return Result{}, false, err
+	}
+	shared, err := s.line(s.index.results[root], root)
+	return s.index.labelled(own, shared, shared.ID), added, err
 }
 
 // prove writes that the reference was right after candidates were measured.
 func (s *store) prove(keys []string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var all []string
-	for _, key := range keys {
-		all = append(all, key)
-		for _, r := range s.unproven[key] {
-			all = append(all, r.key())
-		}
-	}
-	if len(all) == 0 {
+	if len(keys) == 0 {
 		return nil
 	}
-	if _, err := s.append(resultLine{Proven: all}); err != nil {
-		return err
-	}
-	for _, key := range keys {
-		delete(s.unproven, key)
-	}
-	return nil
+	return s.append(resultLine{Proven: keys})
 }
 
 // leaveOut writes that labels are no longer among the run's results.
@@ -215,79 +134,60 @@ func (s *store) leaveOut(ids []string) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	_, err := s.append(resultLine{LeftOut: ids})
-	for _, id := range ids {
-		delete(s.labels, id)
-	}
-	return err
+	return s.append(resultLine{LeftOut: ids})
 }
 
-// write writes a result. Its caller holds s.mu.
-func (s *store) write(r Result) error {
-	at, err := s.append(r)
-	if err == nil {
-		s.index[r.key()], s.labels[r.ID] = at, r.key()
-	}
-	return err
-}
-
-// append writes a line, and returns where it begins. One that could not be written whole is taken away again.
-func (s *store) append(v any) (at int64, err error) {
-	line, err := json.Marshal(v)
+// append writes a line. One that could not be written whole is taken away again. Its caller holds s.mu.
+func (s *store) append(l resultLine) error {
+	text, err := json.Marshal(l)
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w", resultsFile, err)
+		return fmt.Errorf("%s: %w", resultsFile, err)
 	}
 	if s.file == nil {
-		return 0, failure.New(failure.Interrupted, "", "the run was closed")
+		return failure.New(failure.Interrupted, "", "the run was closed")
 	}
-	if at, err = s.file.Seek(0, io.SeekCurrent); err != nil {
-		return 0, err
+	at, err := s.file.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return err
 	}
-	if _, err := s.file.Write(append(line, '\n')); err != nil {
+	if _, err := s.file.Write(append(text, '\n')); err != nil {
 		cut := s.file.Truncate(at)
 		_, back := s.file.Seek(at, io.SeekStart)
-		return 0, errors.Join(err, cut, back)
+		return errors.Join(err, cut, back)
 	}
-	return at, nil
+	return s.index.take(at, l)
 }
 
-// find returns the result of a key under its last label, false if it has none yet, and whether this process has
-// written it. Results are in the file alone: a run may have many.
+// find returns the result of a key under the ID that it was measured with, false if it has none yet, and whether this
+// process has written it. Results are in the file alone: a run may have many.
 func (s *store) find(key string) (r Result, own, ok bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.findLocked(key)
-}
-
-// stands reports whether a label stands for a key.
-func (s *store) stands(id, key string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.labels[id] == key
-}
-
-// findLocked is find for a caller that holds s.mu.
-func (s *store) findLocked(key string) (r Result, own, ok bool, err error) {
-	at, ok := s.index[key]
+	root := s.index.root(key)
+	at, ok := s.index.results[root]
 	if !ok {
 		return Result{}, false, false, nil
 	}
+	r, err = s.line(at, root)
+	return r, at >= s.began, err == nil, err
+}
+
+// line reads the line of a key that begins at a byte of the file. Its caller holds s.mu.
+func (s *store) line(at int64, key string) (Result, error) {
 	f, err := os.Open(filepath.Join(s.dir, resultsFile))
 	if err != nil {
-		return Result{}, false, false, err
+		return Result{}, err
 	}
 	defer f.Close() // it was only read
-	line, err := bufio.NewReader(io.NewSectionReader(f, at, 1<<40)).ReadBytes('\n')
+	var l resultLine
+	text, err := bufio.NewReader(io.NewSectionReader(f, at, 1<<40)).ReadBytes('\n')
 	if err == nil {
-		err = json.Unmarshal(line, &r)
+		err = json.Unmarshal(text, &l)
 	}
-	if err == nil && r.key() != key {
+	if err == nil && l.key() != key {
 		err = failure.New(failure.Config, "measure in another folder", "%s was changed by others", f.Name())
 	}
-	if r.Unproven && s.root(key) == "" {
-		r.Unproven = false
-	}
-	return r, at >= s.began, err == nil, err
+	return l.Result, err
 }
 
 func (s *store) close() error {

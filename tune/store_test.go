@@ -1,79 +1,88 @@
 package tune
 
 import (
+	"bytes"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
-// stored returns a store and a function that adds results of contents to it.
-func stored(t *testing.T) (s *store, add func(id, of, content string, median float64)) {
+func stored(t *testing.T) *store {
 	t.Helper()
 	s, err := openStore(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.close() }) // the test has read what it wrote
-	return s, func(id, of, content string, median float64) {
-		t.Helper()
-		err := s.add(Result{
-			ID: id, Content: content, Time: &rpc.Stats{N: 1, Median: median}, Unproven: true, of: of,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+	return s
+}
+
+// unprovenTime is a result of a content with an unproven time.
+func unprovenTime(id, content string, median float64) Result {
+	return Result{ID: id, Content: content, Time: &rpc.Stats{N: 1, Median: median}, Unproven: true}
+}
+
+// shared has an ID and its content stand for the result of a key.
+func shared(t *testing.T, s *store, id, content, key string) Result {
+	t.Helper()
+	r, _, err := s.share(Result{ID: id, Content: content}, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
 // TestTwinsFollow: a candidate that shares an unproven time has the new one when that is measured again, and stays the
 // candidate that it is.
 func TestTwinsFollow(t *testing.T) {
-	s, add := stored(t)
-	add("a", "", "of a", 9)
-	add("b", "of a", "of b", 9)
-	add("c", "of b", "of b", 9) // another ID of b
-	add("a", "", "of a", 1)
-	for _, content := range []string{"of a", "of b"} {
-		r, _, ok, err := s.find(content)
-		if err != nil || !ok || r.Time.Median != 1 || r.Content != content || !r.Unproven {
-			t.Errorf("%s: %+v, %v", content, r, err)
+	s := stored(t)
+	check(t, s.add(unprovenTime("a", "of a", 9)))
+	shared(t, s, "b", "of b", "of a")
+	shared(t, s, "c", "of b", "of b") // another ID of b
+	check(t, s.replace(unprovenTime("a", "of a", 1)))
+	for proven, lines := range []int{4, 5} {
+		all, err := ReadResults(s.dir)
+		if err != nil || len(all) != 3 {
+			t.Errorf("%d results, %v", len(all), err)
 		}
-	}
-	all, err := ReadResults(s.dir)
-	if err != nil || len(all) != 3 {
-		t.Errorf("%d results, %v", len(all), err)
-	}
-	for _, r := range all {
-		if r.Time.Median != 1 || !r.Unproven {
-			t.Errorf("%+v", r)
+		for i, r := range all {
+			want := Result{ID: []string{"a", "b", "c"}[i], Content: []string{"of a", "of b", "of b"}[i]}
+			if r.ID != want.ID || r.Content != want.Content || r.Time.Median != 1 || r.Unproven != (proven == 0) ||
+				r.Same != []string{"", "a", "a"}[i] {
+				t.Errorf("%+v", r)
+			}
+			if is := shared(t, s, r.ID, r.Content, "of a"); is.Time.Median != 1 || is.Unproven != r.Unproven {
+				t.Errorf("%+v", is)
+			}
 		}
-	}
-	if err := s.prove([]string{"of a"}); err != nil {
-		t.Fatal(err)
-	}
-	for _, content := range []string{"of a", "of b"} {
-		if r, _, _, err := s.find(content); err != nil || r.Unproven {
-			t.Errorf("%s is unproven: %v", content, err)
+		data, err := os.ReadFile(s.file.Name())
+		if n := bytes.Count(data, []byte("\n")); n != lines || err != nil {
+			t.Errorf("%d lines, want %d: %v", n, lines, err)
 		}
-	}
-	all, err = ReadResults(s.dir)
-	for _, r := range all {
-		if err != nil || r.Unproven {
-			t.Errorf("%+v, %v", r, err)
-		}
+		check(t, s.prove([]string{"of a"}))
 	}
 }
 
 // TestLabelMoves: when a result of an earlier content of an ID is measured again, the ID stands for what it stood for,
 // and candidates that share no time with it keep theirs.
 func TestLabelMoves(t *testing.T) {
-	s, add := stored(t)
-	add("x", "", "first", 9)
-	add("y", "first", "twin", 9)
-	add("x", "", "second", 5) // x has another content
-	add("y", "", "other", 6)  // and so has y
-	add("x", "", "first", 1)  // the reference was wrong
+	s := stored(t)
+	check(t, s.add(unprovenTime("x", "first", 9)))
+	shared(t, s, "y", "twin", "first")
+	check(t, s.add(unprovenTime("x", "second", 5)))    // x has another content
+	check(t, s.add(unprovenTime("y", "other", 6)))     // and so has y
+	check(t, s.replace(unprovenTime("x", "first", 1))) // the reference was wrong
 	all, err := ReadResults(s.dir)
 	if err != nil || len(all) != 2 {
 		t.Errorf("%+v, %v", all, err)
@@ -89,10 +98,30 @@ func TestLabelMoves(t *testing.T) {
 		}
 	}
 	again, err := openAgain(s)
-	if err != nil || !again.stands("x", "second") || !again.stands("y", "other") {
-		t.Errorf("after the run was opened again: %v, %v", again.labels, err)
+	if err != nil || again.index.labels["x"].key != "second" || again.index.labels["y"].key != "other" {
+		t.Errorf("after the run was opened again: %v, %v", again.index.labels, err)
 	}
 	_ = again.close()
+}
+
+// TestDamagedLines: a line that no run writes is an error, also of two contents that share each other's result.
+func TestDamagedLines(t *testing.T) {
+	for _, lines := range []string{
+		`{"content":"c","time":{"n":1}}`,
+		`{"id":"a","content":"c"}`,
+		`{"id":"a","shares":"c"}`,
+		`{"id":"a","content":"c","shares":"c","time":{"n":1}}`,
+		`{"id":"a","content":"c","shares":"d"}` + "\n" + `{"id":"b","content":"d","shares":"c"}`,
+	} {
+		dir := t.TempDir()
+		check(t, os.WriteFile(filepath.Join(dir, resultsFile), []byte(lines+"\n"), 0o600))
+		if _, err := ReadResults(dir); failure.Of(err) != failure.Config {
+			t.Errorf("%s: %v", lines, err)
+		}
+		if s, err := openStore(dir); failure.Of(err) != failure.Config {
+			t.Errorf("%s: opened %v, %v", lines, s, err)
+		}
+	}
 }
 
 func openAgain(s *store) (*store, error) {
@@ -104,9 +133,9 @@ func openAgain(s *store) (*store, error) {
 
 // TestLeftOut: what was left out is no result, with what Confirm measured of it, until a line has its ID again.
 func TestLeftOut(t *testing.T) {
-	s, add := stored(t)
-	add("a", "", "of a", 2)
-	add("b", "", "of b", 3)
+	s := stored(t)
+	check(t, s.add(unprovenTime("a", "of a", 2)))
+	check(t, s.add(unprovenTime("b", "of b", 3)))
 	if err := s.add(Result{
 		ID: "a@flash", Of: "a", Content: "of a@flash", Time: &rpc.Stats{N: 1, Median: 4},
 	}); err != nil {
@@ -131,10 +160,11 @@ func TestLeftOut(t *testing.T) {
 	if got := ids(); !slices.Equal(got, []string{"b"}) {
 		t.Errorf("without a: %q", got)
 	}
-	if s.stands("a", "of a") {
-		t.Error("a stands for its content")
+	check(t, s.replace(unprovenTime("a", "of a", 5))) // the reference was wrong
+	if got := ids(); !slices.Equal(got, []string{"b"}) {
+		t.Errorf("without a: %q", got)
 	}
-	add("a", "", "of another", 1)
+	check(t, s.add(unprovenTime("a", "of another", 1)))
 	if got := ids(); !slices.Equal(got, []string{"b", "a"}) {
 		t.Errorf("of another version of a: %q", got)
 	}

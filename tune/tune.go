@@ -52,8 +52,9 @@ type Result struct {
 	Tier  Tier   `json:"tier,omitempty"`
 	Why   string `json:"why,omitempty"`  // the reason for the tier
 	Made  string `json:"made,omitempty"` // what it was compiled with, as project.Project.MadeWith names it
-	Same  string `json:"same,omitempty"` // the ID of the candidate with the same bytes that was measured in its place
-	Of    string `json:"of,omitempty"`   // the ID of the candidate that Confirm measured again; "" for all other results
+	// the ID of the candidate with the same bytes that was measured in its place; in a run's results, one of them
+	Same string `json:"same,omitempty"`
+	Of   string `json:"of,omitempty"` // the ID of the candidate that Confirm measured again; "" for all other results
 
 	Time    *rpc.Stats `json:"time,omitempty"`    // seconds per call; nil: see Failure
 	Samples []float64  `json:"samples,omitempty"` // seconds per call
@@ -81,8 +82,8 @@ type Result struct {
 	Finished time.Time       `json:"finished"`
 	Record   json.RawMessage `json:"record,omitempty"` // the candidate's
 
-	elf []byte // the linked file, of one that was loaded into RAM
-	of  string // the key of the result that was measured in its place; "" for one that was measured itself
+	elf    []byte // the linked file, of one that was loaded into RAM
+	shares string // the key of the result that it has, until that is in the folder; "": it is a result of its own
 }
 
 // A Tier says how a candidate came onto the device.

@@ -1,0 +1,126 @@
+//go:build linux
+
+package tune_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/tune"
+)
+
+// switched is a candidate that executes the statement as long as a file exists.
+func switched(id, file, statement string) tune.Candidate {
+	return operator(id, fmt.Sprintf(`extern int access(const char*, int); if (access("%s", 0) == 0) { %s } %s`, file,
+		statement, right))
+}
+
+// byID returns the results in a run's folder.
+func byID(t *testing.T, dir string) map[string]tune.Result {
+	t.Helper()
+	all, err := tune.ReadResults(dir)
+	must(t, err)
+	of := map[string]tune.Result{}
+	for _, r := range all {
+		of[r.ID] = r
+	}
+	return of
+}
+
+// TestLabelsFollowContent: each ID of a content, and each candidate with its bytes, has the newest result of it: after
+// a run was killed before the reference confirmed the time, and after RETRY of a failure.
+func TestLabelsFollowContent(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	must(t, os.WriteFile(file, nil, 0o600))
+	reference := operator("reference", right)
+	twin := func(id string, c tune.Candidate) tune.Candidate { // other content, equal bytes
+		c.ID = id
+		c.Operators.Files[0].Data = append(c.Operators.Files[0].Data, "\n/* twin */\n"...)
+		return c
+	}
+	slow := func(id string) tune.Candidate {
+		return switched(id, file, "for (volatile int i = 0; i < 1000000; i++) {}")
+	}
+	fails := func(id string) tune.Candidate { return switched(id, file, "return -1;") }
+	all := []tune.Candidate{
+		slow("one"), slow("two"), twin("three", slow("three")),
+		fails("four"), fails("five"), twin("six", fails("six")),
+	}
+	o := tune.Options{Reference: &reference, Drift: 1000, Retry: true}
+	r, dir := opened(t, o, "host")
+	for _, c := range all {
+		result, err := r.Measure(t.Context(), c)
+		must(t, err)
+		if fails := c.ID[0] == 'f' || c.ID == "six"; (result.Failure != nil) != fails {
+			t.Errorf("%s: %+v", c.ID, result.Failure)
+		}
+	}
+	killed := filepath.Join(t.TempDir(), "a killed run")
+	must(t, os.CopyFS(killed, os.DirFS(dir))) // nothing is confirmed yet
+	must(t, os.Remove(file))
+
+	before := byID(t, killed)
+	r, err := tune.OpenRun(t.Context(), killed, desk(t), []string{"host"}, o)
+	must(t, err)
+	measured := map[string]tune.Result{}
+	for _, c := range all {
+		measured[c.ID], err = r.Measure(t.Context(), c)
+		must(t, err)
+	}
+	must(t, r.Close())
+	after := byID(t, killed)
+	if len(after) != len(all) {
+		t.Errorf("%d results", len(after))
+	}
+	for i, c := range all {
+		root := all[i/3*3].ID
+		is, was := after[c.ID], before[c.ID]
+		if is.Failure != nil || is.Time == nil || is.Unproven {
+			t.Errorf("%s: %+v, %+v", c.ID, is.Time, is.Failure)
+			continue
+		}
+		if *is.Time != *measured[c.ID].Time || *is.Time != *measured[root].Time {
+			t.Errorf("%s: the folder has %+v, measured was %+v", c.ID, is.Time, measured[c.ID].Time)
+		}
+		if was.Time != nil && *was.Time == *is.Time {
+			t.Errorf("%s has the time that nothing confirmed", c.ID)
+		}
+		if same := map[bool]string{true: "", false: root}[c.ID == root]; is.Same != same {
+			t.Errorf("%s is the same as %q, want %q", c.ID, is.Same, same)
+		}
+		if is.Content != measured[c.ID].Content || is.Content != was.Content {
+			t.Errorf("%s has content %s", c.ID, is.Content)
+		}
+	}
+}
+
+// TestTwinOfGone: a candidate that shared a measurement is confirmed, and is the same as nothing, once the other one is
+// no longer among the results.
+func TestTwinOfGone(t *testing.T) {
+	r, dir := opened(t, tune.Options{}, "host")
+	first, twin := operator("a", right), operator("b", right+" /* the same bytes */")
+	for _, c := range []tune.Candidate{first, twin} {
+		_, err := r.Measure(t.Context(), c)
+		must(t, err)
+	}
+	if same := byID(t, dir)["b"].Same; same != "a" {
+		t.Errorf("b is the same as %q", same)
+	}
+	must(t, r.Close())
+	r, err := tune.OpenRun(t.Context(), dir, desk(t), []string{"host"}, tune.Options{})
+	must(t, err)
+	must(t, r.LeaveOut(func(c tune.Candidate) bool { return c.ID == "a" }))
+	_, err = r.Measure(t.Context(), twin)
+	must(t, err)
+	confirmed, err := r.Confirm(t.Context(), 1)
+	must(t, err)
+	must(t, r.Close())
+	if len(confirmed) != 1 || confirmed[0].Of != "b" {
+		t.Errorf("confirmed %+v", confirmed)
+	}
+	if left := byID(t, dir); len(left) != 2 || left["b"].Same != "" || left["b@flash"].Failure != nil {
+		t.Errorf("%+v", left)
+	}
+}
