@@ -3,16 +3,22 @@
 package tune
 
 import (
+	"fmt"
+
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
 )
 
-// CandidateOf makes a candidate of an archive that holds one operator, as AutoTVM exports them (mlf.md §4). Arrays are
-// the inputs and the outputs that are wanted, by the names of the operator's arguments, or else in their order: an
-// input without an array begins as zero, an output without one is not compared. Errors are of class config.
+// CandidateOf makes a candidate of an archive that holds one operator, as AutoTVM exports them (mlf.md §4). inputs and
+// want are the inputs and the outputs that are wanted. If a name of theirs is that of an argument, all are: an input
+// without an array begins as zero, an output without one is not compared. Else there is one for each input or output,
+// in their order. Types and shapes are those of the arguments. Errors are of class config.
 func CandidateOf(id string, a *mlf.Archive, inputs, want []ndarray.Named) (Candidate, error) {
+	if err := checkID(id); err != nil {
+		return Candidate{}, err
+	}
 	m, err := a.Model("")
 	if err != nil {
 		return Candidate{}, err
@@ -24,45 +30,42 @@ func CandidateOf(id string, a *mlf.Archive, inputs, want []ndarray.Named) (Candi
 	if m.ABI != mlf.ABIPacked {
 		return Candidate{}, failure.New(failure.Config, "", "archive %s: operators of ABI %q cannot be called", a.Path, m.ABI)
 	}
-	c := Candidate{ID: id, Entry: m.Entry, Operators: project.CodeOf(m)}
-	in, out := 0, 0
+	var in, out []mlf.Tensor
 	for _, arg := range m.Arguments {
-		given := Arg{DType: arg.DType, Shape: arg.Shape}
-		var array *ndarray.Array
 		if arg.Output {
-			array, out = pick(want, arg.Name, out), out+1
+			out = append(out, arg.Tensor)
 		} else {
-			array, in = pick(inputs, arg.Name, in), in+1
+			in = append(in, arg.Tensor)
 		}
+	}
+	given, err := mlf.Assign("input", in, out, inputs)
+	if err != nil {
+		return Candidate{}, fmt.Errorf("archive %s: %w", a.Path, err)
+	}
+	expected, err := mlf.Assign("output", out, in, want)
+	if err != nil {
+		return Candidate{}, fmt.Errorf("archive %s: expected: %w", a.Path, err)
+	}
+	c := Candidate{ID: id, Entry: m.Entry, Operators: project.CodeOf(m)}
+	for _, arg := range m.Arguments {
 		bytes, err := ndarray.Bytes(arg.DType, arg.Shape)
 		if err != nil {
 			return Candidate{}, failure.New(failure.Config, "", "archive %s: argument %s: %w", a.Path, arg.Name, err)
 		}
-		switch {
-		case array != nil && (array.DType != arg.DType || len(array.Data) != bytes):
-			return Candidate{}, failure.New(failure.Config, "", "argument %s is %v %s, not %v %s", arg.Name, arg.DType,
-				ndarray.ShapeString(arg.Shape), array.DType, ndarray.ShapeString(array.Shape))
-		case array != nil && arg.Output:
-			given.Want = array.Data
-		case array != nil:
-			given.Data = array.Data
-		case !arg.Output:
-			given.Data = make([]byte, bytes)
+		of := Arg{DType: arg.DType, Shape: arg.Shape}
+		if arg.Output {
+			if expected[0] != nil {
+				of.Want = expected[0].Data
+			}
+			expected = expected[1:]
+		} else {
+			of.Data = make([]byte, bytes)
+			if given[0] != nil {
+				of.Data = given[0].Data
+			}
+			given = given[1:]
 		}
-		c.Args = append(c.Args, given)
+		c.Args = append(c.Args, of)
 	}
 	return c, nil
-}
-
-// pick is the array of that name, else the nth of those without a name that fits any argument.
-func pick(arrays []ndarray.Named, name string, n int) *ndarray.Array {
-	for _, a := range arrays {
-		if a.Name == name {
-			return a.Array
-		}
-	}
-	if n < len(arrays) {
-		return arrays[n].Array
-	}
-	return nil
 }

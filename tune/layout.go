@@ -205,7 +205,18 @@ func (k *kind) divide(ctx context.Context, least, more int) (*layout, error) {
 	if l.folder != nil {
 		err = errors.Join(err, l.folder.Close())
 	}
-	return nil, err
+	return nil, k.advise(err)
+}
+
+// advise returns an error of firmware that does not fit with the option of the run that helps: that of the one kind of
+// board.
+func (k *kind) advise(err error) error {
+	var large *project.FitError
+	if !errors.As(err, &large) || large.Option == "" {
+		return err
+	}
+	return failure.New(failure.DoesNotFit, "repeat with "+failure.Option("Options.Memory", k.name+":"+large.Option),
+		"%w", err)
 }
 
 // windowsOf lists the sizes of a window that a board may have, in KiB, the best one first.

@@ -5,6 +5,7 @@ package tune_test
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -157,4 +158,38 @@ func TestOptionsOfBoards(t *testing.T) {
 		tune.Options{}); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "mps2_an385:arena_kib=96") {
 		t.Errorf("the folder of a run with other options: %v", err)
 	}
+}
+
+// TestStackOfBoard: the error of firmware that needs a larger stack names the option of the run for that board, with
+// which it opens.
+func TestStackOfBoard(t *testing.T) {
+	o := tune.Options{Memory: map[string]boards.Options{"microbit": {StackBytes: 512}}}
+	_, err := tune.OpenRun(t.Context(), t.TempDir(), desk(t), []string{"microbit", "mps2_an385"}, o)
+	_, option, ok := strings.Cut(failure.Next(err), "repeat with Options.Memory=microbit:stack_bytes=")
+	if failure.Of(err) != failure.DoesNotFit || !ok {
+		t.Fatalf("%v, next step %q", err, failure.Next(err))
+	}
+	bytes, err := strconv.Atoi(option)
+	must(t, err)
+	for _, size := range []int{bytes, documentedStack(t)} {
+		r, _ := opened(t, tune.Options{Memory: map[string]boards.Options{"microbit": {StackBytes: size}}}, "microbit")
+		result, err := r.Measure(t.Context(), operator("one", right))
+		must(t, err)
+		if result.Failure != nil {
+			t.Errorf("with a stack of %d bytes: %+v", size, result.Failure)
+		}
+	}
+}
+
+// documentedStack is the size in the example of docs/tuning.md.
+func documentedStack(t *testing.T) int {
+	text, err := os.ReadFile("../docs/tuning.md")
+	must(t, err)
+	found := regexp.MustCompile("`microbit:stack_bytes=([0-9]+)`").FindSubmatch(text)
+	if found == nil {
+		t.Fatal("docs/tuning.md has no example of stack_bytes")
+	}
+	size, err := strconv.Atoi(string(found[1]))
+	must(t, err)
+	return size
 }

@@ -322,10 +322,11 @@ func (p *place) call(ctx context.Context, m rpc.Module, entry string, held *argu
 	if err := held.unchanged(ctx, p.session); err != nil {
 		return err
 	}
-	if held.overwrites() { // what the calls made of it depends on their number
-		err = p.callOnce(ctx, f, held)
-	} else {
+	if !held.overwrites() { // else what the calls made of it depends on their number
 		err = held.compare(ctx, p.session)
+	}
+	if err == nil { // outputs may be those of the first of the calls
+		err = p.callOnce(ctx, f, held)
 	}
 	if err == nil && !result.Disturbed {
 		p.kind.noteBest(l, samples)

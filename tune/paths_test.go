@@ -80,8 +80,8 @@ func TestRelativePaths(t *testing.T) {
 			}
 			must(t, r.Close())
 
-			_, again, err := tune.Reproduce(t.Context(), filepath.Join(home, "runs/one of them"), "twice@flash", desk,
-				filepath.Join(home, "own boards/boards/mine.json"), tune.Options{Builder: builder})
+			_, again, err := tune.Reproduce(t.Context(), filepath.Join(home, "runs/one of them"), "twice@flash", desk, "",
+				tune.Options{Builder: builder})
 			must(t, err)
 			if again.Failure != nil {
 				t.Errorf("%+v", again.Failure)

@@ -28,6 +28,7 @@ const settingsFile = "run.json"
 type settings struct {
 	Template  string                    `json:"template,omitempty"`
 	Libraries []string                  `json:"libraries,omitempty"`
+	Boards    map[string]string         `json:"boards,omitempty"` // paths of board files, by the board's name
 	Memory    map[string]boards.Options `json:"memory,omitempty"`
 	Samples   int                       `json:"samples"`
 	MinSample time.Duration             `json:"min_sample_ns"`
@@ -37,9 +38,12 @@ type settings struct {
 
 // keepSettings writes the settings of a run without results. One that goes on has the same memory, so that times can be
 // compared; the longest of its limits for a call is kept, with which every candidate can be measured again.
-func (s *store) keepSettings(o Options) error {
+func (s *store) keepSettings(o Options, files map[string]string) error {
 	then, err := readSettings(s.dir)
-	now := settings{o.Template, o.Libraries, o.Memory, o.Samples, o.MinSample, o.CallTimeout}
+	now := settings{o.Template, o.Libraries, files, o.Memory, o.Samples, o.MinSample, o.CallTimeout}
+	all := map[string]string{}
+	maps.Copy(all, then.Boards)
+	maps.Copy(all, files)
 	switch {
 	case s.began == 0, errors.Is(err, fs.ErrNotExist):
 	case err != nil:
@@ -53,17 +57,29 @@ func (s *store) keepSettings(o Options) error {
 	case !slices.Equal(then.Libraries, o.Libraries):
 		return failure.New(failure.Config, "choose another folder, or the same libraries",
 			"the run in %s has the libraries %q, not %q", s.dir, then.Libraries, o.Libraries)
-	case o.CallTimeout <= then.CallTimeout:
+	case o.CallTimeout <= then.CallTimeout && maps.Equal(all, then.Boards):
 		return nil
 	default:
 		now = then
-		now.CallTimeout = o.CallTimeout
+		now.Boards, now.CallTimeout = all, max(o.CallTimeout, then.CallTimeout)
 	}
 	text, err := json.Marshal(now)
 	if err != nil {
 		return err
 	}
 	return writeWhole(filepath.Join(s.dir, settingsFile), append(text, '\n'), 0o644)
+}
+
+// boardFiles are the absolute paths of the board files that words of OpenRun name, by the board's name.
+func boardFiles(words, path []string) map[string]string {
+	files := map[string]string{}
+	for _, word := range words {
+		name, _, _ := strings.Cut(word, "=")
+		if file := boards.Absolute(name, path); file != name || filepath.IsAbs(name) {
+			files[boards.NameOf(name, path)] = file
+		}
+	}
+	return files
 }
 
 // memoryText is the options of a run's boards as OPTIONS has them.
@@ -105,8 +121,8 @@ func readSettings(dir string) (then settings, err error) {
 
 // Reproduce measures a candidate of the run in dir once more, on a board of the same kind, with the run's settings
 // where o has none; dir's own results stay as they are. It returns the result of then and of now. A result of Confirm
-// is measured in flash again. board is as a word of OpenRun's; "" is the kind. Errors: those of OpenRun and Measure; of
-// class config if the run has no such candidate, or board is of another kind.
+// is measured in flash again. board is as a word of OpenRun's; "" is the kind, from the board file that the run had.
+// Errors: those of OpenRun and Measure; of class config if the run has no such candidate, or board is of another kind.
 func Reproduce(ctx context.Context, dir, id string, desk *device.Desk, board string, o Options) (was, is Result,
 	err error,
 ) {
@@ -146,7 +162,7 @@ func Reproduce(ctx context.Context, dir, id string, desk *device.Desk, board str
 		return was, is, err
 	}
 	defer func() { err = errors.Join(err, own.Remove()) }()
-	board = cmp.Or(board, was.Kind)
+	board = cmp.Or(board, then.Boards[was.Kind], was.Kind)
 	r, err := OpenRun(ctx, own.Dir, desk, []string{board}, o)
 	if err != nil {
 		return was, is, err

@@ -121,7 +121,7 @@ func OpenRun(ctx context.Context, dir string, desk *device.Desk, boards []string
 	r.o.Template, r.o.Libraries = spec.Template, spec.Libraries
 	places, stop := context.WithCancel(context.WithoutCancel(ctx))
 	r.stop, r.closed = stop, places.Done()
-	if err := st.keepSettings(r.o); err != nil {
+	if err := st.keepSettings(r.o, boardFiles(boards, r.o.Builder.Path)); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
 	if err := r.start(ctx, places, desk, boards); err != nil {
@@ -239,9 +239,11 @@ func (r *Run) Results() ([]Result, error) { return ReadResults(r.dir) }
 // a candidate is a Failure in its result; one with Retry is not in the folder. An error means that nothing is known of
 // the candidate: ctx ended, or there is no board left to measure it on.
 func (r *Run) Measure(ctx context.Context, c Candidate) (Result, error) {
-	if c.ID == "" || c.Entry == "" || strings.HasSuffix(c.ID, inFlash) || !utf8.ValidString(c.ID) {
-		return Result{}, failure.New(failure.Config, "give it another ID, and the name of its function",
-			"candidate %q has no ID or entry, one of Confirm's IDs, or one that is not UTF-8", c.ID)
+	if err := checkID(c.ID); err != nil {
+		return Result{}, err
+	}
+	if c.Entry == "" {
+		return Result{}, failure.New(failure.Config, "give the name of its function", "candidate %q has no entry", c.ID)
 	}
 	k, err := r.kindOf(c)
 	if err != nil {
@@ -287,6 +289,15 @@ func (r *Run) Measure(ctx context.Context, c Candidate) (Result, error) {
 			return Result{}, failure.Stopped(ctx, "measure %s", c.ID)
 		}
 	}
+}
+
+// checkID fails for what can be no candidate's ID.
+func checkID(id string) error {
+	if id != "" && !strings.HasSuffix(id, inFlash) && utf8.ValidString(id) {
+		return nil
+	}
+	return failure.New(failure.Config, "give the candidate another ID", `%q cannot be a candidate's ID: it is empty, `+
+		`not UTF-8, or ends with "%s" as those of Run.Confirm do`, id, inFlash)
 }
 
 // finished reports whether a result that this process or an earlier one has written is not to be measured again.

@@ -45,6 +45,7 @@ func TestEveryCallCounts(t *testing.T) {
 		{inPlace("doubles again", double+"volatile int k = 1; (void)k;"), true},
 		{operator("right once", "static int times; if (times++ == 0) {"+right+"} else out[0] = 99;"), false},
 		{operator("lazy", "static int times; if (times++ == 0) {"+right+"}"), false},
+		{operator("stops", "static int times; if (times++ < 50) {"+right+"}"), false}, // while it is timed
 		{operator("right", right), true},
 		{operator("slow", slow+right), true}, // it is cut
 		{operator("slow and changes its input", slow+right+"in[0] = 7;"), false},

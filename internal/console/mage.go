@@ -40,6 +40,7 @@ func (c *Console) NextStep(err error) string { return failure.NextFor(err, c.typ
 // variables are the inputs for options of the Go API, as package failure's Option names them.
 var variables = map[string]string{
 	"Options.Timeout":  "TIMEOUT", // of package validate
+	"Options.Memory":   "OPTIONS", // of package tune
 	"Desk.Programmer":  "PROGRAMMER",
 	"Debugging.Attach": "ATTACH", "Monitoring.Baud": "BAUD",
 	"Desk.Reflash":   "FORCE",

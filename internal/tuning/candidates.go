@@ -100,14 +100,21 @@ func (t *Job) measureAll(
 	t.view.resumed(t.kept(before)...)
 	kinds := run.Kinds()
 	unread := map[string]bool{}
-	all := candidatesOf(a.names, kinds, a.inputs, a.want, func(name string, err error) {
+	report := func(name string, err error) {
 		bad++
 		for _, kind := range kinds {
 			unread[candidateID(name, kind, kinds)] = true
 		}
 		t.notMeasured(name, kinds, err)
+	}
+	a.names = slices.DeleteFunc(slices.Clone(a.names), func(name string) bool { // before any is measured
+		_, err := a.candidate(name)
+		if err != nil {
+			report(name, err)
+		}
+		return err != nil
 	})
-	for r, err := range run.All(ctx, all) {
+	for r, err := range run.All(ctx, a.candidates(kinds, report)) {
 		if err != nil {
 			done, _ := run.Results() // the first error says more
 			return lost, bad, t.stopped(ctx, err, len(done))
@@ -125,6 +132,9 @@ func (t *Job) measureAll(
 	}
 	confirmed, err := run.Confirm(ctx, a.best)
 	for _, r := range confirmed {
+		if r.Failure != nil && r.Failure.Retry {
+			lost = append(lost, r)
+		}
 		t.resultLine(r)
 	}
 	return lost, bad, err
@@ -215,20 +225,33 @@ func candidateFiles(dir string) ([]string, error) {
 		return nil, failure.New(failure.Config, "it has to hold archives of one operator each, .tar or .tar.gz",
 			"CANDIDATES: no archive in %s", dir)
 	}
+	byName := map[string]string{}
+	for _, path := range names {
+		name := candidateName(path)
+		if other, there := byName[name]; there {
+			return nil, failure.New(failure.Config, "rename or remove one", "CANDIDATES: %s and %s are both candidate %s", other,
+				path, name)
+		}
+		byName[name] = path
+	}
 	return names, nil
 }
 
-// candidatesOf reads the archives as they are needed, for each kind of board. It calls bad for an archive that is no
+// candidate reads an archive.
+func (a archives) candidate(path string) (tune.Candidate, error) {
+	of, err := mlf.Open(path)
+	if err != nil {
+		return tune.Candidate{}, err
+	}
+	return tune.CandidateOf(candidateName(path), of, a.inputs, a.want)
+}
+
+// candidates reads the archives as they are needed, for each kind of board. It calls bad for an archive that is no
 // candidate.
-func candidatesOf(names, kinds []string, inputs, want []ndarray.Named, bad func(name string, err error),
-) iter.Seq[tune.Candidate] {
+func (a archives) candidates(kinds []string, bad func(name string, err error)) iter.Seq[tune.Candidate] {
 	return func(yield func(tune.Candidate) bool) {
-		for _, name := range names {
-			a, err := mlf.Open(name)
-			var c tune.Candidate
-			if err == nil {
-				c, err = tune.CandidateOf(candidateName(name), a, inputs, want)
-			}
+		for _, name := range a.names {
+			c, err := a.candidate(name)
 			if err != nil {
 				bad(name, err)
 				continue

@@ -134,23 +134,28 @@ func noTime(outcome string, results []tune.Result) error {
 		"%d of %d candidates %s; the first, %s: %s", len(results), len(results), outcome, first.ID, first.Failure.Message)
 }
 
-// unmeasured is the error of a run in which the computer or a board kept candidates from being measured; nil if there
-// are none.
+// unmeasured is the error of a run in which the computer or a board kept candidates from being measured, or from being
+// measured again in flash; nil if there are none.
 func unmeasured(results []tune.Result) error {
-	lost := slices.DeleteFunc(slices.Clone(results), func(r tune.Result) bool {
-		return r.Failure == nil || !r.Failure.Retry
-	})
-	if len(lost) == 0 {
-		return nil
+	for _, outcome := range []string{"not measured", "not measured again in flash"} {
+		part := slices.DeleteFunc(slices.Clone(results), func(r tune.Result) bool {
+			return (r.Of != "") != (outcome != "not measured")
+		})
+		lost := slices.DeleteFunc(slices.Clone(part), func(r tune.Result) bool {
+			return r.Failure == nil || !r.Failure.Retry
+		})
+		if len(lost) == 0 {
+			continue
+		}
+		of := "a board"
+		if lost[0].Failure.Blame == tune.BlameHost {
+			of = "the computer"
+		}
+		return failure.New(lost[0].Failure.Class, "after the cause is gone, the same command measures them",
+			"%d of %d candidates %s, by a fault of %s; the first, %s: %s", len(lost), len(part), outcome, of, lost[0].ID,
+			lost[0].Failure.Message)
 	}
-	total, _ := counts(results)
-	of := "a board"
-	if lost[0].Failure.Blame == tune.BlameHost {
-		of = "the computer"
-	}
-	return failure.New(lost[0].Failure.Class, "after the cause is gone, the same command measures them",
-		"%d of %d candidates not measured, by a fault of %s; the first, %s: %s", len(lost), total, of, lost[0].ID,
-		lost[0].Failure.Message)
+	return nil
 }
 
 // trials returns TRIALS, or the default.

@@ -63,7 +63,11 @@ func Flags(ctx context.Context, dir string, desk *device.Desk, places []string, 
 		return nil, failure.Stopped(ctx, "search flags")
 	}
 	n.Trials, n.Limit = cmp.Or(n.Trials, 400), cmp.Or(n.Limit, time.Minute)
-	files, err := n.read()
+	m, err := n.read()
+	if err != nil {
+		return nil, err
+	}
+	want, err := mlf.Assign("output", m.Outputs, m.Inputs, n.Want)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +76,8 @@ func Flags(ctx context.Context, dir string, desk *device.Desk, places []string, 
 		return nil, err
 	}
 	s := &networkSearch{
-		Network: n, store: st, idle: make(chan *networkPlace, len(places)), files: files, seen: map[string]NetworkTrial{},
+		Network: n, store: st, idle: make(chan *networkPlace, len(places)), files: filesWithLoops(m), want: want,
+		seen: map[string]NetworkTrial{},
 	}
 	for _, t := range st.earlier {
 		if !n.Retry || t.Result.Failure == nil {
@@ -97,8 +102,8 @@ func Flags(ctx context.Context, dir string, desk *device.Desk, places []string, 
 	return s.trials, errors.Join(err, st.close())
 }
 
-// read opens the archive, once for all trials, and returns the C files with loops, if there are several.
-func (n *Network) read() ([]string, error) {
+// read opens the archive, once for all trials, and returns its model.
+func (n *Network) read() (*mlf.Model, error) {
 	if n.Spec.Archive == nil {
 		a, err := mlf.Open(n.Spec.Model)
 		if err != nil {
@@ -106,11 +111,7 @@ func (n *Network) read() ([]string, error) {
 		}
 		n.Spec.Archive, n.Spec.Model = a, ""
 	}
-	m, err := n.Spec.Archive.Model(n.Spec.ModelName)
-	if err != nil {
-		return nil, err
-	}
-	return filesWithLoops(m), nil
+	return n.Spec.Archive.Model(n.Spec.ModelName)
 }
 
 // Front returns the trials to choose from: each is faster than all that take less flash. The fastest is first.
@@ -148,6 +149,7 @@ type networkSearch struct {
 	gate  timegate.Gate      // of builds, and of what is timed by this computer's clock
 
 	files []string         // the model's C files with loops, if there are several
+	want  []*ndarray.Array // expected outputs; nil: not compared
 	right []*ndarray.Array // the outputs of the flags that the search begins with
 
 	mu     sync.Mutex
@@ -315,16 +317,12 @@ func (s *networkSearch) begin(ctx context.Context) (NetworkTrial, error) {
 
 // compareWant compares outputs with the expected ones: floats within 1e-5 of max(1, |expected|), all else exactly.
 func (s *networkSearch) compareWant(outputs []*ndarray.Array) error {
-	if s.Want == nil {
-		return nil
-	}
-	if len(s.Want) != len(outputs) {
-		return failure.New(failure.Config, "", "%d arrays are expected, and the model has %d outputs", len(s.Want),
-			len(outputs))
-	}
 	for i, got := range outputs {
-		want := s.Want[i].Array
-		if got.DType != want.DType || got.Len() != want.Len() {
+		want := s.want[i]
+		if want == nil {
+			continue
+		}
+		if got.Len() != want.Len() { // the type is the model's
 			return failure.New(failure.Config, "", "output %d is %v %s, not %v %s", i, got.DType,
 				ndarray.ShapeString(got.Shape), want.DType, ndarray.ShapeString(want.Shape))
 		}

@@ -373,6 +373,14 @@ func TestFlagsChangeOutputs(t *testing.T) {
 	if failure.Of(err) != failure.WrongAnswer {
 		t.Errorf("other outputs than expected: %v", err)
 	}
+	square := *in
+	square.Shape = []int64{2, 2}
+	for _, n.Want = range [][]ndarray.Named{{{Name: "arg0", Array: in}}, {{Array: &square}}, {{Array: in}, {Array: in}}} {
+		_, err = Flags(t.Context(), t.TempDir(), &device.Desk{}, []string{"host"}, n)
+		if failure.Of(err) != failure.Config {
+			t.Errorf("%q of shape %v is expected: %v", n.Want[0].Name, n.Want[0].Array.Shape, err)
+		}
+	}
 }
 
 // TestFlagsTimedInQuiet: no compiler runs while one of two processes runs the network.

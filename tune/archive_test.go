@@ -1,0 +1,82 @@
+package tune_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/tune"
+)
+
+// TestArraysOfArchive: arrays are arguments' by their names, all or none of them, or by their order, one for each; one
+// of another shape or type is nobody's.
+func TestArraysOfArchive(t *testing.T) {
+	a, err := mlf.Open("../testdata/archives/candidates/matmul_03.tar.gz")
+	must(t, err)
+	read := func(name string) []ndarray.Named {
+		all, err := ndarray.ReadNPZ("../testdata/archives/candidates/" + name)
+		must(t, err)
+		return all
+	}
+	in, out := read("matmul.inputs.npz"), read("matmul.outputs.npz") // A and B, C
+	named := func(names ...string) (all []ndarray.Named) {
+		for i, name := range names {
+			all = append(all, ndarray.Named{Name: name, Array: in[i].Array})
+		}
+		return all
+	}
+	flat := *in[0].Array
+	flat.Shape = []int64{int64(flat.Len())}
+	renamed := []ndarray.Named{{Name: "Z", Array: out[0].Array}}
+	for name, c := range map[string]struct {
+		inputs, want []ndarray.Named
+		err          string
+	}{
+		"by name":           {inputs: in, want: out},
+		"reversed":          {inputs: []ndarray.Named{in[1], in[0]}},
+		"in order":          {inputs: named("first", "second"), want: renamed},
+		"without":           {},
+		"one input":         {inputs: in[1:]},
+		"a name is wrong":   {inputs: named("A", "first"), err: `no input "first"`},
+		"wrong first":       {inputs: []ndarray.Named{{Name: "first", Array: in[0].Array}, in[1]}, err: `no input "first"`},
+		"twice":             {inputs: []ndarray.Named{in[0], in[0]}, err: "two arrays for input A "},
+		"too few in order":  {inputs: named("first"), err: "1 input arrays, none with the name of a tensor, and 2"},
+		"too many in order": {want: append(slices.Clone(renamed), renamed...), err: "and 1 outputs: C "},
+		"output as input":   {inputs: out, err: `no input "C"`},
+		"input as output":   {want: in[:1], err: `no output "A"`},
+		"other shape":       {inputs: []ndarray.Named{{Name: "A", Array: &flat}}, err: `array "A" is `},
+	} {
+		got, err := tune.CandidateOf("x", a, c.inputs, c.want)
+		if c.err != "" {
+			if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), c.err) {
+				t.Errorf("%s: %v, want %q", name, err, c.err)
+			}
+			continue
+		}
+		must(t, err)
+		zero := make([]byte, len(in[0].Array.Data))
+		want := [][]byte{in[0].Array.Data, in[1].Array.Data}
+		if len(c.inputs) < 2 {
+			want[0] = zero
+		}
+		if len(c.inputs) == 0 {
+			want[1] = zero
+		}
+		for i, data := range want {
+			if !slices.Equal(got.Args[i].Data, data) {
+				t.Errorf("%s: argument %d has other data", name, i)
+			}
+		}
+		if (got.Args[2].Want != nil) != (c.want != nil) {
+			t.Errorf("%s: the output is compared: %v", name, got.Args[2].Want != nil)
+		}
+	}
+	for _, id := range []string{"", "x@flash", "\xff"} {
+		if _, err := tune.CandidateOf(id, a, in, out); failure.Of(err) != failure.Config {
+			t.Errorf("%q: %v", id, err)
+		}
+	}
+}
