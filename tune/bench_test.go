@@ -241,7 +241,7 @@ func TestBytesPerCandidate(t *testing.T) {
 		now := sent.Load()
 		rest := int(now-before) - result.Bytes
 		t.Logf("%s: %d bytes of code, %d others", c.ID, result.Bytes, rest)
-		if before > 0 && rest > 1700 {
+		if before > 0 && rest > 1900 {
 			t.Errorf("%s: %d bytes were sent besides its %d", c.ID, rest, result.Bytes)
 		}
 		before = now

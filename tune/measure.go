@@ -309,8 +309,10 @@ func (p *place) call(ctx context.Context, m rpc.Module, entry string, held *argu
 			return held.unchanged(ctx, p.session)
 		}
 	}
-	if err := held.unsettle(limited); err != nil { // the calls that are timed have to write the outputs
-		return err
+	if held.overwrites() { // the timed calls begin with its content
+		if err := held.unsettle(limited); err != nil {
+			return err
+		}
 	}
 	samples, err := m.Time(ctx, entry, o, held.values()...)
 	if err != nil {
@@ -322,12 +324,7 @@ func (p *place) call(ctx context.Context, m rpc.Module, entry string, held *argu
 	if err := held.unchanged(ctx, p.session); err != nil {
 		return err
 	}
-	if !held.overwrites() { // else what the calls made of it depends on their number
-		err = held.compare(ctx, p.session)
-	}
-	if err == nil { // outputs may be those of the first of the calls
-		err = p.callOnce(ctx, f, held)
-	}
+	err = p.callOnce(ctx, f, held) // it may have stopped computing
 	if err == nil && !result.Disturbed {
 		p.kind.noteBest(l, samples)
 	}
