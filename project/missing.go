@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -23,21 +24,43 @@ var lacking = []struct{ what, next, functions string }{
 		"no standard streams", "use TVMLogf, whose lines the host prints, or remove the call",
 		"printf fprintf vprintf vfprintf puts fputs putchar fputc putc fwrite fflush perror scanf getchar fopen fclose",
 	},
+	{
+		"no heap, which the C library's formatted text needs",
+		"use TVMLogf, whose lines the host prints, or format the number by code of your own",
+		"snprintf sprintf vsnprintf vsprintf asprintf sscanf",
+	},
+	{
+		"no heap, in which the C library keeps the generator's state",
+		"keep a state of your own, such as state = state * 1664525U + 1013904223U", "rand srand random srandom",
+	},
 	{"nothing to return to", "return an error from the operator, or call TVMPlatformAbort", "exit abort atexit"},
 }
 
-// missingSystem replaces a linker's error in a function of the C library: it names the source that causes the function
-// to be linked, as the linkers' maps list it, and what the firmware lacks.
+// noThreads matches what a compiler's code calls to find a variable of a thread.
+var noThreads = regexp.MustCompile(`^(__aeabi_read_tp|__tls_get_addr|__emutls_get_address|__emutls_v\..*)$`)
+
+// missingSystem is explainMissing for the project's image.
 func (p *Project) missingSystem(err error) error {
+	folder := filepath.Join(p.dir, filepath.FromSlash(p.state.Template.BuildFolder()))
+	return explainMissing(err, os.DirFS(folder), p.sourceOf)
+}
+
+// explainMissing replaces a linker's error about what firmware lacks. If a function of the C library needs it, the
+// error names the source that causes the function to be linked, as the linkers' maps in a folder list it. source
+// returns the source of an object.
+func explainMissing(err error, folder fs.FS, source func(object string) string) error {
 	var tool *ToolError
 	if !errors.As(err, &tool) {
 		return err
+	}
+	if symbol := toolwords.MissingSymbol(string(tool.Tail)); noThreads.MatchString(symbol) {
+		return failure.New(failure.Link, "make it a static variable without _Thread_local",
+			"a variable is of a thread, but firmware has no threads: %w", err)
 	}
 	function, symbol := toolwords.MissingInFunction(string(tool.Tail))
 	if function == "" {
 		return err
 	}
-	folder := os.DirFS(filepath.Join(p.dir, filepath.FromSlash(p.state.Template.BuildFolder())))
 	maps, _ := fs.Glob(folder, "*.map") // the pattern is valid
 	for _, name := range maps {
 		object, called := caller(folder, name, function)
@@ -50,7 +73,7 @@ func (p *Project) missingSystem(err error) error {
 				what, next = l.what, l.next
 			}
 		}
-		return failure.New(failure.Link, next, "%s calls %s, but firmware has %s: %w", p.sourceOf(object), called, what, err)
+		return failure.New(failure.Link, next, "%s calls %s, but firmware has %s: %w", source(object), called, what, err)
 	}
 	return err
 }

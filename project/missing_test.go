@@ -16,7 +16,8 @@ import (
 )
 
 // TestMissingSystem: an operator that calls what firmware does not have is an error that names the source, the function
-// and what to use instead, in RPC and standalone firmware, in a folder whose name has a pattern's characters.
+// and what to use instead, in RPC and standalone firmware and in code for RAM, in a folder whose name has a pattern's
+// characters.
 func TestMissingSystem(t *testing.T) {
 	needBoardTools(t, "mps2_an385", nil)
 	for name, c := range map[string]struct{ app, include, statement, want, next string }{
@@ -34,6 +35,17 @@ func TestMissingSystem(t *testing.T) {
 			boards.RPC, "<math.h>", "extern long time(long*); out[0] = (int32_t)time(0);",
 			"calls time, but firmware has no _gettimeofday", "remove the call",
 		},
+		"text": {
+			boards.Standalone, "<stdio.h>", `char s[9]; out[0] = snprintf(s, 9, "%f", (double)in[0]);`,
+			"calls snprintf, but firmware has no heap", "TVMLogf",
+		},
+		"random": {
+			boards.Standalone, "<stdlib.h>", "out[0] = rand();", "calls rand, but firmware has no heap", "a state of your own",
+		},
+		"thread": {
+			boards.Standalone, "<math.h>", "static _Thread_local int32_t v; out[0] = v++;", "firmware has no threads",
+			"_Thread_local",
+		},
 		"undefined": {boards.RPC, "<math.h>", "extern int nowhere(void); out[0] = nowhere();", "nowhere", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -44,11 +56,22 @@ func TestMissingSystem(t *testing.T) {
 				Board: "mps2_an385", Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": source}),
 				Options: boards.Options{App: c.app},
 			})
-			_, err := p.Build(t.Context())
-			if failure.Of(err) != failure.Link || !strings.Contains(err.Error(), c.want) ||
-				strings.Contains(err.Error(), "lib1.c calls") != (c.next != "") || !strings.Contains(failure.Next(err), c.next) {
-				t.Errorf("%v\nnext: %s", err, failure.Next(err))
+			calls := strings.HasPrefix(c.want, "calls ")
+			check := func(where string, err error) {
+				if failure.Of(err) != failure.Link || !strings.Contains(err.Error(), c.want) ||
+					!strings.Contains(err.Error(), "lib1.c") || strings.Contains(err.Error(), "lib1.c calls") != calls ||
+					!strings.Contains(failure.Next(err), c.next) || strings.Contains(failure.Next(err), "boardsmith-operators") {
+					t.Errorf("%s: %v\nnext: %s", where, err, failure.Next(err))
+				}
 			}
+			_, err := p.Build(t.Context())
+			check("image", err)
+			l, err := p.OperatorLinker(t.Context())
+			must(t, err)
+			o, err := p.ModelOperators()
+			must(t, err)
+			_, err = l.Link(t.Context(), o, rpc.Window{Base: hypothetical, Bytes: 1 << 20})
+			check("RAM", err)
 		})
 	}
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/internal/scratch"
+	"github.com/boardsmith/boardsmith/internal/toolwords"
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
@@ -382,6 +383,10 @@ func (l *OperatorLinker) run(ctx context.Context, dir string, words []string) er
 	}
 	defer give()
 	err = toolRun{dir: dir, path: words[0], args: words[1:], log: l.builder.log(), line: func(string) {}}.run(ctx)
+	var tool *ToolError
+	if errors.As(err, &tool) {
+		tool.Command = "" // dir is removed
+	}
 	return l.builder.explained(err, nil, l.libraries)
 }
 
@@ -468,8 +473,9 @@ func (l *OperatorLinker) linkIn(ctx context.Context, dir string, o Operators, w 
 	for _, f := range objects {
 		words = append(words, "./"+f.Name)
 	}
-	if err := l.run(ctx, operatorsDir, append(words, l.libs...)); err != nil {
-		return rpc.Program{}, err
+	words = append(words, l.libs...)
+	if err := l.run(ctx, operatorsDir, words); err != nil {
+		return rpc.Program{}, l.missing(ctx, dir, words, o, err)
 	}
 	linked, err := os.ReadFile(filepath.Join(linkDir, linkedFile))
 	if err != nil {
@@ -482,6 +488,25 @@ func (l *OperatorLinker) linkIn(ctx context.Context, dir string, o Operators, w 
 	p, err := l.program(f, layout, w)
 	p.ELF = linked
 	return p, err
+}
+
+// missing is explainMissing for the error of a link in dir, which it runs again for its map.
+func (l *OperatorLinker) missing(ctx context.Context, dir string, words []string, o Operators, err error) error {
+	var tool *ToolError
+	if !errors.As(err, &tool) {
+		return err
+	}
+	if function, _ := toolwords.MissingInFunction(string(tool.Tail)); function != "" {
+		_ = l.run(ctx, filepath.Join(dir, operatorsPart), append(slices.Clip(words), "-Map", toLinkPart+"operators.map"))
+	}
+	return explainMissing(err, os.DirFS(filepath.Join(dir, linkPart)), func(object string) string {
+		for _, f := range o.Files {
+			if path.Ext(f.Name) == ".c" && objectName(f.Name) == path.Base(object) {
+				return f.Name
+			}
+		}
+		return "code for RAM"
+	})
 }
 
 // program takes the linked bytes, checks that they fit, and adds the registry.

@@ -35,7 +35,7 @@ type ToolError struct {
 	Class   failure.Class
 	Message string // the first error it printed, with the source line; "" if it printed none
 	Tail    []byte // the last 4 KiB of its standard error or, if that has not the message, of both streams
-	Command string // a shell command that runs it again
+	Command string // a shell command that runs it again; "" if its files are gone
 	Err     error  // how it ended
 }
 
@@ -59,10 +59,13 @@ func (e *ToolError) Assertion() string { return toolwords.Assertion(e.Message) }
 // FailureClass returns Class.
 func (e *ToolError) FailureClass() failure.Class { return e.Class }
 
-// NextStep returns the command that reproduces it, for a fault of the computer how to remove its cause.
+// NextStep returns the command that reproduces it, for a fault of the computer how to remove its cause; or "".
 func (e *ToolError) NextStep() string {
 	if e.Class == failure.Host {
 		return failure.Next(e.Err)
+	}
+	if e.Command == "" {
+		return ""
 	}
 	return "to see it again: " + e.Command
 }

@@ -241,10 +241,10 @@ static struct {
   uint8_t wanted[LONG_COPY];
   char damage[64];
   size_t cases;
-  size_t cut;     // of them, those that another frame's start cuts off
+  size_t cut;                 // of them, those that another frame's start cuts off
   char undamaged[64];         // the text of the whole request's Exception, "" if it has none
   size_t texts[EVERY_TEXTS];  // answers with each of every_texts
-  size_t missed;  // answers that count as valid, because the CRC is
+  size_t missed;              // answers that count as valid, because the CRC is
   bool open;  // it ends with ff fd ff: with the next frame's ff fd these are a frame's start, until the gap has passed
 } every;
 
