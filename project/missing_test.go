@@ -76,27 +76,52 @@ func TestMissingSystem(t *testing.T) {
 	}
 }
 
-// TestAssert: a failed assert of an operator, and abort, are faults with their place, in the image and in RAM.
+// TestAssert: a failed assert of an operator, and abort, are faults with their place, in the image of a chip, as
+// standalone firmware, in a process, and in RAM. An assert has its condition in each.
 func TestAssert(t *testing.T) {
 	needBoardTools(t, "mps2_an385", nil)
 	for name, statement := range map[string]string{"assert": "assert(in[0] > 1000);", "abort": "abort();"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			source := strings.NewReplacer("<math.h>", "<assert.h>\n#include <stdlib.h>", "return 0;", statement+" return 0;").
-				Replace(mlftest.TinyOperator)
-			model := mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": source})
-			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: "mps2_an385", Model: model})
-			err := callTwice(t, p)
-			var fault *rpc.FaultError
-			if !errors.As(err, &fault) || fault.Record.Reason != rpc.ReasonCheck || fault.Operator != "twice" ||
-				!slices.ContainsFunc(fault.Frames, func(f rpc.Frame) bool { return strings.HasSuffix(f.File, "lib1.c") }) {
-				t.Fatalf("%v", err)
-			}
-			if logs := strings.Contains(err.Error(), "lib1.c:14: Check failed: in[0] > 1000"); logs != (name == "assert") {
-				t.Errorf("the condition in the error: %v, %v", logs, err)
-			}
-		})
+		source := strings.NewReplacer("<math.h>", "<assert.h>\n#include <stdlib.h>", "return 0;", statement+" return 0;").
+			Replace(mlftest.TinyOperator)
+		model := mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": source})
+		for where, call := range map[string]func(*testing.T) error{
+			"image":   func(t *testing.T) error { return callTwice(t, projectOf(t, "mps2_an385", model, "")) },
+			"process": func(t *testing.T) error { return callTwice(t, projectOf(t, "host", model, "")) },
+			"RAM":     func(t *testing.T) error { return callTwiceInRAM(t, projectOf(t, "mps2_an385", model, "")) },
+			"RAM of a process": func(t *testing.T) error {
+				return callTwiceInRAM(t, projectOf(t, "host", model, ""))
+			},
+			"standalone": func(t *testing.T) error {
+				s, err := projectOf(t, "mps2_an385", model, boards.Standalone).RunStandalone(t.Context(), testEnv().desk(), "")
+				must(t, err)
+				defer s.Close()
+				_, err = s.Run(t.Context(), 1)
+				return err
+			},
+		} {
+			t.Run(name+" "+where, func(t *testing.T) {
+				t.Parallel()
+				err := call(t)
+				var fault *rpc.FaultError
+				if !errors.As(err, &fault) {
+					t.Fatalf("%v", err)
+				}
+				if logs := strings.Contains(err.Error(), "lib1.c:14: Check failed: in[0] > 1000"); logs != (name == "assert") {
+					t.Errorf("the condition in the error: %v, %v", logs, err)
+				}
+				if where == "image" && (fault.Record.Reason != rpc.ReasonCheck || fault.Operator != "twice" ||
+					!slices.ContainsFunc(fault.Frames, func(f rpc.Frame) bool { return strings.HasSuffix(f.File, "lib1.c") })) {
+					t.Errorf("%v", err)
+				}
+			})
+		}
 	}
+}
+
+// projectOf generates a project in a new folder.
+func projectOf(t *testing.T, board, model, app string) *Project {
+	t.Helper()
+	return generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: board, Model: model, Options: boards.Options{App: app}})
 }
 
 // callTwice runs a project of mlftest.Tiny and returns the error of its operator.
@@ -107,6 +132,27 @@ func callTwice(t *testing.T, p *Project) error {
 	defer s.Close(context.Background())
 	lib, err := s.SystemLib(t.Context())
 	must(t, err)
+	return callTwiceOf(t, s, lib)
+}
+
+// callTwiceInRAM does the same with the model in RAM.
+func callTwiceInRAM(t *testing.T, p *Project) error {
+	t.Helper()
+	r, err := p.Resident(t.Context(), filepath.Join(t.TempDir(), "r"), Spec{})
+	must(t, err)
+	defer r.Close()
+	s, err := r.Run(t.Context(), testEnv().desk(), "")
+	must(t, err)
+	defer s.Close(context.Background())
+	o, err := p.ModelOperators()
+	must(t, err)
+	lib, err := r.LoadRAM(t.Context(), s, o)
+	must(t, err)
+	return callTwiceOf(t, s, lib)
+}
+
+func callTwiceOf(t *testing.T, s *rpc.Session, lib rpc.Module) error {
+	t.Helper()
 	twice, err := lib.Function(t.Context(), "twice")
 	must(t, err)
 	dtype, err := ndarray.ParseDType("int32")

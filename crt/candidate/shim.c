@@ -102,12 +102,48 @@ int boardsmith_program_init(TVMValue* args, int* type_codes, int num_args, TVMVa
 void abort(void);
 void abort(void) { TVMPlatformAbort(kTvmErrorPlatformCheckFailure); }
 
-// A failed assert of newlib and picolibc, whose own would print.
+// Appends text to a line that ends at `end` at the latest; returns its end.
+static char* append(char* to, const char* end, const char* text) {
+  for (; (*text != '\0') && (to < end); text++) {
+    *to = *text;
+    to++;
+  }
+  *to = '\0';
+  return to;
+}
+
+// A failed assert, in place of the C library's, which would print. The firmware keeps this text for the fault's record.
+static void fail(const char* file, unsigned line, const char* expression) {
+  static char text[160];
+  const char* const end = &text[sizeof text - 1U];
+  char digits[11];
+  char* digit = &digits[sizeof digits - 1U];
+  *digit = '\0';
+  unsigned left = line;
+  do {
+    digit--;
+    *digit = (char)('0' + (char)(left % 10U));
+    left /= 10U;
+  } while (left != 0U);
+  char* to = append(text, end, file);
+  to = append(to, end, ":");
+  to = append(to, end, digit);
+  to = append(to, end, ": Check failed: ");
+  (void)append(to, end, expression);
+  TVMAPISetLastError(text);
+  TVMPlatformAbort(kTvmErrorPlatformCheckFailure);
+}
+
+// Of newlib and picolibc.
 void __assert_func(const char* file, int line, const char* function, const char* expression);
 void __assert_func(const char* file, int line, const char* function, const char* expression) {
-  (void)file;
-  (void)line;
   (void)function;
-  (void)expression;
-  TVMPlatformAbort(kTvmErrorPlatformCheckFailure);
+  fail(file, (unsigned)line, expression);
+}
+
+// Of glibc and musl.
+void __assert_fail(const char* expression, const char* file, unsigned line, const char* function);
+void __assert_fail(const char* expression, const char* file, unsigned line, const char* function) {
+  (void)function;
+  fail(file, line, expression);
 }

@@ -319,6 +319,33 @@ void TVMPlatformAbort(tvm_crt_error_t error) {
   }
 }
 
+// Appends to the text of a failed check.
+static void append(const char* text) {
+  for (size_t i = 0; (text[i] != '\0') && (running.text_bytes < (uint32_t)MESSAGE_BYTES); i++) {
+    running.text[running.text_bytes] = text[i];
+    running.text_bytes++;
+  }
+}
+
+void fault_assertion(const char* file, unsigned line, const char* expression) {
+  char digits[11];  // of 32 bits, and the end
+  size_t at = (sizeof digits) - 1U;
+  unsigned left = line;
+  digits[at] = '\0';
+  do {
+    at--;
+    digits[at] = (char)('0' + (char)(left % 10U));
+    left /= 10U;
+  } while ((left != 0U) && (at > 0U));
+  running.text_bytes = 0;
+  append(file);
+  append(":");
+  append(&digits[at]);
+  append(": Check failed: ");
+  append(expression);
+  TVMPlatformAbort(kTvmErrorPlatformCheckFailure);
+}
+
 // ---- For the host ------------------------------------------------------------------------------------------------
 
 void fault_tell(void) {

@@ -88,6 +88,9 @@ uint32_t fault_budget_ms(void);
 // Returns 1 while a call runs, else 0. Called by the tick, after fault_budget_used has checked the budget.
 int32_t fault_call_runs(void);
 
+// A failed assert: TVMPlatformAbort with the place and the condition as the text of the failed check. Does not return.
+_Noreturn void fault_assertion(const char* file, unsigned line, const char* expression);
+
 // Call after each reply. Logs one line about a record to a host that made its first call without requesting the record.
 void fault_tell(void);
 

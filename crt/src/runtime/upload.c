@@ -160,12 +160,19 @@ static tvm_crt_error_t allocate(size_t num_bytes, DLDevice dev, void** out) {
   return (tvm_crt_error_t)boardsmith_data_allocate(num_bytes, 16, out);
 }
 
+// The text of a failed check is kept for the record of the abort that follows; other texts are ignored.
+static void set_last_error(const char* message) {
+  TVMAPISetLastError(message);
+  const char* const text = TVMGetLastError();
+  boardsmith_logged(text, strlen(text));
+}
+
 static const TVMBackendLinkTable link_table = {
     .size_bytes = sizeof(TVMBackendLinkTable),
     .alloc_workspace = TVMBackendAllocWorkspace,
     .free_workspace = TVMBackendFreeWorkspace,
     .parallel_launch = TVMBackendParallelLaunch,
-    .set_last_error = TVMAPISetLastError,
+    .set_last_error = set_last_error,
     .get_last_error = TVMGetLastError,
     .func_get_global = TVMFuncGetGlobal,
     .func_call = TVMFuncCall,

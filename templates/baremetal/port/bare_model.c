@@ -9,8 +9,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <tvm/runtime/c_runtime_api.h>
-#include <tvm/runtime/crt/logging.h>
 #include <tvm/runtime/crt/platform.h>
+
+#include "fault.h"
 
 // Defined by the model's code; weak for a firmware without a model.
 const TVMModule* TVMSystemLibEntryPoint(void) TVM_WEAK;
@@ -65,8 +66,7 @@ void abort(void);
 
 void __assert_func(const char* file, int line, const char* function, const char* expression) {
   (void)function;
-  TVMLogf("%s:%d: Check failed: %s", file, line, expression);
-  TVMPlatformAbort(kTvmErrorPlatformCheckFailure);
+  fault_assertion(file, (unsigned)line, expression);
 }
 
 void abort(void) { TVMPlatformAbort(kTvmErrorPlatformCheckFailure); }

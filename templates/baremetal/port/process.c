@@ -113,6 +113,14 @@ static void load_record(void) {
 
 // ---- Faults ------------------------------------------------------------------------------------------------------
 
+// A failed assert, in place of the C library's, whose text only standard error has.
+void __assert_fail(const char* expression, const char* file, unsigned line, const char* function);
+void __assert_fail(const char* expression, const char* file, unsigned line, const char* function) {
+  (void)function;
+  (void)fprintf(stderr, "%s:%u: Check failed: %s\n", file, line, expression);
+  fault_assertion(file, line, expression);
+}
+
 // The first byte of the program, from the system's linker.
 extern const char __ehdr_start[] __attribute__((weak, visibility("hidden")));
 
