@@ -121,7 +121,8 @@ func TestAssert(t *testing.T) {
 // projectOf generates a project in a new folder.
 func projectOf(t *testing.T, board, model, app string) *Project {
 	t.Helper()
-	return generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: board, Model: model, Options: boards.Options{App: app}})
+	spec := Spec{Board: board, Model: model, Options: boards.Options{App: app}}
+	return generated(t, filepath.Join(t.TempDir(), "p"), spec)
 }
 
 // callTwice runs a project of mlftest.Tiny and returns the error of its operator.
