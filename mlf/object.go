@@ -28,7 +28,21 @@ type ObjectInfo struct {
 }
 
 // Info reads an object's ELF header, attributes and symbols.
-func (f File) Info() (o ObjectInfo, err error) {
+func (f File) Info() (ObjectInfo, error) {
+	return f.describe(func(o *ObjectInfo, e *elf.File) error {
+		if e.Type != elf.ET_REL {
+			return fmt.Errorf("it is %v, not an object to be linked", e.Type)
+		}
+		return o.readSymbols(e)
+	})
+}
+
+// Target reads the ELF header and attributes of an object or a linked program, and no symbols.
+func (f File) Target() (ObjectInfo, error) {
+	return f.describe(func(*ObjectInfo, *elf.File) error { return nil })
+}
+
+func (f File) describe(more func(*ObjectInfo, *elf.File) error) (o ObjectInfo, err error) {
 	// debug/elf is not hardened against hostile files.
 	defer func() {
 		if p := recover(); p != nil {
@@ -40,11 +54,8 @@ func (f File) Info() (o ObjectInfo, err error) {
 		return ObjectInfo{}, fmt.Errorf("not an object: %w", err)
 	}
 	defer e.Close()
-	if e.Type != elf.ET_REL {
-		return ObjectInfo{}, fmt.Errorf("it is %v, not an object to be linked", e.Type)
-	}
 	o = ObjectInfo{Machine: e.Machine, Class: e.Class, Data: e.Data}
-	if err := o.readSymbols(e); err != nil {
+	if err := more(&o, e); err != nil {
 		return ObjectInfo{}, err
 	}
 	switch o.Machine {
@@ -84,7 +95,7 @@ const (
 
 func (o *ObjectInfo) readARM(e *elf.File) error {
 	attrs, err := attributes(e, ".ARM.attributes", "aeabi", o.order(), armIsText)
-	if err != nil {
+	if err != nil || len(attrs) == 0 {
 		return err
 	}
 	o.CPU, o.Arch = attrs[armCPUName].text, int(attrs[armCPUArch].number)

@@ -32,6 +32,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/internal/toolwords"
+	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/progress"
 )
 
@@ -518,20 +519,23 @@ func buildIDBytes(id [16]byte) []byte {
 
 // inspect checks that the result can run on the board, and measures it.
 func (p *Project) inspect(path string) (image.Size, error) {
-	f, err := elf.Open(path)
+	data, err := os.ReadFile(path)
+	if os.IsNotExist(err) {
+		return image.Size{}, failure.New(failure.Link, p.correctBuild(), "the build command succeeded but made no %s",
+			p.state.Template.ELF)
+	}
 	if err != nil {
-		if os.IsNotExist(err) {
-			return image.Size{}, failure.New(failure.Link, p.correctBuild(), "the build command succeeded but made "+
-				"no %s", p.state.Template.ELF)
-		}
+		return image.Size{}, failure.New(failure.Link, p.correctBuild(), "%w", err)
+	}
+	if err := p.checkTarget(data); err != nil {
+		return image.Size{}, err
+	}
+	f, err := elf.NewFile(bytes.NewReader(data))
+	if err != nil {
 		return image.Size{}, failure.New(failure.Link, p.correctBuild(), "%s: %w", path, err)
 	}
 	defer f.Close()
 	b := p.Board()
-	if is := fit.ELFOf(f.Machine, f.Class, f.Data); !b.ELF.Accepts(is) {
-		return image.Size{}, failure.New(failure.Config, "check the compiler "+b.Toolchain.CC,
-			"%s is for %s, but board %s takes %s", p.state.Template.ELF, is, b.Name, b.ELF)
-	}
 	if len(b.Memory) == 0 {
 		return image.SizeOf(f), nil // the operating system loads it
 	}
@@ -545,6 +549,21 @@ func (p *Project) inspect(path string) (image.Size, error) {
 		return image.Size{}, err
 	}
 	return image.SizeOf(f), nil
+}
+
+// checkTarget returns an error for an image that was compiled for another processor or calling convention than the
+// board's.
+func (p *Project) checkTarget(linked []byte) error {
+	name, b := p.state.Template.ELF, p.Board()
+	info, err := mlf.File{Name: name, Data: linked}.Target()
+	if err != nil {
+		return failure.New(failure.Link, p.correctBuild(), "%s: %w", name, err)
+	}
+	if is := fit.ELFOf(info); !b.ELF.Accepts(is) {
+		return failure.New(failure.Config, "compare cflags and the compiler "+b.Toolchain.CC+" with elf in the board's file",
+			"%w", &ObjectError{Object: name, Is: is.String(), Board: b.Name, Wants: b.ELF.String()})
+	}
+	return nil
 }
 
 // checkParts returns an error for an image without the parts of its checksum, or with data outside of them.

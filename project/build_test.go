@@ -20,9 +20,11 @@ import (
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/boardstest"
 	"github.com/boardsmith/boardsmith/internal/filelock"
 	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/internal/mlftest"
+	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/progress"
 )
 
@@ -482,7 +484,7 @@ func TestObjectsForOtherCores(t *testing.T) {
 		_, err := generate(t.Context(), filepath.Join(t.TempDir(), "p"), Spec{Board: "host", Model: model}, testEnv())
 		var oe *ObjectError
 		if !errors.As(err, &oe) || oe.Object != "codegen/host/lib/lib0.o" ||
-			!strings.Contains(oe.Is, fit.ELFOf(machine, class, elf.ELFDATA2LSB).Machine) ||
+			!strings.Contains(oe.Is, fit.ELFOf(mlf.ObjectInfo{Machine: machine, Class: class}).Machine) ||
 			oe.Wants != host.ELF.String() || failure.Of(err) != failure.Config {
 			t.Errorf("%v: %v", machine, err)
 		}
@@ -494,6 +496,66 @@ func TestObjectsForOtherCores(t *testing.T) {
 		if !errors.As(err, &oe) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestNamesForMake: a file whose name make or its shell cannot have is named; others are compiled.
+func TestNamesForMake(t *testing.T) {
+	t.Parallel()
+	p := generated(t, filepath.Join(t.TempDir(), "a folder"), Spec{Model: mlftest.Tiny(t, nil)})
+	for _, name := range []string{"ü #1.txt", "ü.c", "a'b.h", "a,b.c", "a=b.h"} {
+		writeIn(t, p.Dir(), "src/"+name, "enum { x };\n")
+	}
+	built(t, p)
+	for _, name := range []string{
+		"my file.c", "my file.h", "my folder/a.c", "a$b.c", "a:b.h", "a;b.S", "a(1).c", "it's.c", "a\tb.c", "a|b.h",
+	} {
+		writeIn(t, p.Dir(), "src/"+name, "")
+		_, err := p.Build(t.Context())
+		if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "src/"+name+" cannot be an input") {
+			t.Errorf("%s: %v", name, err)
+		}
+		must(t, os.Remove(filepath.Join(p.Dir(), "src", name)))
+	}
+}
+
+// TestImageForOtherCores: an image whose flags are another core's or calling convention's than the board's is an error.
+func TestImageForOtherCores(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, of, fields, want string }{
+		{"Cortex-M4", "mps2_an385", `"cflags": ["-mcpu=cortex-m4"]`, "instruction set v7e-m, but board x needs"},
+		{
+			"hard float", "mps2_an385", `"cflags": ["-mcpu=cortex-m4", "-mfpu=fpv4-sp-d16", "-mfloat-abi=hard"]`,
+			"hard-float instruction set v7e-m, but board x needs arm 32-bit little-endian soft-float instruction set v7-m",
+		},
+		{"softfp", "mps2_an386", `"cflags": ["-mfloat-abi=softfp"]`, "soft-float instruction set v7e-m, but board x"},
+		{"board without hard float", "mps2_an386", `"elf": {"float_abi": "soft"}`, "hard-float instruction set v7e-m, but"},
+		{
+			"RISC-V with F", "sifive_e", `"cflags": ["-march=rv32imafc_zicsr_zifencei"]`,
+			"f2p2_", // of the instruction set, by the compiler
+		},
+		{"RISC-V of hard float", "qemu_riscv64", `"elf": {"float_abi": "soft"}`, "double-float instruction set rv64"},
+		{"Cortex-M3 for a Cortex-M4", "mps2_an386", `"cflags": ["-mcpu=cortex-m3", "-mfloat-abi=soft"],
+			"elf": {"float_abi": "soft"}`, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			needBoardTools(t, c.of, nil)
+			file, err := os.ReadFile(filepath.Join("..", "boards", c.of+".json"))
+			must(t, err)
+			changed := strings.Replace(string(file), "{", "{"+c.fields+",", 1)
+			e := testEnv()
+			e.Path = []string{boardstest.Shelf(t, map[string]string{"x.json": changed})}
+			p, err := generate(t.Context(), filepath.Join(t.TempDir(), "p"),
+				Spec{Board: "x", Model: mlftest.Tiny(t, nil)}, e)
+			must(t, err)
+			_, err = p.Build(t.Context())
+			if c.want == "" {
+				must(t, err)
+			} else if err == nil || !strings.Contains(err.Error(), c.want) || failure.Of(err) != failure.Config {
+				t.Errorf("got  %v (%v)\nwant %s", err, failure.Of(err), c.want)
+			}
+		})
 	}
 }
 

@@ -186,7 +186,8 @@ func (p *Project) Edited() ([]string, error) {
 	return t.edited(p.state.Files, nil)
 }
 
-// An ObjectError reports an object in the archive that was compiled for another processor than the board's.
+// An ObjectError reports an object in the archive, or an image, that was compiled for another processor or calling
+// convention than the board's.
 type ObjectError = fit.ObjectError
 
 // A MissingToolError reports a program that is not installed or too old.

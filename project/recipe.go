@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -140,12 +141,34 @@ func (p *Project) readInputs(t *tree, r *recipe) error {
 	r.inputs = make(map[string]string, len(names))
 	for _, name := range names {
 		if sums[name] != "" {
+			if err := p.checkName(name); err != nil {
+				return err
+			}
 			r.inputs[name] = sums[name]
 		} else if err := t.leaveOut(name); err != nil {
 			return err
 		}
 	}
 	r.edited = t.differing(sums, p.state.Files, nil)
+	return nil
+}
+
+// checkName returns an error for a source or header whose name make, or the shell that it calls, divides or changes.
+func (p *Project) checkName(name string) error {
+	const divides, changes = " \t\n:;|", "$'\"()&\\`<>" // prerequisites; words of a command
+	characters := divides
+	switch {
+	case p.state.Template.Build[0] != "make":
+		return nil
+	case isSource(name):
+		characters += changes
+	case path.Ext(name) != ".h":
+		return nil
+	}
+	if i := strings.IndexAny(name, characters); i >= 0 {
+		return failure.New(failure.Config, "rename it, or its folder", "%s cannot be an input: make cannot have %q in a name",
+			filepath.Join(p.dir, filepath.FromSlash(name)), name[i:i+1])
+	}
 	return nil
 }
 

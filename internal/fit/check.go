@@ -44,8 +44,7 @@ func CheckObject(b *boards.Board, f mlf.File) error {
 	if err != nil {
 		return failure.New(failure.Config, "export the model again", "%s: %w", f.Name, err)
 	}
-	is := ELFOf(info.Machine, info.Class, info.Data)
-	is.FloatABI, is.Arch = info.FloatABI, instructionSet(info)
+	is := ELFOf(info)
 	if b.ELF.Accepts(is) {
 		return nil
 	}
@@ -73,21 +72,24 @@ func instructionSet(o mlf.ObjectInfo) string {
 	return ""
 }
 
-// ELFOf returns the target of an object or a program by its header.
-func ELFOf(m elf.Machine, c elf.Class, d elf.Data) boards.ELF {
-	e := boards.ELF{Machine: machineName(m), Endian: "little", Class: 32}
-	if c == elf.ELFCLASS64 {
+// ELFOf returns the target of an object or a program by its header and attributes.
+func ELFOf(o mlf.ObjectInfo) boards.ELF {
+	e := boards.ELF{
+		Machine: machineName(o.Machine), Endian: "little", Class: 32, FloatABI: o.FloatABI, Arch: instructionSet(o),
+	}
+	if o.Class == elf.ELFCLASS64 {
 		e.Class = 64
 	}
-	if d == elf.ELFDATA2MSB {
+	if o.Data == elf.ELFDATA2MSB {
 		e.Endian = "big"
 	}
 	return e
 }
 
-// An ObjectError reports an object in the archive that was compiled for another processor than the board's.
+// An ObjectError reports an object in the archive, or an image, that was compiled for another processor or calling
+// convention than the board's.
 type ObjectError struct {
-	Object string // its name in the archive
+	Object string // its name in the archive, or in the project
 	Is     string // its target
 	Board  string
 	Wants  string // what the board accepts
