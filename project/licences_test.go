@@ -6,17 +6,20 @@ import (
 	"testing"
 )
 
-// TestAddLicence: a file's own licence precedes that of its origin; without either, none is asserted. A missing file is
+// TestAddLicence: a file's own licence precedes that of its origin, and one in the file beside it precedes both; without either, none is asserted. A missing file is
 // an error.
 func TestAddLicence(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "a.c"), []byte("/* SPDX-License-Identifier: MIT OR 0BSD */\n"), 0o644))
 	must(t, os.WriteFile(filepath.Join(dir, "b.c"), []byte("int b;\n"), 0o644))
+	must(t, os.WriteFile(filepath.Join(dir, "blob.c"), []byte("char b[] = {1};\n"), 0o644))
+	must(t, os.WriteFile(filepath.Join(dir, "blob.c.license"), []byte("SPDX-License-Identifier: GPL-2.0-only\n"), 0o644))
 	files, err := openTree(dir)
 	must(t, err)
 	defer files.close()
 	for _, c := range []struct{ file, given, want string }{
 		{"a.c", "", "MIT OR 0BSD"}, {"a.c", "ISC", "MIT OR 0BSD"}, {"b.c", "ISC", "ISC"}, {"b.c", "", NoLicence},
+		{"blob.c", "ISC", "GPL-2.0-only"},
 	} {
 		o := origin{licence: c.given}
 		if err := o.addLicence(files, c.file); o.licence != c.want || err != nil {

@@ -152,19 +152,28 @@ func (p *Project) libraryOrigin(name string) origin {
 	return o
 }
 
-// addLicence sets the licence that the file names in its first lines, if it names one.
+// addLicence sets the licence that the file beside a file names, or it itself in its first lines, if one does.
 func (o *origin) addLicence(t *tree, name string) error {
-	f, err := t.root.Open(filepath.FromSlash(name))
+	own, err := t.licence(name)
 	if err != nil {
-		return t.error("read", name, err)
+		return err
+	}
+	beside, err := t.licence(name + spdx.Sidecar)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	o.licence = cmp.Or(beside, own, o.licence, NoLicence)
+	return nil
+}
+
+func (t *tree) licence(name string) (string, error) {
+	f, err := t.root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|plainfile.NoWait, 0)
+	if err != nil {
+		return "", t.error("read", name, err)
 	}
 	defer f.Close()
 	licence, err := spdx.Of(f)
-	if err != nil {
-		return t.error("read", name, err)
-	}
-	o.licence = cmp.Or(licence, o.licence, NoLicence)
-	return nil
+	return licence, t.error("read", name, err)
 }
 
 func (o origin) part(files []PartFile) Part {

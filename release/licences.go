@@ -3,12 +3,14 @@
 package release
 
 import (
+	"cmp"
 	"embed"
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
+	"path"
 	"slices"
+	"strings"
 
 	"github.com/boardsmith/boardsmith/internal/plainfile"
 	"github.com/boardsmith/boardsmith/internal/spdx"
@@ -58,8 +60,10 @@ func licenceIDs(parts []project.Part) (all []string) {
 			all = append(all, p.Licence)
 		}
 	}
-	slices.Sort(all)
-	return slices.Compact(all)
+	slices.SortFunc(all, func(a, b string) int {
+		return cmp.Or(strings.Compare(strings.ToLower(a), strings.ToLower(b)), strings.Compare(a, b))
+	})
+	return slices.CompactFunc(all, strings.EqualFold) // as SPDX compares them
 }
 
 // licenceText returns the text of a licence, or nil if there is none.
@@ -68,25 +72,31 @@ func licenceText(id string, texts []project.LicenceText, folders []string) ([]by
 		return nil, nil // no file has its name
 	}
 	for _, t := range texts {
-		if t.ID == id {
+		if strings.EqualFold(t.ID, id) {
 			return t.Text, nil
 		}
 	}
 	for _, folder := range folders {
-		file := filepath.Join(folder, id+".txt")
-		text, err := os.ReadFile(file)
-		if err == nil {
-			return text, nil
-		}
-		if !errors.Is(err, fs.ErrNotExist) {
-			return nil, plainfile.Error("read", file, err)
+		text, err := textIn(os.DirFS(folder), ".", id)
+		if text != nil || err != nil {
+			return text, plainfile.Error("read", folder, err)
 		}
 	}
-	text, err := licences.ReadFile("licences/" + id + ".txt")
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+	return textIn(licences, "licences", id)
+}
+
+// textIn returns the text of a licence in a folder, or nil if there is none.
+func textIn(f fs.FS, folder, id string) ([]byte, error) {
+	all, err := fs.ReadDir(f, folder)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
 	}
-	return text, err
+	for _, e := range all {
+		if strings.EqualFold(e.Name(), id+".txt") {
+			return fs.ReadFile(f, path.Join(folder, e.Name()))
+		}
+	}
+	return nil, nil
 }
 
 // missingTexts lists the licences without a text.

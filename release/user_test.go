@@ -38,7 +38,7 @@ var users = map[string]string{
 	"src/mit.c":                  "// SPDX-License-Identifier: MIT\nint acme_mit(void) { return 1; }\n",
 	"src/odd.h":                  "// SPDX-License-Identifier: ask ../../acme\n",
 	"src/gpl.h":                  "// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0\n",
-	"LICENSES/MIT.txt":           "MIT, of ACME\n",
+	"LICENSES/mit.txt":           "MIT, of ACME\n",
 	"libraries/nn/library.json":  `{"doc": "d", "sources": ["nn.c"], "licence": "BSD-3-Clause"}`,
 	"libraries/nn/nn.c":          "int nn_one(void);\nint nn_one(void) { return 1; }\n",
 	"libraries/nn/isc.h":         "// SPDX-License-Identifier: ISC\n",

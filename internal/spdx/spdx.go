@@ -14,18 +14,44 @@ import (
 // head is the number of lines that are searched: a comment's, behind the lines that cmodel puts before TVM's C.
 const head = 20
 
-// Of returns the expression in the first lines of a file, or "" if there is none.
+// tag matches a line that begins with a tag, behind the signs of a comment.
+var tag = regexp.MustCompile("^[^\\w\"'`]*SPDX-License-Identifier:(.*)$")
+
+// Sidecar is what the name of a file that states the licence of another has behind the other's (REUSE specification
+// 3.3).
+const Sidecar = ".license"
+
+// Of returns the expression in the first lines of a file, or "" if there is none. Several are joined with AND: each
+// applies to some of the file.
 func Of(file io.Reader) (string, error) {
+	var all []string
 	lines := bufio.NewScanner(file)
 	for n := 0; n < head && lines.Scan(); n++ {
-		if _, after, ok := strings.Cut(lines.Text(), "SPDX-License-Identifier:"); ok {
-			return strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(after), "*/")), nil
+		if m := tag.FindStringSubmatch(lines.Text()); m != nil {
+			licence := m[1]
+			for _, end := range []string{"*/", "-->"} {
+				licence = strings.TrimSuffix(strings.TrimSpace(licence), end)
+			}
+			licence = strings.TrimSpace(licence)
+			if !slices.ContainsFunc(all, func(l string) bool { return strings.EqualFold(l, licence) }) {
+				all = append(all, licence)
+			}
 		}
 	}
 	if err := lines.Err(); err != nil && !errors.Is(err, bufio.ErrTooLong) { // a line of that length is data
 		return "", err
 	}
-	return "", nil
+	return and(all), nil
+}
+
+// and joins expressions, each in parentheses that has an operator.
+func and(all []string) string {
+	for i, licence := range all {
+		if len(all) > 1 && strings.Contains(licence, " ") {
+			all[i] = "(" + licence + ")"
+		}
+	}
+	return strings.Join(all, " AND ")
 }
 
 // NoAssertion is the licence of files that name none (SPDX specification 2.3, 7.13).
