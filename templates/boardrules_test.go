@@ -94,6 +94,8 @@ func TestBoardRules(t *testing.T) {
 		txF401, rxF401 = `STM32_PIN('A', 2)`, `STM32_PIN('A', 3)`
 		range2, range1 = "link.baud: the divisor of the UART is out of its range", "cannot be divided to this rate within 2 %"
 		noPin, irq     = ": no pin of the chip", "IRQ: not in the vector table"
+		noBase, noUART = ": no address of registers", "STM32_UART: this chip, or its port, has no USART"
+		crystal        = "STM32_HSE_HZ: the chip has no oscillator"
 		defines        = `"defines": {`
 	)
 	baud := func(rate string) []string { return []string{`"baud": 115200`, `"baud": ` + rate} }
@@ -101,6 +103,9 @@ func TestBoardRules(t *testing.T) {
 		return []string{`"kind": "qemu",`, `"kind": "qemu", "baud": ` + rate + ","}
 	}
 	with := func(define string) []string { return []string{`"arena_kib"`, defines + define + `}, "arena_kib"`} }
+	hse := func(old, hz string) []string {
+		return []string{`"STM32_HSE_HZ": "` + old, `"STM32_HSE_HZ": "` + hz}
+	}
 	for _, c := range []struct {
 		name, board string
 		changes     []string
@@ -230,6 +235,53 @@ func TestBoardRules(t *testing.T) {
 			[]string{`"IMXRT_FLASH_BYTES": "0x00800000"`, `"IMXRT_FLASH_BYTES": "0x00400000"`},
 			"the flash is larger than IMXRT_FLASH_BYTES",
 		},
+		{
+			"flash of no whole blocks", "mimxrt1060_evk", []string{`BYTES": "0x00800000"`, `BYTES": "0x00808000"`},
+			"IMXRT_FLASH_BYTES: not a multiple",
+		},
+		{"interrupt of no vector", "mps2_an385", with(`"UART_IRQ": "-1"`), irq},
+		{"base in RAM", "nrf52840dk", []string{defines, defines + `"UARTE_BASE": "0x20000000", `}, "UARTE_BASE" + noBase},
+		{"base in flash", "lm3s6965evb", with(`"PL011_BASE": "0x100"`), "PL011_BASE" + noBase},
+		{"base 0", "mimxrt1060_evk", []string{defines, defines + `"LPUART_BASE": "0", `}, "LPUART_BASE" + noBase},
+		{"base of 33 bits", "lm3s6965evb", with(`"PL011_BASE": "0x14000C000"`), "PL011_BASE" + noBase},
+		{"base of 33 bits, of 64", "qemu_riscv64", with(`"UART_BASE": "0x110000000"`), ""},
+		{"base in RAM of a RISC-V", "qemu_riscv64", with(`"UART_BASE": "0x82000000"`), "UART_BASE" + noBase},
+		{"USART3 of an F401", "nucleo_f401re", []string{`"STM32_UART": "2"`, `"STM32_UART": "3"`}, noUART},
+		{"USART6 of an F401", "nucleo_f401re", []string{`"STM32_UART": "2"`, `"STM32_UART": "6"`}, ""},
+		{"USART3 of an F405", "netduinoplus2", []string{`"STM32_UART": "1"`, `"STM32_UART": "3"`}, ""},
+		{"UART4", "nucleo_f401re", []string{`"STM32_UART": "2"`, `"STM32_UART": "4"`}, noUART},
+		{"LPUART of an F7", "nucleo_f746zg", []string{`"STM32_UART": "3"`, `"STM32_UART": "0"`}, noUART},
+		{"USART9", "nucleo_h743zi", []string{`"STM32_UART": "3"`, `"STM32_UART": "9"`}, noUART},
+		{"USART-1", "nucleo_l4r5zi", []string{`"STM32_UART": "0"`, `"STM32_UART": "-1"`}, noUART},
+		{"UART4 of an F100", "stm32vldiscovery", []string{`"STM32_UART": "1"`, `"STM32_UART": "4"`}, noUART},
+		{"crystal of 1 MHz", "stm32f746g_disco", hse("25000000", "1000000"), crystal},
+		{"crystal of 26 MHz", "stm32f746g_disco", hse("25000000", "26000000"), ""},
+		{"crystal of 50 MHz", "stm32f746g_disco", hse("25000000", "50000000"), crystal},
+		{"clock of 50 MHz", "nucleo_f746zg", hse("8000000", "50000000"), ""},
+		{"clock of 60 MHz", "nucleo_f746zg", hse("8000000", "60000000"), "STM32_HSE_HZ: the chip cannot be fed"},
+		{"crystal of a G4", "nucleo_g474re", hse("24000000", "52000000"), crystal},
+		{"clock of an H7", "nucleo_h743zi", hse("8000000", "52000000"), "STM32_HSE_HZ: the chip cannot be fed"},
+		{
+			"measured crystal", "stm32f746g_disco", []string{`"link"`, `"measure_pin": "PH1", "link"`},
+			"measure_pin: a pin of the oscillator",
+		},
+		{"measured beside a clock", "nucleo_f746zg", []string{`"link"`, `"measure_pin": "PH1", "link"`}, ""},
+		{
+			"measured clock", "nucleo_f746zg", []string{`"link"`, `"measure_pin": "PH0", "link"`},
+			"measure_pin: a pin of the oscillator",
+		},
+		{
+			"UART at the crystal", "nucleo_g474re", []string{`STM32_PIN('A', 2)`, `STM32_PIN('F', 0)`},
+			"STM32_UART_TX: a pin of the oscillator",
+		},
+		{
+			"UART at LSE", "nucleo_l4r5zi", []string{`STM32_PIN('G', 8)`, `STM32_PIN('C', 15)`},
+			"STM32_UART_RX: a pin of the oscillator",
+		},
+		{"receive buffer of 100", "mps2_an385", with(`"BARE_RX_BYTES": "100"`), "BARE_RX_BYTES: not a power"},
+		{"receive buffer of 64", "mps2_an385", with(`"BARE_RX_BYTES": "64"`), "BARE_RX_BYTES: not a power"},
+		{"guard of 33", "mps2_an385", with(`"BARE_GUARD_BYTES": "33"`), "BARE_GUARD_BYTES: not 0"},
+		{"guard of 48 of a RISC-V", "qemu_riscv32", with(`"BARE_GUARD_BYTES": "48"`), "BARE_GUARD_BYTES: not 0"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -18,8 +18,8 @@
 
 #define WEAK __attribute__((weak))
 
-_Static_assert(((BARE_RX_BYTES) & ((BARE_RX_BYTES)-1)) == 0, "the buffer's size must be a power of two");
-_Static_assert((BARE_RX_BYTES) >= 128, "the buffer must hold more than a UART delivers at once");
+_Static_assert(((BARE_RX_BYTES) >= 128) && (((BARE_RX_BYTES) & ((BARE_RX_BYTES)-1)) == 0),
+               "BARE_RX_BYTES: not a power of two of at least 128, which is more than a UART delivers at once");
 _Static_assert((BOARDSMITH_CORE_HZ) > 0, "core_hz: 0, but the port must have the clock that it sets");
 _Static_assert((BOARDSMITH_STACK_BYTES) > 0, "stack_bytes: 0, but without an operating system there is no other stack");
 _Static_assert(((BOARDSMITH_WATCHDOG_MS) == 0) || ((BOARDSMITH_WATCHDOG_MS) >= (2 * (1000 / (int)BARE_TICK_HZ))),

@@ -68,8 +68,21 @@
   _Static_assert(!BOARDSMITH_IS_DEBUG_PIN(tx), #tx ": a pin of the debug probe, which would lose the chip"); \
   _Static_assert(!BOARDSMITH_IS_DEBUG_PIN(rx), #rx ": a pin of the debug probe, which would lose the chip")
 
-// Checks the base of registers, which are words.
-#define BARE_CHECK_BASE(base) _Static_assert(((base) % 4U) == 0U, #base ": not aligned to a word")
+// Checks the base of a UART's registers, which are words, or only that it is an address outside of the board's memory.
+// The UART's file defines BARE_BASE, the same base, for the sum over the memories.
+#define BARE_CHECK_BASE(base)                                           \
+  _Static_assert(((base) % 4U) == 0U, #base ": not aligned to a word"); \
+  BARE_CHECK_OUTSIDE(base, #base)
+#define BARE_CHECK_OUTSIDE(base, name)                                         \
+  _Static_assert(((base) != 0) && (((base) & ~(uint64_t)UINTPTR_MAX) == 0U) && \
+                     (BARE_IN_MEMORY == 0),                                    \
+                 name ": no address of registers: 0, too large, or in a memory of the board")
+#define BARE_HOLDS_BASE(origin, bytes, kind) +((((uint64_t)(BARE_BASE) - (origin)) < (bytes)) ? 1 : 0)
+#ifdef BOARDSMITH_REGIONS
+#define BARE_IN_MEMORY (0 BOARDSMITH_REGIONS(BARE_HOLDS_BASE))
+#else
+#define BARE_IN_MEMORY 0
+#endif
 
 // Checks that hz / divisor is BOARDSMITH_BAUD, less or more 2 %, and that the divisor is in its range.
 #define BARE_CHECK_RATE(hz, divisor, least, most)                                                                 \
@@ -84,7 +97,8 @@
 // Checks the number of an external interrupt. Of a RISC-V's interrupt controller, 0 is none.
 #ifdef CHIP_IRQS
 #define BARE_CHECK_IRQ(number) \
-  _Static_assert((number) < (CHIP_IRQS), #number ": not in the vector table, whose length is CHIP_IRQS")
+  _Static_assert(((int64_t)(number) >= 0) && ((int64_t)(number) < (CHIP_IRQS)), \
+                 #number ": not in the vector table, whose length is CHIP_IRQS")
 #else
 #define BARE_CHECK_IRQ(number) \
   _Static_assert(((number) > 0) && ((number) < 1024), #number ": no number of the interrupt controller, 1 to 1023")

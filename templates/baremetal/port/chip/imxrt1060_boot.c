@@ -76,10 +76,14 @@ _Static_assert(offsetof(boot_t, ivt) == 0x1000, "image vector table");
 _Static_assert(offsetof(boot_t, data) == 0x1020, "boot data");
 _Static_assert(sizeof(boot_t) == 0x2000, "the vectors follow, with the alignment for VTOR");
 
+#define BLOCK_BYTES 65536U
+
 // The flash of the memory map.
 #define FLASH_END(origin, bytes, kind)                                    \
   &&(((origin) < FLASH_BASE) || (((origin)-FLASH_BASE) >= 0x10000000U) || \
      ((((origin)-FLASH_BASE) + (bytes)) <= (IMXRT_FLASH_BYTES)))
+_Static_assert(((IMXRT_FLASH_BYTES) > 0) && (((IMXRT_FLASH_BYTES) % BLOCK_BYTES) == 0),
+               "IMXRT_FLASH_BYTES: not a multiple of the flash's blocks of 64 KiB");
 _Static_assert(1 BOARDSMITH_REGIONS(FLASH_END), "memory: the flash is larger than IMXRT_FLASH_BYTES");
 
 // FlexSPI lookup table (IMXRT1060RM "FlexSPI", Look Up Table): two instructions of opcode, pads and operand in a word.
@@ -119,7 +123,7 @@ const boot_t imxrt_boot __attribute__((section(".boardsmith.boot"), used, aligne
                 },
             .page_bytes = 256,
             .sector_bytes = 4096,
-            .block_bytes = 65536,
+            .block_bytes = BLOCK_BYTES,
         },
     .ivt =
         {

@@ -38,6 +38,7 @@
 #define MAKES(osr) \
   ((SBR(osr) >= 1U) && (SBR(osr) <= SBR_MAX) && BARE_IS_NEAR(UART_HZ, (uint64_t)(osr)*SBR(osr) * (BOARDSMITH_BAUD)))
 #define MAKES_4(osr) (MAKES(osr) || MAKES((osr) + 1U) || MAKES((osr) + 2U) || MAKES((osr) + 3U))
+#define BARE_BASE LPUART_BASE
 BARE_CHECK_BASE(LPUART_BASE);
 _Static_assert(MAKES_4(4U) || MAKES_4(8U) || MAKES_4(12U) || MAKES_4(16U) || MAKES_4(20U) || MAKES_4(24U) ||
                    MAKES_4(28U) || MAKES(OSR_MAX),

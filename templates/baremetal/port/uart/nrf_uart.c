@@ -24,6 +24,7 @@
 #define ENABLE_UART 4U
 #define FIFO_BYTES 6U
 
+#define BARE_BASE NRF_UART_BASE
 BARE_CHECK_BASE(NRF_UART_BASE);
 
 // The hardware's rates are these values, not a divider (§29.10.11).

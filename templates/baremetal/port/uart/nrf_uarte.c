@@ -69,6 +69,7 @@
 #error "link.baud: the UARTE has no setting for this rate: 9600 to 921600 or 1000000"
 #endif
 
+#define BARE_BASE UARTE_BASE
 BARE_CHECK_BASE(UARTE_BASE);
 
 enum { TX_BYTES = 16 };  // the least that keeps the line busy, because a reset waits for it

@@ -26,6 +26,7 @@
 
 // In halves of 1/64 of the divisor of 16 samples a bit, to round: IBRD is 1 to 65535.
 #define DIVISOR(hz) (((8U * (hz)) / (BOARDSMITH_BAUD)) + 1U)
+#define BARE_BASE PL011_BASE
 BARE_CHECK_BASE(PL011_BASE);
 BARE_CHECK_RATE(8U * (uint64_t)(UART_HZ), DIVISOR((uint64_t)(UART_HZ)) & ~1ULL, 1U << 7, 0xFFFFU << 7);
 

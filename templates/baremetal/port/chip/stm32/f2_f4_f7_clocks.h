@@ -3,7 +3,8 @@
 // The common clock tree of the families F2, F4 and F7: HSI of 16 MHz, HSE, the main PLL, the bus prescalers (RM0090
 // §7.3, RM0368 §6.3, RM0385 §5.3: RCC registers). The chip files set up power and flash for it.
 //
-// A chip file's `defines`: STM32_CORE_MAX_HZ, STM32_APB1_MAX_HZ, STM32_APB2_MAX_HZ, the data sheet's limits.
+// A chip file's `defines`: STM32_CORE_MAX_HZ, STM32_APB1_MAX_HZ, STM32_APB2_MAX_HZ, the data sheet's limits;
+// STM32_UARTS where the chip has fewer USARTs.
 #ifndef BOARDSMITH_F2_F4_F7_CLOCKS_H_
 #define BOARDSMITH_F2_F4_F7_CLOCKS_H_
 
@@ -65,13 +66,20 @@
 #define RNG_BASE 0x50060800U
 
 // Base, interrupt, RCC register and bit of its enable, bus, clock selector (only F7; the register is reserved on F2 and
-// F4). The F401 has no USART3.
+// F4). A chip file's STM32_UARTS leaves out those that its chip lacks.
 // clang-format off
 #define USART_1 {0x40011000U, 37U, RCC_APB2ENR, 4U, 2U, RCC_DCKCFGR2, 0U}
 #define USART_2 {0x40004400U, 38U, RCC_APB1ENR, 17U, 1U, RCC_DCKCFGR2, 2U}
 #define USART_3 {0x40004800U, 39U, RCC_APB1ENR, 18U, 1U, RCC_DCKCFGR2, 4U}
 #define USART_6 {0x40011400U, 71U, RCC_APB2ENR, 5U, 2U, RCC_DCKCFGR2, 10U}
 // clang-format on
+#ifndef STM32_UARTS
+#define STM32_UARTS 0x4EU
+#endif
+#if (((STM32_UARTS) >> (STM32_UART)) & 1) == 0
+#error "STM32_UART: this chip, or its port, has no USART of this number"
+#endif
+#define STM32_OSC_IN STM32_PIN('H', 0)
 
 #define HSI_HZ 16000000U
 #define LSI_MAX_HZ 47000U  // data sheets, LSI oscillator characteristics

@@ -47,7 +47,8 @@ typedef struct stm32_uart {
 } stm32_uart_t;
 
 // Each family has a table of its USARTs: for each valid number n of STM32_UART, the macro USART_n initializes a
-// stm32_uart_t. STM32_OF_UART(USART_) is the row of STM32_UART; a number without a row does not compile.
+// stm32_uart_t. STM32_OF_UART(USART_) is the row of STM32_UART; numbers without a row are errors.
+// A family's, or a chip file's `defines`, STM32_UARTS has bit n of each of them.
 #define STM32_JOIN(name, number) name##number
 #define STM32_JOIN_EXPANDED(name, number) STM32_JOIN(name, number)
 #define STM32_OF_UART(name) STM32_JOIN_EXPANDED(name, STM32_UART)
@@ -146,16 +147,41 @@ extern uint32_t stm32_measure_bsrr;
 
 #define STM32_MEASURE_PIN_IS_FREE(tx, rx)                                                  \
   _Static_assert(((BOARDSMITH_MEASURE_PIN) != (tx)) && ((BOARDSMITH_MEASURE_PIN) != (rx)), \
-                 "measure_pin: a pin of the UART")
+                 "measure_pin: a pin of the UART");                                        \
+  _Static_assert(!STM32_IS_OSCILLATOR(BOARDSMITH_MEASURE_PIN), "measure_pin: a pin of the oscillator")
 #endif
 
 // Checks the pins of the UART and their functions.
 #define STM32_CHECK_PINS                              \
   BARE_CHECK_UART_PINS(STM32_UART_TX, STM32_UART_RX); \
+  STM32_CHECK_OSCILLATOR(STM32_UART_TX);              \
+  STM32_CHECK_OSCILLATOR(STM32_UART_RX);              \
   STM32_CHECK_FUNCTION(STM32_UART_TX_AF);             \
   STM32_CHECK_FUNCTION(STM32_UART_RX_AF)
 #define STM32_CHECK_FUNCTION(number) \
   _Static_assert(((number) >= 0) && ((number) <= 15), #number ": no function of a pin, 0 to 15")
+
+// Checks that a clock is not connected to a pin of the UART: HSE at STM32_OSC_IN, of a chip's file, and a crystal also
+// at the next pin; LSE at PC14 and PC15.
+#define STM32_CHECK_OSCILLATOR(pin) _Static_assert(!STM32_IS_OSCILLATOR(pin), #pin ": a pin of the oscillator")
+#define STM32_IS_OSCILLATOR(pin)                                                     \
+  ((((STM32_HSE_HZ) > 0) && (((pin) == (STM32_OSC_IN)) ||                            \
+                             (((STM32_HSE_BYPASS) == 0) && ((pin) == ((STM32_OSC_IN) + 1))))) || \
+   ((STM32_HAS_LSE) && (((pin) == STM32_PIN('C', 14)) || ((pin) == STM32_PIN('C', 15)))))
+#ifdef STM32_LSE
+#define STM32_HAS_LSE ((STM32_LSE) != 0)
+#else
+#define STM32_HAS_LSE 0
+#endif
+
+// Checks HSE against the data sheet's ranges: of a crystal, and of a clock that is fed in.
+#define STM32_CHECK_HSE(crystal_least, crystal_most, clock_least, clock_most)                                        \
+  _Static_assert(((STM32_HSE_HZ) == 0) || ((STM32_HSE_BYPASS) != 0) ||                                               \
+                     (((STM32_HSE_HZ) >= (crystal_least)) && ((STM32_HSE_HZ) <= (crystal_most))),                    \
+                 "STM32_HSE_HZ: the chip has no oscillator for a crystal of this frequency");                        \
+  _Static_assert(((STM32_HSE_HZ) == 0) || ((STM32_HSE_BYPASS) == 0) ||                                               \
+                     (((STM32_HSE_HZ) >= (clock_least)) && ((STM32_HSE_HZ) <= (clock_most))),                        \
+                 "STM32_HSE_HZ: the chip cannot be fed with a clock of this frequency")
 
 // Starts HSE, if the board has one. Returns 0, or -1 if it does not start. HSE must be off.
 int32_t stm32_hse_on(void);

@@ -64,6 +64,11 @@ _Static_assert((PLL_FACTOR >= 2U) && (PLL_FACTOR <= 16U) && ((BOARDSMITH_CORE_HZ
 #define USART_2 {0x40004400U, 38U, RCC_APB1ENR, 17U, 1U, 0U, 0U}
 #define USART_3 {0x40004800U, 39U, RCC_APB1ENR, 18U, 1U, 0U, 0U}
 // clang-format on
+#define STM32_UARTS 0xEU
+#if (((STM32_UARTS) >> (STM32_UART)) & 1) == 0
+#error "STM32_UART: this chip, or its port, has no USART of this number"
+#endif
+#define STM32_OSC_IN STM32_PIN('D', 0)
 #define TX_PIN_1 STM32_PIN('A', 9)
 #define RX_PIN_1 STM32_PIN('A', 10)
 #define TX_PIN_2 STM32_PIN('A', 2)
@@ -71,6 +76,7 @@ _Static_assert((PLL_FACTOR >= 2U) && (PLL_FACTOR <= 16U) && ((BOARDSMITH_CORE_HZ
 #define TX_PIN_3 STM32_PIN('B', 10)
 #define RX_PIN_3 STM32_PIN('B', 11)
 
+STM32_CHECK_HSE(4000000, 24000000, 1000000, 24000000);  // data sheet: HSE characteristics
 STM32_CHECK_UART((uint32_t)(BOARDSMITH_CORE_HZ));
 
 const stm32_uart_t stm32_uart = STM32_OF_UART(USART_);

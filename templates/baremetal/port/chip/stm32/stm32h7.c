@@ -169,6 +169,12 @@ _Static_assert((CORE_HZ >= (192000000U / PLL_P)) && (CORE_HZ <= VOS0_MAX_HZ), "c
 #define USART_6 {0x40011400U, 71U, RCC_APB2ENR, 5U, 2U, RCC_D2CCIP2R, 3U}
 // clang-format on
 
+#define STM32_UARTS 0x4FU
+#if (((STM32_UARTS) >> (STM32_UART)) & 1) == 0
+#error "STM32_UART: this chip, or its port, has no USART of this number"
+#endif
+#define STM32_OSC_IN STM32_PIN('H', 0)
+STM32_CHECK_HSE(4000000, 48000000, 4000000, 50000000);  // DS12110: HSE characteristics
 STM32_CHECK_PINS;
 STM32_CHECK_UART(HCLK_HZ / 2U);
 

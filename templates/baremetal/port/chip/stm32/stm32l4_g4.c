@@ -179,6 +179,16 @@ _Static_assert((STM32_HAS_HSI48) || (((CORE_HZ * PLL_R) / PLL_Q) <= 48000000U),
 #define USART_3 {0x40004800U, 39U, RCC_APB1ENR1, 18U, 1U, RCC_CCIPR, 4U}
 // clang-format on
 
+#define STM32_UARTS 0xFU
+#if (((STM32_UARTS) >> (STM32_UART)) & 1) == 0
+#error "STM32_UART: this chip, or its port, has no USART of this number"
+#endif
+#if STM32_HAS_MSI
+#define STM32_OSC_IN STM32_PIN('H', 0)
+#else
+#define STM32_OSC_IN STM32_PIN('F', 0)  // of the G4
+#endif
+STM32_CHECK_HSE(4000000, 48000000, 1, 48000000);  // DS10969, DS12023, DS12288: HSE characteristics
 STM32_CHECK_PINS;
 STM32_CHECK_UART(CORE_HZ);  // no bus is divided
 

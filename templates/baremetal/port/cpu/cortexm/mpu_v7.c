@@ -58,10 +58,10 @@ enum {
 };
 _Static_assert(((BARE_GUARD_BYTES) == 0) ||
                    (((BARE_GUARD_BYTES) >= 256) && (((BARE_GUARD_BYTES) & ((BARE_GUARD_BYTES)-1)) == 0)),
-               "a guard must be a region");
+               "BARE_GUARD_BYTES: not 0, or a power of two of at least 256: a guard is a region");
 _Static_assert(((int)AREAS + (int)NULL_REGIONS + (int)GUARDS + (int)UPLOAD_REGIONS + OWN_RULES +
                 (0 BOARDSMITH_REGIONS(IS_APART))) <= (int)(CPU_MPU_REGIONS),
-               "too many memories below 0x20000000, or with rules of their own");
+               "memory: too many memories below 0x20000000, or with rules of their own");
 
 static void region(uint32_t number, uint32_t base, uint32_t attributes, uint32_t log2_bytes) {
   MPU_RNR = number;
@@ -87,7 +87,7 @@ static void cover(uint32_t number, uint32_t base, uint32_t bytes, uint32_t attri
 
 #if (BOARDSMITH_UPLOAD_BYTES) > 0
 _Static_assert(((BOARDSMITH_UPLOAD_BYTES) >= 256) && (((BOARDSMITH_UPLOAD_BYTES) & ((BOARDSMITH_UPLOAD_BYTES)-1)) == 0),
-               "an upload window must be a region");
+               "upload_kib: an upload window must be a region");
 
 static uint32_t window_number;
 

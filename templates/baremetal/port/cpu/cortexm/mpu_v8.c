@@ -56,7 +56,7 @@ enum {
                    (0 BOARDSMITH_REGIONS(IS_CODE)) + (0 BOARDSMITH_REGIONS(IS_LOW_RAM)),
 };
 _Static_assert((int)NEEDED_REGIONS <= (int)(CPU_MPU_REGIONS),
-               "too many memories below 0x20000000, or with rules of their own");
+               "memory: too many memories below 0x20000000, or with rules of their own");
 
 static uint32_t used;
 
@@ -74,7 +74,7 @@ static void region(uint32_t first, uint32_t last, uint32_t access, uint32_t memo
 }
 
 #if (BOARDSMITH_UPLOAD_BYTES) > 0
-_Static_assert(((BOARDSMITH_UPLOAD_BYTES) % 32) == 0, "an upload window must be a region");
+_Static_assert(((BOARDSMITH_UPLOAD_BYTES) % 32) == 0, "upload_kib: an upload window must be a region");
 
 static uint32_t window_number;
 static uint32_t window_memory;  // the cache attributes of the memory around it

@@ -21,6 +21,9 @@
 #ifndef BARE_GUARD_BYTES
 #define BARE_GUARD_BYTES 0
 #endif
+_Static_assert(((BARE_GUARD_BYTES) == 0) ||
+                   (((BARE_GUARD_BYTES) >= 16) && (((BARE_GUARD_BYTES) & ((BARE_GUARD_BYTES)-1)) == 0)),
+               "BARE_GUARD_BYTES: not 0, or a power of two of at least 16: a guard is a region");
 
 #define PLIC_PRIORITY(id) ((PLIC_BASE) + (4U * (id)))
 #define PLIC_ENABLE(id) ((PLIC_BASE) + 0x2000U + (0x80U * (PLIC_CONTEXT)) + (4U * ((id) / 32U)))
