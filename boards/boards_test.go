@@ -1,10 +1,13 @@
 package boards
 
 import (
+	"encoding/json"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -95,6 +98,34 @@ func TestShippedChips(t *testing.T) {
 		}
 		if b.Link.USB == "" || b.Flash.Programmer == "none" || b.Platform == (Platform{}) {
 			t.Errorf("%s: link %+v, flash %+v, platform %+v", n, b.Link, b.Flash, b.Platform)
+		}
+	}
+}
+
+// TestPortingFields: docs/PORTING.md names the fields that a chip's file leaves to its boards.
+func TestPortingFields(t *testing.T) {
+	page, err := os.ReadFile("../docs/PORTING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, err := fs.Glob(shipped, "chip/*.json")
+	if err != nil || len(names) == 0 {
+		t.Fatal(names, err)
+	}
+	for _, name := range names {
+		text, err := fs.ReadFile(shipped, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var chip map[string]any
+		if err := json.Unmarshal(text, &chip); err != nil {
+			t.Fatal(err)
+		}
+		row := regexp.MustCompile("(?m)^\\| .*`" + strings.TrimSuffix(name, ".json") + "`.*$").FindString(string(page))
+		for _, field := range []string{"memory", "place", "core_hz"} {
+			if chip[field] == nil && !strings.Contains(row, "`"+field+"`") {
+				t.Errorf("%s lacks %s, and its row on the page does not name it: %s", name, field, row)
+			}
 		}
 	}
 }

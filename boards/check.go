@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math"
 	"math/bits"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -81,8 +82,12 @@ func (b *Board) checkFlash() error {
 		return b.wrong("flash.programmer", "%q is no programmer%s", r, jsonfile.DidYouMean(r, Programmers()))
 	case r == "openocd" && len(b.Flash.Scripts) == 0:
 		return b.wrong("flash", "the programmer openocd needs scripts")
+	case slices.Contains(b.Flash.Scripts, ""):
+		return b.wrong("flash.scripts", "a script without a name")
 	case r == "pyocd" && b.Flash.Chip == "":
 		return b.wrong("flash", "the programmer pyocd needs a chip")
+	case r == "west" && !b.Partial && slices.Contains(b.Templates, "baremetal"):
+		return b.wrong("flash.programmer", "west writes what it has built, and the template baremetal builds without it")
 	}
 	return nil
 }
@@ -198,6 +203,7 @@ var rules = []rule{
 	{"elf.float_abi", func(b *Board) string { return notOneOf(b.ELF.FloatABI, "", "soft", "hard", "single", "double") }},
 	{"timer.kind", func(b *Board) string { return notOneOf(b.Timer.Kind, "", "chip", "mcycle", "mtime", "systick") }},
 	{"timer.kind", timerOfOtherCore},
+	{"timer.kind", timerOfOtherPort},
 	{"timer.hz", func(b *Board) string {
 		if b.Timer.Kind != "systick" || b.Timer.Hz == 0 || b.CoreHz == 0 {
 			return ""
@@ -297,6 +303,16 @@ func timerOfOtherCore(b *Board) string {
 	return fmt.Sprintf("%q is a timer of %s, and the core is %s", b.Timer.Kind, machine, b.ELF.Machine)
 }
 
+// timerOfOtherPort reports a timer of the chip for a port whose timer is the core's.
+func timerOfOtherPort(b *Board) string {
+	for _, s := range b.Sources {
+		if s.Dir == "" && b.Timer.Kind == "chip" && path.Base(s.Name) == "time.c" {
+			return fmt.Sprintf("\"chip\" is a timer of the chip, and %s counts one of the core", s.Name)
+		}
+	}
+	return ""
+}
+
 // checkMemory reports regions that are empty, wrap or overlap, and sectors that do not make up their region.
 func (b *Board) checkMemory() error {
 	for i, r := range b.Memory {
@@ -319,10 +335,28 @@ func (b *Board) checkMemory() error {
 		if b.ELF.Class == 32 && (end > 1<<32 || carry != 0) {
 			return b.wrong(at, "region %q ends at 0x%x, which 32 bits do not address", r.Name, end)
 		}
-		err := cmp.Or(r.checkAddress(), r.checkSectors(), r.checkErase(), r.checkAccess(), r.checkProgrammer())
+		err := cmp.Or(b.checkMap(r), r.checkAddress(), r.checkSectors(), r.checkErase(), r.checkAccess(), r.checkProgrammer())
 		if err != nil {
 			return b.wrong(at, "%v", err)
 		}
+	}
+	return nil
+}
+
+// checkMap reports a region where every Cortex-M has something else (Armv7-M Architecture Reference Manual, DDI 0403E,
+// B3.1: the system address map).
+func (b *Board) checkMap(r Region) error {
+	const peripheral, external, system = 0x40000000, 0x60000000, 0xE0000000
+	if _, ok := armRuns[b.ELF.Arch]; !ok {
+		return nil
+	}
+	last := uint64(r.Origin) + uint64(r.Size) - 1
+	switch {
+	case last >= system:
+		return fmt.Errorf("region %q reaches beyond 0x%x, where a Cortex-M has its own registers", r.Name, system)
+	case r.Exec && last >= peripheral && r.Origin < external:
+		return fmt.Errorf("region %q: exec: a Cortex-M does not run code from 0x%x to 0x%x, which is for peripherals",
+			r.Name, peripheral, external-1)
 	}
 	return nil
 }

@@ -104,7 +104,7 @@ func riscvLetters(isa string) string {
 	text := strings.ReplaceAll(m[1], "g", "imafd")
 	var letters strings.Builder
 	for word := range strings.SplitSeq(text, "_") {
-		if word == "" || strings.ContainsAny(word[:1], "zsx") {
+		if word == "" || strings.ContainsAny(word[:1], "zsxb") { // b stands for zba, zbb and zbs
 			continue
 		}
 		digit := false // the p in a version is not an extension
@@ -151,9 +151,27 @@ func cpuidOfOtherCore(b *Board) string {
 		return ""
 	}
 	part, ok := armParts[*b.Platform.CPUID>>4&0xFFF]
-	if !ok || runs(part[1], b.ELF.Arch) {
+	cores := b.cores()
+	switch {
+	case !ok:
 		return ""
+	case !runs(part[1], b.ELF.Arch):
+		return fmt.Sprintf("0x%x is a %s, which does not run the instruction set %s", uint64(*b.Platform.CPUID), part[0],
+			b.ELF.Arch)
+	case len(cores) > 0 && !slices.Contains(cores, strings.ToLower(part[0])):
+		return fmt.Sprintf("0x%x is a %s, and -mcpu in cflags is %s", uint64(*b.Platform.CPUID), part[0],
+			strings.Join(cores, ", "))
 	}
-	return fmt.Sprintf("0x%x is a %s, which does not run the instruction set %s", uint64(*b.Platform.CPUID), part[0],
-		b.ELF.Arch)
+	return ""
+}
+
+// cores returns the cores in the compiler's flags of all levels, as in "cortex-m0+".
+func (b *Board) cores() (names []string) {
+	for _, flag := range b.CFlags {
+		if cpu, ok := strings.CutPrefix(flag, "-mcpu="); ok {
+			core, _, _ := strings.Cut(cpu, "+")
+			names = append(names, strings.Replace(core, "m0plus", "m0+", 1))
+		}
+	}
+	return names
 }

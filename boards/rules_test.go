@@ -10,7 +10,7 @@ import (
 
 // contradicted is a board file without a contradiction, to which the cases below each add one.
 const contradicted = `{
-"inherits": "chip/x", "flash": {"programmer": "none"},
+"inherits": "chip/x",
 
 ADDED
 "doc": "x"}`
@@ -21,7 +21,7 @@ const contradictedChip = `{"inherits": "cpu/CPU",
  {"name": "ram", "origin": "0x20000000", "size": "0x10000", "exec": true},
  {"name": "small", "origin": "0x10000000", "size": "0x1000", "exec": true}],
 "place": {"code": "flash", "data": "ram"}, "pins": ["PA0-15", "PB0-15"],
-"arena_kib": 16, "link": {"kind": "serial", "usb": "0483:374b"},
+"flash": {"programmer": "none"}, "arena_kib": 16, "link": {"kind": "serial", "usb": "0483:374b"},
 "core_hz": 1000000, "sources": ["port/x.c"], "functions": [{"name": "f", "symbol": "f"}]}`
 
 // memoryOf is a memory map with other fields of the flash.
@@ -79,6 +79,43 @@ func TestContradictions(t *testing.T) {
 			"4: platform.cpuid: 0x410fc231 is a Cortex-M3, which",
 		},
 		{"core of another maker's number", "cortex-m4f", `"platform": {"cpuid": "0x12345678"},`, ""},
+		{
+			"core with the same instruction set", "cortex-m7", `"platform": {"cpuid": "0x410fc241"},`,
+			"4: platform.cpuid: 0x410fc241 is a Cortex-M4, and -mcpu in cflags is cortex-m7",
+		},
+		{"code of a Cortex-M4 for a Cortex-M7", "cortex-m7", `"platform": {"cpuid": "0x411fc271"},
+"cflags": ["-mcpu=cortex-m4"],`, ""},
+		{"Cortex-M0+", "cortex-m0plus", `"platform": {"cpuid": "0x410cc601"},`, ""},
+		{
+			"timer of the chip", "cortex-m3", `"timer": {"kind": "chip"},`,
+			`4: timer.kind: "chip" is a timer of the chip, and port/cpu/cortexm/time.c counts one`,
+		},
+		{
+			"timer of the chip of a RISC-V", "rv32imac", `"timer": {"kind": "chip"},`,
+			`4: timer.kind: "chip" is a timer of the chip, and port/cpu/riscv/time.c counts one`,
+		},
+		{
+			"west without Zephyr", "cortex-m3", `"flash": {"programmer": "west"},`,
+			"4: flash.programmer: west writes what it has built",
+		},
+		{
+			"script without a name", "cortex-m3", `"flash": {"programmer": "openocd", "scripts": ["a.cfg", ""]},`,
+			"4: flash.scripts: a script without a name",
+		},
+		{
+			"memory at the core's registers", "cortex-m3", memoryOf("0xE000E000", "0x1000", ""),
+			`5: memory: region "flash" reaches beyond 0xe0000000, where a Cortex-M has its own registers`,
+		},
+		{
+			"memory into the core's registers", "cortex-m3", memoryOf("0xDFFFF000", "0x2000", ""),
+			`5: memory: region "flash" reaches beyond 0xe0000000`,
+		},
+		{"memory up to them", "cortex-m3", memoryOf("0xDFFFF000", "0x1000", ""), ""},
+		{
+			"code among the peripherals", "cortex-m33", memoryOf("0x40000000", "0x1000", ""),
+			`5: memory: region "flash": exec: a Cortex-M does not run code from 0x40000000`,
+		},
+		{"memory of a RISC-V there", "rv32imac", memoryOf("0x40000000", "0x1000", ""), ""},
 		{"endian", "cortex-m3", `"elf": {"endian": "litle"},`, `4: elf.endian: "litle" is none of little, big; did you`},
 		{"class", "cortex-m3", `"elf": {"class": 16},`, `4: elf.class: "16" is none of 32, 64`},
 		{"ABI", "cortex-m3", `"elf": {"float_abi": "softfp"},`, `4: elf.float_abi: "softfp" is none of soft`},
@@ -150,7 +187,7 @@ func TestContradictions(t *testing.T) {
 			"beyond 32 bits", "cortex-m3", memoryOf("0xfffff000", "0x2000", ""),
 			`region "flash" ends at 0x100001000, which 32 bits`,
 		},
-		{"to the last byte of 32 bits", "cortex-m3", memoryOf("0xfffff000", "0x1000", ""), ""},
+		{"to the last byte of 32 bits", "rv32imac", memoryOf("0xfffff000", "0x1000", ""), ""},
 		{"beyond 32 bits, of 64", "rv64gc", memoryOf("0xfffff000", "0x2000", ""), ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -153,7 +153,7 @@ func MissingScripts(ctx context.Context, path string, scripts []string) (missing
 	args := []string{"-c", noServers(noGDB)}
 	for _, s := range scripts {
 		args = append(args, "-c", "set script "+tclWord(s),
-			"-c", `echo "`+mark+`[expr {![catch {find $script}]}]"`)
+			"-c", `echo "`+mark+`[expr {![catch {find $script} path] && [file isfile $path]}]"`)
 	}
 	next := 0
 	line := func(text string) {

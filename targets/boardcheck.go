@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,6 +19,7 @@ import (
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/valuetext"
+	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
@@ -45,6 +47,9 @@ func (v *invocation) boardCheck(ctx context.Context, name string) error {
 		Board: b.Name, Files: b.Files, Link: b.Link.Kind, Programmer: b.Flash.Programmer,
 	}
 	if r.Unchecked, err = v.checkScripts(ctx, b); err != nil {
+		return err
+	}
+	if err := checkEmulated(b); err != nil {
 		return err
 	}
 	for _, t := range b.Templates {
@@ -87,6 +92,15 @@ func (v *invocation) checkScripts(ctx context.Context, b *boards.Board) (uncheck
 		return "", b.Contradiction(field, fmt.Sprintf("OpenOCD does not find %s", strings.Join(missing, ", ")))
 	}
 	return "", nil
+}
+
+// checkEmulated returns an error for a board of an emulated chip that this program does not have.
+func checkEmulated(b *boards.Board) error {
+	if _, ok := virtualprobe.Models[b.Flash.Chip]; ok || !b.Flash.Emulated {
+		return nil
+	}
+	return b.Contradiction("flash.emulated", fmt.Sprintf("%q is not an emulated chip: %s", b.Flash.Chip,
+		strings.Join(slices.Sorted(maps.Keys(virtualprobe.Models)), ", ")))
 }
 
 // broken returns an error about the board's file for an assertion in the port's C, whose text begins with the name of
@@ -133,12 +147,24 @@ func (v *invocation) tryBoard(ctx context.Context, builder *project.Builder, b *
 		return nil, failure.New(failure.Of(err), fmt.Sprintf("to see it again: BOARD=%s TEMPLATE=%s %s", board,
 			template, failure.Target("build")), "%w", err)
 	}
+	if other := (*project.ObjectError)(nil); errors.As(err, &other) {
+		return nil, b.Contradiction(flagsField(b), other.Error())
+	}
 	if err != nil {
 		return nil, err
 	}
 	v.Printf("board %s: the sample builds: text %d, data %d, bss %d bytes", p.Board().Name, image.Size.Text,
 		image.Size.Data, image.Size.BSS)
 	return &image.Size, nil
+}
+
+// flagsField returns the field whose change made an image another processor's than elf's: cflags, if the board's own file
+// has them.
+func flagsField(b *boards.Board) string {
+	if b.Origin["cflags"].File == b.Files[len(b.Files)-1] {
+		return "cflags"
+	}
+	return "elf"
 }
 
 // lacking returns one error for all missing tools, with the commands that install them.
