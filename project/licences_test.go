@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestAddLicence: a file's own licence precedes that of its origin, and one in the file beside it precedes both; without either, none is asserted. A missing file is
-// an error.
+// TestAddLicence: a file's own licence precedes that of its origin, and one in the file beside it both; without
+// any, none is asserted. A missing file is an error.
 func TestAddLicence(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "a.c"), []byte("/* SPDX-License-Identifier: MIT OR 0BSD */\n"), 0o644))

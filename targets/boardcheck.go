@@ -158,8 +158,8 @@ func (v *invocation) tryBoard(ctx context.Context, builder *project.Builder, b *
 	return &image.Size, nil
 }
 
-// flagsField returns the field whose change made an image another processor's than elf's: cflags, if the board's own file
-// has them.
+// flagsField returns the field that made an image another processor's than elf's: cflags, if the board's own file has
+// them.
 func flagsField(b *boards.Board) string {
 	if b.Origin["cflags"].File == b.Files[len(b.Files)-1] {
 		return "cflags"
