@@ -82,8 +82,7 @@ func (p *Project) identifyFound(ctx context.Context, b *boards.Board) ([]toolSta
 	if err != nil {
 		return nil, err
 	}
-	name := command.Name(path)
-	compiler, err := askOnce(ctx, p.builder, path, name, func() (toolState, error) { return identify(ctx, name, path) })
+	compiler, err := p.builder.identify(ctx, command.Name(path), path)
 	if err != nil {
 		return nil, err
 	}

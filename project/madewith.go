@@ -14,8 +14,8 @@ import (
 	"github.com/boardsmith/boardsmith/internal/generator"
 )
 
-// MadeWith names the compiler of the last build, and ends with a digest of its target, of all flags except the option
-// operator_flags, and of the libraries. Times of code are comparable if the texts are equal. Its error is of class
+// MadeWith names the compiler of the last build, and ends with a digest of its file and target, of all flags except the
+// option operator_flags, and of the libraries. Times of code are comparable if the texts are equal. Its error is of class
 // config if the project was not built.
 func (p *Project) MadeWith() (string, error) {
 	if err := p.errIfClosed(); err != nil {
@@ -48,7 +48,7 @@ func (p *Project) MadeWith() (string, error) {
 			compiler = strings.TrimSpace(tool.Version)
 		}
 		if !slices.ContainsFunc(steps.Tools, func(of blueprint.Tool) bool { return of.Name == tool.Name }) { // such as make
-			of.Say("tool", tool.Name, tool.Version, tool.Target)
+			of.Say("tool", tool.identity()...)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(last.Inputs)) {

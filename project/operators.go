@@ -89,13 +89,12 @@ func (p *Project) OperatorLinker(ctx context.Context) (*OperatorLinker, error) {
 	if err != nil {
 		return nil, err
 	}
-	name := command.Name(cc) // its folder does not determine what it makes
-	is, err := askOnce(ctx, p.builder, cc, name, func() (toolState, error) { return identify(ctx, name, cc) })
+	compiler, err := p.builder.identify(ctx, command.Name(cc), cc) // its folder does not determine what it makes
 	if err != nil {
 		return nil, err
 	}
 	l := &OperatorLinker{builder: p.builder, board: b, process: len(b.Memory) == 0}
-	l.about = slices.Concat([]string{is.Name, is.Version, is.Target}, steps.Compile, b.CFlags,
+	l.about = slices.Concat(compiler.identity(), steps.Compile, b.CFlags,
 		[]string{o.OperatorOpt, o.OperatorFlags, o.RuntimeOpt},
 		p.headers())
 	l.compile = append([]string{cc}, p.words(steps.Compile, b, o)...)

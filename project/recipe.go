@@ -111,8 +111,7 @@ func (p *Project) compilers(ctx context.Context, cc string) ([]toolState, error)
 	if cc == "" {
 		return nil, nil
 	}
-	name := p.state.Board.Toolchain.CC
-	compiler, err := askOnce(ctx, p.builder, cc, name, func() (toolState, error) { return identify(ctx, name, cc) })
+	compiler, err := p.builder.identify(ctx, p.state.Board.Toolchain.CC, cc)
 	if err != nil {
 		return nil, err
 	}
@@ -237,7 +236,7 @@ func changes(before, now map[string]string) (names []string) {
 func (p *Project) sentence(step string, r *recipe, of func(string) bool) *cache.Sentence {
 	s := cache.NewSentence(step)
 	for _, t := range r.allTools() {
-		s.Say("tool", t.Name, t.Version, t.Target)
+		s.Say("tool", t.identity()...)
 	}
 	s.Say("command", p.state.Template.Build...) // without the number of jobs
 	for _, name := range slices.Sorted(maps.Keys(p.state.Template.Env)) {

@@ -77,6 +77,7 @@ type toolState struct {
 	Name    string `json:"name"`
 	Version string `json:"version"` // the first line of --version
 	Target  string `json:"target,omitempty"`
+	SHA256  string `json:"sha256,omitempty"` // of a compiler's file
 }
 
 // readState reads the project.json of a folder. Errors: *StaleError; others of class config.

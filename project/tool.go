@@ -128,22 +128,31 @@ func (r toolRun) typed() string {
 	return strings.Join(append(words, command.Command{Path: r.path, Args: r.args}.Typed()), " ")
 }
 
-// identify asks a compiler for its version.
-func identify(ctx context.Context, name, path string) (toolState, error) {
-	flags := []string{"--version", "-dumpmachine"}
-	answers := make([]string, len(flags))
-	asks, ctx := errgroup.WithContext(ctx)
-	for i, flag := range flags {
-		asks.Go(func() (err error) {
-			if answers[i], err = command.Ask(ctx, path, flag); err != nil {
-				err = fmt.Errorf("%s %s: %w", name, flag, err)
-			}
-			return err
-		})
-	}
-	err := asks.Wait()
-	return toolState{name, answers[0], answers[1]}, err
+// identify asks the compiler at a path, which is called name, for its version and target, and reads its file: a script
+// that calls another compiler prints the other's version. It does this once for each state of the file.
+func (b *Builder) identify(ctx context.Context, name, path string) (toolState, error) {
+	return askOnce(ctx, b, path, "compiler\x00"+name, func() (toolState, error) {
+		flags := []string{"--version", "-dumpmachine"}
+		answers := make([]string, len(flags))
+		asks, ctx := errgroup.WithContext(ctx)
+		for i, flag := range flags {
+			asks.Go(func() (err error) {
+				if answers[i], err = command.Ask(ctx, path, flag); err != nil {
+					err = fmt.Errorf("%s %s: %w", name, flag, err)
+				}
+				return err
+			})
+		}
+		if err := asks.Wait(); err != nil {
+			return toolState{}, err
+		}
+		data, err := os.ReadFile(path)
+		return toolState{Name: name, Version: answers[0], Target: answers[1], SHA256: image.DigestOf(data)}, err
+	})
 }
+
+// identity returns the words by which two tools are told apart.
+func (t toolState) identity() []string { return []string{t.Name, t.Version, t.Target, t.SHA256} }
 
 // otherTools identifies the template's programs besides the compiler, and the one that the board runs after the link:
 // by the first line of --version or, if they have no such flag, by their files. Those that only start others must be
