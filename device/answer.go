@@ -68,7 +68,8 @@ func beginOnce(
 
 // ask asks the running firmware for its identity. It returns nil without a valid answer in time. If the firmware is
 // not next, the image about to replace it, ask logs its fault record, which would be lost otherwise. Errors:
-// *LeaseError and *AmbiguousError if the device must not be used; those of ctx.
+// *LeaseError and *AmbiguousError if the device must not be used; *transport.SharedPortError if another program may
+// have read the answer; those of ctx.
 func (d *Device) ask(ctx context.Context, next *image.Image) (*flashplan.Answer, error) {
 	err := d.attachment.again(ctx, d.board)
 	if err != nil && !notAttached(err) {
@@ -86,6 +87,9 @@ func (d *Device) ask(ctx context.Context, next *image.Image) (*flashplan.Answer,
 	}
 	if err != nil {
 		d.desk.log().Debug("ask", "error", err)
+		if silence := new(transport.SharedPortError); errors.As(err, &silence) {
+			return nil, silence
+		}
 		return nil, nil
 	}
 	return answer, nil

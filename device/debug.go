@@ -3,6 +3,7 @@
 package device
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,12 +22,14 @@ type Debugging struct {
 	Image  *image.Image // what an emulator without a probe runs; not used for other devices
 	Attach bool         // no reset: the core is halted where it is, and continues when gdb detaches
 	Port   int          // TCP port of the gdb server on 127.0.0.1; 0: a free one
+	// Timeout limits the wait until an emulator's gdb server listens; 0: 20 s
+	Timeout time.Duration
 }
 
 // Time limits around a gdb server.
 const (
 	restartWithin = 10 * time.Second // for the reset at the end, after ctx has ended
-	stubWithin    = 20 * time.Second // for an emulator until its gdb stub listens
+	stubWithin    = 20 * time.Second // Debugging.Timeout
 	stubEvery     = 10 * time.Millisecond
 )
 
@@ -109,7 +112,7 @@ func (d *Device) debugEmulator(
 			}
 		}
 	}()
-	err = awaitStub(ctx, o.address())
+	err = awaitStub(ctx, o)
 	if err == nil {
 		err = use(ctx, o.address())
 	}
@@ -138,11 +141,12 @@ func (d *Device) debuggable(o Debugging) (*image.Image, error) {
 }
 
 // awaitStub waits until the emulator accepts connections. Its core stays halted after one that sends nothing.
-func awaitStub(ctx context.Context, address string) error {
-	limited, cancel := context.WithTimeout(ctx, stubWithin)
+func awaitStub(ctx context.Context, o Debugging) error {
+	within := cmp.Or(o.Timeout, stubWithin)
+	limited, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	for {
-		conn, err := new(net.Dialer).DialContext(limited, "tcp", address)
+		conn, err := new(net.Dialer).DialContext(limited, "tcp", o.address())
 		if err == nil {
 			return conn.Close()
 		}
@@ -151,7 +155,8 @@ func awaitStub(ctx context.Context, address string) error {
 			if ctx.Err() != nil {
 				return failure.Stopped(ctx, "start of the emulator's gdb server")
 			}
-			return failure.New(failure.Timeout, "", "the emulator's gdb server does not listen on %s: %w", address, err)
+			return failure.New(failure.Timeout, "the emulator may hang; "+failure.Option("Debugging.Timeout", "2m")+
+				" waits longer", "the emulator's gdb server did not listen on %s within %v: %w", o.address(), within, err)
 		case <-time.After(stubEvery):
 		}
 	}
@@ -183,12 +188,18 @@ func (d *Device) debugServer() (flasher.DebugServer, error) {
 	return server, nil
 }
 
-// portOr returns a port, or for 0 one that was free just now.
+// portOr returns a port if it is free, or for 0 a free one. Not every server reports that another program listens on
+// its port, and connecting to it would reach the other program.
 func portOr(port int) (int, error) {
-	if port != 0 {
-		return port, nil
+	if port == 0 {
+		return freePort()
 	}
-	return freePort()
+	l, err := net.Listen("tcp", Debugging{Port: port}.address())
+	if err != nil {
+		return 0, failure.New(failure.Config, "choose another port, or none for a free one",
+			"the gdb server cannot listen on port %d: %w", port, err)
+	}
+	return port, l.Close()
 }
 
 // freePort returns a TCP port that was free just now.

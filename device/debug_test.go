@@ -4,7 +4,9 @@ package device_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -39,6 +41,19 @@ func gdb(t *testing.T, i *image.Image, output *string, commands ...string) func(
 	}
 }
 
+// debugTaken checks that no server of a device is used on a port on which another program listens.
+func debugTaken(ctx context.Context, t *testing.T, d *device.Device, o device.Debugging) {
+	t.Helper()
+	other, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer other.Close()
+	o.Port = other.Addr().(*net.TCPAddr).Port
+	err = d.Debug(ctx, o, func(context.Context, string) error { return errors.New("used") })
+	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), fmt.Sprint(o.Port)) || failure.Next(err) == "" {
+		t.Errorf("port %d is taken: class %v: %v", o.Port, failure.Of(err), err)
+	}
+}
+
 // TestDebugAttached attaches gdb to a running board: its session continues afterwards, which a reset would end.
 func TestDebugAttached(t *testing.T) {
 	t.Parallel()
@@ -55,6 +70,7 @@ func TestDebugAttached(t *testing.T) {
 			s, err := dev.Open(ctx, i)
 			must(t, err)
 			defer func() { must(t, s.Close(ctx)) }()
+			debugTaken(ctx, t, dev, device.Debugging{Attach: true})
 			var output string
 			must(t, dev.Debug(ctx, device.Debugging{Attach: true}, gdb(t, i, &output, "backtrace", "detach")))
 			if !strings.Contains(output, "main (") || strings.Contains(output, "Reset") {
@@ -87,6 +103,7 @@ func TestDebugEmulator(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	debugTaken(ctx, t, d, device.Debugging{Image: i})
 	commands, err := testEnv().desk().DebugCommands(ctx, p.Board(), "", device.Debugging{Image: i})
 	must(t, err)
 	if !strings.HasSuffix(commands.Debug, " -gdb tcp:127.0.0.1:3333 -S") {

@@ -38,7 +38,7 @@ type Monitoring struct {
 //
 // If the image has an RPC server, Monitor begins a session and shows logs and traffic. Otherwise, or if the ledger
 // records no image, it sends only Monitoring.Send, and shows text as it is: whole lines, and an unfinished one after a
-// short silence. Errors: those of Link and Reset; class config for Baud on another kind of link.
+// short silence. If another program reads the port, the first line names it. Errors: those of Link and Reset; class config for Baud on another kind of link.
 func (d *Device) Monitor(ctx context.Context, i *image.Image, m Monitoring) error {
 	if m.Show == nil {
 		m.Show = func(string) {}
@@ -52,6 +52,9 @@ func (d *Device) Monitor(ctx context.Context, i *image.Image, m Monitoring) erro
 		return err
 	}
 	defer func() { link.Close() }()
+	if err := transport.Shared(link, errHalf); err != errHalf {
+		m.Show("-- " + err.Error())
+	}
 	if m.Record != nil {
 		link = transport.Record(link, m.Record)
 	}
@@ -80,6 +83,8 @@ func (d *Device) Monitor(ctx context.Context, i *image.Image, m Monitoring) erro
 		}
 	}
 }
+
+var errHalf = errors.New("each byte reaches only one of the two")
 
 // listen holds one session and waits for unsolicited messages of the device.
 func listen(ctx context.Context, link transport.Link, log hclog.Logger) error {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
 
@@ -36,7 +37,12 @@ func TestOf(t *testing.T) {
 		{failure.New(failure.Compile, "look", "cc: %w", failure.New(failure.Host, "wait", "killed")), failure.Host, "wait"},
 		{
 			failure.New(failure.Config, "look", "f: %w", &fs.PathError{Op: "write", Path: "f", Err: syscall.ENOSPC}),
-			failure.Host, "make room on the disk, or set TMPDIR to a folder on another one, and repeat",
+			failure.Host, "make room on the disk that holds .",
+		},
+		{
+			&fs.PathError{Op: "write", Path: filepath.Join(os.TempDir(), "a", "f"), Err: syscall.EDQUOT}, failure.Host,
+			"make room on the disk that holds " + filepath.Join(os.TempDir(), "a") +
+				", or set TMPDIR to a folder on another one, and repeat",
 		},
 		{
 			errors.Join(inner, &os.SyscallError{Syscall: "pipe2", Err: syscall.EMFILE}),

@@ -2,7 +2,12 @@
 
 package failure
 
-import "syscall"
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
 
 // hostErrors are errors of the operating system that are never the fault of an input, a tool or a board, with advice.
 var hostErrors = []struct {
@@ -18,6 +23,15 @@ var hostErrors = []struct {
 }
 
 const freeSpace = "make room on the disk, or set TMPDIR to a folder on another one, and repeat"
+
+// freeSpaceOf is freeSpace for a file that could not be written.
+func freeSpaceOf(file string) string {
+	next := "make room on the disk that holds " + filepath.Dir(file)
+	if beyond, err := filepath.Rel(os.TempDir(), file); err == nil && filepath.IsLocal(beyond) {
+		next += ", or set TMPDIR to a folder on another one, and repeat"
+	}
+	return next
+}
 
 func ofHost(err error) bool {
 	_, fault := faultOfHost(err)
@@ -43,7 +57,11 @@ func faultOfHost(err error) (next string, fault error) {
 	}
 	switch e := err.(type) {
 	case interface{ Unwrap() error }:
-		return faultOfHost(e.Unwrap())
+		next, fault = faultOfHost(e.Unwrap())
+		if file, ok := err.(*fs.PathError); ok && next == freeSpace {
+			next = freeSpaceOf(file.Path)
+		}
+		return next, fault
 	case interface{ Unwrap() []error }:
 		for _, each := range e.Unwrap() {
 			if next, fault = faultOfHost(each); fault != nil {

@@ -112,11 +112,14 @@ type server struct {
 func (s server) serve(ctx context.Context, within time.Duration, use func(context.Context) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	is := make(chan struct{})
+	is, refused := make(chan struct{}), make(chan string, 1)
 	var once sync.Once
 	c := s.command
 	c.Out = func(line string) {
-		if strings.Contains(line, s.ready) {
+		switch {
+		case portTaken.MatchString(line):
+			once.Do(func() { refused <- line })
+		case strings.Contains(line, s.ready):
 			once.Do(func() { close(is) })
 		}
 	}
@@ -138,6 +141,10 @@ func (s server) serve(ctx context.Context, within time.Duration, use func(contex
 			err = fmt.Errorf("%s: %w", filepath.Base(c.Path), errNotServing)
 		}
 		return explain(err)
+	case line := <-refused:
+		stop()
+		<-ended
+		return explain(&command.Error{Tool: command.Name(c.Path), Text: line, Command: c.Typed(), Err: errNotServing})
 	case <-limit.C:
 		stop()
 		<-ended

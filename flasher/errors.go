@@ -101,6 +101,9 @@ var knownFailures = []struct {
 		"this OpenOCD does not have the board's scripts", "",
 	},
 	{
+		portTaken, failure.Config, "another program listens on the port of the server", "choose another port",
+	},
+	{
 		printed(`LIBUSB_ERROR_BUSY`, `already in use`, `resource busy`, `probe is busy`, `claim interface`),
 		failure.ProbeMissing, "the probe is busy: another program has opened it", "",
 	},
@@ -160,6 +163,9 @@ var knownFailures = []struct {
 		failure.Flash, "the connection to the probe was lost", "",
 	},
 }
+
+// portTaken matches what a server prints that cannot listen. Some go on.
+var portTaken = printed(`couldn't bind .* to socket`, `address already in use`)
 
 // printed matches a text that contains one of the patterns, in upper or lower case.
 func printed(patterns ...string) *regexp.Regexp {

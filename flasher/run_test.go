@@ -213,6 +213,20 @@ func TestServerHangs(t *testing.T) {
 	}
 }
 
+// TestServerPortTaken: a server that cannot listen is not used, also if it goes on, as OpenOCD does.
+func TestServerPortTaken(t *testing.T) {
+	t.Parallel()
+	const taken = "echo \"Error: couldn't bind gdb to socket on port 3333: Address already in use\" >&2; "
+	for _, end := range []string{"echo ready >&2; exec sleep 600", "exit 1"} {
+		serves := command.Command{Path: "/bin/sh", Args: []string{"-c", taken + end}}
+		used := func(context.Context) error { return errors.New("used") }
+		err := server{what: gdbServer, command: serves, ready: "ready"}.serve(t.Context(), 20*time.Second, used)
+		if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "another program listens") {
+			t.Errorf("%s: class %v: %v", end, failure.Of(err), err)
+		}
+	}
+}
+
 // TestServerEnds: a server that ends while it is used, as OpenOCD does when its probe is gone, ends the use, and the
 // error has the server's own words.
 func TestServerEnds(t *testing.T) {

@@ -51,7 +51,7 @@ func (v *invocation) debug(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, v.detach()) }()
-	o.Image = v.image
+	o.Image, o.Timeout = v.image, v.in.Timeout
 	err = d.Debug(ctx, o, func(ctx context.Context, address string) error {
 		if serve {
 			v.serving(o.Image.Path, address)

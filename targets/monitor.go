@@ -4,7 +4,6 @@ package targets
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,8 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/moby/sys/atomicwriter"
 
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
@@ -34,31 +31,26 @@ func (v *invocation) monitor(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { _ = v.detach() }()
-	log, err := v.openLog()
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	files, err := v.openStreams(end)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, log.Close()) }()
-	m.Show = func(line string) { v.showLine(log, line) }
-	var recording bytes.Buffer
-	if v.in.Output != "" {
-		if err := v.canWriteOutput(); err != nil {
-			return err
-		}
-		m.Record = &recording
+	defer func() { err = errors.Join(err, files.close()) }()
+	m.Show = func(line string) { v.showLine(files.log, line) }
+	if files.record != nil {
+		m.Record = files.record
 	}
 	if command.HasInput(os.Stdin) {
 		m.Send = linesOf(os.Stdin)
 	}
 	v.Notef("monitor: Ctrl-C ends it")
 	err = d.Monitor(ctx, image, m)
-	if m.Record != nil {
-		if failed := atomicwriter.WriteFile(v.in.Output, recording.Bytes(), 0o644); failed != nil {
-			return failure.New(failure.Config, "choose an OUTPUT that can be written", "OUTPUT: %w", failed)
-		}
-		v.Notef("wrote %s", v.in.Output)
-	}
 	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if errors.Is(err, context.Canceled) {
 		return nil // the usual end
 	}
 	return err
@@ -77,25 +69,93 @@ func (v *invocation) baud() (int, error) {
 	return n, nil
 }
 
-// openLog opens LOG to append to it; without LOG nothing is written.
-func (v *invocation) openLog() (io.WriteCloser, error) {
-	path := v.Env("LOG")
-	if path == "" {
-		return noLog{io.Discard}, nil
-	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
-	if err != nil {
-		return nil, failure.New(failure.Config, "choose a LOG that can be written", "LOG: %w", err)
-	}
-	return f, nil
+// A stream is a file that is written as its content arrives, so that it has all of it however the process ends. The
+// first error of writing ends the target.
+type stream struct {
+	variable string // that names the file
+	file     *os.File
+	end      context.CancelCauseFunc
 }
 
-type noLog struct{ io.Writer }
+// Write implements io.Writer. A nil stream drops everything.
+func (s *stream) Write(p []byte) (int, error) {
+	if s == nil {
+		return len(p), nil
+	}
+	n, err := s.file.Write(p)
+	if err != nil {
+		s.end(s.explained(err))
+	}
+	return n, err
+}
 
-func (noLog) Close() error { return nil }
+func (s *stream) explained(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", s.variable, err)
+}
+
+// streams are LOG, which grows, and OUTPUT, which is replaced; nil: none.
+type streams struct{ log, record *stream }
+
+// openStreams opens the files that the target writes. end ends it.
+func (v *invocation) openStreams(end context.CancelCauseFunc) (s streams, err error) {
+	if err := v.canWriteOutput(); err != nil {
+		return s, err
+	}
+	if s.log, err = openStream("LOG", v.Env("LOG"), os.O_APPEND, end); err != nil {
+		return s, err
+	}
+	if s.record, err = openStream("OUTPUT", v.in.Output, 0, end); err == nil && s.record != nil {
+		err = s.begin(v.in.Output)
+	}
+	if err != nil {
+		return s, errors.Join(err, s.close())
+	}
+	return s, nil
+}
+
+// begin empties OUTPUT. Its error is of class config if LOG is the same file.
+func (s streams) begin(output string) error {
+	is, err := s.record.file.Stat()
+	if err != nil || !is.Mode().IsRegular() {
+		return err
+	}
+	if s.log != nil {
+		log, err := s.log.file.Stat()
+		if err != nil {
+			return err
+		}
+		if os.SameFile(is, log) {
+			return failure.New(failure.Config, "choose two files", "LOG and OUTPUT are one file: %s", output)
+		}
+	}
+	return s.record.explained(s.record.file.Truncate(0))
+}
+
+func openStream(variable, path string, flag int, end context.CancelCauseFunc) (*stream, error) {
+	if path == "" {
+		return nil, nil
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|flag, 0o644)
+	if err != nil {
+		return nil, failure.New(failure.Config, "choose a file that can be written", "%s: %w", variable, err)
+	}
+	return &stream{variable: variable, file: f, end: end}, nil
+}
+
+func (s streams) close() (err error) {
+	for _, each := range []*stream{s.log, s.record} {
+		if each != nil {
+			err = errors.Join(err, each.explained(each.file.Close()))
+		}
+	}
+	return err
+}
 
 // showLine prints a line, with TIMESTAMPS after its time, and writes it to LOG.
-func (v *invocation) showLine(log io.Writer, line string) {
+func (v *invocation) showLine(log *stream, line string) {
 	now := time.Now()
 	text := line
 	if v.Env.On("TIMESTAMPS") {
@@ -103,9 +163,7 @@ func (v *invocation) showLine(log io.Writer, line string) {
 	}
 	v.Printf("%s", text)
 	v.JSONLine(jsonlines.Monitor{Status: jsonlines.StatusRunning, Line: line, Time: now.Format(time.RFC3339Nano)})
-	if _, err := fmt.Fprintf(log, "%s %s\n", now.Format("2006-01-02T15:04:05.000Z07:00"), line); err != nil {
-		v.Notef("LOG: %v", err)
-	}
+	_, _ = fmt.Fprintf(log, "%s %s\n", now.Format("2006-01-02T15:04:05.000Z07:00"), line) // an error ends the target
 }
 
 // linesOf returns the lines of a reader as they come; the channel is closed at its end. The goroutine ends with the

@@ -3,6 +3,7 @@ package targets
 import (
 	"bytes"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -79,6 +80,41 @@ func TestSecondReader(t *testing.T) {
 			t.Fatalf("it hung\n%s", said.String())
 		}
 		return cmd.ProcessState.ExitCode()
+	}
+	named := regexp.MustCompile(`another program reads serial port .*: cat \(process [0-9]+\)`)
+	var said bytes.Buffer
+	save := mage(&said, "1m", "devices")
+	save.Env = append(save.Env, "SAVE=1")
+	if err := save.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if code := ends(save, &said); code != 5 || !named.MatchString(said.String()) {
+		t.Errorf("devices: status %d\n%s", code, said.String())
+	}
+	shown, err := os.Create(filepath.Join(dir, "shown"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shown.Close()
+	monitor := mage(shown, "1m", "monitor")
+	if err := monitor.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := func() string {
+		text, err := os.ReadFile(shown.Name())
+		if err != nil {
+			t.Error(err)
+		}
+		return string(text)
+	}
+	for end := time.Now().Add(time.Minute); !named.MatchString(lines()) && time.Now().Before(end); {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if err := monitor.Process.Signal(syscall.SIGINT); err != nil {
+		t.Error(err)
+	}
+	if code := ends(monitor, new(bytes.Buffer)); code != 0 || !named.MatchString(lines()) {
+		t.Errorf("monitor: status %d\n%s", code, lines())
 	}
 	for range 3 {
 		var said bytes.Buffer

@@ -42,7 +42,7 @@ var variables = map[string]string{
 	"Options.Timeout":  "TIMEOUT", // of package validate
 	"Options.Memory":   "OPTIONS", // of package tune
 	"Desk.Programmer":  "PROGRAMMER",
-	"Debugging.Attach": "ATTACH", "Monitoring.Baud": "BAUD",
+	"Debugging.Attach": "ATTACH", "Debugging.Timeout": "TIMEOUT", "Monitoring.Baud": "BAUD",
 	"Desk.Reflash":   "FORCE",
 	"Desk.Wait":      "WAIT",
 	"Spec.Board":     "BOARD",
