@@ -53,6 +53,7 @@ var fieldPaths = jsonfile.Fields(reflect.TypeFor[Board]())
 // Errors: *FileError; class config for a name that is not known.
 func Find(name string, folders []string) (*Board, error) {
 	shelves := shelves(folders)
+	searched := shelves
 	if family, member := member(shelves, name); family != "" {
 		return findMember(shelves, family, member)
 	}
@@ -67,7 +68,11 @@ func Find(name string, folders []string) (*Board, error) {
 		}
 	}
 	if !nameRE.MatchString(name) || strings.HasSuffix(name, ".json") {
-		return nil, notFound(name, names(shelves))
+		if _, where, _, err := read(shelves, name+".json"); err == nil {
+			return nil, failure.New(failure.Config, "rename the file, as in my_board.json", "board file %s: "+
+				"a board's name has only letters, digits, _, - and ., and does not begin with - or .", where)
+		}
+		return nil, notFound(name, names(searched))
 	}
 	b := &Board{Name: name, Origin: map[string]Origin{}}
 	if err := b.load(shelves, "", name, nil); err != nil {
@@ -170,7 +175,9 @@ func names(shelves []shelf) []string {
 	for _, s := range shelves {
 		found, _ := fs.Glob(s.files, "*.json") // the pattern is valid; a missing folder has no boards
 		for _, f := range found {
-			all = append(all, strings.TrimSuffix(f, ".json"))
+			if name := strings.TrimSuffix(f, ".json"); nameRE.MatchString(name) {
+				all = append(all, name)
+			}
 		}
 		families, _ := fs.Glob(s.files, familyFolder+"/*.json")
 		for _, f := range families {

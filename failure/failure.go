@@ -7,8 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"regexp"
+	"syscall"
 )
 
 // A Class is the kind of step that failed, which shows where the cause lies.
@@ -90,8 +92,8 @@ func Stopped(ctx context.Context, format string, args ...any) error {
 
 // Of returns the class of an error of Stopped in err's chain, else Host if an error in the chain has this class or is
 // the operating system's report of a full disk, of too many open files or of too little memory, else the class of the
-// outermost error that has one. A cancelled context is Interrupted and an expired one Timeout; anything else is
-// Internal. Of(nil) is "".
+// outermost error that has one. A cancelled context is Interrupted and an expired one Timeout; a file or folder that
+// may not be written, or whose folder is a file, is Config; anything else is Internal. Of(nil) is "".
 func Of(err error) Class {
 	var c classed
 	var s *stopped
@@ -108,6 +110,8 @@ func Of(err error) Class {
 		return Interrupted
 	case errors.Is(err, context.DeadlineExceeded):
 		return Timeout
+	case unusable(err) != nil:
+		return Config
 	}
 	return Internal
 }
@@ -163,15 +167,28 @@ func next(err error) string {
 	if advice, fault := faultOfHost(err); s == nil && fault != nil {
 		return advice
 	}
-	for err != nil {
-		var a advised
-		if !errors.As(err, &a) {
-			return ""
-		}
+	var a advised
+	for rest := err; errors.As(rest, &a); rest = errors.Unwrap(a.(error)) {
 		if s := a.NextStep(); s != "" {
 			return s
 		}
-		err = errors.Unwrap(a.(error))
+	}
+	if file := unusable(err); file != nil {
+		return "change the permissions or the kind of " + file.Path + ", or choose another place"
 	}
 	return ""
+}
+
+// unusable returns the file system's error in err's chain if it refuses the place that somebody chose; else nil.
+func unusable(err error) *fs.PathError {
+	var file *fs.PathError
+	if !errors.As(err, &file) || file.Op == "fork/exec" {
+		return nil
+	}
+	for _, refusal := range []error{fs.ErrPermission, syscall.EROFS, syscall.ENOTDIR, syscall.EISDIR} {
+		if errors.Is(file, refusal) {
+			return file
+		}
+	}
+	return nil
 }

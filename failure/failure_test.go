@@ -50,6 +50,11 @@ func TestOf(t *testing.T) {
 		},
 		{failure.Stopped(canceled, "write: %w", syscall.ENOSPC), failure.Interrupted, ""},
 		{&fs.PathError{Op: "open", Path: "f", Err: syscall.ENOENT}, failure.Internal, ""},
+		{
+			fmt.Errorf("run: %w", &fs.PathError{Op: "mkdir", Path: "f", Err: syscall.EACCES}), failure.Config,
+			"change the permissions or the kind of f, or choose another place",
+		},
+		{&fs.PathError{Op: "fork/exec", Path: "f", Err: syscall.EACCES}, failure.Internal, ""},
 	} {
 		if got := failure.Of(c.err); got != c.want {
 			t.Errorf("Of(%v) = %q, want %q", c.err, got, c.want)

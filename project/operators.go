@@ -356,7 +356,7 @@ func (l *OperatorLinker) objects(ctx context.Context, dir string, o Operators) (
 	}
 	flags := []string{"-ffile-prefix-map=" + dir + "=.", "-I.", "-c"}
 	if err := l.run(ctx, dir, slices.Concat(l.compile, o.Flags, flags, words)); err != nil {
-		return nil, err
+		return nil, vanished(err, dir, o.Files)
 	}
 	var made []cache.File
 	for _, name := range sources {
@@ -372,6 +372,18 @@ func (l *OperatorLinker) objects(ctx context.Context, dir string, o Operators) (
 		_ = kept.Put(key, made) // else it is compiled again the next time
 	}
 	return objects, nil
+}
+
+// vanished returns a tool's error as one of class host if one of the files that were written for the tool is no longer
+// there.
+func vanished(err error, dir string, files []OperatorFile) error {
+	for _, f := range files {
+		if _, gone := os.Lstat(filepath.Join(dir, filepath.FromSlash(f.Name))); errors.Is(gone, fs.ErrNotExist) {
+			return failure.New(failure.Host, "set TMPDIR to a folder in which nothing is removed, and repeat",
+				"another program removed %s while it was used: %w", filepath.Join(dir, f.Name), err)
+		}
+	}
+	return err
 }
 
 // run runs a compiler or linker when its turn comes.
@@ -474,6 +486,7 @@ func (l *OperatorLinker) linkIn(ctx context.Context, dir string, o Operators, w 
 	}
 	words = append(words, l.libs...)
 	if err := l.run(ctx, operatorsDir, words); err != nil {
+		err = vanished(vanished(err, operatorsDir, objects), linkDir, own)
 		return rpc.Program{}, l.missing(ctx, dir, words, o, err)
 	}
 	linked, err := os.ReadFile(filepath.Join(linkDir, linkedFile))

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/mlftest"
 )
@@ -45,5 +46,29 @@ func TestWrappedCompiler(t *testing.T) {
 	}
 	if compilers[0] == compilers[1] || compilers[0] != compilers[2] {
 		t.Errorf("compilers %q", compilers)
+	}
+}
+
+// TestVanishedFiles: a compiler that finds no source because the temporary folder was removed is not the operator's
+// fault.
+func TestVanishedFiles(t *testing.T) {
+	t.Parallel()
+	needBoardTools(t, "host", nil)
+	p := generated(t, t.TempDir()+"/p", Spec{Board: "host", Model: mlftest.Tiny(t, nil), Options: ramOptions("host")})
+	l, err := p.OperatorLinker(t.Context())
+	must(t, err)
+	source := OperatorFile{"sub/f.c", []byte("#include \"missing.h\"\nint f(void) { return 0; }")}
+	cc := l.compile[0]
+	for _, class := range []failure.Class{failure.Compile, failure.Host} {
+		dir := filepath.Join(t.TempDir(), "temporary")
+		if class == failure.Host {
+			l.compile[0] = filepath.Join(t.TempDir(), "cc")
+			script := fmt.Appendf(nil, "#!/bin/sh\nrm -r %s\nexec %s \"$@\"\n", command.Quote(dir), command.Quote(cc))
+			must(t, os.WriteFile(l.compile[0], script, 0o755))
+		}
+		_, err := l.objects(t.Context(), dir, Operators{Files: []OperatorFile{source}})
+		if failure.Of(err) != class {
+			t.Errorf("class %v, want %v: %v", failure.Of(err), class, err)
+		}
 	}
 }

@@ -157,7 +157,7 @@ var mayImport = map[string][]string{
 	"internal/mlftest":    {"mlf", "ndarray"},
 	"internal/plainfile":  {"failure"},
 	"internal/rpctest":    {"rpc", "transport", "ndarray"},
-	"internal/scratch":    {"internal/abspath", "internal/filelock"},
+	"internal/scratch":    {"internal/abspath", "internal/filelock", "failure"},
 	"internal/sourcetree": {"internal/command", "failure"},
 	"internal/testcache":  {},
 	"internal/timegate":   {},

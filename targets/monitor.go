@@ -31,7 +31,7 @@ func (v *invocation) monitor(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { _ = v.detach() }()
-	ctx, end := context.WithCancelCause(ctx)
+	running, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	files, err := v.openStreams(end)
 	if err != nil {
@@ -46,12 +46,12 @@ func (v *invocation) monitor(ctx context.Context) (err error) {
 		m.Send = linesOf(os.Stdin)
 	}
 	v.Notef("monitor: Ctrl-C ends it")
-	err = d.Monitor(ctx, image, m)
-	if ctx.Err() != nil {
-		err = context.Cause(ctx)
-	}
-	if errors.Is(err, context.Canceled) {
+	err = d.Monitor(running, image, m)
+	switch {
+	case ctx.Err() != nil:
 		return nil // the usual end
+	case running.Err() != nil:
+		return context.Cause(running)
 	}
 	return err
 }

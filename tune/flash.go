@@ -20,6 +20,7 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/rpc"
@@ -261,6 +262,8 @@ func (p *place) together(ctx context.Context, jobs []*job) (ready []*job) {
 // computer's.
 func buildFailure(err error) *Failure {
 	f := failureOf(err, BlameCandidate)
+	var host *command.HostError
+	f.crashed = errors.As(err, &host) && host.Crashed()
 	switch f.Class {
 	case failure.Compile, failure.Link, failure.DoesNotFit, failure.Timeout, failure.Config, failure.Host,
 		failure.ToolMissing:

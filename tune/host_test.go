@@ -69,6 +69,38 @@ func TestFaultOfHost(t *testing.T) {
 	}
 }
 
+// TestCompilerCrashes: a candidate for which the compiler crashes each time, and for no other source, is the cause, and
+// its failure is kept; if the compiler crashes for every source, the computer is.
+func TestCompilerCrashes(t *testing.T) {
+	open, compiler := faulty(t)
+	dir := t.TempDir()
+	compiler("cc 1.0", ":")
+	r := open(dir, tune.Options{})
+	for _, c := range []struct {
+		id, then string
+		blame    tune.Blame
+	}{
+		{"deep", `grep -q deep ./*.c && kill -SEGV $$`, tune.BlameCandidate},
+		{"deep too", `if grep -q deep ./*.c; then echo "cc: internal compiler error: Segmentation fault signal terminated ` +
+			`program cc1" >&2; exit 4; fi`, tune.BlameCandidate},
+		{"broken compiler", `kill -SEGV $$`, tune.BlameHost},
+		{"killed each time, deep", `grep -q deep ./*.c && kill -KILL $$`, tune.BlameHost},
+	} {
+		compiler("cc 1.0", c.then)
+		result, err := r.Measure(t.Context(), operator(c.id, right+" /* "+c.id+" */"))
+		must(t, err)
+		f := result.Failure
+		if f == nil || f.Blame != c.blame || f.Retry != (c.blame == tune.BlameHost) {
+			t.Errorf("%s: %+v", c.id, f)
+		}
+	}
+	must(t, r.Close())
+	kept := results(t, r)
+	if len(kept) != 2 || kept[0].Failure.Class != failure.Compile {
+		t.Errorf("kept %+v", kept)
+	}
+}
+
 // findFaulty returns the path of the script that faulty wrote.
 func findFaulty(t *testing.T) string {
 	t.Helper()

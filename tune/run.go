@@ -335,6 +335,7 @@ func (r *Run) finish(ctx context.Context, k *kind, c Candidate, line []byte) (re
 	if err := r.store.keepCandidate(c.ID, c.content, line); err != nil {
 		return Result{}, err
 	}
+	crashes := 0
 	for range hostTries {
 		result, err = k.measure(ctx, c)
 		if err != nil || result.ID == c.ID { // it is kept
@@ -343,11 +344,34 @@ func (r *Run) finish(ctx context.Context, k *kind, c Candidate, line []byte) (re
 		if result.Failure == nil || result.Failure.Blame != BlameHost {
 			break
 		}
+		if result.Failure.crashed {
+			crashes++
+		}
+	}
+	if crashes == hostTries && k.compiles(ctx) {
+		f := result.Failure
+		f.Class, f.Blame, f.Retry = failure.Compile, BlameCandidate, false
+		f.Message = fmt.Sprintf("the compiler crashes each time, and not for another source: %s", f.Message)
 	}
 	if result.shares != "" {
 		return r.label(k, c, Result{Build: result.Build}, result.shares)
 	}
 	return r.keep(k, c, result, r.store.add)
+}
+
+// compiles reports whether the compiler and the linker work for a source that they have not seen.
+func (k *kind) compiles(ctx context.Context) bool {
+	end, err := k.run.gate.Work(ctx)
+	if err != nil {
+		return false
+	}
+	defer end()
+	const entry = "boardsmith_compiles"
+	source := fmt.Appendf(nil, "int %s(void) { return 0; } // %d\n", entry, time.Now().UnixNano())
+	_, err = k.build(ctx, k.current(), Candidate{Entry: entry, Operators: project.Operators{
+		Files: []project.OperatorFile{{Name: "compiles.c", Data: source}},
+	}})
+	return err == nil
 }
 
 // stamp sets what a result has of its candidate.

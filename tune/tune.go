@@ -114,6 +114,8 @@ type Failure struct {
 	// Retry is set if the board or the computer is to blame. Such a failure is returned and not kept: the next Measure of
 	// the candidate measures it again.
 	Retry bool `json:"retry,omitempty"`
+
+	crashed bool // the compiler crashed, as it may do by itself
 }
 
 // Options say how a run measures. The zero value measures three samples of at least a millisecond.

@@ -22,6 +22,13 @@ type HostError struct {
 	next string
 }
 
+// Crashed reports whether the program, or one that it ran, was ended by a signal that an error of its own raises.
+func (e *HostError) Crashed() bool {
+	return crash.MatchString(e.Line) || e.Line == "" && crash.MatchString(e.Err.Error())
+}
+
+var crash = regexp.MustCompile(`(?i)bus error|segmentation fault|illegal instruction|floating point exception`)
+
 // Error returns how the program ended.
 func (e *HostError) Error() string { return e.Err.Error() }
 
@@ -103,6 +110,9 @@ type hostReport struct {
 const (
 	signals = `(Killed|Terminated|Hangup|Interrupt|Quit|Bus error|Segmentation fault|Illegal instruction|` +
 		`Floating point exception|File size limit exceeded|CPU time limit exceeded)`
+	// programs of a toolchain and of builds, at the end of a path or of a target's name
+	builders = `(cc|gcc|g\+\+|c\+\+|cc1|cc1plus|lto1|collect2|as|ld|clang|clang\+\+|lld|ar|ranlib|objcopy|strip|make|sh)` +
+		`(-[\d.]+)?`
 	failedStep = `^make(\[\d+\])?: \*\*\* .*`
 )
 
@@ -122,6 +132,22 @@ var hostReports = func() (all []hostReport) {
 	report("close other programs and repeat", `fork: Resource temporarily unavailable$`,
 		`posix_spawn: Resource temporarily unavailable$`)
 	report(failure.Next(syscall.ENOSPC), `^/bin/sh: \d+: (echo|printf): (echo|printf): I/O error$`)
+	for _, fault := range []struct {
+		err  syscall.Errno
+		next string
+	}{
+		{syscall.EIO, "check the disk, or choose a folder on another one, and repeat"},
+		{syscall.EROFS, "make the disk writable, or choose a folder on another one, and repeat"},
+		{syscall.ESTALE, "mount the network's folder again, and repeat"},
+	} { // only by these tools: for a programmer, an input/output error is the probe's
+		report(fault.next, `(?i)^\S*\b`+builders+`: .*: '?`+regexp.QuoteMeta(fault.err.Error())+`'?$`,
+			`(?i)`+fatalInSource.String()+`.*: '?`+regexp.QuoteMeta(fault.err.Error())+`'?$`)
+	}
+	report("install the compiler again: one of its programs cannot be run", // GCC's driver, collect2, Clang's driver
+		`^\S+: (fatal )?error: (cannot execute|error trying to exec) '[^']+': `, `^\S+: error trying to exec '[^']+': `,
+		`^collect2: fatal error: cannot find '[^']+'$`, `error: unable to execute command: (Executable|posix_spawn failed)`)
+	report("set TMPDIR to a folder that exists and can be written to, and repeat",
+		`^Cannot create temporary file in `, `^\S+: (fatal )?error: unable to make temporary file: `)
 	report(afterSignal,
 		`^\S+: (fatal|internal compiler) error: `+signals+` signal terminated program \S+$`, // GCC's driver
 		`terminated with signal \d+ \[`+signals+`(, core dumped)?\]`,                        // collect2

@@ -32,6 +32,23 @@ func TestFaultOfHost(t *testing.T) {
 		`echo "make: *** [Makefile:2: a.o] Error 137" >&2; exit 2`:                                                true,
 		`echo "make: fork: Resource temporarily unavailable" >&2; exit 2`:                                         true,
 		`exec >/dev/full; echo full`: true,
+		`echo "gcc: fatal error: cannot execute 'cc1': execvp: No such file or directory" >&2; exit 1`:      true,
+		`echo "arm-none-eabi-gcc: fatal error: cannot execute 'as': execvp: Permission denied" >&2; exit 1`: true,
+		`echo "gcc: error trying to exec 'cc1plus': execvp: No such file or directory" >&2; exit 1`:         true,
+		`echo "collect2: fatal error: cannot find 'ld'" >&2; exit 1`:                                        true,
+		`echo "clang-14: error: unable to execute command: Executable \"ld\" doesn't exist!"; false`:        true,
+		`echo "cc1: fatal error: a.c: Input/output error" >&2; exit 1`:                                      true,
+		`echo "a.c:1:10: fatal error: a.h: Stale file handle" >&2; exit 1`:                                  true,
+		`echo "/usr/lib/gcc/../bin/ld: cannot open output file a.elf: Read-only file system" >&2; exit 1`:   true,
+		`echo "arm-none-eabi-ld: final link failed: Input/output error" >&2; exit 1`:                        true,
+		`echo "/tmp/c.s: Fatal error: can't close a.o: No space left on device" >&2; exit 1`:                true,
+		`echo "cc1: error: closing a.s: Disk quota exceeded" >&2; exit 1`:                                   true,
+		`echo "Cannot create temporary file in /gone/: No such file or directory" >&2; exit 1`:              true,
+
+		`echo "Error: remote_bitbang_putc: Input/output error" >&2; exit 1`:                       false, // a programmer's
+		`echo "a.c:1:2: error: #error ld: Read-only file system" >&2; exit 1`:                     false,
+		`echo "    1 | #error \"gcc: fatal error: cannot execute 'cc1': execvp: x\"" >&2; exit 1`: false,
+		`echo "a.c:1:2: error: #error gcc: fatal error: cannot execute 'cc1': no" >&2; exit 1`:    false,
 
 		`kill -ABRT $$`: false, // a failed assertion
 		`echo "make: *** [Makefile:2: a.o] Error 1" >&2; exit 2`:                            false,

@@ -3,11 +3,13 @@ package scratch
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 
+	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/abspath"
 	"github.com/boardsmith/boardsmith/internal/filelock"
 )
@@ -33,6 +35,9 @@ func MakeIn(parent, prefix string) (*Folder, error) {
 	once, _ := swept.LoadOrStore(filepath.Join(parent, prefix), &sync.Once{})
 	once.(*sync.Once).Do(func() { sweep(parent, prefix) })
 	dir, err := os.MkdirTemp(parent, prefix)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = failure.New(failure.Config, "create it, or set TMPDIR to another folder", "folder for temporary files: %w", err)
+	}
 	if err != nil {
 		return nil, err
 	}

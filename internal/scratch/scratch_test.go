@@ -5,12 +5,22 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/boardsmith/boardsmith/failure"
 )
 
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestMissingParent: a TMPDIR that does not exist is an error of what the user chose, with a next step.
+func TestMissingParent(t *testing.T) {
+	_, err := MakeIn(filepath.Join(t.TempDir(), "gone"), "scratch-test")
+	if failure.Of(err) != failure.Config || failure.Next(err) == "" {
+		t.Errorf("class %v: %v", failure.Of(err), err)
 	}
 }
 
