@@ -131,8 +131,8 @@ type Identity struct {
 func (d *Device) KeepsImage() bool { return d.attachment != nil }
 
 // Identify asks the device for its identity. A device without a probe has no firmware before it is opened. No
-// answer is not an error, unless another program may have read it. Errors: *LeaseError and *AmbiguousError if the device
-// was plugged in elsewhere; *transport.SharedPortError; those of ctx.
+// answer is not an error, unless another program may have read it. Errors: *LeaseError and *AmbiguousError if the
+// device was plugged in elsewhere; *transport.SharedPortError; those of ctx.
 func (d *Device) Identify(ctx context.Context) (Identity, error) {
 	var is Identity
 	if d.attachment != nil {

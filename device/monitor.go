@@ -38,7 +38,8 @@ type Monitoring struct {
 //
 // If the image has an RPC server, Monitor begins a session and shows logs and traffic. Otherwise, or if the ledger
 // records no image, it sends only Monitoring.Send, and shows text as it is: whole lines, and an unfinished one after a
-// short silence. If another program reads the port, the first line names it. Errors: those of Link and Reset; class config for Baud on another kind of link.
+// short silence. If another program reads the port, the first line names it. Errors: those of Link and Reset; class
+// config for Baud on another kind of link.
 func (d *Device) Monitor(ctx context.Context, i *image.Image, m Monitoring) error {
 	if m.Show == nil {
 		m.Show = func(string) {}
