@@ -14,9 +14,9 @@ import (
 	"github.com/boardsmith/boardsmith/internal/generator"
 )
 
-// MadeWith names the compiler of the last build, and ends with a digest of its file and target, of all flags except the
-// option operator_flags, and of the libraries. Times of code are comparable if the texts are equal. Its error is of class
-// config if the project was not built.
+// MadeWith names the compiler of the last build, and ends with a digest of its file and target, of all flags except
+// the option operator_flags, and of the libraries. Times of code are comparable if the texts are equal. Its error
+// is of class config if the project was not built.
 func (p *Project) MadeWith() (string, error) {
 	if err := p.errIfClosed(); err != nil {
 		return "", err

@@ -22,7 +22,7 @@ func TestWrappedCompiler(t *testing.T) {
 	must(t, err)
 	wrapper := filepath.Join(t.TempDir(), "cc")
 	must(t, os.WriteFile(wrapper, fmt.Appendf(nil, "#!/bin/sh\nexec %s \"$@\" -DWRAPPED\n", command.Quote(cc)), 0o755))
-	source := OperatorFile{"f.c", []byte("#ifdef WRAPPED\nint f(void) { return 1; }\n#else\nint f(void) { return 2; }\n#endif")}
+	source := OperatorFile{"f.c", []byte("#ifndef WRAPPED\n#define WRAPPED 2\n#endif\nint f(void) { return WRAPPED; }")}
 	spec := Spec{Board: "host", Model: mlftest.Tiny(t, nil), Options: ramOptions("host")}
 	var compiled [3][]byte
 	var compilers [3]string
