@@ -73,9 +73,8 @@
 #define BARE_CHECK_BASE(base)                                           \
   _Static_assert(((base) % 4U) == 0U, #base ": not aligned to a word"); \
   BARE_CHECK_OUTSIDE(base, #base)
-#define BARE_CHECK_OUTSIDE(base, name)                                         \
-  _Static_assert(((base) != 0) && (((base) & ~(uint64_t)UINTPTR_MAX) == 0U) && \
-                     (BARE_IN_MEMORY == 0),                                    \
+#define BARE_CHECK_OUTSIDE(base, name)                                                                \
+  _Static_assert(((base) != 0) && (((base) & ~(uint64_t)UINTPTR_MAX) == 0U) && (BARE_IN_MEMORY == 0), \
                  name ": no address of registers: 0, too large, or in a memory of the board")
 #define BARE_HOLDS_BASE(origin, bytes, kind) +((((uint64_t)(BARE_BASE) - (origin)) < (bytes)) ? 1 : 0)
 #ifdef BOARDSMITH_REGIONS
@@ -96,7 +95,7 @@
 
 // Checks the number of an external interrupt. Of a RISC-V's interrupt controller, 0 is none.
 #ifdef CHIP_IRQS
-#define BARE_CHECK_IRQ(number) \
+#define BARE_CHECK_IRQ(number)                                                  \
   _Static_assert(((int64_t)(number) >= 0) && ((int64_t)(number) < (CHIP_IRQS)), \
                  #number ": not in the vector table, whose length is CHIP_IRQS")
 #else

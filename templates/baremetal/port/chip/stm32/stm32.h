@@ -164,9 +164,9 @@ extern uint32_t stm32_measure_bsrr;
 // Checks that a clock is not connected to a pin of the UART: HSE at STM32_OSC_IN, of a chip's file, and a crystal also
 // at the next pin; LSE at PC14 and PC15.
 #define STM32_CHECK_OSCILLATOR(pin) _Static_assert(!STM32_IS_OSCILLATOR(pin), #pin ": a pin of the oscillator")
-#define STM32_IS_OSCILLATOR(pin)                                                     \
-  ((((STM32_HSE_HZ) > 0) && (((pin) == (STM32_OSC_IN)) ||                            \
-                             (((STM32_HSE_BYPASS) == 0) && ((pin) == ((STM32_OSC_IN) + 1))))) || \
+#define STM32_IS_OSCILLATOR(pin)                                                                      \
+  ((((STM32_HSE_HZ) > 0) &&                                                                           \
+    (((pin) == (STM32_OSC_IN)) || (((STM32_HSE_BYPASS) == 0) && ((pin) == ((STM32_OSC_IN) + 1))))) || \
    ((STM32_HAS_LSE) && (((pin) == STM32_PIN('C', 14)) || ((pin) == STM32_PIN('C', 15)))))
 #ifdef STM32_LSE
 #define STM32_HAS_LSE ((STM32_LSE) != 0)
@@ -175,12 +175,12 @@ extern uint32_t stm32_measure_bsrr;
 #endif
 
 // Checks HSE against the data sheet's ranges: of a crystal, and of a clock that is fed in.
-#define STM32_CHECK_HSE(crystal_least, crystal_most, clock_least, clock_most)                                        \
-  _Static_assert(((STM32_HSE_HZ) == 0) || ((STM32_HSE_BYPASS) != 0) ||                                               \
-                     (((STM32_HSE_HZ) >= (crystal_least)) && ((STM32_HSE_HZ) <= (crystal_most))),                    \
-                 "STM32_HSE_HZ: the chip has no oscillator for a crystal of this frequency");                        \
-  _Static_assert(((STM32_HSE_HZ) == 0) || ((STM32_HSE_BYPASS) == 0) ||                                               \
-                     (((STM32_HSE_HZ) >= (clock_least)) && ((STM32_HSE_HZ) <= (clock_most))),                        \
+#define STM32_CHECK_HSE(crystal_least, crystal_most, clock_least, clock_most)                     \
+  _Static_assert(((STM32_HSE_HZ) == 0) || ((STM32_HSE_BYPASS) != 0) ||                            \
+                     (((STM32_HSE_HZ) >= (crystal_least)) && ((STM32_HSE_HZ) <= (crystal_most))), \
+                 "STM32_HSE_HZ: the chip has no oscillator for a crystal of this frequency");     \
+  _Static_assert(((STM32_HSE_HZ) == 0) || ((STM32_HSE_BYPASS) == 0) ||                            \
+                     (((STM32_HSE_HZ) >= (clock_least)) && ((STM32_HSE_HZ) <= (clock_most))),     \
                  "STM32_HSE_HZ: the chip cannot be fed with a clock of this frequency")
 
 // Starts HSE, if the board has one. Returns 0, or -1 if it does not start. HSE must be off.
