@@ -165,7 +165,7 @@ func cpuidOfOtherCore(b *Board) string {
 	return ""
 }
 
-// cores returns the cores in the compiler's flags of all levels, as in "cortex-m0+".
+// cores returns the cores that -mcpu names in the flags of all levels, in small letters, as in "cortex-m0+".
 func (b *Board) cores() (names []string) {
 	for _, flag := range b.CFlags {
 		if cpu, ok := strings.CutPrefix(flag, "-mcpu="); ok {
