@@ -128,11 +128,7 @@ func filling(ctx context.Context, dir string, most int64, f func(context.Context
 			}
 		}
 	}()
-	err := within(ctx, f)
-	if sizeOf(dir) > most {
-		return errTooMuch
-	}
-	return err
+	return within(ctx, f)
 }
 
 // sizeOf returns how many bytes are in a folder, whose files come and go.
@@ -174,7 +170,7 @@ func (r *remote) unknown(revision string) error {
 	var names []string
 	for name := range r.refs {
 		for _, kind := range []string{"refs/heads/", "refs/tags/"} {
-			if short, ok := strings.CutPrefix(name, kind); ok && !strings.HasSuffix(short, peeled) {
+			if short, ok := strings.CutPrefix(name, kind); ok {
 				names = append(names, short)
 			}
 		}

@@ -21,6 +21,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-git/go-git/v5/plumbing"
+
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/failuretest"
 )
@@ -188,7 +190,8 @@ func TestTooLarge(t *testing.T) {
 	noise := make([]byte, 1<<20)
 	_, _ = rand.NewChaCha8([32]byte{}).Read(noise)
 	random := r.commit("random", entry{name: "a", text: string(noise)})
-	for _, commit := range []string{zeros, twice, random} {
+	half := r.commit("half", entry{name: "a", text: string(noise[:150<<10])}) // once in the pack, once in its file
+	for _, commit := range []string{zeros, twice, random, half} {
 		store := &Store{Dir: t.TempDir(), MaxBytes: 256 << 10}
 		_, err := open1(t, store, r.url()+"@"+commit)
 		if !errors.Is(err, errTooMuch) || failure.Of(err) != failure.Config {
@@ -206,14 +209,49 @@ func TestFilling(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	err := filling(t.Context(), dir, 1<<20, func(ctx context.Context) error {
-		f, err := os.Create(filepath.Join(dir, "pack"))
-		must(t, err)
-		for ctx.Err() == nil && err == nil {
-			_, err = f.Write(make([]byte, 64<<10))
-		}
-		return errors.Join(ctx.Err(), err, f.Close())
+		must(t, os.WriteFile(filepath.Join(dir, "pack"), make([]byte, 1<<20+1), 0o600))
+		<-ctx.Done()
+		return ctx.Err()
 	})
 	if !errors.Is(err, errTooMuch) {
+		t.Error(err)
+	}
+}
+
+// TestWithin: a client that does not end with its context is left behind.
+func TestWithin(t *testing.T) {
+	t.Parallel()
+	stuck := make(chan error)
+	defer close(stuck)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errSlow)
+	if err := within(ctx, func(context.Context) error { return <-stuck }); !errors.Is(err, errSlow) {
+		t.Error(err)
+	}
+}
+
+// TestOneCommit: a server that gives single commits sends no history, and says which commits it does not have.
+func TestOneCommit(t *testing.T) {
+	t.Parallel()
+	r := newRepository(t)
+	first := r.commit("main", entry{name: "a.txt", text: "one"})
+	second := r.commit("main", entry{name: "a.txt", text: "two"})
+	third := r.commit("main", entry{name: "a.txt", text: "three"})
+	must(t, os.WriteFile(filepath.Join(r.dir, "config"), []byte("[core]\n\tbare = true\n[uploadpack]\n"+
+		"\tallowReachableSHA1InWant = true\n"), 0o600))
+	for commit, before := range map[string]string{second: first, third: second} {
+		from, err := connect(t.Context(), r.url())
+		must(t, err)
+		_, store, err := from.fetch(t.Context(), commit, t.TempDir(), 1<<20)
+		must(t, err)
+		if store.HasEncodedObject(plumbing.NewHash(before)) == nil {
+			t.Errorf("%s came with what was before", commit)
+		}
+		must(t, store.Close())
+	}
+	missing := strings.Repeat("0123456789", 4)
+	_, err := open1(t, &Store{Dir: t.TempDir()}, r.url()+"@"+missing)
+	if err == nil || !strings.Contains(err.Error(), "no commit "+missing) {
 		t.Error(err)
 	}
 }
@@ -370,6 +408,11 @@ func TestNoProcessLeft(t *testing.T) {
 		if runs(n) {
 			t.Errorf("%s: a process is left", url)
 		}
+	}
+	_, err := (&Store{Dir: t.TempDir(), Timeout: 200 * time.Millisecond}).Open(t.Context(),
+		Ref{URL: locked.URL + "/kiln.git", Revision: "main"})
+	if failure.Of(err) != failure.Timeout {
+		t.Errorf("a credential helper that hangs: %v", err)
 	}
 }
 
