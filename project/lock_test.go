@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/filelock"
 )
 
 // TestLock checks that many can read, one can change, and the holder is named. Only the lock's own files remain, and
@@ -113,4 +114,25 @@ func TestTurnOfReader(t *testing.T) {
 	if err := <-changed; !errors.As(err, &locked) {
 		t.Errorf("changed while one reads: %v", err)
 	}
+}
+
+// TestRemovedWhileLocked: a file that was removed after it was opened is no lock; a new one is made.
+func TestRemovedWhileLocked(t *testing.T) {
+	t.Parallel()
+	l := newLock(t.TempDir())
+	opened := 0
+	ok, err := l.files.tryAs(func(f *os.File) (bool, error) {
+		if opened++; opened == 1 {
+			must(t, os.Remove(l.files.path))
+		}
+		return filelock.Try(f)
+	})
+	if !ok || err != nil || opened != 2 {
+		t.Errorf("%t, %v, opened %d times", ok, err, opened)
+	}
+	var locked *LockedError
+	if _, err := shareLock(l.dir); !errors.As(err, &locked) {
+		t.Errorf("shared beside the lock: %v", err)
+	}
+	l.release()
 }

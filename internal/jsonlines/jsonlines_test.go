@@ -162,13 +162,19 @@ func TestLine(t *testing.T) {
 	}{
 		{Done{}, `{"status":"done","step":"s","v":1}`},
 		{Devices{}, `{"devices":0,"status":"done","step":"s","v":1}`},
-		{Generate{Step: "generate", Project: Project{Status: StatusUpToDate, Board: "<b>"}},
-			`{"board":"\u003cb\u003e","status":"up-to-date","step":"generate","v":1}`},
-		{Failed{Status: StatusFailed, Fault: &Fault{PC: &pc}},
+		{
+			Generate{Step: "generate", Project: Project{Status: StatusUpToDate, Board: "<b>"}},
+			`{"board":"\u003cb\u003e","status":"up-to-date","step":"generate","v":1}`,
+		},
+		{
+			Failed{Status: StatusFailed, Fault: &Fault{PC: &pc}},
 			`{"code":0,"fault":{"cause":"","frames":null,"function":"","operator":"","pc":0,"reason":""},` +
-				`"status":"failed","step":"s","v":1}`},
-		{DryRun{Status: StatusDryRun, Commands: []string{}},
-			`{"commands":[],"status":"dry-run","step":"s","v":1}`},
+				`"status":"failed","step":"s","v":1}`,
+		},
+		{
+			DryRun{Status: StatusDryRun, Commands: []string{}},
+			`{"commands":[],"status":"dry-run","step":"s","v":1}`,
+		},
 	} {
 		got, err := Line("s", c.line)
 		if err != nil || string(got) != c.want {
@@ -186,8 +192,19 @@ func TestLine(t *testing.T) {
 // TestOrder checks that the fields of objects are in alphabetical order.
 func TestOrder(t *testing.T) {
 	t.Parallel()
-	for _, object := range []any{Fault{}, Frame{}, SectorErase{}, Output{}, Operator{}, Time{}, Part{}, Region{}, Arena{},
-		Stack{}, Correlation{}} {
+	for _, object := range []any{
+		Fault{},
+		Frame{},
+		SectorErase{},
+		Output{},
+		Operator{},
+		Time{},
+		Part{},
+		Region{},
+		Arena{},
+		Stack{},
+		Correlation{},
+	} {
 		typ, last := reflect.TypeOf(object), ""
 		for i := range typ.NumField() {
 			name, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
