@@ -156,7 +156,7 @@ var mayImport = map[string][]string{
 	"internal/library":    {"internal/jsonfile", "failure"},
 	"internal/mlftest":    {"mlf", "ndarray"},
 	"internal/plainfile":  {"failure"},
-	"internal/rpctest":    {"rpc", "transport", "ndarray"},
+	"internal/rpctest":    {"internal/transporttest", "rpc", "transport", "ndarray"},
 	"internal/scratch":    {"internal/abspath", "internal/filelock", "failure"},
 	"internal/sourcetree": {"internal/command", "failure"},
 	"internal/testcache":  {},
