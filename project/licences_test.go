@@ -18,7 +18,10 @@ func TestAddLicence(t *testing.T) {
 	must(t, err)
 	defer files.close()
 	for _, c := range []struct{ file, given, want string }{
-		{"a.c", "", "MIT OR 0BSD"}, {"a.c", "ISC", "MIT OR 0BSD"}, {"b.c", "ISC", "ISC"}, {"b.c", "", NoLicence},
+		{"a.c", "", "MIT OR 0BSD"},
+		{"a.c", "ISC", "MIT OR 0BSD"},
+		{"b.c", "ISC", "ISC"},
+		{"b.c", "", NoLicence},
 		{"blob.c", "ISC", "GPL-2.0-only"},
 	} {
 		o := origin{licence: c.given}

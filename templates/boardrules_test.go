@@ -236,7 +236,8 @@ func TestBoardRules(t *testing.T) {
 			"the flash is larger than IMXRT_FLASH_BYTES",
 		},
 		{
-			"flash of no whole blocks", "mimxrt1060_evk", []string{`BYTES": "0x00800000"`, `BYTES": "0x00808000"`},
+			"flash of no whole blocks", "mimxrt1060_evk",
+			[]string{`BYTES": "0x00800000"`, `BYTES": "0x00808000"`},
 			"IMXRT_FLASH_BYTES: not a multiple",
 		},
 		{"interrupt of no vector", "mps2_an385", with(`"UART_IRQ": "-1"`), irq},
@@ -262,20 +263,24 @@ func TestBoardRules(t *testing.T) {
 		{"crystal of a G4", "nucleo_g474re", hse("24000000", "52000000"), crystal},
 		{"clock of an H7", "nucleo_h743zi", hse("8000000", "52000000"), "STM32_HSE_HZ: the chip cannot be fed"},
 		{
-			"measured crystal", "stm32f746g_disco", []string{`"link"`, `"measure_pin": "PH1", "link"`},
+			"measured crystal", "stm32f746g_disco",
+			[]string{`"link"`, `"measure_pin": "PH1", "link"`},
 			"measure_pin: a pin of the oscillator",
 		},
 		{"measured beside a clock", "nucleo_f746zg", []string{`"link"`, `"measure_pin": "PH1", "link"`}, ""},
 		{
-			"measured clock", "nucleo_f746zg", []string{`"link"`, `"measure_pin": "PH0", "link"`},
+			"measured clock", "nucleo_f746zg",
+			[]string{`"link"`, `"measure_pin": "PH0", "link"`},
 			"measure_pin: a pin of the oscillator",
 		},
 		{
-			"UART at the crystal", "nucleo_g474re", []string{`STM32_PIN('A', 2)`, `STM32_PIN('F', 0)`},
+			"UART at the crystal", "nucleo_g474re",
+			[]string{`STM32_PIN('A', 2)`, `STM32_PIN('F', 0)`},
 			"STM32_UART_TX: a pin of the oscillator",
 		},
 		{
-			"UART at LSE", "nucleo_l4r5zi", []string{`STM32_PIN('G', 8)`, `STM32_PIN('C', 15)`},
+			"UART at LSE", "nucleo_l4r5zi",
+			[]string{`STM32_PIN('G', 8)`, `STM32_PIN('C', 15)`},
 			"STM32_UART_RX: a pin of the oscillator",
 		},
 		{"receive buffer of 100", "mps2_an385", with(`"BARE_RX_BYTES": "100"`), "BARE_RX_BYTES: not a power"},
