@@ -287,12 +287,72 @@ static void test_registries(void** state) {
   assert_true(boardsmith_memory_known(window, WINDOW_BYTES, 1));
 }
 
+// A candidate with the signature of its function: at least one tensor.
+static void test_signatures(void** state) {
+  (void)state;
+  enum { CRC = 3, SIGNATURES = 6, LIST_AT = 1024 };
+  const boardsmith_signature_t list[2] = {{NULL, 1, 1, 1}, {NULL, 0, 0, 0}};
+  for (int i = 0; i < 7; i++) {
+    int64_t args[7];
+    TVMValue r;
+    int type = 0;
+    int error = 0;
+    start();
+    candidate_t* const c = upload(64, args);
+    boardsmith_signature_t* const at = (boardsmith_signature_t*)(void*)&window[LIST_AT];
+    (void)memset(c->zero, 0, ZERO_BYTES);
+    (void)memcpy(at, list, sizeof list);
+    at->function = c->funcs[0];
+    args[1] = LIST_AT + (int64_t)sizeof list - 64;  // behind the candidate
+    args[SIGNATURES] = (int64_t)(uintptr_t)at;
+    switch (i) {
+      case 1:
+        args[SIGNATURES] = 0;
+        break;
+      case 2:
+        args[SIGNATURES]++;  // unaligned
+        break;
+      case 3:
+        at[1].function = c->funcs[0];  // no end
+        break;
+      case 4:
+        args[SIGNATURES] = (int64_t)(uintptr_t)list;  // elsewhere
+        break;
+      case 5:
+        args[1] -= (int64_t)sizeof list[0];  // its end was not uploaded
+        break;
+      default:
+        break;
+    }
+    args[CRC] = boardsmith_crc32(c, (size_t)args[1]);
+    if ((i > 1) && (i < 6)) {
+      call("boardsmith.upload_and_link", args, 7, kTVMArgInt, &r, &error);
+      assert_int_equal(error, kTvmErrorFunctionCallInvalidArg);
+      assert_string_equal(TVMGetLastError(), "upload: bad signatures");
+      assert_int_equal(executable_now, 0);
+      continue;
+    }
+    call("boardsmith.upload_and_link", args, (i == 6) ? 6 : 7, kTVMArgInt, &r, &error);
+    assert_int_equal(error, 0);
+    TVMFunctionHandle f = NULL;
+    assert_int_equal(TVMModGetFunction(r.v_handle, "answer", 0, &f), 0);
+    error = kTvmErrorFunctionCallNumArguments;
+#if !defined(__x86_64__)
+    if (i != 0) {
+      continue;
+    }
+#endif
+    assert_int_equal(TVMFuncCall(f, NULL, NULL, 0, &r, &type), (i == 0) ? error : 0);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_link_and_call),
       cmocka_unit_test(test_two_and_sessions),
       cmocka_unit_test(test_refused),
       cmocka_unit_test(test_registries),
+      cmocka_unit_test(test_signatures),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -92,6 +92,23 @@ void boardsmith_sample_timed(uint32_t index);
 void boardsmith_call_begins(TVMFunctionHandle f);
 void boardsmith_call_ends(void);
 
+// What a function takes: its first arguments are tensors, and so are at least `least` and at most `most` of all. Tensors
+// have the types kTVMDLTensorHandle and kTVMNDArrayHandle.
+typedef struct boardsmith_signature {
+  TVMBackendPackedCFunc function;  // NULL ends a list
+  uint8_t first;
+  uint8_t least;
+  uint8_t most;
+} boardsmith_signature_t;
+
+// If crt_config.h defines BOARDSMITH_SIGNATURES, a call of a function of the system library that does not match its
+// signature is refused before the function runs, with kTvmErrorFunctionCallNumArguments or
+// kTvmErrorFunctionCallWrongArgType. Checked are calls that boardsmith_call_begins reports, and what a time evaluator
+// calls, once. A function without a signature takes anything. boardsmith_signatures is a list of the model's code, which
+// may lack it. boardsmith_library_signatures returns that list, or NULL. Default (weak): boardsmith_signatures.
+extern const boardsmith_signature_t boardsmith_signatures[];
+const boardsmith_signature_t* boardsmith_library_signatures(void);
+
 // Called when a host begins a session: settings of the session before are no longer valid. Default (weak): no effect.
 void boardsmith_session_begins(void);
 

@@ -67,9 +67,10 @@ void boardsmith_upload_session_begins(void);
 int boardsmith_memory_packed(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,
                              void* resource_handle);
 
-// boardsmith.upload_and_link(base, size, zero, crc, backend, registry) -> module: size bytes at base were written,
-// whose CRC-32 is crc; zero bytes behind them are to be cleared. backend is the address of the code's pointer to a
-// TVMBackendLinkTable, 0 if it has none; registry that of its TVMFuncRegistry.
+// boardsmith.upload_and_link(base, size, zero, crc, backend, registry[, signatures]) -> module: size bytes at base were
+// written, whose CRC-32 is crc; zero bytes behind them are to be cleared. backend is the address of the code's pointer
+// to a TVMBackendLinkTable, 0 if it has none; registry that of its TVMFuncRegistry; signatures that of a list of
+// boardsmith_signature_t, 0 if it has none.
 int boardsmith_upload_and_link_packed(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,
                                       void* resource_handle);
 

@@ -27,6 +27,7 @@ static int system_lib(PACKED_PARAMETERS) {
     if (error != 0) {
       return error;
     }
+    boardsmith_signatures_set(*handle, boardsmith_library_signatures());
   }
   out_value->v_handle = *handle;
   *out_type = (int)kTVMModuleHandle;

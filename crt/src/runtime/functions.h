@@ -4,6 +4,7 @@
 #ifndef BOARDSMITH_RUNTIME_FUNCTIONS_H_
 #define BOARDSMITH_RUNTIME_FUNCTIONS_H_
 
+#include <boardsmith/boardsmith.h>
 #include <stdint.h>
 #include <string.h>
 #include <tvm/runtime/c_runtime_api.h>
@@ -60,6 +61,9 @@ int boardsmith_registry_find(const TVMFuncRegistry* reg, const char* pattern, co
 typedef struct module_slot {
   const TVMModule* module;         // NULL: free
   TVMBackendPackedCFunc dispatch;  // may be NULL
+#ifdef BOARDSMITH_SIGNATURES
+  const boardsmith_signature_t* signatures;  // NULL: none
+#endif
 } module_slot_t;
 #define MODULE_RELEASED 0x8000U
 
@@ -77,5 +81,17 @@ int boardsmith_session_module_free(TVMModuleHandle mod);
 // Checks that a call has at least the arguments in types, one letter each: 'A' + type code (A int, G device,
 // H tensor, J module, L str). Returns 0, kTvmErrorFunctionCallNumArguments or kTvmErrorFunctionCallWrongArgType.
 int boardsmith_arguments(const int* type_codes, int num_args, const char* types);
+
+// boardsmith_signature_check compares the types of arguments with the function's signature. Returns 0 or, with a
+// last-error text, kTvmErrorFunctionCallNumArguments or kTvmErrorFunctionCallWrongArgType; 0 for a function without a
+// signature and for an invalid handle. boardsmith_signatures_set sets the signatures of a module, which must stay valid;
+// NULL for none.
+#ifdef BOARDSMITH_SIGNATURES
+int boardsmith_signature_check(TVMFunctionHandle func, const int* type_codes, int num_args);
+void boardsmith_signatures_set(TVMModuleHandle module, const boardsmith_signature_t* signatures);
+#else
+#define boardsmith_signature_check(func, type_codes, num_args) (0)
+#define boardsmith_signatures_set(module, signatures) ((void)sizeof(signatures))
+#endif
 
 #endif  // BOARDSMITH_RUNTIME_FUNCTIONS_H_

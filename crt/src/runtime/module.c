@@ -24,9 +24,9 @@ static const TVMFuncRegistry any_index = {"\377\177", NULL};
 static const TVMModule evaluators = {&any_index};
 
 static const module_slot_t fixed_slots[] = {
-    [MODULE_GLOBAL - MODULE_GLOBAL] = {&builtins, NULL},
-    [MODULE_FIRMWARE - MODULE_GLOBAL] = {&functions, NULL},
-    [MODULE_EVALUATOR - MODULE_GLOBAL] = {&evaluators, boardsmith_time_evaluator_call},
+    [MODULE_GLOBAL - MODULE_GLOBAL] = {.module = &builtins},
+    [MODULE_FIRMWARE - MODULE_GLOBAL] = {.module = &functions},
+    [MODULE_EVALUATOR - MODULE_GLOBAL] = {.module = &evaluators, .dispatch = boardsmith_time_evaluator_call},
 };
 
 tvm_crt_error_t TVMInitializeRuntime(void) {
@@ -80,6 +80,10 @@ int TVMFuncCall(TVMFunctionHandle func, TVMValue* arg_values, int* type_codes, i
   ret_val->v_int64 = 0;
   *ret_type_code = (int)kTVMNullptr;
   if (boardsmith_runtime.calls == 0U) {
+    const int refused = boardsmith_signature_check(func, type_codes, num_args);
+    if (refused != 0) {
+      return refused;
+    }
     boardsmith_call_begins(func);
   }
   boardsmith_runtime.calls++;
@@ -147,6 +151,9 @@ int boardsmith_module_add(const TVMModule* module, TVMBackendPackedCFunc dispatc
     if (slot->module == NULL) {
       slot->module = module;
       slot->dispatch = dispatch;
+#ifdef BOARDSMITH_SIGNATURES
+      slot->signatures = NULL;
+#endif
       boardsmith_runtime.of_session[i] = boardsmith_runtime.session;
       *out = (TVMModuleHandle)(uintptr_t)(i | HANDLE_VALID);
       return 0;

@@ -131,7 +131,10 @@ int boardsmith_time_evaluator_call(PACKED_PARAMETERS) {
     return (int)kTvmErrorTimeEvaluatorBadHandle;
   }
   const size_t results_bytes = settings[REPEAT] * sizeof(double);
-  int error = boardsmith_take(sizeof(TVMByteArray) + results_bytes, &memory);
+  int error = boardsmith_signature_check(evaluator.function, type_codes, num_args);
+  if (error == 0) {
+    error = boardsmith_take(sizeof(TVMByteArray) + results_bytes, &memory);
+  }
   if (error != 0) {
     return error;
   }

@@ -232,6 +232,19 @@ static bool registry_good(const upload_t* u, uintptr_t address) {
   return true;
 }
 
+// Returns 1 if the list of signatures ends among the upload's code, or if there is none.
+static bool signatures_good(const upload_t* u, uintptr_t address) {
+  if ((address % _Alignof(boardsmith_signature_t)) != 0U) {
+    return false;
+  }
+  bool ends = address == 0U;
+  while (!ends && inside(u, u->code_bytes, address, sizeof(boardsmith_signature_t))) {
+    ends = ((const boardsmith_signature_t*)address)->function == NULL;
+    address += sizeof(boardsmith_signature_t);
+  }
+  return ends;
+}
+
 // Returns 1 if all of it lies in one free part, as aligned as the host was told.
 static bool is_free(const upload_t* u) {
   bool free_part = false;
@@ -252,14 +265,18 @@ static void complete(const upload_t* u, uintptr_t backend) {
 }
 
 // Makes the upload executable, and a module.
-static int link(upload_t* u, uintptr_t registry, TVMModuleHandle* out) {
+static int link(upload_t* u, uintptr_t registry, uintptr_t signatures, TVMModuleHandle* out) {
   if (uploads.executable((void*)uploads.base, uploads.size_bytes, 1) != 0) {
     TVMAPISetLastError("upload: this memory cannot be made executable");
     return (int)kTvmErrorPlatformCheckFailure;
   }
   uploads.is_executable = true;
   u->module.registry = (const TVMFuncRegistry*)registry;
-  return boardsmith_module_add(&u->module, NULL, out);
+  const int error = boardsmith_module_add(&u->module, NULL, out);
+  if (error == 0) {
+    boardsmith_signatures_set(*out, (const boardsmith_signature_t*)signatures);
+  }
+  return error;
 }
 
 static upload_t* unused(void) {
@@ -273,8 +290,9 @@ static upload_t* unused(void) {
 
 int boardsmith_upload_and_link_packed(PACKED_PARAMETERS) {
   (void)resource_handle;
-  enum { BASE, SIZE, ZERO, CRC, BACKEND, REGISTRY };
-  int error = boardsmith_arguments(type_codes, num_args, "AAAAAA");
+  enum { BASE, SIZE, ZERO, CRC, BACKEND, REGISTRY, SIGNATURES };
+  const bool is_signed = num_args > (int)SIGNATURES;
+  int error = boardsmith_arguments(type_codes, num_args, is_signed ? "AAAAAAA" : "AAAAAA");
   if (error != 0) {
     return error;
   }
@@ -283,7 +301,7 @@ int boardsmith_upload_and_link_packed(PACKED_PARAMETERS) {
   if (u == NULL) {
     return refuse("upload: too many modules");
   }
-  for (int i = 0; i <= (int)REGISTRY; i++) {
+  for (int i = 0; i < (int)SIGNATURES + (is_signed ? 1 : 0); i++) {
     if ((uint64_t)args[i].v_int64 > UINTPTR_MAX) {
       return refuse("upload: no such address");
     }
@@ -305,8 +323,12 @@ int boardsmith_upload_and_link_packed(PACKED_PARAMETERS) {
   if (!registry_good(&want, (uintptr_t)args[REGISTRY].v_int64)) {
     return refuse("upload: bad registry");
   }
+  const uintptr_t signatures = is_signed ? (uintptr_t)args[SIGNATURES].v_int64 : 0U;
+  if (!signatures_good(&want, signatures)) {
+    return refuse("upload: bad signatures");
+  }
   *u = want;
-  error = link(u, (uintptr_t)args[REGISTRY].v_int64, &u->handle);
+  error = link(u, (uintptr_t)args[REGISTRY].v_int64, signatures, &u->handle);
   if (error != 0) {
     u->size_bytes = 0;
   } else {
