@@ -111,7 +111,7 @@ func (a *Archive) readDescription(m *Model) error {
 	case d == nil:
 		return nil
 	}
-	m.Pools, m.scan.constantPools = d.pools, d.constantPools
+	m.described, m.Pools, m.scan.constantPools = true, d.pools, d.constantPools
 	if !m.listed {
 		m.Inputs, m.Outputs = d.inputs, d.outputs
 	}

@@ -303,7 +303,8 @@ func (a *Archive) readOperator(m *Model, raw *rawModel) error {
 	if len(args) == 0 {
 		return a.fault(metadataFile, "", "operator %s has no arguments", m.Name)
 	}
-	written := a.readTIR(m.Entry, args)
+	var written []bool
+	written, m.onlyTensors = a.readTIR(m.Entry, args)
 	for i, t := range args {
 		m.Arguments = append(m.Arguments, Argument{t, written[i]})
 		if written[i] {

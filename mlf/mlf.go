@@ -124,8 +124,12 @@ type Model struct {
 	SystemLib bool     // there is a TVMSystemLibEntryPoint
 	Functions []string // functions in the system library, in the registry's order if known
 
-	listed bool      // metadata.json lists inputs or outputs
-	scan   *codeScan // for Check
+	listed    bool // metadata.json lists inputs or outputs
+	described bool // the model's code does
+	// operator style: all of Entry's arguments are tensors; false: the archive does not state it
+	onlyTensors bool
+
+	scan *codeScan // for Check
 }
 
 // Find returns the member of that name, or nil.

@@ -15,8 +15,8 @@ var (
 )
 
 // readTIR sets the arguments' names from the TIR text and marks those that are written. Without usable text it
-// keeps the names and marks the last argument.
-func (a *Archive) readTIR(function string, args []Tensor) (written []bool) {
+// keeps the names and marks the last argument. usable reports that the text names these arguments and no others.
+func (a *Archive) readTIR(function string, args []Tensor) (written []bool, usable bool) {
 	written = make([]bool, len(args))
 	for _, f := range a.Files {
 		if ok, _ := path.Match("src/tir-*.txt", f.Name); !ok {
@@ -30,12 +30,13 @@ func (a *Archive) readTIR(function string, args []Tensor) (written []bool) {
 			args[i].Name = names[i]
 		}
 		markStores(body, names, written)
+		usable = true
 		break
 	}
 	if !slices.Contains(written, true) {
 		written[len(args)-1] = true
 	}
-	return written
+	return written, usable
 }
 
 // tirFunction finds `def name(A: T.Buffer(...), ...):` and returns the arguments' names and the lines after it.

@@ -48,7 +48,7 @@ func (p *Project) ModelOperators() (Operators, error) {
 	if err != nil {
 		return Operators{}, err
 	}
-	o.Entries = m.Functions
+	o.Entries, o.Signatures = m.Functions, m.Signatures()
 	if c != nil {
 		o.Files = append(o.Files, OperatorFile{path.Base(adapterFile), c})
 		o.Entries = nil

@@ -27,6 +27,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/internal/scratch"
 	"github.com/boardsmith/boardsmith/internal/toolwords"
+	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
@@ -36,6 +37,8 @@ type Operators struct {
 	// the functions to be called, by their C names; at least one. NAME=SYMBOL registers the C function SYMBOL as NAME.
 	Entries []string
 	Flags   []string // of the compiler, behind the board's
+	// what entries take, by their names: other calls of them are refused. An entry without one takes anything.
+	Signatures []mlf.Signature
 }
 
 // An OperatorFile is a C file (.c), an object (.o), or what C files include: by its name, or by its place beside them.
@@ -462,7 +465,9 @@ func (l *OperatorLinker) linkIn(ctx context.Context, dir string, o Operators, w 
 		return rpc.Program{}, err
 	}
 	own = slices.Concat(l.own, own)
-	layout := firmware.Registry{Entries: append([]string{initFunction}, o.Entries...), WordBytes: l.board.ELF.Class / 8}
+	layout := firmware.Registry{
+		Entries: append([]string{initFunction}, o.Entries...), Signatures: o.signatures(), WordBytes: l.board.ELF.Class / 8,
+	}
 	if l.board.ELF.Class == 0 {
 		layout.WordBytes = 8
 	}
@@ -521,6 +526,21 @@ func (l *OperatorLinker) missing(ctx context.Context, dir string, words []string
 	})
 }
 
+// signatures returns the signatures of entries, with the names in C.
+func (o Operators) signatures() (all []firmware.Signature) {
+	for _, e := range o.Entries {
+		name, symbol := firmware.EntryNames(e)
+		i := slices.IndexFunc(o.Signatures, func(s mlf.Signature) bool { return s.Function == name })
+		if i >= 0 {
+			s := o.Signatures[i]
+			all = append(all, firmware.Signature{
+				Symbol: symbol, First: uint8(s.First), Least: uint8(s.Least), Most: uint8(s.Most),
+			})
+		}
+	}
+	return all
+}
+
 // program takes the linked bytes, checks that they fit, and adds the registry.
 func (l *OperatorLinker) program(f *elf.File, r firmware.Registry, w rpc.Window) (rpc.Program, error) {
 	at, err := firmware.Symbols(f, "the operators")
@@ -529,7 +549,7 @@ func (l *OperatorLinker) program(f *elf.File, r firmware.Registry, w rpc.Window)
 	}
 	p := rpc.Program{
 		Base: w.Base, Zero: at["boardsmith_end"] - at["boardsmith_zero"], Table: at[tablePointer],
-		Registry: at["boardsmith_registry"],
+		Registry: at["boardsmith_registry"], Signatures: r.SignaturesAt(at["boardsmith_registry"]),
 	}
 	if at["boardsmith_constructors"] != at["boardsmith_constructors_end"] || at[importPointers] != 0 {
 		p.Init = initFunction

@@ -28,8 +28,10 @@ import (
 )
 
 const (
-	sourceDir   = blueprint.SourceFolder
-	adapterFile = "codegen/host/src/boardsmith_adapter.c" // beside the model's sources
+	sourceDir = blueprint.SourceFolder
+	// Beside the model's sources.
+	adapterFile    = "codegen/host/src/boardsmith_adapter.c"
+	signaturesFile = "codegen/host/src/boardsmith_signatures.c"
 )
 
 // A plan is the intended content of the folder.
@@ -189,7 +191,7 @@ func (pl *plan) add(b *boards.Board, o boards.Options, t *blueprint.Template, a 
 		}
 	} else if len(pl.samples) > 0 {
 		return failure.New(failure.Config, "leave the samples out", "only standalone firmware has samples")
-	} else if err := pl.addAdapter(folder, b, m); err != nil {
+	} else if err := pl.addCallable(folder, b, m); err != nil {
 		return err
 	}
 	pl.files[templates.LaunchScript] = planned{files: templates.FS, name: templates.LaunchScript, mode: 0o755}
@@ -253,13 +255,18 @@ func (pl *plan) addModel(folder string, a *mlf.Archive, m *mlf.Model) {
 	pl.files[blueprint.ModelTar] = planned{data: a.Raw, mode: 0o644}
 }
 
-// addAdapter plans the C that makes a model with the C interface callable over RPC.
-func (pl *plan) addAdapter(folder string, b *boards.Board, m *mlf.Model) error {
-	c, err := generator.Adapter(b.Place.Pools, m)
-	if err != nil || c == nil {
+// addCallable plans the C that makes a model with the C interface callable over RPC, and that by which the runtime
+// refuses calls of functions of other models with wrong arguments.
+func (pl *plan) addCallable(folder string, b *boards.Board, m *mlf.Model) error {
+	adapter, err := generator.Adapter(b.Place.Pools, m)
+	if err != nil {
 		return err
 	}
-	pl.files[path.Join(folder, adapterFile)] = planned{data: c, mode: 0o644}
+	for file, c := range map[string][]byte{adapterFile: adapter, signaturesFile: generator.Signatures(m)} {
+		if c != nil {
+			pl.files[path.Join(folder, file)] = planned{data: c, mode: 0o644}
+		}
+	}
 	return nil
 }
 

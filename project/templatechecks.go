@@ -343,7 +343,8 @@ func (c *checking) modelSource() (string, error) {
 	var all []string
 	folders := c.p.folders()
 	for name := range c.p.state.Files {
-		if folders.InModel(name) && strings.HasSuffix(name, ".c") && name != path.Join(folders.OfModel(), adapterFile) {
+		made := name == path.Join(folders.OfModel(), adapterFile) || name == path.Join(folders.OfModel(), signaturesFile)
+		if folders.InModel(name) && strings.HasSuffix(name, ".c") && !made {
 			all = append(all, name)
 		}
 	}

@@ -26,8 +26,10 @@ type Program struct {
 	Zero     uint64 // bytes behind them that begin as zero
 	Table    uint64 // address of its pointer to a TVMBackendLinkTable, among all these bytes; 0: it has none
 	Registry uint64 // address of its TVMFuncRegistry, among Bytes
-	Init     string // a function of it that Upload calls once, first; "": none
-	ELF      []byte // the linked file, for the functions and lines in a *FaultError; it is not uploaded; nil: none
+	// address of its list of boardsmith_signature_t, among Bytes; 0: it has none
+	Signatures uint64
+	Init       string // a function of it that Upload calls once, first; "": none
+	ELF        []byte // the linked file, for the functions and lines in a *FaultError; it is not uploaded; nil: none
 }
 
 const (
@@ -89,7 +91,11 @@ func (s *Session) Upload(ctx context.Context, p Program) (Module, error) {
 		return Module{}, fmt.Errorf("uploading %d bytes to %#x: %w", len(p.Bytes), p.Base, err)
 	}
 	sum := crc32.ChecksumIEEE(p.Bytes)
-	result, err := f.Call(ctx, p.Base, len(p.Bytes), p.Zero, sum, p.Table, p.Registry)
+	args := []any{p.Base, len(p.Bytes), p.Zero, sum, p.Table, p.Registry}
+	if p.Signatures != 0 {
+		args = append(args, p.Signatures) // older firmware ignores it
+	}
+	result, err := f.Call(ctx, args...)
 	if err != nil {
 		return Module{}, err
 	}

@@ -313,7 +313,7 @@ static void test_signatures(void** state) {
         args[SIGNATURES]++;  // unaligned
         break;
       case 3:
-        at[1].function = c->funcs[0];  // no end
+        at[1].least = 1;  // no end
         break;
       case 4:
         args[SIGNATURES] = (int64_t)(uintptr_t)list;  // elsewhere

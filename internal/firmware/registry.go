@@ -13,20 +13,44 @@ import (
 
 // A Registry is a TVMFuncRegistry with its names and functions (crt_abi.md §4), to be put behind linked operators.
 type Registry struct {
-	Entries   []string // the functions, by their C names; as NAME=SYMBOL if they are registered under another
-	WordBytes int      // of a pointer
+	Entries    []string    // the functions, by their C names; as NAME=SYMBOL if they are registered under another
+	Signatures []Signature // of C functions
+	WordBytes  int         // of a pointer
+}
+
+// A Signature is a boardsmith_signature_t (boardsmith/boardsmith.h).
+type Signature struct {
+	Symbol             string
+	First, Least, Most uint8
 }
 
 const registryAlign = 16
 
 // Bytes is its size.
 func (r Registry) Bytes() int {
-	n := (2+len(r.Entries))*r.WordBytes + 2 + 1 // names and functions; the functions; the count; the end of the names
+	// Names and functions; the functions; the signatures; the count; the end of the names.
+	n := (2+len(r.Entries))*r.WordBytes + r.signatureBytes() + 2 + 1
 	for _, e := range r.Entries {
 		name, _ := EntryNames(e)
 		n += len(name) + 1
 	}
 	return (n + registryAlign - 1) / registryAlign * registryAlign
+}
+
+// SignaturesAt returns the address of the list of signatures in a registry at an address; 0 if there are none.
+func (r Registry) SignaturesAt(at uint64) uint64 {
+	if len(r.Signatures) == 0 {
+		return 0
+	}
+	return at + uint64((2+len(r.Entries))*r.WordBytes)
+}
+
+// signatureBytes is the size of the list of signatures, with its end.
+func (r Registry) signatureBytes() int {
+	if len(r.Signatures) == 0 {
+		return 0
+	}
+	return (len(r.Signatures) + 1) * 2 * r.WordBytes
 }
 
 // Append returns what the file has in memory from base on up to the address at, and behind it the registry, up to end.
@@ -73,7 +97,7 @@ func (r Registry) encode(f *elf.File, symbols map[string]uint64, at uint64) ([]b
 		w.Write(b[:r.WordBytes])
 	}
 	functions := at + 2*uint64(r.WordBytes)
-	word(functions + uint64(len(r.Entries)*r.WordBytes)) // where the names are
+	word(functions + uint64(len(r.Entries)*r.WordBytes+r.signatureBytes())) // where the names are
 	word(functions)
 	for _, e := range r.Entries {
 		_, symbol := EntryNames(e)
@@ -82,6 +106,14 @@ func (r Registry) encode(f *elf.File, symbols map[string]uint64, at uint64) ([]b
 		}
 		word(symbols[symbol])
 	}
+	for _, s := range r.Signatures {
+		if symbols[s.Symbol] == 0 {
+			return nil, failure.New(failure.Link, "", "the operators have no function %s", s.Symbol)
+		}
+		word(symbols[s.Symbol])
+		w.Write(append([]byte{s.First, s.Least, s.Most}, make([]byte, r.WordBytes-3)...))
+	}
+	w.Write(make([]byte, r.signatureBytes()-len(r.Signatures)*2*r.WordBytes))
 	count := make([]byte, 2)
 	f.ByteOrder.PutUint16(count, uint16(len(r.Entries)))
 	w.Write(count)

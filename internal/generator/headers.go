@@ -80,6 +80,9 @@ func ConfigHeader(b *boards.Board, o boards.Options) []byte {
 	if number, ok := b.MeasurePinNumber(); ok {
 		fmt.Fprintf(&w, "#define BOARDSMITH_MEASURE_PIN %d  // %s\n", number, b.MeasurePin)
 	}
+	if o.App != boards.Standalone {
+		w.WriteString("#define BOARDSMITH_SIGNATURES\n")
+	}
 	if o.UploadKiB > 0 {
 		// The library, an executor, and what is uploaded.
 		w.WriteString("#define TVM_CRT_MAX_REGISTERED_MODULES 6\n#define BOARDSMITH_SAMPLE_HOOK\n")

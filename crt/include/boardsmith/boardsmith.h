@@ -95,9 +95,9 @@ void boardsmith_call_ends(void);
 // What a function takes: its first arguments are tensors, and so are at least `least` and at most `most` of all. Tensors
 // have the types kTVMDLTensorHandle and kTVMNDArrayHandle.
 typedef struct boardsmith_signature {
-  TVMBackendPackedCFunc function;  // NULL ends a list
+  TVMBackendPackedCFunc function;
   uint8_t first;
-  uint8_t least;
+  uint8_t least;  // 0 ends a list
   uint8_t most;
 } boardsmith_signature_t;
 

@@ -27,10 +27,10 @@ static const boardsmith_signature_t* signature_of(const module_slot_t* slot, uns
   if ((slot->module == NULL) || (s == NULL) || (index >= registry_count(slot->module->registry))) {
     return NULL;
   }
-  while ((s->function != NULL) && (s->function != slot->module->registry->funcs[index])) {
+  while ((s->least != 0U) && (s->function != slot->module->registry->funcs[index])) {
     s++;
   }
-  return (s->function != NULL) ? s : NULL;
+  return (s->least != 0U) ? s : NULL;
 }
 
 // Returns the name of a function that the registry has.

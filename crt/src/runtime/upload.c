@@ -239,7 +239,7 @@ static bool signatures_good(const upload_t* u, uintptr_t address) {
   }
   bool ends = address == 0U;
   while (!ends && inside(u, u->code_bytes, address, sizeof(boardsmith_signature_t))) {
-    ends = ((const boardsmith_signature_t*)address)->function == NULL;
+    ends = ((const boardsmith_signature_t*)address)->least == 0U;
     address += sizeof(boardsmith_signature_t);
   }
   return ends;

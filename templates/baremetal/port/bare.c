@@ -413,6 +413,10 @@ const TVMModule* __wrap_TVMSystemLibEntryPoint(void) {
   return (bare_model.library != NULL) ? bare_model.library() : NULL;
 }
 
+#ifdef BOARDSMITH_SIGNATURES
+const boardsmith_signature_t* boardsmith_library_signatures(void) { return bare_model.signatures; }
+#endif
+
 static uint32_t bare_chip_id(void* ctx, uint8_t* id, uint32_t max_bytes) {
   (void)ctx;
   return chip_id(id, max_bytes);

@@ -16,6 +16,10 @@
 // Defined by the model's code; weak for a firmware without a model.
 const TVMModule* TVMSystemLibEntryPoint(void) TVM_WEAK;
 
+#ifdef BOARDSMITH_SIGNATURES
+extern const boardsmith_signature_t boardsmith_signatures[] TVM_WEAK;  // so are these
+#endif
+
 // From the linker script.
 extern const uint32_t bare_data_load[];
 extern uint32_t bare_data_end[];
@@ -51,6 +55,9 @@ const bare_model_t bare_model __attribute__((section(".boardsmith.model"))) = {
     .init_start = bare_init_start,
     .init_end = bare_init_end,
     .image_end = bare_image_end,
+#ifdef BOARDSMITH_SIGNATURES
+    .signatures = boardsmith_signatures,
+#endif
 #ifdef BOARDSMITH_COPIED_REGIONS
     .copies = {BOARDSMITH_COPIED_REGIONS(COPY)},
 #endif

@@ -14,6 +14,7 @@
 #define BARE_MODEL_BSS_END 4
 
 #ifndef __ASSEMBLER__
+#include <boardsmith/boardsmith.h>
 #include <stdint.h>
 #include <tvm/runtime/crt/module.h>
 
@@ -38,6 +39,9 @@ typedef struct bare_model {
   void (*const* init_start)(void);  // constructors, of both parts
   void (*const* init_end)(void);
   const uint8_t* image_end;  // after the last programmed byte
+#ifdef BOARDSMITH_SIGNATURES
+  const boardsmith_signature_t* signatures;  // of the model's functions; NULL: none
+#endif
 #ifdef BOARDSMITH_COPIED_REGIONS
   bare_copy_t copies[0 BOARDSMITH_COPIED_REGIONS(BARE_COPY_ONE)];
 #endif

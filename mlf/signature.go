@@ -1,0 +1,95 @@
+// This file lists how many tensors the functions of a model take.
+
+package mlf
+
+import (
+	"slices"
+	"strings"
+)
+
+// A Signature is what an archive lists of a packed function's arguments: tensors. It may take scalars as well, which
+// metadata does not list.
+type Signature struct {
+	Function string // a C identifier
+	First    int    // the number of arguments at the start that are all tensors; 0: unknown
+	Least    int    // the number of tensors among its arguments, from 1 to MostTensors
+	Most     int    // the same with pools, which the device's executor passes as tensors; at most MostTensors
+}
+
+// MostTensors limits the numbers in a Signature.
+const MostTensors = 255
+
+// wrapper is the function that TVM registers as well in a library with one function, which it calls.
+const wrapper = "__tvm_main__"
+
+// Signatures lists functions of the system library, sorted. An operator's tensors are those of metadata.json, an
+// ahead-of-time model's those of metadata.json or of its description, a graph's those of the nodes that call the
+// function. Not listed, because in doubt, are: functions that the registry does not name, functions that nodes call with
+// different numbers of tensors or with more than MostTensors, models whose tensors only their Relay text lists, and what
+// an ahead-of-time model's main function calls. Models with the C interface have none: their entry is generated, and
+// compares types and sizes itself.
+func (m *Model) Signatures() []Signature {
+	if m.ABI != ABIPacked {
+		return nil
+	}
+	var all []Signature
+	switch {
+	case m.Style == Operator:
+		all = []Signature{{m.Entry, len(m.Arguments), len(m.Arguments), len(m.Arguments)}}
+		if !m.onlyTensors {
+			all[0].First = 0
+		}
+	case m.Executor == AOT:
+		all = m.entrySignatures()
+	default:
+		all = graphSignatures(m.Graph)
+	}
+	all = slices.DeleteFunc(all, func(s Signature) bool {
+		return !m.Has(s.Function) || !isIdentifier(s.Function) || s.Least < 1 || s.Least > MostTensors
+	})
+	if len(all) == 1 && len(m.Functions) == 2 && m.Has(wrapper) && all[0].Function != wrapper {
+		s := all[0]
+		s.Function = wrapper
+		all = append(all, s)
+	}
+	slices.SortFunc(all, func(a, b Signature) int { return strings.Compare(a.Function, b.Function) })
+	return all
+}
+
+// entrySignatures returns those of an ahead-of-time model's entry and of its main function.
+func (m *Model) entrySignatures() []Signature {
+	if !m.listed && !m.described {
+		return nil
+	}
+	n, most := len(m.Inputs)+len(m.Outputs), MostTensors
+	if m.described {
+		most = min(n+len(m.Pools), most)
+	}
+	all := []Signature{{m.Entry, n, n, most}}
+	if main := m.Prefix() + mainSuffix; main != m.Entry {
+		all = append(all, Signature{main, n, n, most})
+	}
+	return all
+}
+
+func graphSignatures(graph []byte) (all []Signature) {
+	g, err := ParseGraph(graph)
+	if err != nil {
+		return nil // Open has refused it
+	}
+	count := map[string]int{}
+	for i, n := range g.Nodes {
+		from, to := g.Entries(i)
+		tensors := len(n.Inputs) + to - from
+		if before, ok := count[n.Func]; ok && before != tensors {
+			tensors = 0 // in doubt
+		}
+		count[n.Func] = tensors
+	}
+	delete(count, "")
+	delete(count, Nop)
+	for f, n := range count {
+		all = append(all, Signature{f, n, n, n})
+	}
+	return all
+}
