@@ -5,6 +5,7 @@
 // Addresses: Application Note AN385.
 #include "board.h"
 
+#include <boardsmith/boardsmith.h>
 #include <tvm/runtime/crt/module.h>
 #include <tvm/runtime/crt/page_allocator.h>
 #include <tvm/runtime/crt/platform.h>
@@ -132,3 +133,7 @@ static const TVMModule library = {&registry};
 
 const TVMModule* TVMSystemLibEntryPoint(void);
 const TVMModule* TVMSystemLibEntryPoint(void) { return &library; }
+
+#ifdef BOARDSMITH_SIGNATURES
+const boardsmith_signature_t boardsmith_signatures[] = {{add, 3, 3, 3}, {NULL, 0, 0, 0}};
+#endif

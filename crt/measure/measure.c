@@ -283,6 +283,25 @@ int main(void) {
   copies(address, random);
   (void)memset(data, 0xFF, sizeof data);
   copies(address, escaped);
+
+  TVMFunctionHandle library = NULL;
+  TVMValue result;
+  int type;
+  (void)TVMFuncGetGlobal("runtime.SystemLib", &library);
+  (void)TVMFuncCall(library, NULL, NULL, 0, &result, &type);
+  (void)TVMModGetFunction(result.v_handle, "add", 0, &library);
+  begin_request(3);  // CallFunc
+  put64((uint32_t)(uintptr_t)library);
+  put32(3);
+  for (int i = 0; i < 3; i++) {
+    put32(7);  // kTVMDLTensorHandle
+  }
+  for (int i = 0; i < 3; i++) {
+    put_tensor(address, 16);
+  }
+  end_request();
+  print_both("add_1", "add_128");
+  print("added", answer32(ask() + 15));
   stop();
   return 0;
 }

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Measures the runtime for a Cortex-M3: builds two small firmwares with -Os, prints the size of one by part, and counts
-# the instructions of the other in QEMU. Prints each figure with its limit in `ceilings`, the budget, and the figure of
-# TVM 0.14's runtime. Fails if a figure exceeds its limit in `ceilings`, or its budget if the compiler is another one.
+# the instructions of the other in QEMU; then both with a list of signatures (boardsmith/boardsmith.h). Prints each
+# figure with its limit in `ceilings`, the budget, and the figure of TVM 0.14's runtime. Fails if a figure exceeds its
+# limit in `ceilings`, or its budget if the compiler is another one.
 #
 #   sh measure.sh BUILD     BUILD: the folder for build results
 set -eu
@@ -52,7 +53,10 @@ counted() {
 firmware serve serve.c ''
 firmware measure measure.c '-DMEASURE'
 firmware packet measure.c '-DMEASURE -DMEASURE_PACKET_BYTES=8192'
+firmware signed serve.c '-DBOARDSMITH_SIGNATURES'
+firmware signed_measure measure.c '-DMEASURE -DBOARDSMITH_SIGNATURES'
 counted measure >"$build/figures"
+counted signed_measure | sed 's/^/signed_/' >"$build/signed_figures"
 counted packet | sed 's/^/packet_/' >"$build/packet_figures"
 
 # The image by part, from the linker's map: the sections of each object in the image.
@@ -93,10 +97,12 @@ image=$(($1 + $2))
 static=$(($2 + $3))
 arena=$($nm -S --defined-only "$build/serve.elf" | awk '$4 == "arena" { print $2 }')
 taken=$(awk '$1 == "taken" { print $2 }' "$build/figures")
+set -- $($size "$build/signed.elf" | tail -n 1)
 {
   echo "image $image"
+  echo "signed_image $(($1 + $2))"
   echo "ram $((static - 0x$arena + taken))"
-  cat "$build/figures" "$build/packet_figures"
+  cat "$build/figures" "$build/packet_figures" "$build/signed_figures"
 } >"$build/all"
 
 # Budgets and TVM 0.14's figures; those of copies are per byte, of 4096. A byte ff of a long transfer may cost twice as
@@ -104,7 +110,8 @@ taken=$(awk '$1 == "taken" { print $2 }' "$build/figures")
 awk -v parts="$build/parts" -v compiler="$($cc -dumpversion)" '
   BEGIN {
     n = split("image ram call_1 call_128 copy_to_1 copy_to_128 packet_copy_to_1 packet_copy_to_128 " \
-              "ff_copy_to_1 ff_copy_to_128 copy_from_1 copy_from_128 ff_copy_from_1 ff_copy_from_128", order, " ")
+              "ff_copy_to_1 ff_copy_to_128 copy_from_1 copy_from_128 ff_copy_from_1 ff_copy_from_128 " \
+              "add_128 signed_image signed_call_128 signed_add_128", order, " ")
     text["image"] = "image, bytes"; budget["image"] = 9500; tvm["image"] = 29184
     text["ram"] = "RAM, bytes"; budget["ram"] = 1800; tvm["ram"] = 4492
     text["call_1"] = "empty call, by 1"; budget["call_1"] = 2100; tvm["call_1"] = 12400
@@ -120,6 +127,10 @@ awk -v parts="$build/parts" -v compiler="$($cc -dumpversion)" '
     text["ff_copy_to_128"] = "  all bytes ff, by 128"
     text["ff_copy_from_1"] = text["ff_copy_to_1"]; budget["ff_copy_from_1"] = 24
     text["ff_copy_from_128"] = text["ff_copy_to_128"]
+    text["add_128"] = "call, 3 tensors, by 128"; budget["add_128"] = 3000
+    text["signed_image"] = "with signatures: image"; budget["signed_image"] = 9950
+    text["signed_call_128"] = "  empty call, by 128"; budget["signed_call_128"] = 1330
+    text["signed_add_128"] = "  call, 3 tensors"; budget["signed_add_128"] = 3100
   }
   FILENAME ~ /ceilings$/ { if ($0 !~ /^#/ && NF == 2) ceiling[$1] = $2; next }
   { figure[$1] = ($1 ~ /copy_/) ? $2 / 4096 : $2 }
@@ -142,8 +153,9 @@ awk -v parts="$build/parts" -v compiler="$($cc -dumpversion)" '
       if (k == "image") while ((getline line < parts) > 0) print line
     }
     if (figure["copied"] != 1 || figure["packet_copied"] != 1 || figure["ff_copied"] != 1 ||
-        figure["packet_ff_copied"] != 1 || figure["answered"] < 4096 || figure["ff_answered"] < 8192) {
-      print "measure: error: the copies did not arrive"
+        figure["packet_ff_copied"] != 1 || figure["answered"] < 4096 || figure["ff_answered"] < 8192 ||
+        figure["added"] != 2 || figure["signed_added"] != 2) {
+      print "measure: error: the copies did not arrive, or a call failed"
       failed = 1
     }
     exit failed

@@ -348,11 +348,8 @@ static void test_signatures(void** state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_link_and_call),
-      cmocka_unit_test(test_two_and_sessions),
-      cmocka_unit_test(test_refused),
-      cmocka_unit_test(test_registries),
-      cmocka_unit_test(test_signatures),
+      cmocka_unit_test(test_link_and_call), cmocka_unit_test(test_two_and_sessions), cmocka_unit_test(test_refused),
+      cmocka_unit_test(test_registries),    cmocka_unit_test(test_signatures),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

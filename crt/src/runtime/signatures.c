@@ -72,7 +72,8 @@ int boardsmith_signature_check(TVMFunctionHandle func, const int* type_codes, in
     return (int)kTvmErrorFunctionCallNumArguments;
   }
   if ((tensors < (int)s->least) || (other < (int)s->first)) {
-    TVMAPIErrorf("takes %d tensors, but argument %d has type code %d: %s", (int)s->least, other, type_codes[other], name);
+    TVMAPIErrorf("takes %d tensors, but argument %d has type code %d: %s", (int)s->least, other, type_codes[other],
+                 name);
     return (int)kTvmErrorFunctionCallWrongArgType;
   }
   return 0;
