@@ -190,7 +190,7 @@ func readLinked(t *testing.T, b *boards.Board, p *Project, i *image.Image) *link
 			t.Errorf("a segment from 0x%x to 0x%x is in both parts", seg.Paddr, seg.Paddr+seg.Filesz)
 		}
 	}
-	if table := uint64(8 * b.ELF.Class / 8); at["boardsmith_build_id"] != l.at+table {
+	if table := uint64(9 * b.ELF.Class / 8); at["boardsmith_build_id"] != l.at+table {
 		t.Errorf("the build id is at 0x%x, not right behind the table at 0x%x", at["boardsmith_build_id"], l.at)
 	}
 	if at["bare_resident_end"] > l.at || at["bare_image_end"] <= l.at {

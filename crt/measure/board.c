@@ -136,4 +136,5 @@ const TVMModule* TVMSystemLibEntryPoint(void) { return &library; }
 
 #ifdef BOARDSMITH_SIGNATURES
 const boardsmith_signature_t boardsmith_signatures[] = {{add, 3, 3, 3}, {NULL, 0, 0, 0}};
+const boardsmith_signature_t* boardsmith_library_signatures(void) { return boardsmith_signatures; }
 #endif

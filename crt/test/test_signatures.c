@@ -43,6 +43,7 @@ const boardsmith_signature_t boardsmith_signatures[] = {
     {pooled, 2, 2, 3},  // two tensors and perhaps a pool
     {NULL, 0, 0, 0},
 };
+const boardsmith_signature_t* boardsmith_library_signatures(void) { return boardsmith_signatures; }
 
 static TVMModuleHandle start(void) {
   TVMValue r;

@@ -37,6 +37,10 @@ func Signatures(m *mlf.Model) []byte {
 	for _, s := range all {
 		fmt.Fprintf(&w, "    {(TVMBackendPackedCFunc)%s, %d, %d, %d},\n", s.Function, s.First, s.Least, s.Most)
 	}
-	w.WriteString("    {NULL, 0, 0, 0},\n};\n")
+	w.WriteString(`    {NULL, 0, 0, 0},
+};
+
+const boardsmith_signature_t* boardsmith_library_signatures(void) { return boardsmith_signatures; }
+`)
 	return w.Bytes()
 }

@@ -104,8 +104,8 @@ typedef struct boardsmith_signature {
 // If crt_config.h defines BOARDSMITH_SIGNATURES, a call of a function of the system library that does not match its
 // signature is refused before the function runs, with kTvmErrorFunctionCallNumArguments or
 // kTvmErrorFunctionCallWrongArgType. Checked are calls that boardsmith_call_begins reports, and what a time evaluator
-// calls, once. A function without a signature takes anything. boardsmith_signatures is a list of the model's code, which
-// may lack it. boardsmith_library_signatures returns that list, or NULL. Default (weak): boardsmith_signatures.
+// calls, once. A function without a signature takes anything. Generated code defines both: boardsmith_library_signatures
+// returns the list, which stays valid, or NULL. A firmware without it links too.
 extern const boardsmith_signature_t boardsmith_signatures[];
 const boardsmith_signature_t* boardsmith_library_signatures(void);
 

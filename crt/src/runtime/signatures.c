@@ -10,11 +10,6 @@
 
 #ifdef BOARDSMITH_SIGNATURES
 
-// The model's code may lack it.
-extern const boardsmith_signature_t boardsmith_signatures[] TVM_WEAK;
-
-TVM_WEAK const boardsmith_signature_t* boardsmith_library_signatures(void) { return boardsmith_signatures; }
-
 void boardsmith_signatures_set(TVMModuleHandle module, const boardsmith_signature_t* signatures) {
   boardsmith_runtime.modules[(uintptr_t)module ^ HANDLE_VALID].signatures = signatures;
 }

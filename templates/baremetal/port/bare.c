@@ -414,7 +414,9 @@ const TVMModule* __wrap_TVMSystemLibEntryPoint(void) {
 }
 
 #ifdef BOARDSMITH_SIGNATURES
-const boardsmith_signature_t* boardsmith_library_signatures(void) { return bare_model.signatures; }
+// Replaces boardsmith_library_signatures in the same way.
+const boardsmith_signature_t* __wrap_boardsmith_library_signatures(void);
+const boardsmith_signature_t* __wrap_boardsmith_library_signatures(void) { return bare_model.signatures; }
 #endif
 
 static uint32_t bare_chip_id(void* ctx, uint8_t* id, uint32_t max_bytes) {
