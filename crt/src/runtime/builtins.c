@@ -7,9 +7,8 @@
 
 #include "state.h"
 
-// Generated code defines them; a firmware without a model does not.
+// Generated code defines it; a firmware without a model does not.
 const TVMModule* TVMSystemLibEntryPoint(void) TVM_WEAK;
-const boardsmith_signature_t* boardsmith_library_signatures(void) TVM_WEAK;
 
 // runtime.SystemLib() -> module. Ignores arguments.
 static int system_lib(PACKED_PARAMETERS) {
@@ -28,8 +27,7 @@ static int system_lib(PACKED_PARAMETERS) {
     if (error != 0) {
       return error;
     }
-    boardsmith_signatures_set(*handle,
-                              (boardsmith_library_signatures != NULL) ? boardsmith_library_signatures() : NULL);
+    boardsmith_library_sign(*handle);
   }
   out_value->v_handle = *handle;
   *out_type = (int)kTVMModuleHandle;

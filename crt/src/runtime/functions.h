@@ -85,13 +85,23 @@ int boardsmith_arguments(const int* type_codes, int num_args, const char* types)
 // boardsmith_signature_check compares the types of arguments with the function's signature. Returns 0 or, with a
 // last-error text, kTvmErrorFunctionCallNumArguments or kTvmErrorFunctionCallWrongArgType; 0 for a function without a
 // signature and for an invalid handle. boardsmith_signatures_set sets the signatures of a module, which must stay valid;
-// NULL for none.
+// NULL for none. boardsmith_library_sign sets those of the system library.
 #ifdef BOARDSMITH_SIGNATURES
 int boardsmith_signature_check(TVMFunctionHandle func, const int* type_codes, int num_args);
 void boardsmith_signatures_set(TVMModuleHandle module, const boardsmith_signature_t* signatures);
+void boardsmith_library_sign(TVMModuleHandle library);
 #else
-#define boardsmith_signature_check(func, type_codes, num_args) (0)
-#define boardsmith_signatures_set(module, signatures) ((void)sizeof(signatures))
+static inline int boardsmith_signature_check(TVMFunctionHandle func, const int* type_codes, int num_args) {
+  (void)func;
+  (void)type_codes;
+  (void)num_args;
+  return 0;
+}
+static inline void boardsmith_signatures_set(TVMModuleHandle module, const boardsmith_signature_t* signatures) {
+  (void)module;
+  (void)signatures;
+}
+static inline void boardsmith_library_sign(TVMModuleHandle library) { (void)library; }
 #endif
 
 #endif  // BOARDSMITH_RUNTIME_FUNCTIONS_H_

@@ -10,8 +10,17 @@
 
 #ifdef BOARDSMITH_SIGNATURES
 
+// Generated code defines it; a firmware without a model does not.
+const boardsmith_signature_t* boardsmith_library_signatures(void) TVM_WEAK;
+
 void boardsmith_signatures_set(TVMModuleHandle module, const boardsmith_signature_t* signatures) {
   boardsmith_runtime.modules[(uintptr_t)module ^ HANDLE_VALID].signatures = signatures;
+}
+
+void boardsmith_library_sign(TVMModuleHandle library) {
+  if (boardsmith_library_signatures != NULL) {
+    boardsmith_signatures_set(library, boardsmith_library_signatures());
+  }
 }
 
 static bool is_tensor(int type) { return (type == (int)kTVMDLTensorHandle) || (type == (int)kTVMNDArrayHandle); }
