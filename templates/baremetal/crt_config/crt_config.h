@@ -15,6 +15,7 @@
 #define BOARDSMITH_BAUD 115200
 #define BOARDSMITH_EMULATED 0
 #define BOARDSMITH_UPLOAD_BYTES 0
+#define BOARDSMITH_SIGNATURES
 
 // Functions besides the firmware's: the name for the host, and the C function.
 #define BOARDSMITH_BOARD_FUNCTIONS(X) \
