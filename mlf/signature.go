@@ -24,10 +24,10 @@ const wrapper = "__tvm_main__"
 
 // Signatures lists functions of the system library, sorted. An operator's tensors are those of metadata.json, an
 // ahead-of-time model's those of metadata.json or of its description, a graph's those of the nodes that call the
-// function. Not listed, because in doubt, are: functions that the registry does not name, functions that nodes call with
-// different numbers of tensors or with more than MostTensors, models whose tensors only their Relay text lists, and what
-// an ahead-of-time model's main function calls. Models with the C interface have none: their entry is generated, and
-// compares types and sizes itself.
+// function. Not listed, because in doubt, are: functions that the registry does not name, functions that nodes call
+// with different numbers of tensors or with more than MostTensors, models whose tensors only their Relay text lists,
+// and what an ahead-of-time model's main function calls. Models with the C interface have none: their entry is
+// generated, and compares types and sizes itself.
 func (m *Model) Signatures() []Signature {
 	if m.ABI != ABIPacked {
 		return nil

@@ -57,20 +57,23 @@ func signatures(m *mlf.Model) string {
 func TestSignaturesInDoubt(t *testing.T) {
 	t.Parallel()
 	registered := func(names ...string) string {
-		return fmt.Sprintf("const TVMModule* TVMSystemLibEntryPoint(void) {\nstatic const TVMFuncRegistry r = {\"\\%03o\\000%s\\000\", f};\n",
-			len(names), strings.Join(names, `\000`))
+		return fmt.Sprintf("const TVMModule* TVMSystemLibEntryPoint(void) {\n"+
+			"static const TVMFuncRegistry r = {\"\\%03o\\000%s\\000\", f};\n", len(names), strings.Join(names, `\000`))
 	}
+	const library = "codegen/host/src/lib0.c"
 	const tir = "    def twice(A: T.Buffer((4,), \"int32\"), %sB: T.Buffer((4,), \"int32\")):\n        B[0] = A[0]\n"
 	for name, x := range map[string]struct {
 		changes map[string]string
 		want    string
 	}{
-		"no text":       {nil, "twice 0 2 2"},
-		"text":          {map[string]string{"src/tir-1.txt": fmt.Sprintf(tir, "")}, "twice 2 2 2"},
-		"a scalar":      {map[string]string{"src/tir-1.txt": fmt.Sprintf(tir, "n: T.int32, ")}, "twice 0 2 2"},
-		"wrapper":       {map[string]string{"codegen/host/src/lib0.c": registered("twice", "__tvm_main__")}, "__tvm_main__ 0 2 2, twice 0 2 2"},
-		"others":        {map[string]string{"codegen/host/src/lib0.c": registered("twice", "__tvm_main__", "own")}, "twice 0 2 2"},
-		"not in C":      {map[string]string{"codegen/host/src/lib0.c": registered("own")}, ""},
+		"no text":  {nil, "twice 0 2 2"},
+		"text":     {map[string]string{"src/tir-1.txt": fmt.Sprintf(tir, "")}, "twice 2 2 2"},
+		"a scalar": {map[string]string{"src/tir-1.txt": fmt.Sprintf(tir, "n: T.int32, ")}, "twice 0 2 2"},
+		"wrapper": {
+			map[string]string{library: registered("twice", "__tvm_main__")}, "__tvm_main__ 0 2 2, twice 0 2 2",
+		},
+		"others":        {map[string]string{library: registered("twice", "__tvm_main__", "own")}, "twice 0 2 2"},
+		"not in C":      {map[string]string{library: registered("own")}, ""},
 		"many tensors":  {map[string]string{"metadata.json": manyTensors(256)}, ""},
 		"fewer tensors": {map[string]string{"metadata.json": manyTensors(255)}, "twice 0 255 255"},
 	} {

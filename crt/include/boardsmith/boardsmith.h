@@ -92,8 +92,8 @@ void boardsmith_sample_timed(uint32_t index);
 void boardsmith_call_begins(TVMFunctionHandle f);
 void boardsmith_call_ends(void);
 
-// What a function takes: its first arguments are tensors, and so are at least `least` and at most `most` of all. Tensors
-// have the types kTVMDLTensorHandle and kTVMNDArrayHandle.
+// What a function takes: its first arguments are tensors, and so are at least `least` and at most `most` of all.
+// Tensors have the types kTVMDLTensorHandle and kTVMNDArrayHandle.
 typedef struct boardsmith_signature {
   TVMBackendPackedCFunc function;
   uint8_t first;
@@ -104,8 +104,8 @@ typedef struct boardsmith_signature {
 // If crt_config.h defines BOARDSMITH_SIGNATURES, a call of a function of the system library that does not match its
 // signature is refused before the function runs, with kTvmErrorFunctionCallNumArguments or
 // kTvmErrorFunctionCallWrongArgType. Checked are calls that boardsmith_call_begins reports, and what a time evaluator
-// calls, once. A function without a signature takes anything. Generated code defines both: boardsmith_library_signatures
-// returns the list, which stays valid, or NULL. A firmware without it links too.
+// calls, once. A function without a signature takes anything. Generated code defines both:
+// boardsmith_library_signatures returns the list, which stays valid, or NULL. A firmware without it links too.
 extern const boardsmith_signature_t boardsmith_signatures[];
 const boardsmith_signature_t* boardsmith_library_signatures(void);
 

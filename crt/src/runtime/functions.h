@@ -84,8 +84,8 @@ int boardsmith_arguments(const int* type_codes, int num_args, const char* types)
 
 // boardsmith_signature_check compares the types of arguments with the function's signature. Returns 0 or, with a
 // last-error text, kTvmErrorFunctionCallNumArguments or kTvmErrorFunctionCallWrongArgType; 0 for a function without a
-// signature and for an invalid handle. boardsmith_signatures_set sets the signatures of a module, which must stay valid;
-// NULL for none. boardsmith_library_sign sets those of the system library.
+// signature and for an invalid handle. boardsmith_signatures_set sets the signatures of a module, which must stay
+// valid; NULL for none. boardsmith_library_sign sets those of the system library.
 #ifdef BOARDSMITH_SIGNATURES
 int boardsmith_signature_check(TVMFunctionHandle func, const int* type_codes, int num_args);
 void boardsmith_signatures_set(TVMModuleHandle module, const boardsmith_signature_t* signatures);
