@@ -1,3 +1,5 @@
+//go:build linux
+
 package tune_test
 
 import (

@@ -115,14 +115,14 @@ static char* append(char* to, const char* end, const char* text) {
 // A failed assert, in place of the C library's, which would print. The firmware keeps this text for the fault's record.
 static void fail(const char* file, unsigned line, const char* expression) {
   static char text[160];
-  const char* const end = &text[sizeof text - 1U];
+  const char* const end = &text[(sizeof text) - 1U];
   char digits[11];
-  char* digit = &digits[sizeof digits - 1U];
+  char* digit = &digits[(sizeof digits) - 1U];
   *digit = '\0';
   unsigned left = line;
   do {
     digit--;
-    *digit = (char)('0' + (char)(left % 10U));
+    *digit = "0123456789"[left % 10U];
     left /= 10U;
   } while (left != 0U);
   char* to = append(text, end, file);

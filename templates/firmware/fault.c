@@ -334,7 +334,7 @@ void fault_assertion(const char* file, unsigned line, const char* expression) {
   digits[at] = '\0';
   do {
     at--;
-    digits[at] = (char)('0' + (char)(left % 10U));
+    digits[at] = "0123456789"[left % 10U];
     left /= 10U;
   } while ((left != 0U) && (at > 0U));
   running.text_bytes = 0;
