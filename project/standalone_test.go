@@ -173,6 +173,9 @@ func checkAlone(t *testing.T, p *project.Project, board string) {
 	t.Helper()
 	symbols := elfSymbols(t, p)
 	for _, s := range symbols {
+		if s.Name == "TVMLogf" && board == "host" {
+			continue // the empty one: the system's library may call __assert_fail, which aborts
+		}
 		isUndefined := s.Section == elf.SHN_UNDEF // of a process: the system's library
 		// The linker script of Zephyr 3.3 keeps the names of its log's modules, and no code of them.
 		isName := elf.ST_TYPE(s.Info) == elf.STT_FILE || strings.HasPrefix(s.Name, "log_const_")
