@@ -559,7 +559,7 @@ func (b *bodyReader) sizeOfType(tokens []cmacro.Token, i int) (size string, end 
 	}
 	words := tokens[i+2 : end-1]
 	size, ok := typeSizes[textOf(words)]
-	if !ok || slices.ContainsFunc(words, func(t cmacro.Token) bool { _, is := b.constantText(t); return is }) {
+	if !ok || slices.ContainsFunc(words, func(t cmacro.Token) bool { _, ok := b.constantText(t); return ok }) {
 		return "", 0
 	}
 	return size, end

@@ -559,9 +559,9 @@ func (p *Project) checkTarget(linked []byte) error {
 	if err != nil {
 		return failure.New(failure.Link, p.correctBuild(), "%s: %w", name, err)
 	}
-	if is := fit.ELFOf(info); !b.ELF.Accepts(is) {
+	if target := fit.ELFOf(info); !b.ELF.Accepts(target) {
 		return failure.New(failure.Config, "compare cflags and the compiler "+b.Toolchain.CC+" with elf in the board's file",
-			"%w", &ObjectError{Object: name, Is: is.String(), Board: b.Name, Wants: b.ELF.String()})
+			"%w", &ObjectError{Object: name, Is: target.String(), Board: b.Name, Wants: b.ELF.String()})
 	}
 	return nil
 }

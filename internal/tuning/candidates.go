@@ -228,7 +228,7 @@ func candidateFiles(dir string) ([]string, error) {
 	byName := map[string]string{}
 	for _, path := range names {
 		name := candidateName(path)
-		if other, there := byName[name]; there {
+		if other, ok := byName[name]; ok {
 			return nil, failure.New(failure.Config, "rename or remove one", "CANDIDATES: %s and %s are both candidate %s", other,
 				path, name)
 		}
