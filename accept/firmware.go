@@ -27,7 +27,7 @@ var (
 
 var packed = regexp.MustCompile(`(?m)^PACKED\((accept_\w+)\)`)
 
-// described is an operator that metadata describes, because an archive must. Calls of the others may have any arguments.
+// described is an operator that metadata describes, because an archive must. Calls of others may have any arguments.
 const described = "accept_described"
 
 const metadata = `{"version": 7, "model_name": "%[1]s", "export_datetime": "2020-01-01 00:00:00Z", ` +

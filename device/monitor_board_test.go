@@ -48,7 +48,7 @@ func TestMonitorBoardStandalone(t *testing.T) {
 		t.Errorf("%v\n%s", err, all)
 	}
 	line := hex.EncodeToString([]byte("?0001 id 00000000\n"))
-	if got := record.String(); strings.Count(got, `"to":"device"`) != 1 || !strings.Contains(got, line) {
+	if got := record.String(); strings.Count(got, `"to":"device","hex"`) != 1 || !strings.Contains(got, line) {
 		t.Errorf("recorded %s", got)
 	}
 	err = dev.Monitor(t.Context(), nil, device.Monitoring{Baud: -1})
