@@ -31,7 +31,7 @@ const (
 // A Folder is lent until Return or Drop.
 type Folder struct {
 	Dir   string   // its absolute path
-	Lock  *os.File // locked and empty; tools that work in the folder inherit it
+	Lock  *os.File // locked and empty; tools that work in the folder inherit it; nil for a temporary folder
 	Whole bool     // the folder has what the last user left; else it is empty
 	cache *Cache
 	isNew bool
@@ -58,6 +58,15 @@ func (c *Cache) Lend(k Key) (*Folder, error) {
 		return f, nil
 	}
 	return nil, fmt.Errorf("cache: %d builds use %s", maxFolders, dir)
+}
+
+// Temporary returns an empty folder outside of any cache, which Return and Drop remove.
+func Temporary() (*Folder, error) {
+	dir, err := os.MkdirTemp("", "boardsmith-")
+	if err != nil {
+		return nil, fmt.Errorf("a build folder: %w", err)
+	}
+	return &Folder{Dir: dir}, nil
 }
 
 // lockFolder returns the locked file beside a folder, or nil if another one holds it.
@@ -118,6 +127,9 @@ func (f *Folder) Empty() error {
 // may be removed. It is kept even if that fails.
 func (f *Folder) Return() error {
 	defer f.Drop()
+	if f.cache == nil {
+		return nil
+	}
 	content, err := f.content()
 	if err == nil {
 		err = atomicwriter.WriteFile(f.Dir+wholeSuffix, []byte(content), 0o644)
@@ -135,6 +147,9 @@ func (f *Folder) Return() error {
 
 // Drop gives the folder back without its content. After Return it does nothing.
 func (f *Folder) Drop() {
+	if f.cache == nil {
+		_ = os.RemoveAll(f.Dir) // if this fails, the system removes it some day
+	}
 	if f.Lock != nil {
 		f.Lock.Close()
 		f.Lock = nil

@@ -144,7 +144,6 @@ zephyr_findings() {
   while read -r header; do
     echo '#include <stubs.h>' >"$tmp/zephyr/stubs/$header"
   done <$stubs/headers.txt
-  yes 'BYTE(0x5a)' | head -n 16 >"$tmp/zephyr/stubs/build_id.inc"
   grep -v '^#' $stubs/builds.txt | while IFS=: read -r name files flags; do
     [ "$name" != all ] || { common=$flags && continue; }
     (cd "$tmp/zephyr/os" && findings $(zephyr_cpu "$flags") $common $flags -I../config -I. -I../src -I../../include \

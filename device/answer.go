@@ -128,12 +128,19 @@ func (d *Device) explainBuild(answer *flashplan.Answer, rec *rpc.FaultRecord, ca
 	if answer == nil {
 		return rpc.Explanation{}
 	}
-	i, err := d.desk.images().Find(hex.EncodeToString(answer.BuildID[:]))
+	i, err := d.answering(answer)
 	if err != nil {
 		d.desk.log().Warn("the fault's place in the program is unknown", "error", err)
 		return rpc.Explanation{}
 	}
 	return d.explain(i)(rec, called)
+}
+
+// answering finds the image of a firmware's answer in the cache: of several with its build id, that of its CRC.
+func (d *Device) answering(a *flashplan.Answer) (*image.Image, error) {
+	return d.desk.images().FindWhich(hex.EncodeToString(a.BuildID[:]), func(i *image.Image) bool {
+		return d.isImage(a, i) == nil
+	})
 }
 
 // askBuild calls boardsmith.build_id with a new nonce. The answer has the build id, the CRC-32 of the nonce and of

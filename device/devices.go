@@ -4,7 +4,6 @@ package device
 
 import (
 	"context"
-	"encoding/hex"
 	"os"
 	"slices"
 	"strings"
@@ -165,7 +164,7 @@ func (d *Device) Holds(ctx context.Context) (*image.Image, error) {
 		return nil, err
 	}
 	if a != nil {
-		return d.desk.images().Find(hex.EncodeToString(a.BuildID[:]))
+		return d.answering(a)
 	}
 	return d.recorded()
 }

@@ -131,7 +131,7 @@ func TestWrongImage(t *testing.T) {
 	first := generated(t, filepath.Join(t.TempDir(), "first"), project.Spec{Model: mlftest.Tiny(t, nil)})
 	second := generated(t, filepath.Join(t.TempDir(), "second"),
 		project.Spec{Model: mlftest.Tiny(t,
-			map[string]string{"codegen/host/src/lib1.c": mlftest.TinyOperator + "// other\n"})})
+			map[string]string{"codegen/host/src/lib1.c": mlftest.TinyOperator + "int other; // other\n"})})
 	i, j, d := built(t, first), built(t, second), attachedTo(t, first)
 
 	swapped := *i // what flashing the wrong file would amount to
@@ -142,7 +142,7 @@ func TestWrongImage(t *testing.T) {
 		t.Errorf("another build runs: %v", err)
 	}
 	source := filepath.Join(first.Dir(), "src", "main.c")
-	appendTo(t, source, "// changed\n")
+	appendTo(t, source, "extern int changed;\nint changed;\n")
 	k := built(t, first)
 	gone := *i
 	gone.Digest = strings.Repeat("0", len(i.Digest))

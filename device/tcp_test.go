@@ -196,7 +196,7 @@ func TestTCPBoard(t *testing.T) {
 		t.Errorf("it is %+v, %v", is, err)
 	}
 
-	_, other := bridgedImage(t, e, boards.Options{LogLevel: "error"})
+	_, other := bridgedImage(t, e, boards.Options{ArenaKiB: 48})
 	_, err = d.Flash(t.Context(), other)
 	var none *device.NoProgrammerError
 	var wrong *device.WrongImageError

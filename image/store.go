@@ -177,6 +177,12 @@ var imageNameRE = regexp.MustCompile(`^[0-9a-f]{6,64}$`)
 // digits. Its file is the cache's; Map, Bin, Hex and Apart are "". Of several files of one build that load the same
 // bytes, it returns the last used. It returns an error of class config unless exactly one image matches.
 func (s Store) Find(name string) (*Image, error) {
+	return s.FindWhich(name, func(*Image) bool { return true })
+}
+
+// FindWhich is Find for one of several images with one build id: a command after the link does not change the id. Of
+// several that match, it returns the one for which is returns true.
+func (s Store) FindWhich(name string, is func(*Image) bool) (*Image, error) {
 	if !imageNameRE.MatchString(name) {
 		return nil, failure.New(failure.Config, failure.Target("cache:list")+" shows those there are",
 			"%q is not the beginning of a build id or of an image's SHA-256 (6 to 64 hexadecimal digits)", name)
@@ -204,6 +210,9 @@ func (s Store) Find(name string) (*Image, error) {
 		}
 	}
 	found := slices.Collect(maps.Values(newest))
+	if len(found) > 1 {
+		found = slices.DeleteFunc(found, func(i *Image) bool { return !is(i) })
+	}
 	switch len(found) {
 	case 0:
 		return nil, failure.New(failure.Config,

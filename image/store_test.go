@@ -75,7 +75,7 @@ func built(t *testing.T, id, last byte) *Image {
 	}
 	return &Image{
 		Path: path, Map: path + ".map", Bin: path + ".bin", Hex: path + ".hex", Digest: DigestOf(data), Board: "a-board",
-		BuildID: [16]byte{0xab, 0xcd, 0xef, id}, Landmarks: firmware.Landmarks{BuildID: firmware.Place{Symbol: "id"}},
+		BuildID: [16]byte{0xab, 0xcd, 0xef, id}, Landmarks: firmware.Landmarks{Kept: firmware.Place{Symbol: "id"}},
 	}
 }
 

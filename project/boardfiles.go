@@ -185,9 +185,6 @@ func sourceMissing(t *blueprint.Template, src boards.Source) error {
 		known = slices.Concat(known, beside, portsOf(t.Files))
 	}
 	hint := jsonfile.DidYouMean(src.Name, known)
-	if now := t.Renamed[src.Name]; now != "" {
-		hint = fmt.Sprintf("; it is now %q", now)
-	}
 	return failure.New(failure.Config, "", "%w", &boards.FileError{
 		File: src.At.File, Line: src.At.Line,
 		Err: fmt.Errorf("sources: %q is not in %s%s", src.Name, where, hint),

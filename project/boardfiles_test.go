@@ -3,6 +3,7 @@ package project
 import (
 	"bytes"
 	"cmp"
+	"debug/elf"
 	"encoding/json"
 	"errors"
 	"os"
@@ -14,7 +15,9 @@ import (
 
 	"github.com/otiai10/copy"
 
+	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/drawn"
 	"github.com/boardsmith/boardsmith/internal/firmware"
@@ -81,7 +84,7 @@ const (
 	startFile  = "chip/acme/startup_acme_m4.c"
 )
 
-// rebuild links again, and compiles what changed, in a built project.
+// rebuild links again, and compiles what changed, in a folder beside the project.
 func (p *Project) rebuild(t *testing.T) error {
 	t.Helper()
 	in, err := openTree(p.dir)
@@ -91,16 +94,20 @@ func (p *Project) rebuild(t *testing.T) error {
 	if err != nil {
 		return err
 	}
-	build, err := p.findBuilder()
+	program, err := p.findBuilder()
 	must(t, err)
-	must(t, os.RemoveAll(filepath.Join(p.dir, p.state.Template.ELF)))
-	if err := p.brokenContract(p.compileHere(t.Context(), in, r, build, nil, true)); err != nil {
+	folder := &cache.Folder{Dir: p.dir + "-rebuilt"}
+	must(t, os.MkdirAll(folder.Dir, 0o755))
+	must(t, os.RemoveAll(filepath.Join(folder.Dir, p.state.Template.ELF)))
+	b := &buildRun{Project: p, t: in, r: r, program: program}
+	_, err = b.attempt(t.Context(), folder, r.inputs)
+	if err := p.brokenContract(err); err != nil {
 		return err
 	}
-	if err := p.postLink(t.Context(), in, nil); err != nil {
+	if err := b.postLink(t.Context(), folder); err != nil {
 		return err
 	}
-	_, err = p.inspect(filepath.Join(p.dir, p.state.Template.ELF))
+	_, _, err = p.inspect(filepath.Join(p.dir, p.state.Template.ELF))
 	return err
 }
 
@@ -376,6 +383,7 @@ func TestPostLinkErrors(t *testing.T) {
 func TestPostLink(t *testing.T) {
 	t.Parallel()
 	a := newAcme(t)
+	a.b.Cache = cache.New(t.TempDir(), cache.Options{})
 	p, err := a.build()
 	must(t, err)
 	first := built(t, p)
@@ -391,7 +399,8 @@ func TestPostLink(t *testing.T) {
 	if loads[0].Addr != 0x8000 || !bytes.HasPrefix(bin, []byte{0x3D, 0xB8, 0xF3, 0x96}) {
 		t.Errorf("at 0x%x: % x", loads[0].Addr, bin[:8])
 	}
-	out, err := os.ReadFile(filepath.Join(p.Dir(), p.postLinkFile("{out.bin}")))
+	folder := keptDirs(t, a.b.Cache)[0]
+	out, err := os.ReadFile(filepath.Join(folder, p.postLinkFile("{out.bin}")))
 	must(t, err)
 	raw, err := os.ReadFile(first.Bin)
 	must(t, err)
@@ -404,7 +413,7 @@ func TestPostLink(t *testing.T) {
 		t.Errorf("%d bytes written, %d in the image, %d and %v in its forms", len(out), len(bin), len(raw), len(parsed))
 	}
 	for _, word := range []string{"{elf}", "{hex}"} {
-		if _, err := os.Stat(filepath.Join(p.Dir(), p.postLinkFile(word))); err == nil {
+		if _, err := os.Stat(filepath.Join(folder, p.postLinkFile(word))); err == nil {
 			t.Errorf("%s is there, which the command does not name", word)
 		}
 	}
@@ -412,13 +421,15 @@ func TestPostLink(t *testing.T) {
 	a.edit("sign.py", "version = (1,", "version = (2,")
 	must(t, p.Generate(t.Context(), Spec{Board: "kiln", Model: mlftest.Tiny(t, nil)}))
 	second := built(t, p)
-	if second.BuildID == first.BuildID || second.Digest == first.Digest {
-		t.Error("another program, the same build")
+	if second.BuildID != first.BuildID || second.Digest == first.Digest {
+		t.Errorf("another program after the link: build id %s after %s, the same image: %v", second.ID(), first.ID(),
+			second.Digest == first.Digest)
 	}
+	a.tellApart(first, second)
 	a.edit(kilnFile, `"{bin}", "{out.bin}"`, `"{bin}", "{out.bin}", "--header-size", "512"`)
 	must(t, p.Generate(t.Context(), Spec{Board: "kiln", Model: mlftest.Tiny(t, nil)}))
-	if third := built(t, p); third.BuildID == second.BuildID {
-		t.Error("other arguments, the same build")
+	if third := built(t, p); third.UpToDate {
+		t.Error("other arguments are not noticed")
 	}
 	if drawn.InFull() {
 		a.tryKeys(p)
@@ -429,6 +440,32 @@ func TestPostLink(t *testing.T) {
 	built(t, p)
 }
 
+// tellApart finds two images of one build id in the cache by the answers of their firmware.
+func (a *acme) tellApart(both ...*image.Image) {
+	a.t.Helper()
+	for _, wanted := range both {
+		crc := func(i *image.Image) uint32 {
+			f, err := elf.Open(i.Path)
+			must(a.t, err)
+			defer f.Close()
+			parts, err := firmware.ReadParts(f, i.Landmarks, i.Path, firmware.Erased)
+			must(a.t, err)
+			return parts.CRC([]byte("a nonce."))
+		}
+		store := image.Store{Cache: a.b.Cache}
+		whole, failed := store.Whole(wanted)
+		must(a.t, failed)
+		answer := crc(whole)
+		found, failed := store.FindWhich(wanted.ID(), func(i *image.Image) bool { return crc(i) == answer })
+		if failed != nil || found.Digest != wanted.Digest {
+			a.t.Errorf("found %v, %v; want %s", found, failed, wanted.Digest)
+		}
+		if _, failed := store.Find(wanted.ID()); failure.Of(failed) != failure.Config {
+			a.t.Errorf("one of several images of one build id: %v", failed)
+		}
+	}
+}
+
 // tryKeys builds with two contents of a key, whose file a variable names.
 func (a *acme) tryKeys(p *Project) {
 	t := a.t
@@ -437,10 +474,10 @@ func (a *acme) tryKeys(p *Project) {
 	a.b.Variables = map[string]string{"KILN_KEY": key}
 	a.edit(kilnFile, `"python3",`, `"sh", "-c", "test -f $0 && python3 $@", "$KILN_KEY",`)
 	must(t, p.Generate(t.Context(), Spec{Board: "kiln", Model: mlftest.Tiny(t, nil)}))
-	first := built(t, p)
+	built(t, p)
 	must(t, os.WriteFile(key, []byte("two"), 0o600))
-	if again := built(t, p); again.UpToDate || again.BuildID == first.BuildID {
-		t.Error("another key, the same build")
+	if again := built(t, p); again.UpToDate {
+		t.Error("another key is not noticed")
 	}
 }
 

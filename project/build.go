@@ -4,29 +4,24 @@ package project
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"debug/elf"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"maps"
 	"os"
 	"path"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/moby/sys/atomicwriter"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/boardsmith/boardsmith/boards"
-	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/firmware"
@@ -37,31 +32,29 @@ import (
 )
 
 const (
-	recordFile     = "build.json"        // in the build folder: the last build
-	unfinishedFile = ".boardsmith.begun" // exists during a build: without a finished build the folder's content is invalid
-	recordFormat   = 1
-	orphanTimeout  = 30 * time.Second // limit for compilers of a killed build to end
+	recordFile   = "build.json" // in the build folder: the last build
+	recordFormat = 1
 )
 
 // A buildRecord is build.json, format 1: the inputs and results of the last build.
 type buildRecord struct {
 	Format  int               `json:"format"`
 	BuildID string            `json:"build_id"`
-	Runtime string            `json:"runtime"` // key of the part that does not depend on the model
-	Digest  string            `json:"digest"`  // SHA-256 of the ELF file
-	Others  map[string]string `json:"others"`  // the other results, name to digest; "" if the build made none
+	Recipe  string            `json:"recipe"` // key of all inputs, tools and settings, without found
+	Found   []toolState       `json:"found"`  // compiler and libraries, if only the build found them
+	Digest  string            `json:"digest"` // SHA-256 of the ELF file
+	Others  map[string]string `json:"others"` // the other results, name to digest
 	Size    image.Size        `json:"size"`
 	Tools   []toolState       `json:"tools"`
 	Edited  []string          `json:"edited,omitempty"`
-	Inputs  map[string]string `json:"inputs"`  // name to digest
-	Setting string            `json:"setting"` // key of inputs whose changes the build command does not detect
-	Objects string            `json:"objects"` // digest of the build folder, see objects
+	Inputs  map[string]string `json:"inputs"` // name to digest
 }
 
-// Build makes the firmware from the files as they are, with the user's changes. If nothing has changed since the
-// last build, it only checks that. It runs the template's build command; the compiled runtime comes from the cache
-// if it is there. A cancelled or failed build leaves no result. Errors: *FitError, *ToolError, *MissingToolError,
-// *ObjectError, those of mlf and of the file system; class config if a file changed during the build.
+// Build makes the firmware from the files as they are, with the user's changes. If nothing has changed since the last
+// build, it only checks that. It runs the template's build command in a folder of the cache, which has what earlier
+// builds compiled, and copies the results into the project. A cancelled or failed build leaves no result. Errors:
+// *FitError, *ToolError, *MissingToolError, *ObjectError, those of mlf and of the file system; class config if a file
+// changed during the build.
 func (p *Project) Build(ctx context.Context) (*image.Image, error) {
 	if err := p.errIfClosed(); err != nil {
 		return nil, err
@@ -77,13 +70,13 @@ func (p *Project) Build(ctx context.Context) (*image.Image, error) {
 		return nil, err
 	}
 	last := p.lastBuild(t)
-	if last != nil && last.BuildID == hex.EncodeToString(r.id[:]) && p.hasForms(last) {
+	if !p.builder.Fresh && p.isUpToDate(ctx, last, r) {
 		if p.found, err = p.completed(t); err != nil {
 			return nil, err
 		}
 		return p.image(last, true), p.noteBuild(last)
 	}
-	now, err := p.make(ctx, t, r, last)
+	now, err := p.make(ctx, t, r)
 	if err != nil {
 		p.found = nil
 		return nil, p.checkBoard(ctx, err)
@@ -91,6 +84,12 @@ func (p *Project) Build(ctx context.Context) (*image.Image, error) {
 	i := p.image(now, false)
 	p.builder.images().Keep(i)
 	return i, p.noteBuild(now)
+}
+
+// isUpToDate reports whether a build of the recipe would give the results of the last one.
+func (p *Project) isUpToDate(ctx context.Context, last *buildRecord, r *recipe) bool {
+	return last != nil && last.Recipe == hex.EncodeToString(r.key[:]) && p.hasForms(last) &&
+		(p.state.Board.Toolchain.CC != "" || p.findsAgain(ctx, last.Found, p.state.Built))
 }
 
 func (p *Project) image(r *buildRecord, upToDate bool) *image.Image {
@@ -146,15 +145,24 @@ func (p *Project) inBuild(name string) string { return path.Join(p.state.Templat
 
 // lastBuild returns the record of the last build, or nil if no build was finished or its results have changed.
 func (p *Project) lastBuild(t *tree) *buildRecord {
-	if _, err := t.root.Lstat(filepath.FromSlash(p.inBuild(unfinishedFile))); err == nil {
+	r := t.recordIn(p.state.Template.BuildFolder())
+	if r == nil {
 		return nil
 	}
-	f, err := t.root.Open(filepath.FromSlash(p.inBuild(recordFile)))
-	if err != nil {
+	elf := p.state.Template.ELF
+	sums, err := t.digests(append(slices.Collect(maps.Keys(r.Others)), elf))
+	if err != nil || sums[elf] != r.Digest {
 		return nil
 	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxStateSize))
+	if delete(sums, elf); !maps.Equal(sums, r.Others) {
+		return nil
+	}
+	return r
+}
+
+// recordIn returns the record of the last build in a build folder, nil without a valid one.
+func (t *tree) recordIn(folder string) *buildRecord {
+	data, err := t.readSome(path.Join(folder, recordFile), maxStateSize)
 	if err != nil {
 		return nil
 	}
@@ -162,19 +170,7 @@ func (p *Project) lastBuild(t *tree) *buildRecord {
 	if err != nil {
 		return nil
 	}
-	if elf, others, err := p.results(t); err != nil || elf != r.Digest || !maps.Equal(others, r.Others) {
-		return nil
-	}
 	return r
-}
-
-// results returns the digests of a build's results: of the ELF file and, by name, of its other forms and the map.
-func (p *Project) results(t *tree) (elf string, others map[string]string, err error) {
-	sums, err := t.digests(slices.Concat(p.otherForms(), p.state.Template.BoardFile(),
-		[]string{p.state.Template.Map, p.state.Template.ELF}))
-	elf = sums[p.state.Template.ELF]
-	delete(sums, p.state.Template.ELF)
-	return elf, sums, err
 }
 
 func parseBuildRecord(data []byte) (*buildRecord, error) {
@@ -191,7 +187,7 @@ func parseBuildRecord(data []byte) (*buildRecord, error) {
 }
 
 // make checks the model and the tools, and builds with exclusive use of the folder.
-func (p *Project) make(ctx context.Context, t *tree, r *recipe, last *buildRecord) (*buildRecord, error) {
+func (p *Project) make(ctx context.Context, t *tree, r *recipe) (*buildRecord, error) {
 	a, m, err := p.Model()
 	if err != nil {
 		return nil, err
@@ -201,255 +197,111 @@ func (p *Project) make(ctx context.Context, t *tree, r *recipe, last *buildRecor
 			return nil, err
 		}
 	}
-	build, err := p.findBuilder()
+	program, err := p.findBuilder()
 	if err != nil {
 		return nil, err
 	}
 	if err := p.lock.change(ctx); err != nil {
 		return nil, err
 	}
-	now, err := p.compile(ctx, t, r, last, build)
-	err = p.brokenContract(p.missingSystem(p.builder.explained(p.linkFits(err, a, m), a, p.state.Libraries)))
+	b := &buildRun{Project: p, t: t, r: r, program: program, archive: a, of: m}
+	now, err := b.all(ctx)
 	if err := errors.Join(err, p.lock.share()); err != nil {
 		return nil, err
 	}
 	return now, nil
 }
 
-// compile runs the build command on a build folder that is empty or holds last, and records the result.
-func (p *Project) compile(ctx context.Context, t *tree, r *recipe, last *buildRecord, build string) (*buildRecord,
-	error,
-) {
-	if p.state.Template.Kept {
-		last = nil // the project's folder has no objects
+// A buildRun is a build under way.
+type buildRun struct {
+	*Project
+	t       *tree // of the project
+	r       *recipe
+	program string // that builds
+	archive *mlf.Archive
+	of      *mlf.Model
+}
+
+// all replaces the results of the last build, and records them.
+func (b *buildRun) all(ctx context.Context) (*buildRecord, error) {
+	if err := b.t.removeResults(b.state.Template.BuildFolder(), b.state.Template.ELF); err != nil {
+		return nil, err
 	}
-	held, err := p.begin(ctx, t, r, last)
+	results, err := b.inFolder(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer held.Close()
-	reused, release := true, func() {}
-	if folder := p.keptFolder(r, build); folder != nil {
-		defer folder.Drop() // unless it was returned, what it has is damaged
-		err = p.compileKept(ctx, t, r, build, folder)
-	} else if reused, release, err = p.reuse(ctx, t, r, last); err == nil {
-		defer release()
-		err = p.compileHere(ctx, t, r, build, held, reused)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if p.found != nil {
-		if err := p.checkCompleted(); err != nil {
+	if b.found != nil {
+		if err := b.checkCompleted(); err != nil {
 			return nil, err
 		}
 	}
-	if err := p.postLink(ctx, t, held); err != nil {
-		return nil, err
-	}
-	size, err := p.inspect(filepath.Join(p.dir, filepath.FromSlash(p.state.Template.ELF)))
+	id, size, err := b.inspect(filepath.Join(b.t.dir, filepath.FromSlash(b.state.Template.ELF)))
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(p.checkStack(), p.checkLibraries()); err != nil {
+	if err := b.checkStack(); err != nil {
 		return nil, err
 	}
-	if !reused {
-		if err := p.store(t, r); err != nil {
-			return nil, err
-		}
-		release()
-	}
-	return p.finish(t, r, size)
+	return b.finish(results, id, size)
 }
 
-// compileHere runs the build command in the project's folder.
-func (p *Project) compileHere(ctx context.Context, t *tree, r *recipe, build string, held *os.File, reused bool) error {
-	if err := p.runBuilds(ctx, t, build, held, r, reused); err != nil {
-		return err
-	}
-	return p.unchanged(ctx, t, r)
-}
-
-// reuse copies the compiled runtime into the build folder and reports whether the cache has it. If not, only this
-// build of the Builder compiles it until release: others wait and then take it from the cache.
-func (p *Project) reuse(ctx context.Context, t *tree, r *recipe, last *buildRecord) (reused bool, release func(),
-	err error,
-) {
-	nothing := func() {}
-	if p.restore(t, r, last) {
-		return true, nothing, nil
-	}
-	if cache.OrUsers(p.builder.Cache) == nil {
-		return false, nothing, nil
-	}
-	release, err = p.builder.claim(ctx, r.runtime)
+// runAndComplete runs the build command in a folder, and notes the board that it completed and the compiler that it
+// found. changed are the inputs that differ from those of the folder's last build.
+func (b *buildRun) runAndComplete(ctx context.Context, in *tree, held *os.File, changed []string) error {
+	err := b.run(ctx, in, held, changed)
+	board, failed := b.completed(in)
 	if err != nil {
-		return false, nil, err
-	}
-	if p.restore(t, r, last) {
-		release()
-		return true, nothing, nil
-	}
-	return false, release, nil
-}
-
-// restore copies the compiled runtime from the cache into the build folder unless it is there. It reports whether
-// it is there afterwards.
-func (p *Project) restore(t *tree, r *recipe, last *buildRecord) bool {
-	key := hex.EncodeToString(r.runtime[:])
-	if _, err := t.root.Stat(filepath.FromSlash(p.inBuild(recordFile))); err == nil && last != nil && last.Runtime == key {
-		return true
-	}
-	c := cache.OrUsers(p.builder.Cache)
-	if c == nil {
-		return false
-	}
-	files, ok := c.Get(r.runtime)
-	if !ok {
-		return false
-	}
-	if err := p.unpack(t, files); err != nil {
-		p.builder.log().Warn("the runtime could not be restored from the cache", "error", err)
-		return false
-	}
-	p.builder.log().Debug("restored the runtime from the cache", "key", key)
-	return true
-}
-
-// unpack writes files of an earlier build into the build folder.
-func (p *Project) unpack(t *tree, files []cache.File) error {
-	names := make([]string, len(files))
-	for i, f := range files {
-		if !strings.HasPrefix(f.Name, p.state.Template.BuildFolder()+"/") {
-			return fmt.Errorf("%s is not in the build folder", f.Name)
-		}
-		names[i] = f.Name
-	}
-	if err := t.makeFolders(names); err != nil {
-		return err
-	}
-	var writes errgroup.Group
-	writes.SetLimit(runtime.NumCPU())
-	for _, f := range files {
-		writes.Go(func() error {
-			return t.error("write", f.Name, t.root.WriteFile(filepath.FromSlash(f.Name), f.Data, 0o644))
-		})
-	}
-	return writes.Wait()
-}
-
-// store puts the compiled runtime into the cache. It returns an error only if equal inputs gave different results;
-// other failures of the cache are logged.
-func (p *Project) store(t *tree, r *recipe) error {
-	c := cache.OrUsers(p.builder.Cache)
-	if c == nil {
-		return nil
-	}
-	var files []cache.File
-	for _, pattern := range p.state.Template.Reuse {
-		names, _ := fs.Glob(t.root.FS(), pattern) // check has validated the pattern
-		for _, name := range names {
-			data, err := t.root.ReadFile(filepath.FromSlash(name))
-			if err != nil {
-				return t.error("read", name, err)
-			}
-			files = append(files, cache.File{Name: name, Data: data})
-		}
-	}
-	err := c.Put(r.runtime, files)
-	var differs *cache.MismatchError
-	if errors.As(err, &differs) {
-		return err
-	}
-	if err != nil {
-		p.builder.log().Warn("the runtime could not be stored in the cache", "error", err)
-	}
-	return nil
-}
-
-// runBuilds writes the build id and runs the build command in a folder, and notes the board that the command
-// completed. It does this again if the image has not the build id of the compiler that the command used.
-func (p *Project) runBuilds(ctx context.Context, in *tree, build string, held *os.File, r *recipe, reused bool) error {
-	for range 2 {
-		if err := in.writeBuildID(p.state.Template.BuildID, r.id); err != nil {
-			return err
-		}
-		if p.state.Board.Toolchain.CC != "" {
-			return p.runAndComplete(ctx, in, build, held, r, reused)
-		}
-		expected := r.found
-		done, err := p.runAndFind(ctx, in, build, held, r, reused)
-		if done || err != nil {
-			return err
-		}
-		if len(expected) > 0 {
-			err = in.empty(p.state.Template.BuildFolder(), unfinishedFile) // it may have the expected compiler's objects
-		} else {
-			err = in.remove(p.state.Template.BuildID) // a build system must see that it is another one
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return failure.New(failure.Config, "build again", "the build used another compiler each time, at last %s",
-		r.found[0].Name)
-}
-
-// runAndComplete runs the build command, and notes the board that it completed.
-func (p *Project) runAndComplete(ctx context.Context, in *tree, build string, held *os.File, r *recipe, reused bool,
-) error {
-	if err := p.runBuild(ctx, in, build, held, r, reused); err != nil {
-		if board, failed := p.completed(in); failed == nil {
-			p.found = board // for advice about what does not fit
+		if failed == nil {
+			b.found = board // for advice about what does not fit
 		}
 		return err
 	}
-	board, err := p.completed(in)
-	p.found = board
+	if b.found = board; failed != nil || b.state.Board.Toolchain.CC != "" {
+		return failed
+	}
+	b.r.found, err = b.identifyFound(ctx, &board.Board)
 	return err
 }
 
-// runBuild runs the template's command, and shows progress by the sources that it prints.
-func (p *Project) runBuild(ctx context.Context, t *tree, path string, held *os.File, r *recipe, reused bool) error {
-	total, compiled := 0, 0
-	for name := range r.inputs {
-		if !isSource(name) {
-			continue
-		}
-		total++
-		if !reused || p.folders().InModel(name) {
-			compiled++
+// run runs the template's command, and shows progress by the sources that it prints.
+func (b *buildRun) run(ctx context.Context, in *tree, held *os.File, changed []string) error {
+	total := 0
+	for _, name := range changed {
+		if isSource(name) {
+			total++
 		}
 	}
-	if len(p.state.Template.Compile) == 0 {
-		compiled = p.builder.jobs() // it has more sources than those in the project
+	wanted := total
+	if len(b.state.Template.Compile) == 0 {
+		wanted = b.builder.jobs() // it has more sources than those in the project
 	}
-	jobs, give, err := p.builder.takeJobs(ctx, compiled)
-	if err != nil {
-		return err
-	}
+	more, give := b.builder.takeMore(wanted - 1)
 	defer give()
 	done := 0
-	command := p.command(p.Board(), jobs, p.wantedForms())
-	tool := toolRun{dir: t.dir, path: path, args: command[1:], env: r.env, held: held, log: p.builder.log()}
+	command := b.command(b.Board(), 1+more, b.wantedForms())
+	tool := toolRun{
+		dir: in.dir, shown: b.t.dir, path: b.program, args: command[1:], held: held, log: b.builder.log(),
+		// The folder is no work tree, whatever is around it.
+		env: append(slices.Clone(b.r.env), "GIT_CEILING_DIRECTORIES="+filepath.Dir(in.dir)),
+	}
 	tool.line = func(line string) {
 		words := strings.Fields(line)
 		if m := toolwords.NinjaStep.FindStringSubmatch(line); m != nil && len(words) > 0 {
 			step, _ := strconv.Atoi(m[1]) // digits
 			of, _ := strconv.Atoi(m[2])
-			p.builder.Progress.Tell(progress.Event{Step: "build", Detail: words[len(words)-1], Done: step, Total: of})
+			b.builder.Progress.Tell(progress.Event{Step: "build", Detail: words[len(words)-1], Done: step, Total: of})
 			return
 		}
 		if len(words) > 0 && isSource(words[len(words)-1]) {
 			done++
-			p.builder.Progress.Tell(progress.Event{Step: "build", Detail: words[len(words)-1], Done: done, Total: total})
+			b.builder.Progress.Tell(progress.Event{Step: "build", Detail: words[len(words)-1], Done: done, Total: total})
 		}
 	}
-	err = tool.run(ctx)
-	if failed := (*ToolError)(nil); errors.As(err, &failed) && !r.hasLibrary(&p.state.Board.Board) &&
+	err := tool.run(ctx)
+	if failed := (*ToolError)(nil); errors.As(err, &failed) && !b.r.hasLibrary(&b.state.Board.Board) &&
 		toolwords.LibraryMissing.Match(failed.Tail) {
-		chain := p.state.Board.Toolchain
+		chain := b.state.Board.Toolchain
 		return &MissingToolError{Tool: "the C library of " + chain.CC, Install: chain.Install}
 	}
 	return err
@@ -460,32 +312,57 @@ func (r *recipe) hasLibrary(b *boards.Board) bool {
 	return len(b.Memory) == 0 || slices.ContainsFunc(r.allTools(), func(t toolState) bool { return t.Name == libraryFile })
 }
 
-// finish writes the build record, then removes the mark.
-func (p *Project) finish(t *tree, r *recipe, size image.Size) (*buildRecord, error) {
-	elf, others, err := p.results(t)
+// finish writes the build record.
+func (b *buildRun) finish(results []string, id [16]byte, size image.Size) (*buildRecord, error) {
+	others, err := b.t.digests(results)
 	if err != nil {
 		return nil, err
 	}
 	now := &buildRecord{
-		Format: recordFormat, BuildID: hex.EncodeToString(r.id[:]), Runtime: hex.EncodeToString(r.runtime[:]),
-		Digest: elf, Others: others, Size: size, Tools: r.allTools(), Edited: r.edited, Inputs: r.inputs,
-		Setting: hex.EncodeToString(r.setting[:]),
+		Format: recordFormat, BuildID: hex.EncodeToString(id[:]), Recipe: hex.EncodeToString(b.r.key[:]), Found: b.r.found,
+		Digest: others[b.state.Template.ELF], Others: others, Size: size, Tools: b.r.allTools(), Edited: b.r.edited,
+		Inputs: b.r.inputs,
 	}
-	now.Objects, _ = p.objects(t)
+	delete(others, b.state.Template.ELF)
 	data, err := json.MarshalIndent(now, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", recordFile, err)
 	}
-	name := p.inBuild(recordFile)
-	at := filepath.Join(p.dir, filepath.FromSlash(name))
-	if err := atomicwriter.WriteFile(at, append(data, '\n'), 0o644); err != nil {
-		return nil, t.error("write", name, err)
-	}
-	mark := p.inBuild(unfinishedFile)
-	return now, t.error("remove", mark, t.root.Remove(filepath.FromSlash(mark)))
+	name := b.inBuild(recordFile)
+	at := filepath.Join(b.t.dir, filepath.FromSlash(name))
+	return now, b.t.error("write", name, atomicwriter.WriteFile(at, append(data, '\n'), 0o644))
 }
 
-// writeFile writes a file in the build folder, not atomically: the mark shows an unfinished build.
+// removeResults removes the results of the last build, first its record. Other files stay, also results that changed.
+func (t *tree) removeResults(folder, elf string) error {
+	r := t.recordIn(folder)
+	if r == nil {
+		return nil
+	}
+	if err := t.remove(path.Join(folder, recordFile)); err != nil {
+		return err
+	}
+	results := maps.Clone(r.Others)
+	if results == nil {
+		results = map[string]string{}
+	}
+	results[elf] = r.Digest
+	for name, digest := range results {
+		if !strings.HasPrefix(name, folder+"/") || !filepath.IsLocal(filepath.FromSlash(name)) {
+			continue // no build made it
+		}
+		have, err := t.digest(name)
+		if err == nil && have == digest {
+			err = t.remove(name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeFile writes a file and its folder, not atomically: without a record it is no result.
 func (t *tree) writeFile(name string, data []byte) error {
 	err := t.root.MkdirAll(filepath.FromSlash(path.Dir(name)), 0o755)
 	if err == nil {
@@ -494,61 +371,41 @@ func (t *tree) writeFile(name string, data []byte) error {
 	return t.error("write", name, err)
 }
 
-// writeBuildID writes the file unless it has that build id. Its time is later than that of results with another one,
-// also where the file system's own clock is behind.
-func (t *tree) writeBuildID(name string, id [16]byte) error {
-	data := buildIDBytes(id)
-	if was, err := t.readSome(name, int64(len(data))+1); err == nil && bytes.Equal(was, data) {
-		return nil
-	}
-	if err := t.writeFile(name, data); err != nil {
-		return err
-	}
-	now := time.Now()
-	return t.error("touch", name, t.root.Chtimes(filepath.FromSlash(name), now, now))
-}
-
-// buildIDBytes returns the build id as text that a linker script may include, and C with a macro of that name.
-func buildIDBytes(id [16]byte) []byte {
-	var w bytes.Buffer
-	for _, b := range id {
-		fmt.Fprintf(&w, "BYTE(0x%02x)\n", b)
-	}
-	return w.Bytes()
-}
-
-// inspect checks that the result can run on the board, and measures it.
-func (p *Project) inspect(path string) (image.Size, error) {
+// inspect checks that the result can run on the board, and reads its build id and sizes.
+func (p *Project) inspect(path string) (id [16]byte, size image.Size, err error) {
 	data, err := os.ReadFile(path)
 	if os.IsNotExist(err) {
-		return image.Size{}, failure.New(failure.Link, p.correctBuild(), "the build command succeeded but made no %s",
+		return id, size, failure.New(failure.Link, p.correctBuild(), "the build command succeeded but made no %s",
 			p.state.Template.ELF)
 	}
 	if err != nil {
-		return image.Size{}, failure.New(failure.Link, p.correctBuild(), "%w", err)
+		return id, size, failure.New(failure.Link, p.correctBuild(), "%w", err)
 	}
 	if err := p.checkTarget(data); err != nil {
-		return image.Size{}, err
+		return id, size, err
 	}
 	f, err := elf.NewFile(bytes.NewReader(data))
 	if err != nil {
-		return image.Size{}, failure.New(failure.Link, p.correctBuild(), "%s: %w", path, err)
+		return id, size, failure.New(failure.Link, p.correctBuild(), "%s: %w", path, err)
 	}
 	defer f.Close()
+	if err := p.checkImage(f); err != nil {
+		return id, size, err
+	}
+	id, _, err = firmware.BuildID(f, p.state.Template.ELF)
+	return id, image.SizeOf(f), err
+}
+
+// checkImage returns an error for an image that cannot run on the board.
+func (p *Project) checkImage(f *elf.File) error {
 	b := p.Board()
 	if len(b.Memory) == 0 {
-		return image.SizeOf(f), nil // the operating system loads it
+		return nil // the operating system loads it
 	}
 	if err := checkReserved(f, p.state.Template.ELF, b); err != nil {
-		return image.Size{}, err
+		return err
 	}
-	if err := p.checkContract(f); err != nil {
-		return image.Size{}, err
-	}
-	if err := p.checkParts(f); err != nil {
-		return image.Size{}, err
-	}
-	return image.SizeOf(f), nil
+	return cmp.Or(p.checkContract(f), p.checkParts(f))
 }
 
 // checkTarget returns an error for an image that was compiled for another processor or calling convention than the

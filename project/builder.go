@@ -23,8 +23,8 @@ import (
 )
 
 // A Builder generates and builds projects. The zero value is the usual one. After its fields are set, it may be
-// used from many goroutines; Progress must allow for that. All its builds together run at most Jobs compilers,
-// compile a runtime that several projects share once, and identify each compiler once.
+// used from many goroutines; Progress must allow for that. All its builds together run at most Jobs compilers, and
+// identify each compiler once.
 //
 // Relative paths are relative to the working folder. The first call that uses the fields makes them absolute.
 //
@@ -45,14 +45,16 @@ type Builder struct {
 	Jobs     int           // compilers at once; 0 means one per processor
 	// Build also makes the image's raw and Intel HEX files, for tools other than boardsmith's programmers
 	Forms bool
+	// Fresh builds once more, from nothing, and fails if the image is another one: class config, with the files of which
+	// the build command may have missed a change
+	Fresh bool
 	// Variables are values of environment variables that templates read, by name, in place of this process's own
 	Variables map[string]string
 	Programs  []string // folders in which programs of build commands are searched before PATH
 
 	mu      sync.Mutex
-	slots   chan struct{}         // tokens for compilers; nil until one is taken
-	answers map[any]*answer       // of tools
-	working map[any]chan struct{} // keys of results being made; closed when done
+	slots   chan struct{}   // tokens for compilers; nil until one is taken
+	answers map[any]*answer // of tools
 
 	postLinkLimit time.Duration // of a board's command after the link; 0 means a minute
 }
@@ -122,8 +124,8 @@ func (b *Builder) jobs() int {
 	return runtime.NumCPU()
 }
 
-// takeJobs waits for a free token, and takes as many as are free, up to want. give returns them.
-func (b *Builder) takeJobs(ctx context.Context, wanted int) (n int, give func(), err error) {
+// takeJob waits for a free token. give returns it.
+func (b *Builder) takeJob(ctx context.Context) (give func(), err error) {
 	b.mu.Lock()
 	if b.slots == nil {
 		b.slots = make(chan struct{}, b.jobs())
@@ -132,13 +134,17 @@ func (b *Builder) takeJobs(ctx context.Context, wanted int) (n int, give func(),
 	b.mu.Unlock()
 	select {
 	case slots <- struct{}{}:
-		n = 1
+		return func() { <-slots }, nil
 	case <-ctx.Done():
-		return 0, nil, failure.Stopped(ctx, "build")
+		return nil, failure.Stopped(ctx, "build")
 	}
+}
+
+// takeMore takes as many free tokens as there are, up to wanted, for one who has one. give returns them.
+func (b *Builder) takeMore(wanted int) (n int, give func()) {
 	for n < wanted {
 		select {
-		case slots <- struct{}{}:
+		case b.slots <- struct{}{}:
 			n++
 			continue
 		default:
@@ -147,35 +153,7 @@ func (b *Builder) takeJobs(ctx context.Context, wanted int) (n int, give func(),
 	}
 	return n, func() {
 		for range n {
-			<-slots
-		}
-	}, nil
-}
-
-// claim waits until no other build of this Builder makes the key's result. release admits the next one.
-func (b *Builder) claim(ctx context.Context, key any) (release func(), err error) {
-	for {
-		b.mu.Lock()
-		busy, taken := b.working[key]
-		if !taken {
-			if b.working == nil {
-				b.working = map[any]chan struct{}{}
-			}
-			done := make(chan struct{})
-			b.working[key] = done
-			b.mu.Unlock()
-			return sync.OnceFunc(func() {
-				b.mu.Lock()
-				delete(b.working, key)
-				b.mu.Unlock()
-				close(done)
-			}), nil
-		}
-		b.mu.Unlock()
-		select {
-		case <-busy:
-		case <-ctx.Done():
-			return nil, failure.Stopped(ctx, "build")
+			<-b.slots
 		}
 	}
 }

@@ -2,15 +2,16 @@ package project
 
 import (
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/blueprint"
-	"github.com/boardsmith/boardsmith/internal/filelock"
 	"github.com/boardsmith/boardsmith/internal/mlftest"
 	"github.com/boardsmith/boardsmith/templates"
 )
@@ -48,88 +49,90 @@ func buildsElsewhere(t *testing.T) (dir string) {
 }
 
 // TestUsersFolderAsBuildFolder: a template, or an edited project.json, that names a folder of the user's as the build
-// folder does not make any step empty it.
+// folder does not make any step remove a file of the user's there.
 func TestUsersFolderAsBuildFolder(t *testing.T) {
 	t.Parallel()
 	const precious = "mydata/thesis.tex"
 	spec := Spec{Board: "host", Model: mlftest.Tiny(t, nil)}
-	whole := func(t *testing.T, dir string) {
-		t.Helper()
-		if contents(t, dir)[precious] != "precious" {
-			t.Errorf("%s is gone", precious)
-		}
+	for name, prepare := range map[string]func(t *testing.T, dir string) Spec{
+		"another template": func(t *testing.T, dir string) Spec {
+			other := spec
+			other.Template, other.Force = buildsElsewhere(t), true
+			return other
+		},
+		"edited project.json": func(t *testing.T, dir string) Spec {
+			state := filepath.Join(dir, blueprint.StateFile)
+			text, err := os.ReadFile(state)
+			must(t, err)
+			must(t, os.WriteFile(state, []byte(strings.ReplaceAll(string(text), `"build/`, `"mydata/`)), 0o644))
+			return Spec{}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "p")
+			must(t, generated(t, dir, spec).Close())
+			writeIn(t, dir, precious, "precious")
+			writeIn(t, dir, "mydata/build.json", `{"format": 1, "build_id": "00112233445566778899aabbccddeeff",
+				"others": {"mydata/thesis.tex": "00", "Makefile": "00"}}`) // of no build
+			other := prepare(t, dir)
+			p, err := load(dir, testEnv())
+			must(t, err)
+			if other.Board != "" {
+				must(t, p.Generate(t.Context(), other))
+				built(t, p)
+			} else if _, err = p.Build(t.Context()); err == nil {
+				t.Error("the build command makes build/, not mydata/")
+			}
+			must(t, p.Close())
+			must(t, clean(t.Context(), dir, true, testEnv()))
+			left := contents(t, dir)
+			if delete(left, "mydata/build.json"); len(left) != 1 || left[precious] != "precious" {
+				t.Errorf("clean left %v", slices.Sorted(maps.Keys(left)))
+			}
+		})
 	}
-	refused := func(t *testing.T, err error) {
-		t.Helper()
-		if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "boardsmith did not make it") {
-			t.Errorf("got %v", err)
-		}
-	}
-	t.Run("another template", func(t *testing.T) {
-		dir := filepath.Join(t.TempDir(), "p")
-		must(t, generated(t, dir, spec).Close())
-		writeIn(t, dir, precious, "precious")
-		before := contents(t, dir)
-		other := spec
-		other.Template, other.Force = buildsElsewhere(t), true
-		_, err := generate(t.Context(), dir, other, testEnv())
-		refused(t, err)
-		if !same(before, contents(t, dir)) {
-			t.Error("the refusal changed the folder")
-		}
-	})
-	t.Run("edited project.json", func(t *testing.T) {
-		dir := filepath.Join(t.TempDir(), "p")
-		must(t, generated(t, dir, spec).Close())
-		state := filepath.Join(dir, blueprint.StateFile)
-		text, err := os.ReadFile(state)
-		must(t, err)
-		must(t, os.WriteFile(state, []byte(strings.ReplaceAll(string(text), `"build/`, `"mydata/`)), 0o644))
-		writeIn(t, dir, precious, "precious")
-		p, err := load(dir, testEnv())
-		must(t, err)
-		_, err = p.Build(t.Context())
-		refused(t, err)
-		must(t, p.Close())
-		whole(t, dir)
-		must(t, clean(t.Context(), dir, true, testEnv()))
-		whole(t, dir)
-		if left := contents(t, dir); len(left) != 1 {
-			t.Errorf("clean left %d files", len(left))
-		}
-	})
-	t.Run("earlier version", func(t *testing.T) {
-		dir := earlierFolder(t, func(p map[string]any) { p["template"] = map[string]any{"elf": "mydata/firmware.elf"} })
-		writeIn(t, dir, precious, "precious")
-		var b Builder
-		must(t, b.Clean(t.Context(), dir, true))
-		whole(t, dir)
-	})
 }
 
-// TestBuildFolderByHand: boardsmith builds in and removes its build folder, also after somebody removed and made it
-// again by hand.
+// TestBuildFolderByHand: what make by hand leaves in the build folder stays through builds and clean, and no build uses
+// it.
 func TestBuildFolderByHand(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "p")
 	p := generated(t, dir, Spec{Model: mlftest.Tiny(t, nil)})
 	first := built(t, p)
-	for _, args := range [][]string{{"clean"}, {"-j2"}} {
-		if out, err := exec.Command("make", append(args, "-C", dir)...).CombinedOutput(); err != nil {
+	byHand := func(args ...string) string {
+		t.Helper()
+		out, err := exec.Command("make", append(args, "-C", dir)...).CombinedOutput()
+		if err != nil {
 			t.Fatalf("make: %v\n%s", err, out)
 		}
+		return string(out)
 	}
+	byHand("clean")
+	byHand("-j2")
+	const object = "build/model/lib1.o"
+	writeIn(t, dir, object, "no object")
 	if i := built(t, p); i.Digest != first.Digest {
 		t.Error("the build after one by hand differs")
 	}
+	if contents(t, dir)[object] != "no object" {
+		t.Errorf("%s was removed", object)
+	}
+	must(t, os.Remove(filepath.Join(dir, object)))
+	if out := byHand("build/firmware.elf"); strings.Contains(out, "crt/src") {
+		t.Errorf("make compiles the runtime once more after a build:\n%s", out)
+	}
+	built(t, p)
 	must(t, p.Close())
 	must(t, clean(t.Context(), dir, false, testEnv()))
-	if _, err := os.Stat(dir); err == nil {
-		t.Errorf("left behind: %d files", len(contents(t, dir)))
+	for name := range contents(t, dir) {
+		if !strings.HasPrefix(name, "build/") || name == "build/build.json" || name == "build/firmware.elf" {
+			t.Errorf("left behind: %s", name)
+		}
 	}
 }
 
-// TestFormerBuildFolder: a template with another build folder removes the one of the template before.
+// TestFormerBuildFolder: a template with another build folder removes the results of the template before.
 func TestFormerBuildFolder(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "p")
@@ -140,8 +143,8 @@ func TestFormerBuildFolder(t *testing.T) {
 	writeIn(t, spec.Template, "build/new.txt", "a source of this template")
 	must(t, p.Generate(t.Context(), spec))
 	all := contents(t, dir)
-	if _, there := all["build/firmware.elf"]; there || all["build/new.txt"] == "" {
-		t.Errorf("the former build folder has its image: %v, the new template's file: %v", there, all["build/new.txt"] != "")
+	if _, has := all["build/firmware.elf"]; has || all["build/new.txt"] == "" {
+		t.Errorf("the former build folder has its image: %v, the new template's file: %v", has, all["build/new.txt"] != "")
 	}
 	built(t, p)
 	must(t, p.Close())
@@ -155,7 +158,7 @@ func TestFormerBuildFolder(t *testing.T) {
 func TestReservedNames(t *testing.T) {
 	t.Parallel()
 	names := []string{
-		stageFolder, blueprint.ModelTar, blueprint.StateFile, lockFile, turnFile, holderFile, builtFile,
+		stageFolder, blueprint.ModelTar, blueprint.StateFile, lockFile, turnFile, holderFile,
 		blueprint.TemporaryPrefix + blueprint.StateFile + "1",
 		"Project.json",
 	}
@@ -188,21 +191,4 @@ func TestReservedNames(t *testing.T) {
 		must(t, os.Remove(filepath.Join(folder, name)))
 	}
 	try("file in the build folder", "src/", strings.ReplaceAll(string(good), `"build/`, `"src/`))
-}
-
-// TestMarkIsFree: waiting for the tools of a killed build leaves its mark unlocked.
-func TestMarkIsFree(t *testing.T) {
-	t.Parallel()
-	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: mlftest.Tiny(t, nil)})
-	writeIn(t, p.Dir(), "build/"+unfinishedFile, "")
-	folder, err := openTree(p.Dir())
-	must(t, err)
-	defer folder.close()
-	must(t, p.awaitOrphans(t.Context(), folder))
-	f, err := os.OpenFile(filepath.Join(p.Dir(), "build", unfinishedFile), os.O_RDWR, 0)
-	must(t, err)
-	defer f.Close()
-	if ok, err := filelock.Try(f); err != nil || !ok {
-		t.Errorf("the mark is locked (%v)", err)
-	}
 }

@@ -1,10 +1,7 @@
 package project
 
 import (
-	"bytes"
-	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,12 +10,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/internal/mlftest"
 )
@@ -30,8 +25,8 @@ const systemTemplate = `{"doc": "system", "build": ["sh", "build.sh", "{zephyr_b
 	"env": {"OS_BASE": "$OS_BASE", "CHOICE": "$CHOICE?"}, "trees": ["$OS_BASE"], "board": "out/board.json",
 	"programmer_folder": "out/deep",
 	"find": [{"name": "OS_BASE", "has": "VERSION", "in": ["{above}/system", "~/systemproject/system"]}],
-	"generate": ["crt_config/crt_config.h"], "reuse": [], "tools": [], "options": ["arena_kib"],
-	"build_id": "out/id.inc", "elf": "out/a.elf", "map": "out/a.map", "forms": {"bin": "out/a.bin"}}`
+	"generate": ["crt_config/crt_config.h"], "tools": [], "options": ["arena_kib"],
+	"elf": "out/a.elf", "map": "out/a.map", "results": ["out/*"], "forms": {"bin": "out/a.bin"}}`
 
 const systemFamily = `{"doc": "system", "partial": true, "templates": ["system"], "packet_bytes": 1024,
 	"registry_bytes": 512, "log_level": "info", "runtime_opt": "Os", "operator_opt": "O2"}`
@@ -39,9 +34,8 @@ const systemFamily = `{"doc": "system", "partial": true, "templates": ["system"]
 // systemBuild compiles one file with the compiler that the tree names, and counts its runs in the folder $COUNT.
 const systemBuild = `set -e
 mkdir -p out; echo run >> out/runs; touch out/a.map
-{ echo 'const unsigned char id[] = {'; sed 's/BYTE(\(.*\))/\1,/' out/id.inc; echo '};'; } > out/id.c
 cc=$(cat "$OS_BASE/cc"); echo "int main(void) { return $(cat "$OS_BASE/VERSION"); }" > out/m.c
-"$cc" -o out/a.elf out/m.c out/id.c
+"$cc" -Wl,--build-id=md5 -o out/a.elf out/m.c
 sed "s|CC|$cc|; s|BOARD|$1|" "$OS_BASE/board.json" > out/board.json
 `
 
@@ -84,6 +78,15 @@ func (s *systemDesk) write(dir, name, text string) {
 
 func (s *systemDesk) spec(o boards.Options) Spec {
 	return Spec{Board: "system/kit", Model: mlftest.Tiny(s.t, nil), Options: o}
+}
+
+// recipeOf returns the key of all that the last build depended on.
+func recipeOf(t *testing.T, p *Project) string {
+	t.Helper()
+	tree, err := openTree(p.dir)
+	must(t, err)
+	defer tree.close()
+	return p.lastBuild(tree).Recipe
 }
 
 func (s *systemDesk) project() *Project {
@@ -244,28 +247,22 @@ func TestCompletedFits(t *testing.T) {
 	}
 }
 
-// TestFoundCompiler: the build id covers the compiler that only the build finds. Once it is known for these settings,
-// one run of the build command suffices, also for another project.
+// TestFoundCompiler: another compiler at the path of the one that only the build found is noticed, and nothing that the
+// former one made is used. Each build runs the command once.
 func TestFoundCompiler(t *testing.T) {
 	s := newSystem(t)
 	cc := filepath.Join(s.home, "mycc")
 	script := func(version string) {
-		s.write(s.home, "mycc", "#!/bin/sh\ncase \"$1\" in --version) echo "+version+";; *) exec gcc \"$@\";; esac\n")
+		s.write(s.home, "mycc", "#!/bin/sh\ncase \"$1\" in --version) echo "+version+
+			";; *) exec gcc -g3 -Dmade_by_"+version+" \"$@\";; esac\n")
 		must(t, os.Chmod(cc, 0o755))
 	}
 	script("one")
 	s.write(s.base, "cc", cc+"\n")
 	p := s.project()
 	first := built(t, p)
-	if n := s.runs(p); n != 2 {
-		t.Errorf("%d runs before the compiler was known, want 2", n)
-	}
-	if again := built(t, p); !again.UpToDate {
-		t.Error("nothing has changed, but it is built again")
-	}
-	other := s.project()
-	if i := built(t, other); i.BuildID != first.BuildID || i.Digest != first.Digest || s.runs(other) != 1 {
-		t.Errorf("another project: %s after %d runs", i.ID(), s.runs(other))
+	if again := built(t, p); !again.UpToDate || s.runs(p) != 1 {
+		t.Errorf("nothing has changed, but it is built again: %d runs", s.runs(p))
 	}
 	script("two")
 	if i := built(t, p); i.UpToDate || i.BuildID == first.BuildID || s.runs(p) != 1 {
@@ -278,120 +275,18 @@ func TestFoundCompiler(t *testing.T) {
 	if tools := p.state.Tools; len(tools) == 0 || tools[0].Name != "mycc" || tools[0].Version != "one" {
 		t.Errorf("tools %v", tools)
 	}
+	must(t, os.Rename(cc, cc+"2"))
+	s.write(s.base, "cc", cc+"2\n")
+	if i := built(t, p); i.UpToDate || s.runs(p) != 1 {
+		t.Errorf("the compiler is elsewhere: up to date %v, %d runs", i.UpToDate, s.runs(p))
+	}
 	t.Setenv("CHOICE", "another")
-	if i := built(t, p); i.BuildID == first.BuildID {
+	if i := built(t, p); i.UpToDate {
 		t.Error("a variable that may be unset does not count")
 	}
 }
 
-// TestFoundInTime: while boardsmith knows no compiler, a build command that names one before it compiles runs once. If
-// the build id came too late for the image or a part of it, or the compiler is not the expected one, the command runs
-// again, and nothing stays that another compiler made.
-func TestFoundInTime(t *testing.T) {
-	const (
-		name  = `sed "s|CC|HOME/$cc|; s|BOARD|$1|" "$OS_BASE/board.json" > out/board.json` + "\n"
-		named = "cc=one\n" + name + "cc=$used\n"
-		wait  = `if [ ! -e out/waited ]; then  # a second run finds the build id that it needs
-	touch out/waited; was=$(cat out/id.inc)
-	for i in $(seq 400); do if [ "$(cat out/id.inc)" = "$was" ]; then sleep 0.05; fi; done
-fi
-`
-		object = `if [ -z "$(find out/NAME.o -newer out/id.inc 2>/dev/null)" ]; then
-	{ echo 'const unsigned char NAME[] = {'; sed 's/BYTE(\(.*\))/\1,/' out/id.inc; echo '};'; } > out/NAME.c
-	HOME/$cc -c -o out/NAME.o out/NAME.c
-fi
-`
-		// Of the objects, m.o stays when the build id is another one.
-		link = `touch out/a.map
-if [ ! -e out/m.o ]; then echo "int main(void) { return 0; }" > out/m.c; HOME/$cc -c -o out/m.o out/m.c; fi
-gcc -o out/a.elf out/m.o out/early.o out/late.o
-` + name
-	)
-	early, late := strings.ReplaceAll(object, "NAME", "early"), strings.ReplaceAll(object, "NAME", "late")
-	for _, c := range []struct {
-		what, known, used string
-		script            []string
-		runs              int
-	}{
-		{"named in time", "", "one", []string{name, wait, early, late, link}, 1},
-		{"named too late", "", "one", []string{early, late, link, wait}, 2},
-		{"named between two objects", "", "one", []string{early, name, wait, late, link}, 2},
-		{"another one named before", "", "two", []string{named, wait, early, name, late, link}, 2},
-		{"expected", "one", "one", []string{name, early, late, link}, 1},
-		{"not expected", "one", "two", []string{name, early, late, link}, 2},
-		{"not expected, another one named before", "one", "two", []string{named, early, late, link}, 2},
-	} {
-		for _, kept := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, kept %v", c.what, kept), func(t *testing.T) {
-				s := newSystem(t, `"board":`, fmt.Sprintf(`"kept": %v, "board":`, kept))
-				for _, cc := range []string{"one", "two"} {
-					s.write(s.home, cc, "#!/bin/sh\ncase \"$1\" in --version) echo "+cc+";; *) exec gcc -Dmade_by_"+cc+
-						" -g3 \"$@\";; esac\n")
-					must(t, os.Chmod(filepath.Join(s.home, cc), 0o755))
-				}
-				// build builds with the compiler of that name, which the command finds where nobody looks.
-				build := func(p *Project, used string, script ...string) *image.Image {
-					t.Helper()
-					text := "mkdir -p out; echo run >> HOME/runs; used=$(cat HOME/used); cc=$used\n" + strings.Join(script, "")
-					s.write(s.home, "script", strings.ReplaceAll(text, "HOME", s.home))
-					s.write(s.home, "used", used)
-					s.write(s.home, "runs", "")
-					return built(t, p)
-				}
-				s.write(s.home, "templates/system/build.sh", ". "+filepath.Join(s.home, "script")+"\n")
-				p := s.project()
-				if c.known != "" {
-					build(p, c.known, name, early, late, link)
-					must(t, p.Generate(t.Context(), s.changed(t)))
-				}
-				i := build(p, c.used, c.script...)
-				runs, err := os.ReadFile(filepath.Join(s.home, "runs"))
-				must(t, err)
-				if n := strings.Count(string(runs), "\n"); n != c.runs {
-					t.Errorf("%d runs, want %d", n, c.runs)
-				}
-				data, err := os.ReadFile(i.Path)
-				must(t, err)
-				if n := bytes.Count(data, i.BuildID[:]); n != 2 {
-					t.Errorf("the image has its build id in %d of 2 objects", n)
-				}
-				for _, cc := range []string{"one", "two"} {
-					if has := bytes.Contains(data, []byte("made_by_"+cc)); has != (cc == c.used) {
-						t.Errorf("made by %s: %v", cc, has)
-					}
-				}
-				if got := p.state.Tools[0].Name; got != c.used {
-					t.Errorf("the build id is of %s, want %s", got, c.used)
-				}
-			})
-		}
-	}
-}
-
-// TestFoundHanging: a build that fails does not wait for a compiler that gives no answer.
-func TestFoundHanging(t *testing.T) {
-	s := newSystem(t)
-	s.write(s.home, "cc", "#!/bin/sh\nexec sleep 60\n")
-	must(t, os.Chmod(filepath.Join(s.home, "cc"), 0o755))
-	s.write(s.home, "templates/system/build.sh", "mkdir -p out\n"+
-		`sed "s|CC|`+filepath.Join(s.home, "cc")+`|" "$OS_BASE/board.json" > out/board.json; sleep 0.3; exit 3`)
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
-	defer cancel()
-	_, err := s.project().Build(ctx)
-	var failed *ToolError
-	if !errors.As(err, &failed) || ctx.Err() != nil {
-		t.Errorf("%v", err)
-	}
-}
-
-// changed is the spec of a project with another model.
-func (s *systemDesk) changed(t *testing.T) Spec {
-	spec := s.spec(boards.Options{})
-	spec.Model = mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": mlftest.TinyOperator + "int other;\n"})
-	return spec
-}
-
-// TestSourceTree: the build id covers the commit of a source tree and its changed files, and not where it lies. A tree
+// TestSourceTree: a build covers the commit of a source tree and its changed files, and not where it lies. A tree
 // without git counts by its files' times.
 func TestSourceTree(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
@@ -411,14 +306,14 @@ func TestSourceTree(t *testing.T) {
 	git("add", ".")
 	git("commit", "-q", "-m", "one")
 	p := s.project()
-	seen := map[[16]byte]string{}
+	seen := map[string]string{}
 	fresh := func(what string) {
 		t.Helper()
 		i := built(t, p)
-		if was, known := seen[i.BuildID]; known {
-			t.Errorf("%s: the build id of %s", what, was)
+		if former, known := seen[recipeOf(t, p)]; known || i.UpToDate {
+			t.Errorf("%s: the recipe of %q", what, former)
 		}
-		seen[i.BuildID] = what
+		seen[recipeOf(t, p)] = what
 		if again := built(t, p); !again.UpToDate {
 			t.Errorf("%s: built again without a change", what)
 		}
@@ -437,14 +332,14 @@ func TestSourceTree(t *testing.T) {
 	if err := os.Remove(filepath.Join(s.base, "other name")); err != nil && !os.IsNotExist(err) {
 		t.Fatal(err)
 	}
-	if i := built(t, p); seen[i.BuildID] != "another commit" {
-		t.Errorf("reset to a commit: the build id of %q", seen[i.BuildID])
+	if built(t, p); seen[recipeOf(t, p)] != "another commit" {
+		t.Errorf("reset to a commit: the recipe of %q", seen[recipeOf(t, p)])
 	}
 	moved := filepath.Join(t.TempDir(), "moved")
 	must(t, os.Rename(s.base, moved))
 	t.Setenv("OS_BASE", moved)
-	if i := built(t, p); seen[i.BuildID] != "another commit" || !i.UpToDate {
-		t.Errorf("moved: the build id of %q", seen[i.BuildID])
+	if i := built(t, p); seen[recipeOf(t, p)] != "another commit" || !i.UpToDate {
+		t.Errorf("moved: the recipe of %q", seen[recipeOf(t, p)])
 	}
 	s.base = moved
 	must(t, os.RemoveAll(filepath.Join(moved, ".git")))
@@ -518,7 +413,7 @@ func TestTreeAbove(t *testing.T) {
 
 // TestRelativeVariable: a variable's value may be relative to this process's folder, which is not the build command's.
 func TestRelativeVariable(t *testing.T) {
-	s := newSystem(t, `"board":`, `"kept": true, "board":`)
+	s := newSystem(t, `"board":`, `"board":`)
 	p := s.project()
 	first := built(t, p)
 	t.Chdir(filepath.Dir(s.base))

@@ -2,11 +2,9 @@ package project
 
 import (
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/internal/boardstest"
 	"github.com/boardsmith/boardsmith/internal/mlftest"
 )
@@ -54,8 +52,6 @@ func TestSourceMissing(t *testing.T) {
 	t.Parallel()
 	for source, hint := range map[string]string{
 		"port/uart/cmdsk.c": `; did you mean "port/uart/cmsdk.c"?`,
-		"port/stm32f.c":     `; it is now "port/chip/stm32/f2_f4_f7_clocks.c"`,
-		"port/chip_irq.c":   `; it is now "port/chip/uart_irq_only.c"`,
 	} {
 		board := bareBoard + ",\n\"sources\": [\n  \"port/process.c\",\n  \"" + source + "\"]}"
 		env := testEnv()
@@ -64,22 +60,6 @@ func TestSourceMissing(t *testing.T) {
 		if want := `b.json:7: sources: "` + source + `" is not in `; err == nil || !strings.Contains(err.Error(), want) ||
 			!strings.HasSuffix(err.Error(), hint) {
 			t.Errorf("got %v, want %s…%s", err, want, hint)
-		}
-	}
-}
-
-// TestRenamedSources holds the template's list of renamed sources to the files there are.
-func TestRenamedSources(t *testing.T) {
-	t.Parallel()
-	found, err := blueprint.Find("baremetal", nil)
-	must(t, err)
-	ports := portsOf(found.Files)
-	if len(found.Renamed) < 40 {
-		t.Errorf("only %d renamed sources", len(found.Renamed))
-	}
-	for old, now := range found.Renamed {
-		if slices.Contains(ports, old) || !slices.Contains(ports, now) {
-			t.Errorf("%s renamed to %s: the first must not exist, the second must", old, now)
 		}
 	}
 }

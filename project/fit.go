@@ -4,7 +4,6 @@
 package project
 
 import (
-	"bytes"
 	"cmp"
 	"debug/elf"
 	"errors"
@@ -13,7 +12,6 @@ import (
 	"math"
 	"math/bits"
 	"os"
-	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -28,7 +26,6 @@ import (
 	"github.com/boardsmith/boardsmith/internal/generator"
 	"github.com/boardsmith/boardsmith/internal/toolwords"
 	"github.com/boardsmith/boardsmith/mlf"
-	"github.com/boardsmith/boardsmith/templates"
 )
 
 // configured reads a number from the project's configuration, which a user may have changed, else from the options: 0
@@ -240,8 +237,8 @@ func optionsFit(b *boards.Board, o boards.Options, err error) error {
 }
 
 // linkFits converts the linker's error that a region is too small to a *FitError, and returns other errors
-// unchanged.
-func (p *Project) linkFits(err error, a *mlf.Archive, m *mlf.Model) error {
+// unchanged. dir is where the build ran.
+func (p *Project) linkFits(err error, dir string, a *mlf.Archive, m *mlf.Model) error {
 	var tool *ToolError
 	if !errors.As(err, &tool) || tool.Class != failure.DoesNotFit {
 		return err
@@ -257,12 +254,12 @@ func (p *Project) linkFits(err error, a *mlf.Archive, m *mlf.Model) error {
 		}
 	}
 	e.Placed = p.Board().Place.PartsIn(e.Region)
-	p.makeRoom(e, a, m)
+	p.makeRoom(e, dir, a, m)
 	return e
 }
 
 // makeRoom suggests an option that frees the missing bytes, if there is one.
-func (p *Project) makeRoom(e *FitError, a *mlf.Archive, m *mlf.Model) {
+func (p *Project) makeRoom(e *FitError, dir string, a *mlf.Archive, m *mlf.Model) {
 	b := p.Board()
 	// The build may not have found out about the board, because it refuses an arena that is larger than the RAM.
 	isOfArena := len(b.Memory) == 0 && p.state.Options.ArenaKiB > 0 && strings.HasSuffix(strings.ToLower(e.Region), "ram")
@@ -276,21 +273,24 @@ func (p *Project) makeRoom(e *FitError, a *mlf.Archive, m *mlf.Model) {
 	}
 	settled, err := b.Settle(p.state.Options)
 	isOfCode := e.Region == b.Place.Code || e.Region == b.Place.Operators
-	if err == nil && isOfCode && settled.OperatorOpt != "Os" && p.operatorCode() > e.Over {
+	if err == nil && isOfCode && settled.OperatorOpt != "Os" && p.operatorCode(dir) > e.Over {
 		p.suggest(e, "operator_opt=Os", func(o *boards.Options) { o.OperatorOpt = "Os" })
 	}
 }
 
 // operatorCode returns the bytes of machine code in the objects of the model's C files. Optimising for size can save
 // fewer, and none of parameters and objects in the archive.
-func (p *Project) operatorCode() (bytes int64) {
-	folder := filepath.Join(p.dir, p.state.Template.BuildFolder(), filepath.FromSlash(p.folders().OfModel()))
+func (p *Project) operatorCode(dir string) (bytes int64) {
+	folder := filepath.Join(dir, p.state.Template.BuildFolder(), filepath.FromSlash(p.folders().OfModel()))
 	_ = filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
 		f, failed := elf.Open(path)
 		if err != nil || failed != nil {
 			return nil // no object
 		}
 		defer f.Close()
+		if !p.hasSource(dir, path) {
+			return nil
+		}
 		for _, s := range f.Sections {
 			if s.Flags&elf.SHF_EXECINSTR != 0 {
 				bytes += int64(s.Size)
@@ -356,21 +356,12 @@ func (p *Project) layout(image, mapFile string) (*fit.Layout, error) {
 
 // shippedSources returns the sources that equal, byte by byte, those of an embedded template.
 func (p *Project) shippedSources() (names []string) {
-	own := map[string][][]byte{} // by the file's name, which several may have
-	_ = fs.WalkDir(templates.FS, ".", func(name string, _ fs.DirEntry, _ error) error {
-		if data, err := fs.ReadFile(templates.FS, name); err == nil {
-			own[path.Base(name)] = append(own[path.Base(name)], data)
-		}
-		return nil
-	})
 	for name := range p.state.Files {
-		wanted, known := own[path.Base(name)]
-		if !known || !isSource(name) {
+		if !isSource(name) {
 			continue
 		}
 		have, err := os.ReadFile(filepath.Join(p.dir, filepath.FromSlash(name)))
-		isIt := func(want []byte) bool { return bytes.Equal(have, want) }
-		if err == nil && slices.ContainsFunc(wanted, isIt) {
+		if err == nil && isShipped(image.DigestOf(have)) {
 			names = append(names, name)
 		}
 	}

@@ -3,6 +3,7 @@ package project
 import (
 	"cmp"
 	"context"
+	"debug/elf"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -21,6 +22,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/drawn"
+	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/internal/mlftest"
 	"github.com/boardsmith/boardsmith/internal/toolwords"
@@ -54,8 +56,13 @@ func remade(t *testing.T, p *Project, image *image.Image, macro string, n int64,
 	defer tr.close()
 	sum, err := tr.digest(p.state.Template.ELF)
 	must(t, err)
+	f, err := elf.Open(image.Path)
+	must(t, err)
+	defer f.Close()
 	other := *image
 	other.Digest = sum
+	other.BuildID, _, err = firmware.BuildID(f, image.Path)
+	must(t, err)
 	return &other
 }
 
@@ -400,7 +407,7 @@ func TestLinkFits(t *testing.T) {
 			Tool: "make", Class: toolwords.Classify(c.said), Tail: []byte(c.said),
 			Err: errors.New("exit status 2"),
 		}
-		err := p.linkFits(tool, nil, &mlf.Model{})
+		err := p.linkFits(tool, p.dir, nil, &mlf.Model{})
 		var e *FitError
 		if got := ""; c.want == "" && errors.As(err, &e) {
 			t.Errorf("%q: %v, want the tool's own error", c.said, got)

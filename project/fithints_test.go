@@ -104,9 +104,11 @@ func TestSmallerOperatorsHelp(t *testing.T) {
 		Memory: []boards.Region{{Name: "flash", Size: 1 << 16, Exec: true, Nonvolatile: true}, {Name: "ram", Size: 1 << 16}},
 	}
 	p.state.Template.ELF, p.state.Template.Options = "build/a.elf", []string{"operator_opt"}
-	writeIn(t, p.dir, "lib1.c", "const char weights[100000] = {1};\nint f(int a) { return a * 3 + 1; }\n")
+	writeIn(t, p.dir, "model/codegen/host/src/lib1.c",
+		"const char weights[100000] = {1};\nint f(int a) { return a * 3 + 1; }\n")
 	must(t, os.MkdirAll(filepath.Join(p.dir, "build", "model"), 0o755))
-	cc := exec.Command("cc", "-c", "-o", filepath.Join("build", "model", "lib1.o"), "lib1.c")
+	cc := exec.Command("cc", "-c", "-o", filepath.Join("build", "model", "lib1.o"),
+		"model/codegen/host/src/lib1.c")
 	cc.Dir = p.dir
 	if out, err := cc.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -118,7 +120,7 @@ func TestSmallerOperatorsHelp(t *testing.T) {
 		"ld: region `ram' overflowed by 4 bytes\n":       "",
 	} {
 		err := p.linkFits(&ToolError{Class: toolwords.Classify(said), Tail: []byte(said), Err: errors.New("exit status 2")},
-			&mlf.Archive{}, m)
+			p.dir, &mlf.Archive{}, m)
 		var e *FitError
 		if !errors.As(err, &e) || e.Option != want {
 			t.Errorf("%s: %+v, want %q", said, e, want)
@@ -126,7 +128,7 @@ func TestSmallerOperatorsHelp(t *testing.T) {
 	}
 	p.state.Template.Options = nil
 	e := &FitError{Region: "flash", Over: 4}
-	if p.makeRoom(e, &mlf.Archive{}, m); e.Option != "" {
+	if p.makeRoom(e, p.dir, &mlf.Archive{}, m); e.Option != "" {
 		t.Errorf("a template without that option: %q", e.Option)
 	}
 }

@@ -23,12 +23,11 @@ import (
 	"github.com/boardsmith/boardsmith/progress"
 )
 
-// Generate makes the project in dir, which must be empty, absent, or a project, possibly of an earlier version; in
-// a project it changes only files that differ. A file that a user has changed stays if Generate would make it as
-// before (Project.Stayed); else Generate changes nothing and returns an *EditedError. With s.Force it replaces all
-// such files and keeps a copy of each. After a failure, or the end of the process, the folder is unchanged or the
-// next Generate repairs it. The caller must Close the project. Errors:
-// *EditedError, *LockedError, *ObjectError, those of boards and mlf, and others of class config.
+// Generate makes the project in dir, which must be empty, absent, or a project; in a project it changes only files that
+// differ. A file that a user has changed stays if Generate would make it as before (Project.Stayed); else Generate
+// changes nothing and returns an *EditedError. With s.Force it replaces all such files and keeps a copy of each. After
+// a failure, or the end of the process, the folder is unchanged or the next Generate repairs it. The caller must Close
+// the project. Errors: *EditedError, *LockedError, *ObjectError, those of boards and mlf, and others of class config.
 func (b *Builder) Generate(ctx context.Context, dir string, s Spec) (*Project, error) {
 	dir = abspath.Of(dir)
 	b.anchor()
@@ -144,9 +143,6 @@ func (p *Project) generate(ctx context.Context, s Spec, pl *plan) error {
 		p.state = *old
 		return nil
 	}
-	if err := t.ownsBuild(pl.state.Template.BuildFolder()); err != nil {
-		return err
-	}
 	if err := p.lock.change(ctx); err != nil {
 		return err
 	}
@@ -158,7 +154,12 @@ func (p *Project) generate(ctx context.Context, s Spec, pl *plan) error {
 				p.state.Built = old.Built
 			}
 		}
-		err = p.carryOut(ctx, t, pl, todo)
+		if old != nil && old.Template.ELF != p.state.Template.ELF {
+			err = t.removeResults(old.Template.BuildFolder(), old.Template.ELF)
+		}
+		if err == nil {
+			err = p.carryOut(ctx, t, pl, todo)
+		}
 	}
 	return errors.Join(err, p.lock.share())
 }
@@ -166,7 +167,7 @@ func (p *Project) generate(ctx context.Context, s Spec, pl *plan) error {
 // oldState returns the folder's current state, nil if it is empty.
 func oldState(t *tree) (*state, error) {
 	if Exists(t.dir) {
-		return readAnyState(t.dir)
+		return readState(t.dir)
 	}
 	return nil, mayUse(t.dir) // once more, now that it is locked
 }
@@ -189,15 +190,7 @@ func (p *Project) compare(t *tree, old *state, pl *plan, force bool) (todo, erro
 	if old == nil {
 		old = &state{}
 	}
-	former, err := t.builtFolder()
-	if err != nil {
-		return d, err
-	}
 	for name, want := range pl.state.Files {
-		if strings.HasPrefix(name, former+"/") { // buildIn will empty it
-			d.write = append(d.write, name)
-			continue
-		}
 		have, err := t.digest(name)
 		if err != nil {
 			return d, err
@@ -277,9 +270,6 @@ func (p *Project) carryOut(ctx context.Context, t *tree, pl *plan, d todo) error
 	}
 	defer func() { _ = t.root.RemoveAll(stageFolder) }() // if this fails, the next run that writes removes it
 	if err := during.write(p.dir); err != nil {
-		return err
-	}
-	if err := t.buildIn(p.state.Template.BuildFolder()); err != nil {
 		return err
 	}
 	for _, name := range d.keep {
@@ -379,9 +369,9 @@ func (t *tree) place(from, name string) error {
 	return t.error("write", name, t.root.Rename(from, filepath.FromSlash(name)))
 }
 
-// Clean removes the files of Generate and Build in dir, also of an earlier version, and the folder if it is empty
-// then. A missing folder is clean. If the user has changed generated files, Clean removes nothing and returns an
-// *EditedError, unless force is set. The user's own files stay.
+// Clean removes the files of Generate and Build in dir, and the folder if it is empty then. A missing folder is clean.
+// If the user has changed generated files, Clean removes nothing and returns an *EditedError, unless force is set. The
+// user's own files stay.
 func (b *Builder) Clean(ctx context.Context, dir string, force bool) error {
 	if ctx.Err() != nil {
 		return failure.Stopped(ctx, "clean")
@@ -408,7 +398,7 @@ func (b *Builder) Clean(ctx context.Context, dir string, force bool) error {
 }
 
 func cleanLocked(ctx context.Context, dir string, force bool) error {
-	s, err := readAnyState(dir)
+	s, err := readState(dir)
 	if err != nil {
 		return err
 	}
@@ -424,7 +414,7 @@ func cleanLocked(ctx context.Context, dir string, force bool) error {
 	if len(edited) > 0 && !force {
 		return &EditedError{dir, edited}
 	}
-	if err := t.removeBuilt(s.Template.BuildFolder()); err != nil {
+	if err := t.removeResults(s.Template.BuildFolder(), s.Template.ELF); err != nil {
 		return err
 	}
 	if err := t.root.RemoveAll(stageFolder); err != nil {

@@ -34,9 +34,9 @@ func TestInterruptedFolder(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	must(t, p.Close())
-	var stale *StaleError
+	var stale *UnfinishedError
 	_, err = b.Open(dir)
-	if !errors.As(err, &stale) || !stale.Interrupted || stale.Board != "host" || stale.Template != "baremetal" ||
+	if !errors.As(err, &stale) || stale.Board != "host" || stale.Template != "baremetal" ||
 		stale.Options != spec.Options || stale.Archive != "tiny.tar" || stale.ModelName != "twice" {
 		t.Fatalf("%v: %+v", err, stale)
 	}

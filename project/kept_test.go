@@ -4,8 +4,10 @@ package project
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,18 +27,16 @@ import (
 // keptTemplate builds in kept folders. Its Makefile notes what it compiles.
 const keptTemplate = `{"doc": "kept", "build": ["make", "-j{jobs}", "build/deep/a.elf"],
 	"inputs": ["Makefile", "src", "crt/include", "crt_config", "model/codegen"],
-	"kept": true, "results": ["build/compiled*"], "reads_none": ["system_*"],
-	"generate": ["crt_config/crt_config.h"], "reuse": [], "tools": [{"name": "make", "install": "apt-get install make"}],
-	"options": [], "build_id": "build/id.inc", "elf": "build/deep/a.elf", "map": "build/deep/a.map"}`
+	"results": ["build/compiled*"], 
+	"generate": ["crt_config/crt_config.h"], "tools": [{"name": "make", "install": "apt-get install make"}],
+	"options": [], "elf": "build/deep/a.elf", "map": "build/deep/a.map"}`
 
 const keptMakefile = `SRC := $(sort $(wildcard src/*.c model/codegen/host/src/*.c))
 OBJ := $(SRC:%.c=build/%.o)
 FLAGS := -g -w -ffile-prefix-map='$(CURDIR)'=. -Icrt_config -Icrt/include -Imodel/codegen/host/include
-build/deep/a.elf: $(OBJ) build/id.o
+build/deep/a.elf: $(OBJ)
 	mkdir -p $(@D)
-	gcc -Wl,--build-id=none -Wl,-Map=build/deep/a.map -o $@ $^
-build/id.o: build/id.inc Makefile
-	{ echo 'const unsigned char id[] = {'; sed 's/BYTE(\(.*\))/\1,/' $<; echo '};'; } | gcc $(FLAGS) -xc -c -o $@ -
+	gcc -Wl,--build-id=md5 -Wl,-Map=build/deep/a.map -o $@ $(OBJ)
 build/%.o: %.c Makefile
 	mkdir -p $(@D)
 	echo $< >>build/compiled
@@ -141,7 +141,7 @@ func TestKept(t *testing.T) {
 			yield(name)
 		}
 	})
-	if want := []string{"build.json", "compiled", "deep/a.elf", "deep/a.map", "id.inc"}; !slices.Equal(names, want) {
+	if want := []string{"build.json", "compiled", "deep/a.elf", "deep/a.map"}; !slices.Equal(names, want) {
 		t.Errorf("the project's build folder has %v, want %v", names, want)
 	}
 	out, err := exec.Command("make", "-C", first.Dir(), "build/deep/a.elf").CombinedOutput()
@@ -280,7 +280,7 @@ func TestKeptAtOnce(t *testing.T) {
 	const n = 4
 	// Each build command waits, for 30 seconds at most, until n have begun.
 	writeIn(t, d.home, "templates/keeps/Makefile", keptMakefile+fmt.Sprintf(`
-build/id.o: together
+build/deep/a.elf: together
 together:
 	cd '%s' && touch $$$$ && for i in $$(seq 300); do set -- *; test $$# -ge %d && break; sleep 0.1; done
 `, t.TempDir(), n))
@@ -379,7 +379,7 @@ func TestKeptFails(t *testing.T) {
 func TestKeptMovedTool(t *testing.T) {
 	d := newKept(t)
 	writeIn(t, d.home, "templates/keeps/Makefile", keptMakefile+`
-build/id.o: build/configured uses
+build/deep/a.elf: build/configured uses
 build/configured:
 	command -v helper >$@
 uses: build/configured ; $$(cat build/configured)
@@ -417,7 +417,7 @@ func (d *keptDesk) damages(word, then string) (begun string) {
 	d.t.Helper()
 	begun = filepath.Join(d.t.TempDir(), "begun")
 	writeIn(d.t, d.home, "templates/keeps/Makefile", keptMakefile+`
-build/id.o: $(if $(wildcard `+begun+`),,$(if $(shell grep `+word+" "+keptOperator+`),slow))
+build/deep/a.elf: $(if $(wildcard `+begun+`),,$(if $(shell grep `+word+" "+keptOperator+`),slow))
 slow: $(OBJ) ; echo >`+keptObject+`; touch `+begun+"; "+then+"\n")
 	return begun
 }
@@ -511,7 +511,7 @@ func TestKeptTools(t *testing.T) {
 	path := os.Getenv("PATH")
 	t.Setenv("PATH", bin+":"+path)
 	p.builder = d.env.builder()
-	if i := built(t, p); i.BuildID == first.BuildID || len(compiled(t, p, 0)) != 5 || d.folders() != 2 {
+	if i := built(t, p); i.UpToDate || len(compiled(t, p, 0)) != 5 || d.folders() != 2 {
 		t.Errorf("%s, compiled %v in %d folders", i.ID(), compiled(t, p, 0), d.folders())
 	}
 	t.Setenv("PATH", path)
@@ -549,20 +549,20 @@ func keptDirs(t *testing.T, c *cache.Cache) (all []string) {
 	return all
 }
 
-// TestKeptNowhere: without a usable cache the project's own folder is built in.
+// TestKeptNowhere: without a usable cache a temporary folder is used, and nothing of it stays.
 func TestKeptNowhere(t *testing.T) {
-	t.Parallel()
 	d := newKept(t)
 	want := d.alone("")
 	file := filepath.Join(t.TempDir(), "file")
 	must(t, os.WriteFile(file, nil, 0o644))
 	d.env.Cache = cache.New(filepath.Join(file, "cache"), cache.Options{})
+	t.Setenv("TMPDIR", t.TempDir())
 	p := d.project("")
 	if got := built(t, p); got.Digest != want.Digest {
 		t.Error("other bytes")
 	}
-	if _, err := os.Stat(filepath.Join(p.Dir(), "build", "src", "main.o")); err != nil {
-		t.Error(err)
+	if left, err := os.ReadDir(os.Getenv("TMPDIR")); err != nil || len(left) > 0 {
+		t.Errorf("temporary files stay: %v, %v", left, err)
 	}
 }
 
@@ -574,7 +574,7 @@ func TestKeptInputChanges(t *testing.T) {
 	built(t, p)
 	source := filepath.Join(p.Dir(), "src", "common.c")
 	writeIn(t, p.Dir(), "src/main.c", keptMain+"int changing;\n")
-	writeIn(t, p.Dir(), "Makefile", keptMakefile+"build/id.o: changes\nchanges: ; "+
+	writeIn(t, p.Dir(), "Makefile", keptMakefile+"build/deep/a.elf: changes\nchanges: ; "+
 		"echo 'int common(void) { return 7; }' >"+source+"\n")
 	_, err := p.Build(t.Context())
 	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "src/common.c changed during the build") {
@@ -588,32 +588,8 @@ func TestKeptInputChanges(t *testing.T) {
 	}
 }
 
-// TestKeptFoundCompiler: the compiler that the build finds belongs to the folder, which another one empties.
-func TestKeptFoundCompiler(t *testing.T) {
-	s := newSystem(t, `"board":`, `"kept": true, "results": ["out/runs"], "board":`)
-	script := func(version string) {
-		s.write(s.home, "mycc", "#!/bin/sh\ncase \"$1\" in --version) echo "+version+";; *) exec gcc \"$@\";; esac\n")
-		must(t, os.Chmod(filepath.Join(s.home, "mycc"), 0o755))
-	}
-	script("one")
-	s.write(s.base, "cc", filepath.Join(s.home, "mycc"))
-	p := s.project()
-	first := built(t, p)
-	if !p.Board().KeepsHostTime() || p.Board().CoreHz != 1000 || s.runs(p) != 2 {
-		t.Errorf("%d runs, board %+v", s.runs(p), p.Board())
-	}
-	other := s.project()
-	if i := built(t, other); i.BuildID != first.BuildID || s.runs(other) != 3 {
-		t.Errorf("another project: %d runs", s.runs(other))
-	}
-	script("two")
-	if i := built(t, p); i.BuildID == first.BuildID || s.runs(p) != 1 {
-		t.Errorf("another version: %d runs in its folder", s.runs(p))
-	}
-}
-
-// TestFoundLibraries: the build id covers the libraries of a compiler that only the build finds, which may be others
-// than those of the last build. A compiler that does not name them is used all the same.
+// TestFoundLibraries: other libraries of a compiler that only the build finds are noticed. A compiler that does not
+// name them is used all the same.
 func TestFoundLibraries(t *testing.T) {
 	s := newSystem(t)
 	s.write(s.base, "board.json", strings.Replace(systemBoard, `"core_hz"`,
@@ -625,18 +601,51 @@ case "$*" in *-###*) echo " -L$(dirname "$0")" >&2;; *) exec gcc "$@";; esac
 	must(t, os.Chmod(filepath.Join(s.home, "mycc"), 0o755))
 	s.write(s.base, "cc", filepath.Join(s.home, "mycc"))
 	p := s.project()
-	var ids [][16]byte
-	for _, text := range []string{"one", "one", "two"} {
+	for n, text := range []string{"one", "one", "two"} {
 		s.write(s.home, "libm.a", text)
-		i := built(t, p)
-		if known := slices.Contains(ids, i.BuildID); known != i.UpToDate {
-			t.Errorf("libm.a is %q: up to date: %v", text, i.UpToDate)
+		if i := built(t, p); i.UpToDate != (n == 1) || s.runs(p) != 1 {
+			t.Errorf("libm.a is %q: up to date: %v, %d runs", text, i.UpToDate, s.runs(p))
 		}
-		ids = append(ids, i.BuildID)
-	}
-	if ids[0] != ids[1] || ids[1] == ids[2] {
-		t.Errorf("build ids %x", ids)
 	}
 	s.write(s.home, "mycc", "#!/bin/sh\ncase \"$*\" in *-###*) exit 1;; *) exec gcc \"$@\";; esac\n")
 	built(t, s.project())
+}
+
+// TestSmallestTemplate builds with a template that has five fields, and without each of them.
+func TestSmallestTemplate(t *testing.T) {
+	t.Parallel()
+	fields := map[string]any{
+		"build":  []string{"make", "build/deep/a.elf"},
+		"inputs": []string{"Makefile", "src", "crt/include", "crt_config", "model/codegen"},
+		"elf":    "build/deep/a.elf", "map": "build/deep/a.map",
+		"generate": []string{"crt_config/crt_config.h"},
+	}
+	for without := range fields {
+		t.Run("without "+without, func(t *testing.T) {
+			d := newKept(t)
+			rest := maps.Clone(fields)
+			delete(rest, without)
+			writeTemplate(t, d, rest)
+			spec := Spec{Board: "mine", Model: mlftest.Tiny(t, nil)}
+			b := Builder{Path: d.env.Path, Cache: d.env.Cache}
+			p, err := b.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), spec)
+			if err == nil {
+				_, err = p.Build(t.Context())
+				must(t, p.Close())
+			}
+			if err == nil {
+				t.Error("it is not needed")
+			}
+		})
+	}
+	d := newKept(t)
+	writeTemplate(t, d, fields)
+	built(t, d.project(""))
+}
+
+func writeTemplate(t *testing.T, d *keptDesk, fields map[string]any) {
+	t.Helper()
+	data, err := json.Marshal(fields)
+	must(t, err)
+	writeIn(t, d.home, "templates/keeps/template.json", string(data))
 }

@@ -190,7 +190,8 @@ func readLinked(t *testing.T, b *boards.Board, p *Project, i *image.Image) *link
 			t.Errorf("a segment from 0x%x to 0x%x is in both parts", seg.Paddr, seg.Paddr+seg.Filesz)
 		}
 	}
-	if table := uint64(9 * b.ELF.Class / 8); at["boardsmith_build_id"] != l.at+table {
+	const note = 16 // of the note's header and name
+	if table := (uint64(9*b.ELF.Class/8) + 7) &^ 7; at["boardsmith_build_id"] != l.at+table+note {
 		t.Errorf("the build id is at 0x%x, not right behind the table at 0x%x", at["boardsmith_build_id"], l.at)
 	}
 	if at["bare_resident_end"] > l.at || at["bare_image_end"] <= l.at {

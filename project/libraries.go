@@ -228,8 +228,9 @@ func (b *Builder) shelf() map[string]string {
 	return all
 }
 
-// checkLibraries returns an error if two libraries, or a library and the model, define one symbol.
-func (p *Project) checkLibraries() error {
+// checkLibraries returns an error if two libraries, or a library and the model, define one symbol. dir is where the
+// build ran.
+func (p *Project) checkLibraries(dir string) error {
 	archives, objects := map[string]string{}, map[string][]byte{}
 	for _, l := range p.state.Libraries {
 		archives[l.Name] = p.archiveOf(l)
@@ -238,16 +239,16 @@ func (p *Project) checkLibraries() error {
 		return nil
 	}
 	for _, folder := range []string{p.inBuild("model"), "model/codegen/host/lib"} {
-		entries, err := os.ReadDir(filepath.Join(p.dir, filepath.FromSlash(folder)))
+		entries, err := os.ReadDir(filepath.Join(dir, filepath.FromSlash(folder)))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		for _, e := range entries {
 			name := path.Join(folder, e.Name())
-			if path.Ext(name) != ".o" {
+			if path.Ext(name) != ".o" || folder == p.inBuild("model") && !p.hasSource(dir, name) {
 				continue
 			}
-			data, err := os.ReadFile(filepath.Join(p.dir, filepath.FromSlash(name)))
+			data, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
 			if err != nil {
 				return err
 			}
@@ -255,6 +256,13 @@ func (p *Project) checkLibraries() error {
 		}
 	}
 	return library.Check(archives, objects)
+}
+
+// hasSource reports whether a folder has the model's source of an object: objects of former models stay there.
+func (p *Project) hasSource(dir, object string) bool {
+	stem, _, _ := strings.Cut(path.Base(filepath.ToSlash(object)), ".")
+	_, err := os.Stat(filepath.Join(dir, p.folders().OfModel(), "codegen", "host", "src", stem+".c"))
+	return err == nil
 }
 
 // explained adds the cause and the next step to an error of a compiler or linker that lacks a header, a function or an

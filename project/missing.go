@@ -39,9 +39,9 @@ var lacking = []struct{ what, next, functions string }{
 // noThreads matches what a compiler's code calls to find a variable of a thread.
 var noThreads = regexp.MustCompile(`^(__aeabi_read_tp|__tls_get_addr|__emutls_get_address|__emutls_v\..*)$`)
 
-// missingSystem is explainMissing for the project's image.
-func (p *Project) missingSystem(err error) error {
-	folder := filepath.Join(p.dir, filepath.FromSlash(p.state.Template.BuildFolder()))
+// missingSystem is explainMissing for the project's image. dir is where the build ran.
+func (p *Project) missingSystem(err error, dir string) error {
+	folder := filepath.Join(dir, filepath.FromSlash(p.state.Template.BuildFolder()))
 	return explainMissing(err, os.DirFS(folder), p.sourceOf)
 }
 

@@ -21,7 +21,7 @@ const needyTemplate = `{"doc": "needy", "build": ["generator"], "inputs": ["src"
 		{"name": "tree", "command": ["interpreter", "$OS_BASE/VERSION"], "install": "update it"},
 		{"name": "missing", "command": ["no-such-interpreter"], "install": "apt-get install interpreter"}
 	],
-	"build_id": "build/id.inc", "elf": "build/a.elf", "map": "build/a.map", "options": []}`
+	"elf": "build/a.elf", "map": "build/a.map", "options": []}`
 
 // TestNeeds: what a template needs is found where its builds find it, and what is missing is reported with its cause.
 func TestNeeds(t *testing.T) {

@@ -391,7 +391,7 @@ func vanished(err error, dir string, files []OperatorFile) error {
 
 // run runs a compiler or linker when its turn comes.
 func (l *OperatorLinker) run(ctx context.Context, dir string, words []string) error {
-	_, give, err := l.builder.takeJobs(ctx, 1)
+	give, err := l.builder.takeJob(ctx)
 	if err != nil {
 		return err
 	}

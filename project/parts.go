@@ -15,12 +15,15 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
+	"github.com/boardsmith/boardsmith/crt"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/generator"
 	"github.com/boardsmith/boardsmith/internal/plainfile"
 	"github.com/boardsmith/boardsmith/internal/spdx"
+	"github.com/boardsmith/boardsmith/templates"
 )
 
 // Kinds of parts.
@@ -108,6 +111,22 @@ var partOrder = []string{
 	PartUser, PartModel, PartModelCode, PartRuntime, PartTemplate, PartGenerated, PartBoard, PartLibrary, PartToolchain,
 	PartTool,
 }
+
+// isShipped reports whether a file has the content of one of boardsmith's own.
+func isShipped(digest string) bool { return shipped()[digest] }
+
+var shipped = sync.OnceValue(func() map[string]bool {
+	all := map[string]bool{}
+	for _, files := range []fs.FS{templates.FS, crt.FS} {
+		_ = fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
+			if data, failed := fs.ReadFile(files, name); err == nil && failed == nil {
+				all[image.DigestOf(data)] = true
+			}
+			return nil
+		})
+	}
+	return all
+})
 
 // An origin is what the files of one part have in common: a Part without files.
 type origin struct {

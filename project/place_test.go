@@ -162,7 +162,7 @@ func TestEveryByteHasAChecksum(t *testing.T) {
 		!strings.Contains(err.Error(), want) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := p.inspect(loose.Path); failure.Of(err) != failure.Link || !strings.Contains(err.Error(), want) {
+	if _, _, err := p.inspect(loose.Path); failure.Of(err) != failure.Link || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -33,7 +33,7 @@ const (
 	maxPostLinked   = 64 << 20 // bytes of a file that the command writes
 )
 
-// postLinkFile returns the path, in the project, of the file that a word of the command stands for.
+// postLinkFile returns the path, in the folder of the build, of the file that a word of the command stands for.
 func (p *Project) postLinkFile(word string) string {
 	names := map[string]string{
 		boards.ELFWord: "linked.elf", boards.BinWord: "linked.bin", boards.HexWord: "linked.hex",
@@ -97,38 +97,43 @@ func (p *Project) postLinkValue(name string) string {
 	return abspath.Of(value)
 }
 
-// postLink runs the board's command on the linked image, and replaces the image by what the command wrote.
-func (p *Project) postLink(ctx context.Context, t *tree, held *os.File) error {
-	c := p.state.Board.PostLink
-	if c.IsZero() {
+// postLink runs the board's command on the linked image, and replaces the project's by what the command wrote. The
+// image in the build's folder stays as it was linked.
+func (b *buildRun) postLink(ctx context.Context, folder *cache.Folder) error {
+	if b.state.Board.PostLink.IsZero() {
 		return nil
 	}
-	linked, err := t.root.ReadFile(filepath.FromSlash(p.state.Template.ELF))
+	elf := b.state.Template.ELF
+	linked, err := b.t.root.ReadFile(filepath.FromSlash(elf))
 	if notThere(err) {
 		return nil // inspect reports it
 	}
 	if err != nil {
-		return t.error("read", p.state.Template.ELF, err)
+		return b.t.error("read", elf, err)
 	}
-	if err := p.offerLinked(t, linked); err != nil {
+	in, err := openTree(folder.Dir)
+	if err != nil {
 		return err
 	}
-	if err := p.runPostLink(ctx, t, held); err != nil {
+	defer in.close()
+	if err := b.offerLinked(in, linked); err != nil {
 		return err
 	}
-	loads, err := p.postLinked(t)
+	if err := b.runPostLink(ctx, in, folder.Lock); err != nil {
+		return err
+	}
+	loads, err := b.postLinked(in)
 	if err != nil {
-		return p.postLinkFailed("", "%w", err)
+		return b.postLinkFailed("", "%w", err)
 	}
-	changed, err := p.relinked(linked, loads)
+	changed, err := b.relinked(linked, loads)
 	if err != nil {
-		return p.postLinkFailed("see "+postLinkPage, "%w", err)
+		return b.postLinkFailed("see "+postLinkPage, "%w", err)
 	}
-	at := filepath.Join(p.dir, filepath.FromSlash(p.state.Template.ELF))
-	if err := atomicwriter.WriteFile(at, changed, 0o755); err != nil {
-		return t.error("write", p.state.Template.ELF, err)
+	if err := atomicwriter.WriteFile(filepath.Join(b.t.dir, filepath.FromSlash(elf)), changed, 0o755); err != nil {
+		return b.t.error("write", elf, err)
 	}
-	return p.renewForms(t, changed)
+	return b.renewForms(b.t, changed)
 }
 
 const postLinkPage = "docs/custom-boards.md"
@@ -207,10 +212,10 @@ func flat(loads []firmware.Segment) ([]byte, error) {
 }
 
 // postLinkArgs returns the command's arguments, with their words replaced.
-func (p *Project) postLinkArgs() (args []string, err error) {
+func (p *Project) postLinkArgs(folder string) (args []string, err error) {
 	words := []string{boards.BoardWord, generator.Board}
 	for _, word := range []string{boards.ELFWord, boards.BinWord, boards.HexWord, boards.OutBinWord, boards.OutHexWord} {
-		words = append(words, word, p.postLinkFile(word))
+		words = append(words, word, filepath.Join(folder, filepath.FromSlash(p.postLinkFile(word))))
 	}
 	for _, word := range p.state.Board.PostLink.Words[1:] {
 		if name, isVariable := strings.CutPrefix(word, "$"); isVariable {
@@ -240,25 +245,25 @@ func (p *Project) postLinkTyped(dir, program string, args []string) string {
 	return strings.Join(words, " ")
 }
 
-// runPostLink runs the command, in the project's folder.
-func (p *Project) runPostLink(ctx context.Context, t *tree, held *os.File) error {
-	program, err := p.postLinkProgram()
+// runPostLink runs the command, in the project's folder, on files of another one.
+func (b *buildRun) runPostLink(ctx context.Context, in *tree, held *os.File) error {
+	program, err := b.postLinkProgram()
 	if err != nil {
 		return err
 	}
-	args, err := p.postLinkArgs()
+	args, err := b.postLinkArgs(in.dir)
 	if err != nil {
 		return err
 	}
 	limit := postLinkTimeout
-	if p.builder.postLinkLimit > 0 {
-		limit = p.builder.postLinkLimit
+	if b.builder.postLinkLimit > 0 {
+		limit = b.builder.postLinkLimit
 	}
-	run := toolRun{dir: t.dir, path: program, args: args, held: held, log: p.builder.log(), limit: limit}
+	run := toolRun{dir: b.t.dir, path: program, args: args, held: held, log: b.builder.log(), limit: limit}
 	run.line = func(string) {}
 	err = run.run(ctx)
 	if failed := (*ToolError)(nil); errors.As(err, &failed) {
-		failed.Command = p.postLinkTyped(t.dir, program, args)
+		failed.Command = b.postLinkTyped(b.t.dir, program, args)
 		switch {
 		case errors.Is(err, command.ErrTooLong):
 			failed.Class = failure.Timeout
@@ -267,7 +272,7 @@ func (p *Project) runPostLink(ctx context.Context, t *tree, held *os.File) error
 		}
 	}
 	if err != nil && ctx.Err() == nil {
-		return fmt.Errorf("post_link of board %s: %w", p.state.Board.Name, err)
+		return fmt.Errorf("post_link of board %s: %w", b.state.Board.Name, err)
 	}
 	return err
 }

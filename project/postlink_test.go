@@ -76,10 +76,11 @@ func TestPostLinkSecret(t *testing.T) {
 	p.builder.Variables = map[string]string{"KILN_PASSWORD": "swordfish"}
 	p.state.Template.ELF = "build/firmware.elf"
 	p.state.Board.PostLink = boards.PostLink{Words: []string{"sh", "-c", "exit 3", "$KILN_PASSWORD", "{out.bin}"}}
-	err := p.runPostLink(t.Context(), &tree{dir: p.dir}, nil)
+	in := &tree{dir: p.dir}
+	err := (&buildRun{Project: p, t: in}).runPostLink(t.Context(), in, nil)
 	failed := (*ToolError)(nil)
 	if !errors.As(err, &failed) || failure.Of(err) != failure.Link || strings.Contains(failed.Command, "swordfish") ||
-		!strings.HasSuffix(failed.Command, ` sh -c 'exit 3' "$KILN_PASSWORD" build/post_link/out.bin`) {
+		!strings.HasSuffix(failed.Command, ` sh -c 'exit 3' "$KILN_PASSWORD" `+filepath.Join(p.dir, "build", "post_link", "out.bin")) {
 		t.Errorf("%v: %s", err, failure.Next(err))
 	}
 }

@@ -97,7 +97,7 @@ func (b *bounded) Write(data []byte) (int, error) {
 }
 
 func (p *Project) preprocess(ctx context.Context, cc string, args []string) (string, error) {
-	_, give, err := p.builder.takeJobs(ctx, 1)
+	give, err := p.builder.takeJob(ctx)
 	if err != nil {
 		return "", err
 	}

@@ -67,7 +67,7 @@ type Project struct {
 }
 
 // Open opens an existing project without changing it. Errors: *LockedError while another one changes the folder;
-// *StaleError; class config for a folder that is not a project or has an invalid project.json.
+// *UnfinishedError; class config for a folder that is not a project or has an invalid project.json.
 func (b *Builder) Open(dir string) (*Project, error) {
 	dir = abspath.Of(dir)
 	b.anchor()
@@ -80,7 +80,7 @@ func (b *Builder) Open(dir string) (*Project, error) {
 	}
 	s, err := readState(dir)
 	if err == nil && s.Pending != nil {
-		err = s.stale(dir)
+		err = s.unfinished(dir)
 	}
 	if err != nil {
 		l.release()

@@ -268,7 +268,8 @@ func TestEditedFiles(t *testing.T) {
 	main := filepath.Join(dir, "src", "main.c")
 	original, err := os.ReadFile(main)
 	must(t, err)
-	appendTo(t, main, "// mine\n")
+	const edit = "extern int mine;\nint mine; // mine\n"
+	appendTo(t, main, edit)
 
 	second := built(t, p)
 	if second.ID() == first.ID() || !slices.Equal(second.Edited, []string{"src/main.c"}) || second.UpToDate {
@@ -279,7 +280,8 @@ func TestEditedFiles(t *testing.T) {
 	}
 	must(t, p.Close())
 
-	other := mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": mlftest.TinyOperator + "// second\n"})
+	text := mlftest.TinyOperator + "int second; // second\n"
+	other := mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": text})
 	p = generated(t, dir, Spec{Model: other}) // main.c does not depend on the model
 	if all := contents(t, dir); !slices.Equal(p.Stayed(), []string{"src/main.c"}) || all["src/main.c.orig"] != "" ||
 		!strings.HasSuffix(all["src/main.c"], "// mine\n") || !strings.Contains(all[operatorFile], "// second") {
@@ -310,14 +312,14 @@ func TestEditedFiles(t *testing.T) {
 	for i, copied := range []string{"src/main.c.orig", "src/main.c.orig.1"} {
 		p = generated(t, dir, Spec{Model: model, Force: true})
 		all := contents(t, dir)
-		if all["src/main.c"] != string(original) || all[copied] != string(original)+"// mine\n" {
+		if all["src/main.c"] != string(original) || all[copied] != string(original)+edit {
 			t.Errorf("force %d: main.c replaced: %v, copy kept: %v", i, all["src/main.c"] == string(original), all[copied] != "")
 		}
 		if third := built(t, p); third.ID() != first.ID() || third.Digest != first.Digest {
 			t.Errorf("force %d: the build is not the first one again", i)
 		}
 		must(t, p.Close())
-		appendTo(t, main, "// mine\n")
+		appendTo(t, main, edit)
 	}
 
 	must(t, os.WriteFile(main, original, 0o644))
@@ -416,9 +418,9 @@ func TestUsersBoardAndTemplate(t *testing.T) {
 			"(void)h;\n" +
 			"  const char* q = QUOTED; v->v_int64 = q[0] == 'i' ? 42 : 0; *t = kTVMArgInt; return 0; }\n",
 		"templates/small/template.json": `{"doc": "small", "build": ["sh", "build.sh"], "inputs": ["build.sh", "crt", "src"], "generate": ["crt_config/crt_config.h"],
-			"build_id": "out/id.c", "elf": "out/a.elf", "map": "out/a.map", "reuse": [], "tools": [], "options": ["arena_kib"]}`,
+			"elf": "out/a.elf", "map": "out/a.map", "tools": [], "options": ["arena_kib"]}`,
 		"templates/small/build.sh": "set -e\nprintf 'int main(void) { return 0; }' > out/m.c\n" +
-			"cc -o out/a.elf out/m.c\n",
+			"cc -Wl,--build-id=md5 -o out/a.elf out/m.c\n",
 		"templates/small/port/process.c": "", "templates/small/out/old.o": "not copied",
 	} {
 		path := filepath.Join(home, name)
@@ -505,7 +507,7 @@ func FuzzProjectJSON(f *testing.F) {
 		Template: templateState{
 			"baremetal", nil,
 			blueprint.Blueprint{
-				Build: []string{"make"}, Inputs: []string{"src"}, BuildID: "build/id.c", ELF: "build/a.elf",
+				Build: []string{"make"}, Inputs: []string{"src"}, ELF: "build/a.elf",
 				Map: "build/a.map",
 			},
 		},
@@ -522,13 +524,8 @@ func FuzzProjectJSON(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(pending)
-	earlier, err := os.ReadFile(filepath.Join("testdata", "format1", blueprint.StateFile))
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(earlier)
 	for _, bad := range []string{
-		`{}`, `{"format": 4}`, `[]`, `{"format":2,"files":{"../x":""}}`,
+		`{}`, `{"format": 2}`, `[]`, `{"format":1,"files":{"../x":""}}`,
 		`{"format":1,"template":{"elf":"/a/b"}}`, string(good) + "{}", string(good[:len(good)/2]),
 	} {
 		f.Add([]byte(bad))
@@ -564,6 +561,7 @@ type env struct {
 	Progress progress.Func
 	Cache    *cache.Cache
 	Jobs     int
+	Fresh    bool
 
 	Programmer string
 	Reflash    bool
@@ -576,7 +574,8 @@ type env struct {
 }
 
 func (e env) builder() *Builder {
-	return &Builder{Path: e.Path, Log: e.Log, Progress: e.Progress, Cache: e.Cache, Jobs: e.Jobs, Forms: true}
+	return &Builder{Path: e.Path, Log: e.Log, Progress: e.Progress, Cache: e.Cache, Jobs: e.Jobs, Forms: true,
+		Fresh: e.Fresh}
 }
 
 func (e env) desk() *device.Desk {

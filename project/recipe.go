@@ -16,27 +16,21 @@ import (
 
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/blueprint"
-	"github.com/boardsmith/boardsmith/internal/generator"
 	"github.com/boardsmith/boardsmith/internal/plainfile"
 )
 
 // A recipe holds all inputs of a build, and the keys derived from them.
 type recipe struct {
-	inputs     map[string]string
-	configures map[string]bool   // inputs whose contents may configure later builds
-	named      map[string]bool   // the model's files whose being there may do so
-	outside    map[string]string // those that are not in the project
-	tools      []toolState
-	edited     []string
-	env        []string          // of the build command
-	values     []string          // of the user's variables in env that no outside inputs stand for
-	found      []toolState       // compiler and libraries, if only the build finds them: the expected ones, or none
-	trees      map[string]string // states of source trees outside of the project
-	toolKey    cache.Key         // of the tools, the command and what is outside of the project, without found
-	setting    cache.Key         // of the same, with found and the folders of env
-	id         [16]byte          // of the whole
-	runtime    cache.Key         // of what does not depend on the model
+	inputs  map[string]string
+	outside map[string]string // those that are not in the project
+	tools   []toolState
+	edited  []string
+	env     []string          // of the build command
+	values  []string          // of the user's variables in env that no outside inputs stand for
+	found   []toolState       // compiler and libraries, if only the build finds them: set by it
+	trees   map[string]string // states of source trees outside of the project
+	toolKey cache.Key         // of the tools, the command and what is outside of the project
+	key     cache.Key         // of the whole, without found
 }
 
 // recipe reads the inputs and identifies the tools.
@@ -57,12 +51,7 @@ func (p *Project) recipe(ctx context.Context, t *tree) (*recipe, error) {
 	steps.Go(func() (err error) { compiler, err = p.compilers(ctx, cc); return err })
 	steps.Go(func() (err error) { others, err = p.otherTools(ctx); return err })
 	steps.Go(func() (err error) { r.trees, err = p.treeStates(ctx); return err })
-	steps.Go(func() (err error) {
-		if err = p.readInputs(t, r); err == nil {
-			err = p.configuration(t, r)
-		}
-		return err
-	})
+	steps.Go(func() error { return p.readInputs(t, r) })
 	if err := steps.Wait(); err != nil {
 		return nil, err
 	}
@@ -70,31 +59,14 @@ func (p *Project) recipe(ctx context.Context, t *tree) (*recipe, error) {
 	if r.outside, err = p.outside(); err != nil {
 		return nil, err
 	}
-	tools := p.sentence("settings v1", r, func(string) bool { return false })
-	r.toolKey = tools.Say("board", p.state.Board.Zephyr()).Key() // the compiler that the build finds depends on it
-	if cc == "" {
-		return r, p.expect(ctx, r)
+	r.toolKey = p.settings(r).Key()
+	all := p.settings(r)
+	for _, name := range slices.Sorted(maps.Keys(r.inputs)) {
+		all.Say("file", name, r.inputs[name])
 	}
-	p.setKeys(r)
+	p.sayPostLink(all)
+	r.key = all.Key()
 	return r, nil
-}
-
-// setKeys computes the recipe's keys.
-func (p *Project) setKeys(r *recipe) {
-	setting := p.sentence("setting v1", r, func(string) bool { return false })
-	r.setting = setting.Say("places", r.env...).Key() // a build folder contains them
-	ofRuntime := func(name string) bool { return p.ofRuntime(name) || r.configures[name] }
-	r.runtime = p.sentence("runtime v1", r, ofRuntime).Key()
-	of := p.sentence("build v1", r, func(string) bool { return true })
-	if from := p.state.Template.Origin; from != nil {
-		of.Say("template", from.Commit, from.Changed)
-	}
-	for _, l := range p.state.Libraries {
-		of.Say("library", l.Name, l.Commit)
-	}
-	p.sayPostLink(of)
-	id := of.Key()
-	r.id = [16]byte(id[:16])
 }
 
 // compiler returns the path of the board's compiler, or "" if only the build finds it.
@@ -117,12 +89,6 @@ func (p *Project) compilers(ctx context.Context, cc string) ([]toolState, error)
 	}
 	library, err := p.libraries(ctx, cc, &p.state.Board.Board) // as generated, whatever a build found out
 	return append([]toolState{compiler}, library...), err
-}
-
-// ofRuntime reports whether the compiled runtime depends on an input. The board's linker script and the files of its
-// commands are for the link, which comes later.
-func (p *Project) ofRuntime(name string) bool {
-	return !p.folders().InModel(name) && name != blueprint.OperatorsFile && !strings.HasPrefix(name, generator.Board+"/")
 }
 
 // readInputs reads the inputs, and detects user changes in the project's other files.
@@ -216,6 +182,9 @@ func (p *Project) unchanged(ctx context.Context, t *tree, r *recipe) error {
 	return nil
 }
 
+// allTools lists the compiler first.
+func (r *recipe) allTools() []toolState { return slices.Concat(r.found, r.tools) }
+
 // changes lists, sorted, the names whose digests differ or that only one of the two has.
 func changes(before, now map[string]string) (names []string) {
 	for name, sum := range before {
@@ -232,10 +201,10 @@ func changes(before, now map[string]string) (names []string) {
 	return names
 }
 
-// sentence lists everything that determines the result of compiling the inputs that of selects.
-func (p *Project) sentence(step string, r *recipe, of func(string) bool) *cache.Sentence {
-	s := cache.NewSentence(step)
-	for _, t := range r.allTools() {
+// settings lists everything that determines the result of compiling, but for the inputs.
+func (p *Project) settings(r *recipe) *cache.Sentence {
+	s := cache.NewSentence("build v2")
+	for _, t := range r.tools {
 		s.Say("tool", t.identity()...)
 	}
 	s.Say("command", p.state.Template.Build...) // without the number of jobs
@@ -249,10 +218,13 @@ func (p *Project) sentence(step string, r *recipe, of func(string) bool) *cache.
 	for _, name := range slices.Sorted(maps.Keys(r.outside)) {
 		s.Say("outside", name, r.outside[name])
 	}
-	for _, name := range slices.Sorted(maps.Keys(r.inputs)) {
-		if of(name) {
-			s.Say("file", name, r.inputs[name])
-		}
-	}
 	return s
+}
+
+func isSourceOrHeader(name string) bool {
+	return isSource(name) || isHeader(name) || slices.Contains([]string{".cc", ".cpp", ".cxx", ".s"}, path.Ext(name))
+}
+
+func isHeader(name string) bool {
+	return slices.Contains([]string{".h", ".hh", ".hpp"}, path.Ext(name))
 }

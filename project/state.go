@@ -26,11 +26,11 @@ import (
 )
 
 const (
-	stateFormat  = 3
+	stateFormat  = 1
 	maxStateSize = 16 << 20 // bytes; a project of 10,000 files needs 2 MB
 )
 
-// state is project.json, format 3. It contains no absolute path, date or user name, so that equal inputs give equal
+// state is project.json. It contains no absolute path, date or user name, so that equal inputs give equal
 // bytes, except for the times in Flashes, which only flashing adds, and the compiler in Built, which only the build
 // finds. Files are named by slash paths in the folder, digests are SHA-256 in hexadecimal.
 type state struct {
@@ -80,20 +80,8 @@ type toolState struct {
 	SHA256  string `json:"sha256,omitempty"` // of a compiler's file
 }
 
-// readState reads the project.json of a folder. Errors: *StaleError; others of class config.
+// readState reads the project.json of a folder. Errors have class config.
 func readState(dir string) (*state, error) {
-	s, err := readAnyState(dir)
-	if err != nil {
-		return nil, err
-	}
-	if s.Format != stateFormat {
-		return nil, s.stale(dir)
-	}
-	return s, nil
-}
-
-// readAnyState also reads a project.json of an earlier format: see parseEarlier.
-func readAnyState(dir string) (*state, error) {
 	path := filepath.Join(dir, blueprint.StateFile)
 	f, err := plainfile.Open(path)
 	if err != nil {
@@ -105,7 +93,7 @@ func readAnyState(dir string) (*state, error) {
 		return nil, plainfile.Error("read", path, err)
 	}
 	s, err := parseState(data)
-	if errors.Is(err, errLaterFormat) {
+	if errors.Is(err, errOtherFormat) {
 		return nil, failure.New(failure.Config, "use the version of boardsmith that generated it, or choose another folder",
 			"%s: %w", path, err)
 	}
@@ -116,7 +104,7 @@ func readAnyState(dir string) (*state, error) {
 	return s, nil
 }
 
-var errLaterFormat = fmt.Errorf("its format is later than %d, the latest that this version reads", stateFormat)
+var errOtherFormat = fmt.Errorf("its format is not %d, the one that this version reads", stateFormat)
 
 // parseState parses a project.json. It returns an error for content that Generate does not write.
 func parseState(data []byte) (*state, error) {
@@ -130,10 +118,8 @@ func parseState(data []byte) (*state, error) {
 	switch {
 	case head.Format < 1:
 		return nil, errors.New("it has no format")
-	case head.Format < stateFormat:
-		return parseEarlier(data)
-	case head.Format > stateFormat:
-		return nil, errLaterFormat
+	case head.Format != stateFormat:
+		return nil, errOtherFormat
 	}
 	var s state
 	dec := json.NewDecoder(bytes.NewReader(data))
@@ -149,45 +135,6 @@ func parseState(data []byte) (*state, error) {
 		s.Built.Board.Name = s.Built.Name
 	}
 	return &s, s.check()
-}
-
-// parseEarlier reads of formats 1 and 2 what replacing or removing the project takes, whatever its other fields are:
-// which files are generated and their digests, the build folder, the flashes, and what it was generated from.
-func parseEarlier(data []byte) (*state, error) {
-	var old struct {
-		Format int
-		Board  struct{ Name string }
-		Model  struct {
-			modelState
-			Module string // since format 2 model_name
-		}
-		Template struct{ Name, ELF string }
-		Options  json.RawMessage
-		Files    map[string]string
-		Pending  map[string]string
-		Flashes  []struct {
-			FlashRecord
-			Tool string // since format 2 Programmer
-		}
-	}
-	if err := json.Unmarshal(data, &old); err != nil {
-		return nil, err
-	}
-	s := &state{Format: old.Format, Files: old.Files, Pending: old.Pending}
-	for _, f := range old.Flashes {
-		f.Programmer = cmp.Or(f.Programmer, f.Tool)
-		s.Flashes = append(s.Flashes, f.FlashRecord)
-	}
-	s.Board.Name, s.Model = old.Board.Name, old.Model.modelState
-	s.Model.ModelName = cmp.Or(s.Model.ModelName, old.Model.Module)
-	s.Template.Name, s.Template.ELF = old.Template.Name, old.Template.ELF
-	if json.Unmarshal(old.Options, &s.Options) != nil {
-		s.Options = boards.Options{} // of another kind than today's
-	}
-	if err := s.Template.CheckELF(); err != nil {
-		return nil, fmt.Errorf("template: %w", err)
-	}
-	return s, s.checkFiles()
 }
 
 // isUsable reports whether the board has a name and, unless its build finds it, a compiler.
@@ -284,14 +231,12 @@ func (p *Project) noteBuild(b *buildRecord) error {
 	return p.update(func(s *state) { s.Tools, s.Edited, s.Built = b.Tools, b.Edited, board })
 }
 
-// A StaleError reports a project folder that must be generated again, because an earlier version of boardsmith
-// generated it or Generate was interrupted. Generate and Clean accept it. The folder's model.tar is the archive if it
-// has ArchiveDigest.
-type StaleError struct {
-	Dir         string
-	Interrupted bool // Generate was interrupted; else an earlier version generated it
+// An UnfinishedError reports a project folder that must be generated again, because Generate was interrupted. Generate
+// and Clean accept it. The folder's model.tar is the archive if it has ArchiveDigest.
+type UnfinishedError struct {
+	Dir string
 
-	// what it was generated from, as in Spec; "" if unknown
+	// what was being generated, as in Spec
 	Board, Template, ModelName string
 	Options                    boards.Options
 	Libraries                  []string
@@ -299,29 +244,22 @@ type StaleError struct {
 	ArchiveDigest              string // SHA-256 of the archive's uncompressed tar, in hexadecimal
 }
 
-func (s *state) stale(dir string) *StaleError {
-	return &StaleError{
-		Dir: dir, Interrupted: s.Format == stateFormat, Board: s.Board.Name, Template: s.Template.from(),
-		ModelName: s.Model.ModelName, Options: s.Options, Libraries: (&Project{state: *s}).Libraries(),
-		Archive: s.Model.Name, ArchiveDigest: s.Model.Digest,
+func (s *state) unfinished(dir string) *UnfinishedError {
+	return &UnfinishedError{
+		Dir: dir, Board: s.Board.Name, Template: s.Template.from(), ModelName: s.Model.ModelName, Options: s.Options,
+		Libraries: (&Project{state: *s}).Libraries(), Archive: s.Model.Name, ArchiveDigest: s.Model.Digest,
 	}
 }
 
-func (e *StaleError) Error() string {
-	if e.Interrupted {
-		return fmt.Sprintf("project %s: generating it was interrupted", e.Dir)
-	}
-	return fmt.Sprintf("project %s was generated by an earlier version of boardsmith", e.Dir)
+func (e *UnfinishedError) Error() string {
+	return fmt.Sprintf("project %s: generating it was interrupted", e.Dir)
 }
 
 // FailureClass returns failure.Config.
-func (e *StaleError) FailureClass() failure.Class { return failure.Config }
+func (e *UnfinishedError) FailureClass() failure.Class { return failure.Config }
 
 // NextStep returns how to go on.
-func (e *StaleError) NextStep() string {
-	if e.Board == "" || e.Archive == "" {
-		return "generate it again"
-	}
+func (e *UnfinishedError) NextStep() string {
 	return fmt.Sprintf("generate it again, for board %s from %s", printable(e.Board), printable(e.Archive))
 }
 

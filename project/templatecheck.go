@@ -142,7 +142,7 @@ var templateChecks = []templateCheck{
 		"build", "the build command makes all results",
 		(*checking).build,
 		"correct what the command makes, or " +
-			"the fields elf, map, forms, board, results and reuse",
+			"the fields elf, map, forms, board and results",
 	},
 	{
 		"checksum", "landmarks.parts contain every byte that is loaded",
@@ -151,9 +151,9 @@ var templateChecks = []templateCheck{
 	},
 	{"landmarks", "the image has the other landmarks", (*checking).landmarks, "correct landmarks"},
 	{
-		"build id", "the image has the build id, at its landmark",
+		"build id", "the image has the linker's build id",
 		(*checking).buildID,
-		"include the file build_id in what is linked, and correct landmarks.build_id",
+		"define boardsmith_build_id in the output section of the build id, as docs/templates.md shows",
 	},
 	{
 		"sizes", "the image's sizes by part are known",
@@ -165,6 +165,11 @@ var templateChecks = []templateCheck{
 		"operator", "a changed operator changes the build id, and compiles nothing else",
 		(*checking).operator,
 		"correct the dependencies of the build command",
+	},
+	{
+		"folder", "after changes of all files, with one of the model more, renamed and removed, a build is as from nothing",
+		(*checking).inFolder,
+		"name the file in configure_reads, or let the build command depend on it",
 	},
 	{
 		"by hand", "the command alone, in another folder, makes the same bytes",

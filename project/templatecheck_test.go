@@ -5,11 +5,9 @@ package project
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -35,11 +33,11 @@ var soundTemplate = map[string]string{
 	"tools": [{"name": "make", "install": "apt-get install make"}],
 	"generate": ["crt_config/crt_config.h", "crt_config/operators.mk"],
 	"inputs": ["Makefile", "a.ld", "src", "crt", "crt_config", "model/codegen"],
-	"reuse": ["build/crt/*/*/*.o"], "linker_script": "a.ld",
-	"build_id": "build/id.inc", "elf": "build/a.elf", "map": "build/a.map",
-	"landmarks": {"parts": [{"symbol": "image_start", "end": "image_end"}], "build_id": {"symbol": "image_id"},
+	"linker_script": "a.ld",
+	"elf": "build/a.elf", "map": "build/a.map",
+	"landmarks": {"parts": [{"symbol": "image_start", "end": "image_end"}],
 		"kept": {"section": ".noinit"}},
-	"areas": {"arena": [".arena"]}, "renamed": {"port/old.c": "port/new.c"},
+	"areas": {"arena": [".arena"]},
 	"compile": [{"files": ["src/*.c"], "flags": ["-Icrt_config"]}],
 	"operators": {"compile": ["-Icrt/include"], "link": []},
 	"options": ["arena_kib", "log_level", "operator_opt", "operator_flags"]}`,
@@ -48,26 +46,23 @@ SRC := src/main.c crt/src/runtime/double.c $(wildcard model/codegen/host/src/*.c
 OBJ := $(SRC:%.c=build/%.o)
 FLAGS := -w -ffreestanding -fno-pie -fno-stack-protector -fno-asynchronous-unwind-tables -Icrt_config -Icrt/include
 build/a.elf: $(OBJ) a.ld
-	gcc -nostdlib -static -no-pie -Wl,--build-id=none,-Map=build/a.map -T a.ld -o $@ $(OBJ)
-build/src/main.o: build/id.inc
+	gcc -nostdlib -static -no-pie -Wl,--build-id=md5,-Map=build/a.map -T a.ld -o $@ $(OBJ)
 build/%.o: %.c crt_config/operators.mk crt_config/crt_config.h Makefile
 	@mkdir -p $(@D)
 	gcc $(FLAGS) $(if $(findstring model/,$<),-$(OPERATOR_OPT) $(OPERATOR_FLAGS)) -c -o $@ $<
 `,
 	"templates/sound/a.ld": `SECTIONS {
 	. = 0x400000; image_start = .;
-	.text : { *(.text*) *(.rodata*) *(.data*) *(.note*) } image_end = .;
+	.note.gnu.build-id : { boardsmith_build_id = . + 16; KEEP(*(.note.gnu.build-id)) }
+	.text : { *(.text*) *(.rodata*) *(.data*) } image_end = .; /DISCARD/ : { *(.note.*) }
 	. = 0x600000; .bss (NOLOAD) : { *(.bss*) *(COMMON) }
 	.arena (NOLOAD) : { *(.arena*) } .noinit (NOLOAD) : { *(.noinit*) } }
 `,
 	"templates/sound/src/main.c": `#include "crt_config.h"
-#define BYTE(x) x,
-const volatile unsigned char image_id[] = {
-#include "../build/id.inc"
-};
+extern const volatile unsigned char boardsmith_build_id[];
 unsigned char arena[BOARDSMITH_ARENA_BYTES] __attribute__((section(".arena,\"aw\",@nobits#")));
 int record __attribute__((section(".noinit,\"aw\",@nobits#")));
-int _start(void) { return image_id[0] + arena[0] + record; }
+int _start(void) { return boardsmith_build_id[0] + arena[0] + record; }
 `,
 	"templates/sound/port/new.c": "int port;\n",
 }
@@ -89,28 +84,40 @@ var defects = []struct {
 	},
 	{"files", "template.json", `"src/*.c"]`, `"source/*.c"]`, "compile: the project has no file"},
 	{"files", "template.json", `-Icrt/include`, `-Ilib/include`, "operators: the project has no folder lib/include"},
-	{"files", "template.json", `"port/new.c"`, `"port/newer.c"`, "renamed: the template has no port/newer.c"},
 	{"build", "Makefile", "-Map=build/a.map", "-Map=build/b.map", "made no build/a.map"},
 	{"build", "Makefile", "-o $@ $(OBJ)", "-o build/b.elf $(OBJ)", "made no build/a.elf"},
-	{"build", "template.json", "build/crt/*/*/*.o", "build/lib/*.o", "reuse: the build command made no build/lib/*.o"},
+	{
+		"build", "template.json", `"linker_script"`, `"results": ["build/lib/*.o"], "linker_script"`,
+		"results: the build command made no build/lib/*.o",
+	},
+	{
+		"folder", "Makefile", "FLAGS := -w", "LINES := $(shell test -f build/lines || wc -l <src/main.c >build/lines; " +
+			"cat build/lines)\nFLAGS := -w -DLINES=$(LINES)", "does not notice its change: src/main.c",
+	},
+	{
+		"folder", "Makefile", "$(wildcard model/codegen/host/src/*.c)", "$(shell test -f build/list || " +
+			"ls model/codegen/host/src/*.c >build/list; cat build/list)", "there is a file more",
+	},
 	{"checksum", "a.ld", "image_end = .;", "", "lacks a part that its template names"},
 	{
-		"checksum", "a.ld", "*(.rodata*) *(.data*) *(.note*) } image_end = .;",
-		"} image_end = .; .rodata : { *(.rodata*) *(.data*) *(.note*) }", "outside the ranges",
+		"checksum", "a.ld", "*(.rodata*) *(.data*) } image_end = .;",
+		"} image_end = .; .rodata : { *(.rodata*) *(.data*) }", "outside the ranges",
 	},
 	{"landmarks", "template.json", `".noinit"`, `".kept"`, "kept: the image has no .kept"},
-	{
-		"build id", "template.json", `{"symbol": "image_id"}`, `{"symbol": "_start"}`,
-		"_start does not contain the build id",
-	},
-	{"build id", "src/main.c", `#include "../build/id.inc"`, "1", "does not contain the build id"},
+	{"build", "Makefile", "--build-id=md5", "--build-id=none", "link with -Wl,--build-id=md5"},
+	{"build", "Makefile", "--build-id=md5", "--build-id=0x1234", "a build id of less than 16 bytes"},
+	{"build", "a.ld", ".note.gnu.build-id : {", ".id : {", "a.elf has no build id"},
+	{"build", "a.ld", ".note.gnu.build-id :", "/DISCARD/ : { *(.note.*) } .id :", "a.elf has no build id"},
+	{"build id", "a.ld", ". + 16;", ".;", "which is not 16 bytes behind the start of .note.gnu.build-id"},
 	{"sizes", "template.json", `[".arena"]`, `[".heap"]`, "the image has no arena"},
 	{
-		"operator", "Makefile", "build/src/main.o: build/id.inc", "build/%.o: build/id.inc\n$(OBJ): build/id.inc",
-		"was changed, but these were compiled again: double.o",
+		"operator", "Makefile", "build/%.o: %.c crt_config", "$(OBJ): $(SRC)\nbuild/%.o: %.c crt_config",
+		"was changed, but these were compiled again: boardsmith_signatures.o, double.o, lib1.o, main.o",
 	},
 	{"operator", "Makefile", "build/%.o: %.c crt_config", "build/model/%.o: | model/%.c\n\t@mkdir -p $(@D)\n" +
 		"\tgcc $(FLAGS) -c -o $@ model/$*.c\nbuild/%.o: %.c crt_config", "but it was not compiled again"},
+	{"operator", "Makefile", "=md5", "=0x00112233445566778899aabbccddeeff", "but the build id is the same"},
+	{"by hand", "Makefile", "--build-id=md5", "--build-id=uuid", "the id must be a hash of the file, not uuid"},
 	{"by hand", "Makefile", "FLAGS := -w", "FLAGS := -w -g", "another folder gives another file"},
 	{"errors", "Makefile", "-c -o $@ $<", "-c -o $@ $< 2>/dev/null", "the build reported: make: ***"},
 	{"options", "Makefile", "-$(OPERATOR_OPT)", "-O2", "option operator_opt is listed but has no effect"},
@@ -207,42 +214,6 @@ func TestTemplateModelSource(t *testing.T) {
 		if name != want || errors.As(err, &skipped) != (want == "") {
 			t.Errorf("%s: %q, %v", archive, name, err)
 		}
-	}
-}
-
-// TestTemplateBuildID: the whole image is searched for the build id if the template does not name its place, and on a
-// board without a memory map, where landmarks are not used.
-func TestTemplateBuildID(t *testing.T) {
-	t.Parallel()
-	const include = `#include "../build/id.inc"`
-	memory := regexp.MustCompile(`, "place": (?s:.*)\]`)
-	for _, c := range []struct{ name, place, main, reported string }{
-		{"no place", ``, include, ""},
-		{"no place and no build id", ``, "1", "does not contain its build id"},
-		{"no memory map", `"build_id": {"symbol": "no_such_symbol"},`, include, ""},
-		{"no memory map and no build id", `"build_id": {"symbol": "image_id"},`, "1", "does not contain its build id"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			e := soundHome(t, "template.json", `"build_id": {"symbol": "image_id"},`, c.place)
-			writeIn(t, e.Path[0], "templates/sound/src/main.c",
-				strings.Replace(soundTemplate["templates/sound/src/main.c"], include, c.main, 1))
-			if c.place != "" {
-				writeIn(t, e.Path[0], "boards/mine.json", memory.ReplaceAllString(soundTemplate["boards/mine.json"], ""))
-			}
-			ctx, stop := context.WithCancel(t.Context())
-			defer stop()
-			passed := ""
-			trial := TemplateTrial{Spec: Spec{Template: "sound", Model: mlftest.Tiny(t, nil)}}
-			err := e.builder().CheckTemplate(ctx, trial, func(r TemplateCheck) {
-				if passed = r.Name; passed == "build id" {
-					stop() // the other checks need more builds
-				}
-			})
-			if c.reported == "" && passed != "build id" || !strings.Contains(fmt.Sprint(err), c.reported) {
-				t.Errorf("%v, after check %q; want %q", err, passed, c.reported)
-			}
-		})
 	}
 }
 

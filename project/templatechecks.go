@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/firmware"
@@ -84,11 +85,6 @@ func (c *checking) files(ctx context.Context) (string, error) {
 	for _, flag := range t.Operators.Compile {
 		if dir, isFolder := strings.CutPrefix(flag, "-I"); isFolder && !c.hasBelow(dir) {
 			return "", fmt.Errorf("operators: the project has no folder %s", dir)
-		}
-	}
-	for _, now := range slices.Sorted(maps.Values(t.Renamed)) {
-		if _, err := fs.Stat(t.Files, now); err != nil {
-			return "", fmt.Errorf("renamed: the template has no %s", now)
 		}
 	}
 	return fmt.Sprintf("%d files", len(c.p.state.Files)), nil
@@ -185,7 +181,7 @@ func (c *checking) build(ctx context.Context) (string, error) {
 // checkResults returns an error for results that the build command has not made.
 func (c *checking) checkResults() error {
 	t := c.found
-	for _, name := range slices.Concat([]string{t.ELF, t.Map, t.BuildID}, t.BoardFile(), c.p.otherForms()) {
+	for _, name := range slices.Concat([]string{t.ELF, t.Map}, t.BoardFile(), c.p.otherForms()) {
 		if info, err := os.Stat(c.at(name)); err != nil || info.Size() == 0 {
 			return fmt.Errorf("the build command succeeded but made no %s", name)
 		}
@@ -194,10 +190,8 @@ func (c *checking) checkResults() error {
 		found, _ := fs.Glob(os.DirFS(c.p.dir), pattern) // check has validated the pattern
 		return len(found) > 0
 	}
-	for field, patterns := range map[string][]string{"results": t.Results, "reuse": t.Reuse} {
-		if len(patterns) > 0 && !slices.ContainsFunc(patterns, made) { // some are not for this board
-			return fmt.Errorf("%s: the build command made no %s", field, strings.Join(patterns, " or "))
-		}
+	if len(t.Results) > 0 && !slices.ContainsFunc(t.Results, made) { // some are not for this board
+		return fmt.Errorf("results: the build command made no %s", strings.Join(t.Results, " or "))
 	}
 	return nil
 }
@@ -246,7 +240,7 @@ func (c *checking) landmarks(context.Context) (string, error) {
 	}
 	defer f.Close()
 	l := c.found.Landmarks
-	all := map[string]firmware.Place{"build_id": l.BuildID, "kept": l.Kept, "reset_cause": l.ResetCause}
+	all := map[string]firmware.Place{"kept": l.Kept, "reset_cause": l.ResetCause}
 	for n, place := range l.Stacks {
 		all[fmt.Sprintf("stacks[%d]", n)] = place
 	}
@@ -268,32 +262,24 @@ func (c *checking) buildID(context.Context) (string, error) {
 		return "", err
 	}
 	defer f.Close()
-	place := c.found.Landmarks.BuildID
-	if len(c.p.Board().Memory) == 0 || place == (firmware.Place{}) {
-		if loads, err := firmware.Loads(f, c.image.Path); err != nil || !contain(loads, c.image.BuildID[:]) {
-			return "", errors.Join(err, fmt.Errorf("the image does not contain its build id %s", c.image.ID()))
-		}
-		return c.image.ID(), nil
+	id, at, err := firmware.BuildID(f, c.found.ELF)
+	if err != nil {
+		return "", err
 	}
-	r, _ := place.Find(f)
-	for _, p := range f.Progs {
-		if p.Type != elf.PT_LOAD || r.Start < p.Vaddr || r.End > p.Vaddr+p.Filesz {
-			continue
-		}
-		data := make([]byte, r.Size())
-		if _, err := p.ReadAt(data, int64(r.Start-p.Vaddr)); err != nil {
-			return "", err
-		}
-		if bytes.Contains(data, c.image.BuildID[:]) {
-			return fmt.Sprintf("%s at 0x%08x", c.image.ID(), r.Start), nil
-		}
+	symbols, err := firmware.Symbols(f, c.found.ELF)
+	if err != nil || len(c.p.Board().Memory) == 0 {
+		return fmt.Sprintf("%x", id), err
 	}
-	return "", fmt.Errorf("build_id: %v does not contain the build id %s", place, c.image.ID())
+	if symbol, ok := symbols[buildIDSymbol]; ok &&
+		symbol != f.Section(firmware.BuildIDSection).Addr+firmware.BuildIDOffset {
+		return "", fmt.Errorf("%s is 0x%08x, which is not %d bytes behind the start of %s", buildIDSymbol, symbol,
+			firmware.BuildIDOffset, firmware.BuildIDSection)
+	}
+	return fmt.Sprintf("%x at 0x%08x", id, at.Start), nil
 }
 
-func contain(loads []firmware.Segment, data []byte) bool {
-	return slices.ContainsFunc(loads, func(s firmware.Segment) bool { return bytes.Contains(s.Data, data) })
-}
+// buildIDSymbol is the symbol of templates/firmware/port.h, which a port may name as its build id.
+const buildIDSymbol = "boardsmith_build_id"
 
 func (c *checking) sizes(context.Context) (string, error) {
 	if err := c.needsBuild(); err != nil {
@@ -399,7 +385,7 @@ func (c *checking) operator(ctx context.Context) (found string, err error) {
 			return err
 		}
 		if i.BuildID == c.image.BuildID {
-			return fmt.Errorf("%s was changed, but the build id is the same", name)
+			return fmt.Errorf("%s was changed, but the build id is the same: it must be a hash, as of -Wl,--build-id=md5", name)
 		}
 		now, err := c.objects()
 		if err == nil && len(now) > 0 {
@@ -478,6 +464,92 @@ func recompiled(before, now map[string]objectState, source string) (string, erro
 	return "compiled: " + strings.Join(made, ", "), nil
 }
 
+// inFolder compares builds in the folder of the first one with builds from nothing.
+func (c *checking) inFolder(ctx context.Context) (string, error) {
+	if err := c.needsBuild(); err != nil {
+		return "", err
+	}
+	source, err := c.modelSource()
+	if err != nil {
+		return "", err
+	}
+	c.builder.Fresh = true
+	defer func() { c.builder.Fresh = false }()
+	if err := c.withNewLines(ctx, c.lineable()); err != nil {
+		return "", c.blamed(ctx, err)
+	}
+	more := path.Join(path.Dir(source), "boardsmith_more.c")
+	renamed := path.Join(path.Dir(source), "boardsmith_renamed.c")
+	const text = "const int boardsmith_more = 1;\n"
+	for _, step := range []struct{ what, write, remove string }{
+		{"there is a file more, " + more, more, ""},
+		{more + " has another name, " + renamed, renamed, more},
+		{renamed + " was removed", "", renamed},
+	} {
+		if step.write != "" {
+			err = os.WriteFile(c.at(step.write), []byte(text), 0o644)
+		}
+		if step.remove != "" {
+			err = errors.Join(err, os.Remove(c.at(step.remove)))
+		}
+		if err == nil {
+			_, err = c.p.Build(ctx)
+		}
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", step.what, err)
+		}
+	}
+	return "4 changes", nil
+}
+
+// lineable lists the inputs that get a line in a check of the build's folder: those whose contents do not choose it,
+// but for objects.
+func (c *checking) lineable() (names []string) {
+	b := buildRun{Project: c.p}
+	for name := range c.p.state.Files {
+		if below(name, c.found.Inputs) && !b.configures(name) && path.Ext(name) != ".o" {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// withNewLines builds the project with an empty line at the end of files, and restores them.
+func (c *checking) withNewLines(ctx context.Context, names []string) error {
+	former := map[string][]byte{}
+	defer func() {
+		for name, text := range former {
+			_ = os.WriteFile(c.at(name), text, 0o644) // the next check finds that it has changed
+		}
+	}()
+	for _, name := range names {
+		text, err := os.ReadFile(c.at(name))
+		if err != nil {
+			return err
+		}
+		former[name] = text
+		if err := os.WriteFile(c.at(name), slices.Concat(text, []byte("\n")), 0o644); err != nil {
+			return err
+		}
+	}
+	_, err := c.p.Build(ctx)
+	return err
+}
+
+// blamed returns the error for the one file that a build after changes of all files misses, else err.
+func (c *checking) blamed(ctx context.Context, err error) error {
+	for _, name := range c.lineable() {
+		if _, failed := c.p.Build(ctx); failed != nil {
+			return err // also without a change
+		}
+		if failed := c.withNewLines(ctx, []string{name}); failed != nil {
+			return failed
+		}
+	}
+	return err
+}
+
 func (c *checking) byHand(ctx context.Context) (string, error) {
 	if err := c.needsBuild(); err != nil {
 		return "", err
@@ -500,9 +572,6 @@ func (c *checking) byHand(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := t.writeBuildID(p.state.Template.BuildID, c.image.BuildID); err != nil {
-		return "", err
-	}
 	build, err := p.findBuilder()
 	if err != nil {
 		return "", err
@@ -512,14 +581,32 @@ func (c *checking) byHand(ctx context.Context) (string, error) {
 	if err := run.run(ctx); err != nil {
 		return "", err
 	}
-	if err := p.postLink(ctx, t, nil); err != nil {
+	here := buildRun{Project: p, t: t}
+	if err := here.postLink(ctx, &cache.Folder{Dir: p.dir}); err != nil {
 		return "", err
 	}
 	digest, err := t.digest(p.state.Template.ELF)
 	if err == nil && digest != c.image.Digest {
-		err = fmt.Errorf("%s: another folder gives another file", p.state.Template.ELF)
+		err = c.otherFile(c.at(p.state.Template.ELF), filepath.Join(p.dir, filepath.FromSlash(p.state.Template.ELF)))
 	}
 	return strings.Join(words, " "), err
+}
+
+// otherFile returns the error for images of two folders that differ, perhaps in the build id alone.
+func (c *checking) otherFile(paths ...string) error {
+	digests := map[string]bool{}
+	for _, path := range paths {
+		digest, err := loadedDigest(path)
+		if err != nil {
+			return err
+		}
+		digests[digest] = true
+	}
+	if len(digests) == 1 {
+		return fmt.Errorf("%s: another folder gives another build id or other debugging information: the id must be a hash "+
+			"of the file, not uuid", c.found.ELF)
+	}
+	return fmt.Errorf("%s: another folder gives another file", c.found.ELF)
 }
 
 var errSucceeded = errors.New("it succeeded")
@@ -675,7 +762,7 @@ func (c *checking) compiledWith(ctx context.Context, s Spec, before map[string]o
 	maps.DeleteFunc(objects, func(at string, is objectState) bool { return is == before[at] })
 	all := map[string][]string{}
 	for _, at := range append(slices.Collect(maps.Keys(objects)), i.Path) {
-		digest, err := loadedDigest(at, i.BuildID)
+		digest, err := loadedDigest(at)
 		if err != nil {
 			return nil, err
 		}
@@ -720,7 +807,7 @@ func otherValues(o boards.Option) (values []string) {
 
 // loadedDigest returns a digest of everything that an image or an object loads, and of its variables' sizes, without
 // the build id.
-func loadedDigest(path string, id [16]byte) (string, error) {
+func loadedDigest(path string) (string, error) {
 	f, err := elf.Open(path)
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", path, err)
@@ -728,7 +815,7 @@ func loadedDigest(path string, id [16]byte) (string, error) {
 	defer f.Close()
 	h := sha256.New()
 	for _, s := range f.Sections {
-		if s.Flags&elf.SHF_ALLOC == 0 || s.Name == ".note.gnu.build-id" {
+		if s.Flags&elf.SHF_ALLOC == 0 || s.Name == firmware.BuildIDSection {
 			continue
 		}
 		fmt.Fprintf(h, "%q %d %d\n", s.Name, s.Addr, s.Size)
@@ -739,7 +826,7 @@ func loadedDigest(path string, id [16]byte) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("%s: %w", path, err)
 		}
-		h.Write(bytes.ReplaceAll(data, id[:], make([]byte, len(id))))
+		h.Write(data)
 	}
 	return fmt.Sprintf("%x", h.Sum(nil)), nil
 }

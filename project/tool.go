@@ -72,13 +72,14 @@ func (e *ToolError) NextStep() string {
 
 // A toolRun is one run of a build tool.
 type toolRun struct {
-	dir  string // working folder
-	path string // of the program
-	args []string
-	env  []string     // "NAME=value", beside what every tool has
-	held *os.File     // kept open by all processes of the run; nil: none
-	log  hclog.Logger // takes the lines of standard output
-	line func(string) // and so does this
+	dir   string // working folder
+	shown string // the folder that its output names in place of dir; "": dir
+	path  string // of the program
+	args  []string
+	env   []string     // "NAME=value", beside what every tool has
+	held  *os.File     // kept open by all processes of the run; nil: none
+	log   hclog.Logger // takes the lines of standard output
+	line  func(string) // and so does this
 
 	limit time.Duration // of the run; 0: none
 }
@@ -88,6 +89,9 @@ type toolRun struct {
 func (r toolRun) run(ctx context.Context) error {
 	c := command.Command{Path: r.path, Args: r.args, Dir: r.dir, Env: r.env, Grace: toolGrace, Timeout: r.limit}
 	c.Out = func(s string) {
+		if r.shown != "" {
+			s = strings.ReplaceAll(s, r.dir, r.shown)
+		}
 		r.log.Debug("tool", "out", s)
 		r.line(s)
 	}

@@ -29,9 +29,6 @@ import (
 // Names of boardsmith's own files in a project's folder, besides those of the locks and those that templates must know.
 const (
 	stageFolder = blueprint.OwnPrefix + "stage" // where new files are written before they are moved into place
-	// builtFile holds the name of the build folder. Before boardsmith wrote it, the folder was absent or empty, or an
-	// earlier version of boardsmith had built in it.
-	builtFile = blueprint.OwnPrefix + "built"
 )
 
 type tree struct {
@@ -200,27 +197,15 @@ func (t *tree) remove(name string) error {
 	return nil
 }
 
-// empty removes all entries of a folder, but the one of that name.
-func (t *tree) empty(folder, but string) error {
-	entries, err := fs.ReadDir(t.root.FS(), folder)
-	for _, e := range entries {
-		if e.Name() != but {
-			err = errors.Join(err, t.root.RemoveAll(filepath.Join(filepath.FromSlash(folder), e.Name())))
-		}
-	}
-	return t.error("empty", folder, err)
-}
-
 // scaffold reports whether an entry of the folder is neither the user's nor part of a project: a lock file, or a
 // file that a killed Generate may leave before it writes project.json.
 func scaffold(name string) bool {
 	return name == lockFile || name == turnFile || name == holderFile || name == stageFolder || isTemporary(name)
 }
 
-// isTemporary reports whether a file is a new project.json or builtFile that a killed run did not finish.
+// isTemporary reports whether a file is a new project.json that a killed run did not finish.
 func isTemporary(name string) bool {
-	return strings.HasPrefix(name, blueprint.TemporaryPrefix+blueprint.StateFile) ||
-		strings.HasPrefix(name, blueprint.TemporaryPrefix+builtFile)
+	return strings.HasPrefix(name, blueprint.TemporaryPrefix+blueprint.StateFile)
 }
 
 // sweep removes temporary files of a killed run.

@@ -209,7 +209,6 @@ func TestZephyrLocal(t *testing.T) {
 		{"local.conf", "CONFIG_CODE_DATA_RELOCATION=y\n", "CODE_DATA_RELOCATION if no file"}, // a script's words
 		{"local.overlay", uart1, "the UART of the link is disabled"},
 		{"local.overlay", uart1 + "&uart1 { status = \"okay\"; };\n", ""},
-		{"local.conf", "CONFIG_BOARDSMITH_TOGETHER=n\n", ""},
 		{"local.cmake", "set(CONFIG_BOARDSMITH_RING_BYTES 1024 CACHE STRING \"\")\n", ""},
 	} {
 		write(c.name, c.text)

@@ -77,7 +77,7 @@ type FaultRecord struct {
 
 const (
 	recordMagic   = 0x544c4642
-	recordVersion = 2
+	recordVersion = 1
 	recordHead    = 40 // bytes before the first word
 	maxRegisters  = 64
 )

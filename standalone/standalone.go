@@ -224,9 +224,6 @@ type Stack struct{ Used, Size int64 } // bytes
 // Stack asks how much of the stack was used.
 func (s *Session) Stack(ctx context.Context) (Stack, error) {
 	words, err := s.ask(ctx, "stack")
-	if errors.As(err, new(*refusedError)) {
-		return Stack{}, nil // firmware of an earlier version
-	}
 	if err != nil {
 		return Stack{}, err
 	}

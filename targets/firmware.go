@@ -29,9 +29,6 @@ func (v *invocation) generate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if v.stale != nil && v.stale.Board == "" && !in.Board.Asked {
-		return v.stale // the default board is not what it was for
-	}
 	if v.Env.On("DRYRUN") {
 		return v.Would("generate %s for board %s from %s", in.Project, in.Board.Value, inputs.ArchiveName(in.Model.Value))
 	}
@@ -76,7 +73,7 @@ func (v *invocation) makeProject(ctx context.Context, in *inputs.Inputs) error {
 	if err != nil {
 		return err
 	}
-	v.project, v.image, v.stale = p, nil, nil
+	v.project, v.image, v.unfinished = p, nil, nil
 	r := jsonlines.Generate{Project: v.projectLine(), Step: "generate"} // build generates too
 	if n := len(p.Wrote()); n > 0 {
 		v.Printf("generate: %s for board %s from %s, %d files", in.Project, p.Board().Name,
@@ -146,8 +143,8 @@ func (v *invocation) imageLine(image *image.Image) jsonlines.Image {
 // archive returns the archive to generate from: the requested one, else the project's, else the bundled sample.
 func (v *invocation) archive(in *inputs.Inputs) (*mlf.Archive, error) {
 	switch {
-	case v.stale != nil && !in.Model.Asked:
-		return formerArchive(in.Project, v.stale)
+	case v.unfinished != nil && !in.Model.Asked:
+		return formerArchive(in.Project, v.unfinished)
 	case in.Model.Value != "" && (in.Model.Asked || v.project == nil):
 		return mlf.Open(in.Model.Value)
 	case in.Model.Asked || v.project == nil:
@@ -161,15 +158,15 @@ func (v *invocation) archive(in *inputs.Inputs) (*mlf.Archive, error) {
 }
 
 // formerArchive returns the archive in the folder of a project that cannot be opened, which is to be generated again.
-func formerArchive(dir string, stale *project.StaleError) (*mlf.Archive, error) {
+func formerArchive(dir string, unfinished *project.UnfinishedError) (*mlf.Archive, error) {
 	a, err := mlf.Open(filepath.Join(dir, "model.tar"))
-	if err == nil && stale.Interrupted && a.Digest != stale.ArchiveDigest {
+	if err == nil && a.Digest != unfinished.ArchiveDigest {
 		err = errors.New("it was not yet written")
 	}
 	if err != nil {
-		return nil, failure.New(failure.Config, "name the archive: MODEL=PATH", "%w; its archive: %w", stale, err)
+		return nil, failure.New(failure.Config, "name the archive: MODEL=PATH", "%w; its archive: %w", unfinished, err)
 	}
-	a.Path = cmp.Or(stale.Archive, a.Path)
+	a.Path = cmp.Or(unfinished.Archive, a.Path)
 	return a, nil
 }
 
@@ -181,8 +178,8 @@ func (v *invocation) ready(ctx context.Context) error {
 		return err
 	}
 	if v.project == nil {
-		if v.stale != nil && !in.Derived {
-			return v.stale // generating it again replaces files
+		if v.unfinished != nil && !in.Derived {
+			return v.unfinished // generating it again replaces files
 		}
 		return v.makeProject(ctx, in)
 	}

@@ -42,14 +42,11 @@ func (v *invocation) load(dir string) (*inputs.Made, error) {
 		return nil, nil
 	}
 	p, err := v.builder(nil).Open(dir)
-	if errors.As(err, &v.stale) {
-		if v.stale.Board == "" {
-			return nil, nil
-		}
+	if errors.As(err, &v.unfinished) {
+		u := v.unfinished
 		return &inputs.Made{
-			Board: v.stale.Board, Template: v.stale.Template, From: v.stale.Template, Model: v.stale.Archive,
-			ModelName: v.stale.ModelName,
-			Options:   v.stale.Options, Libraries: v.stale.Libraries,
+			Board: u.Board, Template: u.Template, From: u.Template, Model: u.Archive, ModelName: u.ModelName,
+			Options: u.Options, Libraries: u.Libraries,
 		}, nil
 	}
 	if err != nil {

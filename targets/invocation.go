@@ -34,8 +34,8 @@ type invocation struct {
 	image   *image.Image     // nil until built, or found built
 	picked  bool             // IMAGE names the image
 	device  *device.Device   // nil until attached
-	// why an existing project could not be loaded, if generating it again helps
-	stale *project.StaleError
+	// unfinished is the error of a project that must be generated again.
+	unfinished *project.UnfinishedError
 }
 
 // current returns the invocation that the targets of one mage run share. It holds the project's lock from the first
@@ -60,7 +60,7 @@ func do(ctx context.Context, step string, f func(*invocation, context.Context) e
 // forget closes the project, for a target that uses another one.
 func (v *invocation) forget() error {
 	p := v.project
-	v.in, v.project, v.image, v.picked, v.stale = nil, nil, nil, false, nil
+	v.in, v.project, v.image, v.picked, v.unfinished = nil, nil, nil, false, nil
 	if p == nil {
 		return nil
 	}
@@ -70,7 +70,8 @@ func (v *invocation) forget() error {
 // builder returns the run's Builder; in is nil before the inputs are known.
 func (v *invocation) builder(in *inputs.Inputs) *project.Builder {
 	if v.making == nil {
-		v.making = &project.Builder{Log: v.log, Progress: v.progressed, Cache: v.usableCache(), Forms: true}
+		v.making = &project.Builder{Log: v.log, Progress: v.progressed, Cache: v.usableCache(), Forms: true,
+			Fresh: v.Env.On("FRESH")}
 	}
 	if in != nil {
 		v.making.Path, v.making.LockFile = in.Path, inputs.LockFile(in.Config, v.Dir)

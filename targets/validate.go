@@ -118,8 +118,8 @@ func (v *invocation) validationModel(in *inputs.Inputs) (*mlf.Model, string, err
 		return nil, "", noFirmware()
 	case in.Samples != "":
 		return nil, "", fixedInputs()
-	case v.project == nil && v.stale != nil && !in.Derived:
-		return nil, "", v.stale // it is not generated again
+	case v.project == nil && v.unfinished != nil && !in.Derived:
+		return nil, "", v.unfinished // it is not generated again
 	}
 	name := in.ModelName.Value
 	if v.project != nil && !in.Model.Asked {

@@ -3,7 +3,6 @@ package templates_test
 import (
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"os/exec"
 	"path"
@@ -159,18 +158,13 @@ func TestZephyrSyntax(t *testing.T) {
 		for _, name := range linesOf(t, "testdata/zephyr/headers.txt") {
 			writeStub(t, filepath.Join(headers, place, filepath.FromSlash(name)))
 		}
-		config := t.TempDir()
-		id := []byte(strings.Repeat("BYTE(0x5a)\n", 16))
-		if err := os.WriteFile(filepath.Join(config, "build_id.inc"), id, 0o644); err != nil {
-			t.Fatal(err)
-		}
 		for _, b := range zephyrBuilds(t) {
 			t.Run(place+"/"+b.name, func(t *testing.T) {
 				args := []string{
 					"-fsyntax-only", "-std=gnu11", "-Wall", "-Wextra", "-Werror",
 					"-Wno-pointer-to-int-cast", "-Wno-int-to-pointer-cast", "-Wno-main",
 					"-Izephyr/boardsmith/config", "-Izephyr/boardsmith/os", "-Ifirmware", "-I../crt/include",
-					"-isystem", headers, "-isystem", "testdata/zephyr", "-I" + config,
+					"-isystem", headers, "-isystem", "testdata/zephyr",
 				}
 				args = append(args, b.flags...)
 				for _, file := range b.files {
@@ -232,99 +226,6 @@ func firmwareAsOne(t *testing.T, files []string) string {
 		t.Errorf("no file of %q is in the group %s", all, group)
 	}
 	return text.String()
-}
-
-// togetherProject is a project whose library is compiled as the Zephyr template compiles Zephyr's own files.
-const togetherProject = `cmake_minimum_required(VERSION 3.20)
-project(together C)
-set(ZEPHYR_BASE "${CMAKE_CURRENT_SOURCE_DIR}")
-file(GLOB files "kernel/*.c")
-add_library(kernel ${files})
-target_include_directories(kernel PUBLIC .)
-set_source_files_properties(kernel/special.c PROPERTIES COMPILE_DEFINITIONS FIVE=5)
-include("${CMAKE_FILE}")
-boardsmith_together(kernel part "kernel/([a-h]|starts|reads|special)")
-add_executable(main main.c)
-target_link_libraries(main kernel)
-`
-
-// TestZephyrTogether compiles files together that have names, macros and constants of logs in common: which of them are
-// one source, that each has its own names and macros, and that the other ones stay alone.
-func TestZephyrTogether(t *testing.T) {
-	t.Parallel()
-	for _, tool := range []string{"gcc", "cmake", "make"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skip("no " + tool)
-		}
-	}
-	module, err := filepath.Abs("zephyr/boardsmith/cmake/together.cmake")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := filepath.Join(t.TempDir(), "a @folder@+")
-	for name, text := range map[string]string{
-		"CMakeLists.txt": togetherProject,
-		"log.h": "#pragma once\n#define LOG_MODULE_REGISTER(name) static const int level = 1\n" +
-			"#define LOG_MODULE_DECLARE(name) static const int level = 1\n",
-		"size.h": "#ifndef SIZE_H\n#define SIZE_H\n#ifdef BIG\nenum { SIZE = 100 };\n" +
-			"#else\nenum { SIZE = 7 };\n#endif\n#endif\n",
-		"kernel/a.c": "#include \"log.h\"\nLOG_MODULE_REGISTER(os);\nstatic int lock = 1;\n#define STEP 10\n" +
-			"#ifndef CONFIG_OWN\n#define CONFIG_OWN 1\n#endif\nint a(void) { return lock * STEP * CONFIG_OWN * level; }\n",
-		"kernel/b.c": "#include \"log.h\"\nLOG_MODULE_DECLARE(os);\nstatic int local(int of)\n{ return of * level; }\n" +
-			"#ifdef STEP\n#error a macro of another file\n#endif\n#define STEP 20\n#undef STEP\n" +
-			"int b(void) { return local(2); }\n",
-		"kernel/c.c": "static int lock = 3;\nint c(void) { return lock; }\n",
-		"kernel/d.c": "static int local(int of) { return of + 1; }\ntypedef int kind_t;\n" +
-			"int d(void) { return local((kind_t)3); }\n",
-		"kernel/e.c": "\t#define WIDTH 3\ntypedef int kind_t;\nint e(void) { return (kind_t)WIDTH; }\n",
-		"kernel/f.c": "#ifndef WIDTH\n\t#define WIDTH 4\n#endif\nint f(void) { return WIDTH; }\n",
-		"kernel/g.c": "static int\nlocal(int of) { return of; }\nint g(void) { return local(5); }\n",
-		"kernel/h.c": "typedef struct {\n  int x;\n} kind_t;\nint h(void) { kind_t k = {6}; return k.x; }\n",
-		"kernel/starts.c": "#define SYS_INIT(name) int name##_starts = 1;\nSYS_INIT(early)\n" +
-			"int starts(void) { return early_starts; }\n",
-		"kernel/reads.c":   "#define BIG\n#include \"size.h\"\nint reads(void) { return SIZE; }\n",
-		"kernel/special.c": "int special(void) { return FIVE; }\n",
-		"kernel/other.c":   "int other(void) { return 6; }\n",
-		"main.c": "int a(void), b(void), c(void), d(void), e(void), f(void), g(void), h(void);\n" +
-			"int starts(void), reads(void), special(void), other(void);\n" +
-			"int main(void) { return a() != 10 || b() != 2 || c() != 3 || d() != 4 || e() != 3 " +
-			"|| f() != 4 || g() != 5 || h() != 6 " +
-			"|| starts() != 1 || reads() != 100 " +
-			"|| special() != 5 || other() != 6; }\n",
-	} {
-		text = strings.ReplaceAll(text, "${CMAKE_FILE}", module)
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	build := filepath.Join(dir, "build")
-	for _, command := range [][]string{
-		{"cmake", "-G", "Unix Makefiles", "-DCMAKE_C_COMPILER=gcc", "-S", dir, "-B", build},
-		{"cmake", "--build", build},
-		{filepath.Join(build, "main")},
-	} {
-		if out, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
-			t.Fatalf("%v: %v\n%s", command, err, out)
-		}
-	}
-	objects := map[string]bool{}
-	err = filepath.WalkDir(build, func(path string, entry os.DirEntry, err error) error {
-		if strings.HasSuffix(path, ".o") && strings.Contains(path, "kernel.dir") {
-			objects[filepath.Base(path)] = true
-		}
-		return err
-	})
-	want := map[string]bool{
-		"part_0.c.o": true, "part_1.c.o": true, "g.c.o": true, "h.c.o": true,
-		"starts.c.o": true, "reads.c.o": true, "special.c.o": true, "other.c.o": true,
-	}
-	if err != nil || !maps.Equal(objects, want) {
-		t.Errorf("objects %v, %v; want %v", slices.Sorted(maps.Keys(objects)), err, slices.Sorted(maps.Keys(want)))
-	}
 }
 
 // TestZephyrUnity: the runtime, whose files the Zephyr template compiles together, has no two definitions of a name,

@@ -62,8 +62,6 @@ type Blueprint struct {
 	Tools    []Tool        `json:"tools"`           // programs that it calls besides the board's compiler
 	Generate []string      `json:"generate"`        // files of generators that it needs
 	Inputs   []string      `json:"inputs"`          // files and folders that determine the firmware
-	Reuse    []string      `json:"reuse"`           // patterns of results that do not depend on the model
-	BuildID  string        `json:"build_id"`        // the file that gets the build id, in the build folder
 	ELF      string        `json:"elf"`             // the result
 	Map      string        `json:"map"`             // the linker's map
 	Board    string        `json:"board,omitempty"` // the board file that the build command writes
@@ -79,12 +77,10 @@ type Blueprint struct {
 	Find   []Search     `json:"find,omitempty"`   // folders for variables of Env that the user has not set
 	Checks []SetupCheck `json:"checks,omitempty"` // of what else the build needs of this computer
 	Boards []string     `json:"boards,omitempty"` // the command that lists the boards that the build command knows
-	// builds in a folder of the cache, which is kept for the next ones; patterns of results that the project's build
-	// folder gets, besides those that are named here
-	Kept    bool     `json:"kept,omitempty"`
+	// patterns of results that the project's build folder gets, besides those that are named here
 	Results []string `json:"results,omitempty"`
-	// patterns of names of CMake commands that read no input, besides CMake's own
-	ReadsNone []string `json:"reads_none,omitempty"`
+	// patterns of sources, headers and files of the model whose contents a configure step reads
+	ConfigureReads []string `json:"configure_reads,omitempty"`
 	// the folder to which the map's paths are relative; "" is the project's
 	LinkedIn string `json:"linked_in,omitempty"`
 	// what the board's programmer takes for the folder of the build; "" is the build folder
@@ -174,7 +170,7 @@ func (t *Blueprint) BoardFile() []string {
 	return slices.DeleteFunc([]string{t.Board}, func(name string) bool { return name == "" })
 }
 
-// BuildFolder returns the folder that holds all results of the build command, and nothing else.
+// BuildFolder returns the folder that holds all results of the build command.
 func (t *Blueprint) BuildFolder() string {
 	first, _, _ := strings.Cut(t.ELF, "/")
 	return first

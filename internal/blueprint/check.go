@@ -39,7 +39,7 @@ func (t *Blueprint) Check() error {
 	if t.LinkerScript != "" && checkPath(t.LinkerScript) != nil {
 		return fmt.Errorf("linker_script: %q is not a path inside the project", t.LinkerScript)
 	}
-	for _, p := range slices.Concat(t.Inputs, t.Reuse, t.Results, t.BoardFile(), []string{t.BuildID, t.Map},
+	for _, p := range slices.Concat(t.Inputs, t.ConfigureReads, t.Results, t.BoardFile(), []string{t.Map},
 		t.Forms.Names("*")) {
 		if err := checkPath(p); err != nil {
 			return err
@@ -48,7 +48,7 @@ func (t *Blueprint) Check() error {
 	if err := cmp.Or(t.CheckELF(), t.checkFolders()); err != nil {
 		return err
 	}
-	for _, p := range slices.Concat(t.Reuse, t.Results, t.BoardFile(), []string{t.BuildID, t.Map}, t.Forms.Names("*")) {
+	for _, p := range slices.Concat(t.Results, t.BoardFile(), []string{t.Map}, t.Forms.Names("*")) {
 		if !strings.HasPrefix(p, t.BuildFolder()+"/") {
 			return fmt.Errorf("%q is not in the build folder %q", p, t.BuildFolder())
 		}
@@ -85,15 +85,9 @@ func (t *Blueprint) Check() error {
 	if f := t.FolderForProgrammer(); checkPath(f) != nil || !strings.HasPrefix(f+"/", t.BuildFolder()+"/") {
 		return fmt.Errorf("programmer_folder: %q is not the build folder %q or in it", f, t.BuildFolder())
 	}
-	if t.Kept && len(t.Reuse) > 0 {
-		return errors.New("reuse has no effect with kept")
-	}
-	if !t.Kept && len(t.Results) > 0 {
-		return errors.New("results have no effect without kept")
-	}
-	for _, pattern := range t.ReadsNone {
-		if _, err := path.Match(pattern, ""); err != nil || !t.Kept {
-			return fmt.Errorf("reads_none: %q is not a pattern, or has no effect without kept", pattern)
+	for _, pattern := range t.ConfigureReads {
+		if _, err := path.Match(pattern, ""); err != nil {
+			return fmt.Errorf("configure_reads: invalid pattern %q", pattern)
 		}
 	}
 	return cmp.Or(t.checkOutside(), t.checkFind(), t.checkSetup(), t.checkIfs(), t.Landmarks.Check())

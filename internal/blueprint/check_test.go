@@ -10,7 +10,7 @@ import (
 func TestTemplateRefused(t *testing.T) {
 	t.Parallel()
 	good := Blueprint{
-		Build: []string{"make"}, Inputs: []string{"src"}, BuildID: "build/id.c", ELF: "build/a.elf", Map: "build/a.map",
+		Build: []string{"make"}, Inputs: []string{"src"}, ELF: "build/a.elf", Map: "build/a.map",
 		Env: map[string]string{"BASE": "$BASE", "OTHER": "$BASE", "FIXED": "x"}, Outside: []string{"$BASE/VERSION"},
 	}
 	must(t, good.Check())
@@ -41,7 +41,7 @@ func TestTemplateRefused(t *testing.T) {
 func TestTemplateOfATreeRefused(t *testing.T) {
 	t.Parallel()
 	good := Blueprint{
-		Build: []string{"west"}, Inputs: []string{"src"}, BuildID: "build/id.c", ELF: "build/a.elf", Map: "build/a.map",
+		Build: []string{"west"}, Inputs: []string{"src"}, ELF: "build/a.elf", Map: "build/a.map",
 		Env: map[string]string{"BASE": "$BASE", "MAYBE": "$MAYBE?"}, Trees: []string{"$BASE", "$BASE/../modules/*"},
 		Find:  []Search{{Name: "BASE", Has: "VERSION", In: []string{"{above}/a", "~/a"}}},
 		Board: "build/board.json", Tools: []Tool{{Name: "west", In: []string{"$BASE/bin"}}},
@@ -74,16 +74,14 @@ func TestTemplateOfATreeRefused(t *testing.T) {
 		"a tool in a fixed place": func(b *Blueprint) {
 			b.Tools = []Tool{{Name: "west", In: []string{"bin"}}}
 		},
-		"a board file elsewhere":            func(b *Blueprint) { b.Board = "board.json" },
-		"a board file outside":              func(b *Blueprint) { b.Board = "build/../../board.json" },
-		"a programmer's folder elsewhere":   func(b *Blueprint) { b.ProgrammerFolder = "buildings/x" },
-		"results that are not kept":         func(b *Blueprint) { b.Results = []string{"build/x"} },
-		"results elsewhere":                 func(b *Blueprint) { b.Kept, b.Results = true, []string{"x"} },
-		"results of a wrong pattern":        func(b *Blueprint) { b.Kept, b.Results = true, []string{"build/["} },
-		"commands that read none, not kept": func(b *Blueprint) { b.ReadsNone = []string{"a_*"} },
-		"commands of a wrong pattern":       func(b *Blueprint) { b.Kept, b.ReadsNone = true, []string{"a["} },
-		"kept, and objects for reuse":       func(b *Blueprint) { b.Kept, b.Reuse = true, []string{"build/*.o"} },
-		"forms on request":                  func(b *Blueprint) { b.Build = []string{"make", "{forms}"} },
+		"a board file elsewhere":          func(b *Blueprint) { b.Board = "board.json" },
+		"a board file outside":            func(b *Blueprint) { b.Board = "build/../../board.json" },
+		"a programmer's folder elsewhere": func(b *Blueprint) { b.ProgrammerFolder = "buildings/x" },
+		"results elsewhere":               func(b *Blueprint) { b.Results = []string{"x"} },
+		"results of a wrong pattern":      func(b *Blueprint) { b.Results = []string{"build/["} },
+		"reads of a wrong pattern":        func(b *Blueprint) { b.ConfigureReads = []string{"model/["} },
+		"reads outside":                   func(b *Blueprint) { b.ConfigureReads = []string{"../x"} },
+		"forms on request":                func(b *Blueprint) { b.Build = []string{"make", "{forms}"} },
 	} {
 		bad := good
 		change(&bad)

@@ -15,7 +15,7 @@ func TestTemplateJSON(t *testing.T) {
 	t.Parallel()
 	const good = `{"doc": "a",
 "build": ["make"],
-"inputs": ["src"], "build_id": "build/id.inc", "elf": "build/a.elf", "map": "build/a.map"}`
+"inputs": ["src"], "elf": "build/a.elf", "map": "build/a.map"}`
 	for name, c := range map[string]struct{ text, by, want string }{
 		"good":                  {"", "", ""},
 		"an unknown field":      {`"build":`, `"biuld":`, `template.json:2: field "biuld" is not known; did you mean "build"?`},

@@ -26,8 +26,7 @@ import (
 // A Template is a template and its files.
 type Template struct {
 	Blueprint
-	Renamed  map[string]string `json:"renamed"`  // the new name of a source that board files may name by its old one
-	Firmware string            `json:"firmware"` // the project's folder for the firmware's common C; "": not needed
+	Firmware string `json:"firmware"` // the project's folder for the firmware's common C; "": not needed
 	// folders of other templates that a project gets: the project's folder to TEMPLATE/FOLDER
 	Copies map[string]string `json:"copies"`
 	Copied map[string]fs.FS  `json:"-"`    // their files

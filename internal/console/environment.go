@@ -35,6 +35,7 @@ func ToolEnv() []string {
 var isInput = map[string]bool{
 	"BOARD": true, "MODEL": true, "PROJECT": true, "TEMPLATE": true, "OPTIONS": true, "TARGET": true, "TIMEOUT": true,
 	"INPUT": true, "OUTPUT": true, "REPEAT": true, "VERBOSE": true, "JSON": true, "FORCE": true, "DRYRUN": true,
+	"FRESH":      true,
 	"CANDIDATES": true, "SPACE": true, "PROPOSER": true, "TRIALS": true, "EXPECT": true, "RUN": true, "CSV": true,
 	"LOAD": true, "CONFIRM": true, "ID": true, "SHORT": true, "BY": true, "PARAMS": true, "FROM": true,
 	"CHECK": true, "MODEL_NAME": true, "SEED": true, "FUZZTIME": true, "BOARDSMITH_PATH": true, "BOARDSMITH_LEDGER": true,

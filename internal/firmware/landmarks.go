@@ -16,7 +16,6 @@ import (
 type Landmarks struct {
 	// the ranges of the firmware's checksum, in its order, at load addresses
 	Parts      []Place `json:"parts,omitempty"`
-	BuildID    Place   `json:"build_id,omitzero"`    // the sector with it is erased first and written last
 	Kept       Place   `json:"kept,omitzero"`        // memory that outlasts a reset, including the fault record
 	ResetCause Place   `json:"reset_cause,omitzero"` // a word, see docs/templates.md
 	Stacks     []Place `json:"stacks,omitempty"`     // the thread's stack, then the handlers'
@@ -69,7 +68,7 @@ func (l Landmarks) Check() error {
 			return err
 		}
 	}
-	for _, p := range []Place{l.BuildID, l.Kept, l.ResetCause} {
+	for _, p := range []Place{l.Kept, l.ResetCause} {
 		if err := p.check(); p != (Place{}) && err != nil {
 			return err
 		}

@@ -118,7 +118,7 @@ func TestPlaceNames(t *testing.T) {
 		optional := c.good || c.place == Place{} // these three need not be named at all
 		for l, good := range map[*Landmarks]bool{
 			{Parts: []Place{c.place}}: c.good, {Stacks: []Place{c.place}}: c.good,
-			{BuildID: c.place}: optional, {Kept: c.place}: optional, {ResetCause: c.place}: optional,
+			{Kept: c.place}: optional, {ResetCause: c.place}: optional,
 		} {
 			if err := l.Check(); (err == nil) != good {
 				t.Errorf("%+v: %v", l, err)

@@ -143,7 +143,9 @@ func (f Facts) ledgerDoubt() string {
 		return "the ledger has no entry for this board"
 	case f.Answer == nil:
 		return "its contents are unverified" // it may not be the chip of the entry
-	case f.Answer != nil && fmt.Sprintf("%x", f.Answer.BuildID) != e.BuildID:
+	case f.Answer.BuildID == f.Image.BuildID:
+		return "its contents are unverified" // another image of this build id, or a changed one
+	case fmt.Sprintf("%x", f.Answer.BuildID) != e.BuildID:
 		return "that is not the last flashed image"
 	}
 	return ""

@@ -106,6 +106,11 @@ func TestDecideFlash(t *testing.T) {
 			Read, "", "has changed",
 		},
 		{
+			"another image of its build id runs, as signed again",
+			Facts{Answer: changed, Entry: ledgerSays(id, "a", "x", "c")},
+			Read, "", "its contents are unverified",
+		},
+		{
 			"an answer to an earlier question",
 			Facts{Answer: replayed, Entry: ledgerSays(id, "a", "b", "c")},
 			Read, "", "has changed",

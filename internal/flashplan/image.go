@@ -99,11 +99,14 @@ func (img *Image) identify(f *elf.File, loads []firmware.Segment) error {
 	if err != nil {
 		return err
 	}
-	id, hasID := img.Landmarks.BuildID.Find(f)
+	_, id, err := firmware.BuildID(f, img.Path)
+	if err != nil {
+		return err
+	}
 	for i := range img.Sectors {
 		s := &img.Sectors[i]
 		s.Digest = image.DigestOf(s.Data)
-		s.HoldsID = hasID && id.Start-s.Addr < s.Size
+		s.HoldsID = id.Start-s.Addr < s.Size
 	}
 	if err := firmware.CheckCovered(f, ranges); err != nil {
 		return failure.New(failure.Config, "build again", "%s: %w", img.Path, err)

@@ -117,9 +117,17 @@ SECTIONS {
   /* First what changes with any change, then what moves least: the size of parameters is stable. */
   .model BOARDSMITH_MODEL_AT(ADDR(.rodata) + SIZEOF(.rodata)) : ALIGN(BOARDSMITH_MODEL_ALIGN) {
     KEEP(*(.boardsmith.model))
-    boardsmith_build_id = .;
-    INCLUDE BUILD_ID
-    boardsmith_build_id_end = .;
+    . = ALIGN(8);
+  } >BOARDSMITH_IN_CODE :model
+
+  /* The linker's build id. Only in an output section of its own it is a note that readelf and gdb find. 16 bytes of the
+     note's header and name precede it. */
+  .note.gnu.build-id : {
+    boardsmith_build_id = . + 16;
+    KEEP(*(.note.gnu.build-id))
+  } >BOARDSMITH_IN_CODE :model
+
+  .model_rodata : {
 #ifndef BOARDSMITH_PARAMETERS_MOVED
     *(.rodata.tvm .rodata.tvm.*)
     *(.rodata .rodata.* .srodata .srodata.*)

@@ -59,7 +59,7 @@ int about_build_id_packed(TVMValue* args, int* type_codes, int num_args, TVMValu
     add((uint64_t)args[0].v_int64, NONCE_BYTES);
     crc = boardsmith_crc32(answer.bytes, NONCE_BYTES);
   }
-  (void)memcpy(answer.bytes, boardsmith_build_id, BUILD_ID_BYTES);
+  (void)memcpy(answer.bytes, boardsmith_port.build_id, BUILD_ID_BYTES);
   answer.used = BUILD_ID_BYTES;
   add(boardsmith_port.image_crc(boardsmith_port.ctx, crc), 4);
   answer.used += boardsmith_port.chip_id(boardsmith_port.ctx, &answer.bytes[answer.used], CHIP_ID_MAX_BYTES);

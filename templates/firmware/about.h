@@ -7,11 +7,6 @@
 #include <stdint.h>
 #include <tvm/runtime/c_runtime_api.h>
 
-enum { BUILD_ID_BYTES = 16 };
-
-// The id of this build. The build generates the file that defines it.
-extern const uint8_t boardsmith_build_id[BUILD_ID_BYTES];
-
 // boardsmith.build_id([int nonce]) -> bytes: the build id; the CRC-32 over the nonce's 8 bytes and the image (u32; CRC
 // and nonce with the least significant byte first); the chip's id. With another nonce the CRC differs.
 int about_build_id_packed(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,

@@ -13,7 +13,6 @@
 #include <tvm/runtime/crt/logging.h>
 #include <tvm/runtime/crt/platform.h>
 
-#include "about.h"
 #include "crt_config.h"
 #include "port.h"
 #if (BOARDSMITH_UPLOAD_BYTES) > 0
@@ -40,7 +39,7 @@ enum {
 _Static_assert(RECORD_BYTES <= UINT16_MAX, "the record's length must fit 16 bits");
 
 #define MAGIC 0x544C4642U
-#define VERSION 2U
+#define VERSION 1U
 #define DELIVERED 0x454E4F44U
 #define RUNS 0x534E5552U
 #define NO_BUDGET 0U
@@ -157,7 +156,7 @@ static void write_record(fault_reason_t reason, uint32_t code, const fault_conte
   put(&w, runs() ? kept.function : FAULT_FUNCTION_NONE, 4);
   put(&w, elapsed_ticks(), 8);
   put(&w, boardsmith_port.ticks_hz(boardsmith_port.ctx), 4);
-  put_bytes(&w, boardsmith_build_id, (uint32_t)BUILD_BYTES);
+  put_bytes(&w, boardsmith_port.build_id, (uint32_t)BUILD_BYTES);
   put(&w, at->pc, (uint32_t)WORD_BYTES);
   put(&w, at->lr, (uint32_t)WORD_BYTES);
   put(&w, at->sp, (uint32_t)WORD_BYTES);

@@ -14,6 +14,12 @@
 // Value of receive's timeout_ms: no timeout.
 #define PORT_FOREVER UINT32_MAX
 
+// Length of the build id: the first bytes of the linker's GNU build id.
+enum { BUILD_ID_BYTES = 16 };
+
+// The build id of an image with a linker script that defines this symbol; a process has none.
+extern const uint8_t boardsmith_build_id[BUILD_ID_BYTES];
+
 // Result of receive at the end of input.
 #define PORT_CLOSED (-1)
 
@@ -41,6 +47,8 @@ typedef struct boardsmith_port {
   void* ctx;  // passed back to each function
 
   fault_arch_t arch;  // architecture in the fault record
+
+  const uint8_t* build_id;  // BUILD_ID_BYTES, valid after init: boardsmith_build_id, unless the port is for a process
 
   // Completes at for its pc and sp: the stack from sp up, and for a process the status (load address).
   void (*complete)(void* ctx, fault_context_t* at);

@@ -15,7 +15,6 @@
 #include <tvm/runtime/c_runtime_api.h>
 #include <tvm/runtime/crt/logging.h>
 
-#include "about.h"
 #include "fault.h"
 #include "lines.h"
 #include "port.h"
@@ -99,7 +98,7 @@ static void say_identity(uint32_t crc) {
   uint8_t chip[CHIP_ID_MAX_BYTES];
   const uint32_t chip_bytes = boardsmith_port.chip_id(boardsmith_port.ctx, chip, CHIP_ID_MAX_BYTES);
   lines_say("id");
-  lines_say_bytes(boardsmith_build_id, BUILD_ID_BYTES);
+  lines_say_bytes(boardsmith_port.build_id, BUILD_ID_BYTES);
   lines_say_number(boardsmith_port.image_crc(boardsmith_port.ctx, crc), 8);
   lines_say_bytes(chip, chip_bytes);
 }

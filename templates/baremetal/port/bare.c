@@ -461,6 +461,7 @@ static void bare_measure(void* ctx, int32_t level) {
 const boardsmith_port_t boardsmith_port = {
     .ctx = NULL,
     .arch = ARCH,
+    .build_id = boardsmith_build_id,
     .init = bare_init,
     .receive = bare_receive,
     .send = bare_send,

@@ -33,6 +33,7 @@
 
 #include "fault.h"
 #include "port.h"
+#include "process_id.h"
 #if (BOARDSMITH_UPLOAD_BYTES) > 0
 #include <boardsmith/upload.h>
 #endif
@@ -56,6 +57,7 @@ typedef struct process {
   uintptr_t kept_from;               // start of the stack in the record
   sigset_t mask;                     // inherited from the parent
   volatile sig_atomic_t has_served;  // input was received
+  uint8_t build_id[BUILD_ID_BYTES];  // 0 without a note
   uint8_t handler_stack[HANDLER_STACK_BYTES] __attribute__((aligned(16)));
 } process_t;
 
@@ -120,9 +122,6 @@ void __assert_fail(const char* expression, const char* file, unsigned line, cons
   (void)fprintf(stderr, "%s:%u: Check failed: %s\n", file, line, expression);
   fault_assertion(file, line, expression);
 }
-
-// The first byte of the program, from the system's linker.
-extern const char __ehdr_start[] __attribute__((weak, visibility("hidden")));
 
 // Returns the first mapped byte at or after address; NULL if it is further than a frame. Async-signal-safe.
 static const uint8_t* mapped_from(const process_t* p, uintptr_t address) {
@@ -285,6 +284,7 @@ static int32_t process_init(void* ctx) {
   process_t* p = ctx;
   const char* file = getenv("BOARDSMITH_FAULT_FILE");
   const uint8_t here = 0;
+  process_id(p->build_id);
   const uint8_t* top = (const uint8_t*)environ;  // lies above main's frame
   p->stack_end = ((uintptr_t)top > (uintptr_t)&here) ? top : &here;
   p->page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);  // never fails
@@ -431,6 +431,7 @@ static void process_stop(void* ctx, port_stop_t why, uint32_t error) {
 const boardsmith_port_t boardsmith_port = {
     .ctx = &process,
     .arch = FAULT_ARCH_PROCESS,
+    .build_id = process.build_id,
     .init = process_init,
     .receive = process_receive,
     .send = process_send,

@@ -123,6 +123,7 @@ static void stop(void* ctx, port_stop_t why, uint32_t error) {
 
 const boardsmith_port_t boardsmith_port = {
     .arch = FAULT_ARCH_CORTEX_M,
+    .build_id = boardsmith_build_id,
     .init = init,
     .receive = receive,
     .send = send,

@@ -40,6 +40,7 @@
 
 #include "fault.h"
 #include "port.h"
+#include "process_id.h"
 
 enum { EXIT_ABORT = 2, LINK_IN = 0, STANDARD_OUTPUT = 1, STANDARD_ERROR = 2, SLICE_MS = 1 };
 
@@ -60,6 +61,7 @@ typedef struct native {
   sigset_t mask;                     // inherited from the parent
   timer_t alarm;                     // of the time budget, for the server's thread
   volatile sig_atomic_t has_served;  // input was received
+  uint8_t build_id[BUILD_ID_BYTES];  // 0 without a note
   uint8_t handler_stack[HANDLER_STACK_BYTES] __attribute__((aligned(16)));
 } native_t;
 
@@ -112,9 +114,6 @@ static void load_record(void) {
 }
 
 // ---- Faults ------------------------------------------------------------------------------------------------------
-
-// The first byte of the program, from the system's linker.
-extern const char __ehdr_start[] __attribute__((weak, visibility("hidden")));
 
 // Stores the stack from sp up, and the load address of the image.
 static void native_complete(void* ctx, fault_context_t* at) {
@@ -253,6 +252,7 @@ static int32_t find_stack(native_t* n) {
 static int32_t native_init(void* ctx) {
   native_t* n = ctx;
   const char* file = getenv("BOARDSMITH_FAULT_FILE");
+  process_id(n->build_id);
   if ((pthread_sigmask(SIG_SETMASK, NULL, &n->mask) != 0) ||
       (signal(SIGPIPE, SIG_IGN) == SIG_ERR) ||  // a closed link is an error of write, not a signal
       (find_stack(n) != 0)) {
@@ -400,6 +400,7 @@ static void native_stop(void* ctx, port_stop_t why, uint32_t error) {
 const boardsmith_port_t boardsmith_port = {
     .ctx = &native,
     .arch = FAULT_ARCH_PROCESS,
+    .build_id = native.build_id,
     .init = native_init,
     .receive = native_receive,
     .send = native_send,

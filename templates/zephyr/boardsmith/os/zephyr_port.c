@@ -406,6 +406,7 @@ static void os_platform(void* ctx, port_platform_t* p) {
 const boardsmith_port_t boardsmith_port = {
     .ctx = NULL,
     .arch = ARCH,
+    .build_id = boardsmith_build_id,
     .init = os_init,
     .receive = os_receive,
     .send = os_send,
