@@ -52,9 +52,10 @@ var mayImport = map[string][]string{
 		"internal/blueprint", "internal/library", "boards", "mlf", "failure", "internal/command",
 	},
 	"internal/blueprint": {
-		"internal/fit", "internal/firmware", "boards", "templates", "failure", "internal/jsonfile", "internal/plainfile",
+		"internal/fit", "internal/stackdepth", "internal/firmware", "boards", "templates", "failure", "internal/jsonfile",
+		"internal/plainfile",
 	},
-	"internal/fit":       {"image", "internal/firmware", "boards", "mlf", "ndarray", "failure"},
+	"internal/fit":       {"image", "internal/stackdepth", "internal/firmware", "boards", "mlf", "ndarray", "failure"},
 	"internal/flashplan": {"flasher", "image", "internal/firmware", "internal/ledger", "boards", "failure"},
 	"internal/fault":     {"internal/firmware", "rpc"},
 	"image":              {"internal/abspath", "internal/firmware", "cache", "failure", "internal/plainfile"},
@@ -159,6 +160,7 @@ var mayImport = map[string][]string{
 	"internal/rpctest":    {"internal/transporttest", "rpc", "transport", "ndarray"},
 	"internal/scratch":    {"internal/abspath", "internal/filelock", "failure"},
 	"internal/sourcetree": {"internal/command", "failure"},
+	"internal/stackdepth": {"internal/firmware"},
 	"internal/testcache":  {},
 	"internal/timegate":   {},
 	"internal/toolbox": {

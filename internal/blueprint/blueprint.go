@@ -11,6 +11,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/internal/fit"
+	"github.com/boardsmith/boardsmith/internal/stackdepth"
 )
 
 // knownInterface is the latest version of what template.json means.
@@ -97,7 +98,7 @@ type Blueprint struct {
 	Operators OperatorSteps `json:"operators,omitzero"`
 	Areas     fit.Areas     `json:"areas,omitzero"` // sections that are stacks or the arena
 	// facts for computing the stacks' depth that are not in the machine code
-	Calls fit.Calls `json:"calls,omitzero"`
+	Calls stackdepth.Calls `json:"calls,omitzero"`
 }
 
 // OperatorSteps are the flags of the compiler and of the linker for operators that are uploaded. {cflags}, {ldflags},

@@ -130,7 +130,7 @@ func (l Landmarks) FindParts(f *elf.File, path string) ([]Range, error) {
 	for _, p := range l.Parts {
 		r, ok := p.Find(f)
 		if p.Section != "" {
-			r = loaded(f, r)
+			r = Loaded(f, r)
 		}
 		if !ok && p.Optional {
 			continue
@@ -143,8 +143,8 @@ func (l Landmarks) FindParts(f *elf.File, path string) ([]Range, error) {
 	return ranges, nil
 }
 
-// loaded converts a section's addresses to load addresses.
-func loaded(f *elf.File, r Range) Range {
+// Loaded converts a section's addresses to load addresses.
+func Loaded(f *elf.File, r Range) Range {
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_LOAD && r.Start >= p.Vaddr && r.End <= p.Vaddr+p.Filesz {
 			return Range{r.Start - p.Vaddr + p.Paddr, r.End - p.Vaddr + p.Paddr}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/firmware"
+	"github.com/boardsmith/boardsmith/internal/stackdepth"
 )
 
 // This file opens an image with its map, and finds the source of each object by the object's name.
@@ -38,7 +39,7 @@ type Sources struct {
 	Folders firmware.Folders // those of the model and of the runtime
 	Stacks  []firmware.Place // the thread's, then the handlers'
 	Areas   Areas
-	Calls   Calls
+	Calls   stackdepth.Calls
 }
 
 // Areas are the names of sections, of the image or of an object in it, that contain only stacks or only the arena.

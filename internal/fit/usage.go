@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/stackdepth"
 )
 
 // A Usage is the memory of a board that an image uses.
@@ -16,7 +17,7 @@ type Usage struct {
 	Parts   []PartUse
 	Regions []RegionUse // in the board's order; none for a process
 	Arena   ArenaUse
-	Stack   *StackUse // nil if the operating system owns the stack, or nothing is known about it
+	Stack   *stackdepth.Use // nil if the operating system owns the stack, or nothing is known about it
 }
 
 // An ArenaUse is the part of the arena that the model uses while it runs.
@@ -126,12 +127,6 @@ func (l *Layout) objectPart(piece *mapPiece) string {
 		return partOperators
 	}
 	return partOther
-}
-
-// ownerOf returns the owner of a piece's code and data.
-func (l *Layout) ownerOf(piece *mapPiece) owner {
-	part := l.objectPart(piece)
-	return owner{part, part == partRuntime || part == partExecutor || part == partRPC || l.shipped[l.object(piece)]}
 }
 
 // Usage adds up the pieces of all sections in memory. If regions is nil, it uses the regions that the linker was given.

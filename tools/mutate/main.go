@@ -57,6 +57,7 @@ var suites = []suite{
 	{sources: "internal/jsonfile/*.go", packages: []string{"internal/jsonfile", "boards", "tune/space"}},
 	{sources: "internal/ledger/*.go", packages: []string{"internal/ledger", "device"}},
 	{sources: "internal/fit/*.go", packages: []string{"internal/fit", "project"}},
+	{sources: "internal/stackdepth/*.go", packages: []string{"internal/stackdepth", "project"}},
 	{sources: "internal/fault/*.go", packages: []string{"internal/fault", "project", "device"}},
 	{sources: "internal/firmware/*.go", packages: []string{"internal/firmware", "device", "project"}},
 }

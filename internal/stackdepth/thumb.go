@@ -1,7 +1,7 @@
 // This file reads from Thumb code how it uses the stack (ARMv7-M and ARMv8-M Architecture Reference Manuals, chapters
 // A7 and C2: encodings; M-profile cores run no other instruction set).
 
-package fit
+package stackdepth
 
 import (
 	"encoding/binary"
@@ -13,63 +13,63 @@ const (
 	armLR = 14
 )
 
-// A thumbState is what is known of the registers, for frames whose size and pointers whose value pass through
+// A thumbState holds what the preceding instructions set, for frames whose size and pointers whose value pass through
 // registers.
 type thumbState struct {
 	registers
-	slack [16]int64 // bytes by which a copy of SP was aligned
-	below [16]bool  // a copy of SP minus an unknown number
-	maybe int       // number of following instructions that are conditional
-	ended bool      // the preceding instruction does not continue here
-	kept  [16]bool  // loaded by POP: a jump to it is a return
+	alignment [16]int64 // bytes by which a copy of SP was aligned
+	below     [16]bool  // a copy of SP minus an unknown number
+	itBlock   int       // number of following instructions that IT makes conditional
+	ended     bool      // the preceding instruction does not continue here
+	popped    [16]bool  // loaded by POP: a jump to it is a return
 }
 
 func (s *thumbState) set(r int, v int64) {
-	s.value[r], s.known[r], s.kept[r] = int64(int32(v)), s.maybe == 0, false
+	s.value[r], s.valid[r], s.popped[r] = int64(int32(v)), s.itBlock == 0, false
 }
 
-func (s *thumbState) get(r int) (int64, bool) { return s.value[r], s.known[r] }
+func (s *thumbState) get(r int) (int64, bool) { return s.value[r], s.valid[r] }
 
 func (s *thumbState) forget(registers ...int) {
 	for _, r := range registers {
-		s.known[r], s.kept[r] = false, false
+		s.valid[r], s.popped[r] = false, false
 	}
 }
 
-// afterCall keeps the registers that a called function preserves: r4 to r11.
-func (s *thumbState) afterCall() { s.forget(0, 1, 2, 3, 12, armLR) }
+// clobber forgets the registers that a called function may change: all but r4 to r11.
+func (s *thumbState) clobber() { s.forget(0, 1, 2, 3, 12, armLR) }
 
-func decodeThumb(f *codeFunction, code []byte, v codeView) {
+func decodeThumb(f *function, code []byte, v view) {
 	var s thumbState
-	for at := 0; at+2 <= len(code); {
-		pc := f.addr + uint64(at)
+	for offset := 0; offset+2 <= len(code); {
+		pc := f.addr + uint64(offset)
 		if v.isData(pc) {
 			s.ended = true
-			at += 2
+			offset += 2
 			continue
 		}
-		f.at(pc, &s.registers, !s.ended)
-		conditional := s.maybe > 0
+		f.enter(pc, &s.registers, !s.ended)
+		conditional := s.itBlock > 0
 		s.ended = false
-		h := uint32(binary.LittleEndian.Uint16(code[at:]))
+		h := uint32(binary.LittleEndian.Uint16(code[offset:]))
 		if h>>11 < 0b11101 {
 			f.thumb16(&s, h, pc, v)
-			at += 2
-		} else if at+4 <= len(code) {
-			f.thumb32(&s, h, uint32(binary.LittleEndian.Uint16(code[at+2:])), pc, v)
-			at += 4
+			offset += 2
+		} else if offset+4 <= len(code) {
+			f.thumb32(&s, h, uint32(binary.LittleEndian.Uint16(code[offset+2:])), pc, v)
+			offset += 4
 		} else {
 			return
 		}
 		if conditional {
-			s.maybe--
+			s.itBlock--
 			s.ended = false
 		}
 	}
 }
 
 // load decodes LDR from an address whose base is in a register.
-func (s *thumbState) load(rt, rn int, offset int64, v codeView) {
+func (s *thumbState) load(rt, rn int, offset int64, v view) {
 	base, ok := s.get(rn)
 	s.forget(rt)
 	if !ok {
@@ -81,7 +81,7 @@ func (s *thumbState) load(rt, rn int, offset int64, v codeView) {
 }
 
 // literal decodes LDR from an address relative to PC.
-func (f *codeFunction) literal(s *thumbState, rt int, address uint64, v codeView) {
+func (f *function) literal(s *thumbState, rt int, address uint64, v view) {
 	s.forget(rt)
 	if n, ok := v.constant(address, 4); ok {
 		s.set(rt, int64(n))
@@ -89,11 +89,11 @@ func (f *codeFunction) literal(s *thumbState, rt int, address uint64, v codeView
 	}
 }
 
-// through decodes BLX Rm, or BX Rm instead of a return.
-func (f *codeFunction) through(s *thumbState, rm int, list *[]uint64, v codeView) {
+// branchRegister decodes BLX Rm, or BX Rm instead of a return.
+func (f *function) branchRegister(s *thumbState, rm int, list *[]uint64, v view) {
 	f.pointers = true
 	if n, ok := s.get(rm); ok && n&1 == 1 && !f.flow.table {
-		if addr, ok := v.begins(uint64(uint32(n))); ok {
+		if addr, ok := v.entryPoint(uint64(uint32(n))); ok {
 			*list = append(*list, addr)
 			return
 		}
@@ -101,11 +101,11 @@ func (f *codeFunction) through(s *thumbState, rm int, list *[]uint64, v codeView
 	f.indirect = true
 }
 
-// goTo decodes LDR PC from an address relative to PC.
-func (f *codeFunction) goTo(s *thumbState, address uint64, v codeView) {
+// loadPC decodes LDR PC from an address relative to PC.
+func (f *function) loadPC(s *thumbState, address uint64, v view) {
 	s.ended, f.pointers = true, true
 	if n, ok := v.constant(address, 4); ok {
-		if to, isThere := v.begins(n); isThere {
+		if to, ok := v.entryPoint(n); ok {
 			f.tails = append(f.tails, to)
 			return
 		}
@@ -116,14 +116,14 @@ func (f *codeFunction) goTo(s *thumbState, address uint64, v codeView) {
 func signed(v uint32, width uint) int64 { return int64(int32(v<<(32-width))) >> (32 - width) }
 
 // thumb16 decodes one instruction of 16 bits.
-func (f *codeFunction) thumb16(s *thumbState, h uint32, pc uint64, v codeView) {
+func (f *function) thumb16(s *thumbState, h uint32, pc uint64, v view) {
 	if !f.thumb16Flow(s, h, pc, v) {
 		f.thumb16Value(s, h, pc, v)
 	}
 }
 
 // thumb16Flow decodes an instruction that moves the stack pointer or jumps, and reports whether it was one.
-func (f *codeFunction) thumb16Flow(s *thumbState, h uint32, pc uint64, v codeView) bool {
+func (f *function) thumb16Flow(s *thumbState, h uint32, pc uint64, v view) bool {
 	rm := int(h >> 3 & 15)
 	switch {
 	case h&0xFE00 == 0xB400: // PUSH
@@ -139,14 +139,14 @@ func (f *codeFunction) thumb16Flow(s *thumbState, h uint32, pc uint64, v codeVie
 		s.ended, f.flow.table = true, true
 	case h&0xFF87 == 0x4687: // MOV PC, Rm: a return, or a switch
 		s.ended = true
-		f.flow.table = f.flow.table || rm != armLR && !s.kept[rm]
+		f.flow.table = f.flow.table || rm != armLR && !s.popped[rm]
 	case h&0xFF87 == 0x4780: // BLX Rm
-		f.through(s, rm, &f.calls, v)
-		s.afterCall()
+		f.branchRegister(s, rm, &f.calls, v)
+		s.clobber()
 	case h&0xFF87 == 0x4700: // BX Rm
 		s.ended = true
-		if rm != armLR && !s.kept[rm] {
-			f.through(s, rm, &f.tails, v)
+		if rm != armLR && !s.popped[rm] {
+			f.branchRegister(s, rm, &f.tails, v)
 		}
 	case h&0xF800 == 0xE000: // B
 		s.ended = true
@@ -156,13 +156,13 @@ func (f *codeFunction) thumb16Flow(s *thumbState, h uint32, pc uint64, v codeVie
 	case h&0xF500 == 0xB100: // CBZ, CBNZ
 		f.jump(pc+4+uint64(h>>3&0x40|h>>2&0x3E), s.registers)
 	case h&0xFF00 == 0xBF00 && h&0xF != 0: // IT
-		s.maybe = 4 - bits.TrailingZeros32(h&0xF)
+		s.itBlock = 4 - bits.TrailingZeros32(h&0xF)
 	case h&0xFE00 == 0xBC00, h&0xF000 == 0xC000: // POP; LDM and STM
 		s.ended = h&0xFF00 == 0xBD00
 		for r := range 8 {
 			if h>>r&1 == 1 {
 				s.forget(r)
-				s.kept[r] = h&0xFE00 == 0xBC00
+				s.popped[r] = h&0xFE00 == 0xBC00
 			}
 		}
 	default:
@@ -172,7 +172,7 @@ func (f *codeFunction) thumb16Flow(s *thumbState, h uint32, pc uint64, v codeVie
 }
 
 // thumb16Value decodes the effect of an instruction on registers.
-func (f *codeFunction) thumb16Value(s *thumbState, h uint32, pc uint64, v codeView) {
+func (f *function) thumb16Value(s *thumbState, h uint32, pc uint64, v view) {
 	low, mid, high := int(h&7), int(h>>3&7), int(h>>8&7)
 	rd, rm := int(h&7|h>>4&8), int(h>>3&15)
 	switch {
@@ -181,11 +181,7 @@ func (f *codeFunction) thumb16Value(s *thumbState, h uint32, pc uint64, v codeVi
 	case h&0xF800 == 0xA800: // ADD Rd, SP, #imm
 		s.copySP(high)
 	case h&0xFF00 == 0x4600: // MOV Rd, Rm
-		if n, ok := s.get(rm); ok {
-			s.set(rd, n)
-		} else {
-			s.forget(rd)
-		}
+		s.compute(rd, rm, func(n int64) int64 { return n })
 	case h&0xFF78 == 0x4478: // ADD Rd, PC
 		if n, ok := s.get(rd); ok {
 			s.set(rd, n+int64(pc+4))
@@ -203,11 +199,11 @@ func (f *codeFunction) thumb16Value(s *thumbState, h uint32, pc uint64, v codeVi
 	case h&0xF800 == 0x2000: // MOVS Rd, #imm
 		s.set(high, int64(h&0xFF))
 	case h&0xF800 == 0x0000: // LSLS Rd, Rm, #imm
-		f.compute(s, low, mid, func(n int64) int64 { return n << (h >> 6 & 31) })
+		s.compute(low, mid, func(n int64) int64 { return n << (h >> 6 & 31) })
 	case h&0xFFC0 == 0x4240: // RSBS Rd, Rm, #0
-		f.compute(s, low, mid, func(n int64) int64 { return -n })
+		s.compute(low, mid, func(n int64) int64 { return -n })
 	case h&0xFFC0 == 0x43C0: // MVNS Rd, Rm
-		f.compute(s, low, mid, func(n int64) int64 { return ^n })
+		s.compute(low, mid, func(n int64) int64 { return ^n })
 	case h < 0x2000, h&0xFC00 == 0x4000, h&0xF000 == 0x5000, h&0xE000 == 0x6000, h&0xF000 == 0x8000, h&0xF000 == 0xB000:
 		s.forget(low)
 	case h&0xF000 == 0x3000, h&0xF000 == 0x9000, h&0xF800 == 0xA000:
@@ -215,7 +211,7 @@ func (f *codeFunction) thumb16Value(s *thumbState, h uint32, pc uint64, v codeVi
 	}
 }
 
-func (f *codeFunction) compute(s *thumbState, rd, rm int, of func(int64) int64) {
+func (s *thumbState) compute(rd, rm int, of func(int64) int64) {
 	if n, ok := s.get(rm); ok {
 		s.set(rd, of(n))
 	} else {
@@ -224,7 +220,7 @@ func (f *codeFunction) compute(s *thumbState, rd, rm int, of func(int64) int64) 
 }
 
 // addToSP decodes ADD SP, Rm: the start or end of a large frame.
-func (f *codeFunction) addToSP(s *thumbState, rm int) {
+func (f *function) addToSP(s *thumbState, rm int) {
 	v, ok := s.get(rm)
 	if !ok {
 		f.dynamic = true
@@ -234,8 +230,8 @@ func (f *codeFunction) addToSP(s *thumbState, rm int) {
 }
 
 // moveToSP decodes MOV SP, Rm: a frame's end, its alignment, or room for data.
-func (f *codeFunction) moveToSP(s *thumbState, rm int) {
-	f.frame += s.slack[rm]
+func (f *function) moveToSP(s *thumbState, rm int) {
+	f.frame += s.alignment[rm]
 	f.dynamic = f.dynamic || s.below[rm]
 }
 
@@ -257,19 +253,19 @@ func thumbImmediate(h, h2 uint32) int64 {
 }
 
 // thumb32 decodes one instruction of 32 bits.
-func (f *codeFunction) thumb32(s *thumbState, h, h2 uint32, pc uint64, v codeView) {
+func (f *function) thumb32(s *thumbState, h, h2 uint32, pc uint64, v view) {
 	if !f.thumb32Flow(s, h, h2, pc, v) {
 		f.thumb32Value(s, h, h2, pc, v)
 	}
 }
 
 // thumb32Flow decodes an instruction that moves the stack pointer or jumps, and reports whether it was one.
-func (f *codeFunction) thumb32Flow(s *thumbState, h, h2 uint32, pc uint64, v codeView) bool {
+func (f *function) thumb32Flow(s *thumbState, h, h2 uint32, pc uint64, v view) bool {
 	rn, rd, rm := int(h&15), int(h2>>8&15), int(h2&15)
 	switch {
 	case h&0xF800 == 0xF000 && h2&0xD000 == 0xD000: // BL
 		f.calls = append(f.calls, pc+4+uint64(branchOffset(h, h2)))
-		s.afterCall()
+		s.clobber()
 		f.flow.table = f.flow.table || v.isData(pc+4) // one of libgcc's functions that jump by a table after the call
 	case h&0xF800 == 0xF000 && h2&0xD000 == 0x9000: // B.W
 		s.ended = true
@@ -300,7 +296,7 @@ func (f *codeFunction) thumb32Flow(s *thumbState, h, h2 uint32, pc uint64, v cod
 		f.frame += 4 * int64(h2&0xFF)
 		f.floats = true
 	case h&0xFF7F == 0xF85F && h2>>12 == 15: // LDR PC, [PC, #imm]: a veneer of the linker's
-		f.goTo(s, thumbLiteral(h, h2, pc), v)
+		f.loadPC(s, thumbLiteral(h, h2, pc), v)
 	// TBB, TBH; LDR PC, [Rn, Rm]
 	case h&0xFFF0 == 0xE8D0 && h2&0xFFE0 == 0xF000, h&0xFFF0 == 0xF850 && h2&0xFFC0 == 0xF000:
 		s.ended, f.flow.table = true, true
@@ -318,7 +314,7 @@ func (f *codeFunction) thumb32Flow(s *thumbState, h, h2 uint32, pc uint64, v cod
 }
 
 // thumb32Value decodes the effect of an instruction on registers.
-func (f *codeFunction) thumb32Value(s *thumbState, h, h2 uint32, pc uint64, v codeView) {
+func (f *function) thumb32Value(s *thumbState, h, h2 uint32, pc uint64, v view) {
 	rn, rd, rm := int(h&15), int(h2>>8&15), int(h2&15)
 	imm16 := int64(h&15<<12) | thumbImm12(h, h2)
 	switch {
@@ -327,11 +323,11 @@ func (f *codeFunction) thumb32Value(s *thumbState, h, h2 uint32, pc uint64, v co
 		s.forget(rd)
 	case h == 0xF36F: // BFC Rd, #0, #width
 		if h2&0x70C0 == 0 {
-			s.slack[rd] = 1<<(h2&31+1) - 1
+			s.alignment[rd] = 1<<(h2&31+1) - 1
 		}
 		s.forget(rd)
 	case h&0xFBF0 == 0xF020: // BIC Rd, Rn, #const
-		s.slack[rd] = thumbImmediate(h, h2)
+		s.alignment[rd] = thumbImmediate(h, h2)
 		s.forget(rd)
 	case h&0xFBF0 == 0xF240: // MOVW
 		s.set(rd, imm16)
@@ -369,10 +365,10 @@ func thumbLiteral(h, h2 uint32, pc uint64) uint64 {
 }
 
 // copySP records that a register holds SP, or an address in the frame. Moving it back to SP ends the frame.
-func (s *thumbState) copySP(rd int) { s.slack[rd], s.below[rd], s.known[rd] = 0, false, false }
+func (s *thumbState) copySP(rd int) { s.alignment[rd], s.below[rd], s.valid[rd] = 0, false, false }
 
 // subtract decodes SUB Rd, SP, #n.
-func (f *codeFunction) subtract(s *thumbState, rd int, n int64) {
+func (f *function) subtract(s *thumbState, rd int, n int64) {
 	if rd == armSP {
 		f.frame += n
 		return

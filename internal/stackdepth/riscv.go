@@ -1,12 +1,9 @@
 // This file reads from RISC-V code how it uses the stack (The RISC-V Instruction Set Manual, volume I, chapters 2, 16
 // and 24).
 
-package fit
+package stackdepth
 
-import (
-	"encoding/binary"
-	"slices"
-)
+import "encoding/binary"
 
 const (
 	riscvRA = 1
@@ -15,68 +12,65 @@ const (
 	riscvT0 = 5
 )
 
-// A riscvState is what is known of the registers, for large frames, calls of distant functions and pointers.
+// A riscvState holds what the preceding instructions set, for large frames, calls of distant functions and pointers.
 type riscvState struct {
 	registers
 	below [32]bool // SP minus an unknown number
 	ended bool     // the preceding instruction does not continue here
-	near  uint32   // the register that the preceding instruction set by AUIPC; 0 if it was another instruction
+	auipc uint32   // the register that the preceding instruction set by AUIPC; 0 if it was another instruction
 }
 
-func (s *riscvState) set(r uint32, v int64) { s.value[r], s.known[r] = v, r != 0 }
+func (s *riscvState) set(r uint32, v int64) { s.value[r], s.valid[r] = v, r != 0 }
 
 func (s *riscvState) get(r uint32) (int64, bool) {
 	if r == 0 {
 		return 0, true
 	}
-	return s.value[r], s.known[r]
+	return s.value[r], s.valid[r]
 }
 
-// afterCall keeps the registers that a called function preserves: s0 to s11.
-func (s *riscvState) afterCall() {
+// clobber forgets the registers that a called function may change: all but s0 to s11.
+func (s *riscvState) clobber() {
 	for r := range uint32(32) {
 		if r != 8 && r != 9 && (r < 18 || r > 27) {
-			s.known[r] = false
+			s.valid[r] = false
 		}
 	}
 }
 
 // forget marks a register as unknown.
-func (s *riscvState) forget(r uint32) { s.known[r], s.below[r] = false, false }
+func (s *riscvState) forget(r uint32) { s.valid[r], s.below[r] = false, false }
 
-// knownOpcodes are the opcodes whose effect on the destination register riscv32 decodes.
-var knownOpcodes = []uint32{0x03, 0x6F, 0x67, 0x17, 0x37, 0x13, 0x1B, 0x33, 0x63, 0x23, 0x27}
-
-func decodeRISCV(f *codeFunction, code []byte, v codeView) {
+func decodeRISCV(f *function, code []byte, v view) {
 	var s riscvState
-	for at := 0; at+2 <= len(code); {
-		pc := f.addr + uint64(at)
-		f.at(pc, &s.registers, !s.ended)
+	for offset := 0; offset+2 <= len(code); {
+		pc := f.addr + uint64(offset)
+		f.enter(pc, &s.registers, !s.ended)
 		s.ended = v.isData(pc)
-		low := binary.LittleEndian.Uint16(code[at:])
+		low := binary.LittleEndian.Uint16(code[offset:])
 		switch {
 		case v.isData(pc):
-			at += 2
+			offset += 2
 		case low&3 != 3:
 			f.riscv16(&s, uint32(low), pc, v)
-			at += 2
-		case at+4 > len(code):
+			offset += 2
+		case offset+4 > len(code):
 			return
 		default:
-			f.riscv32(&s, binary.LittleEndian.Uint32(code[at:]), pc, v)
-			at += 4
+			f.riscv32(&s, binary.LittleEndian.Uint32(code[offset:]), pc, v)
+			offset += 4
 		}
 	}
 }
 
-func (f *codeFunction) riscv16(s *riscvState, h uint32, pc uint64, v codeView) {
-	s.near = 0
+func (f *function) riscv16(s *riscvState, h uint32, pc uint64, v view) {
+	s.auipc = 0
 	f.riscv16Value(s, h, v)
 	f.riscv16Flow(s, h, pc)
 }
 
 // riscv16Value decodes loads and other instructions that leave an unknown value in a register.
-func (f *codeFunction) riscv16Value(s *riscvState, h uint32, v codeView) {
+func (f *function) riscv16Value(s *riscvState, h uint32, v view) {
 	rd, rs2 := h>>7&31, h>>2&31
 	switch h & 0xE003 {
 	case 0x4000: // C.LW
@@ -96,7 +90,7 @@ func (f *codeFunction) riscv16Value(s *riscvState, h uint32, v codeView) {
 }
 
 // riscv16Flow decodes instructions that move the stack pointer or jump, and arithmetic.
-func (f *codeFunction) riscv16Flow(s *riscvState, h uint32, pc uint64) {
+func (f *function) riscv16Flow(s *riscvState, h uint32, pc uint64) {
 	rd, rs2 := h>>7&31, h>>2&31
 	imm6 := signed(h>>7&0x20|h>>2&31, 6)
 	switch {
@@ -109,7 +103,7 @@ func (f *codeFunction) riscv16Flow(s *riscvState, h uint32, pc uint64) {
 	case h&0xE003 == 0x2001: // C.JAL; on 64 bits C.ADDIW, which is never used on a function's address
 		if f.narrow {
 			f.calls = append(f.calls, pc+uint64(compressedJump(h)))
-			s.afterCall()
+			s.clobber()
 		} else {
 			f.addImmediate(s, rd, rd, imm6)
 		}
@@ -139,14 +133,11 @@ func compressedJump(h uint32) int64 {
 	return signed(h>>1&0x800|h<<2&0x400|h>>1&0x300|h<<1&0x80|h>>1&0x40|h<<3&0x20|h>>7&0x10|h>>2&0xE, 12)
 }
 
-func (f *codeFunction) riscv32(s *riscvState, w uint32, pc uint64, v codeView) {
+func (f *function) riscv32(s *riscvState, w uint32, pc uint64, v view) {
 	rd, rs1, rs2, funct3 := w>>7&31, w>>15&31, w>>20&31, w>>12&7
 	imm12 := signed(w>>20, 12)
-	near := s.near
-	s.near = 0
-	if !slices.Contains(knownOpcodes, w&0x7F) {
-		s.forget(rd)
-	}
+	auipc := s.auipc
+	s.auipc = 0
 	switch opcode := w & 0x7F; {
 	case opcode == 0x6F: // JAL
 		offset := signed(w>>11&0x100000|w&0xFF000|w>>9&0x800|w>>20&0x7FE, 21)
@@ -155,7 +146,7 @@ func (f *codeFunction) riscv32(s *riscvState, w uint32, pc uint64, v codeView) {
 			f.jump(pc+uint64(offset), s.registers)
 		} else {
 			f.calls = append(f.calls, pc+uint64(offset))
-			s.afterCall()
+			s.clobber()
 		}
 	case opcode == 0x63: // BEQ and the like
 		f.jump(pc+uint64(signed(w>>19&0x1000|w<<4&0x800|w>>20&0x7E0|w>>7&0x1E, 13)), s.registers)
@@ -169,32 +160,30 @@ func (f *codeFunction) riscv32(s *riscvState, w uint32, pc uint64, v codeView) {
 		s.ended = true
 		f.jumpTo(s, rs1, imm12)
 	case opcode == 0x67: // JALR
-		f.callTo(s, near, rs1, imm12)
+		f.callTo(s, auipc, rs1, imm12)
 	case opcode == 0x17: // AUIPC
-		s.near = rd
+		s.auipc = rd
 		s.set(rd, int64(pc)+int64(int32(w&0xFFFFF000)))
 	case opcode == 0x37: // LUI
 		s.set(rd, int64(int32(w&0xFFFFF000)))
-	case opcode == 0x13 && funct3 == 0: // ADDI
-		f.addImmediate(s, rd, rs1, imm12)
-	case opcode == 0x1B && funct3 == 0: // ADDIW
+	case (opcode == 0x13 || opcode == 0x1B) && funct3 == 0: // ADDI, ADDIW
 		f.addImmediate(s, rd, rs1, imm12)
 	case opcode == 0x13 && funct3 == 7 && rd == riscvSP: // ANDI SP, Rs, -alignment
 		f.frame += max(-imm12-1, 0)
-	case opcode == 0x13, opcode == 0x1B, opcode == 0x03:
-		s.forget(rd)
 	case opcode == 0x33 && funct3 == 0 && w>>25 == 0: // ADD
 		f.add(s, rd, rs1, rs2)
 	case opcode == 0x33 && funct3 == 0 && w>>25 == 0x20: // SUB
 		f.subtractRegister(s, rd, rs1, rs2)
-	case opcode == 0x33:
-		s.forget(rd)
-	case opcode == 0x07, opcode == 0x27: // floating-point loads and stores
+	case opcode == 0x23: // SW and the like
+	case opcode == 0x27: // FSW, FSD
 		f.floats = true
+	default:
+		f.floats = f.floats || opcode == 0x07 // FLW, FLD
+		s.forget(rd)
 	}
 }
 
-func (f *codeFunction) addImmediate(s *riscvState, rd, rs uint32, n int64) {
+func (f *function) addImmediate(s *riscvState, rd, rs uint32, n int64) {
 	if _, ok := s.get(riscvSP); ok && rs == riscvSP && rd == riscvSP {
 		s.forget(rd) // the second half of loading an address into SP, not of moving it
 	} else if rd == riscvSP && rs == riscvSP {
@@ -207,7 +196,7 @@ func (f *codeFunction) addImmediate(s *riscvState, rd, rs uint32, n int64) {
 			f.refs = append(f.refs, f.address(v+n))
 		}
 	} else {
-		s.known[rd] = false
+		s.valid[rd] = false
 	}
 	if rs == riscvSP {
 		s.below[rd] = false
@@ -215,7 +204,7 @@ func (f *codeFunction) addImmediate(s *riscvState, rd, rs uint32, n int64) {
 }
 
 // move decodes MV: to SP it ends a frame, or makes room for data.
-func (f *codeFunction) move(s *riscvState, rd, rs uint32) {
+func (f *function) move(s *riscvState, rd, rs uint32) {
 	if rd == riscvSP {
 		f.dynamic = f.dynamic || s.below[rs]
 		return
@@ -224,13 +213,13 @@ func (f *codeFunction) move(s *riscvState, rd, rs uint32) {
 	if v, ok := s.get(rs); ok && rs != 0 {
 		s.set(rd, v)
 	} else {
-		s.known[rd] = false
+		s.valid[rd] = false
 	}
 }
 
-func (f *codeFunction) add(s *riscvState, rd, rs1, rs2 uint32) {
+func (f *function) add(s *riscvState, rd, rs1, rs2 uint32) {
 	if rd != riscvSP {
-		s.known[rd] = false
+		s.valid[rd] = false
 		return
 	}
 	other := rs2
@@ -244,22 +233,22 @@ func (f *codeFunction) add(s *riscvState, rd, rs1, rs2 uint32) {
 	}
 }
 
-func (f *codeFunction) subtractRegister(s *riscvState, rd, rs1, rs2 uint32) {
-	v, known := s.get(rs2)
+func (f *function) subtractRegister(s *riscvState, rd, rs1, rs2 uint32) {
+	v, ok := s.get(rs2)
 	switch {
 	case rs1 != riscvSP:
-		s.known[rd] = false
-	case rd == riscvSP && known:
+		s.valid[rd] = false
+	case rd == riscvSP && ok:
 		f.frame += max(v, 0)
 	case rd == riscvSP:
 		f.dynamic = true
 	default:
-		s.below[rd] = !known
+		s.below[rd] = !ok
 	}
 }
 
 // load decodes LW or LD from an address whose base is in a register.
-func (s *riscvState) load(rd, rs uint32, offset int64, bytes int, v codeView) {
+func (s *riscvState) load(rd, rs uint32, offset int64, bytes int, v view) {
 	base, ok := s.get(rs)
 	s.forget(rd)
 	if !ok || rs == 0 {
@@ -274,18 +263,19 @@ func (s *riscvState) load(rd, rs uint32, offset int64, bytes int, v codeView) {
 	}
 }
 
-// callTo and jumpTo go to an address in a register: a known one, of a distant function, or a pointer's.
-func (f *codeFunction) callTo(s *riscvState, near, r uint32, offset int64) {
-	if n, ok := s.get(r); ok && r != 0 && (r == near || !f.flow.table) {
+// callTo and jumpTo decode a call of and a jump to the address in a register: a constant, of a distant function, or a
+// pointer's value.
+func (f *function) callTo(s *riscvState, auipc, r uint32, offset int64) {
+	if n, ok := s.get(r); ok && r != 0 && (r == auipc || !f.flow.table) {
 		f.calls = append(f.calls, f.address(n+offset))
 		f.pointers = true
 	} else {
 		f.pointers, f.indirect = true, true
 	}
-	s.afterCall()
+	s.clobber()
 }
 
-func (f *codeFunction) jumpTo(s *riscvState, r uint32, offset int64) {
+func (f *function) jumpTo(s *riscvState, r uint32, offset int64) {
 	f.pointers = true
 	if n, ok := s.get(r); ok && r != 0 {
 		f.jump(f.address(n+offset), s.registers)
@@ -296,7 +286,7 @@ func (f *codeFunction) jumpTo(s *riscvState, r uint32, offset int64) {
 }
 
 // address returns a number as a register of the machine holds it.
-func (f *codeFunction) address(v int64) uint64 {
+func (f *function) address(v int64) uint64 {
 	if f.narrow {
 		return uint64(uint32(v))
 	}

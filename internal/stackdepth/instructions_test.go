@@ -1,4 +1,4 @@
-package fit
+package stackdepth
 
 // This file decodes single instructions. Each has a register or a number with its lowest bit set, so that a mask or
 // value that is wrong by one decodes a different instruction.
@@ -16,13 +16,13 @@ const (
 	// The registers that are special before the instruction; the others are known: r0 is 7, r1 is 107 and so on.
 	unknownRegister = 11 // and SP
 	belowRegister   = 9
-	slackRegister   = 10
-	keptRegister    = 7
+	alignedRegister = 10
+	poppedRegister  = 7
 )
 
 func registersBefore(n, sp int) (r registers) {
 	for i := range n {
-		r.value[i], r.known[i] = int64(100*i+7), i != unknownRegister && i != sp
+		r.value[i], r.valid[i] = int64(100*i+7), i != unknownRegister && i != sp
 	}
 	return r
 }
@@ -36,7 +36,7 @@ var shorter = strings.NewReplacer(
 
 // effect describes what an instruction did to a function and to the registers: "r3?" means that r3 is no longer known,
 // "below r3" that r3 is SP minus an unknown number, and so on, with the names of the states.
-func effect(f *codeFunction, before, after registers) string {
+func effect(f *function, before, after registers) string {
 	var all []string
 	say := func(is bool, format string, args ...any) {
 		if is {
@@ -44,7 +44,7 @@ func effect(f *codeFunction, before, after registers) string {
 		}
 	}
 	say(f.frame != 0, "frame %d", f.frame)
-	for to := range f.flow.arrive {
+	for to := range f.flow.states {
 		say(true, "to %#x", to)
 	}
 	for _, list := range []struct {
@@ -61,11 +61,11 @@ func effect(f *codeFunction, before, after registers) string {
 	say(f.flow.table, "table")
 	say(f.jumps != 0, "jumps %d", f.jumps)
 	say(f.floats, "floats")
-	for r := range after.known {
+	for r := range after.valid {
 		switch {
-		case before.known[r] && !after.known[r]:
+		case before.valid[r] && !after.valid[r]:
 			say(true, "r%d?", r)
-		case after.known[r] && (!before.known[r] || before.value[r] != after.value[r]):
+		case after.valid[r] && (!before.valid[r] || before.value[r] != after.value[r]):
 			say(true, "r%d=%d", r, after.value[r])
 		}
 	}
@@ -73,9 +73,9 @@ func effect(f *codeFunction, before, after registers) string {
 }
 
 func thumbEffect(code ...uint16) string {
-	f := &codeFunction{addr: 0x1000, size: 0x200, narrow: true, flow: codeFlow{arrive: map[uint64]registers{}}}
+	f := &function{addr: 0x1000, size: 0x200, narrow: true, flow: flow{states: map[uint64]registers{}}}
 	before := thumbState{registers: registersBefore(16, armSP)}
-	before.below[belowRegister], before.slack[slackRegister], before.kept[keptRegister] = true, 7, true
+	before.below[belowRegister], before.alignment[alignedRegister], before.popped[poppedRegister] = true, 7, true
 	s := before
 	if len(code) == 1 {
 		f.thumb16(&s, uint32(code[0]), decodePC, blindView{})
@@ -87,15 +87,15 @@ func thumbEffect(code ...uint16) string {
 		if s.below[r] != before.below[r] {
 			all += fmt.Sprintf(", below r%d %v", r, s.below[r])
 		}
-		if s.slack[r] != before.slack[r] {
-			all += fmt.Sprintf(", slack r%d %d", r, s.slack[r])
+		if s.alignment[r] != before.alignment[r] {
+			all += fmt.Sprintf(", alignment r%d %d", r, s.alignment[r])
 		}
-		if s.kept[r] && !before.kept[r] {
-			all += fmt.Sprintf(", kept r%d", r)
+		if s.popped[r] && !before.popped[r] {
+			all += fmt.Sprintf(", popped r%d", r)
 		}
 	}
-	if s.maybe != 0 {
-		all += fmt.Sprintf(", maybe %d", s.maybe)
+	if s.itBlock != 0 {
+		all += fmt.Sprintf(", it %d", s.itBlock)
 	}
 	if s.ended {
 		all += ", ended"
@@ -104,9 +104,9 @@ func thumbEffect(code ...uint16) string {
 }
 
 func riscvEffect(narrow bool, code uint32) string {
-	f := &codeFunction{addr: 0x1000, size: 0x2000, narrow: narrow, flow: codeFlow{arrive: map[uint64]registers{}}}
+	f := &function{addr: 0x1000, size: 0x2000, narrow: narrow, flow: flow{states: map[uint64]registers{}}}
 	before := riscvState{registers: registersBefore(32, riscvSP)}
-	before.known[0], before.below[belowRegister], before.near = false, true, 5
+	before.valid[0], before.below[belowRegister], before.auipc = false, true, 5
 	before.value[12] = -0x7ffff000 // what LUI sets on 64 bits for an address above 2 GiB
 	s := before
 	if code&3 == 3 {
@@ -120,8 +120,8 @@ func riscvEffect(narrow bool, code uint32) string {
 			all += fmt.Sprintf(", below r%d %v", r, s.below[r])
 		}
 	}
-	if s.near != 0 {
-		all += fmt.Sprintf(", near r%d", s.near)
+	if s.auipc != 0 {
+		all += fmt.Sprintf(", auipc r%d", s.auipc)
 	}
 	if s.ended {
 		all += ", ended"
@@ -176,9 +176,9 @@ func TestThumbInstructions(t *testing.T) {
 		{"lsls r3, r1, #31", words{0x07cb}, "r3=-2147483648"},
 		{"negs r3, r1", words{0x424b}, "r3=-107"},
 		{"mvns r3, r1", words{0x43cb}, "r3=-108"},
-		{"pop {r1, r5}", words{0xbc22}, "r1?, r5?, kept r1, kept r5"},
-		{"pop {r1, pc}", words{0xbd02}, "r1?, kept r1, ended"},
-		{"pop {r0, r7}", words{0xbc81}, "r0?, r7?, kept r0"},
+		{"pop {r1, r5}", words{0xbc22}, "r1?, r5?, popped r1, popped r5"},
+		{"pop {r1, pc}", words{0xbd02}, "r1?, popped r1, ended"},
+		{"pop {r0, r7}", words{0xbc81}, "r0?, r7?, popped r0"},
 		{"ldmia r3!, {r0, r7}", words{0xcb81}, "r0?, r7?"},
 		{"stmia r3!, {r0, r7}", words{0xc381}, "r0?, r7?"},
 		{"lsrs r3, r1, #1", words{0x084b}, "r3?"},
@@ -227,8 +227,8 @@ func TestThumbInstructions(t *testing.T) {
 		{"cbnz r7, .+0x82", words{0xbbff}, "to 0x1084"},
 		{"cbz r1, .+0x2e", words{0xb1a9}, "to 0x1030"},
 		{"cbnz r1, .+0x58", words{0xbb51}, "to 0x105a"},
-		{"it ne", words{0xbf18}, "maybe 1"},
-		{"ite ne", words{0xbf14}, "maybe 2"},
+		{"it ne", words{0xbf18}, "it 1"},
+		{"ite ne", words{0xbf14}, "it 2"},
 		{"nop", words{0xbf00}, "r0?"},
 		{"bl .+0x104", words{0xf000, 0xf880}, "call 0x1106, scratch?"},
 		{"bl .-0xc", words{0xf7ff, 0xfff8}, "call 0xff6, scratch?"},
@@ -265,11 +265,11 @@ func TestThumbInstructions(t *testing.T) {
 		{"vpush {d8}", words{0xed2d, 0x8b02}, "frame 8, floats"},
 		{"vpush {d8-d15}", words{0xed2d, 0x8b10}, "frame 64, floats"},
 		{"vpush {s31}", words{0xed6d, 0xfa01}, "frame 4, floats"},
-		{"bfc r3, #0, #4", words{0xf36f, 0x0303}, "r3?, slack r3 15"},
-		{"bfc r3, #0, #31", words{0xf36f, 0x031e}, "r3?, slack r3 2147483647"},
+		{"bfc r3, #0, #4", words{0xf36f, 0x0303}, "r3?, alignment r3 15"},
+		{"bfc r3, #0, #31", words{0xf36f, 0x031e}, "r3?, alignment r3 2147483647"},
 		{"bfc r3, #1, #3", words{0xf36f, 0x0343}, "r3?"},
 		{"bfc r3, #4, #3", words{0xf36f, 0x1306}, "r3?"},
-		{"bic.w r3, r5, #7", words{0xf025, 0x0307}, "r3?, slack r3 7"},
+		{"bic.w r3, r5, #7", words{0xf025, 0x0307}, "r3?, alignment r3 7"},
 		{"bics.w r3, r1, #7", words{0xf031, 0x0307}, "r0?, r3?, r7?"},
 		{"movw r3, #65244", words{0xf64f, 0x63dc}, "r3=65244"},
 		{"movw r3, #6913", words{0xf641, 0x3301}, "r3=6913"},
@@ -324,8 +324,8 @@ func TestThumbInstructions(t *testing.T) {
 		{"uxth.w r3, sl", words{0xfa1f, 0xf38a}, "r3?, r10?, r15?"},
 		{"mrs r3, PRIMASK", words{0xf3ef, 0x8310}, "r0?, r3?, r8?"},
 		{"dsb sy", words{0xf3bf, 0x8f4f}, "r8?, r15?"},
-		{"itte eq", words{0xbf06}, "maybe 3"},
-		{"ittee eq", words{0xbf07}, "maybe 4"},
+		{"itte eq", words{0xbf06}, "it 3"},
+		{"ittee eq", words{0xbf07}, "it 4"},
 	} {
 		if got := thumbEffect(c.code...); got != c.want {
 			t.Errorf("%s: %s, want %s", c.text, got, c.want)
@@ -442,8 +442,8 @@ func TestRISCVInstructions(t *testing.T) {
 		{"mul x15,x10,x13", 0x2d507b3, false, "r15?"},
 		{"lui x15,0x80001", 0x800017b7, false, "r15=-2147479552"},
 		{"lui x9,0x1", 0x14b7, false, "r9=4096"},
-		{"auipc x15,0x80001", 0x80001797, false, "r15=-2147475454, near r15"},
-		{"auipc x5,0x1", 0x1297, false, "r5=8194, near r5"},
+		{"auipc x15,0x80001", 0x80001797, false, "r15=-2147475454, auipc r15"},
+		{"auipc x5,0x1", 0x1297, false, "r5=8194, auipc r5"},
 		{"jalr x0,0(x1)", 0x8067, false, "ended"},
 		{"jalr x0,0(x5)", 0x28067, false, "ended"},
 		{"jalr x0,1(x1)", 0x108067, false, "tail 0x6c, pointer, ended"},
@@ -542,9 +542,9 @@ func TestKnownRegister(t *testing.T) {
 		if len(c.code) > 1 && c.code[1] == data {
 			view.data = data
 		}
-		f := &codeFunction{addr: 0x1000, size: uint64(len(code)), narrow: true}
-		f.settle(func(f *codeFunction) { decoders[c.machine](f, code, view) })
-		f.flow.arrive = nil
+		f := &function{addr: 0x1000, size: uint64(len(code)), narrow: true}
+		f.fixpoint(func(f *function) { decoders[c.machine](f, code, view) })
+		f.flow.states = nil
 		if got := effect(f, registers{}, registers{}); got != c.want {
 			t.Errorf("%v, %s: %s, want %s", c.machine, c.text, got, c.want)
 		}

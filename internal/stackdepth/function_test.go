@@ -1,4 +1,4 @@
-package fit
+package stackdepth
 
 import (
 	"slices"
@@ -15,13 +15,13 @@ func TestLoadOfPC(t *testing.T) {
 		table    bool
 	}{
 		{"LDR PC, [PC, #16]", []byte{0xdf, 0xf8, 0x10, 0xf0}, []uint64{0x1014 * 3}, false, false},
-		{"LDR PC, [PC], of what is not known", []byte{0xdf, 0xf8, 0x00, 0xf0}, nil, true, false},
+		{"LDR PC, [PC], of an unknown value", []byte{0xdf, 0xf8, 0x00, 0xf0}, nil, true, false},
 		{"LDR PC, [R3, R0, LSL #2]", []byte{0x53, 0xf8, 0x20, 0xf0}, nil, false, true},
 		{"LDR PC, [R3, #4]", []byte{0xd3, 0xf8, 0x04, 0xf0}, nil, true, false},
 		{"LDR PC, [SP], #4", []byte{0x5d, 0xf8, 0x04, 0xfb}, nil, false, false},
 	} {
-		f := &codeFunction{addr: 0x1000, size: 4, narrow: true}
-		f.settle(func(f *codeFunction) { decodeThumb(f, c.code, blindView{}) })
+		f := &function{addr: 0x1000, size: 4, narrow: true}
+		f.fixpoint(func(f *function) { decodeThumb(f, c.code, blindView{}) })
 		if !slices.Equal(f.tails, c.tails) || f.indirect != c.indirect || f.flow.table != c.table {
 			t.Errorf("%s: to %#x, indirect %v, table %v", c.name, f.tails, f.indirect, f.flow.table)
 		}
@@ -36,8 +36,8 @@ func FuzzStackCode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, code []byte) {
 		for machine, decode := range decoders {
 			for _, size := range []int{4, 8} {
-				g := &codeFunction{addr: 0x1000, size: uint64(len(code)), narrow: size == 4}
-				g.settle(func(g *codeFunction) { decode(g, code, blindView{}) })
+				g := &function{addr: 0x1000, size: uint64(len(code)), narrow: size == 4}
+				g.fixpoint(func(g *function) { decode(g, code, blindView{}) })
 				if g.frame < 0 {
 					t.Errorf("%v: a frame of %d bytes", machine, g.frame)
 				}
@@ -55,4 +55,4 @@ func (blindView) constant(a uint64, n int) (uint64, bool) {
 	return a * 3, a%5 != 0 && (n == 4 || n == 8)
 }
 
-func (blindView) begins(p uint64) (uint64, bool) { return p &^ 1, p%7 == 0 }
+func (blindView) entryPoint(p uint64) (uint64, bool) { return p &^ 1, p%7 == 0 }

@@ -1,6 +1,7 @@
-package fit_test
+package stackdepth_test
 
 import (
+	"debug/elf"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,8 +13,8 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/internal/drawn"
-	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/internal/mlftest"
+	"github.com/boardsmith/boardsmith/internal/stackdepth"
 	"github.com/boardsmith/boardsmith/project"
 )
 
@@ -27,12 +28,12 @@ type compiled struct {
 	calls  []string
 }
 
-// compilerSays reads the reports that GCC wrote next to its objects, by function name.
-func compilerSays(t *testing.T, dir string) map[string]*compiled {
+// readReports reads the reports that GCC wrote next to its objects, by function name.
+func readReports(t *testing.T, dir string) map[string]*compiled {
 	t.Helper()
 	all := map[string]*compiled{}
 	of := func(title []byte) *compiled {
-		name := fit.PlainName(string(title))
+		name := stackdepth.PlainName(string(title))
 		if all[name] == nil {
 			all[name] = &compiled{}
 		}
@@ -52,7 +53,7 @@ func compilerSays(t *testing.T, dir string) map[string]*compiled {
 				of(m[1]).frames = append(of(m[1]).frames, n)
 			}
 			for _, m := range edgeLine.FindAllSubmatch(data, -1) {
-				of(m[1]).calls = append(of(m[1]).calls, fit.PlainName(string(m[2])))
+				of(m[1]).calls = append(of(m[1]).calls, stackdepth.PlainName(string(m[2])))
 			}
 		}
 	}
@@ -92,16 +93,15 @@ func TestFrames(t *testing.T) {
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
-			l, err := fit.Open(filepath.Join(p.Dir(), "build/firmware.elf"), filepath.Join(p.Dir(), "build/firmware.map"),
-				fit.Sources{Dir: p.Dir(), Build: "build"})
+			image, err := elf.Open(filepath.Join(p.Dir(), "build/firmware.elf"))
 			must(t, err)
-			defer l.Close()
-			code, err := fit.ReadCode(l)
+			defer image.Close()
+			code, err := stackdepth.ReadCode(image)
 			must(t, err)
-			says := compilerSays(t, p.Dir())
+			reports := readReports(t, p.Dir())
 			compared := 0
 			for _, f := range code.Functions() {
-				want := says[fit.PlainName(f.Name())]
+				want := reports[stackdepth.PlainName(f.Name())]
 				if want == nil || len(want.frames) == 0 {
 					continue
 				}
@@ -114,10 +114,10 @@ func TestFrames(t *testing.T) {
 					t.Errorf("%s: %d bytes, the compiler reports %d", f.Name(), frame, want.frames)
 				}
 				if len(want.frames) > 1 {
-					continue // who of them calls whom is not known
+					continue // several functions of one name: their calls cannot be told apart
 				}
 				for _, name := range want.calls {
-					if strings.HasPrefix(name, "__") && name != fit.IndirectCall {
+					if strings.HasPrefix(name, "__") && name != stackdepth.IndirectCall {
 						continue // a helper for arithmetic: it lists some that it then did without
 					}
 					if !code.MakesCall(f, name) {
