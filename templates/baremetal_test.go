@@ -130,7 +130,7 @@ func started(t *testing.T, program, record string, log *bytes.Buffer) (*transpor
 func aRecord() string {
 	le := binary.LittleEndian
 	b := le.AppendUint32(nil, 0x544c4642)
-	b = append(b, 2, 0, 100, 0, 1, 4, 1, 3)
+	b = append(b, 1, 0, 100, 0, 1, 4, 1, 3)
 	for _, word := range []uint32{
 		3, 0x80028001, 500, 0, 1000, 0x1a2b3c4d, 0x5e6f7080, 0x1234, 0x5678, 0x20000100,
 		0x61000000, 0, 0,
@@ -209,7 +209,7 @@ func testFaultFileDamaged(t *testing.T, program string) {
 		"noise":     strings.Repeat("noise", 30000),
 		"one bit":   whole[:40] + string(whole[40]^1) + whole[41:],
 		"no length": whole[:6] + "\x00\x00" + whole[8:],
-		"version 1": whole[:4] + "\x01" + whole[5:],
+		"version 2": whole[:4] + "\x02" + whole[5:],
 	} {
 		t.Run(name, func(t *testing.T) {
 			link, _ := started(t, program, record, nil)
