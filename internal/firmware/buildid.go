@@ -33,7 +33,7 @@ func BuildID(f *elf.File, path string) (id [16]byte, at Range, err error) {
 	if size := f.ByteOrder.Uint32(note[4:]); size < uint32(len(id)) || len(note) < BuildIDOffset+len(id) {
 		return id, at, noBuildID(path, "a build id of less than 16 bytes")
 	}
-	return [16]byte(note[BuildIDOffset:]), loaded(f, Range{s.Addr + BuildIDOffset, s.Addr + s.Size}), nil
+	return [16]byte(note[BuildIDOffset:]), Loaded(f, Range{s.Addr + BuildIDOffset, s.Addr + s.Size}), nil
 }
 
 func noBuildID(path, found string) error {
