@@ -59,6 +59,7 @@ require (
 	github.com/mattn/go-isatty v0.0.22 // indirect
 	github.com/moby/sys/sequential v0.6.0 // indirect
 	github.com/otiai10/mint v1.6.3 // indirect
+	go.yaml.in/yaml/v3 v3.0.5
 	golang.org/x/image v0.30.0 // indirect
 	golang.org/x/sync v0.22.0
 	golang.org/x/text v0.41.0

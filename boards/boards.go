@@ -212,10 +212,13 @@ type Link struct {
 
 // Flash is how an image gets onto the board.
 type Flash struct {
-	Programmer string   `json:"programmer,omitzero"` // a programmer; none: there is nothing to write
-	Scripts    []string `json:"scripts,omitzero"`    // of openocd: its configuration files
+	Programmer string `json:"programmer,omitzero"` // a programmer; none: there is nothing to write
+	// of openocd: its configuration files; of west with openocd: instead of the build's
+	Scripts []string `json:"scripts,omitzero"`
 	// of pyocd: its name of the chip; of west with pyocd: instead of the build's
 	Chip string `json:"chip,omitzero"`
+	// of west: one of the build's runners, instead of the one that it prefers
+	Runner string `json:"runner,omitzero"`
 	// vendor and product of the probe, where the UART is another USB device
 	USB string `json:"usb,omitzero"`
 	// the probe and the chip behind it are emulated; their state is kept between runs

@@ -18,12 +18,6 @@ import (
 	"github.com/boardsmith/boardsmith/internal/jsonfile"
 )
 
-// NoProgrammer is the programmer of a board to which nothing is written.
-const NoProgrammer = "none"
-
-// Programmers lists the programmers of board files; package flasher implements all but NoProgrammer.
-func Programmers() []string { return []string{NoProgrammer, "openocd", "pyocd", "west"} }
-
 // sourceKinds lists the file name extensions of a port's files.
 var sourceKinds = []string{".c", ".S", ".h"}
 
@@ -68,29 +62,6 @@ func (b *Board) checkTemplates() error {
 
 // notUSB is what is wrong with a USB device in a board file.
 const notUSB = "%q is not vendor:product in small hexadecimal digits, as in 0483:374b"
-
-func (b *Board) checkFlash() error {
-	if u := b.Flash.USB; u != "" && !usbRE.MatchString(u) {
-		return b.wrong("flash.usb", notUSB, u)
-	}
-	switch r := b.Flash.Programmer; {
-	case r == "" && b.Partial:
-		return nil
-	case r == "":
-		return b.wrong("flash.programmer", `no programmer ("none" if nothing is written)`)
-	case !slices.Contains(Programmers(), r):
-		return b.wrong("flash.programmer", "%q is no programmer%s", r, jsonfile.DidYouMean(r, Programmers()))
-	case r == "openocd" && len(b.Flash.Scripts) == 0:
-		return b.wrong("flash", "the programmer openocd needs scripts")
-	case slices.Contains(b.Flash.Scripts, ""):
-		return b.wrong("flash.scripts", "a script without a name")
-	case r == "pyocd" && b.Flash.Chip == "":
-		return b.wrong("flash", "the programmer pyocd needs a chip")
-	case r == "west" && !b.Partial && slices.Contains(b.Templates, "baremetal"):
-		return b.wrong("flash.programmer", "west writes what it has built, and the template baremetal builds without it")
-	}
-	return nil
-}
 
 func (b *Board) checkToolchain() error {
 	if b.Partial && b.Toolchain == (Toolchain{}) {

@@ -67,14 +67,15 @@ func (l Link) ThroughProbe() bool {
 	return k.probe
 }
 
-// A linkField is a field of Link besides the kind, by its name in a board file.
-type linkField struct {
+// A given is a field by its name in a board file.
+type given struct {
 	name string
 	set  bool
 }
 
-func (l Link) fields() (list []linkField) {
-	v := reflect.ValueOf(l)
+// fieldsOf returns the fields of a Link besides the kind, or those of a Flash.
+func fieldsOf(of any) (list []given) {
+	v := reflect.ValueOf(of)
 	for i := range v.NumField() {
 		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
 		set := !v.Field(i).IsZero()
@@ -82,7 +83,7 @@ func (l Link) fields() (list []linkField) {
 			set = v.Field(i).Len() > 0
 		}
 		if name != "kind" && name != "-" {
-			list = append(list, linkField{name, set})
+			list = append(list, given{name, set})
 		}
 	}
 	return list
@@ -109,8 +110,9 @@ func (b *Board) checkLink() error {
 		return b.wrong("flash", "with a link of kind %s, %s needs usb, vendor and product of the debug probe",
 			l.Kind, f.Programmer)
 	}
-	if f := b.Flash; k.probe && f.Programmer != "openocd" {
-		return b.wrong("flash.programmer", "a link of kind %s needs openocd", l.Kind)
+	if p, _ := b.Flash.programmer(); k.probe && !p.rtt {
+		i := slices.IndexFunc(programmers, func(p programmer) bool { return p.rtt })
+		return b.wrong("flash.programmer", "a link of kind %s needs %s", l.Kind, programmers[i].name)
 	}
 	if l.MinVersion != "" && !versionRE.MatchString(l.MinVersion) {
 		return b.wrong("link.min_version", "%q is not a version, as in 9.1", l.MinVersion)
@@ -142,7 +144,7 @@ func isHostPort(address string) bool {
 
 // checkLinkFields reports a field that the kind needs and that is missing, and one that another kind has.
 func (b *Board) checkLinkFields(k linkKind) error {
-	for _, f := range b.Link.fields() {
+	for _, f := range fieldsOf(b.Link) {
 		switch {
 		case !f.set && slices.Contains(k.needs, f.name):
 			return b.wrong("link", "a link of kind %s needs %s", k.name, strings.Join(k.needs, " and "))

@@ -126,7 +126,7 @@ func (n *attachment) take(i *image.Image) (err error) {
 		return nil
 	}
 	if i != nil {
-		n.conf.Build = i.BuildDir
+		n.conf.Build, n.conf.Image = i.BuildDir, i.Path
 	}
 	n.programmer, err = flasher.New(n.programmerName, n.conf)
 	return err

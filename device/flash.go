@@ -49,6 +49,9 @@ func (d *Device) program(ctx context.Context, i *image.Image) (FlashReport, erro
 	if err := d.attachment.take(i); err != nil {
 		return FlashReport{}, err
 	}
+	if _, reads := d.attachment.programmer.(flasher.Reader); !reads {
+		img.SetUnread()
+	}
 	f := flashing{d: d, power: powerCycle{d: d}, facts: flashplan.Facts{Image: img, Force: d.desk.Reflash}}
 	if err := f.look(ctx); err != nil {
 		return FlashReport{}, err
@@ -188,7 +191,12 @@ func (f *flashing) greeted(ctx context.Context) (*flashplan.Answer, error) {
 
 // read reads the image's sectors back, in one run of the programmer.
 func (f *flashing) read(ctx context.Context) error {
-	got, err := f.d.attachment.programmer.Read(ctx, f.facts.Image.Ranges())
+	p, ok := f.d.attachment.programmer.(flasher.Reader)
+	if !ok {
+		return failure.New(failure.Config, "use "+failure.Option("Desk.Programmer", "pyocd")+" or its own tool",
+			"board %s: this programmer cannot read its flash back", f.d.board.Name)
+	}
+	got, err := p.Read(ctx, f.facts.Image.Ranges())
 	if err != nil {
 		return err
 	}

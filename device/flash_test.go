@@ -25,7 +25,6 @@ import (
 	"github.com/boardsmith/boardsmith/internal/mlftest"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe/keepertest"
-	"github.com/boardsmith/boardsmith/internal/zephyrtest"
 	"github.com/boardsmith/boardsmith/project"
 )
 
@@ -95,16 +94,11 @@ func programmerPath(tool string) (string, error) {
 	return path, err
 }
 
-// image builds a model for the board on the desk. Options make another build of it. West has a folder of a Zephyr build
-// with it.
+// image builds a model for the board on the desk. Options make another build of it.
 func (d *desk) image(model string, o boards.Options) *image.Image {
 	d.t.Helper()
 	p := generated(d.t, filepath.Join(d.t.TempDir(), "p"), project.Spec{Board: d.board, Model: model, Options: o}, d.env)
-	i := built(d.t, p)
-	if d.env.Programmer == "west" {
-		i.BuildDir = zephyrtest.Build(d.t, "openocd", "nrf51")
-	}
-	return i
+	return built(d.t, p)
 }
 
 // attach leases the board until the test ends.

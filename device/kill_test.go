@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -72,12 +71,10 @@ func (k killKind) String() string {
 func (k killPoint) String() string { return fmt.Sprintf("%v at %d", k.kind, k.at) }
 
 // After any process is killed at any moment, the ledger contains nothing false, no tool is left, and the next flash
-// ends with the right image, as GNU objcopy computes it, and a working session. West is tried at every westEach-th
-// moment, because it runs the same tools.
+// ends with the right image, as GNU objcopy computes it, and a working session.
 func TestFlashNeverLies(t *testing.T) {
 	t.Parallel()
-	const westEach = 8
-	for _, tool := range []string{"openocd", "pyocd", "west"} {
+	for _, tool := range []string{"openocd", "pyocd"} {
 		t.Run(tool, func(t *testing.T) {
 			t.Parallel()
 			shelf := reservedShelf(t)
@@ -90,12 +87,8 @@ func TestFlashNeverLies(t *testing.T) {
 			first.tell(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{}})
 			lines := first.linesOf(images[1])
 			transfers := int(first.tell(virtualprobe.Request{Do: "status"}).Transfers)
-			all, most := allKillPoints(lines, transfers), killPointsDrawn
-			if tool == "west" {
-				all = slices.DeleteFunc(all, func(k killPoint) bool { return (k.at+int(k.kind))%westEach != 0 })
-				most = cutPointsDrawn
-			}
-			points := append(drawn.Of(t, "kill "+tool, all, most), drawn.Of(t, "cut "+tool, allCutPoints(), cutPointsDrawn)...)
+			points := append(drawn.Of(t, "kill "+tool, allKillPoints(lines, transfers), killPointsDrawn),
+				drawn.Of(t, "cut "+tool, allCutPoints(), cutPointsDrawn)...)
 			t.Logf("%d points; %d lines and %d transfers in a flash", len(points), lines, transfers)
 			desks := []*desk{first}
 			for drawn.InFull() && len(desks) < killDesks {

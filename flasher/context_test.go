@@ -16,6 +16,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/failuretest"
+	"github.com/boardsmith/boardsmith/internal/zephyrtest"
 )
 
 // TestContexts ends the contexts of programmers before a call and while the tool hangs.
@@ -33,14 +34,13 @@ func TestContexts(t *testing.T) {
 		Erase: []boards.Sector{{Size: 1024}}, Write: []Segment{{Data: []byte{1}}},
 		Verify: []Segment{{Data: []byte{1}}},
 	}
+	withRunner := c
+	withRunner.Build = zephyrtest.Build(t, "nrfjprog", map[string][]string{"nrfjprog": nil}, "")
 	for _, name := range []string{"openocd", "pyocd"} {
-		p, err := New(name, c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := created(t, name, c)
 		calls := failuretest.Calls{
-			"Programmer.Do":   func(ctx context.Context) error { return p.Do(ctx, job) },
-			"Programmer.Read": func(ctx context.Context) error { _, err := p.Read(ctx, []Range{{0, 16}}); return err },
+			"Programmer.Do": func(ctx context.Context) error { return p.Do(ctx, job) },
+			"Reader.Read":   func(ctx context.Context) error { _, err := p.(Reader).Read(ctx, []Range{{0, 16}}); return err },
 			"Inspector.Inspect": func(ctx context.Context) error {
 				_, _, err := p.(Inspector).Inspect(ctx, []Range{{0, 16}})
 				return err
@@ -61,6 +61,9 @@ func TestContexts(t *testing.T) {
 			return err
 		}
 		failuretest.Ended(t, calls)
+		failuretest.Waiting(t, calls)
+		runner := created(t, "west", withRunner)
+		calls["Programmer.Do"] = func(ctx context.Context) error { return runner.Do(ctx, job) }
 		failuretest.Waiting(t, calls)
 	}
 }

@@ -87,9 +87,13 @@ var knownFailures = []struct {
 		"pip install -r zephyr/scripts/requirements-base.txt",
 	},
 	{
-		printed(`argument -r/--runner: invalid choice`, `unrecognized arguments`, `runner .* does not support`),
+		printed(`invalid runner name`, `runner \S+ (does not support|received unknown arguments)`, `does not support runner`),
 		failure.Config,
-		"this Zephyr's west does not support an option of its runner", "",
+		"this Zephyr's west does not support the runner, or an option of it", "",
+	},
+	{
+		printed(`required program .* not found`), failure.ToolMissing,
+		"the program that west's runner starts is not installed", "",
 	},
 	{
 		printed(`target type \S+ not recognized`, `unknown target type`), failure.Config,
@@ -97,7 +101,7 @@ var knownFailures = []struct {
 		"pyocd list --targets lists the supported ones, pyocd pack install adds more",
 	},
 	{
-		printed(`can't find (interface|target|board)/\S+`, `couldn't find (interface|target|board)/`), failure.Config,
+		printed(`(can't|couldn't) find (interface/|target/|board/|.*\.cfg)`), failure.Config,
 		"this OpenOCD does not have the board's scripts", "",
 	},
 	{

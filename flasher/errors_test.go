@@ -50,6 +50,12 @@ func TestHints(t *testing.T) {
 		{"Error: timed out while waiting for target halted", failure.Flash, "does not halt"},
 		{"0000 C Target type stm32f746zg not recognized. Use 'pyocd list --targets'", failure.Config, "does not support"},
 		{"embedded:startup.tcl:28: Error: Can't find target/none.cfg", failure.Config, "scripts"},
+		{"embedded:startup.tcl:28: Error: Can't find support/of the board.cfg", failure.Config, "scripts"},
+		{"FATAL ERROR: board b does not support runner jlink", failure.Config, "the runner"},
+		{"FATAL ERROR: runner jlink does not support command flash", failure.Config, "the runner"},
+		{"FATAL ERROR: runner jlink received unknown arguments: ['--x']", failure.Config, "the runner"},
+		{"FATAL ERROR: invalid runner name a; choices: jlink, openocd", failure.Config, "the runner"},
+		{"FATAL ERROR: required program JLinkExe not found; install it", failure.ToolMissing, "not installed"},
 		{"something else", failure.Flash, ""},
 	} {
 		err := explain(&command.Error{Tool: "tool", Text: c.says, Command: "tool -x", Err: errors.New("exit status 1")})

@@ -15,16 +15,24 @@ import (
 	"github.com/boardsmith/boardsmith/internal/abspath"
 )
 
-// programmers has each of boards.Programmers but boards.NoProgrammer.
-var programmers = map[string]func(Config) Programmer{
-	"openocd": newOpenOCD,
-	"pyocd":   newPyOCD,
-	"west":    newWest,
+// An implementation is the part of a programmer that package boards does not have.
+type implementation struct {
+	create func(Config) Programmer // nil: a Zephyr build determines it (newWest)
+	// adds the settings that a Zephyr build has for the programmer; ok is false if the build cannot write flash with it
+	adopt func(*zephyrBuild, *Config) (ok bool, err error)
 }
 
-// New returns the programmer of that name. An unknown one is an error of class config.
+// programmers has each of boards.Programmers but boards.NoProgrammer.
+var programmers = map[string]implementation{
+	"openocd": {newOpenOCD, (*zephyrBuild).openocd},
+	"pyocd":   {newPyOCD, (*zephyrBuild).pyocd},
+	"west":    {},
+}
+
+// New returns the programmer of that name; for a Zephyr build, the one that its settings are for. Errors: class config,
+// for an unknown one and for a build that cannot be used.
 func New(name string, c Config) (Programmer, error) {
-	make, ok := programmers[name]
+	p, ok := programmers[name]
 	if !ok {
 		return nil, failure.New(failure.Config, "the programmers are: "+strings.Join(boards.Programmers(), ", "),
 			"unknown programmer %q", name)
@@ -37,9 +45,12 @@ func New(name string, c Config) (Programmer, error) {
 		path, err := find(name)
 		return abspath.Of(path), err
 	}
-	abspath.Fix(&c.Build)
+	abspath.Fix(&c.Build, &c.Image)
 	if c.Log == nil {
 		c.Log = hclog.NewNullLogger()
 	}
-	return make(c), nil
+	if p.create == nil {
+		return newWest(c)
+	}
+	return p.create(c), nil
 }

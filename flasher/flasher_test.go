@@ -22,6 +22,16 @@ func TestEveryProgrammer(t *testing.T) {
 	}
 }
 
+// created returns a programmer.
+func created(t *testing.T, name string, c Config) Programmer {
+	t.Helper()
+	p, err := New(name, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
 func TestUnknownRunner(t *testing.T) {
 	t.Parallel()
 	if _, err := New("openocd2", Config{}); failure.Of(err) != failure.Config {
@@ -37,10 +47,7 @@ func TestReserved(t *testing.T) {
 		return "", nil
 	}
 	for name := range programmers {
-		p, err := New(name, Config{Reserved: []Range{{0x1000, 0x1000}}, Find: find, Log: hclog.NewNullLogger()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := created(t, name, Config{Reserved: []Range{{0x1000, 0x1000}}, Find: find, Log: hclog.NewNullLogger()})
 		for what, j := range map[string]Job{
 			"erase": {Erase: []boards.Sector{
 				{Index: 0, Addr: 0x800, Size: 0x800},

@@ -79,20 +79,3 @@ func (p *pyocd) Inspect(ctx context.Context, ranges []Range) (Core, []Segment, e
 		return told.execute(ctx, r, dir, timeout)
 	})
 }
-
-// Inspect implements Inspector, with the tool of the build's runner.
-func (w *west) Inspect(ctx context.Context, ranges []Range) (Core, []Segment, error) {
-	runner, err := w.runner()
-	if err != nil {
-		return Core{}, nil, err
-	}
-	if p, ok := runner.(*westPyOCD); ok {
-		return p.pyocd.Inspect(ctx, ranges)
-	}
-	return w.inspected(ctx, ranges, func(c Config, dir string, timeout time.Duration) error {
-		told := &westOpenOCD{c, runner.(*westOpenOCD).build}
-		r := &toolRun{}
-		steps := openocdInspect(r, ranges)
-		return told.execute(ctx, dir, steps, r, timeout)
-	})
-}

@@ -33,16 +33,19 @@ func (o *openocd) connect(dir, gdbPort string) []string {
 	if v := o.Probe.Emulated; v != nil {
 		args = append(args, "-s", dir, "-c", strings.Join(v.openocd(), "; "))
 	}
+	for _, dir := range o.extras.search {
+		args = append(args, "-s", dir)
+	}
 	for _, s := range o.Flash.Scripts {
 		if o.Probe.Emulated != nil && strings.HasPrefix(s, "interface/") {
 			continue // already replaced
 		}
 		args = append(args, openocdScript(s)...)
 	}
-	for _, c := range o.chooseProbe() {
+	for _, c := range slices.Concat(o.extras.preInit, o.chooseProbe(), []string{"init"}) {
 		args = append(args, "-c", c)
 	}
-	return append(args, "-c", "init")
+	return args
 }
 
 // openocd returns the commands that connect to an emulated probe.
@@ -75,7 +78,7 @@ func (o *openocd) find() (string, error) {
 	byPath := o.Probe.USBPath != "" &&
 		!slices.ContainsFunc(o.Flash.Scripts, func(s string) bool { return strings.Contains(s, "cmsis-dap") })
 	if o.Probe.Shared && !byPath {
-		return "", o.Probe.sharedBy("openocd")
+		return "", o.Probe.sharedBy("openocd", "")
 	}
 	return o.Find("openocd")
 }
@@ -120,6 +123,9 @@ func (c Config) openocdSteps(r *toolRun, j Job) []string {
 	}
 	for _, s := range merged(j.Verify) {
 		steps = append(steps, r.done(fmt.Sprintf("verify_image %s 0x%x bin", r.file(s), s.Addr), "verified 0x%x", s.Addr))
+	}
+	if len(j.Write) > 0 {
+		steps = append(steps, c.extras.postVerify...)
 	}
 	return append(steps, openocdEnd(r, j.Restart)...)
 }

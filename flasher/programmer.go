@@ -69,12 +69,18 @@ func (j Job) changes() bool { return j.first || len(j.Erase) > 0 || len(j.Write)
 type Programmer interface {
 	// Do does the job.
 	Do(ctx context.Context, j Job) error
-	// Read returns the content of the ranges, in their order. It changes no memory, but resets the board.
-	Read(ctx context.Context, ranges []Range) ([]Segment, error)
 	// Commands returns the command lines that Do would run, for display.
 	Commands(j Job) []string
 	// Files describes the files of these commands, with sizes and addresses, for display.
 	Files(j Job) []string
+}
+
+// A Reader is a programmer that reads back, erases and writes single sectors, and resets. Any other only writes: of a
+// job, Write must be a whole image and Verify empty.
+type Reader interface {
+	Programmer
+	// Read returns the content of the ranges, in their order. It changes no memory, but resets the board.
+	Read(ctx context.Context, ranges []Range) ([]Segment, error)
 }
 
 // A Probe identifies an attached debug probe and how to connect to it.
@@ -100,16 +106,26 @@ type Config struct {
 	Chip    boards.Identification
 	AnyChip bool                                       // only warn if the chip differs
 	Build   string                                     // folder of the build that the image is from; west needs it
+	Image   string                                     // path of the image's ELF file; "": unknown
 	Find    func(name string) (path string, err error) // finds a tool; nil: on PATH
 	// kept open by all processes of the tool, such as a lease; nil: none
 	Held *os.File
 	Log  hclog.Logger // nil: no log
 	Step func(string) // called after each step; nil: not called
 
-	told func(line string) // receives the tool's output; nil: dropped
+	told   func(line string) // receives the tool's output; nil: dropped
+	extras extras
 
 	// Timeout limits one job; 0 means a time that depends on its size.
 	Timeout time.Duration
+}
+
+// Extras are settings of a Zephyr build that board files do not have.
+type extras struct {
+	search     []string // of OpenOCD: folders of scripts, before its own
+	preInit    []string // of OpenOCD: commands before it connects
+	postVerify []string // of OpenOCD: commands after an image was written and verified
+	options    []string // of pyOCD's command line
 }
 
 // command is a run of a tool at a path.

@@ -104,6 +104,7 @@ func (p *pyocd) connect(subcommand string) ([]string, error) {
 		subcommand, "--no-config", "--no-wait", option("--color", "never"), option("--target", p.Flash.Chip),
 		option("--connect", "halt"), "-Oauto_unlock=false",
 	}
+	args = append(args, p.extras.options...)
 	uid, err := p.Probe.pyocdUID()
 	if uid != "" {
 		args = append(args, option("--uid", uid))
@@ -181,7 +182,7 @@ func (p *pyocd) Commands(j Job) []string {
 
 // Files implements Programmer.
 func (p *pyocd) Files(j Job) []string {
-	r, _ := p.plan(j) // Commands tells
+	r, _ := p.plan(j) // Commands has the error
 	return r.texts()
 }
 

@@ -39,14 +39,14 @@ func openocdScript(name string) []string {
 
 // pyocdUID returns the value of pyOCD's option --uid for a probe, or "" if there is only one. It returns an error
 // for a serial with a colon (pyOCD would interpret the text before it as a kind of probe, which may be a network
-// server), for one with a leading dash (Zephyr's runner passes it on as a separate argument), and for one that
-// another attached probe has too (pyOCD cannot distinguish them).
+// server), for one with a leading dash, and for one that another attached probe has too (pyOCD cannot distinguish
+// them).
 func (p Probe) pyocdUID() (string, error) {
 	if p.Emulated != nil {
 		return "remote:" + p.Emulated.Remote, nil
 	}
 	if p.Shared {
-		return "", p.sharedBy("pyocd")
+		return "", p.sharedBy("pyocd", ", or use openocd with a probe other than CMSIS-DAP, which it can select by USB path")
 	}
 	if strings.Contains(p.Serial, ":") || strings.HasPrefix(p.Serial, "-") {
 		return "", failure.New(failure.Config, "use openocd for this probe",
@@ -55,12 +55,9 @@ func (p Probe) pyocdUID() (string, error) {
 	return p.Serial, nil
 }
 
-// sharedBy returns the error for a tool that distinguishes probes by their serials only.
-func (p Probe) sharedBy(tool string) error {
-	next := "unplug the other one"
-	if tool != "openocd" {
-		next += ", or use openocd with a probe other than CMSIS-DAP, which it can select by USB path"
-	}
-	return failure.New(failure.Config, next,
+// sharedBy returns the error for a tool that distinguishes probes by their serials only, with an alternative to
+// unplugging the other one.
+func (p Probe) sharedBy(tool, instead string) error {
+	return failure.New(failure.Config, "unplug the other one"+instead,
 		"%s selects probes by serial, and another attached one also has the serial %q", tool, p.Serial)
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -50,25 +51,25 @@ func TestTclWord(t *testing.T) {
 	}
 }
 
-// OpenOCD gets any probe serial and any script name as one word: alone, under west, and as a gdb server.
+// OpenOCD gets any probe serial and any script name as one word: from a board file or a Zephyr build, and as a gdb
+// server.
 func TestSerialIsNoCommand(t *testing.T) {
 	t.Parallel()
-	for _, tool := range []string{"openocd", "west"} {
-		if _, err := findTool(tool); err != nil {
-			t.Skipf("%s is not installed", tool)
-		}
+	if _, err := findTool("openocd"); err != nil {
+		t.Skip("openocd is not installed")
 	}
-	build := zephyrtest.Build(t, "openocd", "nrf51")
 	for _, word := range []string{"[exec touch MARK]", "x; exec touch MARK", "x} ; exec touch MARK ; {"} {
 		mark := filepath.Join(t.TempDir(), "mark")
 		word = strings.ReplaceAll(word, "MARK", mark)
-		c := Config{Build: build, Find: findTool, Log: hclog.NewNullLogger(), Probe: Probe{Serial: word, USBPath: word}}
-		scripts := c
+		c := Config{Find: findTool, Log: hclog.NewNullLogger(), Probe: Probe{Serial: word, USBPath: word}}
+		scripts, zephyr := c, c
+		zephyr.Build = zephyrtest.Build(t, "openocd",
+			map[string][]string{"openocd": append([]string{"--config", strconv.Quote(word)}, zephyrtest.OpenOCD...)}, "")
 		scripts.Flash = boards.Flash{Scripts: []string{word}}
 		for name, do := range map[string]func() error{
 			"openocd": func() error { return newOpenOCD(c).Do(t.Context(), Job{}) },
 			"script":  func() error { return newOpenOCD(scripts).Do(t.Context(), Job{}) },
-			"west":    func() error { return newWest(c).Do(t.Context(), Job{}) },
+			"west":    func() error { return created(t, "west", zephyr).Do(t.Context(), Job{}) },
 			"gdb": func() error {
 				return newOpenOCD(c).(DebugServer).Serve(t.Context(), AfterReset, 3333, func(context.Context) error { return nil })
 			},
@@ -102,15 +103,15 @@ func TestSerialIsNoAddress(t *testing.T) {
 			conn.Close()
 		}
 	}()
-	build := zephyrtest.Build(t, "pyocd", "nrf51")
+	build := zephyrtest.Build(t, "pyocd", map[string][]string{"pyocd": {"--target=nrf51"}}, "")
 	job := Job{Write: []Segment{{0, []byte{1}}}}
 	for _, serial := range []string{"remote:" + l.Addr().String(), "--version", "-x"} {
 		c := Config{
 			Build: build, Find: findTool, Log: hclog.NewNullLogger(), Flash: boards.Flash{Chip: "nrf51"},
 			Probe: Probe{Serial: serial}, Timeout: 10 * time.Second,
 		}
-		for name, p := range map[string]Programmer{"pyocd": newPyOCD(c), "west": newWest(c)} {
-			_, read := p.Read(t.Context(), []Range{{0, 4}})
+		for name, p := range map[string]Programmer{"pyocd": newPyOCD(c), "west": created(t, "west", c)} {
+			_, read := p.(Reader).Read(t.Context(), []Range{{0, 4}})
 			for what, err := range map[string]error{"Do": p.Do(t.Context(), job), "Read": read} {
 				if failure.Of(err) != failure.Config || failure.Next(err) == "" {
 					t.Errorf("%s, %s of %s: %v", name, what, serial, err)

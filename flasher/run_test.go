@@ -47,7 +47,7 @@ func TestExitStatusOfWrapper(t *testing.T) {
 	t.Parallel()
 	onMicrobit(t, func(t *testing.T, b *rig, tool string) {
 		b.conf.Find, b.conf.Timeout = wrapped(t, tool, `TOOL "$@" 2>&1 | tee log`), 30*time.Second
-		p := programmers[b.conf.Flash.Programmer](b.conf)
+		p := created(t, tool, b.conf)
 		job := Job{Restart: true}
 		for i := range 3 {
 			job.Erase, job.Write = append(job.Erase, b.sector(i)), append(job.Write, b.pattern(i, 0))
@@ -78,7 +78,7 @@ func TestExitStatusOfWrapper(t *testing.T) {
 			t.Errorf("a difference: %v", err)
 		}
 		b.ask(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{UnplugAfter: 100}})
-		if _, err := p.Read(t.Context(), []Range{{b.base, 4 * b.size}}); failure.Of(err) != failure.Flash {
+		if _, err := p.(Reader).Read(t.Context(), []Range{{b.base, 4 * b.size}}); failure.Of(err) != failure.Flash {
 			t.Errorf("reading: %v", err)
 		}
 	})
@@ -93,7 +93,7 @@ TOOL "$@" 2>&1 | tee /dev/stderr`)
 		var steps []string
 		b.conf.Step = func(s string) { steps = append(steps, s) }
 		job := Job{Erase: []boards.Sector{b.sector(0)}, Write: []Segment{b.pattern(0, 3)}, Verify: []Segment{b.pattern(0, 3)}}
-		if err := programmers[b.conf.Flash.Programmer](b.conf).Do(t.Context(), job); err != nil {
+		if err := created(t, tool, b.conf).Do(t.Context(), job); err != nil {
 			t.Error(err)
 		}
 		if n := strings.Count(strings.Join(steps, " "), "verified"); n != 1 {
@@ -151,7 +151,7 @@ func TestErasingsThatBegan(t *testing.T) {
 				var got []uint64
 				told := job
 				told.Erasing = func(addr uint64) { got = append(got, addr) }
-				err := programmers[programmer](conf).Do(t.Context(), told)
+				err := created(t, programmer, conf).Do(t.Context(), told)
 				if (err == nil) != (c.name == "all") || !slices.Equal(got, c.want) {
 					t.Errorf("reported %#x, want %#x: %v", got, c.want, err)
 				}
@@ -164,7 +164,7 @@ func TestErasingsThatBegan(t *testing.T) {
 // path is.
 func TestSharedSerial(t *testing.T) {
 	t.Parallel()
-	build := zephyrtest.Build(t, "pyocd", "nrf52840")
+	build := zephyrtest.Build(t, "pyocd", map[string][]string{"pyocd": {"--target=nrf52840"}}, "")
 	stlink, dap := []string{"interface/stlink.cfg"}, []string{"interface/cmsis-dap.cfg"}
 	for _, c := range []struct {
 		programmer string
@@ -183,8 +183,8 @@ func TestSharedSerial(t *testing.T) {
 			Flash: boards.Flash{Scripts: c.scripts},
 			Find:  func(string) (string, error) { return "/bin/false", nil },
 		}
-		p := programmers[c.programmer](conf)
-		_, readErr := p.Read(t.Context(), []Range{{0, 64}})
+		p := created(t, c.programmer, conf)
+		_, readErr := p.(Reader).Read(t.Context(), []Range{{0, 64}})
 		for what, err := range map[string]error{"do": p.Do(t.Context(), Job{}), "read": readErr} {
 			if refused := failure.Of(err) == failure.Config &&
 				strings.Contains(err.Error(), `also has the serial "S1"`); refused != c.refused || err == nil {

@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -52,8 +51,7 @@ func findTool(name string) (string, error) {
 
 func openRig(t *testing.T, f boards.Flash, base, size uint64) *rig {
 	t.Helper()
-	tools := []string{virtualprobe.Models[f.Chip].Program}
-	for _, tool := range append(tools, strings.Split(f.Programmer, "/")...) {
+	for _, tool := range []string{virtualprobe.Models[f.Chip].Program, f.Programmer} {
 		if _, err := findTool(tool); err != nil {
 			t.Skipf("%s is not installed", tool)
 		}
@@ -72,9 +70,6 @@ func openRig(t *testing.T, f boards.Flash, base, size uint64) *rig {
 	b.conf = Config{
 		Flash: f, Find: findTool, Probe: Probe{Emulated: &Emulated{up.Address.Bitbang, up.Address.Remote}},
 		Log: hclog.New(&hclog.LoggerOptions{Output: t.Output(), Level: hclog.Info}),
-	}
-	if _, runner, isWest := strings.Cut(f.Programmer, "/"); isWest {
-		b.conf.Build, b.conf.Flash.Programmer = zephyrtest.Build(t, runner, f.Chip), "west"
 	}
 	return b
 }
@@ -131,52 +126,29 @@ var boardsUnderTest = []struct {
 	{"netduinoplus2", boards.Flash{Scripts: []string{"target/stm32f4x.cfg"}, Chip: "stm32f412xe"}, 0x08000000, 16 << 10},
 }
 
-// ways lists the programmers; west with each of its runners.
-var ways = []string{"openocd", "pyocd", "west/openocd", "west/pyocd"}
-
-// waysDrawn is how many of them a test tries in a plain run.
-const waysDrawn = 2
-
 // onEach runs programmers on the first of the boards; in the full test on the second too.
 func onEach(t *testing.T, do func(t *testing.T, b *rig, p Programmer)) {
-	onFirst(t, do)
+	onBoard(t, 0, do)
 	if drawn.InFull() {
-		onSecond(t, do)
+		onBoard(t, 1, do)
 	}
 }
 
-func onFirst(t *testing.T, do func(t *testing.T, b *rig, p Programmer)) {
-	for _, way := range drawn.Of(t, "ways of "+t.Name(), ways, waysDrawn) {
-		onBoard(t, 0, way, do)
-	}
-}
-
-// onSecond leaves west out: it runs the same tools.
-func onSecond(t *testing.T, do func(t *testing.T, b *rig, p Programmer)) {
-	for _, way := range ways {
-		if !strings.HasPrefix(way, "west/") {
-			onBoard(t, 1, way, do)
-		}
-	}
-}
-
-func onBoard(t *testing.T, board int, way string, do func(t *testing.T, b *rig, p Programmer)) {
+func onBoard(t *testing.T, board int, do func(t *testing.T, b *rig, p Programmer)) {
 	k := boardsUnderTest[board]
-	t.Run(k.name+"/"+way, func(t *testing.T) {
-		f := k.flash
-		f.Programmer = way
-		b := openRig(t, f, k.base, k.size)
-		do(t, b, programmers[b.conf.Flash.Programmer](b.conf))
-	})
+	for _, name := range []string{"openocd", "pyocd"} {
+		t.Run(k.name+"/"+name, func(t *testing.T) {
+			f := k.flash
+			f.Programmer = name
+			b := openRig(t, f, k.base, k.size)
+			do(t, b, created(t, name, b.conf))
+		})
+	}
 }
 
 // onMicrobit runs programmers on the first of the boards, with the name of the tool that reaches the probe.
 func onMicrobit(t *testing.T, do func(t *testing.T, b *rig, tool string)) {
-	for _, way := range drawn.Of(t, "ways of "+t.Name(), ways, waysDrawn) {
-		onBoard(t, 0, way, func(t *testing.T, b *rig, _ Programmer) {
-			do(t, b, way[strings.LastIndex(way, "/")+1:])
-		})
-	}
+	onBoard(t, 0, func(t *testing.T, b *rig, _ Programmer) { do(t, b, b.conf.Flash.Programmer) })
 }
 
 // A job erases and writes exactly what it names; the result is verified and can be read.
@@ -209,14 +181,41 @@ func TestJob(t *testing.T) {
 		if len(erases) != 3 || erases[0] != 1 || erases[1] != 2 || erases[2] != 1 {
 			t.Errorf("erases %v, want [1 2 1]", erases)
 		}
-		got, err := p.Read(t.Context(), []Range{{one.Addr, b.size}, {all.Write[0].Addr, 64}})
+		got, err := p.(Reader).Read(t.Context(), []Range{{one.Addr, b.size}, {all.Write[0].Addr, 64}})
 		if err != nil || len(got) != 2 || !bytes.Equal(got[0].Data, one.Data) ||
 			!bytes.Equal(got[1].Data, all.Write[0].Data[:64]) {
 			t.Errorf("read something else: %v", err)
 		}
 	}
-	onFirst(t, job)
-	onSecond(t, job)
+	onBoard(t, 0, job)
+	onBoard(t, 1, job)
+	t.Run("Zephyr", func(t *testing.T) {
+		onBoard(t, 0, func(t *testing.T, b *rig, _ Programmer) {
+			zephyr := b.conf
+			zephyr.Build, zephyr.Flash = zephyrBuildOf(t, b.conf.Flash), boards.Flash{Programmer: "west"}
+			job(t, b, created(t, "west", zephyr))
+		})
+	})
+}
+
+// zephyrBuildOf returns a Zephyr build with the settings of a board file: OpenOCD finds the configuration in a folder
+// with a space and, in it, another one beside it; it runs commands, each of which would fail at another time.
+func zephyrBuildOf(t *testing.T, f boards.Flash) string {
+	t.Helper()
+	args := map[string][]string{
+		"openocd": append([]string{
+			"--cmd-pre-init", "set CONFIGURED $_TARGETNAME", "--cmd-post-verify",
+			"if {[$CONFIGURED curstate] ne {halted}} {error running}",
+		}, zephyrtest.OpenOCD...),
+		"pyocd": {"--target=" + f.Chip, "--frequency=2000000", "--flash-opt=-O reset_type=sw", "--dt-flash=y"},
+	}
+	dir := zephyrtest.Build(t, f.Programmer, map[string][]string{f.Programmer: args[f.Programmer]},
+		"source [find beside.cfg]\n")
+	beside := filepath.Join(dir, "..", "the board", "support", "beside.cfg")
+	if err := os.WriteFile(beside, []byte("source [find "+f.Scripts[0]+"]\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 // Before the first erase, the tool compares the chip's identification register with the board file; a different
@@ -242,8 +241,8 @@ func TestIdentification(t *testing.T) {
 			before := b.ask(virtualprobe.Request{Do: "status"}).State.Erases
 			b.conf.Chip, b.conf.AnyChip = chip, c.any
 			b.conf.Chip.Values = c.values
-			p := programmers[b.conf.Flash.Programmer](b.conf)
-			data := []Segment{b.pattern(0, byte(n))} // another one each time: west's pyocd does not erase what is there
+			p := created(t, b.conf.Flash.Programmer, b.conf)
+			data := []Segment{b.pattern(0, byte(n))}
 			err := p.Do(t.Context(), Job{Erase: []boards.Sector{b.sector(0)}, Write: data, Verify: data})
 			erased := !slices.Equal(b.ask(virtualprobe.Request{Do: "status"}).State.Erases, before)
 			var other *ChipError
@@ -287,7 +286,7 @@ func TestFailures(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, b *rig, _ Programmer) {
 		b.conf.Timeout = 15 * time.Second
-		p := programmers[b.conf.Flash.Programmer](b.conf)
+		p := created(t, b.conf.Flash.Programmer, b.conf)
 		job := Job{Erase: []boards.Sector{b.sector(0)}, Write: []Segment{b.pattern(0, 0)}, Verify: []Segment{b.pattern(0, 0)}}
 		if err := p.Do(t.Context(), job); err != nil {
 			t.Fatal(err)
@@ -332,16 +331,14 @@ func TestFailures(t *testing.T) {
 // A missing probe is an error of class probe-missing, without a long wait.
 func TestNoProbe(t *testing.T) {
 	t.Parallel()
-	for _, name := range ways {
+	for _, name := range []string{"openocd", "pyocd"} {
 		t.Run(name, func(t *testing.T) {
-			tool, runner, _ := strings.Cut(name, "/")
-			if _, err := findTool(tool); err != nil {
-				t.Skipf("%s is not installed", tool)
+			if _, err := findTool(name); err != nil {
+				t.Skipf("%s is not installed", name)
 			}
-			f := boardsUnderTest[0].flash
-			p := programmers[tool](Config{
-				Flash: f, Build: zephyrtest.Build(t, runner, f.Chip), Find: findTool,
-				Log: hclog.NewNullLogger(), Probe: Probe{Emulated: &Emulated{"127.0.0.1:1", "127.0.0.1:1"}},
+			p := created(t, name, Config{
+				Flash: boardsUnderTest[0].flash, Find: findTool,
+				Probe: Probe{Emulated: &Emulated{"127.0.0.1:1", "127.0.0.1:1"}},
 			})
 			err := p.Do(t.Context(), Job{Verify: []Segment{{0, make2(4)}}})
 			if failure.Of(err) != failure.ProbeMissing {
@@ -378,7 +375,7 @@ func TestInterruptsWhileErasing(t *testing.T) {
 	t.Parallel()
 	onMicrobit(t, func(t *testing.T, b *rig, _ string) {
 		b.conf.Timeout = time.Minute
-		p := programmers[b.conf.Flash.Programmer](b.conf)
+		p := created(t, b.conf.Flash.Programmer, b.conf)
 		busy := b.pattern(0, 0)
 		entry := uint32(b.base) + 9
 		copy(busy.Data, []byte{

@@ -1,314 +1,307 @@
-// This file runs west, Zephyr's own tool: "west flash" in the folder of a Zephyr build, which contains the settings for
-// its board. West's runner starts openocd or pyocd with the job's commands, so that only the job's sectors are erased
-// and all data are read back.
+// This file reads the flash settings of a Zephyr build. Those for openocd and pyocd are for the programmers of that
+// name; any other of Zephyr's runners writes the image by "west flash".
 
 package flasher
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/boardsmith/boardsmith/boards"
+	"go.yaml.in/yaml/v3"
+
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
 )
 
-type west struct{ Config }
+// A zephyrBuild is the folder of a Zephyr build, with the content of its runners.yaml.
+type zephyrBuild struct {
+	dir, file string // the folder; runners.yaml
 
-func newWest(c Config) Programmer { return &west{c} }
-
-// A westRunner does jobs through one of west's runners.
-type westRunner interface {
-	do(ctx context.Context, dir string, j Job) error
-	read(ctx context.Context, dir string, ranges []Range) error
-	commands(j Job) []string
-	files(j Job) []string
+	Runners []string
+	Usual   string `yaml:"flash-runner"` // the runner that the board prefers
+	Config  struct {
+		Board  string   `yaml:"board_dir"`
+		Search []string `yaml:"openocd_search"`
+	}
+	Args map[string][]string // by runner
 }
 
-// runner returns which of the build's runners to use.
-func (w *west) runner() (westRunner, error) {
-	b, err := openZephyrBuild(w.Build)
+// newWest returns the programmer for a Zephyr build: that of the runner in the board file, else of the board's usual
+// runner or the first other one that is a programmer here, so that sectors can be read back.
+func newWest(c Config) (Programmer, error) {
+	if c.Build == "" {
+		return unbuilt{}, nil
+	}
+	b, err := openZephyrBuild(c.Build)
 	if err != nil {
 		return nil, err
 	}
-	switch b.runner() {
-	case "openocd":
-		return &westOpenOCD{w.Config, b}, nil
-	case "pyocd":
-		c := w.Config
-		if c.Flash.Chip == "" {
-			c.Flash.Chip = b.argument("pyocd", "--target")
-		}
-		if c.Flash.Chip == "" {
-			return nil, failure.New(failure.Config, "give flash.chip in the board file", "%s has no target for pyocd", b.file)
-		}
-		return &westPyOCD{c, b, &pyocd{c}}, nil
+	choice := append([]string{b.Usual}, b.Runners...)
+	if c.Flash.Runner != "" {
+		choice = []string{c.Flash.Runner}
 	}
-	return nil, failure.New(failure.Config,
-		"add one to the board's board.cmake, as in include(${ZEPHYR_BASE}/boards/common/openocd.board.cmake)",
-		"%s has no runner that can verify (openocd, pyocd); it has %s", b.file, strings.Join(b.runners, ", "))
+	for _, name := range choice {
+		p, with := programmers[name], c
+		if p.adopt == nil || !slices.Contains(b.Runners, name) {
+			continue
+		}
+		if ok, err := p.adopt(b, &with); err != nil || ok {
+			return p.create(with), err
+		}
+	}
+	if !slices.Contains(b.Runners, choice[0]) {
+		return nil, failure.New(failure.Config,
+			"choose one as flash.runner in the board file, or add it to the board's board.cmake",
+			"%s has no runner %q to flash with; it has: %s", b.file, choice[0], strings.Join(b.Runners, ", "))
+	}
+	return &westRunner{c, b, choice[0]}, nil
 }
 
-// Commands implements Programmer. It returns none for a folder that cannot be used.
-func (w *west) Commands(j Job) []string {
-	r, err := w.runner()
-	if err != nil {
-		return []string{"# " + err.Error()}
+// openZephyrBuild reads a build's folder. Errors have class config.
+func openZephyrBuild(dir string) (*zephyrBuild, error) {
+	b := &zephyrBuild{dir: dir, file: filepath.Join(dir, "zephyr", "runners.yaml")}
+	text, err := os.ReadFile(b.file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, failure.New(failure.Config, "build a Zephyr project, or choose another programmer",
+			"%s is not the folder of a Zephyr build for a board that Zephyr can flash: %w", dir, err)
+	case err != nil:
+		return nil, fmt.Errorf("zephyr build: %w", err)
 	}
-	return r.commands(j)
+	if err := yaml.Unmarshal(text, b); err != nil {
+		return nil, failure.New(failure.Config, "build it again", "%s: %w", b.file, err)
+	}
+	return b, nil
 }
 
-// Files implements Programmer.
-func (w *west) Files(j Job) []string {
-	r, err := w.runner()
-	if err != nil {
-		return nil // Commands tells
+// values returns the build's values of a runner's option.
+func (b *zephyrBuild) values(runner, option string) (values []string) {
+	args := b.Args[runner]
+	for i, a := range args {
+		if v, ok := strings.CutPrefix(a, option+"="); ok {
+			values = append(values, v)
+		} else if a == option && i+1 < len(args) {
+			values = append(values, args[i+1])
+		}
 	}
-	return r.files(j)
+	return values
+}
+
+// last returns the value of an option that counts once, "" if it is not given: a board's follow the usual ones.
+func last(values []string) string {
+	if len(values) == 0 {
+		return ""
+	}
+	return values[len(values)-1]
+}
+
+// path returns a path in runners.yaml, which is absolute or relative to the build's folder.
+func (b *zephyrBuild) path(name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(b.dir, name)
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// openocd adds what Zephyr's runner has for OpenOCD: the folders of scripts and the commands, unless the board file has
+// scripts of its own. The build can flash with it if OpenOCD's own command writes the flash: other boards are only
+// debugged with it, or have commands of their own.
+func (b *zephyrBuild) openocd(c *Config) (ok bool, err error) {
+	if !strings.HasPrefix(last(b.values("openocd", "--cmd-load")), "flash write_image") ||
+		len(b.values("openocd", "--cmd-pre-load")) > 0 || slices.Contains(b.Args["openocd"], "--use-elf") {
+		return false, nil
+	}
+	if len(c.Flash.Scripts) > 0 {
+		return true, nil
+	}
+	scripts, support := b.values("openocd", "--config"), filepath.Join(b.path(b.Config.Board), "support")
+	if usual := filepath.Join(support, "openocd.cfg"); len(scripts) == 0 && exists(usual) {
+		scripts = []string{usual}
+	}
+	x := &c.extras
+	if exists(support) {
+		x.search = append(x.search, support)
+	}
+	for i, s := range scripts {
+		switch path := b.path(s); {
+		case exists(path):
+			scripts[i], x.search = path, append(x.search, filepath.Dir(path))
+		case filepath.IsAbs(s): // else it is one of OpenOCD's own
+			return false, failure.New(failure.Config, "build it again, or give flash.scripts in the board file",
+				"%s: openocd's configuration %s does not exist", b.file, s)
+		}
+	}
+	for _, dir := range b.Config.Search {
+		x.search = append(x.search, b.path(dir))
+	}
+	c.Flash.Scripts, x.preInit = scripts, b.values("openocd", "--cmd-pre-init")
+	x.postVerify = b.values("openocd", "--cmd-post-verify")
+	return len(scripts)+len(x.preInit) > 0, nil
+}
+
+// pyocd adds what Zephyr's runner has for pyOCD: the target, unless the board file has a chip, and its options for the
+// session.
+func (b *zephyrBuild) pyocd(c *Config) (ok bool, err error) {
+	c.Flash.Chip = cmp.Or(c.Flash.Chip, last(b.values("pyocd", "--target")))
+	for _, f := range b.values("pyocd", "--frequency") {
+		c.extras.options = append(c.extras.options, option("--frequency", f))
+	}
+	for _, o := range b.values("pyocd", "--flash-opt") {
+		if o, ok := strings.CutPrefix(o, "-O"); ok {
+			c.extras.options = append(c.extras.options, "-O"+strings.TrimSpace(o))
+		}
+	}
+	return c.Flash.Chip != "", nil
+}
+
+// unbuilt is the programmer of a device for which no Zephyr build was named yet: all that it does is an error.
+type unbuilt struct{}
+
+func (unbuilt) missing() error {
+	return failure.New(failure.Config, "flash a Zephyr project that was built, or choose another programmer",
+		"west flashes from the folder of a Zephyr build, and this image has none")
 }
 
 // Do implements Programmer.
-func (w *west) Do(ctx context.Context, j Job) error {
-	if err := w.allows(j); err != nil {
-		return err
-	}
-	r, err := w.runner()
-	if err != nil {
-		return err
-	}
-	return inFolder(ctx, func(dir string) error { return r.do(ctx, dir, j) })
+func (u unbuilt) Do(context.Context, Job) error { return u.missing() }
+
+// Read implements Reader.
+func (u unbuilt) Read(context.Context, []Range) ([]Segment, error) { return nil, u.missing() }
+
+// Commands implements Programmer.
+func (u unbuilt) Commands(Job) []string { return []string{"# " + u.missing().Error()} }
+
+// Files implements Programmer.
+func (unbuilt) Files(Job) []string { return nil }
+
+// A westRunner writes images by "west flash" with one of Zephyr's runners, as a user of Zephyr does: the files are the
+// build's, and the runner erases what it must. It reports no steps: only the firmware's answer verifies its work.
+type westRunner struct {
+	Config
+	build  *zephyrBuild
+	runner string
 }
 
-// Read implements Programmer.
-func (w *west) Read(ctx context.Context, ranges []Range) (got []Segment, err error) {
-	r, err := w.runner()
-	if err != nil {
-		return nil, err
-	}
-	err = inFolder(ctx, func(dir string) error {
-		if err := r.read(ctx, dir, ranges); err != nil {
-			return explain(err)
-		}
-		got, err = readBack(dir, ranges)
-		return err
-	})
-	return got, err
-}
-
-const jobHex = "job.hex"
-
-// flash returns a "west flash" of job.hex with that runner, in the working folder dir. It does not build.
-func (c Config) flash(b *zephyrBuild, dir, runner string, args []string) (command.Command, error) {
-	path, err := c.Find("west")
+// flash returns "west flash" with the runner and further arguments, in Zephyr's folder. It does not build.
+func (w *westRunner) flash(args ...string) (command.Command, error) {
+	path, err := w.Find("west")
 	if err != nil {
 		return command.Command{}, err
 	}
-	all := append([]string{
-		"flash", option("--build-dir", b.dir), "--skip-rebuild", option("--runner", runner), option("--hex-file", jobHex),
-	}, args...)
-	cmd := c.command(path, all, dir)
-	cmd.Env = []string{"ZEPHYR_BASE=" + b.base}
-	return cmd, nil
-}
-
-// typed returns that command for display.
-func (c Config) typed(b *zephyrBuild, runner string, args []string) string {
-	cmd, err := c.flash(b, "", runner, args)
+	file := filepath.Join(w.build.dir, "CMakeCache.txt")
+	cache, err := os.ReadFile(file)
 	if err != nil {
-		return "# " + err.Error()
+		return command.Command{}, failure.New(failure.Config, "build it again", "the folder of a Zephyr build: %w", err)
 	}
-	return "ZEPHYR_BASE=" + command.Quote(b.base) + " " + cmd.Typed()
+	for line := range bytes.Lines(cache) {
+		v, ok := bytes.CutPrefix(line, []byte("ZEPHYR_BASE:")) // NAME:TYPE=value
+		if _, base, _ := strings.Cut(strings.TrimSpace(string(v)), "="); ok && base != "" {
+			all := []string{"flash", option("--build-dir", w.build.dir), "--skip-rebuild", option("--runner", w.runner)}
+			if w.Image != "" {
+				all = append(all, option("--elf-file", w.Image))
+			}
+			run := w.command(path, append(all, args...), base)
+			run.Env = []string{"PYTHONUNBUFFERED=1"} // the last line is the error
+			return run, nil
+		}
+	}
+	return command.Command{}, failure.New(failure.Config, "build it again", "%s does not contain Zephyr's folder", file)
 }
 
-type westOpenOCD struct {
-	Config
-	build *zephyrBuild
-}
+// Zephyr's question what a runner is capable of, and the part of the answer if it can choose a probe.
+const (
+	capabilities = "--context"
+	choosesProbe = "dev_id=True"
+)
 
-const virtualConfig = "virtual.cfg"
-
-// args makes openocd do these steps. The last one ends it before west's own commands.
-func (w *westOpenOCD) args(dir string, steps []string) []string {
-	args := []string{option("--openocd", w.where("openocd"))}
-	if w.Probe.Emulated != nil {
-		args = append(args, option("--openocd-search", dir), option("--config", filepath.Join(dir, virtualConfig)))
-	}
-	for _, c := range append([]string{noServers(noGDB)}, w.chooseProbe()...) {
-		args = append(args, option("--cmd-pre-init", c))
-	}
-	for _, s := range steps {
-		args = append(args, option("--cmd-pre-load", s))
-	}
-	return append(args, option("--cmd-load", "echo"), option("--cmd-verify", "echo"))
-}
-
-func (w *westOpenOCD) commands(j Job) []string {
-	return []string{w.typed(w.build, "openocd", w.args(".", w.openocdSteps(&toolRun{}, j)))}
-}
-
-func (w *westOpenOCD) files(j Job) []string {
-	r := &toolRun{}
-	w.openocdSteps(r, j)
-	return append([]string{jobHex + ": nothing, west only asks for one"}, r.texts()...)
-}
-
-func (w *westOpenOCD) do(ctx context.Context, dir string, j Job) error {
-	r := &toolRun{}
-	steps := w.openocdSteps(r, j)
-	if err := r.write(dir); err != nil {
-		return err
-	}
-	return openocdVerdict(w.chipVerdict(w.execute(ctx, dir, steps, r, w.timeout(j))), j)
-}
-
-func (w *westOpenOCD) read(ctx context.Context, dir string, ranges []Range) error {
-	r := &toolRun{}
-	steps := openocdReads(r, ranges)
-	return w.execute(ctx, dir, steps, r, w.readTimeout(ranges))
-}
-
-func (w *westOpenOCD) execute(ctx context.Context, dir string, steps []string, r *toolRun,
-	timeout time.Duration,
-) error {
-	o := &openocd{w.Config}
-	if _, err := o.find(); err != nil {
-		return err
-	}
-	if err := errors.Join(writeHex(filepath.Join(dir, jobHex), nil), o.shadow(dir), w.virtual(dir)); err != nil {
-		return err
-	}
-	cmd, err := w.flash(w.build, dir, "openocd", w.args(dir, steps))
-	if err != nil {
-		return err
-	}
-	return w.run(ctx, cmd, timeout, r)
-}
-
-// virtual replaces the board's configuration if its probe is emulated.
-func (w *westOpenOCD) virtual(dir string) error {
-	v := w.Probe.Emulated
-	if v == nil {
+// probe returns the arguments that choose the probe.
+func (w *westRunner) probe() []string {
+	if w.Probe.Serial == "" || w.Probe.Emulated != nil {
 		return nil
 	}
-	lines := v.openocd()
-	for _, s := range w.Flash.Scripts {
-		if !strings.HasPrefix(s, "interface/") {
-			lines = append(lines, "source [find "+tclWord(s)+"]")
-		}
+	return []string{option("--dev-id", w.Probe.Serial)}
+}
+
+// probeIfChosen is probe for a runner that has the option. A runner without it chooses the probe itself.
+func (w *westRunner) probeIfChosen(ctx context.Context) ([]string, error) {
+	args := w.probe()
+	if args == nil {
+		return nil, nil
 	}
-	text := strings.Join(lines, "\n") + "\n"
-	return os.WriteFile(filepath.Join(dir, virtualConfig), []byte(text), 0o644)
+	ask, err := w.flash(capabilities)
+	if err != nil {
+		return nil, err
+	}
+	ask.Timeout = connectTime
+	answer, _, err := ask.Capture(ctx)
+	switch {
+	case err != nil:
+		return nil, explain(err)
+	case !strings.Contains(answer, choosesProbe):
+		return nil, nil
+	case w.Probe.Shared:
+		return nil, w.Probe.sharedBy("west's runner "+w.runner, "")
+	}
+	return args, nil
 }
 
-// A westPyOCD writes through west, which erases exactly what it writes. It runs pyOCD directly to reset the chip,
-// erase the job's first sector, write its last segment and read back. The core stays halted between runs.
-type westPyOCD struct {
-	Config
-	build *zephyrBuild
-	pyocd *pyocd
-}
-
-// parts splits a job into the parts before, by and after west. A job without writes is done after; one with a
-// single segment is done by west.
-func (w *westPyOCD) parts(j Job) (before Job, middle []Segment, after Job) {
+// Do implements Programmer.
+func (w *westRunner) Do(ctx context.Context, j Job) error {
+	if err := w.allows(j); err != nil {
+		return err
+	}
 	if len(j.Write) == 0 {
-		return Job{}, nil, j
+		return failure.New(failure.Config, "use "+failure.Option("Desk.Programmer", "pyocd")+" or the runner's own tool",
+			"west's runner %s only writes images: it neither erases nor resets the board", w.runner)
 	}
-	before.first, before.Erasing = true, j.Erasing
-	middle, after = j.Write, Job{Verify: j.Verify, Restart: j.Restart}
-	if n := len(j.Write); n > 1 {
-		middle, after.Write = j.Write[:n-1], j.Write[n-1:]
+	if in, err := filepath.Rel(w.build.dir, w.Image); w.Image != "" && (err != nil || !filepath.IsLocal(in)) {
+		return failure.New(failure.Config, "build it again",
+			"west's runner %s writes the last build in %s, and %s is of another", w.runner, w.build.dir, w.Image)
 	}
-	for _, s := range j.Erase {
-		if !touches(middle, s) {
-			before.Erase = append(before.Erase, s)
-		}
-	}
-	return before, middle, after
-}
-
-func touches(list []Segment, s boards.Sector) bool {
-	return slices.ContainsFunc(list, func(m Segment) bool { return m.Addr < s.Addr+s.Size && s.Addr < m.End() })
-}
-
-func (w *westPyOCD) args() ([]string, error) {
-	args := []string{option("--pyocd", w.where("pyocd"))}
-	uid, err := w.Probe.pyocdUID()
-	if uid != "" {
-		args = append(args, option("--board-id", uid))
-	}
-	for _, o := range []string{
-		"--no-config", "--no-wait", "--no-reset", "-Oauto_unlock=false", "-Oresume_on_disconnect=false",
-	} {
-		args = append(args, option("--flash-opt", o))
-	}
-	return args, err
-}
-
-func (w *westPyOCD) commands(j Job) (all []string) {
-	before, middle, after := w.parts(j)
-	if len(middle) > 0 {
-		args, err := w.args()
-		if err != nil {
-			return []string{"# " + err.Error()}
-		}
-		all = append(w.pyocd.Commands(before), w.typed(w.build, "pyocd", args))
-	}
-	return append(all, w.pyocd.Commands(after)...)
-}
-
-func (w *westPyOCD) files(j Job) (all []string) {
-	_, middle, after := w.parts(j)
-	for _, s := range merged(middle) {
-		all = append(all, fmt.Sprintf("%s: %d bytes for 0x%08x", jobHex, len(s.Data), s.Addr))
-	}
-	return append(all, w.pyocd.Files(after)...)
-}
-
-func (w *westPyOCD) do(ctx context.Context, dir string, j Job) error {
-	before, middle, after := w.parts(j)
-	if len(middle) > 0 {
-		if err := w.pyocd.Do(ctx, before); err != nil {
-			return err
-		}
-		if err := w.write(ctx, dir, middle, j); err != nil {
-			return explain(err)
-		}
-	}
-	return w.pyocd.Do(ctx, after)
-}
-
-// write makes west write these segments of a job and erase their sectors. West's runner prints no marks: only
-// reading back shows what it wrote, and every erasing may have begun once it was started.
-func (w *westPyOCD) write(ctx context.Context, dir string, segments []Segment, j Job) error {
-	if _, err := w.Find("pyocd"); err != nil {
-		return err
-	}
-	if err := writeHex(filepath.Join(dir, jobHex), segments); err != nil {
-		return err
-	}
-	args, err := w.args()
+	args, err := w.probeIfChosen(ctx)
 	if err != nil {
 		return err
 	}
-	cmd, err := w.flash(w.build, dir, "pyocd", args)
+	run, err := w.flash(args...)
 	if err != nil {
 		return err
 	}
 	for _, s := range j.Erase {
-		if j.Erasing != nil && touches(segments, s) {
+		if j.Erasing != nil {
 			j.Erasing(s.Addr)
 		}
 	}
-	return w.run(ctx, cmd, w.timeout(j), &toolRun{})
+	return explain(w.run(ctx, run, w.timeout(j), &toolRun{}))
 }
 
-func (w *westPyOCD) read(ctx context.Context, dir string, ranges []Range) error {
-	return w.pyocd.readInto(ctx, dir, ranges)
+// Commands implements Programmer.
+func (w *westRunner) Commands(Job) []string {
+	args := w.probe()
+	run, err := w.flash(args...)
+	ask, err2 := w.flash(capabilities)
+	switch {
+	case err != nil || err2 != nil:
+		return []string{"# " + errors.Join(err, err2).Error()}
+	case args != nil:
+		return []string{ask.Typed(), run.Typed() + " # " + args[0] + " only after " + choosesProbe}
+	}
+	return []string{run.Typed()}
+}
+
+// Files implements Programmer.
+func (w *westRunner) Files(Job) []string {
+	return []string{filepath.Join(w.build.dir, "zephyr") + ": the build's, as the runner " + w.runner + " takes them"}
 }

@@ -1,185 +1,297 @@
 package flasher
 
 import (
-	"bytes"
+	"errors"
+	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/hashicorp/go-hclog"
-
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/zephyrtest"
 )
 
-func TestZephyrBuild(t *testing.T) {
-	t.Parallel()
-	b, err := openZephyrBuild(zephyrtest.Build(t, "jlink", "nrf51"))
-	if err != nil {
+// rewrite replaces a file of a build.
+func rewrite(t *testing.T, build, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(build, filepath.FromSlash(name)), []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string][]string{
-		"jlink": {"--device=x"}, "openocd": {"--cmd-load", "flash write_image erase", "--cmd-verify", "verify_image"},
-		"pyocd": {"--target=nrf51"},
-	}
-	if !reflect.DeepEqual(b.args, want) || !reflect.DeepEqual(b.runners, []string{"jlink", "openocd", "pyocd"}) ||
-		b.usual != "jlink" {
-		t.Errorf("%+v", b)
-	}
-	if b.runner() != "openocd" || b.argument("pyocd", "--target") != "nrf51" ||
-		b.argument("openocd", "--cmd-verify") != "verify_image" || b.argument("openocd", "--x") != "" {
-		t.Errorf("runner %s, target %q", b.runner(), b.argument("pyocd", "--target"))
-	}
-	for name, dir := range map[string]string{"none": "", "an empty folder": t.TempDir()} {
-		w := newWest(Config{Build: dir, Log: hclog.NewNullLogger(), Find: findTool})
-		if err := w.Do(t.Context(), Job{}); failure.Of(err) != failure.Config || failure.Next(err) == "" {
-			t.Errorf("%s: %v", name, err)
+}
+
+// TestZephyrChoice: of a build's runners, that of the board file is used, else one that reads back, else the usual one.
+func TestZephyrChoice(t *testing.T) {
+	t.Parallel()
+	type runners = map[string][]string
+	flashing := zephyrtest.OpenOCD
+	with := func(more string) []string { return append(slices.Clone(flashing), more) }
+	for _, c := range []struct {
+		name, usual string
+		args        runners
+		flash       boards.Flash
+		want        string
+	}{
+		{"usual", "openocd", runners{"openocd": flashing, "pyocd": {"--target=x"}}, boards.Flash{}, "openocd"},
+		{"usual is pyocd", "pyocd", runners{"openocd": flashing, "pyocd": {"--target=x"}}, boards.Flash{}, "pyocd"},
+		{"one that reads", "jlink", runners{"jlink": nil, "pyocd": {"--target", "x"}}, boards.Flash{}, "pyocd"},
+		{"given", "openocd", runners{"jlink": nil, "openocd": flashing}, boards.Flash{Runner: "jlink"}, "west: jlink"},
+		{"a debugger", "esp32", runners{"esp32": nil, "openocd": {"--no-init"}}, boards.Flash{}, "west: esp32"},
+		{"into RAM", "openocd", runners{"openocd": with("--use-elf")}, boards.Flash{}, "west: openocd"},
+		{"its own command", "openocd", runners{"openocd": with("--cmd-load=x")}, boards.Flash{}, "west: openocd"},
+		{"a command before", "openocd", runners{"openocd": with("--cmd-pre-load=x")}, boards.Flash{}, "west: openocd"},
+		{"no target", "pyocd", runners{"pyocd": nil}, boards.Flash{}, "west: pyocd"},
+		{"a chip", "pyocd", runners{"pyocd": nil}, boards.Flash{Chip: "y"}, "pyocd"},
+	} {
+		got := ""
+		build := zephyrtest.Build(t, c.usual, c.args, "# nothing\n")
+		switch p := created(t, "west", Config{Flash: c.flash, Build: build}).(type) {
+		case *openocd:
+			got = "openocd"
+		case *pyocd:
+			got = "pyocd"
+		case *westRunner:
+			got = "west: " + p.runner
+		}
+		if got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
 	}
-	baseless := zephyrtest.Build(t, "openocd", "x")
-	if err := os.WriteFile(filepath.Join(baseless, "CMakeCache.txt"), []byte("OTHER:PATH=x\n"), 0o644); err != nil {
+}
+
+// TestZephyrSettings: the settings of a build are those with which Zephyr's runners start the tools. Paths may be
+// relative to the build's folder; a name that is no file there is OpenOCD's own.
+func TestZephyrSettings(t *testing.T) {
+	t.Parallel()
+	const text = `# comment
+runners: ["openocd", 'pyocd']
+flash-runner: 'openocd'
+config:
+  board_dir: ../the board
+  openocd_search:
+    - ../more scripts
+args:
+  openocd:
+    - --cmd-pre-init
+    - source [find interface/jlink.cfg]
+    - --cmd-pre-init=transport select swd
+    - --config=own settings/a b.cfg
+    - --config=target/nrf52.cfg
+    - --cmd-load=flash write_image erase
+    - --cmd-post-verify=late
+  pyocd:
+    - --target=nrf52840
+    - --frequency=4000000
+    - --flash-opt=-O reset_type=hw
+    - --flash-opt=-e=chip
+`
+	dir := zephyrtest.Build(t, "openocd", map[string][]string{"openocd": zephyrtest.OpenOCD}, "# not used\n")
+	if err := os.Mkdir(filepath.Join(dir, "own settings"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := openZephyrBuild(baseless); failure.Of(err) != failure.Config {
-		t.Errorf("without ZEPHYR_BASE: %v", err)
+	rewrite(t, dir, "own settings/a b.cfg", "")
+	rewrite(t, dir, "zephyr/runners.yaml", text)
+	got := created(t, "west", Config{Build: dir}).(*openocd)
+	own := filepath.Join(dir, "own settings")
+	if want := []string{filepath.Join(own, "a b.cfg"), "target/nrf52.cfg"}; !slices.Equal(got.Flash.Scripts, want) {
+		t.Errorf("scripts %q, want %q", got.Flash.Scripts, want)
 	}
-	only := zephyrtest.Build(t, "jlink", "x")
-	file := filepath.Join(only, "zephyr", "runners.yaml")
-	if err := os.WriteFile(file, []byte("runners:\n- jlink\nflash-runner: jlink\n"), 0o644); err != nil {
-		t.Fatal(err)
+	beside := func(name string) string { return filepath.Join(filepath.Dir(dir), name) }
+	if want := (extras{
+		search:     []string{beside("the board/support"), own, beside("more scripts")},
+		preInit:    []string{"source [find interface/jlink.cfg]", "transport select swd"},
+		postVerify: []string{"late"},
+	}); !reflect.DeepEqual(got.extras, want) {
+		t.Errorf("settings %q, want %q", got.extras, want)
 	}
-	_, err = newWest(Config{Build: only, Log: hclog.NewNullLogger(), Find: findTool}).Read(t.Context(), nil)
-	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "it has jlink") {
-		t.Errorf("only jlink: %v", err)
+	given := created(t, "west", Config{Build: dir, Flash: boards.Flash{Scripts: []string{"mine.cfg"}}}).(*openocd)
+	if !slices.Equal(given.Flash.Scripts, []string{"mine.cfg"}) || !reflect.DeepEqual(given.extras, extras{}) {
+		t.Errorf("with scripts in the board file: %q, %q", given.Flash.Scripts, given.extras)
+	}
+	other := created(t, "west", Config{Build: dir, Flash: boards.Flash{Runner: "pyocd"}}).(*pyocd)
+	options := []string{"--frequency=4000000", "-Oreset_type=hw"}
+	if other.Flash.Chip != "nrf52840" || !slices.Equal(other.extras.options, options) {
+		t.Errorf("pyocd: %q, %q", other.Flash.Chip, other.extras.options)
 	}
 }
 
-// Comments, empty lines and one-letter lines of runners.yaml change nothing.
-func TestZephyrRunnersComments(t *testing.T) {
+// TestZephyrBuildErrors: an error about a build names its file and the next step.
+func TestZephyrBuildErrors(t *testing.T) {
 	t.Parallel()
-	const text = "# runners:\n\nrunners:\n#- jlink\n  # - jlink\n- pyocd\n-\n\n#\nflash-runner: 'pyocd'\nargs:\n" +
-		"  pyocd:\n  # flash-runner: jlink\n  - --target=x\n"
-	var b zephyrBuild
-	b.parse([]byte(text))
-	want := zephyrBuild{runners: []string{"pyocd"}, usual: "pyocd", args: map[string][]string{"pyocd": {"--target=x"}}}
-	if !reflect.DeepEqual(b, want) {
-		t.Errorf("got  %+v\nwant %+v", b, want)
+	good := func() string {
+		return zephyrtest.Build(t, "openocd", map[string][]string{"jlink": nil, "openocd": zephyrtest.OpenOCD}, "# nothing\n")
+	}
+	with := func(text string) string {
+		dir := good()
+		rewrite(t, dir, "zephyr/runners.yaml", text)
+		return dir
+	}
+	lost := zephyrtest.Build(t, "openocd",
+		map[string][]string{"openocd": append([]string{"--config=/no such/a.cfg"}, zephyrtest.OpenOCD...)}, "")
+	for name, c := range map[string]struct {
+		dir, runner, want string
+	}{
+		"no runners.yaml":           {t.TempDir(), "", "is not the folder of a Zephyr build"},
+		"damaged":                   {with("runners:\n- a\n b: ["), "", "runners.yaml: yaml: line"},
+		"another kind of value":     {with("runners: 3\n"), "", "runners.yaml: yaml: "},
+		"empty":                     {with(""), "", "has no runner"},
+		"no usual runner":           {with("runners: [jlink]\n"), "", "it has: jlink"},
+		"an unknown runner":         {good(), "nrfutil", `no runner "nrfutil" to flash with; it has: jlink, openocd`},
+		"a configuration not there": {lost, "", "openocd's configuration /no such/a.cfg does not exist"},
+	} {
+		_, err := New("west", Config{Build: c.dir, Flash: boards.Flash{Runner: c.runner}})
+		if failure.Of(err) != failure.Config || failure.Next(err) == "" || !strings.Contains(err.Error(), c.want) ||
+			!strings.Contains(err.Error(), c.dir) {
+			t.Errorf("%s: class %s, %v, next %q", name, failure.Of(err), err, failure.Next(err))
+		}
+	}
+	none := created(t, "west", Config{}).(Reader)
+	_, read := none.Read(t.Context(), nil)
+	for what, err := range map[string]error{"do": none.Do(t.Context(), Job{}), "read": read} {
+		if failure.Of(err) != failure.Config || failure.Next(err) == "" {
+			t.Errorf("without a build, %s: %v", what, err)
+		}
 	}
 }
 
-// objcopy reads the Intel HEX that writeHex writes.
-func TestHex(t *testing.T) {
+// withScript returns a configuration for a Zephyr build whose runner starts a script, which gets the build's folder.
+func withScript(t *testing.T, script string) Config {
+	t.Helper()
+	if _, err := findTool("west"); err != nil {
+		t.Skip("west is not installed")
+	}
+	path := filepath.Join(t.TempDir(), "flash it")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	runner := map[string][]string{"misc-flasher": {path, "of mine"}}
+	return Config{Build: zephyrtest.Build(t, "misc-flasher", runner, ""), Find: findTool}
+}
+
+// wholeImage is a job that writes two sectors.
+var wholeImage = Job{
+	Erase: []boards.Sector{{Index: 0, Addr: 0, Size: 4}, {Index: 1, Addr: 4, Size: 4}},
+	Write: []Segment{{0, []byte("abcd")}, {4, []byte("efgh")}}, Restart: true,
+}
+
+// TestWestRunner: a runner of west writes the build's own image; each sector counts as erased before it starts. Its
+// failure, a program that it lacks and a job that it cannot do are errors.
+func TestWestRunner(t *testing.T) {
 	t.Parallel()
-	objcopy, err := exec.LookPath("objcopy")
-	if err != nil {
-		t.Skip("objcopy is not installed")
+	c := withScript(t, `cp "$1/zephyr/zephyr.hex" "$1/flashed"; echo "$2" >>"$1/flashed"; exit $(cat "$1/status")`)
+	image := filepath.Join(c.Build, "zephyr", "zephyr.elf")
+	rewrite(t, c.Build, "zephyr/zephyr.hex", "the image\n")
+	for status, want := range []failure.Class{"", failure.Flash} {
+		rewrite(t, c.Build, "status", fmt.Sprint(status))
+		var erased []uint64
+		job := wholeImage
+		job.Erasing = func(addr uint64) { erased = append(erased, addr) }
+		with := c
+		with.Image, with.Probe.Serial = image, "S1" // this runner cannot choose a probe
+		err := created(t, "west", with).Do(t.Context(), job)
+		if failure.Of(err) != want || !slices.Equal(erased, []uint64{0, 4}) {
+			t.Errorf("status %d: class %s, erased %d: %v", status, failure.Of(err), erased, err)
+		}
+		var failed *ProgrammerError
+		if errors.As(err, &failed) && (!strings.Contains(err.Error(), "exited with status 1") ||
+			!strings.Contains(failure.Next(err), "west flash")) {
+			t.Errorf("%v; %s", err, failure.Next(err))
+		}
+		got, _ := os.ReadFile(filepath.Join(c.Build, "flashed"))
+		if string(got) != "the image\nof mine\n" {
+			t.Errorf("flashed %q", got)
+		}
 	}
-	one, two := Segment{0x0800FFF1, bytes.Repeat([]byte{1, 2, 3}, 40)}, Segment{0x08020000, []byte{0xAA}}
-	dir := t.TempDir()
-	hex, bin := filepath.Join(dir, "a.hex"), filepath.Join(dir, "a.bin")
-	if err := writeHex(hex, []Segment{one, two}); err != nil {
+	earlier, other := c, c
+	earlier.Image = filepath.Join(t.TempDir(), "zephyr.elf")
+	other.Flash.Runner = "nrfjprog"
+	other.Build = zephyrtest.Build(t, "nrfjprog", map[string][]string{"nrfjprog": {"--nrf-family=NRF52"}}, "")
+	rewrite(t, other.Build, "zephyr/zephyr.hex", ":00000001FF\n")
+	reset := created(t, "west", c).Do(t.Context(), Job{Restart: true})
+	for what, got := range map[string]struct {
+		err  error
+		want failure.Class
+		text string
+	}{
+		"a reset":          {reset, failure.Config, "neither erases nor resets"},
+		"an earlier image": {created(t, "west", earlier).Do(t.Context(), wholeImage), failure.Config, "is of another"},
+		"no program":       {created(t, "west", other).Do(t.Context(), wholeImage), failure.ToolMissing, "not installed"},
+	} {
+		if failure.Of(got.err) != got.want || failure.Next(got.err) == "" || !strings.Contains(got.err.Error(), got.text) {
+			t.Errorf("%s: class %s: %v; next %q", what, failure.Of(got.err), got.err, failure.Next(got.err))
+		}
+	}
+	rewrite(t, c.Build, "CMakeCache.txt", "OTHER:PATH=x\n")
+	err := created(t, "west", c).Do(t.Context(), wholeImage)
+	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "contain Zephyr's folder") {
+		t.Errorf("a build without Zephyr's folder: %v", err)
+	}
+}
+
+// TestWestChoosesProbe: a runner that can choose a probe gets its serial, unless another attached one has the same.
+func TestWestChoosesProbe(t *testing.T) {
+	if _, err := findTool("west"); err != nil {
+		t.Skip("west is not installed")
+	}
+	bin := t.TempDir()
+	log := filepath.Join(bin, "log")
+	script := "#!/bin/sh\necho \"$*\" >>" + command.Quote(log) + "\n"
+	if err := os.WriteFile(filepath.Join(bin, "nrfjprog"), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command(objcopy, "-I", "ihex", "-O", "binary", "--gap-fill", "0xff", hex,
-		bin).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	c := Config{
+		Build: zephyrtest.Build(t, "nrfjprog", map[string][]string{"nrfjprog": {"--nrf-family=NRF52"}}, ""), Find: findTool,
+		Probe: Probe{Serial: "683123456"},
 	}
-	got, err := os.ReadFile(bin)
-	if err != nil {
+	rewrite(t, c.Build, "zephyr/zephyr.hex", ":0400000001020304F2\n:00000001FF\n")
+	p := created(t, "west", c)
+	if err := p.Do(t.Context(), wholeImage); err != nil {
 		t.Fatal(err)
 	}
-	want := bytes.Repeat([]byte{0xff}, int(two.End()-one.Addr))
-	copy(want, one.Data)
-	copy(want[two.Addr-one.Addr:], two.Data)
-	if !bytes.Equal(got, want) {
-		t.Errorf("%d bytes, want %d", len(got), len(want))
+	if said, err := os.ReadFile(log); err != nil || !strings.Contains(string(said), "--snr 683123456") {
+		t.Errorf("nrfjprog got %s (%v)", said, err)
+	}
+	lines := p.Commands(wholeImage)
+	if len(lines) != 2 || !strings.Contains(lines[0], "--context") || !strings.Contains(lines[1], "--dev-id=683123456") {
+		t.Errorf("commands %q", lines)
+	}
+	c.Probe.Shared = true
+	if err := created(t, "west", c).Do(t.Context(), wholeImage); failure.Of(err) != failure.Config ||
+		!strings.Contains(err.Error(), "also has the serial") {
+		t.Errorf("a shared serial: %v", err)
 	}
 }
 
 // Outside of a Zephyr workspace, west has no command flash. The error names this and the next step.
 func TestWestWithoutZephyr(t *testing.T) {
 	t.Parallel()
-	if _, err := findTool("west"); err != nil {
-		t.Skip("west is not installed")
-	}
-	build := zephyrtest.Build(t, "openocd", "nrf51")
-	cache := filepath.Join(build, "CMakeCache.txt")
-	if err := os.WriteFile(cache, []byte("ZEPHYR_BASE:PATH="+t.TempDir()+"\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	p := newWest(Config{Flash: boards.Flash{Programmer: "west"}, Build: build, Log: hclog.NewNullLogger(), Find: findTool})
-	err := p.Do(t.Context(), Job{Restart: true})
+	c := withScript(t, "")
+	rewrite(t, c.Build, "CMakeCache.txt", "ZEPHYR_BASE:PATH="+t.TempDir()+"\n")
+	err := created(t, "west", c).Do(t.Context(), wholeImage)
 	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "not in a west workspace") {
 		t.Errorf("class %v: %v", failure.Of(err), err)
 	}
 }
 
-// The commands that DRYRUN prints work in a shell.
+// TestWestCommands: the command that a dry run prints works in a shell.
 func TestWestCommands(t *testing.T) {
 	t.Parallel()
-	job := Job{Restart: true}
-	for i := range uint64(3) {
-		s := boards.Sector{Index: int(i), Addr: i * 1024, Size: 1024}
-		job.Erase = append(job.Erase, s)
-		job.Write = append(job.Write, Segment{s.Addr, make([]byte, 1024)})
+	c := withScript(t, `touch "$1/flashed"`)
+	p := created(t, "west", c)
+	lines, files := p.Commands(wholeImage), p.Files(wholeImage)
+	if len(lines) != 1 || len(files) != 1 || !strings.Contains(files[0], c.Build) {
+		t.Fatalf("%q, %q", lines, files)
 	}
-	job.Verify = job.Write
-	for runner, want := range map[string]int{"openocd": 1, "pyocd": 3} {
-		w := newWest(Config{
-			Build: zephyrtest.Build(t, runner, "nrf51"), Log: hclog.NewNullLogger(),
-			Find: func(n string) (string, error) { return n, nil }, Probe: Probe{Serial: "S1"},
-		})
-		got := w.Commands(job)
-		all := strings.Join(got, "\n")
-		if len(got) != want || !strings.Contains(strings.ReplaceAll(all, "'", ""), "west flash --build-dir=") ||
-			!strings.Contains(all, "S1") || !strings.HasPrefix(got[want/2], "ZEPHYR_BASE=") {
-			t.Errorf("%s: %s", runner, all)
-		}
-		t.Log(all)
-		files := strings.Join(w.Files(job), "\n")
-		for _, name := range []string{"job.hex", "segment0.bin"} {
-			if strings.Contains(all, name) != strings.Contains(files, name+": ") {
-				t.Errorf("%s: %s is read, or not: %s", runner, name, files)
-			}
-		}
+	run := command.Command{Path: "/bin/sh", Args: []string{"-c", lines[0]}}
+	if err := run.Run(t.Context()); err != nil {
+		t.Fatal(err)
 	}
-}
-
-// West's part of a job and pyOCD's two have each sector and segment of the job once; pyOCD writes the last segment and
-// does a job without writes alone.
-func TestWestParts(t *testing.T) {
-	t.Parallel()
-	w := &westPyOCD{}
-	for writes := range 4 {
-		job := Job{Restart: true}
-		for i := range uint64(4) {
-			job.Erase = append(job.Erase, boards.Sector{Index: int(i), Addr: i * 1024, Size: 1024})
-		}
-		for _, s := range job.Erase[:writes] {
-			job.Write = append(job.Write, Segment{s.Addr, make([]byte, 1024)})
-		}
-		job.Verify = job.Write
-		before, middle, after := w.parts(job)
-		erased := append(slices.Clone(before.Erase), after.Erase...)
-		for _, s := range job.Erase {
-			if touches(middle, s) {
-				erased = append(erased, s)
-			}
-		}
-		slices.SortFunc(erased, func(a, b boards.Sector) int { return a.Index - b.Index })
-		written := append(slices.Clone(middle), after.Write...)
-		if !reflect.DeepEqual(erased, job.Erase) || len(written) != writes || len(before.Write) > 0 ||
-			writes > 0 && !reflect.DeepEqual(written, job.Write) || writes == 1 && len(after.Write) > 0 ||
-			writes > 1 && len(after.Write) != 1 || writes == 0 && len(before.Erase) > 0 {
-			t.Errorf("%d writes: %+v, %d segments, %+v", writes, before, len(middle), after)
-		}
-		if !after.Restart || before.Restart || len(after.Verify) != writes || len(before.Verify) > 0 {
-			t.Errorf("%d writes: %+v, %+v", writes, before, after)
-		}
+	if _, err := os.Stat(filepath.Join(c.Build, "flashed")); err != nil {
+		t.Error(err)
 	}
 }

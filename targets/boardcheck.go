@@ -72,11 +72,11 @@ func (v *invocation) boardCheck(ctx context.Context, name string) error {
 // checkScripts returns an error for a configuration file that OpenOCD does not find. It returns a field that was not
 // checked, "" if all were: then OpenOCD is not installed.
 func (v *invocation) checkScripts(ctx context.Context, b *boards.Board) (unchecked string, err error) {
-	const program, field = "openocd", "flash.scripts"
-	if b.Flash.Programmer != program {
+	const field = "flash.scripts"
+	if b.Flash.Needs() != "scripts" {
 		return "", nil
 	}
-	path, err := findProgram(v.Env, program)
+	path, err := findProgram(v.Env, b.Flash.Programmer)
 	if failure.Of(err) == failure.ToolMissing {
 		v.Printf("board %s: %s is not checked: %v", b.Name, field, err)
 		return field, nil

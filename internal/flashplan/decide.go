@@ -61,8 +61,17 @@ func InWork(e ledger.Entry) map[uint64]bool {
 }
 
 // Decide never relies on the ledger to conclude that the board holds the image: only the firmware's answer or
-// reading back proves that. The ledger only selects the sectors to write before the whole image is verified.
+// reading back proves that. The ledger only selects the sectors to write before the whole image is verified. An image
+// of which nothing can be read back is written as a whole.
 func Decide(f Facts) Decision {
+	d := f.decide()
+	if d.Action != Nothing && len(f.Image.read()) == 0 {
+		return Decision{Write, f.Image.Sectors, d.Why + "; its programmer writes whole images"}
+	}
+	return d
+}
+
+func (f Facts) decide() Decision {
 	all := f.Image.Sectors
 	if f.Force {
 		return Decision{Write, all, "all of it, as asked"}

@@ -177,6 +177,13 @@ func TestDecideFlash(t *testing.T) {
 			t.Errorf("%s: action %d, sectors %q (%s); want %d, %q (%s)",
 				c.name, d.Action, writes, d.Why, c.action, c.writes, c.why)
 		}
+		whole := threeSectors()
+		whole.SetUnread()
+		c.facts.Image = whole
+		if w := Decide(c.facts); (w.Action == Nothing) != (d.Action == Nothing) ||
+			w.Action != Nothing && (w.Action != Write || len(w.Sectors) != 3) {
+			t.Errorf("%s, by a programmer that only writes: action %d, %d sectors (%s)", c.name, w.Action, len(w.Sectors), w.Why)
+		}
 	}
 }
 

@@ -187,6 +187,13 @@ func (img *Image) Job(sectors []Sector) flasher.Job {
 	return job
 }
 
+// SetUnread makes the image one of a programmer that only writes whole images, and reads nothing back.
+func (img *Image) SetUnread() {
+	for i := range img.Sectors {
+		img.Sectors[i].Unread = true
+	}
+}
+
 // read returns the sectors that the programmer can read back.
 func (img *Image) read() []Sector {
 	return slices.DeleteFunc(slices.Clone(img.Sectors), func(s Sector) bool { return s.Unread })

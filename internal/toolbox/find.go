@@ -15,15 +15,23 @@ import (
 	"github.com/boardsmith/boardsmith/internal/ledger"
 )
 
-// variables maps programs to the variables that hold their paths. Compilers and emulators are found on PATH only.
-var variables = map[string]string{"openocd": "OPENOCD", "pyocd": "PYOCD", "west": "WEST", "gdb-multiarch": "GDB"}
+// variableOf returns the variable that holds a program's path, "" if there is none.
+func variableOf(program string) string {
+	for _, t := range tools {
+		if t.Command[0] == program {
+			return t.Path
+		}
+	}
+	return ""
+}
 
 // Find returns the absolute path of a program: from its variable, else on PATH, else in setup's folder.
 func Find(env console.Environ, name string) (string, error) {
-	if v := env(variables[name]); v != "" {
+	variable := variableOf(name)
+	if v := env(variable); v != "" {
 		path, err := exec.LookPath(v)
 		if err != nil {
-			return "", failure.New(failure.ToolMissing, "", "%s=%s: %w", variables[name], v, err)
+			return "", failure.New(failure.ToolMissing, "", "%s=%s: %w", variable, v, err)
 		}
 		return abspath.Of(path), nil
 	}

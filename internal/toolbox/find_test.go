@@ -67,8 +67,8 @@ func TestFindRelative(t *testing.T) {
 	if err := os.Symlink("../tool", "my tools/tool"); err != nil {
 		t.Fatal(err)
 	}
-	for program := range variables {
-		env := func(name string) string { return map[string]string{variables[program]: "my tools/tool"}[name] }
+	for _, program := range []string{"openocd", "pyocd", "west", "gdb-multiarch"} {
+		env := func(name string) string { return map[string]string{variableOf(program): "my tools/tool"}[name] }
 		if got, err := Find(env, program); err != nil || got != filepath.Join(dir, "my tools", "tool") {
 			t.Errorf("%s: %q, %v", program, got, err)
 		}

@@ -29,6 +29,7 @@ type Tool struct {
 	Python  string   // pip's requirement, if Apt is ""
 	Needed  bool     // required to build for the host board
 	Command []string // prints its version, and so shows that it works
+	Path    string   // the variable that holds its path; "" if it is found on PATH only
 	Source  string   // C source for the command's standard input, which it must accept; "" for none
 	Linux   bool     // needed on Linux only
 }
@@ -66,9 +67,12 @@ var tools = []Tool{
 		Name: "QEMU for Arm", Use: "emulated Arm boards", Apt: "qemu-system-arm",
 		Command: []string{"qemu-system-arm", "--version"},
 	},
-	{Name: "OpenOCD", Use: "programming boards", Apt: "openocd", Command: []string{"openocd", "--version"}},
 	{
-		Name: "gdb", Use: "debugging Arm boards (target debug)", Apt: "gdb-multiarch",
+		Name: "OpenOCD", Use: "programming boards", Apt: "openocd", Path: "OPENOCD",
+		Command: []string{"openocd", "--version"},
+	},
+	{
+		Name: "gdb", Use: "debugging Arm boards (target debug)", Apt: "gdb-multiarch", Path: "GDB",
 		Command: []string{"gdb-multiarch", "--version"},
 	},
 	{
@@ -76,10 +80,13 @@ var tools = []Tool{
 		Command: []string{"python3", "-c", "import venv, ensurepip"},
 	},
 	{
-		Name: "pyOCD", Use: "programming boards (PROGRAMMER=pyocd)", Python: "pyocd==0.46.0",
+		Name: "pyOCD", Use: "programming boards (PROGRAMMER=pyocd)", Python: "pyocd==0.46.0", Path: "PYOCD",
 		Command: []string{"pyocd", "--version"},
 	},
-	{Name: "west", Use: "Zephyr projects", Python: "west==1.5.0", Command: []string{"west", "--version"}},
+	{
+		Name: "west", Use: "Zephyr projects", Python: "west==1.5.0", Path: "WEST",
+		Command: []string{"west", "--version"},
+	},
 	{
 		Name: "QEMU, RISC-V", Use: "emulated RISC-V boards", Apt: "qemu-system-riscv32",
 		Command: []string{"qemu-system-riscv32", "--version"},

@@ -1,0 +1,111 @@
+//go:build !windows
+
+package device_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/mlftest"
+	"github.com/boardsmith/boardsmith/internal/zephyrtest"
+)
+
+// runnerScript flashes the build's image with pyOCD, or does what the file "does" names.
+const runnerScript = `#!/bin/sh
+pyocd() { PYOCD "$@" --no-config --no-wait --connect=halt --target=nrf51 --uid=remote:ADDRESS; }
+case $(cat "$1/does") in
+refuses) echo "no probe of mine"; exit 1;;
+nothing) exit 0;;
+breaks) pyocd erase --sector 0x0; exit 7;;
+esac
+pyocd flash --erase=sector "$1/zephyr/zephyr.hex"
+`
+
+// TestFlashByRunner: a runner of west writes whole images, which the firmware's answer verifies. A board that it leaves
+// without the image, whatever it reports, is not taken for one that holds it, and the next flash writes everything.
+func TestFlashByRunner(t *testing.T) {
+	t.Parallel()
+	pyocd, err := programmerPath("pyocd")
+	if err != nil {
+		t.Skip("pyocd is not installed")
+	}
+	d := newDesk(t, "microbit", "west")
+	images := [2]*image.Image{
+		d.image(mlftest.Tiny(t, nil), boards.Options{}), d.image(mlftest.Tiny(t, nil), boards.Options{OperatorOpt: "O0"}),
+	}
+	dev := d.attach()
+	b, err := boards.Find(d.board, d.env.Path)
+	must(t, err)
+	up, err := d.env.desk().StartEmulated(t.Context(), b)
+	must(t, err)
+	script := filepath.Join(t.TempDir(), "flash")
+	text := strings.NewReplacer("PYOCD", command.Quote(pyocd), "ADDRESS", up.Server.Remote).Replace(runnerScript)
+	must(t, os.WriteFile(script, []byte(text), 0o755))
+	build := zephyrtest.Build(t, "misc-flasher", map[string][]string{"misc-flasher": {script}}, "")
+	for n, c := range []struct {
+		image  int
+		does   string
+		class  failure.Class
+		writes bool
+		why    string
+	}{
+		{0, "all", "", true, "the firmware did not answer"},
+		{0, "refuses", "", false, "firmware answered with build"},
+		{1, "nothing", failure.Verify, true, "firmware answered with build " + images[0].ID()},
+		{1, "refuses", failure.Flash, true, "the last flash failed"},
+		{1, "breaks", failure.Flash, true, "the last flash failed"},
+		{1, "all", "", true, "the firmware did not answer"},
+	} {
+		i := inBuild(t, images[c.image], build)
+		must(t, os.WriteFile(filepath.Join(build, "does"), []byte(c.does), 0o644))
+		r, err := dev.Flash(t.Context(), i)
+		if failure.Of(err) != c.class || (r.Erased == r.Sectors) != c.writes || (r.Erased > 0) != c.writes ||
+			r.Holds != (err == nil) || !strings.Contains(r.Why, c.why) {
+			t.Errorf("step %d: class %s, %v, %+v", n, failure.Of(err), err, r)
+		}
+		if wrong := new(device.WrongImageError); c.does == "nothing" && !errors.As(err, &wrong) {
+			t.Errorf("step %d: %v", n, err)
+		}
+		if err == nil {
+			d.mustHold(i)
+		}
+	}
+	s, err := dev.Open(t.Context(), inBuild(t, images[1], build))
+	must(t, err)
+	must(t, s.Close(t.Context()))
+	earlier := *images[0]
+	earlier.BuildDir = build
+	_, flash := dev.Flash(t.Context(), &earlier)
+	_, erase := dev.Erase(t.Context())
+	reset := dev.Reset(t.Context())
+	for what, err := range map[string]error{"flash of an earlier image": flash, "erase": erase, "reset": reset} {
+		if failure.Of(err) != failure.Config || failure.Next(err) == "" {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	d.mustHold(images[1])
+}
+
+// inBuild copies an image into the folder of a Zephyr build, with its Intel HEX.
+func inBuild(t *testing.T, i *image.Image, build string) *image.Image {
+	t.Helper()
+	there := *i
+	there.BuildDir, there.Path = build, filepath.Join(build, "zephyr", "zephyr.elf")
+	data, err := os.ReadFile(i.Path)
+	must(t, err)
+	must(t, os.WriteFile(there.Path, data, 0o644))
+	hex := filepath.Join(build, "zephyr", "zephyr.hex")
+	if out, err := exec.Command("arm-none-eabi-objcopy", "-O", "ihex", i.Path, hex).CombinedOutput(); err != nil {
+		t.Fatalf("objcopy: %v: %s", err, out)
+	}
+	return &there
+}
