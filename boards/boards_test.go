@@ -371,6 +371,8 @@ func TestBadFiles(t *testing.T) {
 		},
 		{"programmer without scripts", `{"inherits": "cpu/native", "templates": ["baremetal"], "link": {"kind": "process"},` +
 			"\n" + `"flash": {"programmer": "openocd"}}`, `x.json:2: flash: the programmer openocd needs scripts`},
+		{"programmer without a chip", `{"inherits": "cpu/native", "templates": ["baremetal"], "link": {"kind": "process"},` +
+			"\n" + `"flash": {"programmer": "pyocd"}}`, `x.json:2: flash: the programmer pyocd needs chip`},
 		{
 			"identification's address", "{" + rest +
 				",\n\"identification\": {\"address\": 3, \"mask\": 1, \"values\": [1], \"source\": \"s\"}}",
