@@ -16,7 +16,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/console"
 )
 
-// A check is a command that must succeed, in the working folder or one below it, or a function.
+// A check is a command that must succeed, in the working folder.
 type check struct {
 	name   string
 	argv   []string
@@ -25,9 +25,6 @@ type check struct {
 	needs  string   // a program without which the check is skipped; "" for none
 
 	ignore func(output string) bool // reports that a failure counts as success; nil: none does
-
-	// Used instead of argv: returns the text to print. argv is then the command that repeats the check.
-	run func(ctx context.Context) (printed string, err error)
 }
 
 // runChecks runs the checks into t, as many at once as there are processors, and prints each as it ends. It returns an
@@ -88,9 +85,6 @@ func (r *repository) runChecks(ctx context.Context, checks []check, t *tally) er
 
 // runCheck runs one check and returns what it printed.
 func (r *repository) runCheck(ctx context.Context, c check) (printed string, err error) {
-	if c.run != nil {
-		return c.run(ctx)
-	}
 	path, err := exec.LookPath(c.argv[0])
 	if err != nil {
 		return "", err
@@ -105,7 +99,7 @@ func (r *repository) runCheck(ctx context.Context, c check) (printed string, err
 		err = nil
 	}
 	if err == nil && c.silent && strings.TrimSpace(out) != "" { // go reports downloads on standard error
-		err = errors.New("the files above differ from what it would write")
+		err = errors.New("it must list nothing")
 	}
 	return out + errs, err
 }

@@ -1,49 +1,29 @@
 package develop
 
 import (
+	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
-
-	"github.com/boardsmith/boardsmith/internal/console"
 )
 
-func TestTooLong(t *testing.T) {
-	long, most := strings.Repeat("ä", 121), strings.Repeat("ä", 120)
-	for _, c := range []struct {
-		name, text string
-		want       []int
-	}{
-		{"a.c", most + "\n" + long + "\r\n" + long, []int{2, 3}},
-		{"a.c", "// https://example.org/" + long + "\n| " + long + "\n", []int{2}},
-		{"a.go", "package a\n// " + long + "\nconst b = \"" + long + "\"\n", []int{2, 3}},
-		{
-			"a.go", "package a\nconst b = `" + long + "` // `\nconst c = `\n" + long + "\n" + long + "`\n// " + long + "\n",
-			[]int{6},
-		},
-		{"a.go", "package a\nconst b = `" + long + "` + \"" + most + "\"\n", []int{2}},
-		{"a.md", "| " + long + " |\n```\n" + long + "\n```\n" + long + "\n", []int{5}},
-	} {
-		if got := tooLong(c.name, c.text); !slices.Equal(got, c.want) {
-			t.Errorf("tooLong(%s, %.20q…) = %v, want %v", c.name, c.text, got, c.want)
-		}
-	}
-}
-
-// TestLongLines checks which files of a folder are checked.
+// TestLongLines checks which files of a folder, and which of their lines, tools/columns.sh lists.
 func TestLongLines(t *testing.T) {
 	dir := t.TempDir()
-	long := strings.Repeat("x", 121) + "\n"
-	for _, name := range []string{
-		"Makefile", "a/b.c", "a/d.go", "a/testdata/c.h", // checked
-		"a/testdata/d.json", "a/build/e.c", ".git/f.c", "docs/report/README.md", "docs/boards-x-archives.md", "g.bin",
+	long, most := strings.Repeat("ä", 121), strings.Repeat("ä", 120)
+	for name, text := range map[string]string{
+		"Makefile": long + "\n", "a/b.c": most + "\n" + long + "\r\n" + long, "a/testdata/c.h": long + "\n",
+		"a/d.go": "package a\n// " + long + "\nconst b = `\n" + long + "\n" + long + "`\n" +
+			"const c = \"`\" // " + long + "\n",
+		"e.md":              "| " + long + " |\n```\n" + long + "\n```\n" + long + "\nhttps://example.org/" + long + "\n",
+		"a/testdata/d.json": long, "a/build/e.c": long, ".git/f.c": long, "docs/report/README.md": long, "g.bin": long,
+		"docs/boards-x-archives.md": long,
 	} {
-		writeFile(t, filepath.Join(dir, name), long)
+		writeFile(t, filepath.Join(dir, name), text)
 	}
-	r := &repository{&console.Console{Dir: dir}}
-	found, err := r.longLines(t.Context())
-	if want := "Makefile:1\na/b.c:1\na/d.go:1\na/testdata/c.h:1\n"; found != want || err == nil {
-		t.Errorf("found %q, %v; want %q and an error", found, err, want)
+	found, err := exec.Command("sh", filepath.Join("..", "..", "tools", "columns.sh"), dir).Output()
+	const want = "Makefile:1\na/b.c:2\na/b.c:3\na/d.go:2\na/d.go:6\na/testdata/c.h:1\ne.md:5\n"
+	if string(found) != want || err != nil {
+		t.Errorf("found %q, %v; want %q", found, err, want)
 	}
 }

@@ -35,8 +35,8 @@ func (r *repository) interop(ctx context.Context) error {
 	commit, load := r.commit(ctx), systemLoad()
 	env := []string{drawn.Variable + "=" + cmp.Or(r.Env(drawn.Variable), drawn.Full)}
 	args := []string{"-count=1", "-timeout=0", "-run=^(TestInterop|TestTVMsOwnTests)$", "./projectapi"}
-	err := r.goTestEvents(ctx, &t, env, func(e testEvent) {
-		if u, ok := parseInterop(e.Output); ok {
+	err := r.goTestLines(ctx, &t, env, "standard-verbose", func(line string) {
+		if u, ok := parseInterop(line); ok {
 			r.Printf("%-8s %-24s %-20s %s", u.template, u.use, u.board, u.result())
 			all = append(all, u)
 		}
@@ -74,8 +74,8 @@ func (r *repository) interopRecord(ctx context.Context, folder string) error {
 	}
 	var t tally
 	args := []string{"-count=1", "-timeout=0", "-run=^TestRecordTVM$", "./projectapi"}
-	err := r.goTestEvents(ctx, &t, env, func(e testEvent) {
-		if _, names, ok := strings.Cut(e.Output, ": recorded "); ok {
+	err := r.goTestLines(ctx, &t, env, "standard-verbose", func(line string) {
+		if _, names, ok := strings.Cut(line, ": recorded "); ok {
 			r.Printf("recorded %s", strings.TrimSpace(names))
 		}
 	}, args...)
@@ -108,7 +108,7 @@ func (u interopUse) result() string {
 	return text + u.note
 }
 
-var interopRE = regexp.MustCompile(`interop: ([^,]+), ([^,]+), ([^,]+), (?:fails|([0-9.]+), ([0-9.]+))(;.*)?\n$`)
+var interopRE = regexp.MustCompile(`interop: ([^,]+), ([^,]+), ([^,]+), (?:fails|([0-9.]+), ([0-9.]+))(;.*)?$`)
 
 func parseInterop(line string) (u interopUse, ok bool) {
 	m := interopRE.FindStringSubmatch(line)

@@ -12,11 +12,11 @@ func TestInteropPage(t *testing.T) {
 	t.Parallel()
 	var all []interopUse
 	for _, line := range []string{
-		"=== RUN   TestInterop/host/reset\n",
-		"    interop_test.go:57: interop: reset, ours, host, 2.0, 1.9\n",
-		"    interop_test.go:59: interop: reset, TVM's, host, 13.4, 8.3\n",
-		"    interop_test.go:57: interop: tensors, ours, zephyr/mps2_an521, 20.1, 9.3; largest: 8\n",
-		"    interop_test.go:57: interop: archive, TVM's, host, fails\n",
+		"=== RUN   TestInterop/host/reset",
+		"    interop_test.go:57: interop: reset, ours, host, 2.0, 1.9",
+		"    interop_test.go:59: interop: reset, TVM's, host, 13.4, 8.3",
+		"    interop_test.go:57: interop: tensors, ours, zephyr/mps2_an521, 20.1, 9.3; largest: 8",
+		"    interop_test.go:57: interop: archive, TVM's, host, fails",
 		"    interop_test.go:57: interop: half a line, ours, host, 2.0",
 	} {
 		if u, ok := parseInterop(line); ok {

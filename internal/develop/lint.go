@@ -28,7 +28,7 @@ func (r *repository) lintChecks(brief bool) []check {
 		check{name: "staticcheck", argv: tool("staticcheck", "./...")},
 		check{name: "gofumpt", argv: tool("gofumpt", "-l", "."), silent: true},
 		check{name: "unreachable functions", argv: []string{"sh", "tools/unreachable.sh"}, silent: true, needs: "sh"},
-		check{name: "length of lines", argv: []string{"go", "tool", "mage", "lint"}, run: r.longLines},
+		check{name: "length of lines", argv: []string{"sh", "tools/columns.sh", "."}, silent: true, needs: "sh"},
 		check{name: "layout of the C", argv: []string{"make", "-C", "crt", "layout"}, needs: "clang-format"},
 		check{name: "the runtime by every compiler", argv: []string{"make", "-C", "crt", "compilers"}, needs: "gcc"},
 	)

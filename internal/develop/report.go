@@ -35,12 +35,8 @@ func (r *repository) writeReport(ctx context.Context, t *tally, commit string, s
 	fmt.Fprintf(&b, "| took | %.0f s |\n", spent.Seconds())
 	fmt.Fprintf(&b, "| result | **%d passed, 0 failed, %d skipped** |\n\n", t.passed, t.skipped)
 	fmt.Fprintf(&b, "## Tests\n\n```\n%s\n```\n\n", strings.Join(t.sections, "\n"))
-	fmt.Fprintf(&b, "Tests that took longest:\n\n```\n%s\n```\n\n", strings.Join(t.slowest(40), "\n"))
-	var skips []string
-	for _, name := range t.order {
-		skips = append(skips, name+": "+t.skips[name])
-	}
-	writeList(&b, "Skipped", skips)
+	fmt.Fprintf(&b, "Tests that took longest:\n\n```\n%s\n```\n\n", strings.Join(t.slowest, "\n"))
+	writeList(&b, "Skipped", t.skips)
 	fmt.Fprintf(&b, "## Speed\n\n```\n%s```\n\n## Tools\n\n```\n", bench)
 	all, err := toolbox.Look(ctx)
 	if err != nil {
@@ -50,7 +46,9 @@ func (r *repository) writeReport(ctx context.Context, t *tally, commit string, s
 		fmt.Fprintf(&b, "%-14s %s\n", f.Name, cmp.Or(f.Version, f.Why))
 	}
 	b.WriteString("```\n")
-	writeSystems(&b, t.systems, all)
+	if len(t.systems) > 0 {
+		fmt.Fprintf(&b, "\n## Tools of other systems\n\n```\n%s\n```\n", strings.Join(t.systems, "\n\n"))
+	}
 	file := filepath.Join(r.Dir, filepath.FromSlash(reportFile))
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
@@ -71,37 +69,6 @@ func writeList(b *strings.Builder, title string, items []string) {
 		fmt.Fprintf(b, "* %s\n", i)
 	}
 	b.WriteString("\n")
-}
-
-// writeSystems writes a table with a column for each other system: its tools, and the result of each check.
-func writeSystems(b *strings.Builder, systems []systemReport, tools []toolbox.Finding) {
-	if len(systems) == 0 {
-		return
-	}
-	row := func(name string, cell func(systemReport) string) {
-		fmt.Fprintf(b, "| %s |", name)
-		for _, sys := range systems {
-			fmt.Fprintf(b, " %s |", strings.ReplaceAll(cell(sys), "|", `\|`))
-		}
-		b.WriteString("\n")
-	}
-	b.WriteString("\n## Other systems\n\nEach was made bare, by debootstrap; Go was all that it was given.\n\n")
-	row("", func(sys systemReport) string { return sys.name })
-	row("---", func(systemReport) string { return "---" })
-	for _, c := range briefChecks {
-		row("`"+c.name+"`", func(sys systemReport) string { return sys.results[c.name] })
-	}
-	for _, f := range tools {
-		row(f.Name, func(sys systemReport) string { return cmp.Or(sys.tools[f.Name], sys.absent()) })
-	}
-}
-
-// absent is the table's text for a tool without a version.
-func (r systemReport) absent() string {
-	if r.tools == nil {
-		return "not asked"
-	}
-	return "missing"
 }
 
 // isClean reports whether a text returned by commit names a commit without changes.

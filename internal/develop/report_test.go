@@ -7,27 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/boardsmith/boardsmith/internal/toolbox"
 )
-
-func TestReportOfSystems(t *testing.T) {
-	var b strings.Builder
-	writeSystems(&b, []systemReport{
-		{"Debian 12", map[string]string{demoCheck: "9 s"}, map[string]string{"make": "GNU Make 4.3"}},
-		{"Debian 13", map[string]string{demoCheck: "FAILED"}, map[string]string{}},
-		{"Debian 14", map[string]string{demoCheck: "FAILED"}, nil},
-	}, []toolbox.Finding{{Tool: toolbox.Tool{Name: "make"}}})
-	for _, line := range []string{
-		"|  | Debian 12 | Debian 13 | Debian 14 |\n| --- | --- | --- | --- |\n",
-		"| `go tool mage demo` | 9 s | FAILED | FAILED |\n",
-		"| make | GNU Make 4.3 | missing | not asked |\n",
-	} {
-		if !strings.Contains(b.String(), line) {
-			t.Errorf("%s is not in\n%s", line, b.String())
-		}
-	}
-}
 
 // TestReportedCommit distinguishes a commit's tree from one with changes, or with untracked files.
 func TestReportedCommit(t *testing.T) {

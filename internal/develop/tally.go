@@ -3,9 +3,7 @@
 package develop
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -16,28 +14,11 @@ import (
 // A tally counts results, and keeps the texts for the end of the run and for the report.
 type tally struct {
 	passed, failed, skipped int
-	failures                []string          // names
-	skips                   map[string]string // name to reason
-	order                   []string          // names of skips
-	sections                []string          // one line each, for the report
-	systems                 []systemReport    // results of other systems
-	times                   []testTime        // of Go tests
-}
-
-type testTime struct {
-	name    string
-	seconds float64 // without waiting for its turn among parallel tests
-}
-
-// slowest returns lines with the n tests that took longest.
-func (t *tally) slowest(n int) (lines []string) {
-	byTime := slices.SortedStableFunc(slices.Values(t.times), func(a, b testTime) int {
-		return cmp.Compare(b.seconds, a.seconds)
-	})
-	for _, x := range byTime[:min(n, len(byTime))] {
-		lines = append(lines, fmt.Sprintf("%-60s %6.1f s", x.name, x.seconds))
-	}
-	return lines
+	failures                []string // names
+	skips                   []string // name and reason
+	sections                []string // one line each, for the report
+	systems                 []string // versions of the tools of other systems
+	slowest                 []string // Go tests that took longest, with their times
 }
 
 func (r *repository) pass(t *tally, name string, d time.Duration) {
@@ -48,9 +29,15 @@ func (r *repository) pass(t *tally, name string, d time.Duration) {
 }
 
 func (r *repository) fail(t *tally, name, why string) {
+	r.failShown(t, name, why)
+	r.Printf("%s", strings.TrimRight(why, "\n"))
+}
+
+// failShown counts a failure whose reason was printed before.
+func (r *repository) failShown(t *tally, name, why string) {
 	t.failed++
 	t.failures = append(t.failures, name)
-	r.Printf("FAILED  %s\n%s", name, strings.TrimRight(why, "\n"))
+	r.Printf("FAILED  %s", name)
 	r.JSONLine(jsonlines.CheckFailed{
 		Status: jsonlines.StatusFailed, Name: name, Class: string(failure.Internal), Error: why,
 	})
@@ -58,19 +45,13 @@ func (r *repository) fail(t *tally, name, why string) {
 
 func (r *repository) skip(t *tally, name, reason string) {
 	t.skipped++
-	if t.skips == nil {
-		t.skips = map[string]string{}
-	}
-	if _, twice := t.skips[name]; !twice {
-		t.order = append(t.order, name)
-	}
-	t.skips[name] = reason
+	t.skips = append(t.skips, name+": "+reason)
 	r.Printf("skipped %s: %s", name, reason)
 }
 
 // conclude prints the tests that took longest and the closing line, and returns an error if there were failures.
 func (r *repository) conclude(t *tally) error {
-	for _, line := range t.slowest(10) {
+	for _, line := range t.slowest[:min(10, len(t.slowest))] {
 		r.Printf("slow    %s", line)
 	}
 	for _, name := range t.failures {

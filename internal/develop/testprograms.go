@@ -1,17 +1,19 @@
-// This file runs test programs and counts their results: those of go test from its JSON, those of cmocka from its
-// lines.
+// This file runs test programs and counts their results: those of go test as gotestsum prints them, those of cmocka
+// from its lines.
 
 package develop
 
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
+	"os"
 	"os/exec"
 	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,96 +21,68 @@ import (
 	"github.com/boardsmith/boardsmith/internal/console"
 )
 
-// A testEvent is one line of go test -json.
-type testEvent struct {
-	Action     string
-	Package    string
-	ImportPath string // set in events of a build
-	Test       string
-	Output     string
-	Elapsed    float64
-}
-
-// A goTests reads the events of one go test run into a tally.
+// A goTests reads what gotestsum prints: while the tests run, a line for each package and the output of failed tests;
+// then a summary of the skipped and the failed tests, each with its output, and the number of tests.
 type goTests struct {
-	r      *repository
-	t      *tally
-	output map[string][]string // by package and test, until the test ends
-	counts map[string]int      // tests by package
-	broken map[string]bool     // packages, and tests by package and name, that contain a failed test
+	r           *repository
+	t           *tally
+	state, name string   // of the entry of the summary that is being read: SKIP or FAIL; "" outside of entries
+	isTest      bool     // the entry is a test, not a package
+	printed     []string // its output
+	failed      []string // names of entries of failed tests, and of tests that contain one
+	others      int      // tests that did not pass
 }
 
-func newGoTests(r *repository, t *tally) *goTests {
-	return &goTests{r: r, t: t, output: map[string][]string{}, counts: map[string]int{}, broken: map[string]bool{}}
-}
+var (
+	entryRE   = regexp.MustCompile(`^=== (SKIP|FAIL): (\S+) (\S*) \(.*\)$`)
+	sectionRE = regexp.MustCompile(`^(?:=== (?:Skipped|Failed|Errors)|DONE (\d+) tests.*)$`)
+	packageRE = regexp.MustCompile(`^(?:PASS|FAIL)  \S+ \(\S+\)`)
+)
 
-// maxKept is the maximum number of output lines kept for each test.
-const maxKept = 400
-
-// event counts one event.
-func (g *goTests) event(e testEvent) {
-	pkg := e.Package
-	if pkg == "" {
-		pkg = e.ImportPath
-	}
-	key := pkg + " " + e.Test
-	switch e.Action {
-	case "output", "build-output":
-		if len(g.output[key]) < maxKept {
-			g.output[key] = append(g.output[key], e.Output)
+// line reads one line.
+func (g *goTests) line(text string) {
+	if m := entryRE.FindStringSubmatch(text); m != nil {
+		g.entryEnd()
+		g.state, g.name, g.isTest = m[1], strings.TrimSuffix(m[2]+"."+m[3], "."), m[3] != ""
+		if g.isTest {
+			g.others++
 		}
 		return
-	case "pass", "fail", "skip":
+	}
+	m := sectionRE.FindStringSubmatch(text)
+	switch {
+	case m != nil:
+		g.entryEnd()
+		if m[1] != "" {
+			total, _ := strconv.Atoi(m[1])
+			g.t.passed += total - g.others
+		}
+	case g.state != "":
+		g.printed = append(g.printed, text)
 	default:
-		return
-	}
-	if e.Test == "" {
-		g.packageEnd(e, key)
-	} else {
-		g.testEnd(e, key)
-	}
-	delete(g.output, key)
-}
-
-func (g *goTests) testEnd(e testEvent, key string) {
-	g.counts[e.Package]++
-	name := short(e.Package) + "." + e.Test
-	if !strings.Contains(e.Test, "/") {
-		g.t.times = append(g.t.times, testTime{name, e.Elapsed})
-	}
-	switch e.Action {
-	case "pass":
-		g.t.passed++
-	case "skip":
-		g.r.skip(g.t, name, skipReason(g.output[key]))
-	case "fail":
-		counted := g.broken[key] // it failed because a subtest failed
-		g.broken[e.Package], g.broken[e.Package+" "+path.Dir(e.Test)] = true, true
-		if counted {
-			return
+		fmt.Fprintln(g.r.Console, text)
+		if packageRE.MatchString(text) {
+			g.t.sections = append(g.t.sections, text)
 		}
-		g.r.fail(g.t, name, strings.Join(g.output[key], ""))
 	}
 }
 
-// packageEnd prints the result of a package. A package that failed without a failed test did not build, or crashed.
-func (g *goTests) packageEnd(e testEvent, key string) {
-	name := short(e.Package)
-	if e.Action == "fail" && !g.broken[e.Package] {
-		printed := g.output[key]
-		for k, lines := range g.output { // the output of the build, and of tests that did not end
-			if strings.HasPrefix(k, e.Package+" ") && k != key || strings.HasPrefix(k, e.Package+".test") {
-				printed = append(printed, lines...)
-			}
+// entryEnd counts the entry that was read. The failure of a test that contains a failed test does not count.
+func (g *goTests) entryEnd() {
+	switch {
+	case g.state == "SKIP":
+		g.r.skip(g.t, g.name, skipReason(g.printed))
+	case g.state == "FAIL" && !slices.Contains(g.failed, g.name):
+		why := strings.Join(g.printed, "\n")
+		g.r.failShown(g.t, g.name, why)
+		if !g.isTest { // the output of a test was shown when it ended
+			fmt.Fprintln(g.r.Console, why)
 		}
-		g.r.fail(g.t, name, strings.Join(printed, ""))
-		return
 	}
-	if g.counts[e.Package] > 0 {
-		line := fmt.Sprintf("%-48s %4d tests %6.1f s", name, g.counts[e.Package], e.Elapsed)
-		g.r.Printf("%-7s %s", verdict(e.Action != "fail"), line)
-		g.t.sections = append(g.t.sections, line)
+	if g.state == "FAIL" {
+		g.failed = append(g.failed, g.name, path.Dir(g.name))
 	}
+	g.state, g.printed = "", nil
 }
 
 func verdict(good bool) string {
@@ -135,35 +109,71 @@ func skipReason(lines []string) string {
 	return "no reason given"
 }
 
-// short returns a package's path within its module.
-func short(pkg string) string {
-	if rest, ok := strings.CutPrefix(pkg, "github.com/boardsmith/boardsmith/"); ok {
-		return rest
-	}
-	return pkg
+// gotestsum returns the command that runs gotestsum, at the version of tools/go.mod.
+func gotestsum(args ...string) []string {
+	return append([]string{"go", "tool", "-modfile=tools/go.mod", "gotestsum"}, args...)
 }
 
 // goTest runs go test with these arguments and counts its tests into t.
 func (r *repository) goTest(ctx context.Context, t *tally, env []string, args ...string) error {
-	return r.goTestEvents(ctx, t, env, func(testEvent) {}, args...)
+	return r.goTestLines(ctx, t, env, "pkgname-and-test-fails", func(string) {}, args...)
 }
 
-// goTestEvents is goTest for a caller that reads the events, too.
-func (r *repository) goTestEvents(
-	ctx context.Context, t *tally, env []string, each func(testEvent), args ...string,
+// goTestLines is goTest with a format of gotestsum for what is printed while the tests run, for a caller that reads
+// these lines, too.
+func (r *repository) goTestLines(
+	ctx context.Context, t *tally, env []string, format string, each func(string), args ...string,
 ) error {
-	g := newGoTests(r, t)
-	argv := append([]string{"go", "test", "-json"}, args...)
-	return r.tests(ctx, t, strings.Join(argv, " "), argv, env, func(line string) {
-		var e testEvent
-		if json.Unmarshal([]byte(line), &e) != nil {
-			fmt.Fprintln(r.Console, line) // a line of go itself
-			return
-		}
-		each(e)
-		g.event(e)
+	dir, err := os.MkdirTemp("", "boardsmith-gotestsum-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	times := filepath.Join(dir, "times.json")
+	argv := gotestsum("--format="+format, "--format-icons=text", "--format-hide-empty-pkg",
+		"--jsonfile-timing-events="+times, "--")
+	g := &goTests{r: r, t: t}
+	err = r.tests(ctx, t, "go test "+strings.Join(args, " "), append(argv, args...), env, func(line string) {
+		each(line)
+		g.line(line)
 	})
+	if err != nil {
+		return err
+	}
+	list := check{argv: gotestsum("tool", "slowest", "--num=100000", "--jsonfile="+times)}
+	printed, err := r.runCheck(ctx, list)
+	if err != nil {
+		r.Notef("the slowest tests are not listed: %s: %v", list.typed(), err)
+		return ctx.Err()
+	}
+	t.slowest = append(t.slowest, slowest(printed, slowestKept)...)
+	return nil
 }
+
+// slowestKept is the number of tests that the report lists.
+const slowestKept = 40
+
+// slowest returns the first n lines of what gotestsum lists, without tests that contain others: their time has waits
+// for the turn of parallel tests.
+func slowest(list string, n int) (lines []string) {
+	contain := map[string]bool{}
+	var all [][]string // package, test, time
+	for line := range strings.Lines(list) {
+		if words := strings.Fields(line); len(words) == 3 {
+			all = append(all, words)
+			contain[words[0]+" "+path.Dir(words[1])] = true
+		}
+	}
+	for _, words := range all {
+		if d, err := time.ParseDuration(words[2]); err == nil && len(lines) < n && !contain[words[0]+" "+words[1]] {
+			lines = append(lines, fmt.Sprintf("%-60s %6.1f s", short(words[0])+"."+words[1], d.Seconds()))
+		}
+	}
+	return lines
+}
+
+// short returns a package's path within its module.
+func short(pkg string) string { return strings.TrimPrefix(pkg, "github.com/boardsmith/boardsmith/") }
 
 // A cmockaTests reads the output of programs that use cmocka.
 type cmockaTests struct {
@@ -173,6 +183,9 @@ type cmockaTests struct {
 	printed []string // lines since its start
 	count   int
 }
+
+// maxKept is the maximum number of output lines kept for a test.
+const maxKept = 400
 
 var cmockaRE = regexp.MustCompile(`^\[\s*([A-Z]+)\s*\] (.*)$`)
 

@@ -11,45 +11,67 @@ import (
 	"time"
 )
 
-func TestGoTestEvents(t *testing.T) {
+// TestGoTests runs gotestsum on a module with tests that pass, fail, are skipped, crash and do not build.
+func TestGoTests(t *testing.T) {
 	r, printed := quietRepository()
-	var tl tally
-	g := newGoTests(r, &tl)
-	for _, e := range []testEvent{
-		{Action: "run", Package: "p", Test: "A"},
-		{Action: "pass", Package: "p", Test: "A"},
-		{Action: "output", Package: "p", Test: "B", Output: "    b_test.go:12: no board on the desk\n"},
-		{Action: "output", Package: "p", Test: "B", Output: "--- SKIP: B (0.00s)\n"},
-		{Action: "skip", Package: "p", Test: "B", Elapsed: 2},
-		{Action: "output", Package: "p", Test: "C/part/deep", Output: "    c_test.go:3: got 1, want 2\n"},
-		{Action: "fail", Package: "p", Test: "C/part/deep", Elapsed: 9},
-		{Action: "fail", Package: "p", Test: "C/part"},
-		{Action: "fail", Package: "p", Test: "C", Elapsed: 9.1},
-		{Action: "fail", Package: "p"},
-		{Action: "build-output", ImportPath: "q.test", Output: "q/q.go:1: syntax error\n"},
-		{Action: "build-fail", ImportPath: "q.test"},
-		{Action: "output", Package: "q", Output: "FAIL\tq [build failed]\n"},
-		{Action: "fail", Package: "q"},
-		{Action: "output", Package: "r", Test: "D", Output: "panic: boom\n"},
-		{Action: "fail", Package: "r"},
+	r.Dir = t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod":           "module github.com/boardsmith/boardsmith\ngo 1.26\n",
+		"a/a_test.go":      goodAndBad,
+		"broken/a_test.go": "package broken\nfunc x(\n",
+		"crash/a_test.go":  crashing,
 	} {
-		g.event(e)
+		writeFile(t, filepath.Join(r.Dir, name), text)
 	}
-	if got, want := tl.slowest(2), []string{"p.C", "p.B"}; len(got) != 2 || strings.Fields(got[0])[0] != want[0] ||
-		strings.Fields(got[1])[0] != want[1] {
-		t.Errorf("slowest: %q, want %q", got, want)
+	for _, name := range []string{"go.mod", "go.sum"} {
+		data, err := os.ReadFile(filepath.Join("..", "..", "tools", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		writeFile(t, filepath.Join(r.Dir, "tools", name), string(data))
 	}
-	if tl.passed != 1 || tl.failed != 3 || tl.skipped != 1 {
-		t.Errorf("%d passed, %d failed, %d skipped; want 1, 3, 1", tl.passed, tl.failed, tl.skipped)
+	var tl tally
+	if err := r.goTest(t.Context(), &tl, nil, "-count=1", "./..."); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(tl.failures)
+	if want := []string{"a.TestBad/part/deep", "broken", "crash"}; !slices.Equal(tl.failures, want) {
+		t.Errorf("failed: %q, want %q", tl.failures, want)
+	}
+	if tl.passed != 2 || tl.failed != 3 || tl.skipped != 1 {
+		t.Errorf("%d passed, %d failed, %d skipped; want 2, 3, 1", tl.passed, tl.failed, tl.skipped)
+	}
+	if len(tl.slowest) == 0 || !strings.HasPrefix(tl.slowest[0], "a.TestGood/slow ") {
+		t.Errorf("slowest: %q", tl.slowest)
 	}
 	for _, want := range []string{
-		"skipped p.B: no board on the desk", "got 1, want 2", "FAILED  q\n", "syntax error", "FAILED  r\n", "panic: boom",
+		"skipped a.TestSkip: no board on the desk\n", "a_test.go:11: got 1, want 2\n--- FAIL: TestBad/part/deep",
+		"FAILED  broken\n", "a_test.go:2:9: ", "FAILED  crash\nboom\n",
 	} {
 		if !strings.Contains(printed.String(), want) {
-			t.Errorf("%q is missing in:\n%s", want, printed)
+			t.Errorf("%q is missing in:\n%s", want, printed.String())
 		}
 	}
 }
+
+const crashing = `package crash
+import ("os"; "testing")
+func TestMain(*testing.M) { println("boom"); os.Exit(3) }
+`
+
+const goodAndBad = `package a
+import ("testing"; "time")
+func TestGood(t *testing.T) {
+	t.Run("slow", func(t *testing.T) { time.Sleep(20 * time.Millisecond) })
+}
+func TestSkip(t *testing.T) {
+	t.Log("looked here")
+	t.Skip("no board on the desk")
+}
+func TestBad(t *testing.T) {
+	t.Run("part", func(t *testing.T) { t.Run("deep", func(t *testing.T) { t.Error("got 1, want 2") }) })
+}
+`
 
 // TestSkipReason reads from the output of go test why tests were skipped: a plain test, one that logged more, and a
 // script, whose transcript follows the reason.
