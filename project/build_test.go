@@ -19,6 +19,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/boardstest"
+	"github.com/boardsmith/boardsmith/internal/drawn"
 	"github.com/boardsmith/boardsmith/internal/filelock"
 	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/internal/mlftest"
@@ -477,7 +478,8 @@ func TestNamesForMake(t *testing.T) {
 // TestImageForOtherCores: an image whose flags are another core's or calling convention's than the board's is an error.
 func TestImageForOtherCores(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ name, of, fields, want string }{
+	type core struct{ name, of, fields, want string }
+	for _, c := range drawn.Of(t, "other cores", []core{
 		{"Cortex-M4", "mps2_an385", `"cflags": ["-mcpu=cortex-m4"]`, "instruction set v7e-m, but board x needs"},
 		{
 			"hard float", "mps2_an385", `"cflags": ["-mcpu=cortex-m4", "-mfpu=fpv4-sp-d16", "-mfloat-abi=hard"]`,
@@ -492,7 +494,7 @@ func TestImageForOtherCores(t *testing.T) {
 		{"RISC-V of hard float", "qemu_riscv64", `"elf": {"float_abi": "soft"}`, "double-float instruction set rv64"},
 		{"Cortex-M3 for a Cortex-M4", "mps2_an386", `"cflags": ["-mcpu=cortex-m3", "-mfloat-abi=soft"],
 			"elf": {"float_abi": "soft"}`, ""},
-	} {
+	}, 4) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			needBoardTools(t, c.of, nil)

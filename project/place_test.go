@@ -14,6 +14,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/boardstest"
+	"github.com/boardsmith/boardsmith/internal/drawn"
 	"github.com/boardsmith/boardsmith/internal/mlftest"
 	"github.com/boardsmith/boardsmith/internal/rpctest"
 )
@@ -51,7 +52,8 @@ TVM_DLL int32_t twice`,
 // TestAlignedData runs a model whose variables are aligned more than the resident part's, of which there are some.
 func TestAlignedData(t *testing.T) {
 	t.Parallel()
-	for _, board := range []string{"microbit", "mps2_an385", "qemu_riscv32", "qemu_riscv64"} {
+	emulated := []string{"microbit", "mps2_an385", "qemu_riscv32", "qemu_riscv64"}
+	for _, board := range drawn.Of(t, "boards of aligned data", emulated, 2) {
 		t.Run(board, func(t *testing.T) {
 			name, path := boardstest.With(t, board, "own.c", ownVariables, map[string]string{"own.value": "own_value"})
 			e := testEnv()

@@ -280,12 +280,13 @@ func TestNothingPlacedAtNull(t *testing.T) {
 	data := strings.Replace(string(text), `{`, `{"place": {"data": "itcm"},`, 1)
 	e.Path = []string{boardstest.Shelf(t, map[string]string{"null.json": data})}
 	needBoardTools(t, "nucleo_h743zi", nil)
-	for _, c := range []struct{ board, place, symbol string }{
+	type part struct{ board, place, symbol string }
+	for _, c := range drawn.Of(t, "parts at address 0", []part{
 		{"nucleo_h743zi", "packet=itcm", serverSymbol},
 		{"nucleo_h743zi", "pools.fast=itcm", fastSymbol},
 		{"nucleo_h743zi", "stack=itcm", "bare_guard_start"},
 		{"null", "", "bare_bss_start"},
-	} {
+	}, 2) {
 		p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{
 			Board: c.board, Model: manyPools(t), Options: boards.Options{Place: c.place, ArenaKiB: 48},
 		}, e)

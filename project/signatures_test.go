@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/internal/drawn"
 	"github.com/boardsmith/boardsmith/internal/mlftest"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
@@ -18,9 +19,12 @@ import (
 // lie in flash or, as LOAD=ram has it, in RAM.
 func TestWrongArguments(t *testing.T) {
 	t.Parallel()
-	for _, board := range []string{"host", "mps2_an385"} {
-		for _, archive := range []string{"matmul_00", "add.graph", "add.aot_packed"} {
-			for _, load := range []string{"flash", "RAM"} {
+	for i, board := range []string{"host", "mps2_an385"} {
+		for j, archive := range []string{"matmul_00", "add.graph", "add.aot_packed"} {
+			for k, load := range []string{"flash", "RAM"} {
+				if !drawn.InFull() && (i+j+k)%2 == 1 { // the others have each pair of board, archive and load
+					continue
+				}
 				t.Run(board+"/"+archive+"/"+load, func(t *testing.T) {
 					t.Parallel()
 					needBoardTools(t, board, nil)

@@ -5,30 +5,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"testing"
 )
-
-// TestRuntimeFigures checks that the check prints its table, or the reason why it cannot measure.
-func TestRuntimeFigures(t *testing.T) {
-	r, printed := quietRepository()
-	r.Dir = filepath.Join("..", "..")
-	var all tally
-	if err := r.testRuntimeFigures(t.Context(), &all); err != nil {
-		t.Fatal(err)
-	}
-	if all.skipped == 1 {
-		t.Skip(all.skips[0])
-	}
-	for _, want := range []string{"image, bytes", "empty call, by 1", "budget"} {
-		if !strings.Contains(printed.String(), want) {
-			t.Errorf("%q is missing in:\n%s", want, printed.String())
-		}
-	}
-	if all.passed != 1 || all.failed != 0 || !strings.Contains(strings.Join(all.sections, "\n"), "CopyToRemote") {
-		t.Errorf("%+v", all)
-	}
-}
 
 // TestFiguresOfAnotherCompiler measures with another version of the compiler than the ceilings are for: only the budget
 // applies.

@@ -25,6 +25,10 @@ const (
 	fullLimit = 120 * time.Minute
 )
 
+// longest are the packages whose tests take longest. go test starts them first, so that none of them runs alone at the
+// end.
+var longest = []string{"./project", "./targets", "./tune", "./device"}
+
 // fuzzTimes are the default times for each fuzz target, if FUZZTIME is not set.
 var fuzzTimes = map[string]string{drawn.Full: "15s", drawn.Soak: "10m"}
 
@@ -88,7 +92,8 @@ func (r *repository) testAll(ctx context.Context, t *tally, level string) error 
 			raceEnv, race := r.raceDetector()
 			args := append(race, "-count=1", "-vet=off", each, // lint runs vet
 				// one more package at a time than there are processors: tests wait for emulators and probes
-				fmt.Sprintf("-p=%d", runtime.NumCPU()+1), "-shuffle="+seed, "./...")
+				fmt.Sprintf("-p=%d", runtime.NumCPU()+1), "-shuffle="+seed)
+			args = append(append(args, longest...), "./...")
 			return r.goTest(ctx, t, append(raceEnv, env...), args...)
 		},
 		func(ctx context.Context, t *tally) error { return r.cTests(ctx, t, env) },
