@@ -46,7 +46,8 @@ func TestInterrupted(t *testing.T) {
 			dir := t.TempDir()
 			mage := func(targets ...string) *exec.Cmd {
 				cmd := exec.Command(filepath.Join(s.bin, "mage"), targets...)
-				cmd.Dir, cmd.Env = dir, append(s.environment(), "PROJECT=p")
+				// The cache is below dir, too: in it, the compilers run.
+				cmd.Dir, cmd.Env = dir, append(s.environment(), "PROJECT=p", "BOARDSMITH_HOME="+filepath.Join(dir, "home"))
 				return cmd
 			}
 			if said, err := mage("generate").CombinedOutput(); err != nil {
