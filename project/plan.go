@@ -91,7 +91,7 @@ func (b *Builder) makePlan(ctx context.Context, s Spec) (*plan, error) {
 	if err := pl.add(board, settled, t, a, m); err != nil {
 		return nil, err
 	}
-	if err := pl.checkProtection(board, settled); err != nil {
+	if err := pl.checkProtection(board); err != nil {
 		return nil, err
 	}
 	pl.state = state{
@@ -203,12 +203,10 @@ func (pl *plan) add(b *boards.Board, o boards.Options, t *blueprint.Template, a 
 	return pl.addCompileCommands(b, o, t)
 }
 
-// checkProtection returns an error if the firmware would set rules that the memory protection unit cannot have.
-func (pl *plan) checkProtection(b *boards.Board, o boards.Options) error {
-	for _, unit := range []string{generator.UnitV7, generator.UnitV8} {
-		if _, ok := pl.files[blueprint.InProject(unit)]; ok {
-			return generator.CheckProtection(b, o, unit)
-		}
+// checkProtection returns an error for rules that exclude each other on a memory protection unit whose regions overlap.
+func (pl *plan) checkProtection(b *boards.Board) error {
+	if _, ok := pl.files[blueprint.InProject(generator.UnitV7)]; ok {
+		return generator.CheckOverlaps(b)
 	}
 	return nil
 }

@@ -269,17 +269,17 @@ type mpuModel struct {
 
 type mpuRegion struct{ base, attributes uint32 }
 
-// mpuOf compiles the board's file for the unit, unchanged, for this computer, and reads what it writes. The window for
-// uploaded code, if the options have one, lies at the address, and is opened (1) and closed (0) in that order.
-func mpuOf(t *testing.T, b *boards.Board, o boards.Options, window uint64, turns ...string) mpuModel {
+// buildMPU compiles the board's file for the unit, unchanged, for this computer, with a program that prints what it
+// writes. The window for uploaded code, if the options have one, lies at the address. It returns the program, or the
+// compiler's messages.
+func buildMPU(t *testing.T, b *boards.Board, o boards.Options, window uint64) (program, messages string) {
 	t.Helper()
 	dir := t.TempDir()
 	settled, err := b.Settle(o)
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(dir, "crt_config.h"), generator.ConfigHeader(b, settled), 0o644))
-	m := mpuModel{v8: slices.ContainsFunc(b.Sources, func(s boards.Source) bool { return s.Name == mpuV8 })}
 	source := "../templates/baremetal/" + mpuV7
-	if m.v8 {
+	if isV8(b) {
 		source = "../templates/baremetal/" + mpuV8
 	}
 	for _, name := range []string{
@@ -289,6 +289,7 @@ func mpuOf(t *testing.T, b *boards.Board, o boards.Options, window uint64, turns
 		must(t, err)
 	}
 	stack, _ := b.Region(b.Place.StackRegion())
+	program = filepath.Join(dir, "mpu")
 	args := []string{
 		"-std=gnu11", "-O1", "-no-pie", "-Wall", "-Wextra", "-Wconversion", "-Wundef", "-Werror", "-fsanitize=undefined",
 		"-fno-sanitize-recover=all",
@@ -296,15 +297,30 @@ func mpuOf(t *testing.T, b *boards.Board, o boards.Options, window uint64, turns
 		"-include", "mpu.h",
 		fmt.Sprintf("-Wl,--defsym=bare_guard_start=%#x,--defsym=bare_handler_guard_start=%#x,--defsym=bare_upload_start=%#x",
 			uint64(stack.Origin), uint64(stack.Origin)+0x1000, window),
-		"-o", filepath.Join(dir, "mpu"), "testdata/mpu/mpu.c", source,
+		"-o", program, "testdata/mpu/mpu.c", source,
 	}
 	if b.ELF.Arch == "v6-m" {
 		args = append(args, "-D__ARM_ARCH_6M__=1")
 	}
 	if out, err := exec.Command("cc", args...).CombinedOutput(); err != nil {
-		t.Fatalf("cc %s: %v\n%s", strings.Join(args, " "), err, out)
+		return "", fmt.Sprintf("cc %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
-	out, err := exec.Command(filepath.Join(dir, "mpu"), turns...).Output()
+	return program, ""
+}
+
+func isV8(b *boards.Board) bool {
+	return slices.ContainsFunc(b.Sources, func(s boards.Source) bool { return s.Name == mpuV8 })
+}
+
+// mpuOf runs the program of buildMPU. The window is opened (1) and closed (0) in the order of turns.
+func mpuOf(t *testing.T, b *boards.Board, o boards.Options, window uint64, turns ...string) mpuModel {
+	t.Helper()
+	program, messages := buildMPU(t, b, o, window)
+	if messages != "" {
+		t.Fatal(messages)
+	}
+	m := mpuModel{v8: isV8(b)}
+	out, err := exec.Command(program, turns...).Output()
 	must(t, err)
 	m.regions = make([]mpuRegion, 16)
 	for line := range strings.Lines(string(out)) {

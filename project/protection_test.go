@@ -10,8 +10,8 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/boardstest"
-	"github.com/boardsmith/boardsmith/internal/generator"
 	"github.com/boardsmith/boardsmith/internal/mlftest"
+	"github.com/boardsmith/boardsmith/internal/toolwords"
 )
 
 // This file is about memory maps that a memory protection unit cannot have, and about rules that overlap.
@@ -24,14 +24,7 @@ func withUnit(b *boards.Board, n int) *boards.Board {
 	return &with
 }
 
-func unitOf(b *boards.Board) string {
-	if strings.HasPrefix(b.ELF.Arch, "v8") {
-		return generator.UnitV8
-	}
-	return generator.UnitV7
-}
-
-// TestProtectionCount compares the regions that a memory map needs with those that the port uses.
+// TestProtectionCount: the port compiles if the unit has as many regions as the port then uses, and with no fewer.
 func TestProtectionCount(t *testing.T) {
 	t.Parallel()
 	shelf := maps.Clone(reservedBoards)
@@ -53,17 +46,16 @@ func TestProtectionCount(t *testing.T) {
 	} {
 		b, err := boards.Find(c.board, []string{path})
 		must(t, err)
-		o, err := b.Settle(boards.Options{UploadKiB: c.upload})
-		must(t, err)
-		err = generator.CheckProtection(withUnit(b, c.needed-1), o, unitOf(b))
-		if want := "needs " + strconv.Itoa(c.needed) + " regions"; err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", c.board, err, want)
-		}
-		b = withUnit(b, c.needed)
-		must(t, generator.CheckProtection(b, o, unitOf(b)))
+		o := boards.Options{UploadKiB: c.upload}
 		r, _ := b.Region(b.Place.UploadRegion())
+		window := uint64(r.Origin) + 0x10000
+		_, messages := buildMPU(t, withUnit(b, c.needed-1), o, window)
+		const want = "memory: the map needs more regions than the memory protection unit has"
+		if got := toolwords.Assertion(messages); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %q, want %q", c.board, got, want)
+		}
 		used := 0
-		for _, region := range mpuOf(t, b, boards.Options{UploadKiB: c.upload}, uint64(r.Origin)+0x10000).regions {
+		for _, region := range mpuOf(t, withUnit(b, c.needed), o, window).regions {
 			used += int(region.attributes & 1)
 		}
 		if used != c.needed {
@@ -105,7 +97,7 @@ func TestRulesBeside(t *testing.T) {
 	}
 }
 
-// TestProtectionErrors generates projects for boards whose unit cannot have the rules.
+// TestProtectionErrors generates projects for boards with rules that exclude each other.
 func TestProtectionErrors(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -114,27 +106,13 @@ func TestProtectionErrors(t *testing.T) {
 		want    string
 	}{
 		{
-			reservedBoards["eight.json"],
-			[]string{
-				`"upload_kib": 0`, `"upload_kib": 8`,
-				`"ram", "origin": "0x38000000", "size": "0x00200000"`, `"ram", "origin": "0x38000000", "size": "0x00200000", "exec": true`,
-			},
-			"board bad: the memory map needs 10 regions of the memory protection unit, which has 8: areas of addresses 2, " +
-				"null pointer 2, upload_kib 2, code 1, boot 1, upper 2",
-		},
-		{
-			beside,
-			[]string{`"arena_kib"`, `"defines": {"CPU_MPU_REGIONS": "x"}, "arena_kib"`},
-			`CPU_MPU_REGIONS: "x" is not a number`,
-		},
-		{
 			reservedBoards["seven.json"],
 			[]string{
 				`"boot", "origin": "0x00200000", "size": "0x00200000", "nonvolatile": true, "reserved": true`,
 				`"low", "origin": "0x00200000", "size": "0x01E10000"`,
 			},
-			`board bad: region "low": a region of the memory protection unit, a power of two without some of its eighths, ` +
-				`would cover parts of region "code", which holds code`,
+			`bad.json:1: memory: region "low": a region of the memory protection unit, a power of two without some of its ` +
+				`eighths, would cover parts of region "code", which holds code`,
 		},
 		{
 			beside,

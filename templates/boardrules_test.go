@@ -285,6 +285,12 @@ func TestBoardRules(t *testing.T) {
 		},
 		{"receive buffer of 100", "mps2_an385", with(`"BARE_RX_BYTES": "100"`), "BARE_RX_BYTES: not a power"},
 		{"receive buffer of 64", "mps2_an385", with(`"BARE_RX_BYTES": "64"`), "BARE_RX_BYTES: not a power"},
+		{"few regions of ARMv7-M", "mps2_an386", with(`"CPU_MPU_REGIONS": "4"`), "memory: the map needs more regions"},
+		{"few regions of ARMv8-M", "mps2_an521", with(`"CPU_MPU_REGIONS": "2"`), "memory: the map needs more regions"},
+		{"regions that are no number", "mps2_an386", with(`"CPU_MPU_REGIONS": "many"`), "CPU_MPU_REGIONS: not the number"},
+		{"no regions", "mps2_an386", with(`"CPU_MPU_REGIONS": "0"`), "CPU_MPU_REGIONS: not the number"},
+		{"256 regions", "mps2_an386", with(`"CPU_MPU_REGIONS": "256U"`), "CPU_MPU_REGIONS: not the number"},
+		{"255 regions", "mps2_an386", with(`"CPU_MPU_REGIONS": "255U"`), ""},
 		{"guard of 33", "mps2_an385", with(`"BARE_GUARD_BYTES": "33"`), "BARE_GUARD_BYTES: not 0"},
 		{"guard of 48 of a RISC-V", "qemu_riscv32", with(`"BARE_GUARD_BYTES": "48"`), "BARE_GUARD_BYTES: not 0"},
 	} {

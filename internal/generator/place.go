@@ -163,7 +163,7 @@ func apart(b *boards.Board) (all []apartRegion) {
 }
 
 // precedence orders rules: where regions of a unit overlap, because one covers parts of neighbours, the last applies. A
-// region without a cache covers no part of others (package boards checks it). CheckProtection returns an error for what
+// region without a cache covers no part of others (package boards checks it). CheckOverlaps returns an error for what
 // no order makes right. "" has the lowest precedence.
 func precedence(rule string) int {
 	if rule == ruleReservedUncached {
@@ -195,6 +195,40 @@ func ownRule(b *boards.Board, r boards.Region) string {
 		return ruleFlash
 	}
 	return ruleRAM
+}
+
+// UnitV7 is the source of the port that sets up the memory protection unit of ARMv6-M and ARMv7-M, whose regions may
+// cover parts of neighbouring memories. The port's C asserts that the unit has enough regions.
+const UnitV7 = "port/cpu/cortexm/mpu_v7.c"
+
+// CheckOverlaps returns an error of class config for a memory whose rule would also apply to parts of code that could
+// not run then, or of variables that could not be written to. Only for boards with UnitV7.
+func CheckOverlaps(b *boards.Board) error {
+	const lowEnd = 0x20000000 // below lies an area for code
+	for _, r := range b.Memory {
+		rule := ownRule(b, r)
+		isLowRAM := regionKind(b, r) == regionRAM && r.Origin < lowEnd
+		forbidsCode := isLowRAM || rule == ruleRAM || rule == ruleFlash
+		forbidsWrites := rule == ruleCode || rule == ruleFlash
+		if !forbidsCode && !forbidsWrites {
+			continue
+		}
+		for _, q := range b.CoveredWith(r) {
+			what := ""
+			switch {
+			case forbidsCode && q.Name == b.Place.Code:
+				what = "code"
+			case forbidsWrites && holdsVariables(b.Place, q) && precedence(ownRule(b, q)) <= precedence(rule):
+				what = "variables"
+			default:
+				continue
+			}
+			return b.Contradiction("memory", fmt.Sprintf("region %q: a region of the memory protection unit, a power of two "+
+				"without some of its eighths, would cover parts of region %q, which holds %s: choose sizes that are powers of "+
+				"two, or eighths of one", r.Name, q.Name, what))
+		}
+	}
+	return nil
 }
 
 // isExternal reports whether a memory lies where a Cortex-M has devices unless a rule says otherwise (0xA0000000 to

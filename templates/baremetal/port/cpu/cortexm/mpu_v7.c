@@ -61,7 +61,7 @@ _Static_assert(((BARE_GUARD_BYTES) == 0) ||
                "BARE_GUARD_BYTES: not 0, or a power of two of at least 256: a guard is a region");
 _Static_assert(((int)AREAS + (int)NULL_REGIONS + (int)GUARDS + (int)UPLOAD_REGIONS + OWN_RULES +
                 (0 BOARDSMITH_REGIONS(IS_APART))) <= (int)(CPU_MPU_REGIONS),
-               "memory: too many memories below 0x20000000, or with rules of their own");
+               TOO_MANY_REGIONS);
 
 static void region(uint32_t number, uint32_t base, uint32_t attributes, uint32_t log2_bytes) {
   MPU_RNR = number;

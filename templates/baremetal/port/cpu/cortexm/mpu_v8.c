@@ -55,8 +55,7 @@ enum {
   NEEDED_REGIONS = (int)NULL_REGIONS + (int)AREA_REGIONS + (int)WINDOW_REGIONS + RULE_REGIONS +
                    (0 BOARDSMITH_REGIONS(IS_CODE)) + (0 BOARDSMITH_REGIONS(IS_LOW_RAM)),
 };
-_Static_assert((int)NEEDED_REGIONS <= (int)(CPU_MPU_REGIONS),
-               "memory: too many memories below 0x20000000, or with rules of their own");
+_Static_assert((int)NEEDED_REGIONS <= (int)(CPU_MPU_REGIONS), TOO_MANY_REGIONS);
 
 static uint32_t used;
 
