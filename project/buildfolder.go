@@ -133,7 +133,7 @@ func (b *buildRun) inFolder(ctx context.Context) ([]string, error) {
 // explain adds to an error of the build command what is known about its cause. dir is where it ran.
 func (b *buildRun) explain(err error, dir string) error {
 	err = b.builder.explained(b.linkFits(err, dir, b.archive, b.of), b.archive, b.state.Libraries)
-	return b.brokenContract(b.missingSystem(err, dir))
+	return b.missingSystem(err, dir)
 }
 
 // nameProject names the project's folder in place of another in an error: the user can change the files there, and run

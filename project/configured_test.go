@@ -1,12 +1,16 @@
 package project
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/internal/blueprint"
 )
 
 // TestConfigured: boardsmith and Zephyr's CMake take the same number from a changed crt_config.h, or CMake refuses it.
@@ -57,6 +61,23 @@ message("number ${number}")
 		}
 		if n, ok := defined(header, "BOARDSMITH_ARENA_BYTES"); n != want || want > 0 && !ok {
 			t.Errorf("%s: %d, %v, want %d", text, n, ok, want)
+		}
+	}
+}
+
+// TestConfiguredArena: the arena is that of a changed crt_config.h, or else the board's; 0 there is no arena.
+func TestConfiguredArena(t *testing.T) {
+	t.Parallel()
+	found, err := boards.Find("mps2_an385", nil)
+	must(t, err)
+	for _, bytes := range []int64{0, 4096} {
+		p := &Project{dir: t.TempDir()}
+		p.state.Board.Board = *found
+		file := filepath.Join(p.dir, filepath.FromSlash(blueprint.ConfigFile))
+		must(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		must(t, os.WriteFile(file, fmt.Appendf(nil, "#define BOARDSMITH_ARENA_BYTES %d\n", bytes), 0o644))
+		if got, want := p.arenaBytes(), cmp.Or(bytes, int64(found.ArenaKiB)*1024); got != want {
+			t.Errorf("%d bytes configured: %d, want %d", bytes, got, want)
 		}
 	}
 }

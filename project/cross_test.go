@@ -26,7 +26,8 @@ func TestMemoryReachesTheLinker(t *testing.T) {
 		"crt_config/memory.h": {
 			"#define BOARDSMITH_MEMORY rom (rx) : ORIGIN = 0x00000000, LENGTH = 0x00010000 ram (rw) : ORIGIN = 0x20000000, " +
 				"LENGTH = 0x00008000 fast (rw) : ORIGIN = 0x10000000, LENGTH = 0x00001000\n",
-			"#define BOARDSMITH_IN_CODE rom\n#define BOARDSMITH_IN_DATA ram\n#define BOARDSMITH_IN_STACK fast\n" +
+			"#define BOARDSMITH_IN_CODE rom\n#define BOARDSMITH_IS_CODE(address) ((address) >= 0x0 && (address) < 0x10000)\n",
+			"#define BOARDSMITH_IN_DATA ram\n#define BOARDSMITH_IN_STACK fast\n" +
 				"#define BOARDSMITH_IN_ARENA ram\n#define BOARDSMITH_IN_NOINIT ram\n",
 			"#define BOARDSMITH_STACK_BYTES 1024\n#define BOARDSMITH_ARENA_BYTES 4096\n",
 		},

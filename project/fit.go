@@ -29,11 +29,11 @@ import (
 )
 
 // configured reads a number from the project's configuration, which a user may have changed, else from the options: 0
-// there leaves the number to the build, which completes the board. A number below least is not one of the user's.
-func (p *Project) configured(macro string, least int64, option func(boards.Options) int) int64 {
+// there leaves the number to the build, which completes the board. 0 is not a number of the user's.
+func (p *Project) configured(macro string, option func(boards.Options) int) int64 {
 	data, err := os.ReadFile(filepath.Join(p.dir, filepath.FromSlash(blueprint.ConfigFile)))
 	if err == nil {
-		if n, ok := defined(data, macro); ok && n >= least {
+		if n, ok := defined(data, macro); ok && n > 0 {
 			return n
 		}
 	}
@@ -55,11 +55,11 @@ func defined(header []byte, macro string) (int64, bool) {
 }
 
 func (p *Project) arenaBytes() int64 {
-	return p.configured("BOARDSMITH_ARENA_BYTES", 1, func(o boards.Options) int { return o.ArenaKiB * 1024 })
+	return p.configured("BOARDSMITH_ARENA_BYTES", func(o boards.Options) int { return o.ArenaKiB * 1024 })
 }
 
 func (p *Project) packetBytes() int64 {
-	return p.configured("TVM_CRT_MAX_PACKET_SIZE_BYTES", 1, func(o boards.Options) int { return o.PacketBytes })
+	return p.configured("TVM_CRT_MAX_PACKET_SIZE_BYTES", func(o boards.Options) int { return o.PacketBytes })
 }
 
 // checkModelFits returns an error, before anything is compiled, if the packet buffer or the arena is too small for

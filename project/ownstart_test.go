@@ -100,7 +100,7 @@ int own_starts_of(TVMValue* args, int* codes, int n, TVMValue* out, int* type, v
 
 	spec.Board = "lacks"
 	_, err = generated(t, filepath.Join(t.TempDir(), "q"), spec, e).Build(t.Context())
-	if want := "start-up code lacks.S of board lacks does not define bare_entry"; err == nil ||
+	if want := "error: startup: bare_entry is not defined"; err == nil ||
 		!strings.Contains(err.Error(), want) {
 		t.Error(err)
 	}

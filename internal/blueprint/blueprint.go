@@ -108,14 +108,11 @@ type OperatorSteps struct {
 	Link    []string `json:"link"`
 }
 
-// A Contract names what a linker script and start-up code must define, besides the landmarks.
+// A Contract names places in an image whose sections are checked after the link with a board's own linker script or
+// start-up code. The linker script asserts what symbols have to be.
 type Contract struct {
-	Page         string   `json:"page"`          // the document that explains it
-	LinkerScript []string `json:"linker_script"` // symbols of the linker script
-	Used         []string `json:"used"`          // symbols of the linker script that only some firmware refers to
-	Startup      []string `json:"startup"`       // symbols of the start-up code
-	// of the start-up code for an Arm core: the vector table
-	Vectors string `json:"vectors,omitempty"`
+	Page    string `json:"page"`              // the document that explains it
+	Vectors string `json:"vectors,omitempty"` // the vector table of an Arm core, which precedes the code
 	// memory that the start-up code clears. Other variables without initial values must be in Areas, in Kept or in
 	// Window
 	Cleared []firmware.Place `json:"cleared,omitempty"`

@@ -163,6 +163,7 @@ func memoryHeader(b *boards.Board, o boards.Options) []byte {
 		return nil
 	}
 	var w strings.Builder
+	code, _ := b.Region(b.Place.Code) // boards has checked
 	fmt.Fprintf(&w, `// SPDX-License-Identifier: 0BSD
 // Board %s, for the linker script, which the preprocessor reads first.
 #ifndef BOARDSMITH_MEMORY_H_
@@ -174,6 +175,7 @@ func memoryHeader(b *boards.Board, o boards.Options) []byte {
 	}
 	fmt.Fprintf(&w, `
 #define BOARDSMITH_IN_CODE %s
+#define BOARDSMITH_IS_CODE(address) ((address) >= 0x%x && (address) < 0x%x)
 #define BOARDSMITH_IN_DATA %s
 #define BOARDSMITH_IN_STACK %s
 #define BOARDSMITH_IN_ARENA %s
@@ -189,9 +191,9 @@ func memoryHeader(b *boards.Board, o boards.Options) []byte {
 #define BOARDSMITH_MODEL_ALIGN %d
 %s
 #endif  // BOARDSMITH_MEMORY_H_
-`, b.Place.Code, b.Place.Data, b.Place.StackRegion(), b.Place.ArenaRegion(), b.Place.NoinitRegion(),
-		b.Place.UploadRegion(), o.StackBytes, o.ArenaKiB*1024, o.UploadKiB*1024, max(o.UploadKiB*1024, 16),
-		modelAt(b, o), modelAlign(b, o), standaloneMacro(o)+placeForLinker(b))
+`, b.Place.Code, uint64(code.Origin), uint64(code.Origin+code.Size), b.Place.Data, b.Place.StackRegion(),
+		b.Place.ArenaRegion(), b.Place.NoinitRegion(), b.Place.UploadRegion(), o.StackBytes, o.ArenaKiB*1024,
+		o.UploadKiB*1024, max(o.UploadKiB*1024, 16), modelAt(b, o), modelAlign(b, o), standaloneMacro(o)+placeForLinker(b))
 	return []byte(w.String())
 }
 

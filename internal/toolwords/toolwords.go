@@ -187,11 +187,12 @@ func FirstError(text string) string {
 	return ""
 }
 
-// assertion matches a broken _Static_assert and an #error, with the text in the source, as GCC and Clang print them.
+// assertion matches a broken _Static_assert and an #error, with the text in the source, as GCC and Clang print them,
+// and an ASSERT of a linker script whose text begins with "error: ".
 var assertion = regexp.MustCompile(
-	`(?m)error: (?:static(?: assertion|_assert) failed(?: due to requirement '.*?')?:? |#error )"?(.+?)"?$`)
+	`(?m)(?:error: (?:static(?: assertion|_assert) failed(?: due to requirement '.*?')?:? |#error )|\bld(?:\.\w+)?: error: )"?(.+?)"?$`)
 
-// Assertion returns the text of the first broken _Static_assert or #error in a compiler's messages, or "".
+// Assertion returns the text of the first broken _Static_assert, #error or ASSERT in messages of tools, or "".
 func Assertion(message string) string {
 	m := assertion.FindStringSubmatch(message)
 	if m == nil {

@@ -145,6 +145,8 @@ func TestAssertion(t *testing.T) {
 		`a.c:1:1: error: static_assert failed "core_hz: 0"`:                 "core_hz: 0",
 		`error: static assertion failed due to requirement '0': core_hz: 0`: "core_hz: 0",
 		`a.c:3:2: error: #error "link.baud: no setting"`:                    "link.baud: no setting",
+		"/bin/arm-ld: error: startup: x\ncollect2: error: ld returned 1":    "startup: x",
+		"ld.bfd: error: startup: y":                                         "startup: y",
 		`a.c:3:2: warning: #warning "x"`:                                    "",
 		`a.c:3:2: error: 'USART_9' undeclared`:                              "",
 	} {

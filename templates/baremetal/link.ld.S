@@ -277,16 +277,17 @@ SECTIONS {
   bare_image_end = bare_loaded_end + BARE_TRAILER_BYTES;
   bare_code_limit = ORIGIN(BOARDSMITH_IN_CODE) + LENGTH(BOARDSMITH_IN_CODE);
 
-  ASSERT((BARE_GUARD_BYTES & (BARE_GUARD_BYTES - 1)) == 0, "BARE_GUARD_BYTES is not a power of two")
+  ASSERT((BARE_GUARD_BYTES & (BARE_GUARD_BYTES - 1)) == 0, "error: BARE_GUARD_BYTES: not a power of two")
 
   /* One copy from bare_data_load initialises all variables. */
-  ASSERT(LOADADDR(.tdata) - ADDR(.tdata) == LOADADDR(.data) - ADDR(.data), "variables are not loaded in one piece")
+  ASSERT(LOADADDR(.tdata) - ADDR(.tdata) == LOADADDR(.data) - ADDR(.data),
+         "error: variables are not loaded in one piece")
   ASSERT(LOADADDR(.model_data) - ADDR(.model_data) == LOADADDR(.data) - ADDR(.data),
-         "variables are not loaded in one piece")
+         "error: variables are not loaded in one piece")
 
   /* Position-independent code is not supported. */
   .relocations : { *(.rel.* .rela.*) }
-  ASSERT(SIZEOF(.relocations) == 0, "code needs relocations at run time")
+  ASSERT(SIZEOF(.relocations) == 0, "error: code needs relocations at run time, which the firmware cannot apply")
 
   /* For debuggers and tools. */
   .comment 0 : { *(.comment) }
