@@ -239,7 +239,7 @@ func TestKeptNoWorkTree(t *testing.T) {
 	gitIn(t, d.cacheDir(), "init", "-q") // a work tree around the cache is not the project's
 	writeIn(t, filepath.Dir(p.Dir()), "version", "1\n")
 	for command, want := range map[string]string{
-		"git describe --always": "\nthe command runs in a copy of the inputs, which is no git work tree",
+		"git describe --always": "\nthe command runs in a copy of the inputs, no git work tree",
 		"cat ../version":        "\n../version is outside of the project",
 	} {
 		writeIn(t, p.Dir(), "Makefile", keptMakefile+"build/deep/a.elf: asks\nasks: ; "+command+"\n")

@@ -596,3 +596,21 @@ func TestResidentBesideRAM(t *testing.T) {
 		})
 	}
 }
+
+// TestUploadedErrno: uploaded code may set errno at the thread pointer, where no variable of the firmware lies.
+func TestUploadedErrno(t *testing.T) {
+	t.Parallel()
+	const board = "qemu_riscv32"
+	needBoardTools(t, board, nil)
+	spec := Spec{Board: board, Model: mlftest.Tiny(t, nil), Options: boards.Options{UploadKiB: 16}}
+	i := built(t, generated(t, filepath.Join(t.TempDir(), "p"), spec))
+	f, err := elf.Open(i.Path)
+	must(t, err)
+	defer f.Close()
+	all, err := f.Symbols()
+	must(t, err)
+	at := slices.IndexFunc(all, func(s elf.Symbol) bool { return s.Name == "cpu_uploaded_errno" })
+	if at < 0 || all[at].Value != 0 || all[at].Size < 16 || elf.ST_TYPE(all[at].Info) != elf.STT_TLS {
+		t.Errorf("its room begins %+v", all[max(at, 0)])
+	}
+}

@@ -37,6 +37,72 @@ func TestTVMSession(t *testing.T) {
 	}
 }
 
+// TestTVMDamage damages long requests of a tvm.micro.Session on their way. Each request has one reply, and TVM raises an
+// error for each damaged one.
+func TestTVMDamage(t *testing.T) {
+	t.Parallel()
+	python := tvmPython(t)
+	for _, board := range []string{"host", "mps2_an385"} {
+		t.Run(board, func(t *testing.T) {
+			t.Parallel()
+			link := &damagingLink{Link: linkTo(t, Spec{Board: board, Model: mlftest.Path(t, "add.graph")})}
+			converse(t, python, link, "damaged.py", "tvmgen_add_fused_add")
+			if link.damaged == 0 || link.requests != link.replies {
+				t.Errorf("%d requests, %d of them damaged, have %d replies", link.requests, link.damaged, link.replies)
+			}
+		})
+	}
+}
+
+// A damagingLink changes a bit in the last bytes of every seventh request of more than 60 bytes. It counts requests and
+// replies.
+type damagingLink struct {
+	transport.Link
+	sent, received             transport.Unframer
+	raw, long                  int // bytes of the current frame; long requests so far
+	requests, damaged, replies int
+}
+
+// requestType is the type of a session message that is a request or its reply (wire.md, 2.1).
+const requestType = 0x10
+
+func isRequest(u *transport.Unframer) bool {
+	p := u.Payload()
+	return len(p) > 2 && p[2] == requestType
+}
+
+func (l *damagingLink) Write(ctx context.Context, p []byte) error {
+	p = bytes.Clone(p)
+	for i := range p {
+		if l.raw++; l.raw == 60 {
+			if l.long++; l.long%7 == 0 && p[i]|1 != 0xff {
+				p[i] ^= 1
+				l.damaged++
+			}
+		}
+		_, event := l.sent.Next(p[i : i+1])
+		if (event == transport.Frame || event == transport.BadCRC) && isRequest(&l.sent) {
+			l.requests++
+		}
+		if l.sent.Idle() {
+			l.raw = 0
+		}
+	}
+	return l.Link.Write(ctx, p)
+}
+
+func (l *damagingLink) Read(ctx context.Context, p []byte) (int, error) {
+	n, err := l.Link.Read(ctx, p)
+	for rest := p[:n]; len(rest) > 0; {
+		used, event := l.received.Next(rest)
+		rest = rest[used:]
+		if event == transport.Frame && isRequest(&l.received) {
+			l.replies++
+		}
+	}
+	return n, err
+}
+
 // tvmPython returns the Python that has TVM, or skips.
 func tvmPython(t *testing.T) string {
 	t.Helper()

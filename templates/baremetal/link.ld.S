@@ -236,9 +236,7 @@ SECTIONS {
      are stored explicitly, because they would otherwise follow the model part's initialised ones. */
   .tdata : ALIGN_WITH_INPUT {
     bare_tls_start = .;
-#if BOARDSMITH_UPLOAD_BYTES > 0 && defined(__riscv)
-    QUAD(0) QUAD(0) /* for the errno of uploaded code's C library, which lies at the thread pointer */
-#endif
+    KEEP(*(.tdata.boardsmith_uploaded)) /* at the thread pointer: RISC-V's port has it */
     KEPT(RESIDENT(.tdata .tdata.* .tbss .tbss.*))
     *(.tdata .tdata.* .tbss .tbss.*)
     . = ALIGN(16);

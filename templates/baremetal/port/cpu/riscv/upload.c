@@ -2,12 +2,15 @@
 //
 // cpu_executable and cpu_code_written (bare.h) of RISC-V. Machine mode may execute any RAM that no locked rule of the
 // PMP forbids (Privileged Architecture §3.7.1), and a locked rule stays until a reset. So both only run a fence for
-// instructions.
+// instructions. The file also has the variables of the thread that uploaded code uses.
 #include <stdint.h>
 
 #include "bare.h"
 
 #if (BOARDSMITH_UPLOAD_BYTES) > 0
+// The errno of uploaded code's C library, which lies at the thread pointer: the linker script places it there.
+__attribute__((section(".tdata.boardsmith_uploaded"), used)) static _Thread_local uint8_t cpu_uploaded_errno[16] = {0};
+
 int32_t cpu_executable(void* base, uint32_t size_bytes, int32_t on) {
   (void)base;
   (void)size_bytes;
