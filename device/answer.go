@@ -144,15 +144,10 @@ func (d *Device) answering(a *flashplan.Answer) (*image.Image, error) {
 }
 
 // askBuild calls boardsmith.build_id with a new nonce. The answer has the build id, the CRC-32 of the nonce and of
-// the image's current flash, and the chip's id. Firmware of an older boardsmith rejects the nonce; askBuild then
-// calls without it.
+// the image's current flash, and the chip's id.
 func askBuild(ctx context.Context, f rpc.Function) (*flashplan.Answer, error) {
 	nonce := binary.LittleEndian.AppendUint64(nil, rand.Uint64())
 	answer, err := f.Call(ctx, int64(binary.LittleEndian.Uint64(nonce)))
-	if refused := new(rpc.DeviceError); errors.As(err, &refused) && failure.Of(err) != failure.Transport {
-		nonce = nil
-		answer, err = f.Call(ctx)
-	}
 	if err != nil {
 		return nil, err
 	}

@@ -179,25 +179,6 @@ func TestOpenOnAnotherChip(t *testing.T) {
 	}
 }
 
-// Firmware of an older boardsmith ignores the nonce. Its answer does not prove the image for flash, but a session
-// opens.
-func TestFirmwareWithoutNonce(t *testing.T) {
-	t.Parallel()
-	d := newDesk(t, "microbit", "openocd")
-	p := generated(t, filepath.Join(t.TempDir(), "p"), project.Spec{Board: d.board, Model: mlftest.Tiny(t, nil)}, d.env)
-	about := filepath.Join(p.Dir(), "src", "about.c")
-	text, err := os.ReadFile(about)
-	must(t, err)
-	must(t, os.WriteFile(about, bytes.Replace(text, []byte("(num_args > 1)"), []byte("(num_args > 0)"), 1), 0o644))
-	i := built(t, p)
-	d.reaches(i)
-	r, err := d.attach().Flash(t.Context(), i)
-	if err != nil || r.Erased != 0 || !strings.Contains(r.Why, "older boardsmith") ||
-		!strings.Contains(r.Why, "read back") {
-		t.Errorf("%+v, %v", r, err)
-	}
-}
-
 // changeLastByte changes the image's last byte in flash, behind the ledger's back.
 func changeLastByte(t *testing.T, dev *device.Device, i *image.Image) {
 	t.Helper()

@@ -16,7 +16,7 @@ import (
 // current flash, so that an earlier answer cannot match.
 type Answer struct {
 	BuildID [16]byte
-	Nonce   []byte // of the request; nil: firmware of an older boardsmith, which accepts none
+	Nonce   []byte // of the request
 	CRC     uint32
 	Chip    string // the chip's id in hexadecimal, "" if it has none
 }
@@ -135,8 +135,6 @@ func (f Facts) doubt() string {
 		return fmt.Sprintf("firmware answered with build %x", a.BuildID)
 	case a.CRC != f.Image.Parts.CRC(a.Nonce):
 		return "the firmware's flash has changed since it was built"
-	case a.Nonce == nil:
-		return "the firmware is of an older boardsmith, whose answer may be outdated"
 	}
 	return ""
 }

@@ -53,7 +53,6 @@ func TestDecideFlash(t *testing.T) {
 	nonce := []byte("12345678")
 	right := &Answer{BuildID: img.BuildID, Nonce: nonce, CRC: img.Parts.CRC(nonce), Chip: "c1"}
 	replayed := &Answer{BuildID: img.BuildID, Nonce: []byte("12345679"), CRC: right.CRC, Chip: "c1"}
-	older := &Answer{BuildID: img.BuildID, CRC: img.Parts.CRC(nil), Chip: "c1"}
 	changed := &Answer{BuildID: img.BuildID, Nonce: nonce, CRC: right.CRC + 1}
 	old := &Answer{BuildID: [16]byte{15: 2}, CRC: 3, Chip: "c1"}
 	held := func(d ...string) map[uint64]string { return map[uint64]string{0: d[0], 64: d[1], 128: d[2]} }
@@ -114,16 +113,6 @@ func TestDecideFlash(t *testing.T) {
 			"an answer to an earlier question",
 			Facts{Answer: replayed, Entry: ledgerSays(id, "a", "b", "c")},
 			Read, "", "has changed",
-		},
-		{
-			"a firmware that takes no nonce",
-			Facts{Answer: older, Entry: ledgerSays(id, "a", "b", "c")},
-			Read, "", "older boardsmith",
-		},
-		{
-			"a firmware that takes no nonce, read back",
-			Facts{Answer: older, Held: held("a", "b", "c")},
-			Nothing, "", "older boardsmith",
 		},
 		{"asked for", Facts{Answer: right, Force: true}, Write, "abc", "as asked"},
 		{"a new board", Facts{}, Read, "", "no entry for this board"},
