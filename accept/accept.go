@@ -238,7 +238,7 @@ func (r *run) call(ctx context.Context, name string, args ...any) (int64, error)
 	}
 	n, ok := value.(int64)
 	if !ok {
-		return 0, failure.New(failure.WrongAnswer, "", "%s returned a %T", name, value)
+		return 0, failure.Errorf(failure.WrongAnswer, "%s returned a %T", name, value)
 	}
 	return n, nil
 }
@@ -248,7 +248,7 @@ func (r *run) answers(ctx context.Context) error {
 	const sent = 1234567
 	n, err := r.call(ctx, "accept_twice", sent)
 	if err == nil && n != 2*sent {
-		err = failure.New(failure.WrongAnswer, "", "accept_twice(%d) returned %d", sent, n)
+		err = failure.Errorf(failure.WrongAnswer, "accept_twice(%d) returned %d", sent, n)
 	}
 	return err
 }

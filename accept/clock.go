@@ -43,7 +43,7 @@ func (r *run) read(ctx context.Context) (best reading, err error) {
 		}
 		now.after = time.Now()
 		if p.Ticks == nil || *p.Ticks == math.MaxUint64 {
-			return best, failure.New(failure.WrongAnswer, "", "the counter has stopped")
+			return best, failure.Errorf(failure.WrongAnswer, "the counter has stopped")
 		}
 		now.ticks = *p.Ticks
 		if i == 0 || now.after.Sub(now.before) < best.after.Sub(best.before) {
@@ -67,7 +67,7 @@ func (r *run) rate(ctx context.Context, do func() error) (hz, doubt float64, tic
 		return 0, 0, 0, err
 	}
 	if last.ticks < first.ticks {
-		return 0, 0, 0, failure.New(failure.WrongAnswer, "", "the counter went from %d back to %d", first.ticks, last.ticks)
+		return 0, 0, 0, failure.Errorf(failure.WrongAnswer, "the counter went from %d back to %d", first.ticks, last.ticks)
 	}
 	ticks = last.ticks - first.ticks
 	between := last.middle().Sub(first.middle()).Seconds()
@@ -102,7 +102,7 @@ func (r *run) compare(ctx context.Context, found *Result, what string,
 		case err != nil:
 			return err
 		case !follows && ticks == 0:
-			return failure.New(failure.WrongAnswer, "", "the counter does not count while the core %s", what)
+			return failure.Errorf(failure.WrongAnswer, "the counter does not count while the core %s", what)
 		case !follows:
 			found.note("the counter counts while the core %s; its time is not the host's", what)
 			return nil
@@ -221,21 +221,21 @@ func (r *run) link(ctx context.Context, found *Result) error {
 	}
 	read := time.Now()
 	if !bytes.Equal(got, data) {
-		return failure.New(failure.WrongAnswer, "", "%d bytes came back changed", len(data))
+		return failure.Errorf(failure.WrongAnswer, "%d bytes came back changed", len(data))
 	}
 	after, err := r.session.Platform(ctx)
 	if err != nil {
 		return err
 	}
 	if before.Lost != nil && after.Lost != nil && *after.Lost != *before.Lost {
-		return failure.New(failure.Transport, "", "the board lost %d of %d bytes", *after.Lost-*before.Lost, len(data))
+		return failure.Errorf(failure.Transport, "the board lost %d of %d bytes", *after.Lost-*before.Lost, len(data))
 	}
 	n, err := r.session.Damages(ctx)
 	if err != nil {
 		return err
 	}
 	if n != 0 {
-		return failure.New(failure.Transport, "", "%d copies were damaged", n)
+		return failure.Errorf(failure.Transport, "%d copies were damaged", n)
 	}
 	rate := func(d time.Duration) float64 { return float64(len(data)) / d.Seconds() / 1000 }
 	found.note("%d bytes: %.1f kB/s to the board, %.1f kB/s from it", len(data), rate(wrote.Sub(began)),

@@ -80,7 +80,7 @@ func (r *run) fault(ctx context.Context, c faultCase, found *Result) error {
 	case !errors.As(err, &fault):
 		return notReset(err)
 	case fault.Record.Reason != c.reason:
-		return failure.New(failure.WrongAnswer, "", "recorded as %v instead of %v: %w", fault.Record.Reason, c.reason, err)
+		return failure.Errorf(failure.WrongAnswer, "recorded as %v instead of %v: %w", fault.Record.Reason, c.reason, err)
 	}
 	if err := r.session.SetBudget(limited, 0); err != nil {
 		return err

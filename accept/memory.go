@@ -81,7 +81,7 @@ func (r *run) fill(ctx context.Context, blocks, own []block, key int64) error {
 			return fmt.Errorf("reading %v: %w", b, err)
 		}
 		if uint64(n) != b.size {
-			return failure.New(failure.WrongAnswer, "", "the word at 0x%08x, %s, has changed: it is not there, or is the "+
+			return failure.Errorf(failure.WrongAnswer, "the word at 0x%08x, %s, has changed: it is not there, or is the "+
 				"same as another one", b.start+uint64(n), b.what)
 		}
 	}
@@ -95,7 +95,7 @@ func (r *run) fill(ctx context.Context, blocks, own []block, key int64) error {
 			return fmt.Errorf("reading %v: %w", o, err)
 		}
 		if at >= 0 {
-			return failure.New(failure.WrongAnswer, "", "what was written to 0x%08x is in %v: they are the same RAM", at, o)
+			return failure.Errorf(failure.WrongAnswer, "what was written to 0x%08x is in %v: they are the same RAM", at, o)
 		}
 	}
 	return nil
@@ -121,7 +121,7 @@ func (r *run) takeArena(ctx context.Context) (blocks []block, err error) {
 		blocks = append(blocks, block{"the arena", uint64(at), size})
 	}
 	if len(blocks) == 0 {
-		return nil, failure.New(failure.DoesNotFit, "", "nothing of the arena is free")
+		return nil, failure.Errorf(failure.DoesNotFit, "nothing of the arena is free")
 	}
 	return blocks, nil
 }

@@ -127,7 +127,7 @@ func (r *run) reset(ctx context.Context, found *Result) error {
 // notReset returns the error of a board that should have reset itself.
 func notReset(err error) error {
 	if err == nil {
-		return failure.New(failure.WrongAnswer, "", "the board did not stop, but returned")
+		return failure.Errorf(failure.WrongAnswer, "the board did not stop, but returned")
 	}
 	return err
 }
@@ -140,12 +140,12 @@ func (r *run) chipID(ctx context.Context, found *Result) error {
 	again := r.platform.ChipID
 	switch {
 	case !bytes.Equal(id, again):
-		return failure.New(failure.WrongAnswer, "", "the id was %x, and after another start %x", []byte(id), []byte(again))
+		return failure.Errorf(failure.WrongAnswer, "the id was %x, and after another start %x", []byte(id), []byte(again))
 	case len(id) == 0:
 		found.Skipped = "the firmware reports no id"
 		return nil
 	case isConstant(id):
-		return failure.New(failure.WrongAnswer, "", "the id is %x: nothing was read", []byte(id))
+		return failure.Errorf(failure.WrongAnswer, "the id is %x: nothing was read", []byte(id))
 	}
 	r.report.Chip = hex.EncodeToString(id)
 	found.note("%x", []byte(id))
@@ -239,7 +239,7 @@ func (r *run) flash(ctx context.Context, variant int) (report device.FlashReport
 	}
 	n, err := r.call(ctx, "accept_variant")
 	if err == nil && n != int64(variant) {
-		err = failure.New(failure.WrongAnswer, "", "image %d answers as image %d", variant, n)
+		err = failure.Errorf(failure.WrongAnswer, "image %d answers as image %d", variant, n)
 	}
 	return report, off, errors.Join(err, r.close(ctx))
 }

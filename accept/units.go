@@ -73,7 +73,7 @@ func (r *run) unit(ctx context.Context, name string, text []byte, found *Result)
 		return r.close(ctx)
 	}
 	if line > 0 {
-		return failure.New(failure.WrongAnswer, "", "crt/test/test_%s.c:%d is wrong on this board", name, line)
+		return failure.Errorf(failure.WrongAnswer, "crt/test/test_%s.c:%d is wrong on this board", name, line)
 	}
 	found.note("%s: right", name)
 	return r.close(ctx)

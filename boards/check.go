@@ -525,7 +525,7 @@ func (b *Board) wrong(field, format string, args ...any) error {
 	at := b.origin(field)
 	field, _, _ = strings.Cut(field, "[")
 	if len(b.Files) == 0 { // read from a project: no origin
-		return failure.New(failure.Config, "", field+": "+format, args...)
+		return failure.Errorf(failure.Config, field+": "+format, args...)
 	}
 	return &FileError{File: at.File, Line: at.Line, Err: fmt.Errorf(field+": "+format, args...)}
 }

@@ -115,7 +115,7 @@ func ReadOwn(name string, folders []string) (text []byte, dir string, err error)
 		text, err = readLimited(os.DirFS(b.Dir), b.Name+".json")
 	}
 	if err != nil {
-		return nil, "", failure.New(failure.Config, "", "board %s: %w", name, err)
+		return nil, "", failure.Errorf(failure.Config, "board %s: %w", name, err)
 	}
 	return text, b.Dir, nil
 }
@@ -270,7 +270,7 @@ func notRead(err error, name string, known []string) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return notFound(name, known)
 	}
-	return failure.New(failure.Config, "", "board %s: %w", name, err)
+	return failure.Errorf(failure.Config, "board %s: %w", name, err)
 }
 
 func parentMissing(err error, level, name string, shelves []shelf) error {

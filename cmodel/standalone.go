@@ -44,7 +44,7 @@ func (g *model) inOrder(samples []ndarray.Named) ([]*ndarray.Array, error) {
 		}
 		want := g.M.Inputs[i]
 		if err := s.Check(); err != nil {
-			return nil, failure.New(failure.Config, "", "sample of input %q: %w", want.Name, err)
+			return nil, failure.Errorf(failure.Config, "sample of input %q: %w", want.Name, err)
 		}
 		if s.DType != want.DType || int64(len(s.Data)) != want.Bytes || want.Shape != nil &&
 			!slices.Equal(s.Shape, want.Shape) {
@@ -52,7 +52,7 @@ func (g *model) inOrder(samples []ndarray.Named) ([]*ndarray.Array, error) {
 				want.Name, s.DType, ndarray.ShapeString(s.Shape), want.DType, ndarray.ShapeString(want.Shape))
 		}
 		if list[i] != nil {
-			return nil, failure.New(failure.Config, "", "two samples of input %q", want.Name)
+			return nil, failure.Errorf(failure.Config, "two samples of input %q", want.Name)
 		}
 		list[i] = s.Array
 	}

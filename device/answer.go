@@ -154,7 +154,7 @@ func askBuild(ctx context.Context, f rpc.Function) (*flashplan.Answer, error) {
 	const idBytes, crcBytes = 16, 4
 	b, ok := answer.([]byte)
 	if !ok || len(b) < idBytes+crcBytes {
-		return nil, failure.New(failure.Transport, "", "boardsmith.build_id answered %T of %d bytes", answer, len(b))
+		return nil, failure.Errorf(failure.Transport, "boardsmith.build_id answered %T of %d bytes", answer, len(b))
 	}
 	a := &flashplan.Answer{BuildID: [16]byte(b), Nonce: nonce, Chip: hex.EncodeToString(b[idBytes+crcBytes:])}
 	a.CRC = binary.LittleEndian.Uint32(b[idBytes:])

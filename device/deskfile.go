@@ -160,7 +160,7 @@ func (b *DeskFile) Note(d DeskDevice) (DeskDevice, error) {
 		})
 	}
 	if j := slices.IndexFunc(b.Devices, func(o DeskDevice) bool { return o.Name == d.Name }); j >= 0 && j != i {
-		return DeskDevice{}, failure.New(failure.Config, "", "another device is called %q", d.Name)
+		return DeskDevice{}, failure.Errorf(failure.Config, "another device is called %q", d.Name)
 	}
 	if i < 0 {
 		if d.Name == "" {

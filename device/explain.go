@@ -40,7 +40,7 @@ func (k *Desk) explain(i *image.Image, rec *rpc.FaultRecord, called string) (rpc
 	}
 	p, err := fault.Read(f, i.Landmarks)
 	if err != nil {
-		return is, failure.New(failure.Internal, "", "%s: %w", i.Path, err)
+		return is, failure.Errorf(failure.Internal, "%s: %w", i.Path, err)
 	}
 	build := is.Build
 	is = p.Explain(rec, called)

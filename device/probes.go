@@ -93,7 +93,7 @@ func (k *Desk) StopEmulated(ctx context.Context, b *boards.Board) (EmulatedState
 		return s, err
 	}
 	if err := probes.Stop(ctx, folder); err != nil {
-		return EmulatedState{}, failure.New(failure.ProbeMissing, "", "emulated board %s: %w", b.Name, err)
+		return EmulatedState{}, failure.Errorf(failure.ProbeMissing, "emulated board %s: %w", b.Name, err)
 	}
 	s.Runs, s.Port, s.Server = false, "", flasher.Emulated{}
 	return s, nil
@@ -122,7 +122,7 @@ func (k *Desk) changeEmulated(
 	}
 	s, err := change(probes, ctx, folder)
 	if err != nil {
-		return EmulatedState{}, failure.New(failure.ProbeMissing, "", "emulated board %s: %w", b.Name, err)
+		return EmulatedState{}, failure.Errorf(failure.ProbeMissing, "emulated board %s: %w", b.Name, err)
 	}
 	return s, nil
 }

@@ -70,7 +70,7 @@ func Open(ctx context.Context, s *rpc.Session, m *mlf.Model) (Executor, error) {
 func OpenLoaded(ctx context.Context, s *rpc.Session, lib rpc.Module, m *mlf.Model) (Executor, error) {
 	open := openers[m.Executor]
 	if open == nil || !slices.Contains(enterable, m.ABI) {
-		return nil, failure.New(failure.Config, "", "model %s: unsupported executor %q with ABI %q", m.Name, m.Executor,
+		return nil, failure.Errorf(failure.Config, "model %s: unsupported executor %q with ABI %q", m.Name, m.Executor,
 			m.ABI)
 	}
 	e, err := open(ctx, s, lib, m)

@@ -54,8 +54,14 @@ func (f *failure) Unwrap() error       { return f.err }
 func (f *failure) FailureClass() Class { return f.class }
 func (f *failure) NextStep() string    { return f.next }
 
+// Errorf returns an error of a class whose message is enough: without a next step. The format may wrap an error with
+// %w; then the next step is that error's.
+func Errorf(c Class, format string, args ...any) error {
+	return &failure{c, "", fmt.Errorf(format, args...)}
+}
+
 // New returns an error of a class. next is advice for the reader: a sentence without a full stop, which may contain
-// Option and Target, or "" if the message is enough. The format may wrap an error with %w.
+// Option and Target. The format may wrap an error with %w.
 func New(c Class, next, format string, args ...any) error {
 	return &failure{c, next, fmt.Errorf(format, args...)}
 }

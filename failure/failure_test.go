@@ -15,7 +15,7 @@ import (
 
 func TestOf(t *testing.T) {
 	inner := failure.New(failure.Compile, "mend it", "lib1.c: %w", errors.New("boom"))
-	outer := failure.New(failure.Link, "", "link: %w", inner)
+	outer := failure.Errorf(failure.Link, "link: %w", inner)
 	canceled, cancel := context.WithCancelCause(context.Background())
 	cancel(errors.New("no more"))
 	expired, cancel2 := context.WithTimeout(context.Background(), 0)

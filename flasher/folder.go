@@ -64,7 +64,7 @@ func readBack(dir string, ranges []Range) ([]Segment, error) {
 			err = fmt.Errorf("the programmer read %d bytes instead of %d", len(data), r.Size)
 		}
 		if err != nil {
-			return nil, failure.New(failure.Flash, "", "reading back: %w", err)
+			return nil, failure.Errorf(failure.Flash, "reading back: %w", err)
 		}
 		all = append(all, Segment{r.Addr, data})
 	}

@@ -144,7 +144,7 @@ func TestErasingsThatBegan(t *testing.T) {
 				t.Parallel()
 				conf := Config{Log: hclog.NewNullLogger(), Timeout: 2 * time.Second, Find: func(string) (string, error) {
 					if c.tool == "" {
-						return "", failure.New(failure.ToolMissing, "", "none")
+						return "", failure.Errorf(failure.ToolMissing, "none")
 					}
 					return path, nil
 				}}

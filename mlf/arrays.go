@@ -41,10 +41,10 @@ func Assign(kind string, tensors, others []Tensor, arrays []ndarray.Named) ([]*n
 		}
 		t := tensors[i]
 		if all[i] != nil {
-			return nil, failure.New(failure.Config, "", "two arrays for %s %s", kind, t)
+			return nil, failure.Errorf(failure.Config, "two arrays for %s %s", kind, t)
 		}
 		if a.Array.DType != t.DType || t.Shape != nil && !slices.Equal(a.Array.Shape, t.Shape) {
-			return nil, failure.New(failure.Config, "", "array %q is %v %s, and %s %s", a.Name, a.Array.DType,
+			return nil, failure.Errorf(failure.Config, "array %q is %v %s, and %s %s", a.Name, a.Array.DType,
 				ndarray.ShapeString(a.Array.Shape), kind, t)
 		}
 		all[i] = a.Array

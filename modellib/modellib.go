@@ -136,7 +136,7 @@ func (c *Compiler) build(ctx context.Context, dir string, files []mlf.File, code
 	sources := namesIn(files, "src", ".c")
 	for _, name := range c.Options.OperatorFiles() {
 		if !slices.Contains(sources, filepath.Join("src", name)) {
-			return failure.New(failure.Config, "", "option operator_flags: the models have no C file %s", name)
+			return failure.Errorf(failure.Config, "option operator_flags: the models have no C file %s", name)
 		}
 	}
 	owner := map[string]string{} // model by file; the first one of those that have it together
@@ -203,7 +203,7 @@ func (c *Compiler) headerFlags() (flags []string) {
 func (c *Compiler) explained(source string, files []mlf.File, err error) error {
 	var failed *command.Error
 	if !errors.As(err, &failed) {
-		return failure.New(failure.Compile, "", "board %s: %s: %w", c.Board.Name, source, err)
+		return failure.Errorf(failure.Compile, "board %s: %s: %w", c.Board.Name, source, err)
 	}
 	_, message, _ := toolwords.Explain(failed.Stderr, failed.Text)
 	cause, next := "", ""
@@ -241,7 +241,7 @@ func namesIn(files []mlf.File, folder, ext string) (names []string) {
 func Sizes(ctx context.Context, files []mlf.File, c *Compiler) (map[string]image.Size, error) {
 	i := slices.IndexFunc(files, func(f mlf.File) bool { return f.Name == Library })
 	if i < 0 {
-		return nil, failure.New(failure.Config, "", "the models are not compiled")
+		return nil, failure.Errorf(failure.Config, "the models are not compiled")
 	}
 	dir, err := os.MkdirTemp("", "boardsmith-models-")
 	if err != nil {
@@ -271,7 +271,7 @@ func Sizes(ctx context.Context, files []mlf.File, c *Compiler) (map[string]image
 		}
 		f, err := elf.NewFile(bytes.NewReader(data))
 		if err != nil {
-			return nil, failure.New(failure.Compile, "", "%s: %w", e.Name(), err)
+			return nil, failure.Errorf(failure.Compile, "%s: %w", e.Name(), err)
 		}
 		sizes[strings.TrimSuffix(e.Name(), ".o")] = image.SizeOf(f)
 	}

@@ -33,7 +33,7 @@ func (o object) info(dir string) (mlf.ObjectInfo, error) {
 	}
 	info, err := mlf.File{Name: o.path, Data: data}.Info()
 	if err != nil {
-		return info, failure.New(failure.Compile, "", "%s: %w", filepath.Base(o.path), err)
+		return info, failure.Errorf(failure.Compile, "%s: %w", filepath.Base(o.path), err)
 	}
 	return info, nil
 }
@@ -72,7 +72,7 @@ func (c *Compiler) linkWhole(ctx context.Context, dir string, objects []object, 
 	}
 	symbol := toolwords.TwiceDefined(failed.Stderr)
 	if symbol == "" {
-		return failure.New(failure.Link, "", "linking the models: %w\n%s", err, strings.TrimSpace(failed.Stderr))
+		return failure.Errorf(failure.Link, "linking the models: %w\n%s", err, strings.TrimSpace(failed.Stderr))
 	}
 	const next = "rename it in one of them, or make it static"
 	var both []object

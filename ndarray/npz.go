@@ -129,7 +129,7 @@ func pathless(err error) error {
 func WriteNPZ(path string, arrays []Named) error {
 	data, err := EncodeNPZ(arrays)
 	if err != nil {
-		return failure.New(failure.Config, "", "%s: %w", path, err)
+		return failure.Errorf(failure.Config, "%s: %w", path, err)
 	}
 	if err := atomicwriter.WriteFile(path, data, 0o644); err != nil {
 		return failure.New(failure.Config, "choose an existing, writable folder on a disk with free space", "write %s: %w",

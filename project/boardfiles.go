@@ -125,7 +125,7 @@ func wrongOwn(field string, src boards.Source, err error) error {
 		found, _ := fs.Glob(os.DirFS(src.Dir), path.Join(path.Dir(src.Name), "*")) // boards has rejected patterns
 		hint = jsonfile.DidYouMean(src.Name, found)
 	}
-	return failure.New(failure.Config, "", "%w", &boards.FileError{
+	return failure.Errorf(failure.Config, "%w", &boards.FileError{
 		File: src.At.File, Line: src.At.Line, Err: fmt.Errorf("%s: %q: %w%s", field, src.Name, err, hint),
 	})
 }
@@ -185,7 +185,7 @@ func sourceMissing(t *blueprint.Template, src boards.Source) error {
 		known = slices.Concat(known, beside, portsOf(t.Files))
 	}
 	hint := jsonfile.DidYouMean(src.Name, known)
-	return failure.New(failure.Config, "", "%w", &boards.FileError{
+	return failure.Errorf(failure.Config, "%w", &boards.FileError{
 		File: src.At.File, Line: src.At.Line,
 		Err: fmt.Errorf("sources: %q is not in %s%s", src.Name, where, hint),
 	})

@@ -432,10 +432,10 @@ func (p *Project) checkParts(f *elf.File) error {
 	}
 	code, _ := b.Region(b.Place.Code)
 	if len(parts) == 0 && len(p.state.Template.Landmarks.Parts) > 0 && code.Nonvolatile {
-		return failure.New(failure.Link, "", "%s has no part of the firmware in %s", p.state.Template.ELF, code.Name)
+		return failure.Errorf(failure.Link, "%s has no part of the firmware in %s", p.state.Template.ELF, code.Name)
 	}
 	if err := firmware.CheckCovered(f, parts); err != nil {
-		return failure.New(failure.Link, "", "%s: %w", p.state.Template.ELF, err)
+		return failure.Errorf(failure.Link, "%s: %w", p.state.Template.ELF, err)
 	}
 	if _, err := firmware.ReadParts(f, p.state.Template.Landmarks, p.state.Template.ELF, firmware.Erased); err != nil {
 		return failure.New(failure.Link, "the ranges of the firmware's checksum are longer than what is loaded", "%w", err)

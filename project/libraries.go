@@ -84,7 +84,7 @@ func (pl *plan) addLibraries(ctx context.Context, b *Builder, board *boards.Boar
 		l, state, err := b.findLibrary(ctx, want.text)
 		if err != nil && want.ofBoard {
 			at := want.source.At
-			return nil, failure.New(failure.Of(err), "", "%w", &boards.FileError{
+			return nil, failure.Errorf(failure.Of(err), "%w", &boards.FileError{
 				File: at.File, Line: at.Line, Err: fmt.Errorf("libraries: %w", err),
 			})
 		}

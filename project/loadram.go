@@ -228,7 +228,7 @@ func (l *OperatorLinker) Archive(ctx context.Context, functions map[string]Opera
 // renamed returns one object that defines nothing but the operator's entry, under another name.
 func (l *OperatorLinker) renamed(ctx context.Context, dir string, o Operators, name string) ([]byte, error) {
 	if len(o.Entries) == 0 {
-		return nil, failure.New(failure.Config, "", "operators: no entry is named")
+		return nil, failure.Errorf(failure.Config, "operators: no entry is named")
 	}
 	objects, err := l.objects(ctx, dir, o)
 	if err == nil {
@@ -260,7 +260,7 @@ func (l *OperatorLinker) renamed(ctx context.Context, dir string, o Operators, n
 	}
 	info, err := mlf.File{Name: name + ".o", Data: data}.Info()
 	if err == nil && !slices.Contains(info.Defined, name) {
-		err = failure.New(failure.Link, "", "the operators have no function %s", entry)
+		err = failure.Errorf(failure.Link, "the operators have no function %s", entry)
 	}
 	return data, err
 }

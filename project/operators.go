@@ -76,7 +76,7 @@ func (p *Project) OperatorLinker(ctx context.Context) (*OperatorLinker, error) {
 	}
 	steps := p.state.Template.Operators
 	if len(steps.Compile) == 0 {
-		return nil, failure.New(failure.Config, "", "template %s does not say how operators for RAM are made",
+		return nil, failure.Errorf(failure.Config, "template %s does not say how operators for RAM are made",
 			p.state.Template.Name)
 	}
 	b := p.Board()
@@ -287,9 +287,9 @@ func checkNames(files []OperatorFile) error {
 	for _, f := range files {
 		switch {
 		case !fs.ValidPath(f.Name) || f.Name == "." || !filepath.IsLocal(filepath.FromSlash(f.Name)):
-			return failure.New(failure.Config, "", "operators: %q is no clean, relative name of a file", f.Name)
+			return failure.Errorf(failure.Config, "operators: %q is no clean, relative name of a file", f.Name)
 		case strings.HasPrefix(f.Name, "-"):
-			return failure.New(failure.Config, "", "operators: file name %q begins like an option", f.Name)
+			return failure.Errorf(failure.Config, "operators: file name %q begins like an option", f.Name)
 		}
 		names := []string{f.Name}
 		if path.Ext(f.Name) == ".c" {
@@ -439,7 +439,7 @@ func (l *OperatorLinker) Link(ctx context.Context, o Operators, w rpc.Window) (p
 		return program, failure.Stopped(ctx, "link operators")
 	}
 	if len(o.Entries) == 0 {
-		return program, failure.New(failure.Config, "", "operators: no entry is named")
+		return program, failure.Errorf(failure.Config, "operators: no entry is named")
 	}
 	if err := checkNames(o.Files); err != nil {
 		return program, err
@@ -581,11 +581,11 @@ func (l *OperatorLinker) stubs(ctx context.Context, dir string, objects []Operat
 	for _, o := range slices.Concat(l.own, objects) {
 		f, err := elf.NewFile(bytes.NewReader(o.Data))
 		if err != nil {
-			return nil, failure.New(failure.Link, "", "%s: %w", o.Name, err)
+			return nil, failure.Errorf(failure.Link, "%s: %w", o.Name, err)
 		}
 		symbols, err := f.Symbols()
 		if err != nil {
-			return nil, failure.New(failure.Link, "", "%s: %w", o.Name, err)
+			return nil, failure.Errorf(failure.Link, "%s: %w", o.Name, err)
 		}
 		for _, s := range symbols {
 			if elf.ST_BIND(s.Info) == elf.STB_LOCAL || s.Name == "" {

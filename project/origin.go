@@ -81,7 +81,7 @@ func (b *Builder) findTemplate(ctx context.Context, text string) (*blueprint.Tem
 	}
 	t, err := blueprint.FindIn(f.Path, name, b.Path)
 	if err != nil {
-		return nil, nil, failure.New(failure.Config, "", "%s: %w", r, err)
+		return nil, nil, failure.Errorf(failure.Config, "%s: %w", r, err)
 	}
 	return t, &templateOrigin{URL: place, Commit: f.Commit}, nil
 }

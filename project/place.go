@@ -36,7 +36,7 @@ func checkPools(b *boards.Board, o boards.Options, m *mlf.Model) error {
 	}
 	for _, p := range pools {
 		if r, placed := b.Region(b.Place.Pools[p.Name]); placed && r.Nonvolatile && p.Data == "" {
-			return failure.New(failure.Config, "", "place: pool %s of model %s is written to, and region %q is not RAM", p.Name,
+			return failure.Errorf(failure.Config, "place: pool %s of model %s is written to, and region %q is not RAM", p.Name,
 				m.Name, r.Name)
 		}
 	}

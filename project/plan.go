@@ -197,7 +197,7 @@ func (pl *plan) add(b *boards.Board, o boards.Options, t *blueprint.Template, a 
 	pl.files[templates.LaunchScript] = planned{files: templates.FS, name: templates.LaunchScript, mode: 0o755}
 	for _, file := range o.OperatorFiles() {
 		if name := path.Join(folder, "codegen/host/src", file); pl.files[name].mode == 0 {
-			return failure.New(failure.Config, "", "option operator_flags: the model has no C file %s", file)
+			return failure.Errorf(failure.Config, "option operator_flags: the model has no C file %s", file)
 		}
 	}
 	return pl.addCompileCommands(b, o, t)
@@ -216,7 +216,7 @@ func (pl *plan) checkProtection(b *boards.Board) error {
 func (pl *plan) addTree(files fs.FS, to string, wanted func(name string) bool) error {
 	return fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
-			return failure.New(failure.Config, "", "template: %w", err)
+			return failure.Errorf(failure.Config, "template: %w", err)
 		}
 		if d.Type()&fs.ModeSymlink != 0 {
 			return pl.addLink(files, name, to, wanted)
@@ -274,12 +274,12 @@ func (pl *plan) settle() error {
 	built := pl.state.Template.BuildFolder() + "/"
 	for name, f := range pl.files {
 		if strings.HasPrefix(name, built) {
-			return failure.New(failure.Config, "", "template %s: its file %q is in its build folder",
+			return failure.Errorf(failure.Config, "template %s: its file %q is in its build folder",
 				pl.state.Template.Name, name)
 		}
 		data, err := f.read()
 		if err != nil {
-			return failure.New(failure.Config, "", "template: %w", err)
+			return failure.Errorf(failure.Config, "template: %w", err)
 		}
 		pl.state.Files[name] = image.DigestOf(data)
 	}

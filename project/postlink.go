@@ -190,7 +190,7 @@ func (p *Project) offerLinked(t *tree, linked []byte) error {
 func loadsOf(file []byte, name string) ([]firmware.Segment, error) {
 	f, err := elf.NewFile(bytes.NewReader(file))
 	if err != nil {
-		return nil, failure.New(failure.Link, "", "%s: %w", name, err)
+		return nil, failure.Errorf(failure.Link, "%s: %w", name, err)
 	}
 	return firmware.Loads(f, name)
 }

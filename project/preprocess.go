@@ -62,14 +62,14 @@ func (p *Project) Preprocess(ctx context.Context, source, after string, flags ..
 func (p *Project) compileWords(source string) (cc string, flags []string, err error) {
 	file := blueprint.InProject(source)
 	if _, err := os.Stat(filepath.Join(p.dir, filepath.FromSlash(file))); err != nil {
-		return "", nil, failure.New(failure.Config, "", "source %s is not in the project: %w", source, err)
+		return "", nil, failure.Errorf(failure.Config, "source %s is not in the project: %w", source, err)
 	}
 	b := p.Board()
 	as := strings.TrimSuffix(file, path.Ext(file)) + ".c" // assembler files have the flags of C
 	steps := p.state.Template.Compile
 	i := slices.IndexFunc(steps, func(s blueprint.CompileStep) bool { return s.Compiles(as) })
 	if i < 0 || b.Toolchain.CC == "" {
-		return "", nil, failure.New(failure.Config, "", "template %s does not state how %s is compiled",
+		return "", nil, failure.Errorf(failure.Config, "template %s does not state how %s is compiled",
 			p.state.Template.Name, file)
 	}
 	o, err := b.Settle(p.state.Options)
@@ -109,7 +109,7 @@ func (p *Project) preprocess(ctx context.Context, cc string, args []string) (str
 	case ctx.Err() != nil:
 		return "", err
 	case out.full:
-		return "", failure.New(failure.Config, "", "%s: %w", command.Name(cc), errOutput)
+		return "", failure.Errorf(failure.Config, "%s: %w", command.Name(cc), errOutput)
 	case err == nil:
 		return out.text.String(), nil
 	}

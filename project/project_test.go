@@ -574,8 +574,10 @@ type env struct {
 }
 
 func (e env) builder() *Builder {
-	return &Builder{Path: e.Path, Log: e.Log, Progress: e.Progress, Cache: e.Cache, Jobs: e.Jobs, Forms: true,
-		Fresh: e.Fresh}
+	return &Builder{
+		Path: e.Path, Log: e.Log, Progress: e.Progress, Cache: e.Cache, Jobs: e.Jobs, Forms: true,
+		Fresh: e.Fresh,
+	}
 }
 
 func (e env) desk() *device.Desk {

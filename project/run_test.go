@@ -29,7 +29,7 @@ func TestFlashHistory(t *testing.T) {
 	for range 3 {
 		record(device.FlashReport{Device: "chip:1", Programmer: "openocd", Why: "it answered"}, nil)
 	}
-	record(device.FlashReport{Device: "chip:2", Erased: 7}, failure.New(failure.Verify, "", "worn"))
+	record(device.FlashReport{Device: "chip:2", Erased: 7}, failure.Errorf(failure.Verify, "worn"))
 	must(t, p.Close())
 	p, err := load(dir, testEnv())
 	must(t, err)

@@ -65,7 +65,7 @@ func (pl *plan) addEmbedded(folder string, a *mlf.Archive, m *mlf.Model) error {
 	if len(pl.samples) > 0 {
 		data, err := ndarray.EncodeNPZ(pl.samples)
 		if err != nil {
-			return failure.New(failure.Config, "", "samples: %w", err)
+			return failure.Errorf(failure.Config, "samples: %w", err)
 		}
 		pl.files[samplesFile] = planned{data: data, mode: 0o644}
 	}

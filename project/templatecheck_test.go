@@ -277,7 +277,7 @@ func TestTemplateShipped(t *testing.T) {
 			t.Errorf("%s: %v; ran %d times", spec.Template, err, ran)
 		}
 	}
-	wrong := failure.New(failure.WrongAnswer, "", "1 instead of 2")
+	wrong := failure.Errorf(failure.WrongAnswer, "1 instead of 2")
 	trial := TemplateTrial{
 		Spec: Spec{Template: "baremetal", Model: mlftest.Tiny(t, nil)}, Desk: testEnv().desk(),
 		Run: func(context.Context, *rpc.Session, *mlf.Model) error { return wrong },

@@ -37,8 +37,8 @@ func TestTVMSession(t *testing.T) {
 	}
 }
 
-// TestTVMDamage damages long requests of a tvm.micro.Session on their way. Each request has one reply, and TVM raises an
-// error for each damaged one.
+// TestTVMDamage damages long requests of a tvm.micro.Session on their way. Each request has one reply, and TVM raises
+// an error for each damaged one.
 func TestTVMDamage(t *testing.T) {
 	t.Parallel()
 	python := tvmPython(t)

@@ -88,7 +88,7 @@ func Start(ctx context.Context, dir string, o ClientOptions) (*Client, error) {
 		return nil, errors.Join(err, c.Close())
 	}
 	if c.Info.Protocol != ProtocolVersion {
-		err := failure.New(failure.Config, "", "the server in %s has protocol version %d, not %d", dir, c.Info.Protocol,
+		err := failure.Errorf(failure.Config, "the server in %s has protocol version %d, not %d", dir, c.Info.Protocol,
 			ProtocolVersion)
 		return nil, errors.Join(err, c.Close())
 	}
@@ -103,7 +103,7 @@ func server(dir string, o ClientOptions) (path string, args []string, err error)
 		return launcher, []string{script}, nil
 	}
 	if i, err := os.Stat(script); err != nil || !i.Mode().IsRegular() {
-		return "", nil, failure.New(failure.Config, "", "%s has neither %s nor %s", dir, filepath.Base(launcher),
+		return "", nil, failure.Errorf(failure.Config, "%s has neither %s nor %s", dir, filepath.Base(launcher),
 			filepath.Base(script))
 	}
 	python := o.Python
@@ -201,11 +201,11 @@ func (c *Client) ending(method string) error {
 	select {
 	case <-c.ended:
 		if c.status != nil {
-			return failure.New(failure.Transport, "", "%s: %w: the server has ended: %w", method, ErrClosed, c.status)
+			return failure.Errorf(failure.Transport, "%s: %w: the server has ended: %w", method, ErrClosed, c.status)
 		}
 	default:
 	}
-	return failure.New(failure.Transport, "", "%s: %w: the server does not answer any more", method, ErrClosed)
+	return failure.Errorf(failure.Transport, "%s: %w: the server does not answer any more", method, ErrClosed)
 }
 
 // readLine reads a reply of limited length.
@@ -217,7 +217,7 @@ func (c *Client) readLine() (line []byte, err error) {
 			return line, err
 		}
 		if len(line) > maxLine {
-			return nil, failure.New(failure.Transport, "", "a reply is longer than %d bytes", maxLine)
+			return nil, failure.Errorf(failure.Transport, "a reply is longer than %d bytes", maxLine)
 		}
 	}
 }
@@ -225,7 +225,7 @@ func (c *Client) readLine() (line []byte, err error) {
 // result reads a reply. After a reply that is not this call's, no other can be trusted.
 func (c *Client) result(method string, answer []byte, result any) error {
 	malformed := func(why string) error {
-		c.broken = failure.New(failure.Transport, "", "%s: malformed reply: %s: %.200q", method, why, answer)
+		c.broken = failure.Errorf(failure.Transport, "%s: malformed reply: %s: %.200q", method, why, answer)
 		return c.broken
 	}
 	var r struct {
@@ -271,7 +271,7 @@ func (c *Client) options(given map[string]any) (map[string]any, error) {
 	}
 	for name, v := range given {
 		if _, ok := all[name]; !ok {
-			return nil, failure.New(failure.Config, "", "the server has no option %s", name)
+			return nil, failure.Errorf(failure.Config, "the server has no option %s", name)
 		}
 		all[name] = v
 	}
@@ -389,7 +389,7 @@ func (l *link) Read(ctx context.Context, p []byte) (int, error) {
 			return 0, l.broken(err)
 		}
 		if l.rest, err = decodeBase85(answer.Data); err != nil {
-			return 0, failure.New(failure.Transport, "", "read_transport: %w", err)
+			return 0, failure.Errorf(failure.Transport, "read_transport: %w", err)
 		}
 	}
 	n := copy(p, l.rest)

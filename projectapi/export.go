@@ -115,7 +115,7 @@ func (e Export) fill(dir string) error {
 	}
 	server, err := os.ReadFile(e.Executable)
 	if err != nil {
-		return failure.New(failure.ToolMissing, "", "%s: %w", Program, err)
+		return failure.Errorf(failure.ToolMissing, "%s: %w", Program, err)
 	}
 	err = errors.Join(
 		os.WriteFile(filepath.Join(dir, TemplateFile), append(config, '\n'), 0o644),

@@ -68,7 +68,7 @@ func (f *Folder) config() (c templateConfig, err error) {
 		err = json.Unmarshal(data, &c)
 	}
 	if err != nil {
-		return c, failure.New(failure.Config, "", "%s: %w", path, err)
+		return c, failure.Errorf(failure.Config, "%s: %w", path, err)
 	}
 	return c, nil
 }
@@ -79,9 +79,9 @@ var supported = regexp.MustCompile(`^0\.(\d+)(\.|$)`)
 // Info describes the folder.
 func (f *Folder) Info(tvm string) (Info, error) {
 	if m := supported.FindStringSubmatch(tvm); m == nil {
-		return Info{}, failure.New(failure.Config, "", "%w: TVM %q is none of 0.9 to 0.18", ErrVersion, tvm)
+		return Info{}, failure.Errorf(failure.Config, "%w: TVM %q is none of 0.9 to 0.18", ErrVersion, tvm)
 	} else if minor, err := strconv.Atoi(m[1]); err != nil || minor < 9 || minor > 18 {
-		return Info{}, failure.New(failure.Config, "", "%w: TVM %q is none of 0.9 to 0.18", ErrVersion, tvm)
+		return Info{}, failure.Errorf(failure.Config, "%w: TVM %q is none of 0.9 to 0.18", ErrVersion, tvm)
 	}
 	if f.isTemplate() {
 		c, err := f.config()
@@ -114,7 +114,7 @@ func (f *Folder) Generate(ctx context.Context, g Generation, v Values) (err erro
 		return err
 	}
 	if !f.isTemplate() {
-		return failure.New(failure.Config, "", "%s is a generated project, not a template", f.Dir)
+		return failure.Errorf(failure.Config, "%s is a generated project, not a template", f.Dir)
 	}
 	c, err := f.config()
 	if err != nil {
@@ -390,9 +390,9 @@ func ofLink(err error) error {
 	var late *transport.TimeoutError
 	switch {
 	case errors.As(err, &late):
-		return failure.New(failure.Timeout, "", "%w: %w", ErrTimeout, err)
+		return failure.Errorf(failure.Timeout, "%w: %w", ErrTimeout, err)
 	case errors.Is(err, transport.ErrClosed):
-		return failure.New(failure.Transport, "", "%w: %w", ErrClosed, err)
+		return failure.Errorf(failure.Transport, "%w: %w", ErrClosed, err)
 	default:
 		return err
 	}

@@ -132,7 +132,7 @@ func specOf(v Values, folderBoard string) (s project.Spec, err error) {
 		return s, err
 	}
 	if kind != "" && kind != hostDriven {
-		return s, failure.New(failure.Config, "", "option %s: %q is not %s", optType, kind, hostDriven)
+		return s, failure.Errorf(failure.Config, "option %s: %q is not %s", optType, kind, hostDriven)
 	}
 	if s.Board, err = v.Text(optBoard); err != nil {
 		return s, err
@@ -162,7 +162,7 @@ func specOf(v Values, folderBoard string) (s project.Spec, err error) {
 func westOf(value string) (string, error) {
 	program, python := strings.CutSuffix(value, " -m "+west)
 	if !python && filepath.Base(program) != west || strings.HasPrefix(program, west+" ") {
-		return "", failure.New(failure.Config, "", "option %s: %q is neither a path of the program %s nor PYTHON -m %s",
+		return "", failure.Errorf(failure.Config, "option %s: %q is neither a path of the program %s nor PYTHON -m %s",
 			optWest, value, west, west)
 	}
 	path, err := command.Find(program, "")
@@ -200,7 +200,7 @@ func optionWords(v Values) (words []string, err error) {
 			return nil, v.invalid(theirs.name, "a number of bytes")
 		case n == 0: // TVM's templates take it for their default
 		case v.given(theirs.ours):
-			return nil, failure.New(failure.Config, "", "options %s and %s exclude each other", theirs.name, theirs.ours)
+			return nil, failure.Errorf(failure.Config, "options %s and %s exclude each other", theirs.name, theirs.ours)
 		default:
 			words = append(words, fmt.Sprintf("%s=%d", theirs.ours, (n+theirs.unit-1)/theirs.unit))
 		}
@@ -211,10 +211,10 @@ func optionWords(v Values) (words []string, err error) {
 	}
 	if len(flags) > 0 {
 		if i := slices.IndexFunc(flags, func(f string) bool { return !strings.HasPrefix(f, "-D") }); i >= 0 {
-			return nil, failure.New(failure.Config, "", "option %s: %s does not begin with -D", optDefines, flags[i])
+			return nil, failure.Errorf(failure.Config, "option %s: %s does not begin with -D", optDefines, flags[i])
 		}
 		if v.given("operator_flags") {
-			return nil, failure.New(failure.Config, "", "options %s and operator_flags exclude each other", optDefines)
+			return nil, failure.Errorf(failure.Config, "options %s and operator_flags exclude each other", optDefines)
 		}
 		words = append(words, "operator_flags="+strings.Join(flags, ","))
 	}

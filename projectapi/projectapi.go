@@ -45,7 +45,7 @@ type Values map[string]json.RawMessage
 
 // The error of Values has class config and names the option.
 func (v Values) invalid(name, want string) error {
-	return failure.New(failure.Config, "", "option %s: %s is not %s", name, v[name], want)
+	return failure.Errorf(failure.Config, "option %s: %s is not %s", name, v[name], want)
 }
 
 // given reports whether an option has a value.

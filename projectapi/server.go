@@ -73,7 +73,7 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer, m Methods) error {
 		case line := <-lines:
 			answer, err := serve(ctx, line, m)
 			if answer != nil && send(w, answer) != nil {
-				err = failure.New(failure.Transport, "", "the client does not read replies")
+				err = failure.Errorf(failure.Transport, "the client does not read replies")
 			}
 			if err != nil {
 				return err
@@ -98,7 +98,7 @@ func readLines(ctx context.Context, r io.Reader, lines chan<- []byte) error {
 	for {
 		part, err := b.ReadSlice('\n')
 		if line = append(line, part...); len(line) > maxLine {
-			return failure.New(failure.Transport, "", "a request is longer than %d bytes", maxLine)
+			return failure.Errorf(failure.Transport, "a request is longer than %d bytes", maxLine)
 		}
 		if errors.Is(err, bufio.ErrBufferFull) {
 			continue
@@ -136,7 +136,7 @@ var methodName = regexp.MustCompile(`^[a-zA-Z0-9_]+$`)
 // not JSON gets no answer, as of TVM's own server.
 func serve(ctx context.Context, line []byte, m Methods) (*reply, error) {
 	if !json.Valid(line) {
-		return nil, failure.New(failure.Transport, "", "a request is not JSON: %.80q", line)
+		return nil, failure.Errorf(failure.Transport, "a request is not JSON: %.80q", line)
 	}
 	q, err := parseRequest(line)
 	if err != nil {
@@ -160,7 +160,7 @@ func serve(ctx context.Context, line []byte, m Methods) (*reply, error) {
 
 // parseRequest checks what every request has.
 func parseRequest(line []byte) (*request, error) {
-	invalid := func(why string) error { return failure.New(failure.Transport, "", "invalid request: %s", why) }
+	invalid := func(why string) error { return failure.Errorf(failure.Transport, "invalid request: %s", why) }
 	var q request
 	if err := json.Unmarshal(line, &q); err != nil {
 		return nil, invalid(err.Error())
@@ -285,7 +285,7 @@ var calls = map[string]call{
 		func(ctx context.Context, m Methods, p map[string]json.RawMessage) (any, error) {
 			data, err := decodeBase85(value[string](p, "data"))
 			if err != nil {
-				return nil, failure.New(failure.Transport, "", "write_transport: %w", err)
+				return nil, failure.Errorf(failure.Transport, "write_transport: %w", err)
 			}
 			ctx, cancel := limit(ctx, value[*float64](p, "timeout_sec"))
 			defer cancel()

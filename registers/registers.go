@@ -131,7 +131,7 @@ func Compare(ctx context.Context, t Trial) (*Report, error) {
 	c := newComparison(device, b)
 	r := c.report(uses)
 	if len(r.Findings) == 0 {
-		return nil, failure.New(failure.Config, "", "board %s has no C of its own with registers", b.Name)
+		return nil, failure.Errorf(failure.Config, "board %s has no C of its own with registers", b.Name)
 	}
 	if err := r.exceptBoards(b); err != nil {
 		return r, err

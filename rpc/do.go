@@ -61,7 +61,7 @@ func (o Owned) Free(ctx context.Context) error {
 func (s *Session) Do(ctx context.Context, p *Packet) (*Answer, error) {
 	switch p.Code {
 	case CodeNone, CodeShutdown, CodeReturn, CodeException, CodeCopyAck:
-		return nil, failure.New(failure.Config, "", "%v cannot be passed through", p.Code)
+		return nil, failure.Errorf(failure.Config, "%v cannot be passed through", p.Code)
 	}
 	if err := s.enter(ctx); err != nil {
 		return nil, err

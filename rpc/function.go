@@ -197,7 +197,7 @@ func (s *Session) freeHandle(ctx context.Context, handle uint64, kind TypeCode) 
 }
 
 func errNoSession(what string) error {
-	return failure.New(failure.Internal, "", "%s of no session", what)
+	return failure.Errorf(failure.Internal, "%s of no session", what)
 }
 
 // Call calls the function and waits for its result. An argument is nil, any integer, a float, a bool, a string, a
@@ -318,7 +318,7 @@ func uintValue(v uint64) Value {
 	return Value{Type: TypeUint, Word: v}
 }
 
-var errOtherSession = failure.New(failure.Internal, "", "belongs to another session")
+var errOtherSession = failure.Errorf(failure.Internal, "belongs to another session")
 
 // ownValue encodes an argument that is an object on the device.
 func (s *Session) ownValue(arg any) (Value, error) {
@@ -351,7 +351,7 @@ func (s *Session) ownValue(arg any) (Value, error) {
 		}
 		return Value{Type: TypeFunction, Word: v.handle}, nil
 	}
-	return Value{}, failure.New(failure.Internal, "", "unsupported argument type %T", arg)
+	return Value{}, failure.Errorf(failure.Internal, "unsupported argument type %T", arg)
 }
 
 var errResult = errors.New("invalid result of a call")

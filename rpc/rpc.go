@@ -366,7 +366,7 @@ func (s *Session) Shutdown(ctx context.Context) error {
 		return err
 	}
 	defer s.leave()
-	s.broken = failure.New(failure.Config, "", "the device was shut down")
+	s.broken = failure.Errorf(failure.Config, "the device was shut down")
 	return s.transport.Send(ctx, s.begin(CodeShutdown).Append(nil))
 }
 
@@ -380,7 +380,7 @@ func (s *Session) Close(ctx context.Context) error {
 	var err error
 	if s.broken == nil {
 		err = s.freeAll(ctx)
-		s.broken = failure.New(failure.Config, "", "the session was closed")
+		s.broken = failure.Errorf(failure.Config, "the session was closed")
 	}
 	return errors.Join(err, s.transport.Close())
 }

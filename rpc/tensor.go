@@ -88,11 +88,11 @@ func (t *Tensor) String() string {
 func (t *Tensor) valid(s *Session) error {
 	switch {
 	case t == nil:
-		return failure.New(failure.Internal, "", "nil tensor")
+		return failure.Errorf(failure.Internal, "nil tensor")
 	case t.memory.session != s:
 		return errOtherSession
 	case t.memory.freed:
-		return failure.New(failure.Internal, "", "%v was freed", t)
+		return failure.Errorf(failure.Internal, "%v was freed", t)
 	case t.memory.life != s.life:
 		return &StaleError{t.String()}
 	}
@@ -118,7 +118,7 @@ func (s *Session) Empty(ctx context.Context, dtype ndarray.DType, shape []int64)
 	defer s.leave()
 	t, err := s.newTensor(DLTensor{Device: CPU, DType: dtype, Shape: slices.Clone(shape)})
 	if err != nil {
-		return nil, failure.New(failure.Config, "", "tensor %v%s: %w", dtype, ndarray.ShapeString(shape), err)
+		return nil, failure.Errorf(failure.Config, "tensor %v%s: %w", dtype, ndarray.ShapeString(shape), err)
 	}
 	p := s.begin(CodeAllocDataWithScope)
 	p.Args = append(p.Args, TensorOf(&t.ref), Null())
@@ -134,7 +134,7 @@ func (s *Session) Alloc(ctx context.Context, bytes, alignment int) (*Tensor, err
 	kind := ndarray.DType{Code: ndarray.UInt, Bits: 8, Lanes: 1}
 	t, err := s.newTensor(DLTensor{Device: CPU, DType: kind, Shape: []int64{int64(bytes)}})
 	if err != nil {
-		return nil, failure.New(failure.Config, "", "memory of %d bytes: %w", bytes, err)
+		return nil, failure.Errorf(failure.Config, "memory of %d bytes: %w", bytes, err)
 	}
 	p := s.begin(CodeAllocData)
 	p.Args = append(p.Args, OnDevice(CPU), Int(int64(bytes)), Int(int64(alignment)), DType(kind))
@@ -177,7 +177,7 @@ func (s *Session) TensorAt(ctx context.Context, h Handle, dtype ndarray.DType, s
 	defer s.leave()
 	t, err := s.newTensor(DLTensor{Data: uint64(h), Device: CPU, DType: dtype, Shape: slices.Clone(shape)})
 	if err != nil {
-		return nil, failure.New(failure.Config, "", "tensor %v%s: %w", dtype, ndarray.ShapeString(shape), err)
+		return nil, failure.Errorf(failure.Config, "tensor %v%s: %w", dtype, ndarray.ShapeString(shape), err)
 	}
 	t.memory.kind = lasting
 	return t, nil
@@ -187,10 +187,10 @@ func (s *Session) TensorAt(ctx context.Context, h Handle, dtype ndarray.DType, s
 func (t *Tensor) View(dtype ndarray.DType, shape []int64) (*Tensor, error) {
 	n, err := ndarray.Bytes(dtype, shape)
 	if err != nil {
-		return nil, failure.New(failure.Config, "", "view %v%s: %w", dtype, ndarray.ShapeString(shape), err)
+		return nil, failure.Errorf(failure.Config, "view %v%s: %w", dtype, ndarray.ShapeString(shape), err)
 	}
 	if n > t.bytes {
-		return nil, failure.New(failure.Config, "", "view %v%s: %d bytes of %d", dtype, ndarray.ShapeString(shape), n,
+		return nil, failure.Errorf(failure.Config, "view %v%s: %d bytes of %d", dtype, ndarray.ShapeString(shape), n,
 			t.bytes)
 	}
 	view := &Tensor{memory: t.memory, ref: t.ref, bytes: n}
@@ -241,7 +241,7 @@ func (t *Tensor) CopyTo(ctx context.Context, to *Tensor) error {
 		err = to.valid(s)
 	}
 	if err == nil && t.bytes != to.bytes {
-		err = failure.New(failure.Config, "", "%d bytes into %d", t.bytes, to.bytes)
+		err = failure.Errorf(failure.Config, "%d bytes into %d", t.bytes, to.bytes)
 	}
 	if err == nil {
 		p := s.begin(CodeCopyAmongRemote)
@@ -300,7 +300,7 @@ func (t *Tensor) fits(s *Session, data []byte) error {
 		return err
 	}
 	if len(data) != t.bytes {
-		return failure.New(failure.Config, "", "%d bytes for %v%s, which takes %d", len(data), t.ref.DType,
+		return failure.Errorf(failure.Config, "%d bytes for %v%s, which takes %d", len(data), t.ref.DType,
 			ndarray.ShapeString(t.ref.Shape), t.bytes)
 	}
 	return nil

@@ -43,7 +43,7 @@ func (m Module) Time(ctx context.Context, fn string, o TimeOptions, args ...any)
 		return nil, errNoSession("module")
 	}
 	if o.Number < 0 || o.Repeat < 0 || o.MinRepeat < 0 {
-		return nil, failure.New(failure.Config, "", "timing %s: negative number, repeat or time", fn)
+		return nil, failure.Errorf(failure.Config, "timing %s: negative number, repeat or time", fn)
 	}
 	if err := s.enter(ctx); err != nil {
 		return nil, err

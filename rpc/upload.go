@@ -93,7 +93,7 @@ func (s *Session) Upload(ctx context.Context, p Program) (Module, error) {
 	sum := crc32.ChecksumIEEE(p.Bytes)
 	args := []any{p.Base, len(p.Bytes), p.Zero, sum, p.Table, p.Registry}
 	if p.Signatures != 0 {
-		args = append(args, p.Signatures) // older firmware ignores it
+		args = append(args, p.Signatures)
 	}
 	result, err := f.Call(ctx, args...)
 	if err != nil {
@@ -118,7 +118,7 @@ func (s *Session) Upload(ctx context.Context, p Program) (Module, error) {
 	case err == nil:
 		return m, nil
 	case errors.As(err, &refused): // it names what it did not find
-		err = failure.New(failure.Link, "", "uploaded code: the system's libraries have no %s", refused.Message)
+		err = failure.Errorf(failure.Link, "uploaded code: the system's libraries have no %s", refused.Message)
 	default:
 		err = fmt.Errorf("starting uploaded code: %w", err)
 	}

@@ -33,7 +33,7 @@ var (
 // returns the files, the board file first. path is the search path, as in Find. It changes no file that is there.
 func Board(folder, name, from string, path []string) ([]string, error) {
 	if !nameRE.MatchString(name) || filepath.Ext(name) == ".json" {
-		return nil, failure.New(failure.Config, "", "%q is not the name of a board: letters, digits, _ . and -", name)
+		return nil, failure.Errorf(failure.Config, "%q is not the name of a board: letters, digits, _ . and -", name)
 	}
 	if slices.Contains(boards.List(append([]string{folder}, path...)), name) {
 		return nil, failure.New(failure.Config, "choose another name", "there is a board %s already", name)
@@ -55,7 +55,7 @@ func Board(folder, name, from string, path []string) ([]string, error) {
 	}
 	names, err := beside(text, dir)
 	if err != nil {
-		return nil, failure.New(failure.Config, "", "board %s: %w", from, err)
+		return nil, failure.Errorf(failure.Config, "board %s: %w", from, err)
 	}
 	for _, name := range names {
 		data, mode, err := boards.ReadBeside(dir, name)
@@ -63,7 +63,7 @@ func Board(folder, name, from string, path []string) ([]string, error) {
 		case errors.Is(err, fs.ErrNotExist):
 			continue // of the template
 		case err != nil:
-			return nil, failure.New(failure.Config, "", "board %s: %w", from, err)
+			return nil, failure.Errorf(failure.Config, "board %s: %w", from, err)
 		}
 		files[name] = file{data, mode}
 		order = append(order, name)
@@ -117,7 +117,7 @@ func write(dir string, order []string, files map[string]file) (written []string,
 	for _, name := range order {
 		path := filepath.Join(dir, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return written, failure.New(failure.Config, "", "%w", err)
+			return written, failure.Errorf(failure.Config, "%w", err)
 		}
 		old, err := os.ReadFile(path)
 		switch {
@@ -127,7 +127,7 @@ func write(dir string, order []string, files map[string]file) (written []string,
 			return written, failure.New(failure.Config, "choose another folder", "%s is there already", path)
 		}
 		if err := os.WriteFile(path, files[name].data, files[name].mode); err != nil {
-			return written, failure.New(failure.Config, "", "%w", err)
+			return written, failure.Errorf(failure.Config, "%w", err)
 		}
 		written = append(written, path)
 	}
@@ -148,7 +148,7 @@ func Template(folder, from string) (template, board string, err error) {
 	}
 	template = filepath.Base(filepath.Clean(folder))
 	if !nameRE.MatchString(template) || filepath.Ext(template) == ".json" {
-		return "", "", failure.New(failure.Config, "",
+		return "", "", failure.Errorf(failure.Config,
 			"%q is not the name of a template: letters, digits, _ . and -", template)
 	}
 	if entries, err := os.ReadDir(folder); err == nil && len(entries) > 0 {
@@ -157,7 +157,7 @@ func Template(folder, from string) (template, board string, err error) {
 	err = copy.Copy(from, filepath.Join(folder, "templates", template),
 		copy.Options{FS: templates.FS, PermissionControl: copy.AddPermission(0o644)})
 	if err != nil {
-		return "", "", failure.New(failure.Config, "", "template %s: %w", folder, err)
+		return "", "", failure.Errorf(failure.Config, "template %s: %w", folder, err)
 	}
 	board = template + "_" + emulator
 	files, err := Board(folder, board, emulator, nil)
@@ -176,7 +176,7 @@ func buildWith(file, template string) error {
 	at := docRE.FindIndex(text)[1]
 	text = slices.Concat(text[:at], fmt.Appendf(nil, "\"templates\": [%q],\n  ", template), text[at:])
 	if err := os.WriteFile(file, text, 0o644); err != nil {
-		return failure.New(failure.Config, "", "%w", err)
+		return failure.Errorf(failure.Config, "%w", err)
 	}
 	return nil
 }

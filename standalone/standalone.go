@@ -190,7 +190,7 @@ func (s *Session) Run(ctx context.Context, times int) (time.Duration, error) {
 // those of the link.
 func (s *Session) RunTicks(ctx context.Context, times int) (Ticks, error) {
 	if times < 0 || uint64(times) > math.MaxUint32 {
-		return Ticks{}, failure.New(failure.Config, "", "a model runs 0 to %d times in one request, not %d",
+		return Ticks{}, failure.Errorf(failure.Config, "a model runs 0 to %d times in one request, not %d",
 			uint32(math.MaxUint32), times)
 	}
 	if err := s.begin(ctx); err != nil {
@@ -209,7 +209,7 @@ func (s *Session) RunTicks(ctx context.Context, times int) (Ticks, error) {
 		case code != 0:
 			return Ticks{}, &RunError{int32(uint32(code))}
 		case ticks == noTicks || hz == 0:
-			return Ticks{}, failure.New(failure.Fault, "", "the device's timer has lost the time of the run")
+			return Ticks{}, failure.Errorf(failure.Fault, "the device's timer has lost the time of the run")
 		case float64(ticks)/float64(hz) <= math.MaxInt64/1e9:
 			return Ticks{ticks, uint32(hz)}, nil
 		}

@@ -80,10 +80,10 @@ func (v *invocation) boardAccept(ctx context.Context) error {
 
 func (v *invocation) writePage(ctx context.Context, page string, r *accept.Report) error {
 	if err := os.MkdirAll(filepath.Dir(page), 0o755); err != nil {
-		return failure.New(failure.Config, "", "the page of board %s: %w", r.Board, err)
+		return failure.Errorf(failure.Config, "the page of board %s: %w", r.Board, err)
 	}
 	if err := atomicwriter.WriteFile(page, []byte(r.Page(v.author(ctx), time.Now())), 0o644); err != nil {
-		return failure.New(failure.Config, "", "the page of board %s: %w", r.Board, err)
+		return failure.Errorf(failure.Config, "the page of board %s: %w", r.Board, err)
 	}
 	return nil
 }

@@ -251,7 +251,7 @@ func runsSample(ctx context.Context, s *rpc.Session, m *mlf.Model) error {
 			return err
 		}
 		if !got.Equal(w.Array) {
-			return failure.New(failure.WrongAnswer, "", "%s is %v %s, %s instead of %s", w.Name, got.DType,
+			return failure.Errorf(failure.WrongAnswer, "%s is %v %s, %s instead of %s", w.Name, got.DType,
 				ndarray.ShapeString(got.Shape), valuetext.First(got), valuetext.First(w.Array))
 		}
 	}

@@ -90,7 +90,7 @@ func (v *invocation) readDigits(ctx context.Context, c *connection, input string
 		bar.Add(1)
 		said, ok := valuetext.ArgMax(outputs[0])
 		if !ok {
-			return failure.New(failure.WrongAnswer, "", "the firmware returned %v %s instead of one score per digit",
+			return failure.Errorf(failure.WrongAnswer, "the firmware returned %v %s instead of one score per digit",
 				outputs[0].DType, ndarray.ShapeString(outputs[0].Shape))
 		}
 		label := set.Labels.Int(i)
@@ -137,7 +137,7 @@ func (v *invocation) demoResult(sc score, wrong []string, times timing) error {
 	v.Printf("logits equal to the reference bit for bit: %d of %d images", sc.exact, sc.all)
 	took := v.tellTime(times)
 	if sc.exact != sc.all {
-		return failure.New(failure.WrongAnswer, "", "%d answers differ from the reference: %s", sc.all-sc.exact,
+		return failure.Errorf(failure.WrongAnswer, "%d answers differ from the reference: %s", sc.all-sc.exact,
 			strings.Join(wrong, "; "))
 	}
 	v.JSONLine(jsonlines.Demo{

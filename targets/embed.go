@@ -137,7 +137,7 @@ func (v *invocation) embedded(paths, name string, compiler *modellib.Compiler) (
 		}
 	}
 	if len(models) == 0 {
-		return nil, failure.New(failure.Config, "", "MODEL_NAME=%s: no archive of MODEL has such a model", name)
+		return nil, failure.Errorf(failure.Config, "MODEL_NAME=%s: no archive of MODEL has such a model", name)
 	}
 	inRAM, err := inputs.RAMParameters(v.Env("PARAMS"), names)
 	if err != nil {

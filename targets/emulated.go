@@ -107,7 +107,7 @@ func (v *invocation) buildKeeper(ctx context.Context) error {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return failure.New(failure.Config, "", "tools: %w", err)
+		return failure.Errorf(failure.Config, "tools: %w", err)
 	}
 	return v.buildProgram(ctx, virtualprobe.Program, path, virtualprobe.Install)
 }

@@ -70,8 +70,10 @@ func (v *invocation) forget() error {
 // builder returns the run's Builder; in is nil before the inputs are known.
 func (v *invocation) builder(in *inputs.Inputs) *project.Builder {
 	if v.making == nil {
-		v.making = &project.Builder{Log: v.log, Progress: v.progressed, Cache: v.usableCache(), Forms: true,
-			Fresh: v.Env.On("FRESH")}
+		v.making = &project.Builder{
+			Log: v.log, Progress: v.progressed, Cache: v.usableCache(), Forms: true,
+			Fresh: v.Env.On("FRESH"),
+		}
 	}
 	if in != nil {
 		v.making.Path, v.making.LockFile = in.Path, inputs.LockFile(in.Config, v.Dir)
@@ -119,7 +121,7 @@ func (v *invocation) cacheLimit() (int64, error) {
 	}
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil || n < 0 {
-		return cache.DefaultLimit, failure.New(failure.Config, "", "CACHE_MIB=%s is not a number of MiB", text)
+		return cache.DefaultLimit, failure.Errorf(failure.Config, "CACHE_MIB=%s is not a number of MiB", text)
 	}
 	return n << 20, nil
 }

@@ -80,7 +80,7 @@ func (v *invocation) validateOptions() (o validate.Options, err error) {
 	if text := v.Env("ACCURACY"); text != "" {
 		percent, err := strconv.ParseFloat(text, 64)
 		if err != nil || !(percent > 0 && percent <= 100) {
-			return o, failure.New(failure.Config, "", "ACCURACY=%s is not a number of per cent, above 0 to 100", text)
+			return o, failure.Errorf(failure.Config, "ACCURACY=%s is not a number of per cent, above 0 to 100", text)
 		}
 		o.Accuracy = percent / 100
 	}

@@ -169,30 +169,36 @@ func TestContract(t *testing.T) {
 		{"cleared too late", []string{"script", "bare_bss_start = _sbss", "bare_bss_start = _sbss + 4"}, bss},
 		{"cleared backwards", []string{"script", "bare_bss_end = _ebss", "bare_bss_end = _sbss - 8"}, bss},
 		{
-			"cleared in part, model", []string{"script", "bare_model_bss_end = _ebss", "bare_model_bss_end = _ebss + 4"},
+			"cleared in part, model",
+			[]string{"script", "bare_model_bss_end = _ebss", "bare_model_bss_end = _ebss + 4"},
 			"linker_script: bare_model_bss_start to bare_model_bss_end" + bss,
 		},
 		{
-			"small stack", []string{"script", "+= BOARDSMITH_STACK_BYTES", "+= BOARDSMITH_STACK_BYTES - 16"},
+			"small stack",
+			[]string{"script", "+= BOARDSMITH_STACK_BYTES", "+= BOARDSMITH_STACK_BYTES - 16"},
 			"stack_bytes: the stack from bare_stack_start to bare_stack_end is smaller: reserve BOARDSMITH_STACK_BYTES",
 		},
 		{
-			"no handlers' stack", []string{"script", ". += BARE_HANDLER_STACK_BYTES;", ""},
+			"no handlers' stack",
+			[]string{"script", ". += BARE_HANDLER_STACK_BYTES;", ""},
 			"linker_script: the stack from bare_handler_stack_start to bare_handler_stack_end is empty",
 		},
 		{
-			"guard", []string{"script", "bare_guard_start = .;", "bare_guard_start = . + 16;"},
+			"guard",
+			[]string{"script", "bare_guard_start = .;", "bare_guard_start = . + 16;"},
 			"linker_script: bare_guard_start or bare_handler_guard_start is not aligned to BARE_GUARD_BYTES",
 		},
 		{
-			"handlers' guard", []string{"script", "bare_handler_guard_start = .;", "bare_handler_guard_start = . + 16;"},
+			"handlers' guard",
+			[]string{"script", "bare_handler_guard_start = .;", "bare_handler_guard_start = . + 16;"},
 			"or bare_handler_guard_start is not aligned",
 		},
 		{"window", window("4096", "0x20001000"), ""},
 		{"window at 0", window("4096", "0"), "linker_script: bare_upload_start is 0 or not aligned"},
 		{"half a window", window("4096", "0x20000800"), "linker_script: bare_upload_start is 0 or not aligned"},
 		{
-			"vectors in RAM", []string{"object", "bare_vectors:", "", "object", ".text", ".set bare_vectors, 0x20000000\n.text"},
+			"vectors in RAM",
+			[]string{"object", "bare_vectors:", "", "object", ".text", ".set bare_vectors, 0x20000000\n.text"},
 			vectors + "in the region of the code",
 		},
 		{"vectors behind code", []string{

@@ -240,7 +240,7 @@ func (s *Session) Send(ctx context.Context, parts ...[]byte) error {
 		size += len(p)
 	}
 	if uint64(size) > math.MaxUint32 {
-		return failure.New(failure.Config, "", "message of %d bytes: a frame holds less than 4 GiB", size)
+		return failure.Errorf(failure.Config, "message of %d bytes: a frame holds less than 4 GiB", size)
 	}
 	s.head = s.end.header()
 	s.parts = append(append(s.parts[:0], s.head[:]), parts...)

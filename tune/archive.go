@@ -28,7 +28,7 @@ func CandidateOf(id string, a *mlf.Archive, inputs, want []ndarray.Named) (Candi
 			"archive %s holds a model, not one operator", a.Path)
 	}
 	if m.ABI != mlf.ABIPacked {
-		return Candidate{}, failure.New(failure.Config, "", "archive %s: operators of ABI %q cannot be called", a.Path, m.ABI)
+		return Candidate{}, failure.Errorf(failure.Config, "archive %s: operators of ABI %q cannot be called", a.Path, m.ABI)
 	}
 	var in, out []mlf.Tensor
 	for _, arg := range m.Arguments {
@@ -50,7 +50,7 @@ func CandidateOf(id string, a *mlf.Archive, inputs, want []ndarray.Named) (Candi
 	for _, arg := range m.Arguments {
 		bytes, err := ndarray.Bytes(arg.DType, arg.Shape)
 		if err != nil {
-			return Candidate{}, failure.New(failure.Config, "", "archive %s: argument %s: %w", a.Path, arg.Name, err)
+			return Candidate{}, failure.Errorf(failure.Config, "archive %s: argument %s: %w", a.Path, arg.Name, err)
 		}
 		of := Arg{DType: arg.DType, Shape: arg.Shape}
 		if arg.Output {

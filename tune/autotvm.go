@@ -35,7 +35,7 @@ func WriteAutoTVM(w io.Writer, results []Result, tvmVersion string) error {
 		}
 		var record struct{ Input, Config json.RawMessage }
 		if err := json.Unmarshal(r.Record, &record); err != nil {
-			return failure.New(failure.Config, "", "candidate %s: its record is no object with input and config: %w", r.ID, err)
+			return failure.Errorf(failure.Config, "candidate %s: its record is no object with input and config: %w", r.ID, err)
 		}
 		costs, number := []float64{failedCost}, noError
 		if r.Failure == nil {

@@ -96,7 +96,7 @@ func (k *kind) prepareIn(ctx context.Context, in *layout, c Candidate) (l load, 
 // checkCandidate fails for what no device takes.
 func checkCandidate(c Candidate) error {
 	if c.Record != nil && !json.Valid(c.Record) {
-		return failure.New(failure.Config, "", "its record is no JSON")
+		return failure.Errorf(failure.Config, "its record is no JSON")
 	}
 	for i, a := range c.Args {
 		bytes, err := ndarray.Bytes(a.DType, a.Shape)
@@ -114,7 +114,7 @@ func checkCandidate(c Candidate) error {
 			err = fmt.Errorf("tolerances of %v and %v", a.RelTol, a.AbsTol)
 		}
 		if err != nil {
-			return failure.New(failure.Config, "", "argument %d: %w", i, err)
+			return failure.Errorf(failure.Config, "argument %d: %w", i, err)
 		}
 	}
 	return nil

@@ -76,7 +76,7 @@ func (o *Options) checkMemory(words []string) error {
 	}
 	for name := range o.Memory {
 		if name != "" && !slices.Contains(list, name) {
-			return failure.New(failure.Config, "", "options of board %q, but the run's boards are %s", name,
+			return failure.Errorf(failure.Config, "options of board %q, but the run's boards are %s", name,
 				strings.Join(list, ", "))
 		}
 		if _, err := o.memory(name); err != nil {
@@ -111,9 +111,9 @@ func (k *kind) layoutFor(ctx context.Context, args []Arg, least int) (*layout, e
 	now := k.current()
 	switch {
 	case k.run.isClosed(): // Close has the layouts, or waits for building
-		return nil, failure.New(failure.Interrupted, "", "the run was closed")
+		return nil, failure.Errorf(failure.Interrupted, "the run was closed")
 	case now.asked && least > now.arenaKiB:
-		return nil, failure.New(failure.DoesNotFit, "", "the option arena_kib of board %s is %d", k.name, now.arenaKiB)
+		return nil, failure.Errorf(failure.DoesNotFit, "the option arena_kib of board %s is %d", k.name, now.arenaKiB)
 	case now.asked:
 		return now, nil
 	}
@@ -125,7 +125,7 @@ func (k *kind) layoutFor(ctx context.Context, args []Arg, least int) (*layout, e
 	}
 	k.run.tell(Event{What: fmt.Sprintf("building firmware of %s with an arena of at least %d KiB", k.name, least)})
 	if least > mostArenaKiB {
-		return nil, failure.New(failure.DoesNotFit, "", "an arena has at most %d KiB", mostArenaKiB)
+		return nil, failure.Errorf(failure.DoesNotFit, "an arena has at most %d KiB", mostArenaKiB)
 	}
 	next, err := k.divide(ctx, least, min(2*least, mostArenaKiB))
 	if failure.Of(err) == failure.DoesNotFit {

@@ -96,7 +96,7 @@ func (p *place) do(ctx context.Context, j *job) (apart bool, err error) {
 		return false, p.now(ctx)
 	}
 	if ctx.Err() != nil {
-		j.fail(failure.New(failure.Interrupted, "", "measure %s: the run was closed", j.candidate.ID))
+		j.fail(failure.Errorf(failure.Interrupted, "measure %s: the run was closed", j.candidate.ID))
 		return false, nil
 	}
 	// The candidate may have broken the board, or the board the candidate's measurement.
@@ -454,7 +454,7 @@ func (a *Arg) content() ([]byte, error) {
 	}
 	of, err := ndarray.Fill(a.DType, a.Shape, a.Seed)
 	if err != nil {
-		return nil, failure.New(failure.Config, "", "%w", err)
+		return nil, failure.Errorf(failure.Config, "%w", err)
 	}
 	return of.Data, nil
 }
@@ -491,7 +491,7 @@ func constant(ctx context.Context, s *rpc.Session, a Arg) (*rpc.Tensor, error) {
 	}
 	address, ok := at.(int64)
 	if !ok {
-		return nil, failure.New(failure.Transport, "", "%s returned %T, not an address", f.Name(), at)
+		return nil, failure.Errorf(failure.Transport, "%s returned %T, not an address", f.Name(), at)
 	}
 	return s.TensorAt(ctx, rpc.Handle(address), a.DType, a.Shape)
 }
@@ -549,7 +549,7 @@ func sum(ctx context.Context, s *rpc.Session, t *rpc.Tensor) (uint32, error) {
 	}
 	v, ok := result.(int64)
 	if !ok {
-		return 0, failure.New(failure.Transport, "", "boardsmith.crc32 answered %T", result)
+		return 0, failure.Errorf(failure.Transport, "boardsmith.crc32 answered %T", result)
 	}
 	return uint32(v), nil
 }
@@ -583,7 +583,7 @@ func differs(n int, a Arg, got []byte) error {
 	want, is := ndarray.Array{DType: a.DType, Shape: a.Shape, Data: a.Want},
 		ndarray.Array{DType: a.DType, Shape: a.Shape, Data: got}
 	if err := want.Check(); err != nil {
-		return failure.New(failure.Config, "", "what is wanted of argument %d: %w", n, err)
+		return failure.Errorf(failure.Config, "what is wanted of argument %d: %w", n, err)
 	}
 	wrong, first, worst := 0, -1, 0.0
 	for i := range want.Len() {
@@ -599,9 +599,9 @@ func differs(n int, a Arg, got []byte) error {
 		return nil
 	}
 	if wrong == 0 {
-		return failure.New(failure.WrongAnswer, "", "argument %d: other bytes, of equal value", n)
+		return failure.Errorf(failure.WrongAnswer, "argument %d: other bytes, of equal value", n)
 	}
-	return failure.New(failure.WrongAnswer, "",
+	return failure.Errorf(failure.WrongAnswer,
 		"argument %d: %d of %d elements differ, the first is %d: %v, wanted %v; the largest difference is %v",
 		n, wrong, want.Len(), first, is.Float(first), want.Float(first), worst)
 }
@@ -626,7 +626,7 @@ func (h *arguments) unchanged(ctx context.Context, s *rpc.Session) error {
 		if err := a.write(ctx, h.tensors[i]); err != nil {
 			return err
 		}
-		return failure.New(failure.WrongAnswer, "", "argument %d: the candidate changes its input", i)
+		return failure.Errorf(failure.WrongAnswer, "argument %d: the candidate changes its input", i)
 	}
 	return nil
 }

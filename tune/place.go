@@ -259,7 +259,7 @@ func (p *place) openSession(ctx context.Context) error {
 		err = nil // its layout has no window
 	}
 	if err == nil && len(windows) > 1 {
-		err = failure.New(failure.Transport, "", "%s has %d windows for code, not one", p.name, len(windows))
+		err = failure.Errorf(failure.Transport, "%s has %d windows for code, not one", p.name, len(windows))
 	}
 	if err == nil {
 		p.platform, err = s.Platform(ctx)
@@ -323,7 +323,7 @@ func (k *kind) accept(l *layout, i *image.Image, w rpc.Window) error {
 		l.open()
 	}
 	if l.window != w && i == l.resident {
-		return failure.New(failure.Internal, "", "boards %s have different windows: %v and %v", k.name, l.window, w)
+		return failure.Errorf(failure.Internal, "boards %s have different windows: %v and %v", k.name, l.window, w)
 	}
 	return nil
 }

@@ -77,7 +77,7 @@ func newQueue(bound int) *queue {
 	return &queue{jobs: make(chan *job, bound), ended: make(chan struct{}), wake: make(chan struct{}, 1)}
 }
 
-var errNoPlace = failure.New(failure.BoardLost, "", "no board is left")
+var errNoPlace = failure.Errorf(failure.BoardLost, "no board is left")
 
 // push waits until there is room for a job.
 func (q *queue) push(ctx context.Context, j *job) error {

@@ -21,7 +21,7 @@ func (p *place) reference(ctx context.Context) error {
 	}
 	took, err := steady(p.expected, p.run.o.Drift, func() (float64, error) { return p.timeReference(ctx, c) })
 	if err == nil && p.expected != 0 && !closeTo(took, p.expected, p.run.o.Drift) {
-		err = failure.New(failure.Verify, "", "it takes %v, the median of %d measurements, and took %v before", seconds(took),
+		err = failure.Errorf(failure.Verify, "it takes %v, the median of %d measurements, and took %v before", seconds(took),
 			steadyTimes, seconds(p.expected))
 	}
 	unproven := p.unproven
@@ -62,7 +62,7 @@ func (p *place) timeReference(ctx context.Context, c *Candidate) (float64, error
 		case result.Failure == nil:
 			return result.Time.Median, nil
 		case result.Failure.Class != failure.DoesNotFit:
-			return 0, failure.New(result.Failure.Class, "", "%s", result.Failure.Message)
+			return 0, failure.Errorf(result.Failure.Class, "%s", result.Failure.Message)
 		}
 	}
 }
@@ -86,7 +86,7 @@ func (p *place) loadReference(ctx context.Context, c *Candidate, leastKiB int) e
 		return err
 	}
 	if l.program == nil {
-		return failure.New(failure.DoesNotFit, "", "%s", l.why)
+		return failure.Errorf(failure.DoesNotFit, "%s", l.why)
 	}
 	l.reference = true
 	p.load, p.expected = &l, 0 // code at other addresses may take another time

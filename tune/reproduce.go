@@ -114,7 +114,7 @@ func readSettings(dir string) (then settings, err error) {
 		return then, err
 	}
 	if err := json.Unmarshal(text, &then); err != nil {
-		return then, failure.New(failure.Config, "", "%s: %w", filepath.Join(dir, settingsFile), err)
+		return then, failure.Errorf(failure.Config, "%s: %w", filepath.Join(dir, settingsFile), err)
 	}
 	return then, nil
 }
@@ -169,7 +169,7 @@ func Reproduce(ctx context.Context, dir, id string, desk *device.Desk, board str
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
 	if kinds := r.Kinds(); kinds[0] != was.Kind {
-		return was, is, failure.New(failure.Config, "", "%s was measured on board %s, not on %s", id, was.Kind,
+		return was, is, failure.Errorf(failure.Config, "%s was measured on board %s, not on %s", id, was.Kind,
 			strings.Join(kinds, ", "))
 	}
 	c.ID = cmp.Or(was.Of, id)
@@ -185,7 +185,7 @@ func Reproduce(ctx context.Context, dir, id string, desk *device.Desk, board str
 		case is.Disturbed:
 			why = "every sample was interrupted"
 		}
-		err = failure.New(failure.Config, "", "%s has no time in RAM now that could be confirmed: %s", was.Of, why)
+		err = failure.Errorf(failure.Config, "%s has no time in RAM now that could be confirmed: %s", was.Of, why)
 	}
 	if err != nil {
 		return was, is, err

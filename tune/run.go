@@ -324,7 +324,7 @@ func (r *Run) kindOf(c Candidate) (*kind, error) {
 			return k, nil
 		}
 	}
-	return nil, failure.New(failure.Config, "", "candidate %s: the run has no board %q", c.ID, c.Kind)
+	return nil, failure.Errorf(failure.Config, "candidate %s: the run has no board %q", c.ID, c.Kind)
 }
 
 // hostTries is how often a candidate is built if the computer is at fault.
@@ -518,7 +518,7 @@ func (k *kind) build(ctx context.Context, in *layout, c Candidate) (rpc.Program,
 	defer cancel()
 	p, err := in.linker.Link(limited, c.operators(), in.window)
 	if err != nil && ctx.Err() == nil && limited.Err() != nil {
-		return p, failure.New(failure.Timeout, "", "building took longer than %v", k.run.o.BuildTimeout)
+		return p, failure.Errorf(failure.Timeout, "building took longer than %v", k.run.o.BuildTimeout)
 	}
 	return p, err
 }
@@ -543,7 +543,7 @@ func (k *kind) wanted(ctx context.Context, j *job) (Result, error) {
 	case <-ctx.Done():
 		return Result{}, failure.Stopped(ctx, "measure %s", j.candidate.ID)
 	case <-k.run.closed:
-		return Result{}, failure.New(failure.Interrupted, "", "measure %s: the run was closed", j.candidate.ID)
+		return Result{}, failure.Errorf(failure.Interrupted, "measure %s: the run was closed", j.candidate.ID)
 	case <-k.queue.ended:
 		select {
 		case a := <-j.answer:
@@ -568,7 +568,7 @@ func (k *kind) ended(ctx context.Context, err error) error {
 		return failure.Stopped(ctx, "measure")
 	}
 	if k.run.isClosed() {
-		return failure.New(failure.Interrupted, "", "the run was closed")
+		return failure.Errorf(failure.Interrupted, "the run was closed")
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -585,7 +585,7 @@ func (k *kind) windowOf(ctx context.Context, l *layout) (rpc.Window, error) {
 	case <-ctx.Done():
 		return rpc.Window{}, failure.Stopped(ctx, "wait for a board %s", k.name)
 	case <-k.run.closed:
-		return rpc.Window{}, failure.New(failure.Interrupted, "", "the run was closed")
+		return rpc.Window{}, failure.Errorf(failure.Interrupted, "the run was closed")
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -263,7 +263,7 @@ func readCandidate(dir, name string, is func(*candidateLine) bool) (Candidate, e
 		}
 	}
 	if last == nil {
-		return Candidate{}, failure.New(failure.Config, "", "%s: no candidate %s", dir, name)
+		return Candidate{}, failure.Errorf(failure.Config, "%s: no candidate %s", dir, name)
 	}
 	return readParts(dir, *last, nil)
 }
@@ -277,7 +277,7 @@ func parseLine(line []byte) (l candidateLine, err error) {
 // readParts reads what a line refers to.
 func readParts(dir string, l candidateLine, err error) (Candidate, error) {
 	if err != nil {
-		return Candidate{}, failure.New(failure.Config, "", "%s: no candidate: %w", filepath.Join(dir, candidatesFile), err)
+		return Candidate{}, failure.Errorf(failure.Config, "%s: no candidate: %w", filepath.Join(dir, candidatesFile), err)
 	}
 	c := Candidate{
 		ID: l.ID, Kind: l.Kind, Entry: l.Entry, Record: l.Record,
@@ -293,7 +293,7 @@ func readParts(dir string, l candidateLine, err error) (Candidate, error) {
 	for _, a := range l.Args {
 		arg := Arg{Shape: a.Shape, RelTol: a.RelTol, AbsTol: a.AbsTol, Seed: a.Seed, Flash: a.Flash}
 		if arg.DType, err = ndarray.ParseDType(a.DType); err != nil {
-			return Candidate{}, failure.New(failure.Config, "", "candidate %s: %w", l.ID, err)
+			return Candidate{}, failure.Errorf(failure.Config, "candidate %s: %w", l.ID, err)
 		}
 		if arg.Data, err = readBlob(dir, a.Data); err != nil {
 			return Candidate{}, err
@@ -313,14 +313,14 @@ func readBlob(dir, name string) ([]byte, error) {
 	}
 	sum, err := hex.DecodeString(name)
 	if err != nil || len(sum) != sha256.Size {
-		return nil, failure.New(failure.Config, "", "%s: %q is no SHA-256", dir, name)
+		return nil, failure.Errorf(failure.Config, "%s: %q is no SHA-256", dir, name)
 	}
 	data, err := os.ReadFile(blobPath(dir, name))
 	if err != nil {
 		return nil, err
 	}
 	if is := sha256.Sum256(data); !bytes.Equal(is[:], sum) {
-		return nil, failure.New(failure.Config, "", "%s was changed: it is %x", blobPath(dir, name), is)
+		return nil, failure.Errorf(failure.Config, "%s was changed: it is %x", blobPath(dir, name), is)
 	}
 	if data == nil {
 		data = []byte{}

@@ -144,7 +144,7 @@ func (s *store) append(l resultLine) error {
 		return fmt.Errorf("%s: %w", resultsFile, err)
 	}
 	if s.file == nil {
-		return failure.New(failure.Interrupted, "", "the run was closed")
+		return failure.Errorf(failure.Interrupted, "the run was closed")
 	}
 	at, err := s.file.Seek(0, io.SeekCurrent)
 	if err != nil {

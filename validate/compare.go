@@ -49,13 +49,13 @@ func ParseRule(text string) (Rule, error) {
 }
 
 func badRule(text string) error {
-	return failure.New(failure.Config, "", "%q is none of exact, top1, abs=0.001, rel=0.01 and abs=0.001,rel=0.01", text)
+	return failure.Errorf(failure.Config, "%q is none of exact, top1, abs=0.001, rel=0.01 and abs=0.001,rel=0.01", text)
 }
 
 func (r Rule) check() error {
 	for _, v := range []float64{r.Abs, r.Rel} {
 		if !(v >= 0) || math.IsInf(v, 0) {
-			return failure.New(failure.Config, "", "a tolerance of %v is not a positive number", v)
+			return failure.Errorf(failure.Config, "a tolerance of %v is not a positive number", v)
 		}
 	}
 	if r.Top1 && (r.Abs != 0 || r.Rel != 0) {

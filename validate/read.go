@@ -84,7 +84,7 @@ func (r *reader) read(ctx context.Context, path string, kinds []kind, only kind)
 			arrays[0].Name = f.array
 		}
 		if err := r.add(f.path, arrays, kinds, only); err != nil {
-			return failure.New(failure.Config, "", "%s: %w", f.path, err)
+			return failure.Errorf(failure.Config, "%s: %w", f.path, err)
 		}
 	}
 	return nil
@@ -94,7 +94,7 @@ func (r *reader) read(ctx context.Context, path string, kinds []kind, only kind)
 func New(arrays []ndarray.Named, m *mlf.Model) (*Set, error) {
 	r := newReader(m)
 	if err := r.add("sample", arrays, allKinds, inputKind); err != nil {
-		return nil, failure.New(failure.Config, "", "%w", err)
+		return nil, failure.Errorf(failure.Config, "%w", err)
 	}
 	return r.set()
 }

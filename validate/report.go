@@ -121,11 +121,11 @@ func (r *Report) Err() error {
 		if len(r.Mismatches) > 0 {
 			first = "; the first: " + r.Mismatches[0].String()
 		}
-		return failure.New(failure.WrongAnswer, "", "%d of %d samples differ from the expected outputs (%s)%s", n, r.Samples,
+		return failure.Errorf(failure.WrongAnswer, "%d of %d samples differ from the expected outputs (%s)%s", n, r.Samples,
 			r.Rule, first)
 	}
 	if r.labelled && r.Accuracy() < r.Least {
-		return failure.New(failure.WrongAnswer, "", "%.4g %% of the labels are right, less than %.4g %%", 100*r.Accuracy(),
+		return failure.Errorf(failure.WrongAnswer, "%.4g %% of the labels are right, less than %.4g %%", 100*r.Accuracy(),
 			100*r.Least)
 	}
 	return nil

@@ -171,7 +171,7 @@ func (s *Set) checkLabels() error {
 	classes := classesOf(s.outputs[s.class])
 	for _, x := range s.samples {
 		if x.label < 0 || x.label >= classes {
-			return failure.New(failure.Config, "", "%s: the label %d is not one of the model's classes, 0 to %d", x.name,
+			return failure.Errorf(failure.Config, "%s: the label %d is not one of the model's classes, 0 to %d", x.name,
 				x.label, classes-1)
 		}
 	}
@@ -191,7 +191,7 @@ func (s *Set) checkRule(r Rule) error {
 		t := s.outputs[s.class]
 		for _, x := range s.samples {
 			if _, ok := argMax(t.array(x.want[s.class])); !ok {
-				return failure.New(failure.Config, "", "%s: the expected output %q has no largest element: one is not a number",
+				return failure.Errorf(failure.Config, "%s: the expected output %q has no largest element: one is not a number",
 					x.name, t.Name)
 			}
 		}

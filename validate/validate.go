@@ -69,7 +69,7 @@ func (o Options) check(s *Set) error {
 		return err
 	}
 	if !(o.Accuracy >= 0 && o.Accuracy <= 1) {
-		return failure.New(failure.Config, "", "an accuracy of %v is not from 0 to 1", o.Accuracy)
+		return failure.Errorf(failure.Config, "an accuracy of %v is not from 0 to 1", o.Accuracy)
 	}
 	if o.Accuracy > 0 && !s.HasLabels() {
 		return failure.New(failure.Config, "add labels to the set", "an accuracy is required, and the set has no labels")

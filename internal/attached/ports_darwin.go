@@ -14,7 +14,7 @@ import (
 func systemPorts() ([]Port, error) {
 	names, err := serial.GetPortsList()
 	if err != nil {
-		return nil, failure.New(failure.ProbeMissing, "", "serial ports: %w", err)
+		return nil, failure.Errorf(failure.ProbeMissing, "serial ports: %w", err)
 	}
 	var ports []Port
 	for _, n := range names {

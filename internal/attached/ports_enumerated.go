@@ -16,7 +16,7 @@ import (
 func systemPorts() ([]Port, error) {
 	list, err := enumerator.GetDetailedPortsList()
 	if err != nil {
-		return nil, failure.New(failure.ProbeMissing, "", "serial ports: %w", err)
+		return nil, failure.Errorf(failure.ProbeMissing, "serial ports: %w", err)
 	}
 	var ports []Port
 	for _, p := range list {

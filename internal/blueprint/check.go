@@ -132,7 +132,7 @@ func checkReserved(path string) error {
 func (t *Template) CheckNames() error {
 	entries, err := fs.ReadDir(t.Files, ".")
 	if err != nil {
-		return failure.New(failure.Config, "", "template %s: %w", t.Name, err)
+		return failure.Errorf(failure.Config, "template %s: %w", t.Name, err)
 	}
 	for _, e := range entries {
 		if err := checkReserved(e.Name()); err != nil {

@@ -66,7 +66,7 @@ func (t *Template) findCopies(folders []string) error {
 			_, err = fs.ReadDir(t.Copied[to], ".")
 		}
 		if err != nil {
-			return failure.New(failure.Config, "", "template %s: copies: %s: %w", t.Name, from, err)
+			return failure.Errorf(failure.Config, "template %s: copies: %s: %w", t.Name, from, err)
 		}
 	}
 	return nil
@@ -112,7 +112,7 @@ func Names(folders []string) []string {
 func readTemplate(name string, files fs.FS) (*Template, error) {
 	t := &Template{Name: name, Files: files}
 	if info, err := fs.Stat(files, TemplateFile); err == nil && !info.Mode().IsRegular() {
-		return nil, failure.New(failure.Config, "", "template %s: %s: %w", name, TemplateFile, plainfile.ErrSpecial)
+		return nil, failure.Errorf(failure.Config, "template %s: %s: %w", name, TemplateFile, plainfile.ErrSpecial)
 	}
 	data, err := fs.ReadFile(files, TemplateFile)
 	if err != nil {
@@ -125,10 +125,10 @@ func readTemplate(name string, files fs.FS) (*Template, error) {
 			"template %s: %s has interface %d; the latest known one is %d", name, TemplateFile, of.Interface, knownInterface)
 	}
 	if err := t.decode(data); err != nil {
-		return nil, failure.New(failure.Config, "", "template %s: %w", name, err)
+		return nil, failure.Errorf(failure.Config, "template %s: %w", name, err)
 	}
 	if err := cmp.Or(t.Check(), t.checkFirmware(), t.checkCopies(), t.checkApps()); err != nil {
-		return nil, failure.New(failure.Config, "", "template %s: %s: %w", name, TemplateFile, err)
+		return nil, failure.Errorf(failure.Config, "template %s: %s: %w", name, TemplateFile, err)
 	}
 	return t, nil
 }

@@ -101,7 +101,7 @@ func Find(dir string) (*Config, error) {
 			}
 			return c, c.checkPath(data)
 		case !errors.Is(err, fs.ErrNotExist):
-			return nil, failure.New(failure.Config, "", "%w", err)
+			return nil, failure.Errorf(failure.Config, "%w", err)
 		}
 		up := filepath.Dir(dir)
 		if up == dir {

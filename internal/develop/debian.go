@@ -44,7 +44,7 @@ func (r *repository) testDebian(ctx context.Context) error {
 	releases := debians
 	if only := r.Env("RELEASE"); only != "" {
 		if releases = []string{only}; !slices.Contains(debians, only) {
-			return failure.New(failure.Config, "", "RELEASE=%s is none that boardsmith is tested on", only)
+			return failure.Errorf(failure.Config, "RELEASE=%s is none that boardsmith is tested on", only)
 		}
 	}
 	if err := canMakeSystems(); err != nil {
@@ -77,7 +77,7 @@ func (r *repository) briefDebians(ctx context.Context, t *tally) error {
 func canMakeSystems() error {
 	switch {
 	case runtime.GOOS != "linux":
-		return failure.New(failure.Config, "", "test:debian needs Linux")
+		return failure.Errorf(failure.Config, "test:debian needs Linux")
 	case os.Geteuid() != 0:
 		return failure.New(failure.Config, `sudo env PATH="$PATH" `+failure.Target("test:debian"),
 			"test:debian needs root: it makes systems with mounts of their own")

@@ -70,7 +70,7 @@ func foundNothing(output string) bool {
 func cFuzzCheck(fuzzTime string) (check, error) {
 	d, err := time.ParseDuration(fuzzTime)
 	if err != nil {
-		return check{}, failure.New(failure.Config, "", "FUZZTIME=%s: %w", fuzzTime, err)
+		return check{}, failure.Errorf(failure.Config, "FUZZTIME=%s: %w", fuzzTime, err)
 	}
 	return check{
 		name: "crt.fuzz_server for " + fuzzTime, needs: "clang",

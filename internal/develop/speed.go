@@ -105,7 +105,7 @@ func (r *repository) benchRuntime(ctx context.Context) error {
 	figures, missing, err := r.runtimeTable(ctx)
 	switch {
 	case err != nil:
-		return failure.New(failure.Internal, "", "the runtime's figures: %w", err)
+		return failure.Errorf(failure.Internal, "the runtime's figures: %w", err)
 	case missing != "":
 		r.Notef("note: the runtime's size and instructions are not measured: %s", missing)
 	default:
@@ -136,7 +136,7 @@ func (r *repository) measure(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if t.failed > 0 {
-		return "", failure.New(failure.Internal, "", "the benchmarks failed")
+		return "", failure.Errorf(failure.Internal, "the benchmarks failed")
 	}
 	var b strings.Builder
 	for _, g := range allGoals() {

@@ -59,7 +59,7 @@ func (r *repository) conclude(t *tally) error {
 	}
 	r.Printf("%d passed, %d failed, %d skipped", t.passed, t.failed, t.skipped)
 	if t.failed > 0 {
-		return failure.New(failure.Internal, "", "%d of %d checks failed", t.failed, t.failed+t.passed)
+		return failure.Errorf(failure.Internal, "%d of %d checks failed", t.failed, t.failed+t.passed)
 	}
 	r.JSONLine(jsonlines.Checks{Passed: t.passed, Failed: t.failed, Skipped: t.skipped})
 	return nil

@@ -66,11 +66,11 @@ func (r Registry) Append(f *elf.File, symbols map[string]uint64, base, at, end u
 		case s.Flags&elf.SHF_ALLOC == 0 || s.Type == elf.SHT_NOBITS || s.Size == 0:
 			continue
 		case s.Addr < base || s.Addr+s.Size > at:
-			return nil, failure.New(failure.Link, "", "operators: section %s is not placed", s.Name)
+			return nil, failure.Errorf(failure.Link, "operators: section %s is not placed", s.Name)
 		}
 		data, err := s.Data()
 		if err != nil {
-			return nil, failure.New(failure.Link, "", "operators: section %s: %w", s.Name, err)
+			return nil, failure.Errorf(failure.Link, "operators: section %s: %w", s.Name, err)
 		}
 		copy(all[s.Addr-base:], data)
 	}
@@ -102,13 +102,13 @@ func (r Registry) encode(f *elf.File, symbols map[string]uint64, at uint64) ([]b
 	for _, e := range r.Entries {
 		_, symbol := EntryNames(e)
 		if symbols[symbol] == 0 {
-			return nil, failure.New(failure.Link, "", "the operators have no function %s", symbol)
+			return nil, failure.Errorf(failure.Link, "the operators have no function %s", symbol)
 		}
 		word(symbols[symbol])
 	}
 	for _, s := range r.Signatures {
 		if symbols[s.Symbol] == 0 {
-			return nil, failure.New(failure.Link, "", "the operators have no function %s", s.Symbol)
+			return nil, failure.Errorf(failure.Link, "the operators have no function %s", s.Symbol)
 		}
 		word(symbols[s.Symbol])
 		w.Write(append([]byte{s.First, s.Least, s.Most}, make([]byte, r.WordBytes-3)...))

@@ -393,7 +393,7 @@ var pageLogs = []uint{smallPageLog, largePageLog, largePageLog + 1, largePageLog
 func needOf(class int, place boards.Place, a *mlf.Archive, m *mlf.Model, packet int64) (ArenaNeed, error) {
 	sizes, ok := sizesOf[class]
 	if !ok {
-		return ArenaNeed{}, failure.New(failure.Internal, "", "no sizes of a runtime of %d bits", class)
+		return ArenaNeed{}, failure.Errorf(failure.Internal, "no sizes of a runtime of %d bits", class)
 	}
 	n := ArenaNeed{pages: map[uint]int64{}, fixed: sizes.Manager}
 	n.workspace = a.Workspace(m)

@@ -60,14 +60,14 @@ func Parse(text string) (Ref, error) {
 
 func (r Ref) check(text string) error {
 	if strings.Trim(r.URL[strings.LastIndexAny(r.URL, "/:")+1:], ".") == "" {
-		return failure.New(failure.Config, "", "%s: no repository in the URL", text)
+		return failure.Errorf(failure.Config, "%s: no repository in the URL", text)
 	}
 	if strings.HasPrefix(r.Revision, "-") || strings.ContainsAny(r.Revision, " ~^:?*[\\\x00") {
 		return failure.New(failure.Config, "write a branch, a tag or a commit", "%s: %q is not a revision", text, r.Revision)
 	}
 	for _, part := range strings.Split(r.Dir, "/") {
 		if r.Dir != "" && checkName(part) != nil {
-			return failure.New(failure.Config, "", "%s: %q is not a folder in the repository", text, r.Dir)
+			return failure.Errorf(failure.Config, "%s: %q is not a folder in the repository", text, r.Dir)
 		}
 	}
 	return checkURL(r.URL)
@@ -87,7 +87,7 @@ func checkURL(text string) error {
 	}
 	u, err := url.Parse(text)
 	if err != nil {
-		return failure.New(failure.Config, "", "the git URL cannot be read: %w", err.(*url.Error).Err)
+		return failure.Errorf(failure.Config, "the git URL cannot be read: %w", err.(*url.Error).Err)
 	}
 	if !slices.Contains(schemes, u.Scheme) {
 		return failure.New(failure.Config, "use one of: "+strings.Join(schemes, ", "), "%s: scheme %s is not supported",

@@ -34,7 +34,7 @@ func ReadArrays(path string, m *mlf.Model) ([]ndarray.Named, error) {
 			return nil, fmt.Errorf("INPUT %s: %w", path, err)
 		}
 		if given[i] {
-			return nil, failure.New(failure.Config, "", "INPUT %s: two arrays for input %q", path, m.Inputs[i].Name)
+			return nil, failure.Errorf(failure.Config, "INPUT %s: two arrays for input %q", path, m.Inputs[i].Name)
 		}
 		given[i] = true
 	}
@@ -75,7 +75,7 @@ func InventArrays(env console.Environ, m *mlf.Model) ([]ndarray.Named, string, e
 func Seed(env console.Environ) (uint64, error) {
 	seed, err := strconv.ParseUint(cmp.Or(env("SEED"), "0"), 10, 64)
 	if err != nil {
-		return 0, failure.New(failure.Config, "", "SEED=%s is not a number", env("SEED"))
+		return 0, failure.Errorf(failure.Config, "SEED=%s is not a number", env("SEED"))
 	}
 	return seed, nil
 }

@@ -143,7 +143,7 @@ func Resolve(env console.Environ, dir string, load func(dir string) (*Made, erro
 	}
 	in.Options = in.BoardOptions[""]
 	if in.Usual, err = boards.ParseOptions(c.Options); err != nil {
-		return nil, failure.New(failure.Config, "", "%s: %w", c.File, err)
+		return nil, failure.Errorf(failure.Config, "%s: %w", c.File, err)
 	}
 
 	in.Project = cmp.Or(env("PROJECT"), named.Project, c.Project)
@@ -208,7 +208,7 @@ func (in *Inputs) readApp(app string) (string, error) {
 		return app, nil
 	}
 	known := []string{boards.RPC, boards.Standalone, Library}
-	return "", failure.New(failure.Config, "", "APP=%s is none of %s%s", app, strings.Join(known, ", "),
+	return "", failure.Errorf(failure.Config, "APP=%s is none of %s%s", app, strings.Join(known, ", "),
 		jsonfile.DidYouMean(app, known))
 }
 
@@ -304,7 +304,7 @@ func (in *Inputs) plain(env console.Environ, named boardsmithjson.Choice) error 
 	if r := env("REPEAT"); r != "" {
 		n, err := strconv.Atoi(r)
 		if err != nil || n < 1 || n > maxRepeat {
-			return failure.New(failure.Config, "", "REPEAT=%s is not a number of runs from 1 to %d", r, maxRepeat)
+			return failure.Errorf(failure.Config, "REPEAT=%s is not a number of runs from 1 to %d", r, maxRepeat)
 		}
 		in.Repeat = n
 	}

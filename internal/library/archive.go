@@ -81,7 +81,7 @@ func Check(archives map[string]string, objects map[string][]byte) error {
 	for _, name := range slices.Sorted(maps.Keys(objects)) {
 		all := map[string]bool{}
 		if err := symbols(objects[name], all); err != nil {
-			return failure.New(failure.Link, "", "%s: %w", name, err)
+			return failure.Errorf(failure.Link, "%s: %w", name, err)
 		}
 		for symbol := range all {
 			owner[symbol] = name
@@ -90,7 +90,7 @@ func Check(archives map[string]string, objects map[string][]byte) error {
 	for _, name := range slices.Sorted(maps.Keys(archives)) {
 		all, err := defined(archives[name])
 		if err != nil {
-			return failure.New(failure.Link, "", "library %s: %w", name, err)
+			return failure.Errorf(failure.Link, "library %s: %w", name, err)
 		}
 		for _, symbol := range slices.Sorted(maps.Keys(all)) {
 			if other := owner[symbol]; other != "" {

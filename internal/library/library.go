@@ -57,7 +57,7 @@ func Read(dir, name string) (*Library, error) {
 	case err != nil:
 		return nil, failure.New(failure.Config, "name the folder with "+File, "library %s: %w", name, err)
 	case len(data) > maxFileBytes:
-		return nil, failure.New(failure.Config, "", "library %s: %s is larger than 1 MiB", name, file)
+		return nil, failure.Errorf(failure.Config, "library %s: %s is larger than 1 MiB", name, file)
 	}
 	l := &Library{Name: name, Dir: dir, Files: os.DirFS(dir)}
 	keys, _, err := jsonfile.Scan(data)

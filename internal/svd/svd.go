@@ -88,12 +88,12 @@ type Interrupt struct {
 func ReadFile(name string) (*Device, error) {
 	f, err := plainfile.Open(name)
 	if err != nil {
-		return nil, failure.New(failure.Config, "", "SVD file: %w", err)
+		return nil, failure.Errorf(failure.Config, "SVD file: %w", err)
 	}
 	defer f.Close()
 	d, err := Read(f)
 	if err != nil {
-		return nil, failure.New(failure.Config, "", "%s: %w", name, err)
+		return nil, failure.Errorf(failure.Config, "%s: %w", name, err)
 	}
 	return d, nil
 }

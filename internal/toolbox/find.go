@@ -31,7 +31,7 @@ func Find(env console.Environ, name string) (string, error) {
 	if v := env(variable); v != "" {
 		path, err := exec.LookPath(v)
 		if err != nil {
-			return "", failure.New(failure.ToolMissing, "", "%s=%s: %w", variable, v, err)
+			return "", failure.Errorf(failure.ToolMissing, "%s=%s: %w", variable, v, err)
 		}
 		return abspath.Of(path), nil
 	}

@@ -68,7 +68,7 @@ func setupMissing(ctx context.Context, c *console.Console, debian, python []Tool
 		if name := cmp.Or(t.Apt, t.Python); slices.Contains(installed, name) {
 			if f := Probe(ctx, t); !f.Here {
 				problems = append(problems,
-					failure.New(failure.ToolMissing, "", "installed, but still not working: %s (%s)", name, f.Why))
+					failure.Errorf(failure.ToolMissing, "installed, but still not working: %s (%s)", name, f.Why))
 			}
 		}
 	}

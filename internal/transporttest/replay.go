@@ -40,7 +40,7 @@ var recordedEnds = map[string]error{
 
 // replayError reports the first difference between the host and the recording, after so many bytes from the host.
 func replayError(after int, format string, args ...any) error {
-	return failure.New(failure.Transport, "", "replay: after %d bytes from the host: %s", after,
+	return failure.Errorf(failure.Transport, "replay: after %d bytes from the host: %s", after,
 		fmt.Sprintf(format, args...))
 }
 
@@ -71,10 +71,10 @@ func OpenReplay(from io.Reader) (*Replay, error) {
 	dec := json.NewDecoder(from)
 	var head recordingHead
 	if err := dec.Decode(&head); err != nil {
-		return nil, failure.New(failure.Config, "", "recording: %w", err)
+		return nil, failure.Errorf(failure.Config, "recording: %w", err)
 	}
 	if head.Version != recordingVersion {
-		return nil, failure.New(failure.Config, "", "recording: version %d, know %d", head.Version, recordingVersion)
+		return nil, failure.Errorf(failure.Config, "recording: version %d, know %d", head.Version, recordingVersion)
 	}
 	r := &Replay{lossy: head.Lossy, changed: make(chan struct{})}
 	for line := 2; ; line++ {
@@ -87,7 +87,7 @@ func OpenReplay(from io.Reader) (*Replay, error) {
 			err = r.load(l)
 		}
 		if err != nil {
-			return nil, failure.New(failure.Config, "", "recording: entry %d: %w", line, err)
+			return nil, failure.Errorf(failure.Config, "recording: entry %d: %w", line, err)
 		}
 	}
 }

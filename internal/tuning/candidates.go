@@ -203,7 +203,7 @@ func (t *Job) confirms() (int, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {
-		return 0, failure.New(failure.Config, "", "CONFIRM=%s: it is the number of candidates to measure again in flash",
+		return 0, failure.Errorf(failure.Config, "CONFIRM=%s: it is the number of candidates to measure again in flash",
 			text)
 	}
 	return n, nil
@@ -213,7 +213,7 @@ func (t *Job) confirms() (int, error) {
 func candidateFiles(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, failure.New(failure.Config, "", "CANDIDATES: %w", err)
+		return nil, failure.Errorf(failure.Config, "CANDIDATES: %w", err)
 	}
 	var names []string
 	for _, e := range entries {

@@ -108,7 +108,7 @@ const bestOptions = "best.json"
 func (t *Job) printFront(spec project.Spec, trials []search.NetworkTrial) error {
 	front := search.Front(trials)
 	if len(front) == 0 {
-		return failure.New(failure.Internal, "", "no choice of flags could be measured")
+		return failure.Errorf(failure.Internal, "no choice of flags could be measured")
 	}
 	board, err := boards.Find(spec.Board, t.In.Path)
 	if err != nil {

@@ -166,7 +166,7 @@ func (t *Job) trials(otherwise int) (int, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {
-		return 0, failure.New(failure.Config, "", "TRIALS=%s is not a number of trials from 1", text)
+		return 0, failure.Errorf(failure.Config, "TRIALS=%s is not a number of trials from 1", text)
 	}
 	return n, nil
 }

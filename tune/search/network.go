@@ -323,7 +323,7 @@ func (s *networkSearch) compareWant(outputs []*ndarray.Array) error {
 			continue
 		}
 		if got.Len() != want.Len() { // the type is the model's
-			return failure.New(failure.Config, "", "output %d is %v %s, not %v %s", i, got.DType,
+			return failure.Errorf(failure.Config, "output %d is %v %s, not %v %s", i, got.DType,
 				ndarray.ShapeString(got.Shape), want.DType, ndarray.ShapeString(want.Shape))
 		}
 		for k := range got.Len() {
@@ -333,7 +333,7 @@ func (s *networkSearch) compareWant(outputs []*ndarray.Array) error {
 				limit = 1e-5 * max(1, max(w, -w))
 			}
 			if !(max(g-w, w-g) <= limit) {
-				return failure.New(failure.WrongAnswer, "", "output %d: element %d is %v, expected %v", i, k, g, w)
+				return failure.Errorf(failure.WrongAnswer, "output %d: element %d is %v, expected %v", i, k, g, w)
 			}
 		}
 	}

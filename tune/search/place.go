@@ -225,7 +225,7 @@ func (p *networkPlace) attach(ctx context.Context) (err error) {
 func same(got, want []*ndarray.Array) error {
 	for i := range want {
 		if !bytes.Equal(got[i].Data, want[i].Data) {
-			return failure.New(failure.WrongAnswer, "", "output %d has other bytes than without further flags", i)
+			return failure.Errorf(failure.WrongAnswer, "output %d has other bytes than without further flags", i)
 		}
 	}
 	return nil

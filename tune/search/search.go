@@ -176,12 +176,12 @@ func content(a space.Arg, f *space.File) ([]byte, error) {
 			continue
 		}
 		if named.Array.DType != a.DType || ndarray.ShapeString(named.Array.Shape) != ndarray.ShapeString(a.Shape) {
-			return nil, failure.New(failure.Config, "", "%s %s is %v %s, not %v %s", f.Path, f.Array, named.Array.DType,
+			return nil, failure.Errorf(failure.Config, "%s %s is %v %s, not %v %s", f.Path, f.Array, named.Array.DType,
 				ndarray.ShapeString(named.Array.Shape), a.DType, ndarray.ShapeString(a.Shape))
 		}
 		return named.Array.Data, nil
 	}
-	return nil, failure.New(failure.Config, "", "%s has no array %q", f.Path, f.Array)
+	return nil, failure.Errorf(failure.Config, "%s has no array %q", f.Path, f.Array)
 }
 
 // random returns content that depends on the seed alone: floats from -1 to 1, of all else any bits.

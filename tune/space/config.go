@@ -35,15 +35,15 @@ func (s *Space) makeConfig(index []int) Config {
 // config if an index is missing or out of range, or if a constraint is violated.
 func (s *Space) Config(index ...int) (Config, error) {
 	if len(index) != len(s.Knobs) {
-		return Config{}, failure.New(failure.Config, "", "%d values for %d knobs", len(index), len(s.Knobs))
+		return Config{}, failure.Errorf(failure.Config, "%d values for %d knobs", len(index), len(s.Knobs))
 	}
 	for k, i := range index {
 		if n := s.Knobs[k].Len(); i < 0 || i >= n {
-			return Config{}, failure.New(failure.Config, "", "knob %s has no value %d: it has %d", s.Knobs[k].Name, i, n)
+			return Config{}, failure.Errorf(failure.Config, "knob %s has no value %d: it has %d", s.Knobs[k].Name, i, n)
 		}
 	}
 	if c := s.violated(index); c >= 0 {
-		return Config{}, failure.New(failure.Config, "", "it violates the constraint %q", s.constraints[c].text)
+		return Config{}, failure.Errorf(failure.Config, "it violates the constraint %q", s.constraints[c].text)
 	}
 	return s.makeConfig(index), nil
 }
@@ -53,26 +53,26 @@ func (s *Space) Config(index ...int) (Config, error) {
 // not have, a violated constraint.
 func (s *Space) Decode(data []byte) (Config, error) {
 	if _, _, err := jsonfile.Scan(data); err != nil {
-		return Config{}, failure.New(failure.Config, "", "a configuration: %w", err)
+		return Config{}, failure.Errorf(failure.Config, "a configuration: %w", err)
 	}
 	var values map[string]json.RawMessage
 	if err := json.Unmarshal(data, &values); err != nil {
-		return Config{}, failure.New(failure.Config, "", "a configuration: %w", err)
+		return Config{}, failure.Errorf(failure.Config, "a configuration: %w", err)
 	}
 	index := make([]int, len(s.Knobs))
 	for k := range s.Knobs {
 		name := s.Knobs[k].Name
 		value, ok := values[name]
 		if !ok {
-			return Config{}, failure.New(failure.Config, "", "a configuration without knob %q", name)
+			return Config{}, failure.Errorf(failure.Config, "a configuration without knob %q", name)
 		}
 		if index[k] = s.Knobs[k].index(value); index[k] < 0 {
-			return Config{}, failure.New(failure.Config, "", "knob %s does not have the value %s", name, value)
+			return Config{}, failure.Errorf(failure.Config, "knob %s does not have the value %s", name, value)
 		}
 		delete(values, name)
 	}
 	for name := range values {
-		return Config{}, failure.New(failure.Config, "", "knob %q is not known%s", name, jsonfile.DidYouMean(name, s.names()))
+		return Config{}, failure.Errorf(failure.Config, "knob %q is not known%s", name, jsonfile.DidYouMean(name, s.names()))
 	}
 	return s.Config(index...)
 }

@@ -79,7 +79,7 @@ var wordRE = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 func Read(path string) (*Space, error) {
 	data, err := readFile(path, maxFileBytes)
 	if err != nil {
-		return nil, failure.New(failure.Config, "", "space file: %w", err)
+		return nil, failure.Errorf(failure.Config, "space file: %w", err)
 	}
 	return Parse(data, path)
 }

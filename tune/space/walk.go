@@ -104,7 +104,7 @@ func (w *walker) err() error {
 		what = "there is no configuration that satisfies all constraints"
 	}
 	if len(w.rejected) == 0 {
-		return failure.New(failure.Config, "", "%s: %s", w.space.file, what)
+		return failure.Errorf(failure.Config, "%s: %s", w.space.file, what)
 	}
 	worst := 0
 	for c, n := range w.rejected {
