@@ -266,19 +266,19 @@ func (b *buildRun) runAndComplete(ctx context.Context, in *tree, held *os.File, 
 
 // run runs the template's command, and shows progress by the sources that it prints.
 func (b *buildRun) run(ctx context.Context, in *tree, held *os.File, changed []string) error {
-	total := 0
+	sources := map[string]bool{} // those that no line has named yet
 	for _, name := range changed {
 		if isSource(name) {
-			total++
+			sources[name] = true
 		}
 	}
+	total := len(sources)
 	wanted := total
 	if len(b.state.Template.Compile) == 0 {
 		wanted = b.builder.jobs() // it has more sources than those in the project
 	}
 	more, give := b.builder.takeMore(wanted - 1)
 	defer give()
-	done := 0
 	command := b.command(b.Board(), 1+more, b.wantedForms())
 	tool := toolRun{
 		dir: in.dir, shown: b.t.dir, path: b.program, args: command[1:], held: held, log: b.builder.log(),
@@ -293,9 +293,12 @@ func (b *buildRun) run(ctx context.Context, in *tree, held *os.File, changed []s
 			b.builder.Progress.Tell(progress.Event{Step: "build", Detail: words[len(words)-1], Done: step, Total: of})
 			return
 		}
-		if len(words) > 0 && isSource(words[len(words)-1]) {
-			done++
-			b.builder.Progress.Tell(progress.Event{Step: "build", Detail: words[len(words)-1], Done: done, Total: total})
+		for _, word := range words {
+			if name := strings.TrimPrefix(word, in.dir+"/"); sources[name] {
+				delete(sources, name)
+				done := total - len(sources)
+				b.builder.Progress.Tell(progress.Event{Step: "build", Detail: name, Done: done, Total: total})
+			}
 		}
 	}
 	err := tool.run(ctx)

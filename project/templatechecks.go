@@ -433,8 +433,8 @@ func (c *checking) objects() (map[string]objectState, error) {
 	return all, err
 }
 
-// unityObject matches CMake's names of sources that include others: its property UNITY_BUILD.
-var unityObject = regexp.MustCompile(`^unity_.+_(c\.c|cxx\.cxx)$`)
+// unityObject matches CMake's names of sources that include others (its property UNITY_BUILD), and the Makefile's.
+var unityObject = regexp.MustCompile(`^unity_.+_(c|c\.c|cxx\.cxx)$`)
 
 // recompiled returns an error if the object of a changed source is the same, or if another one was made again and has
 // the same bytes: then nothing that it depends on was changed.

@@ -40,7 +40,7 @@ func readReports(t *testing.T, dir string) map[string]*compiled {
 		return all[name]
 	}
 	for _, pattern := range []string{
-		"build/model/*.ci", "build/crt/*/*.ci", "build/src/*.ci", "build/src/*/*.ci", "build/src/*/*/*.ci",
+		"build/model/*.ci", "build/crt/*.ci", "build/src/*.ci", "build/src/*/*.ci", "build/src/*/*/*.ci",
 	} {
 		files, err := filepath.Glob(filepath.Join(dir, pattern))
 		must(t, err)
