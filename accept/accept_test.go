@@ -233,13 +233,13 @@ static int32_t process_receive(void* ctx, uint8_t** data, uint32_t timeout_ms) {
 	{
 		name: "constant id", step: "chip id", of: "host",
 		port: map[string]string{
-			"static void process_ticks_align": `static uint32_t process_id(void* ctx, uint8_t* id, uint32_t most) {
+			"static void process_ticks_align": `static uint32_t constant_id(void* ctx, uint8_t* id, uint32_t most) {
   (void)ctx;
   (void)memset(id, 0xFF, (most < 8U) ? most : 8U);
   return (most < 8U) ? most : 8U;
 }
 static void process_ticks_align`,
-			".ticks_align = process_ticks_align,": ".ticks_align = process_ticks_align,\n    .chip_id = process_id,",
+			".ticks_align = process_ticks_align,": ".ticks_align = process_ticks_align,\n    .chip_id = constant_id,",
 			"    .chip_id = process_chip_id,\n":   "",
 		},
 		text: "nothing was read",

@@ -535,20 +535,6 @@ func lookPath(t *testing.T, name string) string {
 	return path
 }
 
-// keptDirs returns the kept folders of a cache.
-func keptDirs(t *testing.T, c *cache.Cache) (all []string) {
-	t.Helper()
-	f, err := c.Lend(cache.Key{})
-	must(t, err)
-	f.Drop()
-	dirs, err := filepath.Glob(filepath.Join(filepath.Dir(filepath.Dir(f.Dir)), "*", "*", "build"))
-	must(t, err)
-	for _, dir := range dirs {
-		all = append(all, filepath.Dir(dir))
-	}
-	return all
-}
-
 // TestKeptNowhere: without a usable cache a temporary folder is used, and nothing of it stays.
 func TestKeptNowhere(t *testing.T) {
 	d := newKept(t)

@@ -612,3 +612,17 @@ func TestBoardIsCopy(t *testing.T) {
 		t.Errorf("%+v became %+v", before, after)
 	}
 }
+
+// keptDirs returns the kept folders of a cache.
+func keptDirs(t *testing.T, c *cache.Cache) (all []string) {
+	t.Helper()
+	f, err := c.Lend(cache.Key{})
+	must(t, err)
+	f.Drop()
+	dirs, err := filepath.Glob(filepath.Join(filepath.Dir(filepath.Dir(f.Dir)), "*", "*", "build"))
+	must(t, err)
+	for _, dir := range dirs {
+		all = append(all, filepath.Dir(dir))
+	}
+	return all
+}

@@ -139,10 +139,10 @@ var templateChecks = []templateCheck{
 	},
 	{"tools", "programs, variables and source trees are there", (*checking).tools, ""},
 	{
-		"build", "the build command makes all results",
+		"build", "the build command makes the image, its map and other forms, and the board's file",
 		(*checking).build,
 		"correct what the command makes, or " +
-			"the fields elf, map, forms, board and results",
+			"the fields elf, map, forms and board",
 	},
 	{
 		"checksum", "landmarks.parts contain every byte that is loaded",

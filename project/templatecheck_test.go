@@ -87,10 +87,6 @@ var defects = []struct {
 	{"build", "Makefile", "-Map=build/a.map", "-Map=build/b.map", "made no build/a.map"},
 	{"build", "Makefile", "-o $@ $(OBJ)", "-o build/b.elf $(OBJ)", "made no build/a.elf"},
 	{
-		"build", "template.json", `"linker_script"`, `"results": ["build/lib/*.o"], "linker_script"`,
-		"results: the build command made no build/lib/*.o",
-	},
-	{
 		"folder", "Makefile", "FLAGS := -w", "LINES := $(shell test -f build/lines || wc -l <src/main.c >build/lines; " +
 			"cat build/lines)\nFLAGS := -w -DLINES=$(LINES)", "does not notice its change: src/main.c",
 	},

@@ -33,8 +33,7 @@ static void process_id_read(const process_segment_t* segment, const uint8_t* not
     const size_t name = at + sizeof note;
     const size_t content = (name + note.n_namesz + align - 1U) & ~(align - 1U);
     if ((note.n_type == (uint32_t)NT_GNU_BUILD_ID) && (note.n_namesz == sizeof ELF_NOTE_GNU) &&
-        (note.n_descsz >= (uint32_t)BUILD_ID_BYTES) &&
-        (memcmp(&notes[name], ELF_NOTE_GNU, sizeof ELF_NOTE_GNU) == 0)) {
+        (note.n_descsz >= (uint32_t)BUILD_ID_BYTES) && (memcmp(&notes[name], ELF_NOTE_GNU, sizeof ELF_NOTE_GNU) == 0)) {
       (void)memcpy(id, &notes[content], BUILD_ID_BYTES);
     }
     at = (content + note.n_descsz + align - 1U) & ~(align - 1U);
