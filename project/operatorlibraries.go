@@ -22,7 +22,7 @@ func (l *OperatorLinker) useLibraries(p *Project) error {
 	for _, s := range l.libraries {
 		l.about = append(l.about, "library "+s.Name)
 		dir := filepath.Join(p.dir, generator.Libraries, s.Name)
-		lib, err := library.Describe(dir, s.Name)
+		lib, err := library.Read(dir, s.Name)
 		if err != nil {
 			return err
 		}

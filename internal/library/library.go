@@ -49,21 +49,8 @@ var wordRE = regexp.MustCompile(`^[\w./=+,:-]+$`)
 // nameRE matches names of libraries: they are parts of make's variables.
 var nameRE = regexp.MustCompile(`^[A-Za-z]\w*$`)
 
-// Read reads the library in a folder and finds its sources. Errors are of class config.
+// Read reads the library in a folder. Errors are of class config.
 func Read(dir, name string) (*Library, error) {
-	l, err := Describe(dir, name)
-	if err != nil {
-		return nil, err
-	}
-	if err := l.check(); err != nil {
-		return nil, failure.New(failure.Config, "correct "+filepath.Join(dir, File), "library %s: %w", name, err)
-	}
-	return l, nil
-}
-
-// Describe reads what the library in a folder says of itself, and does not look for its files: a project's copy has only
-// some of them. Errors are of class config.
-func Describe(dir, name string) (*Library, error) {
 	file := filepath.Join(dir, File)
 	data, err := os.ReadFile(file)
 	switch {
@@ -86,6 +73,9 @@ func Describe(dir, name string) (*Library, error) {
 	if !nameRE.MatchString(name) {
 		return nil, failure.New(failure.Config, "rename the folder, or give it another name in boardsmith.json",
 			"library %s: a library's name consists of letters, digits and underscores", name)
+	}
+	if err := l.check(); err != nil {
+		return nil, failure.New(failure.Config, "correct "+file, "library %s: %w", name, err)
 	}
 	return l, nil
 }
@@ -116,7 +106,7 @@ func (l *Library) findSources() error {
 	for _, pattern := range l.Sources {
 		pattern, without := strings.CutPrefix(pattern, "!")
 		found, err := fs.Glob(l.Files, pattern)
-		if err != nil || len(found) == 0 {
+		if err != nil || len(found) == 0 && !without { // a project's copy lacks what is left out
 			return fmt.Errorf("sources: nothing matches %q", pattern)
 		}
 		if without {
