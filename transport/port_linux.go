@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -23,7 +24,7 @@ func programsWith(port string) (list []string) {
 	for _, folder := range folders {
 		process := filepath.Dir(folder)
 		pid := filepath.Base(process)
-		if pid == strconv.Itoa(os.Getpid()) || !hasOpen(folder, p) {
+		if pid == strconv.Itoa(os.Getpid()) || !hasOpen(folder, p) || isForked(process) {
 			continue
 		}
 		name, _ := os.ReadFile(filepath.Join(process, "comm")) // it may have ended
@@ -31,6 +32,18 @@ func programsWith(port string) (list []string) {
 	}
 	slices.Sort(list)
 	return list
+}
+
+// isForked reports whether a process, by its folder in /proc, is a child of this one with the same program. A child that
+// starts another program has the files of this process until then.
+func isForked(process string) bool {
+	own, err := os.Readlink("/proc/self/exe")
+	if program, failed := os.Readlink(filepath.Join(process, "exe")); err != nil || failed != nil || program != own {
+		return false
+	}
+	stat, _ := os.ReadFile(filepath.Join(process, "stat")) // proc_pid_stat(5): pid (name) state parent …
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	return len(fields) > 1 && fields[1] == strconv.Itoa(os.Getpid())
 }
 
 // isPseudo reports whether a device is a pseudo-terminal, whose number is one of several in the system's containers

@@ -186,3 +186,38 @@ func TestSerialNotInherited(t *testing.T) {
 		t.Errorf("the port is still open: read %d, %v", n, err)
 	}
 }
+
+// TestSerialForkedReader: a child with this program, as one is that has not yet started its own, is no second reader.
+func TestSerialForkedReader(t *testing.T) {
+	if os.Getenv("TRANSPORT_TEST_CHILD") != "" {
+		_, _ = os.Stdin.Read(make([]byte, 1)) // until the parent ends
+		return
+	}
+	_, far := transporttest.Terminal(t)
+	again, err := os.OpenFile(far.Name(), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	child := exec.Command("/proc/self/exe", "-test.run=^TestSerialForkedReader$")
+	child.Env, child.ExtraFiles = append(os.Environ(), "TRANSPORT_TEST_CHILD=1"), []*os.File{again}
+	input, err := child.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Skip(err) // no /proc
+	}
+	defer func() { _ = input.Close(); _ = child.Wait() }()
+	port, err := transport.OpenSerial(transport.SerialConfig{Port: far.Name()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer port.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	_, err = port.Read(ctx, make([]byte, 8))
+	if errors.As(err, new(*transport.SharedPortError)) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v", err)
+	}
+}
