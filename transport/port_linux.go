@@ -34,8 +34,8 @@ func programsWith(port string) (list []string) {
 	return list
 }
 
-// isForked reports whether a process, by its folder in /proc, is a child of this one with the same program. A child that
-// starts another program has the files of this process until then.
+// isForked reports whether a process, by its folder in /proc, is a child of this one with the same program. A child
+// that starts another program has the files of this process until then.
 func isForked(process string) bool {
 	own, err := os.Readlink("/proc/self/exe")
 	if program, failed := os.Readlink(filepath.Join(process, "exe")); err != nil || failed != nil || program != own {
