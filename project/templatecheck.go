@@ -162,6 +162,11 @@ var templateChecks = []templateCheck{
 	},
 	{"no change", "a second build does nothing", (*checking).again, "the build must not change inputs"},
 	{
+		"by hand", "the command alone, in another folder, makes the same bytes",
+		(*checking).byHand,
+		"keep the folder's path out of the image (-ffile-prefix-map), and list in inputs all files that the build reads",
+	},
+	{
 		"operator", "a changed operator changes the build id, and compiles nothing else",
 		(*checking).operator,
 		"correct the dependencies of the build command",
@@ -170,11 +175,6 @@ var templateChecks = []templateCheck{
 		"folder", "after changes of all files, with one of the model more, renamed and removed, a build is as from nothing",
 		(*checking).inFolder,
 		"name the file in configure_reads, or let the build command depend on it",
-	},
-	{
-		"by hand", "the command alone, in another folder, makes the same bytes",
-		(*checking).byHand,
-		"keep the folder's path out of the image (-ffile-prefix-map), and list in inputs all files that the build reads",
 	},
 	{
 		"errors", "an error of the compiler is reported with the project's file and line",

@@ -87,11 +87,11 @@ var defects = []struct {
 	{"build", "Makefile", "-Map=build/a.map", "-Map=build/b.map", "made no build/a.map"},
 	{"build", "Makefile", "-o $@ $(OBJ)", "-o build/b.elf $(OBJ)", "made no build/a.elf"},
 	{
-		"folder", "Makefile", "FLAGS := -w", "LINES := $(shell test -f build/lines || wc -l <src/main.c >build/lines; " +
-			"cat build/lines)\nFLAGS := -w -DLINES=$(LINES)", "does not notice its change: src/main.c",
+		"folder", "Makefile", "gcc -nostdlib", "gcc -Wl,--defsym=lines=$(shell test -f build/lines || " +
+			"wc -l <src/main.c >build/lines; cat build/lines) -nostdlib", "does not notice its change: src/main.c",
 	},
 	{
-		"folder", "Makefile", "$(wildcard model/codegen/host/src/*.c)", "$(shell test -f build/list || " +
+		"folder", "Makefile", "$(wildcard model/codegen/host/src/*.c)", "$(shell mkdir -p build; test -f build/list || " +
 			"ls model/codegen/host/src/*.c >build/list; cat build/list)", "there is a file more",
 	},
 	{"checksum", "a.ld", "image_end = .;", "", "lacks a part that its template names"},
@@ -100,7 +100,7 @@ var defects = []struct {
 		"} image_end = .; .rodata : { *(.rodata*) *(.data*) }", "outside the ranges",
 	},
 	{"landmarks", "template.json", `".noinit"`, `".kept"`, "kept: the image has no .kept"},
-	{"build", "Makefile", "--build-id=md5", "--build-id=none", "link with -Wl,--build-id=md5"},
+	{"build", "Makefile", "--build-id=md5", "--build-id=none", "a.elf has no build id"},
 	{"build", "Makefile", "--build-id=md5", "--build-id=0x1234", "a build id of less than 16 bytes"},
 	{"build", "a.ld", ".note.gnu.build-id : {", ".id : {", "a.elf has no build id"},
 	{"build", "a.ld", ".note.gnu.build-id :", "/DISCARD/ : { *(.note.*) } .id :", "a.elf has no build id"},
@@ -114,7 +114,7 @@ var defects = []struct {
 		"\tgcc $(FLAGS) -c -o $@ model/$*.c\nbuild/%.o: %.c crt_config", "but it was not compiled again"},
 	{"operator", "Makefile", "=md5", "=0x00112233445566778899aabbccddeeff", "but the build id is the same"},
 	{"by hand", "Makefile", "--build-id=md5", "--build-id=uuid", "the id must be a hash of the file, not uuid"},
-	{"by hand", "Makefile", "FLAGS := -w", "FLAGS := -w -g", "another folder gives another file"},
+	{"by hand", "Makefile", "FLAGS := -w", "FLAGS := -w -g", "or other debugging information"},
 	{"errors", "Makefile", "-c -o $@ $<", "-c -o $@ $< 2>/dev/null", "the build reported: make: ***"},
 	{"options", "Makefile", "-$(OPERATOR_OPT)", "-O2", "option operator_opt is listed but has no effect"},
 	{

@@ -377,12 +377,12 @@ func (c *checking) operator(ctx context.Context) (found string, err error) {
 		if err != nil {
 			return err
 		}
-		if i.BuildID == c.image.BuildID {
-			return fmt.Errorf("%s was changed, but the build id is the same: it must be a hash, as of -Wl,--build-id=md5", name)
-		}
 		now, err := c.objects()
 		if err == nil && len(now) > 0 {
 			found, err = recompiled(before, now, name)
+		}
+		if err == nil && i.BuildID == c.image.BuildID {
+			err = fmt.Errorf("%s was changed, but the build id is the same: it must be a hash, as of -Wl,--build-id=md5", name)
 		}
 		return err
 	})
