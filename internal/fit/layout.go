@@ -6,6 +6,7 @@ package fit
 
 import (
 	"debug/elf"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -104,12 +105,14 @@ func (of Sources) parts() map[string]string {
 			parts[object] = part
 		}
 	}
-	for group, part := range map[string]string{ // CMake's UNITY_GROUP: all sources of a part as one
-		"runtime": partRuntime, "RPC": partRPC, "executor": partExecutor, "firmware": partMain,
-	} {
-		parts["unity_"+group+"_c.o"] = part
-	}
+	maps.Copy(parts, together)
 	return parts
+}
+
+// together has the objects of all sources of a part as one, by CMake's UNITY_GROUP or by make.
+var together = map[string]string{
+	"unity_runtime_c.o": partRuntime, "unity_RPC_c.o": partRPC, "unity_executor_c.o": partExecutor,
+	"unity_firmware_c.o": partMain,
 }
 
 // objectOf returns the name of a source's object.
@@ -148,6 +151,8 @@ func (of Sources) part(name string) string {
 		return partOperators
 	case !of.Folders.InRuntime(name):
 		return partMain
+	case together[base] != "":
+		return together[base]
 	case strings.HasPrefix(base, "aot_executor"), strings.HasPrefix(base, "graph_executor"):
 		return partExecutor
 	case strings.Contains(name, "/rpc/"):

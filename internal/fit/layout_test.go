@@ -35,6 +35,9 @@ func TestObjectPart(t *testing.T) {
 		{l, "", "", partOther},
 		{here, "build/runtime.a", "fault.o", partMain},
 		{here, "build/model/lib1.o", "", partOperators},
+		{here, "build/crt/unity_RPC_c.o", "", partRPC},
+		{here, "build/crt/unity_executor_c.o", "", partExecutor},
+		{here, "build/crt/unity_runtime_c.o", "", partRuntime},
 		{here, "./build/src/fault.o", "", partMain},
 		{here, "modules/own/libfirmware.a", "fault.c.obj", partOther},
 	} {
