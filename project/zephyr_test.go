@@ -121,7 +121,7 @@ func checkZephyrParts(t *testing.T, p *project.Project) {
 	if bytes["arena"] != 64<<10 || bytes["other"] > 200 {
 		t.Errorf("arena %d bytes, other %d", bytes["arena"], bytes["other"])
 	}
-	if flash := u.Regions[0].Used; flash > 22<<10 {
+	if flash := u.Regions[0].Used; flash > 23<<10 { // 22,458 with Zephyr 3.2.0, 22,854 with 3.5.99
 		t.Errorf("%d bytes of flash", flash)
 	}
 	if ram := u.Regions[1].Used - bytes["arena"]; ram > 6<<10 {
