@@ -141,8 +141,7 @@ var templateChecks = []templateCheck{
 	{
 		"build", "the build command makes the image, its map and other forms, and the board's file",
 		(*checking).build,
-		"correct what the command makes, or " +
-			"the fields elf, map, forms and board",
+		"correct what the command makes, or the fields elf, map, forms and board",
 	},
 	{
 		"checksum", "landmarks.parts contain every byte that is loaded",

@@ -14,7 +14,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/console"
 )
 
-// Test runs all checks: lint, Go and C tests, the examples; at most 15 minutes.
+// Test runs all checks: lint, Go and C tests, the examples; about 20 minutes on two cores.
 func Test(ctx context.Context) error { return do(ctx, "test", (*repository).test) }
 
 // TEST contains the longer tests. Its name is in capitals because a package cannot have both a function and a type with
