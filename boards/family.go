@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/boardsmith/boardsmith/internal/jsonfile"
+	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 )
 
 // familyFolder has a file for each family: what holds for all its boards. The folder with the family's name has those

@@ -12,7 +12,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/boardstest"
+	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
 )
 
 // system is a family whose boards are known to an operating system; its file has all that can be known without a build.

@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/jsonfile"
+	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 )
 
 // Options are a user's choices for one project. A zero field means the board's default.

@@ -16,7 +16,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/boardsmith/boardsmith/internal/jsonfile"
+	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 )
 
 // Words of PostLink and of Link.Args that are replaced.

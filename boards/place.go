@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/boardsmith/boardsmith/internal/jsonfile"
+	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 )
 
 // A Place names the memory region of each part of the firmware.

@@ -6,7 +6,7 @@ package boards
 import (
 	"slices"
 
-	"github.com/boardsmith/boardsmith/internal/jsonfile"
+	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 )
 
 // A programmer is one way to write an image to the board.

@@ -19,7 +19,7 @@ import (
 
 	"github.com/moby/sys/atomicwriter"
 
-	"github.com/boardsmith/boardsmith/internal/abspath"
+	"github.com/boardsmith/boardsmith/internal/files/abspath"
 )
 
 // maxEntryBytes limits the size of an entry that is read; real ones have at most a few MiB.

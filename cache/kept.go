@@ -18,7 +18,7 @@ import (
 
 	"github.com/moby/sys/atomicwriter"
 
-	"github.com/boardsmith/boardsmith/internal/filelock"
+	"github.com/boardsmith/boardsmith/internal/files/filelock"
 )
 
 const (

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/boardsmith/boardsmith/internal/drawn"
+	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 )
 
 // childDir names the environment variable with the cache folder of a child process.

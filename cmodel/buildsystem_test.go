@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/cmodel"
-	"github.com/boardsmith/boardsmith/internal/mlftest"
+	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 )
 
 // TestHeaderRebuilds: make compiles the models again after a change of a header, and not without one.

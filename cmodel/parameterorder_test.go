@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/cmodel"
-	"github.com/boardsmith/boardsmith/internal/mlftest"
+	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 )

@@ -3,7 +3,7 @@ package cmodel
 import (
 	"testing"
 
-	"github.com/boardsmith/boardsmith/internal/drawn"
+	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 )
 
 // TestPlan plans random buffers: those that live at once never overlap, all are aligned and inside, and the whole is

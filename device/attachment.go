@@ -15,7 +15,6 @@ import (
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/attached"
 	"github.com/boardsmith/boardsmith/internal/ledger"
-	"github.com/boardsmith/boardsmith/progress"
 	"github.com/boardsmith/boardsmith/transport"
 )
 
@@ -66,7 +65,7 @@ func (d *Device) attach(ctx context.Context, programmer, which string) (err erro
 		Flash: d.board.Flash, Chip: d.board.Identification, AnyChip: d.desk.Reflash, Probe: n.probe,
 		Reserved: reserved(d.board),
 		Find:     d.desk.tool, Log: d.desk.log(), Held: n.lease.File(),
-		Step: func(s string) { d.desk.Progress.Tell(progress.Event{Step: "flash", Detail: s}) },
+		Step: func(s string) { d.desk.Progress.Report(ProgressEvent{Step: "flash", Detail: s}) },
 	}
 	if err := n.take(nil); err != nil {
 		n.lease.Release()

@@ -11,13 +11,11 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/boardsmith/boardsmith/boards"
-	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/abspath"
 	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/files/abspath"
 	"github.com/boardsmith/boardsmith/internal/ledger"
-	"github.com/boardsmith/boardsmith/progress"
 )
 
 // A Desk configures the use of attached devices. The zero value is the usual one. After its fields are set, it may
@@ -25,10 +23,7 @@ import (
 // first use. Relative paths are relative to the working folder. The first call that uses the fields makes them
 // absolute.
 type Desk struct {
-	Path     []string      // folders whose boards/ are searched before the shipped ones
-	Log      hclog.Logger  // nil: no log
-	Progress progress.Func // called during steps, from any goroutine; nil: not called
-	Cache    *cache.Cache  // images of earlier builds; nil: the user's cache, or none on a system without a cache folder
+	Host
 
 	Programmer string        // instead of the board's: openocd, pyocd, west, none
 	Reflash    bool          // write whole images, whatever the board holds, even beyond its wear budget

@@ -12,7 +12,6 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/command"
-	"github.com/boardsmith/boardsmith/progress"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/transport"
 )
@@ -102,7 +101,7 @@ func (d *Device) Flash(ctx context.Context, i *image.Image) (FlashReport, error)
 	if err != nil {
 		return FlashReport{}, err
 	}
-	d.desk.Progress.Tell(progress.Event{Step: "flash", Detail: d.board.Name})
+	d.desk.Progress.Report(ProgressEvent{Step: "flash", Detail: d.board.Name})
 	if d.attachment != nil {
 		d.desk.images().Keep(i) // the board will report it
 		return d.program(ctx, i)
@@ -136,7 +135,7 @@ func (d *Device) Open(ctx context.Context, i *image.Image) (*rpc.Session, error)
 		return nil, failure.New(failure.Config, "use OpenStandalone, or build with "+
 			failure.Option("Spec.Options", "app="+boards.RPC), "%v has no RPC server: it is standalone firmware", i)
 	}
-	d.desk.Progress.Tell(progress.Event{Step: "open", Detail: d.board.Name})
+	d.desk.Progress.Report(ProgressEvent{Step: "open", Detail: d.board.Name})
 	power := powerCycle{d: d}
 	for {
 		s, err := d.open(ctx, i)

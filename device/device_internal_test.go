@@ -18,8 +18,8 @@ func must(t testing.TB, err error) {
 
 // testDesk has nothing in common with the user's.
 func testDesk(t *testing.T) *Desk {
-	return &Desk{
-		Cache: cache.New(t.TempDir(), cache.Options{}), Programmer: "none", StateDir: t.TempDir(),
+	return &Desk{Host: Host{Cache: cache.New(t.TempDir(), cache.Options{})},
+		Programmer: "none", StateDir: t.TempDir(),
 		LeaseDir: filepath.Join(t.TempDir(), "lease"),
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/internal/flashplan"
-	"github.com/boardsmith/boardsmith/progress"
 )
 
 // Erase erases the board's flash except reserved regions. It erases only sectors that are not blank, or whose
@@ -19,7 +18,7 @@ func (d *Device) Erase(ctx context.Context) (FlashReport, error) {
 		return FlashReport{}, failure.New(failure.Config, chooseProbe, "board %s has no debug probe to erase it with",
 			d.board.Name)
 	}
-	d.desk.Progress.Tell(progress.Event{Step: "erase", Detail: d.board.Name})
+	d.desk.Progress.Report(ProgressEvent{Step: "erase", Detail: d.board.Name})
 	f := flashing{d: d, power: powerCycle{d: d}, facts: flashplan.Facts{Image: flashplan.Blank(d.board)}}
 	if len(f.facts.Image.Sectors) == 0 {
 		return FlashReport{}, failure.New(failure.Config, failure.Target("board:show")+" shows the board's memory map",

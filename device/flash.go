@@ -13,7 +13,6 @@ import (
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/flashplan"
 	"github.com/boardsmith/boardsmith/internal/ledger"
-	"github.com/boardsmith/boardsmith/progress"
 	"github.com/boardsmith/boardsmith/transport"
 )
 
@@ -174,7 +173,7 @@ func (f *flashing) answers(ctx context.Context) error {
 
 // greeted asks the new firmware for its identity until it answers as the image.
 func (f *flashing) greeted(ctx context.Context) (*flashplan.Answer, error) {
-	f.d.desk.Progress.Tell(progress.Event{Step: "flash", Detail: "asking the new firmware"})
+	f.d.desk.Progress.Report(ProgressEvent{Step: "flash", Detail: "asking the new firmware"})
 	for attempt := 1; ; attempt++ {
 		answer, err := f.d.greet(ctx, f.facts.Image.Image)
 		if err == nil {

@@ -13,12 +13,12 @@ import (
 	"github.com/boardsmith/boardsmith/emulated"
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/mlftest"
-	"github.com/boardsmith/boardsmith/internal/testcache"
+	"github.com/boardsmith/boardsmith/internal/cli/scaffold"
+	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
+	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe/keepertest"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
-	"github.com/boardsmith/boardsmith/scaffold"
 )
 
 // writeBelow writes a file with its folders.
@@ -68,15 +68,16 @@ func TestRelativePaths(t *testing.T) {
 			relativeHome(t, from)
 			openocd, err := filepath.Abs("tools/openocd")
 			must(t, err)
-			builder := &project.Builder{
-				Path:      []string{"own boards", "own/shelf"},
+			builder := &project.Builder{Host: device.Host{
+				Path: []string{"own boards", "own/shelf"}, Cache: cache.New("the cache", cache.Options{}),
+			},
+
 				Templates: map[string]string{"baremetal": "own/baremetal/templates/baremetal"},
 				Libraries: map[string]string{"named": "own/one"}, LockFile: "lock.json", Programs: []string{"tools"},
-				Cache: cache.New("the cache", cache.Options{}),
 			}
-			desk := &device.Desk{
-				Path: []string{"own boards"}, StateDir: "state", Ledger: "the ledger", LeaseDir: "leases",
-				Cache: builder.Cache, Probes: emulated.Probes(),
+			desk := &device.Desk{Host: device.Host{Path: []string{"own boards"}, Cache: builder.Cache},
+				StateDir: "state", Ledger: "the ledger", LeaseDir: "leases",
+				Probes: emulated.Probes(),
 				Tool: func(name string) (string, error) {
 					if name != "openocd" {
 						return "", nil

@@ -15,7 +15,6 @@ import (
 	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/ledger"
-	"github.com/boardsmith/boardsmith/progress"
 	"github.com/boardsmith/boardsmith/transport"
 )
 
@@ -41,7 +40,7 @@ func (c *powerCycle) helps(ctx context.Context, err error) bool {
 	c.done = true
 	log := c.d.desk.log()
 	log.Warn("the board does not respond: cycling its power", "command", n.power, "error", err)
-	c.d.desk.Progress.Tell(progress.Event{Step: "power", Detail: n.power})
+	c.d.desk.Progress.Report(ProgressEvent{Step: "power", Detail: n.power})
 	if err := n.cyclePower(ctx, c.d.board); err != nil {
 		log.Warn("its power was not cycled", "command", n.power, "error", err)
 		return false
@@ -61,7 +60,7 @@ func (d *Device) PowerCycle(ctx context.Context) (bool, error) {
 	case d.attachment == nil || d.attachment.power == "":
 		return false, nil
 	}
-	d.desk.Progress.Tell(progress.Event{Step: "power", Detail: d.attachment.power})
+	d.desk.Progress.Report(ProgressEvent{Step: "power", Detail: d.attachment.power})
 	return true, d.attachment.cyclePower(ctx, d.board)
 }
 

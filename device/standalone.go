@@ -14,18 +14,21 @@ import (
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/internal/flashplan"
-	"github.com/boardsmith/boardsmith/progress"
-	"github.com/boardsmith/boardsmith/standalone"
+	"github.com/boardsmith/boardsmith/internal/standalone"
 	"github.com/boardsmith/boardsmith/transport"
 )
 
 // speaksLines reports whether an image is standalone firmware.
 func speaksLines(i *image.Image) bool { return i != nil && i.Landmarks.Protocol == firmware.Lines }
 
+// A StandaloneSession is an open link to standalone firmware, for executor.OpenStandalone. One goroutine at a time may
+// use it.
+type StandaloneSession = standalone.Session
+
 // OpenStandalone is Open for an image without an RPC server (boards.Options.App). The caller closes the session, which
 // ends a process. It checks that the firmware is exactly this build, on the chip of desk.json or the last Flash, and
 // logs a fault from before the session. Errors: *WrongImageError, *WrongBoardError; those of package standalone.
-func (d *Device) OpenStandalone(ctx context.Context, i *image.Image) (*standalone.Session, error) {
+func (d *Device) OpenStandalone(ctx context.Context, i *image.Image) (*StandaloneSession, error) {
 	i, err := d.accepts(i)
 	if err != nil {
 		return nil, err
@@ -34,7 +37,7 @@ func (d *Device) OpenStandalone(ctx context.Context, i *image.Image) (*standalon
 		return nil, failure.New(failure.Config, "use Open, or build with "+
 			failure.Option("Spec.Options", "app="+boards.Standalone), "%v has an RPC server: it is not standalone firmware", i)
 	}
-	d.desk.Progress.Tell(progress.Event{Step: "open", Detail: d.board.Name})
+	d.desk.Progress.Report(ProgressEvent{Step: "open", Detail: d.board.Name})
 	power := powerCycle{d: d}
 	for {
 		s, err := d.openLines(ctx, i)

@@ -17,9 +17,8 @@ import (
 	"github.com/boardsmith/boardsmith/emulated"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/testcache"
+	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe/keepertest"
-	"github.com/boardsmith/boardsmith/progress"
 	"github.com/boardsmith/boardsmith/project"
 )
 
@@ -87,7 +86,7 @@ func built(t *testing.T, p *project.Project) *image.Image {
 type env struct {
 	Path     []string
 	Log      hclog.Logger
-	Progress progress.Func
+	Progress device.Progress
 	Cache    *cache.Cache
 	Jobs     int
 
@@ -102,12 +101,14 @@ type env struct {
 }
 
 func (e env) builder() *project.Builder {
-	return &project.Builder{Path: e.Path, Log: e.Log, Progress: e.Progress, Cache: e.Cache, Jobs: e.Jobs, Forms: true}
+	return &project.Builder{
+		Host: device.Host{Path: e.Path, Log: e.Log, Progress: e.Progress, Cache: e.Cache}, Jobs: e.Jobs, Forms: true,
+	}
 }
 
 func (e env) desk() *device.Desk {
-	return &device.Desk{
-		Path: e.Path, Log: e.Log, Progress: e.Progress, Cache: e.Cache, Programmer: e.Programmer, Reflash: e.Reflash,
+	return &device.Desk{Host: device.Host{Path: e.Path, Log: e.Log, Progress: e.Progress, Cache: e.Cache},
+		Programmer: e.Programmer, Reflash: e.Reflash,
 		Wait: e.Wait,
 		File: e.File, StateDir: e.StateDir, Ledger: e.Ledger, LeaseDir: e.LeaseDir, Tool: e.Tool,
 		Probes: emulated.Probes(),

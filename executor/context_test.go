@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/executor"
-	"github.com/boardsmith/boardsmith/internal/failuretest"
-	"github.com/boardsmith/boardsmith/internal/transporttest"
+	"github.com/boardsmith/boardsmith/internal/standalone"
+	"github.com/boardsmith/boardsmith/internal/testkit/failuretest"
+	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
-	"github.com/boardsmith/boardsmith/standalone"
 )
 
 // TestContexts calls every function of this package with contexts that have ended.

@@ -17,7 +17,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/mlftest"
+	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
@@ -188,7 +188,7 @@ func TestModels(t *testing.T) {
 }
 
 // sample returns the repository's sample archive.
-var sample = filepath.Join("..", "samples", "digits_i8.aot_packed.tar")
+var sample = filepath.Join("..", "examples", "samples", "digits_i8.aot_packed.tar")
 
 func TestSample(t *testing.T) { runAll(t, sample) }
 

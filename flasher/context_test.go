@@ -15,8 +15,8 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/failuretest"
-	"github.com/boardsmith/boardsmith/internal/zephyrtest"
+	"github.com/boardsmith/boardsmith/internal/testkit/failuretest"
+	"github.com/boardsmith/boardsmith/internal/testkit/zephyrtest"
 )
 
 // TestContexts ends the contexts of programmers before a call and while the tool hangs.

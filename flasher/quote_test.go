@@ -16,7 +16,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/zephyrtest"
+	"github.com/boardsmith/boardsmith/internal/testkit/zephyrtest"
 )
 
 // Words that a hostile USB device or folder name may contain.

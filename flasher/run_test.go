@@ -18,8 +18,8 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/testkit/zephyrtest"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe"
-	"github.com/boardsmith/boardsmith/internal/zephyrtest"
 )
 
 // wrapped puts a shell script before a tool: TOOL in it is the tool's path.

@@ -13,7 +13,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
-	"github.com/boardsmith/boardsmith/internal/zephyrtest"
+	"github.com/boardsmith/boardsmith/internal/testkit/zephyrtest"
 )
 
 // rewrite replaces a file of a build.

@@ -14,8 +14,8 @@ import (
 	"os"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/files/plainfile"
 	"github.com/boardsmith/boardsmith/internal/firmware"
-	"github.com/boardsmith/boardsmith/internal/plainfile"
 )
 
 // An Image is one built firmware. It is a value: a later build makes another one and replaces the file at Path. The

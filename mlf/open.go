@@ -17,7 +17,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/boardsmith/boardsmith/internal/plainfile"
+	"github.com/boardsmith/boardsmith/internal/files/plainfile"
 )
 
 // Limits, so that a hostile file cannot exhaust memory. Archives of microcontroller models are far smaller.

@@ -15,10 +15,11 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/cmodel"
+	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/drawn"
-	"github.com/boardsmith/boardsmith/internal/mlftest"
-	"github.com/boardsmith/boardsmith/internal/testcache"
+	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
+	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
+	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project"
 )
@@ -149,7 +150,8 @@ func compareFirmware(t *testing.T, board *boards.Board, path string) (aloneRow, 
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute) // a host writes all parameters of a graph
 	defer cancel()
 	spec := project.Spec{Board: board.Name, Model: path}
-	err := row.rpc.run(ctx, trial{board, path}, &project.Builder{Cache: c, Jobs: 1}, spec, filepath.Join(t.TempDir(), "p"))
+	builder := &project.Builder{Host: device.Host{Cache: c}, Jobs: 1}
+	err := row.rpc.run(ctx, trial{board, path}, builder, spec, filepath.Join(t.TempDir(), "p"))
 	if err != nil {
 		return row, fmt.Errorf("with an RPC server: %w", err)
 	}
@@ -158,7 +160,7 @@ func compareFirmware(t *testing.T, board *boards.Board, path string) (aloneRow, 
 		return row, err
 	}
 	row.plan = plan
-	p, err := generateAlone(t, &project.Builder{Cache: c, Jobs: 1}, spec)
+	p, err := generateAlone(t, &project.Builder{Host: device.Host{Cache: c}, Jobs: 1}, spec)
 	if err != nil {
 		return row, err
 	}

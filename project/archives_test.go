@@ -19,11 +19,12 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/drawn"
-	"github.com/boardsmith/boardsmith/internal/mlftest"
-	"github.com/boardsmith/boardsmith/internal/testcache"
+	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
+	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
+	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
@@ -59,7 +60,7 @@ func TestEveryArchive(t *testing.T) {
 			t.Skipf("no %s to build firmware with", tool)
 		}
 	}
-	builder := &project.Builder{Cache: cache.New(testcache.Dir(), cache.Options{})}
+	builder := &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}}
 	ran := 0
 	var archives, candidates []string
 	for _, path := range slices.Concat(mlftest.Archives(t), mlftest.OtherVersions(t)) {
@@ -266,7 +267,7 @@ func TestConvolved(t *testing.T) {
 // executor starts the main function. That function gets no pool of constants there, and such a model is refused.
 func TestEarlierEntry(t *testing.T) {
 	t.Parallel()
-	builder := &project.Builder{Cache: cache.New(testcache.Dir(), cache.Options{})}
+	builder := &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}}
 	open := func(model string) (*project.Project, error) {
 		old := earlier(t, model)
 		return builder.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), project.Spec{Board: "host", Model: old})

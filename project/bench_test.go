@@ -5,13 +5,13 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/cache"
-	"github.com/boardsmith/boardsmith/internal/mlftest"
+	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 )
 
 // BenchmarkArchiveToSession is the whole way on the host board: generate, build, flash, open, and close again; for the
 // bundled network, and for one small operator, as a tuner's candidates are.
 func BenchmarkArchiveToSession(b *testing.B) {
-	digits, operator := filepath.Join("..", "samples", "digits_i8.aot_packed.tar"), mlftest.Tiny(b, nil)
+	digits, operator := filepath.Join("..", "examples", "samples", "digits_i8.aot_packed.tar"), mlftest.Tiny(b, nil)
 	warm := cache.New(b.TempDir(), cache.Options{})
 	cached := func() *cache.Cache { return warm }
 	compiled := func() *cache.Cache { return cache.New(b.TempDir(), cache.Options{}) }
@@ -53,7 +53,7 @@ func way(b *testing.B, model string, c *cache.Cache) {
 // BenchmarkNothingToDo is generate and build where all is as it was.
 func BenchmarkNothingToDo(b *testing.B) {
 	dir := filepath.Join(b.TempDir(), "p")
-	spec := Spec{Board: "host", Model: filepath.Join("..", "samples", "digits_i8.aot_packed.tar")}
+	spec := Spec{Board: "host", Model: filepath.Join("..", "examples", "samples", "digits_i8.aot_packed.tar")}
 	step := func() {
 		p, err := generate(b.Context(), dir, spec, testEnv())
 		if err != nil {

@@ -22,13 +22,13 @@ import (
 	"github.com/moby/sys/atomicwriter"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/internal/toolwords"
 	"github.com/boardsmith/boardsmith/mlf"
-	"github.com/boardsmith/boardsmith/progress"
 )
 
 const (
@@ -64,7 +64,7 @@ func (p *Project) Build(ctx context.Context) (*image.Image, error) {
 		return nil, err
 	}
 	defer t.close()
-	p.builder.Progress.Tell(progress.Event{Step: "build", Detail: "looking what has changed"})
+	p.builder.Progress.Report(device.ProgressEvent{Step: "build", Detail: "looking what has changed"})
 	r, err := p.recipe(ctx, t)
 	if err != nil {
 		return nil, err
@@ -290,14 +290,14 @@ func (b *buildRun) run(ctx context.Context, in *tree, held *os.File, changed []s
 		if m := toolwords.NinjaStep.FindStringSubmatch(line); m != nil && len(words) > 0 {
 			step, _ := strconv.Atoi(m[1]) // digits
 			of, _ := strconv.Atoi(m[2])
-			b.builder.Progress.Tell(progress.Event{Step: "build", Detail: words[len(words)-1], Done: step, Total: of})
+			b.builder.Progress.Report(device.ProgressEvent{Step: "build", Detail: words[len(words)-1], Done: step, Total: of})
 			return
 		}
 		for _, word := range words {
 			if name := strings.TrimPrefix(word, in.dir+"/"); sources[name] {
 				delete(sources, name)
 				done := total - len(sources)
-				b.builder.Progress.Tell(progress.Event{Step: "build", Detail: name, Done: done, Total: total})
+				b.builder.Progress.Report(device.ProgressEvent{Step: "build", Detail: name, Done: done, Total: total})
 			}
 		}
 	}

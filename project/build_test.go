@@ -16,15 +16,15 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/boardstest"
-	"github.com/boardsmith/boardsmith/internal/drawn"
-	"github.com/boardsmith/boardsmith/internal/filelock"
+	"github.com/boardsmith/boardsmith/internal/files/filelock"
 	"github.com/boardsmith/boardsmith/internal/fit"
-	"github.com/boardsmith/boardsmith/internal/mlftest"
+	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
+	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
+	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/mlf"
-	"github.com/boardsmith/boardsmith/progress"
 )
 
 // TestSameInputSameBytes builds in two folders, one of a name that shells and make stumble over, nothing cached, with
@@ -269,7 +269,7 @@ func TestOperatorFlags(t *testing.T) {
 	ids := map[string]bool{}
 	for _, flags := range []string{"", "-O3", "lib1.c:-O3", "-O3,lib1.c:-O1"} {
 		dir := filepath.Join(t.TempDir(), "p")
-		b := &Builder{Cache: c}
+		b := &Builder{Host: device.Host{Cache: c}}
 		p, err := b.Generate(t.Context(), dir, Spec{
 			Board: "host", Model: mlftest.Tiny(t, nil), Options: boards.Options{OperatorFlags: flags},
 		})
@@ -312,7 +312,7 @@ func TestInputChangesDuringTheBuild(t *testing.T) {
 				must(t, os.WriteFile(file, append([]byte("extern const char changed[];\nconst char changed[] = \"changed\";\n"),
 					before...), 0o644))
 			}
-			in := env{Cache: store, Jobs: 1, Progress: func(e progress.Event) {
+			in := env{Cache: store, Jobs: 1, Progress: func(e device.ProgressEvent) {
 				if e.Step == "build" && e.Total > 0 {
 					once.Do(change)
 				}
@@ -528,7 +528,7 @@ func TestCancel(t *testing.T) {
 	appendTo(t, filepath.Join(p.Dir(), "Makefile"), slow)
 	ctx, cancel := context.WithCancel(t.Context())
 	var began time.Time
-	p.builder.Progress = func(e progress.Event) {
+	p.builder.Progress = func(e device.ProgressEvent) {
 		if e.Done == 3 {
 			began = time.Now()
 			cancel()

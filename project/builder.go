@@ -14,12 +14,11 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/boardsmith/boardsmith/boards"
-	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/abspath"
+	"github.com/boardsmith/boardsmith/internal/files/abspath"
 	"github.com/boardsmith/boardsmith/internal/gitfolder"
-	"github.com/boardsmith/boardsmith/progress"
 )
 
 // A Builder generates and builds projects. The zero value is the usual one. After its fields are set, it may be
@@ -30,6 +29,8 @@ import (
 //
 // A Builder must not be copied after its first use.
 type Builder struct {
+	device.Host
+
 	// Templates are more places of templates, by name: a folder, or URL[//FOLDER]@REVISION of a git repository
 	Templates map[string]string
 	// Libraries are places of libraries, by name, besides those in libraries/ of the folders of Path: a folder, or
@@ -38,11 +39,7 @@ type Builder struct {
 	// LockFile is boardsmith.lock.json, which holds the commits of the branches and tags that were fetched; "": none, and
 	// each Generate with a branch or tag asks its server
 	LockFile string
-	Path     []string      // folders whose boards/, templates/ and libraries/ are searched before the shipped ones
-	Log      hclog.Logger  // nil: no log
-	Progress progress.Func // called during steps, from any goroutine; nil: not called
-	Cache    *cache.Cache  // nil: the user's cache, or none on a system without a cache folder
-	Jobs     int           // compilers at once; 0 means one per processor
+	Jobs     int // compilers at once; 0 means one per processor
 	// Build also makes the image's raw and Intel HEX files, for tools other than boardsmith's programmers
 	Forms bool
 	// Fresh builds once more, from nothing, and fails if the image is another one: class config, with the files of which

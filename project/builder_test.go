@@ -18,10 +18,11 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/boardstest"
-	"github.com/boardsmith/boardsmith/internal/mlftest"
+	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
+	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/mlf"
 )
 
@@ -48,7 +49,7 @@ func TestOneBuilder(t *testing.T) {
 	log := toldCompiler(t, "told-cc")
 	shelf := boardstest.Shelf(t, map[string]string{"told.json": `{"inherits": "cpu/native", "templates": ["baremetal"], "arena_kib": 16384, "packet_bytes": 4096,
 "toolchain": {"cc": "told-cc", "ar": "ar", "install": "x"}, "link": {"kind": "process"}, "flash": {"programmer": "none"}, "sources": ["port/process.c"]}`})
-	b := &Builder{Path: []string{shelf}, Jobs: jobs, Cache: cache.New(t.TempDir(), cache.Options{})}
+	b := &Builder{Host: device.Host{Path: []string{shelf}, Cache: cache.New(t.TempDir(), cache.Options{})}, Jobs: jobs}
 	var all sync.WaitGroup
 	for n := range projects {
 		model := mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": mlftest.TinyOperator + fmt.Sprintf("// %d\n",

@@ -14,8 +14,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/boardsmith/boardsmith/internal/mlftest"
-	"github.com/boardsmith/boardsmith/internal/testcache"
+	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
+	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
 )
 
 // The cost of a changed operator in a built folder: the processes of every build, and those of each changed source.

@@ -20,8 +20,9 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/mlftest"
+	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 )
 
 const childMode = "PROJECT_TEST_CHILD"
@@ -67,7 +68,7 @@ const mark = "/boardsmith/mark"
 
 // candidates is the second process of TestCandidateCost: one Builder, one folder, one model after the other.
 func candidates() int {
-	b := &Builder{Cache: cache.New(os.Args[2], cache.Options{})}
+	b := &Builder{Host: device.Host{Cache: cache.New(os.Args[2], cache.Options{})}}
 	for _, model := range os.Args[3:] {
 		_ = syscall.Exec(mark, nil, nil) // fails
 		p, err := b.Generate(context.Background(), os.Args[1], Spec{Board: candidateBoard, Model: model})

@@ -9,8 +9,9 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/cache"
-	"github.com/boardsmith/boardsmith/internal/mlftest"
-	"github.com/boardsmith/boardsmith/internal/testcache"
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
+	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
 	"github.com/boardsmith/boardsmith/project"
 )
 
@@ -41,7 +42,8 @@ func TestCustomBoard(t *testing.T) {
 	}
 	board := "kiln"
 	builder := &project.Builder{
-		Path: []string{customExample}, Cache: cache.New(testcache.Dir(), cache.Options{}), Forms: true,
+		Host:  device.Host{Path: []string{customExample}, Cache: cache.New(testcache.Dir(), cache.Options{})},
+		Forms: true,
 	}
 	if path, err := exec.LookPath("imgtool"); err == nil {
 		key := filepath.Join(t.TempDir(), "kiln.pem")

@@ -16,11 +16,11 @@ import (
 	"github.com/otiai10/copy"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/abspath"
 	"github.com/boardsmith/boardsmith/internal/blueprint"
-	"github.com/boardsmith/boardsmith/internal/plainfile"
-	"github.com/boardsmith/boardsmith/progress"
+	"github.com/boardsmith/boardsmith/internal/files/abspath"
+	"github.com/boardsmith/boardsmith/internal/files/plainfile"
 )
 
 // Generate makes the project in dir, which must be empty, absent, or a project; in a project it changes only files that
@@ -289,7 +289,7 @@ func (p *Project) carryOut(ctx context.Context, t *tree, pl *plan, d todo) error
 		if err := t.place(staged(i), name); err != nil {
 			return err
 		}
-		p.builder.Progress.Tell(progress.Event{Step: "generate", Detail: name, Done: i + 1, Total: len(d.write)})
+		p.builder.Progress.Report(device.ProgressEvent{Step: "generate", Detail: name, Done: i + 1, Total: len(d.write)})
 	}
 	for _, name := range d.remove {
 		if err := t.remove(name); err != nil {

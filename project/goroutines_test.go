@@ -7,10 +7,10 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/command"
-	"github.com/boardsmith/boardsmith/internal/mlftest"
-	"github.com/boardsmith/boardsmith/progress"
+	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 )
 
 // TestAtOnce does at once what may be done at once, with the race detector looking on: projects build in goroutines of
@@ -20,7 +20,7 @@ func TestAtOnce(t *testing.T) {
 		t.Skip("no C compiler")
 	}
 	model, env := mlftest.Tiny(t, nil), testEnv()
-	env.Progress = func(progress.Event) {} // called from any of them
+	env.Progress = func(device.ProgressEvent) {} // called from any of them
 	images := make(chan *image.Image)
 	var all sync.WaitGroup
 	for range 3 {

@@ -13,11 +13,11 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/examples/samples"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/drawn"
-	"github.com/boardsmith/boardsmith/internal/testcache"
+	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
+	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
 	"github.com/boardsmith/boardsmith/project"
-	"github.com/boardsmith/boardsmith/samples"
 )
 
 // chips are the shipped boards that are no process.
@@ -98,7 +98,8 @@ func TestEveryChipBuilds(t *testing.T) {
 			ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 			defer cancel()
 			dir := filepath.Join(t.TempDir(), "p")
-			p, err := (&project.Builder{Cache: c, Forms: true}).Generate(ctx, dir, project.Spec{Board: b.Name, Model: model})
+			builder := &project.Builder{Host: device.Host{Cache: c}, Forms: true}
+			p, err := builder.Generate(ctx, dir, project.Spec{Board: b.Name, Model: model})
 			if err != nil {
 				t.Fatal(err)
 			}

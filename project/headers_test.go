@@ -14,12 +14,12 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/cmodel"
+	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/mlftest"
-	"github.com/boardsmith/boardsmith/internal/testcache"
+	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
+	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
 	"github.com/boardsmith/boardsmith/mlf"
-	"github.com/boardsmith/boardsmith/modellib"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
 )
@@ -38,7 +38,7 @@ func goWay(t *testing.T, way string, s project.Spec, input []byte) wayResult {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	builder := &project.Builder{Cache: cache.New(testcache.Dir(), cache.Options{})}
+	builder := &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}}
 	if way == "library" {
 		return wayResult{err: compileLibrary(t, ctx, builder, s)}
 	}
@@ -113,12 +113,12 @@ func compileLibrary(t *testing.T, ctx context.Context, builder *project.Builder,
 	if err != nil {
 		return err
 	}
-	c, err := modellib.NewCompiler(ctx, b, boards.Options{})
+	c, err := cmodel.NewCompiler(ctx, b, boards.Options{})
 	fatal(t, err)
 	if c.Headers, err = builder.HeaderFolders(ctx, b, s.Libraries); err != nil {
 		return err
 	}
-	_, err = modellib.Bundle(ctx, []*cmodel.Code{code}, c)
+	_, err = c.Bundle(ctx, []*cmodel.Code{code})
 	return err
 }
 

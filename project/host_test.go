@@ -12,9 +12,10 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/boardstest"
-	"github.com/boardsmith/boardsmith/internal/mlftest"
+	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
+	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 )
 
 // TestFaultOfHost: a compiler or linker that a signal ended, or for whose file there is no room, is not an error in a
@@ -36,7 +37,7 @@ func TestFaultOfHost(t *testing.T) {
 	shelf := boardstest.Shelf(t, map[string]string{"faulty.json": `{"inherits": "cpu/native", "templates": ["baremetal"],
 "arena_kib": 16384, "packet_bytes": 4096, "toolchain": {"cc": "faulty-cc", "ar": "ar", "install": "x"},
 "link": {"kind": "process"}, "flash": {"programmer": "none"}, "sources": ["port/process.c"]}`})
-	b := &Builder{Path: []string{shelf}, Cache: cache.New(t.TempDir(), cache.Options{})}
+	b := &Builder{Host: device.Host{Path: []string{shelf}, Cache: cache.New(t.TempDir(), cache.Options{})}}
 	p, err := b.Generate(t.Context(), filepath.Join(t.TempDir(), "p"),
 		Spec{Board: "faulty", Model: mlftest.Tiny(t, nil)})
 	must(t, err)

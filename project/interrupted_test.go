@@ -10,8 +10,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/mlftest"
-	"github.com/boardsmith/boardsmith/progress"
+	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 )
 
 // TestInterruptedFolder stops Generate while it writes. The folder's error contains what was being generated, and the
@@ -20,11 +19,11 @@ func TestInterruptedFolder(t *testing.T) {
 	t.Parallel()
 	dir, model := filepath.Join(t.TempDir(), "p"), mlftest.Tiny(t, nil)
 	ctx, cancel := context.WithCancel(t.Context())
-	b := &Builder{Cache: testEnv().Cache}
+	b := &Builder{Host: device.Host{Cache: testEnv().Cache}}
 	p, err := b.Generate(ctx, dir, Spec{Board: "host", Model: model})
 	must(t, err)
 	must(t, p.RecordFlash(built(t, p), device.FlashReport{Device: "chip:1", Wrote: 1, Erased: 1}, nil))
-	b.Progress = func(e progress.Event) {
+	b.Progress = func(e device.ProgressEvent) {
 		if e.Step == "generate" {
 			cancel()
 		}

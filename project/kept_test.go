@@ -19,9 +19,10 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/mlftest"
+	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 )
 
 // keptTemplate builds in kept folders. Its Makefile notes what it compiles.
@@ -454,7 +455,7 @@ func TestKeptCancelled(t *testing.T) {
 
 // keptChild is the main function of a process that builds in a kept folder and is killed.
 func keptChild() int {
-	b := &Builder{Path: []string{os.Args[1]}, Cache: cache.New(os.Args[2], cache.Options{})}
+	b := &Builder{Host: device.Host{Path: []string{os.Args[1]}, Cache: cache.New(os.Args[2], cache.Options{})}}
 	p, err := b.Open(os.Args[3])
 	if err == nil {
 		_, err = p.Build(context.Background())
@@ -613,7 +614,7 @@ func TestSmallestTemplate(t *testing.T) {
 			delete(rest, without)
 			writeTemplate(t, d, rest)
 			spec := Spec{Board: "mine", Model: mlftest.Tiny(t, nil)}
-			b := Builder{Path: d.env.Path, Cache: d.env.Cache}
+			b := Builder{Host: device.Host{Path: d.env.Path, Cache: d.env.Cache}}
 			p, err := b.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), spec)
 			if err == nil {
 				_, err = p.Build(t.Context())

@@ -14,11 +14,11 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/drawn"
-	"github.com/boardsmith/boardsmith/internal/mlftest"
+	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
+	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 )
 
-const sampleArchive = "../samples/digits_i8.aot_packed.tar"
+const sampleArchive = "../examples/samples/digits_i8.aot_packed.tar"
 
 // layoutBoards has every kind of core and of sectors; a plain run takes some of them, a full run all boards.
 var layoutBoards = []string{"microbit", "mps2_an385", "netduinoplus2", "qemu_riscv32", "nucleo_f746zg"}

@@ -12,11 +12,12 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/drawn"
-	"github.com/boardsmith/boardsmith/internal/mlftest"
-	"github.com/boardsmith/boardsmith/internal/testcache"
+	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
+	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
+	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
 	"github.com/boardsmith/boardsmith/project"
 )
 
@@ -34,7 +35,7 @@ func TestModelsInRAM(t *testing.T) {
 			}
 		}
 	}
-	builder := &project.Builder{Cache: cache.New(testcache.Dir(), cache.Options{})}
+	builder := &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}}
 	for _, x := range drawn.Of(t, "models in RAM", pairs, 3) {
 		t.Run(x.board+"/"+mlftest.Name(x.archive), func(t *testing.T) {
 			b, err := boards.Find(x.board, nil)

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/filelock"
+	"github.com/boardsmith/boardsmith/internal/files/filelock"
 )
 
 // TestLock checks that many can read, one can change, and the holder is named. Only the lock's own files remain, and

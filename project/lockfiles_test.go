@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/mlftest"
+	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 )
 
 // TestLockFilesAreOurs replaces the lock files by links and pipes: nothing is written through them, and no call blocks.

@@ -14,9 +14,9 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/boardstest"
-	"github.com/boardsmith/boardsmith/internal/drawn"
-	"github.com/boardsmith/boardsmith/internal/testcache"
+	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
+	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
+	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/rpc"
 )
@@ -64,7 +64,10 @@ func TestMeasured(t *testing.T) {
 				t.Skip(why)
 			}
 			builder := &project.Builder{
-				Path: []string{measuredBoard(t, c.board, c.pin)}, Cache: cache.New(testcache.Dir(), cache.Options{}), Jobs: 1,
+				Host: device.Host{
+					Path: []string{measuredBoard(t, c.board, c.pin)}, Cache: cache.New(testcache.Dir(), cache.Options{}),
+				},
+				Jobs: 1,
 			}
 			statement := fmt.Sprintf("static int32_t was; out[0] = was; was = (%s) ? %d : %d; return 0;", c.level, high, low)
 			s := project.Spec{Board: "measured", Model: broken(t, statement)}
@@ -152,7 +155,7 @@ func measureAlone(t *testing.T, builder *project.Builder, s project.Spec) {
 func TestMeasurePinRefused(t *testing.T) {
 	t.Parallel()
 	for board, pin := range map[string]string{"host": "PA5", "lm3s6965evb": "PE7", "mps2_an385": "PA5"} {
-		builder := &project.Builder{Path: []string{measuredBoard(t, board, pin)}}
+		builder := &project.Builder{Host: device.Host{Path: []string{measuredBoard(t, board, pin)}}}
 		p, err := builder.Generate(t.Context(), filepath.Join(t.TempDir(), "p"),
 			project.Spec{Board: "measured", Model: broken(t, "return 1;")})
 		if err == nil {

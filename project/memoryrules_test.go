@@ -9,7 +9,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/boardstest"
+	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
 )
 
 // This file is about what board files say of a memory: caches, DMA controllers, and a function before its first use.

@@ -11,9 +11,10 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/blueprint"
-	"github.com/boardsmith/boardsmith/internal/mlftest"
+	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 )
 
 // gitIn runs git in a folder, with a name and without the user's configuration.
@@ -86,8 +87,8 @@ func TestTemplateFromGit(t *testing.T) {
 	gitIn(t, repository, "init", "-q", "-b", "main")
 	commit := commitAll(t, repository)
 	url := "file://" + repository + "//templates/kiln"
-	b := &Builder{
-		Cache:    cache.New(filepath.Join(home, "cache"), cache.Options{}),
+	b := &Builder{Host: device.Host{Cache: cache.New(filepath.Join(home, "cache"), cache.Options{})},
+
 		LockFile: filepath.Join(home, "lock.json"),
 	}
 	make := func(b *Builder, template string) (*Project, error) {
@@ -131,7 +132,7 @@ func TestTemplateFromGit(t *testing.T) {
 	if originOf(t, p).Commit != commit {
 		t.Error("the template's name stands for something else")
 	}
-	empty := &Builder{Cache: cache.New(t.TempDir(), cache.Options{}), LockFile: b.LockFile}
+	empty := &Builder{Host: device.Host{Cache: cache.New(t.TempDir(), cache.Options{})}, LockFile: b.LockFile}
 	if _, err := make(empty, url+"@main"); err == nil || !strings.Contains(err.Error(), repository) {
 		t.Errorf("fetched from a repository that is gone: %v", err)
 	}
@@ -204,7 +205,7 @@ func TestTemplateRefused(t *testing.T) {
 		url:                               "no revision",
 		"https://a:b@h.example/kiln@" + one.String(): "contains a password",
 	}
-	b := &Builder{Cache: cache.New(t.TempDir(), cache.Options{})}
+	b := &Builder{Host: device.Host{Cache: cache.New(t.TempDir(), cache.Options{})}}
 	for template := range maps.Keys(refused) {
 		dir := filepath.Join(t.TempDir(), "p")
 		_, err := b.Generate(t.Context(), dir, Spec{Board: board, Template: template, Model: mlftest.Tiny(t, nil)})

@@ -10,8 +10,9 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/cache"
-	"github.com/boardsmith/boardsmith/internal/mlftest"
-	"github.com/boardsmith/boardsmith/internal/testcache"
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
+	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/rpc"
 )
@@ -26,7 +27,9 @@ func TestOwnFirmware(t *testing.T) {
 			t.Skipf("no %s", tool)
 		}
 	}
-	builder := &project.Builder{Path: []string{example}, Cache: cache.New(testcache.Dir(), cache.Options{})}
+	builder := &project.Builder{
+		Host: device.Host{Path: []string{example}, Cache: cache.New(testcache.Dir(), cache.Options{})},
+	}
 	model := mlftest.Path(t, "digits_i8.aot_c")
 	p, err := builder.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), project.Spec{
 		Board: "own_mps2_an386", Template: example + "/firmware", Model: model,

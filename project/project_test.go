@@ -27,9 +27,8 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/mlftest"
-	"github.com/boardsmith/boardsmith/internal/testcache"
-	"github.com/boardsmith/boardsmith/progress"
+	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
+	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -558,7 +557,7 @@ func FuzzProjectJSON(f *testing.F) {
 type env struct {
 	Path     []string
 	Log      hclog.Logger
-	Progress progress.Func
+	Progress device.Progress
 	Cache    *cache.Cache
 	Jobs     int
 	Fresh    bool
@@ -574,15 +573,15 @@ type env struct {
 }
 
 func (e env) builder() *Builder {
-	return &Builder{
-		Path: e.Path, Log: e.Log, Progress: e.Progress, Cache: e.Cache, Jobs: e.Jobs, Forms: true,
+	return &Builder{Host: device.Host{Path: e.Path, Log: e.Log, Progress: e.Progress, Cache: e.Cache},
+		Jobs: e.Jobs, Forms: true,
 		Fresh: e.Fresh,
 	}
 }
 
 func (e env) desk() *device.Desk {
-	return &device.Desk{
-		Path: e.Path, Log: e.Log, Progress: e.Progress, Cache: e.Cache, Programmer: e.Programmer, Reflash: e.Reflash,
+	return &device.Desk{Host: device.Host{Path: e.Path, Log: e.Log, Progress: e.Progress, Cache: e.Cache},
+		Programmer: e.Programmer, Reflash: e.Reflash,
 		Wait: e.Wait,
 		File: e.File, StateDir: e.StateDir, Ledger: e.Ledger, LeaseDir: e.LeaseDir, Tool: e.Tool,
 	}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/plainfile"
+	"github.com/boardsmith/boardsmith/internal/files/plainfile"
 )
 
 // A recipe holds all inputs of a build, and the keys derived from them.

@@ -11,7 +11,6 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/rpc"
-	"github.com/boardsmith/boardsmith/standalone"
 )
 
 // maxFlashes limits the history.
@@ -89,7 +88,7 @@ func (p *Project) Run(ctx context.Context, desk *device.Desk, which string) (*rp
 }
 
 // RunStandalone is Run for a project of standalone firmware (boards.Options.App). The caller closes the session.
-func (p *Project) RunStandalone(ctx context.Context, desk *device.Desk, which string) (*standalone.Session, error) {
+func (p *Project) RunStandalone(ctx context.Context, desk *device.Desk, which string) (*device.StandaloneSession, error) {
 	d, i, err := p.flashed(ctx, desk, which)
 	if err != nil {
 		return nil, err

@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/device"
-	"github.com/boardsmith/boardsmith/internal/mlftest"
+	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 )
 
 // hold is a second process that reads the project and has it open until its input ends.

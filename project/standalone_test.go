@@ -19,14 +19,14 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/drawn"
-	"github.com/boardsmith/boardsmith/internal/mlftest"
-	"github.com/boardsmith/boardsmith/internal/testcache"
-	"github.com/boardsmith/boardsmith/internal/transporttest"
+	"github.com/boardsmith/boardsmith/internal/standalone"
+	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
+	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
+	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
+	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/rpc"
-	"github.com/boardsmith/boardsmith/standalone"
 )
 
 // aloneBoards are one board of each way to run standalone firmware.
@@ -52,7 +52,7 @@ func runAlone(t *testing.T, s project.Spec) (aloneFirmware, error) {
 	if why := hasCompiler(t, board) + hasEmulator(t, board); why != "" {
 		t.Skip(why)
 	}
-	builder := &project.Builder{Cache: cache.New(testcache.Dir(), cache.Options{}), Jobs: 1}
+	builder := &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}, Jobs: 1}
 	p, err := generateAlone(t, builder, s)
 	if err != nil {
 		return aloneFirmware{}, err
@@ -235,7 +235,7 @@ func TestStandaloneInteger(t *testing.T) {
 	if why := hasCompiler(t, board); why != "" {
 		t.Skip(why)
 	}
-	builder := &project.Builder{Cache: cache.New(testcache.Dir(), cache.Options{}), Jobs: 1}
+	builder := &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}, Jobs: 1}
 	found := map[string]bool{}
 	for _, archive := range []string{"digits_i8.aot_c", "sine.aot_c"} {
 		p, err := generateAlone(t, builder, project.Spec{Board: board.Name, Model: mlftest.Path(t, archive)})

@@ -21,10 +21,10 @@ import (
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/drawn"
 	"github.com/boardsmith/boardsmith/internal/fit"
-	"github.com/boardsmith/boardsmith/internal/mlftest"
-	"github.com/boardsmith/boardsmith/internal/testcache"
+	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
+	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
+	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/rpc"
@@ -136,7 +136,7 @@ func try(t *testing.T, x trial, c *cache.Cache) (v verdict) {
 			v.err = err
 			return v
 		}
-		err = v.run(ctx, x, &project.Builder{Cache: c, Jobs: 1}, project.Spec{
+		err = v.run(ctx, x, &project.Builder{Host: device.Host{Cache: c}, Jobs: 1}, project.Spec{
 			Board: x.board.Name, Model: x.archive, Options: options,
 		}, filepath.Join(dir, "p"))
 		var fit *project.FitError

@@ -89,9 +89,12 @@ func (b *Builder) CheckTemplate(ctx context.Context, trial TemplateTrial, done f
 	}
 	trial.Spec.Model = ""
 	c := &checking{TemplateTrial: trial, home: home, builder: &Builder{
-		Templates: b.Templates, Libraries: b.Libraries, LockFile: b.LockFile, Path: b.Path, Log: b.Log,
-		Progress: b.Progress, Jobs: b.Jobs, Variables: b.Variables, Programs: b.Programs, postLinkLimit: b.postLinkLimit,
-		Forms: true, Cache: cache.New(filepath.Join(home, "cache"), cache.Options{}),
+		Host: device.Host{
+			Path: b.Path, Log: b.Log, Progress: b.Progress, Cache: cache.New(filepath.Join(home, "cache"), cache.Options{}),
+		},
+		Templates: b.Templates, Libraries: b.Libraries, LockFile: b.LockFile,
+		Jobs: b.Jobs, Variables: b.Variables, Programs: b.Programs, postLinkLimit: b.postLinkLimit,
+		Forms: true,
 	}}
 	err = c.all(ctx, done)
 	if c.p != nil {

@@ -651,7 +651,7 @@ func (c *checking) runs(ctx context.Context) (string, error) {
 	}
 	desk := c.Desk
 	if desk == nil {
-		desk = &device.Desk{Path: c.builder.Path}
+		desk = &device.Desk{Host: device.Host{Path: c.builder.Path}}
 	}
 	s, err := c.p.Run(ctx, desk, "")
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/blueprint"
-	"github.com/boardsmith/boardsmith/internal/plainfile"
+	"github.com/boardsmith/boardsmith/internal/files/plainfile"
 )
 
 // Names of boardsmith's own files in a project's folder, besides those of the locks and those that templates must know.

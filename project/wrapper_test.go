@@ -10,7 +10,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
-	"github.com/boardsmith/boardsmith/internal/mlftest"
+	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 )
 
 // TestWrappedCompiler: a script that calls the compiler with one more flag prints the compiler's version and target.

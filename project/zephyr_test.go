@@ -14,9 +14,10 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/mlftest"
+	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
 )
@@ -28,7 +29,7 @@ func TestZephyr(t *testing.T) {
 	t.Parallel()
 	project.NeedZephyr(t, "qemu-system-arm")
 	store := t.TempDir()
-	builder := &project.Builder{Cache: cache.New(store, cache.Options{})}
+	builder := &project.Builder{Host: device.Host{Cache: cache.New(store, cache.Options{})}}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	archive := mlftest.Path(t, "add.aot_packed")
@@ -160,7 +161,7 @@ func checkDifference(t *testing.T, ctx context.Context, p *project.Project, arch
 // localZephyr returns a project for mps2_an385 with a cache of its own, and a function that writes its settings.
 func localZephyr(t *testing.T, ctx context.Context) (p *project.Project, write func(name, text string)) {
 	t.Helper()
-	builder := &project.Builder{Cache: cache.New(t.TempDir(), cache.Options{})}
+	builder := &project.Builder{Host: device.Host{Cache: cache.New(t.TempDir(), cache.Options{})}}
 	spec := project.Spec{Board: "zephyr/mps2_an385", Model: mlftest.Path(t, "digits_i8.aot_packed")}
 	p, err := builder.Generate(ctx, filepath.Join(t.TempDir(), "p"), spec)
 	if err != nil {
@@ -223,7 +224,7 @@ func TestZephyrLocal(t *testing.T) {
 		write(c.name, "")
 	}
 	t.Run("too large an arena", func(t *testing.T) {
-		builder := &project.Builder{Cache: cache.New(t.TempDir(), cache.Options{})}
+		builder := &project.Builder{Host: device.Host{Cache: cache.New(t.TempDir(), cache.Options{})}}
 		spec := project.Spec{Board: "zephyr/mps2_an385", Model: mlftest.Path(t, "digits_i8.aot_packed")}
 		for _, spec.Options.ArenaKiB = range []int{4090, 5000} { // of 4096 KiB
 			p, err := builder.Generate(ctx, filepath.Join(t.TempDir(), "p"), spec)

@@ -11,13 +11,14 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/drawn"
-	"github.com/boardsmith/boardsmith/internal/mlftest"
-	"github.com/boardsmith/boardsmith/internal/testcache"
+	"github.com/boardsmith/boardsmith/internal/standalone"
+	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
+	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
+	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project"
-	"github.com/boardsmith/boardsmith/standalone"
 )
 
 // TestZephyrStandalone builds standalone firmware with the Zephyr in $ZEPHYR_BASE and runs it: the outputs are right,
@@ -26,7 +27,7 @@ import (
 func TestZephyrStandalone(t *testing.T) {
 	t.Parallel()
 	project.NeedZephyr(t, "qemu-system-arm")
-	builder := &project.Builder{Cache: cache.New(testcache.Dir(), cache.Options{})}
+	builder := &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}}
 	archives, on := []string{mlftest.Path(t, "twoin.aot_packed")}, []string{"mps2_an385"}
 	if drawn.InFull() {
 		archives, on = zephyrAlone(t), []string{"mps2_an521", nativeZephyr(t)}
@@ -188,7 +189,7 @@ func deviceArchive(t *testing.T) string {
 func TestZephyrDevice(t *testing.T) {
 	t.Parallel()
 	project.NeedZephyr(t, "qemu-system-arm")
-	builder := &project.Builder{Cache: cache.New(testcache.Dir(), cache.Options{})}
+	builder := &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}}
 	p, err := generateAlone(t, builder, project.Spec{Board: "zephyr/mps2_an385", Model: deviceArchive(t)})
 	if err != nil {
 		t.Fatal(err)
@@ -228,7 +229,7 @@ func checkDeviceRun(t *testing.T, f aloneFirmware) {
 func TestDeviceContext(t *testing.T) {
 	t.Parallel()
 	archive := deviceArchive(t)
-	builder := &project.Builder{Cache: cache.New(testcache.Dir(), cache.Options{}), Jobs: 1}
+	builder := &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}, Jobs: 1}
 	_, err := builder.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), project.Spec{Board: "host", Model: archive})
 	if failure.Of(err) != failure.Config || failure.Next(err) == "" || !strings.Contains(err.Error(), `"port"`) {
 		t.Errorf("with an RPC server: %v", err)

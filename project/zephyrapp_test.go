@@ -15,8 +15,9 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
-	"github.com/boardsmith/boardsmith/internal/drawn"
-	"github.com/boardsmith/boardsmith/internal/mlftest"
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
+	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/rpc"
 )
@@ -51,7 +52,7 @@ func TestZephyrAppFiles(t *testing.T) {
 		}
 	}
 
-	builder := &project.Builder{Path: []string{zephyrApp}}
+	builder := &project.Builder{Host: device.Host{Path: []string{zephyrApp}}}
 	p, err := builder.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), zephyrAppSpec(t))
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +103,9 @@ func TestZephyrApp(t *testing.T) {
 	needZephyrOfExample(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	builder := &project.Builder{Path: []string{zephyrApp}, Cache: cache.New(t.TempDir(), cache.Options{})}
+	builder := &project.Builder{
+		Host: device.Host{Path: []string{zephyrApp}, Cache: cache.New(t.TempDir(), cache.Options{})},
+	}
 	spec := zephyrAppSpec(t)
 	p, err := builder.Generate(ctx, filepath.Join(t.TempDir(), "p"), spec)
 	if err != nil {
@@ -137,7 +140,9 @@ func TestZephyrAppArena(t *testing.T) {
 	needZephyrOfExample(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	builder := &project.Builder{Path: []string{zephyrApp}, Cache: cache.New(t.TempDir(), cache.Options{})}
+	builder := &project.Builder{
+		Host: device.Host{Path: []string{zephyrApp}, Cache: cache.New(t.TempDir(), cache.Options{})},
+	}
 	spec := zephyrAppSpec(t)
 	spec.Options.ArenaKiB = 0
 	const line = "#define BOARDSMITH_ARENA_BYTES 0"
@@ -180,7 +185,8 @@ func TestZephyrChecked(t *testing.T) {
 		var skipped []string
 		trial := project.TemplateTrial{Spec: zephyrAppSpec(t)}
 		trial.Template = template
-		err := (&project.Builder{Path: path}).CheckTemplate(t.Context(), trial, func(c project.TemplateCheck) {
+		builder := &project.Builder{Host: device.Host{Path: path}}
+		err := builder.CheckTemplate(t.Context(), trial, func(c project.TemplateCheck) {
 			if c.Skipped != "" {
 				skipped = append(skipped, c.Name)
 			}
@@ -211,7 +217,9 @@ func TestZephyrAppFault(t *testing.T) {
 	t.Parallel()
 	project.NeedFullZephyr(t, "qemu-system-arm")
 	needZephyrOfExample(t)
-	builder := &project.Builder{Path: []string{zephyrApp}, Cache: cache.New(t.TempDir(), cache.Options{})}
+	builder := &project.Builder{
+		Host: device.Host{Path: []string{zephyrApp}, Cache: cache.New(t.TempDir(), cache.Options{})},
+	}
 	p, err := builder.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), zephyrAppSpec(t))
 	if err != nil {
 		t.Fatal(err)

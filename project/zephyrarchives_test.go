@@ -13,8 +13,9 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/mlftest"
+	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/project"
 )
 
@@ -92,7 +93,7 @@ func (b zephyrBoard) try(t *testing.T) {
 	if found, err := filepath.Glob(has); len(found) == 0 {
 		t.Skipf("this Zephyr has no board %s (%v)", b.name, err)
 	}
-	builder := &project.Builder{Cache: cache.New(t.TempDir(), cache.Options{})}
+	builder := &project.Builder{Host: device.Host{Cache: cache.New(t.TempDir(), cache.Options{})}}
 	ran := 0
 	for _, file := range slices.Concat(mlftest.Archives(t), mlftest.OtherVersions(t)) {
 		name := filepath.Base(filepath.Dir(file)) + "/" + mlftest.Name(file)

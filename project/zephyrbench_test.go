@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/cache"
-	"github.com/boardsmith/boardsmith/internal/mlftest"
-	"github.com/boardsmith/boardsmith/internal/rpctest"
+	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
+	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
 )
 
 // BenchmarkZephyr builds for a board of the Zephyr in $ZEPHYR_BASE: from nothing, after an operator has changed, and

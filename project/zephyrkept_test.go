@@ -15,7 +15,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/mlftest"
+	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 )
 
 const zephyrKeptBoard = "mps2_an385"

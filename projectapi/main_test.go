@@ -12,7 +12,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/device"
-	"github.com/boardsmith/boardsmith/internal/testcache"
+	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe/keepertest"
 	"github.com/boardsmith/boardsmith/project"
 )
@@ -54,7 +54,7 @@ func methodsOf(kind, dir string) Methods {
 	store := cache.New(testcache.Dir(), cache.Options{})
 	return &Folder{
 		Dir: dir, Log: log,
-		Builder: &project.Builder{Path: []string{dir}, Log: log, Cache: store},
-		Desk:    &device.Desk{Path: []string{dir}, Log: log, Cache: store},
+		Builder: &project.Builder{Host: device.Host{Path: []string{dir}, Log: log, Cache: store}},
+		Desk:    &device.Desk{Host: device.Host{Path: []string{dir}, Log: log, Cache: store}},
 	}
 }

@@ -21,7 +21,7 @@ import (
 
 	cp "github.com/otiai10/copy"
 
-	"github.com/boardsmith/boardsmith/internal/mlftest"
+	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 )
 
 // This file records sessions in the form of testdata/tvm_sessions: the test program, as a folder's server, passes lines

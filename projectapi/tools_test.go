@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/crt"
-	"github.com/boardsmith/boardsmith/internal/mlftest"
+	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 )
 
 // recordingWest stands for west: it notes its arguments and its tree in the file LOG, and builds a program.

@@ -11,7 +11,7 @@ import (
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/testcache"
+	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/rpc"
@@ -74,7 +74,7 @@ func TestTuneBehindServer(t *testing.T) {
 	o := ClientOptions{Env: []string{"BOARDSMITH_API_SERVER=" + server, "BOARDSMITH_HOME=" + t.TempDir()}}
 	store := cache.New(testcache.Dir(), cache.Options{})
 	run, err := tune.OpenRun(t.Context(), t.TempDir(), &device.Desk{}, []string{"host"}, tune.Options{
-		Builder: &project.Builder{Cache: store}, MinSample: time.Microsecond,
+		Builder: &project.Builder{Host: device.Host{Cache: store}}, MinSample: time.Microsecond,
 		Place: func(string, tune.Place) tune.Place { return &serverPlace{options: o} },
 	})
 	if err != nil {

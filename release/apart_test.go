@@ -12,9 +12,10 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
-	"github.com/boardsmith/boardsmith/internal/boardstest"
-	"github.com/boardsmith/boardsmith/internal/mlftest"
-	"github.com/boardsmith/boardsmith/internal/testcache"
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
+	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
+	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/release"
 )
@@ -34,11 +35,11 @@ const farFlash = `{"place": {"parameters": "qspi"}, "memory": [
 func TestFarFlash(t *testing.T) {
 	text, err := os.ReadFile("../boards/nucleo_h743zi.json")
 	must(t, err)
-	builder := &project.Builder{
-		Path: []string{boardstest.Shelf(t, map[string]string{
-			"far.json": strings.Replace(string(text), "{", farFlash, 1),
-		})},
-		Cache: cache.New(testcache.Dir(), cache.Options{}), Forms: true, Jobs: 2,
+	builder := &project.Builder{Host: device.Host{Path: []string{boardstest.Shelf(t, map[string]string{
+		"far.json": strings.Replace(string(text), "{", farFlash, 1),
+	})}, Cache: cache.New(testcache.Dir(), cache.Options{})},
+
+		Forms: true, Jobs: 2,
 	}
 	spec := project.Spec{Board: "far", Model: mlftest.Path(t, "digits_i8.aot_packed")}
 	dir := filepath.Join(t.TempDir(), "p")

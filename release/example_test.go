@@ -26,7 +26,7 @@ func Example() {
 	defer os.RemoveAll(dir)
 
 	var builder project.Builder
-	spec := project.Spec{Board: "host", Model: "../samples/digits_i8.aot_packed.tar"}
+	spec := project.Spec{Board: "host", Model: "../examples/samples/digits_i8.aot_packed.tar"}
 	spec.Options.App = boards.Standalone
 	p, err := builder.Generate(ctx, filepath.Join(dir, "project"), spec)
 	if err != nil {
@@ -47,7 +47,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	inputs, err := ndarray.ReadNPZ("../samples/digits_i8.inputs.npz")
+	inputs, err := ndarray.ReadNPZ("../examples/samples/digits_i8.inputs.npz")
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -20,13 +20,12 @@ import (
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/spdx"
 	"github.com/boardsmith/boardsmith/mlf"
-	"github.com/boardsmith/boardsmith/modellib"
 	"github.com/boardsmith/boardsmith/project"
 )
 
-// OfLibrary returns the release of a folder of models that modellib.Bundle made by c, with the sizes of modellib.Sizes.
+// OfLibrary returns the release of a folder of models that Compiler.Bundle made by c, with the sizes of its Sizes.
 // The folder's files are in library/.
-func OfLibrary(files []mlf.File, codes []*cmodel.Code, c *modellib.Compiler, of map[string]image.Size, o Options) (
+func OfLibrary(files []mlf.File, codes []*cmodel.Code, c *cmodel.Compiler, of map[string]image.Size, o Options) (
 	*Release, error,
 ) {
 	r := &Release{}
@@ -50,7 +49,7 @@ func OfLibrary(files []mlf.File, codes []*cmodel.Code, c *modellib.Compiler, of 
 	if err != nil {
 		return nil, err
 	}
-	return r, r.complete(o, a, parts, nil, "library/"+modellib.Library, cyclonedx.ComponentTypeLibrary)
+	return r, r.complete(o, a, parts, nil, "library/"+cmodel.CompiledLibrary, cyclonedx.ComponentTypeLibrary)
 }
 
 // params returns the option of the models whose parameters are in RAM, none without such models.
@@ -71,12 +70,12 @@ func params(codes []*cmodel.Code) []string {
 }
 
 // libraryParts returns what the library is made of, by origin, and the tools that made it.
-func libraryParts(files []mlf.File, codes []*cmodel.Code, c *modellib.Compiler) (parts []project.Part, err error) {
+func libraryParts(files []mlf.File, codes []*cmodel.Code, c *cmodel.Compiler) (parts []project.Part, err error) {
 	own, err := cmodel.Runtime()
 	if err != nil {
 		return nil, err
 	}
-	generated := slices.DeleteFunc(slices.Clone(files), func(f mlf.File) bool { return f.Name == modellib.Library })
+	generated := slices.DeleteFunc(slices.Clone(files), func(f mlf.File) bool { return f.Name == cmodel.CompiledLibrary })
 	add := func(kind, name string, of []mlf.File) {
 		isOf := func(f mlf.File) bool {
 			return slices.ContainsFunc(of, func(g mlf.File) bool { return f.Name == g.Name })

@@ -12,9 +12,8 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cmodel"
-	"github.com/boardsmith/boardsmith/internal/mlftest"
+	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/mlf"
-	"github.com/boardsmith/boardsmith/modellib"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/release"
 )
@@ -29,7 +28,7 @@ func libraryOf(t *testing.T) *release.Release {
 	if _, err := exec.LookPath(b.Toolchain.CC); err != nil {
 		t.Skip(err)
 	}
-	c, err := modellib.NewCompiler(t.Context(), b, boards.Options{OperatorOpt: "Os"})
+	c, err := cmodel.NewCompiler(t.Context(), b, boards.Options{OperatorOpt: "Os"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,11 +53,11 @@ func libraryOf(t *testing.T) *release.Release {
 		codes = append(codes, code)
 	}
 	slices.SortFunc(codes, func(a, b *cmodel.Code) int { return strings.Compare(a.Name, b.Name) })
-	files, err := modellib.Bundle(t.Context(), codes, c)
+	files, err := c.Bundle(t.Context(), codes)
 	if err != nil {
 		t.Fatal(err)
 	}
-	sizes, err := modellib.Sizes(t.Context(), files, c)
+	sizes, err := c.Sizes(t.Context(), files)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/boardsmith/boardsmith/internal/plainfile"
+	"github.com/boardsmith/boardsmith/internal/files/plainfile"
 	"github.com/boardsmith/boardsmith/internal/spdx"
 	"github.com/boardsmith/boardsmith/project"
 )

@@ -21,8 +21,8 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/plainfile"
-	"github.com/boardsmith/boardsmith/internal/wholefolder"
+	"github.com/boardsmith/boardsmith/internal/files/plainfile"
+	"github.com/boardsmith/boardsmith/internal/files/wholefolder"
 	"github.com/boardsmith/boardsmith/project"
 )
 

@@ -19,10 +19,11 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/drawn"
-	"github.com/boardsmith/boardsmith/internal/failuretest"
-	"github.com/boardsmith/boardsmith/internal/mlftest"
+	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
+	"github.com/boardsmith/boardsmith/internal/testkit/failuretest"
+	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/release"
 )
@@ -35,7 +36,9 @@ func built(t *testing.T, dir, board, app, archive string) *release.Release {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	builder := &project.Builder{Cache: cache.New(filepath.Join(dir, "cache"), cache.Options{}), Forms: true, Jobs: 2}
+	builder := &project.Builder{
+		Host: device.Host{Cache: cache.New(filepath.Join(dir, "cache"), cache.Options{})}, Forms: true, Jobs: 2,
+	}
 	p, err := builder.Generate(ctx, filepath.Join(dir, "p"), project.Spec{
 		Board: board, Model: mlftest.Path(t, archive), Options: boards.Options{App: app},
 	})

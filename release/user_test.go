@@ -16,7 +16,8 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
-	"github.com/boardsmith/boardsmith/internal/mlftest"
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/release"
 )
@@ -60,7 +61,7 @@ func usersRelease(t *testing.T, dir string) (*release.Release, string) {
 		}
 	}
 	write(dir)
-	builder := &project.Builder{Cache: cache.New(filepath.Join(dir, "cache"), cache.Options{}), Jobs: 2}
+	builder := &project.Builder{Host: device.Host{Cache: cache.New(filepath.Join(dir, "cache"), cache.Options{})}, Jobs: 2}
 	folder := filepath.Join(dir, "p")
 	p, err := builder.Generate(t.Context(), folder, project.Spec{
 		Board: "host", Model: mlftest.Path(t, "sine.aot_packed"), Options: boards.Options{App: boards.Standalone},

@@ -7,7 +7,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/boardsmith/boardsmith/samples"
+	"github.com/boardsmith/boardsmith/examples/samples"
 )
 
 // badTar KIND FILE writes an archive that must be refused: the bundled one with one thing wrong.

@@ -15,10 +15,10 @@ import (
 
 	"github.com/moby/sys/atomicwriter"
 
-	"github.com/boardsmith/boardsmith/accept"
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/jsonlines"
+	"github.com/boardsmith/boardsmith/internal/boardlab/accept"
+	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 )
 
 // boardAccept takes all steps of an acceptance and writes its page, also after a failed one.

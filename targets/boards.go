@@ -13,9 +13,10 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
-	"github.com/boardsmith/boardsmith/internal/boardsmithjson"
-	"github.com/boardsmith/boardsmith/internal/inputs"
-	"github.com/boardsmith/boardsmith/internal/jsonlines"
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/internal/cli/boardsmithjson"
+	"github.com/boardsmith/boardsmith/internal/cli/inputs"
+	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/project"
 )
 
@@ -68,7 +69,9 @@ func (v *invocation) search(ctx context.Context) (*project.Builder, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &project.Builder{Log: v.log, Progress: v.progressed, Templates: c.Templates, Libraries: c.Libraries}
+	b := &project.Builder{
+		Host: device.Host{Log: v.log, Progress: v.progressed}, Templates: c.Templates, Libraries: c.Libraries,
+	}
 	b.LockFile = inputs.LockFile(c, v.Dir)
 	b.Path, err = inputs.SearchPath(v.Env, c, func(_ *boardsmithjson.Config, place string) (string, error) {
 		return b.Fetch(ctx, place)

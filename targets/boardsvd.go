@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/jsonlines"
-	"github.com/boardsmith/boardsmith/registers"
+	"github.com/boardsmith/boardsmith/internal/boardlab/registers"
+	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 )
 
 // boardSVD compares the registers that the board's C uses with the file SVD, and prints what does not fit, with VERBOSE

@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/boardsmith/boardsmith/examples/samples"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/jsonlines"
-	"github.com/boardsmith/boardsmith/internal/toolbox"
-	"github.com/boardsmith/boardsmith/internal/valuetext"
+	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
+	"github.com/boardsmith/boardsmith/internal/cli/toolbox"
+	"github.com/boardsmith/boardsmith/internal/cli/valuetext"
 	"github.com/boardsmith/boardsmith/ndarray"
-	"github.com/boardsmith/boardsmith/samples"
 )
 
 // demoShown is the number of digits that are drawn.

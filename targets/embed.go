@@ -10,13 +10,12 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cmodel"
+	"github.com/boardsmith/boardsmith/examples/samples"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/inputs"
-	"github.com/boardsmith/boardsmith/internal/jsonlines"
-	"github.com/boardsmith/boardsmith/internal/wholefolder"
+	"github.com/boardsmith/boardsmith/internal/cli/inputs"
+	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
+	"github.com/boardsmith/boardsmith/internal/files/wholefolder"
 	"github.com/boardsmith/boardsmith/mlf"
-	"github.com/boardsmith/boardsmith/modellib"
-	"github.com/boardsmith/boardsmith/samples"
 )
 
 // embed writes the C of MODEL's models, and of the runtime what they use, to a new folder; with BOARD also a library of
@@ -78,7 +77,7 @@ func (v *invocation) tellNames(codes []*cmodel.Code) (names []string) {
 }
 
 // compilerOf returns the compiler of BOARD with OPTIONS, nil if BOARD is not given.
-func (v *invocation) compilerOf(ctx context.Context) (*modellib.Compiler, error) {
+func (v *invocation) compilerOf(ctx context.Context) (*cmodel.Compiler, error) {
 	name := v.Env("BOARD")
 	if name == "" {
 		return nil, nil
@@ -99,13 +98,13 @@ func (v *invocation) compilerOf(ctx context.Context) (*modellib.Compiler, error)
 }
 
 // bundle makes the files of a folder with the models. A dry run compiles nothing.
-func (v *invocation) bundle(ctx context.Context, codes []*cmodel.Code, c *modellib.Compiler) ([]mlf.File, error) {
+func (v *invocation) bundle(ctx context.Context, codes []*cmodel.Code, c *cmodel.Compiler) ([]mlf.File, error) {
 	if c == nil || v.Env.On("DRYRUN") {
-		return modellib.Bundle(ctx, codes, nil)
+		return cmodel.Bundle(codes...)
 	}
 	bar := v.Start("compiling for "+c.Board.Name, 0)
 	defer bar.End()
-	return modellib.Bundle(ctx, codes, c)
+	return c.Bundle(ctx, codes)
 }
 
 // folderOf returns the files and a list of them, by which a later build recognises them.
@@ -118,7 +117,7 @@ func folderOf(files []mlf.File) (list []wholefolder.File) {
 
 // embedded makes the C of the models in archives, whose paths are separated by commas: of one model, or of all if name
 // is "".
-func (v *invocation) embedded(paths, name string, compiler *modellib.Compiler) (codes []*cmodel.Code, err error) {
+func (v *invocation) embedded(paths, name string, compiler *cmodel.Compiler) (codes []*cmodel.Code, err error) {
 	archives, err := v.archives(paths)
 	if err != nil {
 		return nil, err

@@ -13,11 +13,10 @@ import (
 	"github.com/boardsmith/boardsmith/cmodel"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/inputs"
-	"github.com/boardsmith/boardsmith/internal/jsonlines"
-	"github.com/boardsmith/boardsmith/internal/wholefolder"
+	"github.com/boardsmith/boardsmith/internal/cli/inputs"
+	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
+	"github.com/boardsmith/boardsmith/internal/files/wholefolder"
 	"github.com/boardsmith/boardsmith/mlf"
-	"github.com/boardsmith/boardsmith/modellib"
 	"github.com/boardsmith/boardsmith/release"
 )
 
@@ -29,7 +28,7 @@ func noFirmware() error {
 
 // compiledModels makes the files of the library.
 func (v *invocation) compiledModels(ctx context.Context, in *inputs.Inputs) (files []mlf.File, codes []*cmodel.Code,
-	c *modellib.Compiler, err error,
+	c *cmodel.Compiler, err error,
 ) {
 	b, err := boards.Find(in.Board.Value, in.Path)
 	if err != nil {
@@ -47,9 +46,9 @@ func (v *invocation) compiledModels(ctx context.Context, in *inputs.Inputs) (fil
 
 // libraryCompiler returns the compiler of a board, which finds the headers of libraries.
 func (v *invocation) libraryCompiler(ctx context.Context, b *boards.Board, o boards.Options, libraries []string) (
-	*modellib.Compiler, error,
+	*cmodel.Compiler, error,
 ) {
-	c, err := modellib.NewCompiler(ctx, b, o)
+	c, err := cmodel.NewCompiler(ctx, b, o)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +82,7 @@ func (v *invocation) buildLibrary(ctx context.Context, in *inputs.Inputs) error 
 	} else if err := wholefolder.Write(ctx, dir, list, func() error { return v.errOther(dir, shown) }); err != nil {
 		return err
 	} else {
-		v.Printf("build: %s, %d files; link %s, compiled for %s", shown, len(list), modellib.Library, c.Board.Name)
+		v.Printf("build: %s, %d files; link %s, compiled for %s", shown, len(list), cmodel.CompiledLibrary, c.Board.Name)
 	}
 	v.JSONLine(line)
 	return nil
@@ -121,7 +120,7 @@ func (v *invocation) librarySize(ctx context.Context, in *inputs.Inputs) error {
 	if err != nil {
 		return err
 	}
-	sizes, err := modellib.Sizes(ctx, files, c)
+	sizes, err := c.Sizes(ctx, files)
 	if err != nil {
 		return err
 	}
@@ -151,7 +150,7 @@ func (v *invocation) releaseLibrary(ctx context.Context, in *inputs.Inputs, dir 
 	if err != nil {
 		return err
 	}
-	sizes, err := modellib.Sizes(ctx, files, c)
+	sizes, err := c.Sizes(ctx, files)
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/boardsmith/boardsmith/internal/console"
+	"github.com/boardsmith/boardsmith/internal/cli/console"
 )
 
 // TestKeeperIsBuiltAtFirstUse has no keeper installed: Go builds the one of this module, once.

@@ -22,7 +22,8 @@ func Example() {
 	defer os.RemoveAll(dir)
 
 	var builder project.Builder // which boards and compilers there are; the zero value is the normal case
-	p, err := builder.Generate(ctx, dir, project.Spec{Board: "host", Model: "../samples/digits_i8.aot_packed.tar"})
+	spec := project.Spec{Board: "host", Model: "../examples/samples/digits_i8.aot_packed.tar"}
+	p, err := builder.Generate(ctx, dir, spec)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -41,7 +42,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	inputs, err := ndarray.ReadNPZ("../samples/digits_i8.inputs.npz")
+	inputs, err := ndarray.ReadNPZ("../examples/samples/digits_i8.inputs.npz")
 	if err != nil {
 		log.Fatal(err)
 	}

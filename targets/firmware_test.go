@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/inputs"
+	"github.com/boardsmith/boardsmith/internal/cli/inputs"
 )
 
 func TestRunsHere(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"maps"
 	"os/exec"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -12,186 +13,122 @@ import (
 
 const module = "github.com/boardsmith/boardsmith"
 
-// mayImport lists the packages of ours that each package may import. Every package must be listed.
+// mayImport is the list of packages, each with those of ours that it may import. A folder stands for all packages in it
+// that have no line of their own, which may import each other.
 var mayImport = map[string][]string{
 	magefile: {"targets", "internal/develop"},
 	"cmd":    {"projectapi", "emulated", "project", "device", "internal/virtualprobe"},
+
+	// What people type, and what serves it: environment, output, files that people write.
 	"targets": {
-		"accept", "registers", "scaffold", "schemas", "projectapi", "project", "executor", "device", "emulated", "image",
-		"cmodel", "progress", "validate", "release", "modellib",
-		"cache", "rpc", "standalone", "transport",
-		"boards", "mlf", "ndarray", "samples", "failure", "internal/boardsmithjson",
-		"internal/command",
-		"internal/console", "internal/gitfolder", "internal/inputs", "internal/jsonlines", "internal/sourcetree",
-		"internal/toolbox", "internal/tuning",
-		"internal/valuetext", "internal/virtualprobe", "internal/wholefolder",
+		"internal/cli", "internal/boardlab", "projectapi", "validate", "release", "project", "executor", "device",
+		"emulated", "image", "cmodel", "cache", "rpc", "internal/standalone", "transport", "boards", "mlf", "ndarray",
+		"examples/samples", "failure", "internal/command", "internal/gitfolder", "internal/sourcetree",
+		"internal/virtualprobe", "internal/files",
+	},
+	"internal/cli": {
+		"tune", "tune/search", "tune/space", "tune/report", "project", "device", "rpc", "boards", "mlf", "ndarray",
+		"templates", "examples/samples", "failure", "internal/attached", "internal/gitfolder", "internal/ledger",
+		"internal/files",
 	},
 
-	// A project is a folder, and the way from it to a device. What stands in one line imports nothing of it but to its
-	// right.
-	"project": {
-		"internal/abspath",
-		"device", "internal/generator", "internal/gitfolder", "internal/library", "internal/blueprint", "internal/fit",
-		"image",
-		"internal/firmware", "progress",
-		"cache", "rpc", "standalone", "cmodel", "boards", "mlf", "ndarray", "crt", "templates", "failure",
-		"internal/cmacro", "internal/command", "internal/filelock",
-		"internal/jsonfile",
-		"internal/plainfile", "internal/scratch", "internal/sourcetree",
-		"internal/spdx", "internal/toolwords",
-	},
-	"device": {
-		"internal/abspath",
-		"internal/attached", "internal/flashplan", "internal/fault", "image", "internal/firmware", "internal/ledger",
-		"flasher", "progress", "cache", "rpc", "standalone", "transport", "boards", "failure", "internal/command",
-		"internal/jsonfile",
-		"internal/plainfile", "internal/scratch",
-	},
-	"emulated": {"device", "flasher", "failure", "internal/virtualprobe"},
-	"internal/generator": {
-		"internal/blueprint", "internal/library", "boards", "mlf", "failure", "internal/command",
-	},
-	"internal/blueprint": {
-		"internal/fit", "internal/stackdepth", "internal/firmware", "boards", "templates", "failure", "internal/jsonfile",
-		"internal/plainfile",
-	},
-	"internal/fit":       {"image", "internal/stackdepth", "internal/firmware", "boards", "mlf", "ndarray", "failure"},
-	"internal/flashplan": {"flasher", "image", "internal/firmware", "internal/ledger", "boards", "failure"},
-	"internal/fault":     {"internal/firmware", "rpc"},
-	"image":              {"internal/abspath", "internal/firmware", "cache", "failure", "internal/plainfile"},
-	"internal/firmware":  {"failure"},
-	"internal/ledger":    {"internal/abspath", "failure", "internal/filelock"},
-	"progress":           {},
-	"tune/space":         {"internal/abspath", "ndarray", "failure", "internal/jsonfile", "internal/plainfile"},
-	"executor":           {"rpc", "standalone", "mlf", "ndarray", "failure"},
-	"standalone":         {"rpc", "transport", "failure"},
-	"cmodel":             {"crt", "mlf", "ndarray", "failure"},
-
-	"scaffold": {"boards", "templates", "failure"},
-	"schemas":  {}, // of files that people write
-
-	// The folder of a finished firmware.
+	// Uses of a project.
 	"release": {
-		"project", "modellib", "cmodel", "image", "boards", "mlf", "failure", "internal/gitfolder", "internal/plainfile",
-		"internal/spdx", "internal/wholefolder",
+		"project", "cmodel", "image", "boards", "mlf", "failure", "internal/gitfolder", "internal/spdx", "internal/files",
 	},
-	"modellib": {
-		"cmodel", "image", "boards", "mlf", "failure", "internal/abspath", "internal/command", "internal/fit",
-		"internal/toolwords",
-	},
-
-	// Compares a model's outputs on a device with expected ones.
 	"validate": {"project", "executor", "cmodel", "image", "rpc", "boards", "mlf", "ndarray", "failure"},
-
-	// Tests a board on the board itself.
-	"accept": {
-		"project", "device", "crt", "image", "rpc", "transport", "boards", "mlf", "ndarray", "failure",
-		"internal/gitfolder",
+	"internal/boardlab": { // tests of a new board
+		"project", "device", "crt", "image", "rpc", "transport", "boards", "mlf", "ndarray", "examples/samples", "failure",
+		"internal/blueprint", "internal/cmacro", "internal/gitfolder", "internal/files",
 	},
-
-	// Compares a board's C with a description of its chip.
-	"registers": {
-		"project", "boards", "mlf", "samples", "failure", "internal/blueprint", "internal/cmacro", "internal/jsonfile",
-		"internal/svd",
+	"projectapi": { // TVM's Project API
+		"project", "device", "transport", "boards", "mlf", "templates", "failure", "internal/command", "internal/files",
 	},
-
-	// TVM's Project API: a project and its device, for somebody else's program.
-	"projectapi": {
-		"internal/abspath", "project", "device", "transport",
-		"boards", "mlf", "templates", "failure", "internal/command",
-	},
-
-	"examples/tune-matmul": {"tune", "project", "device", "ndarray"}, // programs as users write them
-
-	// Chooses what is measured next.
-	"tune/search": {
-		"internal/abspath",
+	"examples/tune-matmul": {"tune", "project", "device", "ndarray"}, // a program as users write them
+	"tune/search": { // what is measured next
 		"tune", "tune/space", "project", "executor", "device", "image", "rpc", "mlf", "ndarray", "failure",
-		"internal/filelock", "internal/timegate",
+		"internal/timegate", "internal/files",
 	},
-
-	// Measures on devices what a project's linker made.
 	"tune": {
-		"internal/abspath",
 		"project", "device", "image", "rpc", "transport", "boards", "mlf", "ndarray", "failure", "internal/command",
-		"internal/filelock", "internal/scratch", "internal/timegate",
+		"internal/timegate", "internal/files",
 	},
+	"tune/space":  {"ndarray", "failure", "internal/files"},
+	"tune/report": {"tune", "rpc", "failure"},
 
-	"cache":     {"internal/abspath", "internal/filelock", "failure"},
-	"flasher":   {"internal/abspath", "boards", "failure", "internal/command"},
-	"rpc":       {"transport", "ndarray", "failure"},
-	"transport": {"internal/abspath", "failure"},
+	// A project is a folder, and the way from it to a device.
+	"project": {
+		"device", "internal/generator", "internal/gitfolder", "internal/library", "internal/blueprint", "internal/fit",
+		"image", "internal/firmware", "cache", "rpc", "cmodel", "boards", "mlf", "ndarray", "crt",
+		"templates", "failure", "internal/cmacro", "internal/command", "internal/sourcetree", "internal/spdx",
+		"internal/toolwords", "internal/files",
+	},
+	"executor": {"rpc", "internal/standalone", "mlf", "ndarray", "failure"},
+	"emulated": {"device", "flasher", "failure", "internal/virtualprobe"},
+	"device": {
+		"internal/attached", "internal/flashplan", "internal/fault", "image", "internal/firmware", "internal/ledger",
+		"flasher", "cache", "rpc", "internal/standalone", "transport", "boards", "failure", "internal/command",
+		"internal/files",
+	},
+	"internal/generator": {"internal/blueprint", "internal/library", "boards", "mlf", "failure", "internal/command"},
+	"internal/blueprint": {
+		"internal/fit", "internal/stackdepth", "internal/firmware", "boards", "templates", "failure", "internal/files",
+	},
+	"cmodel": {
+		"crt", "image", "boards", "mlf", "ndarray", "failure", "internal/fit", "internal/command", "internal/toolwords",
+		"internal/files",
+	},
+	"internal/fit":        {"image", "internal/stackdepth", "internal/firmware", "boards", "mlf", "ndarray", "failure"},
+	"internal/flashplan":  {"flasher", "image", "internal/firmware", "internal/ledger", "boards", "failure"},
+	"internal/fault":      {"internal/firmware", "rpc"},
+	"image":               {"internal/firmware", "cache", "failure", "internal/files"},
+	"internal/standalone": {"rpc", "transport", "failure"},
 
-	"boards":    {"internal/abspath", "internal/jsonfile", "failure"},
-	"mlf":       {"internal/cmacro", "internal/plainfile", "ndarray", "failure"},
-	"ndarray":   {"internal/plainfile", "failure"},
-	"samples":   {"ndarray"},
-	"crt":       {},
-	"templates": {},
-	"failure":   {},
+	// These import nothing of each other.
+	"cache":   {"failure", "internal/files"},
+	"flasher": {"boards", "failure", "internal/command", "internal/files"},
+	"rpc":     {"transport", "ndarray", "failure"},
 
-	"internal/abspath":        {},
-	"internal/attached":       {"failure"},
-	"internal/boardstest":     {},
-	"internal/boardsmithjson": {"internal/gitfolder", "internal/jsonfile", "internal/plainfile", "failure"},
-	"internal/command":        {"internal/abspath", "failure"},
-	"internal/console":        {"internal/jsonlines", "rpc", "failure"},
-	"internal/jsonlines":      {},
-	"internal/develop": {
-		"internal/console", "internal/jsonlines", "internal/toolbox", "internal/command", "internal/drawn",
-		"internal/testcache", "internal/svd", "failure",
-	},
-	"internal/cmacro":      {},
-	"internal/svd":         {"internal/plainfile", "failure"},
-	"internal/drawn":       {},
-	"internal/failuretest": {"failure"},
-	"internal/filelock":    {},
-	"internal/gitfolder": {
-		"internal/abspath", "internal/command", "internal/filelock", "internal/jsonfile", "internal/plainfile", "failure",
-	},
-	"internal/inputs": {
-		"device", "boards", "mlf", "ndarray", "samples", "failure", "internal/boardsmithjson", "internal/console",
-		"internal/gitfolder", "internal/jsonfile",
-	},
-	"internal/jsonfile":   {"failure"},
-	"internal/library":    {"internal/jsonfile", "failure"},
-	"internal/mlftest":    {"mlf", "ndarray"},
-	"internal/plainfile":  {"failure"},
-	"internal/rpctest":    {"internal/transporttest", "rpc", "transport", "ndarray"},
-	"internal/scratch":    {"internal/abspath", "internal/filelock", "failure"},
-	"internal/sourcetree": {"internal/command", "failure"},
-	"internal/stackdepth": {"internal/firmware"},
-	"internal/testcache":  {},
-	"internal/timegate":   {},
-	"internal/toolbox": {
-		"internal/abspath", "internal/attached", "internal/console", "internal/jsonlines", "internal/ledger", "failure",
-	},
-	"internal/toolwords":     {"failure"},
-	"internal/transporttest": {"transport", "failure"},
-	"internal/tuning": {
-		"internal/abspath",
-		"tune", "tune/search", "tune/space", "tune/report", "project", "device", "boards", "mlf", "ndarray", "failure",
-		"internal/console", "internal/inputs", "internal/jsonfile", "internal/jsonlines", "internal/valuetext",
-	},
-	"internal/valuetext":    {"ndarray"},
+	// Values and files.
+	"boards":                {"failure", "internal/files"},
+	"crt":                   {},
+	"examples/samples":      {"ndarray"},
+	"failure":               {},
+	"mlf":                   {"internal/cmacro", "ndarray", "failure", "internal/files"},
+	"ndarray":               {"failure", "internal/files"},
+	"templates":             {},
+	"transport":             {"failure", "internal/files"},
+	"internal/attached":     {"failure"},
+	"internal/cmacro":       {},
+	"internal/command":      {"failure", "internal/files"},
+	"internal/files":        {"failure"},
+	"internal/firmware":     {"failure"},
+	"internal/gitfolder":    {"internal/command", "failure", "internal/files"},
+	"internal/ledger":       {"failure", "internal/files"},
+	"internal/library":      {"failure", "internal/files"},
+	"internal/sourcetree":   {"internal/command", "failure"},
 	"internal/spdx":         {},
-	"internal/wholefolder":  {"internal/plainfile", "internal/scratch", "failure"},
-	"internal/virtualprobe": {"internal/abspath", "transport", "failure", "internal/command", "internal/filelock"},
-	"internal/zephyrtest":   {},
+	"internal/stackdepth":   {"internal/firmware"},
+	"internal/timegate":     {},
+	"internal/toolwords":    {"failure"},
+	"internal/virtualprobe": {"transport", "failure", "internal/command", "internal/files"},
+
+	// boardsmith's own checks.
+	"internal/develop": {"internal/cli", "internal/boardlab", "internal/testkit", "internal/command", "failure"},
+	"internal/testkit": {"rpc", "transport", "mlf", "ndarray", "failure"},
 }
 
 // magefile is the place of boardsmith's own magefile, the package in the root.
 const magefile = "magefile"
 
-// place is the part of a package's path that has a place in the import direction: the first word, or two if the table
-// lists them.
-func place(name string) (top string, nested bool) {
-	words := strings.Split(name, "/")
-	n := 1
-	if _, own := mayImport[strings.Join(words[:min(2, len(words))], "/")]; own || words[0] == "internal" {
-		n = min(2, len(words))
+// place returns the line of the table that a package belongs to: its own, or that of the nearest folder.
+func place(name string) string {
+	for up := name; up != "."; up = path.Dir(up) {
+		if _, listed := mayImport[up]; listed {
+			return up
+		}
 	}
-	return strings.Join(words[:n], "/"), len(words) > n
+	return ""
 }
 
 // TestImportDirection keeps imports pointing one way, for packages and for their tests' packages that ship.
@@ -250,23 +187,14 @@ func TestLibrariesLinkNoEmulatedChips(t *testing.T) {
 
 func checkImports(t *testing.T, name string, imports []string) {
 	t.Helper()
-	top, nested := place(name)
-	allowed, known := mayImport[top]
-	if !known {
-		t.Errorf("package %s has no place in the import direction: give it one here and in DESIGN.md", name)
-		return
+	from := place(name)
+	if from == "" {
+		t.Errorf("package %s has no place in the import direction: give it one here", name)
 	}
 	for _, i := range imports {
-		to, ours := strings.CutPrefix(i, module+"/")
-		if !ours {
-			continue
-		}
-		toTop, _ := place(to)
-		if nested && toTop == top { // internal/virtualprobe/keepertest may use internal/virtualprobe
-			continue
-		}
-		if !slices.Contains(allowed, toTop) {
-			t.Errorf("%s imports %s, which points the wrong way", name, to)
+		imported, ours := strings.CutPrefix(i, module+"/")
+		if to := place(imported); ours && to != from && !slices.Contains(mayImport[from], to) {
+			t.Errorf("%s imports %s, which points the wrong way", name, imported)
 		}
 	}
 }

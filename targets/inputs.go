@@ -11,14 +11,15 @@ import (
 	"slices"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/examples/samples"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/boardsmithjson"
+	"github.com/boardsmith/boardsmith/internal/cli/boardsmithjson"
+	"github.com/boardsmith/boardsmith/internal/cli/inputs"
 	"github.com/boardsmith/boardsmith/internal/gitfolder"
-	"github.com/boardsmith/boardsmith/internal/inputs"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
-	"github.com/boardsmith/boardsmith/samples"
 )
 
 // inputs returns the inputs, which it reads once.
@@ -27,7 +28,8 @@ func (v *invocation) inputs(ctx context.Context) (*inputs.Inputs, error) {
 		return v.in, nil
 	}
 	in, err := inputs.Resolve(v.Env, v.Dir, v.load, func(c *boardsmithjson.Config, place string) (string, error) {
-		return (&project.Builder{Cache: v.usableCache(), LockFile: inputs.LockFile(c, v.Dir)}).Fetch(ctx, place)
+		builder := &project.Builder{Host: device.Host{Cache: v.usableCache()}, LockFile: inputs.LockFile(c, v.Dir)}
+		return builder.Fetch(ctx, place)
 	})
 	if err != nil {
 		return nil, err

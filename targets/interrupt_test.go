@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/boardsmith/boardsmith/internal/drawn"
+	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 )
 
 // hang is a firmware that never answers; slow is a source that takes long to compile.

@@ -15,11 +15,10 @@ import (
 	"github.com/boardsmith/boardsmith/emulated"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/console"
-	"github.com/boardsmith/boardsmith/internal/inputs"
-	"github.com/boardsmith/boardsmith/internal/toolbox"
+	"github.com/boardsmith/boardsmith/internal/cli/console"
+	"github.com/boardsmith/boardsmith/internal/cli/inputs"
+	"github.com/boardsmith/boardsmith/internal/cli/toolbox"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe"
-	"github.com/boardsmith/boardsmith/progress"
 	"github.com/boardsmith/boardsmith/project"
 )
 
@@ -70,8 +69,8 @@ func (v *invocation) forget() error {
 // builder returns the run's Builder; in is nil before the inputs are known.
 func (v *invocation) builder(in *inputs.Inputs) *project.Builder {
 	if v.making == nil {
-		v.making = &project.Builder{
-			Log: v.log, Progress: v.progressed, Cache: v.usableCache(), Forms: true,
+		v.making = &project.Builder{Host: device.Host{Log: v.log, Progress: v.progressed, Cache: v.usableCache()},
+			Forms: true,
 			Fresh: v.Env.On("FRESH"),
 		}
 	}
@@ -84,9 +83,9 @@ func (v *invocation) builder(in *inputs.Inputs) *project.Builder {
 
 // desk returns a Desk with the run's inputs.
 func (v *invocation) desk(in *inputs.Inputs) *device.Desk {
-	return &device.Desk{
-		Path: in.Path, Log: v.log, Progress: v.progressed, Cache: v.usableCache(), Programmer: v.Env("PROGRAMMER"),
-		Reflash: v.Env.On("FORCE"), Wait: in.Wait, File: in.DeskFile, Ledger: v.Env("BOARDSMITH_LEDGER"),
+	return &device.Desk{Host: device.Host{Path: in.Path, Log: v.log, Progress: v.progressed, Cache: v.usableCache()},
+		Programmer: v.Env("PROGRAMMER"),
+		Reflash:    v.Env.On("FORCE"), Wait: in.Wait, File: in.DeskFile, Ledger: v.Env("BOARDSMITH_LEDGER"),
 		Tool: func(name string) (string, error) { return findProgram(v.Env, name) }, Probes: emulated.Probes(),
 	}
 }
@@ -136,7 +135,7 @@ func (v *invocation) forced() bool {
 }
 
 // progressed shows the progress of a step.
-func (v *invocation) progressed(e progress.Event) {
+func (v *invocation) progressed(e device.ProgressEvent) {
 	v.Update(e.Step+": "+e.Detail, e.Done, e.Total)
 }
 

@@ -13,10 +13,11 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/examples/samples"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project"
-	"github.com/boardsmith/boardsmith/samples"
 )
 
 // sampleUsage builds the bundled sample for a board, and returns its use of the board's memory.
@@ -26,7 +27,7 @@ func sampleUsage(t *testing.T, board string) *project.Usage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	builder := &project.Builder{Log: hclog.NewNullLogger()}
+	builder := &project.Builder{Host: device.Host{Log: hclog.NewNullLogger()}}
 	p, err := builder.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), project.Spec{Board: board, Archive: model})
 	if err != nil {
 		t.Fatal(err)

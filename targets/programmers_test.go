@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/boards"
-	"github.com/boardsmith/boardsmith/internal/toolbox"
+	"github.com/boardsmith/boardsmith/internal/cli/toolbox"
 )
 
 // TestProgrammersTools: each programmer of board files is a program that doctor looks for and that a variable can name.

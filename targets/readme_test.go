@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/boardsmith/boardsmith/internal/valuetext"
-	"github.com/boardsmith/boardsmith/samples"
+	"github.com/boardsmith/boardsmith/examples/samples"
+	"github.com/boardsmith/boardsmith/internal/cli/valuetext"
 )
 
 // TestReadme holds the README's Go text to the example that the tests run.
@@ -31,7 +31,7 @@ func TestReadme(t *testing.T) {
 	for line := range strings.Lines(body + "\n") {
 		want.WriteString(strings.TrimPrefix(line, "\t"))
 	}
-	got := strings.ReplaceAll(shown, "samples/", "../samples/") // the README's reader stands in the repository's root
+	got := strings.ReplaceAll(shown, "examples/", "../examples/") // the README's reader stands in the repository's root
 	if got != want.String() {
 		t.Errorf("README.md shows\n%s\nbut targets/example_test.go runs\n%s", got, want.String())
 	}

@@ -16,8 +16,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/boardsmith/boardsmith/internal/console"
-	"github.com/boardsmith/boardsmith/internal/toolbox"
+	"github.com/boardsmith/boardsmith/internal/cli/console"
+	"github.com/boardsmith/boardsmith/internal/cli/toolbox"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe/keepertest"
 	"github.com/boardsmith/boardsmith/ndarray"
 )
@@ -116,7 +116,7 @@ func TestScript(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("PATH", s.bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 			e.Setenv("BOARDSMITH_HOME", s.home)
-			e.Setenv("BUNDLED", filepath.Join(root, "samples"))
+			e.Setenv("BUNDLED", filepath.Join(root, "examples", "samples"))
 			e.Setenv("EXAMPLES", filepath.Join(root, "examples"))
 			e.Setenv("CANDIDATES_OF_TVM", filepath.Join(root, "testdata", "archives", "candidates"))
 			e.Setenv("CRT_INCLUDE", filepath.Join(root, "crt", "include"))

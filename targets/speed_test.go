@@ -9,8 +9,9 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/examples/samples"
 	"github.com/boardsmith/boardsmith/project"
-	"github.com/boardsmith/boardsmith/samples"
 )
 
 // sampleSpec is the bundled model for the host board, with a cache of its own.
@@ -21,7 +22,7 @@ func sampleSpec(b *testing.B) (*project.Builder, project.Spec) {
 	if err := os.WriteFile(model, samples.Archive(), 0o644); err != nil {
 		b.Fatal(err)
 	}
-	builder := &project.Builder{Cache: cache.New(filepath.Join(dir, "cache"), cache.Options{})}
+	builder := &project.Builder{Host: device.Host{Cache: cache.New(filepath.Join(dir, "cache"), cache.Options{})}}
 	return builder, project.Spec{Board: "host", Model: model}
 }
 

@@ -6,7 +6,7 @@
 // as boardsmith's own magefile does, which also imports those that check boardsmith itself. Inputs come from the
 // environment, from PROJECT's project.json and from a boardsmith.json; docs/inputs.md lists them.
 //
-// A target parses inputs, calls project, device, boards or executor, and prints. Package internal/console prints,
+// A target parses inputs, calls project, device, boards or executor, and prints. Package internal/cli/console prints,
 // and converts errors to text, JSON lines and exit codes.
 package targets
 

@@ -5,7 +5,7 @@ package targets
 import (
 	"context"
 
-	"github.com/boardsmith/boardsmith/internal/tuning"
+	"github.com/boardsmith/boardsmith/internal/cli/tuning"
 )
 
 func (v *invocation) tune(ctx context.Context) error {

@@ -38,7 +38,7 @@ func tunedModel(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return filepath.Join(root, "samples", "digits_i8.aot_packed.tar")
+	return filepath.Join(root, "examples", "samples", "digits_i8.aot_packed.tar")
 }
 
 // tuning is a mage run that searches the space of tunedKernel, in a folder of its own.

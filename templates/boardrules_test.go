@@ -10,8 +10,8 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
-	"github.com/boardsmith/boardsmith/internal/boardstest"
 	"github.com/boardsmith/boardsmith/internal/generator"
+	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
 )
 
 // This file tries the assertions in the port's C about values of board files.

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/boardsmith/boardsmith/internal/failuretest"
-	"github.com/boardsmith/boardsmith/internal/transporttest"
+	"github.com/boardsmith/boardsmith/internal/testkit/failuretest"
+	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
 	"github.com/boardsmith/boardsmith/transport"
 )
 

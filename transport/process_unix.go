@@ -22,7 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/abspath"
+	"github.com/boardsmith/boardsmith/internal/files/abspath"
 )
 
 // A Process is a Link to a child process by its standard input and output. The child leads a process group of its

@@ -20,7 +20,7 @@ import (
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/drawn"
+	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe/keepertest"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/rpc"
@@ -58,7 +58,7 @@ func childSeconds(t testing.TB) float64 {
 // bound is how many candidates a minute this computer's processors could compile and link, if they did nothing else.
 func bound(b testing.TB, board string) float64 {
 	b.Helper()
-	builder := &project.Builder{Cache: cache.New(b.TempDir(), cache.Options{})}
+	builder := &project.Builder{Host: device.Host{Cache: cache.New(b.TempDir(), cache.Options{})}}
 	blank, err := project.BlankArchive()
 	must(b, err)
 	p, err := builder.Generate(b.Context(), filepath.Join(b.TempDir(), "p"), project.Spec{Board: board, Archive: blank})
@@ -102,7 +102,7 @@ func BenchmarkCandidates(b *testing.B) {
 		}
 		b.Run(name, func(b *testing.B) {
 			most := bound(b, boards[0])
-			builder := &project.Builder{Cache: cache.New(b.TempDir(), cache.Options{}), Jobs: c.builders}
+			builder := &project.Builder{Host: device.Host{Cache: cache.New(b.TempDir(), cache.Options{})}, Jobs: c.builders}
 			r, err := tune.OpenRun(b.Context(), b.TempDir(), &device.Desk{}, boards, tune.Options{Builder: builder})
 			must(b, err)
 			kinds := r.Kinds()
@@ -259,8 +259,8 @@ func TestManyCandidates(t *testing.T) {
 	}
 	keepertest.Use(t) // it is built for all tests
 	t.Setenv("TMPDIR", t.TempDir())
-	r, dir := opened(t, tune.Options{Builder: &project.Builder{Cache: cache.New(t.TempDir(),
-		cache.Options{Limit: 16 << 20})}}, "host")
+	r, dir := opened(t, tune.Options{Builder: &project.Builder{Host: device.Host{Cache: cache.New(t.TempDir(),
+		cache.Options{Limit: 16 << 20})}}}, "host")
 	type state struct{ heap, descriptors, temporary int }
 	now := func() state {
 		runtime.GC()

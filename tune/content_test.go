@@ -13,8 +13,9 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/boardstest"
+	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/tune"
 )
@@ -124,7 +125,7 @@ func faulty(t *testing.T) (open func(dir string, o tune.Options) *tune.Run, comp
 		must(t, os.WriteFile(filepath.Join(bin, "faulty-cc"), []byte(script), 0o755))
 	}
 	return func(dir string, o tune.Options) *tune.Run {
-		o.Builder = &project.Builder{Path: []string{shelf}, Cache: kept}
+		o.Builder = &project.Builder{Host: device.Host{Path: []string{shelf}, Cache: kept}}
 		r, err := tune.OpenRun(t.Context(), dir, desk(t), []string{"faulty"}, o)
 		must(t, err)
 		return r

@@ -9,9 +9,9 @@ import (
 
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/internal/cli/scaffold"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
-	"github.com/boardsmith/boardsmith/scaffold"
 	"github.com/boardsmith/boardsmith/tune"
 	"github.com/boardsmith/boardsmith/tune/search"
 	"github.com/boardsmith/boardsmith/tune/space"
@@ -58,7 +58,7 @@ func TestRelativePaths(t *testing.T) {
 			write(t, "own/two/library.json", `{"doc": "2", "headers": ["."], "sources": ["two.c"], "licence": "0BSD"}`)
 			write(t, "own/two/two.h", "int two(void);\n")
 			write(t, "own/two/two.c", "#include \"two.h\"\nint two(void) { return 2; }\n")
-			builder := &project.Builder{Cache: cache.New("the cache", cache.Options{})}
+			builder := &project.Builder{Host: device.Host{Cache: cache.New("the cache", cache.Options{})}}
 			desk := &device.Desk{StateDir: "state", LeaseDir: "leases"}
 			o := tune.Options{Builder: builder, Template: "own/baremetal/templates/baremetal", Libraries: []string{"own/two"}}
 

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/tune"
 )
@@ -63,7 +64,7 @@ func TestCompilersPause(t *testing.T) {
 	disturbed, calls := filepath.Join(logs, "disturbed"), filepath.Join(logs, "calls")
 	const n = 12
 	r, _ := opened(t, tune.Options{
-		Builder: &project.Builder{Cache: cache.New(t.TempDir(), cache.Options{})}, Samples: 10,
+		Builder: &project.Builder{Host: device.Host{Cache: cache.New(t.TempDir(), cache.Options{})}}, Samples: 10,
 	}, "host", "host")
 	for result, err := range r.All(t.Context(), slices.Values(watching(n, running, disturbed, calls))) {
 		must(t, err)

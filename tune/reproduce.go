@@ -19,7 +19,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/scratch"
+	"github.com/boardsmith/boardsmith/internal/files/scratch"
 )
 
 const settingsFile = "run.json"

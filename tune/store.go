@@ -14,7 +14,7 @@ import (
 	"sync"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/filelock"
+	"github.com/boardsmith/boardsmith/internal/files/filelock"
 )
 
 const (

@@ -13,9 +13,9 @@ import (
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/executor"
-	"github.com/boardsmith/boardsmith/internal/drawn"
-	"github.com/boardsmith/boardsmith/internal/mlftest"
-	"github.com/boardsmith/boardsmith/internal/testcache"
+	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
+	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
+	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/validate"
 )
@@ -64,7 +64,7 @@ func validated(t *testing.T, board, archive, rule string) (*validate.Report, err
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	path := mlftest.Path(t, archive)
-	builder := &project.Builder{Cache: cache.New(testcache.Dir(), cache.Options{}), Jobs: 1}
+	builder := &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}, Jobs: 1}
 	p, err := builder.Generate(ctx, filepath.Join(t.TempDir(), "p"), project.Spec{
 		Board: board, Model: path, Options: boards.Options{App: boards.Standalone},
 	})

@@ -68,8 +68,8 @@ func run(args []string) (err error) {
 	log := hclog.New(&hclog.LoggerOptions{Name: projectapi.Program, Level: level, Output: os.Stderr})
 	f := &projectapi.Folder{
 		Dir: dir, Executable: executable, Beside: []string{virtualprobe.Program}, Log: log,
-		Builder: &project.Builder{Path: []string{dir}, Log: log},
-		Desk:    &device.Desk{Path: []string{dir}, Log: log, Probes: emulated.Probes()},
+		Builder: &project.Builder{Host: device.Host{Path: []string{dir}, Log: log}},
+		Desk:    &device.Desk{Host: device.Host{Path: []string{dir}, Log: log}, Probes: emulated.Probes()},
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -19,7 +19,7 @@ func TestSensor(t *testing.T) {
 		t.Run(board, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 			defer cancel()
-			builder := &project.Builder{Path: []string{"."}}
+			builder := &project.Builder{Host: device.Host{Path: []string{"."}}}
 			p, err := builder.Generate(ctx, t.TempDir(), project.Spec{
 				Board: board, Model: "models/sine.aot_packed.tar",
 			})

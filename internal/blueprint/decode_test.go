@@ -7,7 +7,7 @@ import (
 	"testing/fstest"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/jsonfile"
+	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 )
 
 // TestTemplateJSON: an error in template.json has its line where a line has it, and what is meant is one thing only.

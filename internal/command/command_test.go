@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/boardsmith/boardsmith/internal/filelock"
+	"github.com/boardsmith/boardsmith/internal/files/filelock"
 )
 
 func sh(script string) Command {

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/abspath"
+	"github.com/boardsmith/boardsmith/internal/files/abspath"
 )
 
 // A MissingToolError reports a program that is not installed or too old.

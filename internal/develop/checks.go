@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/boardsmith/boardsmith/internal/cli/console"
 	"github.com/boardsmith/boardsmith/internal/command"
-	"github.com/boardsmith/boardsmith/internal/console"
 )
 
 // A check is a command that must succeed, in the working folder.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/magefile/mage/mg"
 
-	"github.com/boardsmith/boardsmith/internal/console"
+	"github.com/boardsmith/boardsmith/internal/cli/console"
 )
 
 // Test runs all checks: lint, Go and C tests, the examples; about 20 minutes on two cores.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/magefile/mage/parse"
 
-	"github.com/boardsmith/boardsmith/internal/console"
-	"github.com/boardsmith/boardsmith/internal/toolbox"
+	"github.com/boardsmith/boardsmith/internal/cli/console"
+	"github.com/boardsmith/boardsmith/internal/cli/toolbox"
 )
 
 // quietRepository returns a repository whose console has no variables and prints into a buffer.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/console"
+	"github.com/boardsmith/boardsmith/internal/cli/console"
 )
 
 // fuzz runs every fuzz target for FUZZTIME, or for its default time. Each target is one check.

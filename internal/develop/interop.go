@@ -17,7 +17,7 @@ import (
 	"github.com/moby/sys/atomicwriter"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/drawn"
+	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 )
 
 // interopFile is written by mage interop. A person commits it.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/moby/sys/atomicwriter"
 
-	"github.com/boardsmith/boardsmith/internal/toolbox"
+	"github.com/boardsmith/boardsmith/internal/cli/toolbox"
 )
 
 // reportFile is written by a full run. A person commits it.

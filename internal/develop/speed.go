@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/jsonlines"
+	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 )
 
 // A goal is a figure of one benchmark and its promised bound.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/jsonlines"
+	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 )
 
 // A tally counts results, and keeps the texts for the end of the run and for the report.

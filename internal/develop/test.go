@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/drawn"
-	"github.com/boardsmith/boardsmith/internal/testcache"
-	"github.com/boardsmith/boardsmith/internal/toolbox"
+	"github.com/boardsmith/boardsmith/internal/cli/toolbox"
+	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
+	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
 )
 
 // testLimit and fullLimit end a run that hangs; a good run takes 9 or 40 minutes on two cores. test:soak has no limit.

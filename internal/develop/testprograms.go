@@ -17,8 +17,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/boardsmith/boardsmith/internal/cli/console"
 	"github.com/boardsmith/boardsmith/internal/command"
-	"github.com/boardsmith/boardsmith/internal/console"
 )
 
 // A goTests reads what gotestsum prints: while the tests run, a line for each package and the output of failed tests;

@@ -5,7 +5,7 @@ package develop
 import (
 	"os"
 
-	"github.com/boardsmith/boardsmith/internal/toolbox"
+	"github.com/boardsmith/boardsmith/internal/cli/toolbox"
 )
 
 func init() { toolbox.Add(tools...) }

@@ -25,7 +25,7 @@ import (
 	"github.com/go-git/go-git/v5/storage/memory"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/jsonfile"
+	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 )
 
 const (

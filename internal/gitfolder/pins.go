@@ -15,8 +15,8 @@ import (
 	"github.com/moby/sys/atomicwriter"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/jsonfile"
-	"github.com/boardsmith/boardsmith/internal/plainfile"
+	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
+	"github.com/boardsmith/boardsmith/internal/files/plainfile"
 )
 
 const (

@@ -24,7 +24,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/failuretest"
+	"github.com/boardsmith/boardsmith/internal/testkit/failuretest"
 )
 
 // patience is far more than a store with short limits needs.

@@ -18,9 +18,9 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/abspath"
-	"github.com/boardsmith/boardsmith/internal/filelock"
-	"github.com/boardsmith/boardsmith/internal/plainfile"
+	"github.com/boardsmith/boardsmith/internal/files/abspath"
+	"github.com/boardsmith/boardsmith/internal/files/filelock"
+	"github.com/boardsmith/boardsmith/internal/files/plainfile"
 )
 
 // A Store is a folder of fetched commits. Several processes may use it at once. It may be deleted at any time: what is

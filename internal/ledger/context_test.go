@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/boardsmith/boardsmith/internal/failuretest"
+	"github.com/boardsmith/boardsmith/internal/testkit/failuretest"
 )
 
 func TestContexts(t *testing.T) {

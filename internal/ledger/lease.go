@@ -19,8 +19,8 @@ import (
 	"unicode"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/abspath"
-	"github.com/boardsmith/boardsmith/internal/filelock"
+	"github.com/boardsmith/boardsmith/internal/files/abspath"
+	"github.com/boardsmith/boardsmith/internal/files/filelock"
 )
 
 // A Lease is the exclusive right to use a device. It ends when the last process that has its file open ends: this

@@ -20,7 +20,7 @@ import (
 
 	"github.com/moby/sys/atomicwriter"
 
-	"github.com/boardsmith/boardsmith/internal/abspath"
+	"github.com/boardsmith/boardsmith/internal/files/abspath"
 )
 
 // errDamaged is wrapped by errors about a ledger file that cannot be parsed.

@@ -30,9 +30,9 @@ import (
 	"golang.org/x/term"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/abspath"
 	"github.com/boardsmith/boardsmith/internal/command"
-	"github.com/boardsmith/boardsmith/internal/filelock"
+	"github.com/boardsmith/boardsmith/internal/files/abspath"
+	"github.com/boardsmith/boardsmith/internal/files/filelock"
 )
 
 // Program is the name of the keeper's executable, cmd/boardsmith-keeper.

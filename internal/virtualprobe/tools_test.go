@@ -15,7 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/boardsmith/boardsmith/internal/ledger"
-	"github.com/boardsmith/boardsmith/internal/transporttest"
+	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
 )
 
 // powerUp starts an emulated chip that the test closes at its end.

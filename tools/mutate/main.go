@@ -54,7 +54,7 @@ var suites = []suite{
 	{sources: "device/*.go", packages: []string{"device"}},
 	{sources: "project/*.go", packages: []string{"project"}},
 	{sources: "tune/space/*.go", packages: []string{"tune/space"}},
-	{sources: "internal/jsonfile/*.go", packages: []string{"internal/jsonfile", "boards", "tune/space"}},
+	{sources: "internal/files/jsonfile/*.go", packages: []string{"internal/files/jsonfile", "boards", "tune/space"}},
 	{sources: "internal/ledger/*.go", packages: []string{"internal/ledger", "device"}},
 	{sources: "internal/fit/*.go", packages: []string{"internal/fit", "project"}},
 	{sources: "internal/stackdepth/*.go", packages: []string{"internal/stackdepth", "project"}},

@@ -22,8 +22,8 @@ import (
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/drawn"
-	"github.com/boardsmith/boardsmith/internal/mlftest"
+	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
+	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/tune"
@@ -222,7 +222,7 @@ func TestFlagList(t *testing.T) {
 // digits is the bundled sample on an emulated board.
 func digits(t *testing.T) Network {
 	t.Helper()
-	const sample = "../../samples/digits_i8"
+	const sample = "../../examples/samples/digits_i8"
 	in, err := ndarray.ReadNPZ(sample + ".inputs.npz")
 	must(t, err)
 	want, err := ndarray.ReadNPZ(sample + ".outputs.npz")
@@ -414,7 +414,7 @@ extern int closedir(void* folder);
   }
   return 0;`, calls, running, disturbed), 1)
 	n := Network{
-		Builder: &project.Builder{Cache: cache.New(t.TempDir(), cache.Options{})}, Trials: 8,
+		Builder: &project.Builder{Host: device.Host{Cache: cache.New(t.TempDir(), cache.Options{})}}, Trials: 8,
 		Spec: project.Spec{
 			Board: "host", Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": source}),
 		},

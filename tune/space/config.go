@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/jsonfile"
+	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 )
 
 // A Config is one configuration of a Space: a value for each knob. It satisfies the constraints. Two are equal (==) if

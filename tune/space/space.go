@@ -7,7 +7,7 @@ import (
 	"math/big"
 	"slices"
 
-	"github.com/boardsmith/boardsmith/internal/jsonfile"
+	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 

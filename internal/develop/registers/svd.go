@@ -5,7 +5,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/boardsmith/boardsmith/internal/svd"
+	"github.com/boardsmith/boardsmith/internal/boardlab/svd"
 )
 
 // readZipped reads an SVD file in an archive.

@@ -1,0 +1,300 @@
+package cmodel_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/cmodel"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit/failuretest"
+	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
+	"github.com/boardsmith/boardsmith/mlf"
+)
+
+func code(t *testing.T, archive string) *cmodel.Code {
+	t.Helper()
+	a, err := mlf.Open(mlftest.Path(t, archive))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := cmodel.Generate(a, a.Models[0], cmodel.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func compiler(t *testing.T, board string) *cmodel.Compiler {
+	t.Helper()
+	b, err := boards.Find(board, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := exec.LookPath(b.Toolchain.CC); err != nil {
+		t.Skip(err)
+	}
+	c, err := cmodel.NewCompiler(t.Context(), b, boards.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestCompilerBundle compiles a model twice, with two folders for temporary files, of which one's name is a pattern:
+// the bytes are equal, also if the board's flags ask for debug information.
+func TestCompilerBundle(t *testing.T) {
+	c := compiler(t, "mps2_an385")
+	b := *c.Board
+	b.CFlags = append(slices.Clone(b.CFlags), "-g")
+	debug, err := cmodel.NewCompiler(t.Context(), &b, boards.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundles(t, c)
+	bundles(t, debug)
+}
+
+// bundles compiles with two folders for temporary files, and compares the bytes.
+func bundles(t *testing.T, c *cmodel.Compiler) {
+	t.Helper()
+	var first []mlf.File
+	for _, name := range []string{"a", "b[c]*"} {
+		temporary := filepath.Join(t.TempDir(), name)
+		if err := os.Mkdir(temporary, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv("TMPDIR", temporary)
+		files, err := c.Bundle(t.Context(), []*cmodel.Code{code(t, "sine.aot_c")})
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		if first == nil {
+			first = files
+		}
+		same := func(f, g mlf.File) bool { return f.Name == g.Name && bytes.Equal(f.Data, g.Data) }
+		if !slices.EqualFunc(files, first, same) {
+			t.Error("equal models gave other bytes")
+		}
+		sizes, err := c.Sizes(t.Context(), files)
+		if err != nil || sizes["sine"].Text == 0 {
+			t.Errorf("%s: %v, %v", name, sizes, err)
+		}
+		if left, err := os.ReadDir(temporary); err != nil || len(left) > 0 {
+			t.Errorf("left %v, %v", left, err)
+		}
+	}
+	if _, err := c.Sizes(t.Context(), nil); failure.Of(err) != failure.Config {
+		t.Error(err)
+	}
+}
+
+// TestCompilerWorkspace: an option leaves the built-in workspace of a model out of its compiled library.
+func TestCompilerWorkspace(t *testing.T) {
+	b := compiler(t, "host").Board
+	models := []*cmodel.Code{code(t, "conv_f32.aot_c")}
+	for flags, want := range map[string]bool{"": true, "-DTVM_conv_f32_BUILTIN_WORKSPACE=0": false} {
+		c, err := cmodel.NewCompiler(t.Context(), b, boards.Options{OperatorFlags: flags})
+		if err != nil {
+			t.Fatal(err)
+		}
+		files, err := c.Bundle(t.Context(), models)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sizes, err := c.Sizes(t.Context(), files)
+		bytes := models[0].WorkspaceBytes()
+		if has := int64(sizes["conv_f32"].BSS) >= bytes; err != nil || has != want {
+			t.Errorf("flags %q: %v of %d bytes, %v", flags, sizes["conv_f32"], bytes, err)
+		}
+	}
+}
+
+// TestCompilerUndefined refuses a model that calls a function of TVM which the runtime does not have, except a
+// platform's.
+func TestCompilerUndefined(t *testing.T) {
+	c := compiler(t, "host")
+	for function, want := range map[string]string{
+		"TVMPlatformBlink": "", "TVMGetLastError": "sine_lib9.c calls TVMGetLastError",
+	} {
+		text := "void " + function + "(void);\nvoid nine(void) { " + function + "(); }\n"
+		sine := code(t, "sine.aot_c")
+		sine.Sources = append(sine.Sources, mlf.File{Name: "codegen/host/src/sine_lib9.c", Data: []byte(text)})
+		_, err := c.Bundle(t.Context(), []*cmodel.Code{sine})
+		refused := failure.Of(err) == failure.Config && want != "" && strings.Contains(err.Error(), want)
+		if refused != (want != "") || !refused && err != nil {
+			t.Errorf("%s: %v", function, err)
+		}
+	}
+}
+
+// TestCompilerSharedSymbol: two models that define one symbol are an error that names it, both models and both sources,
+// also with link-time optimisation. So is a model that defines a function of the runtime.
+func TestCompilerSharedSymbol(t *testing.T) {
+	with := func(archive, text string) *cmodel.Code {
+		c := code(t, archive)
+		c.Sources = append(c.Sources, mlf.File{Name: "codegen/host/src/" + c.Name + "_util.c", Data: []byte(text)})
+		return c
+	}
+	const helper = "int helper(void);\nint helper(void) { return 3; }\n"
+	for name, x := range map[string]struct {
+		sine, twoin string
+		flags       string
+		want        []string
+	}{
+		"function":   {helper, helper, "", []string{"helper", "sine_util.c of model sine", "twoin_util.c of model twoin"}},
+		"common":     {"int counter;\n", "int counter;\n", "-fcommon", []string{"both define counter"}},
+		"with -flto": {helper, helper, "-flto", []string{"helper", "sine_util.c", "twoin_util.c"}},
+		"of the runtime": {
+			"", "int TVMSetParameters(void) { return 0; }\n", "", []string{"of the runtime", "TVMSetParameters"},
+		},
+		"static": {"static int helper;\n", helper, "", nil},
+		"a weak one": {
+			"__attribute__((weak)) int v;\n", "__attribute__((weak)) int v;\n", "", nil,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, err := cmodel.NewCompiler(t.Context(), compiler(t, "host").Board, boards.Options{OperatorFlags: x.flags})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = c.Bundle(t.Context(), []*cmodel.Code{with("sine.aot_c", x.sine), with("twoin.aot_c", x.twoin)})
+			if x.want == nil {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			for _, want := range x.want {
+				if failure.Of(err) != failure.Link || !strings.Contains(err.Error(), want) {
+					t.Errorf("%v, want %q", err, want)
+				}
+			}
+		})
+	}
+}
+
+// TestCompilerTwoLibraries: compiled libraries whose models define one symbol do not link, nor does one with a
+// firmware that defines a symbol of its model.
+func TestCompilerTwoLibraries(t *testing.T) {
+	c, dir := compiler(t, "host"), t.TempDir()
+	for _, archive := range []string{"sine.aot_c", "twoin.aot_c"} {
+		model := code(t, archive)
+		model.Sources = append(model.Sources, mlf.File{
+			Name: "codegen/host/src/" + model.Name + "_util.c", Data: []byte("int helper(void) { return 3; }\n"),
+		})
+		files, err := c.Bundle(t.Context(), []*cmodel.Code{model})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			name := filepath.Join(dir, model.Name, filepath.FromSlash(f.Name))
+			if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, f.Data, 0o644)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	sine, twoin := "#include <tvm_sine.h>\n", "#include <tvm_twoin.h>\n"
+	const run = "int main(void) { return helper() != 3"
+	for name, x := range map[string]struct{ source, want string }{
+		"one":  {sine + "int helper(void);" + run + " || TVMGetInterfaceVersion(&tvm_sine) == 0; }\n", ""},
+		"two":  {sine + twoin + "const void* v[] = {&tvm_sine, &tvm_twoin}; int main(void) { return 0; }\n", "helper"},
+		"user": {sine + "int helper(void) { return 3; }" + run + " || TVMGetInterfaceVersion(&tvm_sine) == 0; }\n", "helper"},
+	} {
+		source := filepath.Join(dir, "main.c")
+		if err := os.WriteFile(source, []byte(x.source), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		printed, err := exec.CommandContext(t.Context(), "gcc", "-w", "-o",
+			filepath.Join(dir, "program"), "-I"+filepath.Join(dir, "sine/include"), "-I"+filepath.Join(dir, "twoin/include"),
+			source, filepath.Join(dir, "sine", cmodel.CompiledLibrary), filepath.Join(dir, "twoin", cmodel.CompiledLibrary),
+			"-lm",
+		).CombinedOutput()
+		if (err == nil) != (x.want == "") || !strings.Contains(string(printed), x.want) {
+			t.Errorf("%s: %v\n%s", name, err, printed)
+		}
+	}
+}
+
+// TestCompilerObject links a model's object for its processor, and refuses it for another.
+func TestCompilerObject(t *testing.T) {
+	c := compiler(t, "mps2_an385")
+	arm := []*cmodel.Code{code(t, "digits_i8.graph_llvm_thumbv7m")}
+	files, err := c.Bundle(t.Context(), arm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	object := path.Base(arm[0].Objects[0].Name)
+	if sizes, err := c.Sizes(t.Context(), files); err != nil || sizes[arm[0].Name].Text == 0 {
+		t.Errorf("%v, %v", sizes, err)
+	}
+	_, err = c.Bundle(t.Context(), []*cmodel.Code{code(t, "digits_i8.graph_llvm_x86_64")})
+	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "is for x86-64") ||
+		!strings.Contains(err.Error(), object) {
+		t.Error(err)
+	}
+}
+
+// TestCompilerOptions compiles with the options of operators, for all files and for one, and refuses others.
+func TestCompilerOptions(t *testing.T) {
+	b, models := compiler(t, "mps2_an385").Board, []*cmodel.Code{code(t, "sine.aot_c")}
+	text := func(o boards.Options) int64 {
+		t.Helper()
+		c, err := cmodel.NewCompiler(t.Context(), b, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files, err := c.Bundle(t.Context(), models)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sizes, err := c.Sizes(t.Context(), files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sizes["sine"].Text
+	}
+	source := path.Base(models[0].Sources[0].Name)
+	usual := text(boards.Options{})
+	all := text(boards.Options{OperatorOpt: "O0"})
+	one := text(boards.Options{OperatorFlags: source + ":-O0"})
+	if one <= usual || all <= one {
+		t.Errorf("the model has %d bytes, %d with O0 for %s, %d with O0", usual, one, source, all)
+	}
+	_, err := cmodel.NewCompiler(t.Context(), b, boards.Options{StackBytes: 100, OperatorOpt: "O1"})
+	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "stack_bytes=100 is for firmware") {
+		t.Error(err)
+	}
+	c, err := cmodel.NewCompiler(t.Context(), b, boards.Options{OperatorFlags: "none.c:-O1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Bundle(t.Context(), models); failure.Of(err) != failure.Config {
+		t.Error(err)
+	}
+}
+
+func TestCompilerContexts(t *testing.T) {
+	c, models := compiler(t, "host"), []*cmodel.Code{code(t, "sine.aot_c")}
+	files, err := c.Bundle(t.Context(), models)
+	if err != nil {
+		t.Fatal(err)
+	}
+	failuretest.Ended(t, failuretest.Calls{
+		"NewCompiler": func(ctx context.Context) error {
+			_, err := cmodel.NewCompiler(ctx, c.Board, boards.Options{})
+			return err
+		},
+		"Bundle": func(ctx context.Context) error { _, err := c.Bundle(ctx, models); return err },
+		"Sizes":  func(ctx context.Context) error { _, err := c.Sizes(ctx, files); return err },
+	})
+}

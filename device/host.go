@@ -1,0 +1,34 @@
+package device
+
+import (
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/boardsmith/boardsmith/cache"
+)
+
+// A Host is what building (project.Builder) and the use of devices (Desk) share of this computer. The zero value is the
+// usual one. Its Progress must allow for calls from many goroutines.
+type Host struct {
+	Path     []string     // folders whose boards/, templates/ and libraries/ are searched before the shipped ones
+	Log      hclog.Logger // nil: no log
+	Progress Progress     // called during steps, from any goroutine; nil: not called
+	Cache    *cache.Cache // builds and their images; nil: the user's cache, or none on a system without a cache folder
+}
+
+// A ProgressEvent is the progress of a step: generating, building, flashing, opening.
+type ProgressEvent struct {
+	Step   string // generate, build, flash, erase, power, open
+	Detail string // what is being done, in a few words
+	Done   int    // of Total
+	Total  int    // 0: not known
+}
+
+// A Progress receives the events of steps, from any goroutine. A nil Progress receives none.
+type Progress func(ProgressEvent)
+
+// Report calls p unless it is nil.
+func (p Progress) Report(e ProgressEvent) {
+	if p != nil {
+		p(e)
+	}
+}

@@ -1,0 +1,276 @@
+// Package boardsmithjson reads boardsmith.json, a repository's own defaults and named targets.
+//
+// It does not know the environment or projects: package targets decides which input counts.
+package boardsmithjson
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
+	"github.com/boardsmith/boardsmith/internal/files/plainfile"
+	"github.com/boardsmith/boardsmith/internal/gitfolder"
+)
+
+// Name is searched for in the working folder and its parents.
+const Name = "boardsmith.json"
+
+// maxConfigBytes limits the file; a real one has a few hundred bytes.
+const maxConfigBytes = 1 << 20
+
+// A Choice holds the inputs that boardsmith.json can set, for all targets and for each named one. "" means not set.
+type Choice struct {
+	Board     string     `json:"board"`
+	Model     string     `json:"model"`      // relative to the file's folder
+	ModelName string     `json:"model_name"` // of an archive with several models
+	Template  string     `json:"template"`   // a name, a path relative to the file's folder, or of a git repository
+	Uses      []string   `json:"uses"`       // libraries of the project
+	Project   string     `json:"project"`    // relative to the file's folder
+	Options   OptionList `json:"options"`
+	Timeout   string     `json:"timeout"`
+	Input     string     `json:"input"`   // relative to the file's folder
+	Device    string     `json:"device"`  // as DEVICE
+	Product   string     `json:"product"` // name of the product in releases
+	Version   string     `json:"version"` // of the product
+}
+
+// A Config is boardsmith.json. The zero value is that of a repository without one.
+type Config struct {
+	Choice
+	// folders with boards/ and templates/, relative to the file's folder, or of git repositories
+	Path []string `json:"path"`
+	// folders of templates and libraries by name, relative to the file's folder, or of git repositories
+	Templates map[string]string `json:"templates"`
+	Libraries map[string]string `json:"libraries"`
+	Targets   map[string]Choice `json:"targets"`
+
+	File string // where it was read from; "" without one
+}
+
+// An OptionList holds options as in OPTIONS; the file has them as an object.
+type OptionList []string
+
+// UnmarshalJSON reads {"arena_kib": 64} as ["arena_kib=64"], in the order of the names.
+func (o *OptionList) UnmarshalJSON(data []byte) error {
+	var values map[string]any
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	if err := dec.Decode(&values); err != nil {
+		return errors.New(`options are an object, as in {"arena_kib": 64}`)
+	}
+	*o = nil
+	for name, v := range values {
+		switch v.(type) {
+		case string, json.Number, bool:
+			*o = append(*o, fmt.Sprintf("%s=%v", name, v))
+		default:
+			return fmt.Errorf("option %q is neither a number nor a text", name)
+		}
+	}
+	sort.Strings(*o)
+	return nil
+}
+
+// Find reads the boardsmith.json of dir or of the nearest folder above it that has one.
+func Find(dir string) (*Config, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		file := filepath.Join(dir, Name)
+		data, err := readSmall(file)
+		switch {
+		case err == nil:
+			c, err := parse(file, data)
+			if err != nil {
+				return nil, err
+			}
+			return c, c.checkPath(data)
+		case !errors.Is(err, fs.ErrNotExist):
+			return nil, failure.Errorf(failure.Config, "%w", err)
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return &Config{}, nil
+		}
+		dir = up
+	}
+}
+
+// checkPath returns an error for a folder of path that is not there, which a search would pass over.
+func (c *Config) checkPath(data []byte) error {
+	var written struct{ Path []string }
+	_ = json.Unmarshal(data, &written) // parse has read it
+	for i, dir := range c.Path {
+		if gitfolder.IsRef(dir) {
+			continue
+		}
+		if info, err := os.Stat(dir); err == nil && info.IsDir() {
+			continue
+		}
+		line := 1
+		if text, err := json.Marshal(written.Path[i]); err == nil {
+			line += bytes.Count(data[:max(bytes.Index(data, text), 0)], []byte("\n"))
+		}
+		return failure.New(failure.Config, "correct it, or make the folder", "%s:%d: path: %q is no folder", c.File, line,
+			written.Path[i])
+	}
+	return nil
+}
+
+func readSmall(file string) ([]byte, error) {
+	f, err := plainfile.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxConfigBytes+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > maxConfigBytes {
+		return nil, fmt.Errorf("%s is larger than 1 MiB", file)
+	}
+	return data, nil
+}
+
+// parse reads the file's text; its relative paths become paths below the file's folder.
+func parse(file string, data []byte) (*Config, error) {
+	c := Config{File: file}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	err := dec.Decode(&c)
+	if err == nil && len(bytes.TrimSpace(data[dec.InputOffset():])) > 0 {
+		err = errors.New("text after the closing brace")
+	}
+	if err != nil {
+		return nil, configError(file, data, dec.InputOffset(), err)
+	}
+	dir := filepath.Dir(file)
+	c.Choice.resolve(dir)
+	for name, t := range c.Targets {
+		t.resolve(dir)
+		c.Targets[name] = t
+	}
+	for i := range c.Path {
+		c.Path[i] = below(dir, c.Path[i])
+	}
+	for _, places := range []map[string]string{c.Templates, c.Libraries} {
+		for name, place := range places {
+			places[name] = below(dir, place)
+		}
+	}
+	return &c, nil
+}
+
+// NameTemplates makes templates known by name that are chosen by the path of their folder, which then has the name:
+// first that of chosen, which may be "", then the file's. A project knows its template by name only.
+func (c *Config) NameTemplates(chosen string) {
+	all := []string{chosen, c.Template}
+	for _, name := range slices.Sorted(maps.Keys(c.Targets)) {
+		all = append(all, c.Targets[name].Template)
+	}
+	for _, template := range all {
+		name := filepath.Base(template)
+		if name == template || template == "" || gitfolder.IsRef(template) || c.Templates[name] != "" {
+			continue
+		}
+		if c.Templates == nil {
+			c.Templates = map[string]string{}
+		}
+		c.Templates[name] = template
+	}
+}
+
+func (c *Choice) resolve(dir string) {
+	c.Model = below(dir, c.Model)
+	c.Project = below(dir, c.Project)
+	c.Input = below(dir, c.Input)
+	if strings.ContainsAny(c.Template, `/\`) {
+		c.Template = below(dir, c.Template)
+	}
+	for i, library := range c.Uses {
+		if strings.ContainsAny(library, `/\`) {
+			c.Uses[i] = below(dir, library)
+		}
+	}
+	if strings.HasSuffix(c.Board, ".json") || strings.HasPrefix(c.Board, ".") { // else a name, which may have a slash
+		c.Board = below(dir, c.Board)
+	}
+}
+
+// below returns path relative to dir; "", absolute paths and places in git repositories stay unchanged.
+func below(dir, path string) string {
+	if path == "" || filepath.IsAbs(path) || gitfolder.IsRef(path) {
+		return path
+	}
+	return filepath.Join(dir, filepath.FromSlash(path))
+}
+
+// Target returns the named target's choices.
+func (c *Config) Target(name string) (Choice, error) {
+	if t, ok := c.Targets[name]; ok {
+		return t, nil
+	}
+	var known []string
+	for n := range c.Targets {
+		known = append(known, n)
+	}
+	sort.Strings(known)
+	if c.File == "" {
+		return Choice{}, failure.New(failure.Config, "define targets in a "+Name,
+			"TARGET=%s: there is no %s here or above", name, Name)
+	}
+	return Choice{}, failure.New(failure.Config, "the targets are: "+strings.Join(known, ", "),
+		"TARGET=%s: %s has no such target%s", name, c.File, jsonfile.DidYouMean(name, known))
+}
+
+var unknownFieldRE = regexp.MustCompile(`unknown field "(.*)"`)
+
+// configError adds file, line and the most similar name to the decoder's error.
+func configError(file string, data []byte, offset int64, err error) error {
+	var syntax *json.SyntaxError
+	var typ *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax):
+		offset = syntax.Offset
+	case errors.As(err, &typ):
+		offset = typ.Offset
+		err = fmt.Errorf("%q cannot be a %s", strings.TrimPrefix(typ.Field, "Choice."), typ.Value)
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		offset, err = int64(len(data)), errors.New("the file is truncated")
+	}
+	if m := unknownFieldRE.FindStringSubmatch(err.Error()); m != nil {
+		known := append(fieldNames(reflect.TypeFor[Config]()), fieldNames(reflect.TypeFor[Choice]())...)
+		err = fmt.Errorf("field %q is not known%s", m[1], jsonfile.DidYouMean(m[1], known))
+		if i := bytes.Index(data, []byte(`"`+m[1]+`"`)); i >= 0 { // the decoder does not report the position
+			offset = int64(i)
+		}
+	}
+	line := 1 + bytes.Count(data[:min(max(offset, 0), int64(len(data)))], []byte("\n"))
+	return failure.New(failure.Config, "docs/inputs.md lists the fields", "%s:%d: %w", file, line, err)
+}
+
+func fieldNames(t reflect.Type) []string {
+	var names []string
+	for i := range t.NumField() {
+		if tag := t.Field(i).Tag.Get("json"); tag != "" {
+			names = append(names, tag)
+		}
+	}
+	return names
+}

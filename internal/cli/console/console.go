@@ -1,0 +1,168 @@
+// Package console is the command-line interface of one run of mage: its inputs (environment variables, the working
+// folder) and its output (results, progress, JSON lines, errors and the exit status).
+//
+// All packages whose targets are in one magefile share the process's console.
+package console
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"golang.org/x/term"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
+)
+
+// A Console reads and prints for the targets of one run of mage. Results go to stdout; progress, errors and logs go to
+// stderr. With JSON lines on stdout the results for people go to stderr too. Its methods may be called from many
+// goroutines; its fields are changed by targets only, which run one after the other.
+type Console struct {
+	Env Environ
+	Dir string // the working folder
+
+	people   io.Writer // results for people
+	notes    io.Writer // stderr
+	mage     string    // the command that runs targets
+	args     []string  // of this program
+	json     io.Writer // nil unless JSON=1
+	terminal bool      // notes is a terminal
+	step     string    // the running target's name
+
+	size func() (columns, rows int) // of the terminal
+
+	mu   sync.Mutex // guards notes, bar, left and lost
+	bar  *Progress  // nil while nothing is in progress
+	left bool       // no bar is drawn any more, nor erased
+	lost error      // the error of a result that could not be written
+}
+
+// Current returns the console of this process. It is global because mage's targets are plain functions.
+var Current = sync.OnceValue(func() *Console { return New(os.Getenv, os.Stdout, os.Stderr) })
+
+// New returns a console in the process's working folder.
+func New(env Environ, stdout, stderr io.Writer) *Console {
+	dir, err := os.Getwd()
+	if err != nil {
+		dir = "." // relative paths then stay as given
+	}
+	c := &Console{Env: env, Dir: dir, people: stdout, notes: stderr, mage: mageCommand(os.Args[0], dir), args: os.Args[1:]}
+	if env.On("JSON") {
+		c.people, c.json = stderr, stdout
+	}
+	if f, ok := stderr.(*os.File); ok {
+		c.terminal = term.IsTerminal(int(f.Fd()))
+		c.size = func() (int, int) { return sizeOf(f) }
+	}
+	return c
+}
+
+// Shown returns a path for display: relative to the working folder if it is below.
+func (c *Console) Shown(path string) string {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return path
+	}
+	rel, err := filepath.Rel(c.Dir, abs)
+	if err != nil || rel == ".." || strings.HasPrefix(rel, ".."+string(os.PathSeparator)) {
+		return path
+	}
+	return rel
+}
+
+// sizeOf returns a terminal's size; 80 by 24 if it has none, as some in tests.
+func sizeOf(f *os.File) (columns, rows int) {
+	columns, rows, err := term.GetSize(int(f.Fd()))
+	if err != nil || columns < 1 || rows < 1 {
+		return 80, 24
+	}
+	return columns, rows
+}
+
+// Step returns the name of the running target.
+func (c *Console) Step() string { return c.step }
+
+// JSON reports whether stdout takes JSON lines only.
+func (c *Console) JSON() bool { return c.json != nil }
+
+// Printf prints one or more lines of a step's result.
+func (c *Console) Printf(format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.clearBar()
+	_, err := fmt.Fprintf(c.people, format+"\n", args...)
+	c.lost = cmp.Or(c.lost, err)
+}
+
+// Notef prints a line on stderr, with the prefix "boardsmith: ".
+func (c *Console) Notef(format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.clearBar()
+	fmt.Fprintf(c.notes, "boardsmith: "+format+"\n", args...)
+}
+
+// Write writes log lines and the output of tools to stderr, around a progress bar.
+func (c *Console) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.clearBar()
+	return c.notes.Write(p)
+}
+
+// JSONLine prints one JSON line if JSON=1: a struct of package jsonlines.
+func (c *Console) JSONLine(line any) {
+	if c.json == nil {
+		return
+	}
+	text, err := jsonlines.Line(c.step, line)
+	if err != nil {
+		panic(err) // lines hold plain values only
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, err = c.json.Write(append(text, '\n'))
+	c.lost = cmp.Or(c.lost, err)
+}
+
+// written returns an error if a result could not be written.
+func (c *Console) written() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.lost == nil {
+		return nil
+	}
+	const how = "make room on the disk, or redirect the output"
+	return failure.New(failure.Internal, how, "the result could not be written: %w", c.lost)
+}
+
+// clearBar erases the bar before a line is printed. The caller holds c.mu.
+func (c *Console) clearBar() {
+	if c.bar != nil && c.bar.shown > 0 {
+		_, _ = io.WriteString(c.notes, c.bar.erasure()) // ignore errors of drawing
+		c.bar.shown = 0
+	}
+}
+
+// leaveBar leaves the bar where it is when a target is cancelled: mage and the terminal print below it.
+func (c *Console) leaveBar() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.left = true
+	if c.bar != nil {
+		c.bar.shown = 0
+	}
+}
+
+// Would prints what a step would do without DRYRUN. It returns nil, for the target to return.
+func (c *Console) Would(format string, args ...any) error {
+	text := fmt.Sprintf(format, args...)
+	c.Printf("%s: would %s", c.step, text)
+	c.JSONLine(jsonlines.DryRun{Status: jsonlines.StatusDryRun, Would: text})
+	return nil
+}

@@ -1,0 +1,111 @@
+package console
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+func readDoc(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// TestExitCodes compares the table with package failure's list and with docs/exit-codes.md.
+func TestExitCodes(t *testing.T) {
+	rows := map[int]string{}
+	for line := range strings.Lines(readDoc(t, "exit-codes.md")) {
+		if cells := strings.Split(line, "|"); len(cells) > 3 {
+			if code, err := strconv.Atoi(strings.TrimSpace(cells[1])); err == nil {
+				rows[code] = cells[3]
+			}
+		}
+	}
+	classes := failureClasses(t)
+	if len(classes) != len(exitCode) {
+		t.Errorf("package failure has %d classes, the table %d", len(classes), len(exitCode))
+	}
+	for _, c := range classes {
+		code, ok := exitCode[c]
+		if !ok || code == 0 {
+			t.Errorf("class %s has no exit code", c)
+		}
+		if !strings.Contains(rows[code], "`"+string(c)+"`") {
+			t.Errorf("docs/exit-codes.md does not list %s for %d", c, code)
+		}
+	}
+}
+
+// failureClasses reads the constants of package failure from its source.
+func failureClasses(t *testing.T) []failure.Class {
+	t.Helper()
+	f, err := parser.ParseFile(token.NewFileSet(), "../../../failure/failure.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []failure.Class
+	ast.Inspect(f, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok || len(spec.Values) != 1 {
+			return true
+		}
+		if typ, ok := spec.Type.(*ast.Ident); ok && typ.Name == "Class" {
+			text, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, failure.Class(text))
+		}
+		return true
+	})
+	return all
+}
+
+// TestInputsAreDocumented: each variable that the targets read is in docs/inputs.md and in isInput, the list of
+// those that tests must not inherit.
+func TestInputsAreDocumented(t *testing.T) {
+	doc := readDoc(t, "inputs.md")
+	var files []string
+	for _, folder := range []string{"../../../targets", ".", "../../develop", "../inputs", "../toolbox", "../tuning"} {
+		found, err := filepath.Glob(folder + "/*.go")
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, found...)
+	}
+	read := regexp.MustCompile(`[eE]nv(?:\.On)?\("([A-Z_]+)"\)`)
+	found := 0
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range read.FindAllStringSubmatch(string(source), -1) {
+			found++
+			if !regexp.MustCompile("(?m)^\\| `" + m[1] + "(=1)?` \\|").MatchString(doc) {
+				t.Errorf("%s reads %s, which docs/inputs.md does not list", file, m[1])
+			}
+			if !isInput[m[1]] {
+				t.Errorf("%s reads %s, which isInput does not list", file, m[1])
+			}
+		}
+	}
+	if found < 15 {
+		t.Errorf("found only %d variables: the pattern is wrong", found)
+	}
+}

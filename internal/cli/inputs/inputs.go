@@ -1,0 +1,381 @@
+// Package inputs determines what a run of mage works on, and reads the files that these inputs name.
+//
+// Each input comes from the environment, else from PROJECT's project.json, else from boardsmith.json, else it has its
+// default (docs/inputs.md). The package opens no project and prints nothing; variables that belong to one target alone
+// are read there.
+package inputs
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/examples/samples"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/cli/boardsmithjson"
+	"github.com/boardsmith/boardsmith/internal/cli/console"
+	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
+	"github.com/boardsmith/boardsmith/internal/gitfolder"
+)
+
+const (
+	defaultBoard   = "host"
+	defaultTimeout = 60 * time.Second
+	defaultRepeat  = 10
+	maxRepeat      = 1_000_000
+)
+
+// Library is the value of APP for a folder with the C of models and a library of them, which is no project.
+const Library = "library"
+
+// An Input is a value, and whether the user set it for this run: in the environment, directly or by TARGET, or as
+// something from which the project's folder follows. The project takes precedence over other sources, but not over the
+// user.
+type Input struct {
+	Value string
+	Asked bool
+}
+
+// Inputs are what one mage run works on.
+type Inputs struct {
+	Config *boardsmithjson.Config
+	Usual  boards.Options // boardsmith.json's
+
+	Project        string // folder
+	Derived        bool   // the folder follows from board and model
+	Board          Input
+	Named          string // the board that BOARD, TARGET or a device of desk.json names; "": none does
+	Model          Input  // path of an archive; "" is the bundled sample
+	ModelName      Input  // which of the archive's models; "" is the only one
+	Template       Input
+	Libraries      []string
+	LibrariesAsked bool // the user set them for this run
+	Options        boards.Options
+	BoardOptions   map[string]boards.Options // those that the user set for this run, as boards.ParseBoardOptions returns
+	OptionsAsked   bool                      // the user set them for this run
+	Library        bool                      // APP is Library; Project is then the library's folder
+
+	Path     []string // folders with boards/ and templates/
+	Device   string   // which one of the board: a name in desk.json, a probe's serial, a USB path, a port
+	DeskFile *device.DeskFile
+	Timeout  time.Duration // of one call
+	Wait     time.Duration // how long to wait for a device that another process uses
+	Input    string
+	Samples  string // path of the inputs that are compiled into standalone firmware; "": those of the project
+	Output   string
+	Product  string // of a release; "": not named
+	Version  string // of the product
+	Repeat   int
+}
+
+// Made holds a project's inputs, from project.json.
+type Made struct {
+	Board, Template, Model, ModelName string
+	From                              string // the template's place in a git repository, else its name
+	Libraries                         []string
+	Options                           boards.Options
+}
+
+// A Fetcher returns the path of a place in a git repository.
+type Fetcher func(c *boardsmithjson.Config, place string) (string, error)
+
+// Resolve determines the inputs. load returns the inputs of the project in a folder, or nil if there is none.
+func Resolve(env console.Environ, dir string, load func(dir string) (*Made, error), fetch Fetcher) (*Inputs, error) {
+	c, err := boardsmithjson.Find(dir)
+	if err != nil {
+		return nil, err
+	}
+	var named boardsmithjson.Choice
+	if t := env("TARGET"); t != "" {
+		if named, err = c.Target(t); err != nil {
+			return nil, err
+		}
+	}
+	in := &Inputs{Config: c, Device: cmp.Or(env("DEVICE"), named.Device, c.Device)}
+	if in.Path, err = SearchPath(env, c, fetch); err != nil {
+		return nil, err
+	}
+	if err := in.plain(env, named); err != nil {
+		return nil, err
+	}
+	if in.DeskFile, err = device.ReadDeskFile(DeskFilePath(dir)); err != nil {
+		return nil, err
+	}
+	in.Board = asked(env("BOARD"), named.Board)
+	if d := in.DeskFile.Find(in.Device); d != nil && !in.Board.Asked {
+		in.Board = Input{d.Board, true} // a named device determines its board
+	}
+	in.Named = in.Board.Value
+	in.Model = asked(env("MODEL"), named.Model)
+	in.ModelName = asked(env("MODEL_NAME"), named.ModelName)
+	in.Template = asked(env("TEMPLATE"), named.Template)
+	c.NameTemplates(in.Template.Value)
+	in.Libraries = LibraryNames(env("LIBRARIES"))
+	if len(in.Libraries) == 0 {
+		in.Libraries = named.Uses
+	}
+	in.LibrariesAsked = len(in.Libraries) > 0
+	words := strings.Fields(env("OPTIONS"))
+	if len(words) == 0 {
+		words = named.Options
+	}
+	in.OptionsAsked = len(words) > 0
+	app, err := in.readApp(env("APP"))
+	if err != nil {
+		return nil, err
+	}
+	if app != "" {
+		words = append(words, "app="+app)
+	}
+	place := strings.Join(strings.FieldsFunc(env("PLACE"), func(r rune) bool { return r == ',' || r == ' ' }), ",")
+	if place != "" {
+		words = append(words, "place="+place)
+	}
+	if in.BoardOptions, err = boards.ParseBoardOptions(words); err != nil {
+		return nil, err
+	}
+	in.Options = in.BoardOptions[""]
+	if in.Usual, err = boards.ParseOptions(c.Options); err != nil {
+		return nil, failure.Errorf(failure.Config, "%s: %w", c.File, err)
+	}
+
+	in.Project = cmp.Or(env("PROJECT"), named.Project, c.Project)
+	if in.Project == "" {
+		if !in.Model.Asked {
+			in.ModelName.Value = cmp.Or(in.ModelName.Value, c.ModelName) // of boardsmith.json's model
+		}
+		// The folder's name contains board and model, so that both count as set by the user.
+		in.Board = Input{cmp.Or(in.Board.Value, c.Board, defaultBoard), true}
+		in.useBoardOptions()
+		in.Model = Input{cmp.Or(in.Model.Value, c.Model), true}
+		in.Derived = true
+		if in.Project, err = in.folder(); err != nil {
+			return nil, err
+		}
+	}
+	if in.Library {
+		return in, in.completeLibrary(env)
+	}
+	if err := in.checkModel(); err != nil {
+		return nil, err
+	}
+	m, err := load(in.Project)
+	if err != nil {
+		return nil, err
+	}
+	in.fill(m)
+	in.useBoardOptions()
+	if app != "" {
+		in.Options.App, in.OptionsAsked = app, true
+	}
+	if place != "" {
+		in.Options.Place, in.OptionsAsked = place, true
+	}
+	return in, in.checkParams(env)
+}
+
+// checkModel returns an error for several archives. A comma may also be part of a file's name.
+func (in *Inputs) checkModel() error {
+	paths := strings.Split(in.Model.Value, ",")
+	if _, err := os.Stat(in.Model.Value); len(paths) == 1 || err == nil {
+		return nil
+	}
+	return failure.New(failure.Config, "name one archive, or make a library of all these models: APP="+Library,
+		"MODEL=%s names %d archives, but firmware runs one model", in.Model.Value, len(paths))
+}
+
+// useBoardOptions sets Options to those that are for the board alone, if there are any.
+func (in *Inputs) useBoardOptions() {
+	if o, own := in.BoardOptions[in.BoardName()]; own && in.BoardName() != "" {
+		in.Options = o
+	}
+}
+
+// readApp sets Library, and returns the value of APP as an option of firmware: "" if there is none.
+func (in *Inputs) readApp(app string) (string, error) {
+	switch app {
+	case Library:
+		in.Library = true
+		return "", nil
+	case "", boards.RPC, boards.Standalone:
+		return app, nil
+	}
+	known := []string{boards.RPC, boards.Standalone, Library}
+	return "", failure.Errorf(failure.Config, "APP=%s is none of %s%s", app, strings.Join(known, ", "),
+		jsonfile.DidYouMean(app, known))
+}
+
+// folder returns the folder that follows from board and model; a library's, from all its archives.
+func (in *Inputs) folder() (string, error) {
+	name := ProjectName(in.Model.Value, in.ModelName.Value)
+	switch {
+	case in.Library:
+		paths, err := Archives(in.Model.Value)
+		if err != nil {
+			return "", err
+		}
+		var names []string
+		for _, path := range paths {
+			names = append(names, ProjectName(path, in.ModelName.Value))
+		}
+		name = strings.Join(names, "+") + "." + Library
+	case in.isStandalone():
+		name += "." + boards.Standalone
+	}
+	return filepath.Join("build", boards.FileName(in.BoardName()), name), nil
+}
+
+// Archives returns the paths of the archives whose models become one folder: those of MODEL, which commas separate, or
+// "" for the bundled sample alone.
+func Archives(model string) ([]string, error) {
+	paths := strings.Split(model, ",")
+	if len(paths) > 1 && slices.Contains(paths, "") {
+		return nil, failure.New(failure.Config, "write one comma between two archives", "MODEL=%s has an empty name", model)
+	}
+	return paths, nil
+}
+
+// isStandalone reports whether the options, before those of a project, ask for standalone firmware.
+func (in *Inputs) isStandalone() bool {
+	return cmp.Or(in.Options.App, in.Usual.App) == boards.Standalone
+}
+
+// fill sets inputs that the user did not set: the project's, else boardsmith.json's, else the default.
+func (in *Inputs) fill(m *Made) {
+	c := in.Config
+	if m == nil {
+		m = &Made{
+			Board: cmp.Or(c.Board, defaultBoard), Model: c.Model, ModelName: c.ModelName, Template: c.Template,
+			Libraries: c.Uses, Options: in.Usual,
+		}
+	}
+	if !in.Board.Asked {
+		in.Board.Value = m.Board
+	}
+	if !in.Model.Asked {
+		in.Model.Value = m.Model
+	}
+	if !in.ModelName.Asked && !in.Model.Asked { // another archive has other models
+		in.ModelName.Value = m.ModelName
+	}
+	if !in.Template.Asked {
+		in.Template.Value = m.Template
+		if c.Templates[m.Template] == "" && m.From != "" {
+			in.Template.Value = m.From
+		}
+	}
+	if !in.LibrariesAsked {
+		in.Libraries = m.Libraries
+	}
+	if !in.OptionsAsked {
+		in.Options = m.Options
+	}
+}
+
+// plain reads the inputs that are not in project.json.
+func (in *Inputs) plain(env console.Environ, named boardsmithjson.Choice) error {
+	in.Input = cmp.Or(env("INPUT"), named.Input, in.Config.Input)
+	in.Output, in.Samples = env("OUTPUT"), env("FIXED_INPUT")
+	in.Product = cmp.Or(env("PRODUCT"), named.Product, in.Config.Product)
+	in.Version = cmp.Or(env("VERSION"), named.Version, in.Config.Version)
+	in.Timeout, in.Repeat = defaultTimeout, defaultRepeat
+	for _, d := range []struct {
+		name, text string
+		to         *time.Duration
+	}{
+		{"TIMEOUT", cmp.Or(env("TIMEOUT"), named.Timeout, in.Config.Timeout), &in.Timeout},
+		{"WAIT", env("WAIT"), &in.Wait},
+	} {
+		if d.text == "" {
+			continue
+		}
+		var err error
+		if *d.to, err = duration(d.name, d.text); err != nil {
+			return err
+		}
+	}
+	if r := env("REPEAT"); r != "" {
+		n, err := strconv.Atoi(r)
+		if err != nil || n < 1 || n > maxRepeat {
+			return failure.Errorf(failure.Config, "REPEAT=%s is not a number of runs from 1 to %d", r, maxRepeat)
+		}
+		in.Repeat = n
+	}
+	return nil
+}
+
+// duration parses 2m30s, or a plain number of seconds.
+func duration(name, text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if seconds, numErr := strconv.ParseFloat(text, 64); numErr == nil && seconds > 0 && seconds < 1e6 {
+		d, err = time.Duration(seconds*float64(time.Second)), nil
+	}
+	if err != nil || d <= 0 {
+		return 0, failure.New(failure.Config, fmt.Sprintf("write %[1]s=60 or %[1]s=2m30s", name),
+			"%s=%s is not a positive duration", name, text)
+	}
+	return d, nil
+}
+
+func asked(fromEnv, fromTarget string) Input {
+	v := cmp.Or(fromEnv, fromTarget)
+	return Input{v, v != ""}
+}
+
+// SearchPath returns the folders of the user's boards and templates: BOARDSMITH_PATH, then boardsmith.json's path.
+func SearchPath(env console.Environ, c *boardsmithjson.Config, fetch Fetcher) ([]string, error) {
+	var path []string
+	for _, p := range filepath.SplitList(env("BOARDSMITH_PATH")) {
+		if p != "" {
+			path = append(path, p)
+		}
+	}
+	for _, p := range c.Path {
+		if gitfolder.IsRef(p) {
+			var err error
+			if p, err = fetch(c, p); err != nil {
+				return nil, fmt.Errorf("%s: path: %w", c.File, err)
+			}
+		}
+		path = append(path, p)
+	}
+	return path, nil
+}
+
+// LockFile returns the path of the file with the commits of branches and tags: beside boardsmith.json, else in dir.
+func LockFile(c *boardsmithjson.Config, dir string) string {
+	if c.File != "" {
+		dir = filepath.Dir(c.File)
+	}
+	return filepath.Join(dir, "boardsmith.lock.json")
+}
+
+// ArchiveName returns the archive's file name without extension, the bundled sample's for "".
+func ArchiveName(model string) string {
+	if model == "" {
+		model = samples.Name
+	}
+	name := filepath.Base(model)
+	for _, end := range []string{".gz", ".tgz", ".tar"} {
+		name = strings.TrimSuffix(name, end)
+	}
+	return name
+}
+
+// ProjectName returns the folder name for an archive, or for one of several models in it.
+func ProjectName(model, modelName string) string {
+	if modelName == "" {
+		return ArchiveName(model)
+	}
+	return ArchiveName(model) + "." + modelName
+}
+
+// BoardName returns the board's name, also from a board file's path.
+func (in *Inputs) BoardName() string { return boards.NameOf(in.Board.Value, in.Path) }

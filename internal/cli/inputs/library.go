@@ -1,0 +1,87 @@
+// This file has the inputs of APP=library, which makes no project.
+
+package inputs
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/cli/console"
+)
+
+// completeLibrary sets the inputs of a library that the user did not set. A variable of firmware is an error. What
+// boardsmith.json says of firmware is for other runs, and is left out.
+func (in *Inputs) completeLibrary(env console.Environ) error {
+	for _, name := range []string{"TEMPLATE", "FIXED_INPUT", "PLACE"} {
+		if env(name) != "" {
+			return failure.New(failure.Config, "leave "+name+" out, or choose another APP",
+				"%s=%s is for firmware, but APP=%s makes none", name, env(name), Library)
+		}
+	}
+	in.Board.Value = cmp.Or(in.Board.Value, in.Config.Board, defaultBoard)
+	in.Model.Value = cmp.Or(in.Model.Value, in.Config.Model)
+	if env("OPTIONS") != "" {
+		return nil
+	}
+	from := in.Usual
+	if in.OptionsAsked { // by TARGET
+		from = in.Options
+	}
+	in.Options = boards.Options{OperatorOpt: from.OperatorOpt, OperatorFlags: from.OperatorFlags}
+	return nil
+}
+
+// LibraryNames returns the libraries that LIBRARIES names.
+func LibraryNames(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
+}
+
+// checkParams returns an error if PARAMS asks for what standalone firmware does not have.
+func (in *Inputs) checkParams(env console.Environ) error {
+	params := env("PARAMS")
+	if in.Options.App != boards.Standalone || params == "" || params == "flash" {
+		return nil
+	}
+	return failure.New(failure.Config, "leave PARAMS out, or make a library with APP="+Library,
+		"PARAMS=%s: the parameters of standalone firmware are in flash", params)
+}
+
+// RAMParameters reports which of the models have their parameters in RAM. params is PARAMS: ram or flash for all of
+// them, or NAME=ram or NAME=flash, separated by commas; those of other models are in flash. Errors have class config.
+func RAMParameters(params string, models []string) (map[string]bool, error) {
+	inRAM := map[string]bool{}
+	if params == "" || params == "flash" {
+		return inRAM, nil
+	}
+	if params == "ram" {
+		for _, model := range models {
+			inRAM[model] = true
+		}
+		return inRAM, nil
+	}
+	for word := range strings.SplitSeq(params, ",") {
+		name, place, each := strings.Cut(strings.TrimSpace(word), "=")
+		_, twice := inRAM[name]
+		switch {
+		case !each && word == params:
+			return nil, failure.New(failure.Config, "leave PARAMS out for parameters in flash",
+				"PARAMS=%s is neither flash nor ram", params)
+		case !each:
+			return nil, failure.New(failure.Config, "set PARAMS=ram for all models, or NAME=ram for each of "+
+				strings.Join(models, ", "), "PARAMS=%s: %q names no model", params, word)
+		case !slices.Contains(models, name):
+			return nil, failure.New(failure.Config, "the models are "+strings.Join(models, ", "),
+				"PARAMS=%s: there is no model %s", params, name)
+		case twice:
+			return nil, failure.New(failure.Config, "name each model once", "PARAMS=%s names model %s twice", params, name)
+		case place != "flash" && place != "ram":
+			return nil, failure.New(failure.Config, "set "+name+"=flash or "+name+"=ram",
+				"PARAMS=%s: %q of model %s is neither flash nor ram", params, place, name)
+		}
+		inRAM[name] = place == "ram"
+	}
+	return inRAM, nil
+}

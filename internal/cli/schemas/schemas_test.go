@@ -1,0 +1,240 @@
+package schemas_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/internal/blueprint"
+	"github.com/boardsmith/boardsmith/internal/cli/boardsmithjson"
+	"github.com/boardsmith/boardsmith/internal/cli/schemas"
+	"github.com/boardsmith/boardsmith/internal/library"
+)
+
+var update = flag.Bool("update", false, "write the schemas")
+
+const module = "github.com/boardsmith/boardsmith"
+
+// kinds are the files that people write, and what they are decoded into.
+var kinds = []struct {
+	schema, title string
+	in            reflect.Type
+	examples      []string // patterns of files of this kind, or the text of one
+}{
+	{
+		"board.json", "A board, chip or CPU of boardsmith", reflect.TypeFor[boards.Board](),
+		[]string{"boards/*.json", "boards/*/*.json", "examples/*/boards/*.json", "examples/*/boards/*/*.json"},
+	},
+	{
+		"template.json", "A template of boardsmith", reflect.TypeFor[blueprint.Template](),
+		[]string{"templates/*/template.json", "examples/*/*/template.json"},
+	},
+	{
+		"library.json", "A library of boardsmith", reflect.TypeFor[library.Library](),
+		[]string{`{"doc": "filters", "headers": ["include"], "sources": ["src/*.c"], "flags": ["-O3"],
+			"cores": ["cortex-m*"], "licence": "MIT"}`},
+	},
+	{
+		"boardsmith.json", "A repository's defaults for boardsmith", reflect.TypeFor[boardsmithjson.Config](),
+		[]string{"examples/*/boardsmith.json"},
+	},
+	{
+		"desk.json", "The devices on a desk, for boardsmith", reflect.TypeFor[device.DeskFile](),
+		[]string{`{"format": 1, "devices": [{"name": "left", "board": "microbit", "link": {"kind": "serial"}}]}`},
+	},
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// own are the types that decode themselves.
+var own = map[reflect.Type]*jsonschema.Schema{
+	reflect.TypeFor[boards.Number](): {AnyOf: []*jsonschema.Schema{
+		{Type: "integer", Minimum: jsonschema.Ptr(0.0)},
+		{Type: "string", Pattern: "^(0[xX][0-9a-fA-F_]+|0[bB][01_]+|0[oO]?[0-7_]*|[1-9][0-9_]*)$"},
+	}},
+	reflect.TypeFor[boards.Source]():   {Type: "string"},
+	reflect.TypeFor[boards.PostLink](): {Type: "array", Items: &jsonschema.Schema{Type: "string"}},
+	reflect.TypeFor[boardsmithjson.OptionList](): {Type: "object", AdditionalProperties: &jsonschema.Schema{
+		Types: []string{"string", "number", "boolean"},
+	}},
+}
+
+// made returns the schema of a type, with the comments of its fields.
+func made(t *testing.T, title string, in reflect.Type) []byte {
+	t.Helper()
+	s, err := jsonschema.ForType(in, &jsonschema.ForOptions{TypeSchemas: own})
+	must(t, err)
+	describe(t, s, in)
+	s.Schema, s.Title = "https://json-schema.org/draft/2020-12/schema", title
+	data, err := json.Marshal(s)
+	must(t, err)
+	var b bytes.Buffer
+	must(t, json.Indent(&b, data, "", "  "))
+	return append(b.Bytes(), '\n')
+}
+
+// describe adds the comments, and removes what the files' decoders do not demand and people do not write: no field is
+// required, and none is null.
+func describe(t *testing.T, s *jsonschema.Schema, in reflect.Type) {
+	t.Helper()
+	if in.Kind() == reflect.Pointer && own[in.Elem()] != nil {
+		*s = *own[in.Elem()].CloneSchemas()
+	}
+	if len(s.Types) > 0 {
+		s.Type, s.Types = without(s.Types, "null")[0], nil
+	}
+	for in.Kind() == reflect.Slice || in.Kind() == reflect.Pointer || in.Kind() == reflect.Map {
+		in = in.Elem()
+		switch {
+		case s.Items != nil:
+			s = s.Items
+		case s.AdditionalProperties != nil && in.Kind() != reflect.Pointer:
+			s = s.AdditionalProperties
+		}
+	}
+	if own[in] != nil || in.Kind() != reflect.Struct {
+		return
+	}
+	s.Required = nil
+	texts := comments(t, in)
+	for _, f := range reflect.VisibleFields(in) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "" || name == "-" { // embedded, or not in the file
+			delete(s.Properties, f.Name)
+			s.PropertyOrder = without(s.PropertyOrder, f.Name)
+			continue
+		}
+		p := s.Properties[name]
+		describe(t, p, f.Type)
+		from := texts
+		if len(f.Index) > 1 {
+			from = comments(t, in.FieldByIndex(f.Index[:len(f.Index)-1]).Type)
+		}
+		p.Description = from[f.Name]
+	}
+}
+
+func without(names []string, name string) (rest []string) {
+	for _, n := range names {
+		if n != name {
+			rest = append(rest, n)
+		}
+	}
+	return rest
+}
+
+// comments returns the comments of a struct's fields, by the fields' names.
+func comments(t *testing.T, in reflect.Type) map[string]string {
+	t.Helper()
+	dir := filepath.Join("..", "..", "..", filepath.FromSlash(strings.TrimPrefix(in.PkgPath(), module+"/")))
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	must(t, err)
+	texts := map[string]string{}
+	for _, file := range files {
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
+		must(t, err)
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			spec, ok := n.(*ast.TypeSpec)
+			if !ok || spec.Name.Name != in.Name() {
+				return true
+			}
+			for _, f := range spec.Type.(*ast.StructType).Fields.List {
+				for _, name := range f.Names {
+					texts[name.Name] = strings.Join(strings.Fields(f.Doc.Text()+f.Comment.Text()), " ")
+				}
+			}
+			return false
+		})
+	}
+	return texts
+}
+
+// TestSchemas checks that the schemas are those of the types. "go test ./internal/cli/schemas -update" writes them.
+func TestSchemas(t *testing.T) {
+	for _, k := range kinds {
+		want := made(t, k.title, k.in)
+		if *update {
+			must(t, os.WriteFile(k.schema, want, 0o644))
+		}
+		got, err := fs.ReadFile(schemas.FS, k.schema)
+		if !*update && (err != nil || !bytes.Equal(got, want)) {
+			t.Errorf("%s is not up to date (%v): go test ./internal/cli/schemas -update", k.schema, err)
+		}
+	}
+}
+
+func read(t *testing.T, name string) *jsonschema.Resolved {
+	t.Helper()
+	data, err := fs.ReadFile(schemas.FS, name)
+	must(t, err)
+	s := new(jsonschema.Schema)
+	must(t, json.Unmarshal(data, s))
+	resolved, err := s.Resolve(nil)
+	must(t, err)
+	return resolved
+}
+
+// files returns the texts of the files that a pattern means, by their names.
+func files(t *testing.T, pattern string) map[string][]byte {
+	t.Helper()
+	if strings.HasPrefix(pattern, "{") {
+		return map[string][]byte{"the example": []byte(pattern)}
+	}
+	names, err := filepath.Glob(filepath.Join("..", "..", "..", filepath.FromSlash(pattern)))
+	must(t, err)
+	if len(names) == 0 {
+		t.Errorf("there is no %s", pattern)
+	}
+	texts := map[string][]byte{}
+	for _, name := range names {
+		texts[name], err = os.ReadFile(name)
+		must(t, err)
+	}
+	return texts
+}
+
+// TestFilesMatch checks every file of the repository against its schema. With a field that is not known, or with a
+// value of another type, it does not match.
+func TestFilesMatch(t *testing.T) {
+	for _, k := range kinds {
+		schema := read(t, k.schema)
+		for _, pattern := range k.examples {
+			for name, text := range files(t, pattern) {
+				var value map[string]any
+				must(t, json.Unmarshal(text, &value))
+				if err := schema.Validate(value); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+				for field, was := range value {
+					value[field] = 3.5
+					if schema.Validate(value) == nil {
+						t.Errorf("%s: %s may be 3.5", name, field)
+					}
+					value[field] = was
+				}
+				value["no_field"] = true
+				if schema.Validate(value) == nil {
+					t.Errorf("%s: an unknown field is accepted", name)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,280 @@
+// This file measures the operators in CANDIDATES.
+
+package tuning
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/cli/inputs"
+	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
+	"github.com/boardsmith/boardsmith/internal/files/abspath"
+	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/tune"
+)
+
+// archives are the candidates in a folder.
+type archives struct {
+	folder       string
+	names        []string
+	inputs, want []ndarray.Named // of every archive; want may be empty
+	best         int             // how many to confirm in flash
+}
+
+func (t *Job) readArchives(folder string) (a archives, err error) {
+	a.folder = folder
+	if a.names, err = candidateFiles(folder); err != nil {
+		return a, err
+	}
+	if a.inputs, err = inputs.NamedArrays("INPUT", t.In.Input); err != nil {
+		return a, err
+	}
+	if a.want, err = inputs.NamedArrays("EXPECT", t.Env("EXPECT")); err != nil {
+		return a, err
+	}
+	a.best, err = t.confirms()
+	return a, err
+}
+
+// candidates measures the archives in a folder.
+func (t *Job) candidates(ctx context.Context, folder string) (err error) {
+	a, err := t.readArchives(folder)
+	if err != nil {
+		return err
+	}
+	t.folder(filepath.Base(abspath.Of(folder)))
+	if t.Env.On("DRYRUN") {
+		return t.Would("measure %d candidates on %s, in %s", len(a.names), t.In.Board.Value, t.dir)
+	}
+	run, err := t.open(ctx, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, run.Close()) }()
+	asked := a.ids(run.Kinds())
+	if err := run.LeaveOut(func(c tune.Candidate) bool { return !asked[c.ID] }); err != nil {
+		return err
+	}
+	lost, bad, err := t.measureAll(ctx, run, a, len(asked))
+	if err != nil {
+		return err
+	}
+	done, err := run.Results()
+	if err != nil {
+		return err
+	}
+	return t.concludeArchives(a, append(done, lost...), bad)
+}
+
+// ids returns the names under which the run measures the archives on boards of the kinds.
+func (a archives) ids(kinds []string) map[string]bool {
+	ids := map[string]bool{}
+	for _, name := range a.names {
+		for _, kind := range kinds {
+			ids[candidateID(name, kind, kinds)] = true
+		}
+	}
+	return ids
+}
+
+// measureAll measures the archives and confirms the best. It returns failures that are not in the run's results, and
+// how many archives could not be read, whose earlier results it leaves out.
+func (t *Job) measureAll(
+	ctx context.Context, run *tune.Run, a archives, total int,
+) (lost []tune.Result, bad int, err error) {
+	before, err := run.Results()
+	if err != nil {
+		return nil, 0, err
+	}
+	t.view.expect(total)
+	t.view.resumed(t.kept(before)...)
+	kinds := run.Kinds()
+	unread := map[string]bool{}
+	report := func(name string, err error) {
+		bad++
+		for _, kind := range kinds {
+			unread[candidateID(name, kind, kinds)] = true
+		}
+		t.notMeasured(name, kinds, err)
+	}
+	a.names = slices.DeleteFunc(slices.Clone(a.names), func(name string) bool { // before any is measured
+		_, err := a.candidate(name)
+		if err != nil {
+			report(name, err)
+		}
+		return err != nil
+	})
+	for r, err := range run.All(ctx, a.candidates(kinds, report)) {
+		if err != nil {
+			done, _ := run.Results() // the first error says more
+			return lost, bad, t.stopped(ctx, err, len(done))
+		}
+		if r.Failure != nil && r.Failure.Retry {
+			lost = append(lost, r)
+		}
+		t.resultLine(r)
+	}
+	if err := run.LeaveOut(func(c tune.Candidate) bool { return unread[c.ID] }); err != nil {
+		return lost, bad, err
+	}
+	if a.best == 0 {
+		return lost, bad, nil
+	}
+	confirmed, err := run.Confirm(ctx, a.best)
+	for _, r := range confirmed {
+		if r.Failure != nil && r.Failure.Retry {
+			lost = append(lost, r)
+		}
+		t.resultLine(r)
+	}
+	return lost, bad, err
+}
+
+// kept returns the results of an earlier run that are not measured again.
+func (t *Job) kept(before []tune.Result) []tune.Result {
+	return slices.DeleteFunc(before, func(r tune.Result) bool { return t.Env.On("RETRY") && r.Failure != nil })
+}
+
+// concludeArchives prints what the run found. Archives that could not be read are an error.
+func (t *Job) concludeArchives(a archives, done []tune.Result, bad int) error {
+	if err := t.printResults(done); err != nil {
+		return err
+	}
+	end := jsonlines.TunedCandidates{Folder: t.dir}
+	end.Candidates, end.Failed = counts(done)
+	if a.best > 0 {
+		end.Correlations = t.printCorrelations(done)
+	}
+	if err := cmp.Or(unmeasured(done), allFailed(done)); err != nil {
+		return err
+	}
+	if a.best > 0 {
+		if err := noneConfirmed(done); err != nil {
+			return err
+		}
+	}
+	if bad > 0 {
+		return failure.New(failure.Config, "after they are corrected, the same command measures them",
+			"%s: %d of %d archives not measured", a.folder, bad, len(a.names))
+	}
+	t.JSONLine(end)
+	return nil
+}
+
+// printCorrelations prints how well the order in RAM predicts that in flash, and returns it for the JSON line.
+func (t *Job) printCorrelations(done []tune.Result) []jsonlines.Correlation {
+	all := []jsonlines.Correlation{}
+	for _, c := range tune.Correlations(done) {
+		t.Printf("tune: %s: %d confirmed in flash, rank correlation of flash and RAM %.2f", c.Kind, c.Pairs, c.Rho)
+		all = append(all, jsonlines.Correlation{Board: c.Kind, Pairs: c.Pairs, Rho: c.Rho})
+	}
+	return all
+}
+
+// notMeasured reports an archive that is no candidate. It is no result of the run, so that the run measures it once it
+// is one.
+func (t *Job) notMeasured(name string, kinds []string, err error) {
+	t.Notef("%s: not measured: %v", name, err)
+	for _, kind := range kinds {
+		r := tune.Result{
+			ID: candidateID(name, kind, kinds), Kind: kind,
+			Failure: &tune.Failure{Class: failure.Of(err), Blame: tune.BlameCandidate, Message: err.Error()},
+		}
+		t.view.told(tune.Event{Result: &r})
+		t.resultLine(r)
+	}
+}
+
+// confirms returns how many of the best CONFIRM says.
+func (t *Job) confirms() (int, error) {
+	text := t.Env("CONFIRM")
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		return 0, failure.Errorf(failure.Config, "CONFIRM=%s: it is the number of candidates to measure again in flash",
+			text)
+	}
+	return n, nil
+}
+
+// candidateFiles lists the archives in a folder.
+func candidateFiles(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, failure.Errorf(failure.Config, "CANDIDATES: %w", err)
+	}
+	var names []string
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), ".tar") || strings.HasSuffix(e.Name(), ".tar.gz") {
+			names = append(names, filepath.Join(dir, e.Name()))
+		}
+	}
+	if len(names) == 0 {
+		return nil, failure.New(failure.Config, "it has to hold archives of one operator each, .tar or .tar.gz",
+			"CANDIDATES: no archive in %s", dir)
+	}
+	byName := map[string]string{}
+	for _, path := range names {
+		name := candidateName(path)
+		if other, ok := byName[name]; ok {
+			return nil, failure.New(failure.Config, "rename or remove one", "CANDIDATES: %s and %s are both candidate %s", other,
+				path, name)
+		}
+		byName[name] = path
+	}
+	return names, nil
+}
+
+// candidate reads an archive.
+func (a archives) candidate(path string) (tune.Candidate, error) {
+	of, err := mlf.Open(path)
+	if err != nil {
+		return tune.Candidate{}, err
+	}
+	return tune.CandidateOf(candidateName(path), of, a.inputs, a.want)
+}
+
+// candidates reads the archives as they are needed, for each kind of board. It calls bad for an archive that is no
+// candidate.
+func (a archives) candidates(kinds []string, bad func(name string, err error)) iter.Seq[tune.Candidate] {
+	return func(yield func(tune.Candidate) bool) {
+		for _, name := range a.names {
+			c, err := a.candidate(name)
+			if err != nil {
+				bad(name, err)
+				continue
+			}
+			for _, kind := range kinds {
+				each := c
+				each.ID, each.Kind = candidateID(name, kind, kinds), kind
+				if !yield(each) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// candidateID names an archive's measurements so that those of different kinds of board differ.
+func candidateID(path, kind string, kinds []string) string {
+	if len(kinds) == 1 {
+		return candidateName(path)
+	}
+	return candidateName(path) + "@" + boards.FileName(kind)
+}
+
+func candidateName(path string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(filepath.Base(path), ".gz"), ".tar")
+}

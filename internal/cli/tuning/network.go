@@ -1,0 +1,177 @@
+// This file searches compiler flags that make a network faster.
+
+package tuning
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"path/filepath"
+	"strings"
+
+	"github.com/moby/sys/atomicwriter"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/cli/inputs"
+	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
+	"github.com/boardsmith/boardsmith/internal/cli/valuetext"
+	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/tune"
+	"github.com/boardsmith/boardsmith/tune/search"
+)
+
+// network searches flags for MODEL.
+func (t *Job) network(ctx context.Context) (err error) {
+	if err := t.oneKind(); err != nil {
+		return err
+	}
+	n, err := t.networkOf()
+	if err != nil {
+		return err
+	}
+	t.folder(inputs.ProjectName(t.In.Model.Value, t.In.ModelName.Value))
+	if t.Env.On("DRYRUN") {
+		return t.Would("measure %s with at most %d choices of compiler flags on %s, in %s",
+			inputs.ArchiveName(t.In.Model.Value), n.Trials, t.In.Board.Value, t.dir)
+	}
+	t.view = newView(t.Console, n.Trials)
+	n.Told = t.view.told
+	t.bar = t.Start("tune", 0)
+	t.bar.ShowLines(t.view.lines)
+	trials, err := search.Flags(ctx, t.dir, t.Desk, t.boards, n)
+	t.bar.End()
+	if err != nil {
+		return t.stopped(ctx, err, len(trials))
+	}
+	for _, trial := range trials {
+		t.resultLine(trial.Result)
+	}
+	return t.printFront(n.Spec, trials)
+}
+
+// networkOf reads what to search.
+func (t *Job) networkOf() (n search.Network, err error) {
+	name, _, _ := strings.Cut(t.boards[0], "=")
+	n = search.Network{Builder: t.Builder, Limit: t.In.Timeout, Retry: t.Env.On("RETRY"), Spec: project.Spec{
+		Board: name, Model: t.In.Model.Value, ModelName: t.In.ModelName.Value, Template: t.In.Template.Value,
+		Options: t.In.Options, Libraries: t.In.Libraries,
+	}}
+	if n.Trials, err = t.trials(defaultTrials); err != nil {
+		return n, err
+	}
+	a, err := mlf.Open(n.Spec.Model)
+	if err != nil {
+		return n, err
+	}
+	m, err := a.Model(n.Spec.ModelName)
+	if err != nil {
+		return n, err
+	}
+	if t.In.Input != "" {
+		n.Inputs, err = inputs.ReadArrays(t.In.Input, m)
+	} else {
+		n.Inputs, _, err = inputs.InventArrays(t.Env, m)
+	}
+	if err != nil {
+		return n, err
+	}
+	n.Want, err = inputs.NamedArrays("EXPECT", t.Env("EXPECT"))
+	return n, err
+}
+
+// notOfNetwork fails for a run that searched flags of a network: reproduce measures candidates that are operators.
+func notOfNetwork(dir, id string) error {
+	all, err := tune.ReadResults(dir)
+	if err != nil {
+		return err
+	}
+	for _, r := range all {
+		var record struct {
+			Flags *string `json:"operator_flags"`
+		}
+		if r.ID == id && json.Unmarshal(r.Record, &record) == nil && record.Flags != nil {
+			return failure.New(failure.Config,
+				"OPTIONS=operator_flags="+*record.Flags+" and that MODEL, with "+failure.Target("build flash run")+
+					", measure it again", "%s: a run with compiler flags of a network, not with candidates", dir)
+		}
+	}
+	return nil
+}
+
+// bestOptions is the file with the options of the fastest choice, in the form of a boardsmith.json.
+const bestOptions = "best.json"
+
+// printFront prints the choices of flags that are worth considering, and writes the fastest into the run's folder.
+func (t *Job) printFront(spec project.Spec, trials []search.NetworkTrial) error {
+	front := search.Front(trials)
+	if len(front) == 0 {
+		return failure.Errorf(failure.Internal, "no choice of flags could be measured")
+	}
+	board, err := boards.Find(spec.Board, t.In.Path)
+	if err != nil {
+		return err
+	}
+	t.Printf("%-14s %12s %12s %10s  %s", "", costName(board), "flash bytes", "RAM bytes", "operator_flags")
+	row := func(what string, n search.NetworkTrial) {
+		t.Printf("%-14s %12s %12d %10d  %s", what, cost(board, n), n.Flash, n.RAM, n.Flags)
+	}
+	row("untuned", trials[0])
+	for i, n := range front {
+		what := ""
+		if i == 0 {
+			what = "fastest"
+		}
+		row(what, n)
+	}
+	best := front[0]
+	spec.Options.OperatorFlags = best.Flags
+	file := filepath.Join(t.dir, bestOptions)
+	if err := writeOptions(file, spec.Options); err != nil {
+		return err
+	}
+	t.Printf("tune: %s with OPTIONS=operator_flags=%s; %s has it for boardsmith.json",
+		speedUp(trials[0], best), best.Flags, file)
+	t.JSONLine(jsonlines.TunedModel{
+		OperatorFlags: best.Flags, Median: best.Result.Time.Median, Flash: best.Flash, RAM: best.RAM,
+		Untuned: trials[0].Result.Time.Median, Candidates: len(trials), Folder: t.dir,
+	})
+	return nil
+}
+
+func speedUp(first, best search.NetworkTrial) string {
+	return fmt.Sprintf("%.2f times as fast", first.Result.Time.Median/best.Result.Time.Median)
+}
+
+// emulatedSecond is how many instructions an emulated board executes in a second of its own time (QEMU's -icount
+// shift=4: 16 ns each).
+const emulatedSecond = 62_500_000
+
+func costName(b *boards.Board) string {
+	if b.KeepsHostTime() {
+		return "time"
+	}
+	return "instructions"
+}
+
+// cost is the time of an inference, on an emulated board the number of its instructions.
+func cost(b *boards.Board, n search.NetworkTrial) string {
+	s := n.Result.Time.Median
+	if b.KeepsHostTime() {
+		return valuetext.Seconds(s)
+	}
+	return fmt.Sprintf("%.0f", math.Round(s*emulatedSecond))
+}
+
+// writeOptions writes options as a boardsmith.json.
+func writeOptions(file string, o boards.Options) error {
+	data, err := json.MarshalIndent(struct {
+		Options boards.Options `json:"options"`
+	}{o}, "", "  ")
+	if err != nil {
+		return err
+	}
+	return atomicwriter.WriteFile(file, append(data, '\n'), 0o644)
+}

@@ -1,0 +1,202 @@
+// This file searches the fastest configuration of a C kernel.
+
+package tuning
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/cli/inputs"
+	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
+	"github.com/boardsmith/boardsmith/internal/cli/valuetext"
+	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
+	"github.com/boardsmith/boardsmith/tune"
+	"github.com/boardsmith/boardsmith/tune/search"
+	"github.com/boardsmith/boardsmith/tune/space"
+)
+
+// proposers are the values of PROPOSER.
+var proposers = map[string]func(s *space.Space, seed uint64) space.Proposer{
+	"grid":   func(s *space.Space, _ uint64) space.Proposer { return space.NewGrid(s) },
+	"random": func(s *space.Space, seed uint64) space.Proposer { return space.NewRandom(s, seed) },
+	"evolve": func(s *space.Space, seed uint64) space.Proposer {
+		return space.NewEvolve(s, seed, space.EvolveOptions{})
+	},
+}
+
+const defaultProposer = "evolve"
+
+// A spaceSearch is what to search, and how.
+type spaceSearch struct {
+	space   *space.Space
+	seed    uint64
+	trials  int
+	how     string // the proposer's name
+	propose func(s *space.Space, seed uint64) space.Proposer
+}
+
+// spaceSearchOf reads what to search.
+func (t *Job) spaceSearchOf(file string) (s spaceSearch, err error) {
+	if s.space, err = space.Read(file); err != nil {
+		return s, err
+	}
+	if s.seed, err = inputs.Seed(t.Env); err != nil {
+		return s, err
+	}
+	if s.trials, err = t.trials(defaultTrials); err != nil {
+		return s, err
+	}
+	if s.how, s.propose, err = t.proposer(); err != nil {
+		return s, err
+	}
+	if size := s.space.Size(); size.IsInt64() {
+		s.trials = int(min(int64(s.trials), size.Int64()))
+	}
+	return s, t.oneKind()
+}
+
+// space searches the space in a file.
+func (t *Job) space(ctx context.Context, file string) (err error) {
+	s, err := t.spaceSearchOf(file)
+	if err != nil {
+		return err
+	}
+	t.folder(strings.TrimSuffix(filepath.Base(file), ".json"))
+	if t.Env.On("DRYRUN") {
+		return t.Would("measure at most %d of %v combinations in %s on %s, chosen by %s with seed %d, in %s", s.trials,
+			s.space.Size(), file, t.In.Board.Value, s.how, s.seed, t.dir)
+	}
+	run, err := t.open(ctx, s.trials)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, run.Close()) }()
+	best, results, err := t.measureSpace(ctx, run, s)
+	if err != nil {
+		return err
+	}
+	if err := t.printResults(results); err != nil {
+		return err
+	}
+	lost := unmeasured(results)
+	if err := allFailed(results); err != nil {
+		return cmp.Or(lost, err)
+	}
+	if len(results) == 0 {
+		return failure.New(failure.Config, "its constraints contradict each other", "%s: no configuration satisfies them",
+			file)
+	}
+	return cmp.Or(t.printBest(s.space, best), lost)
+}
+
+// measureSpace measures configurations, and returns the fastest and all results.
+func (t *Job) measureSpace(
+	ctx context.Context, run *tune.Run, s spaceSearch,
+) (best search.Trial, results []tune.Result, err error) {
+	is, err := search.Versions(s.space)
+	if err != nil {
+		return best, nil, err
+	}
+	if err := run.LeaveOut(func(c tune.Candidate) bool { return !is(c) }); err != nil {
+		return best, nil, err
+	}
+	finished, err := run.Results()
+	if err != nil {
+		return best, nil, err
+	}
+	before := map[string]bool{}
+	for _, r := range t.kept(finished) {
+		before[r.ID] = true
+	}
+	for trial, err := range search.Measure(ctx, run, s.space, s.propose(s.space, s.seed), s.trials) {
+		if err != nil {
+			return best, nil, t.stopped(ctx, err, len(results))
+		}
+		r := trial.Result
+		if before[r.ID] {
+			t.view.resumed(r)
+		}
+		t.resultLine(r)
+		results = append(results, r)
+		if r.Time != nil && (best.Result.Time == nil || r.Time.Median < best.Result.Time.Median) {
+			best = trial
+		}
+	}
+	return best, results, nil
+}
+
+// proposer returns the search that PROPOSER names.
+func (t *Job) proposer() (string, func(*space.Space, uint64) space.Proposer, error) {
+	how := cmp.Or(t.Env("PROPOSER"), defaultProposer)
+	propose := proposers[how]
+	if propose == nil {
+		return how, nil, failure.New(failure.Config, "choose grid, random or evolve", "PROPOSER=%s is not known%s", how,
+			jsonfile.DidYouMean(how, []string{"grid", "random", "evolve"}))
+	}
+	return how, propose, nil
+}
+
+// printBest prints the fastest configuration and writes it into the run's folder.
+func (t *Job) printBest(s *space.Space, best search.Trial) error {
+	config, err := json.MarshalIndent(best.Config, "", "  ")
+	if err != nil {
+		return err
+	}
+	folder := filepath.Join(t.dir, "best")
+	if err := writeBest(folder, s, best.Config, append(config, '\n')); err != nil {
+		return err
+	}
+	t.Printf("tune: the fastest is %v, %s; %s has its C and its configuration", best.Config,
+		valuetext.Seconds(best.Result.Time.Median), folder)
+	t.JSONLine(jsonlines.TunedSpace{
+		Best: config, Flags: best.Config.Flags(), Median: best.Result.Time.Median, Folder: folder,
+	})
+	return nil
+}
+
+// configFile has the values of the knobs, as space.Space.Decode reads them.
+const configFile = "config.json"
+
+// writeBest writes the kernel's files with the configuration's macros defined in them, and the configuration.
+func writeBest(folder string, s *space.Space, c space.Config, config []byte) error {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	head := bestHead(c)
+	for _, f := range s.Kernel {
+		data := f.Data
+		if strings.HasSuffix(f.Name, ".c") {
+			data = append([]byte(head), data...)
+		}
+		if err := os.WriteFile(filepath.Join(folder, f.Name), data, 0o644); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(filepath.Join(folder, configFile), config, 0o644)
+}
+
+// bestHead begins a C file of the kernel: the flags that a build has to pass, and the macros.
+func bestHead(c space.Config) string {
+	var macros bytes.Buffer
+	var flags []string
+	for _, f := range c.Flags() {
+		name, value, given := strings.Cut(strings.TrimPrefix(f, "-D"), "=")
+		switch {
+		case !strings.HasPrefix(f, "-D"):
+			flags = append(flags, f)
+		case given:
+			fmt.Fprintf(&macros, "#define %s %s\n", name, value)
+		default:
+			fmt.Fprintf(&macros, "#define %s 1\n", name)
+		}
+	}
+	return fmt.Sprintf("// Compiler flags: %s\n%s\n", cmp.Or(strings.Join(flags, " "), "none"), &macros)
+}

@@ -1,0 +1,73 @@
+// Package tuning holds the work of the targets about tuning: tune, report and reproduce. It reads from the environment
+// what to search and how, shows how a run of package tune gets on, and prints its results.
+//
+// It measures nothing itself, and chooses no candidates: packages tune and tune/search do.
+package tuning
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/cli/console"
+	"github.com/boardsmith/boardsmith/internal/cli/inputs"
+	"github.com/boardsmith/boardsmith/project"
+)
+
+// A Job is one run of a target that measures.
+type Job struct {
+	*console.Console
+	In      *inputs.Inputs
+	Desk    *device.Desk
+	Builder *project.Builder
+
+	dir    string   // of the run
+	boards []string // of BOARD
+	view   *view
+	bar    *console.Progress
+}
+
+// Tune searches the fastest of the archives in CANDIDATES, of the configurations of SPACE, or of the flags for MODEL.
+func (t *Job) Tune(ctx context.Context) error {
+	t.boards = strings.Split(t.In.Board.Value, ",")
+	space, candidates := t.Env("SPACE"), t.Env("CANDIDATES")
+	form, search := "", t.network
+	switch {
+	case space != "" && candidates != "":
+		return failure.New(failure.Config, "unset one of them", "both SPACE and CANDIDATES are set")
+	case space != "":
+		form, search = "SPACE", func(ctx context.Context) error { return t.space(ctx, space) }
+	case candidates != "":
+		form, search = "CANDIDATES", func(ctx context.Context) error { return t.candidates(ctx, candidates) }
+	case t.Env("MODEL") != "":
+		form = "MODEL"
+	default:
+		return failure.New(failure.Config,
+			"CANDIDATES=FOLDER has archives of one operator each, SPACE=FILE a kernel with knobs, MODEL=FILE a network",
+			"nothing to tune is named")
+	}
+	if err := t.checkVariables(form); err != nil {
+		return err
+	}
+	return search(ctx)
+}
+
+// formsOf are the forms of tuning in which a variable has an effect.
+var formsOf = map[string][]string{
+	"INPUT": {"CANDIDATES", "MODEL"}, "EXPECT": {"CANDIDATES", "MODEL"}, "CONFIRM": {"CANDIDATES"},
+	"PROPOSER": {"SPACE"}, "TRIALS": {"SPACE", "MODEL"},
+}
+
+// checkVariables fails for a variable that has no effect in this form of tuning.
+func (t *Job) checkVariables(form string) error {
+	for _, name := range slices.Sorted(maps.Keys(formsOf)) {
+		if text := t.Env(name); text != "" && !slices.Contains(formsOf[name], form) {
+			return failure.New(failure.Config, "unset it", "%s=%s is for %s, not for %s", name, text,
+				strings.Join(formsOf[name], " and "), form)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,371 @@
+package standalone
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit/failuretest"
+	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
+	"github.com/boardsmith/boardsmith/transport"
+)
+
+// said returns a line of the firmware.
+func said(kind byte, number uint16, words string) string {
+	text := fmt.Sprintf("%c%04x %s ", kind, number, words)
+	return fmt.Sprintf("%s%08x\n", text, crc32.ChecksumIEEE([]byte(text)))
+}
+
+// firmware answers each request on a link by what answers returns for its words: lines, or "" for none.
+func firmware(link transport.Link, answers func(number uint16, words string) string) {
+	r := reader{link: link}
+	for {
+		text, err := r.next(context.Background())
+		if err != nil {
+			return
+		}
+		var number uint16
+		if _, err := fmt.Sscanf(string(text), "?%04x", &number); err != nil {
+			continue
+		}
+		if reply := answers(number, string(text[6:len(text)-9])); reply != "" {
+			if link.Write(context.Background(), []byte(reply)) != nil {
+				return
+			}
+		}
+	}
+}
+
+const identity = "id 000102030405060708090a0b0c0d0e0f 12345678 abcd"
+
+// talk opens a session with such firmware; change may damage what it sends.
+func talk(t *testing.T, answers func(uint16, string) string, change func([]byte) []byte) *Session {
+	t.Helper()
+	host, device := transporttest.Pair()
+	go firmware(device, answers)
+	t.Cleanup(func() { device.Close() })
+	link := transporttest.Tamper(host, func(d transporttest.Direction, b []byte) []byte {
+		if d == transporttest.ToHost && change != nil {
+			return change(b)
+		}
+		return b
+	})
+	s := New(link, Options{StartTimeout: 2 * time.Second})
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func honest(number uint16, words string) string {
+	switch first, _, _ := strings.Cut(words, " "); first {
+	case "id":
+		return said('=', number, identity)
+	case "model":
+		return said('=', number, "model 0001 0001 0")
+	case "in":
+		return said('=', number, "in")
+	case "run":
+		return said('=', number, "run 00000000 0000000000000064 000003e8")
+	case "out":
+		return said('=', number, "out "+words[len("out 12345678 "):]+" 01020304")
+	case "stack":
+		return said('=', number, "stack 00000120 00001000")
+	case "fault":
+		return said('=', number, "fault 0000 -")
+	case "forget":
+		return said('=', number, "forget")
+	}
+	return said('=', number, "no request")
+}
+
+func soon(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// TestSpec compares lines with SPEC.md's examples.
+func TestSpec(t *testing.T) {
+	t.Parallel()
+	spec, err := os.ReadFile("../../SPEC.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := encode(1, []string{"id", "0100000000000000"})
+	if want := string(request) + said('=', 1, identity); !strings.Contains(string(spec), "\n"+want) {
+		t.Errorf("SPEC.md does not have\n%s", want)
+	}
+}
+
+// TestSession takes a session through all its requests.
+func TestSession(t *testing.T) {
+	t.Parallel()
+	s := talk(t, honest, nil)
+	ctx := soon(t)
+	is, err := s.Identify(ctx, 1)
+	if err != nil || is.BuildID[15] != 15 || is.CRC != 0x12345678 || !bytes.Equal(is.Chip, []byte{0xab, 0xcd}) {
+		t.Fatalf("%+v, %v", is, err)
+	}
+	if m, err := s.Model(ctx); err != nil || m != (Model{1, 1, false}) {
+		t.Errorf("%+v, %v", m, err)
+	}
+	if err := s.SetInput(ctx, 0, make([]byte, 300)); err != nil {
+		t.Error(err)
+	}
+	if took, err := s.Run(ctx, 1); err != nil || took != 100*time.Millisecond {
+		t.Errorf("%v, %v", took, err)
+	}
+	if out, err := s.Output(ctx, 0, 8); err != nil || !bytes.Equal(out, []byte{1, 2, 3, 4, 1, 2, 3, 4}) {
+		t.Errorf("% x, %v", out, err)
+	}
+	if got, err := s.Stack(ctx); err != nil || got != (Stack{0x120, 0x1000}) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if e, err := s.PriorFault(ctx); e != nil || err != nil {
+		t.Errorf("%v, %v", e, err)
+	}
+}
+
+// TestStack asks firmware that does not know its stack, that lacks the request, and that lies.
+func TestStack(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		answer string
+		want   Stack
+		fails  bool
+	}{
+		{"stack 00000000 00000000", Stack{}, false},
+		{"no request", Stack{}, true},
+		{"stack 00001001 00001000", Stack{}, true},
+		{"stack 1 2", Stack{}, true},
+		{"stack 00000001", Stack{}, true},
+	} {
+		s := talk(t, func(number uint16, words string) string {
+			if words == "stack" {
+				return said('=', number, c.answer)
+			}
+			return honest(number, words)
+		}, nil)
+		if got, err := s.Stack(soon(t)); got != c.want || (err != nil) != c.fails {
+			t.Errorf("%s: %+v, %v", c.answer, got, err)
+		}
+	}
+}
+
+// TestDamaged damages lines of the firmware: a session repeats the request, and gives up if all are damaged.
+func TestDamaged(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		every int // damages each n-th line
+		good  bool
+	}{{"some", 3, true}, {"all", 1, false}} {
+		t.Run(c.name, func(t *testing.T) {
+			n, on := 0, false
+			s := talk(t, honest, func(b []byte) []byte {
+				if n++; on && n%c.every == 0 && len(b) > 20 {
+					b = bytes.Clone(b)
+					b[len(b)-12] ^= 1
+				}
+				return b
+			})
+			ctx := soon(t)
+			if _, err := s.Identify(ctx, 1); err != nil {
+				t.Fatal(err)
+			}
+			on = true
+			out, err := s.Output(ctx, 0, 64)
+			damaged := new(DamagedError)
+			switch {
+			case c.good && (err != nil || !bytes.Equal(out, bytes.Repeat([]byte{1, 2, 3, 4}, 16))):
+				t.Errorf("% x, %v", out, err)
+			case !c.good && (!errors.As(err, &damaged) || failure.Of(err) != failure.Transport || failure.Next(err) == ""):
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// TestEveryBit flips each bit of a line: no line with another content is taken.
+func TestEveryBit(t *testing.T) {
+	t.Parallel()
+	text := strings.TrimSuffix(said('=', 0x12ab, "run 00000000 0000000000000064 000003e8"), "\n")
+	if l, ours, err := parse([]byte(text)); !ours || err != nil || l.number != 0x12ab || len(l.words) != 4 {
+		t.Fatalf("%+v, %v, %v", l, ours, err)
+	}
+	for i := range len(text) * 8 {
+		b := []byte(text)
+		b[i/8] ^= 1 << (i % 8)
+		if l, ours, err := parse(b); ours && err == nil {
+			t.Errorf("bit %d: %+v", i, l)
+		}
+	}
+}
+
+// TestHostileAnswers has the firmware answer with a right CRC and a wrong content.
+func TestHostileAnswers(t *testing.T) {
+	t.Parallel()
+	calls := map[string]func(context.Context, *Session) error{
+		"model": func(ctx context.Context, s *Session) error { _, err := s.Model(ctx); return err },
+		"in":    func(ctx context.Context, s *Session) error { return s.SetInput(ctx, 0, []byte{1}) },
+		"run":   func(ctx context.Context, s *Session) error { _, err := s.Run(ctx, 1); return err },
+		"out":   func(ctx context.Context, s *Session) error { _, err := s.Output(ctx, 0, 8); return err },
+		"fault": func(ctx context.Context, s *Session) error { _, err := s.PriorFault(ctx); return err },
+	}
+	for _, c := range []struct{ request, answer string }{
+		{"model", "model 0001 0001"},
+		{"model", "model +001 0001 0"},
+		{"model", "model 0001 00AB 0"},
+		{"in", "in 1"},
+		{"run", "run"},
+		{"run", "run 00000000 00000000000000 000003e8"},
+		{"run", "run 00000000 fffffffffffffff0 00000001"},
+		{"out", "out 0000 00000000 -"},
+		{"out", "out 0001 00000000 01"},
+		{"out", "out 0000 00000001 01"},
+		{"out", "out 0000 00000000 010"},
+		{"out", "out 0000 00000000 010203040506070809"},
+		{"fault", "fault 0004 -"},
+		{"fault", "fault 0001 0102"},
+		{"fault", "fault 0004 01020304"},
+		{"fault", "no request"},
+	} {
+		t.Run(c.answer, func(t *testing.T) {
+			t.Parallel()
+			s := talk(t, func(number uint16, words string) string {
+				if strings.HasPrefix(words, c.request) {
+					return said('=', number, c.answer)
+				}
+				return honest(number, words)
+			}, nil)
+			ctx := soon(t)
+			if _, err := s.Identify(ctx, 1); err != nil {
+				t.Fatal(err)
+			}
+			if err := calls[c.request](ctx, s); failure.Of(err) != failure.Transport {
+				t.Errorf("class %v: %v", failure.Of(err), err)
+			}
+		})
+	}
+}
+
+// TestTimeLost has the firmware report that its timer lost the time.
+func TestTimeLost(t *testing.T) {
+	t.Parallel()
+	s := talk(t, func(number uint16, words string) string {
+		if strings.HasPrefix(words, "run") {
+			return said('=', number, "run 00000000 ffffffffffffffff 000003e8")
+		}
+		return honest(number, words)
+	}, nil)
+	ctx := soon(t)
+	if _, err := s.Identify(ctx, 1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Run(ctx, 1); failure.Of(err) != failure.Fault || !strings.Contains(err.Error(), "timer") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestStarting has the firmware be silent, send what is no line, and lines of an earlier session, before it answers.
+func TestStarting(t *testing.T) {
+	t.Parallel()
+	asked := 0
+	s := talk(t, func(number uint16, words string) string {
+		if asked++; asked == 1 {
+			garbage := "\x00\xff\n=12\n" + strings.Repeat("x", 3*maxLine) + "\n"
+			return garbage + said('=', number+7, identity) + said('!', 0, "start")
+		}
+		return honest(number, words)
+	}, nil)
+	if _, err := s.Identify(soon(t), 1); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSilent has firmware that never answers, and firmware that sends garbage without end.
+func TestSilent(t *testing.T) {
+	t.Parallel()
+	for name, answers := range map[string]func(uint16, string) string{
+		"nothing": func(uint16, string) string { return "" },
+		"garbage": func(uint16, string) string { return strings.Repeat("garbage ", 4*maxLine) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := talk(t, answers, nil)
+			began := time.Now()
+			_, err := s.Identify(t.Context(), 1)
+			var silent *SilentError
+			if !errors.As(err, &silent) || failure.Of(err) != failure.Boot || time.Since(began) > 8*time.Second {
+				t.Errorf("after %v: %v", time.Since(began), err)
+			}
+		})
+	}
+}
+
+// TestRestart has the firmware restart during a run, with and without saying so.
+func TestRestart(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]func(number uint16) string{
+		"says so": func(uint16) string { return "=00\n" + said('!', 0, "start") },
+		"refuses": func(n uint16) string { return said('=', n, "no session") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := talk(t, func(number uint16, words string) string {
+				if strings.HasPrefix(words, "run") {
+					return answer(number)
+				}
+				return honest(number, words)
+			}, nil)
+			ctx := soon(t)
+			if _, err := s.Identify(ctx, 1); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Run(ctx, 1); !errors.Is(err, ErrRestarted) || failure.Of(err) != failure.Fault {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// TestContexts calls every function of this package with contexts that have ended.
+func TestContexts(t *testing.T) {
+	s := talk(t, honest, nil)
+	if _, err := s.Identify(soon(t), 1); err != nil {
+		t.Fatal(err)
+	}
+	failuretest.Ended(t, failuretest.Calls{
+		"Session.Identify":   func(ctx context.Context) error { _, err := s.Identify(ctx, 1); return err },
+		"Session.Model":      func(ctx context.Context) error { _, err := s.Model(ctx); return err },
+		"Session.SetInput":   func(ctx context.Context) error { return s.SetInput(ctx, 0, []byte{1}) },
+		"Session.Run":        func(ctx context.Context) error { _, err := s.Run(ctx, 1); return err },
+		"Session.RunTicks":   func(ctx context.Context) error { _, err := s.RunTicks(ctx, 1); return err },
+		"Session.Stack":      func(ctx context.Context) error { _, err := s.Stack(ctx); return err },
+		"Session.Output":     func(ctx context.Context) error { _, err := s.Output(ctx, 0, 4); return err },
+		"Session.PriorFault": func(ctx context.Context) error { _, err := s.PriorFault(ctx); return err },
+	})
+}
+
+// FuzzParse has no text crash the parser, and only a text with its CRC be a line.
+func FuzzParse(f *testing.F) {
+	for _, text := range []string{"", "=", "!0000 start 0", said('=', 1, identity), said('!', 0, "out 0000 00000000 -")} {
+		f.Add([]byte(strings.TrimSuffix(text, "\n")))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		l, ours, err := parse(text)
+		if !ours || err != nil {
+			return
+		}
+		again := strings.TrimSuffix(said(text[0], l.number, strings.Join(l.words, " ")), "\n")
+		if again != string(text) {
+			t.Errorf("%q is taken as %q", text, again)
+		}
+	})
+}
