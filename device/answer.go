@@ -17,6 +17,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/flashplan"
 	"github.com/boardsmith/boardsmith/internal/standalone"
 	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/rpc/fault"
 	"github.com/boardsmith/boardsmith/transport"
 )
 
@@ -107,7 +108,7 @@ func (d *Device) asked(ctx context.Context, next *image.Image) (*flashplan.Answe
 	}
 	defer t.Close()
 	var answer *flashplan.Answer
-	s := rpc.New(t, rpc.Options{Log: d.desk.log(), Explain: func(rec *rpc.FaultRecord, called string) rpc.Explanation {
+	s := rpc.New(t, rpc.Options{Log: d.desk.log(), Explain: func(rec *fault.Record, called string) fault.Explanation {
 		return d.explainBuild(answer, rec, called)
 	}})
 	f, err := s.Function(ctx, "boardsmith.build_id")
@@ -124,14 +125,14 @@ func (d *Device) asked(ctx context.Context, next *image.Image) (*flashplan.Answe
 }
 
 // explainBuild explains a fault of the build that has just answered, if the cache has its image.
-func (d *Device) explainBuild(answer *flashplan.Answer, rec *rpc.FaultRecord, called string) rpc.Explanation {
+func (d *Device) explainBuild(answer *flashplan.Answer, rec *fault.Record, called string) fault.Explanation {
 	if answer == nil {
-		return rpc.Explanation{}
+		return fault.Explanation{}
 	}
 	i, err := d.answering(answer)
 	if err != nil {
 		d.desk.log().Warn("the fault's place in the program is unknown", "error", err)
-		return rpc.Explanation{}
+		return fault.Explanation{}
 	}
 	return d.explain(i)(rec, called)
 }

@@ -12,24 +12,23 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/fault"
-	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/rpc/fault"
 )
 
 // A BootError reports firmware that was flashed and verified but does not respond.
 type BootError struct {
 	Board string
-	Fault *rpc.FaultError // its fault record, read through the probe; nil: none
-	State *CoreState      // state of the core; nil: the probe could not read it
-	Err   error           // the last output of the link
+	Fault *fault.Error // its fault record, read through the probe; nil: none
+	State *CoreState   // state of the core; nil: the probe could not read it
+	Err   error        // the last output of the link
 }
 
 // A CoreState is the state of a core that was halted without a reset.
 type CoreState struct {
 	PC, LR, SP uint32
-	Frames     []rpc.Frame // functions at PC; inlined ones come first
-	Exception  int         // number of the exception that is being handled; 0: none
-	ResetCause string      // cause of the last reset, as recorded by the firmware; "" if it did not get that far
+	Frames     []fault.Frame // functions at PC; inlined ones come first
+	Exception  int           // number of the exception that is being handled; 0: none
+	ResetCause string        // cause of the last reset, as recorded by the firmware; "" if it did not get that far
 }
 
 func (e *BootError) Error() string {
@@ -111,7 +110,7 @@ func (e *BootError) look(ctx context.Context, probe flasher.Inspector, d *Device
 	if err != nil {
 		return err
 	}
-	p, err := fault.Read(file, i.Landmarks)
+	p, err := fault.ReadImage(file, i.Landmarks)
 	if err != nil {
 		return err
 	}
@@ -133,7 +132,7 @@ func (e *BootError) look(ctx context.Context, probe flasher.Inspector, d *Device
 	}
 	e.State = &CoreState{PC: core.PC, LR: core.LR, SP: core.SP}
 	if p.IsCode(uint64(core.PC)) {
-		e.State.Frames = p.At(uint64(core.PC))
+		e.State.Frames = p.FramesAt(uint64(core.PC))
 	}
 	for n, say := range says {
 		say(got[n].Data)
@@ -159,16 +158,16 @@ func resetCause(v uint32) string {
 }
 
 // keptFault finds the fault record of exactly this image in memory that is kept over a reset, or returns nil.
-func (d *Device) keptFault(kept []byte, i *image.Image) *rpc.FaultError {
+func (d *Device) keptFault(kept []byte, i *image.Image) *fault.Error {
 	const lengthAt, least, align = 6, 8, 4
 	for ; len(kept) >= least; kept = kept[align:] {
 		n := int(binary.LittleEndian.Uint16(kept[lengthAt:]))
 		if n > len(kept) {
 			continue
 		}
-		rec, err := rpc.ParseFaultRecord(kept[:n])
+		rec, err := fault.ParseRecord(kept[:n])
 		if err == nil && rec.Build == [8]byte(i.BuildID[:8]) {
-			return &rpc.FaultError{Record: rec, Explanation: d.explain(i)(rec, "")}
+			return &fault.Error{Record: rec, Explanation: d.explain(i)(rec, "")}
 		}
 	}
 	return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/project"
-	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/rpc/fault"
 )
 
 // If firmware was flashed and verified but does not answer, the error has class boot. It has the fault record in RAM,
@@ -61,7 +61,7 @@ func TestFirmwareThatDoesNotBoot(t *testing.T) {
 					t.Fatalf("flash %d: %v", n, err)
 				}
 				t.Logf("flash %d: %v", n, err)
-				if fault := new(rpc.FaultError); errors.As(err, &fault) != c.fault {
+				if faultErr := new(fault.Error); errors.As(err, &faultErr) != c.fault {
 					t.Errorf("flash %d: a fault: %v", n, !c.fault)
 				}
 				if (boot.Fault != nil) != c.fault || boot.State == nil || !r.Holds || (r.Wrote > 0) != (n == 0) {

@@ -9,22 +9,21 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/fault"
 	"github.com/boardsmith/boardsmith/internal/firmware"
-	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/rpc/fault"
 )
 
 // Explain finds where in the image a device stopped, by its fault record. It omits frames whose stack is not in the
 // record; guessed frames are marked. Without usable data it returns no frames and no error. The image must be the
 // one that the device ran. If a later build replaced the image's file, or the record names another image, Explain
 // finds it in the cache.
-func (k *Desk) Explain(i *image.Image, rec *rpc.FaultRecord) (rpc.Explanation, error) {
+func (k *Desk) Explain(i *image.Image, rec *fault.Record) (fault.Explanation, error) {
 	return k.explain(i, rec, "")
 }
 
 // explain is Explain with the name of the function that the host had called, or "".
-func (k *Desk) explain(i *image.Image, rec *rpc.FaultRecord, called string) (rpc.Explanation, error) {
-	var is rpc.Explanation
+func (k *Desk) explain(i *image.Image, rec *fault.Record, called string) (fault.Explanation, error) {
+	var is fault.Explanation
 	find := k.images().Whole
 	if rec.Build != [8]byte(i.BuildID[:8]) {
 		is.Build, called = hex.EncodeToString(rec.Build[:]), "" // the name belongs to the current image
@@ -38,7 +37,7 @@ func (k *Desk) explain(i *image.Image, rec *rpc.FaultRecord, called string) (rpc
 	if err != nil {
 		return is, err
 	}
-	p, err := fault.Read(f, i.Landmarks)
+	p, err := fault.ReadImage(f, i.Landmarks)
 	if err != nil {
 		return is, failure.Errorf(failure.Internal, "%s: %w", i.Path, err)
 	}
@@ -49,21 +48,21 @@ func (k *Desk) explain(i *image.Image, rec *rpc.FaultRecord, called string) (rpc
 }
 
 // locate finds a function and line in a linked file.
-func locate(file []byte, pc uint64) []rpc.Frame {
+func locate(file []byte, pc uint64) []fault.Frame {
 	f, err := elf.NewFile(bytes.NewReader(file))
 	if err != nil {
 		return nil
 	}
-	p, err := fault.Read(f, firmware.Landmarks{})
+	p, err := fault.ReadImage(f, firmware.Landmarks{})
 	if err != nil {
 		return nil
 	}
-	return p.At(pc)
+	return p.FramesAt(pc)
 }
 
 // explain is Explain for a session. It logs errors.
-func (d *Device) explain(i *image.Image) func(*rpc.FaultRecord, string) rpc.Explanation {
-	return func(rec *rpc.FaultRecord, called string) rpc.Explanation {
+func (d *Device) explain(i *image.Image) func(*fault.Record, string) fault.Explanation {
+	return func(rec *fault.Record, called string) fault.Explanation {
 		e, err := d.desk.explain(i, rec, called)
 		if err != nil {
 			d.desk.log().Warn("the fault could not be located in the program", "error", err)

@@ -18,6 +18,7 @@ import (
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/rpc/fault"
 	"github.com/boardsmith/boardsmith/transport"
 )
 
@@ -183,8 +184,8 @@ func TestAbort(t *testing.T) {
 	x, err := s.Empty(t.Context(), dtype, []int64{4})
 	must(t, err)
 	_, err = f.Call(t.Context(), x, x)
-	var fault *rpc.FaultError
-	if !errors.As(err, &fault) || failure.Of(err) != failure.Fault || !strings.Contains(err.Error(), "twice") ||
+	var faultErr *fault.Error
+	if !errors.As(err, &faultErr) || failure.Of(err) != failure.Fault || !strings.Contains(err.Error(), "twice") ||
 		!strings.Contains(err.Error(), "error 0x1234") || !strings.Contains(err.Error(), "lib1.c:") {
 		t.Errorf("got %v", err)
 	}

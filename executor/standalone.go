@@ -13,6 +13,7 @@ import (
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/rpc/fault"
 )
 
 // A Meter is an Executor whose device measures each run, and its stack: the one of OpenStandalone.
@@ -79,7 +80,7 @@ func (e *alone) SetInput(ctx context.Context, name string, a *ndarray.Array) err
 
 // lost notes that inputs and outputs are lost if the device restarted.
 func (e *alone) lost(err error) {
-	if errors.As(err, new(*rpc.FaultError)) || errors.Is(err, standalone.ErrRestarted) {
+	if errors.As(err, new(*fault.Error)) || errors.Is(err, standalone.ErrRestarted) {
 		for i := range e.set {
 			e.set[i] = e.samples
 		}

@@ -22,7 +22,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
-	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/rpc/fault"
 )
 
 // acme is a copy of the example of a custom board, with changed files.
@@ -237,8 +237,8 @@ int use_dsp(TVMValue* args, int* codes, int n, TVMValue* out, int* type, void* h
 		t.Errorf("%v, %v", got, err)
 	}
 	_, err = f.Call(t.Context(), 1)
-	fault := new(rpc.FaultError)
-	if !errors.As(err, &fault) || len(fault.Frames) == 0 || fault.Frames[0].Function != "use_dsp" {
+	faultErr := new(fault.Error)
+	if !errors.As(err, &faultErr) || len(faultErr.Frames) == 0 || faultErr.Frames[0].Function != "use_dsp" {
 		t.Error(err)
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/rpc/fault"
 )
 
 // A faultBoard is one to try faults on.
@@ -50,19 +51,19 @@ const faultBoardsDrawn = 4
 // A faultCase is a function of testdata/faults/faults.c and what must come of it.
 type faultCase struct {
 	kind   string
-	reason rpc.Reason
+	reason fault.Reason
 	class  failure.Class
 	text   string // in the error
 }
 
 var faultCases = []faultCase{
-	{"address", rpc.ReasonHardware, failure.Fault, "fault in fault.address: "},
-	{"instruction", rpc.ReasonHardware, failure.Fault, "fault in fault.instruction: "},
-	{"check", rpc.ReasonCheck, failure.Fault, "fault in fault.check: failed check"},
-	{"stack", rpc.ReasonStack, failure.Fault, "fault in fault.stack: stack overflow"},
-	{"loop", rpc.ReasonTimeout, failure.Timeout, "timeout in fault.loop: still running after its time budget of 100ms"},
-	{"interrupt", rpc.ReasonInterrupt, failure.Fault, "fault in fault.interrupt: interrupt "},
-	{"watchdog", rpc.ReasonWatchdog, failure.Fault, "fault in fault.watchdog: watchdog reset"},
+	{"address", fault.ReasonHardware, failure.Fault, "fault in fault.address: "},
+	{"instruction", fault.ReasonHardware, failure.Fault, "fault in fault.instruction: "},
+	{"check", fault.ReasonCheck, failure.Fault, "fault in fault.check: failed check"},
+	{"stack", fault.ReasonStack, failure.Fault, "fault in fault.stack: stack overflow"},
+	{"loop", fault.ReasonTimeout, failure.Timeout, "timeout in fault.loop: still running after its time budget of 100ms"},
+	{"interrupt", fault.ReasonInterrupt, failure.Fault, "fault in fault.interrupt: interrupt "},
+	{"watchdog", fault.ReasonWatchdog, failure.Fault, "fault in fault.watchdog: watchdog reset"},
 }
 
 // zephyrFaultBoards are boards of Zephyr to try faults on.
@@ -172,11 +173,11 @@ func TestDeadlineOnDevice(t *testing.T) {
 	f, err := s.Function(ctx, "fault.loop")
 	must(t, err)
 	_, err = f.Call(ctx, 0)
-	var fault *rpc.FaultError
-	if !errors.As(err, &fault) || fault.Record.Reason != rpc.ReasonTimeout || len(fault.Frames) == 0 {
+	var faultErr *fault.Error
+	if !errors.As(err, &faultErr) || faultErr.Record.Reason != fault.ReasonTimeout || len(faultErr.Frames) == 0 {
 		t.Fatalf("got %v", err)
 	}
-	checkFrame(t, fault.Frames[0], "fault.loop")
+	checkFrame(t, faultErr.Frames[0], "fault.loop")
 	rpctest.CallTwice(t, s)
 }
 
@@ -184,50 +185,50 @@ func (c faultCase) check(t *testing.T, s *rpc.Session, nowhere int64) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	must(t, s.SetBudget(ctx, 0))
-	if c.reason == rpc.ReasonTimeout {
+	if c.reason == fault.ReasonTimeout {
 		must(t, s.SetBudget(ctx, 100*time.Millisecond))
 	}
 	f, err := s.Function(ctx, "fault."+c.kind)
 	must(t, err)
 	_, err = f.Call(ctx, nowhere)
-	var fault *rpc.FaultError
-	if !errors.As(err, &fault) {
+	var faultErr *fault.Error
+	if !errors.As(err, &faultErr) {
 		t.Fatalf("got %v", err)
 	}
 	t.Log(err)
-	if fault.Record.Reason != c.reason || failure.Of(err) != c.class || !strings.Contains(err.Error(), c.text) {
-		t.Errorf("reason %v, class %s: %v\nwant reason %v, class %s, and in the text %q", fault.Record.Reason,
+	if faultErr.Record.Reason != c.reason || failure.Of(err) != c.class || !strings.Contains(err.Error(), c.text) {
+		t.Errorf("reason %v, class %s: %v\nwant reason %v, class %s, and in the text %q", faultErr.Record.Reason,
 			failure.Of(err), err, c.reason, c.class, c.text)
 	}
-	if c.reason == rpc.ReasonWatchdog && !fault.Record.PCValid {
+	if c.reason == fault.ReasonWatchdog && !faultErr.Record.PCValid {
 		// the watchdog gave no warning: the record is of the next start, whose counter is another
-		if fault.Record.Ticks != 0 {
-			t.Errorf("elapsed is %v, which no reset leaves", fault.Record.Elapsed())
+		if faultErr.Record.Ticks != 0 {
+			t.Errorf("elapsed is %v, which no reset leaves", faultErr.Record.Elapsed())
 		}
 		return
 	}
-	frames := slices.Clone(fault.Frames)
-	for len(frames) > 0 && frames[0].File != "src/faults.c" && c.reason == rpc.ReasonCheck {
+	frames := slices.Clone(faultErr.Frames)
+	for len(frames) > 0 && frames[0].File != "src/faults.c" && c.reason == fault.ReasonCheck {
 		frames = frames[1:] // of the function that aborts
 	}
 	for len(frames) > 1 && frames[0].Guessed && frames[0].File != "src/faults.c" {
 		frames = frames[1:] // what earlier calls left where the stack ended
 	}
 	if len(frames) == 0 {
-		t.Fatalf("no frames: %+v", fault.Record)
+		t.Fatalf("no frames: %+v", faultErr.Record)
 	}
 	checkFrame(t, frames[0], "fault."+c.kind)
-	if c.reason == rpc.ReasonStack {
+	if c.reason == fault.ReasonStack {
 		return // too deep for its caller
 	}
 	if len(frames) < 2 {
-		t.Fatalf("no caller: %+v", fault.Record)
+		t.Fatalf("no caller: %+v", faultErr.Record)
 	}
 	checkFrame(t, frames[1], "caller of fault."+c.kind)
 }
 
 // checkFrame fails unless a frame is at a line with that mark.
-func checkFrame(t *testing.T, f rpc.Frame, mark string) {
+func checkFrame(t *testing.T, f fault.Frame, mark string) {
 	t.Helper()
 	if lines := faultLines(t, mark); f.File != "src/faults.c" || !slices.Contains(lines, f.Line) {
 		t.Errorf("%v (%s:%d) is at none of lines %v of faults.c", f, f.File, f.Line, lines)
@@ -281,12 +282,13 @@ int stuck(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, in
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	_, err = f.Call(ctx)
-	var fault *rpc.FaultError
-	if !errors.As(err, &fault) || fault.Record.Reason != rpc.ReasonWatchdog || fault.Record.Function != math.MaxUint32 {
+	var faultErr *fault.Error
+	if !errors.As(err, &faultErr) || faultErr.Record.Reason != fault.ReasonWatchdog ||
+		faultErr.Record.Function != math.MaxUint32 {
 		t.Fatalf("got %v", err)
 	}
-	if len(fault.Frames) == 0 || fault.Frames[0].File != "src/main.c" {
-		t.Errorf("it stood at %v", fault.Frames)
+	if len(faultErr.Frames) == 0 || faultErr.Frames[0].File != "src/main.c" {
+		t.Errorf("it stood at %v", faultErr.Frames)
 	}
 }
 
@@ -333,23 +335,24 @@ func TestOperatorFault(t *testing.T) {
 	x, err := s.Empty(t.Context(), dtype, []int64{4})
 	must(t, err)
 	_, err = twice.Call(t.Context(), x, x)
-	var fault *rpc.FaultError
-	if !errors.As(err, &fault) || fault.Operator != "twice" ||
+	var faultErr *fault.Error
+	if !errors.As(err, &faultErr) || faultErr.Operator != "twice" ||
 		!strings.Contains(err.Error(), "fault in operator twice: ") {
 		t.Errorf("got %v", err)
 	}
 	i := built(t, p)
-	if e, err := new(device.Desk).Explain(i, fault.Record); err != nil || e.Operator != "twice" {
+	if e, err := new(device.Desk).Explain(i, faultErr.Record); err != nil || e.Operator != "twice" {
 		t.Errorf("explained again: %+v, %v", e, err)
 	}
 	next := *i
 	next.BuildID[0] ^= 1 // the board has been flashed since, and what runs now delivers the record
-	if e, err := env.desk().Explain(&next, fault.Record); err != nil || e.Operator != "twice" || e.Build != i.ID()[:16] {
+	e, err := env.desk().Explain(&next, faultErr.Record)
+	if err != nil || e.Operator != "twice" || e.Build != i.ID()[:16] {
 		t.Errorf("by the next build: %+v, %v", e, err)
 	}
 	later := *i
 	later.Digest = strings.Repeat("0", len(i.Digest))
-	if _, err := new(device.Desk).Explain(&later, fault.Record); failure.Of(err) != failure.Config {
+	if _, err := new(device.Desk).Explain(&later, faultErr.Record); failure.Of(err) != failure.Config {
 		t.Errorf("of a file that is another build's: %v", err)
 	}
 }
@@ -384,13 +387,13 @@ __attribute__((noinline)) static int boom(int n) { int (*volatile jump)(int) = (
 				x, err := s.Empty(t.Context(), dtype, []int64{4})
 				must(t, err)
 				_, err = twice.Call(t.Context(), x, x)
-				var fault *rpc.FaultError
-				if !errors.As(err, &fault) || fault.Operator != "twice" ||
+				var faultErr *fault.Error
+				if !errors.As(err, &faultErr) || faultErr.Operator != "twice" ||
 					!strings.Contains(err.Error(), "fault in operator twice: ") {
 					t.Fatalf("got %v", err)
 				}
 				t.Log(err)
-				later, err := new(device.Desk).Explain(built(t, p), fault.Record)
+				later, err := new(device.Desk).Explain(built(t, p), faultErr.Record)
 				must(t, err)
 				if later.Operator != "" && later.Operator != "twice" {
 					t.Errorf("by the record alone it is %q", later.Operator)

@@ -13,6 +13,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/rpc/fault"
 )
 
 // TestMissingSystem: an operator that calls what firmware does not have is an error that names the source, the function
@@ -102,15 +103,15 @@ func TestAssert(t *testing.T) {
 			t.Run(name+" "+where, func(t *testing.T) {
 				t.Parallel()
 				err := call(t)
-				var fault *rpc.FaultError
-				if !errors.As(err, &fault) {
+				var faultErr *fault.Error
+				if !errors.As(err, &faultErr) {
 					t.Fatalf("%v", err)
 				}
 				if logs := strings.Contains(err.Error(), "lib1.c:14: Check failed: in[0] > 1000"); logs != (name == "assert") {
 					t.Errorf("the condition in the error: %v, %v", logs, err)
 				}
-				if where == "image" && (fault.Record.Reason != rpc.ReasonCheck || fault.Operator != "twice" ||
-					!slices.ContainsFunc(fault.Frames, func(f rpc.Frame) bool { return strings.HasSuffix(f.File, "lib1.c") })) {
+				if where == "image" && (faultErr.Record.Reason != fault.ReasonCheck || faultErr.Operator != "twice" ||
+					!slices.ContainsFunc(faultErr.Frames, func(f fault.Frame) bool { return strings.HasSuffix(f.File, "lib1.c") })) {
 					t.Errorf("%v", err)
 				}
 			})

@@ -14,7 +14,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
 	"github.com/boardsmith/boardsmith/project"
-	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/rpc/fault"
 )
 
 // TestOwnFirmware builds the example of a user's own firmware. The model's outputs are right, the firmware's own code
@@ -84,11 +84,11 @@ func TestOwnFirmware(t *testing.T) {
 	if err := s.SetBudget(t.Context(), 100*time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
-	for n, reason := range []rpc.Reason{rpc.ReasonHardware, rpc.ReasonTimeout} {
+	for n, reason := range []fault.Reason{fault.ReasonHardware, fault.ReasonTimeout} {
 		_, err := beats(make([]any, n+1)...)
-		fault := new(rpc.FaultError)
-		if !errors.As(err, &fault) || fault.Record.Reason != reason || len(fault.Frames) == 0 ||
-			fault.Frames[0].Function != "app_beats" || filepath.Base(fault.Frames[0].File) != "main.c" {
+		faultErr := new(fault.Error)
+		if !errors.As(err, &faultErr) || faultErr.Record.Reason != reason || len(faultErr.Frames) == 0 ||
+			faultErr.Frames[0].Function != "app_beats" || filepath.Base(faultErr.Frames[0].File) != "main.c" {
 			t.Errorf("%d arguments: %v", n+1, err)
 		}
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/rpc/fault"
 )
 
 // This file places parts of a model in memories of their own, and checks where they lie, in the file and on the device.
@@ -113,7 +114,7 @@ func TestPlacedRuns(t *testing.T) {
 			}
 			m.mustHaveCode(i, at[entrySymbol])
 			if c.readOnly {
-				m.expect(rpc.ReasonHardware, "write", int64(at[entrySymbol]&^3))
+				m.expect(fault.ReasonHardware, "write", int64(at[entrySymbol]&^3))
 			}
 		})
 	}
@@ -183,9 +184,9 @@ func (m memoryProbe) mustHaveInput(pool uint64) {
 	const row, channels = 20, 3
 	for channel := range channels {
 		want := binary.LittleEndian.Uint32(given.Data[4*16*16*channel:]) // row 0, column 0
-		got, fault := m.call("read", int64(pool)+4*int64((2*row+2)*channels+channel))
-		if fault != nil || uint32(got) != want {
-			m.Errorf("the pool has %#x, %v, want %#x", got, fault, want)
+		got, faultErr := m.call("read", int64(pool)+4*int64((2*row+2)*channels+channel))
+		if faultErr != nil || uint32(got) != want {
+			m.Errorf("the pool has %#x, %v, want %#x", got, faultErr, want)
 		}
 	}
 }
@@ -204,8 +205,8 @@ func (m memoryProbe) mustHaveCode(i *image.Image, addr uint64) {
 		data := make([]byte, 4)
 		_, err := s.ReadAt(data, int64(addr-s.Vaddr))
 		must(m, err)
-		if got, fault := m.call("read", int64(addr)); fault != nil || uint32(got) != binary.LittleEndian.Uint32(data) {
-			m.Errorf("at %#x is %#x, %v, want %x", addr, got, fault, data)
+		if got, faultErr := m.call("read", int64(addr)); faultErr != nil || uint32(got) != binary.LittleEndian.Uint32(data) {
+			m.Errorf("at %#x is %#x, %v, want %x", addr, got, faultErr, data)
 		}
 		if s.Paddr == s.Vaddr {
 			m.Errorf("code at %#x is stored where it runs", addr)

@@ -24,6 +24,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
 	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/rpc/fault"
 )
 
 // This file is about what memory a board's firmware may read, write and execute: on emulators, and for boards without
@@ -100,36 +101,36 @@ func openMemory(t *testing.T, board string) (memoryProbe, *Project) {
 }
 
 // call returns a function's number, or its fault.
-func (m memoryProbe) call(name string, args ...any) (int64, *rpc.FaultError) {
+func (m memoryProbe) call(name string, args ...any) (int64, *fault.Error) {
 	m.Helper()
 	ctx, cancel := context.WithTimeout(m.Context(), 30*time.Second)
 	defer cancel()
 	f, err := m.s.Function(ctx, "memory."+name)
 	must(m, err)
 	n, err := f.Call(ctx, args...)
-	var fault *rpc.FaultError
-	if err != nil && !errors.As(err, &fault) {
+	var faultErr *fault.Error
+	if err != nil && !errors.As(err, &faultErr) {
 		m.Fatalf("%s %v: %v", name, args, err)
 	}
 	number, _ := n.(int64)
-	return number, fault
+	return number, faultErr
 }
 
 // expect calls a function that has to fault for that reason, or, for 0, has to return.
-func (m memoryProbe) expect(reason rpc.Reason, name string, args ...any) {
+func (m memoryProbe) expect(reason fault.Reason, name string, args ...any) {
 	m.Helper()
-	_, fault := m.call(name, args...)
+	_, faultErr := m.call(name, args...)
 	switch {
-	case fault == nil && reason != 0:
+	case faultErr == nil && reason != 0:
 		m.Errorf("%s %x returned", name, args)
-	case fault != nil && fault.Record.Reason != reason:
-		m.Errorf("%s %x: %v", name, args, fault)
+	case faultErr != nil && faultErr.Record.Reason != reason:
+		m.Errorf("%s %x: %v", name, args, faultErr)
 	}
 }
 
-func reasonIf(faults bool) rpc.Reason {
+func reasonIf(faults bool) fault.Reason {
 	if faults {
-		return rpc.ReasonHardware
+		return fault.ReasonHardware
 	}
 	return 0
 }
@@ -146,11 +147,11 @@ func TestMemoryRules(t *testing.T) {
 			m.expect(reasonIf(table[name].read), "read", 0)
 			m.expect(reasonIf(table[name].write), "write", 0)
 			m.expect(reasonIf(table[name].write), "write", 252)
-			if constant, fault := m.call("constant"); fault != nil || protected {
-				m.expect(rpc.ReasonHardware, "write", constant)
+			if constant, faultErr := m.call("constant"); faultErr != nil || protected {
+				m.expect(fault.ReasonHardware, "write", constant)
 			}
 			if protected {
-				m.expect(rpc.ReasonHardware, "run")
+				m.expect(fault.ReasonHardware, "run")
 			}
 			rpctest.CallTwice(t, m.s)
 		})
@@ -174,12 +175,12 @@ func TestHandlersStack(t *testing.T) {
 	}, 3) {
 		t.Run(c.board, func(t *testing.T) {
 			m, p := openMemory(t, c.board)
-			m.expect(rpc.ReasonStack, "mark")
+			m.expect(fault.ReasonStack, "mark")
 			if c.overflows {
-				m.expect(rpc.ReasonStack, "handlers")
+				m.expect(fault.ReasonStack, "handlers")
 			}
 			if c.board == "netduinoplus2" {
-				m.expect(rpc.ReasonHardware, "read", 0x1fff7590) // 35 KiB below the stack
+				m.expect(fault.ReasonHardware, "read", 0x1fff7590) // 35 KiB below the stack
 			}
 			m.checkUse(p)
 		})
@@ -198,9 +199,10 @@ func TestOverflowOfFrames(t *testing.T) {
 			stack := cmp.Or(settled.StackBytes, 8<<20) // of a process
 			for _, size := range []int{16, 100, 1000, 1024, 4000, 60000, 300000} {
 				for _, over := range []int{1, 2, 10, 100} {
-					_, fault := m.call("frames", size, (stack+size-1)/size+over)
-					if fault == nil || fault.Record.Reason != rpc.ReasonStack || !slices.ContainsFunc(fault.Frames, isFrames) {
-						t.Errorf("frames of %d bytes, %d too many: %v", size, over, fault)
+					_, faultErr := m.call("frames", size, (stack+size-1)/size+over)
+					if faultErr == nil || faultErr.Record.Reason != fault.ReasonStack ||
+						!slices.ContainsFunc(faultErr.Frames, isFrames) {
+						t.Errorf("frames of %d bytes, %d too many: %v", size, over, faultErr)
 					}
 				}
 			}
@@ -208,7 +210,7 @@ func TestOverflowOfFrames(t *testing.T) {
 	}
 }
 
-func isFrames(f rpc.Frame) bool { return f.Function == "frames" && path.Base(f.File) == "memory.c" }
+func isFrames(f fault.Frame) bool { return f.Function == "frames" && path.Base(f.File) == "memory.c" }
 
 // TestGuardsAligned builds for a memory that begins at no multiple of a guard's size.
 func TestGuardsAligned(t *testing.T) {

@@ -21,6 +21,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/rpc/fault"
 	"github.com/boardsmith/boardsmith/transport"
 )
 
@@ -216,11 +217,11 @@ int good(TVMValue* args, int* codes, int n, TVMValue* out, int* type, void* reso
 			for range 2 { // the session goes on with the device that was reset
 				m := uploaded(t, s, l, o)
 				_, err := callIn(t, m, "crash", 1)
-				var fault *rpc.FaultError
-				if !errors.As(err, &fault) || len(fault.Frames) == 0 {
+				var faultErr *fault.Error
+				if !errors.As(err, &faultErr) || len(faultErr.Frames) == 0 {
 					t.Fatalf("no fault with frames: %v", err)
 				}
-				at := fault.Frames[0]
+				at := faultErr.Frames[0]
 				if at.Function != "fails" || filepath.Base(at.File) != "bad.c" || at.Line != 3 {
 					t.Errorf("the fault is at %+v, not in fails, bad.c:3", at)
 				}
@@ -588,11 +589,11 @@ func TestResidentBesideRAM(t *testing.T) {
 			if strings.HasPrefix(board, "qemu_riscv") {
 				return // machine mode executes all RAM (docs/faults.md)
 			}
-			var fault *rpc.FaultError
-			if !errors.As(err, &fault) {
+			var faultErr *fault.Error
+			if !errors.As(err, &faultErr) {
 				t.Fatalf("a jump into the closed window: %v", err)
 			}
-			t.Log(fault)
+			t.Log(faultErr)
 		})
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/ndarray"
-	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/rpc/fault"
 	"github.com/boardsmith/boardsmith/templates"
 )
 
@@ -94,8 +94,8 @@ func TestOtherNames(t *testing.T) {
 		x, err := s.Empty(t.Context(), dtype, []int64{4})
 		must(t, err)
 		_, err = twice.Call(t.Context(), x, x)
-		var fault *rpc.FaultError
-		if !errors.As(err, &fault) || fault.Operator != "twice" {
+		var faultErr *fault.Error
+		if !errors.As(err, &faultErr) || faultErr.Operator != "twice" {
 			t.Errorf("the operator's fault: %v", err)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
-	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/rpc/fault"
 )
 
 // This file is about the firmware's access to reserved memory.
@@ -129,8 +129,8 @@ func mustPoke(t *testing.T, p *Project, args []any) {
 	poke, err := s.Function(t.Context(), "poke")
 	must(t, err)
 	_, err = poke.Call(t.Context(), args...)
-	var fault *rpc.FaultError
-	if got := errors.As(err, &fault); got != (len(args) > 1) || err != nil && !got {
+	var faultErr *fault.Error
+	if got := errors.As(err, &faultErr); got != (len(args) > 1) || err != nil && !got {
 		t.Errorf("%s: poke%x: %v", p.Board().Name, args, err)
 	}
 }

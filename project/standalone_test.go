@@ -27,6 +27,7 @@ import (
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/rpc/fault"
 )
 
 // aloneBoards are one board of each way to run standalone firmware.
@@ -352,15 +353,16 @@ func TestStandaloneFailures(t *testing.T) {
 			})
 			t.Run("fault", func(t *testing.T) {
 				err := failAlone(t, board, "if (in[0] == 1) { __builtin_trap(); } return 0;", 20*time.Second)
-				var fault *rpc.FaultError
-				if !errors.As(err, &fault) || fault.Operator != "twice" || fault.Prior {
+				var faultErr *fault.Error
+				if !errors.As(err, &faultErr) || faultErr.Operator != "twice" || faultErr.Prior {
 					t.Errorf("got %v", err)
 				}
 			})
 			t.Run("timeout", func(t *testing.T) {
 				err := failAlone(t, board, "while (*(volatile int32_t*)in == 1) {} return 0;", 3*time.Second)
-				var fault *rpc.FaultError
-				if !errors.As(err, &fault) || fault.Record.Reason != rpc.ReasonTimeout || failure.Of(err) != failure.Timeout {
+				var faultErr *fault.Error
+				if !errors.As(err, &faultErr) || faultErr.Record.Reason != fault.ReasonTimeout ||
+					failure.Of(err) != failure.Timeout {
 					t.Errorf("got %v", err)
 				}
 			})
@@ -386,13 +388,13 @@ func failAlone(t *testing.T, board, statement string, limit time.Duration) error
 		return f.model.Run(ctx)
 	}
 	failed := run(limit)
-	fault := new(rpc.FaultError)
-	if failure.Of(failed) == failure.Timeout && !errors.As(failed, &fault) {
+	faultErr := new(fault.Error)
+	if failure.Of(failed) == failure.Timeout && !errors.As(failed, &faultErr) {
 		// On a busy computer, an emulator is slower than the host's time: the next request then fetches the record.
 		failed = run(20 * time.Second)
 	}
 	t.Log(failed)
-	if errors.As(failed, &fault) {
+	if errors.As(failed, &faultErr) {
 		if err := f.model.Run(t.Context()); failure.Of(err) != failure.Config {
 			t.Errorf("inputs that the reset has cleared: %v", err)
 		}
@@ -583,8 +585,8 @@ func TestStandaloneBudget(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	var fault *rpc.FaultError
-	if _, err = f.session.Run(ctx, 1<<20); !errors.As(err, &fault) || fault.Record.Reason != rpc.ReasonTimeout {
+	var faultErr *fault.Error
+	if _, err = f.session.Run(ctx, 1<<20); !errors.As(err, &faultErr) || faultErr.Record.Reason != fault.ReasonTimeout {
 		t.Errorf("got %v", err)
 	}
 	if _, err := f.session.Run(t.Context(), 1); err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/project"
-	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/rpc/fault"
 )
 
 const zephyrApp = "../examples/own-zephyr-app"
@@ -242,11 +242,11 @@ func TestZephyrAppFault(t *testing.T) {
 	for err == nil {
 		_, err = beats.Call(t.Context())
 	}
-	var fault *rpc.FaultError
-	if !errors.As(err, &fault) {
+	var faultErr *fault.Error
+	if !errors.As(err, &faultErr) {
 		t.Fatal(err)
 	}
-	if fault.Record.Reason != rpc.ReasonHardware || len(fault.Record.Stack) > 0 {
-		t.Errorf("%v, with %d bytes of a stack; want a hardware fault, without", err, len(fault.Record.Stack))
+	if faultErr.Record.Reason != fault.ReasonHardware || len(faultErr.Record.Stack) > 0 {
+		t.Errorf("%v, with %d bytes of a stack; want a hardware fault, without", err, len(faultErr.Record.Stack))
 	}
 }

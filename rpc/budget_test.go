@@ -12,12 +12,13 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
 	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/rpc/fault"
 )
 
 // budgeted returns a device with time budgets. Its function "endless" uses up the budget, after which the device
 // resets with a record. told receives the budgets, in milliseconds.
 func budgeted(told *[]int64) *rpctest.Device {
-	d := faulty(&rpc.FaultRecord{Reason: rpc.ReasonTimeout, WordBytes: 4, Code: 20})
+	d := faulty(&fault.Record{Reason: fault.ReasonTimeout, WordBytes: 4, Code: 20})
 	budget := 10 * time.Second // its own
 	d.Globals["boardsmith.budget"] = func(_ *rpctest.Device, args []rpc.Value) ([]rpc.Value, error) {
 		*told = append(*told, int64(args[0].Word))
@@ -26,8 +27,8 @@ func budgeted(told *[]int64) *rpctest.Device {
 	}
 	d.Module["endless"] = func(d *rpctest.Device, _ []rpc.Value) ([]rpc.Value, error) {
 		time.Sleep(budget)
-		r := rpc.FaultRecord{
-			Reason: rpc.ReasonTimeout, WordBytes: 4, Code: uint32(budget.Milliseconds()),
+		r := fault.Record{
+			Reason: fault.ReasonTimeout, WordBytes: 4, Code: uint32(budget.Milliseconds()),
 			Function: d.Running(),
 		}
 		d.Reset(r.Append(nil))
@@ -67,8 +68,8 @@ func TestDeadlineIsBudget(t *testing.T) {
 	var told []int64
 	s := opened(t, budgeted(&told), rpc.Options{})
 	err := callOnce(within(t, 1500*time.Millisecond), t, s, "endless")
-	var fault *rpc.FaultError
-	if !errors.As(err, &fault) || fault.Record.Reason != rpc.ReasonTimeout || fault.Function != "endless" {
+	var faultErr *fault.Error
+	if !errors.As(err, &faultErr) || faultErr.Record.Reason != fault.ReasonTimeout || faultErr.Function != "endless" {
 		t.Fatalf("got %v", err)
 	}
 	if err := callOnce(within(t, 10*time.Second), t, s, "fail"); err == nil || failure.Of(err) != failure.Fault {

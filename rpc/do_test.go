@@ -13,6 +13,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/rpc/fault"
 	"github.com/boardsmith/boardsmith/transport"
 )
 
@@ -235,9 +236,9 @@ func TestDoAfterReset(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var fault *rpc.FaultError
+	var faultErr *fault.Error
 	if _, err := s.Do(ctx, &rpc.Packet{Code: rpc.CodeCallFunc, Handle: found.Packet.Args[0].Word}); !errors.As(err,
-		&fault) || fault.Function != "crash" {
+		&faultErr) || faultErr.Function != "crash" {
 		t.Errorf("got %v", err)
 	}
 	if err := errors.Join(made.Made[0].Free(ctx), s.Close(ctx)); err != nil || len(d.Freed) > 0 {

@@ -3,6 +3,8 @@ package rpc
 import (
 	"reflect"
 	"testing"
+
+	"github.com/boardsmith/boardsmith/rpc/fault"
 )
 
 // Frames in an uploaded program are looked up in its ELF file; those that the image explains and those that nothing
@@ -10,38 +12,38 @@ import (
 func TestLocateLoaded(t *testing.T) {
 	var s Session
 	s.ended = map[Module]*Program{{}: {Base: 0x1000, Bytes: make([]byte, 0x100), ELF: []byte("elf")}}
-	s.locate = func(elf []byte, pc uint64) []Frame {
-		return []Frame{{PC: pc, Function: "inner", Inlined: true}, {PC: pc, Function: "outer"}}
+	s.locate = func(elf []byte, pc uint64) []fault.Frame {
+		return []fault.Frame{{PC: pc, Function: "inner", Inlined: true}, {PC: pc, Function: "outer"}}
 	}
-	loaded := func(pc uint64, guessed bool) []Frame {
-		return []Frame{
+	loaded := func(pc uint64, guessed bool) []fault.Frame {
+		return []fault.Frame{
 			{PC: pc, Function: "inner", Inlined: true, Guessed: guessed}, {PC: pc, Function: "outer", Guessed: guessed},
 		}
 	}
-	known, unknown := Frame{PC: 0x1010, Function: "known"}, Frame{PC: 0x9000}
+	known, unknown := fault.Frame{PC: 0x1010, Function: "known"}, fault.Frame{PC: 0x9000}
 	for name, c := range map[string]struct {
-		record       FaultRecord
-		frames, want []Frame
+		record       fault.Record
+		frames, want []fault.Frame
 	}{
 		"all kinds": {
-			FaultRecord{PC: 0x1004, PCValid: true},
-			[]Frame{{PC: 0x1004}, known, unknown, {PC: 0x10ff, Guessed: true}},
+			fault.Record{PC: 0x1004, PCValid: true},
+			[]fault.Frame{{PC: 0x1004}, known, unknown, {PC: 0x10ff, Guessed: true}},
 			append(append(loaded(0x1004, false), known, unknown), loaded(0x10ff, true)...),
 		},
-		"no chain":           {FaultRecord{PC: 0x1004, PCValid: true}, nil, loaded(0x1004, false)},
-		"beyond the program": {FaultRecord{PC: 0x1100, PCValid: true}, nil, nil},
+		"no chain":           {fault.Record{PC: 0x1004, PCValid: true}, nil, loaded(0x1004, false)},
+		"beyond the program": {fault.Record{PC: 0x1100, PCValid: true}, nil, nil},
 		"called from the image": {
-			FaultRecord{PC: 0x1004, PCValid: true}, []Frame{known}, append(loaded(0x1004, false), known),
+			fault.Record{PC: 0x1004, PCValid: true}, []fault.Frame{known}, append(loaded(0x1004, false), known),
 		},
-		"no address":    {FaultRecord{PC: 0x1004}, []Frame{unknown}, []Frame{unknown}},
-		"in no program": {FaultRecord{PC: 0x9000, PCValid: true}, []Frame{unknown}, []Frame{unknown}},
+		"no address":    {fault.Record{PC: 0x1004}, []fault.Frame{unknown}, []fault.Frame{unknown}},
+		"in no program": {fault.Record{PC: 0x9000, PCValid: true}, []fault.Frame{unknown}, []fault.Frame{unknown}},
 		"a process, whose frames have the file's addresses": {
-			FaultRecord{PC: 0x1004, PCValid: true, Arch: ArchProcess, Status: 0x800},
-			[]Frame{{PC: 0x4}, {PC: 0x820}},
+			fault.Record{PC: 0x1004, PCValid: true, Arch: fault.ArchProcess, Status: 0x800},
+			[]fault.Frame{{PC: 0x4}, {PC: 0x820}},
 			append(loaded(0x1004, false), loaded(0x1020, false)...),
 		},
 	} {
-		e := &FaultError{Record: &c.record, Explanation: Explanation{Frames: c.frames}}
+		e := &fault.Error{Record: &c.record, Explanation: fault.Explanation{Frames: c.frames}}
 		if s.locateLoaded(e); !reflect.DeepEqual(e.Frames, c.want) {
 			t.Errorf("%s:\ngot  %+v\nwant %+v", name, e.Frames, c.want)
 		}

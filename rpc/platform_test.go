@@ -2,9 +2,13 @@ package rpc_test
 
 import (
 	"encoding/json"
+	"errors"
 	"reflect"
 	"testing"
+	"time"
 
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
@@ -32,4 +36,61 @@ func TestPlatformJSON(t *testing.T) {
 			t.Errorf("%s is read as %+v", text, got)
 		}
 	}
+}
+
+// platform of a Cortex-M4 at 168 MHz.
+var platform = []byte{
+	1, 1, 4, 0, 0x7a, 3, 10, 2, 4, 0, 0x7a, 3, 10, 3, 8, 1, 0, 0, 0, 1, 0, 0, 0, 4, 1, 0b1101, 5, 1, 5, 6, 1, 0b1100,
+	7, 2, 0xab, 0xcd, 8, 4, 0x41, 0xc2, 0x0f, 0x41, 9, 1, 0, 10, 4, 0, 0, 0, 0, 200, 1, 9,
+}
+
+func TestPlatform(t *testing.T) {
+	ctx := within(t, 10*time.Second)
+	d := device()
+	d.Globals["boardsmith.platform"] = func(*rpctest.Device, []rpc.Value) ([]rpc.Value, error) {
+		return rpctest.Result(rpc.Raw(platform)), nil
+	}
+	p := must[rpc.Platform](t)(opened(t, d, rpc.Options{}).Platform(ctx))
+	text, err := json.Marshal(p)
+	const want = `{"core_hz":168000000,"ticks_hz":168000000,"icache":true,"dcache":false,"prefetch":true,"fpu":true,` +
+		`"wait_states":5,"reset":"software, watchdog","chip_id":"abcd","cpuid":1091551809,"emulated":false,"lost_bytes":0}`
+	if err != nil || string(text) != want || *p.Ticks != 1<<32+1 {
+		t.Errorf("got  %s, ticks %v, %v\nwant %s", text, p.Ticks, err, want)
+	}
+	const words = "core 168 MHz, timer 168 MHz, instruction cache on, data cache off, prefetch on, FPU on, 5 wait states"
+	if p.String() != words || (rpc.Platform{}).String() != "" {
+		t.Errorf("in words %q", p)
+	}
+	var missing *rpc.NotFoundError
+	if _, err := opened(t, device(), rpc.Options{}).Platform(ctx); !errors.As(err, &missing) {
+		t.Errorf("of a device without that function: %v", err)
+	}
+}
+
+func TestPlatformDamaged(t *testing.T) {
+	for n := range platform {
+		_, _ = rpc.ParsePlatform(platform[:n]) // must not panic
+	}
+	for _, b := range [][]byte{{}, {2}, {1, 1}, {1, 1, 4, 0}, {1, 1, 3, 0, 0, 0}, {1, 5, 1, 0, 5, 1, 0}} {
+		if _, err := rpc.ParsePlatform(b); failure.Of(err) != failure.Transport {
+			t.Errorf("% x: %v", b, err)
+		}
+	}
+}
+
+func FuzzPlatform(f *testing.F) {
+	f.Add(platform)
+	f.Add([]byte{1})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		p, err := rpc.ParsePlatform(b)
+		if err != nil {
+			if failure.Of(err) != failure.Transport {
+				t.Errorf("error without a class: %v", err)
+			}
+			return
+		}
+		if _, err := json.Marshal(p); err != nil {
+			t.Error(err)
+		}
+	})
 }

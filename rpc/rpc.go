@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/rpc/fault"
 	"github.com/boardsmith/boardsmith/transport"
 )
 
@@ -39,13 +40,13 @@ type Options struct {
 	Budget  time.Duration // as for SetBudget; 0 means that it follows each call's deadline
 	Log     hclog.Logger  // nil: no log
 
-	// Explain finds where in the program the device stopped, for a *FaultError; with nil the error has addresses
+	// Explain finds where in the program the device stopped, for a *fault.Error; with nil the error has addresses
 	// only. It is called once for each fault, before the failed request returns. called is the function that the
 	// host had called, or "" if unknown.
-	Explain func(rec *FaultRecord, called string) Explanation
+	Explain func(rec *fault.Record, called string) fault.Explanation
 	// Locate finds the function and line of an address in uploaded code, by Program.ELF. Nil: faults there have
 	// addresses only.
-	Locate func(file []byte, pc uint64) []Frame
+	Locate func(file []byte, pc uint64) []fault.Frame
 }
 
 const defaultTimeout = 60 * time.Second
@@ -63,7 +64,7 @@ const lateAnswer = 50 * time.Millisecond
 // for the next one. Later requests return a *BrokenError. An error that the device reports does not end the
 // session.
 //
-// Neither does a reset of the device, if the transport has Redial: the current request returns a *FaultError or
+// Neither does a reset of the device, if the transport has Redial: the current request returns a *fault.Error or
 // a *ResetError, objects from before the reset return a *StaleError when used, and new requests work.
 type Session struct {
 	transport Transport

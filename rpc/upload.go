@@ -29,7 +29,7 @@ type Program struct {
 	// address of its list of boardsmith_signature_t, among Bytes; 0: it has none
 	Signatures uint64
 	Init       string // a function of it that Upload calls once, first; "": none
-	ELF        []byte // the linked file, for the functions and lines in a *FaultError; it is not uploaded; nil: none
+	ELF        []byte // the linked file, for the functions and lines in a *fault.Error; it is not uploaded; nil: none
 }
 
 const (

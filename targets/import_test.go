@@ -27,7 +27,7 @@ var mayImport = map[string][]string{
 		"internal/virtualprobe", "internal/files",
 	},
 	"internal/cli": {
-		"tune", "tune/search", "tune/space", "tune/report", "project", "device", "rpc", "boards", "mlf", "ndarray",
+		"tune", "tune/search", "tune/space", "tune/report", "project", "device", "rpc/fault", "boards", "mlf", "ndarray",
 		"templates", "examples/samples", "failure", "internal/attached", "internal/gitfolder", "internal/ledger",
 		"internal/files",
 	},
@@ -38,7 +38,8 @@ var mayImport = map[string][]string{
 	},
 	"validate": {"project", "executor", "cmodel", "image", "rpc", "boards", "mlf", "ndarray", "failure"},
 	"internal/boardlab": { // tests of a new board
-		"project", "device", "crt", "image", "rpc", "transport", "boards", "mlf", "ndarray", "examples/samples", "failure",
+		"project", "device", "crt", "image", "rpc", "rpc/fault", "transport", "boards", "mlf", "ndarray",
+		"examples/samples", "failure",
 		"internal/blueprint", "internal/cmacro", "internal/gitfolder", "internal/files",
 	},
 	"projectapi": { // TVM's Project API
@@ -50,8 +51,8 @@ var mayImport = map[string][]string{
 		"internal/timegate", "internal/files",
 	},
 	"tune": {
-		"project", "device", "image", "rpc", "transport", "boards", "mlf", "ndarray", "failure", "internal/command",
-		"internal/timegate", "internal/files",
+		"project", "device", "image", "rpc", "rpc/fault", "transport", "boards", "mlf", "ndarray", "failure",
+		"internal/command", "internal/timegate", "internal/files",
 	},
 	"tune/space":  {"ndarray", "failure", "internal/files"},
 	"tune/report": {"tune", "rpc", "failure"},
@@ -63,11 +64,11 @@ var mayImport = map[string][]string{
 		"templates", "failure", "internal/cmacro", "internal/command", "internal/sourcetree", "internal/spdx",
 		"internal/toolwords", "internal/files",
 	},
-	"executor": {"rpc", "internal/standalone", "mlf", "ndarray", "failure"},
+	"executor": {"rpc", "rpc/fault", "internal/standalone", "mlf", "ndarray", "failure"},
 	"emulated": {"device", "flasher", "failure", "internal/virtualprobe"},
 	"device": {
-		"internal/attached", "internal/flashplan", "internal/fault", "image", "internal/firmware", "internal/ledger",
-		"flasher", "cache", "rpc", "internal/standalone", "transport", "boards", "failure", "internal/command",
+		"internal/attached", "internal/flashplan", "image", "internal/firmware", "internal/ledger", "flasher", "cache",
+		"rpc", "rpc/fault", "internal/standalone", "transport", "boards", "failure", "internal/command",
 		"internal/files",
 	},
 	"internal/generator": {"internal/blueprint", "internal/library", "boards", "mlf", "failure", "internal/command"},
@@ -80,14 +81,13 @@ var mayImport = map[string][]string{
 	},
 	"internal/fit":        {"image", "internal/stackdepth", "internal/firmware", "boards", "mlf", "ndarray", "failure"},
 	"internal/flashplan":  {"flasher", "image", "internal/firmware", "internal/ledger", "boards", "failure"},
-	"internal/fault":      {"internal/firmware", "rpc"},
 	"image":               {"internal/firmware", "cache", "failure", "internal/files"},
-	"internal/standalone": {"rpc", "transport", "failure"},
+	"internal/standalone": {"rpc/fault", "transport", "failure"},
 
 	// These import nothing of each other.
 	"cache":   {"failure", "internal/files"},
 	"flasher": {"boards", "failure", "internal/command", "internal/files"},
-	"rpc":     {"transport", "ndarray", "failure"},
+	"rpc":     {"rpc/fault", "transport", "ndarray", "failure"},
 
 	// Values and files.
 	"boards":                {"failure", "internal/files"},
@@ -96,6 +96,7 @@ var mayImport = map[string][]string{
 	"failure":               {},
 	"mlf":                   {"internal/cmacro", "ndarray", "failure", "internal/files"},
 	"ndarray":               {"failure", "internal/files"},
+	"rpc/fault":             {"internal/firmware", "failure"},
 	"templates":             {},
 	"transport":             {"failure", "internal/files"},
 	"internal/attached":     {"failure"},

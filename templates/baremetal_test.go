@@ -19,6 +19,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/rpc/fault"
 	"github.com/boardsmith/boardsmith/transport"
 )
 
@@ -236,9 +237,9 @@ func testBudgetEndsWithSession(t *testing.T, program string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var fault *rpc.FaultError
-	if _, err := call(t, s, "boardsmith.crc32", long); !errors.As(err, &fault) ||
-		fault.Record.Reason != rpc.ReasonTimeout || fault.Record.Code != 1 {
+	var faultErr *fault.Error
+	if _, err := call(t, s, "boardsmith.crc32", long); !errors.As(err, &faultErr) ||
+		faultErr.Record.Reason != fault.ReasonTimeout || faultErr.Record.Code != 1 {
 		t.Fatalf("with a budget of 1 ms: %v", err)
 	}
 	if _, err := call(t, s, "boardsmith.build_id"); err != nil { // the device, started anew, has its budget again

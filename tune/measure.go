@@ -16,6 +16,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/rpc/fault"
 	"github.com/boardsmith/boardsmith/transport"
 )
 
@@ -267,13 +268,13 @@ func (p *place) measure(ctx context.Context, c Candidate, l *load) (result Resul
 // candidates is the failure of an error that is the candidate's own: what its function returned, and what the device
 // said of it when it stopped. After that the device has begun anew, and nothing is held on it.
 func (p *place) candidates(err error) *Failure {
-	var fault *rpc.FaultError
+	var faultErr *fault.Error
 	var refused *rpc.DeviceError
 	switch {
-	case errors.As(err, &fault) && !fault.Prior:
+	case errors.As(err, &faultErr) && !faultErr.Prior:
 		p.held = nil
 		f := failureOf(err, BlameCandidate)
-		if fault.Record.Reason == rpc.ReasonTimeout {
+		if faultErr.Record.Reason == fault.ReasonTimeout {
 			f.Class = failure.Timeout
 		}
 		return f

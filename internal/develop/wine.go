@@ -11,8 +11,8 @@ import (
 
 // windowsPackages are the packages whose tests need no compiler, emulator or programmer.
 var windowsPackages = []string{
-	"./boards", "./cache", "./executor", "./failure", "./flasher", "./mlf", "./ndarray",
-	"./rpc", "./samples", "./transport",
+	"./boards", "./cache", "./examples/samples", "./executor", "./failure", "./flasher", "./mlf", "./ndarray",
+	"./rpc", "./rpc/fault", "./transport",
 }
 
 // windowsTests is part of test:full. Wine handles locked files and links differently from Windows, so the tests of

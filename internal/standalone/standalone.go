@@ -20,7 +20,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/rpc/fault"
 	"github.com/boardsmith/boardsmith/transport"
 )
 
@@ -39,7 +39,7 @@ type Options struct {
 	StartTimeout time.Duration // for firmware that is starting to answer; 0 means 10 s
 	Log          hclog.Logger  // nil: no log
 	// Explain finds a fault's place in the program; nil: none
-	Explain func(rec *rpc.FaultRecord, called string) rpc.Explanation
+	Explain func(rec *fault.Record, called string) fault.Explanation
 }
 
 // A Session is an open link to standalone firmware, whose first call is Identify. Only one goroutine at a time may use
@@ -185,8 +185,8 @@ func (s *Session) Run(ctx context.Context, times int) (time.Duration, error) {
 // RunTicks runs the model a number of times, 0 to math.MaxUint32, until a run fails, and returns the time of all of
 // them: an error of class fault if the device's timer has lost it. The firmware has until shortly before ctx's
 // deadline, or for a minute without one, for all of them together; if they take longer it restarts, and RunTicks
-// returns a *rpc.FaultError of rpc.ReasonTimeout. If the request or its answer is lost, RunTicks waits until then and
-// returns the link's error; if one arrives damaged, the model may run again. Other errors: *RunError, *rpc.FaultError,
+// returns a *fault.Error of fault.ReasonTimeout. If the request or its answer is lost, RunTicks waits until then and
+// returns the link's error; if one arrives damaged, the model may run again. Other errors: *RunError, *fault.Error,
 // those of the link.
 func (s *Session) RunTicks(ctx context.Context, times int) (Ticks, error) {
 	if times < 0 || uint64(times) > math.MaxUint32 {
@@ -286,7 +286,7 @@ func (s *Session) Output(ctx context.Context, i, bytes int) ([]byte, error) {
 }
 
 // PriorFault returns the record of a fault from before the session, nil if there is none. The firmware then forgets it.
-func (s *Session) PriorFault(ctx context.Context) (*rpc.FaultError, error) {
+func (s *Session) PriorFault(ctx context.Context) (*fault.Error, error) {
 	e, err := s.fault(ctx, nil)
 	if e != nil {
 		e.Prior = true
@@ -297,7 +297,7 @@ func (s *Session) PriorFault(ctx context.Context) (*rpc.FaultError, error) {
 
 // fault fetches the record of a fault, and explains it. It returns the record with an error if the firmware has not
 // forgotten it.
-func (s *Session) fault(ctx context.Context, because error) (*rpc.FaultError, error) {
+func (s *Session) fault(ctx context.Context, because error) (*fault.Error, error) {
 	var record []byte
 	for {
 		words, err := s.exchange(ctx, []string{"fault", fmt.Sprintf("%08x", len(record))}, anyAnswer, attempts)
@@ -320,11 +320,11 @@ func (s *Session) fault(ctx context.Context, because error) (*rpc.FaultError, er
 		}
 	}
 	_, kept := s.exchange(ctx, []string{"forget"}, anyAnswer, attempts)
-	parsed, err := rpc.ParseFaultRecord(record)
+	parsed, err := fault.ParseRecord(record)
 	if err != nil {
 		return nil, err
 	}
-	e := &rpc.FaultError{Record: parsed, Err: because}
+	e := &fault.Error{Record: parsed, Err: because}
 	if s.o.Explain != nil {
 		e.Explanation = s.o.Explain(parsed, "")
 	}
@@ -339,7 +339,7 @@ func unexpected(words []string) error {
 // ErrRestarted is wrapped by the error of a call during which the device restarted.
 var ErrRestarted = errors.New("the device restarted")
 
-// ask is exchange for a call of this package's user. If the device restarts meanwhile, the error is a *rpc.FaultError,
+// ask is exchange for a call of this package's user. If the device restarts meanwhile, the error is a *fault.Error,
 // or of class fault without a record; the inputs are then lost.
 func (s *Session) ask(ctx context.Context, words ...string) ([]string, error) {
 	got, err := s.exchange(ctx, words, anyAnswer, attempts)

@@ -58,7 +58,7 @@ var suites = []suite{
 	{sources: "internal/ledger/*.go", packages: []string{"internal/ledger", "device"}},
 	{sources: "internal/fit/*.go", packages: []string{"internal/fit", "project"}},
 	{sources: "internal/stackdepth/*.go", packages: []string{"internal/stackdepth", "project"}},
-	{sources: "internal/fault/*.go", packages: []string{"internal/fault", "project", "device"}},
+	{sources: "rpc/fault/*.go", packages: []string{"rpc/fault", "rpc", "device", "project"}},
 	{sources: "internal/firmware/*.go", packages: []string{"internal/firmware", "device", "project"}},
 }
 

@@ -12,12 +12,13 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/rpc/fault"
 )
 
 // A faultCase is a function of the firmware, and what must follow.
 type faultCase struct {
 	name   string
-	reason rpc.Reason
+	reason fault.Reason
 	// argument of the function; a reason why the fault is not tested, or ""
 	with func(r *run) (arg int64, skip string)
 	// an emulator may let it pass
@@ -25,13 +26,13 @@ type faultCase struct {
 }
 
 var faultCases = []faultCase{
-	{"address", rpc.ReasonHardware, (*run).nowhere, true},
-	{"instruction", rpc.ReasonHardware, nil, false},
-	{"check", rpc.ReasonCheck, nil, false},
-	{"stack", rpc.ReasonStack, nil, false},
-	{"loop", rpc.ReasonTimeout, nil, false},
-	{"interrupt", rpc.ReasonInterrupt, (*run).unhandled, false},
-	{"watchdog", rpc.ReasonWatchdog, (*run).watched, false},
+	{"address", fault.ReasonHardware, (*run).nowhere, true},
+	{"instruction", fault.ReasonHardware, nil, false},
+	{"check", fault.ReasonCheck, nil, false},
+	{"stack", fault.ReasonStack, nil, false},
+	{"loop", fault.ReasonTimeout, nil, false},
+	{"interrupt", fault.ReasonInterrupt, (*run).unhandled, false},
+	{"watchdog", fault.ReasonWatchdog, (*run).watched, false},
 }
 
 const (
@@ -62,7 +63,7 @@ func (r *run) fault(ctx context.Context, c faultCase, found *Result) error {
 		}
 	}
 	budget := time.Duration(0)
-	if c.reason == rpc.ReasonTimeout {
+	if c.reason == fault.ReasonTimeout {
 		budget = callBudget
 	}
 	within := faultWithin + time.Duration(r.board.WatchdogMS)*time.Millisecond
@@ -72,15 +73,15 @@ func (r *run) fault(ctx context.Context, c faultCase, found *Result) error {
 		return err
 	}
 	_, err := r.call(limited, "accept_"+c.name+"_fault", arg)
-	var fault *rpc.FaultError
+	var faultErr *fault.Error
 	switch {
 	case err == nil && c.lenient && r.isEmulated():
 		found.note("%s: passes unnoticed in this emulator", c.name)
 		return nil
-	case !errors.As(err, &fault):
+	case !errors.As(err, &faultErr):
 		return notReset(err)
-	case fault.Record.Reason != c.reason:
-		return failure.Errorf(failure.WrongAnswer, "recorded as %v instead of %v: %w", fault.Record.Reason, c.reason, err)
+	case faultErr.Record.Reason != c.reason:
+		return failure.Errorf(failure.WrongAnswer, "recorded as %v instead of %v: %w", faultErr.Record.Reason, c.reason, err)
 	}
 	if err := r.session.SetBudget(limited, 0); err != nil {
 		return err
@@ -92,7 +93,7 @@ func (r *run) fault(ctx context.Context, c faultCase, found *Result) error {
 	if err != nil {
 		return err
 	}
-	found.note("%s: %v%s", c.name, fault.Record.Reason, cause)
+	found.note("%s: %v%s", c.name, faultErr.Record.Reason, cause)
 	return nil
 }
 
@@ -115,7 +116,7 @@ func (r *run) cause(ctx context.Context, c faultCase) (string, error) {
 		return ", cause of the reset unknown", nil
 	}
 	want := rpc.ResetCause(bySoftware)
-	if c.reason == rpc.ReasonWatchdog {
+	if c.reason == fault.ReasonWatchdog {
 		want |= byWatchdog // one that warns leaves the reset to software
 	}
 	switch {

@@ -14,6 +14,7 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/rpc/fault"
 	"github.com/boardsmith/boardsmith/transport"
 )
 
@@ -114,7 +115,7 @@ func (r *run) reset(ctx context.Context, found *Result) error {
 	}
 	began := time.Now()
 	_, err = r.call(ctx, "accept_check_fault")
-	if fault := new(rpc.FaultError); !errors.As(err, &fault) {
+	if faultErr := new(fault.Error); !errors.As(err, &faultErr) {
 		return notReset(err)
 	}
 	if err := r.answers(ctx); err != nil {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
-	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/rpc/fault"
 )
 
 // exitCode maps failure classes to mage's exit codes; see docs/exit-codes.md.
@@ -97,15 +97,15 @@ func (c *Console) fail(class failure.Class, err error) error {
 	line := jsonlines.Failed{
 		Status: jsonlines.StatusFailed, Class: string(class), Code: code, Error: err.Error(), Next: next,
 	}
-	if fault := new(rpc.FaultError); errors.As(err, &fault) {
-		line.Fault = faultOf(fault)
+	if faultErr := new(fault.Error); errors.As(err, &faultErr) {
+		line.Fault = faultOf(faultErr)
 	}
 	c.JSONLine(line)
 	return &exitError{c.step, class, code, err}
 }
 
 // faultOf returns a device's fault for JSON.
-func faultOf(e *rpc.FaultError) *jsonlines.Fault {
+func faultOf(e *fault.Error) *jsonlines.Fault {
 	r := &jsonlines.Fault{
 		Reason: e.Record.Reason.String(), Cause: e.Record.Cause(), Function: e.Function, Operator: e.Operator,
 	}

@@ -3,12 +3,7 @@ package rpc_test
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
-	"encoding/json"
 	"errors"
-	"hash/crc32"
-	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,178 +12,21 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
 	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/rpc/fault"
 	"github.com/boardsmith/boardsmith/transport"
 )
 
 // busFault is a record of a Cortex-M.
-func busFault() *rpc.FaultRecord {
-	return &rpc.FaultRecord{
-		Reason: rpc.ReasonHardware, WordBytes: 4, Arch: rpc.ArchCortexM, PCValid: true, SPValid: true, Code: 3,
-		Ticks: 2500, TicksHz: 1000, Build: [8]byte{1, 2, 3, 4, 5, 6, 7, 8}, PC: 0x1234, LR: 0x2001, SP: 0x20000f00,
-		Status:    0x21000000,
-		Registers: make([]uint64, 13), More: []uint64{0x8200, 0x40000000, 0, 0xe0000000, 0xfffffff9},
-		Stack: []byte{1, 2, 3, 4}, Message: "",
-	}
-}
-
-func riscvFault() *rpc.FaultRecord {
-	return &rpc.FaultRecord{
-		Reason: rpc.ReasonHardware, WordBytes: 8, Arch: rpc.ArchRISCV, PCValid: true, SPValid: true, Code: 5,
-		Function: 0xffffffff,
-		PC:       0x80000010, SP: 0x80010000, Status: 5, Registers: make([]uint64, 31), More: []uint64{0x1000, 0x1800},
-	}
-}
-
-func checkFailed() *rpc.FaultRecord {
-	return &rpc.FaultRecord{
-		Reason: rpc.ReasonCheck, WordBytes: 8, Arch: rpc.ArchProcess, Code: 0x8001, Function: 0xfffffffe,
-		Message: "graph\x1b[31m\n",
-	}
-}
-
-func TestRecordAndBack(t *testing.T) {
-	for _, want := range []*rpc.FaultRecord{busFault(), riscvFault(), checkFailed()} {
-		got := must[*rpc.FaultRecord](t)(rpc.ParseFaultRecord(want.Append(nil)))
-		if len(want.Stack) == 0 {
-			want.Stack, got.Stack = nil, nil
-		}
-		if !reflect.DeepEqual(got, want) {
-			t.Errorf("got %+v\nwant %+v", got, want)
-		}
-	}
-	big := &rpc.FaultRecord{WordBytes: 4, Stack: make([]byte, 1<<17), Message: "why"}
-	got := must[*rpc.FaultRecord](t)(rpc.ParseFaultRecord(big.Append([]byte("before"))[6:]))
-	if got.Message != "why" || len(got.Stack) < 60000 {
-		t.Errorf("of a large record %q and %d bytes of stack are left", got.Message, len(got.Stack))
-	}
-}
-
-// A record has at most 64 registers, so that a damaged count does not allocate memory for more.
-func TestRecordRegisters(t *testing.T) {
-	const lengthAt, countAt, word = 6, 40 + 4*8, 8
-	rec := riscvFault()
-	rec.Registers = make([]uint64, 64)
-	b := rec.Append(nil)
-	if got, err := rpc.ParseFaultRecord(b); err != nil || len(got.Registers) != 64 {
-		t.Errorf("64 registers: %v", err)
-	}
-	b = slices.Insert(b, countAt+word, make([]byte, word)...)
-	b[countAt]++
-	binary.LittleEndian.PutUint16(b[lengthAt:], uint16(len(b)))
-	body := b[:len(b)-4]
-	binary.LittleEndian.PutUint32(b[len(body):], crc32.ChecksumIEEE(body))
-	if _, err := rpc.ParseFaultRecord(b); failure.Of(err) != failure.Transport || !strings.Contains(err.Error(), "0x41") {
-		t.Errorf("65 registers: %v", err)
-	}
-}
-
-// TestRecordDamaged truncates a record at every length and changes each byte, with the old and with a corrected
-// CRC: what parses encodes to the same bytes.
-func TestRecordDamaged(t *testing.T) {
-	whole := busFault().Append(nil)
-	for n := range whole {
-		if _, err := rpc.ParseFaultRecord(whole[:n]); failure.Of(err) != failure.Transport {
-			t.Errorf("cut to %d bytes: %v", n, err)
-		}
-		for _, bit := range []byte{1, 0x80, 0xff} {
-			b := bytes.Clone(whole)
-			b[n] ^= bit
-			if _, err := rpc.ParseFaultRecord(b); failure.Of(err) != failure.Transport {
-				t.Errorf("byte %d changed: %v", n, err)
-			}
-			body := b[:len(b)-4]
-			binary.LittleEndian.PutUint32(b[len(body):], crc32.ChecksumIEEE(body))
-			checkRecord(t, b)
-		}
-	}
-}
-
-// checkRecord parses b. A valid record must have a description and encode to the same bytes.
-func checkRecord(t *testing.T, b []byte) {
-	t.Helper()
-	rec, err := rpc.ParseFaultRecord(b)
-	if err != nil {
-		if failure.Of(err) != failure.Transport {
-			t.Errorf("error without a class: %v", err)
-		}
-		return
-	}
-	if again := rec.Append(nil); !bytes.Equal(again, b) {
-		t.Errorf("% x\nparses to %+v\nand encodes to % x", b, rec, again)
-	}
-	e := &rpc.FaultError{Record: rec}
-	if s := e.Error(); s == "" || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' }) {
-		t.Errorf("%+v is described as %q", rec, s)
-	}
-	_ = e.NextStep()
-}
-
-// FuzzRecord corrects the CRC, which random data would not match.
-func FuzzRecord(f *testing.F) {
-	for _, rec := range []*rpc.FaultRecord{busFault(), riscvFault(), checkFailed(), {WordBytes: 4, Reason: 99}} {
-		f.Add(rec.Append(nil))
-	}
-	f.Fuzz(func(t *testing.T, b []byte) {
-		checkRecord(t, b)
-		if len(b) < 4 {
-			return
-		}
-		b = bytes.Clone(b)
-		body := b[:len(b)-4]
-		binary.LittleEndian.PutUint32(b[len(body):], crc32.ChecksumIEEE(body))
-		checkRecord(t, b)
-	})
-}
-
-func TestCauses(t *testing.T) {
-	for _, c := range []struct {
-		change func(*rpc.FaultRecord)
-		want   string
-	}{
-		{func(*rpc.FaultRecord) {}, "hard fault (CFSR 0x00008200, HFSR 0x40000000: precise data bus error at 0xe0000000)"},
-		{
-			func(r *rpc.FaultRecord) { r.Code, r.More = 6, []uint64{1 << 16} },
-			"usage fault (CFSR 0x00010000, HFSR 0x00000000: undefined instruction)",
-		},
-		{func(r *rpc.FaultRecord) { r.More = nil }, "hard fault"},
-		{
-			func(r *rpc.FaultRecord) { r.Reason, r.More = rpc.ReasonStack, []uint64{1 << 20} },
-			"stack overflow (CFSR 0x00100000, HFSR 0x00000000: stack limit)",
-		},
-		{func(r *rpc.FaultRecord) { *r = *riscvFault() }, "hardware fault (load access fault at 0x1000)"},
-		{func(r *rpc.FaultRecord) { *r = *riscvFault(); r.More = nil }, "hardware fault (load access fault)"},
-		{
-			func(r *rpc.FaultRecord) { *r = *riscvFault(); r.More = r.More[:1] },
-			"hardware fault (load access fault at 0x1000)",
-		},
-		{func(r *rpc.FaultRecord) { *r = *riscvFault(); r.Code = 2 }, "hardware fault (illegal instruction 0x1000)"},
-		{func(r *rpc.FaultRecord) { *r = *checkFailed() }, "failed check (error 0x8001): graph.[31m"},
-		{
-			func(r *rpc.FaultRecord) { *r = *checkFailed(); r.Reason, r.Code = rpc.ReasonHardware, 11 },
-			"hardware fault (SIGSEGV, invalid memory access)",
-		},
-		{
-			func(r *rpc.FaultRecord) { r.Reason, r.Code = rpc.ReasonTimeout, 1500 },
-			"still running after its time budget of 1.5s",
-		},
-		{func(r *rpc.FaultRecord) { r.Reason = rpc.ReasonWatchdog }, "watchdog reset"},
-		{func(r *rpc.FaultRecord) { r.Reason, r.Code = rpc.ReasonInterrupt, 7 }, "interrupt 7, which has no handler"},
-		{
-			func(r *rpc.FaultRecord) { *r = *riscvFault(); r.Reason, r.Code = rpc.ReasonInterrupt, 1<<31|3 },
-			"interrupt of the core, mcause 3, which has no handler",
-		},
-	} {
-		r := busFault()
-		c.change(r)
-		if got := r.Cause(); got != c.want {
-			t.Errorf("got %q, want %q", got, c.want)
-		}
+func busFault() *fault.Record {
+	return &fault.Record{
+		Reason: fault.ReasonHardware, WordBytes: 4, Arch: fault.ArchCortexM, PCValid: true, Code: 3, PC: 0x1234,
+		More: []uint64{0x8200, 0x40000000, 0, 0xe0000000},
 	}
 }
 
 // faulty returns a device whose function "bad" resets it and leaves record, with the function's handle if it has
 // none.
-func faulty(record *rpc.FaultRecord) *rpctest.Device {
+func faulty(record *fault.Record) *rpctest.Device {
 	d := device()
 	d.Globals["boardsmith.fault"] = rpctest.Fault
 	d.Module["bad"] = func(d *rpctest.Device, _ []rpc.Value) ([]rpc.Value, error) {
@@ -231,11 +69,11 @@ func TestFaultAndOn(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	d := faulty(busFault())
 	s := opened(t, d, rpc.Options{
-		Explain: func(r *rpc.FaultRecord, called string) rpc.Explanation {
+		Explain: func(r *fault.Record, called string) fault.Explanation {
 			if called != "bad" {
 				t.Errorf("function %q was reported as called", called)
 			}
-			return rpc.Explanation{Frames: []rpc.Frame{
+			return fault.Explanation{Frames: []fault.Frame{
 				{PC: r.PC, Function: "bad", File: "model/bad.c", Line: 3},
 				{PC: 0x2000, Function: "main", File: "src/main.c", Line: 9},
 			}}
@@ -245,8 +83,8 @@ func TestFaultAndOn(t *testing.T) {
 	bad := must[rpc.Function](t)(lib.Function(ctx, "bad"))
 	old := must[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{4}))
 	_, err := bad.Call(ctx)
-	var fault *rpc.FaultError
-	if !errors.As(err, &fault) || fault.Function != "bad" || fault.Prior || fault.Record.PC != 0x1234 {
+	var faultErr *fault.Error
+	if !errors.As(err, &faultErr) || faultErr.Function != "bad" || faultErr.Prior || faultErr.Record.PC != 0x1234 {
 		t.Fatalf("got %v", err)
 	}
 	const want = "calling bad: fault in bad: hard fault (CFSR 0x00008200, HFSR 0x40000000: " +
@@ -453,97 +291,10 @@ func TestTimedFunctionIsNamed(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	s := opened(t, faulty(busFault()), rpc.Options{})
 	_, err := must[rpc.Module](t)(s.SystemLib(ctx)).Time(ctx, "bad", rpc.TimeOptions{})
-	var fault *rpc.FaultError
-	if !errors.As(err, &fault) || fault.Function != "bad" {
+	var faultErr *fault.Error
+	if !errors.As(err, &faultErr) || faultErr.Function != "bad" {
 		t.Errorf("got %v", err)
 	}
-}
-
-// platform of a Cortex-M4 at 168 MHz.
-var platform = []byte{
-	1, 1, 4, 0, 0x7a, 3, 10, 2, 4, 0, 0x7a, 3, 10, 3, 8, 1, 0, 0, 0, 1, 0, 0, 0, 4, 1, 0b1101, 5, 1, 5, 6, 1, 0b1100,
-	7, 2, 0xab, 0xcd, 8, 4, 0x41, 0xc2, 0x0f, 0x41, 9, 1, 0, 10, 4, 0, 0, 0, 0, 200, 1, 9,
-}
-
-// TestChainInWords: a recursion is described once, a long chain is shortened.
-func TestChainInWords(t *testing.T) {
-	f := func(name string, line int) rpc.Frame { return rpc.Frame{Function: name, File: "f.c", Line: line} }
-	e := &rpc.FaultError{Record: &rpc.FaultRecord{Reason: rpc.ReasonStack, Function: 0xffffffff, PC: 0x10}}
-	const nothing = "fault while nothing was called: stack overflow"
-	for want, set := range map[string]func(){
-		nothing:                       func() {},
-		nothing + ", at address 0x10": func() { e.Record.PCValid = true },
-		nothing + ", in r at f.c:1":   func() { e.Record.PCValid, e.Frames = true, []rpc.Frame{f("r", 1)} },
-	} {
-		e.Record.PCValid, e.Frames = false, nil
-		if set(); e.Error() != want {
-			t.Errorf("got  %v\nwant %v", e, want)
-		}
-	}
-	e.Frames = []rpc.Frame{f("r", 1), f("r", 2), f("r", 2), f("r", 2), {PC: 0x10, Guessed: true}}
-	e.Frames[0].Inlined = true
-	const want = "fault while nothing was called: stack overflow, in r at f.c:1, part of r at f.c:2 (3 times), called " +
-		"from 0x10 (perhaps)"
-	if e.Error() != want {
-		t.Errorf("got  %v\nwant %v", e, want)
-	}
-	for i := range 50 {
-		e.Frames = append(e.Frames, f("g", i))
-	}
-	if s := e.Error(); !strings.HasSuffix(s, ", called from g at f.c:4, …") {
-		t.Errorf("got %v", s)
-	}
-}
-
-func TestPlatform(t *testing.T) {
-	ctx := within(t, 10*time.Second)
-	d := device()
-	d.Globals["boardsmith.platform"] = func(*rpctest.Device, []rpc.Value) ([]rpc.Value, error) {
-		return rpctest.Result(rpc.Raw(platform)), nil
-	}
-	p := must[rpc.Platform](t)(opened(t, d, rpc.Options{}).Platform(ctx))
-	text, err := json.Marshal(p)
-	const want = `{"core_hz":168000000,"ticks_hz":168000000,"icache":true,"dcache":false,"prefetch":true,"fpu":true,` +
-		`"wait_states":5,"reset":"software, watchdog","chip_id":"abcd","cpuid":1091551809,"emulated":false,"lost_bytes":0}`
-	if err != nil || string(text) != want || *p.Ticks != 1<<32+1 {
-		t.Errorf("got  %s, ticks %v, %v\nwant %s", text, p.Ticks, err, want)
-	}
-	const words = "core 168 MHz, timer 168 MHz, instruction cache on, data cache off, prefetch on, FPU on, 5 wait states"
-	if p.String() != words || (rpc.Platform{}).String() != "" {
-		t.Errorf("in words %q", p)
-	}
-	var missing *rpc.NotFoundError
-	if _, err := opened(t, device(), rpc.Options{}).Platform(ctx); !errors.As(err, &missing) {
-		t.Errorf("of a device without that function: %v", err)
-	}
-}
-
-func TestPlatformDamaged(t *testing.T) {
-	for n := range platform {
-		_, _ = rpc.ParsePlatform(platform[:n]) // must not panic
-	}
-	for _, b := range [][]byte{{}, {2}, {1, 1}, {1, 1, 4, 0}, {1, 1, 3, 0, 0, 0}, {1, 5, 1, 0, 5, 1, 0}} {
-		if _, err := rpc.ParsePlatform(b); failure.Of(err) != failure.Transport {
-			t.Errorf("% x: %v", b, err)
-		}
-	}
-}
-
-func FuzzPlatform(f *testing.F) {
-	f.Add(platform)
-	f.Add([]byte{1})
-	f.Fuzz(func(t *testing.T, b []byte) {
-		p, err := rpc.ParsePlatform(b)
-		if err != nil {
-			if failure.Of(err) != failure.Transport {
-				t.Errorf("error without a class: %v", err)
-			}
-			return
-		}
-		if _, err := json.Marshal(p); err != nil {
-			t.Error(err)
-		}
-	})
 }
 
 // A patchy transport's Redial succeeds at the second attempt only.

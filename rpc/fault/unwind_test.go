@@ -9,8 +9,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-
-	"github.com/boardsmith/boardsmith/rpc"
 )
 
 func unhexed(t testing.TB, s string) []byte {
@@ -124,9 +122,9 @@ func FuzzFrames(f *testing.F) {
 }
 
 // A faultImage is an image in memory with code only.
-func faultImage(machine elf.Machine, class elf.Class, at uint64, code []byte) *Program {
-	p := &Program{File: &elf.File{}, code: []codeRange{{at, code}}}
-	p.File.Machine, p.File.Class, p.File.ByteOrder = machine, class, binary.LittleEndian
+func faultImage(machine elf.Machine, class elf.Class, at uint64, code []byte) *Image {
+	p := &Image{file: &elf.File{}, code: []codeRange{{at, code}}}
+	p.file.Machine, p.file.Class, p.file.ByteOrder = machine, class, binary.LittleEndian
 	p.calls = callFrames{order: binary.LittleEndian, word: 4}
 	if class == elf.ELFCLASS64 {
 		p.calls.word = 8
@@ -163,7 +161,7 @@ func TestAfterCall(t *testing.T) {
 	} {
 		code := unhexed(t, c.code)
 		p := faultImage(c.machine, c.class, 0x1000, code)
-		kind := machineKinds[c.machine]
+		kind := machines[c.machine]
 		if got := kind.afterCall(p, 0x1000+uint64(len(code))); got != c.want {
 			t.Errorf("after %s: %v", c.name, got)
 		}
@@ -178,8 +176,8 @@ func TestGuesses(t *testing.T) {
 	t.Parallel()
 	code := bytes.Repeat(unhexed(t, "00f0 10f8 00bf 00bf"), 8) // BL, NOP, NOP: calls return to 0x1004, 0x100c and so on
 	p := faultImage(elf.EM_ARM, elf.ELFCLASS32, 0x1000, code)
-	rec := &rpc.FaultRecord{
-		WordBytes: 4, Arch: rpc.ArchCortexM, PCValid: true, SPValid: true, PC: 0x1010, LR: 0x1005,
+	rec := &Record{
+		WordBytes: 4, Arch: ArchCortexM, PCValid: true, SPValid: true, PC: 0x1010, LR: 0x1005,
 		SP: 0x20000000,
 	}
 	// A return address, one that is even, one in the middle of nothing, a number, a return address.
@@ -205,11 +203,11 @@ func TestGuesses(t *testing.T) {
 	if n := len(p.frames(rec)); n != 0 {
 		t.Errorf("of a record with other words there are %d frames", n)
 	}
-	rec.WordBytes, p.File.Machine = 4, elf.EM_386
+	rec.WordBytes, p.file.Machine = 4, elf.EM_386
 	if n := len(p.frames(rec)); n != 0 {
 		t.Errorf("of another machine there are %d frames", n)
 	}
-	p.File.Machine = elf.EM_ARM
+	p.file.Machine = elf.EM_ARM
 	rec.PCValid = false
 	if n := len(p.frames(rec)); n != 2 {
 		t.Errorf("without a PC there are %d frames", n)
@@ -241,7 +239,7 @@ func TestChainEnds(t *testing.T) {
 	} {
 		p := faultImage(c.machine, elf.ELFCLASS32, 0x1000, bytes.Repeat(unhexed(t, c.call), 16))
 		p.calls = *framesOf(t, binary.LittleEndian, 4, rv32Frames, false, 0)
-		rec := &rpc.FaultRecord{WordBytes: 4, PCValid: true, SPValid: true, PC: 0x1008, SP: 0x20000000}
+		rec := &Record{WordBytes: 4, PCValid: true, SPValid: true, PC: 0x1008, SP: 0x20000000}
 		rec.Registers = []uint64{7, 8, 0x20000000} // r2 of Arm is what these frames are relative to, as x2 is of RISC-V
 		for _, w := range []uint32{0, 0, 0, c.back, 0x1005} {
 			rec.Stack = binary.LittleEndian.AppendUint32(rec.Stack, w)
@@ -261,17 +259,17 @@ func TestChainEnds(t *testing.T) {
 // the record.
 func TestMoved(t *testing.T) {
 	t.Parallel()
-	p := &Program{File: &elf.File{Progs: []*elf.Prog{
+	p := &Image{file: &elf.File{Progs: []*elf.Prog{
 		{ProgHeader: elf.ProgHeader{Type: elf.PT_LOAD, Off: 0x1000, Vaddr: 0x402000}},
 		{ProgHeader: elf.ProgHeader{Type: elf.PT_NOTE, Vaddr: 0x403000}},
 		{ProgHeader: elf.ProgHeader{Type: elf.PT_LOAD, Vaddr: 0x400000}},
 	}}}
 	for _, c := range []struct {
-		arch   rpc.Arch
+		arch   Arch
 		status uint64
 		want   uint64
-	}{{rpc.ArchProcess, 0x7f0000400000, 0x7f0000000000}, {rpc.ArchProcess, 0, 0}, {rpc.ArchCortexM, 0x500000, 0}} {
-		if got := p.moved(&rpc.FaultRecord{Arch: c.arch, Status: c.status}); got != c.want {
+	}{{ArchProcess, 0x7f0000400000, 0x7f0000000000}, {ArchProcess, 0, 0}, {ArchCortexM, 0x500000, 0}} {
+		if got := p.loadBias(&Record{Arch: c.arch, Status: c.status}); got != c.want {
 			t.Errorf("%v at %#x: moved by %#x", c.arch, c.status, got)
 		}
 	}
@@ -281,7 +279,7 @@ func TestMoved(t *testing.T) {
 func TestSymbolAt(t *testing.T) {
 	t.Parallel()
 	p := faultImage(elf.EM_ARM, elf.ELFCLASS32, 0x1000, make([]byte, 0x40))
-	p.symbol = []elf.Symbol{
+	p.functions = []elf.Symbol{
 		{Name: "sized", Value: 0x1000, Size: 8},
 		{Name: "start", Value: 0x1010},
 		{Name: "next", Value: 0x1020},
@@ -291,13 +289,13 @@ func TestSymbolAt(t *testing.T) {
 		0xffe: "", 0x1000: "sized", 0x1006: "sized", 0x1008: "", 0x1010: "start", 0x101e: "start", 0x1020: "next",
 		0x1036: "last", 0x1038: "", 0x1040: "",
 	} {
-		if got := p.symbolAt(pc); got != want {
+		if got := p.functionName(pc); got != want {
 			t.Errorf("%#x: %q, want %q", pc, got, want)
 		}
 	}
-	p.symbol = p.symbol[:3]
+	p.functions = p.functions[:3]
 	for pc, want := range map[uint64]string{0x103e: "next", 0x1040: ""} {
-		if got := p.symbolAt(pc); got != want {
+		if got := p.functionName(pc); got != want {
 			t.Errorf("%#x: %q, want %q", pc, got, want)
 		}
 	}
@@ -306,22 +304,22 @@ func TestSymbolAt(t *testing.T) {
 // TestStackAt: a record's stack begins at sp or at the stack's lowest address.
 func TestStackAt(t *testing.T) {
 	t.Parallel()
-	p := &Program{stacks: []uint64{0x20000100, 0x20010000}}
+	p := &Image{stacks: []uint64{0x20000100, 0x20010000}}
 	for sp, want := range map[uint64]uint64{
 		0x20000200: 0x20000200, 0x1fff0100: 0x20000100, 0x200000f0: 0x20000100,
 		0x20010010: 0x20010010, 0x30000000: 0x30000000,
 	} {
-		if got := p.stackAt(&rpc.FaultRecord{SP: sp, Reason: rpc.ReasonStack}); got != want {
+		if got := p.stackAt(&Record{SP: sp, Reason: ReasonStack}); got != want {
 			t.Errorf("%#x: %#x, want %#x", sp, got, want)
 		}
 	}
-	if got := p.stackAt(&rpc.FaultRecord{
-		Arch: rpc.ArchProcess, SP: 0x7ffc1230,
+	if got := p.stackAt(&Record{
+		Arch: ArchProcess, SP: 0x7ffc1230,
 		More: []uint64{0x7ffc5000},
 	}); got != 0x7ffc5000 {
 		t.Errorf("of a process: %#x", got)
 	}
-	if got := p.stackAt(&rpc.FaultRecord{Arch: rpc.ArchProcess, SP: 0x7ffc1230}); got != 0x7ffc1230 {
+	if got := p.stackAt(&Record{Arch: ArchProcess, SP: 0x7ffc1230}); got != 0x7ffc1230 {
 		t.Errorf("of a process without more data: %#x", got)
 	}
 }

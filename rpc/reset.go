@@ -10,172 +10,12 @@ import (
 	"fmt"
 	"hash/crc32"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/rpc/fault"
 	"github.com/boardsmith/boardsmith/transport"
 )
-
-// A Frame is one function of a call chain.
-type Frame struct {
-	PC       uint64 // address of the instruction in the image
-	Function string // "" if unknown
-	File     string // as passed to the compiler, relative to the project's folder; "" if unknown
-	Line     int    // 0 if unknown
-	Inlined  bool   // inlined into the function of the next frame
-	Guessed  bool   // found by scanning the stack: it may be left from an earlier call
-}
-
-// String returns, for example, "f at src/f.c:12".
-func (f Frame) String() string {
-	s := f.Function
-	if s == "" {
-		s = fmt.Sprintf("%#x", f.PC)
-	}
-	if f.File != "" {
-		s += fmt.Sprintf(" at %s:%d", f.File, f.Line)
-	}
-	if f.Guessed {
-		s += " (perhaps)"
-	}
-	return s
-}
-
-// An Explanation is where in the program the device stopped. Options.Explain makes it from the program's file.
-type Explanation struct {
-	Frames   []Frame // innermost first; empty if unknown
-	Operator string  // the model's operator that ran; "" if none or unknown
-	Build    string  // the image that the device ran then, if it differs from today's; else ""
-}
-
-// A FaultError reports a device that stopped, recorded the reason, and was reset. All objects on it are lost; the
-// session continues.
-type FaultError struct {
-	Record   *FaultRecord
-	Function string // name of the function that the host had called; "" if unknown
-	Explanation
-	Prior bool  // it happened before the session, or while no request was waiting
-	Err   error // the link's error; nil if Prior
-}
-
-// Error returns, for example, "fault in operator f: hard fault (…), in f at model/f.c:3, called from g at
-// src/main.c:9".
-func (e *FaultError) Error() string {
-	var s strings.Builder
-	if e.Prior {
-		s.WriteString("earlier ")
-	}
-	if e.Build != "" {
-		fmt.Fprintf(&s, "build %s: ", e.Build)
-	}
-	if e.Record.Reason == ReasonTimeout {
-		s.WriteString("timeout")
-	} else {
-		s.WriteString("fault")
-	}
-	s.WriteString(e.subject())
-	s.WriteString(": " + e.Record.Cause())
-	s.WriteString(e.where())
-	return s.String()
-}
-
-func (e *FaultError) Unwrap() error { return e.Err }
-
-// subject names what ran.
-func (e *FaultError) subject() string {
-	called := e.Function
-	if called == "" {
-		called = e.Record.calledWithoutName()
-	}
-	switch {
-	case e.Operator != "" && (called == "" || called == e.Operator):
-		return " in operator " + e.Operator
-	case e.Operator != "":
-		return " in operator " + e.Operator + ", called by " + called
-	case called != "":
-		return " in " + called
-	}
-	return " while nothing was called"
-}
-
-func (rec *FaultRecord) calledWithoutName() string {
-	switch rec.Function {
-	case noFunction:
-		return ""
-	case aotRun:
-		return "the model's run"
-	}
-	return fmt.Sprintf("function %#x", rec.Function)
-}
-
-// where formats the call chain.
-func (e *FaultError) where() string {
-	if len(e.Frames) == 0 {
-		if e.Record.PCValid {
-			return fmt.Sprintf(", at address %#x", e.Record.PC)
-		}
-		return ""
-	}
-	var s strings.Builder
-	for shown, i := 0, 0; i < len(e.Frames); shown++ {
-		if shown == maxShown {
-			s.WriteString(", …")
-			break
-		}
-		same := e.repeats(i)
-		switch {
-		case i == 0:
-			fmt.Fprintf(&s, ", in %v", e.Frames[i])
-		case e.Frames[i-1].Inlined:
-			fmt.Fprintf(&s, ", part of %v", e.Frames[i])
-		default:
-			fmt.Fprintf(&s, ", called from %v", e.Frames[i])
-		}
-		if same > 1 {
-			fmt.Fprintf(&s, " (%d times)", same)
-		}
-		i += same
-	}
-	return s.String()
-}
-
-// maxShown limits the frames in an error's text.
-const maxShown = 8
-
-// repeats counts the equal frames from i on, as in a recursion.
-func (e *FaultError) repeats(i int) int {
-	n := 1
-	for i+n < len(e.Frames) && e.Frames[i+n] == e.Frames[i] {
-		n++
-	}
-	return n
-}
-
-// FailureClass returns failure.Timeout for an exceeded time budget, else failure.Fault.
-func (e *FaultError) FailureClass() failure.Class {
-	if e.Record.Reason == ReasonTimeout {
-		return failure.Timeout
-	}
-	return failure.Fault
-}
-
-// NextStep returns advice for the reason.
-func (e *FaultError) NextStep() string {
-	switch e.Record.Reason {
-	case ReasonTimeout:
-		return "the function may not terminate; a later deadline gives it more time, as in " +
-			failure.Option("deadline", "2m")
-	case ReasonStack:
-		return "give the board more stack: stack_bytes in its board file"
-	case ReasonInterrupt:
-		return "the port must handle this interrupt, or not enable it"
-	}
-	if len(e.Frames) > 0 {
-		return "check the line named first, and its function's arguments"
-	}
-	return "check the function that ran; the addresses are the image's"
-}
 
 // A ResetError reports a device that was reset without a fault record: by its reset button or its supply, or because
 // its firmware keeps none. All objects on it are lost. The session continues if Why is nil.
@@ -226,14 +66,14 @@ type lives struct {
 	reviving bool  // Redial is in progress: another reset does not restart it
 
 	names   map[uint32]string // of functions, by the handle's part that a record holds
-	explain func(*FaultRecord, string) Explanation
-	locate  func([]byte, uint64) []Frame
+	explain func(*fault.Record, string) fault.Explanation
+	locate  func([]byte, uint64) []fault.Frame
 	loaded  map[Module]*Program // uploaded, and not unlinked
 	ended   map[Module]*Program // that were loaded before the last reset
 	budget  time.Duration       // set by SetBudget or Options.Budget; 0: it follows each call's deadline
 
-	asked bool        // the device was asked for a record from before the session
-	prior *FaultError // that fault, or one while no request was waiting
+	asked bool         // the device was asked for a record from before the session
+	prior *fault.Error // that fault, or one while no request was waiting
 }
 
 func wasReset(err error) bool {
@@ -285,7 +125,7 @@ func (s *Session) reviveLater(ctx context.Context) error {
 }
 
 // redial begins a new session with the device and returns its fault record, or nil.
-func (s *Session) redial(ctx context.Context) (*FaultRecord, error) {
+func (s *Session) redial(ctx context.Context) (*fault.Record, error) {
 	s.reviving = true
 	defer func() { s.reviving = false }()
 	ctx, cancel := s.limit(ctx)
@@ -306,7 +146,7 @@ const faultFunction = "boardsmith.fault"
 
 // takeRecord fetches the device's fault record and confirms it, whereupon the device clears it. It returns nil if there
 // is none.
-func (s *Session) takeRecord(ctx context.Context) (*FaultRecord, error) {
+func (s *Session) takeRecord(ctx context.Context) (*fault.Record, error) {
 	f, err := s.global(ctx, faultFunction)
 	if isNotFound(err) {
 		return nil, nil
@@ -330,7 +170,11 @@ func (s *Session) takeRecord(ctx context.Context) (*FaultRecord, error) {
 	if err != nil || record == nil {
 		return nil, err
 	}
-	return ParseFaultRecord(record)
+	parsed, err := fault.ParseRecord(record)
+	if err != nil {
+		return nil, protocolErrorf("%v", err)
+	}
+	return parsed, nil
 }
 
 // readRecord calls boardsmith.fault. It returns nil if there is no record.
@@ -351,8 +195,8 @@ func (s *Session) readRecord(ctx context.Context, f Function, received ...Value)
 }
 
 // fault returns the error for a record. cause is the link's error, or nil if no request was waiting.
-func (s *Session) fault(rec *FaultRecord, cause error) *FaultError {
-	e := &FaultError{Record: rec, Function: s.names[rec.Function], Err: cause, Prior: cause == nil}
+func (s *Session) fault(rec *fault.Record, cause error) *fault.Error {
+	e := &fault.Error{Record: rec, Function: s.names[rec.Function], Err: cause, Prior: cause == nil}
 	if s.explain != nil {
 		e.Explanation = s.explain(rec, e.Function)
 	}
@@ -364,7 +208,7 @@ func (s *Session) fault(rec *FaultRecord, cause error) *FaultError {
 }
 
 // locateLoaded finds the frames in uploaded programs, of which Explain knows nothing.
-func (s *Session) locateLoaded(e *FaultError) {
+func (s *Session) locateLoaded(e *fault.Error) {
 	if s.locate == nil || !e.Record.PCValid {
 		return
 	}
@@ -373,7 +217,7 @@ func (s *Session) locateLoaded(e *FaultError) {
 		if s.loadedAt(e.Record.PC) == nil {
 			return
 		}
-		frames = slices.Insert(frames, 0, Frame{PC: e.Record.PC})
+		frames = slices.Insert(frames, 0, fault.Frame{PC: e.Record.PC})
 	}
 	e.Frames = nil
 	for i, f := range frames {
@@ -381,7 +225,7 @@ func (s *Session) locateLoaded(e *FaultError) {
 		switch {
 		case i == 0:
 			pc = e.Record.PC
-		case e.Record.Arch == ArchProcess:
+		case e.Record.Arch == fault.ArchProcess:
 			pc += e.Record.Status // Explain's addresses are the file's
 		}
 		p := s.loadedAt(pc)
@@ -406,14 +250,14 @@ func (s *Session) loadedAt(pc uint64) *Program {
 	return nil
 }
 
-func (s *Session) keepPrior(rec *FaultRecord) {
+func (s *Session) keepPrior(rec *fault.Record) {
 	s.prior = s.fault(rec, nil)
 	s.log.Warn(s.prior.Error())
 }
 
 // PriorFault returns a fault that no call reported, because it happened before the session or while no request was
 // waiting, or nil. The first call asks the device. An invalid record is only logged.
-func (s *Session) PriorFault(ctx context.Context) (*FaultError, error) {
+func (s *Session) PriorFault(ctx context.Context) (*fault.Error, error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, err
 	}

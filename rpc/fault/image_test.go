@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/internal/firmware"
-	"github.com/boardsmith/boardsmith/rpc"
 )
 
 // inlining is a source of functions that are inlined into each other, with blocks of their own, and of one that is left
@@ -69,7 +68,7 @@ func TestAddresses(t *testing.T) {
 			f, err := elf.Open(filepath.Join(dir, "a.elf"))
 			must(t, err)
 			defer f.Close()
-			p, err := Read(f, firmware.Landmarks{Folders: firmware.Folders{Model: "model", Runtime: "crt"}})
+			p, err := ReadImage(f, firmware.Landmarks{Folders: firmware.Folders{Model: "model", Runtime: "crt"}})
 			must(t, err)
 			compareAddresses(t, p, tool, filepath.Join(dir, "a.elf"))
 			checkOperator(t, p)
@@ -80,15 +79,15 @@ func TestAddresses(t *testing.T) {
 // addressLine is a frame in addr2line's output: the function, then file, line and additional data.
 var addressLine = regexp.MustCompile(`(?m)^(\S+)\n(\S+):(\d+|\?)[^\n]*$`)
 
-func compareAddresses(t *testing.T, p *Program, tool, file string) {
+func compareAddresses(t *testing.T, p *Image, tool, file string) {
 	t.Helper()
 	step := uint64(1)
-	if p.File.Machine == elf.EM_ARM {
+	if p.file.Machine == elf.EM_ARM {
 		step = 2
 	}
 	args := []string{"-f", "-i", "-a", "-e", file}
 	var all []uint64
-	for _, s := range p.symbol {
+	for _, s := range p.functions {
 		for pc := s.Value; pc < s.Value+s.Size; pc += step {
 			all, args = append(all, pc), append(args, fmt.Sprintf("%#x", pc))
 		}
@@ -102,7 +101,7 @@ func compareAddresses(t *testing.T, p *Program, tool, file string) {
 		for _, m := range addressLine.FindAllStringSubmatch(said[i], -1) {
 			want += fmt.Sprintf("%s %s:%s, ", m[1], path.Base(m[2]), m[3])
 		}
-		frames := p.At(pc)
+		frames := p.FramesAt(pc)
 		for n, f := range frames {
 			got += fmt.Sprintf("%s %s:%d, ", f.Function, path.Base(f.File), f.Line)
 			if f.PC != pc || f.Inlined != (n < len(frames)-1) {
@@ -121,10 +120,10 @@ func compareAddresses(t *testing.T, p *Program, tool, file string) {
 
 // checkOperator checks the operator that an image reports for a fault in the model's function outer, which the
 // runtime's main calls.
-func checkOperator(t *testing.T, p *Program) {
+func checkOperator(t *testing.T, p *Image) {
 	t.Helper()
 	at := map[string]uint64{}
-	for _, s := range p.symbol {
+	for _, s := range p.functions {
 		at[s.Name] = s.Value
 	}
 	for name, want := range map[string]bool{"outer": true, "main": false, "unused": false, "": false} {
@@ -132,11 +131,11 @@ func checkOperator(t *testing.T, p *Program) {
 			t.Errorf("%q is an operator: %v", name, got)
 		}
 	}
-	if p.File.Machine != elf.EM_ARM {
+	if p.file.Machine != elf.EM_ARM {
 		return // its return address is on the stack
 	}
-	rec := rpc.FaultRecord{
-		Arch: rpc.ArchCortexM, WordBytes: 4, PCValid: true, SPValid: true, SP: 0x20000000, PC: at["outer"],
+	rec := Record{
+		Arch: ArchCortexM, WordBytes: 4, PCValid: true, SPValid: true, SP: 0x20000000, PC: at["outer"],
 		LR: at["main"] + 5,
 	}
 	is := p.Explain(&rec, "")

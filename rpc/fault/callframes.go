@@ -29,7 +29,7 @@ type frameFDE struct {
 type frameCIE struct {
 	codeAlign uint64
 	dataAlign int64
-	returns   uint64 // the register that holds the return address
+	returns   uint64 // register that holds the return address
 	program   []byte
 	pointers  byte // encoding of addresses in .eh_frame; 0: plain
 	augmented bool // each FDE has its own augmentation data
@@ -102,7 +102,7 @@ func (r *frameReader) text() string {
 	return string(r.take(uint64(i) + 1)[:i])
 }
 
-// pointer reads an address in .eh_frame's encoding (LSB core, 10.5.1); at is the address of what is read.
+// pointer reads an address in .eh_frame's encoding (LSB core, 10.5.1); at is the address of the next byte.
 func (r *frameReader) pointer(encoding byte, at uint64) uint64 {
 	var v uint64
 	switch encoding & 0x0f {
@@ -149,7 +149,7 @@ func (c *callFrames) add(data []byte, eh bool, at uint64) error {
 		if r.bad {
 			return errFrames
 		}
-		begins := pos
+		start := pos
 		pos += head + size
 		if len(body) == 0 {
 			continue // end mark of .eh_frame
@@ -161,14 +161,14 @@ func (c *callFrames) add(data []byte, eh bool, at uint64) error {
 		}
 		isCIE, cieAt := id == 0xffffffff && idBytes == 4 || id == ^uint64(0), id
 		if eh {
-			isCIE, cieAt = id == 0, begins+head-id
+			isCIE, cieAt = id == 0, start+head-id
 		}
 		if isCIE {
 			cie, err := e.cie()
 			if err != nil {
 				return err
 			}
-			cies[begins] = cie
+			cies[start] = cie
 			continue
 		}
 		// The description of a function that the linker removed has address 0.
@@ -268,7 +268,7 @@ type frameRuleKind uint8
 const (
 	ruleUnknown  frameRuleKind = iota // unknown
 	ruleAtCFA                         // in memory, n beyond the frame's address
-	ruleCFA                           // it is that address plus n
+	ruleCFA                           // the value is that address plus n
 	ruleRegister                      // in another register
 )
 
@@ -331,7 +331,7 @@ func (m *frameMachine) run(program []byte) error {
 	return nil
 }
 
-// advance moves to a later instruction. It returns false beyond the PC.
+// advance moves to a later instruction.
 func (m *frameMachine) advance(n uint64) { m.at += n * m.cie.codeAlign }
 
 func (m *frameMachine) set(register uint64, rule frameRule) { m.row.rules[register] = rule }
@@ -344,7 +344,7 @@ func (m *frameMachine) restore(register uint64) {
 	}
 }
 
-// extended runs the instructions without an operand of their own (DWARF 5, table 7.29).
+// extended runs the instructions whose opcode holds no operand (DWARF 5, table 7.29).
 func (m *frameMachine) extended(r *frameReader, op byte) {
 	switch op {
 	case 0x00: // nop
@@ -416,7 +416,7 @@ func (m *frameMachine) extended(r *frameReader, op byte) {
 	}
 }
 
-// A frameState holds the known registers at one point of a call chain, by DWARF's numbers.
+// A frameState holds the registers at one point of a call chain, by DWARF's numbers; unknown ones are missing.
 type frameState map[uint64]uint64
 
 // caller returns the registers of the caller of the function at pc, and its return address. sp is the stack
@@ -429,31 +429,31 @@ func (c *callFrames) caller(pc uint64, s frameState, sp uint64, memory func(uint
 		return nil, 0, false
 	}
 	row, err := c.row(f, pc)
-	base, known := s[row.register]
-	if err != nil || row.computed || !known {
+	base, ok := s[row.register]
+	if err != nil || row.computed || !ok {
 		return nil, 0, false
 	}
 	cfa := base + uint64(row.offset)
 	if c.word == 4 {
 		cfa = uint64(uint32(cfa))
 	}
-	up := maps.Clone(s)
+	caller := maps.Clone(s)
 	for register, rule := range row.rules {
-		delete(up, register)
-		v, known := uint64(0), false
+		delete(caller, register)
+		v, ok := uint64(0), false
 		switch rule.kind {
 		case ruleAtCFA:
-			v, known = memory(cfa + uint64(rule.n))
+			v, ok = memory(cfa + uint64(rule.n))
 		case ruleCFA:
-			v, known = cfa+uint64(rule.n), true
+			v, ok = cfa+uint64(rule.n), true
 		case ruleRegister:
-			v, known = s[rule.other]
+			v, ok = s[rule.other]
 		}
-		if known {
-			up[register] = v
+		if ok {
+			caller[register] = v
 		}
 	}
-	up[sp] = cfa
-	back, ok := up[f.cie.returns]
-	return up, back, ok
+	caller[sp] = cfa
+	ret, ok := caller[f.cie.returns]
+	return caller, ret, ok
 }

@@ -1,0 +1,33 @@
+package fault
+
+import (
+	"testing"
+)
+
+// TestOperatorOf: the outermost of the model's functions is the operator only if its caller is known.
+func TestOperatorOf(t *testing.T) {
+	frame := func(name, file string) Frame { return Frame{Function: name, File: file} }
+	deep, op := frame("deep", "model/src/lib1.c"), frame("fused_add", "model/src/lib1.c")
+	runs, runtime, library := frame("add___tvm_main__", "model/src/lib2.c"),
+		frame("TVMFuncCall", "crt/src/runtime/packed_func.c"), frame("qsort", "")
+	guessed := runtime
+	guessed.Guessed = true
+	for _, c := range []struct {
+		name   string
+		frames []Frame
+		want   string
+	}{
+		{"whole", []Frame{deep, deep, op, runtime}, "fused_add"},
+		{"by the model's run", []Frame{deep, op, runs, library}, "fused_add"},
+		{"called back by a library", []Frame{deep, library, op, runtime}, "fused_add"},
+		{"broken off", []Frame{deep, deep, deep}, ""},
+		{"broken off in a library", []Frame{deep, library}, ""},
+		{"guessed on", []Frame{deep, guessed}, ""},
+		{"none", []Frame{library, runtime}, ""},
+		{"the model's run itself", []Frame{runs, runtime}, ""},
+	} {
+		if got := new(Image).operatorIn(c.frames); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}

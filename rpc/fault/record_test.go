@@ -1,0 +1,135 @@
+package fault
+
+import (
+	"bytes"
+	"encoding/binary"
+	"hash/crc32"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+// busFault is a record of a Cortex-M.
+func busFault() *Record {
+	return &Record{
+		Reason: ReasonHardware, WordBytes: 4, Arch: ArchCortexM, PCValid: true, SPValid: true, Code: 3,
+		Ticks: 2500, TicksHz: 1000, Build: [8]byte{1, 2, 3, 4, 5, 6, 7, 8}, PC: 0x1234, LR: 0x2001, SP: 0x20000f00,
+		Status:    0x21000000,
+		Registers: make([]uint64, 13), More: []uint64{0x8200, 0x40000000, 0, 0xe0000000, 0xfffffff9},
+		Stack: []byte{1, 2, 3, 4}, Message: "",
+	}
+}
+
+func riscvFault() *Record {
+	return &Record{
+		Reason: ReasonHardware, WordBytes: 8, Arch: ArchRISCV, PCValid: true, SPValid: true, Code: 5,
+		Function: 0xffffffff,
+		PC:       0x80000010, SP: 0x80010000, Status: 5, Registers: make([]uint64, 31), More: []uint64{0x1000, 0x1800},
+	}
+}
+
+func checkFailed() *Record {
+	return &Record{
+		Reason: ReasonCheck, WordBytes: 8, Arch: ArchProcess, Code: 0x8001, Function: 0xfffffffe,
+		Message: "graph\x1b[31m\n",
+	}
+}
+
+func TestRecordAndBack(t *testing.T) {
+	for _, want := range []*Record{busFault(), riscvFault(), checkFailed()} {
+		got, err := ParseRecord(want.Append(nil))
+		must(t, err)
+		if len(want.Stack) == 0 {
+			want.Stack, got.Stack = nil, nil
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("got %+v\nwant %+v", got, want)
+		}
+	}
+	big := &Record{WordBytes: 4, Stack: make([]byte, 1<<17), Message: "why"}
+	got, err := ParseRecord(big.Append([]byte("before"))[6:])
+	must(t, err)
+	if got.Message != "why" || len(got.Stack) < 60000 {
+		t.Errorf("of a large record %q and %d bytes of stack are left", got.Message, len(got.Stack))
+	}
+}
+
+// A record has at most 64 registers, so that a damaged count does not allocate memory for more.
+func TestRecordRegisters(t *testing.T) {
+	const lengthAt, countAt, word = 6, 40 + 4*8, 8
+	rec := riscvFault()
+	rec.Registers = make([]uint64, 64)
+	b := rec.Append(nil)
+	if got, err := ParseRecord(b); err != nil || len(got.Registers) != 64 {
+		t.Errorf("64 registers: %v", err)
+	}
+	b = slices.Insert(b, countAt+word, make([]byte, word)...)
+	b[countAt]++
+	binary.LittleEndian.PutUint16(b[lengthAt:], uint16(len(b)))
+	body := b[:len(b)-4]
+	binary.LittleEndian.PutUint32(b[len(body):], crc32.ChecksumIEEE(body))
+	if _, err := ParseRecord(b); failure.Of(err) != failure.Transport || !strings.Contains(err.Error(), "0x41") {
+		t.Errorf("65 registers: %v", err)
+	}
+}
+
+// TestRecordDamaged truncates a record at every length and changes each byte, with the old and with a corrected
+// CRC: what parses encodes to the same bytes.
+func TestRecordDamaged(t *testing.T) {
+	whole := busFault().Append(nil)
+	for n := range whole {
+		if _, err := ParseRecord(whole[:n]); failure.Of(err) != failure.Transport {
+			t.Errorf("cut to %d bytes: %v", n, err)
+		}
+		for _, bit := range []byte{1, 0x80, 0xff} {
+			b := bytes.Clone(whole)
+			b[n] ^= bit
+			if _, err := ParseRecord(b); failure.Of(err) != failure.Transport {
+				t.Errorf("byte %d changed: %v", n, err)
+			}
+			body := b[:len(b)-4]
+			binary.LittleEndian.PutUint32(b[len(body):], crc32.ChecksumIEEE(body))
+			checkRecord(t, b)
+		}
+	}
+}
+
+// checkRecord parses b. A valid record must have a description and encode to the same bytes.
+func checkRecord(t *testing.T, b []byte) {
+	t.Helper()
+	rec, err := ParseRecord(b)
+	if err != nil {
+		if failure.Of(err) != failure.Transport {
+			t.Errorf("error without a class: %v", err)
+		}
+		return
+	}
+	if again := rec.Append(nil); !bytes.Equal(again, b) {
+		t.Errorf("% x\nparses to %+v\nand encodes to % x", b, rec, again)
+	}
+	e := &Error{Record: rec}
+	if s := e.Error(); s == "" || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' }) {
+		t.Errorf("%+v is described as %q", rec, s)
+	}
+	_ = e.NextStep()
+}
+
+// FuzzRecord corrects the CRC, which random data would not match.
+func FuzzRecord(f *testing.F) {
+	for _, rec := range []*Record{busFault(), riscvFault(), checkFailed(), {WordBytes: 4, Reason: 99}} {
+		f.Add(rec.Append(nil))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		checkRecord(t, b)
+		if len(b) < 4 {
+			return
+		}
+		b = bytes.Clone(b)
+		body := b[:len(b)-4]
+		binary.LittleEndian.PutUint32(b[len(body):], crc32.ChecksumIEEE(body))
+		checkRecord(t, b)
+	})
+}
