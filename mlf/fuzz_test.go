@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/internal/testkit/corpus"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
@@ -23,6 +24,7 @@ import (
 // FuzzOpen reads arbitrary tars. Reading an accepted one again gives the same result, and extraction writes only below
 // the folder.
 func FuzzOpen(f *testing.F) {
+	corpus.Add(f)
 	f.Add(mlftest.Tar(f, graphModel()...))
 	f.Add(mlftest.Tar(f, older(1)...))
 	f.Add(mlftest.Tar(f, cModel("small", "", "void* x_in_0;", "uint8_t* p_var")...))
@@ -94,6 +96,7 @@ func checkExtracted(t *testing.T, a *mlf.Archive, dir string) {
 // FuzzGraph reads arbitrary graphs: in an accepted one every index is valid, and reading its text again gives the
 // same.
 func FuzzGraph(f *testing.F) {
+	corpus.Add(f)
 	f.Add([]byte(graphJSON))
 	f.Add([]byte(strings.ReplaceAll(graphJSON, "[2, 3]", "[-0, 3]")))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -163,6 +166,7 @@ func checkGraph(t *testing.T, g *mlf.GraphModel, data []byte) {
 
 // FuzzParams reads arbitrary blobs: an accepted one encodes to the same bytes.
 func FuzzParams(f *testing.F) {
+	corpus.Add(f)
 	for _, file := range graphModel() {
 		if file.Name == "parameters/net.params" {
 			f.Add(file.Data)

@@ -27,6 +27,7 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/testkit/corpus"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
 )
@@ -498,6 +499,7 @@ func TestReadOnlyFolder(t *testing.T) {
 }
 
 func FuzzProjectJSON(f *testing.F) {
+	corpus.Add(f)
 	s := state{
 		Format: stateFormat, Board: boardState{
 			Name:  "host",

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit/corpus"
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
@@ -246,6 +247,7 @@ func TestCheckArgs(t *testing.T) {
 
 // FuzzPacket checks that a valid packet encodes to the same bytes, whatever packet was parsed into p before.
 func FuzzPacket(f *testing.F) {
+	corpus.Add(f)
 	for _, e := range examples {
 		f.Add(unhex(f, e.hex))
 	}

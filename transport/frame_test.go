@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/boardsmith/boardsmith/internal/testkit/corpus"
 )
 
 // wire decodes hex with spaces.
@@ -230,6 +232,7 @@ func TestFramingAllocatesNothing(t *testing.T) {
 // FuzzUnframer checks that any bytes decode the same in pieces of any size, that a frame sent after them is found,
 // and that what decodes encodes to a frame that decodes to the same.
 func FuzzUnframer(f *testing.F) {
+	corpus.Add(f)
 	for _, c := range frameExamples {
 		f.Add(wire(f, c.wire), uint8(1))
 	}

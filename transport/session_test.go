@@ -18,6 +18,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit/corpus"
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
 	"github.com/boardsmith/boardsmith/transport"
 )
@@ -395,6 +396,7 @@ func TestNoise(t *testing.T) {
 // FuzzSession has a hostile device that sends anything: the host's session ends in time, with an error that has a
 // class, or with a message that was really in the input.
 func FuzzSession(f *testing.F) {
+	corpus.Add(f)
 	reply := unhex("ff fd 04 00 00 00 42 83 01 01 e4 0b")
 	answer := frame(0x42, 0x83, 0x10, 'o', 'k')
 	f.Add(join(reply, answer), false)

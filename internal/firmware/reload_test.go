@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/boardsmith/boardsmith/internal/testkit/corpus"
 )
 
 // loading makes an ELF file that loads segments.
@@ -106,6 +108,7 @@ func TestReloadManySegments(t *testing.T) {
 
 // FuzzReload: no file makes it panic, and what it returns is a file that loads the bytes.
 func FuzzReload(f *testing.F) {
+	corpus.Add(f)
 	t := new(testing.T)
 	for _, class := range []elf.Class{elf.ELFCLASS32, elf.ELFCLASS64} {
 		f.Add(loading(t, class, binary.LittleEndian, Segment{4, []byte("abcd")}), []byte("0123456789"))
