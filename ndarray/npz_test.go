@@ -16,7 +16,7 @@ import (
 )
 
 // archives is the folder of arrays that TVM and NumPy wrote.
-const archives = "../testdata/archives"
+const archives = "../internal/testdata/archives"
 
 // npyFile returns a .npy file with the given header.
 func npyFile(header string, data ...byte) []byte {

@@ -86,7 +86,7 @@ func tuneLines(t *testing.T, s shop) (all []byte) {
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, "k.c"), tunedKernel)
 	writeFile(t, filepath.Join(dir, "k.json"), tunedSpace)
-	operators := filepath.Join("..", "testdata", "archives", "candidates")
+	operators := filepath.Join("..", "internal", "testdata", "archives", "candidates")
 	for _, name := range []string{"matmul_00.tar.gz", "matmul_01.tar.gz"} {
 		data, err := os.ReadFile(filepath.Join(operators, name))
 		if err != nil {

@@ -118,7 +118,7 @@ func TestScript(t *testing.T) {
 			e.Setenv("BOARDSMITH_HOME", s.home)
 			e.Setenv("BUNDLED", filepath.Join(root, "examples", "samples"))
 			e.Setenv("EXAMPLES", filepath.Join(root, "examples"))
-			e.Setenv("CANDIDATES_OF_TVM", filepath.Join(root, "testdata", "archives", "candidates"))
+			e.Setenv("CANDIDATES_OF_TVM", filepath.Join(root, "internal", "testdata", "archives", "candidates"))
 			e.Setenv("CRT_INCLUDE", filepath.Join(root, "crt", "include"))
 			e.Setenv("OWN", filepath.Join(root, "examples", "own-repo"))
 			e.Setenv("HOME", e.WorkDir)

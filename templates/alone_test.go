@@ -18,7 +18,7 @@ func TestRuntimeAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	model := t.TempDir()
-	runHere(t, "", "tar", "xzf", "../testdata/archives/add.aot_packed.tar.gz", "-C", model)
+	runHere(t, "", "tar", "xzf", "../internal/testdata/archives/add.aot_packed.tar.gz", "-C", model)
 	var want strings.Builder
 	for i := range 64 {
 		fmt.Fprintf(&want, "%d ", int8(3*i))

@@ -16,10 +16,10 @@ import (
 // TestArraysOfArchive: arrays are arguments' by their names, all or none of them, or by their order, one for each; one
 // of another shape or type is nobody's.
 func TestArraysOfArchive(t *testing.T) {
-	a, err := mlf.Open("../testdata/archives/candidates/matmul_03.tar.gz")
+	a, err := mlf.Open("../internal/testdata/archives/candidates/matmul_03.tar.gz")
 	must(t, err)
 	read := func(name string) []ndarray.Named {
-		all, err := ndarray.ReadNPZ("../testdata/archives/candidates/" + name)
+		all, err := ndarray.ReadNPZ("../internal/testdata/archives/candidates/" + name)
 		must(t, err)
 		return all
 	}

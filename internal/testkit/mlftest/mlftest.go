@@ -17,10 +17,10 @@ import (
 	"github.com/boardsmith/boardsmith/mlf"
 )
 
-// Dir returns the folder of this repository's archives, which testdata/archives/README.md describes.
+// Dir returns the folder of this repository's archives, which internal/testdata/archives/README.md describes.
 func Dir(t testing.TB) string {
 	t.Helper()
-	return filepath.Join(testkit.Root(t), "testdata", "archives")
+	return filepath.Join(testkit.Root(t), "internal", "testdata", "archives")
 }
 
 // Archives lists the archives that TVM 0.14 made of models and candidates, and those of the folders in
