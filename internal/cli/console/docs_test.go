@@ -23,10 +23,10 @@ func readDoc(t *testing.T, name string) string {
 	return string(data)
 }
 
-// TestExitCodes compares the table with package failure's list and with docs/exit-codes.md.
+// TestExitCodes compares the table with package failure's list and with docs/command-line.md.
 func TestExitCodes(t *testing.T) {
 	rows := map[int]string{}
-	for line := range strings.Lines(readDoc(t, "exit-codes.md")) {
+	for line := range strings.Lines(readDoc(t, "command-line.md")) {
 		if cells := strings.Split(line, "|"); len(cells) > 3 {
 			if code, err := strconv.Atoi(strings.TrimSpace(cells[1])); err == nil {
 				rows[code] = cells[3]
@@ -43,7 +43,7 @@ func TestExitCodes(t *testing.T) {
 			t.Errorf("class %s has no exit code", c)
 		}
 		if !strings.Contains(rows[code], "`"+string(c)+"`") {
-			t.Errorf("docs/exit-codes.md does not list %s for %d", c, code)
+			t.Errorf("docs/command-line.md does not list %s for %d", c, code)
 		}
 	}
 }
@@ -73,10 +73,10 @@ func failureClasses(t *testing.T) []failure.Class {
 	return all
 }
 
-// TestInputsAreDocumented: each variable that the targets read is in docs/inputs.md and in isInput, the list of
-// those that tests must not inherit.
+// TestInputsAreDocumented: each variable that the targets read is in docs/command-line.md or, if a check reads it, in
+// CONTRIBUTING.md, and in isInput, the list of those that tests must not inherit.
 func TestInputsAreDocumented(t *testing.T) {
-	doc := readDoc(t, "inputs.md")
+	doc := readDoc(t, "command-line.md") + readDoc(t, "../CONTRIBUTING.md")
 	var files []string
 	for _, folder := range []string{"../../../targets", ".", "../../develop", "../inputs", "../toolbox", "../tuning"} {
 		found, err := filepath.Glob(folder + "/*.go")
@@ -98,7 +98,7 @@ func TestInputsAreDocumented(t *testing.T) {
 		for _, m := range read.FindAllStringSubmatch(string(source), -1) {
 			found++
 			if !regexp.MustCompile("(?m)^\\| `" + m[1] + "(=1)?` \\|").MatchString(doc) {
-				t.Errorf("%s reads %s, which docs/inputs.md does not list", file, m[1])
+				t.Errorf("%s reads %s, which neither docs/command-line.md nor CONTRIBUTING.md lists", file, m[1])
 			}
 			if !isInput[m[1]] {
 				t.Errorf("%s reads %s, which isInput does not list", file, m[1])
