@@ -102,9 +102,9 @@ func TestShippedChips(t *testing.T) {
 	}
 }
 
-// TestPortingFields: docs/PORTING.md names the fields that a chip's file leaves to its boards.
-func TestPortingFields(t *testing.T) {
-	page, err := os.ReadFile("../docs/PORTING.md")
+// TestPageFields: docs/board.md names the fields that a chip's file leaves to its boards.
+func TestPageFields(t *testing.T) {
+	page, err := os.ReadFile("../docs/board.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
 // Package crt holds the sources of the standalone C runtime, in the binary: a project gets a copy of them.
 //
-// It compiles nothing and runs nothing; the C is specified in SPEC.md and tested by `make -C crt test`.
+// It compiles nothing and runs nothing; the C is specified in boardsmith.md and tested by `make -C crt test`.
 package crt
 
 import "embed"

@@ -1,4 +1,4 @@
-// This file makes arrays of numbers that follow from a seed, as devices do (SPEC.md, "Tensors from a seed").
+// This file makes arrays of numbers that follow from a seed, as devices do (boardsmith.md, "Tensors from a seed").
 
 package ndarray
 

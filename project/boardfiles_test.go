@@ -120,7 +120,7 @@ func TestOwnScriptErrors(t *testing.T) {
 	}{
 		{
 			[]string{scriptFile, "bare_bss_end = _ebss;", ""},
-			"ld: error: linker_script: bare_bss_end is not defined: define it as in docs/custom-boards.md",
+			"ld: error: linker_script: bare_bss_end is not defined: define it as in docs/chip.md",
 		},
 		{
 			[]string{scriptFile, "ORIGIN = 0x00008000", "ORIGIN = 0x00007E00"},

@@ -21,7 +21,7 @@ import (
 // cmsisVariable names a folder with Arm's CMSIS-NN.
 const cmsisVariable = "BOARDSMITH_CMSIS_NN"
 
-// TestKernelLibrary runs an operator that calls a vendor's kernels, which docs/libraries.md describes as a library, and
+// TestKernelLibrary runs an operator that calls a vendor's kernels, which docs/templates.md describes as a library, and
 // compares with a computation in Go. Here the kernel is a stand-in with the interface and the folders of CMSIS-NN's.
 func TestKernelLibrary(t *testing.T) {
 	t.Parallel()
@@ -70,15 +70,15 @@ func put(t *testing.T, dir string, files map[string]string) {
 	}
 }
 
-// describedLibrary returns the library.json for CMSIS-NN in docs/libraries.md.
+// describedLibrary returns the library.json for CMSIS-NN in docs/templates.md.
 func describedLibrary(t *testing.T) string {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join("..", "docs", "libraries.md"))
+	page, err := os.ReadFile(filepath.Join("..", "docs", "templates.md"))
 	fatal(t, err)
 	_, rest, found := strings.Cut(string(page), "<!-- nn/library.json, the text of a test -->\n```json\n")
 	text, _, ended := strings.Cut(rest, "```")
 	if !found || !ended {
-		t.Fatal("docs/libraries.md has no library.json for CMSIS-NN")
+		t.Fatal("docs/templates.md has no library.json for CMSIS-NN")
 	}
 	return text
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
 )
 
-// riscvStart is start-up code of a user's for RV32, by docs/custom-boards.md alone.
+// riscvStart is start-up code of a user's for RV32, by docs/chip.md alone.
 const riscvStart = `
   .section .boardsmith.vectors, "ax", @progbits
   .globl bare_entry

@@ -136,7 +136,7 @@ func (b *buildRun) postLink(ctx context.Context, folder *cache.Folder) error {
 	return b.renewForms(b.t, changed)
 }
 
-const postLinkPage = "docs/custom-boards.md"
+const postLinkPage = "docs/board.md"
 
 // postLinkFailed returns an error about what the command made.
 func (p *Project) postLinkFailed(next, format string, args ...any) error {

@@ -35,10 +35,10 @@ type nullCell struct{ read, write bool }
 
 var nullRow = regexp.MustCompile("(?m)^\\| `(\\w+)` \\| (fault|returns) \\| (fault|returns) \\|")
 
-// nullTable is the table of docs/faults.md, of which these tests assert each cell.
+// nullTable is the table of docs/chip.md, of which these tests assert each cell.
 func nullTable(t *testing.T) map[string]nullCell {
 	t.Helper()
-	text, err := os.ReadFile("../docs/faults.md")
+	text, err := os.ReadFile("../docs/chip.md")
 	must(t, err)
 	table := map[string]nullCell{}
 	for _, m := range nullRow.FindAllStringSubmatch(string(text), -1) {
@@ -46,7 +46,7 @@ func nullTable(t *testing.T) map[string]nullCell {
 	}
 	for _, name := range boards.List(nil) {
 		if _, ok := table[name]; !ok {
-			t.Errorf("docs/faults.md does not list the effect of a null pointer on %s", name)
+			t.Errorf("docs/chip.md does not list the effect of a null pointer on %s", name)
 		}
 	}
 	return table

@@ -1,4 +1,4 @@
-// This file decodes boardsmith.platform, a device's clocks and caches (SPEC.md).
+// This file decodes boardsmith.platform, a device's clocks and caches (boardsmith.md).
 
 package rpc
 

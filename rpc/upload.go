@@ -1,4 +1,4 @@
-// This file uploads code into the device's RAM and calls it as a module (SPEC.md, "Code in RAM").
+// This file uploads code into the device's RAM and calls it as a module (boardsmith.md, "Code in RAM").
 
 package rpc
 

@@ -21,10 +21,10 @@ func readDoc(t *testing.T, name string) string {
 	return string(data)
 }
 
-// TestJSONLinesAreDocumented runs what prints JSON lines and finds each of their fields in docs/json-lines.md.
+// TestJSONLinesAreDocumented runs what prints JSON lines and finds each of their fields in docs/command-line.md.
 func TestJSONLinesAreDocumented(t *testing.T) {
 	s := openShop(t)
-	doc := readDoc(t, "json-lines.md")
+	_, doc, _ := strings.Cut(readDoc(t, "command-line.md"), "\n## JSON lines\n")
 	cmd := exec.Command(filepath.Join(s.bin, "mage"), "demo", "build", "flash", "run", "size", "validate",
 		"release", "clean", "boards", "board:show", "host")
 	cmd.Dir, cmd.Env = t.TempDir(), append(s.environment(), "JSON=1", "VERBOSE=1")
@@ -46,7 +46,7 @@ func TestJSONLinesAreDocumented(t *testing.T) {
 		}
 		for name := range fields {
 			if !strings.Contains(doc, "`"+name+"`") {
-				t.Errorf("docs/json-lines.md does not describe %s: %s", name, line)
+				t.Errorf("docs/command-line.md does not describe %s: %s", name, line)
 			}
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/boardsmith/boardsmith/project"
 )
 
-// The text of the next function's body is in README.md; TestReadme compares them.
+// The text of the next function's body is in README.md; TestPageGo compares them.
 
 func Example() {
 	ctx := context.Background()

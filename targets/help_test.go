@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// TestHelp: all inputs that the targets' help names are in docs/inputs.md, and every page is there.
+// TestHelp: all inputs that the targets' help names are in docs/command-line.md, and every page is there.
 func TestHelp(t *testing.T) {
-	inputs, err := os.ReadFile("../docs/inputs.md")
+	inputs, err := os.ReadFile("../docs/command-line.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func TestHelp(t *testing.T) {
 			}
 			named++
 			if !strings.Contains(string(inputs), "| `"+name+"`") && !strings.Contains(string(inputs), "| `"+name+"=1`") {
-				t.Errorf("the help of %s names %s, which docs/inputs.md does not list", f.Name, name)
+				t.Errorf("the help of %s names %s, which docs/command-line.md does not list", f.Name, name)
 			}
 		}
 		for _, name := range page.FindAllString(f.Doc.Text(), -1) {

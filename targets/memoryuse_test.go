@@ -47,7 +47,7 @@ func sampleUsage(t *testing.T, board string) *project.Usage {
 	return u
 }
 
-// TestSizesAreCurrent compares the example in docs/size.md with the sample's figures. They may differ by a tenth,
+// TestSizesAreCurrent compares the example in docs/project.md with the sample's figures. They may differ by a tenth,
 // because compilers differ.
 func TestSizesAreCurrent(t *testing.T) {
 	const of = "12." // the documented figures are of Debian 12's compiler
@@ -56,8 +56,9 @@ func TestSizesAreCurrent(t *testing.T) {
 	} else if !strings.HasPrefix(string(version), of) {
 		t.Skipf("the figures are of GCC %s*, this one is %s", of, version)
 	}
-	block := regexp.MustCompile("(?s)```\n(.*?)```").FindStringSubmatch(readDoc(t, "size.md"))
-	if block == nil {
+	_, sizes, _ := strings.Cut(readDoc(t, "project.md"), "\n## Sizes\n")
+	blocks := fenced(sizes, "")
+	if len(blocks) == 0 {
 		t.Fatal("no example")
 	}
 	u := sampleUsage(t, "mps2_an385")
@@ -76,20 +77,20 @@ func TestSizesAreCurrent(t *testing.T) {
 	want["stack:"] = []int64{u.Stack.Need}
 	want["stack of interrupt handlers:"] = []int64{u.Stack.Handlers}
 	for name, figures := range want {
-		row := regexp.MustCompile(`(?m)^` + name + `((?: +(?:\d+|-))+)`).FindStringSubmatch(block[1])
+		row := regexp.MustCompile(`(?m)^` + name + `((?: +(?:\d+|-))+)`).FindStringSubmatch(blocks[0])
 		if row == nil {
-			t.Errorf("docs/size.md has no line %q", name)
+			t.Errorf("docs/project.md has no line %q", name)
 			continue
 		}
 		words := strings.Fields(row[1])
 		if len(words) != len(figures) {
-			t.Errorf("%s: docs/size.md has %q; the figures are %v", name, words, figures)
+			t.Errorf("%s: docs/project.md has %q; the figures are %v", name, words, figures)
 			continue
 		}
 		for i, word := range words {
 			n, _ := strconv.ParseInt(word, 10, 64) // 0 for "-"
 			if math.Abs(float64(n-figures[i])) > max(0.1*float64(figures[i]), 32) {
-				t.Errorf("%s: docs/size.md has %q; the figures are %s", name, words, fmt.Sprint(figures))
+				t.Errorf("%s: docs/project.md has %q; the figures are %s", name, words, fmt.Sprint(figures))
 				break
 			}
 		}

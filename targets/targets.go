@@ -4,7 +4,7 @@
 //	_ "github.com/boardsmith/boardsmith/targets"
 //
 // as boardsmith's own magefile does, which also imports those that check boardsmith itself. Inputs come from the
-// environment, from PROJECT's project.json and from a boardsmith.json; docs/inputs.md lists them.
+// environment, from PROJECT's project.json and from a boardsmith.json; docs/command-line.md lists them.
 //
 // A target parses inputs, calls project, device, boards or executor, and prints. Package internal/cli/console prints,
 // and converts errors to text, JSON lines and exit codes.
@@ -20,11 +20,12 @@ import (
 func Demo(ctx context.Context) error { return do(ctx, "demo", (*invocation).demo) }
 
 // Generate makes or renews the firmware project of BOARD and MODEL in PROJECT. OPTIONS, APP, TEMPLATE, LIBRARIES, PLACE
-// and FIXED_INPUT choose what is in it; FORCE=1 replaces edited files, DRYRUN=1 only tells: docs/inputs.md.
+// and FIXED_INPUT choose what is in it; FORCE=1 replaces edited files, DRYRUN=1 only tells: docs/command-line.md.
 func Generate(ctx context.Context) error { return do(ctx, "generate", (*invocation).generate) }
 
 // Build compiles the project's firmware; it generates the project first if there is none. BOARD, MODEL and the other
-// inputs of generate choose the project; VERBOSE=1 shows the compiler's output, DRYRUN=1 only tells: docs/inputs.md.
+// inputs of generate choose the project; VERBOSE=1 shows the compiler's output, DRYRUN=1 only tells:
+// docs/command-line.md.
 func Build(ctx context.Context) error { return do(ctx, "build", (*invocation).build) }
 
 // Flash makes the board hold the built firmware, writing only what differs, and verifies it. DEVICE names one of
@@ -37,11 +38,11 @@ func Erase(ctx context.Context) error { return do(ctx, "erase", (*invocation).er
 
 // Run runs the model on the board with INPUT, prints outputs and times, and writes OUTPUT. REPEAT is the number of
 // times, TIMEOUT limits a call, LOAD=ram leaves the firmware as it is, DEVICE names one of several boards:
-// docs/inputs.md.
+// docs/command-line.md.
 func Run(ctx context.Context) error { return do(ctx, "run", (*invocation).run) }
 
 // Validate runs all inputs in INPUT on the board, as standalone firmware by default, and compares the outputs with
-// EXPECT and LABELS: docs/validate.md. COMPARE says how equal they must be, ACCURACY how many labels must be right;
+// EXPECT and LABELS: docs/release.md. COMPARE says how equal they must be, ACCURACY how many labels must be right;
 // OUTPUT is a report as JSON.
 func Validate(ctx context.Context) error { return do(ctx, "validate", (*invocation).validate) }
 

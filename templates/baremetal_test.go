@@ -127,7 +127,7 @@ func started(t *testing.T, program, record string, log *bytes.Buffer) (*transpor
 	return s, file
 }
 
-// aRecord is a record as SPEC.md has it, of reason 1.
+// aRecord is a record as boardsmith.md has it, of reason 1.
 func aRecord() string {
 	le := binary.LittleEndian
 	b := le.AppendUint32(nil, 0x544c4642)

@@ -131,7 +131,7 @@ func TestContractSymbols(t *testing.T) {
 			}
 			l.script = regexp.MustCompile(`\b`+m[2]+` = [^;]*;`).ReplaceAllString(l.script, "")
 			l.object = regexp.MustCompile(`\b`+m[2]+`\b`).ReplaceAllString(l.object, "other")
-			if got, want := l.link(t), m[1]+": "+m[2]+" is not defined: define it as in docs/custom-boards.md"; got != want {
+			if got, want := l.link(t), m[1]+": "+m[2]+" is not defined: define it as in docs/chip.md"; got != want {
 				t.Errorf("got %q, want %q", got, want)
 			}
 		})

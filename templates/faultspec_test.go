@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestFaultRecordSpec compares the values in SPEC.md, "The fault record", with those in the C that writes the record.
+// TestFaultRecordSpec compares boardsmith.md, "The fault record", with the C that writes the record.
 func TestFaultRecordSpec(t *testing.T) {
-	spec := readText(t, "../SPEC.md")
+	spec := readText(t, "../docs/formats/boardsmith.md")
 	c := readText(t, "firmware/fault.h") + readText(t, "firmware/fault.c")
 	// For each field, the names in C of the values that its row lists, in the row's order.
 	for field, names := range map[string][]string{
@@ -24,7 +24,7 @@ func TestFaultRecordSpec(t *testing.T) {
 	} {
 		row := regexp.MustCompile(`(?m)^\| \w+ \| ` + field + ` \| (.*) \|$`).FindStringSubmatch(spec)
 		if row == nil {
-			t.Errorf("SPEC.md has no row for %s", field)
+			t.Errorf("boardsmith.md has no row for %s", field)
 			continue
 		}
 		listed := regexp.MustCompile(`\b(0x[0-9a-f]+|\d+)\b`).FindAllString(row[1], -1)
@@ -38,7 +38,7 @@ func TestFaultRecordSpec(t *testing.T) {
 			defined = append(defined, strings.ToLower(value[1]))
 		}
 		if fmt.Sprint(listed) != fmt.Sprint(defined) {
-			t.Errorf("%s: SPEC.md lists %v, the C defines %v", field, listed, defined)
+			t.Errorf("%s: boardsmith.md lists %v, the C defines %v", field, listed, defined)
 		}
 	}
 }

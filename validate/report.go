@@ -16,7 +16,7 @@ import (
 // keptMismatches is the number of mismatches that a report describes.
 const keptMismatches = 10
 
-// A Report is what a validation found. Its JSON form is described in docs/validate.md.
+// A Report is what a validation found. Its JSON form is described in docs/release.md.
 type Report struct {
 	Samples int `json:"samples"` // that ran
 	Of      int `json:"of"`      // in the set

@@ -225,8 +225,8 @@ static void test_write_failures(void** state) {
 
 enum { EVERY_MOST = 1600, EVERY_TEXTS = 4 };
 
-// The Exceptions of damaged requests, as SPEC.md names them: the CRC of a request that is longer than the packet buffer
-// arrives after the request was refused or its copy begun.
+// The Exceptions of damaged requests, as boardsmith.md names them: the CRC of a request that is longer than the packet
+// buffer arrives after the request was refused or its copy begun.
 static const char* const every_texts[EVERY_TEXTS] = {"boardsmith: damaged request", "boardsmith: damaged copy",
                                                      "message exceeds TVM_CRT_MAX_PACKET_SIZE_BYTES", OUTSIDE};
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: 0BSD
 //
-// What the runtime is compiled with; crt/include/tvm/runtime/crt/crt.h and PORTING.md name the other macros.
+// What the runtime is compiled with; the comments in crt/include and crt/src name the other macros.
 #ifndef CRT_CONFIG_H_
 #define CRT_CONFIG_H_
 

@@ -24,7 +24,7 @@ type Landmarks struct {
 	Protocol string `json:"protocol,omitempty"`
 }
 
-// Lines is the Protocol of standalone firmware (SPEC.md, "Standalone firmware").
+// Lines is the Protocol of standalone firmware (boardsmith.md, "Standalone firmware").
 const Lines = "lines"
 
 // Folders name the folders of a project for the archive's files and for the runtime. The paths of objects, below the

@@ -1,5 +1,5 @@
 // Package standalone talks to firmware that runs one model without an RPC server: lines of text over the board's link,
-// each with a CRC-32 (SPEC.md, "Standalone firmware").
+// each with a CRC-32 (boardsmith.md, "Standalone firmware").
 //
 // It neither builds nor flashes, and it does not know models: inputs and outputs are bytes. Package executor gives them
 // types and names.

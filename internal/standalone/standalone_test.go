@@ -90,16 +90,16 @@ func soon(t *testing.T) context.Context {
 	return ctx
 }
 
-// TestSpec compares lines with SPEC.md's examples.
+// TestSpec compares lines with boardsmith.md's examples.
 func TestSpec(t *testing.T) {
 	t.Parallel()
-	spec, err := os.ReadFile("../../SPEC.md")
+	spec, err := os.ReadFile("../../docs/formats/boardsmith.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	request := encode(1, []string{"id", "0100000000000000"})
 	if want := string(request) + said('=', 1, identity); !strings.Contains(string(spec), "\n"+want) {
-		t.Errorf("SPEC.md does not have\n%s", want)
+		t.Errorf("boardsmith.md does not have\n%s", want)
 	}
 }
 

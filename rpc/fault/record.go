@@ -55,7 +55,7 @@ const (
 	aotRun     = 0xfffffffe // of an executor on the device
 )
 
-// A Record is the fault record that a device keeps over its reset (SPEC.md). Its addresses are the device's.
+// A Record is the fault record that a device keeps over its reset (boardsmith.md). Its addresses are the device's.
 type Record struct {
 	Reason    Reason
 	WordBytes int // bytes of a register: 4 or 8

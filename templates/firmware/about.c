@@ -67,7 +67,7 @@ int about_build_id_packed(TVMValue* args, int* type_codes, int num_args, TVMValu
   return 0;
 }
 
-// Tags and lengths: SPEC.md, "Platform".
+// Tags and lengths: boardsmith.md, "Platform".
 static void put_platform(const port_platform_t* p) {
   uint8_t id[CHIP_ID_MAX_BYTES];
   const uint32_t id_bytes = boardsmith_port.chip_id(boardsmith_port.ctx, id, CHIP_ID_MAX_BYTES);

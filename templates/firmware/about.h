@@ -12,7 +12,7 @@
 int about_build_id_packed(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,
                           void* resource_handle);
 
-// boardsmith.platform() -> bytes: properties that the port reads from the chip at the call (SPEC.md, "Platform").
+// boardsmith.platform() -> bytes: properties that the port reads from the chip at the call (boardsmith.md, "Platform").
 int about_platform_packed(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,
                           void* resource_handle);
 

@@ -4,7 +4,7 @@
 // a fault, a port calls fault_keep and then resets. After the restart, the host gets the record (`boardsmith.fault`).
 // Independent of chip and core: the port passes the state.
 //
-// The record's layout, field by field: "The fault record" in boardsmith's SPEC.md.
+// The record's layout, field by field: "The fault record" in boardsmith's docs/formats/boardsmith.md.
 #ifndef BOARDSMITH_FAULT_H_
 #define BOARDSMITH_FAULT_H_
 
@@ -21,7 +21,7 @@
 #endif
 #endif
 
-// The record's values, with their codes and registers: SPEC.md.
+// The record's values, with their codes and registers: boardsmith.md.
 typedef enum fault_reason {
   FAULT_HARDWARE = 1,
   FAULT_CHECK = 2,
@@ -49,7 +49,7 @@ typedef struct fault_context {
   uintptr_t status;           // xPSR, mcause, a process's load address
   const uintptr_t* regs;      // may be NULL
   uint32_t reg_count;         // at most FAULT_REGS_MAX
-  const uintptr_t* extra;     // the record's second list of words; order: SPEC.md
+  const uintptr_t* extra;     // the record's second list of words; order: boardsmith.md
   uint32_t extra_count;       // at most FAULT_EXTRA_MAX
   const uint8_t* stack;       // the stack to record, lowest address first; NULL: none
   uint32_t stack_size_bytes;  // its size; at most BOARDSMITH_FAULT_STACK_BYTES are recorded

@@ -31,7 +31,7 @@ typedef enum port_stop {
   PORT_STOP_ABORT,       // TVMPlatformAbort
 } port_stop_t;
 
-// Properties of the chip, read at the call: SPEC.md, "Platform". The caller initialises all fields to "unknown".
+// Properties of the chip, read at the call: boardsmith.md, "Platform". The caller initialises all fields to "unknown".
 typedef struct port_platform {
   uint32_t core_hz;     // 0: unknown
   uint32_t flags;       // 1 instruction cache on, 2 data cache on, 4 flash prefetch on, 8 FPU on

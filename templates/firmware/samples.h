@@ -15,7 +15,7 @@
 void samples_start(void);
 void samples_stop(void);
 
-// boardsmith.timed_interrupts() -> bytes, or null from a port without interrupts (SPEC.md, "Interrupts in a
+// boardsmith.timed_interrupts() -> bytes, or null from a port without interrupts (boardsmith.md, "Interrupts in a
 // measurement").
 int samples_interrupts_packed(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,
                               void* resource_handle);

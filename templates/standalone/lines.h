@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The lines that standalone firmware receives and sends: SPEC.md, "Standalone firmware". A line is text in ASCII with a
-// CRC-32 at its end. Numbers are hexadecimal, in small letters.
+// The lines that standalone firmware receives and sends: boardsmith.md, "Standalone firmware". A line is text in ASCII
+// with a CRC-32 at its end. Numbers are hexadecimal, in small letters.
 #ifndef BOARDSMITH_LINES_H_
 #define BOARDSMITH_LINES_H_
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The firmware of one model without an RPC server: it sets up the chip, runs the model by the embedded C interface, and
-// reports over the port's link what came of it (SPEC.md, "Standalone firmware"). It is the same for every model: what
-// differs is in tvm_<model>.h and in boardsmith_standalone.c, which has the buffers.
+// reports over the port's link what came of it (boardsmith.md, "Standalone firmware"). It is the same for every model:
+// what differs is in tvm_<model>.h and in boardsmith_standalone.c, which has the buffers.
 //
 // A firmware with samples runs them once by itself, if no request arrives within START_MS of the start, unless a fault
 // ended the last run. Afterwards it answers requests.

@@ -62,8 +62,8 @@ void boardsmith_upload_session_begins(void);
 
 // For the table of the firmware's functions.
 //
-// boardsmith.memory() -> bytes: the parts of the window that are free, which the host may write to. SPEC.md has the
-// format.
+// boardsmith.memory() -> bytes: the parts of the window that are free, which the host may write to. boardsmith.md has
+// the format.
 int boardsmith_memory_packed(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,
                              void* resource_handle);
 
@@ -79,7 +79,7 @@ int boardsmith_unlink_packed(TVMValue* args, int* type_codes, int num_args, TVMV
                              void* resource_handle);
 
 // boardsmith.fill(tensor, seed): fills the tensor with numbers that follow from the seed, so that inputs of candidates
-// need not be sent. SPEC.md defines them.
+// need not be sent. boardsmith.md defines them.
 int boardsmith_fill_packed(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,
                            void* resource_handle);
 

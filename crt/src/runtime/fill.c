@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Fills tensors with numbers that follow from a seed (boardsmith/upload.h): inputs that need not go over the link.
-// SPEC.md, "Tensors from a seed", defines them; package ndarray of the host has the same generator.
+// boardsmith.md, "Tensors from a seed", defines them; package ndarray of the host has the same generator.
 #include <boardsmith/upload.h>
 #include <stdbool.h>
 #include <string.h>

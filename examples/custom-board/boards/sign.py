@@ -10,7 +10,7 @@ import argparse
 import hashlib
 import struct
 
-HEADER_MAGIC, LIST_MAGIC, SHA256 = 0x96F3B83D, 0x6907, 0x10  # MCUboot's docs/design.md
+HEADER_MAGIC, LIST_MAGIC, SHA256 = 0x96F3B83D, 0x6907, 0x10  # MCUboot's design.md
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--header-size", type=int, required=True)

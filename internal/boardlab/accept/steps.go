@@ -27,7 +27,7 @@ var steps = []step{
 	{Step{
 		"reset", "the firmware starts, answers, and starts again after a reset of its own",
 		"the core stands before main: the memory map. It is in a wait: chip_init. It is idle: the UART's pins, base, " +
-			"clock (chip_uart_hz) and receive interrupt; docs/PORTING.md, Troubleshooting",
+			"clock (chip_uart_hz) and receive interrupt; docs/board.md, Troubleshooting",
 	}, (*run).reset},
 	{Step{
 		"chip id", "the chip's id is the same after each start",
@@ -45,7 +45,7 @@ var steps = []step{
 	}, (*run).clock},
 	{Step{
 		"timer", "the counter continues at that rate while the core waits",
-		"the counter or its clock stops in sleep: CPU_SLEEP_STOPS_TICK, or another timer; docs/PORTING.md, A CPU",
+		"the counter or its clock stops in sleep: CPU_SLEEP_STOPS_TICK, or another timer; docs/chip.md, A CPU",
 	}, (*run).timer},
 	{Step{
 		"link", "tensors are copied both ways without a lost byte",

@@ -262,7 +262,7 @@ func configError(file string, data []byte, offset int64, err error) error {
 		}
 	}
 	line := 1 + bytes.Count(data[:min(max(offset, 0), int64(len(data)))], []byte("\n"))
-	return failure.New(failure.Config, "docs/inputs.md lists the fields", "%s:%d: %w", file, line, err)
+	return failure.New(failure.Config, "docs/command-line.md lists the fields", "%s:%d: %w", file, line, err)
 }
 
 func fieldNames(t reflect.Type) []string {

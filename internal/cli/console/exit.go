@@ -14,7 +14,7 @@ import (
 	"github.com/boardsmith/boardsmith/rpc/fault"
 )
 
-// exitCode maps failure classes to mage's exit codes; see docs/exit-codes.md.
+// exitCode maps failure classes to mage's exit codes; see docs/command-line.md.
 var exitCode = map[failure.Class]int{
 	failure.Config:       2,
 	failure.ToolMissing:  3,

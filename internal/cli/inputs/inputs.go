@@ -1,8 +1,8 @@
 // Package inputs determines what a run of mage works on, and reads the files that these inputs name.
 //
 // Each input comes from the environment, else from PROJECT's project.json, else from boardsmith.json, else it has its
-// default (docs/inputs.md). The package opens no project and prints nothing; variables that belong to one target alone
-// are read there.
+// default (docs/command-line.md). The package opens no project and prints nothing; variables that belong to one target
+// alone are read there.
 package inputs
 
 import (

@@ -1,5 +1,5 @@
-// Package jsonlines holds a struct for each kind of JSON line that targets print. docs/json-lines.md is generated from
-// their fields and comments: "go test ./internal/cli/jsonlines -update" writes it.
+// Package jsonlines holds a struct for each kind of JSON line that targets print. A table in docs/command-line.md is
+// generated from their fields and comments: "go test ./internal/cli/jsonlines -update" writes it.
 //
 // A line gets "v" and, where they are empty, "step" and "status": the running target, and "done". Empty texts of a line
 // itself are left out, those of an object in it are not. Fields of objects are in alphabetical order, as those of lines
@@ -53,7 +53,7 @@ type Done struct {
 // Failed is the line of a failed step.
 type Failed struct {
 	Status string `json:"status"`
-	Class  string `json:"class"` // the failure class, as in [exit-codes.md](exit-codes.md)
+	Class  string `json:"class"` // the failure class, as in [Exit codes](#exit-codes)
 	Code   int    `json:"code"`  // the exit code
 	Error  string `json:"error"` // what went wrong
 	Next   string `json:"next"`  // the next step for the user
@@ -316,7 +316,7 @@ type Validate struct {
 	Input    string   `json:"input"`              // source of the set
 	Output   string   `json:"output"`             // the file written
 	Accuracy *float64 `json:"accuracy,omitempty"` // with labels: per cent
-	Report   any      `json:"report"`             // as in [validate.md](validate.md#the-report)
+	Report   any      `json:"report"`             // as in [release.md](release.md#the-report)
 }
 
 // Release is the line of release.

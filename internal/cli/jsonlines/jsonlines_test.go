@@ -14,15 +14,15 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the tables in docs/json-lines.md")
+var update = flag.Bool("update", false, "write the tables in docs/command-line.md")
 
 const (
-	page  = "../../../docs/json-lines.md"
+	page  = "../../../docs/command-line.md"
 	begin = "<!-- begin of go test ./internal/cli/jsonlines -update -->\n"
 	end   = "<!-- end -->\n"
 )
 
-// TestPage checks that the tables in docs/json-lines.md are those of the structs.
+// TestPage checks that the tables in docs/command-line.md are those of the structs.
 func TestPage(t *testing.T) {
 	t.Parallel()
 	old, err := os.ReadFile(page)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Writes build/board.json: what only Zephyr's configuration shows of the board, in the format of boardsmith's board
-# files (docs/PORTING.md). boardsmith reads it after the build. It is only written if it differs.
+# files (docs/board.md). boardsmith reads it after the build. It is only written if it differs.
 
 function(boardsmith_words var)  # a JSON list of the words
   set(list "")

@@ -159,7 +159,7 @@ static K_TIMER_DEFINE(tick, on_tick, NULL);
 
 // ---- Start and stop ----------------------------------------------------------------------------------------------
 
-// Causes in the report of boardsmith.platform (SPEC.md).
+// Causes in the report of boardsmith.platform (boardsmith.md).
 enum {
   CAUSE_POWER = 1,
   CAUSE_PIN = 2,

@@ -2,7 +2,7 @@
 //
 // The vector table and what runs before main, in the style of a vendor's start-up file. What differs for boardsmith:
 // the handlers of faults, tick and interrupts are those of boardsmith's port, thread code has a stack of its own (PSP),
-// and bare_start calls constructors and main. docs/custom-boards.md lists these rules.
+// and bare_start calls constructors and main. docs/chip.md lists these rules.
 #include <stdint.h>
 #include <string.h>
 

@@ -45,8 +45,8 @@ enum {
 #elif ((CPU_MPU_REGIONS) < 1) || ((CPU_MPU_REGIONS) > 255)
 #error "CPU_MPU_REGIONS: not the number of regions of the memory protection unit, from 1 to 255"
 #endif
-#define TOO_MANY_REGIONS                                                                                      \
-  "memory: the map needs more regions than the memory protection unit has, see docs/custom-boards.md: leave " \
+#define TOO_MANY_REGIONS                                                                              \
+  "memory: the map needs more regions than the memory protection unit has, see docs/board.md: leave " \
   "out upload_kib or places of parts, join neighbouring memories, or define CPU_MPU_REGIONS if the unit has more"
 
 // For sums over the map: the number of memories of a kind, or with a rule that is not

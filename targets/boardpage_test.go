@@ -14,12 +14,12 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 )
 
-// TestPortingNamesEveryField checks that docs/PORTING.md names every field of a board file.
-func TestPortingNamesEveryField(t *testing.T) {
-	doc := readDoc(t, "PORTING.md")
+// TestBoardPageNamesEveryField checks that docs/board.md names every field of a board file.
+func TestBoardPageNamesEveryField(t *testing.T) {
+	doc := readDoc(t, "board.md")
 	for _, field := range jsonFields(reflect.TypeFor[boards.Board]()) {
 		if !strings.Contains(doc, "`"+field+"`") && !strings.Contains(doc, `"`+field+`"`) {
-			t.Errorf("docs/PORTING.md does not describe %s", field)
+			t.Errorf("docs/board.md does not describe %s", field)
 		}
 	}
 }
@@ -42,16 +42,17 @@ func jsonFields(of reflect.Type) []string {
 	return names
 }
 
-// TestPortingNamesEveryUART checks that the table of drivers lists every file, and that every named file exists.
-func TestPortingNamesEveryUART(t *testing.T) {
-	doc := readDoc(t, "PORTING.md")
+// TestChipPageNamesEveryUART checks that the table of drivers lists every file, and that every named file exists.
+func TestChipPageNamesEveryUART(t *testing.T) {
+	chip := readDoc(t, "chip.md")
+	doc := chip + readDoc(t, "board.md")
 	drivers, err := filepath.Glob("../templates/baremetal/port/uart/*.c")
 	if err != nil || len(drivers) == 0 {
 		t.Fatal(drivers, err)
 	}
 	for _, d := range drivers {
-		if !strings.Contains(doc, "| `port/uart/"+filepath.Base(d)+"` |") {
-			t.Errorf("docs/PORTING.md does not list %s", d)
+		if !strings.Contains(chip, "| `port/uart/"+filepath.Base(d)+"` |") {
+			t.Errorf("docs/chip.md does not list %s", d)
 		}
 	}
 	folders := map[string]string{
@@ -65,23 +66,22 @@ func TestPortingNamesEveryUART(t *testing.T) {
 	for _, m := range named {
 		file := filepath.Join(folders[m[1]], m[2])
 		if _, err := os.Stat(file); err != nil && m[2] != "desk_sensor.c" { // of examples/own-repo
-			t.Errorf("docs/PORTING.md names %s/%s: %v", m[1], m[2], err)
+			t.Errorf("docs/board.md or docs/chip.md names %s/%s: %v", m[1], m[2], err)
 		}
 	}
 }
 
-// TestPortingsBoard loads the board that the page shows, also with each further block of fields merged into it.
-func TestPortingsBoard(t *testing.T) {
-	doc := readDoc(t, "PORTING.md")
-	blocks := regexp.MustCompile("(?s)```json\n(.*?)```").FindAllStringSubmatch(doc, -1)
+// TestBoardOfPage loads the board that the page shows, also with each further block of fields merged into it.
+func TestBoardOfPage(t *testing.T) {
+	blocks := fenced(readDoc(t, "board.md"), "json")
 	if len(blocks) < 3 {
 		t.Fatalf("%d blocks of JSON", len(blocks))
 	}
 	dir := t.TempDir()
 	for i, b := range blocks {
-		text := strings.TrimSpace(b[1])
+		text := strings.TrimSpace(b)
 		if !strings.HasPrefix(text, "{") { // some fields of a file
-			text = merged(t, blocks[0][1], text)
+			text = merged(t, blocks[0], text)
 		}
 		file := filepath.Join(dir, "kiln.json")
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
@@ -93,27 +93,27 @@ func TestPortingsBoard(t *testing.T) {
 	}
 }
 
-// TestPortingsBoardBuilds builds the bundled sample for the board that the page shows first.
-func TestPortingsBoardBuilds(t *testing.T) {
-	block := regexp.MustCompile("(?s)```json\n(.*?)```").FindStringSubmatch(readDoc(t, "PORTING.md"))
-	if block == nil {
+// TestBoardOfPageBuilds builds the bundled sample for the board that the page shows first.
+func TestBoardOfPageBuilds(t *testing.T) {
+	blocks := fenced(readDoc(t, "board.md"), "json")
+	if len(blocks) == 0 {
 		t.Fatal("no JSON")
 	}
 	file := filepath.Join(t.TempDir(), "kiln.json")
-	if err := os.WriteFile(file, []byte(block[1]), 0o644); err != nil {
+	if err := os.WriteFile(file, []byte(blocks[0]), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	sampleUsage(t, file)
 }
 
-// TestPortingNamesEveryDefine compares the page's table of required defines with those of the shipped board files,
+// TestBoardPageNamesEveryDefine compares the page's table of required defines with those of the shipped board files,
 // except those that have defaults.
-func TestPortingNamesEveryDefine(t *testing.T) {
+func TestBoardPageNamesEveryDefine(t *testing.T) {
 	required := map[string][]string{}
 	var above []string
 	names := regexp.MustCompile("`([A-Z0-9_]+)`")
 	for _, row := range regexp.MustCompile("(?m)^\\| (`chip/[^|]*) \\| ([^|]*) \\|$").FindAllStringSubmatch(
-		readDoc(t, "PORTING.md"), -1) {
+		readDoc(t, "board.md"), -1) {
 		var defines []string
 		if strings.HasPrefix(row[2], "the same, and ") {
 			defines = slices.Clone(above)
@@ -147,13 +147,13 @@ func TestPortingNamesEveryDefine(t *testing.T) {
 			return strings.HasPrefix(name, "BARE_") || strings.HasPrefix(name, "BOARDSMITH_")
 		})
 		if set := slices.Sorted(maps.Keys(b.Defines)); !slices.Equal(set, required[b.Inherits]) {
-			t.Errorf("%s sets %q; docs/PORTING.md requires %q of boards with %s", file, set, required[b.Inherits], b.Inherits)
+			t.Errorf("%s sets %q; docs/board.md requires %q of boards with %s", file, set, required[b.Inherits], b.Inherits)
 		}
 		tried[b.Inherits] = true
 	}
 	for chip := range required {
 		if !tried[chip] {
-			t.Errorf("docs/PORTING.md lists %s, which no shipped board inherits from", chip)
+			t.Errorf("docs/board.md lists %s, which no shipped board inherits from", chip)
 		}
 	}
 }

@@ -1,0 +1,225 @@
+package targets
+
+import (
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
+)
+
+// fenced returns the fenced blocks of a page in a language, "" for those without one.
+func fenced(page, language string) (blocks []string) {
+	var block strings.Builder
+	open := ""
+	for line := range strings.Lines(page) {
+		switch mark := strings.TrimSpace(line); {
+		case open == "" && strings.HasPrefix(mark, "```"):
+			open = mark
+		case open != "" && mark == "```":
+			if open == "```"+language {
+				blocks = append(blocks, block.String())
+			}
+			open = ""
+			block.Reset()
+		case open != "":
+			block.WriteString(line)
+		}
+	}
+	return blocks
+}
+
+// The comments before an example that a test runs, and before one that is the body of a package's Example.
+var (
+	commands = regexp.MustCompile("(?s)<!-- a test runs this -->\n```sh\n(.*?)```\n")
+	goText   = regexp.MustCompile("(?s)<!-- the text of (\\S+) -->\n```go\n(.*?)```\n")
+)
+
+// pages returns README.md and the pages in docs by name.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	files, err := filepath.Glob("../docs/*.md")
+	if err != nil || len(files) < 10 {
+		t.Fatal(files, err)
+	}
+	all := map[string]string{}
+	for _, file := range append(files, "../README.md") {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[filepath.Base(file)] = string(data)
+	}
+	return all
+}
+
+// generated are pages that a target writes.
+var generated = []string{"boards-x-archives.md", "standalone-sizes.md", "figures.md"}
+
+// TestPagesBegin checks that each page says what it is for and then has an example that a test runs, before its first
+// section.
+func TestPagesBegin(t *testing.T) {
+	for name, page := range pages(t) {
+		if name == "README.md" || slices.Contains(generated, name) {
+			continue
+		}
+		head, _, _ := strings.Cut(page, "\n## ")
+		title, head, _ := strings.Cut(head, "\n")
+		if purpose := strings.TrimSpace(head); !strings.HasPrefix(title, "# ") || strings.HasPrefix(purpose, "<!--") {
+			t.Errorf("docs/%s does not begin with a title and a sentence", name)
+		}
+		if !commands.MatchString(head) && !goText.MatchString(head) {
+			t.Errorf("docs/%s has no example that a test runs before its first section", name)
+		}
+	}
+}
+
+// TestPageCommands runs the commands with which pages begin in a folder that has samples, examples and a go.mod, as the
+// repository has.
+func TestPageCommands(t *testing.T) {
+	s := openShop(t)
+	var names []string
+	all := pages(t)
+	for name, page := range all {
+		if commands.MatchString(page) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range drawn.Of(t, "commands of pages", names, 4) {
+		t.Run(name, func(t *testing.T) {
+			if name == "zephyr.md" && os.Getenv("ZEPHYR_BASE") == "" {
+				t.Skip("ZEPHYR_BASE is not set: no Zephyr to build with (docs/zephyr.md)")
+			}
+			dir := t.TempDir()
+			for _, folder := range []string{"examples/samples", "examples/tune-matmul", "examples/custom-board"} {
+				if err := os.CopyFS(filepath.Join(dir, folder), os.DirFS(filepath.Join("..", folder))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, file := range []string{"go.mod", "go.sum"} { // by which targets build boardsmith's other programs
+				data, err := os.ReadFile(filepath.Join(s.dir, "repo", file))
+				if err != nil {
+					t.Fatal(err)
+				}
+				writeFile(t, filepath.Join(dir, file), string(data))
+			}
+			for _, m := range commands.FindAllStringSubmatch(all[name], -1) {
+				cmd := exec.CommandContext(t.Context(), "sh", "-e", "-c", strings.ReplaceAll(m[1], "go tool mage", "mage"))
+				cmd.Dir, cmd.Env = dir, s.environment()
+				if base := os.Getenv("ZEPHYR_BASE"); name == "zephyr.md" {
+					cmd.Env = append(cmd.Env, "ZEPHYR_BASE="+base)
+				}
+				if said, err := cmd.CombinedOutput(); err != nil {
+					t.Errorf("%v\n%s", err, said)
+				}
+			}
+		})
+	}
+}
+
+// TestPageGo compares the Go texts of pages with the examples that the tests run.
+func TestPageGo(t *testing.T) {
+	found := 0
+	for name, page := range pages(t) {
+		for _, m := range goText.FindAllStringSubmatch(page, -1) {
+			found++
+			source, err := os.ReadFile(filepath.Join("..", m[1]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, body, ok := strings.Cut(string(source), "func Example() {\n")
+			end := regexp.MustCompile(`\n\t// (Unordered o|O)utput:`).FindStringIndex(body)
+			if !ok || end == nil {
+				t.Fatalf("%s has no example with an output", m[1])
+			}
+			want := regexp.MustCompile(`(?m)^\t`).ReplaceAllString(body[:end[0]+1], "")
+			want = strings.ReplaceAll(want, "../examples/", "examples/") // the page's reader is in the repository's root
+			if m[2] != want {
+				t.Errorf("%s shows\n%s\nbut %s runs\n%s", name, m[2], m[1], want)
+			}
+		}
+	}
+	if found < 2 {
+		t.Errorf("%d texts of examples", found)
+	}
+}
+
+var (
+	link     = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	mention  = regexp.MustCompile(`\bdocs/(?:formats/)?[\w-]+\.md\b`)
+	heading  = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	notASlug = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+)
+
+// slugs returns the anchors of a page's headings.
+func slugs(page string) (all []string) {
+	for _, m := range heading.FindAllStringSubmatch(page, -1) {
+		all = append(all, strings.ReplaceAll(notASlug.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-"))
+	}
+	return all
+}
+
+// TestLinks finds the target of each link between pages, and each page in docs that any file names.
+func TestLinks(t *testing.T) {
+	links := 0
+	err := filepath.WalkDir("..", func(file string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && slices.Contains([]string{".git", "build", "fuzz"}, d.Name()):
+			return fs.SkipDir
+		case !d.Type().IsRegular():
+			return nil
+		}
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		for _, page := range mention.FindAllString(string(data), -1) {
+			if _, err := os.Stat(filepath.Join("..", page)); err != nil {
+				t.Errorf("%s names %s: %v", file, page, err)
+			}
+		}
+		if filepath.Ext(file) == ".md" {
+			links += checkLinks(t, file, string(data))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if links < 200 {
+		t.Errorf("%d links only", links)
+	}
+}
+
+// checkLinks finds the targets of a page's links, and returns the number of these links.
+func checkLinks(t *testing.T, file, text string) (links int) {
+	t.Helper()
+	for _, m := range link.FindAllStringSubmatch(text, -1) {
+		target, anchor, _ := strings.Cut(m[1], "#")
+		if strings.Contains(target, "://") {
+			continue
+		}
+		links++
+		to := file
+		if target != "" {
+			to = filepath.Join(filepath.Dir(file), filepath.FromSlash(target))
+		}
+		if _, err := os.Stat(to); err != nil {
+			t.Errorf("%s: %v", file, err)
+		} else if anchor != "" {
+			page, err := os.ReadFile(to)
+			if err != nil || !slices.Contains(slugs(string(page)), anchor) {
+				t.Errorf("%s: %s has no heading for #%s, %v", file, to, anchor, err)
+			}
+		}
+	}
+	return links
+}
