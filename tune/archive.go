@@ -1,5 +1,3 @@
-// This file makes candidates of archives.
-
 package tune
 
 import (
@@ -11,24 +9,24 @@ import (
 	"github.com/boardsmith/boardsmith/project"
 )
 
-// CandidateOf makes a candidate of an archive that holds one operator, as AutoTVM exports them (mlf.md §4). inputs and
-// want are the inputs and the outputs that are wanted. If a name of theirs is that of an argument, all are: an input
-// without an array begins as zero, an output without one is not compared. Else there is one for each input or output,
-// in their order. Types and shapes are those of the arguments. Errors are of class config.
-func CandidateOf(id string, a *mlf.Archive, inputs, want []ndarray.Named) (Candidate, error) {
+// CandidateOf returns the candidate of an archive that holds one operator, as AutoTVM exports them (mlf.md §4). inputs
+// and want are arrays of the inputs and of the expected outputs, assigned by name if a name is that of an argument, else
+// in order. By name, an input without an array starts as zero, and an output without one is not compared; in order, there
+// must be one for each. Types and shapes must be those of the arguments. Errors are of class config.
+func CandidateOf(id string, archive *mlf.Archive, inputs, want []ndarray.Named) (Candidate, error) {
 	if err := checkID(id); err != nil {
 		return Candidate{}, err
 	}
-	m, err := a.Model("")
+	m, err := archive.Model("")
 	if err != nil {
 		return Candidate{}, err
 	}
 	if m.Entry == "" || len(m.Arguments) == 0 {
 		return Candidate{}, failure.New(failure.Config, "export the operator alone",
-			"archive %s holds a model, not one operator", a.Path)
+			"archive %s holds a model, not one operator", archive.Path)
 	}
 	if m.ABI != mlf.ABIPacked {
-		return Candidate{}, failure.Errorf(failure.Config, "archive %s: operators of ABI %q cannot be called", a.Path, m.ABI)
+		return Candidate{}, failure.Errorf(failure.Config, "archive %s: operators of ABI %q cannot be called", archive.Path, m.ABI)
 	}
 	var in, out []mlf.Tensor
 	for _, arg := range m.Arguments {
@@ -38,34 +36,34 @@ func CandidateOf(id string, a *mlf.Archive, inputs, want []ndarray.Named) (Candi
 			in = append(in, arg.Tensor)
 		}
 	}
-	given, err := mlf.Assign("input", in, out, inputs)
+	data, err := mlf.Assign("input", in, out, inputs)
 	if err != nil {
-		return Candidate{}, fmt.Errorf("archive %s: %w", a.Path, err)
+		return Candidate{}, fmt.Errorf("archive %s: %w", archive.Path, err)
 	}
 	expected, err := mlf.Assign("output", out, in, want)
 	if err != nil {
-		return Candidate{}, fmt.Errorf("archive %s: expected: %w", a.Path, err)
+		return Candidate{}, fmt.Errorf("archive %s: expected: %w", archive.Path, err)
 	}
 	c := Candidate{ID: id, Entry: m.Entry, Operators: project.CodeOf(m)}
 	for _, arg := range m.Arguments {
-		bytes, err := ndarray.Bytes(arg.DType, arg.Shape)
+		size, err := ndarray.Bytes(arg.DType, arg.Shape)
 		if err != nil {
-			return Candidate{}, failure.Errorf(failure.Config, "archive %s: argument %s: %w", a.Path, arg.Name, err)
+			return Candidate{}, failure.Errorf(failure.Config, "archive %s: argument %s: %w", archive.Path, arg.Name, err)
 		}
-		of := Arg{DType: arg.DType, Shape: arg.Shape}
+		a := Arg{DType: arg.DType, Shape: arg.Shape}
 		if arg.Output {
 			if expected[0] != nil {
-				of.Want = expected[0].Data
+				a.Want = expected[0].Data
 			}
 			expected = expected[1:]
 		} else {
-			of.Data = make([]byte, bytes)
-			if given[0] != nil {
-				of.Data = given[0].Data
+			a.Data = make([]byte, size)
+			if data[0] != nil {
+				a.Data = data[0].Data
 			}
-			given = given[1:]
+			data = data[1:]
 		}
-		c.Args = append(c.Args, of)
+		c.Args = append(c.Args, a)
 	}
 	return c, nil
 }

@@ -1,5 +1,3 @@
-// This file writes AutoTVM's log.
-
 package tune
 
 import (
@@ -12,10 +10,10 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 )
 
-// failedCost is what AutoTVM takes for the time of a failed candidate, in seconds (autotvm.md §4).
+// failedCost is AutoTVM's time of a failed candidate, in seconds (autotvm.md §4).
 const failedCost = 1e9
 
-// AutoTVM's numbers of errors (autotvm.md §3).
+// AutoTVM's error numbers (autotvm.md §3).
 const (
 	noError       = 0
 	compileHost   = 2
@@ -25,12 +23,12 @@ const (
 	runTimeout    = 7
 )
 
-// WriteAutoTVM writes results that have a Record as AutoTVM's JSON lines, which its tools read (autotvm.md §4),
-// without those of Confirm, whose records are written already. Of three samples or more the smallest and the largest
-// are left out, as TVM does.
+// WriteAutoTVM writes results that have a Record as AutoTVM's JSON lines, which its tools read (autotvm.md §4). It omits
+// results of Run.Confirm, whose candidates have a line already. Like TVM, it omits the smallest and the largest of three
+// samples or more.
 func WriteAutoTVM(w io.Writer, results []Result, tvmVersion string) error {
 	for _, r := range results {
-		if r.Record == nil || r.Of != "" {
+		if r.Record == nil || r.Confirms != "" {
 			continue
 		}
 		var record struct{ Input, Config json.RawMessage }
@@ -46,7 +44,7 @@ func WriteAutoTVM(w io.Writer, results []Result, tvmVersion string) error {
 		} else {
 			number = r.errorNumber()
 		}
-		took := (r.Build + r.Load + r.Run).Seconds()
+		total := (r.Build + r.Load + r.Run).Seconds()
 		line, err := json.Marshal(struct {
 			Input      json.RawMessage `json:"input"`
 			Config     json.RawMessage `json:"config"`
@@ -55,7 +53,7 @@ func WriteAutoTVM(w io.Writer, results []Result, tvmVersion string) error {
 			TVMVersion string          `json:"tvm_version"`
 		}{
 			record.Input, record.Config,
-			[]any{costs, number, took, float64(r.Finished.UnixNano()) / 1e9},
+			[]any{costs, number, total, float64(r.Finished.UnixNano()) / 1e9},
 			0.2,
 			cmp.Or(tvmVersion, "0.14.0"),
 		})
@@ -69,7 +67,7 @@ func WriteAutoTVM(w io.Writer, results []Result, tvmVersion string) error {
 	return nil
 }
 
-// errorNumber is AutoTVM's for a result with a failure.
+// errorNumber returns AutoTVM's number for the class of a failure.
 func (r Result) errorNumber() int {
 	switch r.Failure.Class {
 	case failure.Compile, failure.Link, failure.DoesNotFit, failure.Config:
@@ -77,7 +75,7 @@ func (r Result) errorNumber() int {
 	case failure.WrongAnswer:
 		return wrongAnswer
 	case failure.Timeout:
-		if r.Bytes == 0 { // it was not even linked
+		if r.Bytes == 0 { // not linked
 			return buildTimeout
 		}
 		return runTimeout

@@ -1,4 +1,4 @@
-// This file holds what the lines of results.jsonl mean.
+// This file interprets the lines of results.jsonl.
 
 package tune
 
@@ -9,19 +9,19 @@ import (
 	"slices"
 )
 
-// A resultLine is a line of results.jsonl: a result, a label, the contents of results that the reference has confirmed,
-// or the IDs of those that are no longer the run's.
+// A resultLine is a line of results.jsonl: a result, a label, the keys of results that the reference has confirmed, or
+// the IDs that are no longer among the run's results.
 type resultLine struct {
 	Result
-	// The key whose result the candidate has: that of its own content, which then only gets a label, or of another content
-	// with the same bytes. "": the line has a result.
+	// Shares is the key of the result that the candidate has: of its own content, which only gets another label then, or
+	// of another content with the same bytes. "": the line contains a result.
 	Shares  string   `json:"shares,omitempty"`
-	Again   bool     `json:"again,omitempty"` // the result replaces an earlier one of its content: its ID is no label
+	Again   bool     `json:"again,omitempty"` // the result replaces an earlier one of its content and sets no label
 	Proven  []string `json:"proven,omitempty"`
 	LeftOut []string `json:"left_out,omitempty"`
 }
 
-// MarshalJSON writes what the line holds: no result without an ID.
+// MarshalJSON omits the fields of Result in lines without an ID.
 func (l resultLine) MarshalJSON() ([]byte, error) {
 	switch {
 	case l.Proven != nil:
@@ -33,7 +33,7 @@ func (l resultLine) MarshalJSON() ([]byte, error) {
 	return json.Marshal(plain(l))
 }
 
-// check fails for what no run writes.
+// check returns an error for a line that no run writes.
 func (l *resultLine) check() error {
 	switch {
 	case l.Proven != nil || l.LeftOut != nil:
@@ -52,30 +52,30 @@ func (l *resultLine) check() error {
 	return nil
 }
 
-// key is what a result is found by: its content, or in a search of a network's flags its ID.
+// key identifies a result: its content, or its ID in a search of a network's flags.
 func (r *Result) key() string { return cmp.Or(r.Content, r.ID) }
 
-// An index says which result an ID has. A result is that of a content, the last line of which counts; other contents
-// with the same bytes share it. An ID is a label for one content.
+// An index maps IDs to results. A result belongs to a content, and the last line of the content counts; other contents
+// with the same bytes share it. An ID is a label of one content.
 type index struct {
-	results  map[string]int64  // where the last result of each key begins
-	shares   map[string]string // the key whose result a key without its own has
+	results  map[string]int64  // offset of the last result of each key
+	shared   map[string]string // key of the result that a key without its own has
 	labels   map[string]label  // by ID
 	unproven map[string]bool   // keys whose last result the reference has not confirmed
 }
 
-// A label is what an ID stands for.
+// A label is the key that an ID stands for.
 type label struct {
-	key string
-	at  int64 // where the line begins that says so
+	key    string
+	offset int64 // of the line that sets it
 }
 
 func newIndex() index {
 	return index{map[string]int64{}, map[string]string{}, map[string]label{}, map[string]bool{}}
 }
 
-// take takes the line that begins at a byte of the file.
-func (x *index) take(at int64, l resultLine) error {
+// add adds the line at an offset of the file. The error is of a line that contradicts earlier ones.
+func (x *index) add(offset int64, l resultLine) error {
 	for _, key := range l.Proven {
 		delete(x.unproven, key)
 	}
@@ -87,88 +87,102 @@ func (x *index) take(at int64, l resultLine) error {
 	}
 	key := l.key()
 	if !l.Again {
-		x.labels[l.ID] = label{key, at}
+		x.labels[l.ID] = label{key, offset}
 	}
-	if l.Shares == "" {
-		x.results[key] = at
-		delete(x.shares, key)
-		delete(x.unproven, key)
-		if l.Unproven {
-			x.unproven[key] = true
-		}
+	if l.Shares != "" {
+		return x.share(key, l.Shares)
+	}
+	x.results[key] = offset
+	delete(x.shared, key)
+	delete(x.unproven, key)
+	if l.Unproven {
+		x.unproven[key] = true
+	}
+	return nil
+}
+
+// share gives a key the result of another one.
+func (x *index) share(key, other string) error {
+	if other == key {
 		return nil
 	}
-	if l.Shares == key {
-		return nil
-	}
-	if x.root(l.Shares) == key {
+	if x.root(other) == key {
 		return errors.New("two contents share each other's result")
 	}
-	x.shares[key] = l.Shares
+	x.shared[key] = other
 	return nil
 }
 
 // root returns the key that has the result of a key.
 func (x *index) root(key string) string {
 	for {
-		next, shared := x.shares[key]
-		if !shared {
+		next, ok := x.shared[key]
+		if !ok {
 			return key
 		}
 		key = next
 	}
 }
 
-// stands reports whether an ID stands for a content, and that has the result of a key.
-func (x *index) stands(id, content, key string) bool {
-	l, labelled := x.labels[id]
-	return labelled && l.key == content && x.root(content) == x.root(key)
+// hasLabel reports whether an ID is a label of a content that has the result of a key.
+func (x *index) hasLabel(id, content, key string) bool {
+	l, ok := x.labels[id]
+	return ok && l.key == content && x.root(content) == x.root(key)
 }
 
-// labelled returns the result that a label has, from its line and from that of the result. measured is the ID that the
-// result was measured under, or that is to be named in its place.
-func (x *index) labelled(own, result Result, measured string) Result {
+// labelled returns a result under the label in line. If the label is not measuredID, it becomes SameAs.
+func (x *index) labelled(line, result Result, measuredID string) Result {
 	r := result
 	r.Unproven = x.unproven[result.key()]
-	r.ID, r.Content, r.Of, r.Record, r.Same = own.ID, own.Content, own.Of, own.Record, ""
-	if own.Finished.After(r.Finished) {
-		r.Finished = own.Finished
+	r.ID, r.Content, r.Confirms, r.Record, r.SameAs = line.ID, line.Content, line.Confirms, line.Record, ""
+	if line.Finished.After(r.Finished) {
+		r.Finished = line.Finished
 	}
-	if own.ID != measured {
-		r.Same, r.Build, r.Wait, r.Load, r.Run = measured, own.Build, 0, 0, 0
+	if line.ID != measuredID {
+		r.SameAs, r.Build, r.Wait, r.Load, r.Run = measuredID, line.Build, 0, 0, 0
 	}
 	return r
 }
 
-// current returns the results that IDs stand for, of those in lines, in order of finishing: without those of Confirm
-// whose candidate has another content now.
+// current returns the results of all labels, in order of finishing. It omits results of Run.Confirm whose candidate has
+// another content now. lines has the results by offset.
 func (x *index) current(lines map[int64]Result) (all []Result) {
-	type place struct{ at, label int64 }
-	places, measured := map[string]place{}, map[string]string{} // by ID; the ID to name, by root
+	type position struct{ finished, label int64 }
+	positions := map[string]position{} // by ID
+	measuredIDs := map[string]string{} // by root
 	var ids []string
 	for id, l := range x.labels {
 		root := x.root(l.key)
-		at, ok := x.results[root]
-		of, there := x.labels[lines[l.at].Of]
-		if gone := lines[l.at].Of != "" && (!there || of.key+inFlash != l.key); !ok || gone {
+		offset, ok := x.results[root]
+		if !ok || x.isOutdated(l, lines[l.offset].Confirms) {
 			continue
 		}
 		ids = append(ids, id)
-		places[id] = place{max(at, l.at), l.at}
-		if lines[at].ID == id {
-			measured[root] = id
+		positions[id] = position{max(offset, l.offset), l.offset}
+		if lines[offset].ID == id {
+			measuredIDs[root] = id
 		}
 	}
 	slices.SortFunc(ids, func(a, b string) int {
-		return cmp.Or(cmp.Compare(places[a].at, places[b].at), cmp.Compare(places[a].label, places[b].label))
+		return cmp.Or(cmp.Compare(positions[a].finished, positions[b].finished),
+			cmp.Compare(positions[a].label, positions[b].label))
 	})
 	for _, id := range ids {
 		l := x.labels[id]
 		root := x.root(l.key)
-		if measured[root] == "" {
-			measured[root] = id
+		if measuredIDs[root] == "" {
+			measuredIDs[root] = id
 		}
-		all = append(all, x.labelled(lines[l.at], lines[x.results[root]], measured[root]))
+		all = append(all, x.labelled(lines[l.offset], lines[x.results[root]], measuredIDs[root]))
 	}
 	return all
+}
+
+// isOutdated reports whether a label is of a result of Run.Confirm whose candidate has no label or another content.
+func (x *index) isOutdated(l label, confirms string) bool {
+	if confirms == "" {
+		return false
+	}
+	candidate, ok := x.labels[confirms]
+	return !ok || candidate.key+flashSuffix != l.key
 }

@@ -1,4 +1,4 @@
-// This file keeps what was linked of some candidates: of the best, and of those that failed on a device.
+// This file stores the linked files of some candidates: of the fastest, and of those that failed on a device.
 
 package tune
 
@@ -10,24 +10,28 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"github.com/boardsmith/boardsmith/failure"
 )
 
 const (
 	programsFolder = "programs"
-	keptBest       = 10  // of each kind of board
-	keptFailures   = 100 // of each kind of board
+	maxFastest     = 10  // stored files of each kind of board
+	maxFailed      = 100 // stored files of each kind of board
 )
 
-// programs lists the results of a kind whose linked file is kept.
+// programs lists the results of a kind whose linked file is stored. Many goroutines may use it.
 type programs struct {
-	dir    string
-	best   []timed  // the fastest first
-	failed []string // the latest last, by key
+	dir string
+
+	mu      sync.Mutex
+	fastest []timedKey // fastest first
+	failed  []string   // keys, latest last
 }
 
-type timed struct {
+// A timedKey is the key of a result with its median time in seconds.
+type timedKey struct {
 	key    string
 	median float64
 }
@@ -37,62 +41,75 @@ func programPath(dir, key string) string {
 	return filepath.Join(dir, programsFolder, fmt.Sprintf("%x.elf", sum[:16]))
 }
 
-// keep writes the linked file of a result that is among those to keep, and removes that of another one. A
-// run that goes on passes results without files first.
+// keep stores the linked file of a result if the result is among the fastest or the last failures, and removes the file
+// of the result that drops out. If elf is nil, the file is stored already.
 func (p *programs) keep(r Result, elf []byte) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	key := r.key()
-	p.best = slices.DeleteFunc(p.best, func(t timed) bool { return t.key == key }) // it may be measured again
-	p.failed = slices.DeleteFunc(p.failed, func(of string) bool { return of == key })
-	drop := ""
-	switch {
-	case r.Time != nil:
-		at, _ := slices.BinarySearchFunc(p.best, r.Time.Median, func(t timed, m float64) int {
-			if t.median <= m {
-				return -1
-			}
-			return 1
-		})
-		if at == keptBest {
-			return nil
-		}
-		p.best = slices.Insert(p.best, at, timed{key, r.Time.Median})
-		if len(p.best) > keptBest {
-			drop = p.best[keptBest].key
-			p.best = p.best[:keptBest]
-		}
-	default:
-		p.failed = append(p.failed, key)
-		if len(p.failed) > keptFailures {
-			drop = p.failed[0]
-			p.failed = p.failed[1:]
-		}
+	p.fastest = slices.DeleteFunc(p.fastest, func(t timedKey) bool { return t.key == key }) // may be measured again
+	p.failed = slices.DeleteFunc(p.failed, func(k string) bool { return k == key })
+	var dropped string
+	if r.Time == nil {
+		dropped = p.addFailed(key)
+	} else {
+		dropped = p.addTimed(timedKey{key, r.Time.Median})
+	}
+	if dropped == key {
+		return nil
 	}
 	var errs []error
-	if drop != "" {
-		if err := os.Remove(programPath(p.dir, drop)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if dropped != "" {
+		if err := os.Remove(programPath(p.dir, dropped)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, err)
 		}
 	}
 	if elf != nil {
-		errs = append(errs, writeWhole(programPath(p.dir, key), elf, 0o644))
+		errs = append(errs, writeAtomic(programPath(p.dir, key), elf, 0o644))
 	}
 	return errors.Join(errs...)
 }
 
-// resume notes the results of the kind whose linked file an earlier process has kept.
-func (k *kind) resume() error {
-	results, err := k.run.Results()
-	for _, r := range results {
-		if _, none := os.Stat(programPath(k.run.dir, r.key())); r.Kind == k.name && none == nil {
-			err = errors.Join(err, k.programs.keep(r, nil))
+// addTimed inserts t after those that are as fast, and returns the key that drops out, "" for none.
+func (p *programs) addTimed(t timedKey) (dropped string) {
+	i, _ := slices.BinarySearchFunc(p.fastest, t.median, func(other timedKey, median float64) int {
+		if other.median <= median {
+			return -1
 		}
+		return 1
+	})
+	p.fastest = slices.Insert(p.fastest, i, t)
+	if len(p.fastest) > maxFastest {
+		dropped = p.fastest[maxFastest].key
+		p.fastest = p.fastest[:maxFastest]
 	}
-	return err
+	return dropped
 }
 
-// ReadProgram returns the ELF file of what was linked of a candidate, from a run's folder. The folder has those of the
-// ten fastest candidates of each kind of board, and of the last hundred that failed on a device. Its error is of class
-// config for any other.
+// addFailed appends a key, and returns the one that drops out, "" for none.
+func (p *programs) addFailed(key string) (dropped string) {
+	p.failed = append(p.failed, key)
+	if len(p.failed) > maxFailed {
+		dropped = p.failed[0]
+		p.failed = p.failed[1:]
+	}
+	return dropped
+}
+
+// resume lists the results of a kind of board whose linked file an earlier process has stored.
+func (p *programs) resume(results []Result, kind string) error {
+	var errs []error
+	for _, r := range results {
+		if _, err := os.Stat(programPath(p.dir, r.key())); r.Kind == kind && err == nil {
+			errs = append(errs, p.keep(r, nil))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// ReadProgram returns the linked ELF file of a candidate from a run's folder. The folder has those of the ten fastest
+// candidates of each kind of board, and of the last hundred that failed on a device. Its error is of class config for
+// any other.
 func ReadProgram(dir, id string) ([]byte, error) {
 	results, err := ReadResults(dir)
 	if err != nil {

@@ -1,5 +1,3 @@
-// This file orders results whose times may be compared.
-
 package tune
 
 import (
@@ -14,28 +12,29 @@ import (
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
-// A Ranking holds results whose times may be compared: of one kind of board, loaded in one way, on platforms with the
-// same clocks, caches, wait states and processor, and compiled with the same compiler, flags and libraries.
+// A Ranking is results whose times may be compared: of one kind of board and one tier, on platforms with the same clocks,
+// caches, wait states and processor, and compiled with the same compiler, flags and libraries.
 type Ranking struct {
-	Of       string   // kind, tier, platform, Made; equal for rankings of several runs whose times may be compared
-	Results  []Result // with a time, by their median from the fastest on; equal ones in order of finishing
-	Baseline Result   // the first that finished and was not cut short, or else the first that finished
+	// Conditions are kind, tier, platform and toolchain as text. They are equal for rankings of several runs whose times
+	// may be compared.
+	Conditions string
+	Results    []Result // by median time, fastest first; equal ones in order of finishing
+	Baseline   Result   // the first result that was not cut, or else the first
 }
 
-// Rank sorts the results that have a time. It returns one Ranking for each kind, tier, platform and Made, in the
-// order of their first results. Results without a time, with one that is no number from 0 on, or Disturbed, are in
-// none.
+// Rank sorts the results that have a time. It returns one Ranking for each kind, tier, platform and toolchain, in the
+// order of their first results. It omits results that are Disturbed, and those without a finite time of at least 0.
 func Rank(results []Result) []Ranking {
 	var all []Ranking
 	for _, r := range results {
 		if r.Time == nil || r.Disturbed || !(r.Time.Median >= 0) || math.IsInf(r.Time.Median, 1) {
 			continue
 		}
-		of := r.conditions()
-		i := slices.IndexFunc(all, func(k Ranking) bool { return k.Of == of })
+		conditions := r.conditions()
+		i := slices.IndexFunc(all, func(k Ranking) bool { return k.Conditions == conditions })
 		if i < 0 {
 			i = len(all)
-			all = append(all, Ranking{Of: of, Baseline: r})
+			all = append(all, Ranking{Conditions: conditions, Baseline: r})
 		}
 		if all[i].Baseline.Cut && !r.Cut {
 			all[i].Baseline = r
@@ -48,8 +47,8 @@ func Rank(results []Result) []Ranking {
 	return all
 }
 
-// conditions names what decides a time besides the candidate. The device's identity, why it was reset and what it lost
-// do not.
+// conditions returns what determines a time besides the candidate. The device's identity, its last reset and its lost
+// bytes do not.
 func (r *Result) conditions() string {
 	text := r.Kind
 	if r.Tier != "" {
@@ -61,13 +60,13 @@ func (r *Result) conditions() string {
 	if id := r.Platform.CPUID; id != nil {
 		text += fmt.Sprintf(", CPUID %#08x", *id)
 	}
-	if r.Made != "" {
-		text += ", " + r.Made
+	if r.Toolchain != "" {
+		text += ", " + r.Toolchain
 	}
 	return text
 }
 
-// SpeedUp is how many times faster than the baseline a time is; 0 if it is not known, as one of them is 0.
+// SpeedUp returns the baseline's time divided by t; 0 if one of them is 0 or missing.
 func (k Ranking) SpeedUp(t *rpc.Stats) float64 {
 	if t == nil || t.Median <= 0 || k.Baseline.Time.Median <= 0 {
 		return 0
@@ -75,25 +74,25 @@ func (k Ranking) SpeedUp(t *rpc.Stats) float64 {
 	return k.Baseline.Time.Median / t.Median
 }
 
-// A Correlation compares the times of candidates in RAM with those that Confirm measured in flash, on one kind of
+// A Correlation compares the times of candidates in RAM with those in flash that Run.Confirm measured, on one kind of
 // board.
 type Correlation struct {
 	Kind  string
-	Pairs int     // candidates with both, at least two
-	Rho   float64 // Spearman's rank correlation, from -1 to 1; 0 if all of one side are equal
+	Pairs int     // candidates with both times, at least two
+	Rho   float64 // Spearman's rank correlation, from -1 to 1; 0 if all times of one tier are equal
 }
 
 // Correlations returns one Correlation for each kind of board that has two pairs or more, sorted by kind.
 func Correlations(results []Result) (all []Correlation) {
 	ram := map[string]float64{}
 	for _, r := range results {
-		if r.Of == "" && r.Tier == RAM && r.Time != nil {
+		if r.Confirms == "" && r.Tier == RAM && r.Time != nil {
 			ram[r.ID] = r.Time.Median
 		}
 	}
 	inRAM, flash := map[string][]float64{}, map[string][]float64{}
 	for _, r := range results {
-		if t, ok := ram[r.Of]; ok && r.Time != nil {
+		if t, ok := ram[r.Confirms]; ok && r.Time != nil {
 			inRAM[r.Kind], flash[r.Kind] = append(inRAM[r.Kind], t), append(flash[r.Kind], r.Time.Median)
 		}
 	}
@@ -103,7 +102,7 @@ func Correlations(results []Result) (all []Correlation) {
 			continue
 		}
 		rho := stat.Correlation(ranks(x), ranks(y), nil)
-		if math.IsNaN(rho) { // all are equal
+		if math.IsNaN(rho) { // all times of one tier are equal
 			rho = 0
 		}
 		all = append(all, Correlation{kind, len(x), rho})
@@ -111,7 +110,7 @@ func Correlations(results []Result) (all []Correlation) {
 	return all
 }
 
-// ranks are the places of values in their order; equal ones share the mean of theirs.
+// ranks returns the ranks of values; equal values share the mean of theirs.
 func ranks(values []float64) []float64 {
 	all := make([]float64, len(values))
 	for i, v := range values {

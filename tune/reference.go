@@ -1,61 +1,58 @@
-// This file measures the reference, and judges whether a place still takes the time for it that it took at first.
-
 package tune
 
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
 )
 
-// reference measures the reference: its outputs must be right, and its time what it was at first. What was measured
-// since the last time is measured again if it is not.
-func (p *place) reference(ctx context.Context) error {
-	c := p.run.o.Reference
-	if !p.hasReference() {
-		return nil
+// A reference is the candidate whose time shows whether a place still measures as it did at first. One goroutine at a
+// time uses it.
+type reference struct {
+	candidate *Candidate // nil: the run has none for this kind of board
+	station   *station
+	drift     float64
+	others    *referenceTimes // of all places of the kind
+	load      *load           // nil: not built yet
+	expected  float64         // seconds; 0: not measured yet
+	unproven  []*job          // measured since the last check
+}
+
+// check measures the reference: its outputs must be right, and its time within the drift of the first one. It returns
+// the jobs that were measured since the last check: the caller confirms them, or measures them again after an error.
+func (r *reference) check(ctx context.Context) (jobs []*job, err error) {
+	if r.candidate == nil {
+		return nil, nil
 	}
-	took, err := steady(p.expected, p.run.o.Drift, func() (float64, error) { return p.timeReference(ctx, c) })
-	if err == nil && p.expected != 0 && !closeTo(took, p.expected, p.run.o.Drift) {
+	took, err := steadyTime(r.expected, r.drift, func() (float64, error) { return r.measure(ctx) })
+	jobs, r.unproven = r.unproven, nil
+	if err == nil && r.expected != 0 && !withinDrift(took, r.expected, r.drift) {
 		err = failure.Errorf(failure.Verify, "it takes %v, the median of %d measurements, and took %v before", seconds(took),
-			steadyTimes, seconds(p.expected))
+			steadyCount, seconds(r.expected))
 	}
-	unproven := p.unproven
-	p.unproven = nil
 	if err != nil {
-		for _, j := range unproven {
-			p.kind.queue.repeat(j)
-		}
-		return fmt.Errorf("the reference: %w", err)
+		return jobs, fmt.Errorf("the reference: %w", err)
 	}
-	if p.expected == 0 {
-		p.expected = took
-		p.kind.compare(p.name, took)
+	if r.expected == 0 {
+		r.expected = took
+		r.compareWithOthers(took)
 	}
-	var ids []string
-	for _, j := range unproven {
-		ids = append(ids, j.candidate.content)
-	}
-	return p.run.store.prove(ids)
+	return jobs, nil
 }
 
-// hasReference reports whether the run has a reference for the place's kind.
-func (p *place) hasReference() bool {
-	c := p.run.o.Reference
-	return c != nil && (c.Kind == "" || c.Kind == p.kind.name)
-}
-
-// timeReference returns the median of the reference's samples, beside a larger arena if it needs one.
-func (p *place) timeReference(ctx context.Context, c *Candidate) (float64, error) {
-	for least := 0; ; least = p.load.layout.arenaKiB + 1 {
-		if err := p.loadReference(ctx, c, least); err != nil {
+// measure returns the median of the reference's samples. It enlarges the arena if the reference needs it.
+func (r *reference) measure(ctx context.Context) (float64, error) {
+	for minKiB := 0; ; minKiB = r.load.layout.arenaKiB + 1 {
+		if err := r.prepare(ctx, minKiB); err != nil {
 			return 0, err
 		}
-		result, err := p.measure(ctx, *c, p.load)
+		result, err := r.station.measure(ctx, *r.candidate, r.load, 0)
 		switch {
 		case err != nil:
 			return 0, err
@@ -67,45 +64,76 @@ func (p *place) timeReference(ctx context.Context, c *Candidate) (float64, error
 	}
 }
 
-// loadReference makes the place hold what the reference needs. It builds the reference for the current layout, which it
-// takes before: no other place may be there to do that.
-func (p *place) loadReference(ctx context.Context, c *Candidate, leastKiB int) error {
-	if p.load != nil && p.load.layout == p.kind.current() && leastKiB <= p.load.layout.arenaKiB {
-		return p.needs(ctx, p.load)
+// prepare builds the reference for the current layout, and puts the firmware that it requires onto the place.
+func (r *reference) prepare(ctx context.Context, minKiB int) error {
+	s := r.station
+	if r.load != nil && r.load.layout == s.firmware.current() && minKiB <= r.load.layout.arenaKiB {
+		return s.ensure(ctx, r.load)
 	}
-	p.letWork()
-	in, err := p.kind.layoutFor(ctx, c.Args, leastKiB)
+	s.releaseProcessors()
+	in, err := s.firmware.layoutFor(ctx, r.candidate.Args, minKiB)
 	if err != nil {
 		return err
 	}
-	if err := p.needs(ctx, &load{layout: in, image: in.resident}); err != nil {
+	// The build waits until a place has opened the layout, and there may be no other place.
+	if err := s.ensure(ctx, &load{layout: in, image: in.resident}); err != nil {
 		return err
 	}
-	l, err := p.kind.prepareIn(ctx, in, *c)
+	l, err := s.firmware.buildIn(ctx, in, *r.candidate)
 	if err != nil {
 		return err
 	}
 	if l.program == nil {
-		return failure.Errorf(failure.DoesNotFit, "%s", l.why)
+		return failure.Errorf(failure.DoesNotFit, "%s", l.reason)
 	}
-	l.reference = true
-	p.load, p.expected = &l, 0 // code at other addresses may take another time
-	return p.needs(ctx, p.load)
+	r.load, r.expected = &l, 0 // code at other addresses may take another time
+	return s.ensure(ctx, r.load)
 }
 
-// steadyTimes is how many measurements a place's time for the reference is the median of.
-const steadyTimes = 5
+// compareWithOthers reports places of the same kind on which the reference takes another time.
+func (r *reference) compareWithOthers(took float64) {
+	for place, other := range r.others.set(r.station.name, took) {
+		if !withinDrift(took, other, r.drift) {
+			r.station.o.emit(Event{
+				Board: r.station.name,
+				Text:  fmt.Sprintf("the reference takes %v here, and %v on %s", seconds(took), seconds(other), place),
+			})
+		}
+	}
+}
 
-// steady returns the median of steadyTimes measurements; of one alone, if that is as expected. An expected time of 0 is
-// not known yet.
-func steady(expected, drift float64, measure func() (float64, error)) (float64, error) {
-	times := make([]float64, 0, steadyTimes)
-	for range steadyTimes {
+// referenceTimes are the times of the reference in seconds, by place. Many goroutines may use it.
+type referenceTimes struct {
+	mu    sync.Mutex
+	times map[string]float64
+}
+
+// set sets the time of a place, and returns those of the other places.
+func (t *referenceTimes) set(place string, seconds float64) (others map[string]float64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.times == nil {
+		t.times = map[string]float64{}
+	}
+	delete(t.times, place)
+	others = maps.Clone(t.times)
+	t.times[place] = seconds
+	return others
+}
+
+// steadyCount is the number of measurements of which steadyTime returns the median.
+const steadyCount = 5
+
+// steadyTime returns the median of steadyCount measurements. If the first one is within the drift of the expected time,
+// it returns that. An expected time of 0 is not known.
+func steadyTime(expected, drift float64, measure func() (float64, error)) (float64, error) {
+	times := make([]float64, 0, steadyCount)
+	for range steadyCount {
 		t, err := measure()
 		if err != nil {
 			return 0, err
 		}
-		if times = append(times, t); len(times) == 1 && expected != 0 && closeTo(t, expected, drift) {
+		if times = append(times, t); len(times) == 1 && expected != 0 && withinDrift(t, expected, drift) {
 			return t, nil
 		}
 	}
@@ -113,23 +141,9 @@ func steady(expected, drift float64, measure func() (float64, error)) (float64, 
 	return times[len(times)/2], nil
 }
 
-// closeTo reports whether two times of the reference differ by no more than the drift that is accepted, a part of b.
-func closeTo(a, b, drift float64) bool { return math.Abs(a-b) <= drift*b }
-
-// compare tells of a board whose reference takes another time than those of the same kind.
-func (k *kind) compare(name string, took float64) {
-	k.mu.Lock()
-	var others []string
-	for other, t := range k.references {
-		if !closeTo(took, t, k.run.o.Drift) {
-			others = append(others, fmt.Sprintf("the reference takes %v here, and %v on %s", seconds(took), seconds(t), other))
-		}
-	}
-	k.references[name] = took
-	k.mu.Unlock()
-	for _, what := range others {
-		k.run.tell(Event{Board: name, What: what})
-	}
+// withinDrift reports whether a time differs from the expected one by at most drift, a fraction of the expected one.
+func withinDrift(took, expected, drift float64) bool {
+	return math.Abs(took-expected) <= drift*expected
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

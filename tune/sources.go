@@ -1,5 +1,5 @@
-// This file keeps candidates in a run's folder, so that each can be measured again: a line of candidates.jsonl for
-// each, and under blobs what their files and arguments hold, once each.
+// This file stores candidates in a run's folder, so that each can be measured again: a line of candidates.jsonl for
+// each, and under blobs the content of their files and arguments, each content once.
 
 package tune
 
@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/ndarray"
@@ -56,16 +57,97 @@ type argLine struct {
 	Seed   uint64  `json:"seed,omitempty"`
 }
 
-// describe returns the line of candidates.jsonl for a candidate that is compiled with made, and its digest, which does
-// not depend on its ID. It keeps what the line refers to.
-func (s *store) describe(kind, made string, c Candidate) (text []byte, digest string, err error) {
+// A sources is the part of a run's folder that stores candidates. Many goroutines may use it.
+type sources struct {
+	dir string
+
+	mu       sync.Mutex
+	file     *os.File          // nil: closed
+	ids      map[string]int64  // offset of the last line, by ID
+	contents map[string]int64  // offset of the last line, by content
+	blobs    map[digest]string // names of some blobs that are stored
+}
+
+// maxKnownBlobs limits the memory of sources.blobs.
+const maxKnownBlobs = 4096
+
+// openSources reads the offsets of the lines of candidates.jsonl. It truncates a last line without a newline.
+func openSources(dir string) (*sources, error) {
+	f, err := os.OpenFile(filepath.Join(dir, candidatesFile), os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	s := &sources{
+		dir: dir, file: f, ids: map[string]int64{}, contents: map[string]int64{}, blobs: map[digest]string{},
+	}
+	if err := s.read(); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return s, nil
+}
+
+func (s *sources) read() error {
+	r, offset := bufio.NewReader(s.file), int64(0)
+	for {
+		text, err := r.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return s.file.Truncate(offset)
+		}
+		var line struct {
+			ID      string `json:"id"`
+			Content string `json:"content"`
+		}
+		if err == nil {
+			err = json.Unmarshal(text, &line)
+		}
+		if err != nil {
+			return failure.New(failure.Config, "choose another folder, or repair the file", "%s at byte %d: no candidate: %w",
+				s.file.Name(), offset, err)
+		}
+		s.ids[line.ID], s.contents[line.Content] = offset, offset
+		offset += int64(len(text))
+	}
+}
+
+func (s *sources) close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.file == nil {
+		return nil
+	}
+	err := s.file.Close()
+	s.file = nil
+	return err
+}
+
+// describe stores the files and arguments of a candidate. It returns the candidate's line of candidates.jsonl, and its
+// content: a digest that covers the toolchain, but not the ID.
+func (s *sources) describe(kind, toolchain string, c Candidate) (text []byte, content string, err error) {
+	line, err := s.line(kind, c)
+	if err != nil {
+		return nil, "", err
+	}
+	extra := line.removeUnencodable()
+	if text, err = json.Marshal(line); err != nil {
+		return nil, "", fmt.Errorf("candidate %s: %w", c.ID, err)
+	}
+	sum := sha256.Sum256(slices.Concat(text, []byte("\x00"), extra, []byte("\x00"), []byte(toolchain)))
+	line.ID, line.Content = c.ID, hex.EncodeToString(sum[:16])
+	if text, err = json.Marshal(line); err != nil {
+		return nil, "", fmt.Errorf("candidate %s: %w", c.ID, err)
+	}
+	return append(text, '\n'), line.Content, nil
+}
+
+// line returns a candidate's line without ID and content, and stores the blobs.
+func (s *sources) line(kind string, c Candidate) (candidateLine, error) {
 	line := candidateLine{
 		Kind: kind, Entry: c.Entry, Entries: c.Operators.Entries, Flags: c.Operators.Flags, Record: c.Record,
 	}
 	for _, f := range c.Operators.Files {
 		blob, err := s.keepBlob(f.Data)
 		if err != nil {
-			return nil, "", err
+			return line, err
 		}
 		line.Files = append(line.Files, fileLine{f.Name, blob})
 	}
@@ -81,84 +163,107 @@ func (s *store) describe(kind, made string, c Candidate) (text []byte, digest st
 			l.Want, err = s.keepBlob(a.Want)
 		}
 		if err != nil {
-			return nil, "", err
+			return line, err
 		}
 		line.Args = append(line.Args, l)
 	}
-	var left []byte // out of the line: what JSON cannot hold is the candidate's failure
-	for i := range line.Args {
-		if a := &line.Args[i]; !isTolerance(a.RelTol) || !isTolerance(a.AbsTol) {
-			left = fmt.Append(left, i, a.RelTol, a.AbsTol)
+	return line, nil
+}
+
+// removeUnencodable clears what JSON cannot encode, and returns it as text. checkCandidate reports it later, as the
+// candidate's failure.
+func (l *candidateLine) removeUnencodable() (text []byte) {
+	for i := range l.Args {
+		if a := &l.Args[i]; !isTolerance(a.RelTol) || !isTolerance(a.AbsTol) {
+			text = fmt.Append(text, i, a.RelTol, a.AbsTol)
 			a.RelTol, a.AbsTol = 0, 0
 		}
 	}
-	if line.Record != nil && !json.Valid(line.Record) {
-		left = append(left, line.Record...)
-		line.Record = nil
+	if l.Record != nil && !json.Valid(l.Record) {
+		text = append(text, l.Record...)
+		l.Record = nil
 	}
-	if text, err = json.Marshal(line); err != nil {
-		return nil, "", fmt.Errorf("candidate %s: %w", c.ID, err)
-	}
-	sum := sha256.Sum256(slices.Concat(text, []byte("\x00"), left, []byte("\x00"), []byte(made)))
-	line.ID, line.Content = c.ID, hex.EncodeToString(sum[:16])
-	if text, err = json.Marshal(line); err != nil {
-		return nil, "", fmt.Errorf("candidate %s: %w", c.ID, err)
-	}
-	return append(text, '\n'), line.Content, nil
+	return text
 }
 
-// keepCandidate writes a candidate's line, unless it is there. Of several with one ID the last counts.
-func (s *store) keepCandidate(id, content string, text []byte) error {
+// add writes a candidate's line, unless it is the last one of the ID already.
+func (s *sources) add(id, content string, text []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.sources == nil {
+	if s.file == nil {
 		return nil // the run was closed
 	}
-	if at, there := s.candidates[id]; there {
-		was := make([]byte, len(text))
-		if _, err := s.sources.ReadAt(was, at); err == nil && bytes.Equal(was, text) {
+	if offset, ok := s.ids[id]; ok {
+		last := make([]byte, len(text))
+		if _, err := s.file.ReadAt(last, offset); err == nil && bytes.Equal(last, text) {
 			return nil
 		}
 	}
-	at, err := s.sources.Seek(0, io.SeekEnd)
+	offset, err := s.file.Seek(0, io.SeekEnd)
 	if err == nil {
-		_, err = s.sources.Write(text)
+		_, err = s.file.Write(text)
 	}
 	if err != nil {
-		return errors.Join(err, s.sources.Truncate(at))
+		return errors.Join(err, s.file.Truncate(offset))
 	}
-	s.candidates[id], s.contents[content] = at, at
+	s.ids[id], s.contents[content] = offset, offset
 	return nil
 }
 
-func blobPath(dir, name string) string { return filepath.Join(dir, blobsFolder, name[:2], name[2:]) }
+// candidate reads the candidate of a result.
+func (s *sources) candidate(r Result) (Candidate, error) {
+	s.mu.Lock()
+	offset, ok := s.contents[r.Content]
+	s.mu.Unlock()
+	if !ok {
+		return Candidate{}, failure.New(failure.Config, "choose another folder", "%s: %s is no candidate", s.dir, r.ID)
+	}
+	f, err := os.Open(filepath.Join(s.dir, candidatesFile))
+	if err != nil {
+		return Candidate{}, err
+	}
+	defer f.Close() // only read
+	text, err := readLine(f, offset)
+	if err != nil {
+		return Candidate{}, err
+	}
+	line, err := parseCandidate(s.dir, text)
+	if err != nil {
+		return Candidate{}, err
+	}
+	line.ID = r.ID
+	return line.candidate(s.dir)
+}
 
-// keepBlob writes bytes under their digest, whole or not at all.
-func (s *store) keepBlob(data []byte) (string, error) {
+// keepBlob stores bytes under their digest and returns the name.
+func (s *sources) keepBlob(data []byte) (string, error) {
 	sum := sha256.Sum256(data)
 	s.mu.Lock()
-	name, known := s.blobs[sum]
+	name, ok := s.blobs[sum]
 	s.mu.Unlock()
-	if known {
+	if ok {
 		return name, nil
 	}
 	name = hex.EncodeToString(sum[:])
 	path := blobPath(s.dir, name)
-	if was, err := os.ReadFile(path); err != nil || !bytes.Equal(was, data) {
-		if err := writeWhole(path, data, 0o644); err != nil {
+	if old, err := os.ReadFile(path); err != nil || !bytes.Equal(old, data) {
+		if err := writeAtomic(path, data, 0o644); err != nil {
 			return "", err
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.blobs) < knownBlobs {
+	if len(s.blobs) < maxKnownBlobs {
 		s.blobs[sum] = name
 	}
 	return name, nil
 }
 
-// writeWhole writes a file whole or not at all. After a loss of power it may be empty, as what it is read for notices.
-func writeWhole(path string, data []byte, mode os.FileMode) error {
+func blobPath(dir, name string) string { return filepath.Join(dir, blobsFolder, name[:2], name[2:]) }
+
+// writeAtomic writes a file whole or not at all. It does not sync: after a loss of power the file may be empty, which
+// its readers detect.
+func writeAtomic(path string, data []byte, mode os.FileMode) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
@@ -176,67 +281,15 @@ func writeWhole(path string, data []byte, mode os.FileMode) error {
 	return nil
 }
 
-const knownBlobs = 4096 // whose presence is remembered
-
-// openSources reads where the lines of candidates.jsonl begin. A last line that was cut off is taken away.
-func (s *store) openSources() (err error) {
-	s.sources, err = os.OpenFile(filepath.Join(s.dir, candidatesFile), os.O_RDWR|os.O_CREATE, 0o644)
-	if err != nil {
-		return err
-	}
-	r, at := bufio.NewReader(s.sources), int64(0)
-	for {
-		line, err := r.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return s.sources.Truncate(at)
-		}
-		var is struct {
-			ID      string `json:"id"`
-			Content string `json:"content"`
-		}
-		if err == nil {
-			err = json.Unmarshal(line, &is)
-		}
-		if err != nil {
-			return failure.New(failure.Config, "choose another folder, or repair the file", "%s at byte %d: no candidate: %w",
-				s.sources.Name(), at, err)
-		}
-		s.candidates[is.ID], s.contents[is.Content] = at, at
-		at += int64(len(line))
-	}
-}
-
-// candidate reads the candidate of a result.
-func (s *store) candidate(of Result) (Candidate, error) {
-	s.mu.Lock()
-	at, there := s.contents[of.Content]
-	s.mu.Unlock()
-	if !there {
-		return Candidate{}, failure.New(failure.Config, "choose another folder", "%s: %s is no candidate", s.dir, of.ID)
-	}
-	f, err := os.Open(filepath.Join(s.dir, candidatesFile))
-	if err != nil {
-		return Candidate{}, err
-	}
-	defer f.Close() // it was only read
-	line, err := bufio.NewReader(io.NewSectionReader(f, at, 1<<40)).ReadBytes('\n')
-	if err != nil {
-		return Candidate{}, err
-	}
-	l, err := parseLine(line)
-	l.ID = of.ID
-	return readParts(s.dir, l, err)
-}
-
-// ReadCandidate returns a candidate that a run measured, from its folder, with the kind of board that it was for; of
-// several with one ID the last. The folder may be in use by a run. Its error is of class config if the folder holds no
-// such candidate, and for files that no run writes.
+// ReadCandidate returns the last candidate with an ID from a run's folder, with the kind of board that it was for. The
+// folder may be in use by a run. Its error is of class config if the folder contains no such candidate, and for files
+// that no run writes.
 func ReadCandidate(dir, id string) (Candidate, error) {
 	return readCandidate(dir, id, func(l *candidateLine) bool { return l.ID == id })
 }
 
-// readCandidate returns the last candidate that is the one.
-func readCandidate(dir, name string, is func(*candidateLine) bool) (Candidate, error) {
+// readCandidate returns the last candidate that matches. name is for its error.
+func readCandidate(dir, name string, matches func(*candidateLine) bool) (Candidate, error) {
 	f, err := os.Open(filepath.Join(dir, candidatesFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return Candidate{}, failure.New(failure.Config, "choose the folder of a run", "%s: no run: %w", dir, err)
@@ -244,41 +297,42 @@ func readCandidate(dir, name string, is func(*candidateLine) bool) (Candidate, e
 	if err != nil {
 		return Candidate{}, err
 	}
-	defer f.Close() // it was only read
+	defer f.Close() // only read
 	var last *candidateLine
 	for r := bufio.NewReader(f); ; {
-		line, err := r.ReadBytes('\n')
+		text, err := r.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
 			return Candidate{}, err
 		}
-		c, err := parseLine(line)
+		line, err := parseCandidate(dir, text)
 		if err != nil {
-			return readParts(dir, c, err)
+			return Candidate{}, err
 		}
-		if is(&c) {
-			last = &c
+		if matches(&line) {
+			last = &line
 		}
 	}
 	if last == nil {
 		return Candidate{}, failure.Errorf(failure.Config, "%s: no candidate %s", dir, name)
 	}
-	return readParts(dir, *last, nil)
+	return last.candidate(dir)
 }
 
-func parseLine(line []byte) (l candidateLine, err error) {
-	d := json.NewDecoder(bytes.NewReader(line))
+// parseCandidate parses a line of the candidates.jsonl in dir.
+func parseCandidate(dir string, text []byte) (l candidateLine, err error) {
+	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
-	return l, d.Decode(&l)
+	if err := d.Decode(&l); err != nil {
+		return l, failure.Errorf(failure.Config, "%s: no candidate: %w", filepath.Join(dir, candidatesFile), err)
+	}
+	return l, nil
 }
 
-// readParts reads what a line refers to.
-func readParts(dir string, l candidateLine, err error) (Candidate, error) {
-	if err != nil {
-		return Candidate{}, failure.Errorf(failure.Config, "%s: no candidate: %w", filepath.Join(dir, candidatesFile), err)
-	}
+// candidate returns the candidate of a line, with its blobs.
+func (l *candidateLine) candidate(dir string) (Candidate, error) {
 	c := Candidate{
 		ID: l.ID, Kind: l.Kind, Entry: l.Entry, Record: l.Record,
 		Operators: project.Operators{Entries: l.Entries, Flags: l.Flags},
@@ -292,6 +346,7 @@ func readParts(dir string, l candidateLine, err error) (Candidate, error) {
 	}
 	for _, a := range l.Args {
 		arg := Arg{Shape: a.Shape, RelTol: a.RelTol, AbsTol: a.AbsTol, Seed: a.Seed, Flash: a.Flash}
+		var err error
 		if arg.DType, err = ndarray.ParseDType(a.DType); err != nil {
 			return Candidate{}, failure.Errorf(failure.Config, "candidate %s: %w", l.ID, err)
 		}
@@ -319,8 +374,8 @@ func readBlob(dir, name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if is := sha256.Sum256(data); !bytes.Equal(is[:], sum) {
-		return nil, failure.Errorf(failure.Config, "%s was changed: it is %x", blobPath(dir, name), is)
+	if actual := sha256.Sum256(data); !bytes.Equal(actual[:], sum) {
+		return nil, failure.Errorf(failure.Config, "%s was changed: it is %x", blobPath(dir, name), actual)
 	}
 	if data == nil {
 		data = []byte{}

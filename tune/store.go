@@ -1,10 +1,8 @@
-// This file holds the results of a run, in its folder.
+// This file writes the results of a run into its folder.
 
 package tune
 
 import (
-	"bufio"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,30 +15,23 @@ import (
 	"github.com/boardsmith/boardsmith/internal/files/filelock"
 )
 
-const (
-	resultsFile = "results.jsonl"
-	lockFile    = ".boardsmith.lock"
-)
+const lockFile = ".boardsmith.lock"
 
-// A store is the folder of a run: lines of results.jsonl for each candidate that is finished, written before anybody
-// learns of it. Others may read the file meanwhile.
+// A store is the folder of an open run. A result is a line of results.jsonl before it is returned to a caller; other
+// processes may read the file at any time. Many goroutines may use a store.
 type store struct {
-	dir  string
-	lock *os.File
+	dir     string
+	lock    *os.File
+	sources *sources
 
 	mu    sync.Mutex
-	file  *os.File
-	began int64 // where the lines of this process begin
+	file  *os.File // nil: closed
+	start int64    // offset of the first line of this process
 	index index
-
-	sources    *os.File                     // candidates.jsonl
-	candidates map[string]int64             // where its lines begin, by ID
-	contents   map[string]int64             // the same by content
-	blobs      map[[sha256.Size]byte]string // names of some that are there
 }
 
-// openStore locks the folder and reads what is finished. A last line that was cut off is of a process that was killed:
-// it is taken away.
+// openStore locks the folder and reads its results. It truncates a last line without a newline, which a process wrote
+// that was killed.
 func openStore(dir string) (*store, error) {
 	lock, err := filelock.Open(filepath.Join(dir, lockFile))
 	if err != nil {
@@ -50,16 +41,13 @@ func openStore(dir string) (*store, error) {
 		return nil, failure.New(failure.Config, "wait for it, or choose another folder",
 			"another process uses the run in %s", dir)
 	}
-	s := &store{
-		dir: dir, lock: lock, index: newIndex(), candidates: map[string]int64{}, contents: map[string]int64{},
-		blobs: map[[sha256.Size]byte]string{},
-	}
+	s := &store{dir: dir, lock: lock, index: newIndex()}
 	s.file, err = os.OpenFile(filepath.Join(dir, resultsFile), os.O_RDWR|os.O_CREATE, 0o644)
 	if err == nil {
 		err = s.read()
 	}
 	if err == nil {
-		err = s.openSources()
+		s.sources, err = openSources(dir)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.close())
@@ -67,9 +55,9 @@ func openStore(dir string) (*store, error) {
 	return s, nil
 }
 
-// read reads what is finished. A result that no reference confirmed before an earlier process ended is none.
+// read reads the results. It drops those that the reference did not confirm before an earlier process ended.
 func (s *store) read() error {
-	whole, err := eachLine(s.file, s.file.Name(), s.index.take)
+	size, err := eachLine(s.file, s.file.Name(), s.index.add)
 	if err != nil {
 		return err
 	}
@@ -77,47 +65,48 @@ func (s *store) read() error {
 		delete(s.index.results, key)
 	}
 	clear(s.index.unproven)
-	if err := s.file.Truncate(whole); err != nil {
+	if err := s.file.Truncate(size); err != nil {
 		return err
 	}
-	s.began, err = s.file.Seek(whole, io.SeekStart)
+	s.start, err = s.file.Seek(size, io.SeekStart)
 	return err
 }
 
-// add writes the result of the candidate that its ID stands for from now on.
+// add writes a result and makes its ID a label of its content.
 func (s *store) add(r Result) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.append(resultLine{Result: r})
 }
 
-// replace writes a result in place of an earlier one of its content. Its ID may stand for another content meanwhile.
+// replace writes a result in place of an earlier one of its content. It sets no label, since the ID may be the label of
+// another content meanwhile.
 func (s *store) replace(r Result) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.append(resultLine{Result: r, Again: true})
 }
 
-// share has an ID stand for its content, and that content have the result of a key. It returns this result under the
-// ID, and whether that was not so before.
-func (s *store) share(id Result, key string) (r Result, added bool, err error) {
+// share makes r's ID a label of r's content, and gives this content the result of a key. It returns that result under
+// the ID, and whether a line was written for it.
+func (s *store) share(r Result, key string) (result Result, added bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if added = !s.index.stands(id.ID, id.Content, key); added {
-		if err := s.append(resultLine{Result: id, Shares: key}); err != nil {
+	if added = !s.index.hasLabel(r.ID, r.Content, key); added {
+		if err := s.append(resultLine{Result: r, Shares: key}); err != nil {
 			return Result{}, false, err
 		}
 	}
-	l, root := s.index.labels[id.ID], s.index.root(key)
-	own, err := s.line(l.at, l.key)
+	l, root := s.index.labels[r.ID], s.index.root(key)
+	line, err := s.line(l.offset, l.key)
 	if err != nil {
 		return Result{}, false, err
 	}
-	shared, err := s.line(s.index.results[root], root)
-	return s.index.labelled(own, shared, shared.ID), added, err
+	measured, err := s.line(s.index.results[root], root)
+	return s.index.labelled(line, measured, measured.ID), added, err
 }
 
-// prove writes that the reference was right after candidates were measured.
+// prove writes that the reference confirmed the results of keys.
 func (s *store) prove(keys []string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,7 +126,7 @@ func (s *store) leaveOut(ids []string) error {
 	return s.append(resultLine{LeftOut: ids})
 }
 
-// append writes a line. One that could not be written whole is taken away again. Its caller holds s.mu.
+// append writes a line, whole or not at all. The caller holds s.mu.
 func (s *store) append(l resultLine) error {
 	text, err := json.Marshal(l)
 	if err != nil {
@@ -146,41 +135,41 @@ func (s *store) append(l resultLine) error {
 	if s.file == nil {
 		return failure.Errorf(failure.Interrupted, "the run was closed")
 	}
-	at, err := s.file.Seek(0, io.SeekCurrent)
+	offset, err := s.file.Seek(0, io.SeekCurrent)
 	if err != nil {
 		return err
 	}
 	if _, err := s.file.Write(append(text, '\n')); err != nil {
-		cut := s.file.Truncate(at)
-		_, back := s.file.Seek(at, io.SeekStart)
-		return errors.Join(err, cut, back)
+		truncateErr := s.file.Truncate(offset)
+		_, seekErr := s.file.Seek(offset, io.SeekStart)
+		return errors.Join(err, truncateErr, seekErr)
 	}
-	return s.index.take(at, l)
+	return s.index.add(offset, l)
 }
 
-// find returns the result of a key under the ID that it was measured with, false if it has none yet, and whether this
-// process has written it. Results are in the file alone: a run may have many.
+// find returns the result of a key under the ID that it was measured with, and whether this process has written it. ok
+// is false if there is none. find reads the file each time, since a run may have many results.
 func (s *store) find(key string) (r Result, own, ok bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	root := s.index.root(key)
-	at, ok := s.index.results[root]
+	offset, ok := s.index.results[root]
 	if !ok {
 		return Result{}, false, false, nil
 	}
-	r, err = s.line(at, root)
-	return r, at >= s.began, err == nil, err
+	r, err = s.line(offset, root)
+	return r, offset >= s.start, err == nil, err
 }
 
-// line reads the line of a key that begins at a byte of the file. Its caller holds s.mu.
-func (s *store) line(at int64, key string) (Result, error) {
+// line reads the line of a key at an offset. The caller holds s.mu.
+func (s *store) line(offset int64, key string) (Result, error) {
 	f, err := os.Open(filepath.Join(s.dir, resultsFile))
 	if err != nil {
 		return Result{}, err
 	}
-	defer f.Close() // it was only read
+	defer f.Close() // only read
 	var l resultLine
-	text, err := bufio.NewReader(io.NewSectionReader(f, at, 1<<40)).ReadBytes('\n')
+	text, err := readLine(f, offset)
 	if err == nil {
 		err = json.Unmarshal(text, &l)
 	}
@@ -199,8 +188,7 @@ func (s *store) close() error {
 		s.file = nil
 	}
 	if s.sources != nil {
-		err = errors.Join(err, s.sources.Close())
-		s.sources = nil
+		err = errors.Join(err, s.sources.close())
 	}
 	if s.lock != nil {
 		err = errors.Join(err, s.lock.Close())

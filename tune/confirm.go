@@ -1,0 +1,86 @@
+package tune
+
+import (
+	"cmp"
+	"context"
+	"time"
+)
+
+// Confirm measures the best candidates of each kind of board again, from flash, where code can take another time than
+// from RAM. It selects from the candidates with which Measure was called, and puts all into one firmware on one board.
+// The results have the candidate's ID with "@flash", and the ID in Confirms; Correlations compares them with those from
+// RAM. Finished results are returned as they are. Of candidates that share a time it measures one. It omits candidates
+// that were measured in flash already. Errors are as in Measure.
+func (r *Run) Confirm(ctx context.Context, best int) ([]Result, error) {
+	var all []Result
+	for _, name := range r.Kinds() {
+		results, err := r.confirmKind(ctx, r.kinds[name], best)
+		if err != nil {
+			return all, err
+		}
+		all = append(all, results...)
+	}
+	return all, nil
+}
+
+func (r *Run) confirmKind(ctx context.Context, k *boardKind, best int) ([]Result, error) {
+	if _, err := k.firmware.waitWindow(ctx, k.firmware.current()); err != nil {
+		return nil, err
+	}
+	k.confirming.Lock()
+	defer k.confirming.Unlock()
+	fastest, err := r.fastestInRAM(k, best)
+	if err != nil {
+		return nil, err
+	}
+	var finished []Result
+	var jobs []*job
+	for _, result := range fastest {
+		c, err := r.store.sources.candidate(result)
+		if err != nil {
+			return nil, err
+		}
+		c.ID, c.content = c.ID+flashSuffix, result.Content+flashSuffix
+		ok, err := r.isFinished(c.content)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			confirmed, err := k.recorder.share(c, Result{Confirms: result.ID}, c.content)
+			if err != nil {
+				return nil, err
+			}
+			finished = append(finished, confirmed)
+			continue
+		}
+		jobs = append(jobs, &job{
+			cancelled: ctx.Done(), candidate: c, load: load{reason: "it is confirmed", args: argsDigest(c.Args)},
+			queued: time.Now(), outcomes: make(chan outcome, 1), confirms: result.ID,
+		})
+	}
+	results, err := k.confirmJobs(ctx, jobs)
+	return append(finished, results...), err
+}
+
+// fastestInRAM returns the results of the best candidates of a kind that were measured in RAM, one for each time.
+func (r *Run) fastestInRAM(k *boardKind, best int) (fastest []Result, err error) {
+	all, err := r.Results()
+	if err != nil {
+		return nil, err
+	}
+	measured := map[string]bool{} // by ID
+	for _, ranking := range Rank(all) {
+		for _, result := range ranking.Results {
+			id := cmp.Or(result.SameAs, result.ID)
+			if result.Kind != k.name || result.Tier != RAM || measured[id] || !r.current.contains(result) {
+				continue
+			}
+			if len(fastest) == best {
+				return fastest, nil
+			}
+			measured[id] = true
+			fastest = append(fastest, result)
+		}
+	}
+	return fastest, nil
+}

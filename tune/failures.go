@@ -1,0 +1,40 @@
+package tune
+
+import (
+	"errors"
+
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/command"
+)
+
+// newFailure returns the failure of an error. It blames the computer for errors of class host and tool-missing, in place
+// of blame.
+func newFailure(err error, blame Blame) *Failure {
+	f := &Failure{Class: failure.Of(err), Blame: blame, Message: err.Error()}
+	if f.Class == failure.Host || f.Class == failure.ToolMissing {
+		f.Blame = BlameHost
+	}
+	f.Retry = f.Blame != BlameCandidate
+	return f
+}
+
+// buildFailure returns the failure of a candidate that could not be built, or nil if err is neither the candidate's
+// fault nor the computer's.
+func buildFailure(err error) *Failure {
+	f := newFailure(err, BlameCandidate)
+	var host *command.HostError
+	f.crashed = errors.As(err, &host) && host.Crashed()
+	switch f.Class {
+	case failure.Compile, failure.Link, failure.DoesNotFit, failure.Timeout, failure.Config, failure.Host,
+		failure.ToolMissing:
+		return f
+	}
+	return nil
+}
+
+// isWorn reports whether err is of a board whose flash must not be written any more.
+func isWorn(err error) bool {
+	var worn *device.WearError
+	return errors.As(err, &worn)
+}

@@ -1,0 +1,246 @@
+// This file builds and holds the firmware of one kind of board.
+
+package tune
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/timegate"
+	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/rpc"
+)
+
+// A firmware builds the firmware of one kind of board: without candidates for each layout, and with candidates or
+// constants. Many goroutines may use it.
+type firmware struct {
+	kind      string // name of the board
+	dir       string // of the run
+	o         *Options
+	board     *boards.Board
+	spec      project.Spec // without candidates and options
+	toolchain string       // project.Project.MadeWith
+	gate      *timegate.Gate
+	places    *places
+	closed    <-chan struct{} // closed with the run
+	onLayout  func(*layout)   // called for each layout after the first, so that a place takes it
+
+	building  sync.Mutex // held during builds, guards excess and constants
+	excess    excess
+	constants constantsImage
+
+	mu      sync.Mutex
+	layout  *layout   // current one, for which candidates are built
+	layouts []*layout // all of the run
+}
+
+// An excess is the smallest arena that did not fit.
+type excess struct {
+	arenaKiB int
+	err      error // nil: each arena did fit
+}
+
+// A constantsImage is firmware with arguments of candidates in flash.
+type constantsImage struct {
+	data  map[string][]byte // by name
+	image *image.Image      // nil: none was built
+}
+
+// open builds the firmware of the first layout. word is the board as the user has named it.
+func (f *firmware) open(ctx context.Context, word string) error {
+	if err := os.RemoveAll(f.imagesDir()); err != nil { // left by a process that was killed
+		return err
+	}
+	blank, err := project.BlankArchive()
+	if err != nil {
+		return err
+	}
+	f.spec = f.o.Builder.Absolute(project.Spec{
+		Board: word, Template: f.o.Template, Archive: blank, Libraries: f.o.Libraries,
+	})
+	l, err := f.buildLayout(ctx, 0, 0)
+	if err != nil {
+		return err
+	}
+	f.setCurrent(l)
+	f.toolchain, err = l.folder.MadeWith()
+	return err
+}
+
+// close closes the projects and removes the images of candidates.
+func (f *firmware) close() error {
+	f.building.Lock()
+	defer f.building.Unlock()
+	var errs []error
+	for _, l := range f.layouts {
+		errs = append(errs, l.folder.Close())
+	}
+	return errors.Join(append(errs, os.RemoveAll(f.imagesDir()))...)
+}
+
+// path returns the path of firmware, in the run's folder.
+func (f *firmware) path(suffix string) string {
+	return filepath.Join(f.dir, "firmware", boards.FileName(f.kind)+suffix)
+}
+
+func (f *firmware) imagesDir() string { return f.path(".images") }
+
+// current returns the layout for which candidates are built.
+func (f *firmware) current() *layout {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.layout
+}
+
+func (f *firmware) setCurrent(l *layout) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.layouts = append(f.layouts, l)
+	f.layout = l
+	if f.places.lost() != nil {
+		l.open()
+	}
+}
+
+// abandon unblocks waitWindow after the last place was given up.
+func (f *firmware) abandon() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.layout.open()
+}
+
+// layoutFor returns the current layout if its arena has minKiB and room for the arguments. Otherwise it builds a new
+// one. Errors: those of buildLayout.
+func (f *firmware) layoutFor(ctx context.Context, args []Arg, minKiB int) (*layout, error) {
+	f.building.Lock()
+	defer f.building.Unlock()
+	l := f.current()
+	switch {
+	case isClosed(f.closed): // close would not close a new layout
+		return nil, failure.Errorf(failure.Interrupted, "the run was closed")
+	case l.fixed && minKiB > l.arenaKiB:
+		return nil, failure.Errorf(failure.DoesNotFit, "the option arena_kib of board %s is %d", f.kind, l.arenaKiB)
+	case l.fixed:
+		return l, nil
+	}
+	if minKiB = max(minKiB, int((arenaBytes(args)+1023)/1024)); minKiB <= l.arenaKiB {
+		return l, nil
+	}
+	if f.excess.err != nil && minKiB >= f.excess.arenaKiB {
+		return nil, f.excess.err
+	}
+	f.o.emit(Event{Text: fmt.Sprintf("building firmware of %s with an arena of at least %d KiB", f.kind, minKiB)})
+	if minKiB > maxArenaKiB {
+		return nil, failure.Errorf(failure.DoesNotFit, "an arena has at most %d KiB", maxArenaKiB)
+	}
+	next, err := f.buildLayout(ctx, minKiB, min(2*minKiB, maxArenaKiB))
+	if failure.Of(err) == failure.DoesNotFit {
+		f.excess = excess{minKiB, err}
+	}
+	if err != nil {
+		return nil, err
+	}
+	f.setCurrent(next)
+	f.constants = constantsImage{}
+	f.onLayout(next)
+	return next, nil
+}
+
+// buildLayout builds firmware with an arena of at least minKiB: of the board's own size or up to maxKiB, if there is
+// room. Options of the run are fixed. Errors: those of layout.build.
+func (f *firmware) buildLayout(ctx context.Context, minKiB, maxKiB int) (*layout, error) {
+	end, err := f.gate.Work(ctx)
+	if err != nil {
+		return nil, failure.Stopped(ctx, "build firmware")
+	}
+	defer end()
+	ctx, cancel := untilClosed(ctx, f.closed)
+	defer cancel()
+	ctx, expire := context.WithTimeout(ctx, f.o.firmwareTimeout())
+	defer expire()
+	o, err := f.o.memory(f.kind)
+	if err != nil {
+		return nil, err
+	}
+	b := f.board.Placed(o)
+	suffix := ""
+	if n := len(f.layouts); n > 0 {
+		suffix = fmt.Sprintf(".%d", n)
+	}
+	l := &layout{builder: f.o.Builder, dir: f.path(suffix), spec: f.spec, opened: make(chan struct{})}
+	if err := l.build(ctx, b, o, minKiB, max(b.ArenaKiB, maxKiB)); err != nil {
+		return nil, f.adviseOption(err)
+	}
+	return l, nil
+}
+
+// adviseOption adds the option of the run that helps to an error of firmware that does not fit.
+func (f *firmware) adviseOption(err error) error {
+	var large *project.FitError
+	if !errors.As(err, &large) || large.Option == "" {
+		return err
+	}
+	return failure.New(failure.DoesNotFit, "repeat with "+failure.Option("Options.Memory", f.kind+":"+large.Option),
+		"%w", err)
+}
+
+// setWindow sets the window of a layout, which the first place reports, and opens the layout. It returns an error if
+// another place with the same firmware reported another window.
+func (f *firmware) setWindow(l *layout, i *image.Image, w rpc.Window) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !l.isOpen() {
+		l.window = w
+		l.open()
+	}
+	if l.window != w && i == l.resident {
+		return failure.Errorf(failure.Internal, "boards %s have different windows: %v and %v", f.kind, l.window, w)
+	}
+	return nil
+}
+
+// waitWindow waits until a place has opened the layout, and returns the window for code.
+func (f *firmware) waitWindow(ctx context.Context, l *layout) (rpc.Window, error) {
+	select {
+	case <-l.opened:
+	case <-ctx.Done():
+		return rpc.Window{}, failure.Stopped(ctx, "wait for a board %s", f.kind)
+	case <-f.closed:
+		return rpc.Window{}, failure.Errorf(failure.Interrupted, "the run was closed")
+	}
+	if err := f.places.lost(); err != nil {
+		return rpc.Window{}, fmt.Errorf("no board %s is left: %w", f.kind, err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return l.window, nil
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// untilClosed returns a context that also ends when closed is closed.
+func untilClosed(ctx context.Context, closed <-chan struct{}) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-closed:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}

@@ -1,0 +1,73 @@
+package tune
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// A recorder writes the results of one kind of board into the run's folder. Many goroutines may use it.
+type recorder struct {
+	kind      string
+	toolchain string
+	o         *Options
+	store     *store
+	programs  programs
+}
+
+// stamp sets the fields of a result that describe its candidate.
+func (r *recorder) stamp(c Candidate, result *Result) {
+	result.ID, result.Kind, result.Record, result.Finished = c.ID, r.kind, c.Record, time.Now().UTC()
+	result.Content, result.Toolchain = c.content, r.toolchain
+	if !json.Valid(result.Record) {
+		result.Record = nil
+	}
+}
+
+// add writes the result of a candidate. A failure with Retry is not written.
+func (r *recorder) add(c Candidate, result Result) (Result, error) {
+	return r.write(c, result, r.store.add)
+}
+
+func (r *recorder) write(c Candidate, result Result, write func(Result) error) (Result, error) {
+	r.stamp(c, &result)
+	elf := result.elf
+	result.elf = nil
+	if result.Failure != nil && result.Failure.Retry {
+		r.o.emit(Event{Board: result.Board, Text: "could not measure " + c.ID, Result: &result})
+		return result, nil
+	}
+	if elf != nil {
+		if err := r.programs.keep(result, elf); err != nil {
+			return Result{}, err
+		}
+	}
+	if err := write(result); err != nil {
+		return Result{}, err
+	}
+	r.o.emit(Event{Board: result.Board, Text: "finished " + c.ID, Result: &result})
+	return result, nil
+}
+
+// share makes the candidate's ID a label of its content, gives this content the finished result of a key, and returns
+// that result. label has the other fields of the label.
+func (r *recorder) share(c Candidate, label Result, key string) (Result, error) {
+	r.stamp(c, &label)
+	result, added, err := r.store.share(label, key)
+	if err == nil && added {
+		r.o.emit(Event{Text: "finished " + c.ID, Result: &result})
+	}
+	return result, err
+}
+
+// finish writes the result of a job and delivers it.
+func (r *recorder) finish(j *job, result Result) {
+	result.Build, result.Confirms = j.build, j.confirms
+	if j.outcomes != nil {
+		result, err := r.add(j.candidate, result)
+		j.outcomes <- outcome{result, err}
+		return
+	}
+	if _, err := r.write(j.candidate, result, r.store.replace); err != nil {
+		r.o.emit(Event{Text: "measured " + j.candidate.ID + " again", Err: err})
+	}
+}
