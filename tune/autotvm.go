@@ -23,9 +23,9 @@ const (
 	runTimeout    = 7
 )
 
-// WriteAutoTVM writes results that have a Record as AutoTVM's JSON lines, which its tools read (autotvm.md §4). It omits
-// results of Run.Confirm, whose candidates have a line already. Like TVM, it omits the smallest and the largest of three
-// samples or more.
+// WriteAutoTVM writes results that have a Record as AutoTVM's JSON lines, which its tools read (autotvm.md §4). It
+// omits results of Run.Confirm, whose candidates have a line already. Like TVM, it omits the smallest and the largest
+// of three samples or more.
 func WriteAutoTVM(w io.Writer, results []Result, tvmVersion string) error {
 	for _, r := range results {
 		if r.Record == nil || r.Confirms != "" {

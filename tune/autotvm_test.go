@@ -13,7 +13,7 @@ func TestWriteAutoTVMOnce(t *testing.T) {
 	a, none := timedResult("a", "k", 25e6, 1e-3), timedResult("none", "k", 25e6, 1e-3)
 	a.Record, a.Samples = json.RawMessage(`{"input": [1], "config": {}}`), []float64{1e-3}
 	again := a
-	again.ID, again.Of, again.Samples = "a@flash", "a", []float64{9}
+	again.ID, again.Confirms, again.Samples = "a@flash", "a", []float64{9}
 	var log strings.Builder
 	if err := tune.WriteAutoTVM(&log, []tune.Result{a, again, none}, ""); err != nil {
 		t.Fatal(err)

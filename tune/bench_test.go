@@ -124,7 +124,7 @@ func BenchmarkCandidates(b *testing.B) {
 			b.ResetTimer()
 			for result, err := range r.All(b.Context(), each) {
 				must(b, err)
-				if result.Failure != nil || result.Same != "" || len(result.Samples) != 3 {
+				if result.Failure != nil || result.SameAs != "" || len(result.Samples) != 3 {
 					b.Errorf("%s: %+v", result.ID, result)
 				}
 				build, wait, load, run = build+result.Build, wait+result.Wait, load+result.Load, run+result.Run

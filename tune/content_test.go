@@ -56,8 +56,8 @@ func TestNameIsLabel(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", name, got.Time, first.Time)
 		}
 	}
-	if other.Same != "x" || last.Same != "" || third.Same != "" {
-		t.Errorf("same as %q, %q, %q", other.Same, last.Same, third.Same)
+	if other.SameAs != "x" || last.SameAs != "" || third.SameAs != "" {
+		t.Errorf("same as %q, %q, %q", other.SameAs, last.SameAs, third.SameAs)
 	}
 	if second.Content == first.Content || fault.Failure == nil || second.Failure != nil {
 		t.Errorf("the second: %+v, the fault: %+v", second, fault)
@@ -148,8 +148,8 @@ func TestCompilers(t *testing.T) {
 		for _, id := range ids {
 			result, err := r.Measure(t.Context(), operator(id, right))
 			must(t, err)
-			if result.Failure != nil || !strings.HasPrefix(result.Made, version) {
-				t.Errorf("%s of %s is made with %q: %+v", id, version, result.Made, result.Failure)
+			if result.Failure != nil || !strings.HasPrefix(result.Toolchain, version) {
+				t.Errorf("%s of %s is made with %q: %+v", id, version, result.Toolchain, result.Failure)
 			}
 			all[id+version] = result
 		}
@@ -161,8 +161,8 @@ func TestCompilers(t *testing.T) {
 	kept, err := tune.ReadResults(dir)
 	must(t, err)
 	rankings := tune.Rank(kept)
-	if len(rankings) != 2 || len(rankings[0].Results) != 1 || !strings.Contains(rankings[0].Of, "onecc 1.0") ||
-		!strings.Contains(rankings[1].Of, "twocc 2.0") {
+	if len(rankings) != 2 || len(rankings[0].Results) != 1 || !strings.Contains(rankings[0].Conditions, "onecc 1.0") ||
+		!strings.Contains(rankings[1].Conditions, "twocc 2.0") {
 		t.Errorf("%d rankings: %+v", len(rankings), rankings)
 	}
 }
@@ -210,7 +210,7 @@ func TestConfirmCurrent(t *testing.T) {
 		}
 		confirmed, err := r.Confirm(t.Context(), 2)
 		must(t, err)
-		if len(confirmed) != 1 || confirmed[0].Of != "kept" {
+		if len(confirmed) != 1 || confirmed[0].Confirms != "kept" {
 			t.Errorf("confirmed %+v", confirmed)
 		}
 		must(t, r.LeaveOut(func(c tune.Candidate) bool { return c.ID == "gone" }))

@@ -8,8 +8,8 @@ import (
 	"github.com/boardsmith/boardsmith/internal/command"
 )
 
-// newFailure returns the failure of an error. It blames the computer for errors of class host and tool-missing, in place
-// of blame.
+// newFailure returns the failure of an error. It blames the computer for errors of class host and tool-missing, in
+// place of blame.
 func newFailure(err error, blame Blame) *Failure {
 	f := &Failure{Class: failure.Of(err), Blame: blame, Message: err.Error()}
 	if f.Class == failure.Host || f.Class == failure.ToolMissing {

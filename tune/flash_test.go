@@ -94,9 +94,9 @@ func TestFlashTier(t *testing.T) {
 		[]string{"host", "mps2_an385", "netduinoplus2", "qemu_riscv32", "qemu_riscv64"}, 2) {
 		t.Run(board, func(t *testing.T) {
 			var images []string
-			r, _ := opened(t, tune.Options{Memory: map[string]boards.Options{"": {UploadKiB: 4}}, Told: func(e tune.Event) {
-				if strings.HasPrefix(e.What, "building firmware") {
-					images = append(images, e.What)
+			r, _ := opened(t, tune.Options{Memory: map[string]boards.Options{"": {UploadKiB: 4}}, OnEvent: func(e tune.Event) {
+				if strings.HasPrefix(e.Text, "building firmware") {
+					images = append(images, e.Text)
 				}
 			}}, board)
 			cs := slices.Concat(goods(3), []tune.Candidate{
@@ -107,11 +107,11 @@ func TestFlashTier(t *testing.T) {
 				must(t, err)
 				small := strings.HasPrefix(result.ID, "good")
 				switch {
-				case small && (result.Tier != tune.RAM || !strings.Contains(result.Why, "it fits: ")):
-					t.Errorf("%s: %s, %s", result.ID, result.Tier, result.Why)
+				case small && (result.Tier != tune.RAM || !strings.Contains(result.Reason, "it fits: ")):
+					t.Errorf("%s: %s, %s", result.ID, result.Tier, result.Reason)
 				case !small && (result.Tier == tune.RAM ||
-					!strings.Contains(result.Why, "bytes too many for the window of 4096 bytes; ")):
-					t.Errorf("%s: %s, %s", result.ID, result.Tier, result.Why)
+					!strings.Contains(result.Reason, "bytes too many for the window of 4096 bytes; ")):
+					t.Errorf("%s: %s, %s", result.ID, result.Tier, result.Reason)
 				case (result.ID == "wrong") != (result.Failure != nil):
 					t.Errorf("%s: %+v", result.ID, result.Failure)
 				case result.ID == "wrong" && (result.Failure.Class != failure.WrongAnswer ||
@@ -147,8 +147,8 @@ func TestConfirm(t *testing.T) {
 	for _, board := range drawn.Of(t, "confirm", []string{"host", "netduinoplus2"}, 1) {
 		t.Run(board, func(t *testing.T) {
 			images := 0
-			r, dir := opened(t, tune.Options{Told: func(e tune.Event) {
-				if strings.HasPrefix(e.What, "building firmware") {
+			r, dir := opened(t, tune.Options{OnEvent: func(e tune.Event) {
+				if strings.HasPrefix(e.Text, "building firmware") {
 					images++
 				}
 			}}, board)
@@ -163,7 +163,7 @@ func TestConfirm(t *testing.T) {
 					t.Fatalf("%d confirmed, by %d images", len(confirmed), images)
 				}
 				for i, c := range confirmed {
-					if c.Time == nil || c.Tier == tune.RAM || c.ID != c.Of+"@flash" {
+					if c.Time == nil || c.Tier == tune.RAM || c.ID != c.Confirms+"@flash" {
 						t.Errorf("%d: %+v", i, c)
 					}
 				}
@@ -217,11 +217,11 @@ func TestCorrelation(t *testing.T) {
 		id := fmt.Sprint(i)
 		all = append(all, timedResult(id, "k", 1, of))
 		flash := timedResult(id+"@flash", "k", 1, []float64{2, 1, 4, 3, 5}[i])
-		flash.Of, flash.Tier = id, tune.Image
+		flash.Confirms, flash.Tier = id, tune.Image
 		all = append(all, flash)
 	}
 	other := timedResult("1@flash", "other", 1, 7)
-	other.Of = "1"
+	other.Confirms = "1"
 	of := tune.Correlations(append(all, other))
 	if len(of) != 1 || of[0].Kind != "k" || of[0].Pairs != 5 || math.Abs(of[0].Rho-0.8) > 1e-9 {
 		t.Errorf("%+v, want 5 pairs, 0.8", of)

@@ -87,8 +87,8 @@ func TestLabelsFollowContent(t *testing.T) {
 		if was.Time != nil && *was.Time == *is.Time {
 			t.Errorf("%s has the time that nothing confirmed", c.ID)
 		}
-		if same := map[bool]string{true: "", false: root}[c.ID == root]; is.Same != same {
-			t.Errorf("%s is the same as %q, want %q", c.ID, is.Same, same)
+		if same := map[bool]string{true: "", false: root}[c.ID == root]; is.SameAs != same {
+			t.Errorf("%s is the same as %q, want %q", c.ID, is.SameAs, same)
 		}
 		if is.Content != measured[c.ID].Content || is.Content != was.Content {
 			t.Errorf("%s has content %s", c.ID, is.Content)
@@ -105,7 +105,7 @@ func TestTwinOfGone(t *testing.T) {
 		_, err := r.Measure(t.Context(), c)
 		must(t, err)
 	}
-	if same := byID(t, dir)["b"].Same; same != "a" {
+	if same := byID(t, dir)["b"].SameAs; same != "a" {
 		t.Errorf("b is the same as %q", same)
 	}
 	must(t, r.Close())
@@ -117,10 +117,10 @@ func TestTwinOfGone(t *testing.T) {
 	confirmed, err := r.Confirm(t.Context(), 1)
 	must(t, err)
 	must(t, r.Close())
-	if len(confirmed) != 1 || confirmed[0].Of != "b" {
+	if len(confirmed) != 1 || confirmed[0].Confirms != "b" {
 		t.Errorf("confirmed %+v", confirmed)
 	}
-	if left := byID(t, dir); len(left) != 2 || left["b"].Same != "" || left["b@flash"].Failure != nil {
+	if left := byID(t, dir); len(left) != 2 || left["b"].SameAs != "" || left["b@flash"].Failure != nil {
 		t.Errorf("%+v", left)
 	}
 }

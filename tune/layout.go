@@ -44,8 +44,8 @@ func (e *shortArenaError) Error() string {
 }
 
 // build builds the layout's firmware with the largest window for code beside an arena of minKiB to maxKiB. The size of
-// the window halves as often as needed. Options of o that are not 0 are fixed. Errors: those of Generate and Build, also
-// of class does-not-fit.
+// the window halves as often as needed. Options of o that are not 0 are fixed. Errors: those of Generate and Build,
+// also of class does-not-fit.
 func (l *layout) build(ctx context.Context, b *boards.Board, o boards.Options, minKiB, maxKiB int) error {
 	windows := []int{o.UploadKiB}
 	if o.UploadKiB == 0 {

@@ -77,9 +77,9 @@ func TestArenaGrows(t *testing.T) {
 				return []tune.Candidate{operator("before", right), hungry, wide, after}
 			}
 			var built []string
-			r, _ := opened(t, tune.Options{Told: func(e tune.Event) {
-				if strings.HasPrefix(e.What, "building firmware") {
-					built = append(built, e.What)
+			r, _ := opened(t, tune.Options{OnEvent: func(e tune.Event) {
+				if strings.HasPrefix(e.Text, "building firmware") {
+					built = append(built, e.Text)
 				}
 			}}, board)
 			for _, c := range candidates() {

@@ -97,8 +97,8 @@ func TestReferenceOutlier(t *testing.T) {
 		reference.Operators.Files[0].Data...)
 	recovered := make(chan string, 100)
 	r, _ := opened(t, tune.Options{
-		Reference: &reference, Drift: 100, Every: 1, MaxRecoveries: 1, Told: func(e tune.Event) {
-			if strings.HasPrefix(e.What, "recovering") {
+		Reference: &reference, Drift: 100, Every: 1, MaxRecoveries: 1, OnEvent: func(e tune.Event) {
+			if strings.HasPrefix(e.Text, "recovering") {
 				recovered <- fmt.Sprint(e.Err)
 			}
 		},

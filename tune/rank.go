@@ -12,8 +12,8 @@ import (
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
-// A Ranking is results whose times may be compared: of one kind of board and one tier, on platforms with the same clocks,
-// caches, wait states and processor, and compiled with the same compiler, flags and libraries.
+// A Ranking is results whose times may be compared: of one kind of board and one tier, on platforms with the same
+// clocks, caches, wait states and processor, and compiled with the same compiler, flags and libraries.
 type Ranking struct {
 	// Conditions are kind, tier, platform and toolchain as text. They are equal for rankings of several runs whose times
 	// may be compared.

@@ -20,7 +20,7 @@ func timedResult(id, kind string, hz uint32, median float64) tune.Result {
 
 func ranked(results ...tune.Result) (all []string) {
 	for _, k := range tune.Rank(results) {
-		text := k.Of + ": over " + k.Baseline.ID + ":"
+		text := k.Conditions + ": over " + k.Baseline.ID + ":"
 		for _, r := range k.Results {
 			text += " " + r.ID
 		}

@@ -16,10 +16,11 @@ import (
 
 const resultsFile = "results.jsonl"
 
-// ReadResults returns the results in a run's folder, in order of finishing: the last one of each ID, without those that
-// Run.LeaveOut left out, and without results of Run.Confirm whose candidates have no result. A run of this or of another
-// process may use the folder: ReadResults ignores a last line without a newline, which is still being written. It locks
-// and changes nothing. Its error is of class config for a folder without a run, and for a line that is not a result.
+// ReadResults returns the results in a run's folder, in order of finishing: the last one of each ID, without those
+// that Run.LeaveOut left out, and without results of Run.Confirm whose candidates have no result. A run of this or of
+// another process may use the folder: ReadResults ignores a last line without a newline, which is still being written.
+// It locks and changes nothing. Its error is of class config for a folder without a run, and for a line that is not a
+// result.
 func ReadResults(dir string) ([]Result, error) {
 	f, err := os.Open(filepath.Join(dir, resultsFile))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -25,7 +25,7 @@ func TestSteady(t *testing.T) {
 		"fails among outlier": {1, []float64{2, 1}, 0, 3, broken},
 	} {
 		uses := 0
-		got, err := steady(c.expected, 0.05, func() (float64, error) {
+		got, err := steadyTime(c.expected, 0.05, func() (float64, error) {
 			if uses++; uses > len(c.times) {
 				return 0, broken
 			}

@@ -117,7 +117,8 @@ func (r *Run) start(ctx, workersCtx context.Context, desk *device.Desk, boards [
 	return nil
 }
 
-// newWorker returns a worker for the place that word n of OpenRun names. The first worker of a kind builds its firmware.
+// newWorker returns a worker for the place that word n of OpenRun names. The first worker of a kind builds its
+// firmware.
 func (r *Run) newWorker(ctx context.Context, desk *device.Desk, word string, n int) (*worker, error) {
 	name, which := splitWord(word)
 	b, err := boards.Find(name, r.o.Builder.Path)

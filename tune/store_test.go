@@ -59,7 +59,7 @@ func TestTwinsFollow(t *testing.T) {
 		for i, r := range all {
 			want := Result{ID: []string{"a", "b", "c"}[i], Content: []string{"of a", "of b", "of b"}[i]}
 			if r.ID != want.ID || r.Content != want.Content || r.Time.Median != 1 || r.Unproven != (proven == 0) ||
-				r.Same != []string{"", "a", "a"}[i] {
+				r.SameAs != []string{"", "a", "a"}[i] {
 				t.Errorf("%+v", r)
 			}
 			if is := shared(t, s, r.ID, r.Content, "of a"); is.Time.Median != 1 || is.Unproven != r.Unproven {
@@ -137,7 +137,7 @@ func TestLeftOut(t *testing.T) {
 	check(t, s.add(unprovenTime("a", "of a", 2)))
 	check(t, s.add(unprovenTime("b", "of b", 3)))
 	if err := s.add(Result{
-		ID: "a@flash", Of: "a", Content: "of a@flash", Time: &rpc.Stats{N: 1, Median: 4},
+		ID: "a@flash", Confirms: "a", Content: "of a@flash", Time: &rpc.Stats{N: 1, Median: 4},
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -93,9 +93,9 @@ func TestOtherContent(t *testing.T) {
 // TestBadCandidates: what no device takes is the candidate's failure, without a reset of a board, and refuses a
 // reference.
 func TestBadCandidates(t *testing.T) {
-	r, _ := opened(t, tune.Options{Told: func(e tune.Event) {
-		if strings.HasPrefix(e.What, "recovering") {
-			t.Errorf("%s: %v", e.What, e.Err)
+	r, _ := opened(t, tune.Options{OnEvent: func(e tune.Event) {
+		if strings.HasPrefix(e.Text, "recovering") {
+			t.Errorf("%s: %v", e.Text, e.Err)
 		}
 	}}, "mps2_an385")
 	for name, change := range map[string]func(*tune.Candidate){
@@ -216,7 +216,7 @@ func TestPreparedAgain(t *testing.T) {
 
 // TestEmulatorTerminated ends emulators by the signal that lets them end in peace: no candidate is blamed.
 func TestEmulatorTerminated(t *testing.T) {
-	r, _ := opened(t, tune.Options{StepTimeout: 5 * time.Second, MaxRecoveries: 20, Told: func(e tune.Event) {}},
+	r, _ := opened(t, tune.Options{StepTimeout: 5 * time.Second, MaxRecoveries: 20, OnEvent: func(e tune.Event) {}},
 		"mps2_an385")
 	slow := operator("slow", "for (volatile int i = 0; i < 40000000; i++) {} "+right)
 	done := make(chan tune.Result)

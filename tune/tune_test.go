@@ -140,9 +140,9 @@ func TestFailures(t *testing.T) {
 			reference := operator("reference", right)
 			r, err := tune.OpenRun(t.Context(), t.TempDir(), &device.Desk{}, []string{board, board}, tune.Options{
 				Reference: &reference, CallTimeout: time.Second, Every: 5, Drift: 1000,
-				Told: func(e tune.Event) {
+				OnEvent: func(e tune.Event) {
 					if e.Err != nil {
-						t.Logf("%s: %s: %v", e.Board, e.What, e.Err)
+						t.Logf("%s: %s: %v", e.Board, e.Text, e.Err)
 					}
 				},
 			})
@@ -455,8 +455,8 @@ func TestDriftRepeats(t *testing.T) {
 	recovered := make(chan struct{}, 10)
 	r, err := tune.OpenRun(t.Context(), dir, &device.Desk{}, []string{"host"}, tune.Options{
 		Reference: &reference, Every: 5, Drift: 100, MaxRecoveries: 5,
-		Told: func(e tune.Event) {
-			if strings.HasPrefix(e.What, "recovering") {
+		OnEvent: func(e tune.Event) {
+			if strings.HasPrefix(e.Text, "recovering") {
 				_ = os.Remove(slow) // the next try finds it gone
 				recovered <- struct{}{}
 			}

@@ -198,8 +198,8 @@ func attemptsFailure(j *job, err error) *Failure {
 	return f
 }
 
-// wasKilled reports whether an emulator was ended by a signal from outside, which no candidate in it can send. A process
-// may have sent the signal to itself.
+// wasKilled reports whether an emulator was ended by a signal from outside, which no candidate in it can send. A
+// process may have sent the signal to itself.
 func (w *worker) wasKilled(err error) bool {
 	var ended *transport.ProcessError
 	if !errors.As(err, &ended) || ended.State == nil || len(w.station.firmware.board.Memory) == 0 {

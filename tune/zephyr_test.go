@@ -36,12 +36,12 @@ func TestZephyrCandidates(t *testing.T) {
 	for result, err := range r.All(t.Context(), slices.Values(cs)) {
 		must(t, err)
 		n++
-		is := string(result.Tier) + ": " + result.Why
+		is := string(result.Tier) + ": " + result.Reason
 		switch inRAM := result.Tier == tune.RAM; {
 		case result.Failure != nil || result.Time == nil:
 			t.Errorf("%s: %s, %+v", result.ID, is, result.Failure)
-		case result.ID == "large" && (inRAM || !strings.Contains(result.Why, "too many for the window")),
-			result.ID != "large" && !(inRAM && strings.Contains(result.Why, "it fits")):
+		case result.ID == "large" && (inRAM || !strings.Contains(result.Reason, "too many for the window")),
+			result.ID != "large" && !(inRAM && strings.Contains(result.Reason, "it fits")):
 			t.Errorf("%s: %s", result.ID, is)
 		default:
 			t.Logf("%s: %s, %v", result.ID, is, result.Time)

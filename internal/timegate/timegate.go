@@ -1,7 +1,7 @@
-// Package timegate keeps work on this computer, such as compilers, apart from what is timed by its clock on its
-// processors.
+// Package timegate excludes work on this computer's processors, such as that of compilers, while something is timed on
+// them.
 //
-// It starts and stops no process: those who work and those who time ask it first.
+// It starts and stops no process: goroutines enter the gate before they work or measure.
 package timegate
 
 import (
@@ -9,41 +9,41 @@ import (
 	"sync"
 )
 
-// A Gate admits any number of works, or one timing. A timing that waits goes before later works. The zero value admits
-// both. Many goroutines may use it.
+// A Gate admits any number of works, or one timing. A waiting timing precedes later works. The zero value is open. Many
+// goroutines may use it.
 type Gate struct {
 	mu      sync.Mutex
 	works   int
-	timed   bool
+	timing  bool
 	waiting int           // timings
-	changed chan struct{} // closed at the next end; nil: nobody waits
+	changed chan struct{} // closed at the next end; nil: no goroutine waits
 }
 
-// Work waits until nothing is timed, and admits a work until the function that it returns is called, once. Its error is
-// that of ctx, then nothing is to be called.
+// Work waits until no timing runs or waits, and admits a work until the caller calls end, once. Its error is that of
+// ctx; end is nil then.
 func (g *Gate) Work(ctx context.Context) (end func(), err error) {
-	free := func() bool { return !g.timed && g.waiting == 0 }
+	free := func() bool { return !g.timing && g.waiting == 0 }
 	if err := g.enter(ctx, free, func() { g.works++ }); err != nil {
 		return nil, err
 	}
 	return func() { g.leave(func() { g.works-- }) }, nil
 }
 
-// Time waits until every work and other timing has ended, and admits none until the function that it returns is called,
-// once. Its error is that of ctx, then nothing is to be called.
+// Time waits until all works and other timings have ended, and admits none until the caller calls end, once. Its error
+// is that of ctx; end is nil then.
 func (g *Gate) Time(ctx context.Context) (end func(), err error) {
 	g.mu.Lock()
 	g.waiting++
 	g.mu.Unlock()
-	err = g.enter(ctx, func() bool { return !g.timed && g.works == 0 }, func() { g.timed = true })
+	err = g.enter(ctx, func() bool { return !g.timing && g.works == 0 }, func() { g.timing = true })
 	g.leave(func() { g.waiting-- })
 	if err != nil {
 		return nil, err
 	}
-	return func() { g.leave(func() { g.timed = false }) }, nil
+	return func() { g.leave(func() { g.timing = false }) }, nil
 }
 
-// enter calls take as soon as free is true.
+// enter waits until free returns true, and calls take under the lock.
 func (g *Gate) enter(ctx context.Context, free func() bool, take func()) error {
 	for ctx.Err() == nil {
 		g.mu.Lock()
@@ -65,7 +65,7 @@ func (g *Gate) enter(ctx context.Context, free func() bool, take func()) error {
 	return ctx.Err()
 }
 
-// leave applies an end, and wakes those who wait.
+// leave calls end under the lock, and wakes all goroutines that wait.
 func (g *Gate) leave(end func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

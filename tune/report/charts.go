@@ -17,11 +17,11 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// A tone is one colour on a light and on a dark page, as #RRGGBB in capitals. Charts are drawn with the light one; the
-// page's style sheet finds it in the SVG by its text.
+// A tone is a colour on a light and on a dark page, as #RRGGBB in capitals. Charts are drawn with the light one, which
+// the page's style sheet replaces.
 type tone struct{ Light, Dark string }
 
-// tones are those of series; a seventh series is drawn like the first, with another dash. TestContrast checks them.
+// tones are the colours of series; the seventh series has the first colour and another dash.
 var tones = []tone{
 	{"#0072B2", "#56B4E9"},
 	{"#C2500A", "#FF8C42"},
@@ -33,13 +33,13 @@ var tones = []tone{
 
 func (t tone) color() color.Color {
 	c := color.RGBA{A: 255}
-	_, _ = fmt.Sscanf(t.Light, "#%02X%02X%02X", &c.R, &c.G, &c.B) // it is in the table above
+	_, _ = fmt.Sscanf(t.Light, "#%02X%02X%02X", &c.R, &c.G, &c.B) // all tones are valid
 	return c
 }
 
 func toneOf(series int) tone { return tones[series%len(tones)] }
 
-// dashOf is how a series' line is interrupted, so that lines differ by more than by colour.
+// dashOf returns the dashes of a series, so that lines differ not only by colour.
 func dashOf(series int) []vg.Length {
 	if series == 0 {
 		return nil
@@ -51,23 +51,23 @@ func lineStyle(series int) draw.LineStyle {
 	return draw.LineStyle{Color: toneOf(series).color(), Width: vg.Points(1.5), Dashes: dashOf(series)}
 }
 
-// maxDots is how many candidates of one run a chart shows as dots.
+// maxDots limits the dots of one run in a chart.
 const maxDots = 2000
 
 // A curve is the times of one run's candidates, in the chart's unit.
 type curve struct {
 	series int
-	dots   plotter.XYs // a candidate each
-	best   plotter.XYs // where the best time changed, and at the end
+	dots   plotter.XYs // one for each candidate
+	best   plotter.XYs // each change of the best time, and its end
 }
 
 const (
 	chartWidth  = 680
 	chartHeight = 300
-	barHeight   = 26 // of the chart's height, for one bar
+	barHeight   = 26 // for one bar
 )
 
-// A scale maps times to an axis: by their logarithm where they differ much.
+// A scale maps times to an axis, which is logarithmic if the times differ much.
 type scale struct {
 	min, max float64
 	log      bool
@@ -77,8 +77,9 @@ func (s *scale) add(v float64) { s.min, s.max = min(s.min, v), max(s.max, v) }
 
 func newScale() scale { return scale{min: math.Inf(1), max: math.Inf(-1)} }
 
-// fix chooses the kind of scale; it needs all values. An axis with fewer than two decades would have no second label.
-func (s *scale) fix() { s.log = s.min > 0 && s.max/s.min > 100 }
+// chooseKind chooses the kind of scale after all values were added. A logarithmic axis of fewer than two decades would
+// have no second label.
+func (s *scale) chooseKind() { s.log = s.min > 0 && s.max/s.min > 100 }
 
 func (s scale) axis(a *plot.Axis) {
 	if s.log {
@@ -86,12 +87,12 @@ func (s scale) axis(a *plot.Axis) {
 	}
 }
 
-// ticks are those of a linear axis, with labels that are as short as they can be.
+// ticks are the ticks of a linear axis, with the shortest labels.
 type ticks struct{ whole bool } // label only whole numbers
 
-// Ticks is of plot.Ticker.
-func (t ticks) Ticks(least, most float64) []plot.Tick {
-	all := plot.DefaultTicks{}.Ticks(least, most)
+// Ticks implements plot.Ticker.
+func (t ticks) Ticks(low, high float64) []plot.Tick {
+	all := plot.DefaultTicks{}.Ticks(low, high)
 	for i, tick := range all {
 		switch {
 		case tick.Label == "":
@@ -104,7 +105,7 @@ func (t ticks) Ticks(least, most float64) []plot.Tick {
 	return all
 }
 
-// newPlot has no background, so that the page's is seen, and one font.
+// newPlot returns a plot without background, with one font.
 func newPlot(x, y string) *plot.Plot {
 	p := plot.New()
 	p.BackgroundColor = nil
@@ -119,19 +120,19 @@ func newPlot(x, y string) *plot.Plot {
 // svg draws a plot of a height in points, as an element for an HTML page.
 func svg(p *plot.Plot, height float64) (template.HTML, error) {
 	c := vgsvg.NewWith(vgsvg.UseWH(chartWidth, vg.Points(height)))
-	p.Draw(draw.Crop(draw.New(c), vg.Points(6), vg.Points(-14), 0, vg.Points(-6))) // room for what labels jut out
+	p.Draw(draw.Crop(draw.New(c), vg.Points(6), vg.Points(-14), 0, vg.Points(-6))) // room for labels at the ends
 	var b bytes.Buffer
 	if _, err := c.WriteTo(&b); err != nil {
 		return "", err
 	}
-	_, element, found := bytes.Cut(b.Bytes(), []byte("<svg")) // after the declaration of an XML file
-	if !found {
+	_, element, ok := bytes.Cut(b.Bytes(), []byte("<svg")) // without the XML declaration
+	if !ok {
 		return "", fmt.Errorf("a chart of %d bytes is no SVG", b.Len())
 	}
 	return template.HTML("<svg" + string(element)), nil // the library escapes texts
 }
 
-// drawCurves shows each candidate as a dot, and the best time so far as a line.
+// drawCurves draws each candidate as a dot, and the best time so far as a line.
 func drawCurves(x, y string, curves []curve) (template.HTML, error) {
 	p := newPlot(x, y)
 	s := newScale()
@@ -140,7 +141,7 @@ func drawCurves(x, y string, curves []curve) (template.HTML, error) {
 			s.add(d.Y)
 		}
 	}
-	s.fix()
+	s.chooseKind()
 	s.axis(&p.Y)
 	for _, c := range curves {
 		dots, err := plotter.NewScatter(thin(c.dots))
@@ -159,17 +160,17 @@ func drawCurves(x, y string, curves []curve) (template.HTML, error) {
 	return svg(p, chartHeight)
 }
 
-// thin leaves every n-th dot, so that at most maxDots are left.
+// thin returns every n-th dot, at most maxDots.
 func thin(dots plotter.XYs) plotter.XYs {
 	every := (len(dots) + maxDots - 1) / maxDots
 	if every <= 1 {
 		return dots
 	}
-	var some plotter.XYs
+	var kept plotter.XYs
 	for i := 0; i < len(dots); i += every {
-		some = append(some, dots[i])
+		kept = append(kept, dots[i])
 	}
-	return some
+	return kept
 }
 
 // A histogram counts the times of several runs in the same bins.
@@ -179,21 +180,21 @@ type histogram struct {
 	counts [][]int // of each run, in each bin
 }
 
-// newHistogram puts times, in the chart's unit, into as many bins as the square root of their number.
+// newHistogram counts times, in the chart's unit. The number of bins is the square root of that of times.
 func newHistogram(runs [][]float64) histogram {
 	h := histogram{scale: newScale()}
-	most := 0
+	largest := 0
 	for _, times := range runs {
-		most = max(most, len(times))
+		largest = max(largest, len(times))
 		for _, t := range times {
 			h.scale.add(t)
 		}
 	}
-	h.scale.fix()
+	h.scale.chooseKind()
 	if h.scale.min == h.scale.max {
 		h.scale.min, h.scale.max = 0.9*h.scale.min, 1.1*h.scale.max+math.SmallestNonzeroFloat64
 	}
-	n := min(max(int(math.Sqrt(float64(most))), 8), 40)
+	n := min(max(int(math.Sqrt(float64(largest))), 8), 40)
 	for i := range n + 1 {
 		h.edges = append(h.edges, h.edge(float64(i)/float64(n)))
 	}
@@ -207,14 +208,14 @@ func newHistogram(runs [][]float64) histogram {
 	return h
 }
 
-func (h *histogram) edge(part float64) float64 {
+func (h *histogram) edge(fraction float64) float64 {
 	if h.scale.log {
-		return h.scale.min * math.Pow(h.scale.max/h.scale.min, part)
+		return h.scale.min * math.Pow(h.scale.max/h.scale.min, fraction)
 	}
-	return h.scale.min + part*(h.scale.max-h.scale.min)
+	return h.scale.min + fraction*(h.scale.max-h.scale.min)
 }
 
-// bin is the last one whose lower edge is not above the time.
+// bin returns the index of the last bin whose lower edge is at most t.
 func (h *histogram) bin(t float64) int {
 	last := len(h.edges) - 2
 	for i := last; i > 0; i-- {
@@ -225,7 +226,7 @@ func (h *histogram) bin(t float64) int {
 	return 0
 }
 
-// draw shows one run as filled bars, and several as outlines.
+// draw draws one run as filled bars, and several as outlines.
 func (h *histogram) draw(x string, series []int) (template.HTML, error) {
 	p := newPlot(x, "candidates")
 	h.scale.axis(&p.X)
@@ -243,7 +244,7 @@ func (h *histogram) draw(x string, series []int) (template.HTML, error) {
 	return svg(p, chartHeight)
 }
 
-// drawBars shows one bar for each name, made of as many parts as there are series; values has a row for each series.
+// drawBars draws one bar for each name, with a part for each series; values has a row for each series.
 func drawBars(x string, names []string, values [][]float64) (template.HTML, error) {
 	p := newPlot(x, "")
 	var below *plotter.BarChart

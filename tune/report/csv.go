@@ -1,5 +1,3 @@
-// This file writes results as CSV.
-
 package report
 
 import (
@@ -13,24 +11,24 @@ import (
 	"github.com/boardsmith/boardsmith/tune"
 )
 
-// columns are those of WriteCSV, in order.
+// columns are the columns of WriteCSV, in order.
 var columns = []struct {
 	name string
-	of   func(r *tune.Result) string
+	text func(r *tune.Result) string
 }{
 	{"id", func(r *tune.Result) string { return r.ID }},
 	{"kind", func(r *tune.Result) string { return r.Kind }},
 	{"board", func(r *tune.Result) string { return r.Board }},
 	{"image", func(r *tune.Result) string { return r.Image }},
 	{"tier", func(r *tune.Result) string { return string(r.Tier) }},
-	{"same", func(r *tune.Result) string { return r.Same }},
-	{"median_s", ofTime(func(t *rpc.Stats) float64 { return t.Median })},
-	{"mean_s", ofTime(func(t *rpc.Stats) float64 { return t.Mean })},
-	{"min_s", ofTime(func(t *rpc.Stats) float64 { return t.Min })},
-	{"max_s", ofTime(func(t *rpc.Stats) float64 { return t.Max })},
-	{"stddev_s", ofTime(func(t *rpc.Stats) float64 { return t.StdDev })},
-	{"low95_s", ofTime(func(t *rpc.Stats) float64 { return t.Low })},
-	{"high95_s", ofTime(func(t *rpc.Stats) float64 { return t.High })},
+	{"same", func(r *tune.Result) string { return r.SameAs }},
+	{"median_s", timeColumn(func(t *rpc.Stats) float64 { return t.Median })},
+	{"mean_s", timeColumn(func(t *rpc.Stats) float64 { return t.Mean })},
+	{"min_s", timeColumn(func(t *rpc.Stats) float64 { return t.Min })},
+	{"max_s", timeColumn(func(t *rpc.Stats) float64 { return t.Max })},
+	{"stddev_s", timeColumn(func(t *rpc.Stats) float64 { return t.StdDev })},
+	{"low95_s", timeColumn(func(t *rpc.Stats) float64 { return t.Low })},
+	{"high95_s", timeColumn(func(t *rpc.Stats) float64 { return t.High })},
 	{"samples_s", func(r *tune.Result) string {
 		var all []string
 		for _, s := range r.Samples {
@@ -39,10 +37,10 @@ var columns = []struct {
 		return strings.Join(all, " ")
 	}},
 	{"cut", func(r *tune.Result) string { return strconv.FormatBool(r.Cut) }},
-	{"class", ofFailure(func(f *tune.Failure) string { return string(f.Class) })},
-	{"blame", ofFailure(func(f *tune.Failure) string { return string(f.Blame) })},
-	{"retry", ofFailure(func(f *tune.Failure) string { return strconv.FormatBool(f.Retry) })},
-	{"message", ofFailure(func(f *tune.Failure) string { return noFormula(f.Message) })},
+	{"class", failureColumn(func(f *tune.Failure) string { return string(f.Class) })},
+	{"blame", failureColumn(func(f *tune.Failure) string { return string(f.Blame) })},
+	{"retry", failureColumn(func(f *tune.Failure) string { return strconv.FormatBool(f.Retry) })},
+	{"message", failureColumn(func(f *tune.Failure) string { return noFormula(f.Message) })},
 	{"base", func(r *tune.Result) string { return strconv.FormatUint(r.Base, 10) }},
 	{"bytes", func(r *tune.Result) string { return strconv.Itoa(r.Bytes) }},
 	{"build_s", func(r *tune.Result) string { return number(r.Build.Seconds()) }},
@@ -51,30 +49,30 @@ var columns = []struct {
 	{"run_s", func(r *tune.Result) string { return number(r.Run.Seconds()) }},
 	{"finished", func(r *tune.Result) string { return r.Finished.UTC().Format(time.RFC3339Nano) }},
 	{"platform", func(r *tune.Result) string { return r.Platform.String() }},
-	{"made", func(r *tune.Result) string { return r.Made }},
+	{"made", func(r *tune.Result) string { return r.Toolchain }},
 }
 
 func number(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
 
-func ofTime(of func(*rpc.Stats) float64) func(*tune.Result) string {
+func timeColumn(value func(*rpc.Stats) float64) func(*tune.Result) string {
 	return func(r *tune.Result) string {
 		if r.Time == nil {
 			return ""
 		}
-		return number(of(r.Time))
+		return number(value(r.Time))
 	}
 }
 
-func ofFailure(of func(*tune.Failure) string) func(*tune.Result) string {
+func failureColumn(text func(*tune.Failure) string) func(*tune.Result) string {
 	return func(r *tune.Result) string {
 		if r.Failure == nil {
 			return ""
 		}
-		return of(r.Failure)
+		return text(r.Failure)
 	}
 }
 
-// noFormula puts an apostrophe before a text that a spreadsheet would compute. A message may be a device's own text.
+// noFormula puts an apostrophe before a text that a spreadsheet would evaluate. A message may come from a device.
 func noFormula(s string) string {
 	if s != "" && strings.ContainsRune("=+-@\t\r", rune(s[0])) {
 		return "'" + s
@@ -82,10 +80,10 @@ func noFormula(s string) string {
 	return s
 }
 
-// WriteCSV writes a line for each result, in the order given, after one with the names of the columns (RFC 4180, lines
-// end with a newline alone). Times are in seconds; samples are divided by spaces; what a result does not have is empty.
-// Texts are exact, but a message that begins like a spreadsheet's formula has an apostrophe before it. Results of
-// several kinds and platforms may be in one file: their columns say which times may be compared.
+// WriteCSV writes a header, and a line for each result in the order given (RFC 4180, lines end with a newline alone).
+// Times are in seconds; samples are separated by spaces; missing fields are empty. Texts are exact, but a message that
+// begins like a formula of a spreadsheet has an apostrophe before it. Results of several kinds and platforms may be in
+// one file: only times with equal kind, tier, platform and made may be compared.
 func WriteCSV(w io.Writer, results []tune.Result) error {
 	out := csv.NewWriter(w)
 	line := make([]string, len(columns))
@@ -97,7 +95,7 @@ func WriteCSV(w io.Writer, results []tune.Result) error {
 	}
 	for _, r := range results {
 		for i, c := range columns {
-			line[i] = c.of(&r)
+			line[i] = c.text(&r)
 		}
 		if err := out.Write(line); err != nil {
 			return err

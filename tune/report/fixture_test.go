@@ -57,7 +57,7 @@ func search(name string, start float64) Run {
 			stats := rpc.StatsOf(x.Samples)
 			x.Time = &stats
 		case i == 21:
-			x.Same, x.Load, x.Run = "matmul_19", 0, 0
+			x.SameAs, x.Load, x.Run = "matmul_19", 0, 0
 		case i == 30:
 			x = timed(id, "nucleo_f746zg", "nucleo_f746zg#2", other, start/20)
 		}

@@ -1,5 +1,3 @@
-// This file makes the HTML page.
-
 package report
 
 import (
@@ -18,11 +16,11 @@ import (
 	"github.com/boardsmith/boardsmith/tune"
 )
 
-// A Run is a tuning run to be shown.
+// A Run is a tuning run with a name.
 type Run struct {
 	Name       string
 	Results    []tune.Result  // in order of finishing, as tune.ReadResults and tune.Run.Results return them
-	Recoveries map[string]int // of each board, by its name in the results; nil: not known
+	Recoveries map[string]int // of each board, by its name in the results; nil: unknown
 }
 
 //go:embed page.html
@@ -38,11 +36,11 @@ type page struct {
 	Failed table
 }
 
-// A group has what is known of times that may be compared.
+// A group shows times that may be compared.
 type group struct {
-	Of      string
-	Figures []figure
-	Fastest []fastest
+	Conditions string
+	Figures    []figure
+	Fastest    []fastest
 }
 
 type fastest struct {
@@ -53,7 +51,7 @@ type fastest struct {
 	Rows     []row
 }
 
-// A figure is a chart, what it shows in words, and its numbers.
+// A figure is a chart, its description, and its numbers.
 type figure struct {
 	ID, Title string
 	Words     string
@@ -74,14 +72,14 @@ type table struct {
 
 func (t *table) add(cells ...string) { t.Rows = append(t.Rows, cells) }
 
-// fastestRows is how many of the fastest candidates the page lists.
+// fastestRows is the number of candidates in the page's lists of the fastest.
 const fastestRows = 20
 
-// WriteHTML writes one page that compares runs: the fastest candidates, the best time so far by candidates and by time,
-// the distribution of times, the time that each step took, failures by class, and what each board did. Times are shown
-// together only where tune.Rank puts them into one ranking. The page needs nothing else: its charts are SVG inside it,
-// it has no script, and its security policy keeps a browser from loading or running anything, whatever the names in the
-// results are. The same runs give the same bytes.
+// WriteHTML writes one page that compares runs: the fastest candidates, the best time so far by candidates and by
+// time, the distribution of times, the time of each step, failures by class, and the work of each board. Times are
+// shown together only if tune.Rank puts them into one ranking. The page needs no other file: its charts are inline
+// SVG, and it has no script. Its security policy keeps a browser from loading or running anything, whatever the names
+// in the results are. The same runs give the same bytes.
 func WriteHTML(w io.Writer, runs ...Run) error {
 	p := page{Tones: tones, Runs: table{Head: []string{
 		"run", "candidates", "with a time", "measured as another's", "failed", "from", "worked for", "candidates a minute",
@@ -91,8 +89,8 @@ func WriteHTML(w io.Writer, runs ...Run) error {
 		shown[i] = show(i, r)
 		shown[i].summary(&p.Runs)
 	}
-	for n, of := range conditionsOf(shown) {
-		g, err := newGroup(n, of, shown)
+	for n, conditions := range conditionsOf(shown) {
+		g, err := newGroup(n, conditions, shown)
 		if err != nil {
 			return err
 		}
@@ -109,11 +107,11 @@ func WriteHTML(w io.Writer, runs ...Run) error {
 	return pageTemplate.Execute(w, p)
 }
 
-// A shownRun is a run and what is computed of it once.
+// A shownRun is a run with the values that several figures show.
 type shownRun struct {
 	Run
 	number   int    // from 0
-	label    string // number from 1 and name: names may be equal
+	label    string // number from 1 and name, since names may be equal
 	rankings []tune.Ranking
 	work     work
 	boards   []board
@@ -132,7 +130,7 @@ func (s *shownRun) summary(t *table) {
 		switch {
 		case r.Failure != nil:
 			failed++
-		case r.Same != "":
+		case r.SameAs != "":
 			same++
 			timed++
 		default:
@@ -150,21 +148,21 @@ func (s *shownRun) summary(t *table) {
 		s.work.total().Round(time.Second/10).String(), rate)
 }
 
-// ranking is the run's one of a group; nil if it has none.
-func (s *shownRun) ranking(of string) *tune.Ranking {
-	i := slices.IndexFunc(s.rankings, func(k tune.Ranking) bool { return k.Of == of })
+// ranking returns the run's ranking for conditions; nil if it has none.
+func (s *shownRun) ranking(conditions string) *tune.Ranking {
+	i := slices.IndexFunc(s.rankings, func(k tune.Ranking) bool { return k.Conditions == conditions })
 	if i < 0 {
 		return nil
 	}
 	return &s.rankings[i]
 }
 
-// conditionsOf names the groups of all runs, in the order of their first results.
+// conditionsOf returns the conditions of all runs' rankings, in the order of their first results.
 func conditionsOf(runs []shownRun) (all []string) {
 	for _, s := range runs {
 		for _, k := range s.rankings {
-			if !slices.Contains(all, k.Of) {
-				all = append(all, k.Of)
+			if !slices.Contains(all, k.Conditions) {
+				all = append(all, k.Conditions)
 			}
 		}
 	}
@@ -180,8 +178,8 @@ type member struct {
 
 // A point is a candidate with a time.
 type point struct {
-	tried  int           // candidates of this kind of board that the run had finished then, this one included
-	worked time.Duration // that the run had worked then
+	tried  int           // candidates of this kind of board that were finished, with this one
+	worked time.Duration // time that the run had worked
 	result tune.Result
 }
 
@@ -206,12 +204,12 @@ func newMember(run *shownRun, k tune.Ranking) member {
 
 func (m member) legend() legend { return legend{Tone: m.run.number % len(tones), Name: m.run.label} }
 
-func newGroup(n int, of string, runs []shownRun) (group, error) {
-	g := group{Of: printable(of)}
+func newGroup(n int, conditions string, runs []shownRun) (group, error) {
+	g := group{Conditions: printable(conditions)}
 	var members []member
 	var rankings []tune.Ranking
 	for i := range runs {
-		if k := runs[i].ranking(of); k != nil {
+		if k := runs[i].ranking(conditions); k != nil {
 			members, rankings = append(members, newMember(&runs[i], *k)), append(rankings, *k)
 		}
 	}
@@ -225,7 +223,7 @@ func newGroup(n int, of string, runs []shownRun) (group, error) {
 	for _, draw := range []func([]member, unit) (figure, error){bestByCandidate, bestByTime, distribution} {
 		f, err := draw(members, u)
 		if err != nil {
-			return g, fmt.Errorf("chart %s of %s: %w", f.ID, g.Of, err)
+			return g, fmt.Errorf("chart %s of %s: %w", f.ID, g.Conditions, err)
 		}
 		f.ID = fmt.Sprintf("%s-%d", f.ID, n+1)
 		g.Figures = append(g.Figures, f)
@@ -253,28 +251,28 @@ func bestByTime(members []member, u unit) (figure, error) {
 	return best(f, members, u, name+" of work", func(p point) float64 { return p.worked.Seconds() / scale.Seconds() })
 }
 
-// best draws times as dots over x, and the best one so far as a line.
-func best(f figure, members []member, u unit, x string, of func(point) float64) (figure, error) {
+// best draws times as dots over x, and the best time so far as a line.
+func best(f figure, members []member, u unit, x string, position func(point) float64) (figure, error) {
 	f.Table.Head = []string{"run", x, "best so far, " + u.name, "candidate"}
 	var curves []curve
 	for _, m := range members {
 		c := curve{series: m.run.number}
-		least, end := math.Inf(1), 0.0
+		shortest, end := math.Inf(1), 0.0
 		for _, p := range m.points {
-			at, t := max(of(p), end), p.result.Time.Median // results that finish together may be out of order
-			end = at
-			c.dots = append(c.dots, plotter.XY{X: at, Y: t * u.second})
-			if t < least {
-				least = t
-				c.best = append(c.best, plotter.XY{X: at, Y: t * u.second})
-				f.Table.add(m.run.label, strconv.FormatFloat(at, 'f', -1, 64), u.text(t), short(p.result.ID, 48))
+			xp, t := max(position(p), end), p.result.Time.Median // results that finish together may be out of order
+			end = xp
+			c.dots = append(c.dots, plotter.XY{X: xp, Y: t * u.second})
+			if t < shortest {
+				shortest = t
+				c.best = append(c.best, plotter.XY{X: xp, Y: t * u.second})
+				f.Table.add(m.run.label, strconv.FormatFloat(xp, 'f', -1, 64), u.text(t), short(p.result.ID, 48))
 			}
 		}
-		c.best = append(c.best, plotter.XY{X: end, Y: least * u.second})
+		c.best = append(c.best, plotter.XY{X: end, Y: shortest * u.second})
 		curves, f.Legend = append(curves, c), append(f.Legend, m.legend())
 		first := m.points[0].result.Time.Median
 		f.Words += fmt.Sprintf("Run %s: from %s %s at first to %s %s, in %d improvements. ",
-			m.run.label, u.text(first), u.name, u.text(least), u.name, len(c.best)-2)
+			m.run.label, u.text(first), u.name, u.text(shortest), u.name, len(c.best)-2)
 		if len(c.dots) > maxDots {
 			f.Words += fmt.Sprintf("The chart shows %d of its %d candidates. ", len(thin(c.dots)), len(c.dots))
 		}
@@ -314,7 +312,7 @@ func distribution(members []member, u unit) (figure, error) {
 	return f, err
 }
 
-// bars fills a figure of bars: a name and its values in each series, of which there is a legend.
+// bars draws the figure's chart: a bar for each name, of its values in each series.
 func (f figure) bars(x string, names []string, values [][]float64) (figure, error) {
 	if len(names) == 0 {
 		f.Words = "There are none."
@@ -328,10 +326,10 @@ func (f figure) bars(x string, names []string, values [][]float64) (figure, erro
 	return f, err
 }
 
-// steps are those of a candidate, in order.
+// steps are the steps of a measurement, in order.
 var steps = []struct {
 	name string
-	of   func(tune.Result) time.Duration
+	time func(tune.Result) time.Duration
 }{
 	{"build", func(r tune.Result) time.Duration { return r.Build }},
 	{"wait", func(r tune.Result) time.Duration { return r.Wait }},
@@ -355,7 +353,7 @@ func stepsFigure(runs []shownRun) (figure, error) {
 		for _, kind := range kindsOf(s.Results) {
 			line := []string{s.label, printable(kind)}
 			for i, step := range steps {
-				mean := meanOf(s.Results, kind, step.of)
+				mean := meanOf(s.Results, kind, step.time)
 				values[i] = append(values[i], mean)
 				line = append(line, fmt.Sprintf("%.2f", mean))
 			}
@@ -366,19 +364,19 @@ func stepsFigure(runs []shownRun) (figure, error) {
 	return f.bars("ms", names, values)
 }
 
-// meanOf is a step's mean in milliseconds.
-func meanOf(results []tune.Result, kind string, of func(tune.Result) time.Duration) float64 {
+// meanOf returns the mean of a step in milliseconds.
+func meanOf(results []tune.Result, kind string, step func(tune.Result) time.Duration) float64 {
 	sum, n := 0.0, 0
 	for _, r := range results {
 		if r.Kind == kind {
-			sum += float64(max(of(r), 0)) / float64(time.Millisecond)
+			sum += float64(max(step(r), 0)) / float64(time.Millisecond)
 			n++
 		}
 	}
 	return sum / float64(n)
 }
 
-// kindsOf are the kinds of board of results, in order of appearance.
+// kindsOf returns the kinds of board of results, in order of appearance.
 func kindsOf(results []tune.Result) (all []string) {
 	for _, r := range results {
 		if !slices.Contains(all, r.Kind) {

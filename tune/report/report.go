@@ -1,8 +1,8 @@
 // Package report shows the results of tuning runs: as CSV, as a table for people, and as an HTML page that compares
 // runs.
 //
-// It neither measures nor reads a run's folder (tune), and decides nothing: which times may be compared is tune.Rank's
-// to say. It is apart from package tune so that a tuning loop links no library for charts.
+// It neither measures nor reads a run's folder: package tune does, and tune.Rank determines which times are compared.
+// It is a package of its own so that a tuning loop links no library for charts.
 package report
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/boardsmith/boardsmith/tune"
 )
 
-// printable makes one line of any text, without what would steer a terminal.
+// printable returns a text as one line, with a dot for each character that is not printable, such as an escape.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !unicode.IsPrint(r) {
@@ -31,7 +31,7 @@ func printable(s string) string {
 	}, strings.Join(strings.Fields(s), " "))
 }
 
-// short is at most n characters of a printable text.
+// short returns at most n characters of a text, printable.
 func short(s string, n int) string {
 	all := []rune(printable(s))
 	if len(all) <= n {
@@ -40,16 +40,16 @@ func short(s string, n int) string {
 	return string(all[:n-1]) + "…"
 }
 
-// A unit writes times so that the shortest has four digits.
+// A unit formats times so that the shortest has four digits.
 type unit struct {
 	name     string
-	second   float64 // in units
+	second   float64 // length of a second in units
 	decimals int
 }
 
 var units = []unit{{"s", 1, 3}, {"ms", 1e3, 3}, {"µs", 1e6, 3}, {"ns", 1e9, 3}}
 
-// unitFor is the unit in which a time in seconds is at least 1.
+// unitFor returns the unit in which a time in seconds is at least 1.
 func unitFor(seconds float64) unit {
 	for _, u := range units {
 		if scaled := seconds * u.second; scaled >= 1 {
@@ -64,20 +64,20 @@ func (u unit) text(seconds float64) string {
 	return strconv.FormatFloat(seconds*u.second, 'f', u.decimals, 64)
 }
 
-// unitOf is the unit for the times of some rankings.
+// unitOf returns the unit for the shortest time of rankings.
 func unitOf(ks ...tune.Ranking) unit {
-	least := math.Inf(1)
+	shortest := math.Inf(1)
 	for _, k := range ks {
 		for _, r := range k.Results {
 			if r.Time.Median > 0 {
-				least = min(least, r.Time.Median)
+				shortest = min(shortest, r.Time.Median)
 			}
 		}
 	}
-	if math.IsInf(least, 1) {
-		least = 0
+	if math.IsInf(shortest, 1) {
+		shortest = 0
 	}
-	return unitFor(least)
+	return unitFor(shortest)
 }
 
 // A row is one result of a ranking, as text.
@@ -86,21 +86,21 @@ type row struct {
 	ID, Time, Interval, SpeedUp, Board, Bytes, Notes string
 }
 
-// rowsOf are the fastest n results of a ranking.
+// rowsOf returns the n fastest results of a ranking as text.
 func rowsOf(k tune.Ranking, u unit, n int) []row {
 	var all []row
 	for i, r := range k.Results[:min(n, len(k.Results))] {
-		one := row{
+		line := row{
 			Rank: i + 1, ID: short(r.ID, 48), Time: u.text(r.Time.Median), Interval: "-", SpeedUp: "-",
 			Board: short(r.Board, 32), Bytes: strconv.Itoa(r.Bytes), Notes: notes(r),
 		}
 		if r.Time.N > 1 {
-			one.Interval = u.text(max(r.Time.Low, 0)) + "…" + u.text(r.Time.High) // no time is below 0
+			line.Interval = u.text(max(r.Time.Low, 0)) + "…" + u.text(r.Time.High) // a time is not negative
 		}
 		if s := k.SpeedUp(r.Time); s > 0 {
-			one.SpeedUp = fmt.Sprintf("%.2f", s)
+			line.SpeedUp = fmt.Sprintf("%.2f", s)
 		}
-		all = append(all, one)
+		all = append(all, line)
 	}
 	return all
 }
@@ -110,13 +110,13 @@ func notes(r tune.Result) string {
 	if r.Cut {
 		all = append(all, "cut short")
 	}
-	if r.Same != "" {
-		all = append(all, "same bytes as "+short(r.Same, 48))
+	if r.SameAs != "" {
+		all = append(all, "same bytes as "+short(r.SameAs, 48))
 	}
 	return strings.Join(all, ", ")
 }
 
-// A reason is why candidates have no time: all of one class, on one kind of board.
+// A reason is the failures of one class and blame on one kind of board.
 type reason struct {
 	kind  string
 	class failure.Class
@@ -125,7 +125,7 @@ type reason struct {
 	first string // candidate and message
 }
 
-// reasonsOf sums failures up, the most frequent first.
+// reasonsOf groups failures, the most frequent first.
 func reasonsOf(results []tune.Result) []reason {
 	var all []reason
 	for _, r := range results {
@@ -147,21 +147,21 @@ func reasonsOf(results []tune.Result) []reason {
 	return all
 }
 
-// A span is a time in which something was done.
+// A span is a period of work on a candidate.
 type span struct {
 	from, to time.Time
 	before   time.Duration // of earlier spans
 }
 
-// work is the time in which a run worked on a candidate, without what lies between, when it was stopped: spans in
-// order, which do not touch.
+// work is the periods in which a run worked on any candidate, in order and without overlaps. The gaps are those in
+// which the run was stopped.
 type work []span
 
 func workOf(results []tune.Result) work {
 	var all, merged work
 	for _, r := range results {
-		took := max(r.Build, 0) + max(r.Wait, 0) + max(r.Load, 0) + max(r.Run, 0)
-		all = append(all, span{from: r.Finished.Add(-took), to: r.Finished})
+		duration := max(r.Build, 0) + max(r.Wait, 0) + max(r.Load, 0) + max(r.Run, 0)
+		all = append(all, span{from: r.Finished.Add(-duration), to: r.Finished})
 	}
 	slices.SortFunc(all, func(a, b span) int { return a.from.Compare(b.from) })
 	for _, s := range all {
@@ -185,27 +185,27 @@ func (w work) total() time.Duration {
 	return last.before + last.to.Sub(last.from)
 }
 
-// until is how long a run had worked at a moment when it worked.
-func (w work) until(at time.Time) time.Duration {
-	i := sort.Search(len(w), func(i int) bool { return !w[i].to.Before(at) })
+// until returns how long a run had worked at a time within one of its spans.
+func (w work) until(t time.Time) time.Duration {
+	i := sort.Search(len(w), func(i int) bool { return !w[i].to.Before(t) })
 	if i == len(w) {
 		return w.total()
 	}
-	return w[i].before + max(at.Sub(w[i].from), 0)
+	return w[i].before + max(t.Sub(w[i].from), 0)
 }
 
-// A board is what one place of a run has done.
+// A board is the work of one place of a run.
 type board struct {
 	name, kind string
 	candidates int
 	busy       time.Duration // loading and calling
 }
 
-// boardsOf are a run's boards, by name.
+// boardsOf returns the boards of a run, by name.
 func boardsOf(results []tune.Result) []board {
 	var all []board
 	for _, r := range results {
-		if r.Board == "" || r.Same != "" { // measured nowhere, or as another candidate
+		if r.Board == "" || r.SameAs != "" { // not measured
 			continue
 		}
 		i := slices.IndexFunc(all, func(b board) bool { return b.name == r.Board })

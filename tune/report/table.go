@@ -1,5 +1,3 @@
-// This file writes results as plain text.
-
 package report
 
 import (
@@ -13,10 +11,10 @@ import (
 	"github.com/boardsmith/boardsmith/tune"
 )
 
-// WriteTable writes the n fastest results of each ranking of tune.Rank, all if n is 0 or less, and then why others have
-// no time. A time is the median; the interval is that of the mean, with a confidence of 95 %; the speed-up is over the
+// WriteTable writes the n fastest results of each ranking of tune.Rank, all if n is 0 or less, and then the
+// failures. A time is the median; the interval is that of the mean, with a confidence of 95 %; the speed-up is over the
 // ranking's baseline. It is plain text in UTF-8 for people: names and messages are shortened, and characters that
-// cannot be printed are shown as dots. Its layout may change: programs read WriteCSV's.
+// are not printable are dots. The layout may change: programs should read the output of WriteCSV.
 func WriteTable(w io.Writer, results []tune.Result, n int) error {
 	var b strings.Builder
 	if len(results) == 0 {
@@ -35,7 +33,7 @@ func writeRanking(b *strings.Builder, k tune.Ranking, n int) {
 	if n <= 0 {
 		n = len(k.Results)
 	}
-	fmt.Fprintf(b, "%s; speed-up over %s\n", printable(k.Of), short(k.Baseline.ID, 48))
+	fmt.Fprintf(b, "%s; speed-up over %s\n", printable(k.Conditions), short(k.Baseline.ID, 48))
 	lines := [][]string{{"", "id", "time " + u.name, "mean 95 %", "speed-up", "board", "bytes", "notes"}}
 	for _, r := range rowsOf(k, u, n) {
 		lines = append(lines, []string{strconv.Itoa(r.Rank), r.ID, r.Time, r.Interval, r.SpeedUp, r.Board, r.Bytes, r.Notes})
@@ -63,7 +61,7 @@ func writeReasons(b *strings.Builder, results []tune.Result) {
 	align(b, lines, []int{3})
 }
 
-// align writes lines in columns, those of some numbers to the right.
+// align writes lines in columns. Columns whose number is in right are aligned to the right.
 func align(b *strings.Builder, lines [][]string, right []int) {
 	widths := make([]int, len(lines[0]))
 	for _, line := range lines {

@@ -1,4 +1,4 @@
-// This file has the compiler flags that a search of a network's flags tries, and how they are combined.
+// This file lists and combines the compiler flags that a search tries.
 
 package search
 
@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// choices are GCC's flags that changed the time of a network in measurements, those that did so most first.
+// choices are flags of GCC that changed the time of a network in measurements, the most effective first.
 var choices = strings.Fields(`
 	-funroll-loops -O3 -fno-tree-vrp -fira-region=one -fno-tree-ter -fno-tree-ch
 	--param=max-unroll-times=16 --param=max-average-unrolled-insns=200 --param=max-completely-peeled-insns=400
@@ -22,10 +22,10 @@ var choices = strings.Fields(`
 	-floop-interchange -floop-unroll-and-jam -fno-inline -fno-ipa-cp -fno-ipa-ra -O1 -Os
 `)
 
-// A flagList is a value of the option operator_flags, taken apart.
+// A flagList is a value of the option operator_flags.
 type flagList []string
 
-// listOf returns the flags in one order, so that equal choices are equal texts.
+// listOf returns the flags in sorted order, so that equal choices are equal texts.
 func listOf(option string) flagList {
 	return slices.Sorted(func(yield func(string) bool) {
 		for w := range strings.SplitSeq(option, ",") {
@@ -38,7 +38,7 @@ func listOf(option string) flagList {
 
 func (l flagList) String() string { return strings.Join(l, ",") }
 
-// with returns the list with a flag in place of those that set the same, or without the flag if the list has it.
+// with returns the list with a flag in place of those with the same subject, or without the flag if the list has it.
 func (l flagList) with(flag string) flagList {
 	kept := slices.DeleteFunc(slices.Clone(l), func(w string) bool { return subject(w) == subject(flag) })
 	if slices.Contains(l, flag) {
@@ -47,10 +47,11 @@ func (l flagList) with(flag string) flagList {
 	return listOf(append(kept, flag).String())
 }
 
-// subject names what a flag sets: "-fno-gcse" sets the same as "-fgcse", -O3 the same as -Os, each of its file.
+// subject returns the setting that a flag changes, with its file: "-fno-gcse" and "-fgcse" have the same one, as have
+// -O3 and -Os.
 func subject(word string) string {
-	file, flag, of := strings.Cut(word, ":")
-	if !of {
+	file, flag, hasFile := strings.Cut(word, ":")
+	if !hasFile {
 		file, flag = "", word
 	}
 	name, _, _ := strings.Cut(strings.TrimPrefix(flag, "--param="), "=")

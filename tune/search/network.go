@@ -26,35 +26,35 @@ import (
 // A Network is a model whose operators' compiler flags are searched. Spec, with Board and the model, and Inputs must be
 // set.
 type Network struct {
-	Builder *project.Builder // nil: one of the search's own
-	Spec    project.Spec     // its option OperatorFlags is where the search begins
+	Builder *project.Builder // nil: a new one
+	Spec    project.Spec     // the search starts with its option OperatorFlags
 	Inputs  []ndarray.Named
 	// Want has the expected outputs, by name or else in the model's order; nil: they are not compared. In any case the
-	// outputs with other flags must have the same bytes as those with the flags that the search begins with.
-	Want   []ndarray.Named
-	Trials int              // at most; 0: 400
-	Limit  time.Duration    // of each call on a board; 0: 60 s
-	Retry  bool             // measures flags again whose failure an earlier search has kept
-	Told   func(tune.Event) // of all that happens, from any goroutine; nil: nobody is
+	// outputs with other flags must have the same bytes as those with the first flags.
+	Want    []ndarray.Named
+	Trials  int              // at most; 0: 400
+	Limit   time.Duration    // of each call on a board; 0: 60 s
+	Retry   bool             // measures flags again whose failure an earlier search has stored
+	OnEvent func(tune.Event) // called for each event, from any goroutine; may be nil
 }
 
-// A NetworkTrial is a choice of flags, and what a network with these flags takes.
+// A NetworkTrial is a choice of flags, with the size and the time of the network.
 type NetworkTrial struct {
 	Flags  string      // value of the option operator_flags
-	Flash  int64       // bytes of the region that holds the code; of a process, its code and constants
-	RAM    int64       // bytes of all variables, and of what the model takes of the arena; of a process, its variables
+	Flash  int64       // bytes of the region that holds the code; for a process, its code and constants
+	RAM    int64       // bytes of all variables, and of the model's part of the arena; for a process, its variables
 	Result tune.Result // of one inference
 }
 
 // Flags searches flags that make a network faster, and returns all trials in order of finishing, those of earlier
 // searches in the same folder first. Each word of places is a place to measure, as in tune.OpenRun, all of one kind:
 // processes, or boards that are emulated without a probe, because each trial is a firmware image. The folder has the
-// form of a tuning run (tune.ReadResults); what is finished is not measured again.
+// format of a tuning run (tune.ReadResults); finished trials are not measured again.
 //
 // The search changes one flag at a time. It keeps a change that makes the network faster by at least a thousandth, or
-// smaller and at most a thousandth slower, and ends when no single change does either. Equal times give equal results
-// on any number of places. Errors: those of project, device and executor for the flags that the search begins with; of
-// class config for a board whose flash would be written, and for a folder of another network or compiler.
+// smaller and at most a thousandth slower, and ends when no single change does. Equal times give equal results on any
+// number of places. Errors: those of project, device and executor for the first flags; of class config for a board
+// whose flash would be written, and for a folder of another network or compiler.
 func Flags(ctx context.Context, dir string, desk *device.Desk, places []string, n Network) ([]NetworkTrial, error) {
 	if len(places) == 0 {
 		return nil, failure.New(failure.Config, "name at least one board", "a search without boards")
@@ -102,7 +102,7 @@ func Flags(ctx context.Context, dir string, desk *device.Desk, places []string, 
 	return s.trials, errors.Join(err, st.close())
 }
 
-// read opens the archive, once for all trials, and returns its model.
+// read opens the archive for all trials, and returns its model.
 func (n *Network) read() (*mlf.Model, error) {
 	if n.Spec.Archive == nil {
 		a, err := mlf.Open(n.Spec.Model)
@@ -114,7 +114,7 @@ func (n *Network) read() (*mlf.Model, error) {
 	return n.Spec.Archive.Model(n.Spec.ModelName)
 }
 
-// Front returns the trials to choose from: each is faster than all that take less flash. The fastest is first.
+// Front returns the trials that are faster than all that take less flash. The fastest is first.
 func Front(trials []NetworkTrial) []NetworkTrial {
 	var front []NetworkTrial
 	timed := slices.DeleteFunc(slices.Clone(trials), func(t NetworkTrial) bool { return t.Result.Time == nil })
@@ -131,7 +131,7 @@ func Front(trials []NetworkTrial) []NetworkTrial {
 
 func (t NetworkTrial) seconds() float64 { return t.Result.Time.Median }
 
-// better reports whether t is to be kept in place of the best so far.
+// better reports whether t is faster than the best so far, or smaller and not slower, by the rule of Flags.
 func (t NetworkTrial) better(best NetworkTrial) bool {
 	const thousandth = 0.001
 	if t.Result.Time == nil {
@@ -141,16 +141,16 @@ func (t NetworkTrial) better(best NetworkTrial) bool {
 	return a < b*(1-thousandth) || a < b*(1+thousandth) && t.Flash < best.Flash
 }
 
-// A networkSearch is a search that is going on.
+// A networkSearch is a running search.
 type networkSearch struct {
 	Network
 	store *store
-	idle  chan *networkPlace // places that measure nothing at the moment
-	gate  timegate.Gate      // of builds, and of what is timed by this computer's clock
+	idle  chan *networkPlace // places that are not in use
+	gate  timegate.Gate      // of builds, and of measurements with this computer's clock
 
 	files []string         // the model's C files with loops, if there are several
 	want  []*ndarray.Array // expected outputs; nil: not compared
-	right []*ndarray.Array // the outputs of the flags that the search begins with
+	first []*ndarray.Array // outputs with the first flags
 
 	mu     sync.Mutex
 	trials []NetworkTrial
@@ -164,8 +164,8 @@ func (s *networkSearch) note(t NetworkTrial) {
 	s.trials = append(s.trials, t)
 }
 
-// window is how many changes are tried at once. It does not depend on the number of places, so that the result does
-// not either.
+// window is the number of changes that are tried at once. It does not depend on the number of places, so that the
+// result does not either.
 const window = 4
 
 func (s *networkSearch) climb(ctx context.Context) error {
@@ -195,7 +195,7 @@ func (s *networkSearch) climb(ctx context.Context) error {
 			if kept < 0 {
 				continue
 			}
-			for i, t := range trials { // tried again together with the change that is kept
+			for i, t := range trials { // other good changes are tried on top of the kept one
 				if i != kept && t.better(best) {
 					queue = append([]string{tried[i]}, queue...)
 				}
@@ -206,7 +206,7 @@ func (s *networkSearch) climb(ctx context.Context) error {
 	return nil
 }
 
-// changes lists the flags that may be added to the best ones, or taken from them.
+// changes lists the flags to add to the best ones, or to remove from them.
 func (s *networkSearch) changes() []string {
 	all := slices.Clone(choices)
 	for _, file := range s.files {
@@ -228,12 +228,12 @@ func (s *networkSearch) try(ctx context.Context, flags flagList, changes []strin
 	return trials, errors.Join(errs...)
 }
 
-// measure returns the trial of some flags, which it makes unless it is known.
+// measure returns the trial of flags. It measures those without one.
 func (s *networkSearch) measure(ctx context.Context, flags string) (NetworkTrial, error) {
 	s.mu.Lock()
-	t, known := s.seen[flags]
+	t, ok := s.seen[flags]
 	s.mu.Unlock()
-	if known {
+	if ok {
 		return t, nil
 	}
 	t, _, err := s.onPlace(ctx, flags, true)
@@ -243,8 +243,8 @@ func (s *networkSearch) measure(ctx context.Context, flags string) (NetworkTrial
 	return t, s.keep(t)
 }
 
-// onPlace measures on the next place that is idle. Without failures any error is returned, else those of the
-// candidate's are in the trial.
+// onPlace measures flags on the next idle place. If failures is set, failures that the flags cause are in the trial,
+// not in err.
 func (s *networkSearch) onPlace(ctx context.Context, flags string, failures bool) (t NetworkTrial,
 	outputs []*ndarray.Array, err error,
 ) {
@@ -256,7 +256,7 @@ func (s *networkSearch) onPlace(ctx context.Context, flags string, failures bool
 		t.Result.ID, t.Result.Wait = cmp.Or(flags, noFlags), time.Since(queued)
 		outputs, err = p.measure(ctx, &t, failures)
 		if err != nil && ctx.Err() == nil && failures {
-			err = p.renew(err)
+			err = p.recover(err)
 			if err == nil {
 				outputs, err = p.measure(ctx, &t, failures)
 			}
@@ -268,7 +268,7 @@ func (s *networkSearch) onPlace(ctx context.Context, flags string, failures bool
 	}
 }
 
-// noFlags is the ID of the network without further flags.
+// noFlags is the ID of the trial without flags.
 const noFlags = "no flags"
 
 func (s *networkSearch) keep(t NetworkTrial) error {
@@ -276,18 +276,18 @@ func (s *networkSearch) keep(t NetworkTrial) error {
 		return err
 	}
 	s.note(t)
-	s.tell(tune.Event{Board: t.Result.Board, What: "finished " + t.Result.ID, Result: &t.Result})
+	s.emit(tune.Event{Board: t.Result.Board, Text: "finished " + t.Result.ID, Result: &t.Result})
 	return nil
 }
 
-func (s *networkSearch) tell(e tune.Event) {
-	if s.Told != nil {
-		s.Told(e)
+func (s *networkSearch) emit(e tune.Event) {
+	if s.OnEvent != nil {
+		s.OnEvent(e)
 	}
 }
 
-// begin measures the network with the flags that the search begins with, also if that was done before: its outputs are
-// needed, and its build id and compiler show whether the earlier trials can be compared with later ones.
+// begin measures the network with the first flags, even if their trial is finished: it needs the outputs, and the build
+// id and the compiler, which must be those of the earlier trials.
 func (s *networkSearch) begin(ctx context.Context) (NetworkTrial, error) {
 	t, outputs, err := s.onPlace(ctx, listOf(s.Spec.Options.OperatorFlags).String(), false)
 	if err != nil {
@@ -296,12 +296,12 @@ func (s *networkSearch) begin(ctx context.Context) (NetworkTrial, error) {
 	if err := s.compareWant(outputs); err != nil {
 		return t, err
 	}
-	s.right = outputs
-	if earlier, known := s.seen[t.Flags]; known {
-		if earlier.Result.Made != t.Result.Made {
+	s.first = outputs
+	if earlier, ok := s.seen[t.Flags]; ok {
+		if earlier.Result.Toolchain != t.Result.Toolchain {
 			return t, failure.New(failure.Config, "choose another folder",
-				"the search in %s was with another compiler, flags or libraries: %s, not %s", s.store.dir, earlier.Result.Made,
-				t.Result.Made)
+				"the search in %s was with another compiler, flags or libraries: %s, not %s", s.store.dir, earlier.Result.Toolchain,
+				t.Result.Toolchain)
 		}
 		if earlier.Result.Image != t.Result.Image {
 			return t, failure.New(failure.Config, "choose another folder",
@@ -322,7 +322,7 @@ func (s *networkSearch) compareWant(outputs []*ndarray.Array) error {
 		if want == nil {
 			continue
 		}
-		if got.Len() != want.Len() { // the type is the model's
+		if got.Len() != want.Len() { // the types are equal
 			return failure.Errorf(failure.Config, "output %d is %v %s, not %v %s", i, got.DType,
 				ndarray.ShapeString(got.Shape), want.DType, ndarray.ShapeString(want.Shape))
 		}
@@ -340,10 +340,10 @@ func (s *networkSearch) compareWant(outputs []*ndarray.Array) error {
 	return nil
 }
 
-// loop matches the head of a loop in C.
+// loop matches a for or while statement in C.
 var loop = regexp.MustCompile(`\b(for|while) ?\(`)
 
-// filesWithLoops lists the model's C files whose flags matter, if there are several.
+// filesWithLoops lists the model's C files with loops, whose flags matter; nil for fewer than two.
 func filesWithLoops(m *mlf.Model) []string {
 	var all []string
 	for _, f := range m.Sources {

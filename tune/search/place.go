@@ -1,4 +1,4 @@
-// This file builds a network with some flags, and measures it on one board.
+// This file builds and measures a network on one board.
 
 package search
 
@@ -23,7 +23,7 @@ type networkPlace struct {
 	search *networkSearch
 	desk   *device.Desk
 	name   string
-	which  string // device, as Desk.Attach takes it
+	which  string // device, as Desk.Attach expects it
 	dir    string // of the project
 
 	project *project.Project // nil: not generated yet
@@ -42,9 +42,9 @@ func (p *networkPlace) close() error {
 	return err
 }
 
-// renew lets go of the board after an error that may be its own.
-func (p *networkPlace) renew(why error) error {
-	p.search.tell(tune.Event{Board: p.name, What: "recovering", Err: why})
+// recover detaches the device after an error that it may have caused.
+func (p *networkPlace) recover(cause error) error {
+	p.search.emit(tune.Event{Board: p.name, Text: "recovering", Err: cause})
 	d := p.device
 	p.device = nil
 	if d == nil {
@@ -53,8 +53,8 @@ func (p *networkPlace) renew(why error) error {
 	return d.Close()
 }
 
-// measure builds the network with the trial's flags, runs it, and fills in the rest of the trial. What goes wrong with
-// the flags is a failure in the trial if failures is set, else an error.
+// measure builds and runs the network with the trial's flags, and sets the other fields of the trial. If failures is
+// set, a failure that the flags cause is in the trial, else it is an error.
 func (p *networkPlace) measure(ctx context.Context, t *NetworkTrial, failures bool) ([]*ndarray.Array, error) {
 	r := &t.Result
 	r.Board, r.Tier = p.name, tune.Image
@@ -64,8 +64,8 @@ func (p *networkPlace) measure(ctx context.Context, t *NetworkTrial, failures bo
 		r.Kind, r.Image = p.project.Board().Name, i.ID()
 		outputs, err = p.run(ctx, i, r)
 	}
-	if err == nil && p.search.right != nil {
-		err = same(outputs, p.search.right)
+	if err == nil && p.search.first != nil {
+		err = checkEqual(outputs, p.search.first)
 	}
 	if err == nil {
 		return outputs, nil
@@ -77,8 +77,8 @@ func (p *networkPlace) measure(ctx context.Context, t *NetworkTrial, failures bo
 	case failure.Compile, failure.Link, failure.DoesNotFit, failure.WrongAnswer, failure.Fault, failure.Timeout:
 		r.Time, r.Samples = nil, nil
 		r.Failure = &tune.Failure{Class: class, Blame: tune.BlameCandidate, Message: err.Error()}
-		if class == failure.Fault || class == failure.Timeout { // the board may not answer any more
-			return nil, p.renew(err)
+		if class == failure.Fault || class == failure.Timeout { // the board may not respond any more
+			return nil, p.recover(err)
 		}
 		return nil, nil
 	}
@@ -91,8 +91,8 @@ func (p *networkPlace) build(ctx context.Context, t *NetworkTrial) (i *image.Ima
 		return nil, failure.Stopped(ctx, "build with flags %s", t.Flags)
 	}
 	defer end()
-	began := time.Now()
-	defer func() { t.Result.Build = time.Since(began) }()
+	start := time.Now()
+	defer func() { t.Result.Build = time.Since(start) }()
 	spec := p.search.Spec
 	spec.Options.OperatorFlags = t.Flags
 	if p.project == nil {
@@ -106,7 +106,7 @@ func (p *networkPlace) build(ctx context.Context, t *NetworkTrial) (i *image.Ima
 	if i, err = p.project.Build(ctx); err != nil {
 		return nil, err
 	}
-	if t.Result.Made, err = p.project.MadeWith(); err != nil {
+	if t.Result.Toolchain, err = p.project.MadeWith(); err != nil {
 		return nil, err
 	}
 	u, err := p.project.Usage(i)
@@ -124,7 +124,7 @@ func (p *networkPlace) build(ctx context.Context, t *NetworkTrial) (i *image.Ima
 		}
 		t.RAM += region.Used
 		for _, part := range u.Parts {
-			if part.Name == "arena" || part.Name == "stack" { // as large as the board's options say
+			if part.Name == "arena" || part.Name == "stack" { // their sizes are options of the board
 				t.RAM -= part.In[n]
 			}
 		}
@@ -133,7 +133,7 @@ func (p *networkPlace) build(ctx context.Context, t *NetworkTrial) (i *image.Ima
 	return i, nil
 }
 
-// run runs the network once for its outputs, and then for its time.
+// run runs the network once for its outputs, and then times it.
 func (p *networkPlace) run(ctx context.Context, i *image.Image, r *tune.Result) (outputs []*ndarray.Array, err error) {
 	enter := p.search.gate.Work
 	if p.project.Board().KeepsHostTime() {
@@ -144,7 +144,7 @@ func (p *networkPlace) run(ctx context.Context, i *image.Image, r *tune.Result) 
 		return nil, failure.Stopped(ctx, "measure with flags %s", r.ID)
 	}
 	defer end()
-	began := time.Now()
+	start := time.Now()
 	_, model, err := p.project.Model()
 	if err != nil {
 		return nil, err
@@ -174,9 +174,9 @@ func (p *networkPlace) run(ctx context.Context, i *image.Image, r *tune.Result) 
 			return nil, err
 		}
 	}
-	r.Load = time.Since(began)
-	began = time.Now()
-	defer func() { r.Run = time.Since(began) }()
+	r.Load = time.Since(start)
+	start = time.Now()
+	defer func() { r.Run = time.Since(start) }()
 	calls, cancelCalls := context.WithTimeout(ctx, p.search.Limit)
 	defer cancelCalls()
 	if err := e.Run(calls); err != nil {
@@ -190,7 +190,7 @@ func (p *networkPlace) run(ctx context.Context, i *image.Image, r *tune.Result) 
 		outputs = append(outputs, a)
 	}
 	o := rpc.TimeOptions{Number: 1, Repeat: 1}
-	if p.project.Board().KeepsHostTime() { // its times vary
+	if p.project.Board().KeepsHostTime() { // times of this computer vary
 		o.Repeat, o.MinRepeat = 10, 10*time.Millisecond
 	}
 	if r.Samples, err = e.Time(calls, o); err != nil {
@@ -201,7 +201,7 @@ func (p *networkPlace) run(ctx context.Context, i *image.Image, r *tune.Result) 
 	return outputs, nil
 }
 
-// attach attaches a process, or a board that keeps no image.
+// attach attaches the device. Its error is of class config for a board with flash.
 func (p *networkPlace) attach(ctx context.Context) (err error) {
 	if p.device != nil {
 		return nil
@@ -221,8 +221,8 @@ func (p *networkPlace) attach(ctx context.Context) (err error) {
 	return nil
 }
 
-// same fails if outputs differ in any byte.
-func same(got, want []*ndarray.Array) error {
+// checkEqual returns an error of class wrong-answer for outputs that differ in any byte.
+func checkEqual(got, want []*ndarray.Array) error {
 	for i := range want {
 		if !bytes.Equal(got[i].Data, want[i].Data) {
 			return failure.Errorf(failure.WrongAnswer, "output %d has other bytes than without further flags", i)

@@ -1,8 +1,8 @@
 // Package search finds fast configurations: of a C kernel with knobs (tune/space), and of the compiler flags of a whole
 // network.
 //
-// It proposes candidates and has them measured. Package tune measures operators; this package measures networks itself,
-// because each of their candidates is a firmware image.
+// It proposes candidates. Package tune measures operators; this package measures networks itself, because each of their
+// candidates is a firmware image.
 package search
 
 import (
@@ -22,20 +22,20 @@ import (
 	"github.com/boardsmith/boardsmith/tune/space"
 )
 
-// inFlight is how many configurations are measured before the result of the first of them is reported to the proposer.
-// It does not depend on the number of boards, so that equal seeds give equal proposals on any number of them.
+// inFlight is the number of configurations that are measured before the first one's result is reported to the proposer.
+// It does not depend on the number of boards, so that equal seeds give equal proposals.
 const inFlight = 8
 
-// A Trial is a configuration and what was measured.
+// A Trial is a configuration and its result.
 type Trial struct {
 	Config space.Config
 	Result tune.Result
 }
 
 // Measure measures configurations of a space as the proposer returns them, at most trials, and reports each to the
-// proposer, in the order of the proposals. The run's boards are all of one kind. A configuration that is finished in
-// the run is not measured again. Errors: those of tune.Run.Measure and of the proposer; of class config for a file of
-// the space.
+// proposer, in the order of the proposals. The run's boards are all of one kind. A configuration with a result in the
+// run is not measured again. Errors: those of tune.Run.Measure and of the proposer; of class config for a file of the
+// space.
 func Measure(ctx context.Context, run *tune.Run, s *space.Space, p space.Proposer, trials int) iter.Seq2[Trial, error] {
 	return func(yield func(Trial, error) bool) {
 		args, err := arguments(s)
@@ -77,7 +77,7 @@ func Measure(ctx context.Context, run *tune.Run, s *space.Space, p space.Propose
 				yield(Trial{}, o.err)
 				return
 			}
-			tell(p, o.trial)
+			report(p, o.trial)
 			if !yield(o.trial, nil) {
 				return
 			}
@@ -90,51 +90,51 @@ type outcome struct {
 	err   error
 }
 
-func tell(p space.Proposer, t Trial) {
+func report(p space.Proposer, t Trial) {
 	if t.Result.Time == nil {
-		p.Tell(t.Config, 0, false)
+		p.Report(t.Config, 0, false)
 		return
 	}
-	p.Tell(t.Config, t.Result.Time.Median, true)
+	p.Report(t.Config, t.Result.Time.Median, true)
 }
 
-// Candidate returns what to measure for a configuration of a space. Errors are of class config: a file of the space's
+// Candidate returns the candidate of a configuration of a space. Errors are of class config: a file of the space's
 // arguments cannot be read, or has another type or shape.
 func Candidate(s *space.Space, c space.Config) (tune.Candidate, error) {
 	args, err := arguments(s)
 	return candidate(s, c, args), err
 }
 
-// Versions returns a function that reports whether a candidate is a configuration of the space's kernel as it is now,
-// with its arguments. Errors: those of Candidate.
-func Versions(s *space.Space) (func(tune.Candidate) bool, error) {
+// IsCurrent returns a function that reports whether a candidate has the kernel and the arguments of the space, which
+// may have changed since the candidate was measured. Errors: those of Candidate.
+func IsCurrent(s *space.Space) (func(tune.Candidate) bool, error) {
 	args, err := arguments(s)
 	if err != nil {
 		return nil, err
 	}
-	now := ofKernel(s, args)
+	kernel := kernelCandidate(s, args)
 	return func(c tune.Candidate) bool {
-		return c.Entry == now.Entry && reflect.DeepEqual(c.Operators.Files, now.Operators.Files) &&
-			reflect.DeepEqual(c.Args, now.Args)
+		return c.Entry == kernel.Entry && reflect.DeepEqual(c.Operators.Files, kernel.Operators.Files) &&
+			reflect.DeepEqual(c.Args, kernel.Args)
 	}, nil
 }
 
-// shownBytes limits the part of an ID that is for people.
-const shownBytes = 80
+// maxShown limits the readable part of an ID, in bytes.
+const maxShown = 80
 
-// candidate has an ID of the configuration's values, as far as there is room, and of its hash.
+// candidate returns the candidate of a configuration. Its ID is the configuration's values, shortened, and its hash.
 func candidate(s *space.Space, c space.Config, args []tune.Arg) tune.Candidate {
 	shown := c.String()
-	if len(shown) > shownBytes {
-		shown = strings.ToValidUTF8(shown[:shownBytes], "") + "…"
+	if len(shown) > maxShown {
+		shown = strings.ToValidUTF8(shown[:maxShown], "") + "…"
 	}
-	t := ofKernel(s, args)
+	t := kernelCandidate(s, args)
 	t.ID, t.Operators.Flags = shown+" "+c.ID(), c.Flags()
 	return t
 }
 
-// ofKernel returns what the candidates of all configurations have in common.
-func ofKernel(s *space.Space, args []tune.Arg) tune.Candidate {
+// kernelCandidate returns the common part of the candidates of all configurations.
+func kernelCandidate(s *space.Space, args []tune.Arg) tune.Candidate {
 	t := tune.Candidate{Entry: s.Entry, Args: args}
 	for _, f := range s.Kernel {
 		t.Operators.Files = append(t.Operators.Files, project.OperatorFile{Name: f.Name, Data: f.Data})
@@ -165,7 +165,7 @@ func arguments(s *space.Space) ([]tune.Arg, error) {
 	return all, nil
 }
 
-// content reads an array that has the argument's type and size.
+// content reads an array, which must have the argument's type and shape.
 func content(a space.Arg, f *space.File) ([]byte, error) {
 	arrays, err := ndarray.ReadNPZ(f.Path)
 	if err != nil {
@@ -184,7 +184,7 @@ func content(a space.Arg, f *space.File) ([]byte, error) {
 	return nil, failure.Errorf(failure.Config, "%s has no array %q", f.Path, f.Array)
 }
 
-// random returns content that depends on the seed alone: floats from -1 to 1, of all else any bits.
+// random returns content that depends only on the seed: floats from -1 to 1, or random bits for other types.
 func random(a space.Arg, seed uint64) ([]byte, error) {
 	bytes, err := ndarray.Bytes(a.DType, a.Shape)
 	if err != nil {

@@ -273,7 +273,7 @@ func TestFlags(t *testing.T) {
 
 	var finished []string
 	n := digits(t)
-	n.Told = func(e tune.Event) { finished = append(finished, e.What) }
+	n.OnEvent = func(e tune.Event) { finished = append(finished, e.Text) }
 	again, err := Flags(t.Context(), dir, &device.Desk{}, []string{"mps2_an386"}, n)
 	must(t, err)
 	if len(finished) != 0 || len(again) != 7 {
@@ -303,7 +303,7 @@ func TestFlagsOfAnotherCompiler(t *testing.T) {
 	file := filepath.Join(dir, resultsFile)
 	data, err := os.ReadFile(file)
 	must(t, err)
-	made := first[0].Result.Made
+	made := first[0].Result.Toolchain
 	if made == "" {
 		t.Fatal("the compiler is not in the result")
 	}

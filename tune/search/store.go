@@ -1,4 +1,4 @@
-// This file keeps the trials of a network in a folder, in the form of a tuning run.
+// This file stores the trials of a network in a folder, in the format of a tuning run.
 
 package search
 
@@ -34,7 +34,7 @@ type store struct {
 	file *os.File
 }
 
-// A record is a result's Record: what tune.Result has no field for.
+// A record is a result's Record: the values for which tune.Result has no field.
 type record struct {
 	Flags string `json:"operator_flags"`
 	Flash int64  `json:"flash_bytes"`
@@ -61,12 +61,12 @@ func openStore(dir string) (*store, error) {
 	return s, nil
 }
 
-// firmware is the folder of a place's project.
+// firmware returns the folder of a place's project.
 func (s *store) firmware(place int) string {
 	return filepath.Join(s.dir, "firmware", strconv.Itoa(place))
 }
 
-// read reads what is finished, and takes away a last line that was cut off.
+// read reads the earlier trials, and truncates a last line without a newline.
 func (s *store) read() error {
 	name := filepath.Join(s.dir, resultsFile)
 	results, err := tune.ReadResults(s.dir)

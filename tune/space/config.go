@@ -1,4 +1,4 @@
-// This file holds configurations, and their forms as flags, JSON and ID.
+// This file converts configurations to flags, JSON and IDs.
 
 package space
 
@@ -22,7 +22,7 @@ type Config struct {
 	index string // of each knob's value, four bytes each, big-endian
 }
 
-// makeConfig does not check anything.
+// makeConfig returns the configuration of indices, unchecked.
 func (s *Space) makeConfig(index []int) Config {
 	b := make([]byte, 0, 4*len(index))
 	for _, i := range index {
@@ -48,9 +48,9 @@ func (s *Space) Config(index ...int) (Config, error) {
 	return s.makeConfig(index), nil
 }
 
-// Decode returns the configuration that Config.MarshalJSON wrote. It finds values, not positions: the space file may
-// have got more values since. Errors are of class config: a knob that is missing or unknown, a value that the knob does
-// not have, a violated constraint.
+// Decode returns the configuration that Config.MarshalJSON wrote. It searches for values, not for positions, since the
+// space file may have more values meanwhile. Errors are of class config: a knob that is missing or unknown, a value
+// that the knob does not have, a violated constraint.
 func (s *Space) Decode(data []byte) (Config, error) {
 	if _, _, err := jsonfile.Scan(data); err != nil {
 		return Config{}, failure.Errorf(failure.Config, "a configuration: %w", err)

@@ -1,5 +1,3 @@
-// This file proposes variations of the best configurations.
-
 package space
 
 import (
@@ -9,10 +7,10 @@ import (
 	"sync"
 )
 
-// EvolveOptions change an evolutionary search. The zero value is the normal case.
+// EvolveOptions configure an evolutionary search. The zero value is the normal case.
 type EvolveOptions struct {
 	Population int     // configurations that can be parents; 0: 16
-	Tournament int     // parents are the best of so many random ones; 0: 3
+	Tournament int     // number of random configurations of which the best is a parent; 0: 3
 	Crossover  float64 // probability that a proposal has two parents; 0: 0.5; negative: never
 	Mutation   float64 // probability that a knob changes; 0: one knob on average
 }
@@ -26,8 +24,8 @@ func (o EvolveOptions) withDefaults(knobs int) EvolveOptions {
 }
 
 // An Evolve is an evolutionary search. It proposes random configurations until as many as its population were
-// reported, then variations of the best ones that were reported so far. Failed configurations rank behind all others.
-// Where variations yield nothing new, it proposes a random configuration, so that it can propose the whole space.
+// reported, then variations of the best ones so far. Failed configurations rank behind all others. Where variations
+// yield nothing new, it proposes a random configuration, so that it can propose the whole space.
 type Evolve struct {
 	mu      sync.Mutex
 	o       EvolveOptions
@@ -64,8 +62,8 @@ func (e *Evolve) Next() (Config, bool) {
 	return s.next()
 }
 
-// Tell implements Proposer. A cost that is not a number counts as failed.
-func (e *Evolve) Tell(c Config, cost float64, ok bool) {
+// Report implements Proposer. A cost that is not a number counts as failed.
+func (e *Evolve) Report(c Config, cost float64, ok bool) {
 	c.mustBeOf(e.sampler.space)
 	if !ok || math.IsNaN(cost) {
 		cost = math.Inf(1)
@@ -74,8 +72,10 @@ func (e *Evolve) Tell(c Config, cost float64, ok bool) {
 	defer e.mu.Unlock()
 	e.sampler.seen[c] = true
 	e.ranked = slices.DeleteFunc(e.ranked, func(r ranked) bool { return r.Config == c })
-	at, _ := slices.BinarySearchFunc(e.ranked, cost, func(r ranked, cost float64) int { return cmp.Compare(r.cost, cost) })
-	e.ranked = slices.Insert(e.ranked, at, ranked{c, cost})
+	position, _ := slices.BinarySearchFunc(e.ranked, cost, func(r ranked, cost float64) int {
+		return cmp.Compare(r.cost, cost)
+	})
+	e.ranked = slices.Insert(e.ranked, position, ranked{c, cost})
 	e.ranked = e.ranked[:min(len(e.ranked), e.o.Population)]
 }
 
@@ -86,7 +86,7 @@ func (e *Evolve) Err() error {
 	return e.sampler.err
 }
 
-// child varies one parent, or mixes two.
+// child returns the indices of a variation of one parent, or of a mixture of two.
 func (e *Evolve) child() []int {
 	rng := e.sampler.rng
 	index := e.parent()
@@ -106,7 +106,7 @@ func (e *Evolve) child() []int {
 	return index
 }
 
-// parent is the winner of a tournament.
+// parent returns the indices of the winner of a tournament.
 func (e *Evolve) parent() []int {
 	best := len(e.ranked)
 	for range e.o.Tournament {
@@ -115,7 +115,7 @@ func (e *Evolve) parent() []int {
 	return e.ranked[best].Indices()
 }
 
-// mutate returns another value of a knob: every second time a neighbour, if its values are numbers.
+// mutate returns another value of a knob: with a probability of one half a neighbour, if its values are numbers.
 func (e *Evolve) mutate(k, i int) int {
 	knob, rng := &e.sampler.space.Knobs[k], e.sampler.rng
 	n := knob.Len()

@@ -28,7 +28,7 @@ func Example() {
 			break
 		}
 		seconds := cost(c)
-		search.Tell(c, seconds, true)
+		search.Report(c, seconds, true)
 		if seconds < lowest {
 			best, lowest = c, seconds
 		}

@@ -1,4 +1,4 @@
-// This file reads and evaluates constraints: conditions on the numbers of knobs.
+// This file parses and evaluates constraints: conditions on the numbers of knobs.
 
 package space
 
@@ -12,8 +12,8 @@ import (
 // maxConstraintBytes limits a constraint and with it the depth of its parentheses.
 const maxConstraintBytes = 4096
 
-// A span holds all numbers from lo to hi that an expression may have. A condition has 0 (false), 1 (true) or both. The
-// span is empty if the expression has no value: after a division by zero or an overflow.
+// A span is the range of numbers from lo to hi that an expression may have. A condition has 0 (false), 1 (true) or
+// both. The span is empty if the expression has no value, because of a division by zero or an overflow.
 type span struct{ lo, hi int64 }
 
 var (
@@ -43,7 +43,7 @@ type node struct {
 }
 
 // eval returns the values that the expression may have if each knob has any number of its span. If each span is a
-// point, so is the result, or it is empty. Otherwise it may hold more than the possible values, but never fewer.
+// point, so is the result, or it is empty. Otherwise it contains all possible values, and perhaps others.
 func (n *node) eval(knobs []span) span {
 	switch n.op {
 	case "number":
@@ -64,11 +64,11 @@ func (n *node) eval(knobs []span) span {
 	return operators[n.op](x, y)
 }
 
-// logic evaluates the right side only if the left one does not decide, as C does.
+// logic evaluates && and ||. As in C, it evaluates the right side only if the left one does not determine the result.
 func (n *node) logic(knobs []span) span {
-	deciding := truth(n.op == "||")
+	absorbing := truth(n.op == "||")
 	x := n.x.eval(knobs)
-	if x.empty() || x == deciding {
+	if x.empty() || x == absorbing {
 		return x
 	}
 	y := n.y.eval(knobs)
@@ -76,9 +76,9 @@ func (n *node) logic(knobs []span) span {
 	case x.isPoint():
 		return y
 	case y.empty():
-		return deciding
+		return absorbing
 	}
-	return hull(y, deciding)
+	return hull(y, absorbing)
 }
 
 func not(x span) span {
@@ -115,12 +115,12 @@ func corners(x, y span, f func(a, b int64) (int64, bool)) span {
 		}
 		return point(first)
 	}
-	all := point(first)
+	result := point(first)
 	for _, c := range [][2]int64{{x.lo, y.hi}, {x.hi, y.lo}, {x.hi, y.hi}} {
 		v, _ := f(c[0], c[1])
-		all = hull(all, point(v))
+		result = hull(result, point(v))
 	}
-	return all
+	return result
 }
 
 func add(a, b int64) (int64, bool) {
@@ -154,7 +154,7 @@ func multiply(a, b int64) (int64, bool) {
 	return math.MinInt64, false
 }
 
-// divide truncates towards zero. It leaves zero out of y, and is monotone on either side of it.
+// divide truncates towards zero. It omits zero from y: the quotient is monotone on each side of zero.
 func divide(x, y span) span {
 	all := noValue
 	for _, part := range []span{{y.lo, min(y.hi, -1)}, {max(y.lo, 1), y.hi}} {
@@ -176,7 +176,7 @@ func quotient(a, b int64) (int64, bool) {
 	return a / b, true
 }
 
-// remainder has the sign of x, or is zero.
+// remainder returns the remainders of divide: each has the sign of x, or is zero.
 func remainder(x, y span) span {
 	switch {
 	case y == point(0):
@@ -184,8 +184,8 @@ func remainder(x, y span) span {
 	case x.isPoint() && y.isPoint():
 		return point(x.lo % y.lo)
 	}
-	most := max(-(y.lo + 1), y.hi-1) // without overflow: the largest |y| less one
-	return span{max(min(x.lo, 0), -most), min(max(x.hi, 0), most)}
+	limit := max(-(y.lo + 1), y.hi-1) // the largest |y| less one, without overflow
+	return span{max(min(x.lo, 0), -limit), min(max(x.hi, 0), limit)}
 }
 
 func less(x, y span) span {
@@ -208,7 +208,7 @@ func equal(x, y span) span {
 	return either
 }
 
-// levels are the binary operators, those that bind weakest first, as in C.
+// levels are the binary operators in order of precedence, lowest first, as in C.
 var levels = [][]string{{"||"}, {"&&"}, {"==", "!=", "<", "<=", ">", ">="}, {"+", "-"}, {"*", "/", "%"}}
 
 // parseCondition parses a constraint. knob returns the index of a knob with numbers.
@@ -231,63 +231,63 @@ func parseCondition(text string, knob func(name string) (int, error)) (*node, er
 	return n, nil
 }
 
-// A parser reads one constraint. After an error it is at the end of the text.
+// A parser parses one constraint. After an error it is at the end of the text.
 type parser struct {
 	text  string
 	knob  func(name string) (int, error)
-	token string // the current one; "" at the end
-	at    int    // where token starts
-	end   int    // and ends
-	err   error  // the first one
+	token string // current one; "" at the end
+	start int    // of token
+	end   int    // of token
+	err   error  // first one
 }
 
-func (p *parser) fail(format string, args ...any) { p.failAt(p.at, format, args...) }
+func (p *parser) fail(format string, args ...any) { p.failAt(p.start, format, args...) }
 
-func (p *parser) failAt(at int, format string, args ...any) {
+func (p *parser) failAt(offset int, format string, args ...any) {
 	if p.err == nil {
-		p.err = fmt.Errorf("at byte %d: %w", at+1, fmt.Errorf(format, args...))
+		p.err = fmt.Errorf("at byte %d: %w", offset+1, fmt.Errorf(format, args...))
 	}
 	p.token, p.end = "", len(p.text)
 }
 
-// next goes to the next token and returns the current one.
+// next advances to the next token and returns the previous one.
 func (p *parser) next() string {
-	was := p.token
+	previous := p.token
 	for p.end < len(p.text) && (p.text[p.end] == ' ' || p.text[p.end] == '\t') {
 		p.end++
 	}
-	p.at = p.end
+	p.start = p.end
 	for p.end < len(p.text) && isWord(p.text[p.end]) {
 		p.end++
 	}
-	rest := p.text[p.at:]
+	rest := p.text[p.start:]
 	switch {
-	case rest == "" || p.end > p.at:
+	case rest == "" || p.end > p.start:
 	case len(rest) > 1 && slices.Contains([]string{"||", "&&", "==", "!=", "<=", ">="}, rest[:2]):
 		p.end += 2
 	default:
 		p.end++
 	}
-	p.token = p.text[p.at:p.end]
-	return was
+	p.token = p.text[p.start:p.end]
+	return previous
 }
 
 func isWord(c byte) bool {
 	return c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
-// binary parses operators of a level and of those that bind stronger.
+// binary parses operators of a level and of higher ones.
 func (p *parser) binary(level int) *node {
 	if level == len(levels) {
 		return p.unary()
 	}
 	x := p.binary(level + 1)
 	for slices.Contains(levels[level], p.token) {
-		at := p.at
+		start := p.start
 		op := p.next()
 		y := p.binary(level + 1)
 		if logic := level < 2; x.condition != logic || y.condition != logic {
-			p.failAt(at, "%s needs a %s on both sides", op, map[bool]string{true: "condition", false: "number"}[logic])
+			p.failAt(start, "%s needs a %s on both sides", op, map[bool]string{true: "condition", false: "number"}[logic])
 		}
 		x = &node{op: op, x: x, y: y, condition: level < 3}
 	}
@@ -295,20 +295,20 @@ func (p *parser) binary(level int) *node {
 }
 
 func (p *parser) unary() *node {
-	at := p.at
+	start := p.start
 	switch p.token {
 	case "!":
 		p.next()
 		x := p.unary()
 		if !x.condition {
-			p.failAt(at, "! needs a condition")
+			p.failAt(start, "! needs a condition")
 		}
 		return &node{op: "!", x: x, condition: true}
 	case "-":
 		p.next()
 		x := p.unary()
 		if x.condition {
-			p.failAt(at, "- needs a number")
+			p.failAt(start, "- needs a number")
 		}
 		return &node{op: "-", x: &node{op: "number"}, y: x}
 	}

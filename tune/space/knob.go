@@ -1,5 +1,3 @@
-// This file holds knobs and their values.
-
 package space
 
 import (
@@ -9,20 +7,19 @@ import (
 	"strconv"
 )
 
-// A Knob is a choice: of the value of a macro, or of a list of compiler flags.
+// A Knob is a choice of the value of a macro, or of a list of compiler flags.
 type Knob struct {
 	Name string
 
-	flags [][]string // the lists of flags; nil for a macro
-	texts []string   // a macro's values; nil for a range
-	// numbers are those of texts. They are nil if one of texts is not a number.
-	numbers []int64
+	flags   [][]string  // lists of flags; nil for a macro
+	texts   []string    // values of a macro; nil for a range
+	numbers []int64     // texts as numbers; nil if one of texts is not a number
 	values  progression // if flags and texts are nil
 }
 
-// A progression is the numbers of a range: first, first + step …, or first, 2 × first ….
+// A progression is an arithmetic one of first and step, or a geometric one of first and 2.
 type progression struct {
-	first, step int64 // step 0: each number is twice the one before
+	first, step int64 // step 0: geometric
 	length      int
 }
 
@@ -38,7 +35,7 @@ func (p progression) index(v int64) int {
 	if v < p.first || v > p.at(p.length-1) {
 		return -1
 	}
-	i := 0
+	var i int
 	if p.step == 0 {
 		i = bits.Len64(uint64(v)) - bits.Len64(uint64(p.first))
 	} else {
@@ -76,7 +73,7 @@ func (k *Knob) Value(i int) any {
 	return k.number(i)
 }
 
-// numeric reports whether all values are numbers, in an order that means something.
+// numeric reports whether all values are numbers, so that neighbours are similar.
 func (k *Knob) numeric() bool { return k.flags == nil && (k.texts == nil || k.numbers != nil) }
 
 // number returns value i of a numeric knob.
@@ -87,8 +84,8 @@ func (k *Knob) number(i int) int64 {
 	return k.values.at(i)
 }
 
-// span returns all numbers from value lo to value hi - 1, for the evaluation of constraints. These name numeric knobs
-// only.
+// span returns the range of the values from index lo to hi - 1, for the evaluation of constraints. It is zero for a
+// knob that is not numeric, which no constraint may name.
 func (k *Knob) span(lo, hi int) span {
 	switch {
 	case !k.numeric():
@@ -99,7 +96,7 @@ func (k *Knob) span(lo, hi int) span {
 	return span{k.values.at(lo), k.values.at(hi - 1)}
 }
 
-// compilerFlags returns the flags that value i stands for.
+// compilerFlags returns the flags of value i.
 func (k *Knob) compilerFlags(i int) []string {
 	switch {
 	case k.flags != nil:
@@ -132,7 +129,7 @@ func (k *Knob) index(value json.RawMessage) int {
 	return slices.Index(k.texts, text)
 }
 
-// parseNumber parses a number that is written as strconv.FormatInt does.
+// parseNumber parses a number in the format of strconv.FormatInt.
 func parseNumber(text string) (v int64, ok bool) {
 	v, err := strconv.ParseInt(text, 10, 64)
 	return v, err == nil && strconv.FormatInt(v, 10) == text

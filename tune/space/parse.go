@@ -1,4 +1,4 @@
-// This file reads space files.
+// This file parses space files.
 
 package space
 
@@ -23,7 +23,7 @@ import (
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
-// Limits, so that a hostile file cannot exhaust memory.
+// Limits, so that no file can exhaust memory.
 const (
 	maxFileBytes   = 1 << 20  // of a space file
 	maxSourceBytes = 16 << 20 // of a file of the kernel
@@ -32,7 +32,7 @@ const (
 	maxValues      = 1 << 20 // of a knob
 )
 
-// spaceFile is a space file.
+// spaceFile is the content of a space file.
 type spaceFile struct {
 	Kernel      []string   `json:"kernel"`
 	Entry       string     `json:"entry"`
@@ -43,7 +43,7 @@ type spaceFile struct {
 
 type knobFile struct {
 	Name   string     `json:"name"`
-	Define []any      `json:"define"` // numbers and texts
+	Define []any      `json:"define"` // numbers and strings
 	Range  *rangeFile `json:"range"`
 	Flags  [][]string `json:"flags"`
 }
@@ -84,8 +84,8 @@ func Read(path string) (*Space, error) {
 	return Parse(data, path)
 }
 
-// Parse is Read for a file whose content is data. It reads no file at path: errors name it, and the files that data
-// names lie in its folder.
+// Parse is Read for a file with the content data. It does not read path, but errors name it, and the files that data
+// names are in its folder.
 func Parse(data []byte, path string) (*Space, error) {
 	r := &reader{path: path, dir: filepath.Dir(path)}
 	keys, items, err := jsonfile.Scan(data)
@@ -110,7 +110,7 @@ func Parse(data []byte, path string) (*Space, error) {
 	return r.space, nil
 }
 
-// A reader turns a decoded file into a Space.
+// A reader converts a decoded file to a Space.
 type reader struct {
 	path, dir   string
 	keys, items map[string]int // lines, see jsonfile.Scan
@@ -161,18 +161,18 @@ func (r *reader) readKernel() error {
 
 func (r *reader) readArgs() error {
 	for i, a := range r.file.Args {
-		arg, sentence, err := r.arg(a)
+		arg, key, err := r.arg(a)
 		if err != nil {
 			return r.at(fmt.Sprintf("args[%d]", i), "%w", err)
 		}
 		r.space.Args = append(r.space.Args, arg)
-		r.space.digest = sha256.Sum256(fmt.Appendf(r.space.digest[:], "arg %s", sentence))
+		r.space.digest = sha256.Sum256(fmt.Appendf(r.space.digest[:], "arg %s", key))
 	}
 	return nil
 }
 
-// arg checks an argument. The sentence covers all that could change the result of a call with it.
-func (r *reader) arg(a argFile) (arg Arg, sentence string, err error) {
+// arg checks an argument. The key covers all that could change the result of a call with it.
+func (r *reader) arg(a argFile) (arg Arg, key string, err error) {
 	arg = Arg{Shape: a.Shape, Seed: a.Seed, RelTol: a.RelTol, AbsTol: a.AbsTol}
 	if arg.DType, err = ndarray.ParseDType(a.DType); err != nil {
 		return arg, "", err
@@ -188,9 +188,9 @@ func (r *reader) arg(a argFile) (arg Arg, sentence string, err error) {
 	case a.Want == nil && (a.RelTol != 0 || a.AbsTol != 0):
 		return arg, "", errors.New("it has a tolerance, but no want")
 	}
-	sentence = fmt.Sprintf("%s %d %g %g", arg.DType, arg.Shape, a.RelTol, a.AbsTol)
+	key = fmt.Sprintf("%s %d %g %g", arg.DType, arg.Shape, a.RelTol, a.AbsTol)
 	if a.Seed != nil {
-		sentence += fmt.Sprintf(" seed %d", *a.Seed)
+		key += fmt.Sprintf(" seed %d", *a.Seed)
 	}
 	for _, f := range []struct {
 		field string
@@ -204,12 +204,12 @@ func (r *reader) arg(a argFile) (arg Arg, sentence string, err error) {
 		if err != nil {
 			return arg, "", fmt.Errorf("%s: %w", f.field, err)
 		}
-		sentence += fmt.Sprintf(" %s %x %q", f.field, digest, f.from.Array)
+		key += fmt.Sprintf(" %s %x %q", f.field, digest, f.from.Array)
 	}
-	return arg, sentence, nil
+	return arg, key, nil
 }
 
-// array finds an array's file and returns the digest of its content.
+// array sets the path of an array's file, and returns the digest of its content.
 func (r *reader) array(a *arrayFile, to **File) ([]byte, error) {
 	switch ext := filepath.Ext(a.File); {
 	case ext != ".npy" && ext != ".npz":
@@ -327,7 +327,7 @@ func (f *rangeFile) progression() (progression, error) {
 	case step < 1:
 		return progression{}, fmt.Errorf("the step %d is not positive", step)
 	}
-	n := uint64(to-from) / uint64(step) // right also if to - from wraps
+	n := uint64(to-from) / uint64(step) // correct also if to - from wraps
 	if n >= maxValues {
 		return progression{}, fmt.Errorf("the range has more than %d values", maxValues)
 	}
@@ -372,7 +372,7 @@ func checkFlags(values [][]string) error {
 	return nil
 }
 
-// checkText returns an error for a text that no command line or log can hold in one line.
+// checkText returns an error for text with control characters, which would break a command line or a log.
 func checkText(text string) error {
 	if strings.ContainsFunc(text, func(c rune) bool { return c < ' ' || c == 0x7f }) {
 		return fmt.Errorf("%q holds a control character", text)

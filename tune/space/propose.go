@@ -1,4 +1,4 @@
-// This file declares proposers, and proposes in order and at random.
+// This file proposes configurations in order and at random.
 
 package space
 
@@ -12,14 +12,14 @@ import (
 // A Proposer chooses which configurations to measure. It proposes each one at most once. Any number of goroutines may
 // use it, and several proposals may be measured at the same time.
 type Proposer interface {
-	// Next returns a configuration to measure. It returns false if there is none left, or if none was found: see Err.
-	// It may take about a second if constraints leave few configurations.
+	// Next returns a configuration to measure. It returns false if none is left, or if its search failed: see Err. It may
+	// take about a second if constraints leave few configurations.
 	Next() (Config, bool)
-	// Tell reports what was measured. A lower cost is better, whatever its unit. ok is false if the measurement failed. A
-	// configuration that Next did not return, such as one from an earlier run, is not proposed any more. Tell panics if
+	// Report reports a measurement. A lower cost is better, in any unit. ok is false if the measurement failed. A
+	// configuration that Next did not return, such as one from an earlier run, is not proposed any more. Report panics if
 	// c is from another Space.
-	Tell(c Config, cost float64, ok bool)
-	// Err returns the reason if Next returned false before all configurations were proposed. Its class is config, and
+	Report(c Config, cost float64, ok bool)
+	// Err returns the reason that Next returned false before all configurations were proposed. Its class is config, and
 	// it names the constraint that rejected most.
 	Err() error
 }
@@ -28,33 +28,33 @@ var _ = []Proposer{(*Grid)(nil), (*Random)(nil), (*Evolve)(nil)}
 
 // A Grid proposes all configurations in the order of Space.All.
 type Grid struct {
-	mu     sync.Mutex
-	walker *walker
-	told   map[Config]bool
-	err    error
+	mu       sync.Mutex
+	walker   *walker
+	reported map[Config]bool
+	err      error
 }
 
 // NewGrid returns a Grid at its start.
-func NewGrid(s *Space) *Grid { return &Grid{walker: s.walk(nil), told: map[Config]bool{}} }
+func NewGrid(s *Space) *Grid { return &Grid{walker: s.walk(nil), reported: map[Config]bool{}} }
 
 // Next implements Proposer.
 func (g *Grid) Next() (Config, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.walker.steps = maxSteps
-	c, ok := g.walker.unseen(g.told)
+	c, ok := g.walker.unseen(g.reported)
 	if !ok {
 		g.err = g.walker.err()
 	}
 	return c, ok
 }
 
-// Tell implements Proposer.
-func (g *Grid) Tell(c Config, _ float64, _ bool) {
+// Report implements Proposer.
+func (g *Grid) Report(c Config, _ float64, _ bool) {
 	c.mustBeOf(g.walker.space)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.told[c] = true
+	g.reported[c] = true
 }
 
 // Err implements Proposer.
@@ -66,11 +66,11 @@ func (g *Grid) Err() error {
 
 func (c Config) mustBeOf(s *Space) {
 	if c.space != s {
-		panic(fmt.Sprintf("space: Tell with a configuration of another space: %v", c))
+		panic(fmt.Sprintf("space: Report with a configuration of another space: %v", c))
 	}
 }
 
-// unseen is next without the configurations in seen.
+// unseen returns the next configuration that is not in seen.
 func (w *walker) unseen(seen map[Config]bool) (Config, bool) {
 	for {
 		c, ok := w.next()
@@ -81,7 +81,7 @@ func (w *walker) unseen(seen map[Config]bool) (Config, bool) {
 }
 
 // A Random proposes configurations in random order. In a space of at most 65,536 combinations, and in a larger one as
-// long as a thousand random combinations hold a configuration, each is as likely as any other.
+// long as a thousand random combinations include a configuration, all are equally likely.
 type Random struct {
 	mu      sync.Mutex
 	sampler sampler
@@ -97,8 +97,8 @@ func (r *Random) Next() (Config, bool) {
 	return r.sampler.next()
 }
 
-// Tell implements Proposer.
-func (r *Random) Tell(c Config, _ float64, _ bool) {
+// Report implements Proposer.
+func (r *Random) Report(c Config, _ float64, _ bool) {
 	c.mustBeOf(r.sampler.space)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -117,14 +117,14 @@ const (
 	maxDraws  = 1000    // random combinations that are tried before a search
 )
 
-// A sampler draws configurations that satisfy the constraints, none of them twice.
+// A sampler draws configurations that satisfy the constraints, each at most once.
 type sampler struct {
 	space  *Space
 	rng    *rand.Rand
-	seen   map[Config]bool // not to be drawn any more
-	listed bool            // rest holds the configurations that are left, and some that were seen
-	rest   []Config
-	err    error // why next returned false
+	seen   map[Config]bool // not drawn any more
+	listed bool            // rest is valid
+	rest   []Config        // not drawn yet, with some that were reported
+	err    error           // that next returned false
 }
 
 func newSampler(s *Space, seed uint64) sampler {
@@ -142,7 +142,7 @@ func (s *sampler) next() (Config, bool) {
 	return c, ok
 }
 
-// list makes a shuffled list of all configurations.
+// list lists all configurations in random order.
 func (s *sampler) list() {
 	s.listed = true
 	for c, err := range s.space.All() {
@@ -178,8 +178,8 @@ func (s *sampler) draw() (Config, bool) {
 	return s.search()
 }
 
-// search finds a configuration where random combinations hardly satisfy the constraints. It starts over with more
-// steps each time, because a part of the space without any configuration can be too large to be left.
+// search searches for a configuration if few random combinations satisfy the constraints. It restarts with more steps
+// each time, because a part of the space without configurations can take too many steps to exhaust.
 func (s *sampler) search() (Config, bool) {
 	for steps := 1 << 8; ; steps = min(steps+steps/2, maxSteps) {
 		w := s.space.walk(s.rng)

@@ -11,42 +11,41 @@ import (
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
-// A Space is a kernel and all its configurations: one value for each knob, such that all constraints hold. Read and
-// Parse return one. It does not change afterwards, and any number of goroutines may use it.
+// A Space is a kernel and all its configurations: a value for each knob, such that all constraints are satisfied. It is
+// immutable, and any number of goroutines may use it. Read and Parse return one.
 type Space struct {
 	Kernel []Source
-	Entry  string // the packed function that is called, by its C name
-	Args   []Arg  // what it is called with, in order
+	Entry  string // C name of the packed function
+	Args   []Arg  // of the function, in order
 	Knobs  []Knob // in the order of the file
 
-	file        string // where it was read
+	file        string // path, for errors
 	constraints []constraint
-	constrains  [][]int  // by knob: indexes of the constraints that name it
-	whole       []span   // by knob: all its numbers
+	constrains  [][]int  // by knob: indices of the constraints that name it
+	whole       []span   // by knob: range of all its values
 	digest      [32]byte // of the kernel and its arguments
 }
 
 // A Source is a C file or a header of the kernel.
 type Source struct {
-	Name string // without a folder
+	Name string // base name
 	Data []byte
 }
 
-// An Arg describes a tensor. At most one of Data and Seed is set; if neither is, its content before the call does not
-// matter, as for an output.
+// An Arg describes a tensor. At most one of Data and Seed is set; neither is for an output.
 type Arg struct {
 	DType ndarray.DType
 	Shape []int64
-	Data  *File   // its content before the call; nil: none
+	Data  *File   // content before the call; nil: none
 	Seed  *uint64 // of random content before the call; nil: none
-	Want  *File   // its content after the call; nil: not compared
+	Want  *File   // expected content after the call; nil: not compared
 	// RelTol and AbsTol allow a number to differ from the expected one by AbsTol + RelTol × |expected|.
 	RelTol, AbsTol float64
 }
 
 // A File names an array in a file.
 type File struct {
-	Path  string // of an .npy or .npz, absolute, as the operating system takes it
+	Path  string // of an .npy or .npz, absolute, in the format of the operating system
 	Array string // its name in an .npz; "" in an .npy
 }
 
@@ -69,7 +68,7 @@ func (s *Space) Size() *big.Int {
 	return n
 }
 
-// rejects returns the first of the constraints that is false for all numbers of the spans, or -1.
+// rejects returns the first of the constraints that is false for all values in the spans, or -1.
 func (s *Space) rejects(constraints []int, knobs []span) int {
 	for _, c := range constraints {
 		if v := s.constraints[c].node.eval(knobs); v.empty() || v == point(0) {

@@ -78,7 +78,7 @@ func drain(t *testing.T, p Proposer) []Config {
 			break
 		}
 		all = append(all, c)
-		p.Tell(c, float64(len(c.String())), len(all)%5 != 0)
+		p.Report(c, float64(len(c.String())), len(all)%5 != 0)
 	}
 	if err := p.Err(); err != nil {
 		t.Error(err)
@@ -149,7 +149,7 @@ func TestProposalsAboveTheListedSize(t *testing.T) {
 						p.Err())
 				}
 				seen[c] = true
-				p.Tell(c, float64(c.Indices()[0]), true)
+				p.Report(c, float64(c.Indices()[0]), true)
 			}
 			if constraint == "" {
 				continue
@@ -167,7 +167,7 @@ func TestSeedsDecide(t *testing.T) {
 		var all []Config
 		for range 60 {
 			c, _ := p.Next()
-			p.Tell(c, float64(c.Indices()[0]), true)
+			p.Report(c, float64(c.Indices()[0]), true)
 			all = append(all, c)
 		}
 		return all
@@ -194,7 +194,7 @@ func TestToldConfigurations(t *testing.T) {
 		"evolve": NewEvolve(s, 1, EvolveOptions{}),
 	} {
 		for _, c := range all[:len(all)/2] {
-			p.Tell(c, 1, true)
+			p.Report(c, 1, true)
 		}
 		if rest := drain(t, p); len(rest) != len(all)-len(all)/2 {
 			t.Errorf("%s: %d of %d were told, %d are proposed", name, len(all)/2, len(all), len(rest))
@@ -202,10 +202,10 @@ func TestToldConfigurations(t *testing.T) {
 	}
 	defer func() {
 		if recover() == nil {
-			t.Error("Tell took a configuration of another space")
+			t.Error("Report took a configuration of another space")
 		}
 	}()
-	NewRandom(s, 1).Tell(everything(spaces(t)["alone"])[0], 1, true)
+	NewRandom(s, 1).Report(everything(spaces(t)["alone"])[0], 1, true)
 }
 
 func TestManyGoroutines(t *testing.T) {
@@ -225,7 +225,7 @@ func TestManyGoroutines(t *testing.T) {
 						t.Errorf("%s: nothing was proposed: %v", name, p.Err())
 						return
 					}
-					p.Tell(c, float64(c.Indices()[1]), true)
+					p.Report(c, float64(c.Indices()[1]), true)
 					mu.Lock()
 					seen[c] = true
 					mu.Unlock()
@@ -276,7 +276,7 @@ func search(p Proposer) (best float64, failed int) {
 			} else {
 				failed, cost = failed+1, float64(-n) // a failure's cost must not count
 			}
-			p.Tell(c, cost, ok)
+			p.Report(c, cost, ok)
 		}
 	}
 	return best, failed
@@ -325,7 +325,7 @@ func TestHugeSpaces(t *testing.T) {
 			if !ok {
 				t.Fatalf("%s: %v", name, p.Err())
 			}
-			p.Tell(c, float64(c.Indices()[0]), true)
+			p.Report(c, float64(c.Indices()[0]), true)
 		}
 	}
 }

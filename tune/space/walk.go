@@ -1,5 +1,3 @@
-// This file walks through the configurations that satisfy the constraints.
-
 package space
 
 import (
@@ -11,12 +9,12 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 )
 
-// maxSteps limits the search for one configuration. So many take about a quarter of a second.
+// maxSteps limits the search for one configuration to about a quarter of a second.
 const maxSteps = 1 << 18
 
 // All returns all configurations, each once, in the order of the file: the last knob changes fastest. If there is none,
-// or if one search exceeds about 260,000 steps, the last pair holds an error of class config that names the constraint
-// which rejected most.
+// or if one search exceeds about 260,000 steps, the last pair has an error of class config that names the constraint
+// that rejected most.
 func (s *Space) All() iter.Seq2[Config, error] {
 	return func(yield func(Config, error) bool) {
 		w := s.walk(nil)
@@ -36,20 +34,20 @@ func (s *Space) All() iter.Seq2[Config, error] {
 	}
 }
 
-// A walker visits all configurations. It chooses the knobs' values one after the other by halving the list of a knob's
-// values, and leaves out each part of a list for which a constraint is false whatever the knobs that follow have.
+// A walker visits all configurations. It chooses the value of one knob after the other by bisecting the list of the
+// knob's values, and prunes each part of a list for which a constraint is false for all values of the following knobs.
 type walker struct {
 	space    *Space
 	rng      *rand.Rand // chooses which half comes first; nil: the lower one
-	knobs    []span     // the numbers of chosen knobs, of the part, and all numbers of the knobs that follow
+	knobs    []span     // ranges of the chosen knobs, of the part, and of the following knobs
 	index    []int      // of the chosen values
-	parts    []part     // to be visited, the next one last
-	steps    int        // parts that it may visit until it gives up
-	found    int
-	rejected []int // by constraint
+	parts    []part     // to visit, next one last
+	steps    int        // remaining parts to visit
+	visited  int        // configurations
+	rejected []int      // by constraint
 }
 
-// A part is the values from lo to hi - 1 of a knob, for the chosen values of the knobs before it.
+// A part is the values from index lo to hi - 1 of a knob, for the chosen values of the previous knobs.
 type part struct{ knob, lo, hi int }
 
 func (s *Space) walk(rng *rand.Rand) *walker {
@@ -76,7 +74,7 @@ func (w *walker) next() (Config, bool) {
 		}
 		w.index[p.knob] = p.lo
 		if p.knob == len(s.Knobs)-1 {
-			w.found++
+			w.visited++
 			return s.makeConfig(w.index), true
 		}
 		w.parts = append(w.parts, part{p.knob + 1, 0, s.Knobs[p.knob+1].Len()})
@@ -93,27 +91,27 @@ func (w *walker) split(p part) {
 	w.parts = append(w.parts, second, first)
 }
 
-// err says why next returned false; nil if all configurations were visited, at least one.
+// err returns the reason that next returned false; nil if all configurations were visited, at least one.
 func (w *walker) err() error {
-	ended := len(w.parts) == 0
-	if ended && w.found > 0 {
+	complete := len(w.parts) == 0
+	if complete && w.visited > 0 {
 		return nil
 	}
-	what := fmt.Sprintf("no configuration was found in %d steps", maxSteps)
-	if ended {
-		what = "there is no configuration that satisfies all constraints"
+	text := fmt.Sprintf("no configuration was found in %d steps", maxSteps)
+	if complete {
+		text = "there is no configuration that satisfies all constraints"
 	}
 	if len(w.rejected) == 0 {
-		return failure.Errorf(failure.Config, "%s: %s", w.space.file, what)
+		return failure.Errorf(failure.Config, "%s: %s", w.space.file, text)
 	}
-	worst := 0
+	strictest := 0
 	for c, n := range w.rejected {
-		if n > w.rejected[worst] {
-			worst = c
+		if n > w.rejected[strictest] {
+			strictest = c
 		}
 	}
-	c := w.space.constraints[worst]
+	c := w.space.constraints[strictest]
 	return failure.New(failure.Config, "loosen this constraint, or give its knobs fewer values", "%w", &FileError{
-		File: w.space.file, Line: c.line, Err: fmt.Errorf("%s; most were rejected by the constraint %q", what, c.text),
+		File: w.space.file, Line: c.line, Err: fmt.Errorf("%s; most were rejected by the constraint %q", text, c.text),
 	})
 }

@@ -23,12 +23,12 @@ import (
 	"github.com/boardsmith/boardsmith/tune"
 )
 
-// archives are the candidates in a folder.
+// archives are the archives in a folder, each with a candidate.
 type archives struct {
 	folder       string
 	names        []string
 	inputs, want []ndarray.Named // of every archive; want may be empty
-	best         int             // how many to confirm in flash
+	best         int             // number of candidates to confirm in flash
 }
 
 func (t *Job) readArchives(folder string) (a archives, err error) {
@@ -61,22 +61,22 @@ func (t *Job) candidates(ctx context.Context, folder string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, run.Close()) }()
-	asked := a.ids(run.Kinds())
-	if err := run.LeaveOut(func(c tune.Candidate) bool { return !asked[c.ID] }); err != nil {
+	ids := a.ids(run.Kinds())
+	if err := run.LeaveOut(func(c tune.Candidate) bool { return !ids[c.ID] }); err != nil {
 		return err
 	}
-	lost, bad, err := t.measureAll(ctx, run, a, len(asked))
+	lost, bad, err := t.measureAll(ctx, run, a, len(ids))
 	if err != nil {
 		return err
 	}
-	done, err := run.Results()
+	results, err := run.Results()
 	if err != nil {
 		return err
 	}
-	return t.concludeArchives(a, append(done, lost...), bad)
+	return t.concludeArchives(a, append(results, lost...), bad)
 }
 
-// ids returns the names under which the run measures the archives on boards of the kinds.
+// ids returns the IDs of the archives' candidates on boards of the kinds.
 func (a archives) ids(kinds []string) map[string]bool {
 	ids := map[string]bool{}
 	for _, name := range a.names {
@@ -87,8 +87,8 @@ func (a archives) ids(kinds []string) map[string]bool {
 	return ids
 }
 
-// measureAll measures the archives and confirms the best. It returns failures that are not in the run's results, and
-// how many archives could not be read, whose earlier results it leaves out.
+// measureAll measures the archives and confirms the best. It returns the failures that are not in the run's
+// results, and the number of archives that could not be read. It leaves out earlier results of these.
 func (t *Job) measureAll(
 	ctx context.Context, run *tune.Run, a archives, total int,
 ) (lost []tune.Result, bad int, err error) {
@@ -96,8 +96,8 @@ func (t *Job) measureAll(
 	if err != nil {
 		return nil, 0, err
 	}
-	t.view.expect(total)
-	t.view.resumed(t.kept(before)...)
+	t.view.setTotal(total)
+	t.view.addEarlier(t.withoutRetries(before)...)
 	kinds := run.Kinds()
 	unread := map[string]bool{}
 	report := func(name string, err error) {
@@ -116,8 +116,8 @@ func (t *Job) measureAll(
 	})
 	for r, err := range run.All(ctx, a.candidates(kinds, report)) {
 		if err != nil {
-			done, _ := run.Results() // the first error says more
-			return lost, bad, t.stopped(ctx, err, len(done))
+			results, _ := run.Results() // the first error is reported
+			return lost, bad, t.stopped(ctx, err, len(results))
 		}
 		if r.Failure != nil && r.Failure.Retry {
 			lost = append(lost, r)
@@ -140,12 +140,12 @@ func (t *Job) measureAll(
 	return lost, bad, err
 }
 
-// kept returns the results of an earlier run that are not measured again.
-func (t *Job) kept(before []tune.Result) []tune.Result {
+// withoutRetries returns the results that are not measured again.
+func (t *Job) withoutRetries(before []tune.Result) []tune.Result {
 	return slices.DeleteFunc(before, func(r tune.Result) bool { return t.Env.On("RETRY") && r.Failure != nil })
 }
 
-// concludeArchives prints what the run found. Archives that could not be read are an error.
+// concludeArchives prints the results. It returns an error if archives could not be read.
 func (t *Job) concludeArchives(a archives, done []tune.Result, bad int) error {
 	if err := t.printResults(done); err != nil {
 		return err
@@ -171,7 +171,7 @@ func (t *Job) concludeArchives(a archives, done []tune.Result, bad int) error {
 	return nil
 }
 
-// printCorrelations prints how well the order in RAM predicts that in flash, and returns it for the JSON line.
+// printCorrelations prints the correlation of times in RAM and in flash, and returns it for the JSON line.
 func (t *Job) printCorrelations(done []tune.Result) []jsonlines.Correlation {
 	all := []jsonlines.Correlation{}
 	for _, c := range tune.Correlations(done) {
@@ -181,8 +181,8 @@ func (t *Job) printCorrelations(done []tune.Result) []jsonlines.Correlation {
 	return all
 }
 
-// notMeasured reports an archive that is no candidate. It is no result of the run, so that the run measures it once it
-// is one.
+// notMeasured reports an archive that cannot be measured. It stores no result, so that a later command measures the
+// corrected archive.
 func (t *Job) notMeasured(name string, kinds []string, err error) {
 	t.Notef("%s: not measured: %v", name, err)
 	for _, kind := range kinds {
@@ -190,12 +190,12 @@ func (t *Job) notMeasured(name string, kinds []string, err error) {
 			ID: candidateID(name, kind, kinds), Kind: kind,
 			Failure: &tune.Failure{Class: failure.Of(err), Blame: tune.BlameCandidate, Message: err.Error()},
 		}
-		t.view.told(tune.Event{Result: &r})
+		t.view.add(tune.Event{Result: &r})
 		t.resultLine(r)
 	}
 }
 
-// confirms returns how many of the best CONFIRM says.
+// confirms returns the number in CONFIRM, 0 if it is not set.
 func (t *Job) confirms() (int, error) {
 	text := t.Env("CONFIRM")
 	if text == "" {
@@ -239,15 +239,15 @@ func candidateFiles(dir string) ([]string, error) {
 
 // candidate reads an archive.
 func (a archives) candidate(path string) (tune.Candidate, error) {
-	of, err := mlf.Open(path)
+	archive, err := mlf.Open(path)
 	if err != nil {
 		return tune.Candidate{}, err
 	}
-	return tune.CandidateOf(candidateName(path), of, a.inputs, a.want)
+	return tune.CandidateOf(candidateName(path), archive, a.inputs, a.want)
 }
 
-// candidates reads the archives as they are needed, for each kind of board. It calls bad for an archive that is no
-// candidate.
+// candidates returns the candidates of the archives for each kind of board, and reads each archive when it is drawn. It
+// calls bad for an archive that cannot be measured.
 func (a archives) candidates(kinds []string, bad func(name string, err error)) iter.Seq[tune.Candidate] {
 	return func(yield func(tune.Candidate) bool) {
 		for _, name := range a.names {
@@ -267,7 +267,7 @@ func (a archives) candidates(kinds []string, bad func(name string, err error)) i
 	}
 }
 
-// candidateID names an archive's measurements so that those of different kinds of board differ.
+// candidateID returns the ID of an archive's candidate on a kind of board, which is part of it if there are several.
 func candidateID(path, kind string, kinds []string) string {
 	if len(kinds) == 1 {
 		return candidateName(path)

@@ -23,12 +23,12 @@ import (
 	"github.com/boardsmith/boardsmith/tune/search"
 )
 
-// network searches flags for MODEL.
+// network searches compiler flags for MODEL.
 func (t *Job) network(ctx context.Context) (err error) {
 	if err := t.oneKind(); err != nil {
 		return err
 	}
-	n, err := t.networkOf()
+	n, err := t.readNetwork()
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (t *Job) network(ctx context.Context) (err error) {
 			inputs.ArchiveName(t.In.Model.Value), n.Trials, t.In.Board.Value, t.dir)
 	}
 	t.view = newView(t.Console, n.Trials)
-	n.Told = t.view.told
+	n.OnEvent = t.view.add
 	t.bar = t.Start("tune", 0)
 	t.bar.ShowLines(t.view.lines)
 	trials, err := search.Flags(ctx, t.dir, t.Desk, t.boards, n)
@@ -52,8 +52,8 @@ func (t *Job) network(ctx context.Context) (err error) {
 	return t.printFront(n.Spec, trials)
 }
 
-// networkOf reads what to search.
-func (t *Job) networkOf() (n search.Network, err error) {
+// readNetwork reads the search from the environment.
+func (t *Job) readNetwork() (n search.Network, err error) {
 	name, _, _ := strings.Cut(t.boards[0], "=")
 	n = search.Network{Builder: t.Builder, Limit: t.In.Timeout, Retry: t.Env.On("RETRY"), Spec: project.Spec{
 		Board: name, Model: t.In.Model.Value, ModelName: t.In.ModelName.Value, Template: t.In.Template.Value,
@@ -82,8 +82,8 @@ func (t *Job) networkOf() (n search.Network, err error) {
 	return n, err
 }
 
-// notOfNetwork fails for a run that searched flags of a network: reproduce measures candidates that are operators.
-func notOfNetwork(dir, id string) error {
+// checkOperators returns an error for a run that searched flags of a network: reproduce measures operators.
+func checkOperators(dir, id string) error {
 	all, err := tune.ReadResults(dir)
 	if err != nil {
 		return err
@@ -101,10 +101,10 @@ func notOfNetwork(dir, id string) error {
 	return nil
 }
 
-// bestOptions is the file with the options of the fastest choice, in the form of a boardsmith.json.
+// bestOptions is the file with the options of the fastest trial, in the format of boardsmith.json.
 const bestOptions = "best.json"
 
-// printFront prints the choices of flags that are worth considering, and writes the fastest into the run's folder.
+// printFront prints the trials of search.Front, and writes the options of the fastest into the run's folder.
 func (t *Job) printFront(spec project.Spec, trials []search.NetworkTrial) error {
 	front := search.Front(trials)
 	if len(front) == 0 {
@@ -115,16 +115,16 @@ func (t *Job) printFront(spec project.Spec, trials []search.NetworkTrial) error 
 		return err
 	}
 	t.Printf("%-14s %12s %12s %10s  %s", "", costName(board), "flash bytes", "RAM bytes", "operator_flags")
-	row := func(what string, n search.NetworkTrial) {
-		t.Printf("%-14s %12s %12d %10d  %s", what, cost(board, n), n.Flash, n.RAM, n.Flags)
+	row := func(label string, n search.NetworkTrial) {
+		t.Printf("%-14s %12s %12d %10d  %s", label, cost(board, n), n.Flash, n.RAM, n.Flags)
 	}
 	row("untuned", trials[0])
 	for i, n := range front {
-		what := ""
+		label := ""
 		if i == 0 {
-			what = "fastest"
+			label = "fastest"
 		}
-		row(what, n)
+		row(label, n)
 	}
 	best := front[0]
 	spec.Options.OperatorFlags = best.Flags
@@ -145,8 +145,7 @@ func speedUp(first, best search.NetworkTrial) string {
 	return fmt.Sprintf("%.2f times as fast", first.Result.Time.Median/best.Result.Time.Median)
 }
 
-// emulatedSecond is how many instructions an emulated board executes in a second of its own time (QEMU's -icount
-// shift=4: 16 ns each).
+// emulatedSecond is the number of instructions in a second of an emulated board (QEMU's -icount shift=4: 16 ns each).
 const emulatedSecond = 62_500_000
 
 func costName(b *boards.Board) string {
@@ -156,7 +155,7 @@ func costName(b *boards.Board) string {
 	return "instructions"
 }
 
-// cost is the time of an inference, on an emulated board the number of its instructions.
+// cost returns the time of an inference, or the number of instructions on an emulated board.
 func cost(b *boards.Board, n search.NetworkTrial) string {
 	s := n.Result.Time.Median
 	if b.KeepsHostTime() {
@@ -165,7 +164,7 @@ func cost(b *boards.Board, n search.NetworkTrial) string {
 	return fmt.Sprintf("%.0f", math.Round(s*emulatedSecond))
 }
 
-// writeOptions writes options as a boardsmith.json.
+// writeOptions writes options in the format of boardsmith.json.
 func writeOptions(file string, o boards.Options) error {
 	data, err := json.MarshalIndent(struct {
 		Options boards.Options `json:"options"`

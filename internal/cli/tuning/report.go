@@ -1,4 +1,4 @@
-// This file shows the results of earlier tuning runs: in a report, or beside a new measurement.
+// This file shows the results of earlier runs, in a report or beside a new measurement.
 
 package tuning
 
@@ -69,7 +69,7 @@ func writeReport(c *console.Console, variable, path string, content *bytes.Buffe
 	return nil
 }
 
-// Reproduce measures the candidate ID of the run RUN once more, and prints its result of then and of now.
+// Reproduce measures the candidate ID of the run RUN once more, and prints the old and the new result.
 func (t *Job) Reproduce(ctx context.Context) (err error) {
 	dir, id := t.Env("RUN"), t.Env("ID")
 	if dir == "" || id == "" {
@@ -78,25 +78,25 @@ func (t *Job) Reproduce(ctx context.Context) (err error) {
 	if t.Env.On("DRYRUN") {
 		return t.Would("measure %s of %s again", id, dir)
 	}
-	if err := notOfNetwork(dir, id); err != nil {
+	if err := checkOperators(dir, id); err != nil {
 		return err
 	}
 	bar := t.Start("reproduce", 0)
 	defer bar.End()
-	was, is, err := tune.Reproduce(ctx, dir, id, t.Desk, t.In.Named, tune.Options{
+	before, after, err := tune.Reproduce(ctx, dir, id, t.Desk, t.In.Named, tune.Options{
 		Builder: t.Builder, CallTimeout: t.In.Timeout,
 	})
 	if err != nil {
 		return err
 	}
 	bar.End()
-	t.Printf("then: %s", outcome(was))
-	t.Printf("now:  %s", outcome(is))
-	t.JSONLine(jsonlines.Reproduced{ID: id, Then: was, Now: is})
+	t.Printf("then: %s", outcome(before))
+	t.Printf("now:  %s", outcome(after))
+	t.JSONLine(jsonlines.Reproduced{ID: id, Then: before, Now: after})
 	return nil
 }
 
-// outcome is a result's time or failure as text.
+// outcome returns a result's time or failure as text.
 func outcome(r tune.Result) string {
 	if r.Failure != nil {
 		return string(r.Failure.Class) + ": " + r.Failure.Message

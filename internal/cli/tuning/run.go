@@ -1,4 +1,4 @@
-// This file is what all kinds of tuning share: it opens a run and prints its results.
+// This file opens runs and prints their results, for all forms of tuning.
 
 package tuning
 
@@ -20,7 +20,7 @@ import (
 
 // resultLine prints the JSON line of a candidate that is finished.
 func (t *Job) resultLine(r tune.Result) {
-	line := jsonlines.Tuned{ID: r.ID, Of: r.Of, Board: r.Kind, Place: r.Board}
+	line := jsonlines.Tuned{ID: r.ID, Of: r.Confirms, Board: r.Kind, Place: r.Board}
 	if f := r.Failure; f != nil {
 		line.Status, line.Class, line.Blame, line.Error = jsonlines.StatusFailed, string(f.Class), string(f.Blame), f.Message
 	} else {
@@ -29,7 +29,7 @@ func (t *Job) resultLine(r tune.Result) {
 	t.JSONLine(line)
 }
 
-// memory returns the options of the boards: those of boardsmith.json only as far as they change memory.
+// memory returns the options of the boards. Of those in boardsmith.json, it returns only the ones that change memory.
 func (t *Job) memory() map[string]boards.Options {
 	if t.In.OptionsAsked {
 		return t.In.BoardOptions
@@ -40,19 +40,19 @@ func (t *Job) memory() map[string]boards.Options {
 	}
 }
 
-// folder sets the run's folder: OUTPUT, or one for these boards.
+// folder sets the run's folder: OUTPUT, or a default for the boards.
 func (t *Job) folder(name string) {
 	folder := strings.NewReplacer(",", "+", "/", "+").Replace(t.In.Board.Value)
 	t.dir = cmp.Or(t.In.Output, filepath.Join("build", "tune", name, folder))
 }
 
-// open opens a run of package tune, and begins to show how it gets on. total is the number of candidates.
+// open opens a run of package tune and shows its progress. total is the number of candidates; 0: unknown.
 func (t *Job) open(ctx context.Context, total int) (*tune.Run, error) {
 	t.view = newView(t.Console, total)
 	t.bar = t.Start("tune: building firmware", 0)
 	run, err := tune.OpenRun(ctx, t.dir, t.Desk, t.boards, tune.Options{
 		Builder: t.Builder, Template: t.In.Template.Value, Samples: t.In.Repeat, CallTimeout: t.In.Timeout,
-		Memory: t.memory(), Told: t.view.told, Libraries: t.In.Libraries, Retry: t.Env.On("RETRY"),
+		Memory: t.memory(), OnEvent: t.view.add, Libraries: t.In.Libraries, Retry: t.Env.On("RETRY"),
 	})
 	if err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func (t *Job) open(ctx context.Context, total int) (*tune.Run, error) {
 	return run, nil
 }
 
-// stopped returns err, after a note of how to go on if the user has stopped the run.
+// stopped returns err. If the user has stopped the run, it first prints how to continue.
 func (t *Job) stopped(ctx context.Context, err error, finished int) error {
 	if ctx.Err() != nil {
 		t.Notef("%d candidates are finished, in %s; the same command goes on from there", finished, t.dir)
@@ -72,10 +72,10 @@ func (t *Job) stopped(ctx context.Context, err error, finished int) error {
 // defaultTrials is the default of TRIALS.
 const defaultTrials = 100
 
-// tableRows is how many of the fastest candidates of each kind are printed.
+// tableRows is the number of fastest candidates of each kind that are printed.
 const tableRows = 20
 
-// printResults prints the fastest candidates and why others have no time.
+// printResults prints the fastest candidates and the failures.
 func (t *Job) printResults(results []tune.Result) error {
 	var text strings.Builder
 	if err := report.WriteTable(&text, results, tableRows); err != nil {
@@ -88,10 +88,10 @@ func (t *Job) printResults(results []tune.Result) error {
 	return nil
 }
 
-// counts returns how many candidates have a result, and how many of them failed.
+// counts returns the number of candidates with a result, and of those that failed.
 func counts(results []tune.Result) (total, failed int) {
 	for _, r := range results {
-		if r.Of != "" {
+		if r.Confirms != "" {
 			continue
 		}
 		total++
@@ -104,15 +104,14 @@ func counts(results []tune.Result) (total, failed int) {
 
 // allFailed returns the error of a run in which every candidate failed: the first failure.
 func allFailed(results []tune.Result) error {
-	return noTime("failed", slices.DeleteFunc(slices.Clone(results), func(r tune.Result) bool { return r.Of != "" }))
+	return noTime("failed", slices.DeleteFunc(slices.Clone(results), func(r tune.Result) bool { return r.Confirms != "" }))
 }
 
-// noneConfirmed returns the error of a kind of board on which every candidate failed that was measured again in flash:
-// the first failure.
+// noneConfirmed returns the first failure of a kind of board on which all candidates failed in flash.
 func noneConfirmed(results []tune.Result) error {
 	confirmed := map[string][]tune.Result{} // by kind
 	for _, r := range results {
-		if r.Of != "" {
+		if r.Confirms != "" {
 			confirmed[r.Kind] = append(confirmed[r.Kind], r)
 		}
 	}
@@ -134,12 +133,12 @@ func noTime(outcome string, results []tune.Result) error {
 		"%d of %d candidates %s; the first, %s: %s", len(results), len(results), outcome, first.ID, first.Failure.Message)
 }
 
-// unmeasured is the error of a run in which the computer or a board kept candidates from being measured, or from being
-// measured again in flash; nil if there are none.
+// unmeasured returns the error of a run with candidates that a fault of the computer or of a board left unmeasured, in
+// RAM or in flash; nil if there are none.
 func unmeasured(results []tune.Result) error {
 	for _, outcome := range []string{"not measured", "not measured again in flash"} {
 		part := slices.DeleteFunc(slices.Clone(results), func(r tune.Result) bool {
-			return (r.Of != "") != (outcome != "not measured")
+			return (r.Confirms != "") != (outcome != "not measured")
 		})
 		lost := slices.DeleteFunc(slices.Clone(part), func(r tune.Result) bool {
 			return r.Failure == nil || !r.Failure.Retry
@@ -147,22 +146,22 @@ func unmeasured(results []tune.Result) error {
 		if len(lost) == 0 {
 			continue
 		}
-		of := "a board"
+		culprit := "a board"
 		if lost[0].Failure.Blame == tune.BlameHost {
-			of = "the computer"
+			culprit = "the computer"
 		}
 		return failure.New(lost[0].Failure.Class, "after the cause is gone, the same command measures them",
-			"%d of %d candidates %s, by a fault of %s; the first, %s: %s", len(lost), len(part), outcome, of, lost[0].ID,
+			"%d of %d candidates %s, by a fault of %s; the first, %s: %s", len(lost), len(part), outcome, culprit, lost[0].ID,
 			lost[0].Failure.Message)
 	}
 	return nil
 }
 
 // trials returns TRIALS, or the default.
-func (t *Job) trials(otherwise int) (int, error) {
+func (t *Job) trials(defaultValue int) (int, error) {
 	text := t.Env("TRIALS")
 	if text == "" {
-		return otherwise, nil
+		return defaultValue, nil
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {
@@ -171,7 +170,7 @@ func (t *Job) trials(otherwise int) (int, error) {
 	return n, nil
 }
 
-// oneKind fails if the boards are of several kinds.
+// oneKind returns an error if the boards are of several kinds.
 func (t *Job) oneKind() error {
 	first, _, _ := strings.Cut(t.boards[0], "=")
 	for _, b := range t.boards {

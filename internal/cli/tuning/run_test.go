@@ -13,10 +13,12 @@ import (
 // succeeded, or failures of the candidates themselves, are not.
 func TestNoneConfirmed(t *testing.T) {
 	timed := func(id, of, kind string) tune.Result {
-		return tune.Result{ID: id, Of: of, Kind: kind, Time: &rpc.Stats{N: 3, Median: 1}}
+		return tune.Result{ID: id, Confirms: of, Kind: kind, Time: &rpc.Stats{N: 3, Median: 1}}
 	}
 	failed := func(id, of, kind string) tune.Result {
-		return tune.Result{ID: id, Of: of, Kind: kind, Failure: &tune.Failure{Class: failure.Boot, Message: "no answer"}}
+		return tune.Result{
+			ID: id, Confirms: of, Kind: kind, Failure: &tune.Failure{Class: failure.Boot, Message: "no answer"},
+		}
 	}
 	for _, c := range []struct {
 		name    string

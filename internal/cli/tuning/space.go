@@ -34,17 +34,17 @@ var proposers = map[string]func(s *space.Space, seed uint64) space.Proposer{
 
 const defaultProposer = "evolve"
 
-// A spaceSearch is what to search, and how.
+// A spaceSearch is a search of a space.
 type spaceSearch struct {
 	space   *space.Space
 	seed    uint64
 	trials  int
-	how     string // the proposer's name
+	method  string // the proposer's name
 	propose func(s *space.Space, seed uint64) space.Proposer
 }
 
-// spaceSearchOf reads what to search.
-func (t *Job) spaceSearchOf(file string) (s spaceSearch, err error) {
+// readSpaceSearch reads the search from a file and the environment.
+func (t *Job) readSpaceSearch(file string) (s spaceSearch, err error) {
 	if s.space, err = space.Read(file); err != nil {
 		return s, err
 	}
@@ -54,7 +54,7 @@ func (t *Job) spaceSearchOf(file string) (s spaceSearch, err error) {
 	if s.trials, err = t.trials(defaultTrials); err != nil {
 		return s, err
 	}
-	if s.how, s.propose, err = t.proposer(); err != nil {
+	if s.method, s.propose, err = t.proposer(); err != nil {
 		return s, err
 	}
 	if size := s.space.Size(); size.IsInt64() {
@@ -65,14 +65,14 @@ func (t *Job) spaceSearchOf(file string) (s spaceSearch, err error) {
 
 // space searches the space in a file.
 func (t *Job) space(ctx context.Context, file string) (err error) {
-	s, err := t.spaceSearchOf(file)
+	s, err := t.readSpaceSearch(file)
 	if err != nil {
 		return err
 	}
 	t.folder(strings.TrimSuffix(filepath.Base(file), ".json"))
 	if t.Env.On("DRYRUN") {
 		return t.Would("measure at most %d of %v combinations in %s on %s, chosen by %s with seed %d, in %s", s.trials,
-			s.space.Size(), file, t.In.Board.Value, s.how, s.seed, t.dir)
+			s.space.Size(), file, t.In.Board.Value, s.method, s.seed, t.dir)
 	}
 	run, err := t.open(ctx, s.trials)
 	if err != nil {
@@ -101,11 +101,11 @@ func (t *Job) space(ctx context.Context, file string) (err error) {
 func (t *Job) measureSpace(
 	ctx context.Context, run *tune.Run, s spaceSearch,
 ) (best search.Trial, results []tune.Result, err error) {
-	is, err := search.Versions(s.space)
+	isCurrent, err := search.IsCurrent(s.space)
 	if err != nil {
 		return best, nil, err
 	}
-	if err := run.LeaveOut(func(c tune.Candidate) bool { return !is(c) }); err != nil {
+	if err := run.LeaveOut(func(c tune.Candidate) bool { return !isCurrent(c) }); err != nil {
 		return best, nil, err
 	}
 	finished, err := run.Results()
@@ -113,7 +113,7 @@ func (t *Job) measureSpace(
 		return best, nil, err
 	}
 	before := map[string]bool{}
-	for _, r := range t.kept(finished) {
+	for _, r := range t.withoutRetries(finished) {
 		before[r.ID] = true
 	}
 	for trial, err := range search.Measure(ctx, run, s.space, s.propose(s.space, s.seed), s.trials) {
@@ -122,7 +122,7 @@ func (t *Job) measureSpace(
 		}
 		r := trial.Result
 		if before[r.ID] {
-			t.view.resumed(r)
+			t.view.addEarlier(r)
 		}
 		t.resultLine(r)
 		results = append(results, r)
@@ -133,15 +133,15 @@ func (t *Job) measureSpace(
 	return best, results, nil
 }
 
-// proposer returns the search that PROPOSER names.
+// proposer returns the proposer that PROPOSER names.
 func (t *Job) proposer() (string, func(*space.Space, uint64) space.Proposer, error) {
-	how := cmp.Or(t.Env("PROPOSER"), defaultProposer)
-	propose := proposers[how]
+	method := cmp.Or(t.Env("PROPOSER"), defaultProposer)
+	propose := proposers[method]
 	if propose == nil {
-		return how, nil, failure.New(failure.Config, "choose grid, random or evolve", "PROPOSER=%s is not known%s", how,
-			jsonfile.DidYouMean(how, []string{"grid", "random", "evolve"}))
+		return method, nil, failure.New(failure.Config, "choose grid, random or evolve", "PROPOSER=%s is not known%s", method,
+			jsonfile.DidYouMean(method, []string{"grid", "random", "evolve"}))
 	}
-	return how, propose, nil
+	return method, propose, nil
 }
 
 // printBest prints the fastest configuration and writes it into the run's folder.
@@ -162,7 +162,7 @@ func (t *Job) printBest(s *space.Space, best search.Trial) error {
 	return nil
 }
 
-// configFile has the values of the knobs, as space.Space.Decode reads them.
+// configFile has the values of the knobs, in the format of space.Space.Decode.
 const configFile = "config.json"
 
 // writeBest writes the kernel's files with the configuration's macros defined in them, and the configuration.
@@ -183,16 +183,16 @@ func writeBest(folder string, s *space.Space, c space.Config, config []byte) err
 	return os.WriteFile(filepath.Join(folder, configFile), config, 0o644)
 }
 
-// bestHead begins a C file of the kernel: the flags that a build has to pass, and the macros.
+// bestHead returns the first lines of a C file of the kernel: a comment with the compiler flags, and the macros.
 func bestHead(c space.Config) string {
 	var macros bytes.Buffer
 	var flags []string
 	for _, f := range c.Flags() {
-		name, value, given := strings.Cut(strings.TrimPrefix(f, "-D"), "=")
+		name, value, hasValue := strings.Cut(strings.TrimPrefix(f, "-D"), "=")
 		switch {
 		case !strings.HasPrefix(f, "-D"):
 			flags = append(flags, f)
-		case given:
+		case hasValue:
 			fmt.Fprintf(&macros, "#define %s %s\n", name, value)
 		default:
 			fmt.Fprintf(&macros, "#define %s 1\n", name)

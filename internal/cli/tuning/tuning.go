@@ -1,7 +1,7 @@
-// Package tuning holds the work of the targets about tuning: tune, report and reproduce. It reads from the environment
-// what to search and how, shows how a run of package tune gets on, and prints its results.
+// Package tuning implements the targets tune, report and reproduce. It reads the search from the environment, shows the
+// progress of a run, and prints its results.
 //
-// It measures nothing itself, and chooses no candidates: packages tune and tune/search do.
+// It neither measures nor chooses candidates: packages tune and tune/search do.
 package tuning
 
 import (

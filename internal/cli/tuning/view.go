@@ -1,4 +1,4 @@
-// This file shows how a run gets on.
+// This file shows the progress of a run.
 
 package tuning
 
@@ -16,27 +16,27 @@ import (
 	"github.com/boardsmith/boardsmith/tune"
 )
 
-// A view collects what has happened in a run. Its methods may be called from many goroutines.
+// A view collects the events of a run. Many goroutines may use it.
 type view struct {
 	notes *console.Console
-	total int // candidates that are to be finished; 0: not known
+	total int // number of candidates; 0: unknown
 
 	mu       sync.Mutex
 	began    time.Time
-	earlier  int // finished before this run of mage
-	finished int
+	earlier  int // finished by an earlier command
+	finished int // by this command
 	failed   map[failure.Class]int
 	kinds    map[string]*kindState
 	places   map[string]*placeState
 }
 
-// A kindState is what is known of one kind of board: the first candidate with a time, and the fastest.
+// A kindState is the first candidate with a time on one kind of board, and the fastest.
 type kindState struct{ first, best tune.Result }
 
-// A placeState is what is known of one board.
+// A placeState is the state of one place.
 type placeState struct {
 	state    string
-	ready    time.Time // zero: not yet
+	ready    time.Time // zero: not ready
 	busy     time.Duration
 	measured int
 }
@@ -48,30 +48,30 @@ func newView(notes *console.Console, total int) *view {
 	}
 }
 
-// told takes an event of the run.
-func (w *view) told(e tune.Event) {
+// add adds an event of the run.
+func (w *view) add(e tune.Event) {
 	if e.Err != nil {
-		w.notes.Notef("%s: %s: %v", e.Board, e.What, e.Err)
+		w.notes.Notef("%s: %s: %v", e.Board, e.Text, e.Err)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if e.Board != "" {
-		w.place(e)
+		w.addToPlace(e)
 	}
-	if e.Result != nil && e.Result.Of == "" {
+	if e.Result != nil && e.Result.Confirms == "" {
 		w.finished++
-		w.note(*e.Result)
+		w.count(*e.Result)
 	}
 }
 
-func (w *view) place(e tune.Event) {
+func (w *view) addToPlace(e tune.Event) {
 	p := w.places[e.Board]
 	if p == nil {
 		p = &placeState{}
 		w.places[e.Board] = p
 	}
 	if e.Result == nil {
-		p.state = e.What
+		p.state = e.Text
 		if e.Err == nil && p.ready.IsZero() {
 			p.ready = time.Now()
 		}
@@ -81,14 +81,14 @@ func (w *view) place(e tune.Event) {
 	if p.ready.IsZero() {
 		p.ready = time.Now().Add(-e.Result.Load - e.Result.Run)
 	}
-	if e.Result.Same == "" {
+	if e.Result.SameAs == "" {
 		p.busy += e.Result.Load + e.Result.Run
 		p.measured++
 	}
 }
 
-// note counts a result. The caller holds w.mu.
-func (w *view) note(r tune.Result) {
+// count counts a result. The caller holds w.mu.
+func (w *view) count(r tune.Result) {
 	if r.Failure != nil {
 		w.failed[r.Failure.Class]++
 		return
@@ -102,19 +102,19 @@ func (w *view) note(r tune.Result) {
 	}
 }
 
-// resumed counts results of an earlier run of mage.
-func (w *view) resumed(results ...tune.Result) {
+// addEarlier counts results of an earlier command.
+func (w *view) addEarlier(results ...tune.Result) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, r := range results {
-		if r.Of == "" {
+		if r.Confirms == "" {
 			w.earlier++
-			w.note(r)
+			w.count(r)
 		}
 	}
 }
 
-// lines returns the state in lines: the run, the best candidate of each kind of board, each board.
+// lines returns a line for the run, one for the best candidate of each kind of board, and one for each place.
 func (w *view) lines() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -126,15 +126,15 @@ func (w *view) lines() []string {
 	for _, name := range slices.Sorted(maps.Keys(w.places)) {
 		p := w.places[name]
 		line := fmt.Sprintf("  %-14s %6d measured", name, p.measured)
-		if alive := now.Sub(p.ready); !p.ready.IsZero() && alive > 0 {
-			line += fmt.Sprintf(", %3.0f %% idle", 100*max(0, 1-p.busy.Seconds()/alive.Seconds()))
+		if total := now.Sub(p.ready); !p.ready.IsZero() && total > 0 {
+			line += fmt.Sprintf(", %3.0f %% idle", 100*max(0, 1-p.busy.Seconds()/total.Seconds()))
 		}
 		all = append(all, line+"  "+p.state)
 	}
 	return all
 }
 
-// progress is the first line: what a log needs, without the boards.
+// progress returns the state of the run in one line, without the places.
 func (w *view) progress(now time.Time) string {
 	done := w.earlier + w.finished
 	text := fmt.Sprintf("%d done", done)
@@ -144,8 +144,8 @@ func (w *view) progress(now time.Time) string {
 	for _, name := range slices.Sorted(maps.Keys(w.kinds)) {
 		text += ", best " + w.bestTime(name)
 	}
-	if words := w.failures(); len(words) > 0 {
-		text += ", failed: " + strings.Join(words, ", ")
+	if counts := w.failures(); len(counts) > 0 {
+		text += ", failed: " + strings.Join(counts, ", ")
 	}
 	if rate := float64(w.finished) / now.Sub(w.began).Minutes(); w.finished > 0 {
 		text += fmt.Sprintf(", %.0f a minute", rate)
@@ -156,11 +156,11 @@ func (w *view) progress(now time.Time) string {
 	return text
 }
 
-func (w *view) failures() (words []string) {
+func (w *view) failures() (counts []string) {
 	for _, class := range slices.Sorted(maps.Keys(w.failed)) {
-		words = append(words, fmt.Sprintf("%d %s", w.failed[class], class))
+		counts = append(counts, fmt.Sprintf("%d %s", w.failed[class], class))
 	}
-	return words
+	return counts
 }
 
 func (w *view) bestText(kind string) string {
@@ -171,7 +171,7 @@ func (w *view) bestText(kind string) string {
 	return text + ": " + k.best.ID
 }
 
-// bestTime is the best time of a kind of board, which is named if there are several.
+// bestTime returns the best time of a kind of board, with its name if there are several kinds.
 func (w *view) bestTime(kind string) string {
 	text := valuetext.Seconds(w.kinds[kind].best.Time.Median)
 	if len(w.kinds) > 1 {
@@ -180,8 +180,8 @@ func (w *view) bestTime(kind string) string {
 	return text
 }
 
-// expect sets the number of candidates.
-func (w *view) expect(total int) {
+// setTotal sets the number of candidates.
+func (w *view) setTotal(total int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.total = total
