@@ -13,9 +13,9 @@ import (
 	"github.com/boardsmith/boardsmith/tune"
 )
 
-// TestArraysOfArchive: arrays are arguments' by their names, all or none of them, or by their order, one for each; one
-// of another shape or type is nobody's.
-func TestArraysOfArchive(t *testing.T) {
+// TestArchiveArraysAreAssignedByNameOrOrder: arrays are arguments' by their names, all or none of them, or by their
+// order, one for each; one of another shape or type is nobody's.
+func TestArchiveArraysAreAssignedByNameOrOrder(t *testing.T) {
 	a, err := mlf.Open("../internal/testdata/archives/candidates/matmul_03.tar.gz")
 	must(t, err)
 	read := func(name string) []ndarray.Named {
@@ -51,34 +51,38 @@ func TestArraysOfArchive(t *testing.T) {
 		"input as output":   {want: in[:1], err: `no output "A"`},
 		"other shape":       {inputs: []ndarray.Named{{Name: "A", Array: &flat}}, err: `array "A" is `},
 	} {
-		got, err := tune.CandidateOf("x", a, c.inputs, c.want)
-		if c.err != "" {
-			if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), c.err) {
-				t.Errorf("%s: %v, want %q", name, err, c.err)
+		t.Run(name, func(t *testing.T) {
+			got, err := tune.CandidateOf("x", a, c.inputs, c.want)
+			if c.err != "" {
+				if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), c.err) {
+					t.Errorf("%s: %v, want %q", name, err, c.err)
+				}
+				return
 			}
-			continue
-		}
-		must(t, err)
-		zero := make([]byte, len(in[0].Array.Data))
-		want := [][]byte{in[0].Array.Data, in[1].Array.Data}
-		if len(c.inputs) < 2 {
-			want[0] = zero
-		}
-		if len(c.inputs) == 0 {
-			want[1] = zero
-		}
-		for i, data := range want {
-			if !slices.Equal(got.Args[i].Data, data) {
-				t.Errorf("%s: argument %d has other data", name, i)
+			must(t, err)
+			zero := make([]byte, len(in[0].Array.Data))
+			want := [][]byte{in[0].Array.Data, in[1].Array.Data}
+			if len(c.inputs) < 2 {
+				want[0] = zero
 			}
-		}
-		if (got.Args[2].Want != nil) != (c.want != nil) {
-			t.Errorf("%s: the output is compared: %v", name, got.Args[2].Want != nil)
-		}
+			if len(c.inputs) == 0 {
+				want[1] = zero
+			}
+			for i, data := range want {
+				if !slices.Equal(got.Args[i].Data, data) {
+					t.Errorf("%s: argument %d has other data", name, i)
+				}
+			}
+			if (got.Args[2].Want != nil) != (c.want != nil) {
+				t.Errorf("%s: the output is compared: %v", name, got.Args[2].Want != nil)
+			}
+		})
 	}
 	for _, id := range []string{"", "x@flash", "\xff"} {
-		if _, err := tune.CandidateOf(id, a, in, out); failure.Of(err) != failure.Config {
-			t.Errorf("%q: %v", id, err)
-		}
+		t.Run("ID "+id, func(t *testing.T) {
+			if _, err := tune.CandidateOf(id, a, in, out); failure.Of(err) != failure.Config {
+				t.Errorf("%q: %v", id, err)
+			}
+		})
 	}
 }

@@ -8,8 +8,9 @@ import (
 	"github.com/boardsmith/boardsmith/tune"
 )
 
-// TestWriteAutoTVMOnce: the log has one line for each candidate with a record, none for what Confirm measured again.
-func TestWriteAutoTVMOnce(t *testing.T) {
+// TestAutoTVMLogHasOneLinePerCandidate: the log has one line for each candidate with a record, none for what Confirm
+// measured again.
+func TestAutoTVMLogHasOneLinePerCandidate(t *testing.T) {
 	a, none := timedResult("a", "k", 25e6, 1e-3), timedResult("none", "k", 25e6, 1e-3)
 	a.Record, a.Samples = json.RawMessage(`{"input": [1], "config": {}}`), []float64{1e-3}
 	again := a

@@ -225,8 +225,9 @@ func BenchmarkPacedLink(b *testing.B) {
 	must(b, r.Close())
 }
 
-// TestBytesPerCandidate: what is sent for a candidate is its code and little else. Its arguments are on the device.
-func TestBytesPerCandidate(t *testing.T) {
+// TestUploadIsLittleMoreThanCode: what is sent for a candidate is its code and little else. Its arguments are on the
+// device.
+func TestUploadIsLittleMoreThanCode(t *testing.T) {
 	var sent atomic.Int64
 	r, _ := opened(t, tune.Options{
 		Place: func(_ string, p tune.Place) tune.Place { return pacedPlace{p, 0, &sent} },
@@ -248,8 +249,9 @@ func TestBytesPerCandidate(t *testing.T) {
 	}
 }
 
-// TestManyCandidates measures so many that what each leaves behind would show: memory, descriptors, processes, files.
-func TestManyCandidates(t *testing.T) {
+// TestCandidatesLeaveNothingBehind measures so many that what each leaves behind would show: memory, descriptors,
+// processes, files.
+func TestCandidatesLeaveNothingBehind(t *testing.T) {
 	n := 60
 	switch {
 	case drawn.InSoak():

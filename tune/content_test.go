@@ -27,9 +27,9 @@ func counting(id string, n int) tune.Candidate {
 	return c
 }
 
-// TestNameIsLabel: a candidate has the result of its content, whatever its ID and others of that ID, also in a run that
-// goes on, and in a folder whose name has a space.
-func TestNameIsLabel(t *testing.T) {
+// TestResultBelongsToContent: a candidate has the result of its content, whatever its ID and others of that ID, also
+// in a run that goes on, and in a folder whose name has a space.
+func TestResultBelongsToContent(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a run")
 	open := func() *tune.Run {
 		r, err := tune.OpenRun(t.Context(), dir, desk(t), []string{"host"}, tune.Options{})
@@ -52,9 +52,11 @@ func TestNameIsLabel(t *testing.T) {
 	fault := measure(crash)
 	fourth, last := measure(counting("z", 10)), measure(counting("x", 10))
 	for name, got := range map[string]tune.Result{"third": third, "other": other, "fourth": fourth, "last": last} {
-		if got.Content != first.Content || got.Time == nil || *got.Time != *first.Time {
-			t.Errorf("%s: %+v, want %+v", name, got.Time, first.Time)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got.Content != first.Content || got.Time == nil || *got.Time != *first.Time {
+				t.Errorf("%s: %+v, want %+v", name, got.Time, first.Time)
+			}
+		})
 	}
 	if other.SameAs != "x" || last.SameAs != "" || third.SameAs != "" {
 		t.Errorf("same as %q, %q, %q", other.SameAs, last.SameAs, third.SameAs)
@@ -90,8 +92,9 @@ func TestNameIsLabel(t *testing.T) {
 	must(t, r.Close())
 }
 
-// TestTwinOfMoved: a candidate with the bytes of an earlier one has its time, after another candidate took its ID.
-func TestTwinOfMoved(t *testing.T) {
+// TestTwinKeepsTimeAfterIDMoves: a candidate with the bytes of an earlier one has its time, after another candidate
+// took its ID.
+func TestTwinKeepsTimeAfterIDMoves(t *testing.T) {
 	r, _ := opened(t, tune.Options{}, "host")
 	measure := func(c tune.Candidate) tune.Result {
 		result, err := r.Measure(t.Context(), c)
@@ -132,9 +135,9 @@ func faulty(t *testing.T) (open func(dir string, o tune.Options) *tune.Run, comp
 	}, compiler
 }
 
-// TestCompilers: candidates that another compiler compiled are measured with it, and those that only the earlier one
-// compiled are in a ranking of their own, which names it.
-func TestCompilers(t *testing.T) {
+// TestCompilersHaveRankingsOfTheirOwn: candidates that another compiler compiled are measured with it, and those that
+// only the earlier one compiled are in a ranking of their own, which names it.
+func TestCompilersHaveRankingsOfTheirOwn(t *testing.T) {
 	open, compiler := faulty(t)
 	dir := t.TempDir()
 	all := map[string]tune.Result{}
@@ -167,8 +170,9 @@ func TestCompilers(t *testing.T) {
 	}
 }
 
-// TestEmptyRun: a run that ended before its first result determines nothing of the next one in its folder.
-func TestEmptyRun(t *testing.T) {
+// TestEmptyRunFixesNoSettings: a run that ended before its first result determines nothing of the next one in its
+// folder.
+func TestEmptyRunFixesNoSettings(t *testing.T) {
 	open, compiler := faulty(t)
 	dir := filepath.Join(t.TempDir(), "a run")
 	compiler("onecc 1.0", ":")
@@ -194,8 +198,8 @@ func TestEmptyRun(t *testing.T) {
 	}
 }
 
-// TestConfirmCurrent: Confirm takes the candidates that the caller has now.
-func TestConfirmCurrent(t *testing.T) {
+// TestConfirmTakesCurrentCandidates: Confirm takes the candidates that the caller has now.
+func TestConfirmTakesCurrentCandidates(t *testing.T) {
 	dir := t.TempDir()
 	for i, ids := range [][]string{{"gone", "kept"}, {"kept"}} {
 		r, err := tune.OpenRun(t.Context(), dir, desk(t), []string{"host"}, tune.Options{})

@@ -49,8 +49,8 @@ func desk(t testing.TB) *device.Desk {
 	return d
 }
 
-// TestPlacement: the firmware of a run has its parts where the run places them; a candidate's are errors.
-func TestPlacement(t *testing.T) {
+// TestFirmwareIsPlaced: the firmware of a run has its parts where the run places them; a candidate's are errors.
+func TestFirmwareIsPlaced(t *testing.T) {
 	dir := t.TempDir()
 	r, err := tune.OpenRun(t.Context(), dir, desk(t), []string{"mps2_an385"},
 		tune.Options{Memory: map[string]boards.Options{"": {Place: "packet=psram"}}})
@@ -87,9 +87,9 @@ func large(id string, bytes int) tune.Candidate {
 		bytes, strings.Repeat("1,", 1)+"2", right))
 }
 
-// TestFlashTier measures candidates that do not fit into RAM among others that do: those go into firmware, together,
-// and say why.
-func TestFlashTier(t *testing.T) {
+// TestLargeCandidatesShareFirmware measures candidates that do not fit into RAM among others that do: those go into
+// firmware, together, and say why.
+func TestLargeCandidatesShareFirmware(t *testing.T) {
 	for _, board := range drawn.Of(t, "flash tier",
 		[]string{"host", "mps2_an385", "netduinoplus2", "qemu_riscv32", "qemu_riscv64"}, 2) {
 		t.Run(board, func(t *testing.T) {
@@ -142,8 +142,8 @@ func TestFlashTier(t *testing.T) {
 	}
 }
 
-// TestConfirm measures the best again from flash, in one firmware.
-func TestConfirm(t *testing.T) {
+// TestConfirmUsesOneImage measures the best again from flash, in one firmware.
+func TestConfirmUsesOneImage(t *testing.T) {
 	for _, board := range drawn.Of(t, "confirm", []string{"host", "netduinoplus2"}, 1) {
 		t.Run(board, func(t *testing.T) {
 			images := 0
@@ -184,9 +184,9 @@ func TestConfirm(t *testing.T) {
 	}
 }
 
-// TestFlashArguments has an input lie in flash: in one more firmware for both candidates, and a candidate that writes
-// to it fails.
-func TestFlashArguments(t *testing.T) {
+// TestFlashArgumentsShareFirmware has an input lie in flash: in one more firmware for both candidates, and a candidate
+// that writes to it fails.
+func TestFlashArgumentsShareFirmware(t *testing.T) {
 	for _, board := range drawn.Of(t, "flash arguments", []string{"host", "mps2_an385", "netduinoplus2"}, 1) {
 		t.Run(board, func(t *testing.T) {
 			r, _ := opened(t, tune.Options{}, board)
@@ -210,8 +210,8 @@ func TestFlashArguments(t *testing.T) {
 	}
 }
 
-// TestCorrelation: of a known order.
-func TestCorrelation(t *testing.T) {
+// TestCorrelationOfFixedOrder: of a known order.
+func TestCorrelationOfFixedOrder(t *testing.T) {
 	var all []tune.Result
 	for i, of := range []float64{1, 2, 3, 4, 5} {
 		id := fmt.Sprint(i)
@@ -231,8 +231,8 @@ func TestCorrelation(t *testing.T) {
 	}
 }
 
-// TestGiveUp cuts a candidate short that is far slower than the best.
-func TestGiveUp(t *testing.T) {
+// TestSlowCandidateIsCut cuts a candidate short that is far slower than the best.
+func TestSlowCandidateIsCut(t *testing.T) {
 	r, _ := opened(t, tune.Options{GiveUp: 10, Samples: 5}, "mps2_an385")
 	slow := "for (volatile int i = 0; i < 100000; i++) {} " + right
 	for i, c := range []tune.Candidate{
@@ -253,8 +253,9 @@ func compact(text []byte) []byte {
 	return b.Bytes()
 }
 
-// TestReadCandidate: what was measured is read back from the run's folder, and a changed file is noticed.
-func TestReadCandidate(t *testing.T) {
+// TestReadCandidateReturnsMeasuredOne: what was measured is read back from the run's folder, and a changed file is
+// noticed.
+func TestReadCandidateReturnsMeasuredOne(t *testing.T) {
 	r, dir := opened(t, tune.Options{}, "host")
 	c := operator("one", right)
 	c.Operators.Flags, c.Args[1].RelTol = []string{"-O1"}, 0.5
@@ -282,8 +283,9 @@ func TestReadCandidate(t *testing.T) {
 	}
 }
 
-// TestReproduce: an emulator's times are the same again, in RAM and in flash, and a failure is the same failure.
-func TestReproduce(t *testing.T) {
+// TestReproduceRepeatsResult: an emulator's times are the same again, in RAM and in flash, and a failure is the same
+// failure.
+func TestReproduceRepeatsResult(t *testing.T) {
 	r, dir := opened(t, tune.Options{Samples: 2}, "mps2_an385")
 	for _, c := range []tune.Candidate{operator("one", right), operator("wrong", "out[0] = 1;")} {
 		_, err := r.Measure(t.Context(), c)
@@ -292,14 +294,16 @@ func TestReproduce(t *testing.T) {
 	_, err := r.Confirm(t.Context(), 1)
 	must(t, err)
 	for _, id := range []string{"one", "wrong", "one@flash"} {
-		was, is, err := tune.Reproduce(t.Context(), dir, id, desk(t), "", tune.Options{})
-		must(t, err)
-		switch {
-		case id == "wrong" && (is.Failure == nil || *is.Failure != *was.Failure):
-			t.Errorf("%+v, then %+v", was.Failure, is.Failure)
-		case id != "wrong" && (is.Tier != was.Tier || !slices.Equal(is.Samples, was.Samples) || len(is.Samples) != 2):
-			t.Errorf("%s: %s %v, then %s %v", id, was.Tier, was.Samples, is.Tier, is.Samples)
-		}
+		t.Run(id, func(t *testing.T) {
+			was, is, err := tune.Reproduce(t.Context(), dir, id, desk(t), "", tune.Options{})
+			must(t, err)
+			switch {
+			case id == "wrong" && (is.Failure == nil || *is.Failure != *was.Failure):
+				t.Errorf("%+v, then %+v", was.Failure, is.Failure)
+			case id != "wrong" && (is.Tier != was.Tier || !slices.Equal(is.Samples, was.Samples) || len(is.Samples) != 2):
+				t.Errorf("%s: %s %v, then %s %v", id, was.Tier, was.Samples, is.Tier, is.Samples)
+			}
+		})
 	}
 	if _, _, err := tune.Reproduce(t.Context(), dir, "two", desk(t), "",
 		tune.Options{}); failure.Of(err) != failure.Config {
@@ -311,8 +315,9 @@ func TestReproduce(t *testing.T) {
 	}
 }
 
-// TestPrograms: the linked files of the fastest and of those that failed on the device are kept, over a second opening.
-func TestPrograms(t *testing.T) {
+// TestProgramsOfFastestAndFailedAreKept: the linked files of the fastest and of those that failed on the device are
+// kept, over a second opening.
+func TestProgramsOfFastestAndFailedAreKept(t *testing.T) {
 	dir := t.TempDir()
 	measure := func(cs []tune.Candidate) {
 		r, err := tune.OpenRun(t.Context(), dir, desk(t), []string{"host"}, tune.Options{})

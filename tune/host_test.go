@@ -12,9 +12,9 @@ import (
 	"github.com/boardsmith/boardsmith/tune"
 )
 
-// TestFaultOfHost: a fault of the computer is not the candidate's, and is not kept: the candidate is measured once the
-// cause is gone, in the same run and in one that goes on.
-func TestFaultOfHost(t *testing.T) {
+// TestHostFaultIsNotStored: a fault of the computer is not the candidate's, and is not kept: the candidate is measured
+// once the cause is gone, in the same run and in one that goes on.
+func TestHostFaultIsNotStored(t *testing.T) {
 	open, compiler := faulty(t)
 	dir := filepath.Join(t.TempDir(), "a run")
 	compiler("cc 1.0", ":")
@@ -24,24 +24,26 @@ func TestFaultOfHost(t *testing.T) {
 		"full":    `cc "$@" -o /dev/full; exit`,
 		"limited": "ulimit -f 0",
 	} {
-		compiler("cc 1.0", then)
-		c := operator(id, right+" /* "+id+" */")
-		result, err := r.Measure(t.Context(), c)
-		must(t, err)
-		f := result.Failure
-		if f == nil || f.Class != failure.Host || f.Blame != tune.BlameHost || !f.Retry {
-			t.Fatalf("%s: %+v", id, f)
-		}
-		compiler("cc 1.0", ":")
-		if id == "killed" {
-			must(t, r.Close())
-			r = open(dir, tune.Options{})
-		}
-		result, err = r.Measure(t.Context(), c)
-		must(t, err)
-		if result.Failure != nil {
-			t.Errorf("%s, after the cause is gone: %+v", id, result.Failure)
-		}
+		t.Run(id, func(t *testing.T) {
+			compiler("cc 1.0", then)
+			c := operator(id, right+" /* "+id+" */")
+			result, err := r.Measure(t.Context(), c)
+			must(t, err)
+			f := result.Failure
+			if f == nil || f.Class != failure.Host || f.Blame != tune.BlameHost || !f.Retry {
+				t.Fatalf("%s: %+v", id, f)
+			}
+			compiler("cc 1.0", ":")
+			if id == "killed" {
+				must(t, r.Close())
+				r = open(dir, tune.Options{})
+			}
+			result, err = r.Measure(t.Context(), c)
+			must(t, err)
+			if result.Failure != nil {
+				t.Errorf("%s, after the cause is gone: %+v", id, result.Failure)
+			}
+		})
 	}
 	compiler("cc 1.0", `test -e "`+dir+`/once" || { touch "`+dir+`/once"; kill -KILL $$; }`)
 	result, err := r.Measure(t.Context(), operator("killed once", right+" /* once */"))
@@ -69,9 +71,9 @@ func TestFaultOfHost(t *testing.T) {
 	}
 }
 
-// TestCompilerCrashes: a candidate for which the compiler crashes each time, and for no other source, is the cause, and
-// its failure is kept; if the compiler crashes for every source, the computer is.
-func TestCompilerCrashes(t *testing.T) {
+// TestRepeatedCompilerCrashBlamesCandidate: a candidate for which the compiler crashes each time, and for no other
+// source, is the cause, and its failure is kept; if the compiler crashes for every source, the computer is.
+func TestRepeatedCompilerCrashBlamesCandidate(t *testing.T) {
 	open, compiler := faulty(t)
 	dir := t.TempDir()
 	compiler("cc 1.0", ":")
@@ -86,13 +88,15 @@ func TestCompilerCrashes(t *testing.T) {
 		{"broken compiler", `kill -SEGV $$`, tune.BlameHost},
 		{"killed each time, deep", `grep -q deep ./*.c && kill -KILL $$`, tune.BlameHost},
 	} {
-		compiler("cc 1.0", c.then)
-		result, err := r.Measure(t.Context(), operator(c.id, right+" /* "+c.id+" */"))
-		must(t, err)
-		f := result.Failure
-		if f == nil || f.Blame != c.blame || f.Retry != (c.blame == tune.BlameHost) {
-			t.Errorf("%s: %+v", c.id, f)
-		}
+		t.Run(c.id, func(t *testing.T) {
+			compiler("cc 1.0", c.then)
+			result, err := r.Measure(t.Context(), operator(c.id, right+" /* "+c.id+" */"))
+			must(t, err)
+			f := result.Failure
+			if f == nil || f.Blame != c.blame || f.Retry != (c.blame == tune.BlameHost) {
+				t.Errorf("%s: %+v", c.id, f)
+			}
+		})
 	}
 	must(t, r.Close())
 	kept := results(t, r)
@@ -114,8 +118,8 @@ func findFaulty(t *testing.T) string {
 	return ""
 }
 
-// TestRetry: a failure that is kept is measured again with Options.Retry, once in a run.
-func TestRetry(t *testing.T) {
+// TestRetryMeasuresStoredFailureOnce: a failure that is kept is measured again with Options.Retry, once in a run.
+func TestRetryMeasuresStoredFailureOnce(t *testing.T) {
 	open, compiler := faulty(t)
 	dir := t.TempDir()
 	log := filepath.Join(dir, "compiled")

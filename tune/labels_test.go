@@ -96,9 +96,9 @@ func TestLabelsFollowContent(t *testing.T) {
 	}
 }
 
-// TestTwinOfGone: a candidate that shared a measurement is confirmed, and is the same as nothing, once the other one is
-// no longer among the results.
-func TestTwinOfGone(t *testing.T) {
+// TestTwinIsConfirmedAfterLeaveOut: a candidate that shared a measurement is confirmed, and is the same as nothing,
+// once the other one is no longer among the results.
+func TestTwinIsConfirmedAfterLeaveOut(t *testing.T) {
 	r, dir := opened(t, tune.Options{}, "host")
 	first, twin := operator("a", right), operator("b", right+" /* the same bytes */")
 	for _, c := range []tune.Candidate{first, twin} {

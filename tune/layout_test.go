@@ -18,9 +18,10 @@ import (
 	"github.com/boardsmith/boardsmith/tune"
 )
 
-// TestSmallBoards measures and confirms candidates on boards with little RAM, without options: TVM's, whose arguments
-// have 2 KiB; on stm32vldiscovery, where firmware leaves no RAM for a window, small ones, and TVM's fail with a reason.
-func TestSmallBoards(t *testing.T) {
+// TestSmallBoardsNeedNoOptions measures and confirms candidates on boards with little RAM, without options: TVM's,
+// whose arguments have 2 KiB; on stm32vldiscovery, where firmware leaves no RAM for a window, small ones, and TVM's
+// fail with a reason.
+func TestSmallBoardsNeedNoOptions(t *testing.T) {
 	for _, board := range drawn.Of(t, "small boards", []string{"microbit", "sifive_e", "stm32vldiscovery"}, 1) {
 		t.Run(board, func(t *testing.T) {
 			r, _ := opened(t, tune.Options{}, board)
@@ -115,8 +116,8 @@ func TestArenaGrows(t *testing.T) {
 	}
 }
 
-// TestOptionsOfBoards: boards of one run have options of their own, and no others.
-func TestOptionsOfBoards(t *testing.T) {
+// TestBoardsHaveOptionsOfTheirOwn: boards of one run have options of their own, and no others.
+func TestBoardsHaveOptionsOfTheirOwn(t *testing.T) {
 	dir := t.TempDir()
 	memory := map[string]boards.Options{"": {StackBytes: 12288}, "mps2_an385": {UploadKiB: 8, ArenaKiB: 96}}
 	r, err := tune.OpenRun(t.Context(), dir, desk(t), []string{"mps2_an385", "mps2_an386"}, tune.Options{Memory: memory})
@@ -129,30 +130,36 @@ func TestOptionsOfBoards(t *testing.T) {
 	for board, want := range map[string][]string{
 		"mps2_an385": {"ARENA_BYTES 98304", "UPLOAD_BYTES 8192"}, "mps2_an386": {"STACK_BYTES 12288", "UPLOAD_BYTES 65536"},
 	} {
-		headers, err := filepath.Glob(filepath.Join(dir, "firmware", board, "crt_config", "*.h"))
-		must(t, err)
-		text := ""
-		for _, path := range headers {
-			data, err := os.ReadFile(path)
+		t.Run(board, func(t *testing.T) {
+			headers, err := filepath.Glob(filepath.Join(dir, "firmware", board, "crt_config", "*.h"))
 			must(t, err)
-			text += string(data)
-		}
-		for _, w := range want {
-			if !strings.Contains(text, w) {
-				t.Errorf("%s: no %s in the generated headers", board, w)
+			text := ""
+			for _, path := range headers {
+				data, err := os.ReadFile(path)
+				must(t, err)
+				text += string(data)
 			}
-		}
+			for _, w := range want {
+				if !strings.Contains(text, w) {
+					t.Errorf("%s: no %s in the generated headers", board, w)
+				}
+			}
+		})
 	}
-	for _, wrong := range []map[string]boards.Options{
-		{"mps2_an500": {ArenaKiB: 64}}, {"": {OperatorOpt: "O3"}}, {"mps2_an385": {LogLevel: "info"}},
+	for name, memory := range map[string]map[string]boards.Options{
+		"another board":    {"mps2_an500": {ArenaKiB: 64}},
+		"operators":        {"": {OperatorOpt: "O3"}},
+		"not about memory": {"mps2_an385": {LogLevel: "info"}},
 	} {
-		r, err := tune.OpenRun(t.Context(), t.TempDir(), desk(t), []string{"mps2_an385"}, tune.Options{Memory: wrong})
-		if failure.Of(err) != failure.Config {
-			t.Errorf("%v: %v", wrong, err)
-		}
-		if err == nil {
-			must(t, r.Close())
-		}
+		t.Run(name, func(t *testing.T) {
+			r, err := tune.OpenRun(t.Context(), t.TempDir(), desk(t), []string{"mps2_an385"}, tune.Options{Memory: memory})
+			if failure.Of(err) != failure.Config {
+				t.Errorf("%v: %v", memory, err)
+			}
+			if err == nil {
+				must(t, r.Close())
+			}
+		})
 	}
 	if _, err := tune.OpenRun(t.Context(), dir, desk(t), []string{"mps2_an385", "mps2_an386"},
 		tune.Options{}); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "mps2_an385:arena_kib=96") {
@@ -160,9 +167,9 @@ func TestOptionsOfBoards(t *testing.T) {
 	}
 }
 
-// TestStackOfBoard: the error of firmware that needs a larger stack names the option of the run for that board, with
-// which it opens.
-func TestStackOfBoard(t *testing.T) {
+// TestStackErrorNamesWorkingOption: the error of firmware that needs a larger stack names the option of the run for
+// that board, with which it opens.
+func TestStackErrorNamesWorkingOption(t *testing.T) {
 	o := tune.Options{Memory: map[string]boards.Options{"microbit": {StackBytes: 512}}}
 	_, err := tune.OpenRun(t.Context(), t.TempDir(), desk(t), []string{"microbit", "mps2_an385"}, o)
 	_, option, ok := strings.Cut(failure.Next(err), "repeat with Options.Memory=microbit:stack_bytes=")
@@ -172,12 +179,14 @@ func TestStackOfBoard(t *testing.T) {
 	bytes, err := strconv.Atoi(option)
 	must(t, err)
 	for _, size := range []int{bytes, documentedStack(t)} {
-		r, _ := opened(t, tune.Options{Memory: map[string]boards.Options{"microbit": {StackBytes: size}}}, "microbit")
-		result, err := r.Measure(t.Context(), operator("one", right))
-		must(t, err)
-		if result.Failure != nil {
-			t.Errorf("with a stack of %d bytes: %+v", size, result.Failure)
-		}
+		t.Run(strconv.Itoa(size), func(t *testing.T) {
+			r, _ := opened(t, tune.Options{Memory: map[string]boards.Options{"microbit": {StackBytes: size}}}, "microbit")
+			result, err := r.Measure(t.Context(), operator("one", right))
+			must(t, err)
+			if result.Failure != nil {
+				t.Errorf("with a stack of %d bytes: %+v", size, result.Failure)
+			}
+		})
 	}
 }
 

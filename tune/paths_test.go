@@ -43,10 +43,10 @@ const pathsSpace = `{
   ]
 }`
 
-// TestRelativePaths opens runs with relative paths alone, on a board, with a template and with libraries of the user's,
-// and changes the working folder before they are used: candidates in RAM, in firmware that is built then, and measured
-// again by Reproduce.
-func TestRelativePaths(t *testing.T) {
+// TestRelativePathsSurviveChdir opens runs with relative paths alone, on a board, with a template and with libraries
+// of the user's, and changes the working folder before they are used: candidates in RAM, in firmware that is built
+// then, and measured again by Reproduce.
+func TestRelativePathsSurviveChdir(t *testing.T) {
 	for _, from := range []string{"host", "mps2_an385"} {
 		t.Run(from, func(t *testing.T) {
 			elsewhere, home := t.TempDir(), linkedFolder(t)
@@ -93,9 +93,9 @@ func TestRelativePaths(t *testing.T) {
 	}
 }
 
-// TestRelativeSpace reads a search space and opens a run with relative paths, and changes the working folder before it
-// searches.
-func TestRelativeSpace(t *testing.T) {
+// TestRelativeSpaceSurvivesChdir reads a search space and opens a run with relative paths, and changes the working
+// folder before it searches.
+func TestRelativeSpaceSurvivesChdir(t *testing.T) {
 	elsewhere := t.TempDir()
 	t.Chdir(linkedFolder(t))
 	write(t, "a space/space.json", pathsSpace)

@@ -57,9 +57,9 @@ func watching(n int, running, disturbed, calls string) (all []tune.Candidate) {
 	return all
 }
 
-// TestCompilersPause: no compiler runs while a process of the run is called and timed, also where two processes measure
-// and candidates are put into firmware.
-func TestCompilersPause(t *testing.T) {
+// TestNoCompilerRunsDuringMeasurements: no compiler runs while a process of the run is called and timed, also where
+// two processes measure and candidates are put into firmware.
+func TestNoCompilerRunsDuringMeasurements(t *testing.T) {
 	running, logs := watchedCompiler(t), t.TempDir()
 	disturbed, calls := filepath.Join(logs, "disturbed"), filepath.Join(logs, "calls")
 	const n = 12
@@ -83,9 +83,9 @@ func TestCompilersPause(t *testing.T) {
 	}
 }
 
-// TestReferenceOutlier: a reference that takes longer once is measured more often, and nothing is reset; one that stays
-// slow is found.
-func TestReferenceOutlier(t *testing.T) {
+// TestReferenceOutlierIsNoDrift: a reference that takes longer once is measured more often, and nothing is reset; one
+// that stays slow is found.
+func TestReferenceOutlierIsNoDrift(t *testing.T) {
 	once, always := filepath.Join(t.TempDir(), "once"), filepath.Join(t.TempDir(), "always")
 	reference := operator("reference", fmt.Sprintf(`
   if (called++ == 0) { // since it was loaded

@@ -29,8 +29,8 @@ func ranked(results ...tune.Result) (all []string) {
 	return all
 }
 
-// TestRankDisturbed: a time with interrupts in every sample is not compared.
-func TestRankDisturbed(t *testing.T) {
+// TestRankOmitsDisturbed: a time with interrupts in every sample is not compared.
+func TestRankOmitsDisturbed(t *testing.T) {
 	a, b := timedResult("a", "k", 25e6, 3), timedResult("b", "k", 25e6, 1)
 	b.Interrupts, b.Disturbed = []int{1, 1, 2}, true
 	if got, want := ranked(a, b), []string{"k, ram, core 25 MHz: over a: a"}; !slices.Equal(got, want) {
@@ -38,8 +38,8 @@ func TestRankDisturbed(t *testing.T) {
 	}
 }
 
-// TestRank: the fastest is first, and what else decides a time keeps results apart.
-func TestRank(t *testing.T) {
+// TestRankSortsWithinConditions: the fastest is first, and what else decides a time keeps results apart.
+func TestRankSortsWithinConditions(t *testing.T) {
 	a, b, c := timedResult("a", "k", 25e6, 3), timedResult("b", "k", 25e6, 1), timedResult("c", "k", 25e6, 3)
 	want := []string{"k, ram, core 25 MHz: over a: b a c"}
 	if got := ranked(a, b, c); !slices.Equal(got, want) {
@@ -58,12 +58,14 @@ func TestRank(t *testing.T) {
 		"processor":   func(r *tune.Result) { r.Platform.CPUID = &id },
 		"emulated":    func(r *tune.Result) { r.Platform.Emulated = &on },
 	} {
-		changed := b
-		change(&changed)
-		got := tune.Rank([]tune.Result{a, changed, c})
-		if len(got) != 2 || len(got[0].Results) != 2 || got[1].Baseline.ID != "b" {
-			t.Errorf("another %s: %+v", name, got)
-		}
+		t.Run(name, func(t *testing.T) {
+			changed := b
+			change(&changed)
+			got := tune.Rank([]tune.Result{a, changed, c})
+			if len(got) != 2 || len(got[0].Results) != 2 || got[1].Baseline.ID != "b" {
+				t.Errorf("another %s: %+v", name, got)
+			}
+		})
 	}
 	reset, lost := rpc.ResetCause(4), uint32(3)
 	same := b
@@ -73,9 +75,9 @@ func TestRank(t *testing.T) {
 	}
 }
 
-// TestRankWithout: results without a time that is a number are in no ranking, and one that was cut short is no baseline
-// if there is another.
-func TestRankWithout(t *testing.T) {
+// TestRankOmitsResultsWithoutTime: results without a time that is a number are in no ranking, and one that was cut
+// short is no baseline if there is another.
+func TestRankOmitsResultsWithoutTime(t *testing.T) {
 	cut, whole := timedResult("cut", "k", 25e6, 9), timedResult("whole", "k", 25e6, 3)
 	cut.Cut = true
 	all := []tune.Result{{ID: "failed", Kind: "k", Failure: &tune.Failure{Class: failure.Link}}, cut, whole}
@@ -93,11 +95,13 @@ func TestRankWithout(t *testing.T) {
 	}
 }
 
-func TestSpeedUp(t *testing.T) {
+func TestSpeedUpIsOverBaseline(t *testing.T) {
 	for _, c := range []struct{ baseline, time, want float64 }{{3, 1, 3}, {1, 4, 0.25}, {0, 1, 0}, {1, 0, 0}} {
-		k := tune.Rank([]tune.Result{timedResult("a", "k", 1, c.baseline), timedResult("b", "k", 1, c.time)})[0]
-		if got := k.SpeedUp(&rpc.Stats{Median: c.time}); got != c.want {
-			t.Errorf("%v over %v: %v, want %v", c.time, c.baseline, got, c.want)
-		}
+		t.Run(fmt.Sprintf("%v over %v", c.time, c.baseline), func(t *testing.T) {
+			k := tune.Rank([]tune.Result{timedResult("a", "k", 1, c.baseline), timedResult("b", "k", 1, c.time)})[0]
+			if got := k.SpeedUp(&rpc.Stats{Median: c.time}); got != c.want {
+				t.Errorf("%v over %v: %v, want %v", c.time, c.baseline, got, c.want)
+			}
+		})
 	}
 }

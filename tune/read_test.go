@@ -14,8 +14,9 @@ import (
 	"github.com/boardsmith/boardsmith/tune"
 )
 
-// TestReadResults reads a file that ends anywhere, as one does that is being written: all whole lines are results.
-func TestReadResults(t *testing.T) {
+// TestReadResultsIgnoresUnfinishedLine reads a file that ends anywhere, as one does that is being written: all whole
+// lines are results.
+func TestReadResultsIgnoresUnfinishedLine(t *testing.T) {
 	dir := t.TempDir()
 	reset := rpc.ResetCause(3)
 	var want []tune.Result
@@ -46,8 +47,8 @@ func TestReadResults(t *testing.T) {
 	}
 }
 
-// TestReadResultsAgain: of a candidate that was measured again, the last result counts.
-func TestReadResultsAgain(t *testing.T) {
+// TestReadResultsReturnsLastOfID: of a candidate that was measured again, the last result counts.
+func TestReadResultsReturnsLastOfID(t *testing.T) {
 	dir := t.TempDir()
 	const lines = `{"id": "a", "time": {"Median": 1}}
 {"id": "b", "failure": {"class": "boot"}}
@@ -62,7 +63,7 @@ func TestReadResultsAgain(t *testing.T) {
 	}
 }
 
-func TestReadResultsErrors(t *testing.T) {
+func TestReadResultsRejectsBadLines(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := tune.ReadResults(dir); failure.Of(err) != failure.Config || !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a folder without a run: %v", err)
@@ -71,11 +72,13 @@ func TestReadResultsErrors(t *testing.T) {
 		"", "{}", "null", "[]", `{"id": ""}`, `{"id": "a"}`, `{"id": "a", "time": {"Median": -1}}`,
 		`{"id": "a", "time": {"Median": 1}, "failure": {"class": "link"}}`, `{"id": "a", "time": {"Median": 1e999}}`,
 	} {
-		if err := os.WriteFile(filepath.Join(dir, "results.jsonl"), []byte(line+"\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		if got, err := tune.ReadResults(dir); failure.Of(err) != failure.Config || got != nil {
-			t.Errorf("%q: %+v, %v", line, got, err)
-		}
+		t.Run(line, func(t *testing.T) {
+			if err := os.WriteFile(filepath.Join(dir, "results.jsonl"), []byte(line+"\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := tune.ReadResults(dir); failure.Of(err) != failure.Config || got != nil {
+				t.Errorf("%q: %+v, %v", line, got, err)
+			}
+		})
 	}
 }

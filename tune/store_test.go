@@ -43,9 +43,9 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// TestTwinsFollow: a candidate that shares an unproven time has the new one when that is measured again, and stays the
-// candidate that it is.
-func TestTwinsFollow(t *testing.T) {
+// TestTwinsShareNewestResult: a candidate that shares an unproven time has the new one when that is measured again,
+// and stays the candidate that it is.
+func TestTwinsShareNewestResult(t *testing.T) {
 	s := stored(t)
 	check(t, s.add(unprovenTime("a", "of a", 9)))
 	shared(t, s, "b", "of b", "of a")
@@ -74,9 +74,9 @@ func TestTwinsFollow(t *testing.T) {
 	}
 }
 
-// TestLabelMoves: when a result of an earlier content of an ID is measured again, the ID stands for what it stood for,
-// and candidates that share no time with it keep theirs.
-func TestLabelMoves(t *testing.T) {
+// TestReplacedResultMovesNoLabel: when a result of an earlier content of an ID is measured again, the ID stands for
+// what it stood for, and candidates that share no time with it keep theirs.
+func TestReplacedResultMovesNoLabel(t *testing.T) {
 	s := stored(t)
 	check(t, s.add(unprovenTime("x", "first", 9)))
 	shared(t, s, "y", "twin", "first")
@@ -104,8 +104,9 @@ func TestLabelMoves(t *testing.T) {
 	_ = again.close()
 }
 
-// TestDamagedLines: a line that no run writes is an error, also of two contents that share each other's result.
-func TestDamagedLines(t *testing.T) {
+// TestDamagedLinesAreErrors: a line that no run writes is an error, also of two contents that share each other's
+// result.
+func TestDamagedLinesAreErrors(t *testing.T) {
 	for _, lines := range []string{
 		`{"content":"c","time":{"n":1}}`,
 		`{"id":"a","content":"c"}`,
@@ -113,14 +114,16 @@ func TestDamagedLines(t *testing.T) {
 		`{"id":"a","content":"c","shares":"c","time":{"n":1}}`,
 		`{"id":"a","content":"c","shares":"d"}` + "\n" + `{"id":"b","content":"d","shares":"c"}`,
 	} {
-		dir := t.TempDir()
-		check(t, os.WriteFile(filepath.Join(dir, resultsFile), []byte(lines+"\n"), 0o600))
-		if _, err := ReadResults(dir); failure.Of(err) != failure.Config {
-			t.Errorf("%s: %v", lines, err)
-		}
-		if s, err := openStore(dir); failure.Of(err) != failure.Config {
-			t.Errorf("%s: opened %v, %v", lines, s, err)
-		}
+		t.Run(lines, func(t *testing.T) {
+			dir := t.TempDir()
+			check(t, os.WriteFile(filepath.Join(dir, resultsFile), []byte(lines+"\n"), 0o600))
+			if _, err := ReadResults(dir); failure.Of(err) != failure.Config {
+				t.Errorf("%s: %v", lines, err)
+			}
+			if s, err := openStore(dir); failure.Of(err) != failure.Config {
+				t.Errorf("%s: opened %v, %v", lines, s, err)
+			}
+		})
 	}
 }
 
@@ -131,8 +134,9 @@ func openAgain(s *store) (*store, error) {
 	return openStore(s.dir)
 }
 
-// TestLeftOut: what was left out is no result, with what Confirm measured of it, until a line has its ID again.
-func TestLeftOut(t *testing.T) {
+// TestLeftOutIsNoResult: what was left out is no result, with what Confirm measured of it, until a line has its ID
+// again.
+func TestLeftOutIsNoResult(t *testing.T) {
 	s := stored(t)
 	check(t, s.add(unprovenTime("a", "of a", 2)))
 	check(t, s.add(unprovenTime("b", "of b", 3)))

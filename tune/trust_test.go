@@ -31,8 +31,9 @@ func inPlace(id, body string) tune.Candidate {
 	return c
 }
 
-// TestEveryCallCounts measures candidates that are right in some calls only, or on what another one has left.
-func TestEveryCallCounts(t *testing.T) {
+// TestOutputsAreCheckedInEveryCall measures candidates that are right in some calls only, or on what another one has
+// left.
+func TestOutputsAreCheckedInEveryCall(t *testing.T) {
 	r, _ := opened(t, tune.Options{GiveUp: 20}, "mps2_an385")
 	double := "for (int i = 0; i < 4; i++) in[i] *= 2;"
 	slow := "for (volatile int i = 0; i < 100000; i++) {} "
@@ -50,16 +51,19 @@ func TestEveryCallCounts(t *testing.T) {
 		{operator("slow", slow+right), true}, // it is cut
 		{operator("slow and changes its input", slow+right+"in[0] = 7;"), false},
 	} {
-		result, err := r.Measure(t.Context(), c.candidate)
-		must(t, err)
-		if (result.Failure == nil) != c.right || result.Failure != nil && result.Failure.Class != failure.WrongAnswer {
-			t.Errorf("%s: %v, %+v", result.ID, result.Time, result.Failure)
-		}
+		t.Run(c.candidate.ID, func(t *testing.T) {
+			result, err := r.Measure(t.Context(), c.candidate)
+			must(t, err)
+			if (result.Failure == nil) != c.right || result.Failure != nil && result.Failure.Class != failure.WrongAnswer {
+				t.Errorf("%s: %v, %+v", result.ID, result.Time, result.Failure)
+			}
+		})
 	}
 }
 
-// TestOtherContent: a candidate that differs from a finished one of its ID is measured, and is what the folder keeps.
-func TestOtherContent(t *testing.T) {
+// TestNewContentOfIDIsMeasured: a candidate that differs from a finished one of its ID is measured, and is what the
+// folder keeps.
+func TestNewContentOfIDIsMeasured(t *testing.T) {
 	r, dir := opened(t, tune.Options{}, "host")
 	for i, body := range []string{"out[0] = 1;", right, right} {
 		c := operator("one", body)
@@ -90,9 +94,9 @@ func TestOtherContent(t *testing.T) {
 	}
 }
 
-// TestBadCandidates: what no device takes is the candidate's failure, without a reset of a board, and refuses a
-// reference.
-func TestBadCandidates(t *testing.T) {
+// TestBadCandidatesResetNoBoard: what no device takes is the candidate's failure, without a reset of a board, and
+// refuses a reference.
+func TestBadCandidatesResetNoBoard(t *testing.T) {
 	r, _ := opened(t, tune.Options{OnEvent: func(e tune.Event) {
 		if strings.HasPrefix(e.Text, "recovering") {
 			t.Errorf("%s: %v", e.Text, e.Err)
@@ -108,18 +112,20 @@ func TestBadCandidates(t *testing.T) {
 		"infinite":   func(c *tune.Candidate) { c.Args[1].AbsTol = math.Inf(1) },
 		"record":     func(c *tune.Candidate) { c.Record = []byte("no JSON") },
 	} {
-		c := operator(name, right)
-		change(&c)
-		result, err := r.Measure(t.Context(), c)
-		must(t, err)
-		if result.Failure == nil || result.Failure.Class != failure.Config || result.Failure.Blame != tune.BlameCandidate {
-			t.Errorf("%s: %+v", name, result.Failure)
-		}
-		if r, err := tune.OpenRun(t.Context(), t.TempDir(), desk(t), []string{"host"},
-			tune.Options{Reference: &c}); err == nil {
-			t.Errorf("%s as a reference is taken", name)
-			must(t, r.Close())
-		}
+		t.Run(name, func(t *testing.T) {
+			c := operator(name, right)
+			change(&c)
+			result, err := r.Measure(t.Context(), c)
+			must(t, err)
+			if result.Failure == nil || result.Failure.Class != failure.Config || result.Failure.Blame != tune.BlameCandidate {
+				t.Errorf("%s: %+v", name, result.Failure)
+			}
+			if r, err := tune.OpenRun(t.Context(), t.TempDir(), desk(t), []string{"host"},
+				tune.Options{Reference: &c}); err == nil {
+				t.Errorf("%s as a reference is taken", name)
+				must(t, r.Close())
+			}
+		})
 	}
 	large := operator("large", right)
 	large.Args[1] = tune.Arg{DType: ndarray.DType{Code: ndarray.Int, Bits: 32, Lanes: 1}, Shape: []int64{1 << 26}}
@@ -129,14 +135,17 @@ func TestBadCandidates(t *testing.T) {
 		t.Errorf("larger than memory: %+v", result.Failure)
 	}
 	for _, id := range []string{"", "a@flash", "\xff"} {
-		if _, err := r.Measure(t.Context(), operator(id, right)); failure.Of(err) != failure.Config {
-			t.Errorf("ID %q: %v", id, err)
-		}
+		t.Run("ID "+id, func(t *testing.T) {
+			if _, err := r.Measure(t.Context(), operator(id, right)); failure.Of(err) != failure.Config {
+				t.Errorf("ID %q: %v", id, err)
+			}
+		})
 	}
 }
 
-// TestFirmwareDoesNotStart puts candidates into firmware, of which one keeps it from starting: only that one fails.
-func TestFirmwareDoesNotStart(t *testing.T) {
+// TestFirmwareThatDoesNotStartBlamesOneCandidate puts candidates into firmware, of which one keeps it from starting:
+// only that one fails.
+func TestFirmwareThatDoesNotStartBlamesOneCandidate(t *testing.T) {
 	r, _ := opened(t, tune.Options{
 		Memory: map[string]boards.Options{"": {UploadKiB: 4}}, StepTimeout: 3 * time.Second,
 	}, "mps2_an385", "mps2_an385")
@@ -153,34 +162,36 @@ func TestFirmwareDoesNotStart(t *testing.T) {
 	}
 }
 
-// TestSequenceWaits stops All while its sequence waits for something.
-func TestSequenceWaits(t *testing.T) {
+// TestAllDoesNotWaitForSequence stops All while its sequence waits for something.
+func TestAllDoesNotWaitForSequence(t *testing.T) {
 	r, _ := opened(t, tune.Options{}, "host")
 	for _, stop := range []string{"context", "break"} {
-		ctx, cancel := context.WithCancel(t.Context())
-		never := make(chan bool)
-		sequence := func(yield func(tune.Candidate) bool) {
-			if yield(operator("before "+stop, right)) {
-				<-never
-			}
-		}
-		done := make(chan bool)
-		go func() {
-			defer close(done)
-			for range r.All(ctx, sequence) {
-				if stop == "break" {
-					return
+		t.Run(stop, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			never := make(chan bool)
+			sequence := func(yield func(tune.Candidate) bool) {
+				if yield(operator("before "+stop, right)) {
+					<-never
 				}
-				cancel()
 			}
-		}()
-		select {
-		case <-done:
-		case <-time.After(20 * time.Second):
-			t.Errorf("All waits after %s", stop)
-		}
-		close(never)
-		cancel()
+			done := make(chan bool)
+			go func() {
+				defer close(done)
+				for range r.All(ctx, sequence) {
+					if stop == "break" {
+						return
+					}
+					cancel()
+				}
+			}()
+			select {
+			case <-done:
+			case <-time.After(20 * time.Second):
+				t.Errorf("All waits after %s", stop)
+			}
+			close(never)
+			cancel()
+		})
 	}
 }
 
@@ -197,8 +208,8 @@ func (p loosePlace) Prepare(ctx context.Context, i *image.Image) (tune.Tier, str
 	return p.Place.Prepare(ctx, i)
 }
 
-// TestPreparedAgain: a place has more than one try to begin, also if it is the only one and the run has a reference.
-func TestPreparedAgain(t *testing.T) {
+// TestPrepareIsRetried: a place has more than one try to begin, also if it is the only one and the run has a reference.
+func TestPrepareIsRetried(t *testing.T) {
 	var failed atomic.Bool
 	reference := operator("reference", right)
 	r, _ := opened(t, tune.Options{
@@ -214,8 +225,9 @@ func TestPreparedAgain(t *testing.T) {
 	}
 }
 
-// TestEmulatorTerminated ends emulators by the signal that lets them end in peace: no candidate is blamed.
-func TestEmulatorTerminated(t *testing.T) {
+// TestTerminatedEmulatorBlamesNoCandidate ends emulators by the signal that lets them end in peace: no candidate is
+// blamed.
+func TestTerminatedEmulatorBlamesNoCandidate(t *testing.T) {
 	r, _ := opened(t, tune.Options{StepTimeout: 5 * time.Second, MaxRecoveries: 20, OnEvent: func(e tune.Event) {}},
 		"mps2_an385")
 	slow := operator("slow", "for (volatile int i = 0; i < 40000000; i++) {} "+right)
@@ -238,9 +250,9 @@ func TestEmulatorTerminated(t *testing.T) {
 	}
 }
 
-// TestUnproven closes a run whose reference was not measured since: its results are confirmed by then, or measured
-// again when the run is opened the next time.
-func TestUnproven(t *testing.T) {
+// TestUnprovenResultsAreConfirmedOrRemeasured closes a run whose reference was not measured since: its results are
+// confirmed by then, or measured again when the run is opened the next time.
+func TestUnprovenResultsAreConfirmedOrRemeasured(t *testing.T) {
 	slow := filepath.Join(t.TempDir(), "slow")
 	reference := operator("reference", fmt.Sprintf(
 		`extern int access(const char*, int); for (volatile int i = 0; i < 100000 && access("%s", 0) == 0; i++) {} %s`,

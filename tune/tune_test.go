@@ -100,9 +100,9 @@ int twice(TVMValue* args, int* codes, int n, TVMValue* out_value, int* out_type,
 
 const right = "for (int i = 0; i < 4; i++) out[i] = in[i] * 2;"
 
-// TestFailures measures candidates that go wrong in every way, among good ones: each gets its own failure, and all good
-// ones a time.
-func TestFailures(t *testing.T) {
+// TestEachFailureHasItsClass measures candidates that go wrong in every way, among good ones: each gets its own
+// failure, and all good ones a time.
+func TestEachFailureHasItsClass(t *testing.T) {
 	bad := map[string]struct {
 		body string
 		want failure.Class
@@ -172,8 +172,9 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestSeed: an input may be named by a seed. One that a candidate changes is found, and restored for the next one.
-func TestSeed(t *testing.T) {
+// TestSeededInputIsRestored: an input may be named by a seed. One that a candidate changes is found, and restored for
+// the next one.
+func TestSeededInputIsRestored(t *testing.T) {
 	r, err := tune.OpenRun(t.Context(), t.TempDir(), &device.Desk{}, []string{"mps2_an385"}, tune.Options{})
 	must(t, err)
 	defer func() { must(t, r.Close()) }()
@@ -188,45 +189,49 @@ func TestSeed(t *testing.T) {
 		{"another seed", right, 8, ""},
 		{"no input", right, 0, failure.WrongAnswer},
 	} {
-		candidate := operator(c.id, c.body)
-		in, out := &candidate.Args[0], &candidate.Args[1]
-		numbers, err := ndarray.Fill(in.DType, in.Shape, max(c.seed, 1))
-		must(t, err)
-		in.Data, in.Seed = nil, c.seed
-		for i := range numbers.Len() {
-			out.Want = binary.LittleEndian.AppendUint32(out.Want[:4*i], uint32(2*numbers.Int(i)))
-		}
-		result, err := r.Measure(t.Context(), candidate)
-		must(t, err)
-		if (result.Failure == nil) != (c.want == "") || result.Failure != nil && result.Failure.Class != c.want {
-			t.Errorf("%s: %+v", c.id, result.Failure)
-		}
+		t.Run(c.id, func(t *testing.T) {
+			candidate := operator(c.id, c.body)
+			in, out := &candidate.Args[0], &candidate.Args[1]
+			numbers, err := ndarray.Fill(in.DType, in.Shape, max(c.seed, 1))
+			must(t, err)
+			in.Data, in.Seed = nil, c.seed
+			for i := range numbers.Len() {
+				out.Want = binary.LittleEndian.AppendUint32(out.Want[:4*i], uint32(2*numbers.Int(i)))
+			}
+			result, err := r.Measure(t.Context(), candidate)
+			must(t, err)
+			if (result.Failure == nil) != (c.want == "") || result.Failure != nil && result.Failure.Class != c.want {
+				t.Errorf("%s: %+v", c.id, result.Failure)
+			}
+		})
 	}
 }
 
-// TestDisturbed: a sample with an interrupt does not enter a time, and a time without other samples is marked. The
-// candidates set all enabled interrupts pending in the calls that they count: the first is the check, the second warms
-// up.
-func TestDisturbed(t *testing.T) {
+// TestDisturbedSamplesDoNotCount: a sample with an interrupt does not enter a time, and a time without other samples
+// is marked. The candidates set all enabled interrupts pending in the calls that they count: the first is the check,
+// the second warms up.
+func TestDisturbedSamplesDoNotCount(t *testing.T) {
 	r, err := tune.OpenRun(t.Context(), t.TempDir(), &device.Desk{}, []string{"mps2_an385"}, tune.Options{
 		MinSample: time.Microsecond, // one call is enough
 	})
 	must(t, err)
 	defer func() { must(t, r.Close()) }()
 	for when, want := range map[string][]int{"0": nil, "calls == 4": {0, 1, 0}, "1": {1, 1, 1}} {
-		result, err := r.Measure(t.Context(), operator(when, right+"static int calls; calls++; if ("+when+
-			") *(volatile uint32_t*)0xE000E200 = *(volatile uint32_t*)0xE000E100;"))
-		must(t, err)
-		if result.Failure != nil {
-			t.Fatalf("%s: %+v", when, result.Failure)
-		}
-		undisturbed := 3
-		if when == "calls == 4" {
-			undisturbed = 2
-		}
-		if !slices.Equal(result.Interrupts, want) || result.Disturbed != (when == "1") || result.Time.N != undisturbed {
-			t.Errorf("if (%s): %+v, of %d samples, disturbed: %v", when, result.Interrupts, result.Time.N, result.Disturbed)
-		}
+		t.Run("if "+when, func(t *testing.T) {
+			result, err := r.Measure(t.Context(), operator(when, right+"static int calls; calls++; if ("+when+
+				") *(volatile uint32_t*)0xE000E200 = *(volatile uint32_t*)0xE000E100;"))
+			must(t, err)
+			if result.Failure != nil {
+				t.Fatalf("%s: %+v", when, result.Failure)
+			}
+			undisturbed := 3
+			if when == "calls == 4" {
+				undisturbed = 2
+			}
+			if !slices.Equal(result.Interrupts, want) || result.Disturbed != (when == "1") || result.Time.N != undisturbed {
+				t.Errorf("if (%s): %+v, of %d samples, disturbed: %v", when, result.Interrupts, result.Time.N, result.Disturbed)
+			}
+		})
 	}
 }
 
@@ -238,8 +243,9 @@ func goods(n int) (all []tune.Candidate) {
 	return all
 }
 
-// TestBoardsVanish kills emulators while they measure: every candidate has a time in the end, and none is blamed.
-func TestBoardsVanish(t *testing.T) {
+// TestVanishedBoardsBlameNoCandidate kills emulators while they measure: every candidate has a time in the end, and
+// none is blamed.
+func TestVanishedBoardsBlameNoCandidate(t *testing.T) {
 	reference := operator("reference", right)
 	r, err := tune.OpenRun(t.Context(), t.TempDir(), &device.Desk{}, []string{"mps2_an385", "mps2_an385"}, tune.Options{
 		Reference: &reference, StepTimeout: 5 * time.Second, MaxRecoveries: 20, Drift: 1000,
@@ -281,9 +287,9 @@ func TestBoardsVanish(t *testing.T) {
 	}
 }
 
-// TestDrift allows the reference no drift at all, on a computer whose times always differ: the board is given up with
-// the reason.
-func TestDrift(t *testing.T) {
+// TestDriftGivesUpBoard allows the reference no drift at all, on a computer whose times always differ: the board is
+// given up with the reason.
+func TestDriftGivesUpBoard(t *testing.T) {
 	reference := operator("reference", right)
 	r, err := tune.OpenRun(t.Context(), t.TempDir(), &device.Desk{}, []string{"host"}, tune.Options{
 		Reference: &reference, Every: 1, Drift: 1e-12, MaxRecoveries: 1,
@@ -334,9 +340,9 @@ func emulators(t *testing.T) (pids []int) {
 	return pids
 }
 
-// TestKilled kills the measuring process while it opens the run, then at any moment after some more results, until all
-// candidates are finished: each once.
-func TestKilled(t *testing.T) {
+// TestKilledRunContinues kills the measuring process while it opens the run, then at any moment after some more
+// results, until all candidates are finished: each once.
+func TestKilledRunContinues(t *testing.T) {
 	dir := t.TempDir()
 	kills := map[string]int{"": 3, "full": 10, "soak": 50}[os.Getenv("BOARDSMITH_TESTS")]
 	candidates := 100 + 20*kills
@@ -376,7 +382,7 @@ func TestChild(t *testing.T) {
 	dir := os.Getenv("TUNE_CHILD")
 	n, err := strconv.Atoi(os.Getenv("TUNE_CANDIDATES"))
 	if dir == "" || err != nil {
-		t.Skip("it is TestKilled's child")
+		t.Skip("it is TestKilledRunContinues's child")
 	}
 	after, err := strconv.Atoi(os.Getenv("TUNE_KILLED_AFTER"))
 	must(t, err)
@@ -399,9 +405,9 @@ func TestChild(t *testing.T) {
 	must(t, r.Close())
 }
 
-// TestMatmul measures the 32 schedules of one matrix multiplication: all compute the same, each emulator counts the
-// same instructions in two runs, and no flash is written after the first image.
-func TestMatmul(t *testing.T) {
+// TestSchedulesWriteFlashOnce measures the 32 schedules of one matrix multiplication: all compute the same, each
+// emulator counts the same instructions in two runs, and no flash is written after the first image.
+func TestSchedulesWriteFlashOnce(t *testing.T) {
 	for _, board := range drawn.Of(t, "matmul",
 		[]string{"host", "mps2_an385", "mps2_an500", "qemu_riscv32", "netduinoplus2"}, 1) {
 		t.Run(board, func(t *testing.T) {
@@ -444,9 +450,9 @@ func TestMatmul(t *testing.T) {
 	}
 }
 
-// TestDriftRepeats slows the reference down for a while: what was measured since it was right the last time is measured
-// again, and nothing else.
-func TestDriftRepeats(t *testing.T) {
+// TestDriftRemeasuresSinceLastCheck slows the reference down for a while: what was measured since it was right the
+// last time is measured again, and nothing else.
+func TestDriftRemeasuresSinceLastCheck(t *testing.T) {
 	slow := filepath.Join(t.TempDir(), "slow")
 	reference := operator("reference", fmt.Sprintf(
 		`extern int access(const char*, int); for (volatile int i = 0; i < 100000 && access("%s", 0) == 0; i++) {} %s`,
@@ -506,26 +512,28 @@ func TestDriftRepeats(t *testing.T) {
 }
 
 // A run keeps the longest limit for a call that it had: a candidate that took longer than the first can be reproduced.
-func TestLongestLimitIsKept(t *testing.T) {
+func TestLongestCallTimeoutIsKept(t *testing.T) {
 	dir := t.TempDir()
 	for i, c := range []struct{ limit, kept time.Duration }{
 		{2 * time.Second, 2 * time.Second}, {5 * time.Second, 5 * time.Second}, {time.Second, 5 * time.Second},
 	} {
-		r, err := tune.OpenRun(t.Context(), dir, desk(t), []string{"host"},
-			tune.Options{CallTimeout: c.limit, Samples: 3 + i})
-		must(t, err)
-		_, err = r.Measure(t.Context(), operator("one", right))
-		must(t, err)
-		must(t, r.Close())
-		text, err := os.ReadFile(filepath.Join(dir, "run.json"))
-		must(t, err)
-		var settings struct {
-			Samples     int           `json:"samples"`
-			CallTimeout time.Duration `json:"call_timeout_ns"`
-		}
-		must(t, json.Unmarshal(text, &settings))
-		if settings.CallTimeout != c.kept || settings.Samples != 3 {
-			t.Errorf("opened with %v: %+v", c.limit, settings)
-		}
+		t.Run(c.limit.String(), func(t *testing.T) {
+			r, err := tune.OpenRun(t.Context(), dir, desk(t), []string{"host"},
+				tune.Options{CallTimeout: c.limit, Samples: 3 + i})
+			must(t, err)
+			_, err = r.Measure(t.Context(), operator("one", right))
+			must(t, err)
+			must(t, r.Close())
+			text, err := os.ReadFile(filepath.Join(dir, "run.json"))
+			must(t, err)
+			var settings struct {
+				Samples     int           `json:"samples"`
+				CallTimeout time.Duration `json:"call_timeout_ns"`
+			}
+			must(t, json.Unmarshal(text, &settings))
+			if settings.CallTimeout != c.kept || settings.Samples != 3 {
+				t.Errorf("opened with %v: %+v", c.limit, settings)
+			}
+		})
 	}
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/boardsmith/boardsmith/tune"
 )
 
-// TestZephyrCandidates measures candidates in the RAM of firmware on Zephyr, and one that is too large for the window
-// in firmware of its own, for that reason. A board without room for a window is refused.
-func TestZephyrCandidates(t *testing.T) {
+// TestZephyrMeasuresInRAMAndFirmware measures candidates in the RAM of firmware on Zephyr, and one that is too large
+// for the window in firmware of its own, for that reason. A board without room for a window is refused.
+func TestZephyrMeasuresInRAMAndFirmware(t *testing.T) {
 	if !drawn.InFull() || os.Getenv("ZEPHYR_BASE") == "" {
 		t.Skip("only in a full run, with a Zephyr in ZEPHYR_BASE (docs/zephyr.md)")
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/boardsmith/boardsmith/internal/timegate"
 )
 
-// TestGate: any number work together, or one times; those who stop waiting leave nothing behind.
-func TestGate(t *testing.T) {
+// TestGateAdmitsWorksOrOneTiming: any number work together, or one times; those who stop waiting leave nothing behind.
+func TestGateAdmitsWorksOrOneTiming(t *testing.T) {
 	var g timegate.Gate
 	ctx := t.Context()
 	first, err := g.Work(ctx)
@@ -51,8 +51,8 @@ func TestGate(t *testing.T) {
 	end()
 }
 
-// TestMany has many goroutines work and time.
-func TestMany(t *testing.T) {
+// TestWorkNeverOverlapsTiming has many goroutines work and time.
+func TestWorkNeverOverlapsTiming(t *testing.T) {
 	var g timegate.Gate
 	var works, timings atomic.Int32
 	var all sync.WaitGroup

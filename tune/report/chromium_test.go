@@ -154,9 +154,9 @@ func rgb(colour string) string {
 	return fmt.Sprintf("rgb(%d, %d, %d)", r, g, b)
 }
 
-// TestBrowser opens a page of two runs, one of them with hostile names, on a light and on a dark screen: nothing else
-// is loaded, nothing is complained of, and each chart has as many points as there are results.
-func TestBrowser(t *testing.T) {
+// TestBrowserRendersPage opens a page of two runs, one of them with hostile names, on a light and on a dark screen:
+// nothing else is loaded, nothing is complained of, and each chart has as many points as there are results.
+func TestBrowserRendersPage(t *testing.T) {
 	runs := []Run{search("grid", 1.2e-3), search(hostile, 0.9e-3)}
 	for i := range runs[1].Results {
 		runs[1].Results[i].ID += hostile
@@ -173,19 +173,21 @@ func TestBrowser(t *testing.T) {
 		"dark":  {[]string{"--blink-settings=preferredColorScheme=0"}, func(t tone) string { return t.Dark }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f, v := inspected(t, page.String(), append(c.flags, "--window-size=1000,900")...)
-			if len(v.loaded) > 0 || len(v.console) > 0 {
-				t.Errorf("it loaded %q and printed %q", v.loaded, v.console)
-			}
-			if f.Title != "Tuning runs" || f.Scripts != 1 || f.Images != 0 || f.Wide {
-				t.Errorf("title %q, %d scripts, %d images, wider than the window: %v", f.Title, f.Scripts, f.Images, f.Wide)
-			}
-			dark := f.Page != "rgb(255, 255, 255)"
-			if dark != (name == "dark") {
-				t.Errorf("the page is %s", f.Page)
-			}
-			checkDrawings(t, f, runs, func(series int) string { return rgb(c.tone(tones[series])) })
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				f, v := inspected(t, page.String(), append(c.flags, "--window-size=1000,900")...)
+				if len(v.loaded) > 0 || len(v.console) > 0 {
+					t.Errorf("it loaded %q and printed %q", v.loaded, v.console)
+				}
+				if f.Title != "Tuning runs" || f.Scripts != 1 || f.Images != 0 || f.Wide {
+					t.Errorf("title %q, %d scripts, %d images, wider than the window: %v", f.Title, f.Scripts, f.Images, f.Wide)
+				}
+				dark := f.Page != "rgb(255, 255, 255)"
+				if dark != (name == "dark") {
+					t.Errorf("the page is %s", f.Page)
+				}
+				checkDrawings(t, f, runs, func(series int) string { return rgb(c.tone(tones[series])) })
+			})
 		})
 	}
 }
@@ -237,8 +239,9 @@ func checkDrawings(t *testing.T, f found, runs []Run, colour func(int) string) {
 	expect("boards", "bars", f.Figures["boards"].Fills, 1, 6)
 }
 
-// TestBrowserComplains: what TestBrowser looks for is found on a page that has it, and the page's policy forbids it.
-func TestBrowserComplains(t *testing.T) {
+// TestBrowserErrorsAreDetected: what TestBrowserRendersPage looks for is found on a page that has it, and the page's
+// policy forbids it.
+func TestBrowserErrorsAreDetected(t *testing.T) {
 	const bad = `<script>console.error("wrong")</script>` +
 		`<img src="http://192.0.2.1/x.png"><img src="http://example.invalid/x.png">`
 	v := open(t, "<!DOCTYPE html><title>bad</title>"+bad)

@@ -50,18 +50,20 @@ func withHostile() []tune.Result {
 	return append(all, x)
 }
 
-func TestTable(t *testing.T) {
+func TestTableIsGolden(t *testing.T) {
 	for name, n := range map[string]int{"table.txt": 0, "table-5.txt": 5} {
-		var b strings.Builder
-		if err := WriteTable(&b, withHostile(), n); err != nil {
-			t.Fatal(err)
-		}
-		for _, r := range b.String() {
-			if r != '\n' && !unicode.IsPrint(r) {
-				t.Errorf("%s has the character %q", name, r)
+		t.Run(name, func(t *testing.T) {
+			var b strings.Builder
+			if err := WriteTable(&b, withHostile(), n); err != nil {
+				t.Fatal(err)
 			}
-		}
-		golden(t, name, b.String())
+			for _, r := range b.String() {
+				if r != '\n' && !unicode.IsPrint(r) {
+					t.Errorf("%s has the character %q", name, r)
+				}
+			}
+			golden(t, name, b.String())
+		})
 	}
 	var b strings.Builder
 	if err := WriteTable(&b, nil, 5); err != nil || b.String() != "no results\n" {
@@ -69,7 +71,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-func TestCSV(t *testing.T) {
+func TestCSVIsGolden(t *testing.T) {
 	results := withHostile()
 	var b strings.Builder
 	if err := WriteCSV(&b, results); err != nil {
@@ -97,9 +99,11 @@ func TestCSV(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ text, want string }{{"=1+1", "'=1+1"}, {"\tx", "'\tx"}, {"a=1", "a=1"}, {"", ""}} {
-		if got := noFormula(c.text); got != c.want {
-			t.Errorf("%q becomes %q, want %q", c.text, got, c.want)
-		}
+		t.Run(c.text, func(t *testing.T) {
+			if got := noFormula(c.text); got != c.want {
+				t.Errorf("%q becomes %q, want %q", c.text, got, c.want)
+			}
+		})
 	}
 }
 
@@ -120,27 +124,31 @@ func TestColumnsAreDocumented(t *testing.T) {
 func TestTuneLinksNoCharts(t *testing.T) {
 	const charts = "gonum.org/v1/plot"
 	for name, want := range map[string]bool{"tune": false, "tune/report": true} {
-		out, err := exec.Command("go", "list", "-deps", "github.com/boardsmith/boardsmith/"+name).Output()
-		if err != nil {
-			t.Fatalf("go list -deps of %s: %v", name, err)
-		}
-		if got := slices.Contains(strings.Fields(string(out)), charts); got != want {
-			t.Errorf("package %s depends on %s: %v, want %v", name, charts, got, want)
-		}
+		t.Run(name, func(t *testing.T) {
+			out, err := exec.Command("go", "list", "-deps", "github.com/boardsmith/boardsmith/"+name).Output()
+			if err != nil {
+				t.Fatalf("go list -deps of %s: %v", name, err)
+			}
+			if got := slices.Contains(strings.Fields(string(out)), charts); got != want {
+				t.Errorf("package %s depends on %s: %v, want %v", name, charts, got, want)
+			}
+		})
 	}
 }
 
-// TestWriteErrors: each writer reports a disk that is full.
-func TestWriteErrors(t *testing.T) {
+// TestWriteErrorsAreReturned: each writer reports a disk that is full.
+func TestWriteErrorsAreReturned(t *testing.T) {
 	results := search("", 1e-3).Results
 	for name, write := range map[string]func() error{
 		"csv":   func() error { return WriteCSV(full{}, results) },
 		"table": func() error { return WriteTable(full{}, results, 0) },
 		"html":  func() error { return WriteHTML(full{}, Run{Results: results}) },
 	} {
-		if err := write(); !errors.Is(err, errFull) {
-			t.Errorf("%s: %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if err := write(); !errors.Is(err, errFull) {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
 	}
 }
 
@@ -150,7 +158,7 @@ type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errFull }
 
-func TestUnits(t *testing.T) {
+func TestShortestTimeHasFourDigits(t *testing.T) {
 	for _, c := range []struct {
 		seconds float64
 		want    string
@@ -172,8 +180,8 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// TestWork: a stop of the run and what was done at the same time do not count.
-func TestWork(t *testing.T) {
+// TestWorkExcludesPauses: a stop of the run and what was done at the same time do not count.
+func TestWorkExcludesPauses(t *testing.T) {
 	at := func(s int) time.Time { return day.Add(time.Duration(s) * time.Second) }
 	var results []tune.Result
 	for _, s := range [][2]int{{0, 10}, {5, 12}, {6, 7}, {100, 104}, {104, 105}} { // from, to
@@ -193,8 +201,9 @@ func TestWork(t *testing.T) {
 	}
 }
 
-// TestPage: the same runs give the same page, whatever their names are, and it names nothing that a browser could load.
-func TestPage(t *testing.T) {
+// TestPageIsSelfContained: the same runs give the same page, whatever their names are, and it names nothing that a
+// browser could load.
+func TestPageIsSelfContained(t *testing.T) {
 	runs := []Run{search("grid", 1.2e-3), search(hostile, 0.9e-3)}
 	for i := range runs[1].Results {
 		r := &runs[1].Results[i]
@@ -217,9 +226,11 @@ func TestPage(t *testing.T) {
 	for _, bad := range []string{
 		"<script", "<img", "<image", "<use", "<link", "<iframe", "<object", "url(", "@import", "\x1b", "\xff",
 	} {
-		if strings.Contains(page, bad) {
-			t.Errorf("the page has %q", bad)
-		}
+		t.Run(bad, func(t *testing.T) {
+			if strings.Contains(page, bad) {
+				t.Errorf("the page has %q", bad)
+			}
+		})
 	}
 	if n := strings.Count(page, "</svg>"); n != strings.Count(page, "<svg") || n < 9 {
 		t.Errorf("%d charts end", n)
@@ -233,8 +244,8 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestOddRuns: whatever can be in results gives a page.
-func TestOddRuns(t *testing.T) {
+// TestOddRunsHaveAPage: whatever can be in results gives a page.
+func TestOddRunsHaveAPage(t *testing.T) {
 	p := platform(25e6, 0)
 	at := func(s ...float64) (r Run) {
 		for i, x := range s {
@@ -264,63 +275,69 @@ func TestOddRuns(t *testing.T) {
 		"failures": {{Results: []tune.Result{failed("a", "k", failure.Compile, tune.BlameCandidate, "")}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var b strings.Builder
-			if err := WriteHTML(&b, runs...); err != nil || !strings.HasSuffix(b.String(), "</html>\n") {
-				t.Errorf("%d bytes, %v", b.Len(), err)
+			t.Run(name, func(t *testing.T) {
+				var b strings.Builder
+				if err := WriteHTML(&b, runs...); err != nil || !strings.HasSuffix(b.String(), "</html>\n") {
+					t.Errorf("%d bytes, %v", b.Len(), err)
+				}
+				if strings.Contains(b.String(), "NaN") || strings.Contains(b.String(), `-Inf`) {
+					t.Error("the page has no numbers in it")
+				}
+				for _, r := range runs {
+					if err := WriteTable(&b, r.Results, 0); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestThinKeepsAtMostMaxDots: at most maxDots are drawn, and the first is.
+func TestThinKeepsAtMostMaxDots(t *testing.T) {
+	for _, n := range []int{1, maxDots, maxDots + 1, 10 * maxDots} {
+		t.Run(strconv.Itoa(n), func(t *testing.T) {
+			h := make([]float64, n)
+			c := curve{}
+			for i := range h {
+				c.dots = append(c.dots, struct{ X, Y float64 }{float64(i), 1})
 			}
-			if strings.Contains(b.String(), "NaN") || strings.Contains(b.String(), `-Inf`) {
-				t.Error("the page has no numbers in it")
+			if got := thin(c.dots); len(got) > maxDots || len(got) < min(n, maxDots/2) || got[0].X != 0 {
+				t.Errorf("%d dots of %d", len(got), n)
 			}
-			for _, r := range runs {
-				if err := WriteTable(&b, r.Results, 0); err != nil {
-					t.Error(err)
+		})
+	}
+}
+
+// TestHistogramCountsEachTimeOnce: each time is in one bin, the one between whose edges it lies.
+func TestHistogramCountsEachTimeOnce(t *testing.T) {
+	for name, times := range map[string][]float64{
+		"linear": {1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, "logarithmic": {1, 10, 100, 1000, 1e4, 1e4}, "equal": {5, 5}, "zero": {0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHistogram([][]float64{times, times[:1]})
+			for i, want := range []int{len(times), 1} {
+				got := 0
+				for _, n := range h.counts[i] {
+					got += n
+				}
+				if got != want {
+					t.Errorf("%s: %d times of %d are in bins", name, got, want)
+				}
+			}
+			for _, x := range times {
+				b := h.bin(x)
+				if slack := 1e-9 * x; x < h.edges[b]-slack || x > h.edges[b+1]+slack {
+					t.Errorf("%s: %v is between %v and %v", name, x, h.edges[b], h.edges[b+1])
 				}
 			}
 		})
 	}
 }
 
-// TestThin: at most maxDots are drawn, and the first is.
-func TestThin(t *testing.T) {
-	for _, n := range []int{1, maxDots, maxDots + 1, 10 * maxDots} {
-		h := make([]float64, n)
-		c := curve{}
-		for i := range h {
-			c.dots = append(c.dots, struct{ X, Y float64 }{float64(i), 1})
-		}
-		if got := thin(c.dots); len(got) > maxDots || len(got) < min(n, maxDots/2) || got[0].X != 0 {
-			t.Errorf("%d dots of %d", len(got), n)
-		}
-	}
-}
-
-// TestHistogram: each time is in one bin, the one between whose edges it lies.
-func TestHistogram(t *testing.T) {
-	for name, times := range map[string][]float64{
-		"linear": {1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, "logarithmic": {1, 10, 100, 1000, 1e4, 1e4}, "equal": {5, 5}, "zero": {0},
-	} {
-		h := newHistogram([][]float64{times, times[:1]})
-		for i, want := range []int{len(times), 1} {
-			got := 0
-			for _, n := range h.counts[i] {
-				got += n
-			}
-			if got != want {
-				t.Errorf("%s: %d times of %d are in bins", name, got, want)
-			}
-		}
-		for _, x := range times {
-			b := h.bin(x)
-			if slack := 1e-9 * x; x < h.edges[b]-slack || x > h.edges[b+1]+slack {
-				t.Errorf("%s: %v is between %v and %v", name, x, h.edges[b], h.edges[b+1])
-			}
-		}
-	}
-}
-
-// TestContrast: series are told from the page by 3:1 and texts by 4.5:1, on light and on dark pages (WCAG 2.1, 1.4.3
-// and 1.4.11).
-func TestContrast(t *testing.T) {
+// TestTonesHaveContrast: series are told from the page by 3:1 and texts by 4.5:1, on light and on dark pages (WCAG
+// 2.1, 1.4.3 and 1.4.11).
+func TestTonesHaveContrast(t *testing.T) {
 	colours := func(name string) []string {
 		var all []string
 		for _, m := range regexp.MustCompile(name+`: (#[0-9A-F]{6});`).FindAllStringSubmatch(pageText, -1) {

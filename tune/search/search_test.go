@@ -208,9 +208,11 @@ func TestFlagList(t *testing.T) {
 		{"-O3", "lib1.c:-Os", "-O3,lib1.c:-Os"},
 		{"-O3,lib1.c:-Os", "lib1.c:-O1", "-O3,lib1.c:-O1"},
 	} {
-		if got := listOf(c.list).with(c.flag).String(); got != c.want {
-			t.Errorf("%s with %s: %s, want %s", c.list, c.flag, got, c.want)
-		}
+		t.Run(c.list+" with "+c.flag, func(t *testing.T) {
+			if got := listOf(c.list).with(c.flag).String(); got != c.want {
+				t.Errorf("%s with %s: %s, want %s", c.list, c.flag, got, c.want)
+			}
+		})
 	}
 	for _, c := range choices {
 		if _, err := boards.ParseOptions([]string{"operator_flags=" + c}); err != nil {
@@ -292,9 +294,9 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// TestFlagsOfAnotherCompiler: trials of another compiler are not compared with new ones, and Retry measures a failure
-// again that is kept.
-func TestFlagsOfAnotherCompiler(t *testing.T) {
+// TestFlagsOfAnotherCompilerAreRejected: trials of another compiler are not compared with new ones, and Retry measures
+// a failure again that is kept.
+func TestFlagsOfAnotherCompilerAreRejected(t *testing.T) {
 	dir, n := t.TempDir(), digits(t)
 	n.Trials = 1
 	places := []string{n.Spec.Board}
@@ -336,8 +338,9 @@ func TestFlagsOfAnotherCompiler(t *testing.T) {
 	}
 }
 
-// TestFlagsChangeOutputs: flags that change outputs are no improvement, and wrong outputs without flags are an error.
-func TestFlagsChangeOutputs(t *testing.T) {
+// TestFlagsThatChangeOutputsFail: flags that change outputs are no improvement, and wrong outputs without flags are an
+// error.
+func TestFlagsThatChangeOutputsFail(t *testing.T) {
 	defer func(all []string) { choices = all }(choices)
 	choices = []string{"-Os", "-O3"}
 	source := strings.Replace(mlftest.TinyOperator, "in[i] * 2;", `in[i] * 2;
@@ -383,8 +386,8 @@ func TestFlagsChangeOutputs(t *testing.T) {
 	}
 }
 
-// TestFlagsTimedInQuiet: no compiler runs while one of two processes runs the network.
-func TestFlagsTimedInQuiet(t *testing.T) {
+// TestNoCompilerRunsWhileNetworkIsTimed: no compiler runs while one of two processes runs the network.
+func TestNoCompilerRunsWhileNetworkIsTimed(t *testing.T) {
 	defer func(all []string) { choices = all }(choices)
 	choices = []string{"-Os", "-O3", "-O1", "-funroll-loops", "-fno-gcse", "-fno-tree-pre"}
 	cc, err := exec.LookPath("cc")
@@ -440,8 +443,8 @@ extern int closedir(void* folder);
 // tableRow matches a row of the table in docs/tuning.md: network, flags, instructions, bytes of flash and of RAM.
 var tableRow = regexp.MustCompile("(?m)^\\| (\\w+) \\| (?:`([^`]*)`|none) \\| ([0-9]+) \\| ([0-9]+) \\| ([0-9]+) \\|$")
 
-// TestTableOfNetworks measures each row of the table in docs/tuning.md. Other versions of GCC may differ by 2 %.
-func TestTableOfNetworks(t *testing.T) {
+// TestDocumentedNetworkTimes measures each row of the table in docs/tuning.md. Other versions of GCC may differ by 2 %.
+func TestDocumentedNetworkTimes(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/tuning.md")
 	must(t, err)
 	rows := tableRow.FindAllStringSubmatch(string(doc), -1)
@@ -480,8 +483,9 @@ func TestTableOfNetworks(t *testing.T) {
 	}
 }
 
-// TestStore cuts results.jsonl at each byte of its last line: the whole lines are read, and the next one is appended.
-func TestStore(t *testing.T) {
+// TestStoreSurvivesCutLine cuts results.jsonl at each byte of its last line: the whole lines are read, and the next
+// one is appended.
+func TestStoreSurvivesCutLine(t *testing.T) {
 	dir := t.TempDir()
 	trial := func(flags string) NetworkTrial {
 		return NetworkTrial{Flags: flags, Flash: 3, RAM: 4, Result: tune.Result{
@@ -523,8 +527,8 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// TestEndedContext calls what takes a context with one that has ended.
-func TestEndedContext(t *testing.T) {
+// TestEndedContextIsInterrupted calls what takes a context with one that has ended.
+func TestEndedContextIsInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := Flags(ctx, t.TempDir(), &device.Desk{}, []string{"host"}, digits(t))

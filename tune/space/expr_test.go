@@ -54,15 +54,17 @@ func TestConditions(t *testing.T) {
 		{"a % b == 0", math.MinInt64, -1, 0, point(1)},
 		{"a * b == 9223372036854775807", top, 1, 0, point(1)},
 	} {
-		n, err := parseCondition(c.text, abcIndex)
-		if err != nil {
-			t.Errorf("%s: %v", c.text, err)
-			continue
-		}
-		got := n.eval([]span{point(c.a), point(c.b), point(c.c)})
-		if got != c.want && !(got.empty() && c.want.empty()) {
-			t.Errorf("%s with %d, %d, %d: got %v, want %v", c.text, c.a, c.b, c.c, got, c.want)
-		}
+		t.Run(c.text, func(t *testing.T) {
+			n, err := parseCondition(c.text, abcIndex)
+			if err != nil {
+				t.Errorf("%s: %v", c.text, err)
+				return
+			}
+			got := n.eval([]span{point(c.a), point(c.b), point(c.c)})
+			if got != c.want && !(got.empty() && c.want.empty()) {
+				t.Errorf("%s with %d, %d, %d: got %v, want %v", c.text, c.a, c.b, c.c, got, c.want)
+			}
+		})
 	}
 }
 
@@ -89,10 +91,12 @@ func TestBadConditions(t *testing.T) {
 		{"a == é", `at byte 6: unexpected "\xc3"`},
 		{strings.Repeat("(", 4097), "a constraint of 4097 bytes"},
 	} {
-		_, err := parseCondition(c.text, abcIndex)
-		if err == nil || !strings.HasSuffix(err.Error(), c.want) && !strings.HasPrefix(err.Error(), c.want) {
-			t.Errorf("%.40s: got %v, want %s", c.text, err, c.want)
-		}
+		t.Run(c.text, func(t *testing.T) {
+			_, err := parseCondition(c.text, abcIndex)
+			if err == nil || !strings.HasSuffix(err.Error(), c.want) && !strings.HasPrefix(err.Error(), c.want) {
+				t.Errorf("%.40s: got %v, want %s", c.text, err, c.want)
+			}
+		})
 	}
 }
 

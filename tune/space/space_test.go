@@ -135,33 +135,35 @@ func TestProposersCoverTheSpaceOnce(t *testing.T) {
 func TestProposalsAboveTheListedSize(t *testing.T) {
 	const knobs = `{"name": "a", "range": {"from": 1, "to": 300}}, {"name": "b", "range": {"from": 1, "to": 300}}`
 	for _, constraint := range []string{"", `"a * b <= 700"`, `"a == b"`} {
-		s := parse(t, knobs, constraint)
-		want := len(everything(s))
-		if constraint == "" {
-			want = 500
-		}
-		for kind, p := range map[string]Proposer{"random": NewRandom(s, 3), "evolve": NewEvolve(s, 3, EvolveOptions{})} {
-			seen := map[Config]bool{}
-			for len(seen) < want {
-				c, ok := p.Next()
-				if !ok || seen[c] || s.violated(c.Indices()) >= 0 {
-					t.Fatalf("%s, %s: proposal %d is %v, %v, seen before: %v; %v", constraint, kind, len(seen), c, ok, seen[c],
-						p.Err())
-				}
-				seen[c] = true
-				p.Report(c, float64(c.Indices()[0]), true)
-			}
+		t.Run(constraint, func(t *testing.T) {
+			s := parse(t, knobs, constraint)
+			want := len(everything(s))
 			if constraint == "" {
-				continue
+				want = 500
 			}
-			if c, ok := p.Next(); ok || p.Err() != nil {
-				t.Errorf("%s, %s: after all %d configurations came %v, %v", constraint, kind, want, c, p.Err())
+			for kind, p := range map[string]Proposer{"random": NewRandom(s, 3), "evolve": NewEvolve(s, 3, EvolveOptions{})} {
+				seen := map[Config]bool{}
+				for len(seen) < want {
+					c, ok := p.Next()
+					if !ok || seen[c] || s.violated(c.Indices()) >= 0 {
+						t.Fatalf("%s, %s: proposal %d is %v, %v, seen before: %v; %v", constraint, kind, len(seen), c, ok, seen[c],
+							p.Err())
+					}
+					seen[c] = true
+					p.Report(c, float64(c.Indices()[0]), true)
+				}
+				if constraint == "" {
+					continue
+				}
+				if c, ok := p.Next(); ok || p.Err() != nil {
+					t.Errorf("%s, %s: after all %d configurations came %v, %v", constraint, kind, want, c, p.Err())
+				}
 			}
-		}
+		})
 	}
 }
 
-func TestSeedsDecide(t *testing.T) {
+func TestEqualSeedsGiveEqualProposals(t *testing.T) {
 	s := spaces(t)["matmul"]
 	first := func(p Proposer) []Config {
 		var all []Config
@@ -176,29 +178,33 @@ func TestSeedsDecide(t *testing.T) {
 		"random": func(seed uint64) Proposer { return NewRandom(s, seed) },
 		"evolve": func(seed uint64) Proposer { return NewEvolve(s, seed, EvolveOptions{}) },
 	} {
-		if !slices.Equal(first(make(1)), first(make(1))) {
-			t.Errorf("%s: two runs with one seed differ", name)
-		}
-		if slices.Equal(first(make(1)), first(make(2))) {
-			t.Errorf("%s: two seeds give the same proposals", name)
-		}
+		t.Run(name, func(t *testing.T) {
+			if !slices.Equal(first(make(1)), first(make(1))) {
+				t.Errorf("%s: two runs with one seed differ", name)
+			}
+			if slices.Equal(first(make(1)), first(make(2))) {
+				t.Errorf("%s: two seeds give the same proposals", name)
+			}
+		})
 	}
 }
 
-// TestToldConfigurations: what an earlier run measured is not proposed again, and is a parent.
-func TestToldConfigurations(t *testing.T) {
+// TestReportedConfigurationsAreNotProposed: what an earlier run measured is not proposed again, and is a parent.
+func TestReportedConfigurationsAreNotProposed(t *testing.T) {
 	s := spaces(t)["matmul"]
 	all := everything(s)
 	for name, p := range map[string]Proposer{
 		"grid": NewGrid(s), "random": NewRandom(s, 1),
 		"evolve": NewEvolve(s, 1, EvolveOptions{}),
 	} {
-		for _, c := range all[:len(all)/2] {
-			p.Report(c, 1, true)
-		}
-		if rest := drain(t, p); len(rest) != len(all)-len(all)/2 {
-			t.Errorf("%s: %d of %d were told, %d are proposed", name, len(all)/2, len(all), len(rest))
-		}
+		t.Run(name, func(t *testing.T) {
+			for _, c := range all[:len(all)/2] {
+				p.Report(c, 1, true)
+			}
+			if rest := drain(t, p); len(rest) != len(all)-len(all)/2 {
+				t.Errorf("%s: %d of %d were told, %d are proposed", name, len(all)/2, len(all), len(rest))
+			}
+		})
 	}
 	defer func() {
 		if recover() == nil {
@@ -208,34 +214,36 @@ func TestToldConfigurations(t *testing.T) {
 	NewRandom(s, 1).Report(everything(spaces(t)["alone"])[0], 1, true)
 }
 
-func TestManyGoroutines(t *testing.T) {
+func TestGoroutinesGetDifferentProposals(t *testing.T) {
 	s := spaces(t)["matmul"]
 	for name, p := range map[string]Proposer{
 		"grid": NewGrid(s), "random": NewRandom(s, 1),
 		"evolve": NewEvolve(s, 1, EvolveOptions{}),
 	} {
-		var mu sync.Mutex
-		seen := map[Config]bool{}
-		var done sync.WaitGroup
-		for range 8 {
-			done.Go(func() {
-				for range 100 {
-					c, ok := p.Next()
-					if !ok {
-						t.Errorf("%s: nothing was proposed: %v", name, p.Err())
-						return
+		t.Run(name, func(t *testing.T) {
+			var mu sync.Mutex
+			seen := map[Config]bool{}
+			var done sync.WaitGroup
+			for range 8 {
+				done.Go(func() {
+					for range 100 {
+						c, ok := p.Next()
+						if !ok {
+							t.Errorf("%s: nothing was proposed: %v", name, p.Err())
+							return
+						}
+						p.Report(c, float64(c.Indices()[1]), true)
+						mu.Lock()
+						seen[c] = true
+						mu.Unlock()
 					}
-					p.Report(c, float64(c.Indices()[1]), true)
-					mu.Lock()
-					seen[c] = true
-					mu.Unlock()
-				}
-			})
-		}
-		done.Wait()
-		if len(seen) != 800 {
-			t.Errorf("%s: %d different configurations in 800 proposals", name, len(seen))
-		}
+				})
+			}
+			done.Wait()
+			if len(seen) != 800 {
+				t.Errorf("%s: %d different configurations in 800 proposals", name, len(seen))
+			}
+		})
 	}
 }
 
@@ -320,13 +328,15 @@ func TestHugeSpaces(t *testing.T) {
 		"grid": NewGrid(s), "random": NewRandom(s, 1),
 		"evolve": NewEvolve(s, 1, EvolveOptions{}),
 	} {
-		for range 1000 {
-			c, ok := p.Next()
-			if !ok {
-				t.Fatalf("%s: %v", name, p.Err())
+		t.Run(name, func(t *testing.T) {
+			for range 1000 {
+				c, ok := p.Next()
+				if !ok {
+					t.Fatalf("%s: %v", name, p.Err())
+				}
+				p.Report(c, float64(c.Indices()[0]), true)
 			}
-			p.Report(c, float64(c.Indices()[0]), true)
-		}
+		})
 	}
 }
 
@@ -336,22 +346,24 @@ func TestFewInAHugeSpace(t *testing.T) {
 		`"a + b + c == 4"`: 3, `"a * b * c == 2"`: 3, `"a == 3 && b == 7", "c < 3"`: 2,
 		`"a > 999999", "a + b + c >= 2999999"`: 3, `"c - b - a >= 999997"`: 4, `"c / (a * b) == 1000000"`: 1,
 	} {
-		s := parse(t, million3, constraints)
-		for name, p := range map[string]Proposer{
-			"grid": NewGrid(s), "random": NewRandom(s, 1),
-			"evolve": NewEvolve(s, 1, EvolveOptions{}),
-		} {
-			if got := drain(t, p); len(got) != want {
-				t.Errorf("%s: %s proposes %v, want %d", constraints, name, got, want)
+		t.Run(constraints, func(t *testing.T) {
+			s := parse(t, million3, constraints)
+			for name, p := range map[string]Proposer{
+				"grid": NewGrid(s), "random": NewRandom(s, 1),
+				"evolve": NewEvolve(s, 1, EvolveOptions{}),
+			} {
+				if got := drain(t, p); len(got) != want {
+					t.Errorf("%s: %s proposes %v, want %d", constraints, name, got, want)
+				}
 			}
-		}
-		w := s.walk(nil)
-		for w.steps = maxSteps; len(w.parts) > 0 && w.steps > 0; {
-			w.next()
-		}
-		if n := maxSteps - w.steps; n > 400 {
-			t.Errorf("%s: the search took %d steps", constraints, n)
-		}
+			w := s.walk(nil)
+			for w.steps = maxSteps; len(w.parts) > 0 && w.steps > 0; {
+				w.next()
+			}
+			if n := maxSteps - w.steps; n > 400 {
+				t.Errorf("%s: the search took %d steps", constraints, n)
+			}
+		})
 	}
 }
 
@@ -381,23 +393,25 @@ func TestSearchGivesUp(t *testing.T) {
 			`there is no configuration that satisfies all constraints; most were rejected by the constraint "b % 2 == 1 && b % 2 == 0"`,
 		},
 	} {
-		s := parse(t, c.knobs, c.constraints)
-		var all error
-		for _, all = range s.All() {
-		}
-		grid, random, evolve := NewGrid(s), NewRandom(s, 1), NewEvolve(s, 1, EvolveOptions{})
-		for _, p := range []Proposer{grid, random, evolve} {
-			if got, ok := p.Next(); ok {
-				t.Errorf("%T proposes %v", p, got)
+		t.Run(c.want, func(t *testing.T) {
+			s := parse(t, c.knobs, c.constraints)
+			var all error
+			for _, all = range s.All() {
 			}
-		}
-		for _, err := range []error{all, grid.Err(), random.Err(), evolve.Err()} {
-			var fe *FileError
-			if !errors.As(err, &fe) || fe.Line != s.constraints[1].line || fe.Err.Error() != c.want ||
-				failure.Of(err) != failure.Config || failure.Next(err) == "" {
-				t.Errorf("got  %v\nwant %s", err, c.want)
+			grid, random, evolve := NewGrid(s), NewRandom(s, 1), NewEvolve(s, 1, EvolveOptions{})
+			for _, p := range []Proposer{grid, random, evolve} {
+				if got, ok := p.Next(); ok {
+					t.Errorf("%T proposes %v", p, got)
+				}
 			}
-		}
+			for _, err := range []error{all, grid.Err(), random.Err(), evolve.Err()} {
+				var fe *FileError
+				if !errors.As(err, &fe) || fe.Line != s.constraints[1].line || fe.Err.Error() != c.want ||
+					failure.Of(err) != failure.Config || failure.Next(err) == "" {
+					t.Errorf("got  %v\nwant %s", err, c.want)
+				}
+			}
+		})
 	}
 }
 
@@ -438,9 +452,11 @@ func TestConfigByHand(t *testing.T) {
 		},
 		{"JSON", string(data), `{"TILE_M":2,"TILE_N":4,"TILE_K":8,"UNROLL":4,"ACC":"int16_t","opt":["-O3","-funroll-loops"]}`},
 	} {
-		if x.got != x.want {
-			t.Errorf("%s: got %s, want %s", x.what, x.got, x.want)
-		}
+		t.Run(x.what, func(t *testing.T) {
+			if x.got != x.want {
+				t.Errorf("%s: got %s, want %s", x.what, x.got, x.want)
+			}
+		})
 	}
 	for _, x := range []struct{ text, want string }{
 		{`[]`, "a configuration: the file is not one object in braces"},
@@ -456,10 +472,12 @@ func TestConfigByHand(t *testing.T) {
 			`it violates the constraint "UNROLL == 0 || TILE_N % UNROLL == 0"`,
 		},
 	} {
-		if _, err := s.Decode([]byte(x.text)); err == nil || !strings.Contains(err.Error(), x.want) ||
-			failure.Of(err) != failure.Config {
-			t.Errorf("%s: got %v, want %s", x.text, err, x.want)
-		}
+		t.Run(x.text, func(t *testing.T) {
+			if _, err := s.Decode([]byte(x.text)); err == nil || !strings.Contains(err.Error(), x.want) ||
+				failure.Of(err) != failure.Config {
+				t.Errorf("%s: got %v, want %s", x.text, err, x.want)
+			}
+		})
 	}
 	for _, index := range [][]int{nil, {1, 2, 3, 1, 0}, {1, 2, 3, 1, 0, 4}, {-1, 2, 3, 1, 0, 0}} {
 		if _, err := s.Config(index...); failure.Of(err) != failure.Config {
@@ -612,7 +630,9 @@ func TestBadFiles(t *testing.T) {
 			`the range has more than 1048576 values`,
 		},
 	} {
-		checkBad(t, c.text, c.want)
+		t.Run(c.want, func(t *testing.T) {
+			checkBad(t, c.text, c.want)
+		})
 	}
 }
 
@@ -624,10 +644,12 @@ func TestBadConstraintsInFiles(t *testing.T) {
 		{`a > 9 && a < 10`, `x.json:4: no values satisfy the constraint "a > 9 && a < 10"`},
 		{`a / 0 == 1`, `x.json:4: no values satisfy the constraint "a / 0 == 1"`},
 	} {
-		checkBad(t, `{"kernel": ["matmul.c"], "entry": "f",
+		t.Run(c.want, func(t *testing.T) {
+			checkBad(t, `{"kernel": ["matmul.c"], "entry": "f",
 "knobs": [{"name": "a", "range": {"from": 1, "to": 9}}, {"name": "b", "define": [1, "x"]}, {"name": "f", "flags": [[]]}],
 "constraints": ["a > 1",
 "`+c.text+`"]}`, c.want)
+		})
 	}
 }
 
@@ -650,12 +672,14 @@ func TestBadArgs(t *testing.T) {
 			`x.json:2: field "args[].data.fil" is not known; did you mean "args[].data.file"?`,
 		},
 	} {
-		checkBad(t, `{"kernel": ["matmul.c"], "entry": "f", "knobs": [{"name": "a", "define": [1]}], "args": [`+"\n{"+
-			c.text+"}]}", c.want)
+		t.Run(c.want, func(t *testing.T) {
+			checkBad(t, `{"kernel": ["matmul.c"], "entry": "f", "knobs": [{"name": "a", "define": [1]}], "args": [`+"\n{"+
+				c.text+"}]}", c.want)
+		})
 	}
 }
 
-func TestLargeArgument(t *testing.T) {
+func TestLargeArgumentIsRejected(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "a.npy")
 	if err := os.WriteFile(file, nil, 0o644); err != nil {

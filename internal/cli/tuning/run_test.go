@@ -9,9 +9,9 @@ import (
 	"github.com/boardsmith/boardsmith/tune"
 )
 
-// TestNoneConfirmed: confirmations that all failed on a kind of board are an error of the first one's class; one that
-// succeeded, or failures of the candidates themselves, are not.
-func TestNoneConfirmed(t *testing.T) {
+// TestAllFailedConfirmationsAreAnError: confirmations that all failed on a kind of board are an error of the first
+// one's class; one that succeeded, or failures of the candidates themselves, are not.
+func TestAllFailedConfirmationsAreAnError(t *testing.T) {
 	timed := func(id, of, kind string) tune.Result {
 		return tune.Result{ID: id, Confirms: of, Kind: kind, Time: &rpc.Stats{N: 3, Median: 1}}
 	}
@@ -38,10 +38,12 @@ func TestNoneConfirmed(t *testing.T) {
 			"1 of 1 candidates failed in flash on board y; the first, b@flash: no answer",
 		},
 	} {
-		err := noneConfirmed(c.results)
-		if c.want == "" && err != nil ||
-			c.want != "" && (failure.Of(err) != failure.Boot || !strings.Contains(err.Error(), c.want)) {
-			t.Errorf("%s: %v, want %q", c.name, err, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			err := noneConfirmed(c.results)
+			if c.want == "" && err != nil ||
+				c.want != "" && (failure.Of(err) != failure.Boot || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("%s: %v, want %q", c.name, err, c.want)
+			}
+		})
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/boardsmith/boardsmith/tune"
 )
 
-// TestViewOfTwoKinds: times of different kinds of board are not compared, and what Confirm measured again counts as
-// no further candidate.
-func TestViewOfTwoKinds(t *testing.T) {
+// TestViewComparesWithinKinds: times of different kinds of board are not compared, and what Confirm measured again
+// counts as no further candidate.
+func TestViewComparesWithinKinds(t *testing.T) {
 	w := newView(nil, 4)
 	timed := func(id, of, kind string, s float64) tune.Result {
 		return tune.Result{ID: id, Confirms: of, Kind: kind, Time: &rpc.Stats{N: 3, Median: s}}
