@@ -98,15 +98,9 @@ func report(p space.Proposer, t Trial) {
 	p.Report(t.Config, t.Result.Time.Median, true)
 }
 
-// Candidate returns the candidate of a configuration of a space. Errors are of class config: a file of the space's
-// arguments cannot be read, or has another type or shape.
-func Candidate(s *space.Space, c space.Config) (tune.Candidate, error) {
-	args, err := arguments(s)
-	return candidate(s, c, args), err
-}
-
 // IsCurrent returns a function that reports whether a candidate has the kernel and the arguments of the space, which
-// may have changed since the candidate was measured. Errors: those of Candidate.
+// may have changed since the candidate was measured. Errors are of
+// class config: a file of the arguments cannot be read, or has another type or shape.
 func IsCurrent(s *space.Space) (func(tune.Candidate) bool, error) {
 	args, err := arguments(s)
 	if err != nil {

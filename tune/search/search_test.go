@@ -165,11 +165,16 @@ func TestWholeSpace(t *testing.T) {
 	}
 }
 
+func candidateOf(s *space.Space, c space.Config) (tune.Candidate, error) {
+	args, err := arguments(s)
+	return candidate(s, c, args), err
+}
+
 func TestArgumentFiles(t *testing.T) {
 	s := kernelSpace(t)
 	c, err := s.Config(0, 0, 0)
 	must(t, err)
-	good, err := Candidate(s, c)
+	good, err := candidateOf(s, c)
 	must(t, err)
 	if good.Args[0].Data[4*7] != 7 || good.Args[1].Want[4*7] != 14 || good.Args[1].Data != nil {
 		t.Errorf("arguments %v", good.Args)
@@ -179,18 +184,18 @@ func TestArgumentFiles(t *testing.T) {
 		t.Errorf("candidate %s with %v", good.ID, good.Operators.Flags)
 	}
 	s.Args[0].Shape = []int64{63}
-	if _, err := Candidate(s, c); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "argument 0") {
+	if _, err := candidateOf(s, c); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "argument 0") {
 		t.Errorf("an array of another shape: %v", err)
 	}
 	s.Args[0].Shape, s.Args[0].Data = []int64{64}, &space.File{Path: s.Args[0].Data.Path, Array: "b"}
-	if _, err := Candidate(s, c); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), `no array "b"`) {
+	if _, err := candidateOf(s, c); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), `no array "b"`) {
 		t.Errorf("an array that is not there: %v", err)
 	}
 	seed := uint64(5)
 	s.Args[0].Data, s.Args[0].Seed = nil, &seed
-	a, err := Candidate(s, c)
+	a, err := candidateOf(s, c)
 	must(t, err)
-	b, err := Candidate(s, c)
+	b, err := candidateOf(s, c)
 	must(t, err)
 	if string(a.Args[0].Data) != string(b.Args[0].Data) || len(a.Args[0].Data) != 256 {
 		t.Error("equal seeds give different data")

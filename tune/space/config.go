@@ -38,7 +38,7 @@ func (s *Space) Config(index ...int) (Config, error) {
 		return Config{}, failure.Errorf(failure.Config, "%d values for %d knobs", len(index), len(s.Knobs))
 	}
 	for k, i := range index {
-		if n := s.Knobs[k].Len(); i < 0 || i >= n {
+		if n := s.Knobs[k].count(); i < 0 || i >= n {
 			return Config{}, failure.Errorf(failure.Config, "knob %s has no value %d: it has %d", s.Knobs[k].Name, i, n)
 		}
 	}
@@ -120,7 +120,7 @@ func (c Config) String() string {
 	var words []string
 	for k, i := range c.Indices() {
 		knob := &c.space.Knobs[k]
-		value := fmt.Sprint(knob.Value(i))
+		value := fmt.Sprint(knob.value(i))
 		if knob.flags != nil {
 			value = fmt.Sprintf("%q", strings.Join(knob.flags[i], " "))
 		}
@@ -141,7 +141,7 @@ func (c Config) MarshalJSON() ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		value, err := json.Marshal(c.space.Knobs[k].Value(i))
+		value, err := json.Marshal(c.space.Knobs[k].value(i))
 		if err != nil {
 			return nil, err
 		}

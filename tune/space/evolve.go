@@ -23,10 +23,7 @@ func (o EvolveOptions) withDefaults(knobs int) EvolveOptions {
 	return o
 }
 
-// An Evolve is an evolutionary search. It proposes random configurations until as many as its population were
-// reported, then variations of the best ones so far. Failed configurations rank behind all others. Where variations
-// yield nothing new, it proposes a random configuration, so that it can propose the whole space.
-type Evolve struct {
+type evolve struct {
 	mu      sync.Mutex
 	o       EvolveOptions
 	sampler sampler
@@ -39,13 +36,16 @@ type ranked struct {
 	cost float64
 }
 
-// NewEvolve returns an Evolve. Equal seeds give equal proposals if equal calls are made in equal order.
-func NewEvolve(s *Space, seed uint64, o EvolveOptions) *Evolve {
-	return &Evolve{o: o.withDefaults(len(s.Knobs)), sampler: newSampler(s, seed)}
+// NewEvolve returns the Proposer of an evolutionary search. It proposes random configurations until as many as its
+// population were reported, then variations of the best ones so far. Failed configurations rank behind all others. Where
+// variations yield nothing new, it proposes a random configuration, so that it can propose the whole space. Equal seeds
+// give equal proposals if equal calls are made in equal order.
+func NewEvolve(s *Space, seed uint64, o EvolveOptions) Proposer {
+	return &evolve{o: o.withDefaults(len(s.Knobs)), sampler: newSampler(s, seed)}
 }
 
 // Next implements Proposer.
-func (e *Evolve) Next() (Config, bool) {
+func (e *evolve) Next() (Config, bool) {
 	const attempts = 64
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -63,7 +63,7 @@ func (e *Evolve) Next() (Config, bool) {
 }
 
 // Report implements Proposer. A cost that is not a number counts as failed.
-func (e *Evolve) Report(c Config, cost float64, ok bool) {
+func (e *evolve) Report(c Config, cost float64, ok bool) {
 	c.mustBeOf(e.sampler.space)
 	if !ok || math.IsNaN(cost) {
 		cost = math.Inf(1)
@@ -80,14 +80,14 @@ func (e *Evolve) Report(c Config, cost float64, ok bool) {
 }
 
 // Err implements Proposer.
-func (e *Evolve) Err() error {
+func (e *evolve) Err() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.sampler.err
 }
 
 // child returns the indices of a variation of one parent, or of a mixture of two.
-func (e *Evolve) child() []int {
+func (e *evolve) child() []int {
 	rng := e.sampler.rng
 	index := e.parent()
 	if rng.Float64() < e.o.Crossover {
@@ -107,7 +107,7 @@ func (e *Evolve) child() []int {
 }
 
 // parent returns the indices of the winner of a tournament.
-func (e *Evolve) parent() []int {
+func (e *evolve) parent() []int {
 	best := len(e.ranked)
 	for range e.o.Tournament {
 		best = min(best, e.sampler.rng.IntN(len(e.ranked)))
@@ -116,9 +116,9 @@ func (e *Evolve) parent() []int {
 }
 
 // mutate returns another value of a knob: with a probability of one half a neighbour, if its values are numbers.
-func (e *Evolve) mutate(k, i int) int {
+func (e *evolve) mutate(k, i int) int {
 	knob, rng := &e.sampler.space.Knobs[k], e.sampler.rng
-	n := knob.Len()
+	n := knob.count()
 	switch {
 	case n == 1:
 		return i

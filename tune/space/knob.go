@@ -47,8 +47,8 @@ func (p progression) index(v int64) int {
 	return i
 }
 
-// Len returns the number of values, at least 1.
-func (k *Knob) Len() int {
+// count returns the number of values, at least 1.
+func (k *Knob) count() int {
 	switch {
 	case k.flags != nil:
 		return len(k.flags)
@@ -58,9 +58,9 @@ func (k *Knob) Len() int {
 	return k.values.length
 }
 
-// Value returns value i: an int64, a string (a macro's value that is not a number), or a []string of flags. It panics
-// unless 0 ≤ i < Len.
-func (k *Knob) Value(i int) any {
+// value returns value i: an int64, a string (a macro's value that is not a number), or a []string of flags. It panics
+// unless 0 ≤ i < count.
+func (k *Knob) value(i int) any {
 	switch {
 	case k.flags != nil:
 		return slices.Clone(k.flags[i])

@@ -75,18 +75,18 @@ var fileFields = jsonfile.Fields(reflect.TypeFor[spaceFile]())
 // wordRE matches a C identifier.
 var wordRE = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// Read reads the space file at path and the files that it names. Errors are *FileError, or of class config.
+// Read reads the space file at path and the files that it names. Errors are of class config; those of the content name the line.
 func Read(path string) (*Space, error) {
 	data, err := readFile(path, maxFileBytes)
 	if err != nil {
 		return nil, failure.Errorf(failure.Config, "space file: %w", err)
 	}
-	return Parse(data, path)
+	return parseFile(data, path)
 }
 
-// Parse is Read for a file with the content data. It does not read path, but errors name it, and the files that data
+// parseFile is Read for a file with the content data. It does not read path, but errors name it, and the files that data
 // names are in its folder.
-func Parse(data []byte, path string) (*Space, error) {
+func parseFile(data []byte, path string) (*Space, error) {
 	r := &reader{path: path, dir: filepath.Dir(path)}
 	keys, items, err := jsonfile.Scan(data)
 	if err != nil {
@@ -119,7 +119,7 @@ type reader struct {
 }
 
 func (r *reader) wrong(line int, err error) error {
-	return &FileError{File: r.path, Line: line, Err: err}
+	return &jsonfile.Error{File: r.path, Line: line, Err: err}
 }
 
 // at returns an error with the line of a field, or of an element of a list ("knobs[2]").
@@ -253,7 +253,7 @@ func (r *reader) readKnobs() error {
 			return r.at(field, "%s: %w", f.Name, err)
 		}
 		s.Knobs = append(s.Knobs, k)
-		s.whole = append(s.whole, k.span(0, k.Len()))
+		s.whole = append(s.whole, k.span(0, k.count()))
 	}
 	return nil
 }
@@ -271,7 +271,7 @@ func newKnob(f knobFile) (Knob, error) {
 	default:
 		err = errors.New("a knob has one of define, range and flags")
 	}
-	if err == nil && k.Len() == 0 {
+	if err == nil && k.count() == 0 {
 		err = errors.New("it has no values")
 	}
 	return k, err

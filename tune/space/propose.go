@@ -24,21 +24,19 @@ type Proposer interface {
 	Err() error
 }
 
-var _ = []Proposer{(*Grid)(nil), (*Random)(nil), (*Evolve)(nil)}
-
-// A Grid proposes all configurations in the order of Space.All.
-type Grid struct {
+// A grid proposes all configurations in the order of Space.All.
+type grid struct {
 	mu       sync.Mutex
 	walker   *walker
 	reported map[Config]bool
 	err      error
 }
 
-// NewGrid returns a Grid at its start.
-func NewGrid(s *Space) *Grid { return &Grid{walker: s.walk(nil), reported: map[Config]bool{}} }
+// NewGrid returns a Proposer of all configurations in the order of Space.All.
+func NewGrid(s *Space) Proposer { return &grid{walker: s.walk(nil), reported: map[Config]bool{}} }
 
 // Next implements Proposer.
-func (g *Grid) Next() (Config, bool) {
+func (g *grid) Next() (Config, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.walker.steps = maxSteps
@@ -50,7 +48,7 @@ func (g *Grid) Next() (Config, bool) {
 }
 
 // Report implements Proposer.
-func (g *Grid) Report(c Config, _ float64, _ bool) {
+func (g *grid) Report(c Config, _ float64, _ bool) {
 	c.mustBeOf(g.walker.space)
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -58,7 +56,7 @@ func (g *Grid) Report(c Config, _ float64, _ bool) {
 }
 
 // Err implements Proposer.
-func (g *Grid) Err() error {
+func (g *grid) Err() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.err
@@ -80,25 +78,25 @@ func (w *walker) unseen(seen map[Config]bool) (Config, bool) {
 	}
 }
 
-// A Random proposes configurations in random order. In a space of at most 65,536 combinations, and in a larger one as
-// long as a thousand random combinations include a configuration, all are equally likely.
-type Random struct {
+type random struct {
 	mu      sync.Mutex
 	sampler sampler
 }
 
-// NewRandom returns a Random. Equal seeds give equal proposals.
-func NewRandom(s *Space, seed uint64) *Random { return &Random{sampler: newSampler(s, seed)} }
+// NewRandom returns a Proposer of configurations in random order. In a space of at most 65,536 combinations, and in a
+// larger one as long as a thousand random combinations include a configuration, all are equally likely. Equal seeds give
+// equal proposals.
+func NewRandom(s *Space, seed uint64) Proposer { return &random{sampler: newSampler(s, seed)} }
 
 // Next implements Proposer.
-func (r *Random) Next() (Config, bool) {
+func (r *random) Next() (Config, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.sampler.next()
 }
 
 // Report implements Proposer.
-func (r *Random) Report(c Config, _ float64, _ bool) {
+func (r *random) Report(c Config, _ float64, _ bool) {
 	c.mustBeOf(r.sampler.space)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,7 +104,7 @@ func (r *Random) Report(c Config, _ float64, _ bool) {
 }
 
 // Err implements Proposer.
-func (r *Random) Err() error {
+func (r *random) Err() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.sampler.err
@@ -169,7 +167,7 @@ func (s *sampler) draw() (Config, bool) {
 	index := make([]int, len(s.space.Knobs))
 	for range maxDraws {
 		for k := range index {
-			index[k] = s.rng.IntN(s.space.Knobs[k].Len())
+			index[k] = s.rng.IntN(s.space.Knobs[k].count())
 		}
 		if c := s.space.makeConfig(index); !s.seen[c] && s.space.violated(index) < 0 {
 			return c, true

@@ -7,12 +7,11 @@ import (
 	"math/big"
 	"slices"
 
-	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
 // A Space is a kernel and all its configurations: a value for each knob, such that all constraints are satisfied. It is
-// immutable, and any number of goroutines may use it. Read and Parse return one.
+// immutable, and any number of goroutines may use it. Read returns one.
 type Space struct {
 	Kernel []Source
 	Entry  string // C name of the packed function
@@ -49,9 +48,6 @@ type File struct {
 	Array string // its name in an .npz; "" in an .npy
 }
 
-// A FileError reports an error in a space file, with its line. Its class is config.
-type FileError = jsonfile.Error
-
 // A constraint is a condition that each configuration satisfies.
 type constraint struct {
 	text string
@@ -63,7 +59,7 @@ type constraint struct {
 func (s *Space) Size() *big.Int {
 	n := big.NewInt(1)
 	for _, k := range s.Knobs {
-		n.Mul(n, big.NewInt(int64(k.Len())))
+		n.Mul(n, big.NewInt(int64(k.count())))
 	}
 	return n
 }

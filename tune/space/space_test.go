@@ -18,12 +18,13 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 )
 
 // parse makes a space of knobs and constraints, both as lists in JSON without their brackets.
 func parse(t testing.TB, knobs, constraints string) *Space {
 	t.Helper()
-	s, err := Parse(fmt.Appendf(nil, `{"kernel": ["matmul.c"], "entry": "f", "knobs": [%s], "constraints": [%s]}`,
+	s, err := parseFile(fmt.Appendf(nil, `{"kernel": ["matmul.c"], "entry": "f", "knobs": [%s], "constraints": [%s]}`,
 		knobs, constraints), "testdata/space.json")
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +58,7 @@ func everything(s *Space) []Config {
 		}
 		k := len(index) - 1
 		for ; k >= 0; k-- {
-			if index[k]++; index[k] < s.Knobs[k].Len() {
+			if index[k]++; index[k] < s.Knobs[k].count() {
 				break
 			}
 			index[k] = 0
@@ -405,7 +406,7 @@ func TestSearchGivesUp(t *testing.T) {
 				}
 			}
 			for _, err := range []error{all, grid.Err(), random.Err(), evolve.Err()} {
-				var fe *FileError
+				var fe *jsonfile.Error
 				if !errors.As(err, &fe) || fe.Line != s.constraints[1].line || fe.Err.Error() != c.want ||
 					failure.Of(err) != failure.Config || failure.Next(err) == "" {
 					t.Errorf("got  %v\nwant %s", err, c.want)
@@ -514,7 +515,7 @@ func TestIDs(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		s, err := Parse([]byte(text), filepath.Join(dir, "s.json"))
+		s, err := parseFile([]byte(text), filepath.Join(dir, "s.json"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -694,8 +695,8 @@ func TestLargeArgumentIsRejected(t *testing.T) {
 
 func checkBad(t *testing.T, text, want string) {
 	t.Helper()
-	_, err := Parse([]byte(text), "testdata/x.json")
-	var fe *FileError
+	_, err := parseFile([]byte(text), "testdata/x.json")
+	var fe *jsonfile.Error
 	if !errors.As(err, &fe) || !strings.Contains(err.Error(), want) || failure.Of(err) != failure.Config {
 		t.Errorf("%.200s:\ngot  %v\nwant %s", text, err, want)
 	}
@@ -763,9 +764,9 @@ func FuzzParse(f *testing.F) {
 		`], "constraints": ["a % b == c", "!(a < b)"]}`))
 	f.Add([]byte(`{"kernel": ["matmul.c"], "entry": "f", "knobs": [{"name": "a", "range": {"from": -9223372036854775808, "to": 9223372036854775807, "step": 9223372036854775807}}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		s, err := Parse(data, "testdata/fuzz.json")
+		s, err := parseFile(data, "testdata/fuzz.json")
 		if err != nil {
-			var fe *FileError
+			var fe *jsonfile.Error
 			if !errors.As(err, &fe) || fe.Line > 1+strings.Count(string(data), "\n") {
 				t.Errorf("%v", err)
 			}
@@ -776,7 +777,7 @@ func FuzzParse(f *testing.F) {
 		rng := rand.New(rand.NewPCG(1, 1))
 		for range 20 {
 			for k := range index {
-				index[k] = rng.IntN(s.Knobs[k].Len())
+				index[k] = rng.IntN(s.Knobs[k].count())
 			}
 			c, err := s.Config(index...)
 			if err != nil {

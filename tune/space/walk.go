@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 )
 
 // maxSteps limits the search for one configuration to about a quarter of a second.
@@ -53,7 +54,7 @@ type part struct{ knob, lo, hi int }
 func (s *Space) walk(rng *rand.Rand) *walker {
 	return &walker{
 		space: s, rng: rng, knobs: slices.Clone(s.whole), index: make([]int, len(s.Knobs)),
-		parts: []part{{0, 0, s.Knobs[0].Len()}}, rejected: make([]int, len(s.constraints)),
+		parts: []part{{0, 0, s.Knobs[0].count()}}, rejected: make([]int, len(s.constraints)),
 	}
 }
 
@@ -77,7 +78,7 @@ func (w *walker) next() (Config, bool) {
 			w.visited++
 			return s.makeConfig(w.index), true
 		}
-		w.parts = append(w.parts, part{p.knob + 1, 0, s.Knobs[p.knob+1].Len()})
+		w.parts = append(w.parts, part{p.knob + 1, 0, s.Knobs[p.knob+1].count()})
 	}
 	return Config{}, false
 }
@@ -111,7 +112,7 @@ func (w *walker) err() error {
 		}
 	}
 	c := w.space.constraints[strictest]
-	return failure.New(failure.Config, "loosen this constraint, or give its knobs fewer values", "%w", &FileError{
+	return failure.New(failure.Config, "loosen this constraint, or give its knobs fewer values", "%w", &jsonfile.Error{
 		File: w.space.file, Line: c.line, Err: fmt.Errorf("%s; most were rejected by the constraint %q", text, c.text),
 	})
 }
