@@ -13,8 +13,8 @@ import (
 	"github.com/boardsmith/boardsmith/tune"
 )
 
-// TestArchiveArraysAreAssignedByNameOrOrder: arrays are arguments' by their names, all or none of them, or by their
-// order, one for each; one of another shape or type is nobody's.
+// TestArchiveArraysAreAssignedByNameOrOrder assigns arrays to arguments: all by name, or all in order with one for
+// each. Another shape or type is an error.
 func TestArchiveArraysAreAssignedByNameOrOrder(t *testing.T) {
 	a, err := mlf.Open("../internal/testdata/archives/candidates/matmul_03.tar.gz")
 	must(t, err)

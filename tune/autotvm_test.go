@@ -8,8 +8,7 @@ import (
 	"github.com/boardsmith/boardsmith/tune"
 )
 
-// TestAutoTVMLogHasOneLinePerCandidate: the log has one line for each candidate with a record, none for what Confirm
-// measured again.
+// TestAutoTVMLogHasOneLinePerCandidate omits results of Confirm and candidates without a record.
 func TestAutoTVMLogHasOneLinePerCandidate(t *testing.T) {
 	a, none := timedResult("a", "k", 25e6, 1e-3), timedResult("none", "k", 25e6, 1e-3)
 	a.Record, a.Samples = json.RawMessage(`{"input": [1], "config": {}}`), []float64{1e-3}

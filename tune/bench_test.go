@@ -28,7 +28,7 @@ import (
 	"github.com/boardsmith/boardsmith/tune"
 )
 
-// variants are n candidates of TVM's, no two of which compile to the same bytes.
+// variants returns n of TVM's candidates, no two of which compile to the same bytes.
 func variants(t testing.TB, n int) iter.Seq[tune.Candidate] {
 	schedules := matmuls(t)
 	return func(yield func(tune.Candidate) bool) {
@@ -47,7 +47,7 @@ func variants(t testing.TB, n int) iter.Seq[tune.Candidate] {
 	}
 }
 
-// childSeconds is the processor time that the programs took which this process has started and that have ended.
+// childSeconds returns the processor time of the ended child processes, in seconds.
 func childSeconds(t testing.TB) float64 {
 	t.Helper()
 	var u syscall.Rusage
@@ -55,7 +55,7 @@ func childSeconds(t testing.TB) float64 {
 	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
 }
 
-// bound is how many candidates a minute this computer's processors could compile and link, if they did nothing else.
+// bound returns how many candidates a minute this computer could compile and link if it did nothing else.
 func bound(b testing.TB, board string) float64 {
 	b.Helper()
 	builder := &project.Builder{Host: device.Host{Cache: cache.New(b.TempDir(), cache.Options{})}}
@@ -76,7 +76,7 @@ func bound(b testing.TB, board string) float64 {
 	return 60 * float64(runtime.NumCPU()) / ((childSeconds(b) - before) / n)
 }
 
-// perOp is how many candidates an operation of BenchmarkCandidates measures, so that the start does not count.
+// perOp is the number of candidates in an operation of BenchmarkCandidates, so that the start does not count.
 const perOp = 160
 
 // BenchmarkCandidates takes candidates from C source to a verified time: three samples of at least a millisecond, on
@@ -151,7 +151,7 @@ type pacedPlace struct {
 	sent *atomic.Int64
 }
 
-// linked is what a Place on the desk has besides.
+// linked is the method of a device's Place for the link below its sessions.
 type linked interface {
 	Link(ctx context.Context, i *image.Image) (transport.Link, error)
 }
@@ -174,7 +174,7 @@ type pacedLink struct {
 	free  [2]time.Time // when the line can take the next byte, to the device and back
 }
 
-// pass waits as long as n bytes take on the line, with a start and a stop bit each.
+// pass waits for the transmission of n bytes, with a start and a stop bit each.
 func (l *pacedLink) pass(line, n int) {
 	if l.place.baud == 0 {
 		return
@@ -225,8 +225,7 @@ func BenchmarkPacedLink(b *testing.B) {
 	must(b, r.Close())
 }
 
-// TestUploadIsLittleMoreThanCode: what is sent for a candidate is its code and little else. Its arguments are on the
-// device.
+// TestUploadIsLittleMoreThanCode counts the bytes that are sent for a candidate whose arguments are on the device.
 func TestUploadIsLittleMoreThanCode(t *testing.T) {
 	var sent atomic.Int64
 	r, _ := opened(t, tune.Options{
@@ -249,8 +248,7 @@ func TestUploadIsLittleMoreThanCode(t *testing.T) {
 	}
 }
 
-// TestCandidatesLeaveNothingBehind measures so many that what each leaves behind would show: memory, descriptors,
-// processes, files.
+// TestCandidatesLeaveNothingBehind measures many candidates, and compares memory, descriptors and files.
 func TestCandidatesLeaveNothingBehind(t *testing.T) {
 	n := 60
 	switch {

@@ -20,15 +20,15 @@ import (
 	"github.com/boardsmith/boardsmith/tune"
 )
 
-// counting is a candidate that counts to n before it computes.
+// counting returns a candidate that counts to n before it computes.
 func counting(id string, n int) tune.Candidate {
 	c := operator(id, "for (volatile int i = 0; i < N; i++) {} "+right)
 	c.Operators.Flags = []string{fmt.Sprintf("-DN=%d", n)}
 	return c
 }
 
-// TestResultBelongsToContent: a candidate has the result of its content, whatever its ID and others of that ID, also
-// in a run that goes on, and in a folder whose name has a space.
+// TestResultBelongsToContent measures contents under changing IDs, also in a continued run, and in a folder whose name
+// has a space.
 func TestResultBelongsToContent(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a run")
 	open := func() *tune.Run {
@@ -92,8 +92,8 @@ func TestResultBelongsToContent(t *testing.T) {
 	must(t, r.Close())
 }
 
-// TestTwinKeepsTimeAfterIDMoves: a candidate with the bytes of an earlier one has its time, after another candidate
-// took its ID.
+// TestTwinKeepsTimeAfterIDMoves measures a candidate with the bytes of an earlier one, whose ID has another content
+// meanwhile.
 func TestTwinKeepsTimeAfterIDMoves(t *testing.T) {
 	r, _ := opened(t, tune.Options{}, "host")
 	measure := func(c tune.Candidate) tune.Result {
@@ -109,8 +109,9 @@ func TestTwinKeepsTimeAfterIDMoves(t *testing.T) {
 	}
 }
 
-// faulty is a board whose compiler is a script, on a path with a space, and a function that writes the script: version
-// is its first line of --version, and then a command before the compiler compiles.
+// faulty returns a function that opens a run on a board whose compiler is a script, on a path with a space, and one
+// that writes the script: version is the first line of --version, and then a command that runs before the compiler
+// compiles.
 func faulty(t *testing.T) (open func(dir string, o tune.Options) *tune.Run, compiler func(version, then string)) {
 	t.Helper()
 	cc, err := exec.LookPath("cc")
@@ -135,8 +136,7 @@ func faulty(t *testing.T) (open func(dir string, o tune.Options) *tune.Run, comp
 	}, compiler
 }
 
-// TestCompilersHaveRankingsOfTheirOwn: candidates that another compiler compiled are measured with it, and those that
-// only the earlier one compiled are in a ranking of their own, which names it.
+// TestCompilersHaveRankingsOfTheirOwn measures a candidate with two compilers, and another one with the first only.
 func TestCompilersHaveRankingsOfTheirOwn(t *testing.T) {
 	open, compiler := faulty(t)
 	dir := t.TempDir()
@@ -170,8 +170,7 @@ func TestCompilersHaveRankingsOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestEmptyRunFixesNoSettings: a run that ended before its first result determines nothing of the next one in its
-// folder.
+// TestEmptyRunFixesNoSettings opens a folder with other options after a run without results.
 func TestEmptyRunFixesNoSettings(t *testing.T) {
 	open, compiler := faulty(t)
 	dir := filepath.Join(t.TempDir(), "a run")
@@ -198,7 +197,7 @@ func TestEmptyRunFixesNoSettings(t *testing.T) {
 	}
 }
 
-// TestConfirmTakesCurrentCandidates: Confirm takes the candidates that the caller has now.
+// TestConfirmTakesCurrentCandidates confirms after a candidate was left out.
 func TestConfirmTakesCurrentCandidates(t *testing.T) {
 	dir := t.TempDir()
 	for i, ids := range [][]string{{"gone", "kept"}, {"kept"}} {

@@ -25,7 +25,7 @@ import (
 	"github.com/boardsmith/boardsmith/tune"
 )
 
-// opened is a run on one board in a new folder.
+// opened returns a run in a new folder, and the folder.
 func opened(t *testing.T, o tune.Options, boards ...string) (*tune.Run, string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -35,7 +35,7 @@ func opened(t *testing.T, o tune.Options, boards ...string) (*tune.Run, string) 
 	return r, dir
 }
 
-// desk is one with emulated chips of its own, which end with the test.
+// desk returns a desk with emulated chips of its own, which end with the test.
 func desk(t testing.TB) *device.Desk {
 	t.Helper()
 	keepertest.Use(t)
@@ -49,7 +49,7 @@ func desk(t testing.TB) *device.Desk {
 	return d
 }
 
-// TestFirmwareIsPlaced: the firmware of a run has its parts where the run places them; a candidate's are errors.
+// TestFirmwareIsPlaced checks the firmware of a run with a placement. A placement of operators is an error.
 func TestFirmwareIsPlaced(t *testing.T) {
 	dir := t.TempDir()
 	r, err := tune.OpenRun(t.Context(), dir, desk(t), []string{"mps2_an385"},
@@ -81,14 +81,13 @@ func TestFirmwareIsPlaced(t *testing.T) {
 	}
 }
 
-// large doubles by a table of so many bytes, which make it too large for a window of 4 KiB.
+// large returns a candidate with a table of so many bytes, which makes it too large for a window of 4 KiB.
 func large(id string, bytes int) tune.Candidate {
 	return operator(id, fmt.Sprintf("static const signed char table[%d] = {%s}; %s if (table[in[0]] != 2) out[0] = 0;",
 		bytes, strings.Repeat("1,", 1)+"2", right))
 }
 
-// TestLargeCandidatesShareFirmware measures candidates that do not fit into RAM among others that do: those go into
-// firmware, together, and say why.
+// TestLargeCandidatesShareFirmware measures candidates that do not fit into RAM among others that do.
 func TestLargeCandidatesShareFirmware(t *testing.T) {
 	for _, board := range drawn.Of(t, "flash tier",
 		[]string{"host", "mps2_an385", "netduinoplus2", "qemu_riscv32", "qemu_riscv64"}, 2) {
@@ -142,7 +141,7 @@ func TestLargeCandidatesShareFirmware(t *testing.T) {
 	}
 }
 
-// TestConfirmUsesOneImage measures the best again from flash, in one firmware.
+// TestConfirmUsesOneImage confirms several candidates, twice.
 func TestConfirmUsesOneImage(t *testing.T) {
 	for _, board := range drawn.Of(t, "confirm", []string{"host", "netduinoplus2"}, 1) {
 		t.Run(board, func(t *testing.T) {
@@ -184,8 +183,7 @@ func TestConfirmUsesOneImage(t *testing.T) {
 	}
 }
 
-// TestFlashArgumentsShareFirmware has an input lie in flash: in one more firmware for both candidates, and a candidate
-// that writes to it fails.
+// TestFlashArgumentsShareFirmware measures candidates with an input in flash, and one that writes to it.
 func TestFlashArgumentsShareFirmware(t *testing.T) {
 	for _, board := range drawn.Of(t, "flash arguments", []string{"host", "mps2_an385", "netduinoplus2"}, 1) {
 		t.Run(board, func(t *testing.T) {
@@ -210,7 +208,7 @@ func TestFlashArgumentsShareFirmware(t *testing.T) {
 	}
 }
 
-// TestCorrelationOfFixedOrder: of a known order.
+// TestCorrelationOfFixedOrder correlates times whose rank correlation is 0.8.
 func TestCorrelationOfFixedOrder(t *testing.T) {
 	var all []tune.Result
 	for i, of := range []float64{1, 2, 3, 4, 5} {
@@ -231,7 +229,7 @@ func TestCorrelationOfFixedOrder(t *testing.T) {
 	}
 }
 
-// TestSlowCandidateIsCut cuts a candidate short that is far slower than the best.
+// TestSlowCandidateIsCut measures a candidate that is far slower than the best.
 func TestSlowCandidateIsCut(t *testing.T) {
 	r, _ := opened(t, tune.Options{GiveUp: 10, Samples: 5}, "mps2_an385")
 	slow := "for (volatile int i = 0; i < 100000; i++) {} " + right
@@ -253,8 +251,7 @@ func compact(text []byte) []byte {
 	return b.Bytes()
 }
 
-// TestReadCandidateReturnsMeasuredOne: what was measured is read back from the run's folder, and a changed file is
-// noticed.
+// TestReadCandidateReturnsMeasuredOne reads a candidate from the folder of a run.
 func TestReadCandidateReturnsMeasuredOne(t *testing.T) {
 	r, dir := opened(t, tune.Options{}, "host")
 	c := operator("one", right)
@@ -283,8 +280,7 @@ func TestReadCandidateReturnsMeasuredOne(t *testing.T) {
 	}
 }
 
-// TestReproduceRepeatsResult: an emulator's times are the same again, in RAM and in flash, and a failure is the same
-// failure.
+// TestReproduceRepeatsResult reproduces a time in RAM, one in flash, and a failure of an emulator.
 func TestReproduceRepeatsResult(t *testing.T) {
 	r, dir := opened(t, tune.Options{Samples: 2}, "mps2_an385")
 	for _, c := range []tune.Candidate{operator("one", right), operator("wrong", "out[0] = 1;")} {
@@ -315,8 +311,7 @@ func TestReproduceRepeatsResult(t *testing.T) {
 	}
 }
 
-// TestProgramsOfFastestAndFailedAreKept: the linked files of the fastest and of those that failed on the device are
-// kept, over a second opening.
+// TestProgramsOfFastestAndFailedAreKept measures in two runs of one folder.
 func TestProgramsOfFastestAndFailedAreKept(t *testing.T) {
 	dir := t.TempDir()
 	measure := func(cs []tune.Candidate) {
@@ -350,8 +345,7 @@ func TestProgramsOfFastestAndFailedAreKept(t *testing.T) {
 	}
 }
 
-// TestSameTimeInFlash: what clears memory takes the same instructions in RAM and in flash, as it calls the same
-// function.
+// TestSameTimeInFlash measures a candidate that clears memory: it calls the same function in RAM and in flash.
 func TestSameTimeInFlash(t *testing.T) {
 	for _, board := range drawn.Of(t, "same time", []string{"mps2_an385", "qemu_riscv32"}, 1) {
 		t.Run(board, func(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"github.com/boardsmith/boardsmith/tune"
 )
 
-// TestHostFaultIsNotStored: a fault of the computer is not the candidate's, and is not kept: the candidate is measured
-// once the cause is gone, in the same run and in one that goes on.
+// TestHostFaultIsNotStored measures candidates again after the fault is repaired, in the same run and in a continued
+// one.
 func TestHostFaultIsNotStored(t *testing.T) {
 	open, compiler := faulty(t)
 	dir := filepath.Join(t.TempDir(), "a run")
@@ -71,8 +71,7 @@ func TestHostFaultIsNotStored(t *testing.T) {
 	}
 }
 
-// TestRepeatedCompilerCrashBlamesCandidate: a candidate for which the compiler crashes each time, and for no other
-// source, is the cause, and its failure is kept; if the compiler crashes for every source, the computer is.
+// TestRepeatedCompilerCrashBlamesCandidate blames the candidate only if the compiler compiles another source.
 func TestRepeatedCompilerCrashBlamesCandidate(t *testing.T) {
 	open, compiler := faulty(t)
 	dir := t.TempDir()
@@ -105,7 +104,7 @@ func TestRepeatedCompilerCrashBlamesCandidate(t *testing.T) {
 	}
 }
 
-// findFaulty returns the path of the script that faulty wrote.
+// findFaulty returns the path of the script that faulty has written.
 func findFaulty(t *testing.T) string {
 	t.Helper()
 	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
@@ -118,7 +117,7 @@ func findFaulty(t *testing.T) string {
 	return ""
 }
 
-// TestRetryMeasuresStoredFailureOnce: a failure that is kept is measured again with Options.Retry, once in a run.
+// TestRetryMeasuresStoredFailureOnce counts the compilations of a candidate that fails.
 func TestRetryMeasuresStoredFailureOnce(t *testing.T) {
 	open, compiler := faulty(t)
 	dir := t.TempDir()

@@ -11,13 +11,13 @@ import (
 	"github.com/boardsmith/boardsmith/tune"
 )
 
-// switched is a candidate that executes the statement as long as a file exists.
+// switched returns a candidate that executes the statement while a file exists.
 func switched(id, file, statement string) tune.Candidate {
 	return operator(id, fmt.Sprintf(`extern int access(const char*, int); if (access("%s", 0) == 0) { %s } %s`, file,
 		statement, right))
 }
 
-// byID returns the results in a run's folder.
+// byID returns the results in a run's folder by ID.
 func byID(t *testing.T, dir string) map[string]tune.Result {
 	t.Helper()
 	all, err := tune.ReadResults(dir)
@@ -29,8 +29,8 @@ func byID(t *testing.T, dir string) map[string]tune.Result {
 	return of
 }
 
-// TestLabelsFollowContent: each ID of a content, and each candidate with its bytes, has the newest result of it: after
-// a run was killed before the reference confirmed the time, and after RETRY of a failure.
+// TestLabelsFollowContent checks that each ID of a content, and each candidate with its bytes, has the newest result:
+// after a run was killed before the reference confirmed the time, and after a retried failure.
 func TestLabelsFollowContent(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	must(t, os.WriteFile(file, nil, 0o600))
@@ -96,8 +96,7 @@ func TestLabelsFollowContent(t *testing.T) {
 	}
 }
 
-// TestTwinIsConfirmedAfterLeaveOut: a candidate that shared a measurement is confirmed, and is the same as nothing,
-// once the other one is no longer among the results.
+// TestTwinIsConfirmedAfterLeaveOut leaves out the candidate with which another one shares its measurement.
 func TestTwinIsConfirmedAfterLeaveOut(t *testing.T) {
 	r, dir := opened(t, tune.Options{}, "host")
 	first, twin := operator("a", right), operator("b", right+" /* the same bytes */")

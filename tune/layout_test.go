@@ -18,9 +18,8 @@ import (
 	"github.com/boardsmith/boardsmith/tune"
 )
 
-// TestSmallBoardsNeedNoOptions measures and confirms candidates on boards with little RAM, without options: TVM's,
-// whose arguments have 2 KiB; on stm32vldiscovery, where firmware leaves no RAM for a window, small ones, and TVM's
-// fail with a reason.
+// TestSmallBoardsNeedNoOptions measures and confirms candidates on boards with little RAM. On stm32vldiscovery, where
+// firmware leaves no RAM for a window, only small candidates fit.
 func TestSmallBoardsNeedNoOptions(t *testing.T) {
 	for _, board := range drawn.Of(t, "small boards", []string{"microbit", "sifive_e", "stm32vldiscovery"}, 1) {
 		t.Run(board, func(t *testing.T) {
@@ -53,14 +52,13 @@ func TestSmallBoardsNeedNoOptions(t *testing.T) {
 	}
 }
 
-// argument is a tensor of so many bytes.
+// argument returns a tensor of so many bytes.
 func argument(bytes int64) tune.Arg {
 	return tune.Arg{DType: ndarray.DType{Code: ndarray.Int, Bits: 8, Lanes: 1}, Shape: []int64{bytes}}
 }
 
-// TestArenaGrows measures candidates whose arguments or workspace need more than the board's own arena, among others:
-// all are loaded into RAM. What no arena can hold is the candidate's failure, and so is what one that was asked for
-// cannot hold.
+// TestArenaGrows measures candidates whose arguments or workspace need more than the board's own arena. What no arena
+// can hold, or not the one in an option, is the candidate's failure.
 func TestArenaGrows(t *testing.T) {
 	for _, board := range drawn.Of(t, "arena grows", []string{"mps2_an386", "host"}, 1) {
 		t.Run(board, func(t *testing.T) {
@@ -116,7 +114,7 @@ func TestArenaGrows(t *testing.T) {
 	}
 }
 
-// TestBoardsHaveOptionsOfTheirOwn: boards of one run have options of their own, and no others.
+// TestBoardsHaveOptionsOfTheirOwn generates firmware for two boards with different options.
 func TestBoardsHaveOptionsOfTheirOwn(t *testing.T) {
 	dir := t.TempDir()
 	memory := map[string]boards.Options{"": {StackBytes: 12288}, "mps2_an385": {UploadKiB: 8, ArenaKiB: 96}}
@@ -167,8 +165,7 @@ func TestBoardsHaveOptionsOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestStackErrorNamesWorkingOption: the error of firmware that needs a larger stack names the option of the run for
-// that board, with which it opens.
+// TestStackErrorNamesWorkingOption opens a run with the option that the error of a too small stack names.
 func TestStackErrorNamesWorkingOption(t *testing.T) {
 	o := tune.Options{Memory: map[string]boards.Options{"microbit": {StackBytes: 512}}}
 	_, err := tune.OpenRun(t.Context(), t.TempDir(), desk(t), []string{"microbit", "mps2_an385"}, o)
@@ -190,7 +187,7 @@ func TestStackErrorNamesWorkingOption(t *testing.T) {
 	}
 }
 
-// documentedStack is the size in the example of docs/tuning.md.
+// documentedStack returns the size in the example of docs/tuning.md.
 func documentedStack(t *testing.T) int {
 	text, err := os.ReadFile("../docs/tuning.md")
 	must(t, err)

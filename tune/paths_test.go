@@ -17,7 +17,7 @@ import (
 	"github.com/boardsmith/boardsmith/tune/space"
 )
 
-// linkedFolder returns a new folder by a symbolic link with a space in its name.
+// linkedFolder returns a symbolic link to a new folder, with a space in its name.
 func linkedFolder(t *testing.T) string {
 	t.Helper()
 	link := filepath.Join(t.TempDir(), "by a link")
@@ -43,9 +43,8 @@ const pathsSpace = `{
   ]
 }`
 
-// TestRelativePathsSurviveChdir opens runs with relative paths alone, on a board, with a template and with libraries
-// of the user's, and changes the working folder before they are used: candidates in RAM, in firmware that is built
-// then, and measured again by Reproduce.
+// TestRelativePathsSurviveChdir opens runs with relative paths of a board, a template and libraries, and changes the
+// working folder before candidates are built.
 func TestRelativePathsSurviveChdir(t *testing.T) {
 	for _, from := range []string{"host", "mps2_an385"} {
 		t.Run(from, func(t *testing.T) {
@@ -93,8 +92,7 @@ func TestRelativePathsSurviveChdir(t *testing.T) {
 	}
 }
 
-// TestRelativeSpaceSurvivesChdir reads a search space and opens a run with relative paths, and changes the working
-// folder before it searches.
+// TestRelativeSpaceSurvivesChdir changes the working folder between reading a space and searching it.
 func TestRelativeSpaceSurvivesChdir(t *testing.T) {
 	elsewhere := t.TempDir()
 	t.Chdir(linkedFolder(t))

@@ -17,7 +17,7 @@ import (
 	"github.com/boardsmith/boardsmith/tune"
 )
 
-// watchedCompiler puts a compiler first on PATH that has a file in the folder it returns while it runs.
+// watchedCompiler puts a compiler first on PATH. While it runs, there is a file in the folder that is returned.
 func watchedCompiler(t *testing.T) (running string) {
 	t.Helper()
 	cc, err := exec.LookPath("cc")
@@ -30,8 +30,8 @@ func watchedCompiler(t *testing.T) (running string) {
 	return running
 }
 
-// watching are n candidates that write a line to a file for each call during which a compiler runs, and one line to
-// another file for all calls.
+// watching returns n candidates that write a line to a file for each call during which a compiler runs, and one line
+// to another file for all calls.
 func watching(n int, running, disturbed, calls string) (all []tune.Candidate) {
 	body := `static int called;
   if (called++ == 0) {
@@ -57,8 +57,7 @@ func watching(n int, running, disturbed, calls string) (all []tune.Candidate) {
 	return all
 }
 
-// TestNoCompilerRunsDuringMeasurements: no compiler runs while a process of the run is called and timed, also where
-// two processes measure and candidates are put into firmware.
+// TestNoCompilerRunsDuringMeasurements measures on two processes, in RAM and in firmware.
 func TestNoCompilerRunsDuringMeasurements(t *testing.T) {
 	running, logs := watchedCompiler(t), t.TempDir()
 	disturbed, calls := filepath.Join(logs, "disturbed"), filepath.Join(logs, "calls")
@@ -83,8 +82,7 @@ func TestNoCompilerRunsDuringMeasurements(t *testing.T) {
 	}
 }
 
-// TestReferenceOutlierIsNoDrift: a reference that takes longer once is measured more often, and nothing is reset; one
-// that stays slow is found.
+// TestReferenceOutlierIsNoDrift slows the reference down once, and then for good.
 func TestReferenceOutlierIsNoDrift(t *testing.T) {
 	once, always := filepath.Join(t.TempDir(), "once"), filepath.Join(t.TempDir(), "always")
 	reference := operator("reference", fmt.Sprintf(`

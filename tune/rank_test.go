@@ -11,7 +11,7 @@ import (
 	"github.com/boardsmith/boardsmith/tune"
 )
 
-// timedResult is a result on a platform with a clock.
+// timedResult returns a result on a platform with a clock.
 func timedResult(id, kind string, hz uint32, median float64) tune.Result {
 	return tune.Result{
 		ID: id, Kind: kind, Tier: tune.RAM, Platform: rpc.Platform{CoreHz: &hz}, Time: &rpc.Stats{N: 3, Median: median},
@@ -29,7 +29,7 @@ func ranked(results ...tune.Result) (all []string) {
 	return all
 }
 
-// TestRankOmitsDisturbed: a time with interrupts in every sample is not compared.
+// TestRankOmitsDisturbed ranks a time with interrupts in every sample.
 func TestRankOmitsDisturbed(t *testing.T) {
 	a, b := timedResult("a", "k", 25e6, 3), timedResult("b", "k", 25e6, 1)
 	b.Interrupts, b.Disturbed = []int{1, 1, 2}, true
@@ -38,7 +38,7 @@ func TestRankOmitsDisturbed(t *testing.T) {
 	}
 }
 
-// TestRankSortsWithinConditions: the fastest is first, and what else decides a time keeps results apart.
+// TestRankSortsWithinConditions changes one condition of a result at a time.
 func TestRankSortsWithinConditions(t *testing.T) {
 	a, b, c := timedResult("a", "k", 25e6, 3), timedResult("b", "k", 25e6, 1), timedResult("c", "k", 25e6, 3)
 	want := []string{"k, ram, core 25 MHz: over a: b a c"}
@@ -75,8 +75,7 @@ func TestRankSortsWithinConditions(t *testing.T) {
 	}
 }
 
-// TestRankOmitsResultsWithoutTime: results without a time that is a number are in no ranking, and one that was cut
-// short is no baseline if there is another.
+// TestRankOmitsResultsWithoutTime ranks times that are no finite numbers, and results that were cut.
 func TestRankOmitsResultsWithoutTime(t *testing.T) {
 	cut, whole := timedResult("cut", "k", 25e6, 9), timedResult("whole", "k", 25e6, 3)
 	cut.Cut = true

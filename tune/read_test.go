@@ -14,8 +14,7 @@ import (
 	"github.com/boardsmith/boardsmith/tune"
 )
 
-// TestReadResultsIgnoresUnfinishedLine reads a file that ends anywhere, as one does that is being written: all whole
-// lines are results.
+// TestReadResultsIgnoresUnfinishedLine reads a file that ends at each of its bytes.
 func TestReadResultsIgnoresUnfinishedLine(t *testing.T) {
 	dir := t.TempDir()
 	reset := rpc.ResetCause(3)
@@ -47,7 +46,7 @@ func TestReadResultsIgnoresUnfinishedLine(t *testing.T) {
 	}
 }
 
-// TestReadResultsReturnsLastOfID: of a candidate that was measured again, the last result counts.
+// TestReadResultsReturnsLastOfID reads a candidate that was measured twice.
 func TestReadResultsReturnsLastOfID(t *testing.T) {
 	dir := t.TempDir()
 	const lines = `{"id": "a", "time": {"Median": 1}}

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestSteadyTimeIgnoresOutliers injects times of a reference: an outlier is no drift, and most of the times decide.
+// TestSteadyTimeIgnoresOutliers injects times of a reference.
 func TestSteadyTimeIgnoresOutliers(t *testing.T) {
 	broken := errors.New("the link broke")
 	for name, c := range map[string]struct {

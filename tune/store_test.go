@@ -21,12 +21,12 @@ func stored(t *testing.T) *store {
 	return s
 }
 
-// unprovenTime is a result of a content with an unproven time.
+// unprovenTime returns a result of a content with an unproven time.
 func unprovenTime(id, content string, median float64) Result {
 	return Result{ID: id, Content: content, Time: &rpc.Stats{N: 1, Median: median}, Unproven: true}
 }
 
-// shared has an ID and its content stand for the result of a key.
+// shared shares the result of a key, and returns it under the ID.
 func shared(t *testing.T, s *store, id, content, key string) Result {
 	t.Helper()
 	r, _, err := s.share(Result{ID: id, Content: content}, key)
@@ -43,8 +43,7 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// TestTwinsShareNewestResult: a candidate that shares an unproven time has the new one when that is measured again,
-// and stays the candidate that it is.
+// TestTwinsShareNewestResult replaces an unproven time that two candidates share.
 func TestTwinsShareNewestResult(t *testing.T) {
 	s := stored(t)
 	check(t, s.add(unprovenTime("a", "of a", 9)))
@@ -74,8 +73,7 @@ func TestTwinsShareNewestResult(t *testing.T) {
 	}
 }
 
-// TestReplacedResultMovesNoLabel: when a result of an earlier content of an ID is measured again, the ID stands for
-// what it stood for, and candidates that share no time with it keep theirs.
+// TestReplacedResultMovesNoLabel replaces the result of an earlier content of an ID.
 func TestReplacedResultMovesNoLabel(t *testing.T) {
 	s := stored(t)
 	check(t, s.add(unprovenTime("x", "first", 9)))
@@ -104,8 +102,7 @@ func TestReplacedResultMovesNoLabel(t *testing.T) {
 	_ = again.close()
 }
 
-// TestDamagedLinesAreErrors: a line that no run writes is an error, also of two contents that share each other's
-// result.
+// TestDamagedLinesAreErrors reads lines that no run writes.
 func TestDamagedLinesAreErrors(t *testing.T) {
 	for _, lines := range []string{
 		`{"content":"c","time":{"n":1}}`,
@@ -134,8 +131,7 @@ func openAgain(s *store) (*store, error) {
 	return openStore(s.dir)
 }
 
-// TestLeftOutIsNoResult: what was left out is no result, with what Confirm measured of it, until a line has its ID
-// again.
+// TestLeftOutIsNoResult leaves out a candidate that Confirm measured, until a line has its ID again.
 func TestLeftOutIsNoResult(t *testing.T) {
 	s := stored(t)
 	check(t, s.add(unprovenTime("a", "of a", 2)))

@@ -23,7 +23,7 @@ import (
 	"github.com/boardsmith/boardsmith/tune"
 )
 
-// inPlace is a candidate whose one argument is input and output.
+// inPlace returns a candidate whose one argument is input and output.
 func inPlace(id, body string) tune.Candidate {
 	c := operator(id, "(void)out; "+body)
 	c.Args[0].Want = []byte{2, 0, 0, 0, 4, 0, 0, 0, 6, 0, 0, 0, 8, 0, 0, 0}
@@ -31,8 +31,8 @@ func inPlace(id, body string) tune.Candidate {
 	return c
 }
 
-// TestOutputsAreCheckedInEveryCall measures candidates that are right in some calls only, or on what another one has
-// left.
+// TestOutputsAreCheckedInEveryCall measures candidates that are right in some calls only, or only with the outputs of
+// an earlier one.
 func TestOutputsAreCheckedInEveryCall(t *testing.T) {
 	r, _ := opened(t, tune.Options{GiveUp: 20}, "mps2_an385")
 	double := "for (int i = 0; i < 4; i++) in[i] *= 2;"
@@ -61,8 +61,7 @@ func TestOutputsAreCheckedInEveryCall(t *testing.T) {
 	}
 }
 
-// TestNewContentOfIDIsMeasured: a candidate that differs from a finished one of its ID is measured, and is what the
-// folder keeps.
+// TestNewContentOfIDIsMeasured measures three contents under one ID.
 func TestNewContentOfIDIsMeasured(t *testing.T) {
 	r, dir := opened(t, tune.Options{}, "host")
 	for i, body := range []string{"out[0] = 1;", right, right} {
@@ -94,8 +93,7 @@ func TestNewContentOfIDIsMeasured(t *testing.T) {
 	}
 }
 
-// TestBadCandidatesResetNoBoard: what no device takes is the candidate's failure, without a reset of a board, and
-// refuses a reference.
+// TestBadCandidatesResetNoBoard measures candidates that no device accepts. As a reference they are errors.
 func TestBadCandidatesResetNoBoard(t *testing.T) {
 	r, _ := opened(t, tune.Options{OnEvent: func(e tune.Event) {
 		if strings.HasPrefix(e.Text, "recovering") {
@@ -143,8 +141,8 @@ func TestBadCandidatesResetNoBoard(t *testing.T) {
 	}
 }
 
-// TestFirmwareThatDoesNotStartBlamesOneCandidate puts candidates into firmware, of which one keeps it from starting:
-// only that one fails.
+// TestFirmwareThatDoesNotStartBlamesOneCandidate puts a candidate that never lets the firmware start into one image
+// with others.
 func TestFirmwareThatDoesNotStartBlamesOneCandidate(t *testing.T) {
 	r, _ := opened(t, tune.Options{
 		Memory: map[string]boards.Options{"": {UploadKiB: 4}}, StepTimeout: 3 * time.Second,
@@ -162,7 +160,7 @@ func TestFirmwareThatDoesNotStartBlamesOneCandidate(t *testing.T) {
 	}
 }
 
-// TestAllDoesNotWaitForSequence stops All while its sequence waits for something.
+// TestAllDoesNotWaitForSequence ends All while its sequence blocks.
 func TestAllDoesNotWaitForSequence(t *testing.T) {
 	r, _ := opened(t, tune.Options{}, "host")
 	for _, stop := range []string{"context", "break"} {
@@ -208,7 +206,7 @@ func (p loosePlace) Prepare(ctx context.Context, i *image.Image) (tune.Tier, str
 	return p.Place.Prepare(ctx, i)
 }
 
-// TestPrepareIsRetried: a place has more than one try to begin, also if it is the only one and the run has a reference.
+// TestPrepareIsRetried fails the first Prepare of the only place of a run with a reference.
 func TestPrepareIsRetried(t *testing.T) {
 	var failed atomic.Bool
 	reference := operator("reference", right)
@@ -225,8 +223,7 @@ func TestPrepareIsRetried(t *testing.T) {
 	}
 }
 
-// TestTerminatedEmulatorBlamesNoCandidate ends emulators by the signal that lets them end in peace: no candidate is
-// blamed.
+// TestTerminatedEmulatorBlamesNoCandidate ends emulators by SIGTERM, with which they exit without an error.
 func TestTerminatedEmulatorBlamesNoCandidate(t *testing.T) {
 	r, _ := opened(t, tune.Options{StepTimeout: 5 * time.Second, MaxRecoveries: 20, OnEvent: func(e tune.Event) {}},
 		"mps2_an385")
@@ -250,8 +247,7 @@ func TestTerminatedEmulatorBlamesNoCandidate(t *testing.T) {
 	}
 }
 
-// TestUnprovenResultsAreConfirmedOrRemeasured closes a run whose reference was not measured since: its results are
-// confirmed by then, or measured again when the run is opened the next time.
+// TestUnprovenResultsAreConfirmedOrRemeasured closes a run since whose last results the reference was not measured.
 func TestUnprovenResultsAreConfirmedOrRemeasured(t *testing.T) {
 	slow := filepath.Join(t.TempDir(), "slow")
 	reference := operator("reference", fmt.Sprintf(

@@ -44,7 +44,7 @@ func results(t testing.TB, r *tune.Run) []tune.Result {
 	return all
 }
 
-// matmuls are the 32 candidates of one matrix multiplication that TVM made.
+// matmuls returns the 32 candidates of one matrix multiplication that TVM generated.
 func matmuls(t testing.TB) (all []tune.Candidate) {
 	dir := filepath.Join(mlftest.Dir(t), "candidates")
 	inputs, err := ndarray.ReadNPZ(filepath.Join(dir, "matmul.inputs.npz"))
@@ -72,7 +72,7 @@ func matmuls(t testing.TB) (all []tune.Candidate) {
 	return all
 }
 
-// operator is a candidate for out[i] = in[i] * 2 of 4 numbers, whose function body is given.
+// operator returns a candidate for out[i] = in[i] * 2 of 4 numbers, with the body of its function.
 func operator(id, body string) tune.Candidate {
 	source := `#include <stdint.h>
 #include <tvm/runtime/c_runtime_api.h>
@@ -100,8 +100,7 @@ int twice(TVMValue* args, int* codes, int n, TVMValue* out_value, int* out_type,
 
 const right = "for (int i = 0; i < 4; i++) out[i] = in[i] * 2;"
 
-// TestEachFailureHasItsClass measures candidates that go wrong in every way, among good ones: each gets its own
-// failure, and all good ones a time.
+// TestEachFailureHasItsClass measures candidates that fail in all ways, among good ones.
 func TestEachFailureHasItsClass(t *testing.T) {
 	bad := map[string]struct {
 		body string
@@ -172,8 +171,7 @@ func TestEachFailureHasItsClass(t *testing.T) {
 	}
 }
 
-// TestSeededInputIsRestored: an input may be named by a seed. One that a candidate changes is found, and restored for
-// the next one.
+// TestSeededInputIsRestored measures candidates whose input has a seed, after one that changes it.
 func TestSeededInputIsRestored(t *testing.T) {
 	r, err := tune.OpenRun(t.Context(), t.TempDir(), &device.Desk{}, []string{"mps2_an385"}, tune.Options{})
 	must(t, err)
@@ -207,9 +205,8 @@ func TestSeededInputIsRestored(t *testing.T) {
 	}
 }
 
-// TestDisturbedSamplesDoNotCount: a sample with an interrupt does not enter a time, and a time without other samples
-// is marked. The candidates set all enabled interrupts pending in the calls that they count: the first is the check,
-// the second warms up.
+// TestDisturbedSamplesDoNotCount measures candidates that set all enabled interrupts pending in some calls. The first
+// call is the check, the second warms up.
 func TestDisturbedSamplesDoNotCount(t *testing.T) {
 	r, err := tune.OpenRun(t.Context(), t.TempDir(), &device.Desk{}, []string{"mps2_an385"}, tune.Options{
 		MinSample: time.Microsecond, // one call is enough
@@ -235,7 +232,7 @@ func TestDisturbedSamplesDoNotCount(t *testing.T) {
 	}
 }
 
-// goods are so many good candidates, no two of the same bytes.
+// goods returns n good candidates, no two of the same bytes.
 func goods(n int) (all []tune.Candidate) {
 	for i := range n {
 		all = append(all, operator(fmt.Sprintf("good %d", i), right+fmt.Sprintf("volatile int k = %d; (void)k;", i)))
@@ -243,8 +240,7 @@ func goods(n int) (all []tune.Candidate) {
 	return all
 }
 
-// TestVanishedBoardsBlameNoCandidate kills emulators while they measure: every candidate has a time in the end, and
-// none is blamed.
+// TestVanishedBoardsBlameNoCandidate kills emulators while they measure.
 func TestVanishedBoardsBlameNoCandidate(t *testing.T) {
 	reference := operator("reference", right)
 	r, err := tune.OpenRun(t.Context(), t.TempDir(), &device.Desk{}, []string{"mps2_an385", "mps2_an385"}, tune.Options{
@@ -287,8 +283,7 @@ func TestVanishedBoardsBlameNoCandidate(t *testing.T) {
 	}
 }
 
-// TestDriftGivesUpBoard allows the reference no drift at all, on a computer whose times always differ: the board is
-// given up with the reason.
+// TestDriftGivesUpBoard allows the reference no drift, on a computer whose times always differ.
 func TestDriftGivesUpBoard(t *testing.T) {
 	reference := operator("reference", right)
 	r, err := tune.OpenRun(t.Context(), t.TempDir(), &device.Desk{}, []string{"host"}, tune.Options{
@@ -306,7 +301,7 @@ func TestDriftGivesUpBoard(t *testing.T) {
 	}
 }
 
-// emulators lists the QEMUs that this process has started, directly or not.
+// emulators lists the QEMU processes among the descendants of this process.
 func emulators(t *testing.T) (pids []int) {
 	t.Helper()
 	parent := map[int]int{}
@@ -340,8 +335,8 @@ func emulators(t *testing.T) (pids []int) {
 	return pids
 }
 
-// TestKilledRunContinues kills the measuring process while it opens the run, then at any moment after some more
-// results, until all candidates are finished: each once.
+// TestKilledRunContinues kills the measuring process while it opens the run, and then again and again after more
+// results.
 func TestKilledRunContinues(t *testing.T) {
 	dir := t.TempDir()
 	kills := map[string]int{"": 3, "full": 10, "soak": 50}[os.Getenv("BOARDSMITH_TESTS")]
@@ -405,8 +400,8 @@ func TestChild(t *testing.T) {
 	must(t, r.Close())
 }
 
-// TestSchedulesWriteFlashOnce measures the 32 schedules of one matrix multiplication: all compute the same, each
-// emulator counts the same instructions in two runs, and no flash is written after the first image.
+// TestSchedulesWriteFlashOnce measures the 32 schedules of one matrix multiplication in two runs, in which an emulator
+// counts the same instructions.
 func TestSchedulesWriteFlashOnce(t *testing.T) {
 	for _, board := range drawn.Of(t, "matmul",
 		[]string{"host", "mps2_an385", "mps2_an500", "qemu_riscv32", "netduinoplus2"}, 1) {
@@ -450,8 +445,7 @@ func TestSchedulesWriteFlashOnce(t *testing.T) {
 	}
 }
 
-// TestDriftRemeasuresSinceLastCheck slows the reference down for a while: what was measured since it was right the
-// last time is measured again, and nothing else.
+// TestDriftRemeasuresSinceLastCheck slows the reference down for a while.
 func TestDriftRemeasuresSinceLastCheck(t *testing.T) {
 	slow := filepath.Join(t.TempDir(), "slow")
 	reference := operator("reference", fmt.Sprintf(
@@ -511,7 +505,7 @@ func TestDriftRemeasuresSinceLastCheck(t *testing.T) {
 	}
 }
 
-// A run keeps the longest limit for a call that it had: a candidate that took longer than the first can be reproduced.
+// TestLongestCallTimeoutIsKept opens a run with several call timeouts.
 func TestLongestCallTimeoutIsKept(t *testing.T) {
 	dir := t.TempDir()
 	for i, c := range []struct{ limit, kept time.Duration }{

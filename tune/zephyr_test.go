@@ -15,8 +15,8 @@ import (
 	"github.com/boardsmith/boardsmith/tune"
 )
 
-// TestZephyrMeasuresInRAMAndFirmware measures candidates in the RAM of firmware on Zephyr, and one that is too large
-// for the window in firmware of its own, for that reason. A board without room for a window is refused.
+// TestZephyrMeasuresInRAMAndFirmware measures candidates on Zephyr, one of which is too large for the window. A board
+// without room for a window is an error.
 func TestZephyrMeasuresInRAMAndFirmware(t *testing.T) {
 	if !drawn.InFull() || os.Getenv("ZEPHYR_BASE") == "" {
 		t.Skip("only in a full run, with a Zephyr in ZEPHYR_BASE (docs/zephyr.md)")
