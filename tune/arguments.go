@@ -18,13 +18,13 @@ import (
 // arguments are tensors on a device, one for each Arg. They are valid until the session closes or the device resets.
 type arguments struct {
 	session *rpc.Session
-	args    []Arg
+	specs   []Arg
 	tensors []*rpc.Tensor
 }
 
 // newArguments allocates the tensors and writes the inputs.
 func newArguments(ctx context.Context, s *rpc.Session, args []Arg) (*arguments, error) {
-	h := &arguments{session: s, args: args}
+	h := &arguments{session: s, specs: args}
 	for i, a := range args {
 		t, err := newArgument(ctx, s, a)
 		if err != nil {
@@ -87,7 +87,7 @@ func writeArgument(ctx context.Context, t *rpc.Tensor, a Arg) error {
 // free frees the tensors that do not lie in flash.
 func (h *arguments) free(ctx context.Context) error {
 	for i, t := range h.tensors {
-		if h.args[i].Flash {
+		if h.specs[i].Flash {
 			continue
 		}
 		if err := t.Free(ctx); err != nil {
@@ -107,7 +107,7 @@ func (h *arguments) values() (all []any) {
 
 // hasInOut reports whether an argument is both an input and an output.
 func (h *arguments) hasInOut() bool {
-	return slices.ContainsFunc(h.args, func(a Arg) bool { return a.Want != nil && a.isInput() })
+	return slices.ContainsFunc(h.specs, func(a Arg) bool { return a.Want != nil && a.isInput() })
 }
 
 const poisonSeed = 0x9e3779b97f4a7c15 // arbitrary
@@ -115,7 +115,7 @@ const poisonSeed = 0x9e3779b97f4a7c15 // arbitrary
 // poisonOutputs overwrites the outputs, so that stale results are not accepted. It writes the input of an argument that
 // is both.
 func (h *arguments) poisonOutputs(ctx context.Context) error {
-	for i, a := range h.args {
+	for i, a := range h.specs {
 		if a.Want == nil {
 			continue
 		}
@@ -132,7 +132,7 @@ func (h *arguments) poisonOutputs(ctx context.Context) error {
 // checkOutputs returns an error of class wrong-answer for an output that differs from the expected one by more than its
 // tolerance. It reads a tensor only if its CRC differs.
 func (h *arguments) checkOutputs(ctx context.Context) error {
-	for i, a := range h.args {
+	for i, a := range h.specs {
 		if a.Want == nil {
 			continue
 		}
@@ -157,7 +157,7 @@ func (h *arguments) checkOutputs(ctx context.Context) error {
 // checkInputs returns an error of class wrong-answer for an input that the candidate has changed, and restores the
 // input for the next candidate.
 func (h *arguments) checkInputs(ctx context.Context) error {
-	for i, a := range h.args {
+	for i, a := range h.specs {
 		if !a.isInput() || a.Want != nil {
 			continue
 		}

@@ -39,7 +39,7 @@ func (b *bench) measure(ctx context.Context, c Candidate, l *load, best float64)
 		return result, err
 	}
 	err = b.loadArguments(ctx, c.Args)
-	if b.areTooLarge(err) {
+	if b.areArgumentsTooLarge(err) {
 		result.Failure = newFailure(err, BlameCandidate)
 		result.Failure.Class = failure.DoesNotFit
 		return result, code.unload(ctx)
@@ -52,8 +52,8 @@ func (b *bench) measure(ctx context.Context, c Candidate, l *load, best float64)
 	err = b.checkAndTime(ctx, code, best, &result)
 	result.Run = time.Since(start)
 	if f := candidateFailure(err); f != nil {
-		if isDeviceFault(err) {
-			b.args = nil // the device was reset
+		if faultOf(err) != nil {
+			b.args = nil // lost by the reset
 		}
 		result.Failure, err = f, nil
 		result.Time, result.Samples, result.Cut, result.Interrupts, result.Disturbed = nil, nil, false, nil, false
@@ -90,8 +90,8 @@ func (c loadedCode) unload(ctx context.Context) error {
 
 // loadArguments puts the arguments onto the device. Those of the last candidate are reused if their inputs are equal.
 func (b *bench) loadArguments(ctx context.Context, args []Arg) (err error) {
-	if b.args != nil && equalInputs(b.args.args, args) {
-		b.args.args = args // the expected outputs may differ
+	if b.args != nil && equalInputs(b.args.specs, args) {
+		b.args.specs = args // the expected outputs may differ
 		return nil
 	}
 	if b.args != nil {
@@ -104,32 +104,34 @@ func (b *bench) loadArguments(ctx context.Context, args []Arg) (err error) {
 	return err
 }
 
-// areTooLarge reports whether err means that the device has no memory for the candidate's arguments. On a device that
+// areArgumentsTooLarge reports whether err means that the device has no memory for the candidate's arguments. On a device that
 // is not fresh, another error of the device can be the fault of an earlier candidate.
-func (b *bench) areTooLarge(err error) bool {
+func (b *bench) areArgumentsTooLarge(err error) bool {
 	var refused *rpc.DeviceError
 	return errors.As(err, &refused) && (b.fresh || failure.Of(err) == failure.DoesNotFit)
 }
 
-// isDeviceFault reports whether the device stopped because of the candidate and was reset.
-func isDeviceFault(err error) bool {
-	var crash *fault.Error
-	return errors.As(err, &crash) && !crash.Prior
+// faultOf returns the fault of the device if the candidate caused err by one, else nil. The device was reset then.
+func faultOf(err error) *fault.Error {
+	var f *fault.Error
+	if errors.As(err, &f) && !f.Prior {
+		return f
+	}
+	return nil
 }
 
-// candidateFailure returns the failure if the candidate caused err: a fault of the device, an error that its function
-// returned, or wrong outputs. Otherwise it returns nil.
+// candidateFailure returns the failure if the candidate caused err: by a fault of the device, an error that its
+// function returned, or wrong outputs. Otherwise it returns nil.
 func candidateFailure(err error) *Failure {
-	var crash *fault.Error
 	var refused *rpc.DeviceError
-	switch {
-	case isDeviceFault(err):
+	if crash := faultOf(err); crash != nil {
 		f := newFailure(err, BlameCandidate)
-		if errors.As(err, &crash) && crash.Record.Reason == fault.ReasonTimeout {
+		if crash.Record.Reason == fault.ReasonTimeout {
 			f.Class = failure.Timeout
 		}
 		return f
-	case errors.As(err, &refused), failure.Of(err) == failure.WrongAnswer:
+	}
+	if errors.As(err, &refused) || failure.Of(err) == failure.WrongAnswer {
 		return newFailure(err, BlameCandidate)
 	}
 	return nil
