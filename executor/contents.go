@@ -76,7 +76,7 @@ func (c *contents) settle(ctx context.Context) error {
 	}
 	now, err := c.session.Damages(ctx)
 	if err == nil && now != c.damages {
-		err = &rpc.DamagedCopyError{What: "the model's inputs and parameters, at every attempt to send them"}
+		err = &rpc.DamagedCopyError{Detail: "the model's inputs and parameters, at every attempt to send them"}
 	}
 	return err
 }

@@ -43,9 +43,9 @@ func TestContexts(t *testing.T) {
 	u := use(t)
 	array := must[*ndarray.Array](t)(ndarray.New(i8, 4))
 	bytes := make([]byte, 4)
-	owned := must[*rpc.Answer](t)(u.Do(within(t, 10*time.Second), &rpc.Packet{
+	resource := must[*rpc.Answer](t)(u.Do(within(t, 10*time.Second), &rpc.Packet{
 		Code: rpc.CodeAllocData, Args: []rpc.Value{rpc.OnDevice(rpc.CPU), rpc.Int(8), rpc.Int(8), rpc.DType(i8)},
-	})).Made[0]
+	})).Created[0]
 	var device rpc.Transport
 	dial := func() *transport.Session {
 		host, other := transporttest.Pair()
@@ -61,7 +61,6 @@ func TestContexts(t *testing.T) {
 	failuretest.Ended(t, failuretest.Calls{
 		"Transport.Send":            func(ctx context.Context) error { return device.Send(ctx, bytes) },
 		"Transport.Recv":            func(ctx context.Context) error { _, err := device.Recv(ctx); return err },
-		"Session.Sync":              u.Sync,
 		"Session.Platform":          func(ctx context.Context) error { _, err := u.Platform(ctx); return err },
 		"Session.PriorFault":        func(ctx context.Context) error { _, err := u.PriorFault(ctx); return err },
 		"Session.Function":          func(ctx context.Context) error { _, err := u.Function(ctx, "echo"); return err },
@@ -76,10 +75,9 @@ func TestContexts(t *testing.T) {
 			_, err := u.Do(ctx, &rpc.Packet{Code: rpc.CodeStreamSync, Args: []rpc.Value{rpc.OnDevice(rpc.CPU), rpc.Opaque(0)}})
 			return err
 		},
-		"Owned.Free":       owned.Free,
+		"Resource.Free":    resource.Free,
 		"Session.TensorAt": func(ctx context.Context) error { _, err := u.TensorAt(ctx, 8, i8, nil); return err },
 		"Tensor.Discard":   u.tensor.Discard,
-		"Session.Shutdown": func(ctx context.Context) error { return u.Shutdown(ctx) },
 		"Session.Close":    func(ctx context.Context) error { return use(t).Close(ctx) },
 		"Module.Function":  func(ctx context.Context) error { _, err := u.lib.Function(ctx, "fail"); return err },
 		"Module.Time": func(ctx context.Context) error {
@@ -95,7 +93,6 @@ func TestContexts(t *testing.T) {
 			_, err := u.Upload(ctx, rpc.Program{Base: 16, Bytes: bytes})
 			return err
 		},
-		"Function.Free": u.negate.Free,
 		"Function.Call": func(ctx context.Context) error { _, err := u.negate.Call(ctx, u.tensor, u.tensor); return err },
 		"Tensor.CopyTo": func(ctx context.Context) error { return u.tensor.CopyTo(ctx, u.tensor) },
 		"Tensor.Write":  func(ctx context.Context) error { return u.tensor.Write(ctx, bytes) },
@@ -115,7 +112,7 @@ func TestContexts(t *testing.T) {
 	}
 	failuretest.Waiting(t, failuretest.Calls{
 		"Function.Call":                   func(ctx context.Context) error { _, err := use(t).slow.Call(ctx); return err },
-		"waiting for its turn":            func(ctx context.Context) error { return busy().Sync(ctx) },
+		"waiting for its turn":            func(ctx context.Context) error { return ping(ctx, busy().Session) },
 		"Session.Damages while busy":      func(ctx context.Context) error { _, err := busy().Damages(ctx); return err },
 		"Session.Close of a busy session": func(ctx context.Context) error { return busy().Close(ctx) },
 	})

@@ -1,4 +1,4 @@
-// This file passes requests through for others, such as the clients of a gateway.
+// This file passes on requests of other clients, such as a gateway's.
 
 package rpc
 
@@ -13,24 +13,24 @@ import (
 
 // An Answer is the device's reply to a request that Do passed through.
 type Answer struct {
-	Packet Packet // a Return, a CopyAck or an Exception
-	Made   []Owned
-	Freed  []Owned
+	Packet  Packet // a Return, a CopyAck or an Exception
+	Created []Resource
+	Freed   []Resource
 }
 
-// An Owned is memory, a module or an array on the device that a request made and that has to be freed. It is
+// A Resource is memory, a module or an array on the device that a request created and that has to be freed. It is
 // comparable. An array that the device returned twice has to be freed twice.
-type Owned struct {
+type Resource struct {
 	session *Session
-	life    int
+	epoch   int
 	kind    TypeCode // as in FreeHandle; TypeHandle: memory, for FreeData
 	handle  uint64
 }
 
 // Free frees it, unless the device was reset since. The caller must not free anything twice. Errors: those of a
 // request.
-func (o Owned) Free(ctx context.Context) error {
-	s := o.session
+func (r Resource) Free(ctx context.Context) error {
+	s := r.session
 	if s == nil {
 		return errNoSession("memory")
 	}
@@ -38,13 +38,13 @@ func (o Owned) Free(ctx context.Context) error {
 		return err
 	}
 	defer s.leave()
-	if o.life != s.life {
+	if r.epoch != s.epoch {
 		return nil
 	}
-	if o.kind == TypeHandle {
-		return s.freeData(ctx, o.handle)
+	if r.kind == TypeHandle {
+		return s.freeData(ctx, r.handle)
 	}
-	return s.freeHandle(ctx, o.handle, o.kind)
+	return s.freeHandle(ctx, r.handle, r.kind)
 }
 
 // Do passes a request through to the device. A copy may have any length: Do splits it into as many messages as the
@@ -53,8 +53,8 @@ func (o Owned) Free(ctx context.Context) error {
 // is a call's time budget; boardsmith.budget does not affect later calls. Handles are the device's: those from
 // before a reset must not be used after it.
 //
-// The caller frees what a request made; Close does not. A gateway adds Made to its client's objects, removes Freed,
-// and frees the rest, newest first, when the client disconnects.
+// The caller frees the resources that a request created; Close does not. A gateway adds Created to its client's
+// resources, removes Freed, and frees the rest, newest first, when the client disconnects.
 //
 // Do returns an error of class config for a packet that is not a request, and for Shutdown, which would stop the
 // device for all clients. It does not change p; the answer shares no memory with p or the session.
@@ -68,21 +68,22 @@ func (s *Session) Do(ctx context.Context, p *Packet) (*Answer, error) {
 	}
 	defer s.leave()
 	reply, err := s.pass(ctx, p)
-	if text, refused := refusal(err); refused {
+	if text, ok := exceptionText(err); ok {
 		return &Answer{Packet: *Exception(text)}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	a := &Answer{Made: s.madeBy(p, reply), Freed: s.freedBy(p)}
+	owner := Resource{session: s, epoch: s.epoch}
+	a := &Answer{Created: owner.created(p, reply), Freed: owner.freed(p)}
 	return a, a.Packet.Parse(reply.Append(nil)) // a copy
 }
 
 // Exception returns the reply to a request that cannot be carried out.
 func Exception(text string) *Packet { return &Packet{Code: CodeException, Args: []Value{Text(text)}} }
 
-// refusal returns the text of an Exception that ended a request but not the session.
-func refusal(err error) (text string, refused bool) {
+// exceptionText returns the text of an Exception for an error that ended a request but not the session.
+func exceptionText(err error) (text string, ok bool) {
 	var device *DeviceError
 	var limit *LimitError
 	var damaged *DamagedCopyError
@@ -113,12 +114,12 @@ func (s *Session) pass(ctx context.Context, p *Packet) (*Packet, error) {
 			return nil, &argumentsError{protocolErrorf("a handle of type %d cannot be freed", kind)}
 		}
 	case CodeCopyToRemote:
-		return &Packet{Code: CodeReturn, Args: []Value{Null()}}, s.write(ctx, s.memoryOf(p, len(p.Data)), p.Data)
+		return &Packet{Code: CodeReturn, Args: []Value{Null()}}, s.write(ctx, p.Tensor, p.Data)
 	case CodeCopyFromRemote:
 		if p.Size > math.MaxInt32 {
 			return nil, &argumentsError{protocolErrorf("invalid size of a copy: %d bytes", p.Size)}
 		}
-		data, err := s.read(ctx, s.memoryOf(p, int(p.Size)), nil)
+		data, err := s.read(ctx, p.Tensor, int(p.Size), nil)
 		return &Packet{Code: CodeCopyAck, Data: data}, err
 	case CodeCallFunc:
 		if err := s.grant(ctx); err != nil {
@@ -133,61 +134,54 @@ func (s *Session) pass(ctx context.Context, p *Packet) (*Packet, error) {
 	if err := s.exchange(ctx); err != nil {
 		return nil, err
 	}
-	s.note(p)
+	s.observe(p)
 	return &s.reply, nil
 }
 
-// memoryOf returns the memory that a copy of n bytes reads or writes.
-func (s *Session) memoryOf(p *Packet, n int) *Tensor {
-	return &Tensor{memory: &memory{session: s, life: s.life, kind: lasting}, ref: p.Tensor, bytes: n}
-}
-
-const moduleGetFunction = "tvm.rpc.server.ModuleGetFunction"
-
-// note records the names of functions, for fault reports, and that the caller may have set a budget.
-func (s *Session) note(p *Packet) {
-	args, got := p.Args, s.reply.Args
+// observe records the names of functions, for fault reports, and that the caller may have set a budget.
+func (s *Session) observe(p *Packet) {
+	args, results := p.Args, s.reply.Args
 	switch {
-	case p.Code == CodeGetGlobalFunc && len(got) == 1:
-		s.names[uint32(got[0].Word)] = string(args[0].Data)
+	case p.Code == CodeGetGlobalFunc && len(results) == 1:
+		s.names[uint32(results[0].Word)] = string(args[0].Data)
 	case p.Code != CodeCallFunc:
-	case s.names[uint32(p.Handle)] == moduleGetFunction && len(args) > 1 && len(got) == 2:
-		s.names[uint32(got[1].Word)] = string(args[1].Data)
+	case s.names[uint32(p.Handle)] == moduleGetFunction && len(args) > 1 && len(results) == 2:
+		s.names[uint32(results[1].Word)] = string(args[1].Data)
 	case s.names[uint32(p.Handle)] == budgetFunction:
-		s.known.budgets.granted = 0
+		s.grants.granted = 0
 	}
 }
 
-// madeBy lists what a request made on the device.
-func (s *Session) madeBy(p, reply *Packet) []Owned {
+// created lists the resources that a request created on the device, for the owner r.
+func (r Resource) created(p, reply *Packet) []Resource {
 	args := reply.Args
-	made := func(kind TypeCode, i int) []Owned {
+	resource := func(kind TypeCode, i int) []Resource {
 		if i >= len(args) || args[i].Type != TypeHandle || args[i].Word == 0 {
 			return nil
 		}
-		return []Owned{{s, s.life, kind, args[i].Word}}
+		return []Resource{{r.session, r.epoch, kind, args[i].Word}}
 	}
 	switch {
 	case p.Code == CodeAllocData, p.Code == CodeAllocDataWithScope:
-		return made(TypeHandle, 0)
+		return resource(TypeHandle, 0)
 	case p.Code != CodeCallFunc || len(args) < 2 || args[0].Type != TypeInt:
 		return nil
 	case TypeCode(args[0].Word) == TypeModule:
-		return made(TypeModule, 1)
+		return resource(TypeModule, 1)
 	case TypeCode(args[0].Word) == TypeNDArray:
-		return made(TypeNDArray, 2)
+		return resource(TypeNDArray, 2)
 	}
 	return nil
 }
 
-// freedBy lists what a request freed.
-func (s *Session) freedBy(p *Packet) []Owned {
+// freed lists the resources that a request freed, for the owner r.
+func (r Resource) freed(p *Packet) []Resource {
 	switch p.Code {
 	case CodeFreeData:
-		return []Owned{{s, s.life, TypeHandle, p.Args[1].Word}}
+		return []Resource{{r.session, r.epoch, TypeHandle, p.Args[1].Word}}
 	case CodeFreeHandle:
 		if kind := TypeCode(p.Args[1].Word); kind != TypeFunction {
-			return []Owned{{s, s.life, kind, p.Args[0].Word}}
+			return []Resource{{r.session, r.epoch, kind, p.Args[0].Word}}
 		}
 	}
 	return nil

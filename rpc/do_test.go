@@ -47,7 +47,7 @@ func startGateway(t *testing.T, device *rpc.Session) *gateway {
 func (g *gateway) serve(client *stream) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	var has []rpc.Owned
+	var has []rpc.Resource
 	for {
 		msg, err := client.Recv(ctx)
 		if err != nil {
@@ -58,7 +58,7 @@ func (g *gateway) serve(client *stream) error {
 		if err = request.Parse(msg); err == nil {
 			var a *rpc.Answer
 			if a, err = g.device.Do(ctx, &request); err == nil {
-				reply, has = &a.Packet, append(has, a.Made...)
+				reply, has = &a.Packet, append(has, a.Created...)
 				for _, o := range a.Freed {
 					if i := slices.Index(has, o); i >= 0 {
 						has = slices.Delete(has, i, i+1)
@@ -226,7 +226,7 @@ func TestDoAfterReset(t *testing.T) {
 		Code: rpc.CodeAllocData,
 		Args: []rpc.Value{rpc.OnDevice(rpc.CPU), rpc.Int(8), rpc.Int(8), rpc.DType(i8)},
 	})
-	if err != nil || len(made.Made) != 1 {
+	if err != nil || len(made.Created) != 1 {
 		t.Fatalf("%+v, %v", made, err)
 	}
 	var found *rpc.Answer
@@ -241,10 +241,10 @@ func TestDoAfterReset(t *testing.T) {
 		&faultErr) || faultErr.Function != "crash" {
 		t.Errorf("got %v", err)
 	}
-	if err := errors.Join(made.Made[0].Free(ctx), s.Close(ctx)); err != nil || len(d.Freed) > 0 {
+	if err := errors.Join(made.Created[0].Free(ctx), s.Close(ctx)); err != nil || len(d.Freed) > 0 {
 		t.Errorf("%v, freed %v", err, d.Freed)
 	}
-	if err := (rpc.Owned{}).Free(ctx); failure.Of(err) != failure.Internal {
+	if err := (rpc.Resource{}).Free(ctx); failure.Of(err) != failure.Internal {
 		t.Errorf("of no session: %v", err)
 	}
 }

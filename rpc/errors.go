@@ -87,36 +87,36 @@ func (e *NotFoundError) Error() string { return fmt.Sprintf("no function %q in t
 // FailureClass returns failure.Config.
 func (e *NotFoundError) FailureClass() failure.Class { return failure.Config }
 
-// NextStep returns where the functions come from.
+// NextStep returns what to check.
 func (e *NotFoundError) NextStep() string {
 	return "check that the firmware on the device was built from this model"
 }
 
 // A ProtocolError reports received data that violate the protocol. The session is over.
-type ProtocolError struct{ What string }
+type ProtocolError struct{ Detail string }
 
 func protocolErrorf(format string, args ...any) error {
 	return &ProtocolError{fmt.Sprintf(format, args...)}
 }
 
-func (e *ProtocolError) Error() string { return "protocol: " + e.What }
+func (e *ProtocolError) Error() string { return "protocol: " + e.Detail }
 
 // FailureClass returns failure.Transport.
 func (e *ProtocolError) FailureClass() failure.Class { return failure.Transport }
 
 // A LimitError reports a request that is too long for the device. It was not carried out.
 type LimitError struct {
-	What  string // "call of f", "tensor of rank 7"
-	Bytes int    // bytes of its message; 0 if the device reported it as too long
-	Limit int    // longest message, bytes; 0 if unknown
-	Macro string // the macro that sets the limit
+	Subject string // "call of f", "tensor of rank 7"
+	Bytes   int    // bytes of its message; 0 if the device reported it as too long
+	Limit   int    // longest message, bytes; 0 if unknown
+	Macro   string // the macro that sets the limit
 }
 
 func (e *LimitError) Error() string {
 	if e.Limit == 0 {
-		return fmt.Sprintf("%s is longer than %s allows", e.What, e.Macro)
+		return fmt.Sprintf("%s is longer than %s allows", e.Subject, e.Macro)
 	}
-	return fmt.Sprintf("%s takes a message of %d bytes, %s is %d", e.What, e.Bytes, e.Macro, e.Limit)
+	return fmt.Sprintf("%s takes a message of %d bytes, %s is %d", e.Subject, e.Bytes, e.Macro, e.Limit)
 }
 
 // FailureClass returns failure.DoesNotFit.
@@ -132,14 +132,14 @@ const packetMacro = "TVM_CRT_MAX_PACKET_SIZE_BYTES"
 // A DamagedCopyError reports a copy to the device that was damaged in transfer and may have changed any memory
 // there. A tensor's content is unknown until it is written again; so is the state of functions that take no
 // tensors.
-type DamagedCopyError struct{ What string }
+type DamagedCopyError struct{ Detail string }
 
-func (e *DamagedCopyError) Error() string { return "damaged copy: " + e.What }
+func (e *DamagedCopyError) Error() string { return "damaged copy: " + e.Detail }
 
 // FailureClass returns failure.Transport.
 func (e *DamagedCopyError) FailureClass() failure.Class { return failure.Transport }
 
-// NextStep returns how to go on.
+// NextStep returns the next step for the user.
 func (e *DamagedCopyError) NextStep() string {
 	return "open the device again; if it happens often, lower the link's speed or shorten its cable"
 }
@@ -154,16 +154,64 @@ func (e *BrokenError) Unwrap() error { return e.Cause }
 // FailureClass returns the class of the error that ended the session.
 func (e *BrokenError) FailureClass() failure.Class { return failure.Of(e.Cause) }
 
-// NextStep returns how to go on.
+// NextStep returns the next step for the user.
 func (e *BrokenError) NextStep() string { return "open the device again" }
 
 // exception converts the text of an Exception to an error.
 func exception(text string) error {
 	switch {
 	case strings.HasPrefix(text, damagedCopy):
-		return &DamagedCopyError{What: "the device reported a wrong checksum"}
+		return &DamagedCopyError{Detail: "the device reported a wrong checksum"}
 	case text == tooLong:
-		return &LimitError{What: "this request", Macro: packetMacro}
+		return &LimitError{Subject: "this request", Macro: packetMacro}
 	}
 	return &DeviceError{Message: text}
 }
+
+// A ResetError reports a device that was reset without a fault record: by its reset button or its supply, or because
+// its firmware keeps none. All objects on it are lost. The session continues if RecordErr is nil.
+type ResetError struct {
+	Err       error // the last output of the link
+	RecordErr error // of reading the fault record; nil if there is none
+}
+
+func (e *ResetError) Error() string {
+	if e.RecordErr != nil {
+		return fmt.Sprintf("%v; its fault record could not be read: %v", e.Err, e.RecordErr)
+	}
+	return e.Err.Error() + "; it has no fault record"
+}
+
+func (e *ResetError) Unwrap() []error {
+	if e.RecordErr == nil {
+		return []error{e.Err}
+	}
+	return []error{e.Err, e.RecordErr}
+}
+
+// FailureClass returns failure.Fault.
+func (e *ResetError) FailureClass() failure.Class {
+	return failure.Fault
+}
+
+// NextStep returns what to check.
+func (e *ResetError) NextStep() string {
+	return "check the device's supply, and its log above"
+}
+
+// A StaleError reports the use of an object that the device lost in a reset.
+type StaleError struct{ Object string }
+
+func (e *StaleError) Error() string { return e.Object + " was lost when the device was reset" }
+
+// FailureClass returns the class of the reset's error.
+func (e *StaleError) FailureClass() failure.Class { return failure.Fault }
+
+// NextStep returns the next step for the user.
+func (e *StaleError) NextStep() string { return "look it up, or allocate it, again" }
+
+func errNoSession(kind string) error {
+	return failure.Errorf(failure.Internal, "%s of no session", kind)
+}
+
+var errOtherSession = failure.Errorf(failure.Internal, "belongs to another session")

@@ -31,7 +31,7 @@ func TestDeviceError(t *testing.T) {
 	if _, err := s.Empty(ctx, i8, []int64{-1}); failure.Of(err) != failure.Config {
 		t.Errorf("negative shape: %v", err)
 	}
-	if err := s.Sync(ctx); err != nil {
+	if err := ping(ctx, s); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,13 +1,11 @@
-// This file looks up and calls functions, and loads modules.
+// This file holds functions and modules: looking them up, calling them with Go values, freeing them.
 
 package rpc
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
-	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/ndarray"
@@ -22,16 +20,16 @@ type Function struct {
 	session *Session
 	handle  uint64
 	name    string
-	life    int // the session's number of resets when it was looked up
-	of      Module
+	epoch   int    // the session's when it was looked up
+	module  Module // of which it is a function; the zero value: a global function
 }
 
 // A Module is a set of functions on the device. It is valid until the device is reset.
 type Module struct {
 	session *Session
 	handle  uint64
-	life    int // the session's number of resets when it was returned
-	upload  int // which of the session's uploads it is; 0: none
+	epoch   int // the session's when it was returned
+	upload  int // number of the upload; 0: not uploaded
 }
 
 // Name returns the name that the function was looked up by, or a description of its origin.
@@ -47,49 +45,16 @@ func (s *Session) Function(ctx context.Context, name string) (Function, error) {
 		return Function{}, err
 	}
 	defer s.leave()
-	return s.global(ctx, name)
-}
-
-// global looks up a global function. Those of boardsmith's runtime, which keep their handles, are asked for once.
-func (s *Session) global(ctx context.Context, name string) (Function, error) {
-	if f, ok := s.known.functions[name]; ok {
-		return f, nil
-	}
-	p := s.begin(CodeGetGlobalFunc)
-	p.Args = append(p.Args, Text(name))
-	h, err := s.exchangeHandle(ctx)
+	handle, err := s.lookup(ctx, name)
 	if err != nil {
-		return Function{}, fmt.Errorf("looking up %s: %w", name, err)
+		return Function{}, err
 	}
-	if h == 0 {
-		return Function{}, &NotFoundError{name, "device"}
-	}
-	f := s.function(h, name)
-	if strings.HasPrefix(name, "boardsmith.") {
-		if s.known.functions == nil {
-			s.known.functions = map[string]Function{}
-		}
-		s.known.functions[name] = f
-	}
-	return f, nil
+	return s.function(handle, name), nil
 }
 
 // function returns a function that is valid until the next reset.
 func (s *Session) function(handle uint64, name string) Function {
-	s.names[uint32(handle)] = name
-	return Function{session: s, handle: handle, name: name, life: s.life}
-}
-
-// globalOnce looks up a function and caches the result.
-func (s *Session) globalOnce(ctx context.Context, f *Function, name string) error {
-	if f.session != nil {
-		return nil
-	}
-	found, err := s.global(ctx, name)
-	if err == nil {
-		*f = found
-	}
-	return err
+	return Function{session: s, handle: handle, name: name, epoch: s.epoch}
 }
 
 // SystemLib returns the module of the operators in the firmware.
@@ -119,29 +84,26 @@ func (m Module) Function(ctx context.Context, name string) (Function, error) {
 		return Function{}, err
 	}
 	defer s.leave()
-	return s.ofModule(ctx, m, name)
+	return s.moduleFunction(ctx, m, name)
 }
 
-func (s *Session) ofModule(ctx context.Context, m Module, name string) (Function, error) {
-	if m.life != s.life {
-		return Function{}, &StaleError{m.String()}
-	}
-	if err := s.unlinked(m); err != nil {
+func (s *Session) moduleFunction(ctx context.Context, m Module, name string) (Function, error) {
+	if err := s.checkModule(m); err != nil {
 		return Function{}, err
 	}
-	if err := s.globalOnce(ctx, &s.known.moduleGet, moduleGetFunction); err != nil {
+	get, err := s.lookup(ctx, moduleGetFunction)
+	if err != nil {
 		return Function{}, err
 	}
 	p := s.begin(CodeCallFunc)
-	p.Handle = s.known.moduleGet.handle
-	p.Args = append(p.Args, Value{Type: TypeModule, Word: m.handle}, Text(name), Int(1))
-	result, err := s.call(ctx, name)
+	p.Handle, p.Args = get, append(p.Args, Value{Type: TypeModule, Word: m.handle}, Text(name), Int(1))
+	result, err := s.callObject(ctx, name)
 	if err != nil {
 		return Function{}, fmt.Errorf("looking up %s: %w", name, err)
 	}
 	switch f := result.(type) {
 	case Function:
-		f.of = m
+		f.module = m
 		return f, nil
 	case nil:
 		return Function{}, &NotFoundError{name, "module"}
@@ -159,8 +121,8 @@ func (m Module) Free(ctx context.Context) error {
 		return err
 	}
 	defer s.leave()
-	delete(s.live, m)
-	if m.life != s.life {
+	delete(s.objects, m)
+	if m.epoch != s.epoch {
 		return nil
 	}
 	return m.free(ctx)
@@ -170,39 +132,9 @@ func (m Module) free(ctx context.Context) error {
 	return m.session.freeHandle(ctx, m.handle, TypeModule)
 }
 
-// Free frees the function's handle. boardsmith's runtime stores nothing per function, so that calling Free is
-// optional.
-func (f Function) Free(ctx context.Context) error {
-	s := f.session
-	if s == nil {
-		return errNoSession("function")
-	}
-	if err := s.enter(ctx); err != nil {
-		return err
-	}
-	defer s.leave()
-	if f.life != s.life {
-		return nil
-	}
-	return s.freeHandle(ctx, f.handle, TypeFunction)
-}
-
-func (s *Session) freeHandle(ctx context.Context, handle uint64, kind TypeCode) error {
-	p := s.begin(CodeFreeHandle)
-	p.Args = append(p.Args, Opaque(handle), Int(int64(kind)))
-	if err := s.exchangeVoid(ctx); err != nil {
-		return fmt.Errorf("freeing handle %#x: %w", handle, err)
-	}
-	return nil
-}
-
-func errNoSession(what string) error {
-	return failure.Errorf(failure.Internal, "%s of no session", what)
-}
-
 // Call calls the function and waits for its result. An argument is nil, any integer, a float, a bool, a string, a
-// []byte, an ndarray.DType, a Device, a *Tensor, a Module, a Function or a Handle. The result is nil, an int64, a
-// uint64, a float64, a string, a []byte, an ndarray.DType, a Device, a *Tensor (to be freed), a Module, a Function
+// []byte, an ndarray.DType, a DLDevice, a *Tensor, a Module, a Function or a Handle. The result is nil, an int64, a
+// uint64, a float64, a string, a []byte, an ndarray.DType, a DLDevice, a *Tensor (to be freed), a Module, a Function
 // or a Handle. Errors: *DeviceError if the function fails; those of a request.
 func (f Function) Call(ctx context.Context, args ...any) (any, error) {
 	s := f.session
@@ -221,13 +153,10 @@ func (f Function) Call(ctx context.Context, args ...any) (any, error) {
 }
 
 func (s *Session) callFunction(ctx context.Context, f Function, args []any) (any, error) {
-	if s.unresolved {
-		return nil, &DamagedCopyError{What: "an earlier copy may have changed what " + f.name + " works on"}
+	if err := s.checkResolved(f.name); err != nil {
+		return nil, err
 	}
-	if f.life != s.life {
-		return nil, &StaleError{f.String()}
-	}
-	if err := s.unlinked(f.of); err != nil {
+	if err := s.checkFunction(f); err != nil {
 		return nil, err
 	}
 	if err := s.grant(ctx); err != nil {
@@ -236,7 +165,7 @@ func (s *Session) callFunction(ctx context.Context, f Function, args []any) (any
 	p := s.begin(CodeCallFunc)
 	p.Handle = f.handle
 	for i, arg := range args {
-		v, err := s.value(arg)
+		v, err := s.encode(arg)
 		if err != nil {
 			return nil, fmt.Errorf("argument %d: %w", i, err)
 		}
@@ -245,26 +174,25 @@ func (s *Session) callFunction(ctx context.Context, f Function, args []any) (any
 	if err := s.checkLength(ctx, f.name); err != nil {
 		return nil, err
 	}
-	return s.call(ctx, f.name)
+	return s.callObject(ctx, f.name)
 }
 
-// call exchanges the CallFunc in s.request and returns its result.
-func (s *Session) call(ctx context.Context, name string) (any, error) {
-	if err := s.regrant(ctx); err != nil {
+// callObject exchanges the CallFunc in s.request and returns its result, which may be an object on the device. name is
+// that of a function in the result.
+func (s *Session) callObject(ctx context.Context, name string) (any, error) {
+	args, err := s.call(ctx)
+	if err != nil {
 		return nil, err
 	}
-	if err := s.exchange(ctx); err != nil {
-		return nil, err
-	}
-	result, err := s.result(s.reply.Args, name)
+	result, err := s.result(args, name)
 	if err != nil {
 		return nil, s.breakUp(err)
 	}
 	return result, nil
 }
 
-// value encodes an argument.
-func (s *Session) value(arg any) (Value, error) {
+// encode encodes an argument.
+func (s *Session) encode(arg any) (Value, error) {
 	switch v := arg.(type) {
 	case nil:
 		return Null(), nil
@@ -308,7 +236,7 @@ func (s *Session) value(arg any) (Value, error) {
 	case Handle:
 		return Opaque(uint64(v)), nil
 	}
-	return s.ownValue(arg)
+	return s.objectValue(arg)
 }
 
 func uintValue(v uint64) Value {
@@ -318,10 +246,8 @@ func uintValue(v uint64) Value {
 	return Value{Type: TypeUint, Word: v}
 }
 
-var errOtherSession = failure.Errorf(failure.Internal, "belongs to another session")
-
-// ownValue encodes an argument that is an object on the device.
-func (s *Session) ownValue(arg any) (Value, error) {
+// objectValue encodes an argument that is an object on the device.
+func (s *Session) objectValue(arg any) (Value, error) {
 	switch v := arg.(type) {
 	case *Tensor:
 		if err := v.usable(s); err != nil {
@@ -332,85 +258,76 @@ func (s *Session) ownValue(arg any) (Value, error) {
 		if v.session != s {
 			return Value{}, errOtherSession
 		}
-		if v.life != s.life {
-			return Value{}, &StaleError{v.String()}
-		}
-		if err := s.unlinked(v); err != nil {
-			return Value{}, err
-		}
-		return Value{Type: TypeModule, Word: v.handle}, nil
+		return Value{Type: TypeModule, Word: v.handle}, s.checkModule(v)
 	case Function:
 		if v.session != s {
 			return Value{}, errOtherSession
 		}
-		if v.life != s.life {
-			return Value{}, &StaleError{v.String()}
-		}
-		if err := s.unlinked(v.of); err != nil {
-			return Value{}, err
-		}
-		return Value{Type: TypeFunction, Word: v.handle}, nil
+		return Value{Type: TypeFunction, Word: v.handle}, s.checkFunction(v)
 	}
 	return Value{}, failure.Errorf(failure.Internal, "unsupported argument type %T", arg)
 }
 
-var errResult = errors.New("invalid result of a call")
+// checkModule returns an error for a module that the device lost in a reset, or that was unlinked.
+func (s *Session) checkModule(m Module) error {
+	if m.epoch != s.epoch {
+		return &StaleError{m.String()}
+	}
+	if _, ok := s.objects[m]; m.upload != 0 && !ok {
+		return failure.New(failure.Config, "look up the function of a loaded module", "%v was unlinked", m)
+	}
+	return nil
+}
 
-// result decodes the result of a call: its type, then its value (rpc.md §4.2).
+// checkFunction returns an error for a function that the device lost in a reset, or whose module was unlinked.
+func (s *Session) checkFunction(f Function) error {
+	if f.epoch != s.epoch {
+		return &StaleError{f.String()}
+	}
+	if f.module.session == nil {
+		return nil
+	}
+	return s.checkModule(f.module)
+}
+
+// result decodes the result of a call. A function in it gets the name.
 func (s *Session) result(args []Value, name string) (any, error) {
-	if len(args) < 2 || args[0].Type != TypeInt {
-		return nil, &ProtocolError{errResult.Error()}
-	}
-	kind, v := TypeCode(args[0].Word), args[1]
-	if kind == TypeNDArray || kind == TypeTensor {
-		return s.tensorResult(args)
-	}
-	onWire := kind
-	if kind == TypeModule || kind == TypeFunction {
-		onWire = TypeHandle
-	}
-	if len(args) != 2 || args[0].Word > math.MaxInt8 || v.Type != onWire {
-		return nil, &ProtocolError{errResult.Error()}
+	kind, v, err := resultOf(args)
+	if err != nil {
+		return nil, err
 	}
 	switch kind {
-	case TypeInt:
-		return int64(v.Word), nil
-	case TypeUint:
-		return v.Word, nil
-	case TypeFloat:
-		return math.Float64frombits(v.Word), nil
-	case TypeDType:
-		return wordDType(v.Word), nil
-	case TypeDevice:
-		return wordDevice(v.Word), nil
-	case TypeStr:
-		return string(v.Data), nil
-	case TypeBytes:
-		return append([]byte(nil), v.Data...), nil
-	case TypeHandle:
-		return Handle(v.Word), nil
+	case TypeNDArray, TypeTensor:
+		return s.tensorResult(args)
+	case TypeModule, TypeFunction:
+	default:
+		return scalar(args)
 	}
-	if kind == TypeNull || v.Word == 0 {
+	if len(args) != 2 || v.Type != TypeHandle {
+		return nil, errResult
+	}
+	if v.Word == 0 {
 		return nil, nil
 	}
 	if kind == TypeFunction {
+		s.names[uint32(v.Word)] = name
 		return s.function(v.Word, name), nil
 	}
-	m := Module{session: s, handle: v.Word, life: s.life}
-	s.own(m)
+	m := Module{session: s, handle: v.Word, epoch: s.epoch}
+	s.track(m)
 	return m, nil
 }
 
-// tensorResult returns a tensor that the device made, with the handle to free it.
+// tensorResult returns a tensor that the device allocated, with the handle to free it.
 func (s *Session) tensorResult(args []Value) (any, error) {
 	if len(args) != 3 || args[1].Type != TypeTensor || args[2].Type != TypeHandle {
-		return nil, &ProtocolError{errResult.Error()}
+		return nil, errResult
 	}
 	t, err := s.newTensor(*args[1].Tensor)
 	if err != nil {
 		return nil, protocolErrorf("a call's result: %v", err)
 	}
 	t.memory.handle, t.memory.kind = args[2].Word, array
-	s.own(t.memory)
+	s.track(t.memory)
 	return t, nil
 }

@@ -42,6 +42,13 @@ func allocate(s *rpc.Session) error {
 	_, err := s.Empty(context.Background(), i8, []int64{1})
 	return err
 }
+func freeTensor(s *rpc.Session) error {
+	t, err := s.Empty(context.Background(), i8, []int64{1})
+	if err != nil {
+		return err
+	}
+	return t.Free(context.Background())
+}
 func moduleOf(s *rpc.Session) (rpc.Module, error) { return s.SystemLib(context.Background()) }
 
 // Invalid answers are protocol errors and end the session.
@@ -61,7 +68,7 @@ func TestHostileAnswers(t *testing.T) {
 		"copy for a handle":       {(&rpc.Packet{Code: rpc.CodeCopyAck, Data: []byte{1}}).Append(nil), allocate},
 		"exception without text":  {encoded(rpc.CodeException), lookUp},
 		"exception with a number": {encoded(rpc.CodeException, rpc.Int(1)), lookUp},
-		"handle for void":         {good, func(s *rpc.Session) error { return s.Sync(context.Background()) }},
+		"handle for void":         {good, freeTensor},
 		"handle for a module":     {good, func(s *rpc.Session) error { _, err := moduleOf(s); return err }},
 	} {
 		s := c.answer.session()

@@ -9,9 +9,9 @@ import (
 
 // Frames in an uploaded program are looked up in its ELF file; those that the image explains and those that nothing
 // explains stay as they are.
-func TestLocateLoaded(t *testing.T) {
+func TestLocateUploaded(t *testing.T) {
 	var s Session
-	s.ended = map[Module]*Program{{}: {Base: 0x1000, Bytes: make([]byte, 0x100), ELF: []byte("elf")}}
+	s.uploaded = []codeRange{{base: 0x1000, size: 0x100, elf: []byte("elf")}}
 	s.locate = func(elf []byte, pc uint64) []fault.Frame {
 		return []fault.Frame{{PC: pc, Function: "inner", Inlined: true}, {PC: pc, Function: "outer"}}
 	}
@@ -44,7 +44,7 @@ func TestLocateLoaded(t *testing.T) {
 		},
 	} {
 		e := &fault.Error{Record: &c.record, Explanation: fault.Explanation{Frames: c.frames}}
-		if s.locateLoaded(e); !reflect.DeepEqual(e.Frames, c.want) {
+		if s.locateUploaded(e); !reflect.DeepEqual(e.Frames, c.want) {
 			t.Errorf("%s:\ngot  %+v\nwant %+v", name, e.Frames, c.want)
 		}
 	}

@@ -1,3 +1,6 @@
+// This file encodes and decodes RPC packets (rpc.md §1 to §4), for hosts, which write requests and read replies,
+// and for servers.
+
 package rpc
 
 import (
@@ -7,9 +10,6 @@ import (
 
 	"github.com/boardsmith/boardsmith/ndarray"
 )
-
-// This file encodes and decodes RPC packets (rpc.md §1 to §4), for hosts, which write requests and read replies,
-// and for servers.
 
 // A Code is the type of a packet.
 type Code int32
@@ -238,23 +238,23 @@ func wordDType(w uint64) ndarray.DType {
 func (p *Packet) Parse(msg []byte) error {
 	*p = Packet{Args: p.Args[:0]}
 	r := reader{rest: msg}
-	if n := r.word(); r.bad == "" && n != uint64(len(r.rest)) {
+	if n := r.word(); r.err == "" && n != uint64(len(r.rest)) {
 		return protocolErrorf("packet of length %d is followed by %d bytes", n, len(r.rest))
 	}
-	if r.bad == "" && len(r.rest) == 0 {
+	if r.err == "" && len(r.rest) == 0 {
 		return nil
 	}
 	p.Code = Code(r.half())
 	l, ok := p.Code.layout()
-	if r.bad == "" && !ok {
+	if r.err == "" && !ok {
 		return protocolErrorf("packet of unknown %v", p.Code)
 	}
 	p.parseBody(&r, l)
-	if r.bad == "" && len(r.rest) > 0 {
-		r.bad = fmt.Sprintf("%d bytes too many", len(r.rest))
+	if r.err == "" && len(r.rest) > 0 {
+		r.err = fmt.Sprintf("%d bytes too many", len(r.rest))
 	}
-	if r.bad != "" {
-		return protocolErrorf("%v packet: %s", p.Code, r.bad)
+	if r.err != "" {
+		return protocolErrorf("%v packet: %s", p.Code, r.err)
 	}
 	return nil
 }
@@ -275,27 +275,27 @@ func (p *Packet) parseBody(r *reader, l layout) {
 	if l.size {
 		p.Size = r.word()
 	}
-	if !l.data || r.bad != "" {
+	if !l.data || r.err != "" {
 		return
 	}
 	if l.size && p.Size != uint64(len(r.rest)) {
-		r.bad = fmt.Sprintf("size is %d bytes, data are %d", p.Size, len(r.rest))
+		r.err = fmt.Sprintf("size is %d bytes, data are %d", p.Size, len(r.rest))
 		return
 	}
 	p.Data = r.take(uint64(len(r.rest)))
 }
 
-// A reader decodes a packet. After the first error, in bad, it returns zeros.
+// A reader decodes a packet. After the first error it returns zeros.
 type reader struct {
 	rest []byte
-	bad  string
+	err  string
 }
 
 func (r *reader) take(n uint64) []byte {
-	if r.bad == "" && n > uint64(len(r.rest)) {
-		r.bad = "cut short"
+	if r.err == "" && n > uint64(len(r.rest)) {
+		r.err = "cut short"
 	}
-	if r.bad != "" {
+	if r.err != "" {
 		return nil
 	}
 	out := r.rest[:n:n]
@@ -326,10 +326,10 @@ const maxValues = 1 << 16
 func (r *reader) args(into []Value) []Value {
 	n := uint64(r.half())
 	codes := r.take(4 * n)
-	if n > maxValues && r.bad == "" {
-		r.bad = fmt.Sprintf("%d values, at most %d are possible", n, maxValues)
+	if n > maxValues && r.err == "" {
+		r.err = fmt.Sprintf("%d values, at most %d are possible", n, maxValues)
 	}
-	for ; len(codes) > 0 && r.bad == ""; codes = codes[4:] {
+	for ; len(codes) > 0 && r.err == ""; codes = codes[4:] {
 		into = append(into, r.value(TypeCode(le.Uint32(codes))))
 	}
 	return into
@@ -347,7 +347,7 @@ func (r *reader) value(t TypeCode) Value {
 	case TypeInt, TypeUint, TypeFloat, TypeHandle, TypeDType, TypeDevice, TypeModule, TypeFunction:
 		v.Word = r.word()
 	default:
-		r.bad = fmt.Sprintf("value of unknown type %d", t)
+		r.err = fmt.Sprintf("value of unknown type %d", t)
 	}
 	return v
 }
@@ -357,7 +357,7 @@ func (r *reader) tensor(t *DLTensor) {
 	t.Device = wordDevice(r.word())
 	rank := uint64(r.half())
 	t.DType = wordDType(uint64(r.half()))
-	if shape := r.take(8 * rank); r.bad == "" {
+	if shape := r.take(8 * rank); r.err == "" {
 		t.Shape = make([]int64, rank)
 		for i := range t.Shape {
 			t.Shape[i] = int64(le.Uint64(shape[8*i:]))

@@ -81,7 +81,7 @@ type HexBytes []byte
 // MarshalText implements encoding.TextMarshaler.
 func (h HexBytes) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%x", []byte(h)), nil }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText implements encoding.TextUnmarshaler.
 func (h *HexBytes) UnmarshalText(text []byte) (err error) {
 	*h, err = hex.DecodeString(string(text))
 	return err
@@ -108,7 +108,7 @@ func (r ResetCause) String() string {
 // MarshalText implements encoding.TextMarshaler.
 func (r ResetCause) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText implements encoding.TextUnmarshaler.
 func (r *ResetCause) UnmarshalText(text []byte) error {
 	*r = 0
 	if string(text) == ResetCause(0).String() {
@@ -188,18 +188,18 @@ func u32(v []byte) *uint32 { return new(binary.LittleEndian.Uint32(v)) }
 
 const platformFunction = "boardsmith.platform"
 
-// Platform asks the device for its clocks and caches. Errors: *NotFoundError from a device without
+// Platform fetches the device's clocks and caches. Errors: *NotFoundError from a device without
 // boardsmith.platform; those of a request.
 func (s *Session) Platform(ctx context.Context) (Platform, error) {
 	if err := s.enter(ctx); err != nil {
 		return Platform{}, err
 	}
 	defer s.leave()
-	if err := s.globalOnce(ctx, &s.known.platform, platformFunction); err != nil {
+	handle, err := s.lookup(ctx, platformFunction)
+	if err != nil {
 		return Platform{}, err
 	}
-	s.begin(CodeCallFunc).Handle = s.known.platform.handle
-	result, err := s.call(ctx, platformFunction)
+	result, err := s.callScalar(ctx, handle)
 	if err != nil {
 		return Platform{}, fmt.Errorf("calling %s: %w", platformFunction, err)
 	}

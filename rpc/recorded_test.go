@@ -64,7 +64,7 @@ func wholeSession(ctx context.Context, link transport.Link) error {
 	if _, err := lib.Time(ctx, "count", rpc.TimeOptions{Number: 2, Repeat: 2}); err != nil {
 		return err
 	}
-	return errors.Join(r.Sync(ctx), r.Close(ctx))
+	return errors.Join(ping(ctx, r), r.Close(ctx))
 }
 
 // The host still sends, byte for byte, what it sent to real firmware when the session was recorded.

@@ -111,7 +111,7 @@ func TestFaultAndOn(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for _, free := range []func(context.Context) error{old.Free, lib.Free, bad.Free, old.Free} {
+	for _, free := range []func(context.Context) error{old.Free, lib.Free, old.Free} {
 		if err := free(ctx); err != nil {
 			t.Error(err)
 		}
@@ -189,7 +189,7 @@ func TestFaultInALoop(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	echo := must[rpc.Function](t)(s.Function(ctx, "echo"))
 	var reset *rpc.ResetError
-	if _, err := echo.Call(ctx); !errors.As(err, &reset) || reset.Why == nil {
+	if _, err := echo.Call(ctx); !errors.As(err, &reset) || reset.RecordErr == nil {
 		t.Errorf("got %v", err)
 	}
 	if _, err := s.Function(ctx, "echo"); !errors.As(err, &reset) {
@@ -218,7 +218,7 @@ func TestRedialWithinTheDeadline(t *testing.T) {
 		began := time.Now()
 		_, err := s.Function(within(t, 50*time.Millisecond), "x")
 		var reset *rpc.ResetError
-		if !errors.As(err, &reset) || !errors.Is(reset.Why, context.DeadlineExceeded) {
+		if !errors.As(err, &reset) || !errors.Is(reset.RecordErr, context.DeadlineExceeded) {
 			t.Errorf("got %v", err)
 		}
 		if took := time.Since(began); took < 40*time.Millisecond || took > 5*time.Second || m.redials != i+1 {
@@ -331,7 +331,7 @@ func TestFaultToldLater(t *testing.T) {
 	}()
 	bad := must[rpc.Function](t)(must[rpc.Module](t)(s.SystemLib(ctx)).Function(ctx, "bad"))
 	var reset *rpc.ResetError
-	if _, err := bad.Call(ctx); !errors.As(err, &reset) || reset.Why == nil {
+	if _, err := bad.Call(ctx); !errors.As(err, &reset) || reset.RecordErr == nil {
 		t.Errorf("got %v", err)
 	}
 	if _, err := s.SystemLib(ctx); err != nil {

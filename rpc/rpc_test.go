@@ -16,23 +16,6 @@ import (
 	"github.com/boardsmith/boardsmith/transport"
 )
 
-// No request follows a shutdown.
-func TestShutdown(t *testing.T) {
-	ctx := within(t, 10*time.Second)
-	d := device()
-	s := open(t, d, nil)
-	must[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{1}))
-	if err := s.Shutdown(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Sync(ctx); failure.Of(err) != failure.Config {
-		t.Errorf("afterwards: %v", err)
-	}
-	if err := s.Close(ctx); err != nil || len(d.Requests) != 1 {
-		t.Errorf("%v, requests %v", err, d.Requests)
-	}
-}
-
 // Each result of a call is freed according to its type, and Close frees the rest, newest first.
 func TestFreeing(t *testing.T) {
 	ctx := within(t, 10*time.Second)
@@ -53,18 +36,15 @@ func TestFreeing(t *testing.T) {
 	if err := array.Free(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Free(ctx); err != nil {
-		t.Fatal(err)
-	}
 	if err := s.Close(ctx); err != nil {
 		t.Fatal(err)
 	}
-	want := []rpc.TypeCode{rpc.TypeNDArray, rpc.TypeFunction, rpc.TypeNDArray, rpc.TypeModule, rpc.TypeHandle}
+	want := []rpc.TypeCode{rpc.TypeNDArray, rpc.TypeNDArray, rpc.TypeModule, rpc.TypeHandle}
 	if !slices.Equal(d.Freed, want) || d.Live() != 0 {
 		t.Errorf("freed %v, want %v; %d allocations left", d.Freed, want, d.Live())
 	}
 	var broken *rpc.BrokenError
-	if err := s.Sync(ctx); !errors.As(err, &broken) {
+	if err := ping(ctx, s); !errors.As(err, &broken) {
 		t.Errorf("after Close: %v", err)
 	}
 }
@@ -207,7 +187,7 @@ func TestWaitingForTurn(t *testing.T) {
 		done <- err
 	}()
 	<-link.sent
-	if err := s.Sync(within(t, 10*time.Millisecond)); !errors.Is(err, context.DeadlineExceeded) {
+	if err := ping(within(t, 10*time.Millisecond), s); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}
 	if err := s.Close(within(t, 10*time.Millisecond)); !errors.Is(err, context.DeadlineExceeded) {

@@ -5,6 +5,7 @@ package rpc_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -77,6 +78,15 @@ func negate(d *rpctest.Device, args []rpc.Value) ([]rpc.Value, error) {
 		out[i] = -in[i]
 	}
 	return rpctest.Nothing(), nil
+}
+
+// ping sends a request without a result.
+func ping(ctx context.Context, s *rpc.Session) error {
+	a, err := s.Do(ctx, &rpc.Packet{Code: rpc.CodeStreamSync, Args: []rpc.Value{rpc.OnDevice(rpc.CPU), rpc.Opaque(0)}})
+	if err == nil && a.Packet.Code != rpc.CodeReturn {
+		err = fmt.Errorf("StreamSync: %v", a.Packet.Code)
+	}
+	return err
 }
 
 func fail(*rpctest.Device, []rpc.Value) ([]rpc.Value, error) { return nil, errors.New("boom") }

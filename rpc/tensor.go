@@ -6,27 +6,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"slices"
 	"sync/atomic"
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/ndarray"
-	"github.com/boardsmith/boardsmith/transport"
 )
 
 // A Tensor is compact, row-major memory on the device. It belongs to its session and must be freed.
 type Tensor struct {
-	memory *memory
-	ref    DLTensor
-	bytes  int
-	known  atomic.Int64 // the session's count of damages when its content was last known
+	memory  *memory
+	ref     DLTensor
+	bytes   int
+	damages atomic.Int64 // the session's, when the content was last certain
 }
 
 // A memory is one allocation on the device, which several tensors may view.
 type memory struct {
 	session *Session
-	life    int // the session's number of resets when it was allocated
+	epoch   int // the session's when it was allocated
 	handle  uint64
 	kind    memoryKind
 	freed   bool
@@ -51,23 +49,14 @@ func (m *memory) free(ctx context.Context) error {
 	return m.session.freeData(ctx, m.handle)
 }
 
-func (s *Session) freeData(ctx context.Context, handle uint64) error {
-	p := s.begin(CodeFreeData)
-	p.Args = append(p.Args, OnDevice(CPU), Opaque(handle))
-	if err := s.exchangeVoid(ctx); err != nil {
-		return fmt.Errorf("freeing a tensor: %w", err)
-	}
-	return nil
-}
-
 // newTensor checks a description, which may come from the device.
 func (s *Session) newTensor(ref DLTensor) (*Tensor, error) {
 	n, err := ndarray.Bytes(ref.DType, ref.Shape)
 	if err != nil {
 		return nil, err
 	}
-	t := &Tensor{memory: &memory{session: s, life: s.life}, ref: ref, bytes: n}
-	t.known.Store(int64(s.damages))
+	t := &Tensor{memory: &memory{session: s, epoch: s.epoch}, ref: ref, bytes: n}
+	t.damages.Store(int64(s.damages))
 	return t, nil
 }
 
@@ -93,7 +82,7 @@ func (t *Tensor) valid(s *Session) error {
 		return errOtherSession
 	case t.memory.freed:
 		return failure.Errorf(failure.Internal, "%v was freed", t)
-	case t.memory.life != s.life:
+	case t.memory.epoch != s.epoch:
 		return &StaleError{t.String()}
 	}
 	return nil
@@ -104,8 +93,8 @@ func (t *Tensor) usable(s *Session) error {
 	if err := t.valid(s); err != nil {
 		return err
 	}
-	if t.known.Load() != int64(s.damages) {
-		return &DamagedCopyError{What: fmt.Sprintf("the content of %v is unknown since", t)}
+	if t.damages.Load() != int64(s.damages) {
+		return &DamagedCopyError{Detail: fmt.Sprintf("the content of %v is unknown since", t)}
 	}
 	return nil
 }
@@ -151,7 +140,7 @@ func (s *Session) allocate(ctx context.Context, t *Tensor) error {
 		return fmt.Errorf("allocating %d bytes: %w", t.bytes, &DeviceError{outOfMemory})
 	}
 	t.ref.Data, t.memory.handle = h, h
-	s.own(t.memory)
+	s.track(t.memory)
 	return nil
 }
 
@@ -195,7 +184,7 @@ func (t *Tensor) View(dtype ndarray.DType, shape []int64) (*Tensor, error) {
 	}
 	view := &Tensor{memory: t.memory, ref: t.ref, bytes: n}
 	view.ref.DType, view.ref.Shape = dtype, slices.Clone(shape)
-	view.known.Store(t.known.Load())
+	view.damages.Store(t.damages.Load())
 	return view, nil
 }
 
@@ -207,7 +196,7 @@ func (t *Tensor) Discard(ctx context.Context) error {
 		return err
 	}
 	defer s.leave()
-	t.known.Store(int64(s.damages))
+	t.damages.Store(int64(s.damages))
 	return nil
 }
 
@@ -221,8 +210,8 @@ func (t *Tensor) Free(ctx context.Context) error {
 	if t.memory.freed {
 		return nil
 	}
-	delete(s.live, t.memory)
-	if t.memory.life != s.life {
+	delete(s.objects, t.memory)
+	if t.memory.epoch != s.epoch {
 		t.memory.freed = true
 		return nil
 	}
@@ -251,7 +240,7 @@ func (t *Tensor) CopyTo(ctx context.Context, to *Tensor) error {
 	if err != nil {
 		return fmt.Errorf("copying on the device: %w", err)
 	}
-	to.known.Store(int64(s.damages))
+	to.damages.Store(int64(s.damages))
 	return nil
 }
 
@@ -264,16 +253,16 @@ func (t *Tensor) Write(ctx context.Context, data []byte) error {
 	defer s.leave()
 	err := t.fits(s, data)
 	if err == nil {
-		err = s.write(ctx, t, data)
+		err = s.write(ctx, t.ref, data)
 	}
 	if err != nil {
 		return fmt.Errorf("writing a tensor: %w", err)
 	}
-	t.known.Store(int64(s.damages))
+	t.damages.Store(int64(s.damages))
 	return nil
 }
 
-// Fill fills the tensor with ndarray.Fill's numbers, which the device computes: nothing but the seed goes over the
+// Fill fills the tensor with ndarray.Fill's numbers, which the device computes: only the seed goes over the
 // link. It is a *NotFoundError if the firmware does not support that.
 func (t *Tensor) Fill(ctx context.Context, seed uint64) error {
 	s := t.memory.session
@@ -281,19 +270,32 @@ func (t *Tensor) Fill(ctx context.Context, seed uint64) error {
 		return err
 	}
 	defer s.leave()
-	err := t.valid(s)
-	if err == nil {
-		err = s.globalOnce(ctx, &s.known.fill, "boardsmith.fill")
-	}
-	if err == nil {
-		t.known.Store(int64(s.damages)) // its content so far does not matter
-		_, err = s.callFunction(ctx, s.known.fill, []any{t, int64(seed)})
-	}
-	if err != nil {
+	if err := s.fill(ctx, t, seed); err != nil {
 		return fmt.Errorf("filling a tensor: %w", err)
 	}
+	t.damages.Store(int64(s.damages))
 	return nil
 }
+
+func (s *Session) fill(ctx context.Context, t *Tensor, seed uint64) error {
+	if err := t.valid(s); err != nil {
+		return err
+	}
+	handle, err := s.lookup(ctx, fillFunction)
+	if err != nil {
+		return err
+	}
+	if err := s.checkResolved(fillFunction); err != nil {
+		return err
+	}
+	if err := s.grant(ctx); err != nil {
+		return err
+	}
+	_, err = s.callScalar(ctx, handle, TensorOf(&t.ref), Int(int64(seed)))
+	return err
+}
+
+const fillFunction = "boardsmith.fill"
 
 func (t *Tensor) fits(s *Session, data []byte) error {
 	if err := t.valid(s); err != nil {
@@ -318,7 +320,7 @@ func (t *Tensor) Read(ctx context.Context, data []byte) error {
 		err = t.usable(s)
 	}
 	if err == nil {
-		_, err = s.read(ctx, t, data[:0])
+		_, err = s.read(ctx, t.ref, t.bytes, data[:0])
 	}
 	if err != nil {
 		return fmt.Errorf("reading a tensor: %w", err)
@@ -336,293 +338,10 @@ func (t *Tensor) Array(ctx context.Context) (*ndarray.Array, error) {
 	data := []byte{}
 	err := t.usable(s)
 	if err == nil {
-		data, err = s.read(ctx, t, data)
+		data, err = s.read(ctx, t.ref, t.bytes, data)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading a tensor: %w", err)
 	}
 	return &ndarray.Array{DType: t.ref.DType, Shape: t.Shape(), Data: data}, nil
-}
-
-// abilities caches how a device handles long messages.
-type abilities struct {
-	known   bool
-	streams bool     // boardsmith's firmware: one message holds a copy of any length
-	crc32   Function // boardsmith's crc32 function
-
-	asked  bool // packet is known
-	packet int  // longest message, bytes, except streamed copies; 0 if unknown
-}
-
-// The lengths of copies, in bytes.
-const (
-	wholeBlock = 1 << 20  // one message of a copy
-	lossyBlock = 32 << 10 // on a lossy link: damage costs little
-	sureBlock  = 3 << 10  // up to this size, heads included, the frame's CRC-16 detects any three flipped bits
-)
-
-// copyHead is the size of a copy's message without data and shape: session header, packet, tensor, size.
-const copyHead = 3 + 8 + 44
-
-// learn asks the device, once, whether it supports streaming.
-func (s *Session) learn(ctx context.Context) error {
-	a := &s.known.abilities
-	if a.known {
-		return nil
-	}
-	defer s.aside()()
-	crc, err := s.global(ctx, "boardsmith.crc32")
-	var missing *NotFoundError
-	if err != nil && !errors.As(err, &missing) {
-		return err
-	}
-	a.known, a.streams, a.crc32 = true, err == nil, crc
-	return nil
-}
-
-// packetSize asks the device, once, for its longest message (rpc.md §7). Without an argument boardsmith's firmware
-// returns at most 2048, the limit of TVM's host; with an argument, which TVM's firmware ignores, it returns its
-// real limit.
-func (s *Session) packetSize(ctx context.Context) (int, error) {
-	a := &s.known.abilities
-	if a.asked {
-		return a.packet, nil
-	}
-	defer s.aside()()
-	f, err := s.global(ctx, "tvm.rpc.server.GetCRTMaxPacketSize")
-	var missing *NotFoundError
-	if errors.As(err, &missing) {
-		a.asked = true
-		return 0, nil
-	}
-	if err != nil {
-		return 0, err
-	}
-	p := s.begin(CodeCallFunc)
-	p.Handle = f.handle
-	p.Args = append(p.Args, Int(1))
-	result, err := s.call(ctx, f.name)
-	if err != nil {
-		return 0, fmt.Errorf("calling %s: %w", f.name, err)
-	}
-	n, ok := result.(int64)
-	if !ok || n <= 0 || n > 1<<31 {
-		return 0, s.breakUp(protocolErrorf("%s returned %v", f.name, result))
-	}
-	const notCounted = 11 // the packet's length and the session's header
-	a.asked, a.packet = true, int(n)+notCounted
-	return a.packet, nil
-}
-
-// aside saves s.request, so that another request can be made; the function that it returns restores it.
-func (s *Session) aside() func() {
-	saved := s.request
-	saved.Args = slices.Clone(saved.Args)
-	return func() { s.request = saved }
-}
-
-// checkLength returns an error for a call that is too long for the device. It asks the device for its limit only if
-// the call exceeds the smallest one.
-func (s *Session) checkLength(ctx context.Context, name string) error {
-	const always = 512          // the smallest buffer in use
-	const heads = 3 + 8 + 4 + 8 // session, length, code, function
-	n := heads + argsSize(s.request.Args) + len(s.request.Version)
-	if n <= always {
-		return nil
-	}
-	limit, err := s.packetSize(ctx)
-	if err != nil {
-		return err
-	}
-	if limit > 0 && n > limit {
-		return &LimitError{What: "call of " + name, Bytes: n, Limit: limit, Macro: packetMacro}
-	}
-	return nil
-}
-
-// block returns how many bytes of t one message copies.
-func (s *Session) block(ctx context.Context, t *Tensor) (int, error) {
-	if err := s.learn(ctx); err != nil {
-		return 0, err
-	}
-	n := wholeBlock
-	if s.transport.Lossy() {
-		n = lossyBlock
-	}
-	if b, ok := s.transport.(transport.Bounded); s.known.abilities.streams && !(ok && b.Bounded()) {
-		return n, nil
-	}
-	limit, err := s.packetSize(ctx)
-	if err != nil {
-		return 0, err
-	}
-	if limit > 0 {
-		head := copyHead + 8*len(t.ref.Shape)
-		if limit <= head {
-			return 0, &LimitError{
-				What: fmt.Sprintf("copy of a tensor of rank %d", len(t.ref.Shape)), Bytes: head + 1, Limit: limit,
-				Macro: packetMacro,
-			}
-		}
-		n = min(n, limit-head)
-	}
-	return n, nil
-}
-
-// write copies data to t. A damaged copy may have changed any memory, including earlier blocks: write then compares
-// the whole tensor at the end, and repeats the copy if it differs.
-func (s *Session) write(ctx context.Context, t *Tensor, data []byte) error {
-	n, err := s.block(ctx, t)
-	if err != nil {
-		return err
-	}
-	for range attempts {
-		before := s.damages
-		for at := 0; at < len(data); at += n {
-			if err := s.writeBlock(ctx, t, at, data[at:min(at+n, len(data))]); err != nil {
-				return err
-			}
-		}
-		if s.damages == before {
-			return nil
-		}
-		if same, err := s.confirm(ctx, t, 0, data); same || err != nil {
-			return err
-		}
-	}
-	return &DamagedCopyError{What: fmt.Sprintf("damaged in each of %d attempts", attempts)}
-}
-
-// writeBlock copies one block, and repeats that after damage.
-func (s *Session) writeBlock(ctx context.Context, t *Tensor, at int, block []byte) error {
-	var err error
-	for range attempts {
-		err = s.copyToRemote(ctx, t, at, block)
-		var damaged *DamagedCopyError
-		switch {
-		case errors.As(err, &damaged):
-			s.damaged(err)
-		case s.again(err): // whether or not the copy was done, repeating it is harmless
-		case err != nil:
-			return err
-		case !s.doubtful(block):
-			return nil
-		default:
-			same, confirmErr := s.confirm(ctx, t, at, block)
-			if same || confirmErr != nil {
-				return confirmErr
-			}
-			err = &DamagedCopyError{What: fmt.Sprintf("%d bytes arrived with a wrong CRC-32", len(block))}
-			s.damaged(err)
-		}
-	}
-	return err
-}
-
-// again reports whether err may result from damage to the request or the reply.
-func (s *Session) again(err error) bool {
-	if err == nil {
-		return false
-	}
-	var reply *transport.DamagedError
-	var refused *DeviceError // perhaps because the address was damaged
-	return errors.As(err, &reply) || s.transport.Lossy() && errors.As(err, &refused)
-}
-
-// doubtful reports whether the frame's CRC-16 may miss damage to a block.
-func (s *Session) doubtful(block []byte) bool {
-	return s.transport.Lossy() && len(block) > sureBlock && s.known.abilities.streams
-}
-
-func (s *Session) copyToRemote(ctx context.Context, t *Tensor, at int, block []byte) error {
-	p := s.begin(CodeCopyToRemote)
-	p.Tensor = t.ref
-	p.Tensor.ByteOffset += uint64(at)
-	p.Data = block
-	return s.exchangeVoid(ctx)
-}
-
-// read appends the content of t to data, and uses its capacity.
-func (s *Session) read(ctx context.Context, t *Tensor, data []byte) ([]byte, error) {
-	n, err := s.block(ctx, t)
-	if err != nil {
-		return nil, err
-	}
-	for at := 0; at < t.bytes; at += n {
-		if data, err = s.readBlock(ctx, t, at, min(n, t.bytes-at), data); err != nil {
-			return nil, err
-		}
-	}
-	return data, nil
-}
-
-// readBlock appends one block, and repeats the request after damage.
-func (s *Session) readBlock(ctx context.Context, t *Tensor, at, n int, data []byte) ([]byte, error) {
-	var err error
-	for range attempts {
-		var block []byte
-		block, err = s.copyFromRemote(ctx, t, at, n)
-		switch {
-		case s.again(err):
-			continue
-		case err != nil:
-			return nil, err
-		}
-		got := append(data, block...)
-		if !s.doubtful(block) {
-			return got, nil
-		}
-		same, confirmErr := s.confirm(ctx, t, at, got[len(data):])
-		if same || confirmErr != nil {
-			return got, confirmErr
-		}
-		err = &transport.DamagedError{Why: fmt.Sprintf("%d bytes with a wrong CRC-32", n)}
-	}
-	return nil, err
-}
-
-func (s *Session) copyFromRemote(ctx context.Context, t *Tensor, at, n int) ([]byte, error) {
-	p := s.begin(CodeCopyFromRemote)
-	p.Tensor = t.ref
-	p.Tensor.ByteOffset += uint64(at)
-	p.Size = uint64(n)
-	if err := s.exchange(ctx); err != nil {
-		return nil, err
-	}
-	if len(s.reply.Data) != n {
-		return nil, s.breakUp(protocolErrorf("%d bytes in answer to a copy of %d", len(s.reply.Data), n))
-	}
-	return s.reply.Data, nil
-}
-
-// confirm compares data with t's content on the device from offset at on, by the device's CRC-32. It returns nil if
-// the device lacks that function.
-func (s *Session) confirm(ctx context.Context, t *Tensor, at int, data []byte) (bool, error) {
-	if !s.known.abilities.streams {
-		return true, nil
-	}
-	ref := DLTensor{
-		Data: t.ref.Data, Device: t.ref.Device, DType: ndarray.DType{Code: ndarray.UInt, Bits: 8, Lanes: 1},
-		Shape: []int64{int64(len(data))}, ByteOffset: t.ref.ByteOffset + uint64(at),
-	}
-	var err error
-	for range attempts {
-		p := s.begin(CodeCallFunc)
-		p.Handle = s.known.abilities.crc32.handle
-		p.Args = append(p.Args, TensorOf(&ref))
-		var result any
-		result, err = s.call(ctx, s.known.abilities.crc32.name)
-		switch {
-		case s.again(err):
-			continue
-		case err != nil:
-			return false, fmt.Errorf("calling %s: %w", s.known.abilities.crc32.name, err)
-		}
-		sum, ok := result.(int64)
-		if !ok {
-			return false, s.breakUp(protocolErrorf("%s returned %T", s.known.abilities.crc32.name, result))
-		}
-		return uint32(sum) == crc32.ChecksumIEEE(data), nil
-	}
-	return false, err
 }

@@ -3,6 +3,7 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -24,14 +25,6 @@ type TimeOptions struct {
 	CoolEvery    int           // measurements between pauses; 0 means 1
 	FlushBytes   int           // bytes of cache to flush between calls; a microcontroller ignores it
 	Preprocess   string        // function before each measurement; a microcontroller ignores it
-}
-
-// or returns n, or def if n is 0.
-func or(n, zero int) int {
-	if n == 0 {
-		return zero
-	}
-	return n
 }
 
 // Time measures a function of the module with the device's clock. Each sample is the mean of Number calls, in
@@ -57,23 +50,24 @@ func (m Module) Time(ctx context.Context, fn string, o TimeOptions, args ...any)
 }
 
 func (s *Session) time(ctx context.Context, m Module, fn string, o TimeOptions, args []any) ([]float64, error) {
-	if err := s.globalOnce(ctx, &s.known.evaluator, "runtime.RPCTimeEvaluator"); err != nil {
+	handle, err := s.lookup(ctx, evaluatorFunction)
+	if err != nil {
 		return nil, err
 	}
-	repeat := or(o.Repeat, 1)
-	made, err := s.callFunction(ctx, s.known.evaluator, []any{ // rpc.md §6: exactly these
-		m, fn, CPU.Type, CPU.ID, or(o.Number, 10), repeat, o.MinRepeat.Milliseconds(), or(o.MaxZeroTimes, 100),
-		o.Cooldown.Milliseconds(), or(o.CoolEvery, 1), o.FlushBytes, o.Preprocess,
+	repeat := cmp.Or(o.Repeat, 1)
+	result, err := s.callFunction(ctx, s.function(handle, evaluatorFunction), []any{ // rpc.md §6: exactly these
+		m, fn, CPU.Type, CPU.ID, cmp.Or(o.Number, 10), repeat, o.MinRepeat.Milliseconds(), cmp.Or(o.MaxZeroTimes, 100),
+		o.Cooldown.Milliseconds(), cmp.Or(o.CoolEvery, 1), o.FlushBytes, o.Preprocess,
 	})
 	if err != nil {
 		return nil, err
 	}
-	evaluator, ok := made.(Function)
+	evaluator, ok := result.(Function)
 	if !ok {
-		return nil, s.breakUp(protocolErrorf("%s returned %T", s.known.evaluator.name, made))
+		return nil, s.breakUp(protocolErrorf("%s returned %T", evaluatorFunction, result))
 	}
 	s.names[uint32(evaluator.handle)] = fn // a fault belongs to the timed function
-	result, err := s.callFunction(ctx, evaluator, args)
+	result, err = s.callFunction(ctx, evaluator, args)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +75,7 @@ func (s *Session) time(ctx context.Context, m Module, fn string, o TimeOptions, 
 	if !ok || len(raw) != 8*repeat {
 		return nil, s.breakUp(protocolErrorf("timing returned %T of %d bytes instead of %d", result, len(raw), 8*repeat))
 	}
-	s.known.samples = repeat
+	s.samples = repeat
 	samples := make([]float64, repeat)
 	for i := range samples {
 		samples[i] = math.Float64frombits(binary.LittleEndian.Uint64(raw[8*i:]))
@@ -93,31 +87,31 @@ func (s *Session) time(ctx context.Context, m Module, fn string, o TimeOptions, 
 	return samples, nil
 }
 
-// TimedInterrupts returns how many interrupts the device processed, besides its tick, during each sample of the last
-// Module.Time; 255 stands for more. From the 64th sample on the largest number is that of all. Nil if the firmware does
-// not count them: only firmware that takes code into RAM does, on a chip.
+// TimedInterrupts returns the number of interrupts that the device processed, besides its tick, during each sample of
+// the last Module.Time; 255 stands for more. From the 64th sample on the largest number is that of all. Nil if the
+// firmware does not count them: only firmware that takes code into RAM does, on a chip.
 func (s *Session) TimedInterrupts(ctx context.Context) ([]int, error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, err
 	}
 	defer s.leave()
 	const name = "boardsmith.timed_interrupts"
-	err := s.globalOnce(ctx, &s.known.interrupts, name)
+	handle, err := s.lookup(ctx, name)
 	if isNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	result, err := s.callFunction(ctx, s.known.interrupts, nil)
+	result, err := s.callFunction(ctx, s.function(handle, name), nil)
 	if err != nil || result == nil {
 		return nil, err
 	}
 	raw, ok := result.([]byte)
-	if !ok || len(raw) != min(s.known.samples, timedSamples) {
-		return nil, protocolErrorf("%s returned %T of %d bytes after %d samples", name, result, len(raw), s.known.samples)
+	if !ok || len(raw) != min(s.samples, timedSamples) {
+		return nil, protocolErrorf("%s returned %T of %d bytes after %d samples", name, result, len(raw), s.samples)
 	}
-	counts := make([]int, s.known.samples)
+	counts := make([]int, s.samples)
 	for i := range counts {
 		counts[i] = int(raw[min(i, timedSamples-1)])
 	}

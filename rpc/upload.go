@@ -19,16 +19,16 @@ type Window struct {
 	Alignment   uint64 // of code: a power of two
 }
 
-// A Program is code for one address of a window, as a linker made it.
+// A Program is code that was linked for one address of a window.
 type Program struct {
 	Base     uint64 // the address of Bytes, in a window
 	Bytes    []byte
-	Zero     uint64 // bytes behind them that begin as zero
+	Zero     uint64 // bytes behind them that are set to zero
 	Table    uint64 // address of its pointer to a TVMBackendLinkTable, among all these bytes; 0: it has none
 	Registry uint64 // address of its TVMFuncRegistry, among Bytes
-	// address of its list of boardsmith_signature_t, among Bytes; 0: it has none
+	// Address of its list of boardsmith_signature_t, among Bytes; 0: it has none
 	Signatures uint64
-	Init       string // a function of it that Upload calls once, first; "": none
+	Init       string // its function that Upload calls once, first; "": none
 	ELF        []byte // the linked file, for the functions and lines in a *fault.Error; it is not uploaded; nil: none
 }
 
@@ -103,7 +103,7 @@ func (s *Session) Upload(ctx context.Context, p Program) (Module, error) {
 	if !ok {
 		return Module{}, protocolErrorf("%s returned %T, not a module", f.name, result)
 	}
-	if m, err = s.tag(ctx, m, &p); err != nil {
+	if m, err = s.register(ctx, m, &p); err != nil {
 		return Module{}, err
 	}
 	if p.Init == "" {
@@ -113,12 +113,12 @@ func (s *Session) Upload(ctx context.Context, p Program) (Module, error) {
 	if err == nil {
 		_, err = start.Call(ctx)
 	}
-	var refused *DeviceError
+	var rejected *DeviceError
 	switch {
 	case err == nil:
 		return m, nil
-	case errors.As(err, &refused): // it names what it did not find
-		err = failure.Errorf(failure.Link, "uploaded code: the system's libraries have no %s", refused.Message)
+	case errors.As(err, &rejected): // its text is the name of the missing function
+		err = failure.Errorf(failure.Link, "uploaded code: the system's libraries have no %s", rejected.Message)
 	default:
 		err = fmt.Errorf("starting uploaded code: %w", err)
 	}
@@ -136,47 +136,36 @@ func (m Module) Unlink(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !s.drop(ctx, m) {
+	if !s.unregister(ctx, m) {
 		return nil
 	}
-	m.upload = 0 // as the device knows it
+	m.upload = 0
 	_, err = f.Call(ctx, m)
 	return err
 }
 
-// tag makes a module distinct from others that had its handle before, or will have it after it was unlinked: a handle
-// is an index on the device.
-func (s *Session) tag(ctx context.Context, m Module, p *Program) (Module, error) {
+// register makes a module distinct from others that had its handle before, or will have it after Unlink: a handle is an
+// index on the device.
+func (s *Session) register(ctx context.Context, m Module, p *Program) (Module, error) {
 	if err := s.enter(ctx); err != nil {
 		return Module{}, err
 	}
 	defer s.leave()
-	delete(s.live, m)
-	m.upload = s.count + 1
-	s.own(m)
-	if s.loaded == nil {
-		s.loaded = map[Module]*Program{}
-	}
+	delete(s.objects, m)
+	m.upload = s.created + 1
+	s.track(m)
 	s.loaded[m] = p
 	return m, nil
 }
 
-// unlinked returns an error if a module was uploaded and is gone.
-func (s *Session) unlinked(m Module) error {
-	if _, there := s.live[m]; m.upload == 0 || there {
-		return nil
-	}
-	return failure.New(failure.Config, "look up the function of a loaded module", "%v was unlinked", m)
-}
-
-// drop forgets that the session has to free the module; false if there is nothing to free.
-func (s *Session) drop(ctx context.Context, m Module) bool {
+// unregister removes a module from those that the session frees. It returns false if there is nothing to free.
+func (s *Session) unregister(ctx context.Context, m Module) bool {
 	if s.enter(ctx) != nil {
 		return false
 	}
 	defer s.leave()
-	_, there := s.live[m]
-	delete(s.live, m)
+	_, ok := s.objects[m]
+	delete(s.objects, m)
 	delete(s.loaded, m)
-	return there && m.life == s.life
+	return ok && m.epoch == s.epoch
 }

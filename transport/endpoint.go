@@ -1,6 +1,6 @@
-package transport
-
 // This file is the state machine of the session layer (wire.md §2). It does no I/O and does not wait: Session does.
+
+package transport
 
 import "math/rand/v2"
 
@@ -21,23 +21,23 @@ const (
 type state uint8
 
 const (
-	noSession   state = iota
-	startSent         // an Init was sent
-	established       //
+	noSession state = iota
+	startSent       // an Init was sent
+	established
 )
 
-// A notice is the meaning of a received message for the owner of an endpoint.
+// A notice is the meaning of a received message.
 type notice uint8
 
 const (
-	nothing        notice = iota
-	sessionBegan          // established, perhaps once more
-	sessionEnded          // the other side terminated
-	gotMessage            // a message of this session; its body follows the header
-	gotLog                // a log line
-	wrongVersion          // the other side uses another version of the session layer
-	strayMessage          // a message of another session: ignored
-	initiatorAgain        // an Init in an established session, which it replaces
+	nothing      notice = iota
+	sessionBegan        // established, perhaps once more
+	sessionEnded        // the other side terminated
+	gotMessage          // a message of this session; its body follows the header
+	gotLog              // a log line
+	wrongVersion        // the other side uses another version of the session layer
+	strayMessage        // a message of another session: ignored
+	newInitiator        // an Init in an established session, which it replaces
 )
 
 // A session id as sent: the initiator's nonce, then the responder's.
@@ -106,26 +106,26 @@ func (e *endpoint) receive(msg []byte) (n notice, reply []byte) {
 }
 
 func (e *endpoint) receiveInit(id sessionID, body []byte) (notice, []byte) {
-	theirs := id[0]
-	if theirs == 0 || len(body) < 1 {
+	nonce := id[0]
+	if nonce == 0 || len(body) < 1 {
 		return strayMessage, nil
 	}
 	if e.state == startSent { // both sides began at once: the side with the lower nonce stays initiator
 		switch {
-		case theirs > e.nonce:
+		case nonce > e.nonce:
 			return nothing, nil
-		case theirs == e.nonce:
+		case nonce == e.nonce:
 			e.nonce ^= byte(rand.Uint32()) // otherwise two equal sides would conflict repeatedly
 			return nothing, e.begin()
 		case body[0] != sessionVersion:
 			return wrongVersion, nil
 		}
 	}
-	again := e.state == established
-	e.state, e.id = established, sessionID{theirs, e.nextNonce()}
+	replaced := e.state == established
+	e.state, e.id = established, sessionID{nonce, e.nextNonce()}
 	reply := []byte{e.id[0], e.id[1], typeReply, sessionVersion}
-	if again {
-		return initiatorAgain, reply
+	if replaced {
+		return newInitiator, reply
 	}
 	return sessionBegan, reply
 }

@@ -67,7 +67,7 @@ func TestEndpoint(t *testing.T) {
 		{"established", "01 00 03 68", strayMessage, "", established, sessionID{own, 0x83}},
 		{"established", "00 00 02", sessionEnded, "", noSession, sessionID{own, 0x83}},
 		{"established", "99 99 02", sessionEnded, "", noSession, sessionID{own, 0x83}}, // its id is not looked at
-		{"established", "07 00 00 01", initiatorAgain, "07 43 01 01", established, sessionID{7, 0x43}},
+		{"established", "07 00 00 01", newInitiator, "07 43 01 01", established, sessionID{7, 0x43}},
 		{"established", "07 00", strayMessage, "", established, sessionID{own, 0x83}},
 		{"established", "", strayMessage, "", established, sessionID{own, 0x83}},
 	} {

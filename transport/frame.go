@@ -21,8 +21,8 @@ type Framer struct {
 	running bool
 }
 
-// Reset makes the next frame begin with the reset nop, as required after a write that failed within a frame.
-func (f *Framer) Reset() { f.running = false }
+// reset makes the next frame begin with the reset nop, as required after a write that failed within a frame.
+func (f *Framer) reset() { f.running = false }
 
 // Append appends one frame to dst and returns the extended slice. The payload is the concatenation of parts and
 // must be shorter than 4 GiB. It allocates only if dst is too small.

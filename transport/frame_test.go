@@ -178,8 +178,8 @@ func TestUnframerNeeded(t *testing.T) {
 	in := wire(t, "ff fd 04 00 00 00 01 02 03 04 09 c4")
 	want := []int{1, 1, 4, 3, 2, 1, 4, 3, 2, 1, 2, 1, 1}
 	for i, b := range in {
-		if u.Needed() != want[i] {
-			t.Errorf("before byte %d: needs %d, want %d", i, u.Needed(), want[i])
+		if u.needed() != want[i] {
+			t.Errorf("before byte %d: needs %d, want %d", i, u.needed(), want[i])
 		}
 		u.Next([]byte{b})
 	}
@@ -258,7 +258,7 @@ func FuzzUnframer(f *testing.F) {
 				t.Fatalf("%q was encoded and decoded to %q", ev, again)
 			}
 		}
-		framer.Reset()
+		framer.reset()
 		after := events(&u, framer.Append(nil, []byte("after")), int(step)+1)
 		if len(after) == 0 || after[len(after)-1] != "frame "+hex.EncodeToString([]byte("after")) {
 			t.Fatalf("a good frame after it gives %q", after)

@@ -20,8 +20,8 @@ type ProcessConfig struct {
 	Env   []string // "NAME=value"; nil means an empty environment, not this process's
 	Dir   string   // working folder; "" means this process's
 	Grace time.Duration
-	// Grace is how long Close waits for the process to end after closing its input, and again after asking it to
-	// stop, before it kills the process group; 0 means 500 ms.
+	// Grace is the time that Close waits for the process to end after closing its input, and again after asking it
+	// to stop, before it kills the process group; 0 means 500 ms.
 	StaysOnEOF bool         // it does not end when its input is closed: Close asks it to stop at once
 	Log        hclog.Logger // logs the lines of its standard error, named "stderr"; nil drops them
 }
@@ -37,11 +37,11 @@ type ProcessError struct {
 }
 
 func (e *ProcessError) Error() string {
-	what := "closed its output"
+	end := "closed its output"
 	if e.State != nil {
-		what = "ended: " + e.State.String()
+		end = "ended: " + e.State.String()
 	}
-	s := fmt.Sprintf("device process %s %s", e.Path, what)
+	s := fmt.Sprintf("device process %s %s", e.Path, end)
 	if lines := strings.Split(strings.TrimSpace(string(e.Tail)), "\n"); lines[0] != "" {
 		s += ": " + printable([]byte(lines[len(lines)-1]))
 	}
@@ -55,13 +55,13 @@ func (e *ProcessError) Is(target error) bool { return target == ErrClosed }
 func (e *ProcessError) FailureClass() failure.Class { return failure.Transport }
 
 // A tail keeps the last bytes written to it.
-type tail struct{ kept []byte }
+type tail struct{ bytes []byte }
 
 const tailSize = 4 << 10
 
 func (t *tail) add(p []byte) {
-	t.kept = append(t.kept, p...)
-	if extra := len(t.kept) - tailSize; extra > 0 {
-		t.kept = append(t.kept[:0], t.kept[extra:]...)
+	t.bytes = append(t.bytes, p...)
+	if extra := len(t.bytes) - tailSize; extra > 0 {
+		t.bytes = append(t.bytes[:0], t.bytes[extra:]...)
 	}
 }

@@ -133,13 +133,13 @@ func (p *Process) explain(err error) error {
 	case p.closed.Load() || errors.Is(err, os.ErrClosed):
 		return ErrClosed
 	case errors.Is(err, io.EOF) || errors.Is(err, syscall.EPIPE):
-		return p.ended()
+		return p.endError()
 	}
 	return err
 }
 
-// ended returns how the process ended. It waits briefly, because a pipe's end precedes the exit.
-func (p *Process) ended() error {
+// endError returns the error of a process that ended. It waits briefly, because a pipe's end precedes the exit.
+func (p *Process) endError() error {
 	e := &ProcessError{Path: p.path}
 	timer := time.NewTimer(250 * time.Millisecond)
 	defer timer.Stop()
@@ -225,7 +225,7 @@ func newReadEnd(f *os.File) *pipeEnd {
 
 func newWriteEnd(f *os.File) *pipeEnd {
 	e := newPipeEnd(f)
-	e.transfer = e.writeNow
+	e.transfer = e.writeAvailable
 	return e
 }
 
@@ -235,8 +235,8 @@ func newPipeEnd(f *os.File) *pipeEnd {
 	return e
 }
 
-// atOnce transfers what is possible without waiting, or almost.
-func (e *pipeEnd) atOnce(p []byte) (int, error) {
+// tryTransfer transfers what is possible without waiting, or almost.
+func (e *pipeEnd) tryTransfer(p []byte) (int, error) {
 	e.p, e.n, e.err = p, 0, nil
 	if err := e.conn.Control(e.transfer); err != nil {
 		return 0, err
@@ -252,19 +252,19 @@ func (e *pipeEnd) read(ctx context.Context, p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
-	if n, err := e.atOnce(p); n > 0 || err != nil {
+	if n, err := e.tryTransfer(p); n > 0 || err != nil {
 		return n, err
 	}
 	return e.wait(ctx, "read", func() (int, error) { return e.f.Read(p) })
 }
 
-// spinTime is how long a read polls the kernel before it sleeps. The device answers an empty call in a few
+// spinTime is the time for which a read polls the kernel before it sleeps. The device answers an empty call in a few
 // microseconds; putting this thread to sleep and waking it takes ten times as long, on a virtual machine more.
 const spinTime = 100 * time.Microsecond
 
 // readSoon reads data that is available or arrives within spinTime. It returns 0 and no error if none arrived.
 func (e *pipeEnd) readSoon(fd uintptr) {
-	for began := time.Now(); ; yield() {
+	for start := time.Now(); ; yield() {
 		n, err := unix.Read(int(fd), e.p)
 		switch {
 		case n > 0:
@@ -276,7 +276,7 @@ func (e *pipeEnd) readSoon(fd uintptr) {
 		case err != unix.EAGAIN && err != unix.EINTR:
 			e.err = err
 			return
-		case time.Since(began) > spinTime:
+		case time.Since(start) > spinTime:
 			return
 		}
 	}
@@ -286,15 +286,15 @@ func (e *pipeEnd) write(ctx context.Context, p []byte) error {
 	if ctx.Err() != nil {
 		return waitError(ctx, "write", time.Now())
 	}
-	n, err := e.atOnce(p)
+	n, err := e.tryTransfer(p)
 	for p = p[n:]; len(p) > 0 && err == nil; p = p[n:] {
 		n, err = e.wait(ctx, "write", func() (int, error) { return e.f.Write(p) })
 	}
 	return err
 }
 
-// writeNow writes what the pipe accepts without waiting.
-func (e *pipeEnd) writeNow(fd uintptr) {
+// writeAvailable writes the bytes that the pipe accepts without waiting.
+func (e *pipeEnd) writeAvailable(fd uintptr) {
 	n, err := unix.Write(int(fd), e.p)
 	switch {
 	case n > 0:
@@ -315,7 +315,7 @@ type stderrReader struct {
 func (r *stderrReader) tail() []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return bytes.Clone(r.last.kept)
+	return bytes.Clone(r.last.bytes)
 }
 
 // wait waits until everything has been read, or for end.
@@ -328,7 +328,7 @@ func (r *stderrReader) wait(end <-chan time.Time) {
 
 // stop ends the reading, even if another process holds the other end.
 func (r *stderrReader) stop() {
-	_ = r.f.SetReadDeadline(time.Now().Add(50 * time.Millisecond)) // time for what is in the pipe
+	_ = r.f.SetReadDeadline(time.Now().Add(50 * time.Millisecond)) // time for the bytes in the pipe
 	<-r.done
 	r.f.Close()
 }

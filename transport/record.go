@@ -1,3 +1,10 @@
+// This file records the traffic of a link.
+//
+// A recording is text, one JSON object per line. The first is {"boardsmith_recording":1,"lossy":false}. Each other
+// is one read or write, in order: "us", microseconds since the recording began; "to", "device" or "host"; and
+// either "hex", the bytes, or "end", its end without any: "timeout", "canceled" or "closed". A write is placed
+// where it began.
+
 package transport
 
 import (
@@ -10,13 +17,6 @@ import (
 	"sync"
 	"time"
 )
-
-// This file records the traffic of a link.
-//
-// A recording is text, one JSON object per line. The first is {"boardsmith_recording":1,"lossy":false}. Each other
-// is one read or write, in order: "us", microseconds since the recording began; "to", "device" or "host"; and
-// either "hex", the bytes, or "end", how it ended without: "timeout", "canceled" or "closed". A write is placed
-// where it began.
 
 const recordingVersion = 1
 
@@ -59,7 +59,7 @@ func endName(err error) string {
 // A recorder is a Link that records the traffic of another one.
 type recorder struct {
 	link  Link
-	began time.Time
+	start time.Time
 	mu    sync.Mutex
 	to    *json.Encoder
 	err   error // the first error of writing the recording
@@ -68,7 +68,7 @@ type recorder struct {
 // Record returns a link that records the traffic of link to w. Closing it closes link, not w, and returns an error if
 // the recording could not be written.
 func Record(link Link, w io.Writer) Link {
-	r := &recorder{link: link, began: time.Now(), to: json.NewEncoder(w)}
+	r := &recorder{link: link, start: time.Now(), to: json.NewEncoder(w)}
 	r.err = r.to.Encode(recordingHead{recordingVersion, link.Lossy()})
 	return r
 }
@@ -77,7 +77,7 @@ func (r *recorder) add(to string, p []byte, end string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.err == nil {
-		r.err = r.to.Encode(recordingLine{time.Since(r.began).Microseconds(), to, hex.EncodeToString(p), end})
+		r.err = r.to.Encode(recordingLine{time.Since(r.start).Microseconds(), to, hex.EncodeToString(p), end})
 	}
 }
 

@@ -36,7 +36,7 @@ const (
 type serialError struct {
 	Port   string
 	Gone   bool     // it was open
-	Others []string // programs that have it open, if that is why it cannot be opened
+	Others []string // programs that have it open, if it cannot be opened for that reason
 	Err    error
 }
 
@@ -56,7 +56,7 @@ func (e *serialError) FailureClass() failure.Class {
 	return failure.ProbeMissing
 }
 
-// NextStep returns what to do.
+// NextStep returns the next step for the user.
 func (e *serialError) NextStep() string {
 	var p *serial.PortError
 	switch {
@@ -84,20 +84,20 @@ func isBusy(err error) bool {
 type SharedPortError struct {
 	Port   string
 	Others []string // the other programs, as in "screen (process 4711)"
-	Err    error    // what failed
+	Err    error    // of the operation that failed
 }
 
 func (e *SharedPortError) Error() string {
 	return fmt.Sprintf("another program reads serial port %s: %s: %v", e.Port, strings.Join(e.Others, ", "), e.Err)
 }
 
-// Unwrap returns what failed.
+// Unwrap returns the error of the operation.
 func (e *SharedPortError) Unwrap() error { return e.Err }
 
 // FailureClass returns failure.Transport.
 func (e *SharedPortError) FailureClass() failure.Class { return failure.Transport }
 
-// NextStep returns what to do.
+// NextStep returns the next step for the user.
 func (e *SharedPortError) NextStep() string {
 	return "end the other program, and keep it from opening the port again: " + strings.Join(e.Others, ", ")
 }
@@ -118,7 +118,7 @@ func Shared(link Link, err error) error {
 // A driver reads and writes a port. Close ends both.
 type driver interface {
 	io.ReadWriteCloser
-	ResetOutputBuffer() error // drops what was written and not sent yet
+	ResetOutputBuffer() error // drops bytes that were written and not sent yet
 }
 
 // A Serial is a Link over a UART. It is Lossy: a UART has noise and no flow control.
@@ -127,10 +127,10 @@ type Serial struct {
 	port driver
 
 	mu     sync.Mutex
-	have   []byte
+	unread []byte
 	err    error         // the port's error, if any
-	news   chan struct{} // signals that have or err has changed
-	room   chan struct{} // signals that have was emptied
+	change chan struct{} // signals that unread or err has changed
+	room   chan struct{} // signals that unread was emptied
 	closed chan struct{}
 	done   chan struct{} // the reader has ended
 	once   sync.Once
@@ -158,7 +158,7 @@ func OpenSerial(c SerialConfig) (*Serial, error) {
 
 func newSerial(name string, port driver) *Serial {
 	s := &Serial{
-		name: name, port: port, news: make(chan struct{}, 1), room: make(chan struct{}, 1),
+		name: name, port: port, change: make(chan struct{}, 1), room: make(chan struct{}, 1),
 		closed: make(chan struct{}), done: make(chan struct{}), writing: make(chan struct{}, 1),
 	}
 	go s.read()
@@ -168,26 +168,23 @@ func newSerial(name string, port driver) *Serial {
 // Lossy returns true.
 func (s *Serial) Lossy() bool { return true }
 
-// Name returns the port's name.
-func (s *Serial) Name() string { return s.name }
-
 // read reads the port until it vanishes or is closed.
 func (s *Serial) read() {
 	defer close(s.done)
 	buf := make([]byte, 16<<10)
 	for {
 		n, err := s.port.Read(buf)
-		if n == 0 && err == nil { // how the driver reports a port that was closed or unplugged
+		if n == 0 && err == nil { // the driver's result for a port that was closed or unplugged
 			err = errors.New("no longer there")
 		}
 		s.mu.Lock()
-		s.have = append(s.have, buf[:n]...)
+		s.unread = append(s.unread, buf[:n]...)
 		if err != nil {
 			s.err = &serialError{Port: s.name, Gone: true, Err: err}
 		}
-		full := len(s.have) > readAhead
+		full := len(s.unread) > readAhead
 		s.mu.Unlock()
-		signal(s.news)
+		signal(s.change)
 		if err != nil {
 			return
 		}
@@ -219,7 +216,7 @@ func (s *Serial) Read(ctx context.Context, p []byte) (int, error) {
 			return n, err
 		}
 		select {
-		case <-s.news:
+		case <-s.change:
 		case <-s.closed:
 		case <-ctx.Done():
 		}
@@ -243,13 +240,13 @@ func (s *Serial) take(p []byte) (int, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := copy(p, s.have)
-	s.have = s.have[n:]
-	if len(s.have) == 0 {
-		s.have = nil
+	n := copy(p, s.unread)
+	s.unread = s.unread[n:]
+	if len(s.unread) == 0 {
+		s.unread = nil
 		signal(s.room)
 	} else {
-		signal(s.news) // for the next reader
+		signal(s.change) // for the next reader
 	}
 	if n == 0 {
 		return 0, s.err
@@ -257,8 +254,8 @@ func (s *Serial) take(p []byte) (int, error) {
 	return n, nil
 }
 
-// Write implements Link. The driver may accept less than it is given, and may block while the other side does not
-// read; after a deadline it still sends what it has accepted.
+// Write implements Link. The driver may accept a part only, and may block while the other side does not read; after a
+// deadline it still sends the bytes that it has accepted.
 func (s *Serial) Write(ctx context.Context, p []byte) error {
 	start := time.Now()
 	for len(p) > 0 {

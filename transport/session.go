@@ -52,7 +52,7 @@ type Session struct {
 	parts   [][]byte // of the message being sent, reused
 	out     []byte   // frames to write, reused
 	readBuf []byte
-	in      []byte // what is left to decode of readBuf
+	in      []byte // the part of readBuf that is not decoded yet
 
 	received int64 // bytes
 	damaged  int   // frames
@@ -65,7 +65,7 @@ type HandshakeError struct {
 	Received int64 // bytes received from the device meanwhile
 	Damaged  int   // damaged frames among them
 	Version  bool  // the device answered, with another version of the session layer
-	Err      error // why the wait ended
+	Err      error // of the last wait
 }
 
 func (e *HandshakeError) Error() string {
@@ -228,12 +228,11 @@ func (s *Session) Bounded() bool {
 func (s *Session) Close() error { return s.link.Close() }
 
 // Send sends one message, the concatenation of parts. After an error the device may have received any part of it:
-// close the session. It drops messages that were received and not passed to Recv: they answer nothing that is going to
-// be sent.
+// close the session. It drops messages that were received and not passed to Recv: no later request has these answers.
 func (s *Session) Send(ctx context.Context, parts ...[]byte) error {
 	s.dropStale()
 	if s.end.state != established {
-		return &TerminatedError{Why: "no session"}
+		return &TerminatedError{Reason: "no session"}
 	}
 	size := headerSize
 	for _, p := range parts {
@@ -248,7 +247,7 @@ func (s *Session) Send(ctx context.Context, parts ...[]byte) error {
 	return s.flush(ctx)
 }
 
-// dropStale handles what was received beyond the last message: a duplicated or late answer, log lines, Terminate.
+// dropStale handles the bytes received after the last message: a duplicated or late answer, log lines, Terminate.
 func (s *Session) dropStale() {
 	for len(s.in) > 0 {
 		n, ev := s.un.Next(s.in)
@@ -278,7 +277,7 @@ func (s *Session) write(ctx context.Context, messages ...[]byte) error {
 func (s *Session) flush(ctx context.Context) error {
 	err := s.link.Write(ctx, s.out)
 	if err != nil {
-		s.framer.Reset()
+		s.framer.reset()
 	}
 	return err
 }
@@ -339,9 +338,9 @@ func (s *Session) receive(ctx context.Context) ([]byte, error) {
 		case gotLog:
 			s.logLine(msg)
 		case sessionEnded:
-			return nil, &TerminatedError{Why: "Terminate"}
-		case initiatorAgain:
-			return nil, &TerminatedError{Why: "it began a session of its own"}
+			return nil, &TerminatedError{Reason: "Terminate"}
+		case newInitiator:
+			return nil, &TerminatedError{Reason: "it began a session of its own"}
 		default:
 			s.log.Debug("ignored a message of another session", "bytes", len(msg))
 		}
@@ -373,9 +372,9 @@ func (s *Session) next(ctx context.Context) ([]byte, error) {
 // damage counts a damaged frame. It returns an error if the frame was this session's, and so the expected answer.
 func (s *Session) damage(ev Event) error {
 	s.damaged++
-	s.log.Debug("damaged frame", "why", ev, "bytes", len(s.un.Payload()))
+	s.log.Debug("damaged frame", "reason", ev, "bytes", len(s.un.Payload()))
 	if s.end.belongs(s.un.Payload()) {
-		return &DamagedError{Why: ev.String(), cut: ev == Abandoned}
+		return &DamagedError{Reason: ev.String(), cut: ev == Abandoned}
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ import (
 type TCPConfig struct {
 	Address string        // host and port, as in "192.0.2.7:4000", "localhost:4000"
 	Lossy   bool          // the peer is a serial server with a UART
-	Within  time.Duration // for a connection to come about; 0 means 10 s. ctx may end it sooner
+	Within  time.Duration // limit for the connection; 0 means 10 s. ctx may end it sooner
 }
 
 const defaultConnect = 10 * time.Second
@@ -95,15 +95,15 @@ type TCP struct {
 // DialTCP connects to an address. Errors: *TCPError, also where nothing answers within c.Within; *TimeoutError after
 // ctx's deadline; ctx's own after a cancel.
 func DialTCP(ctx context.Context, c TCPConfig) (*TCP, error) {
-	began := time.Now()
+	start := time.Now()
 	if ctx.Err() != nil {
-		return nil, waitError(ctx, "dial", began)
+		return nil, waitError(ctx, "dial", start)
 	}
 	d := net.Dialer{Timeout: cmp.Or(c.Within, defaultConnect)}
 	conn, err := d.DialContext(ctx, "tcp", c.Address)
 	switch {
 	case err != nil && ended(ctx):
-		return nil, waitError(ctx, "dial", began)
+		return nil, waitError(ctx, "dial", start)
 	case timedOut(err):
 		return nil, &TCPError{Address: c.Address, Err: fmt.Errorf("no connection within %v: %w", d.Timeout, cause(err))}
 	case err != nil:
@@ -127,9 +127,6 @@ func cause(err error) error {
 
 // Lossy reports whether the peer is a serial server with a UART. TCP itself loses nothing.
 func (l *TCP) Lossy() bool { return l.lossy }
-
-// Peer returns the address of the other side, as in "192.0.2.7:4000".
-func (l *TCP) Peer() string { return l.conn.RemoteAddr().String() }
 
 // Read implements Link.
 func (l *TCP) Read(ctx context.Context, p []byte) (int, error) {
@@ -170,7 +167,7 @@ func (l *TCP) explain(err error) error {
 	case errors.As(err, &timeout), errors.Is(err, context.Canceled):
 		return err
 	}
-	return &TCPError{Address: l.Peer(), Gone: true, Err: cause(err)}
+	return &TCPError{Address: l.conn.RemoteAddr().String(), Gone: true, Err: cause(err)}
 }
 
 // Close implements Link.

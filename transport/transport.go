@@ -26,7 +26,7 @@ type Link interface {
 	Lossy() bool
 }
 
-// A Bounded link may drop what the device has no room for, such as RTT, whose probe writes to a buffer in the
+// A Bounded link drops bytes for which the device has no room, such as RTT, whose probe writes to a buffer in the
 // firmware's RAM. It takes one packet of the firmware at a time.
 type Bounded interface{ Bounded() bool }
 
@@ -40,8 +40,8 @@ func (closedError) FailureClass() failure.Class { return failure.Transport }
 
 // A TimeoutError reports a wait that a deadline ended. errors.Is matches it with context.DeadlineExceeded.
 type TimeoutError struct {
-	Op      string        // what waited: "read", "write"
-	Waited  time.Duration // how long this wait was
+	Op      string        // the operation that waited: "read", "write"
+	Waited  time.Duration // duration of this wait
 	Damaged int           // damaged frames received meanwhile, one of which may have been the answer
 	Cause   error         // context.Cause of the context that ended; nil for other limits
 }
@@ -69,11 +69,11 @@ func (e *TimeoutError) FailureClass() failure.Class { return failure.Timeout }
 // A TerminatedError reports that the device ended the session: it was reset, or crashed and restarted. The session
 // is over; the link still works, so that Dial may be called on it again.
 type TerminatedError struct {
-	Why string // what the device sent
+	Reason string // the device's last message
 }
 
 func (e *TerminatedError) Error() string {
-	return "the device ended the session (" + e.Why + "): it was reset, or crashed and restarted"
+	return "the device ended the session (" + e.Reason + "): it was reset, or crashed and restarted"
 }
 
 // FailureClass returns failure.Fault.
@@ -87,11 +87,11 @@ func (e *TerminatedError) NextStep() string {
 // A DamagedError reports an answer of the current session that arrived damaged: its header was recognised, its content
 // is unreliable. The session continues.
 type DamagedError struct {
-	Why string // how the damage was detected
-	cut bool   // another frame began inside it
+	Reason string // the kind of damage
+	cut    bool   // another frame began inside it
 }
 
-func (e *DamagedError) Error() string { return "message from the device arrived damaged: " + e.Why }
+func (e *DamagedError) Error() string { return "message from the device arrived damaged: " + e.Reason }
 
 // FailureClass returns failure.Transport.
 func (e *DamagedError) FailureClass() failure.Class { return failure.Transport }

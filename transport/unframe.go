@@ -14,7 +14,7 @@ type Event uint8
 const (
 	NeedMore  Event = iota // the input is used up without the end of a frame
 	Frame                  // a whole frame: Payload is its payload
-	BadCRC                 // a whole frame with a wrong checksum: Payload is what arrived
+	BadCRC                 // a whole frame with a wrong checksum: Payload is the received one
 	Abandoned              // a new frame began inside another: Payload is the received part of the old one
 	BadEscape              // an invalid escape inside a frame, which is dropped: Payload is the received part
 	TooLong                // a frame with a length beyond the limit, which is skipped: no payload
@@ -51,27 +51,27 @@ type Unframer struct {
 	crc     uint16
 	size    int     // announced payload length
 	field   [4]byte // received part of length or CRC
-	have    int     // bytes in field
+	filled  int     // bytes in field
 	buf     []byte  // payload so far
-	ended   []byte  // what Payload returns: a part of buf's memory
+	payload []byte  // of the last event: a part of buf's memory
 }
 
 // Payload returns the payload of the last event. It is valid until the next call of Next.
-func (u *Unframer) Payload() []byte { return u.ended }
+func (u *Unframer) Payload() []byte { return u.payload }
 
 // Idle reports whether the Unframer is between frames.
 func (u *Unframer) Idle() bool { return u.state == hunting }
 
-// Needed returns the minimum number of bytes that the current field still needs, 1 between frames. It never reaches
-// into the next frame.
-func (u *Unframer) Needed() int {
+// needed returns the number of bytes that the current field lacks, 1 between frames. It never reaches into the next
+// frame.
+func (u *Unframer) needed() int {
 	switch u.state {
 	case inLength:
-		return 4 - u.have
+		return 4 - u.filled
 	case inPayload:
 		return u.size - len(u.buf)
 	case inCRC:
-		return 2 - u.have
+		return 2 - u.filled
 	default:
 		return 1
 	}
@@ -80,7 +80,7 @@ func (u *Unframer) Needed() int {
 // Next decodes p up to the next event or its end. It returns the number of bytes used: all of p if the event is
 // NeedMore.
 func (u *Unframer) Next(p []byte) (int, Event) {
-	u.ended = nil
+	u.payload = nil
 	taken := 0
 	for taken < len(p) {
 		n, ev := u.step(p[taken:])
@@ -88,7 +88,7 @@ func (u *Unframer) Next(p []byte) (int, Event) {
 		if ev != NeedMore {
 			return taken, ev
 		}
-		u.ended = nil
+		u.payload = nil
 	}
 	return taken, NeedMore
 }
@@ -132,15 +132,15 @@ func (u *Unframer) hunt(p []byte) int {
 	return 1
 }
 
-// start begins a frame. A partial payload stays in ended until the next call of Next.
+// start begins a frame. A partial payload stays valid until the next call of Next.
 func (u *Unframer) start() {
-	u.ended, u.buf = u.buf, u.buf[:0]
-	u.state, u.escaped, u.have, u.crc = inLength, false, 0, crcStart
+	u.payload, u.buf = u.buf, u.buf[:0]
+	u.state, u.escaped, u.filled, u.crc = inLength, false, 0, crcStart
 }
 
 // drop leaves the current frame.
 func (u *Unframer) drop() {
-	u.ended, u.buf = u.buf, u.buf[:0]
+	u.payload, u.buf = u.buf, u.buf[:0]
 	u.state, u.escaped = hunting, false
 }
 
@@ -174,7 +174,7 @@ func (u *Unframer) take(p []byte) (int, Event) {
 	if u.escaped {
 		return 1, u.takeEscaped(p[0])
 	}
-	run := p[:min(len(p), u.Needed())]
+	run := p[:min(len(p), u.needed())]
 	i := bytes.IndexByte(run, escape)
 	if i < 0 {
 		u.store(run)
@@ -209,7 +209,7 @@ func (u *Unframer) store(data []byte) {
 		u.buf = append(u.buf, data...)
 		return
 	}
-	u.have += copy(u.field[u.have:], data)
+	u.filled += copy(u.field[u.filled:], data)
 }
 
 // advance moves to the next field if the current one is complete.
@@ -218,11 +218,11 @@ func (u *Unframer) advance() Event {
 		return NeedMore
 	}
 	switch {
-	case u.state == inLength && u.have == 4:
+	case u.state == inLength && u.filled == 4:
 		return u.endLength()
 	case u.state == inPayload && len(u.buf) == u.size:
-		u.state, u.have = inCRC, 0
-	case u.state == inCRC && u.have == 2:
+		u.state, u.filled = inCRC, 0
+	case u.state == inCRC && u.filled == 2:
 		return u.endFrame()
 	}
 	return NeedMore
@@ -241,16 +241,16 @@ func (u *Unframer) endLength() Event {
 	}
 	u.size, u.state = int(size), inPayload
 	if size == 0 {
-		u.state, u.have = inCRC, 0
+		u.state, u.filled = inCRC, 0
 	}
 	return NeedMore
 }
 
 // endFrame compares the checksums.
 func (u *Unframer) endFrame() Event {
-	good := binary.LittleEndian.Uint16(u.field[:]) == u.crc
+	equal := binary.LittleEndian.Uint16(u.field[:]) == u.crc
 	u.drop()
-	if good {
+	if equal {
 		return Frame
 	}
 	return BadCRC

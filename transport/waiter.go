@@ -21,7 +21,7 @@ func newWaiter(setDeadline func(time.Time) error) waiter {
 
 // wait runs io, which may wait, until it completes or ctx ends. An io that made progress is complete.
 func (w *waiter) wait(ctx context.Context, op string, io func() (int, error)) (int, error) {
-	began := time.Now()
+	start := time.Now()
 	for {
 		deadline, _ := ctx.Deadline() // the zero time is no deadline
 		if err := w.setDeadline(deadline); err != nil {
@@ -39,7 +39,7 @@ func (w *waiter) wait(ctx context.Context, op string, io func() (int, error)) (i
 		case !errors.Is(err, os.ErrDeadlineExceeded):
 			return n, err
 		case ended(ctx):
-			return 0, waitError(ctx, op, began)
+			return 0, waitError(ctx, op, start)
 		}
 		// An interrupt of an earlier wait: continue.
 	}

@@ -1,0 +1,144 @@
+// This file looks up functions and calls them by their handles, and frees handles and memory.
+
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+)
+
+// A caller calls functions of the device by their handles. It is the layer of a Session above channel.
+type caller struct {
+	channel
+	names   map[uint32]string // of functions, by the part of the handle that a fault record holds
+	budget  time.Duration     // set by SetBudget or Options.Budget; 0: it follows each call's deadline
+	handles map[string]uint64 // cached until a reset
+	grants  grants            // until a reset
+}
+
+const (
+	moduleGetFunction = "tvm.rpc.server.ModuleGetFunction"
+	evaluatorFunction = "runtime.RPCTimeEvaluator"
+)
+
+// hasConstantHandle reports whether a function keeps its handle until a reset, on every firmware.
+func hasConstantHandle(name string) bool {
+	return strings.HasPrefix(name, "boardsmith.") || name == moduleGetFunction || name == evaluatorFunction
+}
+
+// lookup returns the handle of a global function. Errors: *NotFoundError; those of a request.
+func (c *caller) lookup(ctx context.Context, name string) (uint64, error) {
+	if h, ok := c.handles[name]; ok {
+		return h, nil
+	}
+	p := c.begin(CodeGetGlobalFunc)
+	p.Args = append(p.Args, Text(name))
+	h, err := c.exchangeHandle(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("looking up %s: %w", name, err)
+	}
+	if h == 0 {
+		return 0, &NotFoundError{name, "device"}
+	}
+	c.names[uint32(h)] = name
+	if hasConstantHandle(name) {
+		c.handles[name] = h
+	}
+	return h, nil
+}
+
+// isNotFound reports whether an error says that the device lacks a function.
+func isNotFound(err error) bool {
+	var missing *NotFoundError
+	return errors.As(err, &missing)
+}
+
+// call exchanges the CallFunc in c.request and returns the reply's values, which are valid until the next exchange.
+func (c *caller) call(ctx context.Context) ([]Value, error) {
+	if err := c.regrant(ctx); err != nil {
+		return nil, err
+	}
+	if err := c.exchange(ctx); err != nil {
+		return nil, err
+	}
+	return c.reply.Args, nil
+}
+
+// callScalar calls a function whose result is no object on the device.
+func (c *caller) callScalar(ctx context.Context, handle uint64, args ...Value) (any, error) {
+	p := c.begin(CodeCallFunc)
+	p.Handle, p.Args = handle, append(p.Args, args...)
+	values, err := c.call(ctx)
+	if err != nil {
+		return nil, err
+	}
+	result, err := scalar(values)
+	if err != nil {
+		return nil, c.breakUp(err)
+	}
+	return result, nil
+}
+
+var errResult = &ProtocolError{"invalid result of a call"}
+
+// resultOf splits the result of a call into its type and its value (rpc.md §4.2).
+func resultOf(args []Value) (TypeCode, Value, error) {
+	if len(args) < 2 || args[0].Type != TypeInt || args[0].Word > math.MaxInt8 {
+		return 0, Value{}, errResult
+	}
+	return TypeCode(args[0].Word), args[1], nil
+}
+
+// scalar decodes a result that is no object on the device. It shares no memory with args.
+func scalar(args []Value) (any, error) {
+	kind, v, err := resultOf(args)
+	if err != nil {
+		return nil, err
+	}
+	if len(args) != 2 || v.Type != kind {
+		return nil, errResult
+	}
+	switch kind {
+	case TypeInt:
+		return int64(v.Word), nil
+	case TypeUint:
+		return v.Word, nil
+	case TypeFloat:
+		return math.Float64frombits(v.Word), nil
+	case TypeNull:
+		return nil, nil
+	case TypeDType:
+		return wordDType(v.Word), nil
+	case TypeDevice:
+		return wordDevice(v.Word), nil
+	case TypeStr:
+		return string(v.Data), nil
+	case TypeBytes:
+		return append([]byte(nil), v.Data...), nil
+	case TypeHandle:
+		return Handle(v.Word), nil
+	}
+	return nil, errResult
+}
+
+func (c *caller) freeHandle(ctx context.Context, handle uint64, kind TypeCode) error {
+	p := c.begin(CodeFreeHandle)
+	p.Args = append(p.Args, Opaque(handle), Int(int64(kind)))
+	if err := c.exchangeVoid(ctx); err != nil {
+		return fmt.Errorf("freeing handle %#x: %w", handle, err)
+	}
+	return nil
+}
+
+func (c *caller) freeData(ctx context.Context, handle uint64) error {
+	p := c.begin(CodeFreeData)
+	p.Args = append(p.Args, OnDevice(CPU), Opaque(handle))
+	if err := c.exchangeVoid(ctx); err != nil {
+		return fmt.Errorf("freeing a tensor: %w", err)
+	}
+	return nil
+}
