@@ -42,13 +42,13 @@ func (a *aot) create(ctx context.Context, s *rpc.Session, lib rpc.Module, name s
 	if err != nil {
 		return fmt.Errorf("the firmware has no executor for ahead-of-time models: %w", err)
 	}
-	got, err := create.Call(ctx, lib, rpc.CPU, name)
+	result, err := create.Call(ctx, lib, rpc.CPU, name)
 	if err != nil {
 		return fmt.Errorf("create the device's executor: %w", err)
 	}
-	module, ok := got.(rpc.Module)
+	module, ok := result.(rpc.Module)
 	if !ok {
-		return fmt.Errorf("tvm.aot_executor.create returned %T, not a module", got)
+		return fmt.Errorf("tvm.aot_executor.create returned %T, not a module", result)
 	}
 	a.module = module
 	a.run, err = module.Function(ctx, "run")
@@ -72,7 +72,7 @@ func (a *aot) connect(ctx context.Context) (err error) {
 		return err
 	}
 	a.out, err = a.arrays(ctx, "output", a.outputs, func(i int) int { return i })
-	a.contents.worked = a.out
+	a.contents.written = a.out
 	return err
 }
 
@@ -85,13 +85,13 @@ func (a *aot) deviceNames(ctx context.Context) ([]string, error) {
 	}
 	var names, raw []string
 	for i := range a.inputs {
-		got, err := name.Call(ctx, i)
+		result, err := name.Call(ctx, i)
 		if err != nil {
 			return nil, fmt.Errorf("name of input %d: %w", i, err)
 		}
-		text, ok := got.(string)
+		text, ok := result.(string)
 		if !ok {
-			return nil, fmt.Errorf("name of input %d has type %T, not string", i, got)
+			return nil, fmt.Errorf("name of input %d has type %T, not string", i, result)
 		}
 		names, raw = append(names, mlf.Sanitize(text)), append(raw, text)
 	}
@@ -109,9 +109,9 @@ func otherModel(format string, args ...any) error {
 		"the device runs another model: "+format, args...)
 }
 
-// arrays fetches the device's arrays of one kind. place maps each tensor to the device's index. Shapes that the
+// arrays fetches the device's arrays of one kind. index maps each tensor to the device's index. Shapes that the
 // archive lacks are filled in from the device.
-func (a *aot) arrays(ctx context.Context, kind string, ts []mlf.Tensor, place func(int) int) ([]*rpc.Tensor, error) {
+func (a *aot) arrays(ctx context.Context, kind string, ts []mlf.Tensor, index func(int) int) ([]*rpc.Tensor, error) {
 	count, err := a.count(ctx, "get_num_"+kind+"s")
 	if err != nil {
 		return nil, err
@@ -125,16 +125,16 @@ func (a *aot) arrays(ctx context.Context, kind string, ts []mlf.Tensor, place fu
 	}
 	var arrays []*rpc.Tensor
 	for i := range ts {
-		got, err := get.Call(ctx, place(i))
+		result, err := get.Call(ctx, index(i))
 		if err != nil {
 			return arrays, fmt.Errorf("%s %d: %w", kind, i, err)
 		}
-		array, ok := got.(*rpc.Tensor)
+		array, ok := result.(*rpc.Tensor)
 		if !ok {
-			return arrays, fmt.Errorf("%s %d has type %T, not array", kind, i, got)
+			return arrays, fmt.Errorf("%s %d has type %T, not array", kind, i, result)
 		}
 		arrays = append(arrays, array)
-		if err := agree(&ts[i], array); err != nil {
+		if err := compare(&ts[i], array); err != nil {
 			return arrays, err
 		}
 	}
@@ -146,19 +146,20 @@ func (a *aot) count(ctx context.Context, name string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	got, err := f.Call(ctx)
+	result, err := f.Call(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", name, err)
 	}
-	n, ok := got.(int64)
+	n, ok := result.(int64)
 	if !ok {
-		return 0, fmt.Errorf("%s returned %T", name, got)
+		return 0, fmt.Errorf("%s returned %T", name, result)
 	}
 	return int(n), nil
 }
 
-// agree compares a device's array with the archive's tensor. An unknown shape is set to the device's.
-func agree(t *mlf.Tensor, array *rpc.Tensor) error {
+// compare returns an error if a device's array differs from the archive's tensor. An unknown shape is set to the
+// device's.
+func compare(t *mlf.Tensor, array *rpc.Tensor) error {
 	if t.Shape == nil {
 		t.Shape = slices.Clone(array.Shape())
 	}
@@ -170,7 +171,7 @@ func agree(t *mlf.Tensor, array *rpc.Tensor) error {
 }
 
 func (a *aot) SetInput(ctx context.Context, name string, v *ndarray.Array) error {
-	i, err := a.check(name, v)
+	i, err := a.checkInput(name, v)
 	if err != nil {
 		return err
 	}
@@ -184,12 +185,12 @@ func (a *aot) Run(ctx context.Context) error {
 	if _, err := a.run.Call(ctx); err != nil {
 		return fmt.Errorf("run: %w", err)
 	}
-	a.ran = true
+	a.hasOutputs = true
 	return nil
 }
 
 func (a *aot) Output(ctx context.Context, i int) (*ndarray.Array, error) {
-	if err := a.output(i); err != nil {
+	if err := a.checkOutput(i); err != nil {
 		return nil, err
 	}
 	return fetch(ctx, a.out[i], a.outputs[i])

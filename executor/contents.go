@@ -1,4 +1,4 @@
-// This file keeps what was sent to a model's tensors, and sends it again after a damaged copy.
+// This file keeps the data sent to a model's tensors, and sends it again after a damaged copy.
 
 package executor
 
@@ -11,19 +11,19 @@ import (
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
-// Contents holds what the host sent to a model's tensors. After a damaged copy no tensor's content is certain; the
-// executor then sends everything again.
+// A contents holds the data that the host sent to a model's tensors. After a damaged copy no tensor's content is
+// certain; the executor then sends everything again.
 type contents struct {
 	session *rpc.Session
-	given   []given
-	worked  []*rpc.Tensor // tensors that a run writes, and other views of the same memory
+	sent    []sentArray
+	written []*rpc.Tensor // tensors that a run writes, and other views of the same memory
 	damages int           // the session's count of damage when all contents were certain
 }
 
-// A given tensor holds an array that the host sent.
-type given struct {
+// A sentArray is an array that the host sent to a tensor.
+type sentArray struct {
 	t           *rpc.Tensor
-	a           *ndarray.Array
+	array       *ndarray.Array
 	overwritten bool // the model overwrites its memory: send it before each run
 }
 
@@ -37,24 +37,24 @@ func newContents(ctx context.Context, s *rpc.Session) (contents, error) {
 
 // write sends and keeps an array. The caller must not change its data.
 func (c *contents) write(ctx context.Context, t *rpc.Tensor, a *ndarray.Array, overwritten bool) error {
-	i := slices.IndexFunc(c.given, func(g given) bool { return g.t == t })
+	i := slices.IndexFunc(c.sent, func(a sentArray) bool { return a.t == t })
 	if i < 0 {
-		i = len(c.given)
-		c.given = append(c.given, given{})
+		i = len(c.sent)
+		c.sent = append(c.sent, sentArray{})
 	}
-	c.given[i] = given{t, a, overwritten}
+	c.sent[i] = sentArray{t, a, overwritten}
 	return t.Write(ctx, a.Data)
 }
 
-// settle sends, before a run, every tensor whose content is uncertain or was overwritten.
-func (c *contents) settle(ctx context.Context) error {
-	err := c.send(ctx, func(g given) bool { return g.overwritten })
+// refresh sends, before a run, every tensor whose content is uncertain or was overwritten.
+func (c *contents) refresh(ctx context.Context) error {
+	err := c.send(ctx, func(a sentArray) bool { return a.overwritten })
 	for range attempts {
-		now, failed := c.session.Damages(ctx)
-		if failed != nil {
-			return failed
+		damages, countErr := c.session.Damages(ctx)
+		if countErr != nil {
+			return countErr
 		}
-		if now == c.damages && err == nil {
+		if damages == c.damages && err == nil {
 			return nil
 		}
 		if damaged := new(rpc.DamagedCopyError); err != nil && !errors.As(err, &damaged) {
@@ -63,30 +63,30 @@ func (c *contents) settle(ctx context.Context) error {
 		if err := c.session.AcknowledgeDamage(ctx); err != nil {
 			return err
 		}
-		err = c.send(ctx, func(given) bool { return true })
-		for _, t := range c.worked {
+		err = c.send(ctx, func(sentArray) bool { return true })
+		for _, t := range c.written {
 			if err := t.Discard(ctx); err != nil {
 				return err
 			}
 		}
-		c.damages = now // the next round detects damage during sending
+		c.damages = damages // the next round detects damage during sending
 	}
 	if err != nil {
 		return err
 	}
-	now, err := c.session.Damages(ctx)
-	if err == nil && now != c.damages {
+	damages, err := c.session.Damages(ctx)
+	if err == nil && damages != c.damages {
 		err = &rpc.DamagedCopyError{Detail: "the model's inputs and parameters, at every attempt to send them"}
 	}
 	return err
 }
 
-func (c *contents) send(ctx context.Context, which func(given) bool) error {
-	for _, g := range c.given {
-		if !which(g) {
+func (c *contents) send(ctx context.Context, selected func(sentArray) bool) error {
+	for _, a := range c.sent {
+		if !selected(a) {
 			continue
 		}
-		if err := g.t.Write(ctx, g.a.Data); err != nil {
+		if err := a.t.Write(ctx, a.array.Data); err != nil {
 			return err
 		}
 	}

@@ -51,8 +51,8 @@ var openers = map[mlf.Executor]func(context.Context, *rpc.Session, rpc.Module, *
 	mlf.None:  openOperator,
 }
 
-// enterable lists the operator ABIs that firmware can call: packed, or through a generated adapter.
-var enterable = []mlf.ABI{mlf.ABIPacked, mlf.ABIUnpacked}
+// callableABIs lists the operator ABIs that firmware can call: packed, or through a generated adapter.
+var callableABIs = []mlf.ABI{mlf.ABIPacked, mlf.ABIUnpacked}
 
 // Open prepares a model whose firmware runs on the session's device. Errors: class config if this session already
 // has an executor of an ahead-of-time model open (see Executor) or the device runs another model; those of the
@@ -69,7 +69,7 @@ func Open(ctx context.Context, s *rpc.Session, m *mlf.Model) (Executor, error) {
 // firmware. The module must stay until the executor is closed.
 func OpenLoaded(ctx context.Context, s *rpc.Session, lib rpc.Module, m *mlf.Model) (Executor, error) {
 	open := openers[m.Executor]
-	if open == nil || !slices.Contains(enterable, m.ABI) {
+	if open == nil || !slices.Contains(callableABIs, m.ABI) {
 		return nil, failure.Errorf(failure.Config, "model %s: unsupported executor %q with ABI %q", m.Name, m.Executor,
 			m.ABI)
 	}
@@ -80,11 +80,11 @@ func OpenLoaded(ctx context.Context, s *rpc.Session, lib rpc.Module, m *mlf.Mode
 	return e, nil
 }
 
-// A model is the state that all executors share: the tensors, and which inputs have been set.
+// A model is the state that all executors share: the tensors, the inputs that have been set, and the data sent.
 type model struct {
 	inputs, outputs []mlf.Tensor
 	set             []bool // by input
-	ran             bool
+	hasOutputs      bool   // of the last run
 	contents        contents
 }
 
@@ -96,8 +96,8 @@ func newModel(ctx context.Context, s *rpc.Session, m *mlf.Model) (model, error) 
 func (m *model) Inputs() []mlf.Tensor  { return m.inputs }
 func (m *model) Outputs() []mlf.Tensor { return m.outputs }
 
-// check returns the index of the input for an array, or an error if its type or shape differs.
-func (m *model) check(name string, a *ndarray.Array) (int, error) {
+// checkInput returns the index of the input for an array, or an error if its type or shape differs.
+func (m *model) checkInput(name string, a *ndarray.Array) (int, error) {
 	i, err := mlf.Lookup("input", m.inputs, name)
 	if err != nil {
 		return 0, err
@@ -115,17 +115,17 @@ func (m *model) check(name string, a *ndarray.Array) (int, error) {
 		ndarray.ShapeString(a.Shape))
 }
 
-// begin prepares a run: it checks that all inputs have been set, and sends those that are not on the device.
+// begin prepares a run: it checks that all inputs have been set, and sends those that the device lacks.
 func (m *model) begin(ctx context.Context) error {
-	if err := m.ready(); err != nil {
+	if err := m.checkReady(); err != nil {
 		return err
 	}
-	m.ran = false
-	return m.contents.settle(ctx)
+	m.hasOutputs = false
+	return m.contents.refresh(ctx)
 }
 
-// ready returns an error unless all inputs have been set.
-func (m *model) ready() error {
+// checkReady returns an error unless all inputs have been set.
+func (m *model) checkReady() error {
 	var missing []string
 	for i, ok := range m.set {
 		if !ok {
@@ -138,12 +138,12 @@ func (m *model) ready() error {
 	return nil
 }
 
-// output returns an error unless output i can be fetched.
-func (m *model) output(i int) error {
+// checkOutput returns an error unless output i can be fetched.
+func (m *model) checkOutput(i int) error {
 	switch {
 	case i < 0 || i >= len(m.outputs):
 		return fmt.Errorf("no output %d: the model has %d", i, len(m.outputs))
-	case !m.ran:
+	case !m.hasOutputs:
 		return errors.New("no output: the model has not run")
 	}
 	return nil

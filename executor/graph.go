@@ -52,7 +52,7 @@ func openGraph(ctx context.Context, s *rpc.Session, lib rpc.Module, m *mlf.Model
 	}
 	g := &Graph{model: base, graph: parsed, storage: map[int]*rpc.Tensor{}, overwritten: map[int]bool{}, lib: lib}
 	if err := g.prepare(ctx, s, m); err != nil {
-		_ = g.Close(context.WithoutCancel(ctx)) // the first error says more
+		_ = g.Close(context.WithoutCancel(ctx)) // report the first error only
 		return nil, err
 	}
 	return g, nil
@@ -63,7 +63,7 @@ func (g *Graph) prepare(ctx context.Context, s *rpc.Session, m *mlf.Model) (err 
 	if m.Params != nil && err != nil {
 		return err
 	}
-	linked, err := g.linked(ctx, s, params)
+	linked, err := g.linkedParams(ctx, s, params)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (g *Graph) prepare(ctx context.Context, s *rpc.Session, m *mlf.Model) (err 
 	if err := g.findOperators(ctx); err != nil {
 		return err
 	}
-	if err := g.place(linked); err != nil {
+	if err := g.bindTensors(linked); err != nil {
 		return err
 	}
 	return g.load(ctx, params)
@@ -89,13 +89,13 @@ func (g *Graph) argument(name string) int {
 	return -1
 }
 
-// linked looks up parameters in the device's flash, by storage id. It asks only for arguments that are neither
+// linkedParams looks up parameters in the device's flash, by storage id. It requests only arguments that are neither
 // inputs nor in the archive, and only if the firmware has linked parameters.
-func (g *Graph) linked(ctx context.Context, s *rpc.Session, params []ndarray.Named) (map[int]rpc.Handle, error) {
-	found := map[int]rpc.Handle{}
+func (g *Graph) linkedParams(ctx context.Context, s *rpc.Session, params []ndarray.Named) (map[int]rpc.Handle, error) {
+	handles := map[int]rpc.Handle{}
 	lookup, err := g.lib.Function(ctx, "_lookup_linked_param")
 	if notFound := new(rpc.NotFoundError); errors.As(err, &notFound) {
-		return found, nil
+		return handles, nil
 	}
 	if err != nil {
 		return nil, err
@@ -105,15 +105,15 @@ func (g *Graph) linked(ctx context.Context, s *rpc.Session, params []ndarray.Nam
 		if slices.ContainsFunc(params, func(p ndarray.Named) bool { return p.Name == name }) {
 			continue
 		}
-		got, err := lookup.Call(ctx, id)
+		result, err := lookup.Call(ctx, id)
 		if err != nil {
 			return nil, fmt.Errorf("linked parameter %d: %w", id, err)
 		}
-		if h, ok := got.(rpc.Handle); ok && h != 0 {
-			found[id] = h
+		if h, ok := result.(rpc.Handle); ok && h != 0 {
+			handles[id] = h
 		}
 	}
-	return found, nil
+	return handles, nil
 }
 
 // allocate reserves device memory for each storage id, as large as its largest entry, and makes each entry a view
@@ -131,7 +131,7 @@ func (g *Graph) allocate(ctx context.Context, s *rpc.Session, linked map[int]rpc
 				return fmt.Errorf("linked parameter %d: %w", id, err)
 			}
 			g.entries[e] = t
-			g.contents.worked = append(g.contents.worked, t)
+			g.contents.written = append(g.contents.written, t)
 			continue
 		}
 		if g.storage[id] == nil {
@@ -150,7 +150,7 @@ func (g *Graph) allocate(ctx context.Context, s *rpc.Session, linked map[int]rpc
 	return nil
 }
 
-// findOperators looks up each operator and puts its arguments together.
+// findOperators looks up each operator and collects its arguments.
 func (g *Graph) findOperators(ctx context.Context) error {
 	functions := map[string]rpc.Function{}
 	written := map[int]bool{}
@@ -193,17 +193,17 @@ func (g *Graph) findOperators(ctx context.Context) error {
 	}
 	for e, t := range g.entries {
 		if !args[e] {
-			g.contents.worked = append(g.contents.worked, t)
+			g.contents.written = append(g.contents.written, t)
 		}
 	}
 	return nil
 }
 
-func between(from, to int) (all []int) {
+func between(from, to int) (entries []int) {
 	for e := from; e < to; e++ {
-		all = append(all, e)
+		entries = append(entries, e)
 	}
-	return all
+	return entries
 }
 
 // checkNop returns an error unless the node's outputs share the memory of its inputs.
@@ -226,12 +226,12 @@ func (g *Graph) operand(e int, flatten bool) (*rpc.Tensor, error) {
 		n *= d
 	}
 	t, err := g.entries[e].View(g.graph.DTypes[e], []int64{n})
-	g.contents.worked = append(g.contents.worked, t)
+	g.contents.written = append(g.contents.written, t)
 	return t, err
 }
 
-// place finds the entries of the model's inputs and outputs. A linked parameter is not an input.
-func (g *Graph) place(linked map[int]rpc.Handle) error {
+// bindTensors finds the entries of the model's inputs and outputs. A linked parameter is not an input.
+func (g *Graph) bindTensors(linked map[int]rpc.Handle) error {
 	var inputs []mlf.Tensor
 	for _, t := range g.inputs {
 		e := g.argument(t.Name)
@@ -249,7 +249,7 @@ func (g *Graph) place(linked map[int]rpc.Handle) error {
 
 // load sends the parameters. It returns an error for an argument without a source.
 func (g *Graph) load(ctx context.Context, params []ndarray.Named) error {
-	given := map[int]bool{}
+	sent := map[int]bool{}
 	for _, p := range params {
 		e := g.argument(p.Name)
 		if e < 0 {
@@ -262,11 +262,11 @@ func (g *Graph) load(ctx context.Context, params []ndarray.Named) error {
 		if err := g.contents.write(ctx, g.entries[e], p.Array, g.overwritten[e]); err != nil {
 			return fmt.Errorf("parameter %q: %w", p.Name, err)
 		}
-		given[e] = true
+		sent[e] = true
 	}
 	for _, n := range g.graph.Args {
 		e := g.graph.Rows[n]
-		if !given[e] && !slices.Contains(g.in, e) && g.storage[g.graph.Storage[e]] != nil {
+		if !sent[e] && !slices.Contains(g.in, e) && g.storage[g.graph.Storage[e]] != nil {
 			return inconsistent("parameter %q is neither in the archive nor linked into the firmware", g.graph.Nodes[n].Name)
 		}
 	}
@@ -275,7 +275,7 @@ func (g *Graph) load(ctx context.Context, params []ndarray.Named) error {
 
 // SetInput implements Executor.
 func (g *Graph) SetInput(ctx context.Context, name string, a *ndarray.Array) error {
-	i, err := g.check(name, a)
+	i, err := g.checkInput(name, a)
 	if err != nil {
 		return err
 	}
@@ -293,13 +293,13 @@ func (g *Graph) Run(ctx context.Context) error {
 			return fmt.Errorf("operator %s: %w", st.name, err)
 		}
 	}
-	g.ran = true
+	g.hasOutputs = true
 	return nil
 }
 
 // Output implements Executor.
 func (g *Graph) Output(ctx context.Context, i int) (*ndarray.Array, error) {
-	if err := g.output(i); err != nil {
+	if err := g.checkOutput(i); err != nil {
 		return nil, err
 	}
 	return fetch(ctx, g.entries[g.out[i]], g.outputs[i])
@@ -353,9 +353,9 @@ func (g *Graph) Time(ctx context.Context, o rpc.TimeOptions) ([]float64, error) 
 
 // Close implements Executor.
 func (g *Graph) Close(ctx context.Context) error {
-	var all []*rpc.Tensor
+	var tensors []*rpc.Tensor
 	for _, id := range slices.Sorted(maps.Keys(g.storage)) {
-		all = append(all, g.storage[id])
+		tensors = append(tensors, g.storage[id])
 	}
-	return free(ctx, all)
+	return free(ctx, tensors)
 }

@@ -33,13 +33,13 @@ func openOperator(ctx context.Context, s *rpc.Session, lib rpc.Module, m *mlf.Mo
 	for i, a := range m.Arguments {
 		t, err := s.Empty(ctx, a.DType, a.Shape)
 		if err != nil {
-			_ = free(ctx, o.tensors) // the first error says more
+			_ = free(ctx, o.tensors) // report the first error only
 			return nil, fmt.Errorf("argument %s: %w", a, err)
 		}
 		o.tensors, o.args = append(o.tensors, t), append(o.args, t)
 		if a.Output {
 			o.out = append(o.out, i)
-			o.contents.worked = append(o.contents.worked, t)
+			o.contents.written = append(o.contents.written, t)
 		} else {
 			o.in = append(o.in, i)
 		}
@@ -48,7 +48,7 @@ func openOperator(ctx context.Context, s *rpc.Session, lib rpc.Module, m *mlf.Mo
 }
 
 func (o *operator) SetInput(ctx context.Context, name string, a *ndarray.Array) error {
-	i, err := o.check(name, a)
+	i, err := o.checkInput(name, a)
 	if err != nil {
 		return err
 	}
@@ -62,12 +62,12 @@ func (o *operator) Run(ctx context.Context) error {
 	if _, err := o.f.Call(ctx, o.args...); err != nil {
 		return fmt.Errorf("operator %s: %w", o.name, err)
 	}
-	o.ran = true
+	o.hasOutputs = true
 	return nil
 }
 
 func (o *operator) Output(ctx context.Context, i int) (*ndarray.Array, error) {
-	if err := o.output(i); err != nil {
+	if err := o.checkOutput(i); err != nil {
 		return nil, err
 	}
 	return fetch(ctx, o.tensors[o.out[i]], o.outputs[i])

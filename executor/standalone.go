@@ -20,14 +20,15 @@ import (
 type Meter interface {
 	Executor
 
-	// RunTimed is Run, and returns how long the run took.
+	// RunTimed is Run, and returns the duration of the run.
 	RunTimed(ctx context.Context) (standalone.Ticks, error)
 
-	// Stack returns how much of the device's stack was used since its start.
+	// Stack returns the highest use of the device's stack since its start.
 	Stack(ctx context.Context) (standalone.Stack, error)
 }
 
-type alone struct {
+// A standaloneModel is the Executor of standalone firmware.
+type standaloneModel struct {
 	model
 	session *standalone.Session
 	samples bool
@@ -36,20 +37,20 @@ type alone struct {
 // OpenStandalone prepares the model of standalone firmware, which was built from m. If the firmware has samples, its
 // inputs are set, and SetInput returns an error. Closing the executor leaves the session open.
 func OpenStandalone(ctx context.Context, s *standalone.Session, m *mlf.Model) (Executor, error) {
-	is, err := s.Model(ctx)
+	info, err := s.Model(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("model %s: %w", m.Name, err)
 	}
-	if is.Inputs != len(m.Inputs) || is.Outputs != len(m.Outputs) {
-		return nil, otherModel("it has %d inputs and %d outputs, the archive has %d and %d", is.Inputs, is.Outputs,
+	if info.Inputs != len(m.Inputs) || info.Outputs != len(m.Outputs) {
+		return nil, otherModel("it has %d inputs and %d outputs, the archive has %d and %d", info.Inputs, info.Outputs,
 			len(m.Inputs), len(m.Outputs))
 	}
 	set := make([]bool, len(m.Inputs))
 	for i := range set {
-		set[i] = is.Samples
+		set[i] = info.Samples
 	}
 	base := model{inputs: withShapes(m.Inputs), outputs: withShapes(m.Outputs), set: set}
-	return &alone{model: base, session: s, samples: is.Samples}, nil
+	return &standaloneModel{model: base, session: s, samples: info.Samples}, nil
 }
 
 // withShapes returns the tensors with the shapes of Dims.
@@ -61,8 +62,8 @@ func withShapes(tensors []mlf.Tensor) []mlf.Tensor {
 	return list
 }
 
-func (e *alone) SetInput(ctx context.Context, name string, a *ndarray.Array) error {
-	i, err := e.check(name, a)
+func (e *standaloneModel) SetInput(ctx context.Context, name string, a *ndarray.Array) error {
+	i, err := e.checkInput(name, a)
 	if err != nil {
 		return err
 	}
@@ -71,58 +72,58 @@ func (e *alone) SetInput(ctx context.Context, name string, a *ndarray.Array) err
 			"input %q is a constant of the firmware", name)
 	}
 	if err := e.session.SetInput(ctx, i, a.Data); err != nil {
-		e.lost(err)
+		e.noteRestart(err)
 		return err
 	}
 	e.set[i] = true
 	return nil
 }
 
-// lost notes that inputs and outputs are lost if the device restarted.
-func (e *alone) lost(err error) {
+// noteRestart marks inputs and outputs as lost if err reports a restart of the device.
+func (e *standaloneModel) noteRestart(err error) {
 	if errors.As(err, new(*fault.Error)) || errors.Is(err, standalone.ErrRestarted) {
 		for i := range e.set {
 			e.set[i] = e.samples
 		}
-		e.ran = false
+		e.hasOutputs = false
 	}
 }
 
-func (e *alone) Run(ctx context.Context) error {
+func (e *standaloneModel) Run(ctx context.Context) error {
 	_, err := e.RunTimed(ctx)
 	return err
 }
 
 // RunTimed implements Meter.
-func (e *alone) RunTimed(ctx context.Context) (standalone.Ticks, error) {
-	took, err := e.runs(ctx, 1)
-	e.ran = err == nil
-	return took, err
+func (e *standaloneModel) RunTimed(ctx context.Context) (standalone.Ticks, error) {
+	elapsed, err := e.runTimes(ctx, 1)
+	e.hasOutputs = err == nil
+	return elapsed, err
 }
 
 // Stack implements Meter.
-func (e *alone) Stack(ctx context.Context) (standalone.Stack, error) {
+func (e *standaloneModel) Stack(ctx context.Context) (standalone.Stack, error) {
 	used, err := e.session.Stack(ctx)
-	e.lost(err)
+	e.noteRestart(err)
 	return used, err
 }
 
-// runs runs the model a number of times.
-func (e *alone) runs(ctx context.Context, times int) (standalone.Ticks, error) {
-	if err := e.ready(); err != nil {
+// runTimes runs the model a number of times.
+func (e *standaloneModel) runTimes(ctx context.Context, times int) (standalone.Ticks, error) {
+	if err := e.checkReady(); err != nil {
 		return standalone.Ticks{}, err
 	}
-	e.ran = false
-	took, err := e.session.RunTicks(ctx, times)
+	e.hasOutputs = false
+	elapsed, err := e.session.RunTicks(ctx, times)
 	if err != nil {
-		e.lost(err)
+		e.noteRestart(err)
 		return standalone.Ticks{}, fmt.Errorf("run: %w", err)
 	}
-	return took, nil
+	return elapsed, nil
 }
 
-func (e *alone) Output(ctx context.Context, i int) (*ndarray.Array, error) {
-	if err := e.output(i); err != nil {
+func (e *standaloneModel) Output(ctx context.Context, i int) (*ndarray.Array, error) {
+	if err := e.checkOutput(i); err != nil {
 		return nil, err
 	}
 	want := e.outputs[i]
@@ -131,29 +132,29 @@ func (e *alone) Output(ctx context.Context, i int) (*ndarray.Array, error) {
 		a.Data, err = e.session.Output(ctx, i, len(a.Data))
 	}
 	if err != nil {
-		e.lost(err)
+		e.noteRestart(err)
 		return nil, fmt.Errorf("output %q: %w", want.Name, err)
 	}
 	return a, nil
 }
 
-// Time heeds Number, Repeat and MinRepeat.
-func (e *alone) Time(ctx context.Context, o rpc.TimeOptions) ([]float64, error) {
-	const most = 1 << 20 // runs in one request
+// Time implements Executor. It uses Number, Repeat and MinRepeat of the options.
+func (e *standaloneModel) Time(ctx context.Context, o rpc.TimeOptions) ([]float64, error) {
+	const maxRuns = 1 << 20 // in one request
 	number, repeat := max(o.Number, 1), max(o.Repeat, 1)
 	var samples []float64
 	for len(samples) < repeat {
-		took, err := e.runs(ctx, number)
+		elapsed, err := e.runTimes(ctx, number)
 		if err != nil {
 			return nil, err
 		}
-		if took.Seconds() < o.MinRepeat.Seconds() && number < most {
-			number = min(most, 2*number)
+		if elapsed.Seconds() < o.MinRepeat.Seconds() && number < maxRuns {
+			number = min(maxRuns, 2*number)
 			continue
 		}
-		samples = append(samples, took.Seconds()/float64(number))
+		samples = append(samples, elapsed.Seconds()/float64(number))
 	}
 	return samples, nil
 }
 
-func (e *alone) Close(context.Context) error { return nil }
+func (e *standaloneModel) Close(context.Context) error { return nil }

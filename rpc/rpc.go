@@ -45,10 +45,10 @@ type Options struct {
 type Session struct {
 	recovery // above copier, caller and channel
 
-	objects map[object]int // that Close frees, with their numbers
-	created int            // objects so far
-	loaded  map[Module]*Program
-	samples int // of the last Module.Time
+	objects map[object]int       // that Close frees, with their numbers
+	created int                  // objects so far
+	loaded  map[object]codeRange // uploaded modules
+	samples int                  // of the last Module.Time
 }
 
 // An object is something on the device that a request frees.
@@ -58,7 +58,7 @@ type object interface {
 
 // New returns a session over t and takes ownership of t. It sends nothing.
 func New(t Transport, o Options) *Session {
-	s := &Session{objects: map[object]int{}, loaded: map[Module]*Program{}}
+	s := &Session{objects: map[object]int{}, loaded: map[object]codeRange{}}
 	s.transport, s.timeout, s.log, s.turn = t, o.Timeout, o.Log, make(chan struct{}, 1)
 	s.names, s.handles, s.budget = map[uint32]string{}, map[string]uint64{}, o.Budget
 	s.explain, s.locate = o.Explain, o.Locate
@@ -74,10 +74,7 @@ func New(t Transport, o Options) *Session {
 
 // forget discards the state of everything that the device lost in a reset.
 func (s *Session) forget() {
-	s.uploaded = nil
-	for _, p := range s.loaded {
-		s.uploaded = append(s.uploaded, codeRange{p.Base, uint64(len(p.Bytes)), p.ELF})
-	}
+	s.uploaded = slices.Collect(maps.Values(s.loaded))
 	clear(s.loaded)
 	clear(s.objects)
 	clear(s.handles)

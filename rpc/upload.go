@@ -139,7 +139,7 @@ func (m Module) Unlink(ctx context.Context) error {
 	if !s.unregister(ctx, m) {
 		return nil
 	}
-	m.upload = 0
+	m.upload = 0 // it is no longer registered
 	_, err = f.Call(ctx, m)
 	return err
 }
@@ -154,7 +154,7 @@ func (s *Session) register(ctx context.Context, m Module, p *Program) (Module, e
 	delete(s.objects, m)
 	m.upload = s.created + 1
 	s.track(m)
-	s.loaded[m] = p
+	s.loaded[m] = codeRange{p.Base, uint64(len(p.Bytes)), p.ELF}
 	return m, nil
 }
 

@@ -21,7 +21,7 @@ const (
 
 // A line is a line of the firmware with a right CRC.
 type line struct {
-	asked  bool   // an answer to request number, else a line that nobody requested
+	answer bool   // to request number; else a line without a request
 	number uint16 // of the request; 0 if the firmware did not read it
 	words  []string
 }
@@ -32,8 +32,8 @@ func encode(number uint16, words []string) []byte {
 	return fmt.Appendf(nil, "%s%08x\n", text, crc32.ChecksumIEEE([]byte(text)))
 }
 
-// parse reads a line without its end. ours is false for text that is no line of this protocol; err is why one that may
-// have been is damaged.
+// parse reads a line without its end. ours is false for text that is no line of this protocol; err reports a damaged
+// line.
 func parse(text []byte) (l line, ours bool, err error) {
 	if len(text) == 0 || text[0] != '=' && text[0] != '!' {
 		return line{}, false, nil
@@ -72,10 +72,10 @@ func data(word string) ([]byte, bool) {
 	return b, err == nil && word != "" && strings.ToLower(word) == word
 }
 
-// A reader cuts what a link sends into lines. It drops what is longer than any line.
+// A reader splits a link's bytes into lines. It drops text that is longer than any line.
 type reader struct {
 	link transport.Link
-	have []byte
+	text []byte
 	drop bool // the rest of a line that is too long
 }
 
@@ -84,22 +84,22 @@ type reader struct {
 func (r *reader) next(ctx context.Context) ([]byte, error) {
 	buffer := make([]byte, 1024)
 	for {
-		if end := bytes.IndexByte(r.have, '\n'); end >= 0 {
-			text := bytes.TrimSuffix(r.have[:end], []byte("\r"))
-			r.have = r.have[end+1:]
+		if end := bytes.IndexByte(r.text, '\n'); end >= 0 {
+			line := bytes.TrimSuffix(r.text[:end], []byte("\r"))
+			r.text = r.text[end+1:]
 			if r.drop {
 				r.drop = false
 				continue
 			}
-			return text, nil
+			return line, nil
 		}
-		if len(r.have) > maxLine {
-			r.have, r.drop = r.have[:0], true
+		if len(r.text) > maxLine {
+			r.text, r.drop = r.text[:0], true
 		}
 		n, err := r.link.Read(ctx, buffer)
 		if err != nil {
 			return nil, err
 		}
-		r.have = append(r.have, buffer[:n]...)
+		r.text = append(r.text, buffer[:n]...)
 	}
 }

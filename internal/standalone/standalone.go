@@ -25,20 +25,20 @@ import (
 )
 
 const (
-	lineBytes = 128              // bytes of a tensor in one line
-	attempts  = 4                // of one request, if a line was damaged or lost
-	anyAnswer = 2 * time.Second  // for the answer to a request that runs nothing
-	runLimit  = 60 * time.Second // for a run, if its context has no deadline
-	helloFor  = 10 * time.Second // for firmware that is starting
-	helloEach = 500 * time.Millisecond
-	noTicks   = math.MaxUint64
+	lineBytes    = 128              // bytes of a tensor in one line
+	attempts     = 4                // of one request, if a line was damaged or lost
+	answerLimit  = 2 * time.Second  // for the answer to a request that runs nothing
+	runLimit     = 60 * time.Second // for a run, if its context has no deadline
+	startLimit   = 10 * time.Second // for firmware that is starting
+	startAttempt = 500 * time.Millisecond
+	noTicks      = math.MaxUint64
 )
 
 // Options are the choices for a session. The zero value is the normal case.
 type Options struct {
 	StartTimeout time.Duration // for firmware that is starting to answer; 0 means 10 s
 	Log          hclog.Logger  // nil: no log
-	// Explain finds a fault's place in the program; nil: none
+	// Explain finds a fault's place in the program; nil: errors have addresses only
 	Explain func(rec *fault.Record, called string) fault.Explanation
 }
 
@@ -49,11 +49,11 @@ type Session struct {
 	reader reader
 	o      Options
 	last   uint16 // the last request's number
-	begun  bool   // the firmware has answered
-	token  string // of inputs, runs and outputs: the firmware has it until it restarts; "": none, so begin asks for one
+	alive  bool   // the firmware has answered
+	token  string // of inputs, runs and outputs, valid until the firmware restarts; "": none, begin fetches one
 }
 
-// An Identity is what the firmware says about itself.
+// An Identity identifies the firmware and the chip.
 type Identity struct {
 	BuildID [16]byte
 	CRC     uint32 // over the nonce, least significant byte first, and the image in flash
@@ -68,7 +68,7 @@ type Model struct {
 
 // A RunError is a run of the model that returned another value than 0.
 type RunError struct {
-	Code int32 // a tvm_crt_error_t, or what an operator returned
+	Code int32 // a tvm_crt_error_t, or an operator's own code
 }
 
 func (e *RunError) Error() string {
@@ -95,7 +95,7 @@ func New(link transport.Link, o Options) *Session {
 // Close closes the link, which ends a process or an emulator.
 func (s *Session) Close() error { return s.link.Close() }
 
-// Identify asks for the firmware's identity. The first call of a session repeats the request for StartTimeout, for
+// Identify fetches the firmware's identity. The first call of a session repeats the request for StartTimeout, for
 // firmware that is starting.
 func (s *Session) Identify(ctx context.Context, nonce uint64) (Identity, error) {
 	var b [8]byte
@@ -103,7 +103,7 @@ func (s *Session) Identify(ctx context.Context, nonce uint64) (Identity, error) 
 		b[i] = byte(nonce >> (8 * i))
 	}
 	s.token = ""
-	words, err := s.ask(ctx, "id", hex.EncodeToString(b[:]))
+	words, err := s.request(ctx, "id", hex.EncodeToString(b[:]))
 	if err != nil {
 		return Identity{}, err
 	}
@@ -119,9 +119,9 @@ func (s *Session) Identify(ctx context.Context, nonce uint64) (Identity, error) 
 	return Identity{}, unexpected(words)
 }
 
-// Model asks what the firmware's model is.
+// Model fetches the description of the firmware's model.
 func (s *Session) Model(ctx context.Context) (Model, error) {
-	words, err := s.ask(ctx, "model")
+	words, err := s.request(ctx, "model")
 	if err != nil {
 		return Model{}, err
 	}
@@ -153,7 +153,7 @@ func (s *Session) SetInput(ctx context.Context, i int, value []byte) error {
 	for at := 0; at < len(value); at += lineBytes {
 		part := value[at:min(at+lineBytes, len(value))]
 		index, at := fmt.Sprintf("%04x", i), fmt.Sprintf("%08x", at)
-		words, err := s.ask(ctx, "in", s.token, index, at, hex.EncodeToString(part))
+		words, err := s.request(ctx, "in", s.token, index, at, hex.EncodeToString(part))
 		if err != nil {
 			return fmt.Errorf("input %d: %w", i, err)
 		}
@@ -183,7 +183,7 @@ func (s *Session) Run(ctx context.Context, times int) (time.Duration, error) {
 }
 
 // RunTicks runs the model a number of times, 0 to math.MaxUint32, until a run fails, and returns the time of all of
-// them: an error of class fault if the device's timer has lost it. The firmware has until shortly before ctx's
+// them: an error of class fault if the device's timer overflowed. The firmware has until shortly before ctx's
 // deadline, or for a minute without one, for all of them together; if they take longer it restarts, and RunTicks
 // returns a *fault.Error of fault.ReasonTimeout. If the request or its answer is lost, RunTicks waits until then and
 // returns the link's error; if one arrives damaged, the model may run again. Other errors: *RunError, *fault.Error,
@@ -196,7 +196,7 @@ func (s *Session) RunTicks(ctx context.Context, times int) (Ticks, error) {
 	if err := s.begin(ctx); err != nil {
 		return Ticks{}, err
 	}
-	words, err := s.askRun(ctx, uint32(times))
+	words, err := s.requestRun(ctx, uint32(times))
 	if err != nil {
 		return Ticks{}, err
 	}
@@ -217,13 +217,13 @@ func (s *Session) RunTicks(ctx context.Context, times int) (Ticks, error) {
 	return Ticks{}, unexpected(words)
 }
 
-// A Stack is how much of the stack of the firmware's thread was in use at most since its start. Both are 0 if the
-// firmware does not measure it.
+// A Stack is the highest use of the stack of the firmware's thread since its start. Both are 0 if the firmware does not
+// measure it.
 type Stack struct{ Used, Size int64 } // bytes
 
-// Stack asks how much of the stack was used.
+// Stack fetches the highest use of the stack.
 func (s *Session) Stack(ctx context.Context) (Stack, error) {
-	words, err := s.ask(ctx, "stack")
+	words, err := s.request(ctx, "stack")
 	if err != nil {
 		return Stack{}, err
 	}
@@ -237,9 +237,9 @@ func (s *Session) Stack(ctx context.Context) (Stack, error) {
 	return Stack{}, unexpected(words)
 }
 
-// askRun asks for runs. A repetition is a new request, with what is left of the time. After a timeout there is none:
+// requestRun requests runs. A repetition is a new request, with the remaining time. After a timeout there is none:
 // the firmware may still be running, and would run the model again before it reads another request.
-func (s *Session) askRun(ctx context.Context, times uint32) ([]string, error) {
+func (s *Session) requestRun(ctx context.Context, times uint32) ([]string, error) {
 	end := time.Now().Add(runLimit)
 	if d, ok := ctx.Deadline(); ok {
 		end = d
@@ -250,12 +250,12 @@ func (s *Session) askRun(ctx context.Context, times uint32) ([]string, error) {
 		request := []string{"run", s.token, fmt.Sprintf("%08x", times), fmt.Sprintf("%08x", min(budget, math.MaxInt32))}
 		words, err := s.exchange(ctx, request, limit, 1)
 		if sent == attempts || !errors.As(err, new(*DamagedError)) {
-			return words, s.explained(ctx, err)
+			return words, s.restartError(ctx, err)
 		}
 	}
 }
 
-// margin returns how much earlier than limit, the host's deadline, the firmware ends a run: it needs that time to
+// margin returns the time between the firmware's end of a run and limit, the host's deadline: the firmware needs it to
 // restart and to report the reason.
 func margin(limit time.Duration) time.Duration {
 	return min(max(limit/10, 200*time.Millisecond), 2*time.Second, limit/2)
@@ -269,7 +269,7 @@ func (s *Session) Output(ctx context.Context, i, bytes int) ([]byte, error) {
 	value := make([]byte, 0, bytes)
 	for len(value) < bytes {
 		index, at := fmt.Sprintf("%04x", i), fmt.Sprintf("%08x", len(value))
-		words, err := s.ask(ctx, "out", s.token, index, at)
+		words, err := s.request(ctx, "out", s.token, index, at)
 		if err != nil {
 			return nil, fmt.Errorf("output %d: %w", i, err)
 		}
@@ -285,22 +285,22 @@ func (s *Session) Output(ctx context.Context, i, bytes int) ([]byte, error) {
 	return value, nil
 }
 
-// PriorFault returns the record of a fault from before the session, nil if there is none. The firmware then forgets it.
+// PriorFault returns the fault from before the session, nil if there is none. The firmware then discards its record.
 func (s *Session) PriorFault(ctx context.Context) (*fault.Error, error) {
 	e, err := s.fault(ctx, nil)
 	if e != nil {
 		e.Prior = true
 		s.o.Log.Warn("fault before this session", "fault", e)
 	}
-	return e, s.explained(ctx, err)
+	return e, s.restartError(ctx, err)
 }
 
-// fault fetches the record of a fault, and explains it. It returns the record with an error if the firmware has not
-// forgotten it.
-func (s *Session) fault(ctx context.Context, because error) (*fault.Error, error) {
+// fault fetches the record of a fault, and explains it. It returns the fault with an error if the firmware may still
+// have the record.
+func (s *Session) fault(ctx context.Context, cause error) (*fault.Error, error) {
 	var record []byte
 	for {
-		words, err := s.exchange(ctx, []string{"fault", fmt.Sprintf("%08x", len(record))}, anyAnswer, attempts)
+		words, err := s.exchange(ctx, []string{"fault", fmt.Sprintf("%08x", len(record))}, answerLimit, attempts)
 		if err != nil {
 			return nil, err
 		}
@@ -319,16 +319,16 @@ func (s *Session) fault(ctx context.Context, because error) (*fault.Error, error
 			break
 		}
 	}
-	_, kept := s.exchange(ctx, []string{"forget"}, anyAnswer, attempts)
+	_, discardErr := s.exchange(ctx, []string{"forget"}, answerLimit, attempts)
 	parsed, err := fault.ParseRecord(record)
 	if err != nil {
 		return nil, err
 	}
-	e := &fault.Error{Record: parsed, Err: because}
+	e := &fault.Error{Record: parsed, Err: cause}
 	if s.o.Explain != nil {
 		e.Explanation = s.o.Explain(parsed, "")
 	}
-	return e, kept
+	return e, discardErr
 }
 
 func unexpected(words []string) error {
@@ -339,11 +339,11 @@ func unexpected(words []string) error {
 // ErrRestarted is wrapped by the error of a call during which the device restarted.
 var ErrRestarted = errors.New("the device restarted")
 
-// ask is exchange for a call of this package's user. If the device restarts meanwhile, the error is a *fault.Error,
+// request is exchange for a call of this package's user. If the device restarts meanwhile, the error is a *fault.Error,
 // or of class fault without a record; the inputs are then lost.
-func (s *Session) ask(ctx context.Context, words ...string) ([]string, error) {
-	got, err := s.exchange(ctx, words, anyAnswer, attempts)
-	return got, s.explained(ctx, err)
+func (s *Session) request(ctx context.Context, words ...string) ([]string, error) {
+	answer, err := s.exchange(ctx, words, answerLimit, attempts)
+	return answer, s.restartError(ctx, err)
 }
 
 // exchange sends a request and returns the words of its answer. It sends the request up to `times` times if a line was
@@ -354,53 +354,53 @@ func (s *Session) exchange(ctx context.Context, words []string, limit time.Durat
 	if s.last == 0 {
 		s.last++ // 0 is no request's
 	}
-	request, since := encode(s.last, words), time.Now()
-	again := func(sent int) bool { return sent < times }
-	if !s.begun {
-		end := since.Add(cmp.Or(s.o.StartTimeout, helloFor))
-		limit = min(helloEach, time.Until(end))
-		again = func(int) bool { limit = min(helloEach, time.Until(end)); return limit > 0 }
+	request, start := encode(s.last, words), time.Now()
+	repeat := func(sent int) bool { return sent < times }
+	if !s.alive {
+		end := start.Add(cmp.Or(s.o.StartTimeout, startLimit))
+		limit = min(startAttempt, time.Until(end))
+		repeat = func(int) bool { limit = min(startAttempt, time.Until(end)); return limit > 0 }
 	}
-	var why error
+	var lastErr error
 	sent := 0
-	for first := true; first || again(sent); first = false {
+	for first := true; first || repeat(sent); first = false {
 		sent++
 		if err := s.link.Write(ctx, request); err != nil {
 			return nil, err
 		}
-		got, err := s.answer(ctx, limit)
+		answer, err := s.answer(ctx, limit)
 		switch {
-		case err == nil && slices.Equal(got, []string{"no", "session"}):
+		case err == nil && slices.Equal(answer, []string{"no", "session"}):
 			return nil, ErrRestarted
-		case err == nil && got[0] == "no":
-			return nil, &refusedError{words}
+		case err == nil && answer[0] == "no":
+			return nil, &rejectedError{words}
 		case err == nil:
-			s.begun = true
-			return got, nil
+			s.alive = true
+			return answer, nil
 		case ctx.Err() != nil:
 			return nil, failure.Stopped(ctx, "request %s: %w", words[0], err)
 		case !errors.As(err, new(*DamagedError)) && !errors.As(err, new(*transport.TimeoutError)):
 			return nil, err
 		}
-		why = err
-		s.o.Log.Debug("ask again", "request", words[0], "because", err)
+		lastErr = err
+		s.o.Log.Debug("no usable answer", "request", words[0], "error", err)
 	}
-	why = transport.Shared(s.link, why)
-	if !s.begun {
-		return nil, &SilentError{time.Since(since), why}
+	lastErr = transport.Shared(s.link, lastErr)
+	if !s.alive {
+		return nil, &SilentError{time.Since(start), lastErr}
 	}
-	return nil, fmt.Errorf("request %q, sent %d times: %w", words[0], sent, why)
+	return nil, fmt.Errorf("request %q, sent %d times: %w", words[0], sent, lastErr)
 }
 
-// A refusedError reports a request that the firmware does not know, or with arguments out of range.
-type refusedError struct{ words []string }
+// A rejectedError reports a request that the firmware does not support, or with arguments out of range.
+type rejectedError struct{ words []string }
 
-func (e *refusedError) Error() string {
+func (e *rejectedError) Error() string {
 	return fmt.Sprintf("the firmware refused the request %.40q", e.words)
 }
 
 // FailureClass returns failure.Transport.
-func (e *refusedError) FailureClass() failure.Class { return failure.Transport }
+func (e *rejectedError) FailureClass() failure.Class { return failure.Transport }
 
 // A SilentError reports firmware that has not answered since the link was opened.
 type SilentError struct {
@@ -426,9 +426,9 @@ func (e *SilentError) NextStep() string {
 }
 
 // A DamagedError reports a line that arrived damaged, here or in the firmware.
-type DamagedError struct{ Why string }
+type DamagedError struct{ Reason string }
 
-func (e *DamagedError) Error() string { return "a line arrived damaged: " + e.Why }
+func (e *DamagedError) Error() string { return "a line arrived damaged: " + e.Reason }
 
 // FailureClass returns failure.Transport.
 func (e *DamagedError) FailureClass() failure.Class { return failure.Transport }
@@ -450,8 +450,8 @@ func (s *Session) answer(ctx context.Context, limit time.Duration) ([]string, er
 		case !ours:
 		case err != nil:
 			return nil, &DamagedError{err.Error()}
-		case !l.asked:
-			if s.begun && (l.words[0] == "start" || l.words[0] == "faulted") {
+		case !l.answer:
+			if s.alive && (l.words[0] == "start" || l.words[0] == "faulted") {
 				return nil, ErrRestarted
 			}
 		case l.number == s.last:
@@ -462,26 +462,26 @@ func (s *Session) answer(ctx context.Context, limit time.Duration) ([]string, er
 	}
 }
 
-// explained returns the error for a device that restarted while a request waited, instead of ErrRestarted; any other
+// restartError returns the error for a device that restarted while a request waited, instead of ErrRestarted; any other
 // err unchanged. The next inputs belong to a new session of the firmware.
-func (s *Session) explained(ctx context.Context, err error) error {
+func (s *Session) restartError(ctx context.Context, err error) error {
 	if !errors.Is(err, ErrRestarted) {
 		return err
 	}
 	s.token = ""
-	within, cancel := context.WithTimeout(ctx, anyAnswer)
+	limited, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
-	e, err := s.fault(within, ErrRestarted)
+	e, err := s.fault(limited, ErrRestarted)
 	const next = "check its power supply"
 	switch {
 	case e != nil:
 		return e
 	case ctx.Err() != nil:
-		return failure.Stopped(ctx, "%w, and was asked for its record of a fault", ErrRestarted)
+		return failure.Stopped(ctx, "%w, while its record of a fault was fetched", ErrRestarted)
 	case errors.Is(err, ErrRestarted):
-		return failure.New(failure.Fault, next, "%w, and again before it told why", err)
-	case err != nil: // %v: the end of `within` is not that of the caller's context
-		return failure.New(failure.Fault, next, "%w, and did not tell why: %v", ErrRestarted, err)
+		return failure.New(failure.Fault, next, "%w, and again before its record of a fault was fetched", err)
+	case err != nil: // %v: the end of `limited` is not that of the caller's context
+		return failure.New(failure.Fault, next, "%w, and its record of a fault could not be fetched: %v", ErrRestarted, err)
 	}
 	return failure.New(failure.Fault, next, "%w and left no record of a fault", ErrRestarted)
 }
