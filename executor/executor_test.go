@@ -173,8 +173,8 @@ func checkDebug(t *testing.T, ctx context.Context, g *executor.Graph, m *mlf.Mod
 	}
 }
 
-// TestModels runs one archive of each kind. Package project's tests run all archives.
-func TestModels(t *testing.T) {
+// TestModelsOfEachKindRun runs one archive of each kind. Package project's tests run all archives.
+func TestModelsOfEachKindRun(t *testing.T) {
 	for _, name := range []string{
 		"sine.graph", "dscnn_i8.graph_linked", "digits_i8.graph_llvm_x86_64", "twoin.aot_packed", "matmul_17",
 	} {
@@ -192,7 +192,7 @@ var sample = filepath.Join("..", "examples", "samples", "digits_i8.aot_packed.ta
 
 func TestSample(t *testing.T) { runAll(t, sample) }
 
-func TestWrongInputs(t *testing.T) {
+func TestWrongInputNamesRightOne(t *testing.T) {
 	a, m := load(t, sample)
 	ctx, s := open(t, a)
 	e, err := executor.Open(ctx, s, m)
@@ -222,10 +222,12 @@ func TestWrongInputs(t *testing.T) {
 		{"image", float, `must be int8 (1, 1, 8, 8), not float32 (1, 1, 8, 8)`, `astype("int8")`},
 		{"image", &ndarray.Array{DType: i8, Shape: good.Shape, Data: good.Data[:1]}, "must have 64 bytes, not 1", ""},
 	} {
-		err := e.SetInput(ctx, c.name, c.a)
-		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(failure.Next(err), c.next) {
-			t.Errorf("%v (next: %s), want %s (next: %s)", err, failure.Next(err), c.want, c.next)
-		}
+		t.Run(c.want, func(t *testing.T) {
+			err := e.SetInput(ctx, c.name, c.a)
+			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(failure.Next(err), c.next) {
+				t.Errorf("%v (next: %s), want %s (next: %s)", err, failure.Next(err), c.want, c.next)
+			}
+		})
 	}
 	if err := e.Run(ctx); err == nil || !strings.Contains(err.Error(), "have not been set: image int8") {
 		t.Errorf("a run without inputs: %v", err)
@@ -244,8 +246,8 @@ func TestWrongInputs(t *testing.T) {
 	}
 }
 
-// TestOtherModel opens an archive on firmware that was built from another.
-func TestOtherModel(t *testing.T) {
+// TestOtherModelIsRejected opens an archive on firmware that was built from another.
+func TestOtherModelIsRejected(t *testing.T) {
 	a, m := load(t, sample)
 	ctx, s := open(t, a)
 	other := *m
@@ -389,9 +391,9 @@ func TestGraphs(t *testing.T) {
 	}
 }
 
-// TestTwoExecutors runs one session's model from two goroutines, each with its own executor, under the race
+// TestExecutorsRunConcurrently runs one session's model from two goroutines, each with its own executor, under the race
 // detector.
-func TestTwoExecutors(t *testing.T) {
+func TestExecutorsRunConcurrently(t *testing.T) {
 	a := graphArchive(t, false, 2)
 	ctx, s := open(t, a)
 	var all sync.WaitGroup
@@ -490,9 +492,9 @@ func (f *flaky) Recv(ctx context.Context) ([]byte, error) {
 	return refusal.AppendHead(nil), nil
 }
 
-// TestDamagedCopies damages each copy of a session in turn, then all copies from one on: outputs are right, or Run
+// TestDamagedCopyNeverYieldsWrongOutput damages each copy of a session in turn, then all copies from one on: outputs are right, or Run
 // fails.
-func TestDamagedCopies(t *testing.T) {
+func TestDamagedCopyNeverYieldsWrongOutput(t *testing.T) {
 	a := graphArchive(t, false, 1) // parameter, input, and the parameter again before each run
 	x := &ndarray.Array{DType: ndarray.DType{Bits: 8, Lanes: 1}, Shape: []int64{2, 2}, Data: []byte{1, 2, 3, 4}}
 	bad := -1
@@ -539,9 +541,9 @@ func TestDamagedCopies(t *testing.T) {
 	}
 }
 
-// TestRawNames: a description in the model's code may have the model's own names, as in "x:0", or those of C. An
+// TestInputNamesMatchInC: a description in the model's code may have the model's own names, as in "x:0", or those of C. An
 // archive with another name is refused with both.
-func TestRawNames(t *testing.T) {
+func TestInputNamesMatchInC(t *testing.T) {
 	a, err := mlf.Open(mlftest.Path(t, "sine.aot_packed"))
 	if err != nil {
 		t.Fatal(err)

@@ -17,9 +17,9 @@ import (
 	"github.com/boardsmith/boardsmith/transport"
 )
 
-// TestRestartAtOutput has standalone firmware restart when its output is read: neither the outputs nor the inputs of
+// TestRestartInvalidatesTensors has standalone firmware restart when its output is read: neither the outputs nor the inputs of
 // before are taken for those of the new start, which are zeros.
-func TestRestartAtOutput(t *testing.T) {
+func TestRestartInvalidatesTensors(t *testing.T) {
 	t.Parallel()
 	host, device := transporttest.Pair()
 	t.Cleanup(func() { host.Close(); device.Close() })
@@ -95,12 +95,12 @@ func answer(device transport.Link, to func(words string) string) {
 		if len(words) < 9 {
 			continue
 		}
-		said := "!0000 start "
+		line := "!0000 start "
 		if words := to(words[:len(words)-9]); words != "" {
-			said = fmt.Sprintf("=%s %s ", number, words)
+			line = fmt.Sprintf("=%s %s ", number, words)
 		}
-		said = fmt.Sprintf("%s%08x\n", said, crc32.ChecksumIEEE([]byte(said)))
-		if device.Write(context.Background(), []byte(said)) != nil {
+		line = fmt.Sprintf("%s%08x\n", line, crc32.ChecksumIEEE([]byte(line)))
+		if device.Write(context.Background(), []byte(line)) != nil {
 			return
 		}
 	}

@@ -16,12 +16,12 @@ import (
 )
 
 // budgeted returns a device with time budgets. Its function "endless" uses up the budget, after which the device
-// resets with a record. told receives the budgets, in milliseconds.
-func budgeted(told *[]int64) *rpctest.Device {
+// resets with a record. budgets receives the budgets, in milliseconds.
+func budgeted(budgets *[]int64) *rpctest.Device {
 	d := faulty(&fault.Record{Reason: fault.ReasonTimeout, WordBytes: 4, Code: 20})
 	budget := 10 * time.Second // its own
 	d.Globals["boardsmith.budget"] = func(_ *rpctest.Device, args []rpc.Value) ([]rpc.Value, error) {
-		*told = append(*told, int64(args[0].Word))
+		*budgets = append(*budgets, int64(args[0].Word))
 		budget = time.Duration(args[0].Word) * time.Millisecond
 		return rpctest.Nothing(), nil
 	}
@@ -43,10 +43,10 @@ func callOnce(ctx context.Context, t *testing.T, s *rpc.Session, name string) er
 	return err
 }
 
-func TestBudget(t *testing.T) {
+func TestBudgetIsSentAgainAfterReset(t *testing.T) {
 	ctx := within(t, 10*time.Second)
-	var told []int64
-	s := opened(t, budgeted(&told), rpc.Options{Budget: 19*time.Millisecond + 1})
+	var budgets []int64
+	s := opened(t, budgeted(&budgets), rpc.Options{Budget: 19*time.Millisecond + 1})
 	if err := callOnce(ctx, t, s, "bad"); failure.Of(err) != failure.Timeout ||
 		!strings.Contains(err.Error(), "timeout in bad: still running after its time budget of 20ms") {
 		t.Errorf("got %v", err)
@@ -57,16 +57,16 @@ func TestBudget(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = callOnce(ctx, t, s, "fail")
-	if want := []int64{20, 20, 1<<31 - 1}; !reflect.DeepEqual(told, want) {
-		t.Errorf("the device got the budgets %v, want %v", told, want)
+	if want := []int64{20, 20, 1<<31 - 1}; !reflect.DeepEqual(budgets, want) {
+		t.Errorf("the device got the budgets %v, want %v", budgets, want)
 	}
 }
 
-// TestDeadlineIsBudget checks that the device stops an endless call before its context ends, and that the session
+// TestEndlessCallEndsBeforeDeadline checks that the device stops an endless call before its context ends, and that the session
 // continues.
-func TestDeadlineIsBudget(t *testing.T) {
-	var told []int64
-	s := opened(t, budgeted(&told), rpc.Options{})
+func TestEndlessCallEndsBeforeDeadline(t *testing.T) {
+	var budgets []int64
+	s := opened(t, budgeted(&budgets), rpc.Options{})
 	err := callOnce(within(t, 1500*time.Millisecond), t, s, "endless")
 	var faultErr *fault.Error
 	if !errors.As(err, &faultErr) || faultErr.Record.Reason != fault.ReasonTimeout || faultErr.Function != "endless" {
@@ -90,23 +90,23 @@ func TestBudgetFollowsDeadline(t *testing.T) {
 			if name == "context" {
 				ctx = within(t, c.limit)
 			}
-			var told []int64
-			s := opened(t, budgeted(&told), o)
+			var budgets []int64
+			s := opened(t, budgeted(&budgets), o)
 			_ = callOnce(ctx, t, s, "fail")
-			if len(told) != 1 {
-				t.Fatalf("%s of %v: the device received %v", name, c.limit, told)
+			if len(budgets) != 1 {
+				t.Fatalf("%s of %v: the device received %v", name, c.limit, budgets)
 			}
-			if got := time.Duration(told[0]) * time.Millisecond; got < c.least || got > c.most {
+			if got := time.Duration(budgets[0]) * time.Millisecond; got < c.least || got > c.most {
 				t.Errorf("%s of %v: budget %v", name, c.limit, got)
 			}
 		}
 	}
 }
 
-// TestBudgetToldOnce: calls with similar deadlines take one request each; another deadline takes one more, once.
-func TestBudgetToldOnce(t *testing.T) {
-	var told []int64
-	d := budgeted(&told)
+// TestBudgetIsSentOncePerDeadline: calls with similar deadlines take one request each; another deadline takes one more, once.
+func TestBudgetIsSentOncePerDeadline(t *testing.T) {
+	var budgets []int64
+	d := budgeted(&budgets)
 	s := opened(t, d, rpc.Options{})
 	setup := within(t, time.Hour)
 	f := must[rpc.Function](t)(s.Function(setup, "fail"))
@@ -115,8 +115,8 @@ func TestBudgetToldOnce(t *testing.T) {
 			_, _ = f.Call(within(t, limit))
 		}
 	}
-	if len(told) != 3 {
-		t.Errorf("the device got the budgets %v", told)
+	if len(budgets) != 3 {
+		t.Errorf("the device got the budgets %v", budgets)
 	}
 	if err := s.Close(setup); err != nil {
 		t.Fatal(err)
@@ -126,23 +126,23 @@ func TestBudgetToldOnce(t *testing.T) {
 	}
 }
 
-// TestShortBudgetIsNotLeft: an internal request has the time of its own context, not the budget of an earlier short
+// TestInternalCallHasOwnBudget: an internal request has the time of its own context, not the budget of an earlier short
 // call.
-func TestShortBudgetIsNotLeft(t *testing.T) {
-	var told []int64
-	d := budgeted(&told)
+func TestInternalCallHasOwnBudget(t *testing.T) {
+	var budgets []int64
+	d := budgeted(&budgets)
 	s := opened(t, d, rpc.Options{})
 	ctx := within(t, time.Hour)
 	f := must[rpc.Function](t)(s.Function(ctx, "fail"))
 	_, _ = f.Call(within(t, 10*time.Second))
 	_, _ = must[rpc.Module](t)(s.SystemLib(within(t, 10*time.Second))).Function(ctx, "negate")
-	if len(told) != 2 || told[1] < 1000*1000 {
-		t.Errorf("the device got the budgets %v", told)
+	if len(budgets) != 2 || budgets[1] < 1000*1000 {
+		t.Errorf("the device got the budgets %v", budgets)
 	}
 }
 
-// TestNoBudgets checks that a device without budgets is asked for them once, and that calls work.
-func TestNoBudgets(t *testing.T) {
+// TestCallsWorkWithoutBudgets checks that a device without budgets gets one request for them, and that calls work.
+func TestCallsWorkWithoutBudgets(t *testing.T) {
 	d := device()
 	s := opened(t, d, rpc.Options{})
 	ctx := within(t, 10*time.Second)

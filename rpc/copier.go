@@ -26,8 +26,8 @@ type limits struct {
 	streams bool   // boardsmith's firmware: one message holds a copy of any length
 	crc32   uint64 // handle of boardsmith's CRC-32 function, if streams
 
-	asked  bool // packet is valid
-	packet int  // longest message, bytes, except streamed copies; 0 if unknown
+	fetched bool // packet is valid
+	packet  int  // longest message, bytes, except streamed copies; 0 if unknown
 }
 
 // The lengths of copies, in bytes.
@@ -65,13 +65,13 @@ func (c *copier) probe(ctx context.Context) error {
 // its real limit.
 func (c *copier) packetSize(ctx context.Context) (int, error) {
 	l := &c.limits
-	if l.asked {
+	if l.fetched {
 		return l.packet, nil
 	}
 	defer c.saveRequest()()
 	handle, err := c.lookup(ctx, packetFunction)
 	if isNotFound(err) {
-		l.asked = true
+		l.fetched = true
 		return 0, nil
 	}
 	if err != nil {
@@ -86,7 +86,7 @@ func (c *copier) packetSize(ctx context.Context) (int, error) {
 		return 0, c.breakUp(protocolErrorf("%s returned %v", packetFunction, result))
 	}
 	const notCounted = 11 // the packet's length and the session's header
-	l.asked, l.packet = true, int(n)+notCounted
+	l.fetched, l.packet = true, int(n)+notCounted
 	return l.packet, nil
 }
 
@@ -161,8 +161,8 @@ func (c *copier) write(ctx context.Context, ref DLTensor, data []byte) error {
 	}
 	for range attempts {
 		before := c.damages
-		for at := 0; at < len(data); at += n {
-			if err := c.writeBlock(ctx, ref, at, data[at:min(at+n, len(data))]); err != nil {
+		for offset := 0; offset < len(data); offset += n {
+			if err := c.writeBlock(ctx, ref, offset, data[offset:min(offset+n, len(data))]); err != nil {
 				return err
 			}
 		}
@@ -177,10 +177,10 @@ func (c *copier) write(ctx context.Context, ref DLTensor, data []byte) error {
 }
 
 // writeBlock copies one block to an offset in bytes, and repeats that after damage.
-func (c *copier) writeBlock(ctx context.Context, ref DLTensor, at int, block []byte) error {
+func (c *copier) writeBlock(ctx context.Context, ref DLTensor, offset int, block []byte) error {
 	var err error
 	for range attempts {
-		err = c.copyToRemote(ctx, ref, at, block)
+		err = c.copyToRemote(ctx, ref, offset, block)
 		var damaged *DamagedCopyError
 		switch {
 		case errors.As(err, &damaged):
@@ -191,7 +191,7 @@ func (c *copier) writeBlock(ctx context.Context, ref DLTensor, at int, block []b
 		case !c.needsCRC32(block):
 			return nil
 		default:
-			same, crcErr := c.holds(ctx, ref, at, block)
+			same, crcErr := c.holds(ctx, ref, offset, block)
 			if same || crcErr != nil {
 				return crcErr
 			}
@@ -207,10 +207,10 @@ func (c *copier) needsCRC32(block []byte) bool {
 	return c.transport.Lossy() && len(block) > sureBlock && c.limits.streams
 }
 
-func (c *copier) copyToRemote(ctx context.Context, ref DLTensor, at int, block []byte) error {
+func (c *copier) copyToRemote(ctx context.Context, ref DLTensor, offset int, block []byte) error {
 	p := c.begin(CodeCopyToRemote)
 	p.Tensor = ref
-	p.Tensor.ByteOffset += uint64(at)
+	p.Tensor.ByteOffset += uint64(offset)
 	p.Data = block
 	return c.exchangeVoid(ctx)
 }
@@ -221,8 +221,8 @@ func (c *copier) read(ctx context.Context, ref DLTensor, size int, data []byte) 
 	if err != nil {
 		return nil, err
 	}
-	for at := 0; at < size; at += n {
-		if data, err = c.readBlock(ctx, ref, at, min(n, size-at), data); err != nil {
+	for offset := 0; offset < size; offset += n {
+		if data, err = c.readBlock(ctx, ref, offset, min(n, size-offset), data); err != nil {
 			return nil, err
 		}
 	}
@@ -230,11 +230,11 @@ func (c *copier) read(ctx context.Context, ref DLTensor, size int, data []byte) 
 }
 
 // readBlock appends one block, and repeats the request after damage.
-func (c *copier) readBlock(ctx context.Context, ref DLTensor, at, n int, data []byte) ([]byte, error) {
+func (c *copier) readBlock(ctx context.Context, ref DLTensor, offset, n int, data []byte) ([]byte, error) {
 	var err error
 	for range attempts {
 		var block []byte
-		block, err = c.copyFromRemote(ctx, ref, at, n)
+		block, err = c.copyFromRemote(ctx, ref, offset, n)
 		switch {
 		case c.retryable(err):
 			continue
@@ -245,7 +245,7 @@ func (c *copier) readBlock(ctx context.Context, ref DLTensor, at, n int, data []
 		if !c.needsCRC32(block) {
 			return extended, nil
 		}
-		same, crcErr := c.holds(ctx, ref, at, extended[len(data):])
+		same, crcErr := c.holds(ctx, ref, offset, extended[len(data):])
 		if same || crcErr != nil {
 			return extended, crcErr
 		}
@@ -254,10 +254,10 @@ func (c *copier) readBlock(ctx context.Context, ref DLTensor, at, n int, data []
 	return nil, err
 }
 
-func (c *copier) copyFromRemote(ctx context.Context, ref DLTensor, at, n int) ([]byte, error) {
+func (c *copier) copyFromRemote(ctx context.Context, ref DLTensor, offset, n int) ([]byte, error) {
 	p := c.begin(CodeCopyFromRemote)
 	p.Tensor = ref
-	p.Tensor.ByteOffset += uint64(at)
+	p.Tensor.ByteOffset += uint64(offset)
 	p.Size = uint64(n)
 	if err := c.exchange(ctx); err != nil {
 		return nil, err
@@ -270,13 +270,13 @@ func (c *copier) copyFromRemote(ctx context.Context, ref DLTensor, at, n int) ([
 
 // holds reports whether the tensor ref holds data at an offset in bytes, by the device's CRC-32; true if the device
 // lacks that function.
-func (c *copier) holds(ctx context.Context, ref DLTensor, at int, data []byte) (bool, error) {
+func (c *copier) holds(ctx context.Context, ref DLTensor, offset int, data []byte) (bool, error) {
 	if !c.limits.streams {
 		return true, nil
 	}
 	part := DLTensor{
 		Data: ref.Data, Device: ref.Device, DType: ndarray.DType{Code: ndarray.UInt, Bits: 8, Lanes: 1},
-		Shape: []int64{int64(len(data))}, ByteOffset: ref.ByteOffset + uint64(at),
+		Shape: []int64{int64(len(data))}, ByteOffset: ref.ByteOffset + uint64(offset),
 	}
 	var err error
 	for range attempts {

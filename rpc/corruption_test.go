@@ -31,11 +31,11 @@ var buildChecked = sync.OnceValues(func() (string, error) {
 // A spy records what the host sends.
 type spy struct {
 	transport.Link
-	said []byte
+	sent []byte
 }
 
 func (s *spy) Write(ctx context.Context, p []byte) error {
-	s.said = append(s.said, p...)
+	s.sent = append(s.sent, p...)
 	return s.Link.Write(ctx, p)
 }
 
@@ -44,7 +44,7 @@ func (s *spy) messages() [][]byte {
 	const normal = 0x10
 	var u transport.Unframer
 	var all [][]byte
-	for p := s.said; len(p) > 0; {
+	for p := s.sent; len(p) > 0; {
 		n, event := u.Next(p)
 		if event == transport.Frame && len(u.Payload()) > 3 && u.Payload()[2] == normal {
 			all = append(all, append([]byte(nil), u.Payload()...))
@@ -102,7 +102,7 @@ func corrupt(r *rand.Rand, p []byte) []byte {
 
 // No damage to a session crashes or hangs the firmware or causes a wrong write, and an undamaged session works
 // afterwards.
-func TestFirmwareCorruptions(t *testing.T) {
+func TestFirmwareSurvivesCorruption(t *testing.T) {
 	needTools(t)
 	path, err := buildChecked()
 	if err != nil {

@@ -46,7 +46,7 @@ func TestWeakDamagePassesCRC16(t *testing.T) {
 }
 
 // A copy with damage that CRC-16 does not detect is detected and repeated, in both directions.
-func TestWeakDamageIsCaught(t *testing.T) {
+func TestCRC32DetectsDamageThatCRC16Misses(t *testing.T) {
 	for name, direction := range map[string]transporttest.Direction{
 		"to device": transporttest.ToDevice,
 		"to host":   transporttest.ToHost,
@@ -103,7 +103,7 @@ func wholeFrames(d transporttest.Direction, change func([]byte)) func(transportt
 }
 
 // Without damage a copy over a lossy link takes one more request, over a pipe none.
-func TestConfirmation(t *testing.T) {
+func TestOnlyLongLossyCopiesAreVerified(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	count := func(wrap func(transport.Link) transport.Link, n int64) int {
 		d := device()
@@ -154,7 +154,7 @@ func damageOne(which int) func(transport.Link) transport.Link {
 
 // After a damaged copy the content of every tensor is unknown until it is written again, and no function can be
 // called.
-func TestDamagedCopy(t *testing.T) {
+func TestDamagedCopyBlocksCalls(t *testing.T) {
 	ctx := within(t, 20*time.Second)
 	d := device()
 	d.Damage = "boardsmith: damaged copy at 0x1234"
@@ -200,7 +200,7 @@ func TestDamagedCopy(t *testing.T) {
 
 // A request that the device rejects as damaged is sent again; after a damaged answer, only if repeating the request
 // is harmless.
-func TestDamagedRequest(t *testing.T) {
+func TestDamagedRequestIsRepeated(t *testing.T) {
 	ctx := within(t, 20*time.Second)
 	d := device()
 	d.Damage = "boardsmith: damaged request"
@@ -221,7 +221,7 @@ func TestDamagedRequest(t *testing.T) {
 }
 
 // Noise costs time or an error with a class, but never yields a wrong tensor.
-func TestNoise(t *testing.T) {
+func TestNoiseNeverYieldsWrongData(t *testing.T) {
 	good := 0
 	for seed := range uint64(40) {
 		d := device()

@@ -98,9 +98,9 @@ func (g *gateway) leave(t *testing.T, client *rpc.Session) {
 	}
 }
 
-// TestGateway uses one device from two clients over TCP. When one vanishes, its objects are freed and the other's
+// TestGatewayFreesResourcesOfLostClient uses one device from two clients over TCP. When one vanishes, its objects are freed and the other's
 // stay.
-func TestGateway(t *testing.T) {
+func TestGatewayFreesResourcesOfLostClient(t *testing.T) {
 	ctx := within(t, 20*time.Second)
 	d := device()
 	d.Globals["make"] = func(*rpctest.Device, []rpc.Value) ([]rpc.Value, error) {
@@ -149,8 +149,8 @@ func one(t *testing.T, s *rpc.Session) *rpc.Tensor {
 	return must[*rpc.Tensor](t)(s.Empty(within(t, 10*time.Second), i8, []int64{1}))
 }
 
-// TestDoCopies copies any length to devices that accept only short messages.
-func TestDoCopies(t *testing.T) {
+// TestDoSplitsCopies copies any length to devices that accept only short messages.
+func TestDoSplitsCopies(t *testing.T) {
 	for name, d := range map[string]*rpctest.Device{"streams": {Streams: true}, "packets of 128": {Packet: 128}} {
 		t.Run(name, func(t *testing.T) {
 			ctx := within(t, 20*time.Second)
@@ -171,8 +171,8 @@ func TestDoCopies(t *testing.T) {
 				return reply
 			}
 			ref := rpc.DLTensor{Device: rpc.CPU, DType: i8, Shape: []int64{5000}}
-			made := ask(&rpc.Packet{Code: rpc.CodeAllocDataWithScope, Args: []rpc.Value{rpc.TensorOf(&ref), rpc.Null()}})
-			ref.Data, ref.ByteOffset = made.Args[0].Word, 4
+			created := ask(&rpc.Packet{Code: rpc.CodeAllocDataWithScope, Args: []rpc.Value{rpc.TensorOf(&ref), rpc.Null()}})
+			ref.Data, ref.ByteOffset = created.Args[0].Word, 4
 			if got := ask(&rpc.Packet{
 				Code: rpc.CodeCopyToRemote, Tensor: ref, Size: 4990,
 				Data: random(4990),
@@ -190,8 +190,8 @@ func TestDoCopies(t *testing.T) {
 	}
 }
 
-// TestDoRefuses: requests that would stop the device or hang a reference firmware are not sent.
-func TestDoRefuses(t *testing.T) {
+// TestDoRejectsUnsafeRequests: requests that would stop the device or hang a reference firmware are not sent.
+func TestDoRejectsUnsafeRequests(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	d := device()
 	s := opened(t, d, rpc.Options{})
@@ -215,33 +215,33 @@ func TestDoRefuses(t *testing.T) {
 	}
 }
 
-// TestDoAfterReset: objects from before a reset are not freed after it, and a fault names the function that the
+// TestDoFreesNothingFromBeforeReset: objects from before a reset are not freed after it, and a fault names the function that the
 // client called.
-func TestDoAfterReset(t *testing.T) {
+func TestDoFreesNothingFromBeforeReset(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	d := faulty(busFault())
 	d.Globals["crash"] = d.Module["bad"]
 	s := opened(t, d, rpc.Options{})
-	made, err := s.Do(ctx, &rpc.Packet{
+	created, err := s.Do(ctx, &rpc.Packet{
 		Code: rpc.CodeAllocData,
 		Args: []rpc.Value{rpc.OnDevice(rpc.CPU), rpc.Int(8), rpc.Int(8), rpc.DType(i8)},
 	})
-	if err != nil || len(made.Created) != 1 {
-		t.Fatalf("%+v, %v", made, err)
+	if err != nil || len(created.Created) != 1 {
+		t.Fatalf("%+v, %v", created, err)
 	}
-	var found *rpc.Answer
+	var lookup *rpc.Answer
 	for range 2 { // the first handle is that of boardsmith.fault after the reset
-		found, err = s.Do(ctx, &rpc.Packet{Code: rpc.CodeGetGlobalFunc, Args: []rpc.Value{rpc.Text("crash")}})
+		lookup, err = s.Do(ctx, &rpc.Packet{Code: rpc.CodeGetGlobalFunc, Args: []rpc.Value{rpc.Text("crash")}})
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	var faultErr *fault.Error
-	if _, err := s.Do(ctx, &rpc.Packet{Code: rpc.CodeCallFunc, Handle: found.Packet.Args[0].Word}); !errors.As(err,
+	if _, err := s.Do(ctx, &rpc.Packet{Code: rpc.CodeCallFunc, Handle: lookup.Packet.Args[0].Word}); !errors.As(err,
 		&faultErr) || faultErr.Function != "crash" {
 		t.Errorf("got %v", err)
 	}
-	if err := errors.Join(made.Created[0].Free(ctx), s.Close(ctx)); err != nil || len(d.Freed) > 0 {
+	if err := errors.Join(created.Created[0].Free(ctx), s.Close(ctx)); err != nil || len(d.Freed) > 0 {
 		t.Errorf("%v, freed %v", err, d.Freed)
 	}
 	if err := (rpc.Resource{}).Free(ctx); failure.Of(err) != failure.Internal {

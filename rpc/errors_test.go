@@ -1,6 +1,7 @@
 package rpc_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,7 +15,7 @@ import (
 )
 
 // A device's own error leaves the session as it was.
-func TestDeviceError(t *testing.T) {
+func TestDeviceErrorKeepsSession(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	s := open(t, device(), nil)
 	f := must[rpc.Function](t)(s.Function(ctx, "fail"))
@@ -37,15 +38,17 @@ func TestDeviceError(t *testing.T) {
 }
 
 // If the device has too little memory, the advice is to give it more.
-func TestDeviceErrorClass(t *testing.T) {
+func TestMemoryErrorAdvisesMoreMemory(t *testing.T) {
 	for message, want := range map[string]failure.Class{
 		"out of memory": failure.DoesNotFit, "out of workspace memory": failure.DoesNotFit,
 		"boardsmith: damaged request": failure.Transport, "boom": failure.Fault, "": failure.Fault,
 	} {
-		e := &rpc.DeviceError{Message: message}
-		if got := failure.Of(e); got != want || (failure.Next(e) != "") != (want == failure.DoesNotFit) {
-			t.Errorf("%q: class %s, next %q", message, got, failure.Next(e))
-		}
+		t.Run(cmp.Or(message, "no message"), func(t *testing.T) {
+			e := &rpc.DeviceError{Message: message}
+			if got := failure.Of(e); got != want || (failure.Next(e) != "") != (want == failure.DoesNotFit) {
+				t.Errorf("class %s, next %q", got, failure.Next(e))
+			}
+		})
 	}
 }
 
@@ -60,7 +63,7 @@ func TestLeakAdvice(t *testing.T) {
 }
 
 // A call that is too long is rejected before any of it is sent; the longest call works.
-func TestLimits(t *testing.T) {
+func TestTooLongCallIsNotSent(t *testing.T) {
 	for name, d := range map[string]*rpctest.Device{
 		"packets": {Packet: 1024}, "streams": {Packet: 1024, Streams: true}, "long packets": {Packet: 6000, Streams: true},
 	} {
@@ -87,7 +90,7 @@ func TestLimits(t *testing.T) {
 }
 
 // A tensor whose description alone is too long for a packet cannot be copied.
-func TestRankLimit(t *testing.T) {
+func TestTooLongShapeCannotBeCopied(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	d := &rpctest.Device{Packet: 1024}
 	s := open(t, d, nil)

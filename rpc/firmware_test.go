@@ -102,7 +102,7 @@ func session(t testing.TB, link transport.Link) *rpc.Session {
 	return r
 }
 
-func TestFirmware(t *testing.T) {
+func TestFirmwareRunsOperators(t *testing.T) {
 	ctx := within(t, 30*time.Second)
 	s := session(t, firmware(t))
 	m := must[rpc.Module](t)(s.SystemLib(ctx))
@@ -150,7 +150,7 @@ func TestFirmware(t *testing.T) {
 
 // With noise, a session works or ends with an error that has a class; results are never wrong. A later session
 // without noise works.
-func TestFirmwareNoise(t *testing.T) {
+func TestFirmwareSurvivesNoise(t *testing.T) {
 	p := firmware(t)
 	for seed := range uint64(20) {
 		ctx := within(t, 500*time.Millisecond)
@@ -190,7 +190,7 @@ func roundTrip(ctx context.Context, s *rpc.Session) error {
 }
 
 // The CRC-32 that real firmware computes detects damage that CRC-16 misses.
-func TestFirmwareWeakDamage(t *testing.T) {
+func TestFirmwareCRC32DetectsDamage(t *testing.T) {
 	ctx := within(t, 20*time.Second)
 	hits := 0
 	s := session(t, transporttest.Tamper(firmware(t), wholeFrames(transporttest.ToDevice, func(p []byte) {
@@ -207,7 +207,7 @@ func TestFirmwareWeakDamage(t *testing.T) {
 }
 
 // Damage that looks like the start of another frame: real firmware reports it, and the copy is repeated.
-func TestFirmwareCutOff(t *testing.T) {
+func TestFirmwareReportsCutFrame(t *testing.T) {
 	pair := []byte{0xff, 0xff, 0xff, 0xff}
 	damages := map[string]func(p []byte) []byte{
 		"flipped bit": func(p []byte) []byte {
@@ -248,7 +248,7 @@ func TestFirmwareCutOff(t *testing.T) {
 }
 
 // Killing the firmware during a session is an error, and so are later calls.
-func TestFirmwareKilled(t *testing.T) {
+func TestKilledFirmwareEndsSession(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	p := firmware(t)
 	s := session(t, p)
@@ -267,7 +267,7 @@ func TestFirmwareKilled(t *testing.T) {
 }
 
 // Firmware that resets itself ends the session with a TerminatedError; the same process accepts a new session.
-func TestFirmwareReset(t *testing.T) {
+func TestResetFirmwareAcceptsNewSession(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	p := firmware(t)
 	s := session(t, unclosed{p})

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"reflect"
 	"slices"
@@ -15,7 +16,7 @@ import (
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
-func TestCallValues(t *testing.T) {
+func TestValuesSurviveCall(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	s := open(t, device(), nil)
 	f := must[rpc.Function](t)(s.Function(ctx, "echo"))
@@ -43,10 +44,12 @@ func TestCallValues(t *testing.T) {
 		{rpc.DLDevice{Type: 1, ID: -2}, rpc.DLDevice{Type: 1, ID: -2}},
 		{rpc.Handle(0xffffffff80028000), rpc.Handle(0xffffffff80028000)},
 	} {
-		got, err := f.Call(ctx, "ignored", c.give)
-		if err != nil || !reflect.DeepEqual(got, c.want) {
-			t.Errorf("%T %v: got %T %v, %v", c.give, c.give, got, got, err)
-		}
+		t.Run(fmt.Sprintf("%T %v", c.give, c.give), func(t *testing.T) {
+			got, err := f.Call(ctx, "ignored", c.give)
+			if err != nil || !reflect.DeepEqual(got, c.want) {
+				t.Errorf("%T %v: got %T %v, %v", c.give, c.give, got, got, err)
+			}
+		})
 	}
 	if got := must[any](t)(f.Call(ctx, f)); got != f {
 		t.Errorf("function: %v", got)
@@ -70,7 +73,7 @@ func TestCallValues(t *testing.T) {
 	}
 }
 
-func TestNotFound(t *testing.T) {
+func TestMissingFunctionIsNotFoundError(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	s := open(t, device(), nil)
 	var missing *rpc.NotFoundError
@@ -83,7 +86,7 @@ func TestNotFound(t *testing.T) {
 	}
 }
 
-func TestOperator(t *testing.T) {
+func TestOperatorComputesOnTensors(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	d := device()
 	s := open(t, d, nil)
@@ -127,8 +130,8 @@ func TestOperator(t *testing.T) {
 }
 
 // A handle of 0 is not a function.
-func TestNullHandles(t *testing.T) {
-	s := rpc.New(&switching{says: typed(rpc.TypeFunction, rpc.Opaque(0)), first: returned(rpc.Opaque(5))}, rpc.Options{})
+func TestNullHandleIsNil(t *testing.T) {
+	s := rpc.New(&switching{fixedAnswer: typed(rpc.TypeFunction, rpc.Opaque(0)), first: returned(rpc.Opaque(5))}, rpc.Options{})
 	f := must[rpc.Function](t)(s.Function(context.Background(), "f"))
 	if got, err := f.Call(context.Background()); got != nil || err != nil {
 		t.Errorf("got %v, %v", got, err)

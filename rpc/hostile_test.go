@@ -12,19 +12,19 @@ import (
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
-// says returns a device that answers every request with the same bytes.
-type says []byte
+// A fixedAnswer is a device that answers every request with the same bytes.
+type fixedAnswer []byte
 
-func (says) Send(context.Context, ...[]byte) error  { return nil }
-func (says) Close() error                           { return nil }
-func (says) Lossy() bool                            { return false }
-func (s says) Recv(context.Context) ([]byte, error) { return s, nil }
-func (s says) session() *rpc.Session                { return rpc.New(s, rpc.Options{}) }
-func encoded(code rpc.Code, args ...rpc.Value) says {
+func (fixedAnswer) Send(context.Context, ...[]byte) error  { return nil }
+func (fixedAnswer) Close() error                           { return nil }
+func (fixedAnswer) Lossy() bool                            { return false }
+func (s fixedAnswer) Recv(context.Context) ([]byte, error) { return s, nil }
+func (s fixedAnswer) session() *rpc.Session                { return rpc.New(s, rpc.Options{}) }
+func encoded(code rpc.Code, args ...rpc.Value) fixedAnswer {
 	return (&rpc.Packet{Code: code, Args: args}).Append(nil)
 }
-func returned(args ...rpc.Value) says { return encoded(rpc.CodeReturn, args...) }
-func typed(t rpc.TypeCode, args ...rpc.Value) says {
+func returned(args ...rpc.Value) fixedAnswer { return encoded(rpc.CodeReturn, args...) }
+func typed(t rpc.TypeCode, args ...rpc.Value) fixedAnswer {
 	return returned(append([]rpc.Value{rpc.Int(int64(t))}, args...)...)
 }
 
@@ -52,15 +52,15 @@ func freeTensor(s *rpc.Session) error {
 func moduleOf(s *rpc.Session) (rpc.Module, error) { return s.SystemLib(context.Background()) }
 
 // Invalid answers are protocol errors and end the session.
-func TestHostileAnswers(t *testing.T) {
+func TestInvalidAnswerEndsSession(t *testing.T) {
 	good := returned(rpc.Opaque(5))
 	for name, c := range map[string]struct {
-		answer says
+		answer fixedAnswer
 		ask    func(*rpc.Session) error
 	}{
 		"nothing":                 {nil, lookUp},
-		"garbage":                 {says("garbage, and more of it"), lookUp},
-		"empty packet":            {says(make([]byte, 8)), lookUp},
+		"garbage":                 {fixedAnswer("garbage, and more of it"), lookUp},
+		"empty packet":            {fixedAnswer(make([]byte, 8)), lookUp},
 		"request":                 {encoded(rpc.CodeGetGlobalFunc, rpc.Text("f")), lookUp},
 		"void for a handle":       {returned(rpc.Null()), lookUp},
 		"two handles":             {returned(rpc.Opaque(1), rpc.Opaque(2)), lookUp},
@@ -71,24 +71,26 @@ func TestHostileAnswers(t *testing.T) {
 		"handle for void":         {good, freeTensor},
 		"handle for a module":     {good, func(s *rpc.Session) error { _, err := moduleOf(s); return err }},
 	} {
-		s := c.answer.session()
-		err := c.ask(s)
-		var e *rpc.ProtocolError
-		if !errors.As(err, &e) {
-			t.Errorf("%s: got %v", name, err)
-		}
-		var broken *rpc.BrokenError
-		if err := lookUp(s); !errors.As(err, &broken) {
-			t.Errorf("%s, afterwards: got %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			s := c.answer.session()
+			err := c.ask(s)
+			var e *rpc.ProtocolError
+			if !errors.As(err, &e) {
+				t.Errorf("got %v", err)
+			}
+			var broken *rpc.BrokenError
+			if err := lookUp(s); !errors.As(err, &broken) {
+				t.Errorf("afterwards: got %v", err)
+			}
+		})
 	}
 }
 
 // switching returns a device that answers the first request correctly and the others as given. It has no time
 // budgets.
 type switching struct {
-	says
-	first   says
+	fixedAnswer
+	first   fixedAnswer
 	asked   bool
 	request []byte
 }
@@ -106,11 +108,11 @@ func (s *switching) Recv(context.Context) ([]byte, error) {
 		s.asked = true
 		return s.first, nil
 	}
-	return s.says, nil
+	return s.fixedAnswer, nil
 }
 
-func TestHostileResults(t *testing.T) {
-	for name, answer := range map[string]says{
+func TestInvalidResultIsProtocolError(t *testing.T) {
+	for name, answer := range map[string]fixedAnswer{
 		"no values":          returned(),
 		"type only":          returned(rpc.Int(0)),
 		"no type":            returned(rpc.Null(), rpc.Null()),
@@ -125,17 +127,19 @@ func TestHostileResults(t *testing.T) {
 		"petabyte":           typed(rpc.TypeNDArray, rpc.TensorOf(shape(1<<50)), rpc.Opaque(1)),
 		"shape overflows":    typed(rpc.TypeNDArray, rpc.TensorOf(shape(1<<40, 1<<40)), rpc.Opaque(1)),
 	} {
-		s := rpc.New(&switching{says: answer, first: returned(rpc.Opaque(5))}, rpc.Options{})
-		f := must[rpc.Function](t)(s.Function(context.Background(), "f"))
-		var e *rpc.ProtocolError
-		if err := callOf(s, f); !errors.As(err, &e) {
-			t.Errorf("%s: got %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			s := rpc.New(&switching{fixedAnswer: answer, first: returned(rpc.Opaque(5))}, rpc.Options{})
+			f := must[rpc.Function](t)(s.Function(context.Background(), "f"))
+			var e *rpc.ProtocolError
+			if err := callOf(s, f); !errors.As(err, &e) {
+				t.Errorf("got %v", err)
+			}
+		})
 	}
 	// A tensor with a huge declared size takes no host memory until it is read, and then only what arrives.
 	s := rpc.New(&switching{
-		says:  typed(rpc.TypeNDArray, rpc.TensorOf(shape(1<<28)), rpc.Opaque(1)),
-		first: returned(rpc.Opaque(5)),
+		fixedAnswer: typed(rpc.TypeNDArray, rpc.TensorOf(shape(1<<28)), rpc.Opaque(1)),
+		first:       returned(rpc.Opaque(5)),
 	}, rpc.Options{})
 	f := must[rpc.Function](t)(s.Function(context.Background(), "f"))
 	tensor := must[any](t)(f.Call(context.Background())).(*rpc.Tensor)
@@ -144,8 +148,8 @@ func TestHostileResults(t *testing.T) {
 	}
 }
 
-// TestHostileWindows: answers about a window and a measurement that cannot be right are protocol errors.
-func TestHostileWindows(t *testing.T) {
+// TestInvalidWindowIsProtocolError: answers about a window and a measurement that cannot be right are protocol errors.
+func TestInvalidWindowIsProtocolError(t *testing.T) {
 	ctx := context.Background()
 	window := func(count byte, base, size uint64, alignment uint32) []byte {
 		b := []byte{1, count}
@@ -153,15 +157,15 @@ func TestHostileWindows(t *testing.T) {
 		b = binary.LittleEndian.AppendUint64(b, size)
 		return binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(b, 1), alignment)
 	}
-	bytesOf := func(b []byte) says { return typed(rpc.TypeBytes, rpc.Value{Type: rpc.TypeBytes, Data: b}) }
-	ask := func(answer says) *rpc.Session {
-		return rpc.New(&switching{says: answer, first: returned(rpc.Opaque(5))}, rpc.Options{})
+	bytesOf := func(b []byte) fixedAnswer { return typed(rpc.TypeBytes, rpc.Value{Type: rpc.TypeBytes, Data: b}) }
+	ask := func(answer fixedAnswer) *rpc.Session {
+		return rpc.New(&switching{fixedAnswer: answer, first: returned(rpc.Opaque(5))}, rpc.Options{})
 	}
 	good, err := ask(bytesOf(window(1, 0x20000000, 4096, 32))).Windows(ctx)
 	if err != nil || len(good) != 1 || good[0] != (rpc.Window{Base: 0x20000000, Bytes: 4096, Alignment: 32}) {
 		t.Errorf("a window: %v, %v", good, err)
 	}
-	for name, answer := range map[string]says{
+	for name, answer := range map[string]fixedAnswer{
 		"nothing":           typed(rpc.TypeNull, rpc.Null()),
 		"a number":          typed(rpc.TypeInt, rpc.Int(1)),
 		"no bytes":          bytesOf(nil),
@@ -174,12 +178,14 @@ func TestHostileWindows(t *testing.T) {
 		"unaligned":         bytesOf(window(1, 8, 32, 32)),
 		"beyond all memory": bytesOf(window(1, 1<<63, 1<<63+32, 32)),
 	} {
-		var e *rpc.ProtocolError
-		if got, err := ask(answer).Windows(ctx); !errors.As(err, &e) {
-			t.Errorf("%s: %v, %v", name, got, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			var e *rpc.ProtocolError
+			if got, err := ask(answer).Windows(ctx); !errors.As(err, &e) {
+				t.Errorf("%v, %v", got, err)
+			}
+		})
 	}
-	for name, answer := range map[string]says{
+	for name, answer := range map[string]fixedAnswer{
 		"a number": typed(rpc.TypeInt, rpc.Int(1)), "counts of no samples": bytesOf([]byte{1}),
 	} {
 		var e *rpc.ProtocolError
@@ -192,7 +198,7 @@ func TestHostileWindows(t *testing.T) {
 // A script is a device with these answers, one after the other. It has no time budgets.
 type script struct {
 	switching
-	answers []says
+	answers []fixedAnswer
 }
 
 func (s *script) Recv(ctx context.Context) ([]byte, error) {
@@ -205,36 +211,38 @@ func (s *script) Recv(ctx context.Context) ([]byte, error) {
 }
 
 // Samples that are not what was asked for are a protocol error, which ends the session.
-func TestHostileSamples(t *testing.T) {
-	bytesOf := func(b []byte) says { return typed(rpc.TypeBytes, rpc.Value{Type: rpc.TypeBytes, Data: b}) }
+func TestInvalidSamplesEndSession(t *testing.T) {
+	bytesOf := func(b []byte) fixedAnswer { return typed(rpc.TypeBytes, rpc.Value{Type: rpc.TypeBytes, Data: b}) }
 	handle, evaluator := returned(rpc.Opaque(5)), typed(rpc.TypeFunction, rpc.Opaque(7))
 	for name, c := range map[string]struct {
-		answers []says
+		answers []fixedAnswer
 		good    bool
 	}{
-		"two samples":    {[]says{handle, evaluator, bytesOf(make([]byte, 16))}, true},
-		"one sample":     {[]says{handle, evaluator, bytesOf(make([]byte, 8))}, false},
-		"three samples":  {[]says{handle, evaluator, bytesOf(make([]byte, 24))}, false},
-		"no samples":     {[]says{handle, evaluator, bytesOf(nil)}, false},
-		"a number":       {[]says{handle, evaluator, typed(rpc.TypeInt, rpc.Int(16))}, false},
-		"nothing":        {[]says{handle, evaluator, typed(rpc.TypeNull, rpc.Null())}, false},
-		"not a function": {[]says{handle, bytesOf(make([]byte, 16))}, false},
-		"no function":    {[]says{handle, typed(rpc.TypeNull, rpc.Null())}, false},
+		"two samples":    {[]fixedAnswer{handle, evaluator, bytesOf(make([]byte, 16))}, true},
+		"one sample":     {[]fixedAnswer{handle, evaluator, bytesOf(make([]byte, 8))}, false},
+		"three samples":  {[]fixedAnswer{handle, evaluator, bytesOf(make([]byte, 24))}, false},
+		"no samples":     {[]fixedAnswer{handle, evaluator, bytesOf(nil)}, false},
+		"a number":       {[]fixedAnswer{handle, evaluator, typed(rpc.TypeInt, rpc.Int(16))}, false},
+		"nothing":        {[]fixedAnswer{handle, evaluator, typed(rpc.TypeNull, rpc.Null())}, false},
+		"not a function": {[]fixedAnswer{handle, bytesOf(make([]byte, 16))}, false},
+		"no function":    {[]fixedAnswer{handle, typed(rpc.TypeNull, rpc.Null())}, false},
 	} {
-		ctx := context.Background()
-		library := []says{handle, typed(rpc.TypeModule, rpc.Opaque(3))}
-		s := rpc.New(&script{answers: append(library, c.answers...)}, rpc.Options{})
-		got, err := must[rpc.Module](t)(s.SystemLib(ctx)).Time(ctx, "f", rpc.TimeOptions{Repeat: 2})
-		if c.good {
-			if err != nil || len(got) != 2 {
-				t.Errorf("%s: %v, %v", name, got, err)
+		t.Run(name, func(t *testing.T) {
+			ctx := context.Background()
+			library := []fixedAnswer{handle, typed(rpc.TypeModule, rpc.Opaque(3))}
+			s := rpc.New(&script{answers: append(library, c.answers...)}, rpc.Options{})
+			got, err := must[rpc.Module](t)(s.SystemLib(ctx)).Time(ctx, "f", rpc.TimeOptions{Repeat: 2})
+			if c.good {
+				if err != nil || len(got) != 2 {
+					t.Errorf("%v, %v", got, err)
+				}
+				return
 			}
-			continue
-		}
-		var e *rpc.ProtocolError
-		var broken *rpc.BrokenError
-		if !errors.As(err, &e) || !errors.As(lookUp(s), &broken) {
-			t.Errorf("%s: %v, %v", name, got, err)
-		}
+			var e *rpc.ProtocolError
+			var broken *rpc.BrokenError
+			if !errors.As(err, &e) || !errors.As(lookUp(s), &broken) {
+				t.Errorf("%v, %v", got, err)
+			}
+		})
 	}
 }

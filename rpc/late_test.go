@@ -46,7 +46,7 @@ func damaged(answer []byte) []byte {
 
 // Answers that no request waits for: reports of damage before and after the answer, and answers that arrive twice. No
 // call returns another call's result, and none is carried out twice.
-func TestUnexpectedAnswers(t *testing.T) {
+func TestStrayAnswersShiftNoReply(t *testing.T) {
 	for name, change := range map[string]func(p []byte) [][]byte{
 		"late report":       func(p []byte) [][]byte { return [][]byte{damaged(p), p} },
 		"two late reports":  func(p []byte) [][]byte { return [][]byte{damaged(p), damaged(p), p} },

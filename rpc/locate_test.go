@@ -9,7 +9,7 @@ import (
 
 // Frames in an uploaded program are looked up in its ELF file; those that the image explains and those that nothing
 // explains stay as they are.
-func TestLocateUploaded(t *testing.T) {
+func TestUploadedFramesAreLocatedInELF(t *testing.T) {
 	var s Session
 	s.uploaded = []codeRange{{base: 0x1000, size: 0x100, elf: []byte("elf")}}
 	s.locate = func(elf []byte, pc uint64) []fault.Frame {
@@ -20,20 +20,20 @@ func TestLocateUploaded(t *testing.T) {
 			{PC: pc, Function: "inner", Inlined: true, Guessed: guessed}, {PC: pc, Function: "outer", Guessed: guessed},
 		}
 	}
-	known, unknown := fault.Frame{PC: 0x1010, Function: "known"}, fault.Frame{PC: 0x9000}
+	located, unknown := fault.Frame{PC: 0x1010, Function: "known"}, fault.Frame{PC: 0x9000}
 	for name, c := range map[string]struct {
 		record       fault.Record
 		frames, want []fault.Frame
 	}{
 		"all kinds": {
 			fault.Record{PC: 0x1004, PCValid: true},
-			[]fault.Frame{{PC: 0x1004}, known, unknown, {PC: 0x10ff, Guessed: true}},
-			append(append(loaded(0x1004, false), known, unknown), loaded(0x10ff, true)...),
+			[]fault.Frame{{PC: 0x1004}, located, unknown, {PC: 0x10ff, Guessed: true}},
+			append(append(loaded(0x1004, false), located, unknown), loaded(0x10ff, true)...),
 		},
 		"no chain":           {fault.Record{PC: 0x1004, PCValid: true}, nil, loaded(0x1004, false)},
 		"beyond the program": {fault.Record{PC: 0x1100, PCValid: true}, nil, nil},
 		"called from the image": {
-			fault.Record{PC: 0x1004, PCValid: true}, []fault.Frame{known}, append(loaded(0x1004, false), known),
+			fault.Record{PC: 0x1004, PCValid: true}, []fault.Frame{located}, append(loaded(0x1004, false), located),
 		},
 		"no address":    {fault.Record{PC: 0x1004}, []fault.Frame{unknown}, []fault.Frame{unknown}},
 		"in no program": {fault.Record{PC: 0x9000, PCValid: true}, []fault.Frame{unknown}, []fault.Frame{unknown}},
@@ -43,9 +43,11 @@ func TestLocateUploaded(t *testing.T) {
 			append(loaded(0x1004, false), loaded(0x1020, false)...),
 		},
 	} {
-		e := &fault.Error{Record: &c.record, Explanation: fault.Explanation{Frames: c.frames}}
-		if s.locateUploaded(e); !reflect.DeepEqual(e.Frames, c.want) {
-			t.Errorf("%s:\ngot  %+v\nwant %+v", name, e.Frames, c.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			e := &fault.Error{Record: &c.record, Explanation: fault.Explanation{Frames: c.frames}}
+			if s.locateUploaded(e); !reflect.DeepEqual(e.Frames, c.want) {
+				t.Errorf("%s:\ngot  %+v\nwant %+v", name, e.Frames, c.want)
+			}
+		})
 	}
 }

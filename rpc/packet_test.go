@@ -136,25 +136,27 @@ var examples = map[string]struct {
 	"nothing": {"00 00 00 00 00 00 00 00", Packet{}},
 }
 
-func TestExamples(t *testing.T) {
+func TestPacketsOfSpecification(t *testing.T) {
 	for name, e := range examples {
-		want := unhex(t, e.hex)
-		if got := e.packet.Append(nil); !bytes.Equal(got, want) {
-			t.Errorf("%s encodes to\n% x, want\n% x", name, got, want)
-		}
-		var p Packet
-		if err := p.Parse(want); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		if len(p.Args) == 0 {
-			p.Args = nil
-		}
-		if !reflect.DeepEqual(p, e.packet) {
-			t.Errorf("%s decodes to\n%+v, want\n%+v", name, p, e.packet)
-		}
-		if err := p.CheckArgs(); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			want := unhex(t, e.hex)
+			if got := e.packet.Append(nil); !bytes.Equal(got, want) {
+				t.Errorf("%s encodes to\n% x, want\n% x", name, got, want)
+			}
+			var p Packet
+			if err := p.Parse(want); err != nil {
+				t.Errorf("%v", err)
+			}
+			if len(p.Args) == 0 {
+				p.Args = nil
+			}
+			if !reflect.DeepEqual(p, e.packet) {
+				t.Errorf("%s decodes to\n%+v, want\n%+v", name, p, e.packet)
+			}
+			if err := p.CheckArgs(); err != nil {
+				t.Errorf("%v", err)
+			}
+		})
 	}
 }
 
@@ -166,7 +168,7 @@ func TestWideHandle(t *testing.T) {
 	}
 }
 
-func TestArgsSize(t *testing.T) {
+func TestArgsSizeMatchesEncoding(t *testing.T) {
 	for name, e := range examples {
 		if got, want := argsSize(e.packet.Args), len(appendArgs(nil, e.packet.Args)); got != want {
 			t.Errorf("%s: %d, want %d", name, got, want)
@@ -174,7 +176,7 @@ func TestArgsSize(t *testing.T) {
 	}
 }
 
-func TestBadPackets(t *testing.T) {
+func TestInvalidPacketIsProtocolError(t *testing.T) {
 	for name, s := range map[string]string{
 		"empty":               "",
 		"short length":        "04 00 00 00",
@@ -200,17 +202,19 @@ func TestBadPackets(t *testing.T) {
 		"return with more":       "0d 00 00 00 00 00 00 00  04 00 00 00  01 00 00 00  04 00 00 00 00",
 		"handle without the end": "08 00 00 00 00 00 00 00  03 00 00 00  00 80 02 80",
 	} {
-		var p Packet
-		err := p.Parse(unhex(t, s))
-		var e *ProtocolError
-		if !errors.As(err, &e) || failure.Of(err) != failure.Transport {
-			t.Errorf("%s: got %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			var p Packet
+			err := p.Parse(unhex(t, s))
+			var e *ProtocolError
+			if !errors.As(err, &e) || failure.Of(err) != failure.Transport {
+				t.Errorf("got %v", err)
+			}
+		})
 	}
 }
 
 // A packet with large counts does not allocate memory for them.
-func TestManyValues(t *testing.T) {
+func TestPacketHasLimitedValues(t *testing.T) {
 	p := Packet{Code: CodeReturn, Args: make([]Value, maxValues+1)}
 	for i := range p.Args {
 		p.Args[i] = Null()
@@ -239,9 +243,11 @@ func TestCheckArgs(t *testing.T) {
 		"unknown syscall":  {Packet{Code: 21, Args: []Value{OnDevice(CPU)}}, false},
 		"call of anything": {Packet{Code: CodeCallFunc, Args: []Value{OnDevice(CPU)}}, true},
 	} {
-		if err := c.packet.CheckArgs(); (err == nil) != c.good {
-			t.Errorf("%s: %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if err := c.packet.CheckArgs(); (err == nil) != c.good {
+				t.Errorf("%v", err)
+			}
+		})
 	}
 }
 
@@ -260,8 +266,8 @@ func FuzzPacket(f *testing.F) {
 			}
 			return
 		}
-		if again := p.Append(nil); !bytes.Equal(again, msg) {
-			t.Fatalf("% x\nparses to %+v\nand encodes to % x", msg, p, again)
+		if encoded := p.Append(nil); !bytes.Equal(encoded, msg) {
+			t.Fatalf("% x\nparses to %+v\nand encodes to % x", msg, p, encoded)
 		}
 		_ = p.CheckArgs()
 	})

@@ -12,8 +12,8 @@ import (
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
-// TestPlatformJSON: a platform that was written as JSON is read as what it was.
-func TestPlatformJSON(t *testing.T) {
+// TestPlatformSurvivesJSON: a platform that was written as JSON is read as what it was.
+func TestPlatformSurvivesJSON(t *testing.T) {
 	hz, on, states, lost := uint32(168e6), true, uint8(5), uint32(3)
 	for r := range 64 {
 		reset := rpc.ResetCause(r)
@@ -44,7 +44,7 @@ var platform = []byte{
 	7, 2, 0xab, 0xcd, 8, 4, 0x41, 0xc2, 0x0f, 0x41, 9, 1, 0, 10, 4, 0, 0, 0, 0, 200, 1, 9,
 }
 
-func TestPlatform(t *testing.T) {
+func TestPlatformInWordsAndJSON(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	d := device()
 	d.Globals["boardsmith.platform"] = func(*rpctest.Device, []rpc.Value) ([]rpc.Value, error) {
@@ -67,7 +67,7 @@ func TestPlatform(t *testing.T) {
 	}
 }
 
-func TestPlatformDamaged(t *testing.T) {
+func TestInvalidPlatformIsProtocolError(t *testing.T) {
 	for n := range platform {
 		_, _ = rpc.ParsePlatform(platform[:n]) // must not panic
 	}

@@ -68,7 +68,7 @@ func wholeSession(ctx context.Context, link transport.Link) error {
 }
 
 // The host still sends, byte for byte, what it sent to real firmware when the session was recorded.
-func TestRecordedSession(t *testing.T) {
+func TestRequestsMatchRecording(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	if *update {
 		var b bytes.Buffer

@@ -65,7 +65,7 @@ func opened(t testing.TB, d *rpctest.Device, o rpc.Options) *rpc.Session {
 	return session
 }
 
-func TestFaultAndOn(t *testing.T) {
+func TestSessionContinuesAfterFault(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	d := faulty(busFault())
 	s := opened(t, d, rpc.Options{
@@ -116,7 +116,7 @@ func TestFaultAndOn(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if len(d.Freed) > 0 { // what the device has under these handles now is somebody else's
+	if len(d.Freed) > 0 { // these handles now belong to other objects
 		t.Errorf("freed %v, which the reset has freed", d.Freed)
 	}
 
@@ -139,12 +139,12 @@ func TestFaultAndOn(t *testing.T) {
 	}
 }
 
-// TestReset covers devices without a readable record.
-func TestReset(t *testing.T) {
+// TestResetWithoutRecordIsResetError covers devices without a readable record.
+func TestResetWithoutRecordIsResetError(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		d    *rpctest.Device
-		why  string
+		want string
 	}{
 		{"no record", faulty(nil), "it has no fault record"},
 		{"damaged record", func() *rpctest.Device {
@@ -167,7 +167,7 @@ func TestReset(t *testing.T) {
 			bad := must[rpc.Function](t)(must[rpc.Module](t)(s.SystemLib(ctx)).Function(ctx, "bad"))
 			_, err := bad.Call(ctx)
 			var reset *rpc.ResetError
-			if !errors.As(err, &reset) || !strings.Contains(err.Error(), c.why) || failure.Of(err) != failure.Fault {
+			if !errors.As(err, &reset) || !strings.Contains(err.Error(), c.want) || failure.Of(err) != failure.Fault {
 				t.Errorf("got %v", err)
 			}
 			if _, err := s.SystemLib(ctx); err != nil {
@@ -177,8 +177,8 @@ func TestReset(t *testing.T) {
 	}
 }
 
-// TestFaultInALoop: a device faults at every request; each request returns.
-func TestFaultInALoop(t *testing.T) {
+// TestFaultingDeviceEndsEachRequest: a device faults at every request; each request returns.
+func TestFaultingDeviceEndsEachRequest(t *testing.T) {
 	d := device()
 	loop := func(d *rpctest.Device, _ []rpc.Value) ([]rpc.Value, error) {
 		d.Reset(nil)
@@ -211,7 +211,7 @@ func (m *mute) Redial(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func TestRedialWithinTheDeadline(t *testing.T) {
+func TestRedialEndsAtDeadline(t *testing.T) {
 	m := &mute{}
 	s := rpc.New(m, rpc.Options{})
 	for i := range 3 {
@@ -230,7 +230,7 @@ func TestRedialWithinTheDeadline(t *testing.T) {
 	}
 }
 
-func TestPriorFault(t *testing.T) {
+func TestPriorFaultIsReported(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	d := faulty(nil)
 	d.Record = busFault().Append(nil)
@@ -245,15 +245,17 @@ func TestPriorFault(t *testing.T) {
 	for name, d := range map[string]*rpctest.Device{"none": faulty(nil), "a device without": device(), "nonsense": {
 		Globals: map[string]rpctest.Func{"boardsmith.fault": echoNumber},
 	}} {
-		if prior, err := opened(t, d, rpc.Options{}).PriorFault(ctx); prior != nil || err != nil {
-			t.Errorf("%s: %v, %v", name, prior, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if prior, err := opened(t, d, rpc.Options{}).PriorFault(ctx); prior != nil || err != nil {
+				t.Errorf("%v, %v", prior, err)
+			}
+		})
 	}
 }
 
-// TestFaultAnswerLost: the answer with the record arrives damaged, and the session asks again. Firmware that clears the
+// TestDamagedFaultRecordIsReadAgain: the answer with the record arrives damaged, and the session reads it again. Firmware that clears the
 // record when it is read still works.
-func TestFaultAnswerLost(t *testing.T) {
+func TestDamagedFaultRecordIsReadAgain(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	d := faulty(nil)
 	d.Record = busFault().Append(nil)
@@ -311,8 +313,8 @@ func (p *patchy) Redial(ctx context.Context) error {
 	return p.Session.Redial(ctx)
 }
 
-// TestFaultToldLater: if Redial fails at first, the next request succeeds, and the fault is not reported for it.
-func TestFaultToldLater(t *testing.T) {
+// TestFaultBeforeFailedRedialIsPrior: if Redial fails at first, the next request succeeds, and the fault is not reported for it.
+func TestFaultBeforeFailedRedialIsPrior(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	host, link := transporttest.Pair()
 	done := make(chan struct{})

@@ -17,7 +17,7 @@ import (
 )
 
 // Each result of a call is freed according to its type, and Close frees the rest, newest first.
-func TestFreeing(t *testing.T) {
+func TestCloseFreesNewestFirst(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	d := device()
 	d.Globals["make"] = func(*rpctest.Device, []rpc.Value) ([]rpc.Value, error) {
@@ -50,7 +50,7 @@ func TestFreeing(t *testing.T) {
 }
 
 // A call that takes too long is a timeout, and ends the session with a clear error.
-func TestTimeoutEndsTheSession(t *testing.T) {
+func TestTimeoutEndsSession(t *testing.T) {
 	release := make(chan struct{})
 	d := device()
 	d.Globals["sleep"] = func(*rpctest.Device, []rpc.Value) ([]rpc.Value, error) {
@@ -73,7 +73,7 @@ func TestTimeoutEndsTheSession(t *testing.T) {
 }
 
 // The session's timeout limits a request whose context has no deadline.
-func TestDefaultTimeout(t *testing.T) {
+func TestTimeoutLimitsContextWithoutDeadline(t *testing.T) {
 	s := rpc.New(silent{}, rpc.Options{Timeout: 20 * time.Millisecond})
 	if _, err := s.Function(context.Background(), "x"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
@@ -108,7 +108,7 @@ func (e *ending) Recv(ctx context.Context) ([]byte, error) {
 }
 
 // A step of several requests whose context ends between two of them leaves the session usable.
-func TestCancelledBetweenRequests(t *testing.T) {
+func TestCancelBetweenRequestsKeepsSession(t *testing.T) {
 	host, far := transporttest.Pair()
 	d := device()
 	d.Streams, d.Packet = false, 128
@@ -157,7 +157,7 @@ func (h held) Send(context.Context, ...[]byte) error {
 }
 
 // Requests from many goroutines do not get mixed up.
-func TestManyGoroutines(t *testing.T) {
+func TestConcurrentCallsGetTheirAnswers(t *testing.T) {
 	ctx := within(t, 20*time.Second)
 	s := open(t, device(), nil)
 	f := must[rpc.Function](t)(s.Function(ctx, "echo"))
@@ -177,7 +177,7 @@ func TestManyGoroutines(t *testing.T) {
 }
 
 // A goroutine stops waiting for its turn when its context ends, and so does Close.
-func TestWaitingForTurn(t *testing.T) {
+func TestWaitForTurnEndsWithContext(t *testing.T) {
 	link := held{sent: make(chan struct{})}
 	s := rpc.New(link, rpc.Options{})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -198,7 +198,7 @@ func TestWaitingForTurn(t *testing.T) {
 }
 
 // A link that is cut after any number of bytes is an error with a class.
-func TestCutEverywhere(t *testing.T) {
+func TestCutLinkIsErrClosed(t *testing.T) {
 	run := func(link transport.Link) error {
 		ctx := within(t, 10*time.Second)
 		s, err := transport.Dial(ctx, link, transport.SessionOptions{Seed: 1})

@@ -16,7 +16,7 @@ import (
 )
 
 // The device's own memory can be read and passed to functions, and is never freed.
-func TestTensorAt(t *testing.T) {
+func TestDeviceMemoryIsNeverFreed(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	d := device()
 	at := d.Allocate(4)
@@ -34,7 +34,7 @@ func TestTensorAt(t *testing.T) {
 	}
 }
 
-func TestViews(t *testing.T) {
+func TestViewSharesMemory(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	s := open(t, device(), nil)
 	pool := must[*rpc.Tensor](t)(s.Alloc(ctx, 64, 16))
@@ -58,7 +58,7 @@ func TestViews(t *testing.T) {
 }
 
 // Copies of any length arrive: in one message if the device streams, else in as many as its packet size requires.
-func TestCopies(t *testing.T) {
+func TestCopiesOfAnyLengthArrive(t *testing.T) {
 	for name, d := range map[string]*rpctest.Device{
 		"streams":         {Streams: true},
 		"packets of 2048": {Packet: 2048},
@@ -90,7 +90,7 @@ func TestCopies(t *testing.T) {
 }
 
 // Writing 4096 bytes to a device that streams takes one round trip, after one for its abilities.
-func TestCopyRoundTrips(t *testing.T) {
+func TestStreamedCopyTakesOneRoundTrip(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	d := device()
 	s := open(t, d, nil)
@@ -115,7 +115,7 @@ type boundedLink struct{ transport.Link }
 func (boundedLink) Bounded() bool { return true }
 
 // Over a link that takes one packet at a time, no message of a copy is longer, also if the device streams.
-func TestCopyInPackets(t *testing.T) {
+func TestBoundedLinkLimitsMessages(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	d := device()
 	d.Packet, d.Streams = 256, true
@@ -135,7 +135,7 @@ func TestCopyInPackets(t *testing.T) {
 }
 
 // A copy on the device is refused, without a request, between tensors of different sizes and after one was freed.
-func TestCopyOnDeviceRefused(t *testing.T) {
+func TestInvalidDeviceCopyIsNotSent(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	d := device()
 	s := open(t, d, nil)
@@ -149,9 +149,11 @@ func TestCopyOnDeviceRefused(t *testing.T) {
 		"a larger tensor": from.CopyTo(ctx, to), "a smaller one": to.CopyTo(ctx, from),
 		"a freed one": from.CopyTo(ctx, freed), "from a freed one": freed.CopyTo(ctx, from),
 	} {
-		if copied == nil {
-			t.Errorf("%s: copied", name)
-		}
+		t.Run(name, func(t *testing.T) {
+			if copied == nil {
+				t.Errorf("copied")
+			}
+		})
 	}
 	if err := s.Close(ctx); err != nil {
 		t.Fatal(err)
@@ -162,7 +164,7 @@ func TestCopyOnDeviceRefused(t *testing.T) {
 }
 
 // One tensor is written, read and viewed from several goroutines, under the race detector.
-func TestTensorAtOnce(t *testing.T) {
+func TestTensorIsSafeForGoroutines(t *testing.T) {
 	ctx := within(t, 20*time.Second)
 	s := open(t, device(), nil)
 	tensor := must[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{8}))

@@ -12,7 +12,7 @@ import (
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
-func TestTime(t *testing.T) {
+func TestTimeReturnsMeans(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	calls := 0
 	d := device()

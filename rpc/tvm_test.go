@@ -131,7 +131,7 @@ const (
 )
 
 // Every packet that TVM's host and device sent decodes, and encodes to the same bytes.
-func TestTVMPackets(t *testing.T) {
+func TestTVMPacketsEncodeToSameBytes(t *testing.T) {
 	packets := 0
 	for _, name := range tvmNames {
 		for _, m := range messages(t, tvmSession(t, name)) {
@@ -142,8 +142,8 @@ func TestTVMPackets(t *testing.T) {
 			var p rpc.Packet
 			if err := p.Parse(m.data[3:]); err != nil {
 				t.Errorf("%s: % x: %v", name, m.data, err)
-			} else if again := p.Append(nil); !bytes.Equal(again, m.data[3:]) {
-				t.Errorf("%s: % x encodes to % x", name, m.data[3:], again)
+			} else if encoded := p.Append(nil); !bytes.Equal(encoded, m.data[3:]) {
+				t.Errorf("%s: % x encodes to % x", name, m.data[3:], encoded)
 			}
 			if err := p.CheckArgs(); err != nil {
 				t.Errorf("%s: %v", name, err)
@@ -156,14 +156,14 @@ func TestTVMPackets(t *testing.T) {
 }
 
 // The recorded requests of TVM's host get the same answers from boardsmith firmware of the same archive.
-func TestTVMHost(t *testing.T) {
+func TestFirmwareAnswersTVMHostAsRecorded(t *testing.T) {
 	for _, name := range tvmNames {
 		t.Run(name, func(t *testing.T) {
 			if name == "compile_runtime_llvm" && runtime.GOARCH != "amd64" {
 				t.Skipf("its operator is an object for x86-64, this is %s", runtime.GOARCH)
 			}
 			all := messages(t, tvmSession(t, name))
-			h := &tvmHost{t: t, link: tvmFirmware(t, name), ours: map[uint64]uint64{0: 0}, timed: name == "platform_timer"}
+			h := &tvmHost{t: t, link: tvmFirmware(t, name), handles: map[uint64]uint64{0: 0}, timed: name == "platform_timer"}
 			for _, m := range all {
 				h.message(m)
 			}
@@ -229,15 +229,15 @@ func untar(t *testing.T, archive, dir string) {
 // A tvmHost sends the recorded requests to the firmware, with its session id and handles instead of the recorded
 // ones.
 type tvmHost struct {
-	t      *testing.T
-	link   transport.Link
-	framer transport.Framer
-	un     transport.Unframer
-	in     []byte
-	id     [2]byte           // of our session
-	ours   map[uint64]uint64 // recorded handles and addresses to the firmware's
-	asked  rpc.Packet        // the last request
-	timed  bool              // byte arrays are time samples
+	t       *testing.T
+	link    transport.Link
+	framer  transport.Framer
+	un      transport.Unframer
+	in      []byte
+	id      [2]byte           // of our session
+	handles map[uint64]uint64 // recorded handles and addresses to the firmware's
+	asked   rpc.Packet        // the last request
+	timed   bool              // byte arrays are time samples
 }
 
 func (h *tvmHost) message(m tvmMessage) {
@@ -276,25 +276,25 @@ func (h *tvmHost) send(msg []byte) {
 // translate replaces recorded handles and addresses.
 func (h *tvmHost) translate(p *rpc.Packet) {
 	h.t.Helper()
-	p.Handle = h.known(p.Handle)
-	p.Tensor.Data = h.known(p.Tensor.Data)
+	p.Handle = h.handle(p.Handle)
+	p.Tensor.Data = h.handle(p.Tensor.Data)
 	for i := range p.Args {
 		switch v := &p.Args[i]; v.Type {
 		case rpc.TypeHandle, rpc.TypeModule, rpc.TypeFunction:
-			v.Word = h.known(v.Word)
+			v.Word = h.handle(v.Word)
 		case rpc.TypeTensor:
-			v.Tensor.Data = h.known(v.Tensor.Data)
+			v.Tensor.Data = h.handle(v.Tensor.Data)
 		}
 	}
 }
 
-func (h *tvmHost) known(theirs uint64) uint64 {
+func (h *tvmHost) handle(recorded uint64) uint64 {
 	h.t.Helper()
-	ours, ok := h.ours[theirs]
+	local, ok := h.handles[recorded]
 	if !ok {
-		h.t.Fatalf("the recorded host uses %#x, which is in no answer", theirs)
+		h.t.Fatalf("the recorded host uses %#x, which is in no answer", recorded)
 	}
-	return ours
+	return local
 }
 
 // receive waits for a message of a type. Before it, only logs and the Terminate of a boot are allowed.
@@ -336,13 +336,13 @@ func (h *tvmHost) silence() {
 }
 
 // compare compares two answers, and maps recorded handles to the firmware's.
-func (h *tvmHost) compare(theirs, ours []byte) {
+func (h *tvmHost) compare(recorded, local []byte) {
 	h.t.Helper()
 	var want, got rpc.Packet
-	if err := errors.Join(want.Parse(theirs[3:]), got.Parse(ours[3:])); err != nil {
+	if err := errors.Join(want.Parse(recorded[3:]), got.Parse(local[3:])); err != nil {
 		h.t.Fatal(err)
 	}
-	if [2]byte(ours) != h.id || got.Code != want.Code || len(got.Args) != len(want.Args) ||
+	if [2]byte(local) != h.id || got.Code != want.Code || len(got.Args) != len(want.Args) ||
 		!bytes.Equal(got.Data, want.Data) {
 		h.t.Fatalf("%v answered by %+v, want %+v", h.asked.Code, got, want)
 	}
@@ -358,9 +358,9 @@ func (h *tvmHost) compareValue(want, got rpc.Value) {
 	case !same:
 	case want.Type == rpc.TypeHandle:
 		same = (want.Word == 0) == (got.Word == 0)
-		h.ours[want.Word] = got.Word
+		h.handles[want.Word] = got.Word
 	case want.Type == rpc.TypeTensor:
-		h.ours[want.Tensor.Data] = got.Tensor.Data
+		h.handles[want.Tensor.Data] = got.Tensor.Data
 		expect := *want.Tensor
 		expect.Data = got.Tensor.Data
 		same = reflect.DeepEqual(expect, *got.Tensor)

@@ -71,12 +71,14 @@ func TestEndpoint(t *testing.T) {
 		{"established", "07 00", strayMessage, "", established, sessionID{own, 0x83}},
 		{"established", "", strayMessage, "", established, sessionID{own, 0x83}},
 	} {
-		e := at[c.state]
-		got, reply := e.receive(wire(t, c.message))
-		if got != c.want || !bytes.Equal(reply, wire(t, c.reply)) || e.state != c.after || e.id != c.id {
-			t.Errorf("%s, got %q: notice %d reply % x, then state %d id % x; want %d %q, %d % x",
-				c.state, c.message, got, reply, e.state, e.id, c.want, c.reply, c.after, c.id)
-		}
+		t.Run(c.state+" "+c.message, func(t *testing.T) {
+			e := at[c.state]
+			got, reply := e.receive(wire(t, c.message))
+			if got != c.want || !bytes.Equal(reply, wire(t, c.reply)) || e.state != c.after || e.id != c.id {
+				t.Errorf("%s, got %q: notice %d reply % x, then state %d id % x; want %d %q, %d % x",
+					c.state, c.message, got, reply, e.state, e.id, c.want, c.reply, c.after, c.id)
+			}
+		})
 	}
 }
 

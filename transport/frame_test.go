@@ -107,7 +107,7 @@ func events(u *Unframer, in []byte, step int) (out []string) {
 	return out
 }
 
-func TestUnframerRobust(t *testing.T) {
+func TestUnframerFindsEachWholeFrame(t *testing.T) {
 	const good = "ff fd 04 00 00 00 01 02 03 04 09 c4"
 	for name, c := range map[string]struct {
 		in   string
@@ -152,12 +152,14 @@ func TestUnframerRobust(t *testing.T) {
 			"frame 01020304", "cut short by another frame ", "frame 01020304",
 		}},
 	} {
-		for _, step := range []int{1, 2, 3, 1000} {
-			got := events(&Unframer{Limit: 4096}, wire(t, c.in), step)
-			if strings.Join(got, "; ") != strings.Join(c.want, "; ") {
-				t.Errorf("%s, %d at a time: %q, want %q", name, step, got, c.want)
+		t.Run(name, func(t *testing.T) {
+			for _, step := range []int{1, 2, 3, 1000} {
+				got := events(&Unframer{Limit: 4096}, wire(t, c.in), step)
+				if strings.Join(got, "; ") != strings.Join(c.want, "; ") {
+					t.Errorf("%d at a time: %q, want %q", step, got, c.want)
+				}
 			}
-		}
+		})
 	}
 }
 
@@ -205,7 +207,7 @@ func TestFrameRoundTrip(t *testing.T) {
 }
 
 // A frame that only announces much costs nothing.
-func TestUnframerKeepsWhatArrived(t *testing.T) {
+func TestUnframerAllocatesArrivedBytes(t *testing.T) {
 	var u Unframer
 	u.Next(wire(t, "ff fd 00 00 00 01 01 02 03")) // 16 MiB announced
 	if cap(u.buf) > 1024 {
@@ -253,9 +255,9 @@ func FuzzUnframer(f *testing.F) {
 			if !ok {
 				continue
 			}
-			again := events(&Unframer{Limit: limit}, framer.Append(nil, wire(t, payload)), int(step)+1)
-			if len(again) != 1 || again[0] != ev {
-				t.Fatalf("%q was encoded and decoded to %q", ev, again)
+			decoded := events(&Unframer{Limit: limit}, framer.Append(nil, wire(t, payload)), int(step)+1)
+			if len(decoded) != 1 || decoded[0] != ev {
+				t.Fatalf("%q was encoded and decoded to %q", ev, decoded)
 			}
 		}
 		framer.reset()

@@ -74,7 +74,7 @@ var parts = map[string]func(){
 	"die in answer":  func() { answer(func() { os.Exit(4) }) },
 	"hang in answer": func() { answer(sleep) },
 	"reset in answer": func() {
-		answer(func() { transporttest.Answer(stdio{}) }) // says Terminate first, as after a boot
+		answer(func() { transporttest.Answer(stdio{}) }) // sends Terminate first, as after a boot
 	},
 	"parent": func() {
 		p := must(transport.StartProcess(context.Background(), child("hang")))
@@ -137,7 +137,7 @@ func TestProcessContract(t *testing.T) {
 	transporttest.Run(t, func(t *testing.T) transport.Link { return start(t, "echo") })
 }
 
-func TestProcessStart(t *testing.T) {
+func TestMissingProgramIsConfigError(t *testing.T) {
 	_, err := transport.StartProcess(context.Background(), transport.ProcessConfig{Path: "/nonexistent/firmware"})
 	if !errors.Is(err, fs.ErrNotExist) || failure.Of(err) != failure.Config {
 		t.Errorf("no program: %v, class %s", err, failure.Of(err))
@@ -150,7 +150,7 @@ func TestProcessStart(t *testing.T) {
 }
 
 // A device process that misbehaves in any way is a typed error in time, and leaves nothing behind.
-func TestProcessMisbehaves(t *testing.T) {
+func TestFailingProcessIsTypedError(t *testing.T) {
 	var process *transport.ProcessError
 	var timeout *transport.TimeoutError
 	var terminated *transport.TerminatedError
@@ -233,8 +233,8 @@ func openFiles(t *testing.T) []string {
 
 func checkLeaks(t *testing.T, files []string, routines int) {
 	t.Helper()
-	if now := openFiles(t); len(now) > len(files) {
-		t.Errorf("open files %v, before %v", now, files)
+	if open := openFiles(t); len(open) > len(files) {
+		t.Errorf("open files %v, before %v", open, files)
 	}
 	for end := time.Now().Add(2 * time.Second); runtime.NumGoroutine() > routines; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
@@ -289,7 +289,7 @@ func (l *logBuffer) String() string {
 }
 
 // Standard error without end or newline neither stops the session nor fills the memory.
-func TestProcessShouts(t *testing.T) {
+func TestEndlessStderrIsDrained(t *testing.T) {
 	p := start(t, "shout")
 	if err := exchange(within(t, 10*time.Second), p); err != nil {
 		t.Fatal(err)
@@ -297,7 +297,7 @@ func TestProcessShouts(t *testing.T) {
 }
 
 // A write to a process that does not read ends with its deadline, and with a cancel.
-func TestProcessDoesNotRead(t *testing.T) {
+func TestWriteToFullPipeEndsWithContext(t *testing.T) {
 	p := start(t, "hang")
 	big := make([]byte, 1<<20)
 	var timeout *transport.TimeoutError
@@ -312,7 +312,7 @@ func TestProcessDoesNotRead(t *testing.T) {
 }
 
 // Close takes the whole process group with it.
-func TestProcessFamily(t *testing.T) {
+func TestCloseEndsProcessGroup(t *testing.T) {
 	files, routines := openFiles(t), runtime.NumGoroutine()
 	p := start(t, "family")
 	grandchild := readPID(t, p)

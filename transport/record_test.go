@@ -140,7 +140,7 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-func TestReplayDifference(t *testing.T) {
+func TestReplayReportsDifference(t *testing.T) {
 	recording := record(t)
 	for name, c := range map[string]struct {
 		messages int

@@ -33,7 +33,7 @@ func restless(link transport.Link) {
 	}
 }
 
-func TestRedial(t *testing.T) {
+func TestRedialBeginsNewSession(t *testing.T) {
 	for name, pair := range map[string]func() (transport.Link, transport.Link){
 		"pipe": transporttest.Pair,
 		"UART": transporttest.LossyPair,

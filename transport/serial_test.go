@@ -37,14 +37,14 @@ func openTerminal(t *testing.T) (near *os.File, port *transport.Serial) {
 // TestWithoutTerminals runs a test of this file once more, in a system without pseudo-terminals.
 func TestWithoutTerminals(t *testing.T) {
 	const without = "mount -t tmpfs none /dev/pts"
-	if said, err := exec.Command("unshare", "--mount", "sh", "-c", without).CombinedOutput(); err != nil {
-		t.Skipf("no namespace to hide the pseudo-terminals in: %v: %s", err, said)
+	if output, err := exec.Command("unshare", "--mount", "sh", "-c", without).CombinedOutput(); err != nil {
+		t.Skipf("no namespace to hide the pseudo-terminals in: %v: %s", err, output)
 	}
-	said, err := exec.Command("unshare", "--mount", "sh", "-c",
-		without+` && exec "$0" -test.v -test.run='^TestSerialUnplugged$'`, os.Args[0]).CombinedOutput()
-	if err != nil || !strings.Contains(string(said), "no pseudo-terminal to use as a serial port") ||
-		!strings.Contains(string(said), "--- SKIP") {
-		t.Errorf("%v\n%s", err, said)
+	output, err := exec.Command("unshare", "--mount", "sh", "-c",
+		without+` && exec "$0" -test.v -test.run='^TestUnpluggedPortIsBoardLost$'`, os.Args[0]).CombinedOutput()
+	if err != nil || !strings.Contains(string(output), "no pseudo-terminal to use as a serial port") ||
+		!strings.Contains(string(output), "--- SKIP") {
+		t.Errorf("%v\n%s", err, output)
 	}
 }
 
@@ -56,7 +56,7 @@ func TestSerialContract(t *testing.T) {
 	})
 }
 
-func TestSerialUnplugged(t *testing.T) {
+func TestUnpluggedPortIsBoardLost(t *testing.T) {
 	near, port := openTerminal(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
@@ -76,16 +76,16 @@ func TestSerialUnplugged(t *testing.T) {
 	}
 }
 
-func TestSerialNotThere(t *testing.T) {
+func TestMissingPortIsProbeMissing(t *testing.T) {
 	_, err := transport.OpenSerial(transport.SerialConfig{Port: "/dev/ttyNONE7"})
 	if failure.Of(err) != failure.ProbeMissing {
 		t.Errorf("%v, class %v", err, failure.Of(err))
 	}
 }
 
-// TestSerialSecondReader opens a port that another program reads: Read's timeout names the program, and Close ends,
+// TestSharedPortNamesOtherProgram opens a port that another program reads: Read's timeout names the program, and Close ends,
 // also during a write.
-func TestSerialSecondReader(t *testing.T) {
+func TestSharedPortNamesOtherProgram(t *testing.T) {
 	near, far := transporttest.Terminal(t)
 	cat := exec.Command("cat", far.Name())
 	taken, err := cat.StdoutPipe()
@@ -194,13 +194,13 @@ func TestSerialForkedReader(t *testing.T) {
 		return
 	}
 	_, far := transporttest.Terminal(t)
-	again, err := os.OpenFile(far.Name(), os.O_RDWR, 0)
+	reopened, err := os.OpenFile(far.Name(), os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer again.Close()
+	defer reopened.Close()
 	child := exec.Command("/proc/self/exe", "-test.run=^TestSerialForkedReader$")
-	child.Env, child.ExtraFiles = append(os.Environ(), "TRANSPORT_TEST_CHILD=1"), []*os.File{again}
+	child.Env, child.ExtraFiles = append(os.Environ(), "TRANSPORT_TEST_CHILD=1"), []*os.File{reopened}
 	input, err := child.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

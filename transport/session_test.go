@@ -170,7 +170,7 @@ func TestDialRetries(t *testing.T) {
 
 func TestHandshakeErrors(t *testing.T) {
 	for name, c := range map[string]struct {
-		says  string
+		input string
 		class failure.Class
 		next  string
 	}{
@@ -182,7 +182,7 @@ func TestHandshakeErrors(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				host, device := transporttest.Pair()
 				defer host.Close()
-				if err := device.Write(context.Background(), unhex(c.says)); err != nil {
+				if err := device.Write(context.Background(), unhex(c.input)); err != nil {
 					t.Fatal(err)
 				}
 				o := quick
@@ -208,7 +208,7 @@ func TestHandshakeErrors(t *testing.T) {
 }
 
 // A cable pulled after any number of bytes is a clean error.
-func TestSessionCutEverywhere(t *testing.T) {
+func TestCutCableIsCleanError(t *testing.T) {
 	host, device := transporttest.Pair()
 	go transporttest.Answer(device)
 	counted, count := transporttest.Count(host)
@@ -260,8 +260,8 @@ func TestRecv(t *testing.T) {
 	var damage *transport.DamagedError
 	var timeout *transport.TimeoutError
 	for name, c := range map[string]struct {
-		says []byte
-		want any // nil for the message "ok", else a pointer to an error type
+		input []byte
+		want  any // nil for the message "ok", else a pointer to an error type
 	}{
 		"message":                {good, nil},
 		"stray reply first":      {join(unhex("ff fd 04 00 00 00 42 83 01 01 e4 0b"), good), nil},
@@ -288,7 +288,7 @@ func TestRecv(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, device := established(t, false)
-			if err := device.Write(context.Background(), c.says); err != nil {
+			if err := device.Write(context.Background(), c.input); err != nil {
 				t.Fatal(err)
 			}
 			deadline := 20 * time.Second
@@ -329,7 +329,7 @@ func TestFrameGap(t *testing.T) {
 }
 
 // A device that never stops talking, sense or nonsense, does not outlast the deadline.
-func TestFlood(t *testing.T) {
+func TestFloodEndsAtDeadline(t *testing.T) {
 	for name, unit := range map[string][]byte{
 		"nonsense":      {0x55},
 		"starts":        {0xff, 0xfd},
@@ -360,9 +360,9 @@ func TestDeviceLog(t *testing.T) {
 	o := quick
 	o.Log = hclog.New(&hclog.LoggerOptions{Output: &out, DisableTime: true})
 	ctx := within(t, 5*time.Second)
-	says := join(frame(join([]byte{0, 0, 3}, []byte("hi \x1b[2J\xff there\n"))...),
+	input := join(frame(join([]byte{0, 0, 3}, []byte("hi \x1b[2J\xff there\n"))...),
 		unhex("ff fd 04 00 00 00 42 83 01 01 e4 0b"))
-	if err := device.Write(ctx, says); err != nil {
+	if err := device.Write(ctx, input); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := transport.Dial(ctx, host, o); err != nil {
@@ -374,7 +374,7 @@ func TestDeviceLog(t *testing.T) {
 }
 
 // Whatever noise does to a session, it ends in time, and the next one over a quiet link works.
-func TestNoise(t *testing.T) {
+func TestNoiseEndsInTime(t *testing.T) {
 	for seed := range uint64(60) {
 		host, device := transporttest.LossyPair()
 		go transporttest.Answer(device)
@@ -404,9 +404,9 @@ func FuzzSession(f *testing.F) {
 		unhex("fe ff fd 03 00 00 00 00 00 02 66 77")), true)
 	f.Add(join(frame(0x41, 0, 0, 1), frame(0x41, 0x49, 0x10, 1), frame(0x43, 0, 0, 1)), false)
 	f.Add(join(reply, frame(0, 0, 3, 'l', 'o', 'g'), frame(7, 0, 0, 1), answer), false)
-	f.Fuzz(func(t *testing.T, says []byte, lossy bool) {
+	f.Fuzz(func(t *testing.T, input []byte, lossy bool) {
 		ctx := context.Background()
-		link := &script{says: says, lossy: lossy, silences: 2}
+		link := &script{input: input, lossy: lossy, silences: 2}
 		s, err := transport.Dial(ctx, link, transport.SessionOptions{Seed: 0x22})
 		for err == nil {
 			var msg []byte
@@ -414,8 +414,8 @@ func FuzzSession(f *testing.F) {
 			var timeout *transport.TimeoutError
 			msg, err = s.Recv(ctx)
 			switch {
-			case err == nil && len(msg) > len(says):
-				t.Fatalf("a message of %d bytes in %d", len(msg), len(says))
+			case err == nil && len(msg) > len(input):
+				t.Fatalf("a message of %d bytes in %d", len(msg), len(input))
 			case errors.As(err, &damaged) || errors.As(err, &timeout):
 				err = nil // the session goes on
 			}
@@ -428,14 +428,14 @@ func FuzzSession(f *testing.F) {
 
 // script is a link with a scripted device, which sends, is silent a few times, and disconnects, all without delay.
 type script struct {
-	says     []byte
+	input     []byte
 	lossy    bool
 	silences int
 }
 
 func (l *script) Read(_ context.Context, p []byte) (int, error) {
-	n := copy(p, l.says)
-	l.says = l.says[n:]
+	n := copy(p, l.input)
+	l.input = l.input[n:]
 	if n > 0 {
 		return n, nil
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/boardsmith/boardsmith/transport"
 )
 
-// TestTCPNobodyAnswers: a computer that is switched off refuses nothing. Dialling ends by itself: the device is
+// TestSilentTCPHostIsProbeMissing: a computer that is switched off refuses nothing. Dialling ends by itself: the device is
 // missing.
-func TestTCPNobodyAnswers(t *testing.T) {
+func TestSilentTCPHostIsProbeMissing(t *testing.T) {
 	address := deaf(t)
 	_, err := transport.DialTCP(t.Context(), transport.TCPConfig{Address: address, Within: 50 * time.Millisecond})
 	var tcp *transport.TCPError

@@ -50,8 +50,8 @@ func TestTCPContract(t *testing.T) {
 	})
 }
 
-// TestTCPPeerCloses: what the peer had sent before it closed is read first.
-func TestTCPPeerCloses(t *testing.T) {
+// TestTCPReadsBeforeClose: what the peer had sent before it closed is read first.
+func TestTCPReadsBeforeClose(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	dialled, accepted := connect(t)
 	if err := errors.Join(accepted.Write(ctx, []byte("last")), accepted.Close()); err != nil {
@@ -78,8 +78,8 @@ func TestTCPPeerCloses(t *testing.T) {
 	}
 }
 
-// TestTCPNotThere checks that an invalid address, and one without a listener, count as a missing device.
-func TestTCPNotThere(t *testing.T) {
+// TestMissingTCPPeerIsProbeMissing checks that an invalid address, and one without a listener, count as a missing device.
+func TestMissingTCPPeerIsProbeMissing(t *testing.T) {
 	l := transporttest.Listen(t, "127.0.0.1:0")
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
@@ -132,11 +132,13 @@ func TestTCPAdvice(t *testing.T) {
 		{"no-such-host.invalid:4000", "name of the host"},
 		{"192.0.2.7", "as host:port"},
 	} {
-		_, err := transport.DialTCP(within(t, 20*time.Second), transport.TCPConfig{Address: c.address})
-		var tcp *transport.TCPError
-		if !errors.As(err, &tcp) || tcp.Gone || !strings.Contains(failure.Next(err), c.next) {
-			t.Errorf("%s: %v; next step %q, want one with %q", c.address, err, failure.Next(err), c.next)
-		}
+		t.Run(c.address, func(t *testing.T) {
+			_, err := transport.DialTCP(within(t, 20*time.Second), transport.TCPConfig{Address: c.address})
+			var tcp *transport.TCPError
+			if !errors.As(err, &tcp) || tcp.Gone || !strings.Contains(failure.Next(err), c.next) {
+				t.Errorf("%v; next step %q, want one with %q", err, failure.Next(err), c.next)
+			}
+		})
 	}
 }
 
@@ -155,9 +157,11 @@ func TestTCPTemporary(t *testing.T) {
 		{transport.TCPError{Err: &net.DNSError{}}, false},
 		{transport.TCPError{Err: &net.AddrError{}}, false},
 	} {
-		if got := c.err.Temporary(); got != c.want || c.err.NextStep() == "" {
-			t.Errorf("%v: temporary %v, want %v; next step %q", &c.err, got, c.want, c.err.NextStep())
-		}
+		t.Run(c.err.Error(), func(t *testing.T) {
+			if got := c.err.Temporary(); got != c.want || c.err.NextStep() == "" {
+				t.Errorf("%v: temporary %v, want %v; next step %q", &c.err, got, c.want, c.err.NextStep())
+			}
+		})
 	}
 }
 

@@ -32,9 +32,9 @@ func encode(number uint16, words []string) []byte {
 	return fmt.Appendf(nil, "%s%08x\n", text, crc32.ChecksumIEEE([]byte(text)))
 }
 
-// parse reads a line without its end. ours is false for text that is no line of this protocol; err reports a damaged
+// parse reads a line without its end. isLine is false for text that is no line of this protocol; err reports a damaged
 // line.
-func parse(text []byte) (l line, ours bool, err error) {
+func parse(text []byte) (l line, isLine bool, err error) {
 	if len(text) == 0 || text[0] != '=' && text[0] != '!' {
 		return line{}, false, nil
 	}

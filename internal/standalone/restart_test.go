@@ -15,9 +15,9 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
 )
 
-// TestRestartsAgain has the device restart at each request from a run on, at the first one only, and while it is asked
+// TestRepeatedRestartIsReportedOnce has the device restart at each request from a run on, at the first one only, and while it is asked
 // for its fault record: the call ends, and its error reports a restart once.
-func TestRestartsAgain(t *testing.T) {
+func TestRepeatedRestartIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		restarts func(after int, words string) bool // after the run
@@ -36,7 +36,7 @@ func TestRestartsAgain(t *testing.T) {
 			s := talk(t, func(number uint16, words string) string {
 				if after >= 0 || strings.HasPrefix(words, "run") {
 					if after++; c.restarts(after, words) {
-						return said('!', 0, "start")
+						return lineOf('!', 0, "start")
 					}
 				}
 				return honest(number, words)
@@ -55,14 +55,14 @@ func TestRestartsAgain(t *testing.T) {
 	}
 }
 
-// TestRestartStopped ends the context of a call whose device restarted and is silent then.
-func TestRestartStopped(t *testing.T) {
+// TestRestartEndsWithContext ends the context of a call whose device restarted and is silent then.
+func TestRestartEndsWithContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	s := talk(t, func(number uint16, words string) string {
 		switch {
 		case strings.HasPrefix(words, "run"):
-			return said('!', 0, "faulted")
+			return lineOf('!', 0, "faulted")
 		case strings.HasPrefix(words, "fault"):
 			cancel()
 			return ""
@@ -78,8 +78,8 @@ func TestRestartStopped(t *testing.T) {
 	}
 }
 
-// TestNewSession has the device restart once: what follows belongs to a new session of the firmware.
-func TestNewSession(t *testing.T) {
+// TestRestartBeginsNewSession has the device restart once: what follows belongs to a new session of the firmware.
+func TestRestartBeginsNewSession(t *testing.T) {
 	t.Parallel()
 	session, restarted := "", false
 	s := talk(t, func(number uint16, words string) string {
@@ -89,9 +89,9 @@ func TestNewSession(t *testing.T) {
 			session = w[1]
 		case w[0] == "run" && !restarted:
 			session, restarted = "", true
-			return said('!', 0, "start")
+			return lineOf('!', 0, "start")
 		case session == "" && w[0] != "fault":
-			return said('=', number, "no session")
+			return lineOf('=', number, "no session")
 		}
 		return honest(number, words)
 	}, nil)
@@ -136,8 +136,8 @@ func TestStartTimeout(t *testing.T) {
 	}
 }
 
-// TestRunTimes refuses numbers of runs that a request cannot have.
-func TestRunTimes(t *testing.T) {
+// TestRunCountIsLimited refuses numbers of runs that a request cannot have.
+func TestRunCountIsLimited(t *testing.T) {
 	t.Parallel()
 	s := talk(t, honest, nil)
 	counts := []int{-1, math.MinInt}
@@ -151,9 +151,9 @@ func TestRunTimes(t *testing.T) {
 	}
 }
 
-// TestRunOnce has the firmware lose a run, and read the first request for another one damaged: only a request that
+// TestPossibleRunIsNotRepeated has the firmware lose a run, and read the first request for another one damaged: only a request that
 // cannot be running is sent again, as a new one, with less time.
-func TestRunOnce(t *testing.T) {
+func TestPossibleRunIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	lost, runs := true, []string{}
 	var numbers []uint16
@@ -167,7 +167,7 @@ func TestRunOnce(t *testing.T) {
 			return ""
 		case len(runs) == 1:
 			time.Sleep(20 * time.Millisecond)
-			return said('=', 0, "no damaged")
+			return lineOf('=', 0, "no damaged")
 		}
 		return honest(number, words)
 	}, nil)

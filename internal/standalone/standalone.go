@@ -445,9 +445,9 @@ func (s *Session) answer(ctx context.Context, limit time.Duration) ([]string, er
 		if err != nil {
 			return nil, err
 		}
-		l, ours, err := parse(text)
+		l, isLine, err := parse(text)
 		switch {
-		case !ours:
+		case !isLine:
 		case err != nil:
 			return nil, &DamagedError{err.Error()}
 		case !l.answer:

@@ -17,8 +17,8 @@ import (
 	"github.com/boardsmith/boardsmith/transport"
 )
 
-// said returns a line of the firmware.
-func said(kind byte, number uint16, words string) string {
+// lineOf returns a line of the firmware.
+func lineOf(kind byte, number uint16, words string) string {
 	text := fmt.Sprintf("%c%04x %s ", kind, number, words)
 	return fmt.Sprintf("%s%08x\n", text, crc32.ChecksumIEEE([]byte(text)))
 }
@@ -65,23 +65,23 @@ func talk(t *testing.T, answers func(uint16, string) string, change func([]byte)
 func honest(number uint16, words string) string {
 	switch first, _, _ := strings.Cut(words, " "); first {
 	case "id":
-		return said('=', number, identity)
+		return lineOf('=', number, identity)
 	case "model":
-		return said('=', number, "model 0001 0001 0")
+		return lineOf('=', number, "model 0001 0001 0")
 	case "in":
-		return said('=', number, "in")
+		return lineOf('=', number, "in")
 	case "run":
-		return said('=', number, "run 00000000 0000000000000064 000003e8")
+		return lineOf('=', number, "run 00000000 0000000000000064 000003e8")
 	case "out":
-		return said('=', number, "out "+words[len("out 12345678 "):]+" 01020304")
+		return lineOf('=', number, "out "+words[len("out 12345678 "):]+" 01020304")
 	case "stack":
-		return said('=', number, "stack 00000120 00001000")
+		return lineOf('=', number, "stack 00000120 00001000")
 	case "fault":
-		return said('=', number, "fault 0000 -")
+		return lineOf('=', number, "fault 0000 -")
 	case "forget":
-		return said('=', number, "forget")
+		return lineOf('=', number, "forget")
 	}
-	return said('=', number, "no request")
+	return lineOf('=', number, "no request")
 }
 
 func soon(t *testing.T) context.Context {
@@ -90,27 +90,27 @@ func soon(t *testing.T) context.Context {
 	return ctx
 }
 
-// TestSpec compares lines with boardsmith.md's examples.
-func TestSpec(t *testing.T) {
+// TestLinesMatchSpec compares lines with boardsmith.md's examples.
+func TestLinesMatchSpec(t *testing.T) {
 	t.Parallel()
 	spec, err := os.ReadFile("../../docs/formats/boardsmith.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	request := encode(1, []string{"id", "0100000000000000"})
-	if want := string(request) + said('=', 1, identity); !strings.Contains(string(spec), "\n"+want) {
+	if want := string(request) + lineOf('=', 1, identity); !strings.Contains(string(spec), "\n"+want) {
 		t.Errorf("boardsmith.md does not have\n%s", want)
 	}
 }
 
-// TestSession takes a session through all its requests.
-func TestSession(t *testing.T) {
+// TestSessionMakesEachRequest takes a session through all its requests.
+func TestSessionMakesEachRequest(t *testing.T) {
 	t.Parallel()
 	s := talk(t, honest, nil)
 	ctx := soon(t)
-	is, err := s.Identify(ctx, 1)
-	if err != nil || is.BuildID[15] != 15 || is.CRC != 0x12345678 || !bytes.Equal(is.Chip, []byte{0xab, 0xcd}) {
-		t.Fatalf("%+v, %v", is, err)
+	id, err := s.Identify(ctx, 1)
+	if err != nil || id.BuildID[15] != 15 || id.CRC != 0x12345678 || !bytes.Equal(id.Chip, []byte{0xab, 0xcd}) {
+		t.Fatalf("%+v, %v", id, err)
 	}
 	if m, err := s.Model(ctx); err != nil || m != (Model{1, 1, false}) {
 		t.Errorf("%+v, %v", m, err)
@@ -132,8 +132,8 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// TestStack asks firmware that does not know its stack, that lacks the request, and that lies.
-func TestStack(t *testing.T) {
+// TestInvalidStackIsError asks firmware that does not know its stack, that lacks the request, and that lies.
+func TestInvalidStackIsError(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		answer string
@@ -146,20 +146,22 @@ func TestStack(t *testing.T) {
 		{"stack 1 2", Stack{}, true},
 		{"stack 00000001", Stack{}, true},
 	} {
-		s := talk(t, func(number uint16, words string) string {
-			if words == "stack" {
-				return said('=', number, c.answer)
+		t.Run(c.answer, func(t *testing.T) {
+			s := talk(t, func(number uint16, words string) string {
+				if words == "stack" {
+					return lineOf('=', number, c.answer)
+				}
+				return honest(number, words)
+			}, nil)
+			if got, err := s.Stack(soon(t)); got != c.want || (err != nil) != c.fails {
+				t.Errorf("%+v, %v", got, err)
 			}
-			return honest(number, words)
-		}, nil)
-		if got, err := s.Stack(soon(t)); got != c.want || (err != nil) != c.fails {
-			t.Errorf("%s: %+v, %v", c.answer, got, err)
-		}
+		})
 	}
 }
 
-// TestDamaged damages lines of the firmware: a session repeats the request, and gives up if all are damaged.
-func TestDamaged(t *testing.T) {
+// TestDamagedLineIsRequestedAgain damages lines of the firmware: a session repeats the request, and gives up if all are damaged.
+func TestDamagedLineIsRequestedAgain(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name  string
@@ -192,10 +194,10 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// TestEveryBit flips each bit of a line: no line with another content is taken.
-func TestEveryBit(t *testing.T) {
+// TestCRCDetectsEachBit flips each bit of a line: no line with another content is taken.
+func TestCRCDetectsEachBit(t *testing.T) {
 	t.Parallel()
-	text := strings.TrimSuffix(said('=', 0x12ab, "run 00000000 0000000000000064 000003e8"), "\n")
+	text := strings.TrimSuffix(lineOf('=', 0x12ab, "run 00000000 0000000000000064 000003e8"), "\n")
 	if l, ours, err := parse([]byte(text)); !ours || err != nil || l.number != 0x12ab || len(l.words) != 4 {
 		t.Fatalf("%+v, %v, %v", l, ours, err)
 	}
@@ -208,8 +210,8 @@ func TestEveryBit(t *testing.T) {
 	}
 }
 
-// TestHostileAnswers has the firmware answer with a right CRC and a wrong content.
-func TestHostileAnswers(t *testing.T) {
+// TestInvalidAnswerIsTransportError has the firmware answer with a right CRC and a wrong content.
+func TestInvalidAnswerIsTransportError(t *testing.T) {
 	t.Parallel()
 	calls := map[string]func(context.Context, *Session) error{
 		"model": func(ctx context.Context, s *Session) error { _, err := s.Model(ctx); return err },
@@ -240,7 +242,7 @@ func TestHostileAnswers(t *testing.T) {
 			t.Parallel()
 			s := talk(t, func(number uint16, words string) string {
 				if strings.HasPrefix(words, c.request) {
-					return said('=', number, c.answer)
+					return lineOf('=', number, c.answer)
 				}
 				return honest(number, words)
 			}, nil)
@@ -255,12 +257,12 @@ func TestHostileAnswers(t *testing.T) {
 	}
 }
 
-// TestTimeLost has the firmware report that its timer lost the time.
-func TestTimeLost(t *testing.T) {
+// TestLostTimeIsFault has the firmware report that its timer lost the time.
+func TestLostTimeIsFault(t *testing.T) {
 	t.Parallel()
 	s := talk(t, func(number uint16, words string) string {
 		if strings.HasPrefix(words, "run") {
-			return said('=', number, "run 00000000 ffffffffffffffff 000003e8")
+			return lineOf('=', number, "run 00000000 ffffffffffffffff 000003e8")
 		}
 		return honest(number, words)
 	}, nil)
@@ -273,14 +275,14 @@ func TestTimeLost(t *testing.T) {
 	}
 }
 
-// TestStarting has the firmware be silent, send what is no line, and lines of an earlier session, before it answers.
-func TestStarting(t *testing.T) {
+// TestStartSkipsOtherLines has the firmware be silent, send what is no line, and lines of an earlier session, before it answers.
+func TestStartSkipsOtherLines(t *testing.T) {
 	t.Parallel()
 	asked := 0
 	s := talk(t, func(number uint16, words string) string {
 		if asked++; asked == 1 {
 			garbage := "\x00\xff\n=12\n" + strings.Repeat("x", 3*maxLine) + "\n"
-			return garbage + said('=', number+7, identity) + said('!', 0, "start")
+			return garbage + lineOf('=', number+7, identity) + lineOf('!', 0, "start")
 		}
 		return honest(number, words)
 	}, nil)
@@ -289,8 +291,8 @@ func TestStarting(t *testing.T) {
 	}
 }
 
-// TestSilent has firmware that never answers, and firmware that sends garbage without end.
-func TestSilent(t *testing.T) {
+// TestSilentFirmwareIsBootError has firmware that never answers, and firmware that sends garbage without end.
+func TestSilentFirmwareIsBootError(t *testing.T) {
 	t.Parallel()
 	for name, answers := range map[string]func(uint16, string) string{
 		"nothing": func(uint16, string) string { return "" },
@@ -309,12 +311,12 @@ func TestSilent(t *testing.T) {
 	}
 }
 
-// TestRestart has the firmware restart during a run, with and without saying so.
-func TestRestart(t *testing.T) {
+// TestRestartDuringRunIsReported has the firmware restart during a run, with and without saying so.
+func TestRestartDuringRunIsReported(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]func(number uint16) string{
-		"says so": func(uint16) string { return "=00\n" + said('!', 0, "start") },
-		"refuses": func(n uint16) string { return said('=', n, "no session") },
+		"says so": func(uint16) string { return "=00\n" + lineOf('!', 0, "start") },
+		"refuses": func(n uint16) string { return lineOf('=', n, "no session") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -355,7 +357,7 @@ func TestContexts(t *testing.T) {
 
 // FuzzParse has no text crash the parser, and only a text with its CRC be a line.
 func FuzzParse(f *testing.F) {
-	for _, text := range []string{"", "=", "!0000 start 0", said('=', 1, identity), said('!', 0, "out 0000 00000000 -")} {
+	for _, text := range []string{"", "=", "!0000 start 0", lineOf('=', 1, identity), lineOf('!', 0, "out 0000 00000000 -")} {
 		f.Add([]byte(strings.TrimSuffix(text, "\n")))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -363,9 +365,9 @@ func FuzzParse(f *testing.F) {
 		if !ours || err != nil {
 			return
 		}
-		again := strings.TrimSuffix(said(text[0], l.number, strings.Join(l.words, " ")), "\n")
-		if again != string(text) {
-			t.Errorf("%q is taken as %q", text, again)
+		encoded := strings.TrimSuffix(lineOf(text[0], l.number, strings.Join(l.words, " ")), "\n")
+		if encoded != string(text) {
+			t.Errorf("%q is taken as %q", text, encoded)
 		}
 	})
 }

@@ -83,15 +83,17 @@ func TestFrameInstructions(t *testing.T) {
 		{"remembered 65 times", strings.Repeat("0a", 65), 0x1000, "r13+16 r5=[-12]"},
 		{"remembered 66 times", strings.Repeat("0a", 66), 0x1000, ""},
 	} {
-		calls := callFrames{order: binary.LittleEndian, word: 4}
-		f := frameFDE{
-			low: 0x1000, high: 0x10000000, program: unhexed(t, c.program),
-			cie: &frameCIE{codeAlign: 2, dataAlign: -4, returns: 14, pointers: 0x02, program: unhexed(t, "0c 0d 10 85 03")},
-		}
-		row, err := calls.row(f, c.pc)
-		if (err != nil) != (c.want == "") || err == nil && rowText(row) != c.want {
-			t.Errorf("%s, %s at %#x: %s, %v; want %s", c.name, c.program, c.pc, rowText(row), err, c.want)
-		}
+		t.Run(fmt.Sprintf("%s at %#x", c.name, c.pc), func(t *testing.T) {
+			calls := callFrames{order: binary.LittleEndian, word: 4}
+			f := frameFDE{
+				low: 0x1000, high: 0x10000000, program: unhexed(t, c.program),
+				cie: &frameCIE{codeAlign: 2, dataAlign: -4, returns: 14, pointers: 0x02, program: unhexed(t, "0c 0d 10 85 03")},
+			}
+			row, err := calls.row(f, c.pc)
+			if (err != nil) != (c.want == "") || err == nil && rowText(row) != c.want {
+				t.Errorf("%s, %s at %#x: %s, %v; want %s", c.name, c.program, c.pc, rowText(row), err, c.want)
+			}
+		})
 	}
 }
 
@@ -137,11 +139,13 @@ func TestFrameNumbers(t *testing.T) {
 		{"text", func(r *frameReader) uint64 { return uint64(len(r.text())) }, "41 42 00 55", 2, 1},
 		{"text without an end", func(r *frameReader) uint64 { return uint64(len(r.text())) }, "41 42", 0, -1},
 	} {
-		r := frameReader{order: binary.LittleEndian, word: 4, b: unhexed(t, c.text)}
-		got := c.read(&r)
-		if r.bad != (c.left < 0) || !r.bad && (got != c.want || len(r.b) != c.left) {
-			t.Errorf("%s: %#x, %d bytes are left, bad %v", c.name, got, len(r.b), r.bad)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			r := frameReader{order: binary.LittleEndian, word: 4, b: unhexed(t, c.text)}
+			got := c.read(&r)
+			if r.bad != (c.left < 0) || !r.bad && (got != c.want || len(r.b) != c.left) {
+				t.Errorf("%#x, %d bytes are left, bad %v", got, len(r.b), r.bad)
+			}
+		})
 	}
 }
 

@@ -8,18 +8,6 @@ import (
 	"time"
 )
 
-// Elapsed returns the run time of the call until the fault, 0 if unknown.
-func (rec *Record) Elapsed() time.Duration {
-	if rec.TicksHz == 0 {
-		return 0
-	}
-	s := float64(rec.Ticks) / float64(rec.TicksHz)
-	if s > 1e9 { // 30 years
-		return 0
-	}
-	return time.Duration(s * float64(time.Second))
-}
-
 // more returns one of the words after the registers, 0 if missing.
 func (rec *Record) more(i int) uint64 {
 	if i >= len(rec.More) {

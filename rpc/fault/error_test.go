@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestCauses(t *testing.T) {
+func TestCauseInWords(t *testing.T) {
 	for _, c := range []struct {
 		change func(*Record)
 		want   string
@@ -43,11 +43,13 @@ func TestCauses(t *testing.T) {
 			"interrupt of the core, mcause 3, which has no handler",
 		},
 	} {
-		r := busFault()
-		c.change(r)
-		if got := r.Cause(); got != c.want {
-			t.Errorf("got %q, want %q", got, c.want)
-		}
+		t.Run(c.want, func(t *testing.T) {
+			r := busFault()
+			c.change(r)
+			if got := r.Cause(); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
 	}
 }
 

@@ -37,8 +37,8 @@ int unused(int x) { return middle(x) + 1; }
 // caller is a source of another folder.
 const caller = "int outer(int x); int main(void) { return outer(1) + 1; }"
 
-// TestAddresses compares an image's line for each address with the output of binutils' addr2line for the same file.
-func TestAddresses(t *testing.T) {
+// TestFramesMatchAddr2line compares an image's line for each address with the output of binutils' addr2line for the same file.
+func TestFramesMatchAddr2line(t *testing.T) {
 	t.Parallel()
 	for _, cc := range [][]string{
 		{"gcc"}, {"gcc", "-gdwarf-4", "-Os"}, {"arm-none-eabi-gcc", "-mcpu=cortex-m3", "-mthumb", "-Wl,-Ttext=0x8000"},
@@ -62,8 +62,8 @@ func TestAddresses(t *testing.T) {
 			args = append(args, "-o", "a.elf", "model/a.c", "crt/b.c")
 			cmd := exec.Command(cc[0], args...)
 			cmd.Dir = dir
-			if said, err := cmd.CombinedOutput(); err != nil {
-				t.Fatalf("%v: %s", err, said)
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
 			}
 			f, err := elf.Open(filepath.Join(dir, "a.elf"))
 			must(t, err)
@@ -94,11 +94,11 @@ func compareAddresses(t *testing.T, p *Image, tool, file string) {
 	}
 	out, err := exec.Command(tool, args...).Output()
 	must(t, err)
-	said := regexp.MustCompile(`(?m)^0x[0-9a-f]+$`).Split(string(out), -1)[1:]
+	addresses := regexp.MustCompile(`(?m)^0x[0-9a-f]+$`).Split(string(out), -1)[1:]
 	inlined := 0
 	for i, pc := range all {
 		var want, got string
-		for _, m := range addressLine.FindAllStringSubmatch(said[i], -1) {
+		for _, m := range addressLine.FindAllStringSubmatch(addresses[i], -1) {
 			want += fmt.Sprintf("%s %s:%s, ", m[1], path.Base(m[2]), m[3])
 		}
 		frames := p.FramesAt(pc)
@@ -138,14 +138,14 @@ func checkOperator(t *testing.T, p *Image) {
 		Arch: ArchCortexM, WordBytes: 4, PCValid: true, SPValid: true, SP: 0x20000000, PC: at["outer"],
 		LR: at["main"] + 5,
 	}
-	is := p.Explain(&rec, "")
-	if is.Operator != "outer" || len(is.Frames) < 2 || is.Frames[len(is.Frames)-1].Function != "main" {
-		t.Errorf("%+v", is)
+	e := p.Explain(&rec, "")
+	if e.Operator != "outer" || len(e.Frames) < 2 || e.Frames[len(e.Frames)-1].Function != "main" {
+		t.Errorf("%+v", e)
 	}
 	rec.PC = at["main"]
 	for called, want := range map[string]string{"outer": "outer", "main": "", "": ""} {
-		if is := p.Explain(&rec, called); is.Operator != want {
-			t.Errorf("after a call of %q: %+v", called, is)
+		if e := p.Explain(&rec, called); e.Operator != want {
+			t.Errorf("after a call of %q: %+v", called, e)
 		}
 	}
 }

@@ -4,8 +4,8 @@ import (
 	"testing"
 )
 
-// TestOperatorOf: the outermost of the model's functions is the operator only if its caller is known.
-func TestOperatorOf(t *testing.T) {
+// TestOperatorNeedsCaller: the outermost of the model's functions is the operator only if its caller is known.
+func TestOperatorNeedsCaller(t *testing.T) {
 	frame := func(name, file string) Frame { return Frame{Function: name, File: file} }
 	deep, op := frame("deep", "model/src/lib1.c"), frame("fused_add", "model/src/lib1.c")
 	runs, runtime, library := frame("add___tvm_main__", "model/src/lib2.c"),
@@ -26,8 +26,10 @@ func TestOperatorOf(t *testing.T) {
 		{"none", []Frame{library, runtime}, ""},
 		{"the model's run itself", []Frame{runs, runtime}, ""},
 	} {
-		if got := new(Image).operatorIn(c.frames); got != c.want {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if got := new(Image).operatorIn(c.frames); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
 	}
 }

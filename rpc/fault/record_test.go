@@ -38,7 +38,7 @@ func checkFailed() *Record {
 	}
 }
 
-func TestRecordAndBack(t *testing.T) {
+func TestRecordSurvivesEncoding(t *testing.T) {
 	for _, want := range []*Record{busFault(), riscvFault(), checkFailed()} {
 		got, err := ParseRecord(want.Append(nil))
 		must(t, err)
@@ -58,7 +58,7 @@ func TestRecordAndBack(t *testing.T) {
 }
 
 // A record has at most 64 registers, so that a damaged count does not allocate memory for more.
-func TestRecordRegisters(t *testing.T) {
+func TestRecordHasAtMost64Registers(t *testing.T) {
 	const lengthAt, countAt, word = 6, 40 + 4*8, 8
 	rec := riscvFault()
 	rec.Registers = make([]uint64, 64)
@@ -76,9 +76,9 @@ func TestRecordRegisters(t *testing.T) {
 	}
 }
 
-// TestRecordDamaged truncates a record at every length and changes each byte, with the old and with a corrected
+// TestDamagedRecordIsRejected truncates a record at every length and changes each byte, with the old and with a corrected
 // CRC: what parses encodes to the same bytes.
-func TestRecordDamaged(t *testing.T) {
+func TestDamagedRecordIsRejected(t *testing.T) {
 	whole := busFault().Append(nil)
 	for n := range whole {
 		if _, err := ParseRecord(whole[:n]); failure.Of(err) != failure.Transport {
@@ -107,8 +107,8 @@ func checkRecord(t *testing.T, b []byte) {
 		}
 		return
 	}
-	if again := rec.Append(nil); !bytes.Equal(again, b) {
-		t.Errorf("% x\nparses to %+v\nand encodes to % x", b, rec, again)
+	if encoded := rec.Append(nil); !bytes.Equal(encoded, b) {
+		t.Errorf("% x\nparses to %+v\nand encodes to % x", b, rec, encoded)
 	}
 	e := &Error{Record: rec}
 	if s := e.Error(); s == "" || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' }) {

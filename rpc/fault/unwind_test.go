@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -36,7 +37,7 @@ func framesOf(t testing.TB, order binary.ByteOrder, word int, text string, eh bo
 	return c
 }
 
-func TestCallers(t *testing.T) {
+func TestCallerRegisters(t *testing.T) {
 	t.Parallel()
 	stack := func(at uint64) (uint64, bool) { return at | 0x70000000, at >= 0x100 && at < 0x200 }
 	const sp, ra = 2, 1
@@ -52,10 +53,12 @@ func TestCallers(t *testing.T) {
 		{0x1010, 0x100, 0x110, 0x42},
 		{0x1015, 0x100, 0x100, 0x42},
 	} {
-		up, back, ok := rv.caller(c.pc, frameState{sp: c.sp, ra: 0x42, 8: 5}, sp, stack)
-		if !ok || back != c.wantRA || up[sp] != c.wantSP || up[8] != 5 {
-			t.Errorf("RV32 at %#x: %v, %#x, %v", c.pc, up, back, ok)
-		}
+		t.Run(fmt.Sprintf("RV32 at %#x", c.pc), func(t *testing.T) {
+			up, back, ok := rv.caller(c.pc, frameState{sp: c.sp, ra: 0x42, 8: 5}, sp, stack)
+			if !ok || back != c.wantRA || up[sp] != c.wantSP || up[8] != 5 {
+				t.Errorf("RV32 at %#x: %v, %#x, %v", c.pc, up, back, ok)
+			}
+		})
 	}
 	for pc, s := range map[uint64]frameState{
 		0x0ffe: {sp: 0x100, ra: 1}, 0x1016: {sp: 0x100, ra: 1},
@@ -75,14 +78,16 @@ func TestCallers(t *testing.T) {
 		{0x1101, 0x100, 9, 0x110, 0x70000100, 0x70000108},
 		{0x1110, 0, 0x120, 0x130, 0x70000120, 0x70000128},
 	} {
-		up, back, ok := x.caller(c.pc, frameState{rsp: c.sp, rbp: c.bp}, rsp, stack)
-		if !ok || back != c.wantPC || up[rsp] != c.wantSP || up[rbp] != c.wantBP {
-			t.Errorf("x86-64 at %#x: %v, %#x, %v", c.pc, up, back, ok)
-		}
+		t.Run(fmt.Sprintf("x86-64 at %#x", c.pc), func(t *testing.T) {
+			up, back, ok := x.caller(c.pc, frameState{rsp: c.sp, rbp: c.bp}, rsp, stack)
+			if !ok || back != c.wantPC || up[rsp] != c.wantSP || up[rbp] != c.wantBP {
+				t.Errorf("x86-64 at %#x: %v, %#x, %v", c.pc, up, back, ok)
+			}
+		})
 	}
 }
 
-func TestFramesDamaged(t *testing.T) {
+func TestDamagedCallFramesAreErrors(t *testing.T) {
 	t.Parallel()
 	for _, eh := range []bool{false, true} {
 		for _, text := range []string{rv32Frames, x64Frames} {
@@ -132,7 +137,7 @@ func faultImage(machine elf.Machine, class elf.Class, at uint64, code []byte) *I
 	return p
 }
 
-func TestAfterCall(t *testing.T) {
+func TestCallInstructionIsRecognised(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name    string
@@ -159,20 +164,22 @@ func TestAfterCall(t *testing.T) {
 		{"blr x3", elf.EM_AARCH64, elf.ELFCLASS64, "60003fd6", true},
 		{"br x3", elf.EM_AARCH64, elf.ELFCLASS64, "60001fd6", false},
 	} {
-		code := unhexed(t, c.code)
-		p := faultImage(c.machine, c.class, 0x1000, code)
-		kind := machines[c.machine]
-		if got := kind.afterCall(p, 0x1000+uint64(len(code))); got != c.want {
-			t.Errorf("after %s: %v", c.name, got)
-		}
-		for at := uint64(0xff8); at < 0x1003; at++ {
-			_ = kind.afterCall(p, at) // must not panic
-		}
+		t.Run(c.name, func(t *testing.T) {
+			code := unhexed(t, c.code)
+			p := faultImage(c.machine, c.class, 0x1000, code)
+			kind := machines[c.machine]
+			if got := kind.afterCall(p, 0x1000+uint64(len(code))); got != c.want {
+				t.Errorf("after %s: %v", c.name, got)
+			}
+			for at := uint64(0xff8); at < 0x1003; at++ {
+				_ = kind.afterCall(p, at) // must not panic
+			}
+		})
 	}
 }
 
-// TestGuesses: without call frame information the chain is guessed from the stack, and marked as guessed.
-func TestGuesses(t *testing.T) {
+// TestStackScanMarksGuesses: without call frame information the chain is guessed from the stack, and marked as guessed.
+func TestStackScanMarksGuesses(t *testing.T) {
 	t.Parallel()
 	code := bytes.Repeat(unhexed(t, "00f0 10f8 00bf 00bf"), 8) // BL, NOP, NOP: calls return to 0x1004, 0x100c and so on
 	p := faultImage(elf.EM_ARM, elf.ELFCLASS32, 0x1000, code)
@@ -218,9 +225,9 @@ func TestGuesses(t *testing.T) {
 	}
 }
 
-// TestChainEnds: a chain that leads to nothing ends at the program's start, which no code calls; what leads elsewhere
+// TestChainEndsAtEntry: a chain that leads to nothing ends at the program's start, which no code calls; what leads elsewhere
 // is an error, and the rest is guessed.
-func TestChainEnds(t *testing.T) {
+func TestChainEndsAtEntry(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		machine elf.Machine
@@ -237,27 +244,29 @@ func TestChainEnds(t *testing.T) {
 		{elf.EM_ARM, "00f010f8", 0xffffff00, false},
 		{elf.EM_ARM, "00f010f8", 0xfffffeff, true},
 	} {
-		p := faultImage(c.machine, elf.ELFCLASS32, 0x1000, bytes.Repeat(unhexed(t, c.call), 16))
-		p.calls = *framesOf(t, binary.LittleEndian, 4, rv32Frames, false, 0)
-		rec := &Record{WordBytes: 4, PCValid: true, SPValid: true, PC: 0x1008, SP: 0x20000000}
-		rec.Registers = []uint64{7, 8, 0x20000000} // r2 of Arm is what these frames are relative to, as x2 is of RISC-V
-		for _, w := range []uint32{0, 0, 0, c.back, 0x1005} {
-			rec.Stack = binary.LittleEndian.AppendUint32(rec.Stack, w)
-		}
-		if c.machine == elf.EM_RISCV {
-			binary.LittleEndian.PutUint32(rec.Stack[16:], 0x1004)
-		}
-		frames := p.frames(rec)
-		if last := frames[len(frames)-1]; last.Guessed != c.guessed || last.Guessed && last.PC != 0x1003 || !last.Guessed &&
-			len(frames) != 1 {
-			t.Errorf("%v to %#x: %+v", c.machine, c.back, frames)
-		}
+		t.Run(fmt.Sprintf("%v to %#x", c.machine, c.back), func(t *testing.T) {
+			p := faultImage(c.machine, elf.ELFCLASS32, 0x1000, bytes.Repeat(unhexed(t, c.call), 16))
+			p.calls = *framesOf(t, binary.LittleEndian, 4, rv32Frames, false, 0)
+			rec := &Record{WordBytes: 4, PCValid: true, SPValid: true, PC: 0x1008, SP: 0x20000000}
+			rec.Registers = []uint64{7, 8, 0x20000000} // r2 of Arm is what these frames are relative to, as x2 is of RISC-V
+			for _, w := range []uint32{0, 0, 0, c.back, 0x1005} {
+				rec.Stack = binary.LittleEndian.AppendUint32(rec.Stack, w)
+			}
+			if c.machine == elf.EM_RISCV {
+				binary.LittleEndian.PutUint32(rec.Stack[16:], 0x1004)
+			}
+			frames := p.frames(rec)
+			if last := frames[len(frames)-1]; last.Guessed != c.guessed || last.Guessed && last.PC != 0x1003 || !last.Guessed &&
+				len(frames) != 1 {
+				t.Errorf("%v to %#x: %+v", c.machine, c.back, frames)
+			}
+		})
 	}
 }
 
-// TestMoved checks the distance by which a process was moved: from its file's first loaded segment to the address in
+// TestLoadBias checks the distance by which a process was moved: from its file's first loaded segment to the address in
 // the record.
-func TestMoved(t *testing.T) {
+func TestLoadBias(t *testing.T) {
 	t.Parallel()
 	p := &Image{file: &elf.File{Progs: []*elf.Prog{
 		{ProgHeader: elf.ProgHeader{Type: elf.PT_LOAD, Off: 0x1000, Vaddr: 0x402000}},
@@ -275,8 +284,8 @@ func TestMoved(t *testing.T) {
 	}
 }
 
-// TestSymbolAt: a symbol without a size, as assembler has, reaches to the next one or to the end of its code.
-func TestSymbolAt(t *testing.T) {
+// TestSizelessSymbolReachesNext: a symbol without a size, as assembler has, reaches to the next one or to the end of its code.
+func TestSizelessSymbolReachesNext(t *testing.T) {
 	t.Parallel()
 	p := faultImage(elf.EM_ARM, elf.ELFCLASS32, 0x1000, make([]byte, 0x40))
 	p.functions = []elf.Symbol{
@@ -301,8 +310,8 @@ func TestSymbolAt(t *testing.T) {
 	}
 }
 
-// TestStackAt: a record's stack begins at sp or at the stack's lowest address.
-func TestStackAt(t *testing.T) {
+// TestRecordedStackAddress: a record's stack begins at sp or at the stack's lowest address.
+func TestRecordedStackAddress(t *testing.T) {
 	t.Parallel()
 	p := &Image{stacks: []uint64{0x20000100, 0x20010000}}
 	for sp, want := range map[uint64]uint64{
