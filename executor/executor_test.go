@@ -492,8 +492,8 @@ func (f *flaky) Recv(ctx context.Context) ([]byte, error) {
 	return refusal.AppendHead(nil), nil
 }
 
-// TestDamagedCopyNeverYieldsWrongOutput damages each copy of a session in turn, then all copies from one on: outputs are right, or Run
-// fails.
+// TestDamagedCopyNeverYieldsWrongOutput damages each copy of a session in turn, then all copies from one on: outputs
+// are right, or Run fails.
 func TestDamagedCopyNeverYieldsWrongOutput(t *testing.T) {
 	a := graphArchive(t, false, 1) // parameter, input, and the parameter again before each run
 	x := &ndarray.Array{DType: ndarray.DType{Bits: 8, Lanes: 1}, Shape: []int64{2, 2}, Data: []byte{1, 2, 3, 4}}
@@ -541,8 +541,8 @@ func TestDamagedCopyNeverYieldsWrongOutput(t *testing.T) {
 	}
 }
 
-// TestInputNamesMatchInC: a description in the model's code may have the model's own names, as in "x:0", or those of C. An
-// archive with another name is refused with both.
+// TestInputNamesMatchInC: a description in the model's code may have the model's own names, as in "x:0", or those of C.
+// An archive with another name is refused with both.
 func TestInputNamesMatchInC(t *testing.T) {
 	a, err := mlf.Open(mlftest.Path(t, "sine.aot_packed"))
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/boardsmith/boardsmith/transport"
 )
 
-// TestRestartInvalidatesTensors has standalone firmware restart when its output is read: neither the outputs nor the inputs of
-// before are taken for those of the new start, which are zeros.
+// TestRestartInvalidatesTensors has standalone firmware restart when its output is read: neither the outputs nor the
+// inputs of before are taken for those of the new start, which are zeros.
 func TestRestartInvalidatesTensors(t *testing.T) {
 	t.Parallel()
 	host, device := transporttest.Pair()

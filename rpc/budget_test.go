@@ -62,8 +62,8 @@ func TestBudgetIsSentAgainAfterReset(t *testing.T) {
 	}
 }
 
-// TestEndlessCallEndsBeforeDeadline checks that the device stops an endless call before its context ends, and that the session
-// continues.
+// TestEndlessCallEndsBeforeDeadline checks that the device stops an endless call before its context ends, and that the
+// session continues.
 func TestEndlessCallEndsBeforeDeadline(t *testing.T) {
 	var budgets []int64
 	s := opened(t, budgeted(&budgets), rpc.Options{})
@@ -103,7 +103,8 @@ func TestBudgetFollowsDeadline(t *testing.T) {
 	}
 }
 
-// TestBudgetIsSentOncePerDeadline: calls with similar deadlines take one request each; another deadline takes one more, once.
+// TestBudgetIsSentOncePerDeadline: calls with similar deadlines take one request each; another deadline takes one more,
+// once.
 func TestBudgetIsSentOncePerDeadline(t *testing.T) {
 	var budgets []int64
 	d := budgeted(&budgets)

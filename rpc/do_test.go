@@ -98,8 +98,8 @@ func (g *gateway) leave(t *testing.T, client *rpc.Session) {
 	}
 }
 
-// TestGatewayFreesResourcesOfLostClient uses one device from two clients over TCP. When one vanishes, its objects are freed and the other's
-// stay.
+// TestGatewayFreesResourcesOfLostClient uses one device from two clients over TCP. When one vanishes, its objects are
+// freed and the other's stay.
 func TestGatewayFreesResourcesOfLostClient(t *testing.T) {
 	ctx := within(t, 20*time.Second)
 	d := device()
@@ -215,8 +215,8 @@ func TestDoRejectsUnsafeRequests(t *testing.T) {
 	}
 }
 
-// TestDoFreesNothingFromBeforeReset: objects from before a reset are not freed after it, and a fault names the function that the
-// client called.
+// TestDoFreesNothingFromBeforeReset: objects from before a reset are not freed after it, and a fault names the function
+// that the client called.
 func TestDoFreesNothingFromBeforeReset(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	d := faulty(busFault())

@@ -131,7 +131,8 @@ func TestOperatorComputesOnTensors(t *testing.T) {
 
 // A handle of 0 is not a function.
 func TestNullHandleIsNil(t *testing.T) {
-	s := rpc.New(&switching{fixedAnswer: typed(rpc.TypeFunction, rpc.Opaque(0)), first: returned(rpc.Opaque(5))}, rpc.Options{})
+	device := &switching{fixedAnswer: typed(rpc.TypeFunction, rpc.Opaque(0)), first: returned(rpc.Opaque(5))}
+	s := rpc.New(device, rpc.Options{})
 	f := must[rpc.Function](t)(s.Function(context.Background(), "f"))
 	if got, err := f.Call(context.Background()); got != nil || err != nil {
 		t.Errorf("got %v, %v", got, err)

@@ -42,6 +42,7 @@ func allocate(s *rpc.Session) error {
 	_, err := s.Empty(context.Background(), i8, []int64{1})
 	return err
 }
+
 func freeTensor(s *rpc.Session) error {
 	t, err := s.Empty(context.Background(), i8, []int64{1})
 	if err != nil {

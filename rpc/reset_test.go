@@ -253,8 +253,8 @@ func TestPriorFaultIsReported(t *testing.T) {
 	}
 }
 
-// TestDamagedFaultRecordIsReadAgain: the answer with the record arrives damaged, and the session reads it again. Firmware that clears the
-// record when it is read still works.
+// TestDamagedFaultRecordIsReadAgain: the answer with the record arrives damaged, and the session reads it again.
+// Firmware that clears the record when it is read still works.
 func TestDamagedFaultRecordIsReadAgain(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	d := faulty(nil)
@@ -313,7 +313,8 @@ func (p *patchy) Redial(ctx context.Context) error {
 	return p.Session.Redial(ctx)
 }
 
-// TestFaultBeforeFailedRedialIsPrior: if Redial fails at first, the next request succeeds, and the fault is not reported for it.
+// TestFaultBeforeFailedRedialIsPrior: if Redial fails at first, the next request succeeds, and the fault is not
+// reported for it.
 func TestFaultBeforeFailedRedialIsPrior(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	host, link := transporttest.Pair()

@@ -83,8 +83,8 @@ func TestMissingPortIsProbeMissing(t *testing.T) {
 	}
 }
 
-// TestSharedPortNamesOtherProgram opens a port that another program reads: Read's timeout names the program, and Close ends,
-// also during a write.
+// TestSharedPortNamesOtherProgram opens a port that another program reads: Read's timeout names the program, and Close
+// ends, also during a write.
 func TestSharedPortNamesOtherProgram(t *testing.T) {
 	near, far := transporttest.Terminal(t)
 	cat := exec.Command("cat", far.Name())

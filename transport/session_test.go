@@ -428,7 +428,7 @@ func FuzzSession(f *testing.F) {
 
 // script is a link with a scripted device, which sends, is silent a few times, and disconnects, all without delay.
 type script struct {
-	input     []byte
+	input    []byte
 	lossy    bool
 	silences int
 }

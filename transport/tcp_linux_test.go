@@ -12,8 +12,8 @@ import (
 	"github.com/boardsmith/boardsmith/transport"
 )
 
-// TestSilentTCPHostIsProbeMissing: a computer that is switched off refuses nothing. Dialling ends by itself: the device is
-// missing.
+// TestSilentTCPHostIsProbeMissing: a computer that is switched off refuses nothing. Dialling ends by itself: the device
+// is missing.
 func TestSilentTCPHostIsProbeMissing(t *testing.T) {
 	address := deaf(t)
 	_, err := transport.DialTCP(t.Context(), transport.TCPConfig{Address: address, Within: 50 * time.Millisecond})

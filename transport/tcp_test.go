@@ -78,7 +78,8 @@ func TestTCPReadsBeforeClose(t *testing.T) {
 	}
 }
 
-// TestMissingTCPPeerIsProbeMissing checks that an invalid address, and one without a listener, count as a missing device.
+// TestMissingTCPPeerIsProbeMissing checks that an invalid address, and one without a listener, count as a missing
+// device.
 func TestMissingTCPPeerIsProbeMissing(t *testing.T) {
 	l := transporttest.Listen(t, "127.0.0.1:0")
 	if err := l.Close(); err != nil {

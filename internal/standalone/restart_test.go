@@ -15,8 +15,8 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
 )
 
-// TestRepeatedRestartIsReportedOnce has the device restart at each request from a run on, at the first one only, and while it is asked
-// for its fault record: the call ends, and its error reports a restart once.
+// TestRepeatedRestartIsReportedOnce has the device restart at each request from a run on, at the first one only, and
+// while it is asked for its fault record: the call ends, and its error reports a restart once.
 func TestRepeatedRestartIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -151,8 +151,8 @@ func TestRunCountIsLimited(t *testing.T) {
 	}
 }
 
-// TestPossibleRunIsNotRepeated has the firmware lose a run, and read the first request for another one damaged: only a request that
-// cannot be running is sent again, as a new one, with less time.
+// TestPossibleRunIsNotRepeated has the firmware lose a run, and read the first request for another one damaged: only a
+// request that cannot be running is sent again, as a new one, with less time.
 func TestPossibleRunIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	lost, runs := true, []string{}

@@ -160,7 +160,8 @@ func TestInvalidStackIsError(t *testing.T) {
 	}
 }
 
-// TestDamagedLineIsRequestedAgain damages lines of the firmware: a session repeats the request, and gives up if all are damaged.
+// TestDamagedLineIsRequestedAgain damages lines of the firmware: a session repeats the request, and gives up if all are
+// damaged.
 func TestDamagedLineIsRequestedAgain(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -275,7 +276,8 @@ func TestLostTimeIsFault(t *testing.T) {
 	}
 }
 
-// TestStartSkipsOtherLines has the firmware be silent, send what is no line, and lines of an earlier session, before it answers.
+// TestStartSkipsOtherLines has the firmware be silent, send what is no line, and lines of an earlier session, before it
+// answers.
 func TestStartSkipsOtherLines(t *testing.T) {
 	t.Parallel()
 	asked := 0
@@ -357,7 +359,9 @@ func TestContexts(t *testing.T) {
 
 // FuzzParse has no text crash the parser, and only a text with its CRC be a line.
 func FuzzParse(f *testing.F) {
-	for _, text := range []string{"", "=", "!0000 start 0", lineOf('=', 1, identity), lineOf('!', 0, "out 0000 00000000 -")} {
+	for _, text := range []string{
+		"", "=", "!0000 start 0", lineOf('=', 1, identity), lineOf('!', 0, "out 0000 00000000 -"),
+	} {
 		f.Add([]byte(strings.TrimSuffix(text, "\n")))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {

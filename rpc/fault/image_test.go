@@ -37,7 +37,8 @@ int unused(int x) { return middle(x) + 1; }
 // caller is a source of another folder.
 const caller = "int outer(int x); int main(void) { return outer(1) + 1; }"
 
-// TestFramesMatchAddr2line compares an image's line for each address with the output of binutils' addr2line for the same file.
+// TestFramesMatchAddr2line compares an image's line for each address with the output of binutils' addr2line for the
+// same file.
 func TestFramesMatchAddr2line(t *testing.T) {
 	t.Parallel()
 	for _, cc := range [][]string{

@@ -76,8 +76,8 @@ func TestRecordHasAtMost64Registers(t *testing.T) {
 	}
 }
 
-// TestDamagedRecordIsRejected truncates a record at every length and changes each byte, with the old and with a corrected
-// CRC: what parses encodes to the same bytes.
+// TestDamagedRecordIsRejected truncates a record at every length and changes each byte, with the old and with a
+// corrected CRC: what parses encodes to the same bytes.
 func TestDamagedRecordIsRejected(t *testing.T) {
 	whole := busFault().Append(nil)
 	for n := range whole {

@@ -225,8 +225,8 @@ func TestStackScanMarksGuesses(t *testing.T) {
 	}
 }
 
-// TestChainEndsAtEntry: a chain that leads to nothing ends at the program's start, which no code calls; what leads elsewhere
-// is an error, and the rest is guessed.
+// TestChainEndsAtEntry: a chain that leads to nothing ends at the program's start, which no code calls; what leads
+// elsewhere is an error, and the rest is guessed.
 func TestChainEndsAtEntry(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -284,7 +284,8 @@ func TestLoadBias(t *testing.T) {
 	}
 }
 
-// TestSizelessSymbolReachesNext: a symbol without a size, as assembler has, reaches to the next one or to the end of its code.
+// TestSizelessSymbolReachesNext: a symbol without a size, as assembler has, reaches to the next one or to the end of
+// its code.
 func TestSizelessSymbolReachesNext(t *testing.T) {
 	t.Parallel()
 	p := faultImage(elf.EM_ARM, elf.ELFCLASS32, 0x1000, make([]byte, 0x40))
