@@ -3,6 +3,7 @@ package rpc_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -86,19 +87,21 @@ func TestBudgetFollowsDeadline(t *testing.T) {
 		{1 << 62, 1<<31*time.Millisecond - time.Second, 1 << 31 * time.Millisecond},
 	} {
 		for name, o := range map[string]rpc.Options{"context": {}, "option": {Timeout: c.limit}} {
-			ctx := context.Background()
-			if name == "context" {
-				ctx = within(t, c.limit)
-			}
-			var budgets []int64
-			s := opened(t, budgeted(&budgets), o)
-			_ = callOnce(ctx, t, s, "fail")
-			if len(budgets) != 1 {
-				t.Fatalf("%s of %v: the device received %v", name, c.limit, budgets)
-			}
-			if got := time.Duration(budgets[0]) * time.Millisecond; got < c.least || got > c.most {
-				t.Errorf("%s of %v: budget %v", name, c.limit, got)
-			}
+			t.Run(fmt.Sprintf("%s of %v", name, c.limit), func(t *testing.T) {
+				ctx := context.Background()
+				if name == "context" {
+					ctx = within(t, c.limit)
+				}
+				var budgets []int64
+				s := opened(t, budgeted(&budgets), o)
+				_ = callOnce(ctx, t, s, "fail")
+				if len(budgets) != 1 {
+					t.Fatalf("the device received %v", budgets)
+				}
+				if got := time.Duration(budgets[0]) * time.Millisecond; got < c.least || got > c.most {
+					t.Errorf("budget %v", got)
+				}
+			})
 		}
 	}
 }

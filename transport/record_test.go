@@ -151,23 +151,25 @@ func TestReplayReportsDifference(t *testing.T) {
 		"fewer":         {3, 0x22, ""},
 		"more":          {5, 0x22, "the host sends more"},
 	} {
-		r, err := transporttest.OpenReplay(strings.NewReader(recording))
-		if err != nil {
-			t.Fatal(err)
-		}
-		old := quick
-		quick.Seed = c.seed
-		err = talk(within(t, 5*time.Second), r, c.messages)
-		quick = old
-		if err == nil {
-			err = r.Done()
-		}
-		if err == nil || !strings.Contains(err.Error(), "replay: after") || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: got %v", name, err)
-		}
-		if r.Done() == nil {
-			t.Errorf("%s: the replay is content", name)
-		}
+		t.Run(name, func(t *testing.T) {
+			r, err := transporttest.OpenReplay(strings.NewReader(recording))
+			if err != nil {
+				t.Fatal(err)
+			}
+			old := quick
+			quick.Seed = c.seed
+			err = talk(within(t, 5*time.Second), r, c.messages)
+			quick = old
+			if err == nil {
+				err = r.Done()
+			}
+			if err == nil || !strings.Contains(err.Error(), "replay: after") || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v", err)
+			}
+			if r.Done() == nil {
+				t.Error("the replay is complete")
+			}
+		})
 	}
 }
 
