@@ -406,7 +406,7 @@ __attribute__((noinline)) static int boom(int n) { int (*volatile jump)(int) = (
 // TestClockDiffers builds firmware whose timer is declared a tenth slower than it is.
 func TestClockDiffers(t *testing.T) {
 	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: mlftest.Tiny(t, nil)})
-	port := filepath.Join(p.Dir(), "src", "process.c")
+	port := filepath.Join(p.Dir(), "src", "process.h")
 	text, err := os.ReadFile(port)
 	must(t, err)
 	wrong := strings.Replace(string(text), "return 1000000000U;", "return 900000000U;", 1)

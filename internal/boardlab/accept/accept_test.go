@@ -184,7 +184,7 @@ var broken = []struct {
 	name, step string
 	of         string            // the shipped board
 	board      map[string]string // what to change in its file: old to new
-	port       map[string]string // what to change in port/process.c
+	port       map[string]string // what to change in port/process.c and its header
 	text       string            // in the error
 }{
 	{
@@ -261,7 +261,7 @@ func TestBrokenBoards(t *testing.T) {
 			files := map[string]string{}
 			if b.port != nil {
 				text = strings.Replace(text, `"port/process.c"`, `"process.c"`, 1)
-				files["process.c"] = shipped(t, "../../../templates/baremetal/port/process.c", b.port)
+				files["process.c"] = processPort(t, b.port)
 			}
 			files[b.of+".json"] = strings.Replace(text, "{", `{"replaces": true,`, 1)
 			r, err := try(t, b.of, boardstest.Shelf(t, files))
@@ -303,12 +303,24 @@ func shipped(t *testing.T, file string, changes map[string]string) string {
 	t.Helper()
 	data, err := os.ReadFile(file)
 	must(t, err)
-	text := string(data)
-	for old, changed := range changes {
-		if !strings.Contains(text, old) && changed != "" {
-			t.Fatalf("%s has no %q", file, old)
+	return changed(t, file, string(data), changes)
+}
+
+// processPort returns the port of a process, with its header in place of the line that includes it, with changes.
+func processPort(t *testing.T, changes map[string]string) string {
+	t.Helper()
+	const file = "../../../templates/baremetal/port/process.c"
+	header := shipped(t, "../../../templates/firmware/process.h", nil)
+	return changed(t, file, shipped(t, file, map[string]string{"#include \"process.h\"\n": header}), changes)
+}
+
+func changed(t *testing.T, file, text string, changes map[string]string) string {
+	t.Helper()
+	for from, to := range changes {
+		if !strings.Contains(text, from) && to != "" {
+			t.Fatalf("%s has no %q", file, from)
 		}
-		text = strings.Replace(text, old, changed, 1)
+		text = strings.Replace(text, from, to, 1)
 	}
 	return text
 }

@@ -99,7 +99,7 @@ func (m model) files(t *testing.T, crystalHz int) map[string]string {
 	folder := filepath.Join("..", "..", "..", "templates", "testdata", m.folder)
 	start := strings.Replace(onModel, "CONDITIONS", m.start, 1)
 	files := map[string]string{
-		"process.c":      shipped(t, "../../../templates/baremetal/port/process.c", processOnModel),
+		"process.c":      processPort(t, processOnModel),
 		"on_model.c":     strings.ReplaceAll(start, "CRYSTAL", fmt.Sprintf("%x", crystalHz)),
 		m.shared + ".h":  shipped(t, filepath.Join(folder, m.shared+".h"), nil),
 		"registers.h":    fmt.Sprintf("#include %q\n", m.shared+".h"),
