@@ -4,11 +4,9 @@
 // as the chip's id. One core is used; the other waits in the boot ROM.
 //
 // Sources: RP2040 datasheet (build 2023-03-02; DS below), W25Q16JV datasheet. Defines: PL011_BASE, UART_IRQ.
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "chip/await.h"
 #include "bare.h"
 
 #define XOSC_HZ 12000000U
@@ -74,6 +72,9 @@
 #define CLK_REF_SRC 3U
 #define CLK_REF_ROSC 0U
 #define CLK_REF_XOSC 2U
+#define CLK_REF_DIV_INT (3U << 8)  // 0: 4
+#define CLK_REF_DIV_Pos 8U
+#define CLK_DIV_1 0x100U  // CLK_SYS_DIV has 8 bits of fraction
 #define CLK_SYS_SRC 1U
 #define CLK_SYS_REF 0U
 #define CLK_SYS_AUX 1U
@@ -90,6 +91,7 @@
 
 #define WATCHDOG_ENABLE (1U << 30)
 #define WATCHDOG_TICK_1_US 0x20CU  // enabled, 12 cycles of clk_ref
+#define WATCHDOG_HZ 2000000U       // a tick is a microsecond and counts twice (erratum RP2040-E1)
 #define WATCHDOG_LOAD_MAX 0x00FFFFFFU
 #define REASON_TIMER (1U << 0)
 #define HAD_POR (1U << 8)
@@ -101,89 +103,10 @@
 #define XIP_CACHE_EN 1U
 #define ROSC_STABLE (1U << 31)
 
+#include "chip/rp2.h"
+
 _Static_assert(((XOSC_HZ * PLL_FBDIV) / (PLL_POSTDIV1 * PLL_POSTDIV2)) == (BOARDSMITH_CORE_HZ),
                "core_hz: not what this port sets, 125 MHz");
-
-static uint32_t reset_cause;
-
-// ---- Clocks ------------------------------------------------------------------------------------------------------
-
-static int32_t out_of_reset(uint32_t blocks) {
-  REG32(RESETS_RESET + CLEAR) = blocks;
-  return await_bits(RESETS_DONE, blocks, blocks, CLOCK_READS);
-}
-
-// Switches the system's clock to the ring oscillator, so that all others can be changed.
-static void clocks_safe(void) {
-  REG32(CLK_SYS_CTRL + CLEAR) = CLK_SYS_SRC;  // this switch is glitch-free, AUXSRC's is not
-  (void)await_bits(CLK_SYS_SELECTED, 1U << CLK_SYS_REF, 1U << CLK_SYS_REF, CLOCK_READS);
-  REG32(CLK_REF_CTRL + CLEAR) = CLK_REF_SRC;
-  (void)await_bits(CLK_REF_SELECTED, 1U << CLK_REF_ROSC, 1U << CLK_REF_ROSC, CLOCK_READS);
-  REG32(CLK_SYS_CTRL) = 0;  // AUXSRC: PLL_SYS
-  CLK_REF_DIV = 0x100;
-  CLK_SYS_DIV = 0x100;
-}
-
-static int32_t crystal_on(void) {
-  XOSC_STARTUP = XOSC_DELAY;
-  XOSC_CTRL = XOSC_ON;
-  if (await_bits(XOSC_STATUS, XOSC_STABLE, XOSC_STABLE, CLOCK_READS) != 0) {
-    return -1;
-  }
-  REG32(CLK_REF_CTRL) = CLK_REF_XOSC;
-  return await_bits(CLK_REF_SELECTED, 1U << CLK_REF_XOSC, 1U << CLK_REF_XOSC, CLOCK_READS);
-}
-
-static int32_t pll_on(void) {
-  REG32(RESETS_RESET + SET) = BLOCK_PLL_SYS;
-  if (out_of_reset(BLOCK_PLL_SYS) != 0) {
-    return -1;
-  }
-  REG32(PLL_SYS_CS) = 1;  // REFDIV
-  PLL_SYS_FBDIV_INT = PLL_FBDIV;
-  REG32(PLL_SYS_PWR + CLEAR) = PLL_PWR_PD | PLL_PWR_VCOPD;
-  if (await_bits(PLL_SYS_CS, PLL_LOCK, PLL_LOCK, CLOCK_READS) != 0) {
-    return -1;
-  }
-  PLL_SYS_PRIM = (PLL_POSTDIV1 << 16) | (PLL_POSTDIV2 << 12);
-  REG32(PLL_SYS_PWR + CLEAR) = PLL_PWR_POSTDIVPD;
-  REG32(CLK_SYS_CTRL) = CLK_SYS_AUX;
-  return await_bits(CLK_SYS_SELECTED, 1U << CLK_SYS_AUX, 1U << CLK_SYS_AUX, CLOCK_READS);
-}
-
-static void clocks_on(void) {
-  clocks_safe();
-  if (crystal_on() == 0) {
-    (void)pll_on();  // on failure, the crystal's 12 MHz
-  }
-  CLK_PERI_CTRL = CLK_PERI_ENABLE;
-}
-
-static uint32_t ref_hz(void) {
-  const uint32_t source = ((REG32(CLK_REF_SELECTED) & (1U << CLK_REF_XOSC)) != 0U) ? XOSC_HZ : ROSC_HZ;
-  const uint32_t div = (CLK_REF_DIV >> 8) & 3U;
-  return source / ((div == 0U) ? 4U : div);
-}
-
-static uint32_t pll_sys_hz(void) {
-  const uint32_t refdiv = REG32(PLL_SYS_CS) & 0x3FU;
-  const uint32_t prim = PLL_SYS_PRIM;
-  const uint32_t post = ((prim >> 16) & 7U) * ((prim >> 12) & 7U);
-  if ((refdiv == 0U) || (post == 0U)) {
-    return 0;
-  }
-  return ((XOSC_HZ / refdiv) * (PLL_SYS_FBDIV_INT & 0xFFFU)) / post;
-}
-
-uint32_t chip_core_hz(void) {
-  const bool on_pll =
-      ((REG32(CLK_SYS_SELECTED) & (1U << CLK_SYS_AUX)) != 0U) && (((REG32(CLK_SYS_CTRL) >> 5) & 7U) == 0U);
-  const uint32_t source = on_pll ? pll_sys_hz() : ref_hz();
-  const uint32_t div = CLK_SYS_DIV;  // in 1/256
-  return (div < 0x100U) ? source : (((source / div) * 256U) + (((source % div) * 256U) / div));
-}
-
-uint32_t chip_uart_hz(void) { return chip_core_hz(); }  // clk_peri is clk_sys
 
 // ---- The flash's id ----------------------------------------------------------------------------------------------
 
@@ -309,14 +232,6 @@ uint32_t chip_id(uint8_t* id, uint32_t max_bytes) {
 
 // ---- Start -------------------------------------------------------------------------------------------------------
 
-// Stops what a reset of only the processors leaves running (another firmware's DMA), before RAM is set up.
-void chip_early(void) {
-  REG32(RESETS_RESET + SET) = BLOCKS_ALL & ~BLOCKS_KEPT;
-  REG32(PSM_FRCE_OFF + SET) = PSM_PROC1;
-  (void)await_bits(PSM_FRCE_OFF, PSM_PROC1, PSM_PROC1, CLOCK_READS);
-  REG32(PSM_FRCE_OFF + CLEAR) = PSM_PROC1;
-}
-
 // The chip records the cause of the last reset of the whole chip (CHIP_RESET) and the last action of the watchdog
 // (REASON). Later resets clear neither. SYSRESETREQ resets only the processors and leaves the UART unchanged; the
 // watchdog as started here resets all blocks.
@@ -335,31 +250,11 @@ static void read_reset_cause(void) {
   WATCHDOG_SCRATCH0 = STARTED;
 }
 
-#ifdef BOARDSMITH_MEASURE_PIN
-#define MEASURE_BIT (1U << (BOARDSMITH_MEASURE_PIN))
-_Static_assert((BOARDSMITH_MEASURE_PIN) > 1, "measure_pin: a pin of the UART");
-
-void chip_measure(int32_t level) {
-  if (level != 0) {
-    SIO_OUT_SET = MEASURE_BIT;
-  } else {
-    SIO_OUT_CLR = MEASURE_BIT;
-  }
-}
-
-static void measure_init(void) {
-  chip_measure(0);
-  SIO_OE_SET = MEASURE_BIT;
-  MEASURE_CTRL = FUNCTION_SIO;
-}
-#else
-static void measure_init(void) {}
-#endif
-
 void chip_init(void) {
   REG32(WATCHDOG_CTRL + CLEAR) = WATCHDOG_ENABLE;  // may be on after a reset of only the processors
   read_reset_cause();
   clocks_on();
+  CLK_PERI_CTRL = CLK_PERI_ENABLE;
   REG32(RESETS_RESET + SET) = BLOCK_UART0;
   (void)out_of_reset(BLOCK_IO_BANK0 | BLOCK_PADS_BANK0 | BLOCK_UART0);
   PADS_GPIO1 = PAD_UART_RX;
@@ -370,13 +265,7 @@ void chip_init(void) {
   read_flash_id();
 }
 
-void chip_platform(struct bare_platform* p) {
-  p->flags |=
-      ((XIP_CTRL & XIP_CACHE_EN) != 0U) ? (uint32_t)BARE_FLAG_ICACHE : 0U;  // a cache of the flash, not of the core
-  p->reset_cause = (int32_t)reset_cause;
-}
-
-// ---- Random bits, watchdog -----------------------------------------------------------------------------------------
+// ---- Random bits -----------------------------------------------------------------------------------------------------
 
 // DS §2.17.5: the level of the ring oscillator, which drifts against the crystal. Each bit combines many samples.
 int32_t chip_random(uint8_t* data, uint32_t size_bytes) {
@@ -392,17 +281,3 @@ int32_t chip_random(uint8_t* data, uint32_t size_bytes) {
   }
   return 0;
 }
-
-static uint32_t watchdog_load;
-
-// A tick is a microsecond and counts twice (erratum RP2040-E1).
-bare_watchdog_t chip_watchdog(void) { return (bare_watchdog_t){.hz = 2000000, .most = WATCHDOG_LOAD_MAX}; }
-
-void chip_watchdog_start(uint32_t counts) {
-  watchdog_load = counts;
-  REG32(PSM_WDSEL) = PSM_ALL_BUT_OSCILLATORS;
-  WATCHDOG_LOAD = watchdog_load;
-  REG32(WATCHDOG_CTRL + SET) = WATCHDOG_ENABLE;
-}
-
-void chip_watchdog_feed(void) { WATCHDOG_LOAD = watchdog_load; }

@@ -4,10 +4,8 @@
 // watchdog, random bits, the chip's id from its OTP. One core is used; the other waits in the boot ROM.
 //
 // Source: RP2350 datasheet (build 2025-07-29; DS below). Defines: PL011_BASE, UART_IRQ.
-#include <stdbool.h>
 #include <stdint.h>
 
-#include "chip/await.h"
 #include "bare.h"
 
 #define XOSC_HZ 12000000U
@@ -28,7 +26,7 @@
 #define CLK_PERI_CTRL REG32(0x40010048U)
 #define CLK_PERI_DIV REG32(0x4001004CU)
 #define PSM_FRCE_OFF 0x40018004U  // DS §7.4
-#define PSM_WDSEL REG32(0x40018008U)
+#define PSM_WDSEL 0x40018008U
 #define RESETS_RESET 0x40020000U  // DS §7.5
 #define RESETS_DONE 0x40020008U
 #define GPIO0_CTRL REG32(0x40028004U)  // DS §9.11
@@ -88,6 +86,7 @@
 #define CLK_REF_SRC 3U
 #define CLK_REF_ROSC 0U
 #define CLK_REF_XOSC 2U
+#define CLK_REF_DIV_INT (0xFFU << 16)  // 0: 256
 #define CLK_REF_DIV_Pos 16U
 #define CLK_SYS_SRC 1U
 #define CLK_SYS_REF 0U
@@ -106,6 +105,7 @@
 #define FUNCTION_UART 2U
 
 #define WATCHDOG_ENABLE (1U << 30)
+#define WATCHDOG_HZ 1000000U
 #define WATCHDOG_LOAD_MAX 0x00FFFFFFU
 #define TICKS_ENABLE (1U << 0)
 #define TICKS_1_US 12U  // cycles of clk_ref
@@ -124,100 +124,12 @@
 #define CLOCK_READS 120000U
 #define XIP_CACHE_EN 1U  // EN_SECURE
 
+#include "chip/rp2.h"
+
 _Static_assert(((XOSC_HZ * PLL_FBDIV) / (PLL_POSTDIV1 * PLL_POSTDIV2)) == (BOARDSMITH_CORE_HZ),
                "core_hz: not what this port sets, 150 MHz");
 
-static uint32_t reset_cause;
-
-// ---- Clocks ------------------------------------------------------------------------------------------------------
-
-static int32_t out_of_reset(uint32_t blocks) {
-  REG32(RESETS_RESET + CLEAR) = blocks;
-  return await_bits(RESETS_DONE, blocks, blocks, CLOCK_READS);
-}
-
-// Switches the system's clock to the ring oscillator, so that all others can be changed.
-static void clocks_safe(void) {
-  REG32(CLK_SYS_CTRL + CLEAR) = CLK_SYS_SRC;  // this switch is glitch-free, AUXSRC's is not
-  (void)await_bits(CLK_SYS_SELECTED, 1U << CLK_SYS_REF, 1U << CLK_SYS_REF, CLOCK_READS);
-  REG32(CLK_REF_CTRL + CLEAR) = CLK_REF_SRC;
-  (void)await_bits(CLK_REF_SELECTED, 1U << CLK_REF_ROSC, 1U << CLK_REF_ROSC, CLOCK_READS);
-  REG32(CLK_SYS_CTRL) = 0;  // AUXSRC: PLL_SYS
-  CLK_REF_DIV = CLK_DIV_1;
-  CLK_SYS_DIV = CLK_DIV_1;
-}
-
-static int32_t crystal_on(void) {
-  XOSC_STARTUP = XOSC_DELAY;
-  XOSC_CTRL = XOSC_ON;
-  if (await_bits(XOSC_STATUS, XOSC_STABLE, XOSC_STABLE, CLOCK_READS) != 0) {
-    return -1;
-  }
-  REG32(CLK_REF_CTRL) = CLK_REF_XOSC;
-  return await_bits(CLK_REF_SELECTED, 1U << CLK_REF_XOSC, 1U << CLK_REF_XOSC, CLOCK_READS);
-}
-
-static int32_t pll_on(void) {
-  REG32(RESETS_RESET + SET) = BLOCK_PLL_SYS;
-  if (out_of_reset(BLOCK_PLL_SYS) != 0) {
-    return -1;
-  }
-  REG32(PLL_SYS_CS) = 1;  // REFDIV
-  PLL_SYS_FBDIV_INT = PLL_FBDIV;
-  REG32(PLL_SYS_PWR + CLEAR) = PLL_PWR_PD | PLL_PWR_VCOPD;
-  if (await_bits(PLL_SYS_CS, PLL_LOCK, PLL_LOCK, CLOCK_READS) != 0) {
-    return -1;
-  }
-  PLL_SYS_PRIM = (PLL_POSTDIV1 << 16) | (PLL_POSTDIV2 << 12);
-  REG32(PLL_SYS_PWR + CLEAR) = PLL_PWR_POSTDIVPD;
-  REG32(CLK_SYS_CTRL) = CLK_SYS_AUX;
-  return await_bits(CLK_SYS_SELECTED, 1U << CLK_SYS_AUX, 1U << CLK_SYS_AUX, CLOCK_READS);
-}
-
-static void clocks_on(void) {
-  clocks_safe();
-  if (crystal_on() == 0) {
-    (void)pll_on();  // on failure, the crystal's 12 MHz
-  }
-  CLK_PERI_DIV = CLK_DIV_1;
-  CLK_PERI_CTRL = CLK_PERI_ENABLE;
-}
-
-static uint32_t ref_hz(void) {
-  const uint32_t source = ((REG32(CLK_REF_SELECTED) & (1U << CLK_REF_XOSC)) != 0U) ? XOSC_HZ : ROSC_HZ;
-  const uint32_t div = (CLK_REF_DIV >> CLK_REF_DIV_Pos) & 0xFFU;
-  return source / ((div == 0U) ? 256U : div);
-}
-
-static uint32_t pll_sys_hz(void) {
-  const uint32_t refdiv = REG32(PLL_SYS_CS) & 0x3FU;
-  const uint32_t prim = PLL_SYS_PRIM;
-  const uint32_t post = ((prim >> 16) & 7U) * ((prim >> 12) & 7U);
-  if ((refdiv == 0U) || (post == 0U)) {
-    return 0;
-  }
-  return ((XOSC_HZ / refdiv) * (PLL_SYS_FBDIV_INT & 0xFFFU)) / post;
-}
-
-uint32_t chip_core_hz(void) {
-  const bool on_pll =
-      ((REG32(CLK_SYS_SELECTED) & (1U << CLK_SYS_AUX)) != 0U) && (((REG32(CLK_SYS_CTRL) >> 5) & 7U) == 0U);
-  const uint32_t source = on_pll ? pll_sys_hz() : ref_hz();
-  const uint32_t div = CLK_SYS_DIV >> 8;  // in 1/256
-  return (div < 0x100U) ? source : (((source / div) * 256U) + (((source % div) * 256U) / div));
-}
-
-uint32_t chip_uart_hz(void) { return chip_core_hz(); }  // clk_peri is clk_sys
-
 // ---- Start -------------------------------------------------------------------------------------------------------
-
-// Stops what a reset of only the processors leaves running (another firmware's DMA), before RAM is set up.
-void chip_early(void) {
-  REG32(RESETS_RESET + SET) = BLOCKS_ALL & ~BLOCKS_KEPT;
-  REG32(PSM_FRCE_OFF + SET) = PSM_PROC1;
-  (void)await_bits(PSM_FRCE_OFF, PSM_PROC1, PSM_PROC1, CLOCK_READS);
-  REG32(PSM_FRCE_OFF + CLEAR) = PSM_PROC1;
-}
 
 // The chip records the cause of the last reset of the whole chip (CHIP_RESET). REASON is the watchdog's last action;
 // SYSRESETREQ, which resets only the processors, clears it (DS §12.9).
@@ -235,32 +147,12 @@ static void read_reset_cause(void) {
   WATCHDOG_SCRATCH0 = STARTED;
 }
 
-#ifdef BOARDSMITH_MEASURE_PIN
-#define MEASURE_BIT (1U << (BOARDSMITH_MEASURE_PIN))
-_Static_assert((BOARDSMITH_MEASURE_PIN) > 1, "measure_pin: a pin of the UART");
-
-void chip_measure(int32_t level) {
-  if (level != 0) {
-    SIO_OUT_SET = MEASURE_BIT;
-  } else {
-    SIO_OUT_CLR = MEASURE_BIT;
-  }
-}
-
-static void measure_init(void) {
-  chip_measure(0);
-  SIO_OE_SET = MEASURE_BIT;
-  MEASURE_CTRL = FUNCTION_SIO;
-  MEASURE_PAD = PAD_UART_TX;  // an output, not isolated
-}
-#else
-static void measure_init(void) {}
-#endif
-
 void chip_init(void) {
   REG32(WATCHDOG_CTRL + CLEAR) = WATCHDOG_ENABLE;  // may be on after a reset of only the processors
   read_reset_cause();
   clocks_on();
+  CLK_PERI_DIV = CLK_DIV_1;
+  CLK_PERI_CTRL = CLK_PERI_ENABLE;
   REG32(RESETS_RESET + SET) = BLOCK_UART0;
   (void)out_of_reset(BLOCK_IO_BANK0 | BLOCK_PADS_BANK0 | BLOCK_TRNG | BLOCK_UART0);
   GPIO0_CTRL = FUNCTION_UART;
@@ -268,17 +160,14 @@ void chip_init(void) {
   PADS_GPIO0 = PAD_UART_TX;  // last, so that the pin changes from one level to the other at most once
   PADS_GPIO1 = PAD_UART_RX;
   measure_init();
+#ifdef BOARDSMITH_MEASURE_PIN
+  MEASURE_PAD = PAD_UART_TX;  // an output, not isolated
+#endif
   TICKS_WATCHDOG_CYCLES = TICKS_1_US;
   TICKS_WATCHDOG_CTRL = TICKS_ENABLE;
 }
 
-void chip_platform(struct bare_platform* p) {
-  p->flags |=
-      ((XIP_CTRL & XIP_CACHE_EN) != 0U) ? (uint32_t)BARE_FLAG_ICACHE : 0U;  // a cache of the flash, not of the core
-  p->reset_cause = (int32_t)reset_cause;
-}
-
-// ---- Id, random bits, watchdog -----------------------------------------------------------------------------------
+// ---- Id, random bits ---------------------------------------------------------------------------------------------
 
 enum { ID_BYTES = 8 };
 
@@ -325,16 +214,3 @@ int32_t chip_random(uint8_t* data, uint32_t size_bytes) {
   TRNG_SOURCE_ENABLE = 0U;
   return 0;
 }
-
-static uint32_t watchdog_load;
-
-bare_watchdog_t chip_watchdog(void) { return (bare_watchdog_t){.hz = 1000000, .most = WATCHDOG_LOAD_MAX}; }
-
-void chip_watchdog_start(uint32_t counts) {
-  watchdog_load = counts;
-  PSM_WDSEL = PSM_ALL_BUT_OSCILLATORS;
-  WATCHDOG_LOAD = watchdog_load;
-  REG32(WATCHDOG_CTRL + SET) = WATCHDOG_ENABLE;
-}
-
-void chip_watchdog_feed(void) { WATCHDOG_LOAD = watchdog_load; }
