@@ -122,7 +122,7 @@ static void test_strange_requests(void** state) {
   send_packed(10, "03 00", "07 80 00 00 00 00 00 00 09 00 00 00 00 00 00 00");  // no such module
   assert_int_equal(host_answer(), 5);
   send_packed(14, "06 03", Z8 "10 00 00 00 00 00 00 00");  // no such allocation
-  assert_int_equal(host_answer(), 5);
+  expect_exception("error 0x803");
   send_packed(13, "06 00 00 05", Z8 "ff ff ff ff ff ff ff ff 01 00 00 00 00 00 00 00" Z8);  // 2^64 - 1 bytes
   assert_int_equal(host_answer(), 5);
   send_packed(13, "06 00 00 05", Z8 "01 00 00 00 00 00 00 00 03 00 00 00 00 00 00 00" Z8);  // alignment 3
@@ -163,6 +163,10 @@ static void test_calls(void** state) {
   msg_u32(m, 0);
   msg_request_send(m);
   expect_exception("unsupported type");
+  m = msg_call(8);
+  msg_u32(m, 0);
+  msg_request_send(m);
+  expect_exception("error 0x3");
   m = msg_call(9);  // no such function
   msg_u32(m, 0);
   msg_request_send(m);

@@ -2,8 +2,7 @@
 //
 // Execution of requests. Each request is answered once; malformed, unknown and impossible ones by an Exception.
 //
-// A handler returns DONE for an empty Return, ANSWERED if it has sent its answer, else the error: one of TEXTS or a
-// function's error.
+// A handler returns a result_t. result_of makes one of the errors of functions, which may be any numbers.
 #include <boardsmith/boardsmith.h>
 #include <stdbool.h>
 #include <tvm/runtime/crt/crt.h>
@@ -16,8 +15,9 @@
 #include "server.h"
 #include "wire.h"
 
-// The decoded arguments of a packed sequence.
+// The decoded arguments of a request.
 typedef struct arguments {
+  uint32_t request;  // its code
   TVMValue* values;
   int* codes;
   uint32_t count;
@@ -37,27 +37,28 @@ __attribute__((noinline)) static const char* text_at(const char* text, unsigned 
   return text;
 }
 
-// Returns the last-error text of a failed function, or a text for its error number.
-static const char* error_text(int error) {
+// Returns the result for the error number of a function, 0 for success. A failure without a last error gets a text.
+static result_t result_of(int error) {
+  if (error == 0) {
+    return DONE;
+  }
   if (boardsmith_runtime.last_error[0] == '\0') {
     if (error == (int)kTvmErrorPlatformNoMemory) {
-      return "out of memory";
+      return NO_MEMORY;
     }
     TVMAPIErrorf("error 0x%x", (unsigned)error);
   }
-  return boardsmith_runtime.last_error;
+  return FAILED;
 }
 
-void request_finish(rpc_server_t* s, int result) {
+void request_finish(rpc_server_t* s, result_t result) {
   if (result == DONE) {
     transmit_value(s, RPC_RETURN, kTVMNullptr, 0, NULL, 0);
   } else if (result != ANSWERED) {
     const char* const text =
-        ((unsigned)result < TEXTS_END) ? text_at(texts, (unsigned)result - (unsigned)TEXTS_BEGIN) : error_text(result);
+        (result == FAILED) ? boardsmith_runtime.last_error : text_at(texts, (unsigned)result - (unsigned)TEXTS_BEGIN);
     const size_t bytes = boardsmith_text_length(text);
     transmit_value(s, RPC_EXCEPTION, kTVMStr, bytes, text, bytes);
-  } else {
-    // The handler has sent the answer.
   }
 }
 
@@ -65,7 +66,7 @@ void request_answer_due(rpc_server_t* s) {
   const uint8_t result = s->due;
   if (result != 0U) {
     s->due = 0;
-    request_finish(s, (int)result);
+    request_finish(s, (result_t)result);
   }
 }
 
@@ -103,9 +104,9 @@ _Static_assert((sizeof(DLTensor) <= (32U + (32U / SHARE))) && (sizeof(TVMByteArr
    (1U << kTVMDataType) | (1U << kDLDevice) | (1U << kTVMDLTensorHandle) | (1U << kTVMModuleHandle) |             \
    (1U << kTVMPackedFuncHandle) | (1U << kTVMStr) | (1U << kTVMBytes))
 
-// Decodes the packed sequence from `at` to the message's end. Returns DONE or an error. Not inlined, which saves 30
-// bytes of code with GCC 14.
-__attribute__((noinline)) static int arguments_decode(rpc_server_t* s, arguments_t* a, uint8_t* at, uint8_t* end) {
+// Decodes the packed sequence from `at` to the message's end. Returns DONE or an Exception's result: the tensors of all
+// requests but one must lie in known memory. Not inlined, which saves 30 bytes of code with GCC 14.
+__attribute__((noinline)) static result_t arguments_decode(rpc_server_t* s, arguments_t* a, uint8_t* at, uint8_t* end) {
   uint8_t* room = (uint8_t*)(((uintptr_t)end + 7U) & ~(uintptr_t)7U);
   a->taken = NULL;
   if ((end - at) < 4) {
@@ -122,9 +123,8 @@ __attribute__((noinline)) static int arguments_decode(rpc_server_t* s, arguments
   const size_t need = (values + (8U * a->count) + (values / SHARE) + 7U) & ~(size_t)7U;
   uint8_t* unused = (uint8_t*)s->unused;
   if (need > (size_t)(unused - room)) {
-    const int error = boardsmith_take(need + sizeof s->unused, &a->taken);
-    if (error != 0) {
-      return error;
+    if (boardsmith_take(need + sizeof s->unused, &a->taken) != 0) {
+      return NO_MEMORY;
     }
     room = a->taken;
     unused = &room[need];
@@ -161,6 +161,9 @@ __attribute__((noinline)) static int arguments_decode(rpc_server_t* s, arguments
         room += sizeof *t + more;
         more += TENSOR_BYTES - 8U;
         value->v_handle = t;
+        if ((a->request != (uint32_t)RPC_ALLOC_SCOPED) && (boardsmith_tensor_known(t, 0) == 0)) {
+          return MEMORY;
+        }
       }
       if (code >= kTVMStr) {
         more = wire_get32(at);
@@ -183,16 +186,6 @@ __attribute__((noinline)) static int arguments_decode(rpc_server_t* s, arguments
     }
   }
   return DONE;
-}
-
-// Returns whether all tensors lie in known memory.
-static bool tensors_known(const arguments_t* a) {
-  for (uint32_t i = 0; i < a->count; i++) {
-    if ((a->codes[i] == (int)kTVMDLTensorHandle) && (boardsmith_tensor_known(a->values[i].v_handle, 0) == 0)) {
-      return false;
-    }
-  }
-  return true;
 }
 
 // Answers a call: [int type, value], and for an array [int type, tensor, handle]. Frees the result, except the
@@ -264,14 +257,13 @@ static void reply_result(rpc_server_t* s, const TVMValue* value, uint32_t type) 
 // Valid types of a result.
 #define RESULT_TYPES ((ARGUMENT_TYPES | (1U << kTVMNDArrayHandle)) & ~(1U << kTVMDLTensorHandle))
 
-static int call_function(rpc_server_t* s, const uint8_t* body, const arguments_t* a) {
+static result_t call_function(rpc_server_t* s, const uint8_t* body, const arguments_t* a) {
   TVMValue value;
   int type;
   const TVMFunctionHandle function = (TVMFunctionHandle)(uintptr_t)wire_get64(body);
   const int error = TVMFuncCall(function, a->values, a->codes, (int)a->count, &value, &type);
   if (error != 0) {
-    // A function may return any number: negate those that equal one of TEXTS.
-    return ((unsigned)error < (unsigned)TEXTS_END) ? -error : error;
+    return result_of(error);
   }
   if (((unsigned)type >= 32U) || (((RESULT_TYPES >> (unsigned)type) & 1U) == 0U)) {
     return TYPE;
@@ -282,7 +274,7 @@ static int call_function(rpc_server_t* s, const uint8_t* body, const arguments_t
 
 // Copies to or from the device. The part of a copy to the device that exceeds the buffer is received straight into the
 // tensor.
-static int copy(rpc_server_t* s, const uint8_t* body, uint32_t bytes, int to_device) {
+static result_t copy(rpc_server_t* s, const uint8_t* body, uint32_t bytes, int to_device) {
   DLTensor t;
   uint32_t head = tensor_read(body, bytes, &t);
   if (head == 0U) {
@@ -317,7 +309,7 @@ static int copy(rpc_server_t* s, const uint8_t* body, uint32_t bytes, int to_dev
   return MEMORY;
 }
 
-static int copy_among(const DLTensor* from, const DLTensor* to) {
+static result_t copy_among(const DLTensor* from, const DLTensor* to) {
   size_t bytes = 0;
   (void)boardsmith_tensor_bytes(from->ndim, from->shape, from->dtype, &bytes);  // cannot fail: it is known
   if (boardsmith_tensor_holds(to, bytes, 1) == 0) {
@@ -327,7 +319,7 @@ static int copy_among(const DLTensor* from, const DLTensor* to) {
   return DONE;
 }
 
-static int system_call(rpc_server_t* s, uint32_t code, const arguments_t* a) {
+static result_t system_call(rpc_server_t* s, uint32_t code, const arguments_t* a) {
   const TVMValue* v = a->values;
   void* handle = NULL;
   int error = 0;
@@ -340,10 +332,10 @@ static int system_call(rpc_server_t* s, uint32_t code, const arguments_t* a) {
       break;
     case RPC_FREE_HANDLE:
       if (v[1].v_int64 == kTVMNDArrayHandle) {
-        return boardsmith_array_free(v[0].v_handle, OWNER_SESSION);
+        return result_of(boardsmith_array_free(v[0].v_handle, OWNER_SESSION));
       }
       if (v[1].v_int64 == kTVMModuleHandle) {
-        return boardsmith_session_module_free(v[0].v_handle);
+        return result_of(boardsmith_session_module_free(v[0].v_handle));
       }
       return (v[1].v_int64 == kTVMPackedFuncHandle) ? DONE : ARGUMENTS;  // functions are never freed
     case RPC_SET_DEVICE:
@@ -370,7 +362,7 @@ static int system_call(rpc_server_t* s, uint32_t code, const arguments_t* a) {
       break;
     }
     case RPC_FREE_DATA:
-      return boardsmith_data_free(v[1].v_handle, OWNER_SESSION);
+      return result_of(boardsmith_data_free(v[1].v_handle, OWNER_SESSION));
     case RPC_COPY_AMONG:
       return copy_among(v[0].v_handle, v[1].v_handle);
     case RPC_CREATE_STREAM:
@@ -378,14 +370,14 @@ static int system_call(rpc_server_t* s, uint32_t code, const arguments_t* a) {
     default:  // streams have no effect: all requests run in order
       return DONE;
   }
-  if (error == 0) {
-    transmit_value(s, RPC_RETURN, kTVMOpaqueHandle, (uintptr_t)handle, NULL, 0);
-    error = ANSWERED;
+  if (error != 0) {
+    return result_of(error);
   }
-  return error;
+  transmit_value(s, RPC_RETURN, kTVMOpaqueHandle, (uintptr_t)handle, NULL, 0);
+  return ANSWERED;
 }
 
-static int execute(rpc_server_t* s, uint32_t code, uint8_t* body, uint8_t* end) {
+static result_t execute(rpc_server_t* s, uint32_t code, uint8_t* body, uint8_t* end) {
   if ((s->length > PACKET_BYTES) && (code != RPC_COPY_TO)) {
     return LONG;
   }
@@ -404,13 +396,10 @@ static int execute(rpc_server_t* s, uint32_t code, uint8_t* body, uint8_t* end) 
     return REQUEST;
   }
   arguments_t a;
-  int result = arguments_decode(s, &a, (code == RPC_CALL_FUNC) ? &body[8] : body, end);
+  a.request = code;
+  result_t result = arguments_decode(s, &a, (code == RPC_CALL_FUNC) ? &body[8] : body, end);
   if (result == DONE) {
-    if ((code != RPC_ALLOC_SCOPED) && !tensors_known(&a)) {
-      result = MEMORY;
-    } else {
-      result = (code == RPC_CALL_FUNC) ? call_function(s, body, &a) : system_call(s, code, &a);
-    }
+    result = (code == RPC_CALL_FUNC) ? call_function(s, body, &a) : system_call(s, code, &a);
   }
   if (a.taken != NULL) {
     (void)boardsmith_give(a.taken);
@@ -420,7 +409,7 @@ static int execute(rpc_server_t* s, uint32_t code, uint8_t* body, uint8_t* end) 
 
 void request_execute(rpc_server_t* s) {
   uint8_t* const m = server_message(s);
-  int result = (s->length > PACKET_BYTES) ? LONG : SHORT;
+  result_t result = (s->length > PACKET_BYTES) ? LONG : SHORT;
   request_answer_due(s);
   boardsmith_runtime.last_error[0] = '\0';
   boardsmith_runtime.session = OWNER_SESSION;

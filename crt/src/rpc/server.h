@@ -177,18 +177,20 @@ void request_execute(rpc_server_t* s);
   X(MEMORY, "tensor outside known memory")                 \
   X(LONG, "message exceeds TVM_CRT_MAX_PACKET_SIZE_BYTES") \
   X(DAMAGED_REQUEST, "boardsmith: damaged request")        \
-  X(DAMAGED_COPY, "boardsmith: damaged copy")
+  X(DAMAGED_COPY, "boardsmith: damaged copy")              \
+  X(NO_MEMORY, "out of memory")
 #define TEXT_RESULT(result, text) result,
 #define TEXT_STRING(result, text) text "\0"
 
-// Results of a request: an empty Return, an answer already sent, or one of TEXTS; other values are a function's error.
-enum { DONE, ANSWERED, TEXTS(TEXT_RESULT) TEXTS_END };
+// Results of a request: an empty Return; an answer that was sent; an Exception with one of TEXTS; an Exception with the
+// runtime's last error.
+typedef enum result { DONE, ANSWERED, TEXTS(TEXT_RESULT) FAILED } result_t;
 enum { TEXTS_BEGIN = ANSWERED + 1 };
 _Static_assert(((DAMAGED_REQUEST % 2) == 0) && (DAMAGED_COPY == (DAMAGED_REQUEST + (int)STATE_OF_COPY)),
                "see STATE_OF_COPY");
 
 // Answers the current request with its result.
-void request_finish(rpc_server_t* s, int result);
+void request_finish(rpc_server_t* s, result_t result);
 
 // Sends the answer to an abandoned request, if one is due.
 void request_answer_due(rpc_server_t* s);
