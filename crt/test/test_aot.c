@@ -251,6 +251,11 @@ static void test_bad_models(void** state) {
   assert_int_equal(TVMAotExecutor_Create(m, cpu, &ex, "hand_made"), kTvmErrorExecutorModuleBadContext);
   assert_int_equal(platform_memory.count, 0);
   metadata.version = 1;
+  const char* const name = metadata.mod_name;
+  metadata.mod_name = "tvmgen_absent";  // no function runs it
+  assert_int_equal(TVMAotExecutor_Create(m, cpu, &ex, "hand_made"), kTvmErrorFunctionNameNotFound);
+  assert_int_equal(platform_memory.count, 0);
+  metadata.mod_name = name;
   assert_int_equal(TVMAotExecutor_Create(m, cpu, &ex, LONG_NAME), 0);  // a name of any length
   assert_int_equal(TVMAotExecutor_Run(ex), 0);                         // the metadata's name is hand_made
   assert_int_equal(TVMAotExecutor_Release(ex, cpu), 0);

@@ -32,7 +32,7 @@ type runtimeSizes struct {
 // sizesOf has these sizes by the class of the board's ELF files.
 var sizesOf = map[int]runtimeSizes{
 	32: {Server: 64, Block: 16, BlockAt: 4, Array: 48, Tensor: 40, Executor: 40, ByteArray: 8, Manager: 28, Share: 4},
-	64: {Server: 96, Block: 32, BlockAt: 8, Array: 56, Tensor: 48, Executor: 56, ByteArray: 16, Manager: 56, Share: 1},
+	64: {Server: 96, Block: 32, BlockAt: 8, Array: 56, Tensor: 48, Executor: 64, ByteArray: 16, Manager: 56, Share: 1},
 }
 
 // unusedValues is the number of bytes that follow a call's last argument: UNUSED_VALUES in server.h.

@@ -23,51 +23,21 @@ _Static_assert(((sizeof(TVMNDArray) % 8U) == 0U) && ((sizeof(TVMAotExecutor) % 8
 #define TENSORS_MOST ((size_t)0xffffU)
 #endif
 
-// Metadata lists tensors in three consecutive groups: inputs, outputs and pools.
-typedef struct tensor_group {
-  const struct TVMTensorInfo* info;
-  int64_t count;
-} tensor_group_t;
-enum { INPUTS, OUTPUTS, POOLS, GROUPS };
-#define GROUP_AT(group, member) \
-  (offsetof(struct TVMMetadata, member) == (offsetof(struct TVMMetadata, inputs) + ((group) * sizeof(tensor_group_t))))
-_Static_assert(GROUP_AT(OUTPUTS, outputs) && GROUP_AT(POOLS, workspace_pools), "tensor_group_t must match TVMMetadata");
-
-// Names of the function that runs a model. From TVM 0.12 on the system library has the wrapper, which contains the pool
-// that TVM adds; up to 0.11 it has only the main function, which gets that pool as an argument.
-static const char run_wrapper[] = "%_run";
-
-// Returns the name pattern of the function that the module has.
-static const char* entry_of(TVMModuleHandle module, const char* model) {
-  static const char run_main[] = "%___tvm_main__";
-  TVMFunctionHandle function;
-  return (boardsmith_module_find(module, run_wrapper, model, &function) == 0) ? run_wrapper : run_main;
-}
-
-static int call_model(TVMModuleHandle module, const char* pattern, const char* name, const TVMAotExecutor* executor,
-                      TVMValue* value) {
-  TVMFunctionHandle function;
-  int type;
-  const int error = boardsmith_module_find(module, pattern, name, &function);
-  return (error != 0)
-             ? error
-             : TVMFuncCall(function, executor->values, executor->type_codes, (int)executor->num_args, value, &type);
-}
-
 // Stores the result of the model's metadata function.
 static int get_metadata(TVMModuleHandle module, const char* name, const struct TVMMetadata** metadata) {
   static const char pattern[] = "tvmgen_%_get_c_metadata";
-  TVMAotExecutor nothing;
+  TVMFunctionHandle function;
   TVMValue value;
+  int type;
 #ifdef TVM_CRT_MAX_STRLEN_FUNCTION_NAME
   if ((boardsmith_text_length(name) + (sizeof pattern - 2U)) >= (TVM_CRT_MAX_STRLEN_FUNCTION_NAME)) {
     return (int)kTvmErrorFunctionCallInvalidArg;
   }
 #endif
-  nothing.values = NULL;
-  nothing.type_codes = NULL;
-  nothing.num_args = 0;
-  const int error = call_model(module, pattern, name, &nothing, &value);
+  int error = boardsmith_module_find(module, pattern, name, &function);
+  if (error == 0) {
+    error = TVMFuncCall(function, NULL, NULL, 0, &value, &type);
+  }
   if (error != 0) {
     return error;  // there is no value
   }
@@ -77,45 +47,25 @@ static int get_metadata(TVMModuleHandle module, const char* name, const struct T
              : (int)kTvmErrorExecutorModuleBadContext;
 }
 
-int TVMAotExecutor_Create(TVMModuleHandle module_handle, const DLDevice device, TVMAotExecutor** executor,
-                          const char* module_name) {
-  const struct TVMMetadata* m = NULL;
-  void* memory;
-  int error = get_metadata(module_handle, module_name, &m);
-  if (error != 0) {
-    return error;
-  }
-  const size_t inputs = (size_t)m->num_inputs;
-  const size_t outputs = (size_t)m->num_outputs;
-  const size_t pools = (size_t)m->num_workspace_pools;
-  const size_t n = inputs + outputs + pools;
-  const bool wrapped = entry_of(module_handle, m->mod_name) == run_wrapper;
-  if (((inputs | outputs | pools) > TENSORS_MOST) || (n > TENSORS_MOST)) {
-    return (int)kTvmErrorFunctionCallNumArguments;
-  }
-  error = boardsmith_block_take(&boardsmith_runtime.memory[MEMORY_TABLES], n * sizeof(TVMNDArray),
-                                sizeof(TVMAotExecutor) + (n * (sizeof(TVMValue) + sizeof(int))), &memory);
-  if (error != 0) {
-    return error;
-  }
-  TVMNDArray* array = memory;
-  TVMValue* value = (TVMValue*)(void*)&array[n];
-  TVMAotExecutor* const ex = (TVMAotExecutor*)(void*)&value[n];
-  int* code = (int*)(void*)&ex[1];
-  ex->metadata = m;
-  ex->module_handle = module_handle;
-  ex->device = device;
-  ex->args = array;
-  ex->num_args = (int64_t)n;
-  ex->values = value;
-  ex->type_codes = code;
-  const tensor_group_t* const groups = (const tensor_group_t*)(const void*)&m->inputs;
+// A group of a model's tensors.
+typedef struct tensor_group {
+  const struct TVMTensorInfo* info;
+  size_t count;
+} tensor_group_t;
+enum { INPUTS, OUTPUTS, POOLS, GROUPS };
+
+// Makes the arrays, values and type codes of the executor's tensors. The pool that TVM adds has no data if the wrapper
+// contains it; pools that the user named always have.
+static int make_tensors(const TVMAotExecutor* ex, const tensor_group_t* groups, bool wrapped) {
+  TVMNDArray* array = ex->args;
+  TVMValue* value = ex->values;
+  int* code = ex->type_codes;
+  int error = 0;
   for (int group = 0; group < (int)GROUPS; group++) {
     const struct TVMTensorInfo* info = groups[group].info;
-    for (size_t left = (size_t)groups[group].count; left != 0U; left--) {
+    for (size_t left = groups[group].count; left != 0U; left--) {
       value->v_handle = &array->dl_tensor;
       *code = (int)kTVMDLTensorHandle;
-      // The wrapper contains the pool that TVM adds; a pool that the user named must be allocated here.
       if ((error == 0) &&
           ((group != (int)POOLS) || !wrapped || (boardsmith_text_after(info->name, "global_workspace") == NULL))) {
         error = boardsmith_array_make(info, array);
@@ -127,6 +77,53 @@ int TVMAotExecutor_Create(TVMModuleHandle module_handle, const DLDevice device, 
       info++;
     }
   }
+  return error;
+}
+
+int TVMAotExecutor_Create(TVMModuleHandle module_handle, const DLDevice device, TVMAotExecutor** executor,
+                          const char* module_name) {
+  const struct TVMMetadata* m = NULL;
+  TVMFunctionHandle function;
+  void* memory;
+  int error = get_metadata(module_handle, module_name, &m);
+  if (error != 0) {
+    return error;
+  }
+  // From TVM 0.12 on the system library has the wrapper, which contains the pool that TVM adds; up to 0.11 it has only
+  // the main function, which gets that pool as an argument.
+  const bool wrapped = boardsmith_module_find(module_handle, "%_run", m->mod_name, &function) == 0;
+  if (!wrapped) {
+    error = boardsmith_module_find(module_handle, "%___tvm_main__", m->mod_name, &function);
+  }
+  if (error != 0) {
+    return error;
+  }
+  const size_t inputs = (size_t)m->num_inputs;
+  const size_t outputs = (size_t)m->num_outputs;
+  const size_t pools = (size_t)m->num_workspace_pools;
+  const size_t n = inputs + outputs + pools;
+  if (((inputs | outputs | pools) > TENSORS_MOST) || (n > TENSORS_MOST)) {
+    return (int)kTvmErrorFunctionCallNumArguments;
+  }
+  error = boardsmith_block_take(&boardsmith_runtime.memory[MEMORY_TABLES], n * sizeof(TVMNDArray),
+                                sizeof(TVMAotExecutor) + (n * (sizeof(TVMValue) + sizeof(int))), &memory);
+  if (error != 0) {
+    return error;
+  }
+  TVMNDArray* const arrays = memory;
+  TVMValue* const values = (TVMValue*)(void*)&arrays[n];
+  TVMAotExecutor* const ex = (TVMAotExecutor*)(void*)&values[n];
+  ex->metadata = m;
+  ex->module_handle = module_handle;
+  ex->device = device;
+  ex->args = arrays;
+  ex->function = function;
+  ex->num_args = (int64_t)n;
+  ex->values = values;
+  ex->type_codes = (int*)(void*)&ex[1];
+  const tensor_group_t groups[GROUPS] = {
+      [INPUTS] = {m->inputs, inputs}, [OUTPUTS] = {m->outputs, outputs}, [POOLS] = {m->workspace_pools, pools}};
+  error = make_tensors(ex, groups, wrapped);
   if (error == 0) {
     *executor = ex;
   } else {
@@ -138,8 +135,9 @@ int TVMAotExecutor_Create(TVMModuleHandle module_handle, const DLDevice device, 
 
 int TVMAotExecutor_Run(TVMAotExecutor* executor) {
   TVMValue value;
-  const char* const model = executor->metadata->mod_name;
-  return call_model(executor->module_handle, entry_of(executor->module_handle, model), model, executor, &value);
+  int type;
+  return TVMFuncCall(executor->function, executor->values, executor->type_codes, (int)executor->num_args, &value,
+                     &type);
 }
 
 int TVMAotExecutor_Release(TVMAotExecutor* executor, const DLDevice device) {
@@ -173,8 +171,6 @@ int TVMAotExecutor_GetInputName(TVMAotExecutor* executor, int index, const char*
 
 // ---- The module -----------------------------------------------------------------------------------------------------
 
-#define EXECUTOR (boardsmith_runtime.executor)  // of the only module; NULL: none
-
 // The module's functions: three without arguments, four with one argument that selects a tensor, and one that TVM's
 // host only looks up. TVM's module has further functions, which always fail.
 #define AOT_FUNCTIONS(X)                    \
@@ -197,8 +193,8 @@ static const TVMFuncRegistry executor_registry = {"\010\000" AOT_FUNCTIONS(FUNCT
 static const TVMModule executor_module = {&executor_registry};
 
 static int release(void) {
-  TVMAotExecutor* const ex = EXECUTOR;
-  EXECUTOR = NULL;
+  TVMAotExecutor* const ex = boardsmith_runtime.executor;
+  boardsmith_runtime.executor = NULL;
   return TVMAotExecutor_Release(ex, ex->device);
 }
 
@@ -208,10 +204,10 @@ static int aot_dispatch(PACKED_PARAMETERS) {
     return release();
   }
   if (function == AOT_RUN) {
-    return TVMAotExecutor_Run(EXECUTOR);
+    return TVMAotExecutor_Run(boardsmith_runtime.executor);
   }
   // The group of tensors that the function is about.
-  TVMAotExecutor* const ex = EXECUTOR;
+  TVMAotExecutor* const ex = boardsmith_runtime.executor;
   const bool of_outputs = (function == AOT_GET_NUM_OUTPUTS) || (function == AOT_GET_OUTPUT);
   uint32_t first = 0;
   uint32_t count = (uint32_t)ex->metadata->num_inputs;
@@ -257,13 +253,13 @@ int boardsmith_aot_create(PACKED_PARAMETERS) {
   if (error != 0) {
     return error;
   }
-  if (EXECUTOR != NULL) {
+  if (boardsmith_runtime.executor != NULL) {
     return (int)kTvmErrorExecutorModuleAlreadyCreated;
   }
   if ((args[1].v_device.device_type != kDLCPU) || (args[1].v_device.device_id != 0)) {
     return (int)kTvmErrorExecutorModuleBadContext;
   }
-  error = TVMAotExecutor_Create(args[0].v_handle, args[1].v_device, &EXECUTOR, args[2].v_str);
+  error = TVMAotExecutor_Create(args[0].v_handle, args[1].v_device, &boardsmith_runtime.executor, args[2].v_str);
   if (error == 0) {
     error = boardsmith_module_add(&executor_module, aot_dispatch, &out_value->v_handle);
     if (error != 0) {

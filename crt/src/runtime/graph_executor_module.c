@@ -33,8 +33,8 @@ _Static_assert(GRAPH_FUNCTION_COUNT == 10, "the count in graph_registry");
 static const TVMFuncRegistry graph_registry = {"\012\000" GRAPH_FUNCTIONS(FUNCTION_NAME), NULL};
 static const TVMModule graph_module = {&graph_registry};
 
-// The only module's. It exists while a slot has the module: TVMInitializeRuntime clears slots alone.
-static TVMGraphExecutor* the_executor;
+// Of the only module. It exists while a slot has the module: TVMInitializeRuntime clears slots alone.
+static TVMGraphExecutor* module_executor;
 
 static bool module_exists(void) {
   for (unsigned i = 0; i < MODULE_GLOBAL; i++) {
@@ -47,14 +47,12 @@ static bool module_exists(void) {
 
 // Stores the position of an input or output, which is given as a number or, for an input, a name.
 static int select_index(const TVMValue* arg, int type, bool of_outputs, uint32_t* index) {
-  TVMGraphExecutor* const ex = the_executor;
+  TVMGraphExecutor* const ex = module_executor;
   int64_t at = arg->v_int64;
   if ((type == (int)kTVMStr) && !of_outputs) {
     at = TVMGraphExecutor_GetInputIndex(ex, arg->v_str);
   } else if (type != (int)kTVMArgInt) {
     return (int)kTvmErrorFunctionCallWrongArgType;
-  } else {
-    // a position
   }
   if ((uint64_t)at >= (of_outputs ? ex->num_outputs : ex->num_inputs)) {
     return (int)kTvmErrorExecutorModuleNoSuchInput;
@@ -64,7 +62,7 @@ static int select_index(const TVMValue* arg, int type, bool of_outputs, uint32_t
 }
 
 static int graph_dispatch(PACKED_PARAMETERS) {
-  TVMGraphExecutor* const ex = the_executor;
+  TVMGraphExecutor* const ex = module_executor;
   const unsigned function = (unsigned)(uintptr_t)resource_handle;
   // The number of arguments of each function; GRAPH_SHARE_PARAMS and GRAPH_GET_INPUT_INFO are not implemented.
   static const uint8_t counts[GRAPH_FUNCTION_COUNT] = {[GRAPH_GET_INPUT] = 1,
@@ -74,7 +72,7 @@ static int graph_dispatch(PACKED_PARAMETERS) {
                                                        [GRAPH_SET_INPUT] = 2};
   uint32_t index = 0;
   if (function == MODULE_RELEASED) {
-    return TVMGraphExecutor_Release(&the_executor);
+    return TVMGraphExecutor_Release(&module_executor);
   }
   if ((function == GRAPH_GET_INPUT_INFO) || (function == GRAPH_SHARE_PARAMS)) {
     return (int)kTvmErrorFunctionCallNotImplemented;
@@ -132,11 +130,11 @@ int TVMGraphExecutorModule_Create(PACKED_PARAMETERS) {
   if ((args[2].v_int64 != (int64_t)kDLCPU) || (args[3].v_int64 != 0)) {
     return (int)kTvmErrorExecutorModuleBadContext;
   }
-  error = TVMGraphExecutor_Create(args[0].v_str, args[1].v_handle, &device, &the_executor);
+  error = TVMGraphExecutor_Create(args[0].v_str, args[1].v_handle, &device, &module_executor);
   if (error == 0) {
     error = boardsmith_module_add(&graph_module, graph_dispatch, &out_value->v_handle);
     if (error != 0) {
-      (void)TVMGraphExecutor_Release(&the_executor);
+      (void)TVMGraphExecutor_Release(&module_executor);
     } else {
       *out_type = (int)kTVMModuleHandle;
     }

@@ -37,10 +37,10 @@ static int get_metadata(TVMValue* args, int* codes, int n, TVMValue* r, int* rc,
   return 0;
 }
 
-static const TVMBackendPackedCFunc funcs[] = {get_metadata, get_metadata, get_metadata};
+static const TVMBackendPackedCFunc funcs[] = {get_metadata, get_metadata, get_metadata, get_metadata};
 static const TVMFuncRegistry registry = {
-    "\003\000tvmgen_m_get_c_metadata\000tvmgen_seventeen_bytes___get_c_metadata\000"
-    "tvmgen_eighteen_bytes____get_c_metadata\000",
+    "\004\000tvmgen_m_get_c_metadata\000tvmgen_seventeen_bytes___get_c_metadata\000"
+    "tvmgen_eighteen_bytes____get_c_metadata\000tvmgen_m_run\000",
     funcs};
 static const TVMModule lib = {&registry};
 

@@ -18,8 +18,10 @@ typedef struct TVMAotExecutor {
   TVMModuleHandle module_handle;
   DLDevice device;
   TVMNDArray* args;  // inputs, then outputs, then workspace pools
+  // The call: function, arguments and their types are not fields of TVM's.
+  TVMFunctionHandle function;
   int64_t num_args;
-  TVMValue* values;  // the call's arguments; this and type_codes are not fields of TVM's
+  TVMValue* values;
   int* type_codes;
 } TVMAotExecutor;
 
