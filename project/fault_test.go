@@ -266,10 +266,10 @@ int stuck(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, in
 	source := filepath.Join(dir, "src", "main.c")
 	text, err = os.ReadFile(source)
 	must(t, err)
-	loop := strings.Replace(string(text), "  fault_tell();\n",
-		"  fault_tell();\n  extern volatile int is_stuck;\n  while (is_stuck != 0) {\n  }\n", 1)
+	loop := strings.Replace(string(text), "  fault_log();\n",
+		"  fault_log();\n  extern volatile int is_stuck;\n  while (is_stuck != 0) {\n  }\n", 1)
 	if loop == string(text) {
-		t.Fatal("main.c has no call of fault_tell")
+		t.Fatal("main.c has no call of fault_log")
 	}
 	must(t, os.WriteFile(source, []byte(loop), 0o644))
 	s, err := p.Run(t.Context(), testEnv().desk(), "")

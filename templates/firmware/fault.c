@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The fault record, the running call and its time budget.
+// The fault record, the current call and its time budget.
 #include "fault.h"
 
 #include <boardsmith/boardsmith.h>
@@ -41,32 +41,33 @@ _Static_assert(RECORD_BYTES <= UINT16_MAX, "the record's length must fit 16 bits
 #define MAGIC 0x544C4642U
 #define VERSION 1U
 #define DELIVERED 0x454E4F44U
-#define RUNS 0x534E5552U
+#define ACTIVE_MARK 0x534E5552U
 #define NO_BUDGET 0U
 
 // Data that a reset keeps.
 typedef struct kept {
   uint8_t record[RECORD_BYTES];
   uint32_t delivered;  // DELIVERED: the host has received the record
-  uint32_t function;   // of the running call, FAULT_FUNCTION_NONE between calls
-  uint32_t runs;       // RUNS ^ function: the program runs, and a reset would be unexpected
+  uint32_t function;   // of the current call, FAULT_FUNCTION_NONE between calls
+  uint32_t active;     // ACTIVE_MARK ^ function: a reset would be unexpected
 } kept_t;
 
 static kept_t kept __attribute__((section(".boardsmith.noinit"), aligned(32)));
 
-typedef struct running {
-  uint64_t since;             // in ticks
-  volatile int32_t called;    // a call runs
-  volatile uint32_t used_ms;  // by this call
-  volatile uint32_t budget_ms;
-  uint32_t calls;  // since the start
-  int32_t told;
-  int32_t alarmed;
-  uint32_t text_bytes;  // of a failed check
+// The current call, or the last one.
+typedef struct call_state {
+  uint64_t start;                // in ticks
+  volatile int32_t in_progress;  // 1 during the call
+  volatile uint32_t used_ms;
+  volatile uint32_t budget_ms;  // of each call; NO_BUDGET: none
+  uint32_t ended;               // number of calls since the start of the program
+  int32_t is_logged;            // the record's line was logged, or there was no record
+  int32_t has_alarm;            // fault_alarm was requested
+  uint32_t text_bytes;          // of a failed check
   char text[MESSAGE_BYTES];
-} running_t;
+} call_state_t;
 
-static running_t running;
+static call_state_t call;
 
 __attribute__((weak)) void fault_sync(const void* data, uint32_t size_bytes) {
   (void)data;
@@ -122,29 +123,29 @@ static uint32_t record_bytes(void) {
   return (get(length - 4U, 4) == boardsmith_crc32(kept.record, (size_t)length - 4U)) ? length : 0U;
 }
 
-static bool undelivered(void) { return (kept.delivered != DELIVERED) && (record_bytes() != 0U); }
+static bool is_pending(void) { return (kept.delivered != DELIVERED) && (record_bytes() != 0U); }
 
-static bool runs(void) { return kept.runs == (RUNS ^ kept.function); }
+static bool is_active(void) { return kept.active == (ACTIVE_MARK ^ kept.function); }
 
-static void run(uint32_t function) {
+static void mark_active(uint32_t function) {
   kept.function = function;
-  kept.runs = RUNS ^ function;
+  kept.active = ACTIVE_MARK ^ function;
   fault_sync(&kept.function, 8);
 }
 
-// Returns the duration of the running call, 0 if unknown, as for a call from before a reset.
+// Returns the duration of the current call, 0 if unknown, as for a call from before a reset.
 static uint64_t elapsed_ticks(void) {
   const uint64_t now = boardsmith_port.ticks(boardsmith_port.ctx);
-  const bool known = (running.called != 0) && (now != UINT64_MAX) && (running.since != UINT64_MAX);
-  return known ? (now - running.since) : 0U;
+  const bool valid = (call.in_progress != 0) && (now != UINT64_MAX) && (call.start != UINT64_MAX);
+  return valid ? (now - call.start) : 0U;
 }
 
 static void write_record(fault_reason_t reason, uint32_t code, const fault_context_t* at) {
   writer_t w = {0};
-  const uint32_t message_bytes = (reason == FAULT_CHECK) ? running.text_bytes : 0U;
-  const uint32_t there = (at->stack == NULL) ? 0U : at->stack_size_bytes;
+  const uint32_t message_bytes = (reason == FAULT_CHECK) ? call.text_bytes : 0U;
+  const uint32_t size_bytes = (at->stack == NULL) ? 0U : at->stack_size_bytes;
   const uint32_t stack_bytes =
-      (there < (uint32_t)(BOARDSMITH_FAULT_STACK_BYTES)) ? there : (uint32_t)(BOARDSMITH_FAULT_STACK_BYTES);
+      (size_bytes < (uint32_t)(BOARDSMITH_FAULT_STACK_BYTES)) ? size_bytes : (uint32_t)(BOARDSMITH_FAULT_STACK_BYTES);
   put(&w, MAGIC, 4);
   put(&w, VERSION, 2);
   put(&w, 0, 2);  // the length, set below
@@ -153,7 +154,7 @@ static void write_record(fault_reason_t reason, uint32_t code, const fault_conte
   put(&w, (uint32_t)boardsmith_port.arch, 1);
   put(&w, at->flags, 1);
   put(&w, code, 4);
-  put(&w, runs() ? kept.function : FAULT_FUNCTION_NONE, 4);
+  put(&w, is_active() ? kept.function : FAULT_FUNCTION_NONE, 4);
   put(&w, elapsed_ticks(), 8);
   put(&w, boardsmith_port.ticks_hz(boardsmith_port.ctx), 4);
   put_bytes(&w, boardsmith_port.build_id, (uint32_t)BUILD_BYTES);
@@ -166,7 +167,7 @@ static void write_record(fault_reason_t reason, uint32_t code, const fault_conte
   put(&w, stack_bytes, 2);
   put(&w, message_bytes, 2);
   put_bytes(&w, at->stack, stack_bytes);
-  put_bytes(&w, running.text, message_bytes);
+  put_bytes(&w, call.text, message_bytes);
   kept.record[6] = (uint8_t)(w.at + 4U);
   kept.record[7] = (uint8_t)((w.at + 4U) >> 8);
   put(&w, boardsmith_crc32(kept.record, w.at), 4);
@@ -174,18 +175,18 @@ static void write_record(fault_reason_t reason, uint32_t code, const fault_conte
 }
 
 void fault_keep(fault_reason_t reason, uint32_t code, const fault_context_t* at) {
-  static const fault_context_t nothing;
-  if (!undelivered()) {
-    write_record(reason, code, (at != NULL) ? at : &nothing);
+  static const fault_context_t unknown;
+  if (!is_pending()) {
+    write_record(reason, code, (at != NULL) ? at : &unknown);
   }
-  kept.runs = 0;
+  kept.active = 0;
   fault_sync(&kept, (uint32_t)sizeof kept);
 }
 
 // ---- Over a reset ------------------------------------------------------------------------------------------------
 
 const uint8_t* fault_record(uint32_t* length_bytes) {
-  *length_bytes = undelivered() ? record_bytes() : 0U;
+  *length_bytes = is_pending() ? record_bytes() : 0U;
   return (*length_bytes != 0U) ? kept.record : NULL;
 }
 
@@ -196,52 +197,52 @@ void fault_restore(const uint8_t* record, uint32_t length_bytes) {
   }
 }
 
-// Returns whether the watchdog caused the reset. If the chip does not report the cause, a running call is the evidence:
-// between calls the power may have failed.
+// Returns whether the watchdog caused the reset. If the chip does not report the cause, a call in progress is the
+// evidence: between calls the power may have failed.
 static bool watchdog_reset(int32_t watchdog) {
   const bool guarded = (BOARDSMITH_WATCHDOG_MS) > 0;
-  return runs() && ((watchdog > 0) || ((watchdog < 0) && guarded && (kept.function != FAULT_FUNCTION_NONE)));
+  return is_active() && ((watchdog > 0) || ((watchdog < 0) && guarded && (kept.function != FAULT_FUNCTION_NONE)));
 }
 
 void fault_start(int32_t watchdog) {
-  if (!undelivered()) {
+  if (!is_pending()) {
     kept.delivered = DELIVERED;
     if (watchdog_reset(watchdog)) {
       fault_keep(FAULT_WATCHDOG, 0, NULL);
     }
   }
-  run(FAULT_FUNCTION_NONE);
+  mark_active(FAULT_FUNCTION_NONE);
   fault_sync(&kept, (uint32_t)sizeof kept);
-  running.budget_ms = BOARDSMITH_BUDGET_MS;
+  call.budget_ms = BOARDSMITH_BUDGET_MS;
 }
 
-void fault_reset_is_meant(void) {
-  kept.runs = 0;
+void fault_expect_reset(void) {
+  kept.active = 0;
   fault_sync(&kept, (uint32_t)sizeof kept);
 }
 
-// ---- The running call --------------------------------------------------------------------------------------------
+// ---- The current call --------------------------------------------------------------------------------------------
 
 void boardsmith_call_begins(TVMFunctionHandle f) {
-  running.since = boardsmith_port.ticks(boardsmith_port.ctx);
-  running.used_ms = 0;
-  running.text_bytes = 0;
-  running.called = 1;
-  run((uint32_t)(uintptr_t)f);
-  if (running.budget_ms != NO_BUDGET) {
-    running.alarmed = 1;
-    fault_alarm(running.budget_ms);
+  call.start = boardsmith_port.ticks(boardsmith_port.ctx);
+  call.used_ms = 0;
+  call.text_bytes = 0;
+  call.in_progress = 1;
+  mark_active((uint32_t)(uintptr_t)f);
+  if (call.budget_ms != NO_BUDGET) {
+    call.has_alarm = 1;
+    fault_alarm(call.budget_ms);
   }
 }
 
 void boardsmith_call_ends(void) {
-  running.called = 0;
-  running.calls++;
-  if (running.alarmed != 0) {
-    running.alarmed = 0;
+  call.in_progress = 0;
+  call.ended++;
+  if (call.has_alarm != 0) {
+    call.has_alarm = 0;
     fault_alarm(0);
   }
-  run(FAULT_FUNCTION_NONE);
+  mark_active(FAULT_FUNCTION_NONE);
 }
 
 static bool is_failed_check(const char* text, size_t size_bytes) {
@@ -258,35 +259,33 @@ static bool is_failed_check(const char* text, size_t size_bytes) {
 // Keeps the lines that CHECK and its variants log before they abort: the failed check, and an optional message.
 void boardsmith_logged(const char* text, size_t size_bytes) {
   if (is_failed_check(text, size_bytes)) {
-    running.text_bytes = 0;
-  } else if (running.text_bytes == 0U) {
+    call.text_bytes = 0;
+  } else if (call.text_bytes == 0U) {
     return;
-  } else if (running.text_bytes < (uint32_t)MESSAGE_BYTES) {
-    running.text[running.text_bytes] = ' ';
-    running.text_bytes++;
-  } else {
-    // The text is full.
+  } else if (call.text_bytes < (uint32_t)MESSAGE_BYTES) {
+    call.text[call.text_bytes] = ' ';
+    call.text_bytes++;
   }
-  for (size_t i = 0; (i < size_bytes) && (running.text_bytes < (uint32_t)MESSAGE_BYTES); i++) {
-    running.text[running.text_bytes] = text[i];
-    running.text_bytes++;
+  for (size_t i = 0; (i < size_bytes) && (call.text_bytes < (uint32_t)MESSAGE_BYTES); i++) {
+    call.text[call.text_bytes] = text[i];
+    call.text_bytes++;
   }
 }
 
 int32_t fault_budget_used(uint32_t ms) {
-  if ((running.budget_ms == NO_BUDGET) || (running.called == 0)) {
+  if ((call.budget_ms == NO_BUDGET) || (call.in_progress == 0)) {
     return 0;
   }
-  running.used_ms += ms;
-  return running.used_ms > running.budget_ms;  // >, because the first tick may come early
+  call.used_ms += ms;
+  return call.used_ms > call.budget_ms;  // >, because the first tick may come early
 }
 
-uint32_t fault_budget_ms(void) { return running.budget_ms; }
+uint32_t fault_budget_ms(void) { return call.budget_ms; }
 
-int32_t fault_call_runs(void) { return running.called; }
+int32_t fault_call_active(void) { return call.in_progress; }
 
 void boardsmith_session_begins(void) {
-  running.budget_ms = BOARDSMITH_BUDGET_MS;
+  call.budget_ms = BOARDSMITH_BUDGET_MS;
 #if (BOARDSMITH_UPLOAD_BYTES) > 0
   boardsmith_upload_session_begins();
 #endif
@@ -305,9 +304,9 @@ static void keep_abort(tvm_crt_error_t error, uintptr_t caller, const uint8_t* s
 
 // Records and logs the error, then lets the port reset or end.
 void TVMPlatformAbort(tvm_crt_error_t error) {
-  static bool again;  // an abort during the first one
-  if (!again) {
-    again = true;
+  static bool is_aborting;
+  if (!is_aborting) {  // else an abort during the first one
+    is_aborting = true;
     keep_abort(error, (uintptr_t)__builtin_return_address(0), __builtin_dwarf_cfa());
     LOG_ERROR("aborted: error 0x%x", (unsigned)error);
     (void)boardsmith_port.flush(boardsmith_port.ctx);  // a broken link cannot be reported
@@ -320,9 +319,9 @@ void TVMPlatformAbort(tvm_crt_error_t error) {
 
 // Appends to the text of a failed check.
 static void append(const char* text) {
-  for (size_t i = 0; (text[i] != '\0') && (running.text_bytes < (uint32_t)MESSAGE_BYTES); i++) {
-    running.text[running.text_bytes] = text[i];
-    running.text_bytes++;
+  for (size_t i = 0; (text[i] != '\0') && (call.text_bytes < (uint32_t)MESSAGE_BYTES); i++) {
+    call.text[call.text_bytes] = text[i];
+    call.text_bytes++;
   }
 }
 
@@ -336,7 +335,7 @@ void fault_assertion(const char* file, unsigned line, const char* expression) {
     digits[at] = "0123456789"[left % 10U];
     left /= 10U;
   } while ((left != 0U) && (at > 0U));
-  running.text_bytes = 0;
+  call.text_bytes = 0;
   append(file);
   append(":");
   append(&digits[at]);
@@ -347,12 +346,12 @@ void fault_assertion(const char* file, unsigned line, const char* expression) {
 
 // ---- For the host ------------------------------------------------------------------------------------------------
 
-void fault_tell(void) {
-  if ((running.told != 0) || (running.calls == 0U)) {
+void fault_log(void) {
+  if ((call.is_logged != 0) || (call.ended == 0U)) {
     return;
   }
-  running.told = 1;
-  if (undelivered()) {
+  call.is_logged = 1;
+  if (is_pending()) {
     TVMLogf("fault before this session: reason %u, code 0x%x, function 0x%x, pc 0x%x", (unsigned)kept.record[8],
             (unsigned)get(12, 4), (unsigned)get(16, 4), (unsigned)get((uint32_t)HEAD_BYTES, 4));
   }
@@ -370,7 +369,7 @@ int fault_packed(TVMValue* args, int* type_codes, int num_args, TVMValue* out_va
   }
   *out_type = kTVMNullptr;
   out_value->v_handle = NULL;
-  if (undelivered()) {
+  if (is_pending()) {
     const uint32_t bytes = record_bytes();
     const bool received = (num_args == 1) && ((uint32_t)args[0].v_int64 == get(bytes - 4U, 4));
     if (!received) {
@@ -399,7 +398,7 @@ int fault_budget_packed(TVMValue* args, int* type_codes, int num_args, TVMValue*
   if ((args[0].v_int64 < 0) || (args[0].v_int64 > (int64_t)(UINT32_MAX / 2U))) {
     return kTvmErrorFunctionCallInvalidArg;
   }
-  running.budget_ms = (args[0].v_int64 != 0) ? (uint32_t)args[0].v_int64 : (uint32_t)(BOARDSMITH_BUDGET_MS);
+  call.budget_ms = (args[0].v_int64 != 0) ? (uint32_t)args[0].v_int64 : (uint32_t)(BOARDSMITH_BUDGET_MS);
   out_value->v_handle = NULL;
   *out_type = kTVMNullptr;
   return 0;

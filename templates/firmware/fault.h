@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The fault record, in RAM that a reset keeps until the host requests it; the running function; and its time budget. On
-// a fault, a port calls fault_keep and then resets. After the restart, the host gets the record (`boardsmith.fault`).
-// Independent of chip and core: the port passes the state.
+// The fault record, in RAM that a reset keeps until the host requests it; the function and the time budget of the current
+// call. On a fault, a port calls fault_keep and then resets. After the restart, the host gets the record
+// (`boardsmith.fault`). Independent of chip and core: the port passes the state.
 //
 // The record's layout, field by field: "The fault record" in boardsmith's docs/formats/boardsmith.md.
 #ifndef BOARDSMITH_FAULT_H_
@@ -59,7 +59,7 @@ typedef struct fault_context {
 #define FAULT_FUNCTION_NONE UINT32_MAX
 #define FAULT_FUNCTION_AOT_RUN (UINT32_MAX - 1U)
 
-// Writes the record; at may be NULL. The text of a failed check is what the running call logged, at most 96 bytes. A
+// Writes the record; at may be NULL. The text of a failed check is what the current call logged, at most 96 bytes. A
 // record that the host has not received yet is kept instead, because the first fault is the cause of later ones. May be
 // called from any context with about 250 bytes of free stack.
 void fault_keep(fault_reason_t reason, uint32_t code, const fault_context_t* at);
@@ -72,27 +72,27 @@ const uint8_t* fault_record(uint32_t* length_bytes);
 void fault_restore(const uint8_t* record, uint32_t length_bytes);
 
 // Call once at the start, before any call runs. Drops an invalid record (RAM at power-on). If the watchdog caused the
-// reset, makes a record with the running function and an unknown duration. watchdog: 1 yes, 0 no, -1 unknown (then yes
-// if a call was running).
+// reset, makes a record with the call's function and an unknown duration. watchdog: 1 yes, 0 no, -1 unknown (then yes
+// if a call was in progress).
 void fault_start(int32_t watchdog);
 
 // Call before an intended reset, which then leaves no record.
-void fault_reset_is_meant(void);
+void fault_expect_reset(void);
 
-// Called by the tick with the elapsed milliseconds. Returns 1 if the running call has exceeded its budget, else 0.
+// Called by the tick with the elapsed milliseconds. Returns 1 if the current call has exceeded its budget, else 0.
 int32_t fault_budget_used(uint32_t ms);
 
-// Returns the running call's budget in ms, set by the session's host, else the board's own; 0: no budget.
+// Returns the current call's budget in ms, set by the session's host, else the board's own; 0: no budget.
 uint32_t fault_budget_ms(void);
 
-// Returns 1 while a call runs, else 0. Called by the tick, after fault_budget_used has checked the budget.
-int32_t fault_call_runs(void);
+// Returns 1 during a call, else 0. Called by the tick, after fault_budget_used has checked the budget.
+int32_t fault_call_active(void);
 
 // A failed assert: TVMPlatformAbort with the place and the condition as the text of the failed check. Does not return.
 _Noreturn void fault_assertion(const char* file, unsigned line, const char* expression);
 
 // Call after each reply. Logs one line about a record to a host that made its first call without requesting the record.
-void fault_tell(void);
+void fault_log(void);
 
 // Defined by a port without a tick: requests a check of the budget after ms; 0 cancels the request. Weak default: no
 // effect.

@@ -88,7 +88,7 @@ static void serve(microtvm_rpc_server_t server, uint8_t* data, size_t size_bytes
       boardsmith_port.stop(boardsmith_port.ctx, PORT_STOP_SHUTDOWN, 0);
     }
   } while ((size_bytes > 0U) && (size_bytes < before));
-  fault_tell();
+  fault_log();
   flush();
   if (size_bytes > 0U) {  // the server does not take the rest: unrecoverable
     TVMPlatformAbort(error);

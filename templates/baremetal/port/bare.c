@@ -215,7 +215,7 @@ void bare_tick(const fault_context_t* at) {
     bare_fault(FAULT_TIMEOUT, fault_budget_ms(), at);
   }
 #if (BOARDSMITH_WATCHDOG_MS) > 0
-  if ((bare.alive != 0U) || (fault_call_runs() != 0)) {
+  if ((bare.alive != 0U) || (fault_call_active() != 0)) {
     bare.alive = 0;
     chip_watchdog_feed();
   }
@@ -334,7 +334,7 @@ static void bare_stop(void* ctx, port_stop_t why, uint32_t error) {
   (void)why;  // every reason leads to a restart
   (void)error;
   drain();
-  fault_reset_is_meant();
+  fault_expect_reset();
   cpu_reset();
 }
 

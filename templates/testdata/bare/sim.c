@@ -119,7 +119,7 @@ const uint8_t bare_resident_end[8];
 
 // Simulates a reset: clears memory and restarts the counter of cpu_ticks.
 static void after_reset(int32_t why) {
-  (void)memset(&running, 0, sizeof running);
+  (void)memset(&call, 0, sizeof call);
   cause = why;
   now_ms = 100;
   (void)boardsmith_port.init(NULL);
@@ -162,7 +162,7 @@ static void stuck(void) {
   hang(1000);
 }
 
-static void call(void) {
+static void long_call(void) {
   boardsmith_session_begins();
   begin_call();
   hang(1000);
@@ -189,7 +189,7 @@ static void short_budget(void) {
 }
 
 static void stuck_after_call(void) {
-  call();
+  long_call();
   boardsmith_call_ends();
   ticks = 0;
   hang(1000);
@@ -239,7 +239,7 @@ static void broken_generator(void) {
 
 // The record that is made at the start after a reset.
 static void watchdog_in_call(void) {
-  call();
+  long_call();
   after_reset(BARE_RESET_WATCHDOG);
 }
 
@@ -249,7 +249,7 @@ static void watchdog_outside_call(void) {
 }
 
 static void unknown_reset_in_call(void) {
-  call();
+  long_call();
   after_reset(-1);
 }
 
@@ -259,7 +259,7 @@ static void unknown_reset_outside_call(void) {
 }
 
 static void pin_reset_in_call(void) {
-  call();
+  long_call();
   after_reset(BARE_RESET_PIN);
 }
 
@@ -271,7 +271,7 @@ static void meant_reset(void) {
 }
 
 static void fault_in_call(void) {
-  call();
+  long_call();
   fault_keep(FAULT_HARDWARE, 3, NULL);
 }
 
@@ -290,7 +290,7 @@ static const struct {
     {"idle", idle},
     {"busy-loop", busy_loop},
     {"stuck", stuck},
-    {"call", call},
+    {"call", long_call},
     {"endless-call", endless_call},
     {"endless-call-without-budget", endless_call_without_budget},
     {"short-budget", short_budget},

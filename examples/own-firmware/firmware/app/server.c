@@ -117,7 +117,7 @@ static void stop(void* ctx, port_stop_t why, uint32_t error) {
   (void)ctx;
   (void)why;
   (void)error;
-  fault_reset_is_meant();
+  fault_expect_reset();
   board_reset();
 }
 

@@ -149,7 +149,7 @@ static void on_tick(struct k_timer* timer) {
     fault_keep(FAULT_TIMEOUT, fault_budget_ms(), &fault_state.at);
     sys_reboot(SYS_REBOOT_COLD);
   }
-  if (os_link.waiting || os_link.alive || (fault_call_runs() != 0)) {
+  if (os_link.waiting || os_link.alive || (fault_call_active() != 0)) {
     os_link.alive = false;
     watchdog_feed();
   }
@@ -240,7 +240,7 @@ static void os_stop(void* ctx, port_stop_t why, uint32_t error) {
   (void)why;  // every reason leads to a restart
   (void)error;
   drain();
-  fault_reset_is_meant();
+  fault_expect_reset();
   sys_reboot(SYS_REBOOT_COLD);
 }
 
