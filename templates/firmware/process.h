@@ -263,9 +263,7 @@ static int32_t process_flush(void* ctx) {
     } else if ((sent >= 0) || (errno != EINTR)) {
       p->output_bytes = 0;
       return -1;
-    } else {
-      // Interrupted by a signal: try again.
-    }
+    }  // else interrupted by a signal: again
   }
   p->output_bytes = 0;
   return 0;

@@ -34,8 +34,6 @@ void boardsmith_sample_timed(uint32_t index) {
     samples.answer.size = index + 1U;
   } else if (samples.counts[last] < count) {
     samples.counts[last] = count;
-  } else {
-    // An earlier one was disturbed more.
   }
 }
 

@@ -38,8 +38,6 @@ const uint8_t* crc16_span(crc16_run_t* run, const uint8_t* src, size_t n) {
       } else if (to != NULL) {
         (void)memcpy(to, &word, 4);
         to += 4;
-      } else {
-        // Nothing is copied.
       }
       word = (word << 24) | ((word & 0xFF00U) << 8) | ((word >> 8) & 0xFF00U) | (word >> 24);
       word ^= sum << 16;

@@ -140,8 +140,6 @@ static void state_done(rpc_server_t* s) {
   } else if ((s->state == (unsigned)FIND_MESSAGE) && (s->length > PACKET_BYTES)) {
     long_message(s);
     return;
-  } else {
-    // The payload is complete.
   }
   if (s->rx.to == s->end) {
     s->frame_crc = s->rx.crc;
@@ -224,8 +222,6 @@ static tvm_crt_error_t receive(rpc_server_t* s, uint8_t** new_data, size_t* new_
         escaped_byte(s, byte);
       } else if (s->rx.to == s->end) {
         p++;  // dropped
-      } else {
-        // A byte of a frame's contents.
       }
       // A word of ff is two bytes of contents. Fewer ff than that are for the branch above.
       const size_t bytes = (size_t)(end - p);

@@ -58,7 +58,7 @@ uint64_t boardsmith_double_of(uint64_t number) {
 uint64_t boardsmith_double_quotient(uint64_t dividend, uint64_t divisor) {
   uint64_t a = dividend & ~SIGN;
   uint64_t b = divisor & ~SIGN;
-  uint64_t quotient = 0;
+  uint64_t quotient = 0;  // of 0 / number and number / infinity
   if ((a > INFINITE) || (b > INFINITE) || ((a == b) && ((a == 0U) || (a == INFINITE)))) {
     return NOT_A_NUMBER;
   }
@@ -83,8 +83,6 @@ uint64_t boardsmith_double_quotient(uint64_t dividend, uint64_t divisor) {
       quotient <<= 1;
     }
     quotient = rounded(quotient | ((a != 0U) ? 1U : 0U), exponent);
-  } else {
-    // 0 / number and number / infinity: the quotient stays 0.
   }
   return quotient | ((dividend ^ divisor) & SIGN);
 }

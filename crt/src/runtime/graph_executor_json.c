@@ -220,8 +220,6 @@ size_t boardsmith_json_text(const char* value, char* out) {
       } else if (c == 'u') {
         *to = '\\';
         to++;
-      } else {
-        // itself
       }
     }
     *to = c;

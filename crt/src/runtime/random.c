@@ -17,7 +17,7 @@
 
 // Returns the bits to set for a float, 0 for an integer or bool, -1 for other types.
 static int exponent_of(DLDataType dtype) {
-  int set = -1;
+  int set = -1;  // other types
   if (dtype.code <= (uint8_t)kDLUInt) {
     if (((dtype.bits & 7U) == 0U) || (dtype.bits == 1U)) {
       set = 0;
@@ -34,8 +34,6 @@ static int exponent_of(DLDataType dtype) {
     }
   } else if ((dtype.code == (uint8_t)kDLBfloat) && (dtype.bits == 16U)) {
     set = EXPONENT_OF_SINGLE;
-  } else {
-    // Other types cannot be filled.
   }
   return set;
 }

@@ -106,7 +106,7 @@ static uint32_t upper_of(double x) {
 static uint32_t grown(uint32_t number, double ratio) {
   const uint32_t golden = number + (uint32_t)(((uint64_t)number * 0x9e353f7dU) >> 32);
   const uint32_t upper = upper_of(ratio);
-  uint32_t next = INT32_MAX;
+  uint32_t next = INT32_MAX;  // for a ratio of 2^31 or more
   if (upper < UPPER_OF_ONE) {
     next = 1;
   } else if (upper < UPPER_OF_TWO_TO_31) {
@@ -116,8 +116,6 @@ static uint32_t grown(uint32_t number, double ratio) {
     (void)memcpy(&bits, &ratio, sizeof bits);
     next = (0x80000000U | (uint32_t)(bits >> 21)) >> (31U - ((upper - UPPER_OF_ONE) >> 20));
     next++;
-  } else {
-    // Too large: next stays INT32_MAX.
   }
   next = (next > golden) ? next : golden;
   return (next < (uint32_t)INT32_MAX) ? next : (uint32_t)INT32_MAX;
@@ -163,9 +161,7 @@ int boardsmith_time_evaluator_call(PACKED_PARAMETERS) {
         zeros = 0;
       } else if (upper_of(seconds) != 0U) {
         settings[NUMBER] = grown(settings[NUMBER], boardsmith_quotient(least, *result));
-      } else {
-        // The timer showed 0: time the same number of calls again.
-      }
+      }  // else the timer showed 0: the same number of calls again
     }
   }
   if (error != 0) {

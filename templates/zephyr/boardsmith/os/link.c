@@ -102,8 +102,6 @@ static void count_lost(void) {
     os_link.lost = -1;
   } else if ((errors & UART_ERROR_OVERRUN) != 0) {
     os_link.lost++;
-  } else {
-    // No byte was lost.
   }
 }
 

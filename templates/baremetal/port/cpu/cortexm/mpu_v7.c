@@ -247,9 +247,7 @@ void cortexm_protect(void) {
   } else if ((0 BOARDSMITH_REGIONS(NULL_IS_NO_CODE)) != 0) {
     region(next, 0, RASR_XN | RASR_READ_ONLY | RASR_WRITE_BACK, LOG2_LEAST);
     next++;
-  } else {
-    // Code is at 0, which is read-only already.
-  }
+  }  // else code is at 0, which is read-only already
   next = reserved_on(next);
 #if (BOARDSMITH_UPLOAD_BYTES) > 0
   window_number = next;

@@ -204,9 +204,7 @@ static void null_off(void) {
     region(0, (uint32_t)NULL_BYTES - 1U, RBAR_XN | RBAR_READ_ONLY, RLAR_WRITE_THROUGH);
   } else if ((0 BOARDSMITH_REGIONS(NULL_IS_NO_CODE)) != 0) {
     region(0, (uint32_t)NULL_BYTES - 1U, RBAR_XN | RBAR_READ_ONLY, RLAR_WRITE_BACK);
-  } else {
-    // Code is at 0, which is read-only already.
-  }
+  }  // else code is at 0, which is read-only already
 }
 
 void cortexm_protect(void) {
