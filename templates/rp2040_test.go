@@ -175,7 +175,7 @@ func TestRP2040Image(t *testing.T) {
 	checkFlashID(t, program)
 }
 
-// A flashBus is the memory of ask_flash in rp2040.c: RAM, the boot ROM's functions, and the flash behind its interface.
+// A flashBus is the memory of query_flash in rp2040.c: RAM, the boot ROM's functions, and the flash behind its interface.
 // From exit_xip to the second stage, the flash cannot be read directly.
 type flashBus struct {
 	t        *testing.T
@@ -288,8 +288,8 @@ func checkFlashID(t *testing.T, program string) {
 	for _, s := range symbols {
 		at[s.Name] = uint32(s.Value)
 	}
-	if at["ask_flash"]&^1 < 0x20000000 || at["flash"] < 0x20000000 {
-		t.Fatalf("ask_flash is at %#x, flash at %#x", at["ask_flash"], at["flash"])
+	if at["query_flash"]&^1 < 0x20000000 || at["flash"] < 0x20000000 {
+		t.Fatalf("query_flash is at %#x, flash at %#x", at["query_flash"], at["flash"])
 	}
 	for _, dead := range []bool{false, true} {
 		b := &flashBus{t: t, ram: map[uint32]byte{}, boot: at["flash"] + 12, dead: dead, xip: true}
@@ -311,7 +311,7 @@ func checkFlashID(t *testing.T, program string) {
 			b.store(at["flash"]+uint32(4*i), 4, pc)
 		}
 		b.store(at["flash"]+12+256, 1, 0x4B)
-		c.run(t, at["ask_flash"])
+		c.run(t, at["query_flash"])
 		if want := []string{"IF", "EX", "low", "high", "FC", "boot2"}; !slices.Equal(b.calls, want) {
 			t.Errorf("calls %q, want %q", b.calls, want)
 		}

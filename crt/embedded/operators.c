@@ -21,8 +21,8 @@ TVM_WEAK void* TVMBackendAllocWorkspace(int device_type, int device_id, uint64_t
   if (nbytes > left) {
     return NULL;
   }
-  const size_t whole = ((size_t)nbytes + (ALIGNMENT - 1U)) & ~(size_t)(ALIGNMENT - 1U);
-  boardsmith_operator_memory.next = &memory[(whole < left) ? whole : left];
+  const size_t rounded = ((size_t)nbytes + (ALIGNMENT - 1U)) & ~(size_t)(ALIGNMENT - 1U);
+  boardsmith_operator_memory.next = &memory[(rounded < left) ? rounded : left];
   return memory;
 }
 

@@ -68,8 +68,8 @@ static uint32_t named(reader_t* r, const TVMModelParameters* p) {
   const reader_t name = *r;
   (void)take(r, number(r, 8));
   for (uint32_t i = 0; i < p->count; i++) {
-    reader_t again = name;
-    if (is_next_name(&again, p->tensors[i].name)) {
+    reader_t copy = name;
+    if (is_next_name(&copy, p->tensors[i].name)) {
       return i;
     }
   }

@@ -30,7 +30,7 @@ static struct {
   void* live[PLATFORM_MOST];  // allocations not freed
   int count;
   int fail_at;  // the allocation with this number (from 0) fails; -1: none does
-  int taken;    // allocations asked for
+  int taken;    // allocations requested
 } platform_memory = {.fail_at = -1};
 
 static const DLDevice cpu = {kDLCPU, 0};

@@ -348,7 +348,7 @@ static void every_check_answer(int32_t code) {
   } else if ((code != 5) || (strcmp(host_text(), "boardsmith: damaged copy") != 0)) {
     assert_memory_equal(tensor, before, every.tensor_bytes);
   } else {
-    // The answer says that the contents are unknown.
+    // The answer means that the contents are unknown.
   }
 }
 

@@ -132,7 +132,7 @@ static void test_owners(void** state) {
   assert_int_equal(TVMArrayAlloc(shape, 1, kDLInt, 8, 1, kDLCPU, 0, &lib_own), 0);
   open_library();
   const size_t live = device_allocations;
-  // An executor's storage lives as long as the executor.
+  // An executor's storage exists as long as the executor.
   const uint64_t executor = create_executor();
   assert_int_equal(executor, 0x8001);
   call_for_array(get_input, &data, &handle);

@@ -164,7 +164,7 @@ static void test_time_evaluator(void** state) {
   }
 }
 
-// Code of the device passes what it likes.
+// Calls by code of the device are not checked.
 static void test_nested(void** state) {
   (void)state;
   const TVMModuleHandle module = start();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The fault record, in RAM that a reset keeps until the host requests it; the function and the time budget of the current
+// The fault record, in RAM that a reset keeps until the host requests it; the function and time budget of the current
 // call. On a fault, a port calls fault_keep and then resets. After the restart, the host gets the record
 // (`boardsmith.fault`). Independent of chip and core: the port passes the state.
 //

@@ -103,13 +103,13 @@ typedef struct boardsmith_port {
 
   // Resets or ends; does not return. After an abort the record is written; error is TVMPlatformAbort's, else 0. Output
   // is flushed as far as possible.
-  void (*stop)(void* ctx, port_stop_t why, uint32_t error);
+  void (*stop)(void* ctx, port_stop_t reason, uint32_t error);
 } boardsmith_port_t;
 
 extern const boardsmith_port_t boardsmith_port;
 
-// Raises (1) or lowers (0) the board's measure_pin, if it has one: for a power meter that is to know when the measured
-// time begins and ends. Call it just outside of that time.
+// Raises (1) or lowers (0) the board's measure_pin, if it has one, which marks the measured time for a power meter. Call
+// it just outside of that time.
 static inline void port_measure(int32_t level) {
 #ifdef BOARDSMITH_MEASURE_PIN
   boardsmith_port.measure(boardsmith_port.ctx, level);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the ports of processes share (port/process.c of the template baremetal, os/native_port.c of zephyr): link, clock,
-// random numbers, faults and end. The port includes this file once and defines the functions declared below.
+// The common part of the ports of processes (process.c of the template baremetal, os/native_port.c of zephyr): link,
+// clock, random numbers, faults and end. The port includes this file once and defines the functions declared below.
 //
 // Exit statuses: 0 the host closed the link or requested the end; 1 the link broke, or a system call failed; 2
 // TVMPlatformAbort, with the error on standard error.
@@ -217,8 +217,8 @@ static int32_t handle_faults(void) {
   return handle(SIGALRM, SA_RESTART, on_alarm);
 }
 
-// Reads the build id, handles faults if the parent named a file for their record, and delivers such a record. Returns 0,
-// or -1 if a system call fails.
+// Reads the build id. If the parent named a file, loads the record in it and handles faults. Returns 0, or -1 if a
+// system call fails.
 static int32_t process_start(process_t* p) {
   const char* file = getenv("BOARDSMITH_FAULT_FILE");
   process_id(p->build_id);
@@ -336,12 +336,12 @@ static void process_platform(void* ctx, port_platform_t* p) {
   (void)p;  // unknown: managed by the operating system
 }
 
-static void process_stop(void* ctx, port_stop_t why, uint32_t error) {
+static void process_stop(void* ctx, port_stop_t reason, uint32_t error) {
   (void)ctx;
-  if ((why == PORT_STOP_CLOSED) || (why == PORT_STOP_SHUTDOWN)) {
+  if ((reason == PORT_STOP_CLOSED) || (reason == PORT_STOP_SHUTDOWN)) {
     _exit(EXIT_SUCCESS);
   }
-  if (why == PORT_STOP_ABORT) {
+  if (reason == PORT_STOP_ABORT) {
     (void)fprintf(stderr, "firmware: aborted: error 0x%x\n", (unsigned)error);
     if ((process.has_served != 0) && (process_save() == 0)) {
       process_restart();

@@ -48,42 +48,42 @@ static bool parse(const char* text, size_t digits, uint32_t* number) {
   return (digits >= 1U) && (digits <= 8U);
 }
 
-// Returns whether the received line is a request with a right CRC.
-static bool is_sound(uint32_t* number) {
+// Returns whether the CRC of the received line, a request, is correct.
+static bool is_intact(uint32_t* number) {
   const size_t before = (size_t)received.used - (size_t)CRC_DIGITS;
   uint32_t crc = 0;
   return parse(&received.text[1], NUMBER_DIGITS, number) && parse(&received.text[before], CRC_DIGITS, &crc) &&
          (received.text[1 + (int)NUMBER_DIGITS] == ' ') && (crc == boardsmith_crc32(received.text, before));
 }
 
-static void say_damaged(void) {
+static void answer_damaged(void) {
   lines_begin('=', 0);
-  lines_say("no");
-  lines_say("damaged");
+  lines_put("no");
+  lines_put("damaged");
   lines_end();
 }
 
-// Takes the received line.
+// Checks the received line at its end. Returns whether it is an intact request.
 static bool finish(lines_reader_t* line) {
   const uint32_t used = received.used;
-  const bool whole = !received.too_long && (used >= (uint32_t)LEAST_BYTES);
+  const bool complete = !received.too_long && (used >= (uint32_t)LEAST_BYTES);
   const bool is_request = (used > 0U) && (received.text[0] == '?');
-  const bool sound = whole && is_request && is_sound(&line->number);
+  const bool intact = complete && is_request && is_intact(&line->number);
   received.used = 0;
   received.too_long = false;
-  if (is_request && !sound) {
-    say_damaged();
+  if (is_request && !intact) {
+    answer_damaged();
   }
   line->at = 1U + (uint32_t)NUMBER_DIGITS;
-  line->end = sound ? (used - (uint32_t)CRC_DIGITS) : 0U;
-  return sound;
+  line->end = intact ? (used - (uint32_t)CRC_DIGITS) : 0U;
+  return intact;
 }
 
 bool lines_received(uint8_t byte, lines_reader_t* line) {
   if (byte == (uint8_t)'\n') {
     return finish(line);
   }
-  if (byte == (uint8_t)'?') {  // only the first character of a line: what came before it was cut off
+  if (byte == (uint8_t)'?') {  // begins a line: the one before it was cut off
     received.used = 0;
     received.too_long = false;
   }
@@ -96,7 +96,7 @@ bool lines_received(uint8_t byte, lines_reader_t* line) {
   return false;
 }
 
-// Cuts the next word off. Each word has a space before it, and the CRC has one too.
+// Returns the next word and advances behind it. A space precedes each word and the CRC.
 static const char* next_word(lines_reader_t* line, size_t* length) {
   uint32_t end = line->at;
   uint32_t begin = line->at;
@@ -116,14 +116,14 @@ bool lines_word(lines_reader_t* line, const char* word) {
   lines_reader_t try = *line;
   size_t length = 0;
   const char* const at = next_word(&try, &length);
-  bool is_it = length == strlen(word);
-  for (size_t i = 0; is_it && (i < length); i++) {
-    is_it = at[i] == word[i];
+  bool matches = length == strlen(word);
+  for (size_t i = 0; matches && (i < length); i++) {
+    matches = at[i] == word[i];
   }
-  if (is_it) {
+  if (matches) {
     *line = try;
   }
-  return is_it;
+  return matches;
 }
 
 bool lines_number(lines_reader_t* line, uint32_t* number) {
@@ -151,7 +151,7 @@ bool lines_bytes(lines_reader_t* line, uint8_t* to, uint32_t max_bytes, uint32_t
   return true;
 }
 
-// What remains is the space before the CRC.
+// Only the space before the CRC remains.
 bool lines_ended(const lines_reader_t* line) { return (line->end - line->at) == 1U; }
 
 // ---- Writing -----------------------------------------------------------------------------------------------------
@@ -180,17 +180,17 @@ void lines_begin(char kind, uint32_t number) {
   send_digits(number, NUMBER_DIGITS);
 }
 
-void lines_say(const char* word) {
+void lines_put(const char* word) {
   send(" ", 1);
   send(word, strlen(word));
 }
 
-void lines_say_number(uint64_t number, uint32_t digits) {
+void lines_put_number(uint64_t number, uint32_t digits) {
   send(" ", 1);
   send_digits(number, digits);
 }
 
-void lines_say_bytes(const uint8_t* data, uint32_t size_bytes) {
+void lines_put_bytes(const uint8_t* data, uint32_t size_bytes) {
   send((size_bytes == 0U) ? " -" : " ", (size_bytes == 0U) ? 2U : 1U);
   for (uint32_t i = 0; i < size_bytes; i++) {
     send_digits(data[i], 2);

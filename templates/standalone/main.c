@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The firmware of one model without an RPC server: it sets up the chip, runs the model by the embedded C interface, and
-// reports over the port's link what came of it (boardsmith.md, "Standalone firmware"). It is the same for every model:
-// what differs is in tvm_<model>.h and in boardsmith_standalone.c, which has the buffers.
+// reports the outcome over the port's link (boardsmith.md, "Standalone firmware"). It is the same for every model: what
+// differs is in tvm_<model>.h and in boardsmith_standalone.c, which has the buffers.
 //
 // A firmware with samples runs them once by itself, if no request arrives within START_MS of the start, unless a fault
 // ended the last run. Afterwards it answers requests.
@@ -24,14 +24,14 @@
 
 enum { CHIP_ID_MAX_BYTES = 32, NONCE_DIGITS = 16 };
 
-// What runs of the model took, and what the last one returned.
+// The time of runs of the model, and the result of the last one.
 typedef struct outcome {
   int32_t error;
   uint64_t ticks;  // UINT64_MAX: unknown
 } outcome_t;
 
-// Of the host's last request for the identity; 0: none since the start. Inputs and outputs belong to a session, so that
-// a host does not take those of an earlier one, or the zeros after a reset, for its own.
+// The number of the session, which the last request for the identity began; 0: none since the start. Inputs and outputs
+// belong to a session: a host cannot mistake those of an earlier one, or the zeros after a reset, for its own.
 static uint32_t session;
 
 static bool has_outputs;  // the session's last run returned 0
@@ -49,9 +49,9 @@ static outcome_t run_once(void) {
   const int32_t error = TVMExecute(m->model, m->input, m->output, &standalone_context);
   const uint64_t after = boardsmith_port.ticks(boardsmith_port.ctx);
   port_measure(0);
-  const bool known = (before != UINT64_MAX) && (after != UINT64_MAX) && (after >= before);
+  const bool valid = (before != UINT64_MAX) && (after != UINT64_MAX) && (after >= before);
   outcome_t o = {error, UINT64_MAX};
-  if (known) {
+  if (valid) {
     o.ticks = after - before;
   }
   return o;
@@ -64,43 +64,43 @@ __attribute__((noinline)) static outcome_t run_times(uint32_t times) {
   outcome_t all = {0, 0};
   boardsmith_call_begins((TVMFunctionHandle)(uintptr_t)FAULT_FUNCTION_AOT_RUN);
   for (uint32_t i = 0; (i < times) && (all.error == 0); i++) {
-    const outcome_t one = run_once();
-    all.error = one.error;
-    all.ticks = ((all.ticks == UINT64_MAX) || (one.ticks == UINT64_MAX)) ? UINT64_MAX : (all.ticks + one.ticks);
+    const outcome_t last = run_once();
+    all.error = last.error;
+    all.ticks = ((all.ticks == UINT64_MAX) || (last.ticks == UINT64_MAX)) ? UINT64_MAX : (all.ticks + last.ticks);
   }
   boardsmith_call_ends();
   return all;
 }
 
-static void say_outcome(outcome_t o) {
-  lines_say("run");
-  lines_say_number((uint32_t)o.error, 8);
-  lines_say_number(o.ticks, 16);
-  lines_say_number(boardsmith_port.ticks_hz(boardsmith_port.ctx), 8);
+static void put_outcome(outcome_t o) {
+  lines_put("run");
+  lines_put_number((uint32_t)o.error, 8);
+  lines_put_number(o.ticks, 16);
+  lines_put_number(boardsmith_port.ticks_hz(boardsmith_port.ctx), 8);
 }
 
-// Says a part of an output: its index, the offset, and at most LINES_DATA_BYTES.
-static void say_output(uint32_t index, uint32_t offset) {
+// Sends a part of an output: its index, the offset, and at most LINES_DATA_BYTES.
+static void put_output(uint32_t index, uint32_t offset) {
   const TVMModelTensor* const t = &standalone_model.model->tensors[standalone_model.model->num_inputs + index];
   const uint32_t left = t->size_bytes - offset;
-  lines_say("out");
-  lines_say_number(index, 4);
-  lines_say_number(offset, 8);
-  lines_say_bytes(&standalone_model.output_data[index][offset],
+  lines_put("out");
+  lines_put_number(index, 4);
+  lines_put_number(offset, 8);
+  lines_put_bytes(&standalone_model.output_data[index][offset],
                   (left < (uint32_t)LINES_DATA_BYTES) ? left : (uint32_t)LINES_DATA_BYTES);
 }
 
 // ---- Requests ----------------------------------------------------------------------------------------------------
 
-// The identity: the build id, the CRC-32 over the nonce and the image in flash, and the chip's id, as those of
+// Sends the identity: build id, CRC-32 over the nonce and the image in flash, and the chip's id, as those of
 // boardsmith.build_id.
-static void say_identity(uint32_t crc) {
+static void put_identity(uint32_t crc) {
   uint8_t chip[CHIP_ID_MAX_BYTES];
   const uint32_t chip_bytes = boardsmith_port.chip_id(boardsmith_port.ctx, chip, CHIP_ID_MAX_BYTES);
-  lines_say("id");
-  lines_say_bytes(boardsmith_port.build_id, BUILD_ID_BYTES);
-  lines_say_number(boardsmith_port.image_crc(boardsmith_port.ctx, crc), 8);
-  lines_say_bytes(chip, chip_bytes);
+  lines_put("id");
+  lines_put_bytes(boardsmith_port.build_id, BUILD_ID_BYTES);
+  lines_put_number(boardsmith_port.image_crc(boardsmith_port.ctx, crc), 8);
+  lines_put_bytes(chip, chip_bytes);
 }
 
 static bool do_id(lines_reader_t* line) {
@@ -113,7 +113,7 @@ static bool do_id(lines_reader_t* line) {
   session = boardsmith_crc32(nonce, sizeof nonce);
   has_outputs = false;
   lines_begin('=', line->number);
-  say_identity(session);
+  put_identity(session);
   return true;
 }
 
@@ -139,7 +139,7 @@ static bool do_in(lines_reader_t* line) {
     return false;
   }
   lines_begin('=', line->number);
-  lines_say("in");
+  lines_put("in");
   return true;
 }
 
@@ -159,7 +159,7 @@ static bool do_run(lines_reader_t* line) {
   const outcome_t o = run_times(times);
   has_outputs = (times != 0U) && (o.error == 0);
   lines_begin('=', line->number);
-  say_outcome(o);
+  put_outcome(o);
   return true;
 }
 
@@ -172,7 +172,7 @@ static bool do_out(lines_reader_t* line) {
     return false;
   }
   lines_begin('=', line->number);
-  say_output(index, offset);
+  put_output(index, offset);
   return true;
 }
 
@@ -181,14 +181,14 @@ static bool do_model(const lines_reader_t* line) {
     return false;
   }
   lines_begin('=', line->number);
-  lines_say("model");
-  lines_say_number(standalone_model.model->num_inputs, 4);
-  lines_say_number(standalone_model.model->num_outputs, 4);
-  lines_say_number((uint32_t)standalone_model.has_samples, 1);
+  lines_put("model");
+  lines_put_number(standalone_model.model->num_inputs, 4);
+  lines_put_number(standalone_model.model->num_outputs, 4);
+  lines_put_number((uint32_t)standalone_model.has_samples, 1);
   return true;
 }
 
-// Says a part of the fault record, and its length; 0 if there is none.
+// Sends the length of the fault record, 0 without one, and a part of it.
 static bool do_fault(lines_reader_t* line) {
   uint32_t offset = 0;
   uint32_t length = 0;
@@ -198,14 +198,14 @@ static bool do_fault(lines_reader_t* line) {
   }
   const uint32_t left = length - offset;
   lines_begin('=', line->number);
-  lines_say("fault");
-  lines_say_number(length, 4);
-  lines_say_bytes((record != NULL) ? &record[offset] : NULL,
+  lines_put("fault");
+  lines_put_number(length, 4);
+  lines_put_bytes((record != NULL) ? &record[offset] : NULL,
                   (left < (uint32_t)LINES_DATA_BYTES) ? left : (uint32_t)LINES_DATA_BYTES);
   return true;
 }
 
-// The host has the whole record: the next fault may replace it.
+// Drops the record, which the host has received: the next fault may replace it.
 static bool do_forget(const lines_reader_t* line) {
   TVMValue record;
   int type = 0;
@@ -214,11 +214,11 @@ static bool do_forget(const lines_reader_t* line) {
   }
   (void)fault_packed(NULL, NULL, 0, &record, &type, NULL);  // without arguments it always succeeds
   lines_begin('=', line->number);
-  lines_say("forget");
+  lines_put("forget");
   return true;
 }
 
-// Says how much of the stack was used so far, and its size; 0 if it is unknown.
+// Sends the bytes of the stack used so far, and its size; 0 if unknown.
 static bool do_stack(const lines_reader_t* line) {
   uint32_t size_bytes = 0;
   if (!lines_ended(line)) {
@@ -226,9 +226,9 @@ static bool do_stack(const lines_reader_t* line) {
   }
   const uint32_t used_bytes = stack_used(&size_bytes);
   lines_begin('=', line->number);
-  lines_say("stack");
-  lines_say_number(used_bytes, 8);
-  lines_say_number(size_bytes, 8);
+  lines_put("stack");
+  lines_put_number(used_bytes, 8);
+  lines_put_number(size_bytes, 8);
   return true;
 }
 
@@ -271,8 +271,8 @@ static void take(const uint8_t* data, uint32_t size_bytes) {
     if (lines_received(data[i], &line)) {
       if (!answered(&line)) {
         lines_begin('=', line.number);
-        lines_say("no");
-        lines_say((session != 0U) ? "request" : "session");
+        lines_put("no");
+        lines_put((session != 0U) ? "request" : "session");
       }
       lines_end();
     }
@@ -280,27 +280,27 @@ static void take(const uint8_t* data, uint32_t size_bytes) {
   flush();
 }
 
-// Runs the samples and says everything, for whoever listens.
+// Runs the samples and sends the identity, the outcome and all outputs, without a request.
 static void report(void) {
   lines_begin('!', 0);
-  say_identity(0);
+  put_identity(0);
   lines_end();
   const outcome_t o = run_times(1);
   lines_begin('!', 0);
-  say_outcome(o);
+  put_outcome(o);
   lines_end();
   const TVMModel* const m = standalone_model.model;
   for (uint32_t i = 0; (i < m->num_outputs) && (o.error == 0); i++) {
     for (uint32_t at = 0; at < m->tensors[m->num_inputs + i].size_bytes; at += (uint32_t)LINES_DATA_BYTES) {
       lines_begin('!', 0);
-      say_output(i, at);
+      put_output(i, at);
       lines_end();
     }
   }
   flush();
 }
 
-// There is no log: lines of operators are dropped.
+// Drops lines of operators: there is no log.
 void TVMLogf(const char* fmt, ...) { (void)fmt; }
 
 int main(void) {
@@ -312,7 +312,7 @@ int main(void) {
   (void)fault_record(&fault_bytes);
   lines_start();
   lines_begin('!', 0);
-  lines_say((fault_bytes != 0U) ? "faulted" : "start");
+  lines_put((fault_bytes != 0U) ? "faulted" : "start");
   lines_end();
   flush();
   bool reports = (standalone_model.has_samples != 0) && (fault_bytes == 0U);

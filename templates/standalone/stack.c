@@ -23,7 +23,7 @@ typedef struct painted {
 
 static painted_t stack;
 
-// Returns the stack from sp up; its size is 0 if sp is in no stack that the port knows.
+// Returns the stack from sp up; its size is 0 if the port finds no stack around sp.
 static fault_context_t from(uintptr_t sp) {
   fault_context_t at;
   (void)memset(&at, 0, sizeof at);
@@ -43,18 +43,18 @@ __attribute__((noinline)) static void find(uintptr_t sp) {
     return;
   }
   const uintptr_t end = (uintptr_t)above.stack + above.stack_size_bytes;
-  const fault_context_t whole = from(end - (uintptr_t)(BOARDSMITH_STACK_BYTES));
-  if ((whole.stack_size_bytes <= above.stack_size_bytes) || (((uintptr_t)whole.stack + MARGIN_BYTES) >= sp)) {
+  const fault_context_t below = from(end - (uintptr_t)(BOARDSMITH_STACK_BYTES));
+  if ((below.stack_size_bytes <= above.stack_size_bytes) || (((uintptr_t)below.stack + MARGIN_BYTES) >= sp)) {
     return;
   }
-  stack.start = (volatile uint32_t*)(((uintptr_t)whole.stack + 3U) & ~(uintptr_t)3U);
+  stack.start = (volatile uint32_t*)(((uintptr_t)below.stack + 3U) & ~(uintptr_t)3U);
   stack.painted_end = (volatile uint32_t*)((sp - MARGIN_BYTES) & ~(uintptr_t)3U);
   stack.end = end;
 }
 
 __attribute__((noinline)) void stack_paint(void) {
-  volatile uint8_t here = 0;
-  find((uintptr_t)&here);
+  volatile uint8_t local = 0;
+  find((uintptr_t)&local);
   volatile uint32_t* word = stack.start;
   while (word < stack.painted_end) {
     *word = PATTERN;

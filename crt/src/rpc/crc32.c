@@ -30,7 +30,7 @@ int boardsmith_crc32_packed(TVMValue* args, int* type_codes, int num_args, TVMVa
     TVMAPISetLastError("boardsmith.crc32: needs one tensor");
     return -1;
   }
-  const DLTensor* t = args[0].v_handle;  // known memory: the server has checked it
+  const DLTensor* t = args[0].v_handle;  // in known memory: checked by the server
   const int error = boardsmith_tensor_bytes(t->ndim, t->shape, t->dtype, &bytes);
   if (error != 0) {
     return error;

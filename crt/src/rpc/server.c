@@ -226,8 +226,8 @@ static tvm_crt_error_t receive(rpc_server_t* s, uint8_t** new_data, size_t* new_
       // A word of ff is two bytes of contents. Fewer ff than that are for the branch above.
       const size_t bytes = (size_t)(end - p);
       if ((bytes > 3U) || ((bytes != 0U) && (*p != 0xFFU))) {
-        const size_t want = (size_t)(s->end - s->rx.to);
-        p = crc16_span(&s->rx, p, (bytes < want) ? bytes : want);
+        const size_t room = (size_t)(s->end - s->rx.to);
+        p = crc16_span(&s->rx, p, (bytes < room) ? bytes : room);
       }
       if (s->rx.to == s->end) {
         state_done(s);

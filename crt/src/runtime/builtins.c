@@ -45,8 +45,7 @@ static int module_get_function(PACKED_PARAMETERS) {
   return 0;
 }
 
-// Size of the receive buffer of TVM's host. That host requests reads as long as what it may send, so it must not be
-// told more.
+// Size of the receive buffer of TVM's host, whose reads are as long as the largest packet that it may send.
 #define TVM_HOST_MESSAGE_BYTES 2048
 
 // tvm.rpc.server.GetCRTMaxPacketSize() -> int: the largest RPC packet that the host may send, limited to what TVM's

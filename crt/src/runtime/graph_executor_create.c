@@ -56,8 +56,8 @@ typedef struct graph {
 } graph_t;
 
 // Sets the last error.
-static int malformed(const char* what) {
-  TVMAPIErrorf("malformed graph: %s", what);
+static int malformed(const char* part) {
+  TVMAPIErrorf("malformed graph: %s", part);
   return (int)kTvmErrorFunctionCallInvalidArg;
 }
 
@@ -158,7 +158,7 @@ static int read_call(graph_t* g, node_t* node) {
   const uint32_t outputs = node[1].entry - node->entry;
   uint32_t number;
   const char* const name = attribute_of(node->json, "func_name");
-  if ((boardsmith_json_is(boardsmith_json_member(node->json, "op"), "tvm_op") == 0) ||
+  if ((boardsmith_json_equals(boardsmith_json_member(node->json, "op"), "tvm_op") == 0) ||
       (boardsmith_json_text_bytes(name) == 0U)) {
     return malformed("op");
   }
@@ -166,13 +166,13 @@ static int read_call(graph_t* g, node_t* node) {
     return malformed("num_outputs");
   }
   if ((attribute_of(node->json, "flatten_data") != NULL) &&
-      (boardsmith_json_is(attribute_of(node->json, "flatten_data"), "0") == 0)) {
+      (boardsmith_json_equals(attribute_of(node->json, "flatten_data"), "0") == 0)) {
     return malformed("flatten_data");
   }
   if ((inputs > ITEMS_MOST) || ((inputs + outputs) > ARGUMENTS_MOST)) {
     return malformed("inputs");
   }
-  if (boardsmith_json_is(name, "__nop") == 0) {
+  if (boardsmith_json_equals(name, "__nop") == 0) {
     node->is_call = true;
     g->num_calls++;
     g->num_args += inputs + outputs;
@@ -187,7 +187,7 @@ static int read_nodes(graph_t* g) {
   node_t* node = g->node;
   for (const char* p = boardsmith_json_first(g->nodes, '['); (p != NULL) && (error == 0); p = boardsmith_json_next(p)) {
     node->json = p;
-    if (boardsmith_json_is(boardsmith_json_member(p, "op"), "null") == 0) {
+    if (boardsmith_json_equals(boardsmith_json_member(p, "op"), "null") == 0) {
       error = read_call(g, node);
     }
     node++;
@@ -200,7 +200,7 @@ static const char* input_name(const graph_t* g, const char* json, uint32_t* entr
   uint32_t id;
   if ((boardsmith_json_number(json, &id) == 0) || (id >= g->num_nodes) ||
       (g->node[id].entry == g->node[id + 1U].entry) ||
-      (boardsmith_json_is(boardsmith_json_member(g->node[id].json, "op"), "null") == 0)) {
+      (boardsmith_json_equals(boardsmith_json_member(g->node[id].json, "op"), "null") == 0)) {
     return NULL;
   }
   *entry = g->node[id].entry;

@@ -147,7 +147,7 @@ const char* boardsmith_json_member(const char* object, const char* key) {
   const char* p = boardsmith_json_first(object, '{');
   while (p != NULL) {
     const char* const value = value_of(p);
-    if (boardsmith_json_is(p, key) != 0) {
+    if (boardsmith_json_equals(p, key) != 0) {
       return value;
     }
     p = boardsmith_json_next(value);
@@ -191,7 +191,7 @@ int boardsmith_json_number(const char* value, uint32_t* number) {
   return (quoted ? (*end == '"') : !is_word(*end)) ? 1 : 0;
 }
 
-int boardsmith_json_is(const char* value, const char* text) {
+int boardsmith_json_equals(const char* value, const char* text) {
   if ((value == NULL) || (*value != '"')) {
     return 0;
   }

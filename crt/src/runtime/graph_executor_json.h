@@ -32,7 +32,7 @@ int boardsmith_json_number(const char* value, uint32_t* number);
 const char* boardsmith_json_digits(const char* text, uint32_t* number);
 
 // Returns 1 if value is this string, written without escapes.
-int boardsmith_json_is(const char* value, const char* text);
+int boardsmith_json_equals(const char* value, const char* text);
 
 // Returns an upper limit of the bytes that boardsmith_json_text writes; 0 if value is no string.
 size_t boardsmith_json_text_bytes(const char* value);

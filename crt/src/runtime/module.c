@@ -19,7 +19,7 @@ TVM_WEAK const TVMFuncRegistry boardsmith_functions = {"\0\0", NULL};
 static const TVMModule builtins = {&boardsmith_builtins};
 static const TVMModule functions = {&boardsmith_functions};
 
-// A registry that accepts any index: the call checks which time evaluator is meant.
+// A registry that accepts any index: the call checks the time evaluator's number.
 static const TVMFuncRegistry any_index = {"\377\177", NULL};
 static const TVMModule evaluators = {&any_index};
 

@@ -65,22 +65,22 @@ int boardsmith_array_make(const struct TVMTensorInfo* info, TVMNDArray* array) {
 
 int TVMNDArray_Empty(int32_t ndim, const tvm_index_t* shape, DLDataType dtype, DLDevice dev, TVMNDArray* array) {
   const struct TVMTensorInfo info = {NULL, shape, ndim, dtype};
-  TVMNDArray made;
-  (void)memset(&made, 0, sizeof made);
-  const int error = boardsmith_array_make(&info, &made);
+  TVMNDArray result;
+  (void)memset(&result, 0, sizeof result);
+  const int error = boardsmith_array_make(&info, &result);
   if (error == 0) {
-    made.dl_tensor.device = dev;
-    *array = made;
+    result.dl_tensor.device = dev;
+    *array = result;
   }
   return error;
 }
 
 int TVMNDArray_Create(int32_t ndim, const tvm_index_t* shape, DLDataType dtype, DLDevice dev, TVMNDArray* array) {
-  const DLDataType nothing = {dtype.code, 0, dtype.lanes};
+  const DLDataType no_bits = {dtype.code, 0, dtype.lanes};
   size_t bytes;
   int error = boardsmith_tensor_bytes(ndim, shape, dtype, &bytes);
   if (error == 0) {
-    error = TVMNDArray_Empty(ndim, shape, nothing, dev, array);
+    error = TVMNDArray_Empty(ndim, shape, no_bits, dev, array);
   }
   if (error == 0) {
     array->dl_tensor.dtype = dtype;

@@ -30,7 +30,7 @@ static tvm_crt_error_t take_pages(MemoryManagerInterface* interface, size_t num_
   manager_t* const m = (manager_t*)(void*)interface;
   int16_t* const runs = m->runs;
   // 0 bytes also take a page, so that each allocation has its own address.
-  const size_t want = ((num_bytes - (size_t)(num_bytes != 0U)) >> m->page_log2) + 1U;
+  const size_t needed = ((num_bytes - (size_t)(num_bytes != 0U)) >> m->page_log2) + 1U;
   size_t at = 0;
   while (at < m->pages) {
     int pages = runs[at];
@@ -41,11 +41,11 @@ static tvm_crt_error_t take_pages(MemoryManagerInterface* interface, size_t num_
         pages += runs[at + (size_t)pages];
       }
       runs[at] = (int16_t)pages;
-      if ((size_t)pages >= want) {
-        if ((size_t)pages > want) {
-          runs[at + want] = (int16_t)(pages - (int)want);
+      if ((size_t)pages >= needed) {
+        if ((size_t)pages > needed) {
+          runs[at + needed] = (int16_t)(pages - (int)needed);
         }
-        runs[at] = (int16_t) - (int)want;
+        runs[at] = (int16_t) - (int)needed;
         interface->vleak_size++;
         *out_ptr = &m->pool[at << m->page_log2];
         return kTvmErrorNoError;

@@ -9,9 +9,9 @@ static const TVMModule registered = {&boardsmith_runtime.registry.registry};
 
 TVM_WEAK int TVMFuncRegisterGlobal(const char* name, TVMFunctionHandle f, int override) {
   TVMMutableFuncRegistry* const reg = &boardsmith_runtime.registry;
-  TVMFunctionHandle known = NULL;
-  (void)TVMFuncGetGlobal(name, &known);
-  if ((override == 0) && (known != NULL)) {
+  TVMFunctionHandle function = NULL;
+  (void)TVMFuncGetGlobal(name, &function);
+  if ((override == 0) && (function != NULL)) {
     return (int)kTvmErrorFunctionAlreadyDefined;
   }
   if (boardsmith_runtime.modules[MODULE_REGISTERED].module == NULL) {

@@ -97,12 +97,12 @@ tvm_crt_error_t TVMMutableFuncRegistry_Set(TVMMutableFuncRegistry* reg, const ch
                                            int override) {
   char* const names = (char*)(uintptr_t)reg->registry.names;
   TVMBackendPackedCFunc* const funcs = (TVMBackendPackedCFunc*)(uintptr_t)reg->registry.funcs;
-  const int known = boardsmith_registry_find(&reg->registry, "%", name);
-  if (known >= 0) {
+  const int index = boardsmith_registry_find(&reg->registry, "%", name);
+  if (index >= 0) {
     if (override == 0) {
       return kTvmErrorFunctionAlreadyDefined;
     }
-    funcs[known] = func;
+    funcs[index] = func;
     return kTvmErrorNoError;
   }
   const size_t length = strlen(name);

@@ -80,8 +80,8 @@ static void free_parts(void) {
   }
 }
 
-// Forgets modules that are gone; with the last one the window is no longer executable.
-static void forget_gone(void) {
+// Removes freed modules; without modules the window is no longer executable.
+static void remove_freed(void) {
   bool any = false;
   for (unsigned i = 0; i < (unsigned)UPLOADS; i++) {
     upload_t* const u = &uploads.all[i];
@@ -103,10 +103,10 @@ void boardsmith_upload_open(void* base, size_t size_bytes, size_t alignment, boa
   uploads.size_bytes = size_bytes;
   uploads.alignment = alignment;
   uploads.executable = executable;
-  forget_gone();
+  remove_freed();
 }
 
-void boardsmith_upload_session_begins(void) { forget_gone(); }
+void boardsmith_upload_session_begins(void) { remove_freed(); }
 
 // ---- boardsmith.memory ---------------------------------------------------------------------------------------------
 
@@ -125,7 +125,7 @@ int boardsmith_memory_packed(PACKED_PARAMETERS) {
   if (num_args != 0) {
     return (int)kTvmErrorFunctionCallNumArguments;
   }
-  forget_gone();
+  remove_freed();
   uint8_t* at = &uploads.answer_bytes[2];
   unsigned count = 0;
   for (unsigned i = 0; i < (unsigned)FREE_PARTS; i++) {
@@ -183,8 +183,8 @@ static const TVMBackendLinkTable link_table = {
     .tensor_bytes = boardsmith_tensor_bytes,
 };
 
-static int refuse(const char* why) {
-  TVMAPISetLastError(why);
+static int refuse(const char* text) {
+  TVMAPISetLastError(text);
   return (int)kTvmErrorFunctionCallInvalidArg;
 }
 
@@ -194,7 +194,7 @@ static bool inside(const upload_t* u, size_t limit, uintptr_t address, size_t si
   return (size_bytes <= limit) && (offset <= (limit - size_bytes));
 }
 
-// Returns 1 if the names are as many as the count says, and end inside the upload with an empty one.
+// Returns 1 if the number of names is the registry's count, and an empty name inside the upload ends them.
 static bool names_end(const upload_t* u, const TVMFuncRegistry* registry) {
   const char* at = &registry->names[sizeof(uint16_t)];
   const char* const end = (const char*)(u->base + u->code_bytes);
@@ -209,8 +209,8 @@ static bool names_end(const upload_t* u, const TVMFuncRegistry* registry) {
   return (at < end) && (names == registry_count(registry));
 }
 
-// Returns 1 if the registry, its names and its functions lie in the upload's code, whatever its bytes are.
-static bool registry_good(const upload_t* u, uintptr_t address) {
+// Returns 1 if the registry, its names and its functions lie in the upload's code, for any contents.
+static bool is_registry_valid(const upload_t* u, uintptr_t address) {
   if (((address % _Alignof(TVMFuncRegistry)) != 0U) || !inside(u, u->code_bytes, address, sizeof(TVMFuncRegistry))) {
     return false;
   }
@@ -233,7 +233,7 @@ static bool registry_good(const upload_t* u, uintptr_t address) {
 }
 
 // Returns 1 if the list of signatures ends among the upload's code, or if there is none.
-static bool signatures_good(const upload_t* u, uintptr_t address) {
+static bool are_signatures_valid(const upload_t* u, uintptr_t address) {
   if ((address % _Alignof(boardsmith_signature_t)) != 0U) {
     return false;
   }
@@ -245,7 +245,7 @@ static bool signatures_good(const upload_t* u, uintptr_t address) {
   return ends;
 }
 
-// Returns 1 if all of it lies in one free part, as aligned as the host was told.
+// Returns 1 if the upload lies in one free part, with the alignment in the answer of boardsmith.memory.
 static bool is_free(const upload_t* u) {
   bool free_part = false;
   for (unsigned i = 0; i < (unsigned)FREE_PARTS; i++) {
@@ -256,7 +256,7 @@ static bool is_free(const upload_t* u) {
   return free_part && (u->size_bytes != 0U) && ((u->base % uploads.alignment) == 0U);
 }
 
-// Clears what begins as zero and stores the table's pointer. Afterwards the upload's bytes are final.
+// Clears the bytes after the code and stores the table's pointer. Afterwards the upload's bytes are final.
 static void complete(const upload_t* u, uintptr_t backend) {
   (void)memset((void*)(u->base + u->code_bytes), 0, u->size_bytes - u->code_bytes);
   if (backend != 0U) {
@@ -296,7 +296,7 @@ int boardsmith_upload_and_link_packed(PACKED_PARAMETERS) {
   if (error != 0) {
     return error;
   }
-  forget_gone();
+  remove_freed();
   upload_t* const u = unused();
   if (u == NULL) {
     return refuse("upload: too many modules");
@@ -306,28 +306,28 @@ int boardsmith_upload_and_link_packed(PACKED_PARAMETERS) {
       return refuse("upload: no such address");
     }
   }
-  upload_t want = {.base = (uintptr_t)args[BASE].v_int64, .code_bytes = (size_t)args[SIZE].v_int64};
-  want.size_bytes = want.code_bytes + (size_t)args[ZERO].v_int64;
+  upload_t upload = {.base = (uintptr_t)args[BASE].v_int64, .code_bytes = (size_t)args[SIZE].v_int64};
+  upload.size_bytes = upload.code_bytes + (size_t)args[ZERO].v_int64;
   const uintptr_t backend = (uintptr_t)args[BACKEND].v_int64;
-  if ((want.size_bytes < want.code_bytes) || !is_free(&want)) {
+  if ((upload.size_bytes < upload.code_bytes) || !is_free(&upload)) {
     return refuse("upload: not in a free part of the window");
   }
   if ((backend != 0U) &&
-      (((backend % _Alignof(void*)) != 0U) || !inside(&want, want.size_bytes, backend, sizeof(void*)))) {
+      (((backend % _Alignof(void*)) != 0U) || !inside(&upload, upload.size_bytes, backend, sizeof(void*)))) {
     return refuse("upload: the table's pointer lies outside");
   }
-  if (boardsmith_crc32((const void*)want.base, want.code_bytes) != (uint32_t)args[CRC].v_int64) {
+  if (boardsmith_crc32((const void*)upload.base, upload.code_bytes) != (uint32_t)args[CRC].v_int64) {
     return refuse("upload: damaged: the CRC differs");
   }
-  complete(&want, backend);  // before the registry is checked, because the pointer may lie in it
-  if (!registry_good(&want, (uintptr_t)args[REGISTRY].v_int64)) {
+  complete(&upload, backend);  // before the registry is checked, because the pointer may lie in it
+  if (!is_registry_valid(&upload, (uintptr_t)args[REGISTRY].v_int64)) {
     return refuse("upload: bad registry");
   }
   const uintptr_t signatures = is_signed ? (uintptr_t)args[SIGNATURES].v_int64 : 0U;
-  if (!signatures_good(&want, signatures)) {
+  if (!are_signatures_valid(&upload, signatures)) {
     return refuse("upload: bad signatures");
   }
-  *u = want;
+  *u = upload;
   error = link(u, (uintptr_t)args[REGISTRY].v_int64, signatures, &u->handle);
   if (error != 0) {
     u->size_bytes = 0;
@@ -335,7 +335,7 @@ int boardsmith_upload_and_link_packed(PACKED_PARAMETERS) {
     out_value->v_handle = u->handle;
     *out_type = (int)kTVMModuleHandle;
   }
-  forget_gone();
+  remove_freed();
   return error;
 }
 
@@ -347,12 +347,12 @@ int boardsmith_unlink_packed(PACKED_PARAMETERS) {
   if (error != 0) {
     return error;
   }
-  forget_gone();
+  remove_freed();
   for (unsigned i = 0; i < (unsigned)UPLOADS; i++) {
     upload_t* const u = &uploads.all[i];
     if ((u->size_bytes != 0U) && (u->handle == args[0].v_handle)) {
       (void)TVMModFree(u->handle);
-      forget_gone();
+      remove_freed();
       return 0;
     }
   }

@@ -105,7 +105,7 @@ static void test_max_modules(void** state) {
   assert_int_equal(r.v_int64, 2037);  // not more than TVM's host can receive
   assert_int_equal(call_global("tvm.rpc.server.GetCRTMaxPacketSize", &r, &rc, 1, &r, &rc), 0);
   assert_int_equal(rc, kTVMArgInt);
-  assert_int_equal(r.v_int64, TVM_CRT_MAX_PACKET_SIZE_BYTES - 11);  // for a host that asks for it
+  assert_int_equal(r.v_int64, TVM_CRT_MAX_PACKET_SIZE_BYTES - 11);  // without the limit of TVM's host
 }
 
 // 256 bytes: 13 functions with 64-bit pointers, 17 with 32-bit ones.

@@ -39,7 +39,7 @@ typedef struct bare {
   uint8_t ring[BARE_RX_BYTES];
   volatile uint32_t head;  // bytes received
   uint32_t tail;           // bytes that receive's caller has finished with
-  uint32_t lent;           // bytes in use by the caller
+  uint32_t in_use;         // bytes in use by the caller
   volatile uint32_t lost;
   volatile uint32_t now_ms;
   volatile uint32_t held_irq;  // NO_IRQ, or the interrupt that is disabled until there is space
@@ -104,8 +104,8 @@ int32_t bare_irq(uint32_t number) {
 // Frees the bytes that the caller used, and enables a disabled receive interrupt.
 static void release_bytes(void) {
   const uint32_t state = cpu_lock();
-  bare.tail += bare.lent;
-  bare.lent = 0;
+  bare.tail += bare.in_use;
+  bare.in_use = 0;
   const uint32_t held = bare.held_irq;
   bare.held_irq = NO_IRQ;
   cpu_unlock(state);
@@ -138,12 +138,12 @@ static int32_t bare_receive(void* ctx, uint8_t** data, uint32_t timeout_ms) {
   const uint32_t waiting = bare.head - bare.tail;
   const uint32_t at = bare.tail % (uint32_t)(BARE_RX_BYTES);
   const uint32_t to_end = (uint32_t)(BARE_RX_BYTES)-at;
-  bare.lent = (waiting < to_end) ? waiting : to_end;
-  if (bare.lent != 0U) {
+  bare.in_use = (waiting < to_end) ? waiting : to_end;
+  if (bare.in_use != 0U) {
     bare.entropy += (uint32_t)cpu_ticks();
   }
   *data = &bare.ring[at];
-  return (int32_t)bare.lent;
+  return (int32_t)bare.in_use;
 }
 
 // ---- Sent bytes --------------------------------------------------------------------------------------------------
@@ -329,9 +329,9 @@ static void drain(void) {
   }
 }
 
-static void bare_stop(void* ctx, port_stop_t why, uint32_t error) {
+static void bare_stop(void* ctx, port_stop_t reason, uint32_t error) {
   (void)ctx;
-  (void)why;  // every reason leads to a restart
+  (void)reason;  // every reason leads to a restart
   (void)error;
   drain();
   fault_expect_reset();

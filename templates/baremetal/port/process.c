@@ -87,9 +87,9 @@ void* boardsmith_upload_symbol(const char* name) {
 // Maps the window at the same address in every process if it is free, so that code linked for one fits the next.
 static int32_t open_window(void) {
   enum { ALIGNMENT = 64 };
-  void* const wanted = (void*)(uintptr_t)0x40000000U;
+  void* const address = (void*)(uintptr_t)0x40000000U;
   void* const window =
-      mmap(wanted, BOARDSMITH_UPLOAD_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      mmap(address, BOARDSMITH_UPLOAD_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (window == MAP_FAILED) {
     return -1;
   }
@@ -104,10 +104,10 @@ static int32_t open_window(void) { return 0; }
 
 static int32_t process_init(void* ctx) {
   process_t* p = ctx;
-  const uint8_t here = 0;
+  const uint8_t local = 0;
   const uint8_t* top = (const uint8_t*)environ;  // lies above main's frame
   p->link_out = STANDARD_OUTPUT;
-  p->stack_end = ((uintptr_t)top > (uintptr_t)&here) ? (uintptr_t)top : (uintptr_t)&here;
+  p->stack_end = ((uintptr_t)top > (uintptr_t)&local) ? (uintptr_t)top : (uintptr_t)&local;
   p->stack_start = p->stack_end;                  // unknown: the system maps the stack on demand
   page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);  // never fails
   if ((sigprocmask(SIG_SETMASK, NULL, &p->mask) != 0) || (open_window() != 0)) {

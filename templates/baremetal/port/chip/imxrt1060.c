@@ -232,13 +232,13 @@ void chip_early(void) {
 }
 
 static void read_reset_cause(void) {
-  const uint32_t why = SRC_SRSR & SRSR_ALL;
-  SRC_SRSR = why;  // writing 1 clears
-  reset_cause = ((why & SRSR_POWER) != 0U) ? (uint32_t)BARE_RESET_POWER : 0U;
-  reset_cause |= ((why & SRSR_SOFTWARE) != 0U) ? (uint32_t)BARE_RESET_SOFTWARE : 0U;
-  reset_cause |= ((why & SRSR_PIN) != 0U) ? (uint32_t)BARE_RESET_PIN : 0U;
-  reset_cause |= ((why & SRSR_WATCHDOG) != 0U) ? (uint32_t)BARE_RESET_WATCHDOG : 0U;
-  reset_cause |= ((why & SRSR_OTHERS) != 0U) ? (uint32_t)BARE_RESET_OTHER : 0U;
+  const uint32_t flags = SRC_SRSR & SRSR_ALL;
+  SRC_SRSR = flags;  // writing 1 clears
+  reset_cause = ((flags & SRSR_POWER) != 0U) ? (uint32_t)BARE_RESET_POWER : 0U;
+  reset_cause |= ((flags & SRSR_SOFTWARE) != 0U) ? (uint32_t)BARE_RESET_SOFTWARE : 0U;
+  reset_cause |= ((flags & SRSR_PIN) != 0U) ? (uint32_t)BARE_RESET_PIN : 0U;
+  reset_cause |= ((flags & SRSR_WATCHDOG) != 0U) ? (uint32_t)BARE_RESET_WATCHDOG : 0U;
+  reset_cause |= ((flags & SRSR_OTHERS) != 0U) ? (uint32_t)BARE_RESET_OTHER : 0U;
 }
 
 void chip_init(void) {

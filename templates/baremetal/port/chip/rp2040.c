@@ -158,7 +158,7 @@ RAM_CODE static uint32_t exchange(void) {
   return got;
 }
 
-RAM_CODE static uint32_t ask_flash(void) {
+RAM_CODE static uint32_t query_flash(void) {
   flash.connect();
   flash.exit_xip();
   SS_CTRL = (SS_CTRL & ~SS_OUT) | SS_LOW;
@@ -181,8 +181,7 @@ typedef rom_function_t (*rom_lookup_t)(const uint16_t* table, uint32_t code);
 static rom_function_t rom_function(char first, char second) {
   const uint16_t* const table = (const uint16_t*)(uintptr_t)rom_half(0x14U);
   const uintptr_t look_up = rom_half(0x18U);
-  const rom_function_t found = ((rom_lookup_t)look_up)(table, ((uint32_t)second << 8) | (uint32_t)first);
-  return found;
+  return ((rom_lookup_t)look_up)(table, ((uint32_t)second << 8) | (uint32_t)first);
 }
 
 static int32_t prepare(void) {
@@ -207,7 +206,7 @@ static void read_flash_id(void) {
     return;
   }
   flash.bytes[0] = READ_ID;
-  if (ask_flash() != (uint32_t)ID_COMMAND_BYTES) {
+  if (query_flash() != (uint32_t)ID_COMMAND_BYTES) {
     return;
   }
   uint32_t ones = 0;
@@ -238,9 +237,9 @@ uint32_t chip_id(uint8_t* id, uint32_t max_bytes) {
 static void read_reset_cause(void) {
   const uint32_t in_reset = REG32(RESETS_RESET) & BLOCK_UART0;
   if (WATCHDOG_SCRATCH0 != STARTED) {
-    const uint32_t why = CHIP_RESET;
-    reset_cause = ((why & HAD_POR) != 0U) ? (uint32_t)BARE_RESET_POWER : 0U;
-    reset_cause |= ((why & HAD_RUN) != 0U) ? (uint32_t)BARE_RESET_PIN : 0U;
+    const uint32_t flags = CHIP_RESET;
+    reset_cause = ((flags & HAD_POR) != 0U) ? (uint32_t)BARE_RESET_POWER : 0U;
+    reset_cause |= ((flags & HAD_RUN) != 0U) ? (uint32_t)BARE_RESET_PIN : 0U;
     reset_cause |= (reset_cause == 0U) ? (uint32_t)BARE_RESET_OTHER : 0U;  // a rescue by a debugger
   } else if ((in_reset != 0U) && ((WATCHDOG_REASON & REASON_TIMER) != 0U)) {
     reset_cause = BARE_RESET_WATCHDOG;
@@ -265,7 +264,7 @@ void chip_init(void) {
   read_flash_id();
 }
 
-// ---- Random bits -----------------------------------------------------------------------------------------------------
+// ---- Random bits -------------------------------------------------------------------------------------------------
 
 // DS §2.17.5: the level of the ring oscillator, which drifts against the crystal. Each bit combines many samples.
 int32_t chip_random(uint8_t* data, uint32_t size_bytes) {

@@ -135,9 +135,9 @@ _Static_assert(((XOSC_HZ * PLL_FBDIV) / (PLL_POSTDIV1 * PLL_POSTDIV2)) == (BOARD
 // SYSRESETREQ, which resets only the processors, clears it (DS §12.9).
 static void read_reset_cause(void) {
   if (WATCHDOG_SCRATCH0 != STARTED) {
-    const uint32_t why = CHIP_RESET;
-    reset_cause = ((why & (HAD_POR | HAD_BOR)) != 0U) ? (uint32_t)BARE_RESET_POWER : 0U;
-    reset_cause |= ((why & HAD_RUN_LOW) != 0U) ? (uint32_t)BARE_RESET_PIN : 0U;
+    const uint32_t flags = CHIP_RESET;
+    reset_cause = ((flags & (HAD_POR | HAD_BOR)) != 0U) ? (uint32_t)BARE_RESET_POWER : 0U;
+    reset_cause |= ((flags & HAD_RUN_LOW) != 0U) ? (uint32_t)BARE_RESET_PIN : 0U;
     reset_cause |= (reset_cause == 0U) ? (uint32_t)BARE_RESET_OTHER : 0U;  // a rescue by a debugger, a glitch
   } else if ((WATCHDOG_REASON & (REASON_TIMER | REASON_FORCE)) != 0U) {
     reset_cause = BARE_RESET_WATCHDOG;

@@ -14,8 +14,8 @@ if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
 endif()
 
 # Zephyr before 3.4 tests whether the compiler can leave this folder's name out of __FILE__, in each new folder again.
-# Our own prefix map leaves it out. From 3.4 on, Kconfig says so. A function of Zephyr, called before each test, knows
-# the answer to some; it sets variables with these names.
+# Our own prefix map leaves it out. From 3.4 on, Kconfig has the result. A function of Zephyr, called before each test,
+# has the results of some; it sets variables with these names.
 if(CONFIG_BOARDSMITH_PREFIX_MAP AND DEFINED zephyr AND zephyr VERSION_LESS 3.4
     AND COMMAND zephyr_check_compiler_flag_hardcoded)
   function(zephyr_check_compiler_flag_hardcoded lang option check exists)

@@ -157,7 +157,7 @@ static void on_uart(const struct device* device, void* unused) {
 }
 
 // Enables a disabled interrupt. Bytes that arrived before may cause none: they are read here.
-static void receive_again(void) {
+static void resume_receive(void) {
   const unsigned int state = irq_lock();
   if (buffer.held) {
     buffer.held = false;
@@ -179,7 +179,7 @@ static void await_bytes(uint32_t timeout_ms) { wait_for_bytes(timeout_ms); }
 
 #else  // the driver has no interrupts
 
-static void receive_again(void) {}
+static void resume_receive(void) {}
 
 static int32_t start_device(void) {
   os_link.lost = -1;
@@ -217,7 +217,7 @@ int32_t os_receive(void* ctx, uint8_t** data, uint32_t timeout_ms) {
   (void)ctx;
   buffer.tail += buffer.in_use;
   buffer.in_use = 0;
-  receive_again();
+  resume_receive();
   await_bytes(timeout_ms);
   const uint32_t waiting = buffer.head - buffer.tail;
   const uint32_t at = buffer.tail % RING_BYTES;

@@ -11,7 +11,7 @@
 typedef struct os_link {
   volatile bool waiting;  // the server waits for bytes
   volatile bool alive;    // the server has run since this was cleared
-  int32_t lost;           // bytes that the UART lost; negative: its driver cannot tell
+  int32_t lost;           // bytes that the UART lost; negative: not reported by its driver
   uint32_t entropy;       // counter values at which bytes arrived
 #if (BOARDSMITH_UPLOAD_BYTES) > 0
   volatile uint32_t interrupts;  // of the UART

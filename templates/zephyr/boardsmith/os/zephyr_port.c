@@ -235,9 +235,9 @@ static void drain(void) {
   }
 }
 
-static void os_stop(void* ctx, port_stop_t why, uint32_t error) {
+static void os_stop(void* ctx, port_stop_t reason, uint32_t error) {
   (void)ctx;
-  (void)why;  // every reason leads to a restart
+  (void)reason;  // every reason leads to a restart
   (void)error;
   drain();
   fault_expect_reset();
@@ -284,9 +284,9 @@ _Noreturn void boardsmith_fatal(unsigned int reason, const os_frame_t* frame) {
     }
 #endif
     os_fault_state(&fault_state, frame, &os.stack);
-    const fault_reason_t found = reason_of(reason, &fault_state);
-    const bool is_check = found == FAULT_CHECK;
-    fault_keep(found, is_check ? (uint32_t)kTvmErrorPlatformCheckFailure : fault_state.code, &fault_state.at);
+    const fault_reason_t fault = reason_of(reason, &fault_state);
+    const bool is_check = fault == FAULT_CHECK;
+    fault_keep(fault, is_check ? (uint32_t)kTvmErrorPlatformCheckFailure : fault_state.code, &fault_state.at);
   }
   sys_reboot(SYS_REBOOT_COLD);
   for (;;) {
@@ -331,8 +331,8 @@ static bool from_device(uint8_t* data, uint32_t size_bytes) {
 }
 #endif
 
-// Without an entropy device: a mix of the number of starts and of counter values when bytes arrived. They only tell
-// sessions apart; nothing secret depends on them.
+// Without an entropy device: a mix of the number of starts and of counter values when bytes arrived. They
+// distinguish sessions; nothing secret depends on them.
 static int32_t os_random(void* ctx, uint8_t* data, uint32_t size_bytes) {
   (void)ctx;
   if (from_device(data, size_bytes)) {

@@ -69,20 +69,20 @@ void nrf_pins_on(void) {
 }
 
 int32_t nrf_reset_cause(const nrf_resets_t* bits) {
-  const uint32_t why = RESETREAS;
-  RESETREAS = why;  // writing 1 clears
-  if (why == 0U) {
+  const uint32_t flags = RESETREAS;
+  RESETREAS = flags;  // writing 1 clears
+  if (flags == 0U) {
     // Power-on and brown-out set no bit; an emulator has no such register.
     return ((BOARDSMITH_EMULATED) != 0) ? -1 : BARE_RESET_POWER;
   }
-  if ((why & RESET_PIN) != 0U) {
+  if ((flags & RESET_PIN) != 0U) {
     return BARE_RESET_PIN;  // errata 136 (nRF52840), 55 (nRF5340): other bits are invalid then
   }
   int32_t cause = 0;
-  cause |= ((why & bits->watchdog) != 0U) ? BARE_RESET_WATCHDOG : 0;
-  cause |= ((why & bits->software) != 0U) ? BARE_RESET_SOFTWARE : 0;
-  cause |= ((why & bits->lockup) != 0U) ? BARE_RESET_FAULT : 0;
-  cause |= ((why & bits->others) != 0U) ? BARE_RESET_OTHER : 0;
+  cause |= ((flags & bits->watchdog) != 0U) ? BARE_RESET_WATCHDOG : 0;
+  cause |= ((flags & bits->software) != 0U) ? BARE_RESET_SOFTWARE : 0;
+  cause |= ((flags & bits->lockup) != 0U) ? BARE_RESET_FAULT : 0;
+  cause |= ((flags & bits->others) != 0U) ? BARE_RESET_OTHER : 0;
   return cause;
 }
 

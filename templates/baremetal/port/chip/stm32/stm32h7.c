@@ -241,9 +241,9 @@ static int32_t pll_on(void) {
 }
 
 static int32_t set_flash(void) {
-  const uint32_t wanted = WAIT_STATES | (WRITE_DELAY << FLASH_ACR_WRHIGHFREQ_Pos);
-  stm32_modify(FLASH_ACR, FLASH_ACR_LATENCY | FLASH_ACR_WRHIGHFREQ, wanted);
-  return stm32_wait(FLASH_ACR, FLASH_ACR_LATENCY | FLASH_ACR_WRHIGHFREQ, wanted, FLASH_MS);
+  const uint32_t settings = WAIT_STATES | (WRITE_DELAY << FLASH_ACR_WRHIGHFREQ_Pos);
+  stm32_modify(FLASH_ACR, FLASH_ACR_LATENCY | FLASH_ACR_WRHIGHFREQ, settings);
+  return stm32_wait(FLASH_ACR, FLASH_ACR_LATENCY | FLASH_ACR_WRHIGHFREQ, settings, FLASH_MS);
 }
 
 static int32_t switch_to_pll(void) {

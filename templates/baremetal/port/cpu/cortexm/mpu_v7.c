@@ -69,16 +69,16 @@ static void region(uint32_t number, uint32_t base, uint32_t attributes, uint32_t
   MPU_RASR = attributes | RASR_SIZE(log2_bytes);
 }
 
-// Covers bytes bytes from base on with a region. Parts that are covered incompletely are excluded if whole, else
-// included.
-static void cover(uint32_t number, uint32_t base, uint32_t bytes, uint32_t attributes, bool whole) {
+// Covers bytes bytes from base on with a region. Parts that are covered incompletely are included, unless only_complete
+// is true.
+static void cover(uint32_t number, uint32_t base, uint32_t bytes, uint32_t attributes, bool only_complete) {
   uint32_t log2_bytes = LOG2_LEAST;
   while ((log2_bytes < 31U) && (((base & ((1U << log2_bytes) - 1U)) + (uint64_t)bytes) > (1UL << log2_bytes))) {
     log2_bytes++;
   }
   const uint32_t part = 1U << (log2_bytes - 3U);
   const uint32_t from = base & ((1U << log2_bytes) - 1U);
-  const uint32_t slack = whole ? (part - 1U) : 0U;
+  const uint32_t slack = only_complete ? (part - 1U) : 0U;
   const uint32_t first = (from + slack) / part;
   const uint32_t end = (from + bytes + ((part - 1U) - slack)) / part;
   const uint32_t in = ((1U << end) - 1U) & ~((1U << first) - 1U);

@@ -44,9 +44,9 @@ static uint64_t mtime(void) {
 #else
   uint32_t high = REG32(MTIME + 4U);
   uint32_t low = REG32(MTIME);
-  const uint32_t again = REG32(MTIME + 4U);
-  if (again != high) {  // the low half wrapped in between: it does not wrap again for minutes
-    high = again;
+  const uint32_t second = REG32(MTIME + 4U);
+  if (second != high) {  // the low half wrapped in between: it does not wrap again for minutes
+    high = second;
     low = REG32(MTIME);
   }
   return ((uint64_t)high << 32) | low;
@@ -69,9 +69,9 @@ static uint64_t mcycle(void) {
 #else
   uint32_t high = READ_CSR("mcycleh");
   uint32_t low = READ_CSR("mcycle");
-  const uint32_t again = READ_CSR("mcycleh");
-  if (again != high) {
-    high = again;
+  const uint32_t second = READ_CSR("mcycleh");
+  if (second != high) {
+    high = second;
     low = READ_CSR("mcycle");
   }
   return ((uint64_t)high << 32) | low;
@@ -102,8 +102,8 @@ static uint64_t sleep_mtime(uint64_t at) {
 }
 
 // Returns whether mcycle has the rate BOARDSMITH_TIMER_HZ, compared with mtime for a millisecond in the function wait.
-// It has not if the core stops it, always or in sleep, or if an emulator returns the host's counter.
-static bool mcycle_is_right(uint64_t (*wait)(uint64_t at)) {
+// False if the core stops it, always or in sleep, or if an emulator returns the host's counter.
+static bool mcycle_has_rate(uint64_t (*wait)(uint64_t at)) {
   const uint64_t edge = wait_mtime(mtime() + 1U);
   const uint64_t from = mcycle();
   const uint64_t end = wait(edge + CALIBRATION_COUNTS);
@@ -160,7 +160,7 @@ void cpu_idle(void) {
 
 void riscv_time_on(void) {
   SET_CSR("mie", MIE_MTIE);
-  timer.counts_mtime = !mcycle_is_right(wait_mtime);
-  timer.sleeps = timer.counts_mtime || mcycle_is_right(sleep_mtime);
+  timer.counts_mtime = !mcycle_has_rate(wait_mtime);
+  timer.sleeps = timer.counts_mtime || mcycle_has_rate(sleep_mtime);
   tick_restart(mtime());
 }
