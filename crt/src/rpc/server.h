@@ -185,8 +185,8 @@ void request_execute(rpc_server_t* s);
 // Results of a request: an empty Return; an answer that was sent; an Exception with one of TEXTS; an Exception with the
 // runtime's last error.
 typedef enum result { DONE, ANSWERED, TEXTS(TEXT_RESULT) FAILED } result_t;
-enum { TEXTS_BEGIN = ANSWERED + 1 };
-_Static_assert(((DAMAGED_REQUEST % 2) == 0) && (DAMAGED_COPY == (DAMAGED_REQUEST + (int)STATE_OF_COPY)),
+enum { TEXTS_BEGIN = (int)ANSWERED + 1 };
+_Static_assert((((int)DAMAGED_REQUEST % 2) == 0) && ((int)DAMAGED_COPY == ((int)DAMAGED_REQUEST + (int)STATE_OF_COPY)),
                "see STATE_OF_COPY");
 
 // Answers the current request with its result.
