@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -27,7 +26,6 @@ import (
 // This file compares standalone firmware with firmware that has an RPC server.
 
 const (
-	aloneTable = "../docs/standalone-sizes.md"
 	aloneBoard = "mps2_an385"
 
 	instructionSeconds = 16e-9 // of an emulated board, with -icount shift=4
@@ -36,22 +34,16 @@ const (
 
 const aloneTableIntro = `# Standalone firmware: size and speed
 
-Written by ` + "`go tool mage test:soak`" + ` (` + "`TestStandaloneSizes`" + `) from firmware for ` + "`mps2_an385`" + `, a Cortex-M3, with an RPC
-server and with ` + "`APP=standalone`" + ` ([embedded.md](embedded.md#standalone-firmware)). All outputs are TVM's. Each has
-flash, RAM and instructions of one inference. Flash and RAM are as in [boards-x-archives.md](boards-x-archives.md): RAM
-is all variables, and what the running model takes of the arena, without the stack. With an RPC server, a ` + "`graph`" + `
-has its parameters in RAM, and the host runs it operator by operator. Instructions are virtual time of QEMU; those of
-standalone firmware repeat to within 63, which is a microsecond.
+Written by ` + "`TestStandaloneSizes`" + ` in a full run, from firmware for ` + "`mps2_an385`" + `, a Cortex-M3, with an RPC server and
+with ` + "`APP=standalone`" + `. All outputs are TVM's. Flash and RAM are bytes; RAM is all variables, and what the running model
+takes of the arena, without the stack. With an RPC server, a ` + "`graph`" + ` has its parameters in RAM, and the host runs it
+operator by operator. Instructions of one inference are virtual time of QEMU; those of standalone firmware repeat to
+within 63, which is a microsecond.
 
 **Workspace** is the part of the standalone firmware's RAM for the tensors between operators, and for what operators
 allocate. TVM has planned it in ` + "`aot_c`" + ` archives; in ` + "`graph`" + ` archives, boardsmith plans it by lifetimes. **In use at
 once** is the least that any plan of the same operators needs, where the archive shows it. **TVM's plan** is that of the
-` + "`graph`" + ` archive's storage list, without what operators allocate. Inputs and outputs are in none of the three. All sizes
-are bytes.
-
-With CMSIS-NN's kernels, the same networks take about 16 KB (kws), 50 KB (ic), 55 KB (vww) and 0.3 KB (ad) of arena:
-TVM's operators pass most tensors in 16 bits, and allocate memory for padded copies of their inputs and for sums in 32
-bits.
+` + "`graph`" + ` archive's storage list, without what operators allocate. Inputs and outputs are in none of the three.
 
 `
 
@@ -102,7 +94,7 @@ func planOf(path string) (plan modelPlan, err error) {
 }
 
 // TestStandaloneSizes builds and runs models with an RPC server and standalone: standalone firmware takes less flash
-// and RAM, and no more time. A run without a limit writes the table of all of them.
+// and RAM, and no more time. A full run writes the table.
 func TestStandaloneSizes(t *testing.T) {
 	t.Parallel()
 	board, err := boards.Find(aloneBoard, nil)
@@ -113,7 +105,6 @@ func TestStandaloneSizes(t *testing.T) {
 		t.Skip(why)
 	}
 	archives := slices.DeleteFunc(mlftest.Archives(t), func(path string) bool { return !isCompared(path) })
-	tiny := slices.ContainsFunc(archives, isTiny)
 	var rows []aloneRow
 	for _, path := range drawn.Of(t, "archives in both kinds of firmware", archives, 1) {
 		t.Run(mlftest.Name(path), func(t *testing.T) {
@@ -126,14 +117,8 @@ func TestStandaloneSizes(t *testing.T) {
 			t.Log(row)
 		})
 	}
-	switch {
-	case !drawn.InSoak() || t.Failed():
-	case !tiny:
-		t.Logf("%s is not written: BOARDSMITH_ARCHIVES names no mlperf_tiny", aloneTable)
-	default:
-		if err := os.WriteFile(aloneTable, []byte(aloneTableIntro+tableOf(rows)), 0o644); err != nil {
-			t.Fatal(err)
-		}
+	if drawn.InFull() && !t.Failed() {
+		writeReport(t, "standalone-sizes.md", aloneTableIntro+tableOf(rows))
 	}
 }
 
@@ -229,16 +214,4 @@ func grouped(n int64) string {
 		s = s[:i] + "," + s[i:]
 	}
 	return s
-}
-
-// TestStandaloneSizesIntro checks that the page has the text that would be written now.
-func TestStandaloneSizesIntro(t *testing.T) {
-	t.Parallel()
-	page, err := os.ReadFile(filepath.FromSlash(aloneTable))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.HasPrefix(string(page), aloneTableIntro) {
-		t.Errorf("%s does not begin with\n%s", aloneTable, aloneTableIntro)
-	}
 }

@@ -22,7 +22,7 @@ func Test(ctx context.Context) error { return do(ctx, "test", (*repository).test
 type TEST mg.Namespace
 
 // Full runs the tests with six times as many cases, then every fuzz target for FUZZTIME, other releases of Debian, and
-// benchmarks; writes docs/report.
+// benchmarks; writes build/report.
 func (TEST) Full(ctx context.Context) error { return do(ctx, "test:full", (*repository).testFull) }
 
 // Soak runs all tests with all cases, and every fuzz target for FUZZTIME; it has no limit.
@@ -39,7 +39,10 @@ func Lint(ctx context.Context) error { return do(ctx, "lint", (*repository).lint
 // Bench measures speed and prints it next to its goals.
 func Bench(ctx context.Context) error { return do(ctx, "bench", (*repository).bench) }
 
-// Interop runs an unmodified TVM with exported templates and writes docs/report/tvm.md (BOARDSMITH_TVM_PYTHON).
+// Figures measures the runtime, the sizes of firmware and the times of builds, and writes docs/figures.md.
+func Figures(ctx context.Context) error { return do(ctx, "figures", (*repository).figures) }
+
+// Interop runs an unmodified TVM with exported templates and writes build/report/tvm.md (BOARDSMITH_TVM_PYTHON).
 func Interop(ctx context.Context) error { return do(ctx, "interop", (*repository).interop) }
 
 // INTEROP contains what else is done with an unmodified TVM. For its name in capitals, see TEST.

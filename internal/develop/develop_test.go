@@ -53,7 +53,7 @@ func TestOwnTargets(t *testing.T) {
 		}
 	}
 	for _, name := range []string{
-		"bench", "build", "demo", "doctor", "flash", "interop", "interop:record", "lint", "run", "setup", "test",
+		"bench", "build", "demo", "doctor", "figures", "flash", "interop", "interop:record", "lint", "run", "setup", "test",
 		"test:debian", "test:full", "test:soak",
 	} {
 		if text := help[name]; len(text) < 20 || !strings.HasSuffix(text, ".") {

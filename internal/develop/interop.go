@@ -14,14 +14,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/moby/sys/atomicwriter"
-
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 )
 
-// interopFile is written by mage interop. A person commits it.
-const interopFile = "docs/report/tvm.md"
+// interopFile is written by mage interop.
+const interopFile = reportFolder + "/tvm.md"
 
 // tvmVariable names a Python that has TVM.
 const tvmVariable = "BOARDSMITH_TVM_PYTHON"
@@ -45,11 +43,9 @@ func (r *repository) interop(ctx context.Context) error {
 		return err
 	}
 	if t.failed == 0 && len(all) > 0 {
-		file := filepath.Join(r.Dir, filepath.FromSlash(interopFile))
-		if err := atomicwriter.WriteFile(file, []byte(interopPage(all, commit, load)), 0o644); err != nil {
+		if err := r.writePage(interopFile, interopPage(all, commit, load)); err != nil {
 			return err
 		}
-		r.Printf("wrote %s", interopFile)
 	}
 	return r.conclude(&t)
 }
@@ -123,8 +119,8 @@ func interopPage(all []interopUse, commit, load string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `# Templates under TVM's own Python
 
-Written by `+"`go tool mage interop`"+`; nothing in it is edited by hand. The scripts are in
-`+"`projectapi/testdata/interop`"+`: each use is one run of Python, with TVM's imports, its compiler and its search.
+Written by `+"`go tool mage interop`"+`. The scripts are in `+"`projectapi/testdata/interop`"+`: each use is one run of
+Python, with TVM's imports, its compiler and its search.
 Times are seconds of wall time, in brackets those of all processors.
 
 | | |

@@ -6,29 +6,25 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
 
-	"github.com/moby/sys/atomicwriter"
-
 	"github.com/boardsmith/boardsmith/internal/cli/toolbox"
 )
 
-// reportFile is written by a full run. A person commits it.
-const reportFile = "docs/report/README.md"
+// reportFile is written by a full run.
+const reportFile = reportFolder + "/README.md"
 
 func (r *repository) writeReport(ctx context.Context, t *tally, commit string, spent time.Duration) error {
-	bench, err := r.measure(ctx)
+	speed, err := r.measure(ctx)
 	if err != nil {
 		return err
 	}
 	var b strings.Builder
 	b.WriteString("# Report of a full test run\n\n")
-	b.WriteString("Written by `go tool mage test:full`; nothing in it is edited by hand.\n\n")
+	b.WriteString("Written by `go tool mage test:full`.\n\n")
 	fmt.Fprintf(&b, "| | |\n|---|---|\n| commit | %s |\n| day | %s |\n", commit, time.Now().UTC().Format(time.DateOnly))
 	fmt.Fprintf(&b, "| system | %s, %s/%s, %d cores |\n", runtime.Version(), runtime.GOOS, runtime.GOARCH,
 		runtime.NumCPU())
@@ -37,7 +33,7 @@ func (r *repository) writeReport(ctx context.Context, t *tally, commit string, s
 	fmt.Fprintf(&b, "## Tests\n\n```\n%s\n```\n\n", strings.Join(t.sections, "\n"))
 	fmt.Fprintf(&b, "Tests that took longest:\n\n```\n%s\n```\n\n", strings.Join(t.slowest, "\n"))
 	writeList(&b, "Skipped", t.skips)
-	fmt.Fprintf(&b, "## Speed\n\n```\n%s```\n\n## Tools\n\n```\n", bench)
+	fmt.Fprintf(&b, "## Speed\n\n```\n%s```\n\n## Tools\n\n```\n", r.goalTable(speed))
 	all, err := toolbox.Look(ctx)
 	if err != nil {
 		return err
@@ -49,15 +45,7 @@ func (r *repository) writeReport(ctx context.Context, t *tally, commit string, s
 	if len(t.systems) > 0 {
 		fmt.Fprintf(&b, "\n## Tools of other systems\n\n```\n%s\n```\n", strings.Join(t.systems, "\n\n"))
 	}
-	file := filepath.Join(r.Dir, filepath.FromSlash(reportFile))
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		return err
-	}
-	if err := atomicwriter.WriteFile(file, []byte(b.String()), 0o644); err != nil {
-		return err
-	}
-	r.Printf("wrote %s", reportFile)
-	return nil
+	return r.writePage(reportFile, b.String())
 }
 
 func writeList(b *strings.Builder, title string, items []string) {

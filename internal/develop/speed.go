@@ -83,10 +83,11 @@ var benchPackages = []string{
 }
 
 func (r *repository) bench(ctx context.Context) error {
-	table, err := r.measure(ctx)
+	speed, err := r.measure(ctx)
 	if err != nil {
 		return err
 	}
+	table := r.goalTable(speed)
 	r.Printf("%s", strings.TrimRight(table, "\n"))
 	if err := r.benchRuntime(ctx); err != nil {
 		return err
@@ -114,10 +115,19 @@ func (r *repository) benchRuntime(ctx context.Context) error {
 	return nil
 }
 
-// measure runs the benchmarks and returns the table of goals.
-func (r *repository) measure(ctx context.Context) (string, error) {
+// speeds are the figures of benchmarks, by the name in goals and by unit.
+type speeds map[string]map[string]float64
+
+// value returns a goal's figure in the unit that is shown.
+func (s speeds) value(g goal) (value float64, measured bool) {
+	raw, measured := s[g.benchmark][g.unit]
+	return raw * g.scale, measured
+}
+
+// measure runs the benchmarks of goals.
+func (r *repository) measure(ctx context.Context) (speeds, error) {
 	var t tally
-	figures := map[string]map[string]float64{}
+	speed := speeds{}
 	pkg := ""
 	argv := []string{"go", "test", "-run=^$", "-bench=" + benchNames(), "-benchmem", "-count=1", "-p=1"}
 	argv = append(argv, benchPackages...)
@@ -130,31 +140,35 @@ func (r *repository) measure(ctx context.Context) (string, error) {
 			fmt.Fprintln(r.Console, line)
 			return
 		}
-		figures[pkg+"."+name] = values
+		speed[pkg+"."+name] = values
 	})
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	if t.failed > 0 {
-		return "", failure.Errorf(failure.Internal, "the benchmarks failed")
+		return nil, failure.Errorf(failure.Internal, "the benchmarks failed")
 	}
-	var b strings.Builder
-	for _, g := range allGoals() {
-		b.WriteString(r.goalLine(g, figures))
-	}
-	return b.String(), nil
+	return speed, nil
 }
 
-func (r *repository) goalLine(g goal, figures map[string]map[string]float64) string {
+// goalTable returns the table of goals.
+func (r *repository) goalTable(speed speeds) string {
+	var b strings.Builder
+	for _, g := range allGoals() {
+		b.WriteString(r.goalLine(g, speed))
+	}
+	return b.String()
+}
+
+func (r *repository) goalLine(g goal, speed speeds) string {
 	word, compare := "at most", "<="
 	if g.atLeast {
 		word, compare = "at least", ">="
 	}
-	raw, ok := figures[g.benchmark][g.unit]
+	value, ok := speed.value(g)
 	if !ok {
 		return fmt.Sprintf("%-58s not measured            target %s %g %s  %s\n", g.what, word, g.bound, g.shown, missed)
 	}
-	value := raw * g.scale
 	met := value <= g.bound
 	if g.atLeast {
 		met = value >= g.bound

@@ -1,0 +1,83 @@
+package develop
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+const runtimeRows = `                          measured   ceiling    budget  TVM 0.14
+image, bytes                  9496      9496      9500     29184
+  runtime                3895
+CopyToRemote, by 1           31.27     31.28      40.0     309.5
+  8 KiB buffer, by 1         32.36     32.37      40.0     309.5
+call, 3 tensors, by 128       2500      2502      3000          
+`
+
+// allSpeeds has a figure for each goal.
+func allSpeeds() speeds {
+	all := speeds{}
+	for _, g := range goals {
+		if all[g.benchmark] == nil {
+			all[g.benchmark] = map[string]float64{}
+		}
+		all[g.benchmark][g.unit] = 1.2345 / g.scale
+	}
+	return all
+}
+
+func TestFiguresPage(t *testing.T) {
+	t.Parallel()
+	page, err := figuresPage("abc", "0.5", runtimeRows, allSpeeds(), []string{"| board |\n", "| archive |\n"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"| commit | abc |\n", "load before the run: 0.5 |\n",
+		"|---|--:|--:|\n| image, bytes | 9496 | 29184 |\n| CopyToRemote, by 1 | 31.27 | 309.5 |\n\n",
+		"| archive to open session, nothing cached | 1.234 s |\n", "\n| board |\n\n", "\n| archive |\n\n",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("no %q in\n%s", want, page)
+		}
+	}
+	if strings.Contains(page, "framing") || strings.Contains(page, "%!") {
+		t.Error(page)
+	}
+}
+
+func TestFiguresPageNeedsEveryFigure(t *testing.T) {
+	t.Parallel()
+	speed := allSpeeds()
+	delete(speed, "targets.BenchmarkEmptyCall")
+	if _, err := figuresPage("abc", "0.5", runtimeRows, speed, []string{"", ""}); err == nil {
+		t.Error("a benchmark is missing")
+	}
+	if _, err := figuresPage("abc", "0.5", "no rows\n", allSpeeds(), []string{"", ""}); err == nil {
+		t.Error("no row of the runtime")
+	}
+}
+
+func TestFiguresNeedCommit(t *testing.T) {
+	t.Parallel()
+	if err := inFolder(t.TempDir()).figures(t.Context()); failure.Of(err) != failure.Config {
+		t.Error(err)
+	}
+}
+
+// TestFiguresAreCurrent checks that docs/figures.md has the text that would be written now, around the figures.
+func TestFiguresAreCurrent(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(figuresFile)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for paragraph := range strings.SplitSeq(figuresText, "\n\n") {
+		if !strings.Contains(paragraph, "%") && !strings.Contains(string(page), paragraph) {
+			t.Errorf("%s has no paragraph\n%s", figuresFile, paragraph)
+		}
+	}
+}
