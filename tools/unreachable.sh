@@ -12,5 +12,5 @@ sed '1s/.*/\/\/go:build mage/;2d' "$dir/mage_output_file.go" >"$dir/main.go" # i
 rm "$dir/mage_output_file.go"
 go tool -modfile=tools/go.mod deadcode -tags=mage "./$dir" ./cmd/... ./examples/... >"$dir/found"
 # What remains is for tests, or for Go programs: docs/tuning.md.
-grep -Ev -e '^internal/(drawn|testcache)/' \
+grep -Ev -e '^internal/testkit/' \
   -e '^tune/.*: (WriteAutoTVM|Result.errorNumber|ReadProgram|ReadCandidate|Candidate)$' "$dir/found" || true
