@@ -71,9 +71,9 @@ func TestContexts(t *testing.T) {
 // With only Flash set in Config, a programmer finds its tool on PATH and logs nothing.
 func TestZeroConfig(t *testing.T) {
 	dir := t.TempDir()
-	said := "#!/bin/sh\necho '" + mark + "connected'\n"
+	output := "#!/bin/sh\necho '" + mark + "connected'\n"
 	for _, name := range []string{"openocd", "pyocd"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(said), 0o755); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(output), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -97,8 +97,8 @@ func TestFailedFolder(t *testing.T) {
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
 	old, inUse := filepath.Join(tmp, folderName+"1"), filepath.Join(tmp, folderName+"2")
-	longAgo := time.Now().Add(-2 * keptFor)
-	for _, name := range []string{filepath.Join(old, keptMark), filepath.Join(inUse, "openocd.cfg")} {
+	longAgo := time.Now().Add(-2 * failedFolderLife)
+	for _, name := range []string{filepath.Join(old, failedMark), filepath.Join(inUse, "openocd.cfg")} {
 		if err := os.Mkdir(filepath.Dir(name), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -124,9 +124,9 @@ func TestFailedFolder(t *testing.T) {
 	}
 	job := Job{Verify: []Segment{{0, []byte{1, 2, 3, 4}}}}
 	err = p.Do(t.Context(), job)
-	again, ok := strings.CutPrefix(failure.Next(err), "to see its whole output: ")
-	if said, _ := exec.Command("sh", "-c", again).Output(); !ok || string(said) != "segment0.bin\n" {
-		t.Errorf("%s printed %q", again, said)
+	repeat, ok := strings.CutPrefix(failure.Next(err), "to see its whole output: ")
+	if output, _ := exec.Command("sh", "-c", repeat).Output(); !ok || string(output) != "segment0.bin\n" {
+		t.Errorf("%s printed %q", repeat, output)
 	}
 	if _, err := os.Stat(old); err == nil {
 		t.Error("the folder of an earlier run was not removed")
@@ -144,7 +144,7 @@ func TestFailedFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = p.Do(ctx, job) // it is stopped
-	if kept, _ := filepath.Glob(filepath.Join(tmp, folderName+"*")); len(kept) != 2 {
-		t.Errorf("folders %q, want those of the failed and of the current run", kept)
+	if folders, _ := filepath.Glob(filepath.Join(tmp, folderName+"*")); len(folders) != 2 {
+		t.Errorf("folders %q, want those of the failed and of the current run", folders)
 	}
 }

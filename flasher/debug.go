@@ -18,14 +18,14 @@ import (
 // A DebugServer is a programmer with a gdb server.
 type DebugServer interface {
 	// Serve runs a gdb server on a local TCP port, with the core halted, and calls use when gdb can connect. The core is
-	// reset before unless how is Attached. The server ends when use returns, before Serve returns. Errors:
+	// reset before unless halt is Attached. The server ends when use returns, before Serve returns. Errors:
 	// *ProgrammerError, those of use and of ctx.
-	Serve(ctx context.Context, how Halt, port int, use func(context.Context) error) error
+	Serve(ctx context.Context, halt Halt, port int, use func(context.Context) error) error
 	// ServeCommand returns the server's command line, for display.
-	ServeCommand(how Halt, port int) string
+	ServeCommand(halt Halt, port int) string
 }
 
-// A Halt is how a core is halted for a debugger.
+// A Halt is the way in which a core is halted for a debugger.
 type Halt int
 
 // A core is halted by a reset, before its first instruction; or where it is, and continues when the debugger detaches.
@@ -37,28 +37,28 @@ const (
 // servesWithin limits the time until a server is ready.
 const servesWithin = connectTime
 
-const gdbServer = "gdb server" // what it is, for messages
+const gdbServer = "gdb server" // for messages
 
 var errNotServing = errors.New("the server was not ready in time")
 
 // ServeCommand implements DebugServer.
-func (o *openocd) ServeCommand(how Halt, port int) string {
-	return command.Command{Path: o.where("openocd"), Args: o.serveArgs(".", how, port)}.Typed()
+func (o *openocd) ServeCommand(halt Halt, port int) string {
+	return command.Command{Path: o.displayPath("openocd"), Args: o.serveArgs(".", halt, port)}.Typed()
 }
 
 const serving = "serving"
 
 // serveArgs makes OpenOCD listen before it runs the last of its commands.
-func (o *openocd) serveArgs(dir string, how Halt, port int) []string {
-	halt := "reset halt"
-	if how == Attached {
-		halt = "halt; [target current] configure -event gdb-detach {resume}"
+func (o *openocd) serveArgs(dir string, halt Halt, port int) []string {
+	commands := "reset halt"
+	if halt == Attached {
+		commands = "halt; [target current] configure -event gdb-detach {resume}"
 	}
-	return append(o.connect(dir, fmt.Sprint(port)), "-c", halt+`; echo "`+mark+serving+`"`)
+	return append(o.connect(dir, fmt.Sprint(port)), "-c", commands+`; echo "`+mark+serving+`"`)
 }
 
 // Serve implements DebugServer.
-func (o *openocd) Serve(ctx context.Context, how Halt, port int, use func(context.Context) error) error {
+func (o *openocd) Serve(ctx context.Context, halt Halt, port int, use func(context.Context) error) error {
 	path, err := o.find()
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func (o *openocd) Serve(ctx context.Context, how Halt, port int, use func(contex
 		if err := o.shadow(dir); err != nil {
 			return err
 		}
-		gdb := server{what: gdbServer, command: o.command(path, o.serveArgs(dir, how, port), dir), ready: mark + serving}
+		gdb := server{name: gdbServer, command: o.command(path, o.serveArgs(dir, halt, port), dir), ready: mark + serving}
 		return gdb.serveWatched(ctx, servesWithin, use)
 	})
 }
@@ -95,24 +95,24 @@ func (p *pyocd) Serve(ctx context.Context, _ Halt, port int, use func(context.Co
 		return err
 	}
 	return inFolder(ctx, func(dir string) error {
-		gdb := server{what: gdbServer, command: p.command(path, args, dir), ready: "GDB server listening on port"}
+		gdb := server{name: gdbServer, command: p.command(path, args, dir), ready: "GDB server listening on port"}
 		return gdb.serveWatched(ctx, servesWithin, use)
 	})
 }
 
 // A server is a programmer's command that serves until it is ended.
 type server struct {
-	what    string // for messages
+	name    string // for messages
 	command command.Command
-	ready   string          // part of the line that it prints when it serves
-	ended   func(err error) // called when the command has ended, for whatever reason; nil: nobody asks
+	ready   string          // part of the line that the command prints when it serves
+	ended   func(err error) // called when the command has ended; nil: not called
 }
 
 // serve runs the server, calls use once it serves, and ends it when use returns.
 func (s server) serve(ctx context.Context, within time.Duration, use func(context.Context) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	is, refused := make(chan struct{}), make(chan string, 1)
+	ready, refused := make(chan struct{}), make(chan string, 1)
 	var once sync.Once
 	c := s.command
 	c.Out = func(line string) {
@@ -120,7 +120,7 @@ func (s server) serve(ctx context.Context, within time.Duration, use func(contex
 		case portTaken.MatchString(line):
 			once.Do(func() { refused <- line })
 		case strings.Contains(line, s.ready):
-			once.Do(func() { close(is) })
+			once.Do(func() { close(ready) })
 		}
 	}
 	c.Err = c.Out
@@ -135,7 +135,7 @@ func (s server) serve(ctx context.Context, within time.Duration, use func(contex
 	limit := time.NewTimer(within)
 	defer limit.Stop()
 	select {
-	case <-is:
+	case <-ready:
 	case err := <-ended:
 		if err == nil {
 			err = fmt.Errorf("%s: %w", filepath.Base(c.Path), errNotServing)
@@ -149,7 +149,7 @@ func (s server) serve(ctx context.Context, within time.Duration, use func(contex
 		stop()
 		<-ended
 		hung := &command.Error{Tool: command.Name(c.Path), Command: c.Typed(), Err: errNotServing}
-		return &ProgrammerError{Class: failure.Timeout, Hint: "the " + s.what + " hangs", Err: hung}
+		return &ProgrammerError{Class: failure.Timeout, Hint: "the " + s.name + " hangs", Err: hung}
 	}
 	err := use(ctx)
 	stop()

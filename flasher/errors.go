@@ -29,7 +29,7 @@ func (e *VerifyError) Error() string {
 // FailureClass returns failure.Verify.
 func (e *VerifyError) FailureClass() failure.Class { return failure.Verify }
 
-// NextStep is what people try first.
+// NextStep returns the usual remedy.
 func (e *VerifyError) NextStep() string {
 	return "flash again; if the same address differs, that flash is worn or protected"
 }
@@ -38,8 +38,8 @@ func (e *VerifyError) NextStep() string {
 type ProgrammerError struct {
 	Class failure.Class // probe-missing, flash or timeout
 	Hint  string        // the cause in plain words; "" if unknown
-	Next  string        // what the reader should do; "" if there is no advice for this cause
-	Err   error         // a *command.Error with the tool's own words
+	Next  string        // advice for this cause; "" if there is none
+	Err   error         // a *command.Error with the tool's output
 }
 
 func (e *ProgrammerError) Error() string {
@@ -52,7 +52,7 @@ func (e *ProgrammerError) Error() string {
 // Unwrap returns the command's own error.
 func (e *ProgrammerError) Unwrap() error { return e.Err }
 
-// FailureClass is the error's class.
+// FailureClass returns Class.
 func (e *ProgrammerError) FailureClass() failure.Class { return e.Class }
 
 // NextStep returns the advice for the cause, and the command that shows all that the programmer prints.
@@ -68,9 +68,9 @@ func (e *ProgrammerError) NextStep() string {
 	return strings.Join(steps, "; ")
 }
 
-// knownFailures are common failures by what openocd, pyocd and west print. The first that matches counts: a likely
-// cause stands before its consequences, such as a probe that cannot be opened.
-var knownFailures = []struct {
+// failurePatterns are common failures of openocd, pyocd and west by their output. The first that matches counts: a
+// likely cause stands before its consequences, such as a probe that cannot be opened.
+var failurePatterns = []struct {
 	printed *regexp.Regexp
 	class   failure.Class
 	hint    string
@@ -168,7 +168,7 @@ var knownFailures = []struct {
 	},
 }
 
-// portTaken matches what a server prints that cannot listen. Some go on.
+// portTaken matches the output of a server that cannot listen. Some run on.
 var portTaken = printed(`couldn't bind .* to socket`, `address already in use`)
 
 // printed matches a text that contains one of the patterns, in upper or lower case.
@@ -185,9 +185,9 @@ func explain(err error) error {
 	if errors.Is(err, command.ErrTooLong) {
 		return &ProgrammerError{Class: failure.Timeout, Hint: "the programmer hangs", Err: err}
 	}
-	for _, k := range knownFailures {
-		if k.printed.MatchString(c.Text) {
-			return &ProgrammerError{k.class, k.hint, k.next, err}
+	for _, f := range failurePatterns {
+		if f.printed.MatchString(c.Text) {
+			return &ProgrammerError{f.class, f.hint, f.next, err}
 		}
 	}
 	return &ProgrammerError{Class: failure.Flash, Err: err}

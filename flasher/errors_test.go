@@ -87,7 +87,7 @@ func TestOpenOCDDifference(t *testing.T) {
 		{"Error: contents differ", Job{}, nil},
 		{"Error: open failed", verify, nil},
 	} {
-		err := openocdVerdict(&command.Error{Tool: "openocd", Text: c.says, Err: errors.New("exit status 1")}, c.job)
+		err := openocdError(&command.Error{Tool: "openocd", Text: c.says, Err: errors.New("exit status 1")}, c.job)
 		var e *VerifyError
 		if errors.As(err, &e) != (c.want != nil) || err == nil || e != nil && *e != *c.want {
 			t.Errorf("%q of %d segments: %v", c.says, len(c.job.Verify), err)
@@ -96,7 +96,7 @@ func TestOpenOCDDifference(t *testing.T) {
 			t.Errorf("%q is described as %v", c.says, e)
 		}
 	}
-	if err := openocdVerdict(nil, verify); err != nil {
+	if err := openocdError(nil, verify); err != nil {
 		t.Errorf("a good comparison: %v", err)
 	}
 }
@@ -109,7 +109,7 @@ func TestComparisonIsAStep(t *testing.T) {
 		c := Config{Chip: boards.Identification{
 			Address: boards.Number(register), Mask: 0xfff, Values: []boards.Number{0x434},
 		}}
-		for what, job := range map[string]Job{
+		for name, job := range map[string]Job{
 			"erases": {Erase: []boards.Sector{{Size: 1024}}}, "compares only": {Verify: []Segment{{0, []byte{1}}}},
 		} {
 			var openocd toolRun
@@ -118,10 +118,10 @@ func TestComparisonIsAStep(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := register != 0 && what == "erases"
+			want := register != 0 && name == "erases"
 			for tool, marks := range map[string][]string{"openocd": openocd.marks, "pyocd": pyocd.marks} {
 				if slices.Contains(marks, identified) != want {
-					t.Errorf("%s, register %#x, %s: steps %v", tool, register, what, marks)
+					t.Errorf("%s, register %#x, %s: steps %v", tool, register, name, marks)
 				}
 			}
 		}

@@ -48,7 +48,7 @@ func TestReserved(t *testing.T) {
 	}
 	for name := range programmers {
 		p := created(t, name, Config{Reserved: []Range{{0x1000, 0x1000}}, Find: find, Log: hclog.NewNullLogger()})
-		for what, j := range map[string]Job{
+		for action, j := range map[string]Job{
 			"erase": {Erase: []boards.Sector{
 				{Index: 0, Addr: 0x800, Size: 0x800},
 				{Index: 1, Addr: 0x1800, Size: 0x800},
@@ -57,11 +57,11 @@ func TestReserved(t *testing.T) {
 			"a last byte":  {Write: []Segment{{0x1fff, []byte{1, 2}}}},
 		} {
 			if err := p.Do(t.Context(), j); failure.Of(err) != failure.Config {
-				t.Errorf("%s, %s: %v", name, what, err)
+				t.Errorf("%s, %s: %v", name, action, err)
 			}
 		}
 	}
-	if err := (Config{Reserved: []Range{{0x1000, 0x1000}}}).allows(Job{Erase: []boards.Sector{{
+	if err := (Config{Reserved: []Range{{0x1000, 0x1000}}}).checkReserved(Job{Erase: []boards.Sector{{
 		Index: 0, Addr: 0x800,
 		Size: 0x800,
 	}, {Index: 2, Addr: 0x2000, Size: 0x800}}}); err != nil {

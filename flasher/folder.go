@@ -21,7 +21,7 @@ type toolRun struct {
 	args  []string
 	files []Segment // as segment0.bin, ...
 	marks []string  // one for each step, in their order
-	// erases lists the sectors erased after each mark; begins, unless nil, is called with them when the mark comes
+	// erases lists the sectors erased after each mark; begins, unless nil, is called with them when the mark is printed
 	erases map[string]uint64
 	begins func(addr uint64)
 }
@@ -34,8 +34,8 @@ func (r *toolRun) file(s Segment) string {
 	return fmt.Sprintf(segmentName, len(r.files)-1)
 }
 
-// texts describes the files, for display.
-func (r *toolRun) texts() (all []string) {
+// describeFiles describes the files, for display.
+func (r *toolRun) describeFiles() (all []string) {
 	for i, s := range r.files {
 		all = append(all, fmt.Sprintf(segmentName+": %d bytes for 0x%08x", i, len(s.Data), s.Addr))
 	}
@@ -72,45 +72,46 @@ func readBack(dir string, ranges []Range) ([]Segment, error) {
 }
 
 const (
-	folderName = "boardsmith-flash"
-	keptMark   = "failed" // the mark of a kept folder: its tool has ended
-	keptFor    = time.Hour
+	folderName       = "boardsmith-flash"
+	failedMark       = "failed" // a file in the folder of a tool that has ended with an error
+	failedFolderLife = time.Hour
 )
 
 // inFolder calls do with a temporary folder. If the tool fails, the folder stays for a while, so that the command
 // in the error can be repeated.
 func inFolder(ctx context.Context, do func(dir string) error) error {
-	removeKept()
+	removeFailedFolders()
 	dir, err := os.MkdirTemp("", folderName)
 	if err != nil {
 		return err
 	}
 	err = do(dir)
 	tool := new(command.Error)
-	keep := errors.As(err, &tool) && ctx.Err() == nil
-	if !keep || os.WriteFile(filepath.Join(dir, keptMark), nil, 0o600) != nil {
+	failed := errors.As(err, &tool) && ctx.Err() == nil
+	if !failed || os.WriteFile(filepath.Join(dir, failedMark), nil, 0o600) != nil {
 		_ = os.RemoveAll(dir) // best effort
 	}
 	return err
 }
 
-// removeKept removes the folders of runs that failed long ago. A folder without the mark may be in use, by a gdb
-// server for example.
-func removeKept() {
+// removeFailedFolders removes the folders of runs that failed long ago. A folder without the mark may be in use, by a
+// gdb server for example.
+func removeFailedFolders() {
 	entries, _ := os.ReadDir(os.TempDir()) // keep what cannot be read
 	for _, e := range entries {
 		dir := filepath.Join(os.TempDir(), e.Name())
 		if !e.IsDir() || !strings.HasPrefix(e.Name(), folderName) {
 			continue
 		}
-		if mark, err := os.Lstat(filepath.Join(dir, keptMark)); err == nil && time.Since(mark.ModTime()) > keptFor {
+		mark, err := os.Lstat(filepath.Join(dir, failedMark))
+		if err == nil && time.Since(mark.ModTime()) > failedFolderLife {
 			_ = os.RemoveAll(dir) // another user's folder stays
 		}
 	}
 }
 
-// verified compares the memory that was read into the folder with the job's segments.
-func verified(dir string, want []Segment, step func(string)) error {
+// verifyFolder compares the memory that was read into the folder with the job's segments.
+func verifyFolder(dir string, want []Segment, step func(string)) error {
 	got, err := readBack(dir, rangesOf(want))
 	if err != nil {
 		return err

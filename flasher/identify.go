@@ -1,5 +1,5 @@
-// This file compares the chip's identification register with the board file. The tool does so itself, in the same
-// run, before it erases anything.
+// This file compares the chip's identification register with the board file. The tool compares it, in the same run,
+// before it erases anything.
 
 package flasher
 
@@ -41,7 +41,7 @@ func (e *ChipError) NextStep() string {
 }
 
 const (
-	identification = "identification " // prefix of the register's value; not a step, because the value is not known before
+	identification = "identification " // prefix of the register's value; not a step, because the value varies
 	identified     = "identified"
 )
 
@@ -80,13 +80,13 @@ func (c Config) pyocdIdentify(r *toolRun, j Job) {
 		values = "any"
 	}
 	r.command("identify 0x%x 0x%x %s", uint64(c.Chip.Address), uint64(c.Chip.Mask), values)
-	r.noted(identified)
+	r.addMark(identified)
 }
 
 var identificationRE = regexp.MustCompile(`(?m)^` + mark + identification + `0x([0-9a-fA-F]{1,8})\b`)
 
-// chipVerdict returns a *ChipError for a run that ended because of the chip.
-func (c Config) chipVerdict(err error) error {
+// chipError returns a *ChipError for a run that ended because of the chip.
+func (c Config) chipError(err error) error {
 	var failed *command.Error
 	if !errors.As(err, &failed) || c.AnyChip {
 		return err
@@ -98,8 +98,8 @@ func (c Config) chipVerdict(err error) error {
 	return &ChipError{uint32(hex(m[1])), c.Chip}
 }
 
-// warnOfChip logs a warning for a line that reports another chip, if any chip is accepted.
-func (c Config) warnOfChip(line string) {
+// warnAboutChip logs a warning for a line that reports another chip, if any chip is accepted.
+func (c Config) warnAboutChip(line string) {
 	if m := identificationRE.FindStringSubmatch(line); m != nil && c.AnyChip && !c.Chip.Accepts(uint32(hex(m[1]))) {
 		c.Log.Warn((&ChipError{uint32(hex(m[1])), c.Chip}).Error())
 	}

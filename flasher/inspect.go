@@ -17,19 +17,19 @@ type Inspector interface {
 	Inspect(ctx context.Context, ranges []Range) (Core, []Segment, error)
 }
 
-// register is the prefix of a register's value; not a step, because the value is not known before.
+// register is the prefix of a register's value; not a step, because the value varies.
 const register = mark + "register %s 0x%x"
 
-// inspected runs a tool with a configuration that collects the registers, and returns the result.
-func (c Config) inspected(ctx context.Context, ranges []Range,
+// runInspection runs a tool with a configuration that collects the registers, and returns the result.
+func (c Config) runInspection(ctx context.Context, ranges []Range,
 	run func(c Config, dir string, timeout time.Duration) error,
 ) (core Core, got []Segment, err error) {
-	at := map[string]*uint32{"pc": &core.PC, "lr": &core.LR, "sp": &core.SP}
-	c.told = func(line string) {
+	registers := map[string]*uint32{"pc": &core.PC, "lr": &core.LR, "sp": &core.SP}
+	c.output = func(line string) {
 		var name string
 		var value uint32
-		if n, _ := fmt.Sscanf(line, register, &name, &value); n == 2 && at[name] != nil { // any other line is another mark
-			*at[name] = value
+		if n, _ := fmt.Sscanf(line, register, &name, &value); n == 2 && registers[name] != nil { // else it is another mark
+			*registers[name] = value
 		}
 	}
 	err = inFolder(ctx, func(dir string) error {
@@ -54,28 +54,28 @@ func openocdInspect(r *toolRun, ranges []Range) []string {
 
 // Inspect implements Inspector.
 func (o *openocd) Inspect(ctx context.Context, ranges []Range) (Core, []Segment, error) {
-	return o.inspected(ctx, ranges, func(c Config, dir string, timeout time.Duration) error {
-		told := &openocd{c}
-		r := &toolRun{args: told.connect(dir, noGDB)}
+	return o.runInspection(ctx, ranges, func(c Config, dir string, timeout time.Duration) error {
+		inspecting := &openocd{c}
+		r := &toolRun{args: inspecting.connect(dir, noGDB)}
 		r.execute(openocdInspect(r, ranges))
-		return told.execute(ctx, r, dir, timeout)
+		return inspecting.execute(ctx, r, dir, timeout)
 	})
 }
 
 // Inspect implements Inspector.
 func (p *pyocd) Inspect(ctx context.Context, ranges []Range) (Core, []Segment, error) {
-	return p.inspected(ctx, ranges, func(c Config, dir string, timeout time.Duration) error {
-		told := &pyocd{c}
-		r, err := told.script()
+	return p.runInspection(ctx, ranges, func(c Config, dir string, timeout time.Duration) error {
+		inspecting := &pyocd{c}
+		r, err := inspecting.script()
 		if err != nil {
 			return err
 		}
 		r.command("halt")
-		r.noted("halted")
+		r.addMark("halted")
 		r.pyocdReads(ranges)
 		r.command("resume")
-		r.noted("resumed")
+		r.addMark("resumed")
 		r.pyocdEnd(false)
-		return told.execute(ctx, r, dir, timeout)
+		return inspecting.execute(ctx, r, dir, timeout)
 	})
 }

@@ -78,7 +78,7 @@ func (o *openocd) find() (string, error) {
 	byPath := o.Probe.USBPath != "" &&
 		!slices.ContainsFunc(o.Flash.Scripts, func(s string) bool { return strings.Contains(s, "cmsis-dap") })
 	if o.Probe.Shared && !byPath {
-		return "", o.Probe.sharedBy("openocd", "")
+		return "", o.Probe.sharedSerialError("openocd", "")
 	}
 	return o.Find("openocd")
 }
@@ -94,7 +94,7 @@ const swjScript = `proc swj_newdap {chip tag args} {
 
 // done returns a step that prints a mark when it is done. An error in the step ends the command before that.
 func (r *toolRun) done(step, format string, args ...any) string {
-	return step + `; echo "` + mark + r.noted(format, args...) + `"`
+	return step + `; echo "` + mark + r.addMark(format, args...) + `"`
 }
 
 func (o *openocd) plan(j Job, dir string) *toolRun {
@@ -115,7 +115,7 @@ func (c Config) openocdSteps(r *toolRun, j Job) []string {
 	steps := append([]string{r.done("reset halt", "connected")}, c.openocdIdentify(r, j)...)
 	r.begins = j.Erasing
 	for _, s := range j.Erase {
-		r.erasing(s.Addr)
+		r.markErase(s.Addr)
 		steps = append(steps, r.done(fmt.Sprintf("flash erase_address 0x%x 0x%x", s.Addr, s.Size), "erased 0x%x", s.Addr))
 	}
 	for _, s := range merged(j.Write) {
@@ -148,12 +148,12 @@ func openocdEnd(r *toolRun, restart bool) (steps []string) {
 	if restart {
 		steps = append(steps, r.done("reset run", "restarted"))
 	}
-	return append(steps, `echo "`+mark+r.noted(finished)+`"; shutdown`)
+	return append(steps, `echo "`+mark+r.addMark(finished)+`"; shutdown`)
 }
 
 const findTimeout = 20 * time.Second // OpenOCD only looks for files
 
-// MissingScripts asks OpenOCD, the program at path, which configuration files it does not find. It needs no probe.
+// MissingScripts lists the configuration files that OpenOCD, the program at path, does not find. It needs no probe.
 // Errors: *command.Error.
 func MissingScripts(ctx context.Context, path string, scripts []string) (missing []string, err error) {
 	args := []string{"-c", noServers(noGDB)}
@@ -163,9 +163,9 @@ func MissingScripts(ctx context.Context, path string, scripts []string) (missing
 	}
 	next := 0
 	line := func(text string) {
-		found, ok := strings.CutPrefix(text, mark)
+		value, ok := strings.CutPrefix(text, mark)
 		if ok && next < len(scripts) {
-			if found != "1" {
+			if value != "1" {
 				missing = append(missing, scripts[next])
 			}
 			next++
@@ -186,19 +186,19 @@ func MissingScripts(ctx context.Context, path string, scripts []string) (missing
 
 // Commands implements Programmer.
 func (o *openocd) Commands(j Job) []string {
-	return []string{command.Command{Path: o.where("openocd"), Args: o.plan(j, ".").args}.Typed()}
+	return []string{command.Command{Path: o.displayPath("openocd"), Args: o.plan(j, ".").args}.Typed()}
 }
 
 // Files implements Programmer.
-func (o *openocd) Files(j Job) []string { return o.plan(j, ".").texts() }
+func (o *openocd) Files(j Job) []string { return o.plan(j, ".").describeFiles() }
 
 // Do implements Programmer.
 func (o *openocd) Do(ctx context.Context, j Job) error {
-	if err := o.allows(j); err != nil {
+	if err := o.checkReserved(j); err != nil {
 		return err
 	}
 	return inFolder(ctx, func(dir string) error {
-		return openocdVerdict(o.chipVerdict(o.execute(ctx, o.plan(j, dir), dir, o.timeout(j))), j)
+		return openocdError(o.chipError(o.execute(ctx, o.plan(j, dir), dir, o.timeout(j))), j)
 	})
 }
 
@@ -230,8 +230,8 @@ func (o *openocd) shadow(dir string) error {
 // openocdDiff matches a difference that verify_image prints.
 var openocdDiff = regexp.MustCompile(`diff \d+ address 0x([0-9a-f]+)\. Was 0x([0-9a-f]+) instead of 0x([0-9a-f]+)`)
 
-// openocdVerdict returns a *VerifyError for a failed comparison.
-func openocdVerdict(err error, j Job) error {
+// openocdError returns a *VerifyError for a failed comparison.
+func openocdError(err error, j Job) error {
 	var c *command.Error
 	if errors.As(err, &c) {
 		if m := openocdDiff.FindStringSubmatch(c.Text); m != nil {

@@ -1,4 +1,4 @@
-// This file declares what a programmer does: a job, and the segments and ranges that it is about.
+// This file declares programmers, and the jobs, segments and ranges of memory that they process.
 
 package flasher
 
@@ -113,7 +113,7 @@ type Config struct {
 	Log  hclog.Logger // nil: no log
 	Step func(string) // called after each step; nil: not called
 
-	told   func(line string) // receives the tool's output; nil: dropped
+	output func(line string) // receives the tool's output; nil: dropped
 	extras extras
 
 	// Timeout limits one job; 0 means a time that depends on its size.
@@ -144,8 +144,8 @@ func (c Config) step(s string) {
 	}
 }
 
-// allows returns an error for a job that touches reserved memory.
-func (c Config) allows(j Job) error {
+// checkReserved returns an error for a job that touches reserved memory.
+func (c Config) checkReserved(j Job) error {
 	touched := rangesOf(j.Write)
 	for _, s := range j.Erase {
 		touched = append(touched, Range{s.Addr, s.Size})
@@ -162,8 +162,8 @@ func (c Config) allows(j Job) error {
 	return nil
 }
 
-// where returns a tool's path for display, or its name if it is not found.
-func (c Config) where(name string) string {
+// displayPath returns a tool's path for display, or its name if it is not found.
+func (c Config) displayPath(name string) string {
 	if path, err := c.Find(name); err == nil {
 		return path
 	}

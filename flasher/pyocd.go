@@ -74,14 +74,14 @@ def boardsmith_read(name: str, address: int, size: int):
         file.write(bytes(data))
     done('read 0x%x', address)
 
-@command('boardsmith_halt', help='Halt the core where it is, and print where.')
+@command('boardsmith_halt', help='Halt the core without a reset, and print its registers.')
 def boardsmith_halt():
     target.halt()
     for name in ('pc', 'lr', 'sp'):
         print('` + mark + `register %s 0x%x' % (name, target.read_core_register(name)), flush=True)
     done('halted')
 
-@command('boardsmith_resume', help='Let the core go on.')
+@command('boardsmith_resume', help='Resume the core.')
 def boardsmith_resume():
     target.resume()
     done('resumed')
@@ -91,7 +91,7 @@ def boardsmith_restart():
     target.reset()
     done('restarted')
 
-@command('boardsmith_finish', help='Say that all before was done.')
+@command('boardsmith_finish', help='Print the last mark.')
 def boardsmith_finish():
     done('` + finished + `')
 `
@@ -116,7 +116,7 @@ func (p *pyocd) connect(subcommand string) ([]string, error) {
 func (p *pyocd) begin() (*toolRun, error) {
 	r, err := p.script()
 	r.command("connect")
-	r.noted("connected")
+	r.addMark("connected")
 	return r, err
 }
 
@@ -136,13 +136,13 @@ func (p *pyocd) plan(j Job) (*toolRun, error) {
 	p.pyocdIdentify(r, j)
 	r.begins = j.Erasing
 	for _, s := range j.Erase {
-		r.erasing(s.Addr)
+		r.markErase(s.Addr)
 		r.command("erase 0x%x", s.Addr)
-		r.noted("erased 0x%x", s.Addr)
+		r.addMark("erased 0x%x", s.Addr)
 	}
 	for _, s := range merged(j.Write) {
 		r.command("write %s 0x%x", r.file(s), s.Addr)
-		r.noted("wrote 0x%x", s.Addr)
+		r.addMark("wrote 0x%x", s.Addr)
 	}
 	r.pyocdReads(rangesOf(j.Verify))
 	r.pyocdEnd(j.Restart)
@@ -153,17 +153,17 @@ func (p *pyocd) plan(j Job) (*toolRun, error) {
 func (r *toolRun) pyocdReads(ranges []Range) {
 	for i, s := range ranges {
 		r.command("read "+readName+" 0x%x 0x%x", i, s.Addr, s.Size)
-		r.noted("read 0x%x", s.Addr)
+		r.addMark("read 0x%x", s.Addr)
 	}
 }
 
 func (r *toolRun) pyocdEnd(restart bool) {
 	if restart {
 		r.command("restart")
-		r.noted("restarted")
+		r.addMark("restarted")
 	}
 	r.command("finish")
-	r.noted(finished)
+	r.addMark(finished)
 }
 
 // typed returns a command line for display.
@@ -171,7 +171,7 @@ func (p *pyocd) typed(args []string, err error) string {
 	if err != nil {
 		return "# " + err.Error()
 	}
-	return command.Command{Path: p.where("pyocd"), Args: args}.Typed()
+	return command.Command{Path: p.displayPath("pyocd"), Args: args}.Typed()
 }
 
 // Commands implements Programmer.
@@ -183,12 +183,12 @@ func (p *pyocd) Commands(j Job) []string {
 // Files implements Programmer.
 func (p *pyocd) Files(j Job) []string {
 	r, _ := p.plan(j) // Commands has the error
-	return r.texts()
+	return r.describeFiles()
 }
 
-// Do implements Programmer. It reads back what it verifies, and compares here.
+// Do implements Programmer. It reads back the segments to verify, and compares them itself: pyOCD has no such command.
 func (p *pyocd) Do(ctx context.Context, j Job) error {
-	if err := p.allows(j); err != nil {
+	if err := p.checkReserved(j); err != nil {
 		return err
 	}
 	r, err := p.plan(j)
@@ -197,9 +197,9 @@ func (p *pyocd) Do(ctx context.Context, j Job) error {
 	}
 	return inFolder(ctx, func(dir string) error {
 		if err := p.execute(ctx, r, dir, p.timeout(j)); err != nil {
-			return explain(p.chipVerdict(err))
+			return explain(p.chipError(err))
 		}
-		return verified(dir, j.Verify, p.step)
+		return verifyFolder(dir, j.Verify, p.step)
 	})
 }
 

@@ -46,7 +46,8 @@ func (p Probe) pyocdUID() (string, error) {
 		return "remote:" + p.Emulated.Remote, nil
 	}
 	if p.Shared {
-		return "", p.sharedBy("pyocd", ", or use openocd with a probe other than CMSIS-DAP, which it can select by USB path")
+		return "", p.sharedSerialError("pyocd",
+			", or use openocd with a probe other than CMSIS-DAP, which it can select by USB path")
 	}
 	if strings.Contains(p.Serial, ":") || strings.HasPrefix(p.Serial, "-") {
 		return "", failure.New(failure.Config, "use openocd for this probe",
@@ -55,9 +56,9 @@ func (p Probe) pyocdUID() (string, error) {
 	return p.Serial, nil
 }
 
-// sharedBy returns the error for a tool that distinguishes probes by their serials only, with an alternative to
-// unplugging the other one.
-func (p Probe) sharedBy(tool, instead string) error {
+// sharedSerialError returns the error for a tool that distinguishes probes by their serials only, with an alternative
+// to unplugging the other one.
+func (p Probe) sharedSerialError(tool, instead string) error {
 	return failure.New(failure.Config, "unplug the other one"+instead,
 		"%s selects probes by serial, and another attached one also has the serial %q", tool, p.Serial)
 }

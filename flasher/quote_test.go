@@ -112,9 +112,9 @@ func TestSerialIsNoAddress(t *testing.T) {
 		}
 		for name, p := range map[string]Programmer{"pyocd": newPyOCD(c), "west": created(t, "west", c)} {
 			_, read := p.(Reader).Read(t.Context(), []Range{{0, 4}})
-			for what, err := range map[string]error{"Do": p.Do(t.Context(), job), "Read": read} {
+			for method, err := range map[string]error{"Do": p.Do(t.Context(), job), "Read": read} {
 				if failure.Of(err) != failure.Config || failure.Next(err) == "" {
-					t.Errorf("%s, %s of %s: %v", name, what, serial, err)
+					t.Errorf("%s, %s of %s: %v", name, method, serial, err)
 				}
 			}
 			for _, line := range p.Commands(job) {

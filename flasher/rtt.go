@@ -13,7 +13,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/command"
 )
 
-// An RTTServer is a programmer that passes RTT's channel 0 on: bytes in buffers of the firmware's RAM, while the core
+// An RTTServer is a programmer that serves RTT's channel 0: bytes in buffers of the firmware's RAM, while the core
 // runs.
 type RTTServer interface {
 	// ServeRTT searches the ranges for RTT's control block, for as long as firmware may need to write it after a reset.
@@ -25,31 +25,31 @@ type RTTServer interface {
 }
 
 const (
-	rttEveryMS  = 1    // OpenOCD's pause between two looks at the buffers
+	rttEveryMS  = 1    // OpenOCD's pause between two reads of the buffers
 	rttWithinMS = 3000 // limit of the search for the control block, which begins anew until then
 	rttPauseMS  = 20   // between two searches
 	rttNone     = "no RTT control block"
 )
 
-// rttArgs makes OpenOCD listen after it has found the control block in one of the ranges (OpenOCD User's Guide, "Real
+// rttArgs makes OpenOCD listen after it has located the control block in one of the ranges (OpenOCD User's Guide, "Real
 // Time Transfer").
 func (o *openocd) rttArgs(dir string, port int, ranges []Range) []string {
 	var setups []string
 	for _, r := range ranges {
 		setups = append(setups, fmt.Sprintf("{0x%x 0x%x}", r.Addr, r.Size))
 	}
-	search := fmt.Sprintf(`set there 0
+	search := fmt.Sprintf(`set started 0
 set end [expr {[clock milliseconds] + %d}]
-while {!$there && [clock milliseconds] < $end} {
+while {!$started && [clock milliseconds] < $end} {
  foreach range {%s} {
   rtt setup {*}$range "SEGGER RTT"
   rtt start
-  if {![catch {rtt channels}]} {set there 1; break}
+  if {![catch {rtt channels}]} {set started 1; break}
  }
- if {!$there} {sleep %d}
+ if {!$started} {sleep %d}
 }
-if {!$there} {error "%s"}`, rttWithinMS, strings.Join(setups, " "), rttPauseMS, rttNone)
-	// OpenOCD 0.12 reads the buffers after polling_interval even if rtt start has not found any, and crashes.
+if {!$started} {error "%s"}`, rttWithinMS, strings.Join(setups, " "), rttPauseMS, rttNone)
+	// OpenOCD 0.12 reads the buffers after polling_interval even if rtt start failed, and crashes.
 	return append(o.connect(dir, noGDB), "-c", search, "-c", fmt.Sprintf("rtt polling_interval %d", rttEveryMS),
 		"-c", fmt.Sprintf("rtt server start %d 0", port), "-c", `echo "`+mark+serving+`"`)
 }
@@ -66,7 +66,7 @@ func (o *openocd) ServeRTT(
 		if err := o.shadow(dir); err != nil {
 			return err
 		}
-		rtt := server{what: "RTT server", command: o.command(path, o.rttArgs(dir, port, ranges), dir), ready: mark + serving}
+		rtt := server{name: "RTT server", command: o.command(path, o.rttArgs(dir, port, ranges), dir), ready: mark + serving}
 		err := rtt.serveWatched(ctx, servesWithin, use)
 		var c *command.Error
 		if errors.As(err, &c) && strings.Contains(c.Text, rttNone) {
@@ -79,16 +79,16 @@ func (o *openocd) ServeRTT(
 	})
 }
 
-// serveWatched is serve, but use's context ends with the command, too, and the error then says so.
+// serveWatched is serve, but use's context ends with the command, too; the error is then that of the command.
 func (s server) serveWatched(ctx context.Context, within time.Duration, use func(context.Context) error) error {
-	using, lose := context.WithCancelCause(ctx)
-	defer lose(nil)
+	using, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	s.ended = func(err error) {
 		if err == nil {
 			err = fmt.Errorf("%s ended", command.Name(s.command.Path))
 		}
-		lose(&ProgrammerError{
-			Class: failure.Transport, Hint: "the " + s.what + " ended while it was used", Err: err,
+		cancel(&ProgrammerError{
+			Class: failure.Transport, Hint: "the " + s.name + " ended while it was used", Err: err,
 			Next: "check the probe's cable and the board's power",
 		})
 	}

@@ -1,4 +1,4 @@
-// This file runs a tool and checks that it did every step.
+// This file runs a tool and checks that every step was reported as done.
 
 package flasher
 
@@ -19,23 +19,23 @@ const mark = "boardsmith: "
 // finished is the last mark of every run.
 const finished = "finished"
 
-// noted adds a mark to those that the tool must print, and returns it.
-func (r *toolRun) noted(format string, args ...any) string {
+// addMark adds a mark that the tool must print, and returns it.
+func (r *toolRun) addMark(format string, args ...any) string {
 	m := fmt.Sprintf(format, args...)
 	r.marks = append(r.marks, m)
 	return m
 }
 
-// erasing records that the step after the last mark erases a sector.
-func (r *toolRun) erasing(addr uint64) {
+// markErase records that the step after the last mark erases a sector.
+func (r *toolRun) markErase(addr uint64) {
 	if r.erases == nil {
 		r.erases = map[string]uint64{}
 	}
 	r.erases[r.marks[len(r.marks)-1]] = addr
 }
 
-// begun reports the sector whose erasing may begin after a mark was printed.
-func (r *toolRun) begun(mark string) {
+// reportErase reports the sector whose erasing may begin after a mark was printed.
+func (r *toolRun) reportErase(mark string) {
 	if addr, ok := r.erases[mark]; ok && r.begins != nil {
 		r.begins(addr)
 	}
@@ -46,23 +46,23 @@ func (r *toolRun) begun(mark string) {
 func (c Config) run(ctx context.Context, cmd command.Command, timeout time.Duration, r *toolRun) error {
 	marks := r.marks
 	line := func(s string) {
-		c.warnOfChip(s)
-		if c.told != nil {
-			c.told(s)
+		c.warnAboutChip(s)
+		if c.output != nil {
+			c.output(s)
 		}
 		m, ok := strings.CutPrefix(s, mark)
 		if ok && len(marks) > 0 && m == marks[0] {
 			marks = marks[1:]
 			c.step(m)
-			r.begun(m)
+			r.reportErase(m)
 		}
 	}
 	cmd.Out, cmd.Err, cmd.Timeout = line, line, timeout
 	stdout, stderr, err := cmd.Capture(ctx)
-	// it may have done more than it reported
-	if connected := len(marks) < len(r.marks); err != nil && connected && !endedAlone(ctx, err) {
+	// the tool may have done more steps than it reported
+	if connected := len(marks) < len(r.marks); err != nil && connected && !endedByItself(ctx, err) {
 		for _, m := range marks {
-			r.begun(m)
+			r.reportErase(m)
 		}
 	}
 	if err == nil && len(marks) > 0 {
@@ -74,7 +74,7 @@ func (c Config) run(ctx context.Context, cmd command.Command, timeout time.Durat
 	return err
 }
 
-// endedAlone reports whether a failed tool ended by itself, so that its output is complete.
-func endedAlone(ctx context.Context, err error) bool {
+// endedByItself reports whether a failed tool ended by itself, so that its output is complete.
+func endedByItself(ctx context.Context, err error) bool {
 	return ctx.Err() == nil && !errors.Is(err, command.ErrTooLong) && !errors.Is(err, exec.ErrWaitDelay)
 }

@@ -149,9 +149,9 @@ func TestErasingsThatBegan(t *testing.T) {
 					return path, nil
 				}}
 				var got []uint64
-				told := job
-				told.Erasing = func(addr uint64) { got = append(got, addr) }
-				err := created(t, programmer, conf).Do(t.Context(), told)
+				reporting := job
+				reporting.Erasing = func(addr uint64) { got = append(got, addr) }
+				err := created(t, programmer, conf).Do(t.Context(), reporting)
 				if (err == nil) != (c.name == "all") || !slices.Equal(got, c.want) {
 					t.Errorf("reported %#x, want %#x: %v", got, c.want, err)
 				}
@@ -185,10 +185,10 @@ func TestSharedSerial(t *testing.T) {
 		}
 		p := created(t, c.programmer, conf)
 		_, readErr := p.(Reader).Read(t.Context(), []Range{{0, 64}})
-		for what, err := range map[string]error{"do": p.Do(t.Context(), Job{}), "read": readErr} {
+		for name, err := range map[string]error{"do": p.Do(t.Context(), Job{}), "read": readErr} {
 			if refused := failure.Of(err) == failure.Config &&
 				strings.Contains(err.Error(), `also has the serial "S1"`); refused != c.refused || err == nil {
-				t.Errorf("%s, %v, path %q, %s: %v", c.programmer, c.scripts, c.path, what, err)
+				t.Errorf("%s, %v, path %q, %s: %v", c.programmer, c.scripts, c.path, name, err)
 			}
 		}
 		if server, ok := p.(DebugServer); ok {
@@ -207,7 +207,7 @@ func TestServerHangs(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	used := func(context.Context) error { return errors.New("used") }
-	err := server{what: gdbServer, command: hang, ready: "ready"}.serve(ctx, 10*time.Millisecond, used)
+	err := server{name: gdbServer, command: hang, ready: "ready"}.serve(ctx, 10*time.Millisecond, used)
 	if failure.Of(err) != failure.Timeout || ctx.Err() != nil || !strings.Contains(err.Error(), "hangs") {
 		t.Errorf("class %v: %v; %v", failure.Of(err), err, ctx.Err())
 	}
@@ -220,7 +220,7 @@ func TestServerPortTaken(t *testing.T) {
 	for _, end := range []string{"echo ready >&2; exec sleep 600", "exit 1"} {
 		serves := command.Command{Path: "/bin/sh", Args: []string{"-c", taken + end}}
 		used := func(context.Context) error { return errors.New("used") }
-		err := server{what: gdbServer, command: serves, ready: "ready"}.serve(t.Context(), 20*time.Second, used)
+		err := server{name: gdbServer, command: serves, ready: "ready"}.serve(t.Context(), 20*time.Second, used)
 		if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "another program listens") {
 			t.Errorf("%s: class %v: %v", end, failure.Of(err), err)
 		}
@@ -233,7 +233,7 @@ func TestServerEnds(t *testing.T) {
 	t.Parallel()
 	for _, script := range []string{"echo ready >&2; echo probe gone >&2; exit 1", "echo ready; exit 0"} {
 		ends := command.Command{Path: "/bin/sh", Args: []string{"-c", script}}
-		s := server{what: "RTT server", command: ends, ready: "ready"}
+		s := server{name: "RTT server", command: ends, ready: "ready"}
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
 		err := s.serveWatched(ctx, 20*time.Second, func(ctx context.Context) error {

@@ -25,36 +25,36 @@ import (
 type zephyrBuild struct {
 	dir, file string // the folder; runners.yaml
 
-	Runners []string
-	Usual   string `yaml:"flash-runner"` // the runner that the board prefers
-	Config  struct {
+	Runners   []string
+	Preferred string `yaml:"flash-runner"` // the board's runner
+	Config    struct {
 		Board  string   `yaml:"board_dir"`
 		Search []string `yaml:"openocd_search"`
 	}
 	Args map[string][]string // by runner
 }
 
-// newWest returns the programmer for a Zephyr build: that of the runner in the board file, else of the board's usual
-// runner or the first other one that is a programmer here, so that sectors can be read back.
+// newWest returns the programmer for a Zephyr build: that of the runner in the board file, else of the board's
+// preferred runner or the first other one that is in programmers, so that sectors can be read back.
 func newWest(c Config) (Programmer, error) {
 	if c.Build == "" {
-		return unbuilt{}, nil
+		return noBuild{}, nil
 	}
 	b, err := openZephyrBuild(c.Build)
 	if err != nil {
 		return nil, err
 	}
-	choice := append([]string{b.Usual}, b.Runners...)
+	choice := append([]string{b.Preferred}, b.Runners...)
 	if c.Flash.Runner != "" {
 		choice = []string{c.Flash.Runner}
 	}
 	for _, name := range choice {
-		p, with := programmers[name], c
+		p, config := programmers[name], c
 		if p.adopt == nil || !slices.Contains(b.Runners, name) {
 			continue
 		}
-		if ok, err := p.adopt(b, &with); err != nil || ok {
-			return p.create(with), err
+		if ok, err := p.adopt(b, &config); err != nil || ok {
+			return p.create(config), err
 		}
 	}
 	if !slices.Contains(b.Runners, choice[0]) {
@@ -95,8 +95,8 @@ func (b *zephyrBuild) values(runner, option string) (values []string) {
 	return values
 }
 
-// last returns the value of an option that counts once, "" if it is not given: a board's follow the usual ones.
-func last(values []string) string {
+// lastValue returns the value of an option that counts once, "" if it is not given: a board's follow the defaults.
+func lastValue(values []string) string {
 	if len(values) == 0 {
 		return ""
 	}
@@ -116,11 +116,11 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// openocd adds what Zephyr's runner has for OpenOCD: the folders of scripts and the commands, unless the board file has
-// scripts of its own. The build can flash with it if OpenOCD's own command writes the flash: other boards are only
-// debugged with it, or have commands of their own.
+// openocd adds the settings of Zephyr's runner for OpenOCD: the folders of scripts and the commands, unless the board
+// file has scripts of its own. The build can flash with it if OpenOCD's own command writes the flash: other boards are
+// only debugged with it, or have commands of their own.
 func (b *zephyrBuild) openocd(c *Config) (ok bool, err error) {
-	if !strings.HasPrefix(last(b.values("openocd", "--cmd-load")), "flash write_image") ||
+	if !strings.HasPrefix(lastValue(b.values("openocd", "--cmd-load")), "flash write_image") ||
 		len(b.values("openocd", "--cmd-pre-load")) > 0 || slices.Contains(b.Args["openocd"], "--use-elf") {
 		return false, nil
 	}
@@ -128,8 +128,8 @@ func (b *zephyrBuild) openocd(c *Config) (ok bool, err error) {
 		return true, nil
 	}
 	scripts, support := b.values("openocd", "--config"), filepath.Join(b.path(b.Config.Board), "support")
-	if usual := filepath.Join(support, "openocd.cfg"); len(scripts) == 0 && exists(usual) {
-		scripts = []string{usual}
+	if script := filepath.Join(support, "openocd.cfg"); len(scripts) == 0 && exists(script) {
+		scripts = []string{script}
 	}
 	x := &c.extras
 	if exists(support) {
@@ -152,10 +152,10 @@ func (b *zephyrBuild) openocd(c *Config) (ok bool, err error) {
 	return len(scripts)+len(x.preInit) > 0, nil
 }
 
-// pyocd adds what Zephyr's runner has for pyOCD: the target, unless the board file has a chip, and its options for the
-// session.
+// pyocd adds the settings of Zephyr's runner for pyOCD: the target, unless the board file has a chip, and its options
+// for the session.
 func (b *zephyrBuild) pyocd(c *Config) (ok bool, err error) {
-	c.Flash.Chip = cmp.Or(c.Flash.Chip, last(b.values("pyocd", "--target")))
+	c.Flash.Chip = cmp.Or(c.Flash.Chip, lastValue(b.values("pyocd", "--target")))
 	for _, f := range b.values("pyocd", "--frequency") {
 		c.extras.options = append(c.extras.options, option("--frequency", f))
 	}
@@ -167,25 +167,25 @@ func (b *zephyrBuild) pyocd(c *Config) (ok bool, err error) {
 	return c.Flash.Chip != "", nil
 }
 
-// unbuilt is the programmer of a device for which no Zephyr build was named yet: all that it does is an error.
-type unbuilt struct{}
+// noBuild is the programmer of a device for which no Zephyr build is set: each of its methods returns an error.
+type noBuild struct{}
 
-func (unbuilt) missing() error {
+func (noBuild) missing() error {
 	return failure.New(failure.Config, "flash a Zephyr project that was built, or choose another programmer",
 		"west flashes from the folder of a Zephyr build, and this image has none")
 }
 
 // Do implements Programmer.
-func (u unbuilt) Do(context.Context, Job) error { return u.missing() }
+func (u noBuild) Do(context.Context, Job) error { return u.missing() }
 
 // Read implements Reader.
-func (u unbuilt) Read(context.Context, []Range) ([]Segment, error) { return nil, u.missing() }
+func (u noBuild) Read(context.Context, []Range) ([]Segment, error) { return nil, u.missing() }
 
 // Commands implements Programmer.
-func (u unbuilt) Commands(Job) []string { return []string{"# " + u.missing().Error()} }
+func (u noBuild) Commands(Job) []string { return []string{"# " + u.missing().Error()} }
 
 // Files implements Programmer.
-func (unbuilt) Files(Job) []string { return nil }
+func (noBuild) Files(Job) []string { return nil }
 
 // A westRunner writes images by "west flash" with one of Zephyr's runners, as a user of Zephyr does: the files are the
 // build's, and the runner erases what it must. It reports no steps: only the firmware's answer verifies its work.
@@ -221,7 +221,7 @@ func (w *westRunner) flash(args ...string) (command.Command, error) {
 	return command.Command{}, failure.New(failure.Config, "build it again", "%s does not contain Zephyr's folder", file)
 }
 
-// Zephyr's question what a runner is capable of, and the part of the answer if it can choose a probe.
+// Zephyr's option that prints a runner's capabilities, and the part of the output if it can choose a probe.
 const (
 	capabilities = "--context"
 	choosesProbe = "dev_id=True"
@@ -241,26 +241,26 @@ func (w *westRunner) probeIfChosen(ctx context.Context) ([]string, error) {
 	if args == nil {
 		return nil, nil
 	}
-	ask, err := w.flash(capabilities)
+	query, err := w.flash(capabilities)
 	if err != nil {
 		return nil, err
 	}
-	ask.Timeout = connectTime
-	answer, _, err := ask.Capture(ctx)
+	query.Timeout = connectTime
+	output, _, err := query.Capture(ctx)
 	switch {
 	case err != nil:
 		return nil, explain(err)
-	case !strings.Contains(answer, choosesProbe):
+	case !strings.Contains(output, choosesProbe):
 		return nil, nil
 	case w.Probe.Shared:
-		return nil, w.Probe.sharedBy("west's runner "+w.runner, "")
+		return nil, w.Probe.sharedSerialError("west's runner "+w.runner, "")
 	}
 	return args, nil
 }
 
 // Do implements Programmer.
 func (w *westRunner) Do(ctx context.Context, j Job) error {
-	if err := w.allows(j); err != nil {
+	if err := w.checkReserved(j); err != nil {
 		return err
 	}
 	if len(j.Write) == 0 {
@@ -291,12 +291,12 @@ func (w *westRunner) Do(ctx context.Context, j Job) error {
 func (w *westRunner) Commands(Job) []string {
 	args := w.probe()
 	run, err := w.flash(args...)
-	ask, err2 := w.flash(capabilities)
+	query, err2 := w.flash(capabilities)
 	switch {
 	case err != nil || err2 != nil:
 		return []string{"# " + errors.Join(err, err2).Error()}
 	case args != nil:
-		return []string{ask.Typed(), run.Typed() + " # " + args[0] + " only after " + choosesProbe}
+		return []string{query.Typed(), run.Typed() + " # " + args[0] + " only after " + choosesProbe}
 	}
 	return []string{run.Typed()}
 }

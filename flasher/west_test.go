@@ -151,9 +151,9 @@ func TestZephyrBuildErrors(t *testing.T) {
 	}
 	none := created(t, "west", Config{}).(Reader)
 	_, read := none.Read(t.Context(), nil)
-	for what, err := range map[string]error{"do": none.Do(t.Context(), Job{}), "read": read} {
+	for name, err := range map[string]error{"do": none.Do(t.Context(), Job{}), "read": read} {
 		if failure.Of(err) != failure.Config || failure.Next(err) == "" {
-			t.Errorf("without a build, %s: %v", what, err)
+			t.Errorf("without a build, %s: %v", name, err)
 		}
 	}
 }
@@ -212,7 +212,7 @@ func TestWestRunner(t *testing.T) {
 	other.Build = zephyrtest.Build(t, "nrfjprog", map[string][]string{"nrfjprog": {"--nrf-family=NRF52"}}, "")
 	rewrite(t, other.Build, "zephyr/zephyr.hex", ":00000001FF\n")
 	reset := created(t, "west", c).Do(t.Context(), Job{Restart: true})
-	for what, got := range map[string]struct {
+	for name, got := range map[string]struct {
 		err  error
 		want failure.Class
 		text string
@@ -222,7 +222,7 @@ func TestWestRunner(t *testing.T) {
 		"no program":       {created(t, "west", other).Do(t.Context(), wholeImage), failure.ToolMissing, "not installed"},
 	} {
 		if failure.Of(got.err) != got.want || failure.Next(got.err) == "" || !strings.Contains(got.err.Error(), got.text) {
-			t.Errorf("%s: class %s: %v; next %q", what, failure.Of(got.err), got.err, failure.Next(got.err))
+			t.Errorf("%s: class %s: %v; next %q", name, failure.Of(got.err), got.err, failure.Next(got.err))
 		}
 	}
 	rewrite(t, c.Build, "CMakeCache.txt", "OTHER:PATH=x\n")
@@ -253,8 +253,8 @@ func TestWestChoosesProbe(t *testing.T) {
 	if err := p.Do(t.Context(), wholeImage); err != nil {
 		t.Fatal(err)
 	}
-	if said, err := os.ReadFile(log); err != nil || !strings.Contains(string(said), "--snr 683123456") {
-		t.Errorf("nrfjprog got %s (%v)", said, err)
+	if output, err := os.ReadFile(log); err != nil || !strings.Contains(string(output), "--snr 683123456") {
+		t.Errorf("nrfjprog got %s (%v)", output, err)
 	}
 	lines := p.Commands(wholeImage)
 	if len(lines) != 2 || !strings.Contains(lines[0], "--context") || !strings.Contains(lines[1], "--dev-id=683123456") {
