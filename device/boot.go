@@ -1,4 +1,4 @@
-// This file asks a board that was just flashed for its identity, and diagnoses one that does not respond.
+// This file diagnoses a board that was just flashed and does not respond.
 
 package device
 
@@ -20,7 +20,7 @@ type BootError struct {
 	Board string
 	Fault *fault.Error // its fault record, read through the probe; nil: none
 	State *CoreState   // state of the core; nil: the probe could not read it
-	Err   error        // the last output of the link
+	Err   error        // the link's error
 }
 
 // A CoreState is the state of a core that was halted without a reset.
@@ -79,19 +79,19 @@ func (e *BootError) NextStep() string {
 	return failure.Target("debug") + " halts it after its reset; or check the link: UART, pins and baud rate"
 }
 
-// diagnosed returns a *BootError with the link's error and the core's state. It returns err unchanged if the link
+// bootError returns a *BootError with the link's error and the core's state. It returns err unchanged if the link
 // is missing or the firmware responds with an error.
-func (d *Device) diagnosed(ctx context.Context, i *image.Image, err error) error {
-	var image *WrongImageError
-	if ctx.Err() != nil || !silent(err) || failure.Of(err) == failure.ProbeMissing || errors.As(err, &image) {
+func (d *Device) bootError(ctx context.Context, i *image.Image, err error) error {
+	var wrong *WrongImageError
+	if ctx.Err() != nil || !isUnresponsive(err) || failure.Of(err) == failure.ProbeMissing || errors.As(err, &wrong) {
 		return err
 	}
 	boot := &BootError{Board: d.board.Name, Err: err}
-	probe, ok := d.attachment.programmer.(flasher.Inspector)
+	probe, ok := d.attachment.Programmer.(flasher.Inspector)
 	if !ok {
 		return boot
 	}
-	if err := boot.look(ctx, probe, d, i); err != nil {
+	if err := boot.inspect(ctx, probe, d, i); err != nil {
 		d.desk.log().Warn("the board's state could not be read", "error", err)
 	}
 	return boot
@@ -100,12 +100,13 @@ func (d *Device) diagnosed(ctx context.Context, i *image.Image, err error) error
 // Memory that is read besides the registers: the number of the handled exception (Armv7-M ARM, ICSR.VECTACTIVE)
 // and, at the image's landmarks, the memory that is kept over a reset and the reset cause that the port recorded.
 const (
-	icsr            = 0xE000ED04
-	vectActive      = 0x1FF
-	resetCauseKnown = 0x80
+	icsr          = 0xE000ED04
+	vectActive    = 0x1FF
+	resetCauseSet = 0x80
 )
 
-func (e *BootError) look(ctx context.Context, probe flasher.Inspector, d *Device, i *image.Image) error {
+// inspect reads the core's state and the fault record through the probe.
+func (e *BootError) inspect(ctx context.Context, probe flasher.Inspector, d *Device, i *image.Image) error {
 	file, err := i.ELF()
 	if err != nil {
 		return err
@@ -115,16 +116,16 @@ func (e *BootError) look(ctx context.Context, probe flasher.Inspector, d *Device
 		return err
 	}
 	var ranges []flasher.Range
-	var says []func(data []byte) // meaning of each range
-	ask := func(addr, size uint64, say func([]byte)) {
-		ranges, says = append(ranges, flasher.Range{Addr: addr, Size: size}), append(says, say)
+	var decoders []func(data []byte) // of each range
+	add := func(addr, size uint64, decode func([]byte)) {
+		ranges, decoders = append(ranges, flasher.Range{Addr: addr, Size: size}), append(decoders, decode)
 	}
-	ask(icsr, 4, func(b []byte) { e.State.Exception = int(binary.LittleEndian.Uint32(b) & vectActive) })
+	add(icsr, 4, func(b []byte) { e.State.Exception = int(binary.LittleEndian.Uint32(b) & vectActive) })
 	if r, ok := i.Landmarks.Kept.Find(file); ok && r.Size() > 0 {
-		ask(r.Start, r.Size(), func(b []byte) { e.Fault = d.keptFault(b, i) })
+		add(r.Start, r.Size(), func(b []byte) { e.Fault = d.findFault(b, i) })
 	}
 	if r, ok := i.Landmarks.ResetCause.Find(file); ok {
-		ask(r.Start, 4, func(b []byte) { e.State.ResetCause = resetCause(binary.LittleEndian.Uint32(b)) })
+		add(r.Start, 4, func(b []byte) { e.State.ResetCause = resetCause(binary.LittleEndian.Uint32(b)) })
 	}
 	core, got, err := probe.Inspect(ctx, ranges)
 	if err != nil {
@@ -134,22 +135,22 @@ func (e *BootError) look(ctx context.Context, probe flasher.Inspector, d *Device
 	if p.IsCode(uint64(core.PC)) {
 		e.State.Frames = p.FramesAt(uint64(core.PC))
 	}
-	for n, say := range says {
-		say(got[n].Data)
+	for n, decode := range decoders {
+		decode(got[n].Data)
 	}
 	return nil
 }
 
-// resetCause describes the port's word; "" before the port has set it.
+// resetCause describes the port's record of the reset cause; "" before the port has set it.
 func resetCause(v uint32) string {
 	var list []string
-	for n, what := range []string{"power", "pin", "software", "watchdog", "lockup or fault", "low power or other"} {
+	for n, cause := range []string{"power", "pin", "software", "watchdog", "lockup or fault", "low power or other"} {
 		if v&(1<<n) != 0 {
-			list = append(list, what)
+			list = append(list, cause)
 		}
 	}
 	switch {
-	case v&resetCauseKnown == 0:
+	case v&resetCauseSet == 0:
 		return ""
 	case len(list) == 0:
 		return "an unknown cause"
@@ -157,15 +158,15 @@ func resetCause(v uint32) string {
 	return strings.Join(list, ", ")
 }
 
-// keptFault finds the fault record of exactly this image in memory that is kept over a reset, or returns nil.
-func (d *Device) keptFault(kept []byte, i *image.Image) *fault.Error {
-	const lengthAt, least, align = 6, 8, 4
-	for ; len(kept) >= least; kept = kept[align:] {
-		n := int(binary.LittleEndian.Uint16(kept[lengthAt:]))
-		if n > len(kept) {
+// findFault finds the fault record of exactly this image in memory that is kept over a reset, or returns nil.
+func (d *Device) findFault(memory []byte, i *image.Image) *fault.Error {
+	const lengthOffset, minBytes, align = 6, 8, 4
+	for ; len(memory) >= minBytes; memory = memory[align:] {
+		n := int(binary.LittleEndian.Uint16(memory[lengthOffset:]))
+		if n > len(memory) {
 			continue
 		}
-		rec, err := fault.ParseRecord(kept[:n])
+		rec, err := fault.ParseRecord(memory[:n])
 		if err == nil && rec.Build == [8]byte(i.BuildID[:8]) {
 			return &fault.Error{Record: rec, Explanation: d.explain(i)(rec, "")}
 		}

@@ -5,6 +5,7 @@ package device_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,17 +18,17 @@ import (
 	"github.com/boardsmith/boardsmith/rpc/fault"
 )
 
-// If firmware was flashed and verified but does not answer, the error has class boot. It has the fault record in RAM,
-// or the core's state as a debugger reads it.
-func TestFirmwareThatDoesNotBoot(t *testing.T) {
+// TestBootErrorHasCause: if firmware was flashed and verified but does not respond, the error has class boot, with the
+// fault record in RAM, or the core's state as a debugger reads it.
+func TestBootErrorHasCause(t *testing.T) {
 	t.Parallel()
 	const start = "int main(void) {\n"
 	for _, c := range []struct {
 		name, board, tool string
-		first             string // what main does first
+		code              string // at the beginning of main
 		fault             bool
 		flashes           int
-		says              []string
+		want              []string // in the error
 	}{
 		{
 			"hangs", "microbit", "openocd",
@@ -51,7 +52,7 @@ func TestFirmwareThatDoesNotBoot(t *testing.T) {
 			source := filepath.Join(p.Dir(), "src", "main.c")
 			text, err := os.ReadFile(source)
 			must(t, err)
-			must(t, os.WriteFile(source, bytes.Replace(text, []byte(start), []byte(start+c.first+"\n"), 1), 0o644))
+			must(t, os.WriteFile(source, bytes.Replace(text, []byte(start), []byte(start+c.code+"\n"), 1), 0o644))
 			i := built(t, p)
 			dev := d.attach()
 			for n := range c.flashes { // the second time nothing is written
@@ -67,9 +68,9 @@ func TestFirmwareThatDoesNotBoot(t *testing.T) {
 				if (boot.Fault != nil) != c.fault || boot.State == nil || !r.Holds || (r.Wrote > 0) != (n == 0) {
 					t.Errorf("flash %d: %+v, %+v", n, boot, r)
 				}
-				for _, s := range c.says {
+				for _, s := range c.want {
 					if !strings.Contains(err.Error(), s) {
-						t.Errorf("flash %d: it does not say %q", n, s)
+						t.Errorf("flash %d: the error lacks %q", n, s)
 					}
 				}
 			}
@@ -78,11 +79,14 @@ func TestFirmwareThatDoesNotBoot(t *testing.T) {
 	}
 }
 
+// TestResetCause: the port's bits become the names of the causes; none before the port has set them.
 func TestResetCause(t *testing.T) {
 	t.Parallel()
 	for v, want := range map[uint32]string{0: "", 8: "", 0x80: "an unknown cause", 0x81: "power", 0x8a: "pin, watchdog"} {
-		if got := device.ResetCause(v); got != want {
-			t.Errorf("%#x: %q, want %q", v, got, want)
-		}
+		t.Run(fmt.Sprintf("%#x", v), func(t *testing.T) {
+			if got := device.ResetCause(v); got != want {
+				t.Errorf("%q, want %q", got, want)
+			}
+		})
 	}
 }

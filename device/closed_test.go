@@ -10,23 +10,24 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
-	"github.com/boardsmith/boardsmith/internal/attached"
+	"github.com/boardsmith/boardsmith/internal/desk/attached"
+	"github.com/boardsmith/boardsmith/internal/desk/attached/attachedtest"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/project"
 )
 
-// TestClosedDevice uses devices that others may have leased since.
-func TestClosedDevice(t *testing.T) {
+// TestClosedDeviceRefusesUse: a closed device, which others may have leased since, refuses each use.
+func TestClosedDeviceRefusesUse(t *testing.T) {
 	p := generated(t, filepath.Join(t.TempDir(), "p"), project.Spec{Board: "host", Model: mlftest.Tiny(t, nil)})
 	i, host := built(t, p), attachedTo(t, p)
 
-	device.Plugged(t, attached.Port{Name: "/dev/ttyTEST", USB: "0483:374b", Serial: "0670FF"})
+	attachedtest.SetPorts(t, attached.Port{Name: "/dev/ttyTEST", USB: "0483:374b", Serial: "0670FF"})
 	b, err := boards.Find("nucleo_f746zg", nil)
 	must(t, err)
 	env := testEnv()
 	env.StateDir, env.Programmer = t.TempDir(), "openocd"
 	env.Tool = func(name string) (string, error) {
-		t.Errorf("%s was looked for", name)
+		t.Errorf("%s was searched", name)
 		return name, nil
 	}
 	probed, err := attach(t.Context(), b, "", env)

@@ -5,12 +5,12 @@ package device
 import (
 	"cmp"
 	"context"
-	"errors"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/desk"
 	"github.com/boardsmith/boardsmith/internal/flashplan"
 )
 
@@ -79,7 +79,7 @@ func (k *Desk) commands(
 	if ctx.Err() != nil {
 		return Commands{}, failure.Stopped(ctx, "dry run")
 	}
-	if err := isReachable(b); err != nil || k.programmerOf(b) == boards.NoProgrammer {
+	if err := checkComplete(b); err != nil || k.programmerOf(b) == boards.NoProgrammer {
 		return Commands{}, err
 	}
 	job, dir, err := jobOf()
@@ -100,7 +100,7 @@ func (k *Desk) plannedProgrammer(
 	if ctx.Err() != nil {
 		return nil, failure.Stopped(ctx, "dry run")
 	}
-	if err := isReachable(b); err != nil {
+	if err := checkComplete(b); err != nil {
 		return nil, err
 	}
 	name := k.programmerOf(b)
@@ -120,16 +120,15 @@ func (k *Desk) plannedProgrammer(
 // placeholders.
 func (k *Desk) plannedProbe(ctx context.Context, b *boards.Board, which string) (flasher.Probe, error) {
 	if !b.Flash.Emulated {
-		n := &attachment{}
-		var none *NoDeviceError
-		if err := n.find(b, which, k.File); err != nil && !errors.As(err, &none) {
-			return flasher.Probe{}, err
+		probe, err := desk.FindProbe(b, which, k.File)
+		if desk.IsMissing(err) {
+			return flasher.Probe{}, nil // the programmer would choose one
 		}
-		return n.probe, nil // none: the tool would choose
+		return probe, err
 	}
-	v := &flasher.Emulated{Bitbang: "127.0.0.1:PORT", Remote: "127.0.0.1:PORT"}
-	if now := k.emulatedState(ctx, b); now.Runs {
-		v = &now.Server
+	server := &flasher.Emulated{Bitbang: "127.0.0.1:PORT", Remote: "127.0.0.1:PORT"}
+	if chip := k.emulatedState(ctx, b); chip.Runs {
+		server = &chip.Server
 	}
-	return flasher.Probe{Emulated: v}, nil
+	return flasher.Probe{Emulated: server}, nil
 }

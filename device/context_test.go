@@ -10,7 +10,8 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/emulated"
-	"github.com/boardsmith/boardsmith/internal/attached"
+	"github.com/boardsmith/boardsmith/internal/desk/attached"
+	"github.com/boardsmith/boardsmith/internal/desk/attached/attachedtest"
 	"github.com/boardsmith/boardsmith/internal/testkit/failuretest"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/project"
@@ -23,12 +24,12 @@ func TestContexts(t *testing.T) {
 	p := generated(t, dir, spec)
 	i, host := built(t, p), attachedTo(t, p)
 	spec.Options.App = boards.Standalone
-	alone := built(t, generated(t, filepath.Join(t.TempDir(), "alone"), spec))
+	standalone := built(t, generated(t, filepath.Join(t.TempDir(), "standalone"), spec))
 	session, err := host.Open(t.Context(), i)
 	must(t, err)
 	t.Cleanup(func() { must(t, session.Close(context.Background())) })
 
-	device.Plugged(t, attached.Port{Name: "/dev/ttyTEST", USB: "0483:374b", Serial: "0670FF"})
+	attachedtest.SetPorts(t, attached.Port{Name: "/dev/ttyTEST", USB: "0483:374b", Serial: "0670FF"})
 	b, err := boards.Find("nucleo_f746zg", nil)
 	must(t, err)
 	env := testEnv()
@@ -73,7 +74,7 @@ func TestContexts(t *testing.T) {
 		"Device.Flash": func(ctx context.Context) error { _, err := host.Flash(ctx, i); return err },
 		"Device.Open":  func(ctx context.Context) error { _, err := host.Open(ctx, i); return err },
 		"Device.OpenStandalone": func(ctx context.Context) error {
-			_, err := host.OpenStandalone(ctx, alone)
+			_, err := host.OpenStandalone(ctx, standalone)
 			return err
 		},
 		"Device.Confirm": func(ctx context.Context) error { return host.Confirm(ctx, session, i) },

@@ -44,11 +44,11 @@ const withBootLoader = `{
 
 const bootBytes = 0x8000
 
-// TestCustomBoard flashes images behind a boot loader, which starts them: the header and what is appended are in flash.
-// The boot loader's sectors stay as they are, also when all is erased.
-func TestCustomBoard(t *testing.T) {
+// TestFlashBehindBootLoader: an image behind a boot loader is flashed with its header and trailer, and the boot
+// loader's sectors stay unchanged, also by Erase.
+func TestFlashBehindBootLoader(t *testing.T) {
 	if !drawn.InFull() {
-		t.Skip("only in a full run; TestErase has a reserved region in every run")
+		t.Skip("only in a full run; TestEraseSkipsBlankAndReserved has a reserved region in every run")
 	}
 	t.Parallel()
 	if _, err := exec.LookPath("python3"); err != nil {

@@ -48,14 +48,14 @@ func (d *Device) Debug(ctx context.Context, o Debugging, use func(ctx context.Co
 	if d.attachment == nil {
 		return d.debugEmulator(ctx, o, use)
 	}
-	if err := d.attachment.again(ctx, d.board); err != nil && !notAttached(err) {
+	if err := d.relocateProbe(ctx); err != nil {
 		return err
 	}
 	server, err := d.debugServer()
 	if err != nil {
 		return err
 	}
-	if o.Port, err = portOr(o.Port); err != nil {
+	if o.Port, err = choosePort(o.Port); err != nil {
 		return err
 	}
 	err = server.Serve(ctx, o.halt(), o.Port, func(ctx context.Context) error { return use(ctx, o.address()) })
@@ -65,12 +65,12 @@ func (d *Device) Debug(ctx context.Context, o Debugging, use func(ctx context.Co
 	if o.Attach {
 		return err
 	}
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), restartWithin)
+	resetCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restartWithin)
 	defer cancel()
 	if ctx.Err() == nil {
-		last = ctx
+		resetCtx = ctx
 	}
-	return errors.Join(err, d.attachment.programmer.Do(last, flasher.Job{Restart: true}))
+	return errors.Join(err, d.attachment.Programmer.Do(resetCtx, flasher.Job{Restart: true}))
 }
 
 func (o Debugging) halt() flasher.Halt {
@@ -89,11 +89,11 @@ func (o Debugging) stubArgs() []string { return []string{"-gdb", "tcp:" + o.addr
 func (d *Device) debugEmulator(
 	ctx context.Context, o Debugging, use func(ctx context.Context, address string) error,
 ) error {
-	i, err := d.debuggable(o)
+	i, err := d.acceptDebugging(o)
 	if err != nil {
 		return err
 	}
-	if o.Port, err = portOr(o.Port); err != nil {
+	if o.Port, err = choosePort(o.Port); err != nil {
 		return err
 	}
 	link, err := d.startLink(ctx, i, o.stubArgs()...)
@@ -101,13 +101,13 @@ func (d *Device) debugEmulator(
 		return err
 	}
 	defer link.Close()
-	ctx, lose := context.WithCancelCause(ctx)
+	ctx, cancel := context.WithCancelCause(ctx)
 	drained := make(chan struct{})
 	go func() {
 		defer close(drained)
 		for buffer := make([]byte, 4096); ; { // else the firmware would wait for its UART
 			if _, err := link.Read(ctx, buffer); err != nil {
-				lose(err)
+				cancel(err)
 				return
 			}
 		}
@@ -118,15 +118,15 @@ func (d *Device) debugEmulator(
 	}
 	var ended *transport.ProcessError
 	if lost := context.Cause(ctx); errors.As(lost, &ended) {
-		err = errors.Join(d.emulatorEnded(lost, i), err)
+		err = errors.Join(d.emulatorError(lost, i), err)
 	}
-	lose(nil)
+	cancel(nil)
 	<-drained
 	return err
 }
 
-// debuggable returns the image that an emulator with a gdb stub is to run.
-func (d *Device) debuggable(o Debugging) (*image.Image, error) {
+// acceptDebugging returns the image that an emulator with a gdb stub is to run.
+func (d *Device) acceptDebugging(o Debugging) (*image.Image, error) {
 	switch {
 	case d.board.Link.Kind != "qemu":
 		return nil, failure.New(failure.Config, chooseProbe, "board %s has no debug probe", d.board.Name)
@@ -137,7 +137,7 @@ func (d *Device) debuggable(o Debugging) (*image.Image, error) {
 		return nil, failure.New(failure.Config, "name the image to start", "board %s starts when it is debugged",
 			d.board.Name)
 	}
-	return d.accepts(o.Image)
+	return d.accept(o.Image)
 }
 
 // awaitStub waits until the emulator accepts connections. Its core stays halted after one that sends nothing.
@@ -167,7 +167,7 @@ func (d *Device) stubCommand(o Debugging) (string, error) {
 	if d.board.Link.Kind != "qemu" {
 		return "", nil
 	}
-	i, err := d.debuggable(o)
+	i, err := d.acceptDebugging(o)
 	if err != nil {
 		return "", err
 	}
@@ -176,21 +176,21 @@ func (d *Device) stubCommand(o Debugging) (string, error) {
 }
 
 func (d *Device) debugServer() (flasher.DebugServer, error) {
-	if !d.attachment.hasProbe() {
+	if !d.attachment.HasProbe() {
 		return nil, failure.New(failure.Config, chooseProbe, "board %s has no debug probe", d.board.Name)
 	}
-	server, ok := d.attachment.programmer.(flasher.DebugServer)
+	server, ok := d.attachment.Programmer.(flasher.DebugServer)
 	if !ok {
 		return nil, failure.New(failure.Config, "use "+failure.Option("Desk.Programmer", "openocd")+" or "+
 			failure.Option("Desk.Programmer", "pyocd"), "%s has no gdb server",
-			d.attachment.programmerName)
+			d.attachment.ProgrammerName)
 	}
 	return server, nil
 }
 
-// portOr returns a port if it is free, or for 0 a free one. Not every server reports that another program listens on
-// its port, and connecting to it would reach the other program.
-func portOr(port int) (int, error) {
+// choosePort returns a port if it is free, or for 0 a free one. Not every server reports that another program listens
+// on its port, and connecting to it would reach the other program.
+func choosePort(port int) (int, error) {
 	if port == 0 {
 		return freePort()
 	}
@@ -200,14 +200,4 @@ func portOr(port int) (int, error) {
 			"the gdb server cannot listen on port %d: %w", port, err)
 	}
 	return port, l.Close()
-}
-
-// freePort returns a TCP port that was free just now.
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("port for a server: %w", err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
 }

@@ -41,8 +41,8 @@ func gdb(t *testing.T, i *image.Image, output *string, commands ...string) func(
 	}
 }
 
-// debugTaken checks that no server of a device is used on a port on which another program listens.
-func debugTaken(ctx context.Context, t *testing.T, d *device.Device, o device.Debugging) {
+// checkTakenPort checks that Debug refuses a port on which another program listens.
+func checkTakenPort(ctx context.Context, t *testing.T, d *device.Device, o device.Debugging) {
 	t.Helper()
 	other, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
@@ -50,12 +50,12 @@ func debugTaken(ctx context.Context, t *testing.T, d *device.Device, o device.De
 	o.Port = other.Addr().(*net.TCPAddr).Port
 	err = d.Debug(ctx, o, func(context.Context, string) error { return errors.New("used") })
 	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), fmt.Sprint(o.Port)) || failure.Next(err) == "" {
-		t.Errorf("port %d is taken: class %v: %v", o.Port, failure.Of(err), err)
+		t.Errorf("port %d is in use: class %v: %v", o.Port, failure.Of(err), err)
 	}
 }
 
-// TestDebugAttached attaches gdb to a running board: its session continues afterwards, which a reset would end.
-func TestDebugAttached(t *testing.T) {
+// TestDebugAttachKeepsSession: gdb attaches to a running board without a reset: its session continues afterwards.
+func TestDebugAttachKeepsSession(t *testing.T) {
 	t.Parallel()
 	for _, programmer := range []string{"openocd", "pyocd"} {
 		t.Run(programmer, func(t *testing.T) {
@@ -70,7 +70,7 @@ func TestDebugAttached(t *testing.T) {
 			s, err := dev.Open(ctx, i)
 			must(t, err)
 			defer func() { must(t, s.Close(ctx)) }()
-			debugTaken(ctx, t, dev, device.Debugging{Attach: true})
+			checkTakenPort(ctx, t, dev, device.Debugging{Attach: true})
 			var output string
 			must(t, dev.Debug(ctx, device.Debugging{Attach: true}, gdb(t, i, &output, "backtrace", "detach")))
 			if !strings.Contains(output, "main (") || strings.Contains(output, "Reset") {
@@ -83,8 +83,9 @@ func TestDebugAttached(t *testing.T) {
 	}
 }
 
-// TestDebugEmulator debugs a board without a probe from its first instruction, through QEMU's gdb server.
-func TestDebugEmulator(t *testing.T) {
+// TestDebugEmulatorFromFirstInstruction: a board without a probe is debugged from its first instruction, through QEMU's
+// gdb server.
+func TestDebugEmulatorFromFirstInstruction(t *testing.T) {
 	t.Parallel()
 	p := generated(t, filepath.Join(t.TempDir(), "a b,c"), project.Spec{Board: "mps2_an385", Model: mlftest.Tiny(t, nil)})
 	i, d := built(t, p), attachedTo(t, p)
@@ -103,7 +104,7 @@ func TestDebugEmulator(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	debugTaken(ctx, t, d, device.Debugging{Image: i})
+	checkTakenPort(ctx, t, d, device.Debugging{Image: i})
 	commands, err := testEnv().desk().DebugCommands(ctx, p.Board(), "", device.Debugging{Image: i})
 	must(t, err)
 	if !strings.HasSuffix(commands.Debug, " -gdb tcp:127.0.0.1:3333 -S") {

@@ -1,8 +1,9 @@
-// This file holds what all devices of a computer share: the ledger, leases, files and programs.
+// This file defines Desk: what all devices of a computer share, which is the ledger, leases, files and programs.
 
 package device
 
 import (
+	"cmp"
 	"os/exec"
 	"path/filepath"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/desk"
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
 	"github.com/boardsmith/boardsmith/internal/ledger"
 )
@@ -38,8 +40,21 @@ type Desk struct {
 	Tool   func(program string) (path string, err error)
 	Probes Probes // emulated probes, for boards such as microbit; nil: such boards cannot be attached
 
-	mu sync.Mutex // of anchor
+	mu sync.Mutex // of makeAbsolute
 }
+
+// A DeskFile is desk.json, format 1: Devices, and the methods Find, Note and Write.
+type DeskFile = desk.File
+
+// A DeskDevice is one device in desk.json, by a name that the user gave it: Name, Board, Probe, Chip, Link, Power and
+// Notes.
+type DeskDevice = desk.Entry
+
+// A DeskLink is how a device was attached when it was saved: Kind, Path, Interface, USB, Serial and Address.
+type DeskLink = desk.Link
+
+// ReadDeskFile reads a desk.json. A missing file counts as empty. An invalid one is an error of class config.
+func ReadDeskFile(path string) (*DeskFile, error) { return desk.ReadFile(path) }
 
 func (k *Desk) log() hclog.Logger {
 	if k.Log == nil {
@@ -50,8 +65,8 @@ func (k *Desk) log() hclog.Logger {
 
 func (k *Desk) images() image.Store { return image.Store{Cache: k.Cache, Log: k.log()} }
 
-// anchor makes the paths in k's fields absolute.
-func (k *Desk) anchor() {
+// makeAbsolute makes the paths in k's fields absolute.
+func (k *Desk) makeAbsolute() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	abspath.Fix(&k.StateDir, &k.Ledger, &k.LeaseDir)
@@ -60,7 +75,7 @@ func (k *Desk) anchor() {
 
 // stateDir returns the folder of state that must outlast the cache.
 func (k *Desk) stateDir() (string, error) {
-	k.anchor()
+	k.makeAbsolute()
 	if k.StateDir != "" {
 		return k.StateDir, nil
 	}
@@ -69,7 +84,7 @@ func (k *Desk) stateDir() (string, error) {
 
 // ledger returns the ledger of devices.
 func (k *Desk) ledger() (*ledger.Ledger, error) {
-	k.anchor()
+	k.makeAbsolute()
 	if k.Ledger != "" {
 		return ledger.New(k.Ledger), nil
 	}
@@ -96,7 +111,7 @@ func (k *Desk) leaseDir(b *boards.Board) (string, error) {
 	return dir, ledger.ShareLeases(dir)
 }
 
-// tool finds a programmer.
+// tool returns the path of a programmer.
 func (k *Desk) tool(name string) (string, error) {
 	if k.Tool != nil {
 		if path, err := k.Tool(name); path != "" || err != nil {
@@ -108,4 +123,22 @@ func (k *Desk) tool(name string) (string, error) {
 		return "", &command.MissingToolError{Tool: name, Install: failure.Target("setup")}
 	}
 	return path, nil
+}
+
+// programmerOf returns the name of the programmer to use, boards.NoProgrammer if nothing is programmed.
+func (k *Desk) programmerOf(b *boards.Board) string {
+	if b.Flash.Programmer == boards.NoProgrammer && b.Flash.Chip == "" && len(b.Flash.Scripts) == 0 {
+		return boards.NoProgrammer
+	}
+	return cmp.Or(k.Programmer, b.Flash.Programmer)
+}
+
+// checkComplete returns an error for a board whose link and programmer only a build determines.
+func checkComplete(b *boards.Board) error {
+	if b.Partial {
+		return failure.New(failure.Config,
+			"build a project for it first ("+failure.Target("build")+") and choose that; Project.Board returns its board",
+			"only a build finds out how board %s is reached", b.Name)
+	}
+	return nil
 }

@@ -27,15 +27,16 @@ import (
 	"github.com/boardsmith/boardsmith/project"
 )
 
-// The next flash is right after any change of the board or loss of recorded data.
-func TestFlashAfterOthers(t *testing.T) {
+// TestFlashAfterForeignChanges: the next flash is right after any change of the board by others, and after any loss of
+// the ledger.
+func TestFlashAfterForeignChanges(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
 	images := [2]*image.Image{
 		d.image(mlftest.Tiny(t, nil), boards.Options{}),
 		d.image(mlftest.Tiny(t, nil), boards.Options{OperatorOpt: "O0"}),
 	}
-	d.reaches(images[0])
+	d.mustFlash(images[0])
 	dir := filepath.Join(d.state, "ledger")
 	files := func() []string {
 		list, err := filepath.Glob(filepath.Join(dir, "*.json"))
@@ -46,21 +47,21 @@ func TestFlashAfterOthers(t *testing.T) {
 		name string
 		do   func()
 	}{
-		{"another tool erased it", func() { d.tell(virtualprobe.Request{Do: "erase"}) }},
-		{"another board is on the same port", func() { d.tell(virtualprobe.Request{Do: "swap"}) }},
-		{"the ledger is cut", func() {
+		{"another tool erased it", func() { d.request(virtualprobe.Request{Do: "erase"}) }},
+		{"another chip is on the same port", func() { d.request(virtualprobe.Request{Do: "swap"}) }},
+		{"the ledger is truncated", func() {
 			for _, f := range files() {
 				must(t, os.Truncate(f, 100))
 			}
 		}},
-		{"the ledger is noise", func() {
+		{"the ledger is invalid", func() {
 			for _, f := range files() {
 				must(t, os.WriteFile(f, []byte("{\"format\":1,\"device\":7}"), 0o644))
 			}
 		}},
-		{"the ledger is gone", func() { must(t, os.RemoveAll(dir)) }},
-		{"the ledger believes that it is there", func() {
-			d.tell(virtualprobe.Request{Do: "erase"})
+		{"the ledger was removed", func() { must(t, os.RemoveAll(dir)) }},
+		{"the ledger has the image, the chip is blank", func() {
+			d.request(virtualprobe.Request{Do: "erase"})
 			l := ledger.New(dir)
 			all, err := l.List()
 			must(t, err)
@@ -76,19 +77,22 @@ func TestFlashAfterOthers(t *testing.T) {
 				must(t, l.Save(e))
 			}
 		}},
-		{"it was without power", func() { must(t, virtualprobe.Down(t.Context(), device.EmulatedDir(d.state, d.board))) }},
+		{"the chip was without power", func() {
+			must(t, virtualprobe.Down(t.Context(), device.EmulatedDir(d.state, d.board)))
+		}},
 	} {
-		c.do()
-		d.reaches(images[(n+1)%2])
-		if t.Failed() {
-			t.Fatalf("after: %s", c.name)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			c.do()
+			if err := d.flashAndOpen(images[(n+1)%2]); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 
-// Another tool changes one byte, unknown to the ledger. The firmware still answers with its build id, but with another
-// CRC.
-func TestByteChangedByOthers(t *testing.T) {
+// TestFlashRepairsChangedByte: if another tool changed one byte, the firmware answers with its build id and another
+// CRC, and the next flash writes it.
+func TestFlashRepairsChangedByte(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
 	i := d.image(mlftest.Tiny(t, nil), boards.Options{})
@@ -104,13 +108,13 @@ func TestByteChangedByOthers(t *testing.T) {
 	}
 }
 
-// A sector that was in work when a flash was interrupted may read right once, and its firmware answer right: it is
-// erased and written again.
-func TestSectorInWorkIsWrittenAgain(t *testing.T) {
+// TestInterruptedSectorIsRewritten: a sector whose write was interrupted may read right once: it is erased and written
+// again.
+func TestInterruptedSectorIsRewritten(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
 	i := d.image(mlftest.Tiny(t, nil), boards.Options{})
-	d.reaches(i)
+	d.mustFlash(i)
 	book := ledger.New(filepath.Join(d.state, "ledger"))
 	begin := func(n int) {
 		all, err := book.List()
@@ -120,7 +124,7 @@ func TestSectorInWorkIsWrittenAgain(t *testing.T) {
 		all[0].Sectors[n].Digest = ""
 		must(t, book.Save(all[0]))
 	}
-	erases := func(n int) int { return d.tell(virtualprobe.Request{Do: "status"}).State.Erases[n] }
+	erases := func(n int) int { return d.request(virtualprobe.Request{Do: "status"}).State.Erases[n] }
 	for _, c := range []struct {
 		name string
 		do   func(*device.Device) (device.FlashReport, error)
@@ -128,28 +132,32 @@ func TestSectorInWorkIsWrittenAgain(t *testing.T) {
 		{"flash", func(dev *device.Device) (device.FlashReport, error) { return dev.Flash(t.Context(), i) }},
 		{"erase", func(dev *device.Device) (device.FlashReport, error) { return dev.Erase(t.Context()) }},
 	} {
-		if c.name == "erase" {
-			d.tell(virtualprobe.Request{Do: "erase"})
-		}
-		begin(3)
-		before := erases(3)
-		dev := d.attach()
-		r, err := c.do(dev)
-		must(t, dev.Close())
-		if err != nil || erases(3) != before+1 {
-			t.Errorf("%s: %d erases of the sector, want 1: %+v, %v", c.name, erases(3)-before, r, err)
-		}
-		if c.name == "erase" {
-			d.reaches(i) // a blank chip does not say who it is: until it answers its entry stays as it was
-		}
-		if after := d.only(); after.Dirty || after.Sectors[3].Digest == "" {
-			t.Errorf("%s: the ledger still doubts it: %+v", c.name, after)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if c.name == "erase" {
+				d.request(virtualprobe.Request{Do: "erase"})
+			}
+			begin(3)
+			before := erases(3)
+			dev := d.attach()
+			r, err := c.do(dev)
+			must(t, dev.Close())
+			if err != nil || erases(3) != before+1 {
+				t.Errorf("%d erases of the sector, want 1: %+v, %v", erases(3)-before, r, err)
+			}
+			if c.name == "erase" { // a blank chip is unidentified: its entry is updated when it answers
+				if err := d.flashAndOpen(i); err != nil {
+					t.Error(err)
+				}
+			}
+			if after := d.onlyEntry(); after.Dirty || after.Sectors[3].Digest == "" {
+				t.Errorf("the ledger still has it as interrupted: %+v", after)
+			}
+		})
 	}
 }
 
-// A session is not opened with a build whose bytes have changed, though it answers with its name.
-func TestOpenWithChangedBytes(t *testing.T) {
+// TestOpenRefusesChangedFlash: no session opens with a build whose bytes in flash have changed.
+func TestOpenRefusesChangedFlash(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
 	i := d.image(mlftest.Tiny(t, nil), boards.Options{})
@@ -160,31 +168,31 @@ func TestOpenWithChangedBytes(t *testing.T) {
 	_, err = dev.Open(t.Context(), i)
 	var wrong *device.WrongImageError
 	if !errors.As(err, &wrong) || wrong.Got != i.ID() || failure.Of(err) != failure.Verify {
-		t.Errorf("it opened: %v", err)
+		t.Errorf("a session opened: %v", err)
 	}
 }
 
-// A session is not opened with another chip than the one that was flashed.
-func TestOpenOnAnotherChip(t *testing.T) {
+// TestOpenRefusesOtherChip: no session opens with another chip than the one that was flashed.
+func TestOpenRefusesOtherChip(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
 	i := d.image(mlftest.Tiny(t, nil), boards.Options{})
 	dev := d.attach()
 	_, err := dev.Flash(t.Context(), i)
 	must(t, err)
-	*dev.Chip() = "0123" // that was flashed, before the cables were changed
+	*dev.Chip() = "0123" // the id of the flashed chip
 	var wrong *device.WrongBoardError
 	if _, err = dev.Open(t.Context(), i); !errors.As(err, &wrong) || !strings.Contains(err.Error(), "not 0123") {
-		t.Errorf("it opened: %v", err)
+		t.Errorf("a session opened: %v", err)
 	}
 }
 
-// changeLastByte changes the image's last byte in flash, behind the ledger's back.
+// changeLastByte changes the image's last byte in flash, without the ledger.
 func changeLastByte(t *testing.T, dev *device.Device, i *image.Image) {
 	t.Helper()
 	img, err := flashplan.ImageOf(dev.Board(), i)
 	must(t, err)
-	s := img.Sectors[len(img.Sectors)-1] // of what the model brings
+	s := img.Sectors[len(img.Sectors)-1] // of the model
 	data := bytes.Clone(s.Data)
 	last := len(bytes.TrimRight(data, string([]byte{flashplan.Erased}))) - 1
 	data[last] ^= 0x10
@@ -192,22 +200,22 @@ func changeLastByte(t *testing.T, dev *device.Device, i *image.Image) {
 		flasher.Job{Erase: []boards.Sector{s.Sector}, Write: []flasher.Segment{{Addr: s.Addr, Data: data}}, Restart: true}))
 }
 
-// A chip of another kind than in the board file is not erased, unless that is forced.
-func TestFlashOfAnotherChip(t *testing.T) {
+// TestFlashRefusesOtherKindOfChip: a chip of another kind than in the board file is not erased, unless that is forced.
+func TestFlashRefusesOtherKindOfChip(t *testing.T) {
 	t.Parallel()
-	for _, tool := range drawn.Of(t, "tool of TestFlashOfAnotherChip", []string{"openocd", "pyocd"}, 1) {
+	for _, tool := range drawn.Of(t, "tool of TestFlashRefusesOtherKindOfChip", []string{"openocd", "pyocd"}, 1) {
 		d := newDesk(t, "netduinoplus2", tool)
 		i := d.image(mlftest.Tiny(t, nil), boards.Options{})
 		dev := d.attach()
 		chip := dev.Board().Identification
-		dev.Board().Identification.Values = []boards.Number{0x413, 0x411} // as of the chip that the board really has
+		dev.Board().Identification.Values = []boards.Number{0x413, 0x411} // not of the board's chip
 		dev.ProgrammerConfig().Chip = dev.Board().Identification
 		_, err := dev.Flash(t.Context(), i)
 		var other *flasher.ChipError
 		if !errors.As(err, &other) || other.Read&0xFFF != 0x441 || failure.Of(err) != failure.Flash {
 			t.Errorf("%s: %v", tool, err)
 		}
-		if n := len(d.tell(virtualprobe.Request{Do: "status"}).State.Erases); n != 0 {
+		if n := len(d.request(virtualprobe.Request{Do: "status"}).State.Erases); n != 0 {
 			t.Errorf("%s: it was erased", tool)
 		}
 		wear, err := d.env.desk().Wear()
@@ -221,8 +229,9 @@ func TestFlashOfAnotherChip(t *testing.T) {
 	}
 }
 
-// If a chip is swapped between two flashes, the new one is flashed, unless desk.json names the expected chip.
-func TestSwapBetweenFlashes(t *testing.T) {
+// TestFlashAcceptsSwappedChip: if a chip is swapped between two flashes, the new one is flashed, unless desk.json names
+// the expected chip.
+func TestFlashAcceptsSwappedChip(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
 	i := d.image(mlftest.Tiny(t, nil), boards.Options{})
@@ -232,20 +241,20 @@ func TestSwapBetweenFlashes(t *testing.T) {
 			t.Error(err)
 		}
 		d.mustHold(i)
-		d.tell(virtualprobe.Request{Do: "swap"})
+		d.request(virtualprobe.Request{Do: "swap"})
 	}
 }
 
-// A device that desk.json, the ledger or its firmware takes for another board is neither flashed nor erased, unless
-// that is forced; nothing was written to it.
-func TestFlashOfAnotherBoard(t *testing.T) {
+// TestFlashRefusesOtherBoard: a device that is another board by desk.json, the ledger or its firmware is neither
+// flashed nor erased, unless that is forced; nothing is written to it.
+func TestFlashRefusesOtherBoard(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
 	i := d.image(mlftest.Tiny(t, nil), boards.Options{})
-	d.reaches(i)
-	before := d.tell(virtualprobe.Request{Do: "status"}).State.Erases
+	d.mustFlash(i)
+	before := d.request(virtualprobe.Request{Do: "status"}).State.Erases
 	probe := virtualprobe.SerialOf(device.EmulatedDir(d.state, d.board))
-	refused := func(name, says string) {
+	mustRefuse := func(name, want string) {
 		t.Helper()
 		dev := d.attach()
 		_, err := dev.Flash(t.Context(), i)
@@ -253,25 +262,25 @@ func TestFlashOfAnotherBoard(t *testing.T) {
 		must(t, dev.Close())
 		for _, err := range []error{err, erased} {
 			var wrong *device.WrongBoardError
-			if !errors.As(err, &wrong) || failure.Of(err) != failure.Config || !strings.Contains(err.Error(), says) {
+			if !errors.As(err, &wrong) || failure.Of(err) != failure.Config || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
 	}
 	d.env.File = &device.DeskFile{Devices: []device.DeskDevice{{Name: "n1", Board: "nucleo_f401re", Probe: probe}}}
-	refused("desk.json", "n1, a board nucleo_f401re")
+	mustRefuse("desk.json", "n1, a board nucleo_f401re")
 	d.env.File = nil
 
 	book := ledger.New(filepath.Join(d.state, "ledger"))
 	all, err := book.List()
 	must(t, err)
-	kept := all[0]
+	saved := all[0]
 	all[0].Board = "nucleo_f401re"
 	must(t, book.Save(all[0]))
-	refused("the ledger", "board nucleo_f401re")
-	d.tell(virtualprobe.Request{Do: "erase"})
-	refused("the ledger, by its probe", "a board nucleo_f401re was behind")
-	if after := d.tell(virtualprobe.Request{Do: "status"}).State.Erases; !slices.Equal(after, before) {
+	mustRefuse("the ledger", "board nucleo_f401re")
+	d.request(virtualprobe.Request{Do: "erase"})
+	mustRefuse("the ledger, by its probe", "a board nucleo_f401re was behind")
+	if after := d.request(virtualprobe.Request{Do: "status"}).State.Erases; !slices.Equal(after, before) {
 		t.Errorf("it was erased: %v, before %v", after, before)
 	}
 	dev := d.attach()
@@ -280,12 +289,13 @@ func TestFlashOfAnotherBoard(t *testing.T) {
 		t.Errorf("forced: %v", err)
 	}
 	must(t, dev.Close())
-	must(t, book.Save(kept))
-	d.reaches(i) // it is known again
+	must(t, book.Save(saved))
+	d.mustFlash(i) // the ledger has the board again
 }
 
-// Two computers with a ledger each share a board: each notices what the other did, also when it died in a sector.
-func TestTwoHostsOneBoard(t *testing.T) {
+// TestFlashWithTwoLedgers: two computers with a ledger each share a board: each flash is right after one of the other,
+// also after one that was killed.
+func TestFlashWithTwoLedgers(t *testing.T) {
 	t.Parallel()
 	first := newDesk(t, "microbit", "openocd")
 	second := *first
@@ -294,24 +304,25 @@ func TestTwoHostsOneBoard(t *testing.T) {
 	must(t, os.Symlink(filepath.Join(first.state, "emulated"), filepath.Join(second.state, "emulated")))
 	one, two := first.image(mlftest.Tiny(t, nil), boards.Options{}),
 		first.image(mlftest.Tiny(t, nil), boards.Options{OperatorOpt: "O0"})
-	first.reaches(one)
-	second.reaches(two)
-	first.reaches(one)
-	second.reaches(two)
+	first.mustFlash(one)
+	second.mustFlash(two)
+	first.mustFlash(one)
+	second.mustFlash(two)
 	for _, after := range []int{400, 900, 1400} {
-		first.hit(killPoint{weKilled, after}, one)
-		first.tell(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{}})
-		second.reaches(two) // its ledger believes that it holds two, clean
+		first.disturbFlash(killPoint{hostKilled, after}, one)
+		first.request(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{}})
+		second.mustFlash(two) // its ledger has the image two, clean
 	}
 }
 
-// A cell that does not take its value is an error of class verify or flash, the board is dirty, and no session opens.
-func TestCellThatDoesNotTake(t *testing.T) {
+// TestFlashReportsWeakCell: a cell that cannot be programmed is an error of class verify or flash, the ledger is dirty,
+// and no session opens.
+func TestFlashReportsWeakCell(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
 	one, two := d.image(mlftest.Tiny(t, nil), boards.Options{}),
 		d.image(mlftest.Tiny(t, nil), boards.Options{OperatorOpt: "O0"})
-	d.reaches(one)
+	d.mustFlash(one)
 	b, err := boards.Find(d.board, d.env.Path)
 	must(t, err)
 	img, err := flashplan.ImageOf(b, two)
@@ -324,7 +335,7 @@ func TestCellThatDoesNotTake(t *testing.T) {
 			break
 		}
 	}
-	d.tell(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{Weak: weak}})
+	d.request(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{Weak: weak}})
 	dev := d.attach()
 	_, err = dev.Flash(t.Context(), two)
 	if c := failure.Of(err); c != failure.Verify && c != failure.Flash {
@@ -342,56 +353,57 @@ func TestCellThatDoesNotTake(t *testing.T) {
 	}
 	if s, err := dev.Open(t.Context(), two); err == nil {
 		s.Close(t.Context())
-		t.Error("a session with an image that is not whole")
+		t.Error("a session opened with a damaged image")
 	}
 }
 
-// A sector that no longer erases is an error, and the board is not taken for clean.
-func TestStuckErase(t *testing.T) {
+// TestFlashReportsStuckErase: a sector that no longer erases is an error, and the ledger does not mark the board as
+// clean.
+func TestFlashReportsStuckErase(t *testing.T) {
 	t.Parallel()
-	for _, tool := range drawn.Of(t, "tool of TestStuckErase", []string{"openocd", "pyocd"}, 1) {
+	for _, tool := range drawn.Of(t, "tool of TestFlashReportsStuckErase", []string{"openocd", "pyocd"}, 1) {
 		t.Run(tool, func(t *testing.T) {
 			d := newDesk(t, "microbit", tool)
 			one, two := d.image(mlftest.Tiny(t, nil), boards.Options{}),
 				d.image(mlftest.Tiny(t, nil), boards.Options{OperatorOpt: "O0"})
-			d.reaches(one)
+			d.mustFlash(one)
 			stuck := map[int]bool{}
 			for page := range nrfPages {
 				stuck[page] = true
 			}
-			d.tell(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{Stuck: stuck}})
-			err := d.reach(two)
+			d.request(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{Stuck: stuck}})
+			err := d.flashAndOpen(two)
 			if c := failure.Of(err); c != failure.Verify && c != failure.Flash {
 				t.Errorf("class %v: %v", c, err)
 			}
-			if err := d.believes([2]*image.Image{one, two}); err != nil {
+			if err := d.checkLedger([2]*image.Image{one, two}); err != nil {
 				t.Error(err)
 			}
-			d.tell(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{}})
-			d.reaches(two)
+			d.request(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{}})
+			d.mustFlash(two)
 		})
 	}
 }
 
 const nrfPages = 256 // of an nRF51822's flash
 
-// Two processes flash one board, an image each, without a word between them: one waits for the other or fails clearly,
-// and the board holds the whole of one image.
-func TestTwoFlashers(t *testing.T) {
+// TestConcurrentFlashesExclude: two processes that flash one board exclude each other: one waits or fails, and the
+// board holds all of one image.
+func TestConcurrentFlashesExclude(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
 	images := [2]*image.Image{
 		d.image(mlftest.Tiny(t, nil), boards.Options{}),
 		d.image(mlftest.Tiny(t, nil), boards.Options{OperatorOpt: "O0"}),
 	}
-	d.reaches(images[0])
+	d.mustFlash(images[0])
 	for round := range 3 {
 		var all sync.WaitGroup
 		for _, i := range images {
 			cmd := d.job(i)
 			all.Go(func() {
-				if said, err := cmd.CombinedOutput(); err != nil {
-					t.Errorf("round %d: %v\n%s", round, err, said)
+				if output, err := cmd.CombinedOutput(); err != nil {
+					t.Errorf("round %d: %v\n%s", round, err, output)
 				}
 			})
 		}
@@ -399,19 +411,19 @@ func TestTwoFlashers(t *testing.T) {
 		if d.holds(images[0]) != nil && d.holds(images[1]) != nil {
 			t.Errorf("round %d: it holds neither", round)
 		}
-		if err := d.believes(images); err != nil {
+		if err := d.checkLedger(images); err != nil {
 			t.Errorf("round %d: %v", round, err)
 		}
 	}
 	dev := d.attach()
 	cmd := d.job(images[0])
 	cmd.Env = append(cmd.Env, "PROJECT_TEST_WAIT=0s")
-	if said, err := cmd.CombinedOutput(); err == nil ||
-		!bytes.Contains(said, fmt.Appendf(nil, "is in use by process %d", os.Getpid())) {
-		t.Errorf("while this process has it: %v\n%s", err, said)
+	if output, err := cmd.CombinedOutput(); err == nil ||
+		!bytes.Contains(output, fmt.Appendf(nil, "is in use by process %d", os.Getpid())) {
+		t.Errorf("while this process leases it: %v\n%s", err, output)
 	}
 	must(t, dev.Close())
-	d.reaches(images[1])
+	d.mustFlash(images[1])
 }
 
 func trailingOnes(v byte) (n int) {
@@ -422,8 +434,9 @@ func trailingOnes(v byte) (n int) {
 	return n
 }
 
-// Wear is counted. Near the rated life there is a warning, and at its end an error, unless the flash is forced.
-func TestWearBudget(t *testing.T) {
+// TestFlashRespectsWearBudget: wear is counted. Near the rated life there is a warning, and at its end an error, unless
+// the flash is forced.
+func TestFlashRespectsWearBudget(t *testing.T) {
 	t.Parallel()
 	d := newReservedDesk(t, "openocd")
 	text, err := os.ReadFile(filepath.Join(d.env.Path[0], "boards", "microbit.json"))
@@ -448,23 +461,23 @@ func TestWearBudget(t *testing.T) {
 	if w := (*device.WearError)(nil); !errors.As(err, &w) {
 		t.Fatalf("a worn sector: %v", err)
 	}
-	d.mustHold(images[0]) // nothing was begun
+	d.mustHold(images[0]) // no erase was begun
 	dev.Desk().Reflash = true
 	if _, err := dev.Flash(t.Context(), images[1]); err != nil {
 		t.Error(err)
 	}
 }
 
-// Erases that never began are not counted: a tool that is not there, a probe that is not plugged in, and what was to
-// come behind a sector at which the power failed. What is clean stays so where nothing was begun.
-func TestErasesThatNeverBegan(t *testing.T) {
+// TestOnlyBegunErasesAreCounted: erases that never began are not counted: if the tool is missing, the probe is
+// unplugged, or the power fails before them. An entry stays clean if no erase began.
+func TestOnlyBegunErasesAreCounted(t *testing.T) {
 	t.Parallel()
-	for _, tool := range drawn.Of(t, "tool of TestErasesThatNeverBegan", []string{"openocd", "pyocd"}, 1) {
+	for _, tool := range drawn.Of(t, "tool of TestOnlyBegunErasesAreCounted", []string{"openocd", "pyocd"}, 1) {
 		t.Run(tool, func(t *testing.T) {
 			d := newDesk(t, "microbit", tool)
 			one, two := d.image(mlftest.Tiny(t, nil), boards.Options{}),
 				d.image(mlftest.Tiny(t, nil), boards.Options{RuntimeOpt: "O2"})
-			d.reaches(one)
+			d.mustFlash(one)
 			entry := func() ledger.Entry {
 				all, err := ledger.New(filepath.Join(d.state, "ledger")).List()
 				must(t, err)
@@ -476,8 +489,8 @@ func TestErasesThatNeverBegan(t *testing.T) {
 				}
 				return n
 			}
-			inTruth := func() (n int) {
-				for _, e := range d.tell(virtualprobe.Request{Do: "status"}).State.Erases {
+			actual := func() (n int) {
+				for _, e := range d.request(virtualprobe.Request{Do: "status"}).State.Erases {
 					n += e
 				}
 				return n
@@ -501,7 +514,7 @@ func TestErasesThatNeverBegan(t *testing.T) {
 			}
 			r := fails()
 			d.env.Tool, dev.Desk().Tool, dev.ProgrammerConfig().Find = find, find, find
-			d.tell(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{UnplugAfter: 1}})
+			d.request(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{UnplugAfter: 1}})
 			fails()
 			got := entry()
 			if got.Dirty || got.Image != one.Digest || got.Flashes != clean.Flashes ||
@@ -511,25 +524,26 @@ func TestErasesThatNeverBegan(t *testing.T) {
 			if got.Failures != clean.Failures+2 {
 				t.Errorf("%d failures", got.Failures)
 			}
-			d.tell(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{
+			d.request(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{
 				Cut: &virtualprobe.Cut{Erase: true, After: 5, Seed: 1},
 			}})
 			r = fails()
-			if n, truth := counted(entry().Sectors), inTruth(); n < truth || n > truth+1 || r.Erased >= r.Sectors ||
+			if n, erased := counted(entry().Sectors), actual(); n < erased || n > erased+1 || r.Erased >= r.Sectors ||
 				!entry().Dirty {
-				t.Errorf("%d erases are counted, %d were done; %+v", n, truth, r)
+				t.Errorf("%d erases are counted, %d were made; %+v", n, erased, r)
 			}
 			must(t, dev.Close())
-			d.reaches(two)
-			if n, truth := counted(entry().Sectors), inTruth(); n < truth || n > truth+1 {
-				t.Errorf("%d erases are counted, %d were done", n, truth)
+			d.mustFlash(two)
+			if n, erased := counted(entry().Sectors), actual(); n < erased || n > erased+1 {
+				t.Errorf("%d erases are counted, %d were made", n, erased)
 			}
 		})
 	}
 }
 
-// The numbers that the wear of a tuning run comes down to: many requests over ten images of one model.
-func TestManyFlashes(t *testing.T) {
+// TestFlashesEraseLittle: many flashes of ten images of one model erase less than half of what a flasher of complete
+// images would.
+func TestFlashesEraseLittle(t *testing.T) {
 	t.Parallel()
 	requests := drawn.Count(8, 1000)
 	d := newDesk(t, "microbit", "openocd")
@@ -551,12 +565,12 @@ func TestManyFlashes(t *testing.T) {
 		}
 		whole += r.Sectors
 		if n == 0 {
-			d.tell(virtualprobe.Request{Do: "status"})
+			d.request(virtualprobe.Request{Do: "status"})
 		}
 	}
 	d.mustHold(images[(requests-1)*7%10])
 	erases, worst := 0, 0
-	for _, n := range d.tell(virtualprobe.Request{Do: "status"}).State.Erases {
+	for _, n := range d.request(virtualprobe.Request{Do: "status"}).State.Erases {
 		erases += n
 		worst = max(worst, n)
 	}

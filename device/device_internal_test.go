@@ -1,12 +1,17 @@
 package device
 
 import (
+	"context"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
-	"github.com/boardsmith/boardsmith/internal/attached"
+	"github.com/boardsmith/boardsmith/internal/desk/attached"
+	"github.com/boardsmith/boardsmith/internal/desk/attached/attachedtest"
+	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
+	"github.com/boardsmith/boardsmith/transport"
 )
 
 func must(t testing.TB, err error) {
@@ -16,7 +21,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// testDesk has nothing in common with the user's.
+// testDesk returns a desk that shares nothing with the user's.
 func testDesk(t *testing.T) *Desk {
 	return &Desk{Host: Host{Cache: cache.New(t.TempDir(), cache.Options{})},
 		Programmer: "none", StateDir: t.TempDir(),
@@ -24,11 +29,11 @@ func testDesk(t *testing.T) *Desk {
 	}
 }
 
-// TestClose lets go of the device, and of no later one.
-func TestClose(t *testing.T) {
+// TestCloseReleasesOnce: Close releases the lease of its device, and a second one not that of a later device.
+func TestCloseReleasesOnce(t *testing.T) {
 	b, err := boards.Find("nucleo_f746zg", nil)
 	must(t, err)
-	plugged(t, attached.Port{Name: "/dev/ttyTEST", USB: "0483:374b", Serial: "0670FF"})
+	attachedtest.SetPorts(t, attached.Port{Name: "/dev/ttyTEST", USB: "0483:374b", Serial: "0670FF"})
 	k := testDesk(t)
 	k.Programmer, k.Tool = "openocd", func(name string) (string, error) { return name, nil }
 	var earlier *Device
@@ -43,5 +48,66 @@ func TestClose(t *testing.T) {
 		}
 		must(t, d.Close())
 		earlier = d
+	}
+}
+
+// remoteBoard is a board that is reached over TCP at an address, without a probe.
+func remoteBoard(t *testing.T, address string) *boards.Board {
+	t.Helper()
+	b, err := boards.Find("nucleo_f746zg", nil)
+	must(t, err)
+	b.Link, b.Flash = boards.Link{Kind: "tcp", Address: address}, boards.Flash{Programmer: "none"}
+	return b
+}
+
+// TestDevicesListsRemote: Devices lists desk.json's devices that are reached over TCP without a probe, and no others.
+func TestDevicesListsRemote(t *testing.T) {
+	attachedtest.SetPorts(t)
+	k := testDesk(t)
+	k.File = &DeskFile{Devices: []DeskDevice{
+		{Name: "left", Board: "kiln", Link: DeskLink{Kind: "tcp", Address: "left:1"}},
+		{Name: "right", Board: "kiln", Probe: "S1", Link: DeskLink{Kind: "tcp", Address: "right:1"}},
+	}}
+	list, err := k.Devices(t.Context())
+	must(t, err)
+	remote := list[len(list)-1]
+	if remote.Port != "left:1" || len(remote.Boards) != 1 || remote.Boards[0] != "kiln" {
+		t.Errorf("listed %+v", list)
+	}
+	for _, a := range list {
+		if a.Port == "right:1" {
+			t.Errorf("a device with a probe is listed twice: %+v", a)
+		}
+	}
+}
+
+// TestPowerWaitsForBridge: after a power cycle, a bridge that shares the board's power supply listens only after a
+// while.
+func TestPowerWaitsForBridge(t *testing.T) {
+	l := transporttest.Listen(t, "127.0.0.1:0")
+	address := l.Address()
+	client, err := transport.DialTCP(t.Context(), transport.TCPConfig{Address: address})
+	must(t, err)
+	defer client.Close()
+	open, err := l.Accept(t.Context()) // it keeps the port from other tests
+	must(t, err)
+	defer open.Close()
+	must(t, l.Close())
+	d, err := testDesk(t).Attach(t.Context(), remoteBoard(t, address), "")
+	must(t, err)
+	defer d.Close()
+	listening := make(chan struct{})
+	go func() {
+		defer close(listening)
+		time.Sleep(2 * backEvery)
+		l = transporttest.Listen(t, address)
+	}()
+	d.attachment.Power = "exit 0"
+	must(t, d.runPowerCommand(t.Context()))
+	<-listening
+	limited, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if _, err := l.Accept(limited); err != nil {
+		t.Errorf("the power cycle did not wait for the bridge: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-// This file finds emulators and checks their version.
+// This file finds emulators, checks their version and makes their command line; it lists missing tools.
 
 package device
 
@@ -25,11 +25,11 @@ func findEmulator(ctx context.Context, l boards.Link) (string, error) {
 	if err != nil || l.MinVersion == "" {
 		return path, err
 	}
-	said, err := command.Ask(ctx, path, "--version")
+	output, err := command.Ask(ctx, path, "--version")
 	if err != nil {
 		return "", err
 	}
-	if v := versionIn(said); v == "" || olderThan(v, l.MinVersion) {
+	if v := versionIn(output); v == "" || olderThan(v, l.MinVersion) {
 		return "", &command.MissingToolError{Tool: l.Program, Install: l.Install, Version: v, Needs: l.MinVersion}
 	}
 	return path, nil
@@ -38,8 +38,8 @@ func findEmulator(ctx context.Context, l boards.Link) (string, error) {
 var versionWord = regexp.MustCompile(`\bversion v?(\d+(?:\.\d+)*)`)
 
 // versionIn finds the version in a program's output, as in "QEMU emulator version 9.1.2 (Debian …)"; "": none.
-func versionIn(said string) string {
-	m := versionWord.FindStringSubmatch(said)
+func versionIn(output string) string {
+	m := versionWord.FindStringSubmatch(output)
 	if m == nil {
 		return ""
 	}
@@ -55,20 +55,40 @@ func olderThan(a, b string) bool {
 	}) < 0
 }
 
+// emulatorArgs returns QEMU's command line for the board's arguments and an image. It disables display and monitor,
+// and does not repeat options of the board's arguments.
+func emulatorArgs(l boards.Link, image string, further ...string) []string {
+	quote := func(name string) string { return strings.ReplaceAll(name, ",", ",,") }
+	words := strings.NewReplacer("{image}", quote(image), boards.BoardWord, quote(l.Dir))
+	args := []string{"-nodefaults", "-no-user-config", "-display", "none", "-monitor", "none"}
+	hasImage := false
+	for _, a := range l.Args {
+		hasImage = hasImage || strings.Contains(a, "{image}")
+		args = append(args, words.Replace(a))
+	}
+	if !slices.Contains(l.Args, "-icount") {
+		args = append(args, "-icount", "shift=4")
+	}
+	if !hasImage {
+		args = append(args, "-kernel", image)
+	}
+	return append(append(args, "-chardev", "stdio,id=link,signal=off", "-serial", "chardev:link"), further...)
+}
+
 // MissingTools lists the board's missing tools: its compiler with companion programs, and its emulator, with a
 // version check if the board requires one. It does not check the template's own tools. Errors: those of ctx.
 func MissingTools(ctx context.Context, b *boards.Board) (compiler, emulator []*command.MissingToolError, err error) {
 	if ctx.Err() != nil {
 		return nil, nil, failure.Stopped(ctx, "tools of board %s", b.Name)
 	}
-	var need []string
+	var needed []string
 	if b.Toolchain.CC != "" { // else only the build finds its compiler
-		need = []string{b.Toolchain.CC, b.Toolchain.AR}
+		needed = []string{b.Toolchain.CC, b.Toolchain.AR}
 	}
-	if len(need) > 0 && len(b.Memory) > 0 {
-		need = append(need, b.Toolchain.Objcopy())
+	if len(needed) > 0 && len(b.Memory) > 0 {
+		needed = append(needed, b.Toolchain.Objcopy())
 	}
-	for _, name := range need {
+	for _, name := range needed {
 		if _, err := exec.LookPath(name); err != nil {
 			compiler = append(compiler, &command.MissingToolError{Tool: name, Install: b.Toolchain.Install})
 		}
@@ -87,8 +107,8 @@ func MissingTools(ctx context.Context, b *boards.Board) (compiler, emulator []*c
 	return compiler, emulator, nil
 }
 
-// MissingScripts asks OpenOCD, the program at path, which of the board's configuration files it does not find. It needs
-// no probe. Errors: *command.Error; those of ctx.
+// MissingScripts lists the board's configuration files that OpenOCD, the program at path, does not find. It needs no
+// probe. Errors: *command.Error; those of ctx.
 func MissingScripts(ctx context.Context, path string, b *boards.Board) ([]string, error) {
 	if ctx.Err() != nil {
 		return nil, failure.Stopped(ctx, "scripts of board %s", b.Name)

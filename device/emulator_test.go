@@ -15,12 +15,13 @@ import (
 	"github.com/boardsmith/boardsmith/transport"
 )
 
-func TestNoEmulator(t *testing.T) {
+// TestEmulatorMissing: a missing emulator is an error with the command that installs it.
+func TestEmulatorMissing(t *testing.T) {
 	t.Parallel()
 	d := &Device{desk: &Desk{}}
 	b, err := boards.Find("mps2_an385", nil)
 	must(t, err)
-	b.Link.Program = "qemu-that-is-not-there"
+	b.Link.Program = "qemu-missing"
 	d.board = b
 	_, err = d.openLink(t.Context(), &image.Image{Path: "x"})
 	var missing *command.MissingToolError
@@ -33,9 +34,9 @@ func TestNoEmulator(t *testing.T) {
 	}
 }
 
-// TestNoCompiler: each missing program of the toolchain is listed, and a board whose build finds its own compiler needs
-// none.
-func TestNoCompiler(t *testing.T) {
+// TestMissingToolchainIsListed: each missing program of the toolchain is listed, and a board whose build finds its own
+// compiler needs none.
+func TestMissingToolchainIsListed(t *testing.T) {
 	t.Parallel()
 	b, err := boards.Find("microbit", nil)
 	must(t, err)
@@ -52,59 +53,64 @@ func TestNoCompiler(t *testing.T) {
 	}
 }
 
-// emulatorSaying puts a program on PATH that prints this version, records each query, and exits at once when it should
-// emulate.
-func emulatorSaying(t *testing.T, said string) (name, asked string) {
+// fakeEmulator puts a program on PATH that prints this version, adds a line to the file queries for each query of it,
+// and exits at once when it should emulate.
+func fakeEmulator(t *testing.T, version string) (name, queries string) {
 	t.Helper()
 	bin := t.TempDir()
-	name, asked = "qemu-system-told", filepath.Join(bin, "asked")
-	script := "#!/bin/sh\n[ \"$1\" = --version ] || exit 0\necho >>" + asked + "\ncat <<'END'\n" + said + "\nEND\n"
+	name, queries = "qemu-system-fake", filepath.Join(bin, "queries")
+	script := "#!/bin/sh\n[ \"$1\" = --version ] || exit 0\necho >>" + queries + "\ncat <<'END'\n" + version + "\nEND\n"
 	must(t, os.WriteFile(filepath.Join(bin, name), []byte(script), 0o755))
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
-	return name, asked
+	return name, queries
 }
 
-// TestEmulatorTooOld tries emulators of several versions with a board that needs a minimum version.
-func TestEmulatorTooOld(t *testing.T) {
-	for _, c := range []struct{ said, needs, refused string }{
+// TestEmulatorVersion: an emulator that is older than the board's minimum version, or prints none, is refused.
+func TestEmulatorVersion(t *testing.T) {
+	for _, c := range []struct{ name, output, needs, refused string }{
 		{
-			"QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)\nCopyright", "9.1",
-			"qemu-system-told has version 7.2.22; 9.1 or newer is required",
+			"older, of a distribution", "QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)\nCopyright", "9.1",
+			"qemu-system-fake has version 7.2.22; 9.1 or newer is required",
 		},
-		{"QEMU emulator version 9.0.4", "9.1", "qemu-system-told has version 9.0.4; 9.1 or newer is required"},
-		{"QEMU emulator version 9.1.0", "9.1", ""},
-		{"QEMU emulator version 10.0.13 (Debian 1:10.0.13+ds-0+deb13u1)", "9.1", ""},
-		{"QEMU emulator version 9", "9.1", "qemu-system-told has version 9; 9.1 or newer is required"},
-		{"an emulator", "9.1", "qemu-system-told prints no version; 9.1 or newer is required"},
-		{"an emulator", "", ""},
+		{
+			"older by the second number", "QEMU emulator version 9.0.4", "9.1",
+			"qemu-system-fake has version 9.0.4; 9.1 or newer is required",
+		},
+		{"equal", "QEMU emulator version 9.1.0", "9.1", ""},
+		{"two digits", "QEMU emulator version 10.0.13 (Debian 1:10.0.13+ds-0+deb13u1)", "9.1", ""},
+		{"one number", "QEMU emulator version 9", "9.1", "qemu-system-fake has version 9; 9.1 or newer is required"},
+		{"no version", "an emulator", "9.1", "qemu-system-fake prints no version; 9.1 or newer is required"},
+		{"no minimum", "an emulator", "", ""},
 	} {
-		name, _ := emulatorSaying(t, c.said)
-		b, err := boards.Find("mps2_an385", nil)
-		must(t, err)
-		b.Link.Program, b.Link.MinVersion, b.Link.Install = name, c.needs, "apt-get install qemu-told, of backports"
-		link, err := (&Device{board: b, desk: &Desk{}}).openLink(t.Context(), &image.Image{Path: "x"})
-		if c.refused == "" {
+		t.Run(c.name, func(t *testing.T) {
+			name, _ := fakeEmulator(t, c.output)
+			b, err := boards.Find("mps2_an385", nil)
 			must(t, err)
-			link.Close()
-			continue
-		}
-		var missing *command.MissingToolError
-		if !errors.As(err, &missing) || err.Error() != c.refused || failure.Of(err) != failure.ToolMissing ||
-			!strings.Contains(failure.Next(err), "backports") {
-			t.Errorf("%q: got %v (%s)", c.said, err, failure.Next(err))
-		}
-		if _, emulator, err := MissingTools(t.Context(), b); err != nil || len(emulator) != 1 ||
-			emulator[0].Error() != c.refused {
-			t.Errorf("%q: missing: %v", c.said, emulator)
-		}
+			b.Link.Program, b.Link.MinVersion, b.Link.Install = name, c.needs, "apt-get install qemu, of backports"
+			link, err := (&Device{board: b, desk: &Desk{}}).openLink(t.Context(), &image.Image{Path: "x"})
+			if c.refused == "" {
+				must(t, err)
+				link.Close()
+				return
+			}
+			var missing *command.MissingToolError
+			if !errors.As(err, &missing) || err.Error() != c.refused || failure.Of(err) != failure.ToolMissing ||
+				!strings.Contains(failure.Next(err), "backports") {
+				t.Errorf("got %v (%s)", err, failure.Next(err))
+			}
+			if _, emulator, err := MissingTools(t.Context(), b); err != nil || len(emulator) != 1 ||
+				emulator[0].Error() != c.refused {
+				t.Errorf("missing: %v", emulator)
+			}
+		})
 	}
 }
 
-// A device's emulator is asked for its version only once.
-func TestEmulatorAskedOnce(t *testing.T) {
+// TestEmulatorVersionIsQueriedOnce: a device queries its emulator's version once.
+func TestEmulatorVersionIsQueriedOnce(t *testing.T) {
 	b, err := boards.Find("mps2_an385", nil)
 	must(t, err)
-	name, asked := emulatorSaying(t, "QEMU emulator version 10.0.13")
+	name, queries := fakeEmulator(t, "QEMU emulator version 10.0.13")
 	b.Link.Program, b.Link.MinVersion = name, "9.1"
 	d := &Device{board: b, desk: &Desk{}}
 	for range 3 {
@@ -112,31 +118,35 @@ func TestEmulatorAskedOnce(t *testing.T) {
 		must(t, err)
 		link.Close()
 	}
-	if text, err := os.ReadFile(asked); err != nil || len(text) != 1 {
-		t.Errorf("asked %d times, %v", len(text), err)
+	if text, err := os.ReadFile(queries); err != nil || len(text) != 1 {
+		t.Errorf("queried %d times, %v", len(text), err)
 	}
 }
 
+// TestEmulatorArgs: the board's arguments come first, and own options are not repeated.
 func TestEmulatorArgs(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
+		name string
 		own  []string
 		want string
 	}{
-		{[]string{"-machine", "m"}, "-machine m -icount shift=4 -kernel /a,b.elf -chardev"},
-		{[]string{"-machine", "m", "-icount", "shift=2"}, "-machine m -icount shift=2 -kernel /a,b.elf -chardev"},
-		{[]string{"-device", "loader,file={image}"}, "-device loader,file=/a,,b.elf -icount shift=4 -chardev"},
-		{[]string{"-device", "loader,file={board}/boot.hex"}, "-device loader,file=/x,,y/boot.hex -icount"},
+		{"machine", []string{"-machine", "m"}, "-machine m -icount shift=4 -kernel /a,b.elf -chardev"},
+		{"icount", []string{"-machine", "m", "-icount", "shift=2"}, "-machine m -icount shift=2 -kernel /a,b.elf -chardev"},
+		{"image", []string{"-device", "loader,file={image}"}, "-device loader,file=/a,,b.elf -icount shift=4 -chardev"},
+		{"board", []string{"-device", "loader,file={board}/boot.hex"}, "-device loader,file=/x,,y/boot.hex -icount"},
 	} {
-		l := boards.Link{Args: c.own, Dir: "/x,y"}
-		if got := strings.Join(emulatorArgs(l, "/a,b.elf"), " "); !strings.Contains(got, c.want) {
-			t.Errorf("%q: got %q, want %q in it", c.own, got, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			l := boards.Link{Args: c.own, Dir: "/x,y"}
+			if got := strings.Join(emulatorArgs(l, "/a,b.elf"), " "); !strings.Contains(got, c.want) {
+				t.Errorf("got %q, want %q in it", got, c.want)
+			}
+		})
 	}
 }
 
-// If an emulator does not support the machine, its message is in the error.
-func TestEmulatorEnds(t *testing.T) {
+// TestEmulatorErrorHasItsOutput: if an emulator does not support the machine, its message is in the error.
+func TestEmulatorErrorHasItsOutput(t *testing.T) {
 	t.Parallel()
 	b, err := boards.Find("mps2_an385", nil)
 	must(t, err)
@@ -146,9 +156,9 @@ func TestEmulatorEnds(t *testing.T) {
 	must(t, err)
 	defer link.Close()
 	d := &Device{board: b, desk: &Desk{}}
-	_, err = begin(t.Context(), func(context.Context) (transport.Link, error) { return link, nil },
+	_, err = dial(t.Context(), func(context.Context) (transport.Link, error) { return link, nil },
 		transport.SessionOptions{})
-	err = d.emulatorEnded(err, &image.Image{Path: "/x"})
+	err = d.emulatorError(err, &image.Image{Path: "/x"})
 	if failure.Of(err) != failure.Boot || !strings.Contains(err.Error(), "first reason\nsecond line") ||
 		!strings.Contains(failure.Next(err), "cd / && sh") {
 		t.Errorf("got %v (%s)", err, failure.Next(err))

@@ -14,7 +14,7 @@ import (
 // Erase erases the board's flash except reserved regions. It erases only sectors that are not blank, or whose
 // erasing was interrupted. When it returns nil, all of them were verified to be blank. Errors: as of Flash.
 func (d *Device) Erase(ctx context.Context) (FlashReport, error) {
-	if d.attachment == nil || !d.attachment.hasProbe() {
+	if d.attachment == nil || !d.attachment.HasProbe() {
 		return FlashReport{}, failure.New(failure.Config, chooseProbe, "board %s has no debug probe to erase it with",
 			d.board.Name)
 	}
@@ -24,18 +24,18 @@ func (d *Device) Erase(ctx context.Context) (FlashReport, error) {
 		return FlashReport{}, failure.New(failure.Config, failure.Target("board:show")+" shows the board's memory map",
 			"board %s has no flash with sectors", d.board.Name)
 	}
-	if err := f.look(ctx); err != nil {
+	if err := f.identify(ctx); err != nil {
 		return FlashReport{}, err
 	}
 	f.report.Why = "erased, as asked"
 	if err := f.read(ctx); err != nil {
 		return f.report, err
 	}
-	return f.report, f.erase(ctx)
+	return f.report, f.eraseDiffering(ctx)
 }
 
-// erase erases the sectors that are not blank. The ledger is dirty meanwhile, as during flashing.
-func (f *flashing) erase(ctx context.Context) error {
+// eraseDiffering erases the sectors that are not blank. The ledger is dirty meanwhile, as during flashing.
+func (f *flashing) eraseDiffering(ctx context.Context) error {
 	all := f.facts.Image.Sectors
 	job := flasher.Job{Restart: true}
 	for _, s := range f.facts.Differing() {
@@ -50,7 +50,7 @@ func (f *flashing) erase(ctx context.Context) error {
 		}
 	}
 	e := &f.facts.Entry
-	e.Dirty, e.Image, e.BuildID, e.LastWhy = false, "", "", f.report.Why
+	e.Dirty, e.Image, e.BuildID, e.LastReason = false, "", "", f.report.Why
 	e.Verified = time.Now().UTC().Round(time.Second)
 	for _, s := range all {
 		e.Sector(s.Addr, s.Size).Digest = s.Digest

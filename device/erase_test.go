@@ -13,10 +13,11 @@ import (
 	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 )
 
-// Erasing takes what is not blank, leaves what is reserved, and is not forgotten.
-func TestErase(t *testing.T) {
+// TestEraseSkipsBlankAndReserved: Erase erases the sectors that are not blank, leaves reserved ones, and records the
+// result.
+func TestEraseSkipsBlankAndReserved(t *testing.T) {
 	t.Parallel()
-	for _, tool := range drawn.Of(t, "tool of TestErase", []string{"openocd", "pyocd"}, 1) {
+	for _, tool := range drawn.Of(t, "tool of TestEraseSkipsBlankAndReserved", []string{"openocd", "pyocd"}, 1) {
 		t.Run(tool, func(t *testing.T) {
 			d := newReservedDesk(t, tool)
 			i := d.image(mlftest.Tiny(t, nil), boards.Options{})
@@ -28,20 +29,20 @@ func TestErase(t *testing.T) {
 			if r.Erased != first.Erased || r.Sectors != reservedPage {
 				t.Errorf("%+v, of %+v", r, first)
 			}
-			for page, n := range d.tell(virtualprobe.Request{Do: "status"}).State.Erases {
+			for page, n := range d.request(virtualprobe.Request{Do: "status"}).State.Erases {
 				if n > 2 || page >= reservedPage {
 					t.Errorf("page %d was erased %d times", page, n)
 				}
 			}
 			flash := d.flash()[:reservedPage*1024]
 			if !bytes.Equal(flash, bytes.Repeat([]byte{0xff}, len(flash))) {
-				t.Error("it is not blank")
+				t.Error("the flash is not blank")
 			}
-			if again, err := dev.Erase(t.Context()); err != nil || again.Erased != 0 {
-				t.Errorf("again: %+v, %v", again, err)
+			if second, err := dev.Erase(t.Context()); err != nil || second.Erased != 0 {
+				t.Errorf("a second erase: %+v, %v", second, err)
 			}
 			list, err := d.env.desk().Wear()
-			if err != nil || len(list) != 2 || list[1].Flashes != 0 { // whose second erasing was is not known yet
+			if err != nil || len(list) != 2 || list[1].Flashes != 0 { // the blank chip is unidentified
 				t.Fatalf("the ledger: %+v, %v", list, err)
 			}
 			for _, w := range list {
@@ -52,7 +53,7 @@ func TestErase(t *testing.T) {
 			_, err = dev.Flash(t.Context(), i)
 			must(t, err)
 			d.mustHold(i)
-			d.mustCount(d.only())
+			d.mustCount(d.onlyEntry())
 			plan, err := d.env.desk().EraseCommands(t.Context(), dev.Board(), "")
 			if err != nil || len(plan.Flash) != 1 || (len(plan.Files) > 0) != (tool == "openocd") { // pyocd compares here
 				t.Errorf("%+v, %v", plan, err)
@@ -64,6 +65,6 @@ func TestErase(t *testing.T) {
 	dev, err := attach(t.Context(), b, "", testEnv())
 	must(t, err)
 	if _, err := dev.Erase(t.Context()); failure.Of(err) != failure.Config {
-		t.Errorf("of no flash: %v", err)
+		t.Errorf("a board without flash: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-// This file holds the errors about a device's image, programmer, lease and wear.
+// This file defines the errors about a device's choice, image, programmer, lease and wear.
 
 package device
 
@@ -8,6 +8,8 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/desk"
+	"github.com/boardsmith/boardsmith/internal/desk/attached"
 	"github.com/boardsmith/boardsmith/internal/ledger"
 )
 
@@ -43,14 +45,14 @@ func (e *WrongImageError) NextStep() string { return "build and flash again" }
 type NoProgrammerError struct {
 	Board string
 	Image string // path of its ELF file
-	Err   error  // how the device answered
+	Err   error  // the error of its firmware's identity
 }
 
 func (e *NoProgrammerError) Error() string {
 	return fmt.Sprintf("board %s has no programmer, and does not run the image: %v", e.Board, e.Err)
 }
 
-// Unwrap returns how the device answered.
+// Unwrap returns the error of its firmware's identity.
 func (e *NoProgrammerError) Unwrap() error { return e.Err }
 
 // FailureClass returns failure.Config: the user must write the image.
@@ -61,8 +63,20 @@ func (e *NoProgrammerError) NextStep() string {
 	return "write " + e.Image + " to it with the board's own tool and try again, or name a programmer in its board file"
 }
 
-// A LeaseError reports a device that another process uses.
+// A LeaseError reports a device that another process uses: Device, Holder and Waited.
 type LeaseError = ledger.LeaseError
+
+// A NoDeviceError reports a board that is not attached: Board, Which and USB.
+type NoDeviceError = desk.NoDeviceError
+
+// An AmbiguousError reports a choice that several attached devices match: Board, Which and Ports.
+type AmbiguousError = desk.AmbiguousError
+
+// A PortInfo is a serial port that is attached: Name, USB, Serial, Path, Interface, and What, the product's name.
+type PortInfo = attached.Port
+
+// A WrongBoardError reports a device that may not be the chosen board: Board and Evidence. Nothing was written.
+type WrongBoardError = desk.WrongBoardError
 
 // A MissingToolError reports a program that is not installed or too old.
 type MissingToolError = command.MissingToolError
@@ -95,4 +109,9 @@ func (e *WearError) NextStep() string {
 	}
 	return "use another board, or " + failure.Option("Desk.Reflash", "true") +
 		" to write to a worn one (all data are verified)"
+}
+
+// errClosed is the error of a closed device, which others may use.
+func errClosed(b *boards.Board) error {
+	return failure.New(failure.Internal, "attach it again", "device of board %s: it was closed", b.Name)
 }

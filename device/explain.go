@@ -1,4 +1,4 @@
-// This file finds where in its image a device faulted.
+// This file finds the place in its image at which a device faulted.
 
 package device
 
@@ -21,34 +21,33 @@ func (k *Desk) Explain(i *image.Image, rec *fault.Record) (fault.Explanation, er
 	return k.explain(i, rec, "")
 }
 
-// explain is Explain with the name of the function that the host had called, or "".
+// explain is Explain with the name of the function that the host called, or "".
 func (k *Desk) explain(i *image.Image, rec *fault.Record, called string) (fault.Explanation, error) {
-	var is fault.Explanation
+	var build string // "": i's
 	find := k.images().Whole
 	if rec.Build != [8]byte(i.BuildID[:8]) {
-		is.Build, called = hex.EncodeToString(rec.Build[:]), "" // the name belongs to the current image
-		find = func(*image.Image) (*image.Image, error) { return k.images().Find(is.Build) }
+		build, called = hex.EncodeToString(rec.Build[:]), "" // the name belongs to the current image
+		find = func(*image.Image) (*image.Image, error) { return k.images().Find(build) }
 	}
 	i, err := find(i)
 	if err != nil {
-		return is, err
+		return fault.Explanation{Build: build}, err
 	}
 	f, err := i.ELF()
 	if err != nil {
-		return is, err
+		return fault.Explanation{Build: build}, err
 	}
 	p, err := fault.ReadImage(f, i.Landmarks)
 	if err != nil {
-		return is, failure.Errorf(failure.Internal, "%s: %w", i.Path, err)
+		return fault.Explanation{Build: build}, failure.Errorf(failure.Internal, "%s: %w", i.Path, err)
 	}
-	build := is.Build
-	is = p.Explain(rec, called)
-	is.Build = build
-	return is, nil
+	e := p.Explain(rec, called)
+	e.Build = build
+	return e, nil
 }
 
-// locate finds a function and line in a linked file.
-func locate(file []byte, pc uint64) []fault.Frame {
+// locateFrames finds a function and line in a linked file.
+func locateFrames(file []byte, pc uint64) []fault.Frame {
 	f, err := elf.NewFile(bytes.NewReader(file))
 	if err != nil {
 		return nil
@@ -60,7 +59,7 @@ func locate(file []byte, pc uint64) []fault.Frame {
 	return p.FramesAt(pc)
 }
 
-// explain is Explain for a session. It logs errors.
+// explain returns Explain for a session, which logs errors.
 func (d *Device) explain(i *image.Image) func(*fault.Record, string) fault.Explanation {
 	return func(rec *fault.Record, called string) fault.Explanation {
 		e, err := d.desk.explain(i, rec, called)

@@ -1,16 +1,17 @@
-// This file flashes: it reads the board's state, decides, programs, verifies, and updates the ledger.
+// This file flashes: it identifies the board, decides what to write, programs, verifies, and updates the ledger.
 
 package device
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"time"
 
-	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/desk"
 	"github.com/boardsmith/boardsmith/internal/flashplan"
 	"github.com/boardsmith/boardsmith/internal/ledger"
 	"github.com/boardsmith/boardsmith/transport"
@@ -21,176 +22,212 @@ const (
 	bootAttempts  = 3 // requests for the identity of new firmware that has begun a session
 )
 
-// A FlashReport is the result of Flash.
-type FlashReport struct {
-	Wrote      int64    // bytes programmed
-	Erased     int      // sectors erased
-	Sectors    int      // sectors of the image
-	Holds      bool     // the board was verified to hold the image, whether it answers or not
-	Why        string   // the reason for what was written
-	Device     string   // "chip:" and its id, else "probe:" and its serial; "" without a probe
-	Programmer string   // the programmer
-	Warn       []string // sectors near the end of their rated life
+// Flash writes the image to the device as far as necessary. When it returns nil, the flash was verified and the new
+// firmware has answered. A board without a programmer must hold the image already: *NoProgrammerError. Further errors:
+// *WrongBoardError and *WearError, before any write; *SwappedError; *BootError; *WrongImageError if another firmware
+// answers; those of flasher; if the board was plugged in elsewhere, *AmbiguousError and, if another process leases that
+// place, *LeaseError.
+func (d *Device) Flash(ctx context.Context, i *image.Image) (FlashReport, error) {
+	if ctx.Err() != nil {
+		return FlashReport{}, failure.Stopped(ctx, "flash")
+	}
+	i, err := d.accept(i)
+	if err != nil {
+		return FlashReport{}, err
+	}
+	d.desk.Progress.Report(ProgressEvent{Step: "flash", Detail: d.board.Name})
+	if d.attachment == nil {
+		return FlashReport{Why: "nothing to write: the image is loaded when the link opens"}, nil
+	}
+	d.desk.images().Keep(i) // for the time when the board reports its build id
+	return d.program(ctx, i)
 }
 
 // program writes the image to the board as far as necessary.
 func (d *Device) program(ctx context.Context, i *image.Image) (FlashReport, error) {
-	if !d.attachment.hasProbe() {
-		return d.holdsAlready(ctx, i)
+	if !d.attachment.HasProbe() {
+		return d.verifyHeld(ctx, i)
 	}
 	img, err := flashplan.ImageOf(d.board, i)
 	if err != nil {
 		return FlashReport{}, err
 	}
-	if err := img.CheckProgrammer(d.board, d.attachment.programmerName); err != nil {
+	if err := img.CheckProgrammer(d.board, d.attachment.ProgrammerName); err != nil {
 		return FlashReport{}, err
 	}
-	if err := d.attachment.take(i); err != nil {
+	if err := d.attachment.SetImage(i.Path, i.BuildDir); err != nil {
 		return FlashReport{}, err
 	}
-	if _, reads := d.attachment.programmer.(flasher.Reader); !reads {
-		img.SetUnread()
+	if _, reads := d.attachment.Programmer.(flasher.Reader); !reads {
+		img.SetUnreadable()
 	}
 	f := flashing{d: d, power: powerCycle{d: d}, facts: flashplan.Facts{Image: img, Force: d.desk.Reflash}}
-	if err := f.look(ctx); err != nil {
+	if err := f.identify(ctx); err != nil {
 		return FlashReport{}, err
 	}
 	return f.run(ctx)
 }
 
-// holdsAlready is Flash of a device that nothing can program: its firmware must answer as the image, now.
-func (d *Device) holdsAlready(ctx context.Context, i *image.Image) (FlashReport, error) {
-	answer, err := d.greet(ctx, i)
+// verifyHeld is Flash of a device that has no programmer: its firmware must already be the image.
+func (d *Device) verifyHeld(ctx context.Context, i *image.Image) (FlashReport, error) {
+	answer, err := d.verifyStarted(ctx, i)
 	if err == nil {
-		err = d.sameChip(answer.Chip)
+		err = d.verifyChip(answer.Chip)
 	}
 	var other *WrongImageError
-	if errors.As(err, &other) || neverAnswered(err) && failure.Of(err) == failure.Boot {
+	if errors.As(err, &other) || isHandshakeError(err) && failure.Of(err) == failure.Boot {
 		err = &NoProgrammerError{Board: d.board.Name, Image: i.Path, Err: err}
 	}
 	if err != nil {
 		return FlashReport{}, err
 	}
-	why := "firmware answered with build " + i.ID()
 	return FlashReport{
-		Holds: true, Why: why, Device: d.attachment.entryOf(answer),
-		Programmer: d.attachment.programmerName,
+		Holds: true, Why: "firmware answered with build " + i.ID(), Device: d.entryName(answer),
+		Programmer: d.attachment.ProgrammerName,
 	}, nil
 }
 
-// A flashing is one run of program.
-type flashing struct {
-	d       *Device
-	facts   flashplan.Facts
-	perhaps ledger.Entry    // entry of the chip that an unidentified one may be; the zero value: unknown
-	erasing []boards.Sector // sectors of the last job's erase
-	report  FlashReport
-	power   powerCycle
-}
-
-// look asks the firmware for its identity and opens the ledger's entry of the chip that answered, else of the
-// probe. It returns a *WrongBoardError if known facts contradict the chosen board.
-func (f *flashing) look(ctx context.Context) error {
-	n := f.d.attachment
-	// the board of an earlier flash may have been swapped
-	n.chip = f.d.desk.File.noted(f.d.board.Name, n.address(), n.probe).Chip
-	answer, err := f.d.ask(ctx, f.facts.Image.Image)
-	if err != nil && !errors.As(err, new(*transport.SharedPortError)) { // the probe writes it all the same
+// identify queries the firmware's identity and loads the ledger's entry of the chip that answered, else of the probe.
+// It returns a *WrongBoardError if recorded facts contradict the chosen board.
+func (f *flashing) identify(ctx context.Context) error {
+	a := f.d.attachment
+	f.d.chip = a.Entry().Chip // the board of an earlier flash may have been swapped
+	answer, err := f.d.probeRunning(ctx, f.facts.Image.Image)
+	if err != nil && !errors.As(err, new(*transport.SharedPortError)) { // flashing needs only the probe
 		return err
 	}
 	f.facts.Answer = answer
-	if err := f.plausible(); err != nil {
+	if err := f.checkBoard(); err != nil {
 		return err
 	}
-	entry, err := f.known()
+	entry, err := f.loadEntry()
 	if err != nil {
 		return err
 	}
 	if entry.Lost != "" {
 		f.d.desk.log().Warn("the ledger's file was damaged; erase counts restart at 0", "kept", entry.Lost)
 	}
-	entry.Probe, entry.Board = n.which(), f.d.board.Name
-	f.facts.Entry, f.facts.InWork = entry, flashplan.InWork(entry)
-	f.report = FlashReport{Device: entry.Device, Programmer: n.programmerName, Sectors: len(f.facts.Image.Sectors)}
-	return f.suspect()
+	entry.Probe, entry.Board = a.Which(), f.d.board.Name
+	f.facts.Entry, f.facts.Interrupted = entry, flashplan.Interrupted(entry)
+	f.report = FlashReport{Device: entry.Device, Programmer: a.ProgrammerName, Sectors: len(f.facts.Image.Sectors)}
+	return f.findSuspect()
+}
+
+// checkBoard returns a *WrongBoardError if recorded facts contradict the chosen board, unless Desk.Reflash is set.
+func (f *flashing) checkBoard() error {
+	a, k, board := f.d.attachment, f.d.desk, f.d.board
+	if board.Identification.Address == 0 {
+		k.log().Warn("the chip was not identified: the board file has no identification register", "board", board.Name)
+	}
+	all, err := f.d.ledger.List()
+	if err != nil {
+		return err
+	}
+	evidence := desk.Evidence{Board: board.Name, Probe: a.Which(), Entries: a.Entries(), File: k.File, Ledger: all}
+	if answer := f.facts.Answer; answer != nil {
+		evidence.Answered, evidence.Chip, evidence.BuildID = true, answer.Chip, hex.EncodeToString(answer.BuildID[:])
+		if answer.BuildID != f.facts.Image.BuildID {
+			evidence.BuiltFor = k.boardOfBuild(evidence.BuildID, all)
+		}
+	}
+	contradictions := evidence.Contradictions()
+	if len(contradictions) == 0 {
+		return nil
+	}
+	wrong := &WrongBoardError{Board: board.Name, Evidence: contradictions}
+	if !k.Reflash {
+		return wrong
+	}
+	k.log().Warn("flashing anyway, as requested", "error", wrong)
+	return nil
+}
+
+// boardOfBuild returns the board that a build is for, from the cache or the ledger, or "".
+func (k *Desk) boardOfBuild(buildID string, entries []ledger.Entry) string {
+	if i, err := k.images().Find(buildID); err == nil {
+		return i.Board
+	}
+	for _, e := range entries {
+		if e.BuildID == buildID {
+			return e.Board
+		}
+	}
+	return ""
 }
 
 // run decides and acts until the board is verified to hold the image.
 func (f *flashing) run(ctx context.Context) (FlashReport, error) {
 	for attempt := 0; ; {
 		decision := flashplan.Decide(f.facts)
-		f.d.desk.log().Info("flash", "decision", decision.Why)
+		f.d.desk.log().Info("flash", "decision", decision.Reason)
 		if f.report.Wrote == 0 || decision.Action == flashplan.Write {
-			f.report.Why = decision.Why
+			f.report.Why = decision.Reason
 		}
 		switch decision.Action {
 		case flashplan.Nothing:
-			return f.report, f.holds(ctx, f.facts.Held != nil || f.report.Erased > 0)
+			return f.report, f.complete(ctx, f.facts.ReadBack != nil || f.report.Erased > 0)
 		case flashplan.Read:
-			if err := f.read(ctx); err != nil && !f.power.helps(ctx, err) {
+			if err := f.read(ctx); err != nil && !f.power.cycle(ctx, err) {
 				return f.report, err
 			}
 		case flashplan.Write:
 			err := f.write(ctx, f.facts.Image.Job(decision.Sectors))
 			if err == nil {
-				return f.report, f.holds(ctx, true)
+				return f.report, f.complete(ctx, true)
 			}
 			var differs *flasher.VerifyError
-			if attempt++; !errors.As(err, &differs) && !f.power.helps(ctx, err) || attempt == flashAttempts {
+			if attempt++; !errors.As(err, &differs) && !f.power.cycle(ctx, err) || attempt == flashAttempts {
 				return f.report, err
 			}
-			f.facts.Force, f.facts.Answer, f.facts.Held = false, nil, nil
+			f.facts.Force, f.facts.Answer, f.facts.ReadBack = false, nil, nil
 		}
 	}
 }
 
-// holds records that the board holds the image and, if the firmware was restarted, asks it for its identity. What the
-// programmer cannot read back is held only if the firmware's checksum was right before.
-func (f *flashing) holds(ctx context.Context, anew bool) error {
-	if anew && f.facts.Image.HasUnread() {
-		if _, err := f.greeted(ctx); err != nil {
+// complete records that the board holds the image and, if the firmware was restarted, verifies the firmware and assigns
+// the flash to its chip. Sectors that the programmer cannot read back are recorded only after the firmware's checksum
+// was verified.
+func (f *flashing) complete(ctx context.Context, restarted bool) error {
+	if restarted && f.facts.Image.HasUnreadable() {
+		if _, err := f.verifyBoot(ctx); err != nil {
 			return err
 		}
 	}
-	if err := f.clean(); err != nil {
+	if err := f.saveHeld(); err != nil {
 		return err
 	}
 	f.report.Holds = true
-	if !anew {
+	if !restarted {
 		return nil
 	}
-	return f.answers(ctx)
-}
-
-// answers asks the new firmware for its identity and assigns the flash to its chip.
-func (f *flashing) answers(ctx context.Context) error {
-	answer, err := f.greeted(ctx)
+	answer, err := f.verifyBoot(ctx)
 	if err != nil {
 		return err
 	}
-	return f.identified(answer)
+	return f.assignChip(answer)
 }
 
-// greeted asks the new firmware for its identity until it answers as the image.
-func (f *flashing) greeted(ctx context.Context) (*flashplan.Answer, error) {
+// verifyBoot verifies that the new firmware runs. It repeats the query if the link was lost, and once after a power
+// cycle. Errors: *BootError; those of verifyStarted.
+func (f *flashing) verifyBoot(ctx context.Context) (*flashplan.Answer, error) {
 	f.d.desk.Progress.Report(ProgressEvent{Step: "flash", Detail: "asking the new firmware"})
 	for attempt := 1; ; attempt++ {
-		answer, err := f.d.greet(ctx, f.facts.Image.Image)
+		answer, err := f.d.verifyStarted(ctx, f.facts.Image.Image)
 		if err == nil {
 			return answer, nil
 		}
 		// Firmware that has begun a session has started: a later loss is the link's.
-		lost := ctx.Err() == nil && silent(err) && !neverAnswered(err) && attempt < bootAttempts
-		if !lost && !f.power.helps(ctx, err) {
-			return nil, f.d.diagnosed(ctx, f.facts.Image.Image, err)
+		lost := ctx.Err() == nil && isUnresponsive(err) && !isHandshakeError(err) && attempt < bootAttempts
+		if !lost && !f.power.cycle(ctx, err) {
+			return nil, f.d.bootError(ctx, f.facts.Image.Image, err)
 		}
-		f.d.desk.log().Debug("ask the new firmware again", "error", err)
+		f.d.desk.log().Debug("query the new firmware again", "error", err)
 	}
 }
 
 // read reads the image's sectors back, in one run of the programmer.
 func (f *flashing) read(ctx context.Context) error {
-	p, ok := f.d.attachment.programmer.(flasher.Reader)
+	p, ok := f.d.attachment.Programmer.(flasher.Reader)
 	if !ok {
 		return failure.New(failure.Config, "use "+failure.Option("Desk.Programmer", "pyocd")+" or its own tool",
 			"board %s: this programmer cannot read its flash back", f.d.board.Name)
@@ -199,32 +236,15 @@ func (f *flashing) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f.facts.Held = f.facts.Image.DigestsOf(got)
+	f.facts.ReadBack = f.facts.Image.DigestsOf(got)
 	return nil
 }
 
-// write runs a job that erases. The ledger is dirty from before the first erase until all was verified, and counts
-// each erase before it begins: after a crash a count may be too high, never too low. If the chip is a different
-// one, nothing was erased.
-func (f *flashing) write(ctx context.Context, job flasher.Job) error {
-	begun, err := f.do(ctx, job)
-	var differs *flasher.VerifyError
-	for _, s := range begun { // a completely programmed sector is compared by its content
-		f.facts.InWork[s.Addr] = err != nil && !errors.As(err, &differs)
-	}
-	if len(begun) > 0 {
-		for _, s := range job.Write {
-			f.report.Wrote += int64(len(s.Data))
-		}
-	}
-	return err
-}
-
-// clean records that the board was just verified to hold the image.
-func (f *flashing) clean() error {
+// saveHeld records that the board was just verified to hold the image.
+func (f *flashing) saveHeld() error {
 	e := &f.facts.Entry
 	e.Dirty, e.Image, e.BuildID = false, f.facts.Image.Digest, f.facts.Image.ID()
-	e.Verified, e.LastWhy = time.Now().UTC().Round(time.Second), f.report.Why
+	e.Verified, e.LastReason = time.Now().UTC().Round(time.Second), f.report.Why
 	for _, s := range f.facts.Image.Sectors {
 		e.Sector(s.Addr, s.Size).Digest = s.Digest
 	}

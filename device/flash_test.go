@@ -36,13 +36,13 @@ type desk struct {
 	env   env
 }
 
-// flashers are what makes of a shipped board one behind an emulated probe.
+// flashers are the flash settings of shipped boards behind an emulated probe, instead of their own.
 var flashers = map[string]string{
 	"microbit":      `"flash": {"programmer": "openocd", "scripts": ["target/nrf51.cfg"], "chip": "nrf51", "emulated": true}`,
 	"netduinoplus2": `"flash": {"programmer": "openocd", "scripts": ["target/stm32f4x.cfg"], "chip": "stm32f412xe", "emulated": true}`,
 }
 
-// newDesk puts a shipped board on the desk, reached through its probe with that programmer.
+// newDesk returns a desk with a shipped board that is programmed through an emulated probe.
 func newDesk(t *testing.T, name, tool string) *desk {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "boards", name+".json"))
@@ -52,7 +52,7 @@ func newDesk(t *testing.T, name, tool string) *desk {
 	return deskWith(t, path, name, tool)
 }
 
-// deskWith puts a board of a search path on the desk.
+// deskWith returns a desk with a board of a search path.
 func deskWith(t *testing.T, path, name, tool string) *desk {
 	t.Helper()
 	needBoardTools(t, name, []string{path})
@@ -71,13 +71,13 @@ func deskWith(t *testing.T, path, name, tool string) *desk {
 	d.env.Log = hclog.New(&hclog.LoggerOptions{Output: t.Output(), Level: hclog.Info})
 	t.Cleanup(func() {
 		if err := virtualprobe.Down(context.Background(), device.EmulatedDir(d.state, name)); err != nil {
-			t.Logf("down: %v", err) // it may never have been up
+			t.Logf("down: %v", err) // the chip may never have been started
 		}
 	})
 	return d
 }
 
-// programmerPath finds a tool where setup puts it, too, and builds the keeper.
+// programmerPath finds a tool on PATH or in the folder of installed tools, and builds the keeper.
 func programmerPath(tool string) (string, error) {
 	if tool == virtualprobe.Program {
 		return keepertest.Path()
@@ -94,7 +94,7 @@ func programmerPath(tool string) (string, error) {
 	return path, err
 }
 
-// image builds a model for the board on the desk. Options make another build of it.
+// image builds a model for the board on the desk, with options.
 func (d *desk) image(model string, o boards.Options) *image.Image {
 	d.t.Helper()
 	p := generated(d.t, filepath.Join(d.t.TempDir(), "p"), project.Spec{Board: d.board, Model: model, Options: o}, d.env)
@@ -114,7 +114,8 @@ func (d *desk) attach() *device.Device {
 	return dev
 }
 
-func (d *desk) tell(q virtualprobe.Request) virtualprobe.Answer {
+// request sends a request to the emulated chip.
+func (d *desk) request(q virtualprobe.Request) virtualprobe.Answer {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
@@ -125,10 +126,10 @@ func (d *desk) tell(q virtualprobe.Request) virtualprobe.Answer {
 	return a
 }
 
-// flash is what the emulated chip holds, past any programmer.
+// flash returns the content of the emulated chip's flash, without a programmer.
 func (d *desk) flash() []byte {
 	d.t.Helper()
-	d.tell(virtualprobe.Request{Do: "save"})
+	d.request(virtualprobe.Request{Do: "save"})
 	data, err := os.ReadFile(filepath.Join(device.EmulatedDir(d.state, d.board), "flash.bin"))
 	if err != nil {
 		d.t.Fatal(err)
@@ -136,7 +137,7 @@ func (d *desk) flash() []byte {
 	return data
 }
 
-// mustHold reports a chip that does not hold the image.
+// mustHold fails unless the chip holds the image.
 func (d *desk) mustHold(i *image.Image) {
 	d.t.Helper()
 	if err := d.holds(i); err != nil {
@@ -144,7 +145,7 @@ func (d *desk) mustHold(i *image.Image) {
 	}
 }
 
-// holds is an error if the chip does not hold the image, by objcopy's account of it.
+// holds returns an error if the chip does not hold the image as objcopy reads it.
 func (d *desk) holds(i *image.Image) error {
 	b, err := boards.Find(d.board, d.env.Path)
 	if err != nil {
@@ -153,7 +154,7 @@ func (d *desk) holds(i *image.Image) error {
 	return holdsAt(d.flash(), uint64(b.Memory[0].Origin), i)
 }
 
-// holdsAt is an error if the content of a flash from base on is not the image.
+// holdsAt returns an error if the content of a flash at base is not the image.
 func holdsAt(flash []byte, base uint64, i *image.Image) error {
 	parts, err := objcopied(i.Path)
 	if err != nil {
@@ -161,7 +162,7 @@ func holdsAt(flash []byte, base uint64, i *image.Image) error {
 	}
 	for _, s := range parts {
 		if s.Addr < base || s.End() > base+uint64(len(flash)) {
-			return fmt.Errorf("objcopy has %d bytes at 0x%x, where no flash is", len(s.Data), s.Addr)
+			return fmt.Errorf("objcopy has %d bytes at 0x%x, outside the flash", len(s.Data), s.Addr)
 		}
 		if !bytes.Equal(flash[s.Addr-base:][:len(s.Data)], s.Data) {
 			return fmt.Errorf("the chip does not hold the %d bytes at 0x%x", len(s.Data), s.Addr)
@@ -170,7 +171,7 @@ func holdsAt(flash []byte, base uint64, i *image.Image) error {
 	return nil
 }
 
-// objcopied is what GNU objcopy makes of an ELF file, where it is to be loaded.
+// objcopied returns the segments of an ELF file by their load addresses, as GNU objcopy writes them.
 func objcopied(elf string) (parts []flasher.Segment, err error) {
 	text, err := exec.Command("arm-none-eabi-objcopy", "-O", "verilog", elf, "/dev/stdout").Output()
 	if err != nil {
@@ -190,16 +191,17 @@ func objcopied(elf string) (parts []flasher.Segment, err error) {
 		}
 	}
 	if len(parts) == 0 {
-		return nil, fmt.Errorf("objcopy: nothing is to be loaded of %s", elf)
+		return nil, fmt.Errorf("objcopy: %s has no segments", elf)
 	}
 	return parts, nil
 }
 
-// The whole way: an erased chip, the same image again, another image, and back.
-func TestFlashOnTheDesk(t *testing.T) {
+// TestFlashWritesWhatDiffers: an erased chip, the same image again, another image, and the first one again: each is
+// held, and only what differs is written.
+func TestFlashWritesWhatDiffers(t *testing.T) {
 	t.Parallel()
 	for _, board := range []string{"microbit", "netduinoplus2"} {
-		for _, tool := range drawn.Of(t, "tool of TestFlashOnTheDesk on "+board, []string{"openocd", "pyocd"}, 1) {
+		for _, tool := range drawn.Of(t, "tool of TestFlashWritesWhatDiffers on "+board, []string{"openocd", "pyocd"}, 1) {
 			t.Run(board+"/"+tool, func(t *testing.T) {
 				d := newDesk(t, board, tool)
 				one, two := d.image(mlftest.Tiny(t, nil), boards.Options{}),
@@ -208,7 +210,7 @@ func TestFlashOnTheDesk(t *testing.T) {
 				for n, step := range []struct {
 					image  *image.Image
 					writes bool
-					why    string
+					reason string
 				}{
 					{one, true, "the firmware did not answer"},
 					{one, false, "firmware answered with build"},
@@ -221,7 +223,7 @@ func TestFlashOnTheDesk(t *testing.T) {
 						t.Fatalf("step %d: %v", n, err)
 					}
 					t.Logf("step %d: %.2f s, %+v", n, time.Since(start).Seconds(), r)
-					if (r.Wrote > 0) != step.writes || !strings.Contains(r.Why, step.why) {
+					if (r.Wrote > 0) != step.writes || !strings.Contains(r.Why, step.reason) {
 						t.Errorf("step %d: %+v", n, r)
 					}
 					d.mustHold(step.image)
@@ -238,9 +240,9 @@ func TestFlashOnTheDesk(t *testing.T) {
 	}
 }
 
-// The right firmware answers, from another chip than desk.json has behind this probe: the answer may be another
-// board's.
-func TestAnswerOfAnotherChip(t *testing.T) {
+// TestFlashRefusesAnswerOfOtherChip: the image answers, but from another chip than desk.json has behind this probe: the
+// flash is refused.
+func TestFlashRefusesAnswerOfOtherChip(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
 	i := d.image(mlftest.Tiny(t, nil), boards.Options{})

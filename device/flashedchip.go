@@ -1,4 +1,4 @@
-// This file decides which ledger entry a flash belongs to. A chip that does not respond is unidentified, whatever
+// This file selects the ledger's entry of a flash. A chip that does not respond is unidentified, whatever
 // was last seen behind its probe: its flashes are recorded under the probe, and moved to the chip's entry when it
 // responds.
 
@@ -28,12 +28,12 @@ type SwappedError struct {
 }
 
 func (e *SwappedError) Error() string {
-	did := fmt.Sprintf("was flashed (%d sectors were erased) and verified", e.Erased)
+	result := fmt.Sprintf("was flashed (%d sectors were erased) and verified", e.Erased)
 	if e.Erased == 0 {
-		did = "was verified, and nothing was written"
+		result = "was verified, and nothing was written"
 	}
 	return fmt.Sprintf("board %s %s, but is not the expected one: its firmware answers from chip %s, not %s",
-		e.Board, did, cmp.Or(e.Chip, "without an id"), e.Meant)
+		e.Board, result, cmp.Or(e.Chip, "without an id"), e.Meant)
 }
 
 // FailureClass returns failure.Verify.
@@ -44,126 +44,125 @@ func (e *SwappedError) NextStep() string {
 	return "connect the right board and flash it, or save the new one: " + failure.Option("DeskFile.Note", "")
 }
 
-// entryOf returns the name of the ledger's entry for an answer; nil: no answer.
-func (n *attachment) entryOf(a *flashplan.Answer) string {
+// entryName returns the name of the ledger's entry for an answer; nil: no answer.
+func (d *Device) entryName(a *flashplan.Answer) string {
 	if a == nil || a.Chip == "" {
-		return n.probeEntry()
+		return d.attachment.LedgerName()
 	}
 	return "chip:" + a.Chip
 }
 
-// behind lists the entries of boards of that kind whose chip was last seen behind this probe, the latest first.
-func (n *attachment) behind(board string) ([]ledger.Entry, error) {
-	all, err := n.ledger.List()
+// entriesBehindProbe lists the entries of the device's board whose chip was last seen behind its probe, the latest
+// first.
+func (d *Device) entriesBehindProbe() ([]ledger.Entry, error) {
+	all, err := d.ledger.List()
 	if err != nil {
 		return nil, err
 	}
-	all = slices.DeleteFunc(all, func(e ledger.Entry) bool { return e.Probe != n.which() || e.Board != board })
+	probe := d.attachment.Which()
+	all = slices.DeleteFunc(all, func(e ledger.Entry) bool { return e.Probe != probe || e.Board != d.board.Name })
 	slices.SortFunc(all, func(a, b ledger.Entry) int { return b.Seen.Compare(a.Seen) })
 	return all, nil
 }
 
-// suspect determines what an unidentified chip may be: any that was last seen behind its probe. Sectors whose write was
-// interrupted on one of them are written again. Only the latest counts for wear; otherwise one worn chip would block
-// all others permanently.
-func (f *flashing) suspect() error {
+// findSuspect determines what an unidentified chip may be: any that was last seen behind its probe. Sectors whose write
+// was interrupted on one of them are written again. Only the latest counts for wear; otherwise one worn chip would
+// block all others permanently.
+func (f *flashing) findSuspect() error {
 	if f.facts.Answer != nil {
 		return nil
 	}
-	all, err := f.d.attachment.behind(f.d.board.Name)
+	all, err := f.d.entriesBehindProbe()
 	if err != nil {
 		return err
 	}
-	all = slices.DeleteFunc(all, func(e ledger.Entry) bool { return e.Device == f.d.attachment.probeEntry() })
+	all = slices.DeleteFunc(all, func(e ledger.Entry) bool { return e.Device == f.d.attachment.LedgerName() })
 	for _, e := range all {
-		for addr := range flashplan.InWork(e) {
-			f.facts.InWork[addr] = true
+		for addr := range flashplan.Interrupted(e) {
+			f.facts.Interrupted[addr] = true
 		}
 	}
 	if len(all) > 0 {
-		f.perhaps = all[0]
+		f.suspect = all[0]
 	}
 	return nil
 }
 
-// known loads the entry of the chip that answered.
-func (f *flashing) known() (ledger.Entry, error) {
-	n := f.d.attachment
-	e, err := n.ledger.Load(n.entryOf(f.facts.Answer))
-	if err != nil || e.Device == n.probeEntry() {
+// loadEntry loads the entry of the chip that answered, else of the probe.
+func (f *flashing) loadEntry() (ledger.Entry, error) {
+	e, err := f.d.ledger.Load(f.d.entryName(f.facts.Answer))
+	if err != nil || e.Device == f.d.attachment.LedgerName() {
 		return e, err
 	}
-	return f.adopted(e)
+	return f.adoptProbeEntry(e)
 }
 
-// adopted adds to a chip's entry what was recorded under its probe before it answered, if the chip answers with the
-// image that was written then, or if that flash failed. If the chip's own entry already has the build that it
-// answers with, the unidentified chip may have been another: the probe's record then also stays, until an
-// unidentified chip is flashed.
-func (f *flashing) adopted(e ledger.Entry) (ledger.Entry, error) {
-	n := f.d.attachment
-	old, err := n.ledger.Load(n.probeEntry())
+// adoptProbeEntry adds to a chip's entry what was recorded under its probe before it answered, if the chip answers with
+// the image that was written then, or if that flash failed. If the chip's own entry already has the build that it
+// answers with, the unidentified chip may have been another: the probe's record then also stays, until an unidentified
+// chip is flashed.
+func (f *flashing) adoptProbeEntry(e ledger.Entry) (ledger.Entry, error) {
+	old, err := f.d.ledger.Load(f.d.attachment.LedgerName())
 	if err != nil {
 		return ledger.Entry{}, err
 	}
 	if !old.Seen.IsZero() && old.Seen.Equal(e.Adopted) {
-		return e, nil // it was, and stayed
+		return e, nil // adopted before, and not removed
 	}
-	answers := hex.EncodeToString(f.facts.Answer.BuildID[:])
-	if len(old.Sectors) == 0 || old.Board != f.d.board.Name || old.BuildID != answers && !old.Dirty {
+	buildID := hex.EncodeToString(f.facts.Answer.BuildID[:])
+	if len(old.Sectors) == 0 || old.Board != f.d.board.Name || old.BuildID != buildID && !old.Dirty {
 		return e, nil
 	}
-	other := !e.Dirty && e.BuildID == answers
+	mayBeOther := !e.Dirty && e.BuildID == buildID
 	e.Adopt(old)
-	e.Probe, e.Board = n.which(), f.d.board.Name
-	if err := n.ledger.Save(e); err != nil || other {
+	e.Probe, e.Board = f.d.attachment.Which(), f.d.board.Name
+	if err := f.d.ledger.Save(e); err != nil || mayBeOther {
 		return e, err
 	}
-	return e, n.ledger.Remove(old.Device)
+	return e, f.d.ledger.Remove(old.Device)
 }
 
-// identified assigns the flash to the chip that the new firmware answers from. It returns a *SwappedError if
+// assignChip assigns the flash to the chip that the new firmware answers from. It returns a *SwappedError if
 // another chip answered before or, unless forced, if desk.json has another chip.
-func (f *flashing) identified(a *flashplan.Answer) error {
-	n := f.d.attachment
-	meant := n.chip
+func (f *flashing) assignChip(a *flashplan.Answer) error {
+	expected := f.d.chip
 	switch {
-	case a.Chip == "" || f.facts.Entry.Device == n.entryOf(a):
-	case f.facts.Entry.Device == n.probeEntry():
-		if err := f.move(n.entryOf(a)); err != nil {
+	case a.Chip == "" || f.facts.Entry.Device == f.d.entryName(a):
+	case f.facts.Entry.Device == f.d.attachment.LedgerName():
+		if err := f.moveEntry(f.d.entryName(a)); err != nil {
 			return err
 		}
 	default: // the chip that answered before was removed meanwhile: either may have been erased
-		was := strings.TrimPrefix(f.facts.Entry.Device, "chip:")
-		return errors.Join(&SwappedError{f.d.board.Name, a.Chip, was, f.report.Erased}, f.doubtAll())
+		before := strings.TrimPrefix(f.facts.Entry.Device, "chip:")
+		return errors.Join(&SwappedError{f.d.board.Name, a.Chip, before, f.report.Erased}, f.invalidateEntry())
 	}
-	if meant != "" && meant != a.Chip && !f.d.desk.Reflash {
-		return &SwappedError{f.d.board.Name, a.Chip, meant, f.report.Erased}
+	if expected != "" && expected != a.Chip && !f.d.desk.Reflash {
+		return &SwappedError{f.d.board.Name, a.Chip, expected, f.report.Erased}
 	}
-	n.chip = a.Chip
+	f.d.chip = a.Chip
 	return nil
 }
 
-// move moves the probe's record to the chip's entry.
-func (f *flashing) move(device string) error {
-	book, old := f.d.attachment.ledger, f.facts.Entry
-	e, err := book.Load(device)
+// moveEntry moves the probe's record to the chip's entry.
+func (f *flashing) moveEntry(device string) error {
+	old := f.facts.Entry
+	e, err := f.d.ledger.Load(device)
 	if err != nil {
 		return err
 	}
 	e.Adopt(old)
 	e.Probe, e.Board, e.Seen = old.Probe, old.Board, time.Now().UTC()
-	if err := book.Save(e); err != nil {
+	if err := f.d.ledger.Save(e); err != nil {
 		return err
 	}
 	f.facts.Entry, f.report.Device = e, e.Device
-	f.perhaps = ledger.Entry{}
+	f.suspect = ledger.Entry{}
 	f.warn()
-	return book.Remove(old.Device)
+	return f.d.ledger.Remove(old.Device)
 }
 
-// doubtAll marks the contents of a chip as unverified that answered before the flash but not after it.
-func (f *flashing) doubtAll() error {
+// invalidateEntry marks the contents of a chip as unverified that answered before the flash but not after it.
+func (f *flashing) invalidateEntry() error {
 	e := &f.facts.Entry
 	e.Dirty, e.Image, e.BuildID = true, "", ""
 	e.Failures++

@@ -10,13 +10,22 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/desk"
 	"github.com/boardsmith/boardsmith/internal/flashplan"
 	"github.com/boardsmith/boardsmith/internal/ledger"
 )
 
-// A chip that was known before, behind another probe, keeps its erases and gets those that were counted while it was
-// silent.
-func TestAdoptedErases(t *testing.T) {
+// deviceBehind is a device with a ledger, behind the probe with a serial.
+func deviceBehind(l *ledger.Ledger, serial string) *Device {
+	return &Device{
+		board: &boards.Board{Name: "microbit"}, ledger: l,
+		attachment: &desk.Attachment{Probe: flasher.Probe{Serial: serial}},
+	}
+}
+
+// TestChipAdoptsErases: a chip with an entry from another probe keeps its erases and gets those that were counted
+// before it answered.
+func TestChipAdoptsErases(t *testing.T) {
 	t.Parallel()
 	l := ledger.New(t.TempDir())
 	chip := ledger.Entry{Device: "chip:c1", Probe: "OTHER", Board: "microbit"}
@@ -25,13 +34,10 @@ func TestAdoptedErases(t *testing.T) {
 	silent := ledger.Entry{Device: "probe:P", Probe: "P", Board: "microbit", Dirty: true}
 	silent.Sector(0, 1024).Erases = 7
 	must(t, l.Save(silent))
-	d := &Device{
-		board:      &boards.Board{Name: "microbit"},
-		attachment: &attachment{ledger: l, probe: flasher.Probe{Serial: "P"}},
-	}
+	d := deviceBehind(l, "P")
 	f := flashing{d: d, facts: flashplan.Facts{Answer: &flashplan.Answer{Chip: "c1"}}}
 	for range 2 {
-		e, err := f.known()
+		e, err := f.loadEntry()
 		if err != nil || len(e.Sectors) != 1 || e.Sectors[0].Erases != 17 {
 			t.Errorf("%+v, %v", e, err)
 		}
@@ -42,9 +48,9 @@ func TestAdoptedErases(t *testing.T) {
 	}
 }
 
-// The record under the probe is moved to the chip that answers. It also stays under the probe if the chip's own entry
-// already lists its build, because the silent chip may then have been another one.
-func TestAdoptedByOneThatMayBeAnother(t *testing.T) {
+// TestProbeEntryStaysIfAmbiguous: the record under the probe is moved to the chip that answers. It also stays under the
+// probe if the chip's own entry already has its build, because the silent chip may then have been another one.
+func TestProbeEntryStaysIfAmbiguous(t *testing.T) {
 	t.Parallel()
 	l := ledger.New(t.TempDir())
 	answer := &flashplan.Answer{BuildID: [16]byte{1}, Chip: "c1"}
@@ -55,14 +61,11 @@ func TestAdoptedByOneThatMayBeAnother(t *testing.T) {
 	silent := ledger.Entry{Device: "probe:P", Probe: "P", Board: "microbit", Dirty: true, Seen: time.Unix(2, 0).UTC()}
 	silent.Sector(0, 1024).Erases = 7
 	must(t, l.Save(silent))
-	n := &attachment{ledger: l, probe: flasher.Probe{Serial: "P"}}
+	d := deviceBehind(l, "P")
 	for range 2 {
-		f := flashing{
-			d:     &Device{board: &boards.Board{Name: "microbit"}, attachment: n},
-			facts: flashplan.Facts{Answer: answer},
-		}
-		e, err := f.known()
-		if err != nil || !e.Dirty || e.Sectors[0].Erases != 17 || len(flashplan.InWork(e)) != 1 {
+		f := flashing{d: d, facts: flashplan.Facts{Answer: answer}}
+		e, err := f.loadEntry()
+		if err != nil || !e.Dirty || e.Sectors[0].Erases != 17 || len(flashplan.Interrupted(e)) != 1 {
 			t.Errorf("%+v, %v", e, err)
 		}
 	}
@@ -71,8 +74,9 @@ func TestAdoptedByOneThatMayBeAnother(t *testing.T) {
 	}
 }
 
-// A chip that answered before a flash, and another one after it: nothing is known of the first one's sectors.
-func TestSwapInFlash(t *testing.T) {
+// TestSwapInvalidatesFirstChip: if one chip answered before a flash and another one after it, the first one's sectors
+// are unverified.
+func TestSwapInvalidatesFirstChip(t *testing.T) {
 	t.Parallel()
 	l := ledger.New(t.TempDir())
 	img := &flashplan.Image{Image: &image.Image{BuildID: [16]byte{1}}}
@@ -81,19 +85,18 @@ func TestSwapInFlash(t *testing.T) {
 		img.Sectors = append(img.Sectors, flashplan.Sector{Sector: boards.Sector{Addr: addr, Size: 64}})
 		*entry.Sector(addr, 64) = ledger.SectorEntry{Addr: addr, Size: 64, Erases: 1, Digest: "d"}
 	}
-	n := &attachment{ledger: l, probe: flasher.Probe{Serial: "P"}}
 	f := flashing{
-		d:      &Device{board: &boards.Board{Name: "microbit"}, attachment: n},
+		d:      deviceBehind(l, "P"),
 		facts:  flashplan.Facts{Image: img, Entry: entry},
 		report: FlashReport{Device: "chip:c1", Erased: 3, Holds: true},
 	}
-	err := f.identified(&flashplan.Answer{BuildID: img.BuildID, Chip: "c2"})
+	err := f.assignChip(&flashplan.Answer{BuildID: img.BuildID, Chip: "c2"})
 	var other *SwappedError
 	if !errors.As(err, &other) || other.Meant != "c1" || other.Chip != "c2" || f.report.Holds {
 		t.Errorf("%v, %+v", err, f.report)
 	}
 	first, err := l.Load("chip:c1")
-	if err != nil || !first.Dirty || first.Image != "" || !flashplan.InWork(first)[64] {
+	if err != nil || !first.Dirty || first.Image != "" || !flashplan.Interrupted(first)[64] {
 		t.Errorf("%+v, %v", first, err)
 	}
 }

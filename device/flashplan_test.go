@@ -16,8 +16,8 @@ import (
 	"github.com/boardsmith/boardsmith/project"
 )
 
-// A checksum covers what is in the two parts and skips what is between them, as the firmware does.
-func TestChecksumOfTwoParts(t *testing.T) {
+// TestChecksumSkipsGap: a checksum covers the two parts and skips the gap between them, as the firmware does.
+func TestChecksumSkipsGap(t *testing.T) {
 	t.Parallel()
 	b, err := boards.Find("microbit", nil)
 	must(t, err)
@@ -63,6 +63,6 @@ func TestChecksumOfTwoParts(t *testing.T) {
 	must(t, os.WriteFile(broken.Path, data, 0o600))
 	broken.Digest = image.DigestOf(data)
 	if _, err := flashplan.ImageOf(b, &broken); failure.Of(err) != failure.Config {
-		t.Errorf("an image that does not say where its parts are: %v", err)
+		t.Errorf("an image without the symbols of its parts: %v", err)
 	}
 }

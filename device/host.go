@@ -1,3 +1,5 @@
+// This file defines what building and the use of devices share.
+
 package device
 
 import (
@@ -18,9 +20,9 @@ type Host struct {
 // A ProgressEvent is the progress of a step: generating, building, flashing, opening.
 type ProgressEvent struct {
 	Step   string // generate, build, flash, erase, power, open
-	Detail string // what is being done, in a few words
+	Detail string // the current action, in a few words
 	Done   int    // of Total
-	Total  int    // 0: not known
+	Total  int    // 0: unknown
 }
 
 // A Progress receives the events of steps, from any goroutine. A nil Progress receives none.

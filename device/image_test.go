@@ -28,11 +28,11 @@ import (
 )
 
 // rebuilt builds a project, and builds it again with another option into the same folder.
-func rebuilt(t *testing.T, s project.Spec, e env, again boards.Options) (first, second *image.Image) {
+func rebuilt(t *testing.T, s project.Spec, e env, o boards.Options) (first, second *image.Image) {
 	t.Helper()
 	p := generated(t, filepath.Join(t.TempDir(), "p"), s, e)
 	first = built(t, p)
-	s.Options = again
+	s.Options = o
 	must(t, p.Generate(t.Context(), s))
 	second = built(t, p)
 	if first.Path != second.Path || first.Digest == second.Digest {
@@ -41,7 +41,8 @@ func rebuilt(t *testing.T, s project.Spec, e env, again boards.Options) (first, 
 	return first, second
 }
 
-// An image stays what it is when its project is built anew, for as long as the cache has it whole.
+// TestImageOutlastsItsFile: an image is usable after its project was built again, as long as the cache has its file
+// undamaged.
 func TestImageOutlastsItsFile(t *testing.T) {
 	t.Parallel()
 	env := testEnv()
@@ -89,8 +90,8 @@ func TestImageOutlastsItsFile(t *testing.T) {
 	}
 }
 
-// A beginning that two images have names neither.
-func TestImageNamesApart(t *testing.T) {
+// TestAmbiguousImagePrefix: a prefix of two images' names finds neither.
+func TestAmbiguousImagePrefix(t *testing.T) {
 	t.Parallel()
 	env := testEnv()
 	env.Cache = cache.New(t.TempDir(), cache.Options{})
@@ -108,7 +109,7 @@ func TestImageNamesApart(t *testing.T) {
 	}
 }
 
-// minimalELF is an ELF file, as small as they come: this system's header and no section.
+// minimalELF returns the smallest ELF file: this system's header, without sections.
 func minimalELF(t *testing.T) []byte {
 	t.Helper()
 	h := make([]byte, 64)
@@ -117,8 +118,8 @@ func minimalELF(t *testing.T) []byte {
 	return h
 }
 
-// The build id comes from the board's answer, or else from the ledger. Both lead to the image.
-func TestImageOnTheBoard(t *testing.T) {
+// TestHoldsByAnswerOrLedger: the held image is found by the board's answer, or else by the ledger.
+func TestHoldsByAnswerOrLedger(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
 	d.env.Cache = cache.New(t.TempDir(), cache.Options{})
@@ -130,10 +131,10 @@ func TestImageOnTheBoard(t *testing.T) {
 	}
 	_, err := dev.Flash(t.Context(), first)
 	must(t, err)
-	d.mustHold(mustBe(t, dev, first))
+	d.mustHold(mustHoldImage(t, dev, first))
 	port := *dev.Port()
-	*dev.Port() = "/nowhere" // nobody answers
-	mustBe(t, dev, first)
+	*dev.Port() = "/nowhere" // no firmware answers
+	mustHoldImage(t, dev, first)
 	*dev.Port() = port
 	plan, err := d.env.desk().FlashCommands(t.Context(), dev.Board(), "", first)
 	if err != nil || len(plan.Flash) != 1 {
@@ -141,7 +142,7 @@ func TestImageOnTheBoard(t *testing.T) {
 	}
 }
 
-func mustBe(t *testing.T, d *device.Device, want *image.Image) *image.Image {
+func mustHoldImage(t *testing.T, d *device.Device, want *image.Image) *image.Image {
 	t.Helper()
 	i, err := d.Holds(t.Context())
 	must(t, err)
@@ -165,8 +166,9 @@ func (m *muteLink) Read(ctx context.Context, p []byte) (int, error) {
 	return m.Link.Read(ctx, p)
 }
 
-// A fault that was not reported yet is resolved with the build that caused it, before another build is flashed.
-func TestFaultOfAnEarlierBuild(t *testing.T) {
+// TestFlashLogsEarlierFault: a fault that was not reported yet is resolved with the build that caused it, before
+// another build is flashed.
+func TestFlashLogsEarlierFault(t *testing.T) {
 	d := newDesk(t, "microbit", "openocd")
 	d.env.Cache = cache.New(t.TempDir(), cache.Options{})
 	var log bytes.Buffer
@@ -182,8 +184,8 @@ func TestFaultOfAnEarlierBuild(t *testing.T) {
 	must(t, err)
 	link, err := dev.OpenPort(t.Context())
 	must(t, err)
-	mute := &muteLink{Link: link}
-	s, err := transport.Dial(t.Context(), mute, transport.SessionOptions{})
+	muted := &muteLink{Link: link}
+	s, err := transport.Dial(t.Context(), muted, transport.SessionOptions{})
 	must(t, err)
 	session := rpc.New(s, rpc.Options{})
 	lib, err := session.SystemLib(t.Context())
@@ -200,21 +202,22 @@ func TestFaultOfAnEarlierBuild(t *testing.T) {
 	defer cancel()
 	_, err = id.Call(ctx) // the device has this deadline's budget then, and the next call is sent at once
 	must(t, err)
-	mute.mute.Store(true)
+	muted.mute.Store(true)
 	if _, err := twice.Call(ctx, x, x); err == nil {
-		t.Fatal("it has answered")
+		t.Fatal("the call returned")
 	}
 	must(t, link.Close())
 	log.Reset()
 	_, err = dev.Flash(t.Context(), second)
 	must(t, err)
 	if !strings.Contains(log.String(), "fault in operator twice") {
-		t.Errorf("the log has: %s", log.String())
+		t.Errorf("logged %s", log.String())
 	}
 }
 
-// What is cut into sectors is what has the image's digest, though another build's file takes its place at any moment.
-func TestImageIsReadOnce(t *testing.T) {
+// TestImageOfChecksDigest: the sectors are those of the file with the image's digest: a file that another build
+// replaced is an error.
+func TestImageOfChecksDigest(t *testing.T) {
 	t.Parallel()
 	b, err := boards.Find("microbit", nil)
 	must(t, err)

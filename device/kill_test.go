@@ -39,40 +39,40 @@ const (
 	killPointsDrawn = 2
 	cutPointsDrawn  = 1
 	killDesks       = 3
-	mostFailures    = 5 // of a tool, then no more is tried
+	maxFailures     = 5 // of a tool, which end its test
 )
 
-// A killPoint is one moment of a flash and what happens then.
+// A killPoint is a point of a flash and the disturbance there.
 type killPoint struct {
 	kind killKind
-	at   int // transfer of the probe, or line of our own log, from 1
+	at   int // transfer of the probe, or line of the host's log, from 1
 }
 
 type killKind int
 
 const (
-	unplugged   killKind = iota // the probe, at a transfer
-	toolKilled                  // at a transfer
-	weKilled                    // at a transfer
-	interrupted                 // we are asked to stop, soon after a transfer
-	weKilledAtLine
-	interruptedAtLine
+	unplugged       killKind = iota // the probe, at a transfer
+	toolKilled                      // at a transfer
+	hostKilled                      // at a transfer
+	hostInterrupted                 // the host gets a signal after a transfer
+	hostKilledAtLine
+	hostInterruptedAtLine
 	erasingCut    // the power is cut inside an erase; at is the seed
 	programmedCut // the power is cut inside the programming of a word
 )
 
 func (k killKind) String() string {
 	return [...]string{
-		"unplugged", "tool killed", "we are killed", "interrupted", "we are killed at a line",
-		"interrupted at a line", "power cut in erase", "power cut in word",
+		"unplugged", "tool killed", "host killed", "host interrupted", "host killed at a line",
+		"host interrupted at a line", "power cut in erase", "power cut in word",
 	}[k]
 }
 
 func (k killPoint) String() string { return fmt.Sprintf("%v at %d", k.kind, k.at) }
 
-// After any process is killed at any moment, the ledger contains nothing false, no tool is left, and the next flash
-// ends with the right image, as GNU objcopy computes it, and a working session.
-func TestFlashNeverLies(t *testing.T) {
+// TestFlashSurvivesKill: after any process is killed at any point of a flash, the ledger is right, no tool is left, and
+// the next flash ends with the right image, as GNU objcopy computes it, and a working session.
+func TestFlashSurvivesKill(t *testing.T) {
 	t.Parallel()
 	for _, tool := range []string{"openocd", "pyocd"} {
 		t.Run(tool, func(t *testing.T) {
@@ -83,10 +83,10 @@ func TestFlashNeverLies(t *testing.T) {
 				first.image(mlftest.Tiny(t, nil), boards.Options{}),
 				first.image(mlftest.Tiny(t, nil), boards.Options{OperatorOpt: "O0"}),
 			}
-			first.reaches(images[0])
-			first.tell(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{}})
+			first.mustFlash(images[0])
+			first.request(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{}})
 			lines := first.linesOf(images[1])
-			transfers := int(first.tell(virtualprobe.Request{Do: "status"}).Transfers)
+			transfers := int(first.request(virtualprobe.Request{Do: "status"}).Transfers)
 			points := append(drawn.Of(t, "kill "+tool, allKillPoints(lines, transfers), killPointsDrawn),
 				drawn.Of(t, "cut "+tool, allCutPoints(), cutPointsDrawn)...)
 			t.Logf("%d points; %d lines and %d transfers in a flash", len(points), lines, transfers)
@@ -105,12 +105,12 @@ func TestFlashNeverLies(t *testing.T) {
 			for _, d := range desks {
 				running.Go(func() {
 					d.env.Log = nil
-					d.reaches(images[0])
+					d.mustFlash(images[0])
 					n := 0
 					for k := range next {
 						n++
 						began := time.Now()
-						err := d.survives(k, images[n%2], images)
+						err := d.surviveKill(k, images[n%2], images)
 						if time.Since(began) > 20*time.Second {
 							t.Logf("%v took %v", k, time.Since(began))
 						}
@@ -118,7 +118,7 @@ func TestFlashNeverLies(t *testing.T) {
 							continue
 						}
 						t.Errorf("%v: %v", k, err)
-						if failures.Add(1) >= mostFailures {
+						if failures.Add(1) >= maxFailures {
 							return
 						}
 					}
@@ -128,7 +128,7 @@ func TestFlashNeverLies(t *testing.T) {
 			t.Logf("%d points in %v: one in %v", len(points), time.Since(start).Round(time.Second),
 				(time.Since(start) / time.Duration(len(points))).Round(time.Millisecond))
 			for _, d := range desks {
-				erases := d.tell(virtualprobe.Request{Do: "status"}).State.Erases
+				erases := d.request(virtualprobe.Request{Do: "status"}).State.Erases
 				if len(erases) == 0 || len(erases) > reservedPage {
 					t.Errorf("erases of %d pages, of which from %d on none may be", len(erases), reservedPage)
 				}
@@ -137,24 +137,24 @@ func TestFlashNeverLies(t *testing.T) {
 	}
 }
 
-// A tool started by a wrapper is not our child. The board stays leased while the tool runs, and the tool ends if our
-// process is killed.
-func TestKilledBehindWrapper(t *testing.T) {
+// TestLeaseOutlastsKilledHost: a tool that a wrapper started is not a child of the killed process. The board stays
+// leased while the tool runs, and the tool ends.
+func TestLeaseOutlastsKilledHost(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
 	one, two := d.image(mlftest.Tiny(t, nil), boards.Options{}),
 		d.image(mlftest.Tiny(t, nil), boards.Options{OperatorOpt: "O0"})
-	d.reaches(one)
+	d.mustFlash(one)
 	real, err := programmerPath("openocd")
 	must(t, err)
 	bin := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(bin, "openocd"), fmt.Appendf(nil, "#!/bin/sh\n%s \"$@\"\nexit $?\n", real), 0o755))
 	const into = 900 // transfers
-	at := d.tell(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{HangAfter: into}}).Address
+	at := d.request(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{HangAfter: into}}).Address
 	cmd := d.job(two)
 	cmd.Env = append(cmd.Env, "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	must(t, cmd.Start())
-	for begun := time.Now(); d.tell(virtualprobe.Request{Do: "status"}).Transfers < into; {
+	for begun := time.Now(); d.request(virtualprobe.Request{Do: "status"}).Transfers < into; {
 		if time.Since(begun) > time.Minute {
 			t.Error("OpenOCD did not reach this transfer within a minute")
 			break
@@ -165,33 +165,33 @@ func TestKilledBehindWrapper(t *testing.T) {
 	_ = cmd.Wait() // it was killed
 	d.env.Wait = 30 * time.Second
 	d.attach()
-	if toolAt(at) {
-		t.Error("the board was had while a tool is at it")
+	if toolRuns(at) {
+		t.Error("the board was leased while its tool ran")
 	}
 }
 
-// survives lets the point come while the image is flashed, and flashes it.
-func (d *desk) survives(k killPoint, i *image.Image, images [2]*image.Image) error {
-	d.hit(k, i)
-	d.tell(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{}})
-	return cmp.Or(d.believes(images), d.reach(i), d.steady())
+// surviveKill disturbs a flash of the image, checks the ledger, and flashes the image.
+func (d *desk) surviveKill(k killPoint, i *image.Image, images [2]*image.Image) error {
+	d.disturbFlash(k, i)
+	d.request(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{}})
+	return cmp.Or(d.checkLedger(images), d.flashAndOpen(i), d.checkStable())
 }
 
-// steady is an error if cells of the chip read by chance: after a flash that was undisturbed none do.
-func (d *desk) steady() error {
-	if n := len(d.tell(virtualprobe.Request{Do: "status"}).State.Unstable); n > 0 {
-		return fmt.Errorf("%d bytes of the flash still read by chance", n)
+// checkStable returns an error if cells of the chip are unstable, which none is after an undisturbed flash.
+func (d *desk) checkStable() error {
+	if n := len(d.request(virtualprobe.Request{Do: "status"}).State.Unstable); n > 0 {
+		return fmt.Errorf("%d bytes of the flash are still unstable", n)
 	}
 	return nil
 }
 
-// allKillPoints spread over a flash of so many lines of log and transfers: every line, the first and last transfers,
-// and others as even as can be.
+// allKillPoints returns points of a flash with so many lines of log and transfers: every line, the first and last
+// transfers, and others evenly between them.
 func allKillPoints(lines, transfers int) (all []killPoint) {
 	for n := range lines {
-		all = append(all, killPoint{weKilledAtLine, n + 1}, killPoint{interruptedAtLine, n + 1})
+		all = append(all, killPoint{hostKilledAtLine, n + 1}, killPoint{hostInterruptedAtLine, n + 1})
 	}
-	kinds := []killKind{unplugged, toolKilled, weKilled, interrupted}
+	kinds := []killKind{unplugged, toolKilled, hostKilled, hostInterrupted}
 	for _, k := range kinds {
 		for n := range 5 {
 			all = append(all, killPoint{k, n + 1}, killPoint{k, transfers - n})
@@ -203,7 +203,7 @@ func allKillPoints(lines, transfers int) (all []killPoint) {
 	return all
 }
 
-// allCutPoints are cuts of the power in the first erase, of several kinds, and in words that are ever further apart.
+// allCutPoints returns power cuts of several kinds in the first erase, and in words at increasing distances.
 func allCutPoints() (all []killPoint) {
 	for n := range 10 {
 		all = append(all, killPoint{erasingCut, n + 1}, killPoint{programmedCut, n*n + 1})
@@ -211,16 +211,16 @@ func allCutPoints() (all []killPoint) {
 	return all
 }
 
-// reservedPage is the first of the pages that the test's microbit reserves.
+// reservedPage is the first reserved page of the test's microbit.
 const reservedPage = 240
 
-// newReservedDesk is a microbit with a bootloader's region at the end of its flash.
+// newReservedDesk returns a desk with a microbit whose boot loader's region is at the end of its flash.
 func newReservedDesk(t *testing.T, tool string) *desk {
 	t.Helper()
 	return deskWith(t, reservedShelf(t), "microbit", tool)
 }
 
-// reservedShelf is a search path with that board.
+// reservedShelf returns a search path with that board.
 func reservedShelf(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "boards", "microbit.json"))
@@ -234,15 +234,15 @@ func reservedShelf(t *testing.T) string {
 	return boardstest.Shelf(t, map[string]string{"microbit.json": board})
 }
 
-// reaches flashes the image, undisturbed, and demands that the chip holds it and answers.
-func (d *desk) reaches(i *image.Image) {
+// mustFlash flashes the image, undisturbed, and fails unless the chip holds it and answers.
+func (d *desk) mustFlash(i *image.Image) {
 	d.t.Helper()
-	if err := d.reach(i); err != nil {
+	if err := d.flashAndOpen(i); err != nil {
 		d.t.Error(err)
 	}
 }
 
-func (d *desk) reach(i *image.Image) error {
+func (d *desk) flashAndOpen(i *image.Image) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	b, err := boards.Find(d.board, d.env.Path)
@@ -270,15 +270,14 @@ func (d *desk) reach(i *image.Image) error {
 	return nil
 }
 
-// believes reports that the ledger marks the chip as clean although it does not contain the image that the ledger
-// names.
-func (d *desk) believes(images [2]*image.Image) error {
+// checkLedger returns an error if the chip does not contain the image for which the ledger marks it as clean.
+func (d *desk) checkLedger(images [2]*image.Image) error {
 	all, err := ledger.New(filepath.Join(d.state, "ledger")).List()
 	for _, e := range all {
 		for _, i := range images {
 			if !e.Dirty && e.Image == i.Digest {
 				if err := d.holds(i); err != nil {
-					return fmt.Errorf("the ledger takes the board for clean: %w", err)
+					return fmt.Errorf("the ledger marks the board as clean: %w", err)
 				}
 			}
 		}
@@ -286,7 +285,7 @@ func (d *desk) believes(images [2]*image.Image) error {
 	return err
 }
 
-// job is a flash of the image in another process.
+// job returns the command that flashes the image in another process.
 func (d *desk) job(i *image.Image) *exec.Cmd {
 	d.t.Helper()
 	job, err := json.Marshal(flashJob{d.board, d.env.Path, d.state, d.env.Programmer, *i, i.BuildDir})
@@ -296,25 +295,25 @@ func (d *desk) job(i *image.Image) *exec.Cmd {
 	return childCommand(d.t, "flash", file)
 }
 
-// linesOf flashes the image and returns how many lines of log that took.
+// linesOf flashes the image and returns the number of lines of its log.
 func (d *desk) linesOf(i *image.Image) int {
 	d.t.Helper()
 	cmd := d.job(i)
-	said, err := cmd.CombinedOutput()
+	output, err := cmd.CombinedOutput()
 	if err != nil {
-		d.t.Fatalf("%v\n%s", err, said)
+		d.t.Fatalf("%v\n%s", err, output)
 	}
-	return bytes.Count(said, []byte("\n"))
+	return bytes.Count(output, []byte("\n"))
 }
 
-// hit begins to flash the image in another process and lets the point come. Then that process has ended, and soon its
-// tool, which holds the lease a moment longer than it can be seen.
-func (d *desk) hit(k killPoint, i *image.Image) {
+// disturbFlash begins to flash the image in another process and disturbs it at the point. It waits until that process
+// and its tool have ended.
+func (d *desk) disturbFlash(k killPoint, i *image.Image) {
 	d.t.Helper()
 	d.env.Wait = 5 * time.Second
 	cmd := d.job(i)
 	var faults virtualprobe.Faults
-	awaited := false // that the flash comes to a transfer, for us to act
+	awaited := false // a transfer, at which to kill a process
 	switch k.kind {
 	case unplugged:
 		faults.UnplugAfter = k.at
@@ -322,44 +321,44 @@ func (d *desk) hit(k killPoint, i *image.Image) {
 		faults.Cut = &virtualprobe.Cut{Erase: true, After: 1, Seed: uint64(k.at)}
 	case programmedCut:
 		faults.Cut = &virtualprobe.Cut{After: k.at, Seed: uint64(k.at)}
-	case weKilledAtLine:
+	case hostKilledAtLine:
 		cmd.Env = append(cmd.Env, "PROJECT_TEST_KILL_LINE="+strconv.Itoa(k.at))
-	case interruptedAtLine:
+	case hostInterruptedAtLine:
 		cmd.Env = append(cmd.Env, "PROJECT_TEST_STOP_LINE="+strconv.Itoa(k.at))
-	case interrupted:
+	case hostInterrupted:
 		awaited = true
 	default:
 		faults.HangAfter = k.at
 		awaited = true
 	}
-	at := d.tell(virtualprobe.Request{Do: "faults", Faults: &faults}).Address
-	var said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &said, &said
+	at := d.request(virtualprobe.Request{Do: "faults", Faults: &faults}).Address
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
 	must(d.t, cmd.Start())
 	ended := make(chan struct{})
 	go func() {
-		_ = cmd.Wait() // however: that is the point
+		_ = cmd.Wait() // the flash was disturbed
 		close(ended)
 	}()
 	begun := time.Now()
 	for awaited {
 		select {
-		case <-ended: // before the point came: a flash need not always be as long
+		case <-ended: // before the point: the flash was shorter
 			awaited = false
 			continue
 		case <-time.After(3 * time.Millisecond):
 		}
-		if d.tell(virtualprobe.Request{Do: "status"}).Transfers >= int64(k.at) {
+		if d.request(virtualprobe.Request{Do: "status"}).Transfers >= int64(k.at) {
 			d.kill(k, cmd)
 			break
 		}
 		if time.Since(begun) > time.Minute {
-			d.t.Errorf("%v: this moment was not reached within a minute", k)
+			d.t.Errorf("%v: this point was not reached within a minute", k)
 			break
 		}
 	}
 	if faults.HangAfter > 0 {
-		d.tell(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{}}) // the wire is alive again, for nobody
+		d.request(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{}}) // end the fault
 	}
 	select {
 	case <-ended:
@@ -368,21 +367,21 @@ func (d *desk) hit(k killPoint, i *image.Image) {
 		_ = cmd.Process.Kill()
 		<-ended
 	}
-	for begun = time.Now(); toolAt(at) ||
-		d.tell(virtualprobe.Request{Do: "status"}).Busy; time.Sleep(5 * time.Millisecond) {
+	for begun = time.Now(); toolRuns(at) ||
+		d.request(virtualprobe.Request{Do: "status"}).Busy; time.Sleep(5 * time.Millisecond) {
 		if time.Since(begun) > 5*time.Second {
-			d.t.Errorf("%v: the tool is still there\n%s", k, said.String())
+			d.t.Errorf("%v: the tool still runs\n%s", k, output.String())
 			return
 		}
 	}
 }
 
-// toolAt reports a process whose command line names the probe at this address.
-func toolAt(a virtualprobe.Address) bool {
+// toolRuns reports whether a process's command line has the probe's address.
+func toolRuns(a virtualprobe.Address) bool {
 	_, bitbang, _ := strings.Cut(a.Bitbang, ":")
-	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline") // the pattern is good
+	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline") // the pattern is valid
 	for _, f := range lines {
-		text, _ := os.ReadFile(f) // of one that has ended: nothing
+		text, _ := os.ReadFile(f) // no text if it has ended
 		if bytes.Contains(text, []byte("remote:"+a.Remote)) || bytes.Contains(text, []byte("remote_bitbang port "+bitbang)) {
 			return true
 		}
@@ -393,10 +392,10 @@ func toolAt(a virtualprobe.Address) bool {
 func (d *desk) kill(k killPoint, cmd *exec.Cmd) {
 	d.t.Helper()
 	switch k.kind {
-	case weKilled:
+	case hostKilled:
 		_ = cmd.Process.Kill() // it may just have ended
 		return
-	case interrupted:
+	case hostInterrupted:
 		_ = cmd.Process.Signal(os.Interrupt)
 		return
 	}
@@ -407,7 +406,7 @@ func (d *desk) kill(k killPoint, cmd *exec.Cmd) {
 
 // childrenOf lists a process's children.
 func childrenOf(parent int) (pids []int) {
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is good
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is valid
 	for _, f := range stats {
 		text, err := os.ReadFile(f)
 		if err != nil {
@@ -422,7 +421,7 @@ func childrenOf(parent int) (pids []int) {
 	return pids
 }
 
-// A flashJob is what the other process is to do.
+// A flashJob is the input of the other process.
 type flashJob struct {
 	Board, Path0 any
 	State        string
@@ -453,7 +452,7 @@ func flashingChild(file string) int {
 	job.Image.BuildDir = job.Build
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	log := deadly{signal: syscall.SIGKILL}
+	log := killingLog{signal: syscall.SIGKILL}
 	if log.left, err = strconv.Atoi(os.Getenv("PROJECT_TEST_KILL_LINE")); err != nil { // 0: at none
 		log.left, _ = strconv.Atoi(os.Getenv("PROJECT_TEST_STOP_LINE"))
 		log.signal = syscall.SIGINT
@@ -479,14 +478,14 @@ func flashingChild(file string) int {
 	return 0
 }
 
-// A deadly log sends its own process a signal with its last line.
-type deadly struct {
+// A killingLog sends its own process a signal with its last line.
+type killingLog struct {
 	mu     sync.Mutex
 	left   int
 	signal syscall.Signal
 }
 
-func (d *deadly) Write(p []byte) (int, error) {
+func (d *killingLog) Write(p []byte) (int, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.left--; d.left == 0 {

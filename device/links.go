@@ -7,14 +7,11 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/flasher"
-	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/files/plainfile"
 	"github.com/boardsmith/boardsmith/internal/files/scratch"
@@ -24,24 +21,18 @@ import (
 // A linker implements one kind of link. It has start, open, through, or start and open: a chip emulated by QEMU may or
 // may not be behind an emulated probe.
 type linker struct {
-	start func(context.Context, starting) (transport.Link, error) // runs the image
+	start func(context.Context, launch) (transport.Link, error) // runs the image
 	// opens the link of a device that keeps its image at its UART's port, or at its address
-	open func(ctx context.Context, at string, l boards.Link) (transport.Link, error)
+	open func(ctx context.Context, address string, l boards.Link) (transport.Link, error)
 	// opens the link of a device that keeps its image, through its probe, to the firmware that is expected
 	through func(ctx context.Context, p flasher.Programmer, e expected, b *boards.Board) (transport.Link, error)
 }
 
-// An expected firmware is what should run on a device: the image, or another one too.
-type expected struct {
-	image *image.Image // nil: not known
-	only  bool         // firmware of another image is an error
-}
+// keepsImage reports whether the link is that of a device that keeps its image.
+func (l linker) keepsImage() bool { return l.open != nil || l.through != nil }
 
-// keeps reports whether the link is that of a device that keeps its image.
-func (l linker) keeps() bool { return l.open != nil || l.through != nil }
-
-// A starting is an image to run.
-type starting struct {
+// A launch is an image to run.
+type launch struct {
 	link     boards.Link
 	emulator string   // path of link.Program; "" of a process
 	image    string   // path of the ELF file
@@ -59,8 +50,8 @@ var linkers = map[string]linker{
 }
 
 // startProcess runs the image as a program, with an environment that names the file for its fault record only.
-func startProcess(ctx context.Context, s starting) (transport.Link, error) {
-	folder, env, err := keepFaults()
+func startProcess(ctx context.Context, s launch) (transport.Link, error) {
+	folder, env, err := makeFaultFolder()
 	if err != nil {
 		return nil, err
 	}
@@ -68,12 +59,12 @@ func startProcess(ctx context.Context, s starting) (transport.Link, error) {
 	if err != nil {
 		return nil, errors.Join(err, folder.Remove()) // not p: a nil *Process is not a nil Link
 	}
-	return keptProcess{p, folder}, nil
+	return processLink{p, folder}, nil
 }
 
 // startEmulator runs the image in the board's emulator, whose first serial port is the link. The emulator counts
 // instructions as time, 16 ns each, and sleeps through real time while the firmware idles.
-func startEmulator(ctx context.Context, s starting) (transport.Link, error) {
+func startEmulator(ctx context.Context, s launch) (transport.Link, error) {
 	p, err := transport.StartProcess(ctx, transport.ProcessConfig{
 		Path: s.emulator, Args: emulatorArgs(s.link, s.image, s.options...), Env: command.Environment("/"), Dir: "/",
 		StaysOnEOF: true, Log: s.log,
@@ -82,27 +73,6 @@ func startEmulator(ctx context.Context, s starting) (transport.Link, error) {
 		return nil, err // as in startProcess
 	}
 	return p, nil
-}
-
-// emulatorArgs returns QEMU's command line for the board's arguments and an image. It disables display and monitor,
-// and does not repeat options of the board's arguments.
-func emulatorArgs(l boards.Link, image string, further ...string) []string {
-	own := l.Args
-	comma := func(name string) string { return strings.ReplaceAll(name, ",", ",,") } // QEMU's own quoting
-	places := strings.NewReplacer("{image}", comma(image), boards.BoardWord, comma(l.Dir))
-	args := []string{"-nodefaults", "-no-user-config", "-display", "none", "-monitor", "none"}
-	given := false
-	for _, a := range own {
-		given = given || strings.Contains(a, "{image}")
-		args = append(args, places.Replace(a))
-	}
-	if !slices.Contains(own, "-icount") {
-		args = append(args, "-icount", "shift=4")
-	}
-	if !given {
-		args = append(args, "-kernel", image)
-	}
-	return append(append(args, "-chardev", "stdio,id=link,signal=off", "-serial", "chardev:link"), further...)
 }
 
 // openUART opens the serial port of a board, or the terminal of an emulated chip.
@@ -123,19 +93,19 @@ func openTCP(ctx context.Context, address string, _ boards.Link) (transport.Link
 	return c, nil
 }
 
-// A keptProcess is a process that keeps its fault record in a file, which is removed with the link.
-type keptProcess struct {
+// A processLink is the link to a process, whose fault record is in a file. Closing the link removes the file.
+type processLink struct {
 	*transport.Process
 	folder *scratch.Folder
 }
 
 // Close implements transport.Link.
-func (k keptProcess) Close() error {
-	return errors.Join(k.Process.Close(), k.folder.Remove())
+func (l processLink) Close() error {
+	return errors.Join(l.Process.Close(), l.folder.Remove())
 }
 
-// keepFaults makes a folder for a process's fault record, and returns the environment that names it.
-func keepFaults() (folder *scratch.Folder, env []string, err error) {
+// makeFaultFolder makes a folder for a process's fault record, and returns the environment that names it.
+func makeFaultFolder() (folder *scratch.Folder, env []string, err error) {
 	folder, err = scratch.Make("boardsmith-device-")
 	if err != nil {
 		return nil, nil, plainfile.Error("make a folder for the fault record in", os.TempDir(), err)

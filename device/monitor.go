@@ -48,47 +48,47 @@ func (d *Device) Monitor(ctx context.Context, i *image.Image, m Monitoring) erro
 		return failure.Stopped(ctx, "monitor")
 	}
 	text := d.printsText(i)
-	link, err := d.monitored(ctx, i, m)
+	link, err := d.openMonitored(ctx, i, m)
 	if err != nil {
 		return err
 	}
 	defer func() { link.Close() }()
-	if err := transport.Shared(link, errHalf); err != errHalf {
+	if err := transport.Shared(link, errSharedPort); err != errSharedPort {
 		m.Show("-- " + err.Error())
 	}
 	if m.Record != nil {
 		link = transport.Record(link, m.Record)
 	}
-	w := &watched{Link: link, show: m.Show, text: text, began: time.Now()}
+	w := &monitoredLink{Link: link, show: m.Show, text: text, start: time.Now()}
 	w.in.sign, w.out.sign = "<", ">"
 	if text {
-		if err = w.converse(ctx, m.Send); ctx.Err() != nil {
+		if err = w.exchangeText(ctx, m.Send); ctx.Err() != nil {
 			return failure.Stopped(ctx, "monitor")
 		}
 		return err
 	}
 	log := hclog.New(&hclog.LoggerOptions{Output: logLines(m.Show), Level: hclog.Info, DisableTime: true})
 	for {
-		err := listen(ctx, w, log)
+		err := receiveAll(ctx, w, log)
 		var ended *transport.TerminatedError
-		var mute *transport.HandshakeError
+		var silent *transport.HandshakeError
 		switch {
 		case ctx.Err() != nil:
 			return failure.Stopped(ctx, "monitor")
 		case errors.As(err, &ended):
 			m.Show("-- " + ended.Error())
-		case errors.As(err, &mute) && !errors.Is(err, transport.ErrClosed):
-			m.Show("-- " + mute.Error() + "; asking again")
+		case errors.As(err, &silent) && !errors.Is(err, transport.ErrClosed):
+			m.Show("-- " + silent.Error() + "; asking again")
 		default:
 			return err
 		}
 	}
 }
 
-var errHalf = errors.New("each byte reaches only one of the two")
+var errSharedPort = errors.New("each byte reaches only one of the two")
 
-// listen holds one session and waits for unsolicited messages of the device.
-func listen(ctx context.Context, link transport.Link, log hclog.Logger) error {
+// receiveAll begins a session and receives the device's unsolicited messages until the session ends.
+func receiveAll(ctx context.Context, link transport.Link, log hclog.Logger) error {
 	s, err := transport.Dial(ctx, link, transport.SessionOptions{Log: log})
 	if err != nil {
 		return err
@@ -103,21 +103,21 @@ func listen(ctx context.Context, link transport.Link, log hclog.Logger) error {
 	}
 }
 
-// printsText reports whether the device's firmware has no RPC server. If nothing is recorded about it, Monitor listens.
+// printsText reports whether the device's firmware has no RPC server, or is unknown.
 func (d *Device) printsText(i *image.Image) bool {
 	if i != nil || d.attachment == nil {
-		return speaksLines(i)
+		return isStandalone(i)
 	}
-	i, err := d.recorded()
+	i, err := d.recordedImage()
 	if err != nil {
 		d.desk.log().Warn("firmware unknown: nothing is sent to it", "error", err)
 		return true
 	}
-	return speaksLines(i)
+	return isStandalone(i)
 }
 
-// monitored opens the link at the chosen rate, and resets the board.
-func (d *Device) monitored(ctx context.Context, i *image.Image, m Monitoring) (transport.Link, error) {
+// openMonitored opens the link at the chosen rate, and resets the board.
+func (d *Device) openMonitored(ctx context.Context, i *image.Image, m Monitoring) (transport.Link, error) {
 	kind := linkers[d.board.Link.Kind]
 	uart := d.attachment != nil && kind.open != nil && !d.board.Link.Remote()
 	switch {
@@ -130,7 +130,7 @@ func (d *Device) monitored(ctx context.Context, i *image.Image, m Monitoring) (t
 		}
 		m.Reset = false
 	}
-	link, err := d.linkAt(ctx, i, m.Baud)
+	link, err := d.linkAtRate(ctx, i, m.Baud)
 	if err == nil && m.Reset {
 		if err = d.Reset(ctx); err != nil {
 			return nil, errors.Join(err, link.Close())
@@ -139,14 +139,14 @@ func (d *Device) monitored(ctx context.Context, i *image.Image, m Monitoring) (t
 	return link, err
 }
 
-// linkAt is Link with another rate; 0: the board file's.
-func (d *Device) linkAt(ctx context.Context, i *image.Image, baud int) (transport.Link, error) {
-	if baud == 0 || d.closed {
+// linkAtRate is Link with another rate; 0: the board file's.
+func (d *Device) linkAtRate(ctx context.Context, i *image.Image, baud int) (transport.Link, error) {
+	if baud == 0 {
 		return d.Link(ctx, i)
 	}
-	b := *d.board
-	b.Link.Baud = baud
-	return d.attachment.open(ctx, &b, i)
+	settings := d.board.Link
+	settings.Baud = baud
+	return d.relocateAndOpen(ctx, settings, i)
 }
 
 // Reset resets a device that keeps its image, through its probe, and lets it run. A process or an emulator without a
@@ -160,20 +160,20 @@ func (d *Device) Reset(ctx context.Context) error {
 		return errClosed(d.board)
 	case d.attachment == nil:
 		return nil
-	case !d.attachment.hasProbe():
+	case !d.attachment.HasProbe():
 		return failure.New(failure.Config, chooseProbe, "board %s has no debug probe", d.board.Name)
 	}
-	if err := d.attachment.again(ctx, d.board); err != nil && !notAttached(err) {
+	if err := d.relocateProbe(ctx); err != nil {
 		return err
 	}
-	return d.attachment.programmer.Do(ctx, flasher.Job{Restart: true})
+	return d.attachment.Programmer.Do(ctx, flasher.Job{Restart: true})
 }
 
-// quiet is the silence after which an unfinished line, such as a prompt, is shown.
-const quiet = 200 * time.Millisecond
+// lineTimeout is the silence after which an unfinished line, such as a prompt, is shown.
+const lineTimeout = 200 * time.Millisecond
 
-// converse shows what firmware prints, and sends lines to it, until ctx or the link ends.
-func (w *watched) converse(ctx context.Context, lines <-chan string) error {
+// exchangeText shows what firmware prints, and sends lines to it, until ctx or the link ends.
+func (w *monitoredLink) exchangeText(ctx context.Context, lines <-chan string) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	sent := make(chan struct{})
 	go func() {
@@ -189,7 +189,7 @@ func (w *watched) converse(ctx context.Context, lines <-chan string) error {
 	}
 	w.finish(&w.in)
 	if cause := context.Cause(ctx); cause != nil {
-		err = cause // of a line that was not sent, or the caller's
+		err = cause // the sender's error, or the caller's
 	}
 	stop(nil)
 	<-sent
@@ -212,11 +212,11 @@ func sendLines(ctx context.Context, link transport.Link, lines <-chan string) er
 	}
 }
 
-// readText reads once. If a line is unfinished, it waits only briefly for the rest, and then shows what there is.
-func (w *watched) readText(ctx context.Context, buffer []byte) error {
+// readText reads once. If a line is unfinished, it waits lineTimeout for the rest, and then shows the part.
+func (w *monitoredLink) readText(ctx context.Context, buffer []byte) error {
 	limited, cancel := ctx, func() {}
 	if len(w.in.stray) > 0 {
-		limited, cancel = context.WithTimeout(ctx, quiet)
+		limited, cancel = context.WithTimeout(ctx, lineTimeout)
 	}
 	defer cancel()
 	_, err := w.Read(limited, buffer)
@@ -227,7 +227,7 @@ func (w *watched) readText(ctx context.Context, buffer []byte) error {
 	return err
 }
 
-// logLines passes on the lines of a logger.
+// logLines receives the lines of a logger.
 type logLines func(string)
 
 func (l logLines) Write(p []byte) (int, error) {
@@ -235,31 +235,31 @@ func (l logLines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A watched link shows the frames that it carries, and the device's output outside of frames.
-type watched struct {
+// A monitoredLink shows the frames that it carries, and the device's output outside of frames.
+type monitoredLink struct {
 	transport.Link
 	show    func(string)
-	text    bool // show what is outside of frames as it is
-	began   time.Time
+	text    bool // show bytes outside of frames unchanged
+	start   time.Time
 	in, out direction
 }
 
 // A direction of a link.
 type direction struct {
 	sign   string
-	un     transport.Unframer
+	frames transport.Unframer
 	marked bool   // the last byte, outside of frames, may begin one
 	stray  []byte // bytes outside of frames since the last newline
 }
 
-func (w *watched) Read(ctx context.Context, p []byte) (int, error) {
+func (w *monitoredLink) Read(ctx context.Context, p []byte) (int, error) {
 	n, err := w.Link.Read(ctx, p)
-	w.look(&w.in, p[:n])
+	w.decode(&w.in, p[:n])
 	return n, err
 }
 
-func (w *watched) Write(ctx context.Context, p []byte) error {
-	w.look(&w.out, p)
+func (w *monitoredLink) Write(ctx context.Context, p []byte) error {
+	w.decode(&w.out, p)
 	return w.Link.Write(ctx, p)
 }
 
@@ -273,29 +273,29 @@ const (
 	textLine   = 4096
 )
 
-// look takes the bytes of one direction one at a time, so that their division into pieces does not matter.
-func (w *watched) look(d *direction, p []byte) {
+// decode processes the bytes of one direction one at a time, so that their division into pieces does not matter.
+func (w *monitoredLink) decode(d *direction, p []byte) {
 	for i, b := range p {
-		outside := d.un.Idle()
-		_, event := d.un.Next(p[i : i+1])
+		outside := d.frames.Idle()
+		_, event := d.frames.Next(p[i : i+1])
 		switch {
 		case event != transport.NeedMore:
 			d.marked = false
-			w.frame(d, event)
-		case outside && d.un.Idle():
-			w.outside(d, b)
+			w.showFrame(d, event)
+		case outside && d.frames.Idle():
+			w.addStray(d, b)
 		}
 	}
 }
 
-func (w *watched) frame(d *direction, event transport.Event) {
-	body := d.un.Payload()
+func (w *monitoredLink) showFrame(d *direction, event transport.Event) {
+	body := d.frames.Payload()
 	if event != transport.Frame || len(body) < 3 {
 		w.line(d.sign, fmt.Sprintf("%v of %d bytes", event, len(body)))
 		return
 	}
-	kind, known := messageTypes[body[2]]
-	if !known {
+	kind, ok := messageTypes[body[2]]
+	if !ok {
 		kind = fmt.Sprintf("type 0x%02x", body[2])
 	}
 	more := ""
@@ -306,9 +306,9 @@ func (w *watched) frame(d *direction, event transport.Event) {
 		body[3:min(len(body), 3+shownBytes)], more))
 }
 
-// outside takes a byte outside of frames, such as a boot loader's output, and shows whole lines. It skips 0xff and
+// addStray adds a byte outside of frames, such as a boot loader's output, and shows complete lines. It skips 0xff and
 // the byte after it, which belong to the framing.
-func (w *watched) outside(d *direction, b byte) {
+func (w *monitoredLink) addStray(d *direction, b byte) {
 	if d.marked || b == frameMark {
 		d.marked = b == frameMark
 		return
@@ -330,7 +330,7 @@ func (w *watched) outside(d *direction, b byte) {
 }
 
 // finish shows an unfinished line, if there is one.
-func (w *watched) finish(d *direction) {
+func (w *monitoredLink) finish(d *direction) {
 	text := bytes.TrimSpace(d.stray)
 	switch {
 	case w.text && len(d.stray) > 0:
@@ -341,6 +341,6 @@ func (w *watched) finish(d *direction) {
 	d.stray = nil
 }
 
-func (w *watched) line(way, text string) {
-	w.show(fmt.Sprintf("%8.3f %s %s", time.Since(w.began).Seconds(), way, text))
+func (w *monitoredLink) line(sign, text string) {
+	w.show(fmt.Sprintf("%8.3f %s %s", time.Since(w.start).Seconds(), sign, text))
 }

@@ -16,14 +16,14 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 )
 
-// TestMonitorBoardStandalone listens to standalone firmware on a board that keeps its image: after a reset it shows the
-// firmware's lines as they are, it sends only the caller's line, and the firmware answers that.
-func TestMonitorBoardStandalone(t *testing.T) {
+// TestMonitorShowsStandaloneLines: Monitor of standalone firmware on a board that keeps its image shows the firmware's
+// lines unchanged after a reset, sends only the caller's line, and shows the answer.
+func TestMonitorShowsStandaloneLines(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
-	alone := d.image(mlftest.Tiny(t, nil), boards.Options{App: boards.Standalone})
+	standalone := d.image(mlftest.Tiny(t, nil), boards.Options{App: boards.Standalone})
 	dev := d.attach()
-	_, err := dev.Flash(t.Context(), alone)
+	_, err := dev.Flash(t.Context(), standalone)
 	must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -35,7 +35,7 @@ func TestMonitorBoardStandalone(t *testing.T) {
 		Show: func(line string) {
 			shown = append(shown, line)
 			switch {
-			case strings.HasPrefix(line, "!0000 start ") && send != nil: // the programmer resets it twice
+			case strings.HasPrefix(line, "!0000 start ") && send != nil: // twice, as the programmer resets the board twice
 				send <- "?0001 id 00000000"
 				send = nil
 			case strings.HasPrefix(line, "="):
@@ -57,8 +57,8 @@ func TestMonitorBoardStandalone(t *testing.T) {
 	}
 }
 
-// TestMonitorBaud: only a serial port has a rate.
-func TestMonitorBaud(t *testing.T) {
+// TestMonitorBaudNeedsSerialPort: only a serial port has a rate.
+func TestMonitorBaudNeedsSerialPort(t *testing.T) {
 	t.Parallel()
 	host, err := boards.Find("host", nil)
 	must(t, err)

@@ -8,8 +8,8 @@ import (
 	"github.com/boardsmith/boardsmith/transport"
 )
 
-// TestWatchedInPieces cuts what comes in at every place: the same lines are shown.
-func TestWatchedInPieces(t *testing.T) {
+// TestMonitorOfPieces: the same lines are shown wherever the received bytes are divided.
+func TestMonitorOfPieces(t *testing.T) {
 	t.Parallel()
 	var f transport.Framer
 	bytes := append([]byte("boot\r\n"), f.Append(nil, []byte{1, 2, 1, 1})...)
@@ -17,24 +17,25 @@ func TestWatchedInPieces(t *testing.T) {
 	bytes = append(bytes, f.Append(nil, []byte{1, 2, 3}, []byte("hello \xff"))...)
 	show := func(parts ...[]byte) string {
 		var lines []string
-		w := &watched{began: time.Now(), in: direction{sign: "<"}, show: func(s string) { lines = append(lines, s[8:]) }}
+		add := func(s string) { lines = append(lines, s[8:]) }
+		w := &monitoredLink{start: time.Now(), in: direction{sign: "<"}, show: add}
 		for _, p := range parts {
-			w.look(&w.in, p)
+			w.decode(&w.in, p)
 		}
 		return strings.Join(lines, "\n")
 	}
-	whole := show(bytes)
+	all := show(bytes)
 	for _, want := range []string{
 		`outside of frames: "boot"`, "between", "Init reply session 0102",
 		"log        session 0102",
 	} {
-		if !strings.Contains(whole, want) {
-			t.Errorf("%q is not shown:\n%s", want, whole)
+		if !strings.Contains(all, want) {
+			t.Errorf("%q is not shown:\n%s", want, all)
 		}
 	}
 	for i := range bytes {
-		if got := show(bytes[:i], bytes[i:]); got != whole {
-			t.Errorf("cut at %d:\n%s\nwant\n%s", i, got, whole)
+		if got := show(bytes[:i], bytes[i:]); got != all {
+			t.Errorf("cut at %d:\n%s\nwant\n%s", i, got, all)
 		}
 	}
 }

@@ -22,7 +22,8 @@ import (
 	"github.com/boardsmith/boardsmith/transport"
 )
 
-func TestRun(t *testing.T) {
+// TestRunStartsOneProcess: an open device of board host is one process, whose functions can be called.
+func TestRunStartsOneProcess(t *testing.T) {
 	t.Parallel()
 	p := generated(t, filepath.Join(t.TempDir(), "p"), project.Spec{Model: mlftest.Tiny(t, nil)})
 	s, err := p.Run(t.Context(), testEnv().desk(), "")
@@ -42,7 +43,8 @@ func attachedTo(t *testing.T, p *project.Project) *device.Device {
 	return d
 }
 
-func TestFlashAndOpenAgain(t *testing.T) {
+// TestOpenTwiceLeavesNoProcess: a process can be opened again after its session was closed, and none is left.
+func TestOpenTwiceLeavesNoProcess(t *testing.T) {
 	t.Parallel()
 	p := generated(t, filepath.Join(t.TempDir(), "p"), project.Spec{Model: mlftest.Tiny(t, nil)})
 	i, d := built(t, p), attachedTo(t, p)
@@ -57,27 +59,28 @@ func TestFlashAndOpenAgain(t *testing.T) {
 		must(t, s.Close(t.Context()))
 	}
 	if left := running(t, i.Path); len(left) > 0 {
-		t.Errorf("processes are left: %q", left)
+		t.Errorf("processes still run: %q", left)
 	}
 }
 
 // running lists the processes of a program.
-func running(t *testing.T, program string) (left []string) {
+func running(t *testing.T, program string) (list []string) {
 	t.Helper()
 	links, err := filepath.Glob("/proc/[0-9]*/exe")
 	must(t, err)
 	if len(links) == 0 {
-		t.Log("left processes are not looked for: this system has no /proc")
+		t.Log("processes are not listed: this system has no /proc")
 	}
 	for _, l := range links {
 		if exe, err := os.Readlink(l); err == nil && exe == program {
-			left = append(left, l)
+			list = append(list, l)
 		}
 	}
-	return left
+	return list
 }
 
-func TestExtensions(t *testing.T) {
+// TestFirmwareFunctions: the firmware's own functions return build id, CRC and checksum, and reject wrong arguments.
+func TestFirmwareFunctions(t *testing.T) {
 	t.Parallel()
 	p := generated(t, filepath.Join(t.TempDir(), "p"), project.Spec{Model: mlftest.Tiny(t, nil)})
 	s, err := p.Run(t.Context(), testEnv().desk(), "")
@@ -111,8 +114,8 @@ func TestExtensions(t *testing.T) {
 	}
 }
 
-// TestReset has the firmware start itself anew: the session ends with a typed error, and the link works again.
-func TestReset(t *testing.T) {
+// TestResetEndsSession: if the firmware resets itself, the session ends with a typed error.
+func TestResetEndsSession(t *testing.T) {
 	t.Parallel()
 	p := generated(t, filepath.Join(t.TempDir(), "p"), project.Spec{Model: mlftest.Tiny(t, nil)})
 	s, err := p.Run(t.Context(), testEnv().desk(), "")
@@ -127,7 +130,8 @@ func TestReset(t *testing.T) {
 	}
 }
 
-func TestWrongImage(t *testing.T) {
+// TestOpenRefusesWrongImage: another build, a lost file, and an image of another board are refused.
+func TestOpenRefusesWrongImage(t *testing.T) {
 	t.Parallel()
 	first := generated(t, filepath.Join(t.TempDir(), "first"), project.Spec{Model: mlftest.Tiny(t, nil)})
 	second := generated(t, filepath.Join(t.TempDir(), "second"),
@@ -135,7 +139,7 @@ func TestWrongImage(t *testing.T) {
 			map[string]string{"codegen/host/src/lib1.c": mlftest.TinyOperator + "int other; // other\n"})})
 	i, j, d := built(t, first), built(t, second), attachedTo(t, first)
 
-	swapped := *i // what flashing the wrong file would amount to
+	swapped := *i // as if the wrong file had been flashed
 	swapped.Path, swapped.Digest = j.Path, j.Digest
 	_, err := d.Open(t.Context(), &swapped)
 	var wrong *device.WrongImageError
@@ -145,9 +149,9 @@ func TestWrongImage(t *testing.T) {
 	source := filepath.Join(first.Dir(), "src", "main.c")
 	appendTo(t, source, "extern int changed;\nint changed;\n")
 	k := built(t, first)
-	gone := *i
-	gone.Digest = strings.Repeat("0", len(i.Digest))
-	if _, err := d.Open(t.Context(), &gone); failure.Of(err) != failure.Config {
+	lost := *i
+	lost.Digest = strings.Repeat("0", len(i.Digest))
+	if _, err := d.Open(t.Context(), &lost); failure.Of(err) != failure.Config {
 		t.Errorf("an image whose file is a later build's, and which no cache has: %v", err)
 	}
 	s, err := d.Open(t.Context(), k)
@@ -164,9 +168,9 @@ func TestWrongImage(t *testing.T) {
 	}
 }
 
-// TestAbort has the firmware abort: the host gets a typed error that names operator and line, and the session goes on
-// with the firmware started anew.
-func TestAbort(t *testing.T) {
+// TestAbortIsFault: if the firmware aborts, the error names operator and line, and the session continues with the
+// restarted firmware.
+func TestAbortIsFault(t *testing.T) {
 	t.Parallel()
 	aborts := strings.Replace(mlftest.TinyOperator, "return 0;",
 		"extern void TVMPlatformAbort(int); TVMPlatformAbort(0x1234); return 0;", 1)
@@ -198,8 +202,9 @@ func TestAbort(t *testing.T) {
 	}
 }
 
-// TestProcessPort looks at the firmware's program from outside: it ends with its input, and rests while nothing comes.
-func TestProcessPort(t *testing.T) {
+// TestProcessEndsWithInput: the firmware's program ends at the end of its input, uses no processor time while it waits,
+// and fails if its output is full.
+func TestProcessEndsWithInput(t *testing.T) {
 	t.Parallel()
 	p := generated(t, filepath.Join(t.TempDir(), "p"), project.Spec{Model: mlftest.Tiny(t, nil)})
 	i := built(t, p)
@@ -213,7 +218,7 @@ func TestProcessPort(t *testing.T) {
 	if _, err := out.Read(hello); err != nil || hello[1] != 0xff || hello[2] != 0xfd {
 		t.Errorf("it began with % x, %v", hello, err)
 	}
-	_, err = in.Write([]byte{0xff, 0xfd, 1}) // a frame that never goes on
+	_, err = in.Write([]byte{0xff, 0xfd, 1}) // an incomplete frame
 	must(t, err)
 	time.Sleep(600 * time.Millisecond)
 	must(t, in.Close())
@@ -221,14 +226,14 @@ func TestProcessPort(t *testing.T) {
 		t.Errorf("at the end of its input: %v", err)
 	}
 	if used := cmd.ProcessState.SystemTime() + cmd.ProcessState.UserTime(); used > 60*time.Millisecond {
-		t.Errorf("it used %v of processor time in 600 ms of rest", used)
+		t.Errorf("it used %v of processor time in 600 ms without input", used)
 	}
 	none, err := os.Open(os.DevNull)
 	must(t, err)
 	defer none.Close()
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
-		t.Logf("a link that takes nothing is not tried: %v", err)
+		t.Logf("a full output is not tested: %v", err)
 		return
 	}
 	defer full.Close()
@@ -236,12 +241,12 @@ func TestProcessPort(t *testing.T) {
 	cmd.Stdin, cmd.Stdout = none, full
 	var exit *exec.ExitError
 	if err := cmd.Run(); !errors.As(err, &exit) || exit.ExitCode() != 1 {
-		t.Errorf("on a link that takes nothing: %v", err)
+		t.Errorf("with a full output: %v", err)
 	}
 }
 
-// TestLink uses the raw link as a gateway does: sessions come and go on it, and it ends the process.
-func TestLink(t *testing.T) {
+// TestLinkOutlastsSessions: several sessions can use a raw link one after the other; closing the link ends the process.
+func TestLinkOutlastsSessions(t *testing.T) {
 	t.Parallel()
 	p := generated(t, filepath.Join(t.TempDir(), "p"), project.Spec{Model: mlftest.Tiny(t, nil)})
 	i, d := built(t, p), attachedTo(t, p)

@@ -40,9 +40,9 @@ func otherFlashShelf(t *testing.T, memory string) string {
 	return boardstest.Shelf(t, map[string]string{"microbit.json": board})
 }
 
-// TestOtherFlash flashes an image whose parameters lie in a flash that no programmer reads back: the firmware's
+// TestChecksumDecidesUnreadableFlash: if no programmer can read back the flash of an image's parameters, the firmware's
 // checksum decides what is written there.
-func TestOtherFlash(t *testing.T) {
+func TestChecksumDecidesUnreadableFlash(t *testing.T) {
 	if !drawn.InFull() {
 		t.Skip("only in a full run: it flashes an emulated chip four times; package flashplan tests the decisions")
 	}
@@ -89,8 +89,8 @@ func (d *desk) damage(at int) {
 	must(d.t, os.WriteFile(name, data, 0o644))
 }
 
-// TestOtherFlashCommands: only a programmer that the region names writes to it, and does not read it back.
-func TestOtherFlashCommands(t *testing.T) {
+// TestRegionNamesProgrammer: only a programmer that the region names writes to it, and it does not read it back.
+func TestRegionNamesProgrammer(t *testing.T) {
 	t.Parallel()
 	d := deskWith(t, otherFlashShelf(t, twoFlashes), "microbit", "openocd")
 	i := d.image(mlftest.Path(t, "sine.aot_packed"), boards.Options{})
@@ -106,13 +106,16 @@ func TestOtherFlashCommands(t *testing.T) {
 		strings.Contains(text[strings.Index(text, "verify_image"):], "0x30000") {
 		t.Errorf("%s", text)
 	}
-	for change, want := range map[string]string{
-		``: "names no programmer",
-		`, "verify": "firmware", "programmer": "pyocd"`: "is written by pyocd, not by openocd",
+	for _, c := range []struct{ name, region, want string }{
+		{"none", ``, "names no programmer"},
+		{"another", `, "verify": "firmware", "programmer": "pyocd"`, "is written by pyocd, not by openocd"},
 	} {
-		shelf := otherFlashShelf(t, strings.Replace(twoFlashes, `, "verify": "firmware", "programmer": "openocd"`, change, 1))
-		if _, err := commands(shelf); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v", change, err)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			const shipped = `, "verify": "firmware", "programmer": "openocd"`
+			shelf := otherFlashShelf(t, strings.Replace(twoFlashes, shipped, c.region, 1))
+			if _, err := commands(shelf); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), c.want) {
+				t.Error(err)
+			}
+		})
 	}
 }

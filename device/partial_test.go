@@ -9,8 +9,8 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 )
 
-// TestPartialBoard: how a board is reached that only its build completes is unknown before, and no command guesses it.
-func TestPartialBoard(t *testing.T) {
+// TestPartialBoardIsRefused: a board whose link only its build determines is refused before that build.
+func TestPartialBoardIsRefused(t *testing.T) {
 	t.Parallel()
 	b, err := boards.Find("zephyr/nucleo_f746zg", nil)
 	if err != nil {
@@ -25,10 +25,12 @@ func TestPartialBoard(t *testing.T) {
 		},
 		"StartEmulated": func() error { _, err := desk.StartEmulated(t.Context(), b); return err },
 	} {
-		err := do()
-		if failure.Of(err) != failure.Config || failure.Next(err) == "" ||
-			!strings.Contains(err.Error(), "only a build finds out how board zephyr/nucleo_f746zg is reached") {
-			t.Errorf("%s: %v, next %q", name, err, failure.Next(err))
-		}
+		t.Run(name, func(t *testing.T) {
+			err := do()
+			if failure.Of(err) != failure.Config || failure.Next(err) == "" ||
+				!strings.Contains(err.Error(), "only a build finds out how board zephyr/nucleo_f746zg is reached") {
+				t.Errorf("%v, next %q", err, failure.Next(err))
+			}
+		})
 	}
 }

@@ -58,8 +58,8 @@ func relativeHome(t *testing.T, from string) {
 	}
 }
 
-// TestRelativePaths gives all paths of a builder, a desk and a project as relative ones, and changes the working folder
-// between all steps from the archive to the model's output.
+// TestRelativePaths: all paths of a builder, a desk and a project may be relative: a change of the working folder
+// between the steps does not matter.
 func TestRelativePaths(t *testing.T) {
 	keepertest.Use(t)
 	for _, from := range []string{"host", "mps2_an385", "netduinoplus2"} {

@@ -16,21 +16,21 @@ import (
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
-// comparePlatform compares the settings that are in the board file with those of the device. A device may leave some
-// out: they are unknown.
+// comparePlatform compares the settings that are in the board file with those of the device. Those that a device does
+// not report are unknown.
 func comparePlatform(b *boards.Board, p rpc.Platform) error {
 	want := b.Platform
 	var differences []string
-	compare := func(name string, file, chip *uint64, text func(uint64) string) {
-		if file == nil || chip != nil && *file == *chip {
+	compare := func(name string, file, device *uint64, text func(uint64) string) {
+		if file == nil || device != nil && *file == *device {
 			return
 		}
-		found := "unknown"
-		if chip != nil {
-			found = text(*chip)
+		actual := "unknown"
+		if device != nil {
+			actual = text(*device)
 		}
 		differences = append(differences,
-			fmt.Sprintf("%s is %s in the board file, but %s on the device", name, text(*file), found))
+			fmt.Sprintf("%s is %s in the board file, but %s on the device", name, text(*file), actual))
 	}
 	decimal := func(v uint64) string { return fmt.Sprint(v) }
 	hex := func(v uint64) string { return fmt.Sprintf("%#x", v) }
@@ -75,8 +75,8 @@ func truth(v *bool) *uint64 {
 // its measured times would be wrong by the same factor.
 type ClockError struct {
 	Board    string
-	Says     uint32  // ticks per second
-	Measured float64 // likewise
+	Says     uint32  // the reported ticks per second
+	Measured float64 // ticks per second, by the host's clock
 }
 
 func (e *ClockError) Error() string {
@@ -94,8 +94,8 @@ func (e *ClockError) NextStep() string {
 		"false there"
 }
 
-// verify compares the device with its board file. It measures the clock once.
-func (d *Device) verify(ctx context.Context, s *rpc.Session) error {
+// verifyPlatform compares the device with its board file. It measures the clock once.
+func (d *Device) verifyPlatform(ctx context.Context, s *rpc.Session) error {
 	p, err := s.Platform(ctx)
 	if missing := new(rpc.NotFoundError); errors.As(err, &missing) {
 		d.desk.log().Debug("the firmware does not report its platform", "board", d.board.Name)
@@ -110,12 +110,12 @@ func (d *Device) verify(ctx context.Context, s *rpc.Session) error {
 	if d.clockChecked || !d.board.KeepsHostTime() || p.Emulated != nil && *p.Emulated {
 		return nil
 	}
-	says, measured, err := measureClock(ctx, s.Platform)
+	reported, measured, err := measureClock(ctx, s.Platform)
 	if err != nil {
 		return err
 	}
-	if says > 0 && math.Abs(measured/float64(says)-1) > clockTolerance {
-		return &ClockError{d.board.Name, says, measured}
+	if reported > 0 && math.Abs(measured/float64(reported)-1) > clockTolerance {
+		return &ClockError{d.board.Name, reported, measured}
 	}
 	d.clockChecked = true
 	return nil
@@ -124,10 +124,10 @@ func (d *Device) verify(ctx context.Context, s *rpc.Session) error {
 const (
 	clockTolerance = 0.01
 	clockPrecision = 0.002 // of the measurement
-	clockAsks      = 3     // of which the quickest answer counts
+	clockReads     = 3     // of which the quickest counts
 )
 
-// A clockReading is a device's ticks at some moment between two.
+// A clockReading is a device's ticks at some time between before and after.
 type clockReading struct {
 	ticks         uint64
 	hz            uint32
@@ -136,27 +136,28 @@ type clockReading struct {
 
 // measureClock reads the device's ticks twice, long enough apart that the time of a request does not matter. It
 // returns 0 for a device that does not report ticks.
-func measureClock(ctx context.Context, ask func(context.Context) (rpc.Platform, error)) (says uint32,
+func measureClock(ctx context.Context, query func(context.Context) (rpc.Platform, error)) (reported uint32,
 	measured float64, err error,
 ) {
-	first, err := readClock(ctx, ask)
+	first, err := readClock(ctx, query)
 	if err != nil || first.hz == 0 {
 		return 0, 0, err
 	}
-	apart := time.Duration(float64(first.after.Sub(first.before)) / clockPrecision)
-	apart = min(max(apart, 20*time.Millisecond), 5*time.Second)
-	if err := sleep(ctx, apart); err != nil {
+	pause := time.Duration(float64(first.after.Sub(first.before)) / clockPrecision)
+	pause = min(max(pause, 20*time.Millisecond), 5*time.Second)
+	if err := sleep(ctx, pause); err != nil {
 		return 0, 0, err
 	}
-	last, err := readClock(ctx, ask)
+	last, err := readClock(ctx, query)
 	if err != nil {
 		return 0, 0, err
 	}
 	// A reading is assigned to the middle of its request, and so is off by at most half the request's time.
-	between := last.middle().Sub(first.middle()).Seconds()
-	measured = float64(last.ticks-first.ticks) / between
-	doubt := (first.after.Sub(first.before) + last.after.Sub(last.before)).Seconds() / 2 / between
-	if off := measured/float64(first.hz) - 1; math.Abs(off) > clockTolerance && math.Abs(off) < clockTolerance+doubt {
+	elapsed := last.middle().Sub(first.middle()).Seconds()
+	measured = float64(last.ticks-first.ticks) / elapsed
+	uncertainty := (first.after.Sub(first.before) + last.after.Sub(last.before)).Seconds() / 2 / elapsed
+	off := math.Abs(measured/float64(first.hz) - 1)
+	if off > clockTolerance && off < clockTolerance+uncertainty {
 		measured = float64(first.hz) // the link was too slow for a more precise result
 	}
 	return first.hz, measured, nil
@@ -164,15 +165,16 @@ func measureClock(ctx context.Context, ask func(context.Context) (rpc.Platform, 
 
 func (c clockReading) middle() time.Time { return c.before.Add(c.after.Sub(c.before) / 2) }
 
-func readClock(ctx context.Context, ask func(context.Context) (rpc.Platform, error)) (best clockReading, err error) {
-	for i := range clockAsks {
+// readClock returns the quickest of several readings; the zero value for a device that does not report ticks.
+func readClock(ctx context.Context, query func(context.Context) (rpc.Platform, error)) (best clockReading, err error) {
+	for i := range clockReads {
 		c := clockReading{before: time.Now()}
-		p, err := ask(ctx)
+		p, err := query(ctx)
 		if err != nil {
 			return best, err
 		}
 		c.after = time.Now()
-		if p.Ticks == nil || p.TicksHz == nil || *p.Ticks == math.MaxUint64 { // the last: the timer has failed
+		if p.Ticks == nil || p.TicksHz == nil || *p.Ticks == math.MaxUint64 { // the maximum: the timer has failed
 			return clockReading{}, nil
 		}
 		c.ticks, c.hz = *p.Ticks, *p.TicksHz

@@ -10,7 +10,7 @@ import (
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
-// TestPlatformDiffers: a board file that claims what the device denies does not get a session.
+// TestPlatformDiffers: each setting that differs between board file and device is in the error.
 func TestPlatformDiffers(t *testing.T) {
 	t.Parallel()
 	b := &boards.Board{Name: "b", Platform: boards.Platform{
@@ -38,43 +38,48 @@ type fakeClock struct {
 	hz    uint32
 	rate  float64
 	delay time.Duration
-	began time.Time
+	start time.Time
 }
 
-func (f *fakeClock) ask(context.Context) (rpc.Platform, error) {
+func (f *fakeClock) query(context.Context) (rpc.Platform, error) {
 	time.Sleep(f.delay)
-	ticks := uint64(time.Since(f.began).Seconds() * f.rate)
+	ticks := uint64(time.Since(f.start).Seconds() * f.rate)
 	return rpc.Platform{TicksHz: &f.hz, Ticks: &ticks}, nil
 }
 
+// TestMeasureClock: a clock that differs from its reported rate by more than the tolerance is measured as such, also
+// through a slow link.
 func TestMeasureClock(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
+		name  string
 		rate  float64
 		delay time.Duration
 		right bool
 	}{
-		{1e6, 0, true},
-		{1.03e6, 0, false},
-		{0.97e6, 0, false},
-		{1e6, 2 * time.Millisecond, true},
-		{1.05e6, 2 * time.Millisecond, false},
+		{"right", 1e6, 0, true},
+		{"fast", 1.03e6, 0, false},
+		{"slow", 0.97e6, 0, false},
+		{"right, slow link", 1e6, 2 * time.Millisecond, true},
+		{"fast, slow link", 1.05e6, 2 * time.Millisecond, false},
 	} {
-		f := &fakeClock{1e6, c.rate, c.delay, time.Now()}
-		says, got, err := measureClock(t.Context(), f.ask)
-		off := got/float64(says) - 1
-		if err != nil || says != 1e6 || (off > -clockTolerance && off < clockTolerance) != c.right {
-			t.Errorf("rate %v, delay %v: measured %v, %v", c.rate, c.delay, got, err)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			f := &fakeClock{1e6, c.rate, c.delay, time.Now()}
+			reported, got, err := measureClock(t.Context(), f.query)
+			off := got/float64(reported) - 1
+			if err != nil || reported != 1e6 || (off > -clockTolerance && off < clockTolerance) != c.right {
+				t.Errorf("measured %v, %v", got, err)
+			}
+		})
 	}
-	mute := func(context.Context) (rpc.Platform, error) { return rpc.Platform{}, nil }
-	if says, _, err := measureClock(t.Context(), mute); says != 0 || err != nil {
-		t.Errorf("of a device without ticks: %v, %v", says, err)
+	noTicks := func(context.Context) (rpc.Platform, error) { return rpc.Platform{}, nil }
+	if reported, _, err := measureClock(t.Context(), noTicks); reported != 0 || err != nil {
+		t.Errorf("of a device without ticks: %v, %v", reported, err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	slow := &fakeClock{1e6, 1e6, time.Millisecond, time.Now()}
-	if _, _, err := measureClock(ctx, slow.ask); failure.Of(err) != failure.Timeout {
+	if _, _, err := measureClock(ctx, slow.query); failure.Of(err) != failure.Timeout {
 		t.Errorf("beyond the deadline: %v", err)
 	}
 }

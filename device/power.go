@@ -1,5 +1,5 @@
-// This file cycles a board's power with desk.json's command, as the last attempt with a board that does not
-// respond.
+// This file cycles a board's power with desk.json's command: on request, and as the last attempt with a board that does
+// not respond.
 
 package device
 
@@ -10,11 +10,9 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/internal/command"
-	"github.com/boardsmith/boardsmith/internal/ledger"
 	"github.com/boardsmith/boardsmith/transport"
 )
 
@@ -30,19 +28,19 @@ type powerCycle struct {
 	done bool
 }
 
-// helps cycles the power if err is that of a board that does not respond, and reports whether the operation may be
+// cycle cycles the power if err is that of a board that does not respond, and reports whether the operation may be
 // repeated. It only logs a failure of the command, because the original error is the useful one.
-func (c *powerCycle) helps(ctx context.Context, err error) bool {
-	n := c.d.attachment
-	if c.done || n == nil || n.power == "" || ctx.Err() != nil || !silent(err) {
+func (c *powerCycle) cycle(ctx context.Context, err error) bool {
+	a := c.d.attachment
+	if c.done || a == nil || a.Power == "" || ctx.Err() != nil || !isUnresponsive(err) {
 		return false
 	}
 	c.done = true
 	log := c.d.desk.log()
-	log.Warn("the board does not respond: cycling its power", "command", n.power, "error", err)
-	c.d.desk.Progress.Report(ProgressEvent{Step: "power", Detail: n.power})
-	if err := n.cyclePower(ctx, c.d.board); err != nil {
-		log.Warn("its power was not cycled", "command", n.power, "error", err)
+	log.Warn("the board does not respond: cycling its power", "command", a.Power, "error", err)
+	c.d.desk.Progress.Report(ProgressEvent{Step: "power", Detail: a.Power})
+	if err := c.d.runPowerCommand(ctx); err != nil {
+		log.Warn("its power was not cycled", "command", a.Power, "error", err)
 		return false
 	}
 	return true
@@ -57,21 +55,21 @@ func (d *Device) PowerCycle(ctx context.Context) (bool, error) {
 		return false, failure.Stopped(ctx, "power cycle")
 	case d.closed:
 		return false, errClosed(d.board)
-	case d.attachment == nil || d.attachment.power == "":
+	case d.attachment == nil || d.attachment.Power == "":
 		return false, nil
 	}
-	d.desk.Progress.Report(ProgressEvent{Step: "power", Detail: d.attachment.power})
-	return true, d.attachment.cyclePower(ctx, d.board)
+	d.desk.Progress.Report(ProgressEvent{Step: "power", Detail: d.attachment.Power})
+	return true, d.runPowerCommand(ctx)
 }
 
-// silent reports whether an error is that of a board without a valid response.
-func silent(err error) bool {
+// isUnresponsive reports whether an error is that of a board without a valid response.
+func isUnresponsive(err error) bool {
 	var differs *flasher.VerifyError
 	var worn *WearError
 	var other *flasher.ChipError
 	var shared *transport.SharedPortError
 	if errors.As(err, &differs) || errors.As(err, &worn) || errors.As(err, &other) || errors.As(err, &shared) ||
-		inUse(err) {
+		isInUse(err) {
 		return false
 	}
 	switch failure.Of(err) {
@@ -81,18 +79,19 @@ func silent(err error) bool {
 	return false
 }
 
-// inUse reports whether an error is a *LeaseError.
-func inUse(err error) bool {
-	var taken *ledger.LeaseError
-	return errors.As(err, &taken)
+// isInUse reports whether an error is a *LeaseError.
+func isInUse(err error) bool {
+	var lease *LeaseError
+	return errors.As(err, &lease)
 }
 
-// cyclePower runs the command and waits until the board is attached again. Errors: *LeaseError if another process
+// runPowerCommand runs the command and waits until the board is attached again. Errors: *LeaseError if another process
 // then leases it.
-func (n *attachment) cyclePower(ctx context.Context, b *boards.Board) error {
-	shell := command.Command{Path: "/bin/sh", Args: []string{"-c", n.power}, Timeout: powerWithin}
+func (d *Device) runPowerCommand(ctx context.Context) error {
+	power := d.attachment.Power
+	shell := command.Command{Path: "/bin/sh", Args: []string{"-c", power}, Timeout: powerWithin}
 	if runtime.GOOS == "windows" {
-		shell.Path, shell.Args = "cmd.exe", []string{"/C", n.power}
+		shell.Path, shell.Args = "cmd.exe", []string{"/C", power}
 	}
 	if err := shell.Run(ctx); err != nil {
 		return err
@@ -100,11 +99,11 @@ func (n *attachment) cyclePower(ctx context.Context, b *boards.Board) error {
 	limited, cancel := context.WithTimeout(ctx, backWithin)
 	defer cancel()
 	for {
-		err := n.again(limited, b)
-		if err == nil && b.Link.Remote() {
-			err = n.listens(limited, b)
+		err := d.relocate(limited)
+		if err == nil && d.board.Link.Remote() {
+			err = d.tryConnect(limited)
 		}
-		if err == nil || inUse(err) {
+		if err == nil || isInUse(err) {
 			return err
 		}
 		select {
@@ -115,9 +114,9 @@ func (n *attachment) cyclePower(ctx context.Context, b *boards.Board) error {
 	}
 }
 
-// listens connects to the address of the device's link, once.
-func (n *attachment) listens(ctx context.Context, b *boards.Board) error {
-	link, err := n.openFound(ctx, b, expected{})
+// tryConnect opens and closes the device's link, once.
+func (d *Device) tryConnect(ctx context.Context) error {
+	link, err := d.openRelocated(ctx, d.board.Link, expected{})
 	if err != nil {
 		return err
 	}

@@ -53,16 +53,16 @@ func attachingChild() int {
 	return 0
 }
 
-// TestAttachStartsNoCopyOfItself runs a program that has no keeper on its PATH. It runs only once, and its error names
-// what is missing.
+// TestAttachStartsNoCopyOfItself: a program without a keeper on its PATH does not start itself as one, and its error
+// names the missing program.
 func TestAttachStartsNoCopyOfItself(t *testing.T) {
 	t.Parallel()
 	starts := filepath.Join(t.TempDir(), "starts")
 	cmd := childCommand(t, "attach")
 	cmd.Env = append(cmd.Env, startsFile+"="+starts, "BOARDSMITH_KEEPER=", "PATH=/usr/bin:/bin")
-	said, err := cmd.CombinedOutput()
-	if err != nil || !bytes.Contains(said, []byte("go install github.com/boardsmith/boardsmith/cmd/boardsmith-keeper")) {
-		t.Errorf("%v: %s", err, said)
+	output, err := cmd.CombinedOutput()
+	if err != nil || !bytes.Contains(output, []byte("go install github.com/boardsmith/boardsmith/cmd/boardsmith-keeper")) {
+		t.Errorf("%v: %s", err, output)
 	}
 	if n, err := os.ReadFile(starts); string(n) != "*" {
 		t.Errorf("the program was started %d times: %v", strings.Count(string(n), "*"), err)
@@ -74,32 +74,36 @@ var emulatedCalls = map[string]func(*device.Desk, context.Context, *boards.Board
 	"erase": (*device.Desk).EraseEmulated, "swap": (*device.Desk).SwapEmulated,
 }
 
-// TestNotEmulated: a board whose chip is not emulated is refused.
-func TestNotEmulated(t *testing.T) {
+// TestEmulatedCallsRefuseRealBoard: a board whose chip is not emulated is refused.
+func TestEmulatedCallsRefuseRealBoard(t *testing.T) {
 	k := &device.Desk{StateDir: t.TempDir(), LeaseDir: t.TempDir(), Probes: emulated.Probes()}
 	b, err := boards.Find("host", nil)
 	must(t, err)
 	for name, do := range emulatedCalls {
-		_, err := do(k, t.Context(), b)
-		if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "no emulated chip") ||
-			failure.Next(err) == "" {
-			t.Errorf("%s: %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			_, err := do(k, t.Context(), b)
+			if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "no emulated chip") ||
+				failure.Next(err) == "" {
+				t.Error(err)
+			}
+		})
 	}
 }
 
-// probesIn are probes of one state. They do not stop.
-type probesIn struct {
+// fakeProbes are probes with one state, whose Stop fails.
+type fakeProbes struct {
 	device.Probes
 	state device.EmulatedState
 	err   error
 }
 
-var errNotStopped = errors.New("it goes on")
+var errNotStopped = errors.New("it still runs")
 
-func (p probesIn) State(context.Context, string) (device.EmulatedState, error) { return p.state, p.err }
+func (p fakeProbes) State(context.Context, string) (device.EmulatedState, error) {
+	return p.state, p.err
+}
 
-func (p probesIn) Stop(context.Context, string) error { return errNotStopped }
+func (p fakeProbes) Stop(context.Context, string) error { return errNotStopped }
 
 // TestStopEmulated: only a running chip is stopped, and errors of the probe are returned.
 func TestStopEmulated(t *testing.T) {
@@ -107,41 +111,47 @@ func TestStopEmulated(t *testing.T) {
 	must(t, err)
 	broken := errors.New("no answer")
 	for _, c := range []struct {
-		probes probesIn
+		name   string
+		probes fakeProbes
 		want   error
 	}{
-		{probesIn{state: device.EmulatedState{Probe: "P"}}, nil},
-		{probesIn{state: device.EmulatedState{Probe: "P", Runs: true}}, errNotStopped},
-		{probesIn{err: broken}, broken},
+		{"stopped", fakeProbes{state: device.EmulatedState{Probe: "P"}}, nil},
+		{"running", fakeProbes{state: device.EmulatedState{Probe: "P", Runs: true}}, errNotStopped},
+		{"no state", fakeProbes{err: broken}, broken},
 	} {
-		k := &device.Desk{StateDir: t.TempDir(), Probes: c.probes}
-		s, err := k.StopEmulated(t.Context(), b)
-		if !errors.Is(err, c.want) || err == nil && s.Probe != "P" {
-			t.Errorf("%+v: %+v, %v", c.probes.state, s, err)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			k := &device.Desk{StateDir: t.TempDir(), Probes: c.probes}
+			s, err := k.StopEmulated(t.Context(), b)
+			if !errors.Is(err, c.want) || err == nil && s.Probe != "P" {
+				t.Errorf("%+v, %v", s, err)
+			}
+		})
 	}
 }
 
-// TestNoProbes uses an emulated board on a desk without emulated probes: the error names the package and the field.
-func TestNoProbes(t *testing.T) {
+// TestEmulatedBoardNeedsProbes: the error for an emulated board on a desk without Probes names the package and the
+// field.
+func TestEmulatedBoardNeedsProbes(t *testing.T) {
 	b, err := boards.Find("microbit", nil)
 	must(t, err)
 	k := &device.Desk{StateDir: t.TempDir(), LeaseDir: t.TempDir()}
 	must(t, os.MkdirAll(device.EmulatedDir(k.StateDir, b.Name), 0o755)) // by another program
-	tries := map[string]func() error{
+	calls := map[string]func() error{
 		"attach": func() error { _, err := k.Attach(t.Context(), b, ""); return err },
 	}
 	for name, do := range emulatedCalls {
-		tries[name] = func() error { _, err := do(k, t.Context(), b); return err }
+		calls[name] = func() error { _, err := do(k, t.Context(), b); return err }
 	}
-	for name, try := range tries {
-		err := try()
-		if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), b.Name) {
-			t.Errorf("%s: %v of class %s", name, err, failure.Of(err))
-		}
-		if next := failure.Next(err); !strings.Contains(next, "boardsmith/emulated") || !strings.Contains(next, "Probes") {
-			t.Errorf("%s: the next step is %q", name, next)
-		}
+	for name, call := range calls {
+		t.Run(name, func(t *testing.T) {
+			err := call()
+			if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), b.Name) {
+				t.Errorf("%v of class %s", err, failure.Of(err))
+			}
+			if next := failure.Next(err); !strings.Contains(next, "boardsmith/emulated") || !strings.Contains(next, "Probes") {
+				t.Errorf("the next step is %q", next)
+			}
+		})
 	}
 	list, err := k.Devices(t.Context())
 	must(t, err)

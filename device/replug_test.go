@@ -14,83 +14,88 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/flasher"
-	"github.com/boardsmith/boardsmith/internal/attached"
+	"github.com/boardsmith/boardsmith/internal/desk"
+	"github.com/boardsmith/boardsmith/internal/desk/attached"
+	"github.com/boardsmith/boardsmith/internal/desk/attached/attachedtest"
 	"github.com/boardsmith/boardsmith/internal/ledger"
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
 )
 
-// A board that was plugged in again is the same one, wherever it is now; while it is out, its port's name may be
-// another's.
-func TestReplug(t *testing.T) {
-	_, far := transporttest.Terminal(t)
+// realBoard is a board on USB, with a desk whose programmer is OpenOCD.
+func realBoard(t *testing.T) (*boards.Board, *Desk) {
+	t.Helper()
 	b, err := boards.Find("nucleo_f746zg", nil)
 	must(t, err)
-	_, taken := transporttest.Terminal(t)
-	out := attached.Port{Name: filepath.Join(t.TempDir(), "ttyACM0"), USB: b.Link.USB, Serial: "S1", Path: "1-2"}
-	plugged(t, attached.Port{Name: taken.Name(), USB: b.Link.USB, Serial: "S1", Path: "1-2"})
-	desk := testDesk(t)
-	desk.Programmer, desk.StateDir, desk.Log = "openocd", t.TempDir(), hclog.NewNullLogger()
-	desk.Tool = func(name string) (string, error) { return name, nil }
-	d, err := desk.Attach(t.Context(), b, "")
+	k := testDesk(t)
+	k.Programmer, k.Tool = "openocd", func(name string) (string, error) { return name, nil }
+	return b, k
+}
+
+// TestReplugKeepsDevice: a board that was plugged in again is the same one at any USB port; while it is unplugged, its
+// port's name may be another board's.
+func TestReplugKeepsDevice(t *testing.T) {
+	_, far := transporttest.Terminal(t)
+	_, other := transporttest.Terminal(t)
+	b, k := realBoard(t)
+	k.Log = hclog.NewNullLogger()
+	missing := attached.Port{Name: filepath.Join(t.TempDir(), "ttyACM0"), USB: b.Link.USB, Serial: "S1", Path: "1-2"}
+	otherBoard := attached.Port{Name: other.Name(), USB: b.Link.USB, Serial: "S2", Path: "1-2"}
+	attachedtest.SetPorts(t, attached.Port{Name: other.Name(), USB: b.Link.USB, Serial: "S1", Path: "1-2"})
+	d, err := k.Attach(t.Context(), b, "")
 	must(t, err)
 	defer d.Close()
-	for _, now := range [][]attached.Port{nil, {out}, {{Name: taken.Name(), USB: b.Link.USB, Serial: "S2", Path: "1-2"}}} {
-		plugged(t, now...)
-		if _, err := d.attachment.open(t.Context(), b, nil); failure.Of(err) != failure.ProbeMissing {
-			t.Errorf("with %v: %v", now, err)
+	for name, ports := range map[string][]attached.Port{
+		"no port": nil, "a missing port": {missing}, "another board's port": {otherBoard},
+	} {
+		attachedtest.SetPorts(t, ports...)
+		if _, err := d.openLink(t.Context(), nil); failure.Of(err) != failure.ProbeMissing {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
-	plugged(t, attached.Port{Name: taken.Name(), USB: b.Link.USB, Serial: "S2", Path: "1-2"},
-		attached.Port{Name: far.Name(), USB: b.Link.USB, Serial: "S1", Path: "3-1"})
-	link, err := d.attachment.open(t.Context(), b, nil)
+	attachedtest.SetPorts(t, otherBoard, attached.Port{Name: far.Name(), USB: b.Link.USB, Serial: "S1", Path: "3-1"})
+	link, err := d.openLink(t.Context(), nil)
 	must(t, err)
 	must(t, link.Close())
-	if d.attachment.port != far.Name() || d.attachment.probe.USBPath != "3-1" {
+	if d.attachment.Port != far.Name() || d.attachment.Probe.USBPath != "3-1" {
 		t.Errorf("%+v", d.attachment)
 	}
-	if c := d.attachment.programmer.Commands(flasher.Job{})[0]; !strings.Contains(c, "adapter usb location 3-1") {
+	if c := d.attachment.Programmer.Commands(flasher.Job{})[0]; !strings.Contains(c, "adapter usb location 3-1") {
 		t.Error(c)
 	}
 }
 
-// If several boards match, none is chosen. The hint distinguishes them.
-func TestAmbiguousPorts(t *testing.T) {
-	b, err := boards.Find("nucleo_f746zg", nil)
-	must(t, err)
-	desk := testDesk(t)
-	desk.Programmer, desk.StateDir = "openocd", t.TempDir()
+// TestAttachChoosesNoneOfSeveral: if several boards match, none is chosen, and the next step distinguishes them.
+func TestAttachChoosesNoneOfSeveral(t *testing.T) {
+	b, k := realBoard(t)
 	for serial, want := range map[string]string{"S2": "which=S1", "S1": "which=1-2"} {
-		plugged(t, attached.Port{Name: "a", USB: b.Link.USB, Serial: "S1", Path: "1-2"},
+		attachedtest.SetPorts(t, attached.Port{Name: "a", USB: b.Link.USB, Serial: "S1", Path: "1-2"},
 			attached.Port{Name: "b", USB: b.Link.USB, Serial: serial, Path: "1-3"})
-		d, err := desk.Attach(t.Context(), b, "")
+		d, err := k.Attach(t.Context(), b, "")
 		if d != nil || failure.Of(err) != failure.Config || !strings.Contains(failure.Next(err), want) {
 			t.Errorf("%v, %v: %s", d, err, failure.Next(err))
 		}
-		d, err = desk.Attach(t.Context(), b, "1-3")
+		d, err = k.Attach(t.Context(), b, "1-3")
 		must(t, err)
-		if d.attachment.port != "b" {
-			t.Errorf("attached to %s", d.attachment.port)
+		if d.attachment.Port != "b" {
+			t.Errorf("attached to %s", d.attachment.Port)
 		}
-		if other, err := desk.Attach(t.Context(), b, "1-3"); other != nil || err == nil { // its lease is taken
-			t.Errorf("%v, %v", other, err)
+		if second, err := k.Attach(t.Context(), b, "1-3"); second != nil || err == nil {
+			t.Errorf("a leased device was attached again: %v, %v", second, err)
 		}
 		must(t, d.Close())
 	}
 }
 
-// A probe is leased for all users of a computer: a user with another home gets the name of the holder. The ledger may
-// be anywhere.
-func TestOneLeaseForAllHomes(t *testing.T) {
-	b, err := boards.Find("nucleo_f746zg", nil)
-	must(t, err)
-	plugged(t, attached.Port{Name: "a", USB: b.Link.USB, Serial: "S1", Path: "1-2"})
-	desk := testDesk(t)
-	desk.Programmer, desk.StateDir = "openocd", t.TempDir()
-	desk.LeaseDir = filepath.Join(t.TempDir(), "shared")
-	d, err := desk.Attach(t.Context(), b, "")
+// TestLeaseIsForAllUsers: a probe is leased for all users of a computer, whose error names the holder. The state
+// folders remain empty.
+func TestLeaseIsForAllUsers(t *testing.T) {
+	b, k := realBoard(t)
+	attachedtest.SetPorts(t, attached.Port{Name: "a", USB: b.Link.USB, Serial: "S1", Path: "1-2"})
+	k.LeaseDir = filepath.Join(t.TempDir(), "shared")
+	d, err := k.Attach(t.Context(), b, "")
 	must(t, err)
 	other := testDesk(t)
-	other.Programmer, other.LeaseDir = desk.Programmer, desk.LeaseDir
+	other.Programmer, other.LeaseDir = k.Programmer, k.LeaseDir
 	if second, err := other.Attach(t.Context(), b, ""); second != nil || failure.Of(err) != failure.ProbeMissing ||
 		!strings.Contains(err.Error(), "in use by process") {
 		t.Errorf("%v, %v", second, err)
@@ -99,80 +104,83 @@ func TestOneLeaseForAllHomes(t *testing.T) {
 	d, err = other.Attach(t.Context(), b, "")
 	must(t, err)
 	must(t, d.Close())
-	for _, dir := range []string{desk.StateDir, other.StateDir} {
-		if left, _ := filepath.Glob(filepath.Join(dir, "*")); left != nil {
-			t.Errorf("in the homes: %v", left)
+	for _, dir := range []string{k.StateDir, other.StateDir} {
+		if files, _ := filepath.Glob(filepath.Join(dir, "*")); files != nil {
+			t.Errorf("in the state folder: %v", files)
 		}
 	}
-	desk.LeaseDir = t.TempDir() // not for all users
-	if d, err := desk.Attach(t.Context(), b, ""); d != nil || failure.Of(err) != failure.Config {
+	k.LeaseDir = t.TempDir() // not for all users
+	if d, err := k.Attach(t.Context(), b, ""); d != nil || failure.Of(err) != failure.Config {
 		t.Errorf("%v, %v", d, err)
 	}
 }
 
-// A board is plugged in where another process leases it, or has leased the place of its probe alone: as long as that
-// lasts, each use is refused, and neither the programmer nor the power command runs.
-func TestReplugIntoALease(t *testing.T) {
-	b, err := boards.Find("nucleo_f746zg", nil)
-	must(t, err)
+// TestReplugIntoLease: if a board is plugged in where another process has a lease, or its probe alone is, each use is
+// refused as long as the lease lasts, and neither the programmer nor the power command runs.
+func TestReplugIntoLease(t *testing.T) {
+	b, k := realBoard(t)
 	dir, usb := t.TempDir(), b.Link.USB
-	ran, tool := filepath.Join(dir, "ran"), filepath.Join(dir, "pyocd")
-	must(t, os.WriteFile(tool, []byte("#!/bin/sh\necho tool >>"+ran+"\nexit 1\n"), 0o755))
-	desk := testDesk(t)
-	desk.Programmer, desk.StateDir, desk.Tool = "pyocd", t.TempDir(), func(string) (string, error) { return tool, nil }
-	desk.File = &DeskFile{Devices: []DeskDevice{{Name: "it", Board: b.Name, Probe: "S1", Power: "echo power >>" + ran}}}
-	pluggedUSB(t)
-	plugged(t, attached.Port{Name: "a", USB: usb, Serial: "S1", Path: "11-2"})
-	first, err := desk.Attach(t.Context(), b, "")
+	output, tool := filepath.Join(dir, "output"), filepath.Join(dir, "pyocd")
+	must(t, os.WriteFile(tool, []byte("#!/bin/sh\necho tool >>"+output+"\nexit 1\n"), 0o755))
+	k.Programmer, k.Tool = "pyocd", func(string) (string, error) { return tool, nil }
+	k.File = &DeskFile{Devices: []DeskDevice{{Name: "it", Board: b.Name, Probe: "S1", Power: "echo power >>" + output}}}
+	attachedtest.SetUSB(t)
+	attachedtest.SetPorts(t, attached.Port{Name: "a", USB: usb, Serial: "S1", Path: "11-2"})
+	first, err := k.Attach(t.Context(), b, "")
 	must(t, err)
 	defer first.Close()
 
-	plugged(t, attached.Port{Name: "b", USB: usb, Serial: "S1", Path: "13-1"})
-	second, err := desk.Attach(t.Context(), b, "")
+	attachedtest.SetPorts(t, attached.Port{Name: "b", USB: usb, Serial: "S1", Path: "13-1"})
+	second, err := k.Attach(t.Context(), b, "")
 	must(t, err)
-	refused := func(place string) {
-		t.Helper()
-		for name, use := range map[string]func() error{
-			"open":     func() error { _, err := first.attachment.open(t.Context(), b, nil); return err },
-			"erase":    func() error { _, err := first.Erase(t.Context()); return err },
-			"identify": func() error { _, err := first.Identify(t.Context()); return err },
-			"debug":    func() error { return first.Debug(t.Context(), Debugging{}, nil) },
-			"power": func() error {
-				n := *first.attachment
-				n.power = "true"
-				return n.cyclePower(t.Context(), b)
-			},
-		} {
-			for try := range 2 {
-				err := use()
-				var taken *ledger.LeaseError
-				cycled := (&powerCycle{d: first}).helps(t.Context(), err)
-				if !errors.As(err, &taken) || first.attachment.at() != "usb:11-2" || cycled {
-					t.Errorf("%s: %s, try %d: at %s: %v", place, name, try, first.attachment.at(), err)
-				}
+	mustBeRefused(t, first, "leased by another device")
+	must(t, second.Close())
+
+	attachedtest.SetPorts(t)
+	attachedtest.SetUSB(t, "14-1 "+usb+" S1")
+	lease, err := ledger.Take(t.Context(), k.LeaseDir, "usb:14-1", 0)
+	must(t, err)
+	mustBeRefused(t, first, "probe without UART, leased by another device")
+	lease.Release()
+	if text, err := os.ReadFile(output); err == nil {
+		t.Errorf("programs ran:\n%s", text)
+	}
+	if err := first.relocate(t.Context()); !desk.IsMissing(err) || first.attachment.LeaseName() != "usb:14-1" {
+		t.Errorf("the UART is missing: at %s: %v", first.attachment.LeaseName(), err)
+	}
+	if l, err := ledger.Take(t.Context(), k.LeaseDir, "usb:14-1", 0); err == nil {
+		l.Release()
+		t.Error("the new port is not leased")
+	}
+	l, err := ledger.Take(t.Context(), k.LeaseDir, "usb:11-2", 0)
+	if err != nil {
+		t.Errorf("the old port is still leased: %v", err)
+	}
+	l.Release()
+}
+
+// mustBeRefused tries each use of a device whose new USB port is leased: *LeaseError, and the device's lease stays.
+func mustBeRefused(t *testing.T, d *Device, situation string) {
+	t.Helper()
+	for name, use := range map[string]func() error{
+		"open":     func() error { _, err := d.openLink(t.Context(), nil); return err },
+		"erase":    func() error { _, err := d.Erase(t.Context()); return err },
+		"identify": func() error { _, err := d.Identify(t.Context()); return err },
+		"debug":    func() error { return d.Debug(t.Context(), Debugging{}, nil) },
+		"power": func() error {
+			power := d.attachment.Power
+			defer func() { d.attachment.Power = power }()
+			d.attachment.Power = "true"
+			return d.runPowerCommand(t.Context())
+		},
+	} {
+		for attempt := range 2 {
+			err := use()
+			var inUse *ledger.LeaseError
+			cycled := (&powerCycle{d: d}).cycle(t.Context(), err)
+			if !errors.As(err, &inUse) || d.attachment.LeaseName() != "usb:11-2" || cycled {
+				t.Errorf("%s: %s, attempt %d: at %s: %v", situation, name, attempt, d.attachment.LeaseName(), err)
 			}
 		}
 	}
-	refused("where another has it")
-	must(t, second.Close())
-
-	plugged(t)
-	pluggedUSB(t, "14-1 "+usb+" S1")
-	lease, err := ledger.Take(t.Context(), first.attachment.leases, "usb:14-1", 0)
-	must(t, err)
-	refused("where another has its probe's place")
-	lease.Release()
-	if text, err := os.ReadFile(ran); err == nil {
-		t.Errorf("ran:\n%s", text)
-	}
-	if err := first.attachment.again(t.Context(), b); !notAttached(err) || first.attachment.at() != "usb:14-1" {
-		t.Errorf("its UART is missing: at %s: %v", first.attachment.at(), err)
-	}
-	if l, err := ledger.Take(t.Context(), first.attachment.leases, "usb:14-1", 0); err == nil {
-		l.Release()
-		t.Error("its new place is not leased")
-	}
-	l, err := ledger.Take(t.Context(), first.attachment.leases, "usb:11-2", 0)
-	must(t, err) // its old one no longer is
-	l.Release()
 }

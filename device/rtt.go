@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
@@ -14,6 +15,12 @@ import (
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/transport"
 )
+
+// An expected firmware is what should run on a device: the image, or another one too.
+type expected struct {
+	image *image.Image // nil: unknown
+	only  bool         // firmware of another image is an error
+}
 
 // rttSymbol is the control block in SEGGER's implementation.
 const rttSymbol = "_SEGGER_RTT"
@@ -25,7 +32,7 @@ func openRTT(ctx context.Context, p flasher.Programmer, e expected, b *boards.Bo
 		return nil, failure.New(failure.Config, "use "+failure.Option("Desk.Programmer", "openocd"),
 			"board %s is reached through RTT, which only OpenOCD serves", b.Name)
 	}
-	where, err := rttBlock(e, b)
+	ranges, err := rttRanges(e, b)
 	if err != nil {
 		return nil, err
 	}
@@ -33,12 +40,12 @@ func openRTT(ctx context.Context, p flasher.Programmer, e expected, b *boards.Bo
 	if err != nil {
 		return nil, err
 	}
-	run, stop := context.WithCancel(context.WithoutCancel(ctx))
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l := &rttLink{stop: stop, ended: make(chan struct{})}
 	opened := make(chan error, 2) // at the beginning and at the end
 	go func() {
 		defer close(l.ended)
-		l.err = server.ServeRTT(run, port, where, func(served context.Context) (err error) {
+		l.err = server.ServeRTT(serving, port, ranges, func(served context.Context) (err error) {
 			address := fmt.Sprintf("127.0.0.1:%d", port)
 			if l.TCP, err = transport.DialTCP(served, transport.TCPConfig{Address: address, Lossy: true}); err != nil {
 				return err
@@ -60,11 +67,11 @@ func openRTT(ctx context.Context, p flasher.Programmer, e expected, b *boards.Bo
 	return l, nil
 }
 
-// rttBlock returns where the control block may be: at its symbol in the expected image, and, where another image may
-// run, anywhere in RAM.
-func rttBlock(e expected, b *boards.Board) (where []flasher.Range, err error) {
+// rttRanges returns the memory that may have the control block: its symbol in the expected image, and, if another image
+// may run, all RAM.
+func rttRanges(e expected, b *boards.Board) (ranges []flasher.Range, err error) {
 	if e.image != nil {
-		if where, err = rttSymbolIn(e.image); err != nil {
+		if ranges, err = findRTTSymbol(e.image); err != nil {
 			return nil, err
 		}
 	}
@@ -72,18 +79,18 @@ func rttBlock(e expected, b *boards.Board) (where []flasher.Range, err error) {
 	case !e.only:
 		for _, r := range b.Memory {
 			if !r.Nonvolatile && !r.Reserved {
-				where = append(where, flasher.Range{Addr: uint64(r.Origin), Size: uint64(r.Size)})
+				ranges = append(ranges, flasher.Range{Addr: uint64(r.Origin), Size: uint64(r.Size)})
 			}
 		}
-	case len(where) == 0:
+	case len(ranges) == 0:
 		return nil, failure.New(failure.Config, "choose RTT in the firmware, or another link in the board file",
 			"%s has no %s, but board %s is reached through RTT", e.image.Path, rttSymbol, b.Name)
 	}
-	return where, nil
+	return ranges, nil
 }
 
-// rttSymbolIn returns the place of the control block in an image that has one.
-func rttSymbolIn(i *image.Image) ([]flasher.Range, error) {
+// findRTTSymbol returns the range of an image's control block, if it has one.
+func findRTTSymbol(i *image.Image) ([]flasher.Range, error) {
 	file, err := i.ELF()
 	if err != nil {
 		return nil, err
@@ -117,16 +124,16 @@ const endsWithin = 2 * time.Second
 // Read implements transport.Link.
 func (l *rttLink) Read(ctx context.Context, p []byte) (int, error) {
 	n, err := l.TCP.Read(ctx, p)
-	return n, l.explain(ctx, err)
+	return n, l.withCause(ctx, err)
 }
 
 // Write implements transport.Link.
 func (l *rttLink) Write(ctx context.Context, p []byte) error {
-	return l.explain(ctx, l.TCP.Write(ctx, p))
+	return l.withCause(ctx, l.TCP.Write(ctx, p))
 }
 
-// explain adds to the error of a lost connection why the server ended.
-func (l *rttLink) explain(ctx context.Context, err error) error {
+// withCause adds to the error of a lost connection the one that ended the server.
+func (l *rttLink) withCause(ctx context.Context, err error) error {
 	if !errors.Is(err, transport.ErrClosed) {
 		return err
 	}
@@ -145,8 +152,18 @@ func (l *rttLink) explain(ctx context.Context, err error) error {
 func (l *rttLink) Close() error {
 	l.stop()
 	<-l.ended
-	if l.TCP == nil { // it was not opened
+	if l.TCP == nil { // the connection failed
 		return nil
 	}
 	return l.TCP.Close()
+}
+
+// freePort returns a TCP port on which no program listens.
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, fmt.Errorf("port for a server: %w", err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
 }

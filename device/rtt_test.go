@@ -19,9 +19,9 @@ import (
 	"github.com/boardsmith/boardsmith/transport"
 )
 
-// TestRTTBlock: the control block is at its symbol. Without an image it is searched in RAM, and an image without one is
-// an error.
-func TestRTTBlock(t *testing.T) {
+// TestRTTRanges: the control block is at its symbol. Without an image it is searched in RAM, and an image without one
+// is an error.
+func TestRTTRanges(t *testing.T) {
 	cc, err := exec.LookPath("arm-none-eabi-gcc")
 	if err != nil {
 		t.Skip("no arm-none-eabi-gcc")
@@ -37,34 +37,33 @@ func TestRTTBlock(t *testing.T) {
 	}
 	b, err := boards.Find("microbit", nil)
 	must(t, err)
-	where, err := rttBlock(expected{compiled("char _SEGGER_RTT[72];"), true}, b)
-	if err != nil || len(where) != 1 || where[0].Size != 72 {
-		t.Errorf("%v, %v", where, err)
+	ranges, err := rttRanges(expected{compiled("char _SEGGER_RTT[72];"), true}, b)
+	if err != nil || len(ranges) != 1 || ranges[0].Size != 72 {
+		t.Errorf("%v, %v", ranges, err)
 	}
-	where, err = rttBlock(expected{}, b)
-	if err != nil || len(where) != 1 || where[0].Addr != 0x20000000 || where[0].Size != 16<<10 {
-		t.Errorf("without an image: %v, %v", where, err)
+	ranges, err = rttRanges(expected{}, b)
+	if err != nil || len(ranges) != 1 || ranges[0].Addr != 0x20000000 || ranges[0].Size != 16<<10 {
+		t.Errorf("without an image: %v, %v", ranges, err)
 	}
-	where, err = rttBlock(expected{image: compiled("char _SEGGER_RTT[72];")}, b)
-	if err != nil || len(where) != 2 || where[0].Size != 72 || where[1].Size != 16<<10 {
-		t.Errorf("another image may run: %v, %v", where, err)
+	ranges, err = rttRanges(expected{image: compiled("char _SEGGER_RTT[72];")}, b)
+	if err != nil || len(ranges) != 2 || ranges[0].Size != 72 || ranges[1].Size != 16<<10 {
+		t.Errorf("another image may run: %v, %v", ranges, err)
 	}
-	_, err = rttBlock(expected{compiled("int x;"), true}, b)
+	_, err = rttRanges(expected{compiled("int x;"), true}, b)
 	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), rttSymbol) {
 		t.Errorf("an image without RTT: %v", err)
 	}
 }
 
-// goneServer serves RTT on a port until the test says so.
-type goneServer struct {
+// fakeServer serves RTT on a port until end is closed.
+type fakeServer struct {
 	flasher.Programmer
-	gone chan struct{}
-	why  error
-	// the server runs on after the connection has ended
-	stays bool
+	end  chan struct{}
+	err  error
+	runs bool // the server runs on after the connection has ended
 }
 
-func (s goneServer) ServeRTT(
+func (s fakeServer) ServeRTT(
 	ctx context.Context, port int, _ []flasher.Range, use func(context.Context) error,
 ) error {
 	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
@@ -74,7 +73,7 @@ func (s goneServer) ServeRTT(
 	served, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() {
-		if !s.stays {
+		if !s.runs {
 			defer stop()
 		}
 		conn, err := l.Accept()
@@ -83,7 +82,7 @@ func (s goneServer) ServeRTT(
 		}
 		defer conn.Close()
 		select {
-		case <-s.gone:
+		case <-s.end:
 		case <-ctx.Done():
 		}
 	}()
@@ -91,39 +90,41 @@ func (s goneServer) ServeRTT(
 	if ctx.Err() != nil {
 		return used
 	}
-	return s.why
+	return s.err
 }
 
-// TestRTTServerEnds: what is lost with the server says why the server ended. A link that is closed here is closed.
-func TestRTTServerEnds(t *testing.T) {
+// TestRTTErrorHasServersCause: the error of a lost link contains that of the server; of a link that was closed, not.
+func TestRTTErrorHasServersCause(t *testing.T) {
 	b, err := boards.Find("microbit", nil)
 	must(t, err)
-	for _, closed := range []bool{false, true} {
-		s := goneServer{gone: make(chan struct{}), why: errors.New("the probe is gone")}
-		l, err := openRTT(t.Context(), s, expected{}, b)
-		must(t, err)
-		if closed {
+	for name, closed := range map[string]bool{"lost": false, "closed": true} {
+		t.Run(name, func(t *testing.T) {
+			s := fakeServer{end: make(chan struct{}), err: errors.New("the probe was unplugged")}
+			l, err := openRTT(t.Context(), s, expected{}, b)
+			must(t, err)
+			if closed {
+				must(t, l.Close())
+			} else {
+				close(s.end)
+			}
+			_, err = l.Read(t.Context(), make([]byte, 1))
+			if !errors.Is(err, transport.ErrClosed) || errors.Is(err, s.err) == closed {
+				t.Error(err)
+			}
 			must(t, l.Close())
-		} else {
-			close(s.gone)
-		}
-		_, err = l.Read(t.Context(), make([]byte, 1))
-		if !errors.Is(err, transport.ErrClosed) || errors.Is(err, s.why) == closed {
-			t.Errorf("closed here %v: %v", closed, err)
-		}
-		must(t, l.Close())
+		})
 	}
 }
 
-// TestRTTConnectionEnds: a request does not wait longer than its context for what the server may say.
-func TestRTTConnectionEnds(t *testing.T) {
+// TestRTTReadEndsWithContext: a read waits for the server's error no longer than its context allows.
+func TestRTTReadEndsWithContext(t *testing.T) {
 	b, err := boards.Find("microbit", nil)
 	must(t, err)
-	s := goneServer{gone: make(chan struct{}), stays: true}
+	s := fakeServer{end: make(chan struct{}), runs: true}
 	l, err := openRTT(t.Context(), s, expected{}, b)
 	must(t, err)
 	defer l.Close()
-	close(s.gone)
+	close(s.end)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	start := time.Now()

@@ -19,10 +19,10 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/zephyrtest"
 )
 
-// runnerScript flashes the build's image with pyOCD, or does what the file "does" names.
+// runnerScript flashes the build's image with pyOCD, or fails as the file "mode" names.
 const runnerScript = `#!/bin/sh
 pyocd() { PYOCD "$@" --no-config --no-wait --connect=halt --target=nrf51 --uid=remote:ADDRESS; }
-case $(cat "$1/does") in
+case $(cat "$1/mode") in
 refuses) echo "no probe of mine"; exit 1;;
 nothing) exit 0;;
 breaks) pyocd erase --sector 0x0; exit 7;;
@@ -30,9 +30,9 @@ esac
 pyocd flash --erase=sector "$1/zephyr/zephyr.hex"
 `
 
-// TestFlashByRunner: a runner of west writes whole images, which the firmware's answer verifies. A board that it leaves
-// without the image, whatever it reports, is not taken for one that holds it, and the next flash writes everything.
-func TestFlashByRunner(t *testing.T) {
+// TestRunnerIsVerifiedByAnswer: a runner of west writes complete images, which the firmware's answer verifies. A board
+// without the image is not recorded as holding it, whatever the runner reports, and the next flash writes everything.
+func TestRunnerIsVerifiedByAnswer(t *testing.T) {
 	t.Parallel()
 	pyocd, err := programmerPath("pyocd")
 	if err != nil {
@@ -53,10 +53,10 @@ func TestFlashByRunner(t *testing.T) {
 	build := zephyrtest.Build(t, "misc-flasher", map[string][]string{"misc-flasher": {script}}, "")
 	for n, c := range []struct {
 		image  int
-		does   string
+		mode   string
 		class  failure.Class
 		writes bool
-		why    string
+		reason string
 	}{
 		{0, "all", "", true, "the firmware did not answer"},
 		{0, "refuses", "", false, "firmware answered with build"},
@@ -66,13 +66,13 @@ func TestFlashByRunner(t *testing.T) {
 		{1, "all", "", true, "the firmware did not answer"},
 	} {
 		i := inBuild(t, images[c.image], build)
-		must(t, os.WriteFile(filepath.Join(build, "does"), []byte(c.does), 0o644))
+		must(t, os.WriteFile(filepath.Join(build, "mode"), []byte(c.mode), 0o644))
 		r, err := dev.Flash(t.Context(), i)
 		if failure.Of(err) != c.class || (r.Erased == r.Sectors) != c.writes || (r.Erased > 0) != c.writes ||
-			r.Holds != (err == nil) || !strings.Contains(r.Why, c.why) {
+			r.Holds != (err == nil) || !strings.Contains(r.Why, c.reason) {
 			t.Errorf("step %d: class %s, %v, %+v", n, failure.Of(err), err, r)
 		}
-		if wrong := new(device.WrongImageError); c.does == "nothing" && !errors.As(err, &wrong) {
+		if wrong := new(device.WrongImageError); c.mode == "nothing" && !errors.As(err, &wrong) {
 			t.Errorf("step %d: %v", n, err)
 		}
 		if err == nil {
@@ -87,9 +87,9 @@ func TestFlashByRunner(t *testing.T) {
 	_, flash := dev.Flash(t.Context(), &earlier)
 	_, erase := dev.Erase(t.Context())
 	reset := dev.Reset(t.Context())
-	for what, err := range map[string]error{"flash of an earlier image": flash, "erase": erase, "reset": reset} {
+	for name, err := range map[string]error{"flash of an earlier image": flash, "erase": erase, "reset": reset} {
 		if failure.Of(err) != failure.Config || failure.Next(err) == "" {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 	d.mustHold(images[1])
@@ -98,14 +98,14 @@ func TestFlashByRunner(t *testing.T) {
 // inBuild copies an image into the folder of a Zephyr build, with its Intel HEX.
 func inBuild(t *testing.T, i *image.Image, build string) *image.Image {
 	t.Helper()
-	there := *i
-	there.BuildDir, there.Path = build, filepath.Join(build, "zephyr", "zephyr.elf")
+	copied := *i
+	copied.BuildDir, copied.Path = build, filepath.Join(build, "zephyr", "zephyr.elf")
 	data, err := os.ReadFile(i.Path)
 	must(t, err)
-	must(t, os.WriteFile(there.Path, data, 0o644))
+	must(t, os.WriteFile(copied.Path, data, 0o644))
 	hex := filepath.Join(build, "zephyr", "zephyr.hex")
 	if out, err := exec.Command("arm-none-eabi-objcopy", "-O", "ihex", i.Path, hex).CombinedOutput(); err != nil {
 		t.Fatalf("objcopy: %v: %s", err, out)
 	}
-	return &there
+	return &copied
 }

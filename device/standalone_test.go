@@ -17,41 +17,41 @@ import (
 	"github.com/boardsmith/boardsmith/project"
 )
 
-// TestFlashStandalone flashes standalone firmware by the rules for any other: what the running firmware proves is not
-// written, a byte that another tool changed is, and firmware with an RPC server before or after it is recognised.
+// TestFlashStandalone: standalone firmware is flashed by the same rules: what its answer proves is not written, a
+// changed byte is, and firmware with an RPC server before or after it is recognised.
 func TestFlashStandalone(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
 	model := mlftest.Tiny(t, nil)
-	alone := d.image(model, boards.Options{App: boards.Standalone})
+	standalone := d.image(model, boards.Options{App: boards.Standalone})
 	served := d.image(model, boards.Options{})
 	dev := d.attach()
 	flash := func() device.FlashReport {
 		t.Helper()
-		r, err := dev.Flash(t.Context(), alone)
+		r, err := dev.Flash(t.Context(), standalone)
 		must(t, err)
-		d.mustHold(alone)
+		d.mustHold(standalone)
 		return r
 	}
 	if r := flash(); r.Erased == 0 || !strings.HasPrefix(r.Device, "chip:") {
 		t.Errorf("first: %+v", r)
 	}
-	if r := flash(); r.Wrote != 0 || r.Erased != 0 || !strings.Contains(r.Why, "answered with build "+alone.ID()) {
+	if r := flash(); r.Wrote != 0 || r.Erased != 0 || !strings.Contains(r.Why, "answered with build "+standalone.ID()) {
 		t.Errorf("again: %+v", r)
 	}
-	changeLastByte(t, dev, alone)
+	changeLastByte(t, dev, standalone)
 	if r := flash(); r.Erased == 0 || !strings.Contains(r.Why, "has changed since it was built") {
 		t.Errorf("after a changed byte: %+v", r)
 	}
 	r, err := dev.Flash(t.Context(), served)
 	must(t, err)
-	if !strings.Contains(r.Why, "answered with build "+alone.ID()) || r.Erased == 0 {
+	if !strings.Contains(r.Why, "answered with build "+standalone.ID()) || r.Erased == 0 {
 		t.Errorf("an RPC server after it: %+v", r)
 	}
 	if r := flash(); !strings.Contains(r.Why, "answered with build "+served.ID()) || r.Erased == 0 {
 		t.Errorf("after an RPC server: %+v", r)
 	}
-	s, err := dev.OpenStandalone(t.Context(), alone)
+	s, err := dev.OpenStandalone(t.Context(), standalone)
 	must(t, err)
 	if _, err := s.Run(t.Context(), 1); err != nil {
 		t.Error(err)
@@ -64,13 +64,13 @@ func TestFlashStandalone(t *testing.T) {
 	if _, err := dev.OpenStandalone(t.Context(), served); failure.Of(err) != failure.Config || failure.Next(err) == "" {
 		t.Errorf("an image with an RPC server: %v", err)
 	}
-	if _, err := dev.Open(t.Context(), alone); failure.Of(err) != failure.Config {
+	if _, err := dev.Open(t.Context(), standalone); failure.Of(err) != failure.Config {
 		t.Errorf("a session over RPC: %v", err)
 	}
 }
 
-// TestMonitorStandalone shows the lines of standalone firmware, and asks it nothing.
-func TestMonitorStandalone(t *testing.T) {
+// TestMonitorSendsNothingToStandalone: Monitor shows the lines of standalone firmware, and sends it nothing.
+func TestMonitorSendsNothingToStandalone(t *testing.T) {
 	t.Parallel()
 	spec := project.Spec{Board: "host", Model: mlftest.Tiny(t, nil), Options: boards.Options{App: boards.Standalone}}
 	p := generated(t, filepath.Join(t.TempDir(), "p"), spec)

@@ -21,8 +21,8 @@ import (
 	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 )
 
-// only is the ledger's entry where it has no other.
-func (d *desk) only() ledger.Entry {
+// onlyEntry returns the ledger's only entry.
+func (d *desk) onlyEntry() ledger.Entry {
 	d.t.Helper()
 	all := d.entries()
 	if len(all) != 1 {
@@ -34,7 +34,7 @@ func (d *desk) only() ledger.Entry {
 	return ledger.Entry{}
 }
 
-// entries are the ledger's, by device.
+// entries returns the ledger's entries by device.
 func (d *desk) entries() map[string]ledger.Entry {
 	d.t.Helper()
 	list, err := ledger.New(filepath.Join(d.state, "ledger")).List()
@@ -46,14 +46,14 @@ func (d *desk) entries() map[string]ledger.Entry {
 	return all
 }
 
-// note writes an entry into the ledger.
-func (d *desk) note(e ledger.Entry) {
+// saveEntry writes an entry into the ledger.
+func (d *desk) saveEntry(e ledger.Entry) {
 	d.t.Helper()
 	must(d.t, ledger.New(filepath.Join(d.state, "ledger")).Save(e))
 }
 
-// inWork is the entry as a flash leaves it that was killed in those sectors.
-func inWork(e ledger.Entry, sectors ...int) ledger.Entry {
+// interruptedEntry returns the entry after a flash that was killed while it wrote those sectors.
+func interruptedEntry(e ledger.Entry, sectors ...int) ledger.Entry {
 	e.Dirty, e.Image, e.BuildID = true, "", ""
 	for _, n := range sectors {
 		e.Sectors[n].Erases++
@@ -62,14 +62,14 @@ func inWork(e ledger.Entry, sectors ...int) ledger.Entry {
 	return e
 }
 
-// mustCount reports an entry that counts other erases than the chip on the desk.
+// mustCount fails unless the entry counts the erases of the chip on the desk.
 func (d *desk) mustCount(e ledger.Entry) {
 	d.t.Helper()
 	counted, done := 0, 0
 	for _, s := range e.Sectors {
 		counted += s.Erases
 	}
-	for _, n := range d.tell(virtualprobe.Request{Do: "status"}).State.Erases {
+	for _, n := range d.request(virtualprobe.Request{Do: "status"}).State.Erases {
 		done += n
 	}
 	if counted != done {
@@ -77,16 +77,16 @@ func (d *desk) mustCount(e ledger.Entry) {
 	}
 }
 
-// Another chip is put behind the probe, and does not answer before it is flashed: nothing of that is the first
-// chip's, and all of it the new one's as soon as it answers.
-func TestSwapForSilentChip(t *testing.T) {
+// TestSilentNewChipGetsOwnEntry: a flash of another chip, which did not answer before it, changes nothing in the first
+// chip's entry, and is recorded for the new chip when it answers.
+func TestSilentNewChipGetsOwnEntry(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
 	i := d.image(mlftest.Tiny(t, nil), boards.Options{})
-	d.reaches(i)
-	first := inWork(d.only(), 3)
-	d.note(first)
-	d.tell(virtualprobe.Request{Do: "swap"})
+	d.mustFlash(i)
+	first := interruptedEntry(d.onlyEntry(), 3)
+	d.saveEntry(first)
+	d.request(virtualprobe.Request{Do: "swap"})
 	r, err := d.attach().Flash(t.Context(), i)
 	must(t, err)
 	all := d.entries()
@@ -95,7 +95,7 @@ func TestSwapForSilentChip(t *testing.T) {
 		t.Fatalf("%+v; the ledger has %+v", r, all)
 	}
 	if !reflect.DeepEqual(all[first.Device], first) {
-		t.Errorf("the chip that was not there: %+v, was %+v", all[first.Device], first)
+		t.Errorf("the first chip: %+v, before %+v", all[first.Device], first)
 	}
 	if second.Dirty || second.Image != i.Digest || second.Flashes != 1 {
 		t.Errorf("%+v", second)
@@ -103,16 +103,16 @@ func TestSwapForSilentChip(t *testing.T) {
 	d.mustCount(second)
 }
 
-// A chip whose firmware is broken does not answer: it is read back, its sectors in work are written again, and its
-// erases are counted once, with those from before.
-func TestSilentChipIsTheSame(t *testing.T) {
+// TestSilentSameChipKeepsCounts: a chip whose firmware is damaged does not answer: it is read back, its interrupted
+// sectors are rewritten, and its erases are counted once, with those from before.
+func TestSilentSameChipKeepsCounts(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
 	i := d.image(mlftest.Tiny(t, nil), boards.Options{})
-	d.reaches(i)
-	before := d.only()
+	d.mustFlash(i)
+	before := d.onlyEntry()
 	for range 2 {
-		d.note(inWork(d.only(), 3))
+		d.saveEntry(interruptedEntry(d.onlyEntry(), 3))
 		dev := d.attach()
 		img, err := flashplan.ImageOf(dev.Board(), i)
 		must(t, err)
@@ -125,16 +125,16 @@ func TestSilentChipIsTheSame(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	after := d.only()
+	after := d.onlyEntry()
 	erased := func(n int) int { return after.Sectors[n].Erases - before.Sectors[n].Erases }
 	if after.Dirty || erased(0) != 2 || erased(3) != 4 || after.Sectors[3].Digest == "" {
 		t.Errorf("%+v, was %+v", after, before)
 	}
-	d.mustCount(after) // the first sector's by another tool are as many as the third's that never began
+	d.mustCount(after) // the first sector's erases by another tool are as many as the third's that never began
 }
 
-// A chip that does not answer may be the worn one last seen at its probe, so the flash must be forced. It is not
-// refused after it has answered as another chip.
+// TestSilentChipMayBeWorn: a chip that does not answer may be the worn one that was last behind its probe, so that the
+// flash must be forced, until it has answered as another chip.
 func TestSilentChipMayBeWorn(t *testing.T) {
 	t.Parallel()
 	d := newReservedDesk(t, "openocd")
@@ -147,53 +147,53 @@ func TestSilentChipMayBeWorn(t *testing.T) {
 		d.image(mlftest.Tiny(t, nil), boards.Options{}),
 		d.image(mlftest.Tiny(t, nil), boards.Options{OperatorOpt: "O0"}),
 	}
-	d.reaches(images[0])
-	worn := d.only()
+	d.mustFlash(images[0])
+	worn := d.onlyEntry()
 	for n := range worn.Sectors {
 		worn.Sectors[n].Erases = 9
 	}
-	d.note(worn)
-	d.tell(virtualprobe.Request{Do: "swap"})
+	d.saveEntry(worn)
+	d.request(virtualprobe.Request{Do: "swap"})
 	dev := d.attach()
 	_, err = dev.Flash(t.Context(), images[0])
 	var w *device.WearError
 	if !errors.As(err, &w) || w.Perhaps != worn.Device || !strings.Contains(err.Error(), "may be "+worn.Device) {
 		t.Fatalf("it may be worn: %v", err)
 	}
-	if n := len(d.tell(virtualprobe.Request{Do: "status"}).State.Erases); n != 0 {
+	if n := len(d.request(virtualprobe.Request{Do: "status"}).State.Erases); n != 0 {
 		t.Error("it was erased")
 	}
 	dev.Desk().Reflash = true
 	r, err := dev.Flash(t.Context(), images[0])
 	must(t, err)
 	dev.Desk().Reflash = false
-	d.tell(virtualprobe.Request{Do: "erase"}) // it does not answer again
+	d.request(virtualprobe.Request{Do: "erase"}) // it no longer answers
 	if _, err := dev.Flash(t.Context(), images[1]); err != nil {
-		t.Errorf("it is known to be another: %v", err)
+		t.Errorf("it is identified as another chip: %v", err)
 	}
 	if got := d.entries(); len(got) != 2 || !reflect.DeepEqual(got[worn.Device], worn) || got[r.Device].Flashes != 2 {
 		t.Errorf("%+v", got)
 	}
 }
 
-// The chip in desk.json was swapped for one that does not answer before the flash. The error reports that it was
-// flashed, and the ledger has the flash for the new chip.
-func TestSwapBehindDeskFile(t *testing.T) {
+// TestSwappedErrorAfterFlash: if the chip in desk.json was swapped for one that did not answer before the flash, the
+// error reports the flash, and the ledger records it for the new chip.
+func TestSwappedErrorAfterFlash(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
 	i := d.image(mlftest.Tiny(t, nil), boards.Options{})
-	d.reaches(i)
-	first := d.only()
-	meant := strings.TrimPrefix(first.Device, "chip:")
+	d.mustFlash(i)
+	first := d.onlyEntry()
+	expected := strings.TrimPrefix(first.Device, "chip:")
 	d.env.File = &device.DeskFile{Devices: []device.DeskDevice{{
 		Name: "left", Board: d.board, Probe: first.Probe,
-		Chip: meant,
+		Chip: expected,
 	}}}
-	d.tell(virtualprobe.Request{Do: "swap"})
+	d.request(virtualprobe.Request{Do: "swap"})
 	dev := d.attach()
 	r, err := dev.Flash(t.Context(), i)
 	var other *device.SwappedError
-	if !errors.As(err, &other) || other.Meant != meant || "chip:"+other.Chip != r.Device ||
+	if !errors.As(err, &other) || other.Meant != expected || "chip:"+other.Chip != r.Device ||
 		failure.Of(err) != failure.Verify {
 		t.Fatalf("%+v, %v", r, err)
 	}
@@ -211,6 +211,6 @@ func TestSwapBehindDeskFile(t *testing.T) {
 		t.Errorf("it opened: %v", err)
 	}
 	if r, err := dev.Flash(t.Context(), i); !errors.As(err, &wrong) || r.Erased != 0 {
-		t.Errorf("it answers, and is flashed: %+v, %v", r, err)
+		t.Errorf("it answers, and was flashed: %+v, %v", r, err)
 	}
 }

@@ -38,8 +38,8 @@ type bridge struct {
 	board transport.Link
 
 	mu     sync.Mutex
-	client transport.Link // nil: nobody is connected
-	spoil  func(transport.Link) transport.Link
+	client transport.Link // nil: none is connected
+	tamper func(transport.Link) transport.Link
 }
 
 // openBridge starts a bridge before a board, which ends with the test.
@@ -66,19 +66,20 @@ func openBridgeAt(t *testing.T, address string, board transport.Link) *bridge {
 	return b
 }
 
-// serve takes the place of the client.
+// serve replaces the client.
 func (b *bridge) serve(client transport.Link) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.client != nil {
 		_ = b.client.Close()
 	}
-	if b.client = client; client != nil && b.spoil != nil {
-		b.client = b.spoil(client)
+	if b.client = client; client != nil && b.tamper != nil {
+		b.client = b.tamper(client)
 	}
 }
 
-func (b *bridge) now() transport.Link {
+// connected returns the client, or nil.
+func (b *bridge) connected() transport.Link {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.client
@@ -91,12 +92,12 @@ func (b *bridge) accept(ctx context.Context) {
 		if err != nil {
 			return
 		}
-		if b.now() != nil {
+		if b.connected() != nil {
 			_ = conn.Close()
 			continue
 		}
 		b.serve(conn)
-		go b.fromClient(ctx, b.now())
+		go b.fromClient(ctx, b.connected())
 	}
 }
 
@@ -119,7 +120,7 @@ func (b *bridge) fromBoard(ctx context.Context) {
 		if err != nil {
 			return
 		}
-		if client := b.now(); client != nil {
+		if client := b.connected(); client != nil {
 			_ = client.Write(ctx, buf[:n])
 		}
 	}
@@ -129,7 +130,7 @@ func (b *bridge) fromBoard(ctx context.Context) {
 const bridged = `{"inherits": "cpu/native", "templates": ["baremetal"], "sources": ["port/process.c"],
 	"link": {"kind": "tcp"%s}, "flash": {"programmer": "none"}}`
 
-// bridgedEnv has that board.
+// bridgedEnv returns an env with that board.
 func bridgedEnv(t *testing.T) env {
 	t.Helper()
 	e := testEnv()
@@ -138,7 +139,7 @@ func bridgedEnv(t *testing.T) env {
 	return e
 }
 
-// bridgedImage builds firmware for it.
+// bridgedImage builds firmware for that board.
 func bridgedImage(t *testing.T, e env, o boards.Options) (*boards.Board, *image.Image) {
 	t.Helper()
 	spec := project.Spec{Board: "bridged", Model: mlftest.Tiny(t, nil), Options: o}
@@ -156,15 +157,15 @@ func process(t *testing.T, i *image.Image) transport.Link {
 	return p
 }
 
-// blames checks an error's class, and that its next step has a text.
-func blames(t *testing.T, err error, class failure.Class, next string) {
+// checkError checks an error's class, and that its next step has a text.
+func checkError(t *testing.T, err error, class failure.Class, next string) {
 	t.Helper()
 	if failure.Of(err) != class || !strings.Contains(failure.Next(err), next) {
 		t.Errorf("%v of class %s, next step %q; want %s, %q", err, failure.Of(err), failure.Next(err), class, next)
 	}
 }
 
-// TestTCPBoard uses firmware behind a bridge again and again, and finds out that it is another build.
+// TestTCPBoard: firmware behind a bridge can be opened repeatedly, and another build is recognised.
 func TestTCPBoard(t *testing.T) {
 	t.Parallel()
 	e := bridgedEnv(t)
@@ -187,20 +188,20 @@ func TestTCPBoard(t *testing.T) {
 	link, err := d.Link(t.Context(), nil)
 	must(t, err)
 	if !link.Lossy() {
-		t.Error("bytes cannot get lost between bridge and firmware")
+		t.Error("the link between bridge and firmware is not lossy")
 	}
 	must(t, link.Close())
-	is, err := d.Identify(t.Context())
+	id, err := d.Identify(t.Context())
 	at := device.DeskLink{Kind: "tcp", Address: address}
-	if err != nil || !is.Answers || is.BuildID != i.ID() || is.Port != address || is.Link != at {
-		t.Errorf("it is %+v, %v", is, err)
+	if err != nil || !id.Answers || id.BuildID != i.ID() || id.Port != address || id.Link != at {
+		t.Errorf("identified as %+v, %v", id, err)
 	}
 
 	_, other := bridgedImage(t, e, boards.Options{ArenaKiB: 48})
 	_, err = d.Flash(t.Context(), other)
 	var none *device.NoProgrammerError
 	var wrong *device.WrongImageError
-	blames(t, err, failure.Config, other.Path)
+	checkError(t, err, failure.Config, other.Path)
 	if !errors.As(err, &none) || !errors.As(err, &wrong) {
 		t.Errorf("flash of another image: %v", err)
 	}
@@ -218,8 +219,8 @@ func TestTCPBoard(t *testing.T) {
 	}
 }
 
-// TestTCPLease: an address is leased, whoever else may find it by another way.
-func TestTCPLease(t *testing.T) {
+// TestTCPAddressIsLeased: an address is leased, also for a device that has it in desk.json.
+func TestTCPAddressIsLeased(t *testing.T) {
 	t.Parallel()
 	const address = "Bridge.invalid:4000"
 	e := bridgedEnv(t)
@@ -230,8 +231,8 @@ func TestTCPLease(t *testing.T) {
 	link := device.DeskLink{Kind: "tcp", Address: strings.ToLower(address)}
 	e.File = &device.DeskFile{Devices: []device.DeskDevice{{Name: "left", Board: "bridged", Link: link}}}
 	_, err = attach(t.Context(), b, "left", e)
-	var taken *device.LeaseError
-	if !errors.As(err, &taken) || taken.Device != "tcp:"+strings.ToLower(address) {
+	var inUse *device.LeaseError
+	if !errors.As(err, &inUse) || inUse.Device != "tcp:"+strings.ToLower(address) {
 		t.Errorf("attached twice: %v", err)
 	}
 	must(t, d.Close())
@@ -240,8 +241,8 @@ func TestTCPLease(t *testing.T) {
 	must(t, d.Close())
 }
 
-// TestTCPNotThere: what keeps the bridge from being reached has a type, and a next step.
-func TestTCPNotThere(t *testing.T) {
+// TestTCPErrorsHaveNextStep: each cause for which a bridge cannot be reached has a type and a next step.
+func TestTCPErrorsHaveNextStep(t *testing.T) {
 	t.Parallel()
 	e := bridgedEnv(t)
 	b, i := bridgedImage(t, e, boards.Options{})
@@ -254,7 +255,7 @@ func TestTCPNotThere(t *testing.T) {
 
 	_, second := d.Open(t.Context(), i) // as another computer would
 	var tcp *transport.TCPError
-	blames(t, second, failure.Transport, "client")
+	checkError(t, second, failure.Transport, "client")
 	if !errors.As(second, &tcp) || !tcp.Gone {
 		t.Errorf("a second client: %v", second)
 	}
@@ -262,7 +263,7 @@ func TestTCPNotThere(t *testing.T) {
 
 	br.serve(nil) // the bridge ends the connection
 	_, err = s.Function(t.Context(), "runtime.SystemLib")
-	blames(t, err, failure.Transport, "peer still runs")
+	checkError(t, err, failure.Transport, "peer still runs")
 	if !errors.Is(err, transport.ErrClosed) {
 		t.Errorf("the bridge has closed the connection: %v", err)
 	}
@@ -272,15 +273,15 @@ func TestTCPNotThere(t *testing.T) {
 	_, openErr := d.Open(t.Context(), i)
 	_, flashErr := d.Flash(t.Context(), i)
 	for _, err := range []error{openErr, flashErr} {
-		blames(t, err, failure.ProbeMissing, "start the program")
+		checkError(t, err, failure.ProbeMissing, "start the program")
 		if !errors.As(err, &tcp) || tcp.Gone {
-			t.Errorf("the bridge is not there: %v", err)
+			t.Errorf("the bridge does not run: %v", err)
 		}
 	}
 }
 
-// TestTCPBridgeRestarts: a bridge that refuses connections while it restarts is waited for.
-func TestTCPBridgeRestarts(t *testing.T) {
+// TestOpenWaitsForBridge: Open waits for a bridge that refuses connections while it restarts.
+func TestOpenWaitsForBridge(t *testing.T) {
 	t.Parallel()
 	e := bridgedEnv(t)
 	b, i := bridgedImage(t, e, boards.Options{})
@@ -308,9 +309,9 @@ func TestTCPBridgeRestarts(t *testing.T) {
 	must(t, s.Close(t.Context()))
 }
 
-// TestTCPSilent checks that a session with a bridge whose board sends nothing ends by a time limit, with another error
-// than for a missing bridge.
-func TestTCPSilent(t *testing.T) {
+// TestTCPSilentBoardTimesOut: a session with a bridge whose board sends nothing ends by a time limit, with another
+// error than for a missing bridge.
+func TestTCPSilentBoardTimesOut(t *testing.T) {
 	t.Parallel()
 	e := bridgedEnv(t)
 	b, i := bridgedImage(t, e, boards.Options{})
@@ -320,16 +321,16 @@ func TestTCPSilent(t *testing.T) {
 	must(t, err)
 	defer d.Close()
 	_, err = d.Flash(t.Context(), i)
-	blames(t, err, failure.Config, i.Path)
+	checkError(t, err, failure.Config, i.Path)
 	var none *device.NoProgrammerError
 	if !errors.As(err, &none) {
 		t.Errorf("%v", err)
 	}
 }
 
-// TestTCPNoise sends leftovers of an earlier session first, and changes or drops one byte. Each call returns the right
-// answer or an error about the link, and afterwards the device works.
-func TestTCPNoise(t *testing.T) {
+// TestTCPNoiseIsDetected: after bytes of an earlier session, with one byte changed or lost, each call returns the right
+// answer or an error of the link, and the device works afterwards.
+func TestTCPNoiseIsDetected(t *testing.T) {
 	t.Parallel()
 	e := bridgedEnv(t)
 	b, i := bridgedImage(t, e, boards.Options{})
@@ -339,16 +340,16 @@ func TestTCPNoise(t *testing.T) {
 	defer d.Close()
 	stale := []byte("\xff\xff\x00boot\xff\xfd\xff")
 	damaged := map[transporttest.Direction]*atomic.Int64{transporttest.ToHost: {}, transporttest.ToDevice: {}}
-	round := func(within time.Duration, spoil func(transporttest.Direction, int64, []byte) []byte) error {
+	round := func(within time.Duration, tamper func(transporttest.Direction, int64, []byte) []byte) error {
 		for _, n := range damaged {
 			n.Store(0)
 		}
 		br.mu.Lock()
-		br.spoil = func(l transport.Link) transport.Link {
+		br.tamper = func(l transport.Link) transport.Link {
 			_ = l.Write(context.Background(), stale)
 			return transporttest.Tamper(l, func(way transporttest.Direction, p []byte) []byte {
-				way = !way // the bridge is the board's side
-				return spoil(way, damaged[way].Add(int64(len(p)))-int64(len(p)), p)
+				way = !way // seen from the bridge
+				return tamper(way, damaged[way].Add(int64(len(p)))-int64(len(p)), p)
 			})
 		}
 		br.mu.Unlock()
@@ -365,10 +366,10 @@ func TestTCPNoise(t *testing.T) {
 			way, all = transporttest.ToDevice, toDevice
 		}
 		at := all * (2*n + 1) / (2 * rounds)
-		err := round(3*time.Second, func(now transporttest.Direction, first int64, p []byte) []byte {
+		err := round(3*time.Second, func(direction transporttest.Direction, first int64, p []byte) []byte {
 			k := at - first
 			switch {
-			case now != way || k < 0 || k >= int64(len(p)):
+			case direction != way || k < 0 || k >= int64(len(p)):
 			case n%4 < 2:
 				p[k] ^= 0x10
 			default:
@@ -377,9 +378,9 @@ func TestTCPNoise(t *testing.T) {
 			return p
 		})
 		if c := failure.Of(err); err != nil && c != failure.Transport && c != failure.Timeout && c != failure.Boot {
-			t.Errorf("byte %d of %d spoiled: %v of class %s", at, all, err, c)
+			t.Errorf("byte %d of %d tampered with: %v of class %s", at, all, err, c)
 		}
-		t.Logf("byte %d of %d spoiled: %v", at, all, err)
+		t.Logf("byte %d of %d tampered with: %v", at, all, err)
 		must(t, round(20*time.Second, func(_ transporttest.Direction, _ int64, p []byte) []byte { return p }))
 	}
 }
@@ -415,7 +416,7 @@ func writeAndRead(ctx context.Context, t *testing.T, d *device.Device, i *image.
 	return nil
 }
 
-// TestTCPBesideProbe programs an emulated chip through its probe, and reaches its UART through a bridge.
+// TestTCPBesideProbe: a chip is programmed through its probe and reached through a bridge.
 func TestTCPBesideProbe(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("..", "boards", "microbit.json"))
@@ -448,8 +449,8 @@ func TestTCPBesideProbe(t *testing.T) {
 	must(t, err)
 	rpctest.CallTwice(t, s)
 	must(t, s.Close(t.Context()))
-	is, err := dev.Identify(t.Context())
-	if err != nil || !is.Answers || is.Probe != chip.Probe || is.Port != address || is.Link.Address != address {
-		t.Errorf("it is %+v, %v", is, err)
+	id, err := dev.Identify(t.Context())
+	if err != nil || !id.Answers || id.Probe != chip.Probe || id.Port != address || id.Link.Address != address {
+		t.Errorf("identified as %+v, %v", id, err)
 	}
 }

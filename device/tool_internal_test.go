@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestTool: a desk's function finds the programs that it has a path or an error for; others are on PATH.
-func TestTool(t *testing.T) {
+// TestToolBeforePATH: a program for which Desk.Tool returns a path or an error is not searched on PATH.
+func TestToolBeforePATH(t *testing.T) {
 	t.Parallel()
 	onPath, err := exec.LookPath("go")
 	if err != nil {
@@ -17,13 +17,13 @@ func TestTool(t *testing.T) {
 	k := &Desk{Tool: func(program string) (string, error) {
 		switch program {
 		case "west":
-			return "/mine/west", nil
+			return "/own/west", nil
 		case "openocd":
 			return "", none
 		}
 		return "", nil
 	}}
-	for program, want := range map[string]string{"west": "/mine/west", "go": onPath} {
+	for program, want := range map[string]string{"west": "/own/west", "go": onPath} {
 		if path, err := k.tool(program); path != want || err != nil {
 			t.Errorf("%s: %s, %v, want %s", program, path, err, want)
 		}

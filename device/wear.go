@@ -53,7 +53,7 @@ func (k *Desk) Wear() ([]DeviceWear, error) {
 	for _, entry := range entries {
 		w := DeviceWear{
 			Device: entry.Device, Probe: entry.Probe, Board: entry.Board, BuildID: entry.BuildID, Dirty: entry.Dirty,
-			Flashes: entry.Flashes, Failures: entry.Failures, Verified: entry.Verified, Why: entry.LastWhy,
+			Flashes: entry.Flashes, Failures: entry.Failures, Verified: entry.Verified, Why: entry.LastReason,
 		}
 		b, err := boards.Find(entry.Board, k.Path)
 		if err != nil {

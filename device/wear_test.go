@@ -7,16 +7,17 @@ import (
 	"github.com/boardsmith/boardsmith/internal/ledger"
 )
 
-func TestWearList(t *testing.T) {
+// TestWearLists: Wear lists each entry's sectors, with index and rated erases where the board file has them.
+func TestWearLists(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	l := ledger.New(dir)
 	e := ledger.Entry{Device: "chip:1", Probe: "P", Board: "netduinoplus2", Flashes: 3, Dirty: true}
 	e.Sector(0x08000000, 0x4000).Erases = 3
 	e.Sector(0x08020000, 0x20000).Erases = 2
-	e.Sector(0x90000000, 0x1000).Erases = 1 // of a board file that was another
+	e.Sector(0x90000000, 0x1000).Erases = 1 // of an earlier board file
 	must(t, l.Save(e))
-	must(t, l.Save(ledger.Entry{Device: "probe:Q", Board: "gone"}))
+	must(t, l.Save(ledger.Entry{Device: "probe:Q", Board: "removed"}))
 	got, err := (&Desk{StateDir: t.TempDir(), Ledger: dir}).Wear()
 	must(t, err)
 	want := []SectorWear{
@@ -25,7 +26,7 @@ func TestWearList(t *testing.T) {
 		{"", 0, 0x90000000, 0x1000, 1, 0},
 	}
 	if len(got) != 2 || !got[0].Dirty || got[0].Flashes != 3 || !reflect.DeepEqual(got[0].Sectors, want) ||
-		got[1].Board != "gone" {
+		got[1].Board != "removed" {
 		t.Errorf("%+v", got)
 	}
 }

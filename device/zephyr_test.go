@@ -22,9 +22,9 @@ import (
 const microbitInZephyr = `{"doc": "behind an emulated probe", "inherits": "family/zephyr",
 	"flash": {"scripts": ["target/nrf51.cfg"], "chip": "nrf51", "emulated": true}}`
 
-// TestZephyrFlash programs the emulated nRF51 with images of Zephyr: all sectors, then none, then those that differ. A
-// longer operator moves nothing but the model.
-// Zephyr's micro:bit is programmed too, but its clock is one that QEMU lacks: it does not boot.
+// TestZephyrFlash: images of Zephyr are flashed as others: all sectors, then none, then those that differ; a longer
+// operator moves only the model. Zephyr's micro:bit is programmed too, but its clock is one that QEMU lacks: it does
+// not boot.
 func TestZephyrFlash(t *testing.T) {
 	if !drawn.InFull() || os.Getenv("ZEPHYR_BASE") == "" {
 		t.Skip("only in a full run, with a Zephyr in ZEPHYR_BASE (docs/zephyr.md)")
@@ -85,8 +85,8 @@ func TestZephyrFlash(t *testing.T) {
 	}
 }
 
-// TestZephyrRTT reaches firmware through its probe alone: it is flashed, runs a model whose tensors are longer than
-// RTT's buffers, and is another one after that. Firmware without RTT is an error that says so.
+// TestZephyrRTT: firmware that is reached through its probe alone is flashed, runs a model whose tensors are longer
+// than RTT's buffers, and is replaced by another one.
 func TestZephyrRTT(t *testing.T) {
 	if !drawn.InFull() || os.Getenv("ZEPHYR_BASE") == "" {
 		t.Skip("only in a full run, with a Zephyr in ZEPHYR_BASE (docs/zephyr.md)")

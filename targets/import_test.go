@@ -28,7 +28,7 @@ var mayImport = map[string][]string{
 	},
 	"internal/cli": {
 		"tune", "tune/search", "tune/space", "tune/report", "project", "device", "rpc/fault", "boards", "mlf", "ndarray",
-		"templates", "examples/samples", "failure", "internal/attached", "internal/gitfolder", "internal/ledger",
+		"templates", "examples/samples", "failure", "internal/desk", "internal/gitfolder", "internal/ledger",
 		"internal/files",
 	},
 
@@ -67,7 +67,7 @@ var mayImport = map[string][]string{
 	"executor": {"rpc", "rpc/fault", "internal/standalone", "mlf", "ndarray", "failure"},
 	"emulated": {"device", "flasher", "failure", "internal/virtualprobe"},
 	"device": {
-		"internal/attached", "internal/flashplan", "image", "internal/firmware", "internal/ledger", "flasher", "cache",
+		"internal/desk", "internal/flashplan", "image", "internal/firmware", "internal/ledger", "flasher", "cache",
 		"rpc", "rpc/fault", "internal/standalone", "transport", "boards", "failure", "internal/command",
 		"internal/files",
 	},
@@ -80,6 +80,7 @@ var mayImport = map[string][]string{
 		"internal/files",
 	},
 	"internal/fit":        {"image", "internal/stackdepth", "internal/firmware", "boards", "mlf", "ndarray", "failure"},
+	"internal/desk":       {"flasher", "internal/ledger", "boards", "failure", "internal/files"},
 	"internal/flashplan":  {"flasher", "image", "internal/firmware", "internal/ledger", "boards", "failure"},
 	"image":               {"internal/firmware", "cache", "failure", "internal/files"},
 	"internal/standalone": {"rpc/fault", "transport", "failure"},
@@ -99,7 +100,6 @@ var mayImport = map[string][]string{
 	"rpc/fault":             {"internal/firmware", "failure"},
 	"templates":             {},
 	"transport":             {"failure", "internal/files"},
-	"internal/attached":     {"failure"},
 	"internal/cmacro":       {},
 	"internal/command":      {"failure", "internal/files"},
 	"internal/files":        {"failure"},

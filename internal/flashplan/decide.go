@@ -1,7 +1,7 @@
 // Package flashplan decides what to write to a device's flash: from an image, the firmware's answer and the ledger to
 // sectors and a programmer's job.
 //
-// Its functions are pure. It does not ask devices, run programmers or write the ledger: that is package device.
+// Its functions are pure. Package device queries devices, runs programmers and writes the ledger.
 package flashplan
 
 import (
@@ -24,14 +24,16 @@ type Answer struct {
 // Facts are the input of a decision.
 type Facts struct {
 	Image  *Image
-	Answer *Answer           // nil: no answer
-	Entry  ledger.Entry      // the ledger's
-	Held   map[uint64]string // digests of the image's sectors by address, just read back; nil: not read
-	InWork map[uint64]bool   // addresses of sectors that must be written whatever they read as: as InWork returns
-	Force  bool              // write the whole image
+	Answer *Answer      // nil: no answer
+	Entry  ledger.Entry // the ledger's
+	Force  bool         // write all sectors
+	// digests of the image's sectors by address, just read back; nil: not read
+	ReadBack map[uint64]string
+	// addresses of sectors that must be written even if they read back right: as Interrupted returns
+	Interrupted map[uint64]bool
 }
 
-// An Action is what to do next.
+// An Action is the next step of a flash.
 type Action int
 
 const (
@@ -40,17 +42,17 @@ const (
 	Write                 // write some sectors and verify the whole image
 )
 
-// A Decision is what to do, and the reason in words.
+// A Decision is the next step, with its reason in words.
 type Decision struct {
 	Action  Action
 	Sectors []Sector // to write
-	Why     string
+	Reason  string
 }
 
-// InWork returns the sectors whose erasing was begun and which were not verified since. An interrupted erase
+// Interrupted returns the sectors whose erasing was begun and which were not verified since. An interrupted erase
 // or write leaves cells near their threshold, which may read correctly once and wrong later: such a sector is
 // always written again.
-func InWork(e ledger.Entry) map[uint64]bool {
+func Interrupted(e ledger.Entry) map[uint64]bool {
 	list := map[uint64]bool{}
 	for _, s := range e.Sectors {
 		if s.Erases > 0 && s.Digest == "" {
@@ -60,13 +62,13 @@ func InWork(e ledger.Entry) map[uint64]bool {
 	return list
 }
 
-// Decide never relies on the ledger to conclude that the board holds the image: only the firmware's answer or
-// reading back proves that. The ledger only selects the sectors to write before the whole image is verified. An image
-// of which nothing can be read back is written as a whole.
+// Decide determines the next step. It never relies on the ledger to conclude that the board holds the image: only the
+// firmware's answer or reading back proves that. The ledger only selects the sectors to write before all of the image
+// is verified. An image of which nothing can be read back is written completely.
 func Decide(f Facts) Decision {
 	d := f.decide()
-	if d.Action != Nothing && len(f.Image.read()) == 0 {
-		return Decision{Write, f.Image.Sectors, d.Why + "; its programmer writes whole images"}
+	if d.Action != Nothing && len(f.Image.readable()) == 0 {
+		return Decision{Write, f.Image.Sectors, d.Reason + "; its programmer writes whole images"}
 	}
 	return d
 }
@@ -76,57 +78,57 @@ func (f Facts) decide() Decision {
 	if f.Force {
 		return Decision{Write, all, "all of it, as asked"}
 	}
-	why := f.doubt()
-	if why == "" {
-		return f.withInWork("firmware answered with build "+f.Image.ID(), nil)
+	reason := f.answerDoubt()
+	if reason == "" {
+		return f.withInterrupted("firmware answered with build "+f.Image.ID(), nil)
 	}
-	if f.Held != nil {
-		differ := differingFrom(all, f.Held)
+	if f.ReadBack != nil {
+		differ := differingFrom(all, f.ReadBack)
 		if len(differ) == 0 {
-			return f.withInWork(why+"; read back, and it holds the image", nil)
+			return f.withInterrupted(reason+"; read back, and it holds the image", nil)
 		}
-		return f.withInWork(fmt.Sprintf("%s; read back, %s", why, sectorsDiffer(differ, all)), differ)
+		return f.withInterrupted(fmt.Sprintf("%s; read back, %s", reason, countDiffering(differ, all)), differ)
 	}
 	if doubt := f.ledgerDoubt(); doubt != "" {
-		return Decision{Read, nil, why + "; " + doubt}
+		return Decision{Read, nil, reason + "; " + doubt}
 	}
-	known := map[uint64]string{}
+	recorded := map[uint64]string{}
 	for _, s := range f.Entry.Sectors {
-		known[s.Addr] = s.Digest
+		recorded[s.Addr] = s.Digest
 	}
-	differ := differingFrom(all, known)
+	differ := differingFrom(all, recorded)
 	if len(differ) == 0 {
-		return Decision{Read, nil, why + "; by the ledger it holds the image"}
+		return Decision{Read, nil, reason + "; by the ledger it holds the image"}
 	}
-	return Decision{Write, differ, fmt.Sprintf("%s; by the ledger, %s", why, sectorsDiffer(differ, all))}
+	return Decision{Write, differ, fmt.Sprintf("%s; by the ledger, %s", reason, countDiffering(differ, all))}
 }
 
-// withInWork decides to write the sectors that differ and those whose write was interrupted, or nothing if there
+// withInterrupted decides to write the sectors that differ and those whose write was interrupted, or nothing if there
 // are none.
-func (f Facts) withInWork(why string, differ []Sector) Decision {
+func (f Facts) withInterrupted(reason string, differ []Sector) Decision {
 	var list []Sector
-	begun := 0
+	interrupted := 0
 	for _, s := range f.Image.Sectors {
 		differs := slices.ContainsFunc(differ, func(d Sector) bool { return d.Addr == s.Addr })
-		if f.InWork[s.Addr] {
-			begun++
+		if f.Interrupted[s.Addr] {
+			interrupted++
 		}
-		if differs || f.InWork[s.Addr] {
+		if differs || f.Interrupted[s.Addr] {
 			list = append(list, s)
 		}
 	}
 	if len(list) == 0 {
-		return Decision{Nothing, nil, why}
+		return Decision{Nothing, nil, reason}
 	}
-	if begun > 0 {
-		why = fmt.Sprintf("%s; %d of %d sectors were being written when a flash was interrupted", why, begun,
+	if interrupted > 0 {
+		reason = fmt.Sprintf("%s; %d of %d sectors were being written when a flash was interrupted", reason, interrupted,
 			len(f.Image.Sectors))
 	}
-	return Decision{Write, list, why}
+	return Decision{Write, list, reason}
 }
 
-// doubt returns why the firmware's answer does not prove that the board holds the image, or "".
-func (f Facts) doubt() string {
+// answerDoubt returns the reason for which the firmware's answer does not prove that the board holds the image, or "".
+func (f Facts) answerDoubt() string {
 	a := f.Answer
 	switch {
 	case a == nil:
@@ -139,7 +141,7 @@ func (f Facts) doubt() string {
 	return ""
 }
 
-// ledgerDoubt returns why the ledger does not show what the board holds, or "".
+// ledgerDoubt returns the reason for which the ledger does not prove what the board holds, or "".
 func (f Facts) ledgerDoubt() string {
 	switch e := f.Entry; {
 	case e.Lost != "":
@@ -160,7 +162,7 @@ func (f Facts) ledgerDoubt() string {
 
 // Differing returns the sectors that were read back and differ, and those whose write was interrupted.
 func (f Facts) Differing() []Sector {
-	return f.withInWork("", differingFrom(f.Image.Sectors, f.Held)).Sectors
+	return f.withInterrupted("", differingFrom(f.Image.Sectors, f.ReadBack)).Sectors
 }
 
 // differingFrom returns the sectors whose digest is not the one at their address.
@@ -173,7 +175,7 @@ func differingFrom(all []Sector, digests map[uint64]string) (list []Sector) {
 	return list
 }
 
-func sectorsDiffer(differ, all []Sector) string {
+func countDiffering(differ, all []Sector) string {
 	if len(differ) == len(all) {
 		return fmt.Sprintf("all %d sectors differ", len(all))
 	}

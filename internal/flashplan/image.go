@@ -25,11 +25,11 @@ type Image struct {
 // A Sector is one sector with all its bytes; bytes outside the image are as erased.
 type Sector struct {
 	boards.Sector
-	Data    []byte
-	Digest  string // SHA-256 of data, in hexadecimal
-	HoldsID bool   // the build id lies in it
-	Rated   int    // erase cycles; 0 means not limited
-	Unread  bool   // no programmer can read it: only the firmware's checksum verifies it
+	Data       []byte
+	Digest     string // SHA-256 of data, in hexadecimal
+	HasBuildID bool   // the build id lies in it
+	Rated      int    // erase cycles; 0: not limited
+	Unreadable bool   // no programmer can read it: only the firmware's checksum verifies it
 }
 
 // Segment returns the sector as data to write or verify.
@@ -81,10 +81,10 @@ func (img *Image) sectorAt(b *boards.Board, addr uint64) (*Sector, error) {
 	if err != nil {
 		return nil, err
 	}
-	in, _ := b.FlashAt(addr)
+	region, _ := b.FlashAt(addr)
 	img.Sectors = append(img.Sectors, Sector{
 		Sector: at, Data: bytes.Repeat([]byte{Erased}, int(at.Size)), Rated: rated,
-		Unread: in.Verify == boards.VerifyByFirmware,
+		Unreadable: region.Verify == boards.VerifyByFirmware,
 	})
 	return &img.Sectors[len(img.Sectors)-1], nil
 }
@@ -106,7 +106,7 @@ func (img *Image) identify(f *elf.File, loads []firmware.Segment) error {
 	for i := range img.Sectors {
 		s := &img.Sectors[i]
 		s.Digest = image.DigestOf(s.Data)
-		s.HoldsID = id.Start-s.Addr < s.Size
+		s.HasBuildID = id.Start-s.Addr < s.Size
 	}
 	if err := firmware.CheckCovered(f, ranges); err != nil {
 		return failure.New(failure.Config, "build again", "%s: %w", img.Path, err)
@@ -115,8 +115,8 @@ func (img *Image) identify(f *elf.File, loads []firmware.Segment) error {
 	return err
 }
 
-// CheckProgrammer returns an error if the image has bytes in flash that the programmer of that name cannot write: any
-// but that of the code needs one that its region names.
+// CheckProgrammer returns an error if the image has bytes in flash that the programmer of that name cannot write: each
+// region but that of the code names its programmer.
 func (img *Image) CheckProgrammer(b *boards.Board, name string) error {
 	for _, s := range img.Sectors {
 		r, _ := b.FlashAt(s.Addr)
@@ -155,14 +155,14 @@ func Blank(b *boards.Board) *Image {
 	return img
 }
 
-// Job returns the job that writes these sectors and verifies the whole image. It erases the sector with the build
+// Job returns the job that writes these sectors and verifies all of the image. It erases the sector with the build
 // id first and writes it last, even if that sector is unchanged.
 func (img *Image) Job(sectors []Sector) flasher.Job {
 	job := flasher.Job{Restart: true}
 	var id *Sector
 	for k := range sectors {
 		s := &sectors[k]
-		if s.HoldsID {
+		if s.HasBuildID {
 			id = s
 			job.Erase = slices.Insert(job.Erase, 0, s.Sector)
 			continue
@@ -172,7 +172,7 @@ func (img *Image) Job(sectors []Sector) flasher.Job {
 	}
 	if id == nil { // even if unchanged: the build id must not be valid while the rest changes
 		for _, s := range img.Sectors {
-			if s.HoldsID {
+			if s.HasBuildID {
 				job.Erase = slices.Insert(job.Erase, 0, s.Sector)
 				id = &s
 			}
@@ -181,32 +181,32 @@ func (img *Image) Job(sectors []Sector) flasher.Job {
 	if id != nil {
 		job.Write = append(job.Write, id.Segment())
 	}
-	for _, s := range img.read() {
+	for _, s := range img.readable() {
 		job.Verify = append(job.Verify, s.Segment())
 	}
 	return job
 }
 
-// SetUnread makes the image one of a programmer that only writes whole images, and reads nothing back.
-func (img *Image) SetUnread() {
+// SetUnreadable marks all sectors as unreadable, for a programmer that only writes complete images.
+func (img *Image) SetUnreadable() {
 	for i := range img.Sectors {
-		img.Sectors[i].Unread = true
+		img.Sectors[i].Unreadable = true
 	}
 }
 
-// read returns the sectors that the programmer can read back.
-func (img *Image) read() []Sector {
-	return slices.DeleteFunc(slices.Clone(img.Sectors), func(s Sector) bool { return s.Unread })
+// readable returns the sectors that the programmer can read back.
+func (img *Image) readable() []Sector {
+	return slices.DeleteFunc(slices.Clone(img.Sectors), func(s Sector) bool { return s.Unreadable })
 }
 
-// HasUnread reports whether the programmer cannot read back all of the image.
-func (img *Image) HasUnread() bool {
-	return slices.ContainsFunc(img.Sectors, func(s Sector) bool { return s.Unread })
+// HasUnreadable reports whether the programmer cannot read back all of the image.
+func (img *Image) HasUnreadable() bool {
+	return slices.ContainsFunc(img.Sectors, func(s Sector) bool { return s.Unreadable })
 }
 
 // Ranges returns the image's sectors as ranges to read, adjacent sectors together, without those that cannot be read.
 func (img *Image) Ranges() (list []flasher.Range) {
-	for _, s := range img.read() {
+	for _, s := range img.readable() {
 		if n := len(list); n > 0 && list[n-1].Addr+list[n-1].Size == s.Addr {
 			list[n-1].Size += s.Size
 		} else {
@@ -216,16 +216,15 @@ func (img *Image) Ranges() (list []flasher.Range) {
 	return list
 }
 
-// DigestsOf returns the digests of the image's sectors, by address, in what was read of its ranges. Sectors that cannot
-// be read have none.
+// DigestsOf returns the digests of the image's readable sectors, by address, in the data of its ranges.
 func (img *Image) DigestsOf(got []flasher.Segment) map[uint64]string {
-	held := map[uint64]string{}
-	all := img.read()
+	digests := map[uint64]string{}
+	all := img.readable()
 	for _, part := range got {
 		for len(part.Data) > 0 {
-			s := all[len(held)] // those not read yet, in the same order
-			held[s.Addr], part.Data = image.DigestOf(part.Data[:s.Size]), part.Data[s.Size:]
+			s := all[len(digests)] // the next one: the data are in the same order
+			digests[s.Addr], part.Data = image.DigestOf(part.Data[:s.Size]), part.Data[s.Size:]
 		}
 	}
-	return held
+	return digests
 }

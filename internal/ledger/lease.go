@@ -27,7 +27,7 @@ import (
 // one, or a tool that this one started with the file.
 type Lease struct {
 	f    *os.File
-	note *os.File // names its holder
+	note *os.File // with its holder
 	once sync.Once
 }
 
@@ -43,11 +43,11 @@ func (h Holder) String() string {
 	if h.PID == 0 {
 		return "another process"
 	}
-	of := ""
+	owner := ""
 	if h.User != "" {
-		of = " of user " + h.User
+		owner = " of user " + h.User
 	}
-	return fmt.Sprintf("process %d (%s)%s, since %s", h.PID, h.Name, of, h.Since.Format(time.TimeOnly))
+	return fmt.Sprintf("process %d (%s)%s, since %s", h.PID, h.Name, owner, h.Since.Format(time.TimeOnly))
 }
 
 // A LeaseError reports a device that another process uses.
@@ -100,16 +100,16 @@ func makeShared(dir string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err
 	}
-	made, err := os.MkdirTemp(filepath.Dir(dir), ".boardsmith-")
+	temp, err := os.MkdirTemp(filepath.Dir(dir), ".boardsmith-")
 	if err != nil {
 		return err
 	}
-	defer os.Remove(made) // unless it was renamed to dir
-	if err := os.Chmod(made, sharedMode); err != nil {
+	defer os.Remove(temp) // unless it was renamed to dir
+	if err := os.Chmod(temp, sharedMode); err != nil {
 		return err
 	}
-	if err := os.Rename(made, dir); err != nil {
-		if _, there := os.Lstat(dir); there == nil {
+	if err := os.Rename(temp, dir); err != nil {
+		if _, statErr := os.Lstat(dir); statErr == nil {
 			return nil // another process was faster
 		}
 		return err
@@ -206,7 +206,7 @@ func openShared(path string) (*os.File, error) {
 
 const (
 	noteMark       = "@" // separates the device's name, which does not contain it, from the user's
-	noteEnd        = ".holder"
+	noteExtension  = ".holder"
 	maxHolderBytes = 4 << 10
 )
 
@@ -222,7 +222,7 @@ func writeHolder(name string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := openShared(name + noteMark + deviceFile(id) + noteEnd)
+	f, err := openShared(name + noteMark + deviceFile(id) + noteExtension)
 	if err != nil {
 		return nil, err
 	}
@@ -242,7 +242,7 @@ func writeHolder(name string) (*os.File, error) {
 func holder(name string) (last Holder) {
 	notes, _ := os.ReadDir(filepath.Dir(name)) // without them the holder is unknown
 	for _, n := range notes {
-		if strings.HasPrefix(n.Name(), filepath.Base(name)+noteMark) && strings.HasSuffix(n.Name(), noteEnd) {
+		if strings.HasPrefix(n.Name(), filepath.Base(name)+noteMark) && strings.HasSuffix(n.Name(), noteExtension) {
 			if h := readHolder(filepath.Join(filepath.Dir(name), n.Name())); h.Since.After(last.Since) {
 				last = h
 			}

@@ -65,7 +65,7 @@ func TestLeaseWithoutNote(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	note := filepath.Join(dir, "chip%3A1"+noteMark+deviceFile(u.Uid)+noteEnd)
+	note := filepath.Join(dir, "chip%3A1"+noteMark+deviceFile(u.Uid)+noteExtension)
 	if err := os.Mkdir(note, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestHostileLeaseFolder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"chip%3A1.lease", "chip%3A2" + noteMark + deviceFile(u.Uid) + noteEnd} {
+	for _, name := range []string{"chip%3A1.lease", "chip%3A2" + noteMark + deviceFile(u.Uid) + noteExtension} {
 		if err := os.Symlink(precious, filepath.Join(dir, name)); err != nil {
 			t.Skipf("this system has no links: %v", err)
 		}
@@ -128,7 +128,7 @@ func TestHostileLeaseFolder(t *testing.T) {
 	l := mustTake(t, dir, "chip:3")
 	defer l.Release()
 	later := `{"pid": 1, "name": "a\u001b[2Jb", "user": "c\n", "since": "2999-01-01T00:00:00Z"}`
-	if err := os.WriteFile(filepath.Join(dir, "chip%3A3"+noteMark+"7"+noteEnd), []byte(later), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "chip%3A3"+noteMark+"7"+noteExtension), []byte(later), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	_, err = Take(t.Context(), dir, "chip:3", 0)

@@ -88,14 +88,14 @@ func TestLeaseOfAnotherUser(t *testing.T) {
 	old := syscall.Umask(0o077)
 	defer syscall.Umask(old)
 	l := mustTake(t, dir, "probe:1")
-	if said, err := other(); err == nil || !strings.Contains(said, "is in use by process ") ||
-		!strings.Contains(said, "of user root") {
-		t.Errorf("while root has it: %v\n%s", err, said)
+	if output, err := other(); err == nil || !strings.Contains(output, "is in use by process ") ||
+		!strings.Contains(output, "of user root") {
+		t.Errorf("while root has it: %v\n%s", err, output)
 	}
 	l.Release()
 	for range 2 { // its holder file remains
-		if said, err := other(); err != nil {
-			t.Errorf("after root: %v\n%s", err, said)
+		if output, err := other(); err != nil {
+			t.Errorf("after root: %v\n%s", err, output)
 		}
 	}
 	l = mustTake(t, dir, "probe:1")

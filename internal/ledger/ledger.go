@@ -46,7 +46,7 @@ func StateDir() (string, error) {
 const (
 	ledgerFormat   = 1
 	maxLedgerBytes = 64 << 20
-	entryEnd       = ".json" // of an entry's file
+	entryExtension = ".json"
 )
 
 // An Entry is the ledger's record of one device. With only Device set it is the entry of an unknown device.
@@ -60,13 +60,13 @@ type Entry struct {
 	BuildID string `json:"build_id,omitempty"` // of that image
 	Dirty   bool   `json:"dirty"`              // a programmer was started and its result was not verified
 	// when the whole image was last read back or confirmed by the firmware
-	Verified time.Time     `json:"verified,omitzero"`
-	Seen     time.Time     `json:"seen,omitzero"`      // when this was written
-	Flashes  int           `json:"flashes"`            // number of flashes that wrote something
-	Failures int           `json:"failures"`           // number of flashes without a verified image
-	LastWhy  string        `json:"last_why,omitempty"` // the last decision, in words
-	Adopted  time.Time     `json:"adopted,omitzero"`   // Seen of the entry that was adopted last
-	Sectors  []SectorEntry `json:"sectors,omitempty"`  // by address; sectors that boardsmith erased or verified
+	Verified   time.Time     `json:"verified,omitzero"`
+	Seen       time.Time     `json:"seen,omitzero"`      // when this was written
+	Flashes    int           `json:"flashes"`            // number of flashes that wrote something
+	Failures   int           `json:"failures"`           // number of flashes without a verified image
+	LastReason string        `json:"last_why,omitempty"` // of the last decision, in words
+	Adopted    time.Time     `json:"adopted,omitzero"`   // Seen of the entry that was adopted last
+	Sectors    []SectorEntry `json:"sectors,omitempty"`  // by address; sectors that boardsmith erased or verified
 
 	Lost string `json:"-"` // path of an unreadable file that was put aside; its counts are unknown
 }
@@ -93,14 +93,14 @@ func (e *Entry) Sector(addr, size uint64) *SectorEntry {
 		return 1
 	})
 	to := from
-	now := SectorEntry{Addr: addr, Size: size}
+	entry := SectorEntry{Addr: addr, Size: size}
 	var parts []SectorEntry // entries that overlap it
 	for ; to < len(e.Sectors) && e.Sectors[to].Addr < addr+size; to++ {
 		s := e.Sectors[to]
 		if s.Addr == addr && s.Size == size {
 			return &e.Sectors[to]
 		}
-		now.Erases = max(now.Erases, s.Erases)
+		entry.Erases = max(entry.Erases, s.Erases)
 		if s.Addr < addr {
 			parts = append(parts, SectorEntry{Addr: s.Addr, Size: addr - s.Addr, Erases: s.Erases})
 		}
@@ -112,7 +112,7 @@ func (e *Entry) Sector(addr, size uint64) *SectorEntry {
 	if len(parts) > 0 && parts[0].Addr < addr {
 		i = 1
 	}
-	e.Sectors = slices.Replace(e.Sectors, from, to, slices.Insert(parts, i, now)...)
+	e.Sectors = slices.Replace(e.Sectors, from, to, slices.Insert(parts, i, entry)...)
 	return &e.Sectors[from+i]
 }
 
@@ -125,27 +125,28 @@ func (e *Entry) find(addr, size uint64) *SectorEntry {
 	return &e.Sectors[i]
 }
 
-// Adopt merges an entry of the same device that was kept under another name before this one was known. It adds the
-// erase counts, once. The contents come from the later entry, except for sectors that e is changing and old never
-// erased.
+// Adopt merges an entry of the same device that was recorded under another name before the device was identified. It
+// adds the erase counts, once. The contents come from the later entry, except for sectors that e is changing and old
+// never erased.
 func (e *Entry) Adopt(old Entry) {
 	if old.Seen.Equal(e.Adopted) && !old.Seen.IsZero() {
 		return
 	}
 	later := old.Seen.After(e.Seen)
 	for _, s := range old.Sectors {
-		known := e.find(s.Addr, s.Size) != nil
-		mine := e.Sector(s.Addr, s.Size)
-		inWork := mine.Erases > 0 && mine.Digest == "" && s.Erases == 0 // and not written since
-		mine.Erases += s.Erases
-		if !known || later && !inWork {
-			mine.Digest = s.Digest
+		recorded := e.find(s.Addr, s.Size) != nil
+		own := e.Sector(s.Addr, s.Size)
+		interrupted := own.Erases > 0 && own.Digest == "" && s.Erases == 0 // and not written since
+		own.Erases += s.Erases
+		if !recorded || later && !interrupted {
+			own.Digest = s.Digest
 		}
 	}
 	e.Flashes += old.Flashes
 	e.Failures += old.Failures
 	if later {
-		e.Image, e.BuildID, e.Dirty, e.Verified, e.LastWhy = old.Image, old.BuildID, old.Dirty, old.Verified, old.LastWhy
+		e.Image, e.BuildID, e.Dirty = old.Image, old.BuildID, old.Dirty
+		e.Verified, e.LastReason = old.Verified, old.LastReason
 	}
 	e.Adopted = old.Seen
 }
@@ -212,23 +213,23 @@ func parseLedger(data []byte) (Entry, error) {
 		overlap = overlap || i > 0 && s.Addr < e.Sectors[i-1].End()
 	}
 	if overlap {
-		e.Sectors = apart(e.Sectors)
+		e.Sectors = splitOverlaps(e.Sectors)
 	}
 	return e, nil
 }
 
-// apart splits overlapping sectors into disjoint ones, each with the highest of the counts.
-func apart(list []SectorEntry) []SectorEntry {
+// splitOverlaps splits overlapping sectors into disjoint ones, each with the highest of the counts.
+func splitOverlaps(list []SectorEntry) []SectorEntry {
 	var e Entry
 	for _, s := range list {
-		known := e.find(s.Addr, s.Size) != nil
-		now := e.Sector(s.Addr, s.Size)
-		if now.Erases == 0 && !known {
-			now.Digest = s.Digest
+		recorded := e.find(s.Addr, s.Size) != nil
+		entry := e.Sector(s.Addr, s.Size)
+		if entry.Erases == 0 && !recorded {
+			entry.Digest = s.Digest
 		} else {
-			now.Digest = ""
+			entry.Digest = ""
 		}
-		now.Erases = max(now.Erases, s.Erases)
+		entry.Erases = max(entry.Erases, s.Erases)
 	}
 	return e.Sectors
 }
@@ -300,7 +301,7 @@ func (l *Ledger) List() ([]Entry, error) {
 	}
 	var list []Entry
 	for _, f := range files {
-		if filepath.Ext(f.Name()) != entryEnd {
+		if filepath.Ext(f.Name()) != entryExtension {
 			continue
 		}
 		data, err := readBounded(filepath.Join(l.dir, f.Name()))
@@ -333,4 +334,6 @@ func deviceFile(device string) string {
 	return name
 }
 
-func (l *Ledger) path(device string) string { return filepath.Join(l.dir, deviceFile(device)+entryEnd) }
+func (l *Ledger) path(device string) string {
+	return filepath.Join(l.dir, deviceFile(device)+entryExtension)
+}

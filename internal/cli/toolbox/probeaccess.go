@@ -13,7 +13,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/boardsmith/boardsmith/internal/attached"
+	"github.com/boardsmith/boardsmith/internal/desk/attached"
 )
 
 // Access returns findings about this user's access to boards.
@@ -99,7 +99,7 @@ var firmwareHints = []struct{ kind, hint string }{
 // canOpen checks whether this user can open a probe, and reports its firmware release.
 func canOpen(d attached.USBDevice, kind string) Finding {
 	f := Finding{Tool: Tool{Name: "probe " + d.Path, Use: kind}, Here: true}
-	f.Version = fmt.Sprintf("%s, serial %s, firmware release %s", d.What, d.Serial, d.Release)
+	f.Version = fmt.Sprintf("%s, serial %s, firmware release %s", d.Product, d.Serial, d.Release)
 	if i := slices.IndexFunc(firmwareHints,
 		func(h struct{ kind, hint string }) bool { return strings.HasPrefix(kind, h.kind) }); i >= 0 {
 		f.Version += "; " + firmwareHints[i].hint

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/boardsmith/boardsmith/internal/attached"
+	"github.com/boardsmith/boardsmith/internal/desk/attached"
 )
 
 // For each problem that doctor finds, it prints how to fix it.
@@ -46,7 +46,7 @@ func TestGroups(t *testing.T) {
 
 func TestProbeAccess(t *testing.T) {
 	node := filepath.Join(t.TempDir(), "001")
-	d := attached.USBDevice{ID: "0483:374b", Serial: "066D", Path: "1-2", What: "ST-Link", Release: "0100", Node: node}
+	d := attached.USBDevice{ID: "0483:374b", Serial: "066D", Path: "1-2", Product: "ST-Link", Release: "0100", Node: node}
 	if f := canOpen(d, attached.ProbeKind(d.ID)); f.Here || f.Why == "" || f.Fix == "" {
 		t.Errorf("one that cannot be opened: %+v", f)
 	}

@@ -30,10 +30,10 @@ func TestUSB(t *testing.T) {
 	tty := filepath.Join(Sysfs, "class", "tty", "ttyACM0")
 	must(t, os.MkdirAll(tty, 0o755))
 	must(t, os.Symlink(port, filepath.Join(tty, "device")))
-	if path, number := usbPlaceOf("/dev/ttyACM0"); path != "1-2.3" || number != "2" {
+	if path, number := usbLocation("/dev/ttyACM0"); path != "1-2.3" || number != "2" {
 		t.Errorf("path %q, interface %q", path, number)
 	}
-	if path, number := usbPlaceOf("/dev/ttyS0"); path != "" || number != "" {
+	if path, number := usbLocation("/dev/ttyS0"); path != "" || number != "" {
 		t.Errorf("path %q, interface %q of none", path, number)
 	}
 	want := USBDevice{"0483:374b", "066D", "1-2.3", "ST STM32 STLink", "0100", "/dev/bus/usb/001/012"}

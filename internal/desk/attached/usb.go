@@ -18,16 +18,16 @@ var usbPath = regexp.MustCompile(`^[0-9]+-[0-9]+(\.[0-9]+)*$`)
 // usbInterface matches the kernel's name of a device's interface: path, configuration and number.
 var usbInterface = regexp.MustCompile(`^([0-9]+-[0-9]+(?:\.[0-9]+)*):[0-9]+\.([0-9]+)$`)
 
-// usbPlaceOf returns the USB path of a serial port's device and the number of its interface, both "" if it is not
+// usbLocation returns the USB path of a serial port's device and the number of its interface, both "" if it is not
 // on USB.
-func usbPlaceOf(port string) (path, number string) {
+func usbLocation(port string) (path, number string) {
 	dir, err := filepath.EvalSymlinks(filepath.Join(Sysfs, "class", "tty", filepath.Base(port), "device"))
 	if err != nil {
 		return "", ""
 	}
 	for _, name := range strings.Split(filepath.ToSlash(dir), "/") {
 		if usbPath.MatchString(name) {
-			path, number = name, "" // the last is the device, those before it are hubs
+			path, number = name, "" // the last one is the device, those before it are hubs
 		}
 		if m := usbInterface.FindStringSubmatch(name); m != nil && m[1] == path {
 			number = m[2]
@@ -41,7 +41,7 @@ type USBDevice struct {
 	ID      string // vendor and product, as in "0483:374b"
 	Serial  string
 	Path    string // bus and ports
-	What    string // manufacturer and product
+	Product string // manufacturer and product
 	Release string // device release number, four digits
 	Node    string // the file through which programs reach it
 }
@@ -54,15 +54,16 @@ func USBDevices() []USBDevice {
 		if !usbPath.MatchString(filepath.Base(dir)) {
 			continue // an interface of one
 		}
-		of := func(name string) string {
+		attribute := func(name string) string {
 			text, _ := os.ReadFile(filepath.Join(dir, name)) // attributes may be missing
 			return strings.TrimSpace(string(text))
 		}
 		d := USBDevice{
-			ID: strings.ToLower(of("idVendor") + ":" + of("idProduct")), Serial: of("serial"), Path: filepath.Base(dir),
-			What: strings.TrimSpace(of("manufacturer") + " " + of("product")), Release: of("bcdDevice"),
+			ID:     strings.ToLower(attribute("idVendor") + ":" + attribute("idProduct")),
+			Serial: attribute("serial"), Path: filepath.Base(dir), Release: attribute("bcdDevice"),
+			Product: strings.TrimSpace(attribute("manufacturer") + " " + attribute("product")),
 		}
-		if bus, dev := of("busnum"), of("devnum"); bus != "" && dev != "" {
+		if bus, dev := attribute("busnum"), attribute("devnum"); bus != "" && dev != "" {
 			d.Node = filepath.Join("/dev/bus/usb", pad3(bus), pad3(dev))
 		}
 		list = append(list, d)
@@ -73,7 +74,7 @@ func USBDevices() []USBDevice {
 func pad3(n string) string { return strings.Repeat("0", max(0, 3-len(n))) + n }
 
 // probeIDs lists debug probes by USB vendor and product; product "" matches any.
-var probeIDs = []struct{ id, what string }{
+var probeIDs = []struct{ id, kind string }{
 	{"0483:3744", "ST-Link"},
 	{"0483:3748", "ST-Link/V2"},
 	{"0483:374a", "ST-Link/V2-1"},
@@ -101,7 +102,7 @@ var probeIDs = []struct{ id, what string }{
 func ProbeKind(usb string) string {
 	for _, p := range probeIDs {
 		if p.id == usb || strings.HasSuffix(p.id, ":") && strings.HasPrefix(usb, p.id) {
-			return p.what
+			return p.kind
 		}
 	}
 	return ""

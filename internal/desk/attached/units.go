@@ -1,4 +1,4 @@
-// This file groups what is attached into USB devices.
+// This file groups ports and probes into USB devices.
 
 package attached
 
@@ -9,12 +9,12 @@ import (
 
 // A Unit is one USB device (a probe, an adapter, or both), or one port that is not on USB.
 type Unit struct {
-	ID     string // vendor and product
-	Serial string
-	Path   string
-	Shared bool // another one has the same serial, or no serial either
-	Told   bool // not seen: from desk.json's serial, on a system that does not list USB devices
-	Ports  []Port
+	ID       string // vendor and product
+	Serial   string
+	Path     string
+	Shared   bool // another one has the same serial, or no serial either
+	Unlisted bool // only its serial is set, from desk.json: this system does not list USB devices
+	Ports    []Port
 }
 
 // Same reports whether two are the same USB device.
@@ -30,15 +30,16 @@ func (u Unit) portNames() string {
 	return strings.Join(names, " ")
 }
 
-// Called reports whether a user's name is that of the unit or of one of its ports.
-func (u Unit) Called(which string) bool {
+// Matches reports whether a user's choice is the unit's serial or path, or the name of one of its ports.
+func (u Unit) Matches(which string) bool {
 	return u.Serial == which || u.Path == which ||
 		slices.ContainsFunc(u.Ports, func(p Port) bool { return p.Name == which })
 }
 
-// Again lists the units that may be the one found before: by its serial if that was unique, else by its place.
-func (u Unit) Again(all []Unit) (fit []Unit) {
-	if u.Told {
+// Candidates lists the units of a later listing that may be u: by its serial if that was unique, else by its path. Of
+// several with its serial, the one at its path is u.
+func (u Unit) Candidates(all []Unit) (list []Unit) {
+	if u.Unlisted {
 		return []Unit{u}
 	}
 	for _, o := range all {
@@ -49,17 +50,17 @@ func (u Unit) Again(all []Unit) (fit []Unit) {
 		case u.Path != "":
 			same = o.Path == u.Path && o.Serial == u.Serial && o.ID == u.ID
 		case len(u.Ports) > 0:
-			same = o.Called(u.Ports[0].Name)
+			same = o.Matches(u.Ports[0].Name)
 		}
 		if same {
-			fit = append(fit, o)
+			list = append(list, o)
 		}
 	}
-	if there := slices.IndexFunc(fit, func(o Unit) bool { return u.Path != "" && o.Path == u.Path }); len(fit) > 1 &&
-		there >= 0 {
-		return fit[there : there+1] // another one with its serial was plugged in
+	i := slices.IndexFunc(list, func(o Unit) bool { return u.Path != "" && o.Path == u.Path })
+	if len(list) > 1 && i >= 0 {
+		return list[i : i+1]
 	}
-	return fit
+	return list
 }
 
 // Units lists the USB devices that are probes or have ports, and other ports. probe is the vendor and product of

@@ -1,6 +1,6 @@
 // Package attached lists the USB devices and serial ports that are attached to this computer.
 //
-// It knows vendors and products of debug probes. It does not know boards, desk.json or leases: that is package device.
+// It has the USB ids of debug probes. Boards, desk.json and leases are the subject of package desk.
 package attached
 
 // Ports lists the attached serial ports. Tests replace it.

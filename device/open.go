@@ -1,0 +1,120 @@
+// This file opens sessions, after checking that the device runs exactly the image.
+
+package device
+
+import (
+	"context"
+	"errors"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/standalone"
+	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/transport"
+)
+
+// Open starts a session with the firmware. The caller closes the session, which ends a process. Open checks that
+// the firmware is exactly this build, by build id and CRC-32 (*WrongImageError), on the chip of desk.json or the
+// last Flash (*WrongBoardError), and that the device matches its board file (class config, *ClockError). It logs
+// a fault from before the session, which is also its PriorFault. If a board does not respond and Desk.File has a
+// power command, Open cycles the power once. Further errors: those of transport and rpc.
+func (d *Device) Open(ctx context.Context, i *image.Image) (*rpc.Session, error) {
+	i, err := d.accept(i)
+	if err != nil {
+		return nil, err
+	}
+	if isStandalone(i) {
+		return nil, failure.New(failure.Config, "use OpenStandalone, or build with "+
+			failure.Option("Spec.Options", "app="+boards.RPC), "%v has no RPC server: it is standalone firmware", i)
+	}
+	d.desk.Progress.Report(ProgressEvent{Step: "open", Detail: d.board.Name})
+	power := powerCycle{d: d}
+	for {
+		s, err := d.openOnce(ctx, i)
+		if err == nil || !power.cycle(ctx, err) {
+			return s, err
+		}
+	}
+}
+
+func (d *Device) openOnce(ctx context.Context, i *image.Image) (*rpc.Session, error) {
+	open := func(ctx context.Context) (transport.Link, error) { return d.openLink(ctx, i) }
+	t, err := dial(ctx, open, transport.SessionOptions{Log: d.desk.log()})
+	if err != nil {
+		return nil, d.emulatorError(err, i)
+	}
+	s := rpc.New(t, rpc.Options{Log: d.desk.log(), Explain: d.explain(i), Locate: locateFrames})
+	if err := d.verifyOpened(ctx, s, i); err != nil {
+		return nil, errors.Join(d.emulatorError(err, i), t.Close())
+	}
+	return s, nil
+}
+
+// verifyOpened makes the checks of Open.
+func (d *Device) verifyOpened(ctx context.Context, s *rpc.Session, i *image.Image) error {
+	answer, err := d.verifySession(ctx, s, i)
+	if err != nil {
+		return err
+	}
+	if err := d.verifyChip(answer.Chip); err != nil {
+		return err
+	}
+	if _, err := s.PriorFault(ctx); err != nil { // PriorFault logs the fault
+		return err
+	}
+	return d.verifyPlatform(ctx, s)
+}
+
+// Confirm checks again that the firmware of a session that Open returned is the image. It returns a *WrongImageError
+// if the build id or a byte of the flash differs from the image's. Call it between two programs of others that run on
+// the device.
+func (d *Device) Confirm(ctx context.Context, s *rpc.Session, i *image.Image) error {
+	_, err := d.verifySession(ctx, s, i)
+	return err
+}
+
+// A StandaloneSession is an open link to standalone firmware, for executor.OpenStandalone. One goroutine at a time may
+// use it.
+type StandaloneSession = standalone.Session
+
+// OpenStandalone is Open for an image without an RPC server (boards.Options.App). The caller closes the session, which
+// ends a process. It checks that the firmware is exactly this build, on the chip of desk.json or the last Flash, and
+// logs a fault from before the session. Errors: *WrongImageError, *WrongBoardError; those of package standalone.
+func (d *Device) OpenStandalone(ctx context.Context, i *image.Image) (*StandaloneSession, error) {
+	i, err := d.accept(i)
+	if err != nil {
+		return nil, err
+	}
+	if !isStandalone(i) {
+		return nil, failure.New(failure.Config, "use Open, or build with "+
+			failure.Option("Spec.Options", "app="+boards.Standalone), "%v has an RPC server: it is not standalone firmware", i)
+	}
+	d.desk.Progress.Report(ProgressEvent{Step: "open", Detail: d.board.Name})
+	power := powerCycle{d: d}
+	for {
+		s, err := d.openStandaloneOnce(ctx, i)
+		if err == nil || !power.cycle(ctx, err) {
+			return s, err
+		}
+	}
+}
+
+func (d *Device) openStandaloneOnce(ctx context.Context, i *image.Image) (*standalone.Session, error) {
+	open := func(ctx context.Context) (transport.Link, error) { return d.openLink(ctx, i) }
+	s, answer, err := dialStandalone(ctx, open, standalone.Options{Log: d.desk.log(), Explain: d.explain(i)})
+	if err != nil {
+		return nil, d.emulatorError(err, i)
+	}
+	err = d.verifyImage(answer, i)
+	if err == nil {
+		err = d.verifyChip(answer.Chip)
+	}
+	if err == nil {
+		_, err = s.PriorFault(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}

@@ -1,0 +1,201 @@
+package desk
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/flasher"
+)
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// note is Note, which must succeed.
+func note(t *testing.T, b *File, d Entry) Entry {
+	t.Helper()
+	d, err := b.Note(d)
+	must(t, err)
+	return d
+}
+
+// TestFileKeepsNames: a noted device keeps its name, power command and notes, and its entry is found by chip, by probe,
+// and by USB path where probes share a serial. A written file reads back equal.
+func TestFileKeepsNames(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "desk.json")
+	b, err := ReadFile(path)
+	if err != nil || len(b.Devices) != 0 {
+		t.Fatalf("a missing file: %+v, %v", b, err)
+	}
+	first := note(t, b, Entry{
+		Board: "nucleo_f746zg", Probe: "P1", Chip: "c1",
+		Link: Link{Kind: "serial", Path: "1-2"},
+	})
+	if first.Name != "nucleo-f746zg-1" {
+		t.Errorf("the first is called %q", first.Name)
+	}
+	b.Find(first.Name).Power, b.Find(first.Name).Notes = "relay 3", "antenna removed"
+	if n := note(t, b, Entry{Board: "nucleo_f746zg", Probe: "P2"}); n.Name != "nucleo-f746zg-2" {
+		t.Errorf("the second is called %q", n.Name)
+	}
+	sameChip := note(t, b, Entry{
+		Board: "nucleo_f746zg", Probe: "P9", Chip: "c1",
+		Link: Link{Kind: "serial", Path: "3-1"},
+	})
+	want := Entry{
+		"nucleo-f746zg-1", "nucleo_f746zg", "P9", "c1",
+		Link{Kind: "serial", Path: "3-1"},
+		"relay 3",
+		"antenna removed", false,
+	}
+	if sameChip != want {
+		t.Errorf("behind another probe: %+v", sameChip)
+	}
+	if n := note(t, b, Entry{Name: "left", Board: "nucleo_f746zg", Probe: "P2", Chip: "c2"}); n.Name != "left" ||
+		len(b.Devices) != 2 {
+		t.Errorf("renamed: %+v of %d", n, len(b.Devices))
+	}
+	before := slices.Clone(b.Devices)
+	for _, d := range []Entry{
+		{Name: "left", Board: "nucleo_f746zg", Probe: "P9", Chip: "c1"}, // another one of the file
+		{Name: "left", Board: "nucleo_f746zg", Probe: "P4", Chip: "c4"}, // a new one
+	} {
+		if _, err := b.Note(d); failure.Of(err) != failure.Config || !reflect.DeepEqual(b.Devices, before) {
+			t.Errorf("a second device called left: %v, %+v", err, b.Devices)
+		}
+	}
+	one := 1
+	for range 2 { // two probes with one serial
+		note(t, b, Entry{
+			Board: "nucleo_f401re", Probe: "P3", Link: Link{Kind: "serial", Path: "1-3", Interface: &one},
+			Shared: true,
+		})
+		note(t, b, Entry{
+			Board: "nucleo_f401re", Probe: "P3",
+			Link: Link{Kind: "serial", Path: "1-4", USB: "1a86:7523", Serial: "A"}, Shared: true,
+		})
+	}
+	if len(b.Devices) != 4 || b.Devices[2].Link.Path != "1-3" || b.Devices[3].Link.Path != "1-4" {
+		t.Errorf("%+v", b.Devices)
+	}
+	for i := range b.Devices {
+		b.Devices[i].Shared = false // not a field of the file
+	}
+	must(t, b.Write(path))
+	if got, err := ReadFile(path); err != nil || !reflect.DeepEqual(got, b) {
+		t.Errorf("read back: %+v, %v", got, err)
+	}
+}
+
+// TestInvalidFile: each invalid file is an error of class config.
+func TestInvalidFile(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"empty":         "",
+		"truncated":     "{",
+		"other format":  `{"format": 2}`,
+		"no board":      `{"format": 1, "devices": [{"name": "a"}]}`,
+		"unknown field": `{"format": 1, "nonsense": 3}`,
+		"trailing text": `{"format": 1} more`,
+		"two of a name": `{"format": 1, "devices": [{"name": "a", "board": "b"}, {"name": "a", "board": "c"}]}`,
+		"too large":     strings.Repeat(" ", maxFileBytes+1),
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "desk.json")
+			must(t, os.WriteFile(path, []byte(text), 0o644))
+			if _, err := ReadFile(path); failure.Of(err) != failure.Config {
+				t.Errorf("%.40q: %v", text, err)
+			}
+		})
+	}
+}
+
+// TestNoteDistinguishesAddresses: addresses distinguish devices without probes if their chips are unknown.
+func TestNoteDistinguishesAddresses(t *testing.T) {
+	b := &File{Format: FileFormat}
+	at := func(address, chip string) Entry {
+		return Entry{Board: "kiln", Chip: chip, Link: Link{Kind: "tcp", Address: address}}
+	}
+	for _, d := range []Entry{at("a:1", ""), at("b:1", ""), at("a:1", "c1"), at("c:1", "c1")} {
+		note(t, b, d)
+	}
+	if len(b.Devices) != 2 || b.Devices[0].Link.Address != "c:1" || b.Devices[0].Chip != "c1" ||
+		b.Devices[1].Link.Address != "b:1" {
+		t.Errorf("noted %+v", b.Devices)
+	}
+}
+
+// TestFileErrorNamesLine: an error names the line, and its next step does not remove what users wrote.
+func TestFileErrorNamesLine(t *testing.T) {
+	const device = `{"name": "a", "board": "b"}`
+	for _, c := range []struct{ name, text, want string }{
+		{"empty", "", ":1: the file is truncated"},
+		{"truncated", "{\"format\": 1,\n\"devices\": [", ":2: unexpected EOF"},
+		{
+			"unknown field", "{\"format\": 1,\n\"devices\": [" + device + `,
+			{"name": "c", "bord": "b"}]}`, `:3: field "devices[].bord" is not known; did you mean "devices[].board"?`,
+		},
+		{
+			"two of a name", "{\"format\": 1,\n\"devices\": [\n" + device + ",\n" + device + "]}",
+			`:4: two devices are called "a"`,
+		},
+		{
+			"no board", "{\"format\": 1,\n\"devices\": [\n\n{\"name\": \"a\"}]}",
+			":4: a device has no name or no board",
+		},
+		{"other format", "{\n\"format\": 2}", ":2: unsupported format: not 1"},
+		{"trailing text", "{\"format\": 1}\n more", ":2: "},
+		{"duplicate field", "{\"format\": 1,\n\"format\": 1}", `:2: "format" is given twice`},
+		{"wrong type", "{\"format\": 1,\n\"devices\": 3}", ":2: "},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "desk.json")
+			must(t, os.WriteFile(path, []byte(c.text), 0o644))
+			_, err := ReadFile(path)
+			if err == nil || !strings.HasPrefix(err.Error(), path+c.want) || failure.Of(err) != failure.Config {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+			if next := failure.Next(err); next == "" || strings.Contains(next, "remove") {
+				t.Errorf("next step %q", next)
+			}
+		})
+	}
+}
+
+func FuzzFile(f *testing.F) {
+	f.Add([]byte(`{"format": 1, "devices": [{"name": "a", "board": "b", "link": {"kind": "serial"}}]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		b, err := parseFile("desk.json", data)
+		if err != nil {
+			return
+		}
+		path := filepath.Join(t.TempDir(), "b.json")
+		must(t, b.Write(path))
+		if got, err := ReadFile(path); err != nil || len(got.Devices) != len(b.Devices) {
+			t.Errorf("%v: %+v", err, got)
+		}
+	})
+}
+
+// TestEntryOfBoard: an entry of another board, or without a probe and a path, is not the device's.
+func TestEntryOfBoard(t *testing.T) {
+	probe := flasher.Probe{Serial: "P"}
+	for _, f := range []*File{
+		nil,
+		{},
+		{Devices: []Entry{{Board: "microbit", Power: "x"}, {Board: "host", Probe: "P", Power: "x"}}},
+	} {
+		if e := f.entry("microbit", "", probe); e.Power != "" {
+			t.Errorf("%+v: %+v", f, e)
+		}
+	}
+}
