@@ -58,7 +58,7 @@ func pages(t *testing.T) map[string]string {
 	return all
 }
 
-// generated are pages that a target writes.
+// generated are the pages that a target writes.
 var generated = []string{"figures.md"}
 
 // TestPagesBegin checks that each page says what it is for and then has an example that a test runs, before its first
