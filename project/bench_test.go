@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 )
 
@@ -34,7 +35,8 @@ func BenchmarkArchiveToSession(b *testing.B) {
 }
 
 func way(b *testing.B, model string, c *cache.Cache) {
-	p, err := generate(b.Context(), filepath.Join(b.TempDir(), "p"), Spec{Board: "host", Model: model}, env{Cache: c})
+	e := env{Host: device.Host{Cache: c}}
+	p, err := generate(b.Context(), filepath.Join(b.TempDir(), "p"), Spec{Board: "host", Model: model}, e)
 	if err != nil {
 		b.Fatal(err)
 	}

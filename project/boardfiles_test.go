@@ -18,10 +18,13 @@ import (
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/builddir"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/firmware"
+	"github.com/boardsmith/boardsmith/internal/postlink"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
+	"github.com/boardsmith/boardsmith/internal/workdir"
 	"github.com/boardsmith/boardsmith/rpc/fault"
 )
 
@@ -84,30 +87,10 @@ const (
 	startFile  = "chip/acme/startup_acme_m4.c"
 )
 
-// rebuild links again, and compiles what changed, in a folder beside the project.
+// rebuild builds again.
 func (p *Project) rebuild(t *testing.T) error {
 	t.Helper()
-	in, err := openTree(p.dir)
-	must(t, err)
-	defer in.close()
-	r, err := p.recipe(t.Context(), in)
-	if err != nil {
-		return err
-	}
-	program, err := p.findBuilder()
-	must(t, err)
-	folder := &cache.Folder{Dir: p.dir + "-rebuilt"}
-	must(t, os.MkdirAll(folder.Dir, 0o755))
-	must(t, os.RemoveAll(filepath.Join(folder.Dir, p.state.Template.ELF)))
-	b := &buildRun{Project: p, t: in, r: r, program: program}
-	_, err = b.attempt(t.Context(), folder, r.inputs)
-	if err != nil {
-		return err
-	}
-	if err := b.postLink(t.Context(), folder); err != nil {
-		return err
-	}
-	_, _, err = p.inspect(filepath.Join(p.dir, p.state.Template.ELF))
+	_, err := p.Build(t.Context())
 	return err
 }
 
@@ -357,10 +340,10 @@ func TestPostLinkErrors(t *testing.T) {
 	if p, err = b.build(); failure.Of(err) != failure.Link {
 		t.Fatal(err)
 	}
-	in, err := openTree(p.dir)
+	in, err := workdir.Open(p.dir)
 	must(t, err)
-	defer in.close()
-	if again := p.lastBuild(in); again != nil {
+	defer in.Close()
+	if again := builddir.Last(in, &p.state); again != nil {
 		t.Errorf("a result remains: %+v", again)
 	}
 }
@@ -379,15 +362,17 @@ func TestPostLink(t *testing.T) {
 	}
 	file, err := os.ReadFile(first.Path)
 	must(t, err)
-	loads, err := loadsOf(file, first.Path)
+	linked, err := elf.NewFile(bytes.NewReader(file))
 	must(t, err)
-	bin, err := flat(loads)
+	loads, err := firmware.Loads(linked, first.Path)
+	must(t, err)
+	bin, err := postlink.Flat(loads)
 	must(t, err)
 	if loads[0].Addr != 0x8000 || !bytes.HasPrefix(bin, []byte{0x3D, 0xB8, 0xF3, 0x96}) {
 		t.Errorf("at 0x%x: % x", loads[0].Addr, bin[:8])
 	}
 	folder := keptDirs(t, a.b.Cache)[0]
-	out, err := os.ReadFile(filepath.Join(folder, p.postLinkFile("{out.bin}")))
+	out, err := os.ReadFile(filepath.Join(folder, "build", "post_link", "out.bin"))
 	must(t, err)
 	raw, err := os.ReadFile(first.Bin)
 	must(t, err)
@@ -399,9 +384,9 @@ func TestPostLink(t *testing.T) {
 		len(parsed) != 1 || !bytes.Equal(parsed[0].Data, bin) {
 		t.Errorf("%d bytes written, %d in the image, %d and %v in its forms", len(out), len(bin), len(raw), len(parsed))
 	}
-	for _, word := range []string{"{elf}", "{hex}"} {
-		if _, err := os.Stat(filepath.Join(folder, p.postLinkFile(word))); err == nil {
-			t.Errorf("%s is there, which the command does not name", word)
+	for _, name := range []string{"linked.elf", "linked.hex"} {
+		if _, err := os.Stat(filepath.Join(folder, "build", "post_link", name)); err == nil {
+			t.Errorf("%s is there, which the command does not name", name)
 		}
 	}
 

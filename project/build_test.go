@@ -19,6 +19,7 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/buildenv"
 	"github.com/boardsmith/boardsmith/internal/files/filelock"
 	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
@@ -50,7 +51,7 @@ func sameBytes(t *testing.T, board string) {
 			}
 		}
 		p := generated(t, filepath.Join(t.TempDir(), name), Spec{Board: board, Model: model},
-			env{Cache: cache.New(t.TempDir(), cache.Options{})})
+			env{Host: device.Host{Cache: cache.New(t.TempDir(), cache.Options{})}})
 		images = append(images, built(t, p))
 		all := contents(t, p.Dir())
 		for name, text := range all {
@@ -203,7 +204,7 @@ func TestTimeOfAnObject(t *testing.T) {
 	clean := generated(t, filepath.Join(t.TempDir(), "clean"), Spec{Model: mlftest.Tiny(t, nil)})
 	change(clean)
 	want := built(t, clean)
-	own := env{Cache: cache.New(t.TempDir(), cache.Options{})}
+	own := env{Host: device.Host{Cache: cache.New(t.TempDir(), cache.Options{})}}
 	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: mlftest.Tiny(t, nil)}, own)
 	built(t, p)
 	future := time.Now().Add(time.Hour)
@@ -218,7 +219,7 @@ func TestCachedRuntime(t *testing.T) {
 	t.Parallel()
 	store := t.TempDir()
 	model := mlftest.Tiny(t, nil)
-	env := env{Cache: cache.New(store, cache.Options{})}
+	env := env{Host: device.Host{Cache: cache.New(store, cache.Options{})}}
 	begin := time.Now()
 	cold := built(t, generated(t, filepath.Join(t.TempDir(), "cold"), Spec{Model: model}, env))
 	between := time.Now()
@@ -247,7 +248,7 @@ func TestCachedRuntime(t *testing.T) {
 func TestRuntimeStays(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "p")
-	own := env{Cache: cache.New(t.TempDir(), cache.Options{})}
+	own := env{Host: device.Host{Cache: cache.New(t.TempDir(), cache.Options{})}}
 	p := generated(t, dir, Spec{Model: mlftest.Tiny(t, nil)}, own)
 	first := built(t, p)
 	runtime := filepath.Join(keptDirs(t, own.Cache)[0], "build", "runtime.a")
@@ -312,11 +313,12 @@ func TestInputChangesDuringTheBuild(t *testing.T) {
 				must(t, os.WriteFile(file, append([]byte("extern const char changed[];\nconst char changed[] = \"changed\";\n"),
 					before...), 0o644))
 			}
-			in := env{Cache: store, Jobs: 1, Progress: func(e device.ProgressEvent) {
+			progress := func(e device.ProgressEvent) {
 				if e.Step == "build" && e.Total > 0 {
 					once.Do(change)
 				}
-			}}
+			}
+			in := env{Host: device.Host{Cache: store, Progress: progress}, Jobs: 1}
 			p := generated(t, dir, Spec{Model: model}, in)
 			_, err := p.Build(t.Context())
 			if err == nil || !strings.Contains(err.Error(), c.file+" changed during the build") ||
@@ -331,7 +333,8 @@ func TestInputChangesDuringTheBuild(t *testing.T) {
 			if got := built(t, p); got.Digest != want.Digest || got.UpToDate {
 				t.Errorf("built again: %s, up to date %v, want %s", got.Digest, got.UpToDate, want.Digest)
 			}
-			other := built(t, generated(t, filepath.Join(t.TempDir(), "other"), Spec{Model: model}, env{Cache: store}))
+			e := env{Host: device.Host{Cache: store}}
+			other := built(t, generated(t, filepath.Join(t.TempDir(), "other"), Spec{Model: model}, e))
 			if other.Digest != want.Digest {
 				t.Error("another project got the changed runtime from the cache")
 			}
@@ -361,7 +364,7 @@ func TestCompileError(t *testing.T) {
 	if again == nil || !strings.Contains(string(out), "error: expected expression") {
 		t.Errorf("%s does not reproduce it: %v\n%s", te.Command, again, out)
 	}
-	if len(te.Tail) > tailBytes {
+	if len(te.Tail) > buildenv.TailBytes {
 		t.Errorf("%d bytes of standard error kept", len(te.Tail))
 	}
 	must(t, p.Close())
@@ -520,7 +523,7 @@ func TestImageForOtherCores(t *testing.T) {
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	model := mlftest.Tiny(t, nil)
-	own := env{Cache: cache.New(t.TempDir(), cache.Options{})}
+	own := env{Host: device.Host{Cache: cache.New(t.TempDir(), cache.Options{})}}
 	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: model}, own)
 	may := filepath.Join(t.TempDir(), "may") // without this file, make cannot end before it is cancelled
 	slow := "\n$(BUILD)/firmware.elf: slow\nslow: $(MODEL_PART) $(RUNTIME) ; test -e " + filepath.ToSlash(may) +
@@ -538,7 +541,7 @@ func TestCancel(t *testing.T) {
 	if failure.Of(err) != failure.Interrupted {
 		t.Fatalf("got %v", err)
 	}
-	if d := time.Since(began); d > 10*toolGrace {
+	if d := time.Since(began); d > 10*buildenv.ToolGrace {
 		t.Errorf("it took %v to stop", d)
 	}
 	mark, err := os.OpenFile(keptDirs(t, own.Cache)[0]+".lock", os.O_RDWR, 0)
@@ -559,16 +562,6 @@ func TestCancel(t *testing.T) {
 	if failure.Of(err) != failure.Interrupted {
 		t.Errorf("generate after a cancel: %v", err)
 	}
-}
-
-func FuzzRecord(f *testing.F) {
-	f.Add([]byte(`{"format":1,"build_id":"00112233445566778899aabbccddeeff","runtime":"","digest":"","size":{},"tools":[],"inputs":{}}`))
-	f.Add([]byte(`{"format":1,"build_id":"00"}`))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		if r, err := parseBuildRecord(data); err == nil && len(r.BuildID) != 32 {
-			t.Errorf("took the build id %q", r.BuildID)
-		}
-	})
 }
 
 // TestRuntimeOfModel: a file of the runtime that names a model's header is compiled for each content of that.

@@ -5,7 +5,6 @@ package project
 import (
 	"context"
 	"maps"
-	"os"
 	"runtime"
 	"slices"
 	"sync"
@@ -15,8 +14,8 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
-	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/buildenv"
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
 	"github.com/boardsmith/boardsmith/internal/gitfolder"
 )
@@ -49,18 +48,10 @@ type Builder struct {
 	Variables map[string]string
 	Programs  []string // folders in which programs of build commands are searched before PATH
 
-	mu      sync.Mutex
-	slots   chan struct{}   // tokens for compilers; nil until one is taken
-	answers map[any]*answer // of tools
+	mu    sync.Mutex // of anchor
+	tools buildenv.Tools
 
 	postLinkLimit time.Duration // of a board's command after the link; 0 means a minute
-}
-
-// An answer is a tool's identification.
-type answer struct {
-	done  chan struct{}
-	value any
-	err   error
 }
 
 func (b *Builder) log() hclog.Logger {
@@ -121,91 +112,7 @@ func (b *Builder) jobs() int {
 	return runtime.NumCPU()
 }
 
-// takeJob waits for a free token. give returns it.
+// takeJob waits until a compiler may run. give lets another one run.
 func (b *Builder) takeJob(ctx context.Context) (give func(), err error) {
-	b.mu.Lock()
-	if b.slots == nil {
-		b.slots = make(chan struct{}, b.jobs())
-	}
-	slots := b.slots
-	b.mu.Unlock()
-	select {
-	case slots <- struct{}{}:
-		return func() { <-slots }, nil
-	case <-ctx.Done():
-		return nil, failure.Stopped(ctx, "build")
-	}
-}
-
-// takeMore takes as many free tokens as there are, up to wanted, for one who has one. give returns them.
-func (b *Builder) takeMore(wanted int) (n int, give func()) {
-	for n < wanted {
-		select {
-		case b.slots <- struct{}{}:
-			n++
-			continue
-		default:
-		}
-		break
-	}
-	return n, func() {
-		for range n {
-			<-b.slots
-		}
-	}
-}
-
-// A toolKey is a program's file and the question.
-type toolKey struct {
-	path     string
-	size     int64
-	modified time.Time
-	question string
-}
-
-// askOnce asks the program at path, unless it was asked before and its file is unchanged. Failures are not cached.
-func askOnce[T any](ctx context.Context, b *Builder, path, question string, ask func() (T, error)) (value T,
-	err error,
-) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return ask() // whose error is clearer
-	}
-	key := toolKey{path, info.Size(), info.ModTime(), question}
-	for {
-		b.mu.Lock()
-		a, known := b.answers[key]
-		if !known {
-			a = &answer{done: make(chan struct{})}
-			if b.answers == nil {
-				b.answers = map[any]*answer{}
-			}
-			b.answers[key] = a
-		}
-		b.mu.Unlock()
-		if !known {
-			return answered(b, key, a, ask)
-		}
-		select {
-		case <-a.done:
-		case <-ctx.Done():
-			return value, failure.Stopped(ctx, "build")
-		}
-		if a.err == nil {
-			return a.value.(T), nil
-		}
-	}
-}
-
-// answered asks and wakes those who wait for the answer.
-func answered[T any](b *Builder, key any, a *answer, ask func() (T, error)) (T, error) {
-	defer close(a.done)
-	value, err := ask()
-	a.value, a.err = value, err
-	if err != nil {
-		b.mu.Lock()
-		delete(b.answers, key)
-		b.mu.Unlock()
-	}
-	return value, err
+	return b.tools.TakeJob(ctx, b.jobs())
 }

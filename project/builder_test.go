@@ -21,6 +21,7 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/buildenv"
 	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/mlf"
@@ -100,7 +101,7 @@ func TestWaitingForAnother(t *testing.T) {
 	b := &Builder{Jobs: 2}
 	give, err := b.takeJob(t.Context())
 	must(t, err)
-	n, giveMore := b.takeMore(5)
+	n, giveMore := b.tools.TakeMore(5)
 	if n != 1 {
 		t.Errorf("%d more jobs", n)
 	}
@@ -109,7 +110,7 @@ func TestWaitingForAnother(t *testing.T) {
 	if _, err := b.takeJob(ctx); failure.Of(err) != failure.Timeout {
 		t.Errorf("jobs: %v", err)
 	}
-	if n, _ := b.takeMore(1); n != 0 {
+	if n, _ := b.tools.TakeMore(1); n != 0 {
 		t.Errorf("%d more jobs, while none is free", n)
 	}
 	giveMore()
@@ -129,7 +130,7 @@ func TestAskOnce(t *testing.T) {
 	must(t, os.WriteFile(tool, []byte("1"), 0o755))
 	asked := 0
 	ask := func(fails bool) (int, error) {
-		return askOnce(t.Context(), &b, tool, "q", func() (int, error) {
+		return buildenv.Once(t.Context(), &b.tools, tool, "q", func() (int, error) {
 			asked++
 			if fails {
 				return 0, errors.New("no")
@@ -202,7 +203,7 @@ func TestOpenedArchive(t *testing.T) {
 func TestLibrariesOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	cc, asked, libc := filepath.Join(dir, "cc"), filepath.Join(dir, "asked"), filepath.Join(dir, libraryFile)
+	cc, asked, libc := filepath.Join(dir, "cc"), filepath.Join(dir, "asked"), filepath.Join(dir, buildenv.CLibrary)
 	must(t, os.WriteFile(cc, []byte("#!/bin/sh\necho >>"+asked+"\necho ' \"-L"+dir+"\"' >&2\n"), 0o755))
 	must(t, os.WriteFile(libc, []byte("one"), 0o644))
 	p := &Project{builder: &Builder{}}
@@ -211,7 +212,7 @@ func TestLibrariesOnce(t *testing.T) {
 		if text == "other" {
 			must(t, os.WriteFile(libc, []byte(text), 0o644))
 		}
-		found, err := p.libraries(t.Context(), cc, &p.state.Board.Board)
+		found, err := p.builder.tools.Libraries(t.Context(), cc, &p.state.Board.Board)
 		must(t, err)
 		if want := "SHA-256 " + image.DigestOf([]byte(text)); len(found) != 1 || found[0].Version != want {
 			t.Errorf("got %v, want %s", found, want)
@@ -232,9 +233,9 @@ func TestLibraryOfSpecs(t *testing.T) {
 	p.state.Board.Memory = []boards.Region{{Name: "ram"}}
 	for _, text := range []string{"one", "other"} {
 		must(t, os.WriteFile(nano, []byte(text), 0o644))
-		found, err := p.libraries(t.Context(), cc, &p.state.Board.Board)
+		found, err := p.builder.tools.Libraries(t.Context(), cc, &p.state.Board.Board)
 		must(t, err)
-		want := toolState{Name: "libc_nano.a", Version: "SHA-256 " + image.DigestOf([]byte(text))}
+		want := buildenv.Identity{Name: "libc_nano.a", Version: "SHA-256 " + image.DigestOf([]byte(text))}
 		if !slices.Contains(found, want) {
 			t.Errorf("got %v, want %v", found, want)
 		}
@@ -245,7 +246,7 @@ func TestLibraryOfSpecs(t *testing.T) {
 func TestLibraryInstalledLater(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	cc, asked, libc := filepath.Join(dir, "cc"), filepath.Join(dir, "asked"), filepath.Join(dir, libraryFile)
+	cc, asked, libc := filepath.Join(dir, "cc"), filepath.Join(dir, "asked"), filepath.Join(dir, buildenv.CLibrary)
 	script := "#!/bin/sh\necho >>" + asked + "\nif [ -e " + libc + " ]; then echo ' \"-L" + dir + "\"' >&2; else\n" +
 		"echo 'cc: fatal error: cannot read spec file nano.specs: No such file or directory' >&2; exit 1; fi\n"
 	must(t, os.WriteFile(cc, []byte(script), 0o755))
@@ -255,7 +256,7 @@ func TestLibraryInstalledLater(t *testing.T) {
 		if want == 1 {
 			must(t, os.WriteFile(libc, []byte("libc"), 0o644))
 		}
-		found, err := p.libraries(t.Context(), cc, &p.state.Board.Board)
+		found, err := p.builder.tools.Libraries(t.Context(), cc, &p.state.Board.Board)
 		if err != nil || len(found) != want {
 			t.Errorf("run %d: %v, %v, want %d libraries", n, found, err, want)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
+	"github.com/boardsmith/boardsmith/internal/workdir"
 	"github.com/boardsmith/boardsmith/templates"
 )
 
@@ -158,7 +159,7 @@ func TestFormerBuildFolder(t *testing.T) {
 func TestReservedNames(t *testing.T) {
 	t.Parallel()
 	names := []string{
-		stageFolder, blueprint.ModelTar, blueprint.StateFile, lockFile, turnFile, holderFile,
+		workdir.StageFolder, blueprint.ModelTar, blueprint.StateFile, workdir.LockFile, workdir.TurnFile, workdir.HolderFile,
 		blueprint.TemporaryPrefix + blueprint.StateFile + "1",
 		"Project.json",
 	}

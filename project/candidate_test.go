@@ -16,6 +16,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
+	"github.com/boardsmith/boardsmith/internal/workdir"
 )
 
 // The cost of a changed operator in a built folder: the processes of every build, and those of each changed source.
@@ -121,7 +122,7 @@ func filesAt(t *testing.T, dir string) map[string]fileAt {
 		must(t, err)
 		name, err := filepath.Rel(dir, path)
 		is := info.Sys().(*syscall.Stat_t)
-		if !scaffold(name) {
+		if !workdir.IsOwn(name) {
 			all[filepath.ToSlash(name)] = fileAt{is.Ino, is.Mtim}
 		}
 		return err

@@ -23,6 +23,7 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
+	"github.com/boardsmith/boardsmith/internal/workdir"
 )
 
 const childMode = "PROJECT_TEST_CHILD"
@@ -33,7 +34,7 @@ func child() int {
 		return mode()
 	}
 	dir, model, store := os.Args[1], os.Args[2], os.Args[3]
-	env := env{Cache: cache.New(store, cache.Options{})}
+	env := env{Host: device.Host{Cache: cache.New(store, cache.Options{})}}
 	if limit, err := strconv.ParseUint(os.Getenv("PROJECT_TEST_FILE_LIMIT"), 10, 64); err == nil {
 		signal.Ignore(syscall.SIGXFSZ)
 		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
@@ -131,8 +132,8 @@ func TestKilled(t *testing.T) {
 		if got.Digest != want.Digest || got.ID() != want.ID() {
 			t.Errorf("killed after %v (%s): build %s, want %s", delay, state, got.ID(), want.ID())
 		}
-		if left, _ := filepath.Glob(filepath.Join(dir, stageFolder)); left != nil {
-			t.Errorf("killed after %v: %s is still there", delay, stageFolder)
+		if left, _ := filepath.Glob(filepath.Join(dir, workdir.StageFolder)); left != nil {
+			t.Errorf("killed after %v: %s is still there", delay, workdir.StageFolder)
 		}
 		t.Logf("killed after %v, which left %s; repaired", delay, state)
 		must(t, p.Close())

@@ -9,6 +9,7 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
+	"github.com/boardsmith/boardsmith/internal/workdir"
 )
 
 // TestClosedProject calls all methods of a project whose folder others may have changed since, or removed.
@@ -22,7 +23,7 @@ func TestClosedProject(t *testing.T) {
 	}
 	must(t, p.Close())
 	must(t, p.Close())
-	must(t, os.Remove(filepath.Join(p.Dir(), lockFile)))
+	must(t, os.Remove(filepath.Join(p.Dir(), workdir.LockFile)))
 	before := contents(t, p.Dir())
 	other := spec
 	other.Options.LogLevel = "error"
@@ -44,7 +45,7 @@ func TestClosedProject(t *testing.T) {
 	if !same(before, contents(t, p.Dir())) {
 		t.Error("files of the closed project were changed")
 	}
-	if _, err := os.Stat(filepath.Join(p.Dir(), lockFile)); err == nil {
+	if _, err := os.Stat(filepath.Join(p.Dir(), workdir.LockFile)); err == nil {
 		t.Error("the closed project was locked again")
 	}
 }

@@ -15,7 +15,10 @@ import (
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/blueprint"
+	"github.com/boardsmith/boardsmith/internal/builddir"
+	"github.com/boardsmith/boardsmith/internal/buildenv"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
+	"github.com/boardsmith/boardsmith/internal/workdir"
 )
 
 // systemTemplate stands for a template of an operating system that knows its boards. Its build command finds the
@@ -83,10 +86,10 @@ func (s *systemDesk) spec(o boards.Options) Spec {
 // recipeOf returns the key of all that the last build depended on.
 func recipeOf(t *testing.T, p *Project) string {
 	t.Helper()
-	tree, err := openTree(p.dir)
+	tree, err := workdir.Open(p.dir)
 	must(t, err)
-	defer tree.close()
-	return p.lastBuild(tree).Recipe
+	defer tree.Close()
+	return builddir.Last(tree, &p.state).Recipe
 }
 
 func (s *systemDesk) project() *Project {
@@ -370,18 +373,18 @@ func TestTreePattern(t *testing.T) {
 	s.write(s.base, "../modules/a/x", "")
 	s.write(s.base, "../modules/file", "")
 	p := s.project()
-	states, err := p.treeStates(t.Context())
+	states, err := p.env().Trees(t.Context())
 	if err != nil || len(states) != 1 || states["$OS_BASE/../modules/a"] == "" {
 		t.Errorf("%v, %v", states, err)
 	}
 	t.Setenv("OS_BASE", "")
-	if _, err := p.treeStates(t.Context()); failure.Of(err) != failure.Config {
+	if _, err := p.env().Trees(t.Context()); failure.Of(err) != failure.Config {
 		t.Errorf("without the variable: %v", err)
 	}
 	t.Setenv("OS_BASE", filepath.Join(s.base, "not there"))
 	q := newSystem(t).project()
 	t.Setenv("OS_BASE", filepath.Join(s.base, "not there"))
-	_, err = q.treeStates(t.Context())
+	_, err = q.env().Trees(t.Context())
 	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "$OS_BASE") {
 		t.Errorf("no tree there: %v", err)
 	}
@@ -399,13 +402,13 @@ func TestTreeAbove(t *testing.T) {
 	p := s.project()
 	for _, value := range []string{base, base + "/", base + "/.", base + "/sub/.."} {
 		t.Setenv("OS_BASE", value)
-		states, err := p.treeStates(t.Context())
+		states, err := p.env().Trees(t.Context())
 		if err != nil || len(states) != 3 || states["$OS_BASE/../modules/hal"] == "" || states["$OS_BASE/.."] == "" {
 			t.Errorf("OS_BASE=%s: %v, %v", value, states, err)
 		}
 	}
 	must(t, os.RemoveAll(filepath.Join(base, "sub")))
-	_, err := p.treeStates(t.Context())
+	_, err := p.env().Trees(t.Context())
 	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "$OS_BASE/sub") {
 		t.Errorf("a tree that is not there: %v", err)
 	}
@@ -506,7 +509,7 @@ func TestFoundBeside(t *testing.T) {
 		built(t, p)
 		said, err := os.ReadFile(filepath.Join(p.Dir(), "out", "said"))
 		must(t, err)
-		isHelper := func(tool toolState) bool { return tool.Name == "helper" }
+		isHelper := func(tool buildenv.Identity) bool { return tool.Name == "helper" }
 		i := slices.IndexFunc(p.state.Tools, isHelper)
 		if string(said) != want+"\n" || i < 0 || p.state.Tools[i].Version != want {
 			t.Errorf("the helper %q ran, and %v were identified", said, p.state.Tools)
@@ -522,7 +525,7 @@ func TestToolPathAlone(t *testing.T) {
 	must(t, os.Chmod(filepath.Join(s.base, "bin", "systool"), 0o755))
 	p := s.project()
 	t.Setenv("PATH", "")
-	if got, want := p.toolPath(), []string{"PATH=" + filepath.Join(s.base, "bin")}; !slices.Equal(got, want) {
+	if got, want := p.env().Path(), []string{"PATH=" + filepath.Join(s.base, "bin")}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -62,9 +62,9 @@ func TestContexts(t *testing.T) {
 			_, err := p.RunStandalone(ctx, testEnv().desk(), "")
 			return err
 		},
-		"Builder.CheckTemplate": func(ctx context.Context) error {
-			trial := TemplateTrial{Spec: Spec{Template: "baremetal", Model: spec.Model}}
-			return testEnv().builder().CheckTemplate(ctx, trial, func(TemplateCheck) {})
+		"Builder.FindTemplate": func(ctx context.Context) error {
+			_, err := testEnv().builder().FindTemplate(ctx, spec, nil)
+			return err
 		},
 		"Builder.Needs": func(ctx context.Context) error { _, err := testEnv().builder().Needs(ctx, dir); return err },
 		"Builder.SystemBoards": func(ctx context.Context) error {

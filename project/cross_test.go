@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/internal/builddir"
 	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 )
@@ -44,7 +45,7 @@ func TestMemoryReachesTheLinker(t *testing.T) {
 			}
 		}
 	}
-	if forms := p.otherForms(); len(forms) != 2 || forms[0] != "build/firmware.bin" {
+	if forms := builddir.OtherForms(&p.state); len(forms) != 2 || forms[0] != "build/firmware.bin" {
 		t.Errorf("other forms %q", forms)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
 	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/release"
 )
 
 const customExample = "../examples/custom-board"
@@ -65,9 +66,9 @@ func TestCustomBoard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parts, err := p.Parts(built)
-	if err != nil || !slices.ContainsFunc(parts, func(x project.Part) bool {
-		return x.Kind == project.PartBoard && x.Name == board && len(x.SHA256) == 64
+	parts, err := release.Parts(p, built)
+	if err != nil || !slices.ContainsFunc(parts, func(x release.Part) bool {
+		return x.Kind == release.PartBoard && x.Name == board && len(x.SHA256) == 64
 	}) {
 		t.Errorf("the board's own C is no part: %+v, %v", parts, err)
 	}

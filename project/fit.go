@@ -25,6 +25,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/internal/generator"
 	"github.com/boardsmith/boardsmith/internal/toolwords"
+	"github.com/boardsmith/boardsmith/internal/workdir"
 	"github.com/boardsmith/boardsmith/mlf"
 )
 
@@ -346,7 +347,7 @@ func (p *Project) layout(image, mapFile string) (*fit.Layout, error) {
 		Stacks:  p.state.Template.Landmarks.Stacks, Areas: p.state.Template.Areas, Calls: p.state.Template.Calls,
 	}
 	for name := range p.state.Files {
-		if isSource(name) {
+		if workdir.IsSource(name) {
 			of.Names = append(of.Names, name)
 		}
 	}
@@ -357,11 +358,11 @@ func (p *Project) layout(image, mapFile string) (*fit.Layout, error) {
 // shippedSources returns the sources that equal, byte by byte, those of an embedded template.
 func (p *Project) shippedSources() (names []string) {
 	for name := range p.state.Files {
-		if !isSource(name) {
+		if !workdir.IsSource(name) {
 			continue
 		}
 		have, err := os.ReadFile(filepath.Join(p.dir, filepath.FromSlash(name)))
-		if err == nil && isShipped(image.DigestOf(have)) {
+		if err == nil && blueprint.IsShipped(image.DigestOf(have)) {
 			names = append(names, name)
 		}
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/toolwords"
+	"github.com/boardsmith/boardsmith/internal/workdir"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
@@ -51,10 +52,10 @@ func remade(t *testing.T, p *Project, image *image.Image, macro string, n int64,
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	tr, err := openTree(p.dir)
+	tr, err := workdir.Open(p.dir)
 	must(t, err)
-	defer tr.close()
-	sum, err := tr.digest(p.state.Template.ELF)
+	defer tr.Close()
+	sum, err := tr.Digest(p.state.Template.ELF)
 	must(t, err)
 	f, err := elf.Open(image.Path)
 	must(t, err)

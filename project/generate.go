@@ -19,8 +19,11 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/blueprint"
+	"github.com/boardsmith/boardsmith/internal/builddir"
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
 	"github.com/boardsmith/boardsmith/internal/files/plainfile"
+	"github.com/boardsmith/boardsmith/internal/projectfile"
+	"github.com/boardsmith/boardsmith/internal/workdir"
 )
 
 // Generate makes the project in dir, which must be empty, absent, or a project; in a project it changes only files that
@@ -41,20 +44,20 @@ func (b *Builder) Generate(ctx context.Context, dir string, s Spec) (*Project, e
 	if ctx.Err() != nil {
 		return nil, failure.Stopped(ctx, "generate")
 	}
-	if err := mayUse(dir); err != nil {
+	if err := workdir.CheckFree(dir); err != nil {
 		return nil, err
 	}
 	made, err := makeFolder(dir)
 	if err != nil {
 		return nil, err
 	}
-	l, err := shareLock(dir)
+	l, err := workdir.Share(dir)
 	if err != nil {
 		return nil, err
 	}
 	p := &Project{dir: dir, builder: b, lock: l, model: pl.archive}
 	if err := p.generate(ctx, s, pl); err != nil {
-		p.lock.release()
+		p.lock.Release()
 		if made != "" {
 			removeEmpty(dir, made)
 		}
@@ -109,27 +112,27 @@ func makeFolder(dir string) (made string, err error) {
 
 // removeEmpty removes what makeFolder created, if it holds only lock files.
 func removeEmpty(dir, made string) {
-	l := newLock(dir)
-	if l.change(context.Background()) != nil {
+	l := workdir.NewLock(dir)
+	if l.Change(context.Background()) != nil {
 		return // another process uses it
 	}
-	if mayUse(dir) != nil || Exists(dir) {
-		l.release()
+	if workdir.CheckFree(dir) != nil || Exists(dir) {
+		l.Release()
 		return
 	}
-	_ = os.RemoveAll(filepath.Join(dir, stageFolder))
-	l.discard()
+	_ = os.RemoveAll(filepath.Join(dir, workdir.StageFolder))
+	l.Discard()
 	for ; os.Remove(dir) == nil && dir != made; dir = filepath.Dir(dir) {
 	}
 }
 
 // generate carries out the plan if the folder differs from it.
 func (p *Project) generate(ctx context.Context, s Spec, pl *plan) error {
-	t, err := openTree(p.dir)
+	t, err := workdir.Open(p.dir)
 	if err != nil {
 		return err
 	}
-	defer t.close()
+	defer t.Close()
 	old, err := oldState(t)
 	if err != nil {
 		return err
@@ -143,7 +146,7 @@ func (p *Project) generate(ctx context.Context, s Spec, pl *plan) error {
 		p.state = *old
 		return nil
 	}
-	if err := p.lock.change(ctx); err != nil {
+	if err := p.lock.Change(ctx); err != nil {
 		return err
 	}
 	if old, err = oldState(t); err == nil { // others may have recorded a flash
@@ -155,21 +158,21 @@ func (p *Project) generate(ctx context.Context, s Spec, pl *plan) error {
 			}
 		}
 		if old != nil && old.Template.ELF != p.state.Template.ELF {
-			err = t.removeResults(old.Template.BuildFolder(), old.Template.ELF)
+			err = builddir.RemoveResults(t, old.Template.BuildFolder(), old.Template.ELF)
 		}
 		if err == nil {
 			err = p.carryOut(ctx, t, pl, todo)
 		}
 	}
-	return errors.Join(err, p.lock.share())
+	return errors.Join(err, p.lock.ShareAgain())
 }
 
 // oldState returns the folder's current state, nil if it is empty.
-func oldState(t *tree) (*state, error) {
-	if Exists(t.dir) {
-		return readState(t.dir)
+func oldState(t *workdir.Tree) (*projectfile.State, error) {
+	if Exists(t.Dir) {
+		return projectfile.Read(t.Dir)
 	}
-	return nil, mayUse(t.dir) // once more, now that it is locked
+	return nil, workdir.CheckFree(t.Dir) // once more, now that it is locked
 }
 
 // todo lists the differences between the folder and the plan.
@@ -185,13 +188,13 @@ func (d todo) empty() bool { return len(d.write)+len(d.remove) == 0 }
 
 // compare determines what to do. A user's change of a file that would be generated as it was stays, unless force is
 // set. It returns an error if another change of the user's would be lost.
-func (p *Project) compare(t *tree, old *state, pl *plan, force bool) (todo, error) {
+func (p *Project) compare(t *workdir.Tree, old *projectfile.State, pl *plan, force bool) (todo, error) {
 	d := todo{ours: map[string]string{}}
 	if old == nil {
-		old = &state{}
+		old = &projectfile.State{}
 	}
 	for name, want := range pl.state.Files {
-		have, err := t.digest(name)
+		have, err := t.Digest(name)
 		if err != nil {
 			return d, err
 		}
@@ -199,18 +202,18 @@ func (p *Project) compare(t *tree, old *state, pl *plan, force bool) (todo, erro
 			d.ours[name] = have
 			continue
 		}
-		if old.Files[name] == want && !force && t.changed(name, have, old) {
+		if old.Files[name] == want && !force && changedByUser(t, name, have, old) {
 			d.stay = append(d.stay, name)
 			continue
 		}
 		d.write = append(d.write, name)
 		d.replaces(t, old, name, have)
 	}
-	for _, name := range old.names() {
+	for _, name := range old.Names() {
 		if _, still := pl.state.Files[name]; still {
 			continue
 		}
-		have, err := t.digest(name)
+		have, err := t.Digest(name)
 		if err != nil {
 			return d, err
 		}
@@ -229,8 +232,8 @@ func (p *Project) compare(t *tree, old *state, pl *plan, force bool) (todo, erro
 
 // replaces notes a file that does not stay as it is, of which have is the digest, and reports whether a person has
 // changed it.
-func (d *todo) replaces(t *tree, old *state, name, have string) (edited bool) {
-	edited = t.changed(name, have, old)
+func (d *todo) replaces(t *workdir.Tree, old *projectfile.State, name, have string) (edited bool) {
+	edited = changedByUser(t, name, have, old)
 	if edited {
 		d.keep = append(d.keep, name)
 	} else if have != "" {
@@ -239,68 +242,55 @@ func (d *todo) replaces(t *tree, old *state, name, have string) (edited bool) {
 	return edited
 }
 
-// names lists all files that are, or may be, of this state, sorted.
-func (s *state) names() []string {
-	var all []string
-	for name := range s.Files {
-		all = append(all, name)
-	}
-	for name := range s.Pending {
-		all = append(all, name)
-	}
-	sort.Strings(all)
-	return slices.Compact(all)
-}
-
-// changed reports whether the file, with digest have, exists and differs from what old records.
-func (t *tree) changed(name, have string, old *state) bool {
+// changedByUser reports whether the file, with digest have, exists and differs from what old records.
+func changedByUser(t *workdir.Tree, name, have string, old *projectfile.State) bool {
 	if have != "" && (have == old.Files[name] || have == old.Pending[name]) {
 		return false
 	}
-	_, err := t.root.Lstat(filepath.FromSlash(name))
+	_, err := t.Root.Lstat(filepath.FromSlash(name))
 	return err == nil
 }
 
 // carryOut writes project.json with the intended state, then each file atomically, then the final project.json.
-func (p *Project) carryOut(ctx context.Context, t *tree, pl *plan, d todo) error {
+func (p *Project) carryOut(ctx context.Context, t *workdir.Tree, pl *plan, d todo) error {
 	during := p.state
 	during.Files, during.Pending = d.ours, pl.state.Files
 	if err := p.stage(ctx, t, pl, d.write); err != nil {
 		return err
 	}
-	defer func() { _ = t.root.RemoveAll(stageFolder) }() // if this fails, the next run that writes removes it
-	if err := during.write(p.dir); err != nil {
+	defer func() { _ = t.Root.RemoveAll(workdir.StageFolder) }() // if this fails, the next run that writes removes it
+	if err := during.Write(p.dir); err != nil {
 		return err
 	}
 	for _, name := range d.keep {
-		to, err := t.keep(name)
+		to, err := t.Keep(name)
 		if err != nil {
 			return err
 		}
 		p.builder.log().Info("kept a copy", "of", name, "as", to)
 	}
-	if err := t.makeFolders(d.write); err != nil {
+	if err := t.MakeFolders(d.write); err != nil {
 		return err
 	}
 	for i, name := range d.write {
 		if ctx.Err() != nil {
 			return failure.Stopped(ctx, "generate")
 		}
-		if err := t.place(staged(i), name); err != nil {
+		if err := t.Place(staged(i), name); err != nil {
 			return err
 		}
 		p.builder.Progress.Report(device.ProgressEvent{Step: "generate", Detail: name, Done: i + 1, Total: len(d.write)})
 	}
 	for _, name := range d.remove {
-		if err := t.remove(name); err != nil {
+		if err := t.Remove(name); err != nil {
 			return err
 		}
 	}
 	// Once project.json has the final state, a later run may have nothing to write, and would leave the folder there.
-	if err := t.root.RemoveAll(stageFolder); err != nil {
-		return t.error("remove", stageFolder, err)
+	if err := t.Root.RemoveAll(workdir.StageFolder); err != nil {
+		return t.Error("remove", workdir.StageFolder, err)
 	}
-	if err := p.state.write(p.dir); err != nil {
+	if err := p.state.Write(p.dir); err != nil {
 		return err
 	}
 	p.wrote = slices.Concat(d.write, d.remove)
@@ -309,9 +299,9 @@ func (p *Project) carryOut(ctx context.Context, t *tree, pl *plan, d todo) error
 }
 
 // merged returns the files that an interrupted run may have left, of either set.
-func merged(old *state) map[string]string {
+func merged(old *projectfile.State) map[string]string {
 	all := map[string]string{}
-	for _, name := range old.names() {
+	for _, name := range old.Names() {
 		all[name] = old.Files[name]
 		if all[name] == "" {
 			all[name] = old.Pending[name]
@@ -321,17 +311,17 @@ func merged(old *state) map[string]string {
 }
 
 // stage writes the files into a separate folder, so that a full disk or a cancel leaves the project unchanged.
-func (p *Project) stage(ctx context.Context, t *tree, pl *plan, names []string) (err error) {
-	if err := t.sweep(); err != nil {
+func (p *Project) stage(ctx context.Context, t *workdir.Tree, pl *plan, names []string) (err error) {
+	if err := t.Sweep(); err != nil {
 		return err
 	}
 	defer func() {
 		if err != nil {
-			_ = t.root.RemoveAll(stageFolder) // keep the first error
+			_ = t.Root.RemoveAll(workdir.StageFolder) // keep the first error
 		}
 	}()
-	if err := t.root.Mkdir(stageFolder, 0o755); err != nil {
-		return t.error("make", stageFolder, err)
+	if err := t.Root.Mkdir(workdir.StageFolder, 0o755); err != nil {
+		return t.Error("make", workdir.StageFolder, err)
 	}
 	writes, writing := errgroup.WithContext(ctx)
 	writes.SetLimit(runtime.NumCPU())
@@ -340,7 +330,7 @@ func (p *Project) stage(ctx context.Context, t *tree, pl *plan, names []string) 
 			if writing.Err() != nil {
 				return failure.Stopped(ctx, "generate") // or a write failed, and its error is returned
 			}
-			return t.error("write", name, pl.files[name].stage(t, staged(i)))
+			return t.Error("write", name, pl.files[name].stage(t, staged(i)))
 		})
 	}
 	return writes.Wait()
@@ -348,25 +338,20 @@ func (p *Project) stage(ctx context.Context, t *tree, pl *plan, names []string) 
 
 // staged returns the path of file i in the flat staging folder: creating folders twice would cost more than the
 // files.
-func staged(i int) string { return fmt.Sprintf("%s/%d", stageFolder, i) }
+func staged(i int) string { return fmt.Sprintf("%s/%d", workdir.StageFolder, i) }
 
 // stage writes the file under another name, with its mode.
-func (f planned) stage(t *tree, at string) error {
+func (f planned) stage(t *workdir.Tree, at string) error {
 	var err error
 	if f.files != nil {
-		err = copy.Copy(f.name, filepath.Join(t.dir, at), copy.Options{FS: f.files, PermissionControl: copy.DoNothing})
+		err = copy.Copy(f.name, filepath.Join(t.Dir, at), copy.Options{FS: f.files, PermissionControl: copy.DoNothing})
 	} else {
-		err = t.root.WriteFile(at, f.data, 0o644)
+		err = t.Root.WriteFile(at, f.data, 0o644)
 	}
 	if err != nil {
 		return err
 	}
-	return t.root.Chmod(at, f.mode)
-}
-
-// place moves a staged file to where it belongs, in a folder that exists.
-func (t *tree) place(from, name string) error {
-	return t.error("write", name, t.root.Rename(from, filepath.FromSlash(name)))
+	return t.Root.Chmod(at, f.mode)
 }
 
 // Clean removes the files of Generate and Build in dir, and the folder if it is empty then. A missing folder is clean.
@@ -377,58 +362,58 @@ func (b *Builder) Clean(ctx context.Context, dir string, force bool) error {
 		return failure.Stopped(ctx, "clean")
 	}
 	dir = abspath.Of(dir)
-	if err := mayUse(dir); err != nil {
+	if err := workdir.CheckFree(dir); err != nil {
 		return err
 	}
 	if !Exists(dir) {
 		return nil
 	}
-	l := newLock(dir)
-	if err := l.change(ctx); err != nil {
+	l := workdir.NewLock(dir)
+	if err := l.Change(ctx); err != nil {
 		return err
 	}
 	if err := cleanLocked(ctx, dir, force); err != nil {
-		l.release()
+		l.Release()
 		return err
 	}
-	l.discard()
+	l.Discard()
 	_ = os.Remove(dir) // fails, as intended, if it holds the user's files
 	b.log().Info("cleaned", "dir", dir)
 	return nil
 }
 
 func cleanLocked(ctx context.Context, dir string, force bool) error {
-	s, err := readState(dir)
+	s, err := projectfile.Read(dir)
 	if err != nil {
 		return err
 	}
-	t, err := openTree(dir)
+	t, err := workdir.Open(dir)
 	if err != nil {
 		return err
 	}
-	defer t.close()
-	edited, err := t.edited(merged(s), s.Pending)
+	defer t.Close()
+	edited, err := t.Edited(merged(s), s.Pending)
 	if err != nil {
 		return err
 	}
 	if len(edited) > 0 && !force {
 		return &EditedError{dir, edited}
 	}
-	if err := t.removeResults(s.Template.BuildFolder(), s.Template.ELF); err != nil {
+	if err := builddir.RemoveResults(t, s.Template.BuildFolder(), s.Template.ELF); err != nil {
 		return err
 	}
-	if err := t.root.RemoveAll(stageFolder); err != nil {
-		return t.error("remove", stageFolder, err)
+	if err := t.Root.RemoveAll(workdir.StageFolder); err != nil {
+		return t.Error("remove", workdir.StageFolder, err)
 	}
-	for _, name := range s.names() {
+	for _, name := range s.Names() {
 		if ctx.Err() != nil {
 			return failure.Stopped(ctx, "clean")
 		}
-		if err := t.remove(name); err != nil {
+		if err := t.Remove(name); err != nil {
 			return err
 		}
 	}
-	return t.remove(blueprint.StateFile)
+	return t.Remove(blueprint.StateFile)
 }
 
 // An EditedError lists files of a project that a user has changed and that Generate would overwrite.
@@ -440,7 +425,7 @@ type EditedError struct {
 func (e *EditedError) Error() string {
 	var names []string
 	for _, name := range e.Files {
-		names = append(names, printable(name))
+		names = append(names, workdir.Printable(name))
 	}
 	return fmt.Sprintf("project %s: changed by hand since they were generated: %s", e.Dir, strings.Join(names, ", "))
 }

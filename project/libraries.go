@@ -23,21 +23,10 @@ import (
 	"github.com/boardsmith/boardsmith/internal/generator"
 	"github.com/boardsmith/boardsmith/internal/gitfolder"
 	"github.com/boardsmith/boardsmith/internal/library"
+	"github.com/boardsmith/boardsmith/internal/projectfile"
 	"github.com/boardsmith/boardsmith/internal/toolwords"
 	"github.com/boardsmith/boardsmith/mlf"
 )
-
-// A libraryState is a library in project.json.
-type libraryState struct {
-	Name    string `json:"name"`
-	Licence string `json:"licence"`
-	URL     string `json:"url,omitempty"` // as in Spec.Libraries, of one in a git repository
-	Commit  string `json:"commit,omitempty"`
-	Board   bool   `json:"board,omitempty"` // named by the board file
-}
-
-// from returns the library as in Spec.
-func (l libraryState) from() string { return cmp.Or(l.URL, l.Name) }
 
 // A wantedLibrary is a library as in Spec, or a folder beside the board file that names it.
 type wantedLibrary struct {
@@ -68,7 +57,7 @@ func wantedLibraries(board *boards.Board, s Spec) (all []wantedLibrary, err erro
 
 // addLibraries plans the files of the libraries in Spec, and of the board's.
 func (pl *plan) addLibraries(ctx context.Context, b *Builder, board *boards.Board, t *blueprint.Template, s Spec) (
-	[]libraryState, error,
+	[]projectfile.Library, error,
 ) {
 	wanted, err := wantedLibraries(board, s)
 	if err != nil || len(wanted) == 0 {
@@ -79,7 +68,7 @@ func (pl *plan) addLibraries(ctx context.Context, b *Builder, board *boards.Boar
 			" to its generate", "template %s takes no libraries", t.Name)
 	}
 	var all []*library.Library
-	var states []libraryState
+	var states []projectfile.Library
 	for _, want := range wanted {
 		l, state, err := b.findLibrary(ctx, want.text)
 		if err != nil && want.ofBoard {
@@ -117,7 +106,7 @@ func (pl *plan) addLibraries(ctx context.Context, b *Builder, board *boards.Boar
 func isOfLibrary(l *library.Library, name string) bool {
 	ext := strings.ToLower(path.Ext(name))
 	switch {
-	case name == library.File, isLicence(name):
+	case name == library.File, library.IsLicence(name):
 		return true
 	case slices.Contains([]string{"", ".md", ".rst", ".txt", ".adoc", ".html", ".pdf", ".png", ".jpg", ".svg"}, ext):
 		return false
@@ -127,14 +116,6 @@ func isOfLibrary(l *library.Library, name string) bool {
 		h = path.Clean(h)
 		return h == "." || h == dir || strings.HasPrefix(dir, h+"/")
 	}) || slices.ContainsFunc(l.Found, func(source string) bool { return path.Dir(source) == dir })
-}
-
-// isLicence reports whether LicenceTexts returns a file of a library, or of a project, by its path there.
-func isLicence(name string) bool {
-	return slices.ContainsFunc(licenceFiles, func(pattern string) bool {
-		match, _ := path.Match(pattern, name)
-		return match
-	})
 }
 
 // coreOf returns the name of the board's core: its file in cpu/.
@@ -148,7 +129,7 @@ func coreOf(b *boards.Board) string {
 }
 
 // findLibrary finds a library by the text in Spec.
-func (b *Builder) findLibrary(ctx context.Context, text string) (*library.Library, libraryState, error) {
+func (b *Builder) findLibrary(ctx context.Context, text string) (*library.Library, projectfile.Library, error) {
 	name, place := "", text
 	if named := b.Libraries[text]; named != "" {
 		name, place = text, named
@@ -156,12 +137,12 @@ func (b *Builder) findLibrary(ctx context.Context, text string) (*library.Librar
 		dir := b.shelf()[text]
 		if dir == "" {
 			known := slices.Sorted(maps.Keys(b.shelf()))
-			return nil, libraryState{}, failure.New(failure.Config, "known ones: "+strings.Join(known, ", "),
+			return nil, projectfile.Library{}, failure.New(failure.Config, "known ones: "+strings.Join(known, ", "),
 				"library %q is not known%s", text, jsonfile.DidYouMean(text, known))
 		}
 		name, place = text, dir
 	}
-	var state libraryState
+	var state projectfile.Library
 	if gitfolder.IsRef(place) {
 		r, err := gitfolder.Parse(place)
 		if err != nil {
@@ -238,14 +219,15 @@ func (p *Project) checkLibraries(dir string) error {
 	if len(archives) == 0 {
 		return nil
 	}
-	for _, folder := range []string{p.inBuild("model"), "model/codegen/host/lib"} {
+	compiled := path.Join(p.state.Template.BuildFolder(), "model")
+	for _, folder := range []string{compiled, "model/codegen/host/lib"} {
 		entries, err := os.ReadDir(filepath.Join(dir, filepath.FromSlash(folder)))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		for _, e := range entries {
 			name := path.Join(folder, e.Name())
-			if path.Ext(name) != ".o" || folder == p.inBuild("model") && !p.hasSource(dir, name) {
+			if path.Ext(name) != ".o" || folder == compiled && !p.hasSource(dir, name) {
 				continue
 			}
 			data, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
@@ -268,7 +250,7 @@ func (p *Project) hasSource(dir, object string) bool {
 // explained adds the cause and the next step to an error of a compiler or linker that lacks a header, a function or an
 // instruction. a is the archive of the code, nil for operators of none; with lists the libraries that were used. The
 // next step names a known library that has what is missing.
-func (b *Builder) explained(err error, a *mlf.Archive, with []libraryState) error {
+func (b *Builder) explained(err error, a *mlf.Archive, with []projectfile.Library) error {
 	var tool *ToolError
 	if !errors.As(err, &tool) {
 		return err
@@ -306,10 +288,10 @@ func (b *Builder) explained(err error, a *mlf.Archive, with []libraryState) erro
 }
 
 // libraryWith returns as an advice the first known library, besides those that were used, that has something; or "".
-func (b *Builder) libraryWith(has func(*library.Library) bool, with []libraryState) string {
+func (b *Builder) libraryWith(has func(*library.Library) bool, with []projectfile.Library) string {
 	shelf := b.shelf()
 	for _, name := range slices.Sorted(maps.Keys(shelf)) {
-		if slices.ContainsFunc(with, func(s libraryState) bool { return s.Name == name }) {
+		if slices.ContainsFunc(with, func(s projectfile.Library) bool { return s.Name == name }) {
 			continue
 		}
 		if l, unreadable := library.Read(shelf[name], name); unreadable == nil && has(l) {
@@ -335,11 +317,17 @@ func (p *Project) libraryCopies() (all []string) {
 func (p *Project) Libraries() []string { return chosen(p.state.Libraries) }
 
 // chosen names the libraries that the board file does not.
-func chosen(libraries []libraryState) (all []string) {
+func chosen(libraries []projectfile.Library) (all []string) {
 	for _, l := range libraries {
 		if !l.Board {
-			all = append(all, l.from())
+			all = append(all, l.Text())
 		}
 	}
 	return all
+}
+
+// archiveOf returns where a build puts a library.
+func (p *Project) archiveOf(s projectfile.Library) string {
+	folder := filepath.Join(p.dir, filepath.FromSlash(p.state.Template.BuildFolder()))
+	return filepath.Join(folder, generator.Libraries, s.Name+".a")
 }

@@ -168,7 +168,7 @@ func TestLibrariesInRAM(t *testing.T) {
 		_, err = r.LoadRAM(t.Context(), s, o)
 		must(t, err)
 
-		candidate := Operators{Files: []OperatorFile{{"a.c", []byte(callsLibraries)}}, Entries: []string{"call"}}
+		candidate := Operators{Files: []OperatorFile{{Name: "a.c", Data: []byte(callsLibraries)}}, Entries: []string{"call"}}
 		lib, err := r.LoadRAM(t.Context(), s, candidate)
 		must(t, err)
 		f, err := lib.Function(t.Context(), "call")
@@ -185,8 +185,11 @@ func TestLibrariesInRAM(t *testing.T) {
 		}
 		spec.Model = ""
 		built(t, generated(t, filepath.Join(t.TempDir(), "q"), spec, e))
-		lacks := Operators{Files: []OperatorFile{{"a.c", []byte("#include <riscv.h>")}}, Entries: []string{"call"}}
-		shared := append(slices.Clone(candidate.Files), OperatorFile{"util.c", []byte("int plain_one(void) { return 5; }\n")})
+		lacks := Operators{
+			Files: []OperatorFile{{Name: "a.c", Data: []byte("#include <riscv.h>")}}, Entries: []string{"call"},
+		}
+		util := OperatorFile{Name: "util.c", Data: []byte("int plain_one(void) { return 5; }\n")}
+		shared := append(slices.Clone(candidate.Files), util)
 		_, err = l.Link(t.Context(), Operators{Files: shared, Entries: candidate.Entries},
 			rpc.Window{Base: hypothetical, Bytes: 1 << 20})
 		if want := "util.o and library plain both define plain_one"; err == nil || err.Error() != want {

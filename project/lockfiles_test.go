@@ -11,11 +11,12 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
+	"github.com/boardsmith/boardsmith/internal/workdir"
 )
 
 // TestLockFilesAreOurs replaces the lock files by links and pipes: nothing is written through them, and no call blocks.
 func TestLockFilesAreOurs(t *testing.T) {
-	for _, name := range []string{lockFile, turnFile, holderFile} {
+	for _, name := range []string{workdir.LockFile, workdir.TurnFile, workdir.HolderFile} {
 		for what, make := range map[string]func(path, victim string) error{
 			"link": func(path, victim string) error { return os.Symlink(victim, path) },
 			"pipe": func(path, _ string) error { return syscall.Mkfifo(path, 0o644) },

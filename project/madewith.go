@@ -11,7 +11,9 @@ import (
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/blueprint"
+	"github.com/boardsmith/boardsmith/internal/builddir"
 	"github.com/boardsmith/boardsmith/internal/generator"
+	"github.com/boardsmith/boardsmith/internal/workdir"
 )
 
 // MadeWith names the compiler of the last build, and ends with a digest of its file and target, of all flags except
@@ -21,12 +23,12 @@ func (p *Project) MadeWith() (string, error) {
 	if err := p.errIfClosed(); err != nil {
 		return "", err
 	}
-	t, err := openTree(p.dir)
+	t, err := workdir.Open(p.dir)
 	if err != nil {
 		return "", err
 	}
-	defer t.close()
-	last := p.lastBuild(t)
+	defer t.Close()
+	last := builddir.Last(t, &p.state)
 	if last == nil {
 		return "", failure.New(failure.Config, "build the project first", "%s: only a build finds the compiler", p.dir)
 	}
@@ -48,7 +50,7 @@ func (p *Project) MadeWith() (string, error) {
 			compiler = strings.TrimSpace(tool.Version)
 		}
 		if !slices.ContainsFunc(steps.Tools, func(of blueprint.Tool) bool { return of.Name == tool.Name }) { // such as make
-			of.Say("tool", tool.identity()...)
+			of.Say("tool", tool.Words()...)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(last.Inputs)) {

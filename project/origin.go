@@ -10,23 +10,9 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/internal/gitfolder"
+	"github.com/boardsmith/boardsmith/internal/projectfile"
 	"github.com/boardsmith/boardsmith/internal/sourcetree"
 )
-
-// A templateOrigin is the state of a template in a git repository, or in a folder that is git's work tree.
-type templateOrigin struct {
-	URL     string `json:"url,omitempty"`     // as in Spec.Template; "" for a folder of this computer
-	Commit  string `json:"commit"`            // 40 digits
-	Changed string `json:"changed,omitempty"` // digest of tracked files that differ from the commit; "": none
-}
-
-// from returns the template as in Spec.
-func (t *templateState) from() string {
-	if t.Origin != nil && t.Origin.URL != "" {
-		return t.Origin.URL
-	}
-	return t.Name
-}
 
 // Fetch returns the path of a folder or file of a git repository, URL//PATH@REVISION, in the cache. It needs no network
 // if the commit was fetched before, and is named or in LockFile. Do not change what is there.
@@ -52,7 +38,7 @@ func (b *Builder) fetch(ctx context.Context, r gitfolder.Ref) (*gitfolder.Folder
 }
 
 // findTemplate finds a template by the text in Spec. The origin is nil if git does not know it.
-func (b *Builder) findTemplate(ctx context.Context, text string) (*blueprint.Template, *templateOrigin, error) {
+func (b *Builder) findTemplate(ctx context.Context, text string) (*blueprint.Template, *projectfile.Origin, error) {
 	name, place := "", text
 	if named := b.Templates[text]; named != "" {
 		name, place = text, named
@@ -66,7 +52,7 @@ func (b *Builder) findTemplate(ctx context.Context, text string) (*blueprint.Tem
 		if commit == "" || err != nil {
 			return t, nil, err
 		}
-		return t, &templateOrigin{Commit: commit, Changed: changed}, nil
+		return t, &projectfile.Origin{Commit: commit, Changed: changed}, nil
 	}
 	r, err := gitfolder.Parse(place)
 	if err != nil {
@@ -83,7 +69,7 @@ func (b *Builder) findTemplate(ctx context.Context, text string) (*blueprint.Tem
 	if err != nil {
 		return nil, nil, failure.Errorf(failure.Config, "%s: %w", r, err)
 	}
-	return t, &templateOrigin{URL: place, Commit: f.Commit}, nil
+	return t, &projectfile.Origin{URL: place, Commit: f.Commit}, nil
 }
 
 // findHere finds a template of this computer; name, if any, is that of the folder at place.

@@ -14,6 +14,7 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/blueprint"
+	"github.com/boardsmith/boardsmith/internal/projectfile"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 )
 
@@ -66,12 +67,12 @@ func kiln(t *testing.T, dir string) (board string) {
 	return board
 }
 
-func originOf(t *testing.T, p *Project) templateOrigin {
+func originOf(t *testing.T, p *Project) projectfile.Origin {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(p.Dir(), blueprint.StateFile))
 	must(t, err)
 	var s struct {
-		Template struct{ Origin templateOrigin }
+		Template struct{ Origin projectfile.Origin }
 	}
 	must(t, json.Unmarshal(data, &s))
 	return s.Template.Origin
@@ -101,7 +102,7 @@ func TestTemplateFromGit(t *testing.T) {
 	}
 	p, err := make(b, url+"@main")
 	must(t, err)
-	want := templateOrigin{URL: url + "@main", Commit: commit}
+	want := projectfile.Origin{URL: url + "@main", Commit: commit}
 	if got := originOf(t, p); got != want || p.Template() != "kiln" || p.TemplateFrom() != url+"@main" {
 		t.Errorf("%+v, %s, %s", got, p.Template(), p.TemplateFrom())
 	}
@@ -146,7 +147,7 @@ func TestTemplateInWorkTree(t *testing.T) {
 	board := kiln(t, dir)
 	spec := Spec{Board: board, Template: dir + "/", Model: mlftest.Tiny(t, nil)}
 	p := generated(t, filepath.Join(t.TempDir(), "p"), spec)
-	if got := originOf(t, p); got != (templateOrigin{}) {
+	if got := originOf(t, p); got != (projectfile.Origin{}) {
 		t.Errorf("no repository, but %+v", got)
 	}
 	gitIn(t, dir, "init", "-q")

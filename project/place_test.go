@@ -164,7 +164,7 @@ func TestEveryByteHasAChecksum(t *testing.T) {
 		!strings.Contains(err.Error(), want) {
 		t.Errorf("got %v", err)
 	}
-	if _, _, err := p.inspect(loose.Path); failure.Of(err) != failure.Link || !strings.Contains(err.Error(), want) {
+	if _, _, err := p.linked().Inspect(); failure.Of(err) != failure.Link || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v", err)
 	}
 }

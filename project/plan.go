@@ -22,21 +22,15 @@ import (
 	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/internal/generator"
+	"github.com/boardsmith/boardsmith/internal/projectfile"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/templates"
 )
 
-const (
-	sourceDir = blueprint.SourceFolder
-	// Beside the model's sources.
-	adapterFile    = "codegen/host/src/boardsmith_adapter.c"
-	signaturesFile = "codegen/host/src/boardsmith_signatures.c"
-)
-
 // A plan is the intended content of the folder.
 type plan struct {
-	state   state // with Files
+	state   projectfile.State // with Files
 	files   map[string]planned
 	archive *mlf.Archive
 	app     *blueprint.App // nil: firmware with an RPC server
@@ -94,11 +88,11 @@ func (b *Builder) makePlan(ctx context.Context, s Spec) (*plan, error) {
 	if err := pl.checkProtection(board); err != nil {
 		return nil, err
 	}
-	pl.state = state{
-		Format:   stateFormat,
-		Board:    boardState{board.Name, board.Own, *board},
-		Template: templateState{t.Name, from, t.Blueprint},
-		Model:    modelState{filepath.Base(a.Path), m.Name, a.Digest},
+	pl.state = projectfile.State{
+		Format:   projectfile.Format,
+		Board:    projectfile.Board{Name: board.Name, Own: board.Own, Board: *board},
+		Template: projectfile.Template{Name: t.Name, Origin: from, Blueprint: t.Blueprint},
+		Model:    projectfile.Model{Name: filepath.Base(a.Path), ModelName: m.Name, Digest: a.Digest},
 		Options:  s.Options, Libraries: libraries,
 	}
 	pl.state.Board.Files, pl.state.Board.Origin = nil, nil
@@ -260,7 +254,9 @@ func (pl *plan) addCallable(folder string, b *boards.Board, m *mlf.Model) error 
 	if err != nil {
 		return err
 	}
-	for file, c := range map[string][]byte{adapterFile: adapter, signaturesFile: generator.Signatures(m)} {
+	for file, c := range map[string][]byte{
+		generator.AdapterFile: adapter, generator.SignaturesFile: generator.Signatures(m),
+	} {
 		if c != nil {
 			pl.files[path.Join(folder, file)] = planned{data: c, mode: 0o644}
 		}
@@ -299,8 +295,23 @@ func (f planned) read() ([]byte, error) {
 	return fs.ReadFile(f.files, f.name)
 }
 
+// FindTemplate finds the template of a specification, for a board or, if that is nil, for any. Errors: class config if
+// the board does not build with it, or if it does not use an option.
+func (b *Builder) FindTemplate(ctx context.Context, s Spec, board *boards.Board) (*blueprint.Template, error) {
+	if ctx.Err() != nil {
+		return nil, failure.Stopped(ctx, "template %s", s.Template)
+	}
+	b.anchor()
+	if board == nil {
+		t, _, err := b.findTemplate(ctx, s.Template)
+		return t, err
+	}
+	t, _, _, err := b.chooseTemplate(ctx, board, s)
+	return t, err
+}
+
 func (b *Builder) chooseTemplate(ctx context.Context, board *boards.Board, s Spec) (t *blueprint.Template,
-	app *blueprint.App, from *templateOrigin, err error,
+	app *blueprint.App, from *projectfile.Origin, err error,
 ) {
 	t, from, err = b.findTemplate(ctx, cmp.Or(s.Template, board.Templates[0]))
 	if err == nil {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/blueprint"
+	"github.com/boardsmith/boardsmith/internal/buildenv"
 	"github.com/boardsmith/boardsmith/internal/command"
 )
 
@@ -76,7 +77,7 @@ func (p *Project) compileWords(source string) (cc string, flags []string, err er
 	if err != nil {
 		return "", nil, err
 	}
-	cc, err = p.findProgram(b.Toolchain.CC, b.Toolchain.Install)
+	cc, err = p.env().Program(b.Toolchain.CC, b.Toolchain.Install)
 	return cc, steps[i].FlagsFor(b, o, path.Base(as)), err
 }
 
@@ -103,7 +104,7 @@ func (p *Project) preprocess(ctx context.Context, cc string, args []string) (str
 	}
 	defer give()
 	var out bounded
-	c := command.Command{Path: cc, Args: args, Dir: p.dir, Env: p.toolPath(), Stdout: &out, Timeout: preprocessLimit}
+	c := command.Command{Path: cc, Args: args, Dir: p.dir, Env: p.env().Path(), Stdout: &out, Timeout: preprocessLimit}
 	err = c.Run(ctx)
 	switch {
 	case ctx.Err() != nil:
@@ -117,7 +118,7 @@ func (p *Project) preprocess(ctx context.Context, cc string, args []string) (str
 	if !errors.As(err, &failed) {
 		return "", err
 	}
-	tool := toolError(failed, "cd "+command.Quote(p.dir)+" && "+c.Typed())
+	tool := buildenv.Failed(failed, "cd "+command.Quote(p.dir)+" && "+c.Typed())
 	if tool.Class != failure.Host {
 		tool.Class = failure.Compile
 	}

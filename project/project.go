@@ -15,11 +15,14 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/blueprint"
+	"github.com/boardsmith/boardsmith/internal/buildenv"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
 	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/internal/generator"
+	"github.com/boardsmith/boardsmith/internal/projectfile"
+	"github.com/boardsmith/boardsmith/internal/workdir"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 )
@@ -55,13 +58,13 @@ type Spec struct {
 type Project struct {
 	dir     string // absolute
 	builder *Builder
-	state   state
-	lock    *lock
+	state   projectfile.State
+	lock    *workdir.Lock
 	closed  bool
 	wrote   []string
 	stayed  []string
-	model   *mlf.Archive // nil until asked for
-	found   *boardState  // state.Built of a build that is under way
+	model   *mlf.Archive       // nil until asked for
+	found   *projectfile.Board // state.Built of a build that is under way
 
 	devices []*device.Device // attached by Run
 }
@@ -72,18 +75,18 @@ func (b *Builder) Open(dir string) (*Project, error) {
 	dir = abspath.Of(dir)
 	b.anchor()
 	if _, err := os.Stat(filepath.Join(dir, blueprint.StateFile)); err != nil {
-		return nil, notAProject(dir, err)
+		return nil, projectfile.NotAProject(dir, err)
 	}
-	l, err := shareLock(dir)
+	l, err := workdir.Share(dir)
 	if err != nil {
 		return nil, err
 	}
-	s, err := readState(dir)
+	s, err := projectfile.Read(dir)
 	if err == nil && s.Pending != nil {
-		err = s.unfinished(dir)
+		err = unfinished(s, dir)
 	}
 	if err != nil {
-		l.release()
+		l.Release()
 		return nil, err
 	}
 	return &Project{dir: dir, builder: b, state: *s, lock: l}, nil
@@ -104,7 +107,7 @@ func (p *Project) Close() error {
 		errs = append(errs, d.Close())
 	}
 	p.devices = nil
-	p.lock.release()
+	p.lock.Release()
 	return errors.Join(errs...)
 }
 
@@ -135,7 +138,7 @@ func (p *Project) Board() *boards.Board {
 func (p *Project) Template() string { return p.state.Template.Name }
 
 // TemplateFrom returns the template as in Spec: the place in a git repository that it came from, else its name.
-func (p *Project) TemplateFrom() string { return p.state.Template.from() }
+func (p *Project) TemplateFrom() string { return p.state.Template.Text() }
 
 // Options returns the user's choices that it was generated with; zero fields mean the board's defaults.
 func (p *Project) Options() boards.Options { return p.state.Options }
@@ -178,17 +181,23 @@ func (p *Project) Edited() ([]string, error) {
 	if err := p.errIfClosed(); err != nil {
 		return nil, err
 	}
-	t, err := openTree(p.dir)
+	t, err := workdir.Open(p.dir)
 	if err != nil {
 		return nil, err
 	}
-	defer t.close()
-	return t.edited(p.state.Files, nil)
+	defer t.Close()
+	return t.Edited(p.state.Files, nil)
 }
 
 // An ObjectError reports an object in the archive, or an image, that was compiled for another processor or calling
 // convention than the board's.
 type ObjectError = fit.ObjectError
+
+// A ToolError reports an external command that failed.
+type ToolError = buildenv.ToolError
+
+// A LockedError reports a project folder that is in use.
+type LockedError = workdir.LockedError
 
 // A MissingToolError reports a program that is not installed or too old.
 type MissingToolError = command.MissingToolError

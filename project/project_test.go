@@ -18,18 +18,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/boardsmith/boardsmith/internal/blueprint"
-
-	"github.com/hashicorp/go-hclog"
-
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/blueprint"
+	"github.com/boardsmith/boardsmith/internal/projectfile"
 	"github.com/boardsmith/boardsmith/internal/testkit/corpus"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
+	"github.com/boardsmith/boardsmith/internal/workdir"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -56,7 +55,8 @@ func TestMain(m *testing.M) {
 // testEnv loads images directly: emulated boards behind a probe are flash_test.go's. Its cache holds the compiled
 // runtime for all tests that need no cache of their own.
 func testEnv() env {
-	return env{Cache: cache.New(testcache.Dir(), cache.Options{}), Programmer: "none", LeaseDir: leaseDir}
+	host := device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}
+	return env{Host: host, Programmer: "none", LeaseDir: leaseDir}
 }
 
 func must(t testing.TB, err error) {
@@ -98,7 +98,8 @@ func contents(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	must(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || d.Name() == lockFile || d.Name() == turnFile || d.Name() == holderFile {
+		locks := []string{workdir.LockFile, workdir.TurnFile, workdir.HolderFile}
+		if err != nil || d.IsDir() || slices.Contains(locks, d.Name()) {
 			return err
 		}
 		data, err := os.ReadFile(path)
@@ -500,27 +501,27 @@ func TestReadOnlyFolder(t *testing.T) {
 
 func FuzzProjectJSON(f *testing.F) {
 	corpus.Add(f)
-	s := state{
-		Format: stateFormat, Board: boardState{
+	s := projectfile.State{
+		Format: projectfile.Format, Board: projectfile.Board{
 			Name:  "host",
 			Board: boards.Board{Toolchain: boards.Toolchain{CC: "cc", AR: "ar"}},
 		},
-		Template: templateState{
-			"baremetal", nil,
-			blueprint.Blueprint{
+		Template: projectfile.Template{
+			Name: "baremetal",
+			Blueprint: blueprint.Blueprint{
 				Build: []string{"make"}, Inputs: []string{"src"}, ELF: "build/a.elf",
 				Map: "build/a.map",
 			},
 		},
 		Files: map[string]string{"src/main.c": image.DigestOf(nil)},
 	}
-	good, err := s.bytes()
+	good, err := s.Bytes()
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Add(good)
 	s.Pending = s.Files
-	pending, err := s.bytes()
+	pending, err := s.Bytes()
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -532,7 +533,7 @@ func FuzzProjectJSON(f *testing.F) {
 		f.Add([]byte(bad))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		s, err := parseState(data)
+		s, err := projectfile.Parse(data)
 		if err != nil {
 			return
 		}
@@ -541,13 +542,13 @@ func FuzzProjectJSON(f *testing.F) {
 				t.Errorf("took the file %q", name)
 			}
 		}
-		again, err := s.bytes()
+		again, err := s.Bytes()
 		must(t, err)
-		twice, err := parseState(again)
+		twice, err := projectfile.Parse(again)
 		if err != nil {
 			t.Fatalf("the written state cannot be read: %v\n%s", err, again)
 		}
-		third, err := twice.bytes()
+		third, err := twice.Bytes()
 		must(t, err)
 		if !bytes.Equal(again, third) || !json.Valid(again) {
 			t.Errorf("written twice it differs:\n%s\n%s", again, third)
@@ -557,12 +558,10 @@ func FuzzProjectJSON(f *testing.F) {
 
 // An env is what a test's builder and desk have.
 type env struct {
-	Path     []string
-	Log      hclog.Logger
-	Progress device.Progress
-	Cache    *cache.Cache
+	device.Host
 	Jobs     int
 	Fresh    bool
+	Programs []string
 
 	Programmer string
 	Reflash    bool
@@ -575,17 +574,13 @@ type env struct {
 }
 
 func (e env) builder() *Builder {
-	return &Builder{Host: device.Host{Path: e.Path, Log: e.Log, Progress: e.Progress, Cache: e.Cache},
-		Jobs: e.Jobs, Forms: true,
-		Fresh: e.Fresh,
-	}
+	return &Builder{Host: e.Host, Jobs: e.Jobs, Forms: true, Fresh: e.Fresh, Programs: e.Programs}
 }
 
 func (e env) desk() *device.Desk {
-	return &device.Desk{Host: device.Host{Path: e.Path, Log: e.Log, Progress: e.Progress, Cache: e.Cache},
-		Programmer: e.Programmer, Reflash: e.Reflash,
-		Wait: e.Wait,
-		File: e.File, StateDir: e.StateDir, Ledger: e.Ledger, LeaseDir: e.LeaseDir, Tool: e.Tool,
+	return &device.Desk{
+		Host: e.Host, Programmer: e.Programmer, Reflash: e.Reflash, Wait: e.Wait, File: e.File,
+		StateDir: e.StateDir, Ledger: e.Ledger, LeaseDir: e.LeaseDir, Tool: e.Tool,
 	}
 }
 

@@ -1,11 +1,13 @@
 package project
 
 import (
+	"bytes"
 	"context"
 	"debug/elf"
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +17,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/firmware"
+	"github.com/boardsmith/boardsmith/internal/ramlink"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
@@ -72,7 +75,7 @@ var ramEntries = []string{"count", "begun", "root", "overflow", "workspace", "fa
 
 func ramProgram(flags ...string) Operators {
 	return Operators{
-		Files: []OperatorFile{{"a.c", []byte(ramOperators)}}, Entries: ramEntries,
+		Files: []OperatorFile{{Name: "a.c", Data: []byte(ramOperators)}}, Entries: ramEntries,
 		Flags: append([]string{"-DSTARTED=2"}, flags...),
 	}
 }
@@ -213,7 +216,7 @@ int good(TVMValue* args, int* codes, int n, TVMValue* out, int* type, void* reso
 	for _, board := range []string{"mps2_an385", "qemu_riscv32", "host"} {
 		t.Run(board, func(t *testing.T) {
 			s, l, _ := openRAM(t, board)
-			o := Operators{Files: []OperatorFile{{"bad.c", []byte(source)}}, Entries: []string{"crash", "good"}}
+			o := Operators{Files: []OperatorFile{{Name: "bad.c", Data: []byte(source)}}, Entries: []string{"crash", "good"}}
 			for range 2 { // the session goes on with the device that was reset
 				m := uploaded(t, s, l, o)
 				_, err := callIn(t, m, "crash", 1)
@@ -307,7 +310,7 @@ func TestInterruptsOfMeasurements(t *testing.T) {
 	for _, board := range drawn.Of(t, "boards that count interrupts", []string{"mps2_an385", "qemu_riscv32", "host"}, 2) {
 		t.Run(board, func(t *testing.T) {
 			s, l, _ := openRAM(t, board)
-			o := Operators{Files: []OperatorFile{{"a.c", []byte(pendOperators)}}, Entries: []string{"quiet", "pend"}}
+			o := Operators{Files: []OperatorFile{{Name: "a.c", Data: []byte(pendOperators)}}, Entries: []string{"quiet", "pend"}}
 			if board == "host" {
 				o = ramProgram()
 			}
@@ -383,7 +386,7 @@ func TestOperatorsRefused(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := l.Link(t.Context(), Operators{
-				Files:   []OperatorFile{{"a.c", []byte(c.source)}},
+				Files:   []OperatorFile{{Name: "a.c", Data: []byte(c.source)}},
 				Entries: []string{c.entry},
 			}, w)
 			var tool *ToolError
@@ -396,7 +399,7 @@ func TestOperatorsRefused(t *testing.T) {
 			}
 		})
 	}
-	f := Operators{Files: []OperatorFile{{"a.c", []byte("int f(void) { return 0; }")}}}
+	f := Operators{Files: []OperatorFile{{Name: "a.c", Data: []byte("int f(void) { return 0; }")}}}
 	if _, err := l.Link(t.Context(), f, w); failure.Of(err) != failure.Config {
 		t.Errorf("no entry is named: %v", err)
 	}
@@ -440,31 +443,39 @@ func TestOperatorNames(t *testing.T) {
 	l, err := p.OperatorLinker(t.Context())
 	must(t, err)
 	made := filepath.Join(t.TempDir(), "made")
-	specs := OperatorFile{"spec.c", []byte(".c:\ntouch " + made + "\n\n")}
-	entry := OperatorFile{"f.c", []byte("#include <math.h>\nint f(double* x) { *x = cos(*x); return 0; }")}
-	object, err := l.objects(t.Context(), t.TempDir(), Operators{Files: []OperatorFile{entry}})
+	specs := OperatorFile{Name: "spec.c", Data: []byte(".c:\ntouch " + made + "\n\n")}
+	entry := OperatorFile{Name: "f.c", Data: []byte("#include <math.h>\nint f(double* x) { *x = cos(*x); return 0; }")}
+	compiled := filepath.Join(t.TempDir(), "f.o")
+	cc := exec.CommandContext(t.Context(), "cc", "-x", "c", "-c", "-o", compiled, "-")
+	cc.Stdin = bytes.NewReader(entry.Data)
+	must(t, cc.Run())
+	code, err := os.ReadFile(compiled)
 	must(t, err)
+	defines := func(file, variable string) OperatorFile {
+		return OperatorFile{Name: file, Data: []byte("int " + variable + ";")}
+	}
+	object := OperatorFile{Name: "f.o", Data: code}
 	for _, c := range []struct {
 		files []OperatorFile
 		class failure.Class // "": it links
 		names string        // in the error
 	}{
 		{[]OperatorFile{entry}, "", ""},
-		{[]OperatorFile{entry, {"-specs=spec.c", nil}, specs}, failure.Config, `"-specs=spec.c"`},
-		{[]OperatorFile{entry, {"-g.h", nil}}, failure.Config, `"-g.h"`},
-		{[]OperatorFile{entry, {"f.c", []byte("int g;")}}, failure.Config, `"f.c" and "f.c"`},
-		{[]OperatorFile{entry, object[0]}, failure.Config, `"f.c" and "f.o"`},
-		{[]OperatorFile{object[0], entry}, failure.Config, `"f.o" and "f.c"`},
-		{[]OperatorFile{entry, {"a/b.c", []byte("int g;")}}, "", ""},
-		{[]OperatorFile{entry, {"a/../b.c", nil}}, failure.Config, `"a/../b.c"`},
-		{[]OperatorFile{entry, {"/b.c", nil}}, failure.Config, `"/b.c"`},
-		{[]OperatorFile{entry, {"..", nil}}, failure.Config, `".."`},
+		{[]OperatorFile{entry, {Name: "-specs=spec.c", Data: nil}, specs}, failure.Config, `"-specs=spec.c"`},
+		{[]OperatorFile{entry, {Name: "-g.h", Data: nil}}, failure.Config, `"-g.h"`},
+		{[]OperatorFile{entry, {Name: "f.c", Data: []byte("int g;")}}, failure.Config, `"f.c" and "f.c"`},
+		{[]OperatorFile{entry, object}, failure.Config, `"f.c" and "f.o"`},
+		{[]OperatorFile{object, entry}, failure.Config, `"f.o" and "f.c"`},
+		{[]OperatorFile{entry, {Name: "a/b.c", Data: []byte("int g;")}}, "", ""},
+		{[]OperatorFile{entry, {Name: "a/../b.c", Data: nil}}, failure.Config, `"a/../b.c"`},
+		{[]OperatorFile{entry, {Name: "/b.c", Data: nil}}, failure.Config, `"/b.c"`},
+		{[]OperatorFile{entry, {Name: "..", Data: nil}}, failure.Config, `".."`},
 		// No file with options.
-		{[]OperatorFile{entry, {"@g.c", []byte("-specs=spec.c\n")}, specs}, failure.Compile, ""},
+		{[]OperatorFile{entry, {Name: "@g.c", Data: []byte("-specs=spec.c\n")}, specs}, failure.Compile, ""},
 		// Names that the linker gives its own files, here and before.
-		{[]OperatorFile{entry, {"shim.c", []byte("int g1;")}, {"stubs.c", []byte("int g2;")}}, "", ""},
-		{[]OperatorFile{entry, {"boardsmith_shim.c", []byte("int g1;")}, {"boardsmith_stubs.c", []byte("int g2;")}}, "", ""},
-		{[]OperatorFile{entry, {"operators.ld", nil}, {"operators.elf", nil}}, "", ""},
+		{[]OperatorFile{entry, defines("shim.c", "g1"), defines("stubs.c", "g2")}, "", ""},
+		{[]OperatorFile{entry, defines("boardsmith_shim.c", "g1"), defines("boardsmith_stubs.c", "g2")}, "", ""},
+		{[]OperatorFile{entry, {Name: "operators.ld", Data: nil}, {Name: "operators.elf", Data: nil}}, "", ""},
 	} {
 		_, err := l.Link(t.Context(), Operators{Files: c.files, Entries: []string{"f"}},
 			rpc.Window{Base: 1 << 30, Bytes: 1 << 20})
@@ -551,12 +562,12 @@ func TestResidentBesideRAM(t *testing.T) {
 		[]string{"host", "mps2_an385", "mps2_an500", "qemu_riscv32", "qemu_riscv64"}, 2) {
 		t.Run(board, func(t *testing.T) {
 			needBoardTools(t, board, nil)
-			blank, err := BlankArchive()
+			blank, err := ramlink.BlankArchive()
 			must(t, err)
 			spec := Spec{Board: board, Archive: blank, Options: ramOptions(board)}
 			l, err := generated(t, t.TempDir()+"/p", spec, testEnv()).OperatorLinker(t.Context())
 			must(t, err)
-			own := Operators{Files: []OperatorFile{{"resident.c", []byte(residentOperators)}}}
+			own := Operators{Files: []OperatorFile{{Name: "resident.c", Data: []byte(residentOperators)}}}
 			jump, root := own, own
 			jump.Entries, root.Entries = []string{"jump"}, []string{"root"}
 			spec.Archive, err = l.Archive(t.Context(), map[string]Operators{"jump": jump, "root": root}, nil)
@@ -570,7 +581,7 @@ func TestResidentBesideRAM(t *testing.T) {
 			source := ramOperators + "\nint plain(void);\nint plain(void) { return 42; }\n" +
 				"PACKED(where) { out->v_int64 = (int64_t)(uintptr_t)&plain; *type = kTVMArgInt; return 0; }\n"
 			m := uploaded(t, s, l, Operators{
-				Files: []OperatorFile{{"a.c", []byte(source)}}, Entries: append(ramEntries, "where"),
+				Files: []OperatorFile{{Name: "a.c", Data: []byte(source)}}, Entries: append(ramEntries, "where"),
 				Flags: []string{"-DSTARTED=2"},
 			})
 			if got, err := callIn(t, m, "root", 16); err != nil || got != 4 {

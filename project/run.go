@@ -10,6 +10,9 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/builddir"
+	"github.com/boardsmith/boardsmith/internal/projectfile"
+	"github.com/boardsmith/boardsmith/internal/workdir"
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
@@ -17,17 +20,7 @@ import (
 const maxFlashes = 20
 
 // A FlashRecord is one flash of the project's firmware.
-type FlashRecord struct {
-	Time       time.Time     `json:"time"`
-	Device     string        `json:"device"` // as in FlashReport
-	Programmer string        `json:"programmer"`
-	Image      string        `json:"image"` // SHA-256 of the ELF file
-	BuildID    string        `json:"build_id"`
-	Why        string        `json:"why"`
-	Bytes      int64         `json:"bytes"`           // written
-	Sectors    int           `json:"sectors"`         // erased
-	Class      failure.Class `json:"class,omitempty"` // class of its failure; "" means that it was verified and answered
-}
+type FlashRecord = projectfile.Flash
 
 // RecordFlash adds the result of Flash to the history, which holds the last 20. It records nothing for a device
 // that loads its image when the link opens. A flash that wrote nothing replaces a preceding one that wrote nothing.
@@ -38,13 +31,13 @@ func (p *Project) RecordFlash(i *image.Image, r device.FlashReport, failed error
 	if r.Device == "" {
 		return nil
 	}
-	now := FlashRecord{
+	now := projectfile.Flash{
 		Time: time.Now().UTC().Round(time.Second), Device: r.Device, Programmer: r.Programmer, Image: i.Digest,
 		BuildID: i.ID(),
 		Why:     r.Why, Bytes: r.Wrote, Sectors: r.Erased, Class: failure.Of(failed),
 	}
-	return p.update(func(s *state) {
-		if n := len(s.Flashes); n > 0 && s.Flashes[n-1].idle() && now.idle() && s.Flashes[n-1].same(now) {
+	return p.update(func(s *projectfile.State) {
+		if n := len(s.Flashes); n > 0 && s.Flashes[n-1].Idle() && now.Idle() && s.Flashes[n-1].Same(now) {
 			s.Flashes = s.Flashes[:n-1]
 		}
 		s.Flashes = append(s.Flashes, now)
@@ -52,12 +45,10 @@ func (p *Project) RecordFlash(i *image.Image, r device.FlashReport, failed error
 	})
 }
 
-func (f FlashRecord) idle() bool { return f.Sectors == 0 && f.Class == "" }
-
-func (f FlashRecord) same(g FlashRecord) bool { return f.Device == g.Device && f.Image == g.Image }
-
 // Flashes returns the history, oldest first.
-func (p *Project) Flashes() []FlashRecord { return append([]FlashRecord(nil), p.state.Flashes...) }
+func (p *Project) Flashes() []projectfile.Flash {
+	return append([]projectfile.Flash(nil), p.state.Flashes...)
+}
 
 // Built returns the image of the project's last build, or nil if there is none or its files have changed. It does
 // not check whether a new build would give another image.
@@ -65,12 +56,12 @@ func (p *Project) Built() (*image.Image, error) {
 	if err := p.errIfClosed(); err != nil {
 		return nil, err
 	}
-	t, err := openTree(p.dir)
+	t, err := workdir.Open(p.dir)
 	if err != nil {
 		return nil, err
 	}
-	defer t.close()
-	last := p.lastBuild(t)
+	defer t.Close()
+	last := builddir.Last(t, &p.state)
 	if last == nil {
 		return nil, nil
 	}
@@ -88,7 +79,9 @@ func (p *Project) Run(ctx context.Context, desk *device.Desk, which string) (*rp
 }
 
 // RunStandalone is Run for a project of standalone firmware (boards.Options.App). The caller closes the session.
-func (p *Project) RunStandalone(ctx context.Context, desk *device.Desk, which string) (*device.StandaloneSession, error) {
+func (p *Project) RunStandalone(ctx context.Context, desk *device.Desk, which string) (
+	*device.StandaloneSession, error,
+) {
 	d, i, err := p.flashed(ctx, desk, which)
 	if err != nil {
 		return nil, err

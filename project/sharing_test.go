@@ -21,6 +21,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
+	"github.com/boardsmith/boardsmith/internal/workdir"
 )
 
 // hold is a second process that reads the project and has it open until its input ends.
@@ -57,7 +58,7 @@ func read(p *Project) error {
 func holdChange() int {
 	p, err := (&Builder{}).Open(os.Args[1])
 	if err == nil {
-		err = p.lock.change(context.Background())
+		err = p.lock.Change(context.Background())
 	}
 	if err != nil {
 		fmt.Println(err)
@@ -205,13 +206,13 @@ func countOnce(dir string) error {
 		n, _ := strconv.Atoi(string(text))
 		return n
 	}
-	l, err := shareLock(dir)
+	l, err := workdir.Share(dir)
 	if err != nil {
 		return err
 	}
-	defer l.release()
+	defer l.Release()
 	before := read("a")
-	err = l.change(context.Background())
+	err = l.Change(context.Background())
 	if read("a") != before || read("b") != before {
 		return fmt.Errorf("someone else's change came between (%v)", err)
 	}
@@ -223,7 +224,7 @@ func countOnce(dir string) error {
 			return err
 		}
 	}
-	if err := l.share(); err != nil {
+	if err := l.ShareAgain(); err != nil {
 		return err
 	}
 	if read("a") != before+1 || read("b") != before+1 {

@@ -11,6 +11,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/blueprint"
+	"github.com/boardsmith/boardsmith/internal/projectfile"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 )
 
@@ -32,7 +33,7 @@ func TestProjectFileIsChecked(t *testing.T) {
 	must(t, p.Close())
 	digest := image.DigestOf(nil)
 	for name, change := range map[string]func(map[string]any){
-		"another format":        func(p map[string]any) { p["format"] = stateFormat + 1 },
+		"another format":        func(p map[string]any) { p["format"] = projectfile.Format + 1 },
 		"no format":             func(p map[string]any) { delete(p, "format") },
 		"a file elsewhere":      func(p map[string]any) { p["files"] = map[string]any{"../x": digest} },
 		"no digest":             func(p map[string]any) { p["files"] = map[string]any{"x": "?"} },

@@ -475,7 +475,7 @@ func TestIfWord(t *testing.T) {
 	found, err := blueprint.Find("zephyr", nil)
 	must(t, err)
 	command := func() string {
-		return strings.Join(questionsAbout(found, testEnv().builder(), workspace).command(b, 2, nil), " ")
+		return strings.Join(testEnv().builder().env(&found.Blueprint, "", workspace).Command(b, 2, nil), " ")
 	}
 	const want = "west build -d build/app -b mps2_an385 -o=-j2"
 	if got := command(); got != want {

@@ -11,6 +11,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
+	"github.com/boardsmith/boardsmith/rpc"
 )
 
 // TestWrappedCompiler: a script that calls the compiler with one more flag prints the compiler's version and target.
@@ -22,8 +23,10 @@ func TestWrappedCompiler(t *testing.T) {
 	must(t, err)
 	wrapper := filepath.Join(t.TempDir(), "cc")
 	must(t, os.WriteFile(wrapper, fmt.Appendf(nil, "#!/bin/sh\nexec %s \"$@\" -DWRAPPED\n", command.Quote(cc)), 0o755))
-	source := OperatorFile{"f.c", []byte("#ifndef WRAPPED\n#define WRAPPED 2\n#endif\nint f(void) { return WRAPPED; }")}
+	const c = "#ifndef WRAPPED\n#define WRAPPED 2\n#endif\nint f(void) { return WRAPPED; }"
+	source := OperatorFile{Name: "f.c", Data: []byte(c)}
 	spec := Spec{Board: "host", Model: mlftest.Tiny(t, nil), Options: ramOptions("host")}
+	window := rpc.Window{Base: 1 << 30, Bytes: 1 << 20}
 	var compiled [3][]byte
 	var compilers [3]string
 	for n, programs := range [3][]string{{filepath.Dir(wrapper)}, nil, {filepath.Dir(wrapper)}} {
@@ -37,9 +40,9 @@ func TestWrappedCompiler(t *testing.T) {
 		must(t, err)
 		l, err := p.OperatorLinker(t.Context())
 		must(t, err)
-		objects, err := l.objects(t.Context(), t.TempDir(), Operators{Files: []OperatorFile{source}})
+		program, err := l.Link(t.Context(), Operators{Files: []OperatorFile{source}, Entries: []string{"f"}}, window)
 		must(t, err)
-		compiled[n] = objects[0].Data
+		compiled[n] = program.Bytes
 	}
 	if bytes.Equal(compiled[0], compiled[1]) || !bytes.Equal(compiled[0], compiled[2]) {
 		t.Error("the cache takes the wrapper's object for the compiler's, or the two wrappers' differ")
@@ -54,19 +57,24 @@ func TestWrappedCompiler(t *testing.T) {
 func TestVanishedFiles(t *testing.T) {
 	t.Parallel()
 	needBoardTools(t, "host", nil)
-	p := generated(t, t.TempDir()+"/p", Spec{Board: "host", Model: mlftest.Tiny(t, nil), Options: ramOptions("host")})
-	l, err := p.OperatorLinker(t.Context())
+	cc, err := exec.LookPath("cc")
 	must(t, err)
-	source := OperatorFile{"sub/f.c", []byte("#include \"missing.h\"\nint f(void) { return 0; }")}
-	cc := l.compile[0]
+	removing := t.TempDir()
+	const script = "#!/bin/sh\ncase \"$*\" in *sub/f.c*) rm -r \"$PWD\";; esac\nexec %s \"$@\"\n"
+	must(t, os.WriteFile(filepath.Join(removing, "cc"), fmt.Appendf(nil, script, command.Quote(cc)), 0o755))
+	spec := Spec{Board: "host", Model: mlftest.Tiny(t, nil), Options: ramOptions("host")}
+	o := Operators{
+		Files:   []OperatorFile{{Name: "sub/f.c", Data: []byte("#include \"missing.h\"\nint f(void) { return 0; }")}},
+		Entries: []string{"f"},
+	}
 	for _, class := range []failure.Class{failure.Compile, failure.Host} {
-		dir := filepath.Join(t.TempDir(), "temporary")
+		e := testEnv()
 		if class == failure.Host {
-			l.compile[0] = filepath.Join(t.TempDir(), "cc")
-			script := fmt.Appendf(nil, "#!/bin/sh\nrm -r %s\nexec %s \"$@\"\n", command.Quote(dir), command.Quote(cc))
-			must(t, os.WriteFile(l.compile[0], script, 0o755))
+			e.Programs = []string{removing}
 		}
-		_, err := l.objects(t.Context(), dir, Operators{Files: []OperatorFile{source}})
+		l, err := generated(t, t.TempDir()+"/p", spec, e).OperatorLinker(t.Context())
+		must(t, err)
+		_, err = l.Link(t.Context(), o, rpc.Window{Base: 1 << 30, Bytes: 1 << 20})
 		if failure.Of(err) != class {
 			t.Errorf("class %v, want %v: %v", failure.Of(err), class, err)
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/project/templatecheck"
 	"github.com/boardsmith/boardsmith/rpc/fault"
 )
 
@@ -183,10 +184,10 @@ func TestZephyrChecked(t *testing.T) {
 	}
 	for template, path := range map[string][]string{zephyrApp + "/app": {zephyrApp}, "zephyr": nil} {
 		var skipped []string
-		trial := project.TemplateTrial{Spec: zephyrAppSpec(t)}
+		trial := templatecheck.Trial{Spec: zephyrAppSpec(t)}
 		trial.Template = template
 		builder := &project.Builder{Host: device.Host{Path: path}}
-		err := builder.CheckTemplate(t.Context(), trial, func(c project.TemplateCheck) {
+		err := templatecheck.Run(t.Context(), builder, trial, func(c templatecheck.Check) {
 			if c.Skipped != "" {
 				skipped = append(skipped, c.Name)
 			}

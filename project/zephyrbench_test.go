@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
 )
@@ -19,7 +20,7 @@ import (
 // processors, of compilers, too.
 func BenchmarkZephyr(b *testing.B) {
 	NeedZephyr(b, "qemu-system-arm")
-	warm := env{Cache: cache.New(b.TempDir(), cache.Options{})}
+	warm := env{Host: device.Host{Cache: cache.New(b.TempDir(), cache.Options{})}}
 	count := 0
 	// candidate generates the project of an operator that no build had before.
 	candidate := func(b *testing.B, dir string, e env) *Project {
@@ -45,7 +46,8 @@ func BenchmarkZephyr(b *testing.B) {
 		step func(b *testing.B)
 	}{
 		{"from=nothing", func(b *testing.B) {
-			p := candidate(b, filepath.Join(b.TempDir(), "p"), env{Cache: cache.New(b.TempDir(), cache.Options{})})
+			cold := env{Host: device.Host{Cache: cache.New(b.TempDir(), cache.Options{})}}
+			p := candidate(b, filepath.Join(b.TempDir(), "p"), cold)
 			build(b, p)
 			must(b, p.Close())
 		}},

@@ -16,6 +16,7 @@ import (
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
+	"github.com/boardsmith/boardsmith/internal/workdir"
 )
 
 const zephyrKeptBoard = "mps2_an385"
@@ -94,10 +95,10 @@ func byHand(t *testing.T, p *Project) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("west by hand: %v\n%s", err, out)
 	}
-	tree, err := openTree(p.Dir())
+	tree, err := workdir.Open(p.Dir())
 	must(t, err)
-	defer tree.close()
-	if sum, err := tree.digest("build/west/zephyr/firmware.elf"); err != nil || sum != i.Digest {
+	defer tree.Close()
+	if sum, err := tree.Digest("build/west/zephyr/firmware.elf"); err != nil || sum != i.Digest {
 		t.Errorf("by hand: image %s (%v), want %s", sum, err, i.Digest)
 	}
 }

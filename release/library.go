@@ -20,7 +20,6 @@ import (
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/spdx"
 	"github.com/boardsmith/boardsmith/mlf"
-	"github.com/boardsmith/boardsmith/project"
 )
 
 // OfLibrary returns the release of a folder of models that Compiler.Bundle made by c, with the sizes of its Sizes.
@@ -70,7 +69,7 @@ func params(codes []*cmodel.Code) []string {
 }
 
 // libraryParts returns what the library is made of, by origin, and the tools that made it.
-func libraryParts(files []mlf.File, codes []*cmodel.Code, c *cmodel.Compiler) (parts []project.Part, err error) {
+func libraryParts(files []mlf.File, codes []*cmodel.Code, c *cmodel.Compiler) (parts []Part, err error) {
 	own, err := cmodel.Runtime()
 	if err != nil {
 		return nil, err
@@ -86,28 +85,28 @@ func libraryParts(files []mlf.File, codes []*cmodel.Code, c *cmodel.Compiler) (p
 	}
 	for _, code := range codes {
 		name, digest := code.Archive()
-		parts = append(parts, project.Part{
-			Kind: project.PartModel, Name: name, Version: code.Name, SHA256: digest,
-			Licence: project.NoLicence,
+		parts = append(parts, Part{
+			Kind: PartModel, Name: name, Version: code.Name, SHA256: digest,
+			Licence: NoLicence,
 		})
 	}
 	seen := map[string]bool{} // models of one archive may have code together
 	for _, code := range codes {
-		add(project.PartModelCode, code.Name, slices.DeleteFunc(code.Archived(), func(f mlf.File) bool {
+		add(PartModelCode, code.Name, slices.DeleteFunc(code.Archived(), func(f mlf.File) bool {
 			before := seen[f.Name]
 			seen[f.Name] = true
 			return before
 		}))
 	}
-	add(project.PartRuntime, project.RuntimeName, own)
-	add(project.PartGenerated, c.Board.Name, slices.Clone(generated))
+	add(PartRuntime, RuntimeName, own)
+	add(PartGenerated, c.Board.Name, slices.Clone(generated))
 	tools := c.Board.Toolchain
-	return append(parts, project.Part{Kind: project.PartTool, Name: tools.CC, Version: c.Target.Compiler},
-		project.Part{Kind: project.PartTool, Name: tools.AR, Version: c.Archiver}), err
+	return append(parts, Part{Kind: PartTool, Name: tools.CC, Version: c.Target.Compiler},
+		Part{Kind: PartTool, Name: tools.AR, Version: c.Archiver}), err
 }
 
 // partsOf returns the parts that files are, one for each licence, with digests as Project.Parts has them.
-func partsOf(kind, name string, files []mlf.File) (parts []project.Part, err error) {
+func partsOf(kind, name string, files []mlf.File) (parts []Part, err error) {
 	files = slices.SortedFunc(slices.Values(files), func(a, b mlf.File) int { return strings.Compare(a.Name, b.Name) })
 	sums := map[string]hash.Hash{} // by licence
 	for _, f := range files {
@@ -115,16 +114,16 @@ func partsOf(kind, name string, files []mlf.File) (parts []project.Part, err err
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.Name, err)
 		}
-		licence = cmp.Or(licence, map[string]string{project.PartGenerated: project.GeneratedLicence}[kind], project.NoLicence)
+		licence = cmp.Or(licence, map[string]string{PartGenerated: GeneratedLicence}[kind], NoLicence)
 		if sums[licence] == nil {
 			sums[licence] = sha256.New()
 		}
 		fmt.Fprintf(sums[licence], "%q %x\n", f.Name, sha256.Sum256(f.Data))
 	}
 	for _, licence := range slices.Sorted(maps.Keys(sums)) {
-		parts = append(parts, project.Part{
+		parts = append(parts, Part{
 			Kind: kind, Name: name, SHA256: hex.EncodeToString(sums[licence].Sum(nil)), Licence: licence,
-			Shipped: kind == project.PartRuntime,
+			Shipped: kind == PartRuntime,
 		})
 	}
 	return parts, nil

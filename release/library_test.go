@@ -14,7 +14,6 @@ import (
 	"github.com/boardsmith/boardsmith/cmodel"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/mlf"
-	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/release"
 )
 
@@ -89,7 +88,7 @@ func TestLibrary(t *testing.T) {
 	var parts []string
 	for _, p := range about.Parts {
 		parts = append(parts, p.Kind+" "+p.Name+" "+p.Licence)
-		if p.Kind == project.PartTool && p.Version == "" {
+		if p.Kind == release.PartTool && p.Version == "" {
 			t.Errorf("%s has no version", p.Name)
 		}
 	}

@@ -14,7 +14,6 @@ import (
 
 	"github.com/boardsmith/boardsmith/internal/files/plainfile"
 	"github.com/boardsmith/boardsmith/internal/spdx"
-	"github.com/boardsmith/boardsmith/project"
 )
 
 //go:embed licences/*.txt
@@ -28,7 +27,7 @@ type licence struct {
 
 // addLicences adds the texts of the licences that the parts name, and notices of the project, which name authors. It
 // takes the texts from the project, else from the folders, else its own, and returns the licences.
-func (r *Release) addLicences(parts []project.Part, texts []project.LicenceText, folders []string) ([]licence, error) {
+func (r *Release) addLicences(parts []Part, texts []LicenceText, folders []string) ([]licence, error) {
 	all := []licence{}
 	for _, id := range licenceIDs(parts) {
 		text, err := licenceText(id, texts, folders)
@@ -51,12 +50,12 @@ func (r *Release) addLicences(parts []project.Part, texts []project.LicenceText,
 }
 
 // licenceIDs returns the identifiers in the parts' licences, sorted; of a licence that is no expression, its text.
-func licenceIDs(parts []project.Part) (all []string) {
+func licenceIDs(parts []Part) (all []string) {
 	for _, p := range parts {
 		switch ids := spdx.IDs(p.Licence); {
 		case ids != nil:
 			all = append(all, ids...)
-		case p.Licence != "" && p.Licence != project.NoLicence:
+		case p.Licence != "" && p.Licence != NoLicence:
 			all = append(all, p.Licence)
 		}
 	}
@@ -67,7 +66,7 @@ func licenceIDs(parts []project.Part) (all []string) {
 }
 
 // licenceText returns the text of a licence, or nil if there is none.
-func licenceText(id string, texts []project.LicenceText, folders []string) ([]byte, error) {
+func licenceText(id string, texts []LicenceText, folders []string) ([]byte, error) {
 	if !spdx.IsExpression(id) {
 		return nil, nil // no file has its name
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/package-url/packageurl-go"
 
 	"github.com/boardsmith/boardsmith/internal/gitfolder"
-	"github.com/boardsmith/boardsmith/project"
 )
 
 const modulePath = "github.com/boardsmith/boardsmith"
@@ -78,9 +77,9 @@ func (v Version) purl(folder string) string {
 }
 
 // purlOf returns a part's package URL: of boardsmith's module, of a git repository, else a generic one with the digest.
-func (v Version) purlOf(p project.Part) string {
+func (v Version) purlOf(p Part) string {
 	switch {
-	case p.Shipped && p.Kind == project.PartRuntime:
+	case p.Shipped && p.Kind == PartRuntime:
 		return v.purl("crt")
 	case p.Shipped:
 		return v.purl(path.Join("templates", p.Name))
@@ -96,7 +95,7 @@ func (v Version) purlOf(p project.Part) string {
 
 // gitPURL returns the package URL of a part from a git repository: its commit, with the repository's URL unless the
 // type implies it.
-func gitPURL(p project.Part) string {
+func gitPURL(p Part) string {
 	place, err := gitfolder.Parse(p.URL)
 	if err != nil {
 		return ""

@@ -96,11 +96,11 @@ type Options struct {
 // Of returns the release of the project's last build, i. It has the raw bytes and Intel HEX if the build made them
 // (project.Builder.Forms). Errors: class config if i is not that build; those of Project.Usage.
 func Of(p *project.Project, i *image.Image, o Options) (*Release, error) {
-	parts, err := p.Parts(i)
+	parts, err := Parts(p, i)
 	if err != nil {
 		return nil, err
 	}
-	texts, err := p.LicenceTexts()
+	texts, err := LicenceTexts(p)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +139,7 @@ func (r *Release) add(name string, data []byte) {
 }
 
 // complete adds what describes the other files. main is the file that the bill of materials is for, and kind its type.
-func (r *Release) complete(o Options, a about, parts []project.Part, texts []project.LicenceText, main string,
+func (r *Release) complete(o Options, a about, parts []Part, texts []LicenceText, main string,
 	kind cyclonedx.ComponentType,
 ) (err error) {
 	a.Format, a.Product, a.Version, a.Boardsmith = aboutFormat, o.Product, o.Version, o.Boardsmith
@@ -173,11 +173,11 @@ func (r *Release) complete(o Options, a about, parts []project.Part, texts []pro
 }
 
 // part describes a part: boardsmith's own files have its version, and the user's the product's name and version.
-func (a *about) part(p project.Part) part {
+func (a *about) part(p Part) part {
 	switch {
 	case p.Shipped:
 		p.Version = a.Boardsmith.text()
-	case p.Kind == project.PartUser:
+	case p.Kind == PartUser:
 		p.Name, p.Version = cmp.Or(a.Product, p.Name), a.Version
 	}
 	q := part{

@@ -24,6 +24,7 @@ import (
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/project/templatecheck"
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
@@ -186,7 +187,7 @@ func lacking(compiler, emulator []*project.MissingToolError) error {
 func (v *invocation) templateCheck(ctx context.Context, template string) error {
 	if v.Env.On("DRYRUN") {
 		var names []string
-		for _, c := range project.TemplateChecks() {
+		for _, c := range templatecheck.List() {
 			v.Printf("%-10s %s", c.Name, c.Doc)
 			names = append(names, c.Name)
 		}
@@ -202,11 +203,11 @@ func (v *invocation) templateCheck(ctx context.Context, template string) error {
 	}
 	bar := v.Start("checking template "+template, 0)
 	defer bar.End()
-	trial := project.TemplateTrial{
+	trial := templatecheck.Trial{
 		Spec: project.Spec{Board: v.Env("BOARD"), Template: template, Archive: model}, Run: runsSample,
 	}
 	checked, skipped := 0, 0
-	err = builder.CheckTemplate(ctx, trial, func(r project.TemplateCheck) {
+	err = templatecheck.Run(ctx, builder, trial, func(r templatecheck.Check) {
 		state, detail := "ok", r.Found
 		if checked++; r.Skipped != "" {
 			skipped++

@@ -21,7 +21,8 @@ var mayImport = map[string][]string{
 
 	// What people type, and what serves it: environment, output, files that people write.
 	"targets": {
-		"internal/cli", "internal/boardlab", "projectapi", "validate", "release", "project", "executor", "device",
+		"internal/cli", "internal/boardlab", "projectapi", "validate", "release", "project/templatecheck", "project",
+		"executor", "device",
 		"emulated", "image", "cmodel", "cache", "rpc", "internal/standalone", "transport", "boards", "mlf", "ndarray",
 		"examples/samples", "failure", "internal/command", "internal/gitfolder", "internal/sourcetree",
 		"internal/virtualprobe", "internal/files",
@@ -33,8 +34,15 @@ var mayImport = map[string][]string{
 	},
 
 	// Uses of a project.
+	"project/templatecheck": {
+		"project", "device", "internal/builddir", "internal/imagecheck", "internal/projectfile", "internal/buildenv",
+		"internal/workdir", "internal/generator", "internal/blueprint", "image", "internal/firmware", "cache", "rpc",
+		"boards", "mlf", "failure",
+	},
 	"release": {
-		"project", "cmodel", "image", "boards", "mlf", "failure", "internal/gitfolder", "internal/spdx", "internal/files",
+		"project", "cmodel", "image", "boards", "mlf", "failure", "internal/builddir", "internal/projectfile",
+		"internal/buildenv", "internal/workdir", "internal/generator", "internal/blueprint", "internal/library",
+		"internal/gitfolder", "internal/spdx", "internal/files",
 	},
 	"validate": {"project", "executor", "cmodel", "image", "rpc", "boards", "mlf", "ndarray", "failure"},
 	"internal/boardlab": { // tests of a new board
@@ -59,8 +67,11 @@ var mayImport = map[string][]string{
 
 	// A project is a folder, and the way from it to a device.
 	"project": {
-		"device", "internal/generator", "internal/gitfolder", "internal/library", "internal/blueprint", "internal/fit",
-		"image", "internal/firmware", "cache", "rpc", "cmodel", "boards", "mlf", "ndarray", "crt",
+		"device", "internal/ramlink", "internal/builddir", "internal/postlink", "internal/imagecheck", "internal/projectfile",
+		"internal/projectfile",
+		"internal/buildenv", "internal/workdir", "internal/generator", "internal/gitfolder", "internal/library",
+		"internal/blueprint", "internal/fit", "image",
+		"internal/firmware", "cache", "rpc", "cmodel", "boards", "mlf", "ndarray", "crt",
 		"templates", "failure", "internal/cmacro", "internal/command", "internal/sourcetree", "internal/spdx",
 		"internal/toolwords", "internal/files",
 	},
@@ -71,9 +82,31 @@ var mayImport = map[string][]string{
 		"rpc", "rpc/fault", "internal/standalone", "transport", "boards", "failure", "internal/command",
 		"internal/files",
 	},
-	"internal/generator": {"internal/blueprint", "internal/library", "boards", "mlf", "failure", "internal/command"},
+	"internal/builddir": {
+		"internal/postlink", "internal/projectfile", "internal/buildenv", "internal/workdir", "internal/blueprint", "image",
+		"cache", "boards", "failure", "internal/command", "internal/toolwords", "internal/files",
+	},
+	"internal/ramlink": {
+		"internal/buildenv", "internal/blueprint", "internal/library", "internal/fit", "internal/firmware", "cache", "rpc",
+		"boards", "mlf", "crt", "failure", "internal/command", "internal/toolwords", "internal/files",
+	},
+	"internal/postlink": {
+		"internal/buildenv", "internal/imagecheck", "internal/workdir", "internal/blueprint", "internal/generator",
+		"internal/firmware", "cache", "boards", "failure", "internal/command", "internal/files",
+	},
+	"internal/imagecheck": {
+		"internal/blueprint", "internal/fit", "internal/firmware", "image", "boards", "mlf", "failure",
+	},
+	"internal/buildenv": {
+		"internal/blueprint", "internal/fit", "internal/sourcetree", "image", "boards", "failure", "internal/command",
+		"internal/toolwords", "internal/files",
+	},
+	"internal/projectfile": {"internal/buildenv", "internal/blueprint", "boards", "failure", "internal/files"},
+	"internal/workdir":     {"internal/blueprint", "failure", "internal/files"},
+	"internal/generator":   {"internal/blueprint", "internal/library", "boards", "mlf", "failure", "internal/command"},
 	"internal/blueprint": {
-		"internal/fit", "internal/stackdepth", "internal/firmware", "boards", "templates", "failure", "internal/files",
+		"internal/fit", "internal/stackdepth", "internal/firmware", "image", "boards", "crt", "templates", "failure",
+		"internal/files",
 	},
 	"cmodel": {
 		"crt", "image", "boards", "mlf", "ndarray", "failure", "internal/fit", "internal/command", "internal/toolwords",

@@ -17,7 +17,6 @@ import (
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/sourcetree"
-	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/release"
 )
 
@@ -56,7 +55,7 @@ func (v *invocation) release(ctx context.Context) error {
 func (v *invocation) releaseOptions(ctx context.Context, in *inputs.Inputs) (release.Options, error) {
 	o := release.Options{Product: in.Product, Version: in.Version, Boardsmith: release.RunningVersion()}
 	if in.Config.File != "" {
-		o.Licences = []string{filepath.Join(filepath.Dir(in.Config.File), project.LicenceFolder)}
+		o.Licences = []string{filepath.Join(filepath.Dir(in.Config.File), release.LicenceFolder)}
 	}
 	if o.Boardsmith.Module != "" {
 		return o, nil

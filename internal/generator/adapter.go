@@ -13,6 +13,12 @@ import (
 	"github.com/boardsmith/boardsmith/mlf"
 )
 
+// Files of generated C, beside the model's sources.
+const (
+	AdapterFile    = "codegen/host/src/boardsmith_adapter.c"
+	SignaturesFile = "codegen/host/src/boardsmith_signatures.c"
+)
+
 // Adapter returns a C source with what the device's AOT executor needs of models with the C interface: a packed
 // entry tvmgen_<M>_run, a description tvmgen_<M>_get_c_metadata, and the system library that registers both. It
 // allocates the model's pools from the arena at the first run; constant pools lie in flash. Pools that placed names,

@@ -23,3 +23,11 @@ func Root(t testing.TB) string {
 		}
 	}
 }
+
+// Must ends the test if there was an error.
+func Must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

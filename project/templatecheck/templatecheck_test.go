@@ -1,6 +1,6 @@
 //go:build !windows
 
-package project
+package templatecheck
 
 import (
 	"context"
@@ -13,13 +13,21 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/examples/samples"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/buildenv"
 	newfiles "github.com/boardsmith/boardsmith/internal/cli/scaffold"
+	"github.com/boardsmith/boardsmith/internal/projectfile"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
+	"github.com/boardsmith/boardsmith/internal/testkit/failuretest"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
+	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
 	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
@@ -123,15 +131,61 @@ var defects = []struct {
 	},
 }
 
+func TestMain(m *testing.M) {
+	code := m.Run()
+	testcache.Clean()
+	os.Exit(code)
+}
+
+// builder returns a builder with the tests' cache.
+func builder() *project.Builder {
+	return &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}, Forms: true}
+}
+
+// desk returns a desk whose state is of this process alone.
+func desk() *device.Desk {
+	return &device.Desk{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}, Programmer: "none"}
+}
+
+// generated returns the checks of a project.
+func generated(t *testing.T, s project.Spec) *checking {
+	t.Helper()
+	p, err := builder().Generate(t.Context(), filepath.Join(t.TempDir(), "p"), s)
+	testkit.Must(t, err)
+	t.Cleanup(func() { testkit.Must(t, p.Close()) })
+	state, err := projectfile.Read(p.Dir())
+	testkit.Must(t, err)
+	return &checking{p: p, state: state}
+}
+
+// needBoard skips the test if the board's tools are missing.
+func needBoard(t *testing.T, name string, path []string) {
+	t.Helper()
+	b, err := boards.Find(name, path)
+	testkit.Must(t, err)
+	compiler, emulator, err := device.MissingTools(t.Context(), b)
+	testkit.Must(t, err)
+	for _, missing := range append(compiler, emulator...) {
+		t.Skip(missing)
+	}
+}
+
+func writeIn(t *testing.T, dir, name, text string) {
+	t.Helper()
+	at := filepath.Join(dir, filepath.FromSlash(name))
+	testkit.Must(t, os.MkdirAll(filepath.Dir(at), 0o755))
+	testkit.Must(t, os.WriteFile(at, []byte(text), 0o644))
+}
+
 // soundHome writes soundTemplate, changed.
-func soundHome(t *testing.T, file, text, by string) env {
+func soundHome(t *testing.T, file, text, by string) *project.Builder {
 	t.Helper()
 	for _, tool := range []string{"make", "gcc"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			t.Skip(tool + " is not installed")
 		}
 	}
-	e, home := testEnv(), t.TempDir()
+	e, home := builder(), t.TempDir()
 	e.Path = []string{home}
 	for name, content := range soundTemplate {
 		if name == "templates/sound/"+file {
@@ -163,11 +217,11 @@ func TestTemplateDefects(t *testing.T) {
 			t.Parallel()
 			e := soundHome(t, d.file, d.text, d.by)
 			if d.check == "board" {
-				must(t, os.Rename(filepath.Join(e.Path[0], "templates/sound"), filepath.Join(e.Path[0], "templates/other")))
+				testkit.Must(t, os.Rename(filepath.Join(e.Path[0], "templates/sound"), filepath.Join(e.Path[0], "templates/other")))
 			}
 			name := map[bool]string{false: "sound", true: "other"}[d.check == "board"]
-			trial := TemplateTrial{Spec: Spec{Template: name, Model: mlftest.Tiny(t, nil)}}
-			err := e.builder().CheckTemplate(t.Context(), trial, func(TemplateCheck) {})
+			trial := Trial{Spec: project.Spec{Template: name, Model: mlftest.Tiny(t, nil)}}
+			err := Run(t.Context(), e, trial, func(Check) {})
 			var failed *templateError
 			if !errors.As(err, &failed) || failed.Check.Name != d.check || !strings.Contains(err.Error(), d.reported) {
 				t.Fatalf("%v, want check %q with %q", err, d.check, d.reported)
@@ -183,15 +237,15 @@ func TestTemplateDefects(t *testing.T) {
 func TestTemplateSound(t *testing.T) {
 	t.Parallel()
 	e := soundHome(t, "", "", "")
-	trial := TemplateTrial{Spec: Spec{Template: "sound", Model: mlftest.Tiny(t, nil)}}
+	trial := Trial{Spec: project.Spec{Template: "sound", Model: mlftest.Tiny(t, nil)}}
 	var skipped []string
 	n := 0
-	err := e.builder().CheckTemplate(t.Context(), trial, func(r TemplateCheck) {
+	err := Run(t.Context(), e, trial, func(r Check) {
 		if n++; r.Skipped != "" {
 			skipped = append(skipped, r.Name)
 		}
 	})
-	if err != nil || n != len(TemplateChecks()) || !slices.Equal(skipped, []string{"run"}) {
+	if err != nil || n != len(List()) || !slices.Equal(skipped, []string{"run"}) {
 		t.Errorf("%v after %d checks; skipped %q", err, n, skipped)
 	}
 }
@@ -204,8 +258,8 @@ func TestTemplateModelSource(t *testing.T) {
 		"conv_f32.aot_c":              "model/codegen/host/src/conv_f32_lib0.c",
 		"digits_i8.graph_llvm_x86_64": "",
 	} {
-		p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: "host", Model: mlftest.Path(t, archive)})
-		name, err := (&checking{p: p}).modelSource()
+		c := generated(t, project.Spec{Board: "host", Model: mlftest.Path(t, archive)})
+		name, err := c.modelSource()
 		var skipped *skipping
 		if name != want || errors.As(err, &skipped) != (want == "") {
 			t.Errorf("%s: %q, %v", archive, name, err)
@@ -217,25 +271,26 @@ func TestTemplateModelSource(t *testing.T) {
 // standalone firmware, and its changes do not hinder the next generation. The next step names the option.
 func TestTemplateProbe(t *testing.T) {
 	t.Parallel()
-	c := &checking{TemplateTrial: TemplateTrial{Spec: Spec{Board: "mps2_an385", Template: "baremetal"}}}
-	spec := Spec{Board: "mps2_an385", Archive: bundledSample(t)}
-	c.p = generated(t, filepath.Join(t.TempDir(), "p"), spec)
+	spec := project.Spec{Board: "mps2_an385", Archive: bundledSample(t)}
+	c := generated(t, spec)
+	c.Trial = Trial{Spec: project.Spec{Board: "mps2_an385", Template: "baremetal"}}
 	for _, app := range []string{boards.Standalone, boards.RPC} {
 		spec.Options.App = app
 		restore, err := c.generateWithProbe(t.Context(), spec)
-		must(t, err)
+		testkit.Must(t, err)
 		name, err := c.modelSource()
-		must(t, err)
+		testkit.Must(t, err)
 		text, err := os.ReadFile(c.at(name))
-		must(t, err)
+		testkit.Must(t, err)
 		want, found := strings.CutSuffix(string(text), "\n"+optionProbe+"\n")
-		if !found || image.DigestOf([]byte(want)) != c.p.state.Files[name] {
+		if !found || image.DigestOf([]byte(want)) != c.state.Files[name] {
 			t.Errorf("app=%s: %s is not as generated, with the probe", app, name)
 		}
-		must(t, restore())
+		testkit.Must(t, restore())
 	}
 	c.trying = "app=standalone"
-	if next := c.advice(templateCheck{}, &ToolError{}); !strings.Contains(next, failure.Option("Spec.Options", c.trying)) {
+	next := c.advice(check{}, &buildenv.ToolError{})
+	if !strings.Contains(next, failure.Option("Spec.Options", c.trying)) {
 		t.Errorf("next step %q", next)
 	}
 }
@@ -243,7 +298,7 @@ func TestTemplateProbe(t *testing.T) {
 func bundledSample(t *testing.T) *mlf.Archive {
 	t.Helper()
 	a, err := mlf.Parse(samples.Name, samples.Archive())
-	must(t, err)
+	testkit.Must(t, err)
 	return a
 }
 
@@ -256,29 +311,29 @@ func TestTemplateShipped(t *testing.T) {
 	}
 	folder := filepath.Join(t.TempDir(), "mine")
 	template, board, err := newfiles.Template(folder, "baremetal")
-	must(t, err)
-	e := testEnv()
+	testkit.Must(t, err)
+	e := builder()
 	e.Path = []string{folder}
-	needBoardTools(t, board, e.Path)
-	for _, spec := range []Spec{
+	needBoard(t, board, e.Path)
+	for _, spec := range []project.Spec{
 		{Template: "baremetal", Archive: bundledSample(t)},
 		{Template: template, Archive: bundledSample(t)}, // board is chosen
 	} {
 		ran := 0
-		trial := TemplateTrial{
-			Spec: spec, Desk: e.desk(),
+		trial := Trial{
+			Spec: spec, Desk: desk(),
 			Run: func(context.Context, *rpc.Session, *mlf.Model) error { ran++; return nil },
 		}
-		if err := e.builder().CheckTemplate(t.Context(), trial, func(TemplateCheck) {}); err != nil || ran != 1 {
+		if err := Run(t.Context(), e, trial, func(Check) {}); err != nil || ran != 1 {
 			t.Errorf("%s: %v; ran %d times", spec.Template, err, ran)
 		}
 	}
 	wrong := failure.Errorf(failure.WrongAnswer, "1 instead of 2")
-	trial := TemplateTrial{
-		Spec: Spec{Template: "baremetal", Model: mlftest.Tiny(t, nil)}, Desk: testEnv().desk(),
+	trial := Trial{
+		Spec: project.Spec{Template: "baremetal", Model: mlftest.Tiny(t, nil)}, Desk: desk(),
 		Run: func(context.Context, *rpc.Session, *mlf.Model) error { return wrong },
 	}
-	err = testEnv().builder().CheckTemplate(t.Context(), trial, func(TemplateCheck) {})
+	err = Run(t.Context(), builder(), trial, func(Check) {})
 	var failed *templateError
 	if !errors.As(err, &failed) || failed.Check.Name != "run" || failure.Of(err) != failure.WrongAnswer {
 		t.Errorf("wrong outputs: %v", err)
@@ -289,15 +344,15 @@ func TestTemplateShipped(t *testing.T) {
 func TestTemplateLacksTool(t *testing.T) {
 	t.Parallel()
 	e := soundHome(t, "template.json", `{"name": "make"`, `{"name": "no-such-tool"`)
-	trial := TemplateTrial{Spec: Spec{Template: "sound", Model: mlftest.Tiny(t, nil)}}
+	trial := Trial{Spec: project.Spec{Template: "sound", Model: mlftest.Tiny(t, nil)}}
 	skipped := 0
-	err := e.builder().CheckTemplate(t.Context(), trial, func(r TemplateCheck) {
+	err := Run(t.Context(), e, trial, func(r Check) {
 		if r.Skipped != "" {
 			skipped++
 		}
 	})
-	var missing *MissingToolError
-	if !errors.As(err, &missing) || missing.Tool != "no-such-tool" || skipped != len(TemplateChecks())-3 {
+	var missing *project.MissingToolError
+	if !errors.As(err, &missing) || missing.Tool != "no-such-tool" || skipped != len(List())-3 {
 		t.Errorf("%v, skipped %d checks", err, skipped)
 	}
 }
@@ -307,9 +362,9 @@ func TestTemplateLacksTool(t *testing.T) {
 func TestTemplateWithoutTree(t *testing.T) {
 	t.Setenv("ZEPHYR_BASE", "")
 	t.Setenv("HOME", t.TempDir())
-	trial := TemplateTrial{Spec: Spec{Board: "zephyr/mps2_an385", Template: "zephyr", Model: mlftest.Tiny(t, nil)}}
+	trial := Trial{Spec: project.Spec{Board: "zephyr/mps2_an385", Template: "zephyr", Model: mlftest.Tiny(t, nil)}}
 	var passed []string
-	err := testEnv().builder().CheckTemplate(t.Context(), trial, func(r TemplateCheck) {
+	err := Run(t.Context(), builder(), trial, func(r Check) {
 		if r.Skipped == "" {
 			passed = append(passed, r.Name)
 		}
@@ -324,12 +379,12 @@ func TestTemplateNamed(t *testing.T) {
 	t.Parallel()
 	e := soundHome(t, "template.json", `"options"`, `"env": {"SOUND": "$SOUND_BASE"}, "options"`)
 	folder := filepath.Join(t.TempDir(), "elsewhere")
-	must(t, os.Rename(filepath.Join(e.Path[0], "templates/sound"), folder))
-	b := e.builder()
+	testkit.Must(t, os.Rename(filepath.Join(e.Path[0], "templates/sound"), folder))
+	b := e
 	b.Templates, b.Variables = map[string]string{"sound": folder}, map[string]string{"SOUND_BASE": "x"}
 	checked := 0
-	trial := TemplateTrial{Spec: Spec{Template: "sound", Model: mlftest.Tiny(t, nil)}}
-	if err := b.CheckTemplate(t.Context(), trial, func(TemplateCheck) { checked++ }); err != nil {
+	trial := Trial{Spec: project.Spec{Template: "sound", Model: mlftest.Tiny(t, nil)}}
+	if err := Run(t.Context(), b, trial, func(Check) { checked++ }); err != nil {
 		t.Errorf("%v after %d checks", err, checked)
 	}
 }
@@ -343,10 +398,16 @@ func TestTemplateObjects(t *testing.T) {
 	} {
 		writeIn(t, home, name, "")
 	}
-	p := &Project{}
-	p.state.Files = map[string]string{"src/a.c": "", "src/b.c": ""}
-	all, err := (&checking{home: home, p: p}).objects()
+	state := &projectfile.State{Files: map[string]string{"src/a.c": "", "src/b.c": ""}}
+	all, err := (&checking{home: home, state: state}).objects()
 	if _, other := all[filepath.Join(home, "isr_tables.c.obj")]; err != nil || len(all) != 4 || other {
 		t.Errorf("%v, %v", all, err)
 	}
+}
+
+func TestContexts(t *testing.T) {
+	trial := Trial{Spec: project.Spec{Template: "baremetal", Model: mlftest.Tiny(t, nil)}}
+	failuretest.Ended(t, failuretest.Calls{
+		"Run": func(ctx context.Context) error { return Run(ctx, builder(), trial, func(Check) {}) },
+	})
 }

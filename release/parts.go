@@ -1,6 +1,6 @@
 // This file lists what a project's firmware is made of, and by which tools.
 
-package project
+package release
 
 import (
 	"cmp"
@@ -15,15 +15,19 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 
-	"github.com/boardsmith/boardsmith/crt"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/blueprint"
+	"github.com/boardsmith/boardsmith/internal/builddir"
+	"github.com/boardsmith/boardsmith/internal/buildenv"
 	"github.com/boardsmith/boardsmith/internal/files/plainfile"
 	"github.com/boardsmith/boardsmith/internal/generator"
+	"github.com/boardsmith/boardsmith/internal/library"
+	"github.com/boardsmith/boardsmith/internal/projectfile"
 	"github.com/boardsmith/boardsmith/internal/spdx"
-	"github.com/boardsmith/boardsmith/templates"
+	"github.com/boardsmith/boardsmith/internal/workdir"
+	"github.com/boardsmith/boardsmith/project"
 )
 
 // Kinds of parts.
@@ -68,18 +72,28 @@ type PartFile struct {
 	SHA256 string
 }
 
+// errIfClosed returns an error for a closed project, whose folder others may have changed.
+func errIfClosed(p *project.Project) error {
+	_, err := p.Built()
+	return err
+}
+
 // Parts returns what the image of the project's last build is made of, in a fixed order: equal inputs give equal parts.
 // Errors: class config if i is not that image.
-func (p *Project) Parts(i *image.Image) ([]Part, error) {
-	if err := p.errIfClosed(); err != nil {
+func Parts(p *project.Project, i *image.Image) ([]Part, error) {
+	if err := errIfClosed(p); err != nil {
 		return nil, err
 	}
-	t, err := openTree(p.dir)
+	s, err := projectfile.Read(p.Dir())
 	if err != nil {
 		return nil, err
 	}
-	defer t.close()
-	last := p.lastBuild(t)
+	t, err := workdir.Open(p.Dir())
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	last := builddir.Last(t, s)
 	if last == nil || last.Digest != i.Digest {
 		return nil, failure.New(failure.Config, "build again", "%v is not the project's last build", i)
 	}
@@ -88,7 +102,7 @@ func (p *Project) Parts(i *image.Image) ([]Part, error) {
 	}}
 	groups := map[origin][]PartFile{}
 	for name, sum := range last.Inputs {
-		o := p.originOf(name, sum)
+		o := originOf(s, name, sum)
 		if err := o.addLicence(t, name); err != nil {
 			return nil, err
 		}
@@ -112,22 +126,6 @@ var partOrder = []string{
 	PartTool,
 }
 
-// isShipped reports whether a file has the content of one of boardsmith's own.
-func isShipped(digest string) bool { return shipped()[digest] }
-
-var shipped = sync.OnceValue(func() map[string]bool {
-	all := map[string]bool{}
-	for _, files := range []fs.FS{templates.FS, crt.FS} {
-		_ = fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
-			if data, failed := fs.ReadFile(files, name); err == nil && failed == nil {
-				all[image.DigestOf(data)] = true
-			}
-			return nil
-		})
-	}
-	return all
-})
-
 // An origin is what the files of one part have in common: a Part without files.
 type origin struct {
 	kind, name, version, licence, url string
@@ -136,34 +134,34 @@ type origin struct {
 
 // originOf returns the origin of an input with its digest in the last build. The licence is that of files that
 // name none, or "".
-func (p *Project) originOf(name, sum string) origin {
+func originOf(s *projectfile.State, name, sum string) origin {
 	first, rest, _ := strings.Cut(name, "/")
 	switch {
-	case p.state.Files[name] != sum: // Generate did not write it, or not so
-		return origin{kind: PartUser, name: p.ModelName()}
-	case p.folders().InModel(name):
-		return origin{kind: PartModelCode, name: p.ModelName()}
-	case p.folders().InRuntime(name):
-		return origin{kind: PartRuntime, name: RuntimeName, shipped: isShipped(sum)}
+	case s.Files[name] != sum: // Generate did not write it, or not so
+		return origin{kind: PartUser, name: s.Model.ModelName}
+	case s.Template.Landmarks.Folders.InModel(name):
+		return origin{kind: PartModelCode, name: s.Model.ModelName}
+	case s.Template.Landmarks.Folders.InRuntime(name):
+		return origin{kind: PartRuntime, name: RuntimeName, shipped: blueprint.IsShipped(sum)}
 	case first == generator.Libraries:
-		return p.libraryOrigin(rest)
+		return libraryOrigin(s, rest)
 	case first == generator.Board:
-		return origin{kind: PartBoard, name: p.state.Board.Name}
-	case slices.Contains(p.state.Template.Generate, name):
-		return origin{kind: PartGenerated, name: p.state.Board.Name, licence: GeneratedLicence}
+		return origin{kind: PartBoard, name: s.Board.Name}
+	case slices.Contains(s.Template.Generate, name):
+		return origin{kind: PartGenerated, name: s.Board.Name, licence: GeneratedLicence}
 	}
-	o := origin{kind: PartTemplate, name: p.state.Template.Name, shipped: isShipped(sum)}
-	if from := p.state.Template.Origin; from != nil && !o.shipped {
+	o := origin{kind: PartTemplate, name: s.Template.Name, shipped: blueprint.IsShipped(sum)}
+	if from := s.Template.Origin; from != nil && !o.shipped {
 		o.version, o.url = from.Commit, from.URL
 	}
 	return o
 }
 
 // libraryOrigin returns the origin of a file below the folder of libraries.
-func (p *Project) libraryOrigin(name string) origin {
+func libraryOrigin(s *projectfile.State, name string) origin {
 	of, _, _ := strings.Cut(name, "/")
 	o := origin{kind: PartLibrary, name: of}
-	for _, l := range p.state.Libraries {
+	for _, l := range s.Libraries {
 		if l.Name == of {
 			o.version, o.url, o.licence = l.Commit, l.URL, l.Licence
 		}
@@ -172,12 +170,12 @@ func (p *Project) libraryOrigin(name string) origin {
 }
 
 // addLicence sets the licence that the file beside a file names, or it itself in its first lines, if one does.
-func (o *origin) addLicence(t *tree, name string) error {
-	own, err := t.licence(name)
+func (o *origin) addLicence(t *workdir.Tree, name string) error {
+	own, err := licenceOf(t, name)
 	if err != nil {
 		return err
 	}
-	beside, err := t.licence(name + spdx.Sidecar)
+	beside, err := licenceOf(t, name+spdx.Sidecar)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -185,14 +183,14 @@ func (o *origin) addLicence(t *tree, name string) error {
 	return nil
 }
 
-func (t *tree) licence(name string) (string, error) {
-	f, err := t.root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|plainfile.NoWait, 0)
+func licenceOf(t *workdir.Tree, name string) (string, error) {
+	f, err := t.Root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|plainfile.NoWait, 0)
 	if err != nil {
-		return "", t.error("read", name, err)
+		return "", t.Error("read", name, err)
 	}
 	defer f.Close()
 	licence, err := spdx.Of(f)
-	return licence, t.error("read", name, err)
+	return licence, t.Error("read", name, err)
 }
 
 func (o origin) part(files []PartFile) Part {
@@ -212,7 +210,7 @@ func (o origin) part(files []PartFile) Part {
 }
 
 // toolPart returns a tool, or a library of the compiler, which is known by its digest.
-func toolPart(t toolState) Part {
+func toolPart(t buildenv.Identity) Part {
 	if sum, ok := strings.CutPrefix(t.Version, "SHA-256 "); ok {
 		if path.Ext(t.Name) == ".a" || path.Ext(t.Name) == ".o" {
 			return Part{Kind: PartToolchain, Name: t.Name, SHA256: sum, Licence: NoLicence}
@@ -222,15 +220,11 @@ func toolPart(t toolState) Part {
 	return Part{Kind: PartTool, Name: t.Name, Version: t.Version}
 }
 
-// LicenceFolder is the folder with the texts of a project's, library's or template's licences, ID.txt each, as in the
-// REUSE specification 3.3.
-const LicenceFolder = "LICENSES"
-
-// licenceFiles are patterns of the files with licences at the top of a project or library.
-var licenceFiles = []string{"LICEN[CS]E*", "COPYING*", "NOTICE*", LicenceFolder + "/*.txt"}
-
 // maxLicenceBytes limits a file of licences; the longest text of the SPDX list has 110 KiB.
 const maxLicenceBytes = 1 << 20
+
+// LicenceFolder is the folder with the texts of a product's licences, ID.txt each, as in the REUSE specification 3.3.
+const LicenceFolder = library.LicenceFolder
 
 // A LicenceText is a file with a licence, or a notice.
 type LicenceText struct {
@@ -241,27 +235,31 @@ type LicenceText struct {
 
 // LicenceTexts returns the texts of licences, and the files LICENSE, COPYING and NOTICE, of the project and of its
 // libraries, sorted by name.
-func (p *Project) LicenceTexts() (all []LicenceText, err error) {
-	if err := p.errIfClosed(); err != nil {
+func LicenceTexts(p *project.Project) (all []LicenceText, err error) {
+	if err := errIfClosed(p); err != nil {
 		return nil, err
 	}
-	t, err := openTree(p.dir)
+	s, err := projectfile.Read(p.Dir())
 	if err != nil {
 		return nil, err
 	}
-	defer t.close()
+	t, err := workdir.Open(p.Dir())
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
 	folders := []string{"."}
-	for _, l := range p.state.Libraries {
+	for _, l := range s.Libraries {
 		folders = append(folders, path.Join(generator.Libraries, l.Name))
 	}
 	for _, folder := range folders {
-		for _, pattern := range licenceFiles {
-			names, err := fs.Glob(t.root.FS(), path.Join(folder, pattern))
+		for _, pattern := range library.LicenceFiles {
+			names, err := fs.Glob(t.Root.FS(), path.Join(folder, pattern))
 			if err != nil {
 				return nil, err
 			}
 			for _, name := range names {
-				text, err := t.licenceText(name)
+				text, err := readLicence(t, name)
 				if err != nil {
 					return nil, err
 				}
@@ -277,17 +275,17 @@ func (p *Project) LicenceTexts() (all []LicenceText, err error) {
 
 // licenceIn returns the licence whose text a file has, by its name; "" of a notice.
 func licenceIn(name string) string {
-	if path.Base(path.Dir(name)) != LicenceFolder {
+	if path.Base(path.Dir(name)) != library.LicenceFolder {
 		return ""
 	}
 	return strings.TrimSuffix(path.Base(name), ".txt")
 }
 
-// licenceText reads a file, or nothing if it is a folder, such as LICENSES.
-func (t *tree) licenceText(name string) ([]byte, error) {
-	f, err := t.root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|plainfile.NoWait, 0)
+// readLicence reads a file, or nothing if it is a folder, such as LICENSES.
+func readLicence(t *workdir.Tree, name string) ([]byte, error) {
+	f, err := t.Root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|plainfile.NoWait, 0)
 	if err != nil {
-		return nil, t.error("read", name, err)
+		return nil, t.Error("read", name, err)
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err != nil || info.IsDir() {
@@ -298,7 +296,7 @@ func (t *tree) licenceText(name string) ([]byte, error) {
 		err = errors.New("larger than any licence")
 	}
 	if err != nil {
-		return nil, t.error("read", name, err)
+		return nil, t.Error("read", name, err)
 	}
 	return text, nil
 }

@@ -1,12 +1,12 @@
 // This file locks a project's folder: many processes and goroutines may read it at once, or one may change it.
 //
-// Two files are locked. lockFile: shared by everyone who has the folder open, exclusively by the one who changes
-// its files. turnFile: exclusively by whoever changes anything, from before the wait for readers to the end. Only
-// its holder asks for lockFile exclusively, so that a reader can become the one who changes files, and a reader
+// Two files are locked. LockFile: shared by everyone who has the folder open, exclusively by the one who changes
+// its files. TurnFile: exclusively by whoever changes anything, from before the wait for readers to the end. Only
+// its holder asks for LockFile exclusively, so that a reader can become the one who changes files, and a reader
 // again, without anyone else's change in between. A change of project.json alone, which is replaced in one step,
-// takes the turn only, and leaves no note in holderFile.
+// takes the turn only, and leaves no note in HolderFile.
 
-package project
+package workdir
 
 import (
 	"context"
@@ -26,9 +26,9 @@ import (
 )
 
 const (
-	lockFile   = ".boardsmith.lock"   // the file stays; the lock on it ends with the process
-	turnFile   = ".boardsmith.turn"   // as lockFile
-	holderFile = ".boardsmith.holder" // names the process that changes files: on Windows a locked file cannot be written
+	LockFile   = ".boardsmith.lock"   // the file stays; the lock on it ends with the process
+	TurnFile   = ".boardsmith.turn"   // as lockFile
+	HolderFile = ".boardsmith.holder" // names the process that changes files: on Windows a locked file cannot be written
 )
 
 const (
@@ -38,10 +38,10 @@ const (
 )
 
 // A lock holds the locks of one Project.
-type lock struct {
+type Lock struct {
 	dir   string
-	files fileLock // lockFile
-	turn  fileLock // turnFile
+	files fileLock // LockFile
+	turn  fileLock // TurnFile
 }
 
 // A fileLock is a file and, while it is locked, the open file.
@@ -61,13 +61,13 @@ func plain(path string) error {
 	return failure.New(failure.Config, "remove it", "%s is not a plain file (%v)", path, info.Mode().Type())
 }
 
-func newLock(dir string) *lock {
-	return &lock{dir, fileLock{path: filepath.Join(dir, lockFile)}, fileLock{path: filepath.Join(dir, turnFile)}}
+func NewLock(dir string) *Lock {
+	return &Lock{dir, fileLock{path: filepath.Join(dir, LockFile)}, fileLock{path: filepath.Join(dir, TurnFile)}}
 }
 
-// shareLock opens the folder for reading, without waiting. Errors: *LockedError.
-func shareLock(dir string) (*lock, error) {
-	l := newLock(dir)
+// Share opens the folder for reading, without waiting. Errors: *LockedError.
+func Share(dir string) (*Lock, error) {
+	l := NewLock(dir)
 	ok, err := l.files.tryShared()
 	if err != nil {
 		return nil, err
@@ -78,30 +78,30 @@ func shareLock(dir string) (*lock, error) {
 	return l, nil
 }
 
-// change gives l exclusive use of the folder until share or release. It waits briefly for readers, but not if
+// Change gives l exclusive use of the folder until ShareAgain or Release. It waits briefly for readers, but not if
 // another change already waits, which would wait for l. After an error l is unchanged. Errors: *LockedError; those
 // of ctx.
-func (l *lock) change(ctx context.Context) error {
+func (l *Lock) Change(ctx context.Context) error {
 	if err := l.takeTurnAlone(ctx); err != nil {
 		return err
 	}
 	reads := l.files.file != nil && l.files.shared
 	err := l.takeFiles(ctx)
 	if err != nil && reads {
-		_ = l.share() // no one else can have changed anything
+		_ = l.ShareAgain() // no one else can have changed anything
 	} else if err != nil {
-		l.release()
+		l.Release()
 	}
 	return err
 }
 
-// takeTurn waits while another one changes project.json or waits to change files.
-func (l *lock) takeTurn(ctx context.Context) error {
+// TakeTurn waits while another one changes project.json or waits to change files.
+func (l *Lock) TakeTurn(ctx context.Context) error {
 	return l.await(ctx, turnWait, l.turn.try)
 }
 
 // takeTurnAlone returns an error if another one changes files or waits to.
-func (l *lock) takeTurnAlone(ctx context.Context) error {
+func (l *Lock) takeTurnAlone(ctx context.Context) error {
 	return l.await(ctx, turnWait, func() (bool, error) {
 		ok, err := l.turn.try()
 		if e := l.locked(); err == nil && !ok && e.Holder != "" {
@@ -112,7 +112,7 @@ func (l *lock) takeTurnAlone(ctx context.Context) error {
 }
 
 // takeFiles waits for readers. l must have the turn.
-func (l *lock) takeFiles(ctx context.Context) error {
+func (l *Lock) takeFiles(ctx context.Context) error {
 	who := fmt.Sprintf("process %d (%s)\n", os.Getpid(), filepath.Base(os.Args[0]))
 	if err := plain(l.note()); err != nil {
 		return err
@@ -124,50 +124,50 @@ func (l *lock) takeFiles(ctx context.Context) error {
 	return l.await(ctx, readersWait, l.files.try)
 }
 
-// share goes back from change to reading.
-func (l *lock) share() error {
+// ShareAgain goes back from Change to reading.
+func (l *Lock) ShareAgain() error {
 	l.files.unlock()
 	ok, err := l.files.tryShared()
-	l.endTurn()
+	l.EndTurn()
 	if err == nil && !ok {
 		return l.locked() // by a program that does not use turns
 	}
 	return err
 }
 
-// endTurn may be called without a turn.
-func (l *lock) endTurn() {
+// EndTurn may be called without a turn.
+func (l *Lock) EndTurn() {
 	if l.turn.file != nil {
 		_ = os.Remove(l.note()) // a killed process may have left one, too
 		l.turn.unlock()
 	}
 }
 
-// release may be called again, and on nil. The end of the process also releases the locks.
-func (l *lock) release() {
+// Release may be called again, and on nil. The end of the process also releases the locks.
+func (l *Lock) Release() {
 	if l == nil {
 		return
 	}
 	l.files.unlock()
-	l.endTurn()
+	l.EndTurn()
 }
 
-// discard releases a lock held for a change and removes its files.
-func (l *lock) discard() {
+// Discard releases a lock held for a change and removes its files.
+func (l *Lock) Discard() {
 	var left []string
 	for _, f := range []fileLock{l.files, l.turn} {
 		if os.Remove(f.path) != nil {
 			left = append(left, f.path)
 		}
 	}
-	l.release()
+	l.Release()
 	for _, path := range left {
 		_ = os.Remove(path) // Windows does not remove an open file, and so none that was locked meanwhile
 	}
 }
 
 // await repeats take until it is ok or fails, or gives up after the limit.
-func (l *lock) await(ctx context.Context, limit time.Duration, take func() (bool, error)) error {
+func (l *Lock) await(ctx context.Context, limit time.Duration, take func() (bool, error)) error {
 	end := time.After(limit)
 	for {
 		if ok, err := take(); ok || err != nil {
@@ -238,10 +238,10 @@ func (f *fileLock) unlock() {
 	f.file, f.shared = nil, false
 }
 
-func (l *lock) note() string { return filepath.Join(l.dir, holderFile) }
+func (l *Lock) note() string { return filepath.Join(l.dir, HolderFile) }
 
 // locked returns the error that names who changes the folder, if known.
-func (l *lock) locked() *LockedError {
+func (l *Lock) locked() *LockedError {
 	if plain(l.note()) != nil {
 		return &LockedError{Dir: l.dir}
 	}
@@ -257,7 +257,7 @@ type LockedError struct {
 }
 
 func (e *LockedError) Error() string {
-	who := printable(e.Holder)
+	who := Printable(e.Holder)
 	if who == "" {
 		who = "a reader, in another process or in this one"
 	}
@@ -272,8 +272,8 @@ func (e *LockedError) NextStep() string {
 	return "wait until that has ended, or choose another project folder"
 }
 
-// printable returns a text from a folder that others may have written, quoted if it has control characters.
-func printable(s string) string {
+// Printable returns a text from a folder that others may have written, quoted if it has control characters.
+func Printable(s string) string {
 	if strings.ContainsFunc(s, func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }) {
 		return strconv.Quote(s)
 	}

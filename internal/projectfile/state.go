@@ -1,11 +1,10 @@
-// This file defines project.json, which records what a project was generated from.
-
-package project
+// Package projectfile reads and writes project.json, which records what a project was generated from, and what builds
+// and flashes found.
+package projectfile
 
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -13,86 +12,82 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
-	"reflect"
+	"slices"
+	"sort"
 	"strings"
-
-	"github.com/boardsmith/boardsmith/internal/blueprint"
+	"time"
 
 	"github.com/moby/sys/atomicwriter"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/blueprint"
+	"github.com/boardsmith/boardsmith/internal/buildenv"
 	"github.com/boardsmith/boardsmith/internal/files/plainfile"
 )
 
 const (
-	stateFormat  = 1
-	maxStateSize = 16 << 20 // bytes; a project of 10,000 files needs 2 MB
+	Format   = 1        // of project.json
+	MaxBytes = 16 << 20 // bytes; a project of 10,000 files needs 2 MB
 )
 
-// state is project.json. It contains no absolute path, date or user name, so that equal inputs give equal
+// A State is project.json. It contains no absolute path, date or user name, so that equal inputs give equal
 // bytes, except for the times in Flashes, which only flashing adds, and the compiler in Built, which only the build
 // finds. Files are named by slash paths in the folder, digests are SHA-256 in hexadecimal.
-type state struct {
+type State struct {
 	Format    int            `json:"format"`
-	Board     boardState     `json:"board"`
-	Template  templateState  `json:"template"`
-	Model     modelState     `json:"model"`
+	Board     Board          `json:"board"`
+	Template  Template       `json:"template"`
+	Model     Model          `json:"model"`
 	Options   boards.Options `json:"options"` // the user's choices
-	Libraries []libraryState `json:"libraries,omitempty"`
+	Libraries []Library      `json:"libraries,omitempty"`
 	Inputs    string         `json:"inputs"` // digest of all inputs of Generate, with its version
 	// Built is Board with what the last build found out; nil if the template's build command writes no board file, or
 	// did not run since Generate.
-	Built  *boardState       `json:"built,omitempty"`
-	Tools  []toolState       `json:"tools,omitempty"`
-	Edited []string          `json:"edited,omitempty"` // generated files that the user had changed at the last build
-	Files  map[string]string `json:"files"`            // files that Generate wrote: name to digest
+	Built  *Board              `json:"built,omitempty"`
+	Tools  []buildenv.Identity `json:"tools,omitempty"`
+	Edited []string            `json:"edited,omitempty"` // generated files that the user had changed at the last build
+	Files  map[string]string   `json:"files"`            // files that Generate wrote: name to digest
 	// Pending is set while Generate writes: the future Files. A file with its digest in either is unchanged by the
 	// user.
 	Pending map[string]string `json:"pending,omitempty"`
-	Flashes []FlashRecord     `json:"flashes,omitempty"` // the last ones, oldest first
+	Flashes []Flash           `json:"flashes,omitempty"` // the last ones, oldest first
 }
 
-// boardState is the merged board, so that later steps need no board files.
-type boardState struct {
+// A Board is the merged board, so that later steps need no board files.
+type Board struct {
 	Name         string          `json:"name"`
 	Own          json.RawMessage `json:"own,omitempty"`
 	boards.Board                 // a different Name and Own, which are not written
 }
 
-type templateState struct {
-	Name   string          `json:"name"`
-	Origin *templateOrigin `json:"origin,omitempty"` // nil if git does not know the template
+// A Template is the template, complete, with where it comes from.
+type Template struct {
+	Name   string  `json:"name"`
+	Origin *Origin `json:"origin,omitempty"` // nil if git does not know the template
 	blueprint.Blueprint
 }
 
-type modelState struct {
+// A Model is the model that the project holds.
+type Model struct {
 	Name      string `json:"name"`       // the archive's file name
 	ModelName string `json:"model_name"` // the model in it
 	Digest    string `json:"digest"`     // of the uncompressed tar, which is model.tar
 }
 
-// toolState is a tool's identification at the last build.
-type toolState struct {
-	Name    string `json:"name"`
-	Version string `json:"version"` // the first line of --version
-	Target  string `json:"target,omitempty"`
-	SHA256  string `json:"sha256,omitempty"` // of a compiler's file
-}
-
-// readState reads the project.json of a folder. Errors have class config.
-func readState(dir string) (*state, error) {
+// Read reads the project.json of a folder. Errors have class config.
+func Read(dir string) (*State, error) {
 	path := filepath.Join(dir, blueprint.StateFile)
 	f, err := plainfile.Open(path)
 	if err != nil {
-		return nil, notAProject(dir, err)
+		return nil, NotAProject(dir, err)
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxStateSize+1))
+	data, err := io.ReadAll(io.LimitReader(f, MaxBytes+1))
 	if err != nil {
 		return nil, plainfile.Error("read", path, err)
 	}
-	s, err := parseState(data)
+	s, err := Parse(data)
 	if errors.Is(err, errOtherFormat) {
 		return nil, failure.New(failure.Config, "use the version of boardsmith that generated it, or choose another folder",
 			"%s: %w", path, err)
@@ -104,11 +99,11 @@ func readState(dir string) (*state, error) {
 	return s, nil
 }
 
-var errOtherFormat = fmt.Errorf("its format is not %d, the one that this version reads", stateFormat)
+var errOtherFormat = fmt.Errorf("its format is not %d, the one that this version reads", Format)
 
-// parseState parses a project.json. It returns an error for content that Generate does not write.
-func parseState(data []byte) (*state, error) {
-	if len(data) > maxStateSize {
+// Parse parses a project.json. It returns an error for content that Generate does not write.
+func Parse(data []byte) (*State, error) {
+	if len(data) > MaxBytes {
 		return nil, errors.New("larger than any project's")
 	}
 	var head struct{ Format int }
@@ -118,10 +113,10 @@ func parseState(data []byte) (*state, error) {
 	switch {
 	case head.Format < 1:
 		return nil, errors.New("it has no format")
-	case head.Format != stateFormat:
+	case head.Format != Format:
 		return nil, errOtherFormat
 	}
-	var s state
+	var s State
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&s); err != nil {
@@ -138,11 +133,11 @@ func parseState(data []byte) (*state, error) {
 }
 
 // isUsable reports whether the board has a name and, unless its build finds it, a compiler.
-func (b *boardState) isUsable() bool {
+func (b *Board) isUsable() bool {
 	return b.Name != "" && (b.Partial || b.Toolchain.CC != "" && b.Toolchain.AR != "")
 }
 
-func (s *state) check() error {
+func (s *State) check() error {
 	if !s.Board.isUsable() {
 		return errors.New("no board, compiler or archiver")
 	}
@@ -157,7 +152,7 @@ func (s *state) check() error {
 
 // checkFiles returns an error for generated files outside the project, which Clean would remove, or inside the
 // build folder, which is emptied.
-func (s *state) checkFiles() error {
+func (s *State) checkFiles() error {
 	if s.Files == nil {
 		return errors.New("no files")
 	}
@@ -178,7 +173,8 @@ func (s *state) checkFiles() error {
 	return nil
 }
 
-func (s *state) bytes() ([]byte, error) {
+// Bytes returns the file's text.
+func (s *State) Bytes() ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
@@ -189,9 +185,9 @@ func (s *state) bytes() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// write replaces project.json atomically.
-func (s *state) write(dir string) error {
-	data, err := s.bytes()
+// Write replaces project.json atomically.
+func (s *State) Write(dir string) error {
+	data, err := s.Bytes()
 	if err != nil {
 		return err
 	}
@@ -202,70 +198,69 @@ func (s *state) write(dir string) error {
 	return nil
 }
 
-// update changes project.json after reading it again, because others that have the folder open may have changed it.
-func (p *Project) update(change func(*state)) error {
-	if err := p.lock.takeTurn(context.Background()); err != nil { // record what was done, also after a cancel
-		return err
+// An Origin is the state of a template in a git repository, or in a folder that is git's work tree.
+type Origin struct {
+	URL     string `json:"url,omitempty"`     // as in Spec.Template; "" for a folder of this computer
+	Commit  string `json:"commit"`            // 40 digits
+	Changed string `json:"changed,omitempty"` // digest of tracked files that differ from the commit; "": none
+}
+
+// Text returns the template as in Spec.
+func (t *Template) Text() string {
+	if t.Origin != nil && t.Origin.URL != "" {
+		return t.Origin.URL
 	}
-	defer p.lock.endTurn()
-	s, err := readState(p.dir)
-	if err != nil {
-		return err
-	}
-	change(s)
-	if err := s.write(p.dir); err != nil {
-		return err
-	}
-	p.state = *s
-	return nil
+	return t.Name
 }
 
-// noteBuild records a build's findings if they are new.
-func (p *Project) noteBuild(b *buildRecord) error {
-	board := p.found
-	p.found = nil
-	if reflect.DeepEqual(b.Tools, p.state.Tools) && reflect.DeepEqual(b.Edited, p.state.Edited) &&
-		reflect.DeepEqual(board, p.state.Built) {
-		return nil
-	}
-	return p.update(func(s *state) { s.Tools, s.Edited, s.Built = b.Tools, b.Edited, board })
+// A Library is a library in project.json.
+type Library struct {
+	Name    string `json:"name"`
+	Licence string `json:"licence"`
+	URL     string `json:"url,omitempty"` // as in Spec.Libraries, of one in a git repository
+	Commit  string `json:"commit,omitempty"`
+	Board   bool   `json:"board,omitempty"` // named by the board file
 }
 
-// An UnfinishedError reports a project folder that must be generated again, because Generate was interrupted. Generate
-// and Clean accept it. The folder's model.tar is the archive if it has ArchiveDigest.
-type UnfinishedError struct {
-	Dir string
+// Text returns the library as in Spec.
+func (l Library) Text() string { return cmp.Or(l.URL, l.Name) }
 
-	// what was being generated, as in Spec
-	Board, Template, ModelName string
-	Options                    boards.Options
-	Libraries                  []string
-	Archive                    string // the archive's file name
-	ArchiveDigest              string // SHA-256 of the archive's uncompressed tar, in hexadecimal
+// A Flash is one flash of the project's firmware.
+type Flash struct {
+	Time       time.Time     `json:"time"`
+	Device     string        `json:"device"` // as in FlashReport
+	Programmer string        `json:"programmer"`
+	Image      string        `json:"image"` // SHA-256 of the ELF file
+	BuildID    string        `json:"build_id"`
+	Why        string        `json:"why"`
+	Bytes      int64         `json:"bytes"`           // written
+	Sectors    int           `json:"sectors"`         // erased
+	Class      failure.Class `json:"class,omitempty"` // class of its failure; "" means that it was verified and answered
 }
 
-func (s *state) unfinished(dir string) *UnfinishedError {
-	return &UnfinishedError{
-		Dir: dir, Board: s.Board.Name, Template: s.Template.from(), ModelName: s.Model.ModelName, Options: s.Options,
-		Libraries: (&Project{state: *s}).Libraries(), Archive: s.Model.Name, ArchiveDigest: s.Model.Digest,
-	}
-}
+// Idle reports whether a flash had nothing to write.
+func (f Flash) Idle() bool { return f.Sectors == 0 && f.Class == "" }
 
-func (e *UnfinishedError) Error() string {
-	return fmt.Sprintf("project %s: generating it was interrupted", e.Dir)
-}
+// Same reports whether two flashes are of one image to one device.
+func (f Flash) Same(g Flash) bool { return f.Device == g.Device && f.Image == g.Image }
 
-// FailureClass returns failure.Config.
-func (e *UnfinishedError) FailureClass() failure.Class { return failure.Config }
-
-// NextStep returns how to go on.
-func (e *UnfinishedError) NextStep() string {
-	return fmt.Sprintf("generate it again, for board %s from %s", printable(e.Board), printable(e.Archive))
-}
-
-func notAProject(dir string, err error) error {
+// NotAProject returns the error of a folder whose project.json cannot be read.
+func NotAProject(dir string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return failure.New(failure.Config, "generate it first", "%s is not a project: it has no %s", dir, blueprint.StateFile)
 	}
 	return plainfile.Error("project", dir, err)
+}
+
+// Names lists all files that are, or may be, of this state, sorted.
+func (s *State) Names() []string {
+	var all []string
+	for name := range s.Files {
+		all = append(all, name)
+	}
+	for name := range s.Pending {
+		all = append(all, name)
+	}
+	sort.Strings(all)
+	return slices.Compact(all)
 }

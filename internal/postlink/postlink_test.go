@@ -1,4 +1,4 @@
-package project
+package postlink
 
 import (
 	"bytes"
@@ -11,9 +11,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/blueprint"
+	"github.com/boardsmith/boardsmith/internal/buildenv"
 	"github.com/boardsmith/boardsmith/internal/firmware"
+	"github.com/boardsmith/boardsmith/internal/testkit"
+	"github.com/boardsmith/boardsmith/internal/workdir"
 )
 
 // TestPostLinkFitted: what was linked stays, erased or not, and what the command adds is split at long erased runs.
@@ -37,6 +43,16 @@ func TestPostLinkFitted(t *testing.T) {
 	}
 }
 
+// signing returns a board's command, for a project in a folder of its own.
+func signing(t *testing.T, words ...string) Command {
+	t.Helper()
+	of := &blueprint.Blueprint{ELF: "build/firmware.elf"}
+	return Command{
+		Template: of, Board: &boards.Board{PostLink: boards.PostLink{Words: words}},
+		Env: buildenv.Env{Template: of, Dir: t.TempDir(), Tools: &buildenv.Tools{}}, Log: hclog.NewNullLogger(),
+	}
+}
+
 // TestPostLinkFarApart: an image in two distant memories is offered, in the forms that the command names.
 func TestPostLinkFarApart(t *testing.T) {
 	t.Parallel()
@@ -48,23 +64,21 @@ func TestPostLinkFarApart(t *testing.T) {
 		elf.Prog32{Type: 1, Off: 116, Vaddr: 1 << 30, Paddr: 1 << 30, Filesz: 4, Memsz: 4},
 		[]byte("code"),
 	} {
-		must(t, binary.Write(&file, binary.LittleEndian, part))
+		testkit.Must(t, binary.Write(&file, binary.LittleEndian, part))
 	}
-	p := &Project{builder: testEnv().builder(), dir: t.TempDir()}
-	p.state.Template.ELF = "build/firmware.elf"
-	must(t, os.MkdirAll(filepath.Join(p.dir, "build"), 0o755))
-	in, err := openTree(p.dir)
-	must(t, err)
-	defer in.close()
-	p.state.Board.PostLink = boards.PostLink{Words: []string{"sign", "{hex}", "{out.hex}"}}
-	must(t, p.offerLinked(in, file.Bytes()))
-	must(t, p.renewForms(in, file.Bytes()))
-	files, err := os.ReadDir(filepath.Join(p.dir, "build", postLinkFolder))
+	c := signing(t, "sign", "{hex}", "{out.hex}")
+	testkit.Must(t, os.MkdirAll(filepath.Join(c.Env.Dir, "build"), 0o755))
+	in, err := workdir.Open(c.Env.Dir)
+	testkit.Must(t, err)
+	defer in.Close()
+	testkit.Must(t, c.offer(in, file.Bytes()))
+	testkit.Must(t, c.renewForms(in, file.Bytes()))
+	files, err := os.ReadDir(filepath.Join(c.Env.Dir, "build", folderName))
 	if err != nil || len(files) != 1 || files[0].Name() != "linked.hex" {
 		t.Errorf("%v, %v", files, err)
 	}
-	p.state.Board.PostLink.Words[1] = "{bin}"
-	if err := p.offerLinked(in, file.Bytes()); err == nil || !strings.Contains(err.Error(), "spread over") {
+	c.Board.PostLink.Words[1] = "{bin}"
+	if err := c.offer(in, file.Bytes()); err == nil || !strings.Contains(err.Error(), "spread over") {
 		t.Error(err)
 	}
 }
@@ -72,15 +86,13 @@ func TestPostLinkFarApart(t *testing.T) {
 // TestPostLinkSecret: the command of an error names a variable, not its value.
 func TestPostLinkSecret(t *testing.T) {
 	t.Parallel()
-	p := &Project{builder: testEnv().builder(), dir: t.TempDir()}
-	p.builder.Variables = map[string]string{"KILN_PASSWORD": "swordfish"}
-	p.state.Template.ELF = "build/firmware.elf"
-	p.state.Board.PostLink = boards.PostLink{Words: []string{"sh", "-c", "exit 3", "$KILN_PASSWORD", "{out.bin}"}}
-	in := &tree{dir: p.dir}
-	err := (&buildRun{Project: p, t: in}).runPostLink(t.Context(), in, nil)
-	failed := (*ToolError)(nil)
+	c := signing(t, "sh", "-c", "exit 3", "$KILN_PASSWORD", "{out.bin}")
+	c.Env.Variables = map[string]string{"KILN_PASSWORD": "swordfish"}
+	in := &workdir.Tree{Dir: c.Env.Dir}
+	err := c.run(t.Context(), in, nil)
+	failed := (*buildenv.ToolError)(nil)
 	if !errors.As(err, &failed) || failure.Of(err) != failure.Link || strings.Contains(failed.Command, "swordfish") ||
-		!strings.HasSuffix(failed.Command, ` sh -c 'exit 3' "$KILN_PASSWORD" `+filepath.Join(p.dir, "build", "post_link", "out.bin")) {
+		!strings.HasSuffix(failed.Command, ` sh -c 'exit 3' "$KILN_PASSWORD" `+filepath.Join(c.Env.Dir, "build", "post_link", "out.bin")) {
 		t.Errorf("%v: %s", err, failure.Next(err))
 	}
 }

@@ -1,7 +1,6 @@
-// This file compiles and links operators for the RAM of a device that runs the project's firmware: one run of the
-// compiler and one of the linker, and nothing in the project's folder is written.
-
-package project
+// Package ramlink compiles and links operators for the RAM of a device that runs a project's firmware: one run of the
+// compiler and one of the linker. It writes nothing into the project's folder.
+package ramlink
 
 import (
 	"bytes"
@@ -17,11 +16,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/crt"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/blueprint"
+	"github.com/boardsmith/boardsmith/internal/buildenv"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/files/scratch"
 	"github.com/boardsmith/boardsmith/internal/firmware"
@@ -33,7 +35,7 @@ import (
 
 // Operators are C files and objects that hold packed functions.
 type Operators struct {
-	Files []OperatorFile
+	Files []File
 	// the functions to be called, by their C names; at least one. NAME=SYMBOL registers the C function SYMBOL as NAME.
 	Entries []string
 	Flags   []string // of the compiler, behind the board's
@@ -41,84 +43,82 @@ type Operators struct {
 	Signatures []mlf.Signature
 }
 
-// An OperatorFile is a C file (.c), an object (.o), or what C files include: by its name, or by its place beside them.
-type OperatorFile struct {
+// A File is a C file (.c), an object (.o), or what C files include: by its name, or by its place beside them.
+type File struct {
 	// Relative and clean, with slashes, and not an option (-…). Unique, also without the folder as the object (.o) that
 	// a C file is compiled to.
 	Name string
 	Data []byte
 }
 
-// An OperatorLinker makes programs for the RAM of devices that run one project's firmware. Many goroutines may use it,
-// also after the project was closed; generating the project again ends its use.
-type OperatorLinker struct {
-	builder   *Builder
-	board     *boards.Board
-	compile   []string          // the compiler and its flags
-	link      []string          // the linker and its arguments before the objects
-	libs      []string          // its arguments behind them
-	process   bool              // programs take the C library from the system's, by stubs
-	about     []string          // what an object is made with besides its own flags and files
-	own       []OperatorFile    // objects that are linked with all operators
-	libraries []libraryState    // the project's
-	archives  map[string]string // of these, by name; absolute
+// A Library is a project's library.
+type Library struct {
+	Name    string
+	Folder  string // of the project's copy, absolute
+	Archive string // where a build puts it, absolute
 }
 
-// OperatorLinker reads from the tools, once, what linking for the RAM of the project's firmware requires. Operators may
-// call functions of the project's libraries, which are linked into each program. Errors: *MissingToolError, *ToolError;
-// of class config if the template does not support it, or if the project has libraries and was not built.
-func (p *Project) OperatorLinker(ctx context.Context) (*OperatorLinker, error) {
-	if err := p.errIfClosed(); err != nil {
-		return nil, err
-	}
-	if ctx.Err() != nil {
-		return nil, failure.Stopped(ctx, "prepare operators")
-	}
-	steps := p.state.Template.Operators
-	if len(steps.Compile) == 0 {
-		return nil, failure.Errorf(failure.Config, "template %s does not say how operators for RAM are made",
-			p.state.Template.Name)
-	}
-	b := p.Board()
-	if b.Toolchain.CC == "" {
-		return nil, failure.New(failure.Config, "build the project first", "only the build finds the compiler of board %s",
-			b.Name)
-	}
-	o, err := b.Settle(p.state.Options)
+// A Setting is what operators are linked for: a project's firmware on a board. Folders are absolute.
+type Setting struct {
+	Board     *boards.Board
+	Options   boards.Options // settled
+	Template  *blueprint.Blueprint
+	Folder    string            // the project's
+	Files     map[string]string // that were generated there, name to digest
+	Libraries []Library
+	Compiler  string // path
+	Tools     *buildenv.Tools
+	Jobs      int // compilers at once
+	Cache     *cache.Cache
+	Log       hclog.Logger
+	Explain   func(error) error // adds to an error of a tool what is known about its cause
+}
+
+// A Linker makes programs for the RAM of devices that run one project's firmware. Many goroutines may use it,
+// also after the project was closed; generating the project again ends its use.
+type Linker struct {
+	setting  Setting
+	compile  []string          // the compiler and its flags
+	link     []string          // the linker and its arguments before the objects
+	libs     []string          // its arguments behind them
+	process  bool              // programs take the C library from the system's, by stubs
+	about    []string          // what an object is made with besides its own flags and files
+	own      []File            // objects that are linked with all operators
+	archives map[string]string // of libraries, by name; absolute
+}
+
+// New reads from the tools, once, what linking requires. Operators may call functions of the libraries, which are
+// linked into each program. Errors: *command.MissingToolError, *buildenv.ToolError; of class config if a library was
+// not compiled.
+func New(ctx context.Context, s Setting) (*Linker, error) {
+	// Its folder does not determine what it makes.
+	compiler, err := s.Tools.Identify(ctx, command.Name(s.Compiler), s.Compiler)
 	if err != nil {
 		return nil, err
 	}
-	cc, err := p.findProgram(b.Toolchain.CC, b.Toolchain.Install)
-	if err != nil {
+	steps, b, o := s.Template.Operators, s.Board, s.Options
+	l := &Linker{setting: s, process: len(b.Memory) == 0}
+	l.about = slices.Concat(compiler.Words(), steps.Compile, b.CFlags,
+		[]string{o.OperatorOpt, o.OperatorFlags, o.RuntimeOpt}, s.headers())
+	l.compile = append([]string{s.Compiler}, s.words(steps.Compile)...)
+	if err := l.askLinker(ctx, s.Compiler, s.words(steps.Link)); err != nil {
 		return nil, err
 	}
-	compiler, err := p.builder.identify(ctx, command.Name(cc), cc) // its folder does not determine what it makes
-	if err != nil {
+	if l.own, err = l.compileOwn(ctx, File{"shim.c", crt.Shim}); err != nil {
 		return nil, err
 	}
-	l := &OperatorLinker{builder: p.builder, board: b, process: len(b.Memory) == 0}
-	l.about = slices.Concat(compiler.identity(), steps.Compile, b.CFlags,
-		[]string{o.OperatorOpt, o.OperatorFlags, o.RuntimeOpt},
-		p.headers())
-	l.compile = append([]string{cc}, p.words(steps.Compile, b, o)...)
-	if err := l.askLinker(ctx, cc, p.words(steps.Link, b, o)); err != nil {
-		return nil, err
-	}
-	if l.own, err = l.compileOwn(ctx, OperatorFile{"shim.c", crt.Shim}); err != nil {
-		return nil, err
-	}
-	libc, err := p.libc(ctx, l, b, o)
+	libc, err := l.libc(ctx)
 	if err != nil {
 		return nil, err
 	}
 	l.own = append(l.own, libc...)
-	return l, l.useLibraries(p)
+	return l, l.useLibraries()
 }
 
 // compileOwn compiles a file that is linked with all operators.
-func (l *OperatorLinker) compileOwn(ctx context.Context, f OperatorFile) (objects []OperatorFile, err error) {
+func (l *Linker) compileOwn(ctx context.Context, f File) (objects []File, err error) {
 	err = inTemp(func(dir string) error {
-		objects, err = l.objects(ctx, dir, Operators{Files: []OperatorFile{f}})
+		objects, err = l.objects(ctx, dir, Operators{Files: []File{f}})
 		return err
 	})
 	return objects, err
@@ -129,40 +129,40 @@ func (l *OperatorLinker) compileOwn(ctx context.Context, f OperatorFile) (object
 const ownLibC = "crt/src/runtime/libc.c"
 
 // libc compiles ownLibC as the firmware does. It returns nothing for a process, or if the project has no such file.
-func (p *Project) libc(
-	ctx context.Context, l *OperatorLinker, b *boards.Board, o boards.Options,
-) ([]OperatorFile, error) {
-	i := slices.IndexFunc(p.state.Template.Compile, func(s blueprint.CompileStep) bool { return s.Compiles(ownLibC) })
-	data, err := os.ReadFile(filepath.Join(p.dir, filepath.FromSlash(ownLibC)))
+func (l *Linker) libc(ctx context.Context) ([]File, error) {
+	s := l.setting
+	i := slices.IndexFunc(s.Template.Compile, func(step blueprint.CompileStep) bool { return step.Compiles(ownLibC) })
+	data, err := os.ReadFile(filepath.Join(s.Folder, filepath.FromSlash(ownLibC)))
 	if l.process || i < 0 || errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	flags := p.words(p.state.Template.Compile[i].Flags, b, o)
+	flags := s.words(s.Template.Compile[i].Flags)
 	as := *l
 	as.compile, as.about = append(slices.Clone(l.compile[:1]), flags...), slices.Concat(l.about, flags)
-	return as.compileOwn(ctx, OperatorFile{path.Base(ownLibC), data})
+	return as.compileOwn(ctx, File{path.Base(ownLibC), data})
 }
 
 // headers returns the names and digests of the project's files that C files of operators may include.
-func (p *Project) headers() (all []string) {
-	folders := p.state.Template.Landmarks.Folders
-	for _, name := range slices.Sorted(maps.Keys(p.state.Files)) {
-		if slices.Contains([]string{".h", ".hpp", ".hh", ".inc"}, path.Ext(name)) && !folders.InModel(name) {
-			all = append(all, name, p.state.Files[name])
+func (s Setting) headers() (all []string) {
+	for _, name := range slices.Sorted(maps.Keys(s.Files)) {
+		header := slices.Contains([]string{".h", ".hpp", ".hh", ".inc"}, path.Ext(name))
+		if header && !s.Template.Landmarks.Folders.InModel(name) {
+			all = append(all, name, s.Files[name])
 		}
 	}
 	return all
 }
 
 // words are a template's flags for the board. Folders of headers are the project's, whatever folder the tool runs in.
-func (p *Project) words(flags []string, b *boards.Board, o boards.Options) []string {
-	all := blueprint.CompileStep{Flags: flags}.FlagsFor(b, o, "") // the flags of a model's files are not for candidates
+func (s Setting) words(flags []string) []string {
+	// The flags of a model's files are not for candidates.
+	all := blueprint.CompileStep{Flags: flags}.FlagsFor(s.Board, s.Options, "")
 	for i, w := range all {
 		if name, ok := strings.CutPrefix(w, "-I"); ok {
-			all[i] = "-I" + filepath.Join(p.dir, filepath.FromSlash(name))
+			all[i] = "-I" + filepath.Join(s.Folder, filepath.FromSlash(name))
 		}
 	}
 	return all
@@ -187,7 +187,7 @@ const (
 
 // askLinker reads from the compiler's output how it would call the linker: without the compiler in between, a link
 // takes a third of the time.
-func (l *OperatorLinker) askLinker(ctx context.Context, cc string, flags []string) error {
+func (l *Linker) askLinker(ctx context.Context, cc string, flags []string) error {
 	const object = "operators.o"
 	isLibrary := func(w string) bool { return strings.HasPrefix(w, "-l") }
 	var libraries []string
@@ -198,19 +198,19 @@ func (l *OperatorLinker) askLinker(ctx context.Context, cc string, flags []strin
 	}
 	args := slices.Concat(slices.DeleteFunc(slices.Clone(flags), isLibrary),
 		[]string{"-nostartfiles", "-static", "-###", "-T" + operatorScript, object}, libraries)
-	said, err := askOnce(ctx, l.builder, cc, strings.Join(args, "\x00"), func() (string, error) {
-		_, said, err := command.Command{Path: cc, Args: args, Timeout: askTimeout}.Capture(ctx)
+	said, err := buildenv.Once(ctx, l.setting.Tools, cc, strings.Join(args, "\x00"), func() (string, error) {
+		_, said, err := command.Command{Path: cc, Args: args, Timeout: buildenv.AskTimeout}.Capture(ctx)
 		return said, err
 	})
 	if err != nil {
 		return err
 	}
-	ld, err := askOnce(ctx, l.builder, cc, "-print-prog-name=ld",
+	ld, err := buildenv.Once(ctx, l.setting.Tools, cc, "-print-prog-name=ld",
 		func() (string, error) { return command.Ask(ctx, cc, "-print-prog-name=ld") })
 	if err != nil {
 		return err
 	}
-	if ld, err = command.Find(ld, l.board.Toolchain.Install); err != nil {
+	if ld, err = command.Find(ld, l.setting.Board.Toolchain.Install); err != nil {
 		return err
 	}
 	l.link = []string{ld}
@@ -282,7 +282,7 @@ func inTemp(do func(dir string) error) error {
 
 // checkNames returns an error of class config if a tool would not take a name as a file's, or if two files are written
 // under one name.
-func checkNames(files []OperatorFile) error {
+func checkNames(files []File) error {
 	written := map[string]string{}
 	for _, f := range files {
 		switch {
@@ -310,7 +310,7 @@ func checkNames(files []OperatorFile) error {
 func objectName(source string) string { return strings.TrimSuffix(path.Base(source), ".c") + ".o" }
 
 // writeAll writes files into a folder, which it makes with the folders of their names.
-func writeAll(dir string, files []OperatorFile) error {
+func writeAll(dir string, files []File) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
@@ -327,7 +327,7 @@ func writeAll(dir string, files []OperatorFile) error {
 }
 
 // objects compiles the C files in dir, in one run of the compiler, unless the cache has what they make.
-func (l *OperatorLinker) objects(ctx context.Context, dir string, o Operators) (objects []OperatorFile, err error) {
+func (l *Linker) objects(ctx context.Context, dir string, o Operators) (objects []File, err error) {
 	var sources, words []string
 	said := cache.NewSentence("operators v2").Say("made with", l.about...).Say("flags", o.Flags...)
 	for _, f := range o.Files {
@@ -345,11 +345,11 @@ func (l *OperatorLinker) objects(ctx context.Context, dir string, o Operators) (
 		return objects, nil
 	}
 	key := said.Key()
-	kept := cache.OrUsers(l.builder.Cache)
+	kept := cache.OrUsers(l.setting.Cache)
 	if kept != nil {
 		if made, ok := kept.Get(key); ok && len(made) == len(sources) {
 			for _, f := range made {
-				objects = append(objects, OperatorFile{f.Name, f.Data})
+				objects = append(objects, File{f.Name, f.Data})
 			}
 			return objects, nil
 		}
@@ -368,7 +368,7 @@ func (l *OperatorLinker) objects(ctx context.Context, dir string, o Operators) (
 		if err != nil {
 			return nil, err
 		}
-		objects = append(objects, OperatorFile{name, data})
+		objects = append(objects, File{name, data})
 		made = append(made, cache.File{Name: name, Data: data})
 	}
 	if kept != nil {
@@ -379,7 +379,7 @@ func (l *OperatorLinker) objects(ctx context.Context, dir string, o Operators) (
 
 // vanished returns a tool's error as one of class host if one of the files that were written for the tool is no longer
 // there.
-func vanished(err error, dir string, files []OperatorFile) error {
+func vanished(err error, dir string, files []File) error {
 	for _, f := range files {
 		if _, gone := os.Lstat(filepath.Join(dir, filepath.FromSlash(f.Name))); errors.Is(gone, fs.ErrNotExist) {
 			return failure.New(failure.Host, "set TMPDIR to a folder in which nothing is removed, and repeat",
@@ -390,18 +390,18 @@ func vanished(err error, dir string, files []OperatorFile) error {
 }
 
 // run runs a compiler or linker when its turn comes.
-func (l *OperatorLinker) run(ctx context.Context, dir string, words []string) error {
-	give, err := l.builder.takeJob(ctx)
+func (l *Linker) run(ctx context.Context, dir string, words []string) error {
+	give, err := l.setting.Tools.TakeJob(ctx, l.setting.Jobs)
 	if err != nil {
 		return err
 	}
 	defer give()
-	err = toolRun{dir: dir, path: words[0], args: words[1:], log: l.builder.log(), line: func(string) {}}.run(ctx)
-	var tool *ToolError
+	err = buildenv.Run{Dir: dir, Path: words[0], Args: words[1:], Log: l.setting.Log, Line: func(string) {}}.Do(ctx)
+	var tool *buildenv.ToolError
 	if errors.As(err, &tool) {
 		tool.Command = "" // dir is removed
 	}
-	return l.builder.explained(err, nil, l.libraries)
+	return l.setting.Explain(err)
 }
 
 // script places operators at an address: what is uploaded, with room for the registry at its end, then what begins as
@@ -434,7 +434,7 @@ const script = `SECTIONS {
 // Link makes a program of operators for a window. Errors: a *ToolError where the compiler or the linker fails, a
 // *FitError where the window is too small; of class config for names of files; of class link for an entry that is not
 // there and for variables of threads.
-func (l *OperatorLinker) Link(ctx context.Context, o Operators, w rpc.Window) (program rpc.Program, err error) {
+func (l *Linker) Link(ctx context.Context, o Operators, w rpc.Window) (program rpc.Program, err error) {
 	if ctx.Err() != nil {
 		return program, failure.Stopped(ctx, "link operators")
 	}
@@ -451,7 +451,7 @@ func (l *OperatorLinker) Link(ctx context.Context, o Operators, w rpc.Window) (p
 	return program, err
 }
 
-func (l *OperatorLinker) linkIn(ctx context.Context, dir string, o Operators, w rpc.Window) (rpc.Program, error) {
+func (l *Linker) linkIn(ctx context.Context, dir string, o Operators, w rpc.Window) (rpc.Program, error) {
 	operatorsDir, linkDir := filepath.Join(dir, operatorsPart), filepath.Join(dir, linkPart)
 	objects, err := l.objects(ctx, operatorsDir, o)
 	if err != nil {
@@ -466,12 +466,13 @@ func (l *OperatorLinker) linkIn(ctx context.Context, dir string, o Operators, w 
 	}
 	own = slices.Concat(l.own, own)
 	layout := firmware.Registry{
-		Entries: append([]string{initFunction}, o.Entries...), Signatures: o.signatures(), WordBytes: l.board.ELF.Class / 8,
+		Entries: append([]string{initFunction}, o.Entries...), Signatures: o.signatures(),
+		WordBytes: l.setting.Board.ELF.Class / 8,
 	}
-	if l.board.ELF.Class == 0 {
+	if l.setting.Board.ELF.Class == 0 {
 		layout.WordBytes = 8
 	}
-	linkerScript := OperatorFile{operatorScript, fmt.Appendf(nil, script, w.Base, layout.Bytes())}
+	linkerScript := File{operatorScript, fmt.Appendf(nil, script, w.Base, layout.Bytes())}
 	if err := errors.Join(writeAll(linkDir, append(own, linkerScript)), writeAll(operatorsDir, objects)); err != nil {
 		return rpc.Program{}, err
 	}
@@ -508,15 +509,15 @@ func (l *OperatorLinker) linkIn(ctx context.Context, dir string, o Operators, w 
 }
 
 // missing is explainMissing for the error of a link in dir, which it runs again for its map.
-func (l *OperatorLinker) missing(ctx context.Context, dir string, words []string, o Operators, err error) error {
-	var tool *ToolError
+func (l *Linker) missing(ctx context.Context, dir string, words []string, o Operators, err error) error {
+	var tool *buildenv.ToolError
 	if !errors.As(err, &tool) {
 		return err
 	}
 	if function, _ := toolwords.MissingInFunction(string(tool.Tail)); function != "" {
 		_ = l.run(ctx, filepath.Join(dir, operatorsPart), append(slices.Clip(words), "-Map", toLinkPart+"operators.map"))
 	}
-	return explainMissing(err, os.DirFS(filepath.Join(dir, linkPart)), func(object string) string {
+	return buildenv.ExplainSymbol(err, os.DirFS(filepath.Join(dir, linkPart)), func(object string) string {
 		for _, f := range o.Files {
 			if path.Ext(f.Name) == ".c" && objectName(f.Name) == path.Base(object) {
 				return f.Name
@@ -542,7 +543,7 @@ func (o Operators) signatures() (all []firmware.Signature) {
 }
 
 // program takes the linked bytes, checks that they fit, and adds the registry.
-func (l *OperatorLinker) program(f *elf.File, r firmware.Registry, w rpc.Window) (rpc.Program, error) {
+func (l *Linker) program(f *elf.File, r firmware.Registry, w rpc.Window) (rpc.Program, error) {
 	at, err := firmware.Symbols(f, "the operators")
 	if err != nil {
 		return rpc.Program{}, err
@@ -556,8 +557,8 @@ func (l *OperatorLinker) program(f *elf.File, r firmware.Registry, w rpc.Window)
 	}
 	if need := at["boardsmith_end"] - w.Base; need > w.Bytes {
 		return rpc.Program{}, &fit.Error{
-			Board: l.board.Name, What: "upload window", Over: int64(need - w.Bytes),
-			Need: int64(need), Have: int64(w.Bytes), Option: fmt.Sprintf("upload_kib=%d", roundUp(need)),
+			Board: l.setting.Board.Name, What: "upload window", Over: int64(need - w.Bytes),
+			Need: int64(need), Have: int64(w.Bytes), Option: fmt.Sprintf("upload_kib=%d", RoundUp(need)),
 		}
 	}
 	p.Bytes, err = r.Append(f, at, w.Base, at["boardsmith_registry"], at["boardsmith_zero"])
@@ -565,7 +566,7 @@ func (l *OperatorLinker) program(f *elf.File, r firmware.Registry, w rpc.Window)
 }
 
 // roundUp is the least power of two of KiB that holds so many bytes.
-func roundUp(bytes uint64) (kib int) {
+func RoundUp(bytes uint64) (kib int) {
 	for kib = 1; uint64(kib)*1024 < bytes; kib *= 2 {
 	}
 	return kib
@@ -573,7 +574,7 @@ func roundUp(bytes uint64) (kib int) {
 
 // stubs returns an object with what the operators lack of the C library where they run in a process: its functions lie
 // in the system's libraries, whose addresses only the process has. Nothing for a chip.
-func (l *OperatorLinker) stubs(ctx context.Context, dir string, objects []OperatorFile) ([]OperatorFile, error) {
+func (l *Linker) stubs(ctx context.Context, dir string, objects []File) ([]File, error) {
 	if !l.process {
 		return nil, nil
 	}
@@ -604,7 +605,7 @@ func (l *OperatorLinker) stubs(ctx context.Context, dir string, objects []Operat
 	if len(names) == 0 {
 		return nil, nil
 	}
-	made, err := l.objects(ctx, dir, Operators{Files: []OperatorFile{{"stubs.c", stubsSource(names)}}})
+	made, err := l.objects(ctx, dir, Operators{Files: []File{{"stubs.c", stubsSource(names)}}})
 	return made, err
 }
 

@@ -1,6 +1,6 @@
 // This file runs compilers and build tools, and parses their output.
 
-package project
+package buildenv
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -23,9 +24,9 @@ import (
 )
 
 const (
-	tailBytes  = 4 << 10         // bytes kept of the end of a tool's standard error
-	toolGrace  = 3 * time.Second // to clean up after a cancel
-	askTimeout = 20 * time.Second
+	TailBytes  = 4 << 10         // bytes kept of the end of a tool's standard error
+	ToolGrace  = 3 * time.Second // to clean up after a cancel
+	AskTimeout = 20 * time.Second
 )
 
 // A ToolError reports an external command that failed.
@@ -71,32 +72,32 @@ func (e *ToolError) NextStep() string {
 }
 
 // A toolRun is one run of a build tool.
-type toolRun struct {
-	dir   string // working folder
-	shown string // the folder that its output names in place of dir; "": dir
-	path  string // of the program
-	args  []string
-	env   []string     // "NAME=value", beside what every tool has
-	held  *os.File     // kept open by all processes of the run; nil: none
-	log   hclog.Logger // takes the lines of standard output
-	line  func(string) // and so does this
+type Run struct {
+	Dir   string // working folder
+	Shown string // the folder that its output names in place of dir; "": dir
+	Path  string // of the program
+	Args  []string
+	Env   []string     // "NAME=value", beside what every tool has
+	Held  *os.File     // kept open by all processes of the run; nil: none
+	Log   hclog.Logger // takes the lines of standard output
+	Line  func(string) // and so does this
 
-	limit time.Duration // of the run; 0: none
+	Limit time.Duration // of the run; 0: none
 }
 
 // run runs the tool to its end. Errors: *ToolError, or ctx's after a cancel. When it returns, the whole process
 // group has ended.
-func (r toolRun) run(ctx context.Context) error {
-	c := command.Command{Path: r.path, Args: r.args, Dir: r.dir, Env: r.env, Grace: toolGrace, Timeout: r.limit}
+func (r Run) Do(ctx context.Context) error {
+	c := command.Command{Path: r.Path, Args: r.Args, Dir: r.Dir, Env: r.Env, Grace: ToolGrace, Timeout: r.Limit}
 	c.Out = func(s string) {
-		if r.shown != "" {
-			s = strings.ReplaceAll(s, r.dir, r.shown)
+		if r.Shown != "" {
+			s = strings.ReplaceAll(s, r.Dir, r.Shown)
 		}
-		r.log.Debug("tool", "out", s)
-		r.line(s)
+		r.Log.Debug("tool", "out", s)
+		r.Line(s)
 	}
-	if r.held != nil {
-		c.Held = []*os.File{r.held}
+	if r.Held != nil {
+		c.Held = []*os.File{r.Held}
 	}
 	err := c.Run(ctx)
 	if err != nil && ctx.Err() != nil {
@@ -106,36 +107,44 @@ func (r toolRun) run(ctx context.Context) error {
 	if !errors.As(err, &failed) {
 		return err
 	}
-	return toolError(failed, r.typed())
+	return Failed(failed, r.typed())
 }
 
 // toolError explains how a tool failed that typed runs again.
-func toolError(failed *command.Error, typed string) *ToolError {
+func Failed(failed *command.Error, typed string) *ToolError {
 	class, message, text := toolwords.Explain(failed.Stderr, failed.Text)
 	var host *command.HostError
 	if errors.As(failed, &host) {
 		class, message = failure.Host, host.Line
 	}
 	return &ToolError{
-		Tool: failed.Tool, Class: class, Message: message, Tail: []byte(text[max(0, len(text)-tailBytes):]),
+		Tool: failed.Tool, Class: class, Message: message, Tail: []byte(text[max(0, len(text)-TailBytes):]),
 		Command: typed, Err: failed.Err,
 	}
 }
 
 // typed returns the command as typed in a shell.
-func (r toolRun) typed() string {
-	words := []string{"cd", command.Quote(r.dir), "&&"}
-	for _, v := range r.env {
+func (r Run) typed() string {
+	words := []string{"cd", command.Quote(r.Dir), "&&"}
+	for _, v := range r.Env {
 		name, value, _ := strings.Cut(v, "=")
 		words = append(words, name+"="+command.Quote(value))
 	}
-	return strings.Join(append(words, command.Command{Path: r.path, Args: r.args}.Typed()), " ")
+	return strings.Join(append(words, command.Command{Path: r.Path, Args: r.Args}.Typed()), " ")
+}
+
+// toolState is a tool's identification at the last build.
+type Identity struct {
+	Name    string `json:"name"`
+	Version string `json:"version"` // the first line of --version
+	Target  string `json:"target,omitempty"`
+	SHA256  string `json:"sha256,omitempty"` // of a compiler's file
 }
 
 // identify asks the compiler at a path, which is called name, for its version and target, and reads its file: a script
 // that calls another compiler prints the other's version. It does this once for each state of the file.
-func (b *Builder) identify(ctx context.Context, name, path string) (toolState, error) {
-	return askOnce(ctx, b, path, "compiler\x00"+name, func() (toolState, error) {
+func (t *Tools) Identify(ctx context.Context, name, path string) (Identity, error) {
+	return Once(ctx, t, path, "compiler\x00"+name, func() (Identity, error) {
 		flags := []string{"--version", "-dumpmachine"}
 		answers := make([]string, len(flags))
 		asks, ctx := errgroup.WithContext(ctx)
@@ -148,52 +157,51 @@ func (b *Builder) identify(ctx context.Context, name, path string) (toolState, e
 			})
 		}
 		if err := asks.Wait(); err != nil {
-			return toolState{}, err
+			return Identity{}, err
 		}
 		data, err := os.ReadFile(path)
-		return toolState{Name: name, Version: answers[0], Target: answers[1], SHA256: image.DigestOf(data)}, err
+		return Identity{Name: name, Version: answers[0], Target: answers[1], SHA256: image.DigestOf(data)}, err
 	})
 }
 
 // identity returns the words by which two tools are told apart.
-func (t toolState) identity() []string { return []string{t.Name, t.Version, t.Target, t.SHA256} }
+func (t Identity) Words() []string { return []string{t.Name, t.Version, t.Target, t.SHA256} }
 
 // otherTools identifies the template's programs besides the compiler, and the one that the board runs after the link:
 // by the first line of --version or, if they have no such flag, by their files. Those that only start others must be
 // there, and that is all. Errors: *MissingToolError.
-func (p *Project) otherTools(ctx context.Context) ([]toolState, error) {
-	var found []toolState
-	for _, tool := range p.state.Template.Tools {
-		path, err := p.findTool(tool)
+func (e Env) OtherTools(ctx context.Context) ([]Identity, error) {
+	var found []Identity
+	for _, tool := range e.Template.Tools {
+		path, err := e.Tool(tool)
 		if err != nil {
 			return nil, err
 		}
 		if tool.Starter {
 			continue
 		}
-		version, err := p.versionOf(ctx, path)
+		version, err := e.Tools.Version(ctx, path)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", tool.Name, err)
 		}
-		found = append(found, toolState{Name: tool.Name, Version: version})
+		found = append(found, Identity{Name: tool.Name, Version: version})
 	}
-	after, err := p.postLinkTool(ctx)
-	return append(found, after...), err
+	return found, nil
 }
 
 // versionOf returns the first line that a program prints of its version or, if it has no such flag, its file's digest.
-func (p *Project) versionOf(ctx context.Context, path string) (string, error) {
-	return askOnce(ctx, p.builder, path, "--version or digest", func() (string, error) {
+func (t *Tools) Version(ctx context.Context, path string) (string, error) {
+	return Once(ctx, t, path, "--version or digest", func() (string, error) {
 		version, err := command.Ask(ctx, path, "--version")
 		if err == nil && version != "" || ctx.Err() != nil {
 			return version, err
 		}
-		return digestOfFile(path)
+		return DigestOfFile(path)
 	})
 }
 
 // digestOfFile returns a file's digest as a version.
-func digestOfFile(path string) (string, error) {
+func DigestOfFile(path string) (string, error) {
 	data, err := os.ReadFile(path)
 	return "SHA-256 " + image.DigestOf(data), err
 }
@@ -201,12 +209,12 @@ func digestOfFile(path string) (string, error) {
 // libraries identifies the C library of firmware without an operating system and the compiler's own libraries,
 // which come in separate packages and go into every image. It omits libraries in folders that only the linker
 // searches. It asks a compiler for its folders once, and reads a library once, as long as the files are unchanged.
-func (p *Project) libraries(ctx context.Context, cc string, b *boards.Board) ([]toolState, error) {
+func (t *Tools) Libraries(ctx context.Context, cc string, b *boards.Board) ([]Identity, error) {
 	if len(b.Memory) == 0 {
 		return nil, nil // the system's shared library
 	}
 	flags := slices.Concat(b.CFlags, b.LDFlags)
-	links, err := askOnce(ctx, p.builder, cc, "libraries\x00"+strings.Join(flags, "\x00"), func() (linking, error) {
+	links, err := Once(ctx, t, cc, "libraries\x00"+strings.Join(flags, "\x00"), func() (linking, error) {
 		links, err := linkingOf(ctx, cc, flags)
 		if err == nil && links.folders == nil {
 			err = errNoLibrary // it may be installed before the next build
@@ -219,13 +227,13 @@ func (p *Project) libraries(ctx context.Context, cc string, b *boards.Board) ([]
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", b.Toolchain.CC, err)
 	}
-	var found []toolState
+	var found []Identity
 	for _, name := range links.files {
 		for _, dir := range links.folders {
 			at := filepath.Join(dir, name)
-			digest, err := askOnce(ctx, p.builder, at, "digest", func() (string, error) { return digestOfFile(at) })
+			digest, err := Once(ctx, t, at, "digest", func() (string, error) { return DigestOfFile(at) })
 			if err == nil {
-				found = append(found, toolState{Name: name, Version: digest})
+				found = append(found, Identity{Name: name, Version: digest})
 				break
 			}
 		}
@@ -233,7 +241,7 @@ func (p *Project) libraries(ctx context.Context, cc string, b *boards.Board) ([]
 	return found, nil
 }
 
-const libraryFile = "libc.a"
+const CLibrary = "libc.a"
 
 var errNoLibrary = errors.New("no C library")
 
@@ -248,7 +256,7 @@ type linking struct {
 func linkingOf(ctx context.Context, cc string, flags []string) (links linking, err error) {
 	_, said, err := command.Command{
 		Path: cc, Args: slices.Concat(flags, []string{"-###", os.DevNull}), Dir: "/",
-		Timeout: askTimeout,
+		Timeout: AskTimeout,
 	}.Capture(ctx)
 	if ctx.Err() != nil {
 		return links, err
@@ -263,11 +271,115 @@ func linkingOf(ctx context.Context, cc string, flags []string) (links linking, e
 	for _, m := range toolwords.LinkFolder.FindAllStringSubmatch(said, -1) {
 		links.folders = append(links.folders, m[1]+m[2])
 	}
-	links.files = []string{libraryFile, "libgcc.a", "libm.a"}
+	links.files = []string{CLibrary, "libgcc.a", "libm.a"}
 	for _, m := range toolwords.LinkLibrary.FindAllStringSubmatch(said, -1) {
 		if name := "lib" + m[1] + ".a"; !slices.Contains(links.files, name) {
 			links.files = append(links.files, name)
 		}
 	}
 	return links, nil
+}
+
+// Tools identifies programs, each state of a file once, and limits how many run at once. The zero value is ready for
+// use. Many goroutines may use it.
+type Tools struct {
+	mu      sync.Mutex
+	answers map[any]*answer
+	slots   chan struct{} // tokens; nil until one is taken
+}
+
+// An answer is what a program answered to a question.
+type answer struct {
+	done  chan struct{}
+	value any
+	err   error
+}
+
+// A toolKey is a program's file and the question.
+type toolKey struct {
+	path     string
+	size     int64
+	modified time.Time
+	question string
+}
+
+// askOnce asks the program at path, unless it was asked before and its file is unchanged. Failures are not cached.
+func Once[T any](ctx context.Context, t *Tools, path, question string, ask func() (T, error)) (value T,
+	err error,
+) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return ask() // whose error is clearer
+	}
+	key := toolKey{path, info.Size(), info.ModTime(), question}
+	for {
+		t.mu.Lock()
+		a, known := t.answers[key]
+		if !known {
+			a = &answer{done: make(chan struct{})}
+			if t.answers == nil {
+				t.answers = map[any]*answer{}
+			}
+			t.answers[key] = a
+		}
+		t.mu.Unlock()
+		if !known {
+			return answered(t, key, a, ask)
+		}
+		select {
+		case <-a.done:
+		case <-ctx.Done():
+			return value, failure.Stopped(ctx, "build")
+		}
+		if a.err == nil {
+			return a.value.(T), nil
+		}
+	}
+}
+
+// answered asks and wakes those who wait for the answer.
+func answered[T any](t *Tools, key any, a *answer, ask func() (T, error)) (T, error) {
+	defer close(a.done)
+	value, err := ask()
+	a.value, a.err = value, err
+	if err != nil {
+		t.mu.Lock()
+		delete(t.answers, key)
+		t.mu.Unlock()
+	}
+	return value, err
+}
+
+// TakeJob waits until one of limit tokens is free; the limit of the first call counts. give returns the token.
+func (t *Tools) TakeJob(ctx context.Context, limit int) (give func(), err error) {
+	t.mu.Lock()
+	if t.slots == nil {
+		t.slots = make(chan struct{}, limit)
+	}
+	slots := t.slots
+	t.mu.Unlock()
+	select {
+	case slots <- struct{}{}:
+		return func() { <-slots }, nil
+	case <-ctx.Done():
+		return nil, failure.Stopped(ctx, "build")
+	}
+}
+
+// TakeMore takes as many free tokens as there are, up to wanted, for one who has one. give returns them.
+func (t *Tools) TakeMore(wanted int) (n int, give func()) {
+	for n < wanted {
+		select {
+		case t.slots <- struct{}{}:
+			n++
+			continue
+		default:
+		}
+		break
+	}
+	return n, func() {
+		for range n {
+			<-t.slots
+		}
+	}
 }

@@ -1,4 +1,4 @@
-package project
+package workdir
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/files/filelock"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 // TestLock checks that many can read, one can change, and the holder is named. Only the lock's own files remain, and
@@ -20,26 +21,26 @@ func TestLock(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for range 2 {
-		l, err := shareLock(dir)
-		must(t, err)
-		other, err := shareLock(dir)
-		must(t, err)
-		other.release()
-		must(t, l.change(t.Context()))
+		l, err := Share(dir)
+		testkit.Must(t, err)
+		other, err := Share(dir)
+		testkit.Must(t, err)
+		other.Release()
+		testkit.Must(t, l.Change(t.Context()))
 		var locked *LockedError
 		who := fmt.Sprintf("process %d", os.Getpid())
-		if _, err := shareLock(dir); !errors.As(err, &locked) || !strings.Contains(err.Error(), who) {
+		if _, err := Share(dir); !errors.As(err, &locked) || !strings.Contains(err.Error(), who) {
 			t.Errorf("read while it is changed: %v", err)
 		}
-		if err := newLock(dir).change(t.Context()); !errors.As(err, &locked) || !strings.Contains(err.Error(), who) {
+		if err := NewLock(dir).Change(t.Context()); !errors.As(err, &locked) || !strings.Contains(err.Error(), who) {
 			t.Errorf("changed twice: %v", err)
 		}
-		must(t, l.share())
-		other, err = shareLock(dir)
-		must(t, err)
-		other.release()
-		l.release()
-		l.release()
+		testkit.Must(t, l.ShareAgain())
+		other, err = Share(dir)
+		testkit.Must(t, err)
+		other.Release()
+		l.Release()
+		l.Release()
 		left, err := os.ReadDir(dir)
 		if err != nil || len(left) != 2 {
 			t.Errorf("left behind: %v, %v", left, err)
@@ -50,9 +51,9 @@ func TestLock(t *testing.T) {
 			}
 		}
 	}
-	l := newLock(dir)
-	must(t, l.change(t.Context()))
-	l.discard()
+	l := NewLock(dir)
+	testkit.Must(t, l.Change(t.Context()))
+	l.Discard()
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
@@ -63,53 +64,53 @@ func TestLock(t *testing.T) {
 func TestLockWaits(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	reader, err := shareLock(dir)
-	must(t, err)
-	l, err := shareLock(dir)
-	must(t, err)
+	reader, err := Share(dir)
+	testkit.Must(t, err)
+	l, err := Share(dir)
+	testkit.Must(t, err)
 	var locked *LockedError
-	if err := l.change(t.Context()); !errors.As(err, &locked) || locked.Holder != "" {
+	if err := l.Change(t.Context()); !errors.As(err, &locked) || locked.Holder != "" {
 		t.Errorf("changed under a reader: %v", err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	if err := l.change(ctx); failure.Of(err) != failure.Timeout {
+	if err := l.Change(ctx); failure.Of(err) != failure.Timeout {
 		t.Errorf("a cancelled wait: %v", err)
 	}
-	if err := newLock(dir).change(t.Context()); !errors.As(err, &locked) {
+	if err := NewLock(dir).Change(t.Context()); !errors.As(err, &locked) {
 		t.Errorf("after the waits l reads no more: %v", err)
 	}
 	changed := make(chan error)
-	go func() { changed <- l.change(t.Context()) }()
+	go func() { changed <- l.Change(t.Context()) }()
 	for {
 		if note, err := os.ReadFile(l.note()); err == nil && len(note) > 0 {
 			break
 		}
 		time.Sleep(time.Millisecond)
 	}
-	if err := reader.change(t.Context()); !errors.As(err, &locked) || locked.Holder == "" {
+	if err := reader.Change(t.Context()); !errors.As(err, &locked) || locked.Holder == "" {
 		t.Errorf("changed while another one waits to: %v", err)
 	}
-	reader.release()
-	must(t, <-changed)
-	l.release()
+	reader.Release()
+	testkit.Must(t, <-changed)
+	l.Release()
 }
 
 // TestTurnOfReader: a reader that notes something waits for one who waits for it.
 func TestTurnOfReader(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	reader, err := shareLock(dir)
-	must(t, err)
-	other := newLock(dir)
+	reader, err := Share(dir)
+	testkit.Must(t, err)
+	other := NewLock(dir)
 	changed := make(chan error)
-	go func() { changed <- other.change(t.Context()) }()
-	for !func() bool { _, err := os.Stat(filepath.Join(dir, holderFile)); return err == nil }() {
+	go func() { changed <- other.Change(t.Context()) }()
+	for !func() bool { _, err := os.Stat(filepath.Join(dir, HolderFile)); return err == nil }() {
 		time.Sleep(time.Millisecond)
 	}
-	must(t, reader.takeTurn(t.Context()))
-	reader.endTurn()
-	reader.release()
+	testkit.Must(t, reader.TakeTurn(t.Context()))
+	reader.EndTurn()
+	reader.Release()
 	var locked *LockedError
 	if err := <-changed; !errors.As(err, &locked) {
 		t.Errorf("changed while one reads: %v", err)
@@ -119,11 +120,11 @@ func TestTurnOfReader(t *testing.T) {
 // TestRemovedWhileLocked: a file that was removed after it was opened is no lock; a new one is made.
 func TestRemovedWhileLocked(t *testing.T) {
 	t.Parallel()
-	l := newLock(t.TempDir())
+	l := NewLock(t.TempDir())
 	opened := 0
 	ok, err := l.files.tryAs(func(f *os.File) (bool, error) {
 		if opened++; opened == 1 {
-			must(t, os.Remove(l.files.path))
+			testkit.Must(t, os.Remove(l.files.path))
 		}
 		return filelock.Try(f)
 	})
@@ -131,8 +132,8 @@ func TestRemovedWhileLocked(t *testing.T) {
 		t.Errorf("%t, %v, opened %d times", ok, err, opened)
 	}
 	var locked *LockedError
-	if _, err := shareLock(l.dir); !errors.As(err, &locked) {
+	if _, err := Share(l.dir); !errors.As(err, &locked) {
 		t.Errorf("shared beside the lock: %v", err)
 	}
-	l.release()
+	l.Release()
 }

@@ -1,6 +1,6 @@
-// This file has the checks of templates that CheckTemplate makes.
+// This file has the checks.
 
-package project
+package templatecheck
 
 import (
 	"bytes"
@@ -22,15 +22,22 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
-	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/blueprint"
+	"github.com/boardsmith/boardsmith/internal/builddir"
+	"github.com/boardsmith/boardsmith/internal/buildenv"
 	"github.com/boardsmith/boardsmith/internal/firmware"
+	"github.com/boardsmith/boardsmith/internal/generator"
+	"github.com/boardsmith/boardsmith/internal/imagecheck"
+	"github.com/boardsmith/boardsmith/internal/projectfile"
+	"github.com/boardsmith/boardsmith/internal/workdir"
+	"github.com/boardsmith/boardsmith/project"
 )
 
 func (c *checking) fields(ctx context.Context) (string, error) {
 	var err error
-	c.found, _, err = c.builder.findTemplate(ctx, c.Template)
+	c.found, err = c.builder.FindTemplate(ctx, c.Spec, nil)
 	if err != nil {
 		return "", err
 	}
@@ -49,7 +56,7 @@ func (c *checking) board(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if _, _, _, err := c.builder.chooseTemplate(ctx, board, c.Spec); err != nil {
+	if _, err := c.builder.FindTemplate(ctx, c.Spec, board); err != nil {
 		return "", err
 	}
 	return c.Board, nil
@@ -60,16 +67,19 @@ func (c *checking) files(ctx context.Context) (string, error) {
 	if c.p, err = c.builder.Generate(ctx, filepath.Join(c.home, "project"), c.Spec); err != nil {
 		return "", err
 	}
+	if c.state, err = projectfile.Read(c.p.Dir()); err != nil {
+		return "", err
+	}
 	t := c.found
 	for _, input := range t.Inputs {
-		if input == sourceDir && len(c.p.state.Board.Sources) == 0 {
+		if input == blueprint.SourceFolder && len(c.state.Board.Sources) == 0 {
 			continue // it is for sources of boards
 		}
 		if _, err := os.Stat(c.at(input)); err != nil {
 			return "", fmt.Errorf("inputs: the project has no %s", input)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.p.state.Files)) {
+	for _, name := range slices.Sorted(maps.Keys(c.state.Files)) {
 		if c.mustBeInput(name) && !below(name, t.Inputs) {
 			return "", fmt.Errorf("%s is not below inputs: a change of it would go unnoticed", name)
 		}
@@ -87,22 +97,22 @@ func (c *checking) files(ctx context.Context) (string, error) {
 			return "", fmt.Errorf("operators: the project has no folder %s", dir)
 		}
 	}
-	return fmt.Sprintf("%d files", len(c.p.state.Files)), nil
+	return fmt.Sprintf("%d files", len(c.state.Files)), nil
 }
 
 // at returns the path of a file of the project.
-func (c *checking) at(name string) string { return filepath.Join(c.p.dir, filepath.FromSlash(name)) }
+func (c *checking) at(name string) string { return filepath.Join(c.p.Dir(), filepath.FromSlash(name)) }
 
-func (c *checking) has(name string) bool { return c.p.state.Files[name] != "" }
+func (c *checking) has(name string) bool { return c.state.Files[name] != "" }
 
 func (c *checking) hasBelow(dir string) bool {
-	return slices.ContainsFunc(slices.Collect(maps.Keys(c.p.state.Files)), func(name string) bool {
+	return slices.ContainsFunc(slices.Collect(maps.Keys(c.state.Files)), func(name string) bool {
 		return strings.HasPrefix(name, dir+"/")
 	})
 }
 
 func (c *checking) matchesFile(pattern string) bool {
-	for name := range c.p.state.Files {
+	for name := range c.state.Files {
 		if ok, _ := path.Match(pattern, name); ok { // check has validated the pattern
 			return true
 		}
@@ -117,7 +127,8 @@ func (c *checking) mustBeInput(name string) bool {
 		return true
 	}
 	common := c.found.Firmware != "" && strings.HasPrefix(name, c.found.Firmware+"/")
-	return isSource(name) && (common || c.p.folders().InModel(name) || c.p.folders().InRuntime(name))
+	folders := c.state.Template.Landmarks.Folders
+	return workdir.IsSource(name) && (common || folders.InModel(name) || folders.InRuntime(name))
 }
 
 func below(name string, folders []string) bool {
@@ -130,22 +141,22 @@ func (c *checking) tools(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	t, err := openTree(c.p.dir)
+	t, err := workdir.Open(c.p.Dir())
 	if err != nil {
 		return "", err
 	}
-	defer t.close()
-	r := &recipe{}
+	defer t.Close()
+	b := c.newBuild(c.state, t)
 	switch {
 	case len(compiler) > 0:
 		c.lacking = compiler[0]
 	default:
-		if r, err = c.p.recipe(ctx, t); err == nil {
-			_, err = c.p.findBuilder()
+		if err = b.ReadInputs(ctx); err == nil {
+			_, err = b.Env.Builder()
 		}
 		for _, check := range c.found.Checks {
 			if err == nil {
-				_, err = c.p.ask(ctx, check.Command)
+				_, err = b.Env.Ask(ctx, check.Command)
 			}
 		}
 		c.lacking = err
@@ -154,7 +165,7 @@ func (c *checking) tools(ctx context.Context) (string, error) {
 		return "", &skipping{c.lacking.Error()}
 	}
 	var names []string
-	for _, tool := range r.allTools() {
+	for _, tool := range b.Tools() {
 		names = append(names, tool.Version)
 	}
 	return strings.Join(names, "; "), nil
@@ -181,7 +192,7 @@ func (c *checking) build(ctx context.Context) (string, error) {
 // checkResults returns an error for results that the build command has not made.
 func (c *checking) checkResults() error {
 	t := c.found
-	for _, name := range slices.Concat([]string{t.ELF, t.Map}, t.BoardFile(), c.p.otherForms()) {
+	for _, name := range slices.Concat([]string{t.ELF, t.Map}, t.BoardFile(), builddir.OtherForms(c.state)) {
 		if info, err := os.Stat(c.at(name)); err != nil || info.Size() == 0 {
 			return fmt.Errorf("the build command succeeded but made no %s", name)
 		}
@@ -196,7 +207,7 @@ func (c *checking) checkELFParts() error {
 		return nil // there is no image, or none with parts
 	}
 	defer f.Close()
-	return c.p.checkParts(f)
+	return imagecheck.Image{Template: &c.state.Template.Blueprint, Board: c.p.Board()}.CheckParts(f)
 }
 
 // needsMemory returns an error for skipping a check that is only for a board with a memory map.
@@ -320,9 +331,10 @@ func (c *checking) again(ctx context.Context) (string, error) {
 // modelSource returns a C file of the model.
 func (c *checking) modelSource() (string, error) {
 	var all []string
-	folders := c.p.folders()
-	for name := range c.p.state.Files {
-		made := name == path.Join(folders.OfModel(), adapterFile) || name == path.Join(folders.OfModel(), signaturesFile)
+	folders := c.state.Template.Landmarks.Folders
+	for name := range c.state.Files {
+		made := name == path.Join(folders.OfModel(), generator.AdapterFile) ||
+			name == path.Join(folders.OfModel(), generator.SignaturesFile)
 		if folders.InModel(name) && strings.HasSuffix(name, ".c") && !made {
 			all = append(all, name)
 		}
@@ -402,8 +414,8 @@ type objectState struct {
 // those that CMake makes of several sources.
 func (c *checking) objects() (map[string]objectState, error) {
 	sources := map[string]bool{}
-	for name := range c.p.state.Files {
-		if isSource(name) {
+	for name := range c.state.Files {
+		if workdir.IsSource(name) {
 			base := path.Base(name)
 			sources[base], sources[strings.TrimSuffix(base, path.Ext(base))] = true, true
 		}
@@ -419,7 +431,7 @@ func (c *checking) objects() (map[string]objectState, error) {
 		if err != nil {
 			return err
 		}
-		sum, err := digestOfFile(at)
+		sum, err := buildenv.DigestOfFile(at)
 		all[at] = objectState{info.ModTime(), sum}
 		return err
 	})
@@ -498,9 +510,9 @@ func (c *checking) inFolder(ctx context.Context) (string, error) {
 // lineable lists the inputs that get a line in a check of the build's folder: those whose contents do not choose it,
 // but for objects.
 func (c *checking) lineable() (names []string) {
-	b := buildRun{Project: c.p}
-	for name := range c.p.state.Files {
-		if below(name, c.found.Inputs) && !b.configures(name) && path.Ext(name) != ".o" {
+	b := builddir.Build{State: c.state}
+	for name := range c.state.Files {
+		if below(name, c.found.Inputs) && !b.Configures(name) && path.Ext(name) != ".o" {
 			names = append(names, name)
 		}
 	}
@@ -552,35 +564,22 @@ func (c *checking) byHand(ctx context.Context) (string, error) {
 		return "", err
 	}
 	defer p.Close()
-	t, err := openTree(p.dir)
+	t, err := workdir.Open(p.Dir())
 	if err != nil {
 		return "", err
 	}
-	defer t.close()
-	cc, err := p.compiler()
+	defer t.Close()
+	s, err := projectfile.Read(p.Dir())
 	if err != nil {
 		return "", err
 	}
-	env, _, err := p.environment(cc)
+	words, err := c.newBuild(s, t).ByHand(ctx)
 	if err != nil {
 		return "", err
 	}
-	build, err := p.findBuilder()
-	if err != nil {
-		return "", err
-	}
-	words := p.command(c.p.Board(), c.builder.jobs(), nil)
-	run := toolRun{dir: p.dir, path: build, args: words[1:], env: env, log: c.builder.log(), line: func(string) {}}
-	if err := run.run(ctx); err != nil {
-		return "", err
-	}
-	here := buildRun{Project: p, t: t}
-	if err := here.postLink(ctx, &cache.Folder{Dir: p.dir}); err != nil {
-		return "", err
-	}
-	digest, err := t.digest(p.state.Template.ELF)
+	digest, err := t.Digest(s.Template.ELF)
 	if err == nil && digest != c.image.Digest {
-		err = c.otherFile(c.at(p.state.Template.ELF), filepath.Join(p.dir, filepath.FromSlash(p.state.Template.ELF)))
+		err = c.otherFile(c.at(s.Template.ELF), filepath.Join(p.Dir(), filepath.FromSlash(s.Template.ELF)))
 	}
 	return strings.Join(words, " "), err
 }
@@ -606,7 +605,7 @@ var errSucceeded = errors.New("it succeeded")
 
 func (c *checking) errors(ctx context.Context) (found string, err error) {
 	err = c.with(ctx, "#error of this check", func(name string, err error) error {
-		var tool *ToolError
+		var tool *buildenv.ToolError
 		if !errors.As(err, &tool) {
 			return fmt.Errorf("%s has an error, but the build returned no error of the compiler: %w", name,
 				cmp.Or(err, errSucceeded))
@@ -624,7 +623,7 @@ func (c *checking) errors(ctx context.Context) (found string, err error) {
 			return fmt.Errorf("the error is in %s:%d, and the build reported: %s", c.at(name), line, tool.Message)
 		}
 		found, _, _ = strings.Cut(tool.Message, "\n")
-		found = strings.ReplaceAll(found, c.p.dir+string(filepath.Separator), "")
+		found = strings.ReplaceAll(found, c.p.Dir()+string(filepath.Separator), "")
 		return nil
 	})
 	return found, err
@@ -737,8 +736,8 @@ func (c *checking) option(ctx context.Context, o boards.Option, usual map[string
 
 // compiledWith builds a project of a specification, with optionProbe in the model. It returns digests of the loaded
 // data of the image and of the objects except those before, by the files' names.
-func (c *checking) compiledWith(ctx context.Context, s Spec, before map[string]objectState) (map[string][]string,
-	error,
+func (c *checking) compiledWith(ctx context.Context, s project.Spec, before map[string]objectState) (
+	map[string][]string, error,
 ) {
 	restore, err := c.generateWithProbe(ctx, s)
 	if err != nil {
@@ -766,8 +765,11 @@ func (c *checking) compiledWith(ctx context.Context, s Spec, before map[string]o
 
 // generateWithProbe generates the project of a specification, and appends optionProbe to a C file of the model. restore
 // restores that file.
-func (c *checking) generateWithProbe(ctx context.Context, s Spec) (restore func() error, err error) {
+func (c *checking) generateWithProbe(ctx context.Context, s project.Spec) (restore func() error, err error) {
 	if err := c.p.Generate(ctx, s); err != nil {
+		return nil, err
+	}
+	if c.state, err = projectfile.Read(c.p.Dir()); err != nil {
 		return nil, err
 	}
 	name, err := c.modelSource()

@@ -1,16 +1,18 @@
-// This file checks that a template does what its template.json says: the public part, and the list of checks, which
-// templatechecks.go has.
-
-package project
+// Package templatecheck checks, without hardware, that a template does what its template.json says.
+package templatecheck
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/hashicorp/go-hclog"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
@@ -18,12 +20,17 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/blueprint"
+	"github.com/boardsmith/boardsmith/internal/builddir"
+	"github.com/boardsmith/boardsmith/internal/buildenv"
+	"github.com/boardsmith/boardsmith/internal/projectfile"
+	"github.com/boardsmith/boardsmith/internal/workdir"
 	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
-// A TemplateCheck is one of the checks of a template, and its result unless it failed.
-type TemplateCheck struct {
+// A Check is one of the checks of a template, and its result unless it failed.
+type Check struct {
 	Name    string
 	Doc     string // what is checked
 	Found   string // what was found, in a few words
@@ -32,7 +39,7 @@ type TemplateCheck struct {
 
 // A templateError is a check that a template failed.
 type templateError struct {
-	Check TemplateCheck
+	Check Check
 	Err   error
 	next  string
 }
@@ -53,29 +60,29 @@ func (e *templateError) FailureClass() failure.Class {
 // NextStep returns what to correct.
 func (e *templateError) NextStep() string { return e.next }
 
-// A TemplateTrial is how a template is checked.
-type TemplateTrial struct {
+// A Trial is how a template is checked.
+type Trial struct {
 	// Board, Template and the archive are as for Generate, except that without Board an emulated one is chosen. Options
 	// must be zero.
-	Spec
+	project.Spec
 	Desk *device.Desk // for boards that are not hardware; nil means the zero value
 	// Run runs the model in a session and returns an error if its outputs are wrong; nil: it is not run
 	Run func(context.Context, *rpc.Session, *mlf.Model) error
 }
 
-// TemplateChecks lists the checks in their order.
-func TemplateChecks() (list []TemplateCheck) {
+// List lists the checks in their order.
+func List() (list []Check) {
 	for _, c := range templateChecks {
-		list = append(list, TemplateCheck{Name: c.name, Doc: c.doc})
+		list = append(list, Check{Name: c.name, Doc: c.doc})
 	}
 	return list
 }
 
-// CheckTemplate checks, without hardware, that a template does what its template.json says, in projects in a temporary
+// Run checks, without hardware, that a template does what its template.json says, in projects in a temporary
 // folder, with a cache of its own. It calls done after each check, and returns at the first that fails. If something is
 // not installed that building or emulating needs, it skips the checks that need it and returns the reason at the end.
-// Errors: *MissingToolError, those of boards and mlf, and what the check found.
-func (b *Builder) CheckTemplate(ctx context.Context, trial TemplateTrial, done func(TemplateCheck)) error {
+// Errors: *project.MissingToolError, those of boards and mlf, and what the check found.
+func Run(ctx context.Context, b *project.Builder, trial Trial, done func(Check)) error {
 	if ctx.Err() != nil {
 		return failure.Stopped(ctx, "template %s", trial.Template)
 	}
@@ -84,16 +91,13 @@ func (b *Builder) CheckTemplate(ctx context.Context, trial TemplateTrial, done f
 		return fmt.Errorf("template: %w", err)
 	}
 	defer os.RemoveAll(home)
-	if trial.Archive, err = trial.Spec.archive(); err != nil {
-		return err
-	}
-	trial.Spec.Model = ""
-	c := &checking{TemplateTrial: trial, home: home, builder: &Builder{
+	trial.Spec = b.Absolute(trial.Spec)
+	c := &checking{Trial: trial, home: home, builder: &project.Builder{
 		Host: device.Host{
 			Path: b.Path, Log: b.Log, Progress: b.Progress, Cache: cache.New(filepath.Join(home, "cache"), cache.Options{}),
 		},
 		Templates: b.Templates, Libraries: b.Libraries, LockFile: b.LockFile,
-		Jobs: b.Jobs, Variables: b.Variables, Programs: b.Programs, postLinkLimit: b.postLinkLimit,
+		Jobs: b.Jobs, Variables: b.Variables, Programs: b.Programs,
 		Forms: true,
 	}}
 	err = c.all(ctx, done)
@@ -103,19 +107,20 @@ func (b *Builder) CheckTemplate(ctx context.Context, trial TemplateTrial, done f
 	return err
 }
 
-// A checking is one run of CheckTemplate.
+// A checking is one run of the checks.
 type checking struct {
-	TemplateTrial
+	Trial
 	home    string // a temporary folder
-	builder *Builder
+	builder *project.Builder
 	found   *blueprint.Template
-	p       *Project
-	image   *image.Image // of the first build
-	lacking error        // what is not installed
-	trying  string       // the option that is being tried, as NAME=VALUE
+	p       *project.Project
+	state   *projectfile.State // of p, as generated
+	image   *image.Image       // of the first build
+	lacking error              // what is not installed
+	trying  string             // the option that is being tried, as NAME=VALUE
 }
 
-type templateCheck struct {
+type check struct {
 	name, doc string
 
 	run  func(*checking, context.Context) (found string, err error)
@@ -124,7 +129,7 @@ type templateCheck struct {
 
 const fieldsAdvice = "correct template.json: docs/templates.md describes its fields"
 
-var templateChecks = []templateCheck{
+var templateChecks = []check{
 	{
 		"fields", "template.json is read, and its fields agree with each other",
 		(*checking).fields,
@@ -196,9 +201,9 @@ type skipping struct{ why string }
 
 func (s *skipping) Error() string { return s.why }
 
-func (c *checking) all(ctx context.Context, done func(TemplateCheck)) error {
+func (c *checking) all(ctx context.Context, done func(Check)) error {
 	for _, check := range templateChecks {
-		result := TemplateCheck{Name: check.name, Doc: check.doc}
+		result := Check{Name: check.name, Doc: check.doc}
 		found, err := check.run(c, ctx)
 		var skipped *skipping
 		switch {
@@ -218,8 +223,8 @@ func (c *checking) all(ctx context.Context, done func(TemplateCheck)) error {
 
 // advice returns the next step after a failed check: the error's own, else the check's. The command of a tool's error
 // is for the temporary folder.
-func (c *checking) advice(check templateCheck, err error) string {
-	var tool *ToolError
+func (c *checking) advice(of check, err error) string {
+	var tool *buildenv.ToolError
 	if errors.As(err, &tool) {
 		words := []string{failure.Option("Spec.Board", c.Board), failure.Option("Spec.Template", c.Template)}
 		if c.trying != "" {
@@ -230,7 +235,7 @@ func (c *checking) advice(check templateCheck, err error) string {
 	if failure.Next(err) != "" {
 		return ""
 	}
-	return check.next
+	return of.next
 }
 
 // needsBuild returns an error for skipping a check of an image if none can be built.
@@ -253,4 +258,15 @@ func (c *checking) chooseBoard() (string, error) {
 		}
 	}
 	return "", fmt.Errorf("no emulated board names template %s", c.found.Name)
+}
+
+// newBuild returns a build of a project, to ask it.
+func (c *checking) newBuild(s *projectfile.State, t *workdir.Tree) *builddir.Build {
+	return &builddir.Build{
+		State: s, Tree: t, Log: hclog.NewNullLogger(), Jobs: cmp.Or(c.builder.Jobs, runtime.NumCPU()),
+		Env: buildenv.Env{
+			Template: &s.Template.Blueprint, Board: s.Board.Name, Dir: t.Dir, Variables: c.builder.Variables,
+			Programs: c.builder.Programs, Tools: &buildenv.Tools{},
+		},
+	}
 }

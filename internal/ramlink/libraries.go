@@ -1,6 +1,6 @@
 // This file lets operators for RAM use the project's libraries.
 
-package project
+package ramlink
 
 import (
 	"context"
@@ -12,46 +12,38 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/firmware"
-	"github.com/boardsmith/boardsmith/internal/generator"
 	"github.com/boardsmith/boardsmith/internal/library"
 )
 
 // useLibraries adds the headers of the project's libraries to the linker's compiler, and their archives to its links.
-func (l *OperatorLinker) useLibraries(p *Project) error {
-	l.libraries, l.archives = p.state.Libraries, map[string]string{}
-	for _, s := range l.libraries {
+func (l *Linker) useLibraries() error {
+	l.archives = map[string]string{}
+	for _, s := range l.setting.Libraries {
 		l.about = append(l.about, "library "+s.Name)
-		dir := filepath.Join(p.dir, generator.Libraries, s.Name)
-		lib, err := library.Read(dir, s.Name)
+		lib, err := library.Read(s.Folder, s.Name)
 		if err != nil {
 			return err
 		}
 		for _, h := range lib.Headers {
-			l.compile = append(l.compile, "-I"+filepath.Join(dir, filepath.FromSlash(h)))
+			l.compile = append(l.compile, "-I"+filepath.Join(s.Folder, filepath.FromSlash(h)))
 		}
-		archive := p.archiveOf(s)
-		switch _, err := os.Stat(archive); {
+		switch _, err := os.Stat(s.Archive); {
 		case errors.Is(err, fs.ErrNotExist) && len(lib.Sources) == 0: // only headers
 		case errors.Is(err, fs.ErrNotExist):
 			return failure.New(failure.Config, "build the project first", "library %s is not compiled", s.Name)
 		case err != nil:
 			return err
 		default:
-			l.archives[s.Name] = archive
+			l.archives[s.Name] = s.Archive
 		}
 	}
 	return nil
 }
 
-// archiveOf returns where a build puts a library.
-func (p *Project) archiveOf(s libraryState) string {
-	return filepath.Join(p.dir, filepath.FromSlash(p.inBuild(path.Join(generator.Libraries, s.Name+".a"))))
-}
-
 // withLibraries returns one object of the operators and of what their entries need of the libraries, which it links in
 // dir; the objects themselves if there are no libraries.
-func (l *OperatorLinker) withLibraries(ctx context.Context, dir string, objects []OperatorFile, entries []string) (
-	[]OperatorFile, error,
+func (l *Linker) withLibraries(ctx context.Context, dir string, objects []File, entries []string) (
+	[]File, error,
 ) {
 	if len(l.archives) == 0 {
 		return objects, nil
@@ -76,7 +68,7 @@ func (l *OperatorLinker) withLibraries(ctx context.Context, dir string, objects 
 		words = append(words, "./"+o.Name)
 	}
 	words = append(words, "--start-group")
-	for _, s := range l.libraries {
+	for _, s := range l.setting.Libraries {
 		if archive := l.archives[s.Name]; archive != "" {
 			words = append(words, archive)
 		}
@@ -86,5 +78,5 @@ func (l *OperatorLinker) withLibraries(ctx context.Context, dir string, objects 
 		return nil, err
 	}
 	linked, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(joined)))
-	return []OperatorFile{{path.Base(joined), linked}}, err
+	return []File{{path.Base(joined), linked}}, err
 }

@@ -1,13 +1,12 @@
 // This file checks the sections of an image against its board's memory map and, with a board's own linker script or
 // start-up code, against the template's contract.
 
-package project
+package imagecheck
 
 import (
 	"cmp"
 	"debug/elf"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -43,7 +42,7 @@ func spans(f *elf.File) (all []span) {
 const nextRegion = "correct the linker script, or the regions of the board file"
 
 // checkReserved returns an error for an image with code, data or variables in a reserved region.
-func checkReserved(f *elf.File, name string, b *boards.Board) error {
+func CheckReserved(f *elf.File, name string, b *boards.Board) error {
 	for _, s := range spans(f) {
 		for _, r := range b.Memory {
 			origin, size := uint64(r.Origin), uint64(r.Size)
@@ -71,25 +70,25 @@ func checkRegions(f *elf.File, name string, b *boards.Board) error {
 
 // checkContract returns an error if an image with the board's own linker script or start-up code has a section in a
 // wrong place, for which a linker script has no expression.
-func (p *Project) checkContract(f *elf.File) error {
-	b, c := p.Board(), p.state.Template.Contract
+func (i Image) checkContract(f *elf.File) error {
+	b, c := i.Board, i.Template.Contract
 	if b.LinkerScript.Name == "" && b.Startup.Name == "" {
 		return nil
 	}
-	if err := checkRegions(f, p.state.Template.ELF, b); err != nil {
+	if err := checkRegions(f, i.Template.ELF, b); err != nil {
 		return err
 	}
-	if err := cmp.Or(p.checkKept(f), p.checkCleared(f), p.checkOrder(f)); err != nil {
+	if err := cmp.Or(i.checkKept(f), i.checkCleared(f), i.checkOrder(f)); err != nil {
 		files := slices.DeleteFunc([]string{b.LinkerScript.Name, b.Startup.Name}, func(s string) bool { return s == "" })
-		return failure.New(failure.Link, "see "+c.Page, "%s with %s: %w", p.state.Template.ELF,
+		return failure.New(failure.Link, "see "+c.Page, "%s with %s: %w", i.Template.ELF,
 			strings.Join(files, " and "), err)
 	}
 	return nil
 }
 
 // checkKept returns an error if memory that a reset keeps is missing, or if loading the image writes to it.
-func (p *Project) checkKept(f *elf.File) error {
-	kept := p.state.Template.Landmarks.Kept
+func (i Image) checkKept(f *elf.File) error {
+	kept := i.Template.Landmarks.Kept
 	if kept.Section == "" {
 		return nil
 	}
@@ -114,8 +113,8 @@ func errIfLoaded(f *elf.File, s *elf.Section) error {
 }
 
 // checkCleared returns an error for variables that the start does not clear, and for memory that it must not clear.
-func (p *Project) checkCleared(f *elf.File) error {
-	t := &p.state.Template.Blueprint
+func (i Image) checkCleared(f *elf.File) error {
+	t := i.Template
 	var cleared []firmware.Range
 	for _, place := range t.Contract.Cleared {
 		if r, ok := place.Find(f); ok {
@@ -147,13 +146,13 @@ func (p *Project) checkCleared(f *elf.File) error {
 
 // checkOrder returns an error for constructors that the start does not call, and for code of the image before the
 // vector table, where a boot loader or the core expects the table.
-func (p *Project) checkOrder(f *elf.File) error {
-	c := p.state.Template.Contract
+func (i Image) checkOrder(f *elf.File) error {
+	c := i.Template.Contract
 	called, ok := c.Constructors.Find(f)
 	if !ok {
 		return nil // the template does not name them
 	}
-	order, err := fit.OpenOrder(filepath.Join(p.dir, filepath.FromSlash(p.state.Template.Map)))
+	order, err := fit.OpenOrder(i.Map)
 	if err != nil {
 		return err
 	}
@@ -161,7 +160,7 @@ func (p *Project) checkOrder(f *elf.File) error {
 		return fmt.Errorf("constructors are not called at the start: %s", lost)
 	}
 	table, ok := firmware.Place{Symbol: c.Vectors}.Find(f)
-	code, _ := p.Board().Region(p.Board().Place.Code)
+	code, _ := i.Board.Region(i.Board.Place.Code)
 	if !ok || f.Machine != elf.EM_ARM {
 		return nil
 	}

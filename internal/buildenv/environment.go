@@ -1,7 +1,8 @@
-// This file makes the environment of a template's build command: variables of the user's, or folders that the template
-// says where to look for, and programs in them. It also digests the inputs there.
-
-package project
+// Package buildenv finds and runs what building needs of this computer: variables, compilers and other programs, source
+// trees outside of the project.
+//
+// It does not know projects: an Env is of a template and a folder.
+package buildenv
 
 import (
 	"cmp"
@@ -27,13 +28,23 @@ import (
 	"github.com/boardsmith/boardsmith/internal/sourcetree"
 )
 
+// An Env is what the builds of a template need of this computer: variables, programs, source trees.
+type Env struct {
+	Template  *blueprint.Blueprint
+	Board     string            // the board's name, for errors
+	Dir       string            // the project's folder: the template may look for folders above it
+	Variables map[string]string // in place of the process's own
+	Programs  []string          // folders in which programs are searched before PATH
+	Tools     *Tools
+}
+
 // places returns the folders that a place of a template stands for, in the order in which they are looked into.
-func (p *Project) places(place string) (all []string) {
+func (e Env) places(place string) (all []string) {
 	first, below, _ := strings.Cut(place, "/")
 	var roots []string
 	switch name, isVariable := strings.CutPrefix(first, "$"); {
 	case isVariable:
-		if v := p.variable(name); v != "" {
+		if v := e.Variable(name); v != "" {
 			roots = []string{v}
 		}
 	case first == blueprint.HomeWord:
@@ -41,7 +52,7 @@ func (p *Project) places(place string) (all []string) {
 			roots = []string{home}
 		}
 	case first == blueprint.AboveWord:
-		roots = sourcetree.Around(p.dir)
+		roots = sourcetree.Around(e.Dir)
 	}
 	for _, r := range roots {
 		all = append(all, filepath.Join(r, filepath.FromSlash(below)))
@@ -49,22 +60,22 @@ func (p *Project) places(place string) (all []string) {
 	return all
 }
 
-// variable returns the value of the builder's variable, of the user's or, if neither is set, the folder that the
+// Variable returns the value of the builder's variable, of the user's or, if neither is set, the folder that the
 // template finds for it; "" if there is none. A folder's path is absolute: the build command runs elsewhere than this
 // process.
-func (p *Project) variable(name string) string {
-	if v := cmp.Or(p.builder.Variables[name], os.Getenv(name)); v != "" {
-		if p.state.Template.IsFolder(name) {
+func (e Env) Variable(name string) string {
+	if v := cmp.Or(e.Variables[name], os.Getenv(name)); v != "" {
+		if e.Template.IsFolder(name) {
 			return abspath.Of(v)
 		}
 		return v
 	}
-	for _, s := range p.state.Template.Find {
+	for _, s := range e.Template.Find {
 		if s.Name != name {
 			continue
 		}
 		for _, place := range s.In {
-			for _, dir := range p.places(place) {
+			for _, dir := range e.places(place) {
 				if _, err := os.Stat(filepath.Join(dir, filepath.FromSlash(s.Has))); err == nil {
 					return dir
 				}
@@ -74,13 +85,13 @@ func (p *Project) variable(name string) string {
 	return ""
 }
 
-// checkVariable returns an error for a variable that has no value, or one that is not what the template looks for.
-func (p *Project) checkVariable(name string) error {
-	value := p.variable(name)
+// Check returns an error for a variable that has no value, or one that is not what the template looks for.
+func (e Env) Check(name string) error {
+	value := e.Variable(name)
 	if value == "" {
-		return p.variableMissing(name)
+		return e.missing(name)
 	}
-	for _, s := range p.state.Template.Find {
+	for _, s := range e.Template.Find {
 		if s.Name != name {
 			continue
 		}
@@ -92,9 +103,9 @@ func (p *Project) checkVariable(name string) error {
 	return nil
 }
 
-// variableMissing is the error for a variable that has no value.
-func (p *Project) variableMissing(name string) error {
-	for _, s := range p.state.Template.Find {
+// missing is the error for a variable that has no value.
+func (e Env) missing(name string) error {
+	for _, s := range e.Template.Find {
 		if s.Name == name {
 			return failure.New(failure.Config, strings.TrimSuffix("set it, or: "+s.Install, ", or: "),
 				"the template needs the variable %s, which is not set, and %s has no %s", name, strings.Join(s.In, " or "), s.Has)
@@ -105,9 +116,9 @@ func (p *Project) variableMissing(name string) error {
 
 // toolFolder returns the folder of one of the template's programs that is not on PATH, or "" if it is in none of the
 // places where it is looked for.
-func (p *Project) toolFolder(tool blueprint.Tool) string {
+func (e Env) toolFolder(tool blueprint.Tool) string {
 	for _, place := range tool.In {
-		for _, dir := range p.places(place) {
+		for _, dir := range e.places(place) {
 			if _, err := command.Find(filepath.Join(dir, tool.Name), ""); err == nil {
 				return dir
 			}
@@ -118,24 +129,24 @@ func (p *Project) toolFolder(tool blueprint.Tool) string {
 
 // toolFolders returns the builder's folders of programs, and those of the template's programs that are not on PATH. The
 // build command's PATH begins with them: see toolPath.
-func (p *Project) toolFolders() []string {
-	all := slices.Clone(p.builder.Programs)
-	for _, tool := range p.state.Template.Tools {
+func (e Env) toolFolders() []string {
+	all := slices.Clone(e.Programs)
+	for _, tool := range e.Template.Tools {
 		if _, err := command.Find(tool.Name, ""); err == nil || filepath.Base(tool.Name) != tool.Name {
 			continue
 		}
-		if dir := p.toolFolder(tool); dir != "" && !slices.Contains(all, dir) {
+		if dir := e.toolFolder(tool); dir != "" && !slices.Contains(all, dir) {
 			all = append(all, dir)
 		}
 	}
 	return all
 }
 
-// findProgram returns the path of the program that the build command runs by this name. Errors: *MissingToolError, with
+// Program returns the path of the program that the build command runs by this name. Errors: *MissingToolError, with
 // how to install it.
-func (p *Project) findProgram(name, install string) (string, error) {
+func (e Env) Program(name, install string) (string, error) {
 	if filepath.Base(name) == name {
-		for _, dir := range p.toolFolders() {
+		for _, dir := range e.toolFolders() {
 			if path, err := command.Find(filepath.Join(dir, name), ""); err == nil {
 				return path, nil
 			}
@@ -144,24 +155,24 @@ func (p *Project) findProgram(name, install string) (string, error) {
 	return command.Find(name, install)
 }
 
-func (p *Project) findTool(tool blueprint.Tool) (string, error) {
-	return p.findProgram(tool.Name, tool.Install)
+func (e Env) Tool(tool blueprint.Tool) (string, error) {
+	return e.Program(tool.Name, tool.Install)
 }
 
-// findBuilder returns the path of the program that builds.
-func (p *Project) findBuilder() (string, error) {
-	name := p.state.Template.Build[0]
-	for _, tool := range p.state.Template.Tools {
+// Builder returns the path of the program that builds.
+func (e Env) Builder() (string, error) {
+	name := e.Template.Build[0]
+	for _, tool := range e.Template.Tools {
 		if tool.Name == name {
-			return p.findTool(tool)
+			return e.Tool(tool)
 		}
 	}
-	return p.findProgram(name, "")
+	return e.Program(name, "")
 }
 
-// toolPath returns the variable PATH with toolFolders, if there are any.
-func (p *Project) toolPath() []string {
-	folders := p.toolFolders()
+// Path returns the variable PATH with toolFolders, if there are any.
+func (e Env) Path() []string {
+	folders := e.toolFolders()
 	if len(folders) == 0 {
 		return nil
 	}
@@ -171,13 +182,13 @@ func (p *Project) toolPath() []string {
 	return []string{"PATH=" + strings.Join(folders, string(os.PathListSeparator))}
 }
 
-// environment returns the build command's variables in addition to those of every tool. A value $NAME is the user's
+// Environ returns the build command's variables in addition to those of every tool. A value $NAME is the user's
 // variable of that name, and with a question mark behind it may be unset; others are literal. cc is the path of the
 // board's compiler. values are those of the user's variables, except paths of outside inputs and of source trees, whose
 // contents count instead.
-func (p *Project) environment(cc string) (env, values []string, err error) {
-	t := &p.state.Template.Blueprint
-	env = p.toolPath()
+func (e Env) Environ(cc string) (env, values []string, err error) {
+	t := e.Template
+	env = e.Path()
 	for _, name := range slices.Sorted(maps.Keys(t.Env)) {
 		value := t.Env[name]
 		if strings.Contains(value, blueprint.ToolchainWord) {
@@ -185,18 +196,18 @@ func (p *Project) environment(cc string) (env, values []string, err error) {
 				return nil, nil, failure.New(failure.Config, "choose another template, or leave "+blueprint.ToolchainWord+
 					" out of its env",
 					"the template needs the compiler's folder for %s, but only the build finds the compiler of board %s", name,
-					p.state.Board.Name)
+					e.Board)
 			}
 			value = strings.ReplaceAll(value, blueprint.ToolchainWord, filepath.Dir(filepath.Dir(cc)))
 		}
 		if from, optional, isVariable := t.UsersVariable(name); isVariable {
-			if value = p.variable(from); value == "" {
+			if value = e.Variable(from); value == "" {
 				if optional {
 					continue
 				}
-				return nil, nil, p.variableMissing(from)
+				return nil, nil, e.missing(from)
 			}
-			if err := p.checkVariable(from); err != nil {
+			if err := e.Check(from); err != nil {
 				return nil, nil, err
 			}
 			if !slices.ContainsFunc(slices.Concat(t.Outside, t.Trees), blueprint.BeginsWith(from)) {
@@ -208,14 +219,14 @@ func (p *Project) environment(cc string) (env, values []string, err error) {
 	return env, values, nil
 }
 
-// outside returns the digests of the inputs outside the project, by their names in the template, without those below a
+// Outside returns the digests of the inputs outside the project, by their names in the template, without those below a
 // variable that may be unset and is.
-func (p *Project) outside() (map[string]string, error) {
+func (e Env) Outside() (map[string]string, error) {
 	sums := map[string]string{}
-	for _, input := range p.state.Template.Outside {
+	for _, input := range e.Template.Outside {
 		name, below, _ := strings.Cut(strings.TrimPrefix(input, "$"), "/")
-		folder := p.variable(name)
-		if folder == "" && p.state.Template.Env[name] == "$"+name+"?" {
+		folder := e.Variable(name)
+		if folder == "" && e.Template.Env[name] == "$"+name+"?" {
 			continue
 		}
 		at := filepath.Join(folder, filepath.FromSlash(below))
@@ -247,15 +258,15 @@ func digestsBelow(at, name string, sums map[string]string) error {
 	})
 }
 
-// treeStates returns the state of each of the template's source trees, by its name in the template with what a pattern
+// Trees returns the state of each of the template's source trees, by its name in the template with what a pattern
 // stands for. A pattern may stand for none; a tree without a pattern must be there.
-func (p *Project) treeStates(ctx context.Context) (map[string]string, error) {
+func (e Env) Trees(ctx context.Context) (map[string]string, error) {
 	dirs := map[string]string{}
-	for _, tree := range p.state.Template.Trees {
+	for _, tree := range e.Template.Trees {
 		name, above, pattern := blueprint.SplitTree(tree)
-		base := p.variable(name)
+		base := e.Variable(name)
 		if base == "" {
-			return nil, p.variableMissing(name)
+			return nil, e.missing(name)
 		}
 		for range above {
 			base = filepath.Dir(base)
@@ -274,17 +285,17 @@ func (p *Project) treeStates(ctx context.Context) (map[string]string, error) {
 	return sourcetree.States(ctx, dirs)
 }
 
-// command returns the build command with a number of jobs and the forms to make.
-func (p *Project) command(b *boards.Board, jobs int, forms []string) (args []string) {
+// Command returns the build command with a number of jobs and the forms to make.
+func (e Env) Command(b *boards.Board, jobs int, forms []string) (args []string) {
 	words := strings.NewReplacer(blueprint.JobsWord, fmt.Sprint(jobs), blueprint.BoardWord, b.Zephyr())
-	for _, word := range p.state.Template.Build {
+	for _, word := range e.Template.Build {
 		if word == blueprint.FormsWord {
 			args = append(args, forms...)
 			continue
 		}
 		if place, then, conditional := blueprint.CutIf(word); conditional {
 			name, below, _ := strings.Cut(strings.TrimPrefix(place, "$"), "/")
-			if _, err := os.Stat(filepath.Join(p.variable(name), filepath.FromSlash(below))); err != nil {
+			if _, err := os.Stat(filepath.Join(e.Variable(name), filepath.FromSlash(below))); err != nil {
 				continue
 			}
 			word = then

@@ -1,4 +1,4 @@
-package project
+package imagecheck
 
 import (
 	"debug/elf"

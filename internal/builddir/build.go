@@ -1,0 +1,201 @@
+// Package builddir builds a project in a folder of the cache, in which what was compiled before is not compiled again,
+// and copies the results into the project.
+//
+// It checks neither the model nor the image: package project does.
+package builddir
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/internal/buildenv"
+	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/projectfile"
+	"github.com/boardsmith/boardsmith/internal/toolwords"
+	"github.com/boardsmith/boardsmith/internal/workdir"
+)
+
+// A Build is the build of a project. One goroutine at a time may use it.
+type Build struct {
+	State    *projectfile.State
+	Tree     *workdir.Tree // the project's folder
+	Env      buildenv.Env
+	Cache    *cache.Cache // nil: the user's
+	Log      hclog.Logger
+	Jobs     int  // compilers at once, of all builds with Env.Tools
+	Forms    bool // build also the image's raw and Intel HEX files
+	Fresh    bool // build once more, from nothing, and compare
+	Progress func(detail string, done, total int)
+	PostLink time.Duration // limit of the board's command after the link; 0: a minute
+
+	Explain func(err error, folder string) error // adds the cause to an error of the build command, which ran in a folder
+	Check   func(folder string) error            // of what a build made in a folder
+
+	Board   *projectfile.Board // as the build completed it; nil unless the template names a file for that
+	r       *recipe
+	program string // that builds
+}
+
+// board returns the board as far as it is known.
+func (b *Build) board() *boards.Board {
+	if known := cmp.Or(b.Board, b.State.Built); known != nil {
+		return &known.Board
+	}
+	return &b.State.Board.Board
+}
+
+// advice is the next step after an error in what the build command made.
+func (b *Build) advice() string { return Advice(b.State) }
+
+// Advice is the next step after an error in what the build command of a project made.
+func Advice(s *projectfile.State) string {
+	return "correct the build command of template " + s.Template.Name
+}
+
+// Run removes the results of the last build, builds in a folder of the cache, and copies the results into the project.
+// It returns their names.
+func (b *Build) Run(ctx context.Context) ([]string, error) {
+	if err := RemoveResults(b.Tree, b.State.Template.BuildFolder(), b.State.Template.ELF); err != nil {
+		return nil, err
+	}
+	var err error
+	if b.program, err = b.Env.Builder(); err != nil {
+		return nil, err
+	}
+	return b.inFolder(ctx)
+}
+
+// runAndComplete runs the build command in a folder, and notes the board that it completed and the compiler that it
+// found. changed are the inputs that differ from those of the folder's last build.
+func (b *Build) runAndComplete(ctx context.Context, in *workdir.Tree, held *os.File, changed []string) error {
+	err := b.run(ctx, in, held, changed)
+	board, failed := b.Complete(in)
+	if err != nil {
+		if failed == nil {
+			b.Board = board // for advice about what does not fit
+		}
+		return err
+	}
+	if b.Board = board; failed != nil || b.State.Board.Toolchain.CC != "" {
+		return failed
+	}
+	b.r.found, err = b.identifyFound(ctx, &board.Board)
+	return err
+}
+
+// run runs the template's command, and shows progress by the sources that it prints.
+func (b *Build) run(ctx context.Context, in *workdir.Tree, held *os.File, changed []string) error {
+	sources := map[string]bool{} // those that no line has named yet
+	for _, name := range changed {
+		if workdir.IsSource(name) {
+			sources[name] = true
+		}
+	}
+	total := len(sources)
+	wanted := total
+	if len(b.State.Template.Compile) == 0 {
+		wanted = b.Jobs // it has more sources than those in the project
+	}
+	more, give := b.Env.Tools.TakeMore(wanted - 1)
+	defer give()
+	words := b.Env.Command(b.board(), 1+more, b.wantedForms())
+	tool := buildenv.Run{
+		Dir: in.Dir, Shown: b.Tree.Dir, Path: b.program, Args: words[1:], Held: held, Log: b.Log,
+		// The folder is no work tree, whatever is around it.
+		Env: append(slices.Clone(b.r.env), "GIT_CEILING_DIRECTORIES="+filepath.Dir(in.Dir)),
+	}
+	tool.Line = func(line string) {
+		words := strings.Fields(line)
+		if m := toolwords.NinjaStep.FindStringSubmatch(line); m != nil && len(words) > 0 {
+			step, _ := strconv.Atoi(m[1]) // digits
+			of, _ := strconv.Atoi(m[2])
+			b.Progress(words[len(words)-1], step, of)
+			return
+		}
+		for _, word := range words {
+			if name := strings.TrimPrefix(word, in.Dir+"/"); sources[name] {
+				delete(sources, name)
+				done := total - len(sources)
+				b.Progress(name, done, total)
+			}
+		}
+	}
+	err := tool.Do(ctx)
+	if failed := (*buildenv.ToolError)(nil); errors.As(err, &failed) && !b.r.hasLibrary(&b.State.Board.Board) &&
+		toolwords.LibraryMissing.Match(failed.Tail) {
+		chain := b.State.Board.Toolchain
+		return &command.MissingToolError{Tool: "the C library of " + chain.CC, Install: chain.Install}
+	}
+	return err
+}
+
+// hasLibrary reports whether a C library was found for a board that is not a process.
+func (r *recipe) hasLibrary(b *boards.Board) bool {
+	isCLibrary := func(t buildenv.Identity) bool { return t.Name == buildenv.CLibrary }
+	return len(b.Memory) == 0 || slices.ContainsFunc(r.allTools(), isCLibrary)
+}
+
+// OtherForms returns the image's other forms, for a board with a memory map or one that may turn out to have one.
+func OtherForms(s *projectfile.State) []string {
+	if len(s.Board.Memory) == 0 && s.Template.Board == "" {
+		return nil
+	}
+	apart, _ := s.Board.ApartRegion()
+	return s.Template.Forms.Names(apart.Name)
+}
+
+// wantedForms returns the forms that the build command is asked for.
+func (b *Build) wantedForms() []string {
+	if !b.Forms || !b.State.Template.MakesForms() {
+		return nil
+	}
+	return OtherForms(b.State)
+}
+
+// hasForms reports whether a build made all requested forms.
+func (b *Build) hasForms(r *Record) bool {
+	return !slices.ContainsFunc(b.wantedForms(), func(name string) bool { return r.Others[name] == "" })
+}
+
+// IsUpToDate reports whether a build would give the results of the last one.
+func (b *Build) IsUpToDate(ctx context.Context, last *Record) bool {
+	return last != nil && last.Recipe == hex.EncodeToString(b.r.key[:]) && b.hasForms(last) &&
+		(b.State.Board.Toolchain.CC != "" || b.findsAgain(ctx, last.Found, b.State.Built))
+}
+
+// ByHand runs the build command in the project's folder, as a user does by hand, and the board's command after the
+// link. It returns the words of the build command.
+func (b *Build) ByHand(ctx context.Context) ([]string, error) {
+	cc, err := b.compiler()
+	if err != nil {
+		return nil, err
+	}
+	env, _, err := b.Env.Environ(cc)
+	if err != nil {
+		return nil, err
+	}
+	program, err := b.Env.Builder()
+	if err != nil {
+		return nil, err
+	}
+	words := b.Env.Command(b.board(), b.Jobs, nil)
+	run := buildenv.Run{
+		Dir: b.Tree.Dir, Path: program, Args: words[1:], Env: env, Log: b.Log, Line: func(string) {},
+	}
+	if err := run.Do(ctx); err != nil {
+		return nil, err
+	}
+	return words, b.postLink().Run(ctx, b.Tree, b.Tree.Dir, nil)
+}

@@ -1,0 +1,67 @@
+// This file links operators for the RAM of a device that runs the project's firmware.
+
+package project
+
+import (
+	"context"
+	"path/filepath"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/generator"
+	"github.com/boardsmith/boardsmith/internal/ramlink"
+	"github.com/boardsmith/boardsmith/mlf"
+)
+
+// Operators are C files and objects that hold packed functions.
+type Operators = ramlink.Operators
+
+// An OperatorFile is a file of Operators.
+type OperatorFile = ramlink.File
+
+// An OperatorLinker makes programs for the RAM of devices that run one project's firmware.
+type OperatorLinker = ramlink.Linker
+
+// BlankArchive returns an archive with one operator, which does nothing: firmware of it is there for what is loaded
+// into RAM.
+func BlankArchive() (*mlf.Archive, error) { return ramlink.BlankArchive() }
+
+// OperatorLinker reads from the tools, once, what linking for the RAM of the project's firmware requires. Operators may
+// call functions of the project's libraries, which are linked into each program. Errors: *MissingToolError, *ToolError;
+// of class config if the template does not support it, or if the project has libraries and was not built.
+func (p *Project) OperatorLinker(ctx context.Context) (*OperatorLinker, error) {
+	if err := p.errIfClosed(); err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, failure.Stopped(ctx, "prepare operators")
+	}
+	if len(p.state.Template.Operators.Compile) == 0 {
+		return nil, failure.Errorf(failure.Config, "template %s does not say how operators for RAM are made",
+			p.state.Template.Name)
+	}
+	b := p.Board()
+	if b.Toolchain.CC == "" {
+		return nil, failure.New(failure.Config, "build the project first", "only the build finds the compiler of board %s",
+			b.Name)
+	}
+	o, err := b.Settle(p.state.Options)
+	if err != nil {
+		return nil, err
+	}
+	cc, err := p.env().Program(b.Toolchain.CC, b.Toolchain.Install)
+	if err != nil {
+		return nil, err
+	}
+	builder, libraries := p.builder, p.state.Libraries
+	s := ramlink.Setting{
+		Board: b, Options: o, Template: &p.state.Template.Blueprint, Folder: p.dir, Files: p.state.Files, Compiler: cc,
+		Tools: &builder.tools, Jobs: builder.jobs(), Cache: builder.Cache, Log: builder.log(),
+		Explain: func(err error) error { return builder.explained(err, nil, libraries) },
+	}
+	for _, l := range libraries {
+		s.Libraries = append(s.Libraries, ramlink.Library{
+			Name: l.Name, Folder: filepath.Join(p.dir, generator.Libraries, l.Name), Archive: p.archiveOf(l),
+		})
+	}
+	return ramlink.New(ctx, s)
+}
