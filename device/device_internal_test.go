@@ -23,7 +23,8 @@ func must(t testing.TB, err error) {
 
 // testDesk returns a desk that shares nothing with the user's.
 func testDesk(t *testing.T) *Desk {
-	return &Desk{Host: Host{Cache: cache.New(t.TempDir(), cache.Options{})},
+	return &Desk{
+		Host:       Host{Cache: cache.New(t.TempDir(), cache.Options{})},
 		Programmer: "none", StateDir: t.TempDir(),
 		LeaseDir: filepath.Join(t.TempDir(), "lease"),
 	}

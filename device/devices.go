@@ -99,8 +99,8 @@ func (d *Device) Identify(ctx context.Context) (Identity, error) {
 // Identify.
 func (d *Device) Holds(ctx context.Context) (*image.Image, error) {
 	if d.attachment == nil {
-		return nil, failure.New(failure.Config, "use the project's build instead", "board %s holds no image before it is opened",
-			d.board.Name)
+		return nil, failure.New(failure.Config, "use the project's build instead",
+			"board %s holds no image before it is opened", d.board.Name)
 	}
 	answer, err := d.probeRunning(ctx, nil)
 	if err != nil {

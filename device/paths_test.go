@@ -68,14 +68,16 @@ func TestRelativePaths(t *testing.T) {
 			relativeHome(t, from)
 			openocd, err := filepath.Abs("tools/openocd")
 			must(t, err)
-			builder := &project.Builder{Host: device.Host{
-				Path: []string{"own boards", "own/shelf"}, Cache: cache.New("the cache", cache.Options{}),
-			},
+			builder := &project.Builder{
+				Host: device.Host{
+					Path: []string{"own boards", "own/shelf"}, Cache: cache.New("the cache", cache.Options{}),
+				},
 
 				Templates: map[string]string{"baremetal": "own/baremetal/templates/baremetal"},
 				Libraries: map[string]string{"named": "own/one"}, LockFile: "lock.json", Programs: []string{"tools"},
 			}
-			desk := &device.Desk{Host: device.Host{Path: []string{"own boards"}, Cache: builder.Cache},
+			desk := &device.Desk{
+				Host:     device.Host{Path: []string{"own boards"}, Cache: builder.Cache},
 				StateDir: "state", Ledger: "the ledger", LeaseDir: "leases",
 				Probes: emulated.Probes(),
 				Tool: func(name string) (string, error) {

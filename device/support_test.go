@@ -107,7 +107,8 @@ func (e env) builder() *project.Builder {
 }
 
 func (e env) desk() *device.Desk {
-	return &device.Desk{Host: device.Host{Path: e.Path, Log: e.Log, Progress: e.Progress, Cache: e.Cache},
+	return &device.Desk{
+		Host:       device.Host{Path: e.Path, Log: e.Log, Progress: e.Progress, Cache: e.Cache},
 		Programmer: e.Programmer, Reflash: e.Reflash,
 		Wait: e.Wait,
 		File: e.File, StateDir: e.StateDir, Ledger: e.Ledger, LeaseDir: e.LeaseDir, Tool: e.Tool,

@@ -88,7 +88,8 @@ func TestTemplateFromGit(t *testing.T) {
 	gitIn(t, repository, "init", "-q", "-b", "main")
 	commit := commitAll(t, repository)
 	url := "file://" + repository + "//templates/kiln"
-	b := &Builder{Host: device.Host{Cache: cache.New(filepath.Join(home, "cache"), cache.Options{})},
+	b := &Builder{
+		Host: device.Host{Cache: cache.New(filepath.Join(home, "cache"), cache.Options{})},
 
 		LockFile: filepath.Join(home, "lock.json"),
 	}

@@ -35,9 +35,10 @@ const farFlash = `{"place": {"parameters": "qspi"}, "memory": [
 func TestFarFlash(t *testing.T) {
 	text, err := os.ReadFile("../boards/nucleo_h743zi.json")
 	must(t, err)
-	builder := &project.Builder{Host: device.Host{Path: []string{boardstest.Shelf(t, map[string]string{
-		"far.json": strings.Replace(string(text), "{", farFlash, 1),
-	})}, Cache: cache.New(testcache.Dir(), cache.Options{})},
+	builder := &project.Builder{
+		Host: device.Host{Path: []string{boardstest.Shelf(t, map[string]string{
+			"far.json": strings.Replace(string(text), "{", farFlash, 1),
+		})}, Cache: cache.New(testcache.Dir(), cache.Options{})},
 
 		Forms: true, Jobs: 2,
 	}

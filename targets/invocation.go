@@ -69,7 +69,8 @@ func (v *invocation) forget() error {
 // builder returns the run's Builder; in is nil before the inputs are known.
 func (v *invocation) builder(in *inputs.Inputs) *project.Builder {
 	if v.making == nil {
-		v.making = &project.Builder{Host: device.Host{Log: v.log, Progress: v.progressed, Cache: v.usableCache()},
+		v.making = &project.Builder{
+			Host:  device.Host{Log: v.log, Progress: v.progressed, Cache: v.usableCache()},
 			Forms: true,
 			Fresh: v.Env.On("FRESH"),
 		}
@@ -83,7 +84,8 @@ func (v *invocation) builder(in *inputs.Inputs) *project.Builder {
 
 // desk returns a Desk with the run's inputs.
 func (v *invocation) desk(in *inputs.Inputs) *device.Desk {
-	return &device.Desk{Host: device.Host{Path: in.Path, Log: v.log, Progress: v.progressed, Cache: v.usableCache()},
+	return &device.Desk{
+		Host:       device.Host{Path: in.Path, Log: v.log, Progress: v.progressed, Cache: v.usableCache()},
 		Programmer: v.Env("PROGRAMMER"),
 		Reflash:    v.Env.On("FORCE"), Wait: in.Wait, File: in.DeskFile, Ledger: v.Env("BOARDSMITH_LEDGER"),
 		Tool: func(name string) (string, error) { return findProgram(v.Env, name) }, Probes: emulated.Probes(),

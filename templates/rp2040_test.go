@@ -175,8 +175,8 @@ func TestRP2040Image(t *testing.T) {
 	checkFlashID(t, program)
 }
 
-// A flashBus is the memory of query_flash in rp2040.c: RAM, the boot ROM's functions, and the flash behind its interface.
-// From exit_xip to the second stage, the flash cannot be read directly.
+// A flashBus is the memory of query_flash in rp2040.c: RAM, the boot ROM's functions, and the flash behind its
+// interface. From exit_xip to the second stage, the flash cannot be read directly.
 type flashBus struct {
 	t        *testing.T
 	ram      map[uint32]byte

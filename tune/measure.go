@@ -104,8 +104,8 @@ func (b *bench) loadArguments(ctx context.Context, args []Arg) (err error) {
 	return err
 }
 
-// areArgumentsTooLarge reports whether err means that the device has no memory for the candidate's arguments. On a device that
-// is not fresh, another error of the device can be the fault of an earlier candidate.
+// areArgumentsTooLarge reports whether err means that the device has no memory for the candidate's arguments. On a
+// device that is not fresh, another error of the device can be the fault of an earlier candidate.
 func (b *bench) areArgumentsTooLarge(err error) bool {
 	var refused *rpc.DeviceError
 	return errors.As(err, &refused) && (b.fresh || failure.Of(err) == failure.DoesNotFit)

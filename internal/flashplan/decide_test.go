@@ -202,7 +202,8 @@ func TestUnreadableSectors(t *testing.T) {
 		{"the firmware's checksum is wrong", Facts{Answer: damaged}, Read, ""},
 		{
 			"the firmware's checksum is wrong, the rest is right",
-			Facts{Answer: damaged, ReadBack: map[uint64]string{0: "a", 128: "c"}}, Write, "b",
+			Facts{Answer: damaged, ReadBack: map[uint64]string{0: "a", 128: "c"}},
+			Write, "b",
 		},
 		{"no answer", Facts{ReadBack: map[uint64]string{0: "a", 128: "x"}}, Write, "bc"},
 	} {

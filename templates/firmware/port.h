@@ -108,8 +108,8 @@ typedef struct boardsmith_port {
 
 extern const boardsmith_port_t boardsmith_port;
 
-// Raises (1) or lowers (0) the board's measure_pin, if it has one, which marks the measured time for a power meter. Call
-// it just outside of that time.
+// Raises (1) or lowers (0) the board's measure_pin, if it has one, which marks the measured time for a power meter.
+// Call it just outside of that time.
 static inline void port_measure(int32_t level) {
 #ifdef BOARDSMITH_MEASURE_PIN
   boardsmith_port.measure(boardsmith_port.ctx, level);

@@ -37,9 +37,9 @@ type ranked struct {
 }
 
 // NewEvolve returns the Proposer of an evolutionary search. It proposes random configurations until as many as its
-// population were reported, then variations of the best ones so far. Failed configurations rank behind all others. Where
-// variations yield nothing new, it proposes a random configuration, so that it can propose the whole space. Equal seeds
-// give equal proposals if equal calls are made in equal order.
+// population were reported, then variations of the best ones so far. Failed configurations rank behind all others.
+// Where variations yield nothing new, it proposes a random configuration, so that it can propose the whole space. Equal
+// seeds give equal proposals if equal calls are made in equal order.
 func NewEvolve(s *Space, seed uint64, o EvolveOptions) Proposer {
 	return &evolve{o: o.withDefaults(len(s.Knobs)), sampler: newSampler(s, seed)}
 }

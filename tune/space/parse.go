@@ -75,7 +75,8 @@ var fileFields = jsonfile.Fields(reflect.TypeFor[spaceFile]())
 // wordRE matches a C identifier.
 var wordRE = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// Read reads the space file at path and the files that it names. Errors are of class config; those of the content name the line.
+// Read reads the space file at path and the files that it names. Errors are of class config; those of the content
+// name the line.
 func Read(path string) (*Space, error) {
 	data, err := readFile(path, maxFileBytes)
 	if err != nil {
@@ -84,8 +85,8 @@ func Read(path string) (*Space, error) {
 	return parseFile(data, path)
 }
 
-// parseFile is Read for a file with the content data. It does not read path, but errors name it, and the files that data
-// names are in its folder.
+// parseFile is Read for a file with the content data. It does not read path, but errors name it, and the files that
+// data names are in its folder.
 func parseFile(data []byte, path string) (*Space, error) {
 	r := &reader{path: path, dir: filepath.Dir(path)}
 	keys, items, err := jsonfile.Scan(data)

@@ -84,8 +84,8 @@ type random struct {
 }
 
 // NewRandom returns a Proposer of configurations in random order. In a space of at most 65,536 combinations, and in a
-// larger one as long as a thousand random combinations include a configuration, all are equally likely. Equal seeds give
-// equal proposals.
+// larger one as long as a thousand random combinations include a configuration, all are equally likely. Equal seeds
+// give equal proposals.
 func NewRandom(s *Space, seed uint64) Proposer { return &random{sampler: newSampler(s, seed)} }
 
 // Next implements Proposer.

@@ -59,7 +59,8 @@ func trial(t *testing.T, board string, path ...string) accept.Trial {
 	return accept.Trial{
 		Board: board, Short: true,
 		Builder: &project.Builder{Host: device.Host{Path: path, Cache: c}},
-		Desk: &device.Desk{Host: device.Host{Path: path, Cache: c},
+		Desk: &device.Desk{
+			Host:     device.Host{Path: path, Cache: c},
 			StateDir: home, LeaseDir: home, Programmer: "none", Probes: emulated.Probes(),
 		},
 		Done: func(r accept.Result) { t.Log(time.Now().Format("05.000"), r.Name, r.Found, r.Skipped) },
@@ -134,7 +135,8 @@ func TestAcceptInFull(t *testing.T) {
 			needTools(t, board, nil)
 			c, home := cache.New(testcache.Dir(), cache.Options{}), t.TempDir()
 			ran := filepath.Join(home, "ran")
-			desk := &device.Desk{Host: device.Host{Cache: c},
+			desk := &device.Desk{
+				Host:     device.Host{Cache: c},
 				StateDir: home, LeaseDir: home, Probes: emulated.Probes(),
 				Tool: func(program string) (string, error) {
 					if program == virtualprobe.Program {
