@@ -294,7 +294,7 @@ func TestCompilerContexts(t *testing.T) {
 			_, err := cmodel.NewCompiler(ctx, c.Board, boards.Options{})
 			return err
 		},
-		"Bundle": func(ctx context.Context) error { _, err := c.Bundle(ctx, models); return err },
-		"Sizes":  func(ctx context.Context) error { _, err := c.Sizes(ctx, files); return err },
+		"Compiler.Bundle": func(ctx context.Context) error { _, err := c.Bundle(ctx, models); return err },
+		"Compiler.Sizes":  func(ctx context.Context) error { _, err := c.Sizes(ctx, files); return err },
 	})
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/internal/testkit/failuretest"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
-	"github.com/boardsmith/boardsmith/rpc"
 )
 
 // TestContexts ends the contexts of all that this package does before it begins.
@@ -19,18 +18,8 @@ func TestContexts(t *testing.T) {
 	spec := Spec{Board: "host", Model: mlftest.Tiny(t, nil)}
 	p := generated(t, dir, spec)
 	built(t, p)
-	linker, err := p.OperatorLinker(t.Context())
-	must(t, err)
 	failuretest.Ended(t, failuretest.Calls{
 		"Project.OperatorLinker": func(ctx context.Context) error { _, err := p.OperatorLinker(ctx); return err },
-		"OperatorLinker.Link": func(ctx context.Context) error {
-			_, err := linker.Link(ctx, ramProgram("-DCANCELLED"), rpc.Window{Base: 1 << 30, Bytes: 1 << 14, Alignment: 64})
-			return err
-		},
-		"OperatorLinker.Archive": func(ctx context.Context) error {
-			_, err := linker.Archive(ctx, map[string]Operators{"f": ramProgram("-DCANCELLED")}, nil)
-			return err
-		},
 		"Project.Resident": func(ctx context.Context) error {
 			_, err := p.Resident(ctx, filepath.Join(t.TempDir(), "resident"), Spec{})
 			return err
