@@ -28,18 +28,18 @@ const (
 	maxFolders  = 256 // of one key
 )
 
-// A Folder is lent until Return or Drop.
+// A Folder is borrowed until Return or Discard.
 type Folder struct {
-	Dir   string   // its absolute path
-	Lock  *os.File // locked and empty; tools that work in the folder inherit it; nil for a temporary folder
-	Whole bool     // the folder has what the last user left; else it is empty
-	cache *Cache
-	isNew bool
+	Dir    string   // its absolute path
+	Lock   *os.File // locked and empty; tools that work in the folder inherit it; nil for a temporary folder
+	Intact bool     // the folder has what the last user left; else it is empty
+	cache  *Cache
+	isNew  bool
 }
 
-// Lend returns a folder of the key that nobody uses, a new one if all are in use. If the last user was killed or did
+// Borrow returns a folder of the key that nobody uses, a new one if all are in use. If the last user was killed or did
 // not return it, or if the cache verifies, the folder is empty.
-func (c *Cache) Lend(k Key) (*Folder, error) {
+func (c *Cache) Borrow(k Key) (*Folder, error) {
 	dir := filepath.Join(c.dir, keptFolder, hex.EncodeToString(k[:]))
 	for n := range maxFolders {
 		path := filepath.Join(dir, strconv.Itoa(n))
@@ -52,7 +52,7 @@ func (c *Cache) Lend(k Key) (*Folder, error) {
 		}
 		f := &Folder{Dir: path, Lock: lock, cache: c}
 		if err := f.open(); err != nil {
-			f.Drop()
+			f.Discard()
 			return nil, fmt.Errorf("cache: %w", err)
 		}
 		return f, nil
@@ -60,7 +60,7 @@ func (c *Cache) Lend(k Key) (*Folder, error) {
 	return nil, fmt.Errorf("cache: %d builds use %s", maxFolders, dir)
 }
 
-// Temporary returns an empty folder outside of any cache, which Return and Drop remove.
+// Temporary returns an empty folder outside of any cache, which Return and Discard remove.
 func Temporary() (*Folder, error) {
 	dir, err := os.MkdirTemp("", "boardsmith-")
 	if err != nil {
@@ -102,7 +102,7 @@ func (f *Folder) open() error {
 	left, err := os.ReadFile(f.Dir + wholeSuffix)
 	if err == nil {
 		now, failed := f.content()
-		f.Whole = failed == nil && now == string(left) && !f.cache.verify
+		f.Intact = failed == nil && now == string(left) && !f.cache.verify
 	}
 	if _, err := os.Lstat(f.Dir); err != nil {
 		f.isNew = true
@@ -111,7 +111,7 @@ func (f *Folder) open() error {
 	if err := unlessGone(os.Remove(f.Dir + wholeSuffix)); err != nil {
 		return err
 	}
-	if f.Whole {
+	if f.Intact {
 		return nil
 	}
 	return f.Empty()
@@ -119,14 +119,14 @@ func (f *Folder) open() error {
 
 // Empty removes what is in the folder.
 func (f *Folder) Empty() error {
-	f.Whole = false
+	f.Intact = false
 	return errors.Join(os.RemoveAll(f.Dir), os.MkdirAll(f.Dir, 0o755))
 }
 
 // Return gives the folder back as it is, for the next user. If it is a new one, others that were not used for longest
 // may be removed. It is kept even if that fails.
 func (f *Folder) Return() error {
-	defer f.Drop()
+	defer f.Discard()
 	if f.cache == nil {
 		return nil
 	}
@@ -145,8 +145,8 @@ func (f *Folder) Return() error {
 	return nil
 }
 
-// Drop gives the folder back without its content. After Return it does nothing.
-func (f *Folder) Drop() {
+// Discard gives the folder back without its content. After Return it does nothing.
+func (f *Folder) Discard() {
 	if f.cache == nil {
 		_ = os.RemoveAll(f.Dir) // if this fails, the system removes it some day
 	}

@@ -13,11 +13,11 @@ import (
 
 func lend(t *testing.T, c *Cache, n int) *Folder {
 	t.Helper()
-	f, err := c.Lend(key(n))
+	f, err := c.Borrow(key(n))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(f.Drop)
+	t.Cleanup(f.Discard)
 	return f
 }
 
@@ -41,7 +41,7 @@ func giveBack(t *testing.T, f *Folder) {
 func TestLend(t *testing.T) {
 	c := New(t.TempDir(), Options{})
 	first := lend(t, c, 1)
-	if first.Whole || !filepath.IsAbs(first.Dir) {
+	if first.Intact || !filepath.IsAbs(first.Dir) {
 		t.Errorf("a new folder: %+v", first)
 	}
 	second := lend(t, c, 1)
@@ -52,17 +52,17 @@ func TestLend(t *testing.T) {
 	giveBack(t, first.with(t, "deep/a", "1"))
 	again := lend(t, c, 1)
 	data, err := os.ReadFile(filepath.Join(again.Dir, "deep", "a"))
-	if !again.Whole || again.Dir != first.Dir || string(data) != "1" {
+	if !again.Intact || again.Dir != first.Dir || string(data) != "1" {
 		t.Errorf("%+v has %q, %v", again, data, err)
 	}
-	if b := lend(t, c, 1); !b.Whole || b.Dir != second.Dir {
+	if b := lend(t, c, 1); !b.Intact || b.Dir != second.Dir {
 		t.Errorf("%+v", b)
 	}
-	if other := lend(t, c, 2); other.Whole || filepath.Dir(other.Dir) == filepath.Dir(first.Dir) {
+	if other := lend(t, c, 2); other.Intact || filepath.Dir(other.Dir) == filepath.Dir(first.Dir) {
 		t.Errorf("another key: %+v", other)
 	}
 	giveBack(t, again)
-	if v := lend(t, New(c.dir, Options{Verify: true}), 1); v.Whole {
+	if v := lend(t, New(c.dir, Options{Verify: true}), 1); v.Intact {
 		t.Error("a cache that verifies lends what was built before")
 	}
 }
@@ -72,7 +72,7 @@ func TestLendDamaged(t *testing.T) {
 	for name, damage := range map[string]func(t *testing.T, c *Cache, path string){
 		"not returned": func(t *testing.T, c *Cache, _ string) {
 			t.Helper()
-			lend(t, c, 1).Drop()
+			lend(t, c, 1).Discard()
 		},
 		"a file is gone": func(t *testing.T, _ *Cache, path string) {
 			t.Helper()
@@ -112,7 +112,7 @@ func TestLendDamaged(t *testing.T) {
 			damage(t, c, filepath.Join(f.Dir, "a"))
 			again := lend(t, c, 1)
 			entries, err := os.ReadDir(again.Dir)
-			if again.Whole || again.Dir != f.Dir || err != nil || len(entries) != 0 {
+			if again.Intact || again.Dir != f.Dir || err != nil || len(entries) != 0 {
 				t.Errorf("%+v has %v, %v", again, entries, err)
 			}
 		})
@@ -124,7 +124,7 @@ func TestLendDamaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	giveBack(t, f)
-	if lend(t, c, 1).Whole {
+	if lend(t, c, 1).Intact {
 		t.Error("files of the future are kept")
 	}
 }
@@ -168,10 +168,10 @@ func TestGCOfFolders(t *testing.T) {
 		t.Errorf("all but that in use: %+v, %v", s, err)
 	}
 	giveBack(t, used)
-	if again := lend(t, c, 0); !again.Whole {
+	if again := lend(t, c, 0); !again.Intact {
 		t.Error("the folder in use was removed")
 	}
-	if f := lend(t, c, 1); f.Whole {
+	if f := lend(t, c, 1); f.Intact {
 		t.Error("a removed folder is whole")
 	}
 	if entries, err := os.ReadDir(filepath.Join(c.dir, keptFolder)); err != nil || len(entries) != 2 {
@@ -217,7 +217,7 @@ func TestFoldersAtOnce(t *testing.T) {
 	for worker := range 8 {
 		all.Go(func() {
 			for round := range 30 {
-				f, err := c.Lend(key(round % 2))
+				f, err := c.Borrow(key(round % 2))
 				if err != nil {
 					t.Error(err)
 					return
@@ -231,7 +231,7 @@ func TestFoldersAtOnce(t *testing.T) {
 				}
 				users.Delete(f.Dir)
 				if (worker+round)%5 == 0 {
-					f.Drop()
+					f.Discard()
 				} else if err := f.Return(); err != nil {
 					t.Error(err)
 				}
@@ -250,11 +250,11 @@ func TestFoldersAtOnce(t *testing.T) {
 func TestLendDangling(t *testing.T) {
 	t.Parallel()
 	c := New(t.TempDir(), Options{})
-	f, err := c.Lend(Key{1})
+	f, err := c.Borrow(Key{1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.Drop()
+	f.Discard()
 	lock := f.Dir + lockSuffix
 	if err := os.Remove(lock); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		t.Fatal(err)
@@ -262,7 +262,7 @@ func TestLendDangling(t *testing.T) {
 	if err := os.Symlink(filepath.Join(t.TempDir(), "gone", "lock"), lock); err != nil {
 		t.Skip(err)
 	}
-	if _, err := c.Lend(Key{1}); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := c.Borrow(Key{1}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("error %v, want one of a file that does not exist", err)
 	}
 }

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func key(n int) Key { return NewSentence("test v1").Say("n", fmt.Sprint(n)).Key() }
+func key(n int) Key { return NewKey("test v1").Add("n", fmt.Sprint(n)).Key() }
 
 // content derives an entry's content from its key, so that any process can check it.
 func content(n int) []File {

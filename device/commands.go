@@ -28,7 +28,7 @@ const dryRunPort = 3333
 // changes nothing, starts no emulated chip and takes no lease.
 func (k *Desk) FlashCommands(ctx context.Context, b *boards.Board, which string, i *image.Image) (Commands, error) {
 	return k.commands(ctx, b, which, func() (flasher.Job, string, error) {
-		i, err := k.images().Whole(i)
+		i, err := k.images().Intact(i)
 		if err != nil {
 			return flasher.Job{}, "", err
 		}

@@ -50,7 +50,7 @@ func (d *Device) accept(i *image.Image) (*image.Image, error) {
 	if i.Board != d.board.Name {
 		return nil, failure.New(failure.Config, "build for this board", "%v cannot run on board %s", i, d.board.Name)
 	}
-	return d.desk.images().Whole(i)
+	return d.desk.images().Intact(i)
 }
 
 // relocate finds the device again, which may have been plugged in elsewhere. Errors: those of desk.Attachment.Relocate.

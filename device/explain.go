@@ -24,7 +24,7 @@ func (k *Desk) Explain(i *image.Image, rec *fault.Record) (fault.Explanation, er
 // explain is Explain with the name of the function that the host called, or "".
 func (k *Desk) explain(i *image.Image, rec *fault.Record, called string) (fault.Explanation, error) {
 	var build string // "": i's
-	find := k.images().Whole
+	find := k.images().Intact
 	if rec.Build != [8]byte(i.BuildID[:8]) {
 		build, called = hex.EncodeToString(rec.Build[:]), "" // the name belongs to the current image
 		find = func(*image.Image) (*image.Image, error) { return k.images().Find(build) }

@@ -141,9 +141,9 @@ func keepImage(c *cache.Cache, i *Image) error {
 	return c.PutImage(i.label(), data)
 }
 
-// Whole returns the image with an existing file: its own or, if a later build replaced that, the cache's. Its paths are
-// absolute. Without either file it returns an error of class config.
-func (s Store) Whole(i *Image) (*Image, error) {
+// Intact returns the image with an existing file: its own or, if a later build replaced that, the cache's. Its paths
+// are absolute. Without either file it returns an error of class config.
+func (s Store) Intact(i *Image) (*Image, error) {
 	absolute := *i
 	abspath.Fix(&absolute.Path, &absolute.Map, &absolute.Bin, &absolute.Hex, &absolute.Apart, &absolute.BuildDir)
 	if !reflect.DeepEqual(absolute, *i) {

@@ -97,20 +97,20 @@ func TestSizeOf(t *testing.T) {
 }
 
 // An image whose file is a later build's, or is gone, is the cache's if that has it, and else an error.
-func TestWhole(t *testing.T) {
+func TestIntact(t *testing.T) {
 	var log bytes.Buffer
 	s := Store{Cache: cache.New(t.TempDir(), cache.Options{}), Log: hclog.New(&hclog.LoggerOptions{Output: &log})}
 	kept, lost := built(t, 1, 1), built(t, 2, 2)
 	for range 2 {
 		s.Keep(kept)
 	}
-	if i, err := s.Whole(kept); i != kept || err != nil {
+	if i, err := s.Intact(kept); i != kept || err != nil {
 		t.Errorf("of an image with its file: %+v, %v", i, err)
 	}
 	for _, change := range []func(*Image){func(i *Image) { replace(t, i) }, func(i *Image) { os.Remove(i.Path) }} {
 		change(kept)
 		change(lost)
-		i, err := s.Whole(kept)
+		i, err := s.Intact(kept)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +120,7 @@ func TestWhole(t *testing.T) {
 		if f, err := i.ELF(); err != nil || len(f.Sections) != 7 {
 			t.Error(err)
 		}
-		if _, err := s.Whole(lost); failure.Of(err) != failure.Config {
+		if _, err := s.Intact(lost); failure.Of(err) != failure.Config {
 			t.Errorf("found neither in the cache nor in the file: %v", err)
 		}
 	}
@@ -168,7 +168,7 @@ func TestWholeOfTwo(t *testing.T) {
 	s.Keep(second)
 	for _, i := range []*Image{first, second} {
 		replace(t, i)
-		if got, err := s.Whole(i); err != nil || got.Digest != i.Digest {
+		if got, err := s.Intact(i); err != nil || got.Digest != i.Digest {
 			t.Errorf("%v, %v", got, err)
 		} else if f, err := got.ELF(); err != nil {
 			t.Errorf("%v: %v", f, err)
@@ -184,11 +184,11 @@ func TestNoCache(t *testing.T) {
 	var s Store
 	i := built(t, 1, 1)
 	s.Keep(i)
-	if got, err := s.Whole(i); got != i || err != nil {
+	if got, err := s.Intact(i); got != i || err != nil {
 		t.Errorf("%v, %v", got, err)
 	}
 	replace(t, i)
-	if _, err := s.Whole(i); failure.Of(err) != failure.Config {
+	if _, err := s.Intact(i); failure.Of(err) != failure.Config {
 		t.Error(err)
 	}
 	if _, err := s.Find(i.ID()); failure.Of(err) != failure.Config ||

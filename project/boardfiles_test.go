@@ -425,7 +425,7 @@ func (a *acme) tellApart(both ...*image.Image) {
 			return parts.CRC([]byte("a nonce."))
 		}
 		store := image.Store{Cache: a.b.Cache}
-		whole, failed := store.Whole(wanted)
+		whole, failed := store.Intact(wanted)
 		must(a.t, failed)
 		answer := crc(whole)
 		found, failed := store.FindWhich(wanted.ID(), func(i *image.Image) bool { return crc(i) == answer })

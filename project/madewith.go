@@ -38,11 +38,11 @@ func (p *Project) MadeWith() (string, error) {
 		return "", err
 	}
 	steps := p.state.Template
-	of := cache.NewSentence("made with v1").Say("cflags", b.CFlags...).Say("ldflags", b.LDFlags...).
-		Say("levels", o.RuntimeOpt, o.OperatorOpt).Say("operators", slices.Concat(steps.Operators.Compile,
+	of := cache.NewKey("made with v1").Add("cflags", b.CFlags...).Add("ldflags", b.LDFlags...).
+		Add("levels", o.RuntimeOpt, o.OperatorOpt).Add("operators", slices.Concat(steps.Operators.Compile,
 		steps.Operators.Link)...)
 	for _, s := range steps.Compile {
-		of.Say("compile", s.Flags...)
+		of.Add("compile", s.Flags...)
 	}
 	var compiler string
 	for _, tool := range last.Tools {
@@ -50,12 +50,12 @@ func (p *Project) MadeWith() (string, error) {
 			compiler = strings.TrimSpace(tool.Version)
 		}
 		if !slices.ContainsFunc(steps.Tools, func(of blueprint.Tool) bool { return of.Name == tool.Name }) { // such as make
-			of.Say("tool", tool.Words()...)
+			of.Add("tool", tool.Words()...)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(last.Inputs)) {
 		if strings.HasPrefix(name, generator.Libraries+"/") {
-			of.Say("library", name, last.Inputs[name])
+			of.Add("library", name, last.Inputs[name])
 		}
 	}
 	key := of.Key()

@@ -284,7 +284,7 @@ func (pl *plan) settle() error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", blueprint.StateFile, err)
 	}
-	pl.state.Inputs = fmt.Sprintf("%x", cache.NewSentence("generate v1").Say("state", string(facts)).Key())
+	pl.state.Inputs = fmt.Sprintf("%x", cache.NewKey("generate v1").Add("state", string(facts)).Key())
 	return nil
 }
 

@@ -612,9 +612,9 @@ func TestBoardIsCopy(t *testing.T) {
 // keptDirs returns the kept folders of a cache.
 func keptDirs(t *testing.T, c *cache.Cache) (all []string) {
 	t.Helper()
-	f, err := c.Lend(cache.Key{})
+	f, err := c.Borrow(cache.Key{})
 	must(t, err)
-	f.Drop()
+	f.Discard()
 	dirs, err := filepath.Glob(filepath.Join(filepath.Dir(filepath.Dir(f.Dir)), "*", "*", "build"))
 	must(t, err)
 	for _, dir := range dirs {

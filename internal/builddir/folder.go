@@ -45,7 +45,7 @@ type folderRecord struct {
 // folder borrows a folder of the cache for the build. Without a usable cache, it is a temporary one.
 func (b *Build) folder() (*cache.Folder, error) {
 	if c := cache.OrUsers(b.Cache); c != nil {
-		f, err := c.Lend(b.folderKey())
+		f, err := c.Borrow(b.folderKey())
 		if err == nil {
 			return f, nil
 		}
@@ -66,14 +66,14 @@ func (b *Build) folderKey() cache.Key {
 		path, _ := b.Env.Tool(tool) // otherTools has found it
 		tools = append(tools, path)
 	}
-	key := cache.NewSentence("folder v1").Say("settings", fmt.Sprintf("%x", b.r.toolKey)).Say("project", string(facts)).
-		Say("places", b.r.env...).Say("tools", tools...)
+	key := cache.NewKey("folder v1").Add("settings", fmt.Sprintf("%x", b.r.toolKey)).Add("project", string(facts)).
+		Add("places", b.r.env...).Add("tools", tools...)
 	for _, name := range slices.Sorted(maps.Keys(b.r.inputs)) {
 		switch {
 		case b.Configures(name):
-			key.Say("configured by", name, b.r.inputs[name])
+			key.Add("configured by", name, b.r.inputs[name])
 		case !b.State.Template.Landmarks.Folders.InModel(name):
-			key.Say("there", name) // a compiler or a command may find something by whether it is there
+			key.Add("there", name) // a compiler or a command may find something by whether it is there
 		}
 	}
 	return key.Key()
@@ -101,13 +101,13 @@ func (b *Build) inFolder(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer folder.Drop() // unless it was returned, what it has is damaged
+	defer folder.Discard() // unless it was returned, what it has is damaged
 	first, err := b.prepare(ctx, folder)
 	if err != nil {
 		return nil, err
 	}
 	results, err := b.attempt(ctx, folder, first)
-	if failed := (*buildenv.ToolError)(nil); errors.As(err, &failed) && folder.Whole && !isOfInput(failed, b.r) {
+	if failed := (*buildenv.ToolError)(nil); errors.As(err, &failed) && folder.Intact && !isOfInput(failed, b.r) {
 		b.Log.Info("build again in an emptied folder", "folder", folder.Dir, "error", err)
 		if err := folder.Empty(); err != nil {
 			return nil, err
@@ -228,7 +228,7 @@ func (b *Build) attempt(ctx context.Context, folder *cache.Folder, first map[str
 		return nil, err
 	}
 	err = b.runAndComplete(ctx, in, folder.Lock, changed)
-	if failed := (*buildenv.ToolError)(nil); errors.As(err, &failed) && folder.Whole && isOfInput(failed, b.r) {
+	if failed := (*buildenv.ToolError)(nil); errors.As(err, &failed) && folder.Intact && isOfInput(failed, b.r) {
 		b.giveBack(folder, first)
 	}
 	if err != nil {
@@ -264,7 +264,7 @@ func isOfInput(e *buildenv.ToolError, r *recipe) bool {
 // prepare returns the inputs of the first build in a folder, nil for an empty one. It empties a folder whose compiler,
 // which only the build found, is no longer the same: build tools do not notice.
 func (b *Build) prepare(ctx context.Context, folder *cache.Folder) (first map[string]string, err error) {
-	if !folder.Whole {
+	if !folder.Intact {
 		return nil, nil
 	}
 	in, err := workdir.Open(folder.Dir)
@@ -310,7 +310,7 @@ func (b *Build) compareFresh(ctx context.Context, in *workdir.Tree, first map[st
 	if err != nil {
 		return err
 	}
-	defer folder.Drop()
+	defer folder.Discard()
 	fresh, err := workdir.Open(folder.Dir)
 	if err != nil {
 		return err

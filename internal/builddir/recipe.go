@@ -66,9 +66,9 @@ func (b *Build) ReadInputs(ctx context.Context) error {
 	r.toolKey = b.settings(r).Key()
 	all := b.settings(r)
 	for _, name := range slices.Sorted(maps.Keys(r.inputs)) {
-		all.Say("file", name, r.inputs[name])
+		all.Add("file", name, r.inputs[name])
 	}
-	b.postLink().Say(all)
+	b.postLink().AddTo(all)
 	r.key = all.Key()
 	b.r = r
 	return nil
@@ -184,21 +184,21 @@ func changes(before, now map[string]string) (names []string) {
 }
 
 // settings lists everything that determines the result of compiling, but for the inputs.
-func (b *Build) settings(r *recipe) *cache.Sentence {
-	s := cache.NewSentence("build v2")
+func (b *Build) settings(r *recipe) *cache.KeyBuilder {
+	s := cache.NewKey("build v2")
 	for _, t := range r.tools {
-		s.Say("tool", t.Words()...)
+		s.Add("tool", t.Words()...)
 	}
-	s.Say("command", b.State.Template.Build...) // without the number of jobs
+	s.Add("command", b.State.Template.Build...) // without the number of jobs
 	for _, name := range slices.Sorted(maps.Keys(b.State.Template.Env)) {
-		s.Say("environment", name, b.State.Template.Env[name])
+		s.Add("environment", name, b.State.Template.Env[name])
 	}
-	s.Say("values", r.values...)
+	s.Add("values", r.values...)
 	for _, name := range slices.Sorted(maps.Keys(r.trees)) {
-		s.Say("tree", name, r.trees[name])
+		s.Add("tree", name, r.trees[name])
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.outside)) {
-		s.Say("outside", name, r.outside[name])
+		s.Add("outside", name, r.outside[name])
 	}
 	return s
 }

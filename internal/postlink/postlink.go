@@ -84,13 +84,13 @@ func (c Command) Tool(ctx context.Context) ([]buildenv.Identity, error) {
 	return []buildenv.Identity{{Name: post.Words[0], Version: version}}, err
 }
 
-// Say adds the command, and the values of its variables, to what the build id depends on.
-func (c Command) Say(s *cache.Sentence) {
+// AddTo adds the command, and the values of its variables, to what the build id depends on.
+func (c Command) AddTo(s *cache.KeyBuilder) {
 	post := c.Board.PostLink
 	if post.IsZero() {
 		return
 	}
-	s.Say("post_link", post.Words...)
+	s.Add("post_link", post.Words...)
 	for _, name := range post.Variables() {
 		value := c.value(name)
 		if info, err := os.Stat(value); err == nil && info.Mode().IsRegular() {
@@ -98,7 +98,7 @@ func (c Command) Say(s *cache.Sentence) {
 				value = sum // of a key, for instance
 			}
 		}
-		s.Say("post_link variable", name, value)
+		s.Add("post_link variable", name, value)
 	}
 }
 

@@ -329,7 +329,7 @@ func writeAll(dir string, files []File) error {
 // objects compiles the C files in dir, in one run of the compiler, unless the cache has what they make.
 func (l *Linker) objects(ctx context.Context, dir string, o Operators) (objects []File, err error) {
 	var sources, words []string
-	said := cache.NewSentence("operators v2").Say("made with", l.about...).Say("flags", o.Flags...)
+	facts := cache.NewKey("operators v2").Add("made with", l.about...).Add("flags", o.Flags...)
 	for _, f := range o.Files {
 		switch path.Ext(f.Name) {
 		case ".o":
@@ -339,12 +339,12 @@ func (l *Linker) objects(ctx context.Context, dir string, o Operators) (objects 
 			sources = append(sources, f.Name)
 			words = append(words, "./"+f.Name)
 		}
-		said.Say("file", f.Name, string(f.Data))
+		facts.Add("file", f.Name, string(f.Data))
 	}
 	if len(sources) == 0 {
 		return objects, nil
 	}
-	key := said.Key()
+	key := facts.Key()
 	kept := cache.OrUsers(l.setting.Cache)
 	if kept != nil {
 		if made, ok := kept.Get(key); ok && len(made) == len(sources) {
