@@ -109,9 +109,9 @@ func ownFields(data []byte) (json.RawMessage, error) {
 	return json.Marshal(fields)
 }
 
-// Complete returns the board with what the file that its build wrote says, in a board file's format: one level between
-// the family's file and the board's own. The result is checked like any board, and is not partial. b is unchanged.
-// Errors: *FileError.
+// Complete returns the board with the contents of a file that its build wrote, in a board file's format: one level
+// between the family's file and the board's own. The result is checked like any board, and is not partial. b is
+// unchanged. Errors: *FileError.
 func (b *Board) Complete(file string, data []byte) (*Board, error) {
 	if len(data) > MaxFileBytes {
 		return nil, &FileError{File: file, Err: fmt.Errorf("larger than %d bytes", MaxFileBytes)}

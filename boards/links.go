@@ -1,4 +1,4 @@
-// This file is the table of the kinds of links: what a board file says of each. Package device opens them.
+// This file is the table of the kinds of links: what a board file may contain for each. Package device opens them.
 
 package boards
 

@@ -1,5 +1,5 @@
-// This file is the table of the programmers: what a board file says of each. Package flasher implements them, under the
-// same names.
+// This file is the table of the programmers: what a board file may contain for each. Package flasher implements them,
+// under the same names.
 
 package boards
 

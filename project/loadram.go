@@ -151,8 +151,8 @@ func (p *Project) sizeInRAM(ctx context.Context, dir string, s Spec, o Operators
 const hypothetical = 0x40000000
 
 // LoadRAM compiles operators, loads them into RAM beside the project's firmware, which runs at the other end of the
-// session, and links them. The module is to be freed by Unlink. A *FitError says how many bytes of the window are
-// missing.
+// session, and links them. The module is to be freed by Unlink. A *FitError has the number of bytes that the window
+// lacks.
 func (p *Project) LoadRAM(ctx context.Context, s *rpc.Session, o Operators) (rpc.Module, error) {
 	l, err := p.OperatorLinker(ctx)
 	if err != nil {

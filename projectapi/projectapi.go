@@ -20,7 +20,7 @@ import (
 // ProtocolVersion is the version of the Project API.
 const ProtocolVersion = 1
 
-// Info is what a server tells of its folder.
+// Info describes a server's folder.
 type Info struct {
 	Platform string   `json:"platform_name"`
 	Template bool     `json:"is_template"`               // else a generated project

@@ -52,7 +52,7 @@ func (c *caller) lookup(ctx context.Context, name string) (uint64, error) {
 	return h, nil
 }
 
-// isNotFound reports whether an error says that the device lacks a function.
+// isNotFound reports whether the device lacks the function of a failed call.
 func isNotFound(err error) bool {
 	var missing *NotFoundError
 	return errors.As(err, &missing)

@@ -20,16 +20,16 @@ import (
 func Demo(ctx context.Context) error { return do(ctx, "demo", (*invocation).demo) }
 
 // Generate makes or renews the firmware project of BOARD and MODEL in PROJECT. OPTIONS, APP, TEMPLATE, LIBRARIES, PLACE
-// and FIXED_INPUT choose what is in it; FORCE=1 replaces edited files, DRYRUN=1 only tells: docs/command-line.md.
+// and FIXED_INPUT choose what is in it; FORCE=1 replaces edited files, DRYRUN=1 lists the steps: docs/command-line.md.
 func Generate(ctx context.Context) error { return do(ctx, "generate", (*invocation).generate) }
 
 // Build compiles the project's firmware; it generates the project first if there is none. BOARD, MODEL and the other
-// inputs of generate choose the project; VERBOSE=1 shows the compiler's output, DRYRUN=1 only tells:
+// inputs of generate choose the project; VERBOSE=1 shows the compiler's output, DRYRUN=1 lists the steps:
 // docs/command-line.md.
 func Build(ctx context.Context) error { return do(ctx, "build", (*invocation).build) }
 
 // Flash makes the board hold the built firmware, writing only what differs, and verifies it. DEVICE names one of
-// several boards, WAIT waits for it, IMAGE is an earlier firmware, FORCE=1 writes all, DRYRUN=1 only tells:
+// several boards, WAIT waits for it, IMAGE is an earlier firmware, FORCE=1 writes all, DRYRUN=1 lists the steps:
 // docs/devices.md.
 func Flash(ctx context.Context) error { return do(ctx, "flash", (*invocation).flash) }
 
@@ -156,7 +156,7 @@ func (Template) New(ctx context.Context, folder string) error {
 	return do(ctx, "template:new", func(v *invocation, _ context.Context) error { return v.templateNew(folder) })
 }
 
-// Check checks, without hardware, that a template by name or folder does what its template.json says, for BOARD.
+// Check checks, without hardware, that a template by name or folder agrees with its template.json, for BOARD.
 func (Template) Check(ctx context.Context, nameOrFolder string) error {
 	return do(ctx, "template:check", func(v *invocation, ctx context.Context) error {
 		return v.templateCheck(ctx, nameOrFolder)
@@ -184,5 +184,5 @@ func Embed(ctx context.Context, folder string) error {
 // Doctor lists the tools that are here and what is missing, and changes nothing.
 func Doctor(ctx context.Context) error { return do(ctx, "doctor", (*invocation).doctor) }
 
-// Setup installs the tools that are missing (Debian, Ubuntu), or says what to install.
+// Setup installs the tools that are missing (Debian, Ubuntu), or names what to install.
 func Setup(ctx context.Context) error { return do(ctx, "setup", (*invocation).setup) }

@@ -63,7 +63,7 @@ func (b *Build) Complete(in *workdir.Tree) (*projectfile.Board, error) {
 	return b.completedBy(name, data) // its folder may be one that the next build empties
 }
 
-// completedBy returns the board with what the build command's file says about it.
+// completedBy returns the board with the contents of the build command's file.
 func (b *Build) completedBy(name string, data []byte) (*projectfile.Board, error) {
 	board, err := b.State.Board.Complete(name, data)
 	if err != nil {

@@ -185,7 +185,7 @@ type missingCommit struct{ url, commit string }
 
 func (e *missingCommit) Error() string { return e.url + " has no commit " + e.commit }
 
-// missing returns that the repository has no such commit, if this is what err says; else err.
+// missing returns an error about a commit that the repository lacks, if err is of that kind; else err.
 func (r *remote) missing(commit string, err error) error {
 	if err == nil || !errors.Is(err, plumbing.ErrObjectNotFound) && !strings.Contains(err.Error(), "not our ref") {
 		return err

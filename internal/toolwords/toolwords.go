@@ -134,11 +134,11 @@ func lastWords(text string) string {
 	return strings.Join(words[max(0, len(words)-most):], "\n")
 }
 
-// onlyFailed matches messages of a tool that only says that another one failed.
+// onlyFailed matches messages of a tool about the failure of another one.
 var onlyFailed = regexp.MustCompile(`command exited with status|^make(\[\d+\])?: \*\*\*`)
 
 // configureError returns an error of CMake, with its indented message, and what the tools that CMake called had printed
-// before, from the first line that tells of an error; or "".
+// before, from the first line about an error; or "".
 func configureError(stderr string) string {
 	const before, without, after = 8, 3, 12 // lines; without, if no line tells of one
 	lines := slices.DeleteFunc(strings.Split(stderr, "\n"), func(l string) bool {
@@ -202,7 +202,7 @@ func Assertion(message string) string {
 }
 
 // InSource reports whether a message is about the content of sources, as a compiler, an assembler or a linker found it:
-// an error in one of the files that isInput knows by its name, or symbols that are missing or defined twice.
+// an error in one of the files that isInput accepts by name, or symbols that are missing or defined twice.
 func InSource(message string, isInput func(file string) bool) bool {
 	if symbols.MatchString(message) {
 		return true

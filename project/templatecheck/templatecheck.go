@@ -1,4 +1,4 @@
-// Package templatecheck checks, without hardware, that a template does what its template.json says.
+// Package templatecheck checks, without hardware, that a template agrees with its template.json.
 package templatecheck
 
 import (
@@ -49,7 +49,7 @@ func (e *templateError) Error() string { return "check " + e.Check.Name + ": " +
 // Unwrap returns Err.
 func (e *templateError) Unwrap() error { return e.Err }
 
-// FailureClass returns that of Err, or config: what template.json says is wrong.
+// FailureClass returns that of Err, or config: template.json is wrong.
 func (e *templateError) FailureClass() failure.Class {
 	if class := failure.Of(e.Err); class != failure.Internal {
 		return class
@@ -78,7 +78,7 @@ func List() (list []Check) {
 	return list
 }
 
-// Run checks, without hardware, that a template does what its template.json says, in projects in a temporary
+// Run checks, without hardware, that a template agrees with its template.json, in projects in a temporary
 // folder, with a cache of its own. It calls done after each check, and returns at the first that fails. If something is
 // not installed that building or emulating needs, it skips the checks that need it and returns the reason at the end.
 // Errors: *project.MissingToolError, those of boards and mlf, and what the check found.

@@ -2,7 +2,7 @@
 // by its manufacturer, an SVD file.
 //
 // It needs the board's compiler, and no board. It compares numbers only: it does not know whether the code uses a
-// register as the manual says.
+// register as the manual requires.
 package registers
 
 import (

@@ -1,4 +1,4 @@
-// This file finds what a board's C says of registers: macros that stand for numbers, and accesses to fixed addresses.
+// This file finds registers in a board's C: macros that stand for numbers, and accesses to fixed addresses.
 
 package registers
 

@@ -12,8 +12,8 @@ import (
 	"github.com/boardsmith/boardsmith/internal/cli/console"
 )
 
-// completeLibrary sets the inputs of a library that the user did not set. A variable of firmware is an error. What
-// boardsmith.json says of firmware is for other runs, and is left out.
+// completeLibrary sets the inputs of a library that the user did not set. A variable of firmware is an error.
+// Fields of boardsmith.json for firmware are for other runs, and have no effect.
 func (in *Inputs) completeLibrary(env console.Environ) error {
 	for _, name := range []string{"TEMPLATE", "FIXED_INPUT", "PLACE"} {
 		if env(name) != "" {

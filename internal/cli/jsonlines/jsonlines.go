@@ -45,7 +45,7 @@ const (
 	StatusWritten  = "written"
 )
 
-// Done is a line that says nothing else.
+// Done is a line without further fields.
 type Done struct {
 	Status string `json:"status"`
 }
