@@ -12,7 +12,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/workdir"
 )
 
-// missingSystem is explainMissing for the project's image. dir is where the build ran.
+// missingSystem is buildenv.ExplainSymbol for the project's image. dir is where the build ran.
 func (p *Project) missingSystem(err error, dir string) error {
 	folder := filepath.Join(dir, filepath.FromSlash(p.state.Template.BuildFolder()))
 	return buildenv.ExplainSymbol(err, os.DirFS(folder), p.sourceOf)

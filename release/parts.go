@@ -72,23 +72,23 @@ type PartFile struct {
 	SHA256 string
 }
 
-// errIfClosed returns an error for a closed project, whose folder others may have changed.
-func errIfClosed(p *project.Project) error {
-	_, err := p.Built()
-	return err
+// open returns project.json of an open project, and its folder. Close the folder.
+func open(p *project.Project) (*projectfile.State, *workdir.Tree, error) {
+	if _, _, err := p.Model(); err != nil { // it was closed: others may have changed the folder
+		return nil, nil, err
+	}
+	s, err := projectfile.Read(p.Dir())
+	if err != nil {
+		return nil, nil, err
+	}
+	t, err := workdir.Open(p.Dir())
+	return s, t, err
 }
 
 // Parts returns what the image of the project's last build is made of, in a fixed order: equal inputs give equal parts.
 // Errors: class config if i is not that image.
 func Parts(p *project.Project, i *image.Image) ([]Part, error) {
-	if err := errIfClosed(p); err != nil {
-		return nil, err
-	}
-	s, err := projectfile.Read(p.Dir())
-	if err != nil {
-		return nil, err
-	}
-	t, err := workdir.Open(p.Dir())
+	s, t, err := open(p)
 	if err != nil {
 		return nil, err
 	}
@@ -236,14 +236,7 @@ type LicenceText struct {
 // LicenceTexts returns the texts of licences, and the files LICENSE, COPYING and NOTICE, of the project and of its
 // libraries, sorted by name.
 func LicenceTexts(p *project.Project) (all []LicenceText, err error) {
-	if err := errIfClosed(p); err != nil {
-		return nil, err
-	}
-	s, err := projectfile.Read(p.Dir())
-	if err != nil {
-		return nil, err
-	}
-	t, err := workdir.Open(p.Dir())
+	s, t, err := open(p)
 	if err != nil {
 		return nil, err
 	}

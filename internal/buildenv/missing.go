@@ -36,7 +36,7 @@ var lacking = []struct{ what, next, functions string }{
 // noThreads matches what a compiler's code calls to find a variable of a thread.
 var noThreads = regexp.MustCompile(`^(__aeabi_read_tp|__tls_get_addr|__emutls_get_address|__emutls_v\..*)$`)
 
-// explainMissing replaces a linker's error about what firmware lacks. If a function of the C library needs it, the
+// ExplainSymbol replaces a linker's error about what firmware lacks. If a function of the C library needs it, the
 // error names the source that causes the function to be linked, as the linkers' maps in a folder list it. source
 // returns the source of an object.
 func ExplainSymbol(err error, folder fs.FS, source func(object string) string) error {

@@ -71,7 +71,7 @@ func (e *ToolError) NextStep() string {
 	return "to see it again: " + e.Command
 }
 
-// A toolRun is one run of a build tool.
+// A Run is one run of a build tool.
 type Run struct {
 	Dir   string // working folder
 	Shown string // the folder that its output names in place of dir; "": dir
@@ -110,7 +110,7 @@ func (r Run) Do(ctx context.Context) error {
 	return Failed(failed, r.typed())
 }
 
-// toolError explains how a tool failed that typed runs again.
+// Failed explains how a tool failed that typed runs again.
 func Failed(failed *command.Error, typed string) *ToolError {
 	class, message, text := toolwords.Explain(failed.Stderr, failed.Text)
 	var host *command.HostError
@@ -133,7 +133,7 @@ func (r Run) typed() string {
 	return strings.Join(append(words, command.Command{Path: r.Path, Args: r.Args}.Typed()), " ")
 }
 
-// toolState is a tool's identification at the last build.
+// An Identity is a tool's identification at the last build.
 type Identity struct {
 	Name    string `json:"name"`
 	Version string `json:"version"` // the first line of --version
@@ -141,7 +141,7 @@ type Identity struct {
 	SHA256  string `json:"sha256,omitempty"` // of a compiler's file
 }
 
-// identify asks the compiler at a path, which is called name, for its version and target, and reads its file: a script
+// Identify asks the compiler at a path, which is called name, for its version and target, and reads its file: a script
 // that calls another compiler prints the other's version. It does this once for each state of the file.
 func (t *Tools) Identify(ctx context.Context, name, path string) (Identity, error) {
 	return Once(ctx, t, path, "compiler\x00"+name, func() (Identity, error) {
@@ -167,7 +167,7 @@ func (t *Tools) Identify(ctx context.Context, name, path string) (Identity, erro
 // identity returns the words by which two tools are told apart.
 func (t Identity) Words() []string { return []string{t.Name, t.Version, t.Target, t.SHA256} }
 
-// otherTools identifies the template's programs besides the compiler, and the one that the board runs after the link:
+// OtherTools identifies the template's programs besides the compiler, and the one that the board runs after the link:
 // by the first line of --version or, if they have no such flag, by their files. Those that only start others must be
 // there, and that is all. Errors: *MissingToolError.
 func (e Env) OtherTools(ctx context.Context) ([]Identity, error) {
@@ -189,7 +189,7 @@ func (e Env) OtherTools(ctx context.Context) ([]Identity, error) {
 	return found, nil
 }
 
-// versionOf returns the first line that a program prints of its version or, if it has no such flag, its file's digest.
+// Version returns the first line that a program prints of its version or, if it has no such flag, its file's digest.
 func (t *Tools) Version(ctx context.Context, path string) (string, error) {
 	return Once(ctx, t, path, "--version or digest", func() (string, error) {
 		version, err := command.Ask(ctx, path, "--version")
@@ -200,13 +200,13 @@ func (t *Tools) Version(ctx context.Context, path string) (string, error) {
 	})
 }
 
-// digestOfFile returns a file's digest as a version.
+// DigestOfFile returns a file's digest as a version.
 func DigestOfFile(path string) (string, error) {
 	data, err := os.ReadFile(path)
 	return "SHA-256 " + image.DigestOf(data), err
 }
 
-// libraries identifies the C library of firmware without an operating system and the compiler's own libraries,
+// Libraries identifies the C library of firmware without an operating system and the compiler's own libraries,
 // which come in separate packages and go into every image. It omits libraries in folders that only the linker
 // searches. It asks a compiler for its folders once, and reads a library once, as long as the files are unchanged.
 func (t *Tools) Libraries(ctx context.Context, cc string, b *boards.Board) ([]Identity, error) {
@@ -303,7 +303,7 @@ type toolKey struct {
 	question string
 }
 
-// askOnce asks the program at path, unless it was asked before and its file is unchanged. Failures are not cached.
+// Once asks the program at path, unless it was asked before and its file is unchanged. Failures are not cached.
 func Once[T any](ctx context.Context, t *Tools, path, question string, ask func() (T, error)) (value T,
 	err error,
 ) {

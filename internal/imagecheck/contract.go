@@ -41,7 +41,7 @@ func spans(f *elf.File) (all []span) {
 
 const nextRegion = "correct the linker script, or the regions of the board file"
 
-// checkReserved returns an error for an image with code, data or variables in a reserved region.
+// CheckReserved returns an error for an image with code, data or variables in a reserved region.
 func CheckReserved(f *elf.File, name string, b *boards.Board) error {
 	for _, s := range spans(f) {
 		for _, r := range b.Memory {

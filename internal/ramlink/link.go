@@ -508,7 +508,7 @@ func (l *Linker) linkIn(ctx context.Context, dir string, o Operators, w rpc.Wind
 	return p, err
 }
 
-// missing is explainMissing for the error of a link in dir, which it runs again for its map.
+// missing is buildenv.ExplainSymbol for the error of a link in dir, which it runs again for its map.
 func (l *Linker) missing(ctx context.Context, dir string, words []string, o Operators, err error) error {
 	var tool *buildenv.ToolError
 	if !errors.As(err, &tool) {
@@ -565,7 +565,7 @@ func (l *Linker) program(f *elf.File, r firmware.Registry, w rpc.Window) (rpc.Pr
 	return p, err
 }
 
-// roundUp is the least power of two of KiB that holds so many bytes.
+// RoundUp is the least power of two of KiB that holds so many bytes.
 func RoundUp(bytes uint64) (kib int) {
 	for kib = 1; uint64(kib)*1024 < bytes; kib *= 2 {
 	}

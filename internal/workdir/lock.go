@@ -37,7 +37,7 @@ const (
 	lockPoll    = 10 * time.Millisecond
 )
 
-// A lock holds the locks of one Project.
+// A Lock holds the locks of one Project.
 type Lock struct {
 	dir   string
 	files fileLock // LockFile

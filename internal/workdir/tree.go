@@ -175,13 +175,13 @@ func isKeptCopy(name string) bool {
 
 // MakeFolders creates the files' folders.
 func (t *Tree) MakeFolders(names []string) error {
-	made := map[string]bool{}
+	exists := map[string]bool{}
 	for _, name := range names {
 		dir := path.Dir(name)
-		if made[dir] {
+		if exists[dir] {
 			continue
 		}
-		made[dir] = true
+		exists[dir] = true
 		if err := t.Root.MkdirAll(filepath.FromSlash(dir), 0o755); err != nil {
 			return t.Error("make", dir, err)
 		}
