@@ -67,6 +67,7 @@ var suites = []suite{
 	{sources: "internal/fit/*.go", packages: []string{"internal/fit", "project"}},
 	{sources: "internal/stackdepth/*.go", packages: []string{"internal/stackdepth", "project"}},
 	{sources: "rpc/fault/*.go", packages: []string{"rpc/fault", "rpc", "device", "project"}},
+	{sources: "internal/desk/*.go", packages: []string{"internal/desk", "device"}},
 	{sources: "internal/firmware/*.go", packages: []string{"internal/firmware", "device", "project"}},
 }
 
