@@ -49,7 +49,7 @@ func (a *Archive) CheckModel(m *Model) error {
 	}
 	switch s := m.scan; {
 	case m.ABI == ABITVMFFI:
-		return a.fault(where, "export the model with TVM 0.9 to 0.18",
+		return a.fault(where, "export the network with boardsmith's Python package, or with TVM 0.9 to 0.18",
 			"model %s: the runtime does not support its operators' calling convention (TVM 0.21 and later)", m.Name)
 	case m.cxx() != "":
 		return a.fault(m.cxx(), `export it for a target that generates C, such as "c"`,

@@ -53,7 +53,8 @@ func (a *Archive) readGraph(m *Model, known figures, params map[string]bool) err
 }
 
 // readEntry derives an AOT model's tensors: order and number from the header, else from the Relay text, else
-// alphabetically; names and types from the metadata; shapes from the Relay text if they match the metadata's sizes.
+// alphabetically; names and types from the metadata; shapes from the metadata if it has them, else from the Relay text
+// if they match the metadata's sizes.
 func (a *Archive) readEntry(m *Model, known figures) error {
 	relay := a.relayOf(m.Name)
 	inputs := relay.Params
@@ -140,7 +141,7 @@ func merge(t, known Tensor) Tensor {
 	if known.Name == "" {
 		return t
 	}
-	if t.DType != known.DType || t.Bytes != known.Bytes {
+	if t.DType != known.DType || t.Bytes != known.Bytes || known.Shape != nil {
 		return known
 	}
 	return t

@@ -276,6 +276,26 @@ func TestCInterfaceOrder(t *testing.T) {
 	}
 }
 
+// TestShapesInMetadata: shapes in metadata.json need no Relay text, and take precedence over it.
+func TestShapesInMetadata(t *testing.T) {
+	files := cModel("small", "", "void* x_in_0;", "uint8_t* p_var")
+	text := string(files[0].Data)
+	for _, change := range []string{`"size": 6|"shape": [3, 2, 1], "size": 6`, `"y": {|"y": {"shape": [1, 6],`} {
+		from, to, _ := strings.Cut(change, "|")
+		if !strings.Contains(text, from) {
+			t.Fatalf("%q is not in %s", from, text)
+		}
+		text = strings.Replace(text, from, to, 1)
+	}
+	files[0] = member(files[0].Name, text)
+	for _, relay := range []int{0, 1} {
+		m := mlftest.Parse(t, files[:len(files)-1+relay]...).Models[0]
+		if fmt.Sprint(m.Inputs, m.Outputs) != "[x-in:0 int8 (3, 2, 1)] [y int8 (1, 6)]" {
+			t.Errorf("%v -> %v", m.Inputs, m.Outputs)
+		}
+	}
+}
+
 func TestOperators(t *testing.T) {
 	archive := func(tir string) []mlf.File {
 		return []mlf.File{

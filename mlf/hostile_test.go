@@ -196,6 +196,8 @@ func TestBadMetadata(t *testing.T) {
 		"negative memory": {meta(`"workspace_size_bytes": 5`, `"workspace_size_bytes": -5`), "negative"},
 		"huge tensor":     {meta(`"size": 6`, `"size": 9999999999999`), "invalid size"},
 		"type":            {meta(`"dtype": "int8"`, `"dtype": "string"`), "string"},
+		"other shape":     {meta(`"size": 6`, `"shape": [2, 2], "size": 6`), "has 4 bytes, not 6"},
+		"negative extent": {meta(`"size": 6`, `"shape": [-2, -3], "size": 6`), `tensor "x"`},
 		"other size":      {meta(`"size": 6`, `"size": 7`), "by metadata.json"},
 		"no graph":        {map[string]string{"executor-config/graph/net.graph": ""}, "graph is missing"},
 		"bad params":      {map[string]string{"parameters/net.params": "short"}, "parameters/net.params"},

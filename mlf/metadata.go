@@ -51,8 +51,9 @@ type rawMain struct {
 }
 
 type rawTensor struct {
-	Size  int64  `json:"size"`
-	DType string `json:"dtype"`
+	Size  int64   `json:"size"`
+	DType string  `json:"dtype"`
+	Shape []int64 `json:"shape"` // boardsmith's exporter only; nil: the Relay text has it
 }
 
 // rawArgument is one argument of an archive with one operator.
@@ -229,7 +230,15 @@ func readTensors(raw map[string]rawTensor, into map[string]Tensor) error {
 		if t.Size < 0 || t.Size > ndarray.MaxBytes {
 			return fmt.Errorf("tensor %q has an invalid size, %d bytes", name, t.Size)
 		}
-		into[name] = Tensor{Name: name, DType: d, Bytes: t.Size}
+		into[name] = Tensor{Name: name, DType: d, Shape: t.Shape, Bytes: t.Size}
+		if t.Shape == nil {
+			continue
+		}
+		if n, err := ndarray.Bytes(d, t.Shape); err != nil {
+			return fmt.Errorf("tensor %q: %w", name, err)
+		} else if int64(n) != t.Size {
+			return fmt.Errorf("tensor %q: %v %s has %d bytes, not %d", name, d, ndarray.ShapeString(t.Shape), n, t.Size)
+		}
 	}
 	return nil
 }

@@ -41,7 +41,9 @@ func TestDevice(t *testing.T) {
 			if _, err := exec.LookPath(b.Toolchain.CC); err != nil {
 				t.Skip(err)
 			}
-			r, err := validated(t, x.board, x.archive, x.rule)
+			path := mlftest.Path(t, x.archive)
+			in, out := mlftest.Arrays(path)
+			r, err := validated(t, x.board, path, validate.Files{Inputs: in, Expected: out}, x.rule)
 			if errors.As(err, new(*project.MissingToolError)) {
 				t.Skip(err)
 			}
@@ -60,10 +62,9 @@ func TestDevice(t *testing.T) {
 }
 
 // validated is the whole way from an archive to a report.
-func validated(t *testing.T, board, archive, rule string) (*validate.Report, error) {
+func validated(t *testing.T, board, path string, files validate.Files, rule string) (*validate.Report, error) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	path := mlftest.Path(t, archive)
 	builder := &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}, Jobs: 1}
 	p, err := builder.Generate(ctx, filepath.Join(t.TempDir(), "p"), project.Spec{
 		Board: board, Model: path, Options: boards.Options{App: boards.Standalone},
@@ -85,8 +86,7 @@ func validated(t *testing.T, board, archive, rule string) (*validate.Report, err
 	if err != nil {
 		return nil, err
 	}
-	in, out := mlftest.Arrays(path)
-	set, err := validate.Read(ctx, validate.Files{Inputs: in, Expected: out}, m)
+	set, err := validate.Read(ctx, files, m)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,129 @@
+"""Exports networks of Apache TVM 0.26 and later, as Relax, to archives that boardsmith builds.
+
+>>> import boardsmith
+>>> boardsmith.export(module, "kws.tar")
+
+The archive has the operators as C on raw pointers, the constants as const arrays, one pool of memory for tensors and
+temporaries, and a function tvmgen_<name>_run. Its format is Model Library Format 7 with the C interface.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import tvm
+from tvm import tirx
+
+from . import archive, kernels, lowering, plan
+from .errors import ExportError
+
+__all__ = ["ExportError", "Report", "export"]
+__version__ = "0.1.0"
+
+KEYWORDS = set("""auto break case char const continue default do double else enum extern float for goto if inline int
+long register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while bool
+true false""".split())  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Report:
+    """What an archive needs. All sizes are bytes."""
+
+    path: Path
+    name: str
+    inputs: tuple[plan.Tensor, ...]
+    outputs: tuple[plan.Tensor, ...]
+    workspace: int  # the pool of tensors between operators and of operators' temporaries
+    peak: int  # the largest sum of what one operator needs of it: a lower bound of workspace
+    constants: int
+    operators: int
+
+
+def export(
+    module: tvm.IRModule,
+    path: str | PathLike[str],
+    *,
+    target: str | Mapping[str, Any] | tvm.target.Target = "c",
+    params: Mapping[str, Any] | None = None,
+    name: str | None = None,
+    input_names: Sequence[str] | None = None,
+    output_names: Sequence[str] | None = None,
+    database: Any = None,
+) -> Report:
+    """Writes a network as an archive, and returns what it needs.
+
+    module has a function main of tensors of fixed shapes; params are values for some of its parameters. name, of
+    lower-case letters, digits and underscores, is the model's; by default it is the file's. database is one of
+    MetaSchedule: operators that it has a schedule for get that one. Names of tensors are those of main's parameters,
+    and output, or output0, output1 ..., if not given here. Two exports of one module are equal byte by byte.
+
+    Raises ExportError for what is not supported, before anything is written.
+    """
+    path = Path(path)
+    name = _model_name(name, path)
+    target = tvm.target.Target(target)
+    if target.kind.name != "c":
+        raise ExportError(f"target {target.kind.name} is not supported: only c is")
+    module = lowering.bind(module, params)
+    lowering.check(module)
+    main = module["main"]
+    inputs = _named(input_names, [p.name for p in main.params], "inputs")
+    tensors = [plan.tensor_of(n, plan.type_of(p)) for n, p in zip(inputs, main.params)]
+    module = lowering.lower(module, target)
+    functions = {gv.name_hint: f for gv, f in module.functions_items() if isinstance(f, tirx.PrimFunc)}
+    lowered = kernels.lower({n: kernels.schedule(f, target, database) for n, f in functions.items()})
+    network = plan.Reader(module["main"], lowered, tensors).plan
+    kinds = plan.type_of(module["main"].body.body)
+    kinds = list(kinds.fields) if hasattr(kinds, "fields") else [kinds]
+    default = ["output"] if len(kinds) == 1 else [f"output{i}" for i in range(len(kinds))]
+    outputs = _named(output_names, default, "outputs")
+    network.outputs = [plan.tensor_of(n, k) for n, k in zip(outputs, kinds)]
+    _check_names(network.inputs + network.outputs)
+    network.place()
+    _write(path, name, network, lowered, target)
+    return Report(path, name, tuple(network.inputs), tuple(network.outputs), network.pool, network.peak,
+                  plan.constant_bytes(network), len(network.steps))  # fmt: skip
+
+
+def _write(path: Path, name: str, network: plan.Plan, lowered: dict[str, kernels.Kernel], target: Any) -> None:
+    source = archive.Source(name, network)
+    used = {f"tvmgen_{name}_{k}": lowered[k] for k in sorted({s.kernel for s in network.steps})}
+    exporter = f"boardsmith {__version__} with Apache TVM {tvm.__version__}"
+    members = {
+        "metadata.json": archive.metadata(name, network, {s.kernel: lowered[s.kernel] for s in network.steps},
+                                          str(target), exporter),
+        f"codegen/host/include/tvmgen_{name}.h": source.header(),
+        f"codegen/host/src/{name}_lib0.c": source.entry(),
+        f"codegen/host/src/{name}_lib1.c": source.operators(kernels.c_source(used, target)),
+    }  # fmt: skip
+    archive.write(path, {member: text.encode() for member, text in members.items()})
+
+
+def _model_name(name: str | None, path: Path) -> str:
+    name = re.sub(r"[^a-z0-9]", "_", path.name.split(".")[0].lower()) if name is None else name
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+        raise ExportError(f"model name {name!r}: use lower-case letters, digits and underscores")
+    return name
+
+
+def _named(names: Sequence[str] | None, default: list[str], kind: str) -> list[str]:
+    if names is not None and len(names) != len(default):
+        raise ExportError(f"{len(names)} names for {len(default)} {kind}")
+    return [_c_compatible(n) for n in (default if names is None else names)]
+
+
+def _c_compatible(name: str) -> str:
+    return name if re.match(r"[A-Za-z]", name) and name not in KEYWORDS else "tensor_" + name
+
+
+def _check_names(tensors: list[plan.Tensor]) -> None:
+    seen: dict[str, str] = {}
+    for t in tensors:
+        other = seen.setdefault(archive.c_name(t.name).upper(), t.name)
+        if other is not t.name:
+            raise ExportError(f"tensors {other!r} and {t.name!r} have the same name in C: rename one")

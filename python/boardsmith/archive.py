@@ -1,0 +1,184 @@
+"""The archive: C, header and metadata in Model Library Format 7, with the C interface."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import tarfile
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from .kernels import DTYPES, Kernel
+from .plan import Plan, Tensor, Value, constant_bytes
+
+POOL = "global_workspace_0_var"  # the parameter for the pool
+
+INCLUDES = """\
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include "tvm/runtime/c_runtime_api.h"
+"""
+
+
+def c_name(name: str) -> str:
+    """Returns a tensor's name in C, as boardsmith and TVM derive it."""
+    return re.sub(r"[^A-Za-z0-9]", "_", name)
+
+
+def _literal(x: np.generic) -> str:
+    """Returns an element as C, exactly."""
+    if np.issubdtype(x.dtype, np.floating):
+        suffix = "f" if x.dtype == np.float32 else ""
+        if np.isnan(x):
+            return "NAN"
+        if np.isinf(x):
+            return "-INFINITY" if x < 0 else "INFINITY"
+        return float(x).hex() + suffix
+    number = int(x)
+    if number == np.iinfo(np.int64).min:
+        return "INT64_MIN"
+    if x.dtype.itemsize == 8:
+        return f"{number}LL" if np.issubdtype(x.dtype, np.signedinteger) else f"{number}ULL"
+    return f"{number}u" if x.dtype == np.uint32 else f"(-{-number - 1} - 1)" if number < -(2**31 - 1) else str(number)
+
+
+def _constant(index: int, array: np.ndarray) -> str:
+    elements = [_literal(x) for x in array.astype("uint8" if array.dtype == bool else array.dtype).ravel()]
+    lines = [", ".join(elements[i:i + 16]) for i in range(0, len(elements), 16)] or ["0"]
+    return (
+        '__attribute__((section(".rodata.tvm"), aligned(16)))\n'
+        f"static const {DTYPES[str(array.dtype)][0]} constant_{index}[{max(1, array.size)}] = {{\n  "
+        + ",\n  ".join(lines)
+        + "\n};\n"
+    )
+
+
+class Source:
+    """Generates the C of a plan for a model's name."""
+
+    def __init__(self, name: str, plan: Plan) -> None:
+        self.name, self.plan = name, plan
+
+    def header(self) -> str:
+        """Returns the interface header (mlf.md §5)."""
+        m, plan = self.name, self.plan
+        lines = [f"#ifndef TVMGEN_{m.upper()}_H_", f"#define TVMGEN_{m.upper()}_H_", "#include <stdint.h>",
+                 "#ifdef __cplusplus", 'extern "C" {', "#endif"]  # fmt: skip
+        for t in plan.inputs + plan.outputs:
+            lines.append(f"#define TVMGEN_{m.upper()}_{c_name(t.name).upper()}_SIZE {t.size}")
+        for group, tensors in (("inputs", plan.inputs), ("outputs", plan.outputs)):
+            lines += [f"struct tvmgen_{m}_{group} {{", *(f"  void* {c_name(t.name)};" for t in tensors), "};"]
+        lines += [
+            "// Runs the network once. Returns 0, or -1 if an operator fails. Not reentrant.",
+            f"int32_t tvmgen_{m}_run(struct tvmgen_{m}_inputs* inputs, struct tvmgen_{m}_outputs* outputs);",
+            f"#define TVMGEN_{m.upper()}_WORKSPACE_SIZE {plan.pool}",
+            "#ifdef __cplusplus", "}", "#endif", f"#endif  // TVMGEN_{m.upper()}_H_", ""]  # fmt: skip
+        return "\n".join(lines)
+
+    def entry(self) -> str:
+        """Returns the pool, and the function of the header, which passes it to main. Firmware of boardsmith that
+        plans memory itself has its own pool in place of this file."""
+        m, plan = self.name, self.plan
+        parts = [INCLUDES, f"#include <tvmgen_{m}.h>\n\n", self._signature() + ";\n"]
+        if plan.pool:
+            parts.append('__attribute__((section(".bss.noinit.tvm"), aligned(16)))\n'
+                         f"static uint8_t global_workspace[{plan.pool}];\n")  # fmt: skip
+        arguments = [f"inputs->{c_name(t.name)}" for t in plan.inputs]
+        arguments += [f"outputs->{c_name(t.name)}" for t in plan.outputs]
+        arguments += ["global_workspace"] if plan.pool else []
+        unused = "" if plan.inputs else "  (void)inputs;\n"
+        parts.append(f"int32_t tvmgen_{m}_run(struct tvmgen_{m}_inputs* inputs, "
+                     f"struct tvmgen_{m}_outputs* outputs) {{\n{unused}"
+                     f"  return tvmgen_{m}___tvm_main__({', '.join(arguments)});\n}}\n")  # fmt: skip
+        return "".join(parts)
+
+    def operators(self, source: str) -> str:
+        """Returns TVM's C of the operators, constants, and the function that calls the operators in order."""
+        plan = self.plan
+        lines = [line for line in source.splitlines()
+                 if not line.startswith(("#include", "void* __tvm_ffi")) and line != "#define TVM_EXPORTS"]  # fmt: skip
+        parts = [INCLUDES, "\n".join(lines), "\n"]
+        parts += [_constant(i, a) for i, a in enumerate(plan.constants)]
+        parts.append(self._signature() + " {\n")
+        for step in plan.steps:
+            arguments = ", ".join(self._address(v) for v in step.arguments)
+            parts.append(f"  if (tvmgen_{self.name}_{step.kernel}({arguments}) != 0) {{\n    return -1;\n  }}\n")
+        for i, (result, tensor) in enumerate(zip(plan.results, plan.outputs)):
+            if result.space != "buffer" or plan.buffers[result.index].output != i:
+                parts.append(f"  (void)memcpy(output{i}_var, {self._address(result)}, {tensor.size});\n")
+        return "".join(parts) + "  return 0;\n}\n"
+
+    def _signature(self) -> str:
+        """Returns the head of the function that calls the operators, as TVM writes it (crt_abi.md §10)."""
+        parameters = [f"void* input{i}_var" for i in range(len(self.plan.inputs))]
+        parameters += [f"void* output{i}_var" for i in range(len(self.plan.outputs))]
+        parameters += [f"uint8_t* {POOL}"] if self.plan.pool else []
+        return f"TVM_DLL int32_t tvmgen_{self.name}___tvm_main__({', '.join(parameters)})"
+
+    def _address(self, value: Value) -> str:
+        if value.space == "input":
+            return f"input{value.index}_var"
+        if value.space == "constant":
+            return f"(void*)constant_{value.index}"
+        buffer = self.plan.buffers[value.index]
+        if buffer.output is not None:
+            return f"output{buffer.output}_var"
+        return f"(void*)({POOL} + {buffer.offset})"
+
+
+def metadata(name: str, plan: Plan, kernels: dict[str, Kernel], target: str, exporter: str) -> str:
+    """Returns metadata.json. Beside TVM's fields, tensors have a shape, and the model an exporter."""
+
+    def tensors(group: list[Tensor]) -> dict[str, object]:
+        return {t.name: {"dtype": t.dtype, "size": t.size, "shape": list(t.shape)} for t in group}
+
+    main = {
+        "device": 1,
+        "workspace_size_bytes": plan.pool,
+        "constants_size_bytes": constant_bytes(plan),
+        "io_size_bytes": sum(t.size for t in plan.inputs + plan.outputs),
+        "inputs": tensors(plan.inputs),
+        "outputs": tensors(plan.outputs),
+    }
+    functions = [
+        {"function_name": f"tvmgen_{name}_{k}", "workspace": [{"device": 1, "workspace_size_bytes": 0}]}
+        for k in sorted(kernels)
+    ]
+    model = {
+        "model_name": name,
+        "style": "full-model",
+        "executors": ["aot"],
+        "target": [target],
+        "exporter": exporter,
+        "memory": {"functions": {"main": [main], "operator_functions": functions}},
+    }
+    return json.dumps({"version": 7, "modules": {name: model}}, indent=2, sort_keys=True) + "\n"
+
+
+def write(path: Path, members: dict[str, bytes]) -> None:
+    """Writes a tar whose bytes depend on the members only. The file appears as a whole, or not at all."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w", format=tarfile.GNU_FORMAT) as tar:
+        for member, data in sorted(members.items()):
+            info = tarfile.TarInfo("./" + member)
+            info.size, info.mode = len(data), 0o644
+            tar.addfile(info, io.BytesIO(data))
+    handle, temporary = tempfile.mkstemp(prefix=".boardsmith-", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(packed.getbuffer())
+            file.flush()
+            os.fsync(file.fileno())
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise

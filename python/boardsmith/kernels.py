@@ -1,0 +1,313 @@
+"""Operators as C: a default schedule, and functions on raw pointers.
+
+A kernel gets pointers to its arguments, its results and its temporaries, in this order, and returns 0. It allocates
+nothing: the memory plan places temporaries beside the tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import tvm
+import tvm_ffi
+from tvm import s_tir, tirx
+from tvm.ir import PointerType, PrimType
+
+from .errors import ExportError
+
+# Allocations of at most this many bytes stay in the kernel, on its stack.
+STACK_BYTES = 64
+
+DTYPES = {
+    "bool": ("uint8_t", 1),
+    "int8": ("int8_t", 1),
+    "uint8": ("uint8_t", 1),
+    "int16": ("int16_t", 2),
+    "uint16": ("uint16_t", 2),
+    "int32": ("int32_t", 4),
+    "uint32": ("uint32_t", 4),
+    "int64": ("int64_t", 8),
+    "uint64": ("uint64_t", 8),
+    "float32": ("float", 4),
+    "float64": ("double", 8),
+}
+
+
+def byte_size(dtype: str, shape: tuple[int, ...]) -> int:
+    """Returns the bytes of a tensor."""
+    if dtype not in DTYPES:
+        raise ExportError(f"data type {dtype} inside an operator is not supported; {', '.join(DTYPES)} are")
+    size = DTYPES[dtype][1]
+    for extent in shape:
+        size *= extent
+    return size
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A lowered operator. temporaries are the bytes of its last parameters."""
+
+    function: tirx.PrimFunc
+    temporaries: tuple[int, ...]
+
+
+def _attempt(step: Callable[[], Any]) -> bool:
+    """Applies a step of a schedule. A step that the schedule refuses changes nothing."""
+    try:
+        step()
+    except s_tir.ScheduleError:
+        return False
+    return True
+
+
+def _is_spatial(block: Any) -> bool:
+    return all(int(v.iter_type) == 0 for v in block.iter_vars)
+
+
+def _calls_function(block: Any) -> bool:
+    """Reports whether a block computes a function such as exp, whose result is worth its memory."""
+    return any(_name(call) not in CHEAP_CALLS for call in _nodes(block.body, tvm.ir.Call))
+
+
+REALIZE = getattr(s_tir, "SBlockRealize", None) or tirx.SBlockRealize  # TVM 0.27, or 0.26
+
+CHEAP_CALLS = {"if_then_else", "likely", "shift_left", "shift_right", "bitwise_and",
+               "bitwise_or", "bitwise_xor", "bitwise_not"}  # fmt: skip
+
+
+def _elements(block: Any) -> int:
+    """Returns the number of elements that a block computes."""
+    count = 1
+    for v in block.iter_vars:
+        if int(v.iter_type) == 0:
+            count *= int(v.dom.extent)
+    return count
+
+
+def _inline(sch: s_tir.Schedule) -> None:
+    """Inlines padding and element-wise steps into the blocks that read them."""
+    for block in sch.get_child_blocks(sch.get_sblock("root")):
+        node, consumers = sch.get(block), sch.get_consumers(block)
+        if not _is_spatial(node) or not consumers:
+            continue
+        alone = len(consumers) == 1 and _is_spatial(sch.get(consumers[0]))
+        if alone or not _calls_function(node):
+            _attempt(lambda block=block: sch.compute_inline(block))
+
+
+def _accumulate(sch: s_tir.Schedule) -> None:
+    """Computes each reduction in a register, right where its result is used."""
+    for block in sch.get_child_blocks(sch.get_sblock("root")):
+        node = sch.get(block)
+        if _is_spatial(node):
+            continue
+        consumers = sch.get_consumers(block)
+        fits = len(consumers) == 1 and _is_spatial(sch.get(consumers[0]))
+        if not fits or _elements(sch.get(consumers[0])) != _elements(node):
+            consumers = []
+            if not _attempt(lambda: consumers.append(sch.cache_write(block, 0, "global"))):
+                continue
+        loops = sch.get_loops(consumers[0])
+        if not loops or not _attempt(lambda: sch.compute_at(block, loops[-1])):
+            continue
+        own = sch.get_loops(block)[len(loops):]
+        if own:
+            own = _outermost_bounds(sch, block, own)
+            _attempt(lambda: sch.decompose_reduction(block, own[0]))
+
+
+def _outermost_bounds(sch: s_tir.Schedule, block: Any, loops: list[Any]) -> list[Any]:
+    """Reorders a reduction's loops: those that conditions of inlined padding depend on come first."""
+    node = sch.get(block)
+    bounded: set[str] = set()
+    for call in _nodes(node.body, tvm.ir.Call):
+        if _name(call) == "if_then_else":
+            bounded.update(v.name for v in _nodes(call.args[0], tirx.Var))
+    first = [v.var.name for v in node.iter_vars if v.var.name in bounded]
+    names = {str(sch.get(loop).loop_var.name): loop for loop in loops}
+    if not first or len(first) == len(node.iter_vars):
+        return loops
+    realize = _realize_of(sch, block, loops)
+    if realize is None:
+        return loops
+    used: set[str] = set()
+    for v, value in zip(node.iter_vars, realize.iter_values):
+        if v.var.name in first:
+            used.update(x.name for x in _nodes(value, tirx.Var))
+    order = [loop for name, loop in names.items() if name in used] + [
+        loop for name, loop in names.items() if name not in used
+    ]
+    return order if len(order) > 1 and _attempt(lambda: sch.reorder(*order)) else loops
+
+
+def _realize_of(sch: s_tir.Schedule, block: Any, loops: list[Any]) -> Any:
+    node = sch.get(block)
+    realizes = _nodes(sch.get(loops[0]), REALIZE)
+    return next((r for r in realizes if r.block.same_as(node)), None)
+
+
+def _nodes(root: Any, kind: Any) -> list[Any]:
+    """Returns the nodes of one class, children first."""
+    nodes: list[Any] = []
+
+    def visit(node: Any) -> None:
+        if isinstance(node, kind):
+            nodes.append(node)
+
+    tvm_ffi.structural_walk(root, (tvm_ffi.Object, visit))
+    return nodes
+
+
+def schedule(function: tirx.PrimFunc, target: tvm.target.Target, database: Any = None) -> tirx.PrimFunc:
+    """Applies the schedule of MetaSchedule's database, else the default one. A function that the default schedule does
+    not fit remains as TVM generated it."""
+    if database is not None:
+        tuned = database.query_ir_module(tvm.IRModule({"main": function}), target, "main")
+        if tuned is not None:
+            return tuned["main"]
+    sch = s_tir.Schedule(function, error_render_level="none")
+    if not _attempt(lambda: sch.get_sblock("root")):
+        return function
+    _inline(sch)
+    _accumulate(sch)
+    return sch.mod["main"]
+
+
+def _conjuncts(condition: Any) -> list[Any]:
+    if isinstance(condition, tirx.And):
+        return _conjuncts(condition.a) + _conjuncts(condition.b)
+    return [condition]
+
+
+def _name(call: Any) -> str:
+    """Returns the name of a call's operator without its dialect, which differs between versions of TVM."""
+    return str(getattr(call.op, "name", "")).rpartition(".")[2]
+
+
+def _dtype(value: Any) -> str:
+    return str(value.dtype if hasattr(value, "dtype") else value.ty.dtype)
+
+
+def _unpadded(value: Any, neutral: float) -> tuple[Any, Any] | None:
+    """Returns a factor's condition and the value under it, if it is neutral otherwise."""
+    if isinstance(value, tirx.Cast):
+        inner = _unpadded(value.value, neutral)
+        return inner and (inner[0], tirx.Cast(_dtype(value), inner[1]))
+    if isinstance(value, tirx.Mul) and neutral == 0:
+        for a, b in ((value.a, value.b), (value.b, value.a)):
+            if inner := _unpadded(a, neutral):
+                return inner[0], tirx.Mul(inner[1], b)
+    if isinstance(value, tvm.ir.Call) and _name(value) == "if_then_else":
+        other = value.args[2]
+        if isinstance(other, (tirx.IntImm, tirx.FloatImm)) and other.value == neutral:
+            return value.args[0], value.args[1]
+    return None
+
+
+def _skip_padding(store: Any) -> Any:
+    """Turns a sum or maximum over inlined padding into a step that is skipped where the padding is."""
+    value = store.value
+    load = tirx.BufferLoad(store.buffer, store.indices)
+    if not isinstance(value, (tirx.Add, tirx.Max)) or not tvm_ffi.structural_equal(value.a, load):
+        return store
+    neutral = 0 if isinstance(value, tirx.Add) else float(tirx.min_value(str(store.buffer.dtype)).value)
+    if not (inner := _unpadded(value.b, neutral)):
+        return store
+    step = tirx.BufferStore(store.buffer, type(value)(load, inner[1]), store.indices)
+    return _under(_conjuncts(inner[0]), step)
+
+
+def _map(stmt: Any, change: Callable[[Any], Any]) -> Any:
+    """Rebuilds a statement from its parts up; change returns what replaces one."""
+    if isinstance(stmt, tirx.SeqStmt):
+        stmt = tirx.SeqStmt([_map(s, change) for s in stmt.seq])
+    elif isinstance(stmt, tirx.For):
+        stmt = _loop(stmt, _map(stmt.body, change))
+    elif isinstance(stmt, tirx.IfThenElse):
+        other = None if stmt.else_case is None else _map(stmt.else_case, change)
+        stmt = tirx.IfThenElse(stmt.condition, _map(stmt.then_case, change), other)
+    elif isinstance(stmt, tirx.AttrStmt):
+        stmt = tirx.AttrStmt(stmt.node, stmt.attr_key, stmt.value, _map(stmt.body, change))
+    return change(stmt)
+
+
+def _loop(stmt: Any, body: Any) -> Any:
+    return tirx.For(stmt.loop_var, stmt.min, stmt.extent, stmt.kind, body, None, stmt.annotations)
+
+
+def _hoist(stmt: Any) -> Any:
+    """Skips padding, and moves each condition out of a loop on which it does not depend."""
+    if isinstance(stmt, tirx.BufferStore):
+        return _skip_padding(stmt)
+    if not isinstance(stmt, tirx.For):
+        return stmt
+    body, inside, outside = stmt.body, [], []
+    while isinstance(body, tirx.IfThenElse) and body.else_case is None:
+        depends = any(v.same_as(stmt.loop_var) for v in _nodes(body.condition, tirx.Var))
+        (inside if depends else outside).append(body.condition)
+        body = body.then_case
+    return _under(outside, _loop(stmt, _under(inside, body)))
+
+
+def _under(conditions: list[Any], stmt: Any) -> Any:
+    for condition in reversed(conditions):
+        stmt = tirx.IfThenElse(condition, stmt, None)
+    return stmt
+
+
+def _passes() -> tvm.transform.Sequential:
+    """TVM's passes for operators, without those for threads and packed functions."""
+    st, tx = s_tir.transform, tirx.transform
+    simplify = st.StmtSimplify if hasattr(st, "StmtSimplify") else tx.StmtSimplify
+    return tvm.transform.Sequential([
+        st.CanonicalizeLoop(), st.LowerInitBlock(), st.PlanAndUpdateBufferAllocationLocation(),
+        st.ConvertBlocksToOpaque(), st.CompactBufferAllocation(), st.LowerMatchBuffer(), simplify(),
+        st.LowerOpaqueBlock(), tx.FlattenBuffer(), tx.NarrowDataType(32), st.LoopPartition(),
+        tx.VectorizeLoop(False), tx.StorageRewrite(), tx.UnrollLoop(), st.RenormalizeSplitPattern(),
+        tx.StmtSimplify(), tx.RemoveNoOp(), st.RewriteUnsafeSelect(),
+    ])  # fmt: skip
+
+
+def _raw(function: tirx.PrimFunc) -> Kernel:
+    """Replaces buffers of parameters by pointers, and larger allocations by more parameters."""
+    parameters, declarations, temporaries = [], [], []
+
+    def pointer(name: str, dtype: str) -> Any:
+        parameters.append(tirx.Var(name, PointerType(PrimType(dtype))))
+        return parameters[-1]
+
+    for p in function.params:
+        declarations.append(tirx.DeclBuffer(p, data=pointer(p.name + "_ptr", str(p.dtype))))
+
+    def place(stmt: Any) -> Any:
+        if not isinstance(stmt, tirx.AllocBuffer):
+            return stmt
+        buffer = stmt.buffer
+        size = byte_size(str(buffer.dtype), tuple(int(x) for x in buffer.shape))
+        if size <= STACK_BYTES:
+            return stmt
+        temporaries.append(size)
+        return tirx.DeclBuffer(buffer, data=pointer(f"temporary{len(temporaries)}", str(buffer.dtype)))
+
+    body = _map(_map(function.body, place), _hoist)
+    success = tirx.Return(tirx.IntImm("int32", 0))
+    raw = tirx.PrimFunc(parameters, tirx.SeqStmt([*declarations, body, success]), ret_type=PrimType("int32"))
+    return Kernel(raw.with_attr("tirx.noalias", True), tuple(temporaries))
+
+
+def lower(functions: dict[str, tirx.PrimFunc]) -> dict[str, Kernel]:
+    """Lowers scheduled operators to loops on raw pointers."""
+    module = _passes()(tvm.IRModule(functions))
+    return {gv.name_hint: _raw(f) for gv, f in module.functions_items()}
+
+
+def c_source(kernels: dict[str, Kernel], target: tvm.target.Target) -> str:
+    """Returns the C of lowered operators: functions with external linkage that return 0."""
+    st, tx = s_tir.transform, tirx.transform
+    finish = tvm.transform.Sequential([
+        tx.BindTarget(target), tx.StmtSimplify(), tx.RemoveNoOp(), tx.CommonSubexprElim(),
+        tx.LowerIntrin()])  # fmt: skip
+    module = finish(tvm.IRModule({n: k.function.with_attr("global_symbol", n) for n, k in kernels.items()}))
+    return str(tvm.get_global_func("target.build.c")(module, target).inspect_source())

@@ -1,0 +1,142 @@
+"""Tests of the exporter that need no board. Others are TestRelax of package validate."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+import tempfile
+import unittest
+from pathlib import Path
+
+import boardsmith
+import networks
+import numpy as np
+import tvm
+from tvm import relax
+from tvm.relax.frontend.onnx import from_onnx
+
+
+def function(shape=(2, 4), build=None, dtype="float32"):
+    """Returns a module whose main applies build to a tensor."""
+    bb = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType(shape, dtype) if hasattr(relax, "TensorType") else None)
+    with bb.function("main", [x]):
+        with bb.dataflow():
+            y = bb.emit(build(x) if build else relax.op.nn.relu(x))
+            out = bb.emit_output(y)
+        bb.emit_func_output(out)
+    return bb.get()
+
+
+class Export(unittest.TestCase):
+    """Archives, and what is refused."""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.path = Path(self.folder.name) / "net.tar"
+
+    def members(self):
+        """Returns the archive's members."""
+        with tarfile.open(self.path) as tar:
+            return {m.name: tar.extractfile(m).read().decode() for m in tar.getmembers()}
+
+    def refused(self, module, *words, **options):
+        """Checks that the error has these words, and that nothing was written."""
+        with self.assertRaises(boardsmith.ExportError) as caught:
+            boardsmith.export(module, self.path, **options)
+        for word in words:
+            self.assertIn(word, str(caught.exception))
+        self.assertEqual(list(Path(self.folder.name).iterdir()), [])
+
+    def test_same_bytes(self):
+        """Two exports of one network are equal, and leave no other file."""
+        archives = []
+        for _ in range(2):
+            boardsmith.export(from_onnx(networks.residual()), self.path)
+            archives.append(self.path.read_bytes())
+        self.assertEqual(archives[0], archives[1])
+        self.assertEqual([p.name for p in Path(self.folder.name).iterdir()], ["net.tar"])
+
+    def test_pool(self):
+        """No network's pool is much larger than what its largest step needs."""
+        for name, network in networks.NETWORKS.items():
+            report = boardsmith.export(from_onnx(network()), self.path)
+            self.assertLessEqual(report.workspace, 1.1 * report.peak, name)
+
+    def test_inlined(self):
+        """Padding and element-wise steps need no memory of their own: the pool holds the tensor between both."""
+        report = boardsmith.export(from_onnx(networks.conv()), self.path)
+        self.assertEqual(report.operators, 2)
+        self.assertEqual(report.workspace, 6 * 5 * 8 * 4)
+
+    def test_names(self):
+        """Tensors keep their names and order, and have shapes in the metadata."""
+        n = networks.Network("names", **{"b": (2, 3), "a": (2, 3)})
+        n.add("Sub", "b", "a", to="7")
+        model = n.model("7")
+        boardsmith.export(from_onnx(model), self.path, input_names=["b", "a"], output_names=["7"])
+        members = self.members()
+        main = json.loads(members["./metadata.json"])["modules"]["net"]["memory"]["functions"]["main"][0]
+        self.assertEqual(main["outputs"], {"tensor_7": {"dtype": "float32", "shape": [2, 3], "size": 24}})
+        header = members["./codegen/host/include/tvmgen_net.h"]
+        self.assertLess(header.index("void* b;"), header.index("void* a;"))
+
+    def test_params(self):
+        """Parameters become constants."""
+        bb = relax.BlockBuilder()
+        x, w = (relax.Var(n, relax.TensorType((2, 2), "float32")) for n in "xw")
+        with bb.function("main", [x, w]):
+            bb.emit_func_output(bb.emit(relax.op.matmul(x, w)))
+        report = boardsmith.export(bb.get(), self.path, params={"w": np.eye(2, dtype="float32")})
+        self.assertEqual([t.name for t in report.inputs], ["x"])
+        self.assertEqual(report.constants, 16)
+
+    def test_plain_c(self):
+        """The C calls nothing of TVM, and keeps constants in flash."""
+        boardsmith.export(from_onnx(networks.pooling()), self.path)
+        source = self.members()["./codegen/host/src/net_lib1.c"]
+        for word in ("TVMBackend", "tvm_ffi", "DLTensor"):
+            self.assertNotIn(word, source)
+        self.assertIn("static const float constant_0[", source)
+
+    def test_dynamic(self):
+        """A symbolic dimension is named."""
+        n = tvm.tirx.Var("batch", "int64")
+        self.refused(function((n, 4)), "x", "batch", "dynamic shape")
+
+    def test_data_type(self):
+        """A data type without C is named."""
+        self.refused(function(dtype="float16"), "float16", "x")
+
+    def test_packed(self):
+        """A call of a packed function is named with the function."""
+        def build(x):
+            return relax.op.call_dps_packed("my.function", [x], relax.TensorType((2, 4), "float32"))
+        self.refused(function(build=build), "call_dps_packed", "my.function")
+
+    def test_control_flow(self):
+        """An if is named."""
+        bb = relax.BlockBuilder()
+        c, x = relax.Var("c", relax.TensorType((), "bool")), relax.Var("x", relax.TensorType((2,), "float32"))
+        branch = relax.If(c, relax.op.nn.relu(x), relax.op.negative(x))
+        with bb.function("main", [c, x]):
+            bb.emit_func_output(bb.emit(branch, "chosen"))
+        self.refused(bb.get(), "chosen", "control flow")
+
+    def test_other_faults(self):
+        """Wrong arguments are refused."""
+        self.refused(tvm.IRModule({}), "main")
+        self.refused(function(), "llvm", target="llvm")
+        self.refused(function(), "Net", name="Net")
+        self.refused(function(), "2 names", input_names=["a", "b"])
+        self.refused(function(), "same name", input_names=["y-1"], output_names=["y_1"])
+
+    def test_failed_write(self):
+        """A folder that cannot be written is an error of the system, and keeps an old archive."""
+        with self.assertRaises(OSError):
+            boardsmith.export(function(), Path(self.folder.name) / "missing" / "net.tar")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,87 @@
+package validate_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/internal/testkit"
+	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
+	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/validate"
+)
+
+// relaxVariable names the environment variable with the path of a Python that has Apache TVM 0.26 or later, and onnx.
+// TVM is not a tool of boardsmith: without the variable, these tests are skipped.
+const relaxVariable = "BOARDSMITH_RELAX_PYTHON"
+
+// TestRelax exports networks with TVM's compiler for Relax, and validates them with the outputs of ONNX's reference
+// evaluator: on this computer, and on an emulated board.
+func TestRelax(t *testing.T) {
+	t.Parallel()
+	script := filepath.Join(testkit.Root(t), "python", "tests", "networks.py")
+	text, err := os.ReadFile(script)
+	testkit.Must(t, err)
+	var all []string
+	for _, m := range regexp.MustCompile(`(?m)^def (\w+)\(\) -> onnx.ModelProto:`).FindAllSubmatch(text, -1) {
+		all = append(all, string(m[1]))
+	}
+	if len(all) < 8 {
+		t.Fatalf("%s has only the networks %q", script, all)
+	}
+	names := drawn.Of(t, "networks of Relax", all, 2)
+	folder := t.TempDir()
+	relaxPython(t, append([]string{script, folder}, names...)...)
+	for i, name := range names {
+		board := []string{"host", "mps2_an386"}
+		if !drawn.InFull() {
+			board = board[i%2 : i%2+1]
+		}
+		for _, board := range board {
+			t.Run(name+"/"+board, func(t *testing.T) {
+				t.Parallel()
+				base := filepath.Join(folder, name)
+				files := validate.Files{Inputs: base + ".inputs.npz", Expected: base + ".outputs.npz"}
+				r, err := validated(t, board, base+".tar", files, "abs=1e-5")
+				if errors.As(err, new(*project.MissingToolError)) {
+					t.Skip(err)
+				}
+				testkit.Must(t, err)
+				if err := r.Err(); err != nil || r.Samples != 1 || r.Equal != 1 {
+					t.Errorf("%v: %+v", err, r)
+				}
+			})
+		}
+	}
+}
+
+// TestExporter runs the exporter's own tests.
+func TestExporter(t *testing.T) {
+	t.Parallel()
+	relaxPython(t, "-m", "unittest", "discover", "-s", filepath.Join(testkit.Root(t), "python", "tests"))
+}
+
+// relaxPython runs Python with our package.
+func relaxPython(t *testing.T, args ...string) {
+	t.Helper()
+	python := os.Getenv(relaxVariable)
+	if python == "" {
+		t.Skip(relaxVariable + " is not set: no Python with Apache TVM 0.26 or later")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, python, args...)
+	cmd.Env = append(os.Environ(), "PYTHONPATH="+filepath.Join(testkit.Root(t), "python"), "PYTHONDONTWRITEBYTECODE=1")
+	cmd.WaitDelay = time.Second
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v: %s", err, &out)
+	}
+}
