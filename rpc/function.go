@@ -37,6 +37,9 @@ func (f Function) Name() string { return f.name }
 
 func (f Function) String() string { return fmt.Sprintf("function %s (handle %#x)", f.name, f.handle) }
 
+// Handle returns the device's handle of the module, for requests of Session.Do.
+func (m Module) Handle() Handle { return Handle(m.handle) }
+
 func (m Module) String() string { return fmt.Sprintf("module (handle %#x)", m.handle) }
 
 // Function looks up a global function of the device. Errors: *NotFoundError; those of a request.

@@ -62,6 +62,7 @@ var mayImport = map[string][]string{
 		"project", "device", "image", "rpc", "rpc/fault", "transport", "boards", "mlf", "ndarray", "failure",
 		"internal/command", "internal/timegate", "internal/files",
 	},
+	"serve":       {"rpc", "rpc/fault", "ndarray", "failure", "internal/files"}, // TVM's RPC server
 	"tune/space":  {"ndarray", "failure", "internal/files"},
 	"tune/report": {"tune", "rpc", "failure"},
 
