@@ -50,7 +50,7 @@ type Compiler struct {
 // missing tool.
 func NewCompiler(ctx context.Context, b *boards.Board, o boards.Options) (*Compiler, error) {
 	if b.Toolchain.CC == "" {
-		return nil, failure.New(failure.Config, "use the sources, which embed without BOARD writes",
+		return nil, failure.New(failure.Config, failure.Target("embed")+" without a board writes the sources",
 			"board %s names no compiler", b.Name)
 	}
 	own := boards.Options{OperatorOpt: o.OperatorOpt, OperatorFlags: o.OperatorFlags}

@@ -18,34 +18,37 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/boardlab/accept"
+	"github.com/boardsmith/boardsmith/internal/cli/console"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 )
 
-// boardAccept takes all steps of an acceptance and writes its page, also after a failed one.
-func (v *invocation) boardAccept(ctx context.Context) error {
-	in, b, err := v.boardOf(ctx)
+// Accept tests BOARD on the board itself and writes a page of what was found to OUTPUT; SHORT=1 repeats less.
+func (Board) Accept(ctx context.Context) error { return doJob(ctx, "board:accept", acceptBoard) }
+
+func acceptBoard(ctx context.Context, j *job) error {
+	b, err := j.board()
 	if err != nil {
 		return err
 	}
-	page := cmp.Or(v.Env("OUTPUT"), accept.PageOf(b, v.Dir))
-	if v.Env.On("DRYRUN") {
+	page := cmp.Or(j.Env("OUTPUT"), accept.PageOf(b, j.Dir))
+	if j.Env.On("DRYRUN") {
 		for _, s := range accept.Steps() {
-			v.Printf("%-10s %s", s.Name, s.Doc)
+			j.Printf("%-10s %s", s.Name, s.Doc)
 		}
-		return v.Would("test board %s and write %s", b.Name, v.Shown(page))
+		return j.Would("test board %s and write %s", b.Name, j.Shown(page))
 	}
-	desk := v.desk(in)
+	desk := j.desk()
 	if desk.Programmer != boards.NoProgrammer {
-		if err := v.needKeeper(ctx, b); err != nil {
+		if err := needKeeper(ctx, j.Console, b); err != nil {
 			return err
 		}
 	}
-	bar := v.Start("testing board "+b.Name, 0)
+	bar := j.Start("testing board "+b.Name, 0)
 	defer bar.End()
 	passed, skipped := 0, 0
 	report, err := accept.Run(ctx, accept.Trial{
-		Board: in.Board.Value, Template: in.Template.Value, Which: in.Device, Builder: v.builder(in), Desk: desk,
-		Log: v.log, Short: v.Env.On("SHORT"), Done: func(r accept.Result) {
+		Board: j.in.Board.Value, Template: j.in.Template.Value, Which: j.in.Device, Builder: j.builder(), Desk: desk,
+		Log: newLog(j.Console), Short: j.Env.On("SHORT"), Done: func(r accept.Result) {
 			state, detail := "ok", strings.Join(r.Found, "; ")
 			if r.Skipped != "" {
 				skipped++
@@ -53,8 +56,8 @@ func (v *invocation) boardAccept(ctx context.Context) error {
 			} else {
 				passed++
 			}
-			v.Printf("%-8s %-10s %s: %s", state, r.Name, r.Doc, detail)
-			v.JSONLine(jsonlines.Check{
+			j.Printf("%-8s %-10s %s: %s", state, r.Name, r.Doc, detail)
+			j.JSONLine(jsonlines.Check{
 				Board: b.Name, Check: r.Name, Doc: r.Doc, Found: strings.Join(r.Found, "; "), Skipped: r.Skipped,
 			})
 		},
@@ -62,39 +65,39 @@ func (v *invocation) boardAccept(ctx context.Context) error {
 	if report == nil || ctx.Err() != nil {
 		return err
 	}
-	written := v.writePage(ctx, page, report)
+	written := writePage(ctx, j.Console, page, report)
 	switch {
 	case err != nil && written == nil:
-		v.Notef("note: what was found is in %s", v.Shown(page))
+		j.Notef("note: what was found is in %s", j.Shown(page))
 		return err
 	case err != nil:
 		return err
 	case written != nil:
 		return written
 	}
-	v.Printf("board %s: accepted; %d steps, %d of them skipped; commit %s", b.Name, passed+skipped, skipped,
-		v.Shown(page))
-	v.JSONLine(jsonlines.Checked{Board: b.Name, Output: page, Passed: passed, Skipped: skipped})
+	j.Printf("board %s: accepted; %d steps, %d of them skipped; commit %s", b.Name, passed+skipped, skipped,
+		j.Shown(page))
+	j.JSONLine(jsonlines.Checked{Board: b.Name, Output: page, Passed: passed, Skipped: skipped})
 	return nil
 }
 
-func (v *invocation) writePage(ctx context.Context, page string, r *accept.Report) error {
+func writePage(ctx context.Context, c *console.Console, page string, r *accept.Report) error {
 	if err := os.MkdirAll(filepath.Dir(page), 0o755); err != nil {
 		return failure.Errorf(failure.Config, "the page of board %s: %w", r.Board, err)
 	}
-	if err := atomicwriter.WriteFile(page, []byte(r.Page(v.author(ctx), time.Now())), 0o644); err != nil {
+	if err := atomicwriter.WriteFile(page, []byte(r.Page(author(ctx, c), time.Now())), 0o644); err != nil {
 		return failure.Errorf(failure.Config, "the page of board %s: %w", r.Board, err)
 	}
 	return nil
 }
 
 // author returns who accepts a board: BY, else git's user, else this computer's.
-func (v *invocation) author(ctx context.Context) string {
-	if by := v.Env("BY"); by != "" {
+func author(ctx context.Context, c *console.Console) string {
+	if by := c.Env("BY"); by != "" {
 		return by
 	}
 	cmd := exec.CommandContext(ctx, "git", "config", "user.name")
-	cmd.Dir = v.Dir
+	cmd.Dir = c.Dir
 	if name, err := cmd.Output(); err == nil && strings.TrimSpace(string(name)) != "" {
 		return strings.TrimSpace(string(name))
 	}
@@ -106,8 +109,8 @@ func (v *invocation) author(ctx context.Context) string {
 
 // acceptance returns who accepted a board, "" if nobody did: beside its file, or of a shipped board in a folder of the
 // search path or this one.
-func (v *invocation) acceptance(b *boards.Board, path []string) (accept.Signature, string) {
-	for _, folder := range append([]string{v.Dir}, path...) {
+func acceptance(c *console.Console, b *boards.Board, path []string) (accept.Signature, string) {
+	for _, folder := range append([]string{c.Dir}, path...) {
 		s, ok := accept.Read(accept.PageOf(b, folder))
 		if !ok {
 			continue

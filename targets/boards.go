@@ -12,16 +12,18 @@ import (
 	"strings"
 	"time"
 
+	"github.com/magefile/mage/mg"
+
 	"github.com/boardsmith/boardsmith/boards"
-	"github.com/boardsmith/boardsmith/device"
-	"github.com/boardsmith/boardsmith/internal/cli/boardsmithjson"
-	"github.com/boardsmith/boardsmith/internal/cli/inputs"
+	"github.com/boardsmith/boardsmith/internal/cli/console"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
-	"github.com/boardsmith/boardsmith/project"
 )
 
-func (v *invocation) boards(ctx context.Context) error {
-	builder, err := v.search(ctx)
+// Boards lists the boards that BOARD can name.
+func Boards(ctx context.Context) error { return do(ctx, "boards", listBoards) }
+
+func listBoards(ctx context.Context, c *console.Console) error {
+	builder, err := searchBuilder(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -29,22 +31,22 @@ func (v *invocation) boards(ctx context.Context) error {
 	for _, name := range listed {
 		b, err := boards.Find(name, builder.Path)
 		if err != nil { // the others can be used
-			v.Notef("note: %s cannot be used: %v", name, err)
+			c.Notef("note: %s cannot be used: %v", name, err)
 			continue
 		}
 		line := jsonlines.Board{Board: name, Doc: b.Doc, From: cmp.Or(b.Dir, "boardsmith")}
 		text := b.Doc
 		if b.Dir != "" {
-			text += " (" + v.Shown(b.Dir) + ")"
+			text += " (" + c.Shown(b.Dir) + ")"
 		}
-		if signed, accepted := v.acceptance(b, builder.Path); accepted != "" {
+		if signed, accepted := acceptance(c, b, builder.Path); accepted != "" {
 			text += " [" + accepted + "]"
 			line.AcceptedBy, line.AcceptedOn = signed.By, signed.On.Format(time.DateOnly)
 		}
-		v.Printf("%-20s %s", name, text)
-		v.JSONLine(line)
+		c.Printf("%-20s %s", name, text)
+		c.JSONLine(line)
 	}
-	more, unlisted, err := builder.SystemBoards(ctx, v.Dir)
+	more, unlisted, err := builder.SystemBoards(ctx, c.Dir)
 	if err != nil {
 		return err
 	}
@@ -54,33 +56,25 @@ func (v *invocation) boards(ctx context.Context) error {
 		}
 		family, _, _ := strings.Cut(name, "/")
 		doc := "a board that the builds of family " + family + " know"
-		v.Printf("%-20s %s", name, doc)
-		v.JSONLine(jsonlines.Board{Board: name, Doc: doc})
+		c.Printf("%-20s %s", name, doc)
+		c.JSONLine(jsonlines.Board{Board: name, Doc: doc})
 	}
 	for _, family := range slices.Sorted(maps.Keys(unlisted)) {
-		v.Notef("note: boards of family %s are not listed: %v", family, unlisted[family])
+		c.Notef("note: boards of family %s are not listed: %v", family, unlisted[family])
 	}
 	return nil
 }
 
-// search returns a Builder with the folders of further boards and templates.
-func (v *invocation) search(ctx context.Context) (*project.Builder, error) {
-	c, err := boardsmithjson.Find(v.Dir)
-	if err != nil {
-		return nil, err
-	}
-	b := &project.Builder{
-		Host: device.Host{Log: v.log, Progress: v.progressed}, Templates: c.Templates, Libraries: c.Libraries,
-	}
-	b.LockFile = inputs.LockFile(c, v.Dir)
-	b.Path, err = inputs.SearchPath(v.Env, c, func(_ *boardsmithjson.Config, place string) (string, error) {
-		return b.Fetch(ctx, place)
-	})
-	return b, err
+// Board holds the targets about one board.
+type Board mg.Namespace
+
+// Show prints a board with all it inherits, the file that set each field, and its options.
+func (Board) Show(ctx context.Context, name string) error {
+	return doNamed(ctx, "board:show", name, showBoard)
 }
 
-func (v *invocation) boardShow(ctx context.Context, name string) error {
-	builder, err := v.search(ctx)
+func showBoard(ctx context.Context, c *console.Console, name string) error {
+	builder, err := searchBuilder(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -88,22 +82,22 @@ func (v *invocation) boardShow(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	v.Printf("%s: %s", b.Name, b.Doc)
+	c.Printf("%s: %s", b.Name, b.Doc)
 	lines, err := fieldLines(b)
 	if err != nil {
 		return err
 	}
 	for _, l := range lines {
-		v.Printf("  %-24s %-44s %s:%d", l.field, l.text, l.origin.File, l.origin.Line)
+		c.Printf("  %-24s %-44s %s:%d", l.field, l.text, l.origin.File, l.origin.Line)
 	}
-	v.Printf("options:")
+	c.Printf("options:")
 	for _, o := range b.Options() {
-		v.Printf("  %-18s %s (%s)", o.Name+"="+o.Default, o.Help, optionRange(o))
-		v.JSONLine(jsonlines.Option{
+		c.Printf("  %-18s %s (%s)", o.Name+"="+o.Default, o.Help, optionRange(o))
+		c.JSONLine(jsonlines.Option{
 			Board: b.Name, Option: o.Name, Default: o.Default, Help: o.Help, Range: optionRange(o),
 		})
 	}
-	v.JSONLine(jsonlines.BoardShown{Board: b.Name, Doc: b.Doc, Files: b.Files, Merged: b})
+	c.JSONLine(jsonlines.BoardShown{Board: b.Name, Doc: b.Doc, Files: b.Files, Merged: b})
 	return nil
 }
 

@@ -7,18 +7,27 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/magefile/mage/mg"
+
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/cli/console"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/cli/valuetext"
 )
 
-func (v *invocation) cacheList(context.Context) error {
-	c, err := v.cache()
+// Cache holds the targets about what was built before, and is kept.
+type Cache mg.Namespace
+
+// List lists the entries, the one used last first.
+func (Cache) List(ctx context.Context) error { return do(ctx, "cache:list", listCache) }
+
+func listCache(_ context.Context, c *console.Console) error {
+	store, limit, err := openCache(c)
 	if err != nil {
 		return err
 	}
-	list, err := c.List()
+	list, err := store.List()
 	if err != nil {
 		return err
 	}
@@ -36,28 +45,27 @@ func (v *invocation) cacheList(context.Context) error {
 			r.BuildID, r.Board = id, board
 			what = fmt.Sprintf("  image of build %s for %s", id, board)
 		}
-		v.Printf("%x  %9d B  used %s%s", e.Key[:8], e.Bytes, e.Used.Format(time.DateTime), what)
-		v.JSONLine(r)
+		c.Printf("%x  %9d B  used %s%s", e.Key[:8], e.Bytes, e.Used.Format(time.DateTime), what)
+		c.JSONLine(r)
 	}
-	limit, err := v.cacheLimit()
-	if err != nil {
-		return err
-	}
-	v.Printf("cache: %d entries, %s of at most %d MiB", len(list), valuetext.Bytes(sum), limit>>20)
-	v.JSONLine(jsonlines.CacheSize{Entries: len(list), Bytes: sum, Limit: limit})
+	c.Printf("cache: %d entries, %s of at most %d MiB", len(list), valuetext.Bytes(sum), limit>>20)
+	c.JSONLine(jsonlines.CacheSize{Entries: len(list), Bytes: sum, Limit: limit})
 	return nil
 }
 
-func (v *invocation) cacheVerify(ctx context.Context) error {
-	c, err := v.cache()
+// Verify reads all entries and removes those that are damaged.
+func (Cache) Verify(ctx context.Context) error { return do(ctx, "cache:verify", verifyCache) }
+
+func verifyCache(ctx context.Context, c *console.Console) error {
+	store, _, err := openCache(c)
 	if err != nil {
 		return err
 	}
-	bar := v.Start("verify", 0)
-	sweep, err := c.Verify(func(e cache.EntryInfo, good bool) error {
+	bar := c.Start("verify", 0)
+	sweep, err := store.Verify(func(e cache.EntryInfo, good bool) error {
 		if !good {
-			v.Printf("%x  damaged, removed", e.Key[:8])
-			v.JSONLine(jsonlines.CacheEntry{Key: fmt.Sprintf("%x", e.Key), Bytes: e.Bytes, Error: "damaged, removed"})
+			c.Printf("%x  damaged, removed", e.Key[:8])
+			c.JSONLine(jsonlines.CacheEntry{Key: fmt.Sprintf("%x", e.Key), Bytes: e.Bytes, Error: "damaged, removed"})
 		}
 		return ctx.Err()
 	})
@@ -65,31 +73,30 @@ func (v *invocation) cacheVerify(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	v.tellSweep(sweep, "damaged ones")
+	printSweep(c, sweep, "damaged ones")
 	return nil
 }
 
-func (v *invocation) cacheGC(context.Context) error {
-	limit, err := v.cacheLimit()
+// Gc removes what was not used for longest, until the rest takes at most CACHE_MIB.
+func (Cache) Gc(ctx context.Context) error { return do(ctx, "cache:gc", reduceCache) }
+
+func reduceCache(_ context.Context, c *console.Console) error {
+	store, limit, err := openCache(c)
 	if err != nil {
 		return err
 	}
-	c, err := v.cache()
+	sweep, err := store.GC(limit)
 	if err != nil {
 		return err
 	}
-	sweep, err := c.GC(limit)
-	if err != nil {
-		return err
-	}
-	v.tellSweep(sweep, "that were not used for longest")
+	printSweep(c, sweep, "that were not used for longest")
 	return nil
 }
 
-func (v *invocation) tellSweep(sweep cache.Sweep, which string) {
-	v.Printf("cache: %d entries, %s; removed %d %s, %s", sweep.Entries, valuetext.Bytes(sweep.Bytes), sweep.Removed, which,
+func printSweep(c *console.Console, sweep cache.Sweep, which string) {
+	c.Printf("cache: %d entries, %s; removed %d %s, %s", sweep.Entries, valuetext.Bytes(sweep.Bytes), sweep.Removed, which,
 		valuetext.Bytes(sweep.Freed))
-	v.JSONLine(jsonlines.CacheSweep{
+	c.JSONLine(jsonlines.CacheSweep{
 		Entries: sweep.Entries, Bytes: sweep.Bytes, Removed: sweep.Removed, Freed: sweep.Freed,
 	})
 }

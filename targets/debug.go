@@ -18,49 +18,51 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/cli/inputs"
+	"github.com/boardsmith/boardsmith/internal/cli/console"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/command"
 )
 
-// debug flashes the image unless the board holds it, or with ATTACH leaves the board as it is, and starts gdb on it, or
-// with SERVE only the server.
-func (v *invocation) debug(ctx context.Context) (err error) {
-	o, err := v.debugging()
+// Debug starts the gdb server of the probe or emulator, and gdb on the built firmware. ATTACH=1 leaves the board as it
+// is, SERVE=1 starts only the server: docs/devices.md.
+func Debug(ctx context.Context) error { return doJob(ctx, "debug", debugFirmware) }
+
+func debugFirmware(ctx context.Context, j *job) (err error) {
+	o, err := readDebugging(j.Console)
 	if err != nil {
 		return err
 	}
-	if v.Env.On("DRYRUN") {
-		return v.dryRunDebug(ctx, o)
+	if j.Env.On("DRYRUN") {
+		return dryRunDebug(ctx, j, o)
 	}
-	serve, gdb := v.Env.On("SERVE"), ""
+	serve, gdb := j.Env.On("SERVE"), ""
 	if !serve {
-		if gdb, err = findProgram(v.Env, "gdb-multiarch"); err != nil {
+		if gdb, err = findProgram(j.Env, "gdb-multiarch"); err != nil {
 			return err
 		}
 	}
-	prepare := v.flash
+	prepare := flashImage
 	if o.Attach {
-		prepare = func(ctx context.Context) error { _, err := v.built(ctx); return err }
+		prepare = func(ctx context.Context, j *job) error { _, err := j.built(ctx); return err }
 	}
-	if err := prepare(ctx); err != nil {
+	if err := prepare(ctx, j); err != nil {
 		return err
 	}
-	d, err := v.attached(ctx)
+	d, err := j.attached(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, v.detach()) }()
-	o.Image, o.Timeout = v.image, v.in.Timeout
+	defer func() { err = errors.Join(err, j.detach()) }()
+	o.Image, o.Timeout = j.image, j.in.Timeout
 	err = d.Debug(ctx, o, func(ctx context.Context, address string) error {
 		if serve {
-			v.serving(o.Image.Path, address)
+			printServer(j.Console, o.Image.Path, address)
 			<-ctx.Done()
 			return nil
 		}
-		args := gdbArgs(v.project.Dir(), o.Image.Path, address, d.KeepsImage() && !o.Attach)
-		v.Notef("running %s", typed(gdb, args))
-		return v.runGDB(ctx, gdb, args)
+		args := gdbArgs(j.project.Dir(), o.Image.Path, address, d.KeepsImage() && !o.Attach)
+		j.Notef("running %s", typed(gdb, args))
+		return runGDB(ctx, j.Console, gdb, args)
 	})
 	if serve && ctx.Err() != nil {
 		return nil // the usual end
@@ -68,11 +70,11 @@ func (v *invocation) debug(ctx context.Context) (err error) {
 	return err
 }
 
-// debugging returns the inputs of debug. SERVE is a switch, or the server's port.
-func (v *invocation) debugging() (o device.Debugging, err error) {
-	o.Attach = v.Env.On("ATTACH")
-	serve := v.Env("SERVE")
-	if !v.Env.On("SERVE") || serve == "1" {
+// readDebugging returns the inputs of debug. SERVE is a switch, or the server's port.
+func readDebugging(c *console.Console) (o device.Debugging, err error) {
+	o.Attach = c.Env.On("ATTACH")
+	serve := c.Env("SERVE")
+	if !c.Env.On("SERVE") || serve == "1" {
 		return o, nil
 	}
 	if o.Port, err = strconv.Atoi(serve); err != nil || o.Port < 1 || o.Port > math.MaxUint16 {
@@ -81,13 +83,13 @@ func (v *invocation) debugging() (o device.Debugging, err error) {
 	return o, nil
 }
 
-// serving prints the server's address.
-func (v *invocation) serving(image, address string) {
-	v.Printf("debug: gdb server on %s, image %s", address, v.Shown(image))
+// printServer prints the server's address.
+func printServer(c *console.Console, image, address string) {
+	c.Printf("debug: gdb server on %s, image %s", address, c.Shown(image))
 	_, port, _ := net.SplitHostPort(address) // always has a port
 	n, _ := strconv.Atoi(port)
-	v.JSONLine(jsonlines.Debug{Status: jsonlines.StatusRunning, Address: address, Port: n, Image: image})
-	v.Notef("debug: Ctrl-C ends it")
+	c.JSONLine(jsonlines.Debug{Status: jsonlines.StatusRunning, Address: address, Port: n, Image: image})
+	c.Notef("debug: Ctrl-C ends it")
 }
 
 // gdbArgs returns gdb's arguments for an image, connected to the server; with reset, before the first instruction. The
@@ -104,45 +106,38 @@ func gdbArgs(project, image, address string, reset bool) []string {
 }
 
 // dryRunDebug prints the commands of debug.
-func (v *invocation) dryRunDebug(ctx context.Context, o device.Debugging) error {
-	in, err := v.inputs(ctx)
-	if err != nil {
-		return err
-	}
-	commands, err := v.debugCommands(ctx, in, o)
+func dryRunDebug(ctx context.Context, j *job, o device.Debugging) error {
+	commands, err := debugCommands(ctx, j, o)
 	if err != nil {
 		return err
 	}
 	for _, c := range commands {
-		v.Printf("%s", c)
+		j.Printf("%s", c)
 	}
-	text := fmt.Sprintf("debug %s on board %s", in.Project, in.Board.Value)
-	v.Printf("debug: would %s", text)
-	v.JSONLine(jsonlines.DryRun{
+	text := fmt.Sprintf("debug %s on board %s", j.in.Project, j.in.Board.Value)
+	j.Printf("debug: would %s", text)
+	j.JSONLine(jsonlines.DryRun{
 		Status: jsonlines.StatusDryRun, Would: text, Commands: append([]string{}, commands...),
 	})
 	return nil
 }
 
 // debugCommands returns the commands of debug: the server's and, without SERVE, gdb's.
-func (v *invocation) debugCommands(ctx context.Context, in *inputs.Inputs, o device.Debugging) ([]string, error) {
-	if v.project == nil {
-		return nil, nil
-	}
+func debugCommands(ctx context.Context, j *job, o device.Debugging) ([]string, error) {
 	var err error
-	if o.Image, err = v.planned(in); err != nil || o.Image == nil {
+	if o.Image, err = planned(j); err != nil || o.Image == nil {
 		return nil, err
 	}
-	b, desk := v.project.Board(), v.desk(in)
-	would, err := desk.DebugCommands(ctx, b, in.Device, o)
+	b, desk := j.project.Board(), j.desk()
+	would, err := desk.DebugCommands(ctx, b, j.in.Device, o)
 	switch {
 	case err != nil || would.Debug == "":
 		return nil, err
-	case v.Env.On("SERVE"):
+	case j.Env.On("SERVE"):
 		return []string{would.Debug}, nil
 	}
 	emulator := cmp.Or(desk.Programmer, b.Flash.Programmer, boards.NoProgrammer) == boards.NoProgrammer
-	args := gdbArgs(v.Shown(v.project.Dir()), v.Shown(o.Image.Path), "127.0.0.1:3333", !emulator && !o.Attach)
+	args := gdbArgs(j.Shown(j.project.Dir()), j.Shown(o.Image.Path), "127.0.0.1:3333", !emulator && !o.Attach)
 	return []string{would.Debug, typed("gdb-multiarch", args)}, nil
 }
 
@@ -160,10 +155,10 @@ func typed(program string, args []string) string {
 
 // runGDB runs gdb with this process's input and output, or stderr if stdout is for JSON lines. On a terminal,
 // Ctrl-C goes to gdb.
-func (v *invocation) runGDB(ctx context.Context, path string, args []string) error {
+func runGDB(ctx context.Context, c *console.Console, path string, args []string) error {
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	if v.JSON() {
+	if c.JSON() {
 		cmd.Stdout = os.Stderr
 	}
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/examples/samples"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/cli/console"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/cli/toolbox"
 	"github.com/boardsmith/boardsmith/internal/cli/valuetext"
@@ -25,50 +26,55 @@ var demoInputs = map[string]string{
 	"OPTIONS": "", "TARGET": "",
 }
 
-func (v *invocation) demo(ctx context.Context) error {
-	outer := v.Env
-	v.Env = func(name string) string {
+// Demo builds the bundled digit reader for this computer and lets it read its test set.
+func Demo(ctx context.Context) error { return do(ctx, "demo", demo) }
+
+func demo(ctx context.Context, c *console.Console) error {
+	outer := c.Env
+	c.Env = func(name string) string {
 		if value, ok := demoInputs[name]; ok {
 			return value
 		}
 		return outer(name)
 	}
-	if err := v.forget(); err != nil {
+	defer func() { c.Env = outer }()
+	j, err := openJob(ctx, c, "")
+	if err != nil {
 		return err
 	}
 	set, err := samples.LoadTestSet()
 	if err != nil {
 		return err
 	}
-	if err := v.demoBuild(ctx); err != nil {
+	if err := buildDemo(ctx, j); err != nil {
 		return err
 	}
-	_, model, err := v.project.Model()
+	_, model, err := j.project.Model()
 	if err != nil {
 		return err
 	}
 	if len(model.Inputs) != 1 {
 		return errors.New("the bundled model has changed: one input is expected")
 	}
-	return v.withModel(ctx, func(c *connection) error { return v.readDigits(ctx, c, model.Inputs[0].Name, set) })
+	return withModel(ctx, j, func(c *connection) error { return readDigits(ctx, j, c, model.Inputs[0].Name, set) })
 }
 
-// demoBuild builds the bundled model's firmware. It first installs missing tools if that needs no password.
-func (v *invocation) demoBuild(ctx context.Context) error {
-	v.Printf("Building firmware for this computer from the bundled model, a network that reads handwritten digits …")
-	err := v.build(ctx)
+// buildDemo builds the bundled model's firmware. It first installs missing tools if that needs no password.
+func buildDemo(ctx context.Context, j *job) error {
+	j.Printf("Building firmware for this computer from the bundled model, a network that reads handwritten digits …")
+	err := buildFirmware(ctx, j)
 	if failure.Of(err) != failure.ToolMissing {
 		return err
 	}
-	v.Notef("%v: trying to install it", err)
-	wasMissing, setupErr := toolbox.SetupNeeded(ctx, v.Console)
+	j.Notef("%v: trying to install it", err)
+	wasMissing, setupErr := toolbox.SetupNeeded(ctx, j.Console)
 	if !wasMissing {
 		return err
 	}
 	if setupErr != nil {
 		return setupErr
 	}
-	return v.build(ctx)
+	return buildFirmware(ctx, j)
 }
 
 // A score is the firmware's result on the test set.
@@ -77,10 +83,10 @@ type score struct {
 }
 
 // readDigits runs the firmware on the whole test set and compares each output with the reference, bit for bit.
-func (v *invocation) readDigits(ctx context.Context, c *connection, input string, set *samples.TestSet) error {
+func readDigits(ctx context.Context, j *job, c *connection, input string, set *samples.TestSet) error {
 	var sc score
 	var wrong []string
-	bar := v.Start("reading digits", set.Len())
+	bar := j.Start("reading digits", set.Len())
 	defer bar.End()
 	for i := range set.Len() {
 		outputs, err := c.infer(ctx, []ndarray.Named{{Name: input, Array: set.Image(i)}})
@@ -95,7 +101,7 @@ func (v *invocation) readDigits(ctx context.Context, c *connection, input string
 		}
 		label := set.Labels.Int(i)
 		if i < demoShown {
-			v.drawDigit(set.Image(i), int64(said), label)
+			drawDigit(j.Console, set.Image(i), int64(said), label)
 		}
 		sc.all++
 		if int64(said) == label {
@@ -108,15 +114,15 @@ func (v *invocation) readDigits(ctx context.Context, c *connection, input string
 				valuetext.First(set.Logit(i))))
 		}
 	}
-	t, err := v.time(ctx, c, bar)
+	t, err := c.measure(ctx, j, bar)
 	if err != nil {
 		return err
 	}
 	bar.End()
-	return v.demoResult(sc, wrong, t)
+	return printScore(j, sc, wrong, t)
 }
 
-func (v *invocation) drawDigit(image *ndarray.Array, said, label int64) {
+func drawDigit(c *console.Console, image *ndarray.Array, said, label int64) {
 	verdict := "right"
 	if said != label {
 		verdict = fmt.Sprintf("wrong: it is a %d", label)
@@ -126,24 +132,24 @@ func (v *invocation) drawDigit(image *ndarray.Array, said, label int64) {
 		if y == 3 {
 			note = fmt.Sprintf("   recognised as %d (%s)", said, verdict)
 		}
-		v.Printf("    %s%s", line, note)
+		c.Printf("    %s%s", line, note)
 	}
-	v.Printf("")
+	c.Printf("")
 }
 
-func (v *invocation) demoResult(sc score, wrong []string, times timing) error {
+func printScore(j *job, sc score, wrong []string, times timing) error {
 	accuracy := 100 * float64(sc.right) / float64(sc.all)
-	v.Printf("%d of %d test images read right: %.1f %%", sc.right, sc.all, accuracy)
-	v.Printf("logits equal to the reference bit for bit: %d of %d images", sc.exact, sc.all)
-	took := v.tellTime(times)
+	j.Printf("%d of %d test images read right: %.1f %%", sc.right, sc.all, accuracy)
+	j.Printf("logits equal to the reference bit for bit: %d of %d images", sc.exact, sc.all)
+	took := printTime(j.Console, times)
 	if sc.exact != sc.all {
 		return failure.Errorf(failure.WrongAnswer, "%d answers differ from the reference: %s", sc.all-sc.exact,
 			strings.Join(wrong, "; "))
 	}
-	v.JSONLine(jsonlines.Demo{
-		Project: v.projectLine(), Accuracy: accuracy, Right: sc.right, Exact: sc.exact, Images: sc.all, Time: took,
+	j.JSONLine(jsonlines.Demo{
+		Project: j.projectLine(), Accuracy: accuracy, Right: sc.right, Exact: sc.exact, Images: sc.all, Time: took,
 	})
-	v.Printf("The firmware is in %s. Next: MODEL=your.tar INPUT=your.npz %s", v.Shown(v.project.Dir()),
-		v.Mage("build flash run"))
+	j.Printf("The firmware is in %s. Next: MODEL=your.tar INPUT=your.npz %s", j.Shown(j.project.Dir()),
+		j.Mage("build flash run"))
 	return nil
 }

@@ -18,34 +18,31 @@ import (
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 )
 
-// devices lists probes, ports and emulated boards; with SAVE=1 it asks known boards for their chips and writes
-// desk.json.
-func (v *invocation) devices(ctx context.Context) error {
-	in, err := v.inputs(ctx)
-	if err != nil {
-		return err
-	}
-	all, err := v.desk(in).Devices(ctx)
+// Devices lists probes, serial ports and emulated boards; SAVE=1 asks them for their chips and writes desk.json.
+func Devices(ctx context.Context) error { return doJob(ctx, "devices", listDevices) }
+
+func listDevices(ctx context.Context, j *job) error {
+	all, err := j.desk().Devices(ctx)
 	if err != nil {
 		return err
 	}
 	for _, d := range all {
-		v.printDevice(in, d, all)
+		printDevice(j, d, all)
 	}
 	if len(all) == 0 {
-		v.Printf("devices: no probe, no serial port, and no emulated board was used yet (BOARD=microbit %s starts one)",
-			v.Mage("emulated:up"))
+		j.Printf("devices: no probe, no serial port, and no emulated board was used yet (BOARD=microbit %s starts one)",
+			j.Mage("emulated:up"))
 	}
-	if v.Env.On("SAVE") {
-		if err := v.saveDeskFile(ctx, in, all); err != nil {
+	if j.Env.On("SAVE") {
+		if err := saveDeskFile(ctx, j, all); err != nil {
 			return err
 		}
 	}
-	v.JSONLine(jsonlines.Devices{Devices: len(all)})
+	j.JSONLine(jsonlines.Devices{Devices: len(all)})
 	return nil
 }
 
-func (v *invocation) printDevice(in *inputs.Inputs, d device.Attached, all []device.Attached) {
+func printDevice(j *job, d device.Attached, all []device.Attached) {
 	words := []string{cmp.Or(strings.Join(d.Boards, " or "), "unknown board")}
 	if d.What != "" {
 		words = append(words, d.What)
@@ -68,38 +65,39 @@ func (v *invocation) printDevice(in *inputs.Inputs, d device.Attached, all []dev
 	if !d.Runs {
 		words = append(words, "not running; starts when used")
 	}
-	for _, b := range in.DeskFile.Devices {
+	for _, b := range j.in.DeskFile.Devices {
 		if (b.Probe != "" || b.Link.Address != "") && inputs.IsNoted(b, d, all) {
 			words = append(words, "named "+b.Name)
 			r.Name = b.Name
 		}
 	}
-	v.Printf("%s", strings.Join(words, ", "))
-	v.JSONLine(r)
+	j.Printf("%s", strings.Join(words, ", "))
+	j.JSONLine(r)
 }
 
 // saveDeskFile saves the attached devices: each that may be only one kind of board, or the one that DEVICE names
 // for BOARD. It asks each for its chip.
-func (v *invocation) saveDeskFile(ctx context.Context, in *inputs.Inputs, all []device.Attached) error {
-	path := inputs.DeskFilePath(v.Dir)
+func saveDeskFile(ctx context.Context, j *job, all []device.Attached) error {
+	in := j.in
+	path := inputs.DeskFilePath(j.Dir)
 	noted := 0
 	for _, d := range all {
-		b := v.kindOf(in, d)
+		b := boardOf(j, d)
 		if b == nil || in.Device != "" && !in.Means(d, all) || !isUART(b, d) {
 			continue
 		}
-		n, answers, err := v.ask(ctx, in, b, d)
+		n, answers, err := identify(ctx, j, b, d)
 		if err != nil {
 			return fmt.Errorf("%s: %w", cmp.Or(d.Probe, d.Port), err)
 		}
 		if !answers && severalPorts(b, d, all) {
-			v.Notef("%s: not saved: no boardsmith firmware responded, and the UART may be another port of its USB device",
+			j.Notef("%s: not saved: no boardsmith firmware responded, and the UART may be another port of its USB device",
 				d.Port)
 			continue
 		}
 		if n, err = in.DeskFile.Note(n); err != nil {
 			return failure.New(failure.Config, "NAME=… names the one device that DEVICE=… chooses", "%s: %w",
-				v.Shown(path),
+				j.Shown(path),
 				err)
 		}
 		noted++
@@ -111,8 +109,8 @@ func (v *invocation) saveDeskFile(ctx context.Context, in *inputs.Inputs, all []
 		if n.Probe == "" && n.Link.Address != "" {
 			place = "address " + n.Link.Address
 		}
-		v.Printf("%s: %s, %s, chip %s", n.Name, n.Board, place, chip)
-		v.JSONLine(jsonlines.Saved{
+		j.Printf("%s: %s, %s, chip %s", n.Name, n.Board, place, chip)
+		j.JSONLine(jsonlines.Saved{
 			Name: n.Name, Board: n.Board, Probe: n.Probe, Address: n.Link.Address, Chip: n.Chip,
 		})
 	}
@@ -124,20 +122,20 @@ func (v *invocation) saveDeskFile(ctx context.Context, in *inputs.Inputs, all []
 	if err := in.DeskFile.Write(path); err != nil {
 		return err
 	}
-	v.Printf("wrote %s", v.Shown(path))
+	j.Printf("wrote %s", j.Shown(path))
 	return nil
 }
 
-// kindOf returns a device's kind of board, or nil if unknown.
-func (v *invocation) kindOf(in *inputs.Inputs, d device.Attached) *boards.Board {
+// boardOf returns a device's kind of board, or nil if unknown.
+func boardOf(j *job, d device.Attached) *boards.Board {
 	name := ""
-	switch asked := v.Env("BOARD"); {
+	switch asked := j.Env("BOARD"); {
 	case len(d.Boards) == 1 && (asked == "" || asked == d.Boards[0]):
 		name = d.Boards[0]
-	case asked != "" && in.Device != "" && !d.Emulated:
+	case asked != "" && j.in.Device != "" && !d.Emulated:
 		name = asked
 	}
-	b, err := boards.Find(name, in.Path)
+	b, err := boards.Find(name, j.in.Path)
 	if name == "" || err != nil {
 		return nil
 	}
@@ -157,12 +155,12 @@ func severalPorts(b *boards.Board, d device.Attached, all []device.Attached) boo
 	})
 }
 
-// ask attaches a device and identifies it.
-func (v *invocation) ask(
-	ctx context.Context, in *inputs.Inputs, b *boards.Board, d device.Attached,
+// identify attaches a device and identifies it.
+func identify(
+	ctx context.Context, j *job, b *boards.Board, d device.Attached,
 ) (n device.DeskDevice, answers bool, err error) {
-	n = device.DeskDevice{Name: v.Env("NAME"), Board: b.Name, Probe: d.Probe}
-	desk := v.desk(in)
+	n = device.DeskDevice{Name: j.Env("NAME"), Board: b.Name, Probe: d.Probe}
+	desk := j.desk()
 	if desk.Programmer == boards.NoProgrammer {
 		desk.Programmer = ""
 	}
@@ -170,32 +168,11 @@ func (v *invocation) ask(
 	if d.Emulated {
 		which = d.Probe
 	}
-	dev, err := v.attach(ctx, b, which, desk)
+	dev, err := attach(ctx, j.Console, b, which, desk)
 	if err != nil {
 		return n, false, err
 	}
 	is, err := dev.Identify(ctx)
 	n.Chip, n.Link, n.Shared = is.Chip, is.Link, is.Shared
 	return n, is.Answers, errors.Join(err, dev.Close())
-}
-
-// attached returns the board's device, leased until the run target or the process ends.
-func (v *invocation) attached(ctx context.Context) (*device.Device, error) {
-	if v.device == nil {
-		d, err := v.attach(ctx, v.project.Board(), v.in.Device, v.desk(v.in))
-		if err != nil {
-			return nil, err
-		}
-		v.device = d
-	}
-	return v.device, nil
-}
-
-func (v *invocation) detach() error {
-	d := v.device
-	v.device = nil
-	if d == nil {
-		return nil
-	}
-	return d.Close()
 }

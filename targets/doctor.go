@@ -10,48 +10,52 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/cli/console"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/cli/toolbox"
 )
 
-func (v *invocation) doctor(ctx context.Context) error {
-	p := v.Start("looking for tools", len(toolbox.Tools()))
+// Doctor lists the tools that are here and what is missing, and changes nothing.
+func Doctor(ctx context.Context) error { return do(ctx, "doctor", doctor) }
+
+func doctor(ctx context.Context, c *console.Console) error {
+	p := c.Start("looking for tools", len(toolbox.Tools()))
 	all, err := toolbox.Look(ctx)
 	p.End()
 	if err != nil {
 		return err
 	}
-	v.Printf("go       %s %s/%s, working folder %s", runtime.Version(), runtime.GOOS, runtime.GOARCH, v.Dir)
+	c.Printf("go       %s %s/%s, working folder %s", runtime.Version(), runtime.GOOS, runtime.GOARCH, c.Dir)
 	var lacking []string
 	for _, f := range all {
-		toolbox.Print(v.Console, f)
+		toolbox.Print(c, f)
 		if !f.Here && f.Needed {
 			lacking = append(lacking, f.Name)
 		}
 	}
-	if err := v.templateNeeds(ctx); err != nil {
+	if err := printNeeds(ctx, c); err != nil {
 		return err
 	}
 	for _, f := range toolbox.Access() {
-		toolbox.Print(v.Console, f)
+		toolbox.Print(c, f)
 	}
 	if runtime.GOOS != "linux" {
-		v.Printf("The host board needs Linux; on this system use a hardware or a QEMU board.")
+		c.Printf("The host board needs Linux; on this system use a hardware or a QEMU board.")
 	}
 	if len(lacking) > 0 {
 		return failure.New(failure.ToolMissing, toolbox.HowToInstall(all), "missing: %s", strings.Join(lacking, ", "))
 	}
-	v.JSONLine(jsonlines.Done{})
+	c.JSONLine(jsonlines.Done{})
 	return nil
 }
 
-// templateNeeds prints what templates need besides the tools that doctor looks for anyway.
-func (v *invocation) templateNeeds(ctx context.Context) error {
-	builder, err := v.search(ctx)
+// printNeeds prints what templates need besides the tools that doctor looks for anyway.
+func printNeeds(ctx context.Context, c *console.Console) error {
+	builder, err := searchBuilder(ctx, c)
 	if err != nil {
 		return err
 	}
-	needs, err := builder.Needs(ctx, v.Dir)
+	needs, err := builder.Needs(ctx, c.Dir)
 	if err != nil {
 		return err
 	}
@@ -69,15 +73,17 @@ func (v *invocation) templateNeeds(ctx context.Context) error {
 		if n.Err != nil {
 			f.Version, f.Why = "", n.Err.Error()
 		}
-		toolbox.Print(v.Console, f)
+		toolbox.Print(c, f)
 	}
 	return nil
 }
 
-// setup installs what is missing, or with CHECK only looks.
-func (v *invocation) setup(ctx context.Context) error {
-	if v.Env.On("CHECK") {
-		return v.doctor(ctx)
+// Setup installs the tools that are missing (Debian, Ubuntu), or names what to install.
+func Setup(ctx context.Context) error { return do(ctx, "setup", setup) }
+
+func setup(ctx context.Context, c *console.Console) error {
+	if c.Env.On("CHECK") {
+		return doctor(ctx, c)
 	}
-	return toolbox.Setup(ctx, v.Console)
+	return toolbox.Setup(ctx, c)
 }

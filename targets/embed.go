@@ -5,84 +5,85 @@ package targets
 import (
 	"context"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cmodel"
 	"github.com/boardsmith/boardsmith/examples/samples"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/cli/console"
 	"github.com/boardsmith/boardsmith/internal/cli/inputs"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/files/wholefolder"
 	"github.com/boardsmith/boardsmith/mlf"
 )
 
-// embed writes the C of MODEL's models, and of the runtime what they use, to a new folder; with BOARD also a library of
-// them.
-func (v *invocation) embed(ctx context.Context, folder string) error {
-	dir := folder
-	if !filepath.IsAbs(dir) {
-		dir = filepath.Join(v.Dir, dir)
-	}
+// Embed writes the C with which your own firmware runs the models in MODEL (archives, separated by commas), to FOLDER;
+// with BOARD also a library of them.
+func Embed(ctx context.Context, folder string) error {
+	return doNamed(ctx, "embed", folder, embedModels)
+}
+
+func embedModels(ctx context.Context, c *console.Console, folder string) error {
+	dir := c.Abs(folder)
 	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
-		return v.notEmpty(dir)
+		return notEmpty(c, dir)
 	}
-	c, err := v.compilerOf(ctx)
+	compiler, err := boardCompiler(ctx, c)
 	if err != nil {
 		return err
 	}
-	codes, err := v.embedded(v.Env("MODEL"), v.Env("MODEL_NAME"), c)
+	codes, err := modelCodes(c, c.Env("MODEL"), c.Env("MODEL_NAME"), compiler)
 	if err != nil {
 		return err
 	}
-	files, err := v.bundle(ctx, codes, c)
+	files, err := bundle(ctx, c, codes, compiler)
 	if err != nil {
 		return err
 	}
 	list := folderOf(files)
-	if v.Env.On("DRYRUN") {
-		return v.Would("write %d files to %s", len(list), v.Shown(dir))
+	if c.Env.On("DRYRUN") {
+		return c.Would("write %d files to %s", len(list), c.Shown(dir))
 	}
-	if err := wholefolder.Write(ctx, dir, list, func() error { return v.notEmpty(dir) }); err != nil {
+	if err := wholefolder.Write(ctx, dir, list, func() error { return notEmpty(c, dir) }); err != nil {
 		return err
 	}
 	compiled := ""
-	if c != nil {
-		compiled = ", or link lib/libmodels.a, compiled for " + c.Board.Name
+	if compiler != nil {
+		compiled = ", or link lib/libmodels.a, compiled for " + compiler.Board.Name
 	}
-	names := v.tellNames(codes)
-	v.Printf("embed: %s holds %s; compile src/*.c with -Iinclude%s", v.Shown(dir), strings.Join(names, ", "),
+	names := printNames(c, codes)
+	c.Printf("embed: %s holds %s; compile src/*.c with -Iinclude%s", c.Shown(dir), strings.Join(names, ", "),
 		compiled)
-	v.JSONLine(jsonlines.Models{Folder: dir, Models: names})
+	c.JSONLine(jsonlines.Models{Folder: dir, Models: names})
 	return nil
 }
 
-func (v *invocation) notEmpty(dir string) error {
-	return failure.New(failure.Config, "remove it, or choose another folder", "%s is not empty", v.Shown(dir))
+func notEmpty(c *console.Console, dir string) error {
+	return failure.New(failure.Config, "remove it, or choose another folder", "%s is not empty", c.Shown(dir))
 }
 
-// tellNames prints the names that differ in C and what is not certain, and returns the names of the models.
-func (v *invocation) tellNames(codes []*cmodel.Code) (names []string) {
-	for _, c := range codes {
-		names = append(names, c.Name)
-		for _, r := range c.Renamed {
-			v.Printf("%s: %s %q is %s in C: %s", v.Step(), r.Kind, r.Name, r.CName, r.Why)
+// printNames prints the names that differ in C and what is not certain, and returns the names of the models.
+func printNames(c *console.Console, codes []*cmodel.Code) (names []string) {
+	for _, code := range codes {
+		names = append(names, code.Name)
+		for _, r := range code.Renamed {
+			c.Printf("%s: %s %q is %s in C: %s", c.Step(), r.Kind, r.Name, r.CName, r.Why)
 		}
-		for _, why := range c.Unsure {
-			v.Printf("%s: model %s may need a larger workspace: %s", v.Step(), c.Name, why)
+		for _, doubt := range code.Unsure {
+			c.Printf("%s: model %s may need a larger workspace: %s", c.Step(), code.Name, doubt)
 		}
 	}
 	return names
 }
 
-// compilerOf returns the compiler of BOARD with OPTIONS, nil if BOARD is not given.
-func (v *invocation) compilerOf(ctx context.Context) (*cmodel.Compiler, error) {
-	name := v.Env("BOARD")
+// boardCompiler returns the compiler of BOARD with OPTIONS, nil if BOARD is not given.
+func boardCompiler(ctx context.Context, c *console.Console) (*cmodel.Compiler, error) {
+	name := c.Env("BOARD")
 	if name == "" {
 		return nil, nil
 	}
-	builder, err := v.search(ctx)
+	builder, err := searchBuilder(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -90,21 +91,23 @@ func (v *invocation) compilerOf(ctx context.Context) (*cmodel.Compiler, error) {
 	if err != nil {
 		return nil, err
 	}
-	options, err := boards.ParseOptions(strings.Fields(v.Env("OPTIONS")))
+	options, err := boards.ParseOptions(strings.Fields(c.Env("OPTIONS")))
 	if err != nil {
 		return nil, err
 	}
-	return v.libraryCompiler(ctx, b, options, inputs.LibraryNames(v.Env("LIBRARIES")))
+	return libraryCompiler(ctx, c, b, options, inputs.LibraryNames(c.Env("LIBRARIES")))
 }
 
 // bundle makes the files of a folder with the models. A dry run compiles nothing.
-func (v *invocation) bundle(ctx context.Context, codes []*cmodel.Code, c *cmodel.Compiler) ([]mlf.File, error) {
-	if c == nil || v.Env.On("DRYRUN") {
+func bundle(ctx context.Context, c *console.Console, codes []*cmodel.Code, compiler *cmodel.Compiler) (
+	[]mlf.File, error,
+) {
+	if compiler == nil || c.Env.On("DRYRUN") {
 		return cmodel.Bundle(codes...)
 	}
-	bar := v.Start("compiling for "+c.Board.Name, 0)
+	bar := c.Start("compiling for "+compiler.Board.Name, 0)
 	defer bar.End()
-	return c.Bundle(ctx, codes)
+	return compiler.Bundle(ctx, codes)
 }
 
 // folderOf returns the files and a list of them, by which a later build recognises them.
@@ -115,10 +118,10 @@ func folderOf(files []mlf.File) (list []wholefolder.File) {
 	return append(list, wholefolder.Sums(list))
 }
 
-// embedded makes the C of the models in archives, whose paths are separated by commas: of one model, or of all if name
-// is "".
-func (v *invocation) embedded(paths, name string, compiler *cmodel.Compiler) (codes []*cmodel.Code, err error) {
-	archives, err := v.archives(paths)
+// modelCodes makes the C of the models in archives, whose paths are separated by commas: of the named model, or of all
+// if name is "".
+func modelCodes(c *console.Console, paths, name string, compiler *cmodel.Compiler) (codes []*cmodel.Code, err error) {
+	archives, err := openArchives(c, paths)
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +141,7 @@ func (v *invocation) embedded(paths, name string, compiler *cmodel.Compiler) (co
 	if len(models) == 0 {
 		return nil, failure.Errorf(failure.Config, "MODEL_NAME=%s: no archive of MODEL has such a model", name)
 	}
-	inRAM, err := inputs.RAMParameters(v.Env("PARAMS"), names)
+	inRAM, err := inputs.RAMParameters(c.Env("PARAMS"), names)
 	if err != nil {
 		return nil, err
 	}
@@ -147,17 +150,17 @@ func (v *invocation) embedded(paths, name string, compiler *cmodel.Compiler) (co
 		if compiler != nil {
 			o.Target = compiler.Target
 		}
-		c, err := cmodel.Generate(m.from, m.model, o)
+		code, err := cmodel.Generate(m.from, m.model, o)
 		if err != nil {
 			return nil, err
 		}
-		codes = append(codes, c)
+		codes = append(codes, code)
 	}
 	return codes, nil
 }
 
-// archives opens those whose paths are separated by commas; "" is the bundled sample.
-func (v *invocation) archives(paths string) (archives []*mlf.Archive, err error) {
+// openArchives opens those whose paths are separated by commas; "" is the bundled sample.
+func openArchives(c *console.Console, paths string) (archives []*mlf.Archive, err error) {
 	list, err := inputs.Archives(paths)
 	if err != nil {
 		return nil, err
@@ -167,10 +170,7 @@ func (v *invocation) archives(paths string) (archives []*mlf.Archive, err error)
 		if path == "" {
 			a, err = mlf.Parse(samples.Name, samples.Archive())
 		} else {
-			if !filepath.IsAbs(path) {
-				path = filepath.Join(v.Dir, path)
-			}
-			a, err = mlf.Open(path)
+			a, err = mlf.Open(c.Abs(path))
 		}
 		if err != nil {
 			return nil, err

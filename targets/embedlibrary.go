@@ -6,14 +6,13 @@ import (
 	"cmp"
 	"context"
 	"maps"
-	"path/filepath"
 	"slices"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cmodel"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/cli/inputs"
+	"github.com/boardsmith/boardsmith/internal/cli/console"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/files/wholefolder"
 	"github.com/boardsmith/boardsmith/mlf"
@@ -26,70 +25,70 @@ func noFirmware() error {
 		"APP=library makes a library, not firmware: it has the targets build, size and release")
 }
 
-// compiledModels makes the files of the library.
-func (v *invocation) compiledModels(ctx context.Context, in *inputs.Inputs) (files []mlf.File, codes []*cmodel.Code,
+// compileModels makes the files of the library.
+func compileModels(ctx context.Context, j *job) (files []mlf.File, codes []*cmodel.Code,
 	c *cmodel.Compiler, err error,
 ) {
+	in := j.in
 	b, err := boards.Find(in.Board.Value, in.Path)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if c, err = v.libraryCompiler(ctx, b, in.Options, in.Libraries); err != nil {
+	if c, err = libraryCompiler(ctx, j.Console, b, in.Options, in.Libraries); err != nil {
 		return nil, nil, nil, err
 	}
-	if codes, err = v.embedded(in.Model.Value, in.ModelName.Value, c); err != nil {
+	if codes, err = modelCodes(j.Console, in.Model.Value, in.ModelName.Value, c); err != nil {
 		return nil, nil, nil, err
 	}
-	files, err = v.bundle(ctx, codes, c)
+	files, err = bundle(ctx, j.Console, codes, c)
 	return files, codes, c, err
 }
 
 // libraryCompiler returns the compiler of a board, which finds the headers of libraries.
-func (v *invocation) libraryCompiler(ctx context.Context, b *boards.Board, o boards.Options, libraries []string) (
+func libraryCompiler(ctx context.Context, c *console.Console, b *boards.Board, o boards.Options, libraries []string) (
 	*cmodel.Compiler, error,
 ) {
-	c, err := cmodel.NewCompiler(ctx, b, o)
+	compiler, err := cmodel.NewCompiler(ctx, b, o)
 	if err != nil {
 		return nil, err
 	}
-	builder, err := v.search(ctx)
+	builder, err := searchBuilder(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	c.Headers, err = builder.HeaderFolders(ctx, b, libraries)
-	return c, err
+	compiler.Headers, err = builder.HeaderFolders(ctx, b, libraries)
+	return compiler, err
 }
 
 // buildLibrary writes the library to OUTPUT, unless it is there. FORCE replaces another one.
-func (v *invocation) buildLibrary(ctx context.Context, in *inputs.Inputs) error {
-	shown := cmp.Or(in.Output, in.Project)
-	if v.Env.On("DRYRUN") {
-		return v.Would("build a library for board %s in %s", in.Board.Value, shown)
+func buildLibrary(ctx context.Context, j *job) error {
+	shown := cmp.Or(j.in.Output, j.in.Project)
+	if j.Env.On("DRYRUN") {
+		return j.Would("build a library for board %s in %s", j.in.Board.Value, shown)
 	}
-	files, codes, c, err := v.compiledModels(ctx, in)
+	files, codes, c, err := compileModels(ctx, j)
 	if err != nil {
 		return err
 	}
-	dir := shown
-	if !filepath.IsAbs(dir) {
-		dir = filepath.Join(v.Dir, dir)
-	}
-	names, list := v.tellNames(codes), folderOf(files)
+	dir := j.Abs(shown)
+	names, list := printNames(j.Console, codes), folderOf(files)
 	line := jsonlines.Models{Folder: shown, Board: c.Board.Name, Models: names}
 	if wholefolder.Has(dir, list) {
-		v.Printf("build: %s is up to date", shown)
+		j.Printf("build: %s is up to date", shown)
 		line.Status = jsonlines.StatusUpToDate
-	} else if err := wholefolder.Write(ctx, dir, list, func() error { return v.errOther(dir, shown) }); err != nil {
-		return err
 	} else {
-		v.Printf("build: %s, %d files; link %s, compiled for %s", shown, len(list), cmodel.CompiledLibrary, c.Board.Name)
+		isOther := func() error { return errOther(j.Console, dir, shown) }
+		if err := wholefolder.Write(ctx, dir, list, isOther); err != nil {
+			return err
+		}
+		j.Printf("build: %s, %d files; link %s, compiled for %s", shown, len(list), cmodel.CompiledLibrary, c.Board.Name)
 	}
-	v.JSONLine(line)
+	j.JSONLine(line)
 	return nil
 }
 
 // errOther returns an error unless FORCE is set and dir has a library and nothing else, as it was written.
-func (v *invocation) errOther(dir, shown string) error {
+func errOther(c *console.Console, dir, shown string) error {
 	listed, err := wholefolder.Listed(dir)
 	if err != nil {
 		return err
@@ -104,7 +103,7 @@ func (v *invocation) errOther(dir, shown string) error {
 	case changed != "":
 		return failure.New(failure.Config, "move it elsewhere, or choose another OUTPUT",
 			"%s has %s, which is not as boardsmith has written it", shown, changed)
-	case !v.Env.On("FORCE"):
+	case !c.Env.On("FORCE"):
 		return failure.New(failure.Config, "FORCE=1 replaces a library; or choose another OUTPUT",
 			"%s is another library", shown)
 	}
@@ -112,11 +111,11 @@ func (v *invocation) errOther(dir, shown string) error {
 }
 
 // librarySize prints the memory of the library's objects.
-func (v *invocation) librarySize(ctx context.Context, in *inputs.Inputs) error {
-	if v.Env.On("DRYRUN") {
-		return v.Would("compile a library for board %s, and print its size", in.Board.Value)
+func librarySize(ctx context.Context, j *job) error {
+	if j.Env.On("DRYRUN") {
+		return j.Would("compile a library for board %s, and print its size", j.in.Board.Value)
 	}
-	files, _, c, err := v.compiledModels(ctx, in)
+	files, _, c, err := compileModels(ctx, j)
 	if err != nil {
 		return err
 	}
@@ -127,26 +126,26 @@ func (v *invocation) librarySize(ctx context.Context, in *inputs.Inputs) error {
 	var all image.Size
 	var lines []jsonlines.Part
 	row := func(name string, z image.Size) {
-		v.Printf("%-32s %10d %10d %10d", name, z.Text, z.Data, z.BSS)
+		j.Printf("%-32s %10d %10d %10d", name, z.Text, z.Data, z.BSS)
 		lines = append(lines, jsonlines.Part{Part: name, Text: z.Text, Data: z.Data, BSS: z.BSS})
 	}
-	v.Printf("%-32s %10s %10s %10s   bytes", "", "text", "data", "bss")
+	j.Printf("%-32s %10s %10s %10s   bytes", "", "text", "data", "bss")
 	for _, name := range slices.Sorted(maps.Keys(sizes)) {
 		z := sizes[name]
 		row(name, z)
 		all.Text, all.Data, all.BSS = all.Text+z.Text, all.Data+z.Data, all.BSS+z.BSS
 	}
 	row("all", all)
-	v.JSONLine(jsonlines.LibrarySize{Board: c.Board.Name, Sizes: lines})
+	j.JSONLine(jsonlines.LibrarySize{Board: c.Board.Name, Sizes: lines})
 	return nil
 }
 
 // releaseLibrary writes the library and what describes it to dir.
-func (v *invocation) releaseLibrary(ctx context.Context, in *inputs.Inputs, dir string) error {
-	if v.Env.On("DRYRUN") {
-		return v.Would("write a release of a library for board %s to %s", in.Board.Value, dir)
+func releaseLibrary(ctx context.Context, j *job, dir string) error {
+	if j.Env.On("DRYRUN") {
+		return j.Would("write a release of a library for board %s to %s", j.in.Board.Value, dir)
 	}
-	files, codes, c, err := v.compiledModels(ctx, in)
+	files, codes, c, err := compileModels(ctx, j)
 	if err != nil {
 		return err
 	}
@@ -154,7 +153,7 @@ func (v *invocation) releaseLibrary(ctx context.Context, in *inputs.Inputs, dir 
 	if err != nil {
 		return err
 	}
-	o, err := v.releaseOptions(ctx, in)
+	o, err := releaseOptions(ctx, j)
 	if err != nil {
 		return err
 	}
@@ -162,7 +161,7 @@ func (v *invocation) releaseLibrary(ctx context.Context, in *inputs.Inputs, dir 
 	if err != nil {
 		return err
 	}
-	line := jsonlines.Release{Models: v.tellNames(codes)}
+	line := jsonlines.Release{Models: printNames(j.Console, codes)}
 	line.Board = c.Board.Name
-	return v.writeRelease(ctx, r, dir, line)
+	return writeRelease(ctx, j.Console, r, dir, line)
 }

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/magefile/mage/mg"
+
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
@@ -20,58 +22,59 @@ import (
 	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 )
 
-// An emulatedAction is what a target does to an emulated chip.
-type emulatedAction struct {
-	do   func(*device.Desk, context.Context, *boards.Board) (device.EmulatedState, error)
-	done string // after the chip's state
+// Emulated holds the targets about boards whose chip and probe are emulated.
+type Emulated mg.Namespace
+
+// Up starts the emulated chip of BOARD, which otherwise starts when it is used.
+func (Emulated) Up(ctx context.Context) error { return doEmulated(ctx, "emulated:up") }
+
+// Down ends the emulated chip of BOARD; what its flash holds is kept.
+func (Emulated) Down(ctx context.Context) error { return doEmulated(ctx, "emulated:down") }
+
+// Erase erases the whole flash of the emulated chip of BOARD, as another tool would.
+func (Emulated) Erase(ctx context.Context) error { return doEmulated(ctx, "emulated:erase") }
+
+// Swap puts another, new chip on the emulated BOARD, behind the same probe.
+func (Emulated) Swap(ctx context.Context) error { return doEmulated(ctx, "emulated:swap") }
+
+// emulatedActions are what these targets do.
+var emulatedActions = map[string]struct {
+	do     func(*device.Desk, context.Context, *boards.Board) (device.EmulatedState, error)
+	keeper bool   // it starts the chip
+	done   string // printed after the chip's state
+}{
+	"emulated:up":    {(*device.Desk).StartEmulated, true, ""},
+	"emulated:down":  {(*device.Desk).StopEmulated, false, ""},
+	"emulated:erase": {(*device.Desk).EraseEmulated, true, ", its flash was erased"},
+	"emulated:swap":  {(*device.Desk).SwapEmulated, true, ", a new chip is on it"},
 }
 
-var (
-	emulatedUp    = emulatedAction{(*device.Desk).StartEmulated, ""}
-	emulatedErase = emulatedAction{(*device.Desk).EraseEmulated, ", its flash was erased"}
-	emulatedSwap  = emulatedAction{(*device.Desk).SwapEmulated, ", a new chip is on it"}
-)
+func doEmulated(ctx context.Context, step string) error { return doJob(ctx, step, changeEmulated) }
 
-// emulated runs an action that needs BOARD's emulated chip.
-func (v *invocation) emulated(ctx context.Context, a emulatedAction) error {
-	in, b, err := v.boardOf(ctx)
+func changeEmulated(ctx context.Context, j *job) error {
+	b, err := j.board()
 	if err != nil {
 		return err
 	}
-	if err := v.needKeeper(ctx, b); err != nil {
-		return err
+	action := emulatedActions[j.Step()]
+	if action.keeper {
+		if err := needKeeper(ctx, j.Console, b); err != nil {
+			return err
+		}
 	}
-	chip, err := a.do(v.desk(in), ctx, b)
+	chip, err := action.do(j.desk(), ctx, b)
 	if err != nil {
 		return err
 	}
-	v.printEmulated(b, chip, a.done)
-	return nil
-}
-
-// emulatedDown ends BOARD's emulated chip.
-func (v *invocation) emulatedDown(ctx context.Context) error {
-	in, b, err := v.boardOf(ctx)
-	if err != nil {
-		return err
-	}
-	chip, err := v.desk(in).StopEmulated(ctx, b)
-	if err != nil {
-		return err
-	}
-	v.printEmulated(b, chip, "")
-	return nil
-}
-
-func (v *invocation) printEmulated(b *boards.Board, chip device.EmulatedState, done string) {
 	state := "is not running; its flash is kept"
 	if chip.Runs {
 		state = "runs, port " + chip.Port
 	}
-	v.Printf("emulated: board %s, probe %s, %s%s", b.Name, chip.Probe, state, done)
-	v.JSONLine(jsonlines.Emulated{
+	j.Printf("emulated: board %s, probe %s, %s%s", b.Name, chip.Probe, state, action.done)
+	j.JSONLine(jsonlines.Emulated{
 		Board: b.Name, Probe: chip.Probe, Port: chip.Port, Runs: chip.Runs, Chips: chip.Chip,
 	})
+	return nil
 }
 
 const (
@@ -80,11 +83,11 @@ const (
 )
 
 // attach builds the keeper of an emulated board if necessary, then calls Desk.Attach.
-func (v *invocation) attach(ctx context.Context, b *boards.Board, which string, desk *device.Desk) (*device.Device,
+func attach(ctx context.Context, c *console.Console, b *boards.Board, which string, desk *device.Desk) (*device.Device,
 	error,
 ) {
 	if desk.Programmer != boards.NoProgrammer {
-		if err := v.needKeeper(ctx, b); err != nil {
+		if err := needKeeper(ctx, c, b); err != nil {
 			return nil, err
 		}
 	}
@@ -92,16 +95,16 @@ func (v *invocation) attach(ctx context.Context, b *boards.Board, which string, 
 }
 
 // needKeeper builds the keeper of an emulated board, unless one is installed or setup's is up to date.
-func (v *invocation) needKeeper(ctx context.Context, b *boards.Board) error {
+func needKeeper(ctx context.Context, c *console.Console, b *boards.Board) error {
 	var missing *device.MissingToolError
 	if _, err := virtualprobe.Find(""); !errors.As(err, &missing) || !b.Flash.Emulated {
 		return nil // its use reports an invalid BOARDSMITH_KEEPER
 	}
-	return v.buildKeeper(ctx)
+	return buildKeeper(ctx, c)
 }
 
 // buildKeeper runs Go to build setup's keeper, which is quick if it is up to date.
-func (v *invocation) buildKeeper(ctx context.Context) error {
+func buildKeeper(ctx context.Context, c *console.Console) error {
 	path, err := ownKeeper()
 	if err != nil {
 		return err
@@ -109,20 +112,20 @@ func (v *invocation) buildKeeper(ctx context.Context) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return failure.Errorf(failure.Config, "tools: %w", err)
 	}
-	return v.buildProgram(ctx, virtualprobe.Program, path, virtualprobe.Install)
+	return buildProgram(ctx, c, virtualprobe.Program, path, virtualprobe.Install)
 }
 
 // buildProgram runs Go to build one of boardsmith's programs at a path. install is the advice if that fails.
-func (v *invocation) buildProgram(ctx context.Context, name, path, install string) error {
+func buildProgram(ctx context.Context, c *console.Console, name, path, install string) error {
 	compiler, err := exec.LookPath("go")
 	if err != nil {
 		return failure.New(failure.ToolMissing, install,
 			"%s is not installed, and Go, which could build it, is not either", name)
 	}
-	bar := v.Start("building "+name, 0)
+	bar := c.Start("building "+name, 0)
 	defer bar.End()
 	err = command.Command{
-		Path: compiler, Args: []string{"build", "-o", path, programs + name}, Dir: v.Dir, Timeout: programTimeout,
+		Path: compiler, Args: []string{"build", "-o", path, programs + name}, Dir: c.Dir, Timeout: programTimeout,
 		// Go builds it without a C compiler; renaming it from GOTMPDIR is atomic.
 		Env: append(console.ToolEnv(), "CGO_ENABLED=0", "GOTMPDIR="+filepath.Dir(path)),
 	}.Run(ctx)

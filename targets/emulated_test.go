@@ -23,12 +23,12 @@ func TestKeeperIsBuiltAtFirstUse(t *testing.T) {
 		t.Skipf("no symbolic links here: %v", err)
 	}
 	t.Setenv("PATH", bin)
-	v := newInvocation(console.New(os.Getenv, io.Discard, io.Discard))
-	v.Dir = absolute(t, "..")
+	c := console.New(os.Getenv, io.Discard, io.Discard)
+	c.Dir = absolute(t, "..")
 	if path, err := findKeeper(); err == nil || !strings.Contains(err.Error(), "boardsmith-keeper is not installed") {
 		t.Fatalf("%s, %v", path, err)
 	}
-	if err := v.buildKeeper(t.Context()); err != nil {
+	if err := buildKeeper(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
 	path, err := findProgram(os.Getenv, "boardsmith-keeper")
@@ -43,7 +43,7 @@ func TestKeeperIsBuiltAtFirstUse(t *testing.T) {
 		!strings.Contains(string(said), "this keeper speaks protocol") {
 		t.Errorf("%v: %s", err, said)
 	}
-	if err := v.buildKeeper(t.Context()); err != nil {
+	if err := buildKeeper(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
 	if again, err := os.Stat(path); err != nil || !os.SameFile(built, again) {

@@ -31,10 +31,10 @@ func TestNotFlashed(t *testing.T) {
 			`{"device":"chip:1","erased":2,"status":"written","step":"","v":1,"wrote":9}` + "\n",
 		},
 	} {
-		var out bytes.Buffer
-		v := newInvocation(console.New(jsonLines, &out, io.Discard))
-		if err := v.notFlashed(t.Context(), c.report, failed); err != failed || out.String() != c.want {
-			t.Errorf("%+v: %v, %s", c.report, err, out.String())
+		var text bytes.Buffer
+		out := console.New(jsonLines, &text, io.Discard)
+		if err := notFlashed(out, c.report, failed); err != failed || text.String() != c.want {
+			t.Errorf("%+v: %v, %s", c.report, err, text.String())
 		}
 	}
 }

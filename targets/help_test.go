@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -16,14 +17,24 @@ func TestHelp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file, err := parser.ParseFile(token.NewFileSet(), "targets.go", nil, parser.ParseComments)
+	sources, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)
+	}
+	var decls []ast.Decl
+	for _, source := range sources {
+		file, err := parser.ParseFile(token.NewFileSet(), source, nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasSuffix(source, "_test.go") {
+			decls = append(decls, file.Decls...)
+		}
 	}
 	word, page := regexp.MustCompile(`\b[A-Z][A-Z_]{2,}\b`), regexp.MustCompile(`docs/[\w-]+\.md`)
 	not := " HTML JSON TVM FOLDER "
 	named := 0
-	for _, d := range file.Decls {
+	for _, d := range decls {
 		f, ok := d.(*ast.FuncDecl)
 		if !ok || !f.Name.IsExported() {
 			continue

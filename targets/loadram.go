@@ -9,13 +9,14 @@ import (
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/cli/console"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project"
 )
 
 // loadsIntoRAM returns whether LOAD asks for it.
-func (v *invocation) loadsIntoRAM() (bool, error) {
-	switch load := v.Env("LOAD"); load {
+func loadsIntoRAM(c *console.Console) (bool, error) {
+	switch load := c.Env("LOAD"); load {
 	case "", "flash":
 		return false, nil
 	case "ram":
@@ -27,31 +28,31 @@ func (v *invocation) loadsIntoRAM() (bool, error) {
 	}
 }
 
-// prepared makes what a run needs that can be made before its inputs are read, and returns how the model comes onto the
+// prepare makes what a run needs that can be made before its inputs are read, and returns how the model comes onto the
 // board. The caller closes it.
-func (v *invocation) prepared(ctx context.Context) (modelLoad, error) {
-	ram, err := v.loadsIntoRAM()
+func prepare(ctx context.Context, j *job) (modelLoad, error) {
+	ram, err := loadsIntoRAM(j.Console)
 	if err != nil {
 		return modelLoad{}, err
 	}
 	if !ram {
-		i, err := v.built(ctx)
+		i, err := j.built(ctx)
 		return modelLoad{image: i}, err
 	}
-	if err := v.ready(ctx); err != nil {
+	if err := j.ready(ctx); err != nil {
 		return modelLoad{}, err
 	}
-	if v.project.Options().App == boards.Standalone {
+	if j.project.Options().App == boards.Standalone {
 		return modelLoad{}, failure.New(failure.Config, "leave LOAD=ram or APP=standalone out",
 			"standalone firmware has its model in flash")
 	}
-	operators, err := v.project.ModelOperators()
+	operators, err := j.project.ModelOperators()
 	if err != nil {
 		return modelLoad{}, err
 	}
-	bar := v.Start("build: firmware that stays", 0)
-	r, err := v.project.Resident(ctx, v.project.Dir()+".ram", project.Spec{
-		Board: v.in.Board.Value, Template: v.in.Template.Value,
+	bar := j.Start("build: firmware that stays", 0)
+	r, err := j.project.Resident(ctx, j.project.Dir()+".ram", project.Spec{
+		Board: j.in.Board.Value, Template: j.in.Template.Value,
 	})
 	bar.End()
 	if err != nil {

@@ -8,59 +8,59 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/cli/console"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/project"
 )
 
-func (v *invocation) size(ctx context.Context) error {
-	in, err := v.inputs(ctx)
+// Size prints how much memory each part of the built firmware takes.
+func Size(ctx context.Context) error { return doJob(ctx, "size", printSize) }
+
+func printSize(ctx context.Context, j *job) error {
+	if j.in.Library {
+		return librarySize(ctx, j)
+	}
+	image, err := j.built(ctx)
 	if err != nil {
 		return err
 	}
-	if in.Library {
-		return v.librarySize(ctx, in)
-	}
-	image, err := v.built(ctx)
+	u, err := j.project.Usage(image)
 	if err != nil {
 		return err
 	}
-	u, err := v.project.Usage(image)
-	if err != nil {
-		return err
-	}
-	r := jsonlines.Size{Project: v.projectLine(), Sizes: partLines(u)}
+	r := jsonlines.Size{Project: j.projectLine(), Sizes: partLines(u)}
 	if len(u.Regions) == 0 {
-		v.printKinds(u)
+		printKinds(j.Console, u)
 	} else {
-		v.printRegions(u)
+		printRegions(j.Console, u)
 		r.Regions = regionLines(u)
 	}
-	r.Arena = v.printArena(u)
+	r.Arena = printArena(j.Console, u)
 	if u.Stack != nil {
-		r.Stack = v.printStack(u)
+		r.Stack = printStack(j.Console, u)
 	}
-	v.JSONLine(r)
+	j.JSONLine(r)
 	return nil
 }
 
 // printKinds prints the sizes of a process, whose memory has no limits known here.
-func (v *invocation) printKinds(u *project.Usage) {
-	v.Printf("%-18s %10s %10s %10s   bytes", "", "text", "data", "bss")
+func printKinds(c *console.Console, u *project.Usage) {
+	c.Printf("%-18s %10s %10s %10s   bytes", "", "text", "data", "bss")
 	for _, p := range append(u.Parts, project.PartUse{Name: "all", Size: u.Total()}) {
 		if p.Size != (image.Size{}) {
-			v.Printf("%-18s %10d %10d %10d", p.Name, p.Text, p.Data, p.BSS)
+			c.Printf("%-18s %10d %10d %10d", p.Name, p.Text, p.Data, p.BSS)
 		}
 	}
 }
 
 // printRegions prints a column for each memory of a board.
-func (v *invocation) printRegions(u *project.Usage) {
+func printRegions(c *console.Console, u *project.Usage) {
 	row := func(name string, cell func(i int) string) {
 		line := fmt.Sprintf("%-18s", name)
 		for i := range u.Regions {
 			line += fmt.Sprintf(" %10s", cell(i))
 		}
-		v.Printf("%s", line)
+		c.Printf("%s", line)
 	}
 	number := func(f func(r project.RegionUse) int64) func(int) string {
 		return func(i int) string { return fmt.Sprint(f(u.Regions[i])) }
@@ -110,33 +110,33 @@ func regionLines(u *project.Usage) (lines []jsonlines.Region) {
 	return lines
 }
 
-func (v *invocation) printArena(usage *project.Usage) jsonlines.Arena {
+func printArena(c *console.Console, usage *project.Usage) jsonlines.Arena {
 	a := usage.Arena
 	r := jsonlines.Arena{Have: a.Have}
 	if a.Need == 0 {
 		for _, why := range a.Unsure {
-			v.Printf("workspace: it may be more: %s", why)
+			c.Printf("workspace: it may be more: %s", why)
 			r.Unsure = a.Unsure
 		}
 		return r
 	}
-	v.Printf("arena: the running model takes %d of %d bytes", a.Need, a.Have)
+	c.Printf("arena: the running model takes %d of %d bytes", a.Need, a.Have)
 	for _, why := range a.Unsure {
-		v.Printf("arena: it may be more: %s", why)
+		c.Printf("arena: it may be more: %s", why)
 	}
 	r.Need, r.Unsure = a.Need, append([]string{}, a.Unsure...)
 	return r
 }
 
-func (v *invocation) printStack(usage *project.Usage) *jsonlines.Stack {
+func printStack(c *console.Console, usage *project.Usage) *jsonlines.Stack {
 	u := usage.Stack
-	v.Printf("stack: %d of %d bytes at worst: %s", u.Need, u.Have, strings.Join(u.Path, ", "))
+	c.Printf("stack: %d of %d bytes at worst: %s", u.Need, u.Have, strings.Join(u.Path, ", "))
 	for _, why := range u.Unsure {
-		v.Printf("stack: it may be more: %s", why)
+		c.Printf("stack: it may be more: %s", why)
 	}
 	r := &jsonlines.Stack{Need: u.Need, Have: u.Have, Path: u.Path, Unsure: u.Unsure}
 	if u.Room > 0 {
-		v.Printf("stack of interrupt handlers: %d of %d bytes at worst", u.Handlers, u.Room)
+		c.Printf("stack of interrupt handlers: %d of %d bytes at worst", u.Handlers, u.Room)
 		r.HandlersNeed, r.HandlersHave = u.Handlers, u.Room
 	}
 	return r

@@ -16,36 +16,40 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/cli/console"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/command"
 )
 
-// monitor shows what the device sends until it is interrupted, and sends lines of standard input.
-func (v *invocation) monitor(ctx context.Context) (err error) {
-	m := device.Monitoring{Reset: v.Env.On("RESET")}
-	if m.Baud, err = v.baud(); err != nil {
+// Monitor shows the board's logs and all traffic until Ctrl-C, or is a console of firmware that prints text:
+// docs/devices.md. BAUD, RESET=1, TIMESTAMPS=1 and LOG configure it; OUTPUT records every byte.
+func Monitor(ctx context.Context) error { return doJob(ctx, "monitor", monitorDevice) }
+
+func monitorDevice(ctx context.Context, j *job) (err error) {
+	m := device.Monitoring{Reset: j.Env.On("RESET")}
+	if m.Baud, err = baud(j.Console); err != nil {
 		return err
 	}
-	d, image, err := v.monitored(ctx)
+	d, image, err := monitored(ctx, j)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = v.detach() }()
+	defer func() { _ = j.detach() }()
 	running, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	files, err := v.openStreams(end)
+	files, err := openStreams(j, end)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, files.close()) }()
-	m.Show = func(line string) { v.showLine(files.log, line) }
+	m.Show = func(line string) { showLine(j.Console, files.log, line) }
 	if files.record != nil {
 		m.Record = files.record
 	}
 	if command.HasInput(os.Stdin) {
 		m.Send = linesOf(os.Stdin)
 	}
-	v.Notef("monitor: Ctrl-C ends it")
+	j.Notef("monitor: Ctrl-C ends it")
 	err = d.Monitor(running, image, m)
 	switch {
 	case ctx.Err() != nil:
@@ -57,8 +61,8 @@ func (v *invocation) monitor(ctx context.Context) (err error) {
 }
 
 // baud returns BAUD; 0: the board file's.
-func (v *invocation) baud() (int, error) {
-	text := v.Env("BAUD")
+func baud(c *console.Console) (int, error) {
+	text := c.Env("BAUD")
 	if text == "" {
 		return 0, nil
 	}
@@ -100,15 +104,15 @@ func (s *stream) explained(err error) error {
 type streams struct{ log, record *stream }
 
 // openStreams opens the files that the target writes. end ends it.
-func (v *invocation) openStreams(end context.CancelCauseFunc) (s streams, err error) {
-	if err := v.canWriteOutput(); err != nil {
+func openStreams(j *job, end context.CancelCauseFunc) (s streams, err error) {
+	if err := checkOutput(j); err != nil {
 		return s, err
 	}
-	if s.log, err = openStream("LOG", v.Env("LOG"), os.O_APPEND, end); err != nil {
+	if s.log, err = openStream("LOG", j.Env("LOG"), os.O_APPEND, end); err != nil {
 		return s, err
 	}
-	if s.record, err = openStream("OUTPUT", v.in.Output, 0, end); err == nil && s.record != nil {
-		err = s.begin(v.in.Output)
+	if s.record, err = openStream("OUTPUT", j.in.Output, 0, end); err == nil && s.record != nil {
+		err = s.begin(j.in.Output)
 	}
 	if err != nil {
 		return s, errors.Join(err, s.close())
@@ -155,14 +159,14 @@ func (s streams) close() (err error) {
 }
 
 // showLine prints a line, with TIMESTAMPS after its time, and writes it to LOG.
-func (v *invocation) showLine(log *stream, line string) {
+func showLine(c *console.Console, log *stream, line string) {
 	now := time.Now()
 	text := line
-	if v.Env.On("TIMESTAMPS") {
+	if c.Env.On("TIMESTAMPS") {
 		text = now.Format("15:04:05.000 ") + line
 	}
-	v.Printf("%s", text)
-	v.JSONLine(jsonlines.Monitor{Status: jsonlines.StatusRunning, Line: line, Time: now.Format(time.RFC3339Nano)})
+	c.Printf("%s", text)
+	c.JSONLine(jsonlines.Monitor{Status: jsonlines.StatusRunning, Line: line, Time: now.Format(time.RFC3339Nano)})
 	_, _ = fmt.Fprintf(log, "%s %s\n", now.Format("2006-01-02T15:04:05.000Z07:00"), line) // an error ends the target
 }
 
@@ -187,20 +191,20 @@ func linesOf(r io.Reader) <-chan string {
 
 // monitored is the device to listen to: one that keeps its image is taken as it is, any other runs the image that was
 // built.
-func (v *invocation) monitored(ctx context.Context) (*device.Device, *image.Image, error) {
-	in, b, err := v.boardOf(ctx)
+func monitored(ctx context.Context, j *job) (*device.Device, *image.Image, error) {
+	b, err := j.board()
 	if err != nil {
 		return nil, nil, err
 	}
-	desk := v.desk(in)
-	d, err := v.attach(ctx, b, in.Device, desk)
+	desk := j.desk()
+	d, err := attach(ctx, j.Console, b, j.in.Device, desk)
 	if err != nil {
 		return nil, nil, err
 	}
-	v.device = d
+	j.device = d
 	if d.KeepsImage() {
 		return d, nil, nil
 	}
-	image, err := v.built(ctx)
+	image, err := j.built(ctx)
 	return d, image, err
 }

@@ -11,48 +11,51 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/cli/console"
-	"github.com/boardsmith/boardsmith/internal/cli/inputs"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/sourcetree"
 	"github.com/boardsmith/boardsmith/release"
 )
 
-// release builds the firmware, standalone by default, and writes its release to OUTPUT.
-func (v *invocation) release(ctx context.Context) error {
-	in, err := v.withoutHost(ctx)
-	if err != nil {
-		return err
-	}
-	if v.Env("IMAGE") != "" {
+// Release writes the built firmware, standalone by default, to the folder OUTPUT, with its sizes, digests, licences and
+// bill of materials: docs/release.md. APP=library releases the model's C and library; FORCE=1 replaces another release.
+func Release(ctx context.Context) error {
+	return doJobOf(ctx, "release", boards.Standalone, releaseFirmware)
+}
+
+func releaseFirmware(ctx context.Context, j *job) error {
+	in := j.in
+	if j.Env("IMAGE") != "" {
 		return failure.New(failure.Config, "leave IMAGE out", "a release is made of the project's build")
 	}
 	dir := cmp.Or(in.Output, filepath.Clean(in.Project)+".release")
 	if in.Library {
-		return v.releaseLibrary(ctx, in, dir)
+		return releaseLibrary(ctx, j, dir)
 	}
-	if v.Env.On("DRYRUN") {
-		return v.Would("write a release of %s for board %s to %s", in.Project, in.Board.Value, dir)
+	if j.Env.On("DRYRUN") {
+		return j.Would("write a release of %s for board %s to %s", in.Project, in.Board.Value, dir)
 	}
-	image, err := v.built(ctx)
+	image, err := j.built(ctx)
 	if err != nil {
 		return err
 	}
-	o, err := v.releaseOptions(ctx, in)
+	o, err := releaseOptions(ctx, j)
 	if err != nil {
 		return err
 	}
-	r, err := release.Of(v.project, image, o)
+	r, err := release.Of(j.project, image, o)
 	if err != nil {
 		return err
 	}
-	return v.writeRelease(ctx, r, dir, jsonlines.Release{Image: v.imageLine(image)})
+	return writeRelease(ctx, j.Console, r, dir, jsonlines.Release{Image: j.imageLine(image)})
 }
 
 // releaseOptions returns the product, its version, the repository's texts of licences, and boardsmith's version.
-func (v *invocation) releaseOptions(ctx context.Context, in *inputs.Inputs) (release.Options, error) {
+func releaseOptions(ctx context.Context, j *job) (release.Options, error) {
+	in := j.in
 	o := release.Options{Product: in.Product, Version: in.Version, Boardsmith: release.RunningVersion()}
 	if in.Config.File != "" {
 		o.Licences = []string{filepath.Join(filepath.Dir(in.Config.File), release.LicenceFolder)}
@@ -60,7 +63,7 @@ func (v *invocation) releaseOptions(ctx context.Context, in *inputs.Inputs) (rel
 	if o.Boardsmith.Module != "" {
 		return o, nil
 	}
-	dir, err := v.moduleFolder(ctx)
+	dir, err := moduleFolder(ctx, j.Console)
 	if err != nil || dir == "" {
 		return o, err
 	}
@@ -70,14 +73,14 @@ func (v *invocation) releaseOptions(ctx context.Context, in *inputs.Inputs) (rel
 
 // moduleFolder returns the folder of boardsmith's sources that Go builds this program from, or "" if Go is not
 // installed or does not find them from here, as for a program that was built elsewhere.
-func (v *invocation) moduleFolder(ctx context.Context) (string, error) {
+func moduleFolder(ctx context.Context, c *console.Console) (string, error) {
 	compiler, err := exec.LookPath("go")
 	if err != nil {
 		return "", nil
 	}
 	var out bytes.Buffer
 	err = command.Command{
-		Path: compiler, Args: []string{"list", "-m", "-f", "{{.Dir}}", "github.com/boardsmith/boardsmith"}, Dir: v.Dir,
+		Path: compiler, Args: []string{"list", "-m", "-f", "{{.Dir}}", "github.com/boardsmith/boardsmith"}, Dir: c.Dir,
 		Timeout: programTimeout, Env: console.ToolEnv(), Stdout: &out,
 	}.Run(ctx)
 	if failed := new(command.Error); errors.As(err, &failed) && ctx.Err() == nil {
@@ -87,20 +90,17 @@ func (v *invocation) moduleFolder(ctx context.Context) (string, error) {
 }
 
 // writeRelease writes a release unless the folder has it, and prints its digest.
-func (v *invocation) writeRelease(ctx context.Context, r *release.Release, dir string, line jsonlines.Release,
+func writeRelease(ctx context.Context, c *console.Console, r *release.Release, dir string, line jsonlines.Release,
 ) error {
-	path := dir
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(v.Dir, path)
-	}
+	path := c.Abs(dir)
 	what := "wrote"
 	if r.IsIn(path) {
 		what, line.Status = "up to date:", jsonlines.StatusUpToDate
-	} else if err := r.Write(ctx, path, v.Env.On("FORCE")); err != nil {
+	} else if err := r.Write(ctx, path, c.Env.On("FORCE")); err != nil {
 		return err
 	}
-	v.Printf("release: %s %s, %d files, SHA-256 of SHA256SUMS %s", what, dir, len(r.Files), r.Digest())
+	c.Printf("release: %s %s, %d files, SHA-256 of SHA256SUMS %s", what, dir, len(r.Files), r.Digest())
 	line.Folder, line.Files, line.SHA256 = dir, len(r.Files), r.Digest()
-	v.JSONLine(line)
+	c.JSONLine(line)
 	return nil
 }

@@ -7,10 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strconv"
 	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/examples/samples"
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/cli/console"
@@ -18,6 +21,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/cli/valuetext"
 	"github.com/boardsmith/boardsmith/internal/standalone"
+	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/transport"
@@ -48,34 +52,34 @@ func (c *connection) call(ctx context.Context, what string, f func(context.Conte
 }
 
 // withModel opens the link, calls f with the model, and closes everything.
-func (v *invocation) withModel(ctx context.Context, f func(*connection) error) (err error) {
-	load, err := v.prepared(ctx)
+func withModel(ctx context.Context, j *job, f func(*connection) error) (err error) {
+	load, err := prepare(ctx, j)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, load.Close()) }()
-	return v.withLoad(ctx, load, f)
+	return withLoad(ctx, j, load, f)
 }
 
 // withLoad is withModel for a model that was prepared.
-func (v *invocation) withLoad(ctx context.Context, load modelLoad, f func(*connection) error) (err error) {
-	_, model, err := v.project.Model()
+func withLoad(ctx context.Context, j *job, load modelLoad, f func(*connection) error) (err error) {
+	_, model, err := j.project.Model()
 	if err != nil {
 		return err
 	}
-	d, err := v.attached(ctx)
+	d, err := j.attached(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, v.detach()) }()
+	defer func() { err = errors.Join(err, j.detach()) }()
 	if load.resident != nil {
 		if _, err := d.Flash(ctx, load.image); err != nil {
 			return err
 		}
 	}
-	c := &connection{limit: v.in.Timeout, load: load}
+	c := &connection{limit: j.in.Timeout, load: load}
 	err = c.call(ctx, "opening the link", func(ctx context.Context) error {
-		if v.project.Options().App == boards.Standalone {
+		if j.project.Options().App == boards.Standalone {
 			c.alone, err = d.OpenStandalone(ctx, load.image)
 		} else {
 			c.rpc, err = d.Open(ctx, load.image)
@@ -106,43 +110,44 @@ func (c *connection) close(ctx context.Context) error {
 	return c.rpc.Close(ctx)
 }
 
-func (v *invocation) run(ctx context.Context) (err error) {
-	if v.Env.On("DRYRUN") {
-		in, err := v.inputs(ctx)
-		if err != nil {
-			return err
-		}
-		return v.Would("run %s on board %s", in.Project, in.Board.Value)
+// Run runs the model on the board with INPUT, prints outputs and times, and writes OUTPUT. REPEAT is the number of
+// times, TIMEOUT limits a call, LOAD=ram leaves the firmware as it is, DEVICE names one of several boards:
+// docs/command-line.md.
+func Run(ctx context.Context) error { return doJob(ctx, "run", runModel) }
+
+func runModel(ctx context.Context, j *job) (err error) {
+	if j.Env.On("DRYRUN") {
+		return j.Would("run %s on board %s", j.in.Project, j.in.Board.Value)
 	}
-	load, err := v.prepared(ctx)
+	load, err := prepare(ctx, j)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, load.Close()) }()
-	_, model, err := v.project.Model()
+	_, model, err := j.project.Model()
 	if err != nil {
 		return err
 	}
-	arrays, from, err := v.modelInputs(model)
+	arrays, from, err := modelInputs(j, model)
 	if err != nil {
 		return err
 	}
-	if err := cmp.Or(v.canWriteOutput(), v.keepsInputs()); err != nil {
+	if err := cmp.Or(checkOutput(j), checkReplaced(j)); err != nil {
 		return err
 	}
-	return v.withLoad(ctx, load, func(c *connection) error {
-		bar := v.Start("run", 0)
+	return withLoad(ctx, j, load, func(c *connection) error {
+		bar := j.Start("run", 0)
 		defer bar.End()
 		outputs, err := c.infer(ctx, arrays)
 		if err != nil {
 			return err
 		}
-		t, err := v.time(ctx, c, bar)
+		t, err := c.measure(ctx, j, bar)
 		if err != nil {
 			return err
 		}
 		bar.End()
-		return v.tell(c, from, outputs, t)
+		return printRun(j, c, from, outputs, t)
 	})
 }
 
@@ -182,11 +187,11 @@ type timing struct {
 	operators []executor.OperatorTime // with VERBOSE, of a graph
 }
 
-// time measures REPEAT samples, each in a call of its own, and with VERBOSE each operator of a graph.
-func (v *invocation) time(ctx context.Context, c *connection, bar *console.Progress) (t timing, err error) {
+// measure times REPEAT samples, each in a call of its own, and with VERBOSE each operator of a graph.
+func (c *connection) measure(ctx context.Context, j *job, bar *console.Progress) (t timing, err error) {
 	o := rpc.TimeOptions{Number: 1, MinRepeat: sampleTime}
-	for i := range v.in.Repeat {
-		bar.Show("timing", i, v.in.Repeat)
+	for i := range j.in.Repeat {
+		bar.Show("timing", i, j.in.Repeat)
 		err := c.call(ctx, "timing the model", func(ctx context.Context) error {
 			one, err := c.model.Time(ctx, o)
 			t.samples = append(t.samples, one...)
@@ -200,7 +205,7 @@ func (v *invocation) time(ctx context.Context, c *connection, bar *console.Progr
 		return t, err
 	}
 	graph, ok := c.model.(*executor.Graph)
-	if !ok || !v.Env.On("VERBOSE") {
+	if !ok || !j.Env.On("VERBOSE") {
 		return t, nil
 	}
 	return t, c.call(ctx, "timing the operators", func(ctx context.Context) (err error) {
@@ -222,17 +227,17 @@ func (t *timing) ask(ctx context.Context, c *connection) error {
 	return err
 }
 
-// tell prints outputs and times, and writes OUTPUT.
-func (v *invocation) tell(c *connection, from string, outputs []*ndarray.Array, t timing) error {
-	what := inputs.ArchiveName(v.project.ArchiveName())
-	if v.picked {
-		what = v.image.String()
+// printRun prints outputs and times, and writes OUTPUT.
+func printRun(j *job, c *connection, from string, outputs []*ndarray.Array, t timing) error {
+	what := inputs.ArchiveName(j.project.ArchiveName())
+	if j.chosen {
+		what = j.image.String()
 	}
-	where := v.project.Board().Name
+	where := j.project.Board().Name
 	if c.load.resident != nil {
 		where += ", in RAM"
 	}
-	v.Printf("run: %s on board %s, %s", what, where, from)
+	j.Printf("run: %s on board %s, %s", what, where, from)
 	var lines []jsonlines.Output
 	var named []ndarray.Named
 	for i, a := range outputs {
@@ -247,49 +252,107 @@ func (v *invocation) tell(c *connection, from string, outputs []*ndarray.Array, 
 			text += fmt.Sprintf("  arg-max %d", class)
 			line.ArgMax = &class
 		}
-		v.Printf("%s", text)
+		j.Printf("%s", text)
 		lines = append(lines, line)
 	}
-	r := jsonlines.Run{Image: v.imageLine(c.load.image), Input: from, Outputs: lines, Time: v.tellTime(t)}
+	r := jsonlines.Run{Image: j.imageLine(c.load.image), Input: from, Outputs: lines, Time: printTime(j.Console, t)}
 	if c.load.resident != nil {
 		r.Load = "ram"
 	}
-	r.Operators = v.tellOperators(t.operators)
-	if v.in.Output != "" {
-		if err := ndarray.WriteNPZ(v.in.Output, named); err != nil {
+	r.Operators = printOperators(j.Console, t.operators)
+	if j.in.Output != "" {
+		if err := ndarray.WriteNPZ(j.in.Output, named); err != nil {
 			return failure.New(failure.Config, "choose an OUTPUT that can be written", "OUTPUT: %w", err)
 		}
-		v.Printf("wrote %s", v.in.Output)
-		r.Output = v.in.Output
+		j.Printf("wrote %s", j.in.Output)
+		r.Output = j.in.Output
 	}
-	v.JSONLine(r)
+	j.JSONLine(r)
 	return nil
 }
 
 func shape(a *ndarray.Array) []int64 { return append([]int64{}, a.Shape...) } // [] for a scalar, not null
 
-// tellTime prints how long an inference takes, and returns it for JSON.
-func (v *invocation) tellTime(t timing) jsonlines.Time {
+// printTime prints how long an inference takes, and returns it for JSON.
+func printTime(c *console.Console, t timing) jsonlines.Time {
 	st := rpc.StatsOf(t.samples)
-	v.Printf("time per inference, %d samples: mean %s, median %s, min %s, max %s, 95 %% interval of the mean %s to %s",
+	c.Printf("time per inference, %d samples: mean %s, median %s, min %s, max %s, 95 %% interval of the mean %s to %s",
 		st.N, valuetext.Seconds(st.Mean), valuetext.Seconds(st.Median), valuetext.Seconds(st.Min),
 		valuetext.Seconds(st.Max), valuetext.Seconds(st.Low), valuetext.Seconds(st.High))
 	r := jsonlines.Time{
 		Samples: st.N, Mean: st.Mean, Median: st.Median, Min: st.Min, Max: st.Max, Low95: st.Low, High95: st.High,
 	}
 	if t.platform != nil {
-		v.Printf("measured with: %v", t.platform)
+		c.Printf("measured with: %v", t.platform)
 		r.Platform = t.platform
 	}
 	return r
 }
 
-// tellOperators prints how long each operator of a graph takes, in their order, and returns it for JSON.
-func (v *invocation) tellOperators(times []executor.OperatorTime) (lines []jsonlines.Operator) {
+// printOperators prints how long each operator of a graph takes, in their order, and returns it for JSON.
+func printOperators(c *console.Console, times []executor.OperatorTime) (lines []jsonlines.Operator) {
 	for _, t := range times {
 		median := rpc.StatsOf(t.Samples).Median
-		v.Printf("  %10s  %s", valuetext.Seconds(median), t.Node)
+		c.Printf("  %10s  %s", valuetext.Seconds(median), t.Node)
 		lines = append(lines, jsonlines.Operator{Node: t.Node, Function: t.Name, Median: median})
 	}
 	return lines
+}
+
+// modelInputs holds the arrays to run with, and a description of their source.
+func modelInputs(j *job, m *mlf.Model) ([]ndarray.Named, string, error) {
+	if samples, err := j.project.Samples(); err != nil || samples != nil {
+		if err == nil && j.in.Input != "" {
+			err = failure.New(failure.Config, "leave INPUT out, or generate the project without FIXED_INPUT",
+				"INPUT=%s: the inputs are constants of the firmware", j.in.Input)
+		}
+		return nil, "the firmware's samples", err
+	}
+	if j.in.Input != "" {
+		arrays, err := inputs.ReadArrays(j.in.Input, m)
+		return arrays, "input from " + j.in.Input, err
+	}
+	if j.project.ArchiveDigest() == samples.Digest() {
+		arrays, err := samples.Inputs()
+		return arrays, "input from the bundled sample", err
+	}
+	return inputs.InventArrays(j.Env, m)
+}
+
+// checkOutput checks, before the work, that OUTPUT's folder exists.
+func checkOutput(j *job) error {
+	if j.in.Output == "" {
+		return nil
+	}
+	folder := filepath.Dir(j.in.Output)
+	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
+		return failure.New(failure.Config, "create the folder first", "OUTPUT=%s: %s is not a folder", j.in.Output, folder)
+	}
+	return nil
+}
+
+// checkReplaced returns an error if OUTPUT, whatever its path, is a file that is read: the result would replace it.
+func checkReplaced(j *job) error {
+	output, err := os.Stat(j.in.Output)
+	if err != nil {
+		return nil // it does not exist
+	}
+	for _, x := range []struct{ variable, path string }{
+		{"INPUT", j.in.Input},
+		{"EXPECT", j.Env("EXPECT")},
+		{"LABELS", j.Env("LABELS")},
+	} {
+		files := []string{x.path}
+		entries, _ := os.ReadDir(x.path) // none of a file
+		for _, e := range entries {
+			files = append(files, filepath.Join(x.path, e.Name()))
+		}
+		for _, file := range files {
+			if info, err := os.Stat(file); err == nil && os.SameFile(info, output) {
+				return failure.New(failure.Config, "choose another OUTPUT", "OUTPUT=%s is a file of %s=%s, which it would replace",
+					j.in.Output, x.variable, x.path)
+			}
+		}
+	}
+	return nil
 }

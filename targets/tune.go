@@ -5,31 +5,27 @@ package targets
 import (
 	"context"
 
+	"github.com/boardsmith/boardsmith/internal/cli/console"
 	"github.com/boardsmith/boardsmith/internal/cli/tuning"
 )
 
-func (v *invocation) tune(ctx context.Context) error {
-	job, err := v.tuningJob(ctx)
-	if err != nil {
-		return err
-	}
-	return job.Tune(ctx)
+// Tune finds the fastest of the operators in CANDIDATES, of the configurations of SPACE, or of the flags for MODEL, on
+// the boards of BOARD: docs/tuning.md. OUTPUT is the run's folder, TRIALS and PROPOSER choose configurations, EXPECT
+// has the right outputs, CONFIRM measures the fastest again in flash.
+func Tune(ctx context.Context) error {
+	return doJob(ctx, "tune", func(ctx context.Context, j *job) error { return j.tuning().Tune(ctx) })
 }
 
-func (v *invocation) reproduce(ctx context.Context) error {
-	job, err := v.tuningJob(ctx)
-	if err != nil {
-		return err
-	}
-	return job.Reproduce(ctx)
+// Reproduce measures the candidate ID of the tuning run RUN once more.
+func Reproduce(ctx context.Context) error {
+	return doJob(ctx, "reproduce", func(ctx context.Context, j *job) error { return j.tuning().Reproduce(ctx) })
 }
 
-func (v *invocation) report(context.Context) error { return tuning.Report(v.Console) }
+func (j *job) tuning() *tuning.Job {
+	return &tuning.Job{Console: j.Console, In: j.in, Desk: j.desk(), Builder: j.builder()}
+}
 
-func (v *invocation) tuningJob(ctx context.Context) (*tuning.Job, error) {
-	in, err := v.inputs(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &tuning.Job{Console: v.Console, In: in, Desk: v.desk(in), Builder: v.builder(in)}, nil
+// Report writes the tuning runs in RUN as an HTML page to OUTPUT, and as a table to CSV.
+func Report(ctx context.Context) error {
+	return do(ctx, "report", func(_ context.Context, c *console.Console) error { return tuning.Report(c) })
 }

@@ -8,8 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 
 	"github.com/moby/sys/atomicwriter"
@@ -17,6 +15,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/examples/samples"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/cli/console"
 	"github.com/boardsmith/boardsmith/internal/cli/inputs"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/cli/valuetext"
@@ -25,37 +24,40 @@ import (
 	"github.com/boardsmith/boardsmith/validate"
 )
 
-func (v *invocation) validate(ctx context.Context) (err error) {
-	options, err := v.validateOptions()
+// Validate runs all inputs in INPUT on the board, as standalone firmware by default, and compares the outputs with
+// EXPECT and LABELS: docs/release.md. COMPARE says how equal they must be, ACCURACY how many labels must be right;
+// OUTPUT is a report as JSON.
+func Validate(ctx context.Context) error {
+	return doJobOf(ctx, "validate", boards.Standalone, validateModel)
+}
+
+func validateModel(ctx context.Context, j *job) (err error) {
+	options, err := validateOptions(j.Console)
 	if err != nil {
 		return err
 	}
-	in, err := v.withoutHost(ctx)
+	options.Timeout = j.in.Timeout
+	if j.Env.On("DRYRUN") {
+		return j.Would("validate %s on board %s", j.in.Project, j.in.Board.Value)
+	}
+	set, from, err := validationSet(ctx, j) // checked before firmware is made
 	if err != nil {
 		return err
 	}
-	options.Timeout = in.Timeout
-	if v.Env.On("DRYRUN") {
-		return v.Would("validate %s on board %s", in.Project, in.Board.Value)
-	}
-	set, from, err := v.validationSet(ctx, in) // checked before firmware is made
-	if err != nil {
+	if err := cmp.Or(checkOutput(j), checkReplaced(j)); err != nil {
 		return err
 	}
-	if err := cmp.Or(v.canWriteOutput(), v.keepsInputs()); err != nil {
-		return err
-	}
-	load, err := v.prepared(ctx)
+	load, err := prepare(ctx, j)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, load.Close()) }()
-	if err := v.takesInputs(); err != nil {
+	if err := takesInputs(j); err != nil {
 		return err
 	}
 	var report *validate.Report
-	failed := v.withLoad(ctx, load, func(c *connection) (err error) {
-		bar := v.Start("validate", set.Len())
+	failed := withLoad(ctx, j, load, func(c *connection) (err error) {
+		bar := j.Start("validate", set.Len())
 		defer bar.End()
 		options.Progress = func(int, int) { bar.Add(1) }
 		report, err = validate.Run(ctx, c.model, set, options)
@@ -64,20 +66,20 @@ func (v *invocation) validate(ctx context.Context) (err error) {
 	if report == nil || report.Samples == 0 {
 		return failed
 	}
-	if load.resident == nil && !v.picked { // else the project has another image
-		if err := report.AddMemory(v.project, load.image); err != nil {
+	if load.resident == nil && !j.chosen { // else the project has another image
+		if err := report.AddMemory(j.project, load.image); err != nil {
 			return errors.Join(failed, err)
 		}
 	}
-	return v.tellValidation(report, from, load, failed)
+	return printValidation(j, report, from, load, failed)
 }
 
 // validateOptions reads what belongs to this target alone.
-func (v *invocation) validateOptions() (o validate.Options, err error) {
-	if o.Rule, err = validate.ParseRule(v.Env("COMPARE")); err != nil {
+func validateOptions(c *console.Console) (o validate.Options, err error) {
+	if o.Rule, err = validate.ParseRule(c.Env("COMPARE")); err != nil {
 		return o, fmt.Errorf("COMPARE: %w", err)
 	}
-	if text := v.Env("ACCURACY"); text != "" {
+	if text := c.Env("ACCURACY"); text != "" {
 		percent, err := strconv.ParseFloat(text, 64)
 		if err != nil || !(percent > 0 && percent <= 100) {
 			return o, failure.Errorf(failure.Config, "ACCURACY=%s is not a number of per cent, above 0 to 100", text)
@@ -87,45 +89,22 @@ func (v *invocation) validateOptions() (o validate.Options, err error) {
 	return o, nil
 }
 
-// withoutHost returns the inputs, with standalone firmware unless the user or an existing PROJECT chose an app.
-func (v *invocation) withoutHost(ctx context.Context) (*inputs.Inputs, error) {
-	in, err := v.inputs(ctx)
-	if err != nil {
-		return nil, err
-	}
-	asked := v.Env("APP") != "" || in.Usual.App != "" || in.OptionsAsked && in.Options.App != ""
-	if asked || v.project != nil && !in.Derived {
-		return in, nil
-	}
-	if err := v.forget(); err != nil {
-		return nil, err
-	}
-	outer := v.Env
-	v.Env = func(name string) string {
-		if name == "APP" {
-			return boards.Standalone
-		}
-		return outer(name)
-	}
-	defer func() { v.Env = outer }()
-	return v.inputs(ctx)
-}
-
 // validationModel returns the model and its archive's digest. The project need not be generated yet.
-func (v *invocation) validationModel(in *inputs.Inputs) (*mlf.Model, string, error) {
+func validationModel(j *job) (*mlf.Model, string, error) {
+	in := j.in
 	switch {
 	case in.Library:
 		return nil, "", noFirmware()
 	case in.Samples != "":
 		return nil, "", fixedInputs()
-	case v.project == nil && v.unfinished != nil && !in.Derived:
-		return nil, "", v.unfinished // it is not generated again
+	case j.project == nil && j.unfinished != nil && !in.Derived:
+		return nil, "", j.unfinished // it is not generated again
 	}
 	name := in.ModelName.Value
-	if v.project != nil && !in.Model.Asked {
-		name = v.project.ModelName()
+	if j.project != nil && !in.Model.Asked {
+		name = j.project.ModelName()
 	}
-	a, err := v.archive(in)
+	a, err := j.archive()
 	if err != nil {
 		return nil, "", err
 	}
@@ -134,8 +113,8 @@ func (v *invocation) validationModel(in *inputs.Inputs) (*mlf.Model, string, err
 }
 
 // takesInputs returns an error if the project's firmware has inputs of its own.
-func (v *invocation) takesInputs() error {
-	fixed, err := v.project.Samples()
+func takesInputs(j *job) error {
+	fixed, err := j.project.Samples()
 	if err == nil && fixed != nil {
 		err = fixedInputs()
 	}
@@ -148,12 +127,12 @@ func fixedInputs() error {
 }
 
 // validationSet returns the set to run, and a description of its source.
-func (v *invocation) validationSet(ctx context.Context, in *inputs.Inputs) (*validate.Set, string, error) {
-	m, digest, err := v.validationModel(in)
+func validationSet(ctx context.Context, j *job) (*validate.Set, string, error) {
+	m, digest, err := validationModel(j)
 	if err != nil {
 		return nil, "", err
 	}
-	files := validate.Files{Inputs: in.Input, Expected: v.Env("EXPECT"), Labels: v.Env("LABELS")}
+	files := validate.Files{Inputs: j.in.Input, Expected: j.Env("EXPECT"), Labels: j.Env("LABELS")}
 	if files.Inputs == "" {
 		if digest != samples.Digest() || files != (validate.Files{}) {
 			return nil, "", failure.New(failure.Config, "INPUT=PATH names a file .npz, or a folder of such files",
@@ -166,38 +145,12 @@ func (v *invocation) validationSet(ctx context.Context, in *inputs.Inputs) (*val
 	if err != nil {
 		return nil, "", err
 	}
-	if rule := v.Env("COMPARE"); rule != "" && !s.HasExpected() && !s.HasLabels() {
+	if rule := j.Env("COMPARE"); rule != "" && !s.HasExpected() && !s.HasLabels() {
 		return nil, "", failure.New(failure.Config,
 			"add output0 to the set, or name its file with EXPECT=PATH; without COMPARE, the set runs uncompared",
 			"COMPARE=%s: the set has neither expected outputs nor labels", rule)
 	}
 	return s, files.Inputs, nil
-}
-
-// keepsInputs returns an error if OUTPUT, whatever its path, is a file that is read: the result would replace it.
-func (v *invocation) keepsInputs() error {
-	output, err := os.Stat(v.in.Output)
-	if err != nil {
-		return nil // it does not exist
-	}
-	for _, x := range []struct{ variable, path string }{
-		{"INPUT", v.in.Input},
-		{"EXPECT", v.Env("EXPECT")},
-		{"LABELS", v.Env("LABELS")},
-	} {
-		files := []string{x.path}
-		entries, _ := os.ReadDir(x.path) // none of a file
-		for _, e := range entries {
-			files = append(files, filepath.Join(x.path, e.Name()))
-		}
-		for _, file := range files {
-			if info, err := os.Stat(file); err == nil && os.SameFile(info, output) {
-				return failure.New(failure.Config, "choose another OUTPUT", "OUTPUT=%s is a file of %s=%s, which it would replace",
-					v.in.Output, x.variable, x.path)
-			}
-		}
-	}
-	return nil
 }
 
 // bundledSet returns the test set of the bundled model.
@@ -211,30 +164,30 @@ func bundledSet(m *mlf.Model) (*validate.Set, error) {
 	}, m)
 }
 
-// tellValidation prints a report and writes OUTPUT. failed is why the device did not run the whole set.
-func (v *invocation) tellValidation(r *validate.Report, from string, load modelLoad, failed error) error {
-	v.Printf("validate: %s on board %s, %d of %d samples from %s", inputs.ArchiveName(v.project.ArchiveName()),
-		v.project.Board().Name, r.Samples, r.Of, from)
+// printValidation prints a report and writes OUTPUT. failed is why the device did not run the whole set.
+func printValidation(j *job, r *validate.Report, from string, load modelLoad, failed error) error {
+	j.Printf("validate: %s on board %s, %d of %d samples from %s", inputs.ArchiveName(j.project.ArchiveName()),
+		j.project.Board().Name, r.Samples, r.Of, from)
 	if r.Compared() {
-		v.Printf("outputs as expected (%s): %d of %d", r.Rule, r.Equal, r.Samples)
+		j.Printf("outputs as expected (%s): %d of %d", r.Rule, r.Equal, r.Samples)
 		for _, m := range r.Mismatches {
-			v.Printf("  %v", m)
+			j.Printf("  %v", m)
 		}
 		if r.Farthest != nil && *r.Farthest > 0 {
-			v.Printf("largest distance of an element: %g", *r.Farthest)
+			j.Printf("largest distance of an element: %g", *r.Farthest)
 		}
 	}
 	if r.Labelled() {
-		v.Printf("labels predicted: %d of %d, %.4g %%", r.Right, r.Samples, 100*r.Accuracy())
+		j.Printf("labels predicted: %d of %d, %.4g %%", r.Right, r.Samples, 100*r.Accuracy())
 		for _, line := range r.Table() {
-			v.Printf("%s", line)
+			j.Printf("%s", line)
 		}
 	}
 	if !r.Compared() && !r.Labelled() {
-		v.Printf("nothing was compared: the set has neither expected outputs nor labels")
+		j.Printf("nothing was compared: the set has neither expected outputs nor labels")
 	}
-	v.tellUse(r)
-	line := jsonlines.Validate{Image: v.imageLine(load.image), Input: from, Report: r}
+	printUse(j.Console, r)
+	line := jsonlines.Validate{Image: j.imageLine(load.image), Input: from, Report: r}
 	if r.Labelled() {
 		percent := 100 * r.Accuracy()
 		line.Accuracy = &percent
@@ -245,35 +198,35 @@ func (v *invocation) tellValidation(r *validate.Report, from string, load modelL
 	if failed != nil {
 		line.Status = jsonlines.StatusWrong
 	}
-	if v.in.Output != "" && (failed == nil || failure.Of(failed) == failure.WrongAnswer) {
-		if err := writeReport(v.in.Output, r); err != nil {
+	if j.in.Output != "" && (failed == nil || failure.Of(failed) == failure.WrongAnswer) {
+		if err := writeReport(j.in.Output, r); err != nil {
 			return errors.Join(failed, err)
 		}
-		v.Printf("wrote %s", v.in.Output)
-		line.Output = v.in.Output
+		j.Printf("wrote %s", j.in.Output)
+		line.Output = j.in.Output
 	}
-	v.JSONLine(line)
+	j.JSONLine(line)
 	return failed
 }
 
-// tellUse prints times and memory.
-func (v *invocation) tellUse(r *validate.Report) {
+// printUse prints times and memory.
+func printUse(c *console.Console, r *validate.Report) {
 	t := r.Time
-	v.Printf("time per inference, %d runs: median %s, min %s, max %s", t.Runs, valuetext.Seconds(t.Median),
+	c.Printf("time per inference, %d runs: median %s, min %s, max %s", t.Runs, valuetext.Seconds(t.Median),
 		valuetext.Seconds(t.Min), valuetext.Seconds(t.Max))
-	if c := t.Counts; c != nil {
-		v.Printf("  in counts of the timer, %d per second: median %d, min %d, max %d", c.Hz, c.Median, c.Min, c.Max)
+	if n := t.Counts; n != nil {
+		c.Printf("  in counts of the timer, %d per second: median %d, min %d, max %d", n.Hz, n.Median, n.Min, n.Max)
 	}
 	if s := r.Memory.Stack; s != nil {
-		v.Printf("stack: %s of %d bytes used, computed at worst %s", known(s.Used), s.Size, known(s.Computed))
+		c.Printf("stack: %s of %d bytes used, computed at worst %s", known(s.Used), s.Size, known(s.Computed))
 	}
 	if n := r.Memory.Workspace; n != nil {
-		v.Printf("workspace: %d bytes", *n)
+		c.Printf("workspace: %d bytes", *n)
 	}
 	if a := r.Memory.Arena; a != nil {
-		v.Printf("arena: %d of %d bytes", a.Used, a.Size)
+		c.Printf("arena: %d of %d bytes", a.Used, a.Size)
 		for _, why := range a.Unsure {
-			v.Printf("arena: it may be more: %s", why)
+			c.Printf("arena: it may be more: %s", why)
 		}
 	}
 }

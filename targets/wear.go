@@ -10,37 +10,36 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/device"
-	"github.com/boardsmith/boardsmith/internal/cli/inputs"
+	"github.com/boardsmith/boardsmith/internal/cli/console"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/cli/valuetext"
 )
 
-// wear prints how often the sectors of each device's flash were erased.
-func (v *invocation) wear(ctx context.Context) error {
-	in, err := v.inputs(ctx)
-	if err != nil {
-		return err
-	}
-	list, err := v.desk(in).Wear()
+// Wear shows how often each sector of each board's flash was erased, beside what it is rated for.
+func Wear(ctx context.Context) error { return doJob(ctx, "wear", listWear) }
+
+func listWear(ctx context.Context, j *job) error {
+	list, err := j.desk().Wear()
 	if err != nil {
 		return err
 	}
 	shown := 0
 	for _, w := range list {
-		if in.Device != "" && !v.isDevice(in, w) || v.Env("BOARD") != "" && w.Board != in.BoardName() {
+		if j.in.Device != "" && !namesDevice(j, w) || j.Env("BOARD") != "" && w.Board != j.in.BoardName() {
 			continue
 		}
 		shown++
-		v.printWear(w)
+		printWear(j.Console, w)
 	}
 	if shown == 0 {
-		v.Printf("wear: nothing was flashed yet")
+		j.Printf("wear: nothing was flashed yet")
 	}
-	v.JSONLine(jsonlines.Devices{Devices: shown})
+	j.JSONLine(jsonlines.Devices{Devices: shown})
 	return nil
 }
 
-func (v *invocation) isDevice(in *inputs.Inputs, w device.DeviceWear) bool {
+func namesDevice(j *job, w device.DeviceWear) bool {
+	in := j.in
 	d := in.DeskFile.Find(in.Device)
 	if d == nil {
 		return w.Probe == in.Device || strings.HasSuffix(w.Device, ":"+in.Device)
@@ -53,7 +52,7 @@ func (v *invocation) isDevice(in *inputs.Inputs, w device.DeviceWear) bool {
 
 const barWidth = 30
 
-func (v *invocation) printWear(w device.DeviceWear) {
+func printWear(c *console.Console, w device.DeviceWear) {
 	state := "holds build " + w.BuildID
 	switch {
 	case w.Dirty:
@@ -63,18 +62,18 @@ func (v *invocation) printWear(w device.DeviceWear) {
 	case w.BuildID == "":
 		state = "its contents are unverified"
 	}
-	v.Printf("%s, board %s, probe %s: %d flashes, %d failed; %s", w.Device, w.Board, w.Probe, w.Flashes, w.Failures, state)
+	c.Printf("%s, board %s, probe %s: %d flashes, %d failed; %s", w.Device, w.Board, w.Probe, w.Flashes, w.Failures, state)
 	var sectors []jsonlines.SectorErase
-	for _, c := range w.Sectors {
+	for _, s := range w.Sectors {
 		r := jsonlines.SectorErase{
-			Region: c.Region, Sector: c.Index, Addr: c.Addr, Size: c.Size, Erases: c.Erases, Rated: c.Rated,
+			Region: s.Region, Sector: s.Index, Addr: s.Addr, Size: s.Size, Erases: s.Erases, Rated: s.Rated,
 		}
-		text := fmt.Sprintf("  %-8s %4d  0x%08x %8s  %6d erases", c.Region, c.Index, c.Addr, valuetext.Bytes(int64(c.Size)),
-			c.Erases)
-		if c.Rated > 0 {
-			text += fmt.Sprintf(" of %6d  %s", c.Rated, wearBar(c))
+		text := fmt.Sprintf("  %-8s %4d  0x%08x %8s  %6d erases", s.Region, s.Index, s.Addr, valuetext.Bytes(int64(s.Size)),
+			s.Erases)
+		if s.Rated > 0 {
+			text += fmt.Sprintf(" of %6d  %s", s.Rated, wearBar(s))
 		}
-		v.Printf("%s", text)
+		c.Printf("%s", text)
 		sectors = append(sectors, r)
 	}
 	r := jsonlines.Wear{
@@ -84,7 +83,7 @@ func (v *invocation) printWear(w device.DeviceWear) {
 	if !w.Verified.IsZero() {
 		r.Verified = w.Verified.Format(time.RFC3339)
 	}
-	v.JSONLine(r)
+	c.JSONLine(r)
 }
 
 // wearBar draws the used part of a sector's rated life: at least one mark after any erase.

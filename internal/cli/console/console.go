@@ -26,7 +26,8 @@ type Console struct {
 	Env Environ
 	Dir string // the working folder
 
-	people   io.Writer // results for people
+	stdout   io.Writer
+	people   io.Writer // results for people: stdout, or notes with JSON=1
 	notes    io.Writer // stderr
 	mage     string    // the command that runs targets
 	args     []string  // of this program
@@ -51,15 +52,21 @@ func New(env Environ, stdout, stderr io.Writer) *Console {
 	if err != nil {
 		dir = "." // relative paths then stay as given
 	}
-	c := &Console{Env: env, Dir: dir, people: stdout, notes: stderr, mage: mageCommand(os.Args[0], dir), args: os.Args[1:]}
-	if env.On("JSON") {
-		c.people, c.json = stderr, stdout
-	}
+	c := &Console{Env: env, Dir: dir, stdout: stdout, notes: stderr, mage: mageCommand(os.Args[0], dir), args: os.Args[1:]}
+	c.readJSON()
 	if f, ok := stderr.(*os.File); ok {
 		c.terminal = term.IsTerminal(int(f.Fd()))
 		c.size = func() (int, int) { return sizeOf(f) }
 	}
 	return c
+}
+
+// readJSON reads JSON, which decides what stdout takes.
+func (c *Console) readJSON() {
+	c.people, c.json = c.stdout, nil
+	if c.Env.On("JSON") {
+		c.people, c.json = c.notes, c.stdout
+	}
 }
 
 // Shown returns a path for display: relative to the working folder if it is below.
@@ -73,6 +80,14 @@ func (c *Console) Shown(path string) string {
 		return path
 	}
 	return rel
+}
+
+// Abs returns the absolute path of one that the user typed.
+func (c *Console) Abs(path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(c.Dir, path)
 }
 
 // sizeOf returns a terminal's size; 80 by 24 if it has none, as some in tests.

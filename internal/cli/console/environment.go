@@ -19,6 +19,15 @@ func (e Environ) On(name string) bool {
 	return true
 }
 
+// Inputs returns the variables that the targets read, and their values.
+func (e Environ) Inputs() map[string]string {
+	values := map[string]string{}
+	for name := range isInput {
+		values[name] = e(name)
+	}
+	return values
+}
+
 // ToolEnv returns the environment without the inputs of this run; tests set their own.
 func ToolEnv() []string {
 	var env []string

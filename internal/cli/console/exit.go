@@ -59,6 +59,7 @@ func (c *Console) Do(ctx context.Context, step string, target func(context.Conte
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	c.step = step
+	c.readJSON()
 	defer context.AfterFunc(ctx, c.leaveBar)()
 	err := target(ctx)
 	c.endProgress()

@@ -23,6 +23,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/cli/console"
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 	"github.com/boardsmith/boardsmith/internal/gitfolder"
+	"github.com/boardsmith/boardsmith/project"
 )
 
 const (
@@ -75,8 +76,8 @@ type Inputs struct {
 	Repeat   int
 }
 
-// Made holds a project's inputs, from project.json.
-type Made struct {
+// Recorded are a project's inputs, from project.json.
+type Recorded struct {
 	Board, Template, Model, ModelName string
 	From                              string // the template's place in a git repository, else its name
 	Libraries                         []string
@@ -86,28 +87,71 @@ type Made struct {
 // A Fetcher returns the path of a place in a git repository.
 type Fetcher func(c *boardsmithjson.Config, place string) (string, error)
 
-// Resolve determines the inputs. load returns the inputs of the project in a folder, or nil if there is none.
-func Resolve(env console.Environ, dir string, load func(dir string) (*Made, error), fetch Fetcher) (*Inputs, error) {
-	c, err := boardsmithjson.Find(dir)
+// A Source is where the inputs of a target come from.
+type Source struct {
+	Env   console.Environ
+	Dir   string                           // the working folder
+	App   string                           // the app of a new project, unless the user chose one; "": none
+	Load  func(*Inputs) (*Recorded, error) // returns the inputs of the project in Inputs.Project, or nil if there is none
+	Fetch Fetcher
+}
+
+// Resolve determines the inputs.
+func Resolve(s Source) (*Inputs, error) {
+	c, err := boardsmithjson.Find(s.Dir)
 	if err != nil {
 		return nil, err
 	}
 	var named boardsmithjson.Choice
-	if t := env("TARGET"); t != "" {
+	if t := s.Env("TARGET"); t != "" {
 		if named, err = c.Target(t); err != nil {
 			return nil, err
 		}
 	}
-	in := &Inputs{Config: c, Device: cmp.Or(env("DEVICE"), named.Device, c.Device)}
-	if in.Path, err = SearchPath(env, c, fetch); err != nil {
+	in := &Inputs{Config: c, Device: cmp.Or(s.Env("DEVICE"), named.Device, c.Device)}
+	if in.Path, err = SearchPath(s.Env, c, s.Fetch); err != nil {
 		return nil, err
 	}
-	if err := in.plain(env, named); err != nil {
+	if err := in.plain(s.Env, named); err != nil {
 		return nil, err
 	}
-	if in.DeskFile, err = device.ReadDeskFile(DeskFilePath(dir)); err != nil {
+	if in.DeskFile, err = device.ReadDeskFile(DeskFilePath(s.Dir)); err != nil {
 		return nil, err
 	}
+	in.chosen(s.Env, named)
+	in.Project = cmp.Or(s.Env("PROJECT"), named.Project, c.Project)
+	options, err := in.readOptions(s, named)
+	if err != nil {
+		return nil, err
+	}
+	if in.Project == "" {
+		if err := in.deriveProject(); err != nil {
+			return nil, err
+		}
+	}
+	if in.Library {
+		return in, in.completeLibrary(s.Env)
+	}
+	if err := in.checkModel(); err != nil {
+		return nil, err
+	}
+	r, err := s.Load(in)
+	if err != nil {
+		return nil, err
+	}
+	in.fill(r)
+	in.useBoardOptions()
+	if options.App != "" {
+		in.Options.App, in.OptionsAsked = options.App, true
+	}
+	if options.Place != "" {
+		in.Options.Place, in.OptionsAsked = options.Place, true
+	}
+	return in, in.checkParams(s.Env)
+}
+
+// chosen reads the inputs of a project that the user set for this run, but the options.
+func (in *Inputs) chosen(env console.Environ, named boardsmithjson.Choice) {
 	in.Board = asked(env("BOARD"), named.Board)
 	if d := in.DeskFile.Find(in.Device); d != nil && !in.Board.Asked {
 		in.Board = Input{d.Board, true} // a named device determines its board
@@ -116,69 +160,64 @@ func Resolve(env console.Environ, dir string, load func(dir string) (*Made, erro
 	in.Model = asked(env("MODEL"), named.Model)
 	in.ModelName = asked(env("MODEL_NAME"), named.ModelName)
 	in.Template = asked(env("TEMPLATE"), named.Template)
-	c.NameTemplates(in.Template.Value)
+	in.Config.NameTemplates(in.Template.Value)
 	in.Libraries = LibraryNames(env("LIBRARIES"))
 	if len(in.Libraries) == 0 {
 		in.Libraries = named.Uses
 	}
 	in.LibrariesAsked = len(in.Libraries) > 0
-	words := strings.Fields(env("OPTIONS"))
+}
+
+// readOptions reads the options that the user set for this run. It returns those of them that are set beside the
+// project's own: app and place.
+func (in *Inputs) readOptions(s Source, named boardsmithjson.Choice) (beside boards.Options, err error) {
+	words := strings.Fields(s.Env("OPTIONS"))
 	if len(words) == 0 {
 		words = named.Options
 	}
 	in.OptionsAsked = len(words) > 0
-	app, err := in.readApp(env("APP"))
-	if err != nil {
-		return nil, err
+	if in.Usual, err = boards.ParseOptions(in.Config.Options); err != nil {
+		return beside, failure.Errorf(failure.Config, "%s: %w", in.Config.File, err)
 	}
-	if app != "" {
-		words = append(words, "app="+app)
+	if beside.App, err = in.readApp(s.Env("APP")); err != nil {
+		return beside, err
 	}
-	place := strings.Join(strings.FieldsFunc(env("PLACE"), func(r rune) bool { return r == ',' || r == ' ' }), ",")
-	if place != "" {
-		words = append(words, "place="+place)
+	if beside.App == "" && !in.Library && in.Usual.App == "" && !namesApp(words) &&
+		(in.Project == "" || !project.Exists(in.Project)) {
+		beside.App = s.App
 	}
-	if in.BoardOptions, err = boards.ParseBoardOptions(words); err != nil {
-		return nil, err
+	if beside.App != "" {
+		words = append(words, "app="+beside.App)
 	}
+	places := strings.FieldsFunc(s.Env("PLACE"), func(r rune) bool { return r == ',' || r == ' ' })
+	if beside.Place = strings.Join(places, ","); beside.Place != "" {
+		words = append(words, "place="+beside.Place)
+	}
+	in.BoardOptions, err = boards.ParseBoardOptions(words)
 	in.Options = in.BoardOptions[""]
-	if in.Usual, err = boards.ParseOptions(c.Options); err != nil {
-		return nil, failure.Errorf(failure.Config, "%s: %w", c.File, err)
-	}
+	return beside, err
+}
 
-	in.Project = cmp.Or(env("PROJECT"), named.Project, c.Project)
-	if in.Project == "" {
-		if !in.Model.Asked {
-			in.ModelName.Value = cmp.Or(in.ModelName.Value, c.ModelName) // of boardsmith.json's model
-		}
-		// The folder's name contains board and model, so that both count as set by the user.
-		in.Board = Input{cmp.Or(in.Board.Value, c.Board, defaultBoard), true}
-		in.useBoardOptions()
-		in.Model = Input{cmp.Or(in.Model.Value, c.Model), true}
-		in.Derived = true
-		if in.Project, err = in.folder(); err != nil {
-			return nil, err
-		}
+// namesApp reports whether options have an app.
+func namesApp(words []string) bool {
+	return slices.ContainsFunc(words, func(word string) bool {
+		name, _, _ := strings.Cut(word, "=")
+		return name == "app" || strings.HasSuffix(name, ":app")
+	})
+}
+
+// deriveProject sets the project's folder. Its name contains board and model, so that both count as set by the user.
+func (in *Inputs) deriveProject() (err error) {
+	c := in.Config
+	if !in.Model.Asked {
+		in.ModelName.Value = cmp.Or(in.ModelName.Value, c.ModelName) // of boardsmith.json's model
 	}
-	if in.Library {
-		return in, in.completeLibrary(env)
-	}
-	if err := in.checkModel(); err != nil {
-		return nil, err
-	}
-	m, err := load(in.Project)
-	if err != nil {
-		return nil, err
-	}
-	in.fill(m)
+	in.Board = Input{cmp.Or(in.Board.Value, c.Board, defaultBoard), true}
 	in.useBoardOptions()
-	if app != "" {
-		in.Options.App, in.OptionsAsked = app, true
-	}
-	if place != "" {
-		in.Options.Place, in.OptionsAsked = place, true
-	}
-	return in, in.checkParams(env)
+	in.Model = Input{cmp.Or(in.Model.Value, c.Model), true}
+	in.Derived = true
+	in.Project, err = in.folder()
+	return err
 }
 
 // checkModel returns an error for several archives. A comma may also be part of a file's name.
@@ -248,10 +287,10 @@ func (in *Inputs) isStandalone() bool {
 }
 
 // fill sets inputs that the user did not set: the project's, else boardsmith.json's, else the default.
-func (in *Inputs) fill(m *Made) {
+func (in *Inputs) fill(m *Recorded) {
 	c := in.Config
 	if m == nil {
-		m = &Made{
+		m = &Recorded{
 			Board: cmp.Or(c.Board, defaultBoard), Model: c.Model, ModelName: c.ModelName, Template: c.Template,
 			Libraries: c.Uses, Options: in.Usual,
 		}

@@ -30,11 +30,11 @@ func TestPrecedence(t *testing.T) {
 		"timeout": "5s", "targets": {"t": {"board": "targetboard", "options": {"arena_kib": 2}}}}`)
 	shelf := t.TempDir()
 	writeFile(t, filepath.Join(shelf, "boards", "family", "system.json"), "{}")
-	project := &Made{Board: "madeboard", Model: "m.tar", Options: boards.Options{ArenaKiB: 3}}
+	project := &Recorded{Board: "madeboard", Model: "m.tar", Options: boards.Options{ArenaKiB: 3}}
 	for _, c := range []struct {
 		name          string
 		env           map[string]string
-		made          *Made
+		made          *Recorded
 		board         string
 		model         string
 		arena         int
@@ -87,7 +87,7 @@ func TestPrecedence(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			env := func(name string) string { return c.env[name] }
-			in, err := Resolve(env, dir, func(string) (*Made, error) { return c.made, nil }, nil)
+			in, err := Resolve(Source{Env: env, Dir: dir, Load: func(*Inputs) (*Recorded, error) { return c.made, nil }})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -104,7 +104,7 @@ func TestPrecedence(t *testing.T) {
 
 // TestPlace sets the option place by PLACE, over the project's, and leaves the project's other options.
 func TestPlace(t *testing.T) {
-	made := &Made{Board: "b", Model: "m.tar", Options: boards.Options{ArenaKiB: 3, Place: "arena=ram"}}
+	made := &Recorded{Board: "b", Model: "m.tar", Options: boards.Options{ArenaKiB: 3, Place: "arena=ram"}}
 	for _, c := range []struct{ place, options, want string }{
 		{"", "", "arena=ram"},
 		{"operators=itcm, pools.a=dtcm", "", "operators=itcm,pools.a=dtcm"},
@@ -113,7 +113,7 @@ func TestPlace(t *testing.T) {
 		env := func(name string) string {
 			return map[string]string{"PROJECT": "p", "PLACE": c.place, "OPTIONS": c.options}[name]
 		}
-		in, err := Resolve(env, t.TempDir(), func(string) (*Made, error) { return made, nil }, nil)
+		in, err := Resolve(Source{Env: env, Dir: t.TempDir(), Load: func(*Inputs) (*Recorded, error) { return made, nil }})
 		if err != nil || in.Options.Place != c.want || in.Options.ArenaKiB != 3 {
 			t.Errorf("PLACE=%q: %+v, %v", c.place, in, err)
 		}
@@ -134,7 +134,7 @@ func TestBadInputs(t *testing.T) {
 		{"PLACE", "itcm"},
 	} {
 		env := func(name string) string { return map[string]string{c.name: c.value}[name] }
-		_, err := Resolve(env, t.TempDir(), func(string) (*Made, error) { return nil, nil }, nil)
+		_, err := Resolve(Source{Env: env, Dir: t.TempDir(), Load: func(*Inputs) (*Recorded, error) { return nil, nil }})
 		if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), c.value) {
 			t.Errorf("%s=%s: got %v", c.name, c.value, err)
 		}
@@ -157,11 +157,11 @@ func TestSeveralArchives(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	writeFile(t, "a,b.tar", "")
-	none := func(string) (*Made, error) { return nil, nil }
+	none := func(*Inputs) (*Recorded, error) { return nil, nil }
 	for model, refused := range map[string]bool{"a.tar,b.tar": true, "a,b.tar": false, "a.tar": false} {
 		for _, app := range []string{"", boards.Standalone, Library} {
 			env := map[string]string{"MODEL": model, "APP": app}
-			_, err := Resolve(func(name string) string { return env[name] }, dir, none, nil)
+			_, err := Resolve(Source{Env: func(name string) string { return env[name] }, Dir: dir, Load: none})
 			if wrong := refused && app != Library; (err != nil) != wrong {
 				t.Errorf("%s, app %q: %v", model, app, err)
 			} else if wrong && (failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "names 2 archives") ||
@@ -172,13 +172,43 @@ func TestSeveralArchives(t *testing.T) {
 	}
 }
 
+// TestDefaultApp: a target's app is for new projects, unless the user chose another one.
+func TestDefaultApp(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	writeFile(t, filepath.Join(dir, "old", "project.json"), "{}")
+	old := &Recorded{Board: "host", Options: boards.Options{ArenaKiB: 3}}
+	for _, c := range []struct {
+		name, variable, value string
+		recorded              *Recorded
+		app, project          string
+	}{
+		{"new", "", "", nil, boards.Standalone, "build/host/digits_i8.aot_packed.standalone"},
+		{"derived", "", "", old, boards.Standalone, "build/host/digits_i8.aot_packed.standalone"},
+		{"named and new", "PROJECT", "new", nil, boards.Standalone, "new"},
+		{"named and old", "PROJECT", "old", old, "", "old"},
+		{"by APP", "APP", boards.RPC, nil, boards.RPC, "build/host/digits_i8.aot_packed"},
+		{"by OPTIONS", "OPTIONS", "app=rpc", nil, boards.RPC, "build/host/digits_i8.aot_packed"},
+		{"library", "APP", Library, nil, "", "build/host/digits_i8.aot_packed.library"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			env := func(name string) string { return map[string]string{c.variable: c.value}[name] }
+			load := func(*Inputs) (*Recorded, error) { return c.recorded, nil }
+			in, err := Resolve(Source{Env: env, Dir: dir, App: boards.Standalone, Load: load})
+			if err != nil || in.Options.App != c.app || filepath.ToSlash(in.Project) != c.project {
+				t.Errorf("%+v, %v", in, err)
+			}
+		})
+	}
+}
+
 // TestModelName selects one of an archive's models.
 func TestModelName(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, boardsmithjson.Name), `{"model": "f.tar", "model_name": "first"}`)
 	for _, c := range []struct {
 		env             map[string]string
-		made            *Made
+		made            *Recorded
 		module, project string
 		asked           bool
 	}{
@@ -186,11 +216,15 @@ func TestModelName(t *testing.T) {
 		{map[string]string{"MODEL_NAME": "second"}, nil, "second", "f.second", true},
 		{map[string]string{"MODEL": "g.tar"}, nil, "", "g", false},
 		{map[string]string{"MODEL": "g.tar", "MODEL_NAME": "one"}, nil, "one", "g.one", true},
-		{map[string]string{"PROJECT": "p"}, &Made{Board: "host", Model: "m.tar", ModelName: "third"}, "third", "p", false},
+		{
+			map[string]string{"PROJECT": "p"},
+			&Recorded{Board: "host", Model: "m.tar", ModelName: "third"},
+			"third", "p", false,
+		},
 		{map[string]string{"PROJECT": "p"}, nil, "first", "p", false},
 	} {
-		in, err := Resolve(func(name string) string { return c.env[name] }, dir,
-			func(string) (*Made, error) { return c.made, nil }, nil)
+		env := func(name string) string { return c.env[name] }
+		in, err := Resolve(Source{Env: env, Dir: dir, Load: func(*Inputs) (*Recorded, error) { return c.made, nil }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -217,7 +251,7 @@ func TestLibraryFolder(t *testing.T) {
 		env := func(name string) string {
 			return map[string]string{"APP": c.app, "MODEL": c.model, "MODEL_NAME": c.name}[name]
 		}
-		in, err := Resolve(env, t.TempDir(), func(string) (*Made, error) { return nil, nil }, nil)
+		in, err := Resolve(Source{Env: env, Dir: t.TempDir(), Load: func(*Inputs) (*Recorded, error) { return nil, nil }})
 		if want, ok := strings.CutPrefix(c.want, "error: "); ok {
 			if failure.Of(err) != failure.Config || err.Error() != want {
 				t.Errorf("%s of %q: %v, want %s", c.app, c.model, err, want)
@@ -255,7 +289,7 @@ func TestLibrary(t *testing.T) {
 			}
 			return c.env[name]
 		}
-		in, err := Resolve(env, dir, func(string) (*Made, error) { return nil, nil }, nil)
+		in, err := Resolve(Source{Env: env, Dir: dir, Load: func(*Inputs) (*Recorded, error) { return nil, nil }})
 		if c.err != "" {
 			if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), c.err) {
 				t.Errorf("%v: %v", c.env, err)

@@ -1,0 +1,141 @@
+// This file builds projects, and finds the image to use.
+
+package targets
+
+import (
+	"context"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
+)
+
+// Build compiles the project's firmware; it generates the project first if there is none. BOARD, MODEL and the other
+// inputs of generate choose the project; VERBOSE=1 shows the compiler's output, DRYRUN=1 lists the steps:
+// docs/command-line.md.
+func Build(ctx context.Context) error { return doJob(ctx, "build", buildFirmware) }
+
+func buildFirmware(ctx context.Context, j *job) error {
+	if j.in.Library {
+		return buildLibrary(ctx, j)
+	}
+	if j.Env.On("DRYRUN") {
+		return j.Would("build the firmware of %s for board %s", j.in.Project, j.in.Board.Value)
+	}
+	if err := j.ready(ctx); err != nil {
+		return err
+	}
+	return j.build(ctx)
+}
+
+// build builds the project and prints the image's size.
+func (j *job) build(ctx context.Context) error {
+	bar := j.Start("build", 0)
+	image, err := j.project.Build(ctx)
+	bar.End()
+	if err != nil {
+		return err
+	}
+	j.image = image
+	if len(image.Edited) > 0 {
+		j.Notef("note: built with files that were changed by hand: %s", strings.Join(image.Edited, ", "))
+	}
+	r := jsonlines.Build{
+		Project: j.projectLine(), Step: "build", Image: j.Shown(image.Path), SHA256: image.Digest, BuildID: image.ID(),
+		Edited: append([]string{}, image.Edited...), Text: image.Size.Text, Data: image.Size.Data, BSS: image.Size.BSS,
+	}
+	if image.UpToDate {
+		j.Printf("build: %s is up to date", j.Shown(image.Path))
+		r.Status = jsonlines.StatusUpToDate
+	} else {
+		z := image.Size
+		j.Printf("build: %s, text %d, data %d, bss %d bytes", j.Shown(image.Path), z.Text, z.Data, z.BSS)
+	}
+	j.JSONLine(r)
+	return nil
+}
+
+// ready generates the project if there is none, or if a requested archive, option or board file differs. Without
+// requests it uses the project as it is.
+func (j *job) ready(ctx context.Context) error {
+	in := j.in
+	if j.project == nil {
+		if j.unfinished != nil && !in.Derived {
+			return j.unfinished // generating it again replaces files
+		}
+		return j.generate(ctx)
+	}
+	if err := j.matches(); err != nil {
+		return err
+	}
+	if !in.Model.Asked && !in.ModelName.Asked && !in.Board.Asked && !in.OptionsAsked && !in.Template.Asked &&
+		in.Samples == "" {
+		return nil
+	}
+	current, err := j.isCurrent()
+	if err != nil {
+		return err
+	}
+	edited, err := j.project.Edited()
+	if err != nil {
+		return err
+	}
+	if current && len(edited) > 0 && !overwrites(j.Console) {
+		return nil // generating would replace the user's changes
+	}
+	return j.generate(ctx)
+}
+
+// built returns the image to use: the one named by IMAGE, else the project's, which it builds if this run has not.
+func (j *job) built(ctx context.Context) (*image.Image, error) {
+	if name := j.Env("IMAGE"); name != "" && !j.chosen {
+		if err := j.choose(ctx, name); err != nil {
+			return nil, err
+		}
+	}
+	if j.image == nil {
+		if err := j.ready(ctx); err != nil {
+			return nil, err
+		}
+		if err := j.build(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return j.image, nil
+}
+
+// imageOnBoard is IMAGE's value for the image that the board holds.
+const imageOnBoard = "running"
+
+// choose finds an image of an earlier build.
+func (j *job) choose(ctx context.Context, name string) error {
+	if err := j.ready(ctx); err != nil {
+		return err
+	}
+	find := func() (*image.Image, error) { return images(j.Console).Find(name) }
+	if name == imageOnBoard {
+		d, err := j.attached(ctx)
+		if err != nil {
+			return err
+		}
+		find = func() (*image.Image, error) { return d.Holds(ctx) }
+	}
+	image, err := find()
+	if err != nil {
+		return err
+	}
+	j.Notef("using %v, SHA-256 %s", image, image.Digest)
+	j.image, j.chosen = image, true
+	return nil
+}
+
+// planned returns the image of a dry run, or nil if there is none. It does not ask the board.
+func planned(j *job) (*image.Image, error) {
+	if j.project == nil {
+		return nil, nil
+	}
+	if name := j.Env("IMAGE"); name != "" && name != imageOnBoard {
+		return images(j.Console).Find(name)
+	}
+	return j.project.Built()
+}

@@ -1,0 +1,164 @@
+// This file generates projects.
+
+package targets
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/examples/samples"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/cli/console"
+	"github.com/boardsmith/boardsmith/internal/cli/inputs"
+	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
+	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/project"
+)
+
+// Generate makes or renews the firmware project of BOARD and MODEL in PROJECT. OPTIONS, APP, TEMPLATE, LIBRARIES, PLACE
+// and FIXED_INPUT choose what is in it; FORCE=1 replaces edited files, DRYRUN=1 lists the steps: docs/command-line.md.
+func Generate(ctx context.Context) error { return doJob(ctx, "generate", generateProject) }
+
+func generateProject(ctx context.Context, j *job) error {
+	in := j.in
+	if j.Env.On("DRYRUN") {
+		return j.Would("generate %s for board %s from %s", in.Project, in.Board.Value, inputs.ArchiveName(in.Model.Value))
+	}
+	if err := j.generate(ctx); err != nil {
+		return err
+	}
+	if !in.OptionsAsked && in.Usual != j.project.Options() && in.Config.File != "" {
+		j.Notef("note: the project keeps its own options, which differ from those in %s; OPTIONS sets them",
+			j.Shown(in.Config.File))
+	}
+	return nil
+}
+
+// generate generates the project of the inputs and prints what changed.
+func (j *job) generate(ctx context.Context) error {
+	in := j.in
+	spec := project.Spec{
+		Board: in.Board.Value, ModelName: in.ModelName.Value, Template: in.Template.Value, Options: in.Options,
+		Libraries: in.Libraries, Force: overwrites(j.Console),
+	}
+	if in.Library {
+		return noFirmware()
+	}
+	if err := runsHere(runtime.GOOS, in); err != nil {
+		return err
+	}
+	archive, err := j.archive()
+	if err != nil {
+		return err
+	}
+	spec.Archive = archive
+	if spec.Samples, err = j.samples(archive); err != nil {
+		return err
+	}
+	bar := j.Start("generate", 0)
+	p := j.project
+	if p != nil { // keep the lock since it was loaded
+		err = p.Generate(ctx, spec)
+	} else {
+		p, err = j.builder().Generate(ctx, in.Project, spec)
+	}
+	bar.End()
+	if err != nil {
+		return err
+	}
+	j.project, j.image, j.unfinished = p, nil, nil
+	r := jsonlines.Generate{Project: j.projectLine(), Step: "generate"} // build generates too
+	if n := len(p.Wrote()); n > 0 {
+		j.Printf("generate: %s for board %s from %s, %d files", in.Project, p.Board().Name,
+			inputs.ArchiveName(p.ArchiveName()), n)
+		r.Files = n
+	} else {
+		j.Printf("generate: %s is up to date", in.Project)
+		r.Status = jsonlines.StatusUpToDate
+	}
+	if edited := p.Stayed(); len(edited) > 0 {
+		j.Notef("note: left as they were changed by hand: %s", strings.Join(edited, ", "))
+		r.Edited = edited
+	}
+	j.JSONLine(r)
+	return nil
+}
+
+// samples returns the inputs that are compiled into standalone firmware: those of FIXED_INPUT, else the project's.
+func (j *job) samples(a *mlf.Archive) ([]ndarray.Named, error) {
+	in := j.in
+	if in.Samples == "" {
+		if j.project == nil || in.Options.App != boards.Standalone {
+			return nil, nil
+		}
+		return j.project.Samples()
+	}
+	m, err := a.Model(in.ModelName.Value)
+	if err != nil {
+		return nil, err
+	}
+	arrays, err := inputs.ReadArrays(in.Samples, m)
+	if err != nil {
+		return nil, fmt.Errorf("FIXED_INPUT: %w", err)
+	}
+	return arrays, nil
+}
+
+// runsHere returns an error for a board that is a process, except on Linux. It accepts an unknown board, for which
+// Generate returns a better error.
+func runsHere(system string, in *inputs.Inputs) error {
+	b, err := boards.Find(in.Board.Value, in.Path)
+	if err != nil || b.Link.Kind != "process" || system == "linux" {
+		return nil
+	}
+	return failure.New(failure.Config, "use an emulated (QEMU) or a hardware board: "+failure.Target("boards")+
+		" lists them",
+		"board %s is a process of Linux, and this is %s", b.Name, system)
+}
+
+// archive returns the archive to generate from: the requested one, else the project's, else the bundled sample.
+func (j *job) archive() (*mlf.Archive, error) {
+	in := j.in
+	switch {
+	case j.unfinished != nil && !in.Model.Asked:
+		return formerArchive(in.Project, j.unfinished)
+	case in.Model.Value != "" && (in.Model.Asked || j.project == nil):
+		return mlf.Open(in.Model.Value)
+	case in.Model.Asked || j.project == nil:
+		return mlf.Parse(samples.Name, samples.Archive())
+	}
+	a, _, err := j.project.Model()
+	if err != nil {
+		return nil, err
+	}
+	return mlf.Parse(j.project.ArchiveName(), a.Raw)
+}
+
+// formerArchive returns the archive in the folder of a project that cannot be opened, which is to be generated again.
+func formerArchive(dir string, unfinished *project.UnfinishedError) (*mlf.Archive, error) {
+	a, err := mlf.Open(filepath.Join(dir, "model.tar"))
+	if err == nil && a.Digest != unfinished.ArchiveDigest {
+		err = errors.New("it was not yet written")
+	}
+	if err != nil {
+		return nil, failure.New(failure.Config, "name the archive: MODEL=PATH", "%w; its archive: %w", unfinished, err)
+	}
+	a.Path = cmp.Or(unfinished.Archive, a.Path)
+	return a, nil
+}
+
+// overwrites reports whether FORCE applies to files, as it does in the targets that may replace or remove them.
+func overwrites(c *console.Console) bool {
+	switch c.Step() {
+	case "generate", "build", "clean":
+		return c.Env.On("FORCE")
+	}
+	return false
+}

@@ -1,0 +1,209 @@
+// This file holds what the targets of a process share: the inputs, the project with its lock, its image, and a device.
+
+package targets
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"path/filepath"
+	"slices"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/examples/samples"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/cli/console"
+	"github.com/boardsmith/boardsmith/internal/cli/inputs"
+	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
+	"github.com/boardsmith/boardsmith/internal/files/abspath"
+	"github.com/boardsmith/boardsmith/internal/gitfolder"
+	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/project"
+)
+
+// A job is one use of a project: a target's inputs, and the project, image and device that they choose.
+type job struct {
+	*console.Console
+	in        *inputs.Inputs
+	variables map[string]string // from which the inputs were read
+
+	project    *project.Project         // nil until opened or generated; its lock is held until close
+	unfinished *project.UnfinishedError // of a folder that must be generated again; else nil
+	image      *image.Image             // nil until built, or chosen by IMAGE
+	chosen     bool                     // by IMAGE
+	device     *device.Device           // nil until attached
+}
+
+// current is the job of this process. Its targets share it, so that "mage build flash run" holds the project's lock
+// from the first step to the last, builds once, and attaches the device once. It is global because mage's targets are
+// plain functions.
+var current = &job{}
+
+// openJob reads a target's inputs, and opens their project if there is one. After a change of a variable it first
+// closes what an earlier target has opened. app is the APP of new projects unless the user chose one; "": the default.
+func openJob(ctx context.Context, c *console.Console, app string) (*job, error) {
+	j, variables := current, c.Env.Inputs()
+	if !maps.Equal(variables, j.variables) {
+		if err := j.close(); err != nil {
+			return nil, err
+		}
+	}
+	j.Console, j.variables = c, variables
+	var err error
+	j.in, err = inputs.Resolve(inputs.Source{Env: c.Env, Dir: c.Dir, App: app, Load: j.load, Fetch: fetcher(ctx, c)})
+	return j, err
+}
+
+// load opens the inputs' project, unless it is open. It returns what the project records, or nil if there is none.
+func (j *job) load(in *inputs.Inputs) (*inputs.Recorded, error) {
+	j.in = in
+	if j.project == nil || j.project.Dir() != abspath.Of(in.Project) {
+		if err := j.close(); err != nil {
+			return nil, err
+		}
+		if !project.Exists(in.Project) {
+			return nil, nil
+		}
+		var err error
+		j.project, err = j.builder().Open(in.Project)
+		if u := (*project.UnfinishedError)(nil); errors.As(err, &u) {
+			j.unfinished = u
+			return &inputs.Recorded{
+				Board: u.Board, Template: u.Template, From: u.Template, Model: u.Archive, ModelName: u.ModelName,
+				Options: u.Options, Libraries: u.Libraries,
+			}, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	p := j.project
+	return &inputs.Recorded{
+		Board: p.Board().Name, Template: p.Template(), From: p.TemplateFrom(), Model: p.ArchiveName(),
+		ModelName: p.ModelName(), Options: p.Options(), Libraries: p.Libraries(),
+	}, nil
+}
+
+// close closes the device and the project, for a target that uses other ones.
+func (j *job) close() error {
+	p, err := j.project, j.detach()
+	j.project, j.unfinished, j.image, j.chosen = nil, nil, nil, false
+	if p != nil {
+		err = errors.Join(err, p.Close())
+	}
+	return err
+}
+
+// attached returns the board's device, leased until detach or the end of the process.
+func (j *job) attached(ctx context.Context) (d *device.Device, err error) {
+	if j.device == nil {
+		j.device, err = attach(ctx, j.Console, j.project.Board(), j.in.Device, j.desk())
+	}
+	return j.device, err
+}
+
+func (j *job) detach() error {
+	d := j.device
+	j.device = nil
+	if d == nil {
+		return nil
+	}
+	return d.Close()
+}
+
+// board returns the board named by BOARD, for targets that need no project. If only a build finds out how the board
+// is reached, it is the board of the project, once that is built.
+func (j *job) board() (*boards.Board, error) {
+	b, err := boards.Find(j.in.Board.Value, j.in.Path)
+	if err != nil {
+		return nil, err
+	}
+	if b.Partial && j.project != nil && j.project.Board().Name == b.Name {
+		b = j.project.Board()
+	}
+	if d := j.in.DeskFile.Find(j.in.Device); d != nil && d.Board != b.Name {
+		return nil, failure.New(failure.Config, "leave BOARD out", "%s in desk.json is a %s, not a %s", d.Name, d.Board,
+			b.Name)
+	}
+	return b, nil
+}
+
+// matches returns an error unless the project is for the requested board and model.
+func (j *job) matches() error {
+	in, p := j.in, j.project
+	archive := inputs.ArchiveName(p.ArchiveName())
+	if in.Board.Asked && in.BoardName() != p.Board().Name {
+		return j.otherProject("board", p.Board().Name, in.BoardName())
+	}
+	if in.Model.Asked && inputs.ArchiveName(in.Model.Value) != archive {
+		return j.otherProject("model", archive, inputs.ArchiveName(in.Model.Value))
+	}
+	if in.ModelName.Asked && in.ModelName.Value != p.ModelName() {
+		return j.otherProject("model", p.ModelName(), in.ModelName.Value+" of "+archive)
+	}
+	return nil
+}
+
+func (j *job) otherProject(subject, recorded, asked string) error {
+	return failure.New(failure.Config, "choose another PROJECT, or generate it again: "+failure.Target("generate"),
+		"project %s was made for %s %s, not for %s", j.Shown(j.project.Dir()), subject, recorded, asked)
+}
+
+// isCurrent reports whether the project matches the requested inputs and its own are up to date.
+func (j *job) isCurrent() (bool, error) {
+	in, p := j.in, j.project
+	if in.OptionsAsked && in.Options != p.Options() {
+		return false, nil
+	}
+	if in.LibrariesAsked && !slices.Equal(in.Libraries, p.Libraries()) {
+		return false, nil
+	}
+	if in.Samples != "" {
+		return false, nil // generating compares them
+	}
+	if in.Template.Asked && !isTemplate(in, p) {
+		return false, nil
+	}
+	if !in.Model.Asked {
+		return true, nil
+	}
+	digest := samples.Digest()
+	if in.Model.Value != "" {
+		a, err := mlf.Open(in.Model.Value)
+		if err != nil {
+			return false, err
+		}
+		digest = a.Digest
+	}
+	return digest == p.ArchiveDigest(), nil
+}
+
+// isTemplate reports whether a project has the requested template.
+func isTemplate(in *inputs.Inputs, p *project.Project) bool {
+	place := cmp.Or(in.Config.Templates[in.Template.Value], in.Template.Value)
+	if gitfolder.IsRef(place) {
+		return place == p.TemplateFrom()
+	}
+	return filepath.Base(in.Template.Value) == p.Template() && !gitfolder.IsRef(p.TemplateFrom())
+}
+
+// projectLine begins a JSON line about the project.
+func (j *job) projectLine() jsonlines.Project {
+	p := j.project
+	return jsonlines.Project{
+		Project: j.Shown(p.Dir()), Board: p.Board().Name, Model: inputs.ArchiveName(p.ArchiveName()),
+		ModelSHA256: p.ArchiveDigest(),
+	}
+}
+
+// imageLine begins a JSON line about the image that is flashed or run. The model of an image named by IMAGE is unknown.
+func (j *job) imageLine(image *image.Image) jsonlines.Image {
+	r := jsonlines.Image{Project: j.projectLine(), BuildID: image.ID()}
+	if j.chosen {
+		r.Model, r.ModelSHA256 = "", ""
+	}
+	return r
+}

@@ -1,0 +1,54 @@
+package targets
+
+import (
+	"context"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/project"
+)
+
+// TestInputsAreReadAtEachCall calls targets of one process with changing variables, as a magefile does that builds for
+// several boards.
+func TestInputsAreReadAtEachCall(t *testing.T) {
+	t.Chdir(t.TempDir())
+	t.Setenv("BOARDSMITH_HOME", t.TempDir())
+	t.Cleanup(func() {
+		if err := current.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	call := func(target func(context.Context) error, variable, value string) error {
+		t.Setenv(variable, value)
+		return target(t.Context())
+	}
+	must := func(target func(context.Context) error, variable, value string) {
+		t.Helper()
+		if err := call(target, variable, value); err != nil {
+			t.Fatalf("%s=%s: %v", variable, value, err)
+		}
+	}
+	for _, board := range []string{"host", "mps2_an385"} {
+		must(Generate, "BOARD", board)
+		if !project.Exists("build/" + board + "/digits_i8.aot_packed") {
+			t.Errorf("there is no project for %s", board)
+		}
+	}
+	if err := call(Generate, "BOARD", "nosuch"); failure.Of(err) != failure.Config {
+		t.Errorf("BOARD=nosuch: %v", err)
+	}
+	t.Setenv("BOARD", "host")
+	must(Build, "PROJECT", "p")
+	first := current.image.Digest
+	must(Size, "OPTIONS", "arena_kib=200")
+	if current.image.Digest == first || current.project.Options().ArenaKiB != 200 {
+		t.Errorf("OPTIONS=%v: the same image", current.project.Options())
+	}
+	must(Clean, "FORCE", "1")
+	if project.Exists("p") || current.project != nil {
+		t.Error("the project was not removed")
+	}
+	if err := call(Run, "REPEAT", "none"); failure.Of(err) != failure.Config {
+		t.Errorf("REPEAT=none: %v", err)
+	}
+}

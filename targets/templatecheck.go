@@ -1,0 +1,102 @@
+// This file compares templates with their template.json, without hardware.
+
+package targets
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/examples/samples"
+	"github.com/boardsmith/boardsmith/executor"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/cli/console"
+	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
+	"github.com/boardsmith/boardsmith/internal/cli/valuetext"
+	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/project/templatecheck"
+	"github.com/boardsmith/boardsmith/rpc"
+)
+
+// Check checks, without hardware, that a template by name or folder agrees with its template.json, for BOARD.
+func (Template) Check(ctx context.Context, nameOrFolder string) error {
+	return doNamed(ctx, "template:check", nameOrFolder, checkTemplate)
+}
+
+func checkTemplate(ctx context.Context, c *console.Console, template string) error {
+	if c.Env.On("DRYRUN") {
+		var names []string
+		for _, check := range templatecheck.List() {
+			c.Printf("%-10s %s", check.Name, check.Doc)
+			names = append(names, check.Name)
+		}
+		return c.Would("check template %s: %s", template, strings.Join(names, ", "))
+	}
+	builder, err := searchBuilder(ctx, c)
+	if err != nil {
+		return err
+	}
+	model, err := mlf.Parse(samples.Name, samples.Archive())
+	if err != nil {
+		return err
+	}
+	bar := c.Start("checking template "+template, 0)
+	defer bar.End()
+	trial := templatecheck.Trial{
+		Spec: project.Spec{Board: c.Env("BOARD"), Template: template, Archive: model}, Run: runsSample,
+	}
+	checked, skipped := 0, 0
+	err = templatecheck.Run(ctx, builder, trial, func(r templatecheck.Check) {
+		state, detail := "ok", r.Found
+		if checked++; r.Skipped != "" {
+			skipped++
+			state, detail = "skipped", r.Skipped
+		}
+		c.Printf("%-8s %-10s %s: %s", state, r.Name, r.Doc, detail)
+		c.JSONLine(jsonlines.Check{Check: r.Name, Doc: r.Doc, Found: r.Found, Skipped: r.Skipped})
+	})
+	if err != nil {
+		return fmt.Errorf("template %s: %w", filepath.Base(template), err)
+	}
+	c.Printf("template %s: good; %d checks, %d of them skipped", filepath.Base(template), checked, skipped)
+	c.JSONLine(jsonlines.Checked{Template: template, Passed: checked - skipped, Skipped: skipped})
+	return nil
+}
+
+// runsSample runs the bundled model on its input, and compares the outputs.
+func runsSample(ctx context.Context, s *rpc.Session, m *mlf.Model) error {
+	inputs, err := samples.Inputs()
+	if err != nil {
+		return err
+	}
+	want, err := samples.Outputs()
+	if err != nil {
+		return err
+	}
+	e, err := executor.Open(ctx, s, m)
+	if err != nil {
+		return err
+	}
+	for _, in := range inputs {
+		if err := e.SetInput(ctx, in.Name, in.Array); err != nil {
+			return err
+		}
+	}
+	if err := e.Run(ctx); err != nil {
+		return err
+	}
+	for i, w := range want {
+		got, err := e.Output(ctx, i)
+		if err != nil {
+			return err
+		}
+		if !got.Equal(w.Array) {
+			return failure.Errorf(failure.WrongAnswer, "%s is %v %s, %s instead of %s", w.Name, got.DType,
+				ndarray.ShapeString(got.Shape), valuetext.First(got), valuetext.First(w.Array))
+		}
+	}
+	return e.Close(ctx)
+}
