@@ -19,7 +19,7 @@ from typing import Any
 import tvm
 from tvm import tirx
 
-from . import archive, kernels, lowering, plan
+from . import archive, kernels, lowering, plan, quantized
 from .errors import ExportError
 
 __all__ = ["ExportError", "Report", "export"]
@@ -74,7 +74,7 @@ def export(
     main = module["main"]
     inputs = _named(input_names, [p.name for p in main.params], "inputs")
     tensors = [plan.tensor_of(n, plan.type_of(p)) for n, p in zip(inputs, main.params)]
-    module = lowering.lower(module, target)
+    module = lowering.lower(quantized.rewrite(module), target)
     functions = {gv.name_hint: f for gv, f in module.functions_items() if isinstance(f, tirx.PrimFunc)}
     lowered = kernels.lower({n: kernels.schedule(f, target, database) for n, f in functions.items()})
     network = plan.Reader(module["main"], lowered, tensors).plan

@@ -136,6 +136,14 @@ def tensor_of(name: str, kind: Any) -> Tensor:
     raise ExportError(f"{name}: type {kind} is not supported; only tensors of fixed shape are")
 
 
+def constant_of(expression: Any) -> np.ndarray | None:
+    """Returns the value of a constant."""
+    kind = type(expression).__name__
+    if kind not in ("Constant", "GenericConst"):  # TVM 0.26, 0.27
+        return None
+    return np.ascontiguousarray((expression.data if kind == "Constant" else expression.value).numpy())
+
+
 class Reader:
     """Reads the plan of a lowered main function."""
 
@@ -155,11 +163,8 @@ class Reader:
             return [self._value(e) for e in expression.fields]
         if isinstance(expression, relax.TupleGetItem):
             return self._value(expression.tuple_value)[int(expression.index)]
-        data = getattr(expression, "data", None) if type(expression).__name__ == "Constant" else None
-        if type(expression).__name__ == "GenericConst":  # TVM 0.27
-            data = expression.value
-        if data is not None:
-            return self._constant(np.ascontiguousarray(data.numpy()))
+        if (array := constant_of(expression)) is not None:
+            return self._constant(array)
         return self.values[expression]
 
     def _constant(self, array: np.ndarray) -> Value:
