@@ -68,7 +68,7 @@ def _is_spatial(block: Any) -> bool:
 
 def _calls_function(block: Any) -> bool:
     """Reports whether a block computes a function such as exp, whose result is worth its memory."""
-    return any(_name(call) not in CHEAP_CALLS for call in _nodes(block.body, tvm.ir.Call))
+    return any(_name(call) not in CHEAP_CALLS for call in nodes(block.body, tvm.ir.Call))
 
 
 REALIZE = getattr(s_tir, "SBlockRealize", None) or tirx.SBlockRealize  # TVM 0.27, or 0.26
@@ -122,9 +122,9 @@ def _outermost_bounds(sch: s_tir.Schedule, block: Any, loops: list[Any]) -> list
     """Reorders a reduction's loops: those that conditions of inlined padding depend on come first."""
     node = sch.get(block)
     bounded: set[str] = set()
-    for call in _nodes(node.body, tvm.ir.Call):
+    for call in nodes(node.body, tvm.ir.Call):
         if _name(call) == "if_then_else":
-            bounded.update(v.name for v in _nodes(call.args[0], tirx.Var))
+            bounded.update(v.name for v in nodes(call.args[0], tirx.Var))
     first = [v.var.name for v in node.iter_vars if v.var.name in bounded]
     names = {str(sch.get(loop).loop_var.name): loop for loop in loops}
     if not first or len(first) == len(node.iter_vars):
@@ -135,7 +135,7 @@ def _outermost_bounds(sch: s_tir.Schedule, block: Any, loops: list[Any]) -> list
     used: set[str] = set()
     for v, value in zip(node.iter_vars, realize.iter_values):
         if v.var.name in first:
-            used.update(x.name for x in _nodes(value, tirx.Var))
+            used.update(x.name for x in nodes(value, tirx.Var))
     order = [loop for name, loop in names.items() if name in used] + [
         loop for name, loop in names.items() if name not in used
     ]
@@ -144,20 +144,20 @@ def _outermost_bounds(sch: s_tir.Schedule, block: Any, loops: list[Any]) -> list
 
 def _realize_of(sch: s_tir.Schedule, block: Any, loops: list[Any]) -> Any:
     node = sch.get(block)
-    realizes = _nodes(sch.get(loops[0]), REALIZE)
+    realizes = nodes(sch.get(loops[0]), REALIZE)
     return next((r for r in realizes if r.block.same_as(node)), None)
 
 
-def _nodes(root: Any, kind: Any) -> list[Any]:
+def nodes(root: Any, kind: Any) -> list[Any]:
     """Returns the nodes of one class, children first."""
-    nodes: list[Any] = []
+    matches: list[Any] = []
 
     def visit(node: Any) -> None:
         if isinstance(node, kind):
-            nodes.append(node)
+            matches.append(node)
 
-    tvm_ffi.structural_walk(root, (tvm_ffi.Object, visit))
-    return nodes
+    tvm_ffi.structural_walk(root, (tvm_ffi.Object, visit), order="post")
+    return matches
 
 
 def schedule(function: tirx.PrimFunc, target: tvm.target.Target, database: Any = None) -> tirx.PrimFunc:
@@ -245,7 +245,7 @@ def _hoist(stmt: Any) -> Any:
         return stmt
     body, inside, outside = stmt.body, [], []
     while isinstance(body, tirx.IfThenElse) and body.else_case is None:
-        depends = any(v.same_as(stmt.loop_var) for v in _nodes(body.condition, tirx.Var))
+        depends = any(v.same_as(stmt.loop_var) for v in nodes(body.condition, tirx.Var))
         (inside if depends else outside).append(body.condition)
         body = body.then_case
     return _under(outside, _loop(stmt, _under(inside, body)))

@@ -102,6 +102,6 @@ def lower(module: tvm.IRModule, target: tvm.target.Target) -> tvm.IRModule:
     with target:
         return tvm.transform.Sequential([
             t.DecomposeOpsForInference(), t.CanonicalizeBindings(), t.LegalizeOps(), t.AnnotateTIROpPattern(),
-            t.FoldConstant(), t.FuseOps(), t.FuseTIR(), t.DeadCodeElimination(["main"]), t.RewriteDataflowReshape(),
+            t.FoldConstant(), t.RewriteDataflowReshape(), t.FuseOps(), t.FuseTIR(), t.DeadCodeElimination(["main"]),
             t.ToNonDataflow(), t.RemovePurityChecking(),
         ])(module)  # fmt: skip

@@ -16,6 +16,8 @@ import numpy as np
 import tvm
 from tvm import relax, te, tirx
 
+from .errors import ExportError
+from .kernels import nodes
 from .plan import constant_of, type_of
 
 RANGES = {"int8": (-128, 127), "uint8": (0, 255)}
@@ -66,7 +68,7 @@ class Rewriter:
     """Builds main anew, from its results back to its inputs."""
 
     def __init__(self, module: tvm.IRModule) -> None:
-        self.main = module["main"]
+        self.module, self.main = module, module["main"]
         self.defined = {b.var: b.value for block in self.main.body.blocks for b in block.bindings}
         self.emitted: dict[Any, Any] = {p: p for p in self.main.params}
         self.integers: dict[Any, Integers] = {}
@@ -77,6 +79,8 @@ class Rewriter:
         """Returns the module with the new main."""
         with self.builder.function("main", list(self.main.params), attrs=dict(self.main.attrs or {})):
             with self.builder.dataflow():
+                for var in self.defined:  # in order, so that no network is too deep
+                    self._integers(var)
                 result = self._plain(self.main.body.body)
                 if not isinstance(result, relax.Tuple):
                     result = self.builder.emit_output(result)
@@ -166,20 +170,39 @@ class Rewriter:
             return Weights(inner.q.transpose(axes), inner.scale.transpose(axes))
         return None
 
+    def _limits(self, call: Any) -> tuple[Any, float, float] | None:
+        """Returns what an operator limits to constants, and these."""
+        name, args = _name(call), list(call.args) if isinstance(call, relax.Call) else []
+        if name == "relax.call_tir":  # the frontend for ONNX computes Clip so
+            name, args = _extremum(self.module[args[0]]), list(args[1].fields)
+        if name == "relax.nn.relu":
+            limits = 0.0, math.inf
+        elif name == "relax.clip":
+            limits = _number(args[1]), _number(args[2])
+        elif name in ("relax.maximum", "relax.minimum") and (bound := self._scalar(args[1])) is not None:
+            limits = (bound, math.inf) if name == "relax.maximum" else (-math.inf, bound)
+        else:
+            return None
+        return self.defined.get(args[0]), *limits
+
+    def _scalar(self, value: Any) -> float | None:
+        """Returns a constant scalar, also one that is replaced if it is not a number."""
+        call = self.defined.get(value) if isinstance(value, relax.Var) else None
+        if _name(call) == "relax.where" and _name(self.defined.get(call.args[0])) == "relax.isnan":
+            bound = self._scalar(call.args[2])
+            return self._scalar(call.args[1]) if bound is not None and math.isnan(bound) else bound
+        array = constant_of(value)
+        return None if array is None or array.size != 1 else float(array.ravel()[0])
+
     def _compute(self, call: Any, to: Scale, dtype: str) -> Integers | None:
         """Emits the integers of a quantize, if the operators before it are known."""
         low, high = RANGES[dtype]
         value = self.defined.get(call.args[0])
-        while _name(value) in ("relax.nn.relu", "relax.clip"):
-            if _name(value) == "relax.clip":
-                bounds = [constant_of(a) if not hasattr(a, "value") else np.float64(_number(a)) for a in value.args[1:]]
-                if any(b is None for b in bounds):
-                    return None
-                low = max(low, _quantized(float(bounds[0]), to))
-                high = min(high, _quantized(float(bounds[1]), to))
-            else:
-                low = max(low, to.zero)
-            value = self.defined.get(value.args[0])
+        while (limits := self._limits(value)) is not None:
+            value, least, most = limits
+            low, high = max(low, _quantized(least, to)), min(high, _quantized(most, to))
+        if low > high:
+            return None
         rule = RULES.get(_name(value))
         return rule(self, value, _Target(to, low, high, dtype)) if rule else None
 
@@ -206,8 +229,18 @@ class _Target:
 
 
 def _number(value: Any) -> float:
-    inner = getattr(value, "value", value)
-    return float(getattr(inner, "value", inner))
+    """Returns a bound of a clip, which is a scalar of one of several types."""
+    while hasattr(value, "value"):
+        value = value.value
+    return float(value)
+
+
+def _extremum(function: tirx.PrimFunc) -> str:
+    """Returns the operator that a function of two tensors computes, if it is a maximum or minimum."""
+    stores = nodes(function.body, tirx.BufferStore)
+    if len(stores) == 1 and len(function.params) == 3 and len(function.params[1].shape) == 0:
+        return {tirx.Max: "relax.maximum", tirx.Min: "relax.minimum"}.get(type(stores[0].value), "")
+    return ""
 
 
 def _quantized(real: float, scale: Scale) -> int:
@@ -216,8 +249,17 @@ def _quantized(real: float, scale: Scale) -> int:
 
 def _fixed(real: np.ndarray, bits: int = 31) -> tuple[np.ndarray, int]:
     """Returns integers of that many bits and a shift: the factors are about integers / 2**shift."""
-    shift = max(1, min(62, bits - 1 - math.frexp(float(np.max(np.abs(real))))[1]))
+    shift = min(62, bits - 1 - math.frexp(float(np.max(np.abs(real))))[1])
+    if shift < 1:
+        raise ExportError(f"scales of quantized tensors differ by a factor of {np.max(np.abs(real)):.3g}")
     return np.rint(real * 2.0**shift).astype(np.int32), shift
+
+
+def _offsets(sums: np.ndarray) -> np.ndarray:
+    """Returns what is added to sums of products, as int32."""
+    if np.abs(sums).max() > 2**30:
+        raise ExportError(f"the bias of a quantized operator is {np.abs(sums).max():.3g} units: too large")
+    return np.rint(sums).astype(np.int32)
 
 
 def _sum_parts(r: Rewriter, value: Any) -> tuple[Any, Any]:
@@ -275,9 +317,8 @@ def _conv(r: Rewriter, value: Any, target: _Target, bias: Any = None) -> Integer
         return None
     (top, left, bottom, right), strides, dilation = _ints(attrs.padding), _ints(attrs.strides), _ints(attrs.dilation)
     padded = any((top, left, bottom, right))
-    sums = np.rint(offsets / (real * scale.scale)).astype(np.int64)
-    if not padded:
-        sums -= scale.zero * q.reshape(channels, -1).sum(axis=1)
+    zeros = 0 if padded else scale.zero * q.reshape(channels, -1).sum(axis=1)
+    sums = _offsets(offsets / (real * scale.scale) - zeros)
     factors, shift = _fixed(real * scale.scale / target.to.scale)
     _, _, height, width = _shape(value.args[0])
     rows = (height + top + bottom - (q.shape[1] - 1) * dilation[0] - 1) // strides[0] + 1
@@ -307,7 +348,7 @@ def _conv(r: Rewriter, value: Any, target: _Target, bias: Any = None) -> Integer
         return te.compute(
             total.shape, lambda n, h, v, o: target.requantize(total[n, h, v, o] + b[o], m[o], shift), "conv_int8")
 
-    constants = (relax.const(q.astype(np.int8)), relax.const(sums.astype(np.int32)), relax.const(factors))
+    constants = (relax.const(q.astype(np.int8)), relax.const(sums), relax.const(factors))
     return Integers(r.builder.emit_te(compute, r._last(integers), *constants, primfunc_name_hint="conv_int8"), True)
 
 
@@ -321,7 +362,7 @@ def _matmul(r: Rewriter, value: Any, target: _Target, bias: Any = None) -> Integ
     offsets = _bias(r, bias, q.shape[0])
     if offsets is None or np.abs(q).max() > 128 or np.any(weights.scale != real):
         return None
-    sums = np.rint(offsets / (real * scale.scale)).astype(np.int64) - scale.zero * q.sum(axis=1)
+    sums = _offsets(offsets / (real * scale.scale) - scale.zero * q.sum(axis=1))
     factors, shift = _fixed(real * scale.scale / target.to.scale)
 
     def compute(x: te.Tensor, w: te.Tensor, b: te.Tensor, m: te.Tensor) -> te.Tensor:
@@ -331,7 +372,7 @@ def _matmul(r: Rewriter, value: Any, target: _Target, bias: Any = None) -> Integ
             lambda n, o: te.sum(x[n, k].astype("int32") * w[o, k].astype("int32"), axis=k), "total")
         return te.compute(total.shape, lambda n, o: target.requantize(total[n, o] + b[o], m[o], shift), "dense_int8")
 
-    constants = (relax.const(q.astype(np.int8)), relax.const(sums.astype(np.int32)), relax.const(factors))
+    constants = (relax.const(q.astype(np.int8)), relax.const(sums), relax.const(factors))
     return Integers(r.builder.emit_te(compute, integers.value, *constants, primfunc_name_hint="dense_int8"), False)
 
 

@@ -138,7 +138,105 @@ def recurrent() -> onnx.ModelProto:
     return n.model(n.add("Identity", h, to="next_state"))
 
 
-NETWORKS = {f.__name__: f for f in (dense, conv, two_inputs, two_outputs, pooling, depthwise, residual, recurrent)}
+class Quantizer:
+    """Inserts pairs of quantize and dequantize into a float network, for int8 with scales of drawn inputs' ranges."""
+
+    def __init__(self, model: onnx.ModelProto) -> None:
+        self.model, self.nodes, self.weights = model, [], []
+        self.floats = {w.name: numpy_helper.to_array(w) for w in model.graph.initializer}
+        every = onnx.ModelProto()
+        every.CopyFrom(model)
+        del every.graph.output[:]
+        every.graph.output.extend(helper.make_empty_tensor_value_info(o) for n in model.graph.node for o in n.output)
+        samples = [ReferenceEvaluator(every).run(None, inputs_of(model, seed)) for seed in range(4)]
+        names = [o.name for o in every.graph.output]
+        inputs = [inputs_of(model, seed) for seed in range(4)]
+        self.values = {n: np.stack([s[i] for s in samples]) for i, n in enumerate(names)}
+        self.values |= {n: np.stack([i[n] for i in inputs]) for n in inputs[0]}
+        self.scales: dict[str, tuple[np.float32, np.int8]] = {}
+
+    def run(self) -> onnx.ModelProto:
+        """Returns the network; its result is int8."""
+        graph = self.model.graph
+        activations = {i.name: self.pair(i.name) for i in graph.input}
+        fused = {n.input[0] for n in graph.node if n.op_type in ("Relu", "Clip")}
+        for node in graph.node:
+            new = onnx.NodeProto()
+            new.CopyFrom(node)
+            wide = node.op_type in ("Conv", "Gemm")
+            new.input[:] = [activations[x] if x in activations else x if x not in self.floats or not wide
+                            else self.weight(x, node, i) for i, x in enumerate(node.input)]
+            self.nodes.append(new)
+            for o in node.output:
+                same = node.input[0] if node.op_type in ("MaxPool", "Flatten") else None
+                activations[o] = o if o in fused else self.pair(o, same)
+        for name in {x for n in self.nodes for x in n.input} & set(self.floats):
+            self.weights.append(numpy_helper.from_array(self.floats[name], name))
+        self.nodes.pop()  # the last dequantize
+        last = self.nodes[-1].output[0]
+        result = helper.make_tensor_value_info(last, TensorProto.INT8, None)
+        new = helper.make_graph(self.nodes, graph.name, list(graph.input), [result], self.weights)
+        model = helper.make_model(new, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
+        return onnx.shape_inference.infer_shapes(model, strict_mode=True)
+
+    def constant(self, array: np.ndarray, name: str) -> str:
+        """Adds a constant and returns its name."""
+        if all(w.name != name for w in self.weights):
+            self.weights.append(numpy_helper.from_array(np.asarray(array), name))
+        return name
+
+    def pair(self, name: str, same: str | None = None) -> str:
+        """Adds a quantize and a dequantize, with the scale of another tensor or of this one's range."""
+        if same is None:
+            low, high = min(0, self.values[name].min()), max(0, self.values[name].max())
+            scale = np.float32((high - low) / 255)
+            self.scales[name] = scale, np.int8(np.rint(-128 - low / scale))
+        else:
+            self.scales[name] = self.scales[same]
+        names = [self.constant(a, f"{name}_{i}") for i, a in enumerate(self.scales[name])]
+        self.nodes.append(helper.make_node("QuantizeLinear", [name, *names], [f"{name}_q"]))
+        self.nodes.append(helper.make_node("DequantizeLinear", [f"{name}_q", *names], [f"{name}_d"]))
+        return f"{name}_d"
+
+    def weight(self, name: str, node: onnx.NodeProto, place: int) -> str:
+        """Adds a dequantize of a weight, with a scale for each result, or of a bias."""
+        array = self.floats[name].astype(np.float64)
+        if place == 2:  # in units of its operand times its weight
+            weights = np.abs(self.floats[node.input[1]]).reshape(array.size, -1).max(axis=1) / 127
+            scale, kind = weights * float(self.scales[node.input[0]][0]), np.int32
+        else:
+            scale, kind = np.abs(array).reshape(array.shape[0], -1).max(axis=1) / 127, np.int8
+        spread = scale.reshape(-1, *[1] * (array.ndim - 1))
+        names = [self.constant(np.rint(array / spread).astype(kind), f"{name}_q"),
+                 self.constant(scale.astype(np.float32), f"{name}_s"),
+                 self.constant(np.zeros(scale.shape, kind), f"{name}_z")]  # fmt: skip
+        self.nodes.append(helper.make_node("DequantizeLinear", names, [f"{name}_d"], axis=0))
+        return f"{name}_d"
+
+
+def int8_convolutional() -> onnx.ModelProto:
+    """A padded, a depthwise and a pointwise convolution, pooling, a dense layer and softmax, as int8."""
+    n = Network("int8_convolutional", x=(1, 2, 11, 9))
+    h = n.add("Relu", n.conv("x", 2, 8, strides=[2, 1]))
+    h = n.add("Relu", n.conv(h, 8, 8, group=8))
+    h = n.add("Clip", n.conv(h, 8, 12, kernel=1), n.constant(np.float32(0)), n.constant(np.float32(6)))
+    h = n.add("MaxPool", h, kernel_shape=[2, 2], strides=[2, 2])
+    h = n.add("Flatten", n.add("GlobalAveragePool", h))
+    h = n.add("Gemm", h, n.weight(6, 12), n.weight(6), transB=1)
+    return Quantizer(n.model(n.add("Softmax", h, axis=-1))).run()
+
+
+def int8_residual() -> onnx.ModelProto:
+    """A residual block and grouped convolutions, as int8."""
+    n = Network("int8_residual", x=(1, 6, 7, 7))
+    side = n.conv(n.add("Relu", n.conv("x", 6, 6, group=2)), 6, 6)
+    h = n.add("Relu", n.add("Add", side, "x"))
+    h = n.conv(h, 6, 4, kernel=1)
+    return Quantizer(n.model(n.add("LeakyRelu", h, alpha=0.25))).run()
+
+
+NETWORKS = {f.__name__: f for f in (dense, conv, two_inputs, two_outputs, pooling, depthwise, residual, recurrent,
+                                    int8_convolutional, int8_residual)}  # fmt: skip
 
 
 def inputs_of(model: onnx.ModelProto, seed: int = 7) -> dict[str, np.ndarray]:

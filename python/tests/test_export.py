@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tarfile
 import tempfile
 import unittest
@@ -99,6 +100,25 @@ class Export(unittest.TestCase):
         for word in ("TVMBackend", "tvm_ffi", "DLTensor"):
             self.assertNotIn(word, source)
         self.assertIn("static const float constant_0[", source)
+
+    def test_integers(self):
+        """A quantized network has int8 weights, and only softmax computes in floating point."""
+        report = boardsmith.export(from_onnx(networks.int8_convolutional()), self.path)
+        source = self.members()["./codegen/host/src/net_lib1.c"]
+        self.assertEqual(re.findall(r"static const (?:float|int64_t) \w+\[(\d+)", source), [])
+        for body in re.findall(r"TVM_DLL int32_t tvmgen_net_((?:conv|dense|mean|max)\w*\([^)]*\) {.*?^})", source, re.M | re.S):
+            self.assertNotIn("float", body)
+        weights = 8 * 2 * 9 + 8 * 9 + 12 * 8 + 6 * 12
+        self.assertLess(report.constants, weights + (8 + 8 + 12 + 6) * 8 + 16)
+
+    def test_odd_scales(self):
+        """Scales that no fixed-point factor fits are refused."""
+        n = networks.Network("odd", x=(1, 4))
+        model = networks.Quantizer(n.model(n.add("Add", "x", "x"))).run()
+        for w in model.graph.initializer:
+            if w.name == "x_0":
+                w.CopyFrom(networks.numpy_helper.from_array(np.float32(1e9), "x_0"))
+        self.refused(from_onnx(model), "scales", "factor")
 
     def test_dynamic(self):
         """A symbolic dimension is named."""
