@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import tvm
-from tvm import tirx
+from tvm import relax, tirx
 
 from . import archive, kernels, lowering, plan, quantized
 from .errors import ExportError
 
-__all__ = ["ExportError", "Report", "export"]
+__all__ = ["ExportError", "Report", "export", "lower"]
 __version__ = "0.1.0"
 
 KEYWORDS = set("""auto break case char const continue default do double else enum extern float for goto if inline int
@@ -66,17 +66,18 @@ def export(
     """
     path = Path(path)
     name = _model_name(name, path)
-    target = tvm.target.Target(target)
-    if target.kind.name != "c":
-        raise ExportError(f"target {target.kind.name} is not supported: only c is")
     module = lowering.bind(module, params)
     lowering.check(module)
     main = module["main"]
     inputs = _named(input_names, [p.name for p in main.params], "inputs")
     tensors = [plan.tensor_of(n, plan.type_of(p)) for n, p in zip(inputs, main.params)]
-    module = lowering.lower(quantized.rewrite(module), target)
+    target = _target(target)
+    module = lower(module, target=target)
+    if database is not None:
+        with target, database:
+            module = relax.transform.MetaScheduleApplyDatabase()(module)
     functions = {gv.name_hint: f for gv, f in module.functions_items() if isinstance(f, tirx.PrimFunc)}
-    lowered = kernels.lower({n: kernels.schedule(f, target, database) for n, f in functions.items()})
+    lowered = kernels.lower({n: kernels.schedule(f) for n, f in functions.items()})
     network = plan.Reader(module["main"], lowered, tensors).plan
     kinds = plan.type_of(module["main"].body.body)
     kinds = list(kinds.fields) if hasattr(kinds, "fields") else [kinds]
@@ -88,6 +89,28 @@ def export(
     _write(path, name, network, lowered, target)
     return Report(path, name, tuple(network.inputs), tuple(network.outputs), network.pool, network.peak,
                   plan.constant_bytes(network), len(network.steps))  # fmt: skip
+
+
+def lower(
+    module: tvm.IRModule,
+    *,
+    target: str | Mapping[str, Any] | tvm.target.Target = "c",
+    params: Mapping[str, Any] | None = None,
+) -> tvm.IRModule:
+    """Returns the functions that export schedules, and a main that calls them: what MetaSchedule tunes for a database.
+
+    Raises ExportError as export does.
+    """
+    module = lowering.bind(module, params)
+    lowering.check(module)
+    return lowering.lower(quantized.rewrite(module), _target(target))
+
+
+def _target(target: str | Mapping[str, Any] | tvm.target.Target) -> tvm.target.Target:
+    target = tvm.target.Target(target)
+    if target.kind.name != "c":
+        raise ExportError(f"target {target.kind.name} is not supported: only c is")
+    return target
 
 
 def _write(path: Path, name: str, network: plan.Plan, lowered: dict[str, kernels.Kernel], target: Any) -> None:

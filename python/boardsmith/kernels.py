@@ -160,13 +160,11 @@ def nodes(root: Any, kind: Any) -> list[Any]:
     return matches
 
 
-def schedule(function: tirx.PrimFunc, target: tvm.target.Target, database: Any = None) -> tirx.PrimFunc:
-    """Applies the schedule of MetaSchedule's database, else the default one. A function that the default schedule does
-    not fit remains as TVM generated it."""
-    if database is not None:
-        tuned = database.query_ir_module(tvm.IRModule({"main": function}), target, "main")
-        if tuned is not None:
-            return tuned["main"]
+def schedule(function: tirx.PrimFunc) -> tirx.PrimFunc:
+    """Applies the default schedule. A function with a schedule from a database, or that the default one does not fit,
+    remains as it is."""
+    if any(str(key).endswith("is_scheduled") for key in (function.attrs or {}).keys()):
+        return function
     sch = s_tir.Schedule(function, error_render_level="none")
     if not _attempt(lambda: sch.get_sblock("root")):
         return function

@@ -13,8 +13,9 @@ import boardsmith
 import networks
 import numpy as np
 import tvm
-from tvm import relax
+from tvm import relax, s_tir
 from tvm.relax.frontend.onnx import from_onnx
+from tvm.s_tir import meta_schedule
 
 
 def function(shape=(2, 4), build=None, dtype="float32"):
@@ -119,6 +120,27 @@ class Export(unittest.TestCase):
             if w.name == "x_0":
                 w.CopyFrom(networks.numpy_helper.from_array(np.float32(1e9), "x_0"))
         self.refused(from_onnx(model), "scales", "factor")
+
+    def test_database(self):
+        """An operator that a database has a schedule for gets it; others keep the default one."""
+        target = tvm.target.Target("c")
+        database = meta_schedule.database.MemoryDatabase()
+        module = from_onnx(networks.dense())
+        tasks = meta_schedule.relax_integration.extract_tasks(boardsmith.lower(module), target)
+        self.assertEqual(len(tasks), 2)
+        workload = tasks[0].dispatched[0]
+        sch = s_tir.Schedule(workload)
+        sch.unroll(sch.get_loops(sch.get_sblock("matmul"))[-1])
+        database.commit_tuning_record(meta_schedule.database.TuningRecord(
+            sch.trace, database.commit_workload(workload), [1.0], target,
+            meta_schedule.arg_info.ArgInfo.from_prim_func(workload["main"])))
+        sources = []
+        for options in ({}, {"database": database}):
+            boardsmith.export(module, self.path, **options)
+            sources.append(self.members()["./codegen/host/src/net_lib1.c"].split("TVM_DLL"))
+        plain, tuned = sources
+        self.assertEqual(sum(x != y for x, y in zip(plain, tuned)), 1)
+        self.assertGreater(len("".join(tuned)), len("".join(plain)))
 
     def test_dynamic(self):
         """A symbolic dimension is named."""
