@@ -57,7 +57,8 @@ def export(
 ) -> Report:
     """Writes a network as an archive, and returns what it needs.
 
-    module has a function main of tensors of fixed shapes; params are values for some of its parameters. name, of
+    module has a function main of tensors of fixed shapes; params are values for some of its parameters. target is of
+    kind c, or llvm with the architecture of a board: operators are then an object. name, of
     lower-case letters, digits and underscores, is the model's; by default it is the file's. database is one of
     MetaSchedule: operators that it has a schedule for get that one. Names of tensors are those of main's parameters,
     and output, or output0, output1 ..., if not given here. Two exports of one module are equal byte by byte.
@@ -108,23 +109,25 @@ def lower(
 
 def _target(target: str | Mapping[str, Any] | tvm.target.Target) -> tvm.target.Target:
     target = tvm.target.Target(target)
-    if target.kind.name != "c":
-        raise ExportError(f"target {target.kind.name} is not supported: only c is")
+    if target.kind.name not in ("c", "llvm"):
+        raise ExportError(f"target {target.kind.name} is not supported; c and llvm are")
     return target
 
 
 def _write(path: Path, name: str, network: plan.Plan, lowered: dict[str, kernels.Kernel], target: Any) -> None:
     source = archive.Source(name, network)
-    used = {f"tvmgen_{name}_{k}": lowered[k] for k in sorted({s.kernel for s in network.steps})}
+    used = sorted({s.kernel for s in network.steps})
+    code, binary = kernels.build({f"tvmgen_{name}_{k}": lowered[k] for k in used}, target)
     exporter = f"boardsmith {__version__} with Apache TVM {tvm.__version__}"
     members = {
-        "metadata.json": archive.metadata(name, network, {s.kernel: lowered[s.kernel] for s in network.steps},
-                                          str(target), exporter),
-        f"codegen/host/include/tvmgen_{name}.h": source.header(),
-        f"codegen/host/src/{name}_lib0.c": source.entry(),
-        f"codegen/host/src/{name}_lib1.c": source.operators(kernels.c_source(used, target)),
-    }  # fmt: skip
-    archive.write(path, {member: text.encode() for member, text in members.items()})
+        "metadata.json": archive.metadata(name, network, used, str(target), exporter).encode(),
+        f"codegen/host/include/tvmgen_{name}.h": source.header().encode(),
+        f"codegen/host/src/{name}_lib0.c": source.entry().encode(),
+        f"codegen/host/src/{name}_lib1.c": source.operators(code).encode(),
+    }
+    if binary is not None:
+        members[f"codegen/host/lib/{name}_lib0.o"] = binary
+    archive.write(path, members)
 
 
 def _model_name(name: str | None, path: Path) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .kernels import DTYPES, Kernel
+from .kernels import DTYPES
 from .plan import Plan, Tensor, Value, constant_bytes
 
 POOL = "global_workspace_0_var"  # the parameter for the pool
@@ -132,7 +132,7 @@ class Source:
         return f"(void*)({POOL} + {buffer.offset})"
 
 
-def metadata(name: str, plan: Plan, kernels: dict[str, Kernel], target: str, exporter: str) -> str:
+def metadata(name: str, plan: Plan, kernels: list[str], target: str, exporter: str) -> str:
     """Returns metadata.json. Beside TVM's fields, tensors have a shape, and the model an exporter."""
 
     def tensors(group: list[Tensor]) -> dict[str, object]:
@@ -148,7 +148,7 @@ def metadata(name: str, plan: Plan, kernels: dict[str, Kernel], target: str, exp
     }
     functions = [
         {"function_name": f"tvmgen_{name}_{k}", "workspace": [{"device": 1, "workspace_size_bytes": 0}]}
-        for k in sorted(kernels)
+        for k in kernels
     ]
     model = {
         "model_name": name,

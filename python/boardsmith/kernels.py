@@ -6,8 +6,10 @@ nothing: the memory plan places temporaries beside the tensors.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import tvm
@@ -301,11 +303,23 @@ def lower(functions: dict[str, tirx.PrimFunc]) -> dict[str, Kernel]:
     return {gv.name_hint: _raw(f) for gv, f in module.functions_items()}
 
 
-def c_source(kernels: dict[str, Kernel], target: tvm.target.Target) -> str:
-    """Returns the C of lowered operators: functions with external linkage that return 0."""
-    st, tx = s_tir.transform, tirx.transform
+def build(kernels: dict[str, Kernel], target: tvm.target.Target) -> tuple[str, bytes | None]:
+    """Returns the C of lowered operators; for target llvm, their declarations and an object. They have external
+    linkage, and return 0."""
+    tx = tirx.transform
     finish = tvm.transform.Sequential([
-        tx.BindTarget(target), tx.StmtSimplify(), tx.RemoveNoOp(), tx.CommonSubexprElim(),
-        tx.LowerIntrin()])  # fmt: skip
+        tx.BindTarget(target), tx.StmtSimplify(), tx.RemoveNoOp(), tx.CommonSubexprElim(), tx.LowerIntrin(),
+    ])  # fmt: skip
     module = finish(tvm.IRModule({n: k.function.with_attr("global_symbol", n) for n, k in kernels.items()}))
-    return str(tvm.get_global_func("target.build.c")(module, target).inspect_source())
+    built = tvm.get_global_func(f"target.build.{target.kind.name}")(module, target)
+    if target.kind.name == "c":
+        return str(built.inspect_source()), None
+    with tempfile.TemporaryDirectory() as folder:
+        built.write_to_file(f"{folder}/kernels.o", "o")
+        return "".join(_declaration(n, k) for n, k in kernels.items()), Path(folder, "kernels.o").read_bytes()
+
+
+def _declaration(name: str, kernel: Kernel) -> str:
+    types = [p.ty if hasattr(p, "ty") else p.type_annotation for p in kernel.function.params]
+    parameters = ", ".join(DTYPES[str(t.element_type.dtype)][0] + "*" for t in types)
+    return f"extern int32_t {name}({parameters});\n"

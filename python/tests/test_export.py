@@ -121,6 +121,21 @@ class Export(unittest.TestCase):
                 w.CopyFrom(networks.numpy_helper.from_array(np.float32(1e9), "x_0"))
         self.refused(from_onnx(model), "scales", "factor")
 
+    def test_object(self):
+        """With target llvm, operators are an object for another architecture, and two exports are equal."""
+        target = {"kind": "llvm", "mtriple": "thumbv7em-none-eabi", "mcpu": "cortex-m4", "mfloat-abi": "soft"}
+        if not tvm.runtime.enabled("llvm"):
+            self.skipTest("this TVM has no LLVM")
+        archives = []
+        for _ in range(2):
+            boardsmith.export(from_onnx(networks.conv()), self.path, target=target)
+            archives.append(self.path.read_bytes())
+        self.assertEqual(archives[0], archives[1])
+        with tarfile.open(self.path) as tar:
+            elf = tar.extractfile("./codegen/host/lib/net_lib0.o").read()
+        self.assertEqual(elf[:4] + elf[18:20], b"\x7fELF\x28\0")  # EM_ARM
+        self.assertIn(b"tvmgen_net_fused_conv2d", elf)
+
     def test_database(self):
         """An operator that a database has a schedule for gets it; others keep the default one."""
         target = tvm.target.Target("c")
@@ -169,7 +184,7 @@ class Export(unittest.TestCase):
     def test_other_faults(self):
         """Wrong arguments are refused."""
         self.refused(tvm.IRModule({}), "main")
-        self.refused(function(), "llvm", target="llvm")
+        self.refused(function(), "cuda", target="cuda")
         self.refused(function(), "Net", name="Net")
         self.refused(function(), "2 names", input_names=["a", "b"])
         self.refused(function(), "same name", input_names=["y-1"], output_names=["y_1"])
