@@ -6,6 +6,7 @@ nothing: the memory plan places temporaries beside the tensors.
 
 from __future__ import annotations
 
+import functools
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -73,7 +74,8 @@ def _calls_function(block: Any) -> bool:
     return any(_name(call) not in CHEAP_CALLS for call in nodes(block.body, tvm.ir.Call))
 
 
-REALIZE = getattr(s_tir, "SBlockRealize", None) or tirx.SBlockRealize  # TVM 0.27, or 0.26
+ARITHMETIC = tvm.sym if hasattr(tvm, "sym") else tvm.arith  # TVM 0.27, or 0.26
+REALIZE = getattr(s_tir, "SBlockRealize", None) or tirx.SBlockRealize
 
 CHEAP_CALLS = {"if_then_else", "likely", "shift_left", "shift_right", "bitwise_and",
                "bitwise_or", "bitwise_xor", "bitwise_not"}  # fmt: skip
@@ -224,7 +226,7 @@ def _map(stmt: Any, change: Callable[[Any], Any]) -> Any:
     if isinstance(stmt, tirx.SeqStmt):
         stmt = tirx.SeqStmt([_map(s, change) for s in stmt.seq])
     elif isinstance(stmt, tirx.For):
-        stmt = _loop(stmt, _map(stmt.body, change))
+        stmt = _loop(stmt, _map(stmt.body, change), stmt.min, stmt.extent)
     elif isinstance(stmt, tirx.IfThenElse):
         other = None if stmt.else_case is None else _map(stmt.else_case, change)
         stmt = tirx.IfThenElse(stmt.condition, _map(stmt.then_case, change), other)
@@ -233,22 +235,43 @@ def _map(stmt: Any, change: Callable[[Any], Any]) -> Any:
     return change(stmt)
 
 
-def _loop(stmt: Any, body: Any) -> Any:
-    return tirx.For(stmt.loop_var, stmt.min, stmt.extent, stmt.kind, body, None, stmt.annotations)
+def _loop(stmt: Any, body: Any, first: Any, extent: Any) -> Any:
+    return tirx.For(stmt.loop_var, first, extent, stmt.kind, body, None, stmt.annotations)
 
 
 def _hoist(stmt: Any) -> Any:
-    """Skips padding, and moves each condition out of a loop on which it does not depend."""
+    """Skips padding: moves each condition out of a loop on which it does not depend, or into the loop's bounds."""
     if isinstance(stmt, tirx.BufferStore):
         return _skip_padding(stmt)
     if not isinstance(stmt, tirx.For):
         return stmt
-    body, inside, outside = stmt.body, [], []
+    body, inside, outside, first, end = stmt.body, [], [], [stmt.min], [stmt.min + stmt.extent]
     while isinstance(body, tirx.IfThenElse) and body.else_case is None:
-        depends = any(v.same_as(stmt.loop_var) for v in nodes(body.condition, tirx.Var))
-        (inside if depends else outside).append(body.condition)
+        if not any(v.same_as(stmt.loop_var) for v in nodes(body.condition, tirx.Var)):
+            outside.append(body.condition)
+        elif not _bound(body.condition, stmt.loop_var, first, end):
+            inside.append(body.condition)
         body = body.then_case
-    return _under(outside, _loop(stmt, _under(inside, body)))
+    low, high = functools.reduce(tirx.max, first), functools.reduce(tirx.min, end)
+    return _under(outside, _loop(stmt, _under(inside, body), low, high - low))
+
+
+def _bound(condition: Any, var: Any, first: list[Any], end: list[Any]) -> bool:
+    """Adds a condition on a loop's variable to the bounds of the loop, if it is simple enough."""
+    if not isinstance(condition, (tirx.LT, tirx.LE, tirx.GT, tirx.GE)):
+        return False
+    less, more = condition.a, condition.b
+    if isinstance(condition, (tirx.GT, tirx.GE)):
+        less, more = more, less
+    linear = ARITHMETIC.detect_linear_equation(more - less, [var])
+    if len(linear) != 2 or not isinstance(linear[0], tirx.IntImm) or abs(int(linear[0])) != 1:
+        return False
+    rest = linear[1] - 1 if isinstance(condition, (tirx.LT, tirx.GT)) else linear[1]
+    if int(linear[0]) == 1:
+        first.append(-rest)  # var + rest >= 0
+    else:
+        end.append(rest + 1)  # rest - var >= 0
+    return True
 
 
 def _under(conditions: list[Any], stmt: Any) -> Any:
