@@ -11,6 +11,7 @@ import (
 	"strings"
 	"text/template"
 
+	"github.com/boardsmith/boardsmith/internal/plainc"
 	"github.com/boardsmith/boardsmith/mlf"
 )
 
@@ -77,7 +78,7 @@ func integration(codes []*Code, runtime, others []mlf.File) (files []mlf.File, e
 		}
 		d.Models = append(d.Models, m)
 		for _, name := range namesIn(c.Archived(), "src/", ".c") {
-			if slices.Contains(m.Sources, name) {
+			if slices.Contains(m.Sources, name) && !strings.HasSuffix(name, plainc.CallSuffix) {
 				d.OfTVM = append(d.OfTVM, name)
 			}
 		}
@@ -140,11 +141,11 @@ $(error $(MODELS)/src lacks a source of models.mk. If the path has spaces, by wh
 folder; else write it again)
 endif
 
-# How an object is compiled, and the library made. -w: TVM's code has many warnings. An archive hides that two models
-# define one symbol: linking all objects as one shows it.
+# How an object is compiled, and the library made. -w: TVM's code has many warnings; those of a typed call are errors of
+# a description. An archive hides that two models define one symbol: linking all objects as one shows it.
 define MODELS_COMPILE
 @mkdir -p $(@D)
-$(CC) $(CFLAGS) -std=gnu11 -w -ffunction-sections -fdata-sections -fno-common $(MODELS_OWN) -MMD -MP -c -o $@ $<
+$(CC) $(CFLAGS) -std=gnu11 $(if $(filter %_call.c,$<),,-w) -ffunction-sections -fdata-sections -fno-common $(MODELS_OWN) -MMD -MP -c -o $@ $<
 endef
 define MODELS_ARCHIVE
 @$(CC) $(CFLAGS) -r -nostdlib -o $(MODELS_BUILD)/whole.o $^ || { echo >&2 \

@@ -22,6 +22,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
 	"github.com/boardsmith/boardsmith/internal/fit"
+	"github.com/boardsmith/boardsmith/internal/plainc"
 	"github.com/boardsmith/boardsmith/internal/toolwords"
 	"github.com/boardsmith/boardsmith/mlf"
 )
@@ -179,8 +180,12 @@ func (c *Compiler) compile(ctx context.Context, dir, source, model string, files
 	if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, o.path)), 0o755); err != nil {
 		return o, err
 	}
-	args := slices.Concat(c.flagsOf(name), []string{
-		"-std=gnu11", "-w", "-ffunction-sections", "-fdata-sections", "-fno-common", "-Iinclude",
+	quiet := []string{"-w"}
+	if strings.HasSuffix(name, plainc.CallSuffix) {
+		quiet = nil
+	}
+	args := slices.Concat(c.flagsOf(name), quiet, []string{
+		"-std=gnu11", "-ffunction-sections", "-fdata-sections", "-fno-common", "-Iinclude",
 	}, c.headerFlags(), []string{"-ffile-prefix-map=" + abspath.Of(dir) + "=.", "-c", source, "-o", o.path})
 	err := command.Command{Path: c.cc, Args: args, Dir: dir, Timeout: compileTimeout}.Run(ctx)
 	if err != nil && ctx.Err() == nil {

@@ -30,9 +30,17 @@ const (
 	tarBlock   = 512
 )
 
-// Open reads an archive, a tar or a gzipped tar by its content, whatever its name. Every error is a *FormatError.
+// Open reads an archive, a tar or a gzipped tar by its content, whatever its name. A folder with a model.json, or a
+// .json file, is the description of a model in plain C (docs/c-models.md): the result is the archive of that model with
+// a typed call of its function. Every error has class config; that of an archive is a *FormatError.
 func Open(file string) (*Archive, error) {
 	a := &Archive{Path: file}
+	if raw, err := readDescribed(file); raw != nil || err != nil {
+		if err != nil {
+			return nil, err
+		}
+		return Parse(file, raw)
+	}
 	raw, err := readPacked(file)
 	if err != nil {
 		return nil, a.fault("", openAdvice(err), "%w", err)
@@ -97,13 +105,19 @@ func unpack(r io.Reader, limit int64) ([]byte, error) {
 	return raw, nil
 }
 
-// Parse reads an archive from its uncompressed tar. The Archive keeps the bytes: do not change them. name is for
-// messages. Every error is a *FormatError.
+// Parse reads an archive from its uncompressed tar, or a model in plain C with its model.json. The Archive keeps the
+// bytes: do not change them. name is for messages. Errors are those of Open.
 func Parse(name string, raw []byte) (*Archive, error) {
 	sum := sha256.Sum256(raw)
 	a := &Archive{Path: name, Raw: raw, Digest: hex.EncodeToString(sum[:])}
 	if err := a.readTar(); err != nil {
 		return nil, err
+	}
+	if packed, err := a.packDescribed(); packed != nil || err != nil {
+		if err != nil {
+			return nil, err
+		}
+		return Parse(name, packed)
 	}
 	if err := a.leaveFolder(); err != nil {
 		return nil, err

@@ -97,7 +97,9 @@ func TestPageCommands(t *testing.T) {
 				t.Skip("ZEPHYR_BASE is not set: no Zephyr to build with (docs/zephyr.md)")
 			}
 			dir := t.TempDir()
-			for _, folder := range []string{"examples/samples", "examples/tune-matmul", "examples/custom-board"} {
+			for _, folder := range []string{
+				"examples/samples", "examples/tune-matmul", "examples/custom-board", "examples/c-model",
+			} {
 				if err := os.CopyFS(filepath.Join(dir, folder), os.DirFS(filepath.Join("..", folder))); err != nil {
 					t.Fatal(err)
 				}

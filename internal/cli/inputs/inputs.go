@@ -402,7 +402,7 @@ func ArchiveName(model string) string {
 		model = samples.Name
 	}
 	name := filepath.Base(model)
-	for _, end := range []string{".gz", ".tgz", ".tar"} {
+	for _, end := range []string{".gz", ".tgz", ".tar", ".json"} {
 		name = strings.TrimSuffix(name, end)
 	}
 	return name

@@ -14,7 +14,7 @@ import (
 	"github.com/moby/sys/atomicwriter"
 )
 
-// FS holds the schemas: board.json, boardsmith.json, desk.json, library.json and template.json.
+// FS holds the schemas: board.json, boardsmith.json, desk.json, library.json, model.json and template.json.
 //
 //go:embed *.json
 var FS embed.FS

@@ -22,6 +22,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/cli/boardsmithjson"
 	"github.com/boardsmith/boardsmith/internal/cli/schemas"
 	"github.com/boardsmith/boardsmith/internal/library"
+	"github.com/boardsmith/boardsmith/internal/plainc"
 )
 
 var update = flag.Bool("update", false, "write the schemas")
@@ -46,6 +47,10 @@ var kinds = []struct {
 		"library.json", "A library of boardsmith", reflect.TypeFor[library.Library](),
 		[]string{`{"doc": "filters", "headers": ["include"], "sources": ["src/*.c"], "flags": ["-O3"],
 			"cores": ["cortex-m*"], "licence": "MIT"}`},
+	},
+	{
+		"model.json", "A model in plain C, for boardsmith", reflect.TypeFor[plainc.Description](),
+		[]string{"internal/testdata/plainc/*.json", "examples/c-model/*.json"},
 	},
 	{
 		"boardsmith.json", "A repository's defaults for boardsmith", reflect.TypeFor[boardsmithjson.Config](),
@@ -102,13 +107,13 @@ func describe(t *testing.T, s *jsonschema.Schema, in reflect.Type) {
 		s.Type, s.Types = without(s.Types, "null")[0], nil
 	}
 	for in.Kind() == reflect.Slice || in.Kind() == reflect.Pointer || in.Kind() == reflect.Map {
-		in = in.Elem()
 		switch {
-		case s.Items != nil:
+		case in.Kind() == reflect.Slice:
 			s = s.Items
-		case s.AdditionalProperties != nil && in.Kind() != reflect.Pointer:
+		case in.Kind() == reflect.Map && in.Elem().Kind() != reflect.Pointer:
 			s = s.AdditionalProperties
 		}
+		in = in.Elem()
 	}
 	if own[in] != nil || in.Kind() != reflect.Struct {
 		return

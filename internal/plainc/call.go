@@ -1,0 +1,380 @@
+// This file generates the typed call of a model's function, and the metadata of its archive.
+
+package plainc
+
+import (
+	"archive/tar"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// CallSuffix ends the name of the source with the typed call. Builds do not suppress its warnings: it makes errors of
+// those about a wrong description.
+const CallSuffix = "_call.c"
+
+// runSuffix ends the name of the source with the C interface's function.
+const runSuffix = "_interface.c"
+
+// A writer writes C whose errors have the lines of the description.
+type writer struct {
+	b    strings.Builder
+	file string // the description
+}
+
+// at writes a line of C at the line of the description that label stands in, with it in place of a file's name.
+func (w *writer) at(line int, label, format string, args ...any) {
+	fmt.Fprintf(&w.b, "#line %d %q\n"+format+"\n", append([]any{max(line, 1), w.file + ": " + label}, args...)...)
+}
+
+func (w *writer) line(format string, args ...any) { fmt.Fprintf(&w.b, format+"\n", args...) }
+
+// strict makes errors of what is a wrong description. Other compilers have warnings of their own.
+const strict = `#if defined(__GNUC__)
+#pragma GCC diagnostic error "-Wincompatible-pointer-types"
+#pragma GCC diagnostic error "-Wint-conversion"
+#pragma GCC diagnostic error "-Wimplicit-function-declaration"
+#pragma GCC diagnostic error "-Wpointer-sign"
+#pragma GCC diagnostic error "-Wconversion"
+#endif
+`
+
+// callC returns the source with the typed call.
+func (m *model) callC() string {
+	w := &writer{file: m.file}
+	w.line("// SPDX-License-Identifier: 0BSD\n//\n// Made by boardsmith: calls %s as %s describes it.", m.Function, m.file)
+	w.b.WriteString(m.macros())
+	w.line("#include <stdint.h>\n#include <string.h>")
+	for _, name := range m.includes {
+		w.line("#include \"%s\"", name)
+	}
+	w.b.WriteString(strict)
+	for _, s := range m.states {
+		if s.ctype == "" {
+			w.line("static uint8_t %s[%d] __attribute__((aligned(%d)));", local(s.name), s.bytes, s.align)
+		} else {
+			w.at(s.line, "state "+s.name, "static %s %s;", s.ctype, local(s.name))
+		}
+	}
+	main := m.main() + "(" + m.parameters() + ")"
+	w.line("int32_t %s;", main)
+	w.at(m.run.line, m.Function, "int32_t %s {", main)
+	for _, p := range m.pools {
+		w.line("  void* %s = (void*)(((uintptr_t)%s_0_var + %dU) & ~(uintptr_t)%dU);", local(p.name), p.name,
+			p.align-1, p.align-1)
+	}
+	if m.Init != nil {
+		w.line("  static int boardsmith_ready;\n  if (!boardsmith_ready) {")
+		w.call(m.init)
+		w.line("  boardsmith_ready = 1;\n  }")
+	}
+	w.call(m.run)
+	w.line("  return 0;\n}")
+	return w.b.String()
+}
+
+// local is the name of a variable of the call, which no header defines.
+func local(name string) string { return "boardsmith_" + name }
+
+// main is the name of the function that gets the tensors' addresses and pools (mlf.md §6).
+func (m *model) main() string { return "tvmgen_" + m.Name + "___tvm_main__" }
+
+func (m *model) parameters() string {
+	var list []string
+	for _, t := range append(append([]tensor{}, m.inputs...), m.outputs...) {
+		list = append(list, "void* "+local(t.name))
+	}
+	for _, p := range m.pools {
+		list = append(list, "uint8_t* "+p.name+"_0_var")
+	}
+	return strings.Join(list, ", ")
+}
+
+// call writes a call in a block.
+func (w *writer) call(c call) {
+	w.line("  {")
+	for _, a := range c.arguments {
+		if a.structure != "" {
+			w.structure(a)
+		}
+	}
+	before, after := "  ", ";"
+	switch {
+	case c.returns.Status != nil:
+		before, after = "  const int32_t boardsmith_status = (int32_t)", ";"
+	case c.returns.Output != "":
+		before = fmt.Sprintf("  *(%s*)%s =", c.element, local(c.returns.Output))
+	case c.returns.Ignored:
+		before = "  (void)"
+	}
+	w.at(c.line, c.function, "%s%s(", before, c.function)
+	var all []string
+	for i, a := range c.arguments {
+		end := ","
+		if i == len(c.arguments)-1 {
+			end = ")" + after
+		}
+		text := a.expression()
+		all = append(all, text)
+		w.at(a.line, a.label, "    %s%s", text, end)
+	}
+	if len(c.arguments) == 0 {
+		w.line("  )%s", after)
+	}
+	for _, a := range c.arguments {
+		w.copyBack(a)
+	}
+	switch {
+	case c.returns.Status != nil:
+		w.line("  if (boardsmith_status != %d) {\n    return (boardsmith_status != 0) ? boardsmith_status : -1;\n  }",
+			*c.returns.Status)
+	case c.returns.Output == "" && !c.returns.Ignored:
+		const text = "%s returns a value: describe it in returns"
+		w.at(c.line, c.function, "  _Static_assert(__builtin_types_compatible_p(__typeof__(%s(%s)), void), \""+text+"\");",
+			c.function, strings.Join(all, ", "), c.function)
+	}
+	w.line("  }")
+}
+
+// expression returns an argument in C.
+func (a argument) expression() string {
+	if a.structure == "" {
+		return a.value.expression()
+	}
+	if a.Pass == byValue {
+		return a.variable()
+	}
+	return "&" + a.variable()
+}
+
+func (v value) expression() string {
+	name := local(v.name())
+	switch {
+	case v.Expression != "":
+		return v.Expression
+	case v.Arena != "":
+		return "(void*)" + name
+	case v.State != "" && v.Pass == byValue:
+		return name
+	case v.State != "":
+		return "&" + name
+	case v.Pass == byValue:
+		return fmt.Sprintf("*(const %s*)%s", v.element, name)
+	case v.Pass == byArray && len(v.dims) > 1:
+		return fmt.Sprintf("(%s (*)%s)%s", v.element, brackets(v.dims[1:]), name)
+	}
+	return fmt.Sprintf("(%s*)%s", v.element, name)
+}
+
+func brackets(dims []int64) string {
+	var b strings.Builder
+	for _, n := range dims {
+		fmt.Fprintf(&b, "[%d]", n)
+	}
+	return b.String()
+}
+
+// variable returns the name of the struct that an argument is.
+func (a argument) variable() string { return fmt.Sprintf("boardsmith_struct%d", a.number) }
+
+// structure writes a struct's variable and sets its members.
+func (w *writer) structure(a argument) {
+	storage := ""
+	for _, v := range a.members {
+		if v.isCopied() {
+			storage = "static " // it may be large
+		}
+	}
+	w.at(a.line, a.label, "  %s%s %s;", storage, a.structure, a.variable())
+	w.at(a.line, a.label, "  memset(&%s, 0, sizeof(%s));", a.variable(), a.variable())
+	for _, v := range a.members {
+		at := a.variable() + "." + v.member
+		if !v.isCopied() {
+			w.at(v.line, v.label, "  %s = %s;", at, v.expression())
+			continue
+		}
+		dims := v.dims
+		if v.Pass == byFlat {
+			dims = []int64{1}
+			for _, n := range v.dims {
+				dims[0] *= n
+			}
+		}
+		declared := v.element + " " + v.member + brackets(dims)
+		const same = "_Static_assert(__builtin_types_compatible_p(__typeof__(%s), %s%s), \"the member is not %s\");"
+		w.at(v.line, v.label, "  "+same, at, v.element, brackets(dims), declared)
+		if v.Input != "" {
+			w.line("  memcpy(&%s, %s, sizeof(%s));", at, local(v.Input), at)
+		}
+	}
+}
+
+// isCopied reports whether a member of a struct is the tensor itself, in place of its address.
+func (v value) isCopied() bool { return v.member != "" && (v.Pass == byArray || v.Pass == byFlat) }
+
+// copyBack writes the copies of outputs that are members of a struct.
+func (w *writer) copyBack(a argument) {
+	for _, v := range a.members {
+		if v.isCopied() && v.Output != "" {
+			at := a.variable() + "." + v.member
+			w.line("  memcpy(%s, &%s, sizeof(%s));", local(v.Output), at, at)
+		}
+	}
+}
+
+// runC returns the source of the C interface's function (mlf.md §5).
+func (m *model) runC() string {
+	w := &writer{}
+	var args []string
+	for _, t := range m.inputs {
+		args = append(args, "inputs->"+t.name)
+	}
+	for _, t := range m.outputs {
+		args = append(args, "outputs->"+t.name)
+	}
+	for _, p := range m.pools {
+		args = append(args, "workspace_pools->"+p.name)
+	}
+	w.line("// SPDX-License-Identifier: 0BSD\n//\n// Made by boardsmith.\n#include <tvmgen_%s.h>", m.Name)
+	w.line("int32_t %s(%s);", m.main(), m.parameters())
+	w.line("int32_t %s {\n  return %s(%s);\n}", m.runDeclaration(), m.main(), strings.Join(args, ", "))
+	return w.b.String()
+}
+
+func (m *model) runDeclaration() string {
+	s := fmt.Sprintf("tvmgen_%s_run(struct tvmgen_%s_inputs* inputs, struct tvmgen_%s_outputs* outputs", m.Name, m.Name,
+		m.Name)
+	if len(m.pools) > 0 {
+		s += fmt.Sprintf(", struct tvmgen_%s_workspace_pools* workspace_pools", m.Name)
+	}
+	return s + ")"
+}
+
+// header returns the header of the C interface (mlf.md §5).
+func (m *model) header() string {
+	w := &writer{}
+	macro := "TVMGEN_" + strings.ToUpper(m.Name) + "_"
+	w.line("// SPDX-License-Identifier: 0BSD\n//\n// Made by boardsmith.\n#ifndef %sH_\n#define %sH_", macro, macro)
+	w.line("#include <stdint.h>")
+	for _, t := range append(append([]tensor{}, m.inputs...), m.outputs...) {
+		w.line("#define %s%s_SIZE %d", macro, strings.ToUpper(t.name), t.bytes)
+	}
+	var workspace int64
+	members := map[string][]string{}
+	for _, t := range m.inputs {
+		members["inputs"] = append(members["inputs"], t.name)
+	}
+	for _, t := range m.outputs {
+		members["outputs"] = append(members["outputs"], t.name)
+	}
+	for _, p := range m.pools {
+		members["workspace_pools"] = append(members["workspace_pools"], p.name)
+		workspace += p.bytes
+		w.line("#define %s%s_WORKSPACE_POOL_SIZE %d", macro, strings.ToUpper(p.name), p.bytes)
+	}
+	for _, of := range []string{"inputs", "outputs", "workspace_pools"} {
+		if of == "workspace_pools" && len(m.pools) == 0 {
+			continue
+		}
+		w.line("struct tvmgen_%s_%s {", m.Name, of)
+		for _, name := range members[of] {
+			w.line("  void* %s;", name)
+		}
+		w.line("};")
+	}
+	w.line("int32_t %s;\n#define %sWORKSPACE_SIZE %d\n#endif", m.runDeclaration(), macro, workspace)
+	return w.b.String()
+}
+
+// metadata returns metadata.json (mlf.md §3).
+func (m *model) metadata() ([]byte, error) {
+	type jsonTensor struct {
+		DType string `json:"dtype"`
+		Size  int    `json:"size"`
+	}
+	list := func(ts []tensor) (map[string]jsonTensor, int) {
+		all, bytes := map[string]jsonTensor{}, 0
+		for _, t := range ts {
+			all[t.name] = jsonTensor{t.dtype.String(), t.bytes}
+			bytes += t.bytes
+		}
+		return all, bytes
+	}
+	inputs, in := list(m.inputs)
+	outputs, out := list(m.outputs)
+	var workspace int64
+	for _, p := range m.pools {
+		workspace += p.bytes
+	}
+	type object = map[string]any
+	return json.MarshalIndent(object{"version": 7, "modules": object{m.Name: object{
+		"model_name": m.Name, "export_datetime": "1970-01-01 00:00:00Z", "style": "full-model", "executors": []string{"aot"},
+		"target": []string{"c"}, "external_dependencies": []string{},
+		"memory": object{"functions": object{"operator_functions": []string{}, "main": []object{{
+			"device": 1, "workspace_size_bytes": workspace, "constants_size_bytes": 0, "io_size_bytes": in + out,
+			"inputs": inputs, "outputs": outputs,
+		}}}},
+	}}}, "", "  ")
+}
+
+// relay returns the text with the tensors' order, names and shapes.
+func (m *model) relay() string {
+	typeOf := func(t tensor) string {
+		var dims []string
+		for _, n := range t.shape {
+			dims = append(dims, fmt.Sprint(n))
+		}
+		return fmt.Sprintf("Tensor[(%s), %s]", strings.Join(dims, ", "), t.dtype)
+	}
+	var args, names, types []string
+	for _, t := range m.inputs {
+		args = append(args, fmt.Sprintf("%%%s: %s", t.name, typeOf(t)))
+	}
+	for _, t := range m.outputs {
+		names, types = append(names, fmt.Sprintf("%q", t.name)), append(types, typeOf(t))
+	}
+	args = append(args, "output_tensor_names=["+strings.Join(names, ", ")+"]")
+	result := types[0]
+	if len(types) > 1 {
+		result = "(" + strings.Join(types, ", ") + ")"
+	}
+	return "def @main(" + strings.Join(args, ", ") + ") -> " + result + " {\n}\n"
+}
+
+// tar returns the archive. Its members have no time and no owner.
+func (m *model) tar() ([]byte, error) {
+	metadata, err := m.metadata()
+	if err != nil {
+		return nil, fmt.Errorf("model %s: %w", m.Name, err)
+	}
+	description, err := json.MarshalIndent(m.Description, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("model %s: %w", m.Name, err)
+	}
+	own := []member{
+		{name: "metadata.json", data: metadata},
+		{name: "src/" + m.Name + ".json", data: description},
+		{name: "src/" + m.Name + ".relay", data: []byte(m.relay())},
+		{name: headerFolder + "tvmgen_" + m.Name + ".h", data: []byte(m.header())},
+		{name: sourceFolder + m.Name + runSuffix, data: []byte(m.runC())},
+		{name: sourceFolder + m.Name + CallSuffix, data: []byte(m.callC())},
+	}
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, f := range append(own, m.files...) {
+		h := tar.Header{Name: "./" + f.name, Mode: 0o644, Size: int64(len(f.data)), Format: tar.FormatGNU}
+		h.ModTime = time.Unix(0, 0)
+		if err := w.WriteHeader(&h); err != nil {
+			return nil, fmt.Errorf("model %s: %s: %w", m.Name, f.name, err)
+		}
+		if _, err := w.Write(f.data); err != nil {
+			return nil, fmt.Errorf("model %s: %s: %w", m.Name, f.name, err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		return nil, fmt.Errorf("model %s: %w", m.Name, err)
+	}
+	return b.Bytes(), nil
+}

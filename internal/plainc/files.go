@@ -1,0 +1,249 @@
+// This file collects the files of a model: sources, headers, objects and the members of libraries.
+
+package plainc
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Limits of a model's files, so that a description of a whole disk is an error.
+const (
+	maxFiles = 4096
+	maxBytes = 256 << 20
+)
+
+// The folders of an archive.
+const (
+	sourceFolder = "codegen/host/src/"
+	objectFolder = "codegen/host/lib/"
+	headerFolder = "codegen/host/include/"
+)
+
+// A member is a file of the archive.
+type member struct {
+	name string
+	data []byte
+	from string // the user's file
+}
+
+// collect adds the files of the description to the model.
+func (r *reader) collect(m *model) {
+	for i, name := range r.Sources {
+		line := r.items[fmt.Sprintf("sources[%d]", i)]
+		if path.Ext(name) != ".c" {
+			r.fault(line, "sources: %q is not a .c file", name)
+		} else if data, ok := r.load(line, "sources", name); ok {
+			r.add(m, line, member{sourceFolder + base(name), r.withDefines(name, data), name})
+		}
+	}
+	for i, name := range r.Headers {
+		r.addHeader(m, r.items[fmt.Sprintf("headers[%d]", i)], name)
+	}
+	for i, name := range r.Objects {
+		r.addObject(m, r.items[fmt.Sprintf("objects[%d]", i)], name)
+	}
+	for i, name := range r.Include {
+		if !includeRE.MatchString(name) {
+			r.fault(r.items[fmt.Sprintf("include[%d]", i)], "include: %q is not the name of a header", name)
+		}
+		m.includes = append(m.includes, name)
+	}
+	if len(r.Include) == 0 {
+		for _, name := range r.Headers {
+			if isHeader(name) {
+				m.includes = append(m.includes, base(name))
+			}
+		}
+	}
+	if len(m.includes) == 0 {
+		r.fault(r.keys["headers"], "headers: there is no header that declares the function: "+
+			"name one in headers; a C file may be there in place of sources, with its name in include")
+	}
+}
+
+// load returns the content of a file that the description names.
+func (r *reader) load(line int, field, name string) ([]byte, bool) {
+	clean := path.Clean(name)
+	switch {
+	case !fs.ValidPath(clean):
+		r.fault(line, "%s: %q: a path has slashes, is relative and does not leave the description's folder", field, name)
+		return nil, false
+	case !includeRE.MatchString(base(clean)) || strings.HasPrefix(base(clean), "."):
+		r.fault(line, "%s: %q: a file's name has only letters, digits and . _ + -", field, name)
+		return nil, false
+	}
+	info, err := fs.Stat(r.files, clean)
+	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxBytes) {
+		err = errors.New("not a plain file of a size to compile")
+	}
+	var data []byte
+	if err == nil {
+		data, err = fs.ReadFile(r.files, clean)
+	}
+	if err != nil {
+		r.fault(line, "%s: %s: %w", field, name, pathless(err))
+	}
+	return data, err == nil
+}
+
+func pathless(err error) error {
+	var e *fs.PathError
+	if errors.As(err, &e) {
+		return e.Err
+	}
+	return err
+}
+
+// add adds a file to the archive.
+func (r *reader) add(m *model, line int, f member) {
+	i := slices.IndexFunc(m.files, func(o member) bool { return strings.EqualFold(o.name, f.name) })
+	own := sourceFolder + r.Name
+	switch {
+	case i >= 0 && m.files[i].from == f.from:
+	case i >= 0:
+		r.fault(line, "%s and %s have one name: rename one of them", m.files[i].from, f.from)
+	case f.name == own+CallSuffix || f.name == own+runSuffix || f.name == headerFolder+"tvmgen_"+r.Name+".h":
+		r.fault(line, "%s: boardsmith writes a file of this name: rename it", f.from)
+	case len(m.files) == maxFiles:
+		r.fault(line, "more than %d files", maxFiles)
+	default:
+		m.files = append(m.files, f)
+	}
+}
+
+// addHeader adds a header, or all files of a folder.
+func (r *reader) addHeader(m *model, line int, name string) {
+	clean := path.Clean(name)
+	if info, err := fs.Stat(r.files, clean); err != nil || !info.IsDir() {
+		if data, ok := r.load(line, "headers", name); ok {
+			r.add(m, line, member{headerFolder + base(clean), data, name})
+		}
+		return
+	}
+	err := fs.WalkDir(r.files, clean, func(file string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		if !slices.Contains([]string{".h", ".inc", ".def", ".c"}, path.Ext(file)) || strings.HasPrefix(d.Name(), ".") {
+			return nil
+		}
+		if len(m.files) == maxFiles {
+			return fmt.Errorf("more than %d files", maxFiles)
+		}
+		if data, ok := r.load(line, "headers", file); ok {
+			below := strings.TrimPrefix(strings.TrimPrefix(file, clean), "/")
+			if clean == "." {
+				below = file
+			}
+			r.add(m, line, member{headerFolder + below, data, file})
+		}
+		return nil
+	})
+	if err != nil {
+		r.fault(line, "headers: %s: %w", name, pathless(err))
+	}
+}
+
+// withDefines returns a source with the macros of the description before its first line.
+func (r *reader) withDefines(name string, data []byte) []byte {
+	if len(r.Defines) == 0 {
+		return data
+	}
+	return append([]byte(r.macros()+fmt.Sprintf("#line 1 %q\n", base(name))), data...)
+}
+
+func (r *Description) macros() string {
+	var b strings.Builder
+	for _, d := range r.Defines {
+		name, text, ok := strings.Cut(d, "=")
+		if !ok {
+			text = "1"
+		}
+		fmt.Fprintf(&b, "#define %s %s\n", name, text)
+	}
+	return b.String()
+}
+
+// addObject adds an object, or the members of a library.
+func (r *reader) addObject(m *model, line int, name string) {
+	ext := path.Ext(name)
+	if ext != ".o" && ext != ".a" {
+		r.fault(line, "objects: %q is neither an object (.o) nor a library of objects (.a)", name)
+		return
+	}
+	data, ok := r.load(line, "objects", name)
+	if !ok {
+		return
+	}
+	if ext == ".o" {
+		r.add(m, line, member{objectFolder + base(name), data, name})
+		return
+	}
+	parts, err := unpack(data)
+	if err != nil {
+		r.fault(line, "objects: %s: %w", name, err)
+		return
+	}
+	library := strings.TrimSuffix(base(name), ext)
+	for i, p := range parts { // names may be equal, and hold any character
+		r.add(m, line, member{fmt.Sprintf("%s%s_%d.o", objectFolder, library, i), p, fmt.Sprintf("%s, object %d", name, i)})
+	}
+}
+
+// The format of libraries (ar(5)).
+const (
+	arMagic   = "!<arch>\n"
+	arThin    = "!<thin>\n"
+	arHeader  = 60
+	arSizeAt  = 48
+	arSizeEnd = 58
+)
+
+// unpack returns the objects of a library.
+func unpack(data []byte) (objects [][]byte, err error) {
+	if bytes.HasPrefix(data, []byte(arThin)) {
+		return nil, errors.New("a thin library, which names its objects in place of holding them: create it without T")
+	}
+	rest, ok := bytes.CutPrefix(data, []byte(arMagic))
+	if !ok {
+		return nil, errors.New("not a library of objects")
+	}
+	for len(rest) > 0 {
+		if len(rest) < arHeader {
+			return nil, errors.New("truncated")
+		}
+		size, err := strconv.Atoi(strings.TrimSpace(string(rest[arSizeAt:arSizeEnd])))
+		name := strings.TrimSpace(string(rest[:16]))
+		rest = rest[arHeader:]
+		if err != nil || size < 0 || size > len(rest) {
+			return nil, errors.New("truncated, or an object of invalid size")
+		}
+		object := rest[:size]
+		rest = rest[min(size+size%2, len(rest)):]
+		if long, ok := strings.CutPrefix(name, "#1/"); ok { // the name precedes the object
+			n, err := strconv.Atoi(long)
+			if err != nil || n < 0 || n > len(object) {
+				return nil, errors.New("an object's name of invalid size")
+			}
+			object = object[n:]
+		}
+		switch {
+		case name == "/" || name == "//" || name == "/SYM64/": // tables
+		case bytes.HasPrefix(object, []byte("\x7fELF")):
+			objects = append(objects, object)
+		case !strings.HasPrefix(name, "#1/"):
+			return nil, fmt.Errorf("%q is not an object", name)
+		}
+	}
+	if len(objects) == 0 {
+		return nil, errors.New("a library without objects")
+	}
+	return objects, nil
+}

@@ -1,0 +1,154 @@
+// Package plainc packs a model in plain C, which a file in JSON describes, as a Model Library Format archive: the
+// model's own files, and a typed call of its function, which the compiler checks against the model's headers.
+//
+// It does not parse C and compiles nothing. Input may be hostile: the files must lie in the description's folder.
+package plainc
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"reflect"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
+)
+
+// File is the name of the description in a folder or in a tar.
+const File = "model.json"
+
+const maxFileBytes = 1 << 20 // of a description
+
+// A Description is the file that describes a model in plain C. Paths are relative to its folder, which they do not
+// leave, and have slashes.
+type Description struct {
+	Doc  string `json:"doc"`  // one line for people
+	Name string `json:"name"` // of the model: lower-case letters, digits and underscores
+
+	Sources []string `json:"sources"` // C files to compile
+	Headers []string `json:"headers"` // files that sources include, and folders in which #include searches
+	// what the call includes, as after #include: the declarations of the functions. Default: each .h file of headers
+	Include []string `json:"include"`
+	Objects []string `json:"objects"` // compiled objects (.o) and libraries of such (.a)
+	Defines []string `json:"defines"` // macros of all sources: NAME or NAME=VALUE
+
+	Function  string     `json:"function"`  // runs the model
+	Arguments []Argument `json:"arguments"` // of the function, in the order of its parameters
+	Returns   Returns    `json:"returns"`   // what the function returns. Default: nothing
+	Init      *Init      `json:"init"`      // a function to call once, before the first run
+
+	Generator string `json:"generator"` // the program that generated the C, with its version
+	License   string `json:"license"`   // an SPDX expression
+}
+
+// An Init is a function that prepares a model.
+type Init struct {
+	Function  string     `json:"function"`  // as above
+	Arguments []Argument `json:"arguments"` // of the function, in the order of its parameters: no inputs and outputs
+	Returns   Returns    `json:"returns"`   // what the function returns: nothing, or a status
+}
+
+// Returns is the meaning of what a function returns: of the fields, at most one.
+type Returns struct {
+	Status  *int64 `json:"status"`  // a number: this one is success
+	Output  string `json:"output"`  // an output of one element: its name
+	DType   string `json:"dtype"`   // of the output
+	Ignored bool   `json:"ignored"` // a value without meaning
+}
+
+// An Argument is one argument of a function: a Value, or a struct of them.
+type Argument struct {
+	Value
+	Struct  string   `json:"struct"`  // a struct: its type in C, such as "struct buffers"
+	Members []Member `json:"members"` // of the struct; others are zero
+}
+
+// A Member is a member of a struct.
+type Member struct {
+	Member string `json:"member"` // its name in C
+	Value
+}
+
+// A Value is one of: an input, an output, an arena, a state, an expression.
+type Value struct {
+	Input  string  `json:"input"`  // an input: its name
+	Output string  `json:"output"` // an output: its name
+	DType  string  `json:"dtype"`  // of an input or output, such as float32 or int8
+	Shape  []int64 `json:"shape"`  // of an input or output; [] for a scalar
+	// how the function takes it: "pointer" to the first element, "array" of the shape, "flat" (a member: an array of one
+	// dimension) or "value". Default: pointer, of a struct and a state the address
+	Pass string `json:"pass"`
+	// the type in C of elements if it is not the dtype's (float, int8_t, ...), or the type of a state
+	CType string `json:"ctype"`
+
+	Arena string `json:"arena"` // memory for the function to work in: its name
+	Bytes int64  `json:"bytes"` // of the arena
+	Align int64  `json:"align"` // of the arena, in bytes: a power of 2. Default: 16
+
+	State      string `json:"state"` // a variable of type ctype, zero at start, that is kept between calls: its name
+	Expression string `json:"value"` // an expression in C, such as "490", "KWS_THREADS" or "&weights"
+}
+
+// A reader collects the errors of a description.
+type reader struct {
+	Description
+	file  string // for messages
+	files fs.FS
+	keys  map[string]int
+	items map[string]int
+	faults
+}
+
+// faults are errors with their lines.
+type faults []error
+
+func (r *reader) fault(line int, format string, args ...any) {
+	r.faults = append(r.faults, &jsonfile.Error{File: r.file, Line: line, Err: fmt.Errorf(format, args...)})
+}
+
+// Pack returns the archive of the model that file in files describes, uncompressed. name is the description's for
+// messages. Equal files give equal bytes. An error has class config and lists all faults of the description, each with
+// its line.
+func Pack(files fs.FS, file, name string) ([]byte, error) {
+	r := &reader{file: name, files: files}
+	if err := r.read(file); err != nil {
+		return nil, err
+	}
+	m := r.check()
+	if len(r.faults) > 0 {
+		return nil, failure.New(failure.Config, "correct the description of the model", "%w", errors.Join(r.faults...))
+	}
+	return m.tar()
+}
+
+// read decodes the description.
+func (r *reader) read(file string) error {
+	const next = "name a description of a model, or an archive that TVM exported"
+	info, err := fs.Stat(r.files, file)
+	if err != nil {
+		return failure.New(failure.Config, next, "model %s: %w", r.file, err)
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxFileBytes {
+		return failure.New(failure.Config, next, "model %s: not a plain file under 1 MiB", r.file)
+	}
+	data, err := fs.ReadFile(r.files, file)
+	if err != nil {
+		return failure.New(failure.Config, next, "model %s: %w", r.file, err)
+	}
+	if r.keys, r.items, err = jsonfile.Scan(data); err != nil {
+		return &jsonfile.Error{File: r.file, Line: jsonfile.Line(data, err), Err: err}
+	}
+	if err := jsonfile.CheckFields(r.file, r.keys, jsonfile.Fields(reflect.TypeFor[Description]())); err != nil {
+		r.faults = append(r.faults, err)
+	}
+	if err := json.NewDecoder(bytes.NewReader(data)).Decode(&r.Description); err != nil {
+		return &jsonfile.Error{File: r.file, Line: jsonfile.Line(data, err), Err: err}
+	}
+	return nil
+}
+
+// base returns the last part of a path.
+func base(name string) string { return path.Base(name) }

@@ -1,0 +1,244 @@
+package plainc_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/plainc"
+)
+
+// netH declares the functions of the described model.
+const netH = `
+#include <stdint.h>
+struct net_io { const float* in; int8_t flags[4]; };
+typedef struct { int32_t count; } net_t;
+int net_run(const float* x, int8_t y[2][3], net_t* net, void* work, int n, struct net_io* io);
+int net_init(net_t* net);
+float net_score(const float* x);
+void net_plain(const float* x, float* y);
+int net_ints(const int* x);
+`
+
+// netJSON describes it; each line is one that a case replaces.
+const netJSON = `{
+  "name": "net",
+  "sources": ["net.c"],
+  "headers": ["net.h"],
+  "objects": [],
+  "defines": ["N=2"],
+  "function": "net_run",
+  "arguments": [
+    {"input": "x", "dtype": "float32", "shape": [2]},
+    {"output": "y", "dtype": "int8", "shape": [2, 3], "pass": "array"},
+    {"state": "net", "ctype": "net_t"},
+    {"arena": "work", "bytes": 64},
+    {"value": "N"},
+    {"struct": "struct net_io", "members": [
+      {"member": "in", "input": "more", "dtype": "float32", "shape": [4]},
+      {"member": "flags", "output": "flags", "dtype": "int8", "shape": [2, 2], "pass": "flat"}
+    ]}
+  ],
+  "returns": {"status": 0},
+  "init": {"function": "net_init", "arguments": [
+    {"state": "net", "ctype": "net_t"}], "returns": {"status": 0}}
+}
+`
+
+func folder(description string) fstest.MapFS {
+	return fstest.MapFS{
+		"net.json": {Data: []byte(description)}, "net.h": {Data: []byte(netH)},
+		"net.c":   {Data: []byte("#include \"net.h\"\n")},
+		"inc/a.h": {Data: []byte("#define A 1\n")}, "sub/net.c": {Data: []byte("\n")}, "bad.a": {Data: []byte("!<thin>\n")},
+		"cut.a": {Data: []byte("!<arch>\nnet.o/")}, "net_call.c": {Data: []byte("\n")},
+	}
+}
+
+// wrong are descriptions with one error, and what the message has. Those of wrongC are errors of the compiler.
+var wrong = []struct{ old, new, want string }{
+	{`"net",`, `"Net",`, `net.json:2: name "Net": it consists of lower-case letters`},
+	{`["net.c"]`, `["none.c"]`, `net.json:3: sources: none.c: `},
+	{`["net.c"]`, `["net.h"]`, `net.json:3: sources: "net.h" is not a .c file`},
+	{`["net.c"]`, `["../net.c"]`, `net.json:3: sources: "../net.c": a path`},
+	{`["net.c"]`, `["/etc/net.c"]`, `net.json:3: sources: "/etc/net.c": a path`},
+	{`["net.c"]`, `["net.c", "sub/net.c"]`, `net.json:3: net.c and sub/net.c have one name`},
+	{`["net.c"]`, `["net.c", "net_call.c"]`, `net.json:3: net_call.c: boardsmith writes a file of this name`},
+	{`["net.h"]`, `[]`, `net.json:4: headers: there is no header that declares the function`},
+	{`"objects": []`, `"objects": ["net.so"]`, `net.json:5: objects: "net.so" is neither an object (.o) nor a library`},
+	{`"objects": []`, `"objects": ["bad.a"]`, `net.json:5: objects: bad.a: a thin library`},
+	{`"objects": []`, `"objects": ["cut.a"]`, `net.json:5: objects: cut.a: truncated`},
+	{`"N=2"`, `"N-2"`, `net.json:6: defines: "N-2" is neither NAME nor NAME=VALUE`},
+	{`"net_run"`, `"net run"`, `net.json:7: function: "net run" is not the name of a C function`},
+	{`"function": "net_run"`, `"functoin": "net_run"`, `net.json:7: field "functoin" is not known; did you mean "function"?`},
+	{`"float32", "shape": [2]`, `"f32", "shape": [2]`, `net.json:9: argument 1, x: dtype "f32": choose one of float32`},
+	{`"shape": [2]`, `"doc": 1`, `field "arguments[].doc" is not known`},
+	{`, "shape": [2]`, ``, `net.json:9: argument 1, x: no shape; [] is the shape of a scalar`},
+	{`"shape": [2]`, `"shape": [0]`, `net.json:9: argument 1, x: shape (0,): a dimension is at least 1`},
+	{`"shape": [2]`, `"shape": ["2"]`, `net.json:9: json: cannot unmarshal string`},
+	{`"shape": [2]`, `"shape": [2], "pass": "value"`, `net.json:9: argument 1, x: only a tensor of one element`},
+	{`"pass": "array"`, `"pass": "reference"`, `net.json:10: argument 2: pass "reference": choose one of pointer, array, value`},
+	{`"output": "y"`, `"output": "x"`, `output x and input x have one name`},
+	{`, "ctype": "net_t"},` + "\n    {\"arena", "},\n    {\"arena", `net.json:11: argument 3, net: a state has a ctype`},
+	{`"ctype": "net_t"},` + "\n    {\"arena", "\"ctype\": \"int\"},\n    {\"arena", `net.json:11: argument 3, net: it differs from net in line 21`},
+	{`"bytes": 64`, `"bytes": 0`, `net.json:12: argument 4, work: bytes 0 is not the size of an arena`},
+	{`"bytes": 64`, `"bytes": 64, "align": 24`, `net.json:12: argument 4, work: align 24 is not a power of 2`},
+	{`{"value": "N"}`, `{"value": "N", "state": "k"}`, `net.json:13: argument 5: it must be one of input, output, arena, state, struct and value; it has 2`},
+	{`{"value": "N"}`, `{"value": "0); system("}`, `net.json:13: argument 5: value "0); system(" is not an expression`},
+	{`{"value": "N"}`, `{"value": "N; f()"}`, `net.json:13: argument 5: value "N; f()" is not an expression`},
+	{`"struct net_io", "members"`, `"struct net_io", "arena": "w", "members"`, `net.json:14: argument 6 (struct net_io): a struct has members`},
+	{`"member": "in"`, `"member": "*in"`, `net.json:15: argument 6 (struct net_io), member 1: "*in" is not the name of a member`},
+	{`"status": 0},` + "\n  \"init", "\"status\": 0, \"ignored\": true},\n  \"init", `net.json:19: returns: it must have one of status`},
+	{`{"state": "net", "ctype": "net_t"}], "ret`, `{"input": "z", "dtype": "int8", "shape": [1]}], "ret`, `net.json:21: init argument 1, z: init has no inputs and outputs`},
+	{`"net",`, `"net", "name": "net",`, `net.json:2: "name" is given twice`},
+	{`{`, `[`, `net.json:1: the file is not one object in braces`},
+}
+
+// wrongC are descriptions that differ from the header.
+var wrongC = []struct{ old, new, want string }{
+	{`"float32", "shape": [2]`, `"int8", "shape": [2]`, `net.json: argument 1, x:9:`},
+	{`"int8", "shape": [2, 3], "pass": "array"`, `"uint8", "shape": [2, 3], "pass": "array"`, `net.json: argument 2, y:10:`},
+	{`"shape": [2, 3], "pass": "array"`, `"shape": [2, 4], "pass": "array"`, `net.json: argument 2, y:10:`},
+	{`"shape": [2, 3], "pass": "array"`, `"shape": [2, 3]`, `net.json: argument 2, y:10:`},
+	{`{"state": "net", "ctype": "net_t"},` + "\n    {\"arena", "{\"state\": \"k\", \"ctype\": \"int\"},\n    {\"arena", `net.json: argument 3, k:11:`},
+	{`"ctype": "net_t"`, `"ctype": "net_type"`, `net.json: state net:21:`},
+	{`{"value": "N"}`, `{"value": "0.5"}`, `net.json: argument 5:13:`},
+	{`{"value": "N"}`, `{"value": "\"two\""}`, `net.json: argument 5:13:`},
+	{`{"value": "N"}`, `{"value": "M"}`, `net.json: argument 5:13:`},
+	{"    {\"value\": \"N\"},\n", ``, `net_run`},
+	{`"struct net_io", "m`, `"struct io", "m`, `net.json: argument 6 (struct io):14:`},
+	{`"member": "in", "input": "more"`, `"member": "input", "input": "more"`, `net.json: argument 6 (struct net_io), member input, more:15:`},
+	{`"input": "more", "dtype": "float32"`, `"input": "more", "dtype": "float64"`, `net.json: argument 6 (struct net_io), member in, more:15:`},
+	{`"shape": [2, 2], "pass": "flat"`, `"shape": [2, 3], "pass": "flat"`, `the member is not int8_t flags[6]`},
+	{`"net_run"`, `"net_runs"`, `net.json: net_runs:7:`},
+	{`"returns": {"status": 0},` + "\n  \"init", `"init`, `net_run returns a value: describe it in returns`},
+	{`"net_init", "arguments": [` + "\n    {\"state\": \"net\", \"ctype\": \"net_t\"}]", `"net_init", "arguments": []`, `net_init`},
+	{`"net_init"`, `"net_plain"`, `net_plain`},
+}
+
+// TestWrong checks that each wrong description is an error with its line, and that two of them are both reported.
+func TestWrong(t *testing.T) {
+	for _, c := range wrong {
+		text := strings.Replace(netJSON, c.old, c.new, 1)
+		if text == netJSON {
+			t.Errorf("%q is not in the description", c.old)
+		}
+		_, err := plainc.Pack(folder(text), "net.json", "net.json")
+		if err == nil || !strings.Contains(err.Error(), c.want) || failure.Of(err) != failure.Config {
+			t.Errorf("%s: %v, want %q", c.new, err, c.want)
+		}
+	}
+	text := strings.NewReplacer(`"float32", "shape": [2]`, `"f32"`, `"net.c"`, `"x.c"`, `"N-2"`, `"2"`).Replace(netJSON)
+	_, err := plainc.Pack(folder(text), "net.json", "net.json")
+	if err == nil || !strings.Contains(err.Error(), "dtype") || !strings.Contains(err.Error(), "x.c") {
+		t.Errorf("not all errors: %v", err)
+	}
+	if _, err := plainc.Pack(folder(""), "none.json", "none.json"); failure.Of(err) != failure.Config {
+		t.Errorf("without a file: %v", err)
+	}
+}
+
+// compile compiles the typed call of a description as firmware does, and returns what the compiler prints.
+func compile(t *testing.T, cc, text string) (string, error) {
+	t.Helper()
+	raw, err := plainc.Pack(folder(text), "net.json", "net.json")
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, text)
+	}
+	dir := t.TempDir()
+	call := ""
+	for r := tar.NewReader(bytes.NewReader(raw)); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		must(t, err)
+		data, err := io.ReadAll(r)
+		must(t, err)
+		file := filepath.Join(dir, filepath.Base(h.Name))
+		must(t, os.WriteFile(file, data, 0o644))
+		if strings.HasSuffix(file, plainc.CallSuffix) {
+			call = file
+		}
+	}
+	said, err := exec.Command(cc, "-std=gnu11", "-Os", "-Wno-error=incompatible-pointer-types",
+		"-Wno-error=int-conversion", "-Wno-error=implicit-function-declaration", "-fsyntax-only", "-I"+dir,
+		call).CombinedOutput()
+	return string(said), err
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestWrongForCompiler checks that descriptions which differ from the header are errors of the compiler that name the
+// argument and its line, and that the right one compiles without a warning.
+func TestWrongForCompiler(t *testing.T) {
+	if _, err := exec.LookPath("cc"); err != nil {
+		t.Skip("cc is not installed")
+	}
+	if said, err := compile(t, "cc", netJSON); err != nil || said != "" {
+		t.Errorf("%v\n%s", err, said)
+	}
+	for _, c := range wrongC {
+		text := strings.ReplaceAll(netJSON, c.old, c.new)
+		if text == netJSON {
+			t.Errorf("%q is not in the description", c.old)
+		}
+		said, err := compile(t, "cc", text)
+		if err == nil || !strings.Contains(said, c.want) || !strings.Contains(said, "error: ") {
+			t.Errorf("%s: %v\n%s\nwant %q", c.new, err, said, c.want)
+		}
+	}
+}
+
+// TestCType checks that a function which takes an int, where int32_t is long, needs the element's type.
+func TestCType(t *testing.T) {
+	const cc = "arm-none-eabi-gcc"
+	if _, err := exec.LookPath(cc); err != nil {
+		t.Skip(cc + " is not installed")
+	}
+	const text = `{"name": "net", "headers": ["net.h"], "function": "net_ints", "arguments": [
+{"input": "x", "dtype": "int32", "shape": [4]}], "returns": {"output": "sum", "dtype": "int32"}}`
+	if said, err := compile(t, cc, text); err == nil || !strings.Contains(said, "argument 1, x:2:") {
+		t.Errorf("%v\n%s", err, said)
+	}
+	if said, err := compile(t, cc, strings.Replace(text, `"int32",`, `"int32", "ctype": "int",`, 1)); err != nil {
+		t.Errorf("%v\n%s", err, said)
+	}
+}
+
+// TestSameBytes checks that equal descriptions give equal archives.
+func TestSameBytes(t *testing.T) {
+	first, err := plainc.Pack(folder(netJSON), "net.json", "a/net.json")
+	must(t, err)
+	second, err := plainc.Pack(folder(netJSON), "net.json", "b/net.json")
+	must(t, err)
+	if !bytes.Equal(first, second) {
+		t.Error("archives differ")
+	}
+}
+
+// FuzzPack checks that no description ends the program, and that what is accepted names no file outside.
+func FuzzPack(f *testing.F) {
+	f.Add(netJSON)
+	for _, c := range wrong {
+		f.Add(strings.Replace(netJSON, c.old, c.new, 1))
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		raw, err := plainc.Pack(folder(text), "net.json", "net.json")
+		if (raw == nil) == (err == nil) {
+			t.Errorf("%d bytes, %v", len(raw), err)
+		}
+	})
+}

@@ -1,0 +1,242 @@
+package project_test
+
+import (
+	"archive/tar"
+	"encoding/binary"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/executor"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
+	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/project"
+)
+
+// denseInput and denseOutput are of examples/c-model, sessionInputs and sessionOutput of session.json.
+var (
+	denseInput    = []ndarray.Named{{Name: "features", Array: array(float32Type, []int64{1, 4}, 1, 2, 3, 4)}}
+	denseOutput   = []ndarray.Named{{Name: "scores", Array: array(float32Type, []int64{1, 3}, 7.75, 9, 0.25)}}
+	sessionInputs = []ndarray.Named{
+		{Name: "image", Array: array(int8Type, []int64{2, 3}, 1, 2, 3, -4, 5, 6)},
+		{Name: "gain", Array: array(float32Type, []int64{}, 2.5)},
+	}
+	sessionOutput = []ndarray.Named{{Name: "sums", Array: array(int16Type, []int64{2, 3}, 12, 42, 92, -38, 102, 182)}}
+)
+
+// The types of elements of these tensors.
+var (
+	float32Type = ndarray.DType{Code: ndarray.Float, Bits: 32, Lanes: 1}
+	int16Type   = ndarray.DType{Code: ndarray.Int, Bits: 16, Lanes: 1}
+	int8Type    = ndarray.DType{Code: ndarray.Int, Bits: 8, Lanes: 1}
+)
+
+func array(d ndarray.DType, shape []int64, values ...float64) *ndarray.Array {
+	a := &ndarray.Array{DType: d, Shape: shape}
+	for _, v := range values {
+		switch d {
+		case float32Type:
+			a.Data = binary.LittleEndian.AppendUint32(a.Data, math.Float32bits(float32(v)))
+		case int16Type:
+			a.Data = binary.LittleEndian.AppendUint16(a.Data, uint16(int16(v)))
+		default:
+			a.Data = append(a.Data, byte(int8(v)))
+		}
+	}
+	return a
+}
+
+const (
+	denseModel   = "../examples/c-model/dense.json"
+	sessionModel = "../internal/testdata/plainc/session.json"
+)
+
+// A plainRun is a model in plain C on one board.
+type plainRun struct {
+	board, model string
+	in, out      []ndarray.Named
+}
+
+// TestPlainC runs models in plain C over RPC and as standalone firmware: a function with a pointer for each tensor, and
+// a vendor's interface with a struct of buffers, memory from the caller, an init function and status codes. Each runs
+// twice, so that a second call of init changes the outputs.
+func TestPlainC(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("the host board and links to an emulator need POSIX")
+	}
+	runs := []plainRun{{"host", sessionModel, sessionInputs, sessionOutput}}
+	var more []plainRun
+	for _, board := range []string{"mps2_an386", "qemu_riscv32", "microbit"} {
+		more = append(more, plainRun{board, denseModel, denseInput, denseOutput},
+			plainRun{board, sessionModel, sessionInputs, sessionOutput})
+	}
+	for _, r := range append(runs, drawn.Of(t, "plain C on boards", more, 1)...) {
+		t.Run(r.board+"/"+filepath.Base(r.model), func(t *testing.T) { runPlain(t, r) })
+	}
+	t.Run("standalone", func(t *testing.T) {
+		f, err := runAlone(t, project.Spec{Board: "host", Model: sessionModel})
+		fatal(t, err)
+		for range 2 {
+			comparePlain(t, f.model, sessionInputs, sessionOutput)
+		}
+	})
+}
+
+func runPlain(t *testing.T, r plainRun) {
+	t.Helper()
+	board, err := boards.Find(r.board, nil)
+	fatal(t, err)
+	if why := hasCompiler(t, board) + hasEmulator(t, board); why != "" {
+		t.Skip(why)
+	}
+	b := &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}, Jobs: 1}
+	p, err := b.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), project.Spec{Board: r.board, Model: r.model})
+	fatal(t, err)
+	defer func() { fatal(t, p.Close()) }()
+	s, err := p.Run(t.Context(), &device.Desk{Programmer: "none"}, "")
+	fatal(t, err)
+	defer func() { fatal(t, s.Close(t.Context())) }()
+	_, m, err := p.Model()
+	fatal(t, err)
+	e, err := executor.Open(t.Context(), s, m)
+	fatal(t, err)
+	for range 2 {
+		comparePlain(t, e, r.in, r.out)
+	}
+	fatal(t, e.Close(t.Context()))
+}
+
+func comparePlain(t *testing.T, e executor.Executor, in, out []ndarray.Named) {
+	t.Helper()
+	for _, a := range in {
+		fatal(t, e.SetInput(t.Context(), a.Name, a.Array))
+	}
+	fatal(t, e.Run(t.Context()))
+	for i, want := range out {
+		got, err := e.Output(t.Context(), i)
+		fatal(t, err)
+		if name := e.Outputs()[i].Name; !got.Equal(want.Array) || name != want.Name {
+			t.Errorf("output %s: %v, want %s: %v", name, got, want.Name, want.Array)
+		}
+	}
+}
+
+// TestPlainObjects links a model's object, and a library with it, in place of its source, from a folder and from a tar.
+// An object for another core is refused before the build, a status of the model is an error of the run.
+func TestPlainObjects(t *testing.T) {
+	t.Parallel()
+	for _, tool := range []string{"cc", "ar", "make"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("%s is not installed", tool)
+		}
+	}
+	dir := t.TempDir()
+	text, err := os.ReadFile(sessionModel)
+	fatal(t, err)
+	header, err := os.ReadFile(filepath.Join(filepath.Dir(sessionModel), "session.h"))
+	fatal(t, err)
+	fatal(t, os.WriteFile(filepath.Join(dir, "session.h"), header, 0o644))
+	source, err := filepath.Abs(filepath.Join(filepath.Dir(sessionModel), "session.c"))
+	fatal(t, err)
+	tool(t, dir, "cc", "-O1", "-c", source, "-o", "session.o")
+	tool(t, dir, "ar", "rcs", "session.a", "session.o")
+	for _, object := range []string{"session.o", "session.a"} {
+		fatal(t, os.WriteFile(filepath.Join(dir, "model.json"),
+			[]byte(strings.Replace(string(text), `"sources": ["session.c"]`, `"objects": ["`+object+`"]`, 1)), 0o644))
+		runPlain(t, plainRun{"host", dir, sessionInputs, sessionOutput})
+	}
+	packed := filepath.Join(dir, "session.tar")
+	pack(t, packed, dir, "model.json", "session.h", "session.a")
+	b := &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}, Jobs: 1}
+	generate := func(board string) error {
+		p, err := b.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), project.Spec{Board: board, Model: packed})
+		if err == nil {
+			err = p.Close()
+		}
+		return err
+	}
+	fatal(t, generate("host"))
+	if err := generate("microbit"); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "session") {
+		t.Errorf("an object for this computer on a microbit: %v", err)
+	}
+}
+
+// pack writes files of a folder as a tar.
+func pack(t *testing.T, to, dir string, names ...string) {
+	t.Helper()
+	f, err := os.Create(to)
+	fatal(t, err)
+	w := tar.NewWriter(f)
+	for _, name := range names {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		fatal(t, err)
+		fatal(t, w.WriteHeader(&tar.Header{Name: "folder/" + name, Mode: 0o644, Size: int64(len(data))}))
+		_, err = w.Write(data)
+		fatal(t, err)
+	}
+	fatal(t, w.Close())
+	fatal(t, f.Close())
+}
+
+func tool(t *testing.T, dir, name string, args ...string) {
+	t.Helper()
+	cmd := exec.Command(name, args...)
+	cmd.Dir = dir
+	if said, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", name, err, said)
+	}
+}
+
+// TestPlainMismatch builds a model whose description differs from its header: the error names the argument and its
+// line. A status of the function is an error of the run.
+func TestPlainMismatch(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	fatal(t, os.CopyFS(dir, os.DirFS(filepath.Dir(sessionModel))))
+	text, err := os.ReadFile(sessionModel)
+	fatal(t, err)
+	write := func(old, now string) {
+		fatal(t, os.WriteFile(filepath.Join(dir, "session.json"), []byte(strings.Replace(string(text), old, now, 1)), 0o644))
+	}
+	b := &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}, Jobs: 1}
+	for _, board := range []string{"host", "mps2_an386"} {
+		described, err := boards.Find(board, nil)
+		fatal(t, err)
+		if why := hasCompiler(t, described); why != "" {
+			t.Log(why)
+			continue
+		}
+		write(`"input": "image", "dtype": "int8"`, `"input": "image", "dtype": "int16"`)
+		p, err := b.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), project.Spec{
+			Board: board, Model: filepath.Join(dir, "session.json"),
+		})
+		fatal(t, err)
+		_, err = p.Build(t.Context())
+		if failure.Of(err) != failure.Compile || !strings.Contains(err.Error(), "member image, image:11:") {
+			t.Errorf("%s: %v", board, err)
+		}
+		fatal(t, p.Close())
+	}
+	write(`"bytes": 12, "align": 64}, {"value": "12"}`, `"bytes": 12, "align": 64}, {"value": "8"}`)
+	f, err := runAlone(t, project.Spec{Board: "host", Model: filepath.Join(dir, "session.json")})
+	fatal(t, err)
+	for _, a := range sessionInputs {
+		fatal(t, f.model.SetInput(t.Context(), a.Name, a.Array))
+	}
+	if err := f.model.Run(t.Context()); err == nil || !slices.Contains(strings.FieldsFunc(err.Error(), func(r rune) bool {
+		return (r < '0' || r > '9') && r != '-'
+	}), "1") {
+		t.Errorf("a status of init: %v", err)
+	}
+}
