@@ -1,0 +1,286 @@
+// This file recodes packets between a client's encoding and that of package rpc (rpc_tcp.md §2): TVM 0.21 changed the
+// packed sequence and its type codes; all else in a packet is the same.
+
+package serve
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/boardsmith/boardsmith/rpc"
+)
+
+// An era is an encoding of packed sequences.
+type era uint8
+
+const (
+	unknownEra era = iota // no packet has distinguished the eras
+	oldEra                // TVM 0.9 to 0.20: all type codes, then all values
+	newEra                // TVM 0.21 to 0.27: each value behind its type code
+)
+
+// Type codes that package rpc has not.
+const (
+	oldObject = 8
+	oldBool   = 15 // TVM 0.18 to 0.20
+
+	newShortStr, newShortBytes = 11, 12 // objects of up to 7 bytes
+	newStr, newBytes           = 65, 66 // objects
+	newTensor                  = 70
+)
+
+// maxValues bounds a packed sequence. A client's longest one holds an operator's arguments.
+const maxValues = 1 << 12
+
+// toOld maps the type codes of values that TVM 0.21 and later send.
+var toOld = map[uint32]rpc.TypeCode{
+	0: rpc.TypeNull, 1: rpc.TypeInt, 2: rpc.TypeInt, 3: rpc.TypeFloat, 4: rpc.TypeHandle, 5: rpc.TypeDType,
+	6: rpc.TypeDevice, 7: rpc.TypeTensor, 8: rpc.TypeStr, 9: rpc.TypeBytes, newShortStr: rpc.TypeStr,
+	newShortBytes: rpc.TypeBytes, newStr: rpc.TypeStr, newBytes: rpc.TypeBytes, 68: rpc.TypeFunction,
+	73: rpc.TypeModule,
+}
+
+// toNew maps the type codes of package rpc to those of values that TVM 0.21 and later receive.
+var toNew = map[rpc.TypeCode]uint32{
+	rpc.TypeNull: 0, rpc.TypeInt: 1, rpc.TypeUint: 1, rpc.TypeFloat: 3, rpc.TypeHandle: 4, rpc.TypeDType: 5,
+	rpc.TypeDevice: 6, rpc.TypeTensor: 7, rpc.TypeStr: 8, rpc.TypeBytes: 9, rpc.TypeFunction: 68, rpc.TypeModule: 73,
+	rpc.TypeNDArray: newTensor,
+}
+
+// An item is a value of a packed sequence: its type and its encoded bytes, which are the same in both eras.
+type item struct {
+	kind rpc.TypeCode
+	data []byte
+}
+
+var le = binary.LittleEndian
+
+// decode decodes a whole packet of a client, with the length in front. The result points into msg or into a copy.
+func (e era) decode(msg []byte) (*rpc.Packet, error) {
+	p := &rpc.Packet{}
+	head, ok := sequenceStart(msg)
+	if !ok || le.Uint64(msg) != uint64(len(msg)-8) {
+		return p, p.Parse(msg)
+	}
+	items, err := e.items(msg[head:])
+	if err != nil {
+		return nil, fmt.Errorf("%v packet: %w", rpc.Code(le.Uint32(msg[8:])), err)
+	}
+	return p, p.Parse(withSequence(msg[:head], items, oldEra))
+}
+
+// encode encodes a packet for a client.
+func (e era) encode(p *rpc.Packet) []byte {
+	msg := p.Append(nil)
+	head, ok := sequenceStart(msg)
+	if !ok || e != newEra {
+		return msg
+	}
+	items, err := oldEra.items(msg[head:])
+	if err != nil {
+		return rpc.Exception(err.Error()).Append(nil) // not reached: Append encodes what items decodes
+	}
+	if p.Code == rpc.CodeReturn && len(items) > 1 && items[0].kind == rpc.TypeInt {
+		items[0] = item{rpc.TypeInt, le.AppendUint64(nil, uint64(resultType(items)))}
+	}
+	return withSequence(msg[:head], items, newEra)
+}
+
+// resultType returns the type code in front of a function's result. Its value has the shorter form of strings and
+// bytes.
+func resultType(items []item) uint32 {
+	kind := rpc.TypeCode(le.Uint64(items[0].data))
+	code := toNew[kind]
+	const inObject = 7 // bytes that an object of a short string holds
+	short := len(items[1].data) <= 8+inObject
+	switch {
+	case kind == rpc.TypeStr && short:
+		code = newShortStr
+	case kind == rpc.TypeStr:
+		code = newStr
+	case kind == rpc.TypeBytes && short:
+		code = newShortBytes
+	case kind == rpc.TypeBytes:
+		code = newBytes
+	}
+	return code
+}
+
+// detect returns the era of a packet, unknownEra if both or none can have sent it.
+func detect(msg []byte) era {
+	head, ok := sequenceStart(msg)
+	if !ok {
+		return unknownEra
+	}
+	_, oldErr := oldEra.items(msg[head:])
+	_, newErr := newEra.items(msg[head:])
+	switch {
+	case oldErr == nil && newErr != nil:
+		return oldEra
+	case newErr == nil && oldErr != nil:
+		return newEra
+	}
+	return unknownEra
+}
+
+// sequenceStart returns the offset of the packed sequence in a packet; false if it has none or is cut short.
+func sequenceStart(msg []byte) (int, bool) {
+	const body = 12
+	if len(msg) < body {
+		return 0, false
+	}
+	start := body
+	switch code := rpc.Code(le.Uint32(msg[8:])); {
+	case code == rpc.CodeInitServer:
+		if len(msg) < start+8 || le.Uint64(msg[start:]) > uint64(len(msg)-start-8) {
+			return 0, false
+		}
+		start += 8 + int(le.Uint64(msg[start:]))
+	case code == rpc.CodeCallFunc:
+		start += 8
+	case code == rpc.CodeReturn, code == rpc.CodeException, code >= rpc.CodeGetGlobalFunc:
+	default:
+		return 0, false
+	}
+	return start, start <= len(msg)
+}
+
+// withSequence returns a packet of this head and a sequence.
+func withSequence(head []byte, items []item, e era) []byte {
+	size := len(head) + 4
+	for _, i := range items {
+		size += 4 + len(i.data)
+	}
+	msg := append(make([]byte, 0, size), head...)
+	msg = le.AppendUint32(msg, uint32(len(items)))
+	for _, i := range items {
+		if e == newEra {
+			msg = append(le.AppendUint32(msg, toNew[i.kind]), i.data...)
+		} else {
+			msg = le.AppendUint32(msg, uint32(i.kind))
+		}
+	}
+	for _, i := range items {
+		if e != newEra {
+			msg = append(msg, i.data...)
+		}
+	}
+	le.PutUint64(msg, uint64(len(msg)-8))
+	return msg
+}
+
+// items splits a packed sequence of a client, which must fill seq.
+func (e era) items(seq []byte) ([]item, error) {
+	r := cursor{rest: seq}
+	n := r.half()
+	if n > maxValues {
+		return nil, fmt.Errorf("%d values, at most %d are possible", n, maxValues)
+	}
+	codes := cursor{}
+	if e != newEra {
+		codes.rest = r.take(4 * uint64(n))
+	}
+	items := make([]item, 0, n)
+	for range n {
+		if e != newEra {
+			items = append(items, r.old(codes.half()))
+		} else {
+			items = append(items, r.new(r.half()))
+		}
+		if r.err != nil {
+			return nil, r.err
+		}
+	}
+	if r.err == nil && len(r.rest) > 0 {
+		r.err = fmt.Errorf("%d bytes too many", len(r.rest))
+	}
+	return items, r.err
+}
+
+// A cursor reads a packed sequence. After the first error it returns nothing.
+type cursor struct {
+	rest []byte
+	err  error
+}
+
+func (r *cursor) take(n uint64) []byte {
+	if r.err == nil && n > uint64(len(r.rest)) {
+		r.err = fmt.Errorf("cut short")
+	}
+	if r.err != nil {
+		return nil
+	}
+	out := r.rest[:n:n]
+	r.rest = r.rest[n:]
+	return out
+}
+
+func (r *cursor) half() uint32 {
+	if b := r.take(4); b != nil {
+		return le.Uint32(b)
+	}
+	return 0
+}
+
+func (r *cursor) old(code uint32) item {
+	kind := rpc.TypeCode(int32(code))
+	if kind == oldBool {
+		kind = rpc.TypeInt
+	}
+	if kind < 0 || kind == oldObject || kind >= rpc.TypeNDArray {
+		r.fail(code)
+		return item{}
+	}
+	return item{kind, r.value(kind)}
+}
+
+func (r *cursor) new(code uint32) item {
+	kind, ok := toOld[code]
+	object := code
+	switch code {
+	case newShortStr:
+		object = newStr
+	case newShortBytes:
+		object = newBytes
+	}
+	if object >= newStr && object <= newBytes && r.half() != object || !ok {
+		r.fail(code)
+		return item{}
+	}
+	return item{kind, r.value(kind)}
+}
+
+func (r *cursor) fail(code uint32) {
+	if r.err == nil {
+		r.err = fmt.Errorf("a board does not accept a value of type %d", int32(code))
+	}
+}
+
+// value returns the bytes of a value.
+func (r *cursor) value(kind rpc.TypeCode) []byte {
+	switch kind {
+	case rpc.TypeNull:
+		return nil
+	case rpc.TypeStr, rpc.TypeBytes:
+		return r.sized(0, 8, func(b []byte) uint64 { return le.Uint64(b) })
+	case rpc.TypeTensor: // data, device, rank, type, shape, offset (rpc.md §2.1)
+		return r.sized(16, 8, func(b []byte) uint64 { return 8*uint64(le.Uint32(b)) + 8 })
+	}
+	return r.take(8)
+}
+
+// sized returns a value whose head, of skip and width bytes, determines how many bytes follow.
+func (r *cursor) sized(skip, width int, following func([]byte) uint64) []byte {
+	if r.err == nil && skip+width > len(r.rest) {
+		r.err = fmt.Errorf("cut short")
+	}
+	if r.err != nil {
+		return nil
+	}
+	n := following(r.rest[skip : skip+width])
+	if n > uint64(len(r.rest)) { // the sum below would overflow
+		r.err = fmt.Errorf("cut short")
+		return nil
+	}
+	return r.take(uint64(skip+width) + n)
+}

@@ -1,0 +1,181 @@
+package serve
+
+import (
+	"bytes"
+	"encoding/hex"
+	"math"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/internal/testkit/corpus"
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/rpc"
+)
+
+// capture decodes bytes as docs/formats/rpc_tcp.md writes them: hexadecimal, 00*7 for seven zeros, texts in quotes.
+func capture(text string) []byte {
+	text = regexp.MustCompile(`"[^"]*"`).ReplaceAllStringFunc(text, func(s string) string {
+		return hex.EncodeToString([]byte(s[1 : len(s)-1]))
+	})
+	text = regexp.MustCompile(`([0-9a-f]{2})\*(\d+)`).ReplaceAllStringFunc(text, func(s string) string {
+		n, _ := strconv.Atoi(s[3:])
+		return strings.Repeat(s[:2], n)
+	})
+	b, err := hex.DecodeString(strings.ReplaceAll(text, " ", ""))
+	if err != nil {
+		panic(text + ": " + err.Error())
+	}
+	return b
+}
+
+func returns(args ...rpc.Value) *rpc.Packet { return &rpc.Packet{Code: rpc.CodeReturn, Args: args} }
+
+const strcat = 0x5627aaafe380
+
+// TestCaptures checks packets that were captured between unmodified TVM 0.27 and its server.
+func TestCaptures(t *testing.T) {
+	u8 := &rpc.DLTensor{Device: rpc.CPU, DType: ndarray.DType{Code: ndarray.UInt, Bits: 8, Lanes: 1}, Shape: []int64{2}}
+	for name, c := range map[string]struct {
+		bytes string
+		want  *rpc.Packet
+	}{
+		"InitServer": {
+			"15 00*7 02 00 00 00 05 00*7 30 2e 38 2e 30 00 00 00 00",
+			&rpc.Packet{Code: rpc.CodeInitServer, Version: []byte("0.8.0")},
+		},
+		"GetGlobalFunc": {
+			"23 00*7 09 00 00 00 01 00 00 00  08 00 00 00 0f 00*7 72 70 63 2e 74 65 73 74 2e 73 74 72 63 61 74",
+			&rpc.Packet{Code: rpc.CodeGetGlobalFunc, Args: []rpc.Value{rpc.Text("rpc.test.strcat")}},
+		},
+		"handle": {"14 00*7 04 00 00 00 01 00 00 00  04 00 00 00 80 e3 af aa 27 56 00 00", handleReply(strcat)},
+		"call": {
+			"2a 00*7 03 00 00 00 80 e3 af aa 27 56 00 00 02 00 00 00  08 00 00 00 02 00*7 61 62  01 00 00 00 03 00*7",
+			&rpc.Packet{Code: rpc.CodeCallFunc, Handle: strcat, Args: []rpc.Value{rpc.Text("ab"), rpc.Int(3)}},
+		},
+		"text": {
+			"24 00*7 04 00 00 00 02 00 00 00  01 00 00 00 0b 00*7  08 00 00 00 04 00*7 61 62 3a 33",
+			resultReply(rpc.TypeStr, rpc.Text("ab:3")),
+		},
+		"none": {"18 00*7 04 00 00 00 02 00 00 00  01 00 00 00 00*8  00 00 00 00", none},
+		"module": {
+			"20 00*7 04 00 00 00 02 00 00 00  01 00 00 00 49 00*7  04 00 00 00 28 f2 00 c8 de 7f 00 00",
+			resultReply(rpc.TypeModule, rpc.Opaque(0x7fdec800f228)),
+		},
+		"bytes": {
+			"25 00*7 04 00 00 00 02 00 00 00  01 00 00 00 0c 00*7  09 00 00 00 05 00*7 68 65 6c 6c 6f",
+			resultReply(rpc.TypeBytes, rpc.Raw([]byte("hello"))),
+		},
+		"upload": {
+			"32 00*7 03 00 00 00 90 bd 67 aa 27 56 00 00 02 00 00 00  08 00 00 00 01 00*7 78  " +
+				"0c 00 00 00 42 00 00 00 05 00*7 68 65 6c 6c 6f",
+			&rpc.Packet{
+				Code: rpc.CodeCallFunc, Handle: 0x5627aa67bd90,
+				Args: []rpc.Value{rpc.Text("x"), rpc.Raw([]byte("hello"))},
+			},
+		},
+		"AllocDataWithScope": {
+			"38 00*7 11 00 00 00 02 00 00 00  07 00 00 00 00*8 01 00*7 01 00 00 00 01 08 01 00 02 00*7 00*8  00 00 00 00",
+			&rpc.Packet{Code: rpc.CodeAllocDataWithScope, Args: []rpc.Value{rpc.TensorOf(u8), rpc.Null()}},
+		},
+		"StreamSync": {
+			"20 00*7 0f 00 00 00 02 00 00 00  06 00 00 00 01 00*7  04 00 00 00 00*8",
+			&rpc.Packet{Code: rpc.CodeStreamSync, Args: []rpc.Value{rpc.OnDevice(rpc.CPU), rpc.Opaque(0)}},
+		},
+		"FreeHandle": {
+			"14 00*7 0a 00 00 00 01 00 00 00  04 00 00 00 80 e3 af aa 27 56 00 00",
+			&rpc.Packet{Code: rpc.CodeFreeHandle, Args: []rpc.Value{rpc.Opaque(strcat)}},
+		},
+		"void":      {"0c 00*7 04 00 00 00 01 00 00 00 00 00 00 00", void},
+		"Exception": {"18 00*7 05 00 00 00 01 00 00 00  08 00 00 00 04 00*7 62 6f 6f 6d", rpc.Exception("boom")},
+		"Shutdown":  {"04 00*7 01 00 00 00", &rpc.Packet{Code: rpc.CodeShutdown}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := capture(c.bytes)
+			if c.want.Code == rpc.CodeReturn || c.want.Code == rpc.CodeException {
+				if got := newEra.encode(c.want); !bytes.Equal(got, b) {
+					t.Errorf("encoded\n% x, want\n% x", got, b)
+				}
+				return
+			}
+			got, err := newEra.decode(b)
+			if err != nil || !reflect.DeepEqual(got.Args, c.want.Args) && len(c.want.Args)+len(got.Args) > 0 ||
+				got.Code != c.want.Code || got.Handle != c.want.Handle || !bytes.Equal(got.Version, c.want.Version) {
+				t.Errorf("decoded %+v, %v; want %+v", got, err, c.want)
+			}
+			if e := detect(b); e == oldEra || e == unknownEra && c.want.Code == rpc.CodeGetGlobalFunc {
+				t.Errorf("detected era %d", e)
+			}
+		})
+	}
+}
+
+// TestOldEra checks packets of TVM 0.14 (docs/formats/rpc.md §10), and the bool of 0.18.
+func TestOldEra(t *testing.T) {
+	get := capture(`25 00*7 09 00 00 00 01 00 00 00 0b 00 00 00 11 00*7 "runtime.SystemLib"`)
+	if detect(get) != oldEra {
+		t.Error("the era of GetGlobalFunc was not detected")
+	}
+	alloc := capture("38 00*7 11 00 00 00 02 00 00 00 07 00 00 00 04 00 00 00 00*8 01 00*7 01 00 00 00 00 08 01 00 02 00*7 00*8")
+	if detect(alloc) != oldEra {
+		t.Error("the era of AllocDataWithScope was not detected")
+	}
+	for _, msg := range [][]byte{get, alloc} {
+		p, err := oldEra.decode(msg)
+		if err != nil || !bytes.Equal(oldEra.encode(p), msg) {
+			t.Errorf("% x: %+v, %v", msg, p, err)
+		}
+	}
+	b, err := oldEra.decode(capture("18 00*7 03 00 00 00 00*8 01 00 00 00 0f 00 00 00 01 00*7"))
+	if err == nil {
+		t.Errorf("a wrong length was accepted: %+v", b)
+	}
+	b, err = oldEra.decode(capture("1c 00*7 03 00 00 00 00*8 01 00 00 00 0f 00 00 00 01 00*7"))
+	if err != nil || !reflect.DeepEqual(b.Args, []rpc.Value{rpc.Int(1)}) {
+		t.Errorf("bool: %+v, %v", b, err)
+	}
+}
+
+func TestHello(t *testing.T) {
+	for text, want := range map[string]hello{
+		"":                                {},
+		"client:":                         {key: "client:"},
+		"client:bd:0.5 -timeout=20":       {"client:bd:0.5", 20e9},
+		"client:bd -x=1 -timeout=0.5 y":   {"client:bd", 5e8},
+		"client:bd -timeout=nan":          {key: "client:bd"},
+		"client:bd -timeout=1e300":        {key: "client:bd"},
+		"client:bd -timeout=-1":           {key: "client:bd"},
+		"  client:a   -timeout=3600.25  ": {"client:a", 3600.25e9},
+	} {
+		if got := parseHello(text); got != want {
+			t.Errorf("%q: %+v, want %+v", text, got, want)
+		}
+	}
+}
+
+// FuzzPacket decodes packets of clients in both eras. What is accepted has the same values in the other era.
+func FuzzPacket(f *testing.F) {
+	corpus.Add(f)
+	f.Add(capture("15 00*7 02 00 00 00 05 00*7 30 2e 38 2e 30 00 00 00 00"))
+	f.Add(capture("2a 00*7 03 00 00 00 00*8 02 00 00 00  08 00 00 00 02 00*7 61 62  01 00 00 00 03 00*7"))
+	f.Add(capture("38 00*7 11 00 00 00 02 00 00 00  07 00 00 00 00*8 01 00*7 01 00 00 00 01 08 01 00 02 00*7 00*8  00 00 00 00"))
+	f.Add(le.AppendUint64(nil, math.MaxUint64))
+	f.Fuzz(func(t *testing.T, msg []byte) {
+		detect(msg)
+		for _, e := range []era{oldEra, newEra} {
+			p, err := e.decode(msg)
+			if err != nil {
+				continue
+			}
+			again, err := e.decode(e.encode(p))
+			if p.Code == rpc.CodeReturn { // its first value changes
+				continue
+			}
+			if err != nil || !bytes.Equal(again.Append(nil), p.Append(nil)) {
+				t.Errorf("era %d: % x\n%+v\n%+v, %v", e, msg, p, again, err)
+			}
+		}
+	})
+}

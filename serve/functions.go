@@ -1,0 +1,245 @@
+// This file has the functions of TVM's RPC server that boards do not have (rpc_tcp.md §3).
+
+package serve
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/rpc"
+)
+
+// An ownFunction is a function of the server.
+type ownFunction func(ctx context.Context, q *session, args []rpc.Value) (*rpc.Packet, error)
+
+const (
+	evaluatorName  = "runtime.RPCTimeEvaluator"
+	systemLibName  = "runtime.SystemLib"
+	packetSizeName = "tvm.rpc.server.GetCRTMaxPacketSize"
+)
+
+var ownFunctions = map[string]ownFunction{
+	"tvm.rpc.server.upload":                 upload,
+	"tvm.rpc.server.download":               download,
+	"tvm.rpc.server.download_linked_module": download,
+	"tvm.rpc.server.remove":                 remove,
+	"tvm.rpc.server.load_module":            loadModule,
+	packetSizeName:                          packetSize,
+	evaluatorName:                           timeEvaluator,
+	systemLibName:                           systemLib,
+	"ffi.SystemLib":                         systemLib,
+}
+
+// boardNames maps functions to those of boards that do the same.
+var boardNames = map[string]string{
+	"tvm.contrib.random.random_fill_for_measure": "tvm.contrib.random.random_fill",
+}
+
+// checkTypes returns an error unless the first arguments have the types.
+func checkTypes(args []rpc.Value, types ...rpc.TypeCode) error {
+	if len(args) < len(types) {
+		return failure.Errorf(failure.Config, "%d arguments instead of %d", len(args), len(types))
+	}
+	for i, t := range types {
+		if args[i].Type != t {
+			return failure.Errorf(failure.Config, "argument %d has type %d instead of %d", i, args[i].Type, t)
+		}
+	}
+	return nil
+}
+
+func upload(_ context.Context, q *session, args []rpc.Value) (*rpc.Packet, error) {
+	if err := checkTypes(args, rpc.TypeStr, rpc.TypeBytes); err != nil {
+		return nil, err
+	}
+	return none, q.uploads.write(string(args[0].Data), args[1].Data)
+}
+
+func download(_ context.Context, q *session, args []rpc.Value) (*rpc.Packet, error) {
+	if err := checkTypes(args, rpc.TypeStr); err != nil {
+		return nil, err
+	}
+	data, err := q.uploads.read(string(args[0].Data))
+	return resultReply(rpc.TypeBytes, rpc.Raw(data)), err
+}
+
+// remove never fails: clients remove files that are missing, and a failure would hide their error.
+func remove(_ context.Context, q *session, args []rpc.Value) (*rpc.Packet, error) {
+	if checkTypes(args, rpc.TypeStr) == nil {
+		q.uploads.delete(string(args[0].Data))
+	}
+	return none, nil
+}
+
+func loadModule(ctx context.Context, q *session, args []rpc.Value) (*rpc.Packet, error) {
+	if err := checkTypes(args, rpc.TypeStr); err != nil {
+		return nil, err
+	}
+	if q.lost != nil {
+		return nil, q.lost
+	}
+	data, err := q.uploads.read(string(args[0].Data))
+	if err != nil {
+		return nil, err
+	}
+	h, err := q.load(ctx, func(ctx context.Context) (Loaded, error) { return q.server.board.Load(ctx, data) })
+	return resultReply(rpc.TypeModule, rpc.Opaque(h)), err
+}
+
+func packetSize(context.Context, *session, []rpc.Value) (*rpc.Packet, error) {
+	return resultReply(rpc.TypeInt, rpc.Int(maxCopy)), nil
+}
+
+// systemLib returns the module with which the session began, else that of the firmware.
+func systemLib(ctx context.Context, q *session, _ []rpc.Value) (*rpc.Packet, error) {
+	if q.model != 0 {
+		return resultReply(rpc.TypeModule, rpc.Opaque(q.model)), nil
+	}
+	h, err := q.lookup(ctx, systemLibName)
+	if err != nil {
+		return nil, err
+	}
+	return q.callBoard(ctx, &rpc.Packet{Code: rpc.CodeCallFunc, Handle: h})
+}
+
+// An evaluator times a function of a module.
+type evaluator struct {
+	args   []rpc.Value // of the board's function
+	handle uint64      // of the board's evaluator
+}
+
+// evaluatorArgs lists the types of the board's arguments (rpc.md §6).
+var evaluatorArgs = []rpc.TypeCode{
+	rpc.TypeModule, rpc.TypeStr, rpc.TypeInt, rpc.TypeInt, rpc.TypeInt, rpc.TypeInt, rpc.TypeInt, rpc.TypeInt,
+	rpc.TypeInt, rpc.TypeInt, rpc.TypeInt, rpc.TypeStr,
+}
+
+func timeEvaluator(ctx context.Context, q *session, args []rpc.Value) (*rpc.Packet, error) {
+	args = slices.Clone(args)
+	const zeroTimes, flushBytes = 7, 10
+	if len(args) == 10 { // TVM 0.9
+		args = slices.Insert(args, zeroTimes, rpc.Int(100))
+	}
+	if len(args) == 11 { // TVM 0.10 to 0.13
+		args = slices.Insert(args, flushBytes, rpc.Int(0))
+	}
+	if len(args) != len(evaluatorArgs) {
+		return nil, failure.Errorf(failure.Config, "%d arguments instead of 10, 11 or 12", len(args))
+	}
+	if args[0].Type == rpc.TypeNull {
+		return nil, failure.Errorf(failure.Config, "a board times functions of modules only")
+	}
+	if err := checkTypes(args, evaluatorArgs...); err != nil {
+		return nil, err
+	}
+	args[11] = rpc.Text("") // a function of the client's computer that flushes its caches
+	if err := q.toBoard(&args[0]); err != nil {
+		return nil, err
+	}
+	e := &evaluator{args: args}
+	if err := q.createEvaluator(ctx, e); err != nil {
+		return nil, err
+	}
+	h, err := q.add(e)
+	return resultReply(rpc.TypeFunction, rpc.Opaque(h)), err
+}
+
+// createEvaluator creates the board's evaluator: the latest one is valid only.
+func (q *session) createEvaluator(ctx context.Context, e *evaluator) error {
+	h, err := q.lookup(ctx, evaluatorName)
+	if err != nil {
+		return err
+	}
+	reply, err := q.do(ctx, &rpc.Packet{Code: rpc.CodeCallFunc, Handle: h, Args: e.args})
+	if err != nil {
+		return fmt.Errorf("function %.100q: %w", e.args[1].Data, err)
+	}
+	if len(reply.Args) != 2 || rpc.TypeCode(reply.Args[0].Word) != rpc.TypeFunction {
+		return failure.Errorf(failure.Transport, "the board returned no evaluator of function %.100q", e.args[1].Data)
+	}
+	e.handle, q.latest = reply.Args[1].Word, e
+	return nil
+}
+
+// evaluate times a function.
+func (q *session) evaluate(ctx context.Context, e *evaluator, args []rpc.Value) (*rpc.Packet, error) {
+	q.server.o.emit(Event{Client: q.client, Text: "measuring"})
+	if q.latest != e {
+		if err := q.createEvaluator(ctx, e); err != nil {
+			return nil, err
+		}
+	}
+	return q.callBoard(ctx, &rpc.Packet{Code: rpc.CodeCallFunc, Handle: e.handle, Args: args})
+}
+
+// uploads are the files of one session, in a folder that is created with the first one. Paths do not leave it.
+type uploads struct {
+	parent string
+	limit  int64 // bytes of all files together
+	used   int64
+	dir    string
+	root   *os.Root // nil: no file
+}
+
+const fileCost = 4 << 10 // bytes that a file counts beside its content
+
+func (u *uploads) open() (err error) {
+	if u.root != nil {
+		return nil
+	}
+	if u.dir, err = os.MkdirTemp(u.parent, "boardsmith-session-"); err != nil {
+		return err
+	}
+	u.root, err = os.OpenRoot(u.dir)
+	return err
+}
+
+// write stores a file. What was written counts until the session ends, also if it is replaced or removed.
+func (u *uploads) write(name string, data []byte) error {
+	if err := u.open(); err != nil {
+		return err
+	}
+	if u.used += int64(len(data)) + fileCost; u.used > u.limit {
+		return failure.Errorf(failure.Config, "the session's uploads have more than %d bytes", u.limit)
+	}
+	if err := u.root.MkdirAll(path.Dir(path.Clean(name)), 0o700); err != nil {
+		return failure.Errorf(failure.Config, "file %.200q: %w", name, err)
+	}
+	if err := u.root.WriteFile(name, data, 0o600); err != nil {
+		return failure.Errorf(failure.Config, "file %.200q: %w", name, err)
+	}
+	return nil
+}
+
+func (u *uploads) read(name string) ([]byte, error) {
+	if u.root == nil {
+		return nil, failure.Errorf(failure.Config, "file %.200q: %w", name, fs.ErrNotExist)
+	}
+	f, err := u.root.Open(name)
+	if err != nil {
+		return nil, failure.Errorf(failure.Config, "file %.200q: %w", name, err)
+	}
+	defer f.Close()
+	return io.ReadAll(f)
+}
+
+func (u *uploads) delete(name string) {
+	if u.root != nil {
+		_ = u.root.Remove(name)
+	}
+}
+
+// remove removes all files.
+func (u *uploads) remove() error {
+	if u.root == nil {
+		return nil
+	}
+	_ = u.root.Close()
+	return os.RemoveAll(u.dir)
+}

@@ -1,0 +1,212 @@
+// This file carries out system calls, copies and calls of functions; those of the server have handles of their own.
+
+package serve
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/rpc"
+)
+
+// ownHandles begins the handles of the server. Those of boards are below 2^32 or are sign-extended from 32 bits.
+const ownHandles = 0x4253_0000_0000_0000
+
+// Codes of packets that boards do not have.
+const codeCurrentStream rpc.Code = 21
+
+// maxOwn bounds the objects of the server in one session.
+const maxOwn = 1 << 16
+
+// A function is one of the server's, by its name.
+type function string
+
+// A module is one that was loaded: the board's handle.
+type module struct{ handle uint64 }
+
+// handle carries out a request.
+func (q *session) handle(ctx context.Context, p *rpc.Packet) (*rpc.Packet, error) {
+	if p.Code == rpc.CodeFreeHandle && len(p.Args) == 1 { // TVM 0.21 and later name no type
+		p.Args = append(p.Args, rpc.Int(0))
+	}
+	if p.Code >= rpc.CodeGetGlobalFunc && p.Code <= rpc.CodeSetStream {
+		if err := p.CheckArgs(); err != nil {
+			return nil, err
+		}
+	}
+	switch p.Code {
+	case rpc.CodeSetDevice, rpc.CodeStreamSync, rpc.CodeFreeStream, rpc.CodeSetStream:
+		return void, nil
+	case rpc.CodeCreateStream, codeCurrentStream:
+		return handleReply(0), nil
+	case rpc.CodeGetAttr:
+		return attribute(p.Args[1].Word), nil
+	case rpc.CodeGetGlobalFunc:
+		return q.getGlobal(ctx, string(p.Args[0].Data))
+	case rpc.CodeCallFunc:
+		return q.call(ctx, p)
+	case rpc.CodeFreeHandle:
+		return q.freeHandle(ctx, p.Args[0].Word)
+	case rpc.CodeFreeData:
+		return q.freeData(ctx, p)
+	case rpc.CodeAllocData, rpc.CodeAllocDataWithScope:
+		return q.remember(ctx, p, 0, rpc.TypeHandle)
+	case rpc.CodeCopyAmongRemote, rpc.CodeCopyToRemote:
+		return q.do(ctx, p)
+	case rpc.CodeCopyFromRemote:
+		if p.Size > uint64(q.server.o.MaxUpload) {
+			return nil, failure.Errorf(failure.Config, "a copy of %d bytes: at most %d are possible", p.Size,
+				q.server.o.MaxUpload)
+		}
+		return q.do(ctx, p)
+	}
+	return nil, failure.Errorf(failure.Config, "a board does not carry out %v", p.Code)
+}
+
+// attribute is the reply to a query of the CPU: it exists, and has no further attributes.
+func attribute(kind uint64) *rpc.Packet {
+	if kind == 0 {
+		return &rpc.Packet{Code: rpc.CodeReturn, Args: []rpc.Value{rpc.Int(1)}}
+	}
+	return void
+}
+
+// remember passes on a request whose reply has a handle at position i, and records the type of the handle.
+func (q *session) remember(ctx context.Context, p *rpc.Packet, i int, kind rpc.TypeCode) (*rpc.Packet, error) {
+	reply, err := q.do(ctx, p)
+	if err == nil && i < len(reply.Args) && reply.Args[i].Type == rpc.TypeHandle && reply.Args[i].Word != 0 {
+		q.kinds[reply.Args[i].Word] = kind
+	}
+	return reply, err
+}
+
+// getGlobal looks up a function of the server or of the board.
+func (q *session) getGlobal(ctx context.Context, name string) (*rpc.Packet, error) {
+	if ownFunctions[name] != nil {
+		h, err := q.add(function(name))
+		return handleReply(h), err
+	}
+	if same, ok := boardNames[name]; ok {
+		name = same
+	}
+	h, err := q.lookup(ctx, name)
+	return handleReply(h), err
+}
+
+// lookup returns the board's handle of a global function, 0 if it has none.
+func (q *session) lookup(ctx context.Context, name string) (uint64, error) {
+	if h, ok := q.lookups[name]; ok && q.lost == nil {
+		return h, nil
+	}
+	reply, err := q.remember(ctx, &rpc.Packet{
+		Code: rpc.CodeGetGlobalFunc, Args: []rpc.Value{rpc.Text(name)},
+	}, 0, rpc.TypeFunction)
+	if err != nil {
+		return 0, err
+	}
+	h := reply.Args[0].Word
+	if h != 0 {
+		q.lookups[name] = h
+	}
+	return h, nil
+}
+
+// add gives an object of the server a handle.
+func (q *session) add(object any) (uint64, error) {
+	if len(q.own) >= maxOwn {
+		return 0, failure.Errorf(failure.Config, "the session has %d objects of the server", len(q.own))
+	}
+	q.own = append(q.own, object)
+	return ownHandles + uint64(len(q.own)), nil
+}
+
+// object returns an object of the server; nil if there is none, or it was freed.
+func (q *session) object(h uint64) any {
+	if i := h - ownHandles; h > ownHandles && i <= uint64(len(q.own)) {
+		return q.own[i-1]
+	}
+	return nil
+}
+
+func isOwn(h uint64) bool { return h&^0xFFFF_FFFF == ownHandles }
+
+// call calls a function of the server or of the board.
+func (q *session) call(ctx context.Context, p *rpc.Packet) (*rpc.Packet, error) {
+	if !isOwn(p.Handle) {
+		return q.callBoard(ctx, p)
+	}
+	switch f := q.object(p.Handle).(type) {
+	case function:
+		reply, err := ownFunctions[string(f)](ctx, q, p.Args)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", string(f), err)
+		}
+		return reply, nil
+	case *evaluator:
+		return q.evaluate(ctx, f, p.Args)
+	}
+	return nil, failure.Errorf(failure.Config, "the function was freed")
+}
+
+// callBoard calls a function of the board.
+func (q *session) callBoard(ctx context.Context, p *rpc.Packet) (*rpc.Packet, error) {
+	for i := range p.Args {
+		if err := q.toBoard(&p.Args[i]); err != nil {
+			return nil, err
+		}
+	}
+	reply, err := q.do(ctx, p)
+	if err != nil || len(reply.Args) < 2 {
+		return reply, err
+	}
+	switch kind := rpc.TypeCode(reply.Args[0].Word); kind {
+	case rpc.TypeModule, rpc.TypeFunction:
+		q.kinds[reply.Args[1].Word] = kind
+	case rpc.TypeNDArray:
+		q.kinds[reply.Args[len(reply.Args)-1].Word] = kind
+	}
+	return reply, nil
+}
+
+// toBoard replaces the server's handle of a module by the board's.
+func (q *session) toBoard(v *rpc.Value) error {
+	if v.Type != rpc.TypeModule && v.Type != rpc.TypeFunction || !isOwn(v.Word) {
+		return nil
+	}
+	m, ok := q.object(v.Word).(*module)
+	if !ok {
+		return failure.Errorf(failure.Config, "an argument is an object of the server, not of the board")
+	}
+	v.Word = m.handle
+	return nil
+}
+
+// freeHandle frees an object. Handles that are unknown are ignored: TVM 0.21 to 0.23 free a returned tensor by the
+// address of its data.
+func (q *session) freeHandle(ctx context.Context, h uint64) (*rpc.Packet, error) {
+	if isOwn(h) {
+		if q.object(h) != nil {
+			q.own[h-ownHandles-1] = nil
+		}
+		return void, nil
+	}
+	kind, ok := q.kinds[h]
+	if !ok || q.lost != nil || kind == rpc.TypeFunction || kind == rpc.TypeHandle {
+		return void, nil
+	}
+	reply, err := q.do(ctx, &rpc.Packet{
+		Code: rpc.CodeFreeHandle, Args: []rpc.Value{rpc.Opaque(h), rpc.Int(int64(kind))},
+	})
+	return reply, err
+}
+
+// freeData frees memory that the client allocated.
+func (q *session) freeData(ctx context.Context, p *rpc.Packet) (*rpc.Packet, error) {
+	h := p.Args[1].Word
+	if q.kinds[h] != rpc.TypeHandle || q.lost != nil {
+		return void, nil
+	}
+	delete(q.kinds, h)
+	return q.do(ctx, p)
+}

@@ -1,0 +1,245 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+// Options configure Serve. The zero value serves clients of any address, with the empty key, without a tracker.
+type Options struct {
+	Key     string         // of the board at the tracker, or of clients; no white space and no colon
+	Tracker string         // host:port of TVM's tracker; "": none
+	Address string         // under which clients reach the listener; "": the one that the tracker sees
+	Allow   []netip.Prefix // networks of clients; nil: all
+
+	// Folder is where the uploads of a session are stored, which end with it; "": the system's for temporary files.
+	Folder string
+	// MaxUpload is the size in bytes of the longest packet of a client, and of all uploads of a session; 0: 64 MiB.
+	MaxUpload int
+	// SessionTimeout ends sessions of clients that name no time of their own; 0: an hour.
+	SessionTimeout time.Duration
+	// LoadTimeout is the time to build and load a module, which does not count as the session's; 0: 10 minutes.
+	LoadTimeout time.Duration
+	OnEvent     func(Event) // called from several goroutines; nil: not called
+}
+
+// An Event is a change of a served board.
+type Event struct {
+	Client string // address of the client; "": none is served
+	Text   string // "idle", "session", "loading", "measuring", or of the tracker
+	Err    error  // of a client's request, or of the tracker's connection
+}
+
+func (o *Options) emit(e Event) {
+	if o.OnEvent != nil {
+		o.OnEvent(e)
+	}
+}
+
+const (
+	maxWaiting   = 64 // clients that wait for the board, or have not sent their key
+	maxCopy      = 16 << 20
+	releaseLimit = 30 * time.Second
+)
+
+func (o Options) withDefaults() Options {
+	if o.MaxUpload <= 0 {
+		o.MaxUpload = 64 << 20
+	}
+	if o.SessionTimeout <= 0 {
+		o.SessionTimeout = time.Hour
+	}
+	if o.LoadTimeout <= 0 {
+		o.LoadTimeout = 10 * time.Minute
+	}
+	return o
+}
+
+// Serve serves a board to one client at a time until ctx ends, then ends the sessions and returns nil. It closes l, but
+// not the board. TVM's protocol has neither passwords nor encryption: whoever reaches l runs code on the board. Errors:
+// of class config for an invalid key; those of l.
+func Serve(ctx context.Context, l net.Listener, b Board, o Options) error {
+	if strings.ContainsAny(o.Key, ": \t\r\n") || o.Tracker != "" && o.Key == "" {
+		return errors.Join(failure.Errorf(failure.Config, "key %q: neither white space nor colons are possible, and a "+
+			"tracker needs one", o.Key), l.Close())
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	s := &server{o: o.withDefaults(), board: b, turn: make(chan struct{}, 1), waiting: make(chan struct{}, maxWaiting)}
+	s.keys.init(o)
+	defer s.goroutines.Wait()
+	defer cancel()
+	if o.Tracker != "" {
+		s.start(func() { s.joinTracker(ctx, l.Addr()) })
+	}
+	s.start(func() {
+		<-ctx.Done()
+		_ = l.Close()
+	})
+	s.o.emit(Event{Text: "idle"})
+	return s.accept(ctx, l)
+}
+
+// A server serves one board.
+type server struct {
+	o          Options
+	board      Board
+	turn       chan struct{} // holds a token while a client is served
+	waiting    chan struct{} // holds a token per client that waits
+	goroutines sync.WaitGroup
+	keys       keys
+}
+
+func (s *server) start(f func()) {
+	s.goroutines.Add(1)
+	go func() {
+		defer s.goroutines.Done()
+		f()
+	}()
+}
+
+// accept accepts clients until ctx ends.
+func (s *server) accept(ctx context.Context, l net.Listener) error {
+	for {
+		c, err := l.Accept()
+		switch {
+		case ctx.Err() != nil:
+			if err == nil {
+				_ = c.Close()
+			}
+			return nil
+		case errors.Is(err, net.ErrClosed):
+			return failure.Errorf(failure.Transport, "%w", err)
+		case err != nil: // of one connection, or descriptors are short
+			s.o.emit(Event{Text: "connection failed", Err: err})
+			select {
+			case <-time.After(100 * time.Millisecond):
+			case <-ctx.Done():
+			}
+			continue
+		}
+		select {
+		case s.waiting <- struct{}{}:
+			s.start(func() { s.serve(ctx, c) })
+		default:
+			_ = c.Close()
+		}
+	}
+}
+
+// allows reports whether a client may connect from an address.
+func (s *server) allows(a net.Addr) bool {
+	if s.o.Allow == nil {
+		return true
+	}
+	at, err := netip.ParseAddrPort(a.String())
+	if err != nil {
+		return false
+	}
+	for _, p := range s.o.Allow {
+		if p.Contains(at.Addr().Unmap()) {
+			return true
+		}
+	}
+	return false
+}
+
+// serve serves one connection. It holds a token of s.waiting until its session begins.
+func (s *server) serve(ctx context.Context, c net.Conn) {
+	wait := sync.OnceFunc(func() { <-s.waiting })
+	defer wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+	defer stop()
+	defer func() { _ = c.Close() }()
+	if !s.allows(c.RemoteAddr()) {
+		s.o.emit(Event{Text: "refused " + c.RemoteAddr().String()})
+		return
+	}
+	h, err := readHello(c)
+	if err != nil {
+		return
+	}
+	if !s.keys.accept(h.key) {
+		refuse(c)
+		return
+	}
+	defer s.keys.release()
+	packets := newReceiver(c, s.o.MaxUpload, cancel)
+	defer close(packets.done)
+	s.start(packets.run)
+	select {
+	case s.turn <- struct{}{}:
+	case <-ctx.Done():
+		return
+	}
+	defer func() { <-s.turn }()
+	wait()
+	if welcome(c, s.o.Key) != nil {
+		return
+	}
+	close(packets.open)
+	s.serveSession(ctx, c, h, packets)
+}
+
+// A receiver reads a client's packets, one ahead of the session, so that the end of the connection is noticed during a
+// call: cancel is then called.
+type receiver struct {
+	conn    net.Conn
+	limit   int
+	cancel  context.CancelFunc
+	open    chan struct{} // closed when the client is served: before, it sends nothing
+	done    chan struct{} // closed when the session no longer receives
+	packets chan []byte
+	err     error // valid once packets is closed
+}
+
+func newReceiver(c net.Conn, limit int, cancel context.CancelFunc) *receiver {
+	return &receiver{
+		conn: c, limit: limit, cancel: cancel,
+		open: make(chan struct{}), done: make(chan struct{}), packets: make(chan []byte, 1),
+	}
+}
+
+func (r *receiver) run() {
+	defer close(r.packets)
+	for {
+		msg, err := r.receive()
+		if err != nil {
+			r.err = err
+			var long *longPacketError
+			if !errors.As(err, &long) { // else the session answers
+				r.cancel()
+			}
+			return
+		}
+		if msg == nil {
+			continue
+		}
+		select {
+		case r.packets <- msg:
+		case <-r.done:
+			return
+		}
+	}
+}
+
+func (r *receiver) receive() ([]byte, error) {
+	first, err := readByte(r.conn)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-r.open:
+		return readPacket(r.conn, first, r.limit)
+	case <-r.done:
+		return nil, net.ErrClosed
+	}
+}

@@ -1,0 +1,300 @@
+// This file carries out the requests of one client.
+
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/rpc/fault"
+)
+
+// A session is the use of the board by one client. One goroutine uses it.
+type session struct {
+	server   *server
+	client   string // address
+	era      era
+	begun    bool // InitServer was answered
+	timeout  time.Duration
+	deadline time.Time
+	uploads  uploads
+
+	board     *rpc.Session // nil: not opened yet
+	lost      error        // ended what the client had on the board; nil: nothing is lost
+	resources []rpc.Resource
+	kinds     map[uint64]rpc.TypeCode // of the board's handles that the client has; TypeHandle: memory
+	lookups   map[string]uint64       // handles of the board's global functions
+	own       []any                   // functions, modules and evaluators by handle; nil: freed
+	model     uint64                  // handle of the module with which the session began; 0: none
+	latest    *evaluator              // that the board has
+	used      bool                    // the board
+}
+
+// errSession ends a session without a reply.
+var errSession = errors.New("session ended")
+
+// serveSession serves a client until it disconnects, its time is over, or ctx ends.
+func (s *server) serveSession(ctx context.Context, c net.Conn, h hello, packets *receiver) {
+	q := &session{
+		server: s, client: c.RemoteAddr().String(), kinds: map[uint64]rpc.TypeCode{}, lookups: map[string]uint64{},
+		uploads: uploads{parent: s.o.Folder, limit: int64(s.o.MaxUpload)}, timeout: h.timeout,
+	}
+	if q.timeout == 0 {
+		q.timeout = s.o.SessionTimeout
+	}
+	q.restartClock()
+	s.o.emit(Event{Client: q.client, Text: "session"})
+	defer func() {
+		err := q.end(context.WithoutCancel(ctx))
+		s.o.emit(Event{Text: "idle", Err: err})
+	}()
+	for {
+		reply, err := q.next(ctx, packets)
+		if reply != nil && writeAll(c, reply) != nil || err != nil {
+			return
+		}
+	}
+}
+
+func (q *session) restartClock() { q.deadline = time.Now().Add(q.timeout) }
+
+// next waits for a packet and returns the reply, nil for none. After an error the session ends.
+func (q *session) next(ctx context.Context, packets *receiver) ([]byte, error) {
+	ended := time.NewTimer(time.Until(q.deadline))
+	defer ended.Stop()
+	select {
+	case msg, ok := <-packets.packets:
+		if !ok {
+			var long *longPacketError
+			if errors.As(packets.err, &long) {
+				return q.era.encode(rpc.Exception(long.Error())), errSession
+			}
+			return nil, errSession
+		}
+		return q.answer(ctx, msg)
+	case <-ended.C:
+		if q.era == unknownEra {
+			return nil, errSession // in which encoding?
+		}
+		return q.expire()
+	case <-ctx.Done():
+		return nil, errSession
+	}
+}
+
+// expire returns the Exception by which a client learns that its time is over.
+func (q *session) expire() ([]byte, error) {
+	text := fmt.Sprintf(`RPCSessionTimeoutError: Your %ss session has expired, try to increase the "session_timeout" value.`,
+		seconds(q.timeout))
+	return q.era.encode(rpc.Exception(text)), errSession
+}
+
+// seconds is Python's text of a floating point number of seconds.
+func seconds(d time.Duration) string {
+	text := fmt.Sprintf("%g", d.Seconds())
+	if d%time.Second == 0 && d.Seconds() < 1e15 {
+		text = fmt.Sprintf("%.1f", d.Seconds())
+	}
+	return text
+}
+
+// answer carries out a request and returns the reply.
+func (q *session) answer(ctx context.Context, msg []byte) ([]byte, error) {
+	if q.era == unknownEra {
+		q.era = detect(msg)
+	}
+	p, err := q.era.decode(msg)
+	if err != nil {
+		return q.exception(err), nil
+	}
+	if p.Code == rpc.CodeShutdown {
+		return nil, errSession
+	}
+	if p.Code == rpc.CodeInitServer || !q.begun {
+		reply, err := q.initServer(ctx, p)
+		if err != nil {
+			return q.exception(err), nil
+		}
+		return q.era.encode(reply), nil
+	}
+	reply, err := q.handle(ctx, p)
+	switch {
+	case ctx.Err() != nil:
+		return nil, errSession
+	case err != nil && (time.Now().After(q.deadline) || isBudget(err)):
+		return q.expire()
+	case err != nil:
+		q.server.o.emit(Event{Client: q.client, Text: p.Code.String(), Err: err})
+		return q.exception(err), nil
+	}
+	return q.era.encode(reply), nil
+}
+
+// isBudget reports whether the board stopped a call because the session's time was over.
+func isBudget(err error) bool {
+	var f *fault.Error
+	return errors.As(err, &f) && f.Record != nil && f.Record.Reason == fault.ReasonTimeout
+}
+
+func (q *session) exception(err error) []byte {
+	text := err.Error()
+	var device *rpc.DeviceError
+	if errors.As(err, &device) && device.Message != "" {
+		text = device.Message
+	}
+	return q.era.encode(rpc.Exception(text))
+}
+
+var (
+	void = &rpc.Packet{Code: rpc.CodeReturn, Args: []rpc.Value{rpc.Null()}}
+	none = &rpc.Packet{Code: rpc.CodeReturn, Args: []rpc.Value{rpc.Int(int64(rpc.TypeNull)), rpc.Null()}}
+)
+
+func handleReply(h uint64) *rpc.Packet {
+	return &rpc.Packet{Code: rpc.CodeReturn, Args: []rpc.Value{rpc.Opaque(h)}}
+}
+
+// resultReply is the reply to a call with a result of a type that is sent as v.
+func resultReply(kind rpc.TypeCode, v rpc.Value) *rpc.Packet {
+	return &rpc.Packet{Code: rpc.CodeReturn, Args: []rpc.Value{rpc.Int(int64(kind)), v}}
+}
+
+// modelSession is the constructor by which AutoTVM's module loader begins a session (rpc_tcp.md §5.4).
+const modelSession = "tvm.micro.compile_and_create_micro_session"
+
+// initServer begins the session. Its reply has no value, which both eras accept.
+func (q *session) initServer(ctx context.Context, p *rpc.Packet) (*rpc.Packet, error) {
+	switch {
+	case p.Code != rpc.CodeInitServer:
+		return nil, failure.Errorf(failure.Config, "%v before InitServer", p.Code)
+	case q.begun:
+		return nil, failure.Errorf(failure.Config, "the session was initialized before")
+	case string(p.Version) != protocol:
+		return nil, failure.Errorf(failure.Config, "RPC protocol version %.40q: it must be %s", p.Version, protocol)
+	}
+	if len(p.Args) > 0 {
+		if err := q.construct(ctx, p.Args); err != nil {
+			return nil, err
+		}
+	}
+	q.begun = true
+	return &rpc.Packet{Code: rpc.CodeReturn}, nil
+}
+
+// construct begins a session with a model's archive.
+func (q *session) construct(ctx context.Context, args []rpc.Value) error {
+	if args[0].Type != rpc.TypeStr || string(args[0].Data) != modelSession || len(args) < 2 {
+		return failure.Errorf(failure.Config, "session constructor %.100q: the only one of a board is %s, with an archive",
+			args[0].Data, modelSession)
+	}
+	if args[1].Type != rpc.TypeBytes {
+		return failure.Errorf(failure.Config, "%s: the archive is not bytes", modelSession)
+	}
+	h, err := q.load(ctx, func(ctx context.Context) (Loaded, error) {
+		return q.server.board.LoadModel(ctx, args[1].Data)
+	})
+	q.model = h
+	return err
+}
+
+// load loads a module, which does not count as the session's time, takes its session, and returns the module's handle.
+func (q *session) load(ctx context.Context, load func(context.Context) (Loaded, error)) (uint64, error) {
+	q.server.o.emit(Event{Client: q.client, Text: "loading"})
+	ctx, cancel := context.WithTimeout(ctx, q.server.o.LoadTimeout)
+	defer cancel()
+	defer q.restartClock()
+	q.used = true
+	l, err := load(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if q.board != nil && q.board != l.Session {
+		q.forget()
+	}
+	q.board = l.Session
+	return q.add(&module{handle: uint64(l.Module.Handle())})
+}
+
+// forget records that new firmware replaced what the client had on the board.
+func (q *session) forget() {
+	if len(q.resources) > 0 {
+		q.lost = failure.New(failure.Config, "load the module before tensors are allocated",
+			"the tensors were lost because the module did not fit beside the firmware, which was replaced")
+	}
+	q.resources, q.lookups, q.kinds = nil, map[string]uint64{}, map[uint64]rpc.TypeCode{}
+	q.latest = nil
+	for i, o := range q.own {
+		if _, ok := o.(function); !ok {
+			q.own[i] = nil
+		}
+	}
+}
+
+// open returns the session with the board, which it opens at the first use: clients connect without using it.
+func (q *session) open(ctx context.Context) (*rpc.Session, error) {
+	if q.lost != nil {
+		return nil, fmt.Errorf("what the session had on the board is lost: %w", q.lost)
+	}
+	if q.board != nil {
+		return q.board, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, q.server.o.LoadTimeout)
+	defer cancel()
+	defer q.restartClock()
+	q.used = true
+	board, err := q.server.board.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	q.board = board
+	return board, nil
+}
+
+// do passes a request to the board. An Exception is an error.
+func (q *session) do(ctx context.Context, p *rpc.Packet) (*rpc.Packet, error) {
+	board, err := q.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithDeadline(ctx, q.deadline)
+	defer cancel()
+	a, err := board.Do(ctx, p)
+	if err != nil {
+		q.lost = err
+		return nil, err
+	}
+	q.resources = append(q.resources, a.Created...)
+	for _, r := range a.Freed {
+		if i := slices.Index(q.resources, r); i >= 0 {
+			q.resources = slices.Delete(q.resources, i, i+1)
+		}
+	}
+	if a.Packet.Code == rpc.CodeException {
+		return nil, &rpc.DeviceError{Message: string(a.Packet.Args[0].Data)}
+	}
+	return &a.Packet, nil
+}
+
+// end frees what the client left on the board and in its folder.
+func (q *session) end(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, releaseLimit)
+	defer cancel()
+	if q.lost == nil {
+		for _, r := range slices.Backward(q.resources) {
+			if r.Free(ctx) != nil {
+				break // Release restores the board
+			}
+		}
+	}
+	err := q.uploads.remove()
+	if q.used {
+		err = errors.Join(err, q.server.board.Release(ctx))
+	}
+	return err
+}
