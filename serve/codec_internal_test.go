@@ -31,8 +31,6 @@ func capture(text string) []byte {
 	return b
 }
 
-func returns(args ...rpc.Value) *rpc.Packet { return &rpc.Packet{Code: rpc.CodeReturn, Args: args} }
-
 const strcat = 0x5627aaafe380
 
 // TestCaptures checks packets that were captured between unmodified TVM 0.27 and its server.
@@ -118,7 +116,8 @@ func TestOldEra(t *testing.T) {
 	if detect(get) != oldEra {
 		t.Error("the era of GetGlobalFunc was not detected")
 	}
-	alloc := capture("38 00*7 11 00 00 00 02 00 00 00 07 00 00 00 04 00 00 00 00*8 01 00*7 01 00 00 00 00 08 01 00 02 00*7 00*8")
+	alloc := capture("38 00*7 11 00 00 00 02 00 00 00 07 00 00 00 04 00 00 00 " +
+		"00*8 01 00*7 01 00 00 00 00 08 01 00 02 00*7 00*8")
 	if detect(alloc) != oldEra {
 		t.Error("the era of AllocDataWithScope was not detected")
 	}
@@ -160,7 +159,8 @@ func FuzzPacket(f *testing.F) {
 	corpus.Add(f)
 	f.Add(capture("15 00*7 02 00 00 00 05 00*7 30 2e 38 2e 30 00 00 00 00"))
 	f.Add(capture("2a 00*7 03 00 00 00 00*8 02 00 00 00  08 00 00 00 02 00*7 61 62  01 00 00 00 03 00*7"))
-	f.Add(capture("38 00*7 11 00 00 00 02 00 00 00  07 00 00 00 00*8 01 00*7 01 00 00 00 01 08 01 00 02 00*7 00*8  00 00 00 00"))
+	f.Add(capture("38 00*7 11 00 00 00 02 00 00 00  07 00 00 00 00*8 01 00*7 01 00 00 00 01 08 01 00 " +
+		"02 00*7 00*8  00 00 00 00"))
 	f.Add(le.AppendUint64(nil, math.MaxUint64))
 	f.Fuzz(func(t *testing.T, msg []byte) {
 		detect(msg)

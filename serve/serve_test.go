@@ -1,0 +1,408 @@
+package serve_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
+	"github.com/boardsmith/boardsmith/internal/testkit/failuretest"
+	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
+	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
+	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/serve"
+	"github.com/boardsmith/boardsmith/transport"
+)
+
+// A board is a serve.Board of a simulated device, which restarts when its session is broken. Archives are texts: "new
+// session" replaces the firmware, and those that begin with "bad" fail.
+type board struct {
+	t       testing.TB
+	entered chan struct{} // receives when the function "endless" runs
+
+	mu       sync.Mutex
+	device   *rpctest.Device
+	session  *rpc.Session
+	stop     context.CancelFunc
+	opened   int
+	released int
+	loaded   []string
+}
+
+func (b *board) Open(ctx context.Context) (*rpc.Session, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.session != nil {
+		return b.session, nil
+	}
+	b.opened++
+	running, stop := context.WithCancel(context.Background())
+	endless := func(*rpctest.Device, []rpc.Value) ([]rpc.Value, error) {
+		b.entered <- struct{}{}
+		<-running.Done()
+		return rpctest.Nothing(), nil
+	}
+	d := &rpctest.Device{
+		Globals: map[string]rpctest.Func{
+			"echo": echo, "fail": fail, "endless": endless,
+			"tvm.contrib.random.random_fill": func(d *rpctest.Device, args []rpc.Value) ([]rpc.Value, error) {
+				content, err := d.Content(args[0].Tensor)
+				for i := range content {
+					content[i] = byte(i + 1)
+				}
+				return rpctest.Nothing(), err
+			},
+		},
+		Module: map[string]rpctest.Func{"main": func(*rpctest.Device, []rpc.Value) ([]rpc.Value, error) {
+			return rpctest.Nothing(), nil
+		}, "fail": fail},
+		Packet: 4096,
+	}
+	b.device = d
+	host, other := transporttest.Pair()
+	go func() { _ = d.Serve(running, other) }()
+	s, err := transport.Dial(ctx, host, transport.SessionOptions{})
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	b.session, b.stop = rpc.New(s, rpc.Options{}), stop
+	return b.session, nil
+}
+
+func (b *board) Load(ctx context.Context, archive []byte) (serve.Loaded, error) {
+	b.mu.Lock()
+	b.loaded = append(b.loaded, string(archive))
+	b.mu.Unlock()
+	if bytes.HasPrefix(archive, []byte("bad")) {
+		return serve.Loaded{}, failure.Errorf(failure.Compile, "lib0.c: no such operator")
+	}
+	if string(archive) == "new session" {
+		b.drop()
+	}
+	s, err := b.Open(ctx)
+	if err != nil {
+		return serve.Loaded{}, err
+	}
+	m, err := s.SystemLib(ctx)
+	return serve.Loaded{Session: s, Module: m}, err
+}
+
+func (b *board) LoadModel(ctx context.Context, archive []byte) (serve.Loaded, error) {
+	return b.Load(ctx, archive)
+}
+
+func (b *board) Release(ctx context.Context) error {
+	b.mu.Lock()
+	b.released++
+	s := b.session
+	b.mu.Unlock()
+	if s == nil {
+		return nil
+	}
+	if _, err := s.SystemLib(ctx); err != nil {
+		b.drop()
+	}
+	return nil
+}
+
+func (b *board) Close() error { b.drop(); return nil }
+
+func (b *board) drop() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.session != nil {
+		b.stop()
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = b.session.Close(ctx)
+		b.session = nil
+	}
+}
+
+func echo(_ *rpctest.Device, args []rpc.Value) ([]rpc.Value, error) {
+	if len(args) != 1 {
+		return nil, fmt.Errorf("%d arguments", len(args))
+	}
+	return rpctest.Result(args[0]), nil
+}
+
+func fail(*rpctest.Device, []rpc.Value) ([]rpc.Value, error) {
+	return nil, errors.New("Assert fail: x.shape[0] == 3")
+}
+
+// start serves a simulated board.
+func start(t *testing.T, o serve.Options) (*board, string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	testkit.Must(t, err)
+	b := &board{t: t, entered: make(chan struct{}, 1)}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- serve.Serve(ctx, l, b, o) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+		testkit.Must(t, b.Close())
+	})
+	return b, l.Addr().String()
+}
+
+// A client speaks the protocol of TVM 0.21 and later by hand.
+type client struct {
+	t testing.TB
+	net.Conn
+}
+
+func connect(t testing.TB, address, key string) client {
+	t.Helper()
+	c, err := net.Dial("tcp", address)
+	testkit.Must(t, err)
+	t.Cleanup(func() { c.Close() })
+	testkit.Must(t, c.SetDeadline(time.Now().Add(20*time.Second)))
+	c.Write(binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, 0xFF271), uint32(len(key))))
+	_, err = io.WriteString(c, key)
+	testkit.Must(t, err)
+	return client{t, c}
+}
+
+// welcomed reads the server's part of the handshake.
+func (c client) welcomed(want string) {
+	c.t.Helper()
+	got := make([]byte, 8+len(want))
+	_, err := io.ReadFull(c, got)
+	if err != nil || binary.LittleEndian.Uint32(got) != 0xFF271 || string(got[8:]) != want {
+		c.t.Fatalf("handshake: % x, %v", got, err)
+	}
+}
+
+// begin begins a session.
+func (c client) begin() {
+	c.t.Helper()
+	c.welcomed("server:")
+	if reply := c.request("02000000 0500000000000000 302e382e30 00000000"); reply != "04000000 00000000" {
+		c.t.Fatalf("InitServer: %s", reply)
+	}
+}
+
+// request sends a packet in hexadecimal, without its length, and returns the reply likewise.
+func (c client) request(packet string) string {
+	c.t.Helper()
+	var body []byte
+	fmt.Sscanf(strings.ReplaceAll(packet, " ", ""), "%x", &body)
+	_, err := c.Write(append(binary.LittleEndian.AppendUint64(nil, uint64(len(body))), body...))
+	testkit.Must(c.t, err)
+	return c.reply()
+}
+
+func (c client) reply() string {
+	c.t.Helper()
+	head := make([]byte, 8)
+	if _, err := io.ReadFull(c, head); err != nil {
+		return err.Error()
+	}
+	body := make([]byte, binary.LittleEndian.Uint64(head))
+	_, err := io.ReadFull(c, body)
+	testkit.Must(c.t, err)
+	return fmt.Sprintf("%x %x", body[:4], body[4:])
+}
+
+// lookUp returns the handle of a global function, in hexadecimal.
+func (c client) lookUp(name string) string {
+	c.t.Helper()
+	reply := c.request(fmt.Sprintf("09000000 01000000 08000000 %02x00000000000000 %x", len(name), name))
+	head, handle, ok := strings.Cut(reply, "0100000004000000")
+	if !ok || head != "04000000 " {
+		c.t.Fatalf("looking up %s: %s", name, reply)
+	}
+	return handle
+}
+
+func (c client) call(handle string, args string) string {
+	c.t.Helper()
+	return c.request("03000000" + handle + args)
+}
+
+// TestKilledClient: the board of a client that disappears during a call is free for the next client, which gets it in
+// order.
+func TestKilledClient(t *testing.T) {
+	b, address := start(t, serve.Options{})
+	first := connect(t, address, "client:")
+	first.begin()
+	endless := first.lookUp("endless")
+	second := connect(t, address, "client:")
+	body, _ := binary.Append(nil, binary.LittleEndian, []uint64{16})
+	fmt.Fprintf(first, "%s", body)
+	var call []byte
+	fmt.Sscanf("03000000"+endless+"00000000", "%x", &call)
+	first.Write(call)
+	<-b.entered
+	begun := time.Now()
+	first.Close()
+	second.begin()
+	if took := time.Since(begun); took > 2*time.Second {
+		t.Errorf("the board was free after %v", took)
+	}
+	if reply := second.call(second.lookUp("echo"), "01000000 01000000 2a00000000000000"); !strings.HasSuffix(reply,
+		"010000002a00000000000000") {
+		t.Errorf("the next client: %s", reply)
+	}
+	if b.opened != 2 {
+		t.Errorf("the board was opened %d times", b.opened)
+	}
+}
+
+// TestTimeout: an idle session, and one during a call, end with TVM's text, and the connection is closed.
+func TestTimeout(t *testing.T) {
+	b, address := start(t, serve.Options{})
+	want := fmt.Sprintf("%x", `RPCSessionTimeoutError: Your 0.2s session has expired, try to increase the "session_timeout" value.`)
+	for _, name := range []string{"echo", "endless"} {
+		c := connect(t, address, "client: -timeout=0.2")
+		c.begin()
+		handle := c.lookUp(name)
+		reply := ""
+		if name == "endless" {
+			reply = c.call(handle, "00000000")
+			<-b.entered
+		} else {
+			reply = c.reply()
+		}
+		if !strings.HasPrefix(reply, "05000000") || !strings.HasSuffix(reply, want) {
+			t.Errorf("%s: %s", name, reply)
+		}
+		if reply := c.reply(); reply != "EOF" {
+			t.Errorf("%s: after the time-out: %s", name, reply)
+		}
+	}
+}
+
+// TestHostilePeers: the board stays available after each of them.
+func TestHostilePeers(t *testing.T) {
+	_, address := start(t, serve.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	send := func(packets ...string) func(client) {
+		return func(c client) {
+			c.begin()
+			for _, p := range packets {
+				if reply := c.request(p); reply != "EOF" && !strings.HasPrefix(reply, "05000000") {
+					t.Errorf("%s: %s", p, reply)
+				}
+			}
+		}
+	}
+	for name, attack := range map[string]func(client){
+		"silence":    func(client) {},
+		"wrong era":  func(c client) { c.begin(); c.request("09000000 01000000 63000000") },
+		"unknown":    send("63000000 00000000", "ffffffff", "04000000 00000000"),
+		"cut short":  send("03000000", "09000000 ffffffff", "07000000 00"),
+		"own handle": send("03000000 ffffffff00005342 00000000", "03000000 0000000000005342 00000000"),
+		"2^63": func(c client) {
+			c.begin()
+			binary.Write(c, binary.LittleEndian, uint64(1)<<63)
+			if reply := c.reply(); !strings.HasPrefix(reply, "05000000") {
+				t.Errorf("a packet of 2^63 bytes: %s", reply)
+			}
+		},
+		"second InitServer": send("02000000 0500000000000000 302e382e30 00000000"),
+		"climbing path": func(c client) {
+			c.begin()
+			upload := c.lookUp("tvm.rpc.server.upload")
+			for _, path := range []string{"../x", "/tmp/serve-climb", "a/../../x", "", "."} {
+				reply := c.call(upload, fmt.Sprintf("02000000 08000000 %02x00000000000000 %x 09000000 0100000000000000 78",
+					len(path), path))
+				if !strings.HasPrefix(reply, "05000000") {
+					t.Errorf("upload of %q: %s", path, reply)
+				}
+			}
+		},
+	} {
+		c := connect(t, address, "client:")
+		attack(c)
+		c.Close()
+		next := connect(t, address, "client:")
+		next.begin()
+		next.Close()
+		_ = name
+	}
+	for _, hello := range []string{"client:x", "server:", ""} {
+		c := connect(t, address, hello)
+		got, _ := io.ReadAll(c)
+		if !bytes.Equal(got, []byte{0x73, 0xf2, 0x0f, 0}) {
+			t.Errorf("key %q: % x", hello, got)
+		}
+	}
+	c, err := net.Dial("tcp", address)
+	testkit.Must(t, err)
+	io.WriteString(c, "GET / HTTP/1.1\r\n\r\n")
+	if got, _ := io.ReadAll(c); len(got) > 0 {
+		t.Errorf("a browser received % x", got)
+	}
+	var idle []net.Conn
+	for range 500 {
+		c, err := net.Dial("tcp", address)
+		testkit.Must(t, err)
+		idle = append(idle, c)
+	}
+	for _, c := range idle {
+		c.Close()
+	}
+	last := connect(t, address, "client:")
+	last.begin()
+}
+
+// TestReplacedFirmware: a module that replaces the firmware ends what the session had on the board.
+func TestReplacedFirmware(t *testing.T) {
+	b, address := start(t, serve.Options{})
+	c := connect(t, address, "client:")
+	c.begin()
+	echo := c.lookUp("echo")
+	alloc := "0d000000 04000000 06000000 0100000000000000 01000000 0800000000000000 01000000 0800000000000000" +
+		"05000000 0008010000000000"
+	if reply := c.request(alloc); !strings.HasPrefix(reply, "04000000 0100000004000000") {
+		t.Fatal(reply)
+	}
+	upload := c.lookUp("tvm.rpc.server.upload")
+	c.call(upload, fmt.Sprintf("02000000 08000000 0100000000000000 78 09000000 0b00000000000000 %x", "new session"))
+	load := c.lookUp("tvm.rpc.server.load_module")
+	if reply := c.call(load, "01000000 08000000 0100000000000000 78"); !strings.HasPrefix(reply, "04000000") {
+		t.Fatal(reply)
+	}
+	if reply := c.call(echo, "00000000"); !strings.Contains(reply, fmt.Sprintf("%x", "tensors were lost")) {
+		t.Errorf("call after the firmware was replaced: %s", reply)
+	}
+	if reply := c.request(alloc); !strings.HasPrefix(reply, "05000000") {
+		t.Errorf("allocation after the firmware was replaced: %s", reply)
+	}
+	if b.opened != 2 {
+		t.Errorf("the board was opened %d times", b.opened)
+	}
+}
+
+// TestContexts calls every function of this package with contexts that have ended.
+func TestContexts(t *testing.T) {
+	b := &board{t: t}
+	failuretest.Ended(t, failuretest.Calls{
+		"Board.Open":      func(ctx context.Context) error { _, err := b.Open(ctx); return err },
+		"Board.Load":      func(ctx context.Context) error { _, err := b.Load(ctx, nil); return err },
+		"Board.LoadModel": func(ctx context.Context) error { _, err := b.LoadModel(ctx, nil); return err },
+		"Board.Release": func(ctx context.Context) error {
+			return errors.Join(b.Release(ctx), failure.Stopped(ctx, "released"))
+		},
+		"Serve": func(ctx context.Context) error {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			testkit.Must(t, err)
+			return errors.Join(serve.Serve(ctx, l, b, serve.Options{}), failure.Stopped(ctx, "served"))
+		},
+	})
+}

@@ -1,0 +1,137 @@
+//go:build linux
+
+package serve_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/internal/testkit"
+	"github.com/boardsmith/boardsmith/serve"
+)
+
+// pythons are the variables with a Python that has Apache TVM: 0.14, and 0.26 or later.
+var pythons = []string{"BOARDSMITH_TVM_PYTHON", "BOARDSMITH_RELAX_PYTHON"}
+
+// tvmCommand returns a command of a Python with TVM. It runs in a process group of its own, which ends with the test:
+// TVM's tools leave processes.
+func tvmCommand(t *testing.T, variable string, args ...string) (*exec.Cmd, *bytes.Buffer) {
+	t.Helper()
+	python := os.Getenv(variable)
+	if python == "" {
+		t.Skip(variable + " is not set: no Python with Apache TVM")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, python, args...)
+	cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "OMP_NUM_THREADS=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = time.Second
+	t.Cleanup(func() {
+		if cmd.Process != nil {
+			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		}
+	})
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	return cmd, &out
+}
+
+func runTVM(t *testing.T, variable string, args ...string) {
+	t.Helper()
+	cmd, out := tvmCommand(t, variable, args...)
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v:\n%s", err, out)
+	}
+}
+
+// TestTVM uses a simulated board from unmodified TVM.
+func TestTVM(t *testing.T) {
+	for _, variable := range pythons {
+		t.Run(variable, func(t *testing.T) {
+			t.Parallel()
+			b, address := start(t, serve.Options{})
+			host, port, _ := net.SplitHostPort(address)
+			runTVM(t, variable, "testdata/client.py", host, port)
+			if n := b.device.Live(); n != 0 {
+				t.Errorf("%d tensors were not freed", n)
+			}
+		})
+	}
+}
+
+// TestTracker uses a simulated board from unmodified TVM through its tracker, twice, and once more after the tracker
+// was restarted.
+func TestTracker(t *testing.T) {
+	for _, variable := range pythons {
+		t.Run(variable, func(t *testing.T) {
+			t.Parallel()
+			const host = "127.0.0.1"
+			l, err := net.Listen("tcp", host+":0")
+			testkit.Must(t, err)
+			_, port, _ := net.SplitHostPort(l.Addr().String())
+			testkit.Must(t, l.Close())
+			joined := make(chan struct{}, 100)
+			stop := startTracker(t, variable, host, port)
+			_, address := start(t, serve.Options{Key: "bd", Tracker: net.JoinHostPort(host, port), OnEvent: func(e serve.Event) {
+				if strings.HasPrefix(e.Text, "joined") {
+					joined <- struct{}{}
+				}
+			}})
+			<-joined
+			_, own, _ := net.SplitHostPort(address)
+			for range 2 {
+				runTVM(t, variable, "testdata/client.py", host, own, port, "bd")
+			}
+			stop()
+			stop = startTracker(t, variable, host, port)
+			defer stop()
+			<-joined
+			runTVM(t, variable, "testdata/client.py", host, own, port, "bd")
+		})
+	}
+}
+
+// startTracker starts TVM's tracker and waits until it listens.
+func startTracker(t *testing.T, variable, host, port string) (stop func()) {
+	t.Helper()
+	cmd, out := tvmCommand(t, variable, "-m", "tvm.exec.rpc_tracker", "--host="+host, "--port="+port,
+		fmt.Sprintf("--port-end=%s", next(port)))
+	testkit.Must(t, cmd.Start())
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	for range time.Tick(50 * time.Millisecond) {
+		if c, err := net.Dial("tcp", net.JoinHostPort(host, port)); err == nil {
+			c.Close()
+			break
+		}
+		select {
+		case err := <-done:
+			if strings.Contains(out.String(), "No module named") {
+				t.Skipf("TVM's tracker needs Python's tornado, cloudpickle and psutil: %s", out)
+			}
+			t.Fatalf("tracker: %v\n%s", err, out)
+		default:
+		}
+	}
+	return func() {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		<-done
+	}
+}
+
+// next returns the port after a port.
+func next(port string) string {
+	var n int
+	fmt.Sscan(port, &n)
+	return fmt.Sprint(n + 1)
+}
