@@ -20,16 +20,16 @@ type archiveCase struct {
 }
 
 func caseOf(file string) archiveCase {
-	_, kind, _ := strings.Cut(mlftest.Name(file), ".")
+	_, class, _ := strings.Cut(mlftest.Name(file), ".")
 	c := archiveCase{archive: file}
 	switch {
-	case strings.HasPrefix(kind, "aot_packed_llvm"):
+	case strings.HasPrefix(class, "aot_packed_llvm"):
 		c.refused = "2016 bytes of constants" // in no file of the archive
-	case strings.Contains(kind, "llvm_thumb"):
+	case strings.Contains(class, "llvm_thumb"):
 		c.refused = "is for arm 32-bit"
-	case strings.Contains(kind, "llvm_rv32"):
+	case strings.Contains(class, "llvm_rv32"):
 		c.refused = "is for riscv 32-bit"
-	case strings.HasPrefix(kind, "aot_c_dsp"):
+	case strings.HasPrefix(class, "aot_c_dsp"):
 		c.refused = "Arm's DSP instructions"
 	}
 	c.inputs, c.outputs = mlftest.Arrays(file)
@@ -61,15 +61,15 @@ func (c archiveCase) run(t *testing.T, s shop) {
 	cmd.Dir = t.TempDir()
 	cmd.Env = append(s.environment(), "MODEL="+absolute(t, c.archive), "INPUT="+absolute(t, c.inputs), "OUTPUT="+out,
 		"REPEAT=1")
-	said, err := cmd.CombinedOutput()
+	output, err := cmd.CombinedOutput()
 	if c.refused != "" {
-		if err == nil || cmd.ProcessState.ExitCode() != 2 || !bytes.Contains(said, []byte(c.refused)) {
-			t.Fatalf("not refused for %q: %v\n%s", c.refused, err, said)
+		if err == nil || cmd.ProcessState.ExitCode() != 2 || !bytes.Contains(output, []byte(c.refused)) {
+			t.Fatalf("not refused for %q: %v\n%s", c.refused, err, output)
 		}
 		return
 	}
 	if err != nil {
-		t.Fatalf("%v\n%s", err, said)
+		t.Fatalf("%v\n%s", err, output)
 	}
 	if c.outputs == "" {
 		return
@@ -137,8 +137,8 @@ func TestEveryTargetHasHelp(t *testing.T) {
 	for _, target := range []string{
 		"demo", "generate", "build", "flash", "run", "size", "clean", "boards", "board:show", "doctor", "setup",
 	} {
-		said, err := exec.Command(filepath.Join(s.bin, "mage"), "-h", target).CombinedOutput()
-		help, _, _ := strings.Cut(string(said), "\n")
+		output, err := exec.Command(filepath.Join(s.bin, "mage"), "-h", target).CombinedOutput()
+		help, _, _ := strings.Cut(string(output), "\n")
 		if err != nil || len(help) < 20 || !strings.HasSuffix(help, ".") {
 			t.Errorf("mage -h %s: %v, %q", target, err, help)
 		}

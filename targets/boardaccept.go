@@ -58,7 +58,7 @@ func acceptBoard(ctx context.Context, j *job) error {
 			}
 			j.Printf("%-8s %-10s %s: %s", state, r.Name, r.Doc, detail)
 			j.JSONLine(jsonlines.Check{
-				Board: b.Name, Check: r.Name, Doc: r.Doc, Found: strings.Join(r.Found, "; "), Skipped: r.Skipped,
+				Board: b.Name, Check: r.Name, Doc: r.Doc, Result: strings.Join(r.Found, "; "), Skipped: r.Skipped,
 			})
 		},
 	})
@@ -107,8 +107,8 @@ func author(ctx context.Context, c *console.Console) string {
 	return "unknown"
 }
 
-// acceptance returns who accepted a board, "" if nobody did: beside its file, or of a shipped board in a folder of the
-// search path or this one.
+// acceptance returns who accepted a board, "" if it was not accepted. The page is beside its file; a
+// shipped board's is in a folder of the search path or this one.
 func acceptance(c *console.Console, b *boards.Board, path []string) (accept.Signature, string) {
 	for _, folder := range append([]string{c.Dir}, path...) {
 		s, ok := accept.Read(accept.PageOf(b, folder))

@@ -169,8 +169,8 @@ func (c boardCheck) build(ctx context.Context, template string, installed bool) 
 	return &image.Size, nil
 }
 
-// flagsField returns the field that made an image another processor's than elf's: cflags, if the board's own file has
-// them.
+// flagsField returns the field to blame for an image of another processor than elf's: cflags, if the board's own file
+// has them.
 func flagsField(b *boards.Board) string {
 	if b.Origin["cflags"].File == b.Files[len(b.Files)-1] {
 		return "cflags"
@@ -180,15 +180,15 @@ func flagsField(b *boards.Board) string {
 
 // lacking returns one error for all missing tools, with the commands that install them.
 func lacking(compiler, emulator []*project.MissingToolError) error {
-	var what, how []string
+	var problems, installs []string
 	for _, e := range slices.Concat(compiler, emulator) {
-		what = append(what, e.Error())
-		if !slices.Contains(how, e.Install) && e.Install != "" {
-			how = append(how, e.Install)
+		problems = append(problems, e.Error())
+		if !slices.Contains(installs, e.Install) && e.Install != "" {
+			installs = append(installs, e.Install)
 		}
 	}
-	if len(what) == 0 {
+	if len(problems) == 0 {
 		return nil
 	}
-	return failure.New(failure.ToolMissing, "on Debian: "+strings.Join(how, "; "), "%s", strings.Join(what, "; "))
+	return failure.New(failure.ToolMissing, "on Debian: "+strings.Join(installs, "; "), "%s", strings.Join(problems, "; "))
 }

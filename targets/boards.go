@@ -154,19 +154,19 @@ func listName(field string) string {
 }
 
 // flatten calls add for each value below raw, in the order of lists.
-func flatten(at string, raw json.RawMessage, give func(field, text string)) {
+func flatten(path string, raw json.RawMessage, give func(field, text string)) {
 	var object map[string]json.RawMessage
 	var list []json.RawMessage
 	switch {
-	case json.Unmarshal(raw, &object) == nil && object != nil && !strings.HasSuffix(at, "]"):
+	case json.Unmarshal(raw, &object) == nil && object != nil && !strings.HasSuffix(path, "]"):
 		for name, below := range object {
-			flatten(strings.TrimPrefix(at+"."+name, "."), below, give)
+			flatten(strings.TrimPrefix(path+"."+name, "."), below, give)
 		}
-	case json.Unmarshal(raw, &list) == nil && list != nil && !strings.Contains(at, ".") && at != "templates":
+	case json.Unmarshal(raw, &list) == nil && list != nil && !strings.Contains(path, ".") && path != "templates":
 		for i, e := range list {
-			flatten(fmt.Sprintf("%s[%d]", at, i), e, give)
+			flatten(fmt.Sprintf("%s[%d]", path, i), e, give)
 		}
 	default:
-		give(at, string(raw))
+		give(path, string(raw))
 	}
 }

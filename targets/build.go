@@ -68,8 +68,8 @@ func (j *job) ready(ctx context.Context) error {
 	if err := j.matches(); err != nil {
 		return err
 	}
-	if !in.Model.Asked && !in.ModelName.Asked && !in.Board.Asked && !in.OptionsAsked && !in.Template.Asked &&
-		in.Samples == "" {
+	if !in.Model.Explicit && !in.ModelName.Explicit && !in.Board.Explicit && !in.OptionsExplicit &&
+		!in.Template.Explicit && in.Samples == "" {
 		return nil
 	}
 	current, err := j.isCurrent()
@@ -129,7 +129,7 @@ func (j *job) choose(ctx context.Context, name string) error {
 	return nil
 }
 
-// planned returns the image of a dry run, or nil if there is none. It does not ask the board.
+// planned returns the image of a dry run, or nil if there is none. It does not query the board.
 func planned(j *job) (*image.Image, error) {
 	if j.project == nil {
 		return nil, nil

@@ -37,15 +37,15 @@ func listCache(_ context.Context, c *console.Console) error {
 		r := jsonlines.CacheEntry{
 			Key: fmt.Sprintf("%x", e.Key), Bytes: e.Bytes, Used: e.Used.UTC().Format(time.RFC3339), Folder: e.Folder,
 		}
-		what := ""
+		content := ""
 		if e.Folder {
-			what = "  build folder"
+			content = "  build folder"
 		}
 		if id, board, ok := image.ParseLabel(e.Label); ok {
 			r.BuildID, r.Board = id, board
-			what = fmt.Sprintf("  image of build %s for %s", id, board)
+			content = fmt.Sprintf("  image of build %s for %s", id, board)
 		}
-		c.Printf("%x  %9d B  used %s%s", e.Key[:8], e.Bytes, e.Used.Format(time.DateTime), what)
+		c.Printf("%x  %9d B  used %s%s", e.Key[:8], e.Bytes, e.Used.Format(time.DateTime), content)
 		c.JSONLine(r)
 	}
 	c.Printf("cache: %d entries, %s of at most %d MiB", len(list), valuetext.Bytes(sum), limit>>20)

@@ -94,17 +94,17 @@ func readDigits(ctx context.Context, j *job, c *connection, input string, set *s
 			return err
 		}
 		bar.Add(1)
-		said, ok := valuetext.ArgMax(outputs[0])
+		predicted, ok := valuetext.ArgMax(outputs[0])
 		if !ok {
 			return failure.Errorf(failure.WrongAnswer, "the firmware returned %v %s instead of one score per digit",
 				outputs[0].DType, ndarray.ShapeString(outputs[0].Shape))
 		}
 		label := set.Labels.Int(i)
 		if i < demoShown {
-			drawDigit(j.Console, set.Image(i), int64(said), label)
+			drawDigit(j.Console, set.Image(i), int64(predicted), label)
 		}
 		sc.all++
-		if int64(said) == label {
+		if int64(predicted) == label {
 			sc.right++
 		}
 		if outputs[0].Equal(set.Logit(i)) {
@@ -122,15 +122,15 @@ func readDigits(ctx context.Context, j *job, c *connection, input string, set *s
 	return printScore(j, sc, wrong, t)
 }
 
-func drawDigit(c *console.Console, image *ndarray.Array, said, label int64) {
+func drawDigit(c *console.Console, image *ndarray.Array, predicted, label int64) {
 	verdict := "right"
-	if said != label {
+	if predicted != label {
 		verdict = fmt.Sprintf("wrong: it is a %d", label)
 	}
 	for y, line := range valuetext.Picture(image) {
 		note := ""
 		if y == 3 {
-			note = fmt.Sprintf("   recognised as %d (%s)", said, verdict)
+			note = fmt.Sprintf("   recognised as %d (%s)", predicted, verdict)
 		}
 		c.Printf("    %s%s", line, note)
 	}

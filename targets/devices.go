@@ -49,7 +49,7 @@ func printDevice(j *job, d device.Attached, all []device.Attached) {
 	}
 	r := jsonlines.Device{
 		Boards: append([]string{}, d.Boards...), Probe: d.Probe, Port: d.Port, USB: d.USB, Path: d.Path,
-		Interface: d.Interface, What: d.What, Emulated: d.Emulated, Runs: d.Runs,
+		Interface: d.Interface, Description: d.What, Emulated: d.Emulated, Runs: d.Runs,
 	}
 	for _, f := range []struct{ name, value string }{
 		{"serial", d.Probe},
@@ -76,7 +76,7 @@ func printDevice(j *job, d device.Attached, all []device.Attached) {
 }
 
 // saveDeskFile saves the attached devices: each that may be only one kind of board, or the one that DEVICE names
-// for BOARD. It asks each for its chip.
+// for BOARD. It queries the chip of each.
 func saveDeskFile(ctx context.Context, j *job, all []device.Attached) error {
 	in := j.in
 	path := inputs.DeskFilePath(j.Dir)
@@ -105,11 +105,11 @@ func saveDeskFile(ctx context.Context, j *job, all []device.Attached) error {
 		if answers && n.Chip == "" {
 			chip = "without an id"
 		}
-		place := "probe " + cmp.Or(n.Probe, "none")
+		location := "probe " + cmp.Or(n.Probe, "none")
 		if n.Probe == "" && n.Link.Address != "" {
-			place = "address " + n.Link.Address
+			location = "address " + n.Link.Address
 		}
-		j.Printf("%s: %s, %s, chip %s", n.Name, n.Board, place, chip)
+		j.Printf("%s: %s, %s, chip %s", n.Name, n.Board, location, chip)
 		j.JSONLine(jsonlines.Saved{
 			Name: n.Name, Board: n.Board, Probe: n.Probe, Address: n.Link.Address, Chip: n.Chip,
 		})
@@ -128,12 +128,12 @@ func saveDeskFile(ctx context.Context, j *job, all []device.Attached) error {
 
 // boardOf returns a device's kind of board, or nil if unknown.
 func boardOf(j *job, d device.Attached) *boards.Board {
-	name := ""
-	switch asked := j.Env("BOARD"); {
-	case len(d.Boards) == 1 && (asked == "" || asked == d.Boards[0]):
+	name, variable := "", j.Env("BOARD")
+	switch {
+	case len(d.Boards) == 1 && (variable == "" || variable == d.Boards[0]):
 		name = d.Boards[0]
-	case asked != "" && j.in.Device != "" && !d.Emulated:
-		name = asked
+	case variable != "" && j.in.Device != "" && !d.Emulated:
+		name = variable
 	}
 	b, err := boards.Find(name, j.in.Path)
 	if name == "" || err != nil {
@@ -172,7 +172,7 @@ func identify(
 	if err != nil {
 		return n, false, err
 	}
-	is, err := dev.Identify(ctx)
-	n.Chip, n.Link, n.Shared = is.Chip, is.Link, is.Shared
-	return n, is.Answers, errors.Join(err, dev.Close())
+	identity, err := dev.Identify(ctx)
+	n.Chip, n.Link, n.Shared = identity.Chip, identity.Link, identity.Shared
+	return n, identity.Answers, errors.Join(err, dev.Close())
 }

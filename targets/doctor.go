@@ -71,7 +71,7 @@ func printNeeds(ctx context.Context, c *console.Console) error {
 			f.Use, f.Fix = "post_link of board "+n.Board, "install it, or put its folder on PATH"
 		}
 		if n.Err != nil {
-			f.Version, f.Why = "", n.Err.Error()
+			f.Version, f.Reason = "", n.Err.Error()
 		}
 		toolbox.Print(c, f)
 	}

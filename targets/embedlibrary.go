@@ -62,33 +62,33 @@ func libraryCompiler(ctx context.Context, c *console.Console, b *boards.Board, o
 
 // buildLibrary writes the library to OUTPUT, unless it is there. FORCE replaces another one.
 func buildLibrary(ctx context.Context, j *job) error {
-	shown := cmp.Or(j.in.Output, j.in.Project)
+	folder := cmp.Or(j.in.Output, j.in.Project)
 	if j.Env.On("DRYRUN") {
-		return j.Would("build a library for board %s in %s", j.in.Board.Value, shown)
+		return j.Would("build a library for board %s in %s", j.in.Board.Value, folder)
 	}
 	files, codes, c, err := compileModels(ctx, j)
 	if err != nil {
 		return err
 	}
-	dir := j.Abs(shown)
+	dir := j.Abs(folder)
 	names, list := printNames(j.Console, codes), folderOf(files)
-	line := jsonlines.Models{Folder: shown, Board: c.Board.Name, Models: names}
+	line := jsonlines.Models{Folder: folder, Board: c.Board.Name, Models: names}
 	if wholefolder.Has(dir, list) {
-		j.Printf("build: %s is up to date", shown)
+		j.Printf("build: %s is up to date", folder)
 		line.Status = jsonlines.StatusUpToDate
 	} else {
-		isOther := func() error { return errOther(j.Console, dir, shown) }
+		isOther := func() error { return errOther(j.Console, dir, folder) }
 		if err := wholefolder.Write(ctx, dir, list, isOther); err != nil {
 			return err
 		}
-		j.Printf("build: %s, %d files; link %s, compiled for %s", shown, len(list), cmodel.CompiledLibrary, c.Board.Name)
+		j.Printf("build: %s, %d files; link %s, compiled for %s", folder, len(list), cmodel.CompiledLibrary, c.Board.Name)
 	}
 	j.JSONLine(line)
 	return nil
 }
 
 // errOther returns an error unless FORCE is set and dir has a library and nothing else, as it was written.
-func errOther(c *console.Console, dir, shown string) error {
+func errOther(c *console.Console, dir, folder string) error {
 	listed, err := wholefolder.Listed(dir)
 	if err != nil {
 		return err
@@ -99,13 +99,13 @@ func errOther(c *console.Console, dir, shown string) error {
 	case err != nil:
 		return err
 	case !isLibrary:
-		return failure.New(failure.Config, "choose another OUTPUT", "%s is not empty, and it is no library", shown)
+		return failure.New(failure.Config, "choose another OUTPUT", "%s is not empty, and it is no library", folder)
 	case changed != "":
 		return failure.New(failure.Config, "move it elsewhere, or choose another OUTPUT",
-			"%s has %s, which is not as boardsmith has written it", shown, changed)
+			"%s has %s, which is not as boardsmith has written it", folder, changed)
 	case !c.Env.On("FORCE"):
 		return failure.New(failure.Config, "FORCE=1 replaces a library; or choose another OUTPUT",
-			"%s is another library", shown)
+			"%s is another library", folder)
 	}
 	return nil
 }
@@ -123,7 +123,7 @@ func librarySize(ctx context.Context, j *job) error {
 	if err != nil {
 		return err
 	}
-	var all image.Size
+	var total image.Size
 	var lines []jsonlines.Part
 	row := func(name string, z image.Size) {
 		j.Printf("%-32s %10d %10d %10d", name, z.Text, z.Data, z.BSS)
@@ -133,9 +133,9 @@ func librarySize(ctx context.Context, j *job) error {
 	for _, name := range slices.Sorted(maps.Keys(sizes)) {
 		z := sizes[name]
 		row(name, z)
-		all.Text, all.Data, all.BSS = all.Text+z.Text, all.Data+z.Data, all.BSS+z.BSS
+		total.Text, total.Data, total.BSS = total.Text+z.Text, total.Data+z.Data, total.BSS+z.BSS
 	}
-	row("all", all)
+	row("all", total)
 	j.JSONLine(jsonlines.LibrarySize{Board: c.Board.Name, Sizes: lines})
 	return nil
 }

@@ -39,14 +39,14 @@ func TestKeeperIsBuiltAtFirstUse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if said, err := exec.Command(path, "-protocol", "0").CombinedOutput(); err == nil ||
-		!strings.Contains(string(said), "this keeper speaks protocol") {
-		t.Errorf("%v: %s", err, said)
+	if output, err := exec.Command(path, "-protocol", "0").CombinedOutput(); err == nil ||
+		!strings.Contains(string(output), "this keeper speaks protocol") {
+		t.Errorf("%v: %s", err, output)
 	}
 	if err := buildKeeper(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	if again, err := os.Stat(path); err != nil || !os.SameFile(built, again) {
+	if second, err := os.Stat(path); err != nil || !os.SameFile(built, second) {
 		t.Errorf("it was built again: %v", err)
 	}
 }

@@ -42,7 +42,7 @@ func flashImage(ctx context.Context, j *job) error {
 	}
 	warnOtherChip(j, report)
 	r := jsonlines.Flash{
-		Image: j.imageLine(image), Wrote: report.Wrote, Erased: report.Erased, Why: report.Why,
+		Image: j.imageLine(image), Wrote: report.Wrote, Erased: report.Erased, Reason: report.Why,
 		Device: report.Device, Programmer: report.Programmer, Worn: report.Warn,
 	}
 	if report.Wrote == 0 {
@@ -89,8 +89,8 @@ func notFlashed(c *console.Console, report device.FlashReport, err error) error 
 // warnOtherChip warns if FORCE flashed a chip that differs from desk.json's for the device.
 func warnOtherChip(j *job, report device.FlashReport) {
 	d := j.in.DeskFile.Find(j.in.Device)
-	chip, known := strings.CutPrefix(report.Device, "chip:")
-	if d != nil && d.Chip != "" && known && chip != d.Chip {
+	chip, isChip := strings.CutPrefix(report.Device, "chip:")
+	if d != nil && d.Chip != "" && isChip && chip != d.Chip {
 		j.Notef("warning: %s has chip %s, but desk.json has %s; SAVE=1 %s saves the new one", d.Name, chip, d.Chip,
 			j.Mage("devices"))
 	}

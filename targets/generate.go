@@ -34,7 +34,7 @@ func generateProject(ctx context.Context, j *job) error {
 	if err := j.generate(ctx); err != nil {
 		return err
 	}
-	if !in.OptionsAsked && in.Usual != j.project.Options() && in.Config.File != "" {
+	if !in.OptionsExplicit && in.Defaults != j.project.Options() && in.Config.File != "" {
 		j.Notef("note: the project keeps its own options, which differ from those in %s; OPTIONS sets them",
 			j.Shown(in.Config.File))
 	}
@@ -127,11 +127,11 @@ func runsHere(system string, in *inputs.Inputs) error {
 func (j *job) archive() (*mlf.Archive, error) {
 	in := j.in
 	switch {
-	case j.unfinished != nil && !in.Model.Asked:
+	case j.unfinished != nil && !in.Model.Explicit:
 		return formerArchive(in.Project, j.unfinished)
-	case in.Model.Value != "" && (in.Model.Asked || j.project == nil):
+	case in.Model.Value != "" && (in.Model.Explicit || j.project == nil):
 		return mlf.Open(in.Model.Value)
-	case in.Model.Asked || j.project == nil:
+	case in.Model.Explicit || j.project == nil:
 		return mlf.Parse(samples.Name, samples.Archive())
 	}
 	a, _, err := j.project.Model()

@@ -158,7 +158,7 @@ var mayImport = map[string][]string{
 const magefile = "magefile"
 
 // place returns the line of the table that a package belongs to: its own, or that of the nearest folder.
-func place(name string) string {
+func row(name string) string {
 	for up := name; up != "."; up = path.Dir(up) {
 		if _, listed := mayImport[up]; listed {
 			return up
@@ -170,11 +170,11 @@ func place(name string) string {
 // TestImportDirection keeps imports pointing one way, for packages and for their tests' packages that ship.
 func TestImportDirection(t *testing.T) {
 	cmd := exec.Command("go", "list", "-tags=mage", "-deps", "-json=ImportPath,Imports", module+"/...")
-	var said strings.Builder
-	cmd.Stderr = &said
+	var output strings.Builder
+	cmd.Stderr = &output
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("go list: %v\n%s", err, said.String())
+		t.Fatalf("go list: %v\n%s", err, output.String())
 	}
 	dec := json.NewDecoder(strings.NewReader(string(out)))
 	seen := 0
@@ -223,13 +223,13 @@ func TestLibrariesLinkNoEmulatedChips(t *testing.T) {
 
 func checkImports(t *testing.T, name string, imports []string) {
 	t.Helper()
-	from := place(name)
+	from := row(name)
 	if from == "" {
 		t.Errorf("package %s has no place in the import direction: give it one here", name)
 	}
 	for _, i := range imports {
 		imported, ours := strings.CutPrefix(i, module+"/")
-		if to := place(imported); ours && to != from && !slices.Contains(mayImport[from], to) {
+		if to := row(imported); ours && to != from && !slices.Contains(mayImport[from], to) {
 			t.Errorf("%s imports %s, which points the wrong way", name, imported)
 		}
 	}

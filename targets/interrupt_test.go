@@ -50,15 +50,15 @@ func TestInterrupted(t *testing.T) {
 				cmd.Dir, cmd.Env = dir, append(s.environment(), "PROJECT=p", "BOARDSMITH_HOME="+filepath.Join(dir, "home"))
 				return cmd
 			}
-			if said, err := mage("generate").CombinedOutput(); err != nil {
-				t.Fatalf("generate: %v\n%s", err, said)
+			if output, err := mage("generate").CombinedOutput(); err != nil {
+				t.Fatalf("generate: %v\n%s", err, output)
 			}
 			extra := filepath.Join(dir, "p", "src", "extra.c")
 			writeFile(t, extra, c.source)
 
 			cmd := mage(c.targets...)
-			var said bytes.Buffer
-			cmd.Stdout, cmd.Stderr = &said, &said
+			var output bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &output, &output
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
@@ -68,8 +68,8 @@ func TestInterrupted(t *testing.T) {
 				t.Fatal(err)
 			}
 			_ = cmd.Wait() // the status is looked at below
-			if code := cmd.ProcessState.ExitCode(); code != 130 || !strings.Contains(said.String(), "interrupted") {
-				t.Errorf("status %d, want 130\n%s", code, said.String())
+			if code := cmd.ProcessState.ExitCode(); code != 130 || !strings.Contains(output.String(), "interrupted") {
+				t.Errorf("status %d, want 130\n%s", code, output.String())
 			}
 			if spent := time.Since(start); spent > 5*time.Second {
 				t.Errorf("it took %v to stop", spent)
@@ -79,8 +79,8 @@ func TestInterrupted(t *testing.T) {
 			if err := os.Remove(extra); err != nil {
 				t.Fatal(err)
 			}
-			if said, err := mage("build", "flash", "run").CombinedOutput(); err != nil {
-				t.Errorf("the next run: %v\n%s", err, said)
+			if output, err := mage("build", "flash", "run").CombinedOutput(); err != nil {
+				t.Errorf("the next run: %v\n%s", err, output)
 			}
 		})
 	}
@@ -105,31 +105,31 @@ func TestInterruptedFlash(t *testing.T) {
 	if err := os.Mkdir(tmp, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	mage := func(said *bytes.Buffer, targets ...string) *exec.Cmd {
+	mage := func(output *bytes.Buffer, targets ...string) *exec.Cmd {
 		cmd := exec.Command(filepath.Join(s.bin, "mage"), targets...)
-		cmd.Dir, cmd.Stdout, cmd.Stderr = dir, said, said
+		cmd.Dir, cmd.Stdout, cmd.Stderr = dir, output, output
 		cmd.Env = append(s.environment(), "BOARD=microbit", "BOARDSMITH_HOME="+home, "TMPDIR="+tmp, "JSON=1")
 		return cmd
 	}
 	must := func(targets ...string) string {
 		t.Helper()
-		var said bytes.Buffer
-		if err := mage(&said, targets...).Run(); err != nil {
-			t.Fatalf("mage %s: %v\n%s", strings.Join(targets, " "), err, said.String())
+		var output bytes.Buffer
+		if err := mage(&output, targets...).Run(); err != nil {
+			t.Fatalf("mage %s: %v\n%s", strings.Join(targets, " "), err, output.String())
 		}
-		return said.String()
+		return output.String()
 	}
 	defer must("emulated:down")
 	must("build", "emulated:up", "emulated:erase")
 	start := time.Now()
 	must("flash")
-	whole := time.Since(start)
+	duration := time.Since(start)
 	random := drawn.Rand(t, "moments")
 	for range drawn.Count(flashRounds, 200*flashRounds) {
 		must("emulated:erase")
-		moment := time.Duration(random.Int64N(int64(whole)))
-		var said bytes.Buffer
-		cmd := mage(&said, "flash")
+		moment := time.Duration(random.Int64N(int64(duration)))
+		var output bytes.Buffer
+		cmd := mage(&output, "flash")
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -143,18 +143,18 @@ func TestInterruptedFlash(t *testing.T) {
 		if who := running(tmp, ""); who != "" {
 			t.Errorf("after %v: %s is left", moment, who)
 		}
-		begun := strings.Contains(said.String(), `"status":"dirty"`)
+		begun := strings.Contains(output.String(), `"status":"dirty"`)
 		code := cmd.ProcessState.ExitCode()
-		t.Logf("interrupted after %v of %v: status %d, begun: %v", moment, whole, code, begun)
+		t.Logf("interrupted after %v of %v: status %d, begun: %v", moment, duration, code, begun)
 		switch wear := must("wear"); {
 		// -1: before it had begun to listen
-		case code != 130 && (code != 0 || !strings.Contains(said.String(), `"wrote":`)) && code != -1:
-			t.Errorf("status %d\n%s", code, said.String())
+		case code != 130 && (code != 0 || !strings.Contains(output.String(), `"wrote":`)) && code != -1:
+			t.Errorf("status %d\n%s", code, output.String())
 		case begun && !strings.Contains(wear, `"dirty":true`):
-			t.Errorf("the board is not dirty\n%s\n%s", said.String(), wear)
+			t.Errorf("the board is not dirty\n%s\n%s", output.String(), wear)
 		}
-		if said := must("flash", "run"); !strings.Contains(said, `"argmax":2`) {
-			t.Errorf("afterwards it runs something else:\n%s", said)
+		if output := must("flash", "run"); !strings.Contains(output, `"argmax":2`) {
+			t.Errorf("afterwards it runs something else:\n%s", output)
 		}
 		// What was begun while the chip was silent may have been another's, and then stays noted under the probe.
 		if wear := must("wear"); dirtyChip.MatchString(wear) {
@@ -163,19 +163,19 @@ func TestInterruptedFlash(t *testing.T) {
 	}
 }
 
-func waitFor(t *testing.T, what string, done func() bool) {
+func waitFor(t *testing.T, event string, done func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !done(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s", what)
+			t.Fatalf("waited in vain for %s", event)
 		}
 	}
 }
 
 // running names a process that works in the folder and whose program is called so, "" if there is none.
 func running(dir, program string) string {
-	found, _ := filepath.Glob("/proc/[0-9]*") // the pattern is good
-	for _, p := range found {
+	processes, _ := filepath.Glob("/proc/[0-9]*") // the pattern is good
+	for _, p := range processes {
 		cwd, _ := os.Readlink(filepath.Join(p, "cwd")) // a process may end meanwhile
 		exe, _ := os.Readlink(filepath.Join(p, "exe"))
 		if strings.HasPrefix(cwd+"/", dir+"/") || strings.HasPrefix(exe, dir+"/") {

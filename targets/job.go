@@ -114,8 +114,8 @@ func (j *job) detach() error {
 	return d.Close()
 }
 
-// board returns the board named by BOARD, for targets that need no project. If only a build finds out how the board
-// is reached, it is the board of the project, once that is built.
+// board returns the board named by BOARD, for targets that need no project. A partial board, whose link only a build
+// determines, is completed from the project once that is built.
 func (j *job) board() (*boards.Board, error) {
 	b, err := boards.Find(j.in.Board.Value, j.in.Path)
 	if err != nil {
@@ -135,39 +135,39 @@ func (j *job) board() (*boards.Board, error) {
 func (j *job) matches() error {
 	in, p := j.in, j.project
 	archive := inputs.ArchiveName(p.ArchiveName())
-	if in.Board.Asked && in.BoardName() != p.Board().Name {
+	if in.Board.Explicit && in.BoardName() != p.Board().Name {
 		return j.otherProject("board", p.Board().Name, in.BoardName())
 	}
-	if in.Model.Asked && inputs.ArchiveName(in.Model.Value) != archive {
+	if in.Model.Explicit && inputs.ArchiveName(in.Model.Value) != archive {
 		return j.otherProject("model", archive, inputs.ArchiveName(in.Model.Value))
 	}
-	if in.ModelName.Asked && in.ModelName.Value != p.ModelName() {
+	if in.ModelName.Explicit && in.ModelName.Value != p.ModelName() {
 		return j.otherProject("model", p.ModelName(), in.ModelName.Value+" of "+archive)
 	}
 	return nil
 }
 
-func (j *job) otherProject(subject, recorded, asked string) error {
+func (j *job) otherProject(subject, recorded, requested string) error {
 	return failure.New(failure.Config, "choose another PROJECT, or generate it again: "+failure.Target("generate"),
-		"project %s was made for %s %s, not for %s", j.Shown(j.project.Dir()), subject, recorded, asked)
+		"project %s was made for %s %s, not for %s", j.Shown(j.project.Dir()), subject, recorded, requested)
 }
 
 // isCurrent reports whether the project matches the requested inputs and its own are up to date.
 func (j *job) isCurrent() (bool, error) {
 	in, p := j.in, j.project
-	if in.OptionsAsked && in.Options != p.Options() {
+	if in.OptionsExplicit && in.Options != p.Options() {
 		return false, nil
 	}
-	if in.LibrariesAsked && !slices.Equal(in.Libraries, p.Libraries()) {
+	if in.LibrariesExplicit && !slices.Equal(in.Libraries, p.Libraries()) {
 		return false, nil
 	}
 	if in.Samples != "" {
 		return false, nil // generating compares them
 	}
-	if in.Template.Asked && !isTemplate(in, p) {
+	if in.Template.Explicit && !isTemplate(in, p) {
 		return false, nil
 	}
-	if !in.Model.Asked {
+	if !in.Model.Explicit {
 		return true, nil
 	}
 	digest := samples.Digest()

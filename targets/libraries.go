@@ -114,11 +114,11 @@ func findProgram(env console.Environ, name string) (string, error) {
 
 // findKeeper returns the path of the keeper: an installed one, else setup's.
 func findKeeper() (string, error) {
-	own, err := ownKeeper()
+	path, err := ownKeeper()
 	if err != nil {
 		return "", err
 	}
-	return virtualprobe.Find(own)
+	return virtualprobe.Find(path)
 }
 
 // ownKeeper returns the path of setup's keeper, built or not.

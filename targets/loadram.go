@@ -14,7 +14,7 @@ import (
 	"github.com/boardsmith/boardsmith/project"
 )
 
-// loadsIntoRAM returns whether LOAD asks for it.
+// loadsIntoRAM reports whether LOAD is ram.
 func loadsIntoRAM(c *console.Console) (bool, error) {
 	switch load := c.Env("LOAD"); load {
 	case "", "flash":
@@ -28,8 +28,8 @@ func loadsIntoRAM(c *console.Console) (bool, error) {
 	}
 }
 
-// prepare makes what a run needs that can be made before its inputs are read, and returns how the model comes onto the
-// board. The caller closes it.
+// prepare builds the firmware, and for LOAD=ram the firmware that stays and the operators. It returns how the model
+// gets onto the board. The caller closes it.
 func prepare(ctx context.Context, j *job) (modelLoad, error) {
 	ram, err := loadsIntoRAM(j.Console)
 	if err != nil {
@@ -72,8 +72,8 @@ type modelLoad struct {
 // open prepares the model in the firmware of a session.
 func (l modelLoad) open(ctx context.Context, c *connection, m *mlf.Model) (executor.Executor, error) {
 	switch {
-	case c.alone != nil:
-		return executor.OpenStandalone(ctx, c.alone, m)
+	case c.standalone != nil:
+		return executor.OpenStandalone(ctx, c.standalone, m)
 	case l.resident == nil:
 		return executor.Open(ctx, c.rpc, m)
 	}

@@ -114,15 +114,15 @@ func printArena(c *console.Console, usage *project.Usage) jsonlines.Arena {
 	a := usage.Arena
 	r := jsonlines.Arena{Have: a.Have}
 	if a.Need == 0 {
-		for _, why := range a.Unsure {
-			c.Printf("workspace: it may be more: %s", why)
+		for _, doubt := range a.Unsure {
+			c.Printf("workspace: it may be more: %s", doubt)
 			r.Unsure = a.Unsure
 		}
 		return r
 	}
 	c.Printf("arena: the running model takes %d of %d bytes", a.Need, a.Have)
-	for _, why := range a.Unsure {
-		c.Printf("arena: it may be more: %s", why)
+	for _, doubt := range a.Unsure {
+		c.Printf("arena: it may be more: %s", doubt)
 	}
 	r.Need, r.Unsure = a.Need, append([]string{}, a.Unsure...)
 	return r
@@ -131,8 +131,8 @@ func printArena(c *console.Console, usage *project.Usage) jsonlines.Arena {
 func printStack(c *console.Console, usage *project.Usage) *jsonlines.Stack {
 	u := usage.Stack
 	c.Printf("stack: %d of %d bytes at worst: %s", u.Need, u.Have, strings.Join(u.Path, ", "))
-	for _, why := range u.Unsure {
-		c.Printf("stack: it may be more: %s", why)
+	for _, doubt := range u.Unsure {
+		c.Printf("stack: it may be more: %s", doubt)
 	}
 	r := &jsonlines.Stack{Need: u.Need, Have: u.Have, Path: u.Path, Unsure: u.Unsure}
 	if u.Room > 0 {

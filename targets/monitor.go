@@ -122,8 +122,8 @@ func openStreams(j *job, end context.CancelCauseFunc) (s streams, err error) {
 
 // begin empties OUTPUT. Its error is of class config if LOG is the same file.
 func (s streams) begin(output string) error {
-	is, err := s.record.file.Stat()
-	if err != nil || !is.Mode().IsRegular() {
+	record, err := s.record.file.Stat()
+	if err != nil || !record.Mode().IsRegular() {
 		return err
 	}
 	if s.log != nil {
@@ -131,7 +131,7 @@ func (s streams) begin(output string) error {
 		if err != nil {
 			return err
 		}
-		if os.SameFile(is, log) {
+		if os.SameFile(record, log) {
 			return failure.New(failure.Config, "choose two files", "LOG and OUTPUT are one file: %s", output)
 		}
 	}
@@ -160,14 +160,14 @@ func (s streams) close() (err error) {
 
 // showLine prints a line, with TIMESTAMPS after its time, and writes it to LOG.
 func showLine(c *console.Console, log *stream, line string) {
-	now := time.Now()
+	received := time.Now()
 	text := line
 	if c.Env.On("TIMESTAMPS") {
-		text = now.Format("15:04:05.000 ") + line
+		text = received.Format("15:04:05.000 ") + line
 	}
 	c.Printf("%s", text)
-	c.JSONLine(jsonlines.Monitor{Status: jsonlines.StatusRunning, Line: line, Time: now.Format(time.RFC3339Nano)})
-	_, _ = fmt.Fprintf(log, "%s %s\n", now.Format("2006-01-02T15:04:05.000Z07:00"), line) // an error ends the target
+	c.JSONLine(jsonlines.Monitor{Status: jsonlines.StatusRunning, Line: line, Time: received.Format(time.RFC3339Nano)})
+	_, _ = fmt.Fprintf(log, "%s %s\n", received.Format("2006-01-02T15:04:05.000Z07:00"), line) // an error ends the target
 }
 
 // linesOf returns the lines of a reader as they come; the channel is closed at its end. The goroutine ends with the

@@ -15,11 +15,11 @@ func TestOwnFunctions(t *testing.T) {
 	cmd := exec.Command("go", "test", "-count=1", "-v", ".")
 	cmd.Dir = absolute(t, "../examples/own-repo")
 	cmd.Env = s.environment()
-	said, err := cmd.CombinedOutput()
+	output, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Fatalf("%v\n%s", err, said)
+		t.Fatalf("%v\n%s", err, output)
 	}
-	for line := range strings.Lines(string(said)) {
+	for line := range strings.Lines(string(output)) {
 		if strings.Contains(line, "not installed") {
 			t.Log(strings.TrimSpace(line))
 		}
@@ -57,9 +57,9 @@ func TestWorkflow(t *testing.T) {
 		}
 		cmd := exec.CommandContext(t.Context(), "sh", "-c", strings.ReplaceAll(run, "go tool mage", "mage"))
 		cmd.Dir, cmd.Env = repo, env
-		said, err := cmd.CombinedOutput()
+		output, err := cmd.CombinedOutput()
 		if err != nil {
-			t.Fatalf("%s: %v\n%s", run, err, said)
+			t.Fatalf("%s: %v\n%s", run, err, output)
 		}
 		ran++
 	}
@@ -86,10 +86,10 @@ func TestAlias(t *testing.T) {
 	for _, dir := range []string{repo, t.TempDir()} {
 		cmd := exec.Command(mage, "bs:flash")
 		cmd.Dir, cmd.Env = dir, append(s.environment(), "IMAGE=abcdef")
-		said, err := cmd.CombinedOutput()
+		output, err := cmd.CombinedOutput()
 		want := "hint: " + mage + " bs:cache:list shows those there are"
-		if err == nil || !strings.Contains(string(said), want) {
-			t.Errorf("%v\n%s\nwant %s", err, said, want)
+		if err == nil || !strings.Contains(string(output), want) {
+			t.Errorf("%v\n%s\nwant %s", err, output, want)
 		}
 	}
 }
@@ -101,19 +101,19 @@ var developers = []string{"bench", "lint", "test", "test:debian", "test:full", "
 // own checks.
 func TestUsersTargets(t *testing.T) {
 	s := openShop(t)
-	said, err := exec.Command(filepath.Join(s.bin, "mage"), "-l").CombinedOutput()
+	output, err := exec.Command(filepath.Join(s.bin, "mage"), "-l").CombinedOutput()
 	if err != nil {
-		t.Fatalf("%v\n%s", err, said)
+		t.Fatalf("%v\n%s", err, output)
 	}
 	var names []string
-	for line := range strings.Lines(string(said)) {
+	for line := range strings.Lines(string(output)) {
 		if words := strings.Fields(line); len(words) > 1 && strings.HasPrefix(line, "  ") {
 			names = append(names, words[0])
 		}
 	}
 	for _, name := range []string{"demo", "build", "board:show", "setup", "doctor"} {
 		if !slices.Contains(names, name) {
-			t.Errorf("no target %s in\n%s", name, said)
+			t.Errorf("no target %s in\n%s", name, output)
 		}
 	}
 	for _, name := range developers {
@@ -124,13 +124,13 @@ func TestUsersTargets(t *testing.T) {
 
 	cmd := exec.Command("go", "list", "-tags=mage", "-deps", "magefile.go")
 	cmd.Dir = absolute(t, "../examples/own-repo")
-	said, err = cmd.Output()
+	output, err = cmd.Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	linked := strings.Fields(string(said))
+	linked := strings.Fields(string(output))
 	if !slices.Contains(linked, module+"/targets") {
-		t.Errorf("targets is not linked: the test looks at the wrong thing\n%s", said)
+		t.Errorf("targets is not linked: the test looks at the wrong thing\n%s", output)
 	}
 	for _, name := range []string{"internal/develop", "internal/testkit/drawn", "testing"} {
 		if slices.Contains(linked, name) || slices.Contains(linked, module+"/"+name) {

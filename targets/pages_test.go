@@ -117,8 +117,8 @@ func TestPageCommands(t *testing.T) {
 				if base := os.Getenv("ZEPHYR_BASE"); name == "zephyr.md" {
 					cmd.Env = append(cmd.Env, "ZEPHYR_BASE="+base)
 				}
-				if said, err := cmd.CombinedOutput(); err != nil {
-					t.Errorf("%v\n%s", err, said)
+				if output, err := cmd.CombinedOutput(); err != nil {
+					t.Errorf("%v\n%s", err, output)
 				}
 			}
 		})
@@ -127,10 +127,10 @@ func TestPageCommands(t *testing.T) {
 
 // TestPageGo compares the Go texts of pages with the examples that the tests run.
 func TestPageGo(t *testing.T) {
-	found := 0
+	texts := 0
 	for name, page := range pages(t) {
 		for _, m := range goText.FindAllStringSubmatch(page, -1) {
-			found++
+			texts++
 			source, err := os.ReadFile(filepath.Join("..", m[1]))
 			if err != nil {
 				t.Fatal(err)
@@ -147,8 +147,8 @@ func TestPageGo(t *testing.T) {
 			}
 		}
 	}
-	if found < 2 {
-		t.Errorf("%d texts of examples", found)
+	if texts < 2 {
+		t.Errorf("%d texts of examples", texts)
 	}
 }
 

@@ -93,13 +93,13 @@ func moduleFolder(ctx context.Context, c *console.Console) (string, error) {
 func writeRelease(ctx context.Context, c *console.Console, r *release.Release, dir string, line jsonlines.Release,
 ) error {
 	path := c.Abs(dir)
-	what := "wrote"
+	outcome := "wrote"
 	if r.IsIn(path) {
-		what, line.Status = "up to date:", jsonlines.StatusUpToDate
+		outcome, line.Status = "up to date:", jsonlines.StatusUpToDate
 	} else if err := r.Write(ctx, path, c.Env.On("FORCE")); err != nil {
 		return err
 	}
-	c.Printf("release: %s %s, %d files, SHA-256 of SHA256SUMS %s", what, dir, len(r.Files), r.Digest())
+	c.Printf("release: %s %s, %d files, SHA-256 of SHA256SUMS %s", outcome, dir, len(r.Files), r.Digest())
 	line.Folder, line.Files, line.SHA256 = dir, len(r.Files), r.Digest()
 	c.JSONLine(line)
 	return nil

@@ -29,15 +29,15 @@ import (
 
 // A connection is an open session with the firmware and the model in it.
 type connection struct {
-	rpc   *rpc.Session        // nil: standalone firmware
-	alone *standalone.Session // nil: firmware with an RPC server
-	model executor.Executor
-	load  modelLoad
-	limit time.Duration // of each call
+	rpc        *rpc.Session        // nil: standalone firmware
+	standalone *standalone.Session // nil: firmware with an RPC server
+	model      executor.Executor
+	load       modelLoad
+	limit      time.Duration // of each call
 }
 
 // call runs f with the deadline of one call. The error names the call and how to wait longer.
-func (c *connection) call(ctx context.Context, what string, f func(context.Context) error) error {
+func (c *connection) call(ctx context.Context, step string, f func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, c.limit)
 	defer cancel()
 	err := f(limited)
@@ -46,9 +46,9 @@ func (c *connection) call(ctx context.Context, what string, f func(context.Conte
 	}
 	if ctx.Err() == nil && limited.Err() != nil && !errors.As(err, new(*transport.SharedPortError)) {
 		return failure.New(failure.Timeout, "the board may hang; TIMEOUT=2m waits longer", "%s did not end within %v: %w",
-			what, c.limit, err)
+			step, c.limit, err)
 	}
-	return fmt.Errorf("%s: %w", what, err)
+	return fmt.Errorf("%s: %w", step, err)
 }
 
 // withModel opens the link, calls f with the model, and closes everything.
@@ -80,7 +80,7 @@ func withLoad(ctx context.Context, j *job, load modelLoad, f func(*connection) e
 	c := &connection{limit: j.in.Timeout, load: load}
 	err = c.call(ctx, "opening the link", func(ctx context.Context) error {
 		if j.project.Options().App == boards.Standalone {
-			c.alone, err = d.OpenStandalone(ctx, load.image)
+			c.standalone, err = d.OpenStandalone(ctx, load.image)
 		} else {
 			c.rpc, err = d.Open(ctx, load.image)
 		}
@@ -104,8 +104,8 @@ func withLoad(ctx context.Context, j *job, load modelLoad, f func(*connection) e
 
 // close ends the session.
 func (c *connection) close(ctx context.Context) error {
-	if c.alone != nil {
-		return c.alone.Close()
+	if c.standalone != nil {
+		return c.standalone.Close()
 	}
 	return c.rpc.Close(ctx)
 }
@@ -193,15 +193,15 @@ func (c *connection) measure(ctx context.Context, j *job, bar *console.Progress)
 	for i := range j.in.Repeat {
 		bar.Show("timing", i, j.in.Repeat)
 		err := c.call(ctx, "timing the model", func(ctx context.Context) error {
-			one, err := c.model.Time(ctx, o)
-			t.samples = append(t.samples, one...)
+			sample, err := c.model.Time(ctx, o)
+			t.samples = append(t.samples, sample...)
 			return err
 		})
 		if err != nil {
 			return t, err
 		}
 	}
-	if err := c.call(ctx, "asking for the clocks", func(ctx context.Context) error { return t.ask(ctx, c) }); err != nil {
+	if err := c.call(ctx, "asking for the clocks", func(ctx context.Context) error { return t.read(ctx, c) }); err != nil {
 		return t, err
 	}
 	graph, ok := c.model.(*executor.Graph)
@@ -214,8 +214,8 @@ func (c *connection) measure(ctx context.Context, j *job, bar *console.Progress)
 	})
 }
 
-// ask records the device's settings during the measurement.
-func (t *timing) ask(ctx context.Context, c *connection) error {
+// read records the device's settings during the measurement.
+func (t *timing) read(ctx context.Context, c *connection) error {
 	if c.rpc == nil {
 		return nil // standalone firmware does not report them
 	}
@@ -229,15 +229,15 @@ func (t *timing) ask(ctx context.Context, c *connection) error {
 
 // printRun prints outputs and times, and writes OUTPUT.
 func printRun(j *job, c *connection, from string, outputs []*ndarray.Array, t timing) error {
-	what := inputs.ArchiveName(j.project.ArchiveName())
+	subject := inputs.ArchiveName(j.project.ArchiveName())
 	if j.chosen {
-		what = j.image.String()
+		subject = j.image.String()
 	}
 	where := j.project.Board().Name
 	if c.load.resident != nil {
 		where += ", in RAM"
 	}
-	j.Printf("run: %s on board %s, %s", what, where, from)
+	j.Printf("run: %s on board %s, %s", subject, where, from)
 	var lines []jsonlines.Output
 	var named []ndarray.Named
 	for i, a := range outputs {

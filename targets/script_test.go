@@ -92,8 +92,8 @@ func compileMagefile(repo, bin, alias string) error {
 	}
 	cmd := exec.Command("go", "tool", "mage", "-compile", filepath.Join(bin, "mage"))
 	cmd.Dir = repo
-	if said, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, said)
+	if output, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, output)
 	}
 	return nil
 }

@@ -23,19 +23,19 @@ func TestSecondReader(t *testing.T) {
 		}
 	}
 	dir, home := t.TempDir(), t.TempDir()
-	mage := func(said io.Writer, timeout string, targets ...string) *exec.Cmd {
+	mage := func(output io.Writer, timeout string, targets ...string) *exec.Cmd {
 		cmd := exec.Command(filepath.Join(s.bin, "mage"), targets...)
-		cmd.Dir, cmd.Stdout, cmd.Stderr = dir, said, said
+		cmd.Dir, cmd.Stdout, cmd.Stderr = dir, output, output
 		cmd.Env = append(s.environment(), "BOARD=microbit", "BOARDSMITH_HOME="+home, "REPEAT=1", "TIMEOUT="+timeout)
 		return cmd
 	}
 	must := func(targets ...string) string {
 		t.Helper()
-		var said bytes.Buffer
-		if err := mage(&said, "1m", targets...).Run(); err != nil {
-			t.Fatalf("mage %s: %v\n%s", strings.Join(targets, " "), err, said.String())
+		var output bytes.Buffer
+		if err := mage(&output, "1m", targets...).Run(); err != nil {
+			t.Fatalf("mage %s: %v\n%s", strings.Join(targets, " "), err, output.String())
 		}
-		return said.String()
+		return output.String()
 	}
 	defer must("emulated:down")
 	must("build", "flash")
@@ -65,7 +65,7 @@ func TestSecondReader(t *testing.T) {
 			}
 		}
 	}()
-	ends := func(cmd *exec.Cmd, said *bytes.Buffer) int {
+	ends := func(cmd *exec.Cmd, output *bytes.Buffer) int {
 		t.Helper()
 		ended := make(chan struct{})
 		go func() {
@@ -77,19 +77,19 @@ func TestSecondReader(t *testing.T) {
 		case <-time.After(time.Minute):
 			_ = cmd.Process.Kill()
 			<-ended
-			t.Fatalf("it hung\n%s", said.String())
+			t.Fatalf("it hung\n%s", output.String())
 		}
 		return cmd.ProcessState.ExitCode()
 	}
 	named := regexp.MustCompile(`another program reads serial port .*: cat \(process [0-9]+\)`)
-	var said bytes.Buffer
-	save := mage(&said, "1m", "devices")
+	var output bytes.Buffer
+	save := mage(&output, "1m", "devices")
 	save.Env = append(save.Env, "SAVE=1")
 	if err := save.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if code := ends(save, &said); code != 5 || !named.MatchString(said.String()) {
-		t.Errorf("devices: status %d\n%s", code, said.String())
+	if code := ends(save, &output); code != 5 || !named.MatchString(output.String()) {
+		t.Errorf("devices: status %d\n%s", code, output.String())
 	}
 	shown, err := os.Create(filepath.Join(dir, "shown"))
 	if err != nil {
@@ -117,21 +117,21 @@ func TestSecondReader(t *testing.T) {
 		t.Errorf("monitor: status %d\n%s", code, lines())
 	}
 	for range 3 {
-		var said bytes.Buffer
-		cmd := mage(&said, "3s", "run")
+		var output bytes.Buffer
+		cmd := mage(&output, "3s", "run")
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		if code := ends(cmd, &said); code != 5 ||
-			!regexp.MustCompile(`hint: end the other program, .*: cat \(process [0-9]+\)`).MatchString(said.String()) {
-			t.Errorf("status %d\n%s", code, said.String())
+		if code := ends(cmd, &output); code != 5 ||
+			!regexp.MustCompile(`hint: end the other program, .*: cat \(process [0-9]+\)`).MatchString(output.String()) {
+			t.Errorf("status %d\n%s", code, output.String())
 		}
 		select { // of that run
 		case <-bytesTaken:
 		default:
 		}
-		said.Reset()
-		cmd = mage(&said, "10m", "run")
+		output.Reset()
+		cmd = mage(&output, "10m", "run")
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -140,13 +140,13 @@ func TestSecondReader(t *testing.T) {
 		case <-time.After(time.Minute):
 			_ = cmd.Process.Kill()
 			_ = cmd.Wait()
-			t.Fatalf("the board sent nothing\n%s", said.String())
+			t.Fatalf("the board sent nothing\n%s", output.String())
 		}
 		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Fatal(err)
 		}
-		if code := ends(cmd, &said); code != 130 {
-			t.Errorf("terminated: status %d\n%s", code, said.String())
+		if code := ends(cmd, &output); code != 130 {
+			t.Errorf("terminated: status %d\n%s", code, output.String())
 		}
 	}
 }

@@ -65,8 +65,8 @@ func BenchmarkNothingToDo(b *testing.B) {
 	mage := func() {
 		cmd := exec.Command(filepath.Join(s.bin, "mage"), "build", "flash")
 		cmd.Dir, cmd.Env = dir, s.environment()
-		if said, err := cmd.CombinedOutput(); err != nil {
-			b.Fatalf("%v\n%s", err, said)
+		if output, err := cmd.CombinedOutput(); err != nil {
+			b.Fatalf("%v\n%s", err, output)
 		}
 	}
 	mage()

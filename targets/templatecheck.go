@@ -56,7 +56,7 @@ func checkTemplate(ctx context.Context, c *console.Console, template string) err
 			state, detail = "skipped", r.Skipped
 		}
 		c.Printf("%-8s %-10s %s: %s", state, r.Name, r.Doc, detail)
-		c.JSONLine(jsonlines.Check{Check: r.Name, Doc: r.Doc, Found: r.Found, Skipped: r.Skipped})
+		c.JSONLine(jsonlines.Check{Check: r.Name, Doc: r.Doc, Result: r.Found, Skipped: r.Skipped})
 	})
 	if err != nil {
 		return fmt.Errorf("template %s: %w", filepath.Base(template), err)

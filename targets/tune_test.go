@@ -64,14 +64,14 @@ func TestTuneOnATerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer terminal.Close()
-	var said bytes.Buffer
-	_, _ = said.ReadFrom(terminal) // it ends with an error when the program does
+	var output bytes.Buffer
+	_, _ = output.ReadFrom(terminal) // it ends with an error when the program does
 	if err := cmd.Wait(); err != nil {
-		t.Fatalf("%v\n%s", err, said.String())
+		t.Fatalf("%v\n%s", err, output.String())
 	}
-	view, table, found := strings.Cut(said.String(), "host, ram")
-	if !found {
-		t.Fatalf("no table:\n%q", said.String())
+	view, table, ok := strings.Cut(output.String(), "host, ram")
+	if !ok {
+		t.Fatalf("no table:\n%q", output.String())
 	}
 	for _, want := range []string{
 		`tune: \d+ of 60 done, best [\d.]+ [nµm]s, failed: 1 compile, \d+`,
@@ -99,8 +99,8 @@ func TestTuneInterrupted(t *testing.T) {
 	dir := t.TempDir()
 	results := filepath.Join(dir, "build", "tune", "k", "host", "results.jsonl")
 	cmd := tuningSpace(t, s, dir, "TRIALS=40", "REPEAT=20")
-	var said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &said, &said
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -114,8 +114,8 @@ func TestTuneInterrupted(t *testing.T) {
 	}
 	_ = cmd.Wait() // the status is looked at below
 	if code := cmd.ProcessState.ExitCode(); code != 130 ||
-		!regexp.MustCompile(`\d+ candidates are finished, in build/tune/k/host; the same command goes on`).Match(said.Bytes()) {
-		t.Errorf("status %d, want 130\n%s", code, said.String())
+		!regexp.MustCompile(`\d+ candidates are finished, in build/tune/k/host; the same command goes on`).Match(output.Bytes()) {
+		t.Errorf("status %d, want 130\n%s", code, output.String())
 	}
 	waitFor(t, "every process to end", func() bool { return running(dir, "") == "" })
 	before := len(lines())

@@ -40,7 +40,7 @@ func validateModel(ctx context.Context, j *job) (err error) {
 	if j.Env.On("DRYRUN") {
 		return j.Would("validate %s on board %s", j.in.Project, j.in.Board.Value)
 	}
-	set, from, err := validationSet(ctx, j) // checked before firmware is made
+	set, from, err := validationSet(ctx, j) // an error must come before the build
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func validationModel(j *job) (*mlf.Model, string, error) {
 		return nil, "", j.unfinished // it is not generated again
 	}
 	name := in.ModelName.Value
-	if j.project != nil && !in.Model.Asked {
+	if j.project != nil && !in.Model.Explicit {
 		name = j.project.ModelName()
 	}
 	a, err := j.archive()
@@ -218,21 +218,21 @@ func printUse(c *console.Console, r *validate.Report) {
 		c.Printf("  in counts of the timer, %d per second: median %d, min %d, max %d", n.Hz, n.Median, n.Min, n.Max)
 	}
 	if s := r.Memory.Stack; s != nil {
-		c.Printf("stack: %s of %d bytes used, computed at worst %s", known(s.Used), s.Size, known(s.Computed))
+		c.Printf("stack: %s of %d bytes used, computed at worst %s", orUnknown(s.Used), s.Size, orUnknown(s.Computed))
 	}
 	if n := r.Memory.Workspace; n != nil {
 		c.Printf("workspace: %d bytes", *n)
 	}
 	if a := r.Memory.Arena; a != nil {
 		c.Printf("arena: %d of %d bytes", a.Used, a.Size)
-		for _, why := range a.Unsure {
-			c.Printf("arena: it may be more: %s", why)
+		for _, doubt := range a.Unsure {
+			c.Printf("arena: it may be more: %s", doubt)
 		}
 	}
 }
 
-// known formats a number of bytes of which 0 means unknown.
-func known(bytes int64) string {
+// orUnknown formats a number of bytes of which 0 means unknown.
+func orUnknown(bytes int64) string {
 	if bytes == 0 {
 		return "unknown"
 	}

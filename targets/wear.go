@@ -23,18 +23,18 @@ func listWear(ctx context.Context, j *job) error {
 	if err != nil {
 		return err
 	}
-	shown := 0
+	count := 0
 	for _, w := range list {
 		if j.in.Device != "" && !namesDevice(j, w) || j.Env("BOARD") != "" && w.Board != j.in.BoardName() {
 			continue
 		}
-		shown++
+		count++
 		printWear(j.Console, w)
 	}
-	if shown == 0 {
+	if count == 0 {
 		j.Printf("wear: nothing was flashed yet")
 	}
-	j.JSONLine(jsonlines.Devices{Devices: shown})
+	j.JSONLine(jsonlines.Devices{Devices: count})
 	return nil
 }
 
@@ -78,7 +78,7 @@ func printWear(c *console.Console, w device.DeviceWear) {
 	}
 	r := jsonlines.Wear{
 		Device: w.Device, Board: w.Board, Probe: w.Probe, BuildID: w.BuildID, Dirty: w.Dirty, Flashes: w.Flashes,
-		Failures: w.Failures, Why: w.Why, Sectors: sectors,
+		Failures: w.Failures, Reason: w.Why, Sectors: sectors,
 	}
 	if !w.Verified.IsZero() {
 		r.Verified = w.Verified.Format(time.RFC3339)

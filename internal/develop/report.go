@@ -39,7 +39,7 @@ func (r *repository) writeReport(ctx context.Context, t *tally, commit string, s
 		return err
 	}
 	for _, f := range all {
-		fmt.Fprintf(&b, "%-14s %s\n", f.Name, cmp.Or(f.Version, f.Why))
+		fmt.Fprintf(&b, "%-14s %s\n", f.Name, cmp.Or(f.Version, f.Reason))
 	}
 	b.WriteString("```\n")
 	if len(t.systems) > 0 {

@@ -151,7 +151,7 @@ func (r *repository) raceDetector() (env, args []string) {
 
 func (r *repository) cTests(ctx context.Context, t *tally, env []string) error {
 	if found := toolbox.Probe(ctx, cmocka); !found.Here {
-		r.skip(t, "crt", found.Why)
+		r.skip(t, "crt", found.Reason)
 		return ctx.Err()
 	}
 	return r.cTest(ctx, t, env, "make", "-C", "crt", "test")

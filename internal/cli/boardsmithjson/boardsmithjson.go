@@ -178,13 +178,13 @@ func parse(file string, data []byte) (*Config, error) {
 }
 
 // NameTemplates makes templates known by name that are chosen by the path of their folder, which then has the name:
-// first that of chosen, which may be "", then the file's. A project knows its template by name only.
+// first that of chosen, which may be "", then the file's. A project records only the name of its template.
 func (c *Config) NameTemplates(chosen string) {
-	all := []string{chosen, c.Template}
+	paths := []string{chosen, c.Template}
 	for _, name := range slices.Sorted(maps.Keys(c.Targets)) {
-		all = append(all, c.Targets[name].Template)
+		paths = append(paths, c.Targets[name].Template)
 	}
-	for _, template := range all {
+	for _, template := range paths {
 		name := filepath.Base(template)
 		if name == template || template == "" || gitfolder.IsRef(template) || c.Templates[name] != "" {
 			continue
@@ -226,17 +226,17 @@ func (c *Config) Target(name string) (Choice, error) {
 	if t, ok := c.Targets[name]; ok {
 		return t, nil
 	}
-	var known []string
+	var names []string
 	for n := range c.Targets {
-		known = append(known, n)
+		names = append(names, n)
 	}
-	sort.Strings(known)
+	sort.Strings(names)
 	if c.File == "" {
 		return Choice{}, failure.New(failure.Config, "define targets in a "+Name,
 			"TARGET=%s: there is no %s here or above", name, Name)
 	}
-	return Choice{}, failure.New(failure.Config, "the targets are: "+strings.Join(known, ", "),
-		"TARGET=%s: %s has no such target%s", name, c.File, jsonfile.DidYouMean(name, known))
+	return Choice{}, failure.New(failure.Config, "the targets are: "+strings.Join(names, ", "),
+		"TARGET=%s: %s has no such target%s", name, c.File, jsonfile.DidYouMean(name, names))
 }
 
 var unknownFieldRE = regexp.MustCompile(`unknown field "(.*)"`)
@@ -255,8 +255,8 @@ func configError(file string, data []byte, offset int64, err error) error {
 		offset, err = int64(len(data)), errors.New("the file is truncated")
 	}
 	if m := unknownFieldRE.FindStringSubmatch(err.Error()); m != nil {
-		known := append(fieldNames(reflect.TypeFor[Config]()), fieldNames(reflect.TypeFor[Choice]())...)
-		err = fmt.Errorf("field %q is not known%s", m[1], jsonfile.DidYouMean(m[1], known))
+		fields := append(fieldNames(reflect.TypeFor[Config]()), fieldNames(reflect.TypeFor[Choice]())...)
+		err = fmt.Errorf("field %q is not known%s", m[1], jsonfile.DidYouMean(m[1], fields))
 		if i := bytes.Index(data, []byte(`"`+m[1]+`"`)); i >= 0 { // the decoder does not report the position
 			offset = int64(i)
 		}

@@ -37,10 +37,10 @@ type Console struct {
 
 	size func() (columns, rows int) // of the terminal
 
-	mu   sync.Mutex // guards notes, bar, left and lost
-	bar  *Progress  // nil while nothing is in progress
-	left bool       // no bar is drawn any more, nor erased
-	lost error      // the error of a result that could not be written
+	mu       sync.Mutex // guards notes, bar, left and writeErr
+	bar      *Progress  // nil while nothing is in progress
+	left     bool       // no bar is drawn any more, nor erased
+	writeErr error      // of a result
 }
 
 // Current returns the console of this process. It is global because mage's targets are plain functions.
@@ -111,7 +111,7 @@ func (c *Console) Printf(format string, args ...any) {
 	defer c.mu.Unlock()
 	c.clearBar()
 	_, err := fmt.Fprintf(c.people, format+"\n", args...)
-	c.lost = cmp.Or(c.lost, err)
+	c.writeErr = cmp.Or(c.writeErr, err)
 }
 
 // Notef prints a line on stderr, with the prefix "boardsmith: ".
@@ -142,25 +142,25 @@ func (c *Console) JSONLine(line any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	_, err = c.json.Write(append(text, '\n'))
-	c.lost = cmp.Or(c.lost, err)
+	c.writeErr = cmp.Or(c.writeErr, err)
 }
 
 // written returns an error if a result could not be written.
 func (c *Console) written() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.lost == nil {
+	if c.writeErr == nil {
 		return nil
 	}
 	const how = "make room on the disk, or redirect the output"
-	return failure.New(failure.Internal, how, "the result could not be written: %w", c.lost)
+	return failure.New(failure.Internal, how, "the result could not be written: %w", c.writeErr)
 }
 
 // clearBar erases the bar before a line is printed. The caller holds c.mu.
 func (c *Console) clearBar() {
-	if c.bar != nil && c.bar.shown > 0 {
+	if c.bar != nil && c.bar.drawnLines > 0 {
 		_, _ = io.WriteString(c.notes, c.bar.erasure()) // ignore errors of drawing
-		c.bar.shown = 0
+		c.bar.drawnLines = 0
 	}
 }
 
@@ -170,7 +170,7 @@ func (c *Console) leaveBar() {
 	defer c.mu.Unlock()
 	c.left = true
 	if c.bar != nil {
-		c.bar.shown = 0
+		c.bar.drawnLines = 0
 	}
 }
 

@@ -79,14 +79,14 @@ func TestInputsAreDocumented(t *testing.T) {
 	doc := readDoc(t, "command-line.md") + readDoc(t, "../CONTRIBUTING.md")
 	var files []string
 	for _, folder := range []string{"../../../targets", ".", "../../develop", "../inputs", "../toolbox", "../tuning"} {
-		found, err := filepath.Glob(folder + "/*.go")
+		paths, err := filepath.Glob(folder + "/*.go")
 		if err != nil {
 			t.Fatal(err)
 		}
-		files = append(files, found...)
+		files = append(files, paths...)
 	}
 	read := regexp.MustCompile(`[eE]nv(?:\.On)?\("([A-Z_]+)"\)`)
-	found := 0
+	count := 0
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {
 			continue
@@ -96,7 +96,7 @@ func TestInputsAreDocumented(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, m := range read.FindAllStringSubmatch(string(source), -1) {
-			found++
+			count++
 			if !regexp.MustCompile("(?m)^\\| `" + m[1] + "(=1)?` \\|").MatchString(doc) {
 				t.Errorf("%s reads %s, which neither docs/command-line.md nor CONTRIBUTING.md lists", file, m[1])
 			}
@@ -105,7 +105,7 @@ func TestInputsAreDocumented(t *testing.T) {
 			}
 		}
 	}
-	if found < 15 {
-		t.Errorf("found only %d variables: the pattern is wrong", found)
+	if count < 15 {
+		t.Errorf("found only %d variables: the pattern is wrong", count)
 	}
 }

@@ -1,4 +1,4 @@
-// This file finds out by which command the user runs targets, for advice that can be typed as it is printed.
+// This file determines the command with which the user runs targets, for advice that can be pasted.
 
 package console
 
@@ -91,7 +91,7 @@ func importedAs(dir string) (prefix string, found bool) {
 				continue
 			}
 			for _, decl := range f.Decls {
-				if prefix, found := imports(decl.(*ast.GenDecl)); found {
+				if prefix, ok := imports(decl.(*ast.GenDecl)); ok {
 					return prefix, true
 				}
 			}
@@ -146,7 +146,7 @@ func mageCommand(program, dir string) string {
 
 // typed returns a program's name if PATH finds it, else its path.
 func typed(program string) string {
-	if found, err := exec.LookPath(filepath.Base(program)); err == nil && found == program {
+	if path, err := exec.LookPath(filepath.Base(program)); err == nil && path == program {
 		return filepath.Base(program)
 	}
 	return program

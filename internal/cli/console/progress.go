@@ -17,18 +17,18 @@ import (
 // occasional line.
 type Progress struct {
 	c     *Console
-	what  string
+	step  string
 	total int // steps; 0 if unknown
 	start time.Time
 	quit  chan struct{}
 	ended sync.WaitGroup
 
 	// guarded by c.mu
-	lines  func() []string // in place of a bar; nil: none
-	shown  int             // lines on the terminal
-	done   int
-	drawn  int // pictures
-	nextAt time.Duration
+	lines      func() []string // in place of a bar; nil: none
+	drawnLines int             // on the terminal
+	done       int
+	drawn      int // pictures
+	nextAt     time.Duration
 }
 
 // The first plain line comes after quiet, later ones at growing intervals up to quietest.
@@ -38,9 +38,9 @@ const (
 )
 
 // Start begins a progress of total steps, 0 if unknown. It ends with End, or with the target.
-func (c *Console) Start(what string, total int) *Progress {
+func (c *Console) Start(step string, total int) *Progress {
 	c.endProgress()
-	p := &Progress{c: c, what: what, total: total, start: time.Now(), quit: make(chan struct{}), nextAt: quiet}
+	p := &Progress{c: c, step: step, total: total, start: time.Now(), quit: make(chan struct{}), nextAt: quiet}
 	c.mu.Lock()
 	c.bar = p
 	c.mu.Unlock()
@@ -66,10 +66,10 @@ func (p *Progress) Add(n int) {
 }
 
 // Show sets what is being done, and that it is step done of total; total is 0 if unknown.
-func (p *Progress) Show(what string, done, total int) {
+func (p *Progress) Show(step string, done, total int) {
 	p.c.mu.Lock()
 	defer p.c.mu.Unlock()
-	p.what, p.done, p.total = what, done, total
+	p.step, p.done, p.total = step, done, total
 }
 
 // ShowLines shows lines in place of a bar on a terminal, else only the first of them from time to time. lines is called
@@ -81,12 +81,12 @@ func (p *Progress) ShowLines(lines func() []string) {
 }
 
 // Update calls Show of the current progress, if any.
-func (c *Console) Update(what string, done, total int) {
+func (c *Console) Update(step string, done, total int) {
 	c.mu.Lock()
 	p := c.bar
 	c.mu.Unlock()
 	if p != nil {
-		p.Show(what, done, total)
+		p.Show(step, done, total)
 	}
 }
 
@@ -138,10 +138,10 @@ func (p *Progress) print() {
 		return
 	}
 	if p.total > 0 {
-		fmt.Fprintf(p.c.notes, "boardsmith: %s: %d of %d, %.0f s\n", p.what, p.done, p.total, spent.Seconds())
+		fmt.Fprintf(p.c.notes, "boardsmith: %s: %d of %d, %.0f s\n", p.step, p.done, p.total, spent.Seconds())
 		return
 	}
-	fmt.Fprintf(p.c.notes, "boardsmith: %s: %.0f s\n", p.what, spent.Seconds())
+	fmt.Fprintf(p.c.notes, "boardsmith: %s: %.0f s\n", p.step, spent.Seconds())
 }
 
 // draw draws over what it drew before.
@@ -162,7 +162,7 @@ func (p *Progress) draw(spent time.Duration) {
 	for _, line := range lines {
 		text += cut(line, columns) + "\n"
 	}
-	p.shown = len(lines)
+	p.drawnLines = len(lines)
 	p.drawn++
 	_, _ = io.WriteString(p.c.notes, text) // ignore errors of drawing
 }
@@ -180,18 +180,18 @@ func (p *Progress) bar(spent time.Duration, columns int) string {
 	numbers := fmt.Sprintf(" [%v]", spent.Truncate(time.Second))
 	if p.total <= 0 {
 		turn := string(spinner[p.drawn%len(spinner)])
-		return turn + " " + cut(p.what, columns-len("- ")-len(numbers)) + numbers
+		return turn + " " + cut(p.step, columns-len("- ")-len(numbers)) + numbers
 	}
 	done := max(0, min(p.done, p.total))
 	percent := fmt.Sprintf(" %3d%%", 100*done/p.total)
-	what := cut(p.what, columns-len(percent)-len(numbers))
-	long := min(barWidth, columns-widthOf(what)-len(percent)-len(" ||")-len(numbers))
+	step := cut(p.step, columns-len(percent)-len(numbers))
+	long := min(barWidth, columns-widthOf(step)-len(percent)-len(" ||")-len(numbers))
 	if long < narrowest {
-		return what + percent + numbers
+		return step + percent + numbers
 	}
 	filled := long * done / p.total
 	bar := strings.Repeat("█", filled) + strings.Repeat(" ", long-filled)
-	return what + percent + " |" + bar + "|" + numbers
+	return step + percent + " |" + bar + "|" + numbers
 }
 
 // cut returns text in at most n columns, but at least one, with a question mark for what cannot be printed.
@@ -230,8 +230,8 @@ func widthOf(text string) (columns int) {
 
 // erasure returns what erases the lines that draw has drawn, from the terminal's last line on.
 func (p *Progress) erasure() string {
-	if p.shown == 0 {
+	if p.drawnLines == 0 {
 		return ""
 	}
-	return fmt.Sprintf("\x1b[%dA\x1b[J", p.shown)
+	return fmt.Sprintf("\x1b[%dA\x1b[J", p.drawnLines)
 }

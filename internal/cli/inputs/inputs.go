@@ -40,28 +40,28 @@ const Library = "library"
 // something from which the project's folder follows. The project takes precedence over other sources, but not over the
 // user.
 type Input struct {
-	Value string
-	Asked bool
+	Value    string
+	Explicit bool
 }
 
-// Inputs are what one mage run works on.
+// Inputs are the inputs of one call of a target.
 type Inputs struct {
-	Config *boardsmithjson.Config
-	Usual  boards.Options // boardsmith.json's
+	Config   *boardsmithjson.Config
+	Defaults boards.Options // boardsmith.json's
 
-	Project        string // folder
-	Derived        bool   // the folder follows from board and model
-	Board          Input
-	Named          string // the board that BOARD, TARGET or a device of desk.json names; "": none does
-	Model          Input  // path of an archive; "" is the bundled sample
-	ModelName      Input  // which of the archive's models; "" is the only one
-	Template       Input
-	Libraries      []string
-	LibrariesAsked bool // the user set them for this run
-	Options        boards.Options
-	BoardOptions   map[string]boards.Options // those that the user set for this run, as boards.ParseBoardOptions returns
-	OptionsAsked   bool                      // the user set them for this run
-	Library        bool                      // APP is Library; Project is then the library's folder
+	Project           string // folder
+	Derived           bool   // the folder follows from board and model
+	Board             Input
+	NamedBoard        string // that BOARD, TARGET or a device of desk.json names; "": none does
+	Model             Input  // path of an archive; "" is the bundled sample
+	ModelName         Input  // which of the archive's models; "" is the only one
+	Template          Input
+	Libraries         []string
+	LibrariesExplicit bool
+	Options           boards.Options
+	BoardOptions      map[string]boards.Options // explicit ones, as boards.ParseBoardOptions returns
+	OptionsExplicit   bool
+	Library           bool // APP is Library; Project is then the library's folder
 
 	Path     []string // folders with boards/ and templates/
 	Device   string   // which one of the board: a name in desk.json, a probe's serial, a USB path, a port
@@ -142,60 +142,60 @@ func Resolve(s Source) (*Inputs, error) {
 	in.fill(r)
 	in.useBoardOptions()
 	if options.App != "" {
-		in.Options.App, in.OptionsAsked = options.App, true
+		in.Options.App, in.OptionsExplicit = options.App, true
 	}
 	if options.Place != "" {
-		in.Options.Place, in.OptionsAsked = options.Place, true
+		in.Options.Place, in.OptionsExplicit = options.Place, true
 	}
 	return in, in.checkParams(s.Env)
 }
 
 // chosen reads the inputs of a project that the user set for this run, but the options.
 func (in *Inputs) chosen(env console.Environ, named boardsmithjson.Choice) {
-	in.Board = asked(env("BOARD"), named.Board)
-	if d := in.DeskFile.Find(in.Device); d != nil && !in.Board.Asked {
+	in.Board = explicit(env("BOARD"), named.Board)
+	if d := in.DeskFile.Find(in.Device); d != nil && !in.Board.Explicit {
 		in.Board = Input{d.Board, true} // a named device determines its board
 	}
-	in.Named = in.Board.Value
-	in.Model = asked(env("MODEL"), named.Model)
-	in.ModelName = asked(env("MODEL_NAME"), named.ModelName)
-	in.Template = asked(env("TEMPLATE"), named.Template)
+	in.NamedBoard = in.Board.Value
+	in.Model = explicit(env("MODEL"), named.Model)
+	in.ModelName = explicit(env("MODEL_NAME"), named.ModelName)
+	in.Template = explicit(env("TEMPLATE"), named.Template)
 	in.Config.NameTemplates(in.Template.Value)
 	in.Libraries = LibraryNames(env("LIBRARIES"))
 	if len(in.Libraries) == 0 {
 		in.Libraries = named.Uses
 	}
-	in.LibrariesAsked = len(in.Libraries) > 0
+	in.LibrariesExplicit = len(in.Libraries) > 0
 }
 
 // readOptions reads the options that the user set for this run. It returns those of them that are set beside the
 // project's own: app and place.
-func (in *Inputs) readOptions(s Source, named boardsmithjson.Choice) (beside boards.Options, err error) {
+func (in *Inputs) readOptions(s Source, named boardsmithjson.Choice) (separate boards.Options, err error) {
 	words := strings.Fields(s.Env("OPTIONS"))
 	if len(words) == 0 {
 		words = named.Options
 	}
-	in.OptionsAsked = len(words) > 0
-	if in.Usual, err = boards.ParseOptions(in.Config.Options); err != nil {
-		return beside, failure.Errorf(failure.Config, "%s: %w", in.Config.File, err)
+	in.OptionsExplicit = len(words) > 0
+	if in.Defaults, err = boards.ParseOptions(in.Config.Options); err != nil {
+		return separate, failure.Errorf(failure.Config, "%s: %w", in.Config.File, err)
 	}
-	if beside.App, err = in.readApp(s.Env("APP")); err != nil {
-		return beside, err
+	if separate.App, err = in.readApp(s.Env("APP")); err != nil {
+		return separate, err
 	}
-	if beside.App == "" && !in.Library && in.Usual.App == "" && !namesApp(words) &&
+	if separate.App == "" && !in.Library && in.Defaults.App == "" && !namesApp(words) &&
 		(in.Project == "" || !project.Exists(in.Project)) {
-		beside.App = s.App
+		separate.App = s.App
 	}
-	if beside.App != "" {
-		words = append(words, "app="+beside.App)
+	if separate.App != "" {
+		words = append(words, "app="+separate.App)
 	}
 	places := strings.FieldsFunc(s.Env("PLACE"), func(r rune) bool { return r == ',' || r == ' ' })
-	if beside.Place = strings.Join(places, ","); beside.Place != "" {
-		words = append(words, "place="+beside.Place)
+	if separate.Place = strings.Join(places, ","); separate.Place != "" {
+		words = append(words, "place="+separate.Place)
 	}
 	in.BoardOptions, err = boards.ParseBoardOptions(words)
 	in.Options = in.BoardOptions[""]
-	return beside, err
+	return separate, err
 }
 
 // namesApp reports whether options have an app.
@@ -209,7 +209,7 @@ func namesApp(words []string) bool {
 // deriveProject sets the project's folder. Its name contains board and model, so that both count as set by the user.
 func (in *Inputs) deriveProject() (err error) {
 	c := in.Config
-	if !in.Model.Asked {
+	if !in.Model.Explicit {
 		in.ModelName.Value = cmp.Or(in.ModelName.Value, c.ModelName) // of boardsmith.json's model
 	}
 	in.Board = Input{cmp.Or(in.Board.Value, c.Board, defaultBoard), true}
@@ -232,7 +232,7 @@ func (in *Inputs) checkModel() error {
 
 // useBoardOptions sets Options to those that are for the board alone, if there are any.
 func (in *Inputs) useBoardOptions() {
-	if o, own := in.BoardOptions[in.BoardName()]; own && in.BoardName() != "" {
+	if o, ok := in.BoardOptions[in.BoardName()]; ok && in.BoardName() != "" {
 		in.Options = o
 	}
 }
@@ -246,9 +246,9 @@ func (in *Inputs) readApp(app string) (string, error) {
 	case "", boards.RPC, boards.Standalone:
 		return app, nil
 	}
-	known := []string{boards.RPC, boards.Standalone, Library}
-	return "", failure.Errorf(failure.Config, "APP=%s is none of %s%s", app, strings.Join(known, ", "),
-		jsonfile.DidYouMean(app, known))
+	apps := []string{boards.RPC, boards.Standalone, Library}
+	return "", failure.Errorf(failure.Config, "APP=%s is none of %s%s", app, strings.Join(apps, ", "),
+		jsonfile.DidYouMean(app, apps))
 }
 
 // folder returns the folder that follows from board and model; a library's, from all its archives.
@@ -281,9 +281,9 @@ func Archives(model string) ([]string, error) {
 	return paths, nil
 }
 
-// isStandalone reports whether the options, before those of a project, ask for standalone firmware.
+// isStandalone reports whether the options, without a project's, choose standalone firmware.
 func (in *Inputs) isStandalone() bool {
-	return cmp.Or(in.Options.App, in.Usual.App) == boards.Standalone
+	return cmp.Or(in.Options.App, in.Defaults.App) == boards.Standalone
 }
 
 // fill sets inputs that the user did not set: the project's, else boardsmith.json's, else the default.
@@ -292,28 +292,28 @@ func (in *Inputs) fill(m *Recorded) {
 	if m == nil {
 		m = &Recorded{
 			Board: cmp.Or(c.Board, defaultBoard), Model: c.Model, ModelName: c.ModelName, Template: c.Template,
-			Libraries: c.Uses, Options: in.Usual,
+			Libraries: c.Uses, Options: in.Defaults,
 		}
 	}
-	if !in.Board.Asked {
+	if !in.Board.Explicit {
 		in.Board.Value = m.Board
 	}
-	if !in.Model.Asked {
+	if !in.Model.Explicit {
 		in.Model.Value = m.Model
 	}
-	if !in.ModelName.Asked && !in.Model.Asked { // another archive has other models
+	if !in.ModelName.Explicit && !in.Model.Explicit { // another archive has other models
 		in.ModelName.Value = m.ModelName
 	}
-	if !in.Template.Asked {
+	if !in.Template.Explicit {
 		in.Template.Value = m.Template
 		if c.Templates[m.Template] == "" && m.From != "" {
 			in.Template.Value = m.From
 		}
 	}
-	if !in.LibrariesAsked {
+	if !in.LibrariesExplicit {
 		in.Libraries = m.Libraries
 	}
-	if !in.OptionsAsked {
+	if !in.OptionsExplicit {
 		in.Options = m.Options
 	}
 }
@@ -363,7 +363,7 @@ func duration(name, text string) (time.Duration, error) {
 	return d, nil
 }
 
-func asked(fromEnv, fromTarget string) Input {
+func explicit(fromEnv, fromTarget string) Input {
 	v := cmp.Or(fromEnv, fromTarget)
 	return Input{v, v != ""}
 }

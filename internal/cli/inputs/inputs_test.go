@@ -30,11 +30,11 @@ func TestPrecedence(t *testing.T) {
 		"timeout": "5s", "targets": {"t": {"board": "targetboard", "options": {"arena_kib": 2}}}}`)
 	shelf := t.TempDir()
 	writeFile(t, filepath.Join(shelf, "boards", "family", "system.json"), "{}")
-	project := &Recorded{Board: "madeboard", Model: "m.tar", Options: boards.Options{ArenaKiB: 3}}
+	project := &Recorded{Board: "oldboard", Model: "m.tar", Options: boards.Options{ArenaKiB: 3}}
 	for _, c := range []struct {
 		name          string
 		env           map[string]string
-		made          *Recorded
+		recorded      *Recorded
 		board         string
 		model         string
 		arena         int
@@ -48,7 +48,8 @@ func TestPrecedence(t *testing.T) {
 			project: filepath.Join("build", "fileboard", "f"), boardAsked: true, timeout: 5 * time.Second,
 		},
 		{
-			name: "project over file", env: map[string]string{"PROJECT": "p"}, made: project, board: "madeboard", model: "m.tar",
+			name: "project over file", env: map[string]string{"PROJECT": "p"}, recorded: project, board: "oldboard",
+			model: "m.tar",
 			arena: 3, project: "p", timeout: 5 * time.Second,
 		},
 		{
@@ -60,11 +61,11 @@ func TestPrecedence(t *testing.T) {
 				"PROJECT": "p", "BOARD": "envboard", "MODEL": "e.tar",
 				"OPTIONS": " arena_kib=9  log_level=warn ", "TIMEOUT": "7",
 			},
-			made: project, board: "envboard", model: "e.tar", arena: 9, project: "p", boardAsked: true,
+			recorded: project, board: "envboard", model: "e.tar", arena: 9, project: "p", boardAsked: true,
 			timeout: 7 * time.Second, optionsOfUser: true,
 		},
 		{
-			name: "target over project", env: map[string]string{"PROJECT": "p", "TARGET": "t"}, made: project,
+			name: "target over project", env: map[string]string{"PROJECT": "p", "TARGET": "t"}, recorded: project,
 			board: "targetboard", model: "m.tar",
 			arena: 2, project: "p", boardAsked: true, timeout: 5 * time.Second, optionsOfUser: true,
 		},
@@ -87,7 +88,7 @@ func TestPrecedence(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			env := func(name string) string { return c.env[name] }
-			in, err := Resolve(Source{Env: env, Dir: dir, Load: func(*Inputs) (*Recorded, error) { return c.made, nil }})
+			in, err := Resolve(Source{Env: env, Dir: dir, Load: func(*Inputs) (*Recorded, error) { return c.recorded, nil }})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -95,8 +96,8 @@ func TestPrecedence(t *testing.T) {
 				in.Project != c.project {
 				t.Errorf("board %q, model %q, options %v, project %q", in.Board.Value, in.Model.Value, in.Options, in.Project)
 			}
-			if in.Board.Asked != c.boardAsked || in.OptionsAsked != c.optionsOfUser || in.Timeout != c.timeout {
-				t.Errorf("board asked %v, options asked %v, timeout %v", in.Board.Asked, in.OptionsAsked, in.Timeout)
+			if in.Board.Explicit != c.boardAsked || in.OptionsExplicit != c.optionsOfUser || in.Timeout != c.timeout {
+				t.Errorf("board asked %v, options asked %v, timeout %v", in.Board.Explicit, in.OptionsExplicit, in.Timeout)
 			}
 		})
 	}
@@ -104,7 +105,7 @@ func TestPrecedence(t *testing.T) {
 
 // TestPlace sets the option place by PLACE, over the project's, and leaves the project's other options.
 func TestPlace(t *testing.T) {
-	made := &Recorded{Board: "b", Model: "m.tar", Options: boards.Options{ArenaKiB: 3, Place: "arena=ram"}}
+	recorded := &Recorded{Board: "b", Model: "m.tar", Options: boards.Options{ArenaKiB: 3, Place: "arena=ram"}}
 	for _, c := range []struct{ place, options, want string }{
 		{"", "", "arena=ram"},
 		{"operators=itcm, pools.a=dtcm", "", "operators=itcm,pools.a=dtcm"},
@@ -113,7 +114,8 @@ func TestPlace(t *testing.T) {
 		env := func(name string) string {
 			return map[string]string{"PROJECT": "p", "PLACE": c.place, "OPTIONS": c.options}[name]
 		}
-		in, err := Resolve(Source{Env: env, Dir: t.TempDir(), Load: func(*Inputs) (*Recorded, error) { return made, nil }})
+		load := func(*Inputs) (*Recorded, error) { return recorded, nil }
+		in, err := Resolve(Source{Env: env, Dir: t.TempDir(), Load: load})
 		if err != nil || in.Options.Place != c.want || in.Options.ArenaKiB != 3 {
 			t.Errorf("PLACE=%q: %+v, %v", c.place, in, err)
 		}
@@ -208,7 +210,7 @@ func TestModelName(t *testing.T) {
 	writeFile(t, filepath.Join(dir, boardsmithjson.Name), `{"model": "f.tar", "model_name": "first"}`)
 	for _, c := range []struct {
 		env             map[string]string
-		made            *Recorded
+		recorded        *Recorded
 		module, project string
 		asked           bool
 	}{
@@ -224,11 +226,11 @@ func TestModelName(t *testing.T) {
 		{map[string]string{"PROJECT": "p"}, nil, "first", "p", false},
 	} {
 		env := func(name string) string { return c.env[name] }
-		in, err := Resolve(Source{Env: env, Dir: dir, Load: func(*Inputs) (*Recorded, error) { return c.made, nil }})
+		in, err := Resolve(Source{Env: env, Dir: dir, Load: func(*Inputs) (*Recorded, error) { return c.recorded, nil }})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if in.ModelName.Value != c.module || in.ModelName.Asked != c.asked || filepath.Base(in.Project) != c.project {
+		if in.ModelName.Value != c.module || in.ModelName.Explicit != c.asked || filepath.Base(in.Project) != c.project {
 			t.Errorf("%v: module %+v in %s, want %q (asked: %v) in %s", c.env, in.ModelName, in.Project, c.module, c.asked,
 				c.project)
 		}

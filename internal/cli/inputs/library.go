@@ -26,8 +26,8 @@ func (in *Inputs) completeLibrary(env console.Environ) error {
 	if env("OPTIONS") != "" {
 		return nil
 	}
-	from := in.Usual
-	if in.OptionsAsked { // by TARGET
+	from := in.Defaults
+	if in.OptionsExplicit { // by TARGET
 		from = in.Options
 	}
 	in.Options = boards.Options{OperatorOpt: from.OperatorOpt, OperatorFlags: from.OperatorFlags}
@@ -39,7 +39,7 @@ func LibraryNames(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
-// checkParams returns an error if PARAMS asks for what standalone firmware does not have.
+// checkParams returns an error if PARAMS moves the parameters of standalone firmware, which are in flash.
 func (in *Inputs) checkParams(env console.Environ) error {
 	params := env("PARAMS")
 	if in.Options.App != boards.Standalone || params == "" || params == "flash" {
@@ -63,7 +63,7 @@ func RAMParameters(params string, models []string) (map[string]bool, error) {
 		return inRAM, nil
 	}
 	for word := range strings.SplitSeq(params, ",") {
-		name, place, each := strings.Cut(strings.TrimSpace(word), "=")
+		name, memory, each := strings.Cut(strings.TrimSpace(word), "=")
 		_, twice := inRAM[name]
 		switch {
 		case !each && word == params:
@@ -77,11 +77,11 @@ func RAMParameters(params string, models []string) (map[string]bool, error) {
 				"PARAMS=%s: there is no model %s", params, name)
 		case twice:
 			return nil, failure.New(failure.Config, "name each model once", "PARAMS=%s names model %s twice", params, name)
-		case place != "flash" && place != "ram":
+		case memory != "flash" && memory != "ram":
 			return nil, failure.New(failure.Config, "set "+name+"=flash or "+name+"=ram",
-				"PARAMS=%s: %q of model %s is neither flash nor ram", params, place, name)
+				"PARAMS=%s: %q of model %s is neither flash nor ram", params, memory, name)
 		}
-		inRAM[name] = place == "ram"
+		inRAM[name] = memory == "ram"
 	}
 	return inRAM, nil
 }

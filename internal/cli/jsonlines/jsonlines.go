@@ -133,7 +133,7 @@ type Flash struct {
 	Image
 	Wrote  int64  `json:"wrote"`  // bytes
 	Erased int    `json:"erased"` // sectors
-	Why    string `json:"why"`    // reason of the decision
+	Reason string `json:"why"`    // reason of the decision
 	// `chip:` and its unique id, or `probe:` and its serial until a firmware has answered
 	Device     string   `json:"device"`
 	Programmer string   `json:"programmer"`
@@ -158,16 +158,16 @@ type Erase struct {
 
 // Device is a line of devices.
 type Device struct {
-	Boards    []string `json:"boards"`    // boards that it could be
-	Probe     string   `json:"probe"`     // its probe's serial
-	Port      string   `json:"port"`      // its UART or its address
-	USB       string   `json:"usb"`       // USB vendor and product
-	Path      string   `json:"path"`      // USB path
-	Interface string   `json:"interface"` // number of the UART's USB interface
-	What      string   `json:"what"`      // its USB description
-	Name      string   `json:"name"`      // its name in `desk.json`
-	Emulated  bool     `json:"emulated"`
-	Runs      bool     `json:"runs"` // an emulated one starts at first use
+	Boards      []string `json:"boards"`    // boards that it could be
+	Probe       string   `json:"probe"`     // its probe's serial
+	Port        string   `json:"port"`      // its UART or its address
+	USB         string   `json:"usb"`       // USB vendor and product
+	Path        string   `json:"path"`      // USB path
+	Interface   string   `json:"interface"` // number of the UART's USB interface
+	Description string   `json:"what"`      // its USB description
+	Name        string   `json:"name"`      // its name in `desk.json`
+	Emulated    bool     `json:"emulated"`
+	Runs        bool     `json:"runs"` // an emulated one starts at first use
 }
 
 // Saved is a line of devices with SAVE=1.
@@ -191,7 +191,7 @@ type Wear struct {
 	Probe    string        `json:"probe"`
 	BuildID  string        `json:"build_id"` // of the image
 	Dirty    bool          `json:"dirty"`    // a flash was started and not verified
-	Why      string        `json:"why"`      // the last decision
+	Reason   string        `json:"why"`      // the last decision
 	Verified string        `json:"verified"` // the time of the last verification
 	Flashes  int           `json:"flashes"`  // that wrote something
 	Failures int           `json:"failures"` // of these, that failed
@@ -437,7 +437,7 @@ type BoardSVD struct {
 	Macro  string `json:"macro"` // with VERBOSE each, else those that do not fit or that the SVD file does not confirm
 	Value  uint64 `json:"value"`
 	Kind   string `json:"kind"` // what it stands for: `address`, `bits` or `interrupt`
-	At     string `json:"at"`   // what the file has there
+	Entry  string `json:"at"`   // what the file has there
 	Misfit string `json:"misfit"`
 	Doubt  string `json:"doubt"`
 	Reason string `json:"reason"` // why it is excepted
@@ -460,7 +460,7 @@ type Check struct {
 	Board   string `json:"board"` // of board:accept
 	Check   string `json:"check"` // its name
 	Doc     string `json:"doc"`   // what it tests
-	Found   string `json:"found"`
+	Result  string `json:"found"`
 	Skipped string `json:"skipped"` // why nothing was tested
 }
 
@@ -571,9 +571,9 @@ type TunedModel struct {
 
 // Reproduced is the line of reproduce.
 type Reproduced struct {
-	ID   string `json:"id"`   // the candidate
-	Then any    `json:"then"` // its result in the run, as a line of `results.jsonl`
-	Now  any    `json:"now"`  // the new one
+	ID       string `json:"id"`   // the candidate
+	Recorded any    `json:"then"` // its result in the run, as a line of `results.jsonl`
+	Measured any    `json:"now"`  // the new one
 }
 
 // Report is the line of report.

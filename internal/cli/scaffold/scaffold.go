@@ -77,8 +77,8 @@ func beside(text []byte, dir string) (names []string, err error) {
 	if err := json.Unmarshal(text, &b); err != nil {
 		return nil, err
 	}
-	add := func(all ...string) {
-		for _, name := range all {
+	add := func(more ...string) {
+		for _, name := range more {
 			if name != "" && !slices.Contains(names, name) {
 				names = append(names, name)
 			}
@@ -90,8 +90,8 @@ func beside(text []byte, dir string) (names []string, err error) {
 	add(b.LinkerScript.Name, b.Startup.Name)
 	add(boards.FilesIn(slices.Concat(b.PostLink.Words, b.Link.Args))...)
 	walk := func(folder string, wanted func(string) bool) error {
-		found, err := boards.FilesBeside(dir, folder, wanted)
-		add(found...)
+		files, err := boards.FilesBeside(dir, folder, wanted)
+		add(files...)
 		return err
 	}
 	var errs []error
@@ -143,8 +143,8 @@ var emulated = map[string]string{"baremetal": "mps2_an385"}
 func Template(folder, from string) (template, board string, err error) {
 	emulator := emulated[from]
 	if emulator == "" {
-		known := strings.Join(slices.Sorted(maps.Keys(emulated)), ", ")
-		return "", "", failure.New(failure.Config, "choose one of: "+known, "no template %q can be copied", from)
+		names := strings.Join(slices.Sorted(maps.Keys(emulated)), ", ")
+		return "", "", failure.New(failure.Config, "choose one of: "+names, "no template %q can be copied", from)
 	}
 	template = filepath.Base(filepath.Clean(folder))
 	if !nameRE.MatchString(template) || filepath.Ext(template) == ".json" {
@@ -173,8 +173,8 @@ func buildWith(file, template string) error {
 	if err != nil {
 		return fmt.Errorf("scaffold: %w", err)
 	}
-	at := docRE.FindIndex(text)[1]
-	text = slices.Concat(text[:at], fmt.Appendf(nil, "\"templates\": [%q],\n  ", template), text[at:])
+	end := docRE.FindIndex(text)[1]
+	text = slices.Concat(text[:end], fmt.Appendf(nil, "\"templates\": [%q],\n  ", template), text[end:])
 	if err := os.WriteFile(file, text, 0o644); err != nil {
 		return failure.Errorf(failure.Config, "%w", err)
 	}

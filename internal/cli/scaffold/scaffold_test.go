@@ -28,7 +28,7 @@ func TestBoardOfEveryBoard(t *testing.T) {
 			t.Errorf("%s: %v, %v", from, files, err)
 			continue
 		}
-		made, err := boards.Find(files[0], nil)
+		copied, err := boards.Find(files[0], nil)
 		if err != nil {
 			t.Errorf("%s: %v", from, err)
 			continue
@@ -37,12 +37,12 @@ func TestBoardOfEveryBoard(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := "new_" + from + ", from " + from; made.Doc != want {
-			t.Errorf("doc %q, want %q", made.Doc, want)
+		if want := "new_" + from + ", from " + from; copied.Doc != want {
+			t.Errorf("doc %q, want %q", copied.Doc, want)
 		}
-		if made.Link.Kind != old.Link.Kind || len(made.Sources) != len(old.Sources) || made.ArenaKiB != old.ArenaKiB ||
-			len(made.Memory) != len(old.Memory) {
-			t.Errorf("%s: %+v differs from %+v", from, made, old)
+		if copied.Link.Kind != old.Link.Kind || len(copied.Sources) != len(old.Sources) || copied.ArenaKiB != old.ArenaKiB ||
+			len(copied.Memory) != len(old.Memory) {
+			t.Errorf("%s: %+v differs from %+v", from, copied, old)
 		}
 	}
 }

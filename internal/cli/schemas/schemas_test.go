@@ -82,8 +82,8 @@ var own = map[reflect.Type]*jsonschema.Schema{
 	}},
 }
 
-// made returns the schema of a type, with the comments of its fields.
-func made(t *testing.T, title string, in reflect.Type) []byte {
+// generated returns the schema of a type, with the comments of its fields.
+func generated(t *testing.T, title string, in reflect.Type) []byte {
 	t.Helper()
 	s, err := jsonschema.ForType(in, &jsonschema.ForOptions{TypeSchemas: own})
 	must(t, err)
@@ -175,7 +175,7 @@ func comments(t *testing.T, in reflect.Type) map[string]string {
 // TestSchemas checks that the schemas are those of the types. "go test ./internal/cli/schemas -update" writes them.
 func TestSchemas(t *testing.T) {
 	for _, k := range kinds {
-		want := made(t, k.title, k.in)
+		want := generated(t, k.title, k.in)
 		if *update {
 			must(t, os.WriteFile(k.schema, want, 0o644))
 		}
@@ -228,12 +228,12 @@ func TestFilesMatch(t *testing.T) {
 				if err := schema.Validate(value); err != nil {
 					t.Errorf("%s: %v", name, err)
 				}
-				for field, was := range value {
+				for field, old := range value {
 					value[field] = 3.5
 					if schema.Validate(value) == nil {
 						t.Errorf("%s: %s may be 3.5", name, field)
 					}
-					value[field] = was
+					value[field] = old
 				}
 				value["no_field"] = true
 				if schema.Validate(value) == nil {

@@ -43,7 +43,7 @@ func inGroup(group, use string) Finding {
 	}
 	g, err := user.LookupGroup(group)
 	if err != nil {
-		f.Why, f.Fix = "there is no such group", "udev rules with uaccess give access to the user at the computer"
+		f.Reason, f.Fix = "there is no such group", "udev rules with uaccess give access to the user at the computer"
 		return f
 	}
 	mine, _ := os.Getgroups() // after an error there are none
@@ -53,7 +53,7 @@ func inGroup(group, use string) Finding {
 			return f
 		}
 	}
-	f.Why = "this user is not in it"
+	f.Reason = "this user is not in it"
 	return f
 }
 
@@ -77,11 +77,11 @@ func udevRules() Finding {
 			}
 		}
 	}
-	f.Why = "no rule lets users open debug probes"
+	f.Reason = "no rule lets users open debug probes"
 	f.Fix = "sudo apt-get install openocd brings /lib/udev/rules.d/60-openocd.rules; then: sudo udevadm control " +
 		"--reload && sudo udevadm trigger"
 	if _, err := exec.LookPath("udevadm"); err != nil {
-		f.Why += ", and there is no udev here (a container has its host's)"
+		f.Reason += ", and there is no udev here (a container has its host's)"
 	}
 	return f
 }
@@ -106,7 +106,7 @@ func canOpen(d attached.USBDevice, kind string) Finding {
 	}
 	file, err := os.OpenFile(d.Node, os.O_RDWR, 0)
 	if err != nil {
-		f.Here, f.Why, f.Fix = false, err.Error(), "see group plugdev and udev rules above, then plug it in again"
+		f.Here, f.Reason, f.Fix = false, err.Error(), "see group plugdev and udev rules above, then plug it in again"
 		return f
 	}
 	file.Close()

@@ -47,7 +47,7 @@ func TestGroups(t *testing.T) {
 func TestProbeAccess(t *testing.T) {
 	node := filepath.Join(t.TempDir(), "001")
 	d := attached.USBDevice{ID: "0483:374b", Serial: "066D", Path: "1-2", Product: "ST-Link", Release: "0100", Node: node}
-	if f := canOpen(d, attached.ProbeKind(d.ID)); f.Here || f.Why == "" || f.Fix == "" {
+	if f := canOpen(d, attached.ProbeKind(d.ID)); f.Here || f.Reason == "" || f.Fix == "" {
 		t.Errorf("one that cannot be opened: %+v", f)
 	}
 	if err := os.WriteFile(node, nil, 0o600); err != nil {

@@ -68,7 +68,7 @@ func setupMissing(ctx context.Context, c *console.Console, debian, python []Tool
 		if name := cmp.Or(t.Apt, t.Python); slices.Contains(installed, name) {
 			if f := Probe(ctx, t); !f.Here {
 				problems = append(problems,
-					failure.Errorf(failure.ToolMissing, "installed, but still not working: %s (%s)", name, f.Why))
+					failure.Errorf(failure.ToolMissing, "installed, but still not working: %s (%s)", name, f.Reason))
 			}
 		}
 	}
@@ -119,27 +119,27 @@ func install(ctx context.Context, c *console.Console, list []Tool) ([]string, er
 	if err := runTool(ctx, c, update); err != nil {
 		c.Notef("%v: continuing with the existing package lists", err)
 	}
-	known, unknown := knownToApt(ctx, c, list)
+	available, missing := knownToApt(ctx, c, list)
 	var problems []error
-	if len(unknown) > 0 {
+	if len(missing) > 0 {
 		problems = append(problems, failure.New(failure.ToolMissing,
-			"install on PATH by hand what is needed for "+uses(unknown),
-			"apt has no package %s for this system", strings.Join(aptNames(unknown), ", ")))
+			"install on PATH by hand what is needed for "+uses(missing),
+			"apt has no package %s for this system", strings.Join(aptNames(missing), ", ")))
 	}
-	if len(known) == 0 {
+	if len(available) == 0 {
 		return nil, errors.Join(problems...)
 	}
-	command = append(command, aptNames(known)...)
+	command = append(command, aptNames(available)...)
 	c.Notef("running %s", strings.Join(command, " "))
 	if err := runTool(ctx, c, command); err != nil {
 		return nil, errors.Join(failure.New(failure.ToolMissing, how, "%w", err), errors.Join(problems...))
 	}
-	return aptNames(known), errors.Join(problems...)
+	return aptNames(available), errors.Join(problems...)
 }
 
 // knownToApt returns the tools that apt can install, with their dependencies. Names differ between releases of
 // Debian and Ubuntu, and apt installs nothing if one is unknown.
-func knownToApt(ctx context.Context, c *console.Console, list []Tool) (known, unknown []Tool) {
+func knownToApt(ctx context.Context, c *console.Console, list []Tool) (available, missing []Tool) {
 	p := c.Start("asking apt", len(list))
 	defer p.End()
 	could := func(names ...string) bool {
@@ -151,24 +151,24 @@ func knownToApt(ctx context.Context, c *console.Console, list []Tool) (known, un
 	}
 	for _, t := range list {
 		if could(t.Apt) {
-			known = append(known, t)
+			available = append(available, t)
 		} else {
-			unknown = append(unknown, t)
+			missing = append(missing, t)
 		}
 		p.Add(1)
 	}
-	return known, unknown
+	return available, missing
 }
 
 // uses lists what the tools are needed for.
 func uses(list []Tool) string {
-	var all []string
+	var names []string
 	for _, t := range list {
-		if !slices.Contains(all, t.Use) {
-			all = append(all, t.Use)
+		if !slices.Contains(names, t.Use) {
+			names = append(names, t.Use)
 		}
 	}
-	return strings.Join(all, ", ")
+	return strings.Join(names, ", ")
 }
 
 // asRoot returns the prefix that runs a command as root, and whether that is possible.

@@ -27,7 +27,7 @@ func installPython(ctx context.Context, c *console.Console, list []Tool) ([]stri
 	var steps [][]string
 	if !isWhole(ctx, dir, python) {
 		steps = append(steps, []string{"python3", "-m", "venv", "--clear", dir})
-		list = append(list, held(list)...)
+		list = append(list, others(list)...)
 	}
 	var names []string
 	for _, t := range list {
@@ -85,12 +85,12 @@ func isWhole(ctx context.Context, dir, python string) bool {
 	return exec.CommandContext(ctx, python, "-m", "pip", "--version").Run() == nil
 }
 
-// held lists the tools in setup's environment, except those in list.
-func held(list []Tool) []Tool {
+// others lists the tools in setup's environment, except the wanted ones.
+func others(wanted []Tool) []Tool {
 	var others []Tool
 	for _, t := range tools {
-		wanted := slices.ContainsFunc(list, func(l Tool) bool { return l.Python == t.Python })
-		if _, err := findPythonProgram(t.Command[0]); err == nil && byPython(t) && !wanted {
+		isWanted := slices.ContainsFunc(wanted, func(l Tool) bool { return l.Python == t.Python })
+		if _, err := findPythonProgram(t.Command[0]); err == nil && byPython(t) && !isWanted {
 			others = append(others, t)
 		}
 	}

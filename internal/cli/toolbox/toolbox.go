@@ -106,7 +106,7 @@ type Finding struct {
 	Tool
 	Here    bool
 	Version string // the first line of its version output
-	Why     string // why it is missing
+	Reason  string // why it is missing
 	Fix     string // what to do if it is missing; "": install it
 }
 
@@ -115,7 +115,7 @@ func Probe(ctx context.Context, t Tool) Finding {
 	f := Finding{Tool: t}
 	path, err := Find(os.Getenv, t.Command[0])
 	if err != nil {
-		f.Why = err.Error()
+		f.Reason = err.Error()
 		return f
 	}
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
@@ -129,7 +129,7 @@ func Probe(ctx context.Context, t Tool) Finding {
 	err = cmd.Run()
 	first, _, _ := strings.Cut(strings.TrimSpace(printed.String()), "\n")
 	if err != nil {
-		f.Why = strings.TrimSpace(fmt.Sprintf("%s: %v %s", strings.Join(t.Command, " "), err, first))
+		f.Reason = strings.TrimSpace(fmt.Sprintf("%s: %v %s", strings.Join(t.Command, " "), err, first))
 		return f
 	}
 	f.Here, f.Version = true, first
@@ -155,7 +155,7 @@ func Look(ctx context.Context) ([]Finding, error) {
 func Print(c *console.Console, f Finding) {
 	state, detail := "ok", f.Version
 	if !f.Here {
-		state, detail = "missing", f.Why
+		state, detail = "missing", f.Reason
 		if f.Fix == "" {
 			f.Fix = "get it with: " + getIt(c, f.Tool)
 		}
@@ -163,7 +163,7 @@ func Print(c *console.Console, f Finding) {
 	}
 	c.Printf("%-8s %-15s for %s: %s", state, f.Name, f.Use, detail)
 	c.JSONLine(jsonlines.Tool{
-		Tool: f.Name, Here: f.Here, Version: f.Version, Use: f.Use, Needed: f.Needed, Error: f.Why,
+		Tool: f.Name, Here: f.Here, Version: f.Version, Use: f.Use, Needed: f.Needed, Error: f.Reason,
 	})
 }
 

@@ -65,7 +65,7 @@ func (t *Job) candidates(ctx context.Context, folder string) (err error) {
 	if err := run.LeaveOut(func(c tune.Candidate) bool { return !ids[c.ID] }); err != nil {
 		return err
 	}
-	lost, bad, err := t.measureAll(ctx, run, a, len(ids))
+	notStored, bad, err := t.measureAll(ctx, run, a, len(ids))
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (t *Job) candidates(ctx context.Context, folder string) (err error) {
 	if err != nil {
 		return err
 	}
-	return t.concludeArchives(a, append(results, lost...), bad)
+	return t.concludeArchives(a, append(results, notStored...), bad)
 }
 
 // ids returns the IDs of the archives' candidates on boards of the kinds.
@@ -91,7 +91,7 @@ func (a archives) ids(kinds []string) map[string]bool {
 // results, and the number of archives that could not be read. It leaves out earlier results of these.
 func (t *Job) measureAll(
 	ctx context.Context, run *tune.Run, a archives, total int,
-) (lost []tune.Result, bad int, err error) {
+) (notStored []tune.Result, bad int, err error) {
 	before, err := run.Results()
 	if err != nil {
 		return nil, 0, err
@@ -117,27 +117,27 @@ func (t *Job) measureAll(
 	for r, err := range run.All(ctx, a.candidates(kinds, report)) {
 		if err != nil {
 			results, _ := run.Results() // the first error is reported
-			return lost, bad, t.stopped(ctx, err, len(results))
+			return notStored, bad, t.stopped(ctx, err, len(results))
 		}
 		if r.Failure != nil && r.Failure.Retry {
-			lost = append(lost, r)
+			notStored = append(notStored, r)
 		}
 		t.resultLine(r)
 	}
 	if err := run.LeaveOut(func(c tune.Candidate) bool { return unread[c.ID] }); err != nil {
-		return lost, bad, err
+		return notStored, bad, err
 	}
 	if a.best == 0 {
-		return lost, bad, nil
+		return notStored, bad, nil
 	}
 	confirmed, err := run.Confirm(ctx, a.best)
 	for _, r := range confirmed {
 		if r.Failure != nil && r.Failure.Retry {
-			lost = append(lost, r)
+			notStored = append(notStored, r)
 		}
 		t.resultLine(r)
 	}
-	return lost, bad, err
+	return notStored, bad, err
 }
 
 // withoutRetries returns the results that are not measured again.

@@ -83,7 +83,7 @@ func (t *Job) Reproduce(ctx context.Context) (err error) {
 	}
 	bar := t.Start("reproduce", 0)
 	defer bar.End()
-	before, after, err := tune.Reproduce(ctx, dir, id, t.Desk, t.In.Named, tune.Options{
+	before, after, err := tune.Reproduce(ctx, dir, id, t.Desk, t.In.NamedBoard, tune.Options{
 		Builder: t.Builder, CallTimeout: t.In.Timeout,
 	})
 	if err != nil {
@@ -92,7 +92,7 @@ func (t *Job) Reproduce(ctx context.Context) (err error) {
 	bar.End()
 	t.Printf("then: %s", outcome(before))
 	t.Printf("now:  %s", outcome(after))
-	t.JSONLine(jsonlines.Reproduced{ID: id, Then: before, Now: after})
+	t.JSONLine(jsonlines.Reproduced{ID: id, Recorded: before, Measured: after})
 	return nil
 }
 

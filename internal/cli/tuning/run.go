@@ -31,10 +31,10 @@ func (t *Job) resultLine(r tune.Result) {
 
 // memory returns the options of the boards. Of those in boardsmith.json, it returns only the ones that change memory.
 func (t *Job) memory() map[string]boards.Options {
-	if t.In.OptionsAsked {
+	if t.In.OptionsExplicit {
 		return t.In.BoardOptions
 	}
-	u := t.In.Usual
+	u := t.In.Defaults
 	return map[string]boards.Options{
 		"": {ArenaKiB: u.ArenaKiB, UploadKiB: u.UploadKiB, StackBytes: u.StackBytes, Place: u.Place},
 	}
@@ -140,19 +140,19 @@ func unmeasured(results []tune.Result) error {
 		part := slices.DeleteFunc(slices.Clone(results), func(r tune.Result) bool {
 			return (r.Confirms != "") != (outcome != "not measured")
 		})
-		lost := slices.DeleteFunc(slices.Clone(part), func(r tune.Result) bool {
+		retries := slices.DeleteFunc(slices.Clone(part), func(r tune.Result) bool {
 			return r.Failure == nil || !r.Failure.Retry
 		})
-		if len(lost) == 0 {
+		if len(retries) == 0 {
 			continue
 		}
 		culprit := "a board"
-		if lost[0].Failure.Blame == tune.BlameHost {
+		if retries[0].Failure.Blame == tune.BlameHost {
 			culprit = "the computer"
 		}
-		return failure.New(lost[0].Failure.Class, "after the cause is gone, the same command measures them",
-			"%d of %d candidates %s, by a fault of %s; the first, %s: %s", len(lost), len(part), outcome, culprit, lost[0].ID,
-			lost[0].Failure.Message)
+		return failure.New(retries[0].Failure.Class, "after the cause is gone, the same command measures them",
+			"%d of %d candidates %s, by a fault of %s; the first, %s: %s", len(retries), len(part), outcome, culprit,
+			retries[0].ID, retries[0].Failure.Message)
 	}
 	return nil
 }

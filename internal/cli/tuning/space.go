@@ -86,15 +86,15 @@ func (t *Job) space(ctx context.Context, file string) (err error) {
 	if err := t.printResults(results); err != nil {
 		return err
 	}
-	lost := unmeasured(results)
+	incomplete := unmeasured(results)
 	if err := allFailed(results); err != nil {
-		return cmp.Or(lost, err)
+		return cmp.Or(incomplete, err)
 	}
 	if len(results) == 0 {
 		return failure.New(failure.Config, "its constraints contradict each other", "%s: no configuration satisfies them",
 			file)
 	}
-	return cmp.Or(t.printBest(s.space, best), lost)
+	return cmp.Or(t.printBest(s.space, best), incomplete)
 }
 
 // measureSpace measures configurations, and returns the fastest and all results.
