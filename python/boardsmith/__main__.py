@@ -12,13 +12,18 @@ from . import ExportError, Report, export
 def from_onnx(path: Path, archive: Path, name: str | None = None) -> Report:
     """Exports an ONNX file. Tensors keep their names."""
     import onnx
+    import tvm
     from tvm.relax.frontend.onnx import from_onnx as read
 
     model = onnx.load(path)
     weights = {i.name for i in model.graph.initializer}
     inputs = [i.name for i in model.graph.input if i.name not in weights]
     outputs = [o.name for o in model.graph.output]
-    return export(read(model), archive, name=name, input_names=inputs, output_names=outputs)
+    try:
+        module = read(model)
+    except (tvm.error.OpNotImplemented, tvm.error.OpAttributeUnImplemented) as error:
+        raise ExportError(str(error).strip()) from error
+    return export(module, archive, name=name, input_names=inputs, output_names=outputs)
 
 
 def main() -> int:

@@ -329,17 +329,43 @@ def lower(functions: dict[str, tirx.PrimFunc]) -> dict[str, Kernel]:
 def build(kernels: dict[str, Kernel], target: tvm.target.Target) -> tuple[str, bytes | None]:
     """Returns the C of lowered operators; for target llvm, their declarations and an object. They have external
     linkage, and return 0."""
-    tx = tirx.transform
-    finish = tvm.transform.Sequential([
-        tx.BindTarget(target), tx.StmtSimplify(), tx.RemoveNoOp(), tx.CommonSubexprElim(), tx.LowerIntrin(),
-    ])  # fmt: skip
-    module = finish(tvm.IRModule({n: k.function.with_attr("global_symbol", n) for n, k in kernels.items()}))
-    built = tvm.get_global_func(f"target.build.{target.kind.name}")(module, target)
+    _add_intrinsics()
+    try:
+        built = _build(kernels, target)
+    except tvm.error.InternalError:
+        for name, kernel in kernels.items():
+            try:
+                _build({name: kernel}, target)
+            except tvm.error.InternalError as error:
+                cause = str(error).strip().splitlines()[-1]
+                raise ExportError(f"operator {name}: TVM generates no code for it: {cause}") from error
+        raise
     if target.kind.name == "c":
         return str(built.inspect_source()), None
     with tempfile.TemporaryDirectory() as folder:
         built.write_to_file(f"{folder}/kernels.o", "o")
         return "".join(_declaration(n, k) for n, k in kernels.items()), Path(folder, "kernels.o").read_bytes()
+
+
+def _build(kernels: dict[str, Kernel], target: tvm.target.Target) -> Any:
+    tx = tirx.transform
+    finish = tvm.transform.Sequential([
+        tx.BindTarget(target), tx.StmtSimplify(), tx.RemoveNoOp(), tx.CommonSubexprElim(), tx.LowerIntrin(),
+    ])  # fmt: skip
+    module = finish(tvm.IRModule({n: k.function.with_attr("global_symbol", n) for n, k in kernels.items()}))
+    return tvm.get_global_func(f"target.build.{target.kind.name}")(module, target)
+
+
+@functools.cache
+def _add_intrinsics() -> None:
+    """Adds functions of C that TVM calls but has no name for."""
+
+    def absolute(call: Any) -> Any:
+        name = "fabsf" if _dtype(call) == "float32" else "fabs"
+        return tirx.call_pure_extern(_dtype(call), name, call.args[0])
+
+    register = getattr(tirx, "register_intrin_lowering", None) or tvm.ir.register_intrin_lowering  # TVM 0.27, or 0.26
+    register("tirx.fabs", target="c", f=absolute)
 
 
 def _declaration(name: str, kernel: Kernel) -> str:

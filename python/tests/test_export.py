@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 import tarfile
 import tempfile
 import unittest
+import unittest.mock
 from pathlib import Path
 
 import boardsmith
@@ -28,6 +31,13 @@ def function(shape=(2, 4), build=None, dtype="float32"):
             out = bb.emit_output(y)
         bb.emit_func_output(out)
     return bb.get()
+
+
+def lstm():
+    """Returns a network with an operator that TVM's frontend does not read."""
+    n = networks.Network("lstm", x=(2, 1, 3))
+    n.add("LSTM", "x", n.weight(1, 16, 3), n.weight(1, 16, 4), to="y", hidden_size=4)
+    return n.model("y")
 
 
 class Export(unittest.TestCase):
@@ -107,7 +117,8 @@ class Export(unittest.TestCase):
         report = boardsmith.export(from_onnx(networks.int8_convolutional()), self.path)
         source = self.members()["./codegen/host/src/net_lib1.c"]
         self.assertEqual(re.findall(r"static const (?:float|int64_t) \w+\[(\d+)", source), [])
-        for body in re.findall(r"TVM_DLL int32_t tvmgen_net_((?:conv|dense|mean|max)\w*\([^)]*\) {.*?^})", source, re.M | re.S):
+        pattern = r"TVM_DLL int32_t tvmgen_net_((?:conv|dense|mean|max)\w*\([^)]*\) {.*?^})"
+        for body in re.findall(pattern, source, re.M | re.S):
             self.assertNotIn("float", body)
         weights = 8 * 2 * 9 + 8 * 9 + 12 * 8 + 6 * 12
         self.assertLess(report.constants, weights + (8 + 8 + 12 + 6) * 8 + 16)
@@ -156,6 +167,24 @@ class Export(unittest.TestCase):
         plain, tuned = sources
         self.assertEqual(sum(x != y for x, y in zip(plain, tuned)), 1)
         self.assertGreater(len("".join(tuned)), len("".join(plain)))
+
+    def test_intrinsics(self):
+        """Functions of C for which TVM has no name are called, or refused by the operator's name."""
+        boardsmith.export(function(build=relax.op.abs), self.path)
+        self.assertIn("fabsf(", self.members()["./codegen/host/src/net_lib1.c"])
+        self.path.unlink()
+        with unittest.mock.patch.object(boardsmith.kernels, "_build", side_effect=tvm.error.InternalError("no name")):
+            self.refused(function(), "relu", "no name")
+
+    def test_command(self):
+        """The command keeps ONNX's names, and reports what it cannot read."""
+        model = Path(self.folder.name) / "n.onnx"
+        for network, names, code in ((networks.conv(), "image-in", 0), (lstm(), "LSTM", 1)):
+            networks.onnx.save(network, model)
+            run = subprocess.run([sys.executable, "-m", "boardsmith", model, self.path], capture_output=True, text=True)
+            self.assertEqual(run.returncode, code, run.stderr)
+            self.assertIn(names, self.members()["./metadata.json"] if code == 0 else run.stderr)
+            self.assertNotIn("Traceback", run.stderr)
 
     def test_dynamic(self):
         """A symbolic dimension is named."""
