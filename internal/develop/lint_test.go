@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -21,7 +22,7 @@ case "$*" in *FIND*) printf 'uninitvar\tsrc/a.c\t1\tUninitialized variable\n' ;;
 `
 
 // TestLintByNewerCppcheck lints with a cppcheck that reports more than the version for which the list of deviations was
-// written.
+// written; only with that version, and unless the check is brief, a violation of MISRA's rules is a failure.
 func TestLintByNewerCppcheck(t *testing.T) {
 	if _, err := exec.LookPath("sh"); err != nil {
 		t.Skip("no sh to run lint.sh with")
@@ -40,17 +41,24 @@ func TestLintByNewerCppcheck(t *testing.T) {
 		}
 	}
 	cppcheck := filepath.Join(dir, "cppcheck")
+	listed, finding := strings.NewReplacer("2.17.1", "2.10"), strings.NewReplacer("FIND", "std=c11")
 	for _, c := range []struct {
-		name, program, want string
-		fails               bool
+		name, mode, program, want string
+		fails                     bool
 	}{
-		{"nothing found", newCppcheck, "MISRA not checked: misra.counts is for cppcheck 2.10, installed is 2.17", false},
-		{"a finding", strings.ReplaceAll(newCppcheck, "FIND", "std=c11"), "uninitvar: Uninitialized variable", true},
+		{
+			"nothing found", "", newCppcheck,
+			"MISRA not checked: misra.counts is for cppcheck 2.10, installed is 2.17", false,
+		},
+		{"a finding", "", finding.Replace(newCppcheck), "uninitvar: Uninitialized variable", true},
+		{"a violation", "", listed.Replace(newCppcheck), "misra.md does not explain: 1.1", true},
+		{"brief", "brief", listed.Replace(newCppcheck), "MISRA not checked: sh lint.sh without brief", false},
+		{"a brief finding", "brief", finding.Replace(newCppcheck), "uninitvar: Uninitialized variable", true},
 	} {
 		if err := os.WriteFile(cppcheck, []byte(c.program), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		cmd := exec.Command("sh", filepath.Join(dir, "lint.sh"))
+		cmd := exec.Command("sh", filepath.Join(dir, "lint.sh"), c.mode)
 		cmd.Env = append(os.Environ(), "PATH="+dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 		out, err := cmd.CombinedOutput()
 		if (err != nil) != c.fails || !strings.Contains(string(out), c.want) {
@@ -103,5 +111,24 @@ func TestLayout(t *testing.T) {
 		if (err != nil) != c.fails || !strings.Contains(string(out), c.want) {
 			t.Errorf("%s: %v\n%s", c.name, err, out)
 		}
+	}
+}
+
+// A brief lint runs all checks of a whole one but those of other systems, and cppcheck without MISRA's rules.
+func TestBriefLint(t *testing.T) {
+	r, _ := quietRepository()
+	names := func(brief bool) (all []string) {
+		for _, c := range r.lintChecks(brief) {
+			all = append(all, c.name)
+		}
+		return all
+	}
+	brief, whole := names(true), names(false)
+	if want := []string{"cppcheck", "vet"}; !slices.Equal(brief[:2], want) {
+		t.Errorf("a brief lint begins with %q, want %q", brief[:2], want)
+	}
+	want := []string{"cppcheck and MISRA", "vet for linux", "vet for windows", "vet for darwin"}
+	if !slices.Equal(whole[:len(want)], want) || !slices.Equal(whole[len(want):], brief[2:]) {
+		t.Errorf("a whole lint checks %q, a brief one %q", whole, brief)
 	}
 }
