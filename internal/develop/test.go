@@ -10,7 +10,9 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
@@ -19,7 +21,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
 )
 
-// testLimit and fullLimit end a run that hangs; a good run takes 9 or 40 minutes on two cores. test:soak has no limit.
+// testLimit and fullLimit end a run that hangs; a good run takes 10 or 40 minutes on two cores. test:soak has no limit.
 const (
 	testLimit = 45 * time.Minute
 	fullLimit = 120 * time.Minute
@@ -27,7 +29,18 @@ const (
 
 // longest are the packages whose tests take longest. go test starts them first, so that none of them runs alone at the
 // end.
-var longest = []string{"./project", "./targets", "./tune", "./device"}
+var longest = []string{
+	"./device", "./project", "./targets", "./tune", "./internal/virtualprobe", "./flasher", "./templates", "./cmodel",
+	"./projectapi", "./internal/boardlab/accept", "./executor", "./tune/search", "./release",
+}
+
+// raced are packages with goroutines of their own, and what locks files for several processes. A plain run tries only
+// these under the race detector, because it has every dependency of a test compiled a second time.
+var raced = []string{
+	"./cache", "./executor", "./flasher", "./internal/builddir", "./internal/cli/console", "./internal/command",
+	"./internal/desk", "./internal/files/filelock", "./internal/ledger", "./internal/sourcetree", "./internal/timegate",
+	"./internal/virtualprobe", "./internal/workdir", "./rpc", "./transport", "./tune/internal/schedule",
+}
 
 // fuzzTimes are the default times for each fuzz target, if FUZZTIME is not set.
 var fuzzTimes = map[string]string{drawn.Full: "15s", drawn.Soak: "10m"}
@@ -84,12 +97,9 @@ func (r *repository) testAll(ctx context.Context, t *tally, level string) error 
 	steps := []func(context.Context, *tally) error{
 		func(ctx context.Context, t *tally) error { return r.runChecks(ctx, r.lintChecks(level == ""), t) },
 		func(ctx context.Context, t *tally) error {
-			raceEnv, race := r.raceDetector()
-			args := append(race, "-count=1", "-vet=off", each, // lint runs vet
+			return r.goTests(ctx, t, level, env, "-count=1", "-vet=off", each, // lint runs vet
 				// one more package at a time than there are processors: tests wait for emulators and probes
 				fmt.Sprintf("-p=%d", runtime.NumCPU()+1), "-shuffle="+seed)
-			args = append(append(args, longest...), "./...")
-			return r.goTest(ctx, t, append(raceEnv, env...), args...)
 		},
 		func(ctx context.Context, t *tally) error { return r.cTests(ctx, t, env) },
 		r.testRuntimeFigures,
@@ -108,6 +118,39 @@ func (r *repository) testAll(ctx context.Context, t *tally, level string) error 
 		}
 	}
 	return nil
+}
+
+// goTests runs the tests of all packages, the longest first. A plain run has only some of them under the race detector.
+func (r *repository) goTests(ctx context.Context, t *tally, level string, env []string, args ...string) error {
+	raceEnv, race := r.raceDetector()
+	race = append(race, args...)
+	if level != "" {
+		return r.goTest(ctx, t, append(raceEnv, env...), append(append(race, longest...), "./...")...)
+	}
+	plain, err := r.plainPackages(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.goTest(ctx, t, env, append(args, plain...)...); err != nil {
+		return err
+	}
+	return r.goTest(ctx, t, append(raceEnv, env...), append(race, raced...)...)
+}
+
+// plainPackages returns the packages that are not raced, the longest first.
+func (r *repository) plainPackages(ctx context.Context) ([]string, error) {
+	list := check{argv: []string{"go", "list", "-f={{.ImportPath}}", "./..."}}
+	printed, err := r.runCheck(ctx, list)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w\n%s", list.typed(), err, printed)
+	}
+	all := append([]string(nil), longest...)
+	for _, path := range strings.Fields(printed) { // on a fresh computer, go also lists its downloads
+		if within := short(path); within != path {
+			all = append(all, "./"+within)
+		}
+	}
+	return slices.DeleteFunc(all, func(p string) bool { return slices.Contains(raced, p) }), nil
 }
 
 // testSeed returns the seed for the random data of the Go tests and for their order. It is the same in every run unless

@@ -1,8 +1,37 @@
 package develop
 
 import (
+	"path/filepath"
+	"slices"
 	"testing"
 )
+
+// A plain run tries each package once: those of raced, and the others, of which the longest are first.
+func TestPlainPackages(t *testing.T) {
+	r := inFolder(filepath.Join("..", ".."))
+	plain, err := r.plainPackages(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if plain[0] != longest[0] || !slices.Contains(plain, "./mlf") {
+		t.Errorf("packages %q", plain)
+	}
+	tested := map[string]bool{}
+	for _, p := range slices.Concat(plain, raced, longest) {
+		files, err := filepath.Glob(filepath.Join(r.Dir, p, "*_test.go"))
+		tested[p] = err == nil && len(files) > 0
+	}
+	for _, p := range raced {
+		if slices.Contains(plain, p) || !tested[p] {
+			t.Errorf("%s is in both lists, or has no tests", p)
+		}
+	}
+	for _, p := range longest {
+		if !tested[p] {
+			t.Errorf("%s has no tests", p)
+		}
+	}
+}
 
 func TestSeedOfTests(t *testing.T) {
 	r, _ := quietRepository()
