@@ -149,16 +149,13 @@ func TestOwnScriptErrors(t *testing.T) {
 			"outside the ranges of the firmware's checksum",
 		},
 	}
-	if !drawn.InFull() {
-		cases = cases[:6]
-	}
 	a := newAcme(t)
 	a.model = mlftest.Tiny(t, map[string]string{"codegen/host/src/lib2.c": `static volatile int begun;
 __attribute__((constructor)) static void begin(void) { begun = 1; }
 `})
 	p, err := a.build()
 	must(t, err)
-	for _, c := range cases {
+	for _, c := range drawn.Of(t, "errors of own scripts", cases, 2) {
 		b := newAcme(t)
 		for i := 0; i < len(c.edits); i += 3 {
 			b.edit(c.edits[i], c.edits[i+1:i+3]...)
@@ -315,13 +312,10 @@ func TestPostLinkErrors(t *testing.T) {
 		{`"sh", "-c", "(echo :0100000041BE; cat $0) >$1", "{hex}", "{out.hex}"`, "reaches into region boot", failure.Link},
 		{`"python3", "{board}/sign.py", "$KILN_NO_KEY", "{out.bin}"`, "needs the variable KILN_NO_KEY, which is not set", failure.Config},
 	}
-	if !drawn.InFull() {
-		cases = cases[:6]
-	}
 	a := newAcme(t)
 	p, err := a.build()
 	must(t, err)
-	for _, c := range cases {
+	for _, c := range drawn.Of(t, "errors after the link", cases, 3) {
 		p.builder.postLinkLimit = 10 * time.Second
 		if c.class == failure.Timeout {
 			p.builder.postLinkLimit = 300 * time.Millisecond

@@ -31,7 +31,8 @@ import (
 // TestSameInputSameBytes builds in two folders, one of a name that shells and make stumble over, nothing cached, with
 // an environment that would change the result if a tool saw it.
 func TestSameInputSameBytes(t *testing.T) {
-	for _, board := range []string{"host", "mps2_an385"} { // a chip's port has files in assembler
+	// a chip's port has files in assembler
+	for _, board := range drawn.Of(t, "boards of same bytes", []string{"host", "mps2_an385"}, 1) {
 		t.Run(board, func(t *testing.T) { sameBytes(t, board) })
 	}
 }
@@ -268,7 +269,8 @@ func TestOperatorFlags(t *testing.T) {
 	t.Parallel()
 	c := cache.New(t.TempDir(), cache.Options{})
 	ids := map[string]bool{}
-	for _, flags := range []string{"", "-O3", "lib1.c:-O3", "-O3,lib1.c:-O1"} {
+	all := drawn.Of(t, "flags of operators", []string{"", "-O3", "lib1.c:-O3", "-O3,lib1.c:-O1"}, 2)
+	for _, flags := range all {
 		dir := filepath.Join(t.TempDir(), "p")
 		b := &Builder{Host: device.Host{Cache: c}}
 		p, err := b.Generate(t.Context(), dir, Spec{
@@ -280,8 +282,8 @@ func TestOperatorFlags(t *testing.T) {
 		must(t, p.Close())
 		ids[i.ID()] = true
 	}
-	if len(ids) != 4 {
-		t.Errorf("%d build ids of 4 choices of flags", len(ids))
+	if len(ids) != len(all) {
+		t.Errorf("%d build ids of %d choices of flags", len(ids), len(all))
 	}
 	_, err := (&Builder{}).Generate(t.Context(), t.TempDir(), Spec{
 		Board: "host", Model: mlftest.Tiny(t, nil), Options: boards.Options{OperatorFlags: "lib9.c:-O3"},
@@ -298,10 +300,10 @@ func TestInputChangesDuringTheBuild(t *testing.T) {
 	model := mlftest.Tiny(t, nil)
 	want := built(t, generated(t, filepath.Join(t.TempDir(), "clean"), Spec{Model: model}))
 
-	for _, c := range []struct{ name, file string }{
+	for _, c := range drawn.Of(t, "changes during the build", []struct{ name, file string }{
 		{"a file changes", "crt/src/rpc/server.c"},
 		{"a file appears", "src/new.c"},
-	} {
+	}, 1) {
 		t.Run(c.name, func(t *testing.T) {
 			store := cache.New(t.TempDir(), cache.Options{})
 			var once sync.Once
@@ -497,7 +499,7 @@ func TestImageForOtherCores(t *testing.T) {
 		{"RISC-V of hard float", "qemu_riscv64", `"elf": {"float_abi": "soft"}`, "double-float instruction set rv64"},
 		{"Cortex-M3 for a Cortex-M4", "mps2_an386", `"cflags": ["-mcpu=cortex-m3", "-mfloat-abi=soft"],
 			"elf": {"float_abi": "soft"}`, ""},
-	}, 4) {
+	}, 2) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			needBoardTools(t, c.of, nil)

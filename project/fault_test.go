@@ -46,7 +46,7 @@ var faultBoards = []faultBoard{
 }
 
 // faultBoardsDrawn is how many of them a plain run tries.
-const faultBoardsDrawn = 4
+const faultBoardsDrawn = 2
 
 // A faultCase is a function of testdata/faults/faults.c and what must come of it.
 type faultCase struct {
@@ -296,7 +296,7 @@ int stuck(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, in
 // at once.
 func TestLongWatchdog(t *testing.T) {
 	t.Parallel()
-	for _, board := range []string{"lm3s6965evb", "mps2_an385"} {
+	for _, board := range drawn.Of(t, "long watchdogs", []string{"lm3s6965evb", "mps2_an385"}, 1) {
 		t.Run(board, func(t *testing.T) {
 			text, err := os.ReadFile(filepath.Join("..", "boards", board+".json"))
 			must(t, err)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -128,7 +129,7 @@ func TestArenaNeed(t *testing.T) {
 		{"mps2_an385", "conv_pools.aot_c_pools", 0},
 		{"qemu_riscv32", "digits_i8.graph", 384},
 		{"qemu_riscv64", "matmul_00", 256},
-	}, 5) {
+	}, 3) {
 		t.Run(c.board+" "+c.model, func(t *testing.T) {
 			p := generated(t, filepath.Join(t.TempDir(), "p"),
 				Spec{Board: c.board, Model: mlftest.Path(t, c.model), Options: boards.Options{PacketBytes: c.packet}})
@@ -208,23 +209,26 @@ func handwritten(t *testing.T, before, lines string) string {
 func TestArenaNeedOfHandwritten(t *testing.T) {
 	t.Parallel()
 	const free = "  if (TVMBackendFreeWorkspace(1, 0, t) != 0) return -1;"
-	for name, c := range map[string]struct{ before, lines string }{
-		"suffix": {"", "  float* t = ((float*)((float*)TVMBackendAllocWorkspace(1, 0, (uint64_t)48384ULL, 2, 32)));\n" +
+	for _, c := range drawn.Of(t, "handwritten", []struct{ name, before, lines string }{
+		{"suffix", "", "  float* t = ((float*)((float*)TVMBackendAllocWorkspace(1, 0, (uint64_t)48384ULL, 2, 32)));\n" +
 			"  if (t == NULL) return -1;\n" + free},
-		"helper": {
-			"#define N (3 * 1024)\nstatic int32_t helper(void) {\n  void* t =\n    TVMBackendAllocWorkspace(1, 0, " +
+		{
+			"helper", "#define N (3 * 1024)\nstatic int32_t helper(void) {\n  void* t =\n    TVMBackendAllocWorkspace(1, 0, " +
 				"N * sizeof(float), 2, 32);\n  if (!t) { return -1; }\n" + free + "\n  return 0;\n}",
 			"  for (int k = 0; k < 3; ++k) if (helper() != 0) return -1;",
 		},
-		"leak": {"", "  void* t = TVMBackendAllocWorkspace(1, 0, 0x800, 2, 32);\n  if (t == NULL) {\n    return -1;\n  }"},
-	} {
-		t.Run(name, func(t *testing.T) {
+		{
+			"leak", "", "  void* t = TVMBackendAllocWorkspace(1, 0, 0x800, 2, 32);\n" +
+				"  if (t == NULL) {\n    return -1;\n  }",
+		},
+	}, 1) {
+		t.Run(c.name, func(t *testing.T) {
 			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: "host", Model: handwritten(t, c.before, c.lines)})
 			needTools(t, p, "make", p.Board().Toolchain.CC)
 			image, need := testArenaNeed(t, p)
 			u, err := p.Usage(image)
 			must(t, err)
-			if u.Arena.Need != need.Bytes || (len(u.Arena.Unsure) > 0) != (name == "leak") {
+			if u.Arena.Need != need.Bytes || (len(u.Arena.Unsure) > 0) != (c.name == "leak") {
 				t.Errorf("usage %+v", u.Arena)
 			}
 		})
@@ -329,7 +333,7 @@ func TestDoesNotFit(t *testing.T) {
 			boards.Options{ArenaKiB: 4090, StackBytes: 4096},
 			FitError{What: "memory", Region: "ram", Option: "arena_kib="},
 		},
-	}, 4) {
+	}, 2) {
 		t.Run(c.name+" "+c.board, func(t *testing.T) {
 			spec := Spec{Board: c.board, Model: mlftest.Path(t, c.model), Options: c.options}
 			p := generated(t, filepath.Join(t.TempDir(), "p"), spec)
@@ -434,7 +438,7 @@ func TestStackNeed(t *testing.T) {
 		{"mps2_an521", "dscnn_i8.aot_c", true},
 		{"microbit", "add.graph", false},
 		{"qemu_riscv32", "conv_f32.graph", true},
-	}, 2) {
+	}, 1) {
 		t.Run(c.board, func(t *testing.T) {
 			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: c.board, Model: mlftest.Path(t, c.model)})
 			needTools(t, p, "make", p.Board().Toolchain.CC, p.Board().Link.Program)
@@ -462,7 +466,8 @@ func TestStackNeed(t *testing.T) {
 // TestUsageStandalone: the arrays of the model's own C are its parameters and workspace.
 func TestUsageStandalone(t *testing.T) {
 	t.Parallel()
-	for archive, workspace := range map[string]int64{"digits_i8.graph": 640, "digits_i8.aot_c": 816} {
+	workspaces := map[string]int64{"digits_i8.graph": 640, "digits_i8.aot_c": 816}
+	for _, archive := range drawn.Of(t, "standalone sizes", slices.Sorted(maps.Keys(workspaces)), 1) {
 		spec := Spec{Board: "mps2_an385", Model: mlftest.Path(t, archive)}
 		spec.Options.App = boards.Standalone
 		p := generated(t, filepath.Join(t.TempDir(), "p"), spec)
@@ -470,7 +475,7 @@ func TestUsageStandalone(t *testing.T) {
 		u, err := p.Usage(built(t, p))
 		must(t, err)
 		size, w := partOf(u, "parameters").Size, partOf(u, "workspace")
-		if n := size.Text + size.Data; n < 2000 || n > 2100 || w.Size != (image.Size{BSS: workspace}) {
+		if n := size.Text + size.Data; n < 2000 || n > 2100 || w.Size != (image.Size{BSS: workspaces[archive]}) {
 			t.Errorf("%s: parameters %+v, workspace %+v", archive, size, w)
 		}
 	}
@@ -480,7 +485,7 @@ func TestUsageStandalone(t *testing.T) {
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	for _, board := range drawn.Of(t, "sizes",
-		[]string{"host", "mps2_an385", "mps2_an521", "microbit", "qemu_riscv32", "qemu_riscv64"}, 3) {
+		[]string{"host", "mps2_an385", "mps2_an521", "microbit", "qemu_riscv32", "qemu_riscv64"}, 1) {
 		t.Run(board, func(t *testing.T) {
 			p := generated(t, filepath.Join(t.TempDir(), "p"),
 				Spec{Board: board, Model: mlftest.Path(t, "digits_i8.aot_packed")})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/toolwords"
 	"github.com/boardsmith/boardsmith/mlf"
@@ -21,14 +22,14 @@ import (
 // helps.
 func TestFitByHand(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
+	for _, c := range drawn.Of(t, "what does not fit by hand", []struct {
 		name, board, model string
 		options            boards.Options
 	}{
 		{"arena", "host", "digits_i8.graph", boards.Options{ArenaKiB: 1}},
 		{"packet buffer", "host", "digits_i8.graph", boards.Options{PacketBytes: 256}},
 		{"stack", "mps2_an385", "digits_i8.aot_packed", boards.Options{StackBytes: 512}},
-	} {
+	}, 1) {
 		t.Run(c.name, func(t *testing.T) {
 			p := generated(t, filepath.Join(t.TempDir(), "p"),
 				Spec{Board: c.board, Model: mlftest.Path(t, c.model), Options: c.options})

@@ -39,7 +39,7 @@ func TestLayout(t *testing.T) {
 			archives = append(archives, a)
 		}
 	}
-	brief := drawn.Of(t, "boards of the layout", layoutBoards, 2)
+	brief := drawn.Of(t, "boards of the layout", layoutBoards, 1)
 	for _, b := range bareBoards(t) {
 		if !drawn.InFull() && !slices.Contains(brief, b.Name) {
 			continue
@@ -59,7 +59,7 @@ func TestLayout(t *testing.T) {
 func TestLayoutOfEveryModel(t *testing.T) {
 	t.Parallel()
 	archives := drawn.Of(t, "layout", mlftest.Archives(t), 2)
-	for _, name := range []string{"mps3_an547", "qemu_riscv64"} {
+	for _, name := range drawn.Of(t, "boards of every model", []string{"mps3_an547", "qemu_riscv64"}, 1) {
 		b, err := boards.Find(name, nil)
 		must(t, err)
 		t.Run(name, func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestLayoutOfEveryModel(t *testing.T) {
 // moves to the next sector, with every model to the same.
 func TestLayoutOfLongRuntime(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"rpi_pico", "nrf52840dk", "nucleo_f401re"} {
+	for _, name := range drawn.Of(t, "long runtimes", []string{"rpi_pico", "nrf52840dk", "nucleo_f401re"}, 1) {
 		b, err := boards.Find(name, nil)
 		must(t, err)
 		compiler, _, err := device.MissingTools(t.Context(), b)

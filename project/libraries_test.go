@@ -240,7 +240,7 @@ func TestLibraryAndModel(t *testing.T) {
 func TestLibraryErrors(t *testing.T) {
 	t.Parallel()
 	e := shelf(t)
-	for _, c := range []struct{ libraries, want, next string }{
+	for _, c := range drawn.Of(t, "errors of libraries", []struct{ libraries, want, next string }{
 		{"nn plain objects twin", "library plain and library twin both define plain_one", "leave one"},
 		{"nn riscv", "library riscv is for the cores rv*, not for native", "leave it out"},
 		{"nn nn", "library nn is given twice", "leave one"},
@@ -248,7 +248,7 @@ func TestLibraryErrors(t *testing.T) {
 		{"nn plain", "objects.h", "library objects has it: generate with Spec.Libraries=nn,plain,objects"},
 		{"nn objects heads", "plain_one", "library plain has it: generate with Spec.Libraries=nn,objects,heads,plain"},
 		{e.Path[0] + "/boards", "library.json", "name the folder"},
-	} {
+	}, 3) {
 		spec := Spec{Board: "with_host", Model: mlftest.Tiny(t, nil), Libraries: strings.Fields(c.libraries)}
 		p, err := generate(t.Context(), filepath.Join(t.TempDir(), "p"), spec, e)
 		if err == nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
@@ -20,7 +21,11 @@ import (
 // and what to use instead, in RPC and standalone firmware and in code for RAM, in a folder whose name has a pattern's
 // characters.
 func TestMissingSystem(t *testing.T) {
+	t.Parallel()
 	needBoardTools(t, "mps2_an385", nil)
+	for _, app := range []string{boards.RPC, boards.Standalone} { // a build folder of which all use the runtime
+		built(t, projectOf(t, "mps2_an385", mlftest.Tiny(t, nil), app))
+	}
 	for name, c := range map[string]struct{ app, include, statement, want, next string }{
 		"heap": {
 			boards.RPC, "<stdlib.h>", "out[0] = (int32_t)(intptr_t)malloc(8);",
@@ -50,7 +55,6 @@ func TestMissingSystem(t *testing.T) {
 		"undefined": {boards.RPC, "<math.h>", "extern int nowhere(void); out[0] = nowhere();", "nowhere", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			source := strings.NewReplacer("<math.h>", c.include, "return 0;", c.statement+" return 0;").
 				Replace(mlftest.TinyOperator)
 			p := generated(t, filepath.Join(t.TempDir(), "p [a-]*"), Spec{
@@ -80,10 +84,13 @@ func TestMissingSystem(t *testing.T) {
 // TestAssert: a failed assert of an operator, and abort, are faults with their place, in the image of a chip, as
 // standalone firmware, in a process, and in RAM. An assert has its condition in each.
 func TestAssert(t *testing.T) {
+	t.Parallel()
 	needBoardTools(t, "mps2_an385", nil)
-	for name, statement := range map[string]string{"assert": "assert(in[0] > 1000);", "abort": "abort();"} {
-		source := strings.NewReplacer("<math.h>", "<assert.h>\n#include <stdlib.h>", "return 0;", statement+" return 0;").
-			Replace(mlftest.TinyOperator)
+	statements := map[string]string{"assert": "assert(in[0] > 1000);", "abort": "abort();"}
+	for _, name := range drawn.Of(t, "checks of operators", []string{"assert", "abort"}, 1) {
+		source := strings.NewReplacer(
+			"<math.h>", "<assert.h>\n#include <stdlib.h>", "return 0;", statements[name]+" return 0;",
+		).Replace(mlftest.TinyOperator)
 		model := mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": source})
 		for where, call := range map[string]func(*testing.T) error{
 			"image":   func(t *testing.T) error { return callTwice(t, projectOf(t, "mps2_an385", model, "")) },
@@ -100,8 +107,7 @@ func TestAssert(t *testing.T) {
 				return err
 			},
 		} {
-			t.Run(name+" "+where, func(t *testing.T) {
-				t.Parallel()
+			t.Run(name+" "+where, func(t *testing.T) { // in turn, in the build folders of those before
 				err := call(t)
 				var faultErr *fault.Error
 				if !errors.As(err, &faultErr) {

@@ -53,7 +53,7 @@ TVM_DLL int32_t twice`,
 func TestAlignedData(t *testing.T) {
 	t.Parallel()
 	emulated := []string{"microbit", "mps2_an385", "qemu_riscv32", "qemu_riscv64"}
-	for _, board := range drawn.Of(t, "boards of aligned data", emulated, 2) {
+	for _, board := range drawn.Of(t, "boards of aligned data", emulated, 1) {
 		t.Run(board, func(t *testing.T) {
 			name, path := boardstest.With(t, board, "own.c", ownVariables, map[string]string{"own.value": "own_value"})
 			e := testEnv()

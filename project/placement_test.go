@@ -103,7 +103,7 @@ var placedRuns = []struct {
 // TestPlacedRuns runs a model whose parts lie in several memories.
 func TestPlacedRuns(t *testing.T) {
 	t.Parallel()
-	for _, c := range drawn.Of(t, "places", placedRuns, 2) {
+	for _, c := range drawn.Of(t, "places", placedRuns, 1) {
 		t.Run(c.board, func(t *testing.T) {
 			m, p, i := openPlaced(t, c.board, c.place)
 			at := symbolsOf(t, i)
@@ -287,7 +287,7 @@ func TestNothingPlacedAtNull(t *testing.T) {
 		{"nucleo_h743zi", "pools.fast=itcm", fastSymbol},
 		{"nucleo_h743zi", "stack=itcm", "bare_guard_start"},
 		{"null", "", "bare_bss_start"},
-	}, 2) {
+	}, 1) {
 		p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{
 			Board: c.board, Model: manyPools(t), Options: boards.Options{Place: c.place, ArenaKiB: 48},
 		}, e)

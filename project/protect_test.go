@@ -139,7 +139,7 @@ func reasonIf(faults bool) fault.Reason {
 func TestMemoryRules(t *testing.T) {
 	t.Parallel()
 	table := nullTable(t)
-	for _, name := range drawn.Of(t, "memory", emulated(t), 3) {
+	for _, name := range drawn.Of(t, "memory", emulated(t), 2) {
 		t.Run(name, func(t *testing.T) {
 			m, p := openMemory(t, name)
 			b := p.Board()
@@ -172,7 +172,7 @@ func TestHandlersStack(t *testing.T) {
 		{"mps2_an521", true},
 		{"netduinoplus2", false},
 		{"qemu_riscv32", false},
-	}, 3) {
+	}, 1) {
 		t.Run(c.board, func(t *testing.T) {
 			m, p := openMemory(t, c.board)
 			m.expect(fault.ReasonStack, "mark")
@@ -191,7 +191,7 @@ func TestHandlersStack(t *testing.T) {
 // into memory where the chip lets accesses pass.
 func TestOverflowOfFrames(t *testing.T) {
 	t.Parallel()
-	for _, board := range drawn.Of(t, "frames", emulated(t), 3) {
+	for _, board := range drawn.Of(t, "frames", emulated(t), 2) {
 		t.Run(board, func(t *testing.T) {
 			m, p := openMemory(t, board)
 			settled, err := p.Board().Settle(p.Options())

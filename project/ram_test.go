@@ -213,7 +213,7 @@ static __attribute__((noinline)) void fails(void) {
 int crash(TVMValue* args, int* codes, int n, TVMValue* out, int* type, void* resource) { fails(); return 1; }
 int good(TVMValue* args, int* codes, int n, TVMValue* out, int* type, void* resource) { return 0; }
 `
-	for _, board := range []string{"mps2_an385", "qemu_riscv32", "host"} {
+	for _, board := range drawn.Of(t, "faults in RAM", []string{"mps2_an385", "qemu_riscv32", "host"}, 1) {
 		t.Run(board, func(t *testing.T) {
 			s, l, _ := openRAM(t, board)
 			o := Operators{Files: []OperatorFile{{Name: "bad.c", Data: []byte(source)}}, Entries: []string{"crash", "good"}}
@@ -307,7 +307,7 @@ PACKED(pend) { for (int64_t i = 0; i < args[0].v_int64; i++) { sink++; interrupt
 // TestInterruptsOfMeasurements has the device count the interrupts during each sample, other than its tick.
 func TestInterruptsOfMeasurements(t *testing.T) {
 	t.Parallel()
-	for _, board := range drawn.Of(t, "boards that count interrupts", []string{"mps2_an385", "qemu_riscv32", "host"}, 2) {
+	for _, board := range drawn.Of(t, "boards that count interrupts", []string{"mps2_an385", "qemu_riscv32", "host"}, 1) {
 		t.Run(board, func(t *testing.T) {
 			s, l, _ := openRAM(t, board)
 			o := Operators{Files: []OperatorFile{{Name: "a.c", Data: []byte(pendOperators)}}, Entries: []string{"quiet", "pend"}}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
+	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/rpc/fault"
 )
@@ -108,11 +109,12 @@ func TestReservedFaults(t *testing.T) {
 	t.Parallel()
 	e := testEnv()
 	e.Path = []string{boardstest.Shelf(t, reservedBoards)}
-	for name, at := range map[string][]int64{"seven": {0x00300000, 0x20300000}, "eight": {0x10300000, 0x38300000}} {
+	regions := map[string][]int64{"seven": {0x00300000, 0x20300000}, "eight": {0x10300000, 0x38300000}}
+	for _, name := range drawn.Of(t, "reserved regions", []string{"seven", "eight"}, 1) {
 		needBoardTools(t, name, e.Path)
 		p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: name, Model: mlftest.Tiny(t, nil)}, e)
 		built(t, p)
-		for _, address := range at {
+		for _, address := range regions[name] {
 			for _, args := range [][]any{{address}, {address, int64(0)}, {address, int64(0), int64(0)}} {
 				mustPoke(t, p, args)
 			}

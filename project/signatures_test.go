@@ -25,8 +25,7 @@ func TestWrongArguments(t *testing.T) {
 				if !drawn.InFull() && (i+j+k)%2 == 1 { // the others have each pair of board, archive and load
 					continue
 				}
-				t.Run(board+"/"+archive+"/"+load, func(t *testing.T) {
-					t.Parallel()
+				t.Run(board+"/"+archive+"/"+load, func(t *testing.T) { // in turn, in the build folders of those before
 					needBoardTools(t, board, nil)
 					p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: board, Model: archiveNamed(t, archive)})
 					_, m, err := p.Model()

@@ -84,7 +84,7 @@ static int helped(int n) {
 // TestStackDoubts has the walk name each function of a model that it cannot follow, and no other.
 func TestStackDoubts(t *testing.T) {
 	t.Parallel()
-	for _, board := range drawn.Of(t, "doubts", []string{"mps2_an385", "qemu_riscv32", "microbit", "qemu_riscv64"}, 2) {
+	for _, board := range drawn.Of(t, "doubts", []string{"mps2_an385", "qemu_riscv32", "microbit", "qemu_riscv64"}, 1) {
 		t.Run(board, func(t *testing.T) {
 			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{
 				Board: board, Model: mlftest.Path(t, "add.graph"), Options: boards.Options{StackBytes: 4096},
