@@ -13,6 +13,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/rpc/fault"
@@ -23,7 +24,7 @@ import (
 func TestBootErrorHasCause(t *testing.T) {
 	t.Parallel()
 	const start = "int main(void) {\n"
-	for _, c := range []struct {
+	for _, c := range drawn.Of(t, "boot errors", []struct {
 		name, board, tool string
 		code              string // at the beginning of main
 		fault             bool
@@ -44,7 +45,7 @@ func TestBootErrorHasCause(t *testing.T) {
 			"boardsmith_port.init(boardsmith_port.ctx); *(volatile uint32_t*)0xB0000000U = 1;", true, 1,
 			[]string{"its fault record", "in main at src/main.c:"},
 		},
-	} {
+	}, 1) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			d := newDesk(t, c.board, c.tool)

@@ -43,7 +43,7 @@ func TestFlashAfterForeignChanges(t *testing.T) {
 		must(t, err)
 		return list
 	}
-	for n, c := range []struct {
+	for n, c := range drawn.Of(t, "foreign changes", []struct {
 		name string
 		do   func()
 	}{
@@ -80,7 +80,7 @@ func TestFlashAfterForeignChanges(t *testing.T) {
 		{"the chip was without power", func() {
 			must(t, virtualprobe.Down(t.Context(), device.EmulatedDir(d.state, d.board)))
 		}},
-	} {
+	}, 3) {
 		t.Run(c.name, func(t *testing.T) {
 			c.do()
 			if err := d.flashAndOpen(images[(n+1)%2]); err != nil {
@@ -308,7 +308,7 @@ func TestFlashWithTwoLedgers(t *testing.T) {
 	second.mustFlash(two)
 	first.mustFlash(one)
 	second.mustFlash(two)
-	for _, after := range []int{400, 900, 1400} {
+	for _, after := range drawn.Of(t, "kills beside another ledger", []int{400, 900, 1400}, 1) {
 		first.disturbFlash(killPoint{hostKilled, after}, one)
 		first.request(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{}})
 		second.mustFlash(two) // its ledger has the image two, clean
@@ -397,7 +397,7 @@ func TestConcurrentFlashesExclude(t *testing.T) {
 		d.image(mlftest.Tiny(t, nil), boards.Options{OperatorOpt: "O0"}),
 	}
 	d.mustFlash(images[0])
-	for round := range 3 {
+	for round := range drawn.Count(1, 3) {
 		var all sync.WaitGroup
 		for _, i := range images {
 			cmd := d.job(i)

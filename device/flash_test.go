@@ -200,7 +200,8 @@ func objcopied(elf string) (parts []flasher.Segment, err error) {
 // held, and only what differs is written.
 func TestFlashWritesWhatDiffers(t *testing.T) {
 	t.Parallel()
-	for _, board := range []string{"microbit", "netduinoplus2"} {
+	names := drawn.Of(t, "board of TestFlashWritesWhatDiffers", []string{"microbit", "netduinoplus2"}, 1)
+	for _, board := range names {
 		for _, tool := range drawn.Of(t, "tool of TestFlashWritesWhatDiffers on "+board, []string{"openocd", "pyocd"}, 1) {
 			t.Run(board+"/"+tool, func(t *testing.T) {
 				d := newDesk(t, board, tool)

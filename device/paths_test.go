@@ -14,6 +14,7 @@ import (
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/cli/scaffold"
+	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe/keepertest"
@@ -62,7 +63,7 @@ func relativeHome(t *testing.T, from string) {
 // between the steps does not matter.
 func TestRelativePaths(t *testing.T) {
 	keepertest.Use(t)
-	for _, from := range []string{"host", "mps2_an385", "netduinoplus2"} {
+	for _, from := range drawn.Of(t, "relative paths", []string{"host", "mps2_an385", "netduinoplus2"}, 1) {
 		t.Run(from, func(t *testing.T) {
 			elsewhere, further := t.TempDir(), t.TempDir()
 			relativeHome(t, from)
