@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 )
 
 // TestRuntimeAlone builds the program of examples/crt-alone in a folder of its own, with make and with CMake, and has
@@ -23,16 +25,17 @@ func TestRuntimeAlone(t *testing.T) {
 	for i := range 64 {
 		fmt.Fprintf(&want, "%d ", int8(3*i))
 	}
-	for name, build := range map[string][][]string{
+	builds := map[string][][]string{
 		"make":  {{"make", "MODEL=" + model, "CRT=" + crt}},
 		"cmake": {{"cmake", "-DMODEL=" + model, "-DCRT=" + crt, "."}, {"cmake", "--build", "."}},
-	} {
+	}
+	for _, name := range drawn.Of(t, "builds of the runtime", []string{"make", "cmake"}, 1) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			if err := os.CopyFS(dir, os.DirFS("../examples/crt-alone")); err != nil {
 				t.Fatal(err)
 			}
-			for _, argv := range build {
+			for _, argv := range builds[name] {
 				runHere(t, dir, argv...)
 			}
 			if got := runHere(t, dir, filepath.Join(dir, "alone")); strings.TrimSpace(got) != strings.TrimSpace(want.String()) {

@@ -12,6 +12,7 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/internal/generator"
 	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
+	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 )
 
 // This file tries the assertions in the port's C about values of board files.
@@ -106,7 +107,7 @@ func TestBoardRules(t *testing.T) {
 	hse := func(old, hz string) []string {
 		return []string{`"STM32_HSE_HZ": "` + old, `"STM32_HSE_HZ": "` + hz}
 	}
-	for _, c := range []struct {
+	for _, c := range drawn.Of(t, "rules of boards", []struct {
 		name, board string
 		changes     []string
 		want        string // "": it compiles
@@ -293,7 +294,7 @@ func TestBoardRules(t *testing.T) {
 		{"255 regions", "mps2_an386", with(`"CPU_MPU_REGIONS": "255U"`), ""},
 		{"guard of 33", "mps2_an385", with(`"BARE_GUARD_BYTES": "33"`), "BARE_GUARD_BYTES: not 0"},
 		{"guard of 48 of a RISC-V", "qemu_riscv32", with(`"BARE_GUARD_BYTES": "48"`), "BARE_GUARD_BYTES: not 0"},
-	} {
+	}, 16) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			text := compilePort(t, "changed", changedBoard(t, c.board, c.changes...))

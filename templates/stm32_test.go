@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 )
 
 // An stm32 is the port of one board, compiled for this computer with the chip in software (testdata/stm32).
@@ -115,7 +116,7 @@ func TestSTM32(t *testing.T) {
 		icache, dcache = 1, 2
 		prefetch       = 4
 	)
-	for _, c := range []struct {
+	for _, c := range drawn.Of(t, "STM32 in software", []struct {
 		board, model string
 		flags        []string
 		coreHz       int // 0: the board's
@@ -192,7 +193,7 @@ func TestSTM32(t *testing.T) {
 			waitStates: 4,
 			conditions: []string{"no-hse", "no-pll", "revision-y"}, lsiMaxHz: 33_600, hasRNG: true, fallbackRNG: true,
 		},
-	} {
+	}, 4) {
 		name := c.board
 		if c.coreHz != 0 {
 			name += strconv.Itoa(c.coreHz / 1_000_000)

@@ -175,7 +175,7 @@ func TestStackErrorNamesWorkingOption(t *testing.T) {
 	}
 	bytes, err := strconv.Atoi(option)
 	must(t, err)
-	for _, size := range []int{bytes, documentedStack(t)} {
+	for _, size := range drawn.Of(t, "stacks that work", []int{bytes, documentedStack(t)}, 1) {
 		t.Run(strconv.Itoa(size), func(t *testing.T) {
 			r, _ := opened(t, tune.Options{Memory: map[string]boards.Options{"microbit": {StackBytes: size}}}, "microbit")
 			result, err := r.Measure(t.Context(), operator("one", right))

@@ -10,6 +10,7 @@ import (
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/internal/cli/scaffold"
+	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/tune"
@@ -46,7 +47,7 @@ const pathsSpace = `{
 // TestRelativePathsSurviveChdir opens runs with relative paths of a board, a template and libraries, and changes the
 // working folder before candidates are built.
 func TestRelativePathsSurviveChdir(t *testing.T) {
-	for _, from := range []string{"host", "mps2_an385"} {
+	for _, from := range drawn.Of(t, "relative paths", []string{"host", "mps2_an385"}, 1) {
 		t.Run(from, func(t *testing.T) {
 			elsewhere, home := t.TempDir(), linkedFolder(t)
 			t.Chdir(home)

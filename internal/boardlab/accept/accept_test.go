@@ -74,10 +74,10 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// TestAccept accepts a process and an emulated board in every run, and all kinds of core in a full one.
+// TestAccept accepts a process or an emulated board in every run, and all kinds of core in a full one.
 func TestAccept(t *testing.T) {
 	t.Parallel()
-	names := []string{"host", "mps2_an385"}
+	names := drawn.Of(t, "accepted boards", []string{"host", "mps2_an385"}, 1)
 	if drawn.InFull() {
 		names = append(names, "lm3s6965evb", "microbit", "mps2_an521", "qemu_riscv32", "qemu_riscv64", "sifive_e",
 			"stm32vldiscovery")
@@ -94,17 +94,21 @@ func TestAccept(t *testing.T) {
 	}
 }
 
-// TestMemoryOfEmulatedBoards compares the memory map of every shipped board that is emulated with the emulator's RAM.
+// TestMemoryOfEmulatedBoards compares the memory maps of shipped boards that are emulated with the emulator's RAM.
 func TestMemoryOfEmulatedBoards(t *testing.T) {
 	t.Parallel()
-	found := 0
+	var emulated []string
 	for _, name := range boards.List(nil) {
 		b, err := boards.Find(name, nil)
 		must(t, err)
-		if b.Link.Kind != "qemu" {
-			continue
+		if b.Link.Kind == "qemu" {
+			emulated = append(emulated, name)
 		}
-		found++
+	}
+	if len(emulated) == 0 {
+		t.Error("no shipped board is emulated")
+	}
+	for _, name := range drawn.Of(t, "memory of emulated boards", emulated, 3) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r, err := accept.RunThrough(t.Context(), trial(t, name), "memory")
@@ -113,9 +117,6 @@ func TestMemoryOfEmulatedBoards(t *testing.T) {
 				t.Errorf("the last step is %+v", last)
 			}
 		})
-	}
-	if found == 0 {
-		t.Error("no shipped board is emulated")
 	}
 }
 
@@ -251,7 +252,7 @@ static void process_ticks_align`,
 }
 
 // brokenDrawn is how many of them a plain run tries.
-const brokenDrawn = 2
+const brokenDrawn = 1
 
 // TestBrokenBoards checks that each fault of a board shows at its step.
 func TestBrokenBoards(t *testing.T) {
