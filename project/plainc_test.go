@@ -17,6 +17,7 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
 	"github.com/boardsmith/boardsmith/ndarray"
@@ -75,7 +76,9 @@ func TestPlainC(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the host board and links to an emulator need POSIX")
 	}
-	runs := []plainRun{{"host", sessionModel, sessionInputs, sessionOutput}}
+	runs := []plainRun{
+		{"host", sessionModel, sessionInputs, sessionOutput}, {"mps2_an386", denseModel, denseInput, denseOutput},
+	}
 	var more []plainRun
 	for _, board := range []string{"mps2_an386", "qemu_riscv32", "microbit"} {
 		more = append(more, plainRun{board, denseModel, denseInput, denseOutput},
@@ -104,6 +107,9 @@ func runPlain(t *testing.T, r plainRun) {
 	p, err := b.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), project.Spec{Board: r.board, Model: r.model})
 	fatal(t, err)
 	defer func() { fatal(t, p.Close()) }()
+	if len(board.Memory) > 0 && r.model == denseModel {
+		checkConstants(t, p)
+	}
 	s, err := p.Run(t.Context(), &device.Desk{Programmer: "none"}, "")
 	fatal(t, err)
 	defer func() { fatal(t, s.Close(t.Context())) }()
@@ -115,6 +121,19 @@ func runPlain(t *testing.T, r plainRun) {
 		comparePlain(t, e, r.in, r.out)
 	}
 	fatal(t, e.Close(t.Context()))
+}
+
+// checkConstants checks that weights and biases of the dense layer count as parameters.
+func checkConstants(t *testing.T, p *project.Project) {
+	t.Helper()
+	image, err := p.Build(t.Context())
+	fatal(t, err)
+	u, err := p.Usage(image)
+	fatal(t, err)
+	i := slices.IndexFunc(u.Parts, func(part fit.PartUse) bool { return part.Name == "parameters" })
+	if i < 0 || slices.Max(u.Parts[i].In) != (12+3)*4 {
+		t.Errorf("constants of 60 bytes: %+v", u.Parts)
+	}
 }
 
 func comparePlain(t *testing.T, e executor.Executor, in, out []ndarray.Named) {

@@ -291,13 +291,14 @@ func (m *model) header() string {
 // metadata returns metadata.json (mlf.md §3).
 func (m *model) metadata() ([]byte, error) {
 	type jsonTensor struct {
-		DType string `json:"dtype"`
-		Size  int    `json:"size"`
+		DType string  `json:"dtype"`
+		Size  int     `json:"size"`
+		Shape []int64 `json:"shape"`
 	}
 	list := func(ts []tensor) (map[string]jsonTensor, int) {
 		all, bytes := map[string]jsonTensor{}, 0
 		for _, t := range ts {
-			all[t.name] = jsonTensor{t.dtype.String(), t.bytes}
+			all[t.name] = jsonTensor{t.dtype.String(), t.bytes, t.shape}
 			bytes += t.bytes
 		}
 		return all, bytes
@@ -319,30 +320,6 @@ func (m *model) metadata() ([]byte, error) {
 	}}}, "", "  ")
 }
 
-// relay returns the text with the tensors' order, names and shapes.
-func (m *model) relay() string {
-	typeOf := func(t tensor) string {
-		var dims []string
-		for _, n := range t.shape {
-			dims = append(dims, fmt.Sprint(n))
-		}
-		return fmt.Sprintf("Tensor[(%s), %s]", strings.Join(dims, ", "), t.dtype)
-	}
-	var args, names, types []string
-	for _, t := range m.inputs {
-		args = append(args, fmt.Sprintf("%%%s: %s", t.name, typeOf(t)))
-	}
-	for _, t := range m.outputs {
-		names, types = append(names, fmt.Sprintf("%q", t.name)), append(types, typeOf(t))
-	}
-	args = append(args, "output_tensor_names=["+strings.Join(names, ", ")+"]")
-	result := types[0]
-	if len(types) > 1 {
-		result = "(" + strings.Join(types, ", ") + ")"
-	}
-	return "def @main(" + strings.Join(args, ", ") + ") -> " + result + " {\n}\n"
-}
-
 // tar returns the archive. Its members have no time and no owner.
 func (m *model) tar() ([]byte, error) {
 	metadata, err := m.metadata()
@@ -356,7 +333,6 @@ func (m *model) tar() ([]byte, error) {
 	own := []member{
 		{name: "metadata.json", data: metadata},
 		{name: "src/" + m.Name + ".json", data: description},
-		{name: "src/" + m.Name + ".relay", data: []byte(m.relay())},
 		{name: headerFolder + "tvmgen_" + m.Name + ".h", data: []byte(m.header())},
 		{name: sourceFolder + m.Name + runSuffix, data: []byte(m.runC())},
 		{name: sourceFolder + m.Name + CallSuffix, data: []byte(m.callC())},

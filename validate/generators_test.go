@@ -1,0 +1,71 @@
+package validate_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/internal/testkit"
+	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
+	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/validate"
+)
+
+// generatorsVariable names the environment variable with the path of a Python that has the generators of
+// testdata/generators.py. They are not tools of boardsmith: without the variable, the test is skipped.
+const generatorsVariable = "BOARDSMITH_GENERATORS_PYTHON"
+
+// TestGenerators runs C of generators from PyPI: a forest and a network of emlearn, a convolutional network of
+// emx-onnx-cgen, and an int8 network of BakeNN. The outputs of 100 samples are those of the packages' own references.
+func TestGenerators(t *testing.T) {
+	t.Parallel()
+	python := os.Getenv(generatorsVariable)
+	if python == "" {
+		t.Skip(generatorsVariable + " is not set: no Python with emlearn, emx-onnx-cgen and bakenn")
+	}
+	folder := t.TempDir()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	script, err := filepath.Abs(filepath.Join("testdata", "generators.py"))
+	testkit.Must(t, err)
+	cmd := exec.CommandContext(ctx, python, script, folder)
+	cmd.Dir, cmd.WaitDelay = t.TempDir(), time.Second // emlearn writes its reference there
+	if said, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	type pair struct{ model, board string }
+	var all, more []pair
+	for _, model := range []string{"forest", "network", "convolution", "dense"} {
+		all = append(all, pair{model, "host"})
+		for _, board := range []string{"mps2_an386", "qemu_riscv32", "microbit"} {
+			more = append(more, pair{model, board})
+		}
+	}
+	for _, p := range append(all, drawn.Of(t, "generators on boards", more, 1)...) {
+		t.Run(p.model+"/"+p.board, func(t *testing.T) {
+			t.Parallel()
+			model, rule := filepath.Join(folder, p.model), "exact"
+			if p.model == "convolution" {
+				rule = "abs=1e-5"
+			}
+			r, err := validated(t, p.board, model, validate.Files{Inputs: filepath.Join(model, "samples.npz")}, rule)
+			if errors.As(err, new(*project.MissingToolError)) {
+				t.Skip(err)
+			}
+			if p.model == "convolution" && p.board == "microbit" { // its tensors lie on the stack
+				if !errors.As(err, new(*project.FitError)) {
+					t.Errorf("%v, want an error about the stack", err)
+				}
+				return
+			}
+			testkit.Must(t, err)
+			if err := r.Err(); err != nil || r.Samples != 100 || r.Equal != 100 {
+				t.Errorf("%v: %+v", err, r)
+			}
+		})
+	}
+}
