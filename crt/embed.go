@@ -15,6 +15,12 @@ var FS embed.FS
 //go:embed candidate/shim.c
 var Shim []byte
 
+// FFI holds candidate/: ffi.c is linked with uploaded operators of TVM 0.21 and later, which include the headers of
+// include/.
+//
+//go:embed candidate/ffi.c all:candidate/include
+var FFI embed.FS
+
 // Embedded holds embedded/: what a generated model uses of the runtime, in firmware that no host talks to.
 //
 //go:embed all:embedded

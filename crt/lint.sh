@@ -222,8 +222,8 @@ failed=0
 cp -R include src embedded candidate test "$tmp"
 # A candidate is another program: its shim defines functions that the runtime has.
 # So are models without a host.
-(cd "$tmp" && findings -Iinclude -Isrc -Itest/config src && findings -Iinclude -Itest/config candidate &&
-  findings -Iinclude embedded) \
+(cd "$tmp" && findings -Iinclude -Isrc -Itest/config src &&
+  findings -Iinclude -Icandidate/include -Itest/config candidate && findings -Iinclude embedded) \
   >"$tmp/runtime" &
 if [ -d ../templates/baremetal ]; then
   zephyr_findings &

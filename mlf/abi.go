@@ -11,7 +11,7 @@ const (
 	// six arguments: values, type codes, count, result, its type code, resource (crt_abi.md §2)
 	ABIPacked   ABI = "packed"
 	ABIUnpacked ABI = "unpacked" // one bare pointer per tensor and pool; entered through project's adapter
-	ABITVMFFI   ABI = "tvm-ffi"  // four arguments, TVM from 0.21; no runtime here enters it yet
+	ABITVMFFI   ABI = "tvm-ffi"  // four arguments, TVM from 0.21; entered through ramlink's adapter
 )
 
 // decideABI derives the ABI from the code scan.

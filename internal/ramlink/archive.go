@@ -37,8 +37,13 @@ func (l *Linker) Archive(ctx context.Context, functions map[string]Operators,
 	var objects []mlf.File
 	for _, name := range slices.Sorted(maps.Keys(functions)) {
 		err := inTemp(func(dir string) error {
-			data, err := l.renamed(ctx, dir, functions[name], name)
-			objects = append(objects, mlf.File{Name: "codegen/host/lib/" + name + ".o", Data: data})
+			o := functions[name]
+			if len(o.Entries) == 0 {
+				return errNoEntry()
+			}
+			o.Entries = o.Entries[:1]
+			object, _, err := l.renamed(ctx, dir, o, name)
+			objects = append(objects, object)
 			return err
 		})
 		if err != nil {
@@ -48,44 +53,93 @@ func (l *Linker) Archive(ctx context.Context, functions map[string]Operators,
 	return residentArchive(slices.Sorted(maps.Keys(functions)), constants, objects)
 }
 
-// renamed returns one object that defines nothing but the operator's entry, under another name.
-func (l *Linker) renamed(ctx context.Context, dir string, o Operators, name string) ([]byte, error) {
-	if len(o.Entries) == 0 {
-		return nil, failure.Errorf(failure.Config, "operators: no entry is named")
+// ModuleArchive returns an archive with operators that lie in flash with the firmware, under the names of all their
+// Entries. Errors: those of Archive.
+func (l *Linker) ModuleArchive(ctx context.Context, o Operators) (a *mlf.Archive, err error) {
+	if ctx.Err() != nil {
+		return nil, failure.Stopped(ctx, "compile operators")
 	}
-	objects, err := l.objects(ctx, dir, o)
+	if len(o.Entries) == 0 {
+		return nil, errNoEntry()
+	}
+	err = inTemp(func(dir string) error {
+		object, entries, err := l.renamed(ctx, dir, o, "boardsmith_module")
+		if err == nil {
+			a, err = residentArchive(entries, nil, []mlf.File{object})
+		}
+		return err
+	})
+	return a, err
+}
+
+func errNoEntry() error { return failure.Errorf(failure.Config, "operators: no entry is named") }
+
+// renamed returns one object NAME.o of an archive that defines nothing but the operators' entries. The symbol of the
+// first one becomes name, that of the i-th other one NAME_i. The returned entries have these symbols.
+func (l *Linker) renamed(ctx context.Context, dir string, o Operators, name string) (mlf.File, []string, error) {
+	o, own, err := l.packed(ctx, o)
 	if err == nil {
+		err = checkNames(o.Files)
+	}
+	var objects []File
+	if err == nil {
+		objects, err = l.objects(ctx, dir, o)
+	}
+	if err == nil {
+		objects = append(objects, own[len(l.own):]...) // firmware has the others
 		err = writeAll(dir, objects)
 	}
 	if err != nil {
-		return nil, err
+		return mlf.File{}, nil, err
 	}
 	objcopy, err := command.Find(l.setting.Board.Toolchain.Objcopy(), l.setting.Board.Toolchain.Install)
 	if err != nil {
-		return nil, err
+		return mlf.File{}, nil, err
 	}
 	const whole = "boardsmith_whole.o"
 	words := append(l.emulation(), "-r", "-o", whole)
 	for _, f := range objects {
-		words = append(words, f.Name)
+		words = append(words, "./"+f.Name)
 	}
 	if err := l.run(ctx, dir, words); err != nil {
-		return nil, err
+		return mlf.File{}, nil, err
 	}
-	_, entry := firmware.EntryNames(o.Entries[0])
-	rename := []string{objcopy, "--redefine-sym", entry + "=" + name, "--keep-global-symbol", name, whole}
-	if err := l.run(ctx, dir, rename); err != nil {
-		return nil, err
+	symbols, entries := renameEntries(o.Entries, name)
+	rename := []string{objcopy}
+	for _, old := range slices.Sorted(maps.Keys(symbols)) {
+		rename = append(rename, "--redefine-sym", old+"="+symbols[old], "--keep-global-symbol", symbols[old])
+	}
+	if err := l.run(ctx, dir, append(rename, whole)); err != nil {
+		return mlf.File{}, nil, err
 	}
 	data, err := os.ReadFile(filepath.Join(dir, whole))
 	if err != nil {
-		return nil, err
+		return mlf.File{}, nil, err
 	}
-	info, err := mlf.File{Name: name + ".o", Data: data}.Info()
-	if err == nil && !slices.Contains(info.Defined, name) {
-		err = failure.Errorf(failure.Link, "the operators have no function %s", entry)
+	object := mlf.File{Name: "codegen/host/lib/" + name + ".o", Data: data}
+	info, err := object.Info()
+	for old, symbol := range symbols {
+		if err == nil && !slices.Contains(info.Defined, symbol) {
+			err = failure.Errorf(failure.Link, "the operators have no function %s", old)
+		}
 	}
-	return data, err
+	return object, entries, err
+}
+
+// renameEntries returns the new names of the symbols of entries, and the entries with them.
+func renameEntries(entries []string, name string) (symbols map[string]string, renamed []string) {
+	symbols = map[string]string{}
+	for _, e := range entries {
+		called, symbol := firmware.EntryNames(e)
+		if symbols[symbol] == "" {
+			symbols[symbol] = name
+			if n := len(symbols); n > 1 {
+				symbols[symbol] = fmt.Sprintf("%s_%d", name, n-1)
+			}
+		}
+		renamed = append(renamed, called+"="+symbols[symbol])
+	}
+	return symbols, renamed
 }
 
 // emulation is the linker with the words that name its output's form, without those of a whole program.
@@ -116,23 +170,26 @@ PACKED(` + doesNothing + `) {
 `
 )
 
-// residentArchive is an archive of objects that define the functions, and of constants.
+// residentArchive is an archive of objects that define the functions, which are NAME=SYMBOL if they are registered
+// under another name than their symbol's, and of constants.
 func residentArchive(functions []string, constants map[string][]byte, objects []mlf.File) (*mlf.Archive, error) {
-	names := slices.Concat([]string{doesNothing}, functions, slices.Sorted(maps.Keys(constants)))
-	var c strings.Builder
+	entries := slices.Concat([]string{doesNothing}, functions, slices.Sorted(maps.Keys(constants)))
+	var c, table, names strings.Builder
 	c.WriteString(residentTop)
-	for _, name := range functions {
-		fmt.Fprintf(&c, "extern PACKED(%s);\n", name)
-	}
 	for _, name := range slices.Sorted(maps.Keys(constants)) {
 		writeConstant(&c, name, constants[name])
 	}
-	fmt.Fprintf(&c, "static const TVMBackendPackedCFunc functions[] = {\n")
-	for _, name := range names {
-		fmt.Fprintf(&c, "  (TVMBackendPackedCFunc)%s,\n", name)
+	for i, e := range entries {
+		name, symbol := firmware.EntryNames(e)
+		if _, isConstant := constants[e]; i > 0 && !isConstant {
+			fmt.Fprintf(&c, "extern PACKED(%s);\n", symbol)
+		}
+		fmt.Fprintf(&table, "  (TVMBackendPackedCFunc)%s,\n", symbol)
+		fmt.Fprintf(&names, `%s\000`, name)
 	}
-	fmt.Fprintf(&c, "};\nstatic const TVMFuncRegistry registry = {\"\\%03o\\%03o%s\\000\", functions};\n",
-		len(names)&0xff, len(names)>>8, strings.Join(names, `\000`))
+	fmt.Fprintf(&c, "static const TVMBackendPackedCFunc functions[] = {\n%s};\n"+
+		"static const TVMFuncRegistry registry = {\"\\%03o\\%03o%s\", functions};\n",
+		table.String(), len(entries)&0xff, len(entries)>>8, names.String())
 	c.WriteString("static const TVMModule library = {&registry};\n" +
 		"const TVMModule* TVMSystemLibEntryPoint(void) { return &library; }\n")
 	metadata := `{"version": 7, "model_name": "resident", "export_datetime": "2020-01-01 00:00:00Z", "memory": {"` +

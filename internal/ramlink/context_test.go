@@ -35,5 +35,6 @@ func TestContexts(t *testing.T) {
 			_, err := l.Archive(ctx, map[string]ramlink.Operators{"f": o}, nil)
 			return err
 		},
+		"Linker.ModuleArchive": func(ctx context.Context) error { _, err := l.ModuleArchive(ctx, o); return err },
 	})
 }

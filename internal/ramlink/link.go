@@ -39,6 +39,9 @@ type Operators struct {
 	// the functions to be called, by their C names; at least one. NAME=SYMBOL registers the C function SYMBOL as NAME.
 	Entries []string
 	Flags   []string // of the compiler, behind the board's
+	// of all entries: "" and mlf.ABIPacked are packed functions. With mlf.ABITVMFFI the C function of entry NAME is
+	// __tvm_ffi_NAME, and files find TVM's headers for this ABI.
+	ABI mlf.ABI
 	// what entries take, by their names: other calls of them are refused. An entry without one takes anything.
 	Signatures []mlf.Signature
 }
@@ -116,9 +119,9 @@ func New(ctx context.Context, s Setting) (*Linker, error) {
 }
 
 // compileOwn compiles a file that is linked with all operators.
-func (l *Linker) compileOwn(ctx context.Context, f File) (objects []File, err error) {
+func (l *Linker) compileOwn(ctx context.Context, files ...File) (objects []File, err error) {
 	err = inTemp(func(dir string) error {
-		objects, err = l.objects(ctx, dir, Operators{Files: []File{f}})
+		objects, err = l.objects(ctx, dir, Operators{Files: files})
 		return err
 	})
 	return objects, err
@@ -333,6 +336,9 @@ func (l *Linker) objects(ctx context.Context, dir string, o Operators) (objects 
 	for _, f := range o.Files {
 		switch path.Ext(f.Name) {
 		case ".o":
+			if err := fit.CheckObject(l.setting.Board, mlf.File{Name: f.Name, Data: f.Data}); err != nil {
+				return nil, err
+			}
 			objects = append(objects, f)
 			continue
 		case ".c":
@@ -441,17 +447,21 @@ func (l *Linker) Link(ctx context.Context, o Operators, w rpc.Window) (program r
 	if len(o.Entries) == 0 {
 		return program, failure.Errorf(failure.Config, "operators: no entry is named")
 	}
+	o, own, err := l.packed(ctx, o)
+	if err != nil {
+		return program, err
+	}
 	if err := checkNames(o.Files); err != nil {
 		return program, err
 	}
 	err = inTemp(func(dir string) error {
-		program, err = l.linkIn(ctx, dir, o, w)
+		program, err = l.linkIn(ctx, dir, o, own, w)
 		return err
 	})
 	return program, err
 }
 
-func (l *Linker) linkIn(ctx context.Context, dir string, o Operators, w rpc.Window) (rpc.Program, error) {
+func (l *Linker) linkIn(ctx context.Context, dir string, o Operators, own []File, w rpc.Window) (rpc.Program, error) {
 	operatorsDir, linkDir := filepath.Join(dir, operatorsPart), filepath.Join(dir, linkPart)
 	objects, err := l.objects(ctx, operatorsDir, o)
 	if err != nil {
@@ -460,11 +470,11 @@ func (l *Linker) linkIn(ctx context.Context, dir string, o Operators, w rpc.Wind
 	if objects, err = l.withLibraries(ctx, operatorsDir, objects, o.Entries); err != nil {
 		return rpc.Program{}, err
 	}
-	own, err := l.stubs(ctx, linkDir, objects)
+	stubs, err := l.stubs(ctx, linkDir, slices.Concat(own, objects))
 	if err != nil {
 		return rpc.Program{}, err
 	}
-	own = slices.Concat(l.own, own)
+	own = slices.Concat(own, stubs)
 	layout := firmware.Registry{
 		Entries: append([]string{initFunction}, o.Entries...), Signatures: o.signatures(),
 		WordBytes: l.setting.Board.ELF.Class / 8,
@@ -579,7 +589,7 @@ func (l *Linker) stubs(ctx context.Context, dir string, objects []File) ([]File,
 		return nil, nil
 	}
 	lacking, defined := map[string]bool{}, map[string]bool{}
-	for _, o := range slices.Concat(l.own, objects) {
+	for _, o := range objects {
 		f, err := elf.NewFile(bytes.NewReader(o.Data))
 		if err != nil {
 			return nil, failure.Errorf(failure.Link, "%s: %w", o.Name, err)
