@@ -48,6 +48,30 @@ func Open(file string) (*Archive, error) {
 	return Parse(file, raw)
 }
 
+// Read is Open for an archive in memory. name is for messages.
+func Read(name string, packed []byte) (*Archive, error) {
+	a := &Archive{Path: name}
+	raw, err := unpack(bytes.NewReader(packed), maxArchive)
+	if err != nil {
+		return nil, a.fault("", "", "%w", err)
+	}
+	return Parse(name, raw)
+}
+
+// ReadFiles returns the files of a tar or a gzipped tar that is no archive of a model. Names are relative and clean,
+// and each occurs once. It unpacks at most limit bytes. name is for messages. Every error is a *FormatError.
+func ReadFiles(name string, packed []byte, limit int64) ([]File, error) {
+	a := &Archive{Path: name}
+	var err error
+	if a.Raw, err = unpack(bytes.NewReader(packed), min(limit, maxArchive)); err != nil {
+		return nil, a.fault("", "", "%w", err)
+	}
+	if err := a.readTar(); err != nil {
+		return nil, err
+	}
+	return a.Files, nil
+}
+
 func openAdvice(err error) string {
 	if errors.Is(err, os.ErrNotExist) {
 		return "check the path of the model"

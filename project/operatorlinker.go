@@ -21,6 +21,12 @@ type OperatorFile = ramlink.File
 // An OperatorLinker makes programs for the RAM of devices that run one project's firmware.
 type OperatorLinker = ramlink.Linker
 
+// ReadOperators returns the operators of a module that TVM has exported: a tar of C files and objects, gzipped or not,
+// or one object. Their ABI is that of the functions they define, their Entries the names with which TVM's clients look
+// these up. The module may come from anywhere: errors are of class config for one that is damaged, oversized, or holds
+// anything else.
+func ReadOperators(module []byte) (Operators, error) { return ramlink.ReadModule(module) }
+
 // BlankArchive returns an archive with one operator, which does nothing: firmware of it is there for what is loaded
 // into RAM.
 func BlankArchive() (*mlf.Archive, error) { return ramlink.BlankArchive() }
