@@ -59,7 +59,7 @@ var mayImport = map[string][]string{
 		"internal/timegate", "internal/files",
 	},
 	"tune": {
-		"project", "device", "image", "rpc", "rpc/fault", "transport", "boards", "mlf", "ndarray", "failure",
+		"serve", "project", "device", "image", "rpc", "rpc/fault", "transport", "boards", "mlf", "ndarray", "failure",
 		"internal/command", "internal/timegate", "internal/files",
 	},
 	"serve":       {"rpc", "rpc/fault", "ndarray", "failure", "internal/files"}, // TVM's RPC server

@@ -13,6 +13,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/rpc"
 )
@@ -50,7 +51,7 @@ func (f *firmware) buildIn(ctx context.Context, in *layout, c Candidate) (l load
 		return l, failure.Stopped(ctx, "build %s", c.ID)
 	}
 	l.paused = time.Since(start)
-	program, err := f.link(ctx, in, c)
+	program, err := f.link(ctx, in, c.functions(), in.window)
 	end()
 	var large *project.FitError
 	if errors.As(err, &large) && f.o.FlashBatch > 0 {
@@ -63,11 +64,11 @@ func (f *firmware) buildIn(ctx context.Context, in *layout, c Candidate) (l load
 	return l, err
 }
 
-// link compiles and links a candidate for the window of a layout.
-func (f *firmware) link(ctx context.Context, in *layout, c Candidate) (rpc.Program, error) {
+// link compiles and links operators for a window beside the firmware of a layout.
+func (f *firmware) link(ctx context.Context, in *layout, o project.Operators, w rpc.Window) (rpc.Program, error) {
 	limited, cancel := context.WithTimeout(ctx, f.o.BuildTimeout)
 	defer cancel()
-	p, err := in.linker.Link(limited, c.functions(), in.window)
+	p, err := in.linker.Link(limited, o, w)
 	if err != nil && ctx.Err() == nil && limited.Err() != nil {
 		return p, failure.Errorf(failure.Timeout, "building took longer than %v", f.o.BuildTimeout)
 	}
@@ -83,9 +84,10 @@ func (f *firmware) compilerWorks(ctx context.Context) bool {
 	defer end()
 	const entry = "boardsmith_compiles"
 	source := fmt.Appendf(nil, "int %s(void) { return 0; } // %d\n", entry, time.Now().UnixNano())
-	_, err = f.link(ctx, f.current(), Candidate{Entry: entry, Operators: project.Operators{
-		Files: []project.OperatorFile{{Name: "compiles.c", Data: source}},
-	}})
+	l := f.current()
+	_, err = f.link(ctx, l, project.Operators{
+		Files: []project.OperatorFile{{Name: "compiles.c", Data: source}}, Entries: []string{entry},
+	}, l.window)
 	return err == nil
 }
 
@@ -104,11 +106,11 @@ func (f *firmware) withConstants(ctx context.Context, c Candidate) (*image.Image
 	if len(all) == len(f.constants.data) {
 		return f.constants.image, nil
 	}
-	i, err := f.buildImage(ctx, nil, all)
+	i, err := f.buildImage(ctx, archiveOf(nil, all))
 	var large *project.FitError
 	if errors.As(err, &large) && len(all) > len(needed) {
 		all = needed
-		i, err = f.buildImage(ctx, nil, all)
+		i, err = f.buildImage(ctx, archiveOf(nil, all))
 	}
 	if err != nil {
 		return nil, err
@@ -127,14 +129,22 @@ func (f *firmware) buildBatch(ctx context.Context, candidates map[string]Candida
 	}
 	f.building.Lock()
 	defer f.building.Unlock()
-	i, err := f.buildImage(ctx, functions, data)
+	i, err := f.buildImage(ctx, archiveOf(functions, data))
 	return i, f.current(), err
 }
 
-// buildImage builds firmware of the current layout with operators and constants. The caller holds f.building.
-func (f *firmware) buildImage(ctx context.Context, functions map[string]project.Operators,
-	data map[string][]byte,
-) (i *image.Image, err error) {
+// archiveOf returns a function that compiles operators and constants for buildImage.
+func archiveOf(functions map[string]project.Operators, constants map[string][]byte) newArchive {
+	return func(ctx context.Context, l *project.OperatorLinker) (*mlf.Archive, error) {
+		return l.Archive(ctx, functions, constants)
+	}
+}
+
+// A newArchive returns what firmware contains, compiled with the linker of its layout.
+type newArchive func(context.Context, *project.OperatorLinker) (*mlf.Archive, error)
+
+// buildImage builds firmware of the current layout with an archive. The caller holds f.building.
+func (f *firmware) buildImage(ctx context.Context, archive newArchive) (i *image.Image, err error) {
 	end, err := f.gate.Work(ctx)
 	if err != nil {
 		return nil, failure.Stopped(ctx, "build firmware")
@@ -144,7 +154,7 @@ func (f *firmware) buildImage(ctx context.Context, functions map[string]project.
 	defer cancel()
 	l := f.current()
 	spec := l.spec
-	if spec.Archive, err = l.linker.Archive(limited, functions, data); err != nil {
+	if spec.Archive, err = archive(limited, l.linker); err != nil {
 		return nil, err
 	}
 	p, err := f.o.Builder.Generate(limited, f.path(".flash"), spec)

@@ -19,6 +19,7 @@ import (
 	"sync"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
 )
@@ -36,6 +37,7 @@ type candidateLine struct {
 	Entry   string          `json:"entry"`
 	Entries []string        `json:"entries,omitempty"`
 	Flags   []string        `json:"flags,omitempty"`
+	ABI     mlf.ABI         `json:"abi,omitempty"` // "": packed
 	Files   []fileLine      `json:"files"`
 	Args    []argLine       `json:"args"`
 	Record  json.RawMessage `json:"record,omitempty"`
@@ -142,7 +144,8 @@ func (s *sources) describe(kind, toolchain string, c Candidate) (text []byte, co
 // line returns a candidate's line without ID and content, and stores the blobs.
 func (s *sources) line(kind string, c Candidate) (candidateLine, error) {
 	line := candidateLine{
-		Kind: kind, Entry: c.Entry, Entries: c.Operators.Entries, Flags: c.Operators.Flags, Record: c.Record,
+		Kind: kind, Entry: c.Entry, Entries: c.Operators.Entries, Flags: c.Operators.Flags,
+		ABI: c.Operators.ABI, Record: c.Record,
 	}
 	for _, f := range c.Operators.Files {
 		blob, err := s.keepBlob(f.Data)
@@ -335,7 +338,7 @@ func parseCandidate(dir string, text []byte) (l candidateLine, err error) {
 func (l *candidateLine) candidate(dir string) (Candidate, error) {
 	c := Candidate{
 		ID: l.ID, Kind: l.Kind, Entry: l.Entry, Record: l.Record,
-		Operators: project.Operators{Entries: l.Entries, Flags: l.Flags},
+		Operators: project.Operators{Entries: l.Entries, Flags: l.Flags, ABI: l.ABI},
 	}
 	for _, f := range l.Files {
 		data, err := readBlob(dir, f.Blob)

@@ -1,0 +1,304 @@
+//go:build linux
+
+package tune_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"math"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/serve"
+	"github.com/boardsmith/boardsmith/tune"
+)
+
+// tvmModules returns the modules of testdata/modules, which TVM 0.27 compiled, by name.
+func tvmModules(t *testing.T) map[string][]byte {
+	t.Helper()
+	f, err := os.Open("testdata/modules/modules.tar.gz")
+	must(t, err)
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	must(t, err)
+	all := map[string][]byte{}
+	for r := tar.NewReader(z); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		must(t, err)
+		data, err := io.ReadAll(r)
+		must(t, err)
+		all[strings.TrimSuffix(h.Name, ".tar")] = data
+	}
+}
+
+// tarOf packs files, given as name and content in turn.
+func tarOf(t *testing.T, files ...string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for i := 0; i < len(files); i += 2 {
+		must(t, w.WriteHeader(&tar.Header{Name: files[i], Mode: 0o644, Size: int64(len(files[i+1]))}))
+		_, err := w.Write([]byte(files[i+1]))
+		must(t, err)
+	}
+	must(t, w.Close())
+	return b.Bytes()
+}
+
+// A boardOperator is an operator of the modules with its reference.
+type boardOperator struct {
+	shapes    [][]int64 // the last is the output's
+	reference func(in [][]float32) []float32
+}
+
+var boardOperators = map[string]boardOperator{
+	"matmul": {[][]int64{{12, 12}, {12, 12}, {12, 12}}, func(in [][]float32) []float32 {
+		out := make([]float32, 144)
+		for i := range out {
+			for k := range 12 {
+				out[i] += in[0][i/12*12+k] * in[1][k*12+i%12]
+			}
+		}
+		return out
+	}},
+	"conv2d": {[][]int64{{1, 4, 8, 8}, {6, 4, 3, 3}, {1, 6, 8, 8}}, func(in [][]float32) []float32 {
+		out := make([]float32, 6*8*8)
+		for i := range out {
+			filter, row, column := i/64, i/8%8, i%8
+			for tap := range 36 {
+				channel, y, x := tap/9, row+tap/3%3-1, column+tap%3-1
+				if y >= 0 && y < 8 && x >= 0 && x < 8 {
+					out[i] += in[0][channel*64+y*8+x] * in[1][filter*36+tap]
+				}
+			}
+		}
+		return out
+	}},
+	"exp": {[][]int64{{8}, {8}}, func(in [][]float32) []float32 {
+		out := make([]float32, 8)
+		for i, x := range in[0] {
+			out[i] = float32(math.Exp(float64(x)))
+		}
+		return out
+	}},
+}
+
+var float32Type = ndarray.DType{Code: ndarray.Float, Bits: 32, Lanes: 1}
+
+func floats(data []byte) []float32 {
+	all := make([]float32, len(data)/4)
+	for i := range all {
+		all[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
+	}
+	return all
+}
+
+// runModule calls a module's main with random inputs, checks its outputs against the reference, and times it.
+func runModule(t *testing.T, loaded serve.Loaded, o boardOperator) {
+	t.Helper()
+	ctx := t.Context()
+	var args []any
+	var inputs [][]float32
+	for i, shape := range o.shapes {
+		array, err := ndarray.Fill(float32Type, shape, uint64(i+1))
+		must(t, err)
+		tensor, err := loaded.Session.NewArray(ctx, array)
+		must(t, err)
+		defer func() { must(t, tensor.Free(ctx)) }()
+		args, inputs = append(args, tensor), append(inputs, floats(array.Data))
+	}
+	f, err := loaded.Module.Function(ctx, "main")
+	must(t, err)
+	if _, err := f.Call(ctx, args...); err != nil {
+		t.Fatal(err)
+	}
+	out, err := args[len(args)-1].(*rpc.Tensor).Array(ctx)
+	must(t, err)
+	want := o.reference(inputs)
+	for i, got := range floats(out.Data) {
+		if math.Abs(float64(got-want[i])) > 1e-4*(1+math.Abs(float64(want[i]))) {
+			t.Fatalf("output %d: %v, want %v", i, got, want[i])
+		}
+	}
+	samples, err := loaded.Module.Time(ctx, "__tvm_main__", rpc.TimeOptions{Number: 1, Repeat: 2}, args...)
+	if err != nil || len(samples) != 2 {
+		t.Errorf("timing: %v, %v", samples, err)
+	}
+	if _, err := f.Call(ctx, args[0]); err == nil || !strings.Contains(err.Error(), "TypeError: Expected ") {
+		t.Errorf("a call with one argument: %v", err)
+	}
+}
+
+// TestBoard loads modules of TVM 0.27, C and objects of its LLVM, into RAM and in firmware.
+func TestBoard(t *testing.T) {
+	t.Parallel()
+	modules := tvmModules(t)
+	for _, name := range []string{"host", "mps2_an386", "qemu_riscv32"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b, err := tune.OpenBoard(t.Context(), t.TempDir(), &device.Desk{}, name, tune.Options{})
+			must(t, err)
+			defer func() { must(t, b.Close()) }()
+			session, err := b.Open(t.Context())
+			must(t, err)
+			for _, form := range []string{"c", name} {
+				if form == "host" && runtime.GOARCH != "amd64" {
+					t.Logf("the objects of host are for amd64, not %s", runtime.GOARCH)
+					continue
+				}
+				for operator, o := range boardOperators {
+					loaded, err := b.Load(t.Context(), modules[operator+"_"+form])
+					must(t, err)
+					if loaded.Session != session {
+						t.Errorf("%s, %s: another session", operator, form)
+					}
+					runModule(t, loaded, o)
+				}
+			}
+			refuseModules(t, b, modules)
+			loaded, err := b.Load(t.Context(), tarOf(t, "lib0.c", packedModule))
+			must(t, err)
+			for _, entry := range []string{"main", "default_function", "__tvm_main__"} {
+				expectNumber(t, loaded, entry, 41)
+			}
+			inFlash, err := b.Load(t.Context(), tarOf(t, "lib0.c", largeModule))
+			must(t, err)
+			if inFlash.Session == session {
+				t.Error("the module does not fit into RAM, but the session is the same")
+			}
+			expectNumber(t, inFlash, "main", 77)
+			expectNumber(t, inFlash, "f", 5)
+			loaded, err = b.Load(t.Context(), modules["exp_c"])
+			must(t, err)
+			runModule(t, loaded, boardOperators["exp"])
+			stopModule(t, b)
+		})
+	}
+}
+
+// packedModule is as TVM 0.14 writes modules of one operator.
+const packedModule = `#include "tvm/runtime/c_runtime_api.h"
+TVM_DLL int32_t main(void* args, int32_t* arg_type_ids, int32_t num_args, void* out_ret_value, int32_t* out_ret_tcode, void* resource_handle) {
+  ((TVMValue*)out_ret_value)->v_int64 = 41;
+  *out_ret_tcode = kTVMArgInt;
+  return 0;
+}
+// CodegenC: NOTE: Auto-generated entry function
+TVM_DLL int32_t __tvm_main__(void* args, int* arg_type_ids, int num_args, void* out_ret_value, int* out_ret_tcode, void* resource_handle) {
+  return main(args, arg_type_ids, num_args, out_ret_value, out_ret_tcode, resource_handle);
+}
+`
+
+// ffiHead begins C modules of TVM 0.21 and later.
+const ffiHead = `#include "tvm/ffi/c_api.h"
+void* __tvm_ffi__library_ctx = NULL;
+#define RESULT (*(TVMFFIAny*)result)
+`
+
+// largeModule does not fit into the RAM for code, has two operators, and an error of its own.
+const largeModule = ffiHead + `static const volatile uint8_t table[200000] = {[1] = 77};
+int32_t __tvm_ffi_main(void* self, void* args, int32_t num_args, void* result) {
+  RESULT.type_index = kTVMFFIInt;
+  RESULT.v_int64 = table[1];
+  return 0;
+}
+int32_t __tvm_ffi_f(void* self, void* args, int32_t num_args, void* result) {
+  RESULT.type_index = kTVMFFIInt;
+  RESULT.v_int64 = table[2] + 5;
+  return 0;
+}
+`
+
+func expectNumber(t *testing.T, loaded serve.Loaded, entry string, want int64) {
+	t.Helper()
+	f, err := loaded.Module.Function(t.Context(), entry)
+	must(t, err)
+	if got, err := f.Call(t.Context()); err != nil || got != want {
+		t.Errorf("%s: %v, %v, want %d", entry, got, err, want)
+	}
+}
+
+// refuseModules loads modules that cannot be built. The board can be used after each.
+func refuseModules(t *testing.T, b *tune.Board, modules map[string][]byte) {
+	t.Helper()
+	operator := func(body string) []byte {
+		return tarOf(t, "lib0.c", ffiHead+`int no_such_function(void);
+int32_t __tvm_ffi_main(void* self, void* args, int32_t num_args, void* result) { `+body+" }")
+	}
+	for _, c := range []struct {
+		module []byte
+		class  failure.Class
+		text   string
+	}{
+		{operator("return no_such_function();"), failure.Link, "no_such_function"},
+		{operator("return 0"), failure.Compile, "lib0.c"},
+		{modules["matmul_soft"], "", "lib0.o"}, // config where the board's file has the processor, else link
+		{[]byte("no tar"), failure.Config, "not a tar"},
+	} {
+		_, err := b.Load(t.Context(), c.module)
+		class := failure.Of(err)
+		if err == nil || class != c.class && (c.class != "" || class != failure.Config && class != failure.Link) ||
+			!strings.Contains(err.Error(), c.text) {
+			t.Errorf("class %q: %v, want %q with %q", class, err, c.class, c.text)
+		}
+		if _, err := b.Open(t.Context()); err != nil {
+			t.Fatalf("after %v: %v", err, err)
+		}
+	}
+}
+
+// stopModule ends a call of a module that does not return, and releases the board, which has all its RAM again.
+func stopModule(t *testing.T, b *tune.Board) {
+	t.Helper()
+	must(t, b.Release(t.Context()))
+	session, err := b.Open(t.Context())
+	must(t, err)
+	before, err := session.Windows(t.Context())
+	must(t, err)
+	loaded, err := b.Load(t.Context(), tarOf(t, "lib0.c", ffiHead+`
+int32_t __tvm_ffi_main(void* self, void* args, int32_t num_args, void* result) {
+  for (volatile int i = 0;; i++) {
+  }
+}
+`))
+	must(t, err)
+	f, err := loaded.Module.Function(t.Context(), "main")
+	must(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, err := f.Call(ctx); err == nil {
+		t.Error("a call that does not return has ended without an error")
+	}
+	must(t, b.Release(t.Context()))
+	session, err = b.Open(t.Context())
+	must(t, err)
+	after, err := session.Windows(t.Context())
+	must(t, err)
+	if len(before) != len(after) || before[0].Bytes != after[0].Bytes {
+		t.Errorf("windows %v, after Release %v", before, after)
+	}
+	expectFree(t, b)
+}
+
+// expectFree loads a small module.
+func expectFree(t *testing.T, b *tune.Board) {
+	t.Helper()
+	loaded, err := b.Load(t.Context(), tarOf(t, "lib0.c", packedModule))
+	must(t, err)
+	expectNumber(t, loaded, "main", 41)
+}
