@@ -100,9 +100,9 @@ func (pl *plan) addSource(t *blueprint.Template, src boards.Source) error {
 }
 
 // put plans a file unless another one has its name. A file that two fields of the board name is one file.
-func (pl *plan) put(to, what string, f planned) error {
-	if was, taken := pl.files[to]; taken && !(f.own != "" && was.own == f.own) {
-		return failure.New(failure.Config, "rename it", "%s and a file of the template have the same name %s", what, to)
+func (pl *plan) put(to, subject string, f planned) error {
+	if other, taken := pl.files[to]; taken && !(f.own != "" && other.own == f.own) {
+		return failure.New(failure.Config, "rename it", "%s and a file of the template have the same name %s", subject, to)
 	}
 	pl.files[to] = f
 	return nil
@@ -122,8 +122,8 @@ func (pl *plan) addOwn(field string, src boards.Source, to string) error {
 func wrongOwn(field string, src boards.Source, err error) error {
 	hint := ""
 	if errors.Is(err, fs.ErrNotExist) {
-		found, _ := fs.Glob(os.DirFS(src.Dir), path.Join(path.Dir(src.Name), "*")) // boards has rejected patterns
-		hint = jsonfile.DidYouMean(src.Name, found)
+		names, _ := fs.Glob(os.DirFS(src.Dir), path.Join(path.Dir(src.Name), "*")) // boards has rejected patterns
+		hint = jsonfile.DidYouMean(src.Name, names)
 	}
 	return failure.Errorf(failure.Config, "%w", &boards.FileError{
 		File: src.At.File, Line: src.At.Line, Err: fmt.Errorf("%s: %q: %w%s", field, src.Name, err, hint),
@@ -178,13 +178,13 @@ func (pl *plan) addHeaders(folder boards.Source) error {
 // similar known one.
 func sourceMissing(t *blueprint.Template, src boards.Source) error {
 	where := "the template " + t.Name
-	known, _ := fs.Glob(t.Files, path.Dir(src.Name)+"/*.[cSh]") // boards has rejected patterns in the folder's name
+	files, _ := fs.Glob(t.Files, path.Dir(src.Name)+"/*.[cSh]") // boards has rejected patterns in the folder's name
 	if src.Dir != "" {
 		where = src.Dir + " and " + where
 		beside, _ := fs.Glob(os.DirFS(src.Dir), path.Join(path.Dir(src.Name), "*.[cSh]"))
-		known = slices.Concat(known, beside, portsOf(t.Files))
+		files = slices.Concat(files, beside, portsOf(t.Files))
 	}
-	hint := jsonfile.DidYouMean(src.Name, known)
+	hint := jsonfile.DidYouMean(src.Name, files)
 	return failure.Errorf(failure.Config, "%w", &boards.FileError{
 		File: src.At.File, Line: src.At.Line,
 		Err: fmt.Errorf("sources: %q is not in %s%s", src.Name, where, hint),

@@ -42,14 +42,14 @@ func (p *Project) Build(ctx context.Context) (*image.Image, error) {
 		}
 		return p.image(last, true), p.noteBuild(last)
 	}
-	now, err := p.carryOutBuild(ctx, b)
+	build, err := p.carryOutBuild(ctx, b)
 	if err != nil {
 		p.found = nil
 		return nil, p.checkBoard(ctx, err)
 	}
-	i := p.image(now, false)
+	i := p.image(build, false)
 	p.builder.images().Keep(i)
-	return i, p.noteBuild(now)
+	return i, p.noteBuild(build)
 }
 
 func (p *Project) image(r *builddir.Record, upToDate bool) *image.Image {
@@ -63,11 +63,11 @@ func (p *Project) image(r *builddir.Record, upToDate bool) *image.Image {
 	forms := p.state.Template.Forms
 	apart, _ := p.state.Board.ApartRegion()
 	i.Bin, i.Hex, i.Apart = p.formOf(r, forms.Bin), p.formOf(r, forms.Hex), p.formOf(r, forms.OfApart(apart.Name))
-	_, _ = hex.Decode(i.BuildID[:], []byte(r.BuildID)) // it was checked when it was read or made
+	_, _ = hex.Decode(i.BuildID[:], []byte(r.BuildID)) // it was validated when it was read or written
 	return i
 }
 
-// formOf returns the path of another form of the image, or "" if the build made none.
+// formOf returns the path of another form of the image, or "" if the build wrote none.
 func (p *Project) formOf(r *builddir.Record, name string) string {
 	if r.Others[name] == "" {
 		return ""
@@ -110,11 +110,11 @@ func (p *Project) carryOutBuild(ctx context.Context, b *builddir.Build) (*buildd
 	if err := p.lock.Change(ctx); err != nil {
 		return nil, err
 	}
-	now, err := p.buildAndCheck(ctx, b)
+	build, err := p.buildAndCheck(ctx, b)
 	if err := errors.Join(err, p.lock.ShareAgain()); err != nil {
 		return nil, err
 	}
-	return now, nil
+	return build, nil
 }
 
 // buildAndCheck replaces the results of the last build, and records them if they can run on the board.

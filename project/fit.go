@@ -67,8 +67,8 @@ func (p *Project) packetBytes() int64 {
 // the model. It skips what the template does not configure.
 func (p *Project) checkModelFits(a *mlf.Archive, m *mlf.Model) error {
 	if !p.takesArena() {
-		for _, why := range p.unsureWorkspace(a, m) {
-			p.builder.log().Warn("the model may need a larger workspace than computed", "because", why)
+		for _, doubt := range p.unsureWorkspace(a, m) {
+			p.builder.log().Warn("the model may need a larger workspace than computed", "because", doubt)
 		}
 		return nil
 	}
@@ -115,8 +115,8 @@ func (p *Project) checkStack() error {
 	if u == nil || err != nil {
 		return err
 	}
-	for _, why := range u.Unsure {
-		p.builder.log().Debug("the stack may become deeper than computed", "because", why)
+	for _, doubt := range u.Unsure {
+		p.builder.log().Debug("the stack may become deeper than computed", "because", doubt)
 	}
 	e := &FitError{Board: p.Board().Name, What: "stack", Region: p.Board().Place.StackRegion()}
 	switch {
@@ -155,8 +155,8 @@ func (p *Project) checkPacket(need fit.ArenaNeed) error {
 func (p *Project) checkArena(need fit.ArenaNeed) error {
 	have := p.arenaBytes()
 	if need.Holds(have) {
-		for _, why := range need.Unsure() {
-			p.builder.log().Warn("the model may need a larger arena than computed", "bytes", need.Bytes, "because", why)
+		for _, doubt := range need.Unsure() {
+			p.builder.log().Warn("the model may need a larger arena than computed", "bytes", need.Bytes, "because", doubt)
 		}
 		return nil
 	}
@@ -178,7 +178,7 @@ func (p *Project) suggest(e *FitError, option string, change func(*boards.Option
 	name, _, _ := strings.Cut(option, "=")
 	o := p.state.Options
 	change(&o)
-	now, err := p.Board().Settle(o)
+	settings, err := p.Board().Settle(o)
 	if err != nil || !slices.Contains(p.state.Template.Options, name) {
 		return
 	}
@@ -194,9 +194,9 @@ func (p *Project) suggest(e *FitError, option string, change func(*boards.Option
 		lines := func(o boards.Options) []string {
 			return strings.Split(string(generator.ForBoard(name, &p.state.Template.Blueprint, p.Board(), o)), "\n")
 		}
-		was := lines(before)
-		for _, line := range lines(now) {
-			if !slices.Contains(was, line) {
+		old := lines(before)
+		for _, line := range lines(settings) {
+			if !slices.Contains(old, line) {
 				e.Lines = append(e.Lines, name+": "+line)
 			}
 		}
@@ -226,13 +226,13 @@ func optionsFit(b *boards.Board, o boards.Options, err error) error {
 		{"stack_bytes", stack - e.Over, &o.StackBytes},
 		{"upload_kib", (int64(1) << bits.Len64(uint64(upload))) / 2, &o.UploadKiB}, // a power of two
 	} {
-		was := *smaller.of
+		old := *smaller.of
 		*smaller.of = int(smaller.value)
 		if _, err := b.Settle(o); err == nil && smaller.value > 0 {
 			e.Option = fmt.Sprintf("%s=%d", smaller.name, smaller.value)
 			return e
 		}
-		*smaller.of = was
+		*smaller.of = old
 	}
 	return e
 }

@@ -47,7 +47,7 @@ func (b *Builder) Generate(ctx context.Context, dir string, s Spec) (*Project, e
 	if err := workdir.CheckFree(dir); err != nil {
 		return nil, err
 	}
-	made, err := makeFolder(dir)
+	created, err := makeFolder(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -58,8 +58,8 @@ func (b *Builder) Generate(ctx context.Context, dir string, s Spec) (*Project, e
 	p := &Project{dir: dir, builder: b, lock: l, model: pl.archive}
 	if err := p.generate(ctx, s, pl); err != nil {
 		p.lock.Release()
-		if made != "" {
-			removeEmpty(dir, made)
+		if created != "" {
+			removeEmpty(dir, created)
 		}
 		return nil, err
 	}
@@ -97,21 +97,21 @@ func goodFolder(dir string) error {
 }
 
 // makeFolder creates dir and returns the topmost folder that it created, or "".
-func makeFolder(dir string) (made string, err error) {
+func makeFolder(dir string) (created string, err error) {
 	for up := dir; ; up = filepath.Dir(up) {
 		if _, err := os.Stat(up); err == nil || up == filepath.Dir(up) {
 			break
 		}
-		made = up
+		created = up
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", plainfile.Error("make", dir, err)
 	}
-	return made, nil
+	return created, nil
 }
 
 // removeEmpty removes what makeFolder created, if it holds only lock files.
-func removeEmpty(dir, made string) {
+func removeEmpty(dir, created string) {
 	l := workdir.NewLock(dir)
 	if l.Change(context.Background()) != nil {
 		return // another process uses it
@@ -122,7 +122,7 @@ func removeEmpty(dir, made string) {
 	}
 	_ = os.RemoveAll(filepath.Join(dir, workdir.StageFolder))
 	l.Discard()
-	for ; os.Remove(dir) == nil && dir != made; dir = filepath.Dir(dir) {
+	for ; os.Remove(dir) == nil && dir != created; dir = filepath.Dir(dir) {
 	}
 }
 
@@ -180,7 +180,7 @@ type todo struct {
 	write  []string
 	remove []string
 	keep   []string          // changed by the user; keep a copy first
-	stay   []string          // changed by the user, and what they were made of has not changed
+	stay   []string          // changed by the user, while their sources have not changed
 	ours   map[string]string // unchanged generated files, with their digests
 }
 

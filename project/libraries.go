@@ -136,9 +136,9 @@ func (b *Builder) findLibrary(ctx context.Context, text string) (*library.Librar
 	} else if !gitfolder.IsRef(text) && !strings.ContainsAny(text, `/\`) {
 		dir := b.shelf()[text]
 		if dir == "" {
-			known := slices.Sorted(maps.Keys(b.shelf()))
-			return nil, projectfile.Library{}, failure.New(failure.Config, "known ones: "+strings.Join(known, ", "),
-				"library %q is not known%s", text, jsonfile.DidYouMean(text, known))
+			names := slices.Sorted(maps.Keys(b.shelf()))
+			return nil, projectfile.Library{}, failure.New(failure.Config, "known ones: "+strings.Join(names, ", "),
+				"library %q is not known%s", text, jsonfile.DidYouMean(text, names))
 		}
 		name, place = text, dir
 	}
@@ -195,8 +195,8 @@ func (b *Builder) HeaderFolders(ctx context.Context, board *boards.Board, librar
 func (b *Builder) shelf() map[string]string {
 	all := map[string]string{}
 	for _, folder := range slices.Backward(b.Path) {
-		found, _ := filepath.Glob(filepath.Join(folder, "libraries", "*", library.File)) // the pattern is valid
-		for _, file := range found {
+		files, _ := filepath.Glob(filepath.Join(folder, "libraries", "*", library.File)) // the pattern is valid
+		for _, file := range files {
 			dir := filepath.Dir(file)
 			all[filepath.Base(dir)] = dir
 		}

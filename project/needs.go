@@ -34,11 +34,11 @@ func (b *Builder) Needs(ctx context.Context, dir string) (all []TemplateNeed, er
 		if err != nil {
 			return nil, err
 		}
-		found, err := b.env(&t.Blueprint, "", dir).Needs(ctx)
+		needs, err := b.env(&t.Blueprint, "", dir).Needs(ctx)
 		if err != nil {
 			return nil, err
 		}
-		for _, n := range found {
+		for _, n := range needs {
 			n.Template = name
 			all = append(all, n)
 		}
@@ -57,7 +57,7 @@ func (p *Project) env() buildenv.Env {
 }
 
 // SystemBoards lists the names of the boards that templates find out about, such as those of an operating system's
-// tree, for projects in dir. unlisted are families of boards of which no list could be made, with the reasons.
+// tree, for projects in dir. unlisted are families of boards that could not be listed, with the reasons.
 func (b *Builder) SystemBoards(ctx context.Context, dir string) (names []string, unlisted map[string]error, err error) {
 	if ctx.Err() != nil {
 		return nil, nil, failure.Stopped(ctx, "boards")
@@ -75,14 +75,14 @@ func (b *Builder) SystemBoards(ctx context.Context, dir string) (names []string,
 		if err != nil {
 			return nil, nil, err
 		}
-		known, err := b.env(&t.Blueprint, "", dir).Boards(ctx)
+		list, err := b.env(&t.Blueprint, "", dir).Boards(ctx)
 		if ctx.Err() != nil {
 			return nil, nil, failure.Stopped(ctx, "boards")
 		}
 		if err != nil {
 			unlisted[family] = err
 		}
-		for _, name := range known {
+		for _, name := range list {
 			names = append(names, family+"/"+name)
 		}
 	}
@@ -96,11 +96,11 @@ func (p *Project) checkBoard(ctx context.Context, err error) error {
 	if !errors.As(err, &tool) || tool.Class != failure.Config || len(p.state.Template.Boards) == 0 {
 		return err
 	}
-	known, failed := p.env().Boards(ctx)
+	list, failed := p.env().Boards(ctx)
 	name := p.state.Board.Zephyr()
 	base, _, _ := strings.Cut(name, "/") // the list may have no variants
 	base, _, _ = strings.Cut(base, "@")  // and no revisions
-	if failed != nil || slices.Contains(known, name) || slices.Contains(known, base) {
+	if failed != nil || slices.Contains(list, name) || slices.Contains(list, base) {
 		return err
 	}
 	if !aboutBoard.MatchString(tool.Message) {
@@ -108,7 +108,7 @@ func (p *Project) checkBoard(ctx context.Context, err error) error {
 	}
 	return failure.New(failure.Config, "choose one that "+failure.Target("boards")+" lists, or let the project's "+
 		"settings name the folder that has it", "%w\nboard %q is not known%s",
-		err, name, jsonfile.DidYouMean(name, known))
+		err, name, jsonfile.DidYouMean(name, list))
 }
 
 var aboutBoard = regexp.MustCompile(`(?i)\bboard\b`)
@@ -118,7 +118,7 @@ func (b *Builder) postLinkNeeds() (all []TemplateNeed) {
 	for _, name := range boards.List(b.Path) {
 		board, err := boards.Find(name, b.Path)
 		if err != nil || board.PostLink.IsZero() || strings.HasPrefix(board.PostLink.Words[0], boards.BoardWord) {
-			continue // mage boards tells what is wrong with a board
+			continue // Find returns the error of a board file
 		}
 		n := TemplateNeed{Board: name, Name: board.PostLink.Words[0]}
 		n.Found, n.Err = command.Find(n.Name, "")

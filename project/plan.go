@@ -96,7 +96,7 @@ func (b *Builder) makePlan(ctx context.Context, s Spec) (*plan, error) {
 		Options:  s.Options, Libraries: libraries,
 	}
 	pl.state.Board.Files, pl.state.Board.Origin = nil, nil
-	return pl, pl.settle()
+	return pl, pl.computeDigests()
 }
 
 // archive returns the archive to generate from.
@@ -264,8 +264,8 @@ func (pl *plan) addCallable(folder string, b *boards.Board, m *mlf.Model) error 
 	return nil
 }
 
-// settle computes the digests.
-func (pl *plan) settle() error {
+// computeDigests sets the digests of the files.
+func (pl *plan) computeDigests() error {
 	pl.state.Files = make(map[string]string, len(pl.files))
 	built := pl.state.Template.BuildFolder() + "/"
 	for name, f := range pl.files {

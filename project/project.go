@@ -47,7 +47,7 @@ type Spec struct {
 	Force   bool // replace files that the user has changed, and keep a copy of each
 }
 
-// A Project is a folder made by Generate, open until Close. Only one goroutine at a time may use it. Several
+// A Project is a folder written by Generate, open until Close. Only one goroutine at a time may use it. Several
 // projects may be used at once, also of one folder and one Builder. An Image that it has built may be used from any
 // goroutine.
 //

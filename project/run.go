@@ -31,16 +31,16 @@ func (p *Project) RecordFlash(i *image.Image, r device.FlashReport, failed error
 	if r.Device == "" {
 		return nil
 	}
-	now := projectfile.Flash{
+	entry := projectfile.Flash{
 		Time: time.Now().UTC().Round(time.Second), Device: r.Device, Programmer: r.Programmer, Image: i.Digest,
 		BuildID: i.ID(),
 		Why:     r.Why, Bytes: r.Wrote, Sectors: r.Erased, Class: failure.Of(failed),
 	}
 	return p.update(func(s *projectfile.State) {
-		if n := len(s.Flashes); n > 0 && s.Flashes[n-1].Idle() && now.Idle() && s.Flashes[n-1].Same(now) {
+		if n := len(s.Flashes); n > 0 && s.Flashes[n-1].Idle() && entry.Idle() && s.Flashes[n-1].Same(entry) {
 			s.Flashes = s.Flashes[:n-1]
 		}
-		s.Flashes = append(s.Flashes, now)
+		s.Flashes = append(s.Flashes, entry)
 		s.Flashes = s.Flashes[max(0, len(s.Flashes)-maxFlashes):]
 	})
 }

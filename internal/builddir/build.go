@@ -41,7 +41,7 @@ type Build struct {
 	PostLink time.Duration // limit of the board's command after the link; 0: a minute
 
 	Explain func(err error, folder string) error // adds the cause to an error of the build command, which ran in a folder
-	Check   func(folder string) error            // of what a build made in a folder
+	Check   func(folder string) error            // of the results of a build in a folder
 
 	Board   *projectfile.Board // as the build completed it; nil unless the template names a file for that
 	r       *recipe
@@ -50,16 +50,16 @@ type Build struct {
 
 // board returns the board as far as it is known.
 func (b *Build) board() *boards.Board {
-	if known := cmp.Or(b.Board, b.State.Built); known != nil {
-		return &known.Board
+	if board := cmp.Or(b.Board, b.State.Built); board != nil {
+		return &board.Board
 	}
 	return &b.State.Board.Board
 }
 
-// advice is the next step after an error in what the build command made.
+// advice is the next step after an error in the results of the build command.
 func (b *Build) advice() string { return Advice(b.State) }
 
-// Advice is the next step after an error in what the build command of a project made.
+// Advice is the next step after an error in the results of a project's build command.
 func Advice(s *projectfile.State) string {
 	return "correct the build command of template " + s.Template.Name
 }
@@ -79,8 +79,8 @@ func (b *Build) Run(ctx context.Context) ([]string, error) {
 
 // runAndComplete runs the build command in a folder, and notes the board that it completed and the compiler that it
 // found. changed are the inputs that differ from those of the folder's last build.
-func (b *Build) runAndComplete(ctx context.Context, in *workdir.Tree, held *os.File, changed []string) error {
-	err := b.run(ctx, in, held, changed)
+func (b *Build) runAndComplete(ctx context.Context, in *workdir.Tree, lock *os.File, changed []string) error {
+	err := b.run(ctx, in, lock, changed)
 	board, failed := b.Complete(in)
 	if err != nil {
 		if failed == nil {
@@ -96,7 +96,7 @@ func (b *Build) runAndComplete(ctx context.Context, in *workdir.Tree, held *os.F
 }
 
 // run runs the template's command, and shows progress by the sources that it prints.
-func (b *Build) run(ctx context.Context, in *workdir.Tree, held *os.File, changed []string) error {
+func (b *Build) run(ctx context.Context, in *workdir.Tree, lock *os.File, changed []string) error {
 	sources := map[string]bool{} // those that no line has named yet
 	for _, name := range changed {
 		if workdir.IsSource(name) {
@@ -112,7 +112,7 @@ func (b *Build) run(ctx context.Context, in *workdir.Tree, held *os.File, change
 	defer give()
 	words := b.Env.Command(b.board(), 1+more, b.wantedForms())
 	tool := buildenv.Run{
-		Dir: in.Dir, Shown: b.Tree.Dir, Path: b.program, Args: words[1:], Held: held, Log: b.Log,
+		Dir: in.Dir, Shown: b.Tree.Dir, Path: b.program, Args: words[1:], Held: lock, Log: b.Log,
 		// The folder is no work tree, whatever is around it.
 		Env: append(slices.Clone(b.r.env), "GIT_CEILING_DIRECTORIES="+filepath.Dir(in.Dir)),
 	}
@@ -164,7 +164,7 @@ func (b *Build) wantedForms() []string {
 	return OtherForms(b.State)
 }
 
-// hasForms reports whether a build made all requested forms.
+// hasForms reports whether a build wrote all requested forms.
 func (b *Build) hasForms(r *Record) bool {
 	return !slices.ContainsFunc(b.wantedForms(), func(name string) bool { return r.Others[name] == "" })
 }

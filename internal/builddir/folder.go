@@ -154,8 +154,8 @@ func (b *Build) unseen(folder, message string) string {
 			"what it asks git"
 	}
 	inFolder := regexp.MustCompile(regexp.QuoteMeta(folder) + `/([^\s:;,"'()]+)`)
-	for _, found := range inFolder.FindAllStringSubmatch(message, -1) {
-		name := path.Clean(found[1])
+	for _, match := range inFolder.FindAllStringSubmatch(message, -1) {
+		name := path.Clean(match[1])
 		if strings.HasPrefix(name, "../") {
 			return outsideNote(name)
 		}
@@ -418,8 +418,8 @@ func (b *Build) copyResults(in *workdir.Tree) ([]string, error) {
 	}
 	names := slices.Concat(forms, b.State.Template.BoardFile(), []string{b.State.Template.ELF, b.State.Template.Map})
 	for _, pattern := range b.State.Template.Results {
-		found, _ := fs.Glob(in.Root.FS(), pattern) // check has validated the pattern
-		names = append(names, found...)
+		files, _ := fs.Glob(in.Root.FS(), pattern) // check has validated the pattern
+		names = append(names, files...)
 	}
 	slices.Sort(names)
 	names = slices.DeleteFunc(slices.Compact(names), func(name string) bool {

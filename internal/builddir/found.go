@@ -36,12 +36,12 @@ func (b *Build) identifyFound(ctx context.Context, board *boards.Board) ([]build
 
 // findsAgain reports whether the compiler of a board that an earlier build completed is there, with its libraries, as
 // that build found it.
-func (b *Build) findsAgain(ctx context.Context, found []buildenv.Identity, board *projectfile.Board) bool {
+func (b *Build) findsAgain(ctx context.Context, identities []buildenv.Identity, board *projectfile.Board) bool {
 	if board == nil {
 		return false
 	}
-	now, err := b.identifyFound(ctx, &board.Board)
-	return err == nil && slices.Equal(now, found)
+	current, err := b.identifyFound(ctx, &board.Board)
+	return err == nil && slices.Equal(current, identities)
 }
 
 // Complete returns the board with what the build command wrote about it into its folder; nil if the template names no

@@ -145,19 +145,19 @@ func (b *Build) checkName(name string) error {
 // unchanged returns an error if inputs differ from what r has read: it is unknown which content was compiled, so
 // that neither the result nor the runtime may be stored under r's keys.
 func (b *Build) unchanged(ctx context.Context) error {
-	var now recipe
-	if err := b.readInputs(b.Tree, &now); err != nil {
+	var current recipe
+	if err := b.readInputs(b.Tree, &current); err != nil {
 		return err
 	}
 	var err error
-	if now.outside, err = b.Env.Outside(); err != nil {
+	if current.outside, err = b.Env.Outside(); err != nil {
 		return err
 	}
-	if now.trees, err = b.Env.Trees(ctx); err != nil {
+	if current.trees, err = b.Env.Trees(ctx); err != nil {
 		return err
 	}
-	names := slices.Concat(changes(b.r.inputs, now.inputs), changes(b.r.outside, now.outside),
-		changes(b.r.trees, now.trees))
+	names := slices.Concat(changes(b.r.inputs, current.inputs), changes(b.r.outside, current.outside),
+		changes(b.r.trees, current.trees))
 	if len(names) > 0 {
 		return failure.New(failure.Config, "build again", "%s changed during the build", strings.Join(names, ", "))
 	}
@@ -168,14 +168,14 @@ func (b *Build) unchanged(ctx context.Context) error {
 func (r *recipe) allTools() []buildenv.Identity { return slices.Concat(r.found, r.tools) }
 
 // changes lists, sorted, the names whose digests differ or that only one of the two has.
-func changes(before, now map[string]string) (names []string) {
+func changes(before, after map[string]string) (names []string) {
 	for name, sum := range before {
-		if now[name] != sum {
+		if after[name] != sum {
 			names = append(names, name)
 		}
 	}
-	for name := range now {
-		if _, known := before[name]; !known {
+	for name := range after {
+		if _, ok := before[name]; !ok {
 			names = append(names, name)
 		}
 	}

@@ -90,19 +90,19 @@ func (b *Build) Finish(results []string, id [16]byte, size image.Size) (*Record,
 	if err != nil {
 		return nil, err
 	}
-	now := &Record{
+	record := &Record{
 		Format: recordFormat, BuildID: hex.EncodeToString(id[:]), Recipe: hex.EncodeToString(b.r.key[:]), Found: b.r.found,
 		Digest: others[b.State.Template.ELF], Others: others, Size: size, Tools: b.r.allTools(), Edited: b.r.edited,
 		Inputs: b.r.inputs,
 	}
 	delete(others, b.State.Template.ELF)
-	data, err := json.MarshalIndent(now, "", "  ")
+	data, err := json.MarshalIndent(record, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", recordFile, err)
 	}
 	name := path.Join(b.State.Template.BuildFolder(), recordFile)
 	at := filepath.Join(b.Tree.Dir, filepath.FromSlash(name))
-	return now, b.Tree.Error("write", name, atomicwriter.WriteFile(at, append(data, '\n'), 0o644))
+	return record, b.Tree.Error("write", name, atomicwriter.WriteFile(at, append(data, '\n'), 0o644))
 }
 
 // RemoveResults removes the results of the last build, first its record. Other files stay, also results that changed.
@@ -121,7 +121,7 @@ func RemoveResults(t *workdir.Tree, folder, elf string) error {
 	results[elf] = r.Digest
 	for name, digest := range results {
 		if !strings.HasPrefix(name, folder+"/") || !filepath.IsLocal(filepath.FromSlash(name)) {
-			continue // no build made it
+			continue // no build wrote it
 		}
 		have, err := t.Digest(name)
 		if err == nil && have == digest {

@@ -275,8 +275,8 @@ func (e Env) Trees(ctx context.Context) (map[string]string, error) {
 			dirs[tree] = filepath.Join(base, filepath.FromSlash(pattern))
 			continue
 		}
-		found, _ := fs.Glob(os.DirFS(base), pattern) // checkOutside has validated the pattern
-		for _, match := range found {
+		matches, _ := fs.Glob(os.DirFS(base), pattern) // checkOutside has validated the pattern
+		for _, match := range matches {
 			if info, err := os.Stat(filepath.Join(base, match)); err == nil && info.IsDir() {
 				dirs[strings.TrimSuffix(tree, pattern)+match] = filepath.Join(base, match)
 			}

@@ -15,7 +15,7 @@ import (
 )
 
 // lacking are what firmware does not have, with the functions of the C library that need it.
-var lacking = []struct{ what, next, functions string }{
+var lacking = []struct{ reason, next, functions string }{
 	{"no heap", "use TVMBackendAllocWorkspace, or a static array", "malloc calloc realloc free strdup aligned_alloc"},
 	{
 		"no standard streams", "use TVMLogf, whose lines the host prints, or remove the call",
@@ -58,13 +58,13 @@ func ExplainSymbol(err error, folder fs.FS, source func(object string) string) e
 		if object == "" {
 			continue
 		}
-		what, next := "no "+symbol, "remove the call"
+		reason, next := "no "+symbol, "remove the call"
 		for _, l := range lacking {
 			if slices.Contains(strings.Fields(l.functions), called) {
-				what, next = l.what, l.next
+				reason, next = l.reason, l.next
 			}
 		}
-		return failure.New(failure.Link, next, "%s calls %s, but firmware has %s: %w", source(object), called, what, err)
+		return failure.New(failure.Link, next, "%s calls %s, but firmware has %s: %w", source(object), called, reason, err)
 	}
 	return err
 }

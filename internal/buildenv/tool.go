@@ -41,14 +41,14 @@ type ToolError struct {
 }
 
 func (e *ToolError) Error() string {
-	what := e.Message
-	if what == "" {
-		what = strings.TrimSpace(string(e.Tail))
+	text := e.Message
+	if text == "" {
+		text = strings.TrimSpace(string(e.Tail))
 	}
-	if what == "" {
+	if text == "" {
 		return e.Tool + ": " + e.Err.Error()
 	}
-	return e.Tool + ": " + e.Err.Error() + "\n" + what
+	return e.Tool + ": " + e.Err.Error() + "\n" + text
 }
 
 // Unwrap returns Err.
@@ -171,7 +171,7 @@ func (t Identity) Words() []string { return []string{t.Name, t.Version, t.Target
 // by the first line of --version or, if they have no such flag, by their files. Those that only start others must be
 // there, and that is all. Errors: *MissingToolError.
 func (e Env) OtherTools(ctx context.Context) ([]Identity, error) {
-	var found []Identity
+	var tools []Identity
 	for _, tool := range e.Template.Tools {
 		path, err := e.Tool(tool)
 		if err != nil {
@@ -184,9 +184,9 @@ func (e Env) OtherTools(ctx context.Context) ([]Identity, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", tool.Name, err)
 		}
-		found = append(found, Identity{Name: tool.Name, Version: version})
+		tools = append(tools, Identity{Name: tool.Name, Version: version})
 	}
-	return found, nil
+	return tools, nil
 }
 
 // Version returns the first line that a program prints of its version or, if it has no such flag, its file's digest.
@@ -222,23 +222,23 @@ func (t *Tools) Libraries(ctx context.Context, cc string, b *boards.Board) ([]Id
 		return links, err
 	})
 	if errors.Is(err, errNoLibrary) {
-		return nil, nil // compiling tells
+		return nil, nil // the compile reports it
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", b.Toolchain.CC, err)
 	}
-	var found []Identity
+	var files []Identity
 	for _, name := range links.files {
 		for _, dir := range links.folders {
 			at := filepath.Join(dir, name)
 			digest, err := Once(ctx, t, at, "digest", func() (string, error) { return DigestOfFile(at) })
 			if err == nil {
-				found = append(found, Identity{Name: name, Version: digest})
+				files = append(files, Identity{Name: name, Version: digest})
 				break
 			}
 		}
 	}
-	return found, nil
+	return files, nil
 }
 
 const CLibrary = "libc.a"
@@ -254,25 +254,25 @@ type linking struct {
 // linkingOf reads from the compiler how it links. An image may have the usual three libraries in addition to those that
 // it names.
 func linkingOf(ctx context.Context, cc string, flags []string) (links linking, err error) {
-	_, said, err := command.Command{
+	_, output, err := command.Command{
 		Path: cc, Args: slices.Concat(flags, []string{"-###", os.DevNull}), Dir: "/",
 		Timeout: AskTimeout,
 	}.Capture(ctx)
 	if ctx.Err() != nil {
 		return links, err
 	}
-	if err != nil && toolwords.LibraryMissing.MatchString(said) {
+	if err != nil && toolwords.LibraryMissing.MatchString(output) {
 		return links, nil // compiling reports it
 	}
 	if err != nil {
 		return links, failure.New(failure.Config, "check the board's cflags and ldflags", "%w: %s", err,
-			toolwords.FirstError(said))
+			toolwords.FirstError(output))
 	}
-	for _, m := range toolwords.LinkFolder.FindAllStringSubmatch(said, -1) {
+	for _, m := range toolwords.LinkFolder.FindAllStringSubmatch(output, -1) {
 		links.folders = append(links.folders, m[1]+m[2])
 	}
 	links.files = []string{CLibrary, "libgcc.a", "libm.a"}
-	for _, m := range toolwords.LinkLibrary.FindAllStringSubmatch(said, -1) {
+	for _, m := range toolwords.LinkLibrary.FindAllStringSubmatch(output, -1) {
 		if name := "lib" + m[1] + ".a"; !slices.Contains(links.files, name) {
 			links.files = append(links.files, name)
 		}
@@ -314,8 +314,8 @@ func Once[T any](ctx context.Context, t *Tools, path, question string, ask func(
 	key := toolKey{path, info.Size(), info.ModTime(), question}
 	for {
 		t.mu.Lock()
-		a, known := t.answers[key]
-		if !known {
+		a, ok := t.answers[key]
+		if !ok {
 			a = &answer{done: make(chan struct{})}
 			if t.answers == nil {
 				t.answers = map[any]*answer{}
@@ -323,7 +323,7 @@ func Once[T any](ctx context.Context, t *Tools, path, question string, ask func(
 			t.answers[key] = a
 		}
 		t.mu.Unlock()
-		if !known {
+		if !ok {
 			return answered(t, key, a, ask)
 		}
 		select {

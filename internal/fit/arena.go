@@ -127,13 +127,13 @@ const (
 
 // request counts one message to the device. run is called while the message's arguments are decoded. Decoded arguments
 // that do not fit behind the message in the packet buffer take memory of the arena.
-func (d *modelDevice) request(what string, handle int64, args []callArgument, run func()) {
+func (d *modelDevice) request(step string, handle int64, args []callArgument, run func()) {
 	length := messageHead + handle + 4
 	for _, a := range args {
 		length += 4 + a.message
 	}
 	if length > d.longest {
-		d.longest, d.longestCall = length, what
+		d.longest, d.longestCall = length, step
 	}
 	room := (d.packet+5+7)/8*8 - (length+5+7)/8*8
 	// The same computation as in arguments_decode.
@@ -163,8 +163,8 @@ func (d *modelDevice) block(bytes, extra int64) {
 }
 
 // empty counts the memory of AllocDataWithScope.
-func (d *modelDevice) empty(what string, rank int, bytes int64) {
-	d.request("memory for "+what, 0, []callArgument{d.tensorArgument(rank), nullArgument}, func() { d.block(bytes, 0) })
+func (d *modelDevice) empty(subject string, rank int, bytes int64) {
+	d.request("memory for "+subject, 0, []callArgument{d.tensorArgument(rank), nullArgument}, func() { d.block(bytes, 0) })
 }
 
 // call calls a function of the model, then times it.
@@ -425,7 +425,7 @@ func (n ArenaNeed) bytes(log uint) int64 { return n.fixed + n.pages[log]*(1<<log
 // Holds reports whether the model runs in an arena of this size.
 func (n ArenaNeed) Holds(arena int64) bool {
 	log := pageLog(arena, n.fixed)
-	if _, known := n.pages[log]; !known {
+	if _, ok := n.pages[log]; !ok {
 		return arena >= n.Bytes // more than a GiB
 	}
 	return arena >= n.bytes(log)

@@ -44,12 +44,12 @@ func CheckObject(b *boards.Board, f mlf.File) error {
 	if err != nil {
 		return failure.New(failure.Config, "export the model again", "%s: %w", f.Name, err)
 	}
-	is := ELFOf(info)
-	if b.ELF.Accepts(is) {
+	elf := ELFOf(info)
+	if b.ELF.Accepts(elf) {
 		return nil
 	}
-	words := is.String()
-	if info.CPU != "" && info.CPU != is.Arch {
+	words := elf.String()
+	if info.CPU != "" && info.CPU != elf.Arch {
 		words += " (" + info.CPU + ")"
 	}
 	return &ObjectError{f.Name, words, b.Name, b.ELF.String()}

@@ -61,14 +61,14 @@ func Open(image, mapFile string, of Sources) (*Layout, error) {
 		return nil, err
 	}
 	for _, object := range m.objects() {
-		made := filepath.Join(of.Dir, filepath.FromSlash(strings.TrimSuffix(object, ".o")+".map"))
+		mapFile := filepath.Join(of.Dir, filepath.FromSlash(strings.TrimSuffix(object, ".o")+".map"))
 		if !strings.HasPrefix(object, of.Build+"/") || !filepath.IsLocal(filepath.FromSlash(object)) {
 			continue
 		}
-		if _, err := os.Stat(made); err != nil {
+		if _, err := os.Stat(mapFile); err != nil {
 			continue // the linker did not combine this object from others
 		}
-		inner, err := openMap(made)
+		inner, err := openMap(mapFile)
 		if err != nil {
 			return nil, err
 		}

@@ -44,7 +44,7 @@ type mapPiece struct {
 	// the name of the object's section; "*fill*" for a gap, "LONG" and the like for data of the linker script
 	name          string
 	address, size uint64
-	object        string // path, of the archive if member is not ""; "" if the linker made it
+	object        string // path, of the archive if member is not ""; "" if the linker created it
 	member        string // of the archive
 }
 

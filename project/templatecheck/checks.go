@@ -162,7 +162,7 @@ func (c *checking) tools(ctx context.Context) (string, error) {
 		c.lacking = err
 	}
 	if c.lacking != nil {
-		return "", &skipping{c.lacking.Error()}
+		return "", &skipError{c.lacking.Error()}
 	}
 	var names []string
 	for _, tool := range b.Tools() {
@@ -216,7 +216,7 @@ func (c *checking) needsMemory() error {
 		return err
 	}
 	if len(c.p.Board().Memory) == 0 {
-		return &skipping{"board " + c.Board + " has no memory map"}
+		return &skipError{"board " + c.Board + " has no memory map"}
 	}
 	return nil
 }
@@ -226,7 +226,7 @@ func (c *checking) parts(context.Context) (string, error) {
 		return "", err
 	}
 	if len(c.found.Landmarks.Parts) == 0 {
-		return "", &skipping{"the template names no parts"}
+		return "", &skipError{"the template names no parts"}
 	}
 	if err := c.checkELFParts(); err != nil {
 		return "", err
@@ -245,10 +245,10 @@ func (c *checking) landmarks(context.Context) (string, error) {
 	defer f.Close()
 	l := c.found.Landmarks
 	all := map[string]firmware.Place{"kept": l.Kept, "reset_cause": l.ResetCause}
-	for n, place := range l.Stacks {
-		all[fmt.Sprintf("stacks[%d]", n)] = place
+	for n, region := range l.Stacks {
+		all[fmt.Sprintf("stacks[%d]", n)] = region
 	}
-	maps.DeleteFunc(all, func(_ string, place firmware.Place) bool { return place == firmware.Place{} })
+	maps.DeleteFunc(all, func(_ string, region firmware.Place) bool { return region == firmware.Place{} })
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if r, ok := all[name].Find(f); !ok || r.Size() == 0 {
 			return "", fmt.Errorf("%s: the image has no %v, or it is empty", name, all[name])
@@ -318,11 +318,11 @@ func (c *checking) again(ctx context.Context) (string, error) {
 	if err := c.needsBuild(); err != nil {
 		return "", err
 	}
-	again, err := c.p.Build(ctx)
+	second, err := c.p.Build(ctx)
 	if err != nil {
 		return "", err
 	}
-	if !again.UpToDate || again.Digest != c.image.Digest {
+	if !second.UpToDate || second.Digest != c.image.Digest {
 		return "", errors.New("nothing was changed, but the image was built again")
 	}
 	return "", nil
@@ -333,14 +333,14 @@ func (c *checking) modelSource() (string, error) {
 	var all []string
 	folders := c.state.Template.Landmarks.Folders
 	for name := range c.state.Files {
-		made := name == path.Join(folders.OfModel(), generator.AdapterFile) ||
+		generated := name == path.Join(folders.OfModel(), generator.AdapterFile) ||
 			name == path.Join(folders.OfModel(), generator.SignaturesFile)
-		if folders.InModel(name) && strings.HasSuffix(name, ".c") && !made {
+		if folders.InModel(name) && strings.HasSuffix(name, ".c") && !generated {
 			all = append(all, name)
 		}
 	}
 	if len(all) == 0 {
-		return "", &skipping{"the archive has no C file"}
+		return "", &skipError{"the archive has no C file"}
 	}
 	slices.Sort(all)
 	return all[0], nil
@@ -373,7 +373,7 @@ func (c *checking) with(ctx context.Context, line string, check func(name string
 	return err
 }
 
-func (c *checking) operator(ctx context.Context) (found string, err error) {
+func (c *checking) operator(ctx context.Context) (result string, err error) {
 	if err := c.needsBuild(); err != nil {
 		return "", err
 	}
@@ -389,19 +389,19 @@ func (c *checking) operator(ctx context.Context) (found string, err error) {
 		if err != nil {
 			return err
 		}
-		now, err := c.objects()
-		if err == nil && len(now) > 0 {
-			found, err = recompiled(before, now, name)
+		current, err := c.objects()
+		if err == nil && len(current) > 0 {
+			result, err = recompiled(before, current, name)
 		}
 		if err == nil && i.BuildID == c.image.BuildID {
 			err = fmt.Errorf("%s was changed, but the build id is the same: it must be a hash, as of -Wl,--build-id=md5", name)
 		}
 		return err
 	})
-	if err == nil && found == "" {
-		err = &skipping{"the build folder has no objects"}
+	if err == nil && result == "" {
+		err = &skipError{"the build folder has no objects"}
 	}
-	return found, err
+	return result, err
 }
 
 // An objectState is what is known about an object file.
@@ -441,24 +441,24 @@ func (c *checking) objects() (map[string]objectState, error) {
 // unityObject matches CMake's names of sources that include others (its property UNITY_BUILD), and the Makefile's.
 var unityObject = regexp.MustCompile(`^unity_.+_(c|c\.c|cxx\.cxx)$`)
 
-// recompiled returns an error if the object of a changed source is the same, or if another one was made again and has
+// recompiled returns an error if the object of a changed source is the same, or if another one was compiled again to
 // the same bytes: then nothing that it depends on was changed.
-func recompiled(before, now map[string]objectState, source string) (string, error) {
-	var made, needless []string
+func recompiled(before, after map[string]objectState, source string) (string, error) {
+	var compiled, needless []string
 	changed := false
-	for at, is := range now {
-		was := before[at]
-		if is.modified.Equal(was.modified) && is.digest == was.digest {
+	for path, object := range after {
+		old := before[path]
+		if object.modified.Equal(old.modified) && object.digest == old.digest {
 			continue
 		}
-		name := filepath.Base(at)
-		made = append(made, name)
-		if is.digest == was.digest {
+		name := filepath.Base(path)
+		compiled = append(compiled, name)
+		if object.digest == old.digest {
 			needless = append(needless, name)
 		}
-		changed = changed || strings.HasPrefix(name, strings.TrimSuffix(path.Base(source), "c"))
+		changed = changed || strings.HasPrefix(name, strings.TrimSuffix(filepath.Base(source), "c"))
 	}
-	slices.Sort(made)
+	slices.Sort(compiled)
 	slices.Sort(needless)
 	switch {
 	case !changed:
@@ -466,7 +466,7 @@ func recompiled(before, now map[string]objectState, source string) (string, erro
 	case len(needless) > 0:
 		return "", fmt.Errorf("only %s was changed, but these were compiled again: %s", source, strings.Join(needless, ", "))
 	}
-	return "compiled: " + strings.Join(made, ", "), nil
+	return "compiled: " + strings.Join(compiled, ", "), nil
 }
 
 // inFolder compares builds in the folder of the first one with builds from nothing.
@@ -486,7 +486,7 @@ func (c *checking) inFolder(ctx context.Context) (string, error) {
 	more := path.Join(path.Dir(source), "boardsmith_more.c")
 	renamed := path.Join(path.Dir(source), "boardsmith_renamed.c")
 	const text = "const int boardsmith_more = 1;\n"
-	for _, step := range []struct{ what, write, remove string }{
+	for _, step := range []struct{ change, write, remove string }{
 		{"there is a file more, " + more, more, ""},
 		{more + " has another name, " + renamed, renamed, more},
 		{renamed + " was removed", "", renamed},
@@ -501,7 +501,7 @@ func (c *checking) inFolder(ctx context.Context) (string, error) {
 			_, err = c.p.Build(ctx)
 		}
 		if err != nil {
-			return "", fmt.Errorf("%s: %w", step.what, err)
+			return "", fmt.Errorf("%s: %w", step.change, err)
 		}
 	}
 	return "4 changes", nil
@@ -603,7 +603,7 @@ func (c *checking) otherFile(paths ...string) error {
 
 var errSucceeded = errors.New("it succeeded")
 
-func (c *checking) errors(ctx context.Context) (found string, err error) {
+func (c *checking) errors(ctx context.Context) (result string, err error) {
 	err = c.with(ctx, "#error of this check", func(name string, err error) error {
 		var tool *buildenv.ToolError
 		if !errors.As(err, &tool) {
@@ -622,11 +622,11 @@ func (c *checking) errors(ctx context.Context) (found string, err error) {
 		if !strings.Contains(tool.Message, at) || strings.Contains(tool.Message, filepath.Join(c.home, "cache")) {
 			return fmt.Errorf("the error is in %s:%d, and the build reported: %s", c.at(name), line, tool.Message)
 		}
-		found, _, _ = strings.Cut(tool.Message, "\n")
-		found = strings.ReplaceAll(found, c.p.Dir()+string(filepath.Separator), "")
+		result, _, _ = strings.Cut(tool.Message, "\n")
+		result = strings.ReplaceAll(result, c.p.Dir()+string(filepath.Separator), "")
 		return nil
 	})
-	return found, err
+	return result, err
 }
 
 func (c *checking) runs(ctx context.Context) (string, error) {
@@ -635,10 +635,10 @@ func (c *checking) runs(ctx context.Context) (string, error) {
 	}
 	board := c.p.Board()
 	if kind := board.Link.Kind; kind != "process" && kind != "qemu" || board.Flash.Emulated {
-		return "", &skipping{"board " + c.Board + " is not a process or an emulator that loads the image"}
+		return "", &skipError{"board " + c.Board + " is not a process or an emulator that loads the image"}
 	}
 	if c.Run == nil {
-		return "", &skipping{"it was not requested"}
+		return "", &skipError{"it was not requested"}
 	}
 	_, emulator, err := device.MissingTools(ctx, board)
 	if err != nil {
@@ -646,7 +646,7 @@ func (c *checking) runs(ctx context.Context) (string, error) {
 	}
 	if len(emulator) > 0 {
 		c.lacking = emulator[0]
-		return "", &skipping{c.lacking.Error()}
+		return "", &skipError{c.lacking.Error()}
 	}
 	desk := c.Desk
 	if desk == nil {
@@ -710,7 +710,7 @@ func (c *checking) option(ctx context.Context, o boards.Option, usual map[string
 			return "", err
 		}
 		c.trying = word
-		now, err := c.compiledWith(ctx, spec, before)
+		rebuilt, err := c.compiledWith(ctx, spec, before)
 		if class := failure.Of(err); class == failure.Config || class == failure.DoesNotFit {
 			refused = err
 			continue
@@ -718,7 +718,7 @@ func (c *checking) option(ctx context.Context, o boards.Option, usual map[string
 		if err != nil {
 			return "", fmt.Errorf("%s: %w", word, err)
 		}
-		for name, digests := range now {
+		for name, digests := range rebuilt {
 			for _, digest := range digests {
 				if !slices.Contains(usual[name], digest) {
 					return word, nil
@@ -751,7 +751,7 @@ func (c *checking) compiledWith(ctx context.Context, s project.Spec, before map[
 	if err != nil {
 		return nil, err
 	}
-	maps.DeleteFunc(objects, func(at string, is objectState) bool { return is == before[at] })
+	maps.DeleteFunc(objects, func(at string, object objectState) bool { return object == before[at] })
 	all := map[string][]string{}
 	for _, at := range append(slices.Collect(maps.Keys(objects)), i.Path) {
 		digest, err := loadedDigest(at)

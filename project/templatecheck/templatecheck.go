@@ -196,25 +196,25 @@ var templateChecks = []check{
 	},
 }
 
-// A skipping is why a check is not made.
-type skipping struct{ why string }
+// A skipError is the error of a check that is skipped.
+type skipError struct{ reason string }
 
-func (s *skipping) Error() string { return s.why }
+func (e *skipError) Error() string { return e.reason }
 
 func (c *checking) all(ctx context.Context, done func(Check)) error {
 	for _, check := range templateChecks {
 		result := Check{Name: check.name, Doc: check.doc}
-		found, err := check.run(c, ctx)
-		var skipped *skipping
+		detail, err := check.run(c, ctx)
+		var skipped *skipError
 		switch {
 		case ctx.Err() != nil:
 			return failure.Stopped(ctx, "template %s: check %s", c.Template, check.name)
 		case errors.As(err, &skipped):
-			result.Skipped = skipped.why
+			result.Skipped = skipped.reason
 		case err != nil:
 			return &templateError{result, err, c.advice(check, err)}
 		default:
-			result.Found = found
+			result.Found = detail
 		}
 		done(result)
 	}
@@ -241,7 +241,7 @@ func (c *checking) advice(of check, err error) string {
 // needsBuild returns an error for skipping a check of an image if none can be built.
 func (c *checking) needsBuild() error {
 	if c.lacking != nil {
-		return &skipping{"nothing can be built here"}
+		return &skipError{"nothing can be built here"}
 	}
 	return nil
 }

@@ -260,7 +260,7 @@ func TestTemplateModelSource(t *testing.T) {
 	} {
 		c := generated(t, project.Spec{Board: "host", Model: mlftest.Path(t, archive)})
 		name, err := c.modelSource()
-		var skipped *skipping
+		var skipped *skipError
 		if name != want || errors.As(err, &skipped) != (want == "") {
 			t.Errorf("%s: %q, %v", archive, name, err)
 		}
