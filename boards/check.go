@@ -254,13 +254,13 @@ func notOneOf[T comparable](value T, valid ...T) string {
 	return fmt.Sprintf("%q is none of %s%s", text, strings.Join(names, ", "), jsonfile.DidYouMean(text, names))
 }
 
-func repeated[T any](what string, list []T, key func(T) string) string {
-	known := map[string]bool{}
+func repeated[T any](item string, list []T, key func(T) string) string {
+	keys := map[string]bool{}
 	for _, e := range list {
-		if known[key(e)] {
-			return fmt.Sprintf("%s %q is there twice", what, key(e))
+		if keys[key(e)] {
+			return fmt.Sprintf("%s %q is there twice", item, key(e))
 		}
-		known[key(e)] = true
+		keys[key(e)] = true
 	}
 	return ""
 }

@@ -77,8 +77,8 @@ func runs(core, code string) bool {
 		return true
 	}
 	if lesser, ok := armRuns[core]; ok {
-		_, known := armRuns[code]
-		return !known || slices.Contains(lesser, code)
+		_, ok := armRuns[code]
+		return !ok || slices.Contains(lesser, code)
 	}
 	have, want := riscvLetters(core), riscvLetters(code)
 	if have == "" || want == "" {

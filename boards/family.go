@@ -41,8 +41,8 @@ func member(shelves []shelf, name string) (family, member string) {
 // Families returns the names of the families of boards on the search path and of the shipped ones, sorted.
 func Families(folders []string) (names []string) {
 	for _, s := range shelves(folders) {
-		found, _ := fs.Glob(s.files, familyFolder+"/*.json") // the pattern is valid
-		for _, f := range found {
+		files, _ := fs.Glob(s.files, familyFolder+"/*.json") // the pattern is valid
+		for _, f := range files {
 			names = append(names, strings.TrimSuffix(path.Base(f), ".json"))
 		}
 	}
@@ -128,21 +128,21 @@ func (b *Board) Complete(file string, data []byte) (*Board, error) {
 			return nil, &FileError{File: file, Line: line, Err: fmt.Errorf("%s: a build cannot change it", field)}
 		}
 	}
-	whole, err := b.copied()
+	merged, err := b.copied()
 	if err != nil {
 		return nil, err
 	}
-	if err := whole.decode(data, file, "", lines, items); err != nil {
+	if err := merged.decode(data, file, "", lines, items); err != nil {
 		return nil, err
 	}
 	if b.Own != nil {
-		whole.Link = whole.Link.unless(b.Own)
-		if err := whole.decode(b.Own, file, "", nil, nil); err != nil {
+		merged.Link = merged.Link.unless(b.Own)
+		if err := merged.decode(b.Own, file, "", nil, nil); err != nil {
 			return nil, err
 		}
 	}
-	whole.Partial = false
-	return whole, whole.check()
+	merged.Partial = false
+	return merged, merged.check()
 }
 
 // unless returns a build's link, or none if a board's own fields name another kind: the fields of a link belong

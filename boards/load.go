@@ -35,9 +35,9 @@ var (
 )
 
 // notFound returns the error for a board, chip or cpu that is in no folder of the search path.
-func notFound(name string, known []string) error {
-	return failure.New(failure.Config, "choose one of: "+strings.Join(known, ", "), "board %q is not known%s", name,
-		jsonfile.DidYouMean(name, known))
+func notFound(name string, available []string) error {
+	return failure.New(failure.Config, "choose one of: "+strings.Join(available, ", "), "board %q is not known%s",
+		name, jsonfile.DidYouMean(name, available))
 }
 
 // A FileError reports an error in a board file, with its line.
@@ -173,8 +173,8 @@ func shelves(folders []string) []shelf {
 func names(shelves []shelf) []string {
 	var all []string
 	for _, s := range shelves {
-		found, _ := fs.Glob(s.files, "*.json") // the pattern is valid; a missing folder has no boards
-		for _, f := range found {
+		files, _ := fs.Glob(s.files, "*.json") // the pattern is valid; a missing folder has no boards
+		for _, f := range files {
 			if name := strings.TrimSuffix(f, ".json"); nameRE.MatchString(name) {
 				all = append(all, name)
 			}
@@ -255,20 +255,20 @@ func (b *Board) load(shelves []shelf, level, name string, from *Origin) error {
 }
 
 func mayInheritText(level string) string {
-	what := cmp.Or(level, "board")
+	subject := cmp.Or(level, "board")
 	if !isLevel(level) {
-		what = "board of a family"
+		subject = "board of a family"
 	}
 	up := mayInherit(level)
 	if len(up) == 0 {
-		return "a " + what + " inherits from nothing"
+		return "a " + subject + " inherits from nothing"
 	}
-	return "a " + what + " inherits from " + strings.Join(up, "/NAME or ") + "/NAME"
+	return "a " + subject + " inherits from " + strings.Join(up, "/NAME or ") + "/NAME"
 }
 
-func notRead(err error, name string, known []string) error {
+func notRead(err error, name string, available []string) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return notFound(name, known)
+		return notFound(name, available)
 	}
 	return failure.Errorf(failure.Config, "board %s: %w", name, err)
 }
@@ -277,15 +277,15 @@ func parentMissing(err error, level, name string, shelves []shelf) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	var known []string
+	var names []string
 	for _, s := range shelves {
-		found, _ := fs.Glob(s.files, level+"/*.json") // as in names
-		for _, f := range found {
-			known = append(known, strings.TrimSuffix(f, ".json"))
+		files, _ := fs.Glob(s.files, level+"/*.json") // as in names
+		for _, f := range files {
+			names = append(names, strings.TrimSuffix(f, ".json"))
 		}
 	}
 	full := level + "/" + name
-	return fmt.Errorf("inherits %q, which is not known%s", full, jsonfile.DidYouMean(full, known))
+	return fmt.Errorf("inherits %q, which is not known%s", full, jsonfile.DidYouMean(full, names))
 }
 
 // read returns the first shelf's file of that name, its name for messages, and its folder on disk, absolute.

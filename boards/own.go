@@ -212,12 +212,12 @@ func (b *Board) checkPostLink() error {
 	if program := c.Words[0]; boardFileRE.FindString(program) != program && strings.ContainsAny(program, "${}") {
 		return b.wrong("post_link", "%q is no program: write a name or %s/FILE", program, BoardWord)
 	}
-	known := []string{BoardWord, ELFWord, BinWord, HexWord, OutBinWord, OutHexWord}
+	placeholders := []string{BoardWord, ELFWord, BinWord, HexWord, OutBinWord, OutHexWord}
 	writes := map[string]bool{}
 	for _, w := range c.Words {
 		for _, word := range wordRE.FindAllString(w, -1) {
-			if !slices.Contains(known, word) {
-				return b.wrong("post_link", "the word %s is not known%s", word, jsonfile.DidYouMean(word, known))
+			if !slices.Contains(placeholders, word) {
+				return b.wrong("post_link", "the word %s is not known%s", word, jsonfile.DidYouMean(word, placeholders))
 			}
 			if word == OutBinWord || word == OutHexWord {
 				writes[word] = true

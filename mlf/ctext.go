@@ -345,7 +345,7 @@ func (c *cText) mention(text []byte) {
 }
 
 // eachName finds names. It does not tokenize the text, because it may hold megabytes of numbers.
-func eachName(text []byte, found func(name string)) {
+func eachName(text []byte, yield func(name string)) {
 	for at := 0; at < len(text); at++ {
 		b := text[at]
 		if !isWord(b) {
@@ -356,7 +356,7 @@ func eachName(text []byte, found func(name string)) {
 			end++
 		}
 		if b < '0' || b > '9' {
-			found(string(text[at:end]))
+			yield(string(text[at:end]))
 		}
 		at = end
 	}

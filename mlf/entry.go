@@ -24,7 +24,7 @@ func (a *Archive) relayOf(model string) *relayText {
 
 // readGraph takes a graph model's tensors from its graph. Inputs are the arguments that are not parameters and, if
 // the metadata lists inputs, are listed there.
-func (a *Archive) readGraph(m *Model, known figures, params map[string]bool) error {
+func (a *Archive) readGraph(m *Model, memory figures, params map[string]bool) error {
 	f := a.oneOf("executor-config/graph/"+m.Name+".graph", "*/graph/graph.json")
 	if f == nil {
 		return a.fault("", "", "model %s: its graph is missing", m.Name)
@@ -36,17 +36,17 @@ func (a *Archive) readGraph(m *Model, known figures, params map[string]bool) err
 	m.Graph = f.Data
 	for _, n := range g.Args {
 		name := g.Nodes[n].Name
-		_, listed := known.inputs[name]
-		if params[name] || len(known.inputs) > 0 && !listed {
+		_, listed := memory.inputs[name]
+		if params[name] || len(memory.inputs) > 0 && !listed {
 			continue
 		}
 		m.Inputs = append(m.Inputs, g.Tensor(g.Rows[n], name))
 	}
-	names := outputNames(a.relayOf(m.Name), known, len(g.Heads))
+	names := outputNames(a.relayOf(m.Name), memory, len(g.Heads))
 	for i, e := range g.Heads {
 		m.Outputs = append(m.Outputs, g.Tensor(e, names[i]))
 	}
-	if err := agree(known.inputs, m.Inputs); err != nil {
+	if err := agree(memory.inputs, m.Inputs); err != nil {
 		return a.fault(f.Name, "", "%w", err)
 	}
 	return nil
@@ -55,48 +55,48 @@ func (a *Archive) readGraph(m *Model, known figures, params map[string]bool) err
 // readEntry derives an AOT model's tensors: order and number from the header, else from the Relay text, else
 // alphabetically; names and types from the metadata; shapes from the metadata if it has them, else from the Relay text
 // if they match the metadata's sizes.
-func (a *Archive) readEntry(m *Model, known figures) error {
+func (a *Archive) readEntry(m *Model, memory figures) error {
 	relay := a.relayOf(m.Name)
 	inputs := relay.Params
-	m.listed = len(known.inputs)+len(known.outputs) > 0
-	if len(known.inputs) > 0 {
-		inputs = keep(relay.Params, known.inputs)
+	m.listed = len(memory.inputs)+len(memory.outputs) > 0
+	if len(memory.inputs) > 0 {
+		inputs = keep(relay.Params, memory.inputs)
 	}
 	outputs := relay.Results
-	names := outputNames(relay, known, max(len(outputs), len(known.outputs)))
+	names := outputNames(relay, memory, max(len(outputs), len(memory.outputs)))
 	for i := range outputs {
 		outputs[i].Name = names[i]
 	}
 	if m.Header == nil {
-		m.Inputs = complete(inputs, known.inputs)
-		m.Outputs = completeOutputs(outputs, known.outputs, names)
-		return agreeAll(a, m, known)
+		m.Inputs = complete(inputs, memory.inputs)
+		m.Outputs = completeOutputs(outputs, memory.outputs, names)
+		return agreeAll(a, m, memory)
 	}
-	in, err := byField(m.Header.Inputs, inputs, known.inputs)
+	in, err := byField(m.Header.Inputs, inputs, memory.inputs)
 	if err != nil {
 		return a.fault(m.Headers[0].Name, "", "input %w", err)
 	}
-	out, err := byField(m.Header.Outputs, outputs, known.outputs)
+	out, err := byField(m.Header.Outputs, outputs, memory.outputs)
 	if err != nil {
 		return a.fault(m.Headers[0].Name, "", "output %w", err)
 	}
 	m.Inputs, m.Outputs = in, out
-	return agreeAll(a, m, known)
+	return agreeAll(a, m, memory)
 }
 
-func agreeAll(a *Archive, m *Model, known figures) error {
-	if err := agree(known.inputs, m.Inputs); err != nil {
+func agreeAll(a *Archive, m *Model, memory figures) error {
+	if err := agree(memory.inputs, m.Inputs); err != nil {
 		return a.fault(metadataFile, "", "model %s: inputs: %w", m.Name, err)
 	}
-	if err := agree(known.outputs, m.Outputs); err != nil {
+	if err := agree(memory.outputs, m.Outputs); err != nil {
 		return a.fault(metadataFile, "", "model %s: outputs: %w", m.Name, err)
 	}
 	return nil
 }
 
-func keep(ts []Tensor, known map[string]Tensor) (kept []Tensor) {
+func keep(ts []Tensor, listed map[string]Tensor) (kept []Tensor) {
 	for _, t := range ts {
-		if _, ok := known[t.Name]; ok {
+		if _, ok := listed[t.Name]; ok {
 			kept = append(kept, t)
 		}
 	}
@@ -104,31 +104,31 @@ func keep(ts []Tensor, known map[string]Tensor) (kept []Tensor) {
 }
 
 // complete returns the ordered tensors, corrected by the metadata, followed by those that only the metadata has.
-func complete(ordered []Tensor, known map[string]Tensor) []Tensor {
+func complete(ordered []Tensor, listed map[string]Tensor) []Tensor {
 	var out []Tensor
 	seen := map[string]bool{}
 	for _, t := range ordered {
-		out = append(out, merge(t, known[t.Name]))
+		out = append(out, merge(t, listed[t.Name]))
 		seen[t.Name] = true
 	}
-	for _, name := range sorted(known) {
+	for _, name := range sorted(listed) {
 		if !seen[name] {
-			out = append(out, known[name])
+			out = append(out, listed[name])
 		}
 	}
 	return out
 }
 
 // completeOutputs is complete for outputs. A type that the metadata does not list stays.
-func completeOutputs(ordered []Tensor, known map[string]Tensor, names []string) []Tensor {
+func completeOutputs(ordered []Tensor, listed map[string]Tensor, names []string) []Tensor {
 	if len(ordered) > 0 {
 		for i, t := range ordered {
-			ordered[i] = merge(t, known[t.Name])
+			ordered[i] = merge(t, listed[t.Name])
 		}
 		return ordered
 	}
 	for _, name := range names {
-		if t, ok := known[name]; ok {
+		if t, ok := listed[name]; ok {
 			ordered = append(ordered, t)
 		}
 	}
@@ -137,18 +137,18 @@ func completeOutputs(ordered []Tensor, known map[string]Tensor, names []string) 
 
 // merge adds the metadata to a tensor of the Relay text. If the sizes differ, the metadata, which describes the
 // generated code, takes precedence, and the shape is unknown.
-func merge(t, known Tensor) Tensor {
-	if known.Name == "" {
+func merge(t, listed Tensor) Tensor {
+	if listed.Name == "" {
 		return t
 	}
-	if t.DType != known.DType || t.Bytes != known.Bytes || known.Shape != nil {
-		return known
+	if t.DType != listed.DType || t.Bytes != listed.Bytes || listed.Shape != nil {
+		return listed
 	}
 	return t
 }
 
 // byField orders tensors as in the header's struct; fields have sanitised names.
-func byField(fields []Field, relay []Tensor, known map[string]Tensor) ([]Tensor, error) {
+func byField(fields []Field, relay []Tensor, listed map[string]Tensor) ([]Tensor, error) {
 	var out []Tensor
 	for i, f := range fields {
 		t := Tensor{Name: f.Name, Bytes: f.Bytes}
@@ -158,10 +158,10 @@ func byField(fields []Field, relay []Tensor, known map[string]Tensor) ([]Tensor,
 			t = relay[i]
 			t.Name = f.Name
 		}
-		for _, name := range sorted(known) {
+		for _, name := range sorted(listed) {
 			if Sanitize(name) == f.Name {
 				t.Name = name
-				t = merge(t, known[name])
+				t = merge(t, listed[name])
 			}
 		}
 		if f.Bytes != 0 && t.Bytes != 0 && f.Bytes != t.Bytes {
@@ -177,7 +177,7 @@ func byField(fields []Field, relay []Tensor, known map[string]Tensor) ([]Tensor,
 
 // outputNames returns the names of n outputs in order. The metadata lists them alphabetically, so that the order
 // comes from the Relay text or from numbers that TVM added to the names.
-func outputNames(relay *relayText, known figures, n int) []string {
+func outputNames(relay *relayText, memory figures, n int) []string {
 	names := make([]string, n)
 	for i := range names {
 		names[i] = outputName(i, n)
@@ -185,7 +185,7 @@ func outputNames(relay *relayText, known figures, n int) []string {
 	if len(relay.OutputNames) == n {
 		return relay.OutputNames
 	}
-	listed := sorted(known.outputs)
+	listed := sorted(memory.outputs)
 	if len(listed) != n {
 		return names
 	}
@@ -196,18 +196,18 @@ func outputNames(relay *relayText, known figures, n int) []string {
 	if n == 1 || slices.Equal(counted, names) {
 		return counted
 	}
-	return byType(names, relay.Results, known.outputs)
+	return byType(names, relay.Results, memory.outputs)
 }
 
 // byType assigns the metadata's names to outputs with a unique type and size. The others keep TVM's default names.
-func byType(names []string, results []Tensor, known map[string]Tensor) []string {
+func byType(names []string, results []Tensor, listed map[string]Tensor) []string {
 	if len(results) != len(names) {
 		return names
 	}
 	for i, r := range results {
 		var match []string
-		for _, name := range sorted(known) {
-			if k := known[name]; k.DType == r.DType && k.Bytes == r.Bytes {
+		for _, name := range sorted(listed) {
+			if k := listed[name]; k.DType == r.DType && k.Bytes == r.Bytes {
 				match = append(match, name)
 			}
 		}
@@ -228,16 +228,16 @@ func sorted(m map[string]Tensor) []string {
 }
 
 // agree returns an error if the tensors differ from the metadata.
-func agree(known map[string]Tensor, ts []Tensor) error {
+func agree(listed map[string]Tensor, ts []Tensor) error {
 	for _, t := range ts {
-		k, ok := known[t.Name]
+		k, ok := listed[t.Name]
 		if ok && (k.DType != t.DType || k.Bytes != t.Bytes) {
 			return fmt.Errorf("%s, but by %s %v of %d bytes", t, metadataFile, k.DType, k.Bytes)
 		}
 	}
-	if len(known) > 0 && len(ts) != len(known) {
-		return fmt.Errorf("there are %d tensors, but by %s %d: %s", len(ts), metadataFile, len(known),
-			strings.Join(sorted(known), ", "))
+	if len(listed) > 0 && len(ts) != len(listed) {
+		return fmt.Errorf("there are %d tensors, but by %s %d: %s", len(ts), metadataFile, len(listed),
+			strings.Join(sorted(listed), ", "))
 	}
 	return nil
 }

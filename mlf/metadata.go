@@ -166,7 +166,7 @@ func (a *Archive) readModel(m *Model, raw *rawModel) error {
 		return a.fault(metadataFile, "", "model %s: unsupported executors %q; graph and aot are supported", m.Name, executors)
 	}
 	m.Executor = Executor(executors[0])
-	known, err := a.readMemory(m, raw)
+	memory, err := a.readMemory(m, raw)
 	if err != nil {
 		return err
 	}
@@ -185,40 +185,40 @@ func (a *Archive) readModel(m *Model, raw *rawModel) error {
 		m.Pools, m.Devices = m.Header.Pools, m.Header.Devices
 	}
 	if m.Executor == Graph {
-		return a.readGraph(m, known, params)
+		return a.readGraph(m, memory, params)
 	}
-	return a.readEntry(m, known)
+	return a.readEntry(m, memory)
 }
 
 // figures are a model's tensors in its metadata: names, types and sizes, unordered.
 type figures struct{ inputs, outputs map[string]Tensor }
 
 func (a *Archive) readMemory(m *Model, raw *rawModel) (figures, error) {
-	known := figures{map[string]Tensor{}, map[string]Tensor{}}
+	memory := figures{map[string]Tensor{}, map[string]Tensor{}}
 	if a.Version == 1 {
-		return known, nil // storage ids only, which the graph has too
+		return memory, nil // storage ids only, which the graph has too
 	}
 	var mem rawMemory
 	if len(raw.Memory) > 0 {
 		if err := json.Unmarshal(raw.Memory, &mem); err != nil {
-			return known, a.fault(metadataFile, "", "model %s: memory: %w", m.Name, err)
+			return memory, a.fault(metadataFile, "", "model %s: memory: %w", m.Name, err)
 		}
 	}
 	for _, main := range mem.Functions.Main {
 		if main.Workspace < 0 || main.Constants < 0 || main.IO < 0 {
-			return known, a.fault(metadataFile, "", "model %s: a negative memory size", m.Name)
+			return memory, a.fault(metadataFile, "", "model %s: a negative memory size", m.Name)
 		}
 		m.Workspace += main.Workspace
 		m.Constants += main.Constants
 		m.IO += main.IO
-		if err := readTensors(main.Inputs, known.inputs); err != nil {
-			return known, a.fault(metadataFile, "", "model %s: %w", m.Name, err)
+		if err := readTensors(main.Inputs, memory.inputs); err != nil {
+			return memory, a.fault(metadataFile, "", "model %s: %w", m.Name, err)
 		}
-		if err := readTensors(main.Outputs, known.outputs); err != nil {
-			return known, a.fault(metadataFile, "", "model %s: %w", m.Name, err)
+		if err := readTensors(main.Outputs, memory.outputs); err != nil {
+			return memory, a.fault(metadataFile, "", "model %s: %w", m.Name, err)
 		}
 	}
-	return known, nil
+	return memory, nil
 }
 
 func readTensors(raw map[string]rawTensor, into map[string]Tensor) error {
@@ -265,16 +265,16 @@ func (a *Archive) oneOf(name, pattern string) *File {
 	if f := a.Find(name); f != nil || a.Version >= 7 {
 		return f
 	}
-	var found *File
+	var file *File
 	for i := range a.Files {
 		if ok, _ := path.Match(pattern, a.Files[i].Name); ok {
-			if found != nil {
+			if file != nil {
 				return nil
 			}
-			found = &a.Files[i]
+			file = &a.Files[i]
 		}
 	}
-	return found
+	return file
 }
 
 // findHeader finds the interface header; TVM writes its name in lower case.

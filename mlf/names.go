@@ -28,21 +28,21 @@ func isAlnum(c byte) bool {
 // Lookup finds a tensor by its name, or by its name in C if that is unique. kind, "input" or "output", is for the
 // error, which lists the tensors and names the most similar one.
 func Lookup(kind string, tensors []Tensor, name string) (int, error) {
-	found := -1
+	match := -1
 	for i, t := range tensors {
 		if t.Name == name {
 			return i, nil
 		}
 		if Sanitize(t.Name) == Sanitize(name) && (Sanitize(name) == name || Sanitize(t.Name) == t.Name) {
-			if found >= 0 {
-				found = len(tensors)
+			if match >= 0 {
+				match = len(tensors)
 			} else {
-				found = i
+				match = i
 			}
 		}
 	}
-	if found >= 0 && found < len(tensors) {
-		return found, nil
+	if match >= 0 && match < len(tensors) {
+		return match, nil
 	}
 	names, list := make([]string, len(tensors)), make([]string, len(tensors))
 	for i, t := range tensors {

@@ -155,10 +155,10 @@ var errAttributes = errors.New("its build attributes are damaged")
 func attributes(e *elf.File, section, vendor string, order binary.ByteOrder,
 	isText func(uint64) bool,
 ) (map[uint64]attribute, error) {
-	found := map[uint64]attribute{}
+	attributes := map[uint64]attribute{}
 	s := e.Section(section)
 	if s == nil {
-		return found, nil
+		return attributes, nil
 	}
 	if s.Size > maxAttributes {
 		return nil, errAttributes
@@ -183,11 +183,11 @@ func attributes(e *elf.File, section, vendor string, order binary.ByteOrder,
 		if string(name) != vendor {
 			continue
 		}
-		if err := readScopes(body, order, isText, found); err != nil {
+		if err := readScopes(body, order, isText, attributes); err != nil {
 			return nil, err
 		}
 	}
-	return found, nil
+	return attributes, nil
 }
 
 // sized splits off a part that begins with its length, which includes itself.
@@ -207,13 +207,13 @@ const (
 	maxAttributes = 1 << 20 // bytes; real ones have about a hundred
 )
 
-func readScopes(body []byte, order binary.ByteOrder, isText func(uint64) bool, found map[uint64]attribute) error {
+func readScopes(body []byte, order binary.ByteOrder, isText func(uint64) bool, attributes map[uint64]attribute) error {
 	for len(body) > 0 {
 		part, rest, ok := sized(body, body[1:], order)
 		if !ok {
 			return errAttributes
 		}
-		if part[0] == fileScope && !readPairs(part[5:], isText, found) {
+		if part[0] == fileScope && !readPairs(part[5:], isText, attributes) {
 			return errAttributes
 		}
 		body = rest
@@ -221,7 +221,7 @@ func readScopes(body []byte, order binary.ByteOrder, isText func(uint64) bool, f
 	return nil
 }
 
-func readPairs(p []byte, isText func(uint64) bool, found map[uint64]attribute) bool {
+func readPairs(p []byte, isText func(uint64) bool, attributes map[uint64]attribute) bool {
 	for len(p) > 0 {
 		tag, n := binary.Uvarint(p)
 		if n <= 0 {
@@ -242,7 +242,7 @@ func readPairs(p []byte, isText func(uint64) bool, found map[uint64]attribute) b
 			}
 			a.text, p = string(text), rest
 		}
-		found[tag] = a
+		attributes[tag] = a
 	}
 	return true
 }

@@ -51,9 +51,9 @@ func (b *blob) u32() uint32 {
 	return 0
 }
 
-func (b *blob) want(what string, got, want uint64) {
+func (b *blob) want(field string, got, want uint64) {
 	if b.err == nil && got != want {
-		b.err = fmt.Errorf("%s is %#x, not %#x", what, got, want)
+		b.err = fmt.Errorf("%s is %#x, not %#x", field, got, want)
 	}
 }
 
