@@ -216,10 +216,13 @@ class _Target:
     high: int
     dtype: str
 
-    def requantize(self, total: Any, multiplier: Any, shift: int) -> Any:
-        """Returns a sum times multiplier / 2**shift, rounded, as an integer in the bounds."""
-        wide = total.astype("int64") * multiplier.astype("int64") + tirx.const(1 << (shift - 1), "int64")
-        return self.clamp(tirx.shift_right(wide, tirx.const(shift, "int64")).astype("int32"))
+    def requantize(self, total: Any, multiplier: Any, shift: int, even: bool = False) -> Any:
+        """Returns a sum times multiplier / 2**shift as an integer in the bounds, rounded, halves up or to even."""
+        wide, half = total.astype("int64") * multiplier.astype("int64"), tirx.const(1 << (shift - 1), "int64")
+        places = tirx.const(shift, "int64")
+        if even:
+            half = half - 1 + tirx.bitwise_and(tirx.shift_right(wide, places), tirx.const(1, "int64"))
+        return self.clamp(tirx.shift_right(wide + half, places).astype("int32"))
 
     def clamp(self, value: Any) -> Any:
         """Adds the zero point and returns the result within its bounds."""
@@ -378,24 +381,44 @@ def _matmul(r: Rewriter, value: Any, target: _Target, bias: Any = None) -> Integ
 
 def _average(r: Rewriter, value: Any, target: _Target) -> Integers | None:
     """The mean of each channel of an image."""
-    operand = r._operand(value.args[0])
-    if operand is None or len(_shape(value.args[0])) != 4 or sorted(_ints(value.attrs.axis)) != [2, 3]:
+    if len(_shape(value.args[0])) != 4 or sorted(_ints(value.attrs.axis)) != [2, 3]:
+        return None
+    n, c, height, width = _shape(value.args[0])
+    result = _windows(r, value, target, [height, width], [1, 1])
+    if result is None:
+        return None
+    shape = (n, c, 1, 1) if bool(value.attrs.keepdims) else (n, c)
+    return Integers(r.builder.emit(relax.op.reshape(result.value, shape)), False)
+
+
+def _average_pool(r: Rewriter, value: Any, target: _Target) -> Integers | None:
+    """The mean of windows without padding."""
+    attrs = value.attrs
+    if any(_ints(attrs.padding)) or set(_ints(attrs.dilation)) != {1} or bool(attrs.ceil_mode):
+        return None
+    return _windows(r, value, target, _ints(attrs.pool_size), _ints(attrs.strides)) if attrs.layout == "NCHW" else None
+
+
+def _windows(r: Rewriter, value: Any, target: _Target, size: list[int], strides: list[int]) -> Integers | None:
+    """The means of windows of an image with channels last. Halves are frequent, and rounded to even as ONNX does."""
+    if (operand := r._operand(value.args[0])) is None:
         return None
     integers, scale = operand
     n, c, height, width = _shape(value.args[0])
-    factors, shift = _fixed(np.array([scale.scale / target.to.scale / (height * width)]))
-    keep = bool(value.attrs.keepdims)
+    factors, shift = _fixed(np.array([scale.scale / target.to.scale / (size[0] * size[1])]))
+    shape = (n, (height - size[0]) // strides[0] + 1, (width - size[1]) // strides[1] + 1, c)
 
     def compute(x: te.Tensor) -> te.Tensor:
-        ry, rx = te.reduce_axis((0, height), "ry"), te.reduce_axis((0, width), "rx")
-        total = te.compute((n, c), lambda n, c: te.sum(x[n, ry, rx, c].astype("int32"), axis=[ry, rx]), "total")
-        zero, factor = scale.zero * height * width, tirx.const(int(factors[0]), "int32")
-        return te.compute(total.shape, lambda n, c: target.requantize(total[n, c] - zero, factor, shift), "mean_int8")
+        ry, rx = te.reduce_axis((0, size[0]), "ry"), te.reduce_axis((0, size[1]), "rx")
 
-    result = r.builder.emit_te(compute, r._last(integers), primfunc_name_hint="mean_int8")
-    if keep:
-        result = r.builder.emit(relax.op.reshape(result, (n, c, 1, 1)))
-    return Integers(result, False)
+        def window(n: Any, h: Any, v: Any, c: Any) -> Any:
+            return te.sum(x[n, h * strides[0] + ry, v * strides[1] + rx, c].astype("int32"), axis=[ry, rx])
+
+        total = te.compute(shape, window, "total")
+        zero, factor = scale.zero * size[0] * size[1], tirx.const(int(factors[0]), "int32")
+        return te.compute(shape, lambda *i: target.requantize(total[i] - zero, factor, shift, even=True), "mean_int8")
+
+    return Integers(r.builder.emit_te(compute, r._last(integers), primfunc_name_hint="mean_int8"), True)
 
 
 def _maximum(r: Rewriter, value: Any, target: _Target) -> Integers | None:
@@ -426,6 +449,7 @@ RULES: dict[str, Callable[..., Integers | None]] = {
     "relax.nn.conv2d": _conv,
     "relax.matmul": _matmul,
     "relax.mean": _average,
+    "relax.nn.avg_pool2d": _average_pool,
     "relax.nn.max_pool2d": _maximum,
     "relax.reshape": _moved,
 }

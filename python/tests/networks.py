@@ -227,11 +227,11 @@ def int8_convolutional() -> onnx.ModelProto:
 
 
 def int8_residual() -> onnx.ModelProto:
-    """A residual block and grouped convolutions, as int8."""
+    """A residual block, grouped convolutions and average pooling, as int8."""
     n = Network("int8_residual", x=(1, 6, 7, 7))
     side = n.conv(n.add("Relu", n.conv("x", 6, 6, group=2)), 6, 6)
     h = n.add("Relu", n.add("Add", side, "x"))
-    h = n.conv(h, 6, 4, kernel=1)
+    h = n.add("AveragePool", n.conv(h, 6, 4, kernel=1), kernel_shape=[2, 2], strides=[1, 1])
     return Quantizer(n.model(n.add("LeakyRelu", h, alpha=0.25))).run()
 
 
