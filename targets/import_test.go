@@ -22,7 +22,7 @@ var mayImport = map[string][]string{
 	// What people type, and what serves it: environment, output, files that people write.
 	"targets": {
 		"internal/cli", "internal/boardlab", "projectapi", "validate", "release", "project/templatecheck", "project",
-		"executor", "device",
+		"executor", "device", "internal/plainc",
 		"emulated", "image", "cmodel", "cache", "rpc", "internal/standalone", "transport", "boards", "mlf", "ndarray",
 		"examples/samples", "failure", "internal/command", "internal/gitfolder", "internal/sourcetree",
 		"internal/virtualprobe", "internal/files",
@@ -135,7 +135,7 @@ var mayImport = map[string][]string{
 	"templates":             {},
 	"transport":             {"failure", "internal/files"},
 	"internal/cmacro":       {},
-	"internal/plainc":       {"ndarray", "failure", "internal/files"},
+	"internal/plainc":       {"ndarray", "failure", "internal/command", "internal/files"},
 	"internal/command":      {"failure", "internal/files"},
 	"internal/files":        {"failure"},
 	"internal/firmware":     {"failure"},

@@ -1,4 +1,4 @@
-// This file makes new boards and templates, and helps editors with their files.
+// This file makes new boards, templates and descriptions of models, and helps editors with their files.
 
 package targets
 
@@ -17,6 +17,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/cli/scaffold"
 	"github.com/boardsmith/boardsmith/internal/cli/schemas"
+	"github.com/boardsmith/boardsmith/internal/plainc"
 )
 
 // New makes the file of a new board from that of the board FROM.
@@ -65,6 +66,44 @@ func ownFolder(c *console.Console, path []string) string {
 		}
 	}
 	return c.Dir
+}
+
+// Model holds the targets about one model.
+type Model mg.Namespace
+
+// New drafts the description of a model in plain C from its function, which the C file or header FROM declares.
+func (Model) New(ctx context.Context, function string) error {
+	return doNamed(ctx, "model:new", function, newModel)
+}
+
+// newModel writes the description beside the file.
+func newModel(ctx context.Context, c *console.Console, function string) error {
+	from := c.Env("FROM")
+	if from == "" {
+		return failure.New(failure.Config, "name the C file or header that declares the function: FROM=kws.h",
+			"FROM names no file")
+	}
+	host, err := boards.Find("host", nil)
+	if err != nil {
+		return err
+	}
+	draft, err := plainc.New(ctx, host.Toolchain.CC, c.Abs(from), function)
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(filepath.Dir(c.Abs(from)), draft.Name+".json")
+	if c.Env.On("DRYRUN") {
+		return c.Would("describe %s of %s in %s", function, from, c.Shown(file))
+	}
+	if err := draft.Write(file); err != nil {
+		return err
+	}
+	c.Printf("model %s: described %s of %s in %s", draft.Name, function, from, c.Shown(file))
+	for _, open := range draft.Open {
+		c.Printf("fill in or confirm: %s", open)
+	}
+	c.JSONLine(jsonlines.ModelNew{Model: draft.Name, File: file, Open: draft.Open})
+	return nil
 }
 
 // Template holds the targets about one template.

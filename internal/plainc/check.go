@@ -215,6 +215,8 @@ func (r *reader) value(m *model, at string, v value, ways ...string) value {
 		r.arena(m, at, v)
 	case v.State != "":
 		r.state(m, v)
+	case v.Expression == unknown:
+		r.fault(v.line, "%s: replace the question mark", v.label)
 	case v.Expression != "":
 		if strings.ContainsFunc(v.Expression, func(c rune) bool { return c < ' ' || c > '~' }) ||
 			strings.ContainsAny(v.Expression, `;#\`) {

@@ -25,71 +25,71 @@ const maxFileBytes = 1 << 20 // of a description
 // A Description is the file that describes a model in plain C. Paths are relative to its folder, which they do not
 // leave, and have slashes.
 type Description struct {
-	Doc  string `json:"doc"`  // one line for people
-	Name string `json:"name"` // of the model: lower-case letters, digits and underscores
+	Doc  string `json:"doc,omitzero"`  // one line for people
+	Name string `json:"name,omitzero"` // of the model: lower-case letters, digits and underscores
 
-	Sources []string `json:"sources"` // C files to compile
-	Headers []string `json:"headers"` // files that sources include, and folders in which #include searches
+	Sources []string `json:"sources,omitzero"` // C files to compile
+	Headers []string `json:"headers,omitzero"` // files that sources include, and folders in which #include searches
 	// what the call includes, as after #include: the declarations of the functions. Default: each .h file of headers
-	Include []string `json:"include"`
-	Objects []string `json:"objects"` // compiled objects (.o) and libraries of such (.a)
-	Defines []string `json:"defines"` // macros of all sources: NAME or NAME=VALUE
+	Include []string `json:"include,omitzero"`
+	Objects []string `json:"objects,omitzero"` // compiled objects (.o) and libraries of such (.a)
+	Defines []string `json:"defines,omitzero"` // macros of all sources: NAME or NAME=VALUE
 
-	Function  string     `json:"function"`  // runs the model
-	Arguments []Argument `json:"arguments"` // of the function, in the order of its parameters
-	Returns   Returns    `json:"returns"`   // what the function returns. Default: nothing
-	Init      *Init      `json:"init"`      // a function to call once, before the first run
+	Function  string     `json:"function,omitzero"`  // runs the model
+	Arguments []Argument `json:"arguments,omitzero"` // of the function, in the order of its parameters
+	Returns   Returns    `json:"returns,omitzero"`   // what the function returns. Default: nothing
+	Init      *Init      `json:"init,omitzero"`      // a function to call once, before the first run
 
-	Generator string `json:"generator"` // the program that generated the C, with its version
-	License   string `json:"license"`   // an SPDX expression
+	Generator string `json:"generator,omitzero"` // the program that generated the C, with its version
+	License   string `json:"license,omitzero"`   // an SPDX expression
 }
 
 // An Init is a function that prepares a model.
 type Init struct {
-	Function  string     `json:"function"`  // as above
-	Arguments []Argument `json:"arguments"` // of the function, in the order of its parameters: no inputs and outputs
-	Returns   Returns    `json:"returns"`   // what the function returns: nothing, or a status
+	Function  string     `json:"function,omitzero"`  // as above
+	Arguments []Argument `json:"arguments,omitzero"` // of the function, in the order of its parameters: no inputs and outputs
+	Returns   Returns    `json:"returns,omitzero"`   // what the function returns: nothing, or a status
 }
 
 // Returns is the meaning of what a function returns: of the fields, at most one.
 type Returns struct {
-	Status  *int64 `json:"status"`  // a number: this one is success
-	Output  string `json:"output"`  // an output of one element: its name
-	DType   string `json:"dtype"`   // of the output
-	Ignored bool   `json:"ignored"` // a value without meaning
+	Status  *int64 `json:"status,omitzero"`  // a number: this one is success
+	Output  string `json:"output,omitzero"`  // an output of one element: its name
+	DType   string `json:"dtype,omitzero"`   // of the output
+	Ignored bool   `json:"ignored,omitzero"` // a value without meaning
 }
 
 // An Argument is one argument of a function: a Value, or a struct of them.
 type Argument struct {
 	Value
-	Struct  string   `json:"struct"`  // a struct: its type in C, such as "struct buffers"
-	Members []Member `json:"members"` // of the struct; others are zero
+	Struct  string   `json:"struct,omitzero"`  // a struct: its type in C, such as "struct buffers"
+	Members []Member `json:"members,omitzero"` // of the struct; others are zero
 }
 
 // A Member is a member of a struct.
 type Member struct {
-	Member string `json:"member"` // its name in C
+	Member string `json:"member,omitzero"` // its name in C
 	Value
 }
 
 // A Value is one of: an input, an output, an arena, a state, an expression.
 type Value struct {
-	Input  string  `json:"input"`  // an input: its name
-	Output string  `json:"output"` // an output: its name
-	DType  string  `json:"dtype"`  // of an input or output, such as float32 or int8
-	Shape  []int64 `json:"shape"`  // of an input or output; [] for a scalar
+	Input  string  `json:"input,omitzero"`  // an input: its name
+	Output string  `json:"output,omitzero"` // an output: its name
+	DType  string  `json:"dtype,omitzero"`  // of an input or output, such as float32 or int8
+	Shape  []int64 `json:"shape,omitzero"`  // of an input or output; [] for a scalar
 	// how the function takes it: "pointer" to the first element, "array" of the shape, "flat" (a member: an array of one
 	// dimension) or "value". Default: pointer, of a struct and a state the address
-	Pass string `json:"pass"`
+	Pass string `json:"pass,omitzero"`
 	// the type in C of elements if it is not the dtype's (float, int8_t, ...), or the type of a state
-	CType string `json:"ctype"`
+	CType string `json:"ctype,omitzero"`
 
-	Arena string `json:"arena"` // memory for the function to work in: its name
-	Bytes int64  `json:"bytes"` // of the arena
-	Align int64  `json:"align"` // of the arena, in bytes: a power of 2. Default: 16
+	Arena string `json:"arena,omitzero"` // memory for the function to work in: its name
+	Bytes int64  `json:"bytes,omitzero"` // of the arena
+	Align int64  `json:"align,omitzero"` // of the arena, in bytes: a power of 2. Default: 16
 
-	State      string `json:"state"` // a variable of type ctype, zero at start, that is kept between calls: its name
-	Expression string `json:"value"` // an expression in C, such as "490", "KWS_THREADS" or "&weights"
+	State      string `json:"state,omitzero"` // a variable of type ctype, zero at start, that is kept between calls: its name
+	Expression string `json:"value,omitzero"` // an expression in C, such as "490", "KWS_THREADS" or "&weights"
 }
 
 // A reader collects the errors of a description.

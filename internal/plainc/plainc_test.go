@@ -242,3 +242,60 @@ func FuzzPack(f *testing.F) {
 		}
 	})
 }
+
+// TestDraft drafts descriptions from prototypes. What a prototype does not tell is refused until it is filled in.
+func TestDraft(t *testing.T) {
+	if _, err := exec.LookPath("cc"); err != nil {
+		t.Skip("cc is not installed")
+	}
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "net.h"), []byte(netH), 0o644))
+	must(t, os.WriteFile(filepath.Join(dir, "alone.c"), []byte("typedef short sample_t;\n"+
+		"float Alone(const sample_t* in, int n, void* work, unsigned char out[3]) { return in[n] + (work != out); }\n"),
+		0o644))
+	d, err := plainc.New(t.Context(), "cc", filepath.Join(dir, "net.h"), "net_run")
+	must(t, err)
+	file := filepath.Join(dir, "net_run.json")
+	must(t, d.Write(file))
+	if err := d.Write(file); failure.Of(err) != failure.Config {
+		t.Errorf("a second draft: %v", err)
+	}
+	_, err = plainc.Pack(os.DirFS(dir), "net_run.json", file)
+	for _, want := range []string{
+		"argument 1, arg1: shape (0,)", "argument 4, arg4: bytes 0", "argument 5: replace the question mark",
+		"argument 6 (struct net_io), member in, in: shape (0,)",
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	text, err := os.ReadFile(file)
+	must(t, err)
+	for old, filled := range map[string]string{
+		"\n        0\n      ]": "[2]", "\n        0,\n        3\n      ]": "[2, 3]", "\n            0\n          ]": "[4]",
+		`"arena": "arg4"`: `"arena": "arg4", "bytes": 64`, `"?"`: `"2"`,
+	} {
+		filled = strings.TrimPrefix(filled, "[")
+		if !strings.Contains(string(text), old) {
+			t.Errorf("no %q in\n%s", old, text)
+		}
+		text = []byte(strings.ReplaceAll(string(text), old, filled))
+	}
+	must(t, os.WriteFile(filepath.Join(dir, "net.json"), text, 0o644))
+	_, err = plainc.Pack(os.DirFS(dir), "net.json", "net.json")
+	must(t, err)
+
+	d, err = plainc.New(t.Context(), "cc", filepath.Join(dir, "alone.c"), "Alone")
+	must(t, err)
+	a := d.Arguments
+	if d.Name != "alone" || len(a) != 4 || a[0].Input != "in" || a[0].DType != "int16" || a[0].CType != "sample_t" ||
+		a[1].Expression != "?" || a[2].Arena != "work" || a[3].Output != "out" || a[3].CType != "unsigned char" ||
+		d.Returns.DType != "float32" || len(d.Sources) > 0 || d.Include[0] != "alone.c" {
+		t.Errorf("%+v", d)
+	}
+	for name, class := range map[string]failure.Class{"none": failure.Compile, "no name": failure.Config} {
+		if _, err := plainc.New(t.Context(), "cc", filepath.Join(dir, "net.h"), name); failure.Of(err) != class {
+			t.Errorf("%s: %v, want %s", name, err, class)
+		}
+	}
+}

@@ -429,6 +429,13 @@ type BoardNew struct {
 	Files []string `json:"files"` // its board file first
 }
 
+// ModelNew is the line of model:new.
+type ModelNew struct {
+	Model string   `json:"model"`
+	File  string   `json:"file"` // the description
+	Open  []string `json:"open"` // what must be filled in or confirmed
+}
+
 // BoardSVD is a line of board:svd.
 type BoardSVD struct {
 	Board  string `json:"board"`

@@ -1,0 +1,328 @@
+// This file drafts a description from a function's prototype, as the compiler describes it in DWARF.
+
+package plainc
+
+import (
+	"context"
+	"debug/dwarf"
+	"debug/elf"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/moby/sys/atomicwriter"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/command"
+)
+
+// unknown marks what a prototype does not tell: a value that Pack refuses. A shape and a size are 0.
+const unknown = "?"
+
+// A Draft is a first description of a model.
+type Draft struct {
+	Description
+	Open []string // what must be filled in or confirmed, such as "argument 1, x: shape"
+}
+
+// Write writes the description to a new file. A file that exists is an error of class config.
+func (d *Draft) Write(file string) error {
+	data, err := json.MarshalIndent(d.Description, "", "  ")
+	if err != nil {
+		return fmt.Errorf("model %s: %w", d.Name, err)
+	}
+	if _, err := os.Lstat(file); err == nil {
+		return failure.New(failure.Config, "delete it first, or edit it", "%s: the file exists", file)
+	}
+	if err := atomicwriter.WriteFile(file, append(data, '\n'), 0o644); err != nil {
+		return fmt.Errorf("model %s: %w", d.Name, err)
+	}
+	return nil
+}
+
+// New drafts the description of a function that a C file or header declares. It runs the compiler cc. Errors: class
+// config for a file without the function, compile for one that does not compile alone.
+func New(ctx context.Context, cc, file, function string) (*Draft, error) {
+	if !identifierRE.MatchString(function) {
+		return nil, failure.New(failure.Config, "name the function that runs the model",
+			"%q is not the name of a C function", function)
+	}
+	dir, err := os.MkdirTemp("", "boardsmith-draft-")
+	if err != nil {
+		return nil, fmt.Errorf("model %s: %w", function, err)
+	}
+	defer os.RemoveAll(dir)
+	file, err = filepath.Abs(file)
+	if err != nil {
+		return nil, fmt.Errorf("model %s: %w", function, err)
+	}
+	probe := fmt.Sprintf("#include %q\n__typeof__(%s)* boardsmith_probe = %s;\n", filepath.ToSlash(file), function,
+		function)
+	if err := os.WriteFile(filepath.Join(dir, "probe.c"), []byte(probe), 0o600); err != nil {
+		return nil, fmt.Errorf("model %s: %w", function, err)
+	}
+	args := []string{"-g", "-O0", "-w", "-std=gnu11", "-c", "probe.c", "-o", "probe.o"}
+	if err := (command.Command{Path: cc, Args: args, Dir: dir, Timeout: time.Minute}).Run(ctx); err != nil {
+		return nil, failure.New(failure.Compile, "name a file that compiles alone and declares the function",
+			"%s: function %s: %w", file, function, err)
+	}
+	prototype, names, err := readPrototype(filepath.Join(dir, "probe.o"), function)
+	if err != nil {
+		return nil, failure.Errorf(failure.Config, "%s: function %s: %w", file, function, err)
+	}
+	d := &Draft{Description: Description{Name: strings.ToLower(function), Function: function}}
+	d.addFiles(file)
+	for i, t := range prototype.ParamType {
+		name := fmt.Sprintf("arg%d", i+1)
+		if i < len(names) && names[i] != "" {
+			name = names[i]
+		}
+		d.Arguments = append(d.Arguments, d.argument(fmt.Sprintf("argument %d, %s", i+1, name), name, t))
+	}
+	d.addReturn(prototype.ReturnType)
+	return d, nil
+}
+
+// addFiles adds the file, and the header of its name beside it. A C file without a header is included by the call.
+func (d *Draft) addFiles(file string) {
+	name := filepath.Base(file)
+	if filepath.Ext(name) != ".c" {
+		d.Headers = []string{name}
+		d.Open = append(d.Open, "sources: the C files of the model")
+		return
+	}
+	header := strings.TrimSuffix(name, ".c") + ".h"
+	if info, err := os.Stat(filepath.Join(filepath.Dir(file), header)); err == nil && info.Mode().IsRegular() {
+		d.Sources, d.Headers = []string{name}, []string{header}
+		return
+	}
+	d.Headers, d.Include = []string{name}, []string{name}
+}
+
+// readPrototype returns the type of the probe's function, and the names of its parameters if the object defines it.
+func readPrototype(object, function string) (*dwarf.FuncType, []string, error) {
+	f, err := elf.Open(object)
+	if err != nil {
+		return nil, nil, fmt.Errorf("the compiler's object: %w", err)
+	}
+	defer f.Close()
+	data, err := f.DWARF()
+	if err != nil {
+		return nil, nil, fmt.Errorf("the compiler's object: %w", err)
+	}
+	var prototype *dwarf.FuncType
+	var names []string
+	inside := false
+	for r := data.Reader(); ; {
+		e, err := r.Next()
+		if err != nil {
+			return nil, nil, fmt.Errorf("the compiler's object: %w", err)
+		}
+		if e == nil {
+			break
+		}
+		name, _ := e.Val(dwarf.AttrName).(string)
+		switch e.Tag {
+		case dwarf.TagSubprogram:
+			inside = name == function && len(names) == 0
+		case dwarf.TagFormalParameter:
+			if inside {
+				names = append(names, name)
+			}
+		case dwarf.TagVariable:
+			offset, ok := e.Val(dwarf.AttrType).(dwarf.Offset)
+			if name != "boardsmith_probe" || !ok {
+				continue
+			}
+			t, err := data.Type(offset)
+			if err != nil {
+				return nil, nil, fmt.Errorf("the compiler's object: %w", err)
+			}
+			if p, ok := t.(*dwarf.PtrType); ok {
+				prototype, _ = plain(p.Type).(*dwarf.FuncType)
+			}
+		default:
+		}
+	}
+	if prototype == nil {
+		return nil, nil, fmt.Errorf("it is not a function")
+	}
+	return prototype, names, nil
+}
+
+// plain returns a type without its names and qualifiers.
+func plain(t dwarf.Type) dwarf.Type {
+	for {
+		switch of := t.(type) {
+		case *dwarf.TypedefType:
+			t = of.Type
+		case *dwarf.QualType:
+			t = of.Type
+		default:
+			return t
+		}
+	}
+}
+
+// isConst reports whether a type is const.
+func isConst(t dwarf.Type) bool {
+	for {
+		switch of := t.(type) {
+		case *dwarf.TypedefType:
+			t = of.Type
+		case *dwarf.ArrayType:
+			t = of.Type
+		case *dwarf.QualType:
+			if of.Qual == "const" {
+				return true
+			}
+			t = of.Type
+		default:
+			return false
+		}
+	}
+}
+
+// elementOf returns the dtype of a type, "" if it is none, and its ctype if it is not the usual one.
+func elementOf(t dwarf.Type) (dtype, ctype string) {
+	bits := 8 * t.Size()
+	switch plain(t).(type) {
+	case *dwarf.FloatType:
+		dtype = fmt.Sprintf("float%d", bits)
+	case *dwarf.IntType, *dwarf.CharType, *dwarf.EnumType:
+		dtype = fmt.Sprintf("int%d", bits)
+	case *dwarf.UintType, *dwarf.UcharType, *dwarf.BoolType:
+		dtype = fmt.Sprintf("uint%d", bits)
+	}
+	usual := elements[dtype]
+	if usual == "" {
+		return "", ""
+	}
+	outer := ""
+	for {
+		name := ""
+		switch of := t.(type) {
+		case *dwarf.TypedefType:
+			name, t = of.Name, of.Type
+		case *dwarf.QualType:
+			t = of.Type
+		default:
+			name = t.String()
+		}
+		if name == usual {
+			return dtype, ""
+		}
+		if outer == "" && name != "" {
+			outer = name
+		}
+		if _, ok := t.(*dwarf.TypedefType); !ok && name == t.String() {
+			return dtype, outer
+		}
+	}
+}
+
+func (d *Draft) open(label, what string) { d.Open = append(d.Open, label+": "+what) }
+
+// argument drafts an argument of a type.
+func (d *Draft) argument(label, name string, t dwarf.Type) Argument {
+	of := t
+	byAddress := false
+	if p, ok := plain(t).(*dwarf.PtrType); ok {
+		of, byAddress = p.Type, true
+	}
+	s, ok := plain(of).(*dwarf.StructType)
+	if !ok {
+		return Argument{Value: d.value(label, name, t)}
+	}
+	a := Argument{Struct: nameOf(of, s)}
+	if !byAddress {
+		a.Pass = byValue
+	}
+	if s.Incomplete || s.Kind != "struct" {
+		d.open(label, "a state of type "+a.Struct+", or an expression")
+		return Argument{Value: Value{Expression: unknown}}
+	}
+	d.open(label, "a struct of buffers, or a state")
+	for _, f := range s.Field {
+		member := Member{Member: f.Name, Value: d.value(label+", member "+f.Name, f.Name, f.Type)}
+		a.Members = append(a.Members, member)
+	}
+	return a
+}
+
+// nameOf returns the name of a struct's type in C.
+func nameOf(t dwarf.Type, s *dwarf.StructType) string {
+	for {
+		switch of := t.(type) {
+		case *dwarf.TypedefType:
+			return of.Name
+		case *dwarf.QualType:
+			t = of.Type
+		default:
+			return s.Kind + " " + s.StructName
+		}
+	}
+}
+
+// value drafts what is not a struct.
+func (d *Draft) value(label, name string, t dwarf.Type) Value {
+	var v Value
+	var shape []int64
+	of := t
+	switch p := plain(t).(type) {
+	case *dwarf.PtrType:
+		of = p.Type
+		if _, ok := plain(of).(*dwarf.VoidType); ok || of == nil {
+			d.open(label, "bytes of the arena")
+			return Value{Arena: name}
+		}
+		shape = []int64{0}
+	case *dwarf.ArrayType:
+		v.Pass = byArray
+	default:
+		d.open(label, "value, or an input by value")
+		return Value{Expression: unknown}
+	}
+	isInput := isConst(of)
+	for {
+		a, ok := plain(of).(*dwarf.ArrayType)
+		if !ok {
+			break
+		}
+		v.Pass, shape, of = byArray, append(shape, max(a.Count, 0)), a.Type
+	}
+	if v.DType, v.CType = elementOf(of); v.DType == "" {
+		d.open(label, "a state, or an expression")
+		return Value{Expression: unknown}
+	}
+	v.Shape = shape
+	d.open(label, "shape")
+	if isInput {
+		v.Input = name
+	} else {
+		v.Output = name
+		d.open(label, "an output, if the function writes it")
+	}
+	return v
+}
+
+// addReturn drafts what the function returns.
+func (d *Draft) addReturn(t dwarf.Type) {
+	if t == nil {
+		return
+	}
+	if _, ok := plain(t).(*dwarf.VoidType); ok {
+		return
+	}
+	dtype, _ := elementOf(t)
+	if strings.HasPrefix(dtype, "float") {
+		d.Returns = Returns{Output: "result", DType: dtype}
+		return
+	}
+	d.open("returns", "a status, of which 0 is success, or an output")
+	success := int64(0)
+	d.Returns = Returns{Status: &success}
+}
