@@ -24,6 +24,38 @@ import (
 	"github.com/boardsmith/boardsmith/transport"
 )
 
+// builds is a folder with the compiled runtime, which the firmware of all tests has.
+var builds string
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if builds != "" {
+		_ = os.RemoveAll(builds)
+	}
+	os.Exit(code)
+}
+
+// compiledRuntime compiles the host board's runtime, once.
+var compiledRuntime = sync.OnceValues(func() (string, error) {
+	var err error
+	if builds, err = os.MkdirTemp("", "executor-test"); err != nil {
+		return "", err
+	}
+	return builds, build("", builds, filepath.Join(builds, "runtime.a"))
+})
+
+// build runs the template's make.
+func build(model, folder string, targets ...string) error {
+	make := exec.Command("make", append([]string{
+		"-j2", "-C", filepath.Join("..", "templates", "baremetal"), "CRT=../../crt", "SRC=../firmware", "MODEL=" + model,
+		"BUILD=" + folder,
+	}, targets...)...)
+	if out, err := make.CombinedOutput(); err != nil {
+		return fmt.Errorf("%v: %w\n%s", make.Args, err, out)
+	}
+	return nil
+}
+
 // open builds the host board's firmware of an archive without package project, starts it and opens a session.
 func open(t *testing.T, a *mlf.Archive) (context.Context, *rpc.Session) {
 	t.Helper()
@@ -49,15 +81,20 @@ func openOver(t *testing.T, a *mlf.Archive, between func(rpc.Transport) rpc.Tran
 	if err := a.Extract(model); err != nil {
 		t.Fatal(err)
 	}
-	build := filepath.Join(dir, "build")
-	make := exec.Command("make", "-j2", "-C", filepath.Join("..", "templates", "baremetal"), "CRT=../../crt",
-		"SRC=../firmware", "MODEL="+model, "BUILD="+build)
-	if out, err := make.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %v\n%s", make.Args, err, out)
+	compiled, err := compiledRuntime()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Join(dir, "build")
+	if err := os.CopyFS(folder, os.DirFS(compiled)); err != nil {
+		t.Fatal(err)
+	}
+	if err := build(model, folder); err != nil {
+		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
-	link, err := transport.StartProcess(ctx, transport.ProcessConfig{Path: filepath.Join(build, "firmware.elf")})
+	link, err := transport.StartProcess(ctx, transport.ProcessConfig{Path: filepath.Join(folder, "firmware.elf")})
 	if err != nil {
 		t.Fatal(err)
 	}

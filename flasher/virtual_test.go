@@ -187,8 +187,9 @@ func TestJob(t *testing.T) {
 			t.Errorf("read something else: %v", err)
 		}
 	}
-	onBoard(t, 0, job)
-	onBoard(t, 1, job)
+	for _, board := range drawn.Of(t, "boards of a job", []int{0, 1}, 1) {
+		onBoard(t, board, job)
+	}
 	t.Run("Zephyr", func(t *testing.T) {
 		onBoard(t, 0, func(t *testing.T, b *rig, _ Programmer) {
 			zephyr := b.conf

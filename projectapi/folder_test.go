@@ -18,6 +18,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/executor"
+	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
@@ -30,7 +31,7 @@ import (
 // transport.
 func TestFolder(t *testing.T) {
 	t.Parallel()
-	for _, board := range []string{"host", "mps2_an385"} {
+	for _, board := range drawn.Of(t, "boards through servers", []string{"host", "mps2_an385"}, 1) {
 		t.Run(board, func(t *testing.T) {
 			t.Parallel()
 			needTools(t, board)

@@ -39,7 +39,7 @@ func TestSessionsOfTVM(t *testing.T) {
 	if err != nil || len(files) < 9 {
 		t.Fatalf("%d sessions, %v", len(files), err)
 	}
-	for _, file := range drawn.Of(t, "sessions of TVM", files, 4) {
+	for _, file := range drawn.Of(t, "sessions of TVM", files, 3) {
 		name := strings.TrimSuffix(filepath.Base(file), ".jsonl.gz")
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -30,7 +30,7 @@ const (
 // next run succeeds.
 func TestInterrupted(t *testing.T) {
 	s := openShop(t)
-	for _, c := range []struct {
+	for _, c := range drawn.Of(t, "interrupted steps", []struct {
 		name    string
 		source  string // added to the project
 		targets []string
@@ -41,7 +41,7 @@ func TestInterrupted(t *testing.T) {
 		{"run, terminated", hang, []string{"build", "run"}, "firmware.elf", syscall.SIGTERM},
 		{"build", slow, []string{"build"}, "cc1", os.Interrupt},
 		{"build, terminated", slow, []string{"build"}, "cc1", syscall.SIGTERM},
-	} {
+	}, 2) {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
 			mage := func(targets ...string) *exec.Cmd {
