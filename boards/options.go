@@ -78,7 +78,7 @@ func cutFile(word string) (file, flag string, ok bool) {
 func checkOperatorFlags(value string) error {
 	for word := range strings.SplitSeq(value, ",") {
 		if _, _, ok := cutFile(word); !ok {
-			return fmt.Errorf("%q is neither -O…, -f…, -DNAME=VALUE nor --param=KEY=NUMBER, after FILE.c: or without it", word)
+			return fmt.Errorf("%q is neither -O…, -f…, -DNAME=VALUE nor --param=P=NUMBER, after FILE.c: or without it", word)
 		}
 	}
 	return nil

@@ -9,6 +9,8 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -386,6 +388,39 @@ func TestReplacedFirmware(t *testing.T) {
 	}
 	if b.opened != 2 {
 		t.Errorf("the board was opened %d times", b.opened)
+	}
+}
+
+// TestManySessions: sessions leave no file, no goroutine and no memory on the board.
+func TestManySessions(t *testing.T) {
+	folder := t.TempDir()
+	b, address := start(t, serve.Options{Folder: folder})
+	before := 0
+	for i := range 200 {
+		c := connect(t, address, "client:")
+		c.begin()
+		c.call(c.lookUp("tvm.rpc.server.upload"), "02000000 08000000 0100000000000000 78 09000000 0100000000000000 78")
+		c.request("0d000000 04000000 06000000 0100000000000000 01000000 0800000000000000 01000000 0800000000000000" +
+			"05000000 0008010000000000")
+		if i%2 == 0 {
+			c.Write([]byte{4, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0}) // Shutdown
+		}
+		c.Close()
+		if i == 0 {
+			before = runtime.NumGoroutine()
+		}
+	}
+	last := connect(t, address, "client:") // the session before has ended
+	last.begin()
+	files, err := os.ReadDir(folder)
+	if err != nil || len(files) > 0 {
+		t.Errorf("%d folders were left, %v", len(files), err)
+	}
+	if n := b.device.Live(); n > 0 || b.opened != 1 {
+		t.Errorf("%d tensors were left on a board that was opened %d times", n, b.opened)
+	}
+	if n := runtime.NumGoroutine(); n > before+10 {
+		t.Errorf("%d goroutines after the first session, %d after the last", before, n)
 	}
 }
 

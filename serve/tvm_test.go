@@ -29,7 +29,7 @@ func tvmCommand(t *testing.T, variable string, args ...string) (*exec.Cmd, *byte
 	if python == "" {
 		t.Skip(variable + " is not set: no Python with Apache TVM")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, python, args...)
 	cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "OMP_NUM_THREADS=1")
@@ -76,10 +76,7 @@ func TestTracker(t *testing.T) {
 		t.Run(variable, func(t *testing.T) {
 			t.Parallel()
 			const host = "127.0.0.1"
-			l, err := net.Listen("tcp", host+":0")
-			testkit.Must(t, err)
-			_, port, _ := net.SplitHostPort(l.Addr().String())
-			testkit.Must(t, l.Close())
+			port := freePort(t, host)
 			joined := make(chan struct{}, 100)
 			stop := startTracker(t, variable, host, port)
 			_, address := start(t, serve.Options{Key: "bd", Tracker: net.JoinHostPort(host, port), OnEvent: func(e serve.Event) {
@@ -127,6 +124,16 @@ func startTracker(t *testing.T, variable, host, port string) (stop func()) {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		<-done
 	}
+}
+
+// freePort returns a port that no program uses.
+func freePort(t *testing.T, host string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", host+":0")
+	testkit.Must(t, err)
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	testkit.Must(t, l.Close())
+	return port
 }
 
 // next returns the port after a port.

@@ -28,8 +28,8 @@ var mayImport = map[string][]string{
 		"internal/virtualprobe", "internal/files",
 	},
 	"internal/cli": {
-		"tune", "tune/search", "tune/space", "tune/report", "project", "device", "rpc/fault", "boards", "mlf", "ndarray",
-		"templates", "examples/samples", "failure", "internal/desk", "internal/gitfolder", "internal/ledger",
+		"tune", "tune/search", "tune/space", "tune/report", "serve", "project", "device", "rpc/fault", "boards", "mlf",
+		"ndarray", "templates", "examples/samples", "failure", "internal/desk", "internal/gitfolder", "internal/ledger",
 		"internal/files",
 	},
 

@@ -21,6 +21,12 @@ func Reproduce(ctx context.Context) error {
 	return doJob(ctx, "reproduce", func(ctx context.Context, j *job) error { return j.tuning().Reproduce(ctx) })
 }
 
+// Serve offers the boards of BOARD to TVM's tuners over the network, until Ctrl-C: docs/tvm.md. TRACKER is TVM's
+// tracker, KEY the boards' names there; LISTEN and ALLOW are addresses of this computer and networks of clients.
+func Serve(ctx context.Context) error {
+	return doJob(ctx, "serve", func(ctx context.Context, j *job) error { return j.tuning().Serve(ctx) })
+}
+
 func (j *job) tuning() *tuning.Job {
 	return &tuning.Job{Console: j.Console, In: j.in, Desk: j.desk(), Builder: j.builder()}
 }

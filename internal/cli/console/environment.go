@@ -52,5 +52,5 @@ var isInput = map[string]bool{
 	"RELEASE": true, "LIBRARIES": true, "SCRIPT": true, "SVD": true, "EXCEPT": true, "APP": true, "FIXED_INPUT": true,
 	"BAUD": true, "RESET": true, "TIMESTAMPS": true, "LOG": true, "ATTACH": true, "SERVE": true,
 	"PLACE": true, "LABELS": true, "COMPARE": true, "ACCURACY": true, "PRODUCT": true, "VERSION": true,
-	"RETRY": true,
+	"RETRY": true, "TRACKER": true, "KEY": true, "LISTEN": true, "ALLOW": true,
 }

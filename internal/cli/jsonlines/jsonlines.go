@@ -223,6 +223,14 @@ type Debug struct {
 	Image   string `json:"image"` // the ELF file
 }
 
+// Serve is a line of serve, for each board.
+type Serve struct {
+	Status  string `json:"status"`
+	Board   string `json:"board"`   // as in BOARD
+	Address string `json:"address"` // of the RPC server
+	Key     string `json:"key"`     // at the tracker, or of clients
+}
+
 // Emulated is the line of emulated:up, down, erase and swap.
 type Emulated struct {
 	Board string `json:"board"`

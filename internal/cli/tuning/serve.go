@@ -1,0 +1,265 @@
+// This file offers boards to TVM's tuners on the network.
+
+package tuning
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
+	"github.com/boardsmith/boardsmith/serve"
+	"github.com/boardsmith/boardsmith/tune"
+)
+
+// Serve offers each board of BOARD as a TVM RPC server, and at TRACKER, until ctx ends.
+func (t *Job) Serve(ctx context.Context) (err error) {
+	all, err := t.servedBoards()
+	if err != nil {
+		return err
+	}
+	if t.Env.On("DRYRUN") {
+		return t.Would("serve %s at %s", t.In.Board.Value, all[0].listen)
+	}
+	t.bar = t.Start("serve: building firmware", 0)
+	defer func() {
+		for _, b := range all {
+			err = errors.Join(err, b.close())
+		}
+	}()
+	for _, b := range all {
+		if err := b.open(ctx, t); err != nil {
+			return t.ended(ctx, err)
+		}
+	}
+	for _, b := range all {
+		address := b.listener.Addr().String()
+		t.Notef("%s: %s, key %q", b.word, address, b.options.Key)
+		t.JSONLine(jsonlines.Serve{Status: jsonlines.StatusRunning, Board: b.word, Address: address, Key: b.options.Key})
+	}
+	t.warnOpen(all[0])
+	t.bar.ShowLines(func() []string { return servedLines(all) })
+	return t.ended(ctx, serveAll(ctx, all))
+}
+
+// ended returns nil after the user has ended the target, which is the usual end.
+func (t *Job) ended(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// warnOpen prints who can run code on the boards.
+func (t *Job) warnOpen(b *served) {
+	who := "every program of this computer"
+	if a, ok := b.listener.Addr().(*net.TCPAddr); ok && !a.IP.IsLoopback() {
+		who = "everyone who reaches these ports"
+		if b.options.Allow != nil {
+			who = "every program of the networks in ALLOW"
+		}
+	}
+	t.Notef("serve: TVM's protocol has neither passwords nor encryption: %s can run code on the boards. Ctrl-C ends it",
+		who)
+}
+
+// serveAll serves the boards until ctx ends or one of them fails.
+func serveAll(ctx context.Context, all []*served) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	errs := make([]error, len(all))
+	var group sync.WaitGroup
+	for i, b := range all {
+		group.Go(func() {
+			defer cancel()
+			errs[i] = serve.Serve(ctx, b.listener, b.board, b.options)
+		})
+	}
+	group.Wait()
+	return errors.Join(errs...)
+}
+
+// A served is one board of the target.
+type served struct {
+	word     string // as in BOARD
+	dir      string // of its firmware
+	listen   string
+	options  serve.Options
+	board    *tune.Board
+	listener net.Listener
+
+	mu       sync.Mutex
+	state    string
+	client   string
+	failed   int         // requests
+	measured []time.Time // in the last minute
+	total    int
+}
+
+// servedBoards reads the boards and their addresses from the environment.
+func (t *Job) servedBoards() (all []*served, err error) {
+	words := strings.Split(t.In.Board.Value, ",")
+	keys := make([]string, len(words))
+	if text := t.Env("KEY"); text != "" {
+		keys = strings.Split(text, ",")
+	}
+	if len(keys) != len(words) {
+		return nil, failure.New(failure.Config, "separate the keys by commas, in the order of BOARD",
+			"KEY has %d keys for %d boards", len(keys), len(words))
+	}
+	host, port, err := listenAddress(cmp.Or(t.Env("LISTEN"), "127.0.0.1:0"))
+	if err != nil {
+		return nil, err
+	}
+	allow, err := networks(t.Env("ALLOW"))
+	if err != nil {
+		return nil, err
+	}
+	tracker := t.Env("TRACKER")
+	for i, word := range words {
+		name := boards.FileName(word)
+		if tracker != "" {
+			keys[i] = cmp.Or(keys[i], strings.NewReplacer(":", "-", " ", "-").Replace(name))
+		}
+		folder := cmp.Or(t.In.Output, filepath.Join("build", "serve"))
+		b := &served{word: word, dir: filepath.Join(folder, name), state: "idle"}
+		b.listen = net.JoinHostPort(host, strconv.Itoa(port))
+		if port > 0 {
+			port++
+		}
+		b.options = serve.Options{
+			Key: keys[i], Tracker: tracker, Allow: allow, SessionTimeout: t.In.Timeout,
+			OnEvent: func(e serve.Event) {
+				if e.Err != nil {
+					t.Notef("%s: %s: %v", b.word, cmp.Or(e.Client, e.Text), e.Err)
+				}
+				b.add(e)
+			},
+		}
+		all = append(all, b)
+	}
+	return all, nil
+}
+
+// listenAddress splits HOST:PORT; a port of several boards is that of the first.
+func listenAddress(text string) (host string, port int, err error) {
+	host, number, err := net.SplitHostPort(text)
+	if err == nil {
+		port, err = strconv.Atoi(number)
+	}
+	if err != nil || port < 0 || port > 65535 {
+		return "", 0, failure.New(failure.Config, "name an address of this computer and a port, as in LISTEN=127.0.0.1:9090",
+			"LISTEN=%s is no address", text)
+	}
+	return host, port, nil
+}
+
+// networks reads networks and addresses, separated by commas; nil: all.
+func networks(text string) (all []netip.Prefix, err error) {
+	if text == "" {
+		return nil, nil
+	}
+	for _, word := range strings.Split(text, ",") {
+		p, err := netip.ParsePrefix(word)
+		if a, addressErr := netip.ParseAddr(word); addressErr == nil {
+			p, err = netip.PrefixFrom(a, a.BitLen()), nil
+		}
+		if err != nil {
+			return nil, failure.New(failure.Config, "separate networks by commas, as in ALLOW=127.0.0.1,192.168.1.0/24",
+				"ALLOW=%s: %w", text, err)
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+// open builds the board's firmware and begins to listen.
+func (b *served) open(ctx context.Context, t *Job) (err error) {
+	b.board, err = tune.OpenBoard(ctx, b.dir, t.Desk, b.word, tune.Options{
+		Builder: t.Builder, Template: t.In.Template.Value, Memory: t.memory(), Libraries: t.In.Libraries,
+		OnEvent: func(e tune.Event) {
+			if e.Err != nil {
+				t.Notef("%s: %s: %v", b.word, e.Text, e.Err)
+			}
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("board %s: %w", b.word, err)
+	}
+	if b.listener, err = new(net.ListenConfig).Listen(ctx, "tcp", b.listen); err != nil {
+		return failure.New(failure.Config, "choose another address with LISTEN", "board %s: %w", b.word, err)
+	}
+	return nil
+}
+
+func (b *served) close() (err error) {
+	if b.listener != nil {
+		_ = b.listener.Close() // Serve has closed it
+	}
+	if b.board != nil {
+		err = b.board.Close()
+	}
+	return err
+}
+
+// add adds an event. Many goroutines may call it.
+func (b *served) add(e serve.Event) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if e.Err != nil && e.Client != "" {
+		b.failed++
+		return
+	}
+	switch e.Text {
+	case "idle", "session", "loading", "measuring":
+		b.state, b.client = e.Text, e.Client
+	}
+	if e.Text == "measuring" {
+		b.total++
+		b.measured = append(b.recent(), time.Now())
+	}
+}
+
+// recent returns the times of the measurements in the last minute. The caller holds b.mu.
+func (b *served) recent() []time.Time {
+	for len(b.measured) > 0 && time.Since(b.measured[0]) > time.Minute {
+		b.measured = b.measured[1:]
+	}
+	return b.measured
+}
+
+// servedLines returns a line for all boards, and one for each if there are several.
+func servedLines(all []*served) []string {
+	var lines []string
+	for _, b := range all {
+		lines = append(lines, "serve: "+b.line())
+	}
+	if len(all) == 1 {
+		return lines
+	}
+	return append([]string{strings.Join(lines, "; ")}, lines...)
+}
+
+func (b *served) line() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	state := b.state
+	if b.client != "" {
+		state += " for " + b.client
+	}
+	text := fmt.Sprintf("%s %s, %d measured, %d a minute", b.word, state, b.total, len(b.recent()))
+	if b.failed > 0 {
+		text += fmt.Sprintf(", %d requests failed", b.failed)
+	}
+	return text
+}
