@@ -12,13 +12,18 @@ import (
 	"io"
 	"math"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
+	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
+	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/serve"
@@ -186,8 +191,122 @@ func TestBoard(t *testing.T) {
 			loaded, err = b.Load(t.Context(), modules["exp_c"])
 			must(t, err)
 			runModule(t, loaded, boardOperators["exp"])
+			loadModel(t, b)
 			stopModule(t, b)
 		})
+	}
+}
+
+// loadModel loads an archive as AutoTVM's module loader uploads it.
+func loadModel(t *testing.T, b *tune.Board) {
+	t.Helper()
+	if _, err := b.LoadModel(t.Context(), []byte("no archive")); failure.Of(err) != failure.Config {
+		t.Errorf("an archive that is text: %v", err)
+	}
+	archives, err := filepath.Glob(filepath.Join(mlftest.Dir(t), "candidates", "matmul_*.tar.gz"))
+	must(t, err)
+	packed, err := os.ReadFile(archives[0])
+	must(t, err)
+	loaded, err := b.LoadModel(t.Context(), packed)
+	must(t, err)
+	m, err := loaded.Session.SystemLib(t.Context())
+	must(t, err)
+	f, err := m.Function(t.Context(), "__tvm_main__")
+	must(t, err)
+	var args []any
+	var out *rpc.Tensor
+	specs := matmuls(t)[0].Args
+	for _, a := range specs {
+		out, err = loaded.Session.Empty(t.Context(), a.DType, a.Shape)
+		must(t, err)
+		if a.Data != nil {
+			must(t, out.Write(t.Context(), a.Data))
+		}
+		args = append(args, out)
+	}
+	_, err = f.Call(t.Context(), args...)
+	must(t, err)
+	got, err := out.Array(t.Context())
+	must(t, err)
+	for i, want := range floats(specs[len(specs)-1].Want) {
+		if x := floats(got.Data)[i]; math.Abs(float64(x-want)) > 1e-3*(1+math.Abs(float64(want))) {
+			t.Fatalf("output %d: %v, want %v", i, x, want)
+		}
+	}
+}
+
+// TestBoardWithoutRAM loads modules into firmware, because none fits into the RAM for code.
+func TestBoardWithoutRAM(t *testing.T) {
+	t.Parallel()
+	modules := tvmModules(t)
+	for _, name := range drawn.Of(t, "firmware", []string{"host", "mps2_an386", "qemu_riscv32"}, 1) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			small := map[string]boards.Options{"": {UploadKiB: 1}}
+			b, err := tune.OpenBoard(t.Context(), t.TempDir(), &device.Desk{}, name, tune.Options{Memory: small})
+			must(t, err)
+			defer func() { must(t, b.Close()) }()
+			for _, module := range []string{"conv2d_" + name, "exp_" + name, "conv2d_c"} {
+				if name == "host" && runtime.GOARCH != "amd64" {
+					module = "exp_c" // the objects of host are for amd64
+				}
+				loaded, err := b.Load(t.Context(), modules[module])
+				must(t, err)
+				operator, _, _ := strings.Cut(module, "_")
+				runModule(t, loaded, boardOperators[operator])
+				again, err := b.Load(t.Context(), modules[module])
+				must(t, err)
+				if again.Session != loaded.Session {
+					t.Errorf("%s: the same firmware was started again", module)
+				}
+			}
+		})
+	}
+}
+
+// TestFFICandidate measures a candidate with the ABI of TVM 0.21, in RAM and in firmware, and reads it from the run.
+func TestFFICandidate(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	r, err := tune.OpenRun(t.Context(), dir, &device.Desk{}, []string{"host"}, tune.Options{})
+	must(t, err)
+	defer func() { must(t, r.Close()) }()
+	c := operator("ffi", "")
+	c.Operators.ABI = mlf.ABITVMFFI
+	c.Operators.Files[0].Data = []byte(ffiHead + `
+int32_t __tvm_ffi_twice(void* self, void* args, int32_t num_args, void* result) {
+  const int32_t* in = ((DLTensor*)((TVMFFIAny*)args)[0].v_ptr)->data;
+  int32_t* out = ((DLTensor*)((TVMFFIAny*)args)[1].v_ptr)->data;
+  for (int i = 0; i < 4; i++) out[i] = 2 * in[i];
+  return 0;
+}
+`)
+	result, err := r.Measure(t.Context(), c)
+	must(t, err)
+	if result.Failure != nil || result.Tier != tune.RAM {
+		t.Errorf("%+v", result)
+	}
+	confirmed, err := r.Confirm(t.Context(), 1)
+	must(t, err)
+	if len(confirmed) != 1 || confirmed[0].Failure != nil || confirmed[0].Tier == tune.RAM {
+		t.Errorf("confirmed: %+v", confirmed)
+	}
+	stored, err := tune.ReadCandidate(dir, "ffi")
+	must(t, err)
+	if stored.Operators.ABI != mlf.ABITVMFFI {
+		t.Errorf("the stored candidate has ABI %q", stored.Operators.ABI)
+	}
+	c.ID, c.Operators.ABI = "packed", mlf.ABIPacked
+	result, err = r.Measure(t.Context(), c)
+	must(t, err)
+	if result.Failure == nil || result.Failure.Class != failure.Link && result.Failure.Class != failure.Compile {
+		t.Errorf("as a packed function: %+v", result)
+	}
+	c.ID, c.Operators.ABI = "unknown", mlf.ABIUnpacked
+	result, err = r.Measure(t.Context(), c)
+	must(t, err)
+	if result.Failure == nil || result.Failure.Class != failure.Config {
+		t.Errorf("with another ABI: %+v", result)
 	}
 }
 
