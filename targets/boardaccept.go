@@ -1,11 +1,10 @@
-// This file tests a board on the board itself, and shows which boards were accepted.
+// This file tests a board on the board itself.
 
 package targets
 
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"os/user"
@@ -105,24 +104,4 @@ func author(ctx context.Context, c *console.Console) string {
 		return cmp.Or(u.Name, u.Username)
 	}
 	return "unknown"
-}
-
-// acceptance returns who accepted a board, "" if it was not accepted. The page is beside its file; a
-// shipped board's is in a folder of the search path or this one.
-func acceptance(c *console.Console, b *boards.Board, path []string) (accept.Signature, string) {
-	for _, folder := range append([]string{c.Dir}, path...) {
-		s, ok := accept.Read(accept.PageOf(b, folder))
-		if !ok {
-			continue
-		}
-		text := fmt.Sprintf("accepted by %s on %s", s.By, s.On.Format(time.DateOnly))
-		if s.Digest != accept.DigestOf(b) {
-			text += "; it was changed since"
-		}
-		if s.Short {
-			text += "; few repetitions"
-		}
-		return s, text
-	}
-	return accept.Signature{}, ""
 }

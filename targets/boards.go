@@ -15,6 +15,7 @@ import (
 	"github.com/magefile/mage/mg"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/internal/boardlab/accept"
 	"github.com/boardsmith/boardsmith/internal/cli/console"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 )
@@ -169,4 +170,24 @@ func flatten(path string, raw json.RawMessage, give func(field, text string)) {
 	default:
 		give(path, string(raw))
 	}
+}
+
+// acceptance returns who accepted a board, "" if it was not accepted. The page is beside its file; a
+// shipped board's is in a folder of the search path or this one.
+func acceptance(c *console.Console, b *boards.Board, path []string) (accept.Signature, string) {
+	for _, folder := range append([]string{c.Dir}, path...) {
+		s, ok := accept.Read(accept.PageOf(b, folder))
+		if !ok {
+			continue
+		}
+		text := fmt.Sprintf("accepted by %s on %s", s.By, s.On.Format(time.DateOnly))
+		if s.Digest != accept.DigestOf(b) {
+			text += "; it was changed since"
+		}
+		if s.Short {
+			text += "; few repetitions"
+		}
+		return s, text
+	}
+	return accept.Signature{}, ""
 }

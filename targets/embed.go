@@ -179,3 +179,19 @@ func openArchives(c *console.Console, paths string) (archives []*mlf.Archive, er
 	}
 	return archives, nil
 }
+
+// libraryCompiler returns the compiler of a board, which finds the headers of libraries.
+func libraryCompiler(ctx context.Context, c *console.Console, b *boards.Board, o boards.Options, libraries []string) (
+	*cmodel.Compiler, error,
+) {
+	compiler, err := cmodel.NewCompiler(ctx, b, o)
+	if err != nil {
+		return nil, err
+	}
+	builder, err := searchBuilder(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	compiler.Headers, err = builder.HeaderFolders(ctx, b, libraries)
+	return compiler, err
+}

@@ -16,7 +16,6 @@ import (
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/files/wholefolder"
 	"github.com/boardsmith/boardsmith/mlf"
-	"github.com/boardsmith/boardsmith/release"
 )
 
 // noFirmware is the error of a target that needs firmware.
@@ -42,22 +41,6 @@ func compileModels(ctx context.Context, j *job) (files []mlf.File, codes []*cmod
 	}
 	files, err = bundle(ctx, j.Console, codes, c)
 	return files, codes, c, err
-}
-
-// libraryCompiler returns the compiler of a board, which finds the headers of libraries.
-func libraryCompiler(ctx context.Context, c *console.Console, b *boards.Board, o boards.Options, libraries []string) (
-	*cmodel.Compiler, error,
-) {
-	compiler, err := cmodel.NewCompiler(ctx, b, o)
-	if err != nil {
-		return nil, err
-	}
-	builder, err := searchBuilder(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	compiler.Headers, err = builder.HeaderFolders(ctx, b, libraries)
-	return compiler, err
 }
 
 // buildLibrary writes the library to OUTPUT, unless it is there. FORCE replaces another one.
@@ -138,30 +121,4 @@ func librarySize(ctx context.Context, j *job) error {
 	row("all", total)
 	j.JSONLine(jsonlines.LibrarySize{Board: c.Board.Name, Sizes: lines})
 	return nil
-}
-
-// releaseLibrary writes the library and what describes it to dir.
-func releaseLibrary(ctx context.Context, j *job, dir string) error {
-	if j.Env.On("DRYRUN") {
-		return j.Would("write a release of a library for board %s to %s", j.in.Board.Value, dir)
-	}
-	files, codes, c, err := compileModels(ctx, j)
-	if err != nil {
-		return err
-	}
-	sizes, err := c.Sizes(ctx, files)
-	if err != nil {
-		return err
-	}
-	o, err := releaseOptions(ctx, j)
-	if err != nil {
-		return err
-	}
-	r, err := release.OfLibrary(files, codes, c, sizes, o)
-	if err != nil {
-		return err
-	}
-	line := jsonlines.Release{Models: printNames(j.Console, codes)}
-	line.Board = c.Board.Name
-	return writeRelease(ctx, j.Console, r, dir, line)
 }

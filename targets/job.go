@@ -12,6 +12,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/emulated"
 	"github.com/boardsmith/boardsmith/examples/samples"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
@@ -206,4 +207,22 @@ func (j *job) imageLine(image *image.Image) jsonlines.Image {
 		r.Model, r.ModelSHA256 = "", ""
 	}
 	return r
+}
+
+// builder returns a Builder with the boards, templates and libraries of the inputs.
+func (j *job) builder() *project.Builder {
+	b := newBuilder(j.Console, j.in.Config)
+	b.Path, b.Forms, b.Fresh = j.in.Path, true, j.Env.On("FRESH")
+	return b
+}
+
+// desk returns a Desk with the inputs.
+func (j *job) desk() *device.Desk {
+	host, env := newHost(j.Console), j.Env
+	host.Path = j.in.Path
+	return &device.Desk{
+		Host: host, Programmer: env("PROGRAMMER"), Reflash: env.On("FORCE"), Wait: j.in.Wait, File: j.in.DeskFile,
+		Ledger: env("BOARDSMITH_LEDGER"), Probes: emulated.Probes(),
+		Tool: func(name string) (string, error) { return findProgram(env, name) },
+	}
 }

@@ -1,23 +1,29 @@
-// This file makes what targets call of the environment: a Builder, a Desk, the cache, and the paths of programs.
+// This file makes what targets call from the environment: Builders, the cache, and programs. If no keeper of emulated
+// chips is installed, Go builds that of the boardsmith version in the user's module.
 
 package targets
 
 import (
 	"context"
+	"errors"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/device"
-	"github.com/boardsmith/boardsmith/emulated"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/cli/boardsmithjson"
 	"github.com/boardsmith/boardsmith/internal/cli/console"
 	"github.com/boardsmith/boardsmith/internal/cli/inputs"
 	"github.com/boardsmith/boardsmith/internal/cli/toolbox"
+	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 	"github.com/boardsmith/boardsmith/project"
 )
@@ -36,13 +42,6 @@ func newHost(c *console.Console) device.Host {
 	progress := func(e device.ProgressEvent) { c.Update(e.Step+": "+e.Detail, e.Done, e.Total) }
 	store, _, _ := openCache(c) // cache:gc reports an invalid CACHE_MIB
 	return device.Host{Log: newLog(c), Progress: progress, Cache: store}
-}
-
-// builder returns a Builder with the boards, templates and libraries of the inputs.
-func (j *job) builder() *project.Builder {
-	b := newBuilder(j.Console, j.in.Config)
-	b.Path, b.Forms, b.Fresh = j.in.Path, true, j.Env.On("FRESH")
-	return b
 }
 
 // searchBuilder returns a Builder for targets without a project.
@@ -66,17 +65,6 @@ func newBuilder(c *console.Console, config *boardsmithjson.Config) *project.Buil
 func fetcher(ctx context.Context, c *console.Console) inputs.Fetcher {
 	return func(config *boardsmithjson.Config, place string) (string, error) {
 		return newBuilder(c, config).Fetch(ctx, place)
-	}
-}
-
-// desk returns a Desk with the inputs.
-func (j *job) desk() *device.Desk {
-	host, env := newHost(j.Console), j.Env
-	host.Path = j.in.Path
-	return &device.Desk{
-		Host: host, Programmer: env("PROGRAMMER"), Reflash: env.On("FORCE"), Wait: j.in.Wait, File: j.in.DeskFile,
-		Ledger: env("BOARDSMITH_LEDGER"), Probes: emulated.Probes(),
-		Tool: func(name string) (string, error) { return findProgram(env, name) },
 	}
 }
 
@@ -128,4 +116,62 @@ func ownKeeper() (string, error) {
 		return "", err
 	}
 	return filepath.Join(dir, "go", virtualprobe.Program), nil
+}
+
+const (
+	programs       = "github.com/boardsmith/boardsmith/cmd/" // packages of boardsmith's programs
+	programTimeout = 5 * time.Minute                         // limit for compiling one, on a slow computer
+)
+
+// attach builds the keeper of an emulated board if necessary, then calls Desk.Attach.
+func attach(ctx context.Context, c *console.Console, b *boards.Board, which string, desk *device.Desk) (*device.Device,
+	error,
+) {
+	if desk.Programmer != boards.NoProgrammer {
+		if err := needKeeper(ctx, c, b); err != nil {
+			return nil, err
+		}
+	}
+	return desk.Attach(ctx, b, which)
+}
+
+// needKeeper builds the keeper of an emulated board, unless one is installed or setup's is up to date.
+func needKeeper(ctx context.Context, c *console.Console, b *boards.Board) error {
+	var missing *device.MissingToolError
+	if _, err := virtualprobe.Find(""); !errors.As(err, &missing) || !b.Flash.Emulated {
+		return nil // its use reports an invalid BOARDSMITH_KEEPER
+	}
+	return buildKeeper(ctx, c)
+}
+
+// buildKeeper runs Go to build setup's keeper, which is quick if it is up to date.
+func buildKeeper(ctx context.Context, c *console.Console) error {
+	path, err := ownKeeper()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return failure.Errorf(failure.Config, "tools: %w", err)
+	}
+	return buildProgram(ctx, c, virtualprobe.Program, path, virtualprobe.Install)
+}
+
+// buildProgram runs Go to build one of boardsmith's programs at a path. install is the advice if that fails.
+func buildProgram(ctx context.Context, c *console.Console, name, path, install string) error {
+	compiler, err := exec.LookPath("go")
+	if err != nil {
+		return failure.New(failure.ToolMissing, install,
+			"%s is not installed, and Go, which could build it, is not either", name)
+	}
+	bar := c.Start("building "+name, 0)
+	defer bar.End()
+	err = command.Command{
+		Path: compiler, Args: []string{"build", "-o", path, programs + name}, Dir: c.Dir, Timeout: programTimeout,
+		// Go builds it without a C compiler; renaming it from GOTMPDIR is atomic.
+		Env: append(console.ToolEnv(), "CGO_ENABLED=0", "GOTMPDIR="+filepath.Dir(path)),
+	}.Run(ctx)
+	if err != nil && ctx.Err() == nil {
+		return failure.New(failure.ToolMissing, install, "%s is not installed and could not be built: %w", name, err)
+	}
+	return err
 }

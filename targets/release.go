@@ -104,3 +104,29 @@ func writeRelease(ctx context.Context, c *console.Console, r *release.Release, d
 	c.JSONLine(line)
 	return nil
 }
+
+// releaseLibrary writes the library and what describes it to dir.
+func releaseLibrary(ctx context.Context, j *job, dir string) error {
+	if j.Env.On("DRYRUN") {
+		return j.Would("write a release of a library for board %s to %s", j.in.Board.Value, dir)
+	}
+	files, codes, c, err := compileModels(ctx, j)
+	if err != nil {
+		return err
+	}
+	sizes, err := c.Sizes(ctx, files)
+	if err != nil {
+		return err
+	}
+	o, err := releaseOptions(ctx, j)
+	if err != nil {
+		return err
+	}
+	r, err := release.OfLibrary(files, codes, c, sizes, o)
+	if err != nil {
+		return err
+	}
+	line := jsonlines.Release{Models: printNames(j.Console, codes)}
+	line.Board = c.Board.Name
+	return writeRelease(ctx, j.Console, r, dir, line)
+}

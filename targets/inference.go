@@ -1,0 +1,258 @@
+// This file opens models on boards, runs and times them.
+
+package targets
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/executor"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/cli/console"
+	"github.com/boardsmith/boardsmith/internal/standalone"
+	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/transport"
+)
+
+// A connection is an open session with the firmware and the model in it.
+type connection struct {
+	rpc        *rpc.Session        // nil: standalone firmware
+	standalone *standalone.Session // nil: firmware with an RPC server
+	model      executor.Executor
+	load       modelLoad
+	limit      time.Duration // of each call
+}
+
+// withModel opens the link, calls f with the model, and closes everything.
+func withModel(ctx context.Context, j *job, f func(*connection) error) (err error) {
+	load, err := prepare(ctx, j)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, load.Close()) }()
+	return withLoad(ctx, j, load, f)
+}
+
+// withLoad is withModel for a model that was prepared.
+func withLoad(ctx context.Context, j *job, load modelLoad, f func(*connection) error) (err error) {
+	_, model, err := j.project.Model()
+	if err != nil {
+		return err
+	}
+	d, err := j.attached(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, j.detach()) }()
+	if load.resident != nil {
+		if _, err := d.Flash(ctx, load.image); err != nil {
+			return err
+		}
+	}
+	c := &connection{limit: j.in.Timeout, load: load}
+	err = c.call(ctx, "opening the link", func(ctx context.Context) error {
+		if j.project.Options().App == boards.Standalone {
+			c.standalone, err = d.OpenStandalone(ctx, load.image)
+		} else {
+			c.rpc, err = d.Open(ctx, load.image)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		err = errors.Join(err, c.call(context.WithoutCancel(ctx), "closing the link", c.close))
+	}()
+	err = c.call(ctx, "preparing the model", func(ctx context.Context) error {
+		c.model, err = load.open(ctx, c, model)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return f(c)
+}
+
+// call runs f with the deadline of one call. The error names the call and how to wait longer.
+func (c *connection) call(ctx context.Context, step string, f func(context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, c.limit)
+	defer cancel()
+	err := f(limited)
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() == nil && limited.Err() != nil && !errors.As(err, new(*transport.SharedPortError)) {
+		return failure.New(failure.Timeout, "the board may hang; TIMEOUT=2m waits longer", "%s did not end within %v: %w",
+			step, c.limit, err)
+	}
+	return fmt.Errorf("%s: %w", step, err)
+}
+
+// close ends the session.
+func (c *connection) close(ctx context.Context) error {
+	if c.standalone != nil {
+		return c.standalone.Close()
+	}
+	return c.rpc.Close(ctx)
+}
+
+// infer sets the inputs, runs the model once and fetches all outputs.
+func (c *connection) infer(ctx context.Context, arrays []ndarray.Named) ([]*ndarray.Array, error) {
+	for _, a := range arrays {
+		err := c.call(ctx, "setting an input",
+			func(ctx context.Context) error { return c.model.SetInput(ctx, a.Name, a.Array) })
+		if err != nil {
+			return nil, err
+		}
+	}
+	if err := c.call(ctx, "running the model", c.model.Run); err != nil {
+		return nil, err
+	}
+	var outputs []*ndarray.Array
+	for i := range c.model.Outputs() {
+		err := c.call(ctx, "fetching an output", func(ctx context.Context) error {
+			a, err := c.model.Output(ctx, i)
+			outputs = append(outputs, a)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return outputs, nil
+}
+
+// sampleTime is the minimum time of all calls of one sample, so that a coarse clock suffices.
+const sampleTime = time.Millisecond
+
+// A timing holds times of inferences, in seconds.
+type timing struct {
+	samples   []float64               // one per REPEAT
+	platform  *rpc.Platform           // the device's clocks and caches; nil if it does not report them
+	operators []executor.OperatorTime // with VERBOSE, of a graph
+}
+
+// measure times REPEAT samples, each in a call of its own, and with VERBOSE each operator of a graph.
+func (c *connection) measure(ctx context.Context, j *job, bar *console.Progress) (t timing, err error) {
+	o := rpc.TimeOptions{Number: 1, MinRepeat: sampleTime}
+	for i := range j.in.Repeat {
+		bar.Show("timing", i, j.in.Repeat)
+		err := c.call(ctx, "timing the model", func(ctx context.Context) error {
+			sample, err := c.model.Time(ctx, o)
+			t.samples = append(t.samples, sample...)
+			return err
+		})
+		if err != nil {
+			return t, err
+		}
+	}
+	if err := c.call(ctx, "asking for the clocks", func(ctx context.Context) error { return t.read(ctx, c) }); err != nil {
+		return t, err
+	}
+	graph, ok := c.model.(*executor.Graph)
+	if !ok || !j.Env.On("VERBOSE") {
+		return t, nil
+	}
+	return t, c.call(ctx, "timing the operators", func(ctx context.Context) (err error) {
+		t.operators, err = graph.Debug(ctx, o)
+		return err
+	})
+}
+
+// read records the device's settings during the measurement.
+func (t *timing) read(ctx context.Context, c *connection) error {
+	if c.rpc == nil {
+		return nil // standalone firmware does not report them
+	}
+	p, err := c.rpc.Platform(ctx)
+	if missing := new(rpc.NotFoundError); errors.As(err, &missing) {
+		return nil
+	}
+	t.platform = &p
+	return err
+}
+
+// loadsIntoRAM reports whether LOAD is ram.
+func loadsIntoRAM(c *console.Console) (bool, error) {
+	switch load := c.Env("LOAD"); load {
+	case "", "flash":
+		return false, nil
+	case "ram":
+		return true, nil
+	default:
+		return false, failure.New(failure.Config, "LOAD=ram loads the model into RAM, LOAD=flash does not",
+			"LOAD=%s: unknown",
+			load)
+	}
+}
+
+// A modelLoad is the way in which a model comes onto a board: with its firmware, or into RAM beside a resident one.
+type modelLoad struct {
+	image     *image.Image     // to run
+	resident  *project.Project // nil: with its firmware
+	operators project.Operators
+}
+
+// prepare builds the firmware, and for LOAD=ram the firmware that stays and the operators. It returns how the model
+// gets onto the board. The caller closes it.
+func prepare(ctx context.Context, j *job) (modelLoad, error) {
+	ram, err := loadsIntoRAM(j.Console)
+	if err != nil {
+		return modelLoad{}, err
+	}
+	if !ram {
+		i, err := j.built(ctx)
+		return modelLoad{image: i}, err
+	}
+	if err := j.ready(ctx); err != nil {
+		return modelLoad{}, err
+	}
+	if j.project.Options().App == boards.Standalone {
+		return modelLoad{}, failure.New(failure.Config, "leave LOAD=ram or APP=standalone out",
+			"standalone firmware has its model in flash")
+	}
+	operators, err := j.project.ModelOperators()
+	if err != nil {
+		return modelLoad{}, err
+	}
+	bar := j.Start("build: firmware that stays", 0)
+	r, err := j.project.Resident(ctx, j.project.Dir()+".ram", project.Spec{
+		Board: j.in.Board.Value, Template: j.in.Template.Value,
+	})
+	bar.End()
+	if err != nil {
+		return modelLoad{}, err
+	}
+	i, err := r.Built()
+	return modelLoad{i, r, operators}, err
+}
+
+// open prepares the model in the firmware of a session.
+func (l modelLoad) open(ctx context.Context, c *connection, m *mlf.Model) (executor.Executor, error) {
+	switch {
+	case c.standalone != nil:
+		return executor.OpenStandalone(ctx, c.standalone, m)
+	case l.resident == nil:
+		return executor.Open(ctx, c.rpc, m)
+	}
+	lib, err := l.resident.LoadRAM(ctx, c.rpc, l.operators)
+	if err != nil {
+		return nil, err
+	}
+	return executor.OpenLoaded(ctx, c.rpc, lib, m)
+}
+
+func (l modelLoad) Close() error {
+	if l.resident == nil {
+		return nil
+	}
+	return l.resident.Close()
+}
