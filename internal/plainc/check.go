@@ -18,6 +18,7 @@ var (
 	tensorRE     = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
 	typeRE       = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*( [A-Za-z_][A-Za-z0-9_]*)*( ?\*)*$`)
 	defineRE     = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(=[ -~]*)?$`)
+	licenseRE    = regexp.MustCompile(`^[\w.+() -]+$`)
 	includeRE    = regexp.MustCompile(`^[\w./+-]+$`)
 )
 
@@ -112,6 +113,9 @@ func (r *reader) check() *model {
 		if !defineRE.MatchString(d) {
 			r.fault(r.items[fmt.Sprintf("defines[%d]", i)], "defines: %q is neither NAME nor NAME=VALUE", d)
 		}
+	}
+	if r.License != "" && !licenseRE.MatchString(r.License) {
+		r.fault(r.keys["license"], "license: %q is not an SPDX expression", r.License)
 	}
 	r.collect(m)
 	if r.Init != nil {

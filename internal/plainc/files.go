@@ -40,7 +40,7 @@ func (r *reader) collect(m *model) {
 		if path.Ext(name) != ".c" {
 			r.fault(line, "sources: %q is not a .c file", name)
 		} else if data, ok := r.load(line, "sources", name); ok {
-			r.add(m, line, member{sourceFolder + base(name), r.withDefines(name, data), name})
+			r.add(m, line, member{sourceFolder + base(name), r.tagged(name, r.macros(), data), name})
 		}
 	}
 	for i, name := range r.Headers {
@@ -123,7 +123,7 @@ func (r *reader) addHeader(m *model, line int, name string) {
 	clean := path.Clean(name)
 	if info, err := fs.Stat(r.files, clean); err != nil || !info.IsDir() {
 		if data, ok := r.load(line, "headers", name); ok {
-			r.add(m, line, member{headerFolder + base(clean), data, name})
+			r.add(m, line, member{headerFolder + base(clean), r.tagged(name, "", data), name})
 		}
 		return
 	}
@@ -151,12 +151,19 @@ func (r *reader) addHeader(m *model, line int, name string) {
 	}
 }
 
-// withDefines returns a source with the macros of the description before its first line.
-func (r *reader) withDefines(name string, data []byte) []byte {
-	if len(r.Defines) == 0 {
+// licenceTag names a file's licence, for release.
+const licenceTag = "SPDX-License-Identifier: "
+
+// tagged returns C with text before its first line: the description's licence, if the file names none, and macros.
+func (r *reader) tagged(name, macros string, data []byte) []byte {
+	text := macros
+	if r.License != "" && !bytes.Contains(data[:min(len(data), 4096)], []byte(licenceTag)) {
+		text = "// " + licenceTag + r.License + "\n" + macros
+	}
+	if text == "" {
 		return data
 	}
-	return append([]byte(r.macros()+fmt.Sprintf("#line 1 %q\n", base(name))), data...)
+	return append(fmt.Appendf(nil, "%s#line 1 %q\n", text, base(name)), data...)
 }
 
 func (r *Description) macros() string {

@@ -41,7 +41,7 @@ type Description struct {
 	Init      *Init      `json:"init,omitzero"`      // a function to call once, before the first run
 
 	Generator string `json:"generator,omitzero"` // the program that generated the C, with its version
-	License   string `json:"license,omitzero"`   // an SPDX expression
+	License   string `json:"license,omitzero"`   // an SPDX expression: of sources and headers that name no licence
 }
 
 // An Init is a function that prepares a model.

@@ -97,6 +97,7 @@ var wrong = []struct{ old, new, want string }{
 	{`"member": "in"`, `"member": "*in"`, `net.json:15: argument 6 (struct net_io), member 1: "*in" is not the name of a member`},
 	{`"status": 0},` + "\n  \"init", "\"status\": 0, \"ignored\": true},\n  \"init", `net.json:19: returns: it must have one of status`},
 	{`{"state": "net", "ctype": "net_t"}], "ret`, `{"input": "z", "dtype": "int8", "shape": [1]}], "ret`, `net.json:21: init argument 1, z: init has no inputs and outputs`},
+	{`"name": "net",`, `"name": "net", "license": "my own; */",`, `net.json:2: license: "my own; */" is not an SPDX expression`},
 	{`"net",`, `"net", "name": "net",`, `net.json:2: "name" is given twice`},
 	{`{`, `[`, `net.json:1: the file is not one object in braces`},
 }
@@ -226,6 +227,16 @@ func TestSameBytes(t *testing.T) {
 	must(t, err)
 	if !bytes.Equal(first, second) {
 		t.Error("archives differ")
+	}
+}
+
+// TestLicense checks that sources and headers without a licence get that of the description.
+func TestLicense(t *testing.T) {
+	raw, err := plainc.Pack(folder(strings.Replace(netJSON, `"net",`, `"net", "license": "MIT",`, 1)), "net.json", "net.json")
+	must(t, err)
+	const tag = "// SPDX-License-Identifier: MIT\n"
+	if n := strings.Count(string(raw), tag); n != 2 || !strings.Contains(string(raw), "#define N 2\n#line 1 \"net.c\"\n") {
+		t.Errorf("%d licences in\n%s", n, raw)
 	}
 }
 
