@@ -6,6 +6,9 @@
 #include <tvm/runtime/crt/platform.h>
 
 #include "board.h"
+#ifdef MEASURE_AOT
+#include <tvm/runtime/metadata_types.h>
+#endif
 
 static ssize_t write_bytes(void* context, const uint8_t* data, size_t size_bytes) {
   (void)context;

@@ -81,7 +81,8 @@ func ConfigHeader(b *boards.Board, o boards.Options) []byte {
 		fmt.Fprintf(&w, "#define BOARDSMITH_MEASURE_PIN %d  // %s\n", number, b.MeasurePin)
 	}
 	if o.App != boards.Standalone {
-		w.WriteString("#define BOARDSMITH_SIGNATURES\n")
+		w.WriteString("#define BOARDSMITH_SIGNATURES\n" +
+			"#define BOARDSMITH_AOT_EXECUTOR  // also without a model's metadata: another model must not change the runtime\n")
 	}
 	if o.UploadKiB > 0 {
 		// The library, an executor, and what is uploaded.

@@ -9,10 +9,13 @@
 
 #include "wire.h"
 
-// Returns the CRC after the 16 bits of u, which are the earlier CRC plus two bytes.
+// Returns the CRC after the bits of u, 32 or 16: the earlier CRC plus as many bits of the message. u x^16 is a quotient
+// times P plus the CRC, and P's 1 / (1 + x^-4 + x^-11 + x^-16) is a product, of which shifts by 32 and more drop out:
+// (1 + x^-4 + x^-11 + x^-16) (1 + x^-8 + x^-22) (1 + x^-16).
 __attribute__((always_inline)) static inline uint32_t fold(uint32_t u) {
-  u = u ^ (u >> 4) ^ (u >> 11);
-  u ^= u >> 8;
+  u = u ^ (u >> 4) ^ (u >> 11) ^ (u >> 16);
+  u = u ^ (u >> 8) ^ (u >> 22);
+  u ^= u >> 16;
   return u ^ (u << 5) ^ (u << 12);
 }
 
@@ -40,9 +43,7 @@ const uint8_t* crc16_span(crc16_run_t* run, const uint8_t* src, size_t n) {
         to += 4;
       }
       word = (word << 24) | ((word & 0xFF00U) << 8) | ((word >> 8) & 0xFF00U) | (word >> 24);
-      word ^= sum << 16;
-      word ^= fold(word >> 16);
-      sum = fold(word & 0xFFFFU);
+      sum = fold(word ^ (sum << 16));
       at += 4;
     } while (at != words_end);
   }

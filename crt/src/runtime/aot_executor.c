@@ -247,6 +247,7 @@ static int aot_dispatch(PACKED_PARAMETERS) {
   return 0;
 }
 
+int boardsmith_aot_create(PACKED_PARAMETERS);
 int boardsmith_aot_create(PACKED_PARAMETERS) {
   (void)resource_handle;
   int error = boardsmith_arguments(type_codes, num_args, "JGL");

@@ -70,7 +70,7 @@ static int max_packet_size(PACKED_PARAMETERS) {
   X("runtime.RPCTimeEvaluator", boardsmith_time_evaluator_create) \
   X("tvm.rpc.server.GetCRTMaxPacketSize", max_packet_size)        \
   X("tvm.contrib.random.random_fill", boardsmith_random_fill)     \
-  X("tvm.aot_executor.create", boardsmith_aot_create)
+  X("tvm.aot_executor.create", boardsmith_aot_entry)
 #define BUILTIN_NAME(name, func) name "\0"
 #define BUILTIN_FUNC(name, func) func,
 

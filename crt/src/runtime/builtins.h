@@ -17,7 +17,11 @@ int boardsmith_time_evaluator_call(PACKED_PARAMETERS);
 // `tvm.contrib.random.random_fill` (random.c).
 int boardsmith_random_fill(PACKED_PARAMETERS);
 
-// `tvm.aot_executor.create` (aot_executor.c). Weak: NULL in an image that does not link that file.
-TVM_WEAK int boardsmith_aot_create(PACKED_PARAMETERS);
+// `tvm.aot_executor.create` (aot_executor.c). Weak: NULL in an image without tvm/runtime/metadata_types.h, unless
+// crt_config.h defines BOARDSMITH_AOT_EXECUTOR.
+#ifdef BOARDSMITH_AOT_EXECUTOR
+#define boardsmith_aot_entry boardsmith_aot_create
+#endif
+TVM_WEAK int boardsmith_aot_entry(PACKED_PARAMETERS);
 
 #endif  // BOARDSMITH_RUNTIME_BUILTINS_H_

@@ -8,34 +8,32 @@
 #include "builtins.h"
 #include "memory.h"
 
-// Bits to set in the upper 16 bits of a float: all of the exponent except its highest bit, which is cleared, so that 1
-// <= |x| < 2. Sign and mantissa stay random.
+// The highest bit of the exponent in the upper 16 bits of a float. It is cleared and the exponent's other bits are set,
+// so that 1 <= |x| < 2. Sign and mantissa stay random.
 #define EXPONENT_TOP 0x4000U
-#define EXPONENT_OF_HALF 0x3c00
-#define EXPONENT_OF_SINGLE 0x3f80  // and of bfloat16
-#define EXPONENT_OF_DOUBLE 0x3ff0
 
-// Returns the bits to set for a float, 0 for an integer or bool, -1 for other types.
+// Returns the other bits of the exponent for a float, 0 for an integer or bool, -1 for other types.
 static int exponent_of(DLDataType dtype) {
-  int set = -1;  // other types
+  unsigned bits = dtype.bits;
   if (dtype.code <= (uint8_t)kDLUInt) {
-    if (((dtype.bits & 7U) == 0U) || (dtype.bits == 1U)) {
-      set = 0;
-    }
-  } else if (dtype.code == (uint8_t)kDLFloat) {
-    if (dtype.bits == 16U) {
-      set = EXPONENT_OF_HALF;
-    }
-    if (dtype.bits == 32U) {
-      set = EXPONENT_OF_SINGLE;
-    }
-    if (dtype.bits == 64U) {
-      set = EXPONENT_OF_DOUBLE;
-    }
-  } else if ((dtype.code == (uint8_t)kDLBfloat) && (dtype.bits == 16U)) {
-    set = EXPONENT_OF_SINGLE;
+    return (((bits & 7U) == 0U) || (bits == 1U)) ? 0 : -1;
   }
-  return set;
+  if (dtype.code == (uint8_t)kDLBfloat) {
+    bits <<= 1;  // the upper half of a single
+    if (bits != 32U) {
+      return -1;
+    }
+  } else if (dtype.code != (uint8_t)kDLFloat) {
+    bits = 0;
+  } else {
+    // as it is
+  }
+  if ((bits != 16U) && (bits != 32U) && (bits != 64U)) {
+    return -1;
+  }
+  // The exponent of 16, 32 and 64 bits ends at bit 10, 7 and 4 of the upper 16.
+  const unsigned set = EXPONENT_TOP - (0x400U >> (3U * (bits / 32U)));
+  return (int)set;
 }
 
 // Fills bytes of memory with elements of the type.

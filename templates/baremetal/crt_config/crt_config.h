@@ -16,6 +16,7 @@
 #define BOARDSMITH_EMULATED 0
 #define BOARDSMITH_UPLOAD_BYTES 0
 #define BOARDSMITH_SIGNATURES
+#define BOARDSMITH_AOT_EXECUTOR  // also without a model's metadata: another model must not change the runtime
 
 // Functions besides the firmware's: the name for the host, and the C function.
 #define BOARDSMITH_BOARD_FUNCTIONS(X) \

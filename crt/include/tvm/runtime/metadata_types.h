@@ -1,49 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Description of an AOT model (`<mod_name>_get_c_metadata`). All of it is const and lies in flash.
+// Description of an AOT model, for the model's own code. A file with this header brings the AOT executor into the image:
+// without a model's metadata, no host can use it. A model of objects has no such file: then a file of the firmware's
+// includes it.
 #ifndef TVM_RUNTIME_METADATA_TYPES_H_
 #define TVM_RUNTIME_METADATA_TYPES_H_
 
-#include <stdint.h>
+#include <boardsmith/metadata.h>
 #include <tvm/runtime/c_runtime_api.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define TVM_METADATA_VERSION 1
+int boardsmith_aot_create(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,
+                          void* resource_handle);
 
-struct TVMTensorInfo {
-  const char* name;
-  const int64_t* shape;
-  int64_t num_shape;  // rank
-  DLDataType dtype;
-};
-
-// A constant in a pool: a whole serialised array, for tools; the runtime does not use it.
-struct TVMConstantInfo {
-  const char* name_hint;
-  int64_t byte_offset;
-  int64_t data_len;
-  const void* data_bytes;
-};
-
-struct TVMMetadata {
-  int64_t version;  // TVM_METADATA_VERSION
-  const struct TVMTensorInfo* inputs;
-  int64_t num_inputs;
-  const struct TVMTensorInfo* outputs;
-  int64_t num_outputs;
-  const struct TVMTensorInfo* workspace_pools;  // uint8, shape [bytes], name `<pool>_<k>_var`
-  int64_t num_workspace_pools;
-  const struct TVMConstantInfo* constant_pools;
-  int64_t num_constant_pools;
-  const char* mod_name;  // prefix of the model's functions, `tvmgen_<name>`
-};
-
-typedef struct TVMTensorInfo TVMTensorInfo;
-typedef struct TVMConstantInfo TVMConstantInfo;
-typedef struct TVMMetadata TVMMetadata;
+// `tvm.aot_executor.create` where crt_config.h does not define BOARDSMITH_AOT_EXECUTOR: the runtime's table of functions
+// refers to it weakly. Equal in all files that have it.
+TVM_WEAK int boardsmith_aot_entry(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,
+                                  void* resource_handle);
+int boardsmith_aot_entry(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,
+                         void* resource_handle) {
+  return boardsmith_aot_create(args, type_codes, num_args, out_value, out_type, resource_handle);
+}
 
 #ifdef __cplusplus
 }

@@ -5,9 +5,9 @@
 #define TVM_RUNTIME_CRT_AOT_EXECUTOR_H_
 
 #include <stdint.h>
+#include <boardsmith/metadata.h>
 #include <tvm/runtime/c_runtime_api.h>
 #include <tvm/runtime/crt/internal/common/ndarray.h>
-#include <tvm/runtime/metadata_types.h>
 
 #ifdef __cplusplus
 extern "C" {

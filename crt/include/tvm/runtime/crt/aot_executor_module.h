@@ -6,12 +6,13 @@
 #define TVM_RUNTIME_CRT_AOT_EXECUTOR_MODULE_H_
 
 #include <tvm/runtime/crt/error_codes.h>
+#include <tvm/runtime/metadata_types.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-// No effect here, returns 0; TVM's firmwares call it. The function is in every image that links aot_executor.c.
+// Returns 0; TVM's firmwares call it. It does nothing: this header brings the executor into the image.
 tvm_crt_error_t TVMAotExecutorModule_Register(void);
 
 #ifdef __cplusplus
