@@ -21,7 +21,6 @@ import (
 // TestMetaSchedule tunes a matrix multiplication with unmodified TVM, through its tracker: on a process and on an
 // emulated Cortex-M4.
 func TestMetaSchedule(t *testing.T) {
-	const variable = "BOARDSMITH_RELAX_PYTHON"
 	const host, trials = "127.0.0.1", 8
 	targets := map[string]string{
 		"host": `{"kind": "llvm", "num-cores": 1}`,
@@ -30,13 +29,13 @@ func TestMetaSchedule(t *testing.T) {
 	}
 	for _, name := range drawn.Of(t, "boards for MetaSchedule", []string{"host", "mps2_an386"}, 1) {
 		t.Run(name, func(t *testing.T) {
-			tvmCommand(t, variable) // skips without it
+			tvmCommand(t, todays) // skips without it
 			dir := t.TempDir()
 			b, err := tune.OpenBoard(t.Context(), filepath.Join(dir, "firmware"), &device.Desk{}, name, tune.Options{})
 			testkit.Must(t, err)
 			defer func() { testkit.Must(t, b.Close()) }()
 			port := freePort(t, host)
-			defer startTracker(t, variable, host, port)()
+			defer startTracker(t, todays, host, port)()
 			l, err := net.Listen("tcp", host+":0")
 			testkit.Must(t, err)
 			ctx, cancel := context.WithCancel(t.Context())
@@ -55,7 +54,7 @@ func TestMetaSchedule(t *testing.T) {
 				}
 			}}
 			go func() { done <- serve.Serve(ctx, l, b, o) }()
-			runTVM(t, variable, "testdata/metaschedule.py", host, port, name, targets[name], strconv.Itoa(trials))
+			runTVM(t, todays, "testdata/metaschedule.py", host, port, name, targets[name], strconv.Itoa(trials))
 			cancel()
 			testkit.Must(t, <-done)
 			if measured < trials || failures.Len() > 0 {

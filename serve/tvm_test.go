@@ -9,23 +9,33 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/boardsmith/boardsmith/internal/cli/toolbox"
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/serve"
 )
 
 // pythons are the variables with a Python that has Apache TVM: 0.14, and 0.26 or later.
-var pythons = []string{"BOARDSMITH_TVM_PYTHON", "BOARDSMITH_RELAX_PYTHON"}
+var pythons = []string{"BOARDSMITH_TVM_PYTHON", todays}
+
+// todays is the variable of TVM 0.26 or later; without it, that of setup is used.
+const todays = "BOARDSMITH_RELAX_PYTHON"
 
 // tvmCommand returns a command of a Python with TVM. It runs in a process group of its own, which ends with the test:
 // TVM's tools leave processes.
 func tvmCommand(t *testing.T, variable string, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
 	python := os.Getenv(variable)
+	if python == "" && variable == todays {
+		if tool, err := toolbox.Find(os.Getenv, "tvm-ffi-config"); err == nil { // installed by setup
+			python = filepath.Join(filepath.Dir(tool), "python")
+		}
+	}
 	if python == "" {
 		t.Skip(variable + " is not set: no Python with Apache TVM")
 	}

@@ -71,7 +71,7 @@ func TestOwnTools(t *testing.T) {
 	}
 	want := []string{"C compiler", "make"}
 	if runtime.GOOS == "linux" {
-		want = append(want, "cmocka", "cppcheck", "clang-format", "clang", "strace", "Chromium", "debootstrap")
+		want = append(want, "cmocka", "cppcheck", "clang-format", "clang", "strace", "Chromium", "Apache TVM", "debootstrap")
 	}
 	for _, name := range want {
 		if !slices.Contains(names, name) {

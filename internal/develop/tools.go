@@ -45,6 +45,11 @@ var tools = []toolbox.Tool{
 		Name: "Chromium", Use: "the test of the report of tuning runs", Apt: "chromium-headless-shell", Linux: true,
 		Command: []string{"chromium-headless-shell", "--version"},
 	},
+	{ // versions that work together: docs/tvm.md
+		Name: "Apache TVM", Use: "tests of package serve with TVM's own client", Linux: true,
+		Python:  "apache-tvm==0.27.0.post1 apache-tvm-ffi==0.1.14.post1 tornado==6.6.1 cloudpickle==3.1.3 psutil==7.2.2",
+		Command: []string{"tvm-ffi-config", "--libdir"},
+	},
 	{
 		Name: "debootstrap", Use: "test:debian", Apt: "debootstrap", Linux: true,
 		Command: []string{"debootstrap", "--version"},

@@ -31,7 +31,7 @@ func installPython(ctx context.Context, c *console.Console, list []Tool) ([]stri
 	}
 	var names []string
 	for _, t := range list {
-		names = append(names, t.Python)
+		names = append(names, strings.Fields(t.Python)...)
 	}
 	pip := []string{python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"}
 	steps = append(steps, append(pip, names...))

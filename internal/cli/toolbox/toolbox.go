@@ -26,7 +26,7 @@ type Tool struct {
 	Name    string
 	Use     string   // its purpose
 	Apt     string   // apt's name of the package, or one that the package provides; "" if Debian has none
-	Python  string   // pip's requirement, if Apt is ""
+	Python  string   // pip's requirements, separated by spaces, if Apt is ""
 	Needed  bool     // required to build for the host board
 	Command []string // prints its version, and so shows that it works
 	Path    string   // the variable that holds its path; "" if it is found on PATH only
