@@ -78,6 +78,8 @@ def export(
         with target, database:
             module = relax.transform.MetaScheduleApplyDatabase()(module)
     functions = {gv.name_hint: f for gv, f in module.functions_items() if isinstance(f, tirx.PrimFunc)}
+    if clash := {"run", "__tvm_main__"} & functions.keys():
+        raise ExportError(f"function {clash.pop()}: its name in C is that of the network's own function: rename it")
     lowered = kernels.lower({n: kernels.schedule(f) for n, f in functions.items()})
     network = plan.Reader(module["main"], lowered, tensors).plan
     kinds = plan.type_of(module["main"].body.body)

@@ -6,8 +6,8 @@ import io
 import json
 import os
 import re
+import secrets
 import tarfile
-import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -169,15 +169,13 @@ def write(path: Path, members: dict[str, bytes]) -> None:
             info = tarfile.TarInfo("./" + member)
             info.size, info.mode = len(data), 0o644
             tar.addfile(info, io.BytesIO(data))
-    handle, temporary = tempfile.mkstemp(prefix=".boardsmith-", dir=path.parent)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(packed.getbuffer())
             file.flush()
             os.fsync(file.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
         os.replace(temporary, path)
     except BaseException:
         os.unlink(temporary)

@@ -96,8 +96,9 @@ def _inline(sch: s_tir.Schedule) -> None:
         node, consumers = sch.get(block), sch.get_consumers(block)
         if not _is_spatial(node) or not consumers:
             continue
-        alone = len(consumers) == 1 and _is_spatial(sch.get(consumers[0]))
-        if alone or not _calls_function(node):
+        once = len(consumers) == 1 and _is_spatial(sch.get(consumers[0]))
+        once = once and _elements(sch.get(consumers[0])) <= _elements(node)
+        if once or not _calls_function(node):
             _attempt(lambda block=block: sch.compute_inline(block))
 
 

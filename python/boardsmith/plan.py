@@ -128,6 +128,8 @@ def tensor_of(name: str, kind: Any) -> Tensor:
     if isinstance(kind, relax.TensorType) and dimensions is not None and hasattr(dimensions, "values"):
         extents = list(dimensions.values)
         if all(isinstance(x, tirx.IntImm) for x in extents):
+            if any(int(x) < 1 for x in extents):
+                raise ExportError(f"{name}: a tensor without elements is not supported")
             if str(kind.dtype) not in DTYPES:
                 raise ExportError(f"{name}: data type {kind.dtype} is not supported; {', '.join(DTYPES)} are")
             return Tensor(name, str(kind.dtype), tuple(int(x) for x in extents))

@@ -258,6 +258,10 @@ def _fixed(real: np.ndarray, bits: int = 31) -> tuple[np.ndarray, int]:
     return np.rint(real * 2.0**shift).astype(np.int32), shift
 
 
+def _fits(q: np.ndarray) -> bool:
+    return bool(q.min() >= -128 and q.max() <= 127)
+
+
 def _offsets(sums: np.ndarray) -> np.ndarray:
     """Returns what is added to sums of products, as int32."""
     if np.abs(sums).max() > 2**30:
@@ -316,7 +320,7 @@ def _conv(r: Rewriter, value: Any, target: _Target, bias: Any = None) -> Integer
     q, real = weights.q.transpose(0, 2, 3, 1), weights.scale[:, 0, 0, 0]
     channels, groups = q.shape[0], int(attrs.groups)
     offsets = _bias(r, bias, channels)
-    if offsets is None or np.abs(q).max() > 128 or np.any(weights.scale != real[:, None, None, None]):
+    if offsets is None or not _fits(q) or np.any(weights.scale != real[:, None, None, None]):
         return None
     (top, left, bottom, right), strides, dilation = _ints(attrs.padding), _ints(attrs.strides), _ints(attrs.dilation)
     padded = any((top, left, bottom, right))
@@ -363,7 +367,7 @@ def _matmul(r: Rewriter, value: Any, target: _Target, bias: Any = None) -> Integ
     integers, scale = operand
     q, real = weights.q.T, weights.scale[0]
     offsets = _bias(r, bias, q.shape[0])
-    if offsets is None or np.abs(q).max() > 128 or np.any(weights.scale != real):
+    if offsets is None or not _fits(q) or np.any(weights.scale != real):
         return None
     sums = _offsets(offsets / (real * scale.scale) - scale.zero * q.sum(axis=1))
     factors, shift = _fixed(real * scale.scale / target.to.scale)

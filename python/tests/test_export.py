@@ -191,6 +191,10 @@ class Export(unittest.TestCase):
         n = tvm.tirx.Var("batch", "int64")
         self.refused(function((n, 4)), "x", "batch", "dynamic shape")
 
+    def test_empty(self):
+        """A tensor without elements is named."""
+        self.refused(function((0, 4)), "x", "without elements")
+
     def test_data_type(self):
         """A data type without C is named."""
         self.refused(function(dtype="float16"), "float16", "x")
@@ -222,6 +226,11 @@ class Export(unittest.TestCase):
         """A folder that cannot be written is an error of the system, and keeps an old archive."""
         with self.assertRaises(OSError):
             boardsmith.export(function(), Path(self.folder.name) / "missing" / "net.tar")
+        self.path.write_bytes(b"old")
+        with unittest.mock.patch("os.fsync", side_effect=OSError("full")), self.assertRaises(OSError):
+            boardsmith.export(function(), self.path)
+        self.assertEqual(self.path.read_bytes(), b"old")
+        self.assertEqual([p.name for p in Path(self.folder.name).iterdir()], ["net.tar"])
 
 
 if __name__ == "__main__":
