@@ -60,7 +60,7 @@ var mayImport = map[string][]string{
 	},
 	"tune": {
 		"serve", "project", "device", "image", "rpc", "rpc/fault", "transport", "boards", "mlf", "ndarray", "failure",
-		"internal/command", "internal/timegate", "internal/files",
+		"internal/buildenv", "internal/toolwords", "internal/command", "internal/timegate", "internal/files",
 	},
 	"serve":       {"rpc", "rpc/fault", "ndarray", "failure", "internal/files"}, // TVM's RPC server
 	"tune/space":  {"ndarray", "failure", "internal/files"},

@@ -5,7 +5,9 @@ import (
 
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/buildenv"
 	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/toolwords"
 )
 
 // newFailure returns the failure of an error. It blames the computer for errors of class host and tool-missing, in
@@ -24,7 +26,15 @@ func newFailure(err error, blame Blame) *Failure {
 func buildFailure(err error) *Failure {
 	f := newFailure(err, BlameCandidate)
 	var host *command.HostError
-	f.crashed = errors.As(err, &host) && host.Crashed()
+	if errors.As(err, &host) && host.Crashed() {
+		f.suspected = failure.Compile
+	}
+	var tool *buildenv.ToolError
+	if errors.As(err, &tool) && (f.Class == failure.Compile || f.Class == failure.Link) &&
+		!toolwords.NamesCode(tool.Error()) {
+		f.suspected = f.Class
+		f.Class, f.Blame, f.Retry = failure.Host, BlameHost, true
+	}
 	switch f.Class {
 	case failure.Compile, failure.Link, failure.DoesNotFit, failure.Timeout, failure.Config, failure.Host,
 		failure.ToolMissing:

@@ -20,9 +20,19 @@ func TestHostFaultIsNotStored(t *testing.T) {
 	compiler("cc 1.0", ":")
 	r := open(dir, tune.Options{})
 	for id, then := range map[string]string{
-		"killed":  "kill -KILL $$",
-		"full":    `cc "$@" -o /dev/full; exit`,
-		"limited": "ulimit -f 0",
+		"killed":             "kill -KILL $$",
+		"full":               `cc "$@" -o /dev/full; exit`,
+		"limited":            "ulimit -f 0",
+		"no files":           "ulimit -n 3",
+		"no memory":          "ulimit -v 3000",
+		"child killed":       `bash -c 'kill -KILL $$'; exit $?`,
+		"status of a signal": "exit 137",
+		"wrapper":            `exec /no/such/program "$@"`,
+		"aborted":            "kill -ABRT $$",
+		"library":            `echo "cc1: error while loading shared libraries: libmpfr.so.6: cannot open shared object file" >&2; exit 1`,
+		"cache":              `echo "ccache: error: Failed to create temporary file: Permission denied" >&2; exit 1`,
+		"assembler":          `echo "Fatal error: can't create w.o: Permission denied" >&2; exit 1`,
+		"license":            `echo "license server unreachable" >&2; exit 255`,
 	} {
 		t.Run(id, func(t *testing.T) {
 			compiler("cc 1.0", then)
@@ -30,7 +40,7 @@ func TestHostFaultIsNotStored(t *testing.T) {
 			result, err := r.Measure(t.Context(), c)
 			must(t, err)
 			f := result.Failure
-			if f == nil || f.Class != failure.Host || f.Blame != tune.BlameHost || !f.Retry {
+			if f == nil || f.Class != failure.Host && f.Class != failure.ToolMissing || f.Blame != tune.BlameHost || !f.Retry {
 				t.Fatalf("%s: %+v", id, f)
 			}
 			compiler("cc 1.0", ":")
@@ -84,7 +94,9 @@ func TestRepeatedCompilerCrashBlamesCandidate(t *testing.T) {
 		{"deep", `grep -q deep ./*.c && kill -SEGV $$`, tune.BlameCandidate},
 		{"deep too", `if grep -q deep ./*.c; then echo "cc: internal compiler error: Segmentation fault signal terminated ` +
 			`program cc1" >&2; exit 4; fi`, tune.BlameCandidate},
+		{"deep, no word of code", `if grep -q deep ./*.c; then echo "cc: error: too deep" >&2; exit 1; fi`, tune.BlameCandidate},
 		{"broken compiler", `kill -SEGV $$`, tune.BlameHost},
+		{"broken, no word of code, deep", `exit 1`, tune.BlameHost},
 		{"killed each time, deep", `grep -q deep ./*.c && kill -KILL $$`, tune.BlameHost},
 	} {
 		t.Run(c.id, func(t *testing.T) {
@@ -99,7 +111,7 @@ func TestRepeatedCompilerCrashBlamesCandidate(t *testing.T) {
 	}
 	must(t, r.Close())
 	kept := results(t, r)
-	if len(kept) != 2 || kept[0].Failure.Class != failure.Compile {
+	if len(kept) != 3 || kept[0].Failure.Class != failure.Compile {
 		t.Errorf("kept %+v", kept)
 	}
 }

@@ -270,7 +270,7 @@ func (r *Run) measure(ctx context.Context, k *boardKind, c Candidate, line []byt
 	if err := r.store.sources.add(c.ID, c.content, line); err != nil {
 		return Result{}, err
 	}
-	crashes := 0
+	suspicions := 0
 	for range maxHostTries {
 		result, err = k.measure(ctx, c)
 		if err != nil || result.ID == c.ID { // a worker has written it
@@ -279,14 +279,14 @@ func (r *Run) measure(ctx context.Context, k *boardKind, c Candidate, line []byt
 		if result.Failure == nil || result.Failure.Blame != BlameHost {
 			break
 		}
-		if result.Failure.crashed {
-			crashes++
+		if result.Failure.suspected != "" {
+			suspicions++
 		}
 	}
-	if crashes == maxHostTries && k.firmware.compilerWorks(ctx) {
+	if suspicions == maxHostTries && k.firmware.compilerWorks(ctx) {
 		f := result.Failure
-		f.Class, f.Blame, f.Retry = failure.Compile, BlameCandidate, false
-		f.Message = fmt.Sprintf("the compiler crashes each time, and not for another source: %s", f.Message)
+		f.Class, f.Blame, f.Retry = f.suspected, BlameCandidate, false
+		f.Message = fmt.Sprintf("the compiler fails each time, and not for another source: %s", f.Message)
 	}
 	if result.sharedKey != "" {
 		return k.recorder.share(c, Result{Build: result.Build}, result.sharedKey)

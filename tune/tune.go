@@ -116,5 +116,7 @@ type Failure struct {
 	// of the candidate measures it again.
 	Retry bool `json:"retry,omitempty"`
 
-	crashed bool // the compiler crashed, which can be a fault of the computer
+	// The class if the candidate is to blame, "" if it is not: the compiler crashed, or failed without a word about code,
+	// which can be a fault of the computer.
+	suspected failure.Class
 }

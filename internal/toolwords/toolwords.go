@@ -33,6 +33,14 @@ var (
 	compilerWarning = regexp.MustCompile(`^[^:]+:\d+(:\d+)?: (warning|note): `)
 )
 
+// codeLine matches a message of a compiler or an assembler about a line of code, or of a linker about symbols and room.
+var codeLine = regexp.MustCompile(`(?m)^[^:\n]+:\d+(:\d+)?: |undefined reference|multiple definition|` + overflowWords +
+	`|` + willNotFitWords)
+
+// NamesCode reports whether a message is about the code that was compiled or linked. Another one may be about the
+// computer: a library that a compiler could not load, a wrapper's exit code.
+func NamesCode(message string) bool { return codeLine.MatchString(message) }
+
 // Classify returns the failed step, by a tool's messages.
 func Classify(text string) failure.Class {
 	switch {

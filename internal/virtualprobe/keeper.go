@@ -251,6 +251,9 @@ func startKeeper(program, dir string, stays time.Duration) (<-chan error, error)
 	defer log.Close()
 	cmd := exec.Command(program, "-protocol", strconv.Itoa(keeperProtocol), "-stays", stays.String(), dir)
 	cmd.Dir = dir
+	if temp := os.Getenv("TMPDIR"); temp != "" {
+		cmd.Env = append(os.Environ(), "TMPDIR="+abspath.Of(temp)) // the keeper runs in another folder
+	}
 	cmd.Stderr = log
 	ownSession(cmd)
 	if err := cmd.Start(); err != nil {

@@ -68,6 +68,28 @@ func TestKeeper(t *testing.T) {
 	}
 }
 
+// TestRelativeTMPDIR starts a keeper, which runs in its chip's folder, with a relative folder for temporary files.
+func TestRelativeTMPDIR(t *testing.T) {
+	needs(t, NRF51.Program)
+	dir := filepath.Join(t.TempDir(), "chip")
+	if _, err := keepertest.Path(); err != nil { // builds it
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	if err := os.Mkdir("a folder", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TMPDIR", "a folder")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if _, err := Up(ctx, keepertest.Path, dir, NRF51.Name); err != nil {
+		t.Fatal(err)
+	}
+	if err := Down(ctx, dir); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // up starts a keeper in a folder of its own that ends with the test.
 func up(t *testing.T) (string, Answer) {
 	t.Helper()
