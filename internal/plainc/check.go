@@ -111,7 +111,7 @@ func (r *reader) check() *model {
 	}
 	for i, d := range r.Defines {
 		if !defineRE.MatchString(d) {
-			r.fault(r.items[fmt.Sprintf("defines[%d]", i)], "defines: %q is neither NAME nor NAME=VALUE", d)
+			r.fault(r.items[fmt.Sprintf("defines[%d]", i)], "defines: %q is not a macro, as in N or N=2", d)
 		}
 	}
 	if r.License != "" && !licenseRE.MatchString(r.License) {

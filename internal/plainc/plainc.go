@@ -15,6 +15,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
+	"github.com/boardsmith/boardsmith/internal/files/plainfile"
 )
 
 // File is the name of the description in a folder or in a tar.
@@ -131,8 +132,11 @@ func (r *reader) read(file string) error {
 	if err != nil {
 		return failure.New(failure.Config, next, "model %s: %w", r.file, err)
 	}
-	if !info.Mode().IsRegular() || info.Size() > maxFileBytes {
-		return failure.New(failure.Config, next, "model %s: not a plain file under 1 MiB", r.file)
+	if !info.Mode().IsRegular() {
+		return failure.New(failure.Config, next, "model %s: %w", r.file, plainfile.ErrSpecial)
+	}
+	if info.Size() > maxFileBytes {
+		return failure.New(failure.Config, next, "model %s: larger than 1 MiB", r.file)
 	}
 	data, err := fs.ReadFile(r.files, file)
 	if err != nil {

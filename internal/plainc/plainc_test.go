@@ -75,7 +75,7 @@ var wrong = []struct{ old, new, want string }{
 	{`"objects": []`, `"objects": ["net.so"]`, `net.json:5: objects: "net.so" is neither an object (.o) nor a library`},
 	{`"objects": []`, `"objects": ["bad.a"]`, `net.json:5: objects: bad.a: a thin library`},
 	{`"objects": []`, `"objects": ["cut.a"]`, `net.json:5: objects: cut.a: truncated`},
-	{`"N=2"`, `"N-2"`, `net.json:6: defines: "N-2" is neither NAME nor NAME=VALUE`},
+	{`"N=2"`, `"N-2"`, `net.json:6: defines: "N-2" is not a macro, as in N or N=2`},
 	{`"net_run"`, `"net run"`, `net.json:7: function: "net run" is not the name of a C function`},
 	{`"function": "net_run"`, `"functoin": "net_run"`, `net.json:7: field "functoin" is not known; did you mean "function"?`},
 	{`"float32", "shape": [2]`, `"f32", "shape": [2]`, `net.json:9: argument 1, x: dtype "f32": choose one of float32`},
