@@ -3,6 +3,7 @@ package develop
 import (
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -62,4 +63,14 @@ func TestSeedOfTests(t *testing.T) {
 		}
 	}
 	t.Errorf("SEED=random drew %s four times", one)
+}
+
+func TestGoTestTitle(t *testing.T) {
+	many := strings.Fields(strings.Repeat("./p ", 60))
+	if got := goTestTitle(many); len(got) > 60 || !strings.HasSuffix(got, "./p …") {
+		t.Errorf("%q", got)
+	}
+	if got := goTestTitle([]string{"-count=1", "./..."}); got != "go test -count=1 ./..." {
+		t.Errorf("%q", got)
+	}
 }

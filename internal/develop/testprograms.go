@@ -133,7 +133,7 @@ func (r *repository) goTestLines(
 	argv := gotestsum("--format="+format, "--format-icons=text", "--format-hide-empty-pkg",
 		"--jsonfile-timing-events="+times, "--")
 	g := &goTests{r: r, t: t}
-	err = r.tests(ctx, t, "go test "+strings.Join(args, " "), append(argv, args...), env, func(line string) {
+	err = r.tests(ctx, t, goTestTitle(args), append(argv, args...), env, func(line string) {
 		each(line)
 		g.line(line)
 	})
@@ -148,6 +148,15 @@ func (r *repository) goTestLines(
 	}
 	t.slowest = append(t.slowest, slowest(printed, slowestKept)...)
 	return nil
+}
+
+// goTestTitle returns the command without most of the packages of a long list.
+func goTestTitle(args []string) string {
+	const shown = 9 // flags and the first packages
+	if len(args) > shown {
+		args = append(args[:shown:shown], "…")
+	}
+	return "go test " + strings.Join(args, " ")
 }
 
 // slowestKept is the number of tests that the report lists.
