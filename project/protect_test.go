@@ -191,7 +191,7 @@ func TestHandlersStack(t *testing.T) {
 // into memory where the chip lets accesses pass.
 func TestOverflowOfFrames(t *testing.T) {
 	t.Parallel()
-	for _, board := range drawn.Of(t, "frames", emulated(t), 2) {
+	for _, board := range drawn.Of(t, "memory", emulated(t), 2) {
 		t.Run(board, func(t *testing.T) {
 			m, p := openMemory(t, board)
 			settled, err := p.Board().Settle(p.Options())

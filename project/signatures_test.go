@@ -19,24 +19,24 @@ import (
 // lie in flash or, as LOAD=ram has it, in RAM.
 func TestWrongArguments(t *testing.T) {
 	t.Parallel()
-	for i, board := range []string{"host", "mps2_an385"} {
-		for j, archive := range []string{"matmul_00", "add.graph", "add.aot_packed"} {
-			for k, load := range []string{"flash", "RAM"} {
-				if !drawn.InFull() && (i+j+k)%2 == 1 { // the others have each pair of board, archive and load
-					continue
-				}
-				t.Run(board+"/"+archive+"/"+load, func(t *testing.T) { // in turn, in the build folders of those before
-					needBoardTools(t, board, nil)
-					p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: board, Model: archiveNamed(t, archive)})
-					_, m, err := p.Model()
-					must(t, err)
-					s, lib := started(t, p, load)
-					for _, signature := range m.Signatures() {
-						refuses(t, s, lib, signature)
-					}
-				})
-			}
+	type loaded struct{ board, archive, load string }
+	var all []loaded
+	for _, board := range []string{"host", "mps2_an385"} {
+		for _, archive := range []string{"matmul_00", "add.graph", "add.aot_packed"} {
+			all = append(all, loaded{board, archive, "flash"}, loaded{board, archive, "RAM"})
 		}
+	}
+	for _, c := range drawn.Of(t, "wrong arguments", all, 3) { // in turn, in the build folders of those before
+		t.Run(c.board+"/"+c.archive+"/"+c.load, func(t *testing.T) {
+			needBoardTools(t, c.board, nil)
+			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: c.board, Model: archiveNamed(t, c.archive)})
+			_, m, err := p.Model()
+			must(t, err)
+			s, lib := started(t, p, c.load)
+			for _, signature := range m.Signatures() {
+				refuses(t, s, lib, signature)
+			}
+		})
 	}
 }
 
