@@ -105,8 +105,8 @@ image_of() {
   cat "$build/figures" "$build/packet_figures" "$build/signed_figures"
 } >"$build/all"
 
-# Budgets and TVM 0.14's figures; those of copies are per byte, of 4096. A byte ff is two bytes of a frame: a copy to the
-# device may cost twice as much as one of random bytes.
+# Budgets and TVM 0.14's figures; those of copies are per byte, of 4096. A byte ff is two bytes of a frame: a copy to
+# the device may cost twice as much as one of random bytes.
 awk -v parts="$build/parts" -v compiler="$($cc -dumpversion)" '
   BEGIN {
     n = split("image aot_image ram call_1 call_128 copy_to_1 copy_to_128 packet_copy_to_1 packet_copy_to_128 " \
