@@ -7,14 +7,16 @@
 #define TVM_RUNTIME_METADATA_TYPES_H_
 
 #include <boardsmith/metadata.h>
+#include <stddef.h>
 #include <tvm/runtime/c_runtime_api.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-int boardsmith_aot_create(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,
-                          void* resource_handle);
+// NULL where the runtime, or its executor, is not linked.
+TVM_WEAK int boardsmith_aot_create(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,
+                                   void* resource_handle);
 
 // `tvm.aot_executor.create` where crt_config.h does not define BOARDSMITH_AOT_EXECUTOR: the runtime's table of
 // functions refers to it weakly. Equal in all files that have it.
@@ -22,7 +24,9 @@ TVM_WEAK int boardsmith_aot_entry(TVMValue* args, int* type_codes, int num_args,
                                   void* resource_handle);
 int boardsmith_aot_entry(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,
                          void* resource_handle) {
-  return boardsmith_aot_create(args, type_codes, num_args, out_value, out_type, resource_handle);
+  return (boardsmith_aot_create == NULL)
+             ? -1
+             : boardsmith_aot_create(args, type_codes, num_args, out_value, out_type, resource_handle);
 }
 
 #ifdef __cplusplus
