@@ -227,3 +227,49 @@ func TestConfirmTakesCurrentCandidates(t *testing.T) {
 		}
 	}
 }
+
+// TestCandidateIncludesItsOwnFilesOnly refuses headers whose contents are not the candidate's: a change of them would
+// not be seen.
+func TestCandidateIncludesItsOwnFilesOnly(t *testing.T) {
+	open, compiler := faulty(t)
+	compiler("cc 1.0", ":")
+	outside := filepath.Join(t.TempDir(), "a folder")
+	must(t, os.MkdirAll(outside, 0o755))
+	header := filepath.Join(outside, "n.h")
+	must(t, os.WriteFile(header, []byte("#define N 2\n"), 0o644))
+	must(t, os.WriteFile(filepath.Join(outside, "flags"), []byte("-DN=2\n"), 0o644))
+	r := open(t.TempDir(), tune.Options{})
+	for name, c := range map[string]struct {
+		include string
+		flags   []string
+		own     bool
+	}{
+		"absolute":    {include: `#include "` + header + `"`},
+		"folder":      {include: `#include "n.h"`, flags: []string{"-I" + outside}},
+		"two words":   {include: `#include <n.h>`, flags: []string{"-I", outside}},
+		"system":      {include: `#include <n.h>`, flags: []string{"-isystem", outside}},
+		"forced":      {flags: []string{"-include", header}},
+		"macros":      {flags: []string{"-imacros", header}},
+		"flags' file": {flags: []string{"@" + filepath.Join(outside, "flags")}},
+		"own":         {include: `#include "sub dir/n.h"`, own: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			candidate := operator(name, "for (int i = 0; i < 4; i++) out[i] = in[i] * N;")
+			files := candidate.Operators.Files
+			files[0].Data = append([]byte(c.include+"\n"), files[0].Data...)
+			if c.own {
+				candidate.Operators.Files = append(files, project.OperatorFile{Name: "sub dir/n.h", Data: []byte("#define N 2\n")})
+			}
+			candidate.Operators.Flags = c.flags
+			result, err := r.Measure(t.Context(), candidate)
+			must(t, err)
+			switch f := result.Failure; {
+			case c.own && f != nil:
+				t.Errorf("%+v", f)
+			case !c.own && (f == nil || f.Class != failure.Config || !strings.Contains(f.Message, "operators")):
+				t.Errorf("%+v", f)
+			}
+		})
+	}
+	must(t, r.Close())
+}

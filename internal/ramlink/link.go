@@ -332,7 +332,7 @@ func writeAll(dir string, files []File) error {
 // objects compiles the C files in dir, in one run of the compiler, unless the cache has what they make.
 func (l *Linker) objects(ctx context.Context, dir string, o Operators) (objects []File, err error) {
 	var sources, words []string
-	facts := cache.NewKey("operators v2").Add("made with", l.about...).Add("flags", o.Flags...)
+	facts := cache.NewKey("operators v3").Add("made with", l.about...).Add("flags", o.Flags...)
 	for _, f := range o.Files {
 		switch path.Ext(f.Name) {
 		case ".o":
@@ -363,12 +363,18 @@ func (l *Linker) objects(ctx context.Context, dir string, o Operators) (objects 
 	if err := writeAll(dir, o.Files); err != nil {
 		return nil, err
 	}
-	flags := []string{"-ffile-prefix-map=" + dir + "=.", "-I.", "-c"}
+	if err := checkFlags(o.Flags); err != nil {
+		return nil, err
+	}
+	flags := []string{"-ffile-prefix-map=" + dir + "=.", "-I.", "-MMD", "-c"}
 	if err := l.run(ctx, dir, slices.Concat(l.compile, o.Flags, flags, words)); err != nil {
 		return nil, vanished(err, dir, o.Files)
 	}
 	var made []cache.File
 	for _, name := range sources {
+		if err := l.checkIncludes(dir, name); err != nil {
+			return nil, err
+		}
 		name = objectName(name)
 		data, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
