@@ -24,6 +24,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/cmacro"
 	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/internal/generator"
+	"github.com/boardsmith/boardsmith/internal/library"
 	"github.com/boardsmith/boardsmith/internal/toolwords"
 	"github.com/boardsmith/boardsmith/internal/workdir"
 	"github.com/boardsmith/boardsmith/mlf"
@@ -66,6 +67,16 @@ func (p *Project) packetBytes() int64 {
 // checkModelFits returns an error, before anything is compiled, if the packet buffer or the arena is too small for
 // the model. It skips what the template does not configure.
 func (p *Project) checkModelFits(a *mlf.Archive, m *mlf.Model) error {
+	for _, with := range p.state.Libraries {
+		l, err := library.Read(filepath.Join(p.dir, generator.Libraries, with.Name), with.Name)
+		if err != nil {
+			return err
+		}
+		if allocates, err := l.Allocates(); allocates || err != nil {
+			p.builder.log().Warn("the model may need more memory than computed", "because",
+				"library "+with.Name+" allocates workspace, of unknown size")
+		}
+	}
 	if !p.takesArena() {
 		for _, doubt := range p.unsureWorkspace(a, m) {
 			p.builder.log().Warn("the model may need a larger workspace than computed", "because", doubt)

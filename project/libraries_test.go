@@ -1,11 +1,14 @@
 package project
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/hashicorp/go-hclog"
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
@@ -258,5 +261,34 @@ func TestLibraryErrors(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(failure.Next(err), c.next) {
 			t.Errorf("%s: %v; %s", c.libraries, err, failure.Next(err))
 		}
+	}
+}
+
+// TestLibraryThatAllocates reports that a library's workspace is in no figure: no archive has its size.
+func TestLibraryThatAllocates(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name, header string
+		reported     bool
+	}{
+		{"macro", "#define NN_TAKE() TVMBackendAllocWorkspace(1, 0, 20000, 2, 8)\n", true},
+		{"none", "#define NN_TAKE() 0\n", false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(t.TempDir(), "nn")
+			putFiles(t, dir, map[string]string{
+				"library.json": `{"doc": "x", "headers": ["inc"], "licence": "MIT"}`, "inc/nn.h": row.header,
+			})
+			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{
+				Board: "host", Model: mlftest.Tiny(t, nil), Libraries: []string{dir},
+			})
+			var log bytes.Buffer
+			p.builder.Log = hclog.New(&hclog.LoggerOptions{Level: hclog.Warn, Output: &log})
+			built(t, p)
+			if got := strings.Contains(log.String(), "library nn allocates workspace, of unknown size"); got != row.reported {
+				t.Errorf("reported: %v\n%s", got, &log)
+			}
+		})
 	}
 }

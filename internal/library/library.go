@@ -148,6 +148,26 @@ func (l *Library) HasHeader(name string) bool {
 	})
 }
 
+// workspace is the runtime's function by which operators allocate from the arena.
+const workspace = "TVMBackendAllocWorkspace"
+
+// Allocates reports whether a file of the library, source, header or object, has the name of the function by which
+// operators allocate workspace: how much it allocates is in no archive.
+func (l *Library) Allocates() (found bool, err error) {
+	err = fs.WalkDir(l.Files, ".", func(name string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return err
+		}
+		data, err := fs.ReadFile(l.Files, name)
+		if bytes.Contains(data, []byte(workspace)) {
+			found = true
+			return fs.SkipAll
+		}
+		return err
+	})
+	return found, err
+}
+
 // Mentions reports whether a line of a source of the library begins without indentation, has a function's name with a
 // bracket behind it, and does not end as a declaration or call: the library seems to define it. The name may be that of
 // a C++ function as linkers write it, with its namespace and arguments.
