@@ -292,3 +292,30 @@ func TestLibraryThatAllocates(t *testing.T) {
 		})
 	}
 }
+
+// TestLibraryFilesDetermineOperators links operators of equal text against two versions of a library, whose headers
+// include a file that is no header: the cache must not return the former object.
+func TestLibraryFilesDetermineOperators(t *testing.T) {
+	t.Parallel()
+	dir, e := filepath.Join(t.TempDir(), "nn"), testEnv()
+	var programs []string
+	for _, n := range []string{"1", "2"} {
+		putFiles(t, dir, map[string]string{
+			"library.json": `{"doc": "x", "headers": ["."], "licence": "MIT"}`,
+			"nn.h":         "#include \"nn.def\"\n", "nn.def": "enum { NN = " + n + " };\n",
+		})
+		p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: mlftest.Tiny(t, nil), Libraries: []string{dir}}, e)
+		built(t, p)
+		l, err := p.OperatorLinker(t.Context())
+		must(t, err)
+		program, err := l.Link(t.Context(), Operators{
+			Files:   []OperatorFile{{Name: "w.c", Data: []byte("#include <nn.h>\nint w(void) { return NN; }\n")}},
+			Entries: []string{"w"},
+		}, rpc.Window{Base: 0x10000, Bytes: 1 << 16, Alignment: 16})
+		must(t, err)
+		programs = append(programs, string(program.Bytes))
+	}
+	if programs[0] == programs[1] {
+		t.Error("both programs are equal")
+	}
+}

@@ -100,8 +100,8 @@ func runPlain(t *testing.T, r plainRun) {
 	t.Helper()
 	board, err := boards.Find(r.board, nil)
 	fatal(t, err)
-	if why := hasCompiler(t, board) + hasEmulator(t, board); why != "" {
-		t.Skip(why)
+	if reason := hasCompiler(t, board) + hasEmulator(t, board); reason != "" {
+		t.Skip(reason)
 	}
 	b := &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}, Jobs: 1}
 	p, err := b.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), project.Spec{Board: r.board, Model: r.model})
@@ -212,8 +212,8 @@ func tool(t *testing.T, dir, name string, args ...string) {
 	t.Helper()
 	cmd := exec.Command(name, args...)
 	cmd.Dir = dir
-	if said, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v\n%s", name, err, said)
+	if output, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", name, err, output)
 	}
 }
 
@@ -232,8 +232,8 @@ func TestPlainMismatch(t *testing.T) {
 	for _, board := range []string{"host", "mps2_an386"} {
 		described, err := boards.Find(board, nil)
 		fatal(t, err)
-		if why := hasCompiler(t, described); why != "" {
-			t.Log(why)
+		if reason := hasCompiler(t, described); reason != "" {
+			t.Log(reason)
 			continue
 		}
 		write(`"input": "image", "dtype": "int8"`, `"input": "image", "dtype": "int16"`)

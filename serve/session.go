@@ -77,7 +77,7 @@ func (q *session) next(ctx context.Context, packets *receiver) ([]byte, error) {
 			}
 			return nil, errSession
 		}
-		return q.answer(ctx, msg)
+		return q.respond(ctx, msg)
 	case <-ended.C:
 		if q.era == unknownEra {
 			return nil, errSession // in which encoding?
@@ -104,8 +104,8 @@ func seconds(d time.Duration) string {
 	return text
 }
 
-// answer carries out a request and returns the reply.
-func (q *session) answer(ctx context.Context, msg []byte) ([]byte, error) {
+// respond carries out a request and returns the reply.
+func (q *session) respond(ctx context.Context, msg []byte) ([]byte, error) {
 	if q.era == unknownEra {
 		q.era = detect(msg)
 	}

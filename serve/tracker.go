@@ -199,11 +199,11 @@ func (t *tracker) greet() error {
 	if _, err := t.conn.Write(le.AppendUint32(nil, trackerMagic)); err != nil {
 		return err
 	}
-	var answer [4]byte
-	if _, err := io.ReadFull(t.conn, answer[:]); err != nil {
+	var reply [4]byte
+	if _, err := io.ReadFull(t.conn, reply[:]); err != nil {
 		return err
 	}
-	if le.Uint32(answer[:]) != trackerMagic {
+	if le.Uint32(reply[:]) != trackerMagic {
 		return failure.Errorf(failure.Config, "%v is no tracker of TVM", t.conn.RemoteAddr())
 	}
 	return nil

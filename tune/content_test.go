@@ -244,14 +244,15 @@ func TestCandidateIncludesItsOwnFilesOnly(t *testing.T) {
 		flags   []string
 		own     bool
 	}{
-		"absolute":    {include: `#include "` + header + `"`},
-		"folder":      {include: `#include "n.h"`, flags: []string{"-I" + outside}},
-		"two words":   {include: `#include <n.h>`, flags: []string{"-I", outside}},
-		"system":      {include: `#include <n.h>`, flags: []string{"-isystem", outside}},
-		"forced":      {flags: []string{"-include", header}},
-		"macros":      {flags: []string{"-imacros", header}},
-		"flags' file": {flags: []string{"@" + filepath.Join(outside, "flags")}},
-		"own":         {include: `#include "sub dir/n.h"`, own: true},
+		"absolute":     {include: `#include "` + header + `"`},
+		"folder":       {include: `#include "n.h"`, flags: []string{"-I" + outside}},
+		"two words":    {include: `#include <n.h>`, flags: []string{"-I", outside}},
+		"system":       {include: `#include <n.h>`, flags: []string{"-isystem", outside}},
+		"forced":       {flags: []string{"-include", header}},
+		"macros":       {flags: []string{"-imacros", header}},
+		"flags' file":  {flags: []string{"@" + filepath.Join(outside, "flags")}},
+		"preprocessor": {include: `#include <n.h>`, flags: []string{"-Wp,-isystem," + outside}},
+		"own":          {include: `#include "sub dir/n.h"`, own: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			candidate := operator(name, "for (int i = 0; i < 4; i++) out[i] = in[i] * N;")

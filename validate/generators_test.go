@@ -34,8 +34,8 @@ func TestGenerators(t *testing.T) {
 	testkit.Must(t, err)
 	cmd := exec.CommandContext(ctx, python, script, folder)
 	cmd.Dir, cmd.WaitDelay = t.TempDir(), time.Second // emlearn writes its reference there
-	if said, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, said)
+	if output, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, output)
 	}
 	type pair struct{ model, board string }
 	var all, more []pair

@@ -112,8 +112,8 @@ awk -v parts="$build/parts" -v compiler="$($cc -dumpversion)" '
     n = split("image aot_image ram call_1 call_128 copy_to_1 copy_to_128 packet_copy_to_1 packet_copy_to_128 " \
               "ff_copy_to_1 ff_copy_to_128 copy_from_1 copy_from_128 ff_copy_from_1 ff_copy_from_128 " \
               "add_128 signed_image signed_call_128 signed_add_128", order, " ")
-    text["image"] = "image, bytes"; budget["image"] = 8500; tvm["image"] = 29184
-    text["aot_image"] = "  with AOT executor"; budget["aot_image"] = 9750
+    text["image"] = "image, bytes"; budget["image"] = 8500
+    text["aot_image"] = "image, AOT executor"; budget["aot_image"] = 9750; tvm["aot_image"] = 29184
     text["ram"] = "RAM, bytes"; budget["ram"] = 1800; tvm["ram"] = 4492
     text["call_1"] = "empty call, by 1"; budget["call_1"] = 2100; tvm["call_1"] = 12400
     text["call_128"] = "empty call, by 128"; budget["call_128"] = 1200; tvm["call_128"] = 4086

@@ -15,7 +15,6 @@ import (
 var (
 	nameRE       = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
 	identifierRE = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
-	tensorRE     = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
 	typeRE       = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*( [A-Za-z_][A-Za-z0-9_]*)*( ?\*)*$`)
 	defineRE     = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(=[ -~]*)?$`)
 	licenseRE    = regexp.MustCompile(`^[\w.+() -]+$`)
@@ -104,7 +103,7 @@ func (v value) name() string {
 
 // check returns the model. Faults are in r.faults.
 func (r *reader) check() *model {
-	m := &model{Description: &r.Description, file: base(r.file)}
+	m := &model{Description: &r.Description, file: path.Base(r.file)}
 	if !nameRE.MatchString(r.Name) {
 		const text = "name %q: it consists of lower-case letters, digits and underscores, and begins with a letter"
 		r.fault(r.keys["name"], text, r.Name)
@@ -200,7 +199,7 @@ func (r *reader) value(m *model, at string, v value, ways ...string) value {
 	}
 	if name := v.name(); name != "" {
 		v.label += ", " + name
-		if !tensorRE.MatchString(name) {
+		if !identifierRE.MatchString(name) {
 			r.fault(v.line, "%s: a name consists of letters, digits and underscores, and begins with no digit", v.label)
 		}
 	}
@@ -358,7 +357,7 @@ func (r *reader) returned(m *model, at string, c *call) {
 	case c.returns.Output == "":
 	case at != "":
 		r.fault(c.lineOf, "%s: init has no outputs", label)
-	case !tensorRE.MatchString(c.returns.Output):
+	case !identifierRE.MatchString(c.returns.Output):
 		r.fault(c.lineOf, "%s: output %q: a name consists of letters, digits and underscores", label, c.returns.Output)
 	default:
 		if d, ok := r.dtype(c.lineOf, label, c.returns.DType); ok {

@@ -40,7 +40,7 @@ func (r *reader) collect(m *model) {
 		if path.Ext(name) != ".c" {
 			r.fault(line, "sources: %q is not a .c file", name)
 		} else if data, ok := r.load(line, "sources", name); ok {
-			r.add(m, line, member{sourceFolder + base(name), r.tagged(name, r.macros(), data), name})
+			r.add(m, line, member{sourceFolder + path.Base(name), r.tagged(name, r.macros(), data), name})
 		}
 	}
 	for i, name := range r.Headers {
@@ -58,7 +58,7 @@ func (r *reader) collect(m *model) {
 	if len(r.Include) == 0 {
 		for _, name := range r.Headers {
 			if isHeader(name) {
-				m.includes = append(m.includes, base(name))
+				m.includes = append(m.includes, path.Base(name))
 			}
 		}
 	}
@@ -75,7 +75,7 @@ func (r *reader) load(line int, field, name string) ([]byte, bool) {
 	case !fs.ValidPath(clean):
 		r.fault(line, "%s: %q: a path has slashes, is relative and does not leave the description's folder", field, name)
 		return nil, false
-	case !includeRE.MatchString(base(clean)) || strings.HasPrefix(base(clean), "."):
+	case !includeRE.MatchString(path.Base(clean)) || strings.HasPrefix(path.Base(clean), "."):
 		r.fault(line, "%s: %q: a file's name has only letters, digits and . _ + -", field, name)
 		return nil, false
 	}
@@ -123,7 +123,7 @@ func (r *reader) addHeader(m *model, line int, name string) {
 	clean := path.Clean(name)
 	if info, err := fs.Stat(r.files, clean); err != nil || !info.IsDir() {
 		if data, ok := r.load(line, "headers", name); ok {
-			r.add(m, line, member{headerFolder + base(clean), r.tagged(name, "", data), name})
+			r.add(m, line, member{headerFolder + path.Base(clean), r.tagged(name, "", data), name})
 		}
 		return
 	}
@@ -163,7 +163,7 @@ func (r *reader) tagged(name, macros string, data []byte) []byte {
 	if text == "" {
 		return data
 	}
-	return append(fmt.Appendf(nil, "%s#line 1 %q\n", text, base(name)), data...)
+	return append(fmt.Appendf(nil, "%s#line 1 %q\n", text, path.Base(name)), data...)
 }
 
 func (r *Description) macros() string {
@@ -190,7 +190,7 @@ func (r *reader) addObject(m *model, line int, name string) {
 		return
 	}
 	if ext == ".o" {
-		r.add(m, line, member{objectFolder + base(name), data, name})
+		r.add(m, line, member{objectFolder + path.Base(name), data, name})
 		return
 	}
 	parts, err := unpack(data)
@@ -198,7 +198,7 @@ func (r *reader) addObject(m *model, line int, name string) {
 		r.fault(line, "objects: %s: %w", name, err)
 		return
 	}
-	library := strings.TrimSuffix(base(name), ext)
+	library := strings.TrimSuffix(path.Base(name), ext)
 	for i, p := range parts { // names may be equal, and hold any character
 		r.add(m, line, member{fmt.Sprintf("%s%s_%d.o", objectFolder, library, i), p, fmt.Sprintf("%s, object %d", name, i)})
 	}

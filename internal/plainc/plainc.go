@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path"
 	"reflect"
 
 	"github.com/boardsmith/boardsmith/failure"
@@ -153,6 +152,3 @@ func (r *reader) read(file string) error {
 	}
 	return nil
 }
-
-// base returns the last part of a path.
-func base(name string) string { return path.Base(name) }

@@ -169,10 +169,10 @@ func compile(t *testing.T, cc, text string) (string, error) {
 			call = file
 		}
 	}
-	said, err := exec.Command(cc, "-std=gnu11", "-Os", "-Wno-error=incompatible-pointer-types",
+	output, err := exec.Command(cc, "-std=gnu11", "-Os", "-Wno-error=incompatible-pointer-types",
 		"-Wno-error=int-conversion", "-Wno-error=implicit-function-declaration", "-fsyntax-only", "-I"+dir,
 		call).CombinedOutput()
-	return string(said), err
+	return string(output), err
 }
 
 func must(t *testing.T, err error) {
@@ -188,17 +188,17 @@ func TestWrongForCompiler(t *testing.T) {
 	if _, err := exec.LookPath("cc"); err != nil {
 		t.Skip("cc is not installed")
 	}
-	if said, err := compile(t, "cc", netJSON); err != nil || said != "" {
-		t.Errorf("%v\n%s", err, said)
+	if output, err := compile(t, "cc", netJSON); err != nil || output != "" {
+		t.Errorf("%v\n%s", err, output)
 	}
 	for _, c := range wrongC {
 		text := strings.ReplaceAll(netJSON, c.old, c.new)
 		if text == netJSON {
 			t.Errorf("%q is not in the description", c.old)
 		}
-		said, err := compile(t, "cc", text)
-		if err == nil || !strings.Contains(said, c.want) || !strings.Contains(said, "error: ") {
-			t.Errorf("%s: %v\n%s\nwant %q", c.new, err, said, c.want)
+		output, err := compile(t, "cc", text)
+		if err == nil || !strings.Contains(output, c.want) || !strings.Contains(output, "error: ") {
+			t.Errorf("%s: %v\n%s\nwant %q", c.new, err, output, c.want)
 		}
 	}
 }
@@ -211,11 +211,11 @@ func TestCType(t *testing.T) {
 	}
 	const text = `{"name": "net", "headers": ["net.h"], "function": "net_ints", "arguments": [
 {"input": "x", "dtype": "int32", "shape": [4]}], "returns": {"output": "sum", "dtype": "int32"}}`
-	if said, err := compile(t, cc, text); err == nil || !strings.Contains(said, "argument 1, x:2:") {
-		t.Errorf("%v\n%s", err, said)
+	if output, err := compile(t, cc, text); err == nil || !strings.Contains(output, "argument 1, x:2:") {
+		t.Errorf("%v\n%s", err, output)
 	}
-	if said, err := compile(t, cc, strings.Replace(text, `"int32",`, `"int32", "ctype": "int",`, 1)); err != nil {
-		t.Errorf("%v\n%s", err, said)
+	if output, err := compile(t, cc, strings.Replace(text, `"int32",`, `"int32", "ctype": "int",`, 1)); err != nil {
+		t.Errorf("%v\n%s", err, output)
 	}
 }
 

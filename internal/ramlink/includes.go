@@ -13,7 +13,7 @@ import (
 
 // hiddenFile matches flags by which a compiler reads files that its list of headers lacks.
 var hiddenFile = regexp.MustCompile(
-	`^(@|-isystem|-idirafter|-iprefix|-isysroot|--sysroot|-fplugin|-fprofile-use|-specs|--specs|-B|-wrapper)`)
+	`^(@|-isystem|-idirafter|-iprefix|-isysroot|--sysroot|-fplugin|-fprofile-use|-specs|--specs|-B|-wrapper|-W[pa],|-X)`)
 
 const includeHelp = "add it to the files, or name a library of the project that has it"
 

@@ -151,7 +151,8 @@ func (l *Linker) libc(ctx context.Context) ([]File, error) {
 // headers returns the names and digests of the project's files that C files of operators may include.
 func (s Setting) headers() (all []string) {
 	for _, name := range slices.Sorted(maps.Keys(s.Files)) {
-		header := slices.Contains([]string{".h", ".hpp", ".hh", ".inc"}, path.Ext(name))
+		header := slices.Contains([]string{".h", ".hpp", ".hh", ".inc"}, path.Ext(name)) ||
+			s.inLibrary(name) // whose headers may include files of any name
 		if header && !s.Template.Landmarks.Folders.InModel(name) {
 			all = append(all, name, s.Files[name])
 		}
@@ -169,6 +170,12 @@ func (s Setting) words(flags []string) []string {
 		}
 	}
 	return all
+}
+
+// inLibrary reports whether a file of the project is one of a library.
+func (s Setting) inLibrary(name string) bool {
+	file := filepath.Join(s.Folder, filepath.FromSlash(name))
+	return slices.ContainsFunc(s.Libraries, func(l Library) bool { return contains(l.Folder, file) })
 }
 
 // An operator's files are in one folder, in which the tools run; the linker's own are in another one, so that no name
