@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // A Board is one merged board: its cpu file, then its chip file, then its own, each changing only what it names.
@@ -58,6 +59,7 @@ type Board struct {
 	LinkerScript Source   `json:"linker_script,omitzero"`
 	Startup      Source   `json:"startup,omitzero"`
 	Include      []Source `json:"include,omitzero"`   // folders in which C files find headers; accumulates
+	Settings     []Source `json:"settings,omitzero"`  // files of settings for an operating system's build; accumulates
 	Libraries    []Source `json:"libraries,omitzero"` // names of libraries, or their folders; accumulates
 	PostLink     PostLink `json:"post_link,omitzero"` // a command that writes the image to flash, from the linked one
 
@@ -307,6 +309,24 @@ func (b *Board) Zephyr() string {
 		return b.ZephyrBoard
 	}
 	return b.Name
+}
+
+// emulatorShift makes an instruction of an emulator take 2^4 ns of its time, unless the board's arguments differ.
+const emulatorShift = "shift=4"
+
+// InstructionClock returns the option of QEMU's -icount for the board, and the time that each instruction takes: 0 if
+// it is not constant, or the board is not emulated by QEMU.
+func (b *Board) InstructionClock() (option string, each time.Duration) {
+	option = emulatorShift
+	if i := slices.Index(b.Link.Args, "-icount"); i >= 0 && i+1 < len(b.Link.Args) {
+		option = b.Link.Args[i+1]
+	}
+	first, _, _ := strings.Cut(option, ",")
+	shift, err := strconv.Atoi(strings.TrimPrefix(first, "shift="))
+	if err != nil || shift < 0 || shift > 10 || b.Link.Kind != "qemu" && !b.Flash.Emulated {
+		return option, 0
+	}
+	return option, time.Duration(1 << shift)
 }
 
 // KeepsHostTime reports whether the board's time follows the host's, so that the clocks can be compared.

@@ -12,19 +12,20 @@ import (
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/desk"
 	"github.com/boardsmith/boardsmith/internal/ledger"
+	"github.com/boardsmith/boardsmith/rpc"
 )
 
 // A Device is one board on the desk, one emulator or one process of a kind of board. It is in use until Close. Only
 // one goroutine at a time may use a Device; different devices, and open sessions, may be used from any goroutines.
 type Device struct {
-	board        *boards.Board
-	desk         *Desk
-	clockChecked bool             // compared with the host's
-	emulator     string           // its path, after its version was checked
-	attachment   *desk.Attachment // of a device that keeps its image; nil where the image is loaded when the link opens
-	ledger       *ledger.Ledger   // of a device that keeps its image
-	chip         string           // the expected chip's id, from desk.json or the last flash; "" if unknown
-	closed       bool
+	board      *boards.Board
+	desk       *Desk
+	clock      rpc.Clock        // that its timer was compared with; "": not yet, or there is none
+	emulator   string           // its path, after its version was checked
+	attachment *desk.Attachment // of a device that keeps its image; nil where the image is loaded when the link opens
+	ledger     *ledger.Ledger   // of a device that keeps its image
+	chip       string           // the expected chip's id, from desk.json or the last flash; "" if unknown
+	closed     bool
 }
 
 // KeepsImage reports whether the device keeps its image while it is not used. A process or an emulator gets one each

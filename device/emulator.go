@@ -67,7 +67,8 @@ func emulatorArgs(l boards.Link, image string, further ...string) []string {
 		args = append(args, words.Replace(a))
 	}
 	if !slices.Contains(l.Args, "-icount") {
-		args = append(args, "-icount", "shift=4")
+		option, _ := (&boards.Board{Link: l}).InstructionClock()
+		args = append(args, "-icount", option)
 	}
 	if !hasImage {
 		args = append(args, "-kernel", image)

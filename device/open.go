@@ -80,7 +80,8 @@ type StandaloneSession = standalone.Session
 
 // OpenStandalone is Open for an image without an RPC server (boards.Options.App). The caller closes the session, which
 // ends a process. It checks that the firmware is exactly this build, on the chip of desk.json or the last Flash, and
-// logs a fault from before the session. Errors: *WrongImageError, *WrongBoardError; those of package standalone.
+// logs a fault from before the session, and that the timer runs at its reported rate (*ClockError). Further errors:
+// *WrongImageError, *WrongBoardError; those of package standalone.
 func (d *Device) OpenStandalone(ctx context.Context, i *image.Image) (*StandaloneSession, error) {
 	i, err := d.accept(i)
 	if err != nil {
@@ -112,6 +113,9 @@ func (d *Device) openStandaloneOnce(ctx context.Context, i *image.Image) (*stand
 	}
 	if err == nil {
 		_, err = s.PriorFault(ctx)
+	}
+	if err == nil {
+		err = d.verifyTimer(ctx, s)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())

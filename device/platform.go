@@ -13,6 +13,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/standalone"
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
@@ -71,18 +72,23 @@ func truth(v *bool) *uint64 {
 	return new(uint64(0))
 }
 
-// A ClockError reports a device whose timer, measured by the host's clock, runs at another rate than it reports:
-// its measured times would be wrong by the same factor.
+// A ClockError reports a device whose timer, measured by another clock, runs at another rate than it reports: its
+// measured times would be wrong by the same factor.
 type ClockError struct {
 	Board    string
 	Says     uint32  // the reported ticks per second
-	Measured float64 // ticks per second, by the host's clock
+	Measured float64 // ticks per second
+	Clock    rpc.Clock
 }
 
 func (e *ClockError) Error() string {
+	by := "the host's clock"
+	if e.Clock == rpc.InstructionClock {
+		by = "the emulator's clock, which counts instructions"
+	}
 	off := (e.Measured/float64(e.Says) - 1) * 100
-	return fmt.Sprintf("board %s: its timer makes %.0f ticks a second by the host's clock, %+.1f %% off the reported %d",
-		e.Board, e.Measured, off, e.Says)
+	return fmt.Sprintf("board %s: its timer makes %.0f ticks a second by %s, %+.1f %% off the reported %d",
+		e.Board, e.Measured, by, off, e.Says)
 }
 
 // FailureClass returns failure.Config.
@@ -90,11 +96,15 @@ func (e *ClockError) FailureClass() failure.Class { return failure.Config }
 
 // NextStep returns the next step for the user.
 func (e *ClockError) NextStep() string {
+	if e.Clock == rpc.InstructionClock {
+		return fmt.Sprintf("the emulated machine has this clock: set core_hz and timer to %.0f Hz in the board file; on "+
+			"Zephyr, CONFIG_SYS_CLOCK_HW_CYCLES_PER_SEC in local/local.conf", e.Measured)
+	}
 	return "correct the port's clock setup, or core_hz and timer in the board file; for an emulator set host_clock to " +
 		"false there"
 }
 
-// verifyPlatform compares the device with its board file. It measures the clock once.
+// verifyPlatform compares the device with its board file.
 func (d *Device) verifyPlatform(ctx context.Context, s *rpc.Session) error {
 	p, err := s.Platform(ctx)
 	if missing := new(rpc.NotFoundError); errors.As(err, &missing) {
@@ -107,17 +117,43 @@ func (d *Device) verifyPlatform(ctx context.Context, s *rpc.Session) error {
 	if err := comparePlatform(d.board, p); err != nil {
 		return err
 	}
-	if d.clockChecked || !d.board.KeepsHostTime() || p.Emulated != nil && *p.Emulated {
+	emulated := !d.board.KeepsHostTime() || p.Emulated != nil && *p.Emulated
+	err = d.verifyClock(ctx, s.Platform, emulated)
+	s.SetClock(d.clock)
+	return err
+}
+
+// verifyTimer is verifyPlatform for standalone firmware, which reports its timer only.
+func (d *Device) verifyTimer(ctx context.Context, s *standalone.Session) error {
+	err := d.verifyClock(ctx, s.Timer, !d.board.KeepsHostTime())
+	s.SetClock(d.clock)
+	return err
+}
+
+// verifyClock compares the timer's rate with another clock, once. query fetches the device's timer.
+func (d *Device) verifyClock(ctx context.Context, query queryPlatform, emulated bool) error {
+	if d.clock != "" {
 		return nil
 	}
-	reported, measured, err := measureClock(ctx, s.Platform)
-	if err != nil {
+	clock, most, least, measure := rpc.HostClock, clockTolerance, -clockTolerance, measureClock
+	if emulated {
+		_, each := d.board.InstructionClock()
+		if each == 0 {
+			return nil
+		}
+		clock, most, least = rpc.InstructionClock, countMost, countLeast
+		measure = func(ctx context.Context, query queryPlatform) (uint32, float64, error) {
+			return countClock(ctx, query, each)
+		}
+	}
+	reported, measured, err := measure(ctx, query)
+	if err != nil || reported == 0 {
 		return err
 	}
-	if reported > 0 && math.Abs(measured/float64(reported)-1) > clockTolerance {
-		return &ClockError{d.board.Name, reported, measured}
+	if off := measured/float64(reported) - 1; off > most || off < least {
+		return &ClockError{d.board.Name, reported, measured, clock}
 	}
-	d.clockChecked = true
+	d.clock = clock
 	return nil
 }
 
@@ -125,7 +161,36 @@ const (
 	clockTolerance = 0.01
 	clockPrecision = 0.002 // of the measurement
 	clockReads     = 3     // of which the quickest counts
+	// by instructions, of which interrupts add some
+	countLeast = -0.001
+	countMost  = 0.005
 )
+
+type queryPlatform func(context.Context) (rpc.Platform, error)
+
+// countClock measures the timer by instructions, each of which takes the same time. Of several measurements it returns
+// the lowest: interrupts add instructions. A count more or less does not matter: then the rate is the reported one. It
+// returns 0 for a device that does not report its counts.
+func countClock(ctx context.Context, query queryPlatform, each time.Duration) (
+	reported uint32, rate float64, err error,
+) {
+	for i := range clockReads {
+		p, err := query(ctx)
+		if err != nil || p.TicksHz == nil || p.Counted == nil || p.Counted.Instructions == 0 {
+			return 0, 0, err
+		}
+		reported = *p.TicksHz
+		seconds := float64(p.Counted.Instructions) * each.Seconds()
+		hz := float64(p.Counted.Ticks) / seconds
+		if math.Abs(float64(p.Counted.Ticks)-float64(reported)*seconds) <= 1 {
+			return reported, float64(reported), nil
+		}
+		if i == 0 || hz < rate {
+			rate = hz
+		}
+	}
+	return reported, rate, nil
+}
 
 // A clockReading is a device's ticks at some time between before and after.
 type clockReading struct {
@@ -136,9 +201,7 @@ type clockReading struct {
 
 // measureClock reads the device's ticks twice, long enough apart that the time of a request does not matter. It
 // returns 0 for a device that does not report ticks.
-func measureClock(ctx context.Context, query func(context.Context) (rpc.Platform, error)) (reported uint32,
-	measured float64, err error,
-) {
+func measureClock(ctx context.Context, query queryPlatform) (reported uint32, measured float64, err error) {
 	first, err := readClock(ctx, query)
 	if err != nil || first.hz == 0 {
 		return 0, 0, err
@@ -166,7 +229,7 @@ func measureClock(ctx context.Context, query func(context.Context) (rpc.Platform
 func (c clockReading) middle() time.Time { return c.before.Add(c.after.Sub(c.before) / 2) }
 
 // readClock returns the quickest of several readings; the zero value for a device that does not report ticks.
-func readClock(ctx context.Context, query func(context.Context) (rpc.Platform, error)) (best clockReading, err error) {
+func readClock(ctx context.Context, query queryPlatform) (best clockReading, err error) {
 	for i := range clockReads {
 		c := clockReading{before: time.Now()}
 		p, err := query(ctx)

@@ -40,6 +40,10 @@ type Executor interface {
 	// have been set. Outputs are undefined until the next Run.
 	Time(ctx context.Context, o rpc.TimeOptions) ([]float64, error)
 
+	// Clock returns what the rate of the device's timer was compared with. Unless that is a clock, times in seconds
+	// may be wrong by a constant factor.
+	Clock() rpc.Clock
+
 	// Close frees the model's memory on the device. The session stays open.
 	Close(ctx context.Context) error
 }
@@ -95,6 +99,7 @@ func newModel(ctx context.Context, s *rpc.Session, m *mlf.Model) (model, error) 
 
 func (m *model) Inputs() []mlf.Tensor  { return m.inputs }
 func (m *model) Outputs() []mlf.Tensor { return m.outputs }
+func (m *model) Clock() rpc.Clock      { return m.contents.session.Clock() }
 
 // checkInput returns the index of the input for an array, or an error if its type or shape differs.
 func (m *model) checkInput(name string, a *ndarray.Array) (int, error) {

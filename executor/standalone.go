@@ -101,6 +101,9 @@ func (e *standaloneModel) RunTimed(ctx context.Context) (standalone.Ticks, error
 	return elapsed, err
 }
 
+// Clock implements Executor.
+func (e *standaloneModel) Clock() rpc.Clock { return e.session.Clock() }
+
 // Stack implements Meter.
 func (e *standaloneModel) Stack(ctx context.Context) (standalone.Stack, error) {
 	used, err := e.session.Stack(ctx)

@@ -23,6 +23,7 @@ const (
 	tagCPUID      = 8
 	tagEmulated   = 9
 	tagLost       = 10
+	tagCounted    = 11
 )
 
 // A Platform holds settings that a device read from its registers. A nil field is unknown.
@@ -40,10 +41,36 @@ type Platform struct {
 	CPUID      *uint32     `json:"cpuid,omitempty"`
 	Emulated   *bool       `json:"emulated,omitempty"`
 	Lost       *uint32     `json:"lost_bytes,omitempty"` // received bytes that were dropped for lack of buffer
+	Counted    *Counted    `json:"-"`                    // the timer, by instructions; nil of a chip
+	Clock      Clock       `json:"clock,omitempty"`      // that the timer's rate was compared with
+}
+
+// A Clock is what the rate of a device's timer was compared with. The zero value is nothing: times in seconds may be
+// wrong by a constant factor.
+type Clock string
+
+// Clocks.
+const (
+	HostClock        Clock = "host"         // this computer's
+	InstructionClock Clock = "instructions" // an emulator's, in which each instruction takes the same time
+)
+
+// String returns "host", "instructions" or "unverified".
+func (c Clock) String() string {
+	if c == "" {
+		return "unverified"
+	}
+	return string(c)
+}
+
+// Counted is how far an emulated device's timer counts while a known number of instructions runs.
+type Counted struct {
+	Instructions uint32
+	Ticks        uint32
 }
 
 // String returns, for example, "core 168 MHz, timer 168 MHz, instruction cache on, 5 wait states". It omits unknown
-// items.
+// items, and marks a timer whose rate was not verified.
 func (p Platform) String() string {
 	var all []string
 	hertz := func(name string, hz *uint32) {
@@ -62,6 +89,9 @@ func (p Platform) String() string {
 	}
 	hertz("core", p.CoreHz)
 	hertz("timer", p.TicksHz)
+	if p.TicksHz != nil && p.Clock == "" {
+		all[len(all)-1] += " (unverified)"
+	}
 	isOn("instruction cache", p.ICache)
 	isOn("data cache", p.DCache)
 	isOn("prefetch", p.Prefetch)
@@ -152,7 +182,7 @@ func parsePlatform(b []byte) (Platform, error) {
 // platformSizes maps items to their lengths in bytes; other items have any length.
 var platformSizes = map[byte]int{
 	tagCoreHz: 4, tagTicksHz: 4, tagTicks: 8, tagFlags: 1, tagWaitStates: 1, tagReset: 1, tagCPUID: 4, tagEmulated: 1,
-	tagLost: 4,
+	tagLost: 4, tagCounted: 8,
 }
 
 func (p *Platform) set(tag byte, v []byte) error {
@@ -180,6 +210,8 @@ func (p *Platform) set(tag byte, v []byte) error {
 		p.Emulated = new(v[0] != 0)
 	case tagLost:
 		p.Lost = u32(v)
+	case tagCounted:
+		p.Counted = &Counted{binary.LittleEndian.Uint32(v), binary.LittleEndian.Uint32(v[4:])}
 	}
 	return nil
 }
@@ -207,5 +239,13 @@ func (s *Session) Platform(ctx context.Context) (Platform, error) {
 	if !ok {
 		return Platform{}, s.breakUp(protocolErrorf("%s returned %T", platformFunction, result))
 	}
-	return parsePlatform(b)
+	p, err := parsePlatform(b)
+	p.Clock = s.clock
+	return p, err
 }
+
+// SetClock records what the rate of the device's timer was compared with. Call it before others use the session.
+func (s *Session) SetClock(c Clock) { s.clock = c }
+
+// Clock returns what SetClock recorded.
+func (s *Session) Clock() Clock { return s.clock }

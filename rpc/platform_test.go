@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,7 +20,7 @@ func TestPlatformSurvivesJSON(t *testing.T) {
 		reset := rpc.ResetCause(r)
 		want := rpc.Platform{
 			CoreHz: &hz, TicksHz: &hz, ICache: &on, DCache: &on, Prefetch: &on, FPU: &on, WaitStates: &states,
-			Reset: &reset, ChipID: rpc.HexBytes{0, 0xab, 255}, CPUID: &hz, Emulated: &on, Lost: &lost,
+			Reset: &reset, ChipID: rpc.HexBytes{0, 0xab, 255}, CPUID: &hz, Emulated: &on, Lost: &lost, Clock: rpc.HostClock,
 		}
 		text, err := json.Marshal(want)
 		if err != nil {
@@ -42,6 +43,7 @@ func TestPlatformSurvivesJSON(t *testing.T) {
 var platform = []byte{
 	1, 1, 4, 0, 0x7a, 3, 10, 2, 4, 0, 0x7a, 3, 10, 3, 8, 1, 0, 0, 0, 1, 0, 0, 0, 4, 1, 0b1101, 5, 1, 5, 6, 1, 0b1100,
 	7, 2, 0xab, 0xcd, 8, 4, 0x41, 0xc2, 0x0f, 0x41, 9, 1, 0, 10, 4, 0, 0, 0, 0, 200, 1, 9,
+	11, 8, 0, 1, 0, 0, 7, 0, 0, 0,
 }
 
 func TestPlatformInWordsAndJSON(t *testing.T) {
@@ -54,10 +56,17 @@ func TestPlatformInWordsAndJSON(t *testing.T) {
 	text, err := json.Marshal(p)
 	const want = `{"core_hz":168000000,"ticks_hz":168000000,"icache":true,"dcache":false,"prefetch":true,"fpu":true,` +
 		`"wait_states":5,"reset":"software, watchdog","chip_id":"abcd","cpuid":1091551809,"emulated":false,"lost_bytes":0}`
-	if err != nil || string(text) != want || *p.Ticks != 1<<32+1 {
+	if err != nil || string(text) != want || *p.Ticks != 1<<32+1 ||
+		*p.Counted != (rpc.Counted{Instructions: 256, Ticks: 7}) {
 		t.Errorf("got  %s, ticks %v, %v\nwant %s", text, p.Ticks, err, want)
 	}
-	const words = "core 168 MHz, timer 168 MHz, instruction cache on, data cache off, prefetch on, FPU on, 5 wait states"
+	const words = "core 168 MHz, timer 168 MHz (unverified), instruction cache on, data cache off, prefetch on, FPU on, " +
+		"5 wait states"
+	p.Clock = rpc.HostClock
+	if verified := strings.Replace(words, " (unverified)", "", 1); p.String() != verified {
+		t.Errorf("verified: %q", p)
+	}
+	p.Clock = ""
 	if p.String() != words || (rpc.Platform{}).String() != "" {
 		t.Errorf("in words %q", p)
 	}

@@ -49,6 +49,7 @@ type Session struct {
 	created int                  // objects so far
 	loaded  map[object]codeRange // uploaded modules
 	samples int                  // of the last Module.Time
+	clock   Clock                // of SetClock
 }
 
 // An object is something on the device that a request frees.

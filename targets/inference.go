@@ -136,6 +136,7 @@ const sampleTime = time.Millisecond
 // A timing holds times of inferences, in seconds.
 type timing struct {
 	samples   []float64               // one per REPEAT
+	clock     rpc.Clock               // that the timer's rate was compared with
 	platform  *rpc.Platform           // the device's clocks and caches; nil if it does not report them
 	operators []executor.OperatorTime // with VERBOSE, of a graph
 }
@@ -143,6 +144,7 @@ type timing struct {
 // measure times REPEAT samples, each in a call of its own, and with VERBOSE each operator of a graph.
 func (c *connection) measure(ctx context.Context, j *job, bar *console.Progress) (t timing, err error) {
 	o := rpc.TimeOptions{Number: 1, MinRepeat: sampleTime}
+	t.clock = c.model.Clock()
 	for i := range j.in.Repeat {
 		bar.Show("timing", i, j.in.Repeat)
 		err := c.call(ctx, "timing the model", func(ctx context.Context) error {

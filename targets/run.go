@@ -110,13 +110,22 @@ func printRun(j *job, c *connection, from string, outputs []*ndarray.Array, t ti
 
 func shape(a *ndarray.Array) []int64 { return append([]int64{}, a.Shape...) } // [] for a scalar, not null
 
+// clockDoubt marks times of a timer whose rate was compared with nothing.
+func clockDoubt(clock string) string {
+	if clock == rpc.Clock("").String() {
+		return " (the timer's rate is unverified)"
+	}
+	return ""
+}
+
 // printTime prints how long an inference takes, and returns it for JSON.
 func printTime(c *console.Console, t timing) jsonlines.Time {
 	st := rpc.StatsOf(t.samples)
-	c.Printf("time per inference, %d samples: mean %s, median %s, min %s, max %s, 95 %% interval of the mean %s to %s",
-		st.N, valuetext.Seconds(st.Mean), valuetext.Seconds(st.Median), valuetext.Seconds(st.Min),
-		valuetext.Seconds(st.Max), valuetext.Seconds(st.Low), valuetext.Seconds(st.High))
+	c.Printf("time per inference%s, %d samples: mean %s, median %s, min %s, max %s, 95 %% interval of the mean %s to %s",
+		clockDoubt(t.clock.String()), st.N, valuetext.Seconds(st.Mean), valuetext.Seconds(st.Median),
+		valuetext.Seconds(st.Min), valuetext.Seconds(st.Max), valuetext.Seconds(st.Low), valuetext.Seconds(st.High))
 	r := jsonlines.Time{
+		Clock:   t.clock.String(),
 		Samples: st.N, Mean: st.Mean, Median: st.Median, Min: st.Min, Max: st.Max, Low95: st.Low, High95: st.High,
 	}
 	if t.platform != nil {

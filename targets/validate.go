@@ -212,8 +212,8 @@ func printValidation(j *job, r *validate.Report, from string, load modelLoad, fa
 // printUse prints times and memory.
 func printUse(c *console.Console, r *validate.Report) {
 	t := r.Time
-	c.Printf("time per inference, %d runs: median %s, min %s, max %s", t.Runs, valuetext.Seconds(t.Median),
-		valuetext.Seconds(t.Min), valuetext.Seconds(t.Max))
+	c.Printf("time per inference%s, %d runs: median %s, min %s, max %s", clockDoubt(t.Clock), t.Runs,
+		valuetext.Seconds(t.Median), valuetext.Seconds(t.Min), valuetext.Seconds(t.Max))
 	if n := t.Counts; n != nil {
 		c.Printf("  in counts of the timer, %d per second: median %d, min %d, max %d", n.Hz, n.Median, n.Min, n.Max)
 	}

@@ -63,6 +63,8 @@ type Times struct {
 	Median float64 `json:"median"`
 	Max    float64 `json:"max"`
 	Counts *Counts `json:"counts,omitempty"`
+	// what the timer's rate was compared with: "host", "instructions" of an emulator, or "unverified"
+	Clock string `json:"clock"`
 }
 
 // Counts are times in counts of the device's timer.

@@ -43,6 +43,7 @@ func Run(ctx context.Context, e executor.Executor, s *Set, o Options) (*Report, 
 	}
 	defer func() {
 		v.report.Time, v.report.Confusion = timesOf(v.seconds, v.counts, v.hz), v.report.table()
+		v.report.Time.Clock = e.Clock().String()
 	}()
 	for i := range s.samples {
 		if err := v.sample(ctx, i); err != nil {

@@ -79,6 +79,7 @@ func (e *echo) Output(ctx context.Context, _ int) (*ndarray.Array, error) {
 func (e *echo) Time(ctx context.Context, _ rpc.TimeOptions) ([]float64, error) {
 	return []float64{1}, ctx.Err()
 }
+func (e *echo) Clock() rpc.Clock            { return rpc.HostClock }
 func (e *echo) Close(context.Context) error { return nil }
 func (e *echo) RunTimed(ctx context.Context) (standalone.Ticks, error) {
 	e.runs++

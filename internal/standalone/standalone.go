@@ -20,6 +20,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/rpc/fault"
 	"github.com/boardsmith/boardsmith/transport"
 )
@@ -51,6 +52,7 @@ type Session struct {
 	last   uint16 // the last request's number
 	alive  bool   // the firmware has answered
 	token  string // of inputs, runs and outputs, valid until the firmware restarts; "": none, begin fetches one
+	clock  rpc.Clock
 }
 
 // An Identity identifies the firmware and the chip.
@@ -216,6 +218,38 @@ func (s *Session) RunTicks(ctx context.Context, times int) (Ticks, error) {
 	}
 	return Ticks{}, unexpected(words)
 }
+
+// Timer fetches the device's counter, its rate and, of an emulated device, its counts by instructions. Other items of
+// the result are unknown; so are all of them from firmware that was built without this request.
+func (s *Session) Timer(ctx context.Context) (rpc.Platform, error) {
+	words, err := s.request(ctx, "clock")
+	if rejected := new(rejectedError); errors.As(err, &rejected) {
+		return rpc.Platform{}, nil
+	}
+	if err != nil {
+		return rpc.Platform{}, err
+	}
+	if len(words) == 5 {
+		ticks, ok1 := number(words[1], 16)
+		hz, ok2 := number(words[2], 8)
+		instructions, ok3 := number(words[3], 8)
+		counts, ok4 := number(words[4], 8)
+		if ok1 && ok2 && ok3 && ok4 {
+			p := rpc.Platform{Ticks: &ticks, TicksHz: new(uint32(hz))}
+			if counts != 0 {
+				p.Counted = &rpc.Counted{Instructions: uint32(instructions), Ticks: uint32(counts)}
+			}
+			return p, nil
+		}
+	}
+	return rpc.Platform{}, unexpected(words)
+}
+
+// SetClock records what the rate of the device's timer was compared with.
+func (s *Session) SetClock(c rpc.Clock) { s.clock = c }
+
+// Clock returns what SetClock recorded.
+func (s *Session) Clock() rpc.Clock { return s.clock }
 
 // A Stack is the highest use of the stack of the firmware's thread since its start. Both are 0 if the firmware does not
 // measure it.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/testkit/failuretest"
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
+	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/transport"
 )
 
@@ -129,6 +131,40 @@ func TestSessionMakesEachRequest(t *testing.T) {
 	}
 	if e, err := s.PriorFault(ctx); e != nil || err != nil {
 		t.Errorf("%v, %v", e, err)
+	}
+}
+
+// TestTimer asks firmware on a chip, in an emulator, and without the request, for its timer.
+func TestTimer(t *testing.T) {
+	t.Parallel()
+	ticks, hz := uint64(16), uint32(1000)
+	for _, c := range []struct {
+		answer string
+		want   rpc.Platform
+		fails  bool
+	}{
+		{"clock 0000000000000010 000003e8 00040000 00000000", rpc.Platform{Ticks: &ticks, TicksHz: &hz}, false},
+		{
+			"clock 0000000000000010 000003e8 00040000 00000009",
+			rpc.Platform{Ticks: &ticks, TicksHz: &hz, Counted: &rpc.Counted{Instructions: 0x40000, Ticks: 9}},
+			false,
+		},
+		{"no request", rpc.Platform{}, false},
+		{"clock 10 000003e8 00040000 00000000", rpc.Platform{}, true},
+		{"clock", rpc.Platform{}, true},
+	} {
+		t.Run(c.answer, func(t *testing.T) {
+			s := talk(t, func(number uint16, words string) string {
+				if words == "clock" {
+					return lineOf('=', number, c.answer)
+				}
+				return honest(number, words)
+			}, nil)
+			got, err := s.Timer(t.Context())
+			if (err != nil) != c.fails || !reflect.DeepEqual(got, c.want) {
+				t.Errorf("%+v, %v", got, err)
+			}
+		})
 	}
 }
 
@@ -352,6 +388,7 @@ func TestContexts(t *testing.T) {
 		"Session.Run":        func(ctx context.Context) error { _, err := s.Run(ctx, 1); return err },
 		"Session.RunTicks":   func(ctx context.Context) error { _, err := s.RunTicks(ctx, 1); return err },
 		"Session.Stack":      func(ctx context.Context) error { _, err := s.Stack(ctx); return err },
+		"Session.Timer":      func(ctx context.Context) error { _, err := s.Timer(ctx); return err },
 		"Session.Output":     func(ctx context.Context) error { _, err := s.Output(ctx, 0, 4); return err },
 		"Session.PriorFault": func(ctx context.Context) error { _, err := s.PriorFault(ctx); return err },
 	})

@@ -70,6 +70,7 @@ int about_build_id_packed(TVMValue* args, int* type_codes, int num_args, TVMValu
 // Tags and lengths: boardsmith.md, "Platform".
 static void put_platform(const port_platform_t* p) {
   uint8_t id[CHIP_ID_MAX_BYTES];
+  const uint32_t counts = port_counts();
   const uint32_t id_bytes = boardsmith_port.chip_id(boardsmith_port.ctx, id, CHIP_ID_MAX_BYTES);
   if (p->core_hz != 0U) {
     add_item(1, p->core_hz, 4);
@@ -96,6 +97,9 @@ static void put_platform(const port_platform_t* p) {
     add_item(8, p->cpuid, 4);
   }
   add_item(9, BOARDSMITH_EMULATED, 1);
+  if (counts != 0U) {
+    add_item(11, ((uint64_t)counts << 32U) | PORT_COUNTED, 8);
+  }
   if (p->counts_lost != 0) {
     add_item(10, p->lost_bytes, 4);
   }

@@ -108,6 +108,32 @@ typedef struct boardsmith_port {
 
 extern const boardsmith_port_t boardsmith_port;
 
+// The instructions of port_counts: 4 ms at QEMU's 16 ns, less than a tick of 10 ms.
+#define PORT_COUNTED 0x40000U
+
+// Returns how far the counter runs during PORT_COUNTED instructions. An emulator that counts instructions has a time
+// to compare the counter with. Returns 0 on a chip, and on a core that is not known here. Call ticks_align first.
+static inline uint32_t port_counts(void) {
+#if defined(BOARDSMITH_EMULATED) && (BOARDSMITH_EMULATED) && (defined(__thumb__) || defined(__riscv))
+  enum { LOOP_INSTRUCTIONS = 2 };
+  uint64_t at[3];
+  uint32_t rounds = 1;  // the first measurement is what reading the counter takes
+  for (uint32_t i = 0; i < 2U; i++) {
+    at[i] = boardsmith_port.ticks(boardsmith_port.ctx);
+#ifdef __thumb__
+    __asm__ volatile(".syntax unified\n1: subs %0, %0, #1\nbne 1b" : "+l"(rounds) : : "cc");
+#else
+    __asm__ volatile("1: addi %0, %0, -1\nbnez %0, 1b" : "+r"(rounds));
+#endif
+    rounds = (PORT_COUNTED / (uint32_t)LOOP_INSTRUCTIONS) + 1U;
+  }
+  at[2] = boardsmith_port.ticks(boardsmith_port.ctx);
+  return (uint32_t)((at[2] - at[1]) - (at[1] - at[0]));
+#else
+  return 0;
+#endif
+}
+
 // Raises (1) or lowers (0) the board's measure_pin, if it has one, which marks the measured time for a power meter.
 // Call it just outside of that time.
 static inline void port_measure(int32_t level) {

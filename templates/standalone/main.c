@@ -232,6 +232,22 @@ static bool do_stack(const lines_reader_t* line) {
   return true;
 }
 
+// Sends the counter and its rate, and how far it runs during a number of instructions; 0 if that is unknown.
+static bool do_clock(const lines_reader_t* line) {
+  if (!lines_ended(line)) {
+    return false;
+  }
+  boardsmith_port.ticks_align(boardsmith_port.ctx);
+  const uint32_t counts = port_counts();
+  lines_begin('=', line->number);
+  lines_put("clock");
+  lines_put_number(boardsmith_port.ticks(boardsmith_port.ctx), 16);
+  lines_put_number(boardsmith_port.ticks_hz(boardsmith_port.ctx), 8);
+  lines_put_number(PORT_COUNTED, 8);
+  lines_put_number(counts, 8);
+  return true;
+}
+
 static bool answered(lines_reader_t* line) {
   if (lines_word(line, "id")) {
     return do_id(line);
@@ -247,6 +263,9 @@ static bool answered(lines_reader_t* line) {
   }
   if (lines_word(line, "out")) {
     return do_out(line);
+  }
+  if (lines_word(line, "clock")) {
+    return do_clock(line);
   }
   if (lines_word(line, "stack")) {
     return do_stack(line);

@@ -13,6 +13,7 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/rpc"
 )
 
 const (
@@ -124,7 +125,7 @@ func (r *run) compare(ctx context.Context, found *Result, what string,
 		found.Skipped = "this computer is too busy to measure the counter to ± 1 %"
 		return nil
 	}
-	return &device.ClockError{Board: r.board.Name, Says: says, Measured: wrong}
+	return &device.ClockError{Board: r.board.Name, Says: says, Measured: wrong, Clock: rpc.HostClock}
 }
 
 func (r *run) clock(ctx context.Context, found *Result) error {

@@ -145,23 +145,20 @@ func speedUp(first, best search.NetworkTrial) string {
 	return fmt.Sprintf("%.2f times as fast", first.Result.Time.Median/best.Result.Time.Median)
 }
 
-// emulatedSecond is the number of instructions in a second of an emulated board (QEMU's -icount shift=4: 16 ns each).
-const emulatedSecond = 62_500_000
-
 func costName(b *boards.Board) string {
-	if b.KeepsHostTime() {
-		return "time"
+	if _, each := b.InstructionClock(); each > 0 {
+		return "instructions"
 	}
-	return "instructions"
+	return "time"
 }
 
 // cost returns the time of an inference, or the number of instructions on an emulated board.
 func cost(b *boards.Board, n search.NetworkTrial) string {
 	s := n.Result.Time.Median
-	if b.KeepsHostTime() {
-		return valuetext.Seconds(s)
+	if _, each := b.InstructionClock(); each > 0 {
+		return fmt.Sprintf("%.0f", math.Round(s/each.Seconds()))
 	}
-	return fmt.Sprintf("%.0f", math.Round(s*emulatedSecond))
+	return valuetext.Seconds(s)
 }
 
 // writeOptions writes options in the format of boardsmith.json.
