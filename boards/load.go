@@ -316,13 +316,13 @@ func readLimited(files fs.FS, name string) ([]byte, error) {
 }
 
 // decode merges one file into the values of its parents. A file changes only the fields that it names; cflags,
-// ldflags, sources, include, libraries, functions and svd_except accumulate; defines are merged name by name.
+// ldflags, sources, include, settings, libraries, functions and svd_except accumulate; defines are merged name by name.
 func (b *Board) decode(data []byte, where, dir string, lines, items map[string]int) error {
 	old := *b
 	// else the decoder would write into the parent's arrays
 	b.Templates, b.Memory, b.Link.Args, b.Flash.Scripts = nil, nil, nil, nil
 	b.CFlags, b.LDFlags, b.Sources, b.Functions = nil, nil, nil, nil
-	b.Include, b.Libraries, b.PostLink.Words, b.SVDExcept = nil, nil, nil, nil
+	b.Include, b.Settings, b.Libraries, b.PostLink.Words, b.SVDExcept = nil, nil, nil, nil, nil
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(b); err != nil {
@@ -348,12 +348,14 @@ func (b *Board) decode(data []byte, where, dir string, lines, items map[string]i
 	b.LDFlags = slices.Concat(old.LDFlags, b.LDFlags)
 	b.Sources = slices.Concat(old.Sources, b.Sources)
 	b.Include = slices.Concat(old.Include, b.Include)
+	b.Settings = slices.Concat(old.Settings, b.Settings)
 	b.Libraries = slices.Concat(old.Libraries, b.Libraries)
 	b.Functions = slices.Concat(old.Functions, b.Functions)
 	b.SVDExcept = slices.Concat(old.SVDExcept, b.SVDExcept)
 	before := map[string]int{
 		"cflags": len(old.CFlags), "ldflags": len(old.LDFlags), "sources": len(old.Sources),
-		"include": len(old.Include), "libraries": len(old.Libraries), "functions": len(old.Functions),
+		"include": len(old.Include), "settings": len(old.Settings),
+		"libraries": len(old.Libraries), "functions": len(old.Functions),
 		"svd_except": len(old.SVDExcept),
 	}
 	for item, line := range items {

@@ -112,7 +112,7 @@ func (b *Board) place(where, dir string, lines, items map[string]int) {
 		}
 	}
 	for field, list := range map[string][]Source{
-		"sources": b.Sources, "include": b.Include, "libraries": b.Libraries,
+		"sources": b.Sources, "include": b.Include, "settings": b.Settings, "libraries": b.Libraries,
 	} {
 		for i := range list {
 			list[i].Dir, list[i].At = dir, Origin{where, items[fmt.Sprintf("%s[%d]", field, i)]}
@@ -149,6 +149,11 @@ func (b *Board) checkOwn() error {
 	for _, f := range b.Include {
 		if err := plainPath(f.Name, nil); f.Name != "." && err != nil {
 			return f.wrong("include", err)
+		}
+	}
+	for _, f := range b.Settings {
+		if err := plainPath(f.Name, nil); err != nil {
+			return f.wrong("settings", err)
 		}
 	}
 	for _, l := range b.Libraries {

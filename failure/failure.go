@@ -33,6 +33,7 @@ const (
 	WrongAnswer  Class = "wrong-answer"  // the device's answer is wrong
 	BoardLost    Class = "board-lost"    // the device was disconnected
 	Interrupted  Class = "interrupted"   // the user stopped the step
+	Network      Class = "network"       // a server was not reached: another attempt may succeed
 	Host         Class = "host"          // the computer: a full disk, no memory, a tool that a signal ended
 	Internal     Class = "internal"      // none of the above: an error of boardsmith or of the operating system
 )

@@ -23,7 +23,7 @@ import (
 // addBoard plans the board's files, and adds its folders of headers to its flags.
 func (pl *plan) addBoard(t *blueprint.Template, b *boards.Board) error {
 	for _, src := range b.Sources {
-		if b.Startup.Name != "" && isStartup(t, src.Name) {
+		if b.Startup.Name != "" && isStartup(t, src.Name) || src.Dir == "" && !t.HasPorts() {
 			continue
 		}
 		if err := pl.addSource(t, src); err != nil {
@@ -45,6 +45,9 @@ func (pl *plan) addBoard(t *blueprint.Template, b *boards.Board) error {
 	if s := b.LinkerScript; s.Name != "" {
 		own = append(own, ownFile{"linker_script", s})
 	}
+	for _, s := range b.Settings {
+		own = append(own, ownFile{"settings", s})
+	}
 	for _, name := range boards.FilesIn(b.PostLink.Words) {
 		own = append(own, ownFile{"post_link", boards.Source{Name: name, Dir: b.PostLink.Dir, At: b.Origin["post_link"]}})
 	}
@@ -57,7 +60,7 @@ func (pl *plan) addBoard(t *blueprint.Template, b *boards.Board) error {
 		}
 	}
 	if len(own) > 0 {
-		t.Inputs = append(slices.Clip(t.Inputs), generator.Board)
+		t.AddInput(generator.Board)
 	}
 	return nil
 }

@@ -180,9 +180,9 @@ func TestCompletedRefused(t *testing.T) {
 		"too large":      {"head -c 2000000 /dev/zero > out/board.json", "larger than"},
 		"unknown field":  {`echo '{"core_mhz": 1}' > out/board.json`, `did you mean "core_hz"?`},
 		"sources":        {`echo '{"sources": ["x.c"]}' > out/board.json`, "a build cannot change it"},
-		"without a link": {`echo '{"arena_kib": 1}' > out/board.json`, "is not a link"},
+		"without a link": {`echo '{"arena_kib": 1}' > out/board.json`, "link.kind, memory, "},
 		"no compiler":    {`sed -i 's/"gcc"/"no-such-cc"/' out/board.json`, "no-such-cc"},
-		"another arch":   {`sed -i 's/"native"/"s390"/' out/board.json`, "out/a.elf is for"},
+		"another arch":   {`sed -i 's/"native"/"s390", "class": 64/' out/board.json`, "out/a.elf is for"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSystem(t)

@@ -40,6 +40,11 @@ func TestContexts(t *testing.T) {
 			_, err := testEnv().builder().Fetch(ctx, "https://h.example/kiln@main")
 			return err
 		},
+		"Builder.Update": func(ctx context.Context) error {
+			_, _, err := testEnv().builder().Update(ctx, "https://h.example/kiln@main")
+			return err
+		},
+		"Repository":       func(ctx context.Context) error { _, err := Repository(ctx, dir); return err },
 		"Project.Generate": func(ctx context.Context) error { return p.Generate(ctx, spec) },
 		"Project.Preprocess": func(ctx context.Context) error {
 			_, err := p.Preprocess(ctx, "port/process.c", "")

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -254,6 +255,25 @@ func TestKeptUnseen(t *testing.T) {
 			t.Errorf("%s: %v", include, err)
 		}
 	}
+}
+
+// TestKeptAll: without inputs in template.json, a file that a build reads only if it is there is an input, unless the
+// template excludes it.
+func TestKeptAll(t *testing.T) {
+	t.Parallel()
+	d := newKept(t)
+	inputs := regexp.MustCompile(`"inputs": \[.*\]`)
+	writeIn(t, d.home, "templates/keeps/template.json", inputs.ReplaceAllString(keptTemplate, `"inputs": ["!doc"]`))
+	writeIn(t, d.home, "templates/keeps/Makefile",
+		"-include make/rules.mk doc/rules.mk\n"+keptMakefile+"FLAGS += -DX=$(or $(X),0)\n")
+	writeIn(t, d.home, "templates/keeps/src/main.c", "int main(void) { return X; }\n")
+	writeIn(t, d.home, "templates/keeps/make/rules.mk", "X = 3\n")
+	p := d.project("")
+	mustExit(t, p, 3)
+	writeIn(t, p.Dir(), "make/rules.mk", "X = 4\n")
+	mustExit(t, p, 4)
+	writeIn(t, p.Dir(), "doc/rules.mk", "X = 5\n")
+	mustExit(t, p, 4)
 }
 
 // TestKeptLeftOut: what of the user's is no input is named in the error of a configuration, which may miss it silently.
@@ -598,13 +618,12 @@ case "$*" in *-###*) echo " -L$(dirname "$0")" >&2;; *) exec gcc "$@";; esac
 	built(t, s.project())
 }
 
-// TestSmallestTemplate builds with a template that has five fields, and without each of them.
+// TestSmallestTemplate builds with a template that has four fields, and without each of them.
 func TestSmallestTemplate(t *testing.T) {
 	t.Parallel()
 	fields := map[string]any{
-		"build":  []string{"make", "build/deep/a.elf"},
-		"inputs": []string{"Makefile", "src", "crt/include", "crt_config", "model/codegen"},
-		"elf":    "build/deep/a.elf", "map": "build/deep/a.map",
+		"build": []string{"make", "build/deep/a.elf"},
+		"elf":   "build/deep/a.elf", "map": "build/deep/a.map",
 		"generate": []string{"crt_config/crt_config.h"},
 	}
 	for without := range fields {

@@ -97,7 +97,7 @@ func (pl *plan) addLibraries(ctx context.Context, b *Builder, board *boards.Boar
 		all, states = append(all, l), append(states, state)
 	}
 	pl.files[blueprint.LibrariesFile] = planned{data: generator.LibrariesMakefile(board, all), mode: 0o644}
-	t.Inputs = append(slices.Clip(t.Inputs), generator.Libraries)
+	t.AddInput(generator.Libraries)
 	return states, nil
 }
 

@@ -4,11 +4,14 @@ package project
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/blueprint"
+	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 	"github.com/boardsmith/boardsmith/internal/gitfolder"
 	"github.com/boardsmith/boardsmith/internal/projectfile"
 	"github.com/boardsmith/boardsmith/internal/sourcetree"
@@ -29,12 +32,35 @@ func (b *Builder) Fetch(ctx context.Context, place string) (string, error) {
 	return f.Path, nil
 }
 
-func (b *Builder) fetch(ctx context.Context, r gitfolder.Ref) (*gitfolder.Folder, error) {
+// Update looks up the commit of a branch or tag, fetches it, and writes it to LockFile. It returns the former commit
+// there, "" without one, and the present one. A place that names a commit stays. Errors: those of Fetch.
+func (b *Builder) Update(ctx context.Context, place string) (old, commit string, err error) {
+	b.anchor()
+	r, err := gitfolder.Parse(place)
+	if err != nil {
+		return "", "", err
+	}
+	store, err := b.store(r)
+	if err != nil {
+		return "", "", err
+	}
+	return store.Update(ctx, r)
+}
+
+func (b *Builder) store(r gitfolder.Ref) (*gitfolder.Store, error) {
 	c := cache.OrUsers(b.Cache)
 	if c == nil {
 		return nil, failure.New(failure.Config, "set BOARDSMITH_HOME to a folder", "fetch %s: there is no cache folder", r)
 	}
-	return (&gitfolder.Store{Dir: c.Fetched(), Pins: b.LockFile}).Open(ctx, r)
+	return &gitfolder.Store{Dir: c.Fetched(), Pins: b.LockFile}, nil
+}
+
+func (b *Builder) fetch(ctx context.Context, r gitfolder.Ref) (*gitfolder.Folder, error) {
+	store, err := b.store(r)
+	if err != nil {
+		return nil, err
+	}
+	return store.Open(ctx, r)
 }
 
 // findTemplate finds a template by the text in Spec. The origin is nil if git does not know it.
@@ -77,5 +103,12 @@ func (b *Builder) findHere(name, place string) (*blueprint.Template, error) {
 	if name != "" {
 		return blueprint.FindIn(place, name, b.Path)
 	}
-	return blueprint.Find(place, b.Path)
+	t, err := blueprint.Find(place, b.Path)
+	if named := slices.Sorted(maps.Keys(b.Templates)); err != nil && len(named) > 0 && !strings.ContainsAny(place, `/\`) &&
+		!slices.Contains(blueprint.Names(b.Path), place) {
+		names := append(blueprint.Names(b.Path), named...)
+		return nil, failure.New(failure.Config, "choose one of: "+strings.Join(names, ", "), "template %q is not known%s",
+			place, jsonfile.DidYouMean(place, names))
+	}
+	return t, err
 }

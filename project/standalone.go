@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	modelCode   = "codegen/host" // the folder of compiled code, in the archive's
-	samplesFile = "samples.npz"  // the inputs of standalone firmware that are compiled in
+	modelCode   = "codegen/host"        // the folder of compiled code, in the archive's
+	samplesFile = blueprint.SamplesFile // the inputs of standalone firmware that are compiled in
 )
 
 // Samples returns the inputs that are compiled into standalone firmware; nil if there are none. The C was generated

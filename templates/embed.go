@@ -2,19 +2,20 @@
 //
 // Each folder with a template.json is one template, described by that file. Package project reads it, copies the folder
 // and generates what varies. No Go code contains a template's name. The folders firmware and standalone
-// have the C that templates share.
+// have the C that templates share, parents has templates that only others inherit from.
 package templates
 
 import "embed"
 
 // FS holds one folder per template, the firmware's common C, and the script that every project gets.
 //
-//go:embed all:baremetal all:zephyr firmware standalone launch_microtvm_api_server.sh
+//go:embed all:baremetal all:zephyr all:parents firmware standalone launch_microtvm_api_server.sh
 var FS embed.FS
 
 // Names in FS that are no templates.
 const (
 	Firmware     = "firmware"                      // the folder of the firmware's common C
+	Parents      = "parents"                       // the folder of templates that others inherit from
 	Standalone   = "standalone"                    // the folder of the C of firmware without an RPC server
 	LaunchScript = "launch_microtvm_api_server.sh" // the script, which has the same name in a project
 )

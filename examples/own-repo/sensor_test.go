@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
@@ -20,7 +19,10 @@ func TestSensor(t *testing.T) {
 		t.Run(board, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 			defer cancel()
-			builder := &project.Builder{Host: device.Host{Path: []string{"."}}}
+			builder, err := project.Repository(ctx, ".")
+			if err != nil {
+				t.Fatal(err)
+			}
 			p, err := builder.Generate(ctx, t.TempDir(), project.Spec{
 				Board: board, Model: "models/sine.aot_packed.tar",
 			})

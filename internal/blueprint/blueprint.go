@@ -36,7 +36,10 @@ func InProject(name string) string {
 const (
 	StateFile = "project.json"
 	ModelTar  = "model.tar"
-	OwnPrefix = ".boardsmith." // begins the names of all others
+	// SamplesFile has the inputs of standalone firmware that are compiled in; a later step reads it.
+	SamplesFile = "samples.npz"
+	CompileFile = "compile_commands.json" // for editors
+	OwnPrefix   = ".boardsmith."          // begins the names of all others
 	// TemporaryPrefix begins the names of own files that are written and then renamed.
 	TemporaryPrefix = ".tmp-"
 )
@@ -58,16 +61,18 @@ type Blueprint struct {
 	// the version of what template.json means; 0 is 1
 	Interface int `json:"interface,omitempty"`
 
-	Doc      string        `json:"doc"`             // one line for people
-	Build    []string      `json:"build"`           // the one command that builds
-	Tools    []Tool        `json:"tools"`           // programs that it calls besides the board's compiler
-	Generate []string      `json:"generate"`        // files of generators that it needs
-	Inputs   []string      `json:"inputs"`          // files and folders that determine the firmware
-	ELF      string        `json:"elf"`             // the result
-	Map      string        `json:"map"`             // the linker's map
-	Board    string        `json:"board,omitempty"` // the board file that the build command writes
-	Options  []string      `json:"options"`         // the board's options that it uses
-	Compile  []CompileStep `json:"compile"`         // for compile_commands.json; empty if its build command writes that
+	Doc      string     `json:"doc"`               // one line for people
+	Prepare  [][]string `json:"prepare,omitempty"` // commands before it, as a configure step
+	Build    []string   `json:"build"`             // the command that builds
+	Tools    []Tool     `json:"tools"`             // programs that it calls besides the board's compiler
+	Generate []string   `json:"generate"`          // files of generators that it needs
+	// files and folders that determine the firmware, and !PATTERN for what does not; without names all files
+	Inputs  []string      `json:"inputs,omitempty"`
+	ELF     string        `json:"elf"`             // the result
+	Map     string        `json:"map"`             // the linker's map
+	Board   string        `json:"board,omitempty"` // the board file that the build command writes
+	Options []string      `json:"options"`         // the board's options that it uses
+	Compile []CompileStep `json:"compile"`         // for compile_commands.json; empty if its build command writes that
 
 	// of the build command: $NAME is the user's variable, $NAME? may be unset, others are literal
 	Env map[string]string `json:"env,omitempty"`
@@ -87,8 +92,12 @@ type Blueprint struct {
 	// what the board's programmer takes for the folder of the build; "" is the build folder
 	ProgrammerFolder string `json:"programmer_folder,omitempty"`
 	// the image in other forms, for a board with a memory map
-	Forms        Forms  `json:"forms,omitzero"`
-	LinkerScript string `json:"linker_script,omitempty"` // for a board with a memory map; board.mk names it
+	Forms Forms `json:"forms,omitzero"`
+	// the build compiles what a board names in sources, in SourceFolder, though the template has no ports
+	Sources bool `json:"sources,omitempty"`
+	// patterns of names of the board's files of settings that the build reads, in the project's folder board
+	Settings     []string `json:"settings,omitempty"`
+	LinkerScript string   `json:"linker_script,omitempty"` // for a board with a memory map; board.mk names it
 	// patterns of the template's sources that a board's start-up code replaces; none: it takes no such code
 	Startup []string `json:"startup,omitempty"`
 	// what the image must have if the board brings its linker script or start-up code

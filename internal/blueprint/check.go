@@ -25,8 +25,16 @@ func (t *Blueprint) Check() error {
 	if len(t.Build) == 0 || t.Build[0] == "" {
 		return errors.New("no build command")
 	}
-	if len(t.Inputs) == 0 {
-		return errors.New("no inputs")
+	for _, words := range t.Prepare {
+		if len(words) == 0 || words[0] == "" || slices.Contains(words, FormsWord) {
+			return fmt.Errorf("prepare: %q is no command without %s", words, FormsWord)
+		}
+	}
+	for _, entry := range t.Inputs {
+		pattern := strings.TrimPrefix(entry, excludes)
+		if _, err := path.Match(pattern, ""); err != nil || checkPath(pattern) != nil {
+			return fmt.Errorf("inputs: %q is not a path or pattern inside the project", entry)
+		}
 	}
 	if t.Interface < 0 {
 		return fmt.Errorf("interface: %d is not a version: the latest is %d", t.Interface, knownInterface)
@@ -39,10 +47,20 @@ func (t *Blueprint) Check() error {
 	if t.LinkerScript != "" && checkPath(t.LinkerScript) != nil {
 		return fmt.Errorf("linker_script: %q is not a path inside the project", t.LinkerScript)
 	}
-	for _, p := range slices.Concat(t.Inputs, t.ConfigureReads, t.Results, t.BoardFile(), []string{t.Map},
-		t.Forms.Names("*")) {
-		if err := checkPath(p); err != nil {
-			return err
+	for _, field := range []struct {
+		name  string
+		paths []string
+	}{
+		{"configure_reads", t.ConfigureReads},
+		{"results", t.Results},
+		{"board", t.BoardFile()},
+		{"map", []string{t.Map}},
+		{"forms", t.Forms.Names("*")},
+	} {
+		for _, p := range field.paths {
+			if err := checkPath(p); err != nil {
+				return fmt.Errorf("%s: %w", field.name, err)
+			}
 		}
 	}
 	if err := cmp.Or(t.CheckELF(), t.checkFolders()); err != nil {
@@ -74,9 +92,9 @@ func (t *Blueprint) Check() error {
 	if t.Board != "" && t.MakesForms() {
 		return errors.New("board: what it describes is known too late for " + FormsWord)
 	}
-	for _, p := range slices.Concat(t.Areas.Own, t.Areas.Libraries, t.Startup) {
+	for _, p := range slices.Concat(t.Areas.Own, t.Areas.Libraries, t.Startup, t.Settings) {
 		if _, err := path.Match(p, ""); err != nil {
-			return fmt.Errorf("areas or startup: invalid pattern %q", p)
+			return fmt.Errorf("areas, startup or settings: invalid pattern %q", p)
 		}
 	}
 	if t.LinkedIn != "" && checkPath(t.LinkedIn) != nil {
@@ -95,6 +113,9 @@ func (t *Blueprint) Check() error {
 
 // checkPath returns an error for a path that is or leads out of the project's folder.
 func checkPath(p string) error {
+	if p == "" {
+		return errors.New("missing")
+	}
 	if !filepath.IsLocal(filepath.FromSlash(p)) || path.Clean(p) != p || p == "." {
 		return fmt.Errorf("%q is not a path inside the project", p)
 	}
@@ -104,7 +125,7 @@ func checkPath(p string) error {
 // CheckELF returns an error for a result without a folder: the build folder is the first part of its path.
 func (t *Blueprint) CheckELF() error {
 	if err := checkPath(t.ELF); err != nil {
-		return err
+		return fmt.Errorf("elf: %w", err)
 	}
 	if !strings.Contains(t.ELF, "/") {
 		return fmt.Errorf("elf %q is not in a build folder", t.ELF)
@@ -183,7 +204,7 @@ func (t *Blueprint) checkFolders() error {
 // Heeds returns an error if the user has set an option that the template does not use.
 func (t *Blueprint) Heeds(o boards.Options) error {
 	for _, name := range o.Set() {
-		if !slices.Contains(t.Options, name) {
+		if !slices.Contains(t.Options, name) && !(name == "app" && o.App == boards.RPC) { // which every template makes
 			return failure.New(failure.Config, "leave it out", "option %s has no effect with this template", name)
 		}
 	}
@@ -201,8 +222,12 @@ func (t *Template) HeedsBoard(b *boards.Board) error {
 		{"startup", b.Startup.Name != "", len(t.Startup) > 0},
 		{"place of operators, parameters, packet or pools", b.Place.Moves(), slices.Contains(t.Options, "place")},
 		{"init, cacheable or dma of memory", b.HasRules(), slices.Contains(t.Options, "place")},
-		{"sources", len(b.Sources) > 0, slices.ContainsFunc(t.Inputs, inSources)},
+		{
+			"sources", t.HasPorts() && len(b.Sources) > 0 || hasOwn(b.Sources),
+			t.HasPorts() || t.Sources || slices.ContainsFunc(t.Inputs, inSources),
+		},
 		{"include", len(b.Include) > 0, hasMakefile},
+		{"settings", len(b.Settings) > 0, t.readsAll(b.Settings)},
 		{"measure_pin", b.MeasurePin != "", t.Firmware != "" && hasMakefile}, // the shipped port
 		{"libraries", len(b.Libraries) > 0, slices.Contains(t.Generate, LibrariesFile)},
 	} {
@@ -214,12 +239,37 @@ func (t *Template) HeedsBoard(b *boards.Board) error {
 	return nil
 }
 
+// HasPorts reports whether the template has sources that boards name. One without takes a board of a shipped chip or
+// core without the sources that these name.
+func (t *Template) HasPorts() bool {
+	_, err := fs.Stat(t.Files, PortFolder)
+	return err == nil
+}
+
+// hasOwn reports whether one of the sources is named by a file of the user's.
+func hasOwn(sources []boards.Source) bool {
+	return slices.ContainsFunc(sources, func(s boards.Source) bool { return s.Dir != "" })
+}
+
+// readsAll reports whether the build reads a board's files of settings.
+func (t *Blueprint) readsAll(settings []boards.Source) bool {
+	for _, s := range settings {
+		if !slices.ContainsFunc(t.Settings, func(pattern string) bool {
+			ok, _ := path.Match(pattern, path.Base(s.Name)) // check has validated the pattern
+			return ok
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
 // inSources reports whether an input is the folder of sources or in it.
 func inSources(input string) bool { return strings.HasPrefix(input+"/", SourceFolder+"/") }
 
 // checkIfs returns an error for a word that depends on a place that is not below a user's variable.
 func (t *Blueprint) checkIfs() error {
-	for _, word := range t.Build {
+	for _, word := range slices.Concat(append(slices.Clone(t.Prepare), t.Build)...) {
 		place, then, conditional := CutIf(word)
 		if !conditional {
 			continue

@@ -30,7 +30,7 @@ func TestTemplateJSON(t *testing.T) {
 		"a field of two levels": {`{`, `{"forms": {"bin": "build/a.bin"}, `, ""},
 	} {
 		data := strings.Replace(good, c.text, c.by, 1)
-		_, err := readTemplate("x", fstest.MapFS{TemplateFile: {Data: []byte(data)}})
+		_, err := readTemplate("x", fstest.MapFS{TemplateFile: {Data: []byte(data)}}, nil)
 		if c.want == "" && err != nil || c.want != "" && (failure.Of(err) != failure.Config ||
 			!strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)

@@ -26,6 +26,8 @@ import (
 // A Template is a template and its files.
 type Template struct {
 	Blueprint
+	// a template, by its name, whose fields this one has unless it sets them; its files are the parent's own
+	Inherits string `json:"inherits"`
 	Firmware string `json:"firmware"` // the project's folder for the firmware's common C; "": not needed
 	// folders of other templates that a project gets: the project's folder to TEMPLATE/FOLDER
 	Copies map[string]string `json:"copies"`
@@ -47,7 +49,7 @@ func Find(name string, folders []string) (*Template, error) {
 
 // FindIn is Find for a template in the folder dir, whose name may differ.
 func FindIn(dir, name string, folders []string) (*Template, error) {
-	t, err := readTemplate(name, os.DirFS(dir))
+	t, err := readTemplate(name, os.DirFS(dir), folders)
 	if err != nil {
 		return nil, err
 	}
@@ -74,24 +76,41 @@ func (t *Template) findCopies(folders []string) error {
 
 func findAlone(name string, folders []string) (*Template, error) {
 	if strings.ContainsRune(name, '/') || strings.ContainsRune(name, filepath.Separator) {
-		return readTemplate(filepath.Base(filepath.Clean(name)), os.DirFS(name))
+		return readTemplate(filepath.Base(filepath.Clean(name)), os.DirFS(name), folders)
 	}
+	files, err := templateFiles(name, folders)
+	if err != nil {
+		return nil, err
+	}
+	return readTemplate(name, files, folders)
+}
+
+// templateFiles returns the folder of a template by its name, in each folder's templates/, else a shipped one's.
+func templateFiles(name string, folders []string) (fs.FS, error) {
+	var all []fs.FS
 	for _, f := range folders {
-		t, err := readTemplate(name, os.DirFS(filepath.Join(f, "templates", name)))
-		if err == nil || !errors.Is(err, fs.ErrNotExist) {
-			return t, err
+		all = append(all, os.DirFS(filepath.Join(f, "templates", name)))
+	}
+	for _, in := range []string{name, path.Join(templates.Parents, name)} {
+		if files, err := fs.Sub(templates.FS, in); err == nil {
+			all = append(all, files)
 		}
 	}
+	if i := slices.IndexFunc(all, isTemplate); i >= 0 {
+		return all[i], nil
+	}
 	known := Names(folders)
-	if !slices.Contains(known, name) {
-		return nil, failure.New(failure.Config, "choose one of: "+strings.Join(known, ", "), "template %q is not known%s",
-			name, jsonfile.DidYouMean(name, known))
+	next := "choose one of: " + strings.Join(known, ", ")
+	parents, _ := fs.Glob(templates.FS, templates.Parents+"/*") // the pattern is valid
+	for _, p := range parents {
+		known = append(known, path.Base(p))
 	}
-	files, err := fs.Sub(templates.FS, name)
-	if err != nil {
-		return nil, fmt.Errorf("template %s: %w", name, err)
-	}
-	return readTemplate(name, files)
+	return nil, failure.New(failure.Config, next, "template %q is not known%s", name, jsonfile.DidYouMean(name, known))
+}
+
+func isTemplate(files fs.FS) bool {
+	_, err := fs.Stat(files, TemplateFile)
+	return !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrInvalid)
 }
 
 // Names lists the templates in each folder's templates/ and the shipped ones, sorted.
@@ -109,8 +128,51 @@ func Names(folders []string) []string {
 	return slices.Compact(names)
 }
 
-func readTemplate(name string, files fs.FS) (*Template, error) {
+// maxParents limits a chain of templates that inherit from each other.
+const maxParents = 3
+
+// readTemplate reads a template and its parents, which are in folders or shipped.
+func readTemplate(name string, files fs.FS, folders []string) (*Template, error) {
 	t := &Template{Name: name, Files: files}
+	if err := t.merge(name, files, folders, maxParents); err != nil {
+		return nil, err
+	}
+	if err := cmp.Or(t.Check(), t.checkFirmware(), t.checkCopies(), t.checkApps()); err != nil {
+		return nil, failure.Errorf(failure.Config, "template %s: %s: %w", name, TemplateFile, err)
+	}
+	return t, nil
+}
+
+// merge decodes a template.json over the fields of its parent.
+func (t *Template) merge(name string, files fs.FS, folders []string, parents int) error {
+	data, err := readJSON(name, files)
+	if err != nil {
+		return err
+	}
+	var of struct{ Inherits string }
+	_ = json.Unmarshal(data, &of) // decode reports the error
+	switch {
+	case of.Inherits == "":
+	case parents == 0:
+		return failure.Errorf(failure.Config, "template %s: inherits: more than %d templates inherit from each other", name,
+			maxParents)
+	default:
+		parent, err := templateFiles(of.Inherits, folders)
+		if err == nil {
+			err = t.merge(of.Inherits, parent, folders, parents-1)
+		}
+		if err != nil {
+			return fmt.Errorf("template %s: inherits: %w", name, err)
+		}
+	}
+	if err := t.decode(data); err != nil {
+		return failure.Errorf(failure.Config, "template %s: %w", name, err)
+	}
+	return nil
+}
+
+// readJSON returns the text of a template.json.
+func readJSON(name string, files fs.FS) ([]byte, error) {
 	if info, err := fs.Stat(files, TemplateFile); err == nil && !info.Mode().IsRegular() {
 		return nil, failure.Errorf(failure.Config, "template %s: %s: %w", name, TemplateFile, plainfile.ErrSpecial)
 	}
@@ -124,20 +186,15 @@ func readTemplate(name string, files fs.FS) (*Template, error) {
 		return nil, failure.New(failure.Config, "use an earlier revision of the template, or a later boardsmith",
 			"template %s: %s has interface %d; the latest known one is %d", name, TemplateFile, of.Interface, knownInterface)
 	}
-	if err := t.decode(data); err != nil {
-		return nil, failure.Errorf(failure.Config, "template %s: %w", name, err)
-	}
-	if err := cmp.Or(t.Check(), t.checkFirmware(), t.checkCopies(), t.checkApps()); err != nil {
-		return nil, failure.Errorf(failure.Config, "template %s: %s: %w", name, TemplateFile, err)
-	}
-	return t, nil
+	return data, nil
 }
 
 // templateFields are the fields of a template.json.
 var templateFields = jsonfile.Fields(reflect.TypeFor[Template]())
 
-// decode decodes a template.json. Errors: *jsonfile.Error.
+// decode decodes a template.json. A field that it has replaces the one of t. Errors: *jsonfile.Error.
 func (t *Template) decode(data []byte) error {
+	t.clear(data)
 	keys, _, err := jsonfile.Scan(data)
 	if err == nil {
 		if err := jsonfile.CheckFields(TemplateFile, keys, templateFields); err != nil {
@@ -151,4 +208,17 @@ func (t *Template) decode(data []byte) error {
 		return &jsonfile.Error{File: TemplateFile, Line: jsonfile.Line(data, err), Err: err}
 	}
 	return nil
+}
+
+// clear sets the fields of t that a template.json names to their zero values: the decoder would merge maps and structs.
+func (t *Template) clear(data []byte) {
+	var named map[string]json.RawMessage
+	_ = json.Unmarshal(data, &named) // decode reports the error
+	v := reflect.ValueOf(t).Elem()
+	for _, field := range reflect.VisibleFields(v.Type()) {
+		tag, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if _, has := named[tag]; has {
+			v.FieldByIndex(field.Index).SetZero()
+		}
+	}
 }

@@ -10,7 +10,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"os"
+	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +22,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/internal/buildenv"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/projectfile"
@@ -112,7 +115,7 @@ func (b *Build) run(ctx context.Context, in *workdir.Tree, lock *os.File, change
 	defer give()
 	words := b.Env.Command(b.board(), 1+more, b.wantedForms())
 	tool := buildenv.Run{
-		Dir: in.Dir, Shown: b.Tree.Dir, Path: b.program, Args: words[1:], Held: lock, Log: b.Log,
+		Dir: in.Dir, Shown: b.Tree.Dir, Held: lock, Log: b.Log,
 		// The folder is no work tree, whatever is around it.
 		Env: append(slices.Clone(b.r.env), "GIT_CEILING_DIRECTORIES="+filepath.Dir(in.Dir)),
 	}
@@ -132,13 +135,50 @@ func (b *Build) run(ctx context.Context, in *workdir.Tree, lock *os.File, change
 			}
 		}
 	}
-	err := tool.Do(ctx)
+	tool.Noted = func(line string) {
+		if b.isOwnWarning(line, in.Dir) {
+			b.Log.Warn(strings.ReplaceAll(line, in.Dir+"/", ""))
+		}
+	}
+	err := b.prepareCommands(ctx, tool, 1+more)
+	if err == nil {
+		tool.Path, tool.Args = b.program, words[1:]
+		err = tool.Do(ctx)
+	}
 	if failed := (*buildenv.ToolError)(nil); errors.As(err, &failed) && !b.r.hasLibrary(&b.State.Board.Board) &&
 		toolwords.LibraryMissing.Match(failed.Tail) {
 		chain := b.State.Board.Toolchain
 		return &command.MissingToolError{Tool: "the C library of " + chain.CC, Install: chain.Install}
 	}
 	return err
+}
+
+var compilerWarning = regexp.MustCompile(`^([^\s:]+):\d+:\d+: warning: `)
+
+// isOwnWarning reports whether a line is a compiler's warning about a source of the user's own, in a folder.
+func (b *Build) isOwnWarning(line, folder string) bool {
+	m := compilerWarning.FindStringSubmatch(line)
+	if m == nil {
+		return false
+	}
+	name := path.Clean(strings.TrimPrefix(m[1], folder+"/"))
+	digest, input := b.r.inputs[name]
+	return input && !blueprint.IsShipped(digest) && !b.State.Template.Landmarks.Folders.InModel(name)
+}
+
+// prepareCommands runs the template's commands before the build command.
+func (b *Build) prepareCommands(ctx context.Context, tool buildenv.Run, jobs int) error {
+	for _, of := range b.State.Template.Prepare {
+		program, err := b.Env.ProgramOf(of)
+		if err != nil {
+			return err
+		}
+		tool.Path, tool.Args = program, b.Env.Words(of, b.board(), jobs, nil)[1:]
+		if err := tool.Do(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // hasLibrary reports whether a C library was found for a board that is not a process.
@@ -191,9 +231,11 @@ func (b *Build) ByHand(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	words := b.Env.Command(b.board(), b.Jobs, nil)
-	run := buildenv.Run{
-		Dir: b.Tree.Dir, Path: program, Args: words[1:], Env: env, Log: b.Log, Line: func(string) {},
+	run := buildenv.Run{Dir: b.Tree.Dir, Env: env, Log: b.Log, Line: func(string) {}}
+	if err := b.prepareCommands(ctx, run, b.Jobs); err != nil {
+		return nil, err
 	}
+	run.Path, run.Args = program, words[1:]
 	if err := run.Do(ctx); err != nil {
 		return nil, err
 	}

@@ -140,8 +140,26 @@ func (b *Build) nameProject(failed *buildenv.ToolError, folder string) {
 	}
 	failed.Message += note
 	failed.Message = strings.ReplaceAll(failed.Message, folder, b.Tree.Dir)
+	failed.Message += b.copied(failed.Message)
 	failed.Tail = bytes.ReplaceAll(failed.Tail, []byte(folder), []byte(b.Tree.Dir))
 	failed.Command = strings.ReplaceAll(failed.Command, command.Quote(folder), command.Quote(b.Tree.Dir))
+}
+
+var errorAt = regexp.MustCompile(`(?m)^([^\s:]+):\d+`)
+
+// copied returns a line about the first file in a message if it is an unchanged copy of one of the user's, or "".
+func (b *Build) copied(message string) string {
+	m := errorAt.FindStringSubmatch(message)
+	if m == nil {
+		return ""
+	}
+	name := path.Clean(strings.TrimPrefix(filepath.ToSlash(m[1]), filepath.ToSlash(b.Tree.Dir)+"/"))
+	sum, generated := b.r.inputs[name], slices.Contains(blueprint.GeneratedFiles, name)
+	if sum == "" || sum != b.State.Files[name] || generated || blueprint.IsShipped(sum) ||
+		b.State.Template.Landmarks.Folders.InModel(name) {
+		return ""
+	}
+	return "\n" + name + " is a copy: change it in the template, or beside the board file, and generate again"
 }
 
 var noWorkTree = regexp.MustCompile(`(?i)not a git repository`)
@@ -356,7 +374,7 @@ var configureFiles = []string{"CMakeLists.txt", "meson.build"}
 // are written if these names change; the model's sources also if a file changes that a compiler may read without noting
 // it.
 func (b *Build) copyInputs(in *workdir.Tree) ([]string, error) {
-	present, err := in.List(b.State.Template.Inputs)
+	present, err := b.listInputs(in)
 	if err != nil {
 		return nil, err
 	}
@@ -407,7 +425,7 @@ func (b *Build) copyInputs(in *workdir.Tree) ([]string, error) {
 	return names, copies.Wait()
 }
 
-const compileCommands = "compile_commands.json"
+const compileCommands = blueprint.CompileFile
 
 // copyResults copies the results of a build in a folder, and returns their names. Compile commands name the project's
 // inputs then.
@@ -443,8 +461,13 @@ func (b *Build) copyResults(in *workdir.Tree) ([]string, error) {
 
 // inputsNamed replaces the paths of inputs in a folder by those in the project.
 func (b *Build) inputsNamed(text []byte, folder string) []byte {
-	for _, input := range b.State.Template.Inputs {
-		text = bytes.ReplaceAll(text, []byte(folder+"/"+input), []byte(b.Tree.Dir+"/"+input))
+	tops := map[string]bool{}
+	for input := range b.r.inputs {
+		top, _, _ := strings.Cut(input, "/")
+		tops[top] = true
+	}
+	for top := range tops {
+		text = bytes.ReplaceAll(text, []byte(folder+"/"+top), []byte(b.Tree.Dir+"/"+top))
 	}
 	return text
 }

@@ -4,6 +4,7 @@ package builddir
 
 import (
 	"context"
+	"io/fs"
 	"maps"
 	"path"
 	"path/filepath"
@@ -98,7 +99,7 @@ func (b *Build) compilers(ctx context.Context, cc string) ([]buildenv.Identity, 
 
 // readInputs reads the inputs, and detects user changes in the project's other files.
 func (b *Build) readInputs(t *workdir.Tree, r *recipe) error {
-	names, err := t.List(b.State.Template.Inputs)
+	names, err := b.listInputs(t)
 	if err != nil {
 		return err
 	}
@@ -121,6 +122,20 @@ func (b *Build) readInputs(t *workdir.Tree, r *recipe) error {
 	}
 	r.edited = t.Differing(sums, b.State.Files, nil)
 	return nil
+}
+
+// listInputs lists the inputs in a folder, the project's or one in which it is built.
+func (b *Build) listInputs(t *workdir.Tree) ([]string, error) {
+	entries, err := fs.ReadDir(t.Root.FS(), ".")
+	if err != nil {
+		return nil, err
+	}
+	top := make([]string, len(entries))
+	for i, e := range entries {
+		top[i] = e.Name()
+	}
+	names, err := t.List(b.State.Template.InputRoots(top))
+	return slices.DeleteFunc(names, func(name string) bool { return !b.State.Template.IsInput(name) }), err
 }
 
 // checkName returns an error for a source or header whose name make, or the shell that it calls, divides or changes.
@@ -188,6 +203,9 @@ func (b *Build) settings(r *recipe) *cache.KeyBuilder {
 	s := cache.NewKey("build v2")
 	for _, t := range r.tools {
 		s.Add("tool", t.Words()...)
+	}
+	for _, words := range b.State.Template.Prepare {
+		s.Add("prepare", words...)
 	}
 	s.Add("command", b.State.Template.Build...) // without the number of jobs
 	for _, name := range slices.Sorted(maps.Keys(b.State.Template.Env)) {

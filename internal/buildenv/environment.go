@@ -160,8 +160,11 @@ func (e Env) Tool(tool blueprint.Tool) (string, error) {
 }
 
 // Builder returns the path of the program that builds.
-func (e Env) Builder() (string, error) {
-	name := e.Template.Build[0]
+func (e Env) Builder() (string, error) { return e.ProgramOf(e.Template.Build) }
+
+// ProgramOf returns the path of the program of a command of the template.
+func (e Env) ProgramOf(words []string) (string, error) {
+	name := words[0]
 	for _, tool := range e.Template.Tools {
 		if tool.Name == name {
 			return e.Tool(tool)
@@ -287,8 +290,13 @@ func (e Env) Trees(ctx context.Context) (map[string]string, error) {
 
 // Command returns the build command with a number of jobs and the forms to make.
 func (e Env) Command(b *boards.Board, jobs int, forms []string) (args []string) {
+	return e.Words(e.Template.Build, b, jobs, forms)
+}
+
+// Words returns a command of the template with its words replaced.
+func (e Env) Words(of []string, b *boards.Board, jobs int, forms []string) (args []string) {
 	words := strings.NewReplacer(blueprint.JobsWord, fmt.Sprint(jobs), blueprint.BoardWord, b.Zephyr())
-	for _, word := range e.Template.Build {
+	for _, word := range of {
 		if word == blueprint.FormsWord {
 			args = append(args, forms...)
 			continue

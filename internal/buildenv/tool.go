@@ -81,6 +81,7 @@ type Run struct {
 	Held  *os.File     // kept open by all processes of the run; nil: none
 	Log   hclog.Logger // takes the lines of standard output
 	Line  func(string) // and so does this
+	Noted func(string) // takes the lines of both streams; nil drops them
 
 	Limit time.Duration // of the run; 0: none
 }
@@ -95,7 +96,9 @@ func (r Run) Do(ctx context.Context) error {
 		}
 		r.Log.Debug("tool", "out", s)
 		r.Line(s)
+		r.noted(s)
 	}
+	c.Err = r.noted
 	if r.Held != nil {
 		c.Held = []*os.File{r.Held}
 	}
@@ -108,6 +111,12 @@ func (r Run) Do(ctx context.Context) error {
 		return err
 	}
 	return Failed(failed, r.typed())
+}
+
+func (r Run) noted(line string) {
+	if r.Noted != nil {
+		r.Noted(line)
+	}
 }
 
 // Failed explains how a tool failed that typed runs again.

@@ -135,11 +135,24 @@ func (l *Layout) objectPart(piece *mapPiece) string {
 	case local && piece.member != "" && l.sources[member(piece.member)] != "":
 		return l.sources[member(piece.member)]
 	case local && piece.member == "":
-		return l.of.part(inProject)
+		return l.of.part(sourceInCMake(inProject))
 	case l.of.Folders.InModel(object):
 		return partOperators
 	}
 	return partOther
+}
+
+// sourceInCMake returns the path of the source of an object of CMake's, below the build folder: of the object
+// app/CMakeFiles/TARGET.dir/src/a.c.obj it is app/src/a.c.obj. Another path stays.
+func sourceInCMake(object string) string {
+	folder, target, ok := strings.Cut(object, "CMakeFiles/")
+	if !ok {
+		return object
+	}
+	if _, name, ok := strings.Cut(target, ".dir/"); ok {
+		return folder + name
+	}
+	return object
 }
 
 // Usage adds up the pieces of all sections in memory. If regions is nil, it uses the regions that the linker was given.

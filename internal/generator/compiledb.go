@@ -15,7 +15,7 @@ import (
 )
 
 // CompileDatabase is the file's name, in the project's folder.
-const CompileDatabase = "compile_commands.json"
+const CompileDatabase = blueprint.CompileFile
 
 // A Command is one entry of the file (clang's JSON Compilation Database Format Specification).
 type Command struct {

@@ -5,8 +5,10 @@ package gitfolder
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"maps"
+	"net"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -236,6 +238,12 @@ func (r *remote) spec(commit string) config.RefSpec {
 	return config.RefSpec("+" + from + ":refs/heads/wanted")
 }
 
+// isOfNetwork reports whether a server was not reached, or its answer broke off: another attempt may succeed.
+func isOfNetwork(err error) bool {
+	name, connection := new(net.DNSError), new(net.OpError)
+	return errors.As(err, &name) || errors.As(err, &connection) || errors.Is(err, io.ErrUnexpectedEOF)
+}
+
 // classed gives an error of a fetch its class and the next step.
 func classed(ctx context.Context, url string, err error) error {
 	var advised interface{ NextStep() string }
@@ -251,6 +259,8 @@ func classed(ctx context.Context, url string, err error) error {
 			url, err)
 	case errors.Is(err, errSlow):
 		return failure.New(failure.Timeout, "check the network, then try again", "fetch %s: %w", url, err)
+	case isOfNetwork(err):
+		return failure.New(failure.Network, "check the network, then try again", "fetch %s: %w", url, err)
 	}
 	return failure.New(failure.Config, "check the URL and the network: git ls-remote "+url, "fetch %s: %w", url, err)
 }

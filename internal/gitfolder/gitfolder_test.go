@@ -268,6 +268,36 @@ func TestFetchedOnce(t *testing.T) {
 	}
 }
 
+// TestUpdate: the commit of a branch in the lock file is replaced by the present one; of a commit there is none.
+func TestUpdate(t *testing.T) {
+	t.Parallel()
+	r := newRepository(t)
+	first := r.commit("main", entry{name: "a.txt", text: "one"})
+	store := &Store{Dir: t.TempDir(), Pins: filepath.Join(t.TempDir(), "lock.json")}
+	ref, err := Parse(r.url() + "@main")
+	must(t, err)
+	old, commit, err := store.Update(t.Context(), ref)
+	if err != nil || old != "" || commit != first {
+		t.Errorf("first: %q, %q, %v", old, commit, err)
+	}
+	second := r.commit("main", entry{name: "a.txt", text: "two"})
+	if f, err := store.Open(t.Context(), ref); err != nil || f.Commit != first {
+		t.Errorf("without an update: %v, %v", f, err)
+	}
+	old, commit, err = store.Update(t.Context(), ref)
+	if err != nil || old != first || commit != second {
+		t.Errorf("then: %q, %q, %v", old, commit, err)
+	}
+	if f, err := store.Open(t.Context(), ref); err != nil || f.Commit != second {
+		t.Errorf("after an update: %v, %v", f, err)
+	}
+	ref, err = Parse(r.url() + "@" + first)
+	must(t, err)
+	if old, commit, err := store.Update(t.Context(), ref); err != nil || old != first || commit != first {
+		t.Errorf("of a commit: %q, %q, %v", old, commit, err)
+	}
+}
+
 // TestUnknown: what is not there is named, with the next step, and nothing remains.
 func TestUnknown(t *testing.T) {
 	t.Parallel()
@@ -291,8 +321,11 @@ func TestUnknown(t *testing.T) {
 	} {
 		store := &Store{Dir: t.TempDir()}
 		_, err := open1(t, store, text)
-		if err == nil || !strings.Contains(err.Error(), want) || failure.Of(err) != failure.Config ||
-			failure.Next(err) == "" {
+		class := failure.Config
+		if strings.HasPrefix(text, "http://127.0.0.1:1/") || strings.HasPrefix(text, "http://no-such") {
+			class = failure.Network
+		}
+		if err == nil || !strings.Contains(err.Error(), want) || failure.Of(err) != class || failure.Next(err) == "" {
 			t.Errorf("%s: %v (%s; %s)", text, err, failure.Of(err), failure.Next(err))
 		}
 		for _, name := range leftovers(t, store) {

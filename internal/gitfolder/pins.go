@@ -39,11 +39,11 @@ func (s *Store) pinned(r Ref) (string, error) {
 		return "", nil
 	}
 	p, err := readPins(s.Pins)
-	return p.Commits[r.key()], err
+	return p.Commits[r.Key()], err
 }
 
-// key is the revision's name in the lock file: folders of one repository have the same commit.
-func (r Ref) key() string { return Ref{URL: r.URL, Revision: r.Revision}.String() }
+// Key returns the revision's name in the lock file, URL@REVISION: folders of one repository have the same commit.
+func (r Ref) Key() string { return Ref{URL: r.URL, Revision: r.Revision}.String() }
 
 func readPins(file string) (pins, error) {
 	const next = "restore it from version control, or remove it: then branches and tags are looked up again"
@@ -89,13 +89,13 @@ func (s *Store) pin(ctx context.Context, r Ref, commit string) error {
 	if err != nil {
 		return err
 	}
-	if p.Commits[r.key()] == commit {
+	if p.Commits[r.Key()] == commit {
 		return nil
 	}
 	if info, err := os.Lstat(s.Pins); err == nil && !info.Mode().IsRegular() {
 		return failure.New(failure.Config, "replace it by a file", "write %s: it is a link, or no file", s.Pins)
 	}
-	p.Commits[r.key()] = commit
+	p.Commits[r.Key()] = commit
 	data, err := json.MarshalIndent(p, "", "  ")
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.Pins, err)

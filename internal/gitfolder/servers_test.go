@@ -120,15 +120,15 @@ func TestBadServers(t *testing.T) {
 		class  failure.Class
 	}{
 		"references, hangs":       {false, half(hang), failure.Timeout},
-		"references, reset":       {false, reset, failure.Config},
-		"references, short":       {false, half(short), failure.Config},
+		"references, reset":       {false, reset, failure.Network},
+		"references, short":       {false, half(short), failure.Network},
 		"references, empty":       {false, empty, failure.Config},
 		"references, slow":        {false, slow, failure.Timeout},
 		"pack, hangs":             {true, half(hang), failure.Timeout},
 		"pack, hangs at the end":  {true, func(w *answerer, b []byte) { hang(w, b[:len(b)-4]) }, failure.Timeout},
 		"pack, hangs before":      {true, func(w *answerer, b []byte) { hang(w, nil) }, failure.Timeout},
-		"pack, reset":             {true, reset, failure.Config},
-		"pack, short":             {true, half(short), failure.Config},
+		"pack, reset":             {true, reset, failure.Network},
+		"pack, short":             {true, half(short), failure.Network},
 		"pack, endless":           {true, endless, failure.Timeout},
 		"pack, damaged":           {true, flipped, failure.Config},
 		"pack, number of objects": {true, more, failure.Config},
@@ -429,10 +429,16 @@ func TestContexts(t *testing.T) {
 	t.Cleanup(func() { silent.Close() })
 	for _, scheme := range []string{"http", "ssh"} {
 		r := Ref{URL: scheme + "://" + silent.Addr().String() + "/kiln", Revision: "main"}
-		call := failuretest.Calls{"Store.Open": func(ctx context.Context) error {
-			_, err := (&Store{Dir: t.TempDir()}).Open(ctx, r)
-			return err
-		}}
+		call := failuretest.Calls{
+			"Store.Open": func(ctx context.Context) error {
+				_, err := (&Store{Dir: t.TempDir()}).Open(ctx, r)
+				return err
+			},
+			"Store.Update": func(ctx context.Context) error {
+				_, _, err := (&Store{Dir: t.TempDir()}).Update(ctx, r)
+				return err
+			},
+		}
 		failuretest.Ended(t, call)
 		if scheme == "http" || os.Getenv("SSH_AUTH_SOCK") != "" { // else it fails at once
 			failuretest.Waiting(t, call)

@@ -59,7 +59,8 @@ type record struct {
 
 // Open returns the folder of a Ref. It needs no network if the commit was fetched before and is known: from the Ref,
 // or from the lock file, to which Open adds the commit of a branch or tag. After a failure or the end of the process,
-// no part of a fetch is used. Errors: class timeout if the server does not respond in time, else class config.
+// no part of a fetch is used. Errors: class network if the server is not reached, timeout if it does not respond in
+// time, else class config.
 func (s *Store) Open(ctx context.Context, r Ref) (*Folder, error) {
 	if ctx.Err() != nil {
 		return nil, failure.Stopped(ctx, "fetch %s", r)
@@ -83,6 +84,21 @@ func (s *Store) Open(ctx context.Context, r Ref) (*Folder, error) {
 			commit[:12], r.Dir)
 	}
 	return f, nil
+}
+
+// Update looks up the commit that a branch or tag has on its server, fetches it unless it is there, and replaces the
+// one in the lock file. It returns both. Errors: as of Open.
+func (s *Store) Update(ctx context.Context, r Ref) (old, commit string, err error) {
+	if ctx.Err() != nil {
+		return "", "", failure.Stopped(ctx, "update %s", r)
+	}
+	if old, err = s.pinned(r); err != nil || r.isCommit() {
+		return old, old, err
+	}
+	if commit, err = s.get(ctx, r.URL, r.Revision, ""); err != nil {
+		return old, "", err
+	}
+	return old, commit, s.pin(ctx, r, commit)
 }
 
 // Holds reports whether a folder or file is one that a Store has fetched, which nobody may change.

@@ -28,6 +28,7 @@ var (
 		`^(/bin/)?sh: (line )?\d+: .*: (command )?not found$`)
 	linkerEnd  = regexp.MustCompile(`^collect2: error: ld returned`) // also where a warning was fatal
 	warning    = regexp.MustCompile(`\bld(\.\w+)?: warning: `)
+	linker     = regexp.MustCompile(`^(\S*[/-])?ld(\.\w+)?(\.exe)?:`) // begins its messages
 	sourceLine = regexp.MustCompile(`^\s*(\d+ )?\s*\|`)
 	// compilerWarning matches a compiler's message that is no error, whatever words of a source it has.
 	compilerWarning = regexp.MustCompile(`^[^:]+:\d+(:\d+)?: (warning|note): `)
@@ -183,8 +184,8 @@ func FirstError(text string) string {
 		if !errorLine.MatchString(l) || sourceLine.MatchString(l) || compilerWarning.MatchString(l) {
 			continue
 		}
-		if w := slices.IndexFunc(lines[:i], warning.MatchString); w >= 0 && linkerEnd.MatchString(l) {
-			return lines[w]
+		if cause := linkersOwn(lines[:i]); cause != "" && linkerEnd.MatchString(l) {
+			return cause
 		}
 		end := i + 1
 		for end < len(lines) && end < i+6 && sourceLine.MatchString(lines[end]) {
@@ -193,6 +194,20 @@ func FirstError(text string) string {
 		return strings.TrimRight(strings.Join(lines[i:end], "\n"), " \n")
 	}
 	return ""
+}
+
+// linkersOwn returns the linker's first message that is no warning, else its first warning, which may be fatal; or "".
+func linkersOwn(lines []string) string {
+	first := ""
+	for _, l := range lines {
+		switch {
+		case warning.MatchString(l):
+			first = cmp.Or(first, l)
+		case linker.MatchString(l):
+			return l
+		}
+	}
+	return first
 }
 
 // assertion matches a broken _Static_assert and an #error, with the text in the source, as GCC and Clang print them,

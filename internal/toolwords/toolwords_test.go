@@ -126,6 +126,8 @@ func TestFirstError(t *testing.T) {
 			"    1 | x",
 		warned + "\ncollect2: error: ld returned 1 exit status\nmake: *** [a] Error 1": warned,
 		warned + "\nld: a.o: undefined reference to `g'\ncollect2: error: ld returned": "ld: a.o: undefined reference to `g'",
+		warned + "\n/bin/arm-ld: cannot open linker script file a.ld\ncollect2: error: ld returned": "/bin/arm-ld: " +
+			"cannot open linker script file a.ld",
 		"a.c:4:10: warning: format ‘%d’\n    4 |   printf(\"I/O error: %d\\n\", k);\n      |   ^~~\n" +
 			"b.c:1:2: warning: #warning cannot find it: error: 1\nb.c:2: note: error: before\n" +
 			"a.c:5:10: error: ‘x’ undeclared": "a.c:5:10: error: ‘x’ undeclared",

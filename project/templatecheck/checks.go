@@ -10,6 +10,7 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path"
@@ -66,16 +67,17 @@ func (c *checking) files(ctx context.Context) (string, error) {
 	}
 	t := c.found
 	for _, input := range t.Inputs {
-		if input == blueprint.SourceFolder && len(c.state.Board.Sources) == 0 {
-			continue // it is for sources of boards
+		if input == blueprint.SourceFolder && len(c.state.Board.Sources) == 0 || strings.HasPrefix(input, "!") {
+			continue // it is for sources of boards, or a pattern
 		}
 		if _, err := os.Stat(c.at(input)); err != nil {
 			return "", fmt.Errorf("inputs: the project has no %s", input)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.state.Files)) {
-		if c.mustBeInput(name) && !below(name, t.Inputs) {
-			return "", fmt.Errorf("%s is not below inputs: a change of it would go unnoticed", name)
+		if c.mustBeInput(name) && !c.state.Template.IsInput(name) {
+			return "", fmt.Errorf("%s is no input: a change of it would go unnoticed; leave inputs out, and all files are "+
+				"inputs, or exclude it there: \"!%s\"", name, name)
 		}
 	}
 	if script := t.LinkerScript; script != "" && !c.has(script) {
@@ -114,19 +116,18 @@ func (c *checking) matchesFile(pattern string) bool {
 	return false
 }
 
-// mustBeInput reports whether the firmware is built from a file whatever the build command is: it is generated, or is
-// C of the runtime, of the model or of the firmware's folder.
+// mustBeInput reports whether a build may read a file: it is generated, C of the runtime, of the model or of the
+// firmware's folder, or a file of the template that inputs does not exclude.
 func (c *checking) mustBeInput(name string) bool {
 	if slices.Contains(c.found.Generate, name) {
+		return true
+	}
+	if _, err := fs.Stat(c.found.Files, name); err == nil && !c.found.Excludes(name) {
 		return true
 	}
 	common := c.found.Firmware != "" && strings.HasPrefix(name, c.found.Firmware+"/")
 	folders := c.state.Template.Landmarks.Folders
 	return workdir.IsSource(name) && (common || folders.InModel(name) || folders.InRuntime(name))
-}
-
-func below(name string, folders []string) bool {
-	return slices.ContainsFunc(folders, func(f string) bool { return name == f || strings.HasPrefix(name, f+"/") })
 }
 
 // tools finds out whether an image can be built. What is not installed is no error of the template.

@@ -193,6 +193,7 @@ func (c *checking) inFolder(ctx context.Context) (string, error) {
 	}
 	more := path.Join(path.Dir(source), "boardsmith_more.c")
 	renamed := path.Join(path.Dir(source), "boardsmith_renamed.c")
+	defer func() { _, _ = os.Remove(c.at(more)), os.Remove(c.at(renamed)) }() // after an error
 	const text = "const int boardsmith_more = 1;\n"
 	for _, step := range []struct{ change, write, remove string }{
 		{"there is a file more, " + more, more, ""},
@@ -220,7 +221,7 @@ func (c *checking) inFolder(ctx context.Context) (string, error) {
 func (c *checking) lineable() (names []string) {
 	b := builddir.Build{State: c.state}
 	for name := range c.state.Files {
-		if below(name, c.found.Inputs) && !b.Configures(name) && path.Ext(name) != ".o" {
+		if c.state.Template.IsInput(name) && !b.Configures(name) && path.Ext(name) != ".o" {
 			names = append(names, name)
 		}
 	}

@@ -35,6 +35,7 @@ type Check struct {
 	Doc     string // what is checked
 	Found   string // what was found, in a few words
 	Skipped string // why the check was not made; "" if it was
+	Failed  error  // what is wrong, with the next step; nil if nothing is
 }
 
 // A templateError is a check that a template failed.
@@ -79,8 +80,9 @@ func List() (list []Check) {
 }
 
 // Run checks, without hardware, that a template agrees with its template.json, in projects in a temporary
-// folder, with a cache of its own. It calls done after each check, and returns at the first that fails. If something is
-// not installed that building or emulating needs, it skips the checks that need it and returns the reason at the end.
+// folder, with a cache of its own. It calls done after each check, and goes on after one that fails unless all others
+// need it; at the end it returns the first error. If something is not installed that building or emulating needs, it
+// skips the checks that need it and returns the reason at the end.
 // Errors: *project.MissingToolError, those of boards and mlf, and what the check found.
 func Run(ctx context.Context, b *project.Builder, trial Trial, done func(Check)) error {
 	if ctx.Err() != nil {
@@ -201,7 +203,7 @@ type skipError struct{ reason string }
 
 func (e *skipError) Error() string { return e.reason }
 
-func (c *checking) all(ctx context.Context, done func(Check)) error {
+func (c *checking) all(ctx context.Context, done func(Check)) (first error) {
 	for _, check := range templateChecks {
 		result := Check{Name: check.name, Doc: check.doc}
 		detail, err := check.run(c, ctx)
@@ -212,13 +214,18 @@ func (c *checking) all(ctx context.Context, done func(Check)) error {
 		case errors.As(err, &skipped):
 			result.Skipped = skipped.reason
 		case err != nil:
-			return &templateError{result, err, c.advice(check, err)}
+			result.Failed = &templateError{result, err, c.advice(check, err)}
+			first = cmp.Or(first, result.Failed)
 		default:
 			result.Found = detail
 		}
 		done(result)
+		if result.Failed != nil && c.image == nil {
+			return first // all further checks need the image
+		}
+		c.trying = ""
 	}
-	return c.lacking
+	return cmp.Or(first, c.lacking)
 }
 
 // advice returns the next step after a failed check: the error's own, else the check's. The command of a tool's error
@@ -249,13 +256,18 @@ func (c *checking) needsBuild() error {
 // chooseBoard returns the name of a board for the template: a process rather than an emulator, rather than one whose
 // link only the build finds; no hardware.
 func (c *checking) chooseBoard() (string, error) {
+	var wrong error
 	for _, kind := range []string{"process", "qemu", ""} {
 		for _, name := range boards.List(c.builder.Path) {
 			b, err := boards.Find(name, c.builder.Path)
 			if err == nil && b.Link.Kind == kind && slices.Contains(b.Templates, c.found.Name) {
 				return name, nil
 			}
+			wrong = cmp.Or(wrong, err)
 		}
+	}
+	if wrong != nil {
+		return "", fmt.Errorf("no emulated board names template %s, and one cannot be read: %w", c.found.Name, wrong)
 	}
 	return "", fmt.Errorf("no emulated board names template %s", c.found.Name)
 }

@@ -84,8 +84,9 @@ var defects = []struct {
 	{"fields", "template.json", `"build/a.map"`, `"out/a.map"`, "is not in the build folder"},
 	{"board", "template.json", `"doc"`, `"doc"`, "names template"}, // the template has another name
 	{"files", "template.json", `"src", "crt"`, `"src", "lib", "crt"`, "the project has no lib"},
-	{"files", "template.json", `"crt_config", "model`, `"model`, "crt_config.h is not below inputs"},
-	{"files", "template.json", `"crt", `, ``, "is not below inputs"},
+	{"files", "template.json", `"crt_config", "model`, `"model`, "crt_config.h is no input"},
+	{"files", "template.json", `"crt", `, ``, "is no input"},
+	{"files", "template.json", `"a.ld", `, ``, `exclude it there: "!a.ld"`},
 	{
 		"files", "template.json", `"linker_script": "a.ld"`, `"linker_script": "b.ld"`,
 		"linker_script: the project has no b.ld",
@@ -309,16 +310,17 @@ func TestTemplateShipped(t *testing.T) {
 	if !drawn.InFull() {
 		t.Skip("only in the full tests")
 	}
-	folder := filepath.Join(t.TempDir(), "mine")
-	template, board, err := newfiles.Template(folder, "baremetal")
-	testkit.Must(t, err)
 	e := builder()
-	e.Path = []string{folder}
-	needBoard(t, board, e.Path)
-	for _, spec := range []project.Spec{
-		{Template: "baremetal", Archive: bundledSample(t)},
-		{Template: template, Archive: bundledSample(t)}, // board is chosen
-	} {
+	specs := []project.Spec{{Template: "baremetal", Archive: bundledSample(t)}}
+	for _, from := range []string{"baremetal", "minimal", "minimal-cmake"} {
+		folder := filepath.Join(t.TempDir(), "of-"+from)
+		template, board, err := newfiles.Template(folder, from)
+		testkit.Must(t, err)
+		e.Path = append(e.Path, folder)
+		needBoard(t, board, e.Path)
+		specs = append(specs, project.Spec{Template: template, Archive: bundledSample(t)}) // board is chosen
+	}
+	for _, spec := range specs {
 		ran := 0
 		trial := Trial{
 			Spec: spec, Desk: desk(),
@@ -333,7 +335,7 @@ func TestTemplateShipped(t *testing.T) {
 		Spec: project.Spec{Template: "baremetal", Model: mlftest.Tiny(t, nil)}, Desk: desk(),
 		Run: func(context.Context, *rpc.Session, *mlf.Model) error { return wrong },
 	}
-	err = Run(t.Context(), builder(), trial, func(Check) {})
+	err := Run(t.Context(), builder(), trial, func(Check) {})
 	var failed *templateError
 	if !errors.As(err, &failed) || failed.Check.Name != "run" || failure.Of(err) != failure.WrongAnswer {
 		t.Errorf("wrong outputs: %v", err)

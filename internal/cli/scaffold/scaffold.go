@@ -20,6 +20,7 @@ import (
 	"github.com/otiai10/copy"
 
 	"github.com/boardsmith/boardsmith/boards"
+	ownfirmware "github.com/boardsmith/boardsmith/examples/own-firmware"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/templates"
 )
@@ -134,16 +135,30 @@ func write(dir string, order []string, files map[string]file) (written []string,
 	return written, nil
 }
 
-// emulated are boards of QEMU's that build with a shipped template, to try a copy of it.
-var emulated = map[string]string{"baremetal": "mps2_an385"}
+// An origin is what a new template is made from.
+type origin struct {
+	files   fs.FS
+	folders []string // in files; a later one's files replace those before
+	without string   // a file that the template does not get
+	board   string   // an emulated board that builds with it: a shipped one's name, or a file in files
+}
+
+var origins = map[string]origin{
+	"baremetal": {files: templates.FS, folders: []string{"baremetal"}, board: "mps2_an385"},
+	"minimal":   {files: ownfirmware.FS, folders: []string{"firmware"}, board: "boards/own_mps2_an386.json"},
+	"minimal-cmake": {
+		files: ownfirmware.FS, folders: []string{"firmware", "cmake"}, without: "Makefile",
+		board: "boards/own_mps2_an386.json",
+	},
+}
 
 // Template makes a folder for the search path, which must be empty or absent: templates/NAME, with the folder's name,
-// is a copy of a shipped template, and boards/NAME_BOARD.json an emulated board that builds with it. It returns the
-// names of both.
+// is a copy of a shipped template or example, and boards/NAME_BOARD.json an emulated board that builds with it. It
+// returns the names of both.
 func Template(folder, from string) (template, board string, err error) {
-	emulator := emulated[from]
-	if emulator == "" {
-		names := strings.Join(slices.Sorted(maps.Keys(emulated)), ", ")
+	of, ok := origins[from]
+	if !ok {
+		names := strings.Join(slices.Sorted(maps.Keys(origins)), ", ")
 		return "", "", failure.New(failure.Config, "choose one of: "+names, "no template %q can be copied", from)
 	}
 	template = filepath.Base(filepath.Clean(folder))
@@ -154,17 +169,38 @@ func Template(folder, from string) (template, board string, err error) {
 	if entries, err := os.ReadDir(folder); err == nil && len(entries) > 0 {
 		return "", "", failure.New(failure.Config, "choose another folder", "%s is not empty", folder)
 	}
-	err = copy.Copy(from, filepath.Join(folder, "templates", template),
-		copy.Options{FS: templates.FS, PermissionControl: copy.AddPermission(0o644)})
-	if err != nil {
-		return "", "", failure.Errorf(failure.Config, "template %s: %w", folder, err)
+	for _, part := range of.folders {
+		err := copy.Copy(part, filepath.Join(folder, "templates", template), copy.Options{
+			FS: of.files, PermissionControl: copy.AddPermission(0o644),
+			Skip: func(_ fs.FileInfo, name, _ string) (bool, error) { return filepath.Base(name) == of.without, nil },
+		})
+		if err != nil {
+			return "", "", failure.Errorf(failure.Config, "template %s: %w", folder, err)
+		}
 	}
-	board = template + "_" + emulator
-	files, err := Board(folder, board, emulator, nil)
-	if err != nil {
-		return "", "", err
+	board, err = of.emulator(folder, template)
+	return template, board, err
+}
+
+// emulator writes the file of an emulated board that builds with a template, and returns the board's name.
+func (of origin) emulator(folder, template string) (board string, err error) {
+	if filepath.Ext(of.board) == "" {
+		board = template + "_" + of.board
+		files, err := Board(folder, board, of.board, nil)
+		if err != nil {
+			return "", err
+		}
+		return board, buildWith(files[0], template)
 	}
-	return template, board, buildWith(files[0], template)
+	text, err := fs.ReadFile(of.files, of.board)
+	if err != nil {
+		return "", fmt.Errorf("scaffold: %w", err)
+	}
+	board = template + "_" + strings.TrimPrefix(strings.TrimSuffix(filepath.Base(of.board), ".json"), "own_")
+	text = bytes.ReplaceAll(text, []byte(`["firmware"]`), fmt.Appendf(nil, "[%q]", template))
+	name := board + ".json"
+	_, err = write(filepath.Join(folder, "boards"), []string{name}, map[string]file{name: {text, 0o644}})
+	return board, err
 }
 
 // buildWith adds a template to a board file that has none.

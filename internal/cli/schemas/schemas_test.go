@@ -19,7 +19,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/internal/blueprint"
-	"github.com/boardsmith/boardsmith/internal/cli/boardsmithjson"
+	"github.com/boardsmith/boardsmith/internal/boardsmithjson"
 	"github.com/boardsmith/boardsmith/internal/cli/schemas"
 	"github.com/boardsmith/boardsmith/internal/library"
 	"github.com/boardsmith/boardsmith/internal/plainc"

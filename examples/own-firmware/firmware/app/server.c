@@ -7,12 +7,11 @@
 
 #include "app.h"
 #include "board.h"
+#include "fault.h"
+#include "port.h"
 
-// The server's main under another name.
+// The server's main (boardsmith/main.c).
 int boardsmith_main(void);
-#define main boardsmith_main
-#include "boardsmith/main.c"
-#undef main
 
 _Noreturn void server_run(void) {
   (void)boardsmith_main();
@@ -20,7 +19,7 @@ _Noreturn void server_run(void) {
 }
 
 // From the linker script.
-extern const uint8_t image_start[], image_end[];
+extern const uint8_t boardsmith_image_start[], boardsmith_image_end[];
 extern uint8_t stack_start[], stack_end[];
 
 // Counts the starts: kept over a reset, so that random numbers differ.
@@ -89,7 +88,7 @@ static int32_t fill(void* ctx, uint8_t* data, uint32_t size_bytes) {
 
 static uint32_t image_crc(void* ctx, uint32_t crc) {
   (void)ctx;
-  return boardsmith_crc32_more(crc, image_start, (size_t)(image_end - image_start));
+  return boardsmith_crc32_more(crc, boardsmith_image_start, (size_t)(boardsmith_image_end - boardsmith_image_start));
 }
 
 static uint32_t no_id(void* ctx, uint8_t* id, uint32_t max_bytes) {

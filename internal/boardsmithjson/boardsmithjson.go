@@ -28,6 +28,9 @@ import (
 // Name is searched for in the working folder and its parents.
 const Name = "boardsmith.json"
 
+// LockName is the file beside it with the commits of branches and tags.
+const LockName = "boardsmith.lock.json"
+
 // maxConfigBytes limits the file; a real one has a few hundred bytes.
 const maxConfigBytes = 1 << 20
 
@@ -194,6 +197,21 @@ func (c *Config) NameTemplates(chosen string) {
 		}
 		c.Templates[name] = template
 	}
+}
+
+// Refs lists the branches and tags of git repositories that the file names, each once: URL@REVISION.
+func (c *Config) Refs() (refs []string) {
+	places := slices.Concat(c.Path, slices.Collect(maps.Values(c.Templates)), slices.Collect(maps.Values(c.Libraries)))
+	for _, choice := range append(slices.Collect(maps.Values(c.Targets)), c.Choice) {
+		places = append(append(places, choice.Template), choice.Uses...)
+	}
+	for _, place := range places {
+		if r, err := gitfolder.Parse(place); err == nil && gitfolder.IsRef(place) {
+			refs = append(refs, r.Key())
+		}
+	}
+	slices.Sort(refs)
+	return slices.Compact(refs)
 }
 
 func (c *Choice) resolve(dir string) {

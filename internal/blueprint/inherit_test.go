@@ -1,0 +1,40 @@
+package blueprint
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+// TestInherits: a template has its parent's fields, each of which its own file replaces as a whole.
+func TestInherits(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	put := func(name, text string) {
+		dir := filepath.Join(folder, "templates", name)
+		must(t, os.MkdirAll(dir, 0o755))
+		must(t, os.WriteFile(filepath.Join(dir, TemplateFile), []byte(text), 0o644))
+	}
+	put("kiln", `{"doc": "kiln", "inherits": "minimal", "options": ["arena_kib"], "areas": {"stacks": [".mine"]}, "copies": {}}`)
+	put("oven", `{"doc": "oven", "inherits": "kiln", "elf": "out/a.elf", "map": "out/a.map"}`)
+	put("loop", `{"doc": "loop", "inherits": "loop"}`)
+	put("lost", `{"doc": "lost", "inherits": "minmal"}`)
+	put("out", `{"doc": "out", "inherits": "../kiln"}`)
+	oven, err := Find("oven", []string{folder})
+	must(t, err)
+	if oven.Doc != "oven" || oven.ELF != "out/a.elf" || oven.Firmware != "boardsmith" || len(oven.Generate) != 2 ||
+		!slices.Equal(oven.Options, []string{"arena_kib"}) || len(oven.Areas.Arena) != 0 || len(oven.Copies) != 0 {
+		t.Errorf("%+v", oven)
+	}
+	for name, want := range map[string]string{
+		"loop": "more than 3 templates inherit", "lost": `did you mean "minimal"`, "out": `"../kiln" is not known`,
+	} {
+		if _, err := Find(name, []string{folder}); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,47 @@
+package project
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
+)
+
+// TestBoardSettings: a project for Zephyr has the files of settings that its board file names; what the template does
+// not read is refused, and a missing file has its line.
+func TestBoardSettings(t *testing.T) {
+	t.Parallel()
+	generate := func(settings string) (*Project, error) {
+		folder := t.TempDir()
+		writeIn(t, folder, "boards/zephyr/mps2_an385.json", `{"doc": "kiln", "inherits": "family/zephyr",`+"\n"+
+			`"settings": [`+settings+`]}`)
+		writeIn(t, folder, "boards/zephyr/kiln.conf", "CONFIG_HEAP_MEM_POOL_SIZE=2048\n")
+		writeIn(t, folder, "boards/zephyr/more/kiln.overlay", "/* none */\n")
+		writeIn(t, folder, "boards/zephyr/kiln.txt", "\n")
+		e := testEnv()
+		e.Path = []string{folder}
+		return e.builder().Generate(t.Context(), filepath.Join(t.TempDir(), "p"),
+			Spec{Board: "zephyr/mps2_an385", Model: mlftest.Tiny(t, nil)})
+	}
+	p, err := generate(`"kiln.conf", "more/kiln.overlay"`)
+	must(t, err)
+	defer p.Close()
+	for _, name := range []string{"board/kiln.conf", "board/more/kiln.overlay"} {
+		if _, err := os.Stat(filepath.Join(p.Dir(), name)); err != nil {
+			t.Error(err)
+		}
+	}
+	for settings, want := range map[string]string{
+		`"kiln.txt"`:     "template zephyr does not use settings of board zephyr/mps2_an385",
+		`"kiln.cnf"`:     "template zephyr does not use settings",
+		`"oven.conf"`:    `mps2_an385.json:2: settings: "oven.conf"`,
+		`"../kiln.conf"`: `mps2_an385.json:2: settings: "../kiln.conf" is not a relative path`,
+	} {
+		if _, err := generate(settings); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", settings, err)
+		}
+	}
+}

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# boardsmith's part of a firmware that CMake builds: its server, the runtime and the model, as the OBJECT library
+# boardsmith. Include this file behind project(), with the flags for the processor in CMAKE_C_FLAGS; then
+# target_link_libraries(firmware.elf PRIVATE boardsmith m). Your main calls boardsmith_main(), which returns when the host
+# closes the link.
+
+set(boardsmith_root "${CMAKE_CURRENT_SOURCE_DIR}")
+# The image does not depend on the folder.
+add_compile_options("-ffile-prefix-map=${CMAKE_BINARY_DIR}=build" "-ffile-prefix-map=${boardsmith_root}=.")
+
+# Sets a variable of CMake for each line NAME := WORDS of a file for make, which boardsmith generates.
+function(boardsmith_read file)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${file}")
+  file(STRINGS "${file}" lines REGEX "^[A-Z_a-z0-9.-]+ :=")
+  foreach(line IN LISTS lines)
+    string(REGEX MATCH "^([^ ]+) :=(.*)$" ignored "${line}")
+    set(name "${CMAKE_MATCH_1}")
+    string(REPLACE "$$" "$" words "${CMAKE_MATCH_2}")
+    string(REPLACE "\\#" "#" words "${words}")
+    separate_arguments(words UNIX_COMMAND "${words}")
+    set(${name} "${words}" PARENT_SCOPE)
+  endforeach()
+endfunction()
+boardsmith_read("${boardsmith_root}/crt_config/operators.mk")
+
+file(GLOB boardsmith_server CONFIGURE_DEPENDS "${boardsmith_root}/boardsmith/*.c" "${boardsmith_root}/crt/src/*/*.c")
+file(GLOB boardsmith_model CONFIGURE_DEPENDS "${boardsmith_root}/model/codegen/host/src/*.c")
+file(GLOB boardsmith_objects CONFIGURE_DEPENDS "${boardsmith_root}/model/codegen/host/lib/*.o")
+add_library(boardsmith OBJECT ${boardsmith_server} ${boardsmith_model} ${boardsmith_objects})
+target_include_directories(boardsmith PUBLIC "${boardsmith_root}" crt_config crt/include boardsmith PRIVATE crt/src
+  model/codegen/host/include)
+target_link_options(boardsmith INTERFACE -Wl,--build-id=md5 -Wl,-Map=firmware.map)
+set_source_files_properties(${boardsmith_server} PROPERTIES COMPILE_OPTIONS "-std=c11;-Os")
+set_source_files_properties("${boardsmith_root}/boardsmith/main.c" PROPERTIES COMPILE_DEFINITIONS main=boardsmith_main)
+foreach(source IN LISTS boardsmith_model)  # generated code: newer compilers must accept it too
+  get_filename_component(name "${source}" NAME_WE)
+  set(flags ${OPERATOR_FLAGS})
+  if(DEFINED OPERATOR_FLAGS_${name})
+    set(flags ${OPERATOR_FLAGS_${name}})
+  endif()
+  set_source_files_properties("${source}" PROPERTIES COMPILE_OPTIONS
+    "-std=gnu11;-${OPERATOR_OPT};${flags};-w;-Wno-error=incompatible-pointer-types;-Wno-error=int-conversion")
+endforeach()
