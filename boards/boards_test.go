@@ -169,7 +169,8 @@ func shelfOf(t *testing.T, files map[string]string) string {
 func TestThreeLevels(t *testing.T) {
 	dir := shelfOf(t, map[string]string{
 		"cpu/c.json": `{"cflags": ["-mcpu=c"], "toolchain": {"cc": "ccc", "ar": "car", "install": "apt"}, "arena_kib": 1, "packet_bytes": 512,
-			"registry_bytes": 512, "log_level": "warn", "runtime_opt": "Os", "operator_opt": "O2", "templates": ["t", "u"]}`,
+			"registry_bytes": 512, "log_level": "warn", "runtime_opt": "Os", "operator_opt": "O2", "templates": ["t", "u"],
+			"elf": {"machine": "arm", "class": 32}}`,
 		"chip/h.json": `{"inherits": "cpu/c", "cflags": ["-DH"], "sources": ["port/h.c"],
 			"memory": [{"name": "ram", "exec": true, "origin": "0x20000000", "size": 131072}], "place": {"code": "ram", "data": "ram"}}`,
 		"b.json": `{"doc": "b", "inherits": "chip/h", "cflags": ["-DB"], "sources": ["mine.c"], "toolchain": {"cc": "bcc"},
@@ -270,21 +271,28 @@ func TestBadFiles(t *testing.T) {
 		{"longer cycle", "{\n\"inherits\": \"chip/loop2\"}", `c2.json:1: inherits "chip/loop2": a cpu inherits from nothing`},
 		{"cycle", "{\n\"inherits\": \"chip/loop\"}", `loop.json:1: inherits "chip/loop": a chip inherits from cpu/NAME`},
 		{
-			"link", `{"inherits": "cpu/native", "templates": ["baremetal"],` + "\n" + `"link": {"kind": "proces"}}`,
+			"link", `{"inherits": "cpu/native", "templates": ["baremetal"], "flash": {"programmer": "none"}, ` +
+				`"memory": [{"name": "a", "size": 4096}],` + "\n" + `"link": {"kind": "proces"}}`,
 			`x.json:2: link.kind: "proces" is not a link; did you mean "process"?`,
 		},
 		{
 			"programmer", `{"inherits": "cpu/native", "templates": ["baremetal"],` + "\n" + `"link": {"kind": "process"}}`,
-			`x.json:1: flash.programmer: no programmer`,
+			`x.json:1: flash.programmer: missing`,
 		},
 		{
 			"no arena", "{\"inherits\": \"cpu/cortex-m3\",\n" +
 				"\"link\": {\"kind\": \"serial\", \"usb\": \"0483:374b\"}, \"flash\": {\"programmer\": \"none\"}}",
-			`x.json:1: arena_kib: missing`,
+			`x.json:1: arena_kib, memory: missing`,
+		},
+		{
+			"no description of objects", `{"templates": ["own"], "link": {"kind": "serial", "usb": "0483:374b"}, ` +
+				`"toolchain": {"cc": "gcc", "ar": "ar"}, "arena_kib": 4, "packet_bytes": 512, "registry_bytes": 64, ` +
+				`"stack_bytes": 512, "log_level": "info", "runtime_opt": "Os", "operator_opt": "O2"}`,
+			`x.json:1: elf.class, elf.machine, flash.programmer, memory: missing`,
 		},
 		{
 			"no kind of link", "{\"inherits\": \"cpu/cortex-m3\",\n\"link\": {}}",
-			`x.json:2: link.kind: "" is not a link`,
+			`x.json:1: arena_kib, flash.programmer, link.kind, memory: missing`,
 		},
 		{"source climbs", "{" + rest + ",\n\"sources\": [\"../x.c\"]}", `x.json:2: sources: "../x.c" is not a relative path`},
 		{"option out of range", "{" + rest + ",\n\"arena_kib\": 0}", `x.json:2: arena_kib: 0 KiB is not between`},

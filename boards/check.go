@@ -4,7 +4,6 @@ package boards
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -38,7 +37,7 @@ func (b *Board) check() error {
 		return err
 	}
 	for _, check := range []func() error{
-		b.checkLink, b.checkFlash, b.checkToolchain, b.checkSources, b.checkOwn, b.checkDefines,
+		b.checkMissing, b.checkLink, b.checkFlash, b.checkToolchain, b.checkSources, b.checkOwn, b.checkDefines,
 		b.checkMeasurePin, b.checkIdentification, b.checkNumbers, b.checkMemory, b.checkPlace, b.checkModelAt, b.checkRest,
 	} {
 		if err := check(); err != nil {
@@ -58,6 +57,40 @@ func (b *Board) checkTemplates() error {
 			mayInheritText(""))
 	}
 	return b.wrong("templates", "no template")
+}
+
+// checkMissing reports all required fields that no file sets. Without some of them, a check of the build would not be
+// made: whether the model fits, whether an object is for the board.
+func (b *Board) checkMissing() error {
+	if b.Partial || len(b.Files) == 0 {
+		return nil
+	}
+	own := b.own()
+	native := b.ELF.Machine == "native" || b.ELF == ELF{Machine: "native"}.resolve()
+	required := []given{
+		{"elf.class", native || b.ELF.Class != 0},
+		{"elf.machine", b.ELF.Machine != ""},
+		{"flash.programmer", b.Flash.Programmer != ""},
+		{"link.kind", b.Link.Kind != ""},
+		{"memory", native || b.Link.Kind == "process" || len(b.Memory) > 0},
+		{"toolchain.ar", b.Toolchain.AR != ""},
+		{"toolchain.cc", b.Toolchain.CC != ""},
+	}
+	for _, o := range table {
+		_, set := b.Origin[o.Name]
+		required = append(required, given{o.Name, set || o.check(o.get(&own)) == nil})
+	}
+	var missing []string
+	for _, field := range required {
+		if !field.set {
+			missing = append(missing, field.name)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	slices.Sort(missing)
+	return b.wrong(strings.Join(missing, ", "), "missing")
 }
 
 // notUSB is what is wrong with a USB device in a board file.
@@ -147,9 +180,6 @@ func (b *Board) checkNumbers() error {
 	for _, o := range table {
 		err := o.check(o.get(&own))
 		_, given := b.Origin[o.Name]
-		if err != nil && !given && len(b.Files) > 0 {
-			err = errors.New("missing")
-		}
 		if err != nil && (given || !b.Partial) {
 			return b.wrong(o.Name, "%v", err)
 		}

@@ -90,8 +90,7 @@ func TestOwnErrors(t *testing.T) {
 		`"post_link": "a {out.bin}"`:                   `cannot unmarshal string`,
 		`"memory": [{"name": "code", "origin": 0, "size": 4096, "exec": true, "reserved": true},
 			{"name": "ram", "origin": "0x20000000", "size": "0x400000"}], "model_at": 0`: `place.code: region "code" is reserved`,
-		`"memory": [], "place": {"code": "", "data": ""}`:                                     `linker_script: a board without a memory map has none`,
-		`"memory": [], "place": {"code": "", "data": ""}, "linker_script": "", "startup": ""`: `post_link: a board without a`,
+		`"memory": [], "place": {"code": "", "data": ""}`: `memory: missing`,
 	} {
 		dir := ownShelf(t, "", ",\n"+fields)
 		_, err := Find("mine", []string{dir})

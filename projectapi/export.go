@@ -3,6 +3,7 @@
 package projectapi
 
 import (
+	"cmp"
 	"embed"
 	"encoding/json"
 	"errors"
@@ -28,11 +29,12 @@ var exported embed.FS
 
 // An Export is a template folder for TVM.
 type Export struct {
-	Board      string   // the board of projects whose options name none; "": host
-	Template   string   // "": the board's first
-	Path       []string // folders whose boards/ and templates/ go into it
-	Executable string   // path of the server
-	Beside     []string // paths of programs that it looks for beside it
+	Board      string            // the board of projects whose options name none; "": host
+	Template   string            // "": the board's first
+	Path       []string          // folders whose boards/ and templates/ go into it
+	Templates  map[string]string // folders of more templates, by name
+	Executable string            // path of the server
+	Beside     []string          // paths of programs that it looks for beside it
 }
 
 // Write makes the folder dir, which must not exist or must be empty, complete in itself: it needs no file outside
@@ -89,6 +91,21 @@ func (e Export) check() error {
 	return nil
 }
 
+// checkTemplate returns an error unless the template of new projects is in the folder, or is a shipped one.
+func (e Export) checkTemplate(dir string) error {
+	b, err := boards.Find(e.Board, e.Path)
+	if err != nil {
+		return err
+	}
+	name := cmp.Or(e.Template, b.Templates[0])
+	_, own := os.Stat(filepath.Join(dir, "templates", name, "template.json"))
+	if _, err := fs.Stat(templates.FS, name); err != nil && own != nil {
+		return failure.New(failure.Config, "name it in templates of boardsmith.json, or put it into templates/ of a folder "+
+			"of BOARDSMITH_PATH", "template %q of board %s is not known", name, b.Name)
+	}
+	return nil
+}
+
 // fill writes the files of an export.
 func (e Export) fill(dir string) error {
 	for _, root := range e.Path {
@@ -102,7 +119,15 @@ func (e Export) fill(dir string) error {
 			}
 		}
 	}
+	for name, from := range e.Templates {
+		if err := cp.Copy(from, filepath.Join(dir, "templates", name)); err != nil {
+			return fmt.Errorf("copy template %s: %w", name, err)
+		}
+	}
 	if err := os.MkdirAll(filepath.Join(dir, "templates"), 0o755); err != nil {
+		return err
+	}
+	if err := e.checkTemplate(dir); err != nil {
 		return err
 	}
 	config, err := json.MarshalIndent(templateConfig{e.Board, e.Template}, "", "  ")

@@ -13,9 +13,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe"
+	"github.com/boardsmith/boardsmith/project"
 )
 
 // executable compiles the server's executable.
@@ -27,6 +29,42 @@ func executable(t *testing.T) string {
 		t.Fatalf("%v: %s", err, out)
 	}
 	return path
+}
+
+// TestExportTemplate: a template that boardsmith.json names goes into the folder, in which its board's projects find
+// it; one that would be missing there is refused.
+func TestExportTemplate(t *testing.T) {
+	t.Parallel()
+	own := t.TempDir()
+	for name, text := range map[string]string{
+		"boards/kiln.json": `{"doc": "kiln", "inherits": "cpu/native", "templates": ["kiln"],
+			"link": {"kind": "process"}, "flash": {"programmer": "none"}}`,
+		"firmware/template.json": `{"doc": "kiln", "inherits": "minimal"}`,
+		"firmware/Makefile":      "build/firmware.elf:\n",
+		"server":                 "",
+	} {
+		if err := os.MkdirAll(filepath.Join(own, filepath.Dir(name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(own, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e := Export{Board: "kiln", Path: []string{own}, Executable: filepath.Join(own, "server")}
+	err := e.Write(filepath.Join(t.TempDir(), "a"))
+	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), `template "kiln" of board kiln is not known`) {
+		t.Errorf("without the template: %v", err)
+	}
+	e.Templates = map[string]string{"kiln": filepath.Join(own, "firmware")}
+	dir := filepath.Join(t.TempDir(), "b")
+	if err := e.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	f := &Folder{Dir: dir, Builder: &project.Builder{Host: device.Host{Path: []string{dir}}}, Desk: &device.Desk{}}
+	g := Generation{Dir: filepath.Join(t.TempDir(), "p"), Archive: mlftest.Path(t, "add.aot_packed")}
+	if err := f.Generate(t.Context(), g, nil); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestExport drives the real executable in an exported folder, from which nothing else is needed: archive, project,

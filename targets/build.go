@@ -4,8 +4,10 @@ package targets
 
 import (
 	"context"
+	"errors"
 	"strings"
 
+	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 )
@@ -33,6 +35,9 @@ func (j *job) build(ctx context.Context) error {
 	bar := j.Start("build", 0)
 	image, err := j.project.Build(ctx)
 	bar.End()
+	if failure.Of(err) == failure.DoesNotFit {
+		return errors.Join(err, j.dropOptions(ctx))
+	}
 	if err != nil {
 		return err
 	}

@@ -44,26 +44,21 @@ func generateProject(ctx context.Context, j *job) error {
 // generate generates the project of the inputs and prints what changed.
 func (j *job) generate(ctx context.Context) error {
 	in := j.in
-	spec := project.Spec{
-		Board: in.Board.Value, ModelName: in.ModelName.Value, Template: in.Template.Value, Options: in.Options,
-		Libraries: in.Libraries, Force: overwrites(j.Console),
-	}
 	if in.Library {
 		return noFirmware()
 	}
 	if err := runsHere(runtime.GOOS, in); err != nil {
 		return err
 	}
-	archive, err := j.archive()
+	spec, err := j.spec(in.Options)
 	if err != nil {
-		return err
-	}
-	spec.Archive = archive
-	if spec.Samples, err = j.samples(archive); err != nil {
 		return err
 	}
 	bar := j.Start("generate", 0)
 	p := j.project
+	if j.former = in.Defaults; p != nil {
+		j.former = p.Options()
+	}
 	if p != nil { // keep the lock since it was loaded
 		err = p.Generate(ctx, spec)
 	} else {
@@ -89,6 +84,36 @@ func (j *job) generate(ctx context.Context) error {
 	}
 	j.JSONLine(r)
 	return nil
+}
+
+// spec returns what the project is generated from.
+func (j *job) spec(o boards.Options) (project.Spec, error) {
+	in := j.in
+	archive, err := j.archive()
+	if err != nil {
+		return project.Spec{}, err
+	}
+	spec := project.Spec{
+		Board: in.Board.Value, ModelName: in.ModelName.Value, Template: in.Template.Value, Options: o,
+		Libraries: in.Libraries, Force: overwrites(j.Console), Archive: archive,
+	}
+	spec.Samples, err = j.samples(archive)
+	return spec, err
+}
+
+// dropOptions gives the project the options that it had before those of this run, with which the model does not fit: a
+// later run must not have them without naming them.
+func (j *job) dropOptions(ctx context.Context) error {
+	former := j.former
+	former.App = j.project.Options().App // which is in the project's name
+	if !j.in.OptionsExplicit || former == j.project.Options() {
+		return nil
+	}
+	spec, err := j.spec(former)
+	if err != nil {
+		return err
+	}
+	return j.project.Generate(ctx, spec)
 }
 
 // samples returns the inputs that are compiled into standalone firmware: those of FIXED_INPUT, else the project's.

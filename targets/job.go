@@ -36,6 +36,7 @@ type job struct {
 	image      *image.Image             // nil until built, or chosen by IMAGE
 	chosen     bool                     // by IMAGE
 	device     *device.Device           // nil until attached
+	former     boards.Options           // of the project before its last generation, or the defaults
 }
 
 // current is the job of this process. Its targets share it, so that "mage build flash run" holds the project's lock
@@ -54,8 +55,28 @@ func openJob(ctx context.Context, c *console.Console, app string) (*job, error) 
 	}
 	j.Console, j.variables = c, variables
 	var err error
-	j.in, err = inputs.Resolve(inputs.Source{Env: c.Env, Dir: c.Dir, App: app, Load: j.load, Fetch: fetcher(ctx, c)})
+	makes := func(in *inputs.Inputs, app string) bool { return makesApp(ctx, c, in, app) }
+	j.in, err = inputs.Resolve(inputs.Source{
+		Env: c.Env, Dir: c.Dir, App: app, Makes: makes, Load: j.load, Fetch: fetcher(ctx, c),
+	})
 	return j, err
+}
+
+// makesApp reports whether the template of a new project makes an app. It also does if board or template are not found:
+// generating reports that.
+func makesApp(ctx context.Context, c *console.Console, in *inputs.Inputs, app string) bool {
+	b, err := boards.Find(cmp.Or(in.Board.Value, in.Config.Board, inputs.DefaultBoard), in.Path)
+	if err != nil {
+		return true
+	}
+	builder := newBuilder(c, in.Config)
+	builder.Path = in.Path
+	t, err := builder.FindTemplate(ctx, project.Spec{Template: cmp.Or(in.Template.Value, in.Config.Template)}, b)
+	if err != nil {
+		return true
+	}
+	_, _, err = t.For(app)
+	return err == nil
 }
 
 // load opens the inputs' project, unless it is open. It returns what the project records, or nil if there is none.

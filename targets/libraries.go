@@ -19,7 +19,7 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/cli/boardsmithjson"
+	"github.com/boardsmith/boardsmith/internal/boardsmithjson"
 	"github.com/boardsmith/boardsmith/internal/cli/console"
 	"github.com/boardsmith/boardsmith/internal/cli/inputs"
 	"github.com/boardsmith/boardsmith/internal/cli/toolbox"
@@ -50,6 +50,7 @@ func searchBuilder(ctx context.Context, c *console.Console) (*project.Builder, e
 	if err != nil {
 		return nil, err
 	}
+	config.NameTemplates(c.Env("TEMPLATE"))
 	b := newBuilder(c, config)
 	b.Path, err = inputs.SearchPath(c.Env, config, fetcher(ctx, c))
 	return b, err
@@ -64,7 +65,11 @@ func newBuilder(c *console.Console, config *boardsmithjson.Config) *project.Buil
 // fetcher returns a function that fetches places in git repositories.
 func fetcher(ctx context.Context, c *console.Console) inputs.Fetcher {
 	return func(config *boardsmithjson.Config, place string) (string, error) {
-		return newBuilder(c, config).Fetch(ctx, place)
+		path, err := newBuilder(c, config).Fetch(ctx, place)
+		if err == nil {
+			c.NamePlace(path, place)
+		}
+		return path, err
 	}
 }
 

@@ -12,6 +12,10 @@ package targets
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/boardsmith/boardsmith/internal/cli/console"
 )
@@ -35,10 +39,44 @@ func doJob(ctx context.Context, step string, target func(context.Context, *job) 
 // doJobOf is doJob for a target whose new projects are of app, unless the user chose one: a value of APP.
 func doJobOf(ctx context.Context, step, app string, target func(context.Context, *job) error) error {
 	return do(ctx, step, func(ctx context.Context, c *console.Console) error {
-		j, err := openJob(ctx, c, app)
-		if err != nil {
+		return forBoards(ctx, c, func() error {
+			j, err := openJob(ctx, c, app)
+			if err != nil {
+				return err
+			}
+			return target(ctx, j)
+		})
+	})
+}
+
+// ofSeveral are the targets that use several boards at once.
+var ofSeveral = []string{"reproduce", "serve", "tune"}
+
+// forBoards runs a target for each of the boards of BOARD, one after the other, also after a failure. It returns the
+// errors of all.
+func forBoards(ctx context.Context, c *console.Console, target func() error) error {
+	env := c.Env
+	names := strings.Split(env("BOARD"), ",")
+	if len(names) == 1 || slices.Contains(ofSeveral, c.Step()) {
+		return target()
+	}
+	defer func() { c.Env = env }()
+	var failed []error
+	for _, name := range names {
+		c.Env = func(variable string) string {
+			if variable == "BOARD" {
+				return name
+			}
+			return env(variable)
+		}
+		c.Notef("%s: board %s", c.Step(), name)
+		err := target()
+		if ctx.Err() != nil {
 			return err
 		}
-		return target(ctx, j)
-	})
+		if err != nil {
+			failed = append(failed, fmt.Errorf("board %s: %w", name, err))
+		}
+	}
+	return errors.Join(failed...)
 }

@@ -48,16 +48,27 @@ func checkTemplate(ctx context.Context, c *console.Console, template string) err
 	trial := templatecheck.Trial{
 		Spec: project.Spec{Board: c.Env("BOARD"), Template: template, Archive: model}, Run: runsSample,
 	}
-	checked, skipped := 0, 0
+	checked, skipped, failed := 0, 0, 0
 	err = templatecheck.Run(ctx, builder, trial, func(r templatecheck.Check) {
 		state, detail := "ok", r.Found
 		if checked++; r.Skipped != "" {
 			skipped++
 			state, detail = "skipped", r.Skipped
 		}
+		if r.Failed != nil {
+			state, detail = "failed", r.Failed.Error()
+			failed++
+		}
 		c.Printf("%-8s %-10s %s: %s", state, r.Name, r.Doc, detail)
-		c.JSONLine(jsonlines.Check{Check: r.Name, Doc: r.Doc, Result: r.Found, Skipped: r.Skipped})
+		line := jsonlines.Check{Check: r.Name, Doc: r.Doc, Result: r.Found, Skipped: r.Skipped}
+		if r.Failed != nil {
+			line.Failed = r.Failed.Error()
+		}
+		c.JSONLine(line)
 	})
+	if failed > 1 {
+		c.Notef("note: %d checks failed; the first one:", failed)
+	}
 	if err != nil {
 		return fmt.Errorf("template %s: %w", filepath.Base(template), err)
 	}

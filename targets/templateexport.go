@@ -3,12 +3,15 @@
 package targets
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"path/filepath"
 
+	"github.com/boardsmith/boardsmith/internal/boardsmithjson"
 	"github.com/boardsmith/boardsmith/internal/cli/console"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
+	"github.com/boardsmith/boardsmith/internal/gitfolder"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 	"github.com/boardsmith/boardsmith/projectapi"
 )
@@ -23,7 +26,24 @@ func exportTemplate(ctx context.Context, c *console.Console, folder string) erro
 	if err != nil {
 		return err
 	}
-	e := projectapi.Export{Board: c.Env("BOARD"), Template: c.Env("TEMPLATE"), Path: builder.Path}
+	config, err := boardsmithjson.Find(c.Dir)
+	if err != nil {
+		return err
+	}
+	e := projectapi.Export{
+		Board: cmp.Or(c.Env("BOARD"), config.Board), Path: builder.Path, Templates: map[string]string{},
+	}
+	if template := cmp.Or(c.Env("TEMPLATE"), config.Template); template != "" {
+		e.Template = filepath.Base(template)
+	}
+	for name, place := range builder.Templates {
+		if gitfolder.IsRef(place) {
+			if place, err = builder.Fetch(ctx, place); err != nil {
+				return err
+			}
+		}
+		e.Templates[name] = place
+	}
 	dir := c.Abs(folder)
 	if c.Env.On("DRYRUN") {
 		return c.Would("write a template folder for TVM to %s", c.Shown(dir))

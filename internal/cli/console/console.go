@@ -37,6 +37,8 @@ type Console struct {
 
 	size func() (columns, rows int) // of the terminal
 
+	places map[string]string // of fetched folders: what boardsmith.json has in place of the path
+
 	mu       sync.Mutex // guards notes, bar, left and writeErr
 	bar      *Progress  // nil while nothing is in progress
 	left     bool       // no bar is drawn any more, nor erased
@@ -69,8 +71,27 @@ func (c *Console) readJSON() {
 	}
 }
 
+// NamePlace makes Shown and errors show a place in a git repository instead of the path of its fetched folder.
+func (c *Console) NamePlace(path, place string) {
+	if c.places == nil {
+		c.places = map[string]string{}
+	}
+	c.places[path] = place
+}
+
+// withPlaces replaces the paths of fetched folders in a text.
+func (c *Console) withPlaces(text string) string {
+	for path, place := range c.places {
+		text = strings.ReplaceAll(text, path, place)
+	}
+	return text
+}
+
 // Shown returns a path for display: relative to the working folder if it is below.
 func (c *Console) Shown(path string) string {
+	if place := c.withPlaces(path); place != path {
+		return place
+	}
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return path

@@ -3,8 +3,12 @@
 package console
 
 import (
+	"maps"
 	"os"
+	"slices"
 	"strings"
+
+	"github.com/boardsmith/boardsmith/failure"
 )
 
 // An Environ reads environment variables. An empty one counts as unset.
@@ -38,6 +42,38 @@ func ToolEnv() []string {
 		}
 	}
 	return env
+}
+
+// readers lists the targets that read a variable whose lack of effect would mislead: a user who sets it believes that
+// outputs are compared, or that another firmware runs.
+var readers = map[string][]string{
+	"EXPECT": {"tune", "validate"}, "LABELS": {"validate"}, "COMPARE": {"validate"}, "ACCURACY": {"validate"},
+	"CONFIRM": {"tune"}, "LOAD": {"demo", "run", "validate"},
+}
+
+// checkInputs returns an error for a variable that no target on the command line reads. Targets that a magefile's own
+// target calls are not checked: what it reads is unknown.
+func (c *Console) checkInputs() error {
+	var typed []string
+	for _, arg := range c.args {
+		if name, _, ok := strings.Cut(arg, "="); ok && isInput[name] {
+			return failure.New(failure.Config, "write it before the command: "+arg+" "+c.Mage(c.step),
+				"%s is no target: inputs are environment variables", arg)
+		}
+		typed = append(typed, strings.TrimPrefix(strings.ToLower(arg), c.prefix()))
+	}
+	if !slices.Contains(typed, c.step) {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(readers)) {
+		isTyped := func(target string) bool { return slices.Contains(typed, target) }
+		if c.Env(name) == "" || slices.ContainsFunc(readers[name], isTyped) {
+			continue
+		}
+		return failure.New(failure.Config, "leave it out, or run "+c.Mage(readers[name][len(readers[name])-1]),
+			"%s=%s has no effect on %s: it is for %s", name, c.Env(name), c.step, strings.Join(readers[name], ", "))
+	}
+	return nil
 }
 
 // isInput lists the variables that the targets read.

@@ -31,6 +31,7 @@ var exitCode = map[failure.Class]int{
 	failure.WrongAnswer:  1,
 	failure.BoardLost:    5,
 	failure.Host:         6,
+	failure.Network:      7,
 	failure.Interrupted:  130,
 	failure.Internal:     1,
 }
@@ -61,7 +62,10 @@ func (c *Console) Do(ctx context.Context, step string, target func(context.Conte
 	c.step = step
 	c.readJSON()
 	defer context.AfterFunc(ctx, c.leaveBar)()
-	err := target(ctx)
+	err := c.checkInputs()
+	if err == nil {
+		err = target(ctx)
+	}
 	c.endProgress()
 	if err == nil {
 		err = c.written()
@@ -91,12 +95,13 @@ func (c *Console) fail(class failure.Class, err error) error {
 	if class == failure.Interrupted {
 		err, next = errors.New("interrupted"), ""
 	}
-	c.Notef("error: %v", err)
+	text := c.withPlaces(err.Error())
+	c.Notef("error: %s", text)
 	if next != "" {
 		c.Notef("hint: %s", next)
 	}
 	line := jsonlines.Failed{
-		Status: jsonlines.StatusFailed, Class: string(class), Code: code, Error: err.Error(), Next: next,
+		Status: jsonlines.StatusFailed, Class: string(class), Code: code, Error: text, Next: next,
 	}
 	if faultErr := new(fault.Error); errors.As(err, &faultErr) {
 		line.Fault = faultOf(faultErr)

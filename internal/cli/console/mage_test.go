@@ -118,7 +118,7 @@ func TestAdviceIsData(t *testing.T) {
 	for _, file := range sources(t) {
 		dir := path.Dir(file)
 		commandLine := slices.Contains([]string{
-			"targets", "internal/cli/boardsmithjson", "internal/testkit/drawn", "internal/cli/inputs",
+			"targets", "internal/boardsmithjson", "internal/testkit/drawn", "internal/cli/inputs",
 			"internal/cli/toolbox", "internal/cli/tuning",
 		}, dir)
 		for _, text := range stringsOf(t, file) {

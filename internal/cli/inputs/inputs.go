@@ -19,7 +19,7 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/examples/samples"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/cli/boardsmithjson"
+	"github.com/boardsmith/boardsmith/internal/boardsmithjson"
 	"github.com/boardsmith/boardsmith/internal/cli/console"
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 	"github.com/boardsmith/boardsmith/internal/gitfolder"
@@ -27,7 +27,7 @@ import (
 )
 
 const (
-	defaultBoard   = "host"
+	DefaultBoard   = "host"
 	defaultTimeout = 60 * time.Second
 	defaultRepeat  = 10
 	maxRepeat      = 1_000_000
@@ -92,6 +92,7 @@ type Source struct {
 	Env   console.Environ
 	Dir   string                           // the working folder
 	App   string                           // the app of a new project, unless the user chose one; "": none
+	Makes func(*Inputs, string) bool       // whether the template makes an app; nil: it does
 	Load  func(*Inputs) (*Recorded, error) // returns the inputs of the project in Inputs.Project, or nil if there is none
 	Fetch Fetcher
 }
@@ -184,7 +185,9 @@ func (in *Inputs) readOptions(s Source, named boardsmithjson.Choice) (separate b
 	}
 	if separate.App == "" && !in.Library && in.Defaults.App == "" && !namesApp(words) &&
 		(in.Project == "" || !project.Exists(in.Project)) {
-		separate.App = s.App
+		if s.App != "" && (s.Makes == nil || s.Makes(in, s.App)) {
+			separate.App = s.App
+		}
 	}
 	if separate.App != "" {
 		words = append(words, "app="+separate.App)
@@ -212,7 +215,7 @@ func (in *Inputs) deriveProject() (err error) {
 	if !in.Model.Explicit {
 		in.ModelName.Value = cmp.Or(in.ModelName.Value, c.ModelName) // of boardsmith.json's model
 	}
-	in.Board = Input{cmp.Or(in.Board.Value, c.Board, defaultBoard), true}
+	in.Board = Input{cmp.Or(in.Board.Value, c.Board, DefaultBoard), true}
 	in.useBoardOptions()
 	in.Model = Input{cmp.Or(in.Model.Value, c.Model), true}
 	in.Derived = true
@@ -291,7 +294,7 @@ func (in *Inputs) fill(m *Recorded) {
 	c := in.Config
 	if m == nil {
 		m = &Recorded{
-			Board: cmp.Or(c.Board, defaultBoard), Model: c.Model, ModelName: c.ModelName, Template: c.Template,
+			Board: cmp.Or(c.Board, DefaultBoard), Model: c.Model, ModelName: c.ModelName, Template: c.Template,
 			Libraries: c.Uses, Options: in.Defaults,
 		}
 	}
@@ -393,7 +396,7 @@ func LockFile(c *boardsmithjson.Config, dir string) string {
 	if c.File != "" {
 		dir = filepath.Dir(c.File)
 	}
-	return filepath.Join(dir, "boardsmith.lock.json")
+	return filepath.Join(dir, boardsmithjson.LockName)
 }
 
 // ArchiveName returns the archive's file name without extension, the bundled sample's for "".

@@ -9,7 +9,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/cli/boardsmithjson"
+	"github.com/boardsmith/boardsmith/internal/boardsmithjson"
 )
 
 func writeFile(t *testing.T, path, text string) {

@@ -21,7 +21,7 @@ func (in *Inputs) completeLibrary(env console.Environ) error {
 				"%s=%s is for firmware, but APP=%s makes none", name, env(name), Library)
 		}
 	}
-	in.Board.Value = cmp.Or(in.Board.Value, in.Config.Board, defaultBoard)
+	in.Board.Value = cmp.Or(in.Board.Value, in.Config.Board, DefaultBoard)
 	in.Model.Value = cmp.Or(in.Model.Value, in.Config.Model)
 	if env("OPTIONS") != "" {
 		return nil

@@ -296,6 +296,8 @@ type Operator struct {
 
 // A Time is of inferences.
 type Time struct {
+	// what the timer's rate was compared with: `host`, `instructions` of an emulator, or `unverified`
+	Clock  string  `json:"clock"`
 	High95 float64 `json:"high95"` // of the 95 % interval of the mean
 	Low95  float64 `json:"low95"`
 	Max    float64 `json:"max"`
@@ -472,9 +474,10 @@ type BoardSVDCounts struct {
 
 // Check is a line of board:accept and template:check.
 type Check struct {
-	Board   string `json:"board"` // of board:accept
-	Check   string `json:"check"` // its name
-	Doc     string `json:"doc"`   // what it tests
+	Board   string `json:"board"`            // of board:accept
+	Check   string `json:"check"`            // its name
+	Doc     string `json:"doc"`              // what it tests
+	Failed  string `json:"failed,omitempty"` // of template:check: what is wrong
 	Result  string `json:"found"`
 	Skipped string `json:"skipped"` // why nothing was tested
 }
@@ -498,6 +501,13 @@ type TemplateNew struct {
 // Exported is the line of template:export.
 type Exported struct {
 	Folder string `json:"folder"`
+}
+
+// Updated is a line of update.
+type Updated struct {
+	Place  string `json:"place"`  // as in boardsmith.json
+	Old    string `json:"old"`    // the former commit in boardsmith.lock.json; empty without one
+	Commit string `json:"commit"` // the present one
 }
 
 // Schemas is the line of schemas.

@@ -1,0 +1,53 @@
+// This file renews the commits of branches and tags of git repositories.
+
+package targets
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/boardsmithjson"
+	"github.com/boardsmith/boardsmith/internal/cli/console"
+	"github.com/boardsmith/boardsmith/internal/cli/inputs"
+	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
+)
+
+// Update looks up the branches and tags that boardsmith.json names, or the one in NAME, and writes their present
+// commits to boardsmith.lock.json: docs/templates.md.
+func Update(ctx context.Context) error { return do(ctx, "update", updatePlaces) }
+
+func updatePlaces(ctx context.Context, c *console.Console) error {
+	config, err := boardsmithjson.Find(c.Dir)
+	if err != nil {
+		return err
+	}
+	places := config.Refs()
+	if name := c.Env("NAME"); name != "" {
+		if !slices.Contains(places, name) {
+			return failure.New(failure.Config, "choose one of: "+strings.Join(places, ", "),
+				"NAME=%s: no branch or tag that boardsmith.json names", name)
+		}
+		places = []string{name}
+	}
+	if c.Env.On("DRYRUN") {
+		return c.Would("look up %d places", len(places))
+	}
+	builder := newBuilder(c, config)
+	for _, place := range places {
+		old, commit, err := builder.Update(ctx, place)
+		if err != nil {
+			return err
+		}
+		text := "is still at " + commit
+		if old != commit {
+			text = cmp.Or(old, "nothing") + " -> " + commit
+		}
+		c.Printf("update: %s: %s", place, text)
+		c.JSONLine(jsonlines.Updated{Place: place, Old: old, Commit: commit})
+	}
+	c.Printf("update: %d places in %s", len(places), c.Shown(inputs.LockFile(config, c.Dir)))
+	return nil
+}
