@@ -42,7 +42,8 @@ _Static_assert(RECORD_BYTES <= UINT16_MAX, "the record's length must fit 16 bits
 #define VERSION 1U
 #define DELIVERED 0x454E4F44U
 #define ACTIVE_MARK 0x534E5552U
-#define NO_BUDGET 0U
+#define NO_BUDGET UINT32_MAX
+#define BOARD_BUDGET (((BOARDSMITH_BUDGET_MS) != 0) ? (uint32_t)(BOARDSMITH_BUDGET_MS) : NO_BUDGET)
 
 // Data that a reset keeps.
 typedef struct kept {
@@ -213,7 +214,7 @@ void fault_start(int32_t watchdog) {
   }
   mark_active(FAULT_FUNCTION_NONE);
   fault_sync(&kept, (uint32_t)sizeof kept);
-  call.budget_ms = BOARDSMITH_BUDGET_MS;
+  call.budget_ms = BOARD_BUDGET;
 }
 
 void fault_expect_reset(void) {
@@ -272,20 +273,19 @@ void boardsmith_logged(const char* text, size_t size_bytes) {
   }
 }
 
-int32_t fault_budget_used(uint32_t ms) {
-  if ((call.budget_ms == NO_BUDGET) || (call.in_progress == 0)) {
-    return 0;
+fault_call_t fault_tick(uint32_t ms) {
+  if (call.in_progress == 0) {
+    return FAULT_CALL_NONE;
   }
-  call.used_ms += ms;
-  return call.used_ms > call.budget_ms;  // >, because the first tick may come early
+  const uint32_t used_ms = call.used_ms + ms;
+  call.used_ms = used_ms;
+  return (used_ms > call.budget_ms) ? FAULT_CALL_LATE : FAULT_CALL;  // >, because the first tick may come early
 }
 
 uint32_t fault_budget_ms(void) { return call.budget_ms; }
 
-int32_t fault_call_active(void) { return call.in_progress; }
-
 void boardsmith_session_begins(void) {
-  call.budget_ms = BOARDSMITH_BUDGET_MS;
+  call.budget_ms = BOARD_BUDGET;
 #if (BOARDSMITH_UPLOAD_BYTES) > 0
   boardsmith_upload_session_begins();
 #endif
@@ -398,7 +398,7 @@ int fault_budget_packed(TVMValue* args, int* type_codes, int num_args, TVMValue*
   if ((args[0].v_int64 < 0) || (args[0].v_int64 > (int64_t)(UINT32_MAX / 2U))) {
     return kTvmErrorFunctionCallInvalidArg;
   }
-  call.budget_ms = (args[0].v_int64 != 0) ? (uint32_t)args[0].v_int64 : (uint32_t)(BOARDSMITH_BUDGET_MS);
+  call.budget_ms = (args[0].v_int64 != 0) ? (uint32_t)args[0].v_int64 : BOARD_BUDGET;
   out_value->v_handle = NULL;
   *out_type = kTVMNullptr;
   return 0;

@@ -79,14 +79,17 @@ void fault_start(int32_t watchdog);
 // Call before an intended reset, which then leaves no record.
 void fault_expect_reset(void);
 
-// Called by the tick with the elapsed milliseconds. Returns 1 if the current call has exceeded its budget, else 0.
-int32_t fault_budget_used(uint32_t ms);
+typedef enum fault_call {
+  FAULT_CALL_NONE = 0,  // no call is in progress
+  FAULT_CALL = 1,
+  FAULT_CALL_LATE = 2,  // the current call has exceeded its budget
+} fault_call_t;
 
-// Returns the current call's budget in ms, set by the session's host, else the board's own; 0: no budget.
+// Called by the tick with the elapsed milliseconds, which count as used by the current call.
+fault_call_t fault_tick(uint32_t ms);
+
+// Returns the current call's budget in ms, set by the session's host, else the board's own; UINT32_MAX: no budget.
 uint32_t fault_budget_ms(void);
-
-// Returns 1 during a call, else 0. Called by the tick, after fault_budget_used has checked the budget.
-int32_t fault_call_active(void);
 
 // A failed assert: TVMPlatformAbort with the place and the condition as the text of the failed check. Does not return.
 _Noreturn void fault_assertion(const char* file, unsigned line, const char* expression);

@@ -183,7 +183,7 @@ static void on_fault(int number, siginfo_t* info, void* system_context) {
 
 static void on_alarm(int number, siginfo_t* info, void* system_context) {
   (void)info;
-  if (fault_budget_used(fault_budget_ms() + 1U) == 0) {
+  if (fault_tick(fault_budget_ms() + 1U) != FAULT_CALL_LATE) {
     return;  // the call has just ended
   }
   const fault_context_t at = interrupted(system_context);

@@ -206,20 +206,26 @@ static uint32_t bare_interrupts(void* ctx) {
 // Returns whether the mark below the handlers' stack was overwritten, for chips without a guard.
 static bool handlers_overflowed(void) { return bare_handler_mark[0] != HANDLER_MARK; }
 
-void bare_tick(const fault_context_t* at) {
-  if (handlers_overflowed()) {
-    bare_fault(FAULT_STACK, 0, at);
-  }
+bool bare_tick(void) {
   bare.now_ms += (uint32_t)TICK_MS;
-  if (fault_budget_used((uint32_t)TICK_MS) != 0) {
-    bare_fault(FAULT_TIMEOUT, fault_budget_ms(), at);
+  const fault_call_t state = fault_tick((uint32_t)TICK_MS);
+  if ((state == FAULT_CALL_LATE) || handlers_overflowed()) {
+    return true;
   }
 #if (BOARDSMITH_WATCHDOG_MS) > 0
-  if ((bare.alive != 0U) || (fault_call_active() != 0)) {
+  if ((state != FAULT_CALL_NONE) || (bare.alive != 0U)) {
     bare.alive = 0;
     chip_watchdog_feed();
   }
 #endif
+  return false;
+}
+
+void bare_tick_fault(const fault_context_t* at) {
+  if (handlers_overflowed()) {
+    bare_fault(FAULT_STACK, 0, at);
+  }
+  bare_fault(FAULT_TIMEOUT, fault_budget_ms(), at);
 }
 
 // ---- Start and stop ----------------------------------------------------------------------------------------------

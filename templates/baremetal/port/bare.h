@@ -25,6 +25,7 @@
 #ifndef BOARDSMITH_BARE_H_
 #define BOARDSMITH_BARE_H_
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "crt_config.h"
@@ -288,9 +289,13 @@ void bare_lost(uint32_t count);
 // the result of chip_irq; the caller turns -1 into a fault.
 int32_t bare_irq(uint32_t number);
 
-// Counts a tick; called by the tick's interrupt or cpu_ticks_align. at is the interrupted state as for a fault. It is
-// recorded only if the running call has exceeded its time budget; then this function does not return.
-void bare_tick(const fault_context_t* at);
+// Counts a tick; called by the tick's interrupt or cpu_ticks_align, inside measured times. Returns true if there is a
+// fault to report: the caller then passes the interrupted state to bare_tick_fault.
+bool bare_tick(void);
+
+// Reports the fault that bare_tick has detected: the time budget of the running call is used up, or the handlers' stack
+// has overflowed.
+_Noreturn void bare_tick_fault(const fault_context_t* at);
 
 // Writes the fault record (fault.h), then resets. May be called from any context; at: see fault_keep.
 _Noreturn void bare_fault(fault_reason_t reason, uint32_t code, const fault_context_t* at);

@@ -42,7 +42,9 @@ static void tick(void) {
   unfed++;
   longest = (unfed > longest) ? unfed : longest;
   now_ms += (uint64_t)TICK;
-  bare_tick(NULL);
+  if (bare_tick()) {
+    bare_tick_fault(NULL);
+  }
 }
 
 // ---- Core --------------------------------------------------------------------------------------------------------

@@ -52,8 +52,7 @@ int model_pending(void) { return (core.pending != 0U) && ((core.csr & 2U) != 0U)
 
 void model_interrupt(void) {
   core.pending = 0;
-  cortexm_time_tick();
-  bare_tick(0);
+  (void)cortexm_tick();
 }
 
 void model_start(void) { cortexm_time_on(); }

@@ -32,7 +32,7 @@ uint64_t model_until_pending(void) {
   return (counts > (MTIME_HZ)) ? UINT64_MAX : ((counts * ((BOARDSMITH_TIMER_HZ) / (MTIME_HZ))) + 1U);
 }
 
-void model_interrupt(void) { riscv_time_tick(0); }
+void model_interrupt(void) { (void)riscv_time_tick(); }
 
 void model_start(void) { riscv_time_on(); }
 

@@ -5,6 +5,7 @@
 #include "sim.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "port.h"
@@ -100,9 +101,14 @@ void cpu_unlock(uint32_t state) {
 
 uint32_t chip_core_hz(void) { return BOARDSMITH_CORE_HZ; }
 
-void bare_tick(const fault_context_t* at) {
-  (void)at;
+bool bare_tick(void) {
   ticks++;
+  return false;
+}
+
+void bare_tick_fault(const fault_context_t* at) {
+  (void)at;
+  abort();
 }
 
 static void complete(void* ctx, fault_context_t* at) {

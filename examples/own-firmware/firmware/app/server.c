@@ -165,7 +165,7 @@ _Noreturn void server_fault(const void* frame) {
 }
 
 void server_tick(const void* frame) {
-  if (fault_budget_used(1000U / (uint32_t)TICK_HZ) != 0) {
+  if (fault_tick(1000U / (uint32_t)TICK_HZ) == FAULT_CALL_LATE) {
     const fault_context_t at = interrupted(frame);
     fault_keep(FAULT_TIMEOUT, fault_budget_ms(), &at);
     board_reset();

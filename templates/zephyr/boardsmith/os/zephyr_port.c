@@ -144,12 +144,13 @@ static void check_counts(void) {
 static void on_tick(struct k_timer* timer) {
   (void)timer;
   check_counts();
-  if (fault_budget_used((uint32_t)TICK_MS) != 0) {
+  const fault_call_t state = fault_tick((uint32_t)TICK_MS);
+  if (state == FAULT_CALL_LATE) {
     os_interrupted_state(&fault_state, &os.stack);
     fault_keep(FAULT_TIMEOUT, fault_budget_ms(), &fault_state.at);
     sys_reboot(SYS_REBOOT_COLD);
   }
-  if (os_link.waiting || os_link.alive || (fault_call_active() != 0)) {
+  if (os_link.waiting || os_link.alive || (state == FAULT_CALL)) {
     os_link.alive = false;
     watchdog_feed();
   }

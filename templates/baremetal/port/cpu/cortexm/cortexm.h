@@ -16,6 +16,7 @@
 #endif
 
 #ifndef __ASSEMBLER__
+#include <stdbool.h>
 #include <stdint.h>
 
 // 1 on ARMv7-M and ARMv8-M, which have fault status registers, configurable faults and perhaps caches; 0 on ARMv6-M.
@@ -36,8 +37,8 @@ static inline void wait_for_interrupt(void) { __asm volatile("dsb\n wfi\n isb" :
 // Starts the tick, and the counter behind cpu_ticks.
 void cortexm_time_on(void);
 
-// Called first by the tick's interrupt.
-void cortexm_time_tick(void);
+// Called by the tick's interrupt. Returns true if there is a fault to report.
+bool cortexm_tick(void);
 
 // Called by a fault: if it delayed a tick, further ticks may be missing.
 void cortexm_time_at_fault(void);

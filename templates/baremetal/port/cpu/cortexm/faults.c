@@ -172,10 +172,10 @@ static bool is_overflow(uint32_t sp, const stack_t* s) {
 
 // Called by handlers.S.
 void cortexm_fault(const saved_t* saved, uint32_t msp, uint32_t psp, uint32_t exc_return);
-void cortexm_tick(const saved_t* saved, uint32_t msp, uint32_t psp, uint32_t exc_return);
 void cortexm_interrupt(const saved_t* saved, uint32_t msp, uint32_t psp, uint32_t exc_return);
 _Noreturn void cortexm_unexpected(const saved_t* saved, uint32_t msp, uint32_t psp, uint32_t exc_return)
     __attribute__((noinline));
+_Noreturn void cortexm_tick_fault(const saved_t* saved, uint32_t msp, uint32_t psp, uint32_t exc_return);
 
 static uint32_t exception_number(void) {
   uint32_t number;
@@ -215,9 +215,8 @@ void cortexm_interrupt(const saved_t* saved, uint32_t msp, uint32_t psp, uint32_
   }
 }
 
-void cortexm_tick(const saved_t* saved, uint32_t msp, uint32_t psp, uint32_t exc_return) {
+void cortexm_tick_fault(const saved_t* saved, uint32_t msp, uint32_t psp, uint32_t exc_return) {
   seen_t seen;
-  cortexm_time_tick();
   look_at(&seen, saved, msp, psp, exc_return);
-  bare_tick(&seen.at);
+  bare_tick_fault(&seen.at);
 }

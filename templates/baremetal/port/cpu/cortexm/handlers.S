@@ -18,13 +18,26 @@
 1:
   .endm
 
+// The tick interrupts measurements: its handler saves no registers but those of a call, except to report a fault.
+  .macro TICK
+  push {r3, lr}                 // r3 keeps the stack aligned
+  bl cortexm_tick
+  cmp r0, #0
+  bne 1f
+  dsb                           // see below
+  pop {r3, pc}
+1:
+  pop {r2, r3}
+  mov lr, r3
+  .endm
+
 // The C functions' arguments are the address of the saved r8 to r11 and r4 to r7 on the handlers' stack, the earlier
 // MSP and PSP, and EXC_RETURN. The other registers are in the frame that the core has written at MSP or PSP.
 //
 // The barrier completes a handler's writes to peripherals before it returns. Without it, a fast core (Cortex-M7) takes
 // the interrupt that was just cleared once more, and a Cortex-M4 may use the wrong vector (Arm's erratum 838869). Every
 // handler has more than two instructions, as required by its erratum 776924 (VDIV and VSQRT with very short handlers).
-  .macro ENTRY name, function, stack
+  .macro ENTRY name, function, first, stack
   .section .text.\name, "ax", %progbits
   .global \name
   .type \name, %function
@@ -32,6 +45,7 @@
 \name:
   .cfi_startproc
   .cfi_undefined lr
+  \first
   mrs r1, msp
   mrs r2, psp
   mov r3, lr
@@ -52,6 +66,6 @@
   .ltorg
   .endm
 
-  ENTRY bare_fault_entry, cortexm_fault, FAULT_STACK
-  ENTRY bare_tick_entry, cortexm_tick
+  ENTRY bare_fault_entry, cortexm_fault, , FAULT_STACK
+  ENTRY bare_tick_entry, cortexm_tick_fault, TICK
   ENTRY bare_interrupt_entry, cortexm_interrupt

@@ -9,6 +9,7 @@
 //
 // Sources: as core.c, sections of DDI 0403E. CYCCNT stops in WFI: RM0433 §7 (CSleep stops the CPU's clock), and
 // observed on STM32F7 and H7.
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -41,6 +42,7 @@ _Static_assert((((uint32_t)(BOARDSMITH_CORE_HZ) / BARE_TICK_HZ) >= 1000U) &&
 typedef struct cortexm_timer {
   uint64_t counts;         // up to the last edge
   uint32_t period;         // counts in a tick
+  uint32_t late_below;     // SYST_CVR in a handler that runs late
   uint32_t part;           // of a tick that cpu_ticks_align cut off, in counts
   volatile uint32_t late;  // an edge was handled so late that others may be missing
 } cortexm_timer_t;
@@ -75,6 +77,7 @@ static void wait_for_edge(void) {
 
 void cortexm_time_on(void) {
   timer.period = chip_core_hz() / BARE_TICK_HZ;
+  timer.late_below = (timer.period - 1U) - (timer.period / 64U);
   SHPR3 = (SHPR3 & 0x00FFFFFFU) | TICK_PRIORITY;
   SYST_RVR = timer.period - 1U;
   SYST_CVR = 0;
@@ -99,7 +102,6 @@ uint32_t cpu_ticks_hz(void) { return chip_core_hz(); }
 // otherwise prevent it.
 void cpu_ticks_align(void) {
   const uintptr_t caller = (uintptr_t)__builtin_return_address(0) & ~(uintptr_t)1U;
-  fault_context_t at = {.flags = FAULT_PC_VALID | FAULT_SP_VALID, .pc = caller - 2U, .lr = caller};
   const uint32_t state = cpu_lock();
   const uint32_t past = since_edge();
   ICSR = ICSR_PENDSTCLR;  // included in past
@@ -108,9 +110,12 @@ void cpu_ticks_align(void) {
   timer.part += past;
   while (timer.part >= timer.period) {
     timer.part -= timer.period;
-    at.sp = (uintptr_t)__builtin_dwarf_cfa();
-    boardsmith_port.complete(boardsmith_port.ctx, &at);
-    bare_tick(&at);
+    if (bare_tick()) {
+      fault_context_t at = {.flags = FAULT_PC_VALID | FAULT_SP_VALID, .pc = caller - 2U, .lr = caller};
+      at.sp = (uintptr_t)__builtin_dwarf_cfa();
+      boardsmith_port.complete(boardsmith_port.ctx, &at);
+      bare_tick_fault(&at);
+    }
   }
   SYST_CVR = 0;
   wait_for_edge();
@@ -119,11 +124,12 @@ void cpu_ticks_align(void) {
 
 // Only one edge can be pending, so the number of edges is unknown: counts one, and sets late if it runs more than a
 // 64th of a tick after the edge. Correct code masks interrupts for a shorter time.
-void cortexm_time_tick(void) {
+bool cortexm_tick(void) {
   timer.counts += timer.period;
-  if (((timer.period - 1U) - SYST_CVR) > (timer.period / 64U)) {
+  if (SYST_CVR < timer.late_below) {
     timer.late = 1;
   }
+  return bare_tick();
 }
 
 void cortexm_time_at_fault(void) {

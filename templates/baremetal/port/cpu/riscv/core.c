@@ -78,19 +78,6 @@ void cpu_irq_enable(uint32_t number) {
 // completion, and the interrupt stays in service.
 void cpu_irq_disable(uint32_t number) { REG32(PLIC_PRIORITY(number)) = 0U; }
 
-static void external(const fault_context_t* at) {
-  for (uint32_t i = 0; i < CLAIMS_MAX; i++) {
-    const uint32_t number = REG32(PLIC_CLAIM);
-    if (number == 0U) {  // no more
-      return;
-    }
-    if (bare_irq(number) != 0) {
-      bare_fault(FAULT_INTERRUPT, number, at);
-    }
-    REG32(PLIC_CLAIM) = number;
-  }
-}
-
 // ---- Faults ------------------------------------------------------------------------------------------------------
 
 static bool in(uintptr_t address, const uint8_t* start, const uint8_t* end) {
@@ -118,49 +105,90 @@ static bool overflowed(uintptr_t sp) {
   return (sp < (uintptr_t)bare_stack_start) && (((uintptr_t)bare_stack_start - sp) <= BARE_FRAME_MAX_BYTES);
 }
 
-static bool is_stack_fault(const riscv_frame_t* f, uintptr_t sp) {
+static bool is_stack_fault(const riscv_frame_t* f) {
   const bool touches = (f->cause == 5U) || (f->cause == 7U);  // load and store access faults
-  return overflowed(sp) || (touches && in(f->value, bare_guard_start, bare_stack_start));
+  return overflowed(f->x[1]) || (touches && in(f->value, bare_guard_start, bare_stack_start));
 }
 
-static void interrupted(uintptr_t number, uintptr_t sp, const fault_context_t* at) {
-  if (overflowed(sp)) {
-    bare_fault(FAULT_STACK, (uint32_t)number | LOCAL_INTERRUPT, at);
+// ---- Traps -------------------------------------------------------------------------------------------------------
+
+// The state at a trap, built only for a fault record: the tick interrupts measurements.
+typedef struct trapped {
+  fault_context_t at;
+  uintptr_t extra[2];
+} trapped_t;
+
+static void look_at(trapped_t* seen, const riscv_frame_t* frame) {
+  seen->extra[0] = frame->value;
+  seen->extra[1] = frame->status;
+  seen->at = (fault_context_t){
+      .flags = FAULT_PC_VALID,
+      .pc = frame->pc,
+      .lr = frame->x[0],
+      .sp = frame->x[1],
+      .status = frame->cause,
+      .regs = frame->x,
+      .reg_count = 31,
+      .extra = seen->extra,
+      .extra_count = 2,
+  };
+  find_stack(&seen->at);
+}
+
+// Not inlined, like the next, so that expected interrupts do not need its stack frame.
+_Noreturn static void __attribute__((noinline))
+report(fault_reason_t reason, uint32_t code, const riscv_frame_t* frame) {
+  trapped_t seen;
+  look_at(&seen, frame);
+  bare_fault(reason, code, &seen.at);
+}
+
+_Noreturn static void __attribute__((noinline)) report_tick(const riscv_frame_t* frame) {
+  trapped_t seen;
+  look_at(&seen, frame);
+  bare_tick_fault(&seen.at);
+}
+
+static void external(const riscv_frame_t* frame) {
+  for (uint32_t i = 0; i < CLAIMS_MAX; i++) {
+    const uint32_t number = REG32(PLIC_CLAIM);
+    if (number == 0U) {  // no more
+      return;
+    }
+    if (bare_irq(number) != 0) {
+      report(FAULT_INTERRUPT, number, frame);
+    }
+    REG32(PLIC_CLAIM) = number;
+  }
+}
+
+static void interrupted(const riscv_frame_t* frame) {
+  const uintptr_t number = frame->cause & ~CAUSE_INTERRUPT;
+  if (overflowed(frame->x[1])) {
+    report(FAULT_STACK, (uint32_t)number | LOCAL_INTERRUPT, frame);
   }
   if ((number != (uintptr_t)IRQ_TIMER) && (number != (uintptr_t)IRQ_EXTERNAL)) {
-    bare_fault(FAULT_INTERRUPT, (uint32_t)number | LOCAL_INTERRUPT, at);
+    report(FAULT_INTERRUPT, (uint32_t)number | LOCAL_INTERRUPT, frame);
   }
-  riscv_time_tick(at);  // always first, so that other interrupts cannot prevent the tick
+  if (riscv_time_tick()) {  // always first, so that other interrupts cannot prevent the tick
+    report_tick(frame);
+  }
   if (number == (uintptr_t)IRQ_EXTERNAL) {
-    external(at);
+    external(frame);
   }
 }
 
 void riscv_trap(const riscv_frame_t* frame) {
   static bool failing;  // a fault is being recorded
-  const uintptr_t extra[2] = {frame->value, frame->status};
-  const uintptr_t sp = frame->x[1];
-  fault_context_t at = {
-      .flags = FAULT_PC_VALID,
-      .pc = frame->pc,
-      .lr = frame->x[0],
-      .sp = sp,
-      .status = frame->cause,
-      .regs = frame->x,
-      .reg_count = 31,
-      .extra = extra,
-      .extra_count = 2,
-  };
-  find_stack(&at);
   if ((frame->cause & CAUSE_INTERRUPT) != 0U) {
-    interrupted(frame->cause & ~CAUSE_INTERRUPT, sp, &at);
+    interrupted(frame);
     return;
   }
   if (failing) {  // a fault while recording a fault
     cpu_reset();
   }
   failing = true;
-  bare_fault(is_stack_fault(frame, sp) ? FAULT_STACK : FAULT_HARDWARE, (uint32_t)frame->cause, &at);
+  report(is_stack_fault(frame) ? FAULT_STACK : FAULT_HARDWARE, (uint32_t)frame->cause, frame);
 }
 
 // ---- Start and reset ---------------------------------------------------------------------------------------------

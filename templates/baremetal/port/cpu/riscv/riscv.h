@@ -23,6 +23,7 @@
 
 #ifndef __ASSEMBLER__
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "fault.h"
@@ -67,8 +68,8 @@ _Noreturn void riscv_restart(void);
 // Starts the tick, enables its interrupt, and selects the counter of cpu_ticks. Interrupts are masked.
 void riscv_time_on(void);
 
-// Called by every interrupt, with interrupts masked. at: see bare_tick.
-void riscv_time_tick(const fault_context_t* at);
+// Called by every interrupt, with interrupts masked: counts all due ticks. Returns true if bare_tick does.
+bool riscv_time_tick(void);
 
 #endif  // __ASSEMBLER__
 

@@ -129,15 +129,17 @@ static void tick_restart(uint64_t now) {
   set_mtimecmp(timer.due);
 }
 
-// Counts all due ticks: time continues while interrupts are masked.
-void riscv_time_tick(const fault_context_t* at) {
+// Several may be due: time continues while interrupts are masked.
+bool riscv_time_tick(void) {
   const uint64_t now = mtime();
-  while (timer.due <= now) {
+  bool fault = false;
+  while ((timer.due <= now) && !fault) {
     timer.counted = timer.due;
     timer.due += TICK_COUNTS;
     set_mtimecmp(timer.due);
-    bare_tick(at);
+    fault = bare_tick();
   }
+  return fault;
 }
 
 void cpu_ticks_align(void) {
@@ -146,7 +148,9 @@ void cpu_ticks_align(void) {
   uint64_t open = (now - timer.counted) + timer.carry;
   tick_restart(now);
   for (; open >= TICK_COUNTS; open -= TICK_COUNTS) {
-    bare_tick(NULL);
+    if (bare_tick()) {
+      bare_tick_fault(NULL);
+    }
   }
   timer.carry = (uint32_t)open;
   cpu_unlock(state);
