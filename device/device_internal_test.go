@@ -10,6 +10,7 @@ import (
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/internal/desk/attached"
 	"github.com/boardsmith/boardsmith/internal/desk/attached/attachedtest"
+	"github.com/boardsmith/boardsmith/internal/ledger"
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
 	"github.com/boardsmith/boardsmith/transport"
 )
@@ -110,5 +111,19 @@ func TestPowerWaitsForBridge(t *testing.T) {
 	defer cancel()
 	if _, err := l.Accept(limited); err != nil {
 		t.Errorf("the power cycle did not wait for the bridge: %v", err)
+	}
+}
+
+// TestSilenceCause: what the ledger has of a device explains why it does not answer, unless that is the image.
+func TestSilenceCause(t *testing.T) {
+	for want, e := range map[string]ledger.Entry{
+		"its last flash was interrupted or failed": {Dirty: true, Image: "aa"},
+		"it was erased":                      {},
+		"its last flash wrote another image": {Image: "bb"},
+		"":                                   {Image: "aa"},
+	} {
+		if got := silenceCause(e, "aa"); got != want {
+			t.Errorf("%+v: %q, want %q", e, got, want)
+		}
 	}
 }

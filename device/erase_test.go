@@ -4,7 +4,11 @@ package device_test
 
 import (
 	"bytes"
+	"context"
+	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
@@ -28,6 +32,13 @@ func TestEraseSkipsBlankAndReserved(t *testing.T) {
 			must(t, err)
 			if r.Erased != first.Erased || r.Sectors != reservedPage {
 				t.Errorf("%+v, of %+v", r, first)
+			}
+			soon, cancel := context.WithTimeout(t.Context(), time.Second)
+			_, err = dev.Open(soon, i)
+			cancel()
+			if !strings.Contains(fmt.Sprint(err), "does not answer: it was erased: ") ||
+				failure.Next(err) != "flash it: mage flash" {
+				t.Errorf("open after an erase: %v; %s", err, failure.Next(err))
 			}
 			for page, n := range d.request(virtualprobe.Request{Do: "status"}).State.Erases {
 				if n > 2 || page >= reservedPage {

@@ -9,6 +9,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/ledger"
 	"github.com/boardsmith/boardsmith/internal/standalone"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/transport"
@@ -40,15 +41,46 @@ func (d *Device) Open(ctx context.Context, i *image.Image) (*rpc.Session, error)
 
 func (d *Device) openOnce(ctx context.Context, i *image.Image) (*rpc.Session, error) {
 	open := func(ctx context.Context) (transport.Link, error) { return d.openLink(ctx, i) }
-	t, err := dial(ctx, open, transport.SessionOptions{Log: d.desk.log()})
+	t, err := dial(ctx, open, transport.SessionOptions{Log: d.desk.log(), CheckBytes: true})
 	if err != nil {
-		return nil, d.emulatorError(err, i)
+		return nil, d.silenceError(d.emulatorError(err, i), i)
 	}
 	s := rpc.New(t, rpc.Options{Log: d.desk.log(), Explain: d.explain(i), Locate: locateFrames})
 	if err := d.verifyOpened(ctx, s, i); err != nil {
 		return nil, errors.Join(d.emulatorError(err, i), t.Close())
 	}
 	return s, nil
+}
+
+// silenceError returns the error of firmware that does not answer with what the ledger records of the device, unless
+// that is the image. It returns any other error unchanged.
+func (d *Device) silenceError(err error, i *image.Image) error {
+	if d.attachment == nil || !isHandshakeError(err) || failure.Of(err) == failure.Transport {
+		return err
+	}
+	entries, listErr := d.entriesBehindProbe()
+	if listErr != nil || len(entries) == 0 {
+		return err // without a ledger, only the link's error is known
+	}
+	cause := silenceCause(entries[0], i.Digest)
+	if cause == "" {
+		return err
+	}
+	return failure.New(failure.Boot, "flash it: "+failure.Target("flash"), "%s does not answer: %s: %w",
+		entries[0].Device, cause, err)
+}
+
+// silenceCause returns why a device with this entry may not run the image; "" if the entry has that image.
+func silenceCause(e ledger.Entry, digest string) string {
+	switch {
+	case e.Dirty:
+		return "its last flash was interrupted or failed"
+	case e.Image == "":
+		return "it was erased"
+	case e.Image != digest:
+		return "its last flash wrote another image"
+	}
+	return ""
 }
 
 // verifyOpened makes the checks of Open.
@@ -105,7 +137,7 @@ func (d *Device) openStandaloneOnce(ctx context.Context, i *image.Image) (*stand
 	open := func(ctx context.Context) (transport.Link, error) { return d.openLink(ctx, i) }
 	s, answer, err := dialStandalone(ctx, open, standalone.Options{Log: d.desk.log(), Explain: d.explain(i)})
 	if err != nil {
-		return nil, d.emulatorError(err, i)
+		return nil, d.silenceError(d.emulatorError(err, i), i)
 	}
 	err = d.verifyImage(answer, i)
 	if err == nil {

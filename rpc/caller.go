@@ -15,10 +15,11 @@ import (
 // A caller calls functions of the device by their handles. It is the layer of a Session above channel.
 type caller struct {
 	channel
-	names   map[uint32]string // of functions, by the part of the handle that a fault record holds
-	budget  time.Duration     // set by SetBudget or Options.Budget; 0: it follows each call's deadline
-	handles map[string]uint64 // cached until a reset
-	grants  grants            // until a reset
+	names    map[uint32]string // of functions, by the part of the handle that a fault record holds
+	returned map[string]bool   // by name: functions of which a call succeeded
+	budget   time.Duration     // set by SetBudget or Options.Budget; 0: it follows each call's deadline
+	handles  map[string]uint64 // cached until a reset
+	grants   grants            // until a reset
 }
 
 const (

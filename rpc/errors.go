@@ -8,17 +8,23 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/transport"
 )
 
 // A DeviceError is an Exception: the device did not carry out the request. The session continues.
 type DeviceError struct {
 	Message string // the device's text; may be empty
+	Leaks   bool   // out of workspace memory, in a function of which an earlier call succeeded
 }
 
 func (e *DeviceError) Error() string {
 	switch e.Message {
 	case "":
 		return "device: error without a message"
+	case outOfWorkspace:
+		if e.Leaks {
+			return "device: " + e.Message + ", though an earlier call succeeded: a function does not free all that it allocates"
+		}
 	case executorExists:
 		return "device: " + e.Message + ": it already has an executor of an ahead-of-time model, and can have one at a time"
 	}
@@ -39,6 +45,9 @@ func (e *DeviceError) code() (code uint32, ok bool) {
 func (e *DeviceError) FailureClass() failure.Class {
 	switch e.Message {
 	case outOfMemory, outOfWorkspace:
+		if e.Leaks {
+			return failure.Fault
+		}
 		return failure.DoesNotFit
 	case damagedRequest:
 		return failure.Transport
@@ -51,14 +60,15 @@ func (e *DeviceError) FailureClass() failure.Class {
 // NextStep returns advice if the cause is clear.
 func (e *DeviceError) NextStep() string {
 	switch {
-	case e.Message == outOfWorkspace:
-		return "give the board more memory with " + failure.Option("Spec.Options", "arena_kib=…") + "; if earlier calls " +
-			"of the function succeeded, more memory only delays this: it does not free all that it allocates " +
-			"(TVMBackendFreeWorkspace)"
+	case e.Leaks:
+		return "look for TVMBackendAllocWorkspace without TVMBackendFreeWorkspace in the operators' C; a larger arena only " +
+			"delays this"
 	case e.FailureClass() == failure.DoesNotFit:
 		return "give the board more memory with " + failure.Option("Spec.Options", "arena_kib=…")
 	case e.FailureClass() == failure.Config:
 		return "close the other executor of this session first"
+	case e.FailureClass() == failure.Transport:
+		return (&transport.DamagedError{}).NextStep()
 	}
 	if _, ok := e.code(); ok {
 		return "an operator ends with this number: look into its C, and into the library that it calls"
@@ -141,7 +151,7 @@ func (e *DamagedCopyError) FailureClass() failure.Class { return failure.Transpo
 
 // NextStep returns the next step for the user.
 func (e *DamagedCopyError) NextStep() string {
-	return "open the device again; if it happens often, lower the link's speed or shorten its cable"
+	return "open the device again; if it happens often, " + (&transport.DamagedError{}).NextStep()
 }
 
 // A BrokenError reports a request on a session that an earlier error ended, because its replies could no longer be

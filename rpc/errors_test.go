@@ -37,28 +37,56 @@ func TestDeviceErrorKeepsSession(t *testing.T) {
 	}
 }
 
-// If the device has too little memory, the advice is to give it more.
-func TestMemoryErrorAdvisesMoreMemory(t *testing.T) {
+// If the device has too little memory, the advice is to give it more; if a request was damaged, to check the link.
+func TestDeviceErrorAdvice(t *testing.T) {
 	for message, want := range map[string]failure.Class{
 		"out of memory": failure.DoesNotFit, "out of workspace memory": failure.DoesNotFit,
 		"boardsmith: damaged request": failure.Transport, "boom": failure.Fault, "": failure.Fault,
 	} {
 		t.Run(cmp.Or(message, "no message"), func(t *testing.T) {
 			e := &rpc.DeviceError{Message: message}
-			if got := failure.Of(e); got != want || (failure.Next(e) != "") != (want == failure.DoesNotFit) {
-				t.Errorf("class %s, next %q", got, failure.Next(e))
+			advice := map[failure.Class]string{failure.DoesNotFit: "arena_kib", failure.Transport: "link"}[want]
+			got, next := failure.Of(e), failure.Next(e)
+			if got != want || !strings.Contains(next, advice) || (advice == "") != (next == "") {
+				t.Errorf("class %s, next %q", got, next)
 			}
 		})
 	}
 }
 
-// TestLeakAdvice: workspace memory ends where it is too small, or where a function does not free what it allocates.
+// TestLeakAdvice: workspace memory is too small for a function's first call, but a function leaks if only a later call
+// finds no memory, also while it is timed.
 func TestLeakAdvice(t *testing.T) {
-	e := &rpc.DeviceError{Message: "out of workspace memory"}
-	next := failure.Next(e)
-	if failure.Of(e) != failure.DoesNotFit || !strings.Contains(next, "arena_kib") ||
-		!strings.Contains(next, "TVMBackendFreeWorkspace") {
-		t.Errorf("class %s, next %q", failure.Of(e), next)
+	left := 0
+	leak := func(*rpctest.Device, []rpc.Value) ([]rpc.Value, error) {
+		if left--; left < 0 {
+			return nil, errors.New("out of workspace memory")
+		}
+		return rpctest.Nothing(), nil
+	}
+	s := open(t, &rpctest.Device{Module: map[string]rpctest.Func{"leak": leak}}, nil)
+	m := must[rpc.Module](t)(s.SystemLib(t.Context()))
+	f := must[rpc.Function](t)(m.Function(t.Context(), "leak"))
+	call := func() error { _, err := f.Call(t.Context()); return err }
+	measure := func() error { _, err := m.Time(t.Context(), "leak", rpc.TimeOptions{}); return err }
+	const free = "TVMBackendFreeWorkspace"
+	for n, c := range []struct {
+		left       int
+		call       func() error
+		class      failure.Class
+		text, next string
+	}{
+		{0, call, failure.DoesNotFit, "out of workspace", "arena_kib"},
+		{1, call, "", "", ""},
+		{0, call, failure.Fault, "does not free", free},
+		{0, measure, failure.Fault, "does not free", free},
+	} {
+		left = c.left
+		err := c.call()
+		if failure.Of(err) != c.class || c.text != "" && !strings.Contains(err.Error(), c.text) ||
+			!strings.Contains(failure.Next(err), c.next) {
+			t.Errorf("call %d: %v of class %s, next %q", n, err, failure.Of(err), failure.Next(err))
+		}
 	}
 }
 

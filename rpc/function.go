@@ -3,7 +3,9 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 
@@ -177,7 +179,16 @@ func (s *Session) callFunction(ctx context.Context, f Function, args []any) (any
 	if err := s.checkLength(ctx, f.name); err != nil {
 		return nil, err
 	}
-	return s.callObject(ctx, f.name)
+	name := cmp.Or(s.names[uint32(f.handle)], f.name)
+	result, err := s.callObject(ctx, f.name)
+	var rejected *DeviceError
+	switch {
+	case err == nil:
+		s.returned[name] = true
+	case errors.As(err, &rejected) && rejected.Message == outOfWorkspace:
+		rejected.Leaks = s.returned[name]
+	}
+	return result, err
 }
 
 // callObject exchanges the CallFunc in s.request and returns its result, which may be an object on the device. name is

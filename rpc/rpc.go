@@ -62,6 +62,7 @@ func New(t Transport, o Options) *Session {
 	s := &Session{objects: map[object]int{}, loaded: map[object]codeRange{}}
 	s.transport, s.timeout, s.log, s.turn = t, o.Timeout, o.Log, make(chan struct{}, 1)
 	s.names, s.handles, s.budget = map[uint32]string{}, map[string]uint64{}, o.Budget
+	s.returned = map[string]bool{}
 	s.explain, s.locate = o.Explain, o.Locate
 	s.onReset, s.revive = s.forget, s.reviveRequest
 	if s.timeout == 0 {

@@ -137,7 +137,7 @@ func (s *Session) allocate(ctx context.Context, t *Tensor) error {
 		return fmt.Errorf("allocating %d bytes: %w", t.bytes, err)
 	}
 	if h == 0 {
-		return fmt.Errorf("allocating %d bytes: %w", t.bytes, &DeviceError{outOfMemory})
+		return fmt.Errorf("allocating %d bytes: %w", t.bytes, &DeviceError{Message: outOfMemory})
 	}
 	t.ref.Data, t.memory.handle = h, h
 	s.track(t.memory)

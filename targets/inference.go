@@ -89,7 +89,11 @@ func (c *connection) call(ctx context.Context, step string, f func(context.Conte
 	if err == nil {
 		return nil
 	}
-	if ctx.Err() == nil && limited.Err() != nil && !errors.As(err, new(*transport.SharedPortError)) {
+	late := ctx.Err() == nil && limited.Err() != nil && !errors.As(err, new(*transport.SharedPortError))
+	switch {
+	case late && failure.Next(err) != "":
+		return failure.Errorf(failure.Timeout, "%s did not end within TIMEOUT=%v: %w", step, c.limit, err)
+	case late:
 		return failure.New(failure.Timeout, "the board may hang; TIMEOUT=2m waits longer", "%s did not end within %v: %w",
 			step, c.limit, err)
 	}

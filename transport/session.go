@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -26,6 +27,7 @@ type SessionOptions struct {
 	FrameGap     time.Duration // silence inside a frame after which it counts as damaged, on a lossy link; 0 means 1 s
 	MaxMessage   int           // longest message accepted from the device, bytes; 0 means 16 MiB
 	Seed         byte          // initial value of this side's nonces; 0 means a random one
+	CheckBytes   bool          // makes Dial check that a lossy link carries every byte unchanged
 }
 
 const (
@@ -57,6 +59,7 @@ type Session struct {
 	received int64 // bytes
 	damaged  int   // frames
 	version  bool  // the device answered with another version
+	check    byteCheck
 }
 
 // A HandshakeError reports a session that could not be opened: the firmware did not respond, or not correctly.
@@ -66,18 +69,27 @@ type HandshakeError struct {
 	Damaged  int   // damaged frames among them
 	Version  bool  // the device answered, with another version of the session layer
 	Err      error // of the last wait
+
+	Changed string // how the link changes bytes, as in "sends back what it receives"; "" if unknown
+	advice  string // what to do about it
 }
 
 func (e *HandshakeError) Error() string {
+	if e.Changed != "" {
+		return "session start: the link " + e.Changed
+	}
 	return fmt.Sprintf("session start: %d attempts, %d bytes and %d damaged frames received: %v",
 		e.Attempts, e.Received, e.Damaged, e.Err)
 }
 
 func (e *HandshakeError) Unwrap() error { return e.Err }
 
-// FailureClass returns the class for firmware that never answered, or for a link that broke. If the caller's context
-// ended, failure.Of returns that class instead.
+// FailureClass returns the class for firmware that never answered, or for a link that broke or changes bytes. If the
+// caller's context ended, failure.Of returns that class instead.
 func (e *HandshakeError) FailureClass() failure.Class {
+	if e.Changed != "" {
+		return failure.Transport
+	}
 	if e.linkBroke() {
 		return failure.Of(e.Err)
 	}
@@ -95,10 +107,15 @@ func (e *HandshakeError) NextStep() string {
 	switch {
 	case e.linkBroke(), errors.As(e.Err, new(*SharedPortError)):
 		return "" // Err's own
+	case e.advice != "":
+		return e.advice
 	case e.Version:
 		return "the firmware uses another version of the session protocol; build and flash it again"
 	case e.Received == 0:
-		return "the device sent nothing: check that it runs this firmware, and its link, which no other program may read"
+		return "the device sent nothing: check that it runs this firmware, and its link: wiring, speed, 8 data bits, and " +
+			"that no other program reads it"
+	case e.Damaged > 0:
+		return (&DamagedError{}).NextStep()
 	default:
 		return "the device sent data but no session reply: check the link's speed and the firmware"
 	}
@@ -140,6 +157,9 @@ func Dial(ctx context.Context, link Link, o SessionOptions) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.CheckBytes && link.Lossy() {
+		s.check.unproven = slices.Clone(suspects)
+	}
 	if err := s.dial(ctx); err != nil {
 		return nil, err
 	}
@@ -150,7 +170,7 @@ func Dial(ctx context.Context, link Link, o SessionOptions) (*Session, error) {
 // *TerminatedError. It drops messages of the old session. Errors: *HandshakeError, after which Redial may be called
 // again.
 func (s *Session) Redial(ctx context.Context) error {
-	s.received, s.damaged, s.version = 0, 0, false
+	s.received, s.damaged, s.version, s.check = 0, 0, false, byteCheck{}
 	return s.dial(ctx)
 }
 
@@ -160,23 +180,36 @@ func (s *Session) dial(caller context.Context) error {
 	for attempt, wait := 1, s.retry; ; attempt++ {
 		err := s.attempt(ctx, wait)
 		if err == nil {
-			return nil
+			if s.check.rounds++; len(s.check.unproven) == 0 {
+				return nil
+			}
+			if s.check.rounds < checkRounds {
+				continue
+			}
 		}
 		if caller.Err() != nil {
 			err = failure.Stopped(caller, "%w", err)
 		}
 		if ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
-			return &HandshakeError{attempt, s.received, s.damaged, s.version, err}
+			return s.handshakeError(attempt, err)
 		}
 		wait = min(2*wait, maxRetry)
 	}
 }
 
-// attempt sends one Init and waits at most wait for the reply.
+func (s *Session) handshakeError(attempts int, err error) error {
+	e := &HandshakeError{Attempts: attempts, Received: s.received, Damaged: s.damaged, Version: s.version, Err: err}
+	e.Changed, e.advice = s.check.changed(err == nil)
+	return e
+}
+
+// attempt sends one Init, after those of the check, and waits at most wait for its reply.
 func (s *Session) attempt(ctx context.Context, wait time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	if err := s.write(ctx, terminate, s.end.begin()); err != nil {
+	init := s.end.begin()
+	messages := append([][]byte{terminate}, s.check.inits(s.end.nonce)...)
+	if err := s.write(ctx, append(messages, init)...); err != nil {
 		return err
 	}
 	return s.establish(ctx)
@@ -198,6 +231,13 @@ func (s *Session) establish(ctx context.Context) error {
 
 // handshake handles a message before the session is established.
 func (s *Session) handshake(ctx context.Context, msg []byte) error {
+	echo := s.check.message(msg, s.end.nonce)
+	switch {
+	case s.check.echoes >= mostEchoes:
+		return errEcho
+	case echo:
+		return nil
+	}
 	booted := s.end.state == startSent && len(msg) >= headerSize && msg[2] == typeTerminate
 	n, reply := s.end.receive(msg)
 	switch {
@@ -398,6 +438,9 @@ func (s *Session) read(ctx context.Context) error {
 	n, err := s.link.Read(ctx, s.readBuf)
 	s.in = s.readBuf[:n]
 	s.received += int64(n)
+	if s.end.state != established {
+		s.check.received(s.in)
+	}
 	return err
 }
 

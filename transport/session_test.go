@@ -176,6 +176,7 @@ func TestHandshakeErrors(t *testing.T) {
 	}{
 		"silence":       {"", failure.Boot, "sent nothing"},
 		"garbage":       {"55 aa 55 aa", failure.Boot, "no session reply"},
+		"damage":        {"ff fd 04 00 00 00 42 83 01 01 e4 0c", failure.Boot, "every byte unchanged"},
 		"other version": {"ff fd 04 00 00 00 42 83 01 02 87 3b", failure.Boot, "another version"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -204,6 +205,72 @@ func TestHandshakeErrors(t *testing.T) {
 	time.AfterFunc(10*time.Millisecond, cancel)
 	if _, err := transport.Dial(ctx, host, quick); failure.Of(err) != failure.Interrupted {
 		t.Errorf("cancelled Dial: %v, class %s", err, failure.Of(err))
+	}
+}
+
+// TestLinksThatChangeBytes: a link that does not carry every byte is an error that names the bytes and the setting to
+// change. One that loses some bytes, and each of them at times, is none.
+func TestLinksThatChangeBytes(t *testing.T) {
+	replace := func(old, with string) func(transporttest.Direction, []byte) []byte {
+		return func(_ transporttest.Direction, p []byte) []byte {
+			return bytes.ReplaceAll(p, []byte(old), []byte(with))
+		}
+	}
+	var sent []byte
+	for name, c := range map[string]struct {
+		change     func(transporttest.Direction, []byte) []byte
+		text, hint string
+	}{
+		"flow control": {func(_ transporttest.Direction, p []byte) []byte {
+			return slices.DeleteFunc(p, func(b byte) bool { return b == 0x11 || b == 0x13 })
+		}, "loses or changes the bytes 0x11, 0x13", "XON and XOFF"},
+		"line ends":       {replace("\n", "\r\n"), "the bytes 0x0a", "line ends"},
+		"carriage return": {replace("\r", "\n"), "the bytes 0x0d", "line ends"},
+		"telnet": {func(d transporttest.Direction, p []byte) []byte {
+			if d == transporttest.ToHost {
+				return bytes.ReplaceAll(p, []byte{0xff}, []byte{0xff, 0xff})
+			}
+			return bytes.ReplaceAll(p, []byte{0xff, 0xff}, []byte{0xff})
+		}, "the bytes 0xff", "telnet"},
+		"seven bits": {func(_ transporttest.Direction, p []byte) []byte {
+			for i := range p {
+				p[i] &= 0x7f
+			}
+			return p
+		}, "clears the highest bit", "8 data bits"},
+		"echo": {func(d transporttest.Direction, p []byte) []byte {
+			if d == transporttest.ToDevice {
+				sent = append(sent, p...)
+				return p
+			}
+			back := append(sent, p...)
+			sent = nil
+			return back
+		}, "sends back", "echo"},
+		"noise": {nil, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				host, device := transporttest.LossyPair()
+				defer host.Close()
+				go transporttest.Answer(device)
+				var link transport.Link
+				if c.change == nil {
+					link = transporttest.Damage(host, 1, transporttest.Noise{Drop: 0.01})
+				} else {
+					link = transporttest.Tamper(host, c.change)
+				}
+				_, err := transport.Dial(context.Background(), link, transport.SessionOptions{Seed: 0x22, CheckBytes: true})
+				class := failure.Transport
+				if c.text == "" {
+					class = ""
+				}
+				if failure.Of(err) != class || err != nil && !strings.Contains(err.Error(), c.text) ||
+					!strings.Contains(failure.Next(err), c.hint) {
+					t.Errorf("%v of class %s, advice %q", err, failure.Of(err), failure.Next(err))
+				}
+			})
+		})
 	}
 }
 

@@ -96,6 +96,12 @@ func (e *DamagedError) Error() string { return "message from the device arrived 
 // FailureClass returns failure.Transport.
 func (e *DamagedError) FailureClass() failure.Class { return failure.Transport }
 
+// NextStep returns what to check.
+func (e *DamagedError) NextStep() string {
+	return "check the link: lower its speed, shorten its cable; a serial server must carry every byte unchanged " +
+		"(raw mode, 8 data bits, no flow control)"
+}
+
 // waitError returns Link's error for the end of a wait that began at since: the context's error after a cancel, a
 // *TimeoutError after a deadline.
 func waitError(ctx context.Context, op string, since time.Time) error {
