@@ -5,8 +5,8 @@ package flasher
 import (
 	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -92,27 +92,22 @@ func TestZeroConfig(t *testing.T) {
 	}
 }
 
-// TestFailedFolder: the command in the error can be repeated for a while; other folders are removed.
-func TestFailedFolder(t *testing.T) {
+// TestKeptOutput: after a failure, a file has all that the tool printed, and no hint has the command, which erases.
+// Files of earlier runs are removed.
+func TestKeptOutput(t *testing.T) {
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
-	old, inUse := filepath.Join(tmp, folderName+"1"), filepath.Join(tmp, folderName+"2")
-	longAgo := time.Now().Add(-2 * failedFolderLife)
-	for _, name := range []string{filepath.Join(old, failedMark), filepath.Join(inUse, "openocd.cfg")} {
-		if err := os.Mkdir(filepath.Dir(name), 0o700); err != nil {
+	old, recent := filepath.Join(tmp, "boardsmith-flash-1.txt"), filepath.Join(tmp, "boardsmith-flash-2.txt")
+	longAgo := time.Now().Add(-2 * outputLife)
+	tool := filepath.Join(tmp, "tool")
+	for name, text := range map[string]string{
+		old: "", recent: "", tool: "#!/bin/sh\necho first line\necho failed to erase sector 3\nexit 3\n",
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o755); err != nil {
 			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		for _, path := range []string{name, filepath.Dir(name)} {
-			if err := os.Chtimes(path, longAgo, longAgo); err != nil {
-				t.Fatal(err)
-			}
 		}
 	}
-	tool := filepath.Join(tmp, "tool")
-	if err := os.WriteFile(tool, []byte("#!/bin/sh\nls segment0.bin\nexit 3\n"), 0o755); err != nil {
+	if err := os.Chtimes(old, longAgo, longAgo); err != nil {
 		t.Fatal(err)
 	}
 	p, err := New("openocd", Config{
@@ -122,29 +117,16 @@ func TestFailedFolder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	job := Job{Verify: []Segment{{0, []byte{1, 2, 3, 4}}}}
-	err = p.Do(t.Context(), job)
-	repeat, ok := strings.CutPrefix(failure.Next(err), "to see its whole output: ")
-	if output, _ := exec.Command("sh", "-c", repeat).Output(); !ok || string(output) != "segment0.bin\n" {
-		t.Errorf("%s printed %q", repeat, output)
+	err = p.Do(t.Context(), Job{Verify: []Segment{{0, []byte{1, 2, 3, 4}}}})
+	path, ok := strings.CutPrefix(failure.Next(err), "its whole output is in ")
+	if output, _ := os.ReadFile(path); !ok || string(output) != "first line\nfailed to erase sector 3\n" {
+		t.Errorf("%v: %s: %q", err, failure.Next(err), output)
 	}
-	if _, err := os.Stat(old); err == nil {
-		t.Error("the folder of an earlier run was not removed")
-	}
-	if _, err := os.Stat(inUse); err != nil {
-		t.Errorf("the folder of a current run: %v", err)
-	}
-
-	ctx, cancel := context.WithCancel(t.Context())
-	p, err = New("openocd", Config{
-		Flash: boards.Flash{Chip: "nrf51"},
-		Find:  func(string) (string, error) { cancel(); return tool, nil },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = p.Do(ctx, job) // it is stopped
-	if folders, _ := filepath.Glob(filepath.Join(tmp, folderName+"*")); len(folders) != 2 {
-		t.Errorf("folders %q, want those of the failed and of the current run", folders)
+	left, _ := filepath.Glob(filepath.Join(tmp, "boardsmith-*"))
+	want := []string{recent, path}
+	slices.Sort(left)
+	slices.Sort(want)
+	if !slices.Equal(left, want) {
+		t.Errorf("left are %q, want %q", left, want)
 	}
 }

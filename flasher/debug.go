@@ -63,7 +63,7 @@ func (o *openocd) Serve(ctx context.Context, halt Halt, port int, use func(conte
 	if err != nil {
 		return err
 	}
-	return inFolder(ctx, func(dir string) error {
+	return inFolder(func(dir string) error {
 		if err := o.shadow(dir); err != nil {
 			return err
 		}
@@ -94,7 +94,7 @@ func (p *pyocd) Serve(ctx context.Context, _ Halt, port int, use func(context.Co
 	if err != nil {
 		return err
 	}
-	return inFolder(ctx, func(dir string) error {
+	return inFolder(func(dir string) error {
 		gdb := server{name: gdbServer, command: p.command(path, args, dir), ready: "GDB server listening on port"}
 		return gdb.serveWatched(ctx, servesWithin, use)
 	})

@@ -5,8 +5,11 @@ package flasher
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
@@ -40,6 +43,10 @@ type ProgrammerError struct {
 	Hint  string        // the cause in plain words; "" if unknown
 	Next  string        // advice for this cause; "" if there is none
 	Err   error         // a *command.Error with the tool's output
+
+	// path of a file with all that the tool printed, which is deleted by a run after an hour or later; "" if Err's
+	// message has all
+	Output string
 }
 
 func (e *ProgrammerError) Error() string {
@@ -55,15 +62,15 @@ func (e *ProgrammerError) Unwrap() error { return e.Err }
 // FailureClass returns Class.
 func (e *ProgrammerError) FailureClass() failure.Class { return e.Class }
 
-// NextStep returns the advice for the cause, and the command that shows all that the programmer prints.
+// NextStep returns the advice for the cause, and where the programmer's output is. It never contains the command to
+// repeat: outside of the lease and the ledger, this would erase sectors that nobody counts.
 func (e *ProgrammerError) NextStep() string {
 	var steps []string
 	if e.Next != "" {
 		steps = append(steps, e.Next)
 	}
-	var c *command.Error
-	if errors.As(e.Err, &c) {
-		steps = append(steps, "to see its whole output: "+c.Command)
+	if e.Output != "" {
+		steps = append(steps, "its whole output is in "+e.Output)
 	}
 	return strings.Join(steps, "; ")
 }
@@ -183,12 +190,46 @@ func explain(err error) error {
 		return err
 	}
 	if errors.Is(err, command.ErrTooLong) {
-		return &ProgrammerError{Class: failure.Timeout, Hint: "the programmer hangs", Err: err}
+		return &ProgrammerError{Class: failure.Timeout, Hint: "the programmer hangs", Err: err, Output: keepOutput(c)}
 	}
 	for _, f := range failurePatterns {
 		if f.printed.MatchString(c.Text) {
-			return &ProgrammerError{f.class, f.hint, f.next, err}
+			return &ProgrammerError{Class: f.class, Hint: f.hint, Next: f.next, Err: err, Output: keepOutput(c)}
 		}
 	}
-	return &ProgrammerError{Class: failure.Flash, Err: err}
+	return &ProgrammerError{Class: failure.Flash, Err: err, Output: keepOutput(c)}
+}
+
+const (
+	outputName = "boardsmith-flash-*.txt"
+	outputLife = time.Hour
+)
+
+// keepOutput writes the tool's output to a temporary file and returns its path: "" if the error's message has all of it
+// or the file cannot be written. It removes files of earlier runs.
+func keepOutput(c *command.Error) string {
+	removeOldOutputs()
+	text := strings.TrimSpace(c.Text)
+	if text == c.LastLine() {
+		return ""
+	}
+	f, err := os.CreateTemp("", outputName)
+	if err != nil {
+		return ""
+	}
+	_, err = f.WriteString(text + "\n")
+	if err := errors.Join(err, f.Close()); err != nil {
+		_ = os.Remove(f.Name()) // best effort
+		return ""
+	}
+	return f.Name()
+}
+
+func removeOldOutputs() {
+	old, _ := filepath.Glob(filepath.Join(os.TempDir(), outputName)) // the pattern is valid
+	for _, name := range old {
+		if info, err := os.Lstat(name); err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > outputLife {
+			_ = os.Remove(name) // another user's file stays
+		}
+	}
 }

@@ -65,8 +65,8 @@ func TestHints(t *testing.T) {
 			t.Errorf("%s: %+v", c.says, e)
 		}
 		if !strings.Contains(err.Error(), c.says[strings.LastIndex(c.says, "\n")+1:]) ||
-			!strings.Contains(failure.Next(err), "tool -x") {
-			t.Errorf("%s: its own words are lost: %v; %s", c.says, err, failure.Next(err))
+			strings.Contains(failure.Next(err), "tool -x") {
+			t.Errorf("%s: its own words are lost, or a hint repeats it: %v; %s", c.says, err, failure.Next(err))
 		}
 	}
 }

@@ -4,16 +4,11 @@ package flasher
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
-	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/command"
 )
 
 // A toolRun is a command line, its files, and the marks that the tool prints.
@@ -71,43 +66,15 @@ func readBack(dir string, ranges []Range) ([]Segment, error) {
 	return all, nil
 }
 
-const (
-	folderName       = "boardsmith-flash"
-	failedMark       = "failed" // a file in the folder of a tool that has ended with an error
-	failedFolderLife = time.Hour
-)
-
-// inFolder calls do with a temporary folder. If the tool fails, the folder stays for a while, so that the command
-// in the error can be repeated.
-func inFolder(ctx context.Context, do func(dir string) error) error {
-	removeFailedFolders()
-	dir, err := os.MkdirTemp("", folderName)
+// inFolder calls do with a temporary folder.
+func inFolder(do func(dir string) error) error {
+	dir, err := os.MkdirTemp("", "boardsmith-flash")
 	if err != nil {
 		return err
 	}
 	err = do(dir)
-	tool := new(command.Error)
-	failed := errors.As(err, &tool) && ctx.Err() == nil
-	if !failed || os.WriteFile(filepath.Join(dir, failedMark), nil, 0o600) != nil {
-		_ = os.RemoveAll(dir) // best effort
-	}
+	_ = os.RemoveAll(dir) // best effort
 	return err
-}
-
-// removeFailedFolders removes the folders of runs that failed long ago. A folder without the mark may be in use, by a
-// gdb server for example.
-func removeFailedFolders() {
-	entries, _ := os.ReadDir(os.TempDir()) // keep what cannot be read
-	for _, e := range entries {
-		dir := filepath.Join(os.TempDir(), e.Name())
-		if !e.IsDir() || !strings.HasPrefix(e.Name(), folderName) {
-			continue
-		}
-		mark, err := os.Lstat(filepath.Join(dir, failedMark))
-		if err == nil && time.Since(mark.ModTime()) > failedFolderLife {
-			_ = os.RemoveAll(dir) // another user's folder stays
-		}
-	}
 }
 
 // verifyFolder compares the memory that was read into the folder with the job's segments.

@@ -32,7 +32,7 @@ func (c Config) runInspection(ctx context.Context, ranges []Range,
 			*registers[name] = value
 		}
 	}
-	err = inFolder(ctx, func(dir string) error {
+	err = inFolder(func(dir string) error {
 		if err := run(c, dir, c.readTimeout(ranges)); err != nil {
 			return explain(err)
 		}

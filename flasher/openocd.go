@@ -197,7 +197,7 @@ func (o *openocd) Do(ctx context.Context, j Job) error {
 	if err := o.checkReserved(j); err != nil {
 		return err
 	}
-	return inFolder(ctx, func(dir string) error {
+	return inFolder(func(dir string) error {
 		return openocdError(o.chipError(o.execute(ctx, o.plan(j, dir), dir, o.timeout(j))), j)
 	})
 }
@@ -254,7 +254,7 @@ func hex(s string) uint64 {
 
 // Read implements Programmer.
 func (o *openocd) Read(ctx context.Context, ranges []Range) (got []Segment, err error) {
-	err = inFolder(ctx, func(dir string) error {
+	err = inFolder(func(dir string) error {
 		r := &toolRun{args: o.connect(dir, noGDB)}
 		r.execute(openocdReads(r, ranges))
 		if err := o.execute(ctx, r, dir, o.readTimeout(ranges)); err != nil {

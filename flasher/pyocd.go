@@ -195,7 +195,7 @@ func (p *pyocd) Do(ctx context.Context, j Job) error {
 	if err != nil {
 		return err
 	}
-	return inFolder(ctx, func(dir string) error {
+	return inFolder(func(dir string) error {
 		if err := p.execute(ctx, r, dir, p.timeout(j)); err != nil {
 			return explain(p.chipError(err))
 		}
@@ -230,7 +230,7 @@ func (p *pyocd) readInto(ctx context.Context, dir string, ranges []Range) error 
 
 // Read implements Programmer.
 func (p *pyocd) Read(ctx context.Context, ranges []Range) (got []Segment, err error) {
-	err = inFolder(ctx, func(dir string) error {
+	err = inFolder(func(dir string) error {
 		if err := p.readInto(ctx, dir, ranges); err != nil {
 			return explain(err)
 		}

@@ -62,7 +62,7 @@ func (o *openocd) ServeRTT(
 	if err != nil {
 		return err
 	}
-	return inFolder(ctx, func(dir string) error {
+	return inFolder(func(dir string) error {
 		if err := o.shadow(dir); err != nil {
 			return err
 		}

@@ -36,7 +36,7 @@ func rttWords(n uint32) []uint32 {
 func (b *rig) setWords(at uint32, words ...uint32) {
 	b.t.Helper()
 	o := &openocd{b.conf}
-	err := inFolder(b.t.Context(), func(dir string) error {
+	err := inFolder(func(dir string) error {
 		args := o.connect(dir, noGDB)
 		for i, w := range words {
 			args = append(args, "-c", fmt.Sprintf("mww 0x%x 0x%x", at+4*uint32(i), w))
