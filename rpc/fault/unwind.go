@@ -134,6 +134,10 @@ func (u *unwinder) unwind(pc uint64) {
 			u.end(ret)
 			return
 		}
+		if !u.afterCall(u.Image, pc) { // no return address: it was overwritten
+			u.scan()
+			return
+		}
 		u.state, first = caller, false
 		u.addFrames(pc-1, false)
 	}

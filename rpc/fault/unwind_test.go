@@ -238,8 +238,10 @@ func TestChainEndsAtEntry(t *testing.T) {
 		{elf.EM_RISCV, "ef008000", 0, false},
 		{elf.EM_RISCV, "ef008000", 0x5000, true},
 		{elf.EM_RISCV, "ef008000", 0xfffffffd, true},
+		{elf.EM_RISCV, "ef008000", 0x1002, true}, // code, but after no call
 		{elf.EM_ARM, "00f010f8", 0, false},
 		{elf.EM_ARM, "00f010f8", 0x5001, true},
+		{elf.EM_ARM, "00f010f8", 0x1007, true},
 		{elf.EM_ARM, "00f010f8", 0xfffffffd, false}, // EXC_RETURN
 		{elf.EM_ARM, "00f010f8", 0xffffff00, false},
 		{elf.EM_ARM, "00f010f8", 0xfffffeff, true},
@@ -256,8 +258,11 @@ func TestChainEndsAtEntry(t *testing.T) {
 				binary.LittleEndian.PutUint32(rec.Stack[16:], 0x1004)
 			}
 			frames := p.frames(rec)
-			if last := frames[len(frames)-1]; last.Guessed != c.guessed || last.Guessed && last.PC != 0x1003 || !last.Guessed &&
-				len(frames) != 1 {
+			last, count := frames[len(frames)-1], 1
+			if c.guessed {
+				count = 2
+			}
+			if len(frames) != count || last.Guessed != c.guessed || last.Guessed && last.PC != 0x1003 {
 				t.Errorf("%v to %#x: %+v", c.machine, c.back, frames)
 			}
 		})
