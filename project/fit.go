@@ -87,10 +87,10 @@ func (p *Project) checkModelFits(a *mlf.Archive, m *mlf.Model) error {
 	if err != nil {
 		return err
 	}
-	if err := p.checkPacket(need); err != nil {
-		return err
+	if need.Packet > p.packetBytes() {
+		return p.packetError(a, m, need)
 	}
-	return p.checkArena(need)
+	return p.checkArena(need, 0)
 }
 
 // unsureWorkspace returns reasons why the workspace of standalone firmware may be too small.
@@ -146,15 +146,19 @@ func (p *Project) checkStack() error {
 	return e
 }
 
-// checkPacket returns an error if a call of the model exceeds the packet buffer. Copies of tensors stream and may
-// have any length.
-func (p *Project) checkPacket(need fit.ArenaNeed) error {
+// packetError returns the error of a call that exceeds the packet buffer, or of the arena if that is too small with the
+// larger buffer, which lies in it. Copies of tensors stream and may have any length.
+func (p *Project) packetError(a *mlf.Archive, m *mlf.Model, need fit.ArenaNeed) error {
 	have := p.packetBytes()
-	if need.Packet <= have {
-		return nil
-	}
 	const step = 64
 	wanted := int((need.Packet + step - 1) / step * step)
+	larger, err := fit.NeedOf(p.Board(), a, m, wanted)
+	if err != nil {
+		return err
+	}
+	if err := p.checkArena(larger, wanted); err != nil {
+		return err
+	}
 	e := &FitError{
 		Board: p.Board().Name, What: "packet buffer", Over: need.Packet - have, Need: need.Packet, Have: have,
 		Why: need.Call,
@@ -163,7 +167,9 @@ func (p *Project) checkPacket(need fit.ArenaNeed) error {
 	return e
 }
 
-func (p *Project) checkArena(need fit.ArenaNeed) error {
+// checkArena returns an error if the arena is too small. packet is the packet buffer's size with which need was
+// computed, in bytes; 0: the project's.
+func (p *Project) checkArena(need fit.ArenaNeed, packet int) error {
 	have := p.arenaBytes()
 	if need.Holds(have) {
 		for _, doubt := range need.Unsure() {
@@ -179,19 +185,28 @@ func (p *Project) checkArena(need fit.ArenaNeed) error {
 	if unsure := need.Unsure(); len(unsure) > 0 {
 		e.Why += "; it may be more: " + strings.Join(unsure, "; ")
 	}
-	p.suggest(e, fmt.Sprintf("arena_kib=%d", need.KiB), func(o *boards.Options) { o.ArenaKiB = need.KiB })
+	option := fmt.Sprintf("arena_kib=%d", need.KiB)
+	if packet > 0 {
+		e.Why += fmt.Sprintf(", with a packet buffer of %d bytes for %s", packet, need.Call)
+		option += fmt.Sprintf(" packet_bytes=%d", packet)
+	}
+	p.suggest(e, option, func(o *boards.Options) { o.ArenaKiB, o.PacketBytes = need.KiB, cmp.Or(packet, o.PacketBytes) })
 	return e
 }
 
-// suggest sets the error's option, and in a project with edited files its lines, if the template uses the option and
-// the board accepts the change.
+// suggest sets the error's option, or options separated by a space, and in a project with edited files its lines, if
+// the template uses each option and the board accepts the change.
 func (p *Project) suggest(e *FitError, option string, change func(*boards.Options)) {
-	name, _, _ := strings.Cut(option, "=")
 	o := p.state.Options
 	change(&o)
 	settings, err := p.Board().Settle(o)
-	if err != nil || !slices.Contains(p.state.Template.Options, name) {
+	if err != nil {
 		return
+	}
+	for word := range strings.FieldsSeq(option) {
+		if name, _, _ := strings.Cut(word, "="); !slices.Contains(p.state.Template.Options, name) {
+			return
+		}
 	}
 	e.Option = option
 	if edited, err := p.Edited(); err != nil || len(edited) == 0 {

@@ -319,6 +319,11 @@ func TestDoesNotFit(t *testing.T) {
 			FitError{What: "packet buffer", Option: "packet_bytes=384"},
 		},
 		{
+			"packet buffer and arena", "host", "digits_i8.graph",
+			boards.Options{PacketBytes: 256, ArenaKiB: 1},
+			FitError{What: "arena", Option: "arena_kib="},
+		},
+		{
 			"stack", "mps2_an385", "digits_i8.aot_packed",
 			boards.Options{StackBytes: 512},
 			FitError{What: "stack", Region: "ram", Option: "stack_bytes="},
@@ -351,7 +356,7 @@ func TestDoesNotFit(t *testing.T) {
 				!strings.Contains(err.Error(), strconv.FormatInt(e.Over, 10)) {
 				t.Errorf("%v: %v; %s", failure.Of(err), err, failure.Next(err))
 			}
-			helped, err := boards.ParseOptions([]string{e.Option})
+			helped, err := boards.ParseOptions(strings.Fields(e.Option))
 			must(t, err)
 			spec.Options.ArenaKiB = cmp.Or(helped.ArenaKiB, spec.Options.ArenaKiB)
 			spec.Options.PacketBytes = cmp.Or(helped.PacketBytes, spec.Options.PacketBytes)

@@ -21,7 +21,7 @@ type Error struct {
 	Need   int64  // bytes; 0 if only Over is known
 	Have   int64  // bytes; 0 if only Over is known
 	Why    string // what needs them; may be ""
-	Option string // what to change and to what, as in "arena_kib=40"; "" where no option helps
+	Option string // what to change and to what, as in "arena_kib=40", separated by spaces; "" where no option helps
 	Err    error  // the linker's; may be nil
 
 	// of a memory that is too small: parts that the board or the project places there, as the option place names them

@@ -44,6 +44,7 @@ var variables = map[string]string{
 	"Desk.Programmer":  "PROGRAMMER",
 	"Debugging.Attach": "ATTACH", "Debugging.Timeout": "TIMEOUT", "Monitoring.Baud": "BAUD",
 	"Desk.Reflash":   "FORCE",
+	"Host.Path":      "BOARDSMITH_PATH",
 	"Desk.Wait":      "WAIT",
 	"Spec.Board":     "BOARD",
 	"Spec.Force":     "FORCE",
@@ -62,8 +63,11 @@ func (c *Console) typedOption(name, value string) string {
 	if name == saveDevices {
 		return "SAVE=1 " + c.Mage("devices")
 	}
-	if value == "true" {
+	switch {
+	case value == "true":
 		value = "1"
+	case strings.Contains(value, " "):
+		value = "'" + value + "'"
 	}
 	return variables[name] + "=" + value
 }
