@@ -21,6 +21,7 @@ import (
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/transport"
 )
 
 // A Trial is what is tested, and how. Board must be set.
@@ -73,8 +74,15 @@ func (e *Error) NextStep() string {
 	case failure.ToolMissing, failure.ProbeMissing, failure.Compile, failure.Link:
 		return ""
 	}
+	var silent *transport.HandshakeError
+	if errors.As(e.Err, &silent) && silent.Received > 0 && silent.Changed == "" {
+		return bytesArrive
+	}
 	return e.Step.Look
 }
+
+const bytesArrive = "bytes arrive from the board, so its UART sends: look at the receive interrupt (UART_IRQ), the " +
+	"receive pin and, if frames are damaged, the rate (chip_uart_hz); docs/board.md, Troubleshooting"
 
 // Steps lists the steps in their order.
 func Steps() (list []Step) {

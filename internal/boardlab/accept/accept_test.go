@@ -277,8 +277,9 @@ func TestBrokenBoards(t *testing.T) {
 			if failed.Step.Name != b.step || !strings.Contains(err.Error(), b.text) {
 				t.Errorf("step %s: %v\nwant step %s, and in the text %q", failed.Step.Name, err, b.step, b.text)
 			}
-			if failed.NextStep() != failed.Step.Look {
-				t.Errorf("the next step is %q", failed.NextStep())
+			next, dead := failed.NextStep(), b.name == "receive interrupt dead"
+			if !dead && next != failed.Step.Look || dead && !strings.Contains(next, "bytes arrive") {
+				t.Errorf("the next step is %q", next)
 			}
 			page := r.Page("somebody", time.Time{})
 			if !strings.Contains(page, "\n## Wrong\n\n* **"+b.step+"**") || strings.Contains(page, "Accepted by") {

@@ -4,6 +4,7 @@ package accept
 
 import (
 	"bufio"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -170,7 +171,7 @@ func (r *Report) Page(by string, on time.Time) string {
 		line("\n## Wrong\n")
 		line("* **%s**: %s", r.Failed.Step.Name, r.Failed.Step.Doc)
 		line("  * %v", r.Failed.Err)
-		line("  * look at: %s", r.Failed.Step.Look)
+		line("  * look at: %s", cmp.Or(r.Failed.NextStep(), r.Failed.Step.Look))
 		for _, s := range steps[len(r.Results)+1:] {
 			line("* **%s**: not reached", s.Name)
 		}
