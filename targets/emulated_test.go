@@ -10,7 +10,35 @@ import (
 	"github.com/boardsmith/boardsmith/internal/cli/console"
 )
 
-// TestKeeperIsBuiltAtFirstUse has no keeper installed: Go builds the one of this module, once.
+// vendored returns a module that requires boardsmith and has its dependencies in a vendor folder.
+func vendored(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, change := range map[string][2]string{
+		"go.mod": {"../..", absolute(t, "..")}, "go.sum": {}, "magefile.go": {},
+	} {
+		data, err := os.ReadFile("../examples/own-repo/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := string(data)
+		if change[0] != "" {
+			text = strings.ReplaceAll(text, change[0], change[1])
+		}
+		if err := os.WriteFile(dir+"/"+name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := exec.Command("go", "mod", "vendor")
+	c.Dir = dir
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return dir
+}
+
+// TestKeeperIsBuiltAtFirstUse has no keeper installed: Go builds the one of the module that the user's requires, once,
+// also if that has a vendor folder, which lacks the keeper.
 func TestKeeperIsBuiltAtFirstUse(t *testing.T) {
 	t.Setenv("BOARDSMITH_HOME", t.TempDir())
 	t.Setenv("BOARDSMITH_KEEPER", "")
@@ -24,7 +52,7 @@ func TestKeeperIsBuiltAtFirstUse(t *testing.T) {
 	}
 	t.Setenv("PATH", bin)
 	c := console.New(os.Getenv, io.Discard, io.Discard)
-	c.Dir = absolute(t, "..")
+	c.Dir = vendored(t)
 	if path, err := findKeeper(); err == nil || !strings.Contains(err.Error(), "boardsmith-keeper is not installed") {
 		t.Fatalf("%s, %v", path, err)
 	}

@@ -171,7 +171,9 @@ func buildProgram(ctx context.Context, c *console.Console, name, path, install s
 	bar := c.Start("building "+name, 0)
 	defer bar.End()
 	err = command.Command{
-		Path: compiler, Args: []string{"build", "-o", path, programs + name}, Dir: c.Dir, Timeout: programTimeout,
+		// readonly: a vendor folder of the user's module lacks the program
+		Path: compiler, Args: []string{"build", "-mod=readonly", "-o", path, programs + name}, Dir: c.Dir,
+		Timeout: programTimeout,
 		// Go builds it without a C compiler; renaming it from GOTMPDIR is atomic.
 		Env: append(console.ToolEnv(), "CGO_ENABLED=0", "GOTMPDIR="+filepath.Dir(path)),
 	}.Run(ctx)

@@ -137,8 +137,9 @@ func Keep(args []string) error {
 	return keep(flags.Arg(0), *stays)
 }
 
-// Install is the command that installs the keeper of the boardsmith that a module requires, inside that module.
-const Install = "go install github.com/boardsmith/boardsmith/cmd/" + Program
+// Install is the command that installs the keeper of the boardsmith that a module requires, inside that module. Its
+// vendor folder, if there is one, lacks the keeper.
+const Install = "go install -mod=readonly github.com/boardsmith/boardsmith/cmd/" + Program
 
 // Find returns the path of the keeper's executable: the value of $BOARDSMITH_KEEPER, else the one beside this
 // executable, else the one on PATH, else last, if that is an executable. Otherwise: *command.MissingToolError.
