@@ -36,8 +36,9 @@ var (
 
 // notFound returns the error for a board, chip or cpu that is in no folder of the search path.
 func notFound(name string, available []string) error {
-	return failure.New(failure.Config, "choose one of: "+strings.Join(available, ", "), "board %q is not known%s",
-		name, jsonfile.DidYouMean(name, available))
+	next := "choose one of: " + strings.Join(available, ", ") + "; or name the folder that has boards/NAME.json: " +
+		failure.Option("Host.Path", "…")
+	return failure.New(failure.Config, next, "board %q is not known%s", name, jsonfile.DidYouMean(name, available))
 }
 
 // A FileError reports an error in a board file, with its line.

@@ -11,7 +11,9 @@ import (
 // A Host is what building (project.Builder) and the use of devices (Desk) share of this computer. The zero value is the
 // usual one. Its Progress must allow for calls from many goroutines.
 type Host struct {
-	Path     []string     // folders whose boards/, templates/ and libraries/ are searched before the shipped ones
+	// folders whose boards/, templates/ and libraries/ are searched before the shipped ones; nil: none. The command line
+	// sets it from BOARDSMITH_PATH and boardsmith.json, which the libraries do not read
+	Path     []string
 	Log      hclog.Logger // nil: no log
 	Progress Progress     // called during steps, from any goroutine; nil: not called
 	Cache    *cache.Cache // builds and their images; nil: the user's cache, or none on a system without a cache folder

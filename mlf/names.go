@@ -3,6 +3,7 @@
 package mlf
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -48,8 +49,9 @@ func Lookup(kind string, tensors []Tensor, name string) (int, error) {
 	for i, t := range tensors {
 		names[i], list[i] = t.Name, t.String()
 	}
-	return -1, failure.New(failure.Config, Nearest(name, names), "the model has no %s %q; its %ss are: %s",
-		kind, name, kind, strings.Join(list, "; "))
+	next := cmp.Or(Nearest(name, names), "use the name of an "+kind)
+	return -1, failure.New(failure.Config, next, "the model has no %s %q; its %ss are: %s", kind, name, kind,
+		strings.Join(list, "; "))
 }
 
 // isIdentifier reports whether the name is a C identifier.

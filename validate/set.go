@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/mlf"
@@ -101,10 +102,17 @@ func tooMany(n int64, what string) error {
 }
 
 func (t tensor) wants(a *ndarray.Array) error {
-	shape := ndarray.ShapeString(t.Shape)
-	batch := ndarray.ShapeString(append([]int64{-1}, t.Shape...))
-	return fmt.Errorf("%v %s is neither one sample, %v %s, nor several, %v %s", a.DType, ndarray.ShapeString(a.Shape),
-		t.DType, shape, t.DType, batch)
+	one := t.Shape
+	if len(one) > 0 && one[0] == 1 {
+		one = one[1:]
+	}
+	many := strings.Replace(ndarray.ShapeString(append([]int64{-1}, one...)), "-1", "N", 1)
+	wrong := "shape"
+	if a.DType != t.DType {
+		wrong = "type"
+	}
+	return fmt.Errorf("wrong %s: %v %s is neither one sample, %v %s, nor N samples, %v %s", wrong, a.DType,
+		ndarray.ShapeString(a.Shape), t.DType, ndarray.ShapeString(t.Shape), t.DType, many)
 }
 
 // labelsOf returns the labels in an array of integers with one axis, besides axes of length 1, or none.

@@ -260,7 +260,7 @@ func TestBadSets(t *testing.T) {
 		"another shape": {
 			[]ndarray.Named{named("x", floats([]int64{3, 1}, 1, 2, 3))},
 			Options{},
-			"is neither one sample",
+			"wrong shape: float32 (3, 1) is neither one sample, float32 (1, 3), nor N samples, float32 (N, 3)",
 		},
 		"a scalar": {
 			[]ndarray.Named{named("x", floats(nil, 1))},
@@ -270,7 +270,7 @@ func TestBadSets(t *testing.T) {
 		"another type": {
 			[]ndarray.Named{named("x", bytesOf(int8s, []int64{1, 3}, 1, 2, 3))},
 			Options{},
-			"float32 (1, 3)",
+			"wrong type: int8 (1, 3) is neither one sample, float32 (1, 3)",
 		},
 		"a short array": {
 			[]ndarray.Named{named("x", floats([]int64{1, 3}, 1))},
