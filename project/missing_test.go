@@ -81,26 +81,38 @@ func TestMissingSystem(t *testing.T) {
 	}
 }
 
-// TestAssert: a failed assert of an operator, and abort, are faults with their place, in the image of a chip, as
-// standalone firmware, in a process, and in RAM. An assert has its condition in each.
+// TestAssert: a failed assert of an operator, abort, and a division by zero with the flags of docs/faults.md are faults
+// with their place, in the image of a chip, as standalone firmware, in a process, and in RAM. An assert has its
+// condition in each.
 func TestAssert(t *testing.T) {
 	t.Parallel()
 	needBoardTools(t, "mps2_an385", nil)
-	statements := map[string]string{"assert": "assert(in[0] > 1000);", "abort": "abort();"}
-	for _, name := range drawn.Of(t, "checks of operators", []string{"assert", "abort"}, 1) {
+	statements := map[string]string{
+		"assert": "assert(in[0] > 1000);", "abort": "abort();",
+		"division": "static volatile int32_t zero; out[0] = in[0] / zero;",
+	}
+	for _, name := range drawn.Of(t, "checks of operators", []string{"assert", "abort", "division"}, 1) {
+		options := boards.Options{}
+		reason := fault.ReasonCheck
+		if name == "division" {
+			options.OperatorFlags = "-fsanitize=integer-divide-by-zero,-fsanitize-undefined-trap-on-error"
+			reason = fault.ReasonHardware
+		}
 		source := strings.NewReplacer(
 			"<math.h>", "<assert.h>\n#include <stdlib.h>", "return 0;", statements[name]+" return 0;",
 		).Replace(mlftest.TinyOperator)
 		model := mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": source})
 		for where, call := range map[string]func(*testing.T) error{
-			"image":   func(t *testing.T) error { return callTwice(t, projectOf(t, "mps2_an385", model, "")) },
-			"process": func(t *testing.T) error { return callTwice(t, projectOf(t, "host", model, "")) },
-			"RAM":     func(t *testing.T) error { return callTwiceInRAM(t, projectOf(t, "mps2_an385", model, "")) },
+			"image":   func(t *testing.T) error { return callTwice(t, projectWith(t, "mps2_an385", model, options)) },
+			"process": func(t *testing.T) error { return callTwice(t, projectWith(t, "host", model, options)) },
+			"RAM":     func(t *testing.T) error { return callTwiceInRAM(t, projectWith(t, "mps2_an385", model, options)) },
 			"RAM of a process": func(t *testing.T) error {
-				return callTwiceInRAM(t, projectOf(t, "host", model, ""))
+				return callTwiceInRAM(t, projectWith(t, "host", model, options))
 			},
 			"standalone": func(t *testing.T) error {
-				s, err := projectOf(t, "mps2_an385", model, boards.Standalone).RunStandalone(t.Context(), testEnv().desk(), "")
+				o := options
+				o.App = boards.Standalone
+				s, err := projectWith(t, "mps2_an385", model, o).RunStandalone(t.Context(), testEnv().desk(), "")
 				must(t, err)
 				defer s.Close()
 				_, err = s.Run(t.Context(), 1)
@@ -116,7 +128,7 @@ func TestAssert(t *testing.T) {
 				if logs := strings.Contains(err.Error(), "lib1.c:14: Check failed: in[0] > 1000"); logs != (name == "assert") {
 					t.Errorf("the condition in the error: %v, %v", logs, err)
 				}
-				if where == "image" && (faultErr.Record.Reason != fault.ReasonCheck || faultErr.Operator != "twice" ||
+				if where == "image" && (faultErr.Record.Reason != reason || faultErr.Operator != "twice" ||
 					!slices.ContainsFunc(faultErr.Frames, func(f fault.Frame) bool { return strings.HasSuffix(f.File, "lib1.c") })) {
 					t.Errorf("%v", err)
 				}
@@ -128,8 +140,12 @@ func TestAssert(t *testing.T) {
 // projectOf generates a project in a new folder.
 func projectOf(t *testing.T, board, model, app string) *Project {
 	t.Helper()
-	spec := Spec{Board: board, Model: model, Options: boards.Options{App: app}}
-	return generated(t, filepath.Join(t.TempDir(), "p"), spec)
+	return projectWith(t, board, model, boards.Options{App: app})
+}
+
+func projectWith(t *testing.T, board, model string, o boards.Options) *Project {
+	t.Helper()
+	return generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: board, Model: model, Options: o})
 }
 
 // callTwice runs a project of mlftest.Tiny and returns the error of its operator.
