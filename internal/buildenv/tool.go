@@ -60,10 +60,13 @@ func (e *ToolError) Assertion() string { return toolwords.Assertion(e.Message) }
 // FailureClass returns Class.
 func (e *ToolError) FailureClass() failure.Class { return e.Class }
 
-// NextStep returns the command that reproduces it, for a fault of the computer how to remove its cause; or "".
+// NextStep returns how to remove the cause if that is known, else the command that reproduces it, or "".
 func (e *ToolError) NextStep() string {
 	if e.Class == failure.Host {
 		return failure.Next(e.Err)
+	}
+	if next := toolwords.Advice(e.Message); next != "" {
+		return next
 	}
 	if e.Command == "" {
 		return ""

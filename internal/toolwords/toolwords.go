@@ -60,6 +60,9 @@ func Classify(text string) failure.Class {
 // a build tool such as ninja copies compilers' errors to its standard output, and others only report that it failed,
 // anywhere between these lines. The text is the one of the two that has the message.
 func Explain(stderr, both string) (class failure.Class, message, text string) {
+	if noWorkspace.MatchString(stderr) {
+		return failure.Config, strings.TrimSpace(stderr), stderr
+	}
 	if message := configureError(stderr); message != "" {
 		return failure.Config, message, stderr
 	}
@@ -83,6 +86,18 @@ func Explain(stderr, both string) (class failure.Class, message, text string) {
 		message = strings.TrimPrefix(lastWords(stderr[:at[0]])+"\n"+stderr[at[0]:at[1]], "\n")
 	}
 	return Classify(both), message, both
+}
+
+// noWorkspace matches west's output outside of a workspace, where it has no commands of Zephyr.
+var noWorkspace = regexp.MustCompile(`west: unknown command "build"`)
+
+// Advice returns the next step for a message of Explain; "" if the message has all.
+func Advice(message string) string {
+	if noWorkspace.MatchString(message) {
+		return "Zephyr's folder is not in a west workspace: run west init -l ZEPHYR_BASE there, or set ZEPHYR_BASE to the " +
+			"zephyr folder of a workspace"
+	}
+	return ""
 }
 
 // others returns the lines that do not only say that another tool failed.

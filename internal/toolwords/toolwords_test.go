@@ -34,6 +34,10 @@ func TestExplain(t *testing.T) {
 		class        failure.Class
 		message      string
 	}{
+		"west's outside of a workspace": {
+			"usage: west [-h]\nwest: unknown command \"build\"; do you need to run this inside a workspace?\n", "",
+			failure.Config, "usage: west [-h]\nwest: unknown command \"build\"; do you need to run this inside a workspace?",
+		},
 		"a compiler's error that ninja copies": {
 			west, "[1/2] cc a.c\nFAILED: a.o\ncc -c a.c\na.c:1:2: error: expected ';'\n    1 | x\nninja: build stopped\n" + west,
 			failure.Compile, "a.c:1:2: error: expected ';'\n    1 | x",
@@ -112,6 +116,9 @@ func TestExplain(t *testing.T) {
 		},
 	} {
 		class, message, text := Explain(c.stderr, c.both)
+		if workspace := strings.HasPrefix(name, "west's"); strings.Contains(Advice(message), "west init") != workspace {
+			t.Errorf("%s: advice %q", name, Advice(message))
+		}
 		if class != c.class || message != c.message || !strings.Contains(text, strings.SplitAfter(message, "\n")[0]) {
 			t.Errorf("%s: %s, %q in %q", name, class, message, text)
 		}
