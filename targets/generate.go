@@ -129,7 +129,7 @@ func (j *job) samples(a *mlf.Archive) ([]ndarray.Named, error) {
 	if err != nil {
 		return nil, err
 	}
-	arrays, err := inputs.ReadArrays(in.Samples, m)
+	arrays, err := inputs.ReadArrays(in.Samples, nil, m)
 	if err != nil {
 		return nil, fmt.Errorf("FIXED_INPUT: %w", err)
 	}

@@ -155,7 +155,7 @@ func modelInputs(j *job, m *mlf.Model) ([]ndarray.Named, string, error) {
 		return nil, "the firmware's samples", err
 	}
 	if j.in.Input != "" {
-		arrays, err := inputs.ReadArrays(j.in.Input, m)
+		arrays, err := inputs.ReadArrays(j.in.Input, j.in.Names, m)
 		return arrays, "input from " + j.in.Input, err
 	}
 	if j.project.ArchiveDigest() == samples.Digest() {

@@ -132,9 +132,9 @@ func validationSet(ctx context.Context, j *job) (*validate.Set, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	files := validate.Files{Inputs: j.in.Input, Expected: j.Env("EXPECT"), Labels: j.Env("LABELS")}
+	files := validate.Files{Inputs: j.in.Input, Expected: j.Env("EXPECT"), Labels: j.Env("LABELS"), Names: j.in.Names}
 	if files.Inputs == "" {
-		if digest != samples.Digest() || files != (validate.Files{}) {
+		if digest != samples.Digest() || files.Expected != "" || files.Labels != "" {
 			return nil, "", failure.New(failure.Config, "INPUT=PATH names a file .npz, or a folder of such files",
 				"no set of inputs is given")
 		}

@@ -33,6 +33,8 @@ type Files struct {
 	Inputs   string // may have expected outputs and labels too
 	Expected string // "": those in Inputs, if there are any
 	Labels   string // "": those in Inputs, if there are any
+
+	Names map[string]string // names of tensors by those of arrays in the files, where these differ
 }
 
 // allKinds are those of arrays that may be with the inputs.
@@ -42,6 +44,7 @@ var allKinds = []kind{inputKind, outputKind, labelKind}
 // each file.
 func Read(ctx context.Context, f Files, m *mlf.Model) (*Set, error) {
 	r := newReader(m)
+	r.names = f.Names
 	for _, x := range []struct {
 		path  string
 		kinds []kind
@@ -82,6 +85,9 @@ func (r *reader) read(ctx context.Context, path string, kinds []kind, only kind)
 		}
 		if len(arrays) == 1 && arrays[0].Name == "" {
 			arrays[0].Name = f.array
+		}
+		for i, a := range arrays {
+			arrays[i].Name = cmp.Or(r.names[a.Name], a.Name)
 		}
 		if err := r.add(f.path, arrays, kinds, only); err != nil {
 			return failure.Errorf(failure.Config, "%s: %w", f.path, err)
@@ -192,7 +198,8 @@ type reader struct {
 	model           *mlf.Model
 	inputs, outputs []tensor
 	columns         []*column
-	left            int // bytes
+	left            int               // bytes
+	names           map[string]string // Files.Names
 }
 
 func newReader(m *mlf.Model) *reader {
@@ -366,7 +373,10 @@ func (r *reader) unknown(name string, kinds []kind) error {
 			names, list = append(names, labelsName), append(list, labelsName)
 		}
 	}
-	next := cmp.Or(mlf.Nearest(name, names), "rename the array, or leave it out")
+	next := mlf.Nearest(name, names)
+	if next == "" && len(names) > 0 {
+		next = "rename the array, leave it out, or map it, as in " + failure.Option("Files.Names", names[0]+"="+name)
+	}
 	return failure.New(failure.Config, next, "array %q is none of: %s", name, strings.Join(list, "; "))
 }
 

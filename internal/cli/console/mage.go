@@ -44,6 +44,7 @@ var variables = map[string]string{
 	"Desk.Programmer":  "PROGRAMMER",
 	"Debugging.Attach": "ATTACH", "Debugging.Timeout": "TIMEOUT", "Monitoring.Baud": "BAUD",
 	"Desk.Reflash":   "FORCE",
+	"Files.Names":    "INPUT", // of package validate
 	"Host.Path":      "BOARDSMITH_PATH",
 	"Desk.Wait":      "WAIT",
 	"Spec.Board":     "BOARD",
@@ -64,6 +65,8 @@ func (c *Console) typedOption(name, value string) string {
 		return "SAVE=1 " + c.Mage("devices")
 	}
 	switch {
+	case name == "Files.Names":
+		return "INPUT='PATH " + value + "'"
 	case value == "true":
 		value = "1"
 	case strings.Contains(value, " "):

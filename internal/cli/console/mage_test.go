@@ -69,7 +69,7 @@ func TestNextStep(t *testing.T) {
 	c.mage, c.Dir = "./ci", t.TempDir()
 	save := failure.Option("DeskFile.Note", "") + "; " + failure.Option("Desk.Reflash", "true") + " and " +
 		failure.Option("which", "a b}=%{") + ": " + failure.Target("board:show") + " {it}"
-	const want = "SAVE=1 ./ci devices; FORCE=1 and DEVICE=a b}=%{: ./ci board:show {it}"
+	const want = "SAVE=1 ./ci devices; FORCE=1 and DEVICE='a b}=%{': ./ci board:show {it}"
 	if got := c.NextStep(failure.New(failure.Config, save, "x")); got != want {
 		t.Errorf("next step %q, want %q", got, want)
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"strconv"
 	"strings"
 
@@ -17,12 +18,27 @@ import (
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
-// ReadArrays reads INPUT, the file with the arrays of a model's inputs. An unknown or a missing input is an error
-// before anything is sent.
-func ReadArrays(path string, m *mlf.Model) ([]ndarray.Named, error) {
+// splitNames splits "PATH TENSOR=ARRAY…", which maps arrays of a file to tensors of other names.
+func splitNames(value string) (path string, names map[string]string) {
+	for names = map[string]string{}; ; {
+		at := strings.LastIndexByte(value, ' ')
+		tensor, array, ok := strings.Cut(value[at+1:], "=")
+		if _, err := os.Stat(value); at <= 0 || !ok || err == nil || strings.ContainsAny(tensor+array, `/\`) {
+			return value, names
+		}
+		names[array], value = tensor, value[:at]
+	}
+}
+
+// ReadArrays reads INPUT, the file with the arrays of a model's inputs, some perhaps under other names. An unknown or a
+// missing input is an error before anything is sent.
+func ReadArrays(path string, names map[string]string, m *mlf.Model) ([]ndarray.Named, error) {
 	arrays, err := ndarray.ReadNPZ(path)
 	if err != nil {
 		return nil, fmt.Errorf("INPUT: %w", err)
+	}
+	for i, a := range arrays {
+		arrays[i].Name = cmp.Or(names[a.Name], a.Name)
 	}
 	if len(arrays) == 1 && arrays[0].Name == "" && len(m.Inputs) == 1 {
 		arrays[0].Name = m.Inputs[0].Name // one .npy for the only input
@@ -31,7 +47,9 @@ func ReadArrays(path string, m *mlf.Model) ([]ndarray.Named, error) {
 	for _, a := range arrays {
 		i, err := mlf.Lookup("input", m.Inputs, a.Name)
 		if err != nil {
-			return nil, fmt.Errorf("INPUT %s: %w", path, err)
+			next := cmp.Or(mlf.Nearest(a.Name, []string{m.Inputs[0].Name}),
+				fmt.Sprintf("INPUT='%s %s=%s' takes it for this input", path, m.Inputs[0].Name, a.Name))
+			return nil, failure.New(failure.Config, next, "INPUT %s: %w", path, err)
 		}
 		if given[i] {
 			return nil, failure.Errorf(failure.Config, "INPUT %s: two arrays for input %q", path, m.Inputs[i].Name)

@@ -69,7 +69,8 @@ type Inputs struct {
 	Timeout  time.Duration // of one call
 	Wait     time.Duration // how long to wait for a device that another process uses
 	Input    string
-	Samples  string // path of the inputs that are compiled into standalone firmware; "": those of the project
+	Names    map[string]string // of arrays in Input: the model's tensor by the array's name
+	Samples  string            // path of the inputs that are compiled into standalone firmware; "": those of the project
 	Output   string
 	Product  string // of a release; "": not named
 	Version  string // of the product
@@ -323,7 +324,7 @@ func (in *Inputs) fill(m *Recorded) {
 
 // plain reads the inputs that are not in project.json.
 func (in *Inputs) plain(env console.Environ, named boardsmithjson.Choice) error {
-	in.Input = cmp.Or(env("INPUT"), named.Input, in.Config.Input)
+	in.Input, in.Names = splitNames(cmp.Or(env("INPUT"), named.Input, in.Config.Input))
 	in.Output, in.Samples = env("OUTPUT"), env("FIXED_INPUT")
 	in.Product = cmp.Or(env("PRODUCT"), named.Product, in.Config.Product)
 	in.Version = cmp.Or(env("VERSION"), named.Version, in.Config.Version)

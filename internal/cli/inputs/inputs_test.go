@@ -1,6 +1,7 @@
 package inputs
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -337,5 +338,23 @@ func TestRAMParameters(t *testing.T) {
 	}
 	if _, err := RAMParameters("vww=ram", models); !strings.Contains(failure.Next(err), "kws, det") {
 		t.Errorf("the advice does not name the models: %s", failure.Next(err))
+	}
+}
+
+// TestSplitNames: what follows a path maps arrays, unless it is part of the path.
+func TestSplitNames(t *testing.T) {
+	odd := filepath.Join(t.TempDir(), "a b=c")
+	writeFile(t, odd, "")
+	for value, want := range map[string]string{
+		"x.npz":              "x.npz map[]",
+		"my x.npz":           "my x.npz map[]",
+		"my x.npz a=b c:0=d": "my x.npz map[b:a d:c:0]",
+		"x.npz a=b/c":        "x.npz a=b/c map[]",
+		odd:                  odd + " map[]",
+		odd + " d=e":         odd + " map[e:d]",
+	} {
+		if path, names := splitNames(value); fmt.Sprint(path, " ", names) != want {
+			t.Errorf("%q: %q %v, want %s", value, path, names, want)
+		}
 	}
 }
