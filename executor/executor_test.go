@@ -18,6 +18,7 @@ import (
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
+	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
@@ -509,7 +510,7 @@ func (f *flaky) Lossy() bool { return true }
 
 func (f *flaky) Send(ctx context.Context, parts ...[]byte) error {
 	f.hit = false
-	if rpc.Code(parts[0][8]) == rpc.CodeCopyToRemote {
+	if tvmrpc.Code(parts[0][8]) == tvmrpc.CodeCopyToRemote {
 		f.hit = f.damage(f.copies)
 		f.copies++
 	}
@@ -525,7 +526,7 @@ func (f *flaky) Recv(ctx context.Context) ([]byte, error) {
 	if err != nil || !f.hit {
 		return msg, err
 	}
-	refusal := rpc.Packet{Code: rpc.CodeException, Args: []rpc.Value{rpc.Text("boardsmith: damaged copy")}}
+	refusal := tvmrpc.Packet{Code: tvmrpc.CodeException, Args: []tvmrpc.Value{tvmrpc.Text("boardsmith: damaged copy")}}
 	return refusal.AppendHead(nil), nil
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
+	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/rpc/fault"
@@ -416,8 +417,8 @@ func TestOperatorsRefused(t *testing.T) {
 func withoutWindows(t *testing.T) *rpc.Session {
 	host, far := transporttest.Pair()
 	d := &rpctest.Device{Globals: map[string]rpctest.Func{
-		"boardsmith.memory": func(*rpctest.Device, []rpc.Value) ([]rpc.Value, error) {
-			return rpctest.Result(rpc.Raw([]byte{1, 0})), nil
+		"boardsmith.memory": func(*rpctest.Device, []tvmrpc.Value) ([]tvmrpc.Value, error) {
+			return rpctest.Result(tvmrpc.Raw([]byte{1, 0})), nil
 		},
 	}}
 	ended := make(chan struct{})

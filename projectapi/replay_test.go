@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
+	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/transport"
 )
@@ -142,7 +143,7 @@ func repeat(t *testing.T, session []recorded, archive string) {
 	}
 	same := own{ids: map[uint64]uint64{}}
 	for i, q := range requests {
-		if q.Code == rpc.CodeShutdown || i >= len(replies) {
+		if q.Code == tvmrpc.CodeShutdown || i >= len(replies) {
 			continue
 		}
 		if err := same.repeat(ctx, s, q, replies[i]); err != nil {
@@ -166,7 +167,7 @@ func dataOf(t *testing.T, raw json.RawMessage) []byte {
 }
 
 // packets returns the RPC packets in a recorded stream.
-func packets(t *testing.T, stream []byte) (all []*rpc.Packet) {
+func packets(t *testing.T, stream []byte) (all []*tvmrpc.Packet) {
 	t.Helper()
 	var u transport.Unframer
 	for len(stream) > 0 {
@@ -180,7 +181,7 @@ func packets(t *testing.T, stream []byte) (all []*rpc.Packet) {
 		if len(message) < header || message[2] != normal {
 			continue
 		}
-		p := new(rpc.Packet)
+		p := new(tvmrpc.Packet)
 		if err := p.Parse(message[header:]); err != nil {
 			t.Fatal(err)
 		}
@@ -193,7 +194,7 @@ func packets(t *testing.T, stream []byte) (all []*rpc.Packet) {
 type own struct{ ids map[uint64]uint64 }
 
 // repeat sends a recorded request, and compares the answer with the recorded one, but for handles, addresses and times.
-func (o own) repeat(ctx context.Context, s *rpc.Session, q, want *rpc.Packet) error {
+func (o own) repeat(ctx context.Context, s *rpc.Session, q, want *tvmrpc.Packet) error {
 	mine := *q
 	mine.Handle = o.id(q.Handle)
 	mine.Tensor.Data = o.id(q.Tensor.Data)
@@ -209,7 +210,7 @@ func (o own) repeat(ctx context.Context, s *rpc.Session, q, want *rpc.Packet) er
 		}
 		mine.Args = append(mine.Args, a)
 	}
-	if mine.Code == rpc.CodeInitServer {
+	if mine.Code == tvmrpc.CodeInitServer {
 		return nil // the session has done so
 	}
 	answer, err := s.Do(ctx, &mine)
@@ -220,7 +221,7 @@ func (o own) repeat(ctx context.Context, s *rpc.Session, q, want *rpc.Packet) er
 	if got.Code != want.Code {
 		return fmt.Errorf("answer %v %v, TVM's was %v %v", got.Code, got.Args, want.Code, want.Args)
 	}
-	if want.Code == rpc.CodeException {
+	if want.Code == tvmrpc.CodeException {
 		return nil // texts are our own
 	}
 	if !bytes.Equal(got.Data, want.Data) {
@@ -238,7 +239,7 @@ func (o own) repeat(ctx context.Context, s *rpc.Session, q, want *rpc.Packet) er
 }
 
 // sameValue compares a value of an answer; a handle or an address becomes known.
-func (o own) sameValue(got, want rpc.Value) error {
+func (o own) sameValue(got, want tvmrpc.Value) error {
 	switch {
 	case got.Type != want.Type:
 		return fmt.Errorf("type %v, TVM's was %v", got.Type, want.Type)
@@ -247,7 +248,7 @@ func (o own) sameValue(got, want rpc.Value) error {
 			return fmt.Errorf("%#x, TVM's was %#x", got.Word, want.Word)
 		}
 		o.ids[want.Word] = got.Word
-	case want.Type == rpc.TypeBytes:
+	case want.Type == tvmrpc.TypeBytes:
 		if len(got.Data) != len(want.Data) { // times
 			return fmt.Errorf("%d bytes, TVM's were %d", len(got.Data), len(want.Data))
 		}
@@ -271,9 +272,9 @@ func (o own) id(theirs uint64) uint64 {
 }
 
 // isID reports whether a value is a handle or an address of the device.
-func isID(t rpc.TypeCode) bool {
+func isID(t tvmrpc.TypeCode) bool {
 	switch t {
-	case rpc.TypeHandle, rpc.TypeModule, rpc.TypeFunction, rpc.TypeNDArray:
+	case tvmrpc.TypeHandle, tvmrpc.TypeModule, tvmrpc.TypeFunction, tvmrpc.TypeNDArray:
 		return true
 	}
 	return false

@@ -12,6 +12,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
+	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/rpc/fault"
 )
@@ -21,12 +22,12 @@ import (
 func budgeted(budgets *[]int64) *rpctest.Device {
 	d := faulty(&fault.Record{Reason: fault.ReasonTimeout, WordBytes: 4, Code: 20})
 	budget := 10 * time.Second // its own
-	d.Globals["boardsmith.budget"] = func(_ *rpctest.Device, args []rpc.Value) ([]rpc.Value, error) {
+	d.Globals["boardsmith.budget"] = func(_ *rpctest.Device, args []tvmrpc.Value) ([]tvmrpc.Value, error) {
 		*budgets = append(*budgets, int64(args[0].Word))
 		budget = time.Duration(args[0].Word) * time.Millisecond
 		return rpctest.Nothing(), nil
 	}
-	d.Module["endless"] = func(d *rpctest.Device, _ []rpc.Value) ([]rpc.Value, error) {
+	d.Module["endless"] = func(d *rpctest.Device, _ []tvmrpc.Value) ([]tvmrpc.Value, error) {
 		time.Sleep(budget)
 		r := fault.Record{
 			Reason: fault.ReasonTimeout, WordBytes: 4, Code: uint32(budget.Milliseconds()),
@@ -159,7 +160,10 @@ func TestCallsWorkWithoutBudgets(t *testing.T) {
 	if err := s.Close(ctx); err != nil {
 		t.Fatal(err)
 	}
-	want := []rpc.Code{rpc.CodeGetGlobalFunc, rpc.CodeGetGlobalFunc, rpc.CodeCallFunc, rpc.CodeCallFunc, rpc.CodeCallFunc}
+	want := []tvmrpc.Code{
+		tvmrpc.CodeGetGlobalFunc, tvmrpc.CodeGetGlobalFunc, tvmrpc.CodeCallFunc,
+		tvmrpc.CodeCallFunc, tvmrpc.CodeCallFunc,
+	}
 	if !slices.Equal(d.Requests, want) {
 		t.Errorf("requests %v, want %v", d.Requests, want)
 	}

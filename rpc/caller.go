@@ -10,6 +10,8 @@ import (
 	"math"
 	"strings"
 	"time"
+
+	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 )
 
 // A caller calls functions of the device by their handles. It is the layer of a Session above channel.
@@ -37,8 +39,8 @@ func (c *caller) lookup(ctx context.Context, name string) (uint64, error) {
 	if h, ok := c.handles[name]; ok {
 		return h, nil
 	}
-	p := c.begin(CodeGetGlobalFunc)
-	p.Args = append(p.Args, Text(name))
+	p := c.begin(tvmrpc.CodeGetGlobalFunc)
+	p.Args = append(p.Args, tvmrpc.Text(name))
 	h, err := c.exchangeHandle(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("looking up %s: %w", name, err)
@@ -60,7 +62,7 @@ func isNotFound(err error) bool {
 }
 
 // call exchanges the CallFunc in c.request and returns the reply's values, which are valid until the next exchange.
-func (c *caller) call(ctx context.Context) ([]Value, error) {
+func (c *caller) call(ctx context.Context) ([]tvmrpc.Value, error) {
 	if err := c.regrant(ctx); err != nil {
 		return nil, err
 	}
@@ -71,8 +73,8 @@ func (c *caller) call(ctx context.Context) ([]Value, error) {
 }
 
 // callScalar calls a function whose result is no object on the device.
-func (c *caller) callScalar(ctx context.Context, handle uint64, args ...Value) (any, error) {
-	p := c.begin(CodeCallFunc)
+func (c *caller) callScalar(ctx context.Context, handle uint64, args ...tvmrpc.Value) (any, error) {
+	p := c.begin(tvmrpc.CodeCallFunc)
 	p.Handle, p.Args = handle, append(p.Args, args...)
 	values, err := c.call(ctx)
 	if err != nil {
@@ -149,8 +151,8 @@ func (c *caller) sendBudget(ctx context.Context, d time.Duration) error {
 		return err
 	}
 	ms := (d + time.Millisecond - 1).Milliseconds() // rounded up: 0 would mean the device's default
-	p := c.begin(CodeCallFunc)
-	p.Handle, p.Args = handle, append(p.Args, Int(ms))
+	p := c.begin(tvmrpc.CodeCallFunc)
+	p.Handle, p.Args = handle, append(p.Args, tvmrpc.Int(ms))
 	return c.exchange(ctx)
 }
 
@@ -163,18 +165,18 @@ func (c *caller) regrant(ctx context.Context) error {
 	return c.grant(ctx)
 }
 
-var errResult = &ProtocolError{"invalid result of a call"}
+var errResult = &tvmrpc.ProtocolError{Detail: "invalid result of a call"}
 
 // resultOf splits the result of a call into its type and its value (rpc.md §4.2).
-func resultOf(args []Value) (TypeCode, Value, error) {
-	if len(args) < 2 || args[0].Type != TypeInt || args[0].Word > math.MaxInt8 {
-		return 0, Value{}, errResult
+func resultOf(args []tvmrpc.Value) (tvmrpc.TypeCode, tvmrpc.Value, error) {
+	if len(args) < 2 || args[0].Type != tvmrpc.TypeInt || args[0].Word > math.MaxInt8 {
+		return 0, tvmrpc.Value{}, errResult
 	}
-	return TypeCode(args[0].Word), args[1], nil
+	return tvmrpc.TypeCode(args[0].Word), args[1], nil
 }
 
 // scalar decodes a result that is no object on the device. It shares no memory with args.
-func scalar(args []Value) (any, error) {
+func scalar(args []tvmrpc.Value) (any, error) {
 	kind, v, err := resultOf(args)
 	if err != nil {
 		return nil, err
@@ -183,31 +185,31 @@ func scalar(args []Value) (any, error) {
 		return nil, errResult
 	}
 	switch kind {
-	case TypeInt:
+	case tvmrpc.TypeInt:
 		return int64(v.Word), nil
-	case TypeUint:
+	case tvmrpc.TypeUint:
 		return v.Word, nil
-	case TypeFloat:
+	case tvmrpc.TypeFloat:
 		return math.Float64frombits(v.Word), nil
-	case TypeNull:
+	case tvmrpc.TypeNull:
 		return nil, nil
-	case TypeDType:
-		return wordDType(v.Word), nil
-	case TypeDevice:
-		return wordDevice(v.Word), nil
-	case TypeStr:
+	case tvmrpc.TypeDType:
+		return tvmrpc.WordDType(v.Word), nil
+	case tvmrpc.TypeDevice:
+		return tvmrpc.WordDevice(v.Word), nil
+	case tvmrpc.TypeStr:
 		return string(v.Data), nil
-	case TypeBytes:
+	case tvmrpc.TypeBytes:
 		return append([]byte(nil), v.Data...), nil
-	case TypeHandle:
+	case tvmrpc.TypeHandle:
 		return Handle(v.Word), nil
 	}
 	return nil, errResult
 }
 
-func (c *caller) freeHandle(ctx context.Context, handle uint64, kind TypeCode) error {
-	p := c.begin(CodeFreeHandle)
-	p.Args = append(p.Args, Opaque(handle), Int(int64(kind)))
+func (c *caller) freeHandle(ctx context.Context, handle uint64, kind tvmrpc.TypeCode) error {
+	p := c.begin(tvmrpc.CodeFreeHandle)
+	p.Args = append(p.Args, tvmrpc.Opaque(handle), tvmrpc.Int(int64(kind)))
 	if err := c.exchangeVoid(ctx); err != nil {
 		return fmt.Errorf("freeing handle %#x: %w", handle, err)
 	}
@@ -215,8 +217,8 @@ func (c *caller) freeHandle(ctx context.Context, handle uint64, kind TypeCode) e
 }
 
 func (c *caller) freeData(ctx context.Context, handle uint64) error {
-	p := c.begin(CodeFreeData)
-	p.Args = append(p.Args, OnDevice(CPU), Opaque(handle))
+	p := c.begin(tvmrpc.CodeFreeData)
+	p.Args = append(p.Args, tvmrpc.OnDevice(tvmrpc.CPU), tvmrpc.Opaque(handle))
 	if err := c.exchangeVoid(ctx); err != nil {
 		return fmt.Errorf("freeing a tensor: %w", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/transport"
 )
 
@@ -50,7 +51,7 @@ type channel struct {
 	onReset  func()                             // discards what was valid until a reset
 	revive   func(context.Context, error) error // begins a new session after a reset; returns the request's error
 
-	request, reply Packet
+	request, reply tvmrpc.Packet
 	out            []byte    // the encoded request, reused
 	parts          [2][]byte // of the message, reused
 }
@@ -84,8 +85,8 @@ func (c *channel) leave() { <-c.turn }
 func (c *channel) lost() bool { return c.broken != nil || c.resetErr != nil }
 
 // begin returns an empty request to fill.
-func (c *channel) begin(code Code) *Packet {
-	c.request = Packet{Code: code, Args: c.request.Args[:0]}
+func (c *channel) begin(code tvmrpc.Code) *tvmrpc.Packet {
+	c.request = tvmrpc.Packet{Code: code, Args: c.request.Args[:0]}
 	return &c.request
 }
 
@@ -216,19 +217,19 @@ func (c *channel) accept(msg []byte) error {
 	if err := c.reply.Parse(msg); err != nil {
 		return c.breakUp(err)
 	}
-	want := CodeReturn
-	if c.request.Code == CodeCopyFromRemote {
-		want = CodeCopyAck
+	want := tvmrpc.CodeReturn
+	if c.request.Code == tvmrpc.CodeCopyFromRemote {
+		want = tvmrpc.CodeCopyAck
 	}
 	switch c.reply.Code {
 	case want:
 		return nil
-	case CodeException:
-		if args := c.reply.Args; len(args) == 1 && args[0].Type == TypeStr {
+	case tvmrpc.CodeException:
+		if args := c.reply.Args; len(args) == 1 && args[0].Type == tvmrpc.TypeStr {
 			return exception(string(args[0].Data))
 		}
 	}
-	return c.breakUp(protocolErrorf("%v in answer to %v", c.reply.Code, c.request.Code))
+	return c.breakUp(tvmrpc.Errorf("%v in answer to %v", c.reply.Code, c.request.Code))
 }
 
 // exchangeVoid is exchange for a request with an empty reply.
@@ -236,7 +237,7 @@ func (c *channel) exchangeVoid(ctx context.Context) error {
 	if err := c.exchange(ctx); err != nil {
 		return err
 	}
-	return c.wantReply(TypeNull)
+	return c.wantReply(tvmrpc.TypeNull)
 }
 
 // exchangeHandle is exchange for a request that is answered by a handle.
@@ -244,15 +245,15 @@ func (c *channel) exchangeHandle(ctx context.Context) (uint64, error) {
 	if err := c.exchange(ctx); err != nil {
 		return 0, err
 	}
-	if err := c.wantReply(TypeHandle); err != nil {
+	if err := c.wantReply(tvmrpc.TypeHandle); err != nil {
 		return 0, err
 	}
 	return c.reply.Args[0].Word, nil
 }
 
-func (c *channel) wantReply(t TypeCode) error {
+func (c *channel) wantReply(t tvmrpc.TypeCode) error {
 	if args := c.reply.Args; len(args) != 1 || args[0].Type != t {
-		return c.breakUp(protocolErrorf("answer to %v is not one value of type %d", c.request.Code, t))
+		return c.breakUp(tvmrpc.Errorf("answer to %v is not one value of type %d", c.request.Code, t))
 	}
 	return nil
 }

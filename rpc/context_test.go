@@ -8,6 +8,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/failuretest"
 	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
+	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/transport"
@@ -25,7 +26,7 @@ type used struct {
 func use(t *testing.T) used {
 	release := make(chan struct{})
 	d := device()
-	d.Globals["slow"] = func(*rpctest.Device, []rpc.Value) ([]rpc.Value, error) {
+	d.Globals["slow"] = func(*rpctest.Device, []tvmrpc.Value) ([]tvmrpc.Value, error) {
 		<-release
 		return rpctest.Nothing(), nil
 	}
@@ -43,8 +44,11 @@ func TestContexts(t *testing.T) {
 	u := use(t)
 	array := must[*ndarray.Array](t)(ndarray.New(i8, 4))
 	bytes := make([]byte, 4)
-	resource := must[*rpc.Answer](t)(u.Do(within(t, 10*time.Second), &rpc.Packet{
-		Code: rpc.CodeAllocData, Args: []rpc.Value{rpc.OnDevice(rpc.CPU), rpc.Int(8), rpc.Int(8), rpc.DType(i8)},
+	resource := must[*tvmrpc.Answer](t)(u.Do(within(t, 10*time.Second), &tvmrpc.Packet{
+		Code: tvmrpc.CodeAllocData, Args: []tvmrpc.Value{
+			tvmrpc.OnDevice(tvmrpc.CPU), tvmrpc.Int(8), tvmrpc.Int(8),
+			tvmrpc.DType(i8),
+		},
 	})).Created[0]
 	var device rpc.Transport
 	dial := func() *transport.Session {
@@ -72,14 +76,17 @@ func TestContexts(t *testing.T) {
 		"Session.AcknowledgeDamage": u.AcknowledgeDamage,
 		"Session.SetBudget":         func(ctx context.Context) error { return u.SetBudget(ctx, time.Second) },
 		"Session.Do": func(ctx context.Context) error {
-			_, err := u.Do(ctx, &rpc.Packet{Code: rpc.CodeStreamSync, Args: []rpc.Value{rpc.OnDevice(rpc.CPU), rpc.Opaque(0)}})
+			_, err := u.Do(ctx, &tvmrpc.Packet{
+				Code: tvmrpc.CodeStreamSync,
+				Args: []tvmrpc.Value{tvmrpc.OnDevice(tvmrpc.CPU), tvmrpc.Opaque(0)},
+			})
 			return err
 		},
-		"Resource.Free":    resource.Free,
-		"Session.TensorAt": func(ctx context.Context) error { _, err := u.TensorAt(ctx, 8, i8, nil); return err },
-		"Tensor.Discard":   u.tensor.Discard,
-		"Session.Close":    func(ctx context.Context) error { return use(t).Close(ctx) },
-		"Module.Function":  func(ctx context.Context) error { _, err := u.lib.Function(ctx, "fail"); return err },
+		"Session.FreeResource": func(ctx context.Context) error { return u.FreeResource(ctx, resource) },
+		"Session.TensorAt":     func(ctx context.Context) error { _, err := u.TensorAt(ctx, 8, i8, nil); return err },
+		"Tensor.Discard":       u.tensor.Discard,
+		"Session.Close":        func(ctx context.Context) error { return use(t).Close(ctx) },
+		"Module.Function":      func(ctx context.Context) error { _, err := u.lib.Function(ctx, "fail"); return err },
 		"Module.Time": func(ctx context.Context) error {
 			_, err := u.lib.Time(ctx, "negate", rpc.TimeOptions{})
 			return err

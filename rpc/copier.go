@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/crc32"
 
+	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/transport"
 )
@@ -77,13 +78,13 @@ func (c *copier) packetSize(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	result, err := c.callScalar(ctx, handle, Int(1))
+	result, err := c.callScalar(ctx, handle, tvmrpc.Int(1))
 	if err != nil {
 		return 0, fmt.Errorf("calling %s: %w", packetFunction, err)
 	}
 	n, ok := result.(int64)
 	if !ok || n <= 0 || n > 1<<31 {
-		return 0, c.breakUp(protocolErrorf("%s returned %v", packetFunction, result))
+		return 0, c.breakUp(tvmrpc.Errorf("%s returned %v", packetFunction, result))
 	}
 	const notCounted = 11 // the packet's length and the session's header
 	l.fetched, l.packet = true, int(n)+notCounted
@@ -95,7 +96,7 @@ func (c *copier) packetSize(ctx context.Context) (int, error) {
 func (c *copier) checkLength(ctx context.Context, name string) error {
 	const smallest = 512        // the smallest buffer in use
 	const heads = 3 + 8 + 4 + 8 // session, length, code, function
-	n := heads + argsSize(c.request.Args) + len(c.request.Version)
+	n := heads + tvmrpc.ArgsSize(c.request.Args) + len(c.request.Version)
 	if n <= smallest {
 		return nil
 	}
@@ -154,7 +155,7 @@ func (c *copier) noteDamage(err error) {
 
 // write copies data to the tensor ref. A damaged copy may have changed any memory, including earlier blocks: write then
 // compares the whole tensor at the end, and repeats the copy if it differs.
-func (c *copier) write(ctx context.Context, ref DLTensor, data []byte) error {
+func (c *copier) write(ctx context.Context, ref tvmrpc.DLTensor, data []byte) error {
 	n, err := c.blockSize(ctx, len(ref.Shape))
 	if err != nil {
 		return err
@@ -177,7 +178,7 @@ func (c *copier) write(ctx context.Context, ref DLTensor, data []byte) error {
 }
 
 // writeBlock copies one block to an offset in bytes, and repeats that after damage.
-func (c *copier) writeBlock(ctx context.Context, ref DLTensor, offset int, block []byte) error {
+func (c *copier) writeBlock(ctx context.Context, ref tvmrpc.DLTensor, offset int, block []byte) error {
 	var err error
 	for range attempts {
 		err = c.copyToRemote(ctx, ref, offset, block)
@@ -207,8 +208,8 @@ func (c *copier) needsCRC32(block []byte) bool {
 	return c.transport.Lossy() && len(block) > sureBlock && c.limits.streams
 }
 
-func (c *copier) copyToRemote(ctx context.Context, ref DLTensor, offset int, block []byte) error {
-	p := c.begin(CodeCopyToRemote)
+func (c *copier) copyToRemote(ctx context.Context, ref tvmrpc.DLTensor, offset int, block []byte) error {
+	p := c.begin(tvmrpc.CodeCopyToRemote)
 	p.Tensor = ref
 	p.Tensor.ByteOffset += uint64(offset)
 	p.Data = block
@@ -216,7 +217,7 @@ func (c *copier) copyToRemote(ctx context.Context, ref DLTensor, offset int, blo
 }
 
 // read appends size bytes of the tensor ref to data, and uses its capacity.
-func (c *copier) read(ctx context.Context, ref DLTensor, size int, data []byte) ([]byte, error) {
+func (c *copier) read(ctx context.Context, ref tvmrpc.DLTensor, size int, data []byte) ([]byte, error) {
 	n, err := c.blockSize(ctx, len(ref.Shape))
 	if err != nil {
 		return nil, err
@@ -230,7 +231,7 @@ func (c *copier) read(ctx context.Context, ref DLTensor, size int, data []byte) 
 }
 
 // readBlock appends one block, and repeats the request after damage.
-func (c *copier) readBlock(ctx context.Context, ref DLTensor, offset, n int, data []byte) ([]byte, error) {
+func (c *copier) readBlock(ctx context.Context, ref tvmrpc.DLTensor, offset, n int, data []byte) ([]byte, error) {
 	var err error
 	for range attempts {
 		var block []byte
@@ -254,8 +255,8 @@ func (c *copier) readBlock(ctx context.Context, ref DLTensor, offset, n int, dat
 	return nil, err
 }
 
-func (c *copier) copyFromRemote(ctx context.Context, ref DLTensor, offset, n int) ([]byte, error) {
-	p := c.begin(CodeCopyFromRemote)
+func (c *copier) copyFromRemote(ctx context.Context, ref tvmrpc.DLTensor, offset, n int) ([]byte, error) {
+	p := c.begin(tvmrpc.CodeCopyFromRemote)
 	p.Tensor = ref
 	p.Tensor.ByteOffset += uint64(offset)
 	p.Size = uint64(n)
@@ -263,25 +264,25 @@ func (c *copier) copyFromRemote(ctx context.Context, ref DLTensor, offset, n int
 		return nil, err
 	}
 	if len(c.reply.Data) != n {
-		return nil, c.breakUp(protocolErrorf("%d bytes in answer to a copy of %d", len(c.reply.Data), n))
+		return nil, c.breakUp(tvmrpc.Errorf("%d bytes in answer to a copy of %d", len(c.reply.Data), n))
 	}
 	return c.reply.Data, nil
 }
 
 // holds reports whether the tensor ref holds data at an offset in bytes, by the device's CRC-32; true if the device
 // lacks that function.
-func (c *copier) holds(ctx context.Context, ref DLTensor, offset int, data []byte) (bool, error) {
+func (c *copier) holds(ctx context.Context, ref tvmrpc.DLTensor, offset int, data []byte) (bool, error) {
 	if !c.limits.streams {
 		return true, nil
 	}
-	part := DLTensor{
+	part := tvmrpc.DLTensor{
 		Data: ref.Data, Device: ref.Device, DType: ndarray.DType{Code: ndarray.UInt, Bits: 8, Lanes: 1},
 		Shape: []int64{int64(len(data))}, ByteOffset: ref.ByteOffset + uint64(offset),
 	}
 	var err error
 	for range attempts {
 		var result any
-		result, err = c.callScalar(ctx, c.limits.crc32, TensorOf(&part))
+		result, err = c.callScalar(ctx, c.limits.crc32, tvmrpc.TensorOf(&part))
 		switch {
 		case c.retryable(err):
 			continue
@@ -290,7 +291,7 @@ func (c *copier) holds(ctx context.Context, ref DLTensor, offset int, data []byt
 		}
 		sum, ok := result.(int64)
 		if !ok {
-			return false, c.breakUp(protocolErrorf("%s returned %T", crcFunction, result))
+			return false, c.breakUp(tvmrpc.Errorf("%s returned %T", crcFunction, result))
 		}
 		return uint32(sum) == crc32.ChecksumIEEE(data), nil
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
+	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/transport"
@@ -120,7 +121,7 @@ func TestOnlyLongLossyCopiesAreVerified(t *testing.T) {
 		}
 		calls := 0
 		for _, c := range d.Requests {
-			if c == rpc.CodeCallFunc {
+			if c == tvmrpc.CodeCallFunc {
 				calls++
 			}
 		}

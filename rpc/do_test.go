@@ -11,6 +11,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
+	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/rpc/fault"
@@ -47,16 +48,16 @@ func startGateway(t *testing.T, device *rpc.Session) *gateway {
 func (g *gateway) serve(client *stream) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	var has []rpc.Resource
+	var has []tvmrpc.Resource
 	for {
 		msg, err := client.Recv(ctx)
 		if err != nil {
 			break
 		}
-		reply := rpc.Exception("not a request")
-		var request rpc.Packet
+		reply := tvmrpc.Exception("not a request")
+		var request tvmrpc.Packet
 		if err = request.Parse(msg); err == nil {
-			var a *rpc.Answer
+			var a *tvmrpc.Answer
 			if a, err = g.device.Do(ctx, &request); err == nil {
 				reply, has = &a.Packet, append(has, a.Created...)
 				for _, o := range a.Freed {
@@ -72,7 +73,7 @@ func (g *gateway) serve(client *stream) error {
 	}
 	errs := []error{client.Close()}
 	for _, o := range slices.Backward(has) {
-		errs = append(errs, o.Free(ctx))
+		errs = append(errs, g.device.FreeResource(ctx, o))
 	}
 	return errors.Join(errs...)
 }
@@ -103,8 +104,8 @@ func (g *gateway) leave(t *testing.T, client *rpc.Session) {
 func TestGatewayFreesResourcesOfLostClient(t *testing.T) {
 	ctx := within(t, 20*time.Second)
 	d := device()
-	d.Globals["make"] = func(*rpctest.Device, []rpc.Value) ([]rpc.Value, error) {
-		return rpctest.HandleResult(rpc.TypeModule, 0x8001), nil
+	d.Globals["make"] = func(*rpctest.Device, []tvmrpc.Value) ([]tvmrpc.Value, error) {
+		return rpctest.HandleResult(tvmrpc.TypeModule, 0x8001), nil
 	}
 	session := opened(t, d, rpc.Options{})
 	g := startGateway(t, session)
@@ -139,7 +140,7 @@ func TestGatewayFreesResourcesOfLostClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	freed := slices.Compact(slices.Sorted(slices.Values(d.Freed)))
-	if want := []rpc.TypeCode{rpc.TypeHandle, rpc.TypeModule, rpc.TypeNDArray}; d.Live() != 0 ||
+	if want := []tvmrpc.TypeCode{tvmrpc.TypeHandle, tvmrpc.TypeModule, tvmrpc.TypeNDArray}; d.Live() != 0 ||
 		!slices.Equal(freed, want) {
 		t.Errorf("%d allocations left, freed %v", d.Live(), d.Freed)
 	}
@@ -161,7 +162,7 @@ func TestDoSplitsCopies(t *testing.T) {
 			}
 			client := newStream(link, 1<<20)
 			defer client.Close()
-			ask := func(p *rpc.Packet) (reply rpc.Packet) {
+			ask := func(p *tvmrpc.Packet) (reply tvmrpc.Packet) {
 				if err := client.Send(ctx, p.AppendHead(nil), p.Data); err != nil {
 					t.Fatal(err)
 				}
@@ -170,20 +171,26 @@ func TestDoSplitsCopies(t *testing.T) {
 				}
 				return reply
 			}
-			ref := rpc.DLTensor{Device: rpc.CPU, DType: i8, Shape: []int64{5000}}
-			created := ask(&rpc.Packet{Code: rpc.CodeAllocDataWithScope, Args: []rpc.Value{rpc.TensorOf(&ref), rpc.Null()}})
+			ref := tvmrpc.DLTensor{Device: tvmrpc.CPU, DType: i8, Shape: []int64{5000}}
+			created := ask(&tvmrpc.Packet{
+				Code: tvmrpc.CodeAllocDataWithScope,
+				Args: []tvmrpc.Value{tvmrpc.TensorOf(&ref), tvmrpc.Null()},
+			})
 			ref.Data, ref.ByteOffset = created.Args[0].Word, 4
-			if got := ask(&rpc.Packet{
-				Code: rpc.CodeCopyToRemote, Tensor: ref, Size: 4990,
+			if got := ask(&tvmrpc.Packet{
+				Code: tvmrpc.CodeCopyToRemote, Tensor: ref, Size: 4990,
 				Data: random(4990),
-			}); got.Code != rpc.CodeReturn {
+			}); got.Code != tvmrpc.CodeReturn {
 				t.Errorf("%+v", got)
 			}
-			if got := ask(&rpc.Packet{Code: rpc.CodeCopyFromRemote, Tensor: ref, Size: 4990}); !bytes.Equal(got.Data,
+			if got := ask(&tvmrpc.Packet{Code: tvmrpc.CodeCopyFromRemote, Tensor: ref, Size: 4990}); !bytes.Equal(got.Data,
 				random(4990)) {
 				t.Errorf("%v: %d bytes", got.Code, len(got.Data))
 			}
-			if got := ask(&rpc.Packet{Code: rpc.CodeCopyFromRemote, Tensor: ref, Size: 1 << 40}); got.Code != rpc.CodeException {
+			if got := ask(&tvmrpc.Packet{
+				Code: tvmrpc.CodeCopyFromRemote, Tensor: ref,
+				Size: 1 << 40,
+			}); got.Code != tvmrpc.CodeException {
 				t.Errorf("%+v", got)
 			}
 		})
@@ -195,18 +202,21 @@ func TestDoRejectsUnsafeRequests(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	d := device()
 	s := opened(t, d, rpc.Options{})
-	for _, code := range []rpc.Code{rpc.CodeNone, rpc.CodeShutdown, rpc.CodeReturn, rpc.CodeException, rpc.CodeCopyAck} {
-		if _, err := s.Do(ctx, &rpc.Packet{Code: code}); failure.Of(err) != failure.Config {
+	for _, code := range []tvmrpc.Code{
+		tvmrpc.CodeNone, tvmrpc.CodeShutdown, tvmrpc.CodeReturn,
+		tvmrpc.CodeException, tvmrpc.CodeCopyAck,
+	} {
+		if _, err := s.Do(ctx, &tvmrpc.Packet{Code: code}); failure.Of(err) != failure.Config {
 			t.Errorf("%v: %v", code, err)
 		}
 	}
-	for _, p := range []*rpc.Packet{
-		{Code: rpc.CodeGetGlobalFunc},
+	for _, p := range []*tvmrpc.Packet{
+		{Code: tvmrpc.CodeGetGlobalFunc},
 		{Code: 99},
-		{Code: rpc.CodeFreeHandle, Args: []rpc.Value{rpc.Opaque(1), rpc.Int(8)}},
+		{Code: tvmrpc.CodeFreeHandle, Args: []tvmrpc.Value{tvmrpc.Opaque(1), tvmrpc.Int(8)}},
 	} {
 		a, err := s.Do(ctx, p)
-		if err != nil || a.Packet.Code != rpc.CodeException || len(a.Freed) > 0 {
+		if err != nil || a.Packet.Code != tvmrpc.CodeException || len(a.Freed) > 0 {
 			t.Errorf("%v: %+v, %v", p.Code, a, err)
 		}
 	}
@@ -222,29 +232,26 @@ func TestDoFreesNothingFromBeforeReset(t *testing.T) {
 	d := faulty(busFault())
 	d.Globals["crash"] = d.Module["bad"]
 	s := opened(t, d, rpc.Options{})
-	created, err := s.Do(ctx, &rpc.Packet{
-		Code: rpc.CodeAllocData,
-		Args: []rpc.Value{rpc.OnDevice(rpc.CPU), rpc.Int(8), rpc.Int(8), rpc.DType(i8)},
+	created, err := s.Do(ctx, &tvmrpc.Packet{
+		Code: tvmrpc.CodeAllocData,
+		Args: []tvmrpc.Value{tvmrpc.OnDevice(tvmrpc.CPU), tvmrpc.Int(8), tvmrpc.Int(8), tvmrpc.DType(i8)},
 	})
 	if err != nil || len(created.Created) != 1 {
 		t.Fatalf("%+v, %v", created, err)
 	}
-	var lookup *rpc.Answer
+	var lookup *tvmrpc.Answer
 	for range 2 { // the first handle is that of boardsmith.fault after the reset
-		lookup, err = s.Do(ctx, &rpc.Packet{Code: rpc.CodeGetGlobalFunc, Args: []rpc.Value{rpc.Text("crash")}})
+		lookup, err = s.Do(ctx, &tvmrpc.Packet{Code: tvmrpc.CodeGetGlobalFunc, Args: []tvmrpc.Value{tvmrpc.Text("crash")}})
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	var faultErr *fault.Error
-	if _, err := s.Do(ctx, &rpc.Packet{Code: rpc.CodeCallFunc, Handle: lookup.Packet.Args[0].Word}); !errors.As(err,
+	if _, err := s.Do(ctx, &tvmrpc.Packet{Code: tvmrpc.CodeCallFunc, Handle: lookup.Packet.Args[0].Word}); !errors.As(err,
 		&faultErr) || faultErr.Function != "crash" {
 		t.Errorf("got %v", err)
 	}
-	if err := errors.Join(created.Created[0].Free(ctx), s.Close(ctx)); err != nil || len(d.Freed) > 0 {
+	if err := errors.Join(s.FreeResource(ctx, created.Created[0]), s.Close(ctx)); err != nil || len(d.Freed) > 0 {
 		t.Errorf("%v, freed %v", err, d.Freed)
-	}
-	if err := (rpc.Resource{}).Free(ctx); failure.Of(err) != failure.Internal {
-		t.Errorf("of no session: %v", err)
 	}
 }

@@ -102,18 +102,6 @@ func (e *NotFoundError) NextStep() string {
 	return "check that the firmware on the device was built from this model"
 }
 
-// A ProtocolError reports received data that violate the protocol. The session is over.
-type ProtocolError struct{ Detail string }
-
-func protocolErrorf(format string, args ...any) error {
-	return &ProtocolError{fmt.Sprintf(format, args...)}
-}
-
-func (e *ProtocolError) Error() string { return "protocol: " + e.Detail }
-
-// FailureClass returns failure.Transport.
-func (e *ProtocolError) FailureClass() failure.Class { return failure.Transport }
-
 // A LimitError reports a request that is too long for the device. It was not carried out.
 type LimitError struct {
 	Subject string // "call of f", "tensor of rank 7"

@@ -10,6 +10,7 @@ import (
 	"math"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
@@ -74,10 +75,13 @@ func (s *Session) SystemLib(ctx context.Context) (Module, error) {
 	}
 	m, ok := result.(Module)
 	if !ok {
-		return Module{}, protocolErrorf("%s returned %T instead of a module", f.name, result)
+		return Module{}, tvmrpc.Errorf("%s returned %T instead of a module", f.name, result)
 	}
 	return m, nil
 }
+
+// CPU is the only device of a microcontroller, for functions that have a device as an argument.
+var CPU = tvmrpc.CPU
 
 // Function looks up a function of the module. Errors: *NotFoundError; those of a request.
 func (m Module) Function(ctx context.Context, name string) (Function, error) {
@@ -100,8 +104,9 @@ func (s *Session) moduleFunction(ctx context.Context, m Module, name string) (Fu
 	if err != nil {
 		return Function{}, err
 	}
-	p := s.begin(CodeCallFunc)
-	p.Handle, p.Args = get, append(p.Args, Value{Type: TypeModule, Word: m.handle}, Text(name), Int(1))
+	p := s.begin(tvmrpc.CodeCallFunc)
+	p.Handle, p.Args = get, append(p.Args, tvmrpc.Value{Type: tvmrpc.TypeModule, Word: m.handle},
+		tvmrpc.Text(name), tvmrpc.Int(1))
 	result, err := s.callObject(ctx, name)
 	if err != nil {
 		return Function{}, fmt.Errorf("looking up %s: %w", name, err)
@@ -113,7 +118,7 @@ func (s *Session) moduleFunction(ctx context.Context, m Module, name string) (Fu
 	case nil:
 		return Function{}, &NotFoundError{name, "module"}
 	}
-	return Function{}, s.breakUp(protocolErrorf("looking up %s: got %T", name, result))
+	return Function{}, s.breakUp(tvmrpc.Errorf("looking up %s: got %T", name, result))
 }
 
 // Free frees the module on the device. It does nothing for the system library or after a reset of the device.
@@ -134,13 +139,13 @@ func (m Module) Free(ctx context.Context) error {
 }
 
 func (m Module) free(ctx context.Context) error {
-	return m.session.freeHandle(ctx, m.handle, TypeModule)
+	return m.session.freeHandle(ctx, m.handle, tvmrpc.TypeModule)
 }
 
 // Call calls the function and waits for its result. An argument is nil, any integer, a float, a bool, a string, a
-// []byte, an ndarray.DType, a DLDevice, a *Tensor, a Module, a Function or a Handle. The result is nil, an int64, a
-// uint64, a float64, a string, a []byte, an ndarray.DType, a DLDevice, a *Tensor (to be freed), a Module, a Function
-// or a Handle. Errors: *DeviceError if the function fails; those of a request.
+// []byte, an ndarray.DType, a device (CPU), a *Tensor, a Module, a Function or a Handle. The result is nil, an int64, a
+// uint64, a float64, a string, a []byte, an ndarray.DType, a device, a *Tensor (to be freed), a Module, a Function or a
+// Handle. Errors: *DeviceError if the function fails; those of a request.
 func (f Function) Call(ctx context.Context, args ...any) (any, error) {
 	s := f.session
 	if s == nil {
@@ -167,7 +172,7 @@ func (s *Session) callFunction(ctx context.Context, f Function, args []any) (any
 	if err := s.grant(ctx); err != nil {
 		return nil, err
 	}
-	p := s.begin(CodeCallFunc)
+	p := s.begin(tvmrpc.CodeCallFunc)
 	p.Handle = f.handle
 	for i, arg := range args {
 		v, err := s.encode(arg)
@@ -206,80 +211,80 @@ func (s *Session) callObject(ctx context.Context, name string) (any, error) {
 }
 
 // encode encodes an argument.
-func (s *Session) encode(arg any) (Value, error) {
+func (s *Session) encode(arg any) (tvmrpc.Value, error) {
 	switch v := arg.(type) {
 	case nil:
-		return Null(), nil
+		return tvmrpc.Null(), nil
 	case int:
-		return Int(int64(v)), nil
+		return tvmrpc.Int(int64(v)), nil
 	case int8:
-		return Int(int64(v)), nil
+		return tvmrpc.Int(int64(v)), nil
 	case int16:
-		return Int(int64(v)), nil
+		return tvmrpc.Int(int64(v)), nil
 	case int32:
-		return Int(int64(v)), nil
+		return tvmrpc.Int(int64(v)), nil
 	case int64:
-		return Int(v), nil
+		return tvmrpc.Int(v), nil
 	case uint:
 		return uintValue(uint64(v)), nil
 	case uint8:
-		return Int(int64(v)), nil
+		return tvmrpc.Int(int64(v)), nil
 	case uint16:
-		return Int(int64(v)), nil
+		return tvmrpc.Int(int64(v)), nil
 	case uint32:
-		return Int(int64(v)), nil
+		return tvmrpc.Int(int64(v)), nil
 	case uint64:
 		return uintValue(v), nil
 	case bool:
 		if v {
-			return Int(1), nil
+			return tvmrpc.Int(1), nil
 		}
-		return Int(0), nil
+		return tvmrpc.Int(0), nil
 	case float32:
-		return Float(float64(v)), nil
+		return tvmrpc.Float(float64(v)), nil
 	case float64:
-		return Float(v), nil
+		return tvmrpc.Float(v), nil
 	case string:
-		return Text(v), nil
+		return tvmrpc.Text(v), nil
 	case []byte:
-		return Raw(v), nil
+		return tvmrpc.Raw(v), nil
 	case ndarray.DType:
-		return DType(v), nil
-	case DLDevice:
-		return OnDevice(v), nil
+		return tvmrpc.DType(v), nil
+	case tvmrpc.DLDevice:
+		return tvmrpc.OnDevice(v), nil
 	case Handle:
-		return Opaque(uint64(v)), nil
+		return tvmrpc.Opaque(uint64(v)), nil
 	}
 	return s.objectValue(arg)
 }
 
-func uintValue(v uint64) Value {
+func uintValue(v uint64) tvmrpc.Value {
 	if v <= math.MaxInt64 {
-		return Int(int64(v))
+		return tvmrpc.Int(int64(v))
 	}
-	return Value{Type: TypeUint, Word: v}
+	return tvmrpc.Value{Type: tvmrpc.TypeUint, Word: v}
 }
 
 // objectValue encodes an argument that is an object on the device.
-func (s *Session) objectValue(arg any) (Value, error) {
+func (s *Session) objectValue(arg any) (tvmrpc.Value, error) {
 	switch v := arg.(type) {
 	case *Tensor:
 		if err := v.usable(s); err != nil {
-			return Value{}, err
+			return tvmrpc.Value{}, err
 		}
-		return TensorOf(&v.ref), nil
+		return tvmrpc.TensorOf(&v.ref), nil
 	case Module:
 		if v.session != s {
-			return Value{}, errOtherSession
+			return tvmrpc.Value{}, errOtherSession
 		}
-		return Value{Type: TypeModule, Word: v.handle}, s.checkModule(v)
+		return tvmrpc.Value{Type: tvmrpc.TypeModule, Word: v.handle}, s.checkModule(v)
 	case Function:
 		if v.session != s {
-			return Value{}, errOtherSession
+			return tvmrpc.Value{}, errOtherSession
 		}
-		return Value{Type: TypeFunction, Word: v.handle}, s.checkFunction(v)
+		return tvmrpc.Value{Type: tvmrpc.TypeFunction, Word: v.handle}, s.checkFunction(v)
 	}
-	return Value{}, failure.Errorf(failure.Internal, "unsupported argument type %T", arg)
+	return tvmrpc.Value{}, failure.Errorf(failure.Internal, "unsupported argument type %T", arg)
 }
 
 // checkModule returns an error for a module that the device lost in a reset, or that was unlinked.
@@ -305,25 +310,25 @@ func (s *Session) checkFunction(f Function) error {
 }
 
 // result decodes the result of a call. A function in it gets the name.
-func (s *Session) result(args []Value, name string) (any, error) {
+func (s *Session) result(args []tvmrpc.Value, name string) (any, error) {
 	kind, v, err := resultOf(args)
 	if err != nil {
 		return nil, err
 	}
 	switch kind {
-	case TypeNDArray, TypeTensor:
+	case tvmrpc.TypeNDArray, tvmrpc.TypeTensor:
 		return s.tensorResult(args)
-	case TypeModule, TypeFunction:
+	case tvmrpc.TypeModule, tvmrpc.TypeFunction:
 	default:
 		return scalar(args)
 	}
-	if len(args) != 2 || v.Type != TypeHandle {
+	if len(args) != 2 || v.Type != tvmrpc.TypeHandle {
 		return nil, errResult
 	}
 	if v.Word == 0 {
 		return nil, nil
 	}
-	if kind == TypeFunction {
+	if kind == tvmrpc.TypeFunction {
 		s.names[uint32(v.Word)] = name
 		return s.function(v.Word, name), nil
 	}
@@ -333,13 +338,13 @@ func (s *Session) result(args []Value, name string) (any, error) {
 }
 
 // tensorResult returns a tensor that the device allocated, with the handle to free it.
-func (s *Session) tensorResult(args []Value) (any, error) {
-	if len(args) != 3 || args[1].Type != TypeTensor || args[2].Type != TypeHandle {
+func (s *Session) tensorResult(args []tvmrpc.Value) (any, error) {
+	if len(args) != 3 || args[1].Type != tvmrpc.TypeTensor || args[2].Type != tvmrpc.TypeHandle {
 		return nil, errResult
 	}
 	t, err := s.newTensor(*args[1].Tensor)
 	if err != nil {
-		return nil, protocolErrorf("a call's result: %v", err)
+		return nil, tvmrpc.Errorf("a call's result: %v", err)
 	}
 	t.memory.handle, t.memory.kind = args[2].Word, array
 	s.track(t.memory)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
 )
@@ -41,7 +42,7 @@ func TestValuesSurviveCall(t *testing.T) {
 		{"text\x00\xff", "text\x00\xff"},
 		{[]byte{0xff, 0xfd, 0}, []byte{0xff, 0xfd, 0}},
 		{f32, f32},
-		{rpc.DLDevice{Type: 1, ID: -2}, rpc.DLDevice{Type: 1, ID: -2}},
+		{tvmrpc.DLDevice{Type: 1, ID: -2}, tvmrpc.DLDevice{Type: 1, ID: -2}},
 		{rpc.Handle(0xffffffff80028000), rpc.Handle(0xffffffff80028000)},
 	} {
 		t.Run(fmt.Sprintf("%T %v", c.give, c.give), func(t *testing.T) {
@@ -131,7 +132,7 @@ func TestOperatorComputesOnTensors(t *testing.T) {
 
 // A handle of 0 is not a function.
 func TestNullHandleIsNil(t *testing.T) {
-	device := &switching{fixedAnswer: typed(rpc.TypeFunction, rpc.Opaque(0)), first: returned(rpc.Opaque(5))}
+	device := &switching{fixedAnswer: typed(tvmrpc.TypeFunction, tvmrpc.Opaque(0)), first: returned(tvmrpc.Opaque(5))}
 	s := rpc.New(device, rpc.Options{})
 	f := must[rpc.Function](t)(s.Function(context.Background(), "f"))
 	if got, err := f.Call(context.Background()); got != nil || err != nil {

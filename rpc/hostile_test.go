@@ -9,6 +9,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
@@ -20,16 +21,16 @@ func (fixedAnswer) Close() error                           { return nil }
 func (fixedAnswer) Lossy() bool                            { return false }
 func (s fixedAnswer) Recv(context.Context) ([]byte, error) { return s, nil }
 func (s fixedAnswer) session() *rpc.Session                { return rpc.New(s, rpc.Options{}) }
-func encoded(code rpc.Code, args ...rpc.Value) fixedAnswer {
-	return (&rpc.Packet{Code: code, Args: args}).Append(nil)
+func encoded(code tvmrpc.Code, args ...tvmrpc.Value) fixedAnswer {
+	return (&tvmrpc.Packet{Code: code, Args: args}).Append(nil)
 }
-func returned(args ...rpc.Value) fixedAnswer { return encoded(rpc.CodeReturn, args...) }
-func typed(t rpc.TypeCode, args ...rpc.Value) fixedAnswer {
-	return returned(append([]rpc.Value{rpc.Int(int64(t))}, args...)...)
+func returned(args ...tvmrpc.Value) fixedAnswer { return encoded(tvmrpc.CodeReturn, args...) }
+func typed(t tvmrpc.TypeCode, args ...tvmrpc.Value) fixedAnswer {
+	return returned(append([]tvmrpc.Value{tvmrpc.Int(int64(t))}, args...)...)
 }
 
-func shape(dims ...int64) *rpc.DLTensor {
-	return &rpc.DLTensor{Device: rpc.CPU, DType: i8, Shape: dims}
+func shape(dims ...int64) *tvmrpc.DLTensor {
+	return &tvmrpc.DLTensor{Device: tvmrpc.CPU, DType: i8, Shape: dims}
 }
 
 func callOf(s *rpc.Session, f rpc.Function) error {
@@ -54,7 +55,7 @@ func moduleOf(s *rpc.Session) (rpc.Module, error) { return s.SystemLib(context.B
 
 // Invalid answers are protocol errors and end the session.
 func TestInvalidAnswerEndsSession(t *testing.T) {
-	good := returned(rpc.Opaque(5))
+	good := returned(tvmrpc.Opaque(5))
 	for name, c := range map[string]struct {
 		answer fixedAnswer
 		ask    func(*rpc.Session) error
@@ -62,20 +63,20 @@ func TestInvalidAnswerEndsSession(t *testing.T) {
 		"nothing":                 {nil, lookUp},
 		"garbage":                 {fixedAnswer("garbage, and more of it"), lookUp},
 		"empty packet":            {fixedAnswer(make([]byte, 8)), lookUp},
-		"request":                 {encoded(rpc.CodeGetGlobalFunc, rpc.Text("f")), lookUp},
-		"void for a handle":       {returned(rpc.Null()), lookUp},
-		"two handles":             {returned(rpc.Opaque(1), rpc.Opaque(2)), lookUp},
-		"integer for a handle":    {returned(rpc.Int(1)), allocate},
-		"copy for a handle":       {(&rpc.Packet{Code: rpc.CodeCopyAck, Data: []byte{1}}).Append(nil), allocate},
-		"exception without text":  {encoded(rpc.CodeException), lookUp},
-		"exception with a number": {encoded(rpc.CodeException, rpc.Int(1)), lookUp},
+		"request":                 {encoded(tvmrpc.CodeGetGlobalFunc, tvmrpc.Text("f")), lookUp},
+		"void for a handle":       {returned(tvmrpc.Null()), lookUp},
+		"two handles":             {returned(tvmrpc.Opaque(1), tvmrpc.Opaque(2)), lookUp},
+		"integer for a handle":    {returned(tvmrpc.Int(1)), allocate},
+		"copy for a handle":       {(&tvmrpc.Packet{Code: tvmrpc.CodeCopyAck, Data: []byte{1}}).Append(nil), allocate},
+		"exception without text":  {encoded(tvmrpc.CodeException), lookUp},
+		"exception with a number": {encoded(tvmrpc.CodeException, tvmrpc.Int(1)), lookUp},
 		"handle for void":         {good, freeTensor},
 		"handle for a module":     {good, func(s *rpc.Session) error { _, err := moduleOf(s); return err }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := c.answer.session()
 			err := c.ask(s)
-			var e *rpc.ProtocolError
+			var e *tvmrpc.ProtocolError
 			if !errors.As(err, &e) {
 				t.Errorf("got %v", err)
 			}
@@ -103,7 +104,7 @@ func (s *switching) Send(_ context.Context, parts ...[]byte) error {
 
 func (s *switching) Recv(context.Context) ([]byte, error) {
 	if bytes.Contains(s.request, []byte("boardsmith.budget")) {
-		return returned(rpc.Opaque(0)), nil
+		return returned(tvmrpc.Opaque(0)), nil
 	}
 	if !s.asked {
 		s.asked = true
@@ -115,23 +116,23 @@ func (s *switching) Recv(context.Context) ([]byte, error) {
 func TestInvalidResultIsProtocolError(t *testing.T) {
 	for name, answer := range map[string]fixedAnswer{
 		"no values":          returned(),
-		"type only":          returned(rpc.Int(0)),
-		"no type":            returned(rpc.Null(), rpc.Null()),
-		"other value":        typed(rpc.TypeInt, rpc.Text("x")),
-		"three values":       typed(rpc.TypeInt, rpc.Int(1), rpc.Int(2)),
-		"object":             typed(8, rpc.Opaque(1)),
-		"type 2^32":          typed(1<<30, rpc.Opaque(1)),
-		"module by value":    typed(rpc.TypeModule, rpc.Int(1)),
-		"tensor alone":       typed(rpc.TypeNDArray, rpc.TensorOf(shape(1))),
-		"tensor without one": typed(rpc.TypeNDArray, rpc.Null(), rpc.Opaque(1)),
-		"negative shape":     typed(rpc.TypeNDArray, rpc.TensorOf(shape(-1)), rpc.Opaque(1)),
-		"petabyte":           typed(rpc.TypeNDArray, rpc.TensorOf(shape(1<<50)), rpc.Opaque(1)),
-		"shape overflows":    typed(rpc.TypeNDArray, rpc.TensorOf(shape(1<<40, 1<<40)), rpc.Opaque(1)),
+		"type only":          returned(tvmrpc.Int(0)),
+		"no type":            returned(tvmrpc.Null(), tvmrpc.Null()),
+		"other value":        typed(tvmrpc.TypeInt, tvmrpc.Text("x")),
+		"three values":       typed(tvmrpc.TypeInt, tvmrpc.Int(1), tvmrpc.Int(2)),
+		"object":             typed(8, tvmrpc.Opaque(1)),
+		"type 2^32":          typed(1<<30, tvmrpc.Opaque(1)),
+		"module by value":    typed(tvmrpc.TypeModule, tvmrpc.Int(1)),
+		"tensor alone":       typed(tvmrpc.TypeNDArray, tvmrpc.TensorOf(shape(1))),
+		"tensor without one": typed(tvmrpc.TypeNDArray, tvmrpc.Null(), tvmrpc.Opaque(1)),
+		"negative shape":     typed(tvmrpc.TypeNDArray, tvmrpc.TensorOf(shape(-1)), tvmrpc.Opaque(1)),
+		"petabyte":           typed(tvmrpc.TypeNDArray, tvmrpc.TensorOf(shape(1<<50)), tvmrpc.Opaque(1)),
+		"shape overflows":    typed(tvmrpc.TypeNDArray, tvmrpc.TensorOf(shape(1<<40, 1<<40)), tvmrpc.Opaque(1)),
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := rpc.New(&switching{fixedAnswer: answer, first: returned(rpc.Opaque(5))}, rpc.Options{})
+			s := rpc.New(&switching{fixedAnswer: answer, first: returned(tvmrpc.Opaque(5))}, rpc.Options{})
 			f := must[rpc.Function](t)(s.Function(context.Background(), "f"))
-			var e *rpc.ProtocolError
+			var e *tvmrpc.ProtocolError
 			if err := callOf(s, f); !errors.As(err, &e) {
 				t.Errorf("got %v", err)
 			}
@@ -139,8 +140,8 @@ func TestInvalidResultIsProtocolError(t *testing.T) {
 	}
 	// A tensor with a huge declared size takes no host memory until it is read, and then only what arrives.
 	s := rpc.New(&switching{
-		fixedAnswer: typed(rpc.TypeNDArray, rpc.TensorOf(shape(1<<28)), rpc.Opaque(1)),
-		first:       returned(rpc.Opaque(5)),
+		fixedAnswer: typed(tvmrpc.TypeNDArray, tvmrpc.TensorOf(shape(1<<28)), tvmrpc.Opaque(1)),
+		first:       returned(tvmrpc.Opaque(5)),
 	}, rpc.Options{})
 	f := must[rpc.Function](t)(s.Function(context.Background(), "f"))
 	tensor := must[any](t)(f.Call(context.Background())).(*rpc.Tensor)
@@ -158,17 +159,19 @@ func TestInvalidWindowIsProtocolError(t *testing.T) {
 		b = binary.LittleEndian.AppendUint64(b, size)
 		return binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(b, 1), alignment)
 	}
-	bytesOf := func(b []byte) fixedAnswer { return typed(rpc.TypeBytes, rpc.Value{Type: rpc.TypeBytes, Data: b}) }
+	bytesOf := func(b []byte) fixedAnswer {
+		return typed(tvmrpc.TypeBytes, tvmrpc.Value{Type: tvmrpc.TypeBytes, Data: b})
+	}
 	ask := func(answer fixedAnswer) *rpc.Session {
-		return rpc.New(&switching{fixedAnswer: answer, first: returned(rpc.Opaque(5))}, rpc.Options{})
+		return rpc.New(&switching{fixedAnswer: answer, first: returned(tvmrpc.Opaque(5))}, rpc.Options{})
 	}
 	good, err := ask(bytesOf(window(1, 0x20000000, 4096, 32))).Windows(ctx)
 	if err != nil || len(good) != 1 || good[0] != (rpc.Window{Base: 0x20000000, Bytes: 4096, Alignment: 32}) {
 		t.Errorf("a window: %v, %v", good, err)
 	}
 	for name, answer := range map[string]fixedAnswer{
-		"nothing":           typed(rpc.TypeNull, rpc.Null()),
-		"a number":          typed(rpc.TypeInt, rpc.Int(1)),
+		"nothing":           typed(tvmrpc.TypeNull, tvmrpc.Null()),
+		"a number":          typed(tvmrpc.TypeInt, tvmrpc.Int(1)),
 		"no bytes":          bytesOf(nil),
 		"another version":   bytesOf(append([]byte{2}, window(1, 0, 32, 32)[1:]...)),
 		"too many":          bytesOf(window(2, 0, 32, 32)),
@@ -180,16 +183,16 @@ func TestInvalidWindowIsProtocolError(t *testing.T) {
 		"beyond all memory": bytesOf(window(1, 1<<63, 1<<63+32, 32)),
 	} {
 		t.Run(name, func(t *testing.T) {
-			var e *rpc.ProtocolError
+			var e *tvmrpc.ProtocolError
 			if got, err := ask(answer).Windows(ctx); !errors.As(err, &e) {
 				t.Errorf("%v, %v", got, err)
 			}
 		})
 	}
 	for name, answer := range map[string]fixedAnswer{
-		"a number": typed(rpc.TypeInt, rpc.Int(1)), "counts of no samples": bytesOf([]byte{1}),
+		"a number": typed(tvmrpc.TypeInt, tvmrpc.Int(1)), "counts of no samples": bytesOf([]byte{1}),
 	} {
-		var e *rpc.ProtocolError
+		var e *tvmrpc.ProtocolError
 		if got, err := ask(answer).TimedInterrupts(ctx); !errors.As(err, &e) {
 			t.Errorf("interrupts, %s: %v, %v", name, got, err)
 		}
@@ -204,7 +207,7 @@ type script struct {
 
 func (s *script) Recv(ctx context.Context) ([]byte, error) {
 	if bytes.Contains(s.request, []byte("boardsmith.budget")) {
-		return returned(rpc.Opaque(0)), nil
+		return returned(tvmrpc.Opaque(0)), nil
 	}
 	answer := s.answers[0]
 	s.answers = s.answers[1:]
@@ -213,8 +216,10 @@ func (s *script) Recv(ctx context.Context) ([]byte, error) {
 
 // Samples that are not what was asked for are a protocol error, which ends the session.
 func TestInvalidSamplesEndSession(t *testing.T) {
-	bytesOf := func(b []byte) fixedAnswer { return typed(rpc.TypeBytes, rpc.Value{Type: rpc.TypeBytes, Data: b}) }
-	handle, evaluator := returned(rpc.Opaque(5)), typed(rpc.TypeFunction, rpc.Opaque(7))
+	bytesOf := func(b []byte) fixedAnswer {
+		return typed(tvmrpc.TypeBytes, tvmrpc.Value{Type: tvmrpc.TypeBytes, Data: b})
+	}
+	handle, evaluator := returned(tvmrpc.Opaque(5)), typed(tvmrpc.TypeFunction, tvmrpc.Opaque(7))
 	for name, c := range map[string]struct {
 		answers []fixedAnswer
 		good    bool
@@ -223,14 +228,14 @@ func TestInvalidSamplesEndSession(t *testing.T) {
 		"one sample":     {[]fixedAnswer{handle, evaluator, bytesOf(make([]byte, 8))}, false},
 		"three samples":  {[]fixedAnswer{handle, evaluator, bytesOf(make([]byte, 24))}, false},
 		"no samples":     {[]fixedAnswer{handle, evaluator, bytesOf(nil)}, false},
-		"a number":       {[]fixedAnswer{handle, evaluator, typed(rpc.TypeInt, rpc.Int(16))}, false},
-		"nothing":        {[]fixedAnswer{handle, evaluator, typed(rpc.TypeNull, rpc.Null())}, false},
+		"a number":       {[]fixedAnswer{handle, evaluator, typed(tvmrpc.TypeInt, tvmrpc.Int(16))}, false},
+		"nothing":        {[]fixedAnswer{handle, evaluator, typed(tvmrpc.TypeNull, tvmrpc.Null())}, false},
 		"not a function": {[]fixedAnswer{handle, bytesOf(make([]byte, 16))}, false},
-		"no function":    {[]fixedAnswer{handle, typed(rpc.TypeNull, rpc.Null())}, false},
+		"no function":    {[]fixedAnswer{handle, typed(tvmrpc.TypeNull, tvmrpc.Null())}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx := context.Background()
-			library := []fixedAnswer{handle, typed(rpc.TypeModule, rpc.Opaque(3))}
+			library := []fixedAnswer{handle, typed(tvmrpc.TypeModule, tvmrpc.Opaque(3))}
 			s := rpc.New(&script{answers: append(library, c.answers...)}, rpc.Options{})
 			got, err := must[rpc.Module](t)(s.SystemLib(ctx)).Time(ctx, "f", rpc.TimeOptions{Repeat: 2})
 			if c.good {
@@ -239,7 +244,7 @@ func TestInvalidSamplesEndSession(t *testing.T) {
 				}
 				return
 			}
-			var e *rpc.ProtocolError
+			var e *tvmrpc.ProtocolError
 			var broken *rpc.BrokenError
 			if !errors.As(err, &e) || !errors.As(lookUp(s), &broken) {
 				t.Errorf("%v, %v", got, err)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
+	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/transport"
@@ -41,7 +42,7 @@ const normal = 0x10 // the type of a session's messages, their third byte
 
 // damaged returns the device's report of a damaged request, in the session of an answer.
 func damaged(answer []byte) []byte {
-	return rpc.Exception("boardsmith: damaged request").Append(bytes.Clone(answer[:3]))
+	return tvmrpc.Exception("boardsmith: damaged request").Append(bytes.Clone(answer[:3]))
 }
 
 // Answers that no request waits for: reports of damage before and after the answer, and answers that arrive twice. No
@@ -88,7 +89,7 @@ func TestStrayAnswersShiftNoReply(t *testing.T) {
 			}
 			calls := 0
 			for _, code := range d.Requests {
-				if code == rpc.CodeCallFunc {
+				if code == tvmrpc.CodeCallFunc {
 					calls++
 				}
 			}

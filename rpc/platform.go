@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 )
 
 // Platform items, by tag.
@@ -158,18 +160,18 @@ func (r *ResetCause) UnmarshalText(text []byte) error {
 // an item that occurs twice or has a wrong length.
 func parsePlatform(b []byte) (Platform, error) {
 	if len(b) == 0 || b[0] != 1 {
-		return Platform{}, protocolErrorf("platform of %d bytes: unsupported version", len(b))
+		return Platform{}, tvmrpc.Errorf("platform of %d bytes: unsupported version", len(b))
 	}
 	var p Platform
 	var seen [256]bool
 	for b = b[1:]; len(b) > 0; {
 		if len(b) < 2 || len(b)-2 < int(b[1]) {
-			return Platform{}, protocolErrorf("platform: truncated last item")
+			return Platform{}, tvmrpc.Errorf("platform: truncated last item")
 		}
 		tag, value := b[0], b[2:2+int(b[1])]
 		b = b[2+len(value):]
 		if seen[tag] {
-			return Platform{}, protocolErrorf("platform: item %d occurs twice", tag)
+			return Platform{}, tvmrpc.Errorf("platform: item %d occurs twice", tag)
 		}
 		seen[tag] = true
 		if err := p.set(tag, value); err != nil {
@@ -187,7 +189,7 @@ var platformSizes = map[byte]int{
 
 func (p *Platform) set(tag byte, v []byte) error {
 	if n, ok := platformSizes[tag]; ok && len(v) != n {
-		return protocolErrorf("platform: item %d has %d bytes, not %d", tag, len(v), n)
+		return tvmrpc.Errorf("platform: item %d has %d bytes, not %d", tag, len(v), n)
 	}
 	switch tag {
 	case tagCoreHz:
@@ -237,7 +239,7 @@ func (s *Session) Platform(ctx context.Context) (Platform, error) {
 	}
 	b, ok := result.([]byte)
 	if !ok {
-		return Platform{}, s.breakUp(protocolErrorf("%s returned %T", platformFunction, result))
+		return Platform{}, s.breakUp(tvmrpc.Errorf("%s returned %T", platformFunction, result))
 	}
 	p, err := parsePlatform(b)
 	p.Clock = s.clock

@@ -10,6 +10,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
+	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
@@ -49,8 +50,8 @@ var platform = []byte{
 func TestPlatformInWordsAndJSON(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	d := device()
-	d.Globals["boardsmith.platform"] = func(*rpctest.Device, []rpc.Value) ([]rpc.Value, error) {
-		return rpctest.Result(rpc.Raw(platform)), nil
+	d.Globals["boardsmith.platform"] = func(*rpctest.Device, []tvmrpc.Value) ([]tvmrpc.Value, error) {
+		return rpctest.Result(tvmrpc.Raw(platform)), nil
 	}
 	p := must[rpc.Platform](t)(opened(t, d, rpc.Options{}).Platform(ctx))
 	text, err := json.Marshal(p)

@@ -11,6 +11,7 @@ import (
 	"hash/crc32"
 	"slices"
 
+	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/rpc/fault"
 	"github.com/boardsmith/boardsmith/transport"
 )
@@ -99,31 +100,31 @@ func (r *recovery) takeRecord(ctx context.Context) (*fault.Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	record, err := r.readRecord(ctx, handle, Int(0))
+	record, err := r.readRecord(ctx, handle, tvmrpc.Int(0))
 	var rejected *DeviceError
 	var damaged *transport.DamagedError
 	for tries := 1; tries < attempts && errors.As(err, &damaged); tries++ { // the device still has it
-		record, err = r.readRecord(ctx, handle, Int(0))
+		record, err = r.readRecord(ctx, handle, tvmrpc.Int(0))
 	}
 	switch {
 	case errors.As(err, &rejected): // firmware that clears the record when it is read
 		record, err = r.readRecord(ctx, handle)
 	case len(record) >= crc32.Size:
 		// If this fails, the record remains, and is read again as an earlier fault.
-		_, _ = r.readRecord(ctx, handle, Int(int64(binary.LittleEndian.Uint32(record[len(record)-crc32.Size:]))))
+		_, _ = r.readRecord(ctx, handle, tvmrpc.Int(int64(binary.LittleEndian.Uint32(record[len(record)-crc32.Size:]))))
 	}
 	if err != nil || record == nil {
 		return nil, err
 	}
 	parsed, err := fault.ParseRecord(record)
 	if err != nil {
-		return nil, protocolErrorf("%v", err)
+		return nil, tvmrpc.Errorf("%v", err)
 	}
 	return parsed, nil
 }
 
 // readRecord calls boardsmith.fault. It returns nil if there is no record.
-func (r *recovery) readRecord(ctx context.Context, handle uint64, received ...Value) ([]byte, error) {
+func (r *recovery) readRecord(ctx context.Context, handle uint64, received ...tvmrpc.Value) ([]byte, error) {
 	result, err := r.callScalar(ctx, handle, received...)
 	if err != nil {
 		return nil, fmt.Errorf("calling %s: %w", faultFunction, err)
@@ -134,7 +135,7 @@ func (r *recovery) readRecord(ctx context.Context, handle uint64, received ...Va
 	case []byte:
 		return bytes.Clone(b), nil
 	}
-	return nil, protocolErrorf("%s returned %T", faultFunction, result)
+	return nil, tvmrpc.Errorf("%s returned %T", faultFunction, result)
 }
 
 // faultError returns the error for a record. cause is the link's error, or nil if no request was waiting.

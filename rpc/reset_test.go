@@ -11,6 +11,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
+	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/rpc/fault"
 	"github.com/boardsmith/boardsmith/transport"
@@ -29,7 +30,7 @@ func busFault() *fault.Record {
 func faulty(record *fault.Record) *rpctest.Device {
 	d := device()
 	d.Globals["boardsmith.fault"] = rpctest.Fault
-	d.Module["bad"] = func(d *rpctest.Device, _ []rpc.Value) ([]rpc.Value, error) {
+	d.Module["bad"] = func(d *rpctest.Device, _ []tvmrpc.Value) ([]tvmrpc.Value, error) {
 		if record == nil {
 			d.Reset(nil)
 			return nil, nil
@@ -149,7 +150,7 @@ func TestResetWithoutRecordIsResetError(t *testing.T) {
 		{"no record", faulty(nil), "it has no fault record"},
 		{"damaged record", func() *rpctest.Device {
 			d := faulty(nil)
-			d.Module["bad"] = func(d *rpctest.Device, _ []rpc.Value) ([]rpc.Value, error) {
+			d.Module["bad"] = func(d *rpctest.Device, _ []tvmrpc.Value) ([]tvmrpc.Value, error) {
 				d.Reset([]byte("BFLT"))
 				return nil, nil
 			}
@@ -180,7 +181,7 @@ func TestResetWithoutRecordIsResetError(t *testing.T) {
 // TestFaultingDeviceEndsEachRequest: a device faults at every request; each request returns.
 func TestFaultingDeviceEndsEachRequest(t *testing.T) {
 	d := device()
-	loop := func(d *rpctest.Device, _ []rpc.Value) ([]rpc.Value, error) {
+	loop := func(d *rpctest.Device, _ []tvmrpc.Value) ([]tvmrpc.Value, error) {
 		d.Reset(nil)
 		return rpctest.Nothing(), nil
 	}
@@ -284,8 +285,8 @@ func TestDamagedFaultRecordIsReadAgain(t *testing.T) {
 	}
 }
 
-func echoNumber(*rpctest.Device, []rpc.Value) ([]rpc.Value, error) {
-	return rpctest.Result(rpc.Int(1)), nil
+func echoNumber(*rpctest.Device, []tvmrpc.Value) ([]tvmrpc.Value, error) {
+	return rpctest.Result(tvmrpc.Int(1)), nil
 }
 
 // TestTimedFunctionIsNamed: a fault during timing names the timed function.

@@ -11,6 +11,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
+	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/transport"
@@ -20,8 +21,8 @@ import (
 func TestCloseFreesNewestFirst(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	d := device()
-	d.Globals["make"] = func(*rpctest.Device, []rpc.Value) ([]rpc.Value, error) {
-		return rpctest.HandleResult(rpc.TypeModule, 0x8001), nil
+	d.Globals["make"] = func(*rpctest.Device, []tvmrpc.Value) ([]tvmrpc.Value, error) {
+		return rpctest.HandleResult(tvmrpc.TypeModule, 0x8001), nil
 	}
 	s := open(t, d, nil)
 	f := must[rpc.Function](t)(s.Function(ctx, "echo"))
@@ -39,7 +40,7 @@ func TestCloseFreesNewestFirst(t *testing.T) {
 	if err := s.Close(ctx); err != nil {
 		t.Fatal(err)
 	}
-	want := []rpc.TypeCode{rpc.TypeNDArray, rpc.TypeNDArray, rpc.TypeModule, rpc.TypeHandle}
+	want := []tvmrpc.TypeCode{tvmrpc.TypeNDArray, tvmrpc.TypeNDArray, tvmrpc.TypeModule, tvmrpc.TypeHandle}
 	if !slices.Equal(d.Freed, want) || d.Live() != 0 {
 		t.Errorf("freed %v, want %v; %d allocations left", d.Freed, want, d.Live())
 	}
@@ -53,7 +54,7 @@ func TestCloseFreesNewestFirst(t *testing.T) {
 func TestTimeoutEndsSession(t *testing.T) {
 	release := make(chan struct{})
 	d := device()
-	d.Globals["sleep"] = func(*rpctest.Device, []rpc.Value) ([]rpc.Value, error) {
+	d.Globals["sleep"] = func(*rpctest.Device, []tvmrpc.Value) ([]tvmrpc.Value, error) {
 		<-release
 		return rpctest.Nothing(), nil
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
+	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/transport"
@@ -54,18 +55,18 @@ func open(t testing.TB, d *rpctest.Device, wrap func(transport.Link) transport.L
 }
 
 // echo returns its last argument.
-func echo(_ *rpctest.Device, args []rpc.Value) ([]rpc.Value, error) {
+func echo(_ *rpctest.Device, args []tvmrpc.Value) ([]tvmrpc.Value, error) {
 	switch v := args[len(args)-1]; v.Type {
-	case rpc.TypeModule, rpc.TypeFunction:
+	case tvmrpc.TypeModule, tvmrpc.TypeFunction:
 		return rpctest.HandleResult(v.Type, v.Word), nil
-	case rpc.TypeTensor:
+	case tvmrpc.TypeTensor:
 		return rpctest.ArrayResult(v.Tensor, 0x1234), nil
 	default:
 		return rpctest.Result(v), nil
 	}
 }
 
-func negate(d *rpctest.Device, args []rpc.Value) ([]rpc.Value, error) {
+func negate(d *rpctest.Device, args []tvmrpc.Value) ([]tvmrpc.Value, error) {
 	in, err := d.Content(args[0].Tensor)
 	if err != nil {
 		return nil, err
@@ -82,14 +83,17 @@ func negate(d *rpctest.Device, args []rpc.Value) ([]rpc.Value, error) {
 
 // ping sends a request without a result.
 func ping(ctx context.Context, s *rpc.Session) error {
-	a, err := s.Do(ctx, &rpc.Packet{Code: rpc.CodeStreamSync, Args: []rpc.Value{rpc.OnDevice(rpc.CPU), rpc.Opaque(0)}})
-	if err == nil && a.Packet.Code != rpc.CodeReturn {
+	a, err := s.Do(ctx, &tvmrpc.Packet{
+		Code: tvmrpc.CodeStreamSync,
+		Args: []tvmrpc.Value{tvmrpc.OnDevice(tvmrpc.CPU), tvmrpc.Opaque(0)},
+	})
+	if err == nil && a.Packet.Code != tvmrpc.CodeReturn {
 		err = fmt.Errorf("StreamSync: %v", a.Packet.Code)
 	}
 	return err
 }
 
-func fail(*rpctest.Device, []rpc.Value) ([]rpc.Value, error) { return nil, errors.New("boom") }
+func fail(*rpctest.Device, []tvmrpc.Value) ([]tvmrpc.Value, error) { return nil, errors.New("boom") }
 
 func device() *rpctest.Device {
 	return &rpctest.Device{

@@ -10,13 +10,14 @@ import (
 	"sync/atomic"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
 // A Tensor is compact, row-major memory on the device. It belongs to its session and must be freed.
 type Tensor struct {
 	memory  *memory
-	ref     DLTensor
+	ref     tvmrpc.DLTensor
 	bytes   int
 	damages atomic.Int64 // the session's, when the content was last certain
 }
@@ -42,7 +43,7 @@ func (m *memory) free(ctx context.Context) error {
 	m.freed = true
 	switch m.kind {
 	case array:
-		return m.session.freeHandle(ctx, m.handle, TypeNDArray)
+		return m.session.freeHandle(ctx, m.handle, tvmrpc.TypeNDArray)
 	case lasting:
 		return nil
 	}
@@ -50,7 +51,7 @@ func (m *memory) free(ctx context.Context) error {
 }
 
 // newTensor checks a description, which may come from the device.
-func (s *Session) newTensor(ref DLTensor) (*Tensor, error) {
+func (s *Session) newTensor(ref tvmrpc.DLTensor) (*Tensor, error) {
 	n, err := ndarray.Bytes(ref.DType, ref.Shape)
 	if err != nil {
 		return nil, err
@@ -105,12 +106,12 @@ func (s *Session) Empty(ctx context.Context, dtype ndarray.DType, shape []int64)
 		return nil, err
 	}
 	defer s.leave()
-	t, err := s.newTensor(DLTensor{Device: CPU, DType: dtype, Shape: slices.Clone(shape)})
+	t, err := s.newTensor(tvmrpc.DLTensor{Device: tvmrpc.CPU, DType: dtype, Shape: slices.Clone(shape)})
 	if err != nil {
 		return nil, failure.Errorf(failure.Config, "tensor %v%s: %w", dtype, ndarray.ShapeString(shape), err)
 	}
-	p := s.begin(CodeAllocDataWithScope)
-	p.Args = append(p.Args, TensorOf(&t.ref), Null())
+	p := s.begin(tvmrpc.CodeAllocDataWithScope)
+	p.Args = append(p.Args, tvmrpc.TensorOf(&t.ref), tvmrpc.Null())
 	return t, s.allocate(ctx, t)
 }
 
@@ -121,12 +122,13 @@ func (s *Session) Alloc(ctx context.Context, bytes, alignment int) (*Tensor, err
 	}
 	defer s.leave()
 	kind := ndarray.DType{Code: ndarray.UInt, Bits: 8, Lanes: 1}
-	t, err := s.newTensor(DLTensor{Device: CPU, DType: kind, Shape: []int64{int64(bytes)}})
+	t, err := s.newTensor(tvmrpc.DLTensor{Device: tvmrpc.CPU, DType: kind, Shape: []int64{int64(bytes)}})
 	if err != nil {
 		return nil, failure.Errorf(failure.Config, "memory of %d bytes: %w", bytes, err)
 	}
-	p := s.begin(CodeAllocData)
-	p.Args = append(p.Args, OnDevice(CPU), Int(int64(bytes)), Int(int64(alignment)), DType(kind))
+	p := s.begin(tvmrpc.CodeAllocData)
+	p.Args = append(p.Args, tvmrpc.OnDevice(tvmrpc.CPU), tvmrpc.Int(int64(bytes)), tvmrpc.Int(int64(alignment)),
+		tvmrpc.DType(kind))
 	return t, s.allocate(ctx, t)
 }
 
@@ -164,7 +166,7 @@ func (s *Session) TensorAt(ctx context.Context, h Handle, dtype ndarray.DType, s
 		return nil, err
 	}
 	defer s.leave()
-	t, err := s.newTensor(DLTensor{Data: uint64(h), Device: CPU, DType: dtype, Shape: slices.Clone(shape)})
+	t, err := s.newTensor(tvmrpc.DLTensor{Data: uint64(h), Device: tvmrpc.CPU, DType: dtype, Shape: slices.Clone(shape)})
 	if err != nil {
 		return nil, failure.Errorf(failure.Config, "tensor %v%s: %w", dtype, ndarray.ShapeString(shape), err)
 	}
@@ -233,8 +235,8 @@ func (t *Tensor) CopyTo(ctx context.Context, to *Tensor) error {
 		err = failure.Errorf(failure.Config, "%d bytes into %d", t.bytes, to.bytes)
 	}
 	if err == nil {
-		p := s.begin(CodeCopyAmongRemote)
-		p.Args = append(p.Args, TensorOf(&t.ref), TensorOf(&to.ref), Opaque(0))
+		p := s.begin(tvmrpc.CodeCopyAmongRemote)
+		p.Args = append(p.Args, tvmrpc.TensorOf(&t.ref), tvmrpc.TensorOf(&to.ref), tvmrpc.Opaque(0))
 		err = s.exchangeVoid(ctx)
 	}
 	if err != nil {
@@ -291,7 +293,7 @@ func (s *Session) fill(ctx context.Context, t *Tensor, seed uint64) error {
 	if err := s.grant(ctx); err != nil {
 		return err
 	}
-	_, err = s.callScalar(ctx, handle, TensorOf(&t.ref), Int(int64(seed)))
+	_, err = s.callScalar(ctx, handle, tvmrpc.TensorOf(&t.ref), tvmrpc.Int(int64(seed)))
 	return err
 }
 

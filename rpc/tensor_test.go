@@ -10,6 +10,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
+	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/transport"
@@ -100,7 +101,10 @@ func TestStreamedCopyTakesOneRoundTrip(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := []rpc.Code{rpc.CodeAllocDataWithScope, rpc.CodeGetGlobalFunc, rpc.CodeCopyToRemote, rpc.CodeCopyToRemote}
+	want := []tvmrpc.Code{
+		tvmrpc.CodeAllocDataWithScope, tvmrpc.CodeGetGlobalFunc, tvmrpc.CodeCopyToRemote,
+		tvmrpc.CodeCopyToRemote,
+	}
 	if err := s.Close(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +162,7 @@ func TestInvalidDeviceCopyIsNotSent(t *testing.T) {
 	if err := s.Close(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if slices.Contains(d.Requests, rpc.CodeCopyAmongRemote) {
+	if slices.Contains(d.Requests, tvmrpc.CodeCopyAmongRemote) {
 		t.Errorf("requests %v", d.Requests)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 )
 
 // TimeOptions configure how to time a function on the device. The zero value is TVM's default: the mean of ten
@@ -56,7 +57,8 @@ func (s *Session) time(ctx context.Context, m Module, fn string, o TimeOptions, 
 	}
 	repeat := cmp.Or(o.Repeat, 1)
 	result, err := s.callFunction(ctx, s.function(handle, evaluatorFunction), []any{ // rpc.md §6: exactly these
-		m, fn, CPU.Type, CPU.ID, cmp.Or(o.Number, 10), repeat, o.MinRepeat.Milliseconds(), cmp.Or(o.MaxZeroTimes, 100),
+		m, fn, tvmrpc.CPU.Type, tvmrpc.CPU.ID, cmp.Or(o.Number, 10), repeat, o.MinRepeat.Milliseconds(),
+		cmp.Or(o.MaxZeroTimes, 100),
 		o.Cooldown.Milliseconds(), cmp.Or(o.CoolEvery, 1), o.FlushBytes, o.Preprocess,
 	})
 	if err != nil {
@@ -64,7 +66,7 @@ func (s *Session) time(ctx context.Context, m Module, fn string, o TimeOptions, 
 	}
 	evaluator, ok := result.(Function)
 	if !ok {
-		return nil, s.breakUp(protocolErrorf("%s returned %T", evaluatorFunction, result))
+		return nil, s.breakUp(tvmrpc.Errorf("%s returned %T", evaluatorFunction, result))
 	}
 	s.names[uint32(evaluator.handle)] = fn // a fault belongs to the timed function
 	result, err = s.callFunction(ctx, evaluator, args)
@@ -73,7 +75,7 @@ func (s *Session) time(ctx context.Context, m Module, fn string, o TimeOptions, 
 	}
 	raw, ok := result.([]byte)
 	if !ok || len(raw) != 8*repeat {
-		return nil, s.breakUp(protocolErrorf("timing returned %T of %d bytes instead of %d", result, len(raw), 8*repeat))
+		return nil, s.breakUp(tvmrpc.Errorf("timing returned %T of %d bytes instead of %d", result, len(raw), 8*repeat))
 	}
 	s.samples = repeat
 	samples := make([]float64, repeat)
@@ -109,7 +111,7 @@ func (s *Session) TimedInterrupts(ctx context.Context) ([]int, error) {
 	}
 	raw, ok := result.([]byte)
 	if !ok || len(raw) != min(s.samples, timedSamples) {
-		return nil, protocolErrorf("%s returned %T of %d bytes after %d samples", name, result, len(raw), s.samples)
+		return nil, tvmrpc.Errorf("%s returned %T of %d bytes after %d samples", name, result, len(raw), s.samples)
 	}
 	counts := make([]int, s.samples)
 	for i := range counts {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
+	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
@@ -16,7 +17,7 @@ func TestTimeReturnsMeans(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	calls := 0
 	d := device()
-	d.Module["count"] = func(*rpctest.Device, []rpc.Value) ([]rpc.Value, error) {
+	d.Module["count"] = func(*rpctest.Device, []tvmrpc.Value) ([]tvmrpc.Value, error) {
 		calls++
 		return rpctest.Nothing(), nil
 	}
@@ -57,12 +58,12 @@ func TestTimedInterrupts(t *testing.T) {
 	if got, err := opened(t, d, rpc.Options{}).TimedInterrupts(ctx); got != nil || err != nil {
 		t.Errorf("of a device without that function: %v, %v", got, err)
 	}
-	var answer []rpc.Value
+	var answer []tvmrpc.Value
 	var fails error
-	d.Globals["boardsmith.timed_interrupts"] = func(*rpctest.Device, []rpc.Value) ([]rpc.Value, error) {
+	d.Globals["boardsmith.timed_interrupts"] = func(*rpctest.Device, []tvmrpc.Value) ([]tvmrpc.Value, error) {
 		return answer, fails
 	}
-	d.Module["idle"] = func(*rpctest.Device, []rpc.Value) ([]rpc.Value, error) { return rpctest.Nothing(), nil }
+	d.Module["idle"] = func(*rpctest.Device, []tvmrpc.Value) ([]tvmrpc.Value, error) { return rpctest.Nothing(), nil }
 	s := opened(t, d, rpc.Options{})
 	m := must[rpc.Module](t)(s.SystemLib(ctx))
 	must[[]float64](t)(m.Time(ctx, "idle", rpc.TimeOptions{Repeat: 66}))
@@ -72,7 +73,7 @@ func TestTimedInterrupts(t *testing.T) {
 		counts[min(i, 63)] = byte(min(i, 63))
 		want[i] = min(i, 63)
 	}
-	answer = rpctest.Result(rpc.Raw(counts))
+	answer = rpctest.Result(tvmrpc.Raw(counts))
 	if got, err := s.TimedInterrupts(ctx); !slices.Equal(got, want) || err != nil {
 		t.Errorf("after 66 samples: %v, %v", got, err)
 	}

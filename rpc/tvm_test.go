@@ -20,7 +20,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/transport"
 )
 
@@ -139,7 +139,7 @@ func TestTVMPacketsEncodeToSameBytes(t *testing.T) {
 				continue
 			}
 			packets++
-			var p rpc.Packet
+			var p tvmrpc.Packet
 			if err := p.Parse(m.data[3:]); err != nil {
 				t.Errorf("%s: % x: %v", name, m.data, err)
 			} else if encoded := p.Append(nil); !bytes.Equal(encoded, m.data[3:]) {
@@ -236,7 +236,7 @@ type tvmHost struct {
 	in      []byte
 	id      [2]byte           // of our session
 	handles map[uint64]uint64 // recorded handles and addresses to the firmware's
-	asked   rpc.Packet        // the last request
+	asked   tvmrpc.Packet     // the last request
 	timed   bool              // byte arrays are time samples
 }
 
@@ -274,15 +274,15 @@ func (h *tvmHost) send(msg []byte) {
 }
 
 // translate replaces recorded handles and addresses.
-func (h *tvmHost) translate(p *rpc.Packet) {
+func (h *tvmHost) translate(p *tvmrpc.Packet) {
 	h.t.Helper()
 	p.Handle = h.handle(p.Handle)
 	p.Tensor.Data = h.handle(p.Tensor.Data)
 	for i := range p.Args {
 		switch v := &p.Args[i]; v.Type {
-		case rpc.TypeHandle, rpc.TypeModule, rpc.TypeFunction:
+		case tvmrpc.TypeHandle, tvmrpc.TypeModule, tvmrpc.TypeFunction:
 			v.Word = h.handle(v.Word)
-		case rpc.TypeTensor:
+		case tvmrpc.TypeTensor:
 			v.Tensor.Data = h.handle(v.Tensor.Data)
 		}
 	}
@@ -338,7 +338,7 @@ func (h *tvmHost) silence() {
 // compare compares two answers, and maps recorded handles to the firmware's.
 func (h *tvmHost) compare(recorded, local []byte) {
 	h.t.Helper()
-	var want, got rpc.Packet
+	var want, got tvmrpc.Packet
 	if err := errors.Join(want.Parse(recorded[3:]), got.Parse(local[3:])); err != nil {
 		h.t.Fatal(err)
 	}
@@ -351,20 +351,20 @@ func (h *tvmHost) compare(recorded, local []byte) {
 	}
 }
 
-func (h *tvmHost) compareValue(want, got rpc.Value) {
+func (h *tvmHost) compareValue(want, got tvmrpc.Value) {
 	h.t.Helper()
 	same := want.Type == got.Type
 	switch {
 	case !same:
-	case want.Type == rpc.TypeHandle:
+	case want.Type == tvmrpc.TypeHandle:
 		same = (want.Word == 0) == (got.Word == 0)
 		h.handles[want.Word] = got.Word
-	case want.Type == rpc.TypeTensor:
+	case want.Type == tvmrpc.TypeTensor:
 		h.handles[want.Tensor.Data] = got.Tensor.Data
 		expect := *want.Tensor
 		expect.Data = got.Tensor.Data
 		same = reflect.DeepEqual(expect, *got.Tensor)
-	case want.Type == rpc.TypeBytes && h.timed:
+	case want.Type == tvmrpc.TypeBytes && h.timed:
 		same = len(want.Data) == len(got.Data)
 	default:
 		same = want.Word == got.Word && bytes.Equal(want.Data, got.Data)

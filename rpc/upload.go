@@ -10,6 +10,7 @@ import (
 	"hash/crc32"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
@@ -50,14 +51,14 @@ func (s *Session) Windows(ctx context.Context) ([]Window, error) {
 	}
 	b, ok := result.([]byte)
 	if !ok {
-		return nil, protocolErrorf("%s returned %T, not bytes", f.name, result)
+		return nil, tvmrpc.Errorf("%s returned %T, not bytes", f.name, result)
 	}
 	return parseWindows(b)
 }
 
 func parseWindows(b []byte) ([]Window, error) {
 	if len(b) < 2 || b[0] != windowVersion || len(b) != 2+int(b[1])*windowBytes {
-		return nil, protocolErrorf("memory: %d bytes that are not windows of version %d", len(b), windowVersion)
+		return nil, tvmrpc.Errorf("memory: %d bytes that are not windows of version %d", len(b), windowVersion)
 	}
 	var all []Window
 	for b = b[2:]; len(b) > 0; b = b[windowBytes:] {
@@ -66,7 +67,7 @@ func parseWindows(b []byte) ([]Window, error) {
 			Alignment: uint64(binary.LittleEndian.Uint32(b[20:])),
 		}
 		if w.Alignment == 0 || w.Alignment&(w.Alignment-1) != 0 || w.Base%w.Alignment != 0 || w.Base+w.Bytes < w.Base {
-			return nil, protocolErrorf("memory: a window of %d bytes at %#x, aligned to %d", w.Bytes, w.Base, w.Alignment)
+			return nil, tvmrpc.Errorf("memory: a window of %d bytes at %#x, aligned to %d", w.Bytes, w.Base, w.Alignment)
 		}
 		all = append(all, w)
 	}
@@ -101,7 +102,7 @@ func (s *Session) Upload(ctx context.Context, p Program) (Module, error) {
 	}
 	m, ok := result.(Module)
 	if !ok {
-		return Module{}, protocolErrorf("%s returned %T, not a module", f.name, result)
+		return Module{}, tvmrpc.Errorf("%s returned %T, not a module", f.name, result)
 	}
 	if m, err = s.register(ctx, m, &p); err != nil {
 		return Module{}, err

@@ -7,7 +7,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 )
 
 // An era is an encoding of packed sequences.
@@ -33,44 +33,47 @@ const (
 const maxValues = 1 << 12
 
 // toOld maps the type codes of values that TVM 0.21 and later send.
-var toOld = map[uint32]rpc.TypeCode{
-	0: rpc.TypeNull, 1: rpc.TypeInt, 2: rpc.TypeInt, 3: rpc.TypeFloat, 4: rpc.TypeHandle, 5: rpc.TypeDType,
-	6: rpc.TypeDevice, 7: rpc.TypeTensor, 8: rpc.TypeStr, 9: rpc.TypeBytes, newShortStr: rpc.TypeStr,
-	newShortBytes: rpc.TypeBytes, newStr: rpc.TypeStr, newBytes: rpc.TypeBytes, 68: rpc.TypeFunction,
-	73: rpc.TypeModule,
+var toOld = map[uint32]tvmrpc.TypeCode{
+	0: tvmrpc.TypeNull, 1: tvmrpc.TypeInt, 2: tvmrpc.TypeInt, 3: tvmrpc.TypeFloat, 4: tvmrpc.TypeHandle,
+	5: tvmrpc.TypeDType,
+	6: tvmrpc.TypeDevice, 7: tvmrpc.TypeTensor, 8: tvmrpc.TypeStr, 9: tvmrpc.TypeBytes, newShortStr: tvmrpc.TypeStr,
+	newShortBytes: tvmrpc.TypeBytes, newStr: tvmrpc.TypeStr, newBytes: tvmrpc.TypeBytes, 68: tvmrpc.TypeFunction,
+	73: tvmrpc.TypeModule,
 }
 
-// toNew maps the type codes of package rpc to those of values that TVM 0.21 and later receive.
-var toNew = map[rpc.TypeCode]uint32{
-	rpc.TypeNull: 0, rpc.TypeInt: 1, rpc.TypeUint: 1, rpc.TypeFloat: 3, rpc.TypeHandle: 4, rpc.TypeDType: 5,
-	rpc.TypeDevice: 6, rpc.TypeTensor: 7, rpc.TypeStr: 8, rpc.TypeBytes: 9, rpc.TypeFunction: 68, rpc.TypeModule: 73,
-	rpc.TypeNDArray: newTensor,
+// toNew maps the type codes of package tvmrpc to those of values that TVM 0.21 and later receive.
+var toNew = map[tvmrpc.TypeCode]uint32{
+	tvmrpc.TypeNull: 0, tvmrpc.TypeInt: 1, tvmrpc.TypeUint: 1, tvmrpc.TypeFloat: 3, tvmrpc.TypeHandle: 4,
+	tvmrpc.TypeDType:  5,
+	tvmrpc.TypeDevice: 6, tvmrpc.TypeTensor: 7, tvmrpc.TypeStr: 8, tvmrpc.TypeBytes: 9, tvmrpc.TypeFunction: 68,
+	tvmrpc.TypeModule:  73,
+	tvmrpc.TypeNDArray: newTensor,
 }
 
 // An item is a value of a packed sequence: its type and its encoded bytes, which are the same in both eras.
 type item struct {
-	kind rpc.TypeCode
+	kind tvmrpc.TypeCode
 	data []byte
 }
 
 var le = binary.LittleEndian
 
 // decode decodes a whole packet of a client, with the length in front. The result points into msg or into a copy.
-func (e era) decode(msg []byte) (*rpc.Packet, error) {
-	p := &rpc.Packet{}
+func (e era) decode(msg []byte) (*tvmrpc.Packet, error) {
+	p := &tvmrpc.Packet{}
 	head, ok := sequenceStart(msg)
 	if !ok || le.Uint64(msg) != uint64(len(msg)-8) {
 		return p, p.Parse(msg)
 	}
 	items, err := e.items(msg[head:])
 	if err != nil {
-		return nil, fmt.Errorf("%v packet: %w", rpc.Code(le.Uint32(msg[8:])), err)
+		return nil, fmt.Errorf("%v packet: %w", tvmrpc.Code(le.Uint32(msg[8:])), err)
 	}
 	return p, p.Parse(withSequence(msg[:head], items, oldEra))
 }
 
 // encode encodes a packet for a client.
-func (e era) encode(p *rpc.Packet) []byte {
+func (e era) encode(p *tvmrpc.Packet) []byte {
 	msg := p.Append(nil)
 	head, ok := sequenceStart(msg)
 	if !ok || e != newEra {
@@ -78,10 +81,10 @@ func (e era) encode(p *rpc.Packet) []byte {
 	}
 	items, err := oldEra.items(msg[head:])
 	if err != nil {
-		return rpc.Exception(err.Error()).Append(nil) // not reached: Append encodes what items decodes
+		return tvmrpc.Exception(err.Error()).Append(nil) // not reached: Append encodes what items decodes
 	}
-	if p.Code == rpc.CodeReturn && len(items) > 1 && items[0].kind == rpc.TypeInt {
-		items[0] = item{rpc.TypeInt, le.AppendUint64(nil, uint64(resultType(items)))}
+	if p.Code == tvmrpc.CodeReturn && len(items) > 1 && items[0].kind == tvmrpc.TypeInt {
+		items[0] = item{tvmrpc.TypeInt, le.AppendUint64(nil, uint64(resultType(items)))}
 	}
 	return withSequence(msg[:head], items, newEra)
 }
@@ -89,18 +92,18 @@ func (e era) encode(p *rpc.Packet) []byte {
 // resultType returns the type code in front of a function's result. Its value has the shorter form of strings and
 // bytes.
 func resultType(items []item) uint32 {
-	kind := rpc.TypeCode(le.Uint64(items[0].data))
+	kind := tvmrpc.TypeCode(le.Uint64(items[0].data))
 	code := toNew[kind]
 	const inObject = 7 // bytes that an object of a short string holds
 	short := len(items[1].data) <= 8+inObject
 	switch {
-	case kind == rpc.TypeStr && short:
+	case kind == tvmrpc.TypeStr && short:
 		code = newShortStr
-	case kind == rpc.TypeStr:
+	case kind == tvmrpc.TypeStr:
 		code = newStr
-	case kind == rpc.TypeBytes && short:
+	case kind == tvmrpc.TypeBytes && short:
 		code = newShortBytes
-	case kind == rpc.TypeBytes:
+	case kind == tvmrpc.TypeBytes:
 		code = newBytes
 	}
 	return code
@@ -130,15 +133,15 @@ func sequenceStart(msg []byte) (int, bool) {
 		return 0, false
 	}
 	start := body
-	switch code := rpc.Code(le.Uint32(msg[8:])); {
-	case code == rpc.CodeInitServer:
+	switch code := tvmrpc.Code(le.Uint32(msg[8:])); {
+	case code == tvmrpc.CodeInitServer:
 		if len(msg) < start+8 || le.Uint64(msg[start:]) > uint64(len(msg)-start-8) {
 			return 0, false
 		}
 		start += 8 + int(le.Uint64(msg[start:]))
-	case code == rpc.CodeCallFunc:
+	case code == tvmrpc.CodeCallFunc:
 		start += 8
-	case code == rpc.CodeReturn, code == rpc.CodeException, code >= rpc.CodeGetGlobalFunc:
+	case code == tvmrpc.CodeReturn, code == tvmrpc.CodeException, code >= tvmrpc.CodeGetGlobalFunc:
 	default:
 		return 0, false
 	}
@@ -223,11 +226,11 @@ func (r *cursor) half() uint32 {
 }
 
 func (r *cursor) old(code uint32) item {
-	kind := rpc.TypeCode(int32(code))
+	kind := tvmrpc.TypeCode(int32(code))
 	if kind == oldBool {
-		kind = rpc.TypeInt
+		kind = tvmrpc.TypeInt
 	}
-	if kind < 0 || kind == oldObject || kind >= rpc.TypeNDArray {
+	if kind < 0 || kind == oldObject || kind >= tvmrpc.TypeNDArray {
 		r.fail(code)
 		return item{}
 	}
@@ -257,13 +260,13 @@ func (r *cursor) fail(code uint32) {
 }
 
 // value returns the bytes of a value.
-func (r *cursor) value(kind rpc.TypeCode) []byte {
+func (r *cursor) value(kind tvmrpc.TypeCode) []byte {
 	switch kind {
-	case rpc.TypeNull:
+	case tvmrpc.TypeNull:
 		return nil
-	case rpc.TypeStr, rpc.TypeBytes:
+	case tvmrpc.TypeStr, tvmrpc.TypeBytes:
 		return r.sized(0, 8, func(b []byte) uint64 { return le.Uint64(b) })
-	case rpc.TypeTensor: // data, device, rank, type, shape, offset (rpc.md §2.1)
+	case tvmrpc.TypeTensor: // data, device, rank, type, shape, offset (rpc.md §2.1)
 		return r.sized(16, 8, func(b []byte) uint64 { return 8*uint64(le.Uint32(b)) + 8 })
 	}
 	return r.take(8)

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/internal/testkit/corpus"
+	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/ndarray"
-	"github.com/boardsmith/boardsmith/rpc"
 )
 
 // capture decodes bytes as docs/formats/rpc_tcp.md writes them: hexadecimal, 00*7 for seven zeros, texts in quotes.
@@ -35,64 +35,67 @@ const strcat = 0x5627aaafe380
 
 // TestCaptures checks packets that were captured between unmodified TVM 0.27 and its server.
 func TestCaptures(t *testing.T) {
-	u8 := &rpc.DLTensor{Device: rpc.CPU, DType: ndarray.DType{Code: ndarray.UInt, Bits: 8, Lanes: 1}, Shape: []int64{2}}
+	u8 := &tvmrpc.DLTensor{
+		Device: tvmrpc.CPU, DType: ndarray.DType{Code: ndarray.UInt, Bits: 8, Lanes: 1},
+		Shape: []int64{2},
+	}
 	for name, c := range map[string]struct {
 		bytes string
-		want  *rpc.Packet
+		want  *tvmrpc.Packet
 	}{
 		"InitServer": {
 			"15 00*7 02 00 00 00 05 00*7 30 2e 38 2e 30 00 00 00 00",
-			&rpc.Packet{Code: rpc.CodeInitServer, Version: []byte("0.8.0")},
+			&tvmrpc.Packet{Code: tvmrpc.CodeInitServer, Version: []byte("0.8.0")},
 		},
 		"GetGlobalFunc": {
 			"23 00*7 09 00 00 00 01 00 00 00  08 00 00 00 0f 00*7 72 70 63 2e 74 65 73 74 2e 73 74 72 63 61 74",
-			&rpc.Packet{Code: rpc.CodeGetGlobalFunc, Args: []rpc.Value{rpc.Text("rpc.test.strcat")}},
+			&tvmrpc.Packet{Code: tvmrpc.CodeGetGlobalFunc, Args: []tvmrpc.Value{tvmrpc.Text("rpc.test.strcat")}},
 		},
 		"handle": {"14 00*7 04 00 00 00 01 00 00 00  04 00 00 00 80 e3 af aa 27 56 00 00", handleReply(strcat)},
 		"call": {
 			"2a 00*7 03 00 00 00 80 e3 af aa 27 56 00 00 02 00 00 00  08 00 00 00 02 00*7 61 62  01 00 00 00 03 00*7",
-			&rpc.Packet{Code: rpc.CodeCallFunc, Handle: strcat, Args: []rpc.Value{rpc.Text("ab"), rpc.Int(3)}},
+			&tvmrpc.Packet{Code: tvmrpc.CodeCallFunc, Handle: strcat, Args: []tvmrpc.Value{tvmrpc.Text("ab"), tvmrpc.Int(3)}},
 		},
 		"text": {
 			"24 00*7 04 00 00 00 02 00 00 00  01 00 00 00 0b 00*7  08 00 00 00 04 00*7 61 62 3a 33",
-			resultReply(rpc.TypeStr, rpc.Text("ab:3")),
+			resultReply(tvmrpc.TypeStr, tvmrpc.Text("ab:3")),
 		},
 		"none": {"18 00*7 04 00 00 00 02 00 00 00  01 00 00 00 00*8  00 00 00 00", none},
 		"module": {
 			"20 00*7 04 00 00 00 02 00 00 00  01 00 00 00 49 00*7  04 00 00 00 28 f2 00 c8 de 7f 00 00",
-			resultReply(rpc.TypeModule, rpc.Opaque(0x7fdec800f228)),
+			resultReply(tvmrpc.TypeModule, tvmrpc.Opaque(0x7fdec800f228)),
 		},
 		"bytes": {
 			"25 00*7 04 00 00 00 02 00 00 00  01 00 00 00 0c 00*7  09 00 00 00 05 00*7 68 65 6c 6c 6f",
-			resultReply(rpc.TypeBytes, rpc.Raw([]byte("hello"))),
+			resultReply(tvmrpc.TypeBytes, tvmrpc.Raw([]byte("hello"))),
 		},
 		"upload": {
 			"32 00*7 03 00 00 00 90 bd 67 aa 27 56 00 00 02 00 00 00  08 00 00 00 01 00*7 78  " +
 				"0c 00 00 00 42 00 00 00 05 00*7 68 65 6c 6c 6f",
-			&rpc.Packet{
-				Code: rpc.CodeCallFunc, Handle: 0x5627aa67bd90,
-				Args: []rpc.Value{rpc.Text("x"), rpc.Raw([]byte("hello"))},
+			&tvmrpc.Packet{
+				Code: tvmrpc.CodeCallFunc, Handle: 0x5627aa67bd90,
+				Args: []tvmrpc.Value{tvmrpc.Text("x"), tvmrpc.Raw([]byte("hello"))},
 			},
 		},
 		"AllocDataWithScope": {
 			"38 00*7 11 00 00 00 02 00 00 00  07 00 00 00 00*8 01 00*7 01 00 00 00 01 08 01 00 02 00*7 00*8  00 00 00 00",
-			&rpc.Packet{Code: rpc.CodeAllocDataWithScope, Args: []rpc.Value{rpc.TensorOf(u8), rpc.Null()}},
+			&tvmrpc.Packet{Code: tvmrpc.CodeAllocDataWithScope, Args: []tvmrpc.Value{tvmrpc.TensorOf(u8), tvmrpc.Null()}},
 		},
 		"StreamSync": {
 			"20 00*7 0f 00 00 00 02 00 00 00  06 00 00 00 01 00*7  04 00 00 00 00*8",
-			&rpc.Packet{Code: rpc.CodeStreamSync, Args: []rpc.Value{rpc.OnDevice(rpc.CPU), rpc.Opaque(0)}},
+			&tvmrpc.Packet{Code: tvmrpc.CodeStreamSync, Args: []tvmrpc.Value{tvmrpc.OnDevice(tvmrpc.CPU), tvmrpc.Opaque(0)}},
 		},
 		"FreeHandle": {
 			"14 00*7 0a 00 00 00 01 00 00 00  04 00 00 00 80 e3 af aa 27 56 00 00",
-			&rpc.Packet{Code: rpc.CodeFreeHandle, Args: []rpc.Value{rpc.Opaque(strcat)}},
+			&tvmrpc.Packet{Code: tvmrpc.CodeFreeHandle, Args: []tvmrpc.Value{tvmrpc.Opaque(strcat)}},
 		},
 		"void":      {"0c 00*7 04 00 00 00 01 00 00 00 00 00 00 00", void},
-		"Exception": {"18 00*7 05 00 00 00 01 00 00 00  08 00 00 00 04 00*7 62 6f 6f 6d", rpc.Exception("boom")},
-		"Shutdown":  {"04 00*7 01 00 00 00", &rpc.Packet{Code: rpc.CodeShutdown}},
+		"Exception": {"18 00*7 05 00 00 00 01 00 00 00  08 00 00 00 04 00*7 62 6f 6f 6d", tvmrpc.Exception("boom")},
+		"Shutdown":  {"04 00*7 01 00 00 00", &tvmrpc.Packet{Code: tvmrpc.CodeShutdown}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := capture(c.bytes)
-			if c.want.Code == rpc.CodeReturn || c.want.Code == rpc.CodeException {
+			if c.want.Code == tvmrpc.CodeReturn || c.want.Code == tvmrpc.CodeException {
 				if got := newEra.encode(c.want); !bytes.Equal(got, b) {
 					t.Errorf("encoded\n% x, want\n% x", got, b)
 				}
@@ -103,7 +106,7 @@ func TestCaptures(t *testing.T) {
 				got.Code != c.want.Code || got.Handle != c.want.Handle || !bytes.Equal(got.Version, c.want.Version) {
 				t.Errorf("decoded %+v, %v; want %+v", got, err, c.want)
 			}
-			if e := detect(b); e == oldEra || e == unknownEra && c.want.Code == rpc.CodeGetGlobalFunc {
+			if e := detect(b); e == oldEra || e == unknownEra && c.want.Code == tvmrpc.CodeGetGlobalFunc {
 				t.Errorf("detected era %d", e)
 			}
 		})
@@ -132,7 +135,7 @@ func TestOldEra(t *testing.T) {
 		t.Errorf("a wrong length was accepted: %+v", b)
 	}
 	b, err = oldEra.decode(capture("1c 00*7 03 00 00 00 00*8 01 00 00 00 0f 00 00 00 01 00*7"))
-	if err != nil || !reflect.DeepEqual(b.Args, []rpc.Value{rpc.Int(1)}) {
+	if err != nil || !reflect.DeepEqual(b.Args, []tvmrpc.Value{tvmrpc.Int(1)}) {
 		t.Errorf("bool: %+v, %v", b, err)
 	}
 }
@@ -170,7 +173,7 @@ func FuzzPacket(f *testing.F) {
 				continue
 			}
 			again, err := e.decode(e.encode(p))
-			if p.Code == rpc.CodeReturn { // its first value changes
+			if p.Code == tvmrpc.CodeReturn { // its first value changes
 				continue
 			}
 			if err != nil || !bytes.Equal(again.Append(nil), p.Append(nil)) {

@@ -12,11 +12,11 @@ import (
 	"slices"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 )
 
 // An ownFunction is a function of the server.
-type ownFunction func(ctx context.Context, q *session, args []rpc.Value) (*rpc.Packet, error)
+type ownFunction func(ctx context.Context, q *session, args []tvmrpc.Value) (*tvmrpc.Packet, error)
 
 const (
 	evaluatorName  = "runtime.RPCTimeEvaluator"
@@ -42,7 +42,7 @@ var boardNames = map[string]string{
 }
 
 // checkTypes returns an error unless the first arguments have the types.
-func checkTypes(args []rpc.Value, types ...rpc.TypeCode) error {
+func checkTypes(args []tvmrpc.Value, types ...tvmrpc.TypeCode) error {
 	if len(args) < len(types) {
 		return failure.Errorf(failure.Config, "%d arguments instead of %d", len(args), len(types))
 	}
@@ -54,31 +54,31 @@ func checkTypes(args []rpc.Value, types ...rpc.TypeCode) error {
 	return nil
 }
 
-func upload(_ context.Context, q *session, args []rpc.Value) (*rpc.Packet, error) {
-	if err := checkTypes(args, rpc.TypeStr, rpc.TypeBytes); err != nil {
+func upload(_ context.Context, q *session, args []tvmrpc.Value) (*tvmrpc.Packet, error) {
+	if err := checkTypes(args, tvmrpc.TypeStr, tvmrpc.TypeBytes); err != nil {
 		return nil, err
 	}
 	return none, q.uploads.write(string(args[0].Data), args[1].Data)
 }
 
-func download(_ context.Context, q *session, args []rpc.Value) (*rpc.Packet, error) {
-	if err := checkTypes(args, rpc.TypeStr); err != nil {
+func download(_ context.Context, q *session, args []tvmrpc.Value) (*tvmrpc.Packet, error) {
+	if err := checkTypes(args, tvmrpc.TypeStr); err != nil {
 		return nil, err
 	}
 	data, err := q.uploads.read(string(args[0].Data))
-	return resultReply(rpc.TypeBytes, rpc.Raw(data)), err
+	return resultReply(tvmrpc.TypeBytes, tvmrpc.Raw(data)), err
 }
 
 // remove never fails: clients remove files that are missing, and a failure would hide their error.
-func remove(_ context.Context, q *session, args []rpc.Value) (*rpc.Packet, error) {
-	if checkTypes(args, rpc.TypeStr) == nil {
+func remove(_ context.Context, q *session, args []tvmrpc.Value) (*tvmrpc.Packet, error) {
+	if checkTypes(args, tvmrpc.TypeStr) == nil {
 		q.uploads.delete(string(args[0].Data))
 	}
 	return none, nil
 }
 
-func loadModule(ctx context.Context, q *session, args []rpc.Value) (*rpc.Packet, error) {
-	if err := checkTypes(args, rpc.TypeStr); err != nil {
+func loadModule(ctx context.Context, q *session, args []tvmrpc.Value) (*tvmrpc.Packet, error) {
+	if err := checkTypes(args, tvmrpc.TypeStr); err != nil {
 		return nil, err
 	}
 	if q.lost != nil {
@@ -89,56 +89,57 @@ func loadModule(ctx context.Context, q *session, args []rpc.Value) (*rpc.Packet,
 		return nil, err
 	}
 	h, err := q.load(ctx, func(ctx context.Context) (Loaded, error) { return q.server.board.Load(ctx, data) })
-	return resultReply(rpc.TypeModule, rpc.Opaque(h)), err
+	return resultReply(tvmrpc.TypeModule, tvmrpc.Opaque(h)), err
 }
 
-func packetSize(context.Context, *session, []rpc.Value) (*rpc.Packet, error) {
-	return resultReply(rpc.TypeInt, rpc.Int(maxCopy)), nil
+func packetSize(context.Context, *session, []tvmrpc.Value) (*tvmrpc.Packet, error) {
+	return resultReply(tvmrpc.TypeInt, tvmrpc.Int(maxCopy)), nil
 }
 
 // systemLib returns the module with which the session began, else that of the firmware.
-func systemLib(ctx context.Context, q *session, _ []rpc.Value) (*rpc.Packet, error) {
+func systemLib(ctx context.Context, q *session, _ []tvmrpc.Value) (*tvmrpc.Packet, error) {
 	if q.model != 0 {
-		return resultReply(rpc.TypeModule, rpc.Opaque(q.model)), nil
+		return resultReply(tvmrpc.TypeModule, tvmrpc.Opaque(q.model)), nil
 	}
 	h, err := q.lookup(ctx, systemLibName)
 	if err != nil {
 		return nil, err
 	}
-	return q.callBoard(ctx, &rpc.Packet{Code: rpc.CodeCallFunc, Handle: h})
+	return q.callBoard(ctx, &tvmrpc.Packet{Code: tvmrpc.CodeCallFunc, Handle: h})
 }
 
 // An evaluator times a function of a module.
 type evaluator struct {
-	args   []rpc.Value // of the board's function
-	handle uint64      // of the board's evaluator
+	args   []tvmrpc.Value // of the board's function
+	handle uint64         // of the board's evaluator
 }
 
 // evaluatorArgs lists the types of the board's arguments (rpc.md §6).
-var evaluatorArgs = []rpc.TypeCode{
-	rpc.TypeModule, rpc.TypeStr, rpc.TypeInt, rpc.TypeInt, rpc.TypeInt, rpc.TypeInt, rpc.TypeInt, rpc.TypeInt,
-	rpc.TypeInt, rpc.TypeInt, rpc.TypeInt, rpc.TypeStr,
+var evaluatorArgs = []tvmrpc.TypeCode{
+	tvmrpc.TypeModule, tvmrpc.TypeStr, tvmrpc.TypeInt, tvmrpc.TypeInt, tvmrpc.TypeInt, tvmrpc.TypeInt,
+	tvmrpc.TypeInt, tvmrpc.TypeInt,
+	tvmrpc.TypeInt, tvmrpc.TypeInt, tvmrpc.TypeInt, tvmrpc.TypeStr,
 }
 
-func timeEvaluator(ctx context.Context, q *session, args []rpc.Value) (*rpc.Packet, error) {
+func timeEvaluator(ctx context.Context, q *session, args []tvmrpc.Value) (*tvmrpc.Packet, error) {
 	args = slices.Clone(args)
 	const zeroTimes, flushBytes = 7, 10
 	if len(args) == 10 { // TVM 0.9
-		args = slices.Insert(args, zeroTimes, rpc.Int(100))
+		args = slices.Insert(args, zeroTimes, tvmrpc.Int(100))
 	}
 	if len(args) == 11 { // TVM 0.10 to 0.13
-		args = slices.Insert(args, flushBytes, rpc.Int(0))
+		args = slices.Insert(args, flushBytes, tvmrpc.Int(0))
 	}
 	if len(args) != len(evaluatorArgs) {
 		return nil, failure.Errorf(failure.Config, "%d arguments instead of 10, 11 or 12", len(args))
 	}
-	if args[0].Type == rpc.TypeNull {
+	if args[0].Type == tvmrpc.TypeNull {
 		return nil, failure.Errorf(failure.Config, "a board times functions of modules only")
 	}
 	if err := checkTypes(args, evaluatorArgs...); err != nil {
 		return nil, err
 	}
-	args[11] = rpc.Text("") // a function of the client's computer that flushes its caches
+	args[11] = tvmrpc.Text("") // a function of the client's computer that flushes its caches
 	if err := q.toBoard(&args[0]); err != nil {
 		return nil, err
 	}
@@ -147,7 +148,7 @@ func timeEvaluator(ctx context.Context, q *session, args []rpc.Value) (*rpc.Pack
 		return nil, err
 	}
 	h, err := q.add(e)
-	return resultReply(rpc.TypeFunction, rpc.Opaque(h)), err
+	return resultReply(tvmrpc.TypeFunction, tvmrpc.Opaque(h)), err
 }
 
 // createEvaluator creates the board's evaluator: the latest one is valid only.
@@ -156,11 +157,11 @@ func (q *session) createEvaluator(ctx context.Context, e *evaluator) error {
 	if err != nil {
 		return err
 	}
-	reply, err := q.do(ctx, &rpc.Packet{Code: rpc.CodeCallFunc, Handle: h, Args: e.args})
+	reply, err := q.do(ctx, &tvmrpc.Packet{Code: tvmrpc.CodeCallFunc, Handle: h, Args: e.args})
 	if err != nil {
 		return fmt.Errorf("function %.100q: %w", e.args[1].Data, err)
 	}
-	if len(reply.Args) != 2 || rpc.TypeCode(reply.Args[0].Word) != rpc.TypeFunction {
+	if len(reply.Args) != 2 || tvmrpc.TypeCode(reply.Args[0].Word) != tvmrpc.TypeFunction {
 		return failure.Errorf(failure.Transport, "the board returned no evaluator of function %.100q", e.args[1].Data)
 	}
 	e.handle, q.latest = reply.Args[1].Word, e
@@ -168,14 +169,14 @@ func (q *session) createEvaluator(ctx context.Context, e *evaluator) error {
 }
 
 // evaluate times a function.
-func (q *session) evaluate(ctx context.Context, e *evaluator, args []rpc.Value) (*rpc.Packet, error) {
+func (q *session) evaluate(ctx context.Context, e *evaluator, args []tvmrpc.Value) (*tvmrpc.Packet, error) {
 	q.server.o.emit(Event{Client: q.client, Text: "measuring"})
 	if q.latest != e {
 		if err := q.createEvaluator(ctx, e); err != nil {
 			return nil, err
 		}
 	}
-	return q.callBoard(ctx, &rpc.Packet{Code: rpc.CodeCallFunc, Handle: e.handle, Args: args})
+	return q.callBoard(ctx, &tvmrpc.Packet{Code: tvmrpc.CodeCallFunc, Handle: e.handle, Args: args})
 }
 
 // uploads are the files of one session, in a folder that is created with the first one. Paths do not leave it.

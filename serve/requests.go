@@ -7,14 +7,14 @@ import (
 	"fmt"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 )
 
 // ownHandles begins the handles of the server. Those of boards are below 2^32 or are sign-extended from 32 bits.
 const ownHandles = 0x4253_0000_0000_0000
 
 // Codes of packets that boards do not have.
-const codeCurrentStream rpc.Code = 21
+const codeCurrentStream tvmrpc.Code = 21
 
 // maxOwn bounds the objects of the server in one session.
 const maxOwn = 1 << 16
@@ -26,35 +26,35 @@ type function string
 type module struct{ handle uint64 }
 
 // handle carries out a request.
-func (q *session) handle(ctx context.Context, p *rpc.Packet) (*rpc.Packet, error) {
-	if p.Code == rpc.CodeFreeHandle && len(p.Args) == 1 { // TVM 0.21 and later name no type
-		p.Args = append(p.Args, rpc.Int(0))
+func (q *session) handle(ctx context.Context, p *tvmrpc.Packet) (*tvmrpc.Packet, error) {
+	if p.Code == tvmrpc.CodeFreeHandle && len(p.Args) == 1 { // TVM 0.21 and later name no type
+		p.Args = append(p.Args, tvmrpc.Int(0))
 	}
-	if p.Code >= rpc.CodeGetGlobalFunc && p.Code <= rpc.CodeSetStream {
+	if p.Code >= tvmrpc.CodeGetGlobalFunc && p.Code <= tvmrpc.CodeSetStream {
 		if err := p.CheckArgs(); err != nil {
 			return nil, err
 		}
 	}
 	switch p.Code {
-	case rpc.CodeSetDevice, rpc.CodeStreamSync, rpc.CodeFreeStream, rpc.CodeSetStream:
+	case tvmrpc.CodeSetDevice, tvmrpc.CodeStreamSync, tvmrpc.CodeFreeStream, tvmrpc.CodeSetStream:
 		return void, nil
-	case rpc.CodeCreateStream, codeCurrentStream:
+	case tvmrpc.CodeCreateStream, codeCurrentStream:
 		return handleReply(0), nil
-	case rpc.CodeGetAttr:
+	case tvmrpc.CodeGetAttr:
 		return attribute(p.Args[1].Word), nil
-	case rpc.CodeGetGlobalFunc:
+	case tvmrpc.CodeGetGlobalFunc:
 		return q.getGlobal(ctx, string(p.Args[0].Data))
-	case rpc.CodeCallFunc:
+	case tvmrpc.CodeCallFunc:
 		return q.call(ctx, p)
-	case rpc.CodeFreeHandle:
+	case tvmrpc.CodeFreeHandle:
 		return q.freeHandle(ctx, p.Args[0].Word)
-	case rpc.CodeFreeData:
+	case tvmrpc.CodeFreeData:
 		return q.freeData(ctx, p)
-	case rpc.CodeAllocData, rpc.CodeAllocDataWithScope:
-		return q.remember(ctx, p, 0, rpc.TypeHandle)
-	case rpc.CodeCopyAmongRemote, rpc.CodeCopyToRemote:
+	case tvmrpc.CodeAllocData, tvmrpc.CodeAllocDataWithScope:
+		return q.remember(ctx, p, 0, tvmrpc.TypeHandle)
+	case tvmrpc.CodeCopyAmongRemote, tvmrpc.CodeCopyToRemote:
 		return q.do(ctx, p)
-	case rpc.CodeCopyFromRemote:
+	case tvmrpc.CodeCopyFromRemote:
 		if p.Size > uint64(q.server.o.MaxUpload) {
 			return nil, failure.Errorf(failure.Config, "a copy of %d bytes: at most %d are possible", p.Size,
 				q.server.o.MaxUpload)
@@ -65,24 +65,24 @@ func (q *session) handle(ctx context.Context, p *rpc.Packet) (*rpc.Packet, error
 }
 
 // attribute is the reply to a query of the CPU: it exists, and has no further attributes.
-func attribute(kind uint64) *rpc.Packet {
+func attribute(kind uint64) *tvmrpc.Packet {
 	if kind == 0 {
-		return &rpc.Packet{Code: rpc.CodeReturn, Args: []rpc.Value{rpc.Int(1)}}
+		return &tvmrpc.Packet{Code: tvmrpc.CodeReturn, Args: []tvmrpc.Value{tvmrpc.Int(1)}}
 	}
 	return void
 }
 
 // remember passes on a request whose reply has a handle at position i, and records the type of the handle.
-func (q *session) remember(ctx context.Context, p *rpc.Packet, i int, kind rpc.TypeCode) (*rpc.Packet, error) {
+func (q *session) remember(ctx context.Context, p *tvmrpc.Packet, i int, kind tvmrpc.TypeCode) (*tvmrpc.Packet, error) {
 	reply, err := q.do(ctx, p)
-	if err == nil && i < len(reply.Args) && reply.Args[i].Type == rpc.TypeHandle && reply.Args[i].Word != 0 {
+	if err == nil && i < len(reply.Args) && reply.Args[i].Type == tvmrpc.TypeHandle && reply.Args[i].Word != 0 {
 		q.kinds[reply.Args[i].Word] = kind
 	}
 	return reply, err
 }
 
 // getGlobal looks up a function of the server or of the board.
-func (q *session) getGlobal(ctx context.Context, name string) (*rpc.Packet, error) {
+func (q *session) getGlobal(ctx context.Context, name string) (*tvmrpc.Packet, error) {
 	if ownFunctions[name] != nil {
 		h, err := q.add(function(name))
 		return handleReply(h), err
@@ -99,9 +99,9 @@ func (q *session) lookup(ctx context.Context, name string) (uint64, error) {
 	if h, ok := q.lookups[name]; ok && q.lost == nil {
 		return h, nil
 	}
-	reply, err := q.remember(ctx, &rpc.Packet{
-		Code: rpc.CodeGetGlobalFunc, Args: []rpc.Value{rpc.Text(name)},
-	}, 0, rpc.TypeFunction)
+	reply, err := q.remember(ctx, &tvmrpc.Packet{
+		Code: tvmrpc.CodeGetGlobalFunc, Args: []tvmrpc.Value{tvmrpc.Text(name)},
+	}, 0, tvmrpc.TypeFunction)
 	if err != nil {
 		return 0, err
 	}
@@ -132,7 +132,7 @@ func (q *session) object(h uint64) any {
 func isOwn(h uint64) bool { return h&^0xFFFF_FFFF == ownHandles }
 
 // call calls a function of the server or of the board.
-func (q *session) call(ctx context.Context, p *rpc.Packet) (*rpc.Packet, error) {
+func (q *session) call(ctx context.Context, p *tvmrpc.Packet) (*tvmrpc.Packet, error) {
 	if !isOwn(p.Handle) {
 		return q.callBoard(ctx, p)
 	}
@@ -150,7 +150,7 @@ func (q *session) call(ctx context.Context, p *rpc.Packet) (*rpc.Packet, error) 
 }
 
 // callBoard calls a function of the board.
-func (q *session) callBoard(ctx context.Context, p *rpc.Packet) (*rpc.Packet, error) {
+func (q *session) callBoard(ctx context.Context, p *tvmrpc.Packet) (*tvmrpc.Packet, error) {
 	for i := range p.Args {
 		if err := q.toBoard(&p.Args[i]); err != nil {
 			return nil, err
@@ -160,18 +160,18 @@ func (q *session) callBoard(ctx context.Context, p *rpc.Packet) (*rpc.Packet, er
 	if err != nil || len(reply.Args) < 2 {
 		return reply, err
 	}
-	switch kind := rpc.TypeCode(reply.Args[0].Word); kind {
-	case rpc.TypeModule, rpc.TypeFunction:
+	switch kind := tvmrpc.TypeCode(reply.Args[0].Word); kind {
+	case tvmrpc.TypeModule, tvmrpc.TypeFunction:
 		q.kinds[reply.Args[1].Word] = kind
-	case rpc.TypeNDArray:
+	case tvmrpc.TypeNDArray:
 		q.kinds[reply.Args[len(reply.Args)-1].Word] = kind
 	}
 	return reply, nil
 }
 
 // toBoard replaces the server's handle of a module by the board's.
-func (q *session) toBoard(v *rpc.Value) error {
-	if v.Type != rpc.TypeModule && v.Type != rpc.TypeFunction || !isOwn(v.Word) {
+func (q *session) toBoard(v *tvmrpc.Value) error {
+	if v.Type != tvmrpc.TypeModule && v.Type != tvmrpc.TypeFunction || !isOwn(v.Word) {
 		return nil
 	}
 	m, ok := q.object(v.Word).(*module)
@@ -184,7 +184,7 @@ func (q *session) toBoard(v *rpc.Value) error {
 
 // freeHandle frees an object. Handles that are unknown are ignored: TVM 0.21 to 0.23 free a returned tensor by the
 // address of its data.
-func (q *session) freeHandle(ctx context.Context, h uint64) (*rpc.Packet, error) {
+func (q *session) freeHandle(ctx context.Context, h uint64) (*tvmrpc.Packet, error) {
 	if isOwn(h) {
 		if q.object(h) != nil {
 			q.own[h-ownHandles-1] = nil
@@ -192,19 +192,19 @@ func (q *session) freeHandle(ctx context.Context, h uint64) (*rpc.Packet, error)
 		return void, nil
 	}
 	kind, ok := q.kinds[h]
-	if !ok || q.lost != nil || kind == rpc.TypeFunction || kind == rpc.TypeHandle {
+	if !ok || q.lost != nil || kind == tvmrpc.TypeFunction || kind == tvmrpc.TypeHandle {
 		return void, nil
 	}
-	reply, err := q.do(ctx, &rpc.Packet{
-		Code: rpc.CodeFreeHandle, Args: []rpc.Value{rpc.Opaque(h), rpc.Int(int64(kind))},
+	reply, err := q.do(ctx, &tvmrpc.Packet{
+		Code: tvmrpc.CodeFreeHandle, Args: []tvmrpc.Value{tvmrpc.Opaque(h), tvmrpc.Int(int64(kind))},
 	})
 	return reply, err
 }
 
 // freeData frees memory that the client allocated.
-func (q *session) freeData(ctx context.Context, p *rpc.Packet) (*rpc.Packet, error) {
+func (q *session) freeData(ctx context.Context, p *tvmrpc.Packet) (*tvmrpc.Packet, error) {
 	h := p.Args[1].Word
-	if q.kinds[h] != rpc.TypeHandle || q.lost != nil {
+	if q.kinds[h] != tvmrpc.TypeHandle || q.lost != nil {
 		return void, nil
 	}
 	delete(q.kinds, h)

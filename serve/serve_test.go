@@ -21,6 +21,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/failuretest"
 	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
+	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/serve"
 	"github.com/boardsmith/boardsmith/transport"
@@ -49,7 +50,7 @@ func (b *board) Open(ctx context.Context) (*rpc.Session, error) {
 	}
 	b.opened++
 	running, stop := context.WithCancel(context.Background())
-	endless := func(*rpctest.Device, []rpc.Value) ([]rpc.Value, error) {
+	endless := func(*rpctest.Device, []tvmrpc.Value) ([]tvmrpc.Value, error) {
 		b.entered <- struct{}{}
 		<-running.Done()
 		return rpctest.Nothing(), nil
@@ -57,7 +58,7 @@ func (b *board) Open(ctx context.Context) (*rpc.Session, error) {
 	d := &rpctest.Device{
 		Globals: map[string]rpctest.Func{
 			"echo": echo, "fail": fail, "endless": endless,
-			"tvm.contrib.random.random_fill": func(d *rpctest.Device, args []rpc.Value) ([]rpc.Value, error) {
+			"tvm.contrib.random.random_fill": func(d *rpctest.Device, args []tvmrpc.Value) ([]tvmrpc.Value, error) {
 				content, err := d.Content(args[0].Tensor)
 				for i := range content {
 					content[i] = byte(i + 1)
@@ -65,7 +66,7 @@ func (b *board) Open(ctx context.Context) (*rpc.Session, error) {
 				return rpctest.Nothing(), err
 			},
 		},
-		Module: map[string]rpctest.Func{"main": func(*rpctest.Device, []rpc.Value) ([]rpc.Value, error) {
+		Module: map[string]rpctest.Func{"main": func(*rpctest.Device, []tvmrpc.Value) ([]tvmrpc.Value, error) {
 			return rpctest.Nothing(), nil
 		}, "fail": fail},
 		Packet: 4096,
@@ -132,14 +133,14 @@ func (b *board) drop() {
 	}
 }
 
-func echo(_ *rpctest.Device, args []rpc.Value) ([]rpc.Value, error) {
+func echo(_ *rpctest.Device, args []tvmrpc.Value) ([]tvmrpc.Value, error) {
 	if len(args) != 1 {
 		return nil, fmt.Errorf("%d arguments", len(args))
 	}
 	return rpctest.Result(args[0]), nil
 }
 
-func fail(*rpctest.Device, []rpc.Value) ([]rpc.Value, error) {
+func fail(*rpctest.Device, []tvmrpc.Value) ([]tvmrpc.Value, error) {
 	return nil, errors.New("Assert fail: x.shape[0] == 3")
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/rpc/fault"
 )
@@ -27,13 +28,13 @@ type session struct {
 
 	board     *rpc.Session // nil: not opened yet
 	lost      error        // ended what the client had on the board; nil: nothing is lost
-	resources []rpc.Resource
-	kinds     map[uint64]rpc.TypeCode // of the board's handles that the client has; TypeHandle: memory
-	lookups   map[string]uint64       // handles of the board's global functions
-	own       []any                   // functions, modules and evaluators by handle; nil: freed
-	model     uint64                  // handle of the module with which the session began; 0: none
-	latest    *evaluator              // that the board has
-	used      bool                    // the board
+	resources []tvmrpc.Resource
+	kinds     map[uint64]tvmrpc.TypeCode // of the board's handles that the client has; TypeHandle: memory
+	lookups   map[string]uint64          // handles of the board's global functions
+	own       []any                      // functions, modules and evaluators by handle; nil: freed
+	model     uint64                     // handle of the module with which the session began; 0: none
+	latest    *evaluator                 // that the board has
+	used      bool                       // the board
 }
 
 // errSession ends a session without a reply.
@@ -42,7 +43,7 @@ var errSession = errors.New("session ended")
 // serveSession serves a client until it disconnects, its time is over, or ctx ends.
 func (s *server) serveSession(ctx context.Context, c net.Conn, h hello, packets *receiver) {
 	q := &session{
-		server: s, client: c.RemoteAddr().String(), kinds: map[uint64]rpc.TypeCode{}, lookups: map[string]uint64{},
+		server: s, client: c.RemoteAddr().String(), kinds: map[uint64]tvmrpc.TypeCode{}, lookups: map[string]uint64{},
 		uploads: uploads{parent: s.o.Folder, limit: int64(s.o.MaxUpload)}, timeout: h.timeout,
 	}
 	if q.timeout == 0 {
@@ -73,7 +74,7 @@ func (q *session) next(ctx context.Context, packets *receiver) ([]byte, error) {
 		if !ok {
 			var long *longPacketError
 			if errors.As(packets.err, &long) {
-				return q.era.encode(rpc.Exception(long.Error())), errSession
+				return q.era.encode(tvmrpc.Exception(long.Error())), errSession
 			}
 			return nil, errSession
 		}
@@ -92,7 +93,7 @@ func (q *session) next(ctx context.Context, packets *receiver) ([]byte, error) {
 func (q *session) expire() ([]byte, error) {
 	text := fmt.Sprintf(`RPCSessionTimeoutError: Your %ss session has expired, try to increase the "session_timeout" value.`,
 		seconds(q.timeout))
-	return q.era.encode(rpc.Exception(text)), errSession
+	return q.era.encode(tvmrpc.Exception(text)), errSession
 }
 
 // seconds is Python's text of a floating point number of seconds.
@@ -113,10 +114,10 @@ func (q *session) respond(ctx context.Context, msg []byte) ([]byte, error) {
 	if err != nil {
 		return q.exception(err), nil
 	}
-	if p.Code == rpc.CodeShutdown {
+	if p.Code == tvmrpc.CodeShutdown {
 		return nil, errSession
 	}
-	if p.Code == rpc.CodeInitServer || !q.begun {
+	if p.Code == tvmrpc.CodeInitServer || !q.begun {
 		reply, err := q.initServer(ctx, p)
 		if err != nil {
 			return q.exception(err), nil
@@ -148,30 +149,30 @@ func (q *session) exception(err error) []byte {
 	if errors.As(err, &device) && device.Message != "" {
 		text = device.Message
 	}
-	return q.era.encode(rpc.Exception(text))
+	return q.era.encode(tvmrpc.Exception(text))
 }
 
 var (
-	void = &rpc.Packet{Code: rpc.CodeReturn, Args: []rpc.Value{rpc.Null()}}
-	none = &rpc.Packet{Code: rpc.CodeReturn, Args: []rpc.Value{rpc.Int(int64(rpc.TypeNull)), rpc.Null()}}
+	void = &tvmrpc.Packet{Code: tvmrpc.CodeReturn, Args: []tvmrpc.Value{tvmrpc.Null()}}
+	none = &tvmrpc.Packet{Code: tvmrpc.CodeReturn, Args: []tvmrpc.Value{tvmrpc.Int(int64(tvmrpc.TypeNull)), tvmrpc.Null()}}
 )
 
-func handleReply(h uint64) *rpc.Packet {
-	return &rpc.Packet{Code: rpc.CodeReturn, Args: []rpc.Value{rpc.Opaque(h)}}
+func handleReply(h uint64) *tvmrpc.Packet {
+	return &tvmrpc.Packet{Code: tvmrpc.CodeReturn, Args: []tvmrpc.Value{tvmrpc.Opaque(h)}}
 }
 
 // resultReply is the reply to a call with a result of a type that is sent as v.
-func resultReply(kind rpc.TypeCode, v rpc.Value) *rpc.Packet {
-	return &rpc.Packet{Code: rpc.CodeReturn, Args: []rpc.Value{rpc.Int(int64(kind)), v}}
+func resultReply(kind tvmrpc.TypeCode, v tvmrpc.Value) *tvmrpc.Packet {
+	return &tvmrpc.Packet{Code: tvmrpc.CodeReturn, Args: []tvmrpc.Value{tvmrpc.Int(int64(kind)), v}}
 }
 
 // modelSession is the constructor by which AutoTVM's module loader begins a session (rpc_tcp.md §5.4).
 const modelSession = "tvm.micro.compile_and_create_micro_session"
 
 // initServer begins the session. Its reply has no value, which both eras accept.
-func (q *session) initServer(ctx context.Context, p *rpc.Packet) (*rpc.Packet, error) {
+func (q *session) initServer(ctx context.Context, p *tvmrpc.Packet) (*tvmrpc.Packet, error) {
 	switch {
-	case p.Code != rpc.CodeInitServer:
+	case p.Code != tvmrpc.CodeInitServer:
 		return nil, failure.Errorf(failure.Config, "%v before InitServer", p.Code)
 	case q.begun:
 		return nil, failure.Errorf(failure.Config, "the session was initialized before")
@@ -184,16 +185,16 @@ func (q *session) initServer(ctx context.Context, p *rpc.Packet) (*rpc.Packet, e
 		}
 	}
 	q.begun = true
-	return &rpc.Packet{Code: rpc.CodeReturn}, nil
+	return &tvmrpc.Packet{Code: tvmrpc.CodeReturn}, nil
 }
 
 // construct begins a session with a model's archive.
-func (q *session) construct(ctx context.Context, args []rpc.Value) error {
-	if args[0].Type != rpc.TypeStr || string(args[0].Data) != modelSession || len(args) < 2 {
+func (q *session) construct(ctx context.Context, args []tvmrpc.Value) error {
+	if args[0].Type != tvmrpc.TypeStr || string(args[0].Data) != modelSession || len(args) < 2 {
 		return failure.Errorf(failure.Config, "session constructor %.100q: the only one of a board is %s, with an archive",
 			args[0].Data, modelSession)
 	}
-	if args[1].Type != rpc.TypeBytes {
+	if args[1].Type != tvmrpc.TypeBytes {
 		return failure.Errorf(failure.Config, "%s: the archive is not bytes", modelSession)
 	}
 	h, err := q.load(ctx, func(ctx context.Context) (Loaded, error) {
@@ -227,7 +228,7 @@ func (q *session) forget() {
 		q.lost = failure.New(failure.Config, "load the module before tensors are allocated",
 			"the tensors were lost because the module did not fit beside the firmware, which was replaced")
 	}
-	q.resources, q.lookups, q.kinds = nil, map[string]uint64{}, map[uint64]rpc.TypeCode{}
+	q.resources, q.lookups, q.kinds = nil, map[string]uint64{}, map[uint64]tvmrpc.TypeCode{}
 	q.latest = nil
 	for i, o := range q.own {
 		if _, ok := o.(function); !ok {
@@ -257,7 +258,7 @@ func (q *session) open(ctx context.Context) (*rpc.Session, error) {
 }
 
 // do passes a request to the board. An Exception is an error.
-func (q *session) do(ctx context.Context, p *rpc.Packet) (*rpc.Packet, error) {
+func (q *session) do(ctx context.Context, p *tvmrpc.Packet) (*tvmrpc.Packet, error) {
 	board, err := q.open(ctx)
 	if err != nil {
 		return nil, err
@@ -275,7 +276,7 @@ func (q *session) do(ctx context.Context, p *rpc.Packet) (*rpc.Packet, error) {
 			q.resources = slices.Delete(q.resources, i, i+1)
 		}
 	}
-	if a.Packet.Code == rpc.CodeException {
+	if a.Packet.Code == tvmrpc.CodeException {
 		return nil, &rpc.DeviceError{Message: string(a.Packet.Args[0].Data)}
 	}
 	return &a.Packet, nil
@@ -287,7 +288,7 @@ func (q *session) end(ctx context.Context) error {
 	defer cancel()
 	if q.lost == nil {
 		for _, r := range slices.Backward(q.resources) {
-			if r.Free(ctx) != nil {
+			if q.board.FreeResource(ctx, r) != nil {
 				break // Release restores the board
 			}
 		}

@@ -62,7 +62,7 @@ var mayImport = map[string][]string{
 		"serve", "project", "device", "image", "rpc", "rpc/fault", "transport", "boards", "mlf", "ndarray", "failure",
 		"internal/buildenv", "internal/toolwords", "internal/command", "internal/timegate", "internal/files",
 	},
-	"serve":       {"rpc", "rpc/fault", "ndarray", "failure", "internal/files"}, // TVM's RPC server
+	"serve":       {"rpc", "rpc/fault", "internal/tvmrpc", "ndarray", "failure", "internal/files"}, // TVM's RPC server
 	"tune/space":  {"ndarray", "failure", "internal/files"},
 	"tune/report": {"tune", "rpc", "failure"},
 
@@ -122,7 +122,7 @@ var mayImport = map[string][]string{
 	// These import nothing of each other.
 	"cache":   {"failure", "internal/files"},
 	"flasher": {"boards", "failure", "internal/command", "internal/files"},
-	"rpc":     {"rpc/fault", "transport", "ndarray", "failure"},
+	"rpc":     {"internal/tvmrpc", "rpc/fault", "transport", "ndarray", "failure"},
 
 	// Values and files.
 	"boards":                  {"failure", "internal/files"},
@@ -149,11 +149,12 @@ var mayImport = map[string][]string{
 	"internal/stackdepth":     {"internal/firmware"},
 	"internal/timegate":       {},
 	"internal/toolwords":      {"failure"},
+	"internal/tvmrpc":         {"ndarray", "failure"},
 	"internal/virtualprobe":   {"transport", "failure", "internal/command", "internal/files"},
 
 	// boardsmith's own checks.
 	"internal/develop": {"internal/cli", "internal/boardlab", "internal/testkit", "internal/command", "failure"},
-	"internal/testkit": {"rpc", "transport", "mlf", "ndarray", "failure"},
+	"internal/testkit": {"rpc", "internal/tvmrpc", "transport", "mlf", "ndarray", "failure"},
 }
 
 // magefile is the place of boardsmith's own magefile, the package in the root.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/rpc/fault"
@@ -250,7 +251,7 @@ func testBudgetEndsWithSession(t *testing.T, program string) {
 	if err := link.Redial(ctx); err != nil {
 		t.Fatal(err)
 	}
-	ask := func(p *rpc.Packet) (reply rpc.Packet) { // as a host that sets no budget
+	ask := func(p *tvmrpc.Packet) (reply tvmrpc.Packet) { // as a host that sets no budget
 		t.Helper()
 		if err := link.Send(ctx, p.Append(nil)); err != nil {
 			t.Fatal(err)
@@ -259,16 +260,19 @@ func testBudgetEndsWithSession(t *testing.T, program string) {
 		if err == nil {
 			err = reply.Parse(msg)
 		}
-		if err != nil || reply.Code != rpc.CodeReturn {
+		if err != nil || reply.Code != tvmrpc.CodeReturn {
 			t.Fatalf("in the next session: %+v, %v", reply, err)
 		}
 		return reply
 	}
-	array := rpc.DLTensor{Device: rpc.CPU, DType: long.DType(), Shape: long.Shape()}
-	array.Data = ask(&rpc.Packet{
-		Code: rpc.CodeAllocDataWithScope,
-		Args: []rpc.Value{rpc.TensorOf(&array), rpc.Null()},
+	array := tvmrpc.DLTensor{Device: tvmrpc.CPU, DType: long.DType(), Shape: long.Shape()}
+	array.Data = ask(&tvmrpc.Packet{
+		Code: tvmrpc.CodeAllocDataWithScope,
+		Args: []tvmrpc.Value{tvmrpc.TensorOf(&array), tvmrpc.Null()},
 	}).Args[0].Word
-	crc32 := ask(&rpc.Packet{Code: rpc.CodeGetGlobalFunc, Args: []rpc.Value{rpc.Text("boardsmith.crc32")}}).Args[0].Word
-	ask(&rpc.Packet{Code: rpc.CodeCallFunc, Handle: crc32, Args: []rpc.Value{rpc.TensorOf(&array)}})
+	crc32 := ask(&tvmrpc.Packet{
+		Code: tvmrpc.CodeGetGlobalFunc,
+		Args: []tvmrpc.Value{tvmrpc.Text("boardsmith.crc32")},
+	}).Args[0].Word
+	ask(&tvmrpc.Packet{Code: tvmrpc.CodeCallFunc, Handle: crc32, Args: []tvmrpc.Value{tvmrpc.TensorOf(&array)}})
 }

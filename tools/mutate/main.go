@@ -47,6 +47,7 @@ var suites = []suite{
 		goTest("./project", "TestEveryArchive|TestFaults|TestOperatorFault|TestStuckMainLoop|TestFill"),
 	}},
 	{sources: "transport/*.go", packages: []string{"transport", "rpc"}},
+	{sources: "internal/tvmrpc/*.go", packages: []string{"internal/tvmrpc", "rpc", "serve"}},
 	{sources: "rpc/*.go", packages: []string{"rpc", "executor", "device", "project"}},
 	{sources: "cache/*.go", packages: []string{"cache", "project", "device"}},
 	{sources: "flasher/*.go", packages: []string{"flasher", "device"}},

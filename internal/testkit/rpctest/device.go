@@ -13,14 +13,14 @@ import (
 	"math"
 
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
+	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/ndarray"
-	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/transport"
 )
 
 // A Func is a function of the device. It returns its result as on the wire: the type as an integer, then the value
 // (see Nothing, IntResult and the like).
-type Func func(d *Device, args []rpc.Value) ([]rpc.Value, error)
+type Func func(d *Device, args []tvmrpc.Value) ([]tvmrpc.Value, error)
 
 // A Device answers requests. Set its fields before the first request; maps may be nil.
 type Device struct {
@@ -35,9 +35,9 @@ type Device struct {
 	Record  []byte  // its next answer to boardsmith.fault, if Globals has rpctest.Fault
 
 	// Counters of what it did so far.
-	Requests []rpc.Code
+	Requests []tvmrpc.Code
 	Longest  int // message received, bytes, with the session's header
-	Freed    []rpc.TypeCode
+	Freed    []tvmrpc.TypeCode
 	Resets   int
 
 	memory    map[uint64][]byte // by address
@@ -60,19 +60,21 @@ const (
 )
 
 // Nothing is the result of a function that returns none.
-func Nothing() []rpc.Value { return []rpc.Value{rpc.Int(int64(rpc.TypeNull)), rpc.Null()} }
+func Nothing() []tvmrpc.Value {
+	return []tvmrpc.Value{tvmrpc.Int(int64(tvmrpc.TypeNull)), tvmrpc.Null()}
+}
 
 // Result is a result of the type of its only value.
-func Result(v rpc.Value) []rpc.Value { return []rpc.Value{rpc.Int(int64(v.Type)), v} }
+func Result(v tvmrpc.Value) []tvmrpc.Value { return []tvmrpc.Value{tvmrpc.Int(int64(v.Type)), v} }
 
 // HandleResult is a module or a function.
-func HandleResult(t rpc.TypeCode, h uint64) []rpc.Value {
-	return []rpc.Value{rpc.Int(int64(t)), rpc.Opaque(h)}
+func HandleResult(t tvmrpc.TypeCode, h uint64) []tvmrpc.Value {
+	return []tvmrpc.Value{tvmrpc.Int(int64(t)), tvmrpc.Opaque(h)}
 }
 
 // ArrayResult is a tensor of the device that the host has to free.
-func ArrayResult(t *rpc.DLTensor, h uint64) []rpc.Value {
-	return []rpc.Value{rpc.Int(int64(rpc.TypeNDArray)), rpc.TensorOf(t), rpc.Opaque(h)}
+func ArrayResult(t *tvmrpc.DLTensor, h uint64) []tvmrpc.Value {
+	return []tvmrpc.Value{tvmrpc.Int(int64(tvmrpc.TypeNDArray)), tvmrpc.TensorOf(t), tvmrpc.Opaque(h)}
 }
 
 // Reset resets the device, as a fault does, instead of answering the current request: it discards everything but
@@ -85,7 +87,7 @@ func (d *Device) Reset(record []byte) {
 func (d *Device) Running() uint32 { return d.running }
 
 // Fault is boardsmith.fault, for Globals.
-func Fault(d *Device, args []rpc.Value) ([]rpc.Value, error) {
+func Fault(d *Device, args []tvmrpc.Value) ([]tvmrpc.Value, error) {
 	record := d.Record
 	if record == nil {
 		return Nothing(), nil
@@ -96,11 +98,11 @@ func Fault(d *Device, args []rpc.Value) ([]rpc.Value, error) {
 		d.Record = nil
 		return Nothing(), nil
 	}
-	return Result(rpc.Raw(record)), nil
+	return Result(tvmrpc.Raw(record)), nil
 }
 
 // FaultOnce is Fault of firmware that takes no argument.
-func FaultOnce(d *Device, args []rpc.Value) ([]rpc.Value, error) {
+func FaultOnce(d *Device, args []tvmrpc.Value) ([]tvmrpc.Value, error) {
 	if len(args) > 0 {
 		return nil, errors.New("error 0x800")
 	}
@@ -133,7 +135,7 @@ func (d *Device) serve(ctx context.Context, link transport.Link) error {
 		case err != transporttest.ErrDamaged:
 			return err
 		case d.Damage != "":
-			reply = rpc.Exception(d.Damage).Append(nil)
+			reply = tvmrpc.Exception(d.Damage).Append(nil)
 		}
 		if d.resetting {
 			return nil
@@ -150,50 +152,50 @@ func (d *Device) serve(ctx context.Context, link transport.Link) error {
 // Answer returns the answer to one packet, or nil if it has none.
 func (d *Device) Answer(msg []byte) []byte {
 	d.Longest = max(d.Longest, len(msg)+3)
-	var p rpc.Packet
+	var p tvmrpc.Packet
 	if err := p.Parse(msg); err != nil {
-		return rpc.Exception(err.Error()).Append(nil)
+		return tvmrpc.Exception(err.Error()).Append(nil)
 	}
-	if p.Code == rpc.CodeNone || p.Code == rpc.CodeShutdown {
+	if p.Code == tvmrpc.CodeNone || p.Code == tvmrpc.CodeShutdown {
 		return nil
 	}
 	d.Requests = append(d.Requests, p.Code)
 	reply, err := d.execute(&p)
 	if err != nil {
-		return rpc.Exception(err.Error()).Append(nil)
+		return tvmrpc.Exception(err.Error()).Append(nil)
 	}
 	return reply.Append(nil)
 }
 
-func (d *Device) execute(p *rpc.Packet) (*rpc.Packet, error) {
+func (d *Device) execute(p *tvmrpc.Packet) (*tvmrpc.Packet, error) {
 	if err := p.CheckArgs(); err != nil {
 		return nil, err
 	}
-	void := []rpc.Value{rpc.Null()}
+	void := []tvmrpc.Value{tvmrpc.Null()}
 	switch p.Code {
-	case rpc.CodeInitServer, rpc.CodeStreamSync, rpc.CodeFreeStream, rpc.CodeSetStream:
+	case tvmrpc.CodeInitServer, tvmrpc.CodeStreamSync, tvmrpc.CodeFreeStream, tvmrpc.CodeSetStream:
 		return values(void, nil)
-	case rpc.CodeCallFunc:
+	case tvmrpc.CodeCallFunc:
 		return values(d.call(p.Handle, p.Args))
-	case rpc.CodeCopyFromRemote:
+	case tvmrpc.CodeCopyFromRemote:
 		b, err := d.Memory(&p.Tensor, p.Size)
-		return &rpc.Packet{Code: rpc.CodeCopyAck, Data: b}, err
-	case rpc.CodeCopyToRemote:
+		return &tvmrpc.Packet{Code: tvmrpc.CodeCopyAck, Data: b}, err
+	case tvmrpc.CodeCopyToRemote:
 		b, err := d.Memory(&p.Tensor, p.Size)
 		copy(b, p.Data)
 		return values(void, err)
-	case rpc.CodeCopyAmongRemote:
+	case tvmrpc.CodeCopyAmongRemote:
 		return values(void, d.copyAmong(p.Args[0].Tensor, p.Args[1].Tensor))
-	case rpc.CodeGetGlobalFunc:
-		return values([]rpc.Value{rpc.Opaque(d.lookUp(firstGlobal, d.globals(), string(p.Args[0].Data)))}, nil)
-	case rpc.CodeFreeHandle:
-		d.Freed = append(d.Freed, rpc.TypeCode(p.Args[1].Word))
+	case tvmrpc.CodeGetGlobalFunc:
+		return values([]tvmrpc.Value{tvmrpc.Opaque(d.lookUp(firstGlobal, d.globals(), string(p.Args[0].Data)))}, nil)
+	case tvmrpc.CodeFreeHandle:
+		d.Freed = append(d.Freed, tvmrpc.TypeCode(p.Args[1].Word))
 		return values(void, nil)
-	case rpc.CodeFreeData:
+	case tvmrpc.CodeFreeData:
 		return values(void, d.freeData(p.Args[1].Word))
-	case rpc.CodeAllocData:
+	case tvmrpc.CodeAllocData:
 		return d.allocate(int(p.Args[1].Word))
-	case rpc.CodeAllocDataWithScope:
+	case tvmrpc.CodeAllocDataWithScope:
 		n, err := ndarray.Bytes(p.Args[0].Tensor.DType, p.Args[0].Tensor.Shape)
 		if err != nil {
 			return nil, err
@@ -203,8 +205,8 @@ func (d *Device) execute(p *rpc.Packet) (*rpc.Packet, error) {
 	return nil, fmt.Errorf("%v not supported", p.Code)
 }
 
-func values(v []rpc.Value, err error) (*rpc.Packet, error) {
-	return &rpc.Packet{Code: rpc.CodeReturn, Args: v}, err
+func values(v []tvmrpc.Value, err error) (*tvmrpc.Packet, error) {
+	return &tvmrpc.Packet{Code: tvmrpc.CodeReturn, Args: v}, err
 }
 
 // Allocate takes memory and returns its address.
@@ -218,12 +220,12 @@ func (d *Device) Allocate(n int) uint64 {
 	return at
 }
 
-func (d *Device) allocate(n int) (*rpc.Packet, error) {
+func (d *Device) allocate(n int) (*tvmrpc.Packet, error) {
 	const arena = 64 << 20
 	if n < 0 || n > arena {
 		return nil, errors.New("out of memory")
 	}
-	return values([]rpc.Value{rpc.Opaque(d.Allocate(n))}, nil)
+	return values([]tvmrpc.Value{tvmrpc.Opaque(d.Allocate(n))}, nil)
 }
 
 func (d *Device) freeData(at uint64) error {
@@ -231,7 +233,7 @@ func (d *Device) freeData(at uint64) error {
 		return fmt.Errorf("no memory at %#x", at)
 	}
 	delete(d.memory, at)
-	d.Freed = append(d.Freed, rpc.TypeHandle)
+	d.Freed = append(d.Freed, tvmrpc.TypeHandle)
 	return nil
 }
 
@@ -239,7 +241,7 @@ func (d *Device) freeData(at uint64) error {
 func (d *Device) Live() int { return len(d.memory) }
 
 // Memory returns n bytes of a tensor's memory, from where it begins.
-func (d *Device) Memory(t *rpc.DLTensor, n uint64) ([]byte, error) {
+func (d *Device) Memory(t *tvmrpc.DLTensor, n uint64) ([]byte, error) {
 	at := t.Data + t.ByteOffset
 	for base, b := range d.memory {
 		if at >= base && at-base <= uint64(len(b)) && n <= uint64(len(b))-(at-base) {
@@ -250,7 +252,7 @@ func (d *Device) Memory(t *rpc.DLTensor, n uint64) ([]byte, error) {
 }
 
 // Content returns all of a tensor's memory.
-func (d *Device) Content(t *rpc.DLTensor) ([]byte, error) {
+func (d *Device) Content(t *tvmrpc.DLTensor) ([]byte, error) {
 	n, err := ndarray.Bytes(t.DType, t.Shape)
 	if err != nil {
 		return nil, err
@@ -258,7 +260,7 @@ func (d *Device) Content(t *rpc.DLTensor) ([]byte, error) {
 	return d.Memory(t, uint64(n))
 }
 
-func (d *Device) copyAmong(from, to *rpc.DLTensor) error {
+func (d *Device) copyAmong(from, to *tvmrpc.DLTensor) error {
 	src, err := d.Content(from)
 	if err != nil {
 		return err
@@ -278,7 +280,7 @@ func (d *Device) lookUp(base uint64, in map[string]Func, name string) uint64 {
 	return base + uint64(len(d.functions)-1)
 }
 
-func (d *Device) call(handle uint64, args []rpc.Value) ([]rpc.Value, error) {
+func (d *Device) call(handle uint64, args []tvmrpc.Value) ([]tvmrpc.Value, error) {
 	for _, base := range []uint64{firstGlobal, firstModule} {
 		if i := handle - base; i < uint64(len(d.functions)) {
 			d.running = uint32(handle)
@@ -290,25 +292,25 @@ func (d *Device) call(handle uint64, args []rpc.Value) ([]rpc.Value, error) {
 
 func (d *Device) globals() map[string]Func {
 	all := map[string]Func{
-		"runtime.SystemLib": func(*Device, []rpc.Value) ([]rpc.Value, error) {
-			return HandleResult(rpc.TypeModule, moduleHandle), nil
+		"runtime.SystemLib": func(*Device, []tvmrpc.Value) ([]tvmrpc.Value, error) {
+			return HandleResult(tvmrpc.TypeModule, moduleHandle), nil
 		},
 		"tvm.rpc.server.ModuleGetFunction": moduleGetFunction,
 		"runtime.RPCTimeEvaluator":         timeEvaluator,
 	}
 	if d.Packet > 0 {
-		all["tvm.rpc.server.GetCRTMaxPacketSize"] = func(_ *Device, args []rpc.Value) ([]rpc.Value, error) {
+		all["tvm.rpc.server.GetCRTMaxPacketSize"] = func(_ *Device, args []tvmrpc.Value) ([]tvmrpc.Value, error) {
 			n := d.Packet
 			if len(args) == 0 {
 				n = min(n, 2048) // what TVM's host can receive
 			}
-			return Result(rpc.Int(int64(n - 11))), nil
+			return Result(tvmrpc.Int(int64(n - 11))), nil
 		}
 	}
 	if d.Streams {
-		all["boardsmith.crc32"] = func(d *Device, args []rpc.Value) ([]rpc.Value, error) {
+		all["boardsmith.crc32"] = func(d *Device, args []tvmrpc.Value) ([]tvmrpc.Value, error) {
 			b, err := d.Content(args[0].Tensor)
-			return Result(rpc.Int(int64(crc32.ChecksumIEEE(b)))), err
+			return Result(tvmrpc.Int(int64(crc32.ChecksumIEEE(b)))), err
 		}
 	}
 	for name, f := range d.Globals {
@@ -317,21 +319,22 @@ func (d *Device) globals() map[string]Func {
 	return all
 }
 
-func moduleGetFunction(d *Device, args []rpc.Value) ([]rpc.Value, error) {
-	if len(args) != 3 || args[0].Type != rpc.TypeModule || args[1].Type != rpc.TypeStr || args[2].Type != rpc.TypeInt {
+func moduleGetFunction(d *Device, args []tvmrpc.Value) ([]tvmrpc.Value, error) {
+	if len(args) != 3 || args[0].Type != tvmrpc.TypeModule || args[1].Type != tvmrpc.TypeStr ||
+		args[2].Type != tvmrpc.TypeInt {
 		return Nothing(), nil
 	}
 	h := d.lookUp(firstModule, d.Module, string(args[1].Data))
 	if h == 0 {
 		return Nothing(), nil
 	}
-	return HandleResult(rpc.TypeFunction, h), nil
+	return HandleResult(tvmrpc.TypeFunction, h), nil
 }
 
 // timeEvaluator returns a function whose samples are 1, 2, 3 … times the device's Unit. It calls the timed function
 // once, then number × repeat times.
-func timeEvaluator(d *Device, args []rpc.Value) ([]rpc.Value, error) {
-	types := []rpc.TypeCode{9, 11, 0, 0, 0, 0, 0, 0, 0, 0, 0, 11}
+func timeEvaluator(d *Device, args []tvmrpc.Value) ([]tvmrpc.Value, error) {
+	types := []tvmrpc.TypeCode{9, 11, 0, 0, 0, 0, 0, 0, 0, 0, 0, 11}
 	if len(args) != len(types) {
 		return nil, errors.New("error 0x800")
 	}
@@ -345,7 +348,7 @@ func timeEvaluator(d *Device, args []rpc.Value) ([]rpc.Value, error) {
 		return nil, errors.New("error 0x100")
 	}
 	number, repeat := int(args[4].Word), int(args[5].Word)
-	evaluate := func(d *Device, args []rpc.Value) ([]rpc.Value, error) {
+	evaluate := func(d *Device, args []tvmrpc.Value) ([]tvmrpc.Value, error) {
 		for range 1 + number*repeat {
 			if _, err := f(d, args); err != nil {
 				return nil, err
@@ -359,8 +362,8 @@ func timeEvaluator(d *Device, args []rpc.Value) ([]rpc.Value, error) {
 		for i := range repeat {
 			samples = binary.LittleEndian.AppendUint64(samples, math.Float64bits(float64(i+1)*unit))
 		}
-		return Result(rpc.Raw(samples)), nil
+		return Result(tvmrpc.Raw(samples)), nil
 	}
 	d.functions = append(d.functions, named{"evaluator", evaluate})
-	return HandleResult(rpc.TypeFunction, firstGlobal+uint64(len(d.functions)-1)), nil
+	return HandleResult(tvmrpc.TypeFunction, firstGlobal+uint64(len(d.functions)-1)), nil
 }

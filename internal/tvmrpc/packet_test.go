@@ -1,4 +1,4 @@
-package rpc
+package tvmrpc
 
 import (
 	"bytes"
@@ -170,7 +170,7 @@ func TestWideHandle(t *testing.T) {
 
 func TestArgsSizeMatchesEncoding(t *testing.T) {
 	for name, e := range examples {
-		if got, want := argsSize(e.packet.Args), len(appendArgs(nil, e.packet.Args)); got != want {
+		if got, want := ArgsSize(e.packet.Args), len(appendArgs(nil, e.packet.Args)); got != want {
 			t.Errorf("%s: %d, want %d", name, got, want)
 		}
 	}

@@ -1,15 +1,30 @@
-// This file encodes and decodes RPC packets (rpc.md §1 to §4), for hosts, which write requests and read replies,
-// and for servers.
-
-package rpc
+// Package tvmrpc encodes and decodes packets of TVM's RPC protocol (rpc.md §1 to §4), for hosts, which write requests
+// and read replies, and for servers.
+//
+// It sends and receives nothing: package rpc has the sessions.
+package tvmrpc
 
 import (
 	"encoding/binary"
 	"fmt"
 	"math"
 
+	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/ndarray"
 )
+
+// A ProtocolError reports received data that violate the protocol. The session is over.
+type ProtocolError struct{ Detail string }
+
+// Errorf returns a *ProtocolError.
+func Errorf(format string, args ...any) error {
+	return &ProtocolError{fmt.Sprintf(format, args...)}
+}
+
+func (e *ProtocolError) Error() string { return "protocol: " + e.Detail }
+
+// FailureClass returns failure.Transport.
+func (e *ProtocolError) FailureClass() failure.Class { return failure.Transport }
 
 // A Code is the type of a packet.
 type Code int32
@@ -106,6 +121,21 @@ type Packet struct {
 	Data    []byte   // CopyToRemote, CopyAck
 }
 
+// An Answer is the device's reply to a request that a gateway passed through.
+type Answer struct {
+	Packet  Packet // a Return, a CopyAck or an Exception
+	Created []Resource
+	Freed   []Resource
+}
+
+// A Resource is memory, a module or an array on the device that a request created and that has to be freed. It is
+// comparable. An array that the device returned twice has to be freed twice.
+type Resource struct {
+	Epoch  int      // counts the device's resets, which free it
+	Type   TypeCode // as in FreeHandle; TypeHandle: memory, for FreeData
+	Handle uint64
+}
+
 // layout lists the parts of a packet after its code, in this order.
 type layout struct{ version, handle, args, tensor, size, data bool }
 
@@ -188,8 +218,8 @@ func appendArgs(dst []byte, args []Value) []byte {
 	return dst
 }
 
-// argsSize returns how many bytes appendArgs appends.
-func argsSize(args []Value) int {
+// ArgsSize returns the length of arguments in a packet, in bytes.
+func ArgsSize(args []Value) int {
 	n := 4
 	for i := range args {
 		n += 4
@@ -223,13 +253,15 @@ func appendTensor(dst []byte, t *DLTensor) []byte {
 
 func (d DLDevice) word() uint64 { return uint64(uint32(d.Type)) | uint64(uint32(d.ID))<<32 }
 
-func wordDevice(w uint64) DLDevice { return DLDevice{int32(w), int32(w >> 32)} }
+// WordDevice returns the device of a Value's Word.
+func WordDevice(w uint64) DLDevice { return DLDevice{int32(w), int32(w >> 32)} }
 
 func dtypeWord(d ndarray.DType) uint64 {
 	return uint64(d.Code) | uint64(d.Bits)<<8 | uint64(d.Lanes)<<16
 }
 
-func wordDType(w uint64) ndarray.DType {
+// WordDType returns the data type of a Value's Word.
+func WordDType(w uint64) ndarray.DType {
 	return ndarray.DType{Code: uint8(w), Bits: uint8(w >> 8), Lanes: uint16(w >> 16)}
 }
 
@@ -239,7 +271,7 @@ func (p *Packet) Parse(msg []byte) error {
 	*p = Packet{Args: p.Args[:0]}
 	r := reader{rest: msg}
 	if n := r.word(); r.err == "" && n != uint64(len(r.rest)) {
-		return protocolErrorf("packet of length %d is followed by %d bytes", n, len(r.rest))
+		return Errorf("packet of length %d is followed by %d bytes", n, len(r.rest))
 	}
 	if r.err == "" && len(r.rest) == 0 {
 		return nil
@@ -247,14 +279,14 @@ func (p *Packet) Parse(msg []byte) error {
 	p.Code = Code(r.half())
 	l, ok := p.Code.layout()
 	if r.err == "" && !ok {
-		return protocolErrorf("packet of unknown %v", p.Code)
+		return Errorf("packet of unknown %v", p.Code)
 	}
 	p.parseBody(&r, l)
 	if r.err == "" && len(r.rest) > 0 {
 		r.err = fmt.Sprintf("%d bytes too many", len(r.rest))
 	}
 	if r.err != "" {
-		return protocolErrorf("%v packet: %s", p.Code, r.err)
+		return Errorf("%v packet: %s", p.Code, r.err)
 	}
 	return nil
 }
@@ -354,9 +386,9 @@ func (r *reader) value(t TypeCode) Value {
 
 func (r *reader) tensor(t *DLTensor) {
 	t.Data = r.word()
-	t.Device = wordDevice(r.word())
+	t.Device = WordDevice(r.word())
 	rank := uint64(r.half())
-	t.DType = wordDType(uint64(r.half()))
+	t.DType = WordDType(uint64(r.half()))
 	if shape := r.take(8 * rank); r.err == "" {
 		t.Shape = make([]int64, rank)
 		for i := range t.Shape {
@@ -418,17 +450,20 @@ func (p *Packet) CheckArgs() error {
 	}
 	k := int(p.Code - CodeGetGlobalFunc)
 	if k >= len(signatures) {
-		return protocolErrorf("unknown system call %d", p.Code)
+		return Errorf("unknown system call %d", p.Code)
 	}
 	want := signatures[k]
 	if len(p.Args) != len(want) {
-		return protocolErrorf("%v: %d arguments instead of %d", p.Code, len(p.Args), len(want))
+		return Errorf("%v: %d arguments instead of %d", p.Code, len(p.Args), len(want))
 	}
 	for i, v := range p.Args {
 		scope := p.Code == CodeAllocDataWithScope && v.Type == TypeStr && i == 1
 		if v.Type != want[i] && !scope {
-			return protocolErrorf("%v: argument %d has type %d instead of %d", p.Code, i, v.Type, want[i])
+			return Errorf("%v: argument %d has type %d instead of %d", p.Code, i, v.Type, want[i])
 		}
 	}
 	return nil
 }
+
+// Exception returns the reply to a request that cannot be carried out.
+func Exception(text string) *Packet { return &Packet{Code: CodeException, Args: []Value{Text(text)}} }
