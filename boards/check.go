@@ -477,7 +477,7 @@ func (r Region) startsSector(addr Number) bool {
 
 // NullBytes is the length of the memory at address 0 that holds nothing but code, which starts with the vectors there:
 // a null pointer has no use (NULL_BYTES of the linker script).
-const NullBytes = 256
+const nullBytes = 256
 
 // checkArena returns an error if the arena or the stack, with what is known to share its region, is larger than that.
 // What else the region holds is known only after linking.
@@ -496,8 +496,8 @@ func (b *Board) checkFull(field, region string) error {
 		parts = append(parts, fmt.Sprintf("an arena of %d KiB", b.ArenaKiB))
 	}
 	if r.Origin == 0 && region != b.Place.Code {
-		need += NullBytes
-		parts = append(parts, fmt.Sprintf("%d unused bytes at address 0", NullBytes))
+		need += nullBytes
+		parts = append(parts, fmt.Sprintf("%d unused bytes at address 0", nullBytes))
 	}
 	if b.Place.StackRegion() == region {
 		need += uint64(b.StackBytes)

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/boardsmith/boardsmith/internal/boardfile"
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 )
 
@@ -82,9 +83,6 @@ func members(shelves []shelf, family string) (all []string) {
 	return all
 }
 
-// MaxFileBytes limits the size of a board file; real ones have a few KiB.
-const MaxFileBytes = 1 << 20
-
 // settled are the fields that have had their effect when a project was generated.
 var settled = []string{
 	"inherits", "templates", "partial", "zephyr_board", "sources", "defines", "functions", "linker_script", "startup",
@@ -113,8 +111,8 @@ func ownFields(data []byte) (json.RawMessage, error) {
 // between the family's file and the board's own. The result is checked like any board, and is not partial. b is
 // unchanged. Errors: *FileError.
 func (b *Board) Complete(file string, data []byte) (*Board, error) {
-	if len(data) > MaxFileBytes {
-		return nil, &FileError{File: file, Err: fmt.Errorf("larger than %d bytes", MaxFileBytes)}
+	if len(data) > boardfile.MaxFileBytes {
+		return nil, &FileError{File: file, Err: fmt.Errorf("larger than %d bytes", boardfile.MaxFileBytes)}
 	}
 	lines, items, err := jsonfile.Scan(data)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/boardfile"
 	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
 )
 
@@ -131,7 +132,7 @@ func TestFamilyMisspelt(t *testing.T) {
 func TestFileName(t *testing.T) {
 	seen := map[string]string{}
 	for _, name := range []string{"kit", "system/kit", "system/kit/a", "system/kit_a", "system-kit", "system/a@1"} {
-		file := boards.FileName(name)
+		file := boardfile.FileName(name)
 		if strings.ContainsAny(file, `/\`) || seen[file] != "" {
 			t.Errorf("%s and %s are the file %s", name, seen[file], file)
 		}
@@ -233,7 +234,7 @@ func TestCompleteRefused(t *testing.T) {
 		"built.json:1: the file is not one object in braces":     "[]",
 		"built.json:1: invalid character":                        "{x}",
 		"built.json:1: nested too deeply":                        `{"doc": ` + strings.Repeat("[", 100),
-		"built.json: larger than":                                strings.Repeat(" ", boards.MaxFileBytes) + "{}",
+		"built.json: larger than":                                strings.Repeat(" ", boardfile.MaxFileBytes) + "{}",
 		`built.json:1: field "memry" is not known; did you mean`: `{"memry": 1}`,
 		"built.json:2: inherits: a build cannot change it":       "{\n\"inherits\": \"cpu/native\"}",
 		"built.json:1: sources: a build cannot change it":        `{"sources": ["../../x.c"]}`,

@@ -21,6 +21,7 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/boardfile"
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 )
@@ -142,9 +143,6 @@ func isFile(name string, folders []string) bool {
 	family, _ := member(shelves(folders), name)
 	return family == "" && isPath(name)
 }
-
-// FileName returns a board's name as one part of a path. Other names give other parts.
-func FileName(name string) string { return strings.ReplaceAll(name, "/", "+") } // no name has a plus sign
 
 func isPath(name string) bool {
 	return strings.ContainsRune(name, '/') || strings.ContainsRune(name, filepath.Separator) ||
@@ -310,7 +308,7 @@ func readLimited(files fs.FS, name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if info.Size() > MaxFileBytes || !info.Mode().IsRegular() {
+	if info.Size() > boardfile.MaxFileBytes || !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is not a board file: not a plain file under 1 MiB", name)
 	}
 	return fs.ReadFile(files, name)

@@ -247,33 +247,6 @@ func ParseOptions(words []string) (Options, error) {
 	return o, nil
 }
 
-// ParseBoardOptions parses words as ParseOptions does. A word may also be BOARD:name=value, which is for that board
-// alone, in place of an equal option without a board. The result has the options of each board that is named; those of
-// all others are under "". Errors: those of ParseOptions.
-func ParseBoardOptions(words []string) (map[string]Options, error) {
-	of := map[string][]string{"": nil}
-	for _, w := range words {
-		name, _, _ := strings.Cut(w, "=")
-		at := strings.LastIndex(name, ":")
-		of[name[:max(at, 0)]] = append(of[name[:max(at, 0)]], w[at+1:])
-	}
-	all := map[string]Options{}
-	for board, own := range of {
-		for _, w := range of[""] {
-			name, _, _ := strings.Cut(w, "=")
-			if board != "" && !slices.ContainsFunc(own, func(w string) bool { return strings.HasPrefix(w, name+"=") }) {
-				own = append(own, w)
-			}
-		}
-		o, err := ParseOptions(own)
-		if err != nil {
-			return nil, err
-		}
-		all[board] = o
-	}
-	return all, nil
-}
-
 func wrongOption(format string, args ...any) error {
 	return failure.New(failure.Config, "the options are: "+strings.Join(optionNames(), ", "), format, args...)
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/boardfile"
 )
 
 // ownShelf writes a chip, and a board that has some more fields.
@@ -46,7 +47,7 @@ func TestOwnFiles(t *testing.T) {
 	chip := filepath.Join(dir, "boards", "chip")
 	if b.LinkerScript.Name != "mine.ld" || b.LinkerScript.Dir != chip || b.LinkerScript.At.Line != 3 ||
 		b.Startup.Name != "start.S" || b.Include[0].Dir != chip || b.Libraries[0].Name != "./dsp" ||
-		b.PostLink.Dir != chip || b.PostLink.Writes() != OutBinWord || b.Link.Dir != filepath.Join(dir, "boards") {
+		b.PostLink.Dir != chip || b.PostLink.Writes() != boardfile.OutBinWord || b.Link.Dir != filepath.Join(dir, "boards") {
 		t.Errorf("%+v", b)
 	}
 	own := ownShelf(t, "", `, "linker_script": "other.ld", "startup": "", "include": ["more"],
@@ -55,8 +56,8 @@ func TestOwnFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	if b.LinkerScript.Dir != filepath.Join(own, "boards") || b.Startup != (Source{}) || len(b.Include) != 2 ||
-		b.PostLink.Writes() != OutHexWord || !slices.Equal(b.PostLink.Variables(), []string{"KEY"}) ||
-		!slices.Equal(FilesIn(b.PostLink.Words), []string{"sign", "keys/a.pem"}) {
+		b.PostLink.Writes() != boardfile.OutHexWord || !slices.Equal(b.PostLink.Variables(), []string{"KEY"}) ||
+		!slices.Equal(boardfile.FilesIn(b.PostLink.Words), []string{"sign", "keys/a.pem"}) {
 		t.Errorf("%+v", b)
 	}
 }
@@ -131,7 +132,7 @@ func TestReadBeside(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{"a.ld": "text", "same": "text", "out": "", "abs": "", "none": "", ".": ""} {
-		got, _, err := ReadBeside(inside, name)
+		got, _, err := boardfile.ReadBeside(inside, name)
 		if string(got) != want || (err == nil) != (want != "") {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
@@ -139,7 +140,7 @@ func TestReadBeside(t *testing.T) {
 	if err := os.Symlink("none", filepath.Join(inside, "dangling")); err != nil {
 		t.Fatal(err)
 	}
-	all, err := FilesBeside(inside, ".", func(string) bool { return true })
+	all, err := boardfile.FilesBeside(inside, ".", func(string) bool { return true })
 	if err != nil || !slices.Equal(all, []string{"a.ld", "same"}) {
 		t.Errorf("%q, %v", all, err)
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/moby/sys/atomicwriter"
 
+	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
 )
 
@@ -84,7 +85,7 @@ func OrUsers(c *Cache) *Cache {
 // A MismatchError reports an entry whose second build gave other bytes: its key does not cover everything that
 // determines it.
 type MismatchError struct {
-	Key  Key
+	Key  cachekey.Key
 	Name string // the first file that differs
 }
 
@@ -94,14 +95,14 @@ func (e *MismatchError) Error() string {
 
 // Get returns the files stored under the key, sorted by name, or ok false. It removes a damaged entry. An entry
 // that cannot be read at the moment counts as absent and stays.
-func (c *Cache) Get(k Key) (files []File, ok bool) {
+func (c *Cache) Get(k cachekey.Key) (files []File, ok bool) {
 	if c.verify {
 		return nil, false
 	}
 	return c.read(k)
 }
 
-func (c *Cache) read(k Key) ([]File, bool) {
+func (c *Cache) read(k cachekey.Key) ([]File, bool) {
 	path := c.path(k)
 	files, err := readEntry(path)
 	if err != nil {
@@ -114,7 +115,7 @@ func (c *Cache) read(k Key) ([]File, bool) {
 
 // Put stores the files under the key, atomically. If two processes store one key, the last wins: their files are
 // equal.
-func (c *Cache) Put(k Key, files []File) error {
+func (c *Cache) Put(k cachekey.Key, files []File) error {
 	sort.Slice(files, func(i, j int) bool { return files[i].Name < files[j].Name })
 	if c.verify {
 		if old, ok := c.read(k); ok {
@@ -138,12 +139,12 @@ func (c *Cache) Put(k Key, files []File) error {
 	return c.swept()
 }
 
-func (c *Cache) path(k Key) string {
+func (c *Cache) path(k cachekey.Key) string {
 	hex := fmt.Sprintf("%x", k[:])
 	return filepath.Join(c.dir, builtFolder, hex[:2], hex)
 }
 
-func compare(k Key, old, now []File) error {
+func compare(k cachekey.Key, old, now []File) error {
 	for i := range max(len(old), len(now)) {
 		switch {
 		case i >= len(old):

@@ -10,6 +10,8 @@ import (
 	"reflect"
 	"runtime"
 	"testing"
+
+	"github.com/boardsmith/boardsmith/internal/cachekey"
 )
 
 func entry() []File {
@@ -22,7 +24,7 @@ func entry() []File {
 
 func TestGetAfterPut(t *testing.T) {
 	c := New(filepath.Join(t.TempDir(), "not", "there", "yet"), Options{})
-	k := NewKey("test v1").Add("cc", "gcc").Key()
+	k := cachekey.New("test v1").Add("cc", "gcc").Key()
 	if _, ok := c.Get(k); ok {
 		t.Fatal("an empty cache returned an entry")
 	}
@@ -33,19 +35,19 @@ func TestGetAfterPut(t *testing.T) {
 	if !ok || !reflect.DeepEqual(got, entry()) {
 		t.Fatalf("got %v %q", ok, got)
 	}
-	if _, ok := c.Get(NewKey("test v1").Add("cc", "clang").Key()); ok {
+	if _, ok := c.Get(cachekey.New("test v1").Add("cc", "clang").Key()); ok {
 		t.Error("another key returned the entry")
 	}
 }
 
 func TestSentenceTellsApart(t *testing.T) {
-	seen := map[Key]string{}
-	for name, k := range map[string]Key{
-		"one word":   NewKey("s").Add("f", "a b").Key(),
-		"two words":  NewKey("s").Add("f", "a", "b").Key(),
-		"two lines":  NewKey("s").Add("f", "a").Add("f", "b").Key(),
-		"other step": NewKey("s2").Add("f", "a b").Key(),
-		"newline":    NewKey("s").Add("f", "a\nf b").Key(),
+	seen := map[cachekey.Key]string{}
+	for name, k := range map[string]cachekey.Key{
+		"one word":   cachekey.New("s").Add("f", "a b").Key(),
+		"two words":  cachekey.New("s").Add("f", "a", "b").Key(),
+		"two lines":  cachekey.New("s").Add("f", "a").Add("f", "b").Key(),
+		"other step": cachekey.New("s2").Add("f", "a b").Key(),
+		"newline":    cachekey.New("s").Add("f", "a\nf b").Key(),
 	} {
 		if other, ok := seen[k]; ok {
 			t.Errorf("%s and %s have the same key", name, other)
@@ -57,7 +59,7 @@ func TestSentenceTellsApart(t *testing.T) {
 // TestDamage flips each byte of a stored entry and truncates it at each length: Get must never return it.
 func TestDamage(t *testing.T) {
 	c := New(t.TempDir(), Options{})
-	k := NewKey("test v1").Key()
+	k := cachekey.New("test v1").Key()
 	files := []File{{"a", []byte("hello")}}
 	if err := c.Put(k, files); err != nil {
 		t.Fatal(err)
@@ -95,7 +97,7 @@ func TestEntryThatClimbsOutIsRefused(t *testing.T) {
 
 func TestVerify(t *testing.T) {
 	dir := t.TempDir()
-	k := NewKey("test v1").Key()
+	k := cachekey.New("test v1").Key()
 	if err := New(dir, Options{}).Put(k, entry()); err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +173,7 @@ func TestTwoProcesses(t *testing.T) {
 func hammer(t *testing.T, dir string) {
 	c := New(dir, Options{})
 	for i := range 60 {
-		k := NewKey("hammer").Add("n", fmt.Sprint(i%3)).Key()
+		k := cachekey.New("hammer").Add("n", fmt.Sprint(i%3)).Key()
 		if got, ok := c.Get(k); ok && !reflect.DeepEqual(got, entry()) {
 			t.Fatalf("round %d: a torn entry", i)
 		}
@@ -187,10 +189,10 @@ func TestPutWhereThereIsNoRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := New(file, Options{}) // a file where the folder should be
-	if err := c.Put(NewKey("x").Key(), entry()); err == nil {
+	if err := c.Put(cachekey.New("x").Key(), entry()); err == nil {
 		t.Error("no error")
 	}
-	if _, ok := c.Get(NewKey("x").Key()); ok {
+	if _, ok := c.Get(cachekey.New("x").Key()); ok {
 		t.Error("a hit")
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"github.com/moby/sys/atomicwriter"
+
+	"github.com/boardsmith/boardsmith/internal/cachekey"
 )
 
 // The folders of both kinds of entry.
@@ -45,7 +47,7 @@ func (c *Cache) PutImage(label string, data []byte) error {
 
 // HasImage reports whether there is an image with that digest, label and size, and marks it as used. It does not
 // read the image.
-func (c *Cache) HasImage(digest Key, label string, size int64) bool {
+func (c *Cache) HasImage(digest cachekey.Key, label string, size int64) bool {
 	path := c.imagePath(digest, label)
 	info, err := os.Stat(path)
 	if err != nil || info.Size() != size {
@@ -79,13 +81,13 @@ func (c *Cache) Images(fits func(EntryInfo) bool) ([]EntryInfo, error) {
 	return list, err
 }
 
-func (c *Cache) imagePath(digest Key, label string) string {
+func (c *Cache) imagePath(digest cachekey.Key, label string) string {
 	name := hex.EncodeToString(digest[:])
 	return filepath.Join(c.dir, imageFolder, name[:2], name+"-"+label)
 }
 
 // checkImage returns an error if an image does not match its name.
-func checkImage(path string, digest Key) error {
+func checkImage(path string, digest cachekey.Key) error {
 	info, err := os.Stat(path)
 	if err != nil {
 		return err
@@ -107,7 +109,7 @@ func (c *Cache) entryOf(path string) (e EntryInfo, ok bool) {
 	if err != nil || len(key) != len(e.Key) || image && !labelRE.MatchString(label) {
 		return e, false
 	}
-	e = EntryInfo{Key: Key(key), Label: label, path: path}
+	e = EntryInfo{Key: cachekey.Key(key), Label: label, path: path}
 	if image {
 		return e, c.imagePath(e.Key, label) == path
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/moby/sys/atomicwriter"
 
+	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/internal/files/filelock"
 )
 
@@ -39,7 +40,7 @@ type Folder struct {
 
 // Borrow returns a folder of the key that nobody uses, a new one if all are in use. If the last user was killed or did
 // not return it, or if the cache verifies, the folder is empty.
-func (c *Cache) Borrow(k Key) (*Folder, error) {
+func (c *Cache) Borrow(k cachekey.Key) (*Folder, error) {
 	dir := filepath.Join(c.dir, keptFolder, hex.EncodeToString(k[:]))
 	for n := range maxFolders {
 		path := filepath.Join(dir, strconv.Itoa(n))
@@ -198,14 +199,14 @@ func (c *Cache) walkKept() (list []EntryInfo, strange []string, err error) {
 	for _, k := range keys {
 		key, err := hex.DecodeString(k.Name())
 		names, failed := os.ReadDir(filepath.Join(top, k.Name()))
-		if err != nil || len(key) != len(Key{}) || failed != nil {
+		if err != nil || len(key) != len(cachekey.Key{}) || failed != nil {
 			continue // another program's, or gone
 		}
 		for _, d := range names {
 			path := filepath.Join(top, k.Name(), d.Name())
 			number, isLock := strings.CutSuffix(path, lockSuffix)
 			if isLock {
-				list = append(list, keptEntry(Key(key), number))
+				list = append(list, keptEntry(cachekey.Key(key), number))
 			} else if !d.IsDir() && !strings.HasSuffix(path, wholeSuffix) {
 				strange = append(strange, path)
 			}
@@ -215,7 +216,7 @@ func (c *Cache) walkKept() (list []EntryInfo, strange []string, err error) {
 }
 
 // keptEntry describes a folder. Files that its user removes meanwhile do not count.
-func keptEntry(k Key, path string) EntryInfo {
+func keptEntry(k cachekey.Key, path string) EntryInfo {
 	e := EntryInfo{Key: k, Folder: true, path: path}
 	for _, name := range []string{path + wholeSuffix, path + lockSuffix} {
 		if info, err := os.Stat(name); err == nil && e.Used.IsZero() {

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/boardsmith/boardsmith/internal/cachekey"
 )
 
 func lend(t *testing.T, c *Cache, n int) *Folder {
@@ -250,7 +252,7 @@ func TestFoldersAtOnce(t *testing.T) {
 func TestLendDangling(t *testing.T) {
 	t.Parallel()
 	c := New(t.TempDir(), Options{})
-	f, err := c.Borrow(Key{1})
+	f, err := c.Borrow(cachekey.Key{1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +264,7 @@ func TestLendDangling(t *testing.T) {
 	if err := os.Symlink(filepath.Join(t.TempDir(), "gone", "lock"), lock); err != nil {
 		t.Skip(err)
 	}
-	if _, err := c.Borrow(Key{1}); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := c.Borrow(cachekey.Key{1}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("error %v, want one of a file that does not exist", err)
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/boardsmith/boardsmith/internal/cachekey"
 )
 
 const (
@@ -23,11 +25,11 @@ const (
 
 // An EntryInfo describes an entry that was not read.
 type EntryInfo struct {
-	Key    Key       // digest of an image
-	Label  string    // label of an image; "" for a keyed entry
-	Folder bool      // it is a build folder, see Lend
-	Bytes  int64     // of its file or files
-	Used   time.Time // last
+	Key    cachekey.Key // digest of an image
+	Label  string       // label of an image; "" for a keyed entry
+	Folder bool         // it is a build folder, see Lend
+	Bytes  int64        // of its file or files
+	Used   time.Time    // last
 	path   string
 }
 

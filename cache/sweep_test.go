@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 )
 
@@ -29,7 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func key(n int) Key { return NewKey("test v1").Add("n", fmt.Sprint(n)).Key() }
+func key(n int) cachekey.Key { return cachekey.New("test v1").Add("n", fmt.Sprint(n)).Key() }
 
 // content derives an entry's content from its key, so that any process can check it.
 func content(n int) []File {

@@ -354,7 +354,7 @@ func Runtime() (files []mlf.File, err error) {
 	for _, tree := range []struct {
 		fs        fs.FS
 		from, dir string
-	}{{crt.FS, "include", ""}, {crt.Embedded, "embedded", "src/"}} {
+	}{{crt.Sources.Runtime, "include", ""}, {crt.Sources.Embedded, "embedded", "src/"}} {
 		err = errors.Join(err, fs.WalkDir(tree.fs, tree.from, func(name string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() {
 				return err

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/cmodel"
+	"github.com/boardsmith/boardsmith/internal/spelling"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/mlf"
@@ -190,21 +191,21 @@ func ctype(d ndarray.DType) string {
 // outputs' bytes. It is the same for every variant of a model.
 func userMain(m *mlf.Model, inputs []ndarray.Named) string {
 	var b strings.Builder
-	c := mlf.Sanitize(m.Name)
+	c := spelling.Sanitize(m.Name)
 	fmt.Fprintf(&b, "#include <stdio.h>\n#include <string.h>\n#include <tvm_%s.h>\n", c)
 	var in, out []string
 	for _, a := range inputs {
-		name := mlf.Sanitize(a.Name)
+		name := spelling.Sanitize(a.Name)
 		fmt.Fprintf(&b, "static const union { uint8_t bytes[%d]; %s t; } in_%s = {{%s}};\n", len(a.Data),
 			ctype(a.DType), name, initializer(a.Array))
 		fmt.Fprintf(&b, "typedef char size_of_%s[(TVM_%s_INPUT_%s_SIZE == %d) ? 1 : -1];\n", name, c,
 			strings.ToUpper(name), len(a.Data))
 	}
 	for _, x := range m.Inputs {
-		in = append(in, "&in_"+mlf.Sanitize(x.Name)+".t")
+		in = append(in, "&in_"+spelling.Sanitize(x.Name)+".t")
 	}
 	for _, o := range m.Outputs {
-		name := mlf.Sanitize(o.Name)
+		name := spelling.Sanitize(o.Name)
 		if len(m.Outputs) == 1 && name == "output0" { // TVM's other default name
 			name = "output"
 		}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/cmodel"
+	"github.com/boardsmith/boardsmith/internal/paramblob"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/mlf"
@@ -76,7 +77,7 @@ func update(t *testing.T, archive string) string {
 	t.Helper()
 	_, m := open(t, mlftest.Path(t, archive))
 	blob := bytes.Clone(m.Params)
-	params, err := mlf.ParseParams(blob) // its arrays lie in blob
+	params, err := paramblob.Parse(blob) // its arrays lie in blob
 	if err != nil {
 		t.Fatal(err)
 	}

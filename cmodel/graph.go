@@ -5,6 +5,7 @@ package cmodel
 import (
 	"slices"
 
+	"github.com/boardsmith/boardsmith/internal/paramblob"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 )
@@ -105,7 +106,7 @@ func (r *graphReader) readArgs() error {
 	var params []ndarray.Named
 	if len(r.M.Params) > 0 {
 		var err error
-		if params, err = mlf.ParseParams(r.M.Params); err != nil {
+		if params, err = paramblob.Parse(r.M.Params); err != nil {
 			return r.fault("", "%v", err)
 		}
 	}

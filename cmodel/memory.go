@@ -5,7 +5,7 @@ package cmodel
 import (
 	"fmt"
 
-	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/internal/allocation"
 )
 
 // unsureBytes are added to what the metadata lists for operators in objects: it counts pieces without the padding of
@@ -14,7 +14,7 @@ const unsureBytes = 8 * alignment
 
 // peaks returns the memory of functions. Each is computed once.
 type peaks struct {
-	steps map[string][]mlf.WorkStep
+	steps map[string][]allocation.Step
 	extra int64
 	known map[string]use // zero while a function is being examined
 }
@@ -25,13 +25,13 @@ type use struct{ peak, left int64 }
 // operatorPeaks returns the memory of the model's functions. It is an error if there is code that may allocate any
 // number of bytes. What a run does not free is free for the next one.
 func (g *model) operatorPeaks() (*peaks, error) {
-	w := g.Archive.Workspace(g.M)
+	w := allocation.Of(g.Archive, g.M)
 	p := &peaks{steps: w.Steps, known: map[string]use{}}
-	if unclear := w.Unsure(mlf.DoubtCode); len(unclear) > 0 {
+	if unclear := w.Unsure(allocation.DoubtCode); len(unclear) > 0 {
 		return nil, g.fault("allocate a constant number of bytes, and store the address in a variable",
 			"the bytes that it allocates while it runs are not known: %s", unclear[0])
 	}
-	if g.Unsure = w.Unsure(mlf.DoubtObject); len(g.Unsure) > 0 {
+	if g.Unsure = w.Unsure(allocation.DoubtObject); len(g.Unsure) > 0 {
 		p.extra = unsureBytes
 	}
 	return p, nil
@@ -65,13 +65,13 @@ func (p *peaks) peak(function string) (use, error) {
 	for _, s := range p.steps[function] {
 		last := len(pieces) - 1
 		switch {
-		case s.Kind == mlf.StepCall:
+		case s.Kind == allocation.StepCall:
 			u, err := p.peak(s.Name)
 			if err != nil {
 				return use{}, err
 			}
 			peak, now = max(peak, now+u.peak), now+u.left
-		case s.Kind == mlf.StepTake:
+		case s.Kind == allocation.StepTake:
 			pieces = append(pieces, piece{s.Piece, now})
 			now += aligned(min(s.Bytes, most))
 		case last >= 0 && pieces[last].number == s.Piece:

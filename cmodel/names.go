@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/boardsmith/boardsmith/internal/spelling"
 	"github.com/boardsmith/boardsmith/mlf"
 )
 
@@ -37,7 +38,7 @@ type namer struct{ renamed []Renamed }
 
 // model returns a model's name in C. It always follows a prefix, so that a keyword or a digit is no problem.
 func (n *namer) model(name string) string {
-	c := mlf.Sanitize(name)
+	c := spelling.Sanitize(name)
 	if c != name {
 		n.renamed = append(n.renamed, Renamed{"model", name, c, "characters that C does not allow"})
 	}
@@ -55,7 +56,7 @@ func (n *namer) group(kind string) *group { return &group{of: n, kind: kind} }
 
 // add returns a name's identifier and its part in the names of macros. Both are unique in the group.
 func (g *group) add(name string) (c, macro string) {
-	c = mlf.Sanitize(name)
+	c = spelling.Sanitize(name)
 	why := ""
 	if c != name {
 		why = "characters that C does not allow"

@@ -9,12 +9,13 @@ import (
 	"text/template"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/tensorlist"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
-// StandaloneFile is the name of the file that Standalone makes.
-const StandaloneFile = "boardsmith_standalone.c"
+// standaloneFile is the name of the file that Standalone makes.
+const standaloneFile = "boardsmith_standalone.c"
 
 // Standalone makes the C file with the model's buffers, as crt/include/boardsmith/standalone.h declares them. With
 // samples, which are one array per input in any order, the inputs are constants of the firmware; without, they are
@@ -29,16 +30,16 @@ func (c *Code) Standalone(samples []ndarray.Named) (mlf.File, error) {
 	}
 	var out bytes.Buffer
 	if err := standaloneC.Execute(&out, data); err != nil {
-		return mlf.File{}, fmt.Errorf("model %s: %s: %w", c.Name, StandaloneFile, err)
+		return mlf.File{}, fmt.Errorf("model %s: %s: %w", c.Name, standaloneFile, err)
 	}
-	return mlf.File{Name: StandaloneFile, Data: out.Bytes()}, nil
+	return mlf.File{Name: standaloneFile, Data: out.Bytes()}, nil
 }
 
 // inOrder returns the model's inputs in its order, from arrays with their names.
 func (g *model) inOrder(samples []ndarray.Named) ([]*ndarray.Array, error) {
 	list := make([]*ndarray.Array, len(g.Inputs))
 	for _, s := range samples {
-		i, err := mlf.Lookup("input", g.M.Inputs, s.Name)
+		i, err := tensorlist.Lookup("input", g.M.Inputs, s.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -74,7 +75,7 @@ type standaloneData struct {
 // HasSamples reports whether nothing may write the inputs.
 func (d standaloneData) HasSamples() bool { return d.Samples != nil || len(d.Inputs) == 0 }
 
-var standaloneC = template.Must(template.New(StandaloneFile).Funcs(functions).Parse(`{{$d := .}}
+var standaloneC = template.Must(template.New(standaloneFile).Funcs(functions).Parse(`{{$d := .}}
 {{- ""}}// SPDX-License-Identifier: 0BSD
 //
 // Made by boardsmith for model {{comment .M.Name}}: its buffers, for main.c.

@@ -5,28 +5,30 @@ package crt
 
 import "embed"
 
-// FS holds include/ and src/, as they come to lie in a project's crt/.
-//
-//go:embed all:include all:src
-var FS embed.FS
+var (
+	//go:embed all:include all:src
+	runtime embed.FS
+	//go:embed candidate/shim.c
+	shim []byte
+	//go:embed candidate/ffi.c all:candidate/include
+	ffi embed.FS
+	//go:embed all:embedded
+	embedded embed.FS
+	//go:embed test/*.c test/*.h
+	tests embed.FS
+)
 
-// Shim is the C file that takes the runtime's place in uploaded code.
-//
-//go:embed candidate/shim.c
-var Shim []byte
-
-// FFI holds candidate/: ffi.c is linked with uploaded operators of TVM 0.21 and later, which include the headers of
-// include/.
-//
-//go:embed candidate/ffi.c all:candidate/include
-var FFI embed.FS
-
-// Embedded holds embedded/: what a generated model uses of the runtime, in firmware that no host talks to.
-//
-//go:embed all:embedded
-var Embedded embed.FS
-
-// Tests holds test/, the unit tests: package accept runs those on boards that need no simulated link.
-//
-//go:embed test/*.c test/*.h
-var Tests embed.FS
+// Sources are the C files, by their use.
+var Sources = struct {
+	// Runtime has include/ and src/, as they come to lie in a project's crt/.
+	Runtime embed.FS
+	// Shim is the C file that takes the runtime's place in uploaded code.
+	Shim []byte
+	// FFI has candidate/: ffi.c is linked with uploaded operators of TVM 0.21 and later, which include the headers of
+	// include/.
+	FFI embed.FS
+	// Embedded has embedded/: what a generated model uses of the runtime, in firmware that no host talks to.
+	Embedded embed.FS
+	// Tests has test/, the unit tests: package accept runs those on boards that need no simulated link.
+	Tests embed.FS
+}{runtime, shim, ffi, embedded, tests}

@@ -12,6 +12,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/faultimage"
 	"github.com/boardsmith/boardsmith/rpc/fault"
 )
 
@@ -111,7 +112,7 @@ func (e *BootError) inspect(ctx context.Context, probe flasher.Inspector, d *Dev
 	if err != nil {
 		return err
 	}
-	p, err := fault.ReadImage(file, i.Landmarks)
+	p, err := faultimage.Read(file, i.Landmarks)
 	if err != nil {
 		return err
 	}

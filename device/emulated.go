@@ -10,6 +10,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/flasher"
+	"github.com/boardsmith/boardsmith/internal/boardfile"
 )
 
 // probesFor returns the emulated probes and the folder of a board's chip: class config for a board that is not
@@ -112,5 +113,5 @@ func (k *Desk) emulatedState(ctx context.Context, b *boards.Board) EmulatedState
 
 // emulatedDir returns the folder of a board's emulated chip, below the state folder.
 func emulatedDir(stateDir, board string) string {
-	return filepath.Join(stateDir, "emulated", boards.FileName(board))
+	return filepath.Join(stateDir, "emulated", boardfile.FileName(board))
 }

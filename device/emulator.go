@@ -15,6 +15,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/flasher"
+	"github.com/boardsmith/boardsmith/internal/boardfile"
 	"github.com/boardsmith/boardsmith/internal/command"
 )
 
@@ -59,7 +60,7 @@ func olderThan(a, b string) bool {
 // and does not repeat options of the board's arguments.
 func emulatorArgs(l boards.Link, image string, further ...string) []string {
 	quote := func(name string) string { return strings.ReplaceAll(name, ",", ",,") }
-	words := strings.NewReplacer("{image}", quote(image), boards.BoardWord, quote(l.Dir))
+	words := strings.NewReplacer("{image}", quote(image), boardfile.BoardWord, quote(l.Dir))
 	args := []string{"-nodefaults", "-no-user-config", "-display", "none", "-monitor", "none"}
 	hasImage := false
 	for _, a := range l.Args {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/faultimage"
 	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/rpc/fault"
 )
@@ -37,7 +38,7 @@ func (k *Desk) explain(i *image.Image, rec *fault.Record, called string) (fault.
 	if err != nil {
 		return fault.Explanation{Build: build}, err
 	}
-	p, err := fault.ReadImage(f, i.Landmarks)
+	p, err := faultimage.Read(f, i.Landmarks)
 	if err != nil {
 		return fault.Explanation{Build: build}, failure.Errorf(failure.Internal, "%s: %w", i.Path, err)
 	}
@@ -52,7 +53,7 @@ func locateFrames(file []byte, pc uint64) []fault.Frame {
 	if err != nil {
 		return nil
 	}
-	p, err := fault.ReadImage(f, firmware.Landmarks{})
+	p, err := faultimage.Read(f, firmware.Landmarks{})
 	if err != nil {
 		return nil
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/framing"
 	"github.com/boardsmith/boardsmith/transport"
 )
 
@@ -247,7 +248,7 @@ type monitoredLink struct {
 // A direction of a link.
 type direction struct {
 	sign   string
-	frames transport.Unframer
+	frames framing.Unframer
 	marked bool   // the last byte, outside of frames, may begin one
 	stray  []byte // bytes outside of frames since the last newline
 }
@@ -279,7 +280,7 @@ func (w *monitoredLink) decode(d *direction, p []byte) {
 		outside := d.frames.Idle()
 		_, event := d.frames.Next(p[i : i+1])
 		switch {
-		case event != transport.NeedMore:
+		case event != framing.NeedMore:
 			d.marked = false
 			w.showFrame(d, event)
 		case outside && d.frames.Idle():
@@ -288,9 +289,9 @@ func (w *monitoredLink) decode(d *direction, p []byte) {
 	}
 }
 
-func (w *monitoredLink) showFrame(d *direction, event transport.Event) {
+func (w *monitoredLink) showFrame(d *direction, event framing.Event) {
 	body := d.frames.Payload()
-	if event != transport.Frame || len(body) < 3 {
+	if event != framing.Frame || len(body) < 3 {
 		w.line(d.sign, fmt.Sprintf("%v of %d bytes", event, len(body)))
 		return
 	}

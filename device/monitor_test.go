@@ -5,13 +5,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/boardsmith/boardsmith/transport"
+	"github.com/boardsmith/boardsmith/internal/framing"
 )
 
 // TestMonitorOfPieces: the same lines are shown wherever the received bytes are divided.
 func TestMonitorOfPieces(t *testing.T) {
 	t.Parallel()
-	var f transport.Framer
+	var f framing.Framer
 	bytes := append([]byte("boot\r\n"), f.Append(nil, []byte{1, 2, 1, 1})...)
 	bytes = append(bytes, "\xff\xfebetween\n"...)
 	bytes = append(bytes, f.Append(nil, []byte{1, 2, 3}, []byte("hello \xff"))...)

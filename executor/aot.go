@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/spelling"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
@@ -62,7 +63,7 @@ func (a *aot) connect(ctx context.Context) (err error) {
 		return err
 	}
 	a.in, err = a.arrays(ctx, "input", a.inputs, func(i int) int {
-		j := slices.Index(names, mlf.Sanitize(a.inputs[i].Name)) // as deviceNames returns them
+		j := slices.Index(names, spelling.Sanitize(a.inputs[i].Name)) // as deviceNames returns them
 		if j < 0 || slices.Contains(names[j+1:], names[j]) {
 			return i // two names that are equal in C: match by position
 		}
@@ -93,10 +94,10 @@ func (a *aot) deviceNames(ctx context.Context) ([]string, error) {
 		if !ok {
 			return nil, fmt.Errorf("name of input %d has type %T, not string", i, result)
 		}
-		names, raw = append(names, mlf.Sanitize(text)), append(raw, text)
+		names, raw = append(names, spelling.Sanitize(text)), append(raw, text)
 	}
 	for _, t := range a.inputs {
-		if !slices.Contains(names, mlf.Sanitize(t.Name)) {
+		if !slices.Contains(names, spelling.Sanitize(t.Name)) {
 			return nil, otherModel("its inputs are %q, the archive has %q", raw, t.Name)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/tensorlist"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
@@ -103,7 +104,7 @@ func (m *model) Clock() rpc.Clock      { return m.contents.session.Clock() }
 
 // checkInput returns the index of the input for an array, or an error if its type or shape differs.
 func (m *model) checkInput(name string, a *ndarray.Array) (int, error) {
-	i, err := mlf.Lookup("input", m.inputs, name)
+	i, err := tensorlist.Lookup("input", m.inputs, name)
 	if err != nil {
 		return 0, err
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/paramblob"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
@@ -59,7 +60,7 @@ func openGraph(ctx context.Context, s *rpc.Session, lib rpc.Module, m *mlf.Model
 }
 
 func (g *Graph) prepare(ctx context.Context, s *rpc.Session, m *mlf.Model) (err error) {
-	params, err := mlf.ParseParams(m.Params)
+	params, err := paramblob.Parse(m.Params)
 	if m.Params != nil && err != nil {
 		return err
 	}

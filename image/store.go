@@ -21,6 +21,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
 	"github.com/boardsmith/boardsmith/internal/firmware"
 )
@@ -128,7 +129,7 @@ func keepImage(c *cache.Cache, i *Image) error {
 	if err != nil || len(digest) != sha256.Size {
 		return fmt.Errorf("%q is no digest", i.Digest)
 	}
-	if c.HasImage(cache.Key(digest), i.label(), info.Size()) {
+	if c.HasImage(cachekey.Key(digest), i.label(), info.Size()) {
 		return nil
 	}
 	data, err := os.ReadFile(i.Path)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/internal/tensorlist"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
@@ -103,7 +104,7 @@ func checkArrays(t *testing.T, what string, ts []mlf.Tensor, path string, named 
 	for i, a := range arrays {
 		at := i
 		if named {
-			if at, err = mlf.Lookup("input", ts, a.Name); err != nil {
+			if at, err = tensorlist.Lookup("input", ts, a.Name); err != nil {
 				t.Errorf("%s: %v", what, err)
 				continue
 			}

@@ -237,6 +237,9 @@ func isPacked(params string) bool {
 		strings.Contains(list[2], "num_args")
 }
 
+// HasRegistry reports whether a C source has the registry of the system library.
+func (f File) HasRegistry() bool { return registry.Match(f.Data) }
+
 // InCode returns the name of a file of Sources, Objects or Headers relative to the archive's folder of code, with its
 // folder: src/net_lib0.c. Files that are written with these names include each other as in the archive, if the folder
 // include is one in which #include searches.

@@ -9,6 +9,7 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/boardsmith/boardsmith/internal/spelling"
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
@@ -152,14 +153,14 @@ func byField(fields []Field, relay []Tensor, listed map[string]Tensor) ([]Tensor
 	var out []Tensor
 	for i, f := range fields {
 		t := Tensor{Name: f.Name, Bytes: f.Bytes}
-		if j := slices.IndexFunc(relay, func(r Tensor) bool { return Sanitize(r.Name) == f.Name }); j >= 0 {
+		if j := slices.IndexFunc(relay, func(r Tensor) bool { return spelling.Sanitize(r.Name) == f.Name }); j >= 0 {
 			t = relay[j]
 		} else if len(relay) == len(fields) {
 			t = relay[i]
 			t.Name = f.Name
 		}
 		for _, name := range sorted(listed) {
-			if Sanitize(name) == f.Name {
+			if spelling.Sanitize(name) == f.Name {
 				t.Name = name
 				t = merge(t, listed[name])
 			}

@@ -4,9 +4,6 @@ package mlf
 
 import (
 	"fmt"
-	"sort"
-
-	"github.com/agext/levenshtein"
 
 	"github.com/boardsmith/boardsmith/failure"
 )
@@ -42,16 +39,4 @@ func (e *FormatError) NextStep() string {
 
 func (a *Archive) fault(member, next, format string, args ...any) error {
 	return &FormatError{a.Path, member, next, fmt.Errorf(format, args...)}
-}
-
-// Nearest returns an advice that names the most similar of the names, or "" if none is similar.
-func Nearest(name string, names []string) string {
-	names = append([]string(nil), names...)
-	sort.SliceStable(names, func(i, j int) bool {
-		return levenshtein.Distance(name, names[i], nil) < levenshtein.Distance(name, names[j], nil)
-	})
-	if len(names) == 0 || levenshtein.Distance(name, names[0], nil) > max(2, len(name)/2) {
-		return ""
-	}
-	return fmt.Sprintf("did you mean %q?", names[0])
 }

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/internal/paramblob"
 	"github.com/boardsmith/boardsmith/internal/testkit/corpus"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/mlf"
@@ -174,7 +175,7 @@ func FuzzParams(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		params, err := mlf.ParseParams(data)
+		params, err := paramblob.Parse(data)
 		if err != nil {
 			return
 		}

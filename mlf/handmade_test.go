@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/tensorlist"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
@@ -258,20 +259,20 @@ func TestCInterfaceOrder(t *testing.T) {
 		t.Errorf("%v -> %v", m.Inputs, m.Outputs)
 	}
 	for _, name := range []string{"x-in:0", "x_in_0"} {
-		if i, err := mlf.Lookup("input", m.Inputs, name); i != 0 || err != nil {
+		if i, err := tensorlist.Lookup("input", m.Inputs, name); i != 0 || err != nil {
 			t.Errorf("%q is input %d, %v", name, i, err)
 		}
 	}
-	_, err := mlf.Lookup("input", m.Inputs, "x-in")
+	_, err := tensorlist.Lookup("input", m.Inputs, "x-in")
 	if err == nil || failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "x-in:0 int8 (2, 3)") ||
 		failure.Next(err) != `did you mean "x-in:0"?` {
 		t.Errorf("%v, next %q", err, failure.Next(err))
 	}
 	both := []mlf.Tensor{{Name: "a-b"}, {Name: "a.b"}}
-	if i, err := mlf.Lookup("input", both, "a_b"); err == nil {
+	if i, err := tensorlist.Lookup("input", both, "a_b"); err == nil {
 		t.Errorf("a_b, which is ambiguous, is input %d", i)
 	}
-	if i, err := mlf.Lookup("input", both, "a.b"); i != 1 || err != nil {
+	if i, err := tensorlist.Lookup("input", both, "a.b"); i != 1 || err != nil {
 		t.Errorf("a.b is input %d, %v", i, err)
 	}
 }

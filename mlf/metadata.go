@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/boardsmith/boardsmith/internal/paramblob"
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
@@ -249,7 +250,7 @@ func (a *Archive) readParams(m *Model) (map[string]bool, error) {
 	if m.Params == nil {
 		return names, nil
 	}
-	params, err := ParseParams(m.Params)
+	params, err := paramblob.Parse(m.Params)
 	if err != nil {
 		return nil, a.fault("parameters/"+m.Name+".params", "", "%w", err)
 	}

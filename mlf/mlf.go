@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/spelling"
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
@@ -158,7 +159,7 @@ func (a *Archive) Model(name string) (*Model, error) {
 		choose := "choose one of its models, with " + failure.Option("Spec.ModelName", names[0]) + " for instance"
 		return nil, a.fault("", choose, "it holds %d models: %q", len(names), names)
 	}
-	return nil, a.fault("", Nearest(name, names), "there is no model %q; it holds %q", name, names)
+	return nil, a.fault("", spelling.Nearest(name, names), "there is no model %q; it holds %q", name, names)
 }
 
 // Prefix is what the names of the model's functions begin with.
@@ -166,3 +167,14 @@ func (m *Model) Prefix() string { return "tvmgen_" + m.Name }
 
 // Has reports whether the system library registers a function.
 func (m *Model) Has(function string) bool { return slices.Contains(m.Functions, function) }
+
+// RunFunction returns the function that runs an ahead-of-time model.
+func (m *Model) RunFunction() string {
+	switch {
+	case m.Entry != "":
+		return m.Entry
+	case m.Header != nil:
+		return "tvmgen_" + m.Header.Name + "_run"
+	}
+	return m.Prefix() + "_run"
+}

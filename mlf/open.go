@@ -18,6 +18,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/boardsmith/boardsmith/internal/files/plainfile"
+	"github.com/boardsmith/boardsmith/internal/spelling"
 )
 
 // Limits, so that a hostile file cannot exhaust memory. Archives of microcontroller models are far smaller.
@@ -349,5 +350,5 @@ func cleanName(name string) (string, error) {
 
 // notInSource reports whether a character has a special meaning in a Makefile.
 func notInSource(r rune) bool {
-	return r >= utf8.RuneSelf || !isAlnum(byte(r)) && !strings.ContainsRune("._+-/", r)
+	return r >= utf8.RuneSelf || !spelling.IsAlnum(byte(r)) && !strings.ContainsRune("._+-/", r)
 }

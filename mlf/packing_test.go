@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/allocation"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/mlf"
 )
@@ -200,7 +201,7 @@ func TestWorkspaceOfIncluded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if w := a.Workspace(a.Models[0]); len(w.Doubts) == 0 {
+		if w := allocation.Of(a, a.Models[0]); len(w.Doubts) == 0 {
 			t.Errorf("%s: an allocation of a size that is not a constant is no doubt: %+v", name, w)
 		}
 	}

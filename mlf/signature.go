@@ -16,8 +16,8 @@ type Signature struct {
 	Most     int    // the same with pools, which the device's executor passes as tensors; at most MostTensors
 }
 
-// MostTensors limits the numbers in a Signature.
-const MostTensors = 255
+// mostTensors limits the numbers in a Signature.
+const mostTensors = 255
 
 // wrapper is the function that TVM registers as well in a library with one function, which it calls.
 const wrapper = "__tvm_main__"
@@ -25,7 +25,7 @@ const wrapper = "__tvm_main__"
 // Signatures lists functions of the system library, sorted. An operator's tensors are those of metadata.json, an
 // ahead-of-time model's those of metadata.json or of its description, a graph's those of the nodes that call the
 // function. Not listed, because in doubt, are: functions that the registry does not name, functions that nodes call
-// with different numbers of tensors or with more than MostTensors, models whose tensors only their Relay text lists,
+// with different numbers of tensors or with more than mostTensors, models whose tensors only their Relay text lists,
 // and what an ahead-of-time model's main function calls. Models with the C interface have none: their entry is
 // generated, and compares types and sizes itself.
 func (m *Model) Signatures() []Signature {
@@ -45,7 +45,7 @@ func (m *Model) Signatures() []Signature {
 		all = graphSignatures(m.Graph)
 	}
 	all = slices.DeleteFunc(all, func(s Signature) bool {
-		return !m.Has(s.Function) || !isIdentifier(s.Function) || s.Least < 1 || s.Least > MostTensors
+		return !m.Has(s.Function) || !isIdentifier(s.Function) || s.Least < 1 || s.Least > mostTensors
 	})
 	if len(all) == 1 && len(m.Functions) == 2 && m.Has(wrapper) && all[0].Function != wrapper {
 		s := all[0]
@@ -61,7 +61,7 @@ func (m *Model) entrySignatures() []Signature {
 	if !m.listed && !m.described {
 		return nil
 	}
-	n, most := len(m.Inputs)+len(m.Outputs), MostTensors
+	n, most := len(m.Inputs)+len(m.Outputs), mostTensors
 	if m.described {
 		most = min(n+len(m.Pools), most)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/blueprint"
+	"github.com/boardsmith/boardsmith/internal/boardfile"
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 	"github.com/boardsmith/boardsmith/internal/generator"
 )
@@ -48,10 +49,10 @@ func (pl *plan) addBoard(t *blueprint.Template, b *boards.Board) error {
 	for _, s := range b.Settings {
 		own = append(own, ownFile{"settings", s})
 	}
-	for _, name := range boards.FilesIn(b.PostLink.Words) {
+	for _, name := range boardfile.FilesIn(b.PostLink.Words) {
 		own = append(own, ownFile{"post_link", boards.Source{Name: name, Dir: b.PostLink.Dir, At: b.Origin["post_link"]}})
 	}
-	for _, name := range boards.FilesIn(b.Link.Args) {
+	for _, name := range boardfile.FilesIn(b.Link.Args) {
 		own = append(own, ownFile{"link.args", boards.Source{Name: name, Dir: b.Link.Dir, At: b.Origin["link.args"]}})
 	}
 	for _, f := range own {
@@ -113,7 +114,7 @@ func (pl *plan) put(to, subject string, f planned) error {
 
 // addOwn plans a file beside the board file. Errors: one with fs.ErrNotExist if it is missing.
 func (pl *plan) addOwn(field string, src boards.Source, to string) error {
-	data, mode, err := boards.ReadBeside(src.Dir, src.Name)
+	data, mode, err := boardfile.ReadBeside(src.Dir, src.Name)
 	if err != nil {
 		return wrongOwn(field, src, err)
 	}
@@ -161,7 +162,7 @@ func (pl *plan) addHeaders(folder boards.Source) error {
 	if err := errUnlessFolder(folder); err != nil {
 		return fail(err)
 	}
-	headers, err := boards.FilesBeside(folder.Dir, folder.Name, boards.IsHeader)
+	headers, err := boardfile.FilesBeside(folder.Dir, folder.Name, boardfile.IsHeader)
 	if err != nil {
 		return fail(err)
 	}

@@ -1,6 +1,7 @@
 package project_test
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -66,10 +67,19 @@ func TestCustomBoard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parts, err := release.Parts(p, built)
-	if err != nil || !slices.ContainsFunc(parts, func(x release.Part) bool {
-		return x.Kind == release.PartBoard && x.Name == board && len(x.SHA256) == 64
+	r, err := release.Of(p, built, release.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(r.Files, func(f release.File) bool { return f.Name == "release.json" })
+	type part struct{ Kind, Name, SHA256 string }
+	var about struct{ Parts []part }
+	if err := json.Unmarshal(r.Files[at].Data, &about); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(about.Parts, func(x part) bool {
+		return x.Kind == "board" && x.Name == board && len(x.SHA256) == 64
 	}) {
-		t.Errorf("the board's own C is no part: %+v, %v", parts, err)
+		t.Errorf("the board's own C is no part: %+v", about.Parts)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/allocation"
 	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/internal/cmacro"
 	"github.com/boardsmith/boardsmith/internal/fit"
@@ -98,7 +99,7 @@ func (p *Project) unsureWorkspace(a *mlf.Archive, m *mlf.Model) []string {
 	if p.state.Options.App != boards.Standalone {
 		return nil
 	}
-	return a.Workspace(m).Unsure(mlf.DoubtObject)
+	return allocation.Of(a, m).Unsure(allocation.DoubtObject)
 }
 
 // takesArena reports whether the firmware allocates from the arena that the board's options size.

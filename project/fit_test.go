@@ -23,6 +23,7 @@ import (
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/allocation"
 	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
@@ -183,8 +184,8 @@ func TestArenaNeedOfArchives(t *testing.T) {
 				must(t, err)
 				return slices.Contains(o.Undefined, "TVMBackendAllocWorkspace")
 			})
-			for _, d := range a.Workspace(m).Doubts {
-				if !objects || d.Kind != mlf.DoubtObject {
+			for _, d := range allocation.Of(a, m).Doubts {
+				if !objects || d.Kind != allocation.DoubtObject {
 					t.Errorf("its code was not understood: %v", d)
 				}
 			}

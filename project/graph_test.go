@@ -9,6 +9,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/executor"
+	"github.com/boardsmith/boardsmith/internal/paramblob"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/mlf"
@@ -98,7 +99,7 @@ func outputsOfDevice(t *testing.T, s *rpc.Session, m *mlf.Model, inputs []ndarra
 		must(t, err)
 		return result
 	}
-	params, err := mlf.ParseParams(m.Params)
+	params, err := paramblob.Parse(m.Params)
 	if m.Params != nil {
 		must(t, err)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/blueprint"
+	"github.com/boardsmith/boardsmith/internal/boardfile"
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/internal/generator"
@@ -42,7 +43,7 @@ func wantedLibraries(board *boards.Board, s Spec) (all []wantedLibrary, err erro
 	}
 	for _, l := range board.Libraries {
 		text := l.Name
-		if boards.IsPath(text) {
+		if boardfile.IsPath(text) {
 			if err := besideBoard(l); err != nil {
 				return nil, err
 			}

@@ -9,26 +9,14 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"strings"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/internal/generator"
 	"github.com/boardsmith/boardsmith/internal/ramlink"
-	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/rpc"
 )
-
-// CodeOf returns the code of a model as operators without entries: sources, objects and headers with the folders of
-// their names, so that sources find headers as they do in firmware.
-func CodeOf(m *mlf.Model) Operators {
-	o := Operators{Flags: []string{"-Iinclude"}}
-	for _, f := range slices.Concat(m.Sources, m.Objects, m.Headers) {
-		o.Files = append(o.Files, OperatorFile{Name: f.InCode(), Data: f.Data})
-	}
-	return o
-}
 
 // ModelOperators returns the code of the project's model, for the RAM of a device: its sources, objects and headers,
 // those of the C interface with what makes them callable, and as Entries the functions of its system library.
@@ -37,7 +25,7 @@ func (p *Project) ModelOperators() (Operators, error) {
 	if err != nil {
 		return Operators{}, err
 	}
-	o := CodeOf(m)
+	o := ramlink.CodeOf(m)
 	c, err := generator.Adapter(nil, m)
 	if err != nil {
 		return Operators{}, err
@@ -60,7 +48,7 @@ func (p *Project) ModelOperators() (Operators, error) {
 // Resident returns a *FitError with the bytes that are missing. Further errors: those of CheckLoadedPlace, Generate,
 // Build and OperatorLinker.
 func (p *Project) Resident(ctx context.Context, dir string, from Spec) (*Project, error) {
-	if err := CheckLoadedPlace(p.state.Options); err != nil {
+	if err := ramlink.CheckLoadedPlace(p.state.Options); err != nil {
 		return nil, err
 	}
 	o, err := p.ModelOperators()
@@ -102,18 +90,6 @@ func (p *Project) Resident(ctx context.Context, dir string, from Spec) (*Project
 		}
 	}
 	return p.builder.generatedAndBuilt(ctx, dir, s)
-}
-
-// CheckLoadedPlace returns an error of class config if the option Place names parts of the model, which lie in the
-// memory for uploaded code if they are loaded into RAM. Arena, stack and packet buffer are the firmware's.
-func CheckLoadedPlace(o boards.Options) error {
-	parts := o.PlacedOfModel()
-	if len(parts) == 0 {
-		return nil
-	}
-	return failure.New(failure.Config, "place only arena, packet and stack; place.upload of the board file names the "+
-		"memory of what is loaded", "option place: code that is loaded into RAM lies in the memory for uploaded code, "+
-		"with all its data: %s cannot be placed", strings.Join(parts, ", "))
 }
 
 // generatedAndBuilt returns a project with an image. The caller closes it.

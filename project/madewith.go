@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/internal/builddir"
+	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/internal/generator"
 	"github.com/boardsmith/boardsmith/internal/workdir"
 )
@@ -38,7 +38,7 @@ func (p *Project) MadeWith() (string, error) {
 		return "", err
 	}
 	steps := p.state.Template
-	of := cache.NewKey("made with v1").Add("cflags", b.CFlags...).Add("ldflags", b.LDFlags...).
+	of := cachekey.New("made with v1").Add("cflags", b.CFlags...).Add("ldflags", b.LDFlags...).
 		Add("levels", o.RuntimeOpt, o.OperatorOpt).Add("operators", slices.Concat(steps.Operators.Compile,
 		steps.Operators.Link)...)
 	for _, s := range steps.Compile {

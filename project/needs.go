@@ -12,6 +12,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/blueprint"
+	"github.com/boardsmith/boardsmith/internal/boardfile"
 	"github.com/boardsmith/boardsmith/internal/buildenv"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
@@ -117,7 +118,7 @@ var aboutBoard = regexp.MustCompile(`(?i)\bboard\b`)
 func (b *Builder) postLinkNeeds() (all []TemplateNeed) {
 	for _, name := range boards.List(b.Path) {
 		board, err := boards.Find(name, b.Path)
-		if err != nil || board.PostLink.IsZero() || strings.HasPrefix(board.PostLink.Words[0], boards.BoardWord) {
+		if err != nil || board.PostLink.IsZero() || strings.HasPrefix(board.PostLink.Words[0], boardfile.BoardWord) {
 			continue // Find returns the error of a board file
 		}
 		n := TemplateNeed{Board: name, Name: board.PostLink.Words[0]}

@@ -9,7 +9,6 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/generator"
 	"github.com/boardsmith/boardsmith/internal/ramlink"
-	"github.com/boardsmith/boardsmith/mlf"
 )
 
 // Operators are C files and objects that hold packed functions.
@@ -26,10 +25,6 @@ type OperatorLinker = ramlink.Linker
 // these up. The module may come from anywhere: errors are of class config for one that is damaged, oversized, or holds
 // anything else.
 func ReadOperators(module []byte) (Operators, error) { return ramlink.ReadModule(module) }
-
-// BlankArchive returns an archive with one operator, which does nothing: firmware of it is there for what is loaded
-// into RAM.
-func BlankArchive() (*mlf.Archive, error) { return ramlink.BlankArchive() }
 
 // OperatorLinker reads from the tools, once, what linking for the RAM of the project's firmware requires. Operators may
 // call functions of the project's libraries, which are linked into each program. Errors: *MissingToolError, *ToolError;

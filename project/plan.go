@@ -15,11 +15,11 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/boards"
-	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/crt"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/blueprint"
+	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/internal/generator"
 	"github.com/boardsmith/boardsmith/internal/projectfile"
@@ -120,7 +120,7 @@ func (pl *plan) addRuntime(dir string, t *blueprint.Template) error {
 	to := t.Landmarks.Folders.OfRuntime()
 	isOurs := func(name string) bool { return isC(name) && (pl.app == nil || pl.app.TakesRuntime(name)) }
 	if dir == "" {
-		return pl.addTree(crt.FS, to, isOurs)
+		return pl.addTree(crt.Sources.Runtime, to, isOurs)
 	}
 	files := os.DirFS(dir)
 	if _, err := fs.Stat(files, "src/runtime/crt"); err == nil {
@@ -284,7 +284,7 @@ func (pl *plan) computeDigests() error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", blueprint.StateFile, err)
 	}
-	pl.state.Inputs = fmt.Sprintf("%x", cache.NewKey("generate v1").Add("state", string(facts)).Key())
+	pl.state.Inputs = fmt.Sprintf("%x", cachekey.New("generate v1").Add("state", string(facts)).Key())
 	return nil
 }
 

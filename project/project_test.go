@@ -24,6 +24,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/blueprint"
+	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/internal/projectfile"
 	"github.com/boardsmith/boardsmith/internal/testkit/corpus"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
@@ -612,7 +613,7 @@ func TestBoardIsCopy(t *testing.T) {
 // keptDirs returns the kept folders of a cache.
 func keptDirs(t *testing.T, c *cache.Cache) (all []string) {
 	t.Helper()
-	f, err := c.Borrow(cache.Key{})
+	f, err := c.Borrow(cachekey.Key{})
 	must(t, err)
 	f.Discard()
 	dirs, err := filepath.Glob(filepath.Join(filepath.Dir(filepath.Dir(f.Dir)), "*", "*", "build"))

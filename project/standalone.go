@@ -86,6 +86,6 @@ func (pl *plan) addEmbedded(folder string, a *mlf.Archive, m *mlf.Model) error {
 // isCode reports whether a file of a bundle is the model's: sources, objects and headers, without the runtime's headers
 // and what is for other build systems.
 func isCode(name string) bool {
-	_, err := fs.Stat(crt.FS, name)
+	_, err := fs.Stat(crt.Sources.Runtime, name)
 	return strings.Contains(name, "/") && !strings.HasPrefix(name, "zephyr/") && err != nil
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/internal/framing"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/transport"
 )
@@ -58,7 +59,7 @@ func TestTVMDamage(t *testing.T) {
 // replies.
 type damagingLink struct {
 	transport.Link
-	sent, received             transport.Unframer
+	sent, received             framing.Unframer
 	raw, long                  int // bytes of the current frame; long requests so far
 	requests, damaged, replies int
 }
@@ -66,7 +67,7 @@ type damagingLink struct {
 // requestType is the type of a session message that is a request or its reply (wire.md, 2.1).
 const requestType = 0x10
 
-func isRequest(u *transport.Unframer) bool {
+func isRequest(u *framing.Unframer) bool {
 	p := u.Payload()
 	return len(p) > 2 && p[2] == requestType
 }
@@ -81,7 +82,7 @@ func (l *damagingLink) Write(ctx context.Context, p []byte) error {
 			}
 		}
 		_, event := l.sent.Next(p[i : i+1])
-		if (event == transport.Frame || event == transport.BadCRC) && isRequest(&l.sent) {
+		if (event == framing.Frame || event == framing.BadCRC) && isRequest(&l.sent) {
 			l.requests++
 		}
 		if l.sent.Idle() {
@@ -96,7 +97,7 @@ func (l *damagingLink) Read(ctx context.Context, p []byte) (int, error) {
 	for rest := p[:n]; len(rest) > 0; {
 		used, event := l.received.Next(rest)
 		rest = rest[used:]
-		if event == transport.Frame && isRequest(&l.received) {
+		if event == framing.Frame && isRequest(&l.received) {
 			l.replies++
 		}
 	}

@@ -13,14 +13,14 @@ import (
 // TestContexts calls every function of this package with contexts that have ended.
 func TestContexts(t *testing.T) {
 	t.Parallel()
-	template := methodsOf("folder", folderOf(t, "folder")).(*Folder)
+	template := methodsOf("folder", folderOf(t, "folder")).(*folder)
 	defer template.Close()
 	archive := mlftest.Path(t, "add.aot_packed")
 	made := filepath.Join(t.TempDir(), "p")
-	if err := template.Generate(t.Context(), Generation{Archive: archive, Dir: made}, nil); err != nil {
+	if err := template.Generate(t.Context(), generation{Archive: archive, Dir: made}, nil); err != nil {
 		t.Fatal(err)
 	}
-	f := methodsOf("folder", made).(*Folder)
+	f := methodsOf("folder", made).(*folder)
 	defer f.Close()
 	if err := f.Build(t.Context(), nil); err != nil {
 		t.Fatal(err)
@@ -28,9 +28,8 @@ func TestContexts(t *testing.T) {
 	r, w := io.Pipe()
 	defer w.Close()
 	calls := failuretest.Calls{
-		"Serve": func(ctx context.Context) error { return Serve(ctx, r, io.Discard, &echo{}) },
 		"Folder.Generate": func(ctx context.Context) error {
-			return template.Generate(ctx, Generation{Archive: archive, Dir: made + "2"}, nil)
+			return template.Generate(ctx, generation{Archive: archive, Dir: made + "2"}, nil)
 		},
 		"Folder.Build": func(ctx context.Context) error { return f.Build(ctx, nil) },
 		"Folder.Flash": func(ctx context.Context) error { return f.Flash(ctx, nil) },
@@ -49,8 +48,8 @@ func TestContexts(t *testing.T) {
 			return f.Write(ctx, []byte{1})
 		},
 	}
-	for _, name := range []string{"Generate", "Build", "Flash", "Open", "Read", "Write"} {
-		calls["Methods."+name] = calls["Folder."+name]
-	}
-	failuretest.Ended(t, calls)
+	failuretest.EndedCalls(t, calls)
+	failuretest.Ended(t, failuretest.Calls{
+		"Serve": func(ctx context.Context) error { return Serve(ctx, r, io.Discard, Folder{}) },
+	})
 }

@@ -28,18 +28,18 @@ func TestSeveralDevices(t *testing.T) {
 		}, nil
 	}
 	made := filepath.Join(t.TempDir(), "p")
-	template, p := methodsOf("folder", folderOf(t, "none")).(*Folder), methodsOf("folder", made).(*Folder)
+	template, p := methodsOf("folder", folderOf(t, "none")).(*folder), methodsOf("folder", made).(*folder)
 	defer template.Close()
 	defer p.Close()
 	p.Desk.StateDir, p.Desk.LeaseDir = t.TempDir(), filepath.Join(t.TempDir(), "leases")
-	generation := Generation{Archive: mlftest.Path(t, "add.aot_packed"), Dir: made}
-	if err := template.Generate(t.Context(), generation, Values{"board": json.RawMessage(`"` + board + `"`)}); err != nil {
+	generation := generation{Archive: mlftest.Path(t, "add.aot_packed"), Dir: made}
+	if err := template.Generate(t.Context(), generation, values{"board": json.RawMessage(`"` + board + `"`)}); err != nil {
 		t.Fatal(err)
 	}
 	for serial, want := range map[string][]string{
 		"null": {"S1", "S2", "serial_number=S1"}, `"S9"`: {"no attached device", "S9"},
 	} {
-		err := p.Flash(t.Context(), Values{optSerial: json.RawMessage(serial)})
+		err := p.Flash(t.Context(), values{optSerial: json.RawMessage(serial)})
 		if err == nil {
 			t.Fatalf("serial_number %s: a device was chosen", serial)
 		}
@@ -55,7 +55,7 @@ func TestSeveralDevices(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer opened.Close()
-	if _, err := p.attach(t.Context(), opened, Values{optSerial: json.RawMessage(`"S2"`)}); err != nil {
+	if _, err := p.attach(t.Context(), opened, values{optSerial: json.RawMessage(`"S2"`)}); err != nil {
 		t.Errorf("serial_number S2: %v", err)
 	}
 }

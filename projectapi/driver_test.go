@@ -35,7 +35,7 @@ type ClientOptions struct {
 // A Client drives the server of one folder. Its methods may be called from any goroutine; the server runs them one
 // after the other. Its options are merged with the server's defaults, as TVM's client does.
 type Client struct {
-	Info Info // the server's answer at the start
+	Info info // the server's answer at the start
 
 	requests io.WriteCloser
 	replies  *bufio.Reader
@@ -87,9 +87,9 @@ func Start(ctx context.Context, dir string, o ClientOptions) (*Client, error) {
 	if err := c.call(ctx, "server_info_query", map[string]any{"tvm_version": version}, &c.Info); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
-	if c.Info.Protocol != ProtocolVersion {
+	if c.Info.Protocol != protocolVersion {
 		err := failure.Errorf(failure.Config, "the server in %s has protocol version %d, not %d", dir, c.Info.Protocol,
-			ProtocolVersion)
+			protocolVersion)
 		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil
@@ -201,11 +201,11 @@ func (c *Client) ending(method string) error {
 	select {
 	case <-c.ended:
 		if c.status != nil {
-			return failure.Errorf(failure.Transport, "%s: %w: the server has ended: %w", method, ErrClosed, c.status)
+			return failure.Errorf(failure.Transport, "%s: %w: the server has ended: %w", method, errClosed, c.status)
 		}
 	default:
 	}
-	return failure.Errorf(failure.Transport, "%s: %w: the server does not answer any more", method, ErrClosed)
+	return failure.Errorf(failure.Transport, "%s: %w: the server does not answer any more", method, errClosed)
 }
 
 // readLine reads a reply of limited length.
@@ -310,16 +310,16 @@ func (c *Client) step(ctx context.Context, method string, options map[string]any
 }
 
 // Open opens the transport, which the caller closes. The timeouts are the server's advice.
-func (c *Client) Open(ctx context.Context, options map[string]any) (transport.Link, Timeouts, error) {
+func (c *Client) Open(ctx context.Context, options map[string]any) (transport.Link, timeouts, error) {
 	all, err := c.options(options)
 	if err != nil {
-		return nil, Timeouts{}, err
+		return nil, timeouts{}, err
 	}
 	var answer struct {
-		Timeouts Timeouts `json:"timeouts"`
+		Timeouts timeouts `json:"timeouts"`
 	}
 	if err := c.call(ctx, "open_transport", map[string]any{"options": all}, &answer); err != nil {
-		return nil, Timeouts{}, err
+		return nil, timeouts{}, err
 	}
 	closed, end := context.WithCancel(context.Background())
 	return &link{client: c, closed: closed, end: end}, answer.Timeouts, nil
@@ -382,7 +382,7 @@ func (l *link) Read(ctx context.Context, p []byte) (int, error) {
 		}
 		params := map[string]any{"n": min(len(p), 4096), "timeout_sec": slice}
 		err := l.client.call(context.WithoutCancel(ctx), "read_transport", params, &answer)
-		if errors.Is(err, ErrTimeout) {
+		if errors.Is(err, errTimeout) {
 			continue
 		}
 		if err != nil {
@@ -416,7 +416,7 @@ func (l *link) Write(ctx context.Context, data []byte) error {
 	defer context.AfterFunc(ctx, later)()
 	defer context.AfterFunc(l.closed, later)()
 	err := l.client.call(patient, "write_transport", params, nil)
-	if errors.Is(err, ErrTimeout) {
+	if errors.Is(err, errTimeout) {
 		return &transport.TimeoutError{Op: "write", Waited: time.Since(start)}
 	}
 	return l.broken(err)
@@ -427,7 +427,7 @@ func (l *link) broken(err error) error {
 	if err == nil {
 		return nil
 	}
-	if errors.Is(err, ErrClosed) || l.closed.Err() != nil {
+	if errors.Is(err, errClosed) || l.closed.Err() != nil {
 		return fmt.Errorf("%w: %w", transport.ErrClosed, err)
 	}
 	return err
@@ -453,18 +453,18 @@ func (e *Error) Error() string {
 	return text
 }
 
-// Is reports whether the message is one of a class: ErrTimeout, ErrClosed or ErrVersion.
+// Is reports whether the message is one of a class: errTimeout, errClosed or errVersion.
 func (e *Error) Is(target error) bool {
-	return e.Code == codeServer && (target == ErrTimeout || target == ErrClosed || target == ErrVersion) &&
+	return e.Code == codeServer && (target == errTimeout || target == errClosed || target == errVersion) &&
 		target.Error() == e.Message
 }
 
 // FailureClass returns the class of the method.
 func (e *Error) FailureClass() failure.Class {
 	switch {
-	case e.Is(ErrTimeout):
+	case e.Is(errTimeout):
 		return failure.Timeout
-	case e.Is(ErrVersion):
+	case e.Is(errVersion):
 		return failure.Config
 	case e.Code != codeServer:
 		return failure.Internal

@@ -14,19 +14,19 @@ type echo struct {
 	open    bool
 }
 
-func (e *echo) Info(tvm string) (Info, error) {
+func (e *echo) Info(tvm string) (info, error) {
 	if tvm == "0.8.0" {
-		return Info{}, ErrVersion
+		return info{}, errVersion
 	}
-	return Info{Platform: "echo", Options: []Option{
+	return info{Platform: "echo", Options: []option{
 		{Name: "verbose", Type: "bool", Default: false, Optional: []string{"build"}, Help: "More output"},
 	}}, nil
 }
 
-func (e *echo) Generate(context.Context, Generation, Values) error { return errors.New("no template") }
+func (e *echo) Generate(context.Context, generation, values) error { return errors.New("no template") }
 
 // Build waits until it is cancelled, if it is asked to.
-func (e *echo) Build(ctx context.Context, v Values) error {
+func (e *echo) Build(ctx context.Context, v values) error {
 	wait, err := v.Bool("verbose")
 	if err == nil && wait {
 		<-ctx.Done()
@@ -35,11 +35,11 @@ func (e *echo) Build(ctx context.Context, v Values) error {
 	return err
 }
 
-func (e *echo) Flash(context.Context, Values) error { return nil }
+func (e *echo) Flash(context.Context, values) error { return nil }
 
-func (e *echo) Open(context.Context, Values) (Timeouts, error) {
+func (e *echo) Open(context.Context, values) (timeouts, error) {
 	e.open, e.more = true, make(chan struct{}, 1)
-	return Timeouts{StartRetry: 1.5, Start: 3}, nil
+	return timeouts{StartRetry: 1.5, Start: 3}, nil
 }
 
 func (e *echo) CloseTransport() error {
@@ -49,7 +49,7 @@ func (e *echo) CloseTransport() error {
 
 func (e *echo) Read(ctx context.Context, n int) ([]byte, error) {
 	if !e.open {
-		return nil, ErrClosed
+		return nil, errClosed
 	}
 	for {
 		e.mu.Lock()
@@ -62,14 +62,14 @@ func (e *echo) Read(ctx context.Context, n int) ([]byte, error) {
 		select {
 		case <-e.more:
 		case <-ctx.Done():
-			return nil, ErrTimeout
+			return nil, errTimeout
 		}
 	}
 }
 
 func (e *echo) Write(_ context.Context, data []byte) error {
 	if !e.open {
-		return ErrClosed
+		return errClosed
 	}
 	e.mu.Lock()
 	e.arrived = append(e.arrived, data...)

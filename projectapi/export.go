@@ -143,7 +143,7 @@ func (e Export) fill(dir string) error {
 		return failure.Errorf(failure.ToolMissing, "%s: %w", Program, err)
 	}
 	err = errors.Join(
-		os.WriteFile(filepath.Join(dir, TemplateFile), append(config, '\n'), 0o644),
+		os.WriteFile(filepath.Join(dir, templateFile), append(config, '\n'), 0o644),
 		os.WriteFile(filepath.Join(dir, templates.LaunchScript), script, 0o755),
 		os.WriteFile(filepath.Join(dir, Program), server, 0o755))
 	for _, program := range e.Beside {

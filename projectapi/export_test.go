@@ -60,8 +60,10 @@ func TestExportTemplate(t *testing.T) {
 	if err := e.Write(dir); err != nil {
 		t.Fatal(err)
 	}
-	f := &Folder{Dir: dir, Builder: &project.Builder{Host: device.Host{Path: []string{dir}}}, Desk: &device.Desk{}}
-	g := Generation{Dir: filepath.Join(t.TempDir(), "p"), Archive: mlftest.Path(t, "add.aot_packed")}
+	f := &folder{Folder: Folder{
+		Dir: dir, Builder: &project.Builder{Host: device.Host{Path: []string{dir}}}, Desk: &device.Desk{},
+	}}
+	g := generation{Dir: filepath.Join(t.TempDir(), "p"), Archive: mlftest.Path(t, "add.aot_packed")}
 	if err := f.Generate(t.Context(), g, nil); err != nil {
 		t.Error(err)
 	}

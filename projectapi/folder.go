@@ -19,22 +19,22 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/framing"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/transport"
 )
 
-// TemplateFile configures a template folder for TVM. Without it, the board is host.
-const TemplateFile = "microtvm_template.json"
+// templateFile configures a template folder for TVM. Without it, the board is host.
+const templateFile = "microtvm_template.json"
 
-// templateConfig is the content of TemplateFile.
+// templateConfig is the content of templateFile.
 type templateConfig struct {
 	Board    string `json:"board"`              // the board of projects that name none
 	Template string `json:"template,omitempty"` // "": the board's first
 }
 
-// A Folder is a template folder or a generated project, and the device that firmware runs on. It implements Methods.
-// Its fields are set before the first call.
+// A Folder is a template folder or a generated project, and the device that firmware runs on.
 type Folder struct {
 	Dir     string           // absolute
 	Builder *project.Builder // also of files below Dir: boards/ and templates/ of a template folder
@@ -44,22 +44,27 @@ type Folder struct {
 	Executable string
 	// names of programs that are put there with it, from its folder, as far as they are there
 	Beside []string
+}
+
+// A folder implements methods.
+type folder struct {
+	Folder
 
 	opened bool           // it was a generated project
 	device *device.Device // from flash or open_transport to close_transport
 	link   transport.Link // from open_transport to close_transport
 	buffer []byte         // of Read
 	quiet  hclog.Level    // of Log without verbose; NoLevel: not known yet
-	frames transport.Unframer
+	frames framing.Unframer
 	unsent []byte // the beginning of a frame, from Write
 }
 
 // isTemplate reports whether the folder is no generated project, and was none before.
-func (f *Folder) isTemplate() bool { return !f.opened && !project.Exists(f.Dir) }
+func (f *folder) isTemplate() bool { return !f.opened && !project.Exists(f.Dir) }
 
 // config reads the file of a template folder.
-func (f *Folder) config() (c templateConfig, err error) {
-	path := filepath.Join(f.Dir, TemplateFile)
+func (f *folder) config() (c templateConfig, err error) {
+	path := filepath.Join(f.Dir, templateFile)
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return templateConfig{Board: "host"}, nil
@@ -77,39 +82,39 @@ func (f *Folder) config() (c templateConfig, err error) {
 var supported = regexp.MustCompile(`^0\.(\d+)(\.|$)`)
 
 // Info describes the folder.
-func (f *Folder) Info(tvm string) (Info, error) {
+func (f *folder) Info(tvm string) (info, error) {
 	if m := supported.FindStringSubmatch(tvm); m == nil {
-		return Info{}, failure.Errorf(failure.Config, "%w: TVM %q is none of 0.9 to 0.18", ErrVersion, tvm)
+		return info{}, failure.Errorf(failure.Config, "%w: TVM %q is none of 0.9 to 0.18", errVersion, tvm)
 	} else if minor, err := strconv.Atoi(m[1]); err != nil || minor < 9 || minor > 18 {
-		return Info{}, failure.Errorf(failure.Config, "%w: TVM %q is none of 0.9 to 0.18", ErrVersion, tvm)
+		return info{}, failure.Errorf(failure.Config, "%w: TVM %q is none of 0.9 to 0.18", errVersion, tvm)
 	}
 	if f.isTemplate() {
 		c, err := f.config()
 		if err != nil {
-			return Info{}, err
+			return info{}, err
 		}
 		b, err := boards.Find(c.Board, f.Builder.Path)
 		if err != nil {
-			return Info{}, err
+			return info{}, err
 		}
 		var names []string
 		if !b.Partial { // of the boards of a family there is no list
 			names = boards.List(f.Builder.Path)
 		}
-		return Info{Platform: b.Name, Template: true, Options: optionsOf(b, names)}, nil
+		return info{Platform: b.Name, Template: true, Options: optionsOf(b, names)}, nil
 	}
 	p, err := f.project()
 	if err != nil {
-		return Info{}, err
+		return info{}, err
 	}
 	defer p.Close()
 	b := p.Board()
 	options := optionsOf(b, []string{b.Name})
-	return Info{Platform: b.Name, Archive: filepath.Join(f.Dir, "model.tar"), Options: options}, nil
+	return info{Platform: b.Name, Archive: filepath.Join(f.Dir, "model.tar"), Options: options}, nil
 }
 
 // Generate makes a project of the folder's template.
-func (f *Folder) Generate(ctx context.Context, g Generation, v Values) (err error) {
+func (f *folder) Generate(ctx context.Context, g generation, v values) (err error) {
 	if err := f.prepare(v); err != nil {
 		return err
 	}
@@ -153,7 +158,7 @@ const graphCall = 128
 
 // holdGraph chooses a packet buffer that holds the call with the model's graph, if the firmware can run graphs and the
 // user has not chosen: TVM's host sends the graph as one message. A power of two lets models share a compiled runtime.
-func (f *Folder) holdGraph(s *project.Spec) error {
+func (f *folder) holdGraph(s *project.Spec) error {
 	b, err := boards.Find(s.Board, f.Builder.Path)
 	if err != nil {
 		return err
@@ -180,7 +185,7 @@ func (f *Folder) holdGraph(s *project.Spec) error {
 
 // install puts the executable into a project, and what goes with it: as second names of the files, or copies on another
 // file system.
-func (f *Folder) install(dir string) error {
+func (f *folder) install(dir string) error {
 	if f.Executable == "" {
 		return nil
 	}
@@ -212,7 +217,7 @@ const Program = "microtvm-api-server"
 const Install = "go install github.com/boardsmith/boardsmith/cmd/" + Program + "@latest"
 
 // project opens the folder, which is a generated project.
-func (f *Folder) project() (*project.Project, error) {
+func (f *folder) project() (*project.Project, error) {
 	if f.isTemplate() {
 		return nil, failure.New(failure.Config, "call generate_project first", "%s is a template", f.Dir)
 	}
@@ -225,7 +230,7 @@ func (f *Folder) project() (*project.Project, error) {
 }
 
 // Build builds the project's firmware.
-func (f *Folder) Build(ctx context.Context, v Values) error {
+func (f *folder) Build(ctx context.Context, v values) error {
 	if err := f.prepare(v); err != nil {
 		return err
 	}
@@ -239,7 +244,7 @@ func (f *Folder) Build(ctx context.Context, v Values) error {
 
 // Flash writes the firmware to the device, as far as it does not hold it. A process or an emulator gets it when the
 // transport is opened.
-func (f *Folder) Flash(ctx context.Context, v Values) (err error) {
+func (f *folder) Flash(ctx context.Context, v values) (err error) {
 	if err := f.prepare(v); err != nil {
 		return err
 	}
@@ -262,7 +267,7 @@ func (f *Folder) Flash(ctx context.Context, v Values) (err error) {
 }
 
 // attach attaches the project's device, once.
-func (f *Folder) attach(ctx context.Context, p *project.Project, v Values) (*device.Device, error) {
+func (f *folder) attach(ctx context.Context, p *project.Project, v values) (*device.Device, error) {
 	if f.device != nil {
 		return f.device, nil
 	}
@@ -281,7 +286,7 @@ func (f *Folder) attach(ctx context.Context, p *project.Project, v Values) (*dev
 }
 
 // Open opens the transport, and starts a process or an emulator. An open transport stays as it is.
-func (f *Folder) Open(ctx context.Context, v Values) (t Timeouts, err error) {
+func (f *folder) Open(ctx context.Context, v values) (t timeouts, err error) {
 	if ctx.Err() != nil {
 		return t, failure.Stopped(ctx, "open the transport")
 	}
@@ -317,8 +322,8 @@ func (f *Folder) Open(ctx context.Context, v Values) (t Timeouts, err error) {
 
 // timeoutsOf returns the limits of a session. A device that starts needs some seconds at most; a call may take its
 // budget, after which the firmware answers by itself.
-func timeoutsOf(b *boards.Board) Timeouts {
-	t := Timeouts{StartRetry: 2, Start: 30}
+func timeoutsOf(b *boards.Board) timeouts {
+	t := timeouts{StartRetry: 2, Start: 30}
 	if b.BudgetMS != 0 {
 		t.Established = float64(b.BudgetMS)/1000 + 10
 	}
@@ -326,10 +331,10 @@ func timeoutsOf(b *boards.Board) Timeouts {
 }
 
 // CloseTransport ends the transport, and the process or the emulator.
-func (f *Folder) CloseTransport() (err error) {
+func (f *folder) CloseTransport() (err error) {
 	if f.link != nil {
 		err = f.link.Close()
-		f.link, f.frames, f.unsent = nil, transport.Unframer{}, nil
+		f.link, f.frames, f.unsent = nil, framing.Unframer{}, nil
 	}
 	if f.device != nil {
 		err = errors.Join(err, f.device.Close())
@@ -339,7 +344,7 @@ func (f *Folder) CloseTransport() (err error) {
 }
 
 // Close releases what the folder's methods have opened.
-func (f *Folder) Close() error {
+func (f *folder) Close() error {
 	return f.CloseTransport()
 }
 
@@ -352,9 +357,9 @@ const most = 64 << 10
 const longest = 4 << 20
 
 // Read returns what has arrived, in memory that the next Read overwrites.
-func (f *Folder) Read(ctx context.Context, _ int) ([]byte, error) {
+func (f *folder) Read(ctx context.Context, _ int) ([]byte, error) {
 	if f.link == nil {
-		return nil, ErrClosed
+		return nil, errClosed
 	}
 	if f.buffer == nil {
 		f.buffer = make([]byte, most)
@@ -369,9 +374,9 @@ func (f *Folder) Read(ctx context.Context, _ int) ([]byte, error) {
 // Write sends whole frames, and what is outside of frames. TVM's host writes a frame in several parts and may pause
 // between them for longer than a firmware waits for the rest of a message; that host repeats nothing. An error may be
 // that of an earlier part.
-func (f *Folder) Write(ctx context.Context, data []byte) error {
+func (f *folder) Write(ctx context.Context, data []byte) error {
 	if f.link == nil {
-		return ErrClosed
+		return errClosed
 	}
 	f.unsent = append(f.unsent, data...)
 	for len(data) > 0 {
@@ -390,23 +395,23 @@ func ofLink(err error) error {
 	var late *transport.TimeoutError
 	switch {
 	case errors.As(err, &late):
-		return failure.Errorf(failure.Timeout, "%w: %w", ErrTimeout, err)
+		return failure.Errorf(failure.Timeout, "%w: %w", errTimeout, err)
 	case errors.Is(err, transport.ErrClosed):
-		return failure.Errorf(failure.Transport, "%w: %w", ErrClosed, err)
+		return failure.Errorf(failure.Transport, "%w: %w", errClosed, err)
 	default:
 		return err
 	}
 }
 
 // step logs what begins.
-func (f *Folder) step(name string, about ...any) {
+func (f *folder) step(name string, about ...any) {
 	if f.Log != nil {
 		f.Log.Debug(name, about...)
 	}
 }
 
 // prepare heeds the options of all methods: the log's level, and where the tools of templates are.
-func (f *Folder) prepare(v Values) error {
+func (f *folder) prepare(v values) error {
 	more, err := v.Bool(optVerbose)
 	if err != nil {
 		return err

@@ -18,6 +18,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/executor"
+	"github.com/boardsmith/boardsmith/internal/framing"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/mlf"
@@ -194,14 +195,14 @@ func TestFolderErrors(t *testing.T) {
 func TestReadReturnsAll(t *testing.T) {
 	t.Parallel()
 	needTools(t, "host")
-	template := methodsOf("folder", folderOf(t, "none")).(*Folder)
+	template := methodsOf("folder", folderOf(t, "none")).(*folder)
 	defer template.Close()
 	made := filepath.Join(t.TempDir(), "p")
-	generation := Generation{Archive: mlftest.Path(t, "add.aot_packed"), Dir: made}
+	generation := generation{Archive: mlftest.Path(t, "add.aot_packed"), Dir: made}
 	if err := template.Generate(t.Context(), generation, nil); err != nil {
 		t.Fatal(err)
 	}
-	f := methodsOf("folder", made).(*Folder)
+	f := methodsOf("folder", made).(*folder)
 	defer f.Close()
 	if err := f.Build(t.Context(), nil); err != nil {
 		t.Fatal(err)
@@ -243,12 +244,12 @@ func (w *written) Write(_ context.Context, p []byte) error {
 // outside of frames, and frames that are longer than what a folder keeps, are not held back.
 func TestWritesWholeFrames(t *testing.T) {
 	t.Parallel()
-	var framer transport.Framer
+	var framer framing.Framer
 	frame := framer.Append(nil, bytes.Repeat([]byte{0xFF, 0xFD, 7}, 50))
 	long := framer.Append(nil, make([]byte, longest+3*most))
 	for size := range len(frame) + 1 {
 		w := new(written)
-		f := &Folder{link: w}
+		f := &folder{link: w}
 		send := func(data []byte) {
 			for len(data) > 0 {
 				n := min(max(size, 1), len(data))
@@ -264,7 +265,7 @@ func TestWritesWholeFrames(t *testing.T) {
 		}
 	}
 	w := new(written)
-	f := &Folder{link: w}
+	f := &folder{link: w}
 	for _, data := range [][]byte{[]byte("noise"), long[:most], long[most : longest-1], long[longest-1:]} {
 		if err := f.Write(t.Context(), data); err != nil {
 			t.Fatal(err)
@@ -281,16 +282,16 @@ func TestCompileDefinitions(t *testing.T) {
 	needTools(t, "host")
 	model := mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": "#if X != 1 || Y != 2\n#error X, Y\n#endif\n" +
 		mlftest.TinyOperator})
-	template := methodsOf("folder", folderOf(t, "none")).(*Folder)
+	template := methodsOf("folder", folderOf(t, "none")).(*folder)
 	defer template.Close()
 	for i, value := range []string{`["-DX=1", "-DY=2"]`, `"-DX=1 -DY=2"`, `"-DX=1,-DY=2"`} {
 		made := filepath.Join(t.TempDir(), fmt.Sprint(i))
-		v := Values{optDefines: json.RawMessage(value)}
-		if err := template.Generate(t.Context(), Generation{Archive: model, Dir: made}, v); err != nil {
+		v := values{optDefines: json.RawMessage(value)}
+		if err := template.Generate(t.Context(), generation{Archive: model, Dir: made}, v); err != nil {
 			t.Errorf("%s: %v", value, err)
 			continue
 		}
-		f := methodsOf("folder", made).(*Folder)
+		f := methodsOf("folder", made).(*folder)
 		if err := errors.Join(f.Build(t.Context(), nil), f.Close()); err != nil {
 			t.Errorf("%s: %v", value, err)
 		}
@@ -307,9 +308,9 @@ func TestGenerateAtOnce(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range errs {
 			all.Go(func() {
-				f := methodsOf("folder", dir).(*Folder)
+				f := methodsOf("folder", dir).(*folder)
 				defer f.Close()
-				errs[i] = f.Generate(t.Context(), Generation{Archive: archive, Dir: made}, nil)
+				errs[i] = f.Generate(t.Context(), generation{Archive: archive, Dir: made}, nil)
 			})
 		}
 		all.Wait()
@@ -328,20 +329,20 @@ func TestGenerateAtOnce(t *testing.T) {
 // TestVerboseOfOneCall: the log's level is that of the call.
 func TestVerboseOfOneCall(t *testing.T) {
 	t.Parallel()
-	f := methodsOf("folder", folderOf(t, "none")).(*Folder)
+	f := methodsOf("folder", folderOf(t, "none")).(*folder)
 	defer f.Close()
 	var said bytes.Buffer
 	f.Log = hclog.New(&hclog.LoggerOptions{Level: hclog.Warn, Output: &said})
 	for value, want := range map[string]hclog.Level{"true": hclog.Debug, "false": hclog.Warn, "null": hclog.Warn} {
-		if err := f.prepare(Values{optVerbose: json.RawMessage(value)}); err != nil || f.Log.GetLevel() != want {
+		if err := f.prepare(values{optVerbose: json.RawMessage(value)}); err != nil || f.Log.GetLevel() != want {
 			t.Errorf("verbose %s: %v, %v", value, f.Log.GetLevel(), err)
 		}
 	}
 	for value, want := range map[string]bool{"false": false, "true": true} {
 		made := filepath.Join(t.TempDir(), value)
-		g := Generation{Archive: mlftest.Path(t, "add.aot_packed"), Dir: made}
+		g := generation{Archive: mlftest.Path(t, "add.aot_packed"), Dir: made}
 		said.Reset()
-		if err := f.Generate(t.Context(), g, Values{optVerbose: json.RawMessage(value)}); err != nil {
+		if err := f.Generate(t.Context(), g, values{optVerbose: json.RawMessage(value)}); err != nil {
 			t.Fatal(err)
 		}
 		if logged := strings.Contains(said.String(), made); logged != want {
@@ -353,7 +354,7 @@ func TestVerboseOfOneCall(t *testing.T) {
 // TestModelName: the option chooses a model of an archive, and the error for an archive with several names it.
 func TestModelName(t *testing.T) {
 	t.Parallel()
-	s, err := specOf(Values{optModel: json.RawMessage(`"two"`)}, "host")
+	s, err := specOf(values{optModel: json.RawMessage(`"two"`)}, "host")
 	if err != nil || s.ModelName != "two" {
 		t.Errorf("%q, %v", s.ModelName, err)
 	}
@@ -379,7 +380,7 @@ func TestTheirOptions(t *testing.T) {
 		`{"config_main_stack_size": -1}`:                           "option config_main_stack_size: -1 is not",
 		`{"workspace_size_bytes": 5000, "arena_kib": 7}`:           "options workspace_size_bytes and arena_kib exclude",
 	} {
-		var v Values
+		var v values
 		if err := json.Unmarshal([]byte(text), &v); err != nil {
 			t.Fatal(err)
 		}

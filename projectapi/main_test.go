@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	if to, ok := strings.CutPrefix(kind, recordKind); ok && err == nil {
 		err = record(dir, to, os.Args)
 	} else if err == nil {
-		err = Serve(ctx, os.NewFile(3, "read"), os.NewFile(4, "write"), methodsOf(kind, dir))
+		err = serveMethods(ctx, os.NewFile(3, "read"), os.NewFile(4, "write"), methodsOf(kind, dir))
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-func methodsOf(kind, dir string) Methods {
+func methodsOf(kind, dir string) methods {
 	if kind == "echo" {
 		return &echo{}
 	}
@@ -52,9 +52,9 @@ func methodsOf(kind, dir string) Methods {
 	}
 	log := hclog.New(&hclog.LoggerOptions{Level: hclog.Warn})
 	store := cache.New(testcache.Dir(), cache.Options{})
-	return &Folder{
+	return &folder{Folder: Folder{
 		Dir: dir, Log: log,
 		Builder: &project.Builder{Host: device.Host{Path: []string{dir}, Log: log, Cache: store}},
 		Desk:    &device.Desk{Host: device.Host{Path: []string{dir}, Log: log, Cache: store}},
-	}
+	}}
 }

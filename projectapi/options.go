@@ -53,8 +53,8 @@ var (
 
 // optionsOf describes the options of a template for a board. Defaults that a board has are null, because clients send
 // defaults back, also for another board.
-func optionsOf(b *boards.Board, names []string) []Option {
-	options := []Option{
+func optionsOf(b *boards.Board, names []string) []option {
+	options := []option{
 		{Name: optVerbose, Type: "bool", Default: false, Optional: atEachStep, Help: "Log each step and command"},
 		{
 			Name: optType, Type: "str", Choices: []string{hostDriven}, Default: hostDriven, Optional: atGenerate,
@@ -118,7 +118,7 @@ func optionsOf(b *boards.Board, names []string) []Option {
 		if o.Default != "" {
 			help += "; " + b.Name + " has " + o.Default
 		}
-		options = append(options, Option{
+		options = append(options, option{
 			Name: o.Name, Type: kind, Choices: o.Choices, Optional: atGenerate, Help: help,
 		})
 	}
@@ -126,7 +126,7 @@ func optionsOf(b *boards.Board, names []string) []Option {
 }
 
 // specOf returns what generate_project is to make: the board, or the folder's, and the options that have a value.
-func specOf(v Values, folderBoard string) (s project.Spec, err error) {
+func specOf(v values, folderBoard string) (s project.Spec, err error) {
 	kind, err := v.Text(optType)
 	if err != nil {
 		return s, err
@@ -178,7 +178,7 @@ func westOf(value string) (string, error) {
 }
 
 // optionWords returns the values of boards.Options as name=value, with those of TVM's names.
-func optionWords(v Values) (words []string, err error) {
+func optionWords(v values) (words []string, err error) {
 	for _, name := range boardOptions {
 		s, err := v.Text(name)
 		if err != nil {

@@ -17,20 +17,20 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 )
 
-// ProtocolVersion is the version of the Project API.
-const ProtocolVersion = 1
+// protocolVersion is the version of the Project API.
+const protocolVersion = 1
 
-// Info describes a server's folder.
-type Info struct {
+// info describes a server's folder.
+type info struct {
 	Platform string   `json:"platform_name"`
 	Template bool     `json:"is_template"`               // else a generated project
 	Archive  string   `json:"model_library_format_path"` // path of a generated project's archive; "" of a template
-	Options  []Option `json:"project_options"`
+	Options  []option `json:"project_options"`
 	Protocol int      `json:"protocol_version"`
 }
 
-// An Option describes one of the values that methods take besides their parameters.
-type Option struct {
+// An option describes one of the values that methods take besides their parameters.
+type option struct {
 	Name     string   `json:"name"`
 	Choices  []string `json:"choices"`  // nil: any value of the type
 	Default  any      `json:"default"`  // nil: none
@@ -40,19 +40,19 @@ type Option struct {
 	Help     string   `json:"help"`
 }
 
-// Values are the options of one call, by name. A value is null, a string, a bool, or a number.
-type Values map[string]json.RawMessage
+// values are the options of one call, by name. A value is null, a string, a bool, or a number.
+type values map[string]json.RawMessage
 
 // The error of Values has class config and names the option.
-func (v Values) invalid(name, want string) error {
+func (v values) invalid(name, want string) error {
 	return failure.Errorf(failure.Config, "option %s: %s is not %s", name, v[name], want)
 }
 
 // given reports whether an option has a value.
-func (v Values) given(name string) bool { return len(v[name]) > 0 && string(v[name]) != "null" }
+func (v values) given(name string) bool { return len(v[name]) > 0 && string(v[name]) != "null" }
 
 // Text returns a value as text, and "" if there is none.
-func (v Values) Text(name string) (string, error) {
+func (v values) Text(name string) (string, error) {
 	if !v.given(name) {
 		return "", nil
 	}
@@ -67,7 +67,7 @@ func (v Values) Text(name string) (string, error) {
 }
 
 // Words returns the words of a list, or of a text that separates them by blanks or commas.
-func (v Values) Words(name string) (words []string, err error) {
+func (v values) Words(name string) (words []string, err error) {
 	if v.given(name) && json.Unmarshal(v[name], &words) == nil {
 		return words, nil
 	}
@@ -76,7 +76,7 @@ func (v Values) Words(name string) (words []string, err error) {
 }
 
 // Int returns a number, also one that is written as a string, and 0 if there is none.
-func (v Values) Int(name string) (int, error) {
+func (v values) Int(name string) (int, error) {
 	s, err := v.Text(name)
 	if err != nil || s == "" {
 		return 0, err
@@ -89,7 +89,7 @@ func (v Values) Int(name string) (int, error) {
 }
 
 // Bool returns a truth value, also a string or the numbers 0 and 1, and false if there is none.
-func (v Values) Bool(name string) (bool, error) {
+func (v values) Bool(name string) (bool, error) {
 	s, err := v.Text(name)
 	if err != nil || s == "" {
 		return false, err
@@ -101,28 +101,28 @@ func (v Values) Bool(name string) (bool, error) {
 	return b, nil
 }
 
-// A Generation is the input of generate_project.
-type Generation struct {
+// A generation is the input of generate_project.
+type generation struct {
 	Archive string // path of an uncompressed tar in the Model Library Format
 	CRT     string // TVM's own runtime, which is not used
 	Dir     string // does not exist yet
 }
 
-// Timeouts are those of a session on the transport, in seconds. Zero means without limit.
-type Timeouts struct {
+// timeouts are those of a session on the transport, in seconds. Zero means without limit.
+type timeouts struct {
 	StartRetry  float64 `json:"session_start_retry_timeout_sec"` // until the host asks again for a session
 	Start       float64 `json:"session_start_timeout_sec"`
 	Established float64 `json:"session_established_timeout_sec"` // for each reply
 }
 
-// Methods are the Project API's. One goroutine calls them, one after the other. The error that a client gets as a class
-// of its own is one that wraps ErrTimeout, ErrClosed or ErrVersion; each other is a ServerError with the error's text.
-type Methods interface {
-	Info(tvm string) (Info, error)
-	Generate(ctx context.Context, g Generation, v Values) error
-	Build(ctx context.Context, v Values) error
-	Flash(ctx context.Context, v Values) error
-	Open(ctx context.Context, v Values) (Timeouts, error)
+// methods are the Project API's. One goroutine calls them, one after the other. The error that a client gets as a class
+// of its own is one that wraps errTimeout, errClosed or errVersion; each other is a ServerError with the error's text.
+type methods interface {
+	Info(tvm string) (info, error)
+	Generate(ctx context.Context, g generation, v values) error
+	Build(ctx context.Context, v values) error
+	Flash(ctx context.Context, v values) error
+	Open(ctx context.Context, v values) (timeouts, error)
 	CloseTransport() error
 	// Read waits until ctx ends for at least one byte. It may return more than n. The bytes are valid until the next Read.
 	Read(ctx context.Context, n int) ([]byte, error)
@@ -132,9 +132,9 @@ type Methods interface {
 
 // Errors that have a class of their own in TVM's Python.
 var (
-	ErrTimeout = errors.New("IoTimeoutError")
-	ErrClosed  = errors.New("TransportClosedError")
-	ErrVersion = errors.New("UnsupportedTVMVersionError")
+	errTimeout = errors.New("IoTimeoutError")
+	errClosed  = errors.New("TransportClosedError")
+	errVersion = errors.New("UnsupportedTVMVersionError")
 )
 
 // The codes of errors that a server sends. TVM's client accepts two more, and no others.

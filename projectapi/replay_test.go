@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/boardsmith/boardsmith/internal/framing"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/rpc"
@@ -169,11 +170,11 @@ func dataOf(t *testing.T, raw json.RawMessage) []byte {
 // packets returns the RPC packets in a recorded stream.
 func packets(t *testing.T, stream []byte) (all []*tvmrpc.Packet) {
 	t.Helper()
-	var u transport.Unframer
+	var u framing.Unframer
 	for len(stream) > 0 {
 		n, event := u.Next(stream)
 		stream = stream[n:]
-		if event != transport.Frame {
+		if event != framing.Frame {
 			continue
 		}
 		const header, normal = 3, 0x10

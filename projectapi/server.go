@@ -58,8 +58,14 @@ func (r reply) MarshalJSON() ([]byte, error) {
 
 // Serve answers requests from r on w, one after the other, until r ends, and returns nil then. A request under way is
 // cancelled when r ends or ctx does. An invalid request is answered and ends the server with an error, as a broken pipe
-// does. A last read of r may still be pending after Serve has returned for ctx: close r then.
-func Serve(ctx context.Context, r io.Reader, w io.Writer, m Methods) error {
+// does. A last read of r may still be pending after Serve has returned for ctx: close r then. Serve closes what the
+// methods have opened.
+func Serve(ctx context.Context, r io.Reader, w io.Writer, c Folder) error {
+	f := &folder{Folder: c}
+	return errors.Join(serveMethods(ctx, r, w, f), f.Close())
+}
+
+func serveMethods(ctx context.Context, r io.Reader, w io.Writer, m methods) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	lines := make(chan []byte)
@@ -134,7 +140,7 @@ var methodName = regexp.MustCompile(`^[a-zA-Z0-9_]+$`)
 
 // serve answers one request. With an error, the server ends; an answer that is not nil is sent before. A line that is
 // not JSON gets no answer, as of TVM's own server.
-func serve(ctx context.Context, line []byte, m Methods) (*reply, error) {
+func serve(ctx context.Context, line []byte, m methods) (*reply, error) {
 	if !json.Valid(line) {
 		return nil, failure.Errorf(failure.Transport, "a request is not JSON: %.80q", line)
 	}
@@ -186,7 +192,7 @@ func errorOf(err error) *replyError {
 	type traceback struct {
 		Traceback string `json:"traceback"`
 	}
-	for _, class := range []error{ErrTimeout, ErrClosed, ErrVersion} {
+	for _, class := range []error{errTimeout, errClosed, errVersion} {
 		if errors.Is(err, class) {
 			return &replyError{Code: codeServer, Message: class.Error(), Data: traceback{err.Error()}}
 		}
@@ -197,7 +203,7 @@ func errorOf(err error) *replyError {
 // A call is a method with its parameters, all of which are mandatory.
 type call struct {
 	params []string
-	run    func(ctx context.Context, m Methods, params map[string]json.RawMessage) (any, error)
+	run    func(ctx context.Context, m methods, params map[string]json.RawMessage) (any, error)
 }
 
 // wrong returns what is wrong with the names of a request's parameters, or with their types: "" if nothing.
@@ -226,7 +232,7 @@ func newString() any { return new(string) }
 var parameterTypes = map[string]func() any{
 	"tvm_version": newString, "model_library_format_path": newString, "standalone_crt_dir": newString,
 	"project_dir": newString, "data": newString,
-	"options":     func() any { return new(Values) },
+	"options":     func() any { return new(values) },
 	"n":           func() any { return new(int) },
 	"timeout_sec": func() any { return new(*float64) },
 }
@@ -240,40 +246,40 @@ func value[T any](params map[string]json.RawMessage, name string) (v T) {
 var calls = map[string]call{
 	"server_info_query": {
 		[]string{"tvm_version"},
-		func(_ context.Context, m Methods, p map[string]json.RawMessage) (any, error) {
+		func(_ context.Context, m methods, p map[string]json.RawMessage) (any, error) {
 			i, err := m.Info(value[string](p, "tvm_version"))
-			i.Protocol = ProtocolVersion
+			i.Protocol = protocolVersion
 			return i, err
 		},
 	},
 	"generate_project": {
 		[]string{"model_library_format_path", "standalone_crt_dir", "project_dir", "options"},
-		func(ctx context.Context, m Methods, p map[string]json.RawMessage) (any, error) {
-			return nil, m.Generate(ctx, Generation{
+		func(ctx context.Context, m methods, p map[string]json.RawMessage) (any, error) {
+			return nil, m.Generate(ctx, generation{
 				Archive: value[string](p, "model_library_format_path"), CRT: value[string](p, "standalone_crt_dir"),
 				Dir: value[string](p, "project_dir"),
-			}, value[Values](p, "options"))
+			}, value[values](p, "options"))
 		},
 	},
-	"build": {[]string{"options"}, func(ctx context.Context, m Methods, p map[string]json.RawMessage) (any, error) {
-		return nil, m.Build(ctx, value[Values](p, "options"))
+	"build": {[]string{"options"}, func(ctx context.Context, m methods, p map[string]json.RawMessage) (any, error) {
+		return nil, m.Build(ctx, value[values](p, "options"))
 	}},
-	"flash": {[]string{"options"}, func(ctx context.Context, m Methods, p map[string]json.RawMessage) (any, error) {
-		return nil, m.Flash(ctx, value[Values](p, "options"))
+	"flash": {[]string{"options"}, func(ctx context.Context, m methods, p map[string]json.RawMessage) (any, error) {
+		return nil, m.Flash(ctx, value[values](p, "options"))
 	}},
 	"open_transport": {
 		[]string{"options"},
-		func(ctx context.Context, m Methods, p map[string]json.RawMessage) (any, error) {
-			t, err := m.Open(ctx, value[Values](p, "options"))
-			return map[string]Timeouts{"timeouts": t}, err
+		func(ctx context.Context, m methods, p map[string]json.RawMessage) (any, error) {
+			t, err := m.Open(ctx, value[values](p, "options"))
+			return map[string]timeouts{"timeouts": t}, err
 		},
 	},
-	"close_transport": {nil, func(_ context.Context, m Methods, _ map[string]json.RawMessage) (any, error) {
+	"close_transport": {nil, func(_ context.Context, m methods, _ map[string]json.RawMessage) (any, error) {
 		return nil, m.CloseTransport()
 	}},
 	"read_transport": {
 		[]string{"n", "timeout_sec"},
-		func(ctx context.Context, m Methods, p map[string]json.RawMessage) (any, error) {
+		func(ctx context.Context, m methods, p map[string]json.RawMessage) (any, error) {
 			ctx, cancel := limit(ctx, value[*float64](p, "timeout_sec"))
 			defer cancel()
 			data, err := m.Read(ctx, value[int](p, "n"))
@@ -282,7 +288,7 @@ var calls = map[string]call{
 	},
 	"write_transport": {
 		[]string{"data", "timeout_sec"},
-		func(ctx context.Context, m Methods, p map[string]json.RawMessage) (any, error) {
+		func(ctx context.Context, m methods, p map[string]json.RawMessage) (any, error) {
 			data, err := decodeBase85(value[string](p, "data"))
 			if err != nil {
 				return nil, failure.Errorf(failure.Transport, "write_transport: %w", err)

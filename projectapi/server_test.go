@@ -68,7 +68,7 @@ func converse(t *testing.T, lines ...string) (replies []string, err error) {
 		}
 		_ = w.Close()
 	}()
-	err = Serve(ctx, r, writerFunc(func(p []byte) (int, error) {
+	err = serveMethods(ctx, r, writerFunc(func(p []byte) (int, error) {
 		replied <- struct{}{}
 		return out.Write(p)
 	}), &echo{})
@@ -188,7 +188,7 @@ func TestEndCancels(t *testing.T) {
 	t.Parallel()
 	r, w := io.Pipe()
 	ended := make(chan error, 1)
-	go func() { ended <- Serve(t.Context(), r, io.Discard, &echo{}) }()
+	go func() { ended <- serveMethods(t.Context(), r, io.Discard, &echo{}) }()
 	request := `{"jsonrpc":"2.0","method":"build","params":{"options":{"verbose":true}},"id":1}` + "\n"
 	if _, err := io.WriteString(w, request); err != nil {
 		t.Fatal(err)
@@ -209,19 +209,21 @@ func TestBrokenPipes(t *testing.T) {
 	t.Parallel()
 	request := `{"jsonrpc":"2.0","method":"flash","params":{"options":{}},"id":1}` + "\n"
 	broken := writerFunc(func([]byte) (int, error) { return 0, io.ErrClosedPipe })
-	if err := Serve(t.Context(), strings.NewReader(request), broken, &echo{}); err == nil || !strings.Contains(err.Error(),
+	if err := serveMethods(t.Context(), strings.NewReader(request), broken,
+		&echo{}); err == nil || !strings.Contains(err.Error(),
 		"does not read replies") {
 		t.Errorf("nobody reads: %v", err)
 	}
 	long := io.LimitReader(neverending{}, maxLine+1)
-	if err := Serve(t.Context(), long, io.Discard, &echo{}); err == nil || !strings.Contains(err.Error(), "longer than") {
+	if err := serveMethods(t.Context(), long, io.Discard, &echo{}); err == nil || !strings.Contains(err.Error(),
+		"longer than") {
 		t.Errorf("a long request: %v", err)
 	}
 	r, w := io.Pipe()
 	defer w.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := Serve(ctx, r, io.Discard, &echo{}); !errors.Is(err, context.Canceled) {
+	if err := serveMethods(ctx, r, io.Discard, &echo{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 	_ = r.Close()
@@ -239,7 +241,7 @@ func (neverending) Read(p []byte) (int, error) {
 // TestValues: options arrive as JSON's own types from Python's API, and as strings from tvmc.
 func TestValues(t *testing.T) {
 	t.Parallel()
-	var v Values
+	var v values
 	text := `{"a":"true","b":false,"c":"4096","d":4096,"e":null,"f":"x","g":1,"h":[1],"i":1.5,"j":4096.0,"k":""}`
 	if err := json.Unmarshal([]byte(text), &v); err != nil {
 		t.Fatal(err)

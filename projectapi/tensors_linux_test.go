@@ -22,7 +22,7 @@ import (
 
 // folderLink is the link of a Folder as TVM's host uses it: calls with parts of a frame.
 type folderLink struct {
-	f    *Folder
+	f    *folder
 	rest []byte
 }
 
@@ -73,8 +73,8 @@ func TestTensorsBehindProbe(t *testing.T) {
 func tensorsBehindProbe(t *testing.T, board string) {
 	keepertest.Use(t)
 	state, dir := t.TempDir(), folderOf(t, "none")
-	folder := func(path string) *Folder {
-		f := methodsOf("folder", path).(*Folder)
+	folder := func(path string) *folder {
+		f := methodsOf("folder", path).(*folder)
 		f.Log = hclog.New(&hclog.LoggerOptions{Level: hclog.Warn})
 		f.Desk.Probes, f.Desk.StateDir, f.Desk.LeaseDir = emulated.Probes(), state, filepath.Join(state, "leases")
 		return f
@@ -91,8 +91,8 @@ func tensorsBehindProbe(t *testing.T, board string) {
 	})
 	made := filepath.Join(t.TempDir(), "p")
 	template, p := folder(dir), folder(made)
-	err := template.Generate(t.Context(), Generation{Archive: mlftest.Path(t, "add.aot_packed"), Dir: made},
-		Values{"board": []byte(`"` + board + `"`)})
+	err := template.Generate(t.Context(), generation{Archive: mlftest.Path(t, "add.aot_packed"), Dir: made},
+		values{"board": []byte(`"` + board + `"`)})
 	if err == nil {
 		err = errors.Join(p.Build(t.Context(), nil), p.Flash(t.Context(), nil))
 	}

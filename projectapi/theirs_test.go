@@ -104,9 +104,9 @@ func TestRecordedServer(t *testing.T) {
 	if err := errors.Join(c.Build(t.Context(), nil), c.Flash(t.Context(), nil)); err != nil {
 		t.Fatal(err)
 	}
-	l, timeouts, err := c.Open(t.Context(), nil)
-	if err != nil || timeouts != (Timeouts{}) {
-		t.Fatalf("%+v, %v", timeouts, err)
+	l, advice, err := c.Open(t.Context(), nil)
+	if err != nil || advice != (timeouts{}) {
+		t.Fatalf("%+v, %v", advice, err)
 	}
 	if err := runOver(t.Context(), l, mlftest.Path(t, "add.aot_packed")); err != nil {
 		t.Error(err)
@@ -146,14 +146,14 @@ func newTheirs(testdata string) (*theirs, error) {
 }
 
 // Info returns the recorded answer.
-func (s *theirs) Info(string) (i Info, err error) {
+func (s *theirs) Info(string) (i info, err error) {
 	err = json.Unmarshal(s.answers["server_info_query"], &i)
 	return i, err
 }
 
 // Open replays the traffic.
-func (s *theirs) Open(context.Context, Values) (Timeouts, error) {
-	var answer struct{ Timeouts Timeouts }
+func (s *theirs) Open(context.Context, values) (timeouts, error) {
+	var answer struct{ Timeouts timeouts }
 	err := json.Unmarshal(s.answers["open_transport"], &answer)
 	if err == nil {
 		s.link, err = transporttest.OpenReplay(bytes.NewReader(s.traffic))

@@ -131,13 +131,13 @@ func TestWestOfProgrammer(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "west")
 	program(t, path, "#!/bin/sh\n")
-	f := methodsOf("folder", folderOf(t, "none")).(*Folder)
+	f := methodsOf("folder", folderOf(t, "none")).(*folder)
 	defer f.Close()
 	option, err := json.Marshal(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.prepare(Values{optWest: option}); err != nil {
+	if err := f.prepare(values{optWest: option}); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{"west": path, "openocd": "", "boardsmith-keeper": ""} {
@@ -154,7 +154,7 @@ func TestRuntimeOption(t *testing.T) {
 	c := started(t, folderOf(t, "folder"))
 	archive := mlftest.Path(t, "add.aot_packed")
 	mine := filepath.Join(t.TempDir(), "crt")
-	if err := os.CopyFS(mine, crt.FS); err != nil {
+	if err := os.CopyFS(mine, crt.Sources.Runtime); err != nil {
 		t.Fatal(err)
 	}
 	server := filepath.Join(mine, "src", "rpc", "server.c")

@@ -12,7 +12,7 @@ import (
 const wearEvery = 10
 
 // logWear logs the wear of the device that was flashed, at each wearEvery-th flash that has written something.
-func (f *Folder) logWear(report device.FlashReport) error {
+func (f *folder) logWear(report device.FlashReport) error {
 	if f.Log == nil || report.Erased == 0 {
 		return nil
 	}

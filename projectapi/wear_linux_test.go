@@ -28,8 +28,8 @@ func TestFlashesOfATuner(t *testing.T) {
 	keepertest.Use(t)
 	state, dir := t.TempDir(), folderOf(t, "none")
 	var log bytes.Buffer
-	folder := func(path string) *Folder {
-		f := methodsOf("folder", path).(*Folder)
+	folder := func(path string) *folder {
+		f := methodsOf("folder", path).(*folder)
 		f.Log = hclog.New(&hclog.LoggerOptions{Output: &log, Level: hclog.Warn})
 		f.Desk.Probes, f.Desk.StateDir, f.Desk.LeaseDir = emulated.Probes(), state, filepath.Join(state, "leases")
 		return f
@@ -52,8 +52,8 @@ func TestFlashesOfATuner(t *testing.T) {
 		archive := mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": text})
 		made := filepath.Join(t.TempDir(), "p")
 		template, p := folder(dir), folder(made)
-		options := Values{"board": []byte(`"microbit"`)}
-		err := template.Generate(t.Context(), Generation{Archive: archive, Dir: made}, options)
+		options := values{"board": []byte(`"microbit"`)}
+		err := template.Generate(t.Context(), generation{Archive: archive, Dir: made}, options)
 		if err == nil {
 			err = errors.Join(p.Build(t.Context(), nil), p.Flash(t.Context(), nil))
 		}

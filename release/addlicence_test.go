@@ -25,7 +25,7 @@ func TestAddLicence(t *testing.T) {
 		{"a.c", "", "MIT OR 0BSD"},
 		{"a.c", "ISC", "MIT OR 0BSD"},
 		{"b.c", "ISC", "ISC"},
-		{"b.c", "", NoLicence},
+		{"b.c", "", noLicence},
 		{"blob.c", "ISC", "GPL-2.0-only"},
 	} {
 		o := origin{licence: c.given}

@@ -115,9 +115,9 @@ func appOf(p *project.Project) string {
 
 // componentTypes are the bill's types of parts.
 var componentTypes = map[string]cyclonedx.ComponentType{
-	PartModel:     cyclonedx.ComponentTypeMachineLearningModel,
-	PartTool:      cyclonedx.ComponentTypeApplication,
-	PartGenerated: cyclonedx.ComponentTypeData,
+	partModel:     cyclonedx.ComponentTypeMachineLearningModel,
+	partTool:      cyclonedx.ComponentTypeApplication,
+	partGenerated: cyclonedx.ComponentTypeData,
 }
 
 // billOf returns the bill of materials, CycloneDX 1.6 as JSON. Its serial number follows from its content, and it has
@@ -125,7 +125,7 @@ var componentTypes = map[string]cyclonedx.ComponentType{
 func billOf(a about, main, digest string, kind cyclonedx.ComponentType) ([]byte, error) {
 	ref := string(kind)
 	bom := cyclonedx.NewBOM()
-	product := Part{Name: cmp.Or(a.Product, a.names()+" for "+a.Board), Version: cmp.Or(a.Version, a.BuildID)}
+	product := part{Name: cmp.Or(a.Product, a.names()+" for "+a.Board), Version: cmp.Or(a.Version, a.BuildID)}
 	bom.Metadata = &cyclonedx.Metadata{
 		Component: &cyclonedx.Component{
 			BOMRef: ref, Type: kind, Name: product.Name, Version: product.Version,
@@ -140,7 +140,7 @@ func billOf(a about, main, digest string, kind cyclonedx.ComponentType) ([]byte,
 	var on []string
 	for i, p := range a.Parts {
 		c := componentOf(p, fmt.Sprintf("part-%d", i))
-		if p.Kind == PartTool {
+		if p.Kind == partTool {
 			tools = append(tools, c)
 			continue
 		}
@@ -166,7 +166,7 @@ func (a about) description(main string) string {
 	return text
 }
 
-func componentOf(p part, ref string) cyclonedx.Component {
+func componentOf(p partEntry, ref string) cyclonedx.Component {
 	c := cyclonedx.Component{
 		BOMRef: ref, Type: componentTypes[p.Kind], Name: p.Name, Version: p.Version, Description: p.Kind,
 		Hashes: hashes(p.SHA256), PackageURL: p.PURL,
@@ -276,7 +276,7 @@ func readme(a about, files []File) []byte {
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", p.Kind, cell(p.Name), cell(version), cell(p.Licence))
 	}
-	fmt.Fprintf(&b, "\n%s: the files name no licence. ", NoLicence)
+	fmt.Fprintf(&b, "\n%s: the files name no licence. ", noLicence)
 	b.WriteString("The compiler's libraries have the licences of its packages.\n")
 	for _, id := range missingTexts(a.Licences) {
 		fmt.Fprintf(&b, "\nThe text of the licence `%s` is not in this release.\n", cell(id))

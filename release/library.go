@@ -69,7 +69,7 @@ func params(codes []*cmodel.Code) []string {
 }
 
 // libraryParts returns what the library is made of, by origin, and the tools that made it.
-func libraryParts(files []mlf.File, codes []*cmodel.Code, c *cmodel.Compiler) (parts []Part, err error) {
+func libraryParts(files []mlf.File, codes []*cmodel.Code, c *cmodel.Compiler) (parts []part, err error) {
 	own, err := cmodel.Runtime()
 	if err != nil {
 		return nil, err
@@ -85,28 +85,28 @@ func libraryParts(files []mlf.File, codes []*cmodel.Code, c *cmodel.Compiler) (p
 	}
 	for _, code := range codes {
 		name, digest := code.Archive()
-		parts = append(parts, Part{
-			Kind: PartModel, Name: name, Version: code.Name, SHA256: digest,
-			Licence: NoLicence,
+		parts = append(parts, part{
+			Kind: partModel, Name: name, Version: code.Name, SHA256: digest,
+			Licence: noLicence,
 		})
 	}
 	seen := map[string]bool{} // models of one archive may have code together
 	for _, code := range codes {
-		add(PartModelCode, code.Name, slices.DeleteFunc(code.Archived(), func(f mlf.File) bool {
+		add(partModelCode, code.Name, slices.DeleteFunc(code.Archived(), func(f mlf.File) bool {
 			before := seen[f.Name]
 			seen[f.Name] = true
 			return before
 		}))
 	}
-	add(PartRuntime, RuntimeName, own)
-	add(PartGenerated, c.Board.Name, slices.Clone(generated))
+	add(partRuntime, runtimeName, own)
+	add(partGenerated, c.Board.Name, slices.Clone(generated))
 	tools := c.Board.Toolchain
-	return append(parts, Part{Kind: PartTool, Name: tools.CC, Version: c.Target.Compiler},
-		Part{Kind: PartTool, Name: tools.AR, Version: c.Archiver}), err
+	return append(parts, part{Kind: partTool, Name: tools.CC, Version: c.Target.Compiler},
+		part{Kind: partTool, Name: tools.AR, Version: c.Archiver}), err
 }
 
-// partsOf returns the parts that files are, one for each licence, with digests as Project.Parts has them.
-func partsOf(kind, name string, files []mlf.File) (parts []Part, err error) {
+// partsOf returns the parts that files are, one for each licence, with digests as projectParts has them.
+func partsOf(kind, name string, files []mlf.File) (parts []part, err error) {
 	files = slices.SortedFunc(slices.Values(files), func(a, b mlf.File) int { return strings.Compare(a.Name, b.Name) })
 	sums := map[string]hash.Hash{} // by licence
 	for _, f := range files {
@@ -114,16 +114,16 @@ func partsOf(kind, name string, files []mlf.File) (parts []Part, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.Name, err)
 		}
-		licence = cmp.Or(licence, map[string]string{PartGenerated: GeneratedLicence}[kind], NoLicence)
+		licence = cmp.Or(licence, map[string]string{partGenerated: generatedLicence}[kind], noLicence)
 		if sums[licence] == nil {
 			sums[licence] = sha256.New()
 		}
 		fmt.Fprintf(sums[licence], "%q %x\n", f.Name, sha256.Sum256(f.Data))
 	}
 	for _, licence := range slices.Sorted(maps.Keys(sums)) {
-		parts = append(parts, Part{
+		parts = append(parts, part{
 			Kind: kind, Name: name, SHA256: hex.EncodeToString(sums[licence].Sum(nil)), Licence: licence,
-			Shipped: kind == PartRuntime,
+			Shipped: kind == partRuntime,
 		})
 	}
 	return parts, nil

@@ -88,7 +88,7 @@ func TestLibrary(t *testing.T) {
 	var parts []string
 	for _, p := range about.Parts {
 		parts = append(parts, p.Kind+" "+p.Name+" "+p.Licence)
-		if p.Kind == release.PartTool && p.Version == "" {
+		if p.Kind == "tool" && p.Version == "" {
 			t.Errorf("%s has no version", p.Name)
 		}
 	}

@@ -27,7 +27,7 @@ type licence struct {
 
 // addLicences adds the texts of the licences that the parts name, and notices of the project, which name authors. It
 // takes the texts from the project, else from the folders, else its own, and returns the licences.
-func (r *Release) addLicences(parts []Part, texts []LicenceText, folders []string) ([]licence, error) {
+func (r *Release) addLicences(parts []part, texts []licenceFile, folders []string) ([]licence, error) {
 	all := []licence{}
 	for _, id := range licenceIDs(parts) {
 		text, err := licenceText(id, texts, folders)
@@ -50,12 +50,12 @@ func (r *Release) addLicences(parts []Part, texts []LicenceText, folders []strin
 }
 
 // licenceIDs returns the identifiers in the parts' licences, sorted; of a licence that is no expression, its text.
-func licenceIDs(parts []Part) (all []string) {
+func licenceIDs(parts []part) (all []string) {
 	for _, p := range parts {
 		switch ids := spdx.IDs(p.Licence); {
 		case ids != nil:
 			all = append(all, ids...)
-		case p.Licence != "" && p.Licence != NoLicence:
+		case p.Licence != "" && p.Licence != noLicence:
 			all = append(all, p.Licence)
 		}
 	}
@@ -66,7 +66,7 @@ func licenceIDs(parts []Part) (all []string) {
 }
 
 // licenceText returns the text of a licence, or nil if there is none.
-func licenceText(id string, texts []LicenceText, folders []string) ([]byte, error) {
+func licenceText(id string, texts []licenceFile, folders []string) ([]byte, error) {
 	if !spdx.IsExpression(id) {
 		return nil, nil // no file has its name
 	}

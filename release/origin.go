@@ -77,9 +77,9 @@ func (v Version) purl(folder string) string {
 }
 
 // purlOf returns a part's package URL: of boardsmith's module, of a git repository, else a generic one with the digest.
-func (v Version) purlOf(p Part) string {
+func (v Version) purlOf(p part) string {
 	switch {
-	case p.Shipped && p.Kind == PartRuntime:
+	case p.Shipped && p.Kind == partRuntime:
 		return v.purl("crt")
 	case p.Shipped:
 		return v.purl(path.Join("templates", p.Name))
@@ -95,7 +95,7 @@ func (v Version) purlOf(p Part) string {
 
 // gitPURL returns the package URL of a part from a git repository: its commit, with the repository's URL unless the
 // type implies it.
-func gitPURL(p Part) string {
+func gitPURL(p part) string {
 	place, err := gitfolder.Parse(p.URL)
 	if err != nil {
 		return ""

@@ -36,17 +36,17 @@ func TestVersionIn(t *testing.T) {
 func TestPURL(t *testing.T) {
 	v := Version{Commit: "c0"}
 	const module = "pkg:golang/github.com/boardsmith/boardsmith@c0#"
-	for want, p := range map[string]Part{
-		module + "crt":                 {Kind: PartRuntime, Shipped: true},
-		module + "templates/baremetal": {Kind: PartTemplate, Name: "baremetal", Shipped: true},
+	for want, p := range map[string]part{
+		module + "crt":                 {Kind: partRuntime, Shipped: true},
+		module + "templates/baremetal": {Kind: partTemplate, Name: "baremetal", Shipped: true},
 		"pkg:github/acme/kiln@c1#firmware": {
-			Kind: PartTemplate, URL: "https://github.com/acme/kiln.git//firmware@main", Version: "c1",
+			Kind: partTemplate, URL: "https://github.com/acme/kiln.git//firmware@main", Version: "c1",
 		},
 		"pkg:generic/nn@c2?vcs_url=git%2Bhttps:%2F%2Fexample.org%2Fkernels.git%40c2#a": {
-			Kind: PartLibrary, Name: "nn", URL: "https://example.org/kernels.git//a@v1", Version: "c2",
+			Kind: partLibrary, Name: "nn", URL: "https://example.org/kernels.git//a@v1", Version: "c2",
 		},
-		"pkg:generic/libc.a?checksum=sha256:00": {Kind: PartToolchain, Name: "libc.a", SHA256: "00"},
-		"pkg:generic/a%20tool@1%2F2":            {Kind: PartTool, Name: "a tool", Version: "1/2"},
+		"pkg:generic/libc.a?checksum=sha256:00": {Kind: partToolchain, Name: "libc.a", SHA256: "00"},
+		"pkg:generic/a%20tool@1%2F2":            {Kind: partTool, Name: "a tool", Version: "1/2"},
 	} {
 		if got := v.purlOf(p); got != want {
 			t.Errorf("%s, want %s", got, want)

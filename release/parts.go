@@ -32,30 +32,30 @@ import (
 
 // Kinds of parts.
 const (
-	PartModel     = "model"     // the archive
-	PartModelCode = "code"      // the model's C and objects in the project
-	PartRuntime   = "runtime"   // boardsmith's C runtime and headers
-	PartTemplate  = "template"  // the template's C: port, start-up, main
-	PartGenerated = "generated" // settings that Generate made of the board and the options
-	PartBoard     = "board"     // a board's own C, linker script and start-up
-	PartLibrary   = "library"   // C that the firmware is linked with
-	PartToolchain = "toolchain" // a library that comes with the compiler
-	PartTool      = "tool"      // a program that made the firmware
-	PartUser      = "user"      // files that the user added to the project, or changed in it
+	partModel     = "model"     // the archive
+	partModelCode = "code"      // the model's C and objects in the project
+	partRuntime   = "runtime"   // boardsmith's C runtime and headers
+	partTemplate  = "template"  // the template's C: port, start-up, main
+	partGenerated = "generated" // settings that Generate made of the board and the options
+	partBoard     = "board"     // a board's own C, linker script and start-up
+	partLibrary   = "library"   // C that the firmware is linked with
+	partToolchain = "toolchain" // a library that comes with the compiler
+	partTool      = "tool"      // a program that made the firmware
+	partUser      = "user"      // files that the user added to the project, or changed in it
 )
 
-// RuntimeName is the name of the part that is boardsmith's runtime.
-const RuntimeName = "boardsmith runtime"
+// runtimeName is the name of the part that is boardsmith's runtime.
+const runtimeName = "boardsmith runtime"
 
-// GeneratedLicence is the licence of what boardsmith generates.
-const GeneratedLicence = "0BSD"
+// generatedLicence is the licence of what boardsmith generates.
+const generatedLicence = "0BSD"
 
-// NoLicence is the licence of files that do not name one, as the SPDX specification writes it.
-const NoLicence = spdx.NoAssertion
+// noLicence is the licence of files that do not name one, as the SPDX specification writes it.
+const noLicence = spdx.NoAssertion
 
-// A Part is something that a firmware is made of, or that made it: of files, those of one origin that name one licence.
+// A part is something that a firmware is made of, or that made it: of files, those of one origin that name one licence.
 // No field depends on a place in the file system.
-type Part struct {
+type part struct {
 	Kind    string
 	Name    string
 	Version string     // "" if it has none
@@ -63,11 +63,11 @@ type Part struct {
 	Licence string     // as the files write it, mostly an SPDX expression; NoLicence; "" of a tool
 	URL     string     // "" unless it comes from a git repository
 	Shipped bool       // boardsmith's own files, unchanged
-	Files   []PartFile // of PartUser; sorted by name
+	Files   []partFile // of partUser; sorted by name
 }
 
-// A PartFile is a file of a part.
-type PartFile struct {
+// A partFile is a file of a part.
+type partFile struct {
 	Name   string // slash path in the project
 	SHA256 string
 }
@@ -85,9 +85,9 @@ func open(p *project.Project) (*projectfile.State, *workdir.Tree, error) {
 	return s, t, err
 }
 
-// Parts returns what the image of the project's last build is made of, in a fixed order: equal inputs give equal parts.
-// Errors: class config if i is not that image.
-func Parts(p *project.Project, i *image.Image) ([]Part, error) {
+// projectParts returns what the image of the project's last build is made of, in a fixed order: equal inputs give equal
+// parts. Errors: class config if i is not that image.
+func projectParts(p *project.Project, i *image.Image) ([]part, error) {
 	s, t, err := open(p)
 	if err != nil {
 		return nil, err
@@ -97,16 +97,16 @@ func Parts(p *project.Project, i *image.Image) ([]Part, error) {
 	if last == nil || last.Digest != i.Digest {
 		return nil, failure.New(failure.Config, "build again", "%v is not the project's last build", i)
 	}
-	parts := []Part{{
-		Kind: PartModel, Name: p.ArchiveName(), Version: p.ModelName(), SHA256: p.ArchiveDigest(), Licence: NoLicence,
+	parts := []part{{
+		Kind: partModel, Name: p.ArchiveName(), Version: p.ModelName(), SHA256: p.ArchiveDigest(), Licence: noLicence,
 	}}
-	groups := map[origin][]PartFile{}
+	groups := map[origin][]partFile{}
 	for name, sum := range last.Inputs {
 		o := originOf(s, name, sum)
 		if err := o.addLicence(t, name); err != nil {
 			return nil, err
 		}
-		groups[o] = append(groups[o], PartFile{name, sum})
+		groups[o] = append(groups[o], partFile{name, sum})
 	}
 	for o, files := range groups {
 		parts = append(parts, o.part(files))
@@ -114,7 +114,7 @@ func Parts(p *project.Project, i *image.Image) ([]Part, error) {
 	for _, tool := range last.Tools {
 		parts = append(parts, toolPart(tool))
 	}
-	slices.SortFunc(parts, func(a, b Part) int {
+	slices.SortFunc(parts, func(a, b part) int {
 		return cmp.Or(cmp.Compare(slices.Index(partOrder, a.Kind), slices.Index(partOrder, b.Kind)),
 			strings.Compare(a.Name, b.Name), strings.Compare(a.Licence, b.Licence), strings.Compare(a.SHA256, b.SHA256))
 	})
@@ -122,11 +122,11 @@ func Parts(p *project.Project, i *image.Image) ([]Part, error) {
 }
 
 var partOrder = []string{
-	PartUser, PartModel, PartModelCode, PartRuntime, PartTemplate, PartGenerated, PartBoard, PartLibrary, PartToolchain,
-	PartTool,
+	partUser, partModel, partModelCode, partRuntime, partTemplate, partGenerated, partBoard, partLibrary, partToolchain,
+	partTool,
 }
 
-// An origin is what the files of one part have in common: a Part without files.
+// An origin is what the files of one part have in common: a part without files.
 type origin struct {
 	kind, name, version, licence, url string
 	shipped                           bool
@@ -138,19 +138,19 @@ func originOf(s *projectfile.State, name, sum string) origin {
 	first, rest, _ := strings.Cut(name, "/")
 	switch {
 	case s.Files[name] != sum: // Generate did not write it, or not so
-		return origin{kind: PartUser, name: s.Model.ModelName}
+		return origin{kind: partUser, name: s.Model.ModelName}
 	case s.Template.Landmarks.Folders.InModel(name):
-		return origin{kind: PartModelCode, name: s.Model.ModelName}
+		return origin{kind: partModelCode, name: s.Model.ModelName}
 	case s.Template.Landmarks.Folders.InRuntime(name):
-		return origin{kind: PartRuntime, name: RuntimeName, shipped: blueprint.IsShipped(sum)}
+		return origin{kind: partRuntime, name: runtimeName, shipped: blueprint.IsShipped(sum)}
 	case first == generator.Libraries:
 		return libraryOrigin(s, rest)
 	case first == generator.Board:
-		return origin{kind: PartBoard, name: s.Board.Name}
+		return origin{kind: partBoard, name: s.Board.Name}
 	case slices.Contains(s.Template.Generate, name):
-		return origin{kind: PartGenerated, name: s.Board.Name, licence: GeneratedLicence}
+		return origin{kind: partGenerated, name: s.Board.Name, licence: generatedLicence}
 	}
-	o := origin{kind: PartTemplate, name: s.Template.Name, shipped: blueprint.IsShipped(sum)}
+	o := origin{kind: partTemplate, name: s.Template.Name, shipped: blueprint.IsShipped(sum)}
 	if from := s.Template.Origin; from != nil && !o.shipped {
 		o.version, o.url = from.Commit, from.URL
 	}
@@ -160,7 +160,7 @@ func originOf(s *projectfile.State, name, sum string) origin {
 // libraryOrigin returns the origin of a file below the folder of libraries.
 func libraryOrigin(s *projectfile.State, name string) origin {
 	of, _, _ := strings.Cut(name, "/")
-	o := origin{kind: PartLibrary, name: of}
+	o := origin{kind: partLibrary, name: of}
 	for _, l := range s.Libraries {
 		if l.Name == of {
 			o.version, o.url, o.licence = l.Commit, l.URL, l.Licence
@@ -179,7 +179,7 @@ func (o *origin) addLicence(t *workdir.Tree, name string) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	o.licence = cmp.Or(beside, own, o.licence, NoLicence)
+	o.licence = cmp.Or(beside, own, o.licence, noLicence)
 	return nil
 }
 
@@ -193,49 +193,46 @@ func licenceOf(t *workdir.Tree, name string) (string, error) {
 	return licence, t.Error("read", name, err)
 }
 
-func (o origin) part(files []PartFile) Part {
-	slices.SortFunc(files, func(a, b PartFile) int { return strings.Compare(a.Name, b.Name) })
+func (o origin) part(files []partFile) part {
+	slices.SortFunc(files, func(a, b partFile) int { return strings.Compare(a.Name, b.Name) })
 	h := sha256.New()
 	for _, f := range files {
 		fmt.Fprintf(h, "%q %s\n", f.Name, f.SHA256)
 	}
-	part := Part{
+	part := part{
 		Kind: o.kind, Name: o.name, Version: o.version, SHA256: hex.EncodeToString(h.Sum(nil)), Licence: o.licence,
 		URL: o.url, Shipped: o.shipped,
 	}
-	if o.kind == PartUser {
+	if o.kind == partUser {
 		part.Files = files
 	}
 	return part
 }
 
 // toolPart returns a tool, or a library of the compiler, which is known by its digest.
-func toolPart(t buildenv.Identity) Part {
+func toolPart(t buildenv.Identity) part {
 	if sum, ok := strings.CutPrefix(t.Version, "SHA-256 "); ok {
 		if path.Ext(t.Name) == ".a" || path.Ext(t.Name) == ".o" {
-			return Part{Kind: PartToolchain, Name: t.Name, SHA256: sum, Licence: NoLicence}
+			return part{Kind: partToolchain, Name: t.Name, SHA256: sum, Licence: noLicence}
 		}
-		return Part{Kind: PartTool, Name: t.Name, SHA256: sum}
+		return part{Kind: partTool, Name: t.Name, SHA256: sum}
 	}
-	return Part{Kind: PartTool, Name: t.Name, Version: t.Version}
+	return part{Kind: partTool, Name: t.Name, Version: t.Version}
 }
 
 // maxLicenceBytes limits a file of licences; the longest text of the SPDX list has 110 KiB.
 const maxLicenceBytes = 1 << 20
 
-// LicenceFolder is the folder with the texts of a product's licences, ID.txt each, as in the REUSE specification 3.3.
-const LicenceFolder = library.LicenceFolder
-
-// A LicenceText is a file with a licence, or a notice.
-type LicenceText struct {
+// A licenceFile is a file with a licence, or a notice.
+type licenceFile struct {
 	Name string // slash path in the project
 	ID   string // the licence's SPDX identifier, of a file in LicenceFolder; else ""
 	Text []byte
 }
 
-// LicenceTexts returns the texts of licences, and the files LICENSE, COPYING and NOTICE, of the project and of its
+// licenceFiles returns the texts of licences, and the files LICENSE, COPYING and NOTICE, of the project and of its
 // libraries, sorted by name.
-func LicenceTexts(p *project.Project) (all []LicenceText, err error) {
+func licenceFiles(p *project.Project) (all []licenceFile, err error) {
 	s, t, err := open(p)
 	if err != nil {
 		return nil, err
@@ -257,12 +254,12 @@ func LicenceTexts(p *project.Project) (all []LicenceText, err error) {
 					return nil, err
 				}
 				if text != nil {
-					all = append(all, LicenceText{name, licenceIn(name), text})
+					all = append(all, licenceFile{name, licenceIn(name), text})
 				}
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b LicenceText) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b licenceFile) int { return strings.Compare(a.Name, b.Name) })
 	return all, nil
 }
 

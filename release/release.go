@@ -57,7 +57,7 @@ type about struct {
 	Options    []string          `json:"options"`
 	Edited     []string          `json:"edited"` // generated files that were changed by hand
 	Boardsmith Version           `json:"boardsmith"`
-	Parts      []part            `json:"parts"`
+	Parts      []partEntry       `json:"parts"`
 	Licences   []licence         `json:"licences"`
 	Files      map[string]string `json:"files"` // name to SHA-256
 }
@@ -68,7 +68,7 @@ type model struct {
 	Digest  string `json:"archive_sha256"`
 }
 
-type part struct {
+type partEntry struct {
 	Kind    string `json:"kind"`
 	Name    string `json:"name"`
 	Version string `json:"version,omitempty"`
@@ -96,11 +96,11 @@ type Options struct {
 // Of returns the release of the project's last build, i. It has the raw bytes and Intel HEX if the build made them
 // (project.Builder.Forms). Errors: class config if i is not that build; those of Project.Usage.
 func Of(p *project.Project, i *image.Image, o Options) (*Release, error) {
-	parts, err := Parts(p, i)
+	parts, err := projectParts(p, i)
 	if err != nil {
 		return nil, err
 	}
-	texts, err := LicenceTexts(p)
+	texts, err := licenceFiles(p)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +139,7 @@ func (r *Release) add(name string, data []byte) {
 }
 
 // complete adds what describes the other files. main is the file that the bill of materials is for, and kind its type.
-func (r *Release) complete(o Options, a about, parts []Part, texts []LicenceText, main string,
+func (r *Release) complete(o Options, a about, parts []part, texts []licenceFile, main string,
 	kind cyclonedx.ComponentType,
 ) (err error) {
 	a.Format, a.Product, a.Version, a.Boardsmith = aboutFormat, o.Product, o.Version, o.Boardsmith
@@ -173,14 +173,14 @@ func (r *Release) complete(o Options, a about, parts []Part, texts []LicenceText
 }
 
 // part describes a part: boardsmith's own files have its version, and the user's the product's name and version.
-func (a *about) part(p Part) part {
+func (a *about) part(p part) partEntry {
 	switch {
 	case p.Shipped:
 		p.Version = a.Boardsmith.text()
-	case p.Kind == PartUser:
+	case p.Kind == partUser:
 		p.Name, p.Version = cmp.Or(a.Product, p.Name), a.Version
 	}
-	q := part{
+	q := partEntry{
 		Kind: p.Kind, Name: p.Name, Version: p.Version, SHA256: p.SHA256, Licence: p.Licence, URL: p.URL,
 		PURL: a.Boardsmith.purlOf(p),
 	}

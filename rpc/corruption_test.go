@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/boardsmith/boardsmith/internal/framing"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
@@ -42,11 +43,11 @@ func (s *spy) Write(ctx context.Context, p []byte) error {
 // messages returns the requests that were sent: the payloads of frames with the session's id.
 func (s *spy) messages() [][]byte {
 	const normal = 0x10
-	var u transport.Unframer
+	var u framing.Unframer
 	var all [][]byte
 	for p := s.sent; len(p) > 0; {
 		n, event := u.Next(p)
-		if event == transport.Frame && len(u.Payload()) > 3 && u.Payload()[2] == normal {
+		if event == framing.Frame && len(u.Payload()) > 3 && u.Payload()[2] == normal {
 			all = append(all, append([]byte(nil), u.Payload()...))
 		}
 		p = p[n:]
@@ -129,7 +130,7 @@ func TestFirmwareSurvivesCorruption(t *testing.T) {
 
 // corruptedRound sends the recorded session, damaged, and then an undamaged one.
 func corruptedRound(ctx context.Context, r *rand.Rand, link transport.Link, requests [][]byte) error {
-	var f transport.Framer
+	var f framing.Framer
 	f.Append(nil, nil) // after its reset nop
 	var bytes []byte
 	for _, m := range requests {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/framing"
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
 	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/ndarray"
@@ -37,11 +38,11 @@ func calm(n int) []byte {
 
 // The damage of weak passes the frame's checksum.
 func TestWeakDamagePassesCRC16(t *testing.T) {
-	var f transport.Framer
+	var f framing.Framer
 	wire := f.Append(nil, calm(8000))
 	weak(wire, 1000)
-	var u transport.Unframer
-	if n, ev := u.Next(wire); ev != transport.Frame || n != len(wire) {
+	var u framing.Unframer
+	if n, ev := u.Next(wire); ev != framing.Frame || n != len(wire) {
 		t.Errorf("%v after %d of %d bytes", ev, n, len(wire))
 	}
 }
@@ -84,7 +85,7 @@ func TestCRC32DetectsDamageThatCRC16Misses(t *testing.T) {
 
 // wholeFrames passes whole frames to change, in whatever pieces they are written.
 func wholeFrames(d transporttest.Direction, change func([]byte)) func(transporttest.Direction, []byte) []byte {
-	var u transport.Unframer
+	var u framing.Unframer
 	var pending []byte
 	return func(way transporttest.Direction, p []byte) []byte {
 		if way != d {
@@ -94,7 +95,7 @@ func wholeFrames(d transporttest.Direction, change func([]byte)) func(transportt
 		for len(p) > 0 {
 			n, ev := u.Next(p)
 			pending = append(pending, p[:n]...)
-			if p = p[n:]; ev == transport.Frame {
+			if p = p[n:]; ev == framing.Frame {
 				change(pending)
 				out, pending = append(out, pending...), nil
 			}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
+	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
@@ -58,7 +59,7 @@ func TestDeviceErrorAdvice(t *testing.T) {
 // finds no memory, also while it is timed.
 func TestLeakAdvice(t *testing.T) {
 	left := 0
-	leak := func(*rpctest.Device, []rpc.Value) ([]rpc.Value, error) {
+	leak := func(*rpctest.Device, []tvmrpc.Value) ([]tvmrpc.Value, error) {
 		if left--; left < 0 {
 			return nil, errors.New("out of workspace memory")
 		}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/boardsmith/boardsmith/internal/framing"
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
 	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/ndarray"
@@ -14,7 +15,7 @@ import (
 
 // answers replaces each whole frame of a session from the device by the frames that change returns for its payload.
 func answers(change func(payload []byte) [][]byte) func(transport.Link) transport.Link {
-	var u transport.Unframer
+	var u framing.Unframer
 	return func(l transport.Link) transport.Link {
 		return transporttest.Tamper(l, func(way transporttest.Direction, p []byte) []byte {
 			if way != transporttest.ToHost {
@@ -24,11 +25,11 @@ func answers(change func(payload []byte) [][]byte) func(transport.Link) transpor
 			for len(p) > 0 {
 				n, ev := u.Next(p)
 				p = p[n:]
-				if ev != transport.Frame {
+				if ev != framing.Frame {
 					continue
 				}
 				for _, payload := range change(bytes.Clone(u.Payload())) {
-					var f transport.Framer
+					var f framing.Framer
 					f.Append(nil, nil) // a nop precedes the first frame only
 					out = f.Append(out, payload)
 				}

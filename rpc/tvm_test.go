@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/boardsmith/boardsmith/internal/framing"
 	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/transport"
 )
@@ -100,7 +101,7 @@ type tvmMessage struct {
 // messages returns the frames that were written and read.
 func messages(t *testing.T, lines []tvmLine) (all []tvmMessage) {
 	t.Helper()
-	var un [2]transport.Unframer
+	var un [2]framing.Unframer
 	for _, l := range lines {
 		way := 0
 		if l.toHost {
@@ -110,8 +111,8 @@ func messages(t *testing.T, lines []tvmLine) (all []tvmMessage) {
 			n, ev := un[way].Next(p)
 			p = p[n:]
 			switch ev {
-			case transport.NeedMore:
-			case transport.Frame:
+			case framing.NeedMore:
+			case framing.Frame:
 				all = append(all, tvmMessage{l.toHost, bytes.Clone(un[way].Payload())})
 			default:
 				t.Fatalf("%v in a recording", ev)
@@ -231,8 +232,8 @@ func untar(t *testing.T, archive, dir string) {
 type tvmHost struct {
 	t       *testing.T
 	link    transport.Link
-	framer  transport.Framer
-	un      transport.Unframer
+	framer  framing.Framer
+	un      framing.Unframer
 	in      []byte
 	id      [2]byte           // of our session
 	handles map[uint64]uint64 // recorded handles and addresses to the firmware's
@@ -305,13 +306,13 @@ func (h *tvmHost) receive(kind byte) []byte {
 		n, ev := h.un.Next(h.in)
 		h.in = h.in[n:]
 		switch ev {
-		case transport.NeedMore:
+		case framing.NeedMore:
 			n, err := h.link.Read(within(h.t, 10*time.Second), buf)
 			if err != nil {
 				h.t.Fatalf("after %v: %v", h.asked.Code, err)
 			}
 			h.in = buf[:n]
-		case transport.Frame:
+		case framing.Frame:
 			msg := bytes.Clone(h.un.Payload())
 			booting := msg[2] == tvmTerminate && h.id == [2]byte{}
 			if msg[2] == kind {

@@ -22,15 +22,16 @@ var mayImport = map[string][]string{
 	// What people type, and what serves it: environment, output, files that people write.
 	"targets": {
 		"internal/cli", "internal/boardlab", "internal/boardsmithjson", "projectapi", "validate", "release",
-		"project/templatecheck", "project", "executor", "device", "internal/plainc", "emulated", "image", "cmodel", "cache",
-		"rpc", "internal/standalone", "transport", "boards", "mlf", "ndarray", "examples/samples", "failure",
-		"internal/command", "internal/gitfolder", "internal/sourcetree",
-		"internal/virtualprobe", "internal/files",
+		"project/templatecheck", "project", "executor", "device", "internal/plainc", "emulated", "image", "cmodel",
+		"cache", "rpc", "internal/standalone", "transport", "boards", "mlf", "ndarray", "examples/samples", "failure",
+		"internal/command", "internal/gitfolder", "internal/sourcetree", "internal/virtualprobe", "internal/files",
+		"internal/library",
 	},
 	"internal/cli": {
 		"tune", "tune/search", "tune/space", "tune/report", "serve", "project", "device", "rpc/fault", "boards", "mlf",
 		"ndarray", "templates", "internal/boardsmithjson", "examples/samples", "examples/own-firmware", "failure",
-		"internal/desk", "internal/gitfolder", "internal/ledger", "internal/files",
+		"internal/desk", "internal/gitfolder", "internal/ledger", "internal/files", "internal/boardfile",
+		"internal/tensorlist", "internal/spelling",
 	},
 
 	// Uses of a project.
@@ -44,23 +45,28 @@ var mayImport = map[string][]string{
 		"internal/buildenv", "internal/workdir", "internal/generator", "internal/blueprint", "internal/library",
 		"internal/gitfolder", "internal/spdx", "internal/files",
 	},
-	"validate": {"project", "executor", "cmodel", "image", "rpc", "boards", "mlf", "ndarray", "failure"},
-	"internal/boardlab": { // tests of a new board
-		"project", "device", "crt", "image", "rpc", "rpc/fault", "transport", "boards", "mlf", "ndarray",
-		"examples/samples", "failure",
-		"internal/blueprint", "internal/cmacro", "internal/gitfolder", "internal/files",
+	"validate": {
+		"project", "executor", "cmodel", "image", "rpc", "boards", "mlf", "ndarray", "failure", "internal/tensorlist",
+		"internal/spelling",
 	},
-	"projectapi": { // TVM's Project API
+	"internal/boardlab": {
+		"project", "device", "crt", "image", "rpc", "rpc/fault", "transport", "boards", "mlf", "ndarray",
+		"examples/samples", "failure", "internal/blueprint", "internal/cmacro", "internal/gitfolder", "internal/files",
+		"internal/boardfile",
+	},
+	"projectapi": {
 		"project", "device", "transport", "boards", "mlf", "templates", "failure", "internal/command", "internal/files",
+		"internal/framing",
 	},
 	"examples/tune-matmul": {"tune", "project", "device", "ndarray"}, // a program as users write them
-	"tune/search": { // what is measured next
+	"tune/search": {
 		"tune", "tune/space", "project", "executor", "device", "image", "rpc", "mlf", "ndarray", "failure",
-		"internal/timegate", "internal/files",
+		"internal/timegate", "internal/files", "internal/tensorlist",
 	},
 	"tune": {
 		"serve", "project", "device", "image", "rpc", "rpc/fault", "transport", "boards", "mlf", "ndarray", "failure",
 		"internal/buildenv", "internal/toolwords", "internal/command", "internal/timegate", "internal/files",
+		"internal/boardfile", "internal/tensorlist", "internal/ramlink",
 	},
 	"serve":       {"rpc", "rpc/fault", "internal/tvmrpc", "ndarray", "failure", "internal/files"}, // TVM's RPC server
 	"tune/space":  {"ndarray", "failure", "internal/files"},
@@ -68,32 +74,37 @@ var mayImport = map[string][]string{
 
 	// A project is a folder, and the way from it to a device.
 	"project": {
-		"device", "internal/ramlink", "internal/builddir", "internal/postlink", "internal/imagecheck", "internal/projectfile",
-		"internal/projectfile",
-		"internal/buildenv", "internal/workdir", "internal/generator", "internal/gitfolder", "internal/library",
-		"internal/blueprint", "internal/boardsmithjson", "internal/fit", "image",
-		"internal/firmware", "cache", "rpc", "cmodel", "boards", "mlf", "ndarray", "crt",
-		"templates", "failure", "internal/cmacro", "internal/command", "internal/sourcetree", "internal/spdx",
-		"internal/toolwords", "internal/files",
+		"device", "internal/ramlink", "internal/builddir", "internal/postlink", "internal/imagecheck",
+		"internal/projectfile", "internal/projectfile", "internal/buildenv", "internal/workdir", "internal/generator",
+		"internal/gitfolder", "internal/library", "internal/blueprint", "internal/boardsmithjson", "internal/fit",
+		"image", "internal/firmware", "cache", "rpc", "cmodel", "boards", "mlf", "ndarray", "crt", "templates",
+		"failure", "internal/cmacro", "internal/command", "internal/sourcetree", "internal/spdx", "internal/toolwords",
+		"internal/files", "internal/boardfile", "internal/cachekey", "internal/allocation",
 	},
-	"executor": {"rpc", "rpc/fault", "internal/standalone", "mlf", "ndarray", "failure"},
+	"executor": {
+		"rpc", "rpc/fault", "internal/standalone", "mlf", "ndarray", "failure", "internal/paramblob",
+		"internal/spelling", "internal/tensorlist",
+	},
 	"emulated": {"device", "flasher", "failure", "internal/virtualprobe"},
 	"device": {
 		"internal/desk", "internal/flashplan", "image", "internal/firmware", "internal/ledger", "flasher", "cache",
 		"rpc", "rpc/fault", "internal/standalone", "transport", "boards", "failure", "internal/command",
-		"internal/files",
+		"internal/files", "internal/boardfile", "internal/faultimage", "internal/framing",
 	},
 	"internal/builddir": {
-		"internal/postlink", "internal/projectfile", "internal/buildenv", "internal/workdir", "internal/blueprint", "image",
-		"cache", "boards", "failure", "internal/command", "internal/toolwords", "internal/files",
+		"internal/postlink", "internal/projectfile", "internal/buildenv", "internal/workdir", "internal/blueprint",
+		"image", "cache", "boards", "failure", "internal/command", "internal/toolwords", "internal/files",
+		"internal/boardfile", "internal/cachekey",
 	},
 	"internal/ramlink": {
-		"internal/buildenv", "internal/blueprint", "internal/library", "internal/fit", "internal/firmware", "cache", "rpc",
-		"boards", "mlf", "crt", "failure", "internal/command", "internal/toolwords", "internal/files",
+		"internal/buildenv", "internal/blueprint", "internal/library", "internal/fit", "internal/firmware", "cache",
+		"rpc", "boards", "mlf", "crt", "failure", "internal/command", "internal/toolwords", "internal/files",
+		"internal/cachekey",
 	},
 	"internal/postlink": {
 		"internal/buildenv", "internal/imagecheck", "internal/workdir", "internal/blueprint", "internal/generator",
-		"internal/firmware", "cache", "boards", "failure", "internal/command", "internal/files",
+		"internal/firmware", "cache", "boards", "failure", "internal/command", "internal/files", "internal/boardfile",
+		"internal/cachekey",
 	},
 	"internal/imagecheck": {
 		"internal/blueprint", "internal/fit", "internal/firmware", "image", "boards", "mlf", "failure",
@@ -111,30 +122,45 @@ var mayImport = map[string][]string{
 	},
 	"cmodel": {
 		"crt", "image", "boards", "mlf", "ndarray", "failure", "internal/fit", "internal/command", "internal/toolwords",
-		"internal/plainc", "internal/files",
+		"internal/plainc", "internal/files", "internal/allocation", "internal/paramblob", "internal/spelling",
+		"internal/tensorlist",
 	},
-	"internal/fit":        {"image", "internal/stackdepth", "internal/firmware", "boards", "mlf", "ndarray", "failure"},
+	"internal/fit": {
+		"image", "internal/stackdepth", "internal/firmware", "boards", "mlf", "ndarray", "failure",
+		"internal/allocation", "internal/paramblob",
+	},
 	"internal/desk":       {"flasher", "internal/ledger", "boards", "failure", "internal/files"},
 	"internal/flashplan":  {"flasher", "image", "internal/firmware", "internal/ledger", "boards", "failure"},
-	"image":               {"internal/firmware", "cache", "failure", "internal/files"},
+	"image":               {"internal/firmware", "cache", "failure", "internal/files", "internal/cachekey"},
+	"internal/faultimage": {"rpc/fault", "internal/firmware"},
+	"internal/tensorlist": {"mlf", "internal/spelling", "ndarray", "failure"},
+	"internal/allocation": {"mlf", "internal/cmacro"},
 	"internal/standalone": {"rpc", "rpc/fault", "transport", "failure"},
 
 	// These import nothing of each other.
-	"cache":   {"failure", "internal/files"},
+	"cache":   {"failure", "internal/files", "internal/cachekey"},
 	"flasher": {"boards", "failure", "internal/command", "internal/files"},
 	"rpc":     {"internal/tvmrpc", "rpc/fault", "transport", "ndarray", "failure"},
 
 	// Values and files.
-	"boards":                  {"failure", "internal/files"},
-	"crt":                     {},
-	"examples/own-firmware":   {},
-	"examples/samples":        {"ndarray"},
-	"failure":                 {},
-	"mlf":                     {"internal/plainc", "internal/cmacro", "ndarray", "failure", "internal/files"},
+	"boards":                {"failure", "internal/files", "internal/boardfile"},
+	"crt":                   {},
+	"examples/own-firmware": {},
+	"examples/samples":      {"ndarray"},
+	"failure":               {},
+	"mlf": {
+		"internal/plainc", "internal/cmacro", "ndarray", "failure", "internal/files", "internal/spelling",
+		"internal/paramblob",
+	},
 	"ndarray":                 {"failure", "internal/files"},
-	"rpc/fault":               {"internal/firmware", "failure"},
+	"rpc/fault":               {"failure"},
 	"templates":               {},
-	"transport":               {"failure", "internal/files"},
+	"transport":               {"failure", "internal/files", "internal/framing"},
+	"internal/boardfile":      {},
+	"internal/cachekey":       {},
+	"internal/framing":        {},
+	"internal/paramblob":      {"ndarray"},
+	"internal/spelling":       {},
 	"internal/cmacro":         {},
 	"internal/plainc":         {"ndarray", "failure", "internal/command", "internal/files"},
 	"internal/command":        {"failure", "internal/files"},
@@ -154,7 +180,9 @@ var mayImport = map[string][]string{
 
 	// boardsmith's own checks.
 	"internal/develop": {"internal/cli", "internal/boardlab", "internal/testkit", "internal/command", "failure"},
-	"internal/testkit": {"rpc", "internal/tvmrpc", "transport", "mlf", "ndarray", "failure"},
+	"internal/testkit": {
+		"rpc", "internal/tvmrpc", "transport", "mlf", "ndarray", "failure", "internal/framing",
+	},
 }
 
 // magefile is the place of boardsmith's own magefile, the package in the root.

@@ -16,6 +16,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/cli/console"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/library"
 	"github.com/boardsmith/boardsmith/internal/sourcetree"
 	"github.com/boardsmith/boardsmith/release"
 )
@@ -58,7 +59,7 @@ func releaseOptions(ctx context.Context, j *job) (release.Options, error) {
 	in := j.in
 	o := release.Options{Product: in.Product, Version: in.Version, Boardsmith: release.RunningVersion()}
 	if in.Config.File != "" {
-		o.Licences = []string{filepath.Join(filepath.Dir(in.Config.File), release.LicenceFolder)}
+		o.Licences = []string{filepath.Join(filepath.Dir(in.Config.File), library.LicenceFolder)}
 	}
 	if o.Boardsmith.Module != "" {
 		return o, nil

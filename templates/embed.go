@@ -16,6 +16,5 @@ var FS embed.FS
 const (
 	Firmware     = "firmware"                      // the folder of the firmware's common C
 	Parents      = "parents"                       // the folder of templates that others inherit from
-	Standalone   = "standalone"                    // the folder of the C of firmware without an RPC server
 	LaunchScript = "launch_microtvm_api_server.sh" // the script, which has the same name in a project
 )

@@ -9,10 +9,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/boardsmith/boardsmith/internal/framing"
 )
 
 // suspects are the bytes that links change. Each is the nonce of an Init, whose reply has it, too.
-var suspects = []byte{xon, xoff, '\n', '\r', escape}
+var suspects = []byte{xon, xoff, '\n', '\r', framing.Escape}
 
 const (
 	xon, xoff = 0x11, 0x13
@@ -45,7 +47,7 @@ func (c *byteCheck) inits(nonce byte) (all [][]byte) {
 // received takes bytes as the link delivered them.
 func (c *byteCheck) received(p []byte) {
 	c.high = c.high || slices.ContainsFunc(p, func(b byte) bool { return b >= 0x80 })
-	c.masked = c.masked || bytes.Contains(p, []byte{escape & 0x7f, frameStart & 0x7f})
+	c.masked = c.masked || bytes.Contains(p, []byte{framing.Escape & 0x7f, framing.FrameStart & 0x7f})
 }
 
 // message takes a message before the session is established. It reports whether it is an echo of an Init that inits
@@ -85,7 +87,7 @@ func (c *byteCheck) changed(established bool) (changed, advice string) {
 	changed = "loses or changes the bytes " + strings.Join(list, ", ")
 	has := func(b byte) bool { return slices.Contains(c.unproven, b) }
 	switch {
-	case has(escape):
+	case has(framing.Escape):
 		return changed, "its serial server speaks telnet: choose its raw mode"
 	case has(xon) && has(xoff):
 		return changed, "turn its flow control by XON and XOFF off"

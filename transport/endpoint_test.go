@@ -2,8 +2,19 @@ package transport
 
 import (
 	"bytes"
+	"encoding/hex"
+	"strings"
 	"testing"
 )
+
+func unhex(t testing.TB, s string) []byte {
+	t.Helper()
+	b, err := hex.DecodeString(strings.Join(strings.Fields(s), ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
 
 func TestNonces(t *testing.T) {
 	e := endpoint{nonce: 0x22}
@@ -73,8 +84,8 @@ func TestEndpoint(t *testing.T) {
 	} {
 		t.Run(c.state+" "+c.message, func(t *testing.T) {
 			e := at[c.state]
-			got, reply := e.receive(wire(t, c.message))
-			if got != c.want || !bytes.Equal(reply, wire(t, c.reply)) || e.state != c.after || e.id != c.id {
+			got, reply := e.receive(unhex(t, c.message))
+			if got != c.want || !bytes.Equal(reply, unhex(t, c.reply)) || e.state != c.after || e.id != c.id {
 				t.Errorf("%s, got %q: notice %d reply % x, then state %d id % x; want %d %q, %d % x",
 					c.state, c.message, got, reply, e.state, e.id, c.want, c.reply, c.after, c.id)
 			}

@@ -17,6 +17,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/framing"
 )
 
 // SessionOptions configure a session. The zero value is the usual one.
@@ -48,8 +49,8 @@ type Session struct {
 	retry time.Duration // first wait for an answer to it
 
 	end     endpoint
-	framer  Framer
-	un      Unframer
+	framer  framing.Framer
+	un      framing.Unframer
 	head    [headerSize]byte
 	parts   [][]byte // of the message being sent, reused
 	out     []byte   // frames to write, reused
@@ -292,7 +293,7 @@ func (s *Session) dropStale() {
 	for len(s.in) > 0 {
 		n, ev := s.un.Next(s.in)
 		s.in = s.in[n:]
-		if ev != Frame {
+		if ev != framing.Frame {
 			continue
 		}
 		msg := s.un.Payload()
@@ -317,7 +318,7 @@ func (s *Session) write(ctx context.Context, messages ...[]byte) error {
 func (s *Session) flush(ctx context.Context) error {
 	err := s.link.Write(ctx, s.out)
 	if err != nil {
-		s.framer.reset()
+		s.framer.Reset()
 	}
 	return err
 }
@@ -393,11 +394,11 @@ func (s *Session) next(ctx context.Context) ([]byte, error) {
 		n, ev := s.un.Next(s.in)
 		s.in = s.in[n:]
 		switch ev {
-		case Frame:
+		case framing.Frame:
 			if msg := s.un.Payload(); len(msg) >= headerSize {
 				return msg, nil
 			}
-		case NeedMore:
+		case framing.NeedMore:
 			if err := s.fill(ctx); err != nil {
 				return nil, err
 			}
@@ -410,11 +411,11 @@ func (s *Session) next(ctx context.Context) ([]byte, error) {
 }
 
 // damage counts a damaged frame. It returns an error if the frame was this session's, and so the expected answer.
-func (s *Session) damage(ev Event) error {
+func (s *Session) damage(ev framing.Event) error {
 	s.damaged++
 	s.log.Debug("damaged frame", "reason", ev, "bytes", len(s.un.Payload()))
 	if s.end.belongs(s.un.Payload()) {
-		return &DamagedError{Reason: ev.String(), cut: ev == Abandoned}
+		return &DamagedError{Reason: ev.String(), cut: ev == framing.Abandoned}
 	}
 	return nil
 }
@@ -431,7 +432,7 @@ func (s *Session) fill(ctx context.Context) error {
 	if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	return s.damage(s.un.abandon())
+	return s.damage(s.un.Abandon())
 }
 
 func (s *Session) read(ctx context.Context) error {

@@ -18,6 +18,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/framing"
 	"github.com/boardsmith/boardsmith/internal/testkit/corpus"
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
 	"github.com/boardsmith/boardsmith/transport"
@@ -314,7 +315,7 @@ func established(t *testing.T, lossy bool) (*transport.Session, transport.Link) 
 }
 
 func frame(payload ...byte) []byte {
-	var f transport.Framer
+	var f framing.Framer
 	return f.Append(nil, payload)[1:]
 }
 

@@ -4,9 +4,10 @@ import (
 	"fmt"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/ramlink"
+	"github.com/boardsmith/boardsmith/internal/tensorlist"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
-	"github.com/boardsmith/boardsmith/project"
 )
 
 // CandidateOf returns the candidate of an archive that holds one operator, as AutoTVM exports them (mlf.md §4). inputs
@@ -37,15 +38,15 @@ func CandidateOf(id string, archive *mlf.Archive, inputs, want []ndarray.Named) 
 			in = append(in, arg.Tensor)
 		}
 	}
-	data, err := mlf.Assign("input", in, out, inputs)
+	data, err := tensorlist.Assign("input", in, out, inputs)
 	if err != nil {
 		return Candidate{}, fmt.Errorf("archive %s: %w", archive.Path, err)
 	}
-	expected, err := mlf.Assign("output", out, in, want)
+	expected, err := tensorlist.Assign("output", out, in, want)
 	if err != nil {
 		return Candidate{}, fmt.Errorf("archive %s: expected: %w", archive.Path, err)
 	}
-	c := Candidate{ID: id, Entry: m.Entry, Operators: project.CodeOf(m)}
+	c := Candidate{ID: id, Entry: m.Entry, Operators: ramlink.CodeOf(m)}
 	for _, arg := range m.Arguments {
 		size, err := ndarray.Bytes(arg.DType, arg.Shape)
 		if err != nil {

@@ -13,6 +13,8 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/boardfile"
+	"github.com/boardsmith/boardsmith/internal/ramlink"
 	"github.com/boardsmith/boardsmith/internal/timegate"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/rpc"
@@ -58,7 +60,7 @@ func (f *firmware) open(ctx context.Context, word string) error {
 	if err := os.RemoveAll(f.imagesDir()); err != nil { // left by a process that was killed
 		return err
 	}
-	blank, err := project.BlankArchive()
+	blank, err := ramlink.BlankArchive()
 	if err != nil {
 		return err
 	}
@@ -87,7 +89,7 @@ func (f *firmware) close() error {
 
 // path returns the path of firmware, in the run's folder.
 func (f *firmware) path(suffix string) string {
-	return filepath.Join(f.dir, "firmware", boards.FileName(f.kind)+suffix)
+	return filepath.Join(f.dir, "firmware", boardfile.FileName(f.kind)+suffix)
 }
 
 func (f *firmware) imagesDir() string { return f.path(".images") }

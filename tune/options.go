@@ -8,6 +8,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/ramlink"
 	"github.com/boardsmith/boardsmith/project"
 )
 
@@ -116,7 +117,7 @@ func (o *Options) memory(kind string) (boards.Options, error) {
 		return m, failure.New(failure.Config, "candidates are measured with "+strings.Join(memoryOptions, ", ")+" alone",
 			"%s: no effect on candidates", strings.Join(others, ", "))
 	}
-	return m, project.CheckLoadedPlace(m)
+	return m, ramlink.CheckLoadedPlace(m)
 }
 
 // checkMemory returns an error for options that do not apply to candidates, or of a board that is not in words.

@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/spelling"
+	"github.com/boardsmith/boardsmith/internal/tensorlist"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 )
@@ -333,7 +335,7 @@ func (r *reader) named(name string, kinds []kind) *column {
 	for _, k := range kinds {
 		switch k {
 		case inputKind:
-			if i, err := mlf.Lookup("input", r.model.Inputs, name); err == nil {
+			if i, err := tensorlist.Lookup("input", r.model.Inputs, name); err == nil {
 				return r.find(k, i)
 			}
 		case outputKind:
@@ -343,7 +345,7 @@ func (r *reader) named(name string, kinds []kind) *column {
 					return r.find(k, i)
 				}
 			}
-			if i, err := mlf.Lookup("output", r.model.Outputs, name); err == nil {
+			if i, err := tensorlist.Lookup("output", r.model.Outputs, name); err == nil {
 				return r.find(k, i)
 			}
 		case labelKind:
@@ -373,7 +375,7 @@ func (r *reader) unknown(name string, kinds []kind) error {
 			names, list = append(names, labelsName), append(list, labelsName)
 		}
 	}
-	next := mlf.Nearest(name, names)
+	next := spelling.Nearest(name, names)
 	if next == "" && len(names) > 0 {
 		next = "rename the array, leave it out, or map it, as in " + failure.Option("Files.Names", names[0]+"="+name)
 	}

@@ -66,12 +66,11 @@ func run(args []string) (err error) {
 		level = hclog.Debug
 	}
 	log := hclog.New(&hclog.LoggerOptions{Name: projectapi.Program, Level: level, Output: os.Stderr})
-	f := &projectapi.Folder{
+	f := projectapi.Folder{
 		Dir: dir, Executable: executable, Beside: []string{virtualprobe.Program}, Log: log,
 		Builder: &project.Builder{Host: device.Host{Path: []string{dir}, Log: log}},
 		Desk:    &device.Desk{Host: device.Host{Path: []string{dir}, Log: log}, Probes: emulated.Probes()},
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	return projectapi.Serve(ctx, os.NewFile(uintptr(*read), "read-fd"), os.NewFile(uintptr(*write), "write-fd"), f)

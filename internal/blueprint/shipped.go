@@ -16,7 +16,7 @@ func IsShipped(digest string) bool { return shipped()[digest] }
 
 var shipped = sync.OnceValue(func() map[string]bool {
 	all := map[string]bool{}
-	for _, files := range []fs.FS{templates.FS, crt.FS} {
+	for _, files := range []fs.FS{templates.FS, crt.Sources.Runtime} {
 		_ = fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
 			if data, failed := fs.ReadFile(files, name); err == nil && failed == nil {
 				all[image.DigestOf(data)] = true

@@ -27,6 +27,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/internal/buildenv"
+	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/projectfile"
 	"github.com/boardsmith/boardsmith/internal/toolwords"
@@ -56,7 +57,7 @@ func (b *Build) folder() (*cache.Folder, error) {
 
 // folderKey covers everything that build commands do not notice themselves, but for the compiler if only the build
 // finds that; and the contents of what a configure step reads. docs/templates.md has the rule.
-func (b *Build) folderKey() cache.Key {
+func (b *Build) folderKey() cachekey.Key {
 	facts, err := json.Marshal([]any{b.State.Board, b.State.Template.Name, b.State.Template.Blueprint, b.State.Options})
 	if err != nil {
 		panic(err) // project.json has them in this form
@@ -66,7 +67,7 @@ func (b *Build) folderKey() cache.Key {
 		path, _ := b.Env.Tool(tool) // otherTools has found it
 		tools = append(tools, path)
 	}
-	key := cache.NewKey("folder v1").Add("settings", fmt.Sprintf("%x", b.r.toolKey)).Add("project", string(facts)).
+	key := cachekey.New("folder v1").Add("settings", fmt.Sprintf("%x", b.r.toolKey)).Add("project", string(facts)).
 		Add("places", b.r.env...).Add("tools", tools...)
 	for _, name := range slices.Sorted(maps.Keys(b.r.inputs)) {
 		switch {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/boardfile"
 	"github.com/boardsmith/boardsmith/internal/buildenv"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/projectfile"
@@ -51,7 +52,7 @@ func (b *Build) Complete(in *workdir.Tree) (*projectfile.Board, error) {
 	if name == "" {
 		return nil, nil
 	}
-	data, err := in.ReadSome(name, boards.MaxFileBytes+1)
+	data, err := in.ReadSome(name, boardfile.MaxFileBytes+1)
 	if workdir.IsMissing(err) {
 		// The folder may be a kept one.
 		return nil, failure.New(failure.Config, b.advice()+", or the part of the project that writes this file",

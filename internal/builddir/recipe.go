@@ -13,9 +13,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/buildenv"
+	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/internal/postlink"
 	"github.com/boardsmith/boardsmith/internal/workdir"
 )
@@ -30,8 +30,8 @@ type recipe struct {
 	values  []string            // of the user's variables in env that no outside inputs stand for
 	found   []buildenv.Identity // compiler and libraries, if only the build finds them: set by it
 	trees   map[string]string   // states of source trees outside of the project
-	toolKey cache.Key           // of the tools, the command and what is outside of the project
-	key     cache.Key           // of the whole, without found
+	toolKey cachekey.Key        // of the tools, the command and what is outside of the project
+	key     cachekey.Key        // of the whole, without found
 }
 
 // ReadInputs reads the inputs and identifies the tools.
@@ -199,8 +199,8 @@ func changes(before, after map[string]string) (names []string) {
 }
 
 // settings lists everything that determines the result of compiling, but for the inputs.
-func (b *Build) settings(r *recipe) *cache.KeyBuilder {
-	s := cache.NewKey("build v2")
+func (b *Build) settings(r *recipe) *cachekey.Builder {
+	s := cachekey.New("build v2")
 	for _, t := range r.tools {
 		s.Add("tool", t.Words()...)
 	}

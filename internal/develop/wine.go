@@ -11,7 +11,8 @@ import (
 
 // windowsPackages are the packages whose tests need no compiler, emulator or programmer.
 var windowsPackages = []string{
-	"./boards", "./cache", "./examples/samples", "./executor", "./failure", "./flasher", "./mlf", "./ndarray",
+	"./boards", "./cache", "./examples/samples", "./executor", "./failure", "./flasher", "./internal/faultimage",
+	"./internal/framing", "./internal/paramblob", "./internal/tvmrpc", "./internal/allocation", "./mlf", "./ndarray",
 	"./rpc", "./rpc/fault", "./transport",
 }
 

@@ -12,6 +12,8 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/allocation"
+	"github.com/boardsmith/boardsmith/internal/paramblob"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 )
@@ -93,9 +95,9 @@ type modelDevice struct {
 	longest     int64 // bytes of the longest message that the device must buffer as a whole
 	longestCall string
 
-	steps map[string][]mlf.WorkStep // workspace that functions allocate while they run
-	ran   map[string]bool           // calls that left the arena as it was: the function and the arena before
-	calls int                       // depth of nested calls of functions
+	steps map[string][]allocation.Step // workspace that functions allocate while they run
+	ran   map[string]bool              // calls that left the arena as it was: the function and the arena before
+	calls int                          // depth of nested calls of functions
 }
 
 func newModelDevice(sizes runtimeSizes, packet int64, log uint, place boards.Place) *modelDevice {
@@ -201,11 +203,11 @@ func (d *modelDevice) run(name string) {
 	taken := map[int]int64{}
 	for _, s := range d.steps[name] {
 		switch s.Kind {
-		case mlf.StepCall:
+		case allocation.StepCall:
 			d.run(s.Name)
-		case mlf.StepTake:
+		case allocation.StepTake:
 			taken[s.Piece] = d.arena.take(s.Bytes)
-		case mlf.StepGive:
+		case allocation.StepGive:
 			d.arena.give(taken[s.Piece])
 		}
 	}
@@ -287,7 +289,7 @@ func linkedParameters(g *mlf.GraphModel, m *mlf.Model) (map[int]bool, error) {
 		given[t.Name] = true
 	}
 	if m.Params != nil {
-		params, err := mlf.ParseParams(m.Params)
+		params, err := paramblob.Parse(m.Params)
 		if err != nil {
 			return nil, err
 		}
@@ -331,7 +333,7 @@ func (d *modelDevice) runAOT(m *mlf.Model) {
 		d.arena.take(bytes)
 	}
 	d.steps = maps.Clone(d.steps)
-	d.steps["run"] = []mlf.WorkStep{{Kind: mlf.StepCall, Name: m.RunFunction()}}
+	d.steps["run"] = []allocation.Step{{Kind: allocation.StepCall, Name: m.RunFunction()}}
 	d.call("run", nil)
 }
 
@@ -368,7 +370,7 @@ type ArenaNeed struct {
 	Packet int64  // bytes of the longest message
 	Call   string // the purpose of that message
 
-	workspace *mlf.Workspace
+	workspace *allocation.Workspace
 
 	pages map[uint]int64 // by the logarithm of their size
 	fixed int64          // bytes in addition to the pages
@@ -396,7 +398,7 @@ func needOf(class int, place boards.Place, a *mlf.Archive, m *mlf.Model, packet 
 		return ArenaNeed{}, failure.Errorf(failure.Internal, "no sizes of a runtime of %d bits", class)
 	}
 	n := ArenaNeed{pages: map[uint]int64{}, fixed: sizes.Manager}
-	n.workspace = a.Workspace(m)
+	n.workspace = allocation.Of(a, m)
 	for _, log := range pageLogs {
 		d := newModelDevice(sizes, packet, log, place)
 		d.steps = n.workspace.Steps

@@ -20,10 +20,11 @@ import (
 	"github.com/moby/sys/atomicwriter"
 
 	"github.com/boardsmith/boardsmith/boards"
-	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/blueprint"
+	"github.com/boardsmith/boardsmith/internal/boardfile"
 	"github.com/boardsmith/boardsmith/internal/buildenv"
+	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
 	"github.com/boardsmith/boardsmith/internal/firmware"
@@ -51,8 +52,8 @@ const (
 // File returns the path, in the folder of the build, of the file that a word of the command stands for.
 func (c Command) File(word string) string {
 	names := map[string]string{
-		boards.ELFWord: "linked.elf", boards.BinWord: "linked.bin", boards.HexWord: "linked.hex",
-		boards.OutBinWord: "out.bin", boards.OutHexWord: "out.hex",
+		boardfile.ELFWord: "linked.elf", boardfile.BinWord: "linked.bin", boardfile.HexWord: "linked.hex",
+		boardfile.OutBinWord: "out.bin", boardfile.OutHexWord: "out.hex",
 	}
 	return path.Join(c.Template.BuildFolder(), folderName, names[word])
 }
@@ -60,7 +61,7 @@ func (c Command) File(word string) string {
 // Program returns the path of the command's program: a file of the board's, or an installed one.
 func (c Command) Program() (string, error) {
 	name := c.Board.PostLink.Words[0]
-	if below, ok := strings.CutPrefix(name, boards.BoardWord+"/"); ok {
+	if below, ok := strings.CutPrefix(name, boardfile.BoardWord+"/"); ok {
 		return filepath.Join(c.Env.Dir, generator.Board, filepath.FromSlash(below)), nil
 	}
 	path, err := c.Env.Program(name, "")
@@ -73,7 +74,7 @@ func (c Command) Program() (string, error) {
 // Tool identifies the command's program, unless it is one of the project's inputs; nil if there is no command.
 func (c Command) Tool(ctx context.Context) ([]buildenv.Identity, error) {
 	post := c.Board.PostLink
-	if post.IsZero() || strings.HasPrefix(post.Words[0], boards.BoardWord) {
+	if post.IsZero() || strings.HasPrefix(post.Words[0], boardfile.BoardWord) {
 		return nil, nil
 	}
 	path, err := c.Program()
@@ -85,7 +86,7 @@ func (c Command) Tool(ctx context.Context) ([]buildenv.Identity, error) {
 }
 
 // AddTo adds the command, and the values of its variables, to what the build id depends on.
-func (c Command) AddTo(s *cache.KeyBuilder) {
+func (c Command) AddTo(s *cachekey.Builder) {
 	post := c.Board.PostLink
 	if post.IsZero() {
 		return
@@ -183,9 +184,9 @@ func (c Command) offer(t *workdir.Tree, linked []byte) error {
 	}
 	words := strings.Join(c.Board.PostLink.Words, "\n")
 	for word, form := range map[string]func() ([]byte, error){
-		boards.ELFWord: func() ([]byte, error) { return linked, nil },
-		boards.BinWord: func() ([]byte, error) { return Flat(loads) },
-		boards.HexWord: func() ([]byte, error) { return firmware.HEX(loads), nil },
+		boardfile.ELFWord: func() ([]byte, error) { return linked, nil },
+		boardfile.BinWord: func() ([]byte, error) { return Flat(loads) },
+		boardfile.HexWord: func() ([]byte, error) { return firmware.HEX(loads), nil },
 	} {
 		if !strings.Contains(words, word) {
 			continue
@@ -228,8 +229,9 @@ func Flat(loads []firmware.Segment) ([]byte, error) {
 
 // args returns the command's arguments, with their words replaced.
 func (c Command) args(folder string) (args []string, err error) {
-	words := []string{boards.BoardWord, generator.Board}
-	for _, word := range []string{boards.ELFWord, boards.BinWord, boards.HexWord, boards.OutBinWord, boards.OutHexWord} {
+	words := []string{boardfile.BoardWord, generator.Board}
+	for _, word := range []string{boardfile.ELFWord, boardfile.BinWord, boardfile.HexWord, boardfile.OutBinWord,
+		boardfile.OutHexWord} {
 		words = append(words, word, filepath.Join(folder, filepath.FromSlash(c.File(word))))
 	}
 	for _, word := range c.Board.PostLink.Words[1:] {
@@ -301,7 +303,7 @@ func (c Command) written(t *workdir.Tree) ([]firmware.Segment, error) {
 	case len(data) > maxWritten:
 		return nil, fmt.Errorf("%s is larger than %d MiB", name, maxWritten>>20)
 	}
-	if word == boards.OutHexWord {
+	if word == boardfile.OutHexWord {
 		loads, err := firmware.ParseHEX(data)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)

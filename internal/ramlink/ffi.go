@@ -53,18 +53,18 @@ func (l *Linker) packed(ctx context.Context, o Operators) (Operators, []File, er
 // ffiFiles returns the headers that operators with this ABI include, and the sources linked with them.
 func ffiFiles() (headers, sources []File, err error) {
 	const include = "candidate/include"
-	err = fs.WalkDir(crt.FFI, include, func(name string, d fs.DirEntry, err error) error {
+	err = fs.WalkDir(crt.Sources.FFI, include, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		data, err := fs.ReadFile(crt.FFI, name)
+		data, err := fs.ReadFile(crt.Sources.FFI, name)
 		headers = append(headers, File{strings.TrimPrefix(name, include+"/"), data})
 		return err
 	})
 	if err != nil {
 		return nil, nil, err
 	}
-	data, err := fs.ReadFile(crt.FFI, "candidate/ffi.c")
+	data, err := fs.ReadFile(crt.Sources.FFI, "candidate/ffi.c")
 	return headers, []File{{"boardsmith_ffi.c", data}}, err
 }
 

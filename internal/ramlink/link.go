@@ -24,6 +24,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/internal/buildenv"
+	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/files/scratch"
 	"github.com/boardsmith/boardsmith/internal/firmware"
@@ -107,7 +108,7 @@ func New(ctx context.Context, s Setting) (*Linker, error) {
 	if err := l.askLinker(ctx, s.Compiler, s.words(steps.Link)); err != nil {
 		return nil, err
 	}
-	if l.own, err = l.compileOwn(ctx, File{"shim.c", crt.Shim}); err != nil {
+	if l.own, err = l.compileOwn(ctx, File{"shim.c", crt.Sources.Shim}); err != nil {
 		return nil, err
 	}
 	libc, err := l.libc(ctx)
@@ -339,7 +340,7 @@ func writeAll(dir string, files []File) error {
 // objects compiles the C files in dir, in one run of the compiler, unless the cache has what they make.
 func (l *Linker) objects(ctx context.Context, dir string, o Operators) (objects []File, err error) {
 	var sources, words []string
-	facts := cache.NewKey("operators v3").Add("made with", l.about...).Add("flags", o.Flags...)
+	facts := cachekey.New("operators v3").Add("made with", l.about...).Add("flags", o.Flags...)
 	for _, f := range o.Files {
 		switch path.Ext(f.Name) {
 		case ".o":

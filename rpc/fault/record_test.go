@@ -41,7 +41,9 @@ func checkFailed() *Record {
 func TestRecordSurvivesEncoding(t *testing.T) {
 	for _, want := range []*Record{busFault(), riscvFault(), checkFailed()} {
 		got, err := ParseRecord(want.Append(nil))
-		must(t, err)
+		if err != nil {
+			t.Fatal(err)
+		}
 		if len(want.Stack) == 0 {
 			want.Stack, got.Stack = nil, nil
 		}
@@ -51,7 +53,9 @@ func TestRecordSurvivesEncoding(t *testing.T) {
 	}
 	big := &Record{WordBytes: 4, Stack: make([]byte, 1<<17), Message: "why"}
 	got, err := ParseRecord(big.Append([]byte("before"))[6:])
-	must(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if got.Message != "why" || len(got.Stack) < 60000 {
 		t.Errorf("of a large record %q and %d bytes of stack are left", got.Message, len(got.Stack))
 	}

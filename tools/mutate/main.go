@@ -47,6 +47,7 @@ var suites = []suite{
 		goTest("./project", "TestEveryArchive|TestFaults|TestOperatorFault|TestStuckMainLoop|TestFill"),
 	}},
 	{sources: "transport/*.go", packages: []string{"transport", "rpc"}},
+	{sources: "internal/framing/*.go", packages: []string{"internal/framing", "transport", "rpc"}},
 	{sources: "internal/tvmrpc/*.go", packages: []string{"internal/tvmrpc", "rpc", "serve"}},
 	{sources: "rpc/*.go", packages: []string{"rpc", "executor", "device", "project"}},
 	{sources: "cache/*.go", packages: []string{"cache", "project", "device"}},
@@ -68,6 +69,7 @@ var suites = []suite{
 	{sources: "internal/fit/*.go", packages: []string{"internal/fit", "project"}},
 	{sources: "internal/stackdepth/*.go", packages: []string{"internal/stackdepth", "project"}},
 	{sources: "rpc/fault/*.go", packages: []string{"rpc/fault", "rpc", "device", "project"}},
+	{sources: "internal/faultimage/*.go", packages: []string{"internal/faultimage", "device", "project"}},
 	{sources: "internal/desk/*.go", packages: []string{"internal/desk", "device"}},
 	{sources: "internal/firmware/*.go", packages: []string{"internal/firmware", "device", "project"}},
 }

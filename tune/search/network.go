@@ -16,6 +16,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/tensorlist"
 	"github.com/boardsmith/boardsmith/internal/timegate"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
@@ -67,7 +68,7 @@ func Flags(ctx context.Context, dir string, desk *device.Desk, places []string, 
 	if err != nil {
 		return nil, err
 	}
-	want, err := mlf.Assign("output", m.Outputs, m.Inputs, n.Want)
+	want, err := tensorlist.Assign("output", m.Outputs, m.Inputs, n.Want)
 	if err != nil {
 		return nil, err
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/boardfile"
 	"github.com/boardsmith/boardsmith/internal/gitfolder"
 )
 
@@ -56,17 +57,17 @@ func DigestOf(b *boards.Board) string {
 		digestFile(h, s.Dir, s.Name)
 	}
 	for _, s := range b.Include {
-		digestFolder(h, s, boards.IsHeader)
+		digestFolder(h, s, boardfile.IsHeader)
 	}
 	for _, s := range b.Libraries {
-		if boards.IsPath(s.Name) {
+		if boardfile.IsPath(s.Name) {
 			digestFolder(h, s, func(string) bool { return true })
 		}
 	}
-	for _, name := range boards.FilesIn(b.PostLink.Words) {
+	for _, name := range boardfile.FilesIn(b.PostLink.Words) {
 		digestFile(h, b.PostLink.Dir, name)
 	}
-	for _, name := range boards.FilesIn(b.Link.Args) {
+	for _, name := range boardfile.FilesIn(b.Link.Args) {
 		digestFile(h, b.Link.Dir, name)
 	}
 	return hex.EncodeToString(h.Sum(nil)[:8])
@@ -77,7 +78,7 @@ func digestFile(h hash.Hash, dir, name string) {
 	if dir == "" || name == "" {
 		return // a shipped board's, or none
 	}
-	data, mode, err := boards.ReadBeside(dir, name)
+	data, mode, err := boardfile.ReadBeside(dir, name)
 	if err != nil {
 		fmt.Fprintf(h, "%q is not here\n", name)
 		return
@@ -90,7 +91,7 @@ func digestFolder(h hash.Hash, folder boards.Source, wanted func(string) bool) {
 	if folder.Dir == "" {
 		return
 	}
-	names, err := boards.FilesBeside(folder.Dir, folder.Name, wanted)
+	names, err := boardfile.FilesBeside(folder.Dir, folder.Name, wanted)
 	if err != nil {
 		fmt.Fprintf(h, "%q is not here\n", folder.Name)
 	}

@@ -32,7 +32,7 @@ func (r *run) units(ctx context.Context, found *Result) error {
 		return err
 	}
 	for _, name := range unitTests[:r.times(len(unitTests), shortUnitTests)] {
-		text, err := crt.Tests.ReadFile("test/test_" + name + ".c")
+		text, err := crt.Sources.Tests.ReadFile("test/test_" + name + ".c")
 		if err == nil {
 			err = r.unit(ctx, name, text, found)
 		}
@@ -99,14 +99,14 @@ func unitArchive(name string, text []byte) (*mlf.Archive, error) {
 		sources[path.Base(file)] = data
 		return nil
 	}
-	err := fs.WalkDir(crt.FS, "src", func(file string, d fs.DirEntry, err error) error {
+	err := fs.WalkDir(crt.Sources.Runtime, "src", func(file string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || strings.Contains(file, "graph_executor") {
 			return err
 		}
-		return read(crt.FS, file)
+		return read(crt.Sources.Runtime, file)
 	})
 	for _, file := range []string{"platform.h", "timer.h"} {
-		err = errors.Join(err, read(crt.Tests, "test/"+file))
+		err = errors.Join(err, read(crt.Sources.Tests, "test/"+file))
 	}
 	if err != nil {
 		return nil, err

@@ -18,7 +18,7 @@ import (
 // TestUnitArchives packs each file of tests: nothing of the second runtime has a name of the first one's.
 func TestUnitArchives(t *testing.T) {
 	for _, name := range unitTests {
-		text, err := crt.Tests.ReadFile("test/test_" + name + ".c")
+		text, err := crt.Sources.Tests.ReadFile("test/test_" + name + ".c")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,7 +58,7 @@ func TestWrongUnitTest(t *testing.T) {
 	if !drawn.InFull() {
 		t.Skip("in full tests only: it compiles the runtime")
 	}
-	text, err := crt.Tests.ReadFile("test/test_registry.c")
+	text, err := crt.Sources.Tests.ReadFile("test/test_registry.c")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,8 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/cli/console"
+	"github.com/boardsmith/boardsmith/internal/spelling"
+	"github.com/boardsmith/boardsmith/internal/tensorlist"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 )
@@ -45,9 +47,9 @@ func ReadArrays(path string, names map[string]string, m *mlf.Model) ([]ndarray.N
 	}
 	given := map[int]bool{}
 	for _, a := range arrays {
-		i, err := mlf.Lookup("input", m.Inputs, a.Name)
+		i, err := tensorlist.Lookup("input", m.Inputs, a.Name)
 		if err != nil {
-			next := cmp.Or(mlf.Nearest(a.Name, []string{m.Inputs[0].Name}),
+			next := cmp.Or(spelling.Nearest(a.Name, []string{m.Inputs[0].Name}),
 				fmt.Sprintf("INPUT='%s %s=%s' takes it for this input", path, m.Inputs[0].Name, a.Name))
 			return nil, failure.New(failure.Config, next, "INPUT %s: %w", path, err)
 		}

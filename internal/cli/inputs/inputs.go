@@ -19,6 +19,7 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/examples/samples"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/boardfile"
 	"github.com/boardsmith/boardsmith/internal/boardsmithjson"
 	"github.com/boardsmith/boardsmith/internal/cli/console"
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
@@ -59,7 +60,7 @@ type Inputs struct {
 	Libraries         []string
 	LibrariesExplicit bool
 	Options           boards.Options
-	BoardOptions      map[string]boards.Options // explicit ones, as boards.ParseBoardOptions returns
+	BoardOptions      map[string]boards.Options // explicit ones, as ParseBoardOptions returns
 	OptionsExplicit   bool
 	Library           bool // APP is Library; Project is then the library's folder
 
@@ -197,7 +198,7 @@ func (in *Inputs) readOptions(s Source, named boardsmithjson.Choice) (separate b
 	if separate.Place = strings.Join(places, ","); separate.Place != "" {
 		words = append(words, "place="+separate.Place)
 	}
-	in.BoardOptions, err = boards.ParseBoardOptions(words)
+	in.BoardOptions, err = ParseBoardOptions(words)
 	in.Options = in.BoardOptions[""]
 	return separate, err
 }
@@ -272,7 +273,7 @@ func (in *Inputs) folder() (string, error) {
 	case in.isStandalone():
 		name += "." + boards.Standalone
 	}
-	return filepath.Join("build", boards.FileName(in.BoardName()), name), nil
+	return filepath.Join("build", boardfile.FileName(in.BoardName()), name), nil
 }
 
 // Archives returns the paths of the archives whose models become one folder: those of MODEL, which commas separate, or

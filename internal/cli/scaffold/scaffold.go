@@ -22,6 +22,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	ownfirmware "github.com/boardsmith/boardsmith/examples/own-firmware"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/boardfile"
 	"github.com/boardsmith/boardsmith/templates"
 )
 
@@ -59,7 +60,7 @@ func Board(folder, name, from string, path []string) ([]string, error) {
 		return nil, failure.Errorf(failure.Config, "board %s: %w", from, err)
 	}
 	for _, name := range names {
-		data, mode, err := boards.ReadBeside(dir, name)
+		data, mode, err := boardfile.ReadBeside(dir, name)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			continue // of the template
@@ -89,18 +90,18 @@ func beside(text []byte, dir string) (names []string, err error) {
 		add(s.Name)
 	}
 	add(b.LinkerScript.Name, b.Startup.Name)
-	add(boards.FilesIn(slices.Concat(b.PostLink.Words, b.Link.Args))...)
+	add(boardfile.FilesIn(slices.Concat(b.PostLink.Words, b.Link.Args))...)
 	walk := func(folder string, wanted func(string) bool) error {
-		files, err := boards.FilesBeside(dir, folder, wanted)
+		files, err := boardfile.FilesBeside(dir, folder, wanted)
 		add(files...)
 		return err
 	}
 	var errs []error
 	for _, f := range b.Include {
-		errs = append(errs, walk(f.Name, boards.IsHeader))
+		errs = append(errs, walk(f.Name, boardfile.IsHeader))
 	}
 	for _, l := range b.Libraries {
-		if boards.IsPath(l.Name) {
+		if boardfile.IsPath(l.Name) {
 			errs = append(errs, walk(l.Name, func(string) bool { return true }))
 		}
 	}

@@ -13,8 +13,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/boardfile"
 	"github.com/boardsmith/boardsmith/internal/cli/inputs"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
@@ -272,7 +272,7 @@ func candidateID(path, kind string, kinds []string) string {
 	if len(kinds) == 1 {
 		return candidateName(path)
 	}
-	return candidateName(path) + "@" + boards.FileName(kind)
+	return candidateName(path) + "@" + boardfile.FileName(kind)
 }
 
 func candidateName(path string) string {

@@ -15,8 +15,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/boardfile"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/serve"
 	"github.com/boardsmith/boardsmith/tune"
@@ -127,7 +127,7 @@ func (t *Job) servedBoards() (all []*served, err error) {
 	}
 	tracker := t.Env("TRACKER")
 	for i, word := range words {
-		name := boards.FileName(word)
+		name := boardfile.FileName(word)
 		if tracker != "" {
 			keys[i] = cmp.Or(keys[i], strings.NewReplacer(":", "-", " ", "-").Replace(name))
 		}

@@ -71,6 +71,12 @@ func Ended(t *testing.T, calls Calls) {
 	run(t, calls, 0)
 }
 
+// EndedCalls runs each call with contexts that have already ended, whatever the package exports.
+func EndedCalls(t *testing.T, calls Calls) {
+	t.Helper()
+	run(t, calls, 0)
+}
+
 // Waiting runs calls that would wait indefinitely, with contexts that end meanwhile.
 func Waiting(t *testing.T, calls Calls) {
 	t.Helper()

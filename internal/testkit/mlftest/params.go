@@ -16,7 +16,7 @@ const (
 	cpu         uint64 = 1 // DLDevice {1, 0} as one little-endian word
 )
 
-// EncodeParams writes a blob of named arrays, in their order, which mlf.ParseParams reads.
+// EncodeParams writes a blob of named arrays, in their order, which paramblob.Parse reads.
 func EncodeParams(params []ndarray.Named) ([]byte, error) {
 	le := binary.LittleEndian
 	out := le.AppendUint64(nil, paramsMagic)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/boardsmith/boardsmith/internal/framing"
 	"github.com/boardsmith/boardsmith/transport"
 )
 
@@ -16,8 +17,8 @@ type Device struct {
 	link   transport.Link
 	nonce  byte
 	id     [2]byte // zero: no session
-	framer transport.Framer
-	un     transport.Unframer
+	framer framing.Framer
+	un     framing.Unframer
 	in     []byte
 	buf    [4096]byte
 }
@@ -107,9 +108,9 @@ func (d *Device) next(ctx context.Context) ([]byte, error) {
 		n, event := d.un.Next(d.in)
 		d.in = d.in[n:]
 		switch event {
-		case transport.Frame:
+		case framing.Frame:
 			return d.un.Payload(), nil
-		case transport.NeedMore:
+		case framing.NeedMore:
 			n, err := d.link.Read(ctx, d.buf[:])
 			if err != nil {
 				return nil, err

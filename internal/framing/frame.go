@@ -1,18 +1,19 @@
-// This file encodes frames.
-
-package transport
+// Package framing encodes and decodes the frames of the protocol on lossy links (wire.md §1).
+//
+// It sends and receives nothing: package transport has sessions.
+package framing
 
 import (
 	"bytes"
 	"encoding/binary"
 )
 
-// The bytes with a meaning in the framing (wire.md §1.1). All but escape are ordinary unless an escape precedes
+// The bytes with a meaning in the framing (wire.md §1.1). All but Escape are ordinary unless an Escape precedes
 // them.
 const (
-	escape     = 0xff
+	Escape     = 0xff
 	nop        = 0xfe
-	frameStart = 0xfd
+	FrameStart = 0xfd
 )
 
 // A Framer encodes messages as frames: ff fd, the length, the payload, a CRC-16, with each data byte ff doubled
@@ -21,8 +22,8 @@ type Framer struct {
 	running bool
 }
 
-// reset makes the next frame begin with the reset nop, as required after a write that failed within a frame.
-func (f *Framer) reset() { f.running = false }
+// Reset makes the next frame begin with the reset nop, as required after a write that failed within a frame.
+func (f *Framer) Reset() { f.running = false }
 
 // Append appends one frame to dst and returns the extended slice. The payload is the concatenation of parts and
 // must be shorter than 4 GiB. It allocates only if dst is too small.
@@ -39,7 +40,7 @@ func (f *Framer) Append(dst []byte, parts ...[]byte) []byte {
 	binary.LittleEndian.PutUint32(field[:], uint32(size))
 
 	start := len(dst)
-	dst = append(dst, escape, frameStart)
+	dst = append(dst, Escape, FrameStart)
 	dst = appendEscaped(dst, field[:4])
 	crc := crcUpdate(0xffff, dst[start:])
 	for _, p := range parts {
@@ -65,12 +66,12 @@ func appendPayload(dst, p []byte, crc uint16) ([]byte, uint16) {
 // appendEscaped appends p with every ff doubled.
 func appendEscaped(dst, p []byte) []byte {
 	for {
-		i := bytes.IndexByte(p, escape)
+		i := bytes.IndexByte(p, Escape)
 		if i < 0 {
 			return append(dst, p...)
 		}
 		dst = append(dst, p[:i+1]...)
-		dst = append(dst, escape)
+		dst = append(dst, Escape)
 		p = p[i+1:]
 	}
 }

@@ -1,4 +1,4 @@
-package fault
+package faultimage
 
 import (
 	"debug/elf"
@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/internal/firmware"
+	"github.com/boardsmith/boardsmith/rpc/fault"
 )
 
 // inlining is a source of functions that are inlined into each other, with blocks of their own, and of one that is left
@@ -69,7 +70,7 @@ func TestFramesMatchAddr2line(t *testing.T) {
 			f, err := elf.Open(filepath.Join(dir, "a.elf"))
 			must(t, err)
 			defer f.Close()
-			p, err := ReadImage(f, firmware.Landmarks{Folders: firmware.Folders{Model: "model", Runtime: "crt"}})
+			p, err := Read(f, firmware.Landmarks{Folders: firmware.Folders{Model: "model", Runtime: "crt"}})
 			must(t, err)
 			compareAddresses(t, p, tool, filepath.Join(dir, "a.elf"))
 			checkOperator(t, p)
@@ -139,8 +140,8 @@ func checkOperator(t *testing.T, p *Image) {
 	for n := 0; n < 16 && !afterThumbCall(p, back); n++ {
 		back += 2
 	}
-	rec := Record{
-		Arch: ArchCortexM, WordBytes: 4, PCValid: true, SPValid: true, SP: 0x20000000, PC: at["outer"], LR: back + 1,
+	rec := fault.Record{
+		Arch: fault.ArchCortexM, WordBytes: 4, PCValid: true, SPValid: true, SP: 0x20000000, PC: at["outer"], LR: back + 1,
 	}
 	e := p.Explain(&rec, "")
 	if e.Operator != "outer" || len(e.Frames) < 2 || e.Frames[len(e.Frames)-1].Function != "main" {

@@ -1,26 +1,29 @@
-// This file computes from a model's code how much memory each function allocates while it runs (crt_abi.md §6).
-
-package mlf
+// Package allocation computes from a model's code how much memory each function allocates while it runs
+// (crt_abi.md §6).
+//
+// It adds nothing up: package fit does.
+package allocation
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/boardsmith/boardsmith/mlf"
 )
 
 // A Workspace is the memory that a model's functions allocate while they run.
 type Workspace struct {
 	// What functions allocate, free and call, in the order of their code. A function that is not in it allocates nothing.
-	Steps map[string][]WorkStep
+	Steps map[string][]Step
 
 	// Reasons why a run may need more than Steps show; none if all code was understood. They are sorted.
 	Doubts []Doubt
 }
 
-// A StepKind is the kind of a WorkStep.
+// A StepKind is the kind of a Step.
 type StepKind int
 
 // The kinds of steps.
@@ -30,8 +33,8 @@ const (
 	StepCall                 // calls a function of Workspace.Steps
 )
 
-// A WorkStep is one memory operation of a function.
-type WorkStep struct {
+// A Step is one memory operation of a function.
+type Step struct {
 	Kind  StepKind
 	Bytes int64  // StepTake: at least 0
 	Piece int    // StepTake, StepGive: the number of what is allocated or freed, from 1 on in each function
@@ -64,26 +67,15 @@ func (w *Workspace) Unsure(kinds ...DoubtKind) (texts []string) {
 	return texts
 }
 
-// RunFunction returns the function that runs an ahead-of-time model.
-func (m *Model) RunFunction() string {
-	switch {
-	case m.Entry != "":
-		return m.Entry
-	case m.Header != nil:
-		return "tvmgen_" + m.Header.Name + "_run"
-	}
-	return m.Prefix() + "_run"
-}
-
 // called returns the functions that the device's caller starts.
-func (m *Model) called() (names []string) {
+func called(m *mlf.Model) (names []string) {
 	switch m.Executor {
-	case AOT:
+	case mlf.AOT:
 		return []string{m.RunFunction()}
-	case Graph:
-		if g, err := ParseGraph(m.Graph); err == nil {
+	case mlf.Graph:
+		if g, err := mlf.ParseGraph(m.Graph); err == nil {
 			for _, n := range g.Nodes {
-				if n.Func != "" && n.Func != Nop {
+				if n.Func != "" && n.Func != mlf.Nop {
 					names = append(names, n.Func)
 				}
 			}
@@ -108,23 +100,23 @@ var otherTakes = []string{
 
 // A workspaceReader reads the code of one model.
 type workspaceReader struct {
-	model     *Model
+	model     *mlf.Model
 	texts     []*cText
 	functions map[string]*cFunction
 	where     map[string]string // function → its file
 	constants map[string]string // of all files; "" if they differ
 	several   map[string]bool   // functions with more than one definition
-	steps     map[string][]WorkStep
+	steps     map[string][]Step
 	indirect  []string // functions whose address or name is used
 	doubts    map[Doubt]bool
 }
 
-// Workspace computes what the model's functions allocate. It reads sources; of objects, it uses the metadata. What it
+// Of computes what the model's functions allocate. It reads sources; of objects, it uses the metadata. What it
 // does not understand is a doubt.
-func (a *Archive) Workspace(m *Model) *Workspace {
+func Of(a *mlf.Archive, m *mlf.Model) *Workspace {
 	r := &workspaceReader{
 		model: m, functions: map[string]*cFunction{}, where: map[string]string{}, constants: map[string]string{},
-		several: map[string]bool{}, steps: map[string][]WorkStep{}, doubts: map[Doubt]bool{},
+		several: map[string]bool{}, steps: map[string][]Step{}, doubts: map[Doubt]bool{},
 	}
 	if files := slices.Concat(m.Sources, m.Headers); slices.ContainsFunc(files, allocates) {
 		for _, f := range files {
@@ -133,7 +125,7 @@ func (a *Archive) Workspace(m *Model) *Workspace {
 		r.readFunctions()
 		r.checkTexts()
 	}
-	a.readObjects(r)
+	r.readObjects(a.ListedWorkspace(m))
 	r.checkCalls()
 	w := &Workspace{Steps: r.steps, Doubts: slices.Collect(maps.Keys(r.doubts))}
 	slices.SortFunc(w.Doubts, func(x, y Doubt) int { return strings.Compare(x.Text, y.Text) })
@@ -141,7 +133,7 @@ func (a *Archive) Workspace(m *Model) *Workspace {
 }
 
 // allocates reports whether a function of the file may allocate.
-func allocates(f File) bool {
+func allocates(f mlf.File) bool {
 	return slices.ContainsFunc(append(otherTakes, takePrefix, "\\\n", "\\\r\n", "##"), // a name may be composed
 		func(word string) bool { return bytes.Contains(f.Data, []byte(word)) })
 }
@@ -228,7 +220,7 @@ func (r *workspaceReader) checkCalls() {
 			delete(r.steps, name)
 			continue
 		}
-		r.steps[name] = slices.DeleteFunc(steps, func(s WorkStep) bool { return s.Kind == StepCall && !takers[s.Name] })
+		r.steps[name] = slices.DeleteFunc(steps, func(s Step) bool { return s.Kind == StepCall && !takers[s.Name] })
 	}
 	for _, name := range r.indirect {
 		if takers[name] {
@@ -236,14 +228,14 @@ func (r *workspaceReader) checkCalls() {
 		}
 	}
 	reached := map[string]bool{}
-	for _, name := range r.model.called() {
+	for _, name := range called(r.model) {
 		r.reach(name, reached, map[string]bool{})
 		if len(takers) > 0 && len(r.texts) > 0 && r.functions[name] == nil && !r.inObject(name) {
 			r.doubt(DoubtCode, "function %s not found in the sources, of which others allocate", name)
 		}
 	}
 	for name, steps := range r.steps {
-		takes := slices.ContainsFunc(steps, func(s WorkStep) bool { return s.Kind == StepTake })
+		takes := slices.ContainsFunc(steps, func(s Step) bool { return s.Kind == StepTake })
 		if takes && !reached[name] {
 			r.doubt(DoubtCode, "%s allocates: its callers are unknown", r.place(name))
 		}
@@ -254,7 +246,7 @@ func (r *workspaceReader) checkCalls() {
 }
 
 func (r *workspaceReader) inObject(function string) bool {
-	return slices.ContainsFunc(r.model.Objects, func(f File) bool {
+	return slices.ContainsFunc(r.model.Objects, func(f mlf.File) bool {
 		o, err := f.Info()
 		return err == nil && slices.Contains(o.Defined, function)
 	})
@@ -319,7 +311,7 @@ func (r *workspaceReader) place(function string) string {
 }
 
 // readObjects adds what the metadata lists for functions in objects.
-func (a *Archive) readObjects(r *workspaceReader) {
+func (r *workspaceReader) readObjects(listed map[string]int64) {
 	takers := r.takers()
 	for _, f := range r.model.Objects {
 		o, err := f.Info()
@@ -334,59 +326,22 @@ func (a *Archive) readObjects(r *workspaceReader) {
 			case slices.Contains(otherTakes, name):
 				r.doubt(DoubtCode, "object %s calls %s", f.Name, name)
 			case name != takeFunction:
-			case a.metadataWorkspace(r, o.Defined):
-				r.doubt(DoubtObject, "object %s is not read: %s lists how much it allocates", f.Name, metadataFile)
+			case r.addListed(listed, o.Defined):
+				r.doubt(DoubtObject, "object %s is not read: metadata.json lists how much it allocates", f.Name)
 			default:
-				r.doubt(DoubtCode, "object %s allocates, and %s does not list how much", f.Name, metadataFile)
+				r.doubt(DoubtCode, "object %s allocates, and metadata.json does not list how much", f.Name)
 			}
 		}
 	}
 }
 
-// rawFunctions is the metadata of a full model's operators.
-type rawFunctions struct {
-	Functions struct {
-		Operators []struct {
-			Name      string `json:"function_name"`
-			Workspace []struct {
-				Bytes int64 `json:"workspace_size_bytes"`
-			} `json:"workspace"`
-		} `json:"operator_functions"`
-	} `json:"functions"`
-}
-
-// metadataWorkspace adds what the metadata lists for these functions of an object, and for the function that runs the
-// model. It reports whether that is any memory.
-func (a *Archive) metadataWorkspace(r *workspaceReader, defined []string) (listed bool) {
-	take := func(name string, bytes int64) {
-		if bytes > 0 && slices.Contains(defined, name) {
-			listed = true
-			r.steps[name] = []WorkStep{{Kind: StepTake, Bytes: bytes, Piece: 1}, {Kind: StepGive, Piece: 1}}
+// addListed adds what the metadata lists for these functions of an object, and reports whether that is any memory.
+func (r *workspaceReader) addListed(listed map[string]int64, defined []string) (found bool) {
+	for _, name := range defined {
+		if bytes := listed[name]; bytes > 0 {
+			found = true
+			r.steps[name] = []Step{{Kind: StepTake, Bytes: bytes, Piece: 1}, {Kind: StepGive, Piece: 1}}
 		}
 	}
-	m := r.model
-	f := a.Find(metadataFile)
-	var raw rawMetadata
-	if f == nil || json.Unmarshal(f.Data, &raw) != nil {
-		return false
-	}
-	model := &raw.rawModel
-	if named := raw.Modules[m.Name]; named != nil {
-		model = named
-	}
-	var memory rawFunctions
-	if json.Unmarshal(model.Memory, &memory) != nil {
-		return false // the metadata of a single operator has another form, without these numbers
-	}
-	for _, o := range memory.Functions.Operators {
-		var bytes int64 // on all devices
-		for _, w := range o.Workspace {
-			bytes += min(max(w.Bytes, 0), mostBytes)
-		}
-		take(o.Name, bytes)
-	}
-	if m.Executor == AOT { // of an object's main function, no call is known: its figure includes the operators'
-		take(m.Prefix()+mainSuffix, m.Workspace)
-	}
-	return listed
+	return found
 }

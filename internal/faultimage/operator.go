@@ -1,18 +1,20 @@
 // This file finds the operator in a call chain.
 
-package fault
+package faultimage
 
 import (
 	"debug/elf"
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/boardsmith/boardsmith/rpc/fault"
 )
 
 // Explain returns the call chain at the fault, and the operator in it. called is the name of the function that the host
 // called, or "" if unknown. Frames whose stack is not in the record are omitted.
-func (m *Image) Explain(rec *Record, called string) Explanation {
-	e := Explanation{Frames: m.frames(rec)}
+func (m *Image) Explain(rec *fault.Record, called string) fault.Explanation {
+	e := fault.Explanation{Frames: m.frames(rec)}
 	e.Operator = m.operatorIn(e.Frames)
 	if m.isOperator(called) {
 		e.Operator = called
@@ -23,7 +25,7 @@ func (m *Image) Explain(rec *Record, called string) Explanation {
 // operatorIn returns the model's operator in a call chain: the outermost function of the model's sources, except
 // the functions that run the whole model. It returns "" if the chain ends before a caller of operators (the runtime
 // or such a function): the outermost function found may then be a callee of the operator.
-func (m *Image) operatorIn(frames []Frame) string {
+func (m *Image) operatorIn(frames []fault.Frame) string {
 	for i, f := range slices.Backward(frames) {
 		if !m.inOperator(f) || f.Guessed {
 			continue
@@ -37,26 +39,26 @@ func (m *Image) operatorIn(frames []Frame) string {
 }
 
 // inOperator reports whether a frame belongs to an operator or to code that operators call.
-func (m *Image) inOperator(f Frame) bool {
+func (m *Image) inOperator(f fault.Frame) bool {
 	return m.folders.InModel(f.File) && f.Function != "" && !runsModel(f)
 }
 
 // runsModel reports, by its name, whether a function runs all operators of a model. In the embedded C interface, it is
 // run in tvm_<model>.c.
-func runsModel(f Frame) bool {
+func runsModel(f fault.Frame) bool {
 	return strings.HasSuffix(f.Function, "__tvm_main__") || strings.HasSuffix(f.Function, "_run") ||
 		f.Function == "run" && strings.HasPrefix(path.Base(f.File), "tvm_")
 }
 
 // callsOperators reports whether a frame's function calls operators.
-func (m *Image) callsOperators(f Frame) bool {
+func (m *Image) callsOperators(f fault.Frame) bool {
 	return !f.Guessed && (m.folders.InRuntime(f.File) || m.folders.InModel(f.File) && runsModel(f))
 }
 
 // isOperator reports whether the model has an operator of that name.
 func (m *Image) isOperator(name string) bool {
 	return slices.ContainsFunc(m.functions, func(s elf.Symbol) bool {
-		frames := []Frame(nil)
+		frames := []fault.Frame(nil)
 		if name != "" && s.Name == name {
 			frames = m.FramesAt(s.Value)
 		}

@@ -1,6 +1,6 @@
 // This file decodes frames.
 
-package transport
+package framing
 
 import (
 	"bytes"
@@ -115,7 +115,7 @@ func (u *Unframer) step(p []byte) (int, Event) {
 // hunt skips bytes up to and including a frame's start.
 func (u *Unframer) hunt(p []byte) int {
 	if !u.escaped {
-		i := bytes.IndexByte(p, escape)
+		i := bytes.IndexByte(p, Escape)
 		if i < 0 {
 			return len(p)
 		}
@@ -123,9 +123,9 @@ func (u *Unframer) hunt(p []byte) int {
 		return i + 1
 	}
 	switch p[0] {
-	case frameStart:
+	case FrameStart:
 		u.start()
-	case escape: // this byte may begin a start
+	case Escape: // this byte may begin a start
 	default:
 		u.escaped = false
 	}
@@ -155,12 +155,12 @@ func (u *Unframer) takeRun(p []byte) int {
 	for p = p[:min(len(p), block)]; ; {
 		rest := p[n:]
 		run := rest[:min(len(rest), u.size-len(u.buf))]
-		i := bytes.IndexByte(run, escape)
+		i := bytes.IndexByte(run, Escape)
 		if i < 0 {
 			u.buf = append(u.buf, run...)
 			return n + len(run)
 		}
-		if i+1 >= len(rest) || rest[i+1] != escape {
+		if i+1 >= len(rest) || rest[i+1] != Escape {
 			u.buf = append(u.buf, run[:i]...)
 			return n + i
 		}
@@ -175,7 +175,7 @@ func (u *Unframer) take(p []byte) (int, Event) {
 		return 1, u.takeEscaped(p[0])
 	}
 	run := p[:min(len(p), u.needed())]
-	i := bytes.IndexByte(run, escape)
+	i := bytes.IndexByte(run, Escape)
 	if i < 0 {
 		u.store(run)
 		return len(run), NeedMore
@@ -188,12 +188,12 @@ func (u *Unframer) take(p []byte) (int, Event) {
 // takeEscaped takes the byte after an ff.
 func (u *Unframer) takeEscaped(b byte) Event {
 	switch b {
-	case escape:
+	case Escape:
 		u.escaped = false
-		u.store([]byte{escape})
+		u.store([]byte{Escape})
 	case nop:
 		u.escaped = false
-	case frameStart:
+	case FrameStart:
 		u.start()
 		return Abandoned
 	default:
@@ -256,8 +256,8 @@ func (u *Unframer) endFrame() Event {
 	return BadCRC
 }
 
-// abandon drops the current frame, because no more data arrives.
-func (u *Unframer) abandon() Event {
+// Abandon drops the current frame, because no more data arrives.
+func (u *Unframer) Abandon() Event {
 	u.drop()
 	return Silence
 }

@@ -1,11 +1,13 @@
 // This file unwinds the call chain.
 
-package fault
+package faultimage
 
 import (
 	"debug/elf"
 	"encoding/binary"
 	"maps"
+
+	"github.com/boardsmith/boardsmith/rpc/fault"
 )
 
 // A machine describes a processor for unwinding: DWARF's numbers of registers.
@@ -46,7 +48,7 @@ func (s stackPart) read(addr uint64) (uint64, bool) {
 }
 
 // frames returns the call chain, innermost first.
-func (m *Image) frames(rec *Record) []Frame {
+func (m *Image) frames(rec *fault.Record) []fault.Frame {
 	proc, ok := machines[m.file.Machine]
 	if !ok || rec.WordBytes != m.calls.word {
 		return nil
@@ -73,9 +75,9 @@ func (m *Image) frames(rec *Record) []Frame {
 
 // stackAt returns the address of the recorded stack: the one that a process records; else sp or, if sp is below a
 // stack by at most a frame (bare.h), the stack's lowest address.
-func (m *Image) stackAt(rec *Record) uint64 {
+func (m *Image) stackAt(rec *fault.Record) uint64 {
 	const maxFrame, maxStack = 1 << 20, 64 << 10
-	if rec.Arch == ArchProcess && len(rec.More) > 0 {
+	if rec.Arch == fault.ArchProcess && len(rec.More) > 0 {
 		return rec.More[0]
 	}
 	for _, start := range m.stacks {
@@ -90,8 +92,8 @@ func (m *Image) stackAt(rec *Record) uint64 {
 }
 
 // loadBias returns the difference between a process's addresses and the ELF file's.
-func (m *Image) loadBias(rec *Record) uint64 {
-	if rec.Arch != ArchProcess || rec.Status == 0 {
+func (m *Image) loadBias(rec *fault.Record) uint64 {
+	if rec.Arch != fault.ArchProcess || rec.Status == 0 {
 		return 0
 	}
 	for _, s := range m.file.Progs {
@@ -109,7 +111,7 @@ type unwinder struct {
 	bias   uint64
 	stack  stackPart
 	state  frameState
-	frames []Frame
+	frames []fault.Frame
 }
 
 // unwind appends the call chain of the instruction at pc, an address of the image.

@@ -1,6 +1,6 @@
 // This file reads the statements of one function for its memory operations.
 
-package mlf
+package allocation
 
 import (
 	"fmt"
@@ -19,8 +19,8 @@ type bodyReader struct {
 	at       int
 	locals   map[string]string // constants
 	names    map[string]bool   // variables that are declared in the function
-	steps    []WorkStep
-	held     []WorkStep // the pieces that are not freed
+	steps    []Step
+	held     []Step // the pieces that are not freed
 	pieces   int
 	depth    int            // of nested statements
 	takes    bool           // whether it allocates or frees
@@ -88,7 +88,7 @@ func (b *bodyReader) unclear(format string, args ...any) {
 	b.doubt(DoubtCode, "%s %s", b.place(b.function), fmt.Sprintf(format, args...))
 }
 
-func (b *bodyReader) leak(p WorkStep) {
+func (b *bodyReader) leak(p Step) {
 	if p.Name != "" { // else it is unclear
 		b.doubt(DoubtLeak, "%s does not free %s of %d bytes: each call allocates more", b.place(b.function), p.Name,
 			p.Bytes)
@@ -290,7 +290,7 @@ func (b *bodyReader) branch(condition []cmacro.Token) (jumps bool) {
 				if b.jump != "return" {
 					b.unclear("allocates %s and leaves a loop", p.Name)
 				}
-				b.steps = append(b.steps, WorkStep{Kind: StepGive, Piece: p.Piece, Name: p.Name})
+				b.steps = append(b.steps, Step{Kind: StepGive, Piece: p.Piece, Name: p.Name})
 			}
 		}
 		b.held = before
@@ -299,7 +299,7 @@ func (b *bodyReader) branch(condition []cmacro.Token) (jumps bool) {
 	for _, p := range before {
 		if !slices.Contains(b.held, p) && (!tests(condition, p.Name, "") || tests(condition, p.Name, "==", "!")) {
 			b.unclear("frees %s under a condition", p.Name)
-			b.keep([]WorkStep{p}, from)
+			b.keep([]Step{p}, from)
 			b.held = append(b.held, p)
 		}
 	}
@@ -319,17 +319,17 @@ func (b *bodyReader) loop(condition []cmacro.Token) {
 	for _, p := range before {
 		if !slices.Contains(b.held, p) {
 			b.unclear("frees %s in a loop", p.Name)
-			b.keep([]WorkStep{p}, from)
+			b.keep([]Step{p}, from)
 			b.held = append(b.held, p)
 		}
 	}
 }
 
 // keep removes the steps from an index on that free one of these pieces.
-func (b *bodyReader) keep(pieces []WorkStep, from int) {
+func (b *bodyReader) keep(pieces []Step, from int) {
 	kept := b.steps[:from]
 	for _, s := range b.steps[from:] {
-		isOne := func(p WorkStep) bool { return p.Piece == s.Piece }
+		isOne := func(p Step) bool { return p.Piece == s.Piece }
 		if s.Kind != StepGive || !slices.ContainsFunc(pieces, isOne) {
 			kept = append(kept, s)
 		}
@@ -390,7 +390,7 @@ func (b *bodyReader) assemblyCalls(name string) {
 
 // changes reports whether a token is a variable with the address of a piece that may become another one.
 func (b *bodyReader) changes(tokens []cmacro.Token, i int) bool {
-	if !slices.ContainsFunc(b.held, func(p WorkStep) bool { return p.Name == tokens[i].Text }) {
+	if !slices.ContainsFunc(b.held, func(p Step) bool { return p.Name == tokens[i].Text }) {
 		return false
 	}
 	before, after := "", ""
@@ -413,7 +413,7 @@ func isOperand(t cmacro.Token) bool {
 }
 
 func (b *bodyReader) call(name string, direct bool) {
-	b.steps = append(b.steps, WorkStep{Kind: StepCall, Name: name})
+	b.steps = append(b.steps, Step{Kind: StepCall, Name: name})
 	if !direct {
 		b.indirect = append(b.indirect, name)
 	}
@@ -452,18 +452,18 @@ func (b *bodyReader) allocate(variable string, size []cmacro.Token) {
 	}
 	if variable == "" {
 		b.unclear("does not store the address of %s bytes in a variable of its own", textOf(size))
-	} else if slices.ContainsFunc(b.held, func(p WorkStep) bool { return p.Name == variable }) {
+	} else if slices.ContainsFunc(b.held, func(p Step) bool { return p.Name == variable }) {
 		b.unclear("allocates %s twice before it frees it", variable)
 	}
 	b.pieces++
-	s := WorkStep{Kind: StepTake, Bytes: n, Piece: b.pieces, Name: variable}
+	s := Step{Kind: StepTake, Bytes: n, Piece: b.pieces, Name: variable}
 	b.steps, b.held = append(b.steps, s), append(b.held, s)
 }
 
 func (b *bodyReader) free(variable string) {
 	for i, p := range slices.Backward(b.held) {
 		if p.Name == variable && variable != "" {
-			b.steps = append(b.steps, WorkStep{Kind: StepGive, Piece: p.Piece, Name: p.Name})
+			b.steps = append(b.steps, Step{Kind: StepGive, Piece: p.Piece, Name: p.Name})
 			b.held = slices.Delete(b.held, i, i+1)
 			return
 		}

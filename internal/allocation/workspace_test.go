@@ -1,19 +1,21 @@
-package mlf
+package allocation
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/boardsmith/boardsmith/mlf"
 )
 
 // workspaceOf reads an operator's archive with the entry op and these sources.
 func workspaceOf(sources ...string) *Workspace {
-	m := &Model{Entry: "op"}
+	m := &mlf.Model{Entry: "op"}
 	for i, s := range sources {
-		m.Sources = append(m.Sources, File{fmt.Sprintf("codegen/host/src/lib%d.c", i), []byte(s)})
+		m.Sources = append(m.Sources, mlf.File{Name: fmt.Sprintf("codegen/host/src/lib%d.c", i), Data: []byte(s)})
 	}
-	return (&Archive{Models: []*Model{m}}).Workspace(m)
+	return Of(&mlf.Archive{Models: []*mlf.Model{m}}, m)
 }
 
 // stepsOf prints the steps of a function: + for what it allocates, - for what it frees.
@@ -204,11 +206,11 @@ func TestWorkspaceCalls(t *testing.T) {
 		got != "tvm_main(); +t:8 fused() fused() -t" {
 		t.Errorf("got %s, %v", got, w.Doubts)
 	}
-	m := &Model{Entry: "op", Sources: []File{{"codegen/host/src/lib0.c", []byte(inOp("  helper();"))}}}
+	m := &mlf.Model{Entry: "op", Sources: []mlf.File{{Name: "codegen/host/src/lib0.c", Data: []byte(inOp("  helper();"))}}}
 	const header = "#pragma once\nstatic inline void helper(void) {" +
 		"void* t = TVMBackendAllocWorkspace(1, 0, 3, 0, 8); TVMBackendFreeWorkspace(1, 0, t); }\n"
-	m.Headers = []File{{"codegen/host/include/helper.h", []byte(header)}}
-	w = new(Archive).Workspace(m)
+	m.Headers = []mlf.File{{Name: "codegen/host/include/helper.h", Data: []byte(header)}}
+	w = Of(new(mlf.Archive), m)
 	if stepsOf(w, "op") != "helper()" || stepsOf(w, "helper") != "+t:3 -t" || w.Doubts != nil {
 		t.Errorf("of a header: %v", w)
 	}
@@ -399,9 +401,11 @@ func TestWorkspaceVaried(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.source == "" {
-				m := &Model{Entry: "op", Sources: []File{{"codegen/host/src/lib0.c", []byte(inOp(takeT("N * sizeof(float)")))}}}
-				m.Headers = []File{{"codegen/host/include/n.h", []byte("#define N 0x20U\n")}}
-				if w := new(Archive).Workspace(m); stepsOf(w, "op") != "+t:128 -t" || w.Doubts != nil {
+				m := &mlf.Model{Entry: "op", Sources: []mlf.File{{
+					Name: "codegen/host/src/lib0.c", Data: []byte(inOp(takeT("N * sizeof(float)"))),
+				}}}
+				m.Headers = []mlf.File{{Name: "codegen/host/include/n.h", Data: []byte("#define N 0x20U\n")}}
+				if w := Of(new(mlf.Archive), m); stepsOf(w, "op") != "+t:128 -t" || w.Doubts != nil {
 					t.Errorf("got %s, %v", stepsOf(w, "op"), w.Doubts)
 				}
 				return

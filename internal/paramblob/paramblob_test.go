@@ -1,4 +1,4 @@
-package mlf_test
+package paramblob_test
 
 import (
 	"bytes"
@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/internal/paramblob"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
-	"github.com/boardsmith/boardsmith/mlf"
 )
 
 // TestParamsExample is the worked example of crt_abi.md §11.
@@ -20,7 +20,7 @@ func TestParamsExample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	params, err := mlf.ParseParams(blob)
+	params, err := paramblob.Parse(blob)
 	if err != nil || len(params) != 1 || params[0].Name != "p0" || params[0].DType.String() != "int8" ||
 		!slices.Equal(params[0].Shape, []int64{2}) || string(params[0].Data) != "\x01\x02" {
 		t.Errorf("%+v, %v", params, err)
@@ -29,7 +29,7 @@ func TestParamsExample(t *testing.T) {
 		t.Errorf("encodes as %x, %v", back, err)
 	}
 	for n := range blob {
-		if _, err := mlf.ParseParams(blob[:n]); err == nil {
+		if _, err := paramblob.Parse(blob[:n]); err == nil {
 			t.Errorf("the first %d bytes were accepted", n)
 		}
 	}
@@ -39,11 +39,11 @@ func TestParamsExample(t *testing.T) {
 	} {
 		bad := slices.Clone(blob)
 		bad[at] ^= 0x40
-		if _, err := mlf.ParseParams(bad); err == nil {
+		if _, err := paramblob.Parse(bad); err == nil {
 			t.Errorf("a changed %s passes", what)
 		}
 	}
-	if _, err := mlf.ParseParams(append(blob, 0)); err == nil {
+	if _, err := paramblob.Parse(append(blob, 0)); err == nil {
 		t.Error("an extra byte was accepted")
 	}
 }

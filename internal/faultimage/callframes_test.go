@@ -1,4 +1,4 @@
-package fault
+package faultimage
 
 import (
 	"encoding/binary"

@@ -1,6 +1,5 @@
-// This file reads and writes the blob of parameters (crt_abi.md §11).
-
-package mlf
+// Package paramblob reads the blob of a model's parameters (crt_abi.md §11).
+package paramblob
 
 import (
 	"encoding/binary"
@@ -58,7 +57,7 @@ func (b *blob) want(field string, got, want uint64) {
 }
 
 // ParseParams parses a blob of named arrays. The arrays' data lie in the blob, which must not be changed.
-func ParseParams(data []byte) ([]ndarray.Named, error) {
+func Parse(data []byte) ([]ndarray.Named, error) {
 	b := &blob{left: data}
 	b.want("magic number of the parameters", b.u64(), paramsMagic)
 	b.want("reserved word", b.u64(), 0)

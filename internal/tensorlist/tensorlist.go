@@ -1,21 +1,51 @@
-// This file assigns arrays to a model's tensors.
-
-package mlf
+// Package tensorlist finds tensors of a model by their names, and assigns arrays to them.
+package tensorlist
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/spelling"
+	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 )
+
+// Lookup finds a tensor by its name, or by its name in C if that is unique. kind, "input" or "output", is for the
+// error, which lists the tensors and names the most similar one.
+func Lookup(kind string, tensors []mlf.Tensor, name string) (int, error) {
+	match, inC := -1, spelling.Sanitize(name)
+	for i, t := range tensors {
+		if t.Name == name {
+			return i, nil
+		}
+		if c := spelling.Sanitize(t.Name); c == inC && (inC == name || c == t.Name) {
+			if match >= 0 {
+				match = len(tensors)
+			} else {
+				match = i
+			}
+		}
+	}
+	if match >= 0 && match < len(tensors) {
+		return match, nil
+	}
+	names, list := make([]string, len(tensors)), make([]string, len(tensors))
+	for i, t := range tensors {
+		names[i], list[i] = t.Name, t.String()
+	}
+	next := cmp.Or(spelling.Nearest(name, names), "use the name of an "+kind)
+	return -1, failure.New(failure.Config, next, "the model has no %s %q; its %ss are: %s", kind, name, kind,
+		strings.Join(list, "; "))
+}
 
 // Assign returns the array of each tensor; nil for one without. If a name of an array is that of a tensor or of one of
 // others, which have no arrays here, all are names of tensors. Else there is one array for each tensor, in their order;
 // or there is none at all. Types and shapes must be equal. kind, "input" or "output", is for the error, of class
 // config.
-func Assign(kind string, tensors, others []Tensor, arrays []ndarray.Named) ([]*ndarray.Array, error) {
-	has := func(tensors []Tensor, name string) bool {
+func Assign(kind string, tensors, others []mlf.Tensor, arrays []ndarray.Named) ([]*ndarray.Array, error) {
+	has := func(tensors []mlf.Tensor, name string) bool {
 		_, err := Lookup(kind, tensors, name)
 		return err == nil
 	}

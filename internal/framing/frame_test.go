@@ -1,4 +1,4 @@
-package transport
+package framing
 
 import (
 	"bytes"
@@ -167,7 +167,7 @@ func TestUnframerFindsEachWholeFrame(t *testing.T) {
 func TestUnframerNops(t *testing.T) {
 	body := wire(t, "ff fd 04 ff fe 00 00 00 01 02 ff fe ff ff 04")
 	crc := slowCRC(body)
-	in := append(body, byte(crc), escape, nop, byte(crc>>8))
+	in := append(body, byte(crc), Escape, nop, byte(crc>>8))
 	for _, step := range []int{1, 1000} {
 		if got := events(&Unframer{}, in, step); len(got) != 1 || got[0] != "frame 0102ff04" {
 			t.Errorf("%d at a time: %q", step, got)
@@ -260,7 +260,7 @@ func FuzzUnframer(f *testing.F) {
 				t.Fatalf("%q was encoded and decoded to %q", ev, decoded)
 			}
 		}
-		framer.reset()
+		framer.Reset()
 		after := events(&u, framer.Append(nil, []byte("after")), int(step)+1)
 		if len(after) == 0 || after[len(after)-1] != "frame "+hex.EncodeToString([]byte("after")) {
 			t.Fatalf("a good frame after it gives %q", after)

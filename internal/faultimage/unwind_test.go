@@ -1,4 +1,4 @@
-package fault
+package faultimage
 
 import (
 	"bytes"
@@ -10,6 +10,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/boardsmith/boardsmith/rpc/fault"
 )
 
 func unhexed(t testing.TB, s string) []byte {
@@ -183,8 +185,8 @@ func TestStackScanMarksGuesses(t *testing.T) {
 	t.Parallel()
 	code := bytes.Repeat(unhexed(t, "00f0 10f8 00bf 00bf"), 8) // BL, NOP, NOP: calls return to 0x1004, 0x100c and so on
 	p := faultImage(elf.EM_ARM, elf.ELFCLASS32, 0x1000, code)
-	rec := &Record{
-		WordBytes: 4, Arch: ArchCortexM, PCValid: true, SPValid: true, PC: 0x1010, LR: 0x1005,
+	rec := &fault.Record{
+		WordBytes: 4, Arch: fault.ArchCortexM, PCValid: true, SPValid: true, PC: 0x1010, LR: 0x1005,
 		SP: 0x20000000,
 	}
 	// A return address, one that is even, one in the middle of nothing, a number, a return address.
@@ -249,7 +251,7 @@ func TestChainEndsAtEntry(t *testing.T) {
 		t.Run(fmt.Sprintf("%v to %#x", c.machine, c.back), func(t *testing.T) {
 			p := faultImage(c.machine, elf.ELFCLASS32, 0x1000, bytes.Repeat(unhexed(t, c.call), 16))
 			p.calls = *framesOf(t, binary.LittleEndian, 4, rv32Frames, false, 0)
-			rec := &Record{WordBytes: 4, PCValid: true, SPValid: true, PC: 0x1008, SP: 0x20000000}
+			rec := &fault.Record{WordBytes: 4, PCValid: true, SPValid: true, PC: 0x1008, SP: 0x20000000}
 			rec.Registers = []uint64{7, 8, 0x20000000} // r2 of Arm is what these frames are relative to, as x2 is of RISC-V
 			for _, w := range []uint32{0, 0, 0, c.back, 0x1005} {
 				rec.Stack = binary.LittleEndian.AppendUint32(rec.Stack, w)
@@ -279,11 +281,11 @@ func TestLoadBias(t *testing.T) {
 		{ProgHeader: elf.ProgHeader{Type: elf.PT_LOAD, Vaddr: 0x400000}},
 	}}}
 	for _, c := range []struct {
-		arch   Arch
+		arch   fault.Arch
 		status uint64
 		want   uint64
-	}{{ArchProcess, 0x7f0000400000, 0x7f0000000000}, {ArchProcess, 0, 0}, {ArchCortexM, 0x500000, 0}} {
-		if got := p.loadBias(&Record{Arch: c.arch, Status: c.status}); got != c.want {
+	}{{fault.ArchProcess, 0x7f0000400000, 0x7f0000000000}, {fault.ArchProcess, 0, 0}, {fault.ArchCortexM, 0x500000, 0}} {
+		if got := p.loadBias(&fault.Record{Arch: c.arch, Status: c.status}); got != c.want {
 			t.Errorf("%v at %#x: moved by %#x", c.arch, c.status, got)
 		}
 	}
@@ -324,17 +326,17 @@ func TestRecordedStackAddress(t *testing.T) {
 		0x20000200: 0x20000200, 0x1fff0100: 0x20000100, 0x200000f0: 0x20000100,
 		0x20010010: 0x20010010, 0x30000000: 0x30000000,
 	} {
-		if got := p.stackAt(&Record{SP: sp, Reason: ReasonStack}); got != want {
+		if got := p.stackAt(&fault.Record{SP: sp, Reason: fault.ReasonStack}); got != want {
 			t.Errorf("%#x: %#x, want %#x", sp, got, want)
 		}
 	}
-	if got := p.stackAt(&Record{
-		Arch: ArchProcess, SP: 0x7ffc1230,
+	if got := p.stackAt(&fault.Record{
+		Arch: fault.ArchProcess, SP: 0x7ffc1230,
 		More: []uint64{0x7ffc5000},
 	}); got != 0x7ffc5000 {
 		t.Errorf("of a process: %#x", got)
 	}
-	if got := p.stackAt(&Record{Arch: ArchProcess, SP: 0x7ffc1230}); got != 0x7ffc1230 {
+	if got := p.stackAt(&fault.Record{Arch: fault.ArchProcess, SP: 0x7ffc1230}); got != 0x7ffc1230 {
 		t.Errorf("of a process without more data: %#x", got)
 	}
 }

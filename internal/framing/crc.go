@@ -1,4 +1,4 @@
-package transport
+package framing
 
 // This file computes the frames' checksum, CRC-16/CCITT-FALSE (wire.md §1.3): polynomial 0x1021, start 0xffff,
 // nothing reflected, no final XOR; "123456789" gives 0x29b1.
@@ -31,7 +31,7 @@ func makeCRCTable() *[16][256]uint32 {
 }
 
 // crcStart is the CRC of the two bytes ff fd that begin every frame.
-var crcStart = crcUpdate(0xffff, []byte{escape, frameStart})
+var crcStart = crcUpdate(0xffff, []byte{Escape, FrameStart})
 
 // crcUpdate continues the CRC c over p.
 func crcUpdate(c uint16, p []byte) uint16 {

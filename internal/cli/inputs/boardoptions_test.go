@@ -1,4 +1,4 @@
-package boards_test
+package inputs_test
 
 import (
 	"maps"
@@ -6,11 +6,12 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/cli/inputs"
 )
 
 // TestBoardOptions: options of one board take the place of equal ones without a board.
 func TestBoardOptions(t *testing.T) {
-	got, err := boards.ParseBoardOptions([]string{
+	got, err := inputs.ParseBoardOptions([]string{
 		"arena_kib=64", "microbit:arena_kib=4", "operator_flags=a.c:-O3", "zephyr/qemu_x86:stack_bytes=4096",
 		"microbit:stack_bytes=1024",
 	})
@@ -25,7 +26,7 @@ func TestBoardOptions(t *testing.T) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	for _, wrong := range [][]string{{"microbit:arena=4"}, {"host:arena_kib=4", "host:arena_kib=5"}, {"host:"}, {":"}} {
-		if got, err := boards.ParseBoardOptions(wrong); failure.Of(err) != failure.Config {
+		if got, err := inputs.ParseBoardOptions(wrong); failure.Of(err) != failure.Config {
 			t.Errorf("%q: %v, %v", wrong, got, err)
 		}
 	}

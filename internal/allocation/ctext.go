@@ -1,12 +1,14 @@
 // This file splits C sources into functions and their tokens, as far as workspace.go needs it.
 
-package mlf
+package allocation
 
 import (
 	"bytes"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/boardsmith/boardsmith/mlf"
 )
 
 // A cText is what a source defines, outside of its comments.
@@ -31,9 +33,9 @@ type cFunction struct {
 }
 
 // readC splits one file.
-func readC(f File) *cText {
+func readC(f mlf.File) *cText {
 	c := &cText{name: f.Name, constants: map[string]string{}, mentions: map[string]bool{}, parts: map[string]bool{}}
-	c.registry = registry.Match(f.Data)
+	c.registry = f.HasRegistry()
 	c.readFileScope(c.plain(f.Data))
 	return c
 }

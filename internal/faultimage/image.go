@@ -1,6 +1,7 @@
-// This file looks up functions and lines in an image, from its symbols and its debugging information.
-
-package fault
+// Package faultimage explains faults by an image: the call chain, functions and lines, the operator.
+//
+// It uses the image's symbols, its debugging information and its code; the record is of package fault.
+package faultimage
 
 import (
 	"debug/dwarf"
@@ -12,6 +13,7 @@ import (
 	"slices"
 
 	"github.com/boardsmith/boardsmith/internal/firmware"
+	"github.com/boardsmith/boardsmith/rpc/fault"
 )
 
 // An Image holds the parts of an ELF file that explain faults. Only one goroutine at a time may use it.
@@ -34,9 +36,9 @@ type codeRange struct {
 
 const maxFrames = 64
 
-// ReadImage reads an ELF file, which must stay open while the image is used. The landmarks are those of the image's
+// Read reads an ELF file, which must stay open while the image is used. The landmarks are those of the image's
 // template; without them, Explain finds no operator. Errors: damaged sections.
-func ReadImage(f *elf.File, landmarks firmware.Landmarks) (*Image, error) {
+func Read(f *elf.File, landmarks firmware.Landmarks) (*Image, error) {
 	m := &Image{file: f, folders: landmarks.Folders}
 	for _, s := range landmarks.Stacks {
 		if r, ok := s.Find(f); ok {
@@ -120,31 +122,31 @@ func (m *Image) codeBefore(pc uint64, n uint64) []byte {
 }
 
 // FramesAt returns function, file and line of an address, after the functions inlined there.
-func (m *Image) FramesAt(pc uint64) []Frame {
-	frame := Frame{PC: pc, Function: m.functionName(pc)}
+func (m *Image) FramesAt(pc uint64) []fault.Frame {
+	frame := fault.Frame{PC: pc, Function: m.functionName(pc)}
 	if m.dwarf == nil {
-		return []Frame{frame}
+		return []fault.Frame{frame}
 	}
 	unit, nest := m.entriesAt(pc)
 	if unit == nil {
-		return []Frame{frame}
+		return []fault.Frame{frame}
 	}
 	lines, err := m.dwarf.LineReader(unit)
 	if err != nil || lines == nil {
-		return []Frame{frame}
+		return []fault.Frame{frame}
 	}
 	frame.File, frame.Line = lineAt(lines, pc)
 	if len(nest) == 0 {
-		return []Frame{frame}
+		return []fault.Frame{frame}
 	}
-	var frames []Frame
+	var frames []fault.Frame
 	for i := len(nest) - 1; i >= 0; i-- {
 		frame.Inlined = i > 0
 		if name := m.nameOf(nest[i]); name != "" {
 			frame.Function = name
 		}
 		frames = append(frames, frame)
-		frame = Frame{PC: pc}
+		frame = fault.Frame{PC: pc}
 		frame.File, frame.Line = callLine(lines, nest[i])
 	}
 	return frames

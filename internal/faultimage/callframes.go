@@ -1,7 +1,7 @@
 // This file finds callers by call frame information (DWARF 5, section 6.4): .debug_frame in bare-metal images,
 // .eh_frame in processes.
 
-package fault
+package faultimage
 
 import (
 	"bytes"
