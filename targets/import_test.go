@@ -185,6 +185,38 @@ var mayImport = map[string][]string{
 	},
 }
 
+// exportedNames is how many names each package that a program can import exports at most: types, functions, constants
+// and variables, without methods and fields. A name that only this module uses belongs to a package in internal.
+var exportedNames = map[string]int{
+	"boards":                36,
+	"cache":                 12,
+	"cmodel":                12,
+	"crt":                   1,
+	"device":                35,
+	"emulated":              1,
+	"executor":              8,
+	"failure":               27,
+	"flasher":               20,
+	"image":                 6,
+	"measure":               28,
+	"mlf":                   33,
+	"ndarray":               19,
+	"project":               21,
+	"project/templatecheck": 4,
+	"projectapi":            5,
+	"release":               7,
+	"rpc":                   28,
+	"rpc/fault":             16,
+	"serve":                 5,
+	"templates":             4,
+	"transport":             24,
+	"tune":                  29,
+	"tune/report":           5,
+	"tune/search":           7,
+	"tune/space":            12,
+	"validate":              16,
+}
+
 // magefile is the place of boardsmith's own magefile, the package in the root.
 const magefile = "magefile"
 
