@@ -27,10 +27,8 @@ func otherNames(t *testing.T) (dir string) {
 	must(t, os.CopyFS(dir, files))
 	for name, pairs := range map[string][]string{
 		"template.json": {
-			`"build/`, `"stuff/`, `"crt", "crt_config"`, `"tvm", "crt_config"`, `"model/codegen"`, `"graph/codegen"`,
-			`"landmarks": {`,
-			`"landmarks": {"folders": {"model": "graph", "runtime": "tvm"},`, `".stack"`, `".depth"`, `".handler_stack"`,
-			`".handler_depth"`, `".arena"`, `".pages"`,
+			`"build/`, `"stuff/`, `"landmarks": {`, `"landmarks": {"folders": {"model": "graph", "runtime": "tvm"},`,
+			`".stack"`, `".depth"`, `".handler_stack"`, `".handler_depth"`, `".arena"`, `".pages"`,
 		},
 		"Makefile": {
 			"CRT := crt\n", "CRT := tvm\n", "MODEL := model\n", "MODEL := graph\n", "BUILD := build\n", "BUILD := stuff\n",

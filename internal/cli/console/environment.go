@@ -48,7 +48,8 @@ func ToolEnv() []string {
 // outputs are compared, or that another firmware runs.
 var readers = map[string][]string{
 	"EXPECT": {"tune", "validate"}, "LABELS": {"validate"}, "COMPARE": {"validate"}, "ACCURACY": {"validate"},
-	"CONFIRM": {"tune"}, "LOAD": {"demo", "run", "validate"},
+	"CONFIRM": {"tune"},
+	"LOAD":    {"build", "demo", "generate", "size", "validate", "run"}, // build and the like write to no board
 }
 
 // checkInputs returns an error for a variable that no target on the command line reads. Targets that a magefile's own
