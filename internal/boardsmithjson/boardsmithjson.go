@@ -251,10 +251,10 @@ func (c *Config) Target(name string) (Choice, error) {
 	sort.Strings(names)
 	if c.File == "" {
 		return Choice{}, failure.New(failure.Config, "define targets in a "+Name,
-			"TARGET=%s: there is no %s here or above", name, Name)
+			"target %q: there is no %s here or above", name, Name)
 	}
 	return Choice{}, failure.New(failure.Config, "the targets are: "+strings.Join(names, ", "),
-		"TARGET=%s: %s has no such target%s", name, c.File, jsonfile.DidYouMean(name, names))
+		"target %q: %s has no such target%s", name, c.File, jsonfile.DidYouMean(name, names))
 }
 
 var unknownFieldRE = regexp.MustCompile(`unknown field "(.*)"`)

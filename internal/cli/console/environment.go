@@ -47,8 +47,9 @@ func ToolEnv() []string {
 // readers lists the targets that read a variable whose lack of effect would mislead: a user who sets it believes that
 // outputs are compared, or that another firmware runs.
 var readers = map[string][]string{
-	"EXPECT": {"tune", "validate"}, "LABELS": {"validate"}, "COMPARE": {"validate"}, "ACCURACY": {"validate"},
-	"CONFIRM": {"tune"},
+	"EXPECT": {"report", "reproduce", "tune", "validate"}, // the first two take what tune was given
+	"LABELS": {"validate"}, "COMPARE": {"validate"}, "ACCURACY": {"validate"},
+	"CONFIRM": {"report", "reproduce", "tune"},
 	"LOAD":    {"build", "demo", "generate", "size", "validate", "run"}, // build and the like write to no board
 }
 
