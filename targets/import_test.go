@@ -117,8 +117,8 @@ var mayImport = map[string][]string{
 	"internal/workdir":     {"internal/blueprint", "failure", "internal/files"},
 	"internal/generator":   {"internal/blueprint", "internal/library", "boards", "mlf", "failure", "internal/command"},
 	"internal/blueprint": {
-		"internal/fit", "internal/stackdepth", "internal/firmware", "image", "boards", "crt", "templates", "failure",
-		"internal/files",
+		"internal/fit", "internal/stackdepth", "internal/firmware", "internal/library", "image", "boards", "crt", "templates",
+		"failure", "internal/files",
 	},
 	"cmodel": {
 		"crt", "image", "boards", "mlf", "ndarray", "failure", "internal/fit", "internal/command", "internal/toolwords",

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/boardsmith/boardsmith/internal/library"
 	"github.com/boardsmith/boardsmith/templates"
 )
 
@@ -57,7 +58,7 @@ func (t *Blueprint) Excludes(name string) bool {
 
 // ofOthers are files of a project that no build reads: for later steps, for editors, and what TVM's Python starts.
 var ofOthers = []string{
-	SamplesFile, CompileFile, templates.LaunchScript, "microtvm-api-server", "boardsmith-keeper",
+	SamplesFile, CompileFile, library.LicenceFolder, templates.LaunchScript, "microtvm-api-server", "boardsmith-keeper",
 }
 
 // isOfBuild reports whether a build may read a file of a project. It does not read results, files for others, hidden

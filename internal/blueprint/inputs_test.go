@@ -20,6 +20,7 @@ func TestInputs(t *testing.T) {
 		{nil, "compile_commands.json", false},
 		{nil, ".git/config", false},
 		{nil, "microtvm-api-server", false},
+		{nil, "LICENSES/mit.txt", false},
 		{[]string{"!doc"}, "doc/a.md", false},
 		{[]string{"!doc", "!*.md"}, "README.md", false},
 		{[]string{"!doc"}, "documents", true},
