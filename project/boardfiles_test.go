@@ -6,6 +6,7 @@ import (
 	"debug/elf"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,6 +25,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/postlink"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
+	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
 	"github.com/boardsmith/boardsmith/internal/workdir"
 	"github.com/boardsmith/boardsmith/rpc/fault"
 )
@@ -461,4 +463,151 @@ func TestPostLinkNeeds(t *testing.T) {
 		}
 	}
 	t.Errorf("%+v", needs)
+}
+
+// TestPreprocess asks for a source with its macros, and for text that follows it; neither builds anything.
+func TestPreprocess(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "p")
+	p := generated(t, dir, Spec{Board: "host", Model: mlftest.Tiny(t, nil)})
+	text, err := p.Preprocess(t.Context(), "port/process.c", "", "-dD")
+	must(t, err)
+	for _, want := range []string{"# 1 \"src/process.c\"", "#define BOARDSMITH_CORE_HZ ", "process_ticks"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in %d bytes", want, len(text))
+		}
+	}
+	text, err = p.Preprocess(t.Context(), "port/process.c", "here _GNU_SOURCE there\n")
+	must(t, err)
+	if text = strings.TrimSpace(text); text != "here 1 there" && text != "here there" {
+		t.Errorf("the text that follows became %q", text)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "build")); err == nil {
+		t.Error("it was built")
+	}
+}
+
+func TestPreprocessErrors(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "p")
+	p := generated(t, dir, Spec{Board: "host", Model: mlftest.Tiny(t, nil)})
+	_, err := p.Preprocess(t.Context(), "port/absent.c", "")
+	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "port/absent.c is not in the project") {
+		t.Errorf("%v", err)
+	}
+	must(t, os.WriteFile(filepath.Join(dir, "src", "process.c"), []byte("#include \"absent.h\"\n"), 0o644))
+	_, err = p.Preprocess(t.Context(), "port/process.c", "")
+	if tool := (*ToolError)(nil); !errors.As(err, &tool) || failure.Of(err) != failure.Compile ||
+		!strings.Contains(err.Error(), "absent.h") || !strings.Contains(failure.Next(err), dir) {
+		t.Errorf("%v", err)
+	}
+	bomb := "#define A0 xxxxxxxxxxxxxxxx xxxxxxxxxxxxxxxx\n"
+	for i := range 20 {
+		bomb += fmt.Sprintf("#define A%d A%d A%d\n", i+1, i, i)
+	}
+	must(t, os.WriteFile(filepath.Join(dir, "src", "process.c"), []byte(bomb+"A20\n"), 0o644))
+	if _, err = p.Preprocess(t.Context(), "port/process.c", ""); !errors.Is(err, errOutput) {
+		t.Errorf("35 MB of output: %v", err)
+	}
+	must(t, p.Close())
+	if _, err := p.Preprocess(t.Context(), "port/process.c", ""); err == nil {
+		t.Error("a closed project preprocesses")
+	}
+}
+
+// riscvStart is start-up code of a user's for RV32, by docs/chip.md alone.
+const riscvStart = `
+  .section .boardsmith.vectors, "ax", @progbits
+  .globl bare_entry
+bare_entry:
+  csrci mstatus, 8
+  csrw mie, zero
+  .option push
+  .option norelax
+  la gp, __global_pointer$
+  .option pop
+  la t0, bare_trap
+  csrw mtvec, t0
+  la t0, bare_handler_stack_end
+  csrw mscratch, t0
+  la sp, bare_stack_end
+  la tp, bare_tls_start
+  li t0, 0x2000
+  csrs mstatus, t0
+  fscsr zero
+  la a0, bare_data_load
+  la a1, bare_data_start
+  la a2, bare_data_end
+1:
+  bgeu a1, a2, 2f
+  lw t0, (a0)
+  sw t0, (a1)
+  addi a0, a0, 4
+  addi a1, a1, 4
+  j 1b
+2:
+  la a1, bare_bss_start
+  la a2, bare_bss_end
+  jal 3f
+  la a1, bare_model_bss_start
+  la a2, bare_model_bss_end
+  jal 3f
+  fence.i
+  la t0, own_starts
+  li t1, 42
+  sw t1, (t0)
+  j bare_start
+3:
+  bgeu a1, a2, 4f
+  sw zero, (a1)
+  addi a1, a1, 4
+  j 3b
+4:
+  ret
+`
+
+// TestOwnStartRISCV starts firmware by a board's own start-up code on RISC-V; what that lacks is named.
+func TestOwnStartRISCV(t *testing.T) {
+	t.Parallel()
+	needBoardTools(t, "qemu_riscv32", nil)
+	home := t.TempDir()
+	board := `{"doc": "mine", "inherits": "chip/virt32", "templates": ["baremetal"], "startup": "FILE", "sources": ["own.c"],
+		"functions": [{"name": "own.starts", "symbol": "own_starts_of"}], "arena_kib": 64, "link": {"kind": "qemu",
+		"program": "qemu-system-riscv32", "args": ["-machine", "virt", "-bios", "none"]}, "flash": {"programmer": "none"}}`
+	putFiles(t, home, map[string]string{
+		"boards/mine.json":  strings.Replace(board, "FILE", "start.S", 1),
+		"boards/lacks.json": strings.Replace(board, "FILE", "lacks.S", 1),
+		"boards/start.S":    riscvStart,
+		"boards/lacks.S":    strings.ReplaceAll(riscvStart, "bare_entry", "entry"),
+		"boards/own.c": `#include <tvm/runtime/c_runtime_api.h>
+int own_starts;
+int own_starts_of(TVMValue* args, int* codes, int n, TVMValue* out, int* type, void* handle);
+int own_starts_of(TVMValue* args, int* codes, int n, TVMValue* out, int* type, void* handle) {
+    out->v_int64 = own_starts;
+    *type = kTVMArgInt;
+    return 0;
+}
+`,
+	})
+	e := testEnv()
+	e.Path = []string{home}
+	spec := Spec{Board: "mine", Model: mlftest.Tiny(t, nil)}
+	p := generated(t, filepath.Join(t.TempDir(), "p"), spec, e)
+	built(t, p)
+	s, err := p.Run(t.Context(), e.desk(), "")
+	must(t, err)
+	f, err := s.Function(t.Context(), "own.starts")
+	must(t, err)
+	if got, err := f.Call(t.Context()); err != nil || got != int64(42) {
+		t.Errorf("the own start-up code has left %v, %v", got, err)
+	}
+	rpctest.CallTwice(t, s)
+	must(t, s.Close(t.Context()))
+
+	spec.Board = "lacks"
+	_, err = generated(t, filepath.Join(t.TempDir(), "q"), spec, e).Build(t.Context())
+	if want := "error: startup: bare_entry is not defined"; err == nil ||
+		!strings.Contains(err.Error(), want) {
+		t.Error(err)
+	}
 }

@@ -5,10 +5,14 @@ import (
 	"context"
 	"debug/elf"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -19,13 +23,19 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/builddir"
 	"github.com/boardsmith/boardsmith/internal/buildenv"
+	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/files/filelock"
 	"github.com/boardsmith/boardsmith/internal/fit"
+	"github.com/boardsmith/boardsmith/internal/generator"
 	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/rpc/fault"
 )
 
 // TestSameInputSameBytes builds in two folders, one of a name that shells and make stumble over, nothing cached, with
@@ -586,4 +596,370 @@ __attribute__((constructor)) static void use(void) { volatile const char* p = ow
 			t.Errorf("the image lacks %s", want)
 		}
 	}
+}
+
+// TestWrappedCompiler: a script that calls the compiler with one more flag prints the compiler's version and target.
+// Nothing that it compiled is taken from the cache for the compiler itself, and times of the two are not comparable.
+func TestWrappedCompiler(t *testing.T) {
+	t.Parallel()
+	needBoardTools(t, "host", nil)
+	cc, err := exec.LookPath("cc")
+	must(t, err)
+	wrapper := filepath.Join(t.TempDir(), "cc")
+	must(t, os.WriteFile(wrapper, fmt.Appendf(nil, "#!/bin/sh\nexec %s \"$@\" -DWRAPPED\n", command.Quote(cc)), 0o755))
+	const c = "#ifndef WRAPPED\n#define WRAPPED 2\n#endif\nint f(void) { return WRAPPED; }"
+	source := OperatorFile{Name: "f.c", Data: []byte(c)}
+	spec := Spec{Board: "host", Model: mlftest.Tiny(t, nil), Options: ramOptions("host")}
+	window := rpc.Window{Base: 1 << 30, Bytes: 1 << 20}
+	var compiled [3][]byte
+	var compilers [3]string
+	for n, programs := range [3][]string{{filepath.Dir(wrapper)}, nil, {filepath.Dir(wrapper)}} {
+		b := testEnv().builder()
+		b.Programs = programs
+		p, err := b.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), spec)
+		must(t, err)
+		defer p.Close()
+		built(t, p)
+		compilers[n], err = p.MadeWith()
+		must(t, err)
+		l, err := p.OperatorLinker(t.Context())
+		must(t, err)
+		program, err := l.Link(t.Context(), Operators{Files: []OperatorFile{source}, Entries: []string{"f"}}, window)
+		must(t, err)
+		compiled[n] = program.Bytes
+	}
+	if bytes.Equal(compiled[0], compiled[1]) || !bytes.Equal(compiled[0], compiled[2]) {
+		t.Error("the cache takes the wrapper's object for the compiler's, or the two wrappers' differ")
+	}
+	if compilers[0] == compilers[1] || compilers[0] != compilers[2] {
+		t.Errorf("compilers %q", compilers)
+	}
+}
+
+// TestVanishedFiles: a compiler that finds no source because the temporary folder was removed is not the operator's
+// fault.
+func TestVanishedFiles(t *testing.T) {
+	t.Parallel()
+	needBoardTools(t, "host", nil)
+	cc, err := exec.LookPath("cc")
+	must(t, err)
+	removing := t.TempDir()
+	const script = "#!/bin/sh\ncase \"$*\" in *sub/f.c*) rm -r \"$PWD\";; esac\nexec %s \"$@\"\n"
+	must(t, os.WriteFile(filepath.Join(removing, "cc"), fmt.Appendf(nil, script, command.Quote(cc)), 0o755))
+	spec := Spec{Board: "host", Model: mlftest.Tiny(t, nil), Options: ramOptions("host")}
+	o := Operators{
+		Files:   []OperatorFile{{Name: "sub/f.c", Data: []byte("#include \"missing.h\"\nint f(void) { return 0; }")}},
+		Entries: []string{"f"},
+	}
+	for _, class := range []failure.Class{failure.Compile, failure.Host} {
+		e := testEnv()
+		if class == failure.Host {
+			e.Programs = []string{removing}
+		}
+		l, err := generated(t, t.TempDir()+"/p", spec, e).OperatorLinker(t.Context())
+		must(t, err)
+		_, err = l.Link(t.Context(), o, rpc.Window{Base: 1 << 30, Bytes: 1 << 20})
+		if failure.Of(err) != class {
+			t.Errorf("class %v, want %v: %v", failure.Of(err), class, err)
+		}
+	}
+}
+
+// plainFlag are flags of the Makefile that change nothing of what the code means.
+var plainFlag = regexp.MustCompile(`^(-pipe|-g1|-f(function|data)-sections|-f(file|debug)-prefix-map=.*|-fcallgraph-info=su|-W.*|-w|-Iport|-MMD|-MP)$`)
+
+// chosenFlag are the flags that options add.
+var chosenFlag = regexp.MustCompile(`^-(O3|funroll-loops|fno-gcse)$`)
+
+// TestCompileCommands compares compile_commands.json with what make would run.
+func TestCompileCommands(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("make"); err != nil {
+		t.Skip("no make")
+	}
+	dir := filepath.Join(t.TempDir(), "p")
+	flags := "-funroll-loops,lib1.c:-fno-gcse"
+	generated(t, dir, Spec{
+		Model:   mlftest.Tiny(t, nil),
+		Options: boards.Options{RuntimeOpt: "O1", OperatorOpt: "O3", OperatorFlags: flags},
+	})
+	var entries []generator.Command
+	must(t, json.Unmarshal([]byte(contents(t, dir)[generator.CompileDatabase]), &entries))
+	said, flagged := map[string][]string{}, map[string][]string{}
+	for _, e := range entries {
+		if e.Directory != generator.Here || e.Arguments[len(e.Arguments)-1] != e.File {
+			t.Errorf("entry %+v", e)
+		}
+		said[e.File] = e.Arguments[:len(e.Arguments)-2]
+	}
+	make := exec.Command("make", "-n", "-B")
+	make.Dir = dir
+	out, err := make.Output()
+	must(t, err)
+	together := map[string][]string{} // sources, by the one that includes them
+	for line := range strings.Lines(string(out)) {
+		words := strings.Fields(line)
+		if len(words) == 0 {
+			continue
+		}
+		if made, ok := strings.CutPrefix(words[len(words)-1], ">"); ok && words[0] == "printf" {
+			together[made] = slices.DeleteFunc(words, func(w string) bool { return !strings.HasPrefix(w, "crt/") })
+			continue
+		}
+		at := slices.Index(words, "-c")
+		file := words[len(words)-1]
+		files, included := together[file]
+		if at < 0 || strings.HasPrefix(file, "build/") && !included {
+			continue
+		}
+		runs := slices.DeleteFunc(words[:at], plainFlag.MatchString)
+		if included {
+			runs = slices.Delete(runs, len(runs)-2, len(runs)) // -iquote .
+		} else {
+			files = []string{file}
+		}
+		for _, file := range files {
+			if !slices.Equal(said[file], runs) {
+				t.Errorf("%s: the file has %q, make runs %q", file, said[file], runs)
+			}
+			delete(said, file)
+		}
+		flagged[file] = slices.DeleteFunc(runs, func(w string) bool { return !chosenFlag.MatchString(w) })
+	}
+	for file, want := range map[string]string{
+		"lib0.c": "-O3 -funroll-loops", "lib1.c": "-O3 -funroll-loops -fno-gcse",
+	} {
+		if words := strings.Join(flagged["model/codegen/host/src/"+file], " "); words != want {
+			t.Errorf("%s is compiled with %q, want %q", file, words, want)
+		}
+	}
+	if len(entries) < 10 || len(said) > 0 {
+		t.Errorf("of %d entries, make does not compile %v", len(entries), said)
+	}
+}
+
+const bareBoard = `{"inherits": "cpu/native", "templates": ["baremetal"], "link": {"kind": "serial"}, "flash": {"programmer": "none"}, "arena_kib": 4,
+"core_hz": 1000000, "watchdog_ms": 20, "defines": {"UART_BASE": "0x40004000", "A": "1"},
+"memory": [{"name": "rom", "origin": 0, "size": 65536, "exec": true, "nonvolatile": true}, {"name": "ram", "origin": "0x20000000", "size": 32768}, {"name": "fast", "origin": "0x10000000", "size": 4096}],
+"place": {"code": "rom", "data": "ram", "stack": "fast"}, "stack_bytes": 1024`
+
+func TestMemoryReachesTheLinker(t *testing.T) {
+	t.Parallel()
+	path := boardstest.Shelf(t, map[string]string{"b.json": bareBoard + "}"})
+	dir := filepath.Join(t.TempDir(), "p")
+	env := testEnv()
+	env.Path = []string{path}
+	p := generated(t, dir, Spec{Board: "b", Model: mlftest.Tiny(t, nil)}, env)
+	all := contents(t, dir)
+	for name, want := range map[string][]string{
+		"crt_config/memory.h": {
+			"#define BOARDSMITH_MEMORY rom (rx) : ORIGIN = 0x00000000, LENGTH = 0x00010000 ram (rw) : ORIGIN = 0x20000000, " +
+				"LENGTH = 0x00008000 fast (rw) : ORIGIN = 0x10000000, LENGTH = 0x00001000\n",
+			"#define BOARDSMITH_IN_CODE rom\n#define BOARDSMITH_IS_CODE(address) ((address) >= 0x0 && (address) < 0x10000)\n",
+			"#define BOARDSMITH_IN_DATA ram\n#define BOARDSMITH_IN_STACK fast\n" +
+				"#define BOARDSMITH_IN_ARENA ram\n#define BOARDSMITH_IN_NOINIT ram\n",
+			"#define BOARDSMITH_STACK_BYTES 1024\n#define BOARDSMITH_ARENA_BYTES 4096\n",
+		},
+		"crt_config/crt_config.h": {
+			"#define BOARDSMITH_STACK_BYTES 1024\n", "#define BOARDSMITH_CORE_HZ 1000000\n#define BOARDSMITH_TIMER_HZ 1000000\n",
+			"#define BOARDSMITH_WATCHDOG_MS 20\n", "#define BOARDSMITH_EMULATED 0\n",
+			"#define A 1\n#define UART_BASE 0x40004000\n",
+		},
+		"crt_config/board.mk": {"BOARD_LDSCRIPT := link.ld.S\n", "OBJCOPY := objcopy\n"},
+	} {
+		for _, w := range want {
+			if !strings.Contains(all[name], w) {
+				t.Errorf("%s has not\n%s:\n%s", name, w, all[name])
+			}
+		}
+	}
+	if forms := builddir.OtherForms(&p.state); len(forms) != 2 || forms[0] != "build/firmware.bin" {
+		t.Errorf("other forms %q", forms)
+	}
+}
+
+func TestSourceMissing(t *testing.T) {
+	t.Parallel()
+	for source, hint := range map[string]string{
+		"port/uart/cmdsk.c": `; did you mean "port/uart/cmsdk.c"?`,
+	} {
+		board := bareBoard + ",\n\"sources\": [\n  \"port/process.c\",\n  \"" + source + "\"]}"
+		env := testEnv()
+		env.Path = []string{boardstest.Shelf(t, map[string]string{"b.json": board})}
+		_, err := generate(t.Context(), filepath.Join(t.TempDir(), "p"), Spec{Board: "b", Model: mlftest.Tiny(t, nil)}, env)
+		if want := `b.json:7: sources: "` + source + `" is not in `; err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.HasSuffix(err.Error(), hint) {
+			t.Errorf("got %v, want %s…%s", err, want, hint)
+		}
+	}
+}
+
+// TestMissingSystem: an operator that calls what firmware does not have is an error that names the source, the function
+// and what to use instead, in RPC and standalone firmware and in code for RAM, in a folder whose name has a pattern's
+// characters.
+func TestMissingSystem(t *testing.T) {
+	t.Parallel()
+	needBoardTools(t, "mps2_an385", nil)
+	for _, app := range []string{boards.RPC, boards.Standalone} { // a build folder of which all use the runtime
+		built(t, projectOf(t, "mps2_an385", mlftest.Tiny(t, nil), app))
+	}
+	for name, c := range map[string]struct{ app, include, statement, want, next string }{
+		"heap": {
+			boards.RPC, "<stdlib.h>", "out[0] = (int32_t)(intptr_t)malloc(8);",
+			"calls malloc, but firmware has no heap", "Workspace",
+		},
+		"streams": {
+			boards.Standalone, "<stdio.h>", `printf("%d\n", in[0]);`, "calls printf, but firmware has no standard", "TVMLogf",
+		},
+		"exit": {
+			boards.RPC, "<stdlib.h>", "exit((int)in[0]);", "calls exit, but firmware has nothing to return", "TVMPlatformAbort",
+		},
+		"other": {
+			boards.RPC, "<math.h>", "extern long time(long*); out[0] = (int32_t)time(0);",
+			"calls time, but firmware has no _gettimeofday", "remove the call",
+		},
+		"text": {
+			boards.Standalone, "<stdio.h>", `char s[9]; out[0] = snprintf(s, 9, "%f", (double)in[0]);`,
+			"calls snprintf, but firmware has no heap", "TVMLogf",
+		},
+		"random": {
+			boards.Standalone, "<stdlib.h>", "out[0] = rand();", "calls rand, but firmware has no heap", "a state of your own",
+		},
+		"thread": {
+			boards.Standalone, "<math.h>", "static _Thread_local int32_t v; out[0] = v++;", "firmware has no threads",
+			"_Thread_local",
+		},
+		"undefined": {boards.RPC, "<math.h>", "extern int nowhere(void); out[0] = nowhere();", "nowhere", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			source := strings.NewReplacer("<math.h>", c.include, "return 0;", c.statement+" return 0;").
+				Replace(mlftest.TinyOperator)
+			p := generated(t, filepath.Join(t.TempDir(), "p [a-]*"), Spec{
+				Board: "mps2_an385", Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": source}),
+				Options: boards.Options{App: c.app},
+			})
+			calls := strings.HasPrefix(c.want, "calls ")
+			check := func(where string, err error) {
+				if failure.Of(err) != failure.Link || !strings.Contains(err.Error(), c.want) ||
+					!strings.Contains(err.Error(), "lib1.c") || strings.Contains(err.Error(), "lib1.c calls") != calls ||
+					!strings.Contains(failure.Next(err), c.next) || strings.Contains(failure.Next(err), "boardsmith-operators") {
+					t.Errorf("%s: %v\nnext: %s", where, err, failure.Next(err))
+				}
+			}
+			_, err := p.Build(t.Context())
+			check("image", err)
+			l, err := p.OperatorLinker(t.Context())
+			must(t, err)
+			o, err := p.ModelOperators()
+			must(t, err)
+			_, err = l.Link(t.Context(), o, rpc.Window{Base: hypothetical, Bytes: 1 << 20})
+			check("RAM", err)
+		})
+	}
+}
+
+// TestAssert: a failed assert of an operator, abort, and a division by zero with the flags of docs/faults.md are faults
+// with their place, in the image of a chip, as standalone firmware, in a process, and in RAM. An assert has its
+// condition in each.
+func TestAssert(t *testing.T) {
+	t.Parallel()
+	needBoardTools(t, "mps2_an385", nil)
+	statements := map[string]string{
+		"assert": "assert(in[0] > 1000);", "abort": "abort();",
+		"division": "static volatile int32_t zero; out[0] = in[0] / zero;",
+	}
+	for _, name := range drawn.Of(t, "checks of operators", []string{"assert", "abort", "division"}, 1) {
+		options := boards.Options{}
+		reason := fault.ReasonCheck
+		if name == "division" {
+			options.OperatorFlags = "-fsanitize=integer-divide-by-zero,-fsanitize-undefined-trap-on-error"
+			reason = fault.ReasonHardware
+		}
+		source := strings.NewReplacer(
+			"<math.h>", "<assert.h>\n#include <stdlib.h>", "return 0;", statements[name]+" return 0;",
+		).Replace(mlftest.TinyOperator)
+		model := mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": source})
+		for where, call := range map[string]func(*testing.T) error{
+			"image":   func(t *testing.T) error { return callTwice(t, projectWith(t, "mps2_an385", model, options)) },
+			"process": func(t *testing.T) error { return callTwice(t, projectWith(t, "host", model, options)) },
+			"RAM":     func(t *testing.T) error { return callTwiceInRAM(t, projectWith(t, "mps2_an385", model, options)) },
+			"RAM of a process": func(t *testing.T) error {
+				return callTwiceInRAM(t, projectWith(t, "host", model, options))
+			},
+			"standalone": func(t *testing.T) error {
+				o := options
+				o.App = boards.Standalone
+				s, err := projectWith(t, "mps2_an385", model, o).RunStandalone(t.Context(), testEnv().desk(), "")
+				must(t, err)
+				defer s.Close()
+				_, err = s.Run(t.Context(), 1)
+				return err
+			},
+		} {
+			t.Run(name+" "+where, func(t *testing.T) { // in turn, in the build folders of those before
+				err := call(t)
+				var faultErr *fault.Error
+				if !errors.As(err, &faultErr) {
+					t.Fatalf("%v", err)
+				}
+				if logs := strings.Contains(err.Error(), "lib1.c:14: Check failed: in[0] > 1000"); logs != (name == "assert") {
+					t.Errorf("the condition in the error: %v, %v", logs, err)
+				}
+				if where == "image" && (faultErr.Record.Reason != reason || faultErr.Operator != "twice" ||
+					!slices.ContainsFunc(faultErr.Frames, func(f fault.Frame) bool { return strings.HasSuffix(f.File, "lib1.c") })) {
+					t.Errorf("%v", err)
+				}
+			})
+		}
+	}
+}
+
+// projectOf generates a project in a new folder.
+func projectOf(t *testing.T, board, model, app string) *Project {
+	t.Helper()
+	return projectWith(t, board, model, boards.Options{App: app})
+}
+
+func projectWith(t *testing.T, board, model string, o boards.Options) *Project {
+	t.Helper()
+	return generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: board, Model: model, Options: o})
+}
+
+// callTwice runs a project of mlftest.Tiny and returns the error of its operator.
+func callTwice(t *testing.T, p *Project) error {
+	t.Helper()
+	s, err := p.Run(t.Context(), testEnv().desk(), "")
+	must(t, err)
+	defer s.Close(context.Background())
+	lib, err := s.SystemLib(t.Context())
+	must(t, err)
+	return callTwiceOf(t, s, lib)
+}
+
+// callTwiceInRAM does the same with the model in RAM.
+func callTwiceInRAM(t *testing.T, p *Project) error {
+	t.Helper()
+	r, err := p.Resident(t.Context(), filepath.Join(t.TempDir(), "r"), Spec{})
+	must(t, err)
+	defer r.Close()
+	s, err := r.Run(t.Context(), testEnv().desk(), "")
+	must(t, err)
+	defer s.Close(context.Background())
+	o, err := p.ModelOperators()
+	must(t, err)
+	lib, err := r.LoadRAM(t.Context(), s, o)
+	must(t, err)
+	return callTwiceOf(t, s, lib)
+}
+
+func callTwiceOf(t *testing.T, s *rpc.Session, lib rpc.Module) error {
+	t.Helper()
+	twice, err := lib.Function(t.Context(), "twice")
+	must(t, err)
+	dtype, err := ndarray.ParseDType("int32")
+	must(t, err)
+	x, err := s.Empty(t.Context(), dtype, []int64{4})
+	must(t, err)
+	_, err = twice.Call(t.Context(), x, x)
+	return err
 }

@@ -1,18 +1,22 @@
 package project
 
 import (
+	"bytes"
 	"context"
 	"debug/elf"
 	"encoding/binary"
 	"errors"
+	"maps"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
@@ -406,4 +410,371 @@ func TestPlacedFit(t *testing.T) {
 	spec := Spec{Board: "tight", Model: manyPools(t), Options: boards.Options{Place: "pools.fast=ram"}}
 	p = generated(t, filepath.Join(t.TempDir(), "p"), spec, e)
 	mustLie(t, p.Board(), symbolsOf(t, built(t, p)), placedParts{fastSymbol: "ram"})
+}
+
+// This file tests where the linker script places unusual sections: variables with an alignment of their own,
+// constructors, sections with unknown names.
+
+// ownVariables gives the resident part variables with a value, and constructors.
+const ownVariables = `#include <stdint.h>
+#include <tvm/runtime/c_runtime_api.h>
+int own_value(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type, void* resource_handle);
+static volatile int32_t value = 40;
+static volatile int32_t order = 0;
+__attribute__((constructor)) static void last(void) { value += (order == 1) ? 1 : 100; }
+__attribute__((constructor(200))) static void first(void) { order = 1; }
+int own_value(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type, void* resource_handle) {
+  (void)args;
+  (void)type_codes;
+  (void)num_args;
+  (void)resource_handle;
+  out_value->v_int64 = value;
+  *out_type = kTVMArgInt;
+  return 0;
+}
+`
+
+// alignedOperator multiplies by variables that are aligned to a cache line and changed by a constructor.
+var alignedOperator = strings.NewReplacer(
+	"TVM_DLL int32_t twice", `static volatile int32_t before = 7;
+static volatile int32_t factors[20] __attribute__((aligned(64))) = {0, 2, 2, 2, 2};
+__attribute__((constructor)) static void more(void) { factors[0] = before - 5; }
+TVM_DLL int32_t twice`,
+	"in[i] * 2", "in[i] * factors[i] + (int32_t)((uintptr_t)factors % 64)").Replace(mlftest.TinyOperator)
+
+// TestAlignedData runs a model whose variables are aligned more than the resident part's, of which there are some.
+func TestAlignedData(t *testing.T) {
+	t.Parallel()
+	emulated := []string{"microbit", "mps2_an385", "qemu_riscv32", "qemu_riscv64"}
+	for _, board := range drawn.Of(t, "boards of aligned data", emulated, 1) {
+		t.Run(board, func(t *testing.T) {
+			name, path := boardstest.With(t, board, "own.c", ownVariables, map[string]string{"own.value": "own_value"})
+			e := testEnv()
+			e.Path = []string{path}
+			needBoardTools(t, name, e.Path)
+			model := mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": alignedOperator})
+			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: name, Model: model}, e)
+			i := built(t, p)
+			checkLoadAddresses(t, i)
+			s, err := p.Run(t.Context(), testEnv().desk(), "")
+			must(t, err)
+			defer s.Close(context.Background())
+			own, err := s.Function(t.Context(), "own.value")
+			must(t, err)
+			if got, err := own.Call(t.Context()); err != nil || got != int64(41) {
+				t.Errorf("the resident part's variable is %v, %v, want 41", got, err)
+			}
+			rpctest.CallTwice(t, s)
+		})
+	}
+}
+
+// checkLoadAddresses checks that the distance between load address and address is the same for all variables, and that
+// the raw image contains no more than the ELF file's segments.
+func checkLoadAddresses(t *testing.T, i *image.Image) {
+	t.Helper()
+	f, err := elf.Open(i.Path)
+	must(t, err)
+	defer f.Close()
+	var low, high uint64
+	distances := map[uint64]bool{}
+	for _, p := range f.Progs {
+		if p.Type != elf.PT_LOAD || p.Filesz == 0 {
+			continue
+		}
+		if p.Flags&elf.PF_W != 0 {
+			distances[p.Paddr-p.Vaddr] = true
+		}
+		if low == 0 && high == 0 {
+			low = p.Paddr
+		}
+		low, high = min(low, p.Paddr), max(high, p.Paddr+p.Filesz)
+	}
+	if len(distances) != 1 {
+		t.Errorf("variables are copied by distances of %v", slices.Sorted(maps.Keys(distances)))
+	}
+	info, err := os.Stat(i.Bin)
+	must(t, err)
+	if uint64(info.Size()) != high-low {
+		t.Errorf("%s has %d bytes, the image %d", i.Bin, info.Size(), high-low)
+	}
+}
+
+// inOwnSection is ownVariables with a constant where the linker script has no place for it.
+var inOwnSection = strings.Replace(ownVariables, "static volatile int32_t value =",
+	`static const int32_t weight __attribute__((section(".my_weights"))) = 1;
+static volatile int32_t value = 0 *`, 1) + "\nconst int32_t* own_weight(void);\nconst int32_t* own_weight(void) { return &weight; }\n"
+
+// TestUnknownSection has a model, and a port, put something where the linker script has no place for it.
+func TestUnknownSection(t *testing.T) {
+	t.Parallel()
+	needBoardTools(t, "mps2_an385", nil)
+	const here = `volatile const int32_t here[4] __attribute__((section(".my_weights"))) = {2, 2, 2, 2};` + "\n"
+	operator := strings.NewReplacer("TVM_DLL int32_t twice", here+"TVM_DLL int32_t twice", "in[i] * 2",
+		"in[i] * here[i]").Replace(mlftest.TinyOperator)
+	mustNotLink(t, Spec{
+		Board: "mps2_an385",
+		Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": operator}),
+	}, testEnv())
+
+	name, path := boardstest.With(t, "mps2_an385", "own.c", inOwnSection, map[string]string{"own.value": "own_value"})
+	e := testEnv()
+	e.Path = []string{path}
+	mustNotLink(t, Spec{Board: name, Model: mlftest.Tiny(t, nil)}, e)
+}
+
+func mustNotLink(t *testing.T, s Spec, e env) {
+	t.Helper()
+	p := generated(t, filepath.Join(t.TempDir(), "p"), s, e)
+	_, err := p.Build(t.Context())
+	if failure.Of(err) != failure.Link || !strings.Contains(err.Error(), "orphan section `.my_weights'") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestEveryByteHasAChecksum has the linker place what the script does not name, as it does without our flags: behind
+// the resident part.
+func TestEveryByteHasAChecksum(t *testing.T) {
+	t.Parallel()
+	name, path := boardstest.With(t, "microbit", "own.c", inOwnSection, map[string]string{"own.value": "own_value"})
+	e := testEnv()
+	e.Path = []string{path}
+	needBoardTools(t, name, e.Path)
+	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: name, Model: mlftest.Tiny(t, nil)}, e)
+	if out, err := exec.Command("make", "-C", p.Dir(), "STRICT=").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	const want = "(section .my_weights) are outside the ranges"
+	file := filepath.Join(p.Dir(), "build", "firmware.elf")
+	data, err := os.ReadFile(file)
+	must(t, err)
+	loose := &image.Image{
+		Path: file, Digest: image.DigestOf(data), Board: p.Board().Name, Landmarks: p.state.Template.Landmarks,
+	}
+	e.Programmer, e.StateDir = "openocd", t.TempDir()
+	e.Tool = func(name string) (string, error) { return name, nil }
+	if _, err := e.desk().FlashCommands(t.Context(), p.Board(), "", loose); failure.Of(err) != failure.Config ||
+		!strings.Contains(err.Error(), want) {
+		t.Errorf("got %v", err)
+	}
+	if _, _, err := p.linked().Inspect(); failure.Of(err) != failure.Link || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v", err)
+	}
+}
+
+const sampleArchive = "../examples/samples/digits_i8.aot_packed.tar"
+
+// layoutBoards has every kind of core and of sectors; a plain run takes some of them, a full run all boards.
+var layoutBoards = []string{"microbit", "mps2_an385", "netduinoplus2", "qemu_riscv32", "nucleo_f746zg"}
+
+// layoutModels are as unlike as they come: packed and C interface, graph and ahead of time, integers and floats,
+// objects of another compiler. Not each fits each board.
+var layoutModels = []string{
+	"add.aot_c", "sine.graph_linked", "conv_f32.graph", "dscnn_i8.aot_packed",
+	"digits_i8.graph_llvm_thumbv7m", "digits_i8.graph_llvm_rv32",
+}
+
+// TestLayout links different models for one board and compares all that lies before the model's sectors.
+func TestLayout(t *testing.T) {
+	t.Parallel()
+	archives := []string{sampleArchive}
+	for _, a := range mlftest.Archives(t) {
+		if slices.Contains(layoutModels, mlftest.Name(a)) {
+			archives = append(archives, a)
+		}
+	}
+	brief := drawn.Of(t, "boards of the layout", layoutBoards, 1)
+	for _, b := range bareBoards(t) {
+		if !drawn.InFull() && !slices.Contains(brief, b.Name) {
+			continue
+		}
+		t.Run(b.Name, func(t *testing.T) {
+			compiler, _, err := device.MissingTools(t.Context(), b)
+			must(t, err)
+			if len(compiler) > 0 {
+				t.Skip(compiler[0])
+			}
+			sameResident(t, b, archives, boards.Options{})
+		})
+	}
+}
+
+// TestLayoutOfEveryModel takes every archive to one board of each architecture.
+func TestLayoutOfEveryModel(t *testing.T) {
+	t.Parallel()
+	archives := drawn.Of(t, "layout", mlftest.Archives(t), 2)
+	for _, name := range drawn.Of(t, "boards of every model", []string{"mps3_an547", "qemu_riscv64"}, 1) {
+		b, err := boards.Find(name, nil)
+		must(t, err)
+		t.Run(name, func(t *testing.T) {
+			compiler, _, err := device.MissingTools(t.Context(), b)
+			must(t, err)
+			if len(compiler) > 0 {
+				t.Skip(compiler[0])
+			}
+			sameResident(t, b, append([]string{sampleArchive}, archives...), boards.Options{})
+		})
+	}
+}
+
+// TestLayoutOfLongRuntime is about options that make the resident part longer than the board file thought: the model
+// moves to the next sector, with every model to the same.
+func TestLayoutOfLongRuntime(t *testing.T) {
+	t.Parallel()
+	for _, name := range drawn.Of(t, "long runtimes", []string{"rpi_pico", "nrf52840dk", "nucleo_f401re"}, 1) {
+		b, err := boards.Find(name, nil)
+		must(t, err)
+		compiler, _, err := device.MissingTools(t.Context(), b)
+		must(t, err)
+		if len(compiler) > 0 {
+			t.Skip(compiler[0])
+		}
+		archives := []string{sampleArchive, oneOp(t)}
+		at := sameResident(t, b, archives, boards.Options{RuntimeOpt: "O0", LogLevel: "debug"})
+		if r, _ := b.Region(b.Place.Code); at <= uint64(b.ModelAt) || sectorStart(r, at) != at {
+			t.Errorf("%s: the model part starts at 0x%x, which is no later sector", name, at)
+		}
+	}
+}
+
+// bareBoards are the shipped boards with a memory map.
+func bareBoards(t *testing.T) (all []*boards.Board) {
+	t.Helper()
+	for _, name := range boards.List(nil) {
+		b, err := boards.Find(name, nil)
+		must(t, err)
+		if len(b.Memory) == 0 {
+			continue
+		}
+		if b.ModelAt == 0 {
+			t.Errorf("board %s has no model_at", name)
+		}
+		all = append(all, b)
+	}
+	return all
+}
+
+func oneOp(t *testing.T) string { return mlftest.Tiny(t, nil) }
+
+// sameResident builds the archives for a board and returns where their model parts start: all before that is the same.
+func sameResident(t *testing.T, b *boards.Board, archives []string, o boards.Options) (at uint64) {
+	t.Helper()
+	var first *linked
+	compared := 0
+	for _, a := range archives {
+		p, err := generate(t.Context(), filepath.Join(t.TempDir(), "p"), Spec{Board: b.Name, Model: a, Options: o}, testEnv())
+		if failure.Of(err) == failure.Config {
+			continue // objects for another core
+		}
+		must(t, err)
+		i, err := p.Build(t.Context())
+		if failure.Of(err) == failure.DoesNotFit {
+			must(t, p.Close())
+			continue
+		}
+		must(t, err)
+		l := readLinked(t, b, p, i)
+		must(t, p.Close())
+		if o == (boards.Options{}) && l.at != uint64(b.ModelAt) {
+			t.Errorf("%s: the table is at 0x%x, not at 0x%x; the resident part has %d bytes", a, l.at, uint64(b.ModelAt),
+				len(l.resident))
+		}
+		if first == nil {
+			first = l
+			continue
+		}
+		compared++
+		switch {
+		case l.at != first.at:
+			t.Errorf("%s: the model part starts at 0x%x, with another model at 0x%x", a, l.at, first.at)
+		case !bytes.Equal(l.resident, first.resident):
+			t.Errorf("%s: the resident part differs from that of another model", a)
+		case i.BuildID != first.id && bytes.Equal(l.model, first.model):
+			t.Errorf("%s: the model part is that of another model", a)
+		}
+	}
+	if compared == 0 {
+		t.Fatal("nothing was compared")
+	}
+	t.Logf("%d images have the same %d bytes before 0x%x", compared+1, len(first.resident), first.at)
+	return first.at
+}
+
+// A linked is what of an image lies where.
+type linked struct {
+	at              uint64 // of the table
+	resident, model []byte // all bytes before the table, and from there on
+	id              [16]byte
+}
+
+func readLinked(t *testing.T, b *boards.Board, p *Project, i *image.Image) *linked {
+	t.Helper()
+	f, err := elf.Open(i.Path)
+	must(t, err)
+	defer f.Close()
+	symbols, err := f.Symbols()
+	must(t, err)
+	at := map[string]uint64{}
+	for _, s := range symbols {
+		at[s.Name] = s.Value
+	}
+	l := &linked{at: at["bare_model"], id: i.BuildID}
+	for _, seg := range f.Progs {
+		if seg.Type != elf.PT_LOAD || seg.Filesz == 0 {
+			continue
+		}
+		data := make([]byte, seg.Filesz)
+		_, err := seg.ReadAt(data, 0)
+		must(t, err)
+		switch {
+		case seg.Paddr+seg.Filesz <= l.at:
+			l.resident = append(binary.LittleEndian.AppendUint64(l.resident, seg.Paddr), data...)
+		case seg.Paddr >= l.at:
+			l.model = append(binary.LittleEndian.AppendUint64(l.model, seg.Paddr), data...)
+		default:
+			t.Errorf("a segment from 0x%x to 0x%x is in both parts", seg.Paddr, seg.Paddr+seg.Filesz)
+		}
+	}
+	const note = 16 // of the note's header and name
+	if table := (uint64(9*b.ELF.Class/8) + 7) &^ 7; at["boardsmith_build_id"] != l.at+table+note {
+		t.Errorf("the build id is at 0x%x, not right behind the table at 0x%x", at["boardsmith_build_id"], l.at)
+	}
+	if at["bare_resident_end"] > l.at || at["bare_image_end"] <= l.at {
+		t.Errorf("the resident part ends at 0x%x, the model part begins at 0x%x and ends at 0x%x", at["bare_resident_end"],
+			l.at, at["bare_image_end"])
+	}
+	mustAskNothingElse(t, filepath.Join(p.Dir(), "build", "resident.o"))
+	return l
+}
+
+// mustAskNothingElse reports symbols that the resident part needs, except those of the linker script and the table's
+// address.
+func mustAskNothingElse(t *testing.T, object string) {
+	t.Helper()
+	f, err := elf.Open(object)
+	must(t, err)
+	defer f.Close()
+	symbols, err := f.Symbols()
+	must(t, err)
+	script, err := os.ReadFile("../templates/baremetal/link.ld.S")
+	must(t, err)
+	for _, s := range symbols {
+		if s.Section != elf.SHN_UNDEF || s.Name == "" || s.Name == "bare_model" || s.Name == "boardsmith_build_id" {
+			continue
+		}
+		ours := bytes.Contains(script, []byte(" "+s.Name+" = ")) || bytes.Contains(script, []byte("("+s.Name+" = "))
+		if !ours || strings.HasPrefix(s.Name, "bare_model") || s.Name == "bare_data_end" || s.Name == "bare_data_load" ||
+			s.Name == "bare_image_end" {
+			t.Errorf("the resident part asks for %s, which depends on the model", s.Name)
+		}
+	}
+}
+
+func sectorStart(r boards.Region, addr uint64) uint64 {
+	b := &boards.Board{Memory: []boards.Region{r}}
+	s, _, err := b.SectorAt(addr)
+	if err != nil {
+		return 0
+	}
+	return s.Addr
 }

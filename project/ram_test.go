@@ -15,14 +15,17 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/firmware"
+	"github.com/boardsmith/boardsmith/internal/paramblob"
 	"github.com/boardsmith/boardsmith/internal/ramlink"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
 	"github.com/boardsmith/boardsmith/internal/tvmrpc"
+	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/rpc/fault"
@@ -626,4 +629,367 @@ func TestUploadedErrno(t *testing.T) {
 	if at < 0 || all[at].Value != 0 || all[at].Size < 16 || elf.ST_TYPE(all[at].Info) != elf.STT_TLS {
 		t.Errorf("its room begins %+v", all[max(at, 0)])
 	}
+}
+
+// ffiOperators are operators with TVM 0.21's ABI, as its code generators write them. The weak variables are as in
+// objects of its LLVM.
+const ffiOperators = `#define TVM_EXPORTS
+#include "tvm/ffi/extra/c_env_api.h"
+#include "tvm/runtime/base.h"
+#include "tvm/runtime/c_backend_api.h"
+#include "tvm/ffi/c_api.h"
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+void* __tvm_ffi__library_ctx = NULL;
+#define FFI(name) \
+  TVM_DLL int32_t __tvm_ffi_##name(void* self_handle, void* args, int32_t num_args, void* result); \
+  TVM_DLL int32_t __tvm_ffi_##name(void* self_handle, void* args, int32_t num_args, void* result)
+#define ARG(i) (((TVMFFIAny*)args)[i])
+#define RESULT (*(TVMFFIAny*)result)
+__attribute__((weak)) void* (*__TVMBackendAllocWorkspace)(int, int, uint64_t, int, int);
+__attribute__((weak)) int (*__TVMBackendFreeWorkspace)(int, int, void*);
+__attribute__((weak)) int (*__TVMBackendParallelLaunch)(FTVMParallelLambda, void*, int);
+__attribute__((weak)) int (*__TVMFFIEnvModLookupFromImports)(void*, const char*, void**);
+__attribute__((weak)) int (*__TVMFFIHandleInitOnce)(void**, int (*)(void**));
+FFI(types) {  // the types of all arguments, as digits
+  RESULT.v_int64 = 0;
+  for (int i = 0; i < num_args; i++) {
+    if (ARG(i).zero_padding != 0) return -1;
+    RESULT.v_int64 = RESULT.v_int64 * 10 + ARG(i).type_index;
+  }
+  RESULT.type_index = kTVMFFIInt;
+  return 0;
+}
+FFI(both) {  // a tensor, a number, a float and a text
+  const DLTensor* t = ARG(0).v_ptr;
+  RESULT.type_index = kTVMFFIFloat;
+  RESULT.v_float64 = ((float*)t->data)[1] + (double)ARG(1).v_int64 + ARG(2).v_float64 + (double)strlen(ARG(3).v_c_str);
+  return 0;
+}
+FFI(truth) { RESULT.type_index = kTVMFFIBool; RESULT.v_int64 = 1; return 0; }
+FFI(text) { RESULT.type_index = kTVMFFIRawStr; RESULT.v_c_str = "a text"; return 0; }
+FFI(nothing) { return 0; }
+FFI(object) { RESULT.type_index = kTVMFFITensor; RESULT.v_ptr = args; return 0; }
+FFI(silent) { return -1; }
+FFI(refuses) {
+  const char* parts[3] = {"Mismatched ", "a", ".ndim on argument #0"};
+  TVMFFIErrorSetRaisedFromCStrParts("ValueError", parts, 3);
+  return -1;
+}
+FFI(refuses_once) { TVMFFIErrorSetRaisedFromCStr("TypeError", "only tensors"); return -1; }
+FFI(workspace) {
+  uint8_t* w = __TVMBackendAllocWorkspace(1, 0, 100ULL, 2, 8);
+  if (w == NULL) return -1;
+  w[99] = 7;
+  RESULT.type_index = kTVMFFIInt;
+  RESULT.v_int64 = w[99];
+  return __TVMBackendFreeWorkspace(1, 0, w);
+}
+FFI(huge) { return (__TVMBackendAllocWorkspace(1, 0, 1ULL << 40, 2, 8) == NULL) ? -1 : 0; }
+static int task(int id, TVMParallelGroupEnv* env, void* data) {
+  *(int64_t*)data += 10 * (id + 1) + env->num_task;
+  return TVMBackendParallelBarrier(id, env);
+}
+FFI(parallel) { RESULT.type_index = kTVMFFIInt; return __TVMBackendParallelLaunch(task, &RESULT.v_int64, 4); }
+static void* handle;
+static int look_up(void** out) { return __TVMFFIEnvModLookupFromImports(__tvm_ffi__library_ctx, "other.f", out); }
+FFI(calls) {
+  if (__TVMFFIHandleInitOnce(&handle, look_up) != 0) return -1;
+  return TVMFFIFunctionCall(handle, args, num_args, result);
+}
+`
+
+// TestFFIOperators calls operators with TVM 0.21's ABI, of two files that both define TVM's variable.
+func TestFFIOperators(t *testing.T) {
+	t.Parallel()
+	for _, board := range []string{"host", "mps2_an386", "qemu_riscv32"} {
+		t.Run(board, func(t *testing.T) {
+			t.Parallel()
+			s, l, _ := openRAM(t, board)
+			entries := []string{
+				"types", "both", "truth", "text", "nothing", "object", "silent", "refuses", "refuses_once", "workspace", "huge",
+				"parallel", "calls", "other",
+			}
+			m := uploaded(t, s, l, Operators{ABI: mlf.ABITVMFFI, Entries: entries, Files: []OperatorFile{
+				{Name: "lib0.c", Data: []byte(ffiOperators)},
+				{Name: "lib1.c", Data: []byte(strings.ReplaceAll(ffiOperators[:strings.Index(ffiOperators, "FFI(types)")],
+					"static", "") + "FFI(other) { return 0; }\n")},
+			}})
+			tensor, err := s.NewArray(t.Context(), &ndarray.Array{
+				DType: ndarray.DType{Code: ndarray.Float, Bits: 32, Lanes: 1}, Shape: []int64{2},
+				Data: []byte{0, 0, 0, 0, 0, 0, 0x20, 0x41}, // 0 and 10
+			})
+			must(t, err)
+			many := make([]any, 25)
+			for i := range many {
+				many[i] = 1
+			}
+			for _, c := range []struct {
+				name string
+				args []any
+				want any    // or
+				err  string // contained in the error
+			}{
+				{"types", []any{tensor, 1, 1.5, "text", []byte("bytes"), nil}, int64(713890), ""},
+				{"types", many[:18], int64(111111111111111111), ""},
+				{"types", many, nil, "too many arguments"},
+				{"types", []any{m}, nil, "an argument is a function, a module or an object"},
+				{"both", []any{tensor, int64(-3), 0.25, "four"}, 11.25, ""},
+				{"truth", nil, int64(1), ""},
+				{"text", nil, "a text", ""},
+				{"nothing", nil, nil, ""},
+				{"other", nil, nil, ""},
+				{"object", nil, nil, "object: returned an object of TVM"},
+				{"silent", nil, nil, "silent: returned -1 without an error text"},
+				{"refuses", nil, nil, "ValueError: Mismatched a.ndim on argument #0"},
+				{"refuses_once", nil, nil, "TypeError: only tensors"},
+				{"silent", nil, nil, "silent: returned -1 without an error text"}, // nor that of the last call
+				{"workspace", nil, int64(7), ""},
+				{"huge", nil, nil, "out of workspace memory"},
+				{"parallel", nil, int64(11), ""},
+				{"calls", nil, nil, "other.f: the operator calls this function by name"},
+			} {
+				f, err := m.Function(t.Context(), c.name)
+				must(t, err)
+				got, err := f.Call(t.Context(), c.args...)
+				failed := err != nil && c.err != "" && strings.Contains(err.Error(), c.err)
+				if !failed && (err != nil || c.err != "" || got != c.want) {
+					t.Errorf("%s(%v): %v, %v, want %v%s", c.name, c.args, got, err, c.want, c.err)
+				}
+			}
+			if _, err := m.Time(t.Context(), "silent", rpc.TimeOptions{Number: 1, Repeat: 1}); err == nil ||
+				!strings.Contains(err.Error(), "without an error text") {
+				t.Errorf("timing an operator that fails: %v", err)
+			}
+		})
+	}
+}
+
+// TestWrongArguments calls a model's functions with scalars where they take tensors, and with too few and too many
+// tensors: the firmware refuses the calls, goes on without a reset, and still accepts right ones. Parts of the archive
+// lie in flash or, as LOAD=ram has it, in RAM.
+func TestWrongArguments(t *testing.T) {
+	t.Parallel()
+	type loaded struct{ board, archive, load string }
+	var all []loaded
+	for _, board := range []string{"host", "mps2_an385"} {
+		for _, archive := range []string{"matmul_00", "add.graph", "add.aot_packed"} {
+			all = append(all, loaded{board, archive, "flash"}, loaded{board, archive, "RAM"})
+		}
+	}
+	for _, c := range drawn.Of(t, "wrong arguments", all, 3) { // in turn, in the build folders of those before
+		t.Run(c.board+"/"+c.archive+"/"+c.load, func(t *testing.T) {
+			needBoardTools(t, c.board, nil)
+			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: c.board, Model: archiveNamed(t, c.archive)})
+			_, m, err := p.Model()
+			must(t, err)
+			s, lib := started(t, p, c.load)
+			for _, signature := range m.Signatures() {
+				refuses(t, s, lib, signature)
+			}
+		})
+	}
+}
+
+func archiveNamed(t *testing.T, name string) string {
+	t.Helper()
+	for _, path := range mlftest.Archives(t) {
+		if mlftest.Name(path) == name {
+			return path
+		}
+	}
+	t.Fatal("no archive ", name)
+	return ""
+}
+
+// started runs the project's model, and returns the module of its functions.
+func started(t *testing.T, p *Project, load string) (*rpc.Session, rpc.Module) {
+	t.Helper()
+	ctx := t.Context()
+	if load == "flash" {
+		s, err := p.Run(ctx, testEnv().desk(), "")
+		must(t, err)
+		t.Cleanup(func() { _ = s.Close(ctx) })
+		lib, err := s.SystemLib(ctx)
+		must(t, err)
+		return s, lib
+	}
+	r, err := p.Resident(ctx, filepath.Join(t.TempDir(), "r"), Spec{})
+	must(t, err)
+	t.Cleanup(func() { _ = r.Close() })
+	s, err := r.Run(ctx, testEnv().desk(), "")
+	must(t, err)
+	t.Cleanup(func() { _ = s.Close(ctx) })
+	o, err := p.ModelOperators()
+	must(t, err)
+	lib, err := r.LoadRAM(ctx, s, o)
+	must(t, err)
+	return s, lib
+}
+
+// refuses calls a function, and has it timed, with arguments that do not match its signature. A tensor of before keeps
+// its elements: the device was not reset.
+func refuses(t *testing.T, s *rpc.Session, lib rpc.Module, signature mlf.Signature) {
+	t.Helper()
+	f, err := lib.Function(t.Context(), signature.Function)
+	must(t, err)
+	dtype, err := ndarray.ParseDType("int32")
+	must(t, err)
+	x, err := s.Empty(t.Context(), dtype, []int64{4096})
+	must(t, err)
+	marks := bytes.Repeat([]byte{1, 2, 3, 0}, 4096)
+	must(t, x.Write(t.Context(), marks))
+	tensors := make([]any, signature.Most+1)
+	for i := range tensors {
+		tensors[i] = x
+	}
+	right := tensors[:signature.Least]
+	cases := map[string][]any{"none": {}, "too few": tensors[1:signature.Least], "too many": tensors}
+	for name, wrong := range map[string]any{
+		"int": 1, "far int": 0x18000000, "string": "tensor", "null": nil, "float": 1.5,
+	} {
+		for i := range right {
+			with := append([]any{}, right...)
+			with[i] = wrong
+			cases[name] = with
+			check(t, s, lib, f, name, with)
+		}
+		check(t, s, lib, f, name+" first", append([]any{wrong}, right...))
+	}
+	for name, args := range cases {
+		check(t, s, lib, f, name, args)
+	}
+	got := make([]byte, len(marks))
+	if err := x.Read(t.Context(), got); err != nil || !bytes.Equal(got, marks) {
+		t.Errorf("%s: the tensor has changed: %v", signature.Function, err)
+	}
+	if fault, err := s.PriorFault(t.Context()); err != nil || fault != nil {
+		t.Errorf("%s: a fault: %v, %v", signature.Function, fault, err)
+	}
+	if _, err := f.Call(t.Context(), right...); err != nil {
+		t.Errorf("%s: %v", signature.Function, err)
+	}
+	if _, err := f.Call(t.Context(), append(append([]any{}, right...), 7, "more")...); err != nil {
+		t.Errorf("%s with scalars behind its tensors: %v", signature.Function, err)
+	}
+}
+
+// check calls a function, directly and by a time evaluator: an error that names it.
+func check(t *testing.T, s *rpc.Session, lib rpc.Module, f rpc.Function, name string, args []any) {
+	t.Helper()
+	_, err := f.Call(t.Context(), args...)
+	var refused *rpc.DeviceError
+	if !errors.As(err, &refused) || !strings.Contains(refused.Message, f.Name()) ||
+		!strings.Contains(refused.Message, "tensors") {
+		t.Errorf("%s(%s): %v", f.Name(), name, err)
+	}
+	_, err = lib.Time(t.Context(), f.Name(), rpc.TimeOptions{Number: 2}, args...)
+	if !errors.As(err, &refused) || !strings.Contains(refused.Message, f.Name()) {
+		t.Errorf("timing %s(%s): %v", f.Name(), name, err)
+	}
+}
+
+// graphPacket is larger than all graphs and some of their parameters.
+const graphPacket = 1 << 16
+
+// TestGraphOnDevice runs graphs with the device's executor. Its outputs are those of the host's, which calls the same
+// operators.
+func TestGraphOnDevice(t *testing.T) {
+	t.Parallel()
+	var graphs []string
+	for _, path := range mlftest.Archives(t) {
+		if name := mlftest.Name(path); strings.HasSuffix(name, ".graph") || strings.HasSuffix(name, ".graph_linked") {
+			graphs = append(graphs, path)
+		}
+	}
+	on := []string{"host"}
+	if drawn.InFull() { // takes seconds for each
+		on = append(on, "mps2_an385")
+	}
+	for _, board := range on {
+		for _, path := range drawn.Of(t, "graphs on "+board, graphs, 1) {
+			t.Run(board+"/"+mlftest.Name(path), func(t *testing.T) {
+				t.Parallel()
+				needBoardTools(t, board, nil)
+				o := boards.Options{GraphExecutor: boards.OnDevice, PacketBytes: graphPacket, ArenaKiB: 1024}
+				p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: board, Model: path, Options: o})
+				s, err := p.Run(t.Context(), testEnv().desk(), "")
+				must(t, err)
+				defer func() { _ = s.Close(t.Context()) }()
+				_, m, err := p.Model()
+				must(t, err)
+				file, _ := mlftest.Arrays(path)
+				inputs, err := ndarray.ReadNPZ(file)
+				must(t, err)
+				want := outputsOfHost(t, s, m, inputs)
+				got := outputsOfDevice(t, s, m, inputs)
+				if len(got) != len(want) {
+					t.Fatalf("%d outputs, want %d", len(got), len(want))
+				}
+				for i := range want {
+					if !bytes.Equal(got[i], want[i]) {
+						t.Errorf("output %d: % x, want % x", i, got[i], want[i])
+					}
+				}
+			})
+		}
+	}
+}
+
+// outputsOfHost runs the model with the executor on the host.
+func outputsOfHost(t *testing.T, s *rpc.Session, m *mlf.Model, inputs []ndarray.Named) (outputs [][]byte) {
+	t.Helper()
+	e, err := executor.Open(t.Context(), s, m)
+	must(t, err)
+	for _, in := range inputs {
+		must(t, e.SetInput(t.Context(), in.Name, in.Array))
+	}
+	must(t, e.Run(t.Context()))
+	for i := range e.Outputs() {
+		a, err := e.Output(t.Context(), i)
+		must(t, err)
+		outputs = append(outputs, a.Data)
+	}
+	must(t, e.Close(t.Context()))
+	return outputs
+}
+
+// outputsOfDevice runs the model with the executor on the device, as TVM's host does.
+func outputsOfDevice(t *testing.T, s *rpc.Session, m *mlf.Model, inputs []ndarray.Named) (outputs [][]byte) {
+	t.Helper()
+	create, err := s.Function(t.Context(), "tvm.graph_executor.create")
+	must(t, err)
+	lib, err := s.SystemLib(t.Context())
+	must(t, err)
+	made, err := create.Call(t.Context(), string(m.Graph), lib, int(rpc.CPU.Type), int(rpc.CPU.ID))
+	must(t, err)
+	call := func(name string, args ...any) any {
+		t.Helper()
+		f, err := made.(rpc.Module).Function(t.Context(), name)
+		must(t, err)
+		result, err := f.Call(t.Context(), args...)
+		must(t, err)
+		return result
+	}
+	params, err := paramblob.Parse(m.Params)
+	if m.Params != nil {
+		must(t, err)
+	}
+	if len(m.Params) > graphPacket/2 { // too long for a call
+		inputs = slices.Concat(params, inputs)
+	} else if len(params) > 0 {
+		call("load_params", m.Params)
+	}
+	for _, in := range inputs {
+		must(t, call("get_input", in.Name).(*rpc.Tensor).Write(t.Context(), in.Array.Data))
+	}
+	call("run")
+	for i := range int(call("get_num_outputs").(int64)) {
+		output := call("get_output", i).(*rpc.Tensor)
+		data := make([]byte, output.Bytes())
+		must(t, output.Read(t.Context(), data))
+		outputs = append(outputs, data)
+	}
+	return outputs
 }

@@ -9,19 +9,28 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/buildenv"
+	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/workdir"
+	"github.com/boardsmith/boardsmith/mlf"
 )
 
 // hold is a second process that reads the project and has it open until its input ends.
@@ -252,5 +261,244 @@ func TestCounting(t *testing.T) {
 		if text, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(text) != strconv.Itoa(processes*counts) {
 			t.Errorf("%s has %s of %d (%v)", name, text, processes*counts, err)
 		}
+	}
+}
+
+// toldCompiler is a compiler on PATH that notes each of its runs, as it begins and as it ends, in the file that is
+// returned.
+func toldCompiler(t *testing.T, name string) (log string) {
+	t.Helper()
+	cc, err := exec.LookPath("cc")
+	if err != nil {
+		t.Skip("no C compiler")
+	}
+	bin := t.TempDir()
+	log = filepath.Join(bin, "log")
+	script := fmt.Sprintf("#!/bin/sh\necho \"+ $*\" >>%s\n%s \"$@\"\nstatus=$?\necho - >>%s\nexit $status\n", log, cc, log)
+	must(t, os.WriteFile(filepath.Join(bin, name), []byte(script), 0o755))
+	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	return log
+}
+
+// TestOneBuilder builds several projects at the same time. The compiler's version is queried once, the runtime is
+// compiled in as many folders as there are jobs at most, and no more compilers run at a time than the Builder allows.
+func TestOneBuilder(t *testing.T) {
+	const jobs, projects = 2, 4
+	log := toldCompiler(t, "told-cc")
+	shelf := boardstest.Shelf(t, map[string]string{"told.json": `{"inherits": "cpu/native", "templates": ["baremetal"], "arena_kib": 16384, "packet_bytes": 4096,
+"toolchain": {"cc": "told-cc", "ar": "ar", "install": "x"}, "link": {"kind": "process"}, "flash": {"programmer": "none"}, "sources": ["port/process.c"]}`})
+	b := &Builder{Host: device.Host{Path: []string{shelf}, Cache: cache.New(t.TempDir(), cache.Options{})}, Jobs: jobs}
+	var all sync.WaitGroup
+	for n := range projects {
+		model := mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": mlftest.TinyOperator + fmt.Sprintf("// %d\n",
+			n)})
+		all.Go(func() {
+			p, err := b.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), Spec{Board: "told", Model: model})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_, err = p.Build(t.Context())
+			if err := errors.Join(err, p.Close()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	text, err := os.ReadFile(log)
+	must(t, err)
+	runs, most := 0, 0
+	asked, runtime, operators := 0, 0, 0
+	for line := range strings.Lines(string(text)) {
+		switch {
+		case strings.HasPrefix(line, "-"):
+			runs--
+			continue
+		case strings.Contains(line, "--version"):
+			asked++
+		case strings.Contains(line, "crt/src/rpc/server.c"):
+			runtime++
+		case strings.Contains(line, "model/") && strings.Contains(line, "lib1.c"):
+			operators++
+		}
+		runs++
+		most = max(most, runs)
+	}
+	if asked != 1 || runtime > jobs || operators != projects {
+		t.Errorf("asked %d times, the runtime was compiled %d times, operators %d times\n%s", asked, runtime, operators, text)
+	}
+	if most > jobs+1 { // asking is no job
+		t.Errorf("%d compilers ran at once, %d may", most, jobs)
+	}
+}
+
+// TestWaitingForAnother ends builds that wait for a turn.
+func TestWaitingForAnother(t *testing.T) {
+	t.Parallel()
+	b := &Builder{Jobs: 2}
+	give, err := b.takeJob(t.Context())
+	must(t, err)
+	n, giveMore := b.tools.TakeMore(5)
+	if n != 1 {
+		t.Errorf("%d more jobs", n)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if _, err := b.takeJob(ctx); failure.Of(err) != failure.Timeout {
+		t.Errorf("jobs: %v", err)
+	}
+	if n, _ := b.tools.TakeMore(1); n != 0 {
+		t.Errorf("%d more jobs, while none is free", n)
+	}
+	giveMore()
+	if give, err := b.takeJob(t.Context()); err != nil {
+		t.Error(err)
+	} else {
+		give()
+	}
+	give()
+}
+
+// TestAskOnce remembers answers, not failures, and of the file as it is.
+func TestAskOnce(t *testing.T) {
+	t.Parallel()
+	var b Builder
+	tool := filepath.Join(t.TempDir(), "tool")
+	must(t, os.WriteFile(tool, []byte("1"), 0o755))
+	asked := 0
+	ask := func(fails bool) (int, error) {
+		return buildenv.Once(t.Context(), &b.tools, tool, "q", func() (int, error) {
+			asked++
+			if fails {
+				return 0, errors.New("no")
+			}
+			return asked, nil
+		})
+	}
+	if _, err := ask(true); err == nil {
+		t.Error("a failure was none")
+	}
+	for range 2 {
+		if n, err := ask(false); n != 2 || err != nil {
+			t.Errorf("%d, %v", n, err)
+		}
+	}
+	must(t, os.WriteFile(tool, []byte("another"), 0o755))
+	if n, err := ask(false); n != 3 || err != nil {
+		t.Errorf("of another file: %d, %v", n, err)
+	}
+}
+
+// TestCloseTwice: a project that was closed lets go of its own lock, once.
+func TestCloseTwice(t *testing.T) {
+	t.Parallel()
+	var b Builder
+	dir := filepath.Join(t.TempDir(), "p")
+	p, err := b.Generate(t.Context(), dir, Spec{Board: "host", Model: mlftest.Tiny(t, nil)})
+	must(t, err)
+	var locked *LockedError
+	if err := b.Clean(t.Context(), dir, false); !errors.As(err, &locked) {
+		t.Errorf("cleaned while it is open: %v", err)
+	}
+	must(t, p.Close())
+	again, err := b.Open(dir)
+	must(t, err)
+	must(t, p.Close()) // long closed
+	if err := b.Clean(t.Context(), dir, false); !errors.As(err, &locked) {
+		t.Errorf("the closed one let go of the other's lock: %v", err)
+	}
+	must(t, again.Close())
+	must(t, b.Clean(t.Context(), dir, false))
+}
+
+// TestOpenedArchive makes of an archive in memory what its file makes.
+func TestOpenedArchive(t *testing.T) {
+	t.Parallel()
+	file := mlftest.Tiny(t, nil)
+	raw, err := os.ReadFile(file)
+	must(t, err)
+	a, err := mlf.Parse(filepath.Base(file), raw)
+	must(t, err)
+	var b Builder
+	dirs := [2]string{filepath.Join(t.TempDir(), "p"), filepath.Join(t.TempDir(), "p")}
+	for n, s := range []Spec{{Board: "host", Model: file}, {Board: "host", Archive: a}} {
+		p, err := b.Generate(t.Context(), dirs[n], s)
+		must(t, err)
+		must(t, p.Close())
+	}
+	if !maps.Equal(contents(t, dirs[0]), contents(t, dirs[1])) {
+		t.Error("they differ")
+	}
+	_, err = b.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), Spec{Board: "host", Model: file, Archive: a})
+	if failure.Of(err) != failure.Config {
+		t.Errorf("with both: %v", err)
+	}
+}
+
+// TestLibrariesOnce checks that the compiler is asked for its libraries once, and that a library replaced meanwhile is
+// detected.
+func TestLibrariesOnce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	cc, asked, libc := filepath.Join(dir, "cc"), filepath.Join(dir, "asked"), filepath.Join(dir, buildenv.CLibrary)
+	must(t, os.WriteFile(cc, []byte("#!/bin/sh\necho >>"+asked+"\necho ' \"-L"+dir+"\"' >&2\n"), 0o755))
+	must(t, os.WriteFile(libc, []byte("one"), 0o644))
+	p := &Project{builder: &Builder{}}
+	p.state.Board.Memory = []boards.Region{{Name: "ram"}}
+	for _, text := range []string{"one", "one", "other"} {
+		if text == "other" {
+			must(t, os.WriteFile(libc, []byte(text), 0o644))
+		}
+		found, err := p.builder.tools.Libraries(t.Context(), cc, &p.state.Board.Board)
+		must(t, err)
+		if want := "SHA-256 " + image.DigestOf([]byte(text)); len(found) != 1 || found[0].Version != want {
+			t.Errorf("got %v, want %s", found, want)
+		}
+	}
+	if times, err := os.ReadFile(asked); err != nil || len(times) != 1 {
+		t.Errorf("the compiler was asked %d times (%v)", len(times), err)
+	}
+}
+
+// TestLibraryOfSpecs checks that a library that a specs file substitutes for the C library is identified too.
+func TestLibraryOfSpecs(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	cc, nano := filepath.Join(dir, "cc"), filepath.Join(dir, "libc_nano.a")
+	must(t, os.WriteFile(cc, []byte("#!/bin/sh\necho ' \"-L"+dir+"\" -lgcc -lc_nano' >&2\n"), 0o755))
+	p := &Project{builder: &Builder{}}
+	p.state.Board.Memory = []boards.Region{{Name: "ram"}}
+	for _, text := range []string{"one", "other"} {
+		must(t, os.WriteFile(nano, []byte(text), 0o644))
+		found, err := p.builder.tools.Libraries(t.Context(), cc, &p.state.Board.Board)
+		must(t, err)
+		want := buildenv.Identity{Name: "libc_nano.a", Version: "SHA-256 " + image.DigestOf([]byte(text))}
+		if !slices.Contains(found, want) {
+			t.Errorf("got %v, want %v", found, want)
+		}
+	}
+}
+
+// TestLibraryInstalledLater: that there is no C library is not remembered; where it lies, once there is one, is.
+func TestLibraryInstalledLater(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	cc, asked, libc := filepath.Join(dir, "cc"), filepath.Join(dir, "asked"), filepath.Join(dir, buildenv.CLibrary)
+	script := "#!/bin/sh\necho >>" + asked + "\nif [ -e " + libc + " ]; then echo ' \"-L" + dir + "\"' >&2; else\n" +
+		"echo 'cc: fatal error: cannot read spec file nano.specs: No such file or directory' >&2; exit 1; fi\n"
+	must(t, os.WriteFile(cc, []byte(script), 0o755))
+	p := &Project{builder: &Builder{}}
+	p.state.Board.Memory = []boards.Region{{Name: "ram"}}
+	for n, want := range []int{0, 0, 1, 1} {
+		if want == 1 {
+			must(t, os.WriteFile(libc, []byte("libc"), 0o644))
+		}
+		found, err := p.builder.tools.Libraries(t.Context(), cc, &p.state.Board.Board)
+		if err != nil || len(found) != want {
+			t.Errorf("run %d: %v, %v, want %d libraries", n, found, err, want)
+		}
+	}
+	if times, err := os.ReadFile(asked); err != nil || len(times) != 3 {
+		t.Errorf("the compiler was asked %d times, want 3 (%v)", len(times), err)
 	}
 }

@@ -2,10 +2,12 @@ package project_test
 
 import (
 	"context"
+	"debug/elf"
 	"errors"
 	"io/fs"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,9 +19,15 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/standalone"
+	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
+	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
+	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/project/templatecheck"
+	"github.com/boardsmith/boardsmith/rpc/fault"
 )
 
 // TestZephyr builds for an emulated board with the Zephyr in $ZEPHYR_BASE, and runs the image: the outputs are right, a
@@ -270,4 +278,582 @@ func TestZephyrLocal(t *testing.T) {
 	if err != nil || !strings.Contains(string(config), "CONFIG_BOARDSMITH_RING_BYTES=256\n") {
 		t.Errorf("the setting stayed: %v", err)
 	}
+}
+
+// TestZephyrStandalone builds standalone firmware with the Zephyr in $ZEPHYR_BASE and runs it: the outputs are right,
+// and the image has neither a heap nor an RPC server. A plain run has one archive, a full run all of them on an
+// emulated board and on Zephyr's native board.
+func TestZephyrStandalone(t *testing.T) {
+	t.Parallel()
+	project.NeedZephyr(t, "qemu-system-arm")
+	builder := &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}}
+	archives, on := []string{mlftest.Path(t, "twoin.aot_packed")}, []string{"mps2_an385"}
+	if drawn.InFull() {
+		archives, on = zephyrAlone(t), []string{"mps2_an521", nativeZephyr(t)}
+	}
+	for _, board := range on {
+		t.Run(board, func(t *testing.T) {
+			ran := 0
+			for _, path := range archives {
+				t.Run(mlftest.Name(path), func(t *testing.T) {
+					if runZephyrAlone(t, builder, board, path) {
+						ran++
+					}
+				})
+			}
+			if ran < min(len(archives), 20) && !t.Failed() {
+				t.Errorf("only %d of %d archives ran", ran, len(archives))
+			}
+		})
+	}
+}
+
+// zephyrAlone returns the archives of all kinds, with one of the many single operators.
+func zephyrAlone(t *testing.T) []string {
+	t.Helper()
+	return slices.DeleteFunc(mlftest.Archives(t), func(path string) bool {
+		name := mlftest.Name(path)
+		return strings.HasPrefix(name, "matmul_") && name != "matmul_07"
+	})
+}
+
+// otherCore reports whether an archive has objects for another core than the board's.
+func otherCore(board, archive string) bool {
+	_, core, hasObjects := strings.Cut(archive, "_llvm_")
+	own := "thumbv7m"
+	if strings.HasPrefix(board, "native") {
+		own = "x86_64"
+	}
+	return hasObjects && core != own
+}
+
+// nativeZephyr returns the native board of the Zephyr in $ZEPHYR_BASE.
+func nativeZephyr(t *testing.T) string {
+	t.Helper()
+	for _, name := range []string{"native_sim_64", "native_posix_64"} {
+		has := filepath.Join(os.Getenv("ZEPHYR_BASE"), "boards", "*", "*", name+"_defconfig")
+		if found, err := filepath.Glob(has); err == nil && len(found) > 0 {
+			return name
+		}
+	}
+	t.Fatal("this Zephyr has no native board")
+	return ""
+}
+
+// runZephyrAlone returns false for an archive that is refused for a good reason.
+func runZephyrAlone(t *testing.T, builder *project.Builder, board, path string) bool {
+	t.Helper()
+	if otherCore(board, mlftest.Name(path)) {
+		t.Log("objects for another core, which only the link finds")
+		return false
+	}
+	p, err := generateAlone(t, builder, project.Spec{Board: "zephyr/" + board, Model: path})
+	f := aloneFirmware{}
+	if err == nil {
+		f, err = openAlone(t, p, 5*time.Minute)
+	}
+	if why, bad := refusal(trial{&boards.Board{CFlags: []string{"-mcpu=cortex-m4"}}, path}, err); bad != nil {
+		t.Fatalf("%v\n%s", bad, failure.Next(bad))
+	} else if why != "" {
+		t.Logf("refused: %s", why)
+		return false
+	}
+	checkOutputs(t, f, path)
+	if strings.HasPrefix(board, "native") { // a process has Zephyr's own output
+		return true
+	}
+	checkAlone(t, f.Project, board)
+	if stack, err := f.session.Stack(t.Context()); err != nil || stack.Used == 0 || stack.Used > stack.Size {
+		t.Errorf("stack: %+v, %v", stack, err)
+	}
+	return true
+}
+
+// A model whose operator sends its output over a UART, whose Zephyr device is its device context.
+const (
+	deviceHeader = `#include <stdint.h>
+#define TVMGEN_NET_X_SIZE 4
+#define TVMGEN_NET_Y_SIZE 4
+struct tvmgen_net_inputs {
+  void* x;
+};
+struct tvmgen_net_outputs {
+  void* y;
+};
+struct tvmgen_net_devices {
+  void* port;
+};
+int32_t tvmgen_net_run(
+  struct tvmgen_net_inputs* inputs,
+  struct tvmgen_net_outputs* outputs,
+  struct tvmgen_net_devices* devices
+);
+`
+	deviceSource = `#include <tvmgen_net.h>
+int32_t net_add_baud(int8_t* x, int8_t* y, void* port);
+int32_t tvmgen_net_run(struct tvmgen_net_inputs* inputs, struct tvmgen_net_outputs* outputs,
+                       struct tvmgen_net_devices* devices) {
+  return net_add_baud((int8_t*)inputs->x, (int8_t*)outputs->y, devices->port);
+}
+`
+	deviceMetadata = `{"version": 7, "modules": {"net": {"model_name": "net", "style": "full-model",
+  "executors": ["aot"], "export_datetime": "2020-01-01 00:00:00Z", "target": ["c -keys=cpu"],
+  "memory": {"operator_functions": [], "functions": {"main": [{"device": 1, "constants_size_bytes": 0,
+    "io_size_bytes": 8, "workspace_size_bytes": 0, "inputs": {"x": {"dtype": "int8", "size": 4}},
+    "outputs": {"y": {"dtype": "int8", "size": 4}}}]}}}}}
+`
+	// What a user writes: the operator's library, which drives the device, and the list of devices.
+	deviceFirmware = `#include <boardsmith/standalone.h>
+#include <tvm_zephyr.h>
+#if __has_include(<zephyr/drivers/uart.h>)
+#include <zephyr/drivers/uart.h>
+#else
+#include <drivers/uart.h>
+#endif
+
+static void* const devices[] = {TVM_ZEPHYR_DEVICE(DT_NODELABEL(uart2))};
+const TVMContext standalone_context = TVM_CONTEXT_INIT(NULL, devices);
+
+// Fails unless the device is the UART, by its name and by a call of its driver.
+int32_t net_add_baud(const int8_t* x, int8_t* y, void* port);
+int32_t net_add_baud(const int8_t* x, int8_t* y, void* port) {
+  const struct device* const uart = (const struct device*)port;
+  if ((uart != DEVICE_DT_GET(DT_NODELABEL(uart2))) || !device_is_ready(uart)) {
+    return -7;
+  }
+  uart_poll_out(uart, 'x');
+  for (int i = 0; i < 4; i++) {
+    y[i] = (int8_t)(x[i] + 100);
+  }
+  return 0;
+}
+`
+)
+
+// deviceArchive writes an archive of a model with a device context.
+func deviceArchive(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "net.tar")
+	data := mlftest.Tar(t,
+		mlf.File{Name: "metadata.json", Data: []byte(deviceMetadata)},
+		mlf.File{Name: "codegen/host/include/tvmgen_net.h", Data: []byte(deviceHeader)},
+		mlf.File{Name: "codegen/host/src/net_lib0.c", Data: []byte(deviceSource)})
+	if err := os.WriteFile(path, data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestZephyrDevice gives an operator a device of Zephyr's as its context. Without devices, its run is an error.
+func TestZephyrDevice(t *testing.T) {
+	t.Parallel()
+	project.NeedZephyr(t, "qemu-system-arm")
+	builder := &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}}
+	p, err := generateAlone(t, builder, project.Spec{Board: "zephyr/mps2_an385", Model: deviceArchive(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"src/devices.c":       deviceFirmware,
+		"local/local.overlay": "&uart2 { status = \"okay\"; };\n",
+	} {
+		file := filepath.Join(p.Dir(), filepath.FromSlash(name))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := openAlone(t, p, 5*time.Minute)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, failure.Next(err))
+	}
+	checkDeviceRun(t, f)
+}
+
+// checkDeviceRun runs the model with the device: it adds 100.
+func checkDeviceRun(t *testing.T, f aloneFirmware) {
+	t.Helper()
+	if err := f.session.SetInput(t.Context(), 0, []byte{1, 2, 3, 4}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.session.Run(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	if y, err := f.session.Output(t.Context(), 0, 4); err != nil || string(y) != "efgh" {
+		t.Errorf("the output is %q, %v", y, err)
+	}
+}
+
+// TestDeviceContext does the same with firmware of the bare-metal template for a process. Firmware without the list of
+// devices returns an error, and firmware with an RPC server is refused.
+func TestDeviceContext(t *testing.T) {
+	t.Parallel()
+	archive := deviceArchive(t)
+	builder := &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}, Jobs: 1}
+	_, err := builder.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), project.Spec{Board: "host", Model: archive})
+	if failure.Of(err) != failure.Config || failure.Next(err) == "" || !strings.Contains(err.Error(), `"port"`) {
+		t.Errorf("with an RPC server: %v", err)
+	}
+	const operator = `#include <stdint.h>
+int32_t net_add_baud(const int8_t* x, int8_t* y, void* port);
+int32_t net_add_baud(const int8_t* x, int8_t* y, void* port) {
+  for (int i = 0; i < 4; i++) {
+    y[i] = (int8_t)(x[i] + *(const int*)port);
+  }
+  return 0;
+}
+`
+	const devices = `#include <boardsmith/standalone.h>
+static int port = 100;
+static void* const devices[] = {&port};
+const TVMContext standalone_context = TVM_CONTEXT_INIT(NULL, devices);
+`
+	for _, text := range []string{operator, operator + devices} {
+		p, err := generateAlone(t, builder, project.Spec{Board: "host", Model: archive})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(p.Dir(), "src", "devices.c"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		f, err := openAlone(t, p, 2*time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text != operator {
+			checkDeviceRun(t, f)
+		} else if _, err := f.session.Run(t.Context(), 1); !errors.As(err, new(*standalone.RunError)) {
+			t.Errorf("without devices: %v", err)
+		}
+	}
+}
+
+const zephyrApp = "../examples/own-zephyr-app"
+
+// TestZephyrAppFiles: a project of the example has the application's and the module's files.
+func TestZephyrAppFiles(t *testing.T) {
+	t.Parallel()
+	builder := &project.Builder{Host: device.Host{Path: []string{zephyrApp}}}
+	p, err := builder.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), zephyrAppSpec(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	for _, name := range []string{
+		"CMakeLists.txt", "src/main.c", "boardsmith/zephyr/module.yml",
+		"boardsmith/src/main.c",
+	} {
+		from := filepath.Join(zephyrApp, "app", name)
+		switch name {
+		case "boardsmith/zephyr/module.yml":
+			from = filepath.Join("../templates/zephyr", name)
+		case "boardsmith/src/main.c":
+			from = "../templates/firmware/main.c"
+		}
+		want, err := os.ReadFile(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(filepath.Join(p.Dir(), name)); err != nil || string(got) != string(want) {
+			t.Errorf("%s is not %s (%v)", name, from, err)
+		}
+	}
+}
+
+func zephyrAppSpec(t *testing.T) project.Spec {
+	t.Helper()
+	return project.Spec{
+		Board: "zephyr/mps2_an385", Template: zephyrApp + "/app", Model: mlftest.Path(t, "add.aot_packed"),
+		Options: boards.Options{ArenaKiB: 64},
+	}
+}
+
+// needZephyrOfExample skips with a Zephyr that is older than the example's README says.
+func needZephyrOfExample(t *testing.T) {
+	t.Helper()
+	project.NeedZephyr(t, "qemu-system-arm")
+	if _, err := os.Stat(filepath.Join(os.Getenv("ZEPHYR_BASE"), "include/zephyr/kernel.h")); err != nil {
+		t.Skipf("the example needs Zephyr 3.2: %v", err)
+	}
+}
+
+// TestZephyrApp builds the example with the Zephyr in $ZEPHYR_BASE and runs it: the model's outputs are right, and the
+// application's own thread runs beside the server.
+func TestZephyrApp(t *testing.T) {
+	t.Parallel()
+	needZephyrOfExample(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	builder := &project.Builder{
+		Host: device.Host{Path: []string{zephyrApp}, Cache: cache.New(t.TempDir(), cache.Options{})},
+	}
+	spec := zephyrAppSpec(t)
+	p, err := builder.Generate(ctx, filepath.Join(t.TempDir(), "p"), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	runProject(t, ctx, p, spec.Model)
+
+	s, err := p.Run(ctx, nil, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close(ctx)
+	beats, err := s.Function(ctx, "app.beats")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := beats.Call(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for now := first; now.(int64) <= first.(int64); {
+		if now, err = beats.Call(ctx); err != nil {
+			t.Fatalf("the application's thread does not run, it has counted %v: %v", first, err)
+		}
+	}
+}
+
+// TestZephyrAppArena: an edited crt_config.h has its effect in the example, and none in another project of it.
+func TestZephyrAppArena(t *testing.T) {
+	t.Parallel()
+	needZephyrOfExample(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	builder := &project.Builder{
+		Host: device.Host{Path: []string{zephyrApp}, Cache: cache.New(t.TempDir(), cache.Options{})},
+	}
+	spec := zephyrAppSpec(t)
+	spec.Options.ArenaKiB = 0
+	const line = "#define BOARDSMITH_ARENA_BYTES 0"
+	for _, c := range []struct {
+		line  string
+		bytes uint64
+	}{{"#define BOARDSMITH_ARENA_BYTES 32768", 32 << 10}, {line, 2 << 20}} { // the default is half of the RAM
+		p, err := builder.Generate(ctx, filepath.Join(t.TempDir(), "p"), spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		name := filepath.Join(p.Dir(), "crt_config", "crt_config.h")
+		data, err := os.ReadFile(name)
+		if err != nil || !strings.Contains(string(data), line) {
+			t.Fatalf("%v: no %q", err, line)
+		}
+		if err := os.WriteFile(name, []byte(strings.ReplaceAll(string(data), line, c.line)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.Build(ctx); err != nil {
+			t.Fatal(err)
+		}
+		symbols := elfSymbols(t, p)
+		at := slices.IndexFunc(symbols, func(s elf.Symbol) bool { return s.Name == "arena" })
+		if at < 0 || symbols[at].Size != c.bytes {
+			t.Errorf("no arena of %d bytes in %v", c.bytes, symbols)
+		}
+	}
+}
+
+// TestZephyrChecked: Zephyr's template and the example pass all checks of templates.
+func TestZephyrChecked(t *testing.T) {
+	t.Parallel()
+	needZephyrOfExample(t)
+	if !drawn.InFull() {
+		t.Skip("only in the full tests")
+	}
+	for template, path := range map[string][]string{zephyrApp + "/app": {zephyrApp}, "zephyr": nil} {
+		var skipped []string
+		trial := templatecheck.Trial{Spec: zephyrAppSpec(t)}
+		trial.Template = template
+		builder := &project.Builder{Host: device.Host{Path: path}}
+		err := templatecheck.Run(t.Context(), builder, trial, func(c templatecheck.Check) {
+			if c.Skipped != "" {
+				skipped = append(skipped, c.Name)
+			}
+		})
+		if err != nil || !slices.Equal(skipped, []string{"run"}) { // no Run is given
+			t.Errorf("%s: %v; skipped %q", template, err, skipped)
+		}
+	}
+}
+
+// badThread is a thread of an application that fails after a while. Its stack lies below the server's.
+const badThread = `
+static void fail(void* a, void* b, void* c) {
+  (void)a;
+  (void)b;
+  (void)c;
+  while (beats < 200U) {
+    k_msleep(5);
+  }
+  beats = *(volatile uint32_t*)0xc0000000U;
+}
+K_THREAD_DEFINE(bad, 1024, fail, NULL, NULL, NULL, 0, 0, 0);
+`
+
+// TestZephyrAppFault: a hardware fault in another thread than the server's is recorded as such, without the server's
+// stack.
+func TestZephyrAppFault(t *testing.T) {
+	t.Parallel()
+	project.NeedFullZephyr(t, "qemu-system-arm")
+	needZephyrOfExample(t)
+	builder := &project.Builder{
+		Host: device.Host{Path: []string{zephyrApp}, Cache: cache.New(t.TempDir(), cache.Options{})},
+	}
+	p, err := builder.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), zephyrAppSpec(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	name := filepath.Join(p.Dir(), "src", "main.c")
+	source, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, append(source, badThread...), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s, err := p.Run(t.Context(), nil, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close(t.Context())
+	beats, err := s.Function(t.Context(), "app.beats")
+	for err == nil {
+		_, err = beats.Call(t.Context())
+	}
+	var faultErr *fault.Error
+	if !errors.As(err, &faultErr) {
+		t.Fatal(err)
+	}
+	if faultErr.Record.Reason != fault.ReasonHardware || len(faultErr.Record.Stack) > 0 {
+		t.Errorf("%v, with %d bytes of a stack; want a hardware fault, without", err, len(faultErr.Record.Stack))
+	}
+}
+
+// A zephyrBoard is a board of Zephyr's and the archives that it runs: patterns of folder and name.
+type zephyrBoard struct {
+	name     string
+	tools    []string // that it needs besides Zephyr's
+	archives []string
+	tooLarge []string // patterns of those that do not fit
+	noMath   []string // of those that call functions of math.h, which no library of the compiler for this core has
+}
+
+// zephyrBoards are those that any Zephyr of the tests has and that need GCC for Arm or for the computer. The first one
+// runs every kind of archive.
+var zephyrBoards = []zephyrBoard{
+	{
+		name: "mps2_an385", tools: []string{"qemu-system-arm"}, archives: []string{
+			"archives/add.*", "tvm-*/add.aot_*", "archives/conv_pools.*", "archives/digits_i8.graph_llvm_thumbv7m",
+			"candidates/matmul_07",
+		},
+	},
+	{
+		name: "mps2_an521", tools: []string{"qemu-system-arm"},
+		archives: []string{"archives/dscnn_i8.*", "tvm-*/dscnn_i8.aot_packed"},
+	},
+	{
+		name: "qemu_cortex_m3", tools: []string{"qemu-system-arm"}, archives: []string{"archives/*.aot_packed"},
+		tooLarge: []string{"*/autoenc.*"},
+	},
+	{name: "native_posix_64", archives: []string{"archives/d*.aot_packed", "archives/digits_i8.graph_llvm_x86_64"}},
+	{name: "native_sim_64", archives: []string{"archives/d*.aot_packed"}},
+}
+
+// TestZephyrArchives builds archives for emulated boards with the Zephyr in $ZEPHYR_BASE, and runs the images: the
+// outputs are right, or the archive is refused because it does not fit.
+func TestZephyrArchives(t *testing.T) {
+	t.Parallel()
+	project.NeedFullZephyr(t)
+	for _, b := range zephyrBoards {
+		t.Run(b.name, b.try)
+	}
+}
+
+// TestZephyrArchivesRISCV does the same with another toolchain.
+func TestZephyrArchivesRISCV(t *testing.T) {
+	project.NeedFullZephyr(t)
+	version, err := os.ReadFile(filepath.Join(os.Getenv("ZEPHYR_BASE"), "VERSION"))
+	if err != nil || strings.Contains(string(version), "VERSION_MAJOR = 2\n") {
+		t.Skipf("this board has run with Zephyr 3.2 and later only (%v)", err)
+	}
+	if os.Getenv("ZEPHYR_TOOLCHAIN_VARIANT") != "zephyr" { // Zephyr's SDK has all compilers
+		cc, err := exec.LookPath("riscv64-unknown-elf-gcc")
+		if err != nil {
+			t.Skip("riscv64-unknown-elf-gcc is not installed")
+		}
+		t.Setenv("ZEPHYR_TOOLCHAIN_VARIANT", "cross-compile")
+		t.Setenv("CROSS_COMPILE", strings.TrimSuffix(cc, "gcc"))
+	}
+	b := zephyrBoard{name: "qemu_riscv32", tools: []string{"qemu-system-riscv32"}, archives: []string{
+		"archives/[dt]*.aot_packed", "archives/digits_i8.graph_llvm_rv32",
+	}}
+	if os.Getenv("ZEPHYR_TOOLCHAIN_VARIANT") != "zephyr" {
+		b.noMath = []string{"*/dscnn_i8.*"}
+	}
+	b.try(t)
+}
+
+func (b zephyrBoard) try(t *testing.T) {
+	for _, tool := range b.tools {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("%s is not installed", tool)
+		}
+	}
+	has := filepath.Join(os.Getenv("ZEPHYR_BASE"), "boards", "*", "*", b.name+"_defconfig")
+	if found, err := filepath.Glob(has); len(found) == 0 {
+		t.Skipf("this Zephyr has no board %s (%v)", b.name, err)
+	}
+	builder := &project.Builder{Host: device.Host{Cache: cache.New(t.TempDir(), cache.Options{})}}
+	ran := 0
+	for _, file := range slices.Concat(mlftest.Archives(t), mlftest.OtherVersions(t)) {
+		name := filepath.Base(filepath.Dir(file)) + "/" + mlftest.Name(file)
+		if !matches(b.archives, name) {
+			continue
+		}
+		ran++
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+			defer cancel()
+			spec := project.Spec{Board: "zephyr/" + b.name, Model: file}
+			if strings.HasPrefix(name, "tvm-0.9/dscnn_i8.") {
+				spec.Options.StackBytes = 4096
+			}
+			p, err := builder.Generate(ctx, filepath.Join(t.TempDir(), "p"), spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Close()
+			_, err = p.Build(ctx)
+			if matches(b.noMath, name) {
+				var tool *project.ToolError
+				if !errors.As(err, &tool) || failure.Of(err) != failure.Link || !strings.Contains(err.Error(), "expf") {
+					t.Errorf("class %s: %v", failure.Of(err), err)
+				}
+				return
+			}
+			if matches(b.tooLarge, name) {
+				var fit *project.FitError
+				if !errors.As(err, &fit) || failure.Next(err) == "" {
+					t.Errorf("%v (next: %s)", err, failure.Next(err))
+				}
+				return
+			}
+			if err != nil {
+				t.Fatalf("%v\n%s", err, failure.Next(err))
+			}
+			runProject(t, ctx, p, file)
+		})
+	}
+	if ran == 0 {
+		t.Errorf("no archive is one of %q", b.archives)
+	}
+}
+
+func matches(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		ok, err := path.Match(pattern, name)
+		return ok && err == nil
+	})
 }
