@@ -180,8 +180,10 @@ func (b *Board) checkPostLink() error {
 	if program := c.Words[0]; boardfile.FileRE.FindString(program) != program && strings.ContainsAny(program, "${}") {
 		return b.wrong("post_link", "%q is no program: write a name or %s/FILE", program, boardfile.BoardWord)
 	}
-	placeholders := []string{boardfile.BoardWord, boardfile.ELFWord, boardfile.BinWord, boardfile.HexWord,
-		boardfile.OutBinWord, boardfile.OutHexWord}
+	placeholders := []string{
+		boardfile.BoardWord, boardfile.ELFWord, boardfile.BinWord, boardfile.HexWord,
+		boardfile.OutBinWord, boardfile.OutHexWord,
+	}
 	writes := map[string]bool{}
 	for _, w := range c.Words {
 		for _, word := range wordRE.FindAllString(w, -1) {

@@ -230,8 +230,10 @@ func Flat(loads []firmware.Segment) ([]byte, error) {
 // args returns the command's arguments, with their words replaced.
 func (c Command) args(folder string) (args []string, err error) {
 	words := []string{boardfile.BoardWord, generator.Board}
-	for _, word := range []string{boardfile.ELFWord, boardfile.BinWord, boardfile.HexWord, boardfile.OutBinWord,
-		boardfile.OutHexWord} {
+	for _, word := range []string{
+		boardfile.ELFWord, boardfile.BinWord, boardfile.HexWord, boardfile.OutBinWord,
+		boardfile.OutHexWord,
+	} {
 		words = append(words, word, filepath.Join(folder, filepath.FromSlash(c.File(word))))
 	}
 	for _, word := range c.Board.PostLink.Words[1:] {
