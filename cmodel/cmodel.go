@@ -29,6 +29,10 @@ type Options struct {
 	// Parameters lie in RAM, where the firmware may replace them; by default they are constants. Only graph models with
 	// parameters beside the code have such parameters.
 	RAMParameters bool
+
+	// Reasons why a run may need more memory than the archive lists, for Code.Unsure: project.Builder's HeaderFolders
+	// returns those of libraries.
+	Unsure []string
 }
 
 // A Code is what a firmware compiles for one model.
@@ -179,7 +183,7 @@ func Generate(a *mlf.Archive, m *mlf.Model, o Options) (*Code, error) {
 	if len(g.Workspaces) > math.MaxUint8 || g.WorkspaceBytes() > math.MaxInt32 {
 		return nil, g.fault("", "it has %d workspaces of %d bytes", len(g.Workspaces), g.WorkspaceBytes())
 	}
-	g.Renamed, code.Renamed, code.Unsure = n.renamed, n.renamed, g.Unsure
+	g.Renamed, code.Renamed, code.Unsure = n.renamed, n.renamed, slices.Concat(g.Unsure, o.Unsure)
 	for _, f := range m.Sources {
 		if g.Entry == entryHeader || !g.replaces(f) {
 			code.Sources = append(code.Sources, tolerated(f))

@@ -39,6 +39,7 @@ type Compiler struct {
 	Target *Target // what its headers check
 
 	Headers  []string       // absolute paths of further folders in which #include searches: those of libraries
+	Unsure   []string       // reasons why models that use these libraries may need more memory than computed
 	Options  boards.Options // OperatorOpt and OperatorFlags; a zero field means the board's default
 	Archiver string         // the first line of its --version; "" if it does not have this flag
 

@@ -246,3 +246,21 @@ func TestServerEnds(t *testing.T) {
 		}
 	}
 }
+
+// TestTimeLimits computes the limits of jobs as docs/devices.md states them.
+func TestTimeLimits(t *testing.T) {
+	job := Job{
+		Erase:  []boards.Sector{{Addr: 0, Size: 4096}, {Addr: 4096, Size: 4096}},
+		Write:  []Segment{{Data: make([]byte, 3<<10)}},
+		Verify: []Segment{{Data: make([]byte, 7<<10)}},
+	}
+	if got, want := (Config{}).timeout(job), (30+2*5+3+7)*time.Second; got != want {
+		t.Errorf("a job may take %v, not %v", got, want)
+	}
+	if got, want := (Config{}).readTimeout([]Range{{Size: 5 << 10}}), (30+5)*time.Second; got != want {
+		t.Errorf("reading may take %v, not %v", got, want)
+	}
+	if got := (Config{Timeout: time.Second}).timeout(job); got != time.Second {
+		t.Errorf("a job may take %v", got)
+	}
+}

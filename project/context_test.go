@@ -33,7 +33,7 @@ func TestContexts(t *testing.T) {
 			return err
 		},
 		"Builder.HeaderFolders": func(ctx context.Context) error {
-			_, err := testEnv().builder().HeaderFolders(ctx, &boards.Board{}, nil)
+			_, _, err := testEnv().builder().HeaderFolders(ctx, &boards.Board{}, nil)
 			return err
 		},
 		"Builder.Fetch": func(ctx context.Context) error {

@@ -68,15 +68,12 @@ func (p *Project) packetBytes() int64 {
 // checkModelFits returns an error, before anything is compiled, if the packet buffer or the arena is too small for
 // the model. It skips what the template does not configure.
 func (p *Project) checkModelFits(a *mlf.Archive, m *mlf.Model) error {
-	for _, with := range p.state.Libraries {
-		l, err := library.Read(filepath.Join(p.dir, generator.Libraries, with.Name), with.Name)
-		if err != nil {
-			return err
-		}
-		if allocates, err := l.Allocates(); allocates || err != nil {
-			p.builder.log().Warn("the model may need more memory than computed", "because",
-				"library "+with.Name+" allocates workspace, of unknown size")
-		}
+	doubts, err := p.unsureLibraries()
+	if err != nil {
+		return err
+	}
+	for _, doubt := range doubts {
+		p.builder.log().Warn("the model may need more memory than computed", "because", doubt)
 	}
 	if !p.takesArena() {
 		for _, doubt := range p.unsureWorkspace(a, m) {
@@ -92,6 +89,24 @@ func (p *Project) checkModelFits(a *mlf.Archive, m *mlf.Model) error {
 		return p.packetError(a, m, need)
 	}
 	return p.checkArena(need, 0)
+}
+
+// unsureLibraries returns reasons why the project's libraries may take memory that no archive lists.
+func (p *Project) unsureLibraries() (doubts []string, err error) {
+	for _, with := range p.state.Libraries {
+		l, err := library.Read(filepath.Join(p.dir, generator.Libraries, with.Name), with.Name)
+		if err != nil {
+			return nil, err
+		}
+		doubt, err := l.Doubt()
+		if err != nil {
+			return nil, err
+		}
+		if doubt != "" {
+			doubts = append(doubts, doubt)
+		}
+	}
+	return doubts, nil
 }
 
 // unsureWorkspace returns reasons why the workspace of standalone firmware may be too small.
@@ -355,6 +370,10 @@ func (p *Project) Usage(i *image.Image) (*Usage, error) {
 		return nil, err
 	}
 	u.Arena.Unsure = p.unsureWorkspace(a, m)
+	libraries, err := p.unsureLibraries()
+	if err != nil {
+		return nil, err
+	}
 	if p.takesArena() {
 		need, err := fit.NeedOf(p.Board(), a, m, int(p.packetBytes()))
 		if err != nil {
@@ -362,6 +381,7 @@ func (p *Project) Usage(i *image.Image) (*Usage, error) {
 		}
 		u.Arena.Need, u.Arena.Unsure = need.Bytes, need.Unsure()
 	}
+	u.Arena.Unsure = append(u.Arena.Unsure, libraries...)
 	u.Stack, err = l.Stack(m)
 	return u, err
 }

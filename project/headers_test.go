@@ -115,7 +115,7 @@ func compileLibrary(t *testing.T, ctx context.Context, builder *project.Builder,
 	}
 	c, err := cmodel.NewCompiler(ctx, b, boards.Options{})
 	fatal(t, err)
-	if c.Headers, err = builder.HeaderFolders(ctx, b, s.Libraries); err != nil {
+	if c.Headers, c.Unsure, err = builder.HeaderFolders(ctx, b, s.Libraries); err != nil {
 		return err
 	}
 	_, err = c.Bundle(ctx, []*cmodel.Code{code})

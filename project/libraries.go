@@ -165,30 +165,38 @@ func (b *Builder) findLibrary(ctx context.Context, text string) (*library.Librar
 }
 
 // HeaderFolders returns the absolute paths of the folders in which #include finds the headers of libraries, for a
-// board. Libraries are as in Spec. Errors: those of class config that Generate returns for them.
+// board, and reasons why operators that use the libraries may need more memory than computed: cmodel.Compiler has both.
+// Libraries are as in Spec. Errors: those of class config that Generate returns for them.
 func (b *Builder) HeaderFolders(ctx context.Context, board *boards.Board, libraries []string) (
-	all []string, err error,
+	all, unsure []string, err error,
 ) {
 	if ctx.Err() != nil {
-		return nil, failure.Stopped(ctx, "libraries")
+		return nil, nil, failure.Stopped(ctx, "libraries")
 	}
 	for _, text := range libraries {
 		l, _, err := b.findLibrary(ctx, text)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if err := l.RunsOn(coreOf(board)); err != nil {
-			return nil, err
+			return nil, nil, err
+		}
+		doubt, err := l.Doubt()
+		if err != nil {
+			return nil, nil, err
+		}
+		if doubt != "" {
+			unsure = append(unsure, doubt)
 		}
 		dir, err := filepath.Abs(l.Dir)
 		if err != nil {
-			return nil, fmt.Errorf("library %s: %w", l.Name, err)
+			return nil, nil, fmt.Errorf("library %s: %w", l.Name, err)
 		}
 		for _, h := range l.Headers {
 			all = append(all, filepath.Join(dir, filepath.FromSlash(h)))
 		}
 	}
-	return all, nil
+	return all, unsure, nil
 }
 
 // shelf returns the folders of libraries that have a name: those of Libraries that are on this computer, and those in

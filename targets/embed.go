@@ -148,7 +148,7 @@ func modelCodes(c *console.Console, paths, name string, compiler *cmodel.Compile
 	for _, m := range models {
 		o := cmodel.Options{RAMParameters: inRAM[m.model.Name]}
 		if compiler != nil {
-			o.Target = compiler.Target
+			o.Target, o.Unsure = compiler.Target, compiler.Unsure
 		}
 		code, err := cmodel.Generate(m.from, m.model, o)
 		if err != nil {
@@ -192,6 +192,6 @@ func libraryCompiler(ctx context.Context, c *console.Console, b *boards.Board, o
 	if err != nil {
 		return nil, err
 	}
-	compiler.Headers, err = builder.HeaderFolders(ctx, b, libraries)
+	compiler.Headers, compiler.Unsure, err = builder.HeaderFolders(ctx, b, libraries)
 	return compiler, err
 }

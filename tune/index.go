@@ -130,6 +130,14 @@ func (x *index) hasLabel(id, content, key string) bool {
 	return ok && l.key == content && x.root(content) == x.root(key)
 }
 
+// measuredID returns the ID under which the result of a key was measured, or own if that stands for other bytes now.
+func (x *index) measuredID(id, key, own string) string {
+	if l, ok := x.labels[id]; ok && x.root(l.key) == key {
+		return id
+	}
+	return own
+}
+
 // labelled returns a result under the label in line. If the label is not measuredID, it becomes SameAs.
 func (x *index) labelled(line, result Result, measuredID string) Result {
 	r := result

@@ -123,3 +123,19 @@ func TestTwinIsConfirmedAfterLeaveOut(t *testing.T) {
 		t.Errorf("%+v", left)
 	}
 }
+
+// TestTwinOfAnotherContent measures another candidate under the ID of one with which a second one shares its bytes: the
+// ID does not stand for these bytes any more.
+func TestTwinOfAnotherContent(t *testing.T) {
+	r, _ := opened(t, tune.Options{}, "host")
+	twin := operator("twin", right+" /* the same bytes */")
+	for _, c := range []tune.Candidate{operator("first", right), twin, operator("first", right+"volatile int k; (void)k;")} {
+		_, err := r.Measure(t.Context(), c)
+		must(t, err)
+	}
+	result, err := r.Measure(t.Context(), twin)
+	must(t, err)
+	if result.SameAs != "" || result.Time == nil {
+		t.Errorf("the same as %q, %+v", result.SameAs, result.Failure)
+	}
+}

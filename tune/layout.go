@@ -18,6 +18,7 @@ const (
 	minArenaKiB  = 2 // enough for a session and small arguments
 	maxArenaKiB  = 1 << 20
 	maxWindowKiB = 64 // of a window without an option
+	stackUnit    = 16 // bytes: a stack's size is a multiple
 )
 
 // A layout is one division of the memory of a kind of board, with the firmware that uses it. Candidates are linked for
@@ -103,13 +104,28 @@ func (l *layout) buildArena(ctx context.Context, b *boards.Board, o boards.Optio
 			return err
 		}
 		var large *project.FitError
-		if l.fixed || !errors.As(err, &large) || large.What != "memory" || large.Region != b.Place.ArenaRegion() {
+		if !errors.As(err, &large) || large.What != "memory" || large.Region != b.Place.ArenaRegion() {
 			return err
 		}
-		if o.ArenaKiB -= int((large.Over + 1023) / 1024); o.ArenaKiB < max(minKiB, minArenaKiB) {
-			return err
+		least := max(minKiB, minArenaKiB)
+		if l.fixed || o.ArenaKiB <= least {
+			return leastArena(b, o, large)
 		}
+		o.ArenaKiB = max(o.ArenaKiB-int((large.Over+1023)/1024), least)
 	}
+}
+
+// leastArena returns the error of an arena that cannot be smaller. It names the stack that would make room, if the
+// stack lies beside the arena.
+func leastArena(b *boards.Board, o boards.Options, large *project.FitError) error {
+	settled, err := b.Settle(o)
+	stack := (int64(settled.StackBytes) - large.Over) &^ (stackUnit - 1)
+	if err != nil || stack <= 0 || b.Place.StackRegion() != b.Place.ArenaRegion() {
+		return fmt.Errorf("an arena of %d KiB: %w", o.ArenaKiB, large)
+	}
+	exact := *large
+	exact.Option = fmt.Sprintf("stack_bytes=%d", stack)
+	return fmt.Errorf("an arena of %d KiB fits with %s at most: %w", o.ArenaKiB, exact.Option, &exact)
 }
 
 func (l *layout) generateAndBuild(ctx context.Context) (err error) {

@@ -29,8 +29,9 @@ func TestSmallBoardsNeedNoOptions(t *testing.T) {
 				good, tier = goods(3), tune.Image
 				result, err := r.Measure(t.Context(), matmuls(t)[0])
 				must(t, err)
-				if f := result.Failure; f == nil || f.Class != failure.DoesNotFit ||
-					!strings.Contains(f.Message, " KiB, and cannot have more: ") {
+				f := result.Failure
+				if f == nil || f.Class != failure.DoesNotFit || !strings.Contains(f.Message,
+					"; the arena has 3 KiB, and cannot have more: an arena of 4 KiB fits with stack_bytes=") {
 					t.Errorf("%+v", f)
 				}
 			}

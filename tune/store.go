@@ -103,7 +103,7 @@ func (s *store) share(r Result, key string) (result Result, added bool, err erro
 		return Result{}, false, err
 	}
 	measured, err := s.line(s.index.results[root], root)
-	return s.index.labelled(line, measured, measured.ID), added, err
+	return s.index.labelled(line, measured, s.index.measuredID(measured.ID, root, r.ID)), added, err
 }
 
 // prove writes that the reference confirmed the results of keys.

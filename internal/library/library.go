@@ -151,21 +151,22 @@ func (l *Library) HasHeader(name string) bool {
 // workspace is the runtime's function by which operators allocate from the arena.
 const workspace = "TVMBackendAllocWorkspace"
 
-// Allocates reports whether a file of the library, source, header or object, has the name of the function by which
-// operators allocate workspace: how much it allocates is in no archive.
-func (l *Library) Allocates() (found bool, err error) {
+// Doubt returns a reason why operators that use the library may need more memory than computed, "" if there is none: a
+// source, header or object of it has the name of the function by which operators allocate workspace. How much it
+// allocates is in no archive.
+func (l *Library) Doubt() (reason string, err error) {
 	err = fs.WalkDir(l.Files, ".", func(name string, e fs.DirEntry, err error) error {
 		if err != nil || !e.Type().IsRegular() {
 			return err
 		}
 		data, err := fs.ReadFile(l.Files, name)
 		if bytes.Contains(data, []byte(workspace)) {
-			found = true
+			reason = "library " + l.Name + " allocates workspace, of unknown size"
 			return fs.SkipAll
 		}
 		return err
 	})
-	return found, err
+	return reason, err
 }
 
 // Mentions reports whether a line of a source of the library begins without indentation, has a function's name with a

@@ -92,12 +92,7 @@ func (a archives) ids(kinds []string) map[string]bool {
 func (t *Job) measureAll(
 	ctx context.Context, run *tune.Run, a archives, total int,
 ) (notStored []tune.Result, bad int, err error) {
-	before, err := run.Results()
-	if err != nil {
-		return nil, 0, err
-	}
 	t.view.setTotal(total)
-	t.view.addEarlier(t.withoutRetries(before)...)
 	kinds := run.Kinds()
 	unread := map[string]bool{}
 	report := func(name string, err error) {
@@ -122,6 +117,7 @@ func (t *Job) measureAll(
 		if r.Failure != nil && r.Failure.Retry {
 			notStored = append(notStored, r)
 		}
+		t.view.addResult(r)
 		t.resultLine(r)
 	}
 	if err := run.LeaveOut(func(c tune.Candidate) bool { return unread[c.ID] }); err != nil {
@@ -138,11 +134,6 @@ func (t *Job) measureAll(
 		t.resultLine(r)
 	}
 	return notStored, bad, err
-}
-
-// withoutRetries returns the results that are not measured again.
-func (t *Job) withoutRetries(before []tune.Result) []tune.Result {
-	return slices.DeleteFunc(before, func(r tune.Result) bool { return t.Env.On("RETRY") && r.Failure != nil })
 }
 
 // concludeArchives prints the results. It returns an error if archives could not be read.

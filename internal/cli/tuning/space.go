@@ -108,22 +108,12 @@ func (t *Job) measureSpace(
 	if err := run.LeaveOut(func(c tune.Candidate) bool { return !isCurrent(c) }); err != nil {
 		return best, nil, err
 	}
-	finished, err := run.Results()
-	if err != nil {
-		return best, nil, err
-	}
-	before := map[string]bool{}
-	for _, r := range t.withoutRetries(finished) {
-		before[r.ID] = true
-	}
 	for trial, err := range search.Measure(ctx, run, s.space, s.propose(s.space, s.seed), s.trials) {
 		if err != nil {
 			return best, nil, t.stopped(ctx, err, len(results))
 		}
 		r := trial.Result
-		if before[r.ID] {
-			t.view.addEarlier(r)
-		}
+		t.view.addResult(r)
 		t.resultLine(r)
 		results = append(results, r)
 		if r.Time != nil && (best.Result.Time == nil || r.Time.Median < best.Result.Time.Median) {

@@ -23,8 +23,8 @@ type view struct {
 
 	mu       sync.Mutex
 	began    time.Time
-	earlier  int // finished by an earlier command
-	finished int // by this command
+	finished int             // by this command
+	done     map[string]bool // IDs of candidates that are finished, also by an earlier command
 	failed   map[failure.Class]int
 	kinds    map[string]*kindState
 	places   map[string]*placeState
@@ -44,7 +44,7 @@ type placeState struct {
 func newView(notes *console.Console, total int) *view {
 	return &view{
 		notes: notes, total: total, began: time.Now(), failed: map[failure.Class]int{}, kinds: map[string]*kindState{},
-		places: map[string]*placeState{},
+		places: map[string]*placeState{}, done: map[string]bool{},
 	}
 }
 
@@ -60,6 +60,7 @@ func (w *view) add(e tune.Event) {
 	}
 	if e.Result != nil && e.Result.Confirms == "" {
 		w.finished++
+		w.done[e.Result.ID] = true
 		w.count(*e.Result)
 	}
 }
@@ -102,15 +103,13 @@ func (w *view) count(r tune.Result) {
 	}
 }
 
-// addEarlier counts results of an earlier command.
-func (w *view) addEarlier(results ...tune.Result) {
+// addResult counts a result of the run, unless its event has done so: an earlier command measured it.
+func (w *view) addResult(r tune.Result) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, r := range results {
-		if r.Confirms == "" {
-			w.earlier++
-			w.count(r)
-		}
+	if !w.done[r.ID] && r.Confirms == "" {
+		w.done[r.ID] = true
+		w.count(r)
 	}
 }
 
@@ -136,7 +135,7 @@ func (w *view) lines() []string {
 
 // progress returns the state of the run in one line, without the places.
 func (w *view) progress(now time.Time) string {
-	done := w.earlier + w.finished
+	done := len(w.done)
 	text := fmt.Sprintf("%d done", done)
 	if w.total > 0 {
 		text = fmt.Sprintf("%d of %d done", done, w.total)

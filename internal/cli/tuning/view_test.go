@@ -16,10 +16,14 @@ func TestViewComparesWithinKinds(t *testing.T) {
 	timed := func(id, of, kind string, s float64) tune.Result {
 		return tune.Result{ID: id, Confirms: of, Kind: kind, Time: &rpc.Stats{N: 3, Median: s}}
 	}
-	w.addEarlier(timed("a@slow", "", "slow", 8), timed("a@fast", "", "fast", 0.2),
-		timed("a@slow@flash", "a@slow", "slow", 1))
+	for _, r := range []tune.Result{
+		timed("a@slow", "", "slow", 8), timed("a@fast", "", "fast", 0.2), timed("a@slow@flash", "a@slow", "slow", 1),
+	} {
+		w.addResult(r) // of an earlier command
+	}
 	for _, r := range []tune.Result{timed("b@slow", "", "slow", 4), timed("a@fast@flash", "a@fast", "fast", 0.001)} {
 		w.add(tune.Event{Result: &r})
+		w.addResult(r)
 	}
 	lines := w.lines()
 	if want := "tune: 3 of 4 done, best 200 ms on fast, best 4 s on slow, "; !strings.HasPrefix(lines[0], want) {
