@@ -86,10 +86,3 @@ func inRAM(t *testing.T, ctx context.Context, p, r *project.Project, archive str
 	fatal(t, e.Close(ctx))
 	fatal(t, lib.Unlink(ctx))
 }
-
-func fatal(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}

@@ -259,3 +259,10 @@ func TestPlainMismatch(t *testing.T) {
 		t.Errorf("a status of init: %v", err)
 	}
 }
+
+func fatal(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
