@@ -61,7 +61,8 @@ func TestAttachStartsNoCopyOfItself(t *testing.T) {
 	cmd := childCommand(t, "attach")
 	cmd.Env = append(cmd.Env, startsFile+"="+starts, "BOARDSMITH_KEEPER=", "PATH=/usr/bin:/bin")
 	output, err := cmd.CombinedOutput()
-	if err != nil || !bytes.Contains(output, []byte("go install -mod=readonly github.com/boardsmith/boardsmith/cmd/boardsmith-keeper")) {
+	advice := "go install -mod=readonly github.com/boardsmith/boardsmith/cmd/boardsmith-keeper"
+	if err != nil || !bytes.Contains(output, []byte(advice)) {
 		t.Errorf("%v: %s", err, output)
 	}
 	if n, err := os.ReadFile(starts); string(n) != "*" {

@@ -129,7 +129,8 @@ func TestTwinIsConfirmedAfterLeaveOut(t *testing.T) {
 func TestTwinOfAnotherContent(t *testing.T) {
 	r, _ := opened(t, tune.Options{}, "host")
 	twin := operator("twin", right+" /* the same bytes */")
-	for _, c := range []tune.Candidate{operator("first", right), twin, operator("first", right+"volatile int k; (void)k;")} {
+	other := operator("first", right+"volatile int k; (void)k;")
+	for _, c := range []tune.Candidate{operator("first", right), twin, other} {
 		_, err := r.Measure(t.Context(), c)
 		must(t, err)
 	}
