@@ -96,11 +96,12 @@ var failurePatterns = []struct {
 	{
 		printed(`invalid runner name`, `runner \S+ (does not support|received unknown arguments)`, `does not support runner`),
 		failure.Config,
-		"this Zephyr's west does not support the runner, or an option of it", "",
+		"this Zephyr's west does not support the runner, or an option of it",
+		"west flash --context lists the runners; the board file names one in flash.runner",
 	},
 	{
 		printed(`required program .* not found`), failure.ToolMissing,
-		"the program that west's runner starts is not installed", "",
+		"the program that west's runner starts is not installed", "install it, or put its folder on PATH",
 	},
 	{
 		printed(`target type \S+ not recognized`, `unknown target type`), failure.Config,
