@@ -55,6 +55,9 @@ func TestContexts(t *testing.T) {
 		"Meter.Stack":    func(ctx context.Context) error { _, err := meter(t).Stack(ctx); return err },
 		"Graph.Debug":    func(ctx context.Context) error { _, err := g.Debug(ctx, rpc.TimeOptions{}); return err },
 	}
+	calls["SetInputs"] = func(ctx context.Context) error {
+		return executor.SetInputs(ctx, e, []ndarray.Named{{Name: "x", Array: x}})
+	}
 	both := failuretest.Calls{"SetInput": setInput, "Output": output, "Time": timed, "Close": e.Close}
 	for name, call := range both {
 		calls["Executor."+name], calls["Graph."+name] = call, call

@@ -7,7 +7,6 @@ import (
 	"os"
 
 	"github.com/boardsmith/boardsmith/executor"
-	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/rpc"
 )
@@ -40,14 +39,12 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer digits.Close(ctx)
-	inputs, err := ndarray.ReadNPZ("inputs.npz")
+	inputs, err := executor.ReadInputs("inputs.npz", model)
 	if err != nil {
 		log.Fatal(err)
 	}
-	for _, in := range inputs {
-		if err := digits.SetInput(ctx, in.Name, in.Array); err != nil {
-			log.Fatal(err)
-		}
+	if err := executor.SetInputs(ctx, digits, inputs); err != nil {
+		log.Fatal(err)
 	}
 	seconds, err := digits.Time(ctx, rpc.TimeOptions{Repeat: 10})
 	if err != nil {

@@ -5,6 +5,7 @@ package mlf
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
@@ -13,6 +14,7 @@ import (
 	"io"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -44,7 +46,7 @@ func Open(file string) (*Archive, error) {
 	}
 	raw, err := readPacked(file)
 	if err != nil {
-		return nil, a.fault("", openAdvice(err), "%w", err)
+		return nil, a.fault("", openAdvice(file, err), "%w", err)
 	}
 	return Parse(file, raw)
 }
@@ -73,11 +75,19 @@ func ReadFiles(name string, packed []byte, limit int64) ([]File, error) {
 	return a.Files, nil
 }
 
-func openAdvice(err error) string {
-	if errors.Is(err, os.ErrNotExist) {
-		return "check the path of the model"
+// openAdvice returns the next step for a file that does not exist: the most similar name in its folder.
+func openAdvice(file string, err error) string {
+	if !errors.Is(err, os.ErrNotExist) {
+		return ""
 	}
-	return ""
+	var names []string
+	entries, _ := os.ReadDir(filepath.Dir(file)) // none in a folder that does not exist
+	for _, e := range entries {
+		if slices.Contains([]string{".tar", ".gz", ".tgz", ".json"}, filepath.Ext(e.Name())) {
+			names = append(names, e.Name())
+		}
+	}
+	return cmp.Or(spelling.Nearest(filepath.Base(file), names), "check the path of the model")
 }
 
 // readPacked returns the tar in a file, uncompressed.

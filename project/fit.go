@@ -352,6 +352,7 @@ type (
 	Usage     = fit.Usage
 	PartUse   = fit.PartUse
 	RegionUse = fit.RegionUse
+	SymbolUse = fit.SymbolUse
 )
 
 // Usage reads the image and its map. Errors: class config if the build folder holds another image.
@@ -384,6 +385,20 @@ func (p *Project) Usage(i *image.Image) (*Usage, error) {
 	u.Arena.Unsure = append(u.Arena.Unsure, libraries...)
 	u.Stack, err = l.Stack(m)
 	return u, err
+}
+
+// Symbols returns the functions and variables of an image with their sizes, by part and name. Errors: class config if
+// the build folder holds another image.
+func (p *Project) Symbols(i *image.Image) ([]SymbolUse, error) {
+	if err := p.errIfClosed(); err != nil {
+		return nil, err
+	}
+	l, err := p.layout(i.Path, i.Map)
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close()
+	return l.Symbols()
 }
 
 // layout opens the image with its map.

@@ -325,19 +325,8 @@ func (v *verdict) measureImage(p *project.Project, i *image.Image) error {
 	if err != nil {
 		return err
 	}
-	v.flash, v.ram = 0, 0
-	for r, region := range u.Regions {
-		if region.Name == p.Board().Place.Code {
-			v.flash = region.Used
-			continue
-		}
-		v.ram += region.Used
-		for _, part := range u.Parts {
-			if part.Name == "arena" || part.Name == "stack" { // as large as the board file says
-				v.ram -= part.In[r]
-			}
-		}
-	}
+	v.flash, v.ram = u.FlashAndRAM(p.Board().Place.Code)
+	v.ram -= u.Arena.Need
 	return nil
 }
 

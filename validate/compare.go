@@ -4,12 +4,15 @@ package validate
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
@@ -80,6 +83,29 @@ func (r Rule) String() string {
 		return "exact"
 	}
 	return strings.Join(words, ",")
+}
+
+// Compare returns an error of class wrong-answer, with the worst element, if an array differs from the expected one by
+// more than the rule allows. Arrays of different types or shapes differ by any rule. Errors of class config: a rule
+// that is invalid or has no meaning for the arrays, such as Top1 for one that is no vector of classes.
+func (r Rule) Compare(got, want *ndarray.Array) error {
+	if err := cmp.Or(r.check(), got.Check(), want.Check()); err != nil {
+		return failure.Errorf(failure.Config, "%w", err)
+	}
+	if got.DType != want.DType || !slices.Equal(got.Shape, want.Shape) {
+		return failure.Errorf(failure.WrongAnswer, "%v %s is not %v %s", got.DType, ndarray.ShapeString(got.Shape),
+			want.DType, ndarray.ShapeString(want.Shape))
+	}
+	t := tensor{mlf.Tensor{Name: "output", DType: want.DType, Shape: want.Shape}}
+	s := &Set{outputs: []tensor{t}, samples: []sample{{name: "array", want: [][]byte{want.Data}}}, expected: true}
+	s.class = classOutput(s.outputs)
+	if err := s.checkRule(r); err != nil {
+		return err
+	}
+	if m := newReport(s, Options{Rule: r}).mismatch(s, &s.samples[0], []*ndarray.Array{got}, r); m != nil {
+		return failure.Errorf(failure.WrongAnswer, "element %d is %s, not %s (%v)", m.Element, m.Got, m.Want, r)
+	}
+	return nil
 }
 
 // near reports whether g is as near to w as the rule demands.

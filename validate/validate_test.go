@@ -188,6 +188,20 @@ func TestRules(t *testing.T) {
 		if _, err := json.Marshal(r); err != nil { // NaN has no form
 			t.Error(err)
 		}
+		err = rule.Compare(floats([]int64{1, 3}, c.got...), floats([]int64{1, 3}, c.want...))
+		if (err == nil) != c.equal || err != nil && failure.Of(err) != failure.WrongAnswer {
+			t.Errorf("two arrays, %s of %v and %v: %v", c.rule, c.got, c.want, err)
+		}
+	}
+	a, b := floats([]int64{1, 3}, 1, 2, 3), floats([]int64{3}, 1, 2, 3)
+	if err := (Rule{Abs: 9}).Compare(a, b); failure.Of(err) != failure.WrongAnswer {
+		t.Errorf("other shapes: %v", err)
+	}
+	if err := (Rule{Abs: -1}).Compare(a, a); failure.Of(err) != failure.Config {
+		t.Errorf("a negative tolerance: %v", err)
+	}
+	if err := (Rule{Top1: true}).Compare(floats([]int64{1}, 1), floats([]int64{1}, 1)); failure.Of(err) != failure.Config {
+		t.Errorf("top-1 of one element: %v", err)
 	}
 	for _, text := range []string{
 		"exactly", "abs", "abs=", "abs=-1", "abs=nan", "abs=inf", "abs=0", "abs=1,abs=2", "top1,abs=1", ",",

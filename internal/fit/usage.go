@@ -249,5 +249,46 @@ func (u *Usage) Total() image.Size {
 	return all
 }
 
+// A Share is the flash and RAM of one part, in bytes.
+type Share struct {
+	Part       string
+	Flash, RAM int64
+}
+
+// Shares returns the flash and RAM of each part that has any. Flash is the region that holds the code, RAM all others,
+// without what options of the board size: stacks, and the arena, of which only the running model's need counts. Of a
+// process, flash is code, constants and initial values, RAM its variables.
+func (u *Usage) Shares(code string) (all []Share) {
+	for _, p := range u.Parts {
+		s := Share{Part: p.Name}
+		if len(u.Regions) == 0 {
+			s.Flash, s.RAM = p.Text+p.Data, p.Data+p.BSS
+		}
+		for i, r := range u.Regions {
+			switch {
+			case r.Name == code:
+				s.Flash += p.In[i]
+			case p.Name != partArena && p.Name != partStack:
+				s.RAM += p.In[i]
+			}
+		}
+		if len(u.Regions) > 0 && p.Name == partArena {
+			s.RAM += u.Arena.Need
+		}
+		if s.Flash != 0 || s.RAM != 0 {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// FlashAndRAM returns the sums of Shares.
+func (u *Usage) FlashAndRAM(code string) (flash, ram int64) {
+	for _, s := range u.Shares(code) {
+		flash, ram = flash+s.Flash, ram+s.RAM
+	}
+	return flash, ram
+}
+
 // part returns the use of the part of that name.
 func (u *Usage) part(name string) PartUse { return u.Parts[slices.Index(partNames, name)] }

@@ -113,22 +113,7 @@ func (p *networkPlace) build(ctx context.Context, t *NetworkTrial) (i *image.Ima
 	if err != nil {
 		return nil, err
 	}
-	t.Flash, t.RAM = int64(i.Size.Text+i.Size.Data), int64(i.Size.Data+i.Size.BSS)
-	if len(u.Regions) > 0 {
-		t.Flash, t.RAM = 0, u.Arena.Need
-	}
-	for n, region := range u.Regions {
-		if region.Name == p.project.Board().Place.Code {
-			t.Flash = region.Used
-			continue
-		}
-		t.RAM += region.Used
-		for _, part := range u.Parts {
-			if part.Name == "arena" || part.Name == "stack" { // their sizes are options of the board
-				t.RAM -= part.In[n]
-			}
-		}
-	}
+	t.Flash, t.RAM = u.FlashAndRAM(p.project.Board().Place.Code)
 	t.Result.Bytes = int(t.Flash)
 	return i, nil
 }
@@ -169,10 +154,8 @@ func (p *networkPlace) run(ctx context.Context, i *image.Image, r *tune.Result) 
 	if err != nil {
 		return nil, err
 	}
-	for _, in := range p.search.Inputs {
-		if err := e.SetInput(limited, in.Name, in.Array); err != nil {
-			return nil, err
-		}
+	if err := executor.SetInputs(limited, e, p.search.Inputs); err != nil {
+		return nil, err
 	}
 	r.Load = time.Since(start)
 	start = time.Now()

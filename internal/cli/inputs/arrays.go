@@ -4,10 +4,7 @@ package inputs
 
 import (
 	"cmp"
-	"encoding/binary"
 	"fmt"
-	"math"
-	"math/rand/v2"
 	"os"
 	"strconv"
 	"strings"
@@ -42,53 +39,27 @@ func ReadArrays(path string, names map[string]string, m *mlf.Model) ([]ndarray.N
 	for i, a := range arrays {
 		arrays[i].Name = cmp.Or(names[a.Name], a.Name)
 	}
-	if len(arrays) == 1 && arrays[0].Name == "" && len(m.Inputs) == 1 {
-		arrays[0].Name = m.Inputs[0].Name // one .npy for the only input
-	}
-	given := map[int]bool{}
 	for _, a := range arrays {
-		i, err := tensorlist.Lookup("input", m.Inputs, a.Name)
-		if err != nil {
+		if _, err := tensorlist.Lookup("input", m.Inputs, a.Name); err != nil && a.Name != "" {
 			next := cmp.Or(spelling.Nearest(a.Name, []string{m.Inputs[0].Name}),
 				fmt.Sprintf("INPUT='%s %s=%s' takes it for this input", path, m.Inputs[0].Name, a.Name))
 			return nil, failure.New(failure.Config, next, "INPUT %s: %w", path, err)
 		}
-		if given[i] {
-			return nil, failure.Errorf(failure.Config, "INPUT %s: two arrays for input %q", path, m.Inputs[i].Name)
-		}
-		given[i] = true
 	}
-	var missing []string
-	for i, t := range m.Inputs {
-		if !given[i] {
-			missing = append(missing, t.String())
-		}
-	}
-	if len(missing) > 0 {
-		return nil, failure.New(failure.Config, "give an array for each input", "INPUT %s: no array for %s", path,
-			strings.Join(missing, ", "))
+	if err := tensorlist.CheckInputs(m, arrays); err != nil {
+		return nil, fmt.Errorf("INPUT %s: %w", path, err)
 	}
 	return arrays, nil
 }
 
-// InventArrays generates random data by SEED for a model's inputs, and describes it: floats from -1 to 1 and any bytes;
-// wider integers, which may be indices, are zero.
+// InventArrays generates random data by SEED for a model's inputs, and describes it.
 func InventArrays(env console.Environ, m *mlf.Model) ([]ndarray.Named, string, error) {
 	seed, err := Seed(env)
 	if err != nil {
 		return nil, "", err
 	}
-	r := rand.New(rand.NewPCG(seed, 0))
-	var arrays []ndarray.Named
-	for _, t := range m.Inputs {
-		a, err := ndarray.New(t.DType, t.Shape...)
-		if err != nil {
-			return nil, "", fmt.Errorf("input %q: %w", t.Name, err)
-		}
-		fill(a, r)
-		arrays = append(arrays, ndarray.Named{Name: t.Name, Array: a})
-	}
-	return arrays, fmt.Sprintf("random input, seed %d (set INPUT for real data)", seed), nil
+	arrays, err := tensorlist.RandomInputs(m, seed)
+	return arrays, fmt.Sprintf("random input, seed %d (set INPUT for real data)", seed), err
 }
 
 // Seed returns SEED.
@@ -98,27 +69,6 @@ func Seed(env console.Environ) (uint64, error) {
 		return 0, failure.Errorf(failure.Config, "SEED=%s is not a number", env("SEED"))
 	}
 	return seed, nil
-}
-
-func fill(a *ndarray.Array, r *rand.Rand) {
-	switch {
-	case a.DType.Code == ndarray.Float && a.DType.Bits == 32:
-		for i := 0; i < len(a.Data); i += 4 {
-			binary.LittleEndian.PutUint32(a.Data[i:], math.Float32bits(r.Float32()*2-1))
-		}
-	case a.DType.Code == ndarray.Float && a.DType.Bits == 64:
-		for i := 0; i < len(a.Data); i += 8 {
-			binary.LittleEndian.PutUint64(a.Data[i:], math.Float64bits(r.Float64()*2-1))
-		}
-	case a.DType.Code <= ndarray.UInt && a.DType.Bits == 8:
-		for i := range a.Data {
-			a.Data[i] = byte(r.Uint32())
-		}
-	case a.DType.Code == ndarray.UInt && a.DType.Bits == 1:
-		for i := range a.Data {
-			a.Data[i] = byte(r.Uint32() & 1)
-		}
-	}
 }
 
 // NamedArrays reads the arrays in the file that a variable names. It returns none for "".

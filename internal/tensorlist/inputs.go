@@ -1,0 +1,81 @@
+// This file checks or generates the data of a model's inputs.
+
+package tensorlist
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/ndarray"
+)
+
+// CheckInputs returns an error of class config unless there is one array for each input, by its name. The array without
+// a name of a model's only input gets its name.
+func CheckInputs(m *mlf.Model, arrays []ndarray.Named) error {
+	if len(arrays) == 1 && arrays[0].Name == "" && len(m.Inputs) == 1 {
+		arrays[0].Name = m.Inputs[0].Name // one .npy for the only input
+	}
+	given := map[int]bool{}
+	for _, a := range arrays {
+		i, err := Lookup("input", m.Inputs, a.Name)
+		if err != nil {
+			return err
+		}
+		if given[i] {
+			return failure.Errorf(failure.Config, "two arrays for input %q", m.Inputs[i].Name)
+		}
+		given[i] = true
+	}
+	var missing []string
+	for i, t := range m.Inputs {
+		if !given[i] {
+			missing = append(missing, t.String())
+		}
+	}
+	if len(missing) > 0 {
+		return failure.New(failure.Config, "give an array for each input", "no array for %s", strings.Join(missing, ", "))
+	}
+	return nil
+}
+
+// RandomInputs returns data for each input: floats from -1 to 1 and any bytes; wider integers, which may be indices,
+// are zero. The same seed gives the same data everywhere.
+func RandomInputs(m *mlf.Model, seed uint64) ([]ndarray.Named, error) {
+	r := rand.New(rand.NewPCG(seed, 0))
+	var arrays []ndarray.Named
+	for _, t := range m.Inputs {
+		a, err := ndarray.New(t.DType, t.Shape...)
+		if err != nil {
+			return nil, fmt.Errorf("input %q: %w", t.Name, err)
+		}
+		fillRandom(a, r)
+		arrays = append(arrays, ndarray.Named{Name: t.Name, Array: a})
+	}
+	return arrays, nil
+}
+
+func fillRandom(a *ndarray.Array, r *rand.Rand) {
+	switch {
+	case a.DType.Code == ndarray.Float && a.DType.Bits == 32:
+		for i := 0; i < len(a.Data); i += 4 {
+			binary.LittleEndian.PutUint32(a.Data[i:], math.Float32bits(r.Float32()*2-1))
+		}
+	case a.DType.Code == ndarray.Float && a.DType.Bits == 64:
+		for i := 0; i < len(a.Data); i += 8 {
+			binary.LittleEndian.PutUint64(a.Data[i:], math.Float64bits(r.Float64()*2-1))
+		}
+	case a.DType.Code <= ndarray.UInt && a.DType.Bits == 8:
+		for i := range a.Data {
+			a.Data[i] = byte(r.Uint32())
+		}
+	case a.DType.Code == ndarray.UInt && a.DType.Bits == 1:
+		for i := range a.Data {
+			a.Data[i] = byte(r.Uint32() & 1)
+		}
+	}
+}
