@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -34,6 +35,14 @@ func TestRuntimeAlone(t *testing.T) {
 			dir := t.TempDir()
 			if err := os.CopyFS(dir, os.DirFS("../examples/crt-alone")); err != nil {
 				t.Fatal(err)
+			}
+			without := map[string]string{"make": "MODEL=none", "cmake": "-DMODEL=none"}[name]
+			cmd := exec.Command(name, append(slices.Clone(builds[name][0][1:]), without)...) // the last one counts
+			cmd.Dir = dir
+			out, err := cmd.CombinedOutput()
+			if words := strings.Join(strings.Fields(string(out)), " "); err == nil ||
+				!strings.Contains(words, "is not an unpacked archive") {
+				t.Errorf("without a model: %v\n%s", err, out)
 			}
 			for _, argv := range builds[name] {
 				runHere(t, dir, argv...)
