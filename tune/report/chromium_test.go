@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
+	"github.com/boardsmith/boardsmith/measure"
 )
 
 // A visit is what a browser did with a page.
@@ -237,6 +239,35 @@ func checkDrawings(t *testing.T, f found, runs []Run, colour func(int) string) {
 	}
 	expect("boards", "bars", f.Figures["boards"].Fills, 0, 6)
 	expect("boards", "bars", f.Figures["boards"].Fills, 1, 6)
+}
+
+// TestBrowserRendersMeasurements opens the page of measurements in narrow and wide windows, light and dark.
+func TestBrowserRendersMeasurements(t *testing.T) {
+	results, b := measurements()
+	var page strings.Builder
+	if err := WriteMeasurements(&page, results, b, measure.Limits{}); err != nil {
+		t.Fatal(err)
+	}
+	type window struct {
+		width int
+		dark  bool
+	}
+	for _, w := range drawn.Of(t, "windows", []window{{360, false}, {1280, true}, {360, true}, {1280, false}}, 2) {
+		flags := []string{fmt.Sprintf("--window-size=%d,900", w.width)}
+		if w.dark {
+			flags = append(flags, "--blink-settings=preferredColorScheme=0")
+		}
+		f, v := inspected(t, page.String(), flags...)
+		if len(v.loaded) > 0 || len(v.console) > 0 || f.Wide || f.Scripts != 1 || f.Images != 0 || len(f.Figures) != 10 ||
+			w.dark != (f.Page != "rgb(255, 255, 255)") {
+			t.Errorf("%+v: loaded %q, printed %q, %+v", w, v.loaded, v.console, f)
+		}
+		for id, d := range f.Figures {
+			if len(d.Outside) > 0 {
+				t.Errorf("%s: outside of the chart: %q", id, d.Outside)
+			}
+		}
+	}
 }
 
 // TestBrowserErrorsAreDetected: what TestBrowserRendersPage looks for is found on a page that has it, and the page's

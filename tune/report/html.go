@@ -29,6 +29,7 @@ var pageText string
 var pageTemplate = template.Must(template.New("page").Parse(pageText))
 
 type page struct {
+	Title  string
 	Tones  []tone
 	Runs   table
 	Groups []group // rankings of all runs whose times may be compared
@@ -81,7 +82,7 @@ const fastestRows = 20
 // SVG, and it has no script. Its security policy keeps a browser from loading or running anything, whatever the names
 // in the results are. The same runs give the same bytes.
 func WriteHTML(w io.Writer, runs ...Run) error {
-	p := page{Tones: tones, Runs: table{Head: []string{
+	p := page{Title: "Tuning runs", Tones: tones, Runs: table{Head: []string{
 		"run", "candidates", "with a time", "measured as another's", "failed", "from", "worked for", "candidates a minute",
 	}}}
 	shown := make([]shownRun, len(runs))

@@ -1,0 +1,367 @@
+// Package measure runs models on boards and returns what they cost: time or instructions, flash and RAM by part, stack,
+// and how their outputs compare with expected ones. It compares such results with earlier ones.
+//
+// It prints nothing. Package validate compares the outputs, project builds the firmware and computes its memory.
+package measure
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/executor"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/tensorlist"
+	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/validate"
+)
+
+// Options are the choices for a measurement. The zero value measures with random inputs, on the only attached device.
+type Options struct {
+	validate.Options // how outputs are compared; a Timeout of 0 is 60 s
+
+	Files   validate.Files // inputs and expected outputs; the zero value: random inputs from Seed, nothing expected
+	Set     *validate.Set  // in place of Files; nil: Files
+	Seed    uint64         // of random inputs
+	Samples int            // of the cost; 0: 10, on an emulated board 3
+	Device  string         // which device of the board, as for device.Desk.Attach
+	Desk    *device.Desk   // nil: the zero value
+
+	Builder *project.Builder // of Model; nil: a new one
+	Dir     string           // of Model: the project's folder; "": a temporary one, which is removed
+}
+
+const (
+	defaultTimeout  = time.Minute
+	defaultSamples  = 10
+	emulatedSamples = 3
+	sampleTime      = time.Millisecond // at least, so that a coarse clock suffices
+)
+
+// Model generates and builds the firmware of a model for a board, runs it there and returns what it costs. If only
+// Board and Model of the specification are set, this is firmware with an RPC server; Spec.Options.App chooses another.
+// Outputs that differ from the expected ones are no error: see Result.Err. Errors: those of Builder.Generate and of
+// Project.
+func Model(ctx context.Context, spec project.Spec, o Options) (r *Result, err error) {
+	b, dir := o.Builder, o.Dir
+	if b == nil {
+		b = &project.Builder{}
+	}
+	if dir == "" {
+		temporary, err := os.MkdirTemp("", "boardsmith-measure-")
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(temporary)) }()
+		dir = filepath.Join(temporary, "project")
+	}
+	p, err := b.Generate(ctx, dir, spec)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, p.Close()) }()
+	return Project(ctx, p, o)
+}
+
+// Project builds a project, runs its model on a device, which it keeps until the project is closed, and returns what
+// the model costs. Builder and Dir of the options have no effect. Outputs that differ from the expected ones are no
+// error: see Result.Err. Errors: those of validate.Read, Project.Build, device, executor and validate.Run;
+// *device.ClockError if the device's clock is not as fast as its firmware states.
+func Project(ctx context.Context, p *project.Project, o Options) (*Result, error) {
+	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
+	a, model, err := p.Model()
+	if err != nil {
+		return nil, err
+	}
+	set, err := o.set(ctx, p, model)
+	if err != nil {
+		return nil, err
+	}
+	i, err := p.Build(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r := &Result{
+		Board: p.Board().Name, Model: modelName(p, a), ModelSHA256: p.ArchiveDigest(), BuildID: i.ID(),
+		App: cmp.Or(p.Options().App, boards.RPC),
+	}
+	if err := r.addMemory(p, i); err != nil {
+		return nil, err
+	}
+	m := &measurement{Options: o, project: p, model: model, set: set, result: r}
+	if err := m.run(ctx); err != nil {
+		return nil, err
+	}
+	return r, r.Outputs.AddMemory(p, i)
+}
+
+// set returns the inputs of the runs.
+func (o Options) set(ctx context.Context, p *project.Project, m *mlf.Model) (*validate.Set, error) {
+	if samples, err := p.Samples(); err != nil || samples != nil {
+		if err == nil {
+			err = failure.New(failure.Config, "generate the project without samples", "the inputs are constants of the firmware")
+		}
+		return nil, err
+	}
+	switch {
+	case o.Set != nil:
+		return o.Set, nil
+	case o.Files.Inputs != "" || o.Files.Expected != "" || o.Files.Labels != "":
+		return validate.Read(ctx, o.Files, m)
+	}
+	arrays, err := tensorlist.RandomInputs(m, o.Seed)
+	if err != nil {
+		return nil, err
+	}
+	return validate.New(arrays, m)
+}
+
+// A measurement is one run of a model on a device.
+type measurement struct {
+	Options
+	project *project.Project
+	model   *mlf.Model
+	set     *validate.Set
+	result  *Result
+}
+
+// run runs the set, and times the model with its last sample.
+func (m *measurement) run(ctx context.Context) (err error) {
+	open := m.openRPC
+	if m.project.Options().App == boards.Standalone {
+		open = m.openStandalone
+	}
+	e, hz, closeAll, err := open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		err = errors.Join(err, m.call(context.WithoutCancel(ctx), "closing the link", closeAll))
+	}()
+	m.result.Outputs, err = validate.Run(ctx, e, m.set, m.Options.Options)
+	if err != nil {
+		return err
+	}
+	if c := m.result.Outputs.Time.Counts; c != nil {
+		hz = c.Hz
+	}
+	if err := m.time(ctx, e, hz); err != nil {
+		return err
+	}
+	graph, ok := e.(*executor.Graph)
+	if !ok {
+		return nil
+	}
+	return m.call(ctx, "timing the operators", func(ctx context.Context) error {
+		times, err := graph.Debug(ctx, m.timing())
+		for _, t := range times {
+			cost := m.costOf(t.Samples, hz)
+			m.result.Operators = append(m.result.Operators, Operator{Node: t.Node, Function: t.Name, Median: cost.Median})
+		}
+		return err
+	})
+}
+
+// An opener opens the firmware and its model. hz is the rate of the device's timer, 0 if it is unknown.
+func (m *measurement) openRPC(ctx context.Context) (
+	e executor.Executor, hz uint32, closeAll func(context.Context) error, err error,
+) {
+	s, err := m.project.Run(ctx, m.Desk, m.Device)
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	err = m.call(ctx, "preparing the model", func(ctx context.Context) (err error) {
+		p, err := s.Platform(ctx)
+		if missing := new(rpc.NotFoundError); err != nil && !errors.As(err, &missing) {
+			return err
+		}
+		if p.TicksHz != nil {
+			hz = *p.TicksHz
+		}
+		e, err = executor.Open(ctx, s, m.model)
+		return err
+	})
+	if err != nil {
+		return nil, 0, nil, errors.Join(err, m.call(context.WithoutCancel(ctx), "closing the link", s.Close))
+	}
+	return e, hz, func(ctx context.Context) error { return errors.Join(e.Close(ctx), s.Close(ctx)) }, nil
+}
+
+func (m *measurement) openStandalone(ctx context.Context) (
+	e executor.Executor, hz uint32, closeAll func(context.Context) error, err error,
+) {
+	s, err := m.project.RunStandalone(ctx, m.Desk, m.Device)
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	err = m.call(ctx, "preparing the model", func(ctx context.Context) (err error) {
+		e, err = executor.OpenStandalone(ctx, s, m.model)
+		return err
+	})
+	if err != nil {
+		return nil, 0, nil, errors.Join(err, s.Close())
+	}
+	return e, 0, func(context.Context) error { return s.Close() }, nil
+}
+
+// isEmulated reports whether the device counts instructions.
+func (m *measurement) isEmulated() bool {
+	_, each := m.project.Board().InstructionClock()
+	return each > 0
+}
+
+// timing returns how each sample of the cost is taken.
+func (m *measurement) timing() rpc.TimeOptions {
+	if m.isEmulated() {
+		return rpc.TimeOptions{Number: 1}
+	}
+	return rpc.TimeOptions{Number: 1, MinRepeat: sampleTime}
+}
+
+// time measures the cost, each sample in a call of its own.
+func (m *measurement) time(ctx context.Context, e executor.Executor, hz uint32) error {
+	n := cmp.Or(m.Samples, defaultSamples)
+	if m.isEmulated() {
+		n = cmp.Or(m.Samples, emulatedSamples)
+	}
+	var seconds []float64
+	for range n {
+		err := m.call(ctx, "timing the model", func(ctx context.Context) error {
+			sample, err := e.Time(ctx, m.timing())
+			seconds = append(seconds, sample...)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	m.result.Cost = m.costOf(seconds, hz)
+	_, standalone := e.(executor.Meter)
+	if m.result.Cost.Unit != Seconds || !standalone && hz > 0 {
+		return nil // the session with an RPC server that reports its timer has compared it
+	}
+	return m.checkClock(ctx, e, hz)
+}
+
+// costOf returns the cost of runs that took these seconds by the device's clock.
+func (m *measurement) costOf(seconds []float64, hz uint32) Cost {
+	b := m.project.Board()
+	unit, scale := Seconds, 1.0
+	switch {
+	case m.isEmulated():
+		_, each := b.InstructionClock()
+		unit, scale = Instructions, 1/each.Seconds()
+	case !b.KeepsHostTime():
+		unit = DeviceSeconds
+	}
+	return costOf(unit, scale, seconds, hz)
+}
+
+const (
+	clockRun       = 500 * time.Millisecond // of the shorter of two measurements
+	clockTolerance = 0.02
+)
+
+// checkClock compares the device's clock with this computer's.
+func (m *measurement) checkClock(ctx context.Context, e executor.Executor, hz uint32) error {
+	if m.project.Board().Link.Kind == "process" {
+		return nil // it is this computer's clock
+	}
+	runs := 1 + int(clockRun.Seconds()/max(m.result.Cost.Median, 1e-6))
+	rate, err := clockRate(runs, func(number int) (seconds float64, err error) {
+		err = m.call(ctx, "comparing the clocks", func(ctx context.Context) error {
+			t, err := e.Time(ctx, rpc.TimeOptions{Number: number})
+			if err == nil {
+				seconds = t[0] * float64(number)
+			}
+			return err
+		})
+		return seconds, err
+	})
+	if err != nil || math.Abs(rate-1) <= clockTolerance {
+		return err
+	}
+	if hz == 0 {
+		return failure.New(failure.Config, "correct the port's clock setup, or the timer in the board file",
+			"board %s: by its clock, a second of this computer's takes %.4g s", m.project.Board().Name, rate)
+	}
+	return &device.ClockError{Board: m.project.Board().Name, Says: hz, Measured: rate * float64(hz)}
+}
+
+// clockRate returns the seconds by the device's clock in one second by this computer's. It times some runs and twice as
+// many, with run: the difference is without the time of requests on the link.
+func clockRate(runs int, run func(number int) (seconds float64, err error)) (float64, error) {
+	var device, host [2]float64
+	for i := range device {
+		start := time.Now()
+		var err error
+		if device[i], err = run(runs << i); err != nil {
+			return 0, err
+		}
+		host[i] = time.Since(start).Seconds()
+	}
+	return (device[1] - device[0]) / (host[1] - host[0]), nil
+}
+
+// call runs f with the deadline of one call. Its error names the step.
+func (m *measurement) call(ctx context.Context, step string, f func(context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, m.Timeout)
+	defer cancel()
+	err := f(limited)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return failure.Stopped(ctx, "%s: %w", step, err)
+	case limited.Err() != nil:
+		return failure.New(failure.Timeout, failure.Option("Options.Timeout", "2m")+" waits longer",
+			"%s did not end within %v: %w", step, m.Timeout, err)
+	}
+	return fmt.Errorf("%s: %w", step, err)
+}
+
+// addMemory adds what the image takes of the board's memory.
+func (r *Result) addMemory(p *project.Project, i *image.Image) (err error) {
+	if r.Toolchain, err = p.MadeWith(); err != nil {
+		return err
+	}
+	u, err := p.Usage(i)
+	if err != nil {
+		return err
+	}
+	for _, s := range u.Shares(p.Board().Place.Code) {
+		r.Parts = append(r.Parts, Part{s.Part, s.Flash, s.RAM})
+		r.Flash, r.RAM = r.Flash+s.Flash, r.RAM+s.RAM
+	}
+	for _, g := range u.Regions {
+		r.Regions = append(r.Regions, Region{Name: g.Name, Size: g.Size, Used: g.Used})
+	}
+	if u.Stack != nil {
+		r.Stack, r.StackPath = u.Stack.Need, u.Stack.Path
+	}
+	symbols, err := p.Symbols(i)
+	if err != nil {
+		return err
+	}
+	r.FlashOf, r.RAMOf = map[string]int64{}, map[string]int64{}
+	for _, s := range symbols {
+		name := s.Part + ": " + s.Name
+		if s.Flash > 0 {
+			r.FlashOf[name] = s.Flash
+		}
+		if s.RAM > 0 {
+			r.RAMOf[name] = s.RAM
+		}
+	}
+	return nil
+}

@@ -1,0 +1,363 @@
+package measure_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit/failuretest"
+	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
+	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
+	"github.com/boardsmith/boardsmith/measure"
+	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/validate"
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	testcache.Clean()
+	os.Exit(code)
+}
+
+// measured measures an archive of the tests with TVM's own outputs.
+func measured(t *testing.T, archive string, s project.Spec) *measure.Result {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("the host board and links to an emulator need POSIX")
+	}
+	b, err := boards.Find(s.Board, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := exec.LookPath(b.Toolchain.CC); err != nil {
+		t.Skip(err)
+	}
+	s.Model = mlftest.Path(t, archive)
+	in, out := mlftest.Arrays(s.Model)
+	o := measure.Options{Files: validate.Files{Inputs: in, Expected: out}}
+	o.Rule.Rel = 1e-4
+	o.Builder = &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}}
+	r, err := measure.Model(t.Context(), s, o)
+	if errors.As(err, new(*project.MissingToolError)) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Err() != nil || r.Outputs.Equal != 1 {
+		t.Errorf("%v: %+v", r.Err(), r.Outputs)
+	}
+	var flash, ram int64
+	for _, p := range r.Parts {
+		flash, ram = flash+p.Flash, ram+p.RAM
+	}
+	if flash != r.Flash || ram != r.RAM || flash < 5000 || ram < 100 {
+		t.Errorf("flash %d, RAM %d; the parts have %d and %d", r.Flash, r.RAM, flash, ram)
+	}
+	operators := 0
+	for name := range r.FlashOf {
+		if strings.HasPrefix(name, "operators: ") {
+			operators++
+		}
+	}
+	if operators == 0 || len(r.FlashOf) < 20 || len(r.RAMOf) < 5 {
+		t.Errorf("%d functions of operators among %d, %d variables", operators, len(r.FlashOf), len(r.RAMOf))
+	}
+	return r
+}
+
+// TestModel measures a graph over RPC in a process, and standalone firmware on an emulated board, whose cost is
+// instructions, the same in a second run.
+func TestModel(t *testing.T) {
+	t.Parallel()
+	t.Run("host", func(t *testing.T) {
+		t.Parallel()
+		r := measured(t, "sine.graph", project.Spec{Board: "host"})
+		if c := r.Cost; c.Unit != measure.Seconds || c.Samples != 10 || !(c.Min > 0) || c.Min > c.Median || c.Median > c.Max {
+			t.Errorf("%+v", c)
+		}
+		if r.App != boards.RPC || len(r.Operators) == 0 || !(r.Operators[0].Median > 0) || r.Model != "sine.graph" {
+			t.Errorf("%+v", r)
+		}
+	})
+	t.Run("mps2_an385", func(t *testing.T) {
+		t.Parallel()
+		s := project.Spec{Board: "mps2_an385", Options: boards.Options{App: boards.Standalone}}
+		r, again := measured(t, "sine.aot_c", s), measured(t, "sine.aot_c", s)
+		if c := r.Cost; c.Unit != measure.Instructions || c.Samples != 3 || c.Median < 100 || c.Resolution < 1 ||
+			r.Stack < 100 {
+			t.Errorf("%+v, stack %d", c, r.Stack)
+		}
+		changes, err := measure.Compare(r, again, measure.Limits{})
+		if err != nil || len(changes) > 0 {
+			t.Errorf("two equal measurements differ: %v, %v", changes, err)
+		}
+	})
+}
+
+// grown returns a result, and one that has grown.
+func grown() (old, current *measure.Result) {
+	r := func(flash int64, cost float64) *measure.Result {
+		return &measure.Result{
+			Board: "b", Model: "m", App: "rpc", Flash: 1000 + flash, RAM: 50,
+			Stack: 100, StackPath: []string{"main 60", "run 40"},
+			Cost:    measure.Cost{Unit: measure.Instructions, Median: cost, Mean: cost, Low: cost, High: cost, Resolution: 3},
+			Parts:   []measure.Part{{Name: "runtime", Flash: 600, RAM: 50}, {Name: "operators", Flash: 400 + flash}},
+			FlashOf: map[string]int64{"operators: conv": 300 + flash, "runtime: main": 100},
+		}
+	}
+	return r(0, 10000), r(20, 10002)
+}
+
+func TestCompare(t *testing.T) {
+	old, current := grown()
+	limits, err := measure.ParseLimits("flash=1.5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes, err := measure.Compare(old, current, limits)
+	want := []measure.Change{{
+		Quantity: "flash", Unit: "bytes", Old: 1000, New: 1020, Limit: 0.015, Exceeds: true,
+		Causes: []measure.Cause{{"operators", 400, 420}, {"operators: conv", 300, 320}},
+	}}
+	if err != nil || !reflect.DeepEqual(changes, want) {
+		t.Errorf("%+v, %v", changes, err)
+	}
+	err = measure.Check(current, changes)
+	if failure.Of(err) != failure.DoesNotFit ||
+		err.Error() != "m on b as rpc: flash 1000 -> 1020 bytes (+2.00 %), above the limit of +1.5 %" {
+		t.Errorf("%v", err)
+	}
+	limits.Flash = 0.02
+	if changes, err = measure.Compare(old, current, limits); err != nil || measure.Check(current, changes) != nil {
+		t.Errorf("a change within its limit: %v, %v", changes, err)
+	}
+
+	old, current = grown()
+	old.Flash, current.Cost.Median, current.Stack = current.Flash, 10300, 140
+	current.StackPath = []string{"main 60", "run 80"}
+	changes, err = measure.Compare(old, current, limits)
+	if err != nil || len(changes) != 2 || changes[0].Quantity != "cost" || !changes[0].Exceeds ||
+		!reflect.DeepEqual(changes[1].Causes, []measure.Cause{{"run", 40, 80}}) {
+		t.Errorf("%+v, %v", changes, err)
+	}
+	current.Cost.Unit = measure.Seconds
+	if _, err := measure.Compare(old, current, limits); failure.Of(err) != failure.Config {
+		t.Errorf("instructions and seconds: %v", err)
+	}
+}
+
+// TestNoise: times differ if their intervals do not overlap, and exceed a limit if even the ends next to each other do.
+func TestNoise(t *testing.T) {
+	result := func(mean, half float64) *measure.Result {
+		return &measure.Result{Cost: measure.Cost{
+			Unit: measure.Seconds, Median: mean, Mean: mean, Low: mean - half, High: mean + half,
+		}}
+	}
+	for _, c := range []struct {
+		old, current     *measure.Result
+		changed, exceeds bool
+	}{
+		{result(1, 0.01), result(1.015, 0.01), false, false},
+		{result(1, 0.001), result(1.015, 0.001), true, false},
+		{result(1, 0.001), result(1.03, 0.001), true, true},
+		{result(1, 0.1), result(1.05, 0.1), false, false},
+		{result(1, 0.001), result(0.9, 0.001), true, false},
+	} {
+		changes, err := measure.Compare(c.old, c.current, measure.Limits{Cost: 0.02})
+		if err != nil || (len(changes) > 0) != c.changed || c.changed && changes[0].Exceeds != c.exceeds {
+			t.Errorf("%+v, %+v: %+v, %v", c.old.Cost, c.current.Cost, changes, err)
+		}
+	}
+}
+
+func TestParseLimits(t *testing.T) {
+	l, err := measure.ParseLimits(" ram=0, time=0.5%")
+	if want := (measure.Limits{Cost: 0.005, Flash: 0.01, RAM: 0, Stack: 0.01}); err != nil || l != want {
+		t.Errorf("%+v, %v", l, err)
+	}
+	for _, text := range []string{"rom=1", "flash", "flash=-1", "flash=NaN", "flash=Inf", "flash=1kB"} {
+		if _, err := measure.ParseLimits(text); failure.Of(err) != failure.Config {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+func TestBaseline(t *testing.T) {
+	old, current := grown()
+	current.Outputs = &validate.Report{Samples: 1}
+	lost := &measure.Result{Board: "b", Model: "x", Failure: &measure.Failure{Class: "fault"}}
+	b := &measure.Baseline{}
+	b.Update([]*measure.Result{old})
+	b.Update([]*measure.Result{lost, current})
+	path := filepath.Join(t.TempDir(), "b.json")
+	if err := b.Write(path); err != nil {
+		t.Fatal(err)
+	}
+	b, err := measure.ReadBaseline(path)
+	if err != nil || len(b.Results) != 1 || b.Find(old) == nil || b.Find(old).Flash != 1020 ||
+		b.Find(old).Outputs != nil || b.Find(lost) != nil || current.Outputs == nil {
+		t.Errorf("%+v, %v", b, err)
+	}
+	for _, text := range []string{
+		"", "{}", `{"format":2}`, `{"format":1,"results":[null]}`, `{"format":1,"results":[{},{}]}`, `{"format":1,"x":1}`,
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := measure.ReadBaseline(path); failure.Of(err) != failure.Config || failure.Next(err) == "" && text != "" &&
+			!strings.Contains(text, "results") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// recording returns a CSV of two whole runs of 10 ms with 2 mA and 4 mA, between two that are cut.
+func recording(samples int) string {
+	var b strings.Builder
+	b.WriteString("Timestamp(ms),Current(uA),D0,D1\n")
+	row := 0
+	add := func(microamperes, pin, n int) {
+		for range n {
+			fmt.Fprintf(&b, "%g,%d,%d,0\n", float64(row)*10/float64(samples), microamperes, pin)
+			row++
+		}
+	}
+	add(9000, 1, 3)
+	add(10, 0, 5)
+	add(2000, 1, samples)
+	add(10, 0, 5)
+	add(4000, 1, samples)
+	add(10, 0, 5)
+	add(9000, 1, 3)
+	return b.String()
+}
+
+func TestReadEnergy(t *testing.T) {
+	near := func(a, b float64) bool { return a > b*0.999999 && a < b*1.000001 }
+	e, err := measure.ReadEnergy(strings.NewReader(recording(20)), measure.Probe{Pin: "d0", Volts: 3})
+	if err != nil || e.Runs != 2 || !near(e.Min, 60e-6) || !near(e.Max, 120e-6) || !near(e.Mean, 90e-6) ||
+		!near(e.Median, 10e-3) {
+		t.Errorf("%+v, %v", e, err)
+	}
+	volts := strings.NewReplacer("D1", "voltage [mV]", ",0\n", ",1500\n").Replace(recording(20))
+	e, err = measure.ReadEnergy(strings.NewReader(volts), measure.Probe{Pin: "D0"})
+	if err != nil || !near(e.Mean, 45e-6) {
+		t.Errorf("with a column of the voltage: %+v, %v", e, err)
+	}
+	for want, text := range map[string]string{
+		"no column current":        "time(s),D0\n",
+		`no column "D0"`:           "time(s),current(A),D0-D7\n",
+		"its unit is unknown":      "time,current(A),D0\n",
+		"a run of 5 samples only":  recording(5),
+		"no whole pulse":           "time(s),current(A),D0\n1,1,1\n2,1,0\n",
+		"does not increase":        "time(s),current(A),D0\n1,1,0\n1,1,0\n",
+		`row 1: pin is "2"`:        "time(s),current(A),D0\n1,1,2\n",
+		`row 1: current is "high"`: "time(s),current(A),D0\n1,high,0\n",
+		"wrong number of fields":   "time(s),current(A),D0\n1\n",
+		"EOF":                      "",
+	} {
+		_, err := measure.ReadEnergy(strings.NewReader(text), measure.Probe{Pin: "D0", Volts: 3})
+		if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", want, err)
+		}
+	}
+	if _, err := measure.ReadEnergy(strings.NewReader(recording(20)), measure.Probe{Pin: "D0"}); err == nil {
+		t.Error("without a voltage")
+	}
+}
+
+// TestTables: a table of Markdown has both values and the cause of what exceeds a limit; a cell is one cell.
+func TestTables(t *testing.T) {
+	old, current := grown()
+	b := &measure.Baseline{}
+	b.Update([]*measure.Result{old})
+	lost := &measure.Result{Board: "b|c", Model: "x<i>", App: "rpc"}
+	lost.Failure = &measure.Failure{Class: "fault", Error: "it\nstopped"}
+	var text bytes.Buffer
+	if err := measure.WriteMarkdown(&text, []*measure.Result{current, lost}, b, measure.Limits{}); err != nil {
+		t.Fatal(err)
+	}
+	const want = `| board | model | firmware | per inference | flash | RAM | stack | outputs |
+|---|---|---|--:|--:|--:|--:|---|
+| b | m | rpc | 10,002 instructions | 1,000 → 1,020 (+2.00 %) | 50 | 100 |  |
+| b\|c | x&lt;i> | rpc | fault |  |  |  |  |
+
+* **m on b as rpc: flash 1000 -> 1020 bytes (+2.00 %), above the limit of +0 %** operators +20, operators: conv +20
+* x&lt;i> on b\|c as rpc: it stopped
+`
+	if text.String() != want {
+		t.Errorf("%s", text.String())
+	}
+	text.Reset()
+	if err := measure.WriteCSV(&text, []*measure.Result{current, lost}); err != nil {
+		t.Fatal(err)
+	}
+	if lines := strings.Split(text.String(), "\n"); len(lines) != 4 ||
+		lines[1] != "b,m,rpc,instructions,10002,10002,10002,0,1020,50,100,,,," || !strings.HasSuffix(lines[2], ",fault") {
+		t.Errorf("%s", text.String())
+	}
+}
+
+// TestPage: docs/measure.md has a row for each field of a result and of a change.
+func TestPage(t *testing.T) {
+	page, err := os.ReadFile("../docs/measure.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := regexp.MustCompile(`^\w+`)
+	for _, object := range []any{
+		measure.Result{},
+		measure.Cost{},
+		measure.Operator{},
+		measure.Part{},
+		measure.Region{},
+		measure.Failure{},
+		measure.Change{},
+		measure.Cause{},
+		measure.Energy{},
+	} {
+		typ := reflect.TypeOf(object)
+		for i := range typ.NumField() {
+			if field := name.FindString(typ.Field(i).Tag.Get("json")); !strings.Contains(string(page), "`"+field+"`") {
+				t.Errorf("%v: docs/measure.md does not describe %s", typ, field)
+			}
+		}
+	}
+}
+
+func TestContexts(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the host board needs POSIX")
+	}
+	s := project.Spec{Board: "host", Model: mlftest.Path(t, "sine.aot_c")}
+	b := &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}}
+	failuretest.Ended(t, failuretest.Calls{
+		"Model": func(ctx context.Context) error {
+			_, err := measure.Model(ctx, s, measure.Options{Builder: b})
+			return err
+		},
+		"Project": func(ctx context.Context) error {
+			p, err := b.Generate(context.Background(), t.TempDir(), s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Close()
+			_, err = measure.Project(ctx, p, measure.Options{})
+			return err
+		},
+	})
+}
