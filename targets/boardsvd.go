@@ -14,6 +14,12 @@ import (
 
 // SVD compares the registers, bits and interrupts that a board's C uses with the chip manufacturer's file SVD, without
 // hardware; EXCEPT names macros that may differ, VERBOSE=1 shows all that was compared.
+//
+// Variables:
+//
+//	TEMPLATE     a template's name or path, or a place in a git repository … [the board's own]
+//	SVD          the chip manufacturer's SVD file
+//	EXCEPT       macros that may differ from the file, separated by commas
 func (Board) SVD(ctx context.Context, name string) error {
 	return doNamed(ctx, "board:svd", name, compareRegisters)
 }

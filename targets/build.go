@@ -15,6 +15,25 @@ import (
 // Build compiles the project's firmware; it generates the project first if there is none. BOARD, MODEL and the other
 // inputs of generate choose the project; VERBOSE=1 shows the compiler's output, DRYRUN=1 lists the steps:
 // docs/command-line.md.
+//
+// Variables:
+//
+//	BOARD        a board's name (mage boards lists them), FAMILY/NAME for any board of a family, or the … [host]
+//	MODEL        a Model Library Format archive, .tar or .tar.gz … [the bundled sample, digits_i8.aot_packed]
+//	MODEL_NAME   the name of the model in an archive that holds several [the archive's only one]
+//	APP          standalone: firmware that runs the model without an RPC server: embedded.md [rpc]
+//	OPTIONS      name=value, separated by spaces [the board's own]
+//	PLACE        PART=REGION, separated by commas: the memory region of a part of the … [the board's own]
+//	LIBRARIES    names, folders or places in git repositories of libraries, separated by … [those of the project]
+//	TEMPLATE     a template's name or path, or a place in a git repository … [the board's own]
+//	FIXED_INPUT  with APP=standalone: .npz with an array for each input, which are … [those of the project]
+//	PARAMS       with APP=library and of embed: ram makes the parameters of graph models variables … [flash]
+//	PROJECT      the project's folder [build/<board>/<archive name>, with …]
+//	TARGET       a named target of boardsmith.json
+//	LOAD         if it does not fit, the error names the missing bytes [flash: with the firmware]
+//	FORCE=1      generate and build replace edited files and keep a copy
+//	DRYRUN=1     generate, build, flash, erase, run, call, validate, measure, release, tune, report, reproduce …
+//	FRESH=1      build also builds from nothing, in a temporary folder, and fails if the image is another one
 func Build(ctx context.Context) error { return doJob(ctx, "build", buildFirmware) }
 
 func buildFirmware(ctx context.Context, j *job) error {

@@ -27,6 +27,10 @@ var demoInputs = map[string]string{
 }
 
 // Demo builds the bundled digit reader for this computer and lets it read its test set.
+//
+// Variables:
+//
+//	LOAD         if it does not fit, the error names the missing bytes [flash: with the firmware]
 func Demo(ctx context.Context) error { return do(ctx, "demo", demo) }
 
 func demo(ctx context.Context, c *console.Console) error {

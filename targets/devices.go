@@ -19,6 +19,15 @@ import (
 )
 
 // Devices lists probes, serial ports and emulated boards; SAVE=1 asks them for their chips and writes desk.json.
+//
+// Variables:
+//
+//	BOARD        a board's name (mage boards lists them), FAMILY/NAME for any board of a family, or the … [host]
+//	TARGET       a named target of boardsmith.json
+//	DEVICE       which device of that board: its name in desk.json, its probe's serial … [the only attached one]
+//	PROGRAMMER   the programmer: openocd, pyocd, west [the board's own]
+//	SAVE=1       devices reads each chip's id and writes desk.json: devices.md
+//	NAME          [<board>-<number>]
 func Devices(ctx context.Context) error { return doJob(ctx, "devices", listDevices) }
 
 func listDevices(ctx context.Context, j *job) error {

@@ -25,8 +25,8 @@ func readDoc(t *testing.T, name string) string {
 func TestJSONLinesAreDocumented(t *testing.T) {
 	s := openShop(t)
 	_, doc, _ := strings.Cut(readDoc(t, "command-line.md"), "\n## JSON lines\n")
-	cmd := exec.Command(filepath.Join(s.bin, "mage"), "demo", "build", "flash", "run", "size", "validate",
-		"release", "clean", "boards", "board:show", "host")
+	cmd := exec.Command(filepath.Join(s.bin, "mage"), "demo", "build", "flash", "run", "call", "size",
+		"validate", "measure", "release", "clean", "boards", "board:show", "host")
 	cmd.Dir, cmd.Env = t.TempDir(), append(s.environment(), "JSON=1", "VERBOSE=1")
 	out, err := cmd.Output()
 	if err != nil {

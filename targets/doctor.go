@@ -79,6 +79,11 @@ func printNeeds(ctx context.Context, c *console.Console) error {
 }
 
 // Setup installs the tools that are missing (Debian, Ubuntu), or names what to install.
+//
+// Variables:
+//
+//	DRYRUN=1     generate, build, flash, erase, run, call, validate, measure, release, tune, report, reproduce …
+//	CHECK=1      setup only reports, like doctor
 func Setup(ctx context.Context) error { return do(ctx, "setup", setup) }
 
 func setup(ctx context.Context, c *console.Console) error {

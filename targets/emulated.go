@@ -16,15 +16,31 @@ import (
 type Emulated mg.Namespace
 
 // Up starts the emulated chip of BOARD, which otherwise starts when it is used.
+//
+// Variables:
+//
+//	BOARD        a board's name (mage boards lists them), FAMILY/NAME for any board of a family, or the … [host]
 func (Emulated) Up(ctx context.Context) error { return doEmulated(ctx, "emulated:up") }
 
 // Down ends the emulated chip of BOARD; what its flash holds is kept.
+//
+// Variables:
+//
+//	BOARD        a board's name (mage boards lists them), FAMILY/NAME for any board of a family, or the … [host]
 func (Emulated) Down(ctx context.Context) error { return doEmulated(ctx, "emulated:down") }
 
 // Erase erases the whole flash of the emulated chip of BOARD, as another tool would.
+//
+// Variables:
+//
+//	BOARD        a board's name (mage boards lists them), FAMILY/NAME for any board of a family, or the … [host]
 func (Emulated) Erase(ctx context.Context) error { return doEmulated(ctx, "emulated:erase") }
 
 // Swap puts another, new chip on the emulated BOARD, behind the same probe.
+//
+// Variables:
+//
+//	BOARD        a board's name (mage boards lists them), FAMILY/NAME for any board of a family, or the … [host]
 func (Emulated) Swap(ctx context.Context) error { return doEmulated(ctx, "emulated:swap") }
 
 // emulatedActions are what these targets do.

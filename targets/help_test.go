@@ -1,6 +1,8 @@
 package targets
 
 import (
+	"flag"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -9,52 +11,160 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/boardsmith/boardsmith/internal/cli/console"
 )
 
-// TestHelp: all inputs that the targets' help names are in docs/command-line.md, and every page is there.
+var update = flag.Bool("update", false, "write the variables into the comments of targets")
+
+// variablesBegin is the line of a target's help before its variables.
+const variablesBegin = "Variables:\n"
+
+// TestHelp: the help of each target lists the variables that it reads, with their meaning and default as in
+// docs/command-line.md. What else it names is there, too.
 func TestHelp(t *testing.T) {
-	inputs, err := os.ReadFile("../docs/command-line.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := readDoc(t, "command-line.md")
 	sources, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var decls []ast.Decl
+	targets := 0
 	for _, source := range sources {
-		file, err := parser.ParseFile(token.NewFileSet(), source, nil, parser.ParseComments)
+		if strings.HasSuffix(source, "_test.go") {
+			continue
+		}
+		old, err := os.ReadFile(source)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !strings.HasSuffix(source, "_test.go") {
-			decls = append(decls, file.Decls...)
+		text := string(old)
+		file, err := parser.ParseFile(token.NewFileSet(), source, old, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	word, page := regexp.MustCompile(`\b[A-Z][A-Z_]{2,}\b`), regexp.MustCompile(`docs/[\w-]+\.md`)
-	not := " HTML JSON TVM FOLDER "
-	named := 0
-	for _, d := range decls {
-		f, ok := d.(*ast.FuncDecl)
-		if !ok || !f.Name.IsExported() {
-			continue
-		}
-		for _, name := range word.FindAllString(f.Doc.Text(), -1) {
-			if strings.Contains(not, " "+name+" ") {
+		for _, d := range file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok || !isTarget(f) {
 				continue
 			}
-			named++
-			if !strings.Contains(string(inputs), "| `"+name+"`") && !strings.Contains(string(inputs), "| `"+name+"=1`") {
-				t.Errorf("the help of %s names %s, which docs/command-line.md does not list", f.Name, name)
+			targets++
+			checkNamed(t, f, doc)
+			comment := ""
+			for _, c := range f.Doc.List {
+				comment += c.Text + "\n"
 			}
+			head, _, _ := strings.Cut(comment, "//\n// "+variablesBegin)
+			text = strings.Replace(text, comment, head+variablesOf(targetName(f), doc), 1)
 		}
-		for _, name := range page.FindAllString(f.Doc.Text(), -1) {
-			if _, err := os.Stat("../" + name); err != nil {
-				t.Errorf("the help of %s: %v", f.Name, err)
-			}
+		if text == string(old) {
+			continue
+		}
+		if !*update {
+			t.Errorf("the help in %s is not up to date: go test ./targets -run TestHelp -update", source)
+		} else if err := os.WriteFile(source, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
 		}
 	}
-	if named < 30 {
-		t.Errorf("the help names only %d inputs", named)
+	if targets < 35 {
+		t.Errorf("%d targets only", targets)
 	}
+}
+
+// isTarget reports whether mage calls a function by name.
+func isTarget(f *ast.FuncDecl) bool {
+	if f.Recv == nil {
+		return f.Name.IsExported()
+	}
+	of, ok := f.Recv.List[0].Type.(*ast.Ident)
+	return ok && of.IsExported() && f.Name.IsExported()
+}
+
+// targetName returns a target's name as mage has it.
+func targetName(f *ast.FuncDecl) string {
+	name := strings.ToLower(f.Name.Name)
+	if f.Recv != nil {
+		name = strings.ToLower(f.Recv.List[0].Type.(*ast.Ident).Name) + ":" + name
+	}
+	return name
+}
+
+// checkNamed: what the help names in capitals is a variable that the target reads, and each page is there.
+func checkNamed(t *testing.T, f *ast.FuncDecl, doc string) {
+	help, _, _ := strings.Cut(f.Doc.Text(), variablesBegin)
+	for _, name := range regexp.MustCompile(`\b[A-Z][A-Z_]{2,}\b`).FindAllString(help, -1) {
+		if strings.Contains(" HTML JSON TVM RAM FOLDER ", " "+name+" ") || targetName(f) == "boards" {
+			continue
+		}
+		if !console.Reads(targetName(f), name) {
+			t.Errorf("the help of %s names %s, which it does not read", f.Name, name)
+		}
+	}
+	for _, name := range regexp.MustCompile(`docs/[\w-]+\.md`).FindAllString(help, -1) {
+		if _, err := os.Stat("../" + name); err != nil {
+			t.Errorf("the help of %s: %v", f.Name, err)
+		}
+	}
+}
+
+var (
+	variableRow = regexp.MustCompile("(?m)^\\| (`[A-Z_]+(?:=1)?`(?:, `[A-Z_]+`)*) \\| (.*?) \\| ?(.*?) ?\\|$")
+	ofTargets   = regexp.MustCompile("^(?:of|with) ((?:`[a-z:]+`(?:, | and )?)+)[:,]? *(.*)$")
+	markdown    = regexp.MustCompile("`|\\[([^]]*)\\]\\([^)]*\\)")
+)
+
+// variablesOf returns the comment with a target's variables but those that all targets read, from the table in
+// docs/command-line.md.
+func variablesOf(target, doc string) string {
+	var b strings.Builder
+	_, table, _ := strings.Cut(doc, "| variable | meaning | default |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	for _, row := range variableRow.FindAllStringSubmatch(table, -1) {
+		for quoted := range strings.SplitSeq(row[1], ", ") {
+			shown := strings.Trim(quoted, "`")
+			if name := strings.TrimSuffix(shown, "=1"); !console.Reads(target, name) || console.Reads("", name) {
+				continue
+			}
+			line := fmt.Sprintf("//\t%-12s %s", shown, clause(row[2], target))
+			const most = 112
+			end := ""
+			if d := clause(row[3], target); d != "" && d != "none" {
+				end = " [" + shortened(d, 40) + "]"
+			}
+			b.WriteString(shortened(line, most-len([]rune(end))) + end + "\n")
+		}
+	}
+	if b.Len() == 0 {
+		return ""
+	}
+	return "//\n// " + variablesBegin + "//\n" + b.String()
+}
+
+// shortened returns at most n characters of a text, cut at a space.
+func shortened(text string, n int) string {
+	runes := []rune(text)
+	if len(runes) <= n {
+		return text
+	}
+	text = string(runes[:n-1])
+	return strings.TrimRight(text[:strings.LastIndexByte(text, ' ')], " ,:;") + " …"
+}
+
+// clause returns the parts of a cell that are for a target, as plain text: those that name it, else the first part.
+// What begins with "also" adds to the first part.
+func clause(cell, target string) string {
+	var own []string
+	general := ""
+	for part := range strings.SplitSeq(cell, "; ") {
+		m := ofTargets.FindStringSubmatch(part)
+		switch {
+		case m == nil && general == "":
+			general = part
+		case m != nil && strings.Contains(m[1], "`"+target+"`"):
+			own = append(own, m[2])
+		}
+	}
+	if len(own) == 0 || strings.HasPrefix(own[0], "also ") {
+		own = append([]string{general}, own...)
+	}
+	return strings.TrimSpace(markdown.ReplaceAllString(strings.Join(own, "; "), "$1"))
 }

@@ -21,14 +21,16 @@ var mayImport = map[string][]string{
 
 	// What people type, and what serves it: environment, output, files that people write.
 	"targets": {
-		"internal/cli", "internal/boardlab", "internal/boardsmithjson", "projectapi", "validate", "release",
+		"internal/cli", "internal/boardlab", "internal/boardsmithjson", "projectapi", "measure",
+		"tune/report", "validate", "release",
 		"project/templatecheck", "project", "executor", "device", "internal/plainc", "emulated", "image", "cmodel",
 		"cache", "rpc", "internal/standalone", "transport", "boards", "mlf", "ndarray", "examples/samples", "failure",
 		"internal/command", "internal/gitfolder", "internal/sourcetree", "internal/virtualprobe", "internal/files",
-		"internal/library",
+		"internal/library", "internal/spelling",
 	},
 	"internal/cli": {
-		"tune", "tune/search", "tune/space", "tune/report", "serve", "project", "device", "rpc/fault", "boards", "mlf",
+		"tune", "tune/search", "tune/space", "tune/report", "serve", "measure", "project", "device", "rpc/fault", "boards",
+		"mlf",
 		"ndarray", "templates", "internal/boardsmithjson", "examples/samples", "examples/own-firmware", "failure",
 		"internal/desk", "internal/gitfolder", "internal/ledger", "internal/files", "internal/boardfile",
 		"internal/tensorlist", "internal/spelling",
@@ -44,6 +46,10 @@ var mayImport = map[string][]string{
 		"project", "cmodel", "image", "boards", "mlf", "failure", "internal/builddir", "internal/projectfile",
 		"internal/buildenv", "internal/workdir", "internal/generator", "internal/blueprint", "internal/library",
 		"internal/gitfolder", "internal/spdx", "internal/files",
+	},
+	"measure": {
+		"validate", "project", "executor", "device", "image", "rpc", "boards", "mlf", "failure", "internal/files",
+		"internal/tensorlist",
 	},
 	"validate": {
 		"project", "executor", "cmodel", "image", "rpc", "boards", "mlf", "ndarray", "failure", "internal/tensorlist",
@@ -70,7 +76,7 @@ var mayImport = map[string][]string{
 	},
 	"serve":       {"rpc", "rpc/fault", "internal/tvmrpc", "ndarray", "failure", "internal/files"}, // TVM's RPC server
 	"tune/space":  {"ndarray", "failure", "internal/files"},
-	"tune/report": {"tune", "rpc", "failure"},
+	"tune/report": {"tune", "measure", "rpc", "failure"},
 
 	// A project is a folder, and the way from it to a device.
 	"project": {
@@ -194,14 +200,14 @@ var exportedNames = map[string]int{
 	"crt":                   1,
 	"device":                35,
 	"emulated":              1,
-	"executor":              8,
+	"executor":              9,
 	"failure":               27,
 	"flasher":               20,
 	"image":                 6,
 	"measure":               28,
 	"mlf":                   33,
 	"ndarray":               19,
-	"project":               21,
+	"project":               22,
 	"project/templatecheck": 4,
 	"projectapi":            5,
 	"release":               7,

@@ -23,6 +23,20 @@ import (
 
 // Monitor shows the board's logs and all traffic until Ctrl-C, or is a console of firmware that prints text:
 // docs/devices.md. BAUD, RESET=1, TIMESTAMPS=1 and LOG configure it; OUTPUT records every byte.
+//
+// Variables:
+//
+//	BOARD        a board's name (mage boards lists them), FAMILY/NAME for any board of a family, or the … [host]
+//	TARGET       a named target of boardsmith.json
+//	DEVICE       which device of that board: its name in desk.json, its probe's serial … [the only attached one]
+//	PROGRAMMER   the programmer: openocd, pyocd, west [the board's own]
+//	WAIT         how long to wait for a board that another process uses: 60 (seconds), 2m [no waiting]
+//	OUTPUT       a recording of the link [not written]
+//	TIMEOUT      limit for one call on the device: 60 (seconds), 2m30s [60 s]
+//	BAUD         bits a second of a serial port [the board file's link.baud]
+//	RESET=1      reset the board through its probe when the link is open
+//	TIMESTAMPS=1 the time before each line
+//	LOG          a file to which each line is appended, with date and time [not written]
 func Monitor(ctx context.Context) error { return doJob(ctx, "monitor", monitorDevice) }
 
 func monitorDevice(ctx context.Context, j *job) (err error) {

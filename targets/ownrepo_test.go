@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -70,6 +71,59 @@ func TestWorkflow(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(repo, name)); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestMeasureWorkflow runs the script of the example repository's other workflow in a copy of it with two commits, of
+// which the second compiles the operators in another way: the table has the values of both.
+func TestMeasureWorkflow(t *testing.T) {
+	s := openShop(t)
+	for _, tool := range []string{"riscv64-unknown-elf-gcc", "qemu-system-riscv32", "git"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skip(err)
+		}
+	}
+	repo := t.TempDir()
+	if err := os.CopyFS(repo, os.DirFS("../examples/own-repo")); err != nil {
+		t.Fatal(err)
+	}
+	workflow, err := os.ReadFile(filepath.Join(repo, ".github", "workflows", "measure.yml"))
+	if err != nil || !strings.Contains(string(workflow), "- run: sh measure.sh\n") {
+		t.Fatalf("the workflow does not run the script: %v", err)
+	}
+	run := func(want int, name string, args ...string) string {
+		cmd := exec.CommandContext(t.Context(), name, args...)
+		cmd.Dir = repo
+		cmd.Env = append(s.environment(), "MAGE=mage", "BASE=HEAD~1", "LIMITS=flash=0", "GIT_CONFIG_GLOBAL=/dev/null")
+		output, err := cmd.CombinedOutput()
+		if code := cmd.ProcessState.ExitCode(); code != want {
+			t.Fatalf("%s %v: code %d, %v\n%s", name, args, code, err, output)
+		}
+		return string(output)
+	}
+	commit := func() {
+		run(0, "git", "add", ".")
+		run(0, "git", "-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-q", "-m", "x")
+	}
+	run(0, "git", "init", "-q")
+	commit()
+	settings := filepath.Join(repo, "boardsmith.json")
+	text, err := os.ReadFile(settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := strings.Replace(string(text), "{", `{"options": {"operator_opt": "O0"},`, 1)
+	writeFile(t, settings, changed)
+	commit()
+	run(4, "sh", "measure.sh")
+	table, err := os.ReadFile(filepath.Join(repo, "measure.md"))
+	if err != nil || !regexp.MustCompile(`(?m)^\| desk_chip \| sine.aot_packed \| standalone \| [0-9,]+ → [0-9,]+ instructions .*`+
+		`\| [0-9,]+ → [0-9,]+ \(\+[0-9.]+ %\) \|.* 1 of 1 \(abs=1e-05\) \|$`).Match(table) ||
+		!strings.Contains(string(table), "above the limit of +0 %** operators +") {
+		t.Errorf("%v\n%s", err, table)
+	}
+	if list := run(0, "git", "worktree", "list"); strings.Count(list, "\n") != 1 {
+		t.Errorf("a work tree is left:\n%s", list)
 	}
 }
 

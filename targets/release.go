@@ -23,6 +23,26 @@ import (
 
 // Release writes the built firmware, standalone by default, to the folder OUTPUT, with its sizes, digests, licences and
 // bill of materials: docs/release.md. APP=library releases the model's C and library; FORCE=1 replaces another release.
+//
+// Variables:
+//
+//	BOARD        a board's name (mage boards lists them), FAMILY/NAME for any board of a family, or the … [host]
+//	MODEL        a Model Library Format archive, .tar or .tar.gz … [the bundled sample, digits_i8.aot_packed]
+//	MODEL_NAME   the name of the model in an archive that holds several [the archive's only one]
+//	APP          standalone: firmware that runs the model without an RPC server: embedded.md
+//	OPTIONS      name=value, separated by spaces [the board's own]
+//	PLACE        PART=REGION, separated by commas: the memory region of a part of the … [the board's own]
+//	LIBRARIES    names, folders or places in git repositories of libraries, separated by … [those of the project]
+//	TEMPLATE     a template's name or path, or a place in a git repository … [the board's own]
+//	FIXED_INPUT  with APP=standalone: .npz with an array for each input, which are … [those of the project]
+//	PARAMS       with APP=library and of embed: ram makes the parameters of graph models variables … [flash]
+//	PROJECT      the project's folder [build/<board>/<archive name>, with …]
+//	TARGET       a named target of boardsmith.json
+//	OUTPUT       its folder [not written]
+//	FORCE=1      generate and build replace edited files and keep a copy
+//	DRYRUN=1     generate, build, flash, erase, run, call, validate, measure, release, tune, report, reproduce …
+//	PRODUCT      the product's name: release.md [the models' names and the board]
+//	VERSION      the product's version [the build id]
 func Release(ctx context.Context) error {
 	return doJobOf(ctx, "release", boards.Standalone, releaseFirmware)
 }

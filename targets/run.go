@@ -26,6 +26,31 @@ import (
 // Run runs the model on the board with INPUT, prints outputs and times, and writes OUTPUT. REPEAT is the number of
 // times, TIMEOUT limits a call, LOAD=ram leaves the firmware as it is, DEVICE names one of several boards:
 // docs/command-line.md.
+//
+// Variables:
+//
+//	BOARD        a board's name (mage boards lists them), FAMILY/NAME for any board of a family, or the … [host]
+//	MODEL        a Model Library Format archive, .tar or .tar.gz … [the bundled sample, digits_i8.aot_packed]
+//	MODEL_NAME   the name of the model in an archive that holds several [the archive's only one]
+//	APP          standalone: firmware that runs the model without an RPC server: embedded.md [rpc]
+//	OPTIONS      name=value, separated by spaces [the board's own]
+//	PLACE        PART=REGION, separated by commas: the memory region of a part of the … [the board's own]
+//	LIBRARIES    names, folders or places in git repositories of libraries, separated by … [those of the project]
+//	TEMPLATE     a template's name or path, or a place in a git repository … [the board's own]
+//	FIXED_INPUT  with APP=standalone: .npz with an array for each input, which are … [those of the project]
+//	PROJECT      the project's folder [build/<board>/<archive name>, with …]
+//	TARGET       a named target of boardsmith.json
+//	DEVICE       which device of that board: its name in desk.json, its probe's serial … [the only attached one]
+//	PROGRAMMER   the programmer: openocd, pyocd, west [the board's own]
+//	IMAGE        an earlier firmware, by the beginning of its build id or SHA-256, or … [the project's build]
+//	LOAD         ram loads the model into RAM, beside firmware that stays [flash: with the firmware]
+//	WAIT         how long to wait for a board that another process uses: 60 (seconds), 2m [no waiting]
+//	INPUT        INPUT="x.npz image=images" takes the array images for … [for the bundled sample its own input …]
+//	OUTPUT       .npz to write: output0, output1, … in the model's order [not written]
+//	REPEAT       number of time samples [10]
+//	SEED         seed of random inputs, and of tune's proposer with SPACE [0]
+//	TIMEOUT      limit for one call on the device: 60 (seconds), 2m30s [60 s]
+//	DRYRUN=1     generate, build, flash, erase, run, call, validate, measure, release, tune, report, reproduce …
 func Run(ctx context.Context) error { return doJob(ctx, "run", runModel) }
 
 func runModel(ctx context.Context, j *job) (err error) {

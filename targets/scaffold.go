@@ -21,6 +21,11 @@ import (
 )
 
 // New makes the file of a new board from that of the board FROM.
+//
+// Variables:
+//
+//	DRYRUN=1     generate, build, flash, erase, run, call, validate, measure, release, tune, report, reproduce …
+//	FROM         the board to start from
 func (Board) New(ctx context.Context, name string) error {
 	return doNamed(ctx, "board:new", name, newBoard)
 }
@@ -72,6 +77,11 @@ func ownFolder(c *console.Console, path []string) string {
 type Model mg.Namespace
 
 // New drafts the description of a model in plain C from its function, which the C file or header FROM declares.
+//
+// Variables:
+//
+//	DRYRUN=1     generate, build, flash, erase, run, call, validate, measure, release, tune, report, reproduce …
+//	FROM         the C file or header with the function
 func (Model) New(ctx context.Context, function string) error {
 	return doNamed(ctx, "model:new", function, newModel)
 }
@@ -110,6 +120,11 @@ func newModel(ctx context.Context, c *console.Console, function string) error {
 type Template mg.Namespace
 
 // New copies the shipped template FROM to a new folder.
+//
+// Variables:
+//
+//	DRYRUN=1     generate, build, flash, erase, run, call, validate, measure, release, tune, report, reproduce …
+//	FROM         the shipped template to copy
 func (Template) New(ctx context.Context, folder string) error {
 	return doNamed(ctx, "template:new", folder, newTemplate)
 }
@@ -131,6 +146,10 @@ func newTemplate(_ context.Context, c *console.Console, folder string) error {
 }
 
 // Schemas writes a JSON Schema for each kind of file that you write, for your editor, to a folder.
+//
+// Variables:
+//
+//	DRYRUN=1     generate, build, flash, erase, run, call, validate, measure, release, tune, report, reproduce …
 func Schemas(ctx context.Context, folder string) error {
 	return doNamed(ctx, "schemas", folder, writeSchemas)
 }

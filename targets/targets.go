@@ -8,6 +8,8 @@
 //
 // A target parses inputs, calls project, device, boards or executor, and prints. Package internal/cli/console prints,
 // and converts errors to text, JSON lines and exit codes.
+//
+//mage:multiline
 package targets
 
 import (

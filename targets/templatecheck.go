@@ -22,6 +22,11 @@ import (
 )
 
 // Check checks, without hardware, that a template by name or folder agrees with its template.json, for BOARD.
+//
+// Variables:
+//
+//	BOARD        a board's name (mage boards lists them), FAMILY/NAME for any board of a family, or the … [host]
+//	DRYRUN=1     generate, build, flash, erase, run, call, validate, measure, release, tune, report, reproduce …
 func (Template) Check(ctx context.Context, nameOrFolder string) error {
 	return doNamed(ctx, "template:check", nameOrFolder, checkTemplate)
 }

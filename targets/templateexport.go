@@ -17,6 +17,12 @@ import (
 )
 
 // Export writes a template folder for TVM's Python: projects of it are for BOARD, by TEMPLATE.
+//
+// Variables:
+//
+//	BOARD        a board's name (mage boards lists them), FAMILY/NAME for any board of a family, or the … [host]
+//	TEMPLATE     a template's name or path, or a place in a git repository … [the board's own]
+//	DRYRUN=1     generate, build, flash, erase, run, call, validate, measure, release, tune, report, reproduce …
 func (Template) Export(ctx context.Context, folder string) error {
 	return doNamed(ctx, "template:export", folder, exportTemplate)
 }

@@ -12,17 +12,77 @@ import (
 // Tune finds the fastest of the operators in CANDIDATES, of the configurations of SPACE, or of the flags for MODEL, on
 // the boards of BOARD: docs/tuning.md. OUTPUT is the run's folder, TRIALS and PROPOSER choose configurations, EXPECT
 // has the right outputs, CONFIRM measures the fastest again in flash.
+//
+// Variables:
+//
+//	BOARD        a board's name (mage boards lists them), FAMILY/NAME for any board of a family, or the … [host]
+//	MODEL        a Model Library Format archive, .tar or .tar.gz … [the bundled sample, digits_i8.aot_packed]
+//	MODEL_NAME   the name of the model in an archive that holds several [the archive's only one]
+//	APP          standalone: firmware that runs the model without an RPC server: embedded.md [rpc]
+//	OPTIONS      name=value, separated by spaces [the board's own]
+//	PLACE        PART=REGION, separated by commas: the memory region of a part of the … [the board's own]
+//	LIBRARIES    names, folders or places in git repositories of libraries, separated by … [those of the project]
+//	TEMPLATE     a template's name or path, or a place in a git repository … [the board's own]
+//	PROJECT      the project's folder [build/<board>/<archive name>, with …]
+//	TARGET       a named target of boardsmith.json
+//	DEVICE       which device of that board: its name in desk.json, its probe's serial … [the only attached one]
+//	PROGRAMMER   the programmer: openocd, pyocd, west [the board's own]
+//	WAIT         how long to wait for a board that another process uses: 60 (seconds), 2m [no waiting]
+//	INPUT        .npz with an array for each input, by name [for the bundled sample its own input …]
+//	OUTPUT       the run's folder [not written]
+//	REPEAT       number of time samples [10]
+//	SEED         seed of random inputs, and of tune's proposer with SPACE [0]
+//	TIMEOUT      limit for one call on the device: 60 (seconds), 2m30s [60 s]
+//	DRYRUN=1     generate, build, flash, erase, run, call, validate, measure, release, tune, report, reproduce …
+//	EXPECT       .npz with the outputs that are expected, also of tune with CANDIDATES or MODEL [not compared]
+//	SPACE        a file of a kernel with knobs: tuning.md
+//	CANDIDATES   a folder of archives of one operator each: tuning.md
+//	PROPOSER     with SPACE: grid, random or evolve [evolve]
+//	TRIALS       with SPACE or MODEL: how many configurations are measured at most [100]
+//	CONFIRM      with CANDIDATES: how many of the fastest candidates are measured again in flash [0]
+//	RETRY=1      measures candidates again whose failure an earlier run in the folder has kept
 func Tune(ctx context.Context) error {
 	return doJob(ctx, "tune", func(ctx context.Context, j *job) error { return j.tuning().Tune(ctx) })
 }
 
 // Reproduce measures the candidate ID of the tuning run RUN once more.
+//
+// Variables:
+//
+//	BOARD        a board's name (mage boards lists them), FAMILY/NAME for any board of a family, or the … [host]
+//	TARGET       a named target of boardsmith.json
+//	DEVICE       which device of that board: its name in desk.json, its probe's serial … [the only attached one]
+//	PROGRAMMER   the programmer: openocd, pyocd, west [the board's own]
+//	WAIT         how long to wait for a board that another process uses: 60 (seconds), 2m [no waiting]
+//	TIMEOUT      limit for one call on the device: 60 (seconds), 2m30s [60 s]
+//	DRYRUN=1     generate, build, flash, erase, run, call, validate, measure, release, tune, report, reproduce …
+//	EXPECT       .npz with the outputs that are expected, also of tune with CANDIDATES or MODEL [not compared]
+//	CONFIRM       [0]
+//	RUN          the folder of one
+//	ID           the candidate to measure again
 func Reproduce(ctx context.Context) error {
 	return doJob(ctx, "reproduce", func(ctx context.Context, j *job) error { return j.tuning().Reproduce(ctx) })
 }
 
 // Serve offers the boards of BOARD to TVM's tuners over the network, until Ctrl-C: docs/tvm.md. TRACKER is TVM's
 // tracker, KEY the boards' names there; LISTEN and ALLOW are addresses of this computer and networks of clients.
+//
+// Variables:
+//
+//	BOARD        a board's name (mage boards lists them), FAMILY/NAME for any board of a family, or the … [host]
+//	OPTIONS      name=value, separated by spaces [the board's own]
+//	LIBRARIES    names, folders or places in git repositories of libraries, separated by … [those of the project]
+//	TEMPLATE     a template's name or path, or a place in a git repository … [the board's own]
+//	TARGET       a named target of boardsmith.json
+//	DEVICE       which device of that board: its name in desk.json, its probe's serial … [the only attached one]
+//	PROGRAMMER   the programmer: openocd, pyocd, west [the board's own]
+//	WAIT         how long to wait for a board that another process uses: 60 (seconds), 2m [no waiting]
+//	TIMEOUT      limit for one call on the device: 60 (seconds), 2m30s [60 s]
+//	DRYRUN=1     generate, build, flash, erase, run, call, validate, measure, release, tune, report, reproduce …
+//	TRACKER      HOST:PORT of TVM's tracker: tvm.md
+//	KEY          the boards' keys, separated by commas, in the order … [with TRACKER the boards' names, else …]
+//	LISTEN       address and port of the first board [127.0.0.1:0]
+//	ALLOW        networks and addresses of clients, separated by commas [all]
 func Serve(ctx context.Context) error {
 	return doJob(ctx, "serve", func(ctx context.Context, j *job) error { return j.tuning().Serve(ctx) })
 }
@@ -31,7 +91,18 @@ func (j *job) tuning() *tuning.Job {
 	return &tuning.Job{Console: j.Console, In: j.in, Desk: j.desk(), Builder: j.builder()}
 }
 
-// Report writes the tuning runs in RUN as an HTML page to OUTPUT, and as a table to CSV.
+// Report writes the tuning runs in RUN, or the measurements in BASELINE, as an HTML page to OUTPUT, and as a table to
+// CSV.
+//
+// Variables:
+//
+//	OUTPUT       the page [not written]
+//	DRYRUN=1     generate, build, flash, erase, run, call, validate, measure, release, tune, report, reproduce …
+//	EXPECT       .npz with the outputs that are expected, also of tune with CANDIDATES or MODEL [not compared]
+//	BASELINE     measurements to show [not compared]
+//	CONFIRM       [0]
+//	RUN          folders of tuning runs, separated by commas
+//	CSV          file for a table of all results [not written]
 func Report(ctx context.Context) error {
 	return do(ctx, "report", func(_ context.Context, c *console.Console) error { return tuning.Report(c) })
 }

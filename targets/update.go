@@ -17,6 +17,11 @@ import (
 
 // Update looks up the branches and tags that boardsmith.json names, or the one in NAME, and writes their present
 // commits to boardsmith.lock.json: docs/templates.md.
+//
+// Variables:
+//
+//	DRYRUN=1     generate, build, flash, erase, run, call, validate, measure, release, tune, report, reproduce …
+//	NAME         the one place to look up, as in boardsmith.json. Name that devices with … [<board>-<number>]
 func Update(ctx context.Context) error { return do(ctx, "update", updatePlaces) }
 
 func updatePlaces(ctx context.Context, c *console.Console) error {

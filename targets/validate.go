@@ -27,6 +27,32 @@ import (
 // Validate runs all inputs in INPUT on the board, as standalone firmware by default, and compares the outputs with
 // EXPECT and LABELS: docs/release.md. COMPARE says how equal they must be, ACCURACY how many labels must be right;
 // OUTPUT is a report as JSON.
+//
+// Variables:
+//
+//	BOARD        a board's name (mage boards lists them), FAMILY/NAME for any board of a family, or the … [host]
+//	MODEL        a Model Library Format archive, .tar or .tar.gz … [the bundled sample, digits_i8.aot_packed]
+//	MODEL_NAME   the name of the model in an archive that holds several [the archive's only one]
+//	APP          standalone: firmware that runs the model without an RPC server: embedded.md
+//	OPTIONS      name=value, separated by spaces [the board's own]
+//	PLACE        PART=REGION, separated by commas: the memory region of a part of the … [the board's own]
+//	LIBRARIES    names, folders or places in git repositories of libraries, separated by … [those of the project]
+//	TEMPLATE     a template's name or path, or a place in a git repository … [the board's own]
+//	PROJECT      the project's folder [build/<board>/<archive name>, with …]
+//	TARGET       a named target of boardsmith.json
+//	DEVICE       which device of that board: its name in desk.json, its probe's serial … [the only attached one]
+//	PROGRAMMER   the programmer: openocd, pyocd, west [the board's own]
+//	IMAGE         [the project's build]
+//	LOAD         if it does not fit, the error names the missing bytes [flash: with the firmware]
+//	WAIT         how long to wait for a board that another process uses: 60 (seconds), 2m [no waiting]
+//	INPUT        a set, also a folder [for the bundled sample its own input …]
+//	OUTPUT       the report as JSON [not written]
+//	TIMEOUT      limit for one call on the device: 60 (seconds), 2m30s [60 s]
+//	DRYRUN=1     generate, build, flash, erase, run, call, validate, measure, release, tune, report, reproduce …
+//	EXPECT       .npz with the outputs that are expected, also of tune with CANDIDATES or MODEL [not compared]
+//	LABELS       .npz or .npy with the class of each sample: release.md [those in INPUT, if there are any]
+//	COMPARE      exact, top1, abs=0.001, rel=0.01, or both, separated by a comma [exact]
+//	ACCURACY     how many per cent of the labels must be right [any]
 func Validate(ctx context.Context) error {
 	return doJobOf(ctx, "validate", boards.Standalone, validateModel)
 }

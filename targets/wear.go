@@ -16,6 +16,12 @@ import (
 )
 
 // Wear shows how often each sector of each board's flash was erased, beside what it is rated for.
+//
+// Variables:
+//
+//	BOARD        a board's name (mage boards lists them), FAMILY/NAME for any board of a family, or the … [host]
+//	TARGET       a named target of boardsmith.json
+//	DEVICE       which device of that board: its name in desk.json, its probe's serial … [the only attached one]
 func Wear(ctx context.Context) error { return doJob(ctx, "wear", listWear) }
 
 func listWear(ctx context.Context, j *job) error {
@@ -64,17 +70,13 @@ func printWear(c *console.Console, w device.DeviceWear) {
 	}
 	c.Printf("%s, board %s, probe %s: %d flashes, %d failed; %s", w.Device, w.Board, w.Probe, w.Flashes, w.Failures, state)
 	var sectors []jsonlines.SectorErase
-	for _, s := range w.Sectors {
-		r := jsonlines.SectorErase{
+	for i, s := range w.Sectors {
+		sectors = append(sectors, jsonlines.SectorErase{
 			Region: s.Region, Sector: s.Index, Addr: s.Addr, Size: s.Size, Erases: s.Erases, Rated: s.Rated,
+		})
+		if i == 0 || !sameWear(w.Sectors[i-1], s) {
+			c.Printf("%s", wearLine(w.Sectors[i:]))
 		}
-		text := fmt.Sprintf("  %-8s %4d  0x%08x %8s  %6d erases", s.Region, s.Index, s.Addr, valuetext.Bytes(int64(s.Size)),
-			s.Erases)
-		if s.Rated > 0 {
-			text += fmt.Sprintf(" of %6d  %s", s.Rated, wearBar(s))
-		}
-		c.Printf("%s", text)
-		sectors = append(sectors, r)
 	}
 	r := jsonlines.Wear{
 		Device: w.Device, Board: w.Board, Probe: w.Probe, BuildID: w.BuildID, Dirty: w.Dirty, Flashes: w.Flashes,
@@ -84,6 +86,29 @@ func printWear(c *console.Console, w device.DeviceWear) {
 		r.Verified = w.Verified.Format(time.RFC3339)
 	}
 	c.JSONLine(r)
+}
+
+// sameWear reports whether a sector follows another one, with the same size, erases and rating.
+func sameWear(a, b device.SectorWear) bool {
+	return a.Region == b.Region && a.Index+1 == b.Index && a.Size == b.Size && a.Erases == b.Erases && a.Rated == b.Rated
+}
+
+// wearLine returns the line of the first sector, and of those behind it whose wear is the same.
+func wearLine(sectors []device.SectorWear) string {
+	s, last := sectors[0], 0
+	for last+1 < len(sectors) && sameWear(sectors[last], sectors[last+1]) {
+		last++
+	}
+	number := fmt.Sprint(s.Index)
+	if last > 0 {
+		number += fmt.Sprintf("-%d", s.Index+last)
+	}
+	text := fmt.Sprintf("  %-8s %9s  0x%08x %8s  %6d erases", s.Region, number, s.Addr, valuetext.Bytes(int64(s.Size)),
+		s.Erases)
+	if s.Rated > 0 {
+		text += fmt.Sprintf(" of %6d  %s", s.Rated, wearBar(s))
+	}
+	return text
 }
 
 // wearBar draws the used part of a sector's rated life: at least one mark after any erase.

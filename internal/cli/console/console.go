@@ -27,13 +27,14 @@ type Console struct {
 	Dir string // the working folder
 
 	stdout   io.Writer
-	people   io.Writer // results for people: stdout, or notes with JSON=1
-	notes    io.Writer // stderr
-	mage     string    // the command that runs targets
-	args     []string  // of this program
-	json     io.Writer // nil unless JSON=1
-	terminal bool      // notes is a terminal
-	step     string    // the running target's name
+	people   io.Writer       // results for people: stdout, or notes with JSON=1
+	notes    io.Writer       // stderr
+	mage     string          // the command that runs targets
+	args     []string        // of this program
+	json     io.Writer       // nil unless JSON=1
+	terminal bool            // notes is a terminal
+	step     string          // the running target's name
+	environ  func() []string // all variables; nil: those of Env only
 
 	size func() (columns, rows int) // of the terminal
 
@@ -46,7 +47,11 @@ type Console struct {
 }
 
 // Current returns the console of this process. It is global because mage's targets are plain functions.
-var Current = sync.OnceValue(func() *Console { return New(os.Getenv, os.Stdout, os.Stderr) })
+var Current = sync.OnceValue(func() *Console {
+	c := New(os.Getenv, os.Stdout, os.Stderr)
+	c.environ = os.Environ
+	return c
+})
 
 // New returns a console in the process's working folder.
 func New(env Environ, stdout, stderr io.Writer) *Console {

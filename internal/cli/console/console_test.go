@@ -112,3 +112,30 @@ func TestWould(t *testing.T) {
 		t.Errorf("line %q", got)
 	}
 }
+
+// TestNames: a variable that resembles one of the running target's is an error, a note if that one is set, too, and
+// nothing if the target does not read it. What other programs set resembles none.
+func TestNames(t *testing.T) {
+	for _, c := range []struct{ step, environ, env, want, note string }{
+		{"build", "MODLE=a.tar", "", `MODLE=a.tar: no variable of build, which reads MODEL`, ""},
+		{"build", "MODLE=a.tar", "MODEL", "", "boardsmith: note: MODLE resembles MODEL, and has no effect\n"},
+		{"measure", "MODELS=a.tar", "", "which reads MODEL", ""},
+		{"build", "board=host", "", "which reads BOARD", ""},
+		{"tune", "PROPSER=grid", "", "which reads PROPOSER", ""},
+		{"build", "PROPSER=grid", "", "", ""},
+		{"boards", "MODLE=a.tar", "", "", ""},
+		{"boards", "BOARDSMITH_PAHT=a", "", "which reads BOARDSMITH_PATH", ""},
+		{"build", "MODLE=", "", "", ""},
+		{"build", "MODEL=a.tar BOARD=host TEST=1 HOME=/h RAM=1", "MODEL", "", ""},
+	} {
+		var out bytes.Buffer
+		console := New(func(name string) string { return map[string]string{c.env: "set"}[name] }, &out, &out)
+		console.step, console.environ = c.step, func() []string { return strings.Fields(c.environ) }
+		err := console.checkNames()
+		if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(err.Error(), c.want) ||
+			failure.Of(err) != failure.Config || !strings.HasPrefix(failure.Next(err), "did you mean ")) ||
+			out.String() != c.note {
+			t.Errorf("%+v: %v, %q", c, err, out.String())
+		}
+	}
+}

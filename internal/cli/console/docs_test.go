@@ -74,7 +74,7 @@ func failureClasses(t *testing.T) []failure.Class {
 }
 
 // TestInputsAreDocumented: each variable that the targets read is in docs/command-line.md or, if a check reads it, in
-// CONTRIBUTING.md, and in isInput, the list of those that tests must not inherit.
+// CONTRIBUTING.md, and in readers, the list of those that tests must not inherit.
 func TestInputsAreDocumented(t *testing.T) {
 	doc := readDoc(t, "command-line.md") + readDoc(t, "../CONTRIBUTING.md")
 	var files []string
@@ -100,8 +100,8 @@ func TestInputsAreDocumented(t *testing.T) {
 			if !regexp.MustCompile("(?m)^\\| `" + m[1] + "(=1)?` \\|").MatchString(doc) {
 				t.Errorf("%s reads %s, which neither docs/command-line.md nor CONTRIBUTING.md lists", file, m[1])
 			}
-			if !isInput[m[1]] {
-				t.Errorf("%s reads %s, which isInput does not list", file, m[1])
+			if readers[m[1]] == "" {
+				t.Errorf("%s reads %s, which readers does not list", file, m[1])
 			}
 		}
 	}

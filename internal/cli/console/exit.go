@@ -64,6 +64,9 @@ func (c *Console) Do(ctx context.Context, step string, target func(context.Conte
 	defer context.AfterFunc(ctx, c.leaveBar)()
 	err := c.checkInputs()
 	if err == nil {
+		err = c.checkNames()
+	}
+	if err == nil {
 		err = target(ctx)
 	}
 	c.endProgress()

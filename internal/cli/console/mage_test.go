@@ -114,7 +114,7 @@ func TestImportedAs(t *testing.T) {
 // a user's command, or a name under which a magefile imports the targets. The code of targets may name variables, but
 // no library may, because Go programs have none.
 func TestAdviceIsData(t *testing.T) {
-	variable := regexp.MustCompile(`\b(` + strings.Join(slices.Collect(maps.Keys(isInput)), "|") + `)=`)
+	variable := regexp.MustCompile(`\b(` + strings.Join(slices.Collect(maps.Keys(readers)), "|") + `)=`)
 	for _, file := range sources(t) {
 		dir := path.Dir(file)
 		commandLine := slices.Contains([]string{
@@ -147,8 +147,8 @@ func TestAdviceHasInputs(t *testing.T) {
 		}
 	}
 	for name, variable := range variables {
-		if !used[name] || !isInput[variable] {
-			t.Errorf("option %s: used %v, %s is an input: %v", name, used[name], variable, isInput[variable])
+		if !used[name] || readers[variable] == "" {
+			t.Errorf("option %s: used %v, %s is an input: %v", name, used[name], variable, readers[variable] != "")
 		}
 	}
 }

@@ -329,6 +329,44 @@ type Validate struct {
 	Report   any      `json:"report"`             // as in [release.md](release.md#the-report)
 }
 
+// Callable is a line of call without FUNC.
+type Callable struct {
+	Function string `json:"function"`
+	Form     string `json:"form"`           // its name and arguments, from the comment above its C
+	From     string `json:"from"`           // where it is defined
+	Least    int    `json:"least,omitzero"` // number of its tensors, of an operator
+	Most     int    `json:"most,omitzero"`
+}
+
+// Called is the line of call with FUNC.
+type Called struct {
+	Function string   `json:"function"`
+	Result   string   `json:"result"`           // left out if there is none
+	Output   string   `json:"output"`           // the file written
+	Tensors  []Output `json:"tensors,omitzero"` // after the call; as of run
+}
+
+// Measure is a line of measure.
+type Measure struct {
+	Status string `json:"status"`
+	Result any    `json:"result"` // as in [measure.md](measure.md#the-result)
+}
+
+// Changed is a line of measure with BASELINE.
+type Changed struct {
+	Board  string `json:"board"`
+	Model  string `json:"model"`
+	Change any    `json:"change"` // as in [measure.md](measure.md#a-baseline)
+}
+
+// MeasureDone is the last line of measure.
+type MeasureDone struct {
+	Measured int    `json:"measured"` // number of results, failures included
+	Output   string `json:"output"`   // the files written
+	CSV      string `json:"csv"`
+	Baseline string `json:"baseline"` // the file compared, or written
+}
+
 // Release is the line of release.
 type Release struct {
 	Image

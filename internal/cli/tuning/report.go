@@ -16,6 +16,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/cli/console"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
+	"github.com/boardsmith/boardsmith/measure"
 	"github.com/boardsmith/boardsmith/tune"
 	"github.com/boardsmith/boardsmith/tune/report"
 )
@@ -25,8 +26,12 @@ const defaultPage = "report.html"
 
 // Report writes the runs in RUN as one HTML page, and with CSV as a table.
 func Report(c *console.Console) error {
+	if c.Env("RUN") == "" && c.Env("BASELINE") != "" {
+		return reportBaseline(c)
+	}
 	if c.Env("RUN") == "" {
-		return failure.New(failure.Config, "RUN=FOLDER names it, RUN=FOLDER,FOLDER compares two", "no tuning run is named")
+		return failure.New(failure.Config, "RUN=FOLDER names it, RUN=FOLDER,FOLDER compares two; BASELINE=FILE names "+
+			"measurements", "no tuning run is named")
 	}
 	var runs []report.Run
 	var all []tune.Result
@@ -58,6 +63,35 @@ func Report(c *console.Console) error {
 		}
 	}
 	c.JSONLine(jsonlines.Report{Output: page, CSV: table, Runs: len(runs), Candidates: len(all)})
+	return nil
+}
+
+// reportBaseline writes the measurements in BASELINE as one HTML page, and with CSV as a table.
+func reportBaseline(c *console.Console) error {
+	b, err := measure.ReadBaseline(c.Env("BASELINE"))
+	if err != nil {
+		return fmt.Errorf("BASELINE: %w", err)
+	}
+	page, table := cmp.Or(c.Env("OUTPUT"), defaultPage), c.Env("CSV")
+	if c.Env.On("DRYRUN") {
+		return c.Would("write %s of %d measurements", page, len(b.Results))
+	}
+	var html, csv bytes.Buffer
+	if err := report.WriteMeasurements(&html, b.Results, nil, measure.Limits{}); err != nil {
+		return err
+	}
+	if err := writeReport(c, "OUTPUT", page, &html); err != nil {
+		return err
+	}
+	if table != "" {
+		if err := measure.WriteCSV(&csv, b.Results); err != nil {
+			return err
+		}
+		if err := writeReport(c, "CSV", table, &csv); err != nil {
+			return err
+		}
+	}
+	c.JSONLine(jsonlines.Report{Output: page, CSV: table, Candidates: len(b.Results)})
 	return nil
 }
 

@@ -1,0 +1,18 @@
+#!/bin/sh
+# Measures the model on the emulated chip. With BASE, a commit, it measures there first and compares: measure.md is the
+# table of both, measure.csv that of this commit. Ends with code 4 if something has grown by more than LIMITS allows.
+set -e
+mage=${MAGE:-go tool mage}
+export BOARD=desk_chip MODEL=models/sine.aot_packed.tar
+export INPUT=models/sine.inputs.npz EXPECT=models/sine.outputs.npz COMPARE=abs=1e-5
+if [ -n "$BASE" ]; then
+	folder=$(git rev-parse --show-prefix) # of this example in its repository
+	tree=$(mktemp -d)
+	git worktree add --detach "$tree" "$BASE"
+	rm -f base.json
+	here=$PWD
+	(cd "$tree/$folder" && BASELINE=$here/base.json UPDATE=1 $mage measure)
+	git worktree remove --force "$tree"
+	export BASELINE=base.json
+fi
+OUTPUT=measure.md CSV=measure.csv exec $mage measure

@@ -1,0 +1,156 @@
+// This file is the list of the variables that targets read, and compares the environment with it.
+
+package console
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+// projectTargets are those that work on a project.
+const projectTargets = " generate build flash run call size validate measure release debug clean tune "
+
+// readers lists the variables that targets read, with these targets: names, @project for projectTargets, * for all.
+// docs/command-line.md and CONTRIBUTING.md explain the variables.
+var readers = map[string]string{
+	"BOARD": "@project erase monitor devices wear embed serve reproduce board:accept template:check " +
+		"template:export emulated:up emulated:down emulated:erase emulated:swap",
+	"MODEL":       "@project embed",
+	"MODEL_NAME":  "@project embed",
+	"APP":         "@project",
+	"OPTIONS":     "@project embed serve board:accept",
+	"PLACE":       "@project",
+	"LIBRARIES":   "@project embed serve",
+	"TEMPLATE":    "@project serve board:svd template:export",
+	"FIXED_INPUT": "generate build flash run size release debug",
+	"PARAMS":      "embed build size release",
+	"PROJECT":     "@project",
+	"TARGET":      "@project erase monitor devices wear embed serve reproduce board:accept",
+	"DEVICE":      "flash erase run call validate measure debug monitor devices wear tune serve reproduce board:accept",
+	"PROGRAMMER":  "flash erase run call validate measure debug monitor devices tune serve reproduce board:accept",
+	"IMAGE":       "flash run call validate debug",
+	"LOAD":        "build demo generate size validate run",
+	"WAIT":        "flash erase run call validate measure debug monitor tune serve reproduce board:accept",
+	"INPUT":       "run validate measure tune",
+	"OUTPUT":      "run call monitor validate measure release tune report board:accept",
+	"REPEAT":      "run measure tune",
+	"SEED":        "run measure tune",
+	"TIMEOUT":     "run call validate measure tune serve reproduce flash monitor debug board:accept",
+	"FORCE":       "generate build clean flash erase release",
+	"DRYRUN": "generate build flash erase run call validate measure release tune report reproduce debug " +
+		"serve template:export template:new template:check board:new board:accept model:new schemas " +
+		"embed clean setup update",
+	"JSON":              "*",
+	"VERBOSE":           "*",
+	"FRESH":             "build",
+	"BAUD":              "monitor",
+	"RESET":             "monitor",
+	"TIMESTAMPS":        "monitor",
+	"LOG":               "monitor",
+	"ATTACH":            "debug",
+	"SERVE":             "debug",
+	"EXPECT":            "report reproduce tune measure validate",
+	"LABELS":            "measure validate",
+	"COMPARE":           "measure validate",
+	"ACCURACY":          "measure validate",
+	"PRODUCT":           "release",
+	"VERSION":           "release",
+	"BASELINE":          "report measure",
+	"LIMITS":            "measure",
+	"UPDATE":            "measure",
+	"CURRENT":           "measure",
+	"PIN":               "measure",
+	"VOLTS":             "measure",
+	"SPACE":             "tune",
+	"CANDIDATES":        "tune",
+	"PROPOSER":          "tune",
+	"TRIALS":            "tune",
+	"CONFIRM":           "report reproduce tune",
+	"RETRY":             "tune",
+	"TRACKER":           "serve",
+	"KEY":               "serve",
+	"LISTEN":            "serve",
+	"ALLOW":             "serve",
+	"RUN":               "report reproduce",
+	"ID":                "reproduce",
+	"CSV":               "report measure",
+	"FROM":              "board:new model:new template:new",
+	"SVD":               "board:svd",
+	"EXCEPT":            "board:svd",
+	"SHORT":             "board:accept",
+	"BY":                "board:accept",
+	"SAVE":              "devices",
+	"NAME":              "devices update",
+	"CHECK":             "setup",
+	"BOARDSMITH_PATH":   "*",
+	"BOARDSMITH_LEDGER": "*",
+	"CACHE_MIB":         "*",
+	"FUNC":              "call",
+	"ARGS":              "call",
+	"FUZZTIME":          "test:full test:soak",
+	"RELEASE":           "test:debian",
+	"SCRIPT":            "interop:record",
+}
+
+// readersOf returns the targets that read a variable, in the order of the list.
+func readersOf(variable string) []string {
+	return strings.Fields(strings.Replace(readers[variable], "@project", projectTargets, 1))
+}
+
+// Reads reports whether a target reads a variable.
+func Reads(target, variable string) bool {
+	return readers[variable] == "*" || slices.Contains(readersOf(variable), target)
+}
+
+// checkNames looks for variables of the environment whose names resemble that of one that the running
+// target reads. It returns an error if that one is not set: what was meant for it would have no effect. Otherwise it
+// prints a note, because the environment has other programs' variables, too.
+func (c *Console) checkNames() error {
+	if c.environ == nil {
+		return nil
+	}
+	for _, v := range slices.Sorted(slices.Values(c.environ())) {
+		name, value, _ := strings.Cut(v, "=")
+		if _, ok := readers[name]; ok || value == "" {
+			continue
+		}
+		for _, known := range slices.Sorted(maps.Keys(readers)) {
+			switch {
+			case !resembles(name, known) || !Reads(c.step, known):
+			case c.Env(known) == "":
+				return failure.New(failure.Config, "did you mean "+known+"? Otherwise unset "+name,
+					"%s=%s: no variable of %s, which reads %s", name, value, c.step, known)
+			default:
+				c.Notef("note: %s resembles %s, and has no effect", name, known)
+			}
+		}
+	}
+	return nil
+}
+
+// resembles reports whether a name differs from a known one by the case of letters, or by one letter that is missing,
+// added or another, or by two neighbours in the other order. Nothing resembles a short name: too much would.
+func resembles(name, known string) bool {
+	const short = 4
+	name = strings.ToUpper(name)
+	if min(len(name), len(known)) <= short {
+		return false
+	}
+	begin := 0
+	for begin < min(len(name), len(known)) && name[begin] == known[begin] {
+		begin++
+	}
+	a, b := name[begin:], known[begin:]
+	switch len(a) - len(b) {
+	case 1:
+		return a[1:] == b
+	case -1:
+		return a == b[1:]
+	case 0:
+		return len(a) == 0 || a[1:] == b[1:] || len(a) > 1 && a[0] == b[1] && a[1] == b[0] && a[2:] == b[2:]
+	}
+	return false
+}

@@ -1,0 +1,302 @@
+// This file calls one function of the firmware.
+
+package targets
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
+	"github.com/boardsmith/boardsmith/internal/cli/valuetext"
+	"github.com/boardsmith/boardsmith/internal/spelling"
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/rpc"
+)
+
+// Call calls the function FUNC of the firmware with ARGS (numbers, texts, .npy files, int8(1,64) for a new tensor), and
+// prints the result and all tensors: docs/command-line.md. Without FUNC, it lists the functions. OUTPUT is an .npz with
+// the tensors after the call.
+//
+// Variables:
+//
+//	BOARD        a board's name (mage boards lists them), FAMILY/NAME for any board of a family, or the … [host]
+//	MODEL        a Model Library Format archive, .tar or .tar.gz … [the bundled sample, digits_i8.aot_packed]
+//	MODEL_NAME   the name of the model in an archive that holds several [the archive's only one]
+//	APP          standalone: firmware that runs the model without an RPC server: embedded.md [rpc]
+//	OPTIONS      name=value, separated by spaces [the board's own]
+//	PLACE        PART=REGION, separated by commas: the memory region of a part of the … [the board's own]
+//	LIBRARIES    names, folders or places in git repositories of libraries, separated by … [those of the project]
+//	TEMPLATE     a template's name or path, or a place in a git repository … [the board's own]
+//	PROJECT      the project's folder [build/<board>/<archive name>, with …]
+//	TARGET       a named target of boardsmith.json
+//	DEVICE       which device of that board: its name in desk.json, its probe's serial … [the only attached one]
+//	PROGRAMMER   the programmer: openocd, pyocd, west [the board's own]
+//	IMAGE         [the project's build]
+//	WAIT         how long to wait for a board that another process uses: 60 (seconds), 2m [no waiting]
+//	OUTPUT       .npz with all tensors [not written]
+//	TIMEOUT      limit for one call on the device: 60 (seconds), 2m30s [60 s]
+//	DRYRUN=1     generate, build, flash, erase, run, call, validate, measure, release, tune, report, reproduce …
+//	FUNC         the function to call: A call [all are listed]
+//	ARGS         its arguments, separated by spaces: numbers, texts, .npy files, int8(1,64) for a new tensor
+func Call(ctx context.Context) error { return doJob(ctx, "call", callFunction) }
+
+// A callable is a function that can be called by name.
+type callable struct {
+	name, from string
+	form       string // from the comment above its C; "": unknown
+	least      int    // tensors at its beginning; 0: unknown
+	most       int
+}
+
+// callables lists the board's own functions, and the operators of the project's model.
+func callables(j *job) (all []callable, err error) {
+	for _, f := range j.project.Board().Functions {
+		form, err := commentedForm(j.project.Dir(), f.Name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, callable{name: f.Name, from: "C function " + f.Symbol + " of the board", form: form})
+	}
+	_, m, err := j.project.Model()
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range m.Signatures() {
+		all = append(all, callable{name: s.Function, from: "operator of the model", least: s.Least, most: s.Most})
+	}
+	return all, nil
+}
+
+// commentedForm returns the line of a comment, in a C file of the board in a project, that begins with a function's
+// name and a parenthesis; "" if there is none.
+func commentedForm(dir, name string) (form string, err error) {
+	line := regexp.MustCompile(`(?m)^\s*(?://|/?\*+)\s*(` + regexp.QuoteMeta(name) + `\(.*?)\s*(?:\*/)?\s*$`)
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && slices.Contains([]string{"build", "crt", "model"}, d.Name()):
+			return fs.SkipDir
+		case form != "" || !d.Type().IsRegular() || filepath.Ext(path) != ".c":
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if m := line.FindSubmatch(text); m != nil {
+			form = string(m[1])
+		}
+		return err
+	})
+	return form, err
+}
+
+// String returns the form of a call.
+func (c callable) String() string {
+	switch {
+	case c.form != "":
+		return c.form
+	case c.least == 0:
+		return c.name + "(any arguments)"
+	case c.least == c.most:
+		return fmt.Sprintf("%s(%d tensors)", c.name, c.least)
+	}
+	return fmt.Sprintf("%s(%d to %d tensors)", c.name, c.least, c.most)
+}
+
+func callFunction(ctx context.Context, j *job) error {
+	name := j.Env("FUNC")
+	if j.Env.On("DRYRUN") {
+		return j.Would("call %s on board %s", name, j.in.Board.Value)
+	}
+	if j.in.Library {
+		return noFirmware()
+	}
+	image, err := j.built(ctx)
+	if err != nil {
+		return err
+	}
+	all, err := callables(j)
+	if err != nil {
+		return err
+	}
+	if name == "" {
+		for _, c := range all {
+			j.Printf("%v: %s", c, c.from)
+			j.JSONLine(jsonlines.Callable{Function: c.name, Form: c.String(), From: c.from, Least: c.least, Most: c.most})
+		}
+		return nil
+	}
+	if j.project.Options().App == boards.Standalone {
+		return failure.New(failure.Config, "call it in firmware with APP=rpc", "standalone firmware has no RPC server")
+	}
+	args, err := parseArguments(j.Env("ARGS"))
+	if err != nil {
+		return err
+	}
+	if err := checkOutput(j); err != nil {
+		return err
+	}
+	d, err := j.attached(ctx)
+	if err != nil {
+		return err
+	}
+	defer j.detach()
+	c := &connection{limit: j.in.Timeout}
+	err = c.call(ctx, "opening the link", func(ctx context.Context) (err error) {
+		c.rpc, err = d.Open(ctx, image)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	err = c.call(ctx, name, func(ctx context.Context) error { return j.call(ctx, c.rpc, name, args, all) })
+	return errors.Join(err, c.call(context.WithoutCancel(ctx), "closing the link", c.close))
+}
+
+// call calls a function, and prints its result and the tensors.
+func (j *job) call(ctx context.Context, s *rpc.Session, name string, args []any, all []callable) error {
+	f, err := findFunction(ctx, s, name, all)
+	if err != nil {
+		return err
+	}
+	var tensors []*rpc.Tensor
+	for i, arg := range args {
+		a, ok := arg.(*ndarray.Array)
+		if !ok {
+			continue
+		}
+		t, err := s.NewArray(ctx, a)
+		if err != nil {
+			return err
+		}
+		args[i], tensors = t, append(tensors, t)
+	}
+	result, err := f.Call(ctx, args...)
+	if err != nil {
+		return err
+	}
+	line := jsonlines.Called{Function: name, Output: j.in.Output}
+	if result != nil {
+		j.Printf("%s returned %v", name, result)
+		line.Result = fmt.Sprint(result)
+	} else {
+		j.Printf("%s returned nothing", name)
+	}
+	var named []ndarray.Named
+	for i, t := range tensors {
+		a, err := t.Array(ctx)
+		if err != nil {
+			return err
+		}
+		tensor := "tensor" + strconv.Itoa(i)
+		j.Printf("%s  %v %s  %s", tensor, a.DType, ndarray.ShapeString(a.Shape), valuetext.First(a))
+		line.Tensors = append(line.Tensors, jsonlines.Output{
+			Name: tensor, DType: a.DType.String(), Shape: shape(a), First: valuetext.Elements(a),
+		})
+		named = append(named, ndarray.Named{Name: tensor, Array: a})
+	}
+	if j.in.Output != "" {
+		if err := ndarray.WriteNPZ(j.in.Output, named); err != nil {
+			return failure.New(failure.Config, "choose an OUTPUT that can be written", "OUTPUT: %w", err)
+		}
+		j.Printf("wrote %s", j.in.Output)
+	}
+	j.JSONLine(line)
+	return nil
+}
+
+// findFunction looks for a function of the device, then of the model.
+func findFunction(ctx context.Context, s *rpc.Session, name string, all []callable) (rpc.Function, error) {
+	f, err := s.Function(ctx, name)
+	missing := new(rpc.NotFoundError)
+	if !errors.As(err, &missing) {
+		return f, err
+	}
+	lib, err := s.SystemLib(ctx)
+	if err != nil {
+		return f, err
+	}
+	if f, err = lib.Function(ctx, name); !errors.As(err, &missing) {
+		return f, err
+	}
+	var names []string
+	for _, c := range all {
+		names = append(names, c.name)
+	}
+	next := spelling.Nearest(name, names)
+	if next == "" {
+		next = failure.Target("call") + " without FUNC lists them"
+	}
+	return f, failure.New(failure.Config, next, "the firmware has no function %q", name)
+}
+
+// parseArguments parses ARGS: words that spaces separate, and texts in single quotes, which may have spaces.
+func parseArguments(text string) (args []any, err error) {
+	for text = strings.TrimLeft(text, " "); text != ""; text = strings.TrimLeft(text, " ") {
+		if text[0] == '\'' {
+			quoted, rest, ended := strings.Cut(text[1:], "'")
+			if !ended {
+				return nil, failure.Errorf(failure.Config, "ARGS: %s has no second quote", text)
+			}
+			args, text = append(args, quoted), rest
+			continue
+		}
+		word, rest, _ := strings.Cut(text, " ")
+		arg, err := parseArgument(word)
+		if err != nil {
+			return nil, fmt.Errorf("ARGS: %w", err)
+		}
+		args, text = append(args, arg), rest
+	}
+	return args, nil
+}
+
+// parseArgument returns the array of an .npy file, an array of zeroes of a type and a shape, a number or a text.
+func parseArgument(word string) (any, error) {
+	if strings.HasSuffix(word, ".npy") {
+		arrays, err := ndarray.ReadNPZ(word)
+		if err != nil {
+			return nil, err
+		}
+		return arrays[0].Array, nil
+	}
+	if n, err := strconv.ParseInt(word, 0, 64); err == nil {
+		return n, nil
+	}
+	if x, err := strconv.ParseFloat(word, 64); err == nil {
+		return x, nil
+	}
+	name, dims, isTensor := strings.Cut(strings.TrimSuffix(word, ")"), "(")
+	if !isTensor || !strings.HasSuffix(word, ")") {
+		return word, nil
+	}
+	dtype, err := ndarray.ParseDType(name)
+	if err != nil {
+		return nil, failure.New(failure.Config, "a text with parentheses is in single quotes", "%s: %w", word, err)
+	}
+	var shape []int64
+	for d := range strings.SplitSeq(dims, ",") {
+		if d == "" {
+			continue
+		}
+		n, err := strconv.ParseInt(d, 10, 64)
+		if err != nil {
+			return nil, failure.Errorf(failure.Config, "%s: %q is no dimension", word, d)
+		}
+		shape = append(shape, n)
+	}
+	a, err := ndarray.New(dtype, shape...)
+	if err != nil {
+		return nil, failure.Errorf(failure.Config, "%s: %w", word, err)
+	}
+	return a, nil
+}
