@@ -113,7 +113,7 @@ func (l *Lock) takeTurnAlone(ctx context.Context) error {
 
 // takeFiles waits for readers. l must have the turn.
 func (l *Lock) takeFiles(ctx context.Context) error {
-	who := fmt.Sprintf("process %d (%s)\n", os.Getpid(), filepath.Base(os.Args[0]))
+	who := fmt.Sprintf("%s%s)\n", holder(os.Getpid()), filepath.Base(os.Args[0]))
 	if err := plain(l.note()); err != nil {
 		return err
 	}
@@ -258,8 +258,11 @@ type LockedError struct {
 
 func (e *LockedError) Error() string {
 	who := Printable(e.Holder)
-	if who == "" {
+	switch {
+	case who == "":
 		who = "a reader, in another process or in this one"
+	case strings.HasPrefix(who, holder(os.Getpid())):
+		who = "another call of this process, which changes it"
 	}
 	return fmt.Sprintf("project %s is in use by %s", e.Dir, who)
 }
@@ -269,8 +272,14 @@ func (e *LockedError) FailureClass() failure.Class { return failure.Config }
 
 // NextStep returns how to go on.
 func (e *LockedError) NextStep() string {
+	if e.Holder == "" {
+		return "close it where this program has it open, wait for other programs, or choose another project folder"
+	}
 	return "wait until that has ended, or choose another project folder"
 }
+
+// holder returns the beginning of the note that a process leaves.
+func holder(pid int) string { return fmt.Sprintf("process %d (", pid) }
 
 // Printable returns a text from a folder that others may have written, quoted if it has control characters.
 func Printable(s string) string {
