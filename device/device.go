@@ -12,7 +12,6 @@ import (
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/desk"
 	"github.com/boardsmith/boardsmith/internal/ledger"
-	"github.com/boardsmith/boardsmith/rpc"
 )
 
 // A Device is one board on the desk, one emulator or one process of a kind of board. It is in use until Close. Only
@@ -20,7 +19,7 @@ import (
 type Device struct {
 	board      *boards.Board
 	desk       *Desk
-	clock      rpc.Clock        // that its timer was compared with; "": not yet, or there is none
+	verified   verifiedClock
 	emulator   string           // its path, after its version was checked
 	attachment *desk.Attachment // of a device that keeps its image; nil where the image is loaded when the link opens
 	ledger     *ledger.Ledger   // of a device that keeps its image

@@ -95,7 +95,7 @@ func (d *Device) verifyOpened(ctx context.Context, s *rpc.Session, i *image.Imag
 	if _, err := s.PriorFault(ctx); err != nil { // PriorFault logs the fault
 		return err
 	}
-	return d.verifyPlatform(ctx, s)
+	return d.verifyPlatform(ctx, s, i)
 }
 
 // Confirm checks again that the firmware of a session that Open returned is the image. It returns a *WrongImageError
@@ -147,7 +147,7 @@ func (d *Device) openStandaloneOnce(ctx context.Context, i *image.Image) (*stand
 		_, err = s.PriorFault(ctx)
 	}
 	if err == nil {
-		err = d.verifyTimer(ctx, s)
+		err = d.verifyTimer(ctx, s, i)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())

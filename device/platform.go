@@ -13,6 +13,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/standalone"
 	"github.com/boardsmith/boardsmith/rpc"
 )
@@ -104,8 +105,14 @@ func (e *ClockError) NextStep() string {
 		"false there"
 }
 
-// verifyPlatform compares the device with its board file.
-func (d *Device) verifyPlatform(ctx context.Context, s *rpc.Session) error {
+// A verifiedClock is the clock with which the timer of an image was compared; "": with none.
+type verifiedClock struct {
+	image string // digest
+	clock rpc.Clock
+}
+
+// verifyPlatform compares the device, which runs the image, with its board file.
+func (d *Device) verifyPlatform(ctx context.Context, s *rpc.Session, i *image.Image) error {
 	p, err := s.Platform(ctx)
 	if missing := new(rpc.NotFoundError); errors.As(err, &missing) {
 		d.desk.log().Debug("the firmware does not report its platform", "board", d.board.Name)
@@ -118,23 +125,24 @@ func (d *Device) verifyPlatform(ctx context.Context, s *rpc.Session) error {
 		return err
 	}
 	emulated := !d.board.KeepsHostTime() || p.Emulated != nil && *p.Emulated
-	err = d.verifyClock(ctx, s.Platform, emulated)
-	s.SetClock(d.clock)
+	err = d.verifyClock(ctx, i, s.Platform, emulated)
+	s.SetClock(d.verified.clock)
 	return err
 }
 
 // verifyTimer is verifyPlatform for standalone firmware, which reports its timer only.
-func (d *Device) verifyTimer(ctx context.Context, s *standalone.Session) error {
-	err := d.verifyClock(ctx, s.Timer, !d.board.KeepsHostTime())
-	s.SetClock(d.clock)
+func (d *Device) verifyTimer(ctx context.Context, s *standalone.Session, i *image.Image) error {
+	err := d.verifyClock(ctx, i, s.Timer, !d.board.KeepsHostTime())
+	s.SetClock(d.verified.clock)
 	return err
 }
 
-// verifyClock compares the timer's rate with another clock, once. query fetches the device's timer.
-func (d *Device) verifyClock(ctx context.Context, query queryPlatform, emulated bool) error {
-	if d.clock != "" {
+// verifyClock compares the rate of an image's timer with another clock, once. query fetches the device's timer.
+func (d *Device) verifyClock(ctx context.Context, i *image.Image, query queryPlatform, emulated bool) error {
+	if d.verified.clock != "" && d.verified.image == i.Digest {
 		return nil
 	}
+	d.verified = verifiedClock{image: i.Digest}
 	clock, most, least, measure := rpc.HostClock, clockTolerance, -clockTolerance, measureClock
 	if emulated {
 		_, each := d.board.InstructionClock()
@@ -153,14 +161,15 @@ func (d *Device) verifyClock(ctx context.Context, query queryPlatform, emulated 
 	if off := measured/float64(reported) - 1; off > most || off < least {
 		return &ClockError{d.board.Name, reported, measured, clock}
 	}
-	d.clock = clock
+	d.verified.clock = clock
 	return nil
 }
 
 const (
 	clockTolerance = 0.01
 	clockPrecision = 0.002 // of the measurement
-	clockReads     = 3     // of which the quickest counts
+	clockPause     = 5 * time.Second
+	clockReads     = 3 // of which the quickest counts
 	// by instructions, of which interrupts add some
 	countLeast = -0.001
 	countMost  = 0.005
@@ -199,31 +208,40 @@ type clockReading struct {
 	before, after time.Time
 }
 
-// measureClock reads the device's ticks twice, long enough apart that the time of a request does not matter. It
-// returns 0 for a device that does not report ticks.
+// measureClock compares a device's clock with this computer's. It returns 0 for a device that does not report ticks,
+// and behind a link that is too slow for a result. A busy computer gets several tries.
 func measureClock(ctx context.Context, query queryPlatform) (reported uint32, measured float64, err error) {
-	first, err := readClock(ctx, query)
-	if err != nil || first.hz == 0 {
-		return 0, 0, err
+	for range clockReads {
+		first, err := readClock(ctx, query)
+		if err != nil || first.hz == 0 {
+			return 0, 0, err
+		}
+		pause := max(time.Duration(float64(first.after.Sub(first.before))/clockPrecision), 20*time.Millisecond)
+		if err := sleep(ctx, min(pause, clockPause)); err != nil {
+			return 0, 0, err
+		}
+		last, err := readClock(ctx, query)
+		if err != nil {
+			return 0, 0, err
+		}
+		rate, uncertainty := rateOf(first, last)
+		off := math.Abs(rate/float64(first.hz) - 1)
+		if off > clockTolerance+uncertainty || max(off, uncertainty) <= clockTolerance {
+			return first.hz, rate, nil
+		}
+		if pause >= clockPause {
+			break
+		}
 	}
-	pause := time.Duration(float64(first.after.Sub(first.before)) / clockPrecision)
-	pause = min(max(pause, 20*time.Millisecond), 5*time.Second)
-	if err := sleep(ctx, pause); err != nil {
-		return 0, 0, err
-	}
-	last, err := readClock(ctx, query)
-	if err != nil {
-		return 0, 0, err
-	}
-	// A reading is assigned to the middle of its request, and so is off by at most half the request's time.
+	return 0, 0, nil
+}
+
+// rateOf returns the ticks per second between two readings. A reading is assigned to the middle of its request, and so
+// is off by at most half the request's time.
+func rateOf(first, last clockReading) (rate, uncertainty float64) {
 	elapsed := last.middle().Sub(first.middle()).Seconds()
-	measured = float64(last.ticks-first.ticks) / elapsed
-	uncertainty := (first.after.Sub(first.before) + last.after.Sub(last.before)).Seconds() / 2 / elapsed
-	off := math.Abs(measured/float64(first.hz) - 1)
-	if off > clockTolerance && off < clockTolerance+uncertainty {
-		measured = float64(first.hz) // the link was too slow for a more precise result
-	}
-	return first.hz, measured, nil
+	requests := first.after.Sub(first.before) + last.after.Sub(last.before)
+	return float64(last.ticks-first.ticks) / elapsed, requests.Seconds() / 2 / elapsed
 }
 
 func (c clockReading) middle() time.Time { return c.before.Add(c.after.Sub(c.before) / 2) }

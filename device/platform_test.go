@@ -2,11 +2,14 @@ package device
 
 import (
 	"context"
+	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
@@ -48,28 +51,35 @@ func (f *fakeClock) query(context.Context) (rpc.Platform, error) {
 }
 
 // TestMeasureClock: a clock that differs from its reported rate by more than the tolerance is measured as such, also
-// through a slow link.
+// through a slow link; there is no result if the link is too slow for one.
 func TestMeasureClock(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name  string
-		rate  float64
-		delay time.Duration
-		right bool
+		name    string
+		rate    float64
+		delay   time.Duration
+		decided bool
+		right   bool
 	}{
-		{"right", 1e6, 0, true},
-		{"fast", 1.03e6, 0, false},
-		{"slow", 0.97e6, 0, false},
-		{"right, slow link", 1e6, 2 * time.Millisecond, true},
-		{"fast, slow link", 1.05e6, 2 * time.Millisecond, false},
+		{"right", 1e6, 0, true, true},
+		{"fast", 1.03e6, 0, true, false},
+		{"slow", 0.97e6, 0, true, false},
+		{"right, slow link", 1e6, 2 * time.Millisecond, true, true},
+		{"fast, slow link", 1.05e6, 2 * time.Millisecond, true, false},
+		{"right, very slow link", 1e6, 200 * time.Millisecond, false, false},
+		{"fast, very slow link", 1.03e6, 200 * time.Millisecond, false, false},
+		{"wrong, very slow link", 2e6, 200 * time.Millisecond, true, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f := &fakeClock{1e6, c.rate, c.delay, time.Now()}
-			reported, got, err := measureClock(t.Context(), f.query)
-			off := got/float64(reported) - 1
-			if err != nil || reported != 1e6 || (off > -clockTolerance && off < clockTolerance) != c.right {
-				t.Errorf("measured %v, %v", got, err)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				f := &fakeClock{1e6, c.rate, c.delay, time.Now()}
+				reported, got, err := measureClock(t.Context(), f.query)
+				off := got/1e6 - 1
+				if err != nil || (reported == 1e6) != c.decided ||
+					c.decided && (off > -clockTolerance && off < clockTolerance) != c.right {
+					t.Errorf("measured %v of %v, %v", got, reported, err)
+				}
+			})
 		})
 	}
 	noTicks := func(context.Context) (rpc.Platform, error) { return rpc.Platform{}, nil }
@@ -82,4 +92,20 @@ func TestMeasureClock(t *testing.T) {
 	if _, _, err := measureClock(ctx, slow.query); failure.Of(err) != failure.Timeout {
 		t.Errorf("beyond the deadline: %v", err)
 	}
+}
+
+// TestClockOfAnotherImage: what one image has shown is not shown by another one on the same device.
+func TestClockOfAnotherImage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &Device{board: &boards.Board{Name: "b"}}
+		right, wrong := &fakeClock{1e6, 1e6, 0, time.Now()}, &fakeClock{1e6, 2e6, 0, time.Now()}
+		one, two := &image.Image{Digest: "1"}, &image.Image{Digest: "2"}
+		if err := d.verifyClock(t.Context(), one, right.query, false); err != nil || d.verified.clock != rpc.HostClock {
+			t.Errorf("%q, %v", d.verified.clock, err)
+		}
+		var differs *ClockError
+		if err := d.verifyClock(t.Context(), two, wrong.query, false); !errors.As(err, &differs) || d.verified.clock != "" {
+			t.Errorf("%q, %v", d.verified.clock, err)
+		}
+	})
 }

@@ -68,8 +68,9 @@ func isUnresponsive(err error) bool {
 	var worn *WearError
 	var other *flasher.ChipError
 	var shared *transport.SharedPortError
+	var handshake *transport.HandshakeError
 	if errors.As(err, &differs) || errors.As(err, &worn) || errors.As(err, &other) || errors.As(err, &shared) ||
-		isInUse(err) {
+		isInUse(err) || errors.As(err, &handshake) && handshake.Changed != "" {
 		return false
 	}
 	switch failure.Of(err) {

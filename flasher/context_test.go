@@ -118,7 +118,7 @@ func TestKeptOutput(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = p.Do(t.Context(), Job{Verify: []Segment{{0, []byte{1, 2, 3, 4}}}})
-	path, ok := strings.CutPrefix(failure.Next(err), "its whole output is in ")
+	path, ok := strings.CutPrefix(failure.Next(err), "its output is in ")
 	if output, _ := os.ReadFile(path); !ok || string(output) != "first line\nfailed to erase sector 3\n" {
 		t.Errorf("%v: %s: %q", err, failure.Next(err), output)
 	}

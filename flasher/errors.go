@@ -44,8 +44,8 @@ type ProgrammerError struct {
 	Next  string        // advice for this cause; "" if there is none
 	Err   error         // a *command.Error with the tool's output
 
-	// path of a file with all that the tool printed, which is deleted by a run after an hour or later; "" if Err's
-	// message has all
+	// path of a file with what the tool printed, of a long output its beginning and end; the next failure after an hour
+	// deletes it. "" if Err's message has all
 	Output string
 }
 
@@ -70,7 +70,7 @@ func (e *ProgrammerError) NextStep() string {
 		steps = append(steps, e.Next)
 	}
 	if e.Output != "" {
-		steps = append(steps, "its whole output is in "+e.Output)
+		steps = append(steps, "its output is in "+e.Output)
 	}
 	return strings.Join(steps, "; ")
 }

@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"time"
@@ -165,7 +164,7 @@ func (m *measurement) run(ctx context.Context) (err error) {
 	return m.call(ctx, "timing the operators", func(ctx context.Context) error {
 		times, err := graph.Debug(ctx, m.timing())
 		for _, t := range times {
-			cost := m.costOf(t.Samples, hz)
+			cost := m.costOf(e.Clock(), t.Samples, hz)
 			m.result.Operators = append(m.result.Operators, Operator{Node: t.Node, Function: t.Name, Median: cost.Median})
 		}
 		return err
@@ -245,72 +244,20 @@ func (m *measurement) time(ctx context.Context, e executor.Executor, hz uint32) 
 			return err
 		}
 	}
-	m.result.Cost = m.costOf(seconds, hz)
-	_, standalone := e.(executor.Meter)
-	if m.result.Cost.Unit != Seconds || !standalone && hz > 0 {
-		return nil // the session with an RPC server that reports its timer has compared it
-	}
-	return m.checkClock(ctx, e, hz)
+	m.result.Cost = m.costOf(e.Clock(), seconds, hz)
+	return nil
 }
 
-// costOf returns the cost of runs that took these seconds by the device's clock.
-func (m *measurement) costOf(seconds []float64, hz uint32) Cost {
-	b := m.project.Board()
-	unit, scale := Seconds, 1.0
-	switch {
-	case m.isEmulated():
-		_, each := b.InstructionClock()
-		unit, scale = Instructions, 1/each.Seconds()
-	case !b.KeepsHostTime():
-		unit = DeviceSeconds
+// costOf returns the cost of runs that took these seconds by the device's clock, which was compared with another one.
+func (m *measurement) costOf(clock rpc.Clock, seconds []float64, hz uint32) Cost {
+	switch clock {
+	case rpc.InstructionClock:
+		_, each := m.project.Board().InstructionClock()
+		return costOf(Instructions, 1/each.Seconds(), seconds, hz)
+	case rpc.HostClock:
+		return costOf(Seconds, 1, seconds, hz)
 	}
-	return costOf(unit, scale, seconds, hz)
-}
-
-const (
-	clockRun       = 500 * time.Millisecond // of the shorter of two measurements
-	clockTolerance = 0.02
-)
-
-// checkClock compares the device's clock with this computer's.
-func (m *measurement) checkClock(ctx context.Context, e executor.Executor, hz uint32) error {
-	if m.project.Board().Link.Kind == "process" {
-		return nil // it is this computer's clock
-	}
-	runs := 1 + int(clockRun.Seconds()/max(m.result.Cost.Median, 1e-6))
-	rate, err := clockRate(runs, func(number int) (seconds float64, err error) {
-		err = m.call(ctx, "comparing the clocks", func(ctx context.Context) error {
-			t, err := e.Time(ctx, rpc.TimeOptions{Number: number})
-			if err == nil {
-				seconds = t[0] * float64(number)
-			}
-			return err
-		})
-		return seconds, err
-	})
-	if err != nil || math.Abs(rate-1) <= clockTolerance {
-		return err
-	}
-	if hz == 0 {
-		return failure.New(failure.Config, "correct the port's clock setup, or the timer in the board file",
-			"board %s: by its clock, a second of this computer's takes %.4g s", m.project.Board().Name, rate)
-	}
-	return &device.ClockError{Board: m.project.Board().Name, Says: hz, Measured: rate * float64(hz)}
-}
-
-// clockRate returns the seconds by the device's clock in one second by this computer's. It times some runs and twice as
-// many, with run: the difference is without the time of requests on the link.
-func clockRate(runs int, run func(number int) (seconds float64, err error)) (float64, error) {
-	var device, host [2]float64
-	for i := range device {
-		start := time.Now()
-		var err error
-		if device[i], err = run(runs << i); err != nil {
-			return 0, err
-		}
-		host[i] = time.Since(start).Seconds()
-	}
-	return (device[1] - device[0]) / (host[1] - host[0]), nil
+	return costOf(DeviceSeconds, 1, seconds, hz)
 }
 
 // call runs f with the deadline of one call. Its error names the step.

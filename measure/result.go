@@ -53,7 +53,7 @@ type Result struct {
 const (
 	Seconds       = "s"            // by a clock that was compared with this computer's
 	Instructions  = "instructions" // of an emulated board
-	DeviceSeconds = "device-s"     // by a clock of the device that differs from this computer's, as its board file states
+	DeviceSeconds = "device-s"     // by the device's clock, which was compared with no other
 )
 
 // A Cost is a number of samples, in seconds or instructions.

@@ -18,7 +18,7 @@ import (
 type caller struct {
 	channel
 	names    map[uint32]string // of functions, by the part of the handle that a fault record holds
-	returned map[string]bool   // by name: functions of which a call succeeded
+	returned map[string]bool   // by name: functions of which a call succeeded since the last allocation
 	budget   time.Duration     // set by SetBudget or Options.Budget; 0: it follows each call's deadline
 	handles  map[string]uint64 // cached until a reset
 	grants   grants            // until a reset

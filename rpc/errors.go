@@ -14,7 +14,7 @@ import (
 // A DeviceError is an Exception: the device did not carry out the request. The session continues.
 type DeviceError struct {
 	Message string // the device's text; may be empty
-	Leaks   bool   // out of workspace memory, in a function of which an earlier call succeeded
+	Leaks   bool   // out of workspace memory, in a function that succeeded before with as much memory
 }
 
 func (e *DeviceError) Error() string {
@@ -23,7 +23,8 @@ func (e *DeviceError) Error() string {
 		return "device: error without a message"
 	case outOfWorkspace:
 		if e.Leaks {
-			return "device: " + e.Message + ", though an earlier call succeeded: a function does not free all that it allocates"
+			return "device: " + e.Message + ", though an earlier call succeeded with as much: a function does not free all " +
+				"that it allocates"
 		}
 	case executorExists:
 		return "device: " + e.Message + ": it already has an executor of an ahead-of-time model, and can have one at a time"

@@ -70,6 +70,7 @@ func TestLeakAdvice(t *testing.T) {
 	f := must[rpc.Function](t)(m.Function(t.Context(), "leak"))
 	call := func() error { _, err := f.Call(t.Context()); return err }
 	measure := func() error { _, err := m.Time(t.Context(), "leak", rpc.TimeOptions{}); return err }
+	allocate := func() error { _, err := s.Alloc(t.Context(), 16, 16); return err }
 	const free = "TVMBackendFreeWorkspace"
 	for n, c := range []struct {
 		left       int
@@ -81,6 +82,8 @@ func TestLeakAdvice(t *testing.T) {
 		{1, call, "", "", ""},
 		{0, call, failure.Fault, "does not free", free},
 		{0, measure, failure.Fault, "does not free", free},
+		{0, allocate, "", "", ""},
+		{0, call, failure.DoesNotFit, "out of workspace", "arena_kib"}, // there is less memory now
 	} {
 		left = c.left
 		err := c.call()

@@ -80,6 +80,7 @@ func (s *Session) forget() {
 	clear(s.loaded)
 	clear(s.objects)
 	clear(s.handles)
+	clear(s.returned)
 	s.grants, s.limits, s.unresolved, s.samples = grants{}, limits{}, false, 0
 }
 
@@ -148,6 +149,7 @@ func (s *Session) AcknowledgeDamage(ctx context.Context) error {
 func (s *Session) track(o object) {
 	s.created++
 	s.objects[o] = s.created
+	clear(s.returned) // functions have less memory now
 }
 
 // Close frees the session's objects on the device, newest first, and closes the transport. If the session is

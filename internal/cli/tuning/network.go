@@ -19,6 +19,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/cli/valuetext"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/tune"
 	"github.com/boardsmith/boardsmith/tune/search"
 )
@@ -114,7 +115,7 @@ func (t *Job) printFront(spec project.Spec, trials []search.NetworkTrial) error 
 	if err != nil {
 		return err
 	}
-	t.Printf("%-14s %12s %12s %10s  %s", "", costName(board), "flash bytes", "RAM bytes", "operator_flags")
+	t.Printf("%-14s %12s %12s %10s  %s", "", costName(trials[0]), "flash bytes", "RAM bytes", "operator_flags")
 	row := func(label string, n search.NetworkTrial) {
 		t.Printf("%-14s %12s %12d %10d  %s", label, cost(board, n), n.Flash, n.RAM, n.Flags)
 	}
@@ -145,17 +146,21 @@ func speedUp(first, best search.NetworkTrial) string {
 	return fmt.Sprintf("%.2f times as fast", first.Result.Time.Median/best.Result.Time.Median)
 }
 
-func costName(b *boards.Board) string {
-	if _, each := b.InstructionClock(); each > 0 {
+// costName returns what cost returns.
+func costName(n search.NetworkTrial) string {
+	switch n.Result.Platform.Clock {
+	case rpc.InstructionClock:
 		return "instructions"
+	case "":
+		return "unverified"
 	}
 	return "time"
 }
 
-// cost returns the time of an inference, or the number of instructions on an emulated board.
+// cost returns the time of an inference, or the number of instructions on a board whose timer counts them.
 func cost(b *boards.Board, n search.NetworkTrial) string {
 	s := n.Result.Time.Median
-	if _, each := b.InstructionClock(); each > 0 {
+	if _, each := b.InstructionClock(); each > 0 && n.Result.Platform.Clock == rpc.InstructionClock {
 		return fmt.Sprintf("%.0f", math.Round(s/each.Seconds()))
 	}
 	return valuetext.Seconds(s)
