@@ -19,7 +19,7 @@ var suspects = []byte{xon, xoff, '\n', '\r', framing.Escape}
 const (
 	xon, xoff = 0x11, 0x13
 
-	checkRounds = 5 // handshakes after which a suspect without a reply counts as changed: a lossy link loses some
+	checkRounds = 8 // handshakes after which a suspect without a reply counts as changed: a lossy link loses some
 	mostEchoes  = 3 // Inits of this side received; two sides that begin at once rarely choose equal nonces twice
 )
 
