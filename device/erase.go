@@ -31,7 +31,8 @@ func (d *Device) Erase(ctx context.Context) (FlashReport, error) {
 	if err := f.read(ctx); err != nil {
 		return f.report, err
 	}
-	return f.report, f.eraseDiffering(ctx)
+	err := f.eraseDiffering(ctx)
+	return f.report, err
 }
 
 // eraseDiffering erases the sectors that are not blank. The ledger is dirty meanwhile, as during flashing.

@@ -165,7 +165,8 @@ func (f *flashing) run(ctx context.Context) (FlashReport, error) {
 		}
 		switch decision.Action {
 		case flashplan.Nothing:
-			return f.report, f.complete(ctx, f.facts.ReadBack != nil || f.report.Erased > 0)
+			err := f.complete(ctx, f.facts.ReadBack != nil || f.report.Erased > 0)
+			return f.report, err
 		case flashplan.Read:
 			if err := f.read(ctx); err != nil && !f.power.cycle(ctx, err) {
 				return f.report, err
@@ -173,7 +174,8 @@ func (f *flashing) run(ctx context.Context) (FlashReport, error) {
 		case flashplan.Write:
 			err := f.write(ctx, f.facts.Image.Job(decision.Sectors))
 			if err == nil {
-				return f.report, f.complete(ctx, true)
+				err := f.complete(ctx, true)
+				return f.report, err
 			}
 			var differs *flasher.VerifyError
 			if attempt++; !errors.As(err, &differs) && !f.power.cycle(ctx, err) || attempt == flashAttempts {

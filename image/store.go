@@ -100,7 +100,8 @@ func storedLandmarks(c *cache.Cache, of cache.EntryInfo) (l firmware.Landmarks, 
 			if err != nil {
 				return l, err
 			}
-			return l, json.Unmarshal(data, &l)
+			err = json.Unmarshal(data, &l)
+			return l, err
 		}
 	}
 	return l, errors.New("the cache lacks its landmarks")

@@ -215,7 +215,10 @@ func (t *tracker) put(name, key string, port int, address string) error {
 }
 
 // pending lists the keys of this connection that were not handed out.
-func (t *tracker) pending() (all []string, err error) { return all, t.request(&all, codePending) }
+func (t *tracker) pending() (all []string, err error) {
+	err = t.request(&all, codePending)
+	return all, err
+}
 
 // request sends a message and decodes the reply into result; nil: the reply must be 0.
 func (t *tracker) request(result any, message ...any) error {

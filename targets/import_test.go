@@ -29,9 +29,8 @@ var mayImport = map[string][]string{
 		"internal/library", "internal/spelling",
 	},
 	"internal/cli": {
-		"tune", "tune/search", "tune/space", "tune/report", "serve", "measure", "project", "device", "rpc/fault", "boards",
-		"mlf",
-		"ndarray", "templates", "internal/boardsmithjson", "examples/samples", "examples/own-firmware", "failure",
+		"tune", "tune/search", "tune/space", "tune/report", "serve", "measure", "project", "device", "rpc", "rpc/fault",
+		"boards", "mlf", "ndarray", "templates", "internal/boardsmithjson", "examples/samples", "examples/own-firmware", "failure",
 		"internal/desk", "internal/gitfolder", "internal/ledger", "internal/files", "internal/boardfile",
 		"internal/tensorlist", "internal/spelling",
 	},
@@ -53,7 +52,7 @@ var mayImport = map[string][]string{
 	},
 	"validate": {
 		"project", "executor", "cmodel", "image", "rpc", "boards", "mlf", "ndarray", "failure", "internal/tensorlist",
-		"internal/spelling",
+		"internal/spelling", "internal/tolerance",
 	},
 	"internal/boardlab": {
 		"project", "device", "crt", "image", "rpc", "rpc/fault", "transport", "boards", "mlf", "ndarray",
@@ -67,12 +66,12 @@ var mayImport = map[string][]string{
 	"examples/tune-matmul": {"tune", "project", "device", "ndarray"}, // a program as users write them
 	"tune/search": {
 		"tune", "tune/space", "project", "executor", "device", "image", "rpc", "mlf", "ndarray", "failure",
-		"internal/timegate", "internal/files", "internal/tensorlist",
+		"internal/timegate", "internal/files", "internal/tensorlist", "internal/tolerance",
 	},
 	"tune": {
 		"serve", "project", "device", "image", "rpc", "rpc/fault", "transport", "boards", "mlf", "ndarray", "failure",
 		"internal/buildenv", "internal/toolwords", "internal/command", "internal/timegate", "internal/files",
-		"internal/boardfile", "internal/tensorlist", "internal/ramlink",
+		"internal/boardfile", "internal/tensorlist", "internal/ramlink", "internal/tolerance",
 	},
 	"serve":       {"rpc", "rpc/fault", "internal/tvmrpc", "ndarray", "failure", "internal/files"}, // TVM's RPC server
 	"tune/space":  {"ndarray", "failure", "internal/files"},
@@ -180,6 +179,7 @@ var mayImport = map[string][]string{
 	"internal/spdx":           {},
 	"internal/stackdepth":     {"internal/firmware"},
 	"internal/timegate":       {},
+	"internal/tolerance":      {"ndarray"},
 	"internal/toolwords":      {"failure"},
 	"internal/tvmrpc":         {"ndarray", "failure"},
 	"internal/virtualprobe":   {"transport", "failure", "internal/command", "internal/files"},

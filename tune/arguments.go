@@ -7,10 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"math"
 	"slices"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/tolerance"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
 )
@@ -219,15 +219,14 @@ func compareOutput(n int, a Arg, content []byte) error {
 	}
 	wrong, first, largest := 0, -1, 0.0
 	for i := range want.Len() {
-		w, g := want.Float(i), got.Float(i)
-		difference := math.Abs(w - g)
-		if difference <= a.AbsTol+a.RelTol*math.Abs(w) || math.IsNaN(w) && math.IsNaN(g) {
+		difference, ok := tolerance.Compare(&got, &want, i, a.AbsTol, a.RelTol)
+		if ok {
 			continue
 		}
 		if wrong++; first < 0 {
 			first = i
 		}
-		largest = max(largest, difference)
+		largest = max(largest, difference) // NaN, if one has no distance
 	}
 	switch {
 	case wrong == 0 && (a.AbsTol > 0 || a.RelTol > 0):

@@ -122,7 +122,8 @@ func (b *Board) Open(ctx context.Context) (*rpc.Session, error) {
 		case failure.Config, failure.ToolMissing: // a reset cannot help
 			return nil, err
 		}
-		return b.station.bench.session, b.restart(ctx, err)
+		err = b.restart(ctx, err)
+		return b.station.bench.session, err
 	}
 	_, err := b.station.bench.session.Windows(ctx)
 	var refused *rpc.DeviceError

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/tolerance"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 )
@@ -108,49 +109,6 @@ func (r Rule) Compare(got, want *ndarray.Array) error {
 	return nil
 }
 
-// near reports whether g is as near to w as the rule demands.
-func (r Rule) near(g, w float64) bool {
-	if math.IsNaN(g) || math.IsNaN(w) || math.IsInf(g, 0) || math.IsInf(w, 0) {
-		return g == w || math.IsNaN(g) && math.IsNaN(w)
-	}
-	return math.Abs(g-w) <= r.allowed(w)
-}
-
-// allowed returns how far an element may be from w.
-func (r Rule) allowed(w float64) float64 { return r.Abs + r.Rel*math.Abs(w) }
-
-// apart returns the distance of element i of two arrays of one type, NaN if it has none, and whether the rule allows
-// it. Integers are subtracted as integers: a float64 does not hold all of 64 bits.
-func (r Rule) apart(got, want *ndarray.Array, i int) (by float64, ok bool) {
-	if !isInteger(got.DType) {
-		g, w := got.Float(i), want.Float(i)
-		return math.Abs(g - w), r.near(g, w)
-	}
-	n := distance(got, want, i)
-	most := r.allowed(want.Float(i))
-	return float64(n), most >= 1<<64 || n <= uint64(most)
-}
-
-// isInteger reports whether the elements are integers of at most 64 bits.
-func isInteger(d ndarray.DType) bool { return d.Code <= ndarray.UInt && isNumber(d) }
-
-// distance returns the distance of element i of two arrays of integers, which 64 bits without a sign always hold.
-func distance(a, b *ndarray.Array, i int) uint64 {
-	x, y := a.Int(i), b.Int(i)
-	if larger(a.DType, y, x) {
-		x, y = y, x
-	}
-	return uint64(x) - uint64(y)
-}
-
-// larger compares two elements of a type of integers, as Array.Int returns them.
-func larger(d ndarray.DType, x, y int64) bool {
-	if d.Code == ndarray.UInt {
-		return uint64(x) > uint64(y)
-	}
-	return x > y
-}
-
 // A difference is the worst element of an output.
 type difference struct {
 	element int
@@ -171,7 +129,7 @@ func (r Rule) compare(got, want *ndarray.Array) (worst difference, far float64, 
 		if same {
 			continue
 		}
-		by, near := r.apart(got, want, i)
+		by, near := tolerance.Compare(got, want, i, r.Abs, r.Rel)
 		far = max(far, by) // a NaN stays
 		if !exact && near {
 			continue

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/tolerance"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 )
@@ -120,7 +121,7 @@ func labelsOf(a *ndarray.Array) ([]int64, error) {
 	if err := a.Check(); err != nil {
 		return nil, err
 	}
-	if !isInteger(a.DType) || a.DType.Bits == 1 || longAxes(a.Shape) > 1 {
+	if !tolerance.IsInteger(a.DType) || a.DType.Bits == 1 || longAxes(a.Shape) > 1 {
 		return nil, fmt.Errorf("labels are integers on one axis, not %v %s", a.DType, ndarray.ShapeString(a.Shape))
 	}
 	if a.Len() > maxSamples {
@@ -215,14 +216,14 @@ func (s *Set) checkRule(r Rule) error {
 
 // argMax returns the position of the first largest element; ok is false if an element is not a number.
 func argMax(a *ndarray.Array) (best int64, ok bool) {
-	integer := isInteger(a.DType)
+	integer := tolerance.IsInteger(a.DType)
 	for i := range a.Len() {
 		v := a.Float(i)
 		if math.IsNaN(v) {
 			return -1, false
 		}
 		b := int(best)
-		if integer && larger(a.DType, a.Int(i), a.Int(b)) || !integer && v > a.Float(b) {
+		if integer && tolerance.Larger(a.DType, a.Int(i), a.Int(b)) || !integer && v > a.Float(b) {
 			best = int64(i)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"path"
 	"regexp"
 	"slices"
@@ -18,6 +19,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/tensorlist"
 	"github.com/boardsmith/boardsmith/internal/timegate"
+	"github.com/boardsmith/boardsmith/internal/tolerance"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
@@ -328,13 +330,13 @@ func (s *networkSearch) compareWant(outputs []*ndarray.Array) error {
 				ndarray.ShapeString(got.Shape), want.DType, ndarray.ShapeString(want.Shape))
 		}
 		for k := range got.Len() {
-			g, w := got.Float(k), want.Float(k)
 			limit := 0.0
 			if want.DType.Code == ndarray.Float {
-				limit = 1e-5 * max(1, max(w, -w))
+				limit = 1e-5 * max(1, math.Abs(want.Float(k)))
 			}
-			if !(max(g-w, w-g) <= limit) {
-				return failure.Errorf(failure.WrongAnswer, "output %d: element %d is %v, expected %v", i, k, g, w)
+			if _, ok := tolerance.Compare(got, want, k, limit, 0); !ok {
+				return failure.Errorf(failure.WrongAnswer, "output %d: element %d is %v, expected %v", i, k, got.Float(k),
+					want.Float(k))
 			}
 		}
 	}

@@ -117,10 +117,12 @@ func TestWould(t *testing.T) {
 // nothing if the target does not read it. What other programs set resembles none.
 func TestNames(t *testing.T) {
 	for _, c := range []struct{ step, environ, env, want, note string }{
-		{"build", "MODLE=a.tar", "", `MODLE=a.tar: no variable of build, which reads MODEL`, ""},
+		{"build", "MODLE=a.tar", "", `MODLE is no variable of build, which reads MODEL`, ""},
 		{"build", "MODLE=a.tar", "MODEL", "", "boardsmith: note: MODLE resembles MODEL, and has no effect\n"},
 		{"measure", "MODELS=a.tar", "", "which reads MODEL", ""},
-		{"build", "board=host", "", "which reads BOARD", ""},
+		{"build", "board=host", "", "", "boardsmith: note: board resembles BOARD, and has no effect\n"},
+		{"build", "MODEM=/dev/ttyS0", "", "", "boardsmith: note: MODEM resembles MODEL, and has no effect\n"},
+		{"flash", "TARGETS=all", "", "", "boardsmith: note: TARGETS resembles TARGET, and has no effect\n"},
 		{"tune", "PROPSER=grid", "", "which reads PROPOSER", ""},
 		{"build", "PROPSER=grid", "", "", ""},
 		{"boards", "MODLE=a.tar", "", "", ""},

@@ -106,8 +106,8 @@ func Reads(target, variable string) bool {
 }
 
 // checkNames looks for variables of the environment whose names resemble that of one that the running
-// target reads. It returns an error if that one is not set: what was meant for it would have no effect. Otherwise it
-// prints a note, because the environment has other programs' variables, too.
+// target reads. It returns an error for a typing error in place of one that is not set: it would have no effect.
+// Otherwise it prints a note, because the environment has other programs' variables, too.
 func (c *Console) checkNames() error {
 	if c.environ == nil {
 		return nil
@@ -120,15 +120,31 @@ func (c *Console) checkNames() error {
 		for _, known := range slices.Sorted(maps.Keys(readers)) {
 			switch {
 			case !resembles(name, known) || !Reads(c.step, known):
-			case c.Env(known) == "":
+			case c.Env(known) == "" && isTypo(name, known):
 				return failure.New(failure.Config, "did you mean "+known+"? Otherwise unset "+name,
-					"%s=%s: no variable of %s, which reads %s", name, value, c.step, known)
+					"%s is no variable of %s, which reads %s", name, c.step, known)
 			default:
 				c.Notef("note: %s resembles %s, and has no effect", name, known)
 			}
 		}
 	}
 	return nil
+}
+
+// isTypo reports whether a name that resembles a known one is hardly another program's: it lacks a letter, has two in
+// the other order, or is the plural of what takes a list.
+func isTypo(name, known string) bool {
+	plural := known + "S"
+	switch {
+	case name != strings.ToUpper(name):
+		return false
+	case len(name) == len(known):
+		a, b := []byte(name), []byte(known)
+		slices.Sort(a)
+		slices.Sort(b)
+		return slices.Equal(a, b)
+	}
+	return len(name) < len(known) || name == plural && (known == "MODEL" || known == "BOARD")
 }
 
 // resembles reports whether a name differs from a known one by the case of letters, or by one letter that is missing,
