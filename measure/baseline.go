@@ -3,6 +3,7 @@
 package measure
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -38,14 +39,25 @@ func ReadBaseline(path string) (*Baseline, error) {
 	}
 	defer f.Close()
 	b := &Baseline{}
-	decoder := json.NewDecoder(io.LimitReader(f, maxBaseline))
+	const next = "restore it, or remove it and measure once more"
+	data, err := io.ReadAll(io.LimitReader(f, maxBaseline+1))
+	switch {
+	case err != nil:
+		return nil, failure.New(failure.Config, next, "%w", err)
+	case len(data) > maxBaseline:
+		return nil, failure.New(failure.Config, next, "%s is longer than %d bytes", path, maxBaseline)
+	}
+	var newer struct{ Format int }
+	if err := json.Unmarshal(data, &newer); err != nil {
+		return nil, failure.New(failure.Config, next, "%s: %w", path, err)
+	}
+	if newer.Format != baselineFormat {
+		return nil, failure.New(failure.Config, next, "%s: format %d is not %d", path, newer.Format, baselineFormat)
+	}
+	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(b); err != nil {
-		return nil, failure.New(failure.Config, "measure once more to replace it", "%s: %w", path, err)
-	}
-	if b.Format != baselineFormat {
-		return nil, failure.New(failure.Config, "measure once more to replace it", "%s: format %d is not %d", path, b.Format,
-			baselineFormat)
+		return nil, failure.New(failure.Config, next, "%s: %w", path, err)
 	}
 	for i, r := range b.Results {
 		if r == nil || b.Find(r) != r {
@@ -58,7 +70,7 @@ func ReadBaseline(path string) (*Baseline, error) {
 
 // Write writes the baseline to a file, atomically. Equal baselines give equal bytes.
 func (b *Baseline) Write(path string) error {
-	data, err := json.MarshalIndent(b, "", " ")
+	data, err := json.MarshalIndent(Baseline{baselineFormat, b.Results}, "", " ")
 	if err != nil {
 		return err
 	}
@@ -69,11 +81,11 @@ func (b *Baseline) Write(path string) error {
 }
 
 // Update adds results, in place of earlier ones of the same model on the same board. It leaves out their Outputs, which
-// are compared with expected ones only, and results with a Failure.
+// are compared with expected ones only, results with a Failure, and those with wrong outputs.
 func (b *Baseline) Update(results []*Result) {
 	b.Format = baselineFormat
 	for _, r := range results {
-		if r.Failure != nil {
+		if r.Failure != nil || r.Err() != nil {
 			continue
 		}
 		b.Results = slices.DeleteFunc(b.Results, func(old *Result) bool { return old.Key() == r.Key() })

@@ -28,13 +28,13 @@ type Result struct {
 	ModelSHA256 string     `json:"model_sha256,omitempty"` // of the archive's uncompressed tar
 	BuildID     string     `json:"build_id,omitempty"`
 	Toolchain   string     `json:"toolchain,omitempty"` // costs can be compared if it is equal
-	Cost        Cost       `json:"cost"`                // of an inference
+	Cost        Cost       `json:"cost,omitzero"`       // of an inference
 	Operators   []Operator `json:"operators,omitempty"` // of a graph, with an RPC server
 
 	// Flash is the bytes of the region that holds the code, of a process its code, constants and initial values. RAM is
 	// that of variables, and the arena's part that the model takes, without stacks.
-	Flash int64  `json:"flash"`
-	RAM   int64  `json:"ram"`
+	Flash int64  `json:"flash,omitempty"`
+	RAM   int64  `json:"ram,omitempty"`
 	Parts []Part `json:"parts,omitempty"` // their sums are Flash and RAM
 
 	Stack     int64    `json:"stack,omitempty"`      // bytes, computed; 0: unknown

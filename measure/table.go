@@ -104,7 +104,10 @@ func WriteCSV(w io.Writer, results []*Result) error {
 			rows = append(rows, []string{board, model, r.App, "", "", "", "", "", "", "", "", "", "", "", r.Failure.Class})
 			continue
 		}
-		compared, equal, joules := "", "", ""
+		compared, equal, joules, stack := "", "", "", ""
+		if r.Stack > 0 {
+			stack = strconv.FormatInt(r.Stack, 10)
+		}
 		if o := r.Outputs; o != nil && o.Compared() {
 			compared, equal = strconv.Itoa(o.Samples), strconv.Itoa(o.Equal)
 		}
@@ -114,7 +117,7 @@ func WriteCSV(w io.Writer, results []*Result) error {
 		k := r.Cost
 		rows = append(rows, []string{
 			board, model, r.App, k.Unit, number(k.Median), number(k.Low), number(k.High), strconv.Itoa(k.Samples),
-			strconv.FormatInt(r.Flash, 10), strconv.FormatInt(r.RAM, 10), strconv.FormatInt(r.Stack, 10), compared, equal,
+			strconv.FormatInt(r.Flash, 10), strconv.FormatInt(r.RAM, 10), stack, compared, equal,
 			joules, "",
 		})
 	}

@@ -30,8 +30,8 @@ var mayImport = map[string][]string{
 	},
 	"internal/cli": {
 		"tune", "tune/search", "tune/space", "tune/report", "serve", "measure", "project", "device", "rpc", "rpc/fault",
-		"boards", "mlf", "ndarray", "templates", "internal/boardsmithjson", "examples/samples", "examples/own-firmware", "failure",
-		"internal/desk", "internal/gitfolder", "internal/ledger", "internal/files", "internal/boardfile",
+		"boards", "mlf", "ndarray", "templates", "internal/boardsmithjson", "examples/samples", "examples/own-firmware",
+		"failure", "internal/desk", "internal/gitfolder", "internal/ledger", "internal/files", "internal/boardfile",
 		"internal/tensorlist", "internal/spelling",
 	},
 

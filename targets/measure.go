@@ -91,7 +91,7 @@ func measureAll(ctx context.Context, c *console.Console) error {
 		for i := range s.models {
 			err := s.measure(ctx, board, i)
 			if ctx.Err() != nil {
-				return err
+				return failure.Stopped(ctx, "measure: %w", err)
 			}
 			if failed == nil {
 				failed = err
@@ -116,6 +116,15 @@ func readSurvey(c *console.Console) (s *survey, err error) {
 	s = &survey{
 		Console: c, boards: list("BOARD"), models: list("MODEL"), inputs: list("INPUT"), expected: list("EXPECT"),
 		baselineFile: c.Env("BASELINE"), output: c.Env("OUTPUT"), csv: c.Env("CSV"),
+	}
+	for _, list := range []struct {
+		name  string
+		items []string
+		key   func(string) string
+	}{{"BOARD", s.boards, strings.TrimSpace}, {"MODEL", s.models, inputs.ArchiveName}} {
+		if err := checkList(list.name, list.items, list.key); err != nil {
+			return nil, err
+		}
 	}
 	if len(s.boards)*len(s.models) > 1 {
 		for _, name := range []string{"PROJECT", "DEVICE", "CURRENT", "LABELS"} {
@@ -152,6 +161,23 @@ func readSurvey(c *console.Console) (s *survey, err error) {
 		return nil, failure.Errorf(failure.Config, "OUTPUT=%s: a page of a measurement ends in .html or .md", s.output)
 	}
 	return s, s.readBaseline()
+}
+
+// checkList returns an error for an empty item of several, and for two with one key, which results would share.
+func checkList(name string, items []string, key func(string) string) error {
+	seen := map[string]string{}
+	for _, item := range items {
+		if len(items) > 1 && strings.TrimSpace(item) == "" {
+			return failure.New(failure.Config, "separate them by single commas", "%s has an empty name", name)
+		}
+		k := key(item)
+		if other, ok := seen[k]; ok {
+			return failure.New(failure.Config, "leave one out, or rename it: results are told apart by this name",
+				"%s: %s and %s are both %s", name, other, item, k)
+		}
+		seen[k] = item
+	}
+	return nil
 }
 
 // readBaseline reads BASELINE, which UPDATE=1 need not find.
@@ -357,15 +383,8 @@ func (s *survey) compare() (exceeded error) {
 	return exceeded
 }
 
-// write writes the files that the user named.
+// write writes the files that the user named, the baseline last: the others compare with the earlier one.
 func (s *survey) write() error {
-	if s.Env.On("UPDATE") {
-		s.baseline.Update(s.results)
-		if err := s.baseline.Write(s.baselineFile); err != nil {
-			return fmt.Errorf("BASELINE: %w", err)
-		}
-		s.Printf("wrote %s", s.baselineFile)
-	}
 	for _, x := range []struct {
 		variable, path string
 		to             func(io.Writer) error
@@ -384,6 +403,13 @@ func (s *survey) write() error {
 			return failure.New(failure.Config, "choose a file that can be written", "%s: %w", x.variable, err)
 		}
 		s.Printf("wrote %s", x.path)
+	}
+	if s.Env.On("UPDATE") {
+		s.baseline.Update(s.results)
+		if err := s.baseline.Write(s.baselineFile); err != nil {
+			return fmt.Errorf("BASELINE: %w", err)
+		}
+		s.Printf("wrote %s", s.baselineFile)
 	}
 	return nil
 }

@@ -5,7 +5,7 @@
 # counts the instructions of the other in QEMU; then both with a list of signatures (boardsmith/boardsmith.h), and the
 # first with the AOT executor, which the metadata of a model bring in (tvm/runtime/metadata_types.h). Prints each
 # figure with its limit in `ceilings`, the budget, and the figure of TVM 0.14's runtime. Fails if a figure exceeds its
-# limit in `ceilings`. The budgets are those of the compiler named there: with another one, each may be exceeded by 1 %.
+# limit in `ceilings`. The budgets are those of the compiler named there: with another one, a quarter more is allowed.
 #
 #   sh measure.sh BUILD     BUILD: the folder for build results
 set -eu
@@ -142,7 +142,7 @@ awk -v parts="$build/parts" -v compiler="$($cc -dumpversion)" '
       k = order[i]
       format = (k ~ /copy_/) ? "%-24s %9.2f %9.2f %9.1f %9s%s\n" : "%-24s %9d %9d %9d %9s%s\n"
       other = compiler != ceiling["compiler"]
-      if (other) ceiling[k] = budget[k] * 1.01
+      if (other) ceiling[k] = budget[k] * 1.25
       if (!(k in figure) || !(k in ceiling)) {
         printf "measure: error: no figure or ceiling for %s\n", k
         failed = 1

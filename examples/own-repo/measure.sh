@@ -1,6 +1,7 @@
 #!/bin/sh
 # Measures the model on the emulated chip. With BASE, a commit, it measures there first and compares: measure.md is the
-# table of both, measure.csv that of this commit. Ends with code 4 if something has grown by more than LIMITS allows.
+# table of both, measure.csv that of this commit. Ends with code 4 if something has grown by more than LIMITS allows. A
+# base that cannot be measured, such as one without the model, is reported and compared with nothing.
 set -e
 mage=${MAGE:-go tool mage}
 export BOARD=desk_chip MODEL=models/sine.aot_packed.tar
@@ -9,10 +10,10 @@ if [ -n "$BASE" ]; then
 	folder=$(git rev-parse --show-prefix) # of this example in its repository
 	tree=$(mktemp -d)
 	git worktree add --detach "$tree" "$BASE"
-	rm -f base.json
+	trap 'git worktree remove --force "$tree"' EXIT
+	rm -f base.json measure.md measure.csv
 	here=$PWD
-	(cd "$tree/$folder" && BASELINE=$here/base.json UPDATE=1 $mage measure)
-	git worktree remove --force "$tree"
-	export BASELINE=base.json
+	(cd "$tree/$folder" && BASELINE=$here/base.json UPDATE=1 $mage measure) || echo "the base has failed" >&2
+	[ ! -e base.json ] || export BASELINE=base.json
 fi
-OUTPUT=measure.md CSV=measure.csv exec $mage measure
+OUTPUT=measure.md CSV=measure.csv $mage measure
