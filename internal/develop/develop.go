@@ -14,15 +14,15 @@ import (
 	"github.com/boardsmith/boardsmith/internal/cli/console"
 )
 
-// Test runs all checks: lint, Go and C tests, the examples; about 20 minutes on two cores.
+// Test runs the Go and C tests and the examples; about 10 minutes on two cores.
 func Test(ctx context.Context) error { return do(ctx, "test", (*repository).test) }
 
 // TEST contains the longer tests. Its name is in capitals because a package cannot have both a function and a type with
 // the name Test; mage shows and accepts them as test:full, test:soak and test:debian.
 type TEST mg.Namespace
 
-// Full runs the tests with six times as many cases, then every fuzz target for FUZZTIME, other releases of Debian, and
-// benchmarks; writes build/report.
+// Full runs the tests with six times as many cases, then lint, every fuzz target for FUZZTIME, other releases of
+// Debian, and benchmarks; writes build/report.
 func (TEST) Full(ctx context.Context) error { return do(ctx, "test:full", (*repository).testFull) }
 
 // Soak runs all tests with all cases, and every fuzz target for FUZZTIME; it has no limit.
@@ -33,7 +33,7 @@ func (TEST) Debian(ctx context.Context) error {
 	return do(ctx, "test:debian", (*repository).testDebian)
 }
 
-// Lint checks the sources: vet, staticcheck, deadcode, gofumpt, cppcheck with MISRA, clang-format.
+// Lint checks the sources: vet for three systems, staticcheck, deadcode, gofumpt, cppcheck, clang-format.
 func Lint(ctx context.Context) error { return do(ctx, "lint", (*repository).lint) }
 
 // Bench measures speed and prints it next to its goals.

@@ -4,7 +4,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -111,24 +110,5 @@ func TestLayout(t *testing.T) {
 		if (err != nil) != c.fails || !strings.Contains(string(out), c.want) {
 			t.Errorf("%s: %v\n%s", c.name, err, out)
 		}
-	}
-}
-
-// A brief lint runs all checks of a whole one but those of other systems, and cppcheck without MISRA's rules.
-func TestBriefLint(t *testing.T) {
-	r, _ := quietRepository()
-	names := func(brief bool) (all []string) {
-		for _, c := range r.lintChecks(brief) {
-			all = append(all, c.name)
-		}
-		return all
-	}
-	brief, whole := names(true), names(false)
-	if want := []string{"cppcheck", "vet"}; !slices.Equal(brief[:2], want) {
-		t.Errorf("a brief lint begins with %q, want %q", brief[:2], want)
-	}
-	want := []string{"cppcheck and MISRA", "vet for linux", "vet for windows", "vet for darwin"}
-	if !slices.Equal(whole[:len(want)], want) || !slices.Equal(whole[len(want):], brief[2:]) {
-		t.Errorf("a whole lint checks %q, a brief one %q", whole, brief)
 	}
 }

@@ -1,4 +1,4 @@
-// This file runs all tests: lint, the Go tests, the C tests, and at higher levels those that take longer.
+// This file runs all tests: the Go tests, the C tests, and at higher levels lint and those that take longer.
 
 package develop
 
@@ -95,7 +95,6 @@ func (r *repository) testAll(ctx context.Context, t *tally, level string) error 
 	defer func() { _ = os.RemoveAll(runtimes) }()
 	env := []string{"SEED=" + seed, drawn.Variable + "=" + level, testcache.Variable + "=" + runtimes}
 	steps := []func(context.Context, *tally) error{
-		func(ctx context.Context, t *tally) error { return r.runChecks(ctx, r.lintChecks(level == ""), t) },
 		func(ctx context.Context, t *tally) error {
 			return r.goTests(ctx, t, level, env, "-count=1", "-vet=off", each, // lint runs vet
 				// one more package at a time than there are processors: tests wait for emulators and probes
@@ -106,6 +105,7 @@ func (r *repository) testAll(ctx context.Context, t *tally, level string) error 
 	}
 	if level != "" {
 		steps = append(steps,
+			func(ctx context.Context, t *tally) error { return r.runChecks(ctx, append(r.lintChecks(), misra), t) },
 			func(ctx context.Context, t *tally) error { return r.fuzz(ctx, t, fuzzTimes[level]) },
 			r.windowsTests, r.briefDebians)
 	}
