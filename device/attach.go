@@ -48,6 +48,11 @@ func (d *Device) attach(ctx context.Context, programmer, which string) (err erro
 	if d.ledger, err = d.desk.ledger(); err != nil {
 		return err
 	}
+	defer func() {
+		if err != nil {
+			_ = d.release() // err is more important
+		}
+	}()
 	a, err := d.find(ctx, programmer, which)
 	if err != nil {
 		return err
@@ -74,6 +79,9 @@ func (d *Device) find(ctx context.Context, programmer, which string) (*desk.Atta
 	}
 	chip, err := d.desk.StartEmulated(ctx, d.board)
 	if err != nil {
+		return nil, err
+	}
+	if d.held, err = d.desk.holdEmulated(ctx, d.board); err != nil {
 		return nil, err
 	}
 	probe := flasher.Probe{Serial: chip.Probe, Emulated: &chip.Server}

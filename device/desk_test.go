@@ -426,6 +426,27 @@ func TestConcurrentFlashesExclude(t *testing.T) {
 	d.mustFlash(images[1])
 }
 
+// TestAttachedChipRuns: from Attach to Close an emulated chip has a client, without which it ends by itself.
+func TestAttachedChipRuns(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, "microbit", "openocd")
+	clients := func() int64 {
+		a, err := virtualprobe.Ask(t.Context(), device.EmulatedDir(d.state, d.board), virtualprobe.Request{Do: "status"})
+		must(t, err)
+		return a.Clients
+	}
+	dev := d.attach()
+	if n := clients(); n != 1 {
+		t.Errorf("%d clients while a device is attached", n)
+	}
+	must(t, dev.Close())
+	for deadline := time.Now().Add(time.Minute); clients() != 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("a client after Close")
+		}
+	}
+}
+
 func trailingOnes(v byte) (n int) {
 	for v&1 == 1 {
 		v >>= 1

@@ -6,6 +6,7 @@ package device
 
 import (
 	"context"
+	"io"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
@@ -24,6 +25,7 @@ type Device struct {
 	attachment *desk.Attachment // of a device that keeps its image; nil where the image is loaded when the link opens
 	ledger     *ledger.Ledger   // of a device that keeps its image
 	chip       string           // the expected chip's id, from desk.json or the last flash; "" if unknown
+	held       io.Closer        // of an emulated chip, which runs while it is held; nil: it has none
 	closed     bool
 }
 
@@ -38,7 +40,16 @@ func (d *Device) Close() error {
 	if d.attachment != nil {
 		d.attachment.Close()
 	}
-	return nil
+	return d.release()
+}
+
+// release lets the emulated chip end.
+func (d *Device) release() (err error) {
+	if d.held != nil {
+		err = d.held.Close()
+		d.held = nil
+	}
+	return err
 }
 
 // accept returns an error for an image of another board, and for a closed device. If a later build replaced the

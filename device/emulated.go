@@ -4,6 +4,7 @@ package device
 
 import (
 	"context"
+	"io"
 	"path/filepath"
 	"time"
 
@@ -49,6 +50,19 @@ func (k *Desk) StartEmulated(ctx context.Context, b *boards.Board) (EmulatedStat
 			"emulated board %s: %w", b.Name, err)
 	}
 	return state, err
+}
+
+// holdEmulated keeps the board's emulated chip, which runs, from ending. Errors: as of StartEmulated.
+func (k *Desk) holdEmulated(ctx context.Context, b *boards.Board) (io.Closer, error) {
+	probes, folder, err := k.probesFor(b)
+	if err != nil {
+		return nil, err
+	}
+	held, err := probes.Hold(ctx, folder)
+	if err != nil && ctx.Err() == nil {
+		err = failure.Errorf(failure.ProbeMissing, "emulated board %s: %w", b.Name, err)
+	}
+	return held, err
 }
 
 // StopEmulated ends the board's emulated chip; its flash is kept. Errors: as of StartEmulated.

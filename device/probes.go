@@ -5,6 +5,7 @@ package device
 
 import (
 	"context"
+	"io"
 
 	"github.com/boardsmith/boardsmith/flasher"
 )
@@ -16,9 +17,12 @@ import (
 type Probes interface {
 	// Start starts the chip unless it runs, and creates the folder if necessary. model is the chip's name in the
 	// board file. The chip continues after this process has ended. find returns the path of a program that Start
-	// needs; if nil, Start finds it itself. Errors: find's; *MissingToolError; others have no class.
+	// needs; if nil, Start finds it itself. A chip without clients ends after a minute. Errors: find's;
+	// *MissingToolError; others have no class.
 	Start(ctx context.Context, folder, model string, find func(program string) (path string, err error)) (EmulatedState,
 		error)
+	// Hold keeps a running chip from ending by itself until the Closer is closed, or this process ends.
+	Hold(ctx context.Context, folder string) (io.Closer, error)
 	// State returns the chip's state. If the chip does not run, or does not respond before ctx ends, the state
 	// has only its probe's serial.
 	State(ctx context.Context, folder string) (EmulatedState, error)

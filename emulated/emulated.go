@@ -8,6 +8,7 @@ package emulated
 
 import (
 	"context"
+	"io"
 
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
@@ -41,6 +42,11 @@ func (probes) Start(ctx context.Context, folder, model string,
 	}
 	up, err := virtualprobe.Up(ctx, keeper, folder, model)
 	return stateOf(up, err)
+}
+
+// Hold implements device.Probes.
+func (probes) Hold(ctx context.Context, folder string) (io.Closer, error) {
+	return virtualprobe.Hold(ctx, folder)
 }
 
 // State implements device.Probes.

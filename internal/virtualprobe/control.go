@@ -31,6 +31,11 @@ func (k *keeper) control(l net.Listener) {
 		if err := json.NewDecoder(io.LimitReader(conn, maxRequest)).Decode(&q); err == nil {
 			_ = json.NewEncoder(conn).Encode(k.obey(q)) // a client that has disconnected needs no answer
 		}
+		if q.Do == "hold" {
+			k.clients.Add(1)
+			go k.hold(conn)
+			continue
+		}
 		conn.Close()
 		k.left()
 		if q.Do == "down" {
@@ -40,9 +45,18 @@ func (k *keeper) control(l net.Listener) {
 	}
 }
 
+// hold waits until the other end of a client's connection closes, which the end of a process does too.
+func (k *keeper) hold(conn net.Conn) {
+	defer conn.Close()
+	defer k.leave()
+	_ = conn.SetDeadline(time.Time{})
+	_, _ = io.Copy(io.Discard, conn) // ends with the connection
+}
+
 // orders are the requests that a keeper executes.
 var orders = map[string]func(*keeper, Request) error{
 	"status": func(*keeper, Request) error { return nil },
+	"hold":   func(*keeper, Request) error { return nil },
 	"down":   func(*keeper, Request) error { return nil },
 	"save":   func(k *keeper, _ Request) error { return k.save() },
 	"erase":  func(k *keeper, _ Request) error { return k.chip.Erase() },
@@ -62,10 +76,12 @@ func (k *keeper) obey(q Request) Answer {
 		return Answer{Error: fmt.Sprintf("a keeper cannot %q; it can: %v", q.Do, slices.Sorted(maps.Keys(orders)))}
 	}
 	err := do(k, q)
-	if err == nil && q.Do != "status" { // status requests may be frequent
+	if err == nil && q.Do != "status" && q.Do != "hold" { // status requests may be frequent
 		err = k.save()
 	}
-	a := Answer{State: k.now(), Address: k.address, Busy: k.chip.busy(), Transfers: k.chip.Transfers()}
+	a := Answer{
+		State: k.now(), Address: k.address, Busy: k.chip.busy(), Clients: k.clients.Load(), Transfers: k.chip.Transfers(),
+	}
 	if err != nil {
 		a.Error = err.Error()
 	}

@@ -87,7 +87,7 @@ type Address struct {
 
 // A Request is a line to the keeper's control socket.
 type Request struct {
-	Do     string  `json:"do"` // status, erase, swap, down, save, faults
+	Do     string  `json:"do"` // status, hold, erase, swap, down, save, faults
 	Faults *Faults `json:"faults,omitempty"`
 }
 
@@ -111,7 +111,8 @@ type Answer struct {
 	Error   string  `json:"error,omitempty"`
 	State   State   `json:"state"`
 	Address Address `json:"address"`
-	Busy    bool    `json:"busy"` // a client has the probe
+	Busy    bool    `json:"busy"`    // a client has the probe
+	Clients int64   `json:"clients"` // of the probe and the UART, and those that hold the chip
 	// transfers of the debug port since the keeper started or since the last faults request
 	Transfers int64 `json:"transfers"`
 }
@@ -285,25 +286,45 @@ func askFor(ctx context.Context, dir string, q Request, within time.Duration) (A
 }
 
 func ask(ctx context.Context, dir string, q Request) (Answer, error) {
-	var d net.Dialer
-	conn, err := dialShort(ctx, &d, filepath.Join(dir, controlName))
-	if err != nil {
-		return Answer{}, err
+	a, conn, err := dialAndAsk(ctx, dir, q)
+	if conn != nil {
+		conn.Close()
 	}
-	defer conn.Close()
+	return a, err
+}
+
+// Hold keeps the keeper of the chip in dir from ending for lack of clients, until the connection is closed.
+func Hold(ctx context.Context, dir string) (io.Closer, error) {
+	limited, cancel := context.WithTimeout(ctx, firstAnswers)
+	defer cancel()
+	_, conn, err := dialAndAsk(limited, dir, Request{Do: "hold"})
+	if err != nil && conn != nil {
+		conn.Close()
+	}
+	if err != nil && ctx.Err() != nil {
+		return nil, failure.Stopped(ctx, "hold of the emulated chip")
+	}
+	return conn, err
+}
+
+// dialAndAsk sends a request on a new connection, which the caller closes if it is not nil.
+func dialAndAsk(ctx context.Context, dir string, q Request) (a Answer, conn net.Conn, err error) {
+	var d net.Dialer
+	if conn, err = dialShort(ctx, &d, filepath.Join(dir, controlName)); err != nil {
+		return Answer{}, nil, err
+	}
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
 	if err := json.NewEncoder(conn).Encode(q); err != nil {
-		return Answer{}, err
+		return Answer{}, conn, err
 	}
-	var a Answer
 	if err := json.NewDecoder(conn).Decode(&a); err != nil {
-		return Answer{}, err
+		return Answer{}, conn, err
 	}
 	if a.Error != "" {
-		return a, errors.New(a.Error)
+		return a, conn, errors.New(a.Error)
 	}
-	return a, nil
+	return a, conn, nil
 }
 
 // Down ends the keeper of the chip in dir, if one runs, and waits until it has saved its state.

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -153,24 +154,34 @@ func TestKeeperLingers(t *testing.T) {
 		t.Errorf("a keeper stays %v", lingers)
 	}
 	const short = 5 * time.Second // on a slow computer too, the client comes within this time
-	dir, a := upWithin(t, short)
-	conn, err := net.Dial("tcp", a.Address.Bitbang)
-	if err != nil {
-		t.Fatal(err)
-	}
-	time.Sleep(short + 2*saveEvery)
-	if gone(a.Address.PID) {
-		t.Fatal("it ended while it had a client")
-	}
-	left := time.Now()
-	conn.Close()
-	within(t, time.Minute, "the keeper's end", func() bool { return gone(a.Address.PID) })
-	if took := time.Since(left); took < short {
-		t.Errorf("it ended after %v, not %v", took, short)
-	}
-	b, err := Up(t.Context(), keepertest.Path, dir, NRF51.Name)
-	if err != nil || b.Address.PID == a.Address.PID {
-		t.Errorf("again: %+v, %v", b, err)
+	for name, connect := range map[string]func(ctx context.Context, dir string, a Answer) (io.Closer, error){
+		"probe": func(_ context.Context, _ string, a Answer) (io.Closer, error) {
+			return net.Dial("tcp", a.Address.Bitbang)
+		},
+		"hold": func(ctx context.Context, dir string, _ Answer) (io.Closer, error) { return Hold(ctx, dir) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir, a := upWithin(t, short)
+			conn, err := connect(t.Context(), dir, a)
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(short + 2*saveEvery)
+			if gone(a.Address.PID) {
+				t.Fatal("it ended while it had a client")
+			}
+			left := time.Now()
+			conn.Close()
+			within(t, time.Minute, "the keeper's end", func() bool { return gone(a.Address.PID) })
+			if took := time.Since(left); took < short {
+				t.Errorf("it ended after %v, not %v", took, short)
+			}
+			b, err := Up(t.Context(), keepertest.Path, dir, NRF51.Name)
+			if err != nil || b.Address.PID == a.Address.PID {
+				t.Errorf("again: %+v, %v", b, err)
+			}
+		})
 	}
 }
 
