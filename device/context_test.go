@@ -67,6 +67,7 @@ func TestContexts(t *testing.T) {
 			_, err := emulated.Probes().Start(ctx, t.TempDir(), "nrf51", nil)
 			return err
 		},
+		"Probes.Hold":  func(ctx context.Context) error { _, err := emulated.Probes().Hold(ctx, t.TempDir()); return err },
 		"Probes.State": func(ctx context.Context) error { _, err := emulated.Probes().State(ctx, t.TempDir()); return err },
 		"Probes.Erase": func(ctx context.Context) error { return emulate(emulated.Probes().Erase(ctx, t.TempDir())) },
 		"Probes.Swap":  func(ctx context.Context) error { return emulate(emulated.Probes().Swap(ctx, t.TempDir())) },
