@@ -122,13 +122,16 @@ type Region struct {
 	Init string `json:"init,omitzero"`
 	// of flash besides that of the code: the programmer that can write it; "" means none
 	Programmer string `json:"programmer,omitzero"`
-	// of such flash: VerifyByFirmware, if no programmer can read it back; "" means that the programmer reads it
+	// of such flash: "firmware", if no programmer can read it back; "" means that the programmer reads it
 	Verify string `json:"verify,omitzero"`
 }
 
-// VerifyByFirmware is the value of Region.Verify for memory that only the firmware can read: its answer with a checksum
-// of the image proves what was written.
-const VerifyByFirmware = "firmware"
+// verifyByFirmware is the value of Region.Verify for memory that only the firmware can read.
+const verifyByFirmware = "firmware"
+
+// VerifiedByFirmware reports whether no programmer can read the memory back: the firmware's answer with a checksum of
+// the image proves what was written.
+func (r Region) VerifiedByFirmware() bool { return r.Verify == verifyByFirmware }
 
 // Sectors are Count erase units of Size bytes, one after the other.
 type Sectors struct {

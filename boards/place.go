@@ -317,8 +317,8 @@ func (r Region) checkProgrammer() error {
 	case r.Programmer != "" && !slices.Contains(names, r.Programmer):
 		return fmt.Errorf("region %q: programmer: %q is none of %s%s", r.Name, r.Programmer, strings.Join(names, ", "),
 			jsonfile.DidYouMean(r.Programmer, names))
-	case r.Verify != "" && r.Verify != VerifyByFirmware:
-		return fmt.Errorf("region %q: verify: %q is not %s", r.Name, r.Verify, VerifyByFirmware)
+	case r.Verify != "" && r.Verify != verifyByFirmware:
+		return fmt.Errorf("region %q: verify: %q is not %s", r.Name, r.Verify, verifyByFirmware)
 	case r.Programmer == "":
 		return fmt.Errorf("region %q: verify has no effect without programmer", r.Name)
 	}
@@ -409,9 +409,9 @@ func (b *Board) checkMoved() error {
 	return nil
 }
 
-// ApartRegion returns the memory besides that of the code whose contents are part of the image; ok is false if there is
+// ExtraRegion returns the memory besides that of the code whose contents are part of the image; ok is false if there is
 // none.
-func (b *Board) ApartRegion() (r Region, ok bool) {
+func (b *Board) ExtraRegion() (r Region, ok bool) {
 	for _, m := range b.Place.moved() {
 		if r, _ = b.Region(m.region); r.Nonvolatile && r.Name != b.Place.Code {
 			return r, true

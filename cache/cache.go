@@ -41,7 +41,7 @@ type Cache struct {
 
 // Options configure a cache. The zero value is the usual one.
 type Options struct {
-	Verify bool  // Get always misses, and Put compares what was built with what is stored: *MismatchError
+	Verify bool  // Get always misses, and Put compares what was built with what is stored: a difference is an error
 	Limit  int64 // size of all entries in bytes; 0 means DefaultLimit
 }
 
@@ -70,8 +70,8 @@ func DefaultDir() (string, error) {
 // make them again without a network.
 func (c *Cache) Fetched() string { return filepath.Join(c.dir, "fetched") }
 
-// OrUsers returns c or, for nil, the user's cache, which is nil on a system without a cache folder.
-func OrUsers(c *Cache) *Cache {
+// OrDefault returns c or, for nil, the user's cache, which is nil on a system without a cache folder.
+func OrDefault(c *Cache) *Cache {
 	if c != nil {
 		return c
 	}
@@ -82,14 +82,14 @@ func OrUsers(c *Cache) *Cache {
 	return New(dir, Options{})
 }
 
-// A MismatchError reports an entry whose second build gave other bytes: its key does not cover everything that
+// A mismatchError reports an entry whose second build gave other bytes: its key does not cover everything that
 // determines it.
-type MismatchError struct {
+type mismatchError struct {
 	Key  cachekey.Key
 	Name string // the first file that differs
 }
 
-func (e *MismatchError) Error() string {
+func (e *mismatchError) Error() string {
 	return fmt.Sprintf("cache entry %x: a second build gave a different %s", e.Key[:8], e.Name)
 }
 
@@ -148,9 +148,9 @@ func compare(k cachekey.Key, old, now []File) error {
 	for i := range max(len(old), len(now)) {
 		switch {
 		case i >= len(old):
-			return &MismatchError{k, now[i].Name}
+			return &mismatchError{k, now[i].Name}
 		case i >= len(now) || old[i].Name != now[i].Name || !bytes.Equal(old[i].Data, now[i].Data):
-			return &MismatchError{k, old[i].Name}
+			return &mismatchError{k, old[i].Name}
 		}
 	}
 	return nil

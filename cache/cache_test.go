@@ -110,7 +110,7 @@ func TestVerify(t *testing.T) {
 	}
 	other := entry()
 	other[2].Data[17] ^= 1
-	var m *MismatchError
+	var m *mismatchError
 	if err := v.Put(k, other); !errors.As(err, &m) || m.Name != "src/main.o" {
 		t.Errorf("got %v", err)
 	}

@@ -52,10 +52,10 @@ type Code struct {
 
 // A Renamed is a name that is not the same in C.
 type Renamed struct {
-	Kind  string `json:"kind"` // "model", "input", "output", "workspace" or "device"
-	Name  string `json:"name"`
-	CName string `json:"c_name"`
-	Why   string `json:"reason"`
+	Kind   string `json:"kind"` // "model", "input", "output", "workspace" or "device"
+	Name   string `json:"name"`
+	CName  string `json:"c_name"`
+	Reason string `json:"reason"`
 }
 
 // alignment is TVM_WORKSPACE_ALIGNMENT.

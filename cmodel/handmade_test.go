@@ -75,7 +75,7 @@ TVM_DLL int32_t net_nothing(void* args, int32_t* arg_type_ids, int32_t num_args,
 	y := vector(names[2], float, 4)
 	again := mlf.Tensor{Name: names[3], DType: float, Shape: []int64{2, 2}, Bytes: 16}
 	return &mlf.Model{
-		Name: "net", Style: mlf.FullModel, Executor: mlf.Graph, Interface: mlf.Packed, ABI: mlf.ABIPacked,
+		Name: "net", Style: "full-model", Executor: mlf.Graph, Interface: "packed", ABI: mlf.ABIPacked,
 		Graph: []byte(graph), Params: params,
 		Sources: []mlf.File{{Name: "codegen/host/src/net_lib1.c", Data: []byte(operators)}},
 		Inputs:  []mlf.Tensor{vector(names[0], float, 4), vector(names[1], float, 0)},
@@ -223,7 +223,7 @@ func TestNames(t *testing.T) {
 	}
 	var renamed []string
 	for _, r := range c.Renamed {
-		if r.Why == "" {
+		if r.Reason == "" {
 			t.Errorf("no reason for %v", r)
 		}
 		renamed = append(renamed, r.Kind+" "+r.Name+" "+r.CName)
@@ -386,7 +386,7 @@ int32_t tvmgen_net_run(struct tvmgen_net_inputs* inputs, struct tvmgen_net_outpu
 #define TVMGEN_NET_WEIGHTS_CONSTANT_POOL_DATA 1, 2, 3, 4
 `
 	m := &mlf.Model{
-		Name: "net", Style: mlf.FullModel, Executor: mlf.AOT, Interface: mlf.C, ABI: mlf.ABIUnpacked,
+		Name: "net", Style: "full-model", Executor: mlf.AOT, Interface: "c", ABI: mlf.ABIUnpacked,
 		Inputs: []mlf.Tensor{vector("x", int8s, 4)}, Outputs: []mlf.Tensor{vector("y", int8s, 4)},
 		Header: &mlf.Header{
 			Name: "net", Inputs: []mlf.Field{{Name: "x", Bytes: 4}}, Outputs: []mlf.Field{{Name: "y", Bytes: 4}},
@@ -477,7 +477,7 @@ int32_t tvmgen_net_run(struct tvmgen_net_workspace_pools* workspace_pools) {
 }
 `
 	m := &mlf.Model{
-		Name: "net", Style: mlf.FullModel, Executor: mlf.AOT, Interface: mlf.C, ABI: mlf.ABIUnpacked,
+		Name: "net", Style: "full-model", Executor: mlf.AOT, Interface: "c", ABI: mlf.ABIUnpacked,
 		Inputs: []mlf.Tensor{vector("x", int8s, 4)}, Outputs: []mlf.Tensor{vector("y", int8s, 4)},
 		Header: &mlf.Header{
 			Name: "net", Inputs: []mlf.Field{{Name: "x"}}, Outputs: []mlf.Field{{Name: "y"}}, Mapped: true,

@@ -40,7 +40,7 @@ func chain(source string, length int64, steps ...step) *mlf.Model {
 		strings.Join(nodes, ","), last, strings.Join(rows, ","), strings.Join(types, ","),
 		strings.Join(rows[:last+1], ","), strings.Join(shapes, ","))
 	return &mlf.Model{
-		Name: "net", Style: mlf.FullModel, Executor: mlf.Graph, Interface: mlf.Packed, ABI: mlf.ABIPacked,
+		Name: "net", Style: "full-model", Executor: mlf.Graph, Interface: "packed", ABI: mlf.ABIPacked,
 		Graph:   []byte(graph),
 		Sources: []mlf.File{{Name: "codegen/host/src/net_lib1.c", Data: []byte(source)}},
 		Inputs:  []mlf.Tensor{vector("x", float, length)},

@@ -87,7 +87,7 @@ func TestExample(t *testing.T) {
 // TestManyDevices expects an error for more devices than a TVMModel can count.
 func TestManyDevices(t *testing.T) {
 	m := &mlf.Model{
-		Name: "net", Style: mlf.FullModel, Executor: mlf.AOT, Interface: mlf.C, ABI: mlf.ABIUnpacked,
+		Name: "net", Style: "full-model", Executor: mlf.AOT, Interface: "c", ABI: mlf.ABIUnpacked,
 		Inputs: []mlf.Tensor{vector("x", int8s, 4)}, Outputs: []mlf.Tensor{vector("y", int8s, 4)},
 		Header: &mlf.Header{
 			Name: "net", Inputs: []mlf.Field{{Name: "x"}}, Outputs: []mlf.Field{{Name: "y"}},

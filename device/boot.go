@@ -88,7 +88,7 @@ func (d *Device) bootError(ctx context.Context, i *image.Image, err error) error
 		return err
 	}
 	boot := &BootError{Board: d.board.Name, Err: err}
-	probe, ok := d.attachment.Programmer.(flasher.Inspector)
+	probe, ok := d.attachment.Programmer.(inspector)
 	if !ok {
 		return boot
 	}
@@ -107,7 +107,7 @@ const (
 )
 
 // inspect reads the core's state and the fault record through the probe.
-func (e *BootError) inspect(ctx context.Context, probe flasher.Inspector, d *Device, i *image.Image) error {
+func (e *BootError) inspect(ctx context.Context, probe inspector, d *Device, i *image.Image) error {
 	file, err := i.ELF()
 	if err != nil {
 		return err

@@ -66,7 +66,7 @@ func TestBootErrorHasCause(t *testing.T) {
 				if faultErr := new(fault.Error); errors.As(err, &faultErr) != c.fault {
 					t.Errorf("flash %d: a fault: %v", n, !c.fault)
 				}
-				if (boot.Fault != nil) != c.fault || boot.State == nil || !r.Holds || (r.Wrote > 0) != (n == 0) {
+				if (boot.Fault != nil) != c.fault || boot.State == nil || !r.Verified || (r.Wrote > 0) != (n == 0) {
 					t.Errorf("flash %d: %+v, %+v", n, boot, r)
 				}
 				for _, s := range c.want {

@@ -54,7 +54,7 @@ func TestEmulatedClock(t *testing.T) {
 		}
 		_, err := open("wrong_an521")
 		var e *device.ClockError
-		if !errors.As(err, &e) || math.Abs(e.Measured/20e6-1) > 0.001 || e.Says != 25e6 ||
+		if !errors.As(err, &e) || math.Abs(e.Measured/20e6-1) > 0.001 || e.Reported != 25e6 ||
 			failure.Of(err) != failure.Config {
 			t.Errorf("%s with a wrong clock: %v", app, err)
 		}

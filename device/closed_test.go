@@ -47,7 +47,7 @@ func TestClosedDeviceRefusesUse(t *testing.T) {
 		"Link":              last(probed.Link(t.Context(), nil)),
 		"Erase":             last(probed.Erase(t.Context())),
 		"Identify":          last(probed.Identify(t.Context())),
-		"Holds":             last(probed.Holds(t.Context())),
+		"CurrentImage":      last(probed.CurrentImage(t.Context())),
 		"Debug":             probed.Debug(t.Context(), device.Debugging{}, debug),
 		"Reset":             probed.Reset(t.Context()),
 		"Monitor":           probed.Monitor(t.Context(), nil, device.Monitoring{}),

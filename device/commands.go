@@ -66,8 +66,8 @@ func (k *Desk) DebugCommands(ctx context.Context, b *boards.Board, which string,
 		c.Debug, err = (&Device{board: b, desk: k}).stubCommand(o)
 		return c, err
 	}
-	if server, ok := programmer.(flasher.DebugServer); ok {
-		return Commands{Debug: server.ServeCommand(o.halt(), o.Port)}, nil
+	if server, ok := programmer.(debugServer); ok {
+		return Commands{Debug: server.ServeCommand(o.Attach, o.Port)}, nil
 	}
 	return Commands{}, nil
 }
@@ -127,7 +127,7 @@ func (k *Desk) plannedProbe(ctx context.Context, b *boards.Board, which string) 
 		return probe, err
 	}
 	server := &flasher.Emulated{Bitbang: "127.0.0.1:PORT", Remote: "127.0.0.1:PORT"}
-	if chip := k.emulatedState(ctx, b); chip.Runs {
+	if chip := k.emulatedState(ctx, b); chip.Running {
 		server = &chip.Server
 	}
 	return flasher.Probe{Emulated: server}, nil

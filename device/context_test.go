@@ -88,10 +88,10 @@ func TestContexts(t *testing.T) {
 			_, err := env.desk().DebugCommands(ctx, b, "", device.Debugging{})
 			return err
 		},
-		"Device.Erase":      func(ctx context.Context) error { _, err := probed.Erase(ctx); return err },
-		"Device.PowerCycle": func(ctx context.Context) error { _, err := probed.PowerCycle(ctx); return err },
-		"Device.Holds":      func(ctx context.Context) error { _, err := probed.Holds(ctx); return err },
-		"Device.Identify":   func(ctx context.Context) error { _, err := probed.Identify(ctx); return err },
+		"Device.Erase":        func(ctx context.Context) error { _, err := probed.Erase(ctx); return err },
+		"Device.PowerCycle":   func(ctx context.Context) error { _, err := probed.PowerCycle(ctx); return err },
+		"Device.CurrentImage": func(ctx context.Context) error { _, err := probed.CurrentImage(ctx); return err },
+		"Device.Identify":     func(ctx context.Context) error { _, err := probed.Identify(ctx); return err },
 		"Device.Debug": func(ctx context.Context) error {
 			return probed.Debug(ctx, device.Debugging{}, func(context.Context, string) error { return nil })
 		},

@@ -83,7 +83,7 @@ func TestFlashBehindBootLoader(t *testing.T) {
 	for _, i := range []*image.Image{one, two} {
 		r, err := dev.Flash(t.Context(), i)
 		must(t, err)
-		if !r.Holds || r.Erased == 0 {
+		if !r.Verified || r.Erased == 0 {
 			t.Errorf("%+v", r)
 		}
 		hold(i)

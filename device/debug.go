@@ -58,7 +58,7 @@ func (d *Device) Debug(ctx context.Context, o Debugging, use func(ctx context.Co
 	if o.Port, err = choosePort(o.Port); err != nil {
 		return err
 	}
-	err = server.Serve(ctx, o.halt(), o.Port, func(ctx context.Context) error { return use(ctx, o.address()) })
+	err = server.Serve(ctx, o.Attach, o.Port, func(ctx context.Context) error { return use(ctx, o.address()) })
 	if ctx.Err() != nil {
 		err = errors.Join(err, failure.Stopped(ctx, "debug"))
 	}
@@ -71,13 +71,6 @@ func (d *Device) Debug(ctx context.Context, o Debugging, use func(ctx context.Co
 		resetCtx = ctx
 	}
 	return errors.Join(err, d.attachment.Programmer.Do(resetCtx, flasher.Job{Restart: true}))
-}
-
-func (o Debugging) halt() flasher.Halt {
-	if o.Attach {
-		return flasher.Attached
-	}
-	return flasher.AfterReset
 }
 
 func (o Debugging) address() string { return fmt.Sprintf("127.0.0.1:%d", o.Port) }
@@ -175,11 +168,11 @@ func (d *Device) stubCommand(o Debugging) (string, error) {
 	return command.Command{Path: l.Program, Args: emulatorArgs(l, i.Path, o.stubArgs()...), Dir: "/"}.Typed(), nil
 }
 
-func (d *Device) debugServer() (flasher.DebugServer, error) {
+func (d *Device) debugServer() (debugServer, error) {
 	if !d.attachment.HasProbe() {
 		return nil, failure.New(failure.Config, chooseProbe, "board %s has no debug probe", d.board.Name)
 	}
-	server, ok := d.attachment.Programmer.(flasher.DebugServer)
+	server, ok := d.attachment.Programmer.(debugServer)
 	if !ok {
 		return nil, failure.New(failure.Config, "use "+failure.Option("Desk.Programmer", "openocd")+" or "+
 			failure.Option("Desk.Programmer", "pyocd"), "%s has no gdb server",

@@ -14,7 +14,6 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/desk"
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
 	"github.com/boardsmith/boardsmith/internal/ledger"
@@ -35,8 +34,8 @@ type Desk struct {
 	Ledger     string        // folder of the ledger, which users or computers may share; "": in StateDir
 	// folder of the leases of real probes and of addresses; "" is the one of all users of this computer
 	LeaseDir string
-	// returns the path of a programmer, or of a program of Probes, by its name: *MissingToolError; nil, or "" as path: the
-	// programmer on PATH, and the program that Probes finds itself
+	// returns the path of a programmer, or of a program of Probes, by its name: *failure.MissingToolError; nil, or "" as
+	// path: the programmer on PATH, and the program that Probes finds itself
 	Tool   func(program string) (path string, err error)
 	Probes Probes // emulated probes, for boards such as microbit; nil: such boards cannot be attached
 
@@ -120,7 +119,7 @@ func (k *Desk) tool(name string) (string, error) {
 	}
 	path, err := exec.LookPath(name)
 	if err != nil {
-		return "", &command.MissingToolError{Tool: name, Install: failure.Target("setup")}
+		return "", &failure.MissingToolError{Tool: name, Install: failure.Target("setup")}
 	}
 	return path, nil
 }

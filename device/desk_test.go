@@ -24,7 +24,6 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe"
-	"github.com/boardsmith/boardsmith/project"
 )
 
 // TestFlashAfterForeignChanges: the next flash is right after any change of the board by others, and after any loss of
@@ -103,7 +102,7 @@ func TestFlashRepairsChangedByte(t *testing.T) {
 	r, err := dev.Flash(t.Context(), i)
 	must(t, err)
 	d.mustHold(i)
-	if !strings.Contains(r.Why, "has changed since it was built") || r.Erased == 0 {
+	if !strings.Contains(r.Reason, "has changed since it was built") || r.Erased == 0 {
 		t.Errorf("%+v", r)
 	}
 }
@@ -474,8 +473,8 @@ func TestFlashRespectsWearBudget(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if warned := len(r.Warn) > 0; warned != (n == 2) {
-			t.Errorf("flash %d warned: %q", n, r.Warn)
+		if warned := len(r.Warnings) > 0; warned != (n == 2) {
+			t.Errorf("flash %d warned: %q", n, r.Warnings)
 		}
 	}
 	_, err = dev.Flash(t.Context(), images[1])
@@ -520,7 +519,7 @@ func TestOnlyBegunErasesAreCounted(t *testing.T) {
 			find := d.env.Tool
 			d.env.Tool = func(name string) (string, error) {
 				if name == tool {
-					return "", &project.MissingToolError{Tool: name, Install: "apt"}
+					return "", &failure.MissingToolError{Tool: name, Install: "apt"}
 				}
 				return find(name)
 			}

@@ -56,20 +56,20 @@ func (k *Desk) emulatedChips(ctx context.Context, stateDir string, b *boards.Boa
 	}
 	s := k.emulatedState(ctx, b)
 	return []Attached{{
-		Boards: []string{b.Name}, Probe: s.Probe, Port: s.Port, What: "emulated " + b.Flash.Chip,
-		Emulated: true, Runs: s.Runs,
+		Boards: []string{b.Name}, Probe: s.Probe, Port: s.Port, Product: "emulated " + b.Flash.Chip,
+		Emulated: true, Running: s.Running,
 	}}
 }
 
 // An Identity describes a device, from its probe and its firmware's answer.
 type Identity struct {
-	Probe   string // serial of the probe; "" if it has none
-	Port    string // of its UART; the address of a link over TCP
-	Link    DeskLink
-	Shared  bool   // another attached probe has the same serial
-	Answers bool   // boardsmith firmware answered
-	Chip    string // id of the chip in hexadecimal; "" if it has none or did not answer
-	BuildID string
+	Probe    string // serial of the probe; "" if it has none
+	Port     string // of its UART; the address of a link over TCP
+	Link     DeskLink
+	Shared   bool   // another attached probe has the same serial
+	Responds bool   // boardsmith firmware answered
+	Chip     string // id of the chip in hexadecimal; "" if it has none or did not answer
+	BuildID  string
 }
 
 // Identify queries the device's identity. A device without a probe has no firmware before it is opened. No
@@ -85,7 +85,7 @@ func (d *Device) Identify(ctx context.Context) (Identity, error) {
 		a := d.attachment
 		id.Probe, id.Port, id.Link, id.Shared = a.Probe.Serial, a.Port, a.Link(), a.Probe.Shared
 		if answer != nil {
-			id.Answers, id.Chip, id.BuildID = true, answer.Chip, (&image.Image{BuildID: answer.BuildID}).ID()
+			id.Responds, id.Chip, id.BuildID = true, answer.Chip, (&image.Image{BuildID: answer.BuildID}).ID()
 		}
 	}
 	if ctx.Err() != nil {
@@ -94,10 +94,10 @@ func (d *Device) Identify(ctx context.Context) (Identity, error) {
 	return id, nil
 }
 
-// Holds finds the image that the device holds: the one that its firmware reports or, without an answer, the
+// CurrentImage finds the image that the device holds: the one that its firmware reports or, without an answer, the
 // ledger's. The image's file is the cache's. Errors: class config; class verify if the content is unknown; as of
 // Identify.
-func (d *Device) Holds(ctx context.Context) (*image.Image, error) {
+func (d *Device) CurrentImage(ctx context.Context) (*image.Image, error) {
 	if d.attachment == nil {
 		return nil, failure.New(failure.Config, "use the project's build instead",
 			"board %s holds no image before it is opened", d.board.Name)

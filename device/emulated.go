@@ -37,7 +37,7 @@ func (k *Desk) probesFor(b *boards.Board) (Probes, string, error) {
 	return k.Probes, emulatedDir(dir, b.Name), nil
 }
 
-// StartEmulated starts the board's emulated chip unless it runs. Errors: *MissingToolError; class config for a
+// StartEmulated starts the board's emulated chip unless it runs. Errors: *failure.MissingToolError; class config for a
 // board that is not emulated, and for a Desk without Probes; class probe-missing.
 func (k *Desk) StartEmulated(ctx context.Context, b *boards.Board) (EmulatedState, error) {
 	probes, folder, err := k.probesFor(b)
@@ -72,13 +72,13 @@ func (k *Desk) StopEmulated(ctx context.Context, b *boards.Board) (EmulatedState
 		return EmulatedState{}, err
 	}
 	s, err := probes.State(ctx, folder)
-	if err != nil || !s.Runs {
+	if err != nil || !s.Running {
 		return s, err
 	}
 	if err := probes.Stop(ctx, folder); err != nil {
 		return EmulatedState{}, failure.Errorf(failure.ProbeMissing, "emulated board %s: %w", b.Name, err)
 	}
-	s.Runs, s.Port, s.Server = false, "", flasher.Emulated{}
+	s.Running, s.Port, s.Server = false, "", flasher.Emulated{}
 	return s, nil
 }
 

@@ -20,7 +20,7 @@ import (
 )
 
 // findEmulator returns the path of the board's emulator, and checks its version if the board requires one:
-// *command.MissingToolError.
+// *failure.MissingToolError.
 func findEmulator(ctx context.Context, l boards.Link) (string, error) {
 	path, err := command.Find(l.Program, l.Install)
 	if err != nil || l.MinVersion == "" {
@@ -31,7 +31,7 @@ func findEmulator(ctx context.Context, l boards.Link) (string, error) {
 		return "", err
 	}
 	if v := versionIn(output); v == "" || olderThan(v, l.MinVersion) {
-		return "", &command.MissingToolError{Tool: l.Program, Install: l.Install, Version: v, Needs: l.MinVersion}
+		return "", &failure.MissingToolError{Tool: l.Program, Install: l.Install, Version: v, Needs: l.MinVersion}
 	}
 	return path, nil
 }
@@ -79,7 +79,7 @@ func emulatorArgs(l boards.Link, image string, further ...string) []string {
 
 // MissingTools lists the board's missing tools: its compiler with companion programs, and its emulator, with a
 // version check if the board requires one. It does not check the template's own tools. Errors: those of ctx.
-func MissingTools(ctx context.Context, b *boards.Board) (compiler, emulator []*command.MissingToolError, err error) {
+func MissingTools(ctx context.Context, b *boards.Board) (compiler, emulator []*failure.MissingToolError, err error) {
 	if ctx.Err() != nil {
 		return nil, nil, failure.Stopped(ctx, "tools of board %s", b.Name)
 	}
@@ -92,14 +92,14 @@ func MissingTools(ctx context.Context, b *boards.Board) (compiler, emulator []*c
 	}
 	for _, name := range needed {
 		if _, err := exec.LookPath(name); err != nil {
-			compiler = append(compiler, &command.MissingToolError{Tool: name, Install: b.Toolchain.Install})
+			compiler = append(compiler, &failure.MissingToolError{Tool: name, Install: b.Toolchain.Install})
 		}
 	}
 	if b.Link.Program == "" {
 		return compiler, nil, nil
 	}
 	_, err = findEmulator(ctx, b.Link)
-	var missing *command.MissingToolError
+	var missing *failure.MissingToolError
 	if errors.As(err, &missing) {
 		emulator = append(emulator, missing)
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/transport"
 )
 
@@ -24,7 +23,7 @@ func TestEmulatorMissing(t *testing.T) {
 	b.Link.Program = "qemu-missing"
 	d.board = b
 	_, err = d.openLink(t.Context(), &image.Image{Path: "x"})
-	var missing *command.MissingToolError
+	var missing *failure.MissingToolError
 	if !errors.As(err, &missing) || !strings.Contains(missing.NextStep(), "apt-get install qemu-system-arm") {
 		t.Errorf("got %v", err)
 	}
@@ -93,7 +92,7 @@ func TestEmulatorVersion(t *testing.T) {
 				link.Close()
 				return
 			}
-			var missing *command.MissingToolError
+			var missing *failure.MissingToolError
 			if !errors.As(err, &missing) || err.Error() != c.refused || failure.Of(err) != failure.ToolMissing ||
 				!strings.Contains(failure.Next(err), "backports") {
 				t.Errorf("got %v (%s)", err, failure.Next(err))

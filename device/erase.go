@@ -27,7 +27,7 @@ func (d *Device) Erase(ctx context.Context) (FlashReport, error) {
 	if err := f.identify(ctx); err != nil {
 		return FlashReport{}, err
 	}
-	f.report.Why = "erased, as asked"
+	f.report.Reason = "erased, as asked"
 	if err := f.read(ctx); err != nil {
 		return f.report, err
 	}
@@ -51,7 +51,7 @@ func (f *flashing) eraseDiffering(ctx context.Context) error {
 		}
 	}
 	e := &f.facts.Entry
-	e.Dirty, e.Image, e.BuildID, e.LastReason = false, "", "", f.report.Why
+	e.Dirty, e.Image, e.BuildID, e.LastReason = false, "", "", f.report.Reason
 	e.Verified = time.Now().UTC().Round(time.Second)
 	for _, s := range all {
 		e.Sector(s.Addr, s.Size).Digest = s.Digest

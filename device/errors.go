@@ -7,7 +7,6 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/desk"
 	"github.com/boardsmith/boardsmith/internal/desk/attached"
 	"github.com/boardsmith/boardsmith/internal/ledger"
@@ -78,22 +77,19 @@ type PortInfo = attached.Port
 // A WrongBoardError reports a device that may not be the chosen board: Board and Evidence. Nothing was written.
 type WrongBoardError = desk.WrongBoardError
 
-// A MissingToolError reports a program that is not installed or too old.
-type MissingToolError = command.MissingToolError
-
 // A WearError reports a sector that has reached its rated number of erases.
 type WearError struct {
-	Device  string
-	Perhaps string // the chip that Device may be, because it was last behind its probe; "" if it answers
-	Sector  boards.Sector
-	Erases  int // erases, including those of Perhaps
-	Rated   int
+	Device       string
+	PossibleChip string // the chip that Device may be, because it was last behind its probe; "" if it answers
+	Sector       boards.Sector
+	Erases       int // erases, including those of PossibleChip
+	Rated        int
 }
 
 func (e *WearError) Error() string {
 	device := e.Device
-	if e.Perhaps != "" {
-		device += ", which does not respond and may be " + e.Perhaps
+	if e.PossibleChip != "" {
+		device += ", which does not respond and may be " + e.PossibleChip
 	}
 	return fmt.Sprintf("%s: %v was erased %d times and is rated for %d", device, e.Sector, e.Erases, e.Rated)
 }
@@ -103,7 +99,7 @@ func (e *WearError) FailureClass() failure.Class { return failure.Flash }
 
 // NextStep returns how to go on.
 func (e *WearError) NextStep() string {
-	if e.Perhaps != "" {
+	if e.PossibleChip != "" {
 		return "use " + failure.Option("Desk.Reflash", "true") +
 			" if it is another chip, which its new firmware will identify"
 	}

@@ -37,7 +37,7 @@ func (d *Device) Flash(ctx context.Context, i *image.Image) (FlashReport, error)
 	}
 	d.desk.Progress.Report(ProgressEvent{Step: "flash", Detail: d.board.Name})
 	if d.attachment == nil {
-		return FlashReport{Why: "nothing to write: the image is loaded when the link opens"}, nil
+		return FlashReport{Reason: "nothing to write: the image is loaded when the link opens"}, nil
 	}
 	d.desk.images().Keep(i) // for the time when the board reports its build id
 	return d.program(ctx, i)
@@ -58,7 +58,7 @@ func (d *Device) program(ctx context.Context, i *image.Image) (FlashReport, erro
 	if err := d.attachment.SetImage(i.Path, i.BuildDir); err != nil {
 		return FlashReport{}, err
 	}
-	if _, reads := d.attachment.Programmer.(flasher.Reader); !reads {
+	if _, reads := d.attachment.Programmer.(flashReader); !reads {
 		img.SetUnreadable()
 	}
 	f := flashing{d: d, power: powerCycle{d: d}, facts: flashplan.Facts{Image: img, Force: d.desk.Reflash}}
@@ -82,7 +82,7 @@ func (d *Device) verifyHeld(ctx context.Context, i *image.Image) (FlashReport, e
 		return FlashReport{}, err
 	}
 	return FlashReport{
-		Holds: true, Why: "firmware answered with build " + i.ID(), Device: d.entryName(answer),
+		Verified: true, Reason: "firmware answered with build " + i.ID(), Device: d.entryName(answer),
 		Programmer: d.attachment.ProgrammerName,
 	}, nil
 }
@@ -161,7 +161,7 @@ func (f *flashing) run(ctx context.Context) (FlashReport, error) {
 		decision := flashplan.Decide(f.facts)
 		f.d.desk.log().Info("flash", "decision", decision.Reason)
 		if f.report.Wrote == 0 || decision.Action == flashplan.Write {
-			f.report.Why = decision.Reason
+			f.report.Reason = decision.Reason
 		}
 		switch decision.Action {
 		case flashplan.Nothing:
@@ -198,7 +198,7 @@ func (f *flashing) complete(ctx context.Context, restarted bool) error {
 	if err := f.saveHeld(); err != nil {
 		return err
 	}
-	f.report.Holds = true
+	f.report.Verified = true
 	if !restarted {
 		return nil
 	}
@@ -229,7 +229,7 @@ func (f *flashing) verifyBoot(ctx context.Context) (*flashplan.Answer, error) {
 
 // read reads the image's sectors back, in one run of the programmer.
 func (f *flashing) read(ctx context.Context) error {
-	p, ok := f.d.attachment.Programmer.(flasher.Reader)
+	p, ok := f.d.attachment.Programmer.(flashReader)
 	if !ok {
 		return failure.New(failure.Config, "use "+failure.Option("Desk.Programmer", "pyocd")+" or its own tool",
 			"board %s: this programmer cannot read its flash back", f.d.board.Name)
@@ -246,7 +246,7 @@ func (f *flashing) read(ctx context.Context) error {
 func (f *flashing) saveHeld() error {
 	e := &f.facts.Entry
 	e.Dirty, e.Image, e.BuildID = false, f.facts.Image.Digest, f.facts.Image.ID()
-	e.Verified, e.LastReason = time.Now().UTC().Round(time.Second), f.report.Why
+	e.Verified, e.LastReason = time.Now().UTC().Round(time.Second), f.report.Reason
 	for _, s := range f.facts.Image.Sectors {
 		e.Sector(s.Addr, s.Size).Digest = s.Digest
 	}

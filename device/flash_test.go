@@ -224,7 +224,7 @@ func TestFlashWritesWhatDiffers(t *testing.T) {
 						t.Fatalf("step %d: %v", n, err)
 					}
 					t.Logf("step %d: %.2f s, %+v", n, time.Since(start).Seconds(), r)
-					if (r.Wrote > 0) != step.writes || !strings.Contains(r.Why, step.reason) {
+					if (r.Wrote > 0) != step.writes || !strings.Contains(r.Reason, step.reason) {
 						t.Errorf("step %d: %+v", n, r)
 					}
 					d.mustHold(step.image)

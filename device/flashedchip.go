@@ -21,10 +21,10 @@ import (
 // A SwappedError reports a board that holds the image now but whose chip is not the expected one. It did not
 // respond before it was flashed. The ledger records the flash for the chip that answers.
 type SwappedError struct {
-	Board  string
-	Chip   string // id of the chip that the new firmware answers from; "" if it has none
-	Meant  string // the expected id, from desk.json or the firmware's answer before the flash
-	Erased int    // sectors
+	Board    string
+	Chip     string // id of the chip that the new firmware answers from; "" if it has none
+	Expected string // the expected id, from desk.json or the firmware's answer before the flash
+	Erased   int    // sectors
 }
 
 func (e *SwappedError) Error() string {
@@ -33,7 +33,7 @@ func (e *SwappedError) Error() string {
 		result = "was verified, and nothing was written"
 	}
 	return fmt.Sprintf("board %s %s, but is not the expected one: its firmware answers from chip %s, not %s",
-		e.Board, result, cmp.Or(e.Chip, "without an id"), e.Meant)
+		e.Board, result, cmp.Or(e.Chip, "without an id"), e.Expected)
 }
 
 // FailureClass returns failure.Verify.
@@ -169,6 +169,6 @@ func (f *flashing) invalidateEntry() error {
 	for _, s := range f.facts.Image.Sectors {
 		e.Sector(s.Addr, s.Size).Digest = ""
 	}
-	f.report.Holds = false
+	f.report.Verified = false
 	return f.save()
 }

@@ -88,11 +88,11 @@ func TestSwapInvalidatesFirstChip(t *testing.T) {
 	f := flashing{
 		d:      deviceBehind(l, "P"),
 		facts:  flashplan.Facts{Image: img, Entry: entry},
-		report: FlashReport{Device: "chip:c1", Erased: 3, Holds: true},
+		report: FlashReport{Device: "chip:c1", Erased: 3, Verified: true},
 	}
 	err := f.assignChip(&flashplan.Answer{BuildID: img.BuildID, Chip: "c2"})
 	var other *SwappedError
-	if !errors.As(err, &other) || other.Meant != "c1" || other.Chip != "c2" || f.report.Holds {
+	if !errors.As(err, &other) || other.Expected != "c1" || other.Chip != "c2" || f.report.Verified {
 		t.Errorf("%v, %+v", err, f.report)
 	}
 	first, err := l.Load("chip:c1")

@@ -21,11 +21,11 @@ type FlashReport struct {
 	Wrote      int64    // bytes programmed
 	Erased     int      // sectors erased
 	Sectors    int      // sectors of the image
-	Holds      bool     // the board was verified to hold the image, whether it answers or not
-	Why        string   // the reason for what was written
+	Verified   bool     // the board was verified to hold the image, whether it answers or not
+	Reason     string   // the reason for what was written
 	Device     string   // "chip:" and its id, else "probe:" and its serial; "" without a probe
 	Programmer string   // the programmer
-	Warn       []string // sectors near the end of their rated life
+	Warnings   []string // sectors near the end of their rated life
 }
 
 // A flashing is one run of Flash or Erase.
@@ -83,7 +83,7 @@ func (f *flashing) runJob(ctx context.Context, job flasher.Job) (begun []boards.
 // countErases records that these sectors are about to be erased: *WearError if their wear forbids that.
 func (f *flashing) countErases(sectors []boards.Sector) error {
 	e := &f.facts.Entry
-	e.Dirty, e.Image, e.BuildID, e.LastReason = true, "", "", f.report.Why
+	e.Dirty, e.Image, e.BuildID, e.LastReason = true, "", "", f.report.Reason
 	e.Flashes++
 	for _, s := range sectors {
 		if n, rated := f.erases(s), f.rated(s.Addr); rated > 0 && n >= rated && !f.d.desk.Reflash {
@@ -104,7 +104,7 @@ func (f *flashing) uncountErases(before ledger.Entry, begun, all []boards.Sector
 	e := &f.facts.Entry
 	if len(begun) == 0 {
 		*e = before
-		f.erasing, f.report.Warn = nil, nil
+		f.erasing, f.report.Warnings = nil, nil
 	}
 	for _, s := range all {
 		if !slices.Contains(begun, s) && len(begun) > 0 {
@@ -137,10 +137,10 @@ func (f *flashing) save() error {
 
 // warn sets the report's list of the last job's sectors near the end of their rated life.
 func (f *flashing) warn() {
-	f.report.Warn = nil
+	f.report.Warnings = nil
 	for _, s := range f.erasing {
 		if n, rated := f.erases(s), f.rated(s.Addr); (SectorWear{Erases: n, Rated: rated}).Worn() {
-			f.report.Warn = append(f.report.Warn, fmt.Sprintf("%v: %d of %d erases", s, n, rated))
+			f.report.Warnings = append(f.report.Warnings, fmt.Sprintf("%v: %d of %d erases", s, n, rated))
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/internal/flashplan"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/project"
@@ -61,7 +61,7 @@ func TestChecksumSkipsGap(t *testing.T) {
 	must(t, err)
 	data = bytes.ReplaceAll(data, []byte("bare_resident_end"), []byte("bare_resident_exd"))
 	must(t, os.WriteFile(broken.Path, data, 0o600))
-	broken.Digest = image.DigestOf(data)
+	broken.Digest = cachekey.Digest(data)
 	if _, err := flashplan.ImageOf(b, &broken); failure.Of(err) != failure.Config {
 		t.Errorf("an image without the symbols of its parts: %v", err)
 	}

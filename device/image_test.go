@@ -19,6 +19,7 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/internal/flashplan"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/ndarray"
@@ -98,7 +99,7 @@ func TestAmbiguousImagePrefix(t *testing.T) {
 	for n := range 2 {
 		data := append(minimalELF(t), byte(n))
 		i := &image.Image{
-			Path: filepath.Join(t.TempDir(), "a.elf"), Digest: image.DigestOf(data),
+			Path: filepath.Join(t.TempDir(), "a.elf"), Digest: cachekey.Digest(data),
 			BuildID: [16]byte(append(bytes.Repeat([]byte{0xab}, 15), byte(n))), Board: "host",
 		}
 		must(t, os.WriteFile(i.Path, data, 0o600))
@@ -126,7 +127,7 @@ func TestHoldsByAnswerOrLedger(t *testing.T) {
 	first, _ := rebuilt(t, project.Spec{Board: "microbit", Model: mlftest.Tiny(t, nil)}, d.env,
 		boards.Options{OperatorOpt: "O0"})
 	dev := d.attach()
-	if _, err := dev.Holds(t.Context()); failure.Of(err) != failure.Verify {
+	if _, err := dev.CurrentImage(t.Context()); failure.Of(err) != failure.Verify {
 		t.Errorf("of a new chip: %v", err)
 	}
 	_, err := dev.Flash(t.Context(), first)
@@ -144,7 +145,7 @@ func TestHoldsByAnswerOrLedger(t *testing.T) {
 
 func mustHoldImage(t *testing.T, d *device.Device, want *image.Image) *image.Image {
 	t.Helper()
-	i, err := d.Holds(t.Context())
+	i, err := d.CurrentImage(t.Context())
 	must(t, err)
 	if i.Digest != want.Digest || i.BuildID != want.BuildID {
 		t.Errorf("it holds %v, not %v", i, want)

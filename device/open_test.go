@@ -49,7 +49,7 @@ func TestOpenTwiceLeavesNoProcess(t *testing.T) {
 	p := generated(t, filepath.Join(t.TempDir(), "p"), project.Spec{Model: mlftest.Tiny(t, nil)})
 	i, d := built(t, p), attachedTo(t, p)
 	r, err := d.Flash(t.Context(), i)
-	if err != nil || r.Wrote != 0 || r.Why == "" {
+	if err != nil || r.Wrote != 0 || r.Reason == "" {
 		t.Errorf("flash: %+v, %v", r, err)
 	}
 	for range 2 {

@@ -53,7 +53,7 @@ func TestChecksumDecidesUnreadableFlash(t *testing.T) {
 	r, err := dev.Flash(t.Context(), i)
 	must(t, err)
 	d.mustHold(i)
-	if flash := d.flash(); len(bytes.Trim(flash[otherFlash:], "\xff")) == 0 || r.Sectors < 3 || !r.Holds {
+	if flash := d.flash(); len(bytes.Trim(flash[otherFlash:], "\xff")) == 0 || r.Sectors < 3 || !r.Verified {
 		t.Errorf("nothing is in the other flash: %+v", r)
 	}
 	if r, err = dev.Flash(t.Context(), i); err != nil || r.Erased != 0 {
@@ -64,7 +64,7 @@ func TestChecksumDecidesUnreadableFlash(t *testing.T) {
 	dev = d.attach()
 	r, err = dev.Flash(t.Context(), i)
 	must(t, err)
-	if !strings.Contains(r.Why, "flash has changed since it was built") || r.Erased == 0 || !r.Holds {
+	if !strings.Contains(r.Reason, "flash has changed since it was built") || r.Erased == 0 || !r.Verified {
 		t.Errorf("after damage: %+v", r)
 	}
 	d.mustHold(i)

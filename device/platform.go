@@ -77,7 +77,7 @@ func truth(v *bool) *uint64 {
 // measured times would be wrong by the same factor.
 type ClockError struct {
 	Board    string
-	Says     uint32  // the reported ticks per second
+	Reported uint32  // the reported ticks per second
 	Measured float64 // ticks per second
 	Clock    rpc.Clock
 }
@@ -87,9 +87,9 @@ func (e *ClockError) Error() string {
 	if e.Clock == rpc.InstructionClock {
 		by = "the emulator's clock, which counts instructions"
 	}
-	off := (e.Measured/float64(e.Says) - 1) * 100
+	off := (e.Measured/float64(e.Reported) - 1) * 100
 	return fmt.Sprintf("board %s: its timer makes %.0f ticks a second by %s, %+.1f %% off the reported %d",
-		e.Board, e.Measured, by, off, e.Says)
+		e.Board, e.Measured, by, off, e.Reported)
 }
 
 // FailureClass returns failure.Config.
@@ -185,13 +185,13 @@ func countClock(ctx context.Context, query queryPlatform, each time.Duration) (
 ) {
 	for i := range clockReads {
 		p, err := query(ctx)
-		if err != nil || p.TicksHz == nil || p.Counted == nil || p.Counted.Instructions == 0 {
+		if err != nil || p.TicksHz == nil || p.InstructionRate == nil || p.InstructionRate.Instructions == 0 {
 			return 0, 0, err
 		}
 		reported = *p.TicksHz
-		seconds := float64(p.Counted.Instructions) * each.Seconds()
-		hz := float64(p.Counted.Ticks) / seconds
-		if math.Abs(float64(p.Counted.Ticks)-float64(reported)*seconds) <= 1 {
+		seconds := float64(p.InstructionRate.Instructions) * each.Seconds()
+		hz := float64(p.InstructionRate.Ticks) / seconds
+		if math.Abs(float64(p.InstructionRate.Ticks)-float64(reported)*seconds) <= 1 {
 			return reported, float64(reported), nil
 		}
 		if i == 0 || hz < rate {

@@ -18,7 +18,7 @@ type Probes interface {
 	// Start starts the chip unless it runs, and creates the folder if necessary. model is the chip's name in the
 	// board file. The chip continues after this process has ended. find returns the path of a program that Start
 	// needs; if nil, Start finds it itself. A chip without clients ends after a minute. Errors: find's;
-	// *MissingToolError; others have no class.
+	// *failure.MissingToolError; others have no class.
 	Start(ctx context.Context, folder, model string, find func(program string) (path string, err error)) (EmulatedState,
 		error)
 	// Hold keeps a running chip from ending by itself until the Closer is closed, or this process ends.
@@ -36,10 +36,10 @@ type Probes interface {
 
 // An EmulatedState is the state of an emulated board.
 type EmulatedState struct {
-	Runs   bool
-	Probe  string           // its serial
-	Server flasher.Emulated // addresses of the probe while it runs
-	Port   string           // of its UART
-	Chip   int              // number of the chip, of those that have been on the board
-	Erases []int            // erases of this chip, by sector
+	Running bool
+	Probe   string           // its serial
+	Server  flasher.Emulated // addresses of the probe while it runs
+	Port    string           // of its UART
+	Chip    int              // number of the chip, of those that have been on the board
+	Erases  []int            // erases of this chip, by sector
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/emulated"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/project"
 )
 
 // startsFile names the file in which each start of attachingChild is a byte.
@@ -44,7 +43,7 @@ func attachingChild() int {
 		return 1
 	}
 	_, err = attach(ctx, b, "", env{StateDir: filepath.Join(filepath.Dir(f.Name()), "state")})
-	var missing *project.MissingToolError
+	var missing *failure.MissingToolError
 	if !errors.As(err, &missing) || failure.Of(err) != failure.ToolMissing {
 		fmt.Printf("%T: %v\n", err, err)
 		return 1
@@ -117,7 +116,7 @@ func TestStopEmulated(t *testing.T) {
 		want   error
 	}{
 		{"stopped", fakeProbes{state: device.EmulatedState{Probe: "P"}}, nil},
-		{"running", fakeProbes{state: device.EmulatedState{Probe: "P", Runs: true}}, errNotStopped},
+		{"running", fakeProbes{state: device.EmulatedState{Probe: "P", Running: true}}, errNotStopped},
 		{"no state", fakeProbes{err: broken}, broken},
 	} {
 		t.Run(c.name, func(t *testing.T) {

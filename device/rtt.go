@@ -27,7 +27,7 @@ const rttSymbol = "_SEGGER_RTT"
 
 // openRTT runs the programmer's server of RTT channel 0 for as long as the link is open.
 func openRTT(ctx context.Context, p flasher.Programmer, e expected, b *boards.Board) (transport.Link, error) {
-	server, ok := p.(flasher.RTTServer)
+	server, ok := p.(rttServer)
 	if !ok {
 		return nil, failure.New(failure.Config, "use "+failure.Option("Desk.Programmer", "openocd"),
 			"board %s is reached through RTT, which only OpenOCD serves", b.Name)
@@ -115,7 +115,7 @@ type rttLink struct {
 	err   error // of the server, after ended
 }
 
-// Bounded implements transport.Bounded: OpenOCD drops what does not fit into the lower buffer, which holds a packet.
+// Bounded returns true: OpenOCD drops what does not fit into the lower buffer, which holds a packet.
 func (l *rttLink) Bounded() bool { return true }
 
 // endsWithin is how much longer than its connections a server may run.

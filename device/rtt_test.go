@@ -16,6 +16,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/transport"
 )
 
@@ -33,7 +34,7 @@ func TestRTTRanges(t *testing.T) {
 		must(t, exec.Command(cc, "-c", "-o", object, file).Run())
 		data, err := os.ReadFile(object)
 		must(t, err)
-		return &image.Image{Path: object, Digest: image.DigestOf(data)}
+		return &image.Image{Path: object, Digest: cachekey.Digest(data)}
 	}
 	b, err := boards.Find("microbit", nil)
 	must(t, err)

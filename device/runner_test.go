@@ -69,7 +69,7 @@ func TestRunnerIsVerifiedByAnswer(t *testing.T) {
 		must(t, os.WriteFile(filepath.Join(build, "mode"), []byte(c.mode), 0o644))
 		r, err := dev.Flash(t.Context(), i)
 		if failure.Of(err) != c.class || (r.Erased == r.Sectors) != c.writes || (r.Erased > 0) != c.writes ||
-			r.Holds != (err == nil) || !strings.Contains(r.Why, c.reason) {
+			r.Verified != (err == nil) || !strings.Contains(r.Reason, c.reason) {
 			t.Errorf("step %d: class %s, %v, %+v", n, failure.Of(err), err, r)
 		}
 		if wrong := new(device.WrongImageError); c.mode == "nothing" && !errors.As(err, &wrong) {

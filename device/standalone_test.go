@@ -36,19 +36,19 @@ func TestFlashStandalone(t *testing.T) {
 	if r := flash(); r.Erased == 0 || !strings.HasPrefix(r.Device, "chip:") {
 		t.Errorf("first: %+v", r)
 	}
-	if r := flash(); r.Wrote != 0 || r.Erased != 0 || !strings.Contains(r.Why, "answered with build "+standalone.ID()) {
+	if r := flash(); r.Wrote != 0 || r.Erased != 0 || !strings.Contains(r.Reason, "answered with build "+standalone.ID()) {
 		t.Errorf("again: %+v", r)
 	}
 	changeLastByte(t, dev, standalone)
-	if r := flash(); r.Erased == 0 || !strings.Contains(r.Why, "has changed since it was built") {
+	if r := flash(); r.Erased == 0 || !strings.Contains(r.Reason, "has changed since it was built") {
 		t.Errorf("after a changed byte: %+v", r)
 	}
 	r, err := dev.Flash(t.Context(), served)
 	must(t, err)
-	if !strings.Contains(r.Why, "answered with build "+standalone.ID()) || r.Erased == 0 {
+	if !strings.Contains(r.Reason, "answered with build "+standalone.ID()) || r.Erased == 0 {
 		t.Errorf("an RPC server after it: %+v", r)
 	}
-	if r := flash(); !strings.Contains(r.Why, "answered with build "+served.ID()) || r.Erased == 0 {
+	if r := flash(); !strings.Contains(r.Reason, "answered with build "+served.ID()) || r.Erased == 0 {
 		t.Errorf("after an RPC server: %+v", r)
 	}
 	s, err := dev.OpenStandalone(t.Context(), standalone)

@@ -120,8 +120,8 @@ func TestSilentSameChipKeepsCounts(t *testing.T) {
 		r, err := dev.Flash(t.Context(), i)
 		must(t, err)
 		must(t, dev.Close())
-		if r.Device != before.Device || !strings.Contains(r.Why, "did not answer") ||
-			!strings.Contains(r.Why, "were being written") {
+		if r.Device != before.Device || !strings.Contains(r.Reason, "did not answer") ||
+			!strings.Contains(r.Reason, "were being written") {
 			t.Errorf("%+v", r)
 		}
 	}
@@ -157,7 +157,7 @@ func TestSilentChipMayBeWorn(t *testing.T) {
 	dev := d.attach()
 	_, err = dev.Flash(t.Context(), images[0])
 	var w *device.WearError
-	if !errors.As(err, &w) || w.Perhaps != worn.Device || !strings.Contains(err.Error(), "may be "+worn.Device) {
+	if !errors.As(err, &w) || w.PossibleChip != worn.Device || !strings.Contains(err.Error(), "may be "+worn.Device) {
 		t.Fatalf("it may be worn: %v", err)
 	}
 	if n := len(d.request(virtualprobe.Request{Do: "status"}).State.Erases); n != 0 {
@@ -193,11 +193,11 @@ func TestSwappedErrorAfterFlash(t *testing.T) {
 	dev := d.attach()
 	r, err := dev.Flash(t.Context(), i)
 	var other *device.SwappedError
-	if !errors.As(err, &other) || other.Meant != expected || "chip:"+other.Chip != r.Device ||
+	if !errors.As(err, &other) || other.Expected != expected || "chip:"+other.Chip != r.Device ||
 		failure.Of(err) != failure.Verify {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	if !r.Holds || r.Erased == 0 || !strings.Contains(err.Error(), "was flashed") {
+	if !r.Verified || r.Erased == 0 || !strings.Contains(err.Error(), "was flashed") {
 		t.Errorf("%+v, %v", r, err)
 	}
 	all := d.entries()

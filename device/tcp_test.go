@@ -176,7 +176,7 @@ func TestTCPBoard(t *testing.T) {
 	defer d.Close()
 
 	r, err := d.Flash(t.Context(), i)
-	if err != nil || r.Wrote != 0 || !r.Holds || !strings.Contains(r.Why, i.ID()) || r.Device != "tcp:"+address {
+	if err != nil || r.Wrote != 0 || !r.Verified || !strings.Contains(r.Reason, i.ID()) || r.Device != "tcp:"+address {
 		t.Errorf("flash of the image that the board has: %+v, %v", r, err)
 	}
 	for range 3 {
@@ -193,7 +193,7 @@ func TestTCPBoard(t *testing.T) {
 	must(t, link.Close())
 	id, err := d.Identify(t.Context())
 	at := device.DeskLink{Kind: "tcp", Address: address}
-	if err != nil || !id.Answers || id.BuildID != i.ID() || id.Port != address || id.Link != at {
+	if err != nil || !id.Responds || id.BuildID != i.ID() || id.Port != address || id.Link != at {
 		t.Errorf("identified as %+v, %v", id, err)
 	}
 
@@ -214,7 +214,7 @@ func TestTCPBoard(t *testing.T) {
 	if err := d.Debug(t.Context(), device.Debugging{}, nil); failure.Of(err) != failure.Config {
 		t.Errorf("debug: %v", err)
 	}
-	if held, err := d.Holds(t.Context()); err != nil || held.ID() != i.ID() {
+	if held, err := d.CurrentImage(t.Context()); err != nil || held.ID() != i.ID() {
 		t.Errorf("it holds %v, %v", held, err)
 	}
 }
@@ -256,7 +256,7 @@ func TestTCPErrorsHaveNextStep(t *testing.T) {
 	_, second := d.Open(t.Context(), i) // as another computer would
 	var tcp *transport.TCPError
 	checkError(t, second, failure.Transport, "client")
-	if !errors.As(second, &tcp) || !tcp.Gone {
+	if !errors.As(second, &tcp) || !tcp.Broken {
 		t.Errorf("a second client: %v", second)
 	}
 	rpctest.CallTwice(t, s)
@@ -274,7 +274,7 @@ func TestTCPErrorsHaveNextStep(t *testing.T) {
 	_, flashErr := d.Flash(t.Context(), i)
 	for _, err := range []error{openErr, flashErr} {
 		checkError(t, err, failure.ProbeMissing, "start the program")
-		if !errors.As(err, &tcp) || tcp.Gone {
+		if !errors.As(err, &tcp) || tcp.Broken {
 			t.Errorf("the bridge does not run: %v", err)
 		}
 	}
@@ -441,7 +441,7 @@ func TestTCPBesideProbe(t *testing.T) {
 	i := d.image(mlftest.Tiny(t, nil), boards.Options{})
 	for n, wrote := range []bool{true, false} {
 		r, err := dev.Flash(t.Context(), i)
-		if err != nil || r.Wrote > 0 != wrote || !r.Holds {
+		if err != nil || r.Wrote > 0 != wrote || !r.Verified {
 			t.Fatalf("flash %d: %+v, %v", n, r, err)
 		}
 	}
@@ -450,7 +450,7 @@ func TestTCPBesideProbe(t *testing.T) {
 	rpctest.CallTwice(t, s)
 	must(t, s.Close(t.Context()))
 	id, err := dev.Identify(t.Context())
-	if err != nil || !id.Answers || id.Probe != chip.Probe || id.Port != address || id.Link.Address != address {
+	if err != nil || !id.Responds || id.Probe != chip.Probe || id.Port != address || id.Link.Address != address {
 		t.Errorf("identified as %+v, %v", id, err)
 	}
 }

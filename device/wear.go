@@ -19,7 +19,7 @@ type DeviceWear struct {
 	Flashes  int    // number of flashes that wrote something
 	Failures int
 	Verified time.Time // time of the last; zero: never
-	Why      string    // reason of the last decision
+	Reason   string    // reason of the last decision
 	Sectors  []SectorWear
 }
 
@@ -53,7 +53,7 @@ func (k *Desk) Wear() ([]DeviceWear, error) {
 	for _, entry := range entries {
 		w := DeviceWear{
 			Device: entry.Device, Probe: entry.Probe, Board: entry.Board, BuildID: entry.BuildID, Dirty: entry.Dirty,
-			Flashes: entry.Flashes, Failures: entry.Failures, Verified: entry.Verified, Why: entry.LastReason,
+			Flashes: entry.Flashes, Failures: entry.Failures, Verified: entry.Verified, Reason: entry.LastReason,
 		}
 		b, err := boards.Find(entry.Board, k.Path)
 		if err != nil {

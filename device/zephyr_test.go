@@ -60,7 +60,7 @@ func TestZephyrFlash(t *testing.T) {
 			defer dev.Close()
 			first, err := dev.Flash(t.Context(), one)
 			if boot := new(device.BootError); !c.boots {
-				if !errors.As(err, &boot) || failure.Of(err) != failure.Boot || !first.Holds {
+				if !errors.As(err, &boot) || failure.Of(err) != failure.Boot || !first.Verified {
 					t.Errorf("%+v, %v", first, err)
 				}
 				must(t, holdsAt(d.flash(), 0, one))

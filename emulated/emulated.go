@@ -19,7 +19,7 @@ import (
 // Probes returns the emulated probes. Each running chip belongs to a process of the program boardsmith-keeper,
 // which ends a minute after its last client. Desk.Tool finds the program; if it is nil or returns "", it is found by
 // $BOARDSMITH_KEEPER, beside the running executable or on PATH. Without it Attach returns a
-// *device.MissingToolError.
+// *failure.MissingToolError.
 func Probes() device.Probes { return probes{} }
 
 type probes struct{}
@@ -84,7 +84,7 @@ func stateOf(a virtualprobe.Answer, err error) (device.EmulatedState, error) {
 		return device.EmulatedState{}, err
 	}
 	return device.EmulatedState{
-		Runs: true, Probe: a.State.Serial, Port: a.Address.UART, Chip: a.State.Chip, Erases: a.State.Erases,
+		Running: true, Probe: a.State.Serial, Port: a.Address.UART, Chip: a.State.Chip, Erases: a.State.Erases,
 		Server: flasher.Emulated{Bitbang: a.Address.Bitbang, Remote: a.Address.Remote},
 	}, nil
 }

@@ -22,7 +22,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println("running:", state.Runs)
+	fmt.Println("running:", state.Running)
 	d, err := desk.Attach(ctx, board, "emulated")
 	if err != nil {
 		log.Fatal(err)

@@ -4,6 +4,7 @@ package flasher
 
 import (
 	"context"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -38,33 +39,36 @@ func TestContexts(t *testing.T) {
 	withRunner.Build = zephyrtest.Build(t, "nrfjprog", map[string][]string{"nrfjprog": nil}, "")
 	for _, name := range []string{"openocd", "pyocd"} {
 		p := created(t, name, c)
-		calls := failuretest.Calls{
+		exported := failuretest.Calls{
 			"Programmer.Do": func(ctx context.Context) error { return p.Do(ctx, job) },
-			"Reader.Read":   func(ctx context.Context) error { _, err := p.(Reader).Read(ctx, []Range{{0, 16}}); return err },
-			"Inspector.Inspect": func(ctx context.Context) error {
-				_, _, err := p.(Inspector).Inspect(ctx, []Range{{0, 16}})
+			"MissingScripts": func(ctx context.Context) error {
+				_, err := MissingScripts(ctx, tool, []string{"a.cfg"})
 				return err
 			},
-			"DebugServer.Serve": func(ctx context.Context) error {
-				return p.(DebugServer).Serve(ctx, AfterReset, 1, func(context.Context) error { return nil })
+		}
+		failuretest.Ended(t, exported)
+		calls := failuretest.Calls{
+			"Read": func(ctx context.Context) error { _, err := p.(flashReader).Read(ctx, []Range{{0, 16}}); return err },
+			"Inspect": func(ctx context.Context) error {
+				_, _, err := p.(inspector).Inspect(ctx, []Range{{0, 16}})
+				return err
+			},
+			"Serve": func(ctx context.Context) error {
+				return p.(debugServer).Serve(ctx, false, 1, func(context.Context) error { return nil })
 			},
 		}
-		if s, ok := p.(RTTServer); ok {
-			calls["RTTServer.ServeRTT"] = func(ctx context.Context) error {
+		if s, ok := p.(rttServer); ok { // only OpenOCD serves RTT
+			calls["ServeRTT"] = func(ctx context.Context) error {
 				return s.ServeRTT(ctx, 1, []Range{{0, 16}}, func(context.Context) error { return nil })
 			}
-		} else {
-			calls["RTTServer.ServeRTT"] = calls["DebugServer.Serve"] // only OpenOCD serves RTT
 		}
-		calls["MissingScripts"] = func(ctx context.Context) error {
-			_, err := MissingScripts(ctx, tool, []string{"a.cfg"})
-			return err
-		}
-		failuretest.Ended(t, calls)
+		failuretest.EndedCalls(t, calls)
+		maps.Copy(calls, exported)
 		failuretest.Waiting(t, calls)
 		runner := created(t, "west", withRunner)
-		calls["Programmer.Do"] = func(ctx context.Context) error { return runner.Do(ctx, job) }
-		failuretest.Waiting(t, calls)
+		failuretest.Waiting(t, failuretest.Calls{
+			"Programmer.Do": func(ctx context.Context) error { return runner.Do(ctx, job) },
+		})
 	}
 }
 

@@ -15,25 +15,6 @@ import (
 	"github.com/boardsmith/boardsmith/internal/command"
 )
 
-// A DebugServer is a programmer with a gdb server.
-type DebugServer interface {
-	// Serve runs a gdb server on a local TCP port, with the core halted, and calls use when gdb can connect. The core is
-	// reset before unless halt is Attached. The server ends when use returns, before Serve returns. Errors:
-	// *ProgrammerError, those of use and of ctx.
-	Serve(ctx context.Context, halt Halt, port int, use func(context.Context) error) error
-	// ServeCommand returns the server's command line, for display.
-	ServeCommand(halt Halt, port int) string
-}
-
-// A Halt is the way in which a core is halted for a debugger.
-type Halt int
-
-// A core is halted by a reset, before its first instruction; or where it is, and continues when the debugger detaches.
-const (
-	AfterReset Halt = iota
-	Attached
-)
-
 // servesWithin limits the time until a server is ready.
 const servesWithin = connectTime
 
@@ -41,24 +22,25 @@ const gdbServer = "gdb server" // for messages
 
 var errNotServing = errors.New("the server was not ready in time")
 
-// ServeCommand implements DebugServer.
-func (o *openocd) ServeCommand(halt Halt, port int) string {
-	return command.Command{Path: o.displayPath("openocd"), Args: o.serveArgs(".", halt, port)}.Typed()
+// ServeCommand returns the command line of Serve, for display.
+func (o *openocd) ServeCommand(attach bool, port int) string {
+	return command.Command{Path: o.displayPath("openocd"), Args: o.serveArgs(".", attach, port)}.Typed()
 }
 
 const serving = "serving"
 
 // serveArgs makes OpenOCD listen before it runs the last of its commands.
-func (o *openocd) serveArgs(dir string, halt Halt, port int) []string {
+func (o *openocd) serveArgs(dir string, attach bool, port int) []string {
 	commands := "reset halt"
-	if halt == Attached {
+	if attach {
 		commands = "halt; [target current] configure -event gdb-detach {resume}"
 	}
 	return append(o.connect(dir, fmt.Sprint(port)), "-c", commands+`; echo "`+mark+serving+`"`)
 }
 
-// Serve implements DebugServer.
-func (o *openocd) Serve(ctx context.Context, halt Halt, port int, use func(context.Context) error) error {
+// Serve runs a gdb server. The core is reset and halted before its first instruction, or with attach halted where it
+// is; it then continues when the debugger detaches.
+func (o *openocd) Serve(ctx context.Context, attach bool, port int, use func(context.Context) error) error {
 	path, err := o.find()
 	if err != nil {
 		return err
@@ -67,7 +49,7 @@ func (o *openocd) Serve(ctx context.Context, halt Halt, port int, use func(conte
 		if err := o.shadow(dir); err != nil {
 			return err
 		}
-		gdb := server{name: gdbServer, command: o.command(path, o.serveArgs(dir, halt, port), dir), ready: mark + serving}
+		gdb := server{name: gdbServer, command: o.command(path, o.serveArgs(dir, attach, port), dir), ready: mark + serving}
 		return gdb.serveWatched(ctx, servesWithin, use)
 	})
 }
@@ -78,14 +60,14 @@ func (p *pyocd) serveArgs(port int) ([]string, error) {
 	return append(args, option("--port", fmt.Sprint(port)), option("--telnet-port", "0"), "--persist"), err
 }
 
-// ServeCommand implements DebugServer.
-func (p *pyocd) ServeCommand(_ Halt, port int) string {
+// ServeCommand returns the command line of Serve, for display.
+func (p *pyocd) ServeCommand(_ bool, port int) string {
 	args, err := p.serveArgs(port)
 	return p.typed(args, err)
 }
 
-// Serve implements DebugServer.
-func (p *pyocd) Serve(ctx context.Context, _ Halt, port int, use func(context.Context) error) error {
+// Serve runs a gdb server.
+func (p *pyocd) Serve(ctx context.Context, _ bool, port int, use func(context.Context) error) error {
 	args, err := p.serveArgs(port)
 	if err != nil {
 		return err

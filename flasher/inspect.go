@@ -11,12 +11,6 @@ import (
 // A Core holds the registers of a halted Cortex-M core.
 type Core struct{ PC, LR, SP uint32 }
 
-// An Inspector is a programmer that can read a board's state without a reset.
-type Inspector interface {
-	// Inspect halts the core, reads its registers and the ranges, and resumes it. Errors: *ProgrammerError, those of ctx.
-	Inspect(ctx context.Context, ranges []Range) (Core, []Segment, error)
-}
-
 // register is the prefix of a register's value; not a step, because the value varies.
 const register = mark + "register %s 0x%x"
 
@@ -52,7 +46,7 @@ func openocdInspect(r *toolRun, ranges []Range) []string {
 	return append(steps, openocdEnd(r, false)...)
 }
 
-// Inspect implements Inspector.
+// Inspect halts the core, reads its registers and the ranges, and resumes it.
 func (o *openocd) Inspect(ctx context.Context, ranges []Range) (Core, []Segment, error) {
 	return o.runInspection(ctx, ranges, func(c Config, dir string, timeout time.Duration) error {
 		inspecting := &openocd{c}
@@ -62,7 +56,7 @@ func (o *openocd) Inspect(ctx context.Context, ranges []Range) (Core, []Segment,
 	})
 }
 
-// Inspect implements Inspector.
+// Inspect halts the core, reads its registers and the ranges, and resumes it.
 func (p *pyocd) Inspect(ctx context.Context, ranges []Range) (Core, []Segment, error) {
 	return p.runInspection(ctx, ranges, func(c Config, dir string, timeout time.Duration) error {
 		inspecting := &pyocd{c}

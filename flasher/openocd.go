@@ -252,7 +252,7 @@ func hex(s string) uint64 {
 	return v
 }
 
-// Read implements Programmer.
+// Read returns the content of the ranges, and resets the board.
 func (o *openocd) Read(ctx context.Context, ranges []Range) (got []Segment, err error) {
 	err = inFolder(func(dir string) error {
 		r := &toolRun{args: o.connect(dir, noGDB)}

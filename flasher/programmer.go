@@ -75,14 +75,6 @@ type Programmer interface {
 	Files(j Job) []string
 }
 
-// A Reader is a programmer that reads back, erases and writes single sectors, and resets. Any other only writes: of a
-// job, Write must be a whole image and Verify empty.
-type Reader interface {
-	Programmer
-	// Read returns the content of the ranges, in their order. It changes no memory, but resets the board.
-	Read(ctx context.Context, ranges []Range) ([]Segment, error)
-}
-
 // A Probe identifies an attached debug probe and how to connect to it.
 type Probe struct {
 	Serial   string    // its serial number; "" if it has none, or there is only one probe

@@ -228,7 +228,7 @@ func (p *pyocd) readInto(ctx context.Context, dir string, ranges []Range) error 
 	return p.execute(ctx, r, dir, p.readTimeout(ranges))
 }
 
-// Read implements Programmer.
+// Read returns the content of the ranges, and resets the board.
 func (p *pyocd) Read(ctx context.Context, ranges []Range) (got []Segment, err error) {
 	err = inFolder(func(dir string) error {
 		if err := p.readInto(ctx, dir, ranges); err != nil {

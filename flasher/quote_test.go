@@ -71,7 +71,7 @@ func TestSerialIsNoCommand(t *testing.T) {
 			"script":  func() error { return newOpenOCD(scripts).Do(t.Context(), Job{}) },
 			"west":    func() error { return created(t, "west", zephyr).Do(t.Context(), Job{}) },
 			"gdb": func() error {
-				return newOpenOCD(c).(DebugServer).Serve(t.Context(), AfterReset, 3333, func(context.Context) error { return nil })
+				return newOpenOCD(c).(debugServer).Serve(t.Context(), false, 3333, func(context.Context) error { return nil })
 			},
 		} {
 			if err := do(); err == nil {
@@ -111,7 +111,7 @@ func TestSerialIsNoAddress(t *testing.T) {
 			Probe: Probe{Serial: serial}, Timeout: 10 * time.Second,
 		}
 		for name, p := range map[string]Programmer{"pyocd": newPyOCD(c), "west": created(t, "west", c)} {
-			_, read := p.(Reader).Read(t.Context(), []Range{{0, 4}})
+			_, read := p.(flashReader).Read(t.Context(), []Range{{0, 4}})
 			for method, err := range map[string]error{"Do": p.Do(t.Context(), job), "Read": read} {
 				if failure.Of(err) != failure.Config || failure.Next(err) == "" {
 					t.Errorf("%s, %s of %s: %v", name, method, serial, err)

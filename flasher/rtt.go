@@ -13,17 +13,6 @@ import (
 	"github.com/boardsmith/boardsmith/internal/command"
 )
 
-// An RTTServer is a programmer that serves RTT's channel 0: bytes in buffers of the firmware's RAM, while the core
-// runs.
-type RTTServer interface {
-	// ServeRTT searches the ranges for RTT's control block, for as long as firmware may need to write it after a reset.
-	// It then listens on a local TCP port and calls use, whose client's bytes are the channel's. The server ends when use
-	// returns, before ServeRTT returns. If it ends sooner, such as when the probe is unplugged, use's context does. The
-	// core is neither halted nor reset. Errors: *ProgrammerError, of class boot if there is no control block, of class
-	// transport if the server ended sooner; those of use and of ctx.
-	ServeRTT(ctx context.Context, port int, ranges []Range, use func(context.Context) error) error
-}
-
 const (
 	rttEveryMS  = 1    // OpenOCD's pause between two reads of the buffers
 	rttWithinMS = 3000 // limit of the search for the control block, which begins anew until then
@@ -54,7 +43,7 @@ if {!$started} {error "%s"}`, rttWithinMS, strings.Join(setups, " "), rttPauseMS
 		"-c", fmt.Sprintf("rtt server start %d 0", port), "-c", `echo "`+mark+serving+`"`)
 }
 
-// ServeRTT implements RTTServer.
+// ServeRTT serves RTT's channel 0 until use returns.
 func (o *openocd) ServeRTT(
 	ctx context.Context, port int, ranges []Range, use func(context.Context) error,
 ) error {

@@ -78,7 +78,7 @@ func TestExitStatusOfWrapper(t *testing.T) {
 			t.Errorf("a difference: %v", err)
 		}
 		b.ask(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{UnplugAfter: 100}})
-		if _, err := p.(Reader).Read(t.Context(), []Range{{b.base, 4 * b.size}}); failure.Of(err) != failure.Flash {
+		if _, err := p.(flashReader).Read(t.Context(), []Range{{b.base, 4 * b.size}}); failure.Of(err) != failure.Flash {
 			t.Errorf("reading: %v", err)
 		}
 	})
@@ -184,15 +184,15 @@ func TestSharedSerial(t *testing.T) {
 			Find:  func(string) (string, error) { return "/bin/false", nil },
 		}
 		p := created(t, c.programmer, conf)
-		_, readErr := p.(Reader).Read(t.Context(), []Range{{0, 64}})
+		_, readErr := p.(flashReader).Read(t.Context(), []Range{{0, 64}})
 		for name, err := range map[string]error{"do": p.Do(t.Context(), Job{}), "read": readErr} {
 			if refused := failure.Of(err) == failure.Config &&
 				strings.Contains(err.Error(), `also has the serial "S1"`); refused != c.refused || err == nil {
 				t.Errorf("%s, %v, path %q, %s: %v", c.programmer, c.scripts, c.path, name, err)
 			}
 		}
-		if server, ok := p.(DebugServer); ok {
-			err := server.Serve(t.Context(), AfterReset, 3333, nil)
+		if server, ok := p.(debugServer); ok {
+			err := server.Serve(t.Context(), false, 3333, nil)
 			if refused := failure.Of(err) == failure.Config; refused != c.refused {
 				t.Errorf("%s serves gdb: %v", c.programmer, err)
 			}

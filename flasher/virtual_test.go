@@ -181,7 +181,7 @@ func TestJob(t *testing.T) {
 		if len(erases) != 3 || erases[0] != 1 || erases[1] != 2 || erases[2] != 1 {
 			t.Errorf("erases %v, want [1 2 1]", erases)
 		}
-		got, err := p.(Reader).Read(t.Context(), []Range{{one.Addr, b.size}, {all.Write[0].Addr, 64}})
+		got, err := p.(flashReader).Read(t.Context(), []Range{{one.Addr, b.size}, {all.Write[0].Addr, 64}})
 		if err != nil || len(got) != 2 || !bytes.Equal(got[0].Data, one.Data) ||
 			!bytes.Equal(got[1].Data, all.Write[0].Data[:64]) {
 			t.Errorf("read something else: %v", err)
@@ -270,7 +270,7 @@ func TestInspect(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 2 {
-			core, got, err := p.(Inspector).Inspect(t.Context(), []Range{{data[0].Addr, 8}, {0xE000ED00, 4}})
+			core, got, err := p.(inspector).Inspect(t.Context(), []Range{{data[0].Addr, 8}, {0xE000ED00, 4}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -178,7 +178,7 @@ func (noBuild) missing() error {
 // Do implements Programmer.
 func (u noBuild) Do(context.Context, Job) error { return u.missing() }
 
-// Read implements Reader.
+// Read returns the error.
 func (u noBuild) Read(context.Context, []Range) ([]Segment, error) { return nil, u.missing() }
 
 // Commands implements Programmer.

@@ -149,8 +149,8 @@ func TestZephyrBuildErrors(t *testing.T) {
 			t.Errorf("%s: class %s, %v, next %q", name, failure.Of(err), err, failure.Next(err))
 		}
 	}
-	none := created(t, "west", Config{}).(Reader)
-	_, read := none.Read(t.Context(), nil)
+	none := created(t, "west", Config{})
+	_, read := none.(flashReader).Read(t.Context(), nil)
 	for name, err := range map[string]error{"do": none.Do(t.Context(), Job{}), "read": read} {
 		if failure.Of(err) != failure.Config || failure.Next(err) == "" {
 			t.Errorf("without a build, %s: %v", name, err)

@@ -14,6 +14,7 @@ import (
 	"os"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/internal/files/plainfile"
 	"github.com/boardsmith/boardsmith/internal/firmware"
 )
@@ -24,7 +25,7 @@ type Image struct {
 	Path     string   // of the ELF file, absolute
 	Map      string   // of the linker's map, absolute
 	Bin, Hex string   // of the raw bytes and of Intel HEX, absolute; "" for a process, and unless Builder.Forms is set
-	Apart    string   // as Bin, of the flash besides that of the code: firmware-REGION.bin; "" if the image has none
+	ExtraBin string   // as Bin, of the flash besides that of the code: firmware-REGION.bin; "" if the image has none
 	Digest   string   // SHA-256 of the ELF file, in hexadecimal
 	BuildID  [16]byte // the build id that the running firmware reports
 	Board    string
@@ -54,7 +55,7 @@ func (i *Image) ELF() (*elf.File, error) {
 	if err != nil {
 		return nil, plainfile.Error("read", i.Path, err)
 	}
-	if DigestOf(data) != i.Digest {
+	if cachekey.Digest(data) != i.Digest {
 		return nil, i.isAnother()
 	}
 	f, err := elf.NewFile(bytes.NewReader(data))
@@ -87,12 +88,6 @@ func SizeOf(f *elf.File) Size {
 }
 
 func (i *Image) String() string { return fmt.Sprintf("build %s for %s", i.ID(), i.Board) }
-
-// DigestOf returns the SHA-256 of data, in hexadecimal.
-func DigestOf(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
-}
 
 // unchanged returns an error if a later build replaced the image's file.
 func (i *Image) unchanged() error {

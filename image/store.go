@@ -64,7 +64,7 @@ func ParseLabel(label string) (id, board string, ok bool) {
 const landmarksLabel = "landmarks"
 
 // landmarksName returns the beginning of the landmarks' digest.
-func landmarksName(l firmware.Landmarks) string { return DigestOf(landmarksJSON(l))[:16] }
+func landmarksName(l firmware.Landmarks) string { return cachekey.Digest(landmarksJSON(l))[:16] }
 
 func landmarksJSON(l firmware.Landmarks) []byte {
 	data, err := json.Marshal(l)
@@ -109,7 +109,7 @@ func storedLandmarks(c *cache.Cache, of cache.EntryInfo) (l firmware.Landmarks, 
 
 // Keep stores an image in the cache, unless it is there. It only logs errors of the cache.
 func (s Store) Keep(i *Image) {
-	c := cache.OrUsers(s.Cache)
+	c := cache.OrDefault(s.Cache)
 	if c == nil {
 		return
 	}
@@ -147,7 +147,7 @@ func keepImage(c *cache.Cache, i *Image) error {
 // are absolute. Without either file it returns an error of class config.
 func (s Store) Intact(i *Image) (*Image, error) {
 	absolute := *i
-	abspath.Fix(&absolute.Path, &absolute.Map, &absolute.Bin, &absolute.Hex, &absolute.Apart, &absolute.BuildDir)
+	abspath.Fix(&absolute.Path, &absolute.Map, &absolute.Bin, &absolute.Hex, &absolute.ExtraBin, &absolute.BuildDir)
 	if !reflect.DeepEqual(absolute, *i) {
 		i = &absolute
 	}
@@ -155,7 +155,7 @@ func (s Store) Intact(i *Image) (*Image, error) {
 	if changed == nil {
 		return i, nil
 	}
-	c := cache.OrUsers(s.Cache)
+	c := cache.OrDefault(s.Cache)
 	if c == nil {
 		return nil, changed
 	}
@@ -165,7 +165,7 @@ func (s Store) Intact(i *Image) (*Image, error) {
 	for _, of := range list {
 		if path, ok := c.Image(of); ok {
 			kept := *i
-			kept.Path, kept.Map, kept.Bin, kept.Hex, kept.Apart = path, "", "", "", ""
+			kept.Path, kept.Map, kept.Bin, kept.Hex, kept.ExtraBin = path, "", "", "", ""
 			return &kept, nil
 		}
 	}
@@ -189,7 +189,7 @@ func (s Store) FindWhich(name string, is func(*Image) bool) (*Image, error) {
 		return nil, failure.New(failure.Config, failure.Target("cache:list")+" shows those there are",
 			"%q is not the beginning of a build id or of an image's SHA-256 (6 to 64 hexadecimal digits)", name)
 	}
-	c := cache.OrUsers(s.Cache)
+	c := cache.OrDefault(s.Cache)
 	if c == nil {
 		return nil, failure.New(failure.Config, "set HOME or BOARDSMITH_HOME", "image %s: this system has no cache folder",
 			name)

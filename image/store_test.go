@@ -14,6 +14,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/internal/firmware"
 )
 
@@ -74,8 +75,9 @@ func built(t *testing.T, id, last byte) *Image {
 		t.Fatal(err)
 	}
 	return &Image{
-		Path: path, Map: path + ".map", Bin: path + ".bin", Hex: path + ".hex", Digest: DigestOf(data), Board: "a-board",
-		BuildID: [16]byte{0xab, 0xcd, 0xef, id}, Landmarks: firmware.Landmarks{Kept: firmware.Place{Symbol: "id"}},
+		Path: path, Map: path + ".map", Bin: path + ".bin", Hex: path + ".hex", Digest: cachekey.Digest(data),
+		Board: "a-board", BuildID: [16]byte{0xab, 0xcd, 0xef, id},
+		Landmarks: firmware.Landmarks{Kept: firmware.Place{Symbol: "id"}},
 	}
 }
 
@@ -224,7 +226,7 @@ func TestNotKept(t *testing.T) {
 	if _, err := i.ELF(); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "no longer build abcdef01") {
 		t.Errorf("another file: %v", err)
 	}
-	i.Digest = DigestOf([]byte("a later build"))
+	i.Digest = cachekey.Digest([]byte("a later build"))
 	if _, err := i.ELF(); failure.Of(err) != failure.Config {
 		t.Errorf("no ELF file: %v", err)
 	}
@@ -270,7 +272,7 @@ func TestFindOneOfEqualLoads(t *testing.T) {
 	keep := func(id, loaded, last byte) *Image {
 		i := built(t, id, last)
 		data := elfLoading(t, loaded, last)
-		i.Digest = DigestOf(data)
+		i.Digest = cachekey.Digest(data)
 		if err := os.WriteFile(i.Path, data, 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -297,7 +299,7 @@ func TestLandmarksOfTheCache(t *testing.T) {
 	s := Store{Cache: c}
 	i := built(t, 1, 1)
 	s.Keep(i)
-	_, err := s.Find(DigestOf(landmarksJSON(i.Landmarks)))
+	_, err := s.Find(cachekey.Digest(landmarksJSON(i.Landmarks)))
 	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "is not in the cache") {
 		t.Errorf("landmarks were found: %v", err)
 	}
@@ -308,7 +310,7 @@ func TestLandmarksOfTheCache(t *testing.T) {
 		}
 	}
 	for why, data := range map[string][]byte{"another version": older, "lacks its landmarks": alone} {
-		if _, err := s.Find(DigestOf(data)); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), why) {
+		if _, err := s.Find(cachekey.Digest(data)); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), why) {
 			t.Errorf("%v, want %s", err, why)
 		}
 	}
@@ -316,7 +318,7 @@ func TestLandmarksOfTheCache(t *testing.T) {
 	if err := c.PutImage(i.label(), text); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Find(DigestOf(text)); failure.Of(err) != failure.Config {
+	if _, err := s.Find(cachekey.Digest(text)); failure.Of(err) != failure.Config {
 		t.Errorf("text as an image: %v", err)
 	}
 	if e := c.HasImage(sha256.Sum256(text), i.label(), 4); !e {

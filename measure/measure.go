@@ -279,7 +279,7 @@ func (m *measurement) call(ctx context.Context, step string, f func(context.Cont
 
 // addMemory adds what the image takes of the board's memory.
 func (r *Result) addMemory(p *project.Project, i *image.Image) (err error) {
-	if r.Toolchain, err = p.MadeWith(); err != nil {
+	if r.Toolchain, err = p.Toolchain(); err != nil {
 		return err
 	}
 	u, err := p.Usage(i)

@@ -51,7 +51,7 @@ func measured(t *testing.T, archive string, s project.Spec) *measure.Result {
 	o.Rule.Rel = 1e-4
 	o.Builder = &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}}
 	r, err := measure.Model(t.Context(), s, o)
-	if errors.As(err, new(*project.MissingToolError)) {
+	if errors.As(err, new(*failure.MissingToolError)) {
 		t.Skip(err)
 	}
 	if err != nil {

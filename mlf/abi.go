@@ -19,7 +19,7 @@ func (m *Model) decideABI(scan *codeScan) ABI {
 	switch {
 	case scan.ffi:
 		return ABITVMFFI
-	case m.Interface == C:
+	case m.Interface == cInterface:
 		return ABIUnpacked
 	}
 	return ABIPacked

@@ -53,26 +53,26 @@ func checkKind(t *testing.T, name string, m *mlf.Model) {
 	t.Helper()
 	_, variant, _ := strings.Cut(name, ".")
 	type kind struct {
-		s mlf.Style
+		s string
 		e mlf.Executor
-		i mlf.Interface
+		i string
 		a mlf.ABI
 	}
 	var want kind
 	switch {
 	case variant == "":
-		want = kind{mlf.Operator, mlf.None, mlf.Packed, mlf.ABIPacked}
+		want = kind{"operator", mlf.None, "packed", mlf.ABIPacked}
 	case strings.HasPrefix(variant, "graph"):
-		want = kind{mlf.FullModel, mlf.Graph, mlf.Packed, mlf.ABIPacked}
+		want = kind{"full-model", mlf.Graph, "packed", mlf.ABIPacked}
 	case strings.HasPrefix(variant, "aot_packed"):
-		want = kind{mlf.FullModel, mlf.AOT, mlf.Packed, mlf.ABIPacked}
+		want = kind{"full-model", mlf.AOT, "packed", mlf.ABIPacked}
 	default:
-		want = kind{mlf.FullModel, mlf.AOT, mlf.C, mlf.ABIUnpacked}
+		want = kind{"full-model", mlf.AOT, "c", mlf.ABIUnpacked}
 	}
 	if got := (kind{m.Style, m.Executor, m.Interface, m.ABI}); got != want {
 		t.Errorf("%s is %v, want %v", name, got, want)
 	}
-	if m.SystemLib == (m.Interface == mlf.C) || (len(m.Functions) == 0) == m.SystemLib {
+	if m.SystemLib == (m.Interface == "c") || (len(m.Functions) == 0) == m.SystemLib {
 		t.Errorf("%s: system library %v with functions %q", name, m.SystemLib, m.Functions)
 	}
 	pools := []mlf.Pool(nil)

@@ -54,7 +54,7 @@ func (a *Archive) CheckModel(m *Model) error {
 	case m.cxx() != "":
 		return a.fault(m.cxx(), `export it for a target that generates C, such as "c"`,
 			"model %s: C++ sources are not supported", m.Name)
-	case m.Interface == C && m.SystemLib:
+	case m.Interface == cInterface && m.SystemLib:
 		return a.fault(where, nextNoSystemLib,
 			"model %s: C interface together with a system library: TVM declares tvmgen_%s_run twice, with different "+
 				"arguments, and no C compiler accepts that", m.Name, m.Name)
@@ -65,7 +65,7 @@ func (a *Archive) CheckModel(m *Model) error {
 	case s.badPool != "":
 		return a.fault(where, nextRename, "model %s: memory pool %q is not a C identifier, and TVM does not convert it",
 			m.Name, strings.TrimSuffix(s.badPool, "_var"))
-	case m.Interface == C:
+	case m.Interface == cInterface:
 		return a.checkC(m)
 	}
 	return a.checkPacked(m)
@@ -163,7 +163,7 @@ func (a *Archive) checkFunctions(m *Model) error {
 	if len(m.Functions) == 0 {
 		return nil // an object's registry has an unknown form; the device reports missing functions
 	}
-	if m.Style == Operator {
+	if m.Style == operator {
 		if !m.Has(m.Entry) {
 			return a.fault("", "", "operator function %q is not in the system library, which has %q", m.Entry, m.Functions)
 		}

@@ -95,7 +95,7 @@ func number(text []byte) int64 {
 // readDescription takes the model's entry and pools from its description, and its tensors if metadata.json lists
 // none (before TVM 0.11).
 func (a *Archive) readDescription(m *Model) error {
-	if m.Executor != AOT || m.Interface != Packed {
+	if m.Executor != AOT || m.Interface != packedInterface {
 		return nil
 	}
 	for _, suffix := range []string{"_run", mainSuffix} {

@@ -132,7 +132,7 @@ func TestAllVersions(t *testing.T) {
 		}
 		a := mlftest.Parse(t, files...)
 		m := a.Models[0]
-		if a.Version != version || m.Name != "net" || m.Executor != mlf.Graph || m.Style != mlf.FullModel ||
+		if a.Version != version || m.Name != "net" || m.Executor != mlf.Graph || m.Style != "full-model" ||
 			len(m.Sources) != 2 || !slices.Equal(m.Targets, want) {
 			t.Errorf("version %d reads as %d %+v", version, a.Version, m)
 		}
@@ -158,7 +158,7 @@ func TestSeveralModules(t *testing.T) {
 		t.Errorf("net: %+v, %v", net, err)
 	}
 	small, err := a.Model("small")
-	if err != nil || len(small.Sources) != 1 || small.Header == nil || small.Interface != mlf.C {
+	if err != nil || len(small.Sources) != 1 || small.Header == nil || small.Interface != "c" {
 		t.Errorf("small: %+v, %v", small, err)
 	}
 	if _, err := a.Model(""); err == nil || !strings.Contains(err.Error(), "net") {

@@ -107,19 +107,19 @@ func (a *Archive) readModelOf(name string, raw *rawModel) (*Model, error) {
 	switch {
 	case raw == nil:
 		return nil, a.fault(metadataFile, "", "model %q has no description", name)
-	case !isIdentifier(name) && raw.Style != string(Operator) || name == "":
+	case !isIdentifier(name) && raw.Style != operator || name == "":
 		return nil, a.fault(metadataFile, "", "invalid model name %q: TVM uses letters, digits and underscores only", name)
 	}
-	m := &Model{Name: name, Style: Style(raw.Style), Interface: Packed}
+	m := &Model{Name: name, Style: raw.Style, Interface: packedInterface}
 	var err error
 	if m.Targets, err = parseTargets(raw.Target); err != nil {
 		return nil, a.fault(metadataFile, "", "model %s: target: %w", name, err)
 	}
 	switch m.Style {
-	case Operator:
+	case operator:
 		err = a.readOperator(m, raw)
-	case FullModel, "":
-		m.Style = FullModel
+	case fullModel, "":
+		m.Style = fullModel
 		err = a.readModel(m, raw)
 	default:
 		err = a.fault(metadataFile, "", "model %s: unsupported style %q", name, raw.Style)
@@ -182,7 +182,7 @@ func (a *Archive) readModel(m *Model, raw *rawModel) error {
 		if m.Header, err = parseHeader(f.Data); err != nil {
 			return a.fault(f.Name, "", "%w", err)
 		}
-		m.Headers, m.Interface = []File{*f}, C
+		m.Headers, m.Interface = []File{*f}, cInterface
 		m.Pools, m.Devices = m.Header.Pools, m.Header.Devices
 	}
 	if m.Executor == Graph {

@@ -13,13 +13,10 @@ import (
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
-// A Style is the kind of content of an archive.
-type Style string
-
-// The two styles (mlf.md §2, §4).
+// The values of Model.Style (mlf.md §2, §4).
 const (
-	FullModel Style = "full-model" // networks, with an executor
-	Operator  Style = "operator"   // a single operator, as tuners measure it
+	fullModel = "full-model" // networks, with an executor
+	operator  = "operator"   // a single operator, as tuners measure it
 )
 
 // An Executor is the part that calls a model's operators in order.
@@ -32,13 +29,10 @@ const (
 	None  Executor = ""      // none: the archive has a single operator
 )
 
-// An Interface is how tensors are passed to a model's entry point.
-type Interface string
-
-// The interfaces (crt_abi.md §10).
+// The values of Model.Interface (crt_abi.md §10).
 const (
-	Packed Interface = "packed" // as a packed function, found by name in the system library
-	C      Interface = "c"      // as a C function with structs of pointers, declared in a header
+	packedInterface = "packed" // as a packed function, found by name in the system library
+	cInterface      = "c"      // as a C function with structs of pointers, declared in a header
 )
 
 // An Archive is the content of one file. It is read-only, and so may be used from several goroutines.
@@ -97,9 +91,9 @@ type Pool struct {
 // A Model is one model of an archive.
 type Model struct {
 	Name      string
-	Style     Style
+	Style     string // "full-model": a network with an executor, or "operator": a single one, as tuners measure it
 	Executor  Executor
-	Interface Interface
+	Interface string // "packed": the entry is a packed function; "c": a C function with structs of pointers, in Headers
 	ABI       ABI
 	// operator style: the operator's function; ahead of time, packed: the function that the executor calls
 	Entry     string

@@ -10,14 +10,14 @@ import (
 // A Signature is what an archive lists of a packed function's arguments: tensors. It may take scalars as well, which
 // metadata does not list.
 type Signature struct {
-	Function string // a C identifier
-	First    int    // the number of arguments at the start that are all tensors; 0: unknown
-	Least    int    // the number of tensors among its arguments, from 1 to MostTensors
-	Most     int    // the same with pools, which the device's executor passes as tensors; at most MostTensors
+	Function   string // a C identifier
+	Leading    int    // the number of arguments at the start that are all tensors; 0: unknown
+	MinTensors int    // the number of tensors among its arguments, from 1 to 255
+	MaxTensors int    // the same with pools, which the device's executor passes as tensors; at most 255
 }
 
-// mostTensors limits the numbers in a Signature.
-const mostTensors = 255
+// maxTensors limits the numbers in a Signature.
+const maxTensors = 255
 
 // wrapper is the function that TVM registers as well in a library with one function, which it calls.
 const wrapper = "__tvm_main__"
@@ -25,7 +25,7 @@ const wrapper = "__tvm_main__"
 // Signatures lists functions of the system library, sorted. An operator's tensors are those of metadata.json, an
 // ahead-of-time model's those of metadata.json or of its description, a graph's those of the nodes that call the
 // function. Not listed, because in doubt, are: functions that the registry does not name, functions that nodes call
-// with different numbers of tensors or with more than mostTensors, models whose tensors only their Relay text lists,
+// with different numbers of tensors or with more than maxTensors, models whose tensors only their Relay text lists,
 // and what an ahead-of-time model's main function calls. Models with the C interface have none: their entry is
 // generated, and compares types and sizes itself.
 func (m *Model) Signatures() []Signature {
@@ -34,10 +34,10 @@ func (m *Model) Signatures() []Signature {
 	}
 	var all []Signature
 	switch {
-	case m.Style == Operator:
+	case m.Style == operator:
 		all = []Signature{{m.Entry, len(m.Arguments), len(m.Arguments), len(m.Arguments)}}
 		if !m.onlyTensors {
-			all[0].First = 0
+			all[0].Leading = 0
 		}
 	case m.Executor == AOT:
 		all = m.entrySignatures()
@@ -45,7 +45,7 @@ func (m *Model) Signatures() []Signature {
 		all = graphSignatures(m.Graph)
 	}
 	all = slices.DeleteFunc(all, func(s Signature) bool {
-		return !m.Has(s.Function) || !isIdentifier(s.Function) || s.Least < 1 || s.Least > mostTensors
+		return !m.Has(s.Function) || !isIdentifier(s.Function) || s.MinTensors < 1 || s.MinTensors > maxTensors
 	})
 	if len(all) == 1 && len(m.Functions) == 2 && m.Has(wrapper) && all[0].Function != wrapper {
 		s := all[0]
@@ -61,7 +61,7 @@ func (m *Model) entrySignatures() []Signature {
 	if !m.listed && !m.described {
 		return nil
 	}
-	n, most := len(m.Inputs)+len(m.Outputs), mostTensors
+	n, most := len(m.Inputs)+len(m.Outputs), maxTensors
 	if m.described {
 		most = min(n+len(m.Pools), most)
 	}

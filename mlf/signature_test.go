@@ -48,7 +48,7 @@ func TestSignaturesOfArchives(t *testing.T) {
 func signatures(m *mlf.Model) string {
 	var all []string
 	for _, s := range m.Signatures() {
-		all = append(all, fmt.Sprintf("%s %d %d %d", s.Function, s.First, s.Least, s.Most))
+		all = append(all, fmt.Sprintf("%s %d %d %d", s.Function, s.Leading, s.MinTensors, s.MaxTensors))
 	}
 	return strings.Join(all, ", ")
 }

@@ -20,7 +20,6 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/builddir"
-	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/internal/postlink"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
@@ -327,7 +326,7 @@ func TestPostLinkErrors(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) || failure.Of(err) != c.class {
 			t.Errorf("%s: %v (%v)", c.command, err, failure.Of(err))
 		}
-		if missing := (*MissingToolError)(nil); (c.class == failure.ToolMissing) != errors.As(err, &missing) {
+		if missing := (*failure.MissingToolError)(nil); (c.class == failure.ToolMissing) != errors.As(err, &missing) {
 			t.Errorf("%s: %v", c.command, err)
 		}
 	}
@@ -457,7 +456,7 @@ func TestPostLinkNeeds(t *testing.T) {
 	needs, err := a.b.Needs(t.Context(), t.TempDir())
 	must(t, err)
 	for _, n := range needs {
-		if missing := (*command.MissingToolError)(nil); n.Board == "kiln" && n.Name == "no-such-signer" &&
+		if missing := (*failure.MissingToolError)(nil); n.Board == "kiln" && n.Name == "no-such-signer" &&
 			errors.As(n.Err, &missing) {
 			return
 		}

@@ -19,8 +19,8 @@ import (
 // Build makes the firmware from the files as they are, with the user's changes. If nothing has changed since the last
 // build, it only checks that. It runs the template's build command in a folder of the cache, which has what earlier
 // builds compiled, and copies the results into the project. A cancelled or failed build leaves no result. Errors:
-// *FitError, *ToolError, *MissingToolError, *ObjectError, those of mlf and of the file system; class config if a file
-// changed during the build.
+// *FitError, *ToolError, *ObjectError, *failure.MissingToolError, those of mlf and of the file system; class config if
+// a file changed during the build.
 func (p *Project) Build(ctx context.Context) (*image.Image, error) {
 	if err := p.errIfClosed(); err != nil {
 		return nil, err
@@ -61,8 +61,8 @@ func (p *Project) image(r *builddir.Record, upToDate bool) *image.Image {
 		Landmarks: p.state.Template.Landmarks,
 	}
 	forms := p.state.Template.Forms
-	apart, _ := p.state.Board.ApartRegion()
-	i.Bin, i.Hex, i.Apart = p.formOf(r, forms.Bin), p.formOf(r, forms.Hex), p.formOf(r, forms.OfApart(apart.Name))
+	apart, _ := p.state.Board.ExtraRegion()
+	i.Bin, i.Hex, i.ExtraBin = p.formOf(r, forms.Bin), p.formOf(r, forms.Hex), p.formOf(r, forms.ExtraBinOf(apart.Name))
 	_, _ = hex.Decode(i.BuildID[:], []byte(r.BuildID)) // it was validated when it was read or written
 	return i
 }

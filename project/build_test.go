@@ -25,6 +25,7 @@ import (
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/builddir"
 	"github.com/boardsmith/boardsmith/internal/buildenv"
+	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/files/filelock"
 	"github.com/boardsmith/boardsmith/internal/fit"
@@ -196,7 +197,7 @@ func TestByHand(t *testing.T) {
 	must(t, err)
 	i := built(t, p)
 	other := built(t, generated(t, filepath.Join(t.TempDir(), "q"), Spec{Model: mlftest.Tiny(t, nil)}))
-	if image.DigestOf(byHand) != other.Digest {
+	if cachekey.Digest(byHand) != other.Digest {
 		t.Error("a build by hand has other bytes")
 	}
 	if i.Digest != other.Digest {
@@ -409,7 +410,7 @@ func TestMissingTools(t *testing.T) {
 	bin := t.TempDir()
 	t.Setenv("PATH", bin)
 	_, err := p.Build(t.Context())
-	var missing *MissingToolError
+	var missing *failure.MissingToolError
 	if !errors.As(err, &missing) || missing.Tool != "cc" || failure.Of(err) != failure.ToolMissing ||
 		!strings.Contains(failure.Next(err), "apt-get install gcc") {
 		t.Errorf("without a compiler: %v (%s)", err, failure.Next(err))
@@ -455,8 +456,8 @@ func TestObjectsForOtherCores(t *testing.T) {
 		_, err := generate(t.Context(), filepath.Join(t.TempDir(), "p"), Spec{Board: "host", Model: model}, testEnv())
 		var oe *ObjectError
 		if !errors.As(err, &oe) || oe.Object != "codegen/host/lib/lib0.o" ||
-			!strings.Contains(oe.Is, fit.ELFOf(mlf.ObjectInfo{Machine: machine, Class: class}).Machine) ||
-			oe.Wants != host.ELF.String() || failure.Of(err) != failure.Config {
+			!strings.Contains(oe.Target, fit.ELFOf(mlf.ObjectInfo{Machine: machine, Class: class}).Machine) ||
+			oe.Accepted != host.ELF.String() || failure.Of(err) != failure.Config {
 			t.Errorf("%v: %v", machine, err)
 		}
 	}
@@ -620,7 +621,7 @@ func TestWrappedCompiler(t *testing.T) {
 		must(t, err)
 		defer p.Close()
 		built(t, p)
-		compilers[n], err = p.MadeWith()
+		compilers[n], err = p.Toolchain()
 		must(t, err)
 		l, err := p.OperatorLinker(t.Context())
 		must(t, err)

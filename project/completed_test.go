@@ -235,7 +235,7 @@ func TestCompletedFits(t *testing.T) {
 	p := s.project()
 	_, err := p.Build(t.Context())
 	var fit *FitError
-	if !errors.As(err, &fit) || fit.What != "arena" || fit.Option == "" {
+	if !errors.As(err, &fit) || fit.Part != "arena" || fit.Option == "" {
 		t.Fatalf("%v", err)
 	}
 	name, kib, _ := strings.Cut(fit.Option, "=")
@@ -468,7 +468,7 @@ func TestFind(t *testing.T) {
 		must(t, os.Chmod(filepath.Join(dir, "systool"), 0o755))
 	}
 	tree(filepath.Join(home, "systemproject", "system"), "1")
-	var missing *MissingToolError
+	var missing *failure.MissingToolError
 	if _, err := p.Build(t.Context()); !errors.As(err, &missing) || missing.Tool != "systool" {
 		t.Errorf("no tool: %v", err)
 	}

@@ -416,7 +416,7 @@ func TestClockDiffers(t *testing.T) {
 	must(t, os.WriteFile(port, []byte(wrong), 0o644))
 	_, err = p.Run(t.Context(), testEnv().desk(), "")
 	var clock *device.ClockError
-	if !errors.As(err, &clock) || clock.Says != 900000000 || clock.Measured < 0.93e9 || clock.Measured > 1.07e9 {
+	if !errors.As(err, &clock) || clock.Reported != 900000000 || clock.Measured < 0.93e9 || clock.Measured > 1.07e9 {
 		t.Errorf("got %v", err)
 	}
 	if failure.Of(err) != failure.Config {

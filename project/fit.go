@@ -22,6 +22,7 @@ import (
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/allocation"
 	"github.com/boardsmith/boardsmith/internal/blueprint"
+	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/internal/cmacro"
 	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/internal/generator"
@@ -119,7 +120,7 @@ func (p *Project) unsureWorkspace(a *mlf.Archive, m *mlf.Model) []string {
 
 // takesArena reports whether the firmware allocates from the arena that the board's options size.
 func (p *Project) takesArena() bool {
-	return slices.Contains(p.state.Template.Options, "arena_kib") && fit.Knows(p.Board())
+	return slices.Contains(p.state.Template.Options, "arena_kib") && fit.IsComputable(p.Board())
 }
 
 // checkStack returns an error if the firmware's machine code may need more stack than it has. It skips templates
@@ -145,15 +146,15 @@ func (p *Project) checkStack() error {
 	for _, doubt := range u.Unsure {
 		p.builder.log().Debug("the stack may become deeper than computed", "because", doubt)
 	}
-	e := &FitError{Board: p.Board().Name, What: "stack", Region: p.Board().Place.StackRegion()}
+	e := &FitError{Board: p.Board().Name, Part: "stack", Region: p.Board().Place.StackRegion()}
 	switch {
 	case u.Need > u.Have:
 		const step = 256
 		wanted := int((u.Need + step - 1) / step * step)
-		e.Need, e.Have, e.Why = u.Need, u.Have, "the deepest calls: "+strings.Join(u.Path, ", ")
+		e.Need, e.Have, e.Reason = u.Need, u.Have, "the deepest calls: "+strings.Join(u.Path, ", ")
 		p.suggest(e, fmt.Sprintf("stack_bytes=%d", wanted), func(o *boards.Options) { o.StackBytes = wanted })
 	case u.Handlers > u.Room:
-		e.What, e.Need, e.Have, e.Why = fit.HandlersStack, u.Handlers, u.Room,
+		e.Part, e.Need, e.Have, e.Reason = fit.HandlersStack, u.Handlers, u.Room,
 			"an interrupt's deepest calls: "+strings.Join(u.HandlerPath, ", ")
 	default:
 		return nil
@@ -176,8 +177,8 @@ func (p *Project) packetError(a *mlf.Archive, m *mlf.Model, need fit.ArenaNeed) 
 		return err
 	}
 	e := &FitError{
-		Board: p.Board().Name, What: "packet buffer", Over: need.Packet - have, Need: need.Packet, Have: have,
-		Why: need.Call,
+		Board: p.Board().Name, Part: "packet buffer", Over: need.Packet - have, Need: need.Packet, Have: have,
+		Reason: need.Call,
 	}
 	p.suggest(e, fmt.Sprintf("packet_bytes=%d", wanted), func(o *boards.Options) { o.PacketBytes = wanted })
 	return e
@@ -194,16 +195,16 @@ func (p *Project) checkArena(need fit.ArenaNeed, packet int) error {
 		return nil
 	}
 	e := &FitError{
-		Board: p.Board().Name, What: "arena", Region: p.Board().Place.ArenaRegion(), Over: max(need.Bytes-have, 1),
+		Board: p.Board().Name, Part: "arena", Region: p.Board().Place.ArenaRegion(), Over: max(need.Bytes-have, 1),
 		Need: need.Bytes, Have: have,
-		Why: "memory of the running model",
+		Reason: "memory of the running model",
 	}
 	if unsure := need.Unsure(); len(unsure) > 0 {
-		e.Why += "; it may be more: " + strings.Join(unsure, "; ")
+		e.Reason += "; it may be more: " + strings.Join(unsure, "; ")
 	}
 	option := fmt.Sprintf("arena_kib=%d", need.KiB)
 	if packet > 0 {
-		e.Why += fmt.Sprintf(", with a packet buffer of %d bytes for %s", packet, need.Call)
+		e.Reason += fmt.Sprintf(", with a packet buffer of %d bytes for %s", packet, need.Call)
 		option += fmt.Sprintf(" packet_bytes=%d", packet)
 	}
 	p.suggest(e, option, func(o *boards.Options) { o.ArenaKiB, o.PacketBytes = need.KiB, cmp.Or(packet, o.PacketBytes) })
@@ -254,8 +255,8 @@ func optionsFit(b *boards.Board, o boards.Options, err error) error {
 	if !errors.As(err, &over) {
 		return err
 	}
-	e := &FitError{Board: b.Name, What: "memory", Err: err}
-	e.Region, e.Need, e.Have, e.Why = over.Overfull()
+	e := &FitError{Board: b.Name, Part: "memory", Err: err}
+	e.Region, e.Need, e.Have, e.Reason = over.Overfull()
 	e.Over = e.Need - e.Have
 	arena, stack := int64(cmp.Or(o.ArenaKiB, b.ArenaKiB)), int64(cmp.Or(o.StackBytes, b.StackBytes))
 	upload := max(int64(cmp.Or(o.UploadKiB, b.UploadKiB))*1024-e.Over, 0) / 1024
@@ -286,8 +287,8 @@ func (p *Project) linkFits(err error, dir string, a *mlf.Archive, m *mlf.Model) 
 	if !errors.As(err, &tool) || tool.Class != failure.DoesNotFit {
 		return err
 	}
-	e := &FitError{Board: p.Board().Name, What: "memory", Err: err}
-	e.Region, e.Over, e.Why = toolwords.TooSmall(tool.Message + "\n" + string(tool.Tail))
+	e := &FitError{Board: p.Board().Name, Part: "memory", Err: err}
+	e.Region, e.Over, e.Reason = toolwords.TooSmall(tool.Message + "\n" + string(tool.Tail))
 	if e.Region == "" {
 		return err
 	}
@@ -424,7 +425,7 @@ func (p *Project) shippedSources() (names []string) {
 			continue
 		}
 		have, err := os.ReadFile(filepath.Join(p.dir, filepath.FromSlash(name)))
-		if err == nil && blueprint.IsShipped(image.DigestOf(have)) {
+		if err == nil && blueprint.IsShipped(cachekey.Digest(have)) {
 			names = append(names, name)
 		}
 	}

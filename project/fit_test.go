@@ -303,41 +303,41 @@ func TestDoesNotFit(t *testing.T) {
 		want               FitError
 	}
 	for _, c := range drawn.Of(t, "refusals", []refusal{
-		{"arena", "host", "digits_i8.graph", boards.Options{ArenaKiB: 1}, FitError{What: "arena", Option: "arena_kib=7"}},
+		{"arena", "host", "digits_i8.graph", boards.Options{ArenaKiB: 1}, FitError{Part: "arena", Option: "arena_kib=7"}},
 		{
 			"arena of an operator", "host", "matmul_00",
 			boards.Options{ArenaKiB: 2, PacketBytes: 512},
-			FitError{What: "arena", Option: "arena_kib=4"},
+			FitError{Part: "arena", Option: "arena_kib=4"},
 		},
 		{
 			"arena of a board", "mps2_an385", "conv_f32.graph",
 			boards.Options{ArenaKiB: 4, PacketBytes: 1024},
-			FitError{What: "arena", Region: "ram", Option: "arena_kib=24"},
+			FitError{Part: "arena", Region: "ram", Option: "arena_kib=24"},
 		},
 		{
 			"packet buffer", "host", "digits_i8.graph",
 			boards.Options{PacketBytes: 256},
-			FitError{What: "packet buffer", Option: "packet_bytes=384"},
+			FitError{Part: "packet buffer", Option: "packet_bytes=384"},
 		},
 		{
 			"packet buffer and arena", "host", "digits_i8.graph",
 			boards.Options{PacketBytes: 256, ArenaKiB: 1},
-			FitError{What: "arena", Option: "arena_kib="},
+			FitError{Part: "arena", Option: "arena_kib="},
 		},
 		{
 			"stack", "mps2_an385", "digits_i8.aot_packed",
 			boards.Options{StackBytes: 512},
-			FitError{What: "stack", Region: "ram", Option: "stack_bytes="},
+			FitError{Part: "stack", Region: "ram", Option: "stack_bytes="},
 		},
 		{
 			"stack", "qemu_riscv32", "digits_i8.graph",
 			boards.Options{StackBytes: 512},
-			FitError{What: "stack", Region: "ram", Option: "stack_bytes="},
+			FitError{Part: "stack", Region: "ram", Option: "stack_bytes="},
 		},
 		{
 			"memory", "mps2_an385", "digits_i8.aot_packed",
 			boards.Options{ArenaKiB: 4090, StackBytes: 4096},
-			FitError{What: "memory", Region: "ram", Option: "arena_kib="},
+			FitError{Part: "memory", Region: "ram", Option: "arena_kib="},
 		},
 	}, 2) {
 		t.Run(c.name+" "+c.board, func(t *testing.T) {
@@ -349,8 +349,8 @@ func TestDoesNotFit(t *testing.T) {
 			if !errors.As(err, &e) {
 				t.Fatalf("%v", err)
 			}
-			if e.What != c.want.What || e.Region != c.want.Region || !strings.HasPrefix(e.Option, c.want.Option) ||
-				e.Over <= 0 || e.What != "memory" && e.Need-e.Have != e.Over {
+			if e.Part != c.want.Part || e.Region != c.want.Region || !strings.HasPrefix(e.Option, c.want.Option) ||
+				e.Over <= 0 || e.Part != "memory" && e.Need-e.Have != e.Over {
 				t.Errorf("%+v", e)
 			}
 			if failure.Of(err) != failure.DoesNotFit || !strings.Contains(failure.Next(err), e.Option) ||
@@ -559,7 +559,7 @@ func TestFitByHand(t *testing.T) {
 			appendTo(t, filepath.Join(p.Dir(), "src", "main.c"), "// mine\n")
 			_, err := p.Build(t.Context())
 			var e *FitError
-			if !errors.As(err, &e) || e.What != c.name {
+			if !errors.As(err, &e) || e.Part != c.name {
 				t.Fatalf("%v", err)
 			}
 			if next := failure.Next(err); strings.Contains(next, "OPTIONS") || len(e.Lines) == 0 {

@@ -20,6 +20,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/blueprint"
+	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/internal/projectfile"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/workdir"
@@ -254,7 +255,7 @@ func TestProjectFileIsChecked(t *testing.T) {
 	good, err := os.ReadFile(filepath.Join(p.Dir(), blueprint.StateFile))
 	must(t, err)
 	must(t, p.Close())
-	digest := image.DigestOf(nil)
+	digest := cachekey.Digest(nil)
 	for name, change := range map[string]func(map[string]any){
 		"another format":        func(p map[string]any) { p["format"] = projectfile.Format + 1 },
 		"no format":             func(p map[string]any) { delete(p, "format") },
@@ -348,12 +349,12 @@ func TestFlashHistory(t *testing.T) {
 		t.Helper()
 		must(t, p.RecordFlash(i, r, err))
 	}
-	record(device.FlashReport{Why: "no probe"}, nil) // nothing to remember
+	record(device.FlashReport{Reason: "no probe"}, nil) // nothing to remember
 	for n := range 25 {
-		record(device.FlashReport{Device: "chip:1", Programmer: "openocd", Erased: n + 1, Wrote: 100, Why: "differs"}, nil)
+		record(device.FlashReport{Device: "chip:1", Programmer: "openocd", Erased: n + 1, Wrote: 100, Reason: "differs"}, nil)
 	}
 	for range 3 {
-		record(device.FlashReport{Device: "chip:1", Programmer: "openocd", Why: "it answered"}, nil)
+		record(device.FlashReport{Device: "chip:1", Programmer: "openocd", Reason: "it answered"}, nil)
 	}
 	record(device.FlashReport{Device: "chip:2", Erased: 7}, failure.Errorf(failure.Verify, "worn"))
 	must(t, p.Close())
@@ -361,7 +362,7 @@ func TestFlashHistory(t *testing.T) {
 	must(t, err)
 	defer p.Close()
 	got := p.Flashes()
-	if len(got) != maxFlashes || got[0].Sectors != 8 || got[17].Sectors != 25 || got[18].Why != "it answered" ||
+	if len(got) != maxFlashes || got[0].Sectors != 8 || got[17].Sectors != 25 || got[18].Reason != "it answered" ||
 		got[19].Class != failure.Verify {
 		t.Errorf("%+v", got)
 	}

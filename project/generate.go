@@ -27,7 +27,7 @@ import (
 )
 
 // Generate makes the project in dir, which must be empty, absent, or a project; in a project it changes only files that
-// differ. A file that a user has changed stays if Generate would make it as before (Project.Stayed); else Generate
+// differ. A file that a user has changed stays if Generate would make it as before (Project.Preserved); else Generate
 // changes nothing and returns an *EditedError. With s.Force it replaces all such files and keeps a copy of each. After
 // a failure, or the end of the process, the folder is unchanged or the next Generate repairs it. The caller must Close
 // the project. Errors: *EditedError, *LockedError, *ObjectError, those of boards and mlf, and others of class config.

@@ -116,7 +116,7 @@ func isOfLibrary(l *library.Library, name string) bool {
 	return slices.ContainsFunc(l.Headers, func(h string) bool {
 		h = path.Clean(h)
 		return h == "." || h == dir || strings.HasPrefix(dir, h+"/")
-	}) || slices.ContainsFunc(l.Found, func(source string) bool { return path.Dir(source) == dir })
+	}) || slices.ContainsFunc(l.Resolved, func(source string) bool { return path.Dir(source) == dir })
 }
 
 // coreOf returns the name of the board's core: its file in cpu/.

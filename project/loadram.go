@@ -85,7 +85,7 @@ func (p *Project) Resident(ctx context.Context, dir string, from Spec) (*Project
 			return nil, err
 		}
 		return nil, &fit.Error{
-			Board: b.Name, What: fmt.Sprintf("RAM region %q, for a model of %d bytes,", region.Name, need),
+			Board: b.Name, Part: fmt.Sprintf("RAM region %q, for a model of %d bytes,", region.Name, need),
 			Over: all - have, Need: all, Have: have,
 		}
 	}

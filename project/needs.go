@@ -122,7 +122,7 @@ func (b *Builder) postLinkNeeds() (all []TemplateNeed) {
 			continue // Find returns the error of a board file
 		}
 		n := TemplateNeed{Board: name, Name: board.PostLink.Words[0]}
-		n.Found, n.Err = command.Find(n.Name, "")
+		n.Result, n.Err = command.Find(n.Name, "")
 		all = append(all, n)
 	}
 	return all

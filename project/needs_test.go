@@ -45,9 +45,9 @@ func TestNeeds(t *testing.T) {
 	check := func(all map[string]TemplateNeed, name, found, missing string) {
 		t.Helper()
 		n, listed := all[name]
-		if !listed || n.Found != found || (n.Err != nil) != (missing != "") || n.Install == "" ||
+		if !listed || n.Result != found || (n.Err != nil) != (missing != "") || n.Install == "" ||
 			n.Err != nil && !strings.Contains(n.Err.Error(), missing) {
-			t.Errorf("%s: found %q, error %v, install %q; want %q and an error with %q", name, n.Found, n.Err, n.Install, found,
+			t.Errorf("%s: found %q, error %v, install %q; want %q and an error with %q", name, n.Result, n.Err, n.Install, found,
 				missing)
 		}
 	}

@@ -27,8 +27,8 @@ type OperatorLinker = ramlink.Linker
 func ReadOperators(module []byte) (Operators, error) { return ramlink.ReadModule(module) }
 
 // OperatorLinker reads from the tools, once, what linking for the RAM of the project's firmware requires. Operators may
-// call functions of the project's libraries, which are linked into each program. Errors: *MissingToolError, *ToolError;
-// of class config if the template does not support it, or if the project has libraries and was not built.
+// call functions of the project's libraries, which are linked into each program. Errors: *failure.MissingToolError,
+// *ToolError; of class config if the template does not support it, or if the project has libraries and was not built.
 func (p *Project) OperatorLinker(ctx context.Context) (*OperatorLinker, error) {
 	if err := p.errIfClosed(); err != nil {
 		return nil, err

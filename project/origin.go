@@ -48,7 +48,7 @@ func (b *Builder) Update(ctx context.Context, place string) (old, commit string,
 }
 
 func (b *Builder) store(r gitfolder.Ref) (*gitfolder.Store, error) {
-	c := cache.OrUsers(b.Cache)
+	c := cache.OrDefault(b.Cache)
 	if c == nil {
 		return nil, failure.New(failure.Config, "set BOARDSMITH_HOME to a folder", "fetch %s: there is no cache folder", r)
 	}

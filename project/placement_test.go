@@ -20,6 +20,7 @@ import (
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
@@ -549,7 +550,7 @@ func TestEveryByteHasAChecksum(t *testing.T) {
 	data, err := os.ReadFile(file)
 	must(t, err)
 	loose := &image.Image{
-		Path: file, Digest: image.DigestOf(data), Board: p.Board().Name, Landmarks: p.state.Template.Landmarks,
+		Path: file, Digest: cachekey.Digest(data), Board: p.Board().Name, Landmarks: p.state.Template.Landmarks,
 	}
 	e.Programmer, e.StateDir = "openocd", t.TempDir()
 	e.Tool = func(name string) (string, error) { return name, nil }

@@ -17,7 +17,6 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/crt"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/internal/fit"
@@ -27,6 +26,9 @@ import (
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/templates"
 )
+
+// commonFolder is the folder of templates.FS with the C that firmware of several templates shares.
+const commonFolder = "firmware"
 
 // A plan is the intended content of the folder.
 type plan struct {
@@ -153,7 +155,7 @@ func (pl *plan) add(b *boards.Board, o boards.Options, t *blueprint.Template, a 
 			return err
 		}
 	} else if t.Firmware != "" {
-		common, err := fs.Sub(templates.FS, templates.Firmware)
+		common, err := fs.Sub(templates.FS, commonFolder)
 		if err != nil {
 			return fmt.Errorf("template %s: %w", t.Name, err)
 		}
@@ -277,7 +279,7 @@ func (pl *plan) computeDigests() error {
 		if err != nil {
 			return failure.Errorf(failure.Config, "template: %w", err)
 		}
-		pl.state.Files[name] = image.DigestOf(data)
+		pl.state.Files[name] = cachekey.Digest(data)
 	}
 	without := pl.state
 	facts, err := json.Marshal(without) // the files' digests and all that was chosen
@@ -332,10 +334,10 @@ func fits(t *blueprint.Template, board *boards.Board, o boards.Options) error {
 	if err := t.Completes(board); err != nil {
 		return failure.New(failure.Config, "choose another template", "template %s: %w", t.Name, err)
 	}
-	if err := t.HeedsBoard(board); err != nil {
+	if err := t.CheckBoard(board); err != nil {
 		return err
 	}
-	return t.Heeds(o)
+	return t.CheckOptions(o)
 }
 
 // addCompileCommands plans the file, once all others are planned.

@@ -28,7 +28,7 @@ const (
 // Preprocess returns what the preprocessor of the board's compiler makes of a source of the board, named as in its
 // board file, with the flags of the build and these ones, such as -dD. after is C that follows the source, "" for none:
 // the result is then of this text alone, with the macros as they are at the end of the source. It needs no build.
-// Errors: *MissingToolError, *ToolError if the preprocessor rejects the source, and others of class config.
+// Errors: *failure.MissingToolError, *ToolError if the preprocessor rejects the source, and others of class config.
 func (p *Project) Preprocess(ctx context.Context, source, after string, flags ...string) (string, error) {
 	if err := p.errIfClosed(); err != nil {
 		return "", err

@@ -16,7 +16,6 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/internal/buildenv"
-	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
 	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/internal/fit"
@@ -156,9 +155,9 @@ func (p *Project) ArchiveDigest() string { return p.state.Model.Digest }
 // was opened.
 func (p *Project) Wrote() []string { return slices.Clone(p.wrote) }
 
-// Stayed lists the files, sorted, that a user has changed and that Generate left as they are, because it would make
+// Preserved lists the files, sorted, that a user has changed and that Generate left as they are, because it would make
 // them as before. It is empty if the project was opened.
-func (p *Project) Stayed() []string { return slices.Clone(p.stayed) }
+func (p *Project) Preserved() []string { return slices.Clone(p.stayed) }
 
 // Model reads the project's archive and returns it with the project's model.
 func (p *Project) Model() (*mlf.Archive, *mlf.Model, error) {
@@ -198,8 +197,5 @@ type ToolError = buildenv.ToolError
 
 // A LockedError reports a project folder that is in use.
 type LockedError = workdir.LockedError
-
-// A MissingToolError reports a program that is not installed or too old.
-type MissingToolError = command.MissingToolError
 
 func (p *Project) folders() firmware.Folders { return p.state.Template.Landmarks.Folders }

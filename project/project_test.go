@@ -285,9 +285,9 @@ func TestEditedFiles(t *testing.T) {
 	text := mlftest.TinyOperator + "int second; // second\n"
 	other := mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": text})
 	p = generated(t, dir, Spec{Model: other}) // main.c does not depend on the model
-	if all := contents(t, dir); !slices.Equal(p.Stayed(), []string{"src/main.c"}) || all["src/main.c.orig"] != "" ||
+	if all := contents(t, dir); !slices.Equal(p.Preserved(), []string{"src/main.c"}) || all["src/main.c.orig"] != "" ||
 		!strings.HasSuffix(all["src/main.c"], "// mine\n") || !strings.Contains(all[operatorFile], "// second") {
-		t.Errorf("generate for another model beside an edited file: %q stayed", p.Stayed())
+		t.Errorf("generate for another model beside an edited file: %q stayed", p.Preserved())
 	}
 	if third := built(t, p); !slices.Equal(third.Edited, []string{"src/main.c"}) || third.ID() == second.ID() {
 		t.Errorf("build for another model with an edited file: %+v", third)
@@ -514,7 +514,7 @@ func FuzzProjectJSON(f *testing.F) {
 				Map: "build/a.map",
 			},
 		},
-		Files: map[string]string{"src/main.c": image.DigestOf(nil)},
+		Files: map[string]string{"src/main.c": cachekey.Digest(nil)},
 	}
 	good, err := s.Bytes()
 	if err != nil {

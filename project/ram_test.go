@@ -840,12 +840,12 @@ func refuses(t *testing.T, s *rpc.Session, lib rpc.Module, signature mlf.Signatu
 	must(t, err)
 	marks := bytes.Repeat([]byte{1, 2, 3, 0}, 4096)
 	must(t, x.Write(t.Context(), marks))
-	tensors := make([]any, signature.Most+1)
+	tensors := make([]any, signature.MaxTensors+1)
 	for i := range tensors {
 		tensors[i] = x
 	}
-	right := tensors[:signature.Least]
-	cases := map[string][]any{"none": {}, "too few": tensors[1:signature.Least], "too many": tensors}
+	right := tensors[:signature.MinTensors]
+	cases := map[string][]any{"none": {}, "too few": tensors[1:signature.MinTensors], "too many": tensors}
 	for name, wrong := range map[string]any{
 		"int": 1, "far int": 0x18000000, "string": "tensor", "null": nil, "float": 1.5,
 	} {

@@ -34,7 +34,7 @@ func (p *Project) RecordFlash(i *image.Image, r device.FlashReport, failed error
 	entry := projectfile.Flash{
 		Time: time.Now().UTC().Round(time.Second), Device: r.Device, Programmer: r.Programmer, Image: i.Digest,
 		BuildID: i.ID(),
-		Why:     r.Why, Bytes: r.Wrote, Sectors: r.Erased, Class: failure.Of(failed),
+		Reason:  r.Reason, Bytes: r.Wrote, Sectors: r.Erased, Class: failure.Of(failed),
 	}
 	return p.update(func(s *projectfile.State) {
 		if n := len(s.Flashes); n > 0 && s.Flashes[n-1].Idle() && entry.Idle() && s.Flashes[n-1].Same(entry) {

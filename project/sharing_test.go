@@ -25,8 +25,8 @@ import (
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/buildenv"
+	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/workdir"
@@ -451,7 +451,7 @@ func TestLibrariesOnce(t *testing.T) {
 		}
 		found, err := p.builder.tools.Libraries(t.Context(), cc, &p.state.Board.Board)
 		must(t, err)
-		if want := "SHA-256 " + image.DigestOf([]byte(text)); len(found) != 1 || found[0].Version != want {
+		if want := "SHA-256 " + cachekey.Digest([]byte(text)); len(found) != 1 || found[0].Version != want {
 			t.Errorf("got %v, want %s", found, want)
 		}
 	}
@@ -472,7 +472,7 @@ func TestLibraryOfSpecs(t *testing.T) {
 		must(t, os.WriteFile(nano, []byte(text), 0o644))
 		found, err := p.builder.tools.Libraries(t.Context(), cc, &p.state.Board.Board)
 		must(t, err)
-		want := buildenv.Identity{Name: "libc_nano.a", Version: "SHA-256 " + image.DigestOf([]byte(text))}
+		want := buildenv.Identity{Name: "libc_nano.a", Version: "SHA-256 " + cachekey.Digest([]byte(text))}
 		if !slices.Contains(found, want) {
 			t.Errorf("got %v, want %v", found, want)
 		}

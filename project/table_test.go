@@ -204,12 +204,12 @@ func refusal(x trial, err error) (why string, bad error) {
 		return "", nil
 	case failure.Next(err) == "":
 		return "", fmt.Errorf("without a hint: %w", err)
-	case errors.As(err, &fit) && !slices.Contains([]string{"memory", "arena", "stack", "packet buffer"}, fit.What):
+	case errors.As(err, &fit) && !slices.Contains([]string{"memory", "arena", "stack", "packet buffer"}, fit.Part):
 		return "", fmt.Errorf("an error that does not depend on the model: %w", err)
 	case errors.As(err, &fit):
 		where := fit.Region
-		if fit.What != "memory" {
-			where = fit.What
+		if fit.Part != "memory" {
+			where = fit.Part
 		}
 		return fmt.Sprintf("%s −%s", where, kib(fit.Over)), nil
 	case errors.As(err, &object) && strings.Contains(name, "_llvm_"):

@@ -208,7 +208,7 @@ printf 'int main(void) { return %s; }' $(generator) > out/m.c; cc -Wl,--build-id
 				t.Errorf("with another version: up to date %v, build id %s after %s", second.UpToDate, second.ID(), first.ID())
 			}
 			must(t, os.Remove(tool))
-			var missing *MissingToolError
+			var missing *failure.MissingToolError
 			if _, err := p.Build(t.Context()); !errors.As(err, &missing) || missing.Tool != "generator" {
 				t.Errorf("without it: %v", err)
 			}
@@ -314,9 +314,9 @@ func TestFirmwareFolder(t *testing.T) {
 		}
 		return found
 	}
-	common, err := fs.Glob(templates.FS, templates.Firmware+"/*.[ch]")
+	common, err := fs.Glob(templates.FS, commonFolder+"/*.[ch]")
 	must(t, err)
-	if len(common) < 5 || !slices.Contains(common, templates.Firmware+"/port.h") {
+	if len(common) < 5 || !slices.Contains(common, commonFolder+"/port.h") {
 		t.Fatalf("the common C is %q", common)
 	}
 	a, err := mlf.Open(mlftest.Tiny(t, nil))

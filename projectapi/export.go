@@ -34,7 +34,7 @@ type Export struct {
 	Path       []string          // folders whose boards/ and templates/ go into it
 	Templates  map[string]string // folders of more templates, by name
 	Executable string            // path of the server
-	Beside     []string          // paths of programs that it looks for beside it
+	Companions []string          // paths of programs that it looks for beside it
 }
 
 // Write makes the folder dir, which must not exist or must be empty, complete in itself: it needs no file outside
@@ -146,7 +146,7 @@ func (e Export) fill(dir string) error {
 		os.WriteFile(filepath.Join(dir, templateFile), append(config, '\n'), 0o644),
 		os.WriteFile(filepath.Join(dir, templates.LaunchScript), script, 0o755),
 		os.WriteFile(filepath.Join(dir, Program), server, 0o755))
-	for _, program := range e.Beside {
+	for _, program := range e.Companions {
 		err = errors.Join(err, cp.Copy(program, filepath.Join(dir, filepath.Base(program))))
 	}
 	for _, name := range []string{"crt_config.h.template", "platform.c.template"} {

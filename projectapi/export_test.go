@@ -91,7 +91,7 @@ func TestExport(t *testing.T) {
 	if err := os.WriteFile(keeper, []byte("#!/bin/sh\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	e := Export{Board: "mine", Path: []string{own}, Executable: executable(t), Beside: []string{keeper}}
+	e := Export{Board: "mine", Path: []string{own}, Executable: executable(t), Companions: []string{keeper}}
 	if err := e.Write(dir); err != nil {
 		t.Fatal(err)
 	}

@@ -43,7 +43,7 @@ type Folder struct {
 	// path of the executable that generate_project puts into projects, so that they are complete; "": none
 	Executable string
 	// names of programs that are put there with it, from its folder, as far as they are there
-	Beside []string
+	Companions []string
 }
 
 // A folder implements methods.
@@ -190,7 +190,7 @@ func (f *folder) install(dir string) error {
 		return nil
 	}
 	err := linkOrCopy(f.Executable, filepath.Join(dir, Program))
-	for _, name := range f.Beside {
+	for _, name := range f.Companions {
 		from := filepath.Join(filepath.Dir(f.Executable), name)
 		if _, none := os.Stat(from); none == nil {
 			err = errors.Join(err, linkOrCopy(from, filepath.Join(dir, name)))

@@ -13,6 +13,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
@@ -48,7 +49,7 @@ func TestFarFlash(t *testing.T) {
 	must(t, err)
 	defer p.Close()
 	i, err := p.Build(t.Context())
-	if missing := new(project.MissingToolError); errors.As(err, &missing) {
+	if missing := new(failure.MissingToolError); errors.As(err, &missing) {
 		t.Skip(missing)
 	}
 	must(t, err)
@@ -89,8 +90,8 @@ func TestFarFlash(t *testing.T) {
 	must(t, err)
 	left, err := filepath.Glob(filepath.Join(dir, "build", "firmware-*.bin"))
 	must(t, err)
-	if i.Apart != "" || len(left) != 0 {
-		t.Errorf("after a build without parts in another flash, there are %q and %q", i.Apart, left)
+	if i.ExtraBin != "" || len(left) != 0 {
+		t.Errorf("after a build without parts in another flash, there are %q and %q", i.ExtraBin, left)
 	}
 }
 

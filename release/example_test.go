@@ -75,7 +75,7 @@ func Example() {
 	if err := r.Write(ctx, folder, false); err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println("released:", r.IsIn(folder))
+	fmt.Println("released:", r.Matches(folder))
 	// Output:
 	// int32 (1, 10) -7122
 	// released: true

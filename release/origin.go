@@ -24,8 +24,8 @@ type Version struct {
 	Changed string `json:"changed,omitempty"` // digest of the working tree's files that differ from the commit; "": none
 }
 
-// RunningVersion returns the version of this module in the running program, as Go recorded it.
-func RunningVersion() Version {
+// runningVersion returns the version of this module in the running program, as Go recorded it.
+func runningVersion() Version {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return Version{}

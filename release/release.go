@@ -106,7 +106,7 @@ func Of(p *project.Project, i *image.Image, o Options) (*Release, error) {
 	}
 	r := &Release{}
 	for _, f := range []struct{ name, path string }{
-		{"firmware.elf", i.Path}, {"firmware.bin", i.Bin}, {"firmware.hex", i.Hex}, {filepath.Base(i.Apart), i.Apart},
+		{"firmware.elf", i.Path}, {"firmware.bin", i.Bin}, {"firmware.hex", i.Hex}, {filepath.Base(i.ExtraBin), i.ExtraBin},
 	} {
 		if f.path == "" {
 			continue
@@ -144,7 +144,7 @@ func (r *Release) complete(o Options, a about, parts []part, texts []licenceFile
 ) (err error) {
 	a.Format, a.Product, a.Version, a.Boardsmith = aboutFormat, o.Product, o.Version, o.Boardsmith
 	if a.Boardsmith == (Version{}) {
-		a.Boardsmith = RunningVersion()
+		a.Boardsmith = runningVersion()
 	}
 	for _, p := range parts {
 		a.Parts = append(a.Parts, a.part(p))
@@ -204,8 +204,8 @@ func (r *Release) digest(name string) string {
 // Digest returns the SHA-256 of SHA256SUMS, in hexadecimal: it stands for the whole release.
 func (r *Release) Digest() string { return r.digest(sumsFile) }
 
-// IsIn reports whether the folder has exactly these files.
-func (r *Release) IsIn(dir string) bool { return wholefolder.Has(dir, r.Files) }
+// Matches reports whether the folder has exactly these files.
+func (r *Release) Matches(dir string) bool { return wholefolder.Has(dir, r.Files) }
 
 // Write writes the release to a new folder, which appears with all files or not at all. The folder may exist if it is
 // empty or, with replace, if it is a release and nothing else, which is then removed. Errors have class config

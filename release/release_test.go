@@ -47,7 +47,7 @@ func built(t *testing.T, dir, board, app, archive string) *release.Release {
 	}
 	defer p.Close()
 	i, err := p.Build(ctx)
-	if missing := new(project.MissingToolError); errors.As(err, &missing) {
+	if missing := new(failure.MissingToolError); errors.As(err, &missing) {
 		t.Skip(missing)
 	}
 	if err != nil {
@@ -80,7 +80,7 @@ func TestEqual(t *testing.T) {
 				if err := r.Write(t.Context(), dir, false); err != nil {
 					t.Fatal(err)
 				}
-				if !r.IsIn(dir) {
+				if !r.Matches(dir) {
 					t.Error("what was written is not the release")
 				}
 				checkSums(t, dir)
@@ -196,14 +196,14 @@ func TestWrite(t *testing.T) {
 	}}
 	other := &release.Release{Files: append(slices.Clone(one.Files), release.File{Name: "z", Data: []byte("4")})}
 	dir := filepath.Join(t.TempDir(), "new", "r")
-	if err := one.Write(t.Context(), dir, false); err != nil || !one.IsIn(dir) || other.IsIn(dir) {
+	if err := one.Write(t.Context(), dir, false); err != nil || !one.Matches(dir) || other.Matches(dir) {
 		t.Fatal(err)
 	}
 	err := other.Write(t.Context(), dir, false)
-	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "is another release") || !one.IsIn(dir) {
+	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "is another release") || !one.Matches(dir) {
 		t.Error(err)
 	}
-	if err := other.Write(t.Context(), dir, true); err != nil || !other.IsIn(dir) || one.IsIn(dir) {
+	if err := other.Write(t.Context(), dir, true); err != nil || !other.Matches(dir) || one.Matches(dir) {
 		t.Error(err)
 	}
 	if left, err := os.ReadDir(filepath.Dir(dir)); err != nil || len(left) != 1 {
@@ -313,7 +313,7 @@ func TestContexts(t *testing.T) {
 	failuretest.Ended(t, failuretest.Calls{
 		"Release.Write": func(ctx context.Context) error { return r.Write(ctx, dir, false) },
 	})
-	if r.IsIn(dir) {
+	if r.Matches(dir) {
 		t.Error("the release is there")
 	}
 }

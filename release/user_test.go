@@ -17,6 +17,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/release"
@@ -90,7 +91,7 @@ func usersRelease(t *testing.T, dir string) (*release.Release, string) {
 		}
 	}
 	i, err := p.Build(t.Context())
-	if missing := new(project.MissingToolError); errors.As(err, &missing) {
+	if missing := new(failure.MissingToolError); errors.As(err, &missing) {
 		t.Skip(missing)
 	}
 	must(t, err)

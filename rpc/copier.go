@@ -127,7 +127,7 @@ func (c *copier) blockSize(ctx context.Context, rank int) (int, error) {
 	if c.transport.Lossy() {
 		n = lossyBlock
 	}
-	if b, ok := c.transport.(transport.Bounded); c.limits.streams && !(ok && b.Bounded()) {
+	if b, ok := c.transport.(interface{ Bounded() bool }); c.limits.streams && !(ok && b.Bounded()) {
 		return n, nil
 	}
 	limit, err := c.packetSize(ctx)

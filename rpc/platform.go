@@ -30,21 +30,21 @@ const (
 
 // A Platform holds settings that a device read from its registers. A nil field is unknown.
 type Platform struct {
-	CoreHz     *uint32     `json:"core_hz,omitempty"`
-	TicksHz    *uint32     `json:"ticks_hz,omitempty"` // Hz, of the timer that measures calls
-	Ticks      *uint64     `json:"-"`                  // that timer's count at the answer; it runs while the device waits
-	ICache     *bool       `json:"icache,omitempty"`
-	DCache     *bool       `json:"dcache,omitempty"`
-	Prefetch   *bool       `json:"prefetch,omitempty"` // of the flash
-	FPU        *bool       `json:"fpu,omitempty"`
-	WaitStates *uint8      `json:"wait_states,omitempty"` // of the flash
-	Reset      *ResetCause `json:"reset,omitempty"`
-	ChipID     HexBytes    `json:"chip_id,omitempty"`
-	CPUID      *uint32     `json:"cpuid,omitempty"`
-	Emulated   *bool       `json:"emulated,omitempty"`
-	Lost       *uint32     `json:"lost_bytes,omitempty"` // received bytes that were dropped for lack of buffer
-	Counted    *Counted    `json:"-"`                    // the timer, by instructions; nil of a chip
-	Clock      Clock       `json:"clock,omitempty"`      // that the timer's rate was compared with
+	CoreHz          *uint32          `json:"core_hz,omitempty"`
+	TicksHz         *uint32          `json:"ticks_hz,omitempty"` // Hz, of the timer that measures calls
+	Ticks           *uint64          `json:"-"`                  // that timer's count at the answer; it runs while the device waits
+	ICache          *bool            `json:"icache,omitempty"`
+	DCache          *bool            `json:"dcache,omitempty"`
+	Prefetch        *bool            `json:"prefetch,omitempty"` // of the flash
+	FPU             *bool            `json:"fpu,omitempty"`
+	WaitStates      *uint8           `json:"wait_states,omitempty"` // of the flash
+	Reset           *ResetCause      `json:"reset,omitempty"`
+	ChipID          HexBytes         `json:"chip_id,omitempty"`
+	CPUID           *uint32          `json:"cpuid,omitempty"`
+	Emulated        *bool            `json:"emulated,omitempty"`
+	Lost            *uint32          `json:"lost_bytes,omitempty"` // received bytes that were dropped for lack of buffer
+	InstructionRate *InstructionRate `json:"-"`                    // the timer, by instructions; nil of a chip
+	Clock           Clock            `json:"clock,omitempty"`      // that the timer's rate was compared with
 }
 
 // A Clock is what the rate of a device's timer was compared with. The zero value is nothing: times in seconds may be
@@ -66,7 +66,7 @@ func (c Clock) String() string {
 }
 
 // Counted is how far an emulated device's timer counts while a known number of instructions runs.
-type Counted struct {
+type InstructionRate struct {
 	Instructions uint32
 	Ticks        uint32
 }
@@ -213,7 +213,7 @@ func (p *Platform) set(tag byte, v []byte) error {
 	case tagLost:
 		p.Lost = u32(v)
 	case tagCounted:
-		p.Counted = &Counted{binary.LittleEndian.Uint32(v), binary.LittleEndian.Uint32(v[4:])}
+		p.InstructionRate = &InstructionRate{binary.LittleEndian.Uint32(v), binary.LittleEndian.Uint32(v[4:])}
 	}
 	return nil
 }

@@ -62,7 +62,7 @@ func acceptBoard(ctx context.Context, j *job) error {
 	report, err := accept.Run(ctx, accept.Trial{
 		Board: j.in.Board.Value, Template: j.in.Template.Value, Which: j.in.Device, Builder: j.builder(), Desk: desk,
 		Log: newLog(j.Console), Short: j.Env.On("SHORT"), Done: func(r accept.Result) {
-			state, detail := "ok", strings.Join(r.Found, "; ")
+			state, detail := "ok", strings.Join(r.Details, "; ")
 			if r.Skipped != "" {
 				skipped++
 				state, detail = "skipped", r.Skipped
@@ -71,7 +71,7 @@ func acceptBoard(ctx context.Context, j *job) error {
 			}
 			j.Printf("%-8s %-10s %s: %s", state, r.Name, r.Doc, detail)
 			j.JSONLine(jsonlines.Check{
-				Board: b.Name, Check: r.Name, Doc: r.Doc, Result: strings.Join(r.Found, "; "), Skipped: r.Skipped,
+				Board: b.Name, Check: r.Name, Doc: r.Doc, Result: strings.Join(r.Details, "; "), Skipped: r.Skipped,
 			})
 		},
 	})

@@ -179,7 +179,7 @@ func flagsField(b *boards.Board) string {
 }
 
 // lacking returns one error for all missing tools, with the commands that install them.
-func lacking(compiler, emulator []*project.MissingToolError) error {
+func lacking(compiler, emulator []*failure.MissingToolError) error {
 	var problems, installs []string
 	for _, e := range slices.Concat(compiler, emulator) {
 		problems = append(problems, e.Error())

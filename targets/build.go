@@ -142,7 +142,7 @@ func (j *job) choose(ctx context.Context, name string) error {
 		if err != nil {
 			return err
 		}
-		find = func() (*image.Image, error) { return d.Holds(ctx) }
+		find = func() (*image.Image, error) { return d.CurrentImage(ctx) }
 	}
 	image, err := find()
 	if err != nil {

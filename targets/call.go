@@ -72,7 +72,7 @@ func callables(j *job) (all []callable, err error) {
 		return nil, err
 	}
 	for _, s := range m.Signatures() {
-		all = append(all, callable{name: s.Function, from: "operator of the model", least: s.Least, most: s.Most})
+		all = append(all, callable{name: s.Function, from: "operator of the model", least: s.MinTensors, most: s.MaxTensors})
 	}
 	return all, nil
 }

@@ -53,12 +53,12 @@ func listDevices(ctx context.Context, j *job) error {
 
 func printDevice(j *job, d device.Attached, all []device.Attached) {
 	words := []string{cmp.Or(strings.Join(d.Boards, " or "), "unknown board")}
-	if d.What != "" {
-		words = append(words, d.What)
+	if d.Product != "" {
+		words = append(words, d.Product)
 	}
 	r := jsonlines.Device{
 		Boards: append([]string{}, d.Boards...), Probe: d.Probe, Port: d.Port, USB: d.USB, Path: d.Path,
-		Interface: d.Interface, Description: d.What, Emulated: d.Emulated, Runs: d.Runs,
+		Interface: d.Interface, Description: d.Product, Emulated: d.Emulated, Runs: d.Running,
 	}
 	for _, f := range []struct{ name, value string }{
 		{"serial", d.Probe},
@@ -71,7 +71,7 @@ func printDevice(j *job, d device.Attached, all []device.Attached) {
 			words = append(words, f.name+" "+f.value)
 		}
 	}
-	if !d.Runs {
+	if !d.Running {
 		words = append(words, "not running; starts when used")
 	}
 	for _, b := range j.in.DeskFile.Devices {
@@ -183,5 +183,5 @@ func identify(
 	}
 	identity, err := dev.Identify(ctx)
 	n.Chip, n.Link, n.Shared = identity.Chip, identity.Link, identity.Shared
-	return n, identity.Answers, errors.Join(err, dev.Close())
+	return n, identity.Responds, errors.Join(err, dev.Close())
 }

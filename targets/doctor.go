@@ -29,7 +29,7 @@ func doctor(ctx context.Context, c *console.Console) error {
 	var lacking []string
 	for _, f := range all {
 		toolbox.Print(c, f)
-		if !f.Here && f.Needed {
+		if !f.Installed && f.Needed {
 			lacking = append(lacking, f.Name)
 		}
 	}
@@ -64,8 +64,8 @@ func printNeeds(ctx context.Context, c *console.Console) error {
 			continue
 		}
 		f := toolbox.Finding{
-			Tool: toolbox.Tool{Name: n.Name, Use: "template " + n.Template}, Here: n.Err == nil,
-			Version: cmp.Or(n.Found, "works"), Fix: "to get it: " + n.Install,
+			Tool: toolbox.Tool{Name: n.Name, Use: "template " + n.Template}, Installed: n.Err == nil,
+			Version: cmp.Or(n.Result, "works"), Fix: "to get it: " + n.Install,
 		}
 		if n.Board != "" {
 			f.Use, f.Fix = "post_link of board "+n.Board, "install it, or put its folder on PATH"

@@ -79,7 +79,7 @@ func printNames(c *console.Console, codes []*cmodel.Code) (names []string) {
 	for _, code := range codes {
 		names = append(names, code.Name)
 		for _, r := range code.Renamed {
-			c.Printf("%s: %s %q is %s in C: %s", c.Step(), r.Kind, r.Name, r.CName, r.Why)
+			c.Printf("%s: %s %q is %s in C: %s", c.Step(), r.Kind, r.Name, r.CName, r.Reason)
 		}
 		for _, doubt := range code.Unsure {
 			c.Printf("%s: model %s may need a larger workspace: %s", c.Step(), code.Name, doubt)

@@ -73,12 +73,12 @@ func changeEmulated(ctx context.Context, j *job) error {
 		return err
 	}
 	state := "is not running; its flash is kept"
-	if chip.Runs {
+	if chip.Running {
 		state = "runs, port " + chip.Port
 	}
 	j.Printf("emulated: board %s, probe %s, %s%s", b.Name, chip.Probe, state, action.done)
 	j.JSONLine(jsonlines.Emulated{
-		Board: b.Name, Probe: chip.Probe, Port: chip.Port, Runs: chip.Runs, Chips: chip.Chip,
+		Board: b.Name, Probe: chip.Probe, Port: chip.Port, Runs: chip.Running, Chips: chip.Chip,
 	})
 	return nil
 }

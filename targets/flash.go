@@ -63,15 +63,15 @@ func flashImage(ctx context.Context, j *job) error {
 	}
 	warnOtherChip(j, report)
 	r := jsonlines.Flash{
-		Image: j.imageLine(image), Wrote: report.Wrote, Erased: report.Erased, Reason: report.Why,
-		Device: report.Device, Programmer: report.Programmer, Worn: report.Warn,
+		Image: j.imageLine(image), Wrote: report.Wrote, Erased: report.Erased, Reason: report.Reason,
+		Device: report.Device, Programmer: report.Programmer, Worn: report.Warnings,
 	}
 	if report.Wrote == 0 {
-		j.Printf("flash: up to date, nothing written: %s", report.Why)
+		j.Printf("flash: up to date, nothing written: %s", report.Reason)
 		r.Status = jsonlines.StatusUpToDate
 	} else {
 		j.Printf("flash: wrote %s, erased %d of the image's %d sectors, verified, answers: %s", valuetext.Bytes(report.Wrote),
-			report.Erased, report.Sectors, report.Why)
+			report.Erased, report.Sectors, report.Reason)
 	}
 	j.JSONLine(r)
 	return nil
@@ -80,9 +80,9 @@ func flashImage(ctx context.Context, j *job) error {
 // warnWorn names some of the sectors that are near their end.
 func warnWorn(c *console.Console, report device.FlashReport) {
 	const named = 3
-	for i, w := range report.Warn {
+	for i, w := range report.Warnings {
 		if i == named {
-			c.Notef("warning: and %d more sectors; %s lists them", len(report.Warn)-named, c.Mage("wear"))
+			c.Notef("warning: and %d more sectors; %s lists them", len(report.Warnings)-named, c.Mage("wear"))
 			return
 		}
 		c.Notef("warning: %s is worn: %s", report.Device, w)
@@ -95,7 +95,7 @@ func notFlashed(c *console.Console, report device.FlashReport, err error) error 
 	if report.Erased == 0 {
 		return err
 	}
-	if report.Holds {
+	if report.Verified {
 		c.JSONLine(jsonlines.Unfinished{
 			Status: jsonlines.StatusWritten, Device: report.Device, Wrote: report.Wrote, Erased: report.Erased,
 		})

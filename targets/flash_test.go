@@ -27,7 +27,7 @@ func TestNotFlashed(t *testing.T) {
 			`{"device":"chip:1","erased":2,"status":"dirty","step":"","v":1}` + "\n",
 		},
 		{
-			device.FlashReport{Device: "chip:1", Erased: 2, Wrote: 9, Holds: true},
+			device.FlashReport{Device: "chip:1", Erased: 2, Wrote: 9, Verified: true},
 			`{"device":"chip:1","erased":2,"status":"written","step":"","v":1,"wrote":9}` + "\n",
 		},
 	} {

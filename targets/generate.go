@@ -95,7 +95,7 @@ func (j *job) generate(ctx context.Context) error {
 		j.Printf("generate: %s is up to date", in.Project)
 		r.Status = jsonlines.StatusUpToDate
 	}
-	if edited := p.Stayed(); len(edited) > 0 {
+	if edited := p.Preserved(); len(edited) > 0 {
 		j.Notef("note: left as they were changed by hand: %s", strings.Join(edited, ", "))
 		r.Edited = edited
 	}

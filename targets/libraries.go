@@ -142,7 +142,7 @@ func attach(ctx context.Context, c *console.Console, b *boards.Board, which stri
 
 // needKeeper builds the keeper of an emulated board, unless one is installed or setup's is up to date.
 func needKeeper(ctx context.Context, c *console.Console, b *boards.Board) error {
-	var missing *device.MissingToolError
+	var missing *failure.MissingToolError
 	if _, err := virtualprobe.Find(""); !errors.As(err, &missing) || !b.Flash.Emulated {
 		return nil // its use reports an invalid BOARDSMITH_KEEPER
 	}

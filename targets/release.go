@@ -77,7 +77,7 @@ func releaseFirmware(ctx context.Context, j *job) error {
 // releaseOptions returns the product, its version, the repository's texts of licences, and boardsmith's version.
 func releaseOptions(ctx context.Context, j *job) (release.Options, error) {
 	in := j.in
-	o := release.Options{Product: in.Product, Version: in.Version, Boardsmith: release.RunningVersion()}
+	o := release.Options{Product: in.Product, Version: in.Version}
 	if in.Config.File != "" {
 		o.Licences = []string{filepath.Join(filepath.Dir(in.Config.File), library.LicenceFolder)}
 	}
@@ -115,7 +115,7 @@ func writeRelease(ctx context.Context, c *console.Console, r *release.Release, d
 ) error {
 	path := c.Abs(dir)
 	outcome := "wrote"
-	if r.IsIn(path) {
+	if r.Matches(path) {
 		outcome, line.Status = "up to date:", jsonlines.StatusUpToDate
 	} else if err := r.Write(ctx, path, c.Env.On("FORCE")); err != nil {
 		return err

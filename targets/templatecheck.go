@@ -55,7 +55,7 @@ func checkTemplate(ctx context.Context, c *console.Console, template string) err
 	}
 	checked, skipped, failed := 0, 0, 0
 	err = templatecheck.Run(ctx, builder, trial, func(r templatecheck.Check) {
-		state, detail := "ok", r.Found
+		state, detail := "ok", r.Result
 		if checked++; r.Skipped != "" {
 			skipped++
 			state, detail = "skipped", r.Skipped
@@ -65,7 +65,7 @@ func checkTemplate(ctx context.Context, c *console.Console, template string) err
 			failed++
 		}
 		c.Printf("%-8s %-10s %s: %s", state, r.Name, r.Doc, detail)
-		line := jsonlines.Check{Check: r.Name, Doc: r.Doc, Result: r.Found, Skipped: r.Skipped}
+		line := jsonlines.Check{Check: r.Name, Doc: r.Doc, Result: r.Result, Skipped: r.Skipped}
 		if r.Failed != nil {
 			line.Failed = r.Failed.Error()
 		}

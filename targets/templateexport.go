@@ -67,7 +67,7 @@ func exportTemplate(ctx context.Context, c *console.Console, folder string) erro
 	if err := buildProgram(ctx, c, virtualprobe.Program, keeper, virtualprobe.Install); err != nil {
 		return err
 	}
-	e.Beside = []string{keeper}
+	e.Companions = []string{keeper}
 	if err := e.Write(dir); err != nil {
 		return err
 	}

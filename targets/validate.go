@@ -199,12 +199,12 @@ func printValidation(j *job, r *validate.Report, from string, load modelLoad, fa
 		for _, m := range r.Mismatches {
 			j.Printf("  %v", m)
 		}
-		if r.Farthest != nil && *r.Farthest > 0 {
-			j.Printf("largest distance of an element: %g", *r.Farthest)
+		if r.MaxDistance != nil && *r.MaxDistance > 0 {
+			j.Printf("largest distance of an element: %g", *r.MaxDistance)
 		}
 	}
 	if r.Labelled() {
-		j.Printf("labels predicted: %d of %d, %.4g %%", r.Right, r.Samples, 100*r.Accuracy())
+		j.Printf("labels predicted: %d of %d, %.4g %%", r.Correct, r.Samples, 100*r.Accuracy())
 		for _, line := range r.Table() {
 			j.Printf("%s", line)
 		}

@@ -64,7 +64,7 @@ func printWear(c *console.Console, w device.DeviceWear) {
 	case w.Dirty:
 		state = "dirty: a flash was not finished"
 	case w.BuildID == "" && !w.Verified.IsZero():
-		state = "holds no image: " + w.Why
+		state = "holds no image: " + w.Reason
 	case w.BuildID == "":
 		state = "its contents are unverified"
 	}
@@ -80,7 +80,7 @@ func printWear(c *console.Console, w device.DeviceWear) {
 	}
 	r := jsonlines.Wear{
 		Device: w.Device, Board: w.Board, Probe: w.Probe, BuildID: w.BuildID, Dirty: w.Dirty, Flashes: w.Flashes,
-		Failures: w.Failures, Reason: w.Why, Sectors: sectors,
+		Failures: w.Failures, Reason: w.Reason, Sectors: sectors,
 	}
 	if !w.Verified.IsZero() {
 		r.Verified = w.Verified.Format(time.RFC3339)

@@ -12,9 +12,5 @@ import "embed"
 //go:embed all:baremetal all:zephyr all:parents firmware standalone launch_microtvm_api_server.sh
 var FS embed.FS
 
-// Names in FS that are no templates.
-const (
-	Firmware     = "firmware"                      // the folder of the firmware's common C
-	Parents      = "parents"                       // the folder of templates that others inherit from
-	LaunchScript = "launch_microtvm_api_server.sh" // the script, which has the same name in a project
-)
+// LaunchScript is the script in FS, which has the same name in a project.
+const LaunchScript = "launch_microtvm_api_server.sh"

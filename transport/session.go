@@ -259,9 +259,9 @@ func (s *Session) handshake(ctx context.Context, msg []byte) error {
 // Lossy reports whether the session's link is lossy.
 func (s *Session) Lossy() bool { return s.link.Lossy() }
 
-// Bounded reports whether the link is a Bounded one.
+// Bounded reports whether the link drops bytes for which the device has no room.
 func (s *Session) Bounded() bool {
-	b, ok := s.link.(Bounded)
+	b, ok := s.link.(bounded)
 	return ok && b.Bounded()
 }
 

@@ -30,7 +30,7 @@ const defaultConnect = 10 * time.Second
 // matches it with ErrClosed.
 type TCPError struct {
 	Address string
-	Gone    bool // the connection was open
+	Broken  bool // the connection was open
 	Err     error
 }
 
@@ -40,11 +40,11 @@ func (e *TCPError) Error() string { return fmt.Sprintf("TCP %s: %v", e.Address, 
 func (e *TCPError) Unwrap() error { return e.Err }
 
 // Is makes ErrClosed match a connection that broke.
-func (e *TCPError) Is(target error) bool { return e.Gone && target == ErrClosed }
+func (e *TCPError) Is(target error) bool { return e.Broken && target == ErrClosed }
 
 // FailureClass returns the class of a missing or lost device.
 func (e *TCPError) FailureClass() failure.Class {
-	if e.Gone {
+	if e.Broken {
 		return failure.Transport
 	}
 	return failure.ProbeMissing
@@ -55,7 +55,7 @@ func (e *TCPError) FailureClass() failure.Class {
 func (e *TCPError) Temporary() bool {
 	var op *os.SyscallError
 	connecting := errors.As(e.Err, &op) && strings.HasPrefix(op.Syscall, "connect") // on Windows: connectex
-	return e.Gone || connecting && !timedOut(e.Err)
+	return e.Broken || connecting && !timedOut(e.Err)
 }
 
 func timedOut(err error) bool {
@@ -68,7 +68,7 @@ func (e *TCPError) NextStep() string {
 	var name *net.DNSError
 	var form *net.AddrError
 	switch {
-	case e.Gone:
+	case e.Broken:
 		return "check that the peer still runs, and that no other client uses it: a serial server often takes one at a time"
 	case errors.As(e.Err, &name):
 		return "check the name of the host in the address"
@@ -167,7 +167,7 @@ func (l *TCP) explain(err error) error {
 	case errors.As(err, &timeout), errors.Is(err, context.Canceled):
 		return err
 	}
-	return &TCPError{Address: l.conn.RemoteAddr().String(), Gone: true, Err: cause(err)}
+	return &TCPError{Address: l.conn.RemoteAddr().String(), Broken: true, Err: cause(err)}
 }
 
 // Close implements Link.

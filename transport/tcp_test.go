@@ -136,7 +136,7 @@ func TestTCPAdvice(t *testing.T) {
 		t.Run(c.address, func(t *testing.T) {
 			_, err := transport.DialTCP(within(t, 20*time.Second), transport.TCPConfig{Address: c.address})
 			var tcp *transport.TCPError
-			if !errors.As(err, &tcp) || tcp.Gone || !strings.Contains(failure.Next(err), c.next) {
+			if !errors.As(err, &tcp) || tcp.Broken || !strings.Contains(failure.Next(err), c.next) {
 				t.Errorf("%v; next step %q, want one with %q", err, failure.Next(err), c.next)
 			}
 		})
@@ -153,7 +153,7 @@ func TestTCPTemporary(t *testing.T) {
 	}{
 		{transport.TCPError{Err: op(syscall.ECONNREFUSED)}, true},
 		{transport.TCPError{Err: op(syscall.ECONNRESET)}, true},
-		{transport.TCPError{Err: io.EOF, Gone: true}, true},
+		{transport.TCPError{Err: io.EOF, Broken: true}, true},
 		{transport.TCPError{Err: op(syscall.ETIMEDOUT)}, false},
 		{transport.TCPError{Err: &net.DNSError{}}, false},
 		{transport.TCPError{Err: &net.AddrError{}}, false},

@@ -26,9 +26,9 @@ type Link interface {
 	Lossy() bool
 }
 
-// A Bounded link drops bytes for which the device has no room, such as RTT, whose probe writes to a buffer in the
+// A bounded link drops bytes for which the device has no room, such as RTT, whose probe writes to a buffer in the
 // firmware's RAM. It takes one packet of the firmware at a time.
-type Bounded interface{ Bounded() bool }
+type bounded interface{ Bounded() bool }
 
 // ErrClosed is wrapped by every error about a link that was closed, here or by the peer.
 var ErrClosed error = closedError{}

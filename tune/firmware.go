@@ -28,7 +28,7 @@ type firmware struct {
 	o         *Options
 	board     *boards.Board
 	spec      project.Spec // without candidates and options
-	toolchain string       // project.Project.MadeWith
+	toolchain string       // project.Project.Toolchain
 	gate      *timegate.Gate
 	places    *places
 	closed    <-chan struct{} // closed with the run
@@ -72,7 +72,7 @@ func (f *firmware) open(ctx context.Context, word string) error {
 		return err
 	}
 	f.setCurrent(l)
-	f.toolchain, err = l.folder.MadeWith()
+	f.toolchain, err = l.folder.Toolchain()
 	return err
 }
 

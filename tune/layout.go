@@ -104,7 +104,7 @@ func (l *layout) buildArena(ctx context.Context, b *boards.Board, o boards.Optio
 			return err
 		}
 		var large *project.FitError
-		if !errors.As(err, &large) || large.What != "memory" || large.Region != b.Place.ArenaRegion() {
+		if !errors.As(err, &large) || large.Part != "memory" || large.Region != b.Place.ArenaRegion() {
 			return err
 		}
 		least := max(minKiB, minArenaKiB)

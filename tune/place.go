@@ -42,9 +42,9 @@ func (p *devicePlace) Prepare(ctx context.Context, i *image.Image) (Tier, string
 	}
 	report, err := p.device.Flash(ctx, i)
 	if report.Erased < report.Sectors {
-		return Sectors, report.Why, err
+		return Sectors, report.Reason, err
 	}
-	return Image, report.Why, err
+	return Image, report.Reason, err
 }
 
 // Link opens the link below a session, for a Place that wraps this one.

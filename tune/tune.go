@@ -50,7 +50,7 @@ type Result struct {
 	Image     string `json:"image,omitempty"` // build id of the firmware
 	Tier      Tier   `json:"tier,omitempty"`
 	Reason    string `json:"why,omitempty"`  // for the tier
-	Toolchain string `json:"made,omitempty"` // as project.Project.MadeWith returns it
+	Toolchain string `json:"made,omitempty"` // as project.Project.Toolchain returns it
 	// SameAs is the ID of a candidate with the same bytes that was measured in place of this one; it is among the run's
 	// results.
 	SameAs string `json:"same,omitempty"`

@@ -13,6 +13,7 @@ import (
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/executor"
+	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
@@ -44,7 +45,7 @@ func TestDevice(t *testing.T) {
 			path := mlftest.Path(t, x.archive)
 			in, out := mlftest.Arrays(path)
 			r, err := validated(t, x.board, path, validate.Files{Inputs: in, Expected: out}, x.rule)
-			if errors.As(err, new(*project.MissingToolError)) {
+			if errors.As(err, new(*failure.MissingToolError)) {
 				t.Skip(err)
 			}
 			if err != nil {

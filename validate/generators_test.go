@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/project"
@@ -53,7 +54,7 @@ func TestGenerators(t *testing.T) {
 				rule = "abs=1e-5"
 			}
 			r, err := validated(t, p.board, model, validate.Files{Inputs: filepath.Join(model, "samples.npz")}, rule)
-			if errors.As(err, new(*project.MissingToolError)) {
+			if errors.As(err, new(*failure.MissingToolError)) {
 				t.Skip(err)
 			}
 			if p.model == "convolution" && p.board == "microbit" { // its tensors lie on the stack

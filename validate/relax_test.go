@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
-	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/validate"
 )
 
@@ -54,7 +54,7 @@ func TestRelax(t *testing.T) {
 					rule = "abs=1" // one unit of the integers
 				}
 				r, err := validated(t, board, base+".tar", files, rule)
-				if errors.As(err, new(*project.MissingToolError)) {
+				if errors.As(err, new(*failure.MissingToolError)) {
 					t.Skip(err)
 				}
 				testkit.Must(t, err)

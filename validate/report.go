@@ -22,16 +22,16 @@ type Report struct {
 	Of      int `json:"of"`      // in the set
 
 	// With expected outputs:
-	Rule       string     `json:"rule,omitempty"`
-	Equal      int        `json:"equal"`                  // samples whose outputs the rule accepts
-	Mismatches []Mismatch `json:"mismatches,omitempty"`   // the first 10
-	Farthest   *float64   `json:"max_distance,omitempty"` // of two elements; nil: top-1, or no finite number
+	Rule        string     `json:"rule,omitempty"`
+	Equal       int        `json:"equal"`                  // samples whose outputs the rule accepts
+	Mismatches  []Mismatch `json:"mismatches,omitempty"`   // the first 10
+	MaxDistance *float64   `json:"max_distance,omitempty"` // of two elements; nil: top-1, or no finite number
 
 	// With labels:
-	Classes   int64   `json:"classes,omitempty"`
-	Right     int     `json:"right"`
-	Least     float64 `json:"least_accuracy,omitempty"`
-	Confusion []Cell  `json:"confusion,omitempty"` // those that occurred, by label and predicted class
+	Classes     int64   `json:"classes,omitempty"`
+	Correct     int     `json:"right"`
+	MinAccuracy float64 `json:"least_accuracy,omitempty"`
+	Confusion   []Cell  `json:"confusion,omitempty"` // those that occurred, by label and predicted class
 
 	Time   Times  `json:"time"`
 	Memory Memory `json:"memory"`
@@ -97,9 +97,9 @@ type ArenaUse struct {
 }
 
 func newReport(s *Set, o Options) *Report {
-	r := &Report{Of: s.Len(), compared: s.expected, labelled: s.labels, Least: o.Accuracy, cells: map[[2]int64]int{}}
+	r := &Report{Of: s.Len(), compared: s.expected, labelled: s.labels, MinAccuracy: o.Accuracy, cells: map[[2]int64]int{}}
 	if s.expected {
-		r.Rule, r.Farthest = o.Rule.String(), new(float64)
+		r.Rule, r.MaxDistance = o.Rule.String(), new(float64)
 	}
 	if s.labels {
 		r.Classes = classesOf(s.outputs[s.class])
@@ -114,7 +114,7 @@ func (r *Report) Compared() bool { return r.compared }
 func (r *Report) Labelled() bool { return r.labelled }
 
 // Accuracy returns the share of samples whose label was predicted, 0 to 1.
-func (r *Report) Accuracy() float64 { return float64(r.Right) / float64(max(r.Samples, 1)) }
+func (r *Report) Accuracy() float64 { return float64(r.Correct) / float64(max(r.Samples, 1)) }
 
 // Err returns an error of class wrong-answer if outputs differ, or if too few labels were predicted.
 func (r *Report) Err() error {
@@ -126,9 +126,9 @@ func (r *Report) Err() error {
 		return failure.Errorf(failure.WrongAnswer, "%d of %d samples differ from the expected outputs (%s)%s", n, r.Samples,
 			r.Rule, first)
 	}
-	if r.labelled && r.Accuracy() < r.Least {
+	if r.labelled && r.Accuracy() < r.MinAccuracy {
 		return failure.Errorf(failure.WrongAnswer, "%.4g %% of the labels are right, less than %.4g %%", 100*r.Accuracy(),
-			100*r.Least)
+			100*r.MinAccuracy)
 	}
 	return nil
 }
@@ -144,7 +144,7 @@ func (r *Report) add(s *Set, x *sample, outputs []*ndarray.Array, rule Rule) {
 		class, _ := argMax(outputs[s.class])
 		r.cells[[2]int64{x.label, class}]++
 		if class == x.label {
-			r.Right++
+			r.Correct++
 		}
 	}
 	if !r.compared {
@@ -163,7 +163,7 @@ func (r *Report) add(s *Set, x *sample, outputs []*ndarray.Array, rule Rule) {
 func (r *Report) mismatch(s *Set, x *sample, outputs []*ndarray.Array, rule Rule) *Mismatch {
 	if rule.Top1 {
 		t := s.outputs[s.class]
-		r.Farthest = nil
+		r.MaxDistance = nil
 		want, _ := argMax(t.array(x.want[s.class]))
 		got, _ := argMax(outputs[s.class])
 		if got == want {
@@ -187,11 +187,11 @@ func (r *Report) mismatch(s *Set, x *sample, outputs []*ndarray.Array, rule Rule
 // farther notes a distance. One that is not a finite number leaves none.
 func (r *Report) farther(by float64) {
 	switch {
-	case r.Farthest == nil:
+	case r.MaxDistance == nil:
 	case math.IsNaN(by) || math.IsInf(by, 0):
-		r.Farthest = nil
+		r.MaxDistance = nil
 	default:
-		*r.Farthest = max(*r.Farthest, by)
+		*r.MaxDistance = max(*r.MaxDistance, by)
 	}
 }
 

@@ -121,7 +121,7 @@ func TestReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Samples != 3 || r.Equal != 2 || r.Right != 2 || r.Rule != "exact" || *r.Farthest != 0.5 ||
+	if r.Samples != 3 || r.Equal != 2 || r.Correct != 2 || r.Rule != "exact" || *r.MaxDistance != 0.5 ||
 		!slices.Equal(steps, []int{1, 3, 2, 3, 3, 3}) {
 		t.Errorf("%+v, %v", r, steps)
 	}

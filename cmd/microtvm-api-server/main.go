@@ -67,7 +67,7 @@ func run(args []string) (err error) {
 	}
 	log := hclog.New(&hclog.LoggerOptions{Name: projectapi.Program, Level: level, Output: os.Stderr})
 	f := projectapi.Folder{
-		Dir: dir, Executable: executable, Beside: []string{virtualprobe.Program}, Log: log,
+		Dir: dir, Executable: executable, Companions: []string{virtualprobe.Program}, Log: log,
 		Builder: &project.Builder{Host: device.Host{Path: []string{dir}, Log: log}},
 		Desk:    &device.Desk{Host: device.Host{Path: []string{dir}, Log: log}, Probes: emulated.Probes()},
 	}

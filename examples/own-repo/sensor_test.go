@@ -31,7 +31,7 @@ func TestSensor(t *testing.T) {
 			}
 			defer p.Close()
 			session, err := p.Run(ctx, nil, "") // builds, starts, opens
-			var missing *project.MissingToolError
+			var missing *failure.MissingToolError
 			if errors.As(err, &missing) {
 				t.Skip(missing, "; ", failure.Next(missing))
 			}

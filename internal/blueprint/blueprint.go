@@ -135,20 +135,20 @@ type Forms struct {
 	Bin string `json:"bin,omitempty"`
 	Hex string `json:"hex,omitempty"`
 	// raw bytes of the flash besides that of the code, which Bin does not have; * stands for the name of its region
-	Apart string `json:"apart,omitempty"`
+	ExtraBin string `json:"apart,omitempty"`
 }
 
 // Names returns the names that are set. region is the flash besides that of the code that the image has; "" is none.
 func (f Forms) Names(region string) []string {
-	return slices.DeleteFunc([]string{f.Bin, f.Hex, f.OfApart(region)}, func(name string) bool { return name == "" })
+	return slices.DeleteFunc([]string{f.Bin, f.Hex, f.ExtraBinOf(region)}, func(name string) bool { return name == "" })
 }
 
-// OfApart returns the name of the raw bytes of a region besides that of the code, "" of none.
-func (f Forms) OfApart(region string) string {
+// ExtraBinOf returns the name of the raw bytes of a region besides that of the code, "" of none.
+func (f Forms) ExtraBinOf(region string) string {
 	if region == "" {
 		return ""
 	}
-	return strings.Replace(f.Apart, "*", region, 1)
+	return strings.Replace(f.ExtraBin, "*", region, 1)
 }
 
 // Words of a template's build command and environment that are replaced.

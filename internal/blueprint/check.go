@@ -74,7 +74,7 @@ func (t *Blueprint) Check() error {
 			return fmt.Errorf("invalid pattern %q", p)
 		}
 	}
-	if a := t.Forms.Apart; a != "" && strings.Count(a, "*") != 1 {
+	if a := t.Forms.ExtraBin; a != "" && strings.Count(a, "*") != 1 {
 		return fmt.Errorf("forms.apart: %q has not one * for the name of a memory region", a)
 	}
 	for _, s := range t.Compile {
@@ -201,8 +201,8 @@ func (t *Blueprint) checkFolders() error {
 	return nil
 }
 
-// Heeds returns an error if the user has set an option that the template does not use.
-func (t *Blueprint) Heeds(o boards.Options) error {
+// CheckOptions returns an error if the user has set an option that the template does not use.
+func (t *Blueprint) CheckOptions(o boards.Options) error {
 	for _, name := range o.Set() {
 		if !slices.Contains(t.Options, name) && !(name == "app" && o.App == boards.RPC) { // which every template makes
 			return failure.New(failure.Config, "leave it out", "option %s has no effect with this template", name)
@@ -211,8 +211,8 @@ func (t *Blueprint) Heeds(o boards.Options) error {
 	return nil
 }
 
-// HeedsBoard returns an error if the board brings something that the template does not use.
-func (t *Template) HeedsBoard(b *boards.Board) error {
+// CheckBoard returns an error if the board brings something that the template does not use.
+func (t *Template) CheckBoard(b *boards.Board) error {
 	hasMakefile := slices.Contains(t.Generate, MakeFile)
 	for _, f := range []struct {
 		field     string

@@ -23,6 +23,9 @@ import (
 	"github.com/boardsmith/boardsmith/templates"
 )
 
+// parentsFolder is the folder of templates.FS with templates that only others inherit from.
+const parentsFolder = "parents"
+
 // A Template is a template and its files.
 type Template struct {
 	Blueprint
@@ -91,7 +94,7 @@ func templateFiles(name string, folders []string) (fs.FS, error) {
 	for _, f := range folders {
 		all = append(all, os.DirFS(filepath.Join(f, "templates", name)))
 	}
-	for _, in := range []string{name, path.Join(templates.Parents, name)} {
+	for _, in := range []string{name, path.Join(parentsFolder, name)} {
 		if files, err := fs.Sub(templates.FS, in); err == nil {
 			all = append(all, files)
 		}
@@ -101,7 +104,7 @@ func templateFiles(name string, folders []string) (fs.FS, error) {
 	}
 	known := Names(folders)
 	next := "choose one of: " + strings.Join(known, ", ")
-	parents, _ := fs.Glob(templates.FS, templates.Parents+"/*") // the pattern is valid
+	parents, _ := fs.Glob(templates.FS, parentsFolder+"/*") // the pattern is valid
 	for _, p := range parents {
 		known = append(known, path.Base(p))
 	}

@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/boardsmith/boardsmith/crt"
-	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/templates"
 )
 
@@ -19,7 +19,7 @@ var shipped = sync.OnceValue(func() map[string]bool {
 	for _, files := range []fs.FS{templates.FS, crt.Sources.Runtime} {
 		_ = fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
 			if data, failed := fs.ReadFile(files, name); err == nil && failed == nil {
-				all[image.DigestOf(data)] = true
+				all[cachekey.Digest(data)] = true
 			}
 			return nil
 		})

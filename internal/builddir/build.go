@@ -22,9 +22,9 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/internal/buildenv"
-	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/projectfile"
 	"github.com/boardsmith/boardsmith/internal/toolwords"
 	"github.com/boardsmith/boardsmith/internal/workdir"
@@ -148,7 +148,7 @@ func (b *Build) run(ctx context.Context, in *workdir.Tree, lock *os.File, change
 	if failed := (*buildenv.ToolError)(nil); errors.As(err, &failed) && !b.r.hasLibrary(&b.State.Board.Board) &&
 		toolwords.LibraryMissing.Match(failed.Tail) {
 		chain := b.State.Board.Toolchain
-		return &command.MissingToolError{Tool: "the C library of " + chain.CC, Install: chain.Install}
+		return &failure.MissingToolError{Tool: "the C library of " + chain.CC, Install: chain.Install}
 	}
 	return err
 }
@@ -192,7 +192,7 @@ func OtherForms(s *projectfile.State) []string {
 	if len(s.Board.Memory) == 0 && s.Template.Board == "" {
 		return nil
 	}
-	apart, _ := s.Board.ApartRegion()
+	apart, _ := s.Board.ExtraRegion()
 	return s.Template.Forms.Names(apart.Name)
 }
 
@@ -212,7 +212,7 @@ func (b *Build) hasForms(r *Record) bool {
 // IsUpToDate reports whether a build would give the results of the last one.
 func (b *Build) IsUpToDate(ctx context.Context, last *Record) bool {
 	return last != nil && last.Recipe == hex.EncodeToString(b.r.key[:]) && b.hasForms(last) &&
-		(b.State.Board.Toolchain.CC != "" || b.findsAgain(ctx, last.Found, b.State.Built))
+		(b.State.Board.Toolchain.CC != "" || b.findsAgain(ctx, last.Detected, b.State.Built))
 }
 
 // ByHand runs the build command in the project's folder, as a user does by hand, and the board's command after the

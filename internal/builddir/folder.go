@@ -45,7 +45,7 @@ type folderRecord struct {
 
 // folder borrows a folder of the cache for the build. Without a usable cache, it is a temporary one.
 func (b *Build) folder() (*cache.Folder, error) {
-	if c := cache.OrUsers(b.Cache); c != nil {
+	if c := cache.OrDefault(b.Cache); c != nil {
 		f, err := c.Borrow(b.folderKey())
 		if err == nil {
 			return f, nil

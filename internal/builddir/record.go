@@ -29,16 +29,16 @@ const (
 
 // A Record is build.json, format 1: the inputs and results of the last build.
 type Record struct {
-	Format  int                 `json:"format"`
-	BuildID string              `json:"build_id"`
-	Recipe  string              `json:"recipe"` // key of all inputs, tools and settings, without found
-	Found   []buildenv.Identity `json:"found"`  // compiler and libraries, if only the build found them
-	Digest  string              `json:"digest"` // SHA-256 of the ELF file
-	Others  map[string]string   `json:"others"` // the other results, name to digest
-	Size    image.Size          `json:"size"`
-	Tools   []buildenv.Identity `json:"tools"`
-	Edited  []string            `json:"edited,omitempty"`
-	Inputs  map[string]string   `json:"inputs"` // name to digest
+	Format   int                 `json:"format"`
+	BuildID  string              `json:"build_id"`
+	Recipe   string              `json:"recipe"` // key of all inputs, tools and settings, without found
+	Detected []buildenv.Identity `json:"found"`  // compiler and libraries, if only the build found them
+	Digest   string              `json:"digest"` // SHA-256 of the ELF file
+	Others   map[string]string   `json:"others"` // the other results, name to digest
+	Size     image.Size          `json:"size"`
+	Tools    []buildenv.Identity `json:"tools"`
+	Edited   []string            `json:"edited,omitempty"`
+	Inputs   map[string]string   `json:"inputs"` // name to digest
 }
 
 // LastBuild returns the record of the last build, or nil if no build was finished or its results have changed.
@@ -91,7 +91,7 @@ func (b *Build) Finish(results []string, id [16]byte, size image.Size) (*Record,
 		return nil, err
 	}
 	record := &Record{
-		Format: recordFormat, BuildID: hex.EncodeToString(id[:]), Recipe: hex.EncodeToString(b.r.key[:]), Found: b.r.found,
+		Format: recordFormat, BuildID: hex.EncodeToString(id[:]), Recipe: hex.EncodeToString(b.r.key[:]), Detected: b.r.found,
 		Digest: others[b.State.Template.ELF], Others: others, Size: size, Tools: b.r.allTools(), Edited: b.r.edited,
 		Inputs: b.r.inputs,
 	}

@@ -142,8 +142,8 @@ func (e Env) toolFolders() []string {
 	return all
 }
 
-// Program returns the path of the program that the build command runs by this name. Errors: *MissingToolError, with
-// how to install it.
+// Program returns the path of the program that the build command runs by this name. Errors:
+// *failure.MissingToolError, with how to install it.
 func (e Env) Program(name, install string) (string, error) {
 	if filepath.Base(name) == name {
 		for _, dir := range e.toolFolders() {

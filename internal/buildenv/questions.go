@@ -21,7 +21,7 @@ type Need struct {
 	Template string
 	Board    string // of a program that the board's post_link runs; then there is no Template
 	Name     string // of a variable with the folder's path, of a program or of a check
-	Found    string // the folder, the program's version, or the last line of what the check printed
+	Result   string // the folder, the program's version, or the last line of what the check printed
 	Err      error  // why it is missing; nil if it is there
 	Install  string // how to get it
 }
@@ -31,21 +31,21 @@ func (e Env) Needs(ctx context.Context) (all []Need, err error) {
 	t := e.Template
 	for _, s := range t.Find {
 		all = append(all, Need{
-			Name: s.Name, Found: e.Variable(s.Name), Install: s.Install, Err: e.Check(s.Name),
+			Name: s.Name, Result: e.Variable(s.Name), Install: s.Install, Err: e.Check(s.Name),
 		})
 	}
 	for _, tool := range t.Tools {
 		n := Need{Name: tool.Name, Install: tool.Install}
 		path, err := e.Tool(tool)
 		if n.Err = err; err == nil {
-			n.Found, _ = command.Ask(ctx, path, "--version") // it need not have this flag
+			n.Result, _ = command.Ask(ctx, path, "--version") // it need not have this flag
 		}
 		all = append(all, n)
 	}
 	for _, c := range t.Checks {
 		n := Need{Name: c.Name, Install: c.Install}
-		n.Found, n.Err = e.Ask(ctx, c.Command)
-		n.Found = lastLine(n.Found)
+		n.Result, n.Err = e.Ask(ctx, c.Command)
+		n.Result = lastLine(n.Result)
 		all = append(all, n)
 	}
 	if ctx.Err() != nil {

@@ -18,7 +18,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/toolwords"
 )
@@ -172,7 +172,7 @@ func (t *Tools) Identify(ctx context.Context, name, path string) (Identity, erro
 			return Identity{}, err
 		}
 		data, err := os.ReadFile(path)
-		return Identity{Name: name, Version: answers[0], Target: answers[1], SHA256: image.DigestOf(data)}, err
+		return Identity{Name: name, Version: answers[0], Target: answers[1], SHA256: cachekey.Digest(data)}, err
 	})
 }
 
@@ -181,7 +181,7 @@ func (t Identity) Words() []string { return []string{t.Name, t.Version, t.Target
 
 // OtherTools identifies the template's programs besides the compiler, and the one that the board runs after the link:
 // by the first line of --version or, if they have no such flag, by their files. Those that only start others must be
-// there, and that is all. Errors: *MissingToolError.
+// there, and that is all. Errors: *failure.MissingToolError.
 func (e Env) OtherTools(ctx context.Context) ([]Identity, error) {
 	var tools []Identity
 	for _, tool := range e.Template.Tools {
@@ -215,7 +215,7 @@ func (t *Tools) Version(ctx context.Context, path string) (string, error) {
 // DigestOfFile returns a file's digest as a version.
 func DigestOfFile(path string) (string, error) {
 	data, err := os.ReadFile(path)
-	return "SHA-256 " + image.DigestOf(data), err
+	return "SHA-256 " + cachekey.Digest(data), err
 }
 
 // Libraries identifies the C library of firmware without an operating system and the compiler's own libraries,

@@ -5,6 +5,7 @@ package cachekey
 
 import (
 	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"hash"
 )
@@ -30,3 +31,9 @@ func (b *Builder) Add(name string, values ...string) *Builder {
 
 // Key returns the hash of all facts so far.
 func (b *Builder) Key() Key { return Key(b.h.Sum(nil)) }
+
+// Digest returns the SHA-256 of data, in hexadecimal.
+func Digest(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}

@@ -20,9 +20,9 @@ type Attached struct {
 	Path   string   // USB path
 	// Interface is the number of the port's USB interface; "" if unknown.
 	Interface string
-	What      string // its product name
+	Product   string // its product name
 	Emulated  bool   // its chip and probe are emulated
-	Runs      bool   // emulated: its keeper runs; else: it is plugged in, or has an address
+	Running   bool   // emulated: its keeper runs; else: it is plugged in, or has an address
 }
 
 // List lists the serial ports and the debug probes of this computer, with those of the boards that each may be.
@@ -37,14 +37,14 @@ func List(all []*boards.Board) ([]Attached, error) {
 		listed[p.Path] = true
 		list = append(list, Attached{
 			Boards: candidates(all, p.USB), Probe: p.Serial, Port: p.Name, USB: p.USB, Path: p.Path,
-			Interface: p.Interface, What: p.What, Runs: true,
+			Interface: p.Interface, Product: p.Product, Running: true,
 		})
 	}
 	for _, u := range attached.USBDevices() {
 		if kind := attached.ProbeKind(u.ID); kind != "" && !listed[u.Path] {
 			list = append(list, Attached{
 				Boards: candidates(all, u.ID), Probe: u.Serial, USB: u.ID, Path: u.Path,
-				What: strings.TrimSpace(u.Product + " (" + kind + ")"), Runs: true,
+				Product: strings.TrimSpace(u.Product + " (" + kind + ")"), Running: true,
 			})
 		}
 	}
@@ -69,7 +69,9 @@ func ListRemote(f *File) (list []Attached) {
 	}
 	for _, d := range f.Devices {
 		if d.Probe == "" && d.Link.Address != "" {
-			list = append(list, Attached{Boards: []string{d.Board}, Port: d.Link.Address, What: "reached over TCP", Runs: true})
+			list = append(list, Attached{
+				Boards: []string{d.Board}, Port: d.Link.Address, Product: "reached over TCP", Running: true,
+			})
 		}
 	}
 	return list

@@ -193,7 +193,7 @@ func (r *repository) raceDetector() (env, args []string) {
 }
 
 func (r *repository) cTests(ctx context.Context, t *tally, env []string) error {
-	if found := toolbox.Probe(ctx, cmocka); !found.Here {
+	if found := toolbox.Probe(ctx, cmocka); !found.Installed {
 		r.skip(t, "crt", found.Reason)
 		return ctx.Err()
 	}

@@ -20,8 +20,8 @@ type Registry struct {
 
 // A Signature is a boardsmith_signature_t (boardsmith/boardsmith.h).
 type Signature struct {
-	Symbol             string
-	First, Least, Most uint8
+	Symbol                          string
+	Leading, MinTensors, MaxTensors uint8
 }
 
 const registryAlign = 16
@@ -111,7 +111,7 @@ func (r Registry) encode(f *elf.File, symbols map[string]uint64, at uint64) ([]b
 			return nil, failure.Errorf(failure.Link, "the operators have no function %s", s.Symbol)
 		}
 		word(symbols[s.Symbol])
-		w.Write(append([]byte{s.First, s.Least, s.Most}, make([]byte, r.WordBytes-3)...))
+		w.Write(append([]byte{s.Leading, s.MinTensors, s.MaxTensors}, make([]byte, r.WordBytes-3)...))
 	}
 	w.Write(make([]byte, r.signatureBytes()-len(r.Signatures)*2*r.WordBytes))
 	count := make([]byte, 2)

@@ -379,8 +379,8 @@ type ArenaNeed struct {
 // Unsure returns reasons why the model may need more than Bytes.
 func (n ArenaNeed) Unsure() (reasons []string) { return n.workspace.Unsure() }
 
-// Knows reports whether needs can be computed for the board.
-func Knows(b *boards.Board) bool { _, ok := sizesOf[b.ELF.Class]; return ok }
+// IsComputable reports whether needs can be computed for the board.
+func IsComputable(b *boards.Board) bool { _, ok := sizesOf[b.ELF.Class]; return ok }
 
 // NeedOf computes what the model needs on a board with a packet buffer of this size. It follows the host's executors,
 // which also time each function.

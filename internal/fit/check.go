@@ -89,14 +89,14 @@ func ELFOf(o mlf.ObjectInfo) boards.ELF {
 // An ObjectError reports an object in the archive, or an image, that was compiled for another processor or calling
 // convention than the board's.
 type ObjectError struct {
-	Object string // its name in the archive, or in the project
-	Is     string // its target
-	Board  string
-	Wants  string // what the board accepts
+	Object   string // its name in the archive, or in the project
+	Target   string // its target
+	Board    string
+	Accepted string // what the board accepts
 }
 
 func (e *ObjectError) Error() string {
-	return fmt.Sprintf("%s is for %s, but board %s needs %s", e.Object, e.Is, e.Board, e.Wants)
+	return fmt.Sprintf("%s is for %s, but board %s needs %s", e.Object, e.Target, e.Board, e.Accepted)
 }
 
 // FailureClass returns failure.Config.

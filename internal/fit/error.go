@@ -15,12 +15,12 @@ const HandlersStack = "interrupt handlers' stack"
 // An Error reports a firmware or a model that does not fit.
 type Error struct {
 	Board  string
-	What   string // what is too small: "memory", "arena", "packet buffer", "stack" or "interrupt handlers' stack"
+	Part   string // what is too small: "memory", "arena", "packet buffer", "stack" or "interrupt handlers' stack"
 	Region string // the memory region; "" of the packet buffer, and on a board without a memory map
 	Over   int64  // bytes too many
 	Need   int64  // bytes; 0 if only Over is known
 	Have   int64  // bytes; 0 if only Over is known
-	Why    string // what needs them; may be ""
+	Reason string // what needs them; may be ""
 	Option string // what to change and to what, as in "arena_kib=40", separated by spaces; "" where no option helps
 	Err    error  // the linker's; may be nil
 
@@ -34,16 +34,16 @@ type Error struct {
 
 func (e *Error) Error() string {
 	var w strings.Builder
-	if e.What == "memory" {
+	if e.Part == "memory" {
 		fmt.Fprintf(&w, "region %s of board %s is %d bytes too small", e.Region, e.Board, e.Over)
 	} else {
-		fmt.Fprintf(&w, "the %s of board %s is %d bytes too small", e.What, e.Board, e.Over)
+		fmt.Fprintf(&w, "the %s of board %s is %d bytes too small", e.Part, e.Board, e.Over)
 	}
 	if e.Need > 0 {
 		fmt.Fprintf(&w, ": %d bytes are needed, there are %d", e.Need, e.Have)
 	}
-	if e.Why != "" {
-		fmt.Fprintf(&w, " (%s)", e.Why)
+	if e.Reason != "" {
+		fmt.Fprintf(&w, " (%s)", e.Reason)
 	}
 	return w.String()
 }
@@ -57,7 +57,7 @@ func (e *Error) FailureClass() failure.Class { return failure.DoesNotFit }
 // NextStep names the option to change.
 func (e *Error) NextStep() string {
 	switch {
-	case e.What == HandlersStack:
+	case e.Part == HandlersStack:
 		return fmt.Sprintf("set BARE_HANDLER_STACK_BYTES to at least %d in the defines of the board file", e.Need)
 	case e.Option == "" && len(e.Placed) > 0:
 		return "place one of these in another region, or choose a smaller model: " + strings.Join(e.Placed, ", ")

@@ -12,6 +12,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/internal/firmware"
 )
 
@@ -84,7 +85,7 @@ func (img *Image) sectorAt(b *boards.Board, addr uint64) (*Sector, error) {
 	region, _ := b.FlashAt(addr)
 	img.Sectors = append(img.Sectors, Sector{
 		Sector: at, Data: bytes.Repeat([]byte{Erased}, int(at.Size)), Rated: rated,
-		Unreadable: region.Verify == boards.VerifyByFirmware,
+		Unreadable: region.VerifiedByFirmware(),
 	})
 	return &img.Sectors[len(img.Sectors)-1], nil
 }
@@ -105,7 +106,7 @@ func (img *Image) identify(f *elf.File, loads []firmware.Segment) error {
 	}
 	for i := range img.Sectors {
 		s := &img.Sectors[i]
-		s.Digest = image.DigestOf(s.Data)
+		s.Digest = cachekey.Digest(s.Data)
 		s.HasBuildID = id.Start-s.Addr < s.Size
 	}
 	if err := firmware.CheckCovered(f, ranges); err != nil {
@@ -137,13 +138,13 @@ func (img *Image) CheckProgrammer(b *boards.Board, name string) error {
 func Blank(b *boards.Board) *Image {
 	img := &Image{Image: &image.Image{Board: b.Name}}
 	for _, r := range b.Memory {
-		if !r.Nonvolatile || r.Reserved || r.Verify == boards.VerifyByFirmware {
+		if !r.Nonvolatile || r.Reserved || r.VerifiedByFirmware() {
 			continue
 		}
 		at, index := uint64(r.Origin), 0
 		for _, run := range r.Sectors {
 			data := bytes.Repeat([]byte{Erased}, int(run.Size))
-			digest := image.DigestOf(data)
+			digest := cachekey.Digest(data)
 			for range run.Count {
 				s := boards.Sector{Index: index, Addr: at, Size: uint64(run.Size)}
 				img.Sectors = append(img.Sectors,
@@ -223,7 +224,7 @@ func (img *Image) DigestsOf(got []flasher.Segment) map[uint64]string {
 	for _, part := range got {
 		for len(part.Data) > 0 {
 			s := all[len(digests)] // the next one: the data are in the same order
-			digests[s.Addr], part.Data = image.DigestOf(part.Data[:s.Size]), part.Data[s.Size:]
+			digests[s.Addr], part.Data = cachekey.Digest(part.Data[:s.Size]), part.Data[s.Size:]
 		}
 	}
 	return digests

@@ -70,7 +70,7 @@ func TestAdaptersOfTVMsArchivesCompile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if a.Models[0].Interface != mlf.C {
+		if a.Models[0].Interface != "c" {
 			if src, err := Adapter(nil, a.Models...); src != nil || err != nil {
 				t.Errorf("%s: has packed functions, and got an adapter of %d bytes, %v", path, len(src), err)
 			}

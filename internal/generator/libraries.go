@@ -25,7 +25,7 @@ func LibrariesMakefile(b *boards.Board, all []*library.Library) []byte {
 			fmt.Fprintf(&includes, " -I%s", path.Join(dir, h))
 		}
 		fmt.Fprintf(&w, "LIBRARY_FLAGS_%s :=%s\nLIBRARY_SOURCES_%s :=", l.Name, makeWords(l.Flags...), l.Name)
-		for _, s := range l.Found {
+		for _, s := range l.Resolved {
 			fmt.Fprintf(&w, " %s", path.Join(dir, s))
 		}
 		w.WriteString("\n")

@@ -66,7 +66,7 @@ func placeForLinker(b *boards.Board) string {
 		}
 		w.WriteString("\n")
 	}
-	if r, ok := b.ApartRegion(); ok {
+	if r, ok := b.ExtraRegion(); ok {
 		fmt.Fprintf(&w, "#define BOARDSMITH_IN_APART %s\n#define BOARDSMITH_APART_SECTIONS %s\n", r.Name, loaded(p, r.Name))
 	}
 	if names := p.PoolNames(); len(names) > 0 {
@@ -100,7 +100,7 @@ func placeForC(b *boards.Board, o boards.Options) string {
 	if names := initNames(b); len(names) > 0 {
 		w.WriteString("#define BOARDSMITH_INITS(X) X(" + strings.Join(names, ") X(") + ")\n")
 	}
-	if _, ok := b.ApartRegion(); ok {
+	if _, ok := b.ExtraRegion(); ok {
 		w.WriteString("#define BOARDSMITH_APART 1\n")
 	}
 	if b.Place.Packet != "" && o.App != boards.Standalone {

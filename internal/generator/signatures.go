@@ -35,7 +35,7 @@ func Signatures(m *mlf.Model) []byte {
 	}
 	w.WriteString("\nconst boardsmith_signature_t boardsmith_signatures[] = {\n")
 	for _, s := range all {
-		fmt.Fprintf(&w, "    {(TVMBackendPackedCFunc)%s, %d, %d, %d},\n", s.Function, s.First, s.Least, s.Most)
+		fmt.Fprintf(&w, "    {(TVMBackendPackedCFunc)%s, %d, %d, %d},\n", s.Function, s.Leading, s.MinTensors, s.MaxTensors)
 	}
 	w.WriteString(`    {NULL, 0, 0, 0},
 };

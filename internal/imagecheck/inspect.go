@@ -72,7 +72,7 @@ func (i Image) checkTarget(linked []byte) error {
 	}
 	if target := fit.ELFOf(info); !b.ELF.Accepts(target) {
 		return failure.New(failure.Config, "compare cflags and the compiler "+b.Toolchain.CC+" with elf in the board's file",
-			"%w", &fit.ObjectError{Object: name, Is: target.String(), Board: b.Name, Wants: b.ELF.String()})
+			"%w", &fit.ObjectError{Object: name, Target: target.String(), Board: b.Name, Accepted: b.ELF.String()})
 	}
 	return nil
 }

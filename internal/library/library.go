@@ -37,10 +37,10 @@ type Library struct {
 	Cores   []string `json:"cores"`   // patterns of names of cores, as in inherits of a board: cortex-m*. None: any
 	Licence string   `json:"licence"` // an SPDX expression
 
-	Name  string   `json:"-"`
-	Dir   string   `json:"-"` // absolute, or relative to this process's folder
-	Files fs.FS    `json:"-"` // rooted in its folder
-	Found []string `json:"-"` // the sources, sorted
+	Name     string   `json:"-"`
+	Dir      string   `json:"-"` // absolute, or relative to this process's folder
+	Files    fs.FS    `json:"-"` // rooted in its folder
+	Resolved []string `json:"-"` // the sources, sorted
 }
 
 // wordRE matches names, paths and flags that make and a shell take as they are.
@@ -110,7 +110,7 @@ func (l *Library) findSources() error {
 			return fmt.Errorf("sources: nothing matches %q", pattern)
 		}
 		if without {
-			l.Found = slices.DeleteFunc(l.Found, func(name string) bool { return slices.Contains(found, name) })
+			l.Resolved = slices.DeleteFunc(l.Resolved, func(name string) bool { return slices.Contains(found, name) })
 			continue
 		}
 		for _, name := range found {
@@ -121,10 +121,10 @@ func (l *Library) findSources() error {
 				return fmt.Errorf("sources: %q is not a .c, .cpp or .S file", name)
 			}
 		}
-		l.Found = append(l.Found, found...)
+		l.Resolved = append(l.Resolved, found...)
 	}
-	slices.Sort(l.Found)
-	l.Found = slices.Compact(l.Found)
+	slices.Sort(l.Resolved)
+	l.Resolved = slices.Compact(l.Resolved)
 	return nil
 }
 
@@ -177,7 +177,7 @@ func (l *Library) Mentions(function string) bool {
 	function = function[strings.LastIndex(function, ":")+1:]
 	defines := regexp.MustCompile(`(?m)^(?:[\w\[][^\n;=(){]*\b)?` + regexp.QuoteMeta(function) +
 		`\s*\([^\n;]*(?:\{.*)?$`)
-	return slices.ContainsFunc(l.Found, func(name string) bool {
+	return slices.ContainsFunc(l.Resolved, func(name string) bool {
 		data, err := fs.ReadFile(l.Files, name)
 		return err == nil && defines.Match(data)
 	})

@@ -59,7 +59,7 @@ func TestRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Join(l.Found, " "); got != "src/a.c src/b.c" {
+		if got := strings.Join(l.Resolved, " "); got != "src/a.c src/b.c" {
 			t.Error(got)
 		}
 		if !l.HasHeader("k.h") || l.HasHeader("a.c") || !l.Mentions("kiln_fire") || l.Mentions("helper") ||

@@ -65,7 +65,7 @@ func (c Command) Program() (string, error) {
 		return filepath.Join(c.Env.Dir, generator.Board, filepath.FromSlash(below)), nil
 	}
 	path, err := c.Env.Program(name, "")
-	if missing := (*command.MissingToolError)(nil); errors.As(err, &missing) {
+	if missing := (*failure.MissingToolError)(nil); errors.As(err, &missing) {
 		return "", fmt.Errorf("post_link of board %s: %w", c.Board.Name, err)
 	}
 	return path, err

@@ -27,7 +27,7 @@ func BlankArchive() (*mlf.Archive, error) { return residentArchive(nil, nil, nil
 // of its Entries, under the name that is its key in functions; it is compiled as Link compiles it. A constant is
 // reached by a function of its name, which takes no argument, lets the host read the constant, and returns its address.
 // Errors:
-// *MissingToolError, *ToolError; of class link for an operator without the entry.
+// *failure.MissingToolError, *ToolError; of class link for an operator without the entry.
 func (l *Linker) Archive(ctx context.Context, functions map[string]Operators,
 	constants map[string][]byte,
 ) (*mlf.Archive, error) {

@@ -92,7 +92,7 @@ type Linker struct {
 }
 
 // New reads from the tools, once, what linking requires. Operators may call functions of the libraries, which are
-// linked into each program. Errors: *command.MissingToolError, *buildenv.ToolError; of class config if a library was
+// linked into each program. Errors: *failure.MissingToolError, *buildenv.ToolError; of class config if a library was
 // not compiled.
 func New(ctx context.Context, s Setting) (*Linker, error) {
 	// Its folder does not determine what it makes.
@@ -359,7 +359,7 @@ func (l *Linker) objects(ctx context.Context, dir string, o Operators) (objects 
 		return objects, nil
 	}
 	key := facts.Key()
-	kept := cache.OrUsers(l.setting.Cache)
+	kept := cache.OrDefault(l.setting.Cache)
 	if kept != nil {
 		if made, ok := kept.Get(key); ok && len(made) == len(sources) {
 			for _, f := range made {
@@ -559,7 +559,7 @@ func (o Operators) signatures() (all []firmware.Signature) {
 		if i >= 0 {
 			s := o.Signatures[i]
 			all = append(all, firmware.Signature{
-				Symbol: symbol, First: uint8(s.First), Least: uint8(s.Least), Most: uint8(s.Most),
+				Symbol: symbol, Leading: uint8(s.Leading), MinTensors: uint8(s.MinTensors), MaxTensors: uint8(s.MaxTensors),
 			})
 		}
 	}
@@ -581,7 +581,7 @@ func (l *Linker) program(f *elf.File, r firmware.Registry, w rpc.Window) (rpc.Pr
 	}
 	if need := at["boardsmith_end"] - w.Base; need > w.Bytes {
 		return rpc.Program{}, &fit.Error{
-			Board: l.setting.Board.Name, What: "upload window", Over: int64(need - w.Bytes),
+			Board: l.setting.Board.Name, Part: "upload window", Over: int64(need - w.Bytes),
 			Need: int64(need), Have: int64(w.Bytes), Option: fmt.Sprintf("upload_kib=%d", RoundUp(need)),
 		}
 	}

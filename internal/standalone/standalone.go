@@ -237,7 +237,7 @@ func (s *Session) Timer(ctx context.Context) (rpc.Platform, error) {
 		if ok1 && ok2 && ok3 && ok4 {
 			p := rpc.Platform{Ticks: &ticks, TicksHz: new(uint32(hz))}
 			if counts != 0 {
-				p.Counted = &rpc.Counted{Instructions: uint32(instructions), Ticks: uint32(counts)}
+				p.InstructionRate = &rpc.InstructionRate{Instructions: uint32(instructions), Ticks: uint32(counts)}
 			}
 			return p, nil
 		}

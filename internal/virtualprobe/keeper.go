@@ -30,7 +30,6 @@ import (
 	"golang.org/x/term"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
 	"github.com/boardsmith/boardsmith/internal/files/filelock"
 )
@@ -143,7 +142,7 @@ func Keep(args []string) error {
 const Install = "go install -mod=readonly github.com/boardsmith/boardsmith/cmd/" + Program
 
 // Find returns the path of the keeper's executable: the value of $BOARDSMITH_KEEPER, else the one beside this
-// executable, else the one on PATH, else last, if that is an executable. Otherwise: *command.MissingToolError.
+// executable, else the one on PATH, else last, if that is an executable. Otherwise: *failure.MissingToolError.
 func Find(last string) (string, error) {
 	if named := os.Getenv(programEnv); named != "" {
 		path, err := exec.LookPath(named)
@@ -162,7 +161,7 @@ func Find(last string) (string, error) {
 			return path, nil
 		}
 	}
-	return "", &command.MissingToolError{Tool: Program, Install: Install}
+	return "", &failure.MissingToolError{Tool: Program, Install: Install}
 }
 
 // Up starts the keeper of the emulated chip in dir unless it runs, and returns its address. Each chip has a folder of

@@ -33,7 +33,7 @@ import (
 type Check struct {
 	Name    string
 	Doc     string // what is checked
-	Found   string // what was found, in a few words
+	Result  string // what was found, in a few words
 	Skipped string // why the check was not made; "" if it was
 	Failed  error  // what is wrong, with the next step; nil if nothing is
 }
@@ -83,7 +83,7 @@ func List() (list []Check) {
 // folder, with a cache of its own. It calls done after each check, and goes on after one that fails unless all others
 // need it; at the end it returns the first error. If something is not installed that building or emulating needs, it
 // skips the checks that need it and returns the reason at the end.
-// Errors: *project.MissingToolError, those of boards and mlf, and what the check found.
+// Errors: *failure.MissingToolError, those of boards and mlf, and what the check found.
 func Run(ctx context.Context, b *project.Builder, trial Trial, done func(Check)) error {
 	if ctx.Err() != nil {
 		return failure.Stopped(ctx, "template %s", trial.Template)
@@ -217,7 +217,7 @@ func (c *checking) all(ctx context.Context, done func(Check)) (first error) {
 			result.Failed = &templateError{result, err, c.advice(check, err)}
 			first = cmp.Or(first, result.Failed)
 		default:
-			result.Found = detail
+			result.Result = detail
 		}
 		done(result)
 		if result.Failed != nil && c.image == nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/examples/samples"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/buildenv"
+	"github.com/boardsmith/boardsmith/internal/cachekey"
 	newfiles "github.com/boardsmith/boardsmith/internal/cli/scaffold"
 	"github.com/boardsmith/boardsmith/internal/projectfile"
 	"github.com/boardsmith/boardsmith/internal/testkit"
@@ -284,7 +284,7 @@ func TestTemplateProbe(t *testing.T) {
 		text, err := os.ReadFile(c.at(name))
 		testkit.Must(t, err)
 		want, found := strings.CutSuffix(string(text), "\n"+optionProbe+"\n")
-		if !found || image.DigestOf([]byte(want)) != c.state.Files[name] {
+		if !found || cachekey.Digest([]byte(want)) != c.state.Files[name] {
 			t.Errorf("app=%s: %s is not as generated, with the probe", app, name)
 		}
 		testkit.Must(t, restore())
@@ -353,7 +353,7 @@ func TestTemplateLacksTool(t *testing.T) {
 			skipped++
 		}
 	})
-	var missing *project.MissingToolError
+	var missing *failure.MissingToolError
 	if !errors.As(err, &missing) || missing.Tool != "no-such-tool" || skipped != len(List())-3 {
 		t.Errorf("%v, skipped %d checks", err, skipped)
 	}

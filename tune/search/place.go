@@ -106,7 +106,7 @@ func (p *networkPlace) build(ctx context.Context, t *NetworkTrial) (i *image.Ima
 	if i, err = p.project.Build(ctx); err != nil {
 		return nil, err
 	}
-	if t.Result.Toolchain, err = p.project.MadeWith(); err != nil {
+	if t.Result.Toolchain, err = p.project.Toolchain(); err != nil {
 		return nil, err
 	}
 	u, err := p.project.Usage(i)

@@ -47,7 +47,7 @@ type Step struct {
 // A Result is what a step found.
 type Result struct {
 	Step
-	Found   []string // in a few words each, with what was measured
+	Details []string // in a few words each, with what was measured
 	Skipped string   // why nothing was tested; "" if something was
 }
 

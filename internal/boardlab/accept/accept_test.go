@@ -63,7 +63,7 @@ func trial(t *testing.T, board string, path ...string) accept.Trial {
 			Host:     device.Host{Path: path, Cache: c},
 			StateDir: home, LeaseDir: home, Programmer: "none", Probes: emulated.Probes(),
 		},
-		Done: func(r accept.Result) { t.Log(time.Now().Format("05.000"), r.Name, r.Found, r.Skipped) },
+		Done: func(r accept.Result) { t.Log(time.Now().Format("05.000"), r.Name, r.Details, r.Skipped) },
 	}
 }
 
@@ -350,7 +350,7 @@ func TestPageIsRead(t *testing.T) {
 	steps := accept.Steps()
 	r := &accept.Report{
 		Board: "host", Digest: accept.DigestOf(b), Short: true,
-		Results: []accept.Result{{Step: steps[0], Found: []string{"measured"}}, {Step: steps[1], Skipped: "no id"}},
+		Results: []accept.Result{{Step: steps[0], Details: []string{"measured"}}, {Step: steps[1], Skipped: "no id"}},
 	}
 	page := filepath.Join(t.TempDir(), "host.accepted.md")
 	write := func(r *accept.Report) (accept.Signature, bool) {

@@ -125,7 +125,7 @@ func (r *run) compare(ctx context.Context, found *Result, what string,
 		found.Skipped = "this computer is too busy to measure the counter to ± 1 %"
 		return nil
 	}
-	return &device.ClockError{Board: r.board.Name, Says: says, Measured: wrong, Clock: rpc.HostClock}
+	return &device.ClockError{Board: r.board.Name, Reported: says, Measured: wrong, Clock: rpc.HostClock}
 }
 
 func (r *run) clock(ctx context.Context, found *Result) error {

@@ -163,7 +163,7 @@ func TestModels(t *testing.T) {
 				must(t, err)
 			case !errors.As(err, &failed) || failed.Step.Name != "clock" || !errors.As(err, &off):
 				t.Fatalf("got %v, want step clock to fail", err)
-			case off.Measured/float64(off.Says) < 0.97 || off.Measured/float64(off.Says) > 1.03:
+			case off.Measured/float64(off.Reported) < 0.97 || off.Measured/float64(off.Reported) > 1.03:
 				t.Errorf("%v", err)
 			}
 		})

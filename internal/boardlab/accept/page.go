@@ -162,7 +162,7 @@ func (r *Report) Page(by string, on time.Time) string {
 			if line("* **%s**: %s", s.Name, s.Doc); s.Skipped != "" {
 				line("  * %s", s.Skipped)
 			}
-			for _, f := range s.Found {
+			for _, f := range s.Details {
 				line("  * %s", f)
 			}
 		}

@@ -247,5 +247,5 @@ func (r *run) flash(ctx context.Context, variant int) (report device.FlashReport
 
 // note adds what was found.
 func (r *Result) note(format string, args ...any) {
-	r.Found = append(r.Found, fmt.Sprintf(format, args...))
+	r.Details = append(r.Details, fmt.Sprintf(format, args...))
 }

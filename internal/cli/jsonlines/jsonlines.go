@@ -564,12 +564,12 @@ type Models struct {
 
 // Tool is a line of doctor and setup.
 type Tool struct {
-	Tool    string `json:"tool"`
-	Here    bool   `json:"here"` // installed
-	Version string `json:"version"`
-	Use     string `json:"use"`    // its purpose
-	Needed  bool   `json:"needed"` // to build for `host`
-	Error   string `json:"error"`  // the reason why it does not work
+	Tool      string `json:"tool"`
+	Installed bool   `json:"here"` // installed
+	Version   string `json:"version"`
+	Use       string `json:"use"`    // its purpose
+	Needed    bool   `json:"needed"` // to build for `host`
+	Error     string `json:"error"`  // the reason why it does not work
 }
 
 // Setup is the last line of setup.

@@ -38,7 +38,7 @@ func inGroup(group, use string) Finding {
 		Fix:  "sudo usermod -aG " + group + " $USER, then log in again",
 	}
 	if os.Geteuid() == 0 {
-		f.Here, f.Version = true, "root may open them all"
+		f.Installed, f.Version = true, "root may open them all"
 		return f
 	}
 	g, err := user.LookupGroup(group)
@@ -49,7 +49,7 @@ func inGroup(group, use string) Finding {
 	mine, _ := os.Getgroups() // after an error there are none
 	for _, id := range mine {
 		if fmt.Sprint(id) == g.Gid {
-			f.Here, f.Version = true, "this user is in it"
+			f.Installed, f.Version = true, "this user is in it"
 			return f
 		}
 	}
@@ -72,7 +72,7 @@ func udevRules() Finding {
 		files, _ := filepath.Glob(filepath.Join(dir, "*.rules")) // the pattern is valid
 		for _, file := range files {
 			if text, err := os.ReadFile(file); err == nil && probeRule.Match(text) {
-				f.Here, f.Version = true, file
+				f.Installed, f.Version = true, file
 				return f
 			}
 		}
@@ -98,7 +98,7 @@ var firmwareHints = []struct{ kind, hint string }{
 
 // canOpen checks whether this user can open a probe, and reports its firmware release.
 func canOpen(d attached.USBDevice, kind string) Finding {
-	f := Finding{Tool: Tool{Name: "probe " + d.Path, Use: kind}, Here: true}
+	f := Finding{Tool: Tool{Name: "probe " + d.Path, Use: kind}, Installed: true}
 	f.Version = fmt.Sprintf("%s, serial %s, firmware release %s", d.Product, d.Serial, d.Release)
 	if i := slices.IndexFunc(firmwareHints,
 		func(h struct{ kind, hint string }) bool { return strings.HasPrefix(kind, h.kind) }); i >= 0 {
@@ -106,7 +106,7 @@ func canOpen(d attached.USBDevice, kind string) Finding {
 	}
 	file, err := os.OpenFile(d.Node, os.O_RDWR, 0)
 	if err != nil {
-		f.Here, f.Reason, f.Fix = false, err.Error(), "see group plugdev and udev rules above, then plug it in again"
+		f.Installed, f.Reason, f.Fix = false, err.Error(), "see group plugdev and udev rules above, then plug it in again"
 		return f
 	}
 	file.Close()

@@ -19,14 +19,14 @@ func TestUdevRules(t *testing.T) {
 		0o644); err != nil {
 		t.Fatal(err)
 	}
-	if f := udevRules(); f.Here || !strings.Contains(f.Fix, "udevadm control --reload") {
+	if f := udevRules(); f.Installed || !strings.Contains(f.Fix, "udevadm control --reload") {
 		t.Errorf("%+v", f)
 	}
 	rules := filepath.Join(dir, "60-openocd.rules")
 	if err := os.WriteFile(rules, []byte(`ATTRS{idVendor}=="0483", ATTRS{idProduct}=="374b", MODE="660", GROUP="plugdev", TAG+="uaccess"`), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if f := udevRules(); !f.Here || f.Version != rules {
+	if f := udevRules(); !f.Installed || f.Version != rules {
 		t.Errorf("%+v", f)
 	}
 }
@@ -34,12 +34,12 @@ func TestUdevRules(t *testing.T) {
 func TestGroups(t *testing.T) {
 	f := inGroup("boardsmith-no-such-group", "ports")
 	if os.Geteuid() == 0 {
-		if !f.Here {
+		if !f.Installed {
 			t.Errorf("root: %+v", f)
 		}
 		return
 	}
-	if f.Here || f.Fix == "" {
+	if f.Installed || f.Fix == "" {
 		t.Errorf("%+v", f)
 	}
 }
@@ -47,14 +47,14 @@ func TestGroups(t *testing.T) {
 func TestProbeAccess(t *testing.T) {
 	node := filepath.Join(t.TempDir(), "001")
 	d := attached.USBDevice{ID: "0483:374b", Serial: "066D", Path: "1-2", Product: "ST-Link", Release: "0100", Node: node}
-	if f := canOpen(d, attached.ProbeKind(d.ID)); f.Here || f.Reason == "" || f.Fix == "" {
+	if f := canOpen(d, attached.ProbeKind(d.ID)); f.Installed || f.Reason == "" || f.Fix == "" {
 		t.Errorf("one that cannot be opened: %+v", f)
 	}
 	if err := os.WriteFile(node, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	f := canOpen(d, attached.ProbeKind(d.ID))
-	if !f.Here || !strings.Contains(f.Version, "066D") || !strings.Contains(f.Version, "release 0100") ||
+	if !f.Installed || !strings.Contains(f.Version, "066D") || !strings.Contains(f.Version, "release 0100") ||
 		!strings.Contains(f.Version, "STSW-LINK007") {
 		t.Errorf("%+v", f)
 	}

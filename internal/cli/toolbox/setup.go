@@ -34,7 +34,7 @@ func Setup(ctx context.Context, c *console.Console) error {
 		return nil
 	}
 	for _, f := range all {
-		if !f.Here {
+		if !f.Installed {
 			Print(c, f)
 		}
 	}
@@ -66,7 +66,7 @@ func setupMissing(ctx context.Context, c *console.Console, debian, python []Tool
 	}
 	for _, t := range slices.Concat(debian, python) {
 		if name := cmp.Or(t.Apt, t.Python); slices.Contains(installed, name) {
-			if f := Probe(ctx, t); !f.Here {
+			if f := Probe(ctx, t); !f.Installed {
 				problems = append(problems,
 					failure.Errorf(failure.ToolMissing, "installed, but still not working: %s (%s)", name, f.Reason))
 			}
@@ -83,7 +83,7 @@ func setupMissing(ctx context.Context, c *console.Console, debian, python []Tool
 func SetupNeeded(ctx context.Context, c *console.Console) (wasMissing bool, err error) {
 	var list []Tool
 	for _, t := range Tools() {
-		if t.Needed && !Probe(ctx, t).Here {
+		if t.Needed && !Probe(ctx, t).Installed {
 			list = append(list, t)
 		}
 	}

@@ -104,10 +104,10 @@ func Tools() []Tool {
 // A Finding is the result of looking for a tool.
 type Finding struct {
 	Tool
-	Here    bool
-	Version string // the first line of its version output
-	Reason  string // why it is missing
-	Fix     string // what to do if it is missing; "": install it
+	Installed bool
+	Version   string // the first line of its version output
+	Reason    string // why it is missing
+	Fix       string // what to do if it is missing; "": install it
 }
 
 // Probe looks for one tool.
@@ -132,7 +132,7 @@ func Probe(ctx context.Context, t Tool) Finding {
 		f.Reason = strings.TrimSpace(fmt.Sprintf("%s: %v %s", strings.Join(t.Command, " "), err, first))
 		return f
 	}
-	f.Here, f.Version = true, first
+	f.Installed, f.Version = true, first
 	if t.Source != "" || first == "" {
 		f.Version = "works"
 	}
@@ -154,7 +154,7 @@ func Look(ctx context.Context) ([]Finding, error) {
 // Print prints a finding, and what to do if the tool is missing.
 func Print(c *console.Console, f Finding) {
 	state, detail := "ok", f.Version
-	if !f.Here {
+	if !f.Installed {
 		state, detail = "missing", f.Reason
 		if f.Fix == "" {
 			f.Fix = "get it with: " + getIt(c, f.Tool)
@@ -163,7 +163,7 @@ func Print(c *console.Console, f Finding) {
 	}
 	c.Printf("%-8s %-15s for %s: %s", state, f.Name, f.Use, detail)
 	c.JSONLine(jsonlines.Tool{
-		Tool: f.Name, Here: f.Here, Version: f.Version, Use: f.Use, Needed: f.Needed, Error: f.Reason,
+		Tool: f.Name, Installed: f.Installed, Version: f.Version, Use: f.Use, Needed: f.Needed, Error: f.Reason,
 	})
 }
 
@@ -196,7 +196,7 @@ func HowToInstall(all []Finding) string {
 func missing(all []Finding, way func(Tool) bool) []Tool {
 	var list []Tool
 	for _, f := range all {
-		if !f.Here && way(f.Tool) {
+		if !f.Installed && way(f.Tool) {
 			list = append(list, f.Tool)
 		}
 	}

@@ -13,5 +13,5 @@ type Port struct {
 	Serial    string // of the USB device
 	Path      string // of the USB device: bus and ports, as in "1-2.3"; "" if unknown
 	Interface string // number of the USB interface, as in "2"; "" if unknown
-	What      string // its product name
+	Product   string // its product name
 }

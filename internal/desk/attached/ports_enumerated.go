@@ -20,7 +20,7 @@ func systemPorts() ([]Port, error) {
 	}
 	var ports []Port
 	for _, p := range list {
-		info := Port{Name: p.Name, Serial: p.SerialNumber, What: p.Product}
+		info := Port{Name: p.Name, Serial: p.SerialNumber, Product: p.Product}
 		info.Path, info.Interface = usbLocation(p.Name)
 		if p.IsUSB {
 			info.USB = strings.ToLower(p.VID + ":" + p.PID)

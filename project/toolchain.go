@@ -16,10 +16,10 @@ import (
 	"github.com/boardsmith/boardsmith/internal/workdir"
 )
 
-// MadeWith names the compiler of the last build, and ends with a digest of its file and target, of all flags except
+// Toolchain names the compiler of the last build, and ends with a digest of its file and target, of all flags except
 // the option operator_flags, and of the libraries. Times of code are comparable if the texts are equal. Its error
 // is of class config if the project was not built.
-func (p *Project) MadeWith() (string, error) {
+func (p *Project) Toolchain() (string, error) {
 	if err := p.errIfClosed(); err != nil {
 		return "", err
 	}
