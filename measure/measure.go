@@ -8,8 +8,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -18,6 +16,8 @@ import (
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/deadline"
+	"github.com/boardsmith/boardsmith/internal/files/scratch"
 	"github.com/boardsmith/boardsmith/internal/tensorlist"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project"
@@ -57,12 +57,12 @@ func Model(ctx context.Context, spec project.Spec, o Options) (r *Result, err er
 		b = &project.Builder{}
 	}
 	if dir == "" {
-		temporary, err := os.MkdirTemp("", "boardsmith-measure-")
-		if err != nil {
-			return nil, err
+		temporary, makeErr := scratch.Make("boardsmith-measure-")
+		if makeErr != nil {
+			return nil, makeErr
 		}
-		defer func() { err = errors.Join(err, os.RemoveAll(temporary)) }()
-		dir = filepath.Join(temporary, "project")
+		defer func() { err = errors.Join(err, temporary.Remove()) }()
+		dir = filepath.Join(temporary.Dir, "project")
 	}
 	p, err := b.Generate(ctx, dir, spec)
 	if err != nil {
@@ -262,19 +262,7 @@ func (m *measurement) costOf(clock rpc.Clock, seconds []float64, hz uint32) Cost
 
 // call runs f with the deadline of one call. Its error names the step.
 func (m *measurement) call(ctx context.Context, step string, f func(context.Context) error) error {
-	limited, cancel := context.WithTimeout(ctx, m.Timeout)
-	defer cancel()
-	err := f(limited)
-	switch {
-	case err == nil:
-		return nil
-	case ctx.Err() != nil:
-		return failure.Stopped(ctx, "%s: %w", step, err)
-	case limited.Err() != nil:
-		return failure.New(failure.Timeout, failure.Option("Options.Timeout", "2m")+" waits longer",
-			"%s did not end within %v: %w", step, m.Timeout, err)
-	}
-	return fmt.Errorf("%s: %w", step, err)
+	return deadline.Call(ctx, m.Timeout, step, f)
 }
 
 // addMemory adds what the image takes of the board's memory.

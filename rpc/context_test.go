@@ -104,6 +104,7 @@ func TestContexts(t *testing.T) {
 		"Tensor.CopyTo": func(ctx context.Context) error { return u.tensor.CopyTo(ctx, u.tensor) },
 		"Tensor.Write":  func(ctx context.Context) error { return u.tensor.Write(ctx, bytes) },
 		"Tensor.Read":   func(ctx context.Context) error { return u.tensor.Read(ctx, bytes) },
+		"Tensor.CRC32":  func(ctx context.Context) error { _, err := u.tensor.CRC32(ctx); return err },
 		"Tensor.Array":  func(ctx context.Context) error { _, err := u.tensor.Array(ctx); return err },
 		"Tensor.Free":   u.tensor.Free,
 	})

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"slices"
 	"sync/atomic"
 
@@ -328,6 +329,28 @@ func (t *Tensor) Read(ctx context.Context, data []byte) error {
 		return fmt.Errorf("reading a tensor: %w", err)
 	}
 	return nil
+}
+
+// CRC32 returns the CRC-32 of the tensor's content. The device computes it if it can; else the content is read.
+func (t *Tensor) CRC32(ctx context.Context) (uint32, error) {
+	f, err := t.memory.session.Function(ctx, crcFunction)
+	if missing := new(NotFoundError); errors.As(err, &missing) {
+		data := make([]byte, t.bytes)
+		err = t.Read(ctx, data)
+		return crc32.ChecksumIEEE(data), err
+	}
+	if err != nil {
+		return 0, err
+	}
+	result, err := f.Call(ctx, t)
+	if err != nil {
+		return 0, err
+	}
+	sum, ok := result.(int64)
+	if !ok {
+		return 0, failure.Errorf(failure.Transport, "%s answered %T", crcFunction, result)
+	}
+	return uint32(sum), nil
 }
 
 // Array reads the tensor into a new array, which the caller owns. It allocates memory only for data that arrive.

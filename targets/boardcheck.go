@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/cli/console"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
+	"github.com/boardsmith/boardsmith/internal/files/scratch"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project"
@@ -128,18 +128,18 @@ func (c boardCheck) assertion(text string) error {
 
 // build makes a project of the sample in a temporary folder, and compiles it if the compiler is installed.
 func (c boardCheck) build(ctx context.Context, template string, installed bool) (*image.Size, error) {
-	dir, err := os.MkdirTemp("", "boardsmith-")
+	folder, err := scratch.Make("boardsmith-check-")
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer folder.Remove()
 	model, err := mlf.Parse(samples.Name, samples.Archive())
 	if err != nil {
 		return nil, err
 	}
 	bar := c.Start("building the sample", 0)
 	defer bar.End()
-	p, err := c.builder.Generate(ctx, filepath.Join(dir, "project"), project.Spec{
+	p, err := c.builder.Generate(ctx, filepath.Join(folder.Dir, "project"), project.Spec{
 		Board: c.name, Template: template, Archive: model,
 	})
 	if err != nil {

@@ -39,7 +39,7 @@ var mayImport = map[string][]string{
 	"project/templatecheck": {
 		"project", "device", "internal/builddir", "internal/imagecheck", "internal/projectfile", "internal/buildenv",
 		"internal/workdir", "internal/generator", "internal/blueprint", "image", "internal/firmware", "cache", "rpc",
-		"boards", "mlf", "failure",
+		"boards", "mlf", "failure", "internal/files",
 	},
 	"release": {
 		"project", "cmodel", "image", "boards", "mlf", "failure", "internal/builddir", "internal/projectfile",
@@ -47,11 +47,13 @@ var mayImport = map[string][]string{
 		"internal/gitfolder", "internal/spdx", "internal/files",
 	},
 	"measure": {
-		"validate", "project", "executor", "device", "image", "rpc", "boards", "mlf", "failure", "internal/files",
+		"validate", "project", "executor", "device", "image", "rpc", "boards", "mlf", "failure", "internal/deadline",
+		"internal/files",
 		"internal/tensorlist",
 	},
 	"validate": {
-		"project", "executor", "cmodel", "image", "rpc", "boards", "mlf", "ndarray", "failure", "internal/tensorlist",
+		"project", "executor", "cmodel", "image", "rpc", "boards", "mlf", "ndarray", "failure", "internal/deadline",
+		"internal/tensorlist",
 		"internal/spelling", "internal/tolerance",
 	},
 	"internal/boardlab": {
@@ -181,6 +183,7 @@ var mayImport = map[string][]string{
 	"internal/spdx":           {},
 	"internal/stackdepth":     {"internal/firmware"},
 	"internal/timegate":       {},
+	"internal/deadline":       {"failure"},
 	"internal/tolerance":      {"ndarray"},
 	"internal/toolwords":      {"failure"},
 	"internal/tvmrpc":         {"ndarray", "failure"},
@@ -228,7 +231,7 @@ var exportedNames = map[string]int{
 // magefile is the place of boardsmith's own magefile, the package in the root.
 const magefile = "magefile"
 
-// place returns the line of the table that a package belongs to: its own, or that of the nearest folder.
+// row returns the line of the table that a package belongs to: its own, or that of the nearest folder.
 func row(name string) string {
 	for up := name; up != "."; up = path.Dir(up) {
 		if _, listed := mayImport[up]; listed {

@@ -5,12 +5,12 @@ package targets
 import (
 	"cmp"
 	"context"
-	"os"
 	"path/filepath"
 
 	"github.com/boardsmith/boardsmith/internal/boardsmithjson"
 	"github.com/boardsmith/boardsmith/internal/cli/console"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
+	"github.com/boardsmith/boardsmith/internal/files/scratch"
 	"github.com/boardsmith/boardsmith/internal/gitfolder"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 	"github.com/boardsmith/boardsmith/projectapi"
@@ -54,16 +54,16 @@ func exportTemplate(ctx context.Context, c *console.Console, folder string) erro
 	if c.Env.On("DRYRUN") {
 		return c.Would("write a template folder for TVM to %s", c.Shown(dir))
 	}
-	built, err := os.MkdirTemp("", "boardsmith-export-")
+	built, err := scratch.Make("boardsmith-export-")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(built)
-	e.Executable = filepath.Join(built, projectapi.Program)
+	defer built.Remove()
+	e.Executable = filepath.Join(built.Dir, projectapi.Program)
 	if err := buildProgram(ctx, c, projectapi.Program, e.Executable, projectapi.Install); err != nil {
 		return err
 	}
-	keeper := filepath.Join(built, virtualprobe.Program)
+	keeper := filepath.Join(built.Dir, virtualprobe.Program)
 	if err := buildProgram(ctx, c, virtualprobe.Program, keeper, virtualprobe.Install); err != nil {
 		return err
 	}

@@ -182,31 +182,8 @@ func (h *arguments) checkInputs(ctx context.Context) error {
 
 // hasContent reports whether the CRC-32 of argument i is that of data.
 func (h *arguments) hasContent(ctx context.Context, i int, data []byte) (bool, error) {
-	sum, err := tensorCRC(ctx, h.session, h.tensors[i])
+	sum, err := h.tensors[i].CRC32(ctx)
 	return sum == crc32.ChecksumIEEE(data), err
-}
-
-// tensorCRC returns the CRC-32 of a tensor. The device computes it where it can.
-func tensorCRC(ctx context.Context, s *rpc.Session, t *rpc.Tensor) (uint32, error) {
-	f, err := s.Function(ctx, "boardsmith.crc32")
-	var missing *rpc.NotFoundError
-	if errors.As(err, &missing) {
-		data := make([]byte, t.Bytes())
-		err = t.Read(ctx, data)
-		return crc32.ChecksumIEEE(data), err
-	}
-	if err != nil {
-		return 0, err
-	}
-	result, err := f.Call(ctx, t)
-	if err != nil {
-		return 0, err
-	}
-	sum, ok := result.(int64)
-	if !ok {
-		return 0, failure.Errorf(failure.Transport, "boardsmith.crc32 answered %T", result)
-	}
-	return uint32(sum), nil
 }
 
 // compareOutput compares the content of argument n with the expected one, element by element. It is called for content

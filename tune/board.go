@@ -16,7 +16,6 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/files/abspath"
 	"github.com/boardsmith/boardsmith/internal/files/filelock"
 	"github.com/boardsmith/boardsmith/internal/timegate"
 	"github.com/boardsmith/boardsmith/mlf"
@@ -57,22 +56,13 @@ const maxPrograms = 32
 // that concern candidates' times have no effect; with a negative FlashBatch, modules that do not fit into RAM fail.
 // Errors: those of OpenRun.
 func OpenBoard(ctx context.Context, dir string, desk *device.Desk, word string, o Options) (*Board, error) {
-	o = o.withDefaults()
-	if err := o.checkMemory([]string{word}); err != nil {
-		return nil, err
-	}
-	if o.Builder == nil {
-		o.Builder = &project.Builder{}
-	}
-	spec := o.Builder.Absolute(project.Spec{Template: o.Template, Libraries: o.Libraries})
-	o.Template, o.Libraries = spec.Template, spec.Libraries
-	name, which := splitWord(word)
-	board, err := boards.Find(name, o.Builder.Path)
+	o, dir, err := o.prepare(dir, []string{word})
 	if err != nil {
 		return nil, err
 	}
-	dir = abspath.Of(dir)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	name, which := splitWord(word)
+	board, err := boards.Find(name, o.Builder.Path)
+	if err != nil {
 		return nil, err
 	}
 	lock, err := filelock.Open(filepath.Join(dir, lockFile))

@@ -2,12 +2,14 @@ package tune
 
 import (
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/files/abspath"
 	"github.com/boardsmith/boardsmith/internal/ramlink"
 	"github.com/boardsmith/boardsmith/project"
 )
@@ -118,6 +120,22 @@ func (o *Options) memory(kind string) (boards.Options, error) {
 			"%s: no effect on candidates", strings.Join(others, ", "))
 	}
 	return m, ramlink.CheckLoadedPlace(m)
+}
+
+// prepare checks the options for the boards of a folder, which it creates. It returns them with defaults and with
+// absolute paths, and the folder's absolute path.
+func (o Options) prepare(dir string, words []string) (Options, string, error) {
+	o = o.withDefaults()
+	if err := o.checkMemory(words); err != nil {
+		return o, "", err
+	}
+	if o.Builder == nil {
+		o.Builder = &project.Builder{}
+	}
+	spec := o.Builder.Absolute(project.Spec{Template: o.Template, Libraries: o.Libraries})
+	o.Template, o.Libraries = spec.Template, spec.Libraries
+	dir = abspath.Of(dir)
+	return o, dir, os.MkdirAll(dir, 0o755)
 }
 
 // checkMemory returns an error for options that do not apply to candidates, or of a board that is not in words.

@@ -7,16 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"sync"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/files/abspath"
 	"github.com/boardsmith/boardsmith/internal/timegate"
-	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/tune/internal/schedule"
 )
 
@@ -69,23 +66,14 @@ func OpenRun(ctx context.Context, dir string, desk *device.Desk, boards []string
 	if len(boards) == 0 {
 		return nil, failure.New(failure.Config, "name at least one board", "a run without boards")
 	}
-	o = o.withDefaults()
-	if err := o.checkMemory(boards); err != nil {
-		return nil, err
-	}
-	dir = abspath.Of(dir)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	o, dir, err := o.prepare(dir, boards)
+	if err != nil {
 		return nil, err
 	}
 	st, err := openStore(dir)
 	if err != nil {
 		return nil, err
 	}
-	if o.Builder == nil {
-		o.Builder = &project.Builder{}
-	}
-	spec := o.Builder.Absolute(project.Spec{Template: o.Template, Libraries: o.Libraries})
-	o.Template, o.Libraries = spec.Template, spec.Libraries
 	workersCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	r := &Run{
 		dir: dir, o: o, kinds: map[string]*boardKind{}, store: st, stop: stop, closed: workersCtx.Done(),

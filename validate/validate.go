@@ -13,6 +13,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/deadline"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
 )
@@ -160,22 +161,7 @@ func (v *validation) run(ctx context.Context, i int) error {
 	return v.call(ctx, "running the model", v.model.Run)
 }
 
-// call runs f with the deadline of one call.
-func (v *validation) call(ctx context.Context, what string, f func(context.Context) error) error {
-	limited, cancel := ctx, context.CancelFunc(func() {})
-	if v.Timeout > 0 {
-		limited, cancel = context.WithTimeout(ctx, v.Timeout)
-	}
-	defer cancel()
-	err := f(limited)
-	switch {
-	case err == nil:
-		return nil
-	case ctx.Err() != nil:
-		return failure.Stopped(ctx, "%s: %w", what, err)
-	case limited.Err() != nil:
-		return failure.New(failure.Timeout, failure.Option("Options.Timeout", "2m")+" waits longer",
-			"%s did not end within %v: %w", what, v.Timeout, err)
-	}
-	return fmt.Errorf("%s: %w", what, err)
+// call runs f with the deadline of one call. Its error names the step.
+func (v *validation) call(ctx context.Context, step string, f func(context.Context) error) error {
+	return deadline.Call(ctx, v.Timeout, step, f)
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -22,6 +21,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/internal/builddir"
 	"github.com/boardsmith/boardsmith/internal/buildenv"
+	"github.com/boardsmith/boardsmith/internal/files/scratch"
 	"github.com/boardsmith/boardsmith/internal/projectfile"
 	"github.com/boardsmith/boardsmith/internal/workdir"
 	"github.com/boardsmith/boardsmith/mlf"
@@ -88,15 +88,15 @@ func Run(ctx context.Context, b *project.Builder, trial Trial, done func(Check))
 	if ctx.Err() != nil {
 		return failure.Stopped(ctx, "template %s", trial.Template)
 	}
-	home, err := os.MkdirTemp("", "boardsmith-")
+	home, err := scratch.Make("boardsmith-template-")
 	if err != nil {
 		return fmt.Errorf("template: %w", err)
 	}
-	defer os.RemoveAll(home)
+	defer home.Remove()
 	trial.Spec = b.Absolute(trial.Spec)
-	c := &checking{Trial: trial, home: home, builder: &project.Builder{
+	c := &checking{Trial: trial, home: home.Dir, builder: &project.Builder{
 		Host: device.Host{
-			Path: b.Path, Log: b.Log, Progress: b.Progress, Cache: cache.New(filepath.Join(home, "cache"), cache.Options{}),
+			Path: b.Path, Log: b.Log, Progress: b.Progress, Cache: cache.New(filepath.Join(home.Dir, "cache"), cache.Options{}),
 		},
 		Templates: b.Templates, Libraries: b.Libraries, LockFile: b.LockFile,
 		Jobs: b.Jobs, Variables: b.Variables, Programs: b.Programs,

@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -18,6 +17,7 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/files/scratch"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/rpc"
@@ -100,12 +100,12 @@ func runSteps(ctx context.Context, t Trial, list []step) (*Report, error) {
 	if ctx.Err() != nil {
 		return nil, failure.Stopped(ctx, "acceptance of board %s", t.Board)
 	}
-	home, err := os.MkdirTemp("", "boardsmith-")
+	home, err := scratch.Make("boardsmith-accept-")
 	if err != nil {
 		return nil, fmt.Errorf("accept: %w", err)
 	}
-	defer os.RemoveAll(home)
-	r := &run{Trial: t, home: home}
+	defer home.Remove()
+	r := &run{Trial: t, home: home.Dir}
 	defer r.end()
 	if r.Builder == nil {
 		r.Builder = &project.Builder{}
@@ -225,8 +225,8 @@ func (r *run) close(ctx context.Context) error {
 
 // call calls a function of the firmware in the current session.
 func (r *run) call(ctx context.Context, name string, args ...any) (int64, error) {
-	f, known := r.functions[name]
-	if !known {
+	f, cached := r.functions[name]
+	if !cached {
 		lib, err := r.session.SystemLib(ctx)
 		if err != nil {
 			return 0, err

@@ -8,7 +8,6 @@ package registers
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/boardlab/svd"
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
+	"github.com/boardsmith/boardsmith/internal/files/scratch"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project"
 )
@@ -144,13 +144,13 @@ func Compare(ctx context.Context, t Trial) (*Report, error) {
 func (r *Report) exceptBoards(b *boards.Board) error {
 	for _, e := range b.SVDExcept {
 		for _, name := range e.Names {
-			found := false
+			matched := false
 			for i := range r.Findings {
 				if f := &r.Findings[i]; f.Name == name {
-					f.Except, f.Reason, found = f.Misfit != "" || f.Doubt != "", e.Reason, true
+					f.Except, f.Reason, matched = f.Misfit != "" || f.Doubt != "", e.Reason, true
 				}
 			}
-			if !found {
+			if !matched {
 				return b.Contradiction("svd_except", fmt.Sprintf("%s is no number of this board's C%s", name,
 					jsonfile.DidYouMean(name, r.names())))
 			}
@@ -170,7 +170,7 @@ func (r *Report) names() (list []string) {
 // misspelt, or of a line that was corrected.
 func (r *Report) except(names []string) error {
 	for _, name := range names {
-		found := false
+		matched := false
 		var open []string
 		for i := range r.Findings {
 			f := &r.Findings[i]
@@ -179,10 +179,10 @@ func (r *Report) except(names []string) error {
 			}
 			open = append(open, f.Name)
 			if f.Name == name {
-				f.Except, found = true, true
+				f.Except, matched = true, true
 			}
 		}
-		if !found {
+		if !matched {
 			return failure.New(failure.Config, "leave it out", "exception %s: no such macro misfits%s", name,
 				jsonfile.DidYouMean(name, open))
 		}
@@ -192,16 +192,16 @@ func (r *Report) except(names []string) error {
 
 // read generates the project and reads its sources.
 func (t Trial) read(ctx context.Context, b *boards.Board) ([]use, error) {
-	dir, err := os.MkdirTemp("", "boardsmith-")
+	folder, err := scratch.Make("boardsmith-registers-")
 	if err != nil {
 		return nil, fmt.Errorf("registers: %w", err)
 	}
-	defer os.RemoveAll(dir)
+	defer folder.Remove()
 	model, err := mlf.Parse(samples.Name, samples.Archive()) // a project needs one
 	if err != nil {
 		return nil, err
 	}
-	p, err := t.Builder.Generate(ctx, filepath.Join(dir, "project"), project.Spec{
+	p, err := t.Builder.Generate(ctx, filepath.Join(folder.Dir, "project"), project.Spec{
 		Board: t.Board, Template: t.Template, Archive: model,
 	})
 	if err != nil {
