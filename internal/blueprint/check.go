@@ -20,8 +20,21 @@ import (
 
 var variableRE = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// Check returns an error if a path of the template is missing or leads out of the project's folder.
+// Check returns an error for a field with an invalid value, such as a path that leads out of the project's folder.
 func (t *Blueprint) Check() error {
+	for _, check := range []func() error{
+		t.checkCommands, t.checkPaths, t.CheckELF, t.checkFolders, t.checkResults, t.checkPatterns, t.checkOutside,
+		t.checkFind, t.checkSetup, t.checkIfs, t.Landmarks.Check,
+	} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkCommands checks the commands, their inputs and their environment.
+func (t *Blueprint) checkCommands() error {
 	if len(t.Build) == 0 || t.Build[0] == "" {
 		return errors.New("no build command")
 	}
@@ -44,6 +57,11 @@ func (t *Blueprint) Check() error {
 			return fmt.Errorf("env: %q is not the name of a variable: letters, digits and underscores", name)
 		}
 	}
+	return nil
+}
+
+// checkPaths checks paths of files that the template has or that a build writes.
+func (t *Blueprint) checkPaths() error {
 	if t.LinkerScript != "" && checkPath(t.LinkerScript) != nil {
 		return fmt.Errorf("linker_script: %q is not a path inside the project", t.LinkerScript)
 	}
@@ -63,9 +81,11 @@ func (t *Blueprint) Check() error {
 			}
 		}
 	}
-	if err := cmp.Or(t.CheckELF(), t.checkFolders()); err != nil {
-		return err
-	}
+	return nil
+}
+
+// checkResults checks that a build writes its results into the build folder.
+func (t *Blueprint) checkResults() error {
 	for _, p := range slices.Concat(t.Results, t.BoardFile(), []string{t.Map}, t.Forms.Names("*")) {
 		if !strings.HasPrefix(p, t.BuildFolder()+"/") {
 			return fmt.Errorf("%q is not in the build folder %q", p, t.BuildFolder())
@@ -77,6 +97,11 @@ func (t *Blueprint) Check() error {
 	if a := t.Forms.ExtraBin; a != "" && strings.Count(a, "*") != 1 {
 		return fmt.Errorf("forms.apart: %q has not one * for the name of a memory region", a)
 	}
+	return nil
+}
+
+// checkPatterns checks patterns of paths, and the fields that depend on the build folder.
+func (t *Blueprint) checkPatterns() error {
 	for _, s := range t.Compile {
 		for _, p := range s.Files {
 			if _, err := path.Match(p, ""); err != nil {
@@ -108,7 +133,7 @@ func (t *Blueprint) Check() error {
 			return fmt.Errorf("configure_reads: invalid pattern %q", pattern)
 		}
 	}
-	return cmp.Or(t.checkOutside(), t.checkFind(), t.checkSetup(), t.checkIfs(), t.Landmarks.Check())
+	return nil
 }
 
 // checkPath returns an error for a path that is or leads out of the project's folder.

@@ -118,7 +118,7 @@ func (p *networkPlace) build(ctx context.Context, t *NetworkTrial) (i *image.Ima
 	return i, nil
 }
 
-// run runs the network once for its outputs, and then times it.
+// run writes the image to the device, runs the network and times it.
 func (p *networkPlace) run(ctx context.Context, i *image.Image, r *tune.Result) (outputs []*ndarray.Array, err error) {
 	enter := p.search.gate.Work
 	if p.project.Board().KeepsHostTime() {
@@ -130,10 +130,6 @@ func (p *networkPlace) run(ctx context.Context, i *image.Image, r *tune.Result) 
 	}
 	defer end()
 	start := time.Now()
-	_, model, err := p.project.Model()
-	if err != nil {
-		return nil, err
-	}
 	if err := p.attach(ctx); err != nil {
 		return nil, err
 	}
@@ -147,21 +143,37 @@ func (p *networkPlace) run(ctx context.Context, i *image.Image, r *tune.Result) 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, session.Close(context.WithoutCancel(ctx))) }()
-	if r.Platform, err = session.Platform(limited); err != nil {
-		return nil, err
-	}
-	e, err := executor.Open(limited, session, model)
+	e, err := p.load(limited, session, r)
 	if err != nil {
-		return nil, err
-	}
-	if err := executor.SetInputs(limited, e, p.search.Inputs); err != nil {
 		return nil, err
 	}
 	r.Load = time.Since(start)
 	start = time.Now()
 	defer func() { r.Run = time.Since(start) }()
-	calls, cancelCalls := context.WithTimeout(ctx, p.search.Limit)
-	defer cancelCalls()
+	return p.call(ctx, e, r)
+}
+
+// load opens the network on the device and sets its inputs.
+func (p *networkPlace) load(ctx context.Context, s *rpc.Session, r *tune.Result) (e executor.Executor, err error) {
+	_, model, err := p.project.Model()
+	if err != nil {
+		return nil, err
+	}
+	if r.Platform, err = s.Platform(ctx); err != nil {
+		return nil, err
+	}
+	if e, err = executor.Open(ctx, s, model); err != nil {
+		return nil, err
+	}
+	return e, executor.SetInputs(ctx, e, p.search.Inputs)
+}
+
+// call runs the network once for its outputs, and then times it.
+func (p *networkPlace) call(
+	ctx context.Context, e executor.Executor, r *tune.Result,
+) (outputs []*ndarray.Array, err error) {
+	calls, cancel := context.WithTimeout(ctx, p.search.Limit)
+	defer cancel()
 	if err := e.Run(calls); err != nil {
 		return nil, err
 	}

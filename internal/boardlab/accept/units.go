@@ -111,6 +111,25 @@ func unitArchive(name string, text []byte) (*mlf.Archive, error) {
 	if err != nil {
 		return nil, err
 	}
+	renamed := renamedIn(sources)
+	files := []mlf.File{
+		{Name: "cmocka.h", Data: cmocka},
+		{Name: "unit.c", Data: unitRunner},
+		{Name: "unit_names.h", Data: unitNames(renamed)},
+	}
+	for file, text := range sources {
+		text = unitText(text, sources, renamed)
+		if strings.HasSuffix(file, ".c") {
+			text = fmt.Appendf(nil, "#include \"unit_names.h\"\n#line 1 \"%s\"\n%s", file, text)
+		}
+		files = append(files, mlf.File{Name: "unit_" + file, Data: text})
+	}
+	slices.SortFunc(files, func(a, b mlf.File) int { return strings.Compare(a.Name, b.Name) })
+	return archive([]string{"accept_unit"}, files...)
+}
+
+// renamedIn returns the names in the sources, except macros, that the firmware may have as well.
+func renamedIn(sources map[string][]byte) map[string]bool {
 	renamed := map[string]bool{}
 	for _, text := range sources {
 		for _, word := range names.FindAll(text, -1) {
@@ -122,37 +141,29 @@ func unitArchive(name string, text []byte) (*mlf.Archive, error) {
 			delete(renamed, string(m[1]))
 		}
 	}
-	files := []mlf.File{
-		{Name: "cmocka.h", Data: cmocka},
-		{Name: "unit.c", Data: unitRunner},
-		{Name: "unit_names.h", Data: unitNames(renamed)},
-	}
-	for file, text := range sources {
-		text = bytes.ReplaceAll(text, []byte("#include <cmocka.h>"), []byte("#include \"cmocka.h\""))
-		text = bytes.ReplaceAll(text, []byte("#include <setjmp.h>\n"), nil)
-		text = ownHeader.ReplaceAllFunc(text, func(line []byte) []byte {
-			header := string(ownHeader.FindSubmatch(line)[1])
-			switch {
-			case header == "crt_config.h":
-				return nil // of the board: unit_names.h has it
-			case sources[header] != nil:
-				return fmt.Appendf(nil, "#include \"unit_%s\"", header)
-			}
-			return line
-		})
-		text = alias.ReplaceAllFunc(text, func(found []byte) []byte {
-			if of := alias.FindSubmatch(found)[1]; renamed[string(of)] {
-				return fmt.Appendf(nil, `alias("unit_%s")`, of)
-			}
-			return found
-		})
-		if strings.HasSuffix(file, ".c") {
-			text = fmt.Appendf(nil, "#include \"unit_names.h\"\n#line 1 \"%s\"\n%s", file, text)
+	return renamed
+}
+
+// unitText returns a source whose headers and aliases are those of the archive.
+func unitText(text []byte, sources map[string][]byte, renamed map[string]bool) []byte {
+	text = bytes.ReplaceAll(text, []byte("#include <cmocka.h>"), []byte("#include \"cmocka.h\""))
+	text = bytes.ReplaceAll(text, []byte("#include <setjmp.h>\n"), nil)
+	text = ownHeader.ReplaceAllFunc(text, func(line []byte) []byte {
+		header := string(ownHeader.FindSubmatch(line)[1])
+		switch {
+		case header == "crt_config.h":
+			return nil // of the board: unit_names.h has it
+		case sources[header] != nil:
+			return fmt.Appendf(nil, "#include \"unit_%s\"", header)
 		}
-		files = append(files, mlf.File{Name: "unit_" + file, Data: text})
-	}
-	slices.SortFunc(files, func(a, b mlf.File) int { return strings.Compare(a.Name, b.Name) })
-	return archive([]string{"accept_unit"}, files...)
+		return line
+	})
+	return alias.ReplaceAllFunc(text, func(match []byte) []byte {
+		if of := alias.FindSubmatch(match)[1]; renamed[string(of)] {
+			return fmt.Appendf(nil, `alias("unit_%s")`, of)
+		}
+		return match
+	})
 }
 
 // unitNames returns the header that gives the second runtime other names, and the settings of crt/test/config.

@@ -1,0 +1,77 @@
+// This file makes the functions through which operators call the firmware.
+
+package ramlink
+
+import (
+	"bytes"
+	"context"
+	"debug/elf"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+// stubs returns an object with what the operators lack of the C library where they run in a process: its functions lie
+// in the system's libraries, whose addresses only the process has. Nothing for a chip.
+func (l *Linker) stubs(ctx context.Context, dir string, objects []File) ([]File, error) {
+	if !l.process {
+		return nil, nil
+	}
+	undefined, defined := map[string]bool{}, map[string]bool{}
+	for _, o := range objects {
+		f, err := elf.NewFile(bytes.NewReader(o.Data))
+		if err != nil {
+			return nil, failure.Errorf(failure.Link, "%s: %w", o.Name, err)
+		}
+		symbols, err := f.Symbols()
+		if err != nil {
+			return nil, failure.Errorf(failure.Link, "%s: %w", o.Name, err)
+		}
+		for _, s := range symbols {
+			if elf.ST_BIND(s.Info) == elf.STB_LOCAL || s.Name == "" {
+				continue
+			}
+			if s.Section == elf.SHN_UNDEF {
+				undefined[s.Name] = true
+			} else {
+				defined[s.Name] = true
+			}
+		}
+	}
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(undefined)), func(name string) bool {
+		return defined[name] || strings.HasPrefix(name, "boardsmith_") || name == "_GLOBAL_OFFSET_TABLE_"
+	})
+	if len(names) == 0 {
+		return nil, nil
+	}
+	compiled, err := l.objects(ctx, dir, Operators{Files: []File{{"stubs.c", stubsSource(names)}}})
+	return compiled, err
+}
+
+// stubsSource is the C of functions that jump to where the pointers lead.
+func stubsSource(names []string) []byte {
+	var w bytes.Buffer
+	fmt.Fprintf(&w, "extern const char %s[];\nextern void* %s[];\nconst char %s[] =", importNames, importPointers,
+		importNames)
+	for _, name := range names {
+		fmt.Fprintf(&w, "\n  %q \"\\0\"", name)
+	}
+	fmt.Fprintf(&w, ";\nvoid* %s[%d];\n", importPointers, len(names))
+	w.WriteString(`#if defined(__x86_64__)
+#define STUB(name, offset) __asm__(".text\n.globl " #name "\n" #name ": jmp *` + importPointers + `+" #offset "(%rip)\n")
+#elif defined(__aarch64__)
+#define STUB(name, offset) \
+  __asm__(".text\n.globl " #name "\n" #name ": adrp x16, ` + importPointers + `+" #offset "\n" \
+          " ldr x16, [x16, #:lo12:` + importPointers + `+" #offset "]\n br x16\n")
+#else
+#error "stubs for this processor are not known"
+#endif
+`)
+	for i, name := range names {
+		fmt.Fprintf(&w, "STUB(%s, %d);\n", name, 8*i)
+	}
+	return w.Bytes()
+}
