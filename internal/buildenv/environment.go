@@ -74,8 +74,8 @@ func (e Env) Variable(name string) string {
 		if s.Name != name {
 			continue
 		}
-		for _, place := range s.In {
-			for _, dir := range e.places(place) {
+		for _, pattern := range s.In {
+			for _, dir := range e.places(pattern) {
 				if _, err := os.Stat(filepath.Join(dir, filepath.FromSlash(s.Has))); err == nil {
 					return dir
 				}
@@ -117,8 +117,8 @@ func (e Env) missing(name string) error {
 // toolFolder returns the folder of one of the template's programs that is not on PATH, or "" if it is in none of the
 // places where it is looked for.
 func (e Env) toolFolder(tool blueprint.Tool) string {
-	for _, place := range tool.In {
-		for _, dir := range e.places(place) {
+	for _, pattern := range tool.In {
+		for _, dir := range e.places(pattern) {
 			if _, err := command.Find(filepath.Join(dir, tool.Name), ""); err == nil {
 				return dir
 			}

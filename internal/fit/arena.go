@@ -146,9 +146,9 @@ func (d *modelDevice) request(step string, handle int64, args []callArgument, ru
 		run()
 		return
 	}
-	taken := d.arena.take(need + unusedValues)
+	block := d.arena.take(need + unusedValues)
 	run()
-	d.arena.give(taken)
+	d.arena.give(block)
 }
 
 func nothing() {}
@@ -200,15 +200,15 @@ func (d *modelDevice) run(name string) {
 		return
 	}
 	d.calls++
-	taken := map[int]int64{}
+	blocks := map[int]int64{}
 	for _, s := range d.steps[name] {
 		switch s.Kind {
 		case allocation.StepCall:
 			d.run(s.Name)
 		case allocation.StepTake:
-			taken[s.Piece] = d.arena.take(s.Bytes)
+			blocks[s.Piece] = d.arena.take(s.Bytes)
 		case allocation.StepGive:
-			d.arena.give(taken[s.Piece])
+			d.arena.give(blocks[s.Piece])
 		}
 	}
 	d.calls--
@@ -247,13 +247,13 @@ func (d *modelDevice) runGraph(m *mlf.Model) error {
 	if err != nil {
 		return err
 	}
-	sizes, made := map[int]int64{}, map[int]bool{}
+	sizes, allocated := map[int]int64{}, map[int]bool{}
 	for e, id := range g.Storage {
 		sizes[id] = max(sizes[id], g.Tensor(e, "").Bytes, 1)
 	}
 	for _, id := range g.Storage {
-		if !linked[id] && !made[id] {
-			made[id] = true
+		if !linked[id] && !allocated[id] {
+			allocated[id] = true
 			d.empty(fmt.Sprintf("storage %d", id), 1, sizes[id])
 		}
 	}
@@ -284,9 +284,9 @@ func (d *modelDevice) runGraph(m *mlf.Model) error {
 // linkedParameters returns the storage ids of arguments that are linked into the firmware: neither the archive's
 // parameters nor a caller provides them.
 func linkedParameters(g *mlf.GraphModel, m *mlf.Model) (map[int]bool, error) {
-	given := map[string]bool{}
+	provided := map[string]bool{}
 	for _, t := range m.Inputs {
-		given[t.Name] = true
+		provided[t.Name] = true
 	}
 	if m.Params != nil {
 		params, err := paramblob.Parse(m.Params)
@@ -294,12 +294,12 @@ func linkedParameters(g *mlf.GraphModel, m *mlf.Model) (map[int]bool, error) {
 			return nil, err
 		}
 		for _, p := range params {
-			given[p.Name] = true
+			provided[p.Name] = true
 		}
 	}
 	linked := map[int]bool{}
 	for _, n := range g.Args {
-		if m.Has("_lookup_linked_param") && !given[g.Nodes[n].Name] {
+		if m.Has("_lookup_linked_param") && !provided[g.Nodes[n].Name] {
 			linked[g.Storage[g.Rows[n]]] = true
 		}
 	}

@@ -157,9 +157,9 @@ func sourceInCMake(object string) string {
 
 // Usage adds up the pieces of all sections in memory. If regions is nil, it uses the regions that the linker was given.
 func (l *Layout) Usage(regions []RegionUse) *Usage {
-	given := regions == nil
+	fromLinker := regions == nil
 	for _, r := range l.from.regions {
-		if given {
+		if fromLinker {
 			regions = append(regions, RegionUse{Name: r.name, Origin: r.origin, Size: int64(r.length)})
 		}
 	}
@@ -172,17 +172,17 @@ func (l *Layout) Usage(regions []RegionUse) *Usage {
 			continue
 		}
 		s := l.section(sec)
-		left := sec.Size
+		unmapped := sec.Size
 		for i := range s.pieces {
 			n := s.taken(i)
-			left -= n
+			unmapped -= n
 			u.add(sec, s, l.partOf(s, &s.pieces[i]), s.pieces[i].address, n)
 		}
 		rest := partOther
 		if slices.Contains(l.of.Areas.Stacks, s.name) {
 			rest = partStack
 		}
-		u.add(sec, s, rest, sec.Addr, left)
+		u.add(sec, s, rest, sec.Addr, unmapped)
 	}
 	u.Arena.Have = u.part(partArena).BSS
 	return u

@@ -219,10 +219,10 @@ func (c *Chip) transfer() error {
 	}
 	if n := c.faults.HangAfter; n > 0 && c.transfers >= int64(n) {
 		c.faults.HangAfter = 0
-		again := make(chan struct{})
-		c.hangs = again
+		revived := make(chan struct{})
+		c.hangs = revived
 		c.mu.Unlock()
-		<-again
+		<-revived
 		c.mu.Lock()
 		return errUnplugged // the transfer in progress is cancelled
 	}

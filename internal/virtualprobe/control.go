@@ -29,7 +29,7 @@ func (k *keeper) control(l net.Listener) {
 		_ = conn.SetDeadline(time.Now().Add(answerTimeout))
 		var q Request
 		if err := json.NewDecoder(io.LimitReader(conn, maxRequest)).Decode(&q); err == nil {
-			_ = json.NewEncoder(conn).Encode(k.obey(q)) // a client that has disconnected needs no answer
+			_ = json.NewEncoder(conn).Encode(k.execute(q)) // a client that has disconnected needs no answer
 		}
 		if q.Do == "hold" {
 			k.clients.Add(1)
@@ -70,7 +70,7 @@ var orders = map[string]func(*keeper, Request) error{
 	},
 }
 
-func (k *keeper) obey(q Request) Answer {
+func (k *keeper) execute(q Request) Answer {
 	do, ok := orders[q.Do]
 	if !ok {
 		return Answer{Error: fmt.Sprintf("a keeper cannot %q; it can: %v", q.Do, slices.Sorted(maps.Keys(orders)))}
@@ -80,7 +80,8 @@ func (k *keeper) obey(q Request) Answer {
 		err = k.save()
 	}
 	a := Answer{
-		State: k.now(), Address: k.address, Busy: k.chip.busy(), Clients: k.clients.Load(), Transfers: k.chip.Transfers(),
+		State: k.currentState(), Address: k.address, Busy: k.chip.busy(), Clients: k.clients.Load(),
+		Transfers: k.chip.Transfers(),
 	}
 	if err != nil {
 		a.Error = err.Error()
@@ -96,8 +97,8 @@ func (k *keeper) swap() error {
 	return k.chip.Swap(k.state.Chip)
 }
 
-// now returns the current state.
-func (k *keeper) now() State {
+// currentState returns the current state.
+func (k *keeper) currentState() State {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.look()

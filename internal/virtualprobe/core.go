@@ -137,7 +137,7 @@ func (c *core) Write(addr uint32, width int, v uint32) error {
 	if err := c.chipModel.Write(addr, width, v); err != nil || !c.runs() {
 		return err
 	}
-	return c.m.settle() // a debugger waits for running code
+	return c.m.drain() // a debugger waits for running code
 }
 
 // romWord is the ROM table through which debuggers find the core (IHI 0031 chapter D3): SCS, DWT, FPB.

@@ -18,8 +18,8 @@ const nrfDeviceID uint64 = 0x9ABCDEF1_12345678
 // nrfIdentity returns the words before the id in that constant (CODEPAGESIZE to CONFIGID precede them), and the id of
 // chip number n.
 func nrfIdentity(n int) []byte {
-	before := append(bytes.Repeat([]byte{0xFF}, 16), 3, 0, 0, 0)
-	return binary.LittleEndian.AppendUint64(before, nrfDeviceID+uint64(n))
+	prefix := append(bytes.Repeat([]byte{0xFF}, 16), 3, 0, 0, 0)
+	return binary.LittleEndian.AppendUint64(prefix, nrfDeviceID+uint64(n))
 }
 
 // replaceConstant changes a constant of a running program. The constant must occur exactly once in the mapped parts of

@@ -461,18 +461,18 @@ func (k *keeper) open() (closers []io.Closer, err error) {
 		path  *string
 		serve func(*os.File)
 	}{{&k.address.BusPirate, k.busPirate}, {&k.address.UART, k.serveUART}} {
-		ours, theirs, err := pty.Open()
+		host, terminal, err := pty.Open()
 		if err != nil {
 			return closers, err
 		}
-		closers = append(closers, ours)
-		_, err = term.MakeRaw(int(theirs.Fd()))
-		*f.path = theirs.Name()
-		theirs.Close() // reading our side of a terminal then fails while no program has the other side open
+		closers = append(closers, host)
+		_, err = term.MakeRaw(int(terminal.Fd()))
+		*f.path = terminal.Name()
+		terminal.Close() // reading our side of a terminal then fails while no program has the other side open
 		if err != nil {
 			return closers, err
 		}
-		go f.serve(ours)
+		go f.serve(host)
 	}
 	k.address.PID = os.Getpid()
 	if err := writeJSON(filepath.Join(k.dir, addressName), k.address); err != nil {

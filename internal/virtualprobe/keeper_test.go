@@ -264,7 +264,7 @@ func TestKeeperAtOnce(t *testing.T) {
 	for _, do := range []string{"status", "save", "swap", "erase", "faults"} {
 		all.Go(func() {
 			for range 5 {
-				if a := k.obey(Request{Do: do, Faults: &Faults{Stuck: map[int]bool{3: true}}}); a.Error != "" {
+				if a := k.execute(Request{Do: do, Faults: &Faults{Stuck: map[int]bool{3: true}}}); a.Error != "" {
 					t.Errorf("%s: %s", do, a.Error)
 				}
 				k.saveNow()
@@ -272,7 +272,7 @@ func TestKeeperAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if n := k.now().Chip; n != 5 {
+	if n := k.currentState().Chip; n != 5 {
 		t.Errorf("%d swaps", n)
 	}
 }

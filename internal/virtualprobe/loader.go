@@ -96,7 +96,7 @@ func (l *loader) finish() error {
 			psr |= 1 << (28 + i)
 		}
 	}
-	errs := []error{l.c.m.settle()}
+	errs := []error{l.c.m.drain()}
 	for i, v := range l.cpu.r {
 		errs = append(errs, l.c.m.gdb.writeRegister(i, v))
 	}

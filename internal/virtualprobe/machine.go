@@ -170,17 +170,17 @@ func (m *machine) qmp(command, event string) error {
 	if err := m.process.Write(ctx, fmt.Appendf(nil, "{\"execute\":%q}\n", command)); err != nil {
 		return fmt.Errorf("%w: %w", ErrGone, err)
 	}
-	for answered, seen := false, event == ""; !answered || !seen; {
+	for returned, occurred := false, event == ""; !returned || !occurred; {
 		select {
-		case said, ok := <-m.said:
+		case message, ok := <-m.said:
 			if !ok {
 				return ErrGone
 			}
-			if said.Error != nil {
-				return fmt.Errorf("emulator: %s: %s", command, said.Error.Desc)
+			if message.Error != nil {
+				return fmt.Errorf("emulator: %s: %s", command, message.Error.Desc)
 			}
-			answered = answered || said.Return != nil
-			seen = seen || said.Event == event
+			returned = returned || message.Return != nil
+			occurred = occurred || message.Event == event
 		case <-ctx.Done():
 			return fmt.Errorf("%w: no answer to %s in %v", ErrGone, command, answerTimeout)
 		}
@@ -190,7 +190,7 @@ func (m *machine) qmp(command, event string) error {
 
 // reset resets the machine, which stays halted if it was.
 func (m *machine) reset() error {
-	if err := m.settle(); err != nil {
+	if err := m.drain(); err != nil {
 		return err
 	}
 	return m.qmp("system_reset", resetEvent)

@@ -101,9 +101,9 @@ func (n *nrf51) afterReset() error {
 }
 
 func (n *nrf51) dirty() bool {
-	was := n.unsaved
+	unsaved := n.unsaved
 	n.unsaved = false
-	return was
+	return unsaved
 }
 
 // Write models accesses of the flash controller, and makes them fail where the flash is worn.
@@ -137,11 +137,11 @@ func (n *nrf51) size() uint32 { return nrfBytes }
 
 // eraseAll erases page by page if some pages can no longer be erased.
 func (n *nrf51) eraseAll(v uint32) error {
-	whole := true
+	erasable := true
 	for page := range int(n.size() / nrfPage) {
-		whole = n.wear.erased(page) && whole
+		erasable = n.wear.erased(page) && erasable
 	}
-	if whole {
+	if erasable {
 		for page := range n.size() / nrfPage {
 			n.blank(page)
 		}

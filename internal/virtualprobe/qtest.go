@@ -18,10 +18,10 @@ const maxBlock = 16 << 10 // words
 
 // A qtest is a connection to QEMU's qtest socket. It is a Bus.
 type qtest struct {
-	conn net.Conn
-	r    *bufio.Reader
-	w    *bufio.Writer
-	owed int // replies to writes that were not read yet
+	conn    net.Conn
+	r       *bufio.Reader
+	w       *bufio.Writer
+	pending int // replies to writes that were not read yet
 }
 
 func newQtest(conn net.Conn) *qtest {
@@ -56,32 +56,32 @@ func (q *qtest) reply() (string, error) {
 	}
 }
 
-// settle waits for all pending answers.
-func (q *qtest) settle() error {
-	for q.owed > 0 {
-		q.owed--
+// drain waits for all pending answers.
+func (q *qtest) drain() error {
+	for q.pending > 0 {
+		q.pending--
 		if _, err := q.reply(); err != nil {
-			q.owed = 0
+			q.pending = 0
 			return err
 		}
 	}
 	return nil
 }
 
-// maxOwed limits the pending answers, so that they fit the socket's buffer.
-const maxOwed = 256
+// maxPending limits the pending answers, so that they fit the socket's buffer.
+const maxPending = 256
 
 func (q *qtest) Write(addr uint32, width int, v uint32) error {
 	fmt.Fprintf(q.w, "write%s 0x%x 0x%x\n", widths[width], addr, v)
-	q.owed++
-	if q.owed >= maxOwed {
-		return q.settle()
+	q.pending++
+	if q.pending >= maxPending {
+		return q.drain()
 	}
 	return nil
 }
 
 func (q *qtest) Read(addr uint32, width int) (uint32, error) {
-	if err := q.settle(); err != nil {
+	if err := q.drain(); err != nil {
 		return 0, err
 	}
 	fmt.Fprintf(q.w, "read%s 0x%x\n", widths[width], addr)
@@ -97,7 +97,7 @@ func (q *qtest) Read(addr uint32, width int) (uint32, error) {
 }
 
 func (q *qtest) ReadBlock(addr uint32, words []uint32) error {
-	if err := q.settle(); err != nil {
+	if err := q.drain(); err != nil {
 		return err
 	}
 	for len(words) > 0 {
@@ -126,5 +126,5 @@ func (q *qtest) WriteBlock(addr uint32, words []uint32) error {
 			return err
 		}
 	}
-	return q.settle()
+	return q.drain()
 }

@@ -67,14 +67,14 @@ func (c *Chip) serveRemote(rw io.ReadWriter) error {
 	w := bufio.NewWriter(rw)
 	out := json.NewEncoder(w)
 	for lines.Scan() {
-		answer, gone := s.answer(lines.Bytes())
+		answer, ended := s.answer(lines.Bytes())
 		if err := out.Encode(answer); err != nil {
 			return err
 		}
 		if err := w.Flush(); err != nil {
 			return err
 		}
-		if gone != nil { // reported for any request, as a driver reports that the device was unplugged
+		if ended != nil { // reported for any request, as a driver reports that the device was unplugged
 			s.gone = true
 		}
 	}

@@ -78,9 +78,9 @@ func (f *stm32f4) preload(flash []byte) error {
 }
 
 func (f *stm32f4) dirty() bool {
-	was := f.unsaved
+	unsaved := f.unsaved
 	f.unsaved = false
-	return was
+	return unsaved
 }
 
 func (f *stm32f4) plain(addr uint32) bool {
@@ -294,14 +294,14 @@ func (f *stm32f4) beforeRun() error {
 	const part = 4 << 10
 	flash := f.wear.seenAll(f.flash)
 	for i := 0; i < len(flash) && f.stale; i += part {
-		now := flash[i : i+part]
-		if bytes.Equal(now, f.rom[i:i+part]) {
+		content := flash[i : i+part]
+		if bytes.Equal(content, f.rom[i:i+part]) {
 			continue
 		}
-		if err := f.gdb.load(f4Flash+uint32(i), now); err != nil {
+		if err := f.gdb.load(f4Flash+uint32(i), content); err != nil {
 			return err
 		}
-		copy(f.rom[i:], now)
+		copy(f.rom[i:], content)
 	}
 	f.stale = false
 	return nil

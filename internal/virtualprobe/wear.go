@@ -68,30 +68,30 @@ var (
 func (w *Wear) torn(off uint32, old, new []byte) []byte {
 	share := cutShares[w.dim.IntN(len(cutShares))]
 	all := make([]byte, len(old))
-	left := 0
+	remaining := 0
 	for i := range old {
 		all[i] = new[i]
 		for bit := byte(1); bit != 0; bit <<= 1 {
 			if (old[i]^new[i])&bit == 0 || w.dim.IntN(share) > 0 {
 				continue
 			}
-			left++
+			remaining++
 			all[i] = all[i]&^bit | old[i]&bit
 			if w.dim.IntN(unstableOne) == 0 {
-				w.unsettle(off+uint32(i), bit)
+				w.makeUnstable(off+uint32(i), bit)
 			}
 		}
 	}
-	for i := 0; left == 0 && i < len(old); i++ { // at the very end, one bit remains
+	for i := 0; remaining == 0 && i < len(old); i++ { // at the very end, one bit remains
 		if d := old[i] ^ new[i]; d != 0 {
-			w.unsettle(off+uint32(i), d&-d)
-			left++
+			w.makeUnstable(off+uint32(i), d&-d)
+			remaining++
 		}
 	}
 	return all
 }
 
-func (w *Wear) unsettle(off uint32, bits byte) {
+func (w *Wear) makeUnstable(off uint32, bits byte) {
 	if w.Unstable == nil {
 		w.Unstable = map[uint32]byte{}
 	}

@@ -147,8 +147,8 @@ func cover(ctx context.Context, root, pkg string, longest time.Duration, covers 
 	}
 	defer os.RemoveAll(dir)
 	program := filepath.Join(dir, "test")
-	if said, err := command(ctx, root, "go", "test", "-c", "-coverpkg="+covered(), "-o", program, "./"+pkg); err != nil {
-		return fmt.Errorf("%s: %w\n%s", pkg, err, said)
+	if output, err := command(ctx, root, "go", "test", "-c", "-coverpkg="+covered(), "-o", program, "./"+pkg); err != nil {
+		return fmt.Errorf("%s: %w\n%s", pkg, err, output)
 	}
 	here := filepath.Join(root, pkg)
 	list, err := command(ctx, here, program, "-test.list=^Test")
@@ -174,7 +174,7 @@ func cover(ctx context.Context, root, pkg string, longest time.Duration, covers 
 				profile := filepath.Join(dir, name)
 				began := time.Now()
 				within, cancel := context.WithTimeout(ctx, longest)
-				said, err := command(within, here, program, "-test.run=^"+name+"$", "-test.coverprofile="+profile)
+				output, err := command(within, here, program, "-test.run=^"+name+"$", "-test.coverprofile="+profile)
 				late := within.Err() != nil
 				cancel()
 				took := time.Since(began)
@@ -183,12 +183,12 @@ func cover(ctx context.Context, root, pkg string, longest time.Duration, covers 
 					continue
 				}
 				if err != nil { // coverage may cause the failure: children that a test starts print about it
-					said, err = command(ctx, root, goTest("./"+pkg, "^"+name+"$")...)
+					output, err = command(ctx, root, goTest("./"+pkg, "^"+name+"$")...)
 				}
 				mu.Lock()
 				n++
 				if err != nil {
-					failed = append(failed, fmt.Sprintf("%s.%s: %v\n%s", pkg, name, err, said))
+					failed = append(failed, fmt.Sprintf("%s.%s: %v\n%s", pkg, name, err, output))
 				} else if err := note(profile, goTested{name, took}, covers); err != nil {
 					failed = append(failed, err.Error())
 				}

@@ -167,13 +167,13 @@ type trials struct {
 // run tries changes in their order, at most one of each line, until there are enough results or one trial fails.
 func (t *trials) run(ctx context.Context, all []mutant) error {
 	var running sync.WaitGroup
-	taken := map[string]bool{}
+	tried := map[string]bool{}
 	for _, m := range all {
 		line := fmt.Sprintf("%s:%d", m.file, m.line)
-		if taken[line] {
+		if tried[line] {
 			continue
 		}
-		taken[line] = true
+		tried[line] = true
 		dir := <-t.copies
 		if t.ended(ctx) {
 			break
@@ -220,8 +220,8 @@ func unchanged(ctx context.Context, root string, all []mutant) error {
 				continue
 			}
 			done[name] = true
-			if said, err := command(ctx, root, test...); err != nil {
-				return fmt.Errorf("without a change, %s: %w\n%s", name, err, said)
+			if output, err := command(ctx, root, test...); err != nil {
+				return fmt.Errorf("without a change, %s: %w\n%s", name, err, output)
 			}
 			log.Printf("passes without a change: %s", name)
 		}
@@ -272,11 +272,11 @@ func collect(root, only string) ([]mutant, error) {
 				strings.HasSuffix(name, "_darwin.go") || !strings.HasPrefix(name, only) {
 				continue
 			}
-			found, err := mutantsOf(root, name)
+			changes, err := mutantsOf(root, name)
 			if err != nil {
 				return nil, err
 			}
-			for _, m := range found {
+			for _, m := range changes {
 				m.tests, m.packages = s.tests, s.packages
 				groups[i] = append(groups[i], m)
 			}
@@ -318,19 +318,19 @@ func (r result) String() string {
 
 // try applies the change, runs its tests and reverts it.
 func try(ctx context.Context, root string, m mutant, covers *recorder, limit time.Duration) (result, error) {
-	if why := equivalents[m.key()]; why != "" {
-		return result{mutant: m, outcome: same, by: why}, nil
+	if reason := equivalents[m.key()]; reason != "" {
+		return result{mutant: m, outcome: same, by: reason}, nil
 	}
 	path := filepath.Join(root, m.file)
-	whole, err := os.ReadFile(path)
+	source, err := os.ReadFile(path)
 	if err != nil {
 		return result{}, err
 	}
-	changed := slices.Concat(whole[:m.from], []byte(m.to), whole[m.end:])
+	changed := slices.Concat(source[:m.from], []byte(m.to), source[m.end:])
 	if err := os.WriteFile(path, changed, 0o644); err != nil {
 		return result{}, err
 	}
-	defer os.WriteFile(path, whole, 0o644) //nolint:errcheck // the copy is removed at the end
+	defer os.WriteFile(path, source, 0o644) //nolint:errcheck // the copy is removed at the end
 	r := result{mutant: m, outcome: survived}
 	if !compiles(ctx, root, m.file) {
 		r.outcome = invalid
@@ -355,7 +355,7 @@ func try(ctx context.Context, root string, m mutant, covers *recorder, limit tim
 		n++
 		began := time.Now()
 		within, cancel := context.WithTimeout(ctx, limit-took)
-		said, err := command(within, root, argv...)
+		output, err := command(within, root, argv...)
 		late := within.Err() != nil
 		cancel()
 		took += time.Since(began)
@@ -363,8 +363,8 @@ func try(ctx context.Context, root string, m mutant, covers *recorder, limit tim
 			return r, ctx.Err()
 		}
 		if err != nil {
-			r.outcome, r.by = killed, firstFailure(said)
-			if late || bytes.Contains(said, []byte("panic: test timed out")) || strings.Contains(r.by, "Error 124") {
+			r.outcome, r.by = killed, firstFailure(output)
+			if late || bytes.Contains(output, []byte("panic: test timed out")) || strings.Contains(r.by, "Error 124") {
 				r.outcome = hung
 			}
 			return r, nil

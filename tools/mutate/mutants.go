@@ -69,15 +69,15 @@ func goMutants(name string, src []byte) ([]mutant, error) {
 		return nil, err
 	}
 	var all []mutant
-	place := func(p token.Pos) position { return position{set.Position(p).Line, set.Position(p).Column} }
+	positionOf := func(p token.Pos) position { return position{set.Position(p).Line, set.Position(p).Column} }
 	add := func(from, end token.Pos, to, what string) {
 		m := mutant{
-			file: name, line: set.Position(from).Line, at: place(from), what: what,
+			file: name, line: set.Position(from).Line, at: positionOf(from), what: what,
 			from: set.Position(from).Offset, end: set.Position(end).Offset, to: to,
 		}
 		for _, d := range file.Decls {
 			if _, ok := d.(*ast.FuncDecl); ok && d.Pos() <= from && from < d.End() {
-				m.function = [2]position{place(d.Pos()), place(d.End())}
+				m.function = [2]position{positionOf(d.Pos()), positionOf(d.End())}
 			}
 		}
 		all = append(all, m)

@@ -37,18 +37,18 @@ func (a reading) middle() time.Time { return a.before.Add(a.after.Sub(a.before) 
 func (r *run) read(ctx context.Context) (best reading, err error) {
 	const asks = 3
 	for i := range asks {
-		now := reading{before: time.Now()}
+		current := reading{before: time.Now()}
 		p, err := r.session.Platform(ctx)
 		if err != nil {
 			return best, err
 		}
-		now.after = time.Now()
+		current.after = time.Now()
 		if p.Ticks == nil || *p.Ticks == math.MaxUint64 {
 			return best, failure.Errorf(failure.WrongAnswer, "the counter has stopped")
 		}
-		now.ticks = *p.Ticks
-		if i == 0 || now.after.Sub(now.before) < best.after.Sub(best.before) {
-			best = now
+		current.ticks = *p.Ticks
+		if i == 0 || current.after.Sub(current.before) < best.after.Sub(best.before) {
+			best = current
 		}
 	}
 	return best, nil
@@ -87,12 +87,12 @@ func (r *run) hasCounter() (known, follows bool) {
 func (r *run) compare(ctx context.Context, found *Result, what string,
 	do func(ctx context.Context, long time.Duration) error,
 ) error {
-	known, follows := r.hasCounter()
-	if !known {
+	reported, follows := r.hasCounter()
+	if !reported {
 		found.Skipped = "the firmware reports no counter"
 		return nil
 	}
-	says, long := *r.platform.TicksHz, measured
+	statedHz, long := *r.platform.TicksHz, measured
 	if !follows {
 		long = 0
 	}
@@ -113,10 +113,10 @@ func (r *run) compare(ctx context.Context, found *Result, what string,
 		case doubt > mostDoubt:
 			continue
 		}
-		off := hz/float64(says) - 1
+		off := hz/float64(statedHz) - 1
 		if math.Abs(off) <= clockTolerance {
 			found.note("%.0f counts a second while the core %s, %+.2f %% off the reported %d (± %.2f %%)", hz, what,
-				off*100, says, doubt*100)
+				off*100, statedHz, doubt*100)
 			return nil
 		}
 		wrong = hz
@@ -125,7 +125,7 @@ func (r *run) compare(ctx context.Context, found *Result, what string,
 		found.Skipped = "this computer is too busy to measure the counter to ± 1 %"
 		return nil
 	}
-	return &device.ClockError{Board: r.board.Name, Reported: says, Measured: wrong, Clock: rpc.HostClock}
+	return &device.ClockError{Board: r.board.Name, Reported: statedHz, Measured: wrong, Clock: rpc.HostClock}
 }
 
 func (r *run) clock(ctx context.Context, found *Result) error {
@@ -199,7 +199,7 @@ func (r *run) link(ctx context.Context, found *Result) error {
 	if err := r.open(ctx, 0); err != nil {
 		return err
 	}
-	before, err := r.session.Platform(ctx)
+	previous, err := r.session.Platform(ctx)
 	if err != nil {
 		return err
 	}
@@ -228,8 +228,8 @@ func (r *run) link(ctx context.Context, found *Result) error {
 	if err != nil {
 		return err
 	}
-	if before.Lost != nil && after.Lost != nil && *after.Lost != *before.Lost {
-		return failure.Errorf(failure.Transport, "the board lost %d of %d bytes", *after.Lost-*before.Lost, len(data))
+	if previous.Lost != nil && after.Lost != nil && *after.Lost != *previous.Lost {
+		return failure.Errorf(failure.Transport, "the board lost %d of %d bytes", *after.Lost-*previous.Lost, len(data))
 	}
 	n, err := r.session.Damages(ctx)
 	if err != nil {

@@ -138,10 +138,10 @@ func (r *run) chipID(ctx context.Context, found *Result) error {
 	if err := r.bareSession(ctx); err != nil {
 		return err
 	}
-	again := r.platform.ChipID
+	second := r.platform.ChipID
 	switch {
-	case !bytes.Equal(id, again):
-		return failure.Errorf(failure.WrongAnswer, "the id was %x, and after another start %x", []byte(id), []byte(again))
+	case !bytes.Equal(id, second):
+		return failure.Errorf(failure.WrongAnswer, "the id was %x, and after another start %x", []byte(id), []byte(second))
 	case len(id) == 0:
 		found.Skipped = "the firmware reports no id"
 		return nil

@@ -73,9 +73,9 @@ var endings = map[string]string{
 func (c *comparison) candidates(u use) (list []field) {
 	name := strings.ToUpper(u.name)
 	form := ""
-	for ending, says := range endings {
+	for ending, meaning := range endings {
 		if rest, ok := strings.CutSuffix(name, ending); ok {
-			name, form = rest, says
+			name, form = rest, meaning
 		}
 	}
 	for _, m := range c.matched {

@@ -101,11 +101,11 @@ func withoutRepeated(list []Finding) []Finding {
 		file  string // "" of a macro
 		value uint64
 	}
-	known := map[place]bool{}
+	listed := map[place]bool{}
 	for _, f := range list {
 		if f.Kind == Address && isName(f.Name) {
-			known[place{value: f.Value}] = true
-			known[place{f.File, f.Value}] = true
+			listed[place{value: f.Value}] = true
+			listed[place{f.File, f.Value}] = true
 		}
 	}
 	list = slices.DeleteFunc(list, func(f Finding) bool {
@@ -113,8 +113,8 @@ func withoutRepeated(list []Finding) []Finding {
 			return false
 		}
 		here := place{f.File, f.Value}
-		repeated := known[here] || known[place{value: f.Value}] && !isElement(f.Name)
-		known[here] = true
+		repeated := listed[here] || listed[place{value: f.Value}] && !isElement(f.Name)
+		listed[here] = true
 		return repeated
 	})
 	slices.SortStableFunc(list, func(a, b Finding) int {
@@ -167,8 +167,8 @@ func (c *comparison) find(at uint64) (p *svd.Peripheral, r []*svd.Register) {
 		if at-b.Start >= b.Bytes {
 			continue
 		}
-		if found := b.peripheral.At(at); len(found) > 0 {
-			return b.peripheral, found
+		if registers := b.peripheral.At(at); len(registers) > 0 {
+			return b.peripheral, registers
 		}
 		if p == nil {
 			p = b.peripheral
@@ -262,11 +262,11 @@ func isInterrupt(u use) bool {
 func (c *comparison) interrupt(u use) Finding {
 	f := Finding{Kind: Interrupt, Name: u.name, File: u.file, Line: u.line, Value: u.value.Number}
 	var names, owners []string
-	ours := false
+	isUsed := false
 	for _, i := range c.device.Interrupts {
 		if i.Number == u.value.Number {
 			names, owners = append(names, i.Name), append(owners, i.Peripheral)
-			ours = ours || c.used[i.Peripheral]
+			isUsed = isUsed || c.used[i.Peripheral]
 		}
 	}
 	slices.Sort(names)
@@ -274,7 +274,7 @@ func (c *comparison) interrupt(u use) Finding {
 	switch {
 	case len(names) == 0:
 		f.Misfit = "the chip has no such interrupt"
-	case !ours && len(c.used) > 0:
+	case !isUsed && len(c.used) > 0:
 		slices.Sort(owners)
 		f.Doubt = "of " + strings.Join(slices.Compact(owners), ", ") + ", which this C does not use by fixed addresses"
 	}

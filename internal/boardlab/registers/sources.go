@@ -66,9 +66,9 @@ func newReader(p *project.Project, b *boards.Board) *reader {
 	return r
 }
 
-// ours returns the name in the board file of a file of the project that the chip or the board brings: a source, or a
+// ownName returns the name in the board file of a file of the project that the chip or the board brings: a source, or a
 // header in its folders.
-func (r *reader) ours(file string) (name string, ok bool) {
+func (r *reader) ownName(file string) (name string, ok bool) {
 	if name, ok = r.chips[file]; ok {
 		return name, true
 	}
@@ -204,7 +204,7 @@ func (r *reader) place(name string, d definition) (file string, line int) {
 		origin := r.board.Origin["defines."+name]
 		return origin.File, origin.Line
 	}
-	file, _ = r.ours(d.file)
+	file, _ = r.ownName(d.file)
 	return file, d.line
 }
 
@@ -231,15 +231,15 @@ func (r *reader) text(text string) (map[string]definition, error) {
 			file, line = path.Clean(m[2]), n-1
 			continue
 		}
-		name, ours := r.ours(file)
+		name, own := r.ownName(file)
 		if m := objectMacro.FindStringSubmatch(s); m != nil {
 			_, set := r.board.Defines[m[1]]
-			if ours || file == blueprint.ConfigFile && set {
+			if own || file == blueprint.ConfigFile && set {
 				defined[m[1]] = definition{file, line}
 			}
 			continue
 		}
-		if ours && !strings.HasPrefix(s, "#") {
+		if own && !strings.HasPrefix(s, "#") {
 			code.line(s, name, line)
 			if err := r.accesses(s, name, line); err != nil {
 				return nil, err
@@ -262,13 +262,13 @@ type enumerators struct {
 }
 
 func (e *enumerators) line(code, file string, line int) {
-	found := enumerator.FindAllStringSubmatch(code, -1)
-	for _, m := range found {
+	constants := enumerator.FindAllStringSubmatch(code, -1)
+	for _, m := range constants {
 		if n, err := strconv.ParseUint(m[2], 10, 16); err == nil {
 			e.defined = append(e.defined, use{m[1], file, line, cmacro.Value{Number: n}})
 		}
 	}
-	if len(found) > 0 || !strings.Contains(code, "_IRQn") {
+	if len(constants) > 0 || !strings.Contains(code, "_IRQn") {
 		return
 	}
 	if e.words == nil {

@@ -154,17 +154,17 @@ func (b *builder) find(path string, n *node, in *scope) (*node, *scope) {
 		return b.named(b.root, path, n), nil
 	}
 	for s := in; s != nil; s = s.up {
-		if found := b.descend(s.node, words, n); found != nil {
-			return found, s
+		if child := b.descend(s.node, words, n); child != nil {
+			return child, s
 		}
 	}
 	if p := b.named(b.root, words[0], nil); p != nil && len(words) > 1 {
 		// what a peripheral is itself derived from counts with it
-		whole, err := b.derived(p, nil, 1)
+		expanded, err := b.derived(p, nil, 1)
 		if err != nil {
 			return nil, nil
 		}
-		return b.descend(whole, words[1:], n), &scope{node: whole}
+		return b.descend(expanded, words[1:], n), &scope{node: expanded}
 	}
 	return nil, nil
 }
@@ -180,39 +180,39 @@ func (b *builder) descend(n *node, words []string, but *node) *node {
 
 // named returns the element of that name directly in n, other than but.
 func (b *builder) named(n *node, name string, but *node) *node {
-	known, ok := b.names[n]
+	index, ok := b.names[n]
 	if !ok {
-		known = map[string]*node{}
+		index = map[string]*node{}
 		for _, child := range n.children() {
-			if text := strings.TrimSpace(child.Name); known[text] == nil {
-				known[text] = child
+			if text := strings.TrimSpace(child.Name); index[text] == nil {
+				index[text] = child
 			}
 		}
 		if b.names == nil {
 			b.names = map[*node]map[string]*node{}
 		}
-		b.names[n] = known
+		b.names[n] = index
 	}
-	if known[name] == but {
+	if index[name] == but {
 		return nil
 	}
-	return known[name]
+	return index[name]
 }
 
 func (b *builder) peripheral(n *node, name string, offset, size uint64) error {
 	if err := b.count(); err != nil {
 		return err
 	}
-	whole, err := b.derived(n, nil, 0)
+	expanded, err := b.derived(n, nil, 0)
 	if err != nil {
 		return err
 	}
-	base, err := number(whole.Base)
+	base, err := number(expanded.Base)
 	if err != nil {
 		return fmt.Errorf("baseAddress: %w", err)
 	}
 	p := Peripheral{Name: name, Base: base + offset}
-	for _, block := range whole.Blocks {
+	for _, block := range expanded.Blocks {
 		start, err := number(block.Offset)
 		if err != nil {
 			return fmt.Errorf("addressBlock: %w", err)
@@ -230,10 +230,10 @@ func (b *builder) peripheral(n *node, name string, offset, size uint64) error {
 		}
 		b.device.Interrupts = append(b.device.Interrupts, Interrupt{strings.TrimSpace(i.Name), number, name})
 	}
-	if size, err = optional(whole.Size, size); err != nil {
+	if size, err = optional(expanded.Size, size); err != nil {
 		return fmt.Errorf("size: %w", err)
 	}
-	if err := b.contents(&p, &scope{node: whole, base: p.Base, size: size}, 0); err != nil {
+	if err := b.contents(&p, &scope{node: expanded, base: p.Base, size: size}, 0); err != nil {
 		return err
 	}
 	b.device.Peripherals = append(b.device.Peripherals, p)
@@ -246,10 +246,10 @@ func (b *builder) contents(p *Peripheral, in *scope, depth int) error {
 		return fmt.Errorf("clusters in clusters, more than %d deep", maxNesting)
 	}
 	for _, n := range in.node.children() {
-		whole, err := b.derived(n, in, 0)
+		expanded, err := b.derived(n, in, 0)
 		if err == nil {
-			err = b.repeat(whole, func(name string, offset uint64) error {
-				return b.element(p, in, n, whole, name, offset, depth)
+			err = b.repeat(expanded, func(name string, offset uint64) error {
+				return b.element(p, in, n, expanded, name, offset, depth)
 			})
 		}
 		if err != nil {

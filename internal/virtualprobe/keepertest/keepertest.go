@@ -44,8 +44,8 @@ func Build(path string) error {
 	cmd := exec.Command("go", append(args, "./cmd/boardsmith-keeper")...)
 	_, here, _, _ := runtime.Caller(0)
 	cmd.Dir = strings.TrimSuffix(filepath.ToSlash(filepath.Dir(here)), "/internal/virtualprobe/keepertest")
-	if said, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, said)
+	if output, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, output)
 	}
 	return nil
 }
