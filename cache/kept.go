@@ -1,6 +1,6 @@
-// This file lends folders that builds keep, to build in them again. A key has as many folders as builders that used it
-// at once. Beside a folder are its lock, which its user and the tools it started hold, and, while nobody uses it, a
-// file that describes what the last user left. A folder without that file, or with other content, is emptied.
+// This file keeps build folders, so that later builds reuse their objects. A key has as many folders as builders that
+// used it at once. Beside a folder are its lock, which its user and the tools it started hold, and, while nobody uses
+// it, a file that describes what the last user left. A folder without that file, or with other content, is emptied.
 
 package cache
 

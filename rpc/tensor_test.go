@@ -3,6 +3,7 @@ package rpc_test
 import (
 	"bytes"
 	"errors"
+	"hash/crc32"
 	"slices"
 	"sync"
 	"testing"
@@ -58,7 +59,8 @@ func TestViewSharesMemory(t *testing.T) {
 	}
 }
 
-// Copies of any length arrive: in one message if the device streams, else in as many as its packet size requires.
+// Copies of any length arrive: in one message if the device streams, else in as many as its packet size requires. Their
+// CRC-32 is the device's if it streams; else they are read.
 func TestCopiesOfAnyLengthArrive(t *testing.T) {
 	for name, d := range map[string]*rpctest.Device{
 		"streams":         {Streams: true},
@@ -78,6 +80,9 @@ func TestCopiesOfAnyLengthArrive(t *testing.T) {
 				got := must[*ndarray.Array](t)(tensor.Array(ctx))
 				if !bytes.Equal(got.Data, random(n)) {
 					t.Errorf("%d bytes came back changed", n)
+				}
+				if sum, err := tensor.CRC32(ctx); err != nil || sum != crc32.ChecksumIEEE(got.Data) {
+					t.Errorf("%d bytes: CRC-32 %#x, %v, want %#x", n, sum, err, crc32.ChecksumIEEE(got.Data))
 				}
 				if err := tensor.Free(ctx); err != nil {
 					t.Fatal(err)

@@ -1,4 +1,4 @@
-// This file asks a template's tools: whether what the template needs is on this computer, and which boards they know.
+// This file runs a template's tools to check that its needs are installed, and to list the boards that they support.
 
 package buildenv
 

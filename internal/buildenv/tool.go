@@ -176,7 +176,7 @@ func (t *Tools) Identify(ctx context.Context, name, path string) (Identity, erro
 	})
 }
 
-// identity returns the words by which two tools are told apart.
+// Words returns the words that distinguish two tools.
 func (t Identity) Words() []string { return []string{t.Name, t.Version, t.Target, t.SHA256} }
 
 // OtherTools identifies the template's programs besides the compiler, and the one that the board runs after the link:
@@ -300,7 +300,7 @@ type Tools struct {
 	slots   chan struct{} // tokens; nil until one is taken
 }
 
-// An answer is what a program answered to a question.
+// An answer is the output of a program for one question.
 type answer struct {
 	done  chan struct{}
 	value any
@@ -349,7 +349,7 @@ func Once[T any](ctx context.Context, t *Tools, path, question string, ask func(
 	}
 }
 
-// answered asks and wakes those who wait for the answer.
+// answered calls ask and wakes the goroutines that wait for the result.
 func answered[T any](t *Tools, key any, a *answer, ask func() (T, error)) (T, error) {
 	defer close(a.done)
 	value, err := ask()
@@ -378,7 +378,7 @@ func (t *Tools) TakeJob(ctx context.Context, limit int) (give func(), err error)
 	}
 }
 
-// TakeMore takes as many free tokens as there are, up to wanted, for one who has one. give returns them.
+// TakeMore takes at most wanted free tokens, for a caller that has one already. give returns them.
 func (t *Tools) TakeMore(wanted int) (n int, give func()) {
 	for n < wanted {
 		select {

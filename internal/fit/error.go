@@ -1,4 +1,4 @@
-// This file holds the error about what does not fit.
+// This file has the error for a firmware or a model that does not fit.
 
 package fit
 

@@ -1,4 +1,4 @@
-// This file explains what compilers did not find for a model.
+// This file explains headers and symbols that are missing when a model is compiled.
 
 package fit
 

@@ -1,7 +1,7 @@
 // Package fit finds out whether a model can run on a board: by its objects' target, and by the memory that it and a
 // linked image need.
 //
-// It reads archives, ELF files and the linker's maps. It starts no programs and asks no devices.
+// It reads archives, ELF files and the linker's maps. It starts no programs and uses no devices.
 package fit
 
 import (

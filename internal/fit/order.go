@@ -1,4 +1,4 @@
-// This file checks what a linker script of a board did with constructors and code, in the linker's map.
+// This file checks in the linker's map where a board's linker script places constructors and code.
 
 package fit
 

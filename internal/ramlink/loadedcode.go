@@ -1,4 +1,4 @@
-// This file takes code of models for RAM, and checks the options of what is loaded.
+// This file selects the code of a model for RAM, and checks the options of firmware that loads it.
 
 package ramlink
 
