@@ -9,7 +9,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 )
 
-// HandlersStack is the Error.What of the interrupt handlers' stack.
+// HandlersStack is the Error.Part of the interrupt handlers' stack.
 const HandlersStack = "interrupt handlers' stack"
 
 // An Error reports a firmware or a model that does not fit.
