@@ -54,6 +54,27 @@ func TestRuntimeAlone(t *testing.T) {
 	}
 }
 
+// TestPkgConfig builds the same program with the library of the runtime and the flags of pkg-config.
+func TestPkgConfig(t *testing.T) {
+	t.Parallel()
+	for _, tool := range []string{"pkg-config", "make", "cc"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skip(err)
+		}
+	}
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("../examples/crt-alone")); err != nil {
+		t.Fatal(err)
+	}
+	runHere(t, "", "tar", "xzf", "../internal/testdata/archives/add.aot_packed.tar.gz", "-C", dir)
+	runHere(t, "", "make", "-C", "../crt", "CRT_CONFIG="+dir, "BUILD="+filepath.Join(dir, "build"))
+	runHere(t, dir, "sh", "-c", `cc -o alone main.c codegen/host/src/*.c -Icodegen/host/include `+
+		`$(PKG_CONFIG_PATH=build pkg-config --cflags --libs boardsmith_crt) -lm`)
+	if got := runHere(t, dir, filepath.Join(dir, "alone")); !strings.HasPrefix(got, "0 3 6 9 ") {
+		t.Errorf("the program printed %s", got)
+	}
+}
+
 // runHere runs a program in a folder, and returns what it printed.
 func runHere(t *testing.T, dir string, argv ...string) string {
 	t.Helper()
