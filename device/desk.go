@@ -4,6 +4,7 @@ package device
 
 import (
 	"cmp"
+	"io"
 	"os/exec"
 	"path/filepath"
 	"sync"
@@ -37,6 +38,9 @@ type Desk struct {
 	// returns the path of a programmer, or of a program of Probes, by its name: *failure.MissingToolError; nil, or "" as
 	// path: the programmer on PATH, and the program that Probes finds itself
 	Tool   func(program string) (path string, err error)
+	// receives a recording of each link that a device opens, in transport's format, one after the other if one device is
+	// used at a time; nil: none
+	Trace  io.Writer
 	Probes Probes // emulated probes, for boards such as microbit; nil: such boards cannot be attached
 
 	mu sync.Mutex // of makeAbsolute

@@ -60,7 +60,10 @@ func (d *Device) Monitor(ctx context.Context, i *image.Image, m Monitoring) erro
 	if m.Record != nil {
 		link = transport.Record(link, m.Record)
 	}
-	w := &monitoredLink{Link: link, show: m.Show, text: text, start: time.Now()}
+	start := time.Now()
+	w := &monitoredLink{
+		Link: link, show: m.Show, text: text, elapsed: func() time.Duration { return time.Since(start) },
+	}
 	w.in.sign, w.out.sign = "<", ">"
 	if text {
 		if err = w.exchangeText(ctx, m.Send); ctx.Err() != nil {
@@ -241,7 +244,7 @@ type monitoredLink struct {
 	transport.Link
 	show    func(string)
 	text    bool // show bytes outside of frames unchanged
-	start   time.Time
+	elapsed func() time.Duration
 	in, out direction
 }
 
@@ -269,6 +272,7 @@ var messageTypes = map[byte]string{0x00: "Init", 0x01: "Init reply", 0x02: "Term
 
 const (
 	frameMark  = 0xFF // begins every frame, and every escape in one
+	resetMark  = 0xFE // precedes the first frame
 	shownBytes = 24
 	strayLine  = 120
 	textLine   = 4096
@@ -308,9 +312,9 @@ func (w *monitoredLink) showFrame(d *direction, event framing.Event) {
 }
 
 // addStray adds a byte outside of frames, such as a boot loader's output, and shows complete lines. It skips 0xff and
-// the byte after it, which belong to the framing.
+// the byte after it, which belong to the framing, and the byte before a session's first frame.
 func (w *monitoredLink) addStray(d *direction, b byte) {
-	if d.marked || b == frameMark {
+	if d.marked || b == frameMark || b == resetMark && len(d.stray) == 0 && !w.text {
 		d.marked = b == frameMark
 		return
 	}
@@ -343,5 +347,5 @@ func (w *monitoredLink) finish(d *direction) {
 }
 
 func (w *monitoredLink) line(sign, text string) {
-	w.show(fmt.Sprintf("%8.3f %s %s", time.Since(w.start).Seconds(), sign, text))
+	w.show(fmt.Sprintf("%8.3f %s %s", w.elapsed().Seconds(), sign, text))
 }

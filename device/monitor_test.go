@@ -1,10 +1,12 @@
 package device
 
 import (
+	"encoding/hex"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/framing"
 )
 
@@ -18,7 +20,7 @@ func TestMonitorOfPieces(t *testing.T) {
 	show := func(parts ...[]byte) string {
 		var lines []string
 		add := func(s string) { lines = append(lines, s[8:]) }
-		w := &monitoredLink{start: time.Now(), in: direction{sign: "<"}, show: add}
+		w := &monitoredLink{elapsed: func() time.Duration { return 0 }, in: direction{sign: "<"}, show: add}
 		for _, p := range parts {
 			w.decode(&w.in, p)
 		}
@@ -37,5 +39,33 @@ func TestMonitorOfPieces(t *testing.T) {
 		if got := show(bytes[:i], bytes[i:]); got != all {
 			t.Errorf("cut at %d:\n%s\nwant\n%s", i, got, all)
 		}
+	}
+}
+
+// TestReplay: a recording is shown with its own times, wherever it is damaged up to there.
+func TestReplay(t *testing.T) {
+	t.Parallel()
+	var f framing.Framer
+	reply := hex.EncodeToString(f.Append(nil, []byte{1, 2, 1, 1}))
+	recording := `{"boardsmith_recording":1,"lossy":false}` + "\n" +
+		`{"us":1500000,"to":"host","hex":"` + reply + `"}` + "\n"
+	replayed := func(text string) (string, error) {
+		var lines []string
+		err := Monitoring{Show: func(line string) { lines = append(lines, line) }}.Replay(strings.NewReader(text))
+		return strings.Join(lines, "\n"), err
+	}
+	const first = "   1.500 < Init reply session 0102,     1 bytes  01"
+	got, err := replayed(recording + recording + `{"us":2000000,"to":"device","end":"closed"}`)
+	want := first + "\n-- the link was opened again\n" + first + "\n   2.000 > the link was closed"
+	if err != nil || got != want {
+		t.Errorf("%v\n%s", err, got)
+	}
+	for _, damage := range []string{"x", `{"us":1,"to":"you","hex":"00"}`, `{"us":1,"to":"host","hex":"0"}`, "{"} {
+		if got, err := replayed(recording + damage); failure.Of(err) != failure.Config || got != first {
+			t.Errorf("%s: %v\n%s", damage, err, got)
+		}
+	}
+	if _, err := replayed(""); failure.Of(err) != failure.Config {
+		t.Errorf("empty: %v", err)
 	}
 }

@@ -54,9 +54,17 @@ func (d *Device) relocateAndOpen(ctx context.Context, settings boards.Link, i *i
 // openRelocated opens the link of a device that keeps its image and that was just relocated.
 func (d *Device) openRelocated(ctx context.Context, settings boards.Link, e expected) (transport.Link, error) {
 	if through := linkers[settings.Kind].through; through != nil {
-		return through(ctx, d.attachment.Programmer, e, d.board)
+		return d.traced(through(ctx, d.attachment.Programmer, e, d.board))
 	}
-	return linkers[settings.Kind].open(ctx, d.attachment.Port, settings)
+	return d.traced(linkers[settings.Kind].open(ctx, d.attachment.Port, settings))
+}
+
+// traced returns a link that Desk.Trace records.
+func (d *Device) traced(link transport.Link, err error) (transport.Link, error) {
+	if err != nil || d.desk.Trace == nil {
+		return link, err
+	}
+	return transport.Record(link, d.desk.Trace), nil
 }
 
 // startLink starts a process, or an emulator with further options, whose link is open as long as it runs.
@@ -69,9 +77,9 @@ func (d *Device) startLink(ctx context.Context, i *image.Image, options ...strin
 		}
 		d.emulator = path
 	}
-	return linkers[l.Kind].start(ctx, launch{
+	return d.traced(linkers[l.Kind].start(ctx, launch{
 		link: l, emulator: d.emulator, image: i.Path, options: options, log: d.desk.log(),
-	})
+	}))
 }
 
 // emulatorError returns an error with the output of an emulator that ended before the firmware responded, and the

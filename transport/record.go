@@ -110,6 +110,12 @@ func (r *recorder) Write(ctx context.Context, p []byte) error {
 // Lossy returns the recorded link's.
 func (r *recorder) Lossy() bool { return r.link.Lossy() }
 
+// Bounded returns the recorded link's.
+func (r *recorder) Bounded() bool {
+	b, ok := r.link.(Bounded)
+	return ok && b.Bounded()
+}
+
 // Close closes the recorded link. It returns an error if the recording could not be written.
 func (r *recorder) Close() error {
 	err := r.link.Close()

@@ -105,6 +105,9 @@ func (e *SharedPortError) NextStep() string {
 // Shared returns err as a *SharedPortError if link is a serial port that another program has open, else err unchanged.
 // It finds programs on Linux, and those of other users only with the rights to examine them.
 func Shared(link Link, err error) error {
+	if r, ok := link.(*recorder); ok {
+		link = r.link
+	}
 	s, ok := link.(*Serial)
 	if !ok || errors.As(err, new(*SharedPortError)) {
 		return err
