@@ -1,0 +1,151 @@
+// This file makes a kernel callable from plain C.
+
+package space
+
+import (
+	"encoding/json"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/ndarray"
+)
+
+// plainSuffix follows the name of the packed function in the name of the plain one.
+const plainSuffix = "_plain"
+
+// Plain returns files to be beside those of the kernel: ENTRY_plain.c and .h, a function that takes a pointer to the
+// first element of each argument and calls the packed function, and model.json, which describes them as a model in plain
+// C (docs/c-models.md). An argument without content before the call, or with an expected one, is an output. Errors have
+// class config: an element that plain C has no type for, or an argument that is both.
+func (s *Space) Plain() ([]Source, error) {
+	w := plainWriter{space: s, name: s.Entry + plainSuffix}
+	for i, a := range s.Args {
+		if err := w.add(i, a); err != nil {
+			return nil, failure.New(failure.Config, "call the packed function", "%s: argument %d: %w", s.file, i+1, err)
+		}
+	}
+	files := []Source{
+		{w.name + ".h", []byte(w.header())}, {w.name + ".c", []byte(w.source())}, {"model.json", w.description()},
+	}
+	for _, f := range files {
+		if slices.ContainsFunc(s.Kernel, func(k Source) bool { return k.Name == f.Name }) {
+			return nil, failure.New(failure.Config, "rename it", "%s: the kernel has a file %s", s.file, f.Name)
+		}
+	}
+	return files, nil
+}
+
+// A plainArgument is an argument in model.json.
+type plainArgument struct {
+	Input  string  `json:"input,omitempty"`
+	Output string  `json:"output,omitempty"`
+	DType  string  `json:"dtype"`
+	Shape  []int64 `json:"shape"`
+}
+
+type plainWriter struct {
+	space      *Space
+	name       string
+	parameters []string // in C
+	tensors    strings.Builder
+	arguments  []plainArgument
+}
+
+// codes are the names of DLDataTypeCode.
+var codes = map[uint8]string{ndarray.Int: "kDLInt", ndarray.UInt: "kDLUInt", ndarray.Float: "kDLFloat"}
+
+func (w *plainWriter) add(i int, a Arg) error {
+	input, output := a.Data != nil || a.Seed != nil, a.Want != nil
+	ctype := map[string]string{"float32": "float", "float64": "double"}[a.DType.String()]
+	if code := a.DType.Code; code == ndarray.Int || code == ndarray.UInt {
+		ctype = a.DType.String() + "_t"
+	}
+	switch {
+	case input && output:
+		return fmt.Errorf("a pointer is an input or an output, not both")
+	case ctype == "" || a.DType.Lanes != 1 || a.DType.Bits%8 != 0:
+		return fmt.Errorf("plain C has no type %v", a.DType)
+	}
+	name := fmt.Sprintf("argument%d", i)
+	x := plainArgument{Output: name, DType: a.DType.String(), Shape: append([]int64{}, a.Shape...)}
+	if input {
+		x.Input, x.Output, ctype = name, "", "const "+ctype
+	}
+	w.arguments, w.parameters = append(w.arguments, x), append(w.parameters, ctype+"* "+name)
+	shape := "NULL"
+	if len(a.Shape) > 0 {
+		shape = fmt.Sprintf("shape%d", i)
+		dims := make([]string, len(a.Shape))
+		for k, d := range a.Shape {
+			dims[k] = fmt.Sprint(d)
+		}
+		fmt.Fprintf(&w.tensors, "  int64_t %s[] = {%s};\n", shape, strings.Join(dims, ", "))
+	}
+	fmt.Fprintf(&w.tensors, "  DLTensor tensor%d = {.data = (void*)%s, .device = {kDLCPU, 0}, .ndim = %d,\n"+
+		"                      .dtype = {%s, %d, 1}, .shape = %s};\n"+
+		"  values[%[1]d].v_handle = &tensor%[1]d;\n  codes[%[1]d] = kTVMDLTensorHandle;\n",
+		i, name, len(a.Shape), codes[a.DType.Code], a.DType.Bits, shape)
+	return nil
+}
+
+func (w *plainWriter) prototype() string {
+	return fmt.Sprintf("int %s(%s)", w.name, strings.Join(w.parameters, ", "))
+}
+
+func (w *plainWriter) header() string {
+	return fmt.Sprintf("// Calls %s; returns 0, or what it returns.\n#pragma once\n#include <stdint.h>\n\n%s;\n",
+		w.space.Entry, w.prototype())
+}
+
+func (w *plainWriter) source() string {
+	n := len(w.space.Args)
+	return fmt.Sprintf(`#include "%s.h"
+
+#include <stddef.h>
+#include <tvm/runtime/c_runtime_api.h>
+
+int %s(TVMValue* args, int* codes, int count, TVMValue* result, int* result_code, void* resource);
+
+%s {
+  TVMValue values[%d];
+  int codes[%[4]d];
+  TVMValue result;
+  int result_code;
+%[5]s  return %[2]s(values, codes, %[6]d, &result, &result_code, NULL);
+}
+`, w.name, w.space.Entry, w.prototype(), max(n, 1), w.tensors.String(), n)
+}
+
+func (w *plainWriter) description() []byte {
+	name := strings.Trim(strings.ToLower(w.space.Entry), "_0123456789")
+	d := struct {
+		Name      string          `json:"name"`
+		Sources   []string        `json:"sources"`
+		Headers   []string        `json:"headers"`
+		Include   []string        `json:"include"`
+		Function  string          `json:"function"`
+		Arguments []plainArgument `json:"arguments"`
+		Returns   map[string]int  `json:"returns"`
+	}{
+		Name: name[:min(len(name), 64)], Sources: []string{w.name + ".c"}, Headers: []string{w.name + ".h"},
+		Include: []string{w.name + ".h"}, Function: w.name, Arguments: w.arguments, Returns: map[string]int{"status": 0},
+	}
+	if d.Name == "" {
+		d.Name = "kernel"
+	}
+	for _, f := range w.space.Kernel {
+		if path.Ext(f.Name) == ".c" {
+			d.Sources = append(d.Sources, f.Name)
+		} else {
+			d.Headers = append(d.Headers, f.Name)
+		}
+	}
+	data, err := json.MarshalIndent(d, "", "  ")
+	if err != nil {
+		panic(err) // plain values only
+	}
+	return append(data, '\n')
+}

@@ -1,0 +1,77 @@
+package space
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/ndarray"
+)
+
+// TestPlain compiles the plain function with the compiler's warnings, and opens the model that describes it.
+func TestPlain(t *testing.T) {
+	dtype := func(text string) ndarray.DType {
+		d, err := ndarray.ParseDType(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	seed := uint64(1)
+	s := &Space{
+		Entry: "Scale_2", file: "k.json", Kernel: []Source{{Name: "k.c", Data: []byte("int k;\n")}, {Name: "k.h"}},
+		Args: []Arg{
+			{DType: dtype("int8"), Shape: []int64{2, 3}, Seed: &seed}, {DType: dtype("float32"), Data: &File{}},
+			{DType: dtype("uint16"), Shape: []int64{6}, Want: &File{}}, {DType: dtype("float64"), Shape: []int64{1}},
+		},
+	}
+	files, err := s.Plain()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for _, f := range append(files, s.Kernel...) {
+		if err := os.WriteFile(filepath.Join(dir, f.Name), f.Data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := "int Scale_2_plain(const int8_t* argument0, const float* argument1, uint16_t* argument2, double* argument3);"
+	if !strings.Contains(string(files[0].Data), want) {
+		t.Errorf("%s", files[0].Data)
+	}
+	a, err := mlf.Open(filepath.Join(dir, "model.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := a.Model("")
+	if err != nil || m.Name != "scale" || len(m.Inputs) != 2 || len(m.Outputs) != 2 || len(m.Inputs[1].Shape) != 0 {
+		t.Errorf("%+v, %v", m, err)
+	}
+	cc, err := exec.LookPath("cc")
+	if err != nil {
+		t.Skip(err)
+	}
+	out, err := exec.CommandContext(t.Context(), cc, "-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I",
+		"../../crt/include", filepath.Join(dir, files[1].Name)).CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s\n%s", err, out, files[1].Data)
+	}
+
+	for want, a := range map[string]Arg{
+		"plain C has no type float16": {DType: dtype("float16")}, "no type bool": {DType: dtype("bool")},
+		"an input or an output, not both": {DType: dtype("int8"), Seed: &seed, Want: &File{}},
+	} {
+		_, err := (&Space{Entry: "k", file: "k.json", Args: []Arg{a}}).Plain()
+		if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+	s.Kernel = append(s.Kernel, Source{Name: "Scale_2_plain.c"})
+	if _, err := s.Plain(); failure.Of(err) != failure.Config {
+		t.Errorf("a file of that name: %v", err)
+	}
+}
