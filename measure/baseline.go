@@ -5,9 +5,12 @@ package measure
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"math"
 	"slices"
@@ -17,6 +20,7 @@ import (
 	"github.com/moby/sys/atomicwriter"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/files/filelock"
 	"github.com/boardsmith/boardsmith/internal/files/plainfile"
 )
 
@@ -80,6 +84,28 @@ func (b *Baseline) Write(path string) error {
 	return nil
 }
 
+// UpdateBaseline adds results to a file, as Baseline.Update does, or creates it. Processes that do so at once wait for
+// each other. Errors: those of ReadBaseline and Baseline.Write, and of ctx.
+func UpdateBaseline(ctx context.Context, path string, results []*Result) (err error) {
+	unlock, err := filelock.Wait(ctx, path+".lock")
+	switch {
+	case ctx.Err() != nil:
+		return failure.Stopped(ctx, "wait for another process that updates %s", path)
+	case err != nil:
+		return failure.New(failure.Config, "choose a file that can be written", "%w", err)
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	b, err := ReadBaseline(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		b, err = &Baseline{}, nil
+	}
+	if err != nil {
+		return err
+	}
+	b.Update(results)
+	return b.Write(path)
+}
+
 // Update adds results, in place of earlier ones of the same model on the same board. It leaves out their Outputs, which
 // are compared with expected ones only, results with a Failure, and those with wrong outputs.
 func (b *Baseline) Update(results []*Result) {
@@ -110,14 +136,14 @@ type Limits struct {
 	Cost, Flash, RAM, Stack float64
 }
 
-// DefaultLimits are those of ParseLimits("").
-const DefaultLimits = "time=2%,flash=1%,ram=1%,stack=1%"
+// defaultLimits are those of ParseLimits("").
+const defaultLimits = "time=2%,flash=1%,ram=1%,stack=1%"
 
-// ParseLimits parses limits, in per cent, such as DefaultLimits. Those that the text omits are the defaults. Errors
+// ParseLimits parses limits in per cent, such as "time=2%,flash=1%,ram=1%,stack=1%", which are the defaults. Those that the text omits are the defaults. Errors
 // have class config.
 func ParseLimits(text string) (Limits, error) {
 	var l Limits
-	for _, list := range []string{DefaultLimits, text} {
+	for _, list := range []string{defaultLimits, text} {
 		for word := range strings.SplitSeq(list, ",") {
 			if strings.TrimSpace(word) == "" {
 				continue
@@ -126,7 +152,7 @@ func ParseLimits(text string) (Limits, error) {
 			to := map[string]*float64{"time": &l.Cost, "flash": &l.Flash, "ram": &l.RAM, "stack": &l.Stack}[name]
 			percent, err := strconv.ParseFloat(strings.TrimSuffix(number, "%"), 64)
 			if to == nil || err != nil || !(percent >= 0) || math.IsInf(percent, 0) {
-				return Limits{}, failure.New(failure.Config, "write them as in "+DefaultLimits, "%q is no limit in per cent of "+
+				return Limits{}, failure.New(failure.Config, "write them as in "+defaultLimits, "%q is no limit in per cent of "+
 					"time, flash, ram or stack", word)
 			}
 			*to = percent / 100
@@ -139,64 +165,119 @@ func ParseLimits(text string) (Limits, error) {
 type Change struct {
 	Quantity string  `json:"quantity"` // cost, flash, ram or stack
 	Unit     string  `json:"unit"`     // of Old and New: bytes, or that of the cost
-	Old      float64 `json:"old"`
-	New      float64 `json:"new"`
-	Limit    float64 `json:"limit"`            // of the growth, as a share of Old
-	Exceeds  bool    `json:"exceeds"`          // it has grown by more than the limit
-	Causes   []Cause `json:"causes,omitempty"` // parts first, then functions and variables, the largest differences first
+	Old      float64 `json:"old"`      // 0: unknown
+	New      float64 `json:"new"`      // 0: unknown
+	Limit    float64 `json:"limit"`    // of the growth, as a share of Old
+	Exceeds  bool    `json:"exceeds"`  // it has grown by more than the limit, or is no longer known
+	// reasons why New may be larger than it is, if Old had none
+	Unsure []string `json:"unsure,omitempty"`
+	Causes []Cause  `json:"causes,omitempty"` // parts first, then functions and variables, the largest differences first
 }
 
-// Compare returns what differs from an earlier result of the same model on the same board. A cost in seconds differs if
-// the 95 % intervals of the means do not overlap, and exceeds its limit if the lower end of the new one does, seen from
-// the upper end of the old one; another cost differs if it does so by more than the resolution of the device's timer.
-// Errors have class config: a result with a Failure, or with costs in another unit.
-func Compare(old, current *Result, l Limits) ([]Change, error) {
-	if old.Failure != nil || current.Failure != nil || old.Cost.Unit != current.Cost.Unit {
-		return nil, failure.New(failure.Config, "write the baseline once more", "%s: %s cannot be compared with %s",
-			current.Key(), cmp.Or(current.Cost.Unit, "a failure"), cmp.Or(old.Cost.Unit, "a failure"))
-	}
-	var all []Change
-	add := func(c Change, causes []Cause) {
-		c.Causes = causes
-		all = append(all, c)
-	}
-	if c, ok := compareCost(old.Cost, current.Cost, l.Cost); ok {
-		add(c, causes(costs(old), costs(current)))
-	}
+// A Comparison is how a result differs from an earlier one.
+type Comparison struct {
+	Changes []Change
+	Notes   []string // what else differs of what determines the results
+	// the reason why the costs cannot be compared, which a new baseline removes; "": they were, or Notes has the reason
+	Incomparable string
+}
+
+// Compare returns what differs from an earlier result of the same model on the same board, neither of them with a
+// Failure. A cost differs if the 95 % intervals of the medians do not overlap, and exceeds its limit if the lower end of
+// the new one does, seen from the upper end of the old one; both by more than the resolution of the device's timer.
+// Costs of processes of two computers are not compared.
+func Compare(old, current *Result, l Limits) (c Comparison) {
+	c.addNotes(old, current)
+	c.addCost(old, current, l.Cost)
 	for _, q := range []struct {
-		name     string
-		old, new int64
-		limit    float64
-		causes   func() []Cause
+		name                 string
+		old, new             int64
+		limit                float64
+		oldUnsure, newUnsure []string
+		causes               func() []Cause
 	}{
-		{"flash", old.Flash, current.Flash, l.Flash, func() []Cause {
+		{"flash", old.Flash, current.Flash, l.Flash, nil, nil, func() []Cause {
 			return append(causes(shares(old, flashOf), shares(current, flashOf)), causes(old.FlashOf, current.FlashOf)...)
 		}},
-		{"ram", old.RAM, current.RAM, l.RAM, func() []Cause {
+		{"ram", old.RAM, current.RAM, l.RAM, old.RAMUnsure, current.RAMUnsure, func() []Cause {
 			return append(causes(shares(old, ramOf), shares(current, ramOf)), causes(old.RAMOf, current.RAMOf)...)
 		}},
-		{"stack", old.Stack, current.Stack, l.Stack, func() []Cause { return causes(frames(old), frames(current)) }},
+		{"stack", old.Stack, current.Stack, l.Stack, old.StackUnsure, current.StackUnsure, func() []Cause {
+			return causes(frames(old), frames(current))
+		}},
 	} {
-		if q.old == q.new || q.name == "stack" && (q.old == 0 || q.new == 0) { // unknown
+		change := Change{
+			Quantity: q.name, Unit: "bytes", Old: float64(q.old), New: float64(q.new), Limit: q.limit,
+			Exceeds: q.old > 0 && (q.new == 0 || float64(q.new) > float64(q.old)*(1+q.limit)),
+		}
+		if len(q.oldUnsure) == 0 {
+			change.Unsure = q.newUnsure
+		}
+		if q.old == q.new && len(change.Unsure) == 0 {
 			continue
 		}
-		add(Change{
-			Quantity: q.name, Unit: "bytes", Old: float64(q.old), New: float64(q.new), Limit: q.limit,
-			Exceeds: float64(q.new) > float64(q.old)*(1+q.limit),
-		}, q.causes())
+		if q.old > 0 && q.new > 0 {
+			change.Causes = q.causes()
+		}
+		c.Changes = append(c.Changes, change)
 	}
-	return all, nil
+	return c
 }
 
-// compareCost returns the change of a cost; ok is false if there is none.
+// addNotes notes what differs of what determines the results.
+func (c *Comparison) addNotes(old, current *Result) {
+	if old.Toolchain != current.Toolchain {
+		c.note("the compiler, its flags or libraries differ: %s, not %s", current.Toolchain, old.Toolchain)
+	}
+	if was, words := strings.Join(old.Options, " "), strings.Join(current.Options, " "); was != words {
+		c.note("the options differ: %s, not %s", cmp.Or(words, "none"), cmp.Or(was, "none"))
+	}
+	if old.InputsSHA256 != current.InputsSHA256 {
+		c.note("the inputs differ, and the cost may depend on them")
+	}
+	if old.Computer != current.Computer {
+		c.note("the costs are not compared: they are of two computers, %s and %s", cmp.Or(current.Computer, "one unknown"),
+			cmp.Or(old.Computer, "one unknown"))
+	}
+}
+
+func (c *Comparison) note(format string, args ...any) {
+	c.Notes = append(c.Notes, fmt.Sprintf(format, args...))
+}
+
+// addCost compares the costs.
+func (c *Comparison) addCost(old, current *Result, limit float64) {
+	a, b := old.Cost, current.Cost
+	few := a.Samples
+	if a.hasInterval() {
+		few = b.Samples
+	}
+	switch {
+	case old.Computer != current.Computer:
+	case a.Unit != b.Unit:
+		c.Incomparable = fmt.Sprintf("its unit is %s, not %s", cmp.Or(b.Unit, "unknown"), cmp.Or(a.Unit, "unknown"))
+	case a.Unit == "":
+	case !a.hasInterval() || !b.hasInterval():
+		c.Incomparable = fmt.Sprintf("%d samples have no interval of 95 %%, at least %d have", few, leastSamples)
+	default:
+		if change, ok := compareCost(a, b, limit); ok {
+			change.Causes = causes(costs(old), costs(current))
+			c.Changes = append(c.Changes, change)
+		}
+	}
+}
+
+// leastSamples is the smallest number of which margin is not negative.
+const leastSamples = 6
+
+func (c Cost) hasInterval() bool { return c.Unit == Instructions || margin(c.Samples) >= 0 }
+
+// compareCost returns the change of a cost of one unit; ok is false if there is none.
 func compareCost(old, current Cost, limit float64) (c Change, ok bool) {
 	c = Change{Quantity: "cost", Unit: current.Unit, Old: old.Median, New: current.Median, Limit: limit}
-	if current.Unit == Seconds {
-		c.Exceeds = current.Low > old.High*(1+limit)
-		return c, current.Low > old.High || current.High < old.Low
-	}
-	c.Exceeds = current.Median > old.Median*(1+limit)+current.Resolution
-	return c, math.Abs(current.Median-old.Median) > max(old.Resolution, current.Resolution)
+	resolution := max(old.Resolution, current.Resolution)
+	c.Exceeds = current.Low > old.High*(1+limit)+resolution
+	return c, current.Low > old.High+resolution || current.High < old.Low-resolution
 }
 
 // A Cause is a part, a function, a variable, an operator or a stack frame whose share of a quantity has changed.
@@ -261,28 +342,47 @@ func frames(r *Result) map[string]int64 {
 	return all
 }
 
-// Check returns an error of class does-not-fit that names the first quantity above its limit, or nil.
-func Check(r *Result, changes []Change) error {
-	for _, c := range changes {
-		if c.Exceeds {
+// Err returns an error of class does-not-fit that names the first quantity of a result above its limit, or of class
+// config if the costs cannot be compared. It is nil if there is none.
+func (c Comparison) Err(r *Result) error {
+	for _, x := range c.Changes {
+		if x.Exceeds {
 			return failure.New(failure.DoesNotFit,
-				"reduce it, raise its limit, or write the baseline once more", "%s: %v", r.Key(), c)
+				"reduce it, raise its limit, or write the baseline once more", "%s: %v", r.Key(), x)
 		}
+	}
+	if c.Incomparable != "" {
+		return failure.New(failure.Config, "measure with more samples, or write the baseline once more",
+			"%s: the cost cannot be compared with the earlier one: %s", r.Key(), c.Incomparable)
 	}
 	return nil
 }
 
 // String returns, for example, "flash 23304 -> 23904 bytes (+2.58 %), above the limit of +1 %".
 func (c Change) String() string {
-	text := fmt.Sprintf("%s %.6g -> %.6g %s", c.Quantity, c.Old, c.New, c.Unit)
-	if c.Unit != Seconds && c.Unit != DeviceSeconds {
-		text = fmt.Sprintf("%s %.0f -> %.0f %s", c.Quantity, c.Old, c.New, c.Unit)
+	text := fmt.Sprintf("%s %s -> %s %s", c.Quantity, c.text(c.Old), c.text(c.New), c.Unit)
+	if c.Old > 0 && c.New > 0 {
+		text += growth(c.Old, c.New)
 	}
-	if c.Old > 0 {
-		text += fmt.Sprintf(" (%+.2f %%)", 100*(c.New/c.Old-1))
-	}
-	if c.Exceeds {
+	switch {
+	case c.Exceeds && c.New > 0:
 		text += fmt.Sprintf(", above the limit of +%.3g %%", 100*c.Limit)
+	case c.Exceeds:
+		text += ", so that its limit cannot be checked"
+	}
+	for _, d := range c.Unsure {
+		text += "; it may be more: " + d
 	}
 	return text
+}
+
+// text returns a value of the quantity without its unit.
+func (c Change) text(v float64) string {
+	switch {
+	case v == 0:
+		return "unknown"
+	case c.Unit == Seconds || c.Unit == DeviceSeconds:
+		return fmt.Sprintf("%.6g", v)
+	}
+	return fmt.Sprintf("%.0f", v)
 }

@@ -78,7 +78,7 @@ func Model(ctx context.Context, spec project.Spec, o Options) (r *Result, err er
 // *device.ClockError if the device's clock is not as fast as its firmware states.
 func Project(ctx context.Context, p *project.Project, o Options) (*Result, error) {
 	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
-	a, model, err := p.Model()
+	_, model, err := p.Model()
 	if err != nil {
 		return nil, err
 	}
@@ -90,18 +90,39 @@ func Project(ctx context.Context, p *project.Project, o Options) (*Result, error
 	if err != nil {
 		return nil, err
 	}
-	r := &Result{
-		Board: p.Board().Name, Model: modelName(p, a), ModelSHA256: p.ArchiveDigest(), BuildID: i.ID(),
-		App: cmp.Or(p.Options().App, boards.RPC),
-	}
-	if err := r.addMemory(p, i); err != nil {
+	r, err := Build(p, i)
+	if err != nil {
 		return nil, err
+	}
+	r.InputsSHA256 = set.InputsDigest()
+	if p.Board().Link.Kind == processLink {
+		r.Computer = computer()
 	}
 	m := &measurement{Options: o, project: p, model: model, set: set, result: r}
 	if err := m.run(ctx); err != nil {
 		return nil, err
 	}
 	return r, r.Outputs.AddMemory(p, i)
+}
+
+// processLink is the kind of link of boards that are processes of this computer.
+const processLink = "process"
+
+// Build returns what an image of a project takes of the board's memory: a Result without what only a run shows. Errors:
+// those of Project.Model, Project.Usage and Project.Symbols.
+func Build(p *project.Project, i *image.Image) (*Result, error) {
+	a, _, err := p.Model()
+	if err != nil {
+		return nil, err
+	}
+	o := p.Options()
+	r := &Result{
+		Board: p.Board().Name, Model: modelName(p, a), ModelSHA256: p.ArchiveDigest(), BuildID: i.ID(),
+		App: cmp.Or(o.App, boards.RPC),
+	}
+	o.App = ""
+	r.Options = o.Words()
+	return r, r.addMemory(p, i)
 }
 
 // set returns the inputs of the runs.
@@ -274,15 +295,19 @@ func (r *Result) addMemory(p *project.Project, i *image.Image) (err error) {
 	if err != nil {
 		return err
 	}
-	for _, s := range u.Shares(p.Board().Place.Code) {
+	for _, s := range u.Shares() {
 		r.Parts = append(r.Parts, Part{s.Part, s.Flash, s.RAM})
 		r.Flash, r.RAM = r.Flash+s.Flash, r.RAM+s.RAM
 	}
 	for _, g := range u.Regions {
 		r.Regions = append(r.Regions, Region{Name: g.Name, Size: g.Size, Used: g.Used})
 	}
+	r.RAMUnsure = u.Arena.Unsure
+	if u.Arena.Need == 0 && u.Arena.Have > 0 {
+		r.RAMUnsure = append(r.RAMUnsure, "what the model takes of the arena is unknown, so that all of it counts")
+	}
 	if u.Stack != nil {
-		r.Stack, r.StackPath = u.Stack.Need, u.Stack.Path
+		r.Stack, r.StackPath, r.StackUnsure = u.Stack.Need, u.Stack.Path, u.Stack.Unsure
 	}
 	symbols, err := p.Symbols(i)
 	if err != nil {

@@ -12,12 +12,14 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/files/filelock"
 	"github.com/boardsmith/boardsmith/internal/testkit/failuretest"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
@@ -67,6 +69,7 @@ func measured(t *testing.T, archive string, s project.Spec) *measure.Result {
 	if flash != r.Flash || ram != r.RAM || flash < 5000 || ram < 100 {
 		t.Errorf("flash %d, RAM %d; the parts have %d and %d", r.Flash, r.RAM, flash, ram)
 	}
+	checkSymbols(t, r)
 	operators := 0
 	for name := range r.FlashOf {
 		if strings.HasPrefix(name, "operators: ") {
@@ -79,6 +82,27 @@ func measured(t *testing.T, archive string, s project.Spec) *measure.Result {
 	return r
 }
 
+// checkSymbols: what functions and variables take is among what their parts take.
+func checkSymbols(t *testing.T, r *measure.Result) {
+	t.Helper()
+	of := map[string]measure.Part{}
+	for _, p := range r.Parts {
+		of[p.Name] = p
+	}
+	for name, all := range map[string]map[string]int64{"flash": r.FlashOf, "RAM": r.RAMOf} {
+		sums := map[string]int64{}
+		for symbol, bytes := range all {
+			part, _, _ := strings.Cut(symbol, ": ")
+			sums[part] += bytes
+		}
+		for part, sum := range sums {
+			if most := map[string]int64{"flash": of[part].Flash, "RAM": of[part].RAM}[name]; sum > most {
+				t.Errorf("%s of %s: %d bytes, its symbols have %d", name, part, most, sum)
+			}
+		}
+	}
+}
+
 // TestModel measures a graph over RPC in a process, and standalone firmware on an emulated board, whose cost is
 // instructions, the same in a second run.
 func TestModel(t *testing.T) {
@@ -89,6 +113,9 @@ func TestModel(t *testing.T) {
 		if c := r.Cost; c.Unit != measure.Seconds || c.Samples != 10 || !(c.Min > 0) || c.Min > c.Median || c.Median > c.Max {
 			t.Errorf("%+v", c)
 		}
+		if r.RAM > 1_000_000 || r.Computer == "" || len(r.InputsSHA256) != 64 {
+			t.Errorf("RAM %d of %+v, measured by %q with inputs %q", r.RAM, r.Parts, r.Computer, r.InputsSHA256)
+		}
 		if r.App != boards.RPC || len(r.Operators) == 0 || !(r.Operators[0].Median > 0) || r.Model != "sine.graph" {
 			t.Errorf("%+v", r)
 		}
@@ -98,12 +125,11 @@ func TestModel(t *testing.T) {
 		s := project.Spec{Board: "mps2_an385", Options: boards.Options{App: boards.Standalone}}
 		r, again := measured(t, "sine.aot_c", s), measured(t, "sine.aot_c", s)
 		if c := r.Cost; c.Unit != measure.Instructions || c.Samples != 3 || c.Median < 100 || c.Resolution < 1 ||
-			r.Stack < 100 {
+			r.Stack < 100 || r.Computer != "" {
 			t.Errorf("%+v, stack %d", c, r.Stack)
 		}
-		changes, err := measure.Compare(r, again, measure.Limits{})
-		if err != nil || len(changes) > 0 {
-			t.Errorf("two equal measurements differ: %v, %v", changes, err)
+		if c := measure.Compare(r, again, measure.Limits{}); !reflect.DeepEqual(c, measure.Comparison{}) {
+			t.Errorf("two equal measurements differ: %+v", c)
 		}
 	})
 }
@@ -128,58 +154,118 @@ func TestCompare(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	changes, err := measure.Compare(old, current, limits)
+	c := measure.Compare(old, current, limits)
 	want := []measure.Change{{
 		Quantity: "flash", Unit: "bytes", Old: 1000, New: 1020, Limit: 0.015, Exceeds: true,
 		Causes: []measure.Cause{{"operators", 400, 420}, {"operators: conv", 300, 320}},
 	}}
-	if err != nil || !reflect.DeepEqual(changes, want) {
-		t.Errorf("%+v, %v", changes, err)
+	if !reflect.DeepEqual(c, measure.Comparison{Changes: want}) {
+		t.Errorf("%+v", c)
 	}
-	err = measure.Check(current, changes)
+	err = c.Err(current)
 	if failure.Of(err) != failure.DoesNotFit ||
 		err.Error() != "m on b as rpc: flash 1000 -> 1020 bytes (+2.00 %), above the limit of +1.5 %" {
 		t.Errorf("%v", err)
 	}
 	limits.Flash = 0.02
-	if changes, err = measure.Compare(old, current, limits); err != nil || measure.Check(current, changes) != nil {
-		t.Errorf("a change within its limit: %v, %v", changes, err)
+	if err := measure.Compare(old, current, limits).Err(current); err != nil {
+		t.Errorf("a change within its limit: %v", err)
 	}
 
 	old, current = grown()
-	old.Flash, current.Cost.Median, current.Stack = current.Flash, 10300, 140
+	old.Flash, current.Cost.Median, current.Cost.Low, current.Stack = current.Flash, 10300, 10300, 140
 	current.StackPath = []string{"main 60", "run 80"}
-	changes, err = measure.Compare(old, current, limits)
-	if err != nil || len(changes) != 2 || changes[0].Quantity != "cost" || !changes[0].Exceeds ||
+	changes := measure.Compare(old, current, limits).Changes
+	if len(changes) != 2 || changes[0].Quantity != "cost" || !changes[0].Exceeds ||
 		!reflect.DeepEqual(changes[1].Causes, []measure.Cause{{"run", 40, 80}}) {
-		t.Errorf("%+v, %v", changes, err)
+		t.Errorf("%+v", changes)
 	}
-	current.Cost.Unit = measure.Seconds
-	if _, err := measure.Compare(old, current, limits); failure.Of(err) != failure.Config {
-		t.Errorf("instructions and seconds: %v", err)
+}
+
+// TestUnknown: a stack that is no longer known is an error, one that becomes known and a new doubt are changes.
+func TestUnknown(t *testing.T) {
+	old, current := grown()
+	current.Flash, current.Stack = old.Flash, 0
+	c := measure.Compare(old, current, measure.Limits{})
+	if err := c.Err(current); failure.Of(err) != failure.DoesNotFit ||
+		err.Error() != "m on b as rpc: stack 100 -> unknown bytes, so that its limit cannot be checked" {
+		t.Errorf("%v", err)
+	}
+	c = measure.Compare(current, old, measure.Limits{})
+	if len(c.Changes) != 1 || c.Err(old) != nil || c.Changes[0].String() != "stack unknown -> 100 bytes" {
+		t.Errorf("%+v", c)
+	}
+	old, current = grown()
+	current.Flash, current.RAMUnsure = old.Flash, []string{"f allocates"}
+	c = measure.Compare(old, current, measure.Limits{})
+	if len(c.Changes) != 1 || c.Err(current) != nil ||
+		c.Changes[0].String() != "ram 50 -> 50 bytes (+0.00 %); it may be more: f allocates" {
+		t.Errorf("%+v", c)
+	}
+	if c = measure.Compare(current, current, measure.Limits{}); len(c.Changes) > 0 {
+		t.Errorf("an old doubt is a change: %+v", c)
+	}
+}
+
+// TestConditions: what else determines a result is noted if it differs; costs of two computers, of two units and of too
+// few samples are not compared.
+func TestConditions(t *testing.T) {
+	result := func(change func(*measure.Result)) *measure.Result {
+		r := &measure.Result{Board: "b", Model: "m", App: "rpc", Flash: 10, Toolchain: "gcc", Computer: "x, 1"}
+		r.Cost = measure.Cost{Unit: measure.Seconds, Samples: 10, Median: 1, Low: 1, High: 1}
+		change(r)
+		return r
+	}
+	old := result(func(*measure.Result) {})
+	for _, c := range []struct {
+		change       func(*measure.Result)
+		note         string
+		incomparable string
+	}{
+		{func(r *measure.Result) { r.Toolchain = "clang" }, "flags or libraries differ: clang, not gcc", ""},
+		{func(r *measure.Result) { r.Options = []string{"place=stack=dtcm"} }, "differ: place=stack=dtcm, not none", ""},
+		{func(r *measure.Result) { r.InputsSHA256 = "12" }, "the inputs differ", ""},
+		{func(r *measure.Result) { r.Computer, r.Cost.Low = "y, 1", 9 }, "of two computers, y, 1 and x, 1", ""},
+		{func(r *measure.Result) { r.Cost.Unit = measure.Instructions }, "", "its unit is instructions, not s"},
+		{func(r *measure.Result) { r.Cost.Unit = measure.DeviceSeconds }, "", "its unit is device-s, not s"},
+		{func(r *measure.Result) { r.Cost.Samples, r.Cost.Median = 1, 9 }, "", "1 samples have no interval"},
+	} {
+		current := result(c.change)
+		got := measure.Compare(old, current, measure.Limits{})
+		notes := strings.Join(got.Notes, "\n")
+		if len(got.Changes) > 0 || !strings.Contains(notes, c.note) || (notes == "") != (c.note == "") ||
+			!strings.Contains(got.Incomparable, c.incomparable) || (got.Incomparable == "") != (c.incomparable == "") {
+			t.Errorf("%s%s: %+v", c.note, c.incomparable, got)
+		}
+		if err := got.Err(current); (err == nil) != (c.incomparable == "") || err != nil && failure.Of(err) != failure.Config {
+			t.Errorf("%s%s: %v", c.note, c.incomparable, err)
+		}
 	}
 }
 
 // TestNoise: times differ if their intervals do not overlap, and exceed a limit if even the ends next to each other do.
 func TestNoise(t *testing.T) {
-	result := func(mean, half float64) *measure.Result {
-		return &measure.Result{Cost: measure.Cost{
-			Unit: measure.Seconds, Median: mean, Mean: mean, Low: mean - half, High: mean + half,
-		}}
-	}
-	for _, c := range []struct {
-		old, current     *measure.Result
-		changed, exceeds bool
-	}{
-		{result(1, 0.01), result(1.015, 0.01), false, false},
-		{result(1, 0.001), result(1.015, 0.001), true, false},
-		{result(1, 0.001), result(1.03, 0.001), true, true},
-		{result(1, 0.1), result(1.05, 0.1), false, false},
-		{result(1, 0.001), result(0.9, 0.001), true, false},
-	} {
-		changes, err := measure.Compare(c.old, c.current, measure.Limits{Cost: 0.02})
-		if err != nil || (len(changes) > 0) != c.changed || c.changed && changes[0].Exceeds != c.exceeds {
-			t.Errorf("%+v, %+v: %+v, %v", c.old.Cost, c.current.Cost, changes, err)
+	for _, unit := range []string{measure.Seconds, measure.DeviceSeconds} {
+		result := func(median, half float64) *measure.Result {
+			return &measure.Result{Cost: measure.Cost{
+				Unit: unit, Samples: 10, Median: median, Low: median - half, High: median + half, Resolution: 1e-6,
+			}}
+		}
+		for _, c := range []struct {
+			old, current     *measure.Result
+			changed, exceeds bool
+		}{
+			{result(1, 0.01), result(1.015, 0.01), false, false},
+			{result(1, 0.001), result(1.015, 0.001), true, false},
+			{result(1, 0.001), result(1.03, 0.001), true, true},
+			{result(1, 0.1), result(1.05, 0.1), false, false},
+			{result(1, 0.001), result(0.9, 0.001), true, false},
+			{result(1e-6, 0), result(2e-6, 0), false, false},
+		} {
+			changes := measure.Compare(c.old, c.current, measure.Limits{Cost: 0.02}).Changes
+			if (len(changes) > 0) != c.changed || c.changed && changes[0].Exceeds != c.exceeds {
+				t.Errorf("%+v, %+v: %+v", c.old.Cost, c.current.Cost, changes)
+			}
 		}
 	}
 }
@@ -222,6 +308,29 @@ func TestBaseline(t *testing.T) {
 			!strings.Contains(text, "results") {
 			t.Errorf("%s: %v", text, err)
 		}
+	}
+}
+
+// TestUpdateBaseline: of many that update a file at once, none loses its result; one that is stopped does not wait.
+func TestUpdateBaseline(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "b.json")
+	const writers = 8
+	var failed [writers]error
+	var all sync.WaitGroup
+	for i := range writers {
+		all.Go(func() {
+			r := &measure.Result{Board: "b", Model: fmt.Sprint(i), Flash: 1}
+			failed[i] = measure.UpdateBaseline(t.Context(), path, []*measure.Result{r})
+		})
+	}
+	all.Wait()
+	b, err := measure.ReadBaseline(path)
+	if err := errors.Join(append(failed[:], err)...); err != nil || len(b.Results) != writers {
+		t.Fatalf("%+v, %v", b, err)
+	}
+	if err := measure.UpdateBaseline(t.Context(), filepath.Join(path, "x"), nil); failure.Of(err) != failure.Config {
+		t.Errorf("below a file: %v", err)
 	}
 }
 
@@ -287,16 +396,20 @@ func TestTables(t *testing.T) {
 	b.Update([]*measure.Result{old})
 	lost := &measure.Result{Board: "b|c", Model: "x<i>", App: "rpc"}
 	lost.Failure = &measure.Failure{Class: "fault", Error: "it\nstopped"}
+	current.StackUnsure, current.Energy = []string{"f is recursive"}, &measure.Energy{Mean: 2.5e-5}
+	current.Options = []string{"operator_opt=O3"}
 	var text bytes.Buffer
 	if err := measure.WriteMarkdown(&text, []*measure.Result{current, lost}, b, measure.Limits{}); err != nil {
 		t.Fatal(err)
 	}
-	const want = `| board | model | firmware | per inference | flash | RAM | stack | outputs |
-|---|---|---|--:|--:|--:|--:|---|
-| b | m | rpc | 10,002 instructions | 1,000 → 1,020 (+2.00 %) | 50 | 100 |  |
-| b\|c | x&lt;i> | rpc | fault |  |  |  |  |
+	const want = `| board | model | firmware | per inference | flash | RAM | stack | energy | outputs |
+|---|---|---|--:|--:|--:|--:|--:|---|
+| b | m | rpc | 10,002 instructions | 1,000 → 1,020 (+2.00 %) | 50 | ≥ 100 | 25 µJ |  |
+| b\|c | x&lt;i> | rpc | fault |  |  |  |  |  |
 
-* **m on b as rpc: flash 1000 -> 1020 bytes (+2.00 %), above the limit of +0 %** operators +20, operators: conv +20
+* m on b as rpc: stack may be more: f is recursive
+* m on b as rpc: **flash 1000 -> 1020 bytes (+2.00 %), above the limit of +0 %** operators +20, operators: conv +20
+* m on b as rpc: the options differ: operator_opt=O3, not none
 * x&lt;i> on b\|c as rpc: it stopped
 `
 	if text.String() != want {
@@ -307,7 +420,8 @@ func TestTables(t *testing.T) {
 		t.Fatal(err)
 	}
 	if lines := strings.Split(text.String(), "\n"); len(lines) != 4 ||
-		lines[1] != "b,m,rpc,instructions,10002,10002,10002,0,1020,50,100,,,," || !strings.HasSuffix(lines[2], ",fault") {
+		lines[1] != "b,m,rpc,instructions,10002,10002,10002,,1020,50,100,,,2.5e-05,stack may be more: f is recursive," ||
+		!strings.HasSuffix(lines[2], ",fault") {
 		t.Errorf("%s", text.String())
 	}
 }
@@ -349,6 +463,15 @@ func TestContexts(t *testing.T) {
 		"Model": func(ctx context.Context) error {
 			_, err := measure.Model(ctx, s, measure.Options{Builder: b})
 			return err
+		},
+		"UpdateBaseline": func(ctx context.Context) error {
+			path := filepath.Join(t.TempDir(), "b.json")
+			lock, err := filelock.Open(path + ".lock")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer lock.Close()
+			return measure.UpdateBaseline(ctx, path, nil)
 		},
 		"Project": func(ctx context.Context) error {
 			p, err := b.Generate(context.Background(), t.TempDir(), s)

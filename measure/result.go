@@ -6,10 +6,9 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"path/filepath"
-	"strings"
+	"slices"
 
-	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/rpc"
@@ -25,21 +24,29 @@ type Result struct {
 	// in place of all fields below, the reason why the model was not measured
 	Failure *Failure `json:"failure,omitempty"`
 
-	ModelSHA256 string     `json:"model_sha256,omitempty"` // of the archive's uncompressed tar
-	BuildID     string     `json:"build_id,omitempty"`
-	Toolchain   string     `json:"toolchain,omitempty"` // costs can be compared if it is equal
-	Cost        Cost       `json:"cost,omitzero"`       // of an inference
-	Operators   []Operator `json:"operators,omitempty"` // of a graph, with an RPC server
+	ModelSHA256 string `json:"model_sha256,omitempty"` // of the archive's uncompressed tar
+	BuildID     string `json:"build_id,omitempty"`
 
-	// Flash is the bytes of the region that holds the code, of a process its code, constants and initial values. RAM is
-	// that of variables, and the arena's part that the model takes, without stacks.
-	Flash int64  `json:"flash,omitempty"`
-	RAM   int64  `json:"ram,omitempty"`
-	Parts []Part `json:"parts,omitempty"` // their sums are Flash and RAM
+	// what else determines the result, so that results are comparable if it is equal
+	Toolchain    string   `json:"toolchain,omitempty"`     // compiler, and a digest of flags and libraries
+	Options      []string `json:"options,omitempty"`       // of the project, other than the board's own: NAME=VALUE
+	InputsSHA256 string   `json:"inputs_sha256,omitempty"` // of all samples
+	Computer     string   `json:"computer,omitempty"`      // this one, if the board is a process of it
 
-	Stack     int64    `json:"stack,omitempty"`      // bytes, computed; 0: unknown
-	StackPath []string `json:"stack_path,omitempty"` // the deepest calls
-	Regions   []Region `json:"regions,omitempty"`    // of a board with a memory map
+	Cost      Cost       `json:"cost,omitzero"`       // of an inference; none in a report of a build
+	Operators []Operator `json:"operators,omitempty"` // of a graph, with an RPC server
+
+	// Flash is the bytes of regions of flash, of a process its code, constants and initial values. RAM is that of all
+	// other regions, with the arena's part that the model takes, without stacks.
+	Flash     int64    `json:"flash,omitempty"`
+	RAM       int64    `json:"ram,omitempty"`
+	RAMUnsure []string `json:"ram_unsure,omitempty"` // reasons why the model may take more
+	Parts     []Part   `json:"parts,omitempty"`      // their sums are Flash and RAM
+
+	Stack       int64    `json:"stack,omitempty"`        // bytes, computed; 0: unknown
+	StackUnsure []string `json:"stack_unsure,omitempty"` // reasons why it may be more
+	StackPath   []string `json:"stack_path,omitempty"`   // the deepest calls
+	Regions     []Region `json:"regions,omitempty"`      // of a board with a memory map
 
 	Outputs *validate.Report `json:"outputs,omitempty"` // nil in a baseline
 
@@ -64,8 +71,8 @@ type Cost struct {
 	Median     float64 `json:"median"`
 	Min        float64 `json:"min"`
 	Max        float64 `json:"max"`
-	Low        float64 `json:"low95"`      // of the 95 % interval of the mean
-	High       float64 `json:"high95"`     // of the 95 % interval of the mean
+	Low        float64 `json:"low95"`      // of the 95 % interval of the median; 0: too few samples for one
+	High       float64 `json:"high95"`     // as Low
 	Resolution float64 `json:"resolution"` // of the device's timer, in the same unit; 0: unknown
 }
 
@@ -105,22 +112,32 @@ func (r *Result) Err() error {
 	return r.Outputs.Err()
 }
 
-// FailureOf returns the form of an error in a Result. next is the next step, "" if there is none.
-func FailureOf(err error, next string) *Failure {
-	return &Failure{string(failure.Of(err)), err.Error(), next}
+// Doubts lists the reasons why quantities may be larger, each with its quantity.
+func (r *Result) Doubts() (all []string) {
+	for _, d := range r.RAMUnsure {
+		all = append(all, "RAM may be more: "+d)
+	}
+	for _, d := range r.StackUnsure {
+		all = append(all, "stack may be more: "+d)
+	}
+	return all
 }
 
-// costOf converts seconds to a unit of scale to a second. Instructions are whole.
+// costOf converts seconds to a unit of scale to a second. Instructions are whole, and vary only with the input.
 func costOf(unit string, scale float64, seconds []float64, hz uint32) Cost {
 	s := rpc.StatsOf(seconds)
 	c := Cost{
 		Unit: unit, Samples: s.N, Mean: s.Mean * scale, Median: s.Median * scale, Min: s.Min * scale, Max: s.Max * scale,
-		Low: s.Low * scale, High: s.High * scale,
+	}
+	if n := margin(s.N); n >= 0 {
+		sorted := slices.Sorted(slices.Values(seconds))
+		c.Low, c.High = sorted[n]*scale, sorted[s.N-1-n]*scale
 	}
 	if hz > 0 {
 		c.Resolution = scale / float64(hz)
 	}
 	if unit == Instructions {
+		c.Low, c.High = c.Min, c.Max
 		for _, v := range []*float64{&c.Mean, &c.Median, &c.Min, &c.Max, &c.Low, &c.High} {
 			*v = math.Round(*v)
 		}
@@ -129,13 +146,26 @@ func costOf(unit string, scale float64, seconds []float64, hz uint32) Cost {
 	return c
 }
 
+// margin returns how many samples of n lie outside of the 95 % interval of their median, on each side; -1 if there is
+// no such interval. The median of what is sampled lies below the k-th smallest of n samples with the probability that
+// fewer than k of n tosses of a coin are heads.
+func margin(n int) int {
+	if n > 1000 { // by the normal distribution
+		return int((float64(n) - 1.96*math.Sqrt(float64(n))) / 2)
+	}
+	k, outside, next := 0, 0.0, math.Pow(0.5, float64(n))
+	for 2*(outside+next) <= 0.05 {
+		outside += next
+		k++
+		next *= float64(n-k+1) / float64(k)
+	}
+	return k - 1
+}
+
 // modelName returns the name of the project's archive without its ending, with the model's if the archive holds
 // several.
 func modelName(p *project.Project, a *mlf.Archive) string {
-	name := filepath.Base(p.ArchiveName())
-	for _, end := range []string{".gz", ".tgz", ".tar", ".json"} {
-		name = strings.TrimSuffix(name, end)
-	}
+	name := valuetext.ArchiveName(p.ArchiveName())
 	if len(a.Models) > 1 {
 		name += "." + p.ModelName()
 	}

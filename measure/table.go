@@ -10,37 +10,58 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/boardsmith/boardsmith/internal/valuetext"
 )
 
-// header names the columns of a table.
-var header = []string{"board", "model", "firmware", "per inference", "flash", "RAM", "stack", "outputs"}
-
 // Rows returns a table of results for people: a header and one row for each. If a baseline is given, a cell also has
-// the earlier value where it differs.
+// the earlier value where it differs. The first three columns and the last one are texts, the others quantities. A
+// quantity that may be larger has "≥" before it.
 func Rows(results []*Result, b *Baseline) [][]string {
-	rows := [][]string{slices.Clone(header)}
+	head := []string{"board", "model", "firmware", "per inference", "flash", "RAM", "stack", "outputs"}
+	energy := slices.ContainsFunc(results, func(r *Result) bool { return r.Energy != nil })
+	if energy {
+		head = slices.Insert(head, len(head)-1, "energy")
+	}
+	rows := [][]string{head}
 	for _, r := range results {
-		row := []string{r.Board, r.Model, r.App}
+		row := make([]string, len(head))
+		copy(row, []string{r.Board, r.Model, r.App})
+		rows = append(rows, row)
 		if r.Failure != nil {
-			rows = append(rows, append(row, r.Failure.Class, "", "", "", ""))
+			row[3] = r.Failure.Class
 			continue
 		}
-		old := &Result{Flash: r.Flash, RAM: r.RAM, Stack: r.Stack, Cost: r.Cost}
+		old := r
 		if b != nil && b.Find(r) != nil {
 			old = b.Find(r)
 		}
-		cost := r.Cost.String()
-		if c, differs := compareCost(old.Cost, r.Cost, 0); differs && old.Cost.Unit == r.Cost.Unit {
-			cost = strings.TrimSuffix(old.Cost.String(), " "+Instructions) + " → " + cost + growth(c.Old, c.New)
+		copy(row[3:], []string{
+			costCell(old, r), bytesCell(old.Flash, r.Flash, nil), bytesCell(old.RAM, r.RAM, r.RAMUnsure),
+			bytesCell(old.Stack, r.Stack, r.StackUnsure),
+		})
+		if energy && r.Energy != nil {
+			row[7] = valuetext.Quantity(r.Energy.Mean, "J")
 		}
-		rows = append(rows, append(row, cost, bytesCell(old.Flash, r.Flash), bytesCell(old.RAM, r.RAM),
-			bytesCell(old.Stack, r.Stack), r.outputs()))
+		row[len(row)-1] = r.outputs()
 	}
 	return rows
 }
 
-// WriteMarkdown writes Rows as a table of Markdown, and below it the reasons of failures and the limits that are
-// exceeded.
+// costCell returns the cost, and the earlier one if it differs.
+func costCell(old, current *Result) string {
+	text := current.Cost.String()
+	if old.Computer != current.Computer || old.Cost.Unit != current.Cost.Unit {
+		return text
+	}
+	if c, differs := compareCost(old.Cost, current.Cost, 0); differs {
+		text = strings.TrimSuffix(old.Cost.String(), " "+Instructions) + " → " + text + growth(c.Old, c.New)
+	}
+	return text
+}
+
+// WriteMarkdown writes Rows as a table of Markdown, and below it the reasons of failures and of doubts, the limits that
+// are exceeded, and what differs of what determines the results.
 func WriteMarkdown(w io.Writer, results []*Result, b *Baseline, l Limits) error {
 	var text strings.Builder
 	for i, row := range Rows(results, b) {
@@ -49,26 +70,35 @@ func WriteMarkdown(w io.Writer, results []*Result, b *Baseline, l Limits) error 
 		}
 		fmt.Fprintf(&text, "| %s |\n", strings.Join(row, " | "))
 		if i == 0 {
-			text.WriteString("|---|---|---|--:|--:|--:|--:|---|\n")
+			fmt.Fprintf(&text, "|---|---|---|%s---|\n", strings.Repeat("--:|", len(row)-4))
 		}
 	}
 	text.WriteString("\n")
+	item := func(r *Result, format string, args ...any) {
+		fmt.Fprintf(&text, "* %s: %s\n", markdownCell(r.Key()), markdownCell(fmt.Sprintf(format, args...)))
+	}
 	for _, r := range results {
 		if r.Failure != nil {
-			fmt.Fprintf(&text, "* %s: %s\n", markdownCell(r.Key()), markdownCell(r.Failure.Error))
+			item(r, "%s", r.Failure.Error)
 			continue
+		}
+		for _, d := range r.Doubts() {
+			item(r, "%s", d)
 		}
 		if b == nil || b.Find(r) == nil {
 			continue
 		}
-		changes, err := Compare(b.Find(r), r, l)
-		if err != nil {
-			return err
-		}
-		for _, c := range changes {
-			if c.Exceeds {
-				fmt.Fprintf(&text, "* **%s: %v** %s\n", markdownCell(r.Key()), c, markdownCell(causeList(c)))
+		c := Compare(b.Find(r), r, l)
+		for _, x := range c.Changes {
+			if x.Exceeds {
+				item(r, "**%v** %s", x, causeList(x))
 			}
+		}
+		if c.Incomparable != "" {
+			item(r, "**the cost cannot be compared: %s**", c.Incomparable)
+		}
+		for _, note := range c.Notes {
+			item(r, "%s", note)
 		}
 	}
 	_, err := io.WriteString(w, strings.TrimRight(text.String(), "\n")+"\n")
@@ -91,48 +121,69 @@ func causeList(c Change) string {
 // String returns, for example, "operators +600".
 func (c Cause) String() string { return fmt.Sprintf("%s %+.6g", c.Name, c.New-c.Old) }
 
-// WriteCSV writes results as CSV, with numbers in the units of their fields in JSON.
+// csvColumns are the columns of WriteCSV, in order.
+var csvColumns = []struct {
+	name string
+	text func(r *Result) string
+}{
+	{"board", func(r *Result) string { return valuetext.NoFormula(r.Board) }},
+	{"model", func(r *Result) string { return valuetext.NoFormula(r.Model) }},
+	{"app", func(r *Result) string { return r.App }},
+	{"unit", func(r *Result) string { return r.Cost.Unit }},
+	{"median", func(r *Result) string { return number(r.Cost.Median) }},
+	{"low95", func(r *Result) string { return number(r.Cost.Low) }},
+	{"high95", func(r *Result) string { return number(r.Cost.High) }},
+	{"samples", func(r *Result) string { return number(float64(r.Cost.Samples)) }},
+	{"flash", func(r *Result) string { return number(float64(r.Flash)) }},
+	{"ram", func(r *Result) string { return number(float64(r.RAM)) }},
+	{"stack", func(r *Result) string { return number(float64(r.Stack)) }},
+	{"compared", func(r *Result) string {
+		if r.Outputs == nil || !r.Outputs.Compared() {
+			return ""
+		}
+		return strconv.Itoa(r.Outputs.Samples)
+	}},
+	{"equal", func(r *Result) string {
+		if r.Outputs == nil || !r.Outputs.Compared() {
+			return ""
+		}
+		return strconv.Itoa(r.Outputs.Equal)
+	}},
+	{"joules", func(r *Result) string {
+		if r.Energy == nil {
+			return ""
+		}
+		return number(r.Energy.Mean)
+	}},
+	{"doubts", func(r *Result) string { return valuetext.NoFormula(strings.Join(r.Doubts(), "; ")) }},
+	{"failure", func(r *Result) string {
+		if r.Failure == nil {
+			return ""
+		}
+		return r.Failure.Class
+	}},
+}
+
+// WriteCSV writes results as CSV, with numbers in the units of their fields in JSON. What is unknown is empty.
 func WriteCSV(w io.Writer, results []*Result) error {
 	c := csv.NewWriter(w)
-	rows := [][]string{{
-		"board", "model", "app", "unit", "median", "low95", "high95", "samples", "flash", "ram", "stack", "compared", "equal",
-		"joules", "failure",
-	}}
-	for _, r := range results {
-		board, model := noFormula(r.Board), noFormula(r.Model)
-		if r.Failure != nil {
-			rows = append(rows, []string{board, model, r.App, "", "", "", "", "", "", "", "", "", "", "", r.Failure.Class})
-			continue
+	rows := make([][]string, 1+len(results))
+	for _, column := range csvColumns {
+		rows[0] = append(rows[0], column.name)
+		for i, r := range results {
+			rows[1+i] = append(rows[1+i], column.text(r))
 		}
-		compared, equal, joules, stack := "", "", "", ""
-		if r.Stack > 0 {
-			stack = strconv.FormatInt(r.Stack, 10)
-		}
-		if o := r.Outputs; o != nil && o.Compared() {
-			compared, equal = strconv.Itoa(o.Samples), strconv.Itoa(o.Equal)
-		}
-		if r.Energy != nil {
-			joules = number(r.Energy.Mean)
-		}
-		k := r.Cost
-		rows = append(rows, []string{
-			board, model, r.App, k.Unit, number(k.Median), number(k.Low), number(k.High), strconv.Itoa(k.Samples),
-			strconv.FormatInt(r.Flash, 10), strconv.FormatInt(r.RAM, 10), stack, compared, equal,
-			joules, "",
-		})
 	}
 	return c.WriteAll(rows)
 }
 
-// noFormula returns a text that no spreadsheet takes for a formula.
-func noFormula(text string) string {
-	if text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) {
-		return "'" + text
+// number writes a number; 0 is unknown.
+func number(v float64) string {
+	if v == 0 {
+		return ""
 	}
-	return text
+	return strconv.FormatFloat(v, 'g', -1, 64)
 }
-
-func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
 // outputs returns how the outputs compare with the expected ones.
 func (r *Result) outputs() string {
@@ -148,15 +199,26 @@ func (r *Result) outputs() string {
 }
 
 // bytesCell returns a number of bytes, and the earlier one if it differs. 0 is unknown.
-func bytesCell(old, current int64) string {
-	if current == 0 {
+func bytesCell(old, current int64, unsure []string) string {
+	text := "unknown"
+	switch {
+	case old == 0 && current == 0:
 		return ""
+	case current > 0:
+		text = thousands(float64(current))
 	}
-	text := thousands(float64(current))
-	if old != current && old != 0 {
-		return thousands(float64(old)) + " → " + text + growth(float64(old), float64(current))
+	if len(unsure) > 0 {
+		text = "≥ " + text
 	}
-	return text
+	switch {
+	case old == current:
+		return text
+	case old == 0:
+		return "unknown → " + text
+	case current == 0:
+		return thousands(float64(old)) + " → " + text
+	}
+	return thousands(float64(old)) + " → " + text + growth(float64(old), float64(current))
 }
 
 func growth(old, current float64) string {
@@ -166,28 +228,17 @@ func growth(old, current float64) string {
 	return fmt.Sprintf(" (%+.2f %%)", 100*(current/old-1))
 }
 
-// String returns the median with its unit, such as "225,330 instructions" or "3.59 ms".
+// String returns the median with its unit, such as "225,330 instructions" or "3.59 ms"; "" without a unit.
 func (c Cost) String() string {
 	switch c.Unit {
+	case "":
+		return ""
 	case Instructions:
 		return thousands(c.Median) + " instructions"
 	case DeviceSeconds:
-		return engineering(c.Median) + "s by its own clock"
+		return valuetext.Seconds(c.Median) + " by its own clock"
 	}
-	return engineering(c.Median) + "s"
-}
-
-// engineering returns seconds with four digits and the prefix of the unit.
-func engineering(s float64) string {
-	for _, u := range []struct {
-		scale  float64
-		prefix string
-	}{{1, ""}, {1e-3, "m"}, {1e-6, "µ"}} {
-		if math.Abs(s) >= u.scale {
-			return fmt.Sprintf("%.4g %s", s/u.scale, u.prefix)
-		}
-	}
-	return fmt.Sprintf("%.4g n", s*1e9)
+	return valuetext.Seconds(c.Median)
 }
 
 // thousands writes a whole number with a comma between groups of three digits.

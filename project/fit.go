@@ -68,7 +68,7 @@ func (p *Project) Symbols(i *image.Image) ([]SymbolUse, error) {
 		return nil, err
 	}
 	defer l.Close()
-	return l.Symbols()
+	return l.Symbols(p.memory())
 }
 
 // layout opens the image with its map.
@@ -101,10 +101,14 @@ func (p *Project) shippedSources() (names []string) {
 	return names
 }
 
-// memory returns the board's memory map.
+// memory returns the board's memory map. The region of the code stands for flash, unless variables are there, too.
 func (p *Project) memory() (all []RegionUse) {
+	place := p.Board().Place
 	for _, r := range p.Board().Memory {
-		all = append(all, RegionUse{Name: r.Name, Origin: uint64(r.Origin), Size: int64(r.Size)})
+		all = append(all, RegionUse{
+			Name: r.Name, Origin: uint64(r.Origin), Size: int64(r.Size),
+			Flash: r.Nonvolatile || r.Name == place.Code && place.Code != place.Data,
+		})
 	}
 	return all
 }

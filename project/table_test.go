@@ -325,7 +325,7 @@ func (v *verdict) measureImage(p *project.Project, i *image.Image) error {
 	if err != nil {
 		return err
 	}
-	v.flash, v.ram = u.FlashAndRAM(p.Board().Place.Code)
+	v.flash, v.ram = u.FlashAndRAM()
 	v.ram -= u.Arena.Need
 	return nil
 }

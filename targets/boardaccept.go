@@ -25,15 +25,15 @@ import (
 //
 // Variables:
 //
-//	BOARD        a board's name (mage boards lists them), FAMILY/NAME for any board of a family, or the … [host]
-//	OPTIONS      name=value, separated by spaces [the board's own]
+//	BOARD        a board's name: mage boards lists them [host]
+//	OPTIONS      name=value, separated by spaces: mage board:show NAME lists them [the board's own]
 //	TARGET       a named target of boardsmith.json
-//	DEVICE       which device of that board: its name in desk.json, its probe's serial … [the only attached one]
+//	DEVICE       which device of that board: its name in desk.json or its probe's serial [the only attached one]
 //	PROGRAMMER   the programmer: openocd, pyocd, west [the board's own]
 //	WAIT         how long to wait for a board that another process uses: 60 (seconds), 2m [no waiting]
 //	OUTPUT       the page [not written]
 //	TIMEOUT      limit for one call on the device: 60 (seconds), 2m30s [60 s]
-//	DRYRUN=1     generate, build, flash, erase, run, call, validate, measure, release, tune, report, reproduce …
+//	DRYRUN=1     prints their checks
 //	SHORT=1      fewer repetitions
 //	BY           who tests the board [the user of git, else of this computer]
 func (Board) Accept(ctx context.Context) error { return doJob(ctx, "board:accept", acceptBoard) }

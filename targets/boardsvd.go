@@ -17,7 +17,7 @@ import (
 //
 // Variables:
 //
-//	TEMPLATE     a template's name or path, or a place in a git repository … [the board's own]
+//	TEMPLATE     a template's name, path or git place [the board's own]
 //	SVD          the chip manufacturer's SVD file
 //	EXCEPT       macros that may differ from the file, separated by commas
 func (Board) SVD(ctx context.Context, name string) error {

@@ -13,7 +13,7 @@ import (
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/cli/console"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
-	"github.com/boardsmith/boardsmith/internal/cli/valuetext"
+	"github.com/boardsmith/boardsmith/internal/valuetext"
 )
 
 // Cache holds the targets about what was built before, and is kept.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -17,8 +18,8 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
-	"github.com/boardsmith/boardsmith/internal/cli/valuetext"
 	"github.com/boardsmith/boardsmith/internal/spelling"
+	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
 )
@@ -29,24 +30,25 @@ import (
 //
 // Variables:
 //
-//	BOARD        a board's name (mage boards lists them), FAMILY/NAME for any board of a family, or the … [host]
-//	MODEL        a Model Library Format archive, .tar or .tar.gz … [the bundled sample, digits_i8.aot_packed]
+//	BOARD        a board's name: mage boards lists them [host]
+//	MODEL        a model's archive, .tar or .tar.gz, or its description, .json … [the bundled sample, digits_i8]
 //	MODEL_NAME   the name of the model in an archive that holds several [the archive's only one]
 //	APP          standalone: firmware that runs the model without an RPC server: embedded.md [rpc]
-//	OPTIONS      name=value, separated by spaces [the board's own]
-//	PLACE        PART=REGION, separated by commas: the memory region of a part of the … [the board's own]
-//	LIBRARIES    names, folders or places in git repositories of libraries, separated by … [those of the project]
-//	TEMPLATE     a template's name or path, or a place in a git repository … [the board's own]
-//	PROJECT      the project's folder [build/<board>/<archive name>, with …]
+//	OPTIONS      name=value, separated by spaces: mage board:show NAME lists them [the board's own]
+//	PLACE        PART=REGION, separated by commas: the memory of parts of the firmware [the board's own]
+//	LIBRARIES    names, folders or git places of libraries, separated by commas [those of the project]
+//	TEMPLATE     a template's name, path or git place [the board's own]
+//	PROJECT      the project's folder [build/<board>/<archive name>]
 //	TARGET       a named target of boardsmith.json
-//	DEVICE       which device of that board: its name in desk.json, its probe's serial … [the only attached one]
+//	DEVICE       which device of that board: its name in desk.json or its probe's serial [the only attached one]
 //	PROGRAMMER   the programmer: openocd, pyocd, west [the board's own]
-//	IMAGE         [the project's build]
+//	IMAGE        an earlier firmware, by the beginning of its build id or SHA-256 [the project's build]
 //	WAIT         how long to wait for a board that another process uses: 60 (seconds), 2m [no waiting]
 //	OUTPUT       .npz with all tensors [not written]
+//	TRACE        file for a recording of the link: devices.md [not written]
 //	TIMEOUT      limit for one call on the device: 60 (seconds), 2m30s [60 s]
-//	DRYRUN=1     generate, build, flash, erase, run, call, validate, measure, release, tune, report, reproduce …
-//	FUNC         the function to call: A call [all are listed]
+//	DRYRUN=1     prints what would be done, without doing it
+//	FUNC         the function to call, as in a call [all are listed]
 //	ARGS         its arguments, separated by spaces: numbers, texts, .npy files, int8(1,64) for a new tensor
 func Call(ctx context.Context) error { return doJob(ctx, "call", callFunction) }
 
@@ -85,7 +87,7 @@ func commentedForm(dir, name string) (form string, err error) {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && slices.Contains([]string{"build", "crt", "model"}, d.Name()):
+		case d.IsDir() && path != dir && slices.Contains([]string{"build", "crt", "model"}, d.Name()):
 			return fs.SkipDir
 		case form != "" || !d.Type().IsRegular() || filepath.Ext(path) != ".c":
 			return nil
@@ -113,12 +115,22 @@ func (c callable) String() string {
 }
 
 func callFunction(ctx context.Context, j *job) error {
-	name := j.Env("FUNC")
-	if j.Env.On("DRYRUN") {
-		return j.Would("call %s on board %s", name, j.in.Board.Value)
-	}
 	if j.in.Library {
 		return noFirmware()
+	}
+	name := j.Env("FUNC")
+	args, err := parseArguments(j.Env("ARGS"))
+	if err != nil {
+		return err
+	}
+	if err := checkOutput(j); err != nil {
+		return err
+	}
+	if j.Env.On("DRYRUN") {
+		if name == "" {
+			return j.Would("list the functions of board %s and its model", j.in.Board.Value)
+		}
+		return j.Would("call %s on board %s", name, j.in.Board.Value)
 	}
 	image, err := j.built(ctx)
 	if err != nil {
@@ -137,13 +149,6 @@ func callFunction(ctx context.Context, j *job) error {
 	}
 	if j.project.Options().App == boards.Standalone {
 		return failure.New(failure.Config, "call it in firmware with APP=rpc", "standalone firmware has no RPC server")
-	}
-	args, err := parseArguments(j.Env("ARGS"))
-	if err != nil {
-		return err
-	}
-	if err := checkOutput(j); err != nil {
-		return err
 	}
 	d, err := j.attached(ctx)
 	if err != nil {
@@ -239,18 +244,21 @@ func findFunction(ctx context.Context, s *rpc.Session, name string, all []callab
 	return f, failure.New(failure.Config, next, "the firmware has no function %q", name)
 }
 
-// parseArguments parses ARGS: words that spaces separate, and texts in single quotes, which may have spaces.
+// parseArguments parses ARGS: words that spaces separate, texts in single quotes, which may have spaces, and words with
+// spaces in double quotes.
 func parseArguments(text string) (args []any, err error) {
 	for text = strings.TrimLeft(text, " "); text != ""; text = strings.TrimLeft(text, " ") {
-		if text[0] == '\'' {
-			quoted, rest, ended := strings.Cut(text[1:], "'")
-			if !ended {
+		word, rest, _ := strings.Cut(text, " ")
+		if quote := text[:1]; quote == "'" || quote == `"` {
+			var ended bool
+			if word, rest, ended = strings.Cut(text[1:], quote); !ended {
 				return nil, failure.Errorf(failure.Config, "ARGS: %s has no second quote", text)
 			}
-			args, text = append(args, quoted), rest
-			continue
+			if quote == "'" {
+				args, text = append(args, word), rest
+				continue
+			}
 		}
-		word, rest, _ := strings.Cut(text, " ")
 		arg, err := parseArgument(word)
 		if err != nil {
 			return nil, fmt.Errorf("ARGS: %w", err)
@@ -269,11 +277,8 @@ func parseArgument(word string) (any, error) {
 		}
 		return arrays[0].Array, nil
 	}
-	if n, err := strconv.ParseInt(word, 0, 64); err == nil {
-		return n, nil
-	}
-	if x, err := strconv.ParseFloat(word, 64); err == nil {
-		return x, nil
+	if n, ok, err := parseNumber(word); ok || err != nil {
+		return n, err
 	}
 	name, dims, isTensor := strings.Cut(strings.TrimSuffix(word, ")"), "(")
 	if !isTensor || !strings.HasSuffix(word, ")") {
@@ -299,4 +304,30 @@ func parseArgument(word string) (any, error) {
 		return nil, failure.Errorf(failure.Config, "%s: %w", word, err)
 	}
 	return a, nil
+}
+
+// integer matches an integer, in C's notation but for octal ones, which begin with 0o.
+var integer = regexp.MustCompile(`^[+-]?([0-9]+|0[xX][0-9a-fA-F]+|0[oO][0-7]+|0[bB][01]+)$`)
+
+// parseNumber returns an int64 or a float64; ok is false for a text. A number that the type cannot hold is an error: a
+// call has no other types.
+func parseNumber(word string) (n any, ok bool, err error) {
+	if integer.MatchString(word) {
+		base := 10
+		if digits := strings.TrimLeft(word, "+-"); len(digits) > 1 && strings.ContainsRune("xXoObB", rune(digits[1])) {
+			base = 0
+		}
+		n, err := strconv.ParseInt(word, base, 64)
+		if err != nil {
+			return nil, false, failure.New(failure.Config, "pass it in an .npy, or as the negative number of the same bits",
+				"%s is not in the range of integers of a call, %d to %d", word, math.MinInt64, math.MaxInt64)
+		}
+		return n, true, nil
+	}
+	x, err := strconv.ParseFloat(word, 64)
+	if errors.Is(err, strconv.ErrRange) {
+		return nil, false, failure.New(failure.Config, "write inf for infinity",
+			"%s is larger than any number of a call, %g", word, math.MaxFloat64)
+	}
+	return x, err == nil, nil
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/cli/console"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/cli/toolbox"
-	"github.com/boardsmith/boardsmith/internal/cli/valuetext"
+	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
@@ -30,7 +30,7 @@ var demoInputs = map[string]string{
 //
 // Variables:
 //
-//	LOAD         if it does not fit, the error names the missing bytes [flash: with the firmware]
+//	LOAD         ram loads the model into RAM, beside firmware that stays [flash: with the firmware]
 func Demo(ctx context.Context) error { return do(ctx, "demo", demo) }
 
 func demo(ctx context.Context, c *console.Console) error {

@@ -22,12 +22,12 @@ import (
 //
 // Variables:
 //
-//	BOARD        a board's name (mage boards lists them), FAMILY/NAME for any board of a family, or the … [host]
+//	BOARD        a board's name: mage boards lists them [host]
 //	TARGET       a named target of boardsmith.json
-//	DEVICE       which device of that board: its name in desk.json, its probe's serial … [the only attached one]
+//	DEVICE       which device of that board: its name in desk.json or its probe's serial [the only attached one]
 //	PROGRAMMER   the programmer: openocd, pyocd, west [the board's own]
-//	SAVE=1       devices reads each chip's id and writes desk.json: devices.md
-//	NAME          [<board>-<number>]
+//	SAVE=1       reads each chip's id and writes desk.json: devices.md
+//	NAME         with SAVE=1, the name of the device that DEVICE chooses [<board>-<number>]
 func Devices(ctx context.Context) error { return doJob(ctx, "devices", listDevices) }
 
 func listDevices(ctx context.Context, j *job) error {
@@ -42,6 +42,7 @@ func listDevices(ctx context.Context, j *job) error {
 		j.Printf("devices: no probe, no serial port, and no emulated board was used yet (BOARD=microbit %s starts one)",
 			j.Mage("emulated:up"))
 	}
+	printUnused(j, all)
 	if j.Env.On("SAVE") {
 		if err := saveDeskFile(ctx, j, all); err != nil {
 			return err
@@ -49,6 +50,19 @@ func listDevices(ctx context.Context, j *job) error {
 	}
 	j.JSONLine(jsonlines.Devices{Devices: len(all)})
 	return nil
+}
+
+// printUnused prints the emulated boards that were never used.
+func printUnused(j *job, used []device.Attached) {
+	for _, name := range boards.List(j.in.Path) {
+		b, err := boards.Find(name, j.in.Path)
+		isListed := slices.ContainsFunc(used, func(d device.Attached) bool { return d.Emulated && slices.Contains(d.Boards, name) })
+		if err != nil || !b.Flash.Emulated || isListed {
+			continue
+		}
+		j.Printf("%s, emulated %s, not used yet; starts when used", name, b.Flash.Chip)
+		j.JSONLine(jsonlines.Device{Boards: []string{name}, Description: "emulated " + b.Flash.Chip, Emulated: true})
+	}
 }
 
 func printDevice(j *job, d device.Attached, all []device.Attached) {

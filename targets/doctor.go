@@ -9,13 +9,22 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/boardsmithjson"
 	"github.com/boardsmith/boardsmith/internal/cli/console"
+	"github.com/boardsmith/boardsmith/internal/cli/inputs"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/cli/toolbox"
 )
 
-// Doctor lists the tools that are here and what is missing, and changes nothing.
+// Doctor lists the tools that are here and what is missing, and changes nothing. Compilers and emulators are those for
+// the boards of BOARD, boardsmith.json and desk.json, or of all boards if these name none.
+//
+// Variables:
+//
+//	BOARD        a board's name: mage boards lists them [host]
 func Doctor(ctx context.Context) error { return do(ctx, "doctor", doctor) }
 
 func doctor(ctx context.Context, c *console.Console) error {
@@ -26,8 +35,14 @@ func doctor(ctx context.Context, c *console.Console) error {
 		return err
 	}
 	c.Printf("go       %s %s/%s, working folder %s", runtime.Version(), runtime.GOOS, runtime.GOARCH, c.Dir)
+	wanted, err := programsOf(ctx, c)
+	if err != nil {
+		return err
+	}
+	all = slices.DeleteFunc(all, func(f toolbox.Finding) bool { return isOfBoards(f.Command[0]) && !wanted.uses(f) })
 	var lacking []string
 	for _, f := range all {
+		f.Needed = f.Needed || wanted[f.Command[0]]
 		toolbox.Print(c, f)
 		if !f.Installed && f.Needed {
 			lacking = append(lacking, f.Name)
@@ -47,6 +62,54 @@ func doctor(ctx context.Context, c *console.Console) error {
 	}
 	c.JSONLine(jsonlines.Done{})
 	return nil
+}
+
+// boardPrograms are the compilers and emulators of boards; nil: of all boards.
+type boardPrograms map[string]bool
+
+func (p boardPrograms) uses(f toolbox.Finding) bool { return p == nil || p[f.Command[0]] }
+
+// isOfBoards reports whether only some boards need a program: a compiler or an emulator.
+func isOfBoards(program string) bool {
+	return program == "cc" || strings.HasSuffix(program, "-gcc") || strings.HasPrefix(program, "qemu-system-")
+}
+
+// programsOf returns the programs of the boards that this user works with, and prints their names.
+func programsOf(ctx context.Context, c *console.Console) (boardPrograms, error) {
+	builder, err := searchBuilder(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	config, err := boardsmithjson.Find(c.Dir)
+	if err != nil {
+		return nil, err
+	}
+	desk, err := device.ReadDeskFile(inputs.DeskFilePath(c.Dir))
+	if err != nil {
+		return nil, err
+	}
+	names := append(strings.Split(c.Env("BOARD"), ","), config.Board)
+	for _, t := range config.Targets {
+		names = append(names, t.Board)
+	}
+	for _, d := range desk.Devices {
+		names = append(names, d.Board)
+	}
+	slices.Sort(names)
+	names = slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" })
+	if len(names) == 0 {
+		return nil, nil
+	}
+	c.Printf("boards   %s", strings.Join(names, ", "))
+	p := boardPrograms{}
+	for _, name := range names {
+		b, err := boards.Find(name, builder.Path)
+		if err != nil {
+			return nil, err
+		}
+		p[b.Toolchain.CC], p[b.Link.Program] = true, true
+	}
+	return p, nil
 }
 
 // printNeeds prints what templates need besides the tools that doctor looks for anyway.
@@ -82,8 +145,8 @@ func printNeeds(ctx context.Context, c *console.Console) error {
 //
 // Variables:
 //
-//	DRYRUN=1     generate, build, flash, erase, run, call, validate, measure, release, tune, report, reproduce …
-//	CHECK=1      setup only reports, like doctor
+//	DRYRUN=1     prints what would be done, without doing it
+//	CHECK=1      only reports what is missing, as doctor
 func Setup(ctx context.Context) error { return do(ctx, "setup", setup) }
 
 func setup(ctx context.Context, c *console.Console) error {

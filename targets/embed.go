@@ -23,14 +23,14 @@ import (
 //
 // Variables:
 //
-//	BOARD        a board's name (mage boards lists them), FAMILY/NAME for any board of a family, or the … [host]
-//	MODEL        a Model Library Format archive, .tar or .tar.gz … [the bundled sample, digits_i8.aot_packed]
+//	BOARD        a board's name: mage boards lists them [host]
+//	MODEL        a model's archive, .tar or .tar.gz, or its description, .json … [the bundled sample, digits_i8]
 //	MODEL_NAME   the name of the model in an archive that holds several [the archive's only one]
-//	OPTIONS      name=value, separated by spaces [the board's own]
-//	LIBRARIES    names, folders or places in git repositories of libraries, separated by … [those of the project]
-//	PARAMS       with APP=library and of embed: ram makes the parameters of graph models variables … [flash]
+//	OPTIONS      name=value, separated by spaces: mage board:show NAME lists them [the board's own]
+//	LIBRARIES    names, folders or git places of libraries, separated by commas [those of the project]
+//	PARAMS       ram makes the parameters of graph models variables [flash]
 //	TARGET       a named target of boardsmith.json
-//	DRYRUN=1     generate, build, flash, erase, run, call, validate, measure, release, tune, report, reproduce …
+//	DRYRUN=1     prints what would be done, without doing it
 func Embed(ctx context.Context, folder string) error {
 	return doNamed(ctx, "embed", folder, embedModels)
 }

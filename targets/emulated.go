@@ -19,28 +19,28 @@ type Emulated mg.Namespace
 //
 // Variables:
 //
-//	BOARD        a board's name (mage boards lists them), FAMILY/NAME for any board of a family, or the … [host]
+//	BOARD        a board's name: mage boards lists them [host]
 func (Emulated) Up(ctx context.Context) error { return doEmulated(ctx, "emulated:up") }
 
 // Down ends the emulated chip of BOARD; what its flash holds is kept.
 //
 // Variables:
 //
-//	BOARD        a board's name (mage boards lists them), FAMILY/NAME for any board of a family, or the … [host]
+//	BOARD        a board's name: mage boards lists them [host]
 func (Emulated) Down(ctx context.Context) error { return doEmulated(ctx, "emulated:down") }
 
 // Erase erases the whole flash of the emulated chip of BOARD, as another tool would.
 //
 // Variables:
 //
-//	BOARD        a board's name (mage boards lists them), FAMILY/NAME for any board of a family, or the … [host]
+//	BOARD        a board's name: mage boards lists them [host]
 func (Emulated) Erase(ctx context.Context) error { return doEmulated(ctx, "emulated:erase") }
 
 // Swap puts another, new chip on the emulated BOARD, behind the same probe.
 //
 // Variables:
 //
-//	BOARD        a board's name (mage boards lists them), FAMILY/NAME for any board of a family, or the … [host]
+//	BOARD        a board's name: mage boards lists them [host]
 func (Emulated) Swap(ctx context.Context) error { return doEmulated(ctx, "emulated:swap") }
 
 // emulatedActions are what these targets do.

@@ -11,7 +11,7 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/internal/cli/console"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
-	"github.com/boardsmith/boardsmith/internal/cli/valuetext"
+	"github.com/boardsmith/boardsmith/internal/valuetext"
 )
 
 // Flash makes the board hold the built firmware, writing only what differs, and verifies it. DEVICE names one of
@@ -20,24 +20,24 @@ import (
 //
 // Variables:
 //
-//	BOARD        a board's name (mage boards lists them), FAMILY/NAME for any board of a family, or the … [host]
-//	MODEL        a Model Library Format archive, .tar or .tar.gz … [the bundled sample, digits_i8.aot_packed]
+//	BOARD        a board's name: mage boards lists them [host]
+//	MODEL        a model's archive, .tar or .tar.gz, or its description, .json … [the bundled sample, digits_i8]
 //	MODEL_NAME   the name of the model in an archive that holds several [the archive's only one]
 //	APP          standalone: firmware that runs the model without an RPC server: embedded.md [rpc]
-//	OPTIONS      name=value, separated by spaces [the board's own]
-//	PLACE        PART=REGION, separated by commas: the memory region of a part of the … [the board's own]
-//	LIBRARIES    names, folders or places in git repositories of libraries, separated by … [those of the project]
-//	TEMPLATE     a template's name or path, or a place in a git repository … [the board's own]
-//	FIXED_INPUT  with APP=standalone: .npz with an array for each input, which are … [those of the project]
-//	PROJECT      the project's folder [build/<board>/<archive name>, with …]
+//	OPTIONS      name=value, separated by spaces: mage board:show NAME lists them [the board's own]
+//	PLACE        PART=REGION, separated by commas: the memory of parts of the firmware [the board's own]
+//	LIBRARIES    names, folders or git places of libraries, separated by commas [those of the project]
+//	TEMPLATE     a template's name, path or git place [the board's own]
+//	FIXED_INPUT  with APP=standalone: .npz with the inputs that are compiled in [those of the project]
+//	PROJECT      the project's folder [build/<board>/<archive name>]
 //	TARGET       a named target of boardsmith.json
-//	DEVICE       which device of that board: its name in desk.json, its probe's serial … [the only attached one]
+//	DEVICE       which device of that board: its name in desk.json or its probe's serial [the only attached one]
 //	PROGRAMMER   the programmer: openocd, pyocd, west [the board's own]
-//	IMAGE        an earlier firmware, by the beginning of its build id or SHA-256, or … [the project's build]
+//	IMAGE        an earlier firmware, by the beginning of its build id or SHA-256 [the project's build]
 //	WAIT         how long to wait for a board that another process uses: 60 (seconds), 2m [no waiting]
 //	TIMEOUT      limit for one call on the device: 60 (seconds), 2m30s [60 s]
-//	FORCE=1      generate and build replace edited files and keep a copy
-//	DRYRUN=1     generate, build, flash, erase, run, call, validate, measure, release, tune, report, reproduce …
+//	FORCE=1      writes the whole image, beyond the rated erase cycles and even if desk.json, the ledger or the …
+//	DRYRUN=1     prints what would be done, without doing it; also prints the programmer's exact commands
 func Flash(ctx context.Context) error { return doJob(ctx, "flash", flashImage) }
 
 // flashImage writes the image. The device stays attached for later targets.
@@ -152,13 +152,13 @@ func printCommands(c *console.Console, would device.Commands, text string) error
 //
 // Variables:
 //
-//	BOARD        a board's name (mage boards lists them), FAMILY/NAME for any board of a family, or the … [host]
+//	BOARD        a board's name: mage boards lists them [host]
 //	TARGET       a named target of boardsmith.json
-//	DEVICE       which device of that board: its name in desk.json, its probe's serial … [the only attached one]
+//	DEVICE       which device of that board: its name in desk.json or its probe's serial [the only attached one]
 //	PROGRAMMER   the programmer: openocd, pyocd, west [the board's own]
 //	WAIT         how long to wait for a board that another process uses: 60 (seconds), 2m [no waiting]
-//	FORCE=1      generate and build replace edited files and keep a copy
-//	DRYRUN=1     generate, build, flash, erase, run, call, validate, measure, release, tune, report, reproduce …
+//	FORCE=1      ignores that another board is named
+//	DRYRUN=1     prints what would be done, without doing it; also prints the programmer's exact commands
 func Erase(ctx context.Context) error { return doJob(ctx, "erase", eraseFlash) }
 
 func eraseFlash(ctx context.Context, j *job) error {

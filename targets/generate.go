@@ -27,20 +27,20 @@ import (
 //
 // Variables:
 //
-//	BOARD        a board's name (mage boards lists them), FAMILY/NAME for any board of a family, or the … [host]
-//	MODEL        a Model Library Format archive, .tar or .tar.gz … [the bundled sample, digits_i8.aot_packed]
+//	BOARD        a board's name: mage boards lists them [host]
+//	MODEL        a model's archive, .tar or .tar.gz, or its description, .json … [the bundled sample, digits_i8]
 //	MODEL_NAME   the name of the model in an archive that holds several [the archive's only one]
 //	APP          standalone: firmware that runs the model without an RPC server: embedded.md [rpc]
-//	OPTIONS      name=value, separated by spaces [the board's own]
-//	PLACE        PART=REGION, separated by commas: the memory region of a part of the … [the board's own]
-//	LIBRARIES    names, folders or places in git repositories of libraries, separated by … [those of the project]
-//	TEMPLATE     a template's name or path, or a place in a git repository … [the board's own]
-//	FIXED_INPUT  with APP=standalone: .npz with an array for each input, which are … [those of the project]
-//	PROJECT      the project's folder [build/<board>/<archive name>, with …]
+//	OPTIONS      name=value, separated by spaces: mage board:show NAME lists them [the board's own]
+//	PLACE        PART=REGION, separated by commas: the memory of parts of the firmware [the board's own]
+//	LIBRARIES    names, folders or git places of libraries, separated by commas [those of the project]
+//	TEMPLATE     a template's name, path or git place [the board's own]
+//	FIXED_INPUT  with APP=standalone: .npz with the inputs that are compiled in [those of the project]
+//	PROJECT      the project's folder [build/<board>/<archive name>]
 //	TARGET       a named target of boardsmith.json
 //	LOAD         if it does not fit, the error names the missing bytes [flash: with the firmware]
-//	FORCE=1      generate and build replace edited files and keep a copy
-//	DRYRUN=1     generate, build, flash, erase, run, call, validate, measure, release, tune, report, reproduce …
+//	FORCE=1      replaces edited files and keeps a copy, and of build another library with APP=library
+//	DRYRUN=1     prints what would be done, without doing it
 func Generate(ctx context.Context) error { return doJob(ctx, "generate", generateProject) }
 
 func generateProject(ctx context.Context, j *job) error {

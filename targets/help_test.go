@@ -124,7 +124,11 @@ func variablesOf(target, doc string) string {
 			if name := strings.TrimSuffix(shown, "=1"); !console.Reads(target, name) || console.Reads("", name) {
 				continue
 			}
-			line := fmt.Sprintf("//\t%-12s %s", shown, clause(row[2], target))
+			meaning := clause(row[2], target)
+			if meaning == "" {
+				continue // it may be set for another target of the same command
+			}
+			line := fmt.Sprintf("//\t%-12s %s", shown, meaning)
 			const most = 112
 			end := ""
 			if d := clause(row[3], target); d != "" && d != "none" {

@@ -26,13 +26,13 @@ var mayImport = map[string][]string{
 		"project/templatecheck", "project", "executor", "device", "internal/plainc", "emulated", "image", "cmodel",
 		"cache", "rpc", "internal/standalone", "transport", "boards", "mlf", "ndarray", "examples/samples", "failure",
 		"internal/command", "internal/gitfolder", "internal/sourcetree", "internal/virtualprobe", "internal/files",
-		"internal/library", "internal/spelling",
+		"internal/library", "internal/spelling", "internal/valuetext",
 	},
 	"internal/cli": {
 		"tune", "tune/search", "tune/space", "tune/report", "serve", "measure", "project", "device", "rpc", "rpc/fault",
 		"boards", "mlf", "ndarray", "templates", "internal/boardsmithjson", "examples/samples", "examples/own-firmware",
 		"failure", "internal/desk", "internal/gitfolder", "internal/ledger", "internal/files", "internal/boardfile",
-		"internal/tensorlist", "internal/spelling",
+		"internal/tensorlist", "internal/spelling", "internal/valuetext",
 	},
 
 	// Uses of a project.
@@ -48,8 +48,7 @@ var mayImport = map[string][]string{
 	},
 	"measure": {
 		"validate", "project", "executor", "device", "image", "rpc", "boards", "mlf", "failure", "internal/deadline",
-		"internal/files",
-		"internal/tensorlist",
+		"internal/files", "internal/tensorlist", "internal/valuetext",
 	},
 	"validate": {
 		"project", "executor", "cmodel", "image", "rpc", "boards", "mlf", "ndarray", "failure", "internal/deadline",
@@ -77,7 +76,7 @@ var mayImport = map[string][]string{
 	},
 	"serve":       {"rpc", "rpc/fault", "internal/tvmrpc", "failure"}, // TVM's RPC server
 	"tune/space":  {"ndarray", "failure", "internal/files"},
-	"tune/report": {"tune", "measure", "rpc", "failure"},
+	"tune/report": {"tune", "measure", "device", "rpc", "failure", "internal/valuetext"},
 
 	// A project is a folder, and the way from it to a device.
 	"project": {
@@ -187,6 +186,7 @@ var mayImport = map[string][]string{
 	"internal/tolerance":      {"ndarray"},
 	"internal/toolwords":      {"failure"},
 	"internal/tvmrpc":         {"ndarray", "failure"},
+	"internal/valuetext":      {"ndarray"},
 	"internal/virtualprobe":   {"transport", "failure", "internal/files"},
 
 	// boardsmith's own checks.

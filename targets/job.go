@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -37,6 +38,7 @@ type job struct {
 	chosen     bool                     // by IMAGE
 	device     *device.Device           // nil until attached
 	former     boards.Options           // of the project before its last generation, or the defaults
+	trace      *os.File                 // TRACE of a step that records it; nil: none
 }
 
 // current is the job of this process. Its targets share it, so that "mage build flash run" holds the project's lock
@@ -59,7 +61,22 @@ func openJob(ctx context.Context, c *console.Console, app string) (*job, error) 
 	j.in, err = inputs.Resolve(inputs.Source{
 		Env: c.Env, Dir: c.Dir, App: app, Makes: makes, Load: j.load, Fetch: fetcher(ctx, c),
 	})
+	if err == nil {
+		err = j.openTrace()
+	}
 	return j, err
+}
+
+// openTrace begins TRACE, unless an earlier step did, or the step shows it.
+func (j *job) openTrace() (err error) {
+	name := j.Env("TRACE")
+	if name == "" || j.trace != nil || j.Step() == "monitor" || j.Env.On("DRYRUN") || !console.Reads(j.Step(), "TRACE") {
+		return nil
+	}
+	if j.trace, err = os.Create(j.Abs(name)); err != nil {
+		return failure.New(failure.Config, "choose a file that can be written", "TRACE: %w", err)
+	}
+	return nil
 }
 
 // makesApp reports whether the template of a new project makes an app. It also does if board or template are not found:
@@ -112,6 +129,9 @@ func (j *job) load(in *inputs.Inputs) (*inputs.Recorded, error) {
 // close closes the device and the project, for a target that uses other ones.
 func (j *job) close() error {
 	p, err := j.project, j.detach()
+	if j.trace != nil {
+		err, j.trace = errors.Join(err, j.trace.Close()), nil
+	}
 	j.project, j.unfinished, j.image, j.chosen = nil, nil, nil, false
 	if p != nil {
 		err = errors.Join(err, p.Close())
@@ -241,9 +261,13 @@ func (j *job) builder() *project.Builder {
 func (j *job) desk() *device.Desk {
 	host, env := newHost(j.Console), j.Env
 	host.Path = j.in.Path
-	return &device.Desk{
+	desk := &device.Desk{
 		Host: host, Programmer: env("PROGRAMMER"), Reflash: env.On("FORCE"), Wait: j.in.Wait, File: j.in.DeskFile,
 		Ledger: env("BOARDSMITH_LEDGER"), Probes: emulated.Probes(),
 		Tool: func(name string) (string, error) { return findProgram(env, name) },
 	}
+	if j.trace != nil && console.Reads(j.Step(), "TRACE") {
+		desk.Trace = j.trace
+	}
+	return desk
 }

@@ -3,7 +3,7 @@
 package targets
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,14 +15,15 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/moby/sys/atomicwriter"
-
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/examples/samples"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/boardsmithjson"
 	"github.com/boardsmith/boardsmith/internal/cli/console"
 	"github.com/boardsmith/boardsmith/internal/cli/inputs"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
+	"github.com/boardsmith/boardsmith/internal/cli/tuning"
+	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/measure"
 	"github.com/boardsmith/boardsmith/tune/report"
 	"github.com/boardsmith/boardsmith/validate"
@@ -34,31 +35,32 @@ import (
 //
 // Variables:
 //
-//	BOARD        a board's name (mage boards lists them), FAMILY/NAME for any board of a family, or the … [host]
-//	MODEL        a Model Library Format archive, .tar or .tar.gz … [the bundled sample, digits_i8.aot_packed]
+//	BOARD        a board's name: mage boards lists them [host]
+//	MODEL        a model's archive, .tar or .tar.gz, or its description, .json … [the bundled sample, digits_i8]
 //	MODEL_NAME   the name of the model in an archive that holds several [the archive's only one]
-//	APP          standalone: firmware that runs the model without an RPC server: embedded.md
-//	OPTIONS      name=value, separated by spaces [the board's own]
-//	PLACE        PART=REGION, separated by commas: the memory region of a part of the … [the board's own]
-//	LIBRARIES    names, folders or places in git repositories of libraries, separated by … [those of the project]
-//	TEMPLATE     a template's name or path, or a place in a git repository … [the board's own]
-//	PROJECT      the project's folder [build/<board>/<archive name>, with …]
+//	APP          standalone: firmware that runs the model without an RPC server: embedded.md [standalone]
+//	OPTIONS      name=value, separated by spaces: mage board:show NAME lists them [the board's own]
+//	PLACE        PART=REGION, separated by commas: the memory of parts of the firmware [the board's own]
+//	LIBRARIES    names, folders or git places of libraries, separated by commas [those of the project]
+//	TEMPLATE     a template's name, path or git place [the board's own]
+//	PROJECT      the project's folder [build/<board>/<archive name>]
 //	TARGET       a named target of boardsmith.json
-//	DEVICE       which device of that board: its name in desk.json, its probe's serial … [the only attached one]
+//	DEVICE       which device of that board: its name in desk.json or its probe's serial [the only attached one]
 //	PROGRAMMER   the programmer: openocd, pyocd, west [the board's own]
 //	WAIT         how long to wait for a board that another process uses: 60 (seconds), 2m [no waiting]
-//	INPUT        a set, also a folder; one for each model, separated … [for the bundled sample its own input …]
+//	INPUT        a set, one for all models, or one for each, separated by commas [random numbers from SEED]
 //	OUTPUT       a page, .html or .md [not written]
+//	TRACE        file for a recording of the link: devices.md [not written]
 //	REPEAT       number of time samples [10]
-//	SEED         seed of random inputs, and of tune's proposer with SPACE [0]
+//	SEED         seed of random inputs [0]
 //	TIMEOUT      limit for one call on the device: 60 (seconds), 2m30s [60 s]
-//	DRYRUN=1     generate, build, flash, erase, run, call, validate, measure, release, tune, report, reproduce …
-//	EXPECT       .npz with the outputs that are expected, also of tune with CANDIDATES or MODEL … [not compared]
+//	DRYRUN=1     prints what would be done, without doing it
+//	EXPECT       .npz with the outputs that are expected; also several, one for each model … [not compared]
 //	LABELS       .npz or .npy with the class of each sample: release.md [those in INPUT, if there are any]
 //	COMPARE      exact, top1, abs=0.001, rel=0.01, or both, separated by a comma [exact]
 //	ACCURACY     how many per cent of the labels must be right [any]
 //	BASELINE     a file with earlier results, with which the new ones are compared: measure.md [not compared]
-//	LIMITS       how many per cent each quantity may grow: time=2%,flash=1%,ram=1%,stack=1% [as shown]
+//	LIMITS       how many per cent each quantity may grow [time=2%,flash=1%,ram=1%,stack=1%]
 //	UPDATE=1     writes the results into BASELINE
 //	CURRENT      a CSV of a current probe: measure.md [no energy]
 //	PIN          the column of CURRENT that recorded the board's measure_pin
@@ -72,6 +74,7 @@ type survey struct {
 	boards, models            []string // "": that of boardsmith.json or the default
 	inputs, expected          []string // by model; nil: none
 	options                   validate.Options
+	energy                    *measure.Energy   // from CURRENT; nil: not recorded
 	baseline                  *measure.Baseline // nil: none
 	limits                    measure.Limits
 	results                   []*measure.Result
@@ -100,7 +103,7 @@ func measureAll(ctx context.Context, c *console.Console) error {
 	}
 	s.printTable()
 	exceeded := s.compare()
-	if err := s.write(); err != nil {
+	if err := s.write(ctx); err != nil {
 		return err
 	}
 	if failed == nil {
@@ -112,44 +115,18 @@ func measureAll(ctx context.Context, c *console.Console) error {
 
 // readSurvey reads the inputs, before the work.
 func readSurvey(c *console.Console) (s *survey, err error) {
-	list := func(name string) []string { return strings.Split(c.Env(name), ",") }
 	s = &survey{
-		Console: c, boards: list("BOARD"), models: list("MODEL"), inputs: list("INPUT"), expected: list("EXPECT"),
-		baselineFile: c.Env("BASELINE"), output: c.Env("OUTPUT"), csv: c.Env("CSV"),
+		Console: c, boards: strings.Split(c.Env("BOARD"), ","), baselineFile: c.Env("BASELINE"), output: c.Env("OUTPUT"),
+		csv: c.Env("CSV"),
 	}
-	for _, list := range []struct {
-		name  string
-		items []string
-		key   func(string) string
-	}{{"BOARD", s.boards, strings.TrimSpace}, {"MODEL", s.models, inputs.ArchiveName}} {
-		if err := checkList(list.name, list.items, list.key); err != nil {
-			return nil, err
-		}
+	if err := s.readLists(); err != nil {
+		return nil, err
 	}
-	if len(s.boards)*len(s.models) > 1 {
-		for _, name := range []string{"PROJECT", "DEVICE", "CURRENT", "LABELS"} {
-			if text := c.Env(name); text != "" {
-				return nil, failure.New(failure.Config, "leave it out, or measure one model on one board",
-					"%s=%s is for one of several", name, text)
-			}
-		}
+	if err := s.checkVariables(); err != nil {
+		return nil, err
 	}
-	for _, name := range []string{"IMAGE", "FIXED_INPUT"} {
-		if text := c.Env(name); text != "" {
-			return nil, failure.New(failure.Config, "leave it out", "%s=%s has no effect on a measurement", name, text)
-		}
-	}
-	for _, x := range []struct {
-		name string
-		list *[]string
-	}{{"INPUT", &s.inputs}, {"EXPECT", &s.expected}} {
-		switch text := c.Env(x.name); {
-		case text == "":
-			*x.list = make([]string, len(s.models))
-		case len(*x.list) != len(s.models):
-			return nil, failure.New(failure.Config, "name one for each model, in the order of MODEL", "%s=%s has %d files for "+
-				"%d models", x.name, text, len(*x.list), len(s.models))
-		}
+	if err := s.checkFiles(); err != nil {
+		return nil, err
 	}
 	if s.options, err = validateOptions(c); err != nil {
 		return nil, err
@@ -160,7 +137,114 @@ func readSurvey(c *console.Console) (s *survey, err error) {
 	if s.output != "" && !slices.Contains([]string{".html", ".md"}, filepath.Ext(s.output)) {
 		return nil, failure.Errorf(failure.Config, "OUTPUT=%s: a page of a measurement ends in .html or .md", s.output)
 	}
+	if c.Env("CURRENT") != "" {
+		if s.energy, err = readEnergy(c); err != nil {
+			return nil, err
+		}
+	}
 	return s, s.readBaseline()
+}
+
+// readLists reads the models, and the files of each. One file is for all models.
+func (s *survey) readLists() error {
+	config, err := boardsmithjson.Find(s.Dir)
+	if err != nil {
+		return err
+	}
+	chosen := config.Choice
+	if name := s.Env("TARGET"); name != "" {
+		target, err := config.Target(name)
+		if err != nil {
+			return err
+		}
+		chosen.Model, chosen.Input = cmp.Or(target.Model, chosen.Model), cmp.Or(target.Input, chosen.Input)
+	}
+	// list returns the items of a variable, or of a list in boardsmith.json; one file there is the job's to read
+	list := func(name, fallback string) []string {
+		if s.Env(name) == "" && strings.Contains(fallback, ",") {
+			return strings.Split(fallback, ",")
+		}
+		return strings.Split(s.Env(name), ",")
+	}
+	s.models = list("MODEL", chosen.Model)
+	for _, x := range []struct {
+		name  string
+		items []string
+		key   func(string) string
+	}{{"BOARD", s.boards, strings.TrimSpace}, {"MODEL", s.models, inputs.ArchiveName}} {
+		if err := checkList(x.name, x.items, x.key); err != nil {
+			return err
+		}
+	}
+	for _, x := range []struct {
+		name, fallback string
+		to             *[]string
+	}{{"INPUT", chosen.Input, &s.inputs}, {"EXPECT", "", &s.expected}} {
+		*x.to = list(x.name, x.fallback)
+		if len(*x.to) == 1 {
+			*x.to = slices.Repeat(*x.to, len(s.models))
+		}
+		if len(*x.to) != len(s.models) {
+			return failure.New(failure.Config, "name one for all, or one for each model, in the order of MODEL",
+				"%s=%s has %d files for %d models", x.name, cmp.Or(s.Env(x.name), x.fallback), len(*x.to), len(s.models))
+		}
+	}
+	return nil
+}
+
+// checkVariables returns an error for variables that have no effect, or are for one of several.
+func (s *survey) checkVariables() error {
+	if len(s.boards)*len(s.models) > 1 {
+		for _, name := range []string{"PROJECT", "DEVICE", "CURRENT", "LABELS", "TRACE"} {
+			if text := s.Env(name); text != "" {
+				return failure.New(failure.Config, "leave it out, or measure one model on one board",
+					"%s=%s is for one of several", name, text)
+			}
+		}
+	}
+	for _, name := range []string{"IMAGE", "FIXED_INPUT"} {
+		if text := s.Env(name); text != "" {
+			return failure.New(failure.Config, "leave it out", "%s=%s has no effect on a measurement", name, text)
+		}
+	}
+	for _, name := range []string{"PIN", "VOLTS"} {
+		if text := s.Env(name); text != "" && s.Env("CURRENT") == "" {
+			return failure.New(failure.Config, "CURRENT=FILE names the recording", "%s=%s has no effect without CURRENT", name,
+				text)
+		}
+	}
+	return nil
+}
+
+// checkFiles returns an error that names all files that are not there.
+func (s *survey) checkFiles() error {
+	var missing []string
+	check := func(variable, path string) {
+		if path == "" {
+			return
+		}
+		if _, err := os.Stat(s.Abs(path)); err != nil {
+			text := fmt.Sprintf("%s: %v", variable, err)
+			if !slices.Contains(missing, text) {
+				missing = append(missing, text)
+			}
+		}
+	}
+	for i, model := range s.models {
+		if len(s.models) > 1 { // of one, opening it has better advice
+			check("MODEL", model)
+		}
+		input, _ := inputs.SplitNames(s.inputs[i])
+		check("INPUT", input)
+		check("EXPECT", s.expected[i])
+	}
+	for _, name := range []string{"LABELS", "CURRENT"} {
+		check(name, s.Env(name))
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return failure.New(failure.Config, "name files that can be read", "%s", strings.Join(missing, "; "))
 }
 
 // checkList returns an error for an empty item of several, and for two with one key, which results would share.
@@ -228,7 +312,7 @@ func (s *survey) measure(ctx context.Context, board string, model int) error {
 	line := jsonlines.Measure{}
 	if err != nil {
 		r = &measure.Result{Board: board, Model: inputs.ArchiveName(s.models[model])}
-		r.Failure = measure.FailureOf(err, c.NextStep(err))
+		r.Failure = &measure.Failure{Class: string(failure.Of(err)), Error: err.Error(), Next: c.NextStep(err)}
 		if j != nil && j.in != nil {
 			r.Board, r.Model, r.App = j.in.BoardName(), inputs.ArchiveName(j.in.Model.Value), j.in.Options.App
 		}
@@ -252,6 +336,10 @@ func (s *survey) measureJob(ctx context.Context, j *job) (*measure.Result, error
 	if err := j.ready(ctx); err != nil {
 		return nil, err
 	}
+	if s.energy != nil && j.project.Options().App != boards.Standalone {
+		return nil, failure.New(failure.Config, "measure with APP=standalone",
+			"CURRENT: with an RPC server, the board's pin is not high for each run alone")
+	}
 	if j.Env("PROGRAMMER") != boards.NoProgrammer {
 		if err := needKeeper(ctx, j.Console, j.project.Board()); err != nil {
 			return nil, err
@@ -261,79 +349,78 @@ func (s *survey) measureJob(ctx context.Context, j *job) (*measure.Result, error
 	if err != nil {
 		return nil, err
 	}
-	o := measure.Options{
-		Options: s.options, Seed: seed, Device: j.in.Device, Desk: j.desk(),
-		Files: validate.Files{Inputs: j.in.Input, Expected: j.Env("EXPECT"), Labels: j.Env("LABELS"), Names: j.in.Names},
+	o := measure.Options{Options: s.options, Seed: seed, Device: j.in.Device, Desk: j.desk()}
+	if o.Set, err = measuredSet(ctx, j); err != nil {
+		return nil, err
 	}
 	o.Timeout = j.in.Timeout
 	if j.Env("REPEAT") != "" {
 		o.Samples = j.in.Repeat
 	}
-	noFiles := o.Files.Inputs == "" && o.Files.Expected == "" && o.Files.Labels == ""
-	if noFiles && j.project.ArchiveDigest() == samples.Digest() {
-		_, m, err := j.project.Model()
-		if err != nil {
-			return nil, err
-		}
-		if o.Set, err = bundledSet(m); err != nil {
-			return nil, err
-		}
-	}
 	r, err := measure.Project(ctx, j.project, o)
-	if err == nil && j.Env("CURRENT") != "" {
-		r.Energy, err = readEnergy(j)
+	if err == nil {
+		r.Energy = s.energy
 	}
 	return r, err
 }
 
-// readEnergy reads CURRENT.
-func readEnergy(j *job) (*measure.Energy, error) {
-	if j.project.Options().App != boards.Standalone {
-		return nil, failure.New(failure.Config, "measure with APP=standalone",
-			"CURRENT: with an RPC server, the board's pin is not high for each run alone")
+// measuredSet returns the samples to run; nil: random ones.
+func measuredSet(ctx context.Context, j *job) (*validate.Set, error) {
+	_, m, err := j.project.Model()
+	if err != nil {
+		return nil, err
 	}
-	p := measure.Probe{Pin: j.Env("PIN")}
-	if text := j.Env("VOLTS"); text != "" {
+	files := validate.Files{Inputs: j.in.Input, Expected: j.Env("EXPECT"), Labels: j.Env("LABELS"), Names: j.in.Names}
+	var set *validate.Set
+	switch {
+	case files.Inputs != "" || files.Expected != "" || files.Labels != "":
+		set, err = validate.Read(ctx, files, m)
+	case j.project.ArchiveDigest() == samples.Digest():
+		set, err = bundledSet(m)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return set, checkCompared(j, set)
+}
+
+// readEnergy reads CURRENT.
+func readEnergy(c *console.Console) (*measure.Energy, error) {
+	p := measure.Probe{Pin: c.Env("PIN")}
+	if text := c.Env("VOLTS"); text != "" {
 		var err error
 		if p.Volts, err = strconv.ParseFloat(text, 64); err != nil || !(p.Volts > 0) {
 			return nil, failure.Errorf(failure.Config, "VOLTS=%s is not a voltage", text)
 		}
 	}
-	f, err := os.Open(j.Env("CURRENT"))
+	f, err := os.Open(c.Abs(c.Env("CURRENT")))
 	if err != nil {
 		return nil, failure.New(failure.Config, "name a file that can be read", "CURRENT: %w", err)
 	}
 	defer f.Close()
 	e, err := measure.ReadEnergy(f, p)
 	if err != nil {
-		return nil, fmt.Errorf("CURRENT=%s: %w", j.Env("CURRENT"), err)
+		return nil, fmt.Errorf("CURRENT=%s: %w", c.Env("CURRENT"), err)
 	}
 	return e, nil
 }
 
-// printTable prints all results, and the failures.
+// printTable prints all results, the failures and the doubts.
 func (s *survey) printTable() {
 	rows := measure.Rows(s.results, s.baseline)
-	width := make([]int, len(rows[0]))
-	for _, row := range rows {
-		for i, cell := range row {
-			width[i] = max(width[i], len([]rune(cell)))
-		}
+	var quantities []int
+	for i := 3; i < len(rows[0])-1; i++ {
+		quantities = append(quantities, i)
 	}
-	for _, row := range rows {
-		var line strings.Builder
-		for i, cell := range row {
-			pad := strings.Repeat(" ", width[i]-len([]rune(cell)))
-			if i >= 3 && i < 7 { // numbers
-				cell, pad = pad+cell, ""
-			}
-			line.WriteString(cell + pad + "  ")
-		}
-		s.Printf("%s", strings.TrimRight(line.String(), " "))
+	for _, line := range valuetext.Columns(rows, quantities) {
+		s.Printf("%s", line)
 	}
 	for _, r := range s.results {
 		if r.Failure != nil {
 			s.Notef("%s on %s: %s", r.Model, r.Board, r.Failure.Error)
+		}
+		for _, d := range r.Doubts() {
+			s.Notef("note: %s: %s", r.Key(), d)
 		}
 		if r.Energy != nil {
 			s.Printf("energy of an inference, %d runs: mean %.4g J, min %.4g J, max %.4g J", r.Energy.Runs, r.Energy.Mean,
@@ -359,22 +446,20 @@ func (s *survey) compare() (exceeded error) {
 			}
 			continue
 		}
-		changes, err := measure.Compare(old, r, s.limits)
-		if err == nil {
-			err = measure.Check(r, changes)
-		}
+		c := measure.Compare(old, r, s.limits)
 		if exceeded == nil {
-			exceeded = err
+			exceeded = c.Err(r)
 		}
-		for _, c := range changes {
-			s.Printf("%s: %v", r.Key(), c)
-			for _, x := range c.Causes {
+		for _, change := range c.Changes {
+			s.Printf("%s: %v", r.Key(), change)
+			for _, x := range change.Causes {
 				s.Printf("  %v", x)
 			}
-			s.JSONLine(jsonlines.Changed{Board: r.Board, Model: r.Model, Change: c})
+			s.JSONLine(jsonlines.Changed{Board: r.Board, Model: r.Model, Change: change})
 		}
-		if old.Toolchain != r.Toolchain && len(changes) > 0 {
-			s.Notef("note: %s: the compiler, its flags or libraries differ: %s, not %s", r.Key(), r.Toolchain, old.Toolchain)
+		for _, note := range c.Notes {
+			s.Notef("note: %s: %s", r.Key(), note)
+			s.JSONLine(jsonlines.Changed{Board: r.Board, Model: r.Model, Note: note})
 		}
 	}
 	if s.Env.On("UPDATE") {
@@ -384,7 +469,7 @@ func (s *survey) compare() (exceeded error) {
 }
 
 // write writes the files that the user named, the baseline last: the others compare with the earlier one.
-func (s *survey) write() error {
+func (s *survey) write(ctx context.Context) error {
 	for _, x := range []struct {
 		variable, path string
 		to             func(io.Writer) error
@@ -395,18 +480,12 @@ func (s *survey) write() error {
 		if x.path == "" {
 			continue
 		}
-		var content bytes.Buffer
-		if err := x.to(&content); err != nil {
+		if err := tuning.WriteFile(s.Console, x.variable, x.path, x.to); err != nil {
 			return err
 		}
-		if err := atomicwriter.WriteFile(x.path, content.Bytes(), 0o644); err != nil {
-			return failure.New(failure.Config, "choose a file that can be written", "%s: %w", x.variable, err)
-		}
-		s.Printf("wrote %s", x.path)
 	}
 	if s.Env.On("UPDATE") {
-		s.baseline.Update(s.results)
-		if err := s.baseline.Write(s.baselineFile); err != nil {
+		if err := measure.UpdateBaseline(ctx, s.baselineFile, s.results); err != nil {
 			return fmt.Errorf("BASELINE: %w", err)
 		}
 		s.Printf("wrote %s", s.baselineFile)
@@ -419,5 +498,5 @@ func (s *survey) writePage(w io.Writer) error {
 	if filepath.Ext(s.output) == ".md" {
 		return measure.WriteMarkdown(w, s.results, s.baseline, s.limits)
 	}
-	return report.WriteMeasurements(w, s.results, s.baseline, s.limits)
+	return report.Measurements{Results: s.results, Baseline: s.baseline, Limits: s.limits}.WriteHTML(w)
 }

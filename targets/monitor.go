@@ -22,16 +22,17 @@ import (
 )
 
 // Monitor shows the board's logs and all traffic until Ctrl-C, or is a console of firmware that prints text:
-// docs/devices.md. BAUD, RESET=1, TIMESTAMPS=1 and LOG configure it; OUTPUT records every byte.
+// docs/devices.md. BAUD, RESET=1, TIMESTAMPS=1 and LOG configure it; OUTPUT records every byte. TRACE shows a recording.
 //
 // Variables:
 //
-//	BOARD        a board's name (mage boards lists them), FAMILY/NAME for any board of a family, or the … [host]
+//	BOARD        a board's name: mage boards lists them [host]
 //	TARGET       a named target of boardsmith.json
-//	DEVICE       which device of that board: its name in desk.json, its probe's serial … [the only attached one]
+//	DEVICE       which device of that board: its name in desk.json or its probe's serial [the only attached one]
 //	PROGRAMMER   the programmer: openocd, pyocd, west [the board's own]
 //	WAIT         how long to wait for a board that another process uses: 60 (seconds), 2m [no waiting]
 //	OUTPUT       a recording of the link [not written]
+//	TRACE        the recording to show, in place of a device
 //	TIMEOUT      limit for one call on the device: 60 (seconds), 2m30s [60 s]
 //	BAUD         bits a second of a serial port [the board file's link.baud]
 //	RESET=1      reset the board through its probe when the link is open
@@ -40,6 +41,9 @@ import (
 func Monitor(ctx context.Context) error { return doJob(ctx, "monitor", monitorDevice) }
 
 func monitorDevice(ctx context.Context, j *job) (err error) {
+	if name := j.Env("TRACE"); name != "" {
+		return showTrace(j, name)
+	}
 	m := device.Monitoring{Reset: j.Env.On("RESET")}
 	if m.Baud, err = baud(j.Console); err != nil {
 		return err
@@ -72,6 +76,20 @@ func monitorDevice(ctx context.Context, j *job) (err error) {
 		return context.Cause(running)
 	}
 	return err
+}
+
+// showTrace shows a recording.
+func showTrace(j *job, name string) error {
+	f, err := os.Open(j.Abs(name))
+	if err != nil {
+		return failure.New(failure.Config, "record it: TRACE="+name+" "+failure.Target("run"), "TRACE: %w", err)
+	}
+	defer f.Close()
+	m := device.Monitoring{Show: func(line string) { j.Printf("%s", line) }}
+	if err := m.Replay(f); err != nil {
+		return fmt.Errorf("TRACE=%s: %w", name, err)
+	}
+	return nil
 }
 
 // baud returns BAUD; 0: the board file's.

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/examples/samples"
-	"github.com/boardsmith/boardsmith/internal/cli/valuetext"
+	"github.com/boardsmith/boardsmith/internal/valuetext"
 )
 
 // TestReadme compares what the README shows of a run with the bundled sample. TestPageGo and TestPageCommands run its

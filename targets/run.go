@@ -17,7 +17,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/cli/console"
 	"github.com/boardsmith/boardsmith/internal/cli/inputs"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
-	"github.com/boardsmith/boardsmith/internal/cli/valuetext"
+	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
@@ -29,31 +29,35 @@ import (
 //
 // Variables:
 //
-//	BOARD        a board's name (mage boards lists them), FAMILY/NAME for any board of a family, or the … [host]
-//	MODEL        a Model Library Format archive, .tar or .tar.gz … [the bundled sample, digits_i8.aot_packed]
+//	BOARD        a board's name: mage boards lists them [host]
+//	MODEL        a model's archive, .tar or .tar.gz, or its description, .json … [the bundled sample, digits_i8]
 //	MODEL_NAME   the name of the model in an archive that holds several [the archive's only one]
 //	APP          standalone: firmware that runs the model without an RPC server: embedded.md [rpc]
-//	OPTIONS      name=value, separated by spaces [the board's own]
-//	PLACE        PART=REGION, separated by commas: the memory region of a part of the … [the board's own]
-//	LIBRARIES    names, folders or places in git repositories of libraries, separated by … [those of the project]
-//	TEMPLATE     a template's name or path, or a place in a git repository … [the board's own]
-//	FIXED_INPUT  with APP=standalone: .npz with an array for each input, which are … [those of the project]
-//	PROJECT      the project's folder [build/<board>/<archive name>, with …]
+//	OPTIONS      name=value, separated by spaces: mage board:show NAME lists them [the board's own]
+//	PLACE        PART=REGION, separated by commas: the memory of parts of the firmware [the board's own]
+//	LIBRARIES    names, folders or git places of libraries, separated by commas [those of the project]
+//	TEMPLATE     a template's name, path or git place [the board's own]
+//	FIXED_INPUT  with APP=standalone: .npz with the inputs that are compiled in [those of the project]
+//	PROJECT      the project's folder [build/<board>/<archive name>]
 //	TARGET       a named target of boardsmith.json
-//	DEVICE       which device of that board: its name in desk.json, its probe's serial … [the only attached one]
+//	DEVICE       which device of that board: its name in desk.json or its probe's serial [the only attached one]
 //	PROGRAMMER   the programmer: openocd, pyocd, west [the board's own]
-//	IMAGE        an earlier firmware, by the beginning of its build id or SHA-256, or … [the project's build]
+//	IMAGE        an earlier firmware, by the beginning of its build id or SHA-256 [the project's build]
 //	LOAD         ram loads the model into RAM, beside firmware that stays [flash: with the firmware]
 //	WAIT         how long to wait for a board that another process uses: 60 (seconds), 2m [no waiting]
-//	INPUT        INPUT="x.npz image=images" takes the array images for … [for the bundled sample its own input …]
+//	INPUT        .npz with an array for each input, by name; also INPUT="x.npz … [random numbers from SEED]
 //	OUTPUT       .npz to write: output0, output1, … in the model's order [not written]
+//	TRACE        file for a recording of the link: devices.md [not written]
 //	REPEAT       number of time samples [10]
-//	SEED         seed of random inputs, and of tune's proposer with SPACE [0]
+//	SEED         seed of random inputs [0]
 //	TIMEOUT      limit for one call on the device: 60 (seconds), 2m30s [60 s]
-//	DRYRUN=1     generate, build, flash, erase, run, call, validate, measure, release, tune, report, reproduce …
+//	DRYRUN=1     prints what would be done, without doing it
 func Run(ctx context.Context) error { return doJob(ctx, "run", runModel) }
 
 func runModel(ctx context.Context, j *job) (err error) {
+	if err := cmp.Or(checkOutput(j), checkReplaced(j), checkInput(j)); err != nil { // before the build
+		return err
+	}
 	if j.Env.On("DRYRUN") {
 		return j.Would("run %s on board %s", j.in.Project, j.in.Board.Value)
 	}
@@ -68,9 +72,6 @@ func runModel(ctx context.Context, j *job) (err error) {
 	}
 	arrays, from, err := modelInputs(j, model)
 	if err != nil {
-		return err
-	}
-	if err := cmp.Or(checkOutput(j), checkReplaced(j)); err != nil {
 		return err
 	}
 	return withLoad(ctx, j, load, func(c *connection) error {
@@ -188,6 +189,18 @@ func modelInputs(j *job, m *mlf.Model) ([]ndarray.Named, string, error) {
 		return arrays, "input from the bundled sample", err
 	}
 	return inputs.InventArrays(j.Env, m)
+}
+
+// checkInput returns an error for an INPUT that the model does not take. The project need not be generated yet.
+func checkInput(j *job) error {
+	if j.in.Input == "" || j.in.Samples != "" || j.in.Library {
+		return nil
+	}
+	m, _, err := modelToRun(j)
+	if err == nil {
+		_, err = inputs.ReadArrays(j.in.Input, j.in.Names, m)
+	}
+	return err
 }
 
 // checkOutput checks, before the work, that OUTPUT's folder exists.

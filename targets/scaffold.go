@@ -24,7 +24,7 @@ import (
 //
 // Variables:
 //
-//	DRYRUN=1     generate, build, flash, erase, run, call, validate, measure, release, tune, report, reproduce …
+//	DRYRUN=1     prints what would be done, without doing it
 //	FROM         the board to start from
 func (Board) New(ctx context.Context, name string) error {
 	return doNamed(ctx, "board:new", name, newBoard)
@@ -80,7 +80,7 @@ type Model mg.Namespace
 //
 // Variables:
 //
-//	DRYRUN=1     generate, build, flash, erase, run, call, validate, measure, release, tune, report, reproduce …
+//	DRYRUN=1     prints what would be done, without doing it
 //	FROM         the C file or header with the function
 func (Model) New(ctx context.Context, function string) error {
 	return doNamed(ctx, "model:new", function, newModel)
@@ -123,7 +123,7 @@ type Template mg.Namespace
 //
 // Variables:
 //
-//	DRYRUN=1     generate, build, flash, erase, run, call, validate, measure, release, tune, report, reproduce …
+//	DRYRUN=1     prints what would be done, without doing it
 //	FROM         the shipped template to copy
 func (Template) New(ctx context.Context, folder string) error {
 	return doNamed(ctx, "template:new", folder, newTemplate)
@@ -149,7 +149,7 @@ func newTemplate(_ context.Context, c *console.Console, folder string) error {
 //
 // Variables:
 //
-//	DRYRUN=1     generate, build, flash, erase, run, call, validate, measure, release, tune, report, reproduce …
+//	DRYRUN=1     prints what would be done, without doing it
 func Schemas(ctx context.Context, folder string) error {
 	return doNamed(ctx, "schemas", folder, writeSchemas)
 }

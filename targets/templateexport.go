@@ -20,9 +20,9 @@ import (
 //
 // Variables:
 //
-//	BOARD        a board's name (mage boards lists them), FAMILY/NAME for any board of a family, or the … [host]
-//	TEMPLATE     a template's name or path, or a place in a git repository … [the board's own]
-//	DRYRUN=1     generate, build, flash, erase, run, call, validate, measure, release, tune, report, reproduce …
+//	BOARD        a board's name: mage boards lists them [host]
+//	TEMPLATE     a template's name, path or git place [the board's own]
+//	DRYRUN=1     prints what would be done, without doing it
 func (Template) Export(ctx context.Context, folder string) error {
 	return doNamed(ctx, "template:export", folder, exportTemplate)
 }

@@ -5,7 +5,6 @@ package targets
 import (
 	"context"
 
-	"github.com/boardsmith/boardsmith/internal/cli/console"
 	"github.com/boardsmith/boardsmith/internal/cli/tuning"
 )
 
@@ -15,26 +14,26 @@ import (
 //
 // Variables:
 //
-//	BOARD        a board's name (mage boards lists them), FAMILY/NAME for any board of a family, or the … [host]
-//	MODEL        a Model Library Format archive, .tar or .tar.gz … [the bundled sample, digits_i8.aot_packed]
+//	BOARD        a board's name: mage boards lists them [host]
+//	MODEL        a model's archive, .tar or .tar.gz, or its description, .json … [the bundled sample, digits_i8]
 //	MODEL_NAME   the name of the model in an archive that holds several [the archive's only one]
 //	APP          standalone: firmware that runs the model without an RPC server: embedded.md [rpc]
-//	OPTIONS      name=value, separated by spaces [the board's own]
-//	PLACE        PART=REGION, separated by commas: the memory region of a part of the … [the board's own]
-//	LIBRARIES    names, folders or places in git repositories of libraries, separated by … [those of the project]
-//	TEMPLATE     a template's name or path, or a place in a git repository … [the board's own]
-//	PROJECT      the project's folder [build/<board>/<archive name>, with …]
+//	OPTIONS      name=value, separated by spaces: mage board:show NAME lists them [the board's own]
+//	PLACE        PART=REGION, separated by commas: the memory of parts of the firmware [the board's own]
+//	LIBRARIES    names, folders or git places of libraries, separated by commas [those of the project]
+//	TEMPLATE     a template's name, path or git place [the board's own]
+//	PROJECT      the project's folder [build/<board>/<archive name>]
 //	TARGET       a named target of boardsmith.json
-//	DEVICE       which device of that board: its name in desk.json, its probe's serial … [the only attached one]
+//	DEVICE       which device of that board: its name in desk.json or its probe's serial [the only attached one]
 //	PROGRAMMER   the programmer: openocd, pyocd, west [the board's own]
 //	WAIT         how long to wait for a board that another process uses: 60 (seconds), 2m [no waiting]
-//	INPUT        .npz with an array for each input, by name [for the bundled sample its own input …]
+//	INPUT        .npz with an array for each input, by name [random numbers from SEED]
 //	OUTPUT       the run's folder [not written]
 //	REPEAT       number of time samples [10]
-//	SEED         seed of random inputs, and of tune's proposer with SPACE [0]
+//	SEED         seed of random inputs; also of its proposer with SPACE [0]
 //	TIMEOUT      limit for one call on the device: 60 (seconds), 2m30s [60 s]
-//	DRYRUN=1     generate, build, flash, erase, run, call, validate, measure, release, tune, report, reproduce …
-//	EXPECT       .npz with the outputs that are expected, also of tune with CANDIDATES or MODEL [not compared]
+//	DRYRUN=1     prints what would be done, without doing it
+//	EXPECT       .npz with the outputs that are expected; also only with CANDIDATES or MODEL [not compared]
 //	SPACE        a file of a kernel with knobs: tuning.md
 //	CANDIDATES   a folder of archives of one operator each: tuning.md
 //	PROPOSER     with SPACE: grid, random or evolve [evolve]
@@ -49,15 +48,13 @@ func Tune(ctx context.Context) error {
 //
 // Variables:
 //
-//	BOARD        a board's name (mage boards lists them), FAMILY/NAME for any board of a family, or the … [host]
+//	BOARD        a board's name: mage boards lists them [host]
 //	TARGET       a named target of boardsmith.json
-//	DEVICE       which device of that board: its name in desk.json, its probe's serial … [the only attached one]
+//	DEVICE       which device of that board: its name in desk.json or its probe's serial [the only attached one]
 //	PROGRAMMER   the programmer: openocd, pyocd, west [the board's own]
 //	WAIT         how long to wait for a board that another process uses: 60 (seconds), 2m [no waiting]
 //	TIMEOUT      limit for one call on the device: 60 (seconds), 2m30s [60 s]
-//	DRYRUN=1     generate, build, flash, erase, run, call, validate, measure, release, tune, report, reproduce …
-//	EXPECT       .npz with the outputs that are expected, also of tune with CANDIDATES or MODEL [not compared]
-//	CONFIRM       [0]
+//	DRYRUN=1     prints what would be done, without doing it
 //	RUN          the folder of one
 //	ID           the candidate to measure again
 func Reproduce(ctx context.Context) error {
@@ -69,16 +66,16 @@ func Reproduce(ctx context.Context) error {
 //
 // Variables:
 //
-//	BOARD        a board's name (mage boards lists them), FAMILY/NAME for any board of a family, or the … [host]
-//	OPTIONS      name=value, separated by spaces [the board's own]
-//	LIBRARIES    names, folders or places in git repositories of libraries, separated by … [those of the project]
-//	TEMPLATE     a template's name or path, or a place in a git repository … [the board's own]
+//	BOARD        a board's name: mage boards lists them [host]
+//	OPTIONS      name=value, separated by spaces: mage board:show NAME lists them [the board's own]
+//	LIBRARIES    names, folders or git places of libraries, separated by commas [those of the project]
+//	TEMPLATE     a template's name, path or git place [the board's own]
 //	TARGET       a named target of boardsmith.json
-//	DEVICE       which device of that board: its name in desk.json, its probe's serial … [the only attached one]
+//	DEVICE       which device of that board: its name in desk.json or its probe's serial [the only attached one]
 //	PROGRAMMER   the programmer: openocd, pyocd, west [the board's own]
 //	WAIT         how long to wait for a board that another process uses: 60 (seconds), 2m [no waiting]
 //	TIMEOUT      limit for one call on the device: 60 (seconds), 2m30s [60 s]
-//	DRYRUN=1     generate, build, flash, erase, run, call, validate, measure, release, tune, report, reproduce …
+//	DRYRUN=1     prints what would be done, without doing it
 //	TRACKER      HOST:PORT of TVM's tracker: tvm.md
 //	KEY          the boards' keys, separated by commas, in the order … [with TRACKER the boards' names, else …]
 //	LISTEN       address and port of the first board [127.0.0.1:0]
@@ -89,20 +86,4 @@ func Serve(ctx context.Context) error {
 
 func (j *job) tuning() *tuning.Job {
 	return &tuning.Job{Console: j.Console, In: j.in, Desk: j.desk(), Builder: j.builder()}
-}
-
-// Report writes the tuning runs in RUN, or the measurements in BASELINE, as an HTML page to OUTPUT, and as a table to
-// CSV.
-//
-// Variables:
-//
-//	OUTPUT       the page [not written]
-//	DRYRUN=1     generate, build, flash, erase, run, call, validate, measure, release, tune, report, reproduce …
-//	EXPECT       .npz with the outputs that are expected, also of tune with CANDIDATES or MODEL [not compared]
-//	BASELINE     measurements to show [not compared]
-//	CONFIRM       [0]
-//	RUN          folders of tuning runs, separated by commas
-//	CSV          file for a table of all results [not written]
-func Report(ctx context.Context) error {
-	return do(ctx, "report", func(_ context.Context, c *console.Console) error { return tuning.Report(c) })
 }

@@ -20,8 +20,8 @@ import (
 //
 // Variables:
 //
-//	DRYRUN=1     generate, build, flash, erase, run, call, validate, measure, release, tune, report, reproduce …
-//	NAME         the one place to look up, as in boardsmith.json. Name that devices with … [<board>-<number>]
+//	DRYRUN=1     prints what would be done, without doing it
+//	NAME         the one place to look up, as in boardsmith.json [all places]
 func Update(ctx context.Context) error { return do(ctx, "update", updatePlaces) }
 
 func updatePlaces(ctx context.Context, c *console.Console) error {

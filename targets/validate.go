@@ -18,7 +18,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/cli/console"
 	"github.com/boardsmith/boardsmith/internal/cli/inputs"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
-	"github.com/boardsmith/boardsmith/internal/cli/valuetext"
+	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/validate"
@@ -30,26 +30,27 @@ import (
 //
 // Variables:
 //
-//	BOARD        a board's name (mage boards lists them), FAMILY/NAME for any board of a family, or the … [host]
-//	MODEL        a Model Library Format archive, .tar or .tar.gz … [the bundled sample, digits_i8.aot_packed]
+//	BOARD        a board's name: mage boards lists them [host]
+//	MODEL        a model's archive, .tar or .tar.gz, or its description, .json … [the bundled sample, digits_i8]
 //	MODEL_NAME   the name of the model in an archive that holds several [the archive's only one]
-//	APP          standalone: firmware that runs the model without an RPC server: embedded.md
-//	OPTIONS      name=value, separated by spaces [the board's own]
-//	PLACE        PART=REGION, separated by commas: the memory region of a part of the … [the board's own]
-//	LIBRARIES    names, folders or places in git repositories of libraries, separated by … [those of the project]
-//	TEMPLATE     a template's name or path, or a place in a git repository … [the board's own]
-//	PROJECT      the project's folder [build/<board>/<archive name>, with …]
+//	APP          standalone: firmware that runs the model without an RPC server: embedded.md [standalone]
+//	OPTIONS      name=value, separated by spaces: mage board:show NAME lists them [the board's own]
+//	PLACE        PART=REGION, separated by commas: the memory of parts of the firmware [the board's own]
+//	LIBRARIES    names, folders or git places of libraries, separated by commas [those of the project]
+//	TEMPLATE     a template's name, path or git place [the board's own]
+//	PROJECT      the project's folder [build/<board>/<archive name>]
 //	TARGET       a named target of boardsmith.json
-//	DEVICE       which device of that board: its name in desk.json, its probe's serial … [the only attached one]
+//	DEVICE       which device of that board: its name in desk.json or its probe's serial [the only attached one]
 //	PROGRAMMER   the programmer: openocd, pyocd, west [the board's own]
-//	IMAGE         [the project's build]
-//	LOAD         if it does not fit, the error names the missing bytes [flash: with the firmware]
+//	IMAGE        an earlier firmware, by the beginning of its build id or SHA-256 [the project's build]
+//	LOAD         ram loads the model into RAM, beside firmware that stays [flash: with the firmware]
 //	WAIT         how long to wait for a board that another process uses: 60 (seconds), 2m [no waiting]
-//	INPUT        a set, also a folder [for the bundled sample its own input …]
+//	INPUT        a set of samples, .npz, .npy or a folder [random numbers from SEED]
 //	OUTPUT       the report as JSON [not written]
+//	TRACE        file for a recording of the link: devices.md [not written]
 //	TIMEOUT      limit for one call on the device: 60 (seconds), 2m30s [60 s]
-//	DRYRUN=1     generate, build, flash, erase, run, call, validate, measure, release, tune, report, reproduce …
-//	EXPECT       .npz with the outputs that are expected, also of tune with CANDIDATES or MODEL [not compared]
+//	DRYRUN=1     prints what would be done, without doing it
+//	EXPECT       .npz with the outputs that are expected [not compared]
 //	LABELS       .npz or .npy with the class of each sample: release.md [those in INPUT, if there are any]
 //	COMPARE      exact, top1, abs=0.001, rel=0.01, or both, separated by a comma [exact]
 //	ACCURACY     how many per cent of the labels must be right [any]
@@ -63,15 +64,15 @@ func validateModel(ctx context.Context, j *job) (err error) {
 		return err
 	}
 	options.Timeout = j.in.Timeout
-	if j.Env.On("DRYRUN") {
-		return j.Would("validate %s on board %s", j.in.Project, j.in.Board.Value)
-	}
 	set, from, err := validationSet(ctx, j) // an error must come before the build
 	if err != nil {
 		return err
 	}
 	if err := cmp.Or(checkOutput(j), checkReplaced(j)); err != nil {
 		return err
+	}
+	if j.Env.On("DRYRUN") {
+		return j.Would("validate %s on board %s", j.in.Project, j.in.Board.Value)
 	}
 	load, err := prepare(ctx, j)
 	if err != nil {
@@ -115,14 +116,21 @@ func validateOptions(c *console.Console) (o validate.Options, err error) {
 	return o, nil
 }
 
-// validationModel returns the model and its archive's digest. The project need not be generated yet.
+// validationModel is modelToRun for firmware that gets its inputs.
 func validationModel(j *job) (*mlf.Model, string, error) {
+	switch {
+	case j.in.Library:
+		return nil, "", noFirmware()
+	case j.in.Samples != "":
+		return nil, "", fixedInputs()
+	}
+	return modelToRun(j)
+}
+
+// modelToRun returns the model and its archive's digest. The project need not be generated yet.
+func modelToRun(j *job) (*mlf.Model, string, error) {
 	in := j.in
 	switch {
-	case in.Library:
-		return nil, "", noFirmware()
-	case in.Samples != "":
-		return nil, "", fixedInputs()
 	case j.project == nil && j.unfinished != nil && !in.Derived:
 		return nil, "", j.unfinished // it is not generated again
 	}
@@ -171,12 +179,18 @@ func validationSet(ctx context.Context, j *job) (*validate.Set, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	if rule := j.Env("COMPARE"); rule != "" && !s.HasExpected() && !s.HasLabels() {
-		return nil, "", failure.New(failure.Config,
-			"add output0 to the set, or name its file with EXPECT=PATH; without COMPARE, the set runs uncompared",
-			"COMPARE=%s: the set has neither expected outputs nor labels", rule)
+	return s, files.Inputs, checkCompared(j, s)
+}
+
+// checkCompared returns an error for COMPARE with a set of which nothing is compared. nil is a set of random inputs.
+func checkCompared(j *job, s *validate.Set) error {
+	rule := j.Env("COMPARE")
+	if rule == "" || s != nil && (s.HasExpected() || s.HasLabels()) {
+		return nil
 	}
-	return s, files.Inputs, nil
+	return failure.New(failure.Config,
+		"add output0 to the set, or name its file with EXPECT=PATH; without COMPARE, the set runs uncompared",
+		"COMPARE=%s: the set has neither expected outputs nor labels", rule)
 }
 
 // bundledSet returns the test set of the bundled model.

@@ -12,16 +12,16 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/internal/cli/console"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
-	"github.com/boardsmith/boardsmith/internal/cli/valuetext"
+	"github.com/boardsmith/boardsmith/internal/valuetext"
 )
 
 // Wear shows how often each sector of each board's flash was erased, beside what it is rated for.
 //
 // Variables:
 //
-//	BOARD        a board's name (mage boards lists them), FAMILY/NAME for any board of a family, or the … [host]
+//	BOARD        a board's name: mage boards lists them [host]
 //	TARGET       a named target of boardsmith.json
-//	DEVICE       which device of that board: its name in desk.json, its probe's serial … [the only attached one]
+//	DEVICE       which device of that board: its name in desk.json or its probe's serial [the only attached one]
 func Wear(ctx context.Context) error { return doJob(ctx, "wear", listWear) }
 
 func listWear(ctx context.Context, j *job) error {

@@ -3,6 +3,8 @@
 package validate
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"math"
 	"slices"
@@ -37,6 +39,18 @@ type sample struct {
 
 // Len returns the number of samples.
 func (s *Set) Len() int { return len(s.samples) }
+
+// InputsDigest returns the SHA-256 of the inputs of all samples, in hexadecimal.
+func (s *Set) InputsDigest() string {
+	h := sha256.New()
+	for _, x := range s.samples {
+		for i, data := range x.inputs {
+			fmt.Fprintf(h, "%q %d\n", s.inputs[i].Name, len(data))
+			h.Write(data)
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
 
 // HasExpected reports whether the set has expected outputs.
 func (s *Set) HasExpected() bool { return s.expected }

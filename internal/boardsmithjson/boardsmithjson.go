@@ -37,14 +37,14 @@ const maxConfigBytes = 1 << 20
 // A Choice holds the inputs that boardsmith.json can set, for all targets and for each named one. "" means not set.
 type Choice struct {
 	Board     string     `json:"board"`
-	Model     string     `json:"model"`      // relative to the file's folder
+	Model     string     `json:"model"`      // relative to the file's folder; several are separated by commas
 	ModelName string     `json:"model_name"` // of an archive with several models
 	Template  string     `json:"template"`   // a name, a path relative to the file's folder, or of a git repository
 	Uses      []string   `json:"uses"`       // libraries of the project
 	Project   string     `json:"project"`    // relative to the file's folder
 	Options   OptionList `json:"options"`
 	Timeout   string     `json:"timeout"`
-	Input     string     `json:"input"`   // relative to the file's folder
+	Input     string     `json:"input"`   // as Model
 	Device    string     `json:"device"`  // as DEVICE
 	Product   string     `json:"product"` // name of the product in releases
 	Version   string     `json:"version"` // of the product
@@ -215,9 +215,9 @@ func (c *Config) Refs() (refs []string) {
 }
 
 func (c *Choice) resolve(dir string) {
-	c.Model = below(dir, c.Model)
+	c.Model = belowEach(dir, c.Model)
 	c.Project = below(dir, c.Project)
-	c.Input = below(dir, c.Input)
+	c.Input = belowEach(dir, c.Input)
 	if strings.ContainsAny(c.Template, `/\`) {
 		c.Template = below(dir, c.Template)
 	}
@@ -237,6 +237,15 @@ func below(dir, path string) string {
 		return path
 	}
 	return filepath.Join(dir, filepath.FromSlash(path))
+}
+
+// belowEach is below for paths separated by commas.
+func belowEach(dir, list string) string {
+	paths := strings.Split(list, ",")
+	for i, p := range paths {
+		paths[i] = below(dir, p)
+	}
+	return strings.Join(paths, ",")
 }
 
 // Target returns the named target's choices.

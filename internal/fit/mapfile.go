@@ -29,6 +29,7 @@ type linkMap struct {
 type mapRegion struct {
 	name           string
 	origin, length uint64
+	readOnly       bool // its attributes are given, without w
 }
 
 // A mapSection is a section of the image.
@@ -113,7 +114,8 @@ func (m *mapReader) addRegion(line string) {
 	origin, ok := mapNumber(words[1])
 	length, ok2 := mapNumber(words[2])
 	if ok && ok2 {
-		m.into.regions = append(m.into.regions, mapRegion{words[0], origin, length})
+		readOnly := len(words) > 3 && !strings.Contains(words[3], "w")
+		m.into.regions = append(m.into.regions, mapRegion{words[0], origin, length, readOnly})
 	}
 }
 

@@ -17,7 +17,7 @@ func TestReadMaps(t *testing.T) {
 		file, regions string
 		pieces        []string
 	}{
-		{"arm.map", "[{flash 0 262144} {ram 536870912 16384}]", []string{
+		{"arm.map", "[{flash 0 262144 true} {ram 536870912 16384 false}]", []string{
 			".text LONG 0x0+4  ",
 			".text .text.a_function_with_quite_a_long_name 0x4+44 lib.a a.o",
 			".text *fill* 0x3a+2  ",
@@ -25,7 +25,7 @@ func TestReadMaps(t *testing.T) {
 			".bss COMMON 0x20000404+4 lib.a a.o",
 			".boardsmith.stack *fill* 0x20000408+1024  ",
 		}},
-		{"riscv.map", "[{flash 0 262144} {ram 536870912 16384}]", []string{
+		{"riscv.map", "[{flash 0 262144 true} {ram 536870912 16384 false}]", []string{
 			".text .text.memset 0x42+16 /usr/lib/picolibc/riscv64-unknown-elf/lib/rv32imac/ilp32/libc.a memset.S.o",
 			".data .sdata.initialised 0x20000000+4 rv.o ",
 		}},

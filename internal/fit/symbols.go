@@ -18,39 +18,41 @@ import (
 type SymbolUse struct {
 	Part, Name string
 	Flash      int64 // code, constants and initial values
-	RAM        int64 // variables
+	RAM        int64 // variables, and code that is copied there
 }
 
-// Symbols returns the functions and variables of the image, by part and name. It is empty for a stripped image. Errors
-// have class config: a damaged image.
-func (l *Layout) Symbols() ([]SymbolUse, error) {
-	symbols, err := l.image.Symbols()
-	if err != nil && !errors.Is(err, elf.ErrNoSymbols) {
-		return nil, failure.New(failure.Config, "build again", "the firmware's symbols: %w", err)
+// Symbols returns the functions and variables of the image, by part and name, without stacks and the arena, as
+// Usage.Shares counts them. Regions are as for Usage. It is empty for a stripped image. Errors have class config: a
+// damaged image.
+func (l *Layout) Symbols(regions []RegionUse) ([]SymbolUse, error) {
+	regions = l.regionsOf(regions)
+	symbols, err := l.symbols()
+	if err != nil {
+		return nil, err
 	}
 	sections := map[elf.SectionIndex]*mapSection{}
-	addresses := map[uint64]bool{} // of symbols so far: an alias takes no memory
 	uses := map[[2]string]SymbolUse{}
 	for _, s := range symbols {
-		kind := elf.ST_TYPE(s.Info)
-		if kind != elf.STT_FUNC && kind != elf.STT_OBJECT || s.Size == 0 || int(s.Section) >= len(l.image.Sections) {
-			continue
-		}
 		sec := l.image.Sections[s.Section]
-		if sec.Flags&elf.SHF_ALLOC == 0 || addresses[s.Value] {
-			continue
-		}
-		addresses[s.Value] = true
 		if sections[s.Section] == nil {
 			sections[s.Section] = l.section(sec)
 		}
-		at := [2]string{l.partAt(sections[s.Section], s.Value), sourceName(s.Name)}
+		in := sections[s.Section]
+		at := [2]string{l.partAt(in, s.Value), sourceName(s.Name)}
+		if at[0] == partStack || at[0] == partArena {
+			continue
+		}
 		u := uses[at]
 		u.Part, u.Name = at[0], at[1]
-		if sec.Type != elf.SHT_NOBITS {
+		inFlash, inRAM := sec.Type != elf.SHT_NOBITS, sec.Flags&elf.SHF_WRITE != 0
+		if i := regionAt(regions, s.Value); i >= 0 {
+			inRAM = !regions[i].Flash
+			inFlash = !inRAM || inFlash && in.load != in.address
+		}
+		if inFlash {
 			u.Flash += int64(s.Size)
 		}
-		if sec.Flags&elf.SHF_WRITE != 0 {
+		if inRAM {
 			u.RAM += int64(s.Size)
 		}
 		uses[at] = u
@@ -58,6 +60,45 @@ func (l *Layout) Symbols() ([]SymbolUse, error) {
 	return slices.SortedFunc(maps.Values(uses), func(a, b SymbolUse) int {
 		return cmp.Or(cmp.Compare(a.Part, b.Part), cmp.Compare(a.Name, b.Name))
 	}), nil
+}
+
+// symbols returns the functions and variables in memory, by address, with the size that none before it covers: an alias,
+// and an entry into another function, take no memory of their own.
+func (l *Layout) symbols() ([]elf.Symbol, error) {
+	all, err := l.image.Symbols()
+	if err != nil && !errors.Is(err, elf.ErrNoSymbols) {
+		return nil, failure.New(failure.Config, "build again", "the firmware's symbols: %w", err)
+	}
+	all = slices.DeleteFunc(all, func(s elf.Symbol) bool {
+		kind := elf.ST_TYPE(s.Info)
+		return kind != elf.STT_FUNC && kind != elf.STT_OBJECT || s.Size == 0 || int(s.Section) >= len(l.image.Sections) ||
+			l.image.Sections[s.Section].Flags&elf.SHF_ALLOC == 0
+	})
+	for i, s := range all {
+		if l.image.Machine == elf.EM_ARM && elf.ST_TYPE(s.Info) == elf.STT_FUNC {
+			all[i].Value &^= 1 // of code in Thumb
+		}
+	}
+	return withoutOverlaps(all), nil
+}
+
+// withoutOverlaps sorts symbols by address, the longest first, and cuts what an earlier one of the same section covers.
+func withoutOverlaps(all []elf.Symbol) (kept []elf.Symbol) {
+	slices.SortStableFunc(all, func(a, b elf.Symbol) int {
+		return cmp.Or(cmp.Compare(a.Section, b.Section), cmp.Compare(a.Value, b.Value), cmp.Compare(b.Size, a.Size))
+	})
+	var end uint64
+	for i, s := range all {
+		if i == 0 || s.Section != all[i-1].Section {
+			end = 0
+		}
+		if covered := min(max(end, s.Value)-s.Value, s.Size); covered < s.Size {
+			end = s.Value + s.Size
+			s.Value, s.Size = s.Value+covered, s.Size-covered
+			kept = append(kept, s)
+		}
+	}
+	return kept
 }
 
 // sourceName returns a symbol's name without what the compiler adds after a dot.
@@ -68,7 +109,7 @@ func sourceName(name string) string {
 	return name
 }
 
-// partAt returns the part of what is at an address of a section. Bit 0 of an address in Thumb code is not part of it.
+// partAt returns the part of what is at an address of a section.
 func (l *Layout) partAt(s *mapSection, address uint64) string {
 	for i := range s.pieces {
 		if p := &s.pieces[i]; address >= p.address && address < p.address+p.size {

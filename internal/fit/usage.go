@@ -3,6 +3,7 @@
 package fit
 
 import (
+	"cmp"
 	"debug/elf"
 	"path"
 	"regexp"
@@ -41,6 +42,7 @@ type RegionUse struct {
 	Origin uint64
 	Size   int64 // bytes available
 	Used   int64 // bytes used; more than Size if they do not fit
+	Flash  bool  // nonvolatile, or stands for flash on an emulated board; else RAM
 }
 
 // The parts of an image, in the order in which they are shown.
@@ -155,14 +157,20 @@ func sourceInCMake(object string) string {
 	return object
 }
 
-// Usage adds up the pieces of all sections in memory. If regions is nil, it uses the regions that the linker was given.
-func (l *Layout) Usage(regions []RegionUse) *Usage {
-	fromLinker := regions == nil
+// regionsOf returns the regions given, or if they are nil those of the linker, whose flash is what it may not write.
+func (l *Layout) regionsOf(regions []RegionUse) []RegionUse {
+	given := regions == nil
 	for _, r := range l.from.regions {
-		if fromLinker {
-			regions = append(regions, RegionUse{Name: r.name, Origin: r.origin, Size: int64(r.length)})
+		if given {
+			regions = append(regions, RegionUse{Name: r.name, Origin: r.origin, Size: int64(r.length), Flash: r.readOnly})
 		}
 	}
+	return regions
+}
+
+// Usage adds up the pieces of all sections in memory. If regions is nil, it uses the regions that the linker was given.
+func (l *Layout) Usage(regions []RegionUse) *Usage {
+	regions = l.regionsOf(regions)
 	u := &Usage{Regions: regions}
 	for _, name := range partNames {
 		u.Parts = append(u.Parts, PartUse{Name: name, In: make([]int64, len(regions))})
@@ -230,14 +238,17 @@ func (u *Usage) add(sec *elf.Section, s *mapSection, part string, address, bytes
 }
 
 func (u *Usage) place(p *PartUse, address uint64, n int64) {
-	for i := range u.Regions {
-		r := &u.Regions[i]
-		if address-r.Origin < uint64(max(r.Size, 0)) { // wraps for an address below the origin, which is then too large
-			r.Used += n
-			p.In[i] += n
-			return
-		}
+	if i := regionAt(u.Regions, address); i >= 0 {
+		u.Regions[i].Used += n
+		p.In[i] += n
 	}
+}
+
+// regionAt returns the index of the region with an address, or -1.
+func regionAt(regions []RegionUse, address uint64) int {
+	return slices.IndexFunc(regions, func(r RegionUse) bool {
+		return address-r.Origin < uint64(max(r.Size, 0)) // wraps for an address below the origin, which is then too large
+	})
 }
 
 // Total returns the sum over all parts.
@@ -255,25 +266,27 @@ type Share struct {
 	Flash, RAM int64
 }
 
-// Shares returns the flash and RAM of each part that has any. Flash is the region that holds the code, RAM all others,
-// without what options of the board size: stacks, and the arena, of which only the running model's need counts. Of a
-// process, flash is code, constants and initial values, RAM its variables.
-func (u *Usage) Shares(code string) (all []Share) {
+// Shares returns the flash and RAM of each part that has any, by the kind of its regions; of a process, flash is code,
+// constants and initial values, RAM its variables. RAM is without what options of the board size: stacks, and the
+// arena, of which only the running model's need counts, or all of it if the need is unknown.
+func (u *Usage) Shares() (all []Share) {
 	for _, p := range u.Parts {
 		s := Share{Part: p.Name}
 		if len(u.Regions) == 0 {
 			s.Flash, s.RAM = p.Text+p.Data, p.Data+p.BSS
 		}
 		for i, r := range u.Regions {
-			switch {
-			case r.Name == code:
+			if r.Flash {
 				s.Flash += p.In[i]
-			case p.Name != partArena && p.Name != partStack:
+			} else {
 				s.RAM += p.In[i]
 			}
 		}
-		if len(u.Regions) > 0 && p.Name == partArena {
-			s.RAM += u.Arena.Need
+		switch p.Name {
+		case partArena:
+			s.RAM = cmp.Or(u.Arena.Need, u.Arena.Have)
+		case partStack:
+			s.RAM = 0
 		}
 		if s.Flash != 0 || s.RAM != 0 {
 			all = append(all, s)
@@ -283,8 +296,8 @@ func (u *Usage) Shares(code string) (all []Share) {
 }
 
 // FlashAndRAM returns the sums of Shares.
-func (u *Usage) FlashAndRAM(code string) (flash, ram int64) {
-	for _, s := range u.Shares(code) {
+func (u *Usage) FlashAndRAM() (flash, ram int64) {
+	for _, s := range u.Shares() {
 		flash, ram = flash+s.Flash, ram+s.RAM
 	}
 	return flash, ram

@@ -17,9 +17,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
-	"github.com/boardsmith/boardsmith/measure"
 )
 
 // A visit is what a browser did with a page.
@@ -156,7 +156,8 @@ func rgb(colour string) string {
 	return fmt.Sprintf("rgb(%d, %d, %d)", r, g, b)
 }
 
-// TestBrowserRendersPage opens a page of two runs, one of them with hostile names, on a light and on a dark screen:
+// TestBrowserRendersPage opens a page of two runs, one of them with hostile names, on a wide light and a narrow dark
+// screen:
 // nothing else is loaded, nothing is complained of, and each chart has as many points as there are results.
 func TestBrowserRendersPage(t *testing.T) {
 	runs := []Run{search("grid", 1.2e-3), search(hostile, 0.9e-3)}
@@ -171,13 +172,15 @@ func TestBrowserRendersPage(t *testing.T) {
 		flags []string
 		tone  func(tone) string
 	}{
-		"light": {nil, func(t tone) string { return t.Light }},
-		"dark":  {[]string{"--blink-settings=preferredColorScheme=0"}, func(t tone) string { return t.Dark }},
+		"light": {[]string{"--window-size=1280,900"}, func(t tone) string { return t.Light }},
+		"dark": {
+			[]string{"--window-size=360,900", "--blink-settings=preferredColorScheme=0"}, func(t tone) string { return t.Dark },
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				f, v := inspected(t, page.String(), append(c.flags, "--window-size=1000,900")...)
+				f, v := inspected(t, page.String(), c.flags...)
 				if len(v.loaded) > 0 || len(v.console) > 0 {
 					t.Errorf("it loaded %q and printed %q", v.loaded, v.console)
 				}
@@ -197,7 +200,7 @@ func TestBrowserRendersPage(t *testing.T) {
 func checkDrawings(t *testing.T, f found, runs []Run, colour func(int) string) {
 	t.Helper()
 	const groups = 2
-	if len(f.Figures) != 3*groups+3 {
+	if len(f.Figures) != 4*groups+3 {
 		t.Errorf("%d charts", len(f.Figures))
 	}
 	for id, d := range f.Figures {
@@ -245,7 +248,8 @@ func checkDrawings(t *testing.T, f found, runs []Run, colour func(int) string) {
 func TestBrowserRendersMeasurements(t *testing.T) {
 	results, b := measurements()
 	var page strings.Builder
-	if err := WriteMeasurements(&page, results, b, measure.Limits{}); err != nil {
+	x := Measurements{Results: results, Baseline: b, Wear: []device.DeviceWear{worn()}}
+	if err := x.WriteHTML(&page); err != nil {
 		t.Fatal(err)
 	}
 	type window struct {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/tune"
 )
@@ -40,7 +41,7 @@ var columns = []struct {
 	{"class", failureColumn(func(f *tune.Failure) string { return string(f.Class) })},
 	{"blame", failureColumn(func(f *tune.Failure) string { return string(f.Blame) })},
 	{"retry", failureColumn(func(f *tune.Failure) string { return strconv.FormatBool(f.Retry) })},
-	{"message", failureColumn(func(f *tune.Failure) string { return noFormula(f.Message) })},
+	{"message", failureColumn(func(f *tune.Failure) string { return valuetext.NoFormula(f.Message) })},
 	{"base", func(r *tune.Result) string { return strconv.FormatUint(r.Base, 10) }},
 	{"bytes", func(r *tune.Result) string { return strconv.Itoa(r.Bytes) }},
 	{"build_s", func(r *tune.Result) string { return number(r.Build.Seconds()) }},
@@ -70,14 +71,6 @@ func failureColumn(text func(*tune.Failure) string) func(*tune.Result) string {
 		}
 		return text(r.Failure)
 	}
-}
-
-// noFormula puts an apostrophe before a text that a spreadsheet would evaluate. A message may come from a device.
-func noFormula(s string) string {
-	if s != "" && strings.ContainsRune("=+-@\t\r", rune(s[0])) {
-		return "'" + s
-	}
-	return s
 }
 
 // WriteCSV writes a header, and a line for each result in the order given (RFC 4180, lines end with a newline alone).

@@ -13,6 +13,7 @@ import (
 
 	"gonum.org/v1/plot/plotter"
 
+	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/tune"
 )
 
@@ -21,6 +22,7 @@ type Run struct {
 	Name       string
 	Results    []tune.Result  // in order of finishing, as tune.ReadResults and tune.Run.Results return them
 	Recoveries map[string]int // of each board, by its name in the results; nil: unknown
+	Wear       []device.DeviceWear
 }
 
 //go:embed page.html
@@ -35,6 +37,7 @@ type page struct {
 	Groups []group // rankings of all runs whose times may be compared
 	Others []figure
 	Failed table
+	Wear   []heatMap
 }
 
 // A group shows times that may be compared.
@@ -77,8 +80,8 @@ func (t *table) add(cells ...string) { t.Rows = append(t.Rows, cells) }
 const fastestRows = 20
 
 // WriteHTML writes one page that compares runs: the fastest candidates, the best time so far by candidates and by
-// time, the distribution of times, the time of each step, failures by class, and the work of each board. Times are
-// shown together only if tune.Rank puts them into one ranking. The page needs no other file: its charts are inline
+// time, the distribution of times, size against time, the time of each step, failures by class, the work of each board,
+// and the wear of its devices. Times are shown together only if tune.Rank puts them into one ranking. The page needs no other file: its charts are inline
 // SVG, and it has no script. Its security policy keeps a browser from loading or running anything, whatever the names
 // in the results are. The same runs give the same bytes.
 func WriteHTML(w io.Writer, runs ...Run) error {
@@ -105,6 +108,11 @@ func WriteHTML(w io.Writer, runs ...Run) error {
 		p.Others = append(p.Others, f)
 	}
 	p.Failed = failedTable(shown)
+	for _, r := range runs {
+		for _, d := range r.Wear {
+			p.Wear = append(p.Wear, heatMapOf(len(p.Wear)+1, d))
+		}
+	}
 	return pageTemplate.Execute(w, p)
 }
 
@@ -221,7 +229,7 @@ func newGroup(n int, conditions string, runs []shownRun) (group, error) {
 			More: max(len(m.k.Results)-fastestRows, 0), Rows: rowsOf(m.k, u, fastestRows),
 		})
 	}
-	for _, draw := range []func([]member, unit) (figure, error){bestByCandidate, bestByTime, distribution} {
+	for _, draw := range []func([]member, unit) (figure, error){bestByCandidate, bestByTime, distribution, sizes} {
 		f, err := draw(members, u)
 		if err != nil {
 			return g, fmt.Errorf("chart %s of %s: %w", f.ID, g.Conditions, err)
@@ -310,6 +318,30 @@ func distribution(members []member, u unit) (figure, error) {
 	}
 	var err error
 	f.SVG, err = h.draw("time per call, "+u.name, series)
+	return f, err
+}
+
+// sizes shows the size of candidates against their time.
+func sizes(members []member, u unit) (figure, error) {
+	f := figure{
+		ID: "sizes", Title: "Size against time", Table: table{Head: []string{"run", "candidate", "time, " + u.name, "bytes"}},
+		Words: "Each dot is a candidate. A line joins those than which no other one is both faster and smaller. ",
+	}
+	var all []cloud
+	for _, m := range members {
+		s := cloud{number: m.run.number}
+		for _, r := range m.k.Results {
+			s.dots = append(s.dots, dot{r.Time.Median * u.second, float64(r.Bytes), short(r.ID, 48)})
+		}
+		best := front(s.dots)
+		for _, d := range best {
+			f.Table.add(m.run.label, d.name, u.text(d.x/u.second), strconv.FormatFloat(d.y, 'f', 0, 64))
+		}
+		f.Words += fmt.Sprintf("Run %s: %s. ", m.run.label, namesOf(best[:min(len(best), 5)]))
+		all, f.Legend = append(all, s), append(f.Legend, m.legend())
+	}
+	var err error
+	f.SVG, err = drawFronts("time per call, "+u.name, "bytes", all)
 	return f, err
 }
 

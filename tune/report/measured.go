@@ -13,11 +13,7 @@ import (
 	"strconv"
 	"strings"
 
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-
+	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/measure"
 )
 
@@ -26,13 +22,23 @@ var measuredText string
 
 var measuredTemplate = template.Must(template.Must(pageTemplate.Clone()).New("measured").Parse(measuredText))
 
+// Measurements are results of package measure, and what a page shows beside them.
+type Measurements struct {
+	Title    string // "": "Measurements"
+	Results  []*measure.Result
+	Baseline *measure.Baseline   // with which the results are compared; nil: none
+	Limits   measure.Limits      // of the comparison
+	Wear     []device.DeviceWear // of devices; their names are those of the ledger
+}
+
 type measuredPage struct {
 	Title    string
 	Tones    []tone
 	Baseline bool
 	Results  table
-	Pareto   figure
+	Pareto   *figure // nil: no result has a cost
 	Models   []measuredModel
+	Wear     []heatMap
 	Failed   table
 }
 
@@ -41,48 +47,59 @@ type measuredModel struct {
 	Figures    []figure
 	Stack      string // one call a line, each deeper than the one before
 	StackBytes int64
+	Doubts     []string
 	Changes    table
+	Notes      []string
 	Largest    table
 }
 
 // largestSymbols is the number of functions, constants and variables that the page lists for a model.
 const largestSymbols = 20
 
-// WriteMeasurements writes one page about results of package measure: a table, flash against the cost, and for each
-// result its size by part and region, the cost of its operators, the deepest calls, the largest functions and, if there
-// is a baseline, what differs from it by how much. It is as WriteHTML's page: in one file, without script, safe for any
-// names. Errors: those of measure.Compare.
-func WriteMeasurements(w io.Writer, results []*measure.Result, b *measure.Baseline, l measure.Limits) error {
-	rows := measure.Rows(results, b)
+// WriteHTML writes one page: a table, flash against the cost, and for each result its size by part and region, the cost
+// of its operators, the deepest calls, the largest functions and, if there is a baseline, what differs from it by how
+// much; then the wear of each device. It is as the function WriteHTML's page: in one file, without script, safe for any
+// names. Its errors are those of drawing.
+func (x Measurements) WriteHTML(w io.Writer) error {
+	rows := measure.Rows(x.Results, x.Baseline)
 	for _, row := range rows {
 		for i, cell := range row {
 			row[i] = printable(cell)
 		}
 	}
 	p := measuredPage{
-		Title: "Measurements", Tones: tones, Baseline: b != nil, Results: table{Head: rows[0], Rows: rows[1:]},
-		Failed: table{Head: []string{"of", "class", "error", "next step"}},
+		Title: cmp.Or(printable(x.Title), "Measurements"), Tones: tones, Baseline: x.Baseline != nil,
+		Results: table{Head: rows[0], Rows: rows[1:]},
+		Failed:  table{Head: []string{"of", "class", "error", "next step"}},
 	}
-	var measured []*measure.Result
-	for _, r := range results {
+	var costs []*measure.Result
+	for _, r := range x.Results {
 		if f := r.Failure; f != nil {
 			p.Failed.add(printable(r.Key()), f.Class, printable(f.Error), printable(f.Next))
 			continue
 		}
-		measured = append(measured, r)
-		var old *measure.Result
-		if b != nil {
-			old = b.Find(r)
+		if r.Cost.Unit != "" {
+			costs = append(costs, r)
 		}
-		m, err := modelOf(len(measured), r, old, l)
+		var old *measure.Result
+		if x.Baseline != nil {
+			old = x.Baseline.Find(r)
+		}
+		m, err := modelOf(len(p.Models)+1, r, old, x.Limits)
 		if err != nil {
 			return err
 		}
 		p.Models = append(p.Models, m)
 	}
-	var err error
-	if p.Pareto, err = pareto(measured); err != nil {
-		return err
+	if len(costs) > 0 {
+		f, err := pareto(costs)
+		if err != nil {
+			return err
+		}
+		p.Pareto = &f
+	}
+	for i, d := range x.Wear {
+		p.Wear = append(p.Wear, heatMapOf(i+1, d))
 	}
 	return measuredTemplate.Execute(w, p)
 }
@@ -90,6 +107,9 @@ func WriteMeasurements(w io.Writer, results []*measure.Result, b *measure.Baseli
 // modelOf returns the section of result number n, from 1. old is the earlier one, or nil.
 func modelOf(n int, r, old *measure.Result, l measure.Limits) (m measuredModel, err error) {
 	m = measuredModel{Name: printable(r.Key()), StackBytes: r.Stack, Stack: stackTree(r.StackPath), Largest: largest(r)}
+	for _, d := range r.Doubts() {
+		m.Doubts = append(m.Doubts, printable(d))
+	}
 	draws := []func() (figure, error){func() (figure, error) { return partsFigure(r, old) }}
 	if len(r.Regions) > 0 {
 		draws = append(draws, func() (figure, error) { return regionsFigure(r) })
@@ -108,16 +128,22 @@ func modelOf(n int, r, old *measure.Result, l measure.Limits) (m measuredModel, 
 	if old == nil {
 		return m, nil
 	}
-	changes, err := measure.Compare(old, r, l)
+	c := measure.Compare(old, r, l)
 	m.Changes.Head = []string{"change", "causes"}
-	for _, c := range changes {
+	for _, x := range c.Changes {
 		var causes []string
-		for _, x := range c.Causes {
-			causes = append(causes, printable(x.String()))
+		for _, cause := range x.Causes {
+			causes = append(causes, printable(cause.String()))
 		}
-		m.Changes.add(c.String(), strings.Join(causes, ", "))
+		m.Changes.add(x.String(), strings.Join(causes, ", "))
 	}
-	return m, err
+	if c.Incomparable != "" {
+		c.Notes = append(c.Notes, "the cost cannot be compared: "+c.Incomparable)
+	}
+	for _, note := range c.Notes {
+		m.Notes = append(m.Notes, printable(note))
+	}
+	return m, nil
 }
 
 // partsFigure shows flash and RAM by part, beside those of an earlier result.
@@ -278,49 +304,19 @@ func pareto(results []*measure.Result) (figure, error) {
 		f.Words = "There are fewer than two results in one unit."
 		return f, nil
 	}
-	byModel := map[string][]*measure.Result{}
+	byModel := map[string][]dot{}
 	for _, r := range byUnit[unit] {
-		byModel[r.Model] = append(byModel[r.Model], r)
-	}
-	f.Words = "Each dot is a result. A line joins those of a model than which no other one is both cheaper and smaller. "
-	p := newPlot("cost, "+unit, "flash, bytes")
-	for i, model := range slices.Sorted(maps.Keys(byModel)) {
-		f.Legend = append(f.Legend, legend{Tone: i % len(tones), Name: short(model, 40)})
-		if err := f.addFront(p, i, byModel[model]); err != nil {
-			return f, err
-		}
-	}
-	var err error
-	f.SVG, err = svg(p, chartHeight)
-	return f, err
-}
-
-// addFront draws the results of a model, and describes its front.
-func (f *figure) addFront(p *plot.Plot, series int, results []*measure.Result) error {
-	slices.SortStableFunc(results, func(a, b *measure.Result) int {
-		return cmp.Or(cmp.Compare(a.Cost.Median, b.Cost.Median), cmp.Compare(a.Flash, b.Flash))
-	})
-	var dots, front plotter.XYs
-	var best []string
-	for _, r := range results {
-		at := plotter.XY{X: r.Cost.Median, Y: float64(r.Flash)}
-		dots = append(dots, at)
-		if len(front) == 0 || at.Y < front[len(front)-1].Y {
-			front, best = append(front, at), append(best, printable(r.Board))
-		}
+		byModel[r.Model] = append(byModel[r.Model], dot{r.Cost.Median, float64(r.Flash), printable(r.Board)})
 		f.Table.add(printable(r.Key()), r.Cost.String(), strconv.FormatInt(r.Flash, 10))
 	}
-	f.Words += fmt.Sprintf("%s: %s. ", short(results[0].Model, 40), strings.Join(best, ", "))
-	scatter, err := plotter.NewScatter(dots)
-	if err != nil {
-		return err
+	f.Words = "Each dot is a result. A line joins those of a model than which no other one is both cheaper and smaller. "
+	var all []cloud
+	for i, model := range slices.Sorted(maps.Keys(byModel)) {
+		f.Legend = append(f.Legend, legend{Tone: i % len(tones), Name: short(model, 40)})
+		all = append(all, cloud{i, byModel[model]})
+		f.Words += fmt.Sprintf("%s: %s. ", short(model, 40), namesOf(front(byModel[model])))
 	}
-	scatter.GlyphStyle = draw.GlyphStyle{Color: toneOf(series).color(), Radius: vg.Points(3), Shape: draw.CircleGlyph{}}
-	line, err := plotter.NewLine(front)
-	if err != nil {
-		return err
-	}
-	line.StepStyle, line.LineStyle = plotter.PostStep, lineStyle(series)
-	p.Add(scatter, line)
-	return nil
+	var err error
+	f.SVG, err = drawFronts("cost, "+unit, "flash, bytes", all)
+	return f, err
 }

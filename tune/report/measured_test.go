@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/measure"
 )
 
@@ -18,17 +19,18 @@ func measurements() ([]*measure.Result, *measure.Baseline) {
 		flash := int64(1000 - 100*i)
 		all = append(all, &measure.Result{
 			Board: "b", Model: fmt.Sprintf("m%d %s", i, hostile), App: "rpc", Flash: flash, RAM: 300, Stack: 100,
-			StackPath: []string{"main 60", "run " + hostile + " 40"},
-			Cost:      measure.Cost{Unit: measure.Instructions, Median: float64(1000 + 10*i)},
-			Parts:     []measure.Part{{Name: "runtime", Flash: flash, RAM: 300}},
-			Regions:   []measure.Region{{Name: hostile, Size: 4096, Used: 1024}},
-			Operators: []measure.Operator{{Node: hostile, Median: 12}},
-			FlashOf:   map[string]int64{"operators: " + hostile: 77}, RAMOf: map[string]int64{"main: buffer": 200},
+			StackUnsure: []string{"a call through a pointer"},
+			StackPath:   []string{"main 60", "run " + hostile + " 40"},
+			Cost:        measure.Cost{Unit: measure.Instructions, Median: float64(1000 + 10*i)},
+			Parts:       []measure.Part{{Name: "runtime", Flash: flash, RAM: 300}},
+			Regions:     []measure.Region{{Name: hostile, Size: 4096, Used: 1024}},
+			Operators:   []measure.Operator{{Node: hostile, Median: 12}},
+			FlashOf:     map[string]int64{"operators: " + hostile: 77}, RAMOf: map[string]int64{"main: buffer": 200},
 		})
 	}
 	b := &measure.Baseline{}
 	old := *all[0]
-	old.Flash = 900
+	old.Flash, old.Options = 900, []string{"operator_opt=Os"}
 	b.Update([]*measure.Result{&old})
 	lost := &measure.Result{Board: "b", Model: "x", Failure: &measure.Failure{Class: "fault", Error: hostile}}
 	return append(all, lost), b
@@ -39,11 +41,12 @@ func measurements() ([]*measure.Result, *measure.Baseline) {
 func TestMeasurements(t *testing.T) {
 	results, b := measurements()
 	var page strings.Builder
-	if err := WriteMeasurements(&page, results, b, measure.Limits{}); err != nil {
+	x := Measurements{Results: results, Baseline: b, Wear: []device.DeviceWear{worn()}}
+	if err := x.WriteHTML(&page); err != nil {
 		t.Fatal(err)
 	}
 	text := page.String()
-	for _, id := range []string{"pareto", "parts-1", "regions-2", "operators-3"} {
+	for _, id := range []string{"pareto", "parts-1", "regions-2", "operators-3", "wear-1"} {
 		if !strings.Contains(text, `<figure id="`+id+`">`) {
 			t.Errorf("no figure %s", id)
 		}
@@ -51,6 +54,7 @@ func TestMeasurements(t *testing.T) {
 	for _, want := range []string{
 		"900 → 1,000 (&#43;11.11 %)", "above the limit of &#43;0 %", "Before: flash 900 bytes", "25.0 % of 4096 bytes",
 		"<h2>Not measured</h2>", "main 60\n└ run ", "<td>77</td>",
+		"<li>stack may be more: a call through a pointer</li>", "<li>the options differ: none, not operator_opt=Os</li>",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page lacks %s", want)
@@ -61,9 +65,42 @@ func TestMeasurements(t *testing.T) {
 	}
 	checkElements(t, text)
 	page.Reset()
-	if err := WriteMeasurements(&page, results[:1], nil, measure.Limits{}); err != nil ||
+	if err := (Measurements{Results: results[:1]}).WriteHTML(&page); err != nil ||
 		!strings.Contains(page.String(), "fewer than two results") || strings.Contains(page.String(), "Before:") {
 		t.Errorf("%v\n%s", err, page.String())
+	}
+	page.Reset()
+	built := *results[0]
+	built.Cost, built.Operators = measure.Cost{}, nil
+	x = Measurements{Title: "Build", Results: []*measure.Result{&built}}
+	if err := x.WriteHTML(&page); err != nil || strings.Contains(page.String(), "pareto") ||
+		!strings.Contains(page.String(), "<h1>Build</h1>") || !strings.Contains(page.String(), "parts-1") {
+		t.Errorf("%v\n%s", err, page.String())
+	}
+}
+
+// worn is a device of which the second sector was erased most often, among more sectors than there are squares.
+func worn() device.DeviceWear {
+	d := device.DeviceWear{Device: "chip:" + hostile, Board: "b", Flashes: 7}
+	for i := range maxSquares + 1 {
+		d.Sectors = append(d.Sectors, device.SectorWear{
+			Region: "flash", Index: i, Addr: uint64(4096 * i), Size: 4096, Rated: 10000,
+		})
+	}
+	d.Sectors[1].Erases, d.Sectors[2].Erases = 40, 20
+	return d
+}
+
+// TestHeatMap: a square is as opaque as its most worn sector.
+func TestHeatMap(t *testing.T) {
+	h := heatMapOf(1, worn())
+	if len(h.Squares) != maxSquares/2+1 || h.Squares[0] != 1 || h.Squares[1] != 0.5 || h.Squares[2] != palest ||
+		len(h.Table.Rows) != 4 || !strings.Contains(h.Words, "0.4 % of its rated erases") ||
+		!strings.Contains(h.Words, "2 sectors share a square") {
+		t.Errorf("%d squares, %v, %q, %s", len(h.Squares), h.Squares[:3], h.Table.Rows, h.Words)
+	}
+	if h := heatMapOf(1, device.DeviceWear{}); len(h.Squares) != 0 {
+		t.Errorf("of no sectors: %+v", h)
 	}
 }
 

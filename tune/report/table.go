@@ -3,11 +3,10 @@ package report
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
+	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/tune"
 )
 
@@ -38,7 +37,7 @@ func writeRanking(b *strings.Builder, k tune.Ranking, n int) {
 	for _, r := range rowsOf(k, u, n) {
 		lines = append(lines, []string{strconv.Itoa(r.Rank), r.ID, r.Time, r.Interval, r.SpeedUp, r.Board, r.Bytes, r.Notes})
 	}
-	align(b, lines, []int{0, 2, 3, 4, 6})
+	writeColumns(b, lines, []int{0, 2, 3, 4, 6})
 	if more := len(k.Results) - n; more > 0 {
 		fmt.Fprintf(b, "  and %d more\n", more)
 	}
@@ -58,27 +57,11 @@ func writeReasons(b *strings.Builder, results []tune.Result) {
 		return
 	}
 	fmt.Fprintf(b, "%d of %d have no time\n", failed, len(results))
-	align(b, lines, []int{3})
+	writeColumns(b, lines, []int{3})
 }
 
-// align writes lines in columns. Columns whose number is in right are aligned to the right.
-func align(b *strings.Builder, lines [][]string, right []int) {
-	widths := make([]int, len(lines[0]))
-	for _, line := range lines {
-		for i, cell := range line {
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
-		}
-	}
-	for _, line := range lines {
-		var text strings.Builder
-		for i, cell := range line {
-			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
-			if slices.Contains(right, i) {
-				text.WriteString("  " + pad + cell)
-			} else {
-				text.WriteString("  " + cell + pad)
-			}
-		}
-		b.WriteString(strings.TrimRight(text.String(), " ") + "\n")
+func writeColumns(b *strings.Builder, rows [][]string, right []int) {
+	for _, line := range valuetext.Columns(rows, right) {
+		b.WriteString(strings.TrimRight("  "+line, " ") + "\n")
 	}
 }

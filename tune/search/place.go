@@ -113,7 +113,7 @@ func (p *networkPlace) build(ctx context.Context, t *NetworkTrial) (i *image.Ima
 	if err != nil {
 		return nil, err
 	}
-	t.Flash, t.RAM = u.FlashAndRAM(p.project.Board().Place.Code)
+	t.Flash, t.RAM = u.FlashAndRAM()
 	t.Result.Bytes = int(t.Flash)
 	return i, nil
 }

@@ -35,6 +35,7 @@ type Console struct {
 	terminal bool            // notes is a terminal
 	step     string          // the running target's name
 	environ  func() []string // all variables; nil: those of Env only
+	noted    []string        // variables of which a note has been printed
 
 	size func() (columns, rows int) // of the terminal
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -118,11 +119,11 @@ func TestWould(t *testing.T) {
 func TestNames(t *testing.T) {
 	for _, c := range []struct{ step, environ, env, want, note string }{
 		{"build", "MODLE=a.tar", "", `MODLE is no variable of build, which reads MODEL`, ""},
-		{"build", "MODLE=a.tar", "MODEL", "", "boardsmith: note: MODLE resembles MODEL, and has no effect\n"},
+		{"build", "MODLE=a.tar", "MODEL", "", "boardsmith: note: MODLE resembles MODEL, and has no effect on %s\n"},
 		{"measure", "MODELS=a.tar", "", "which reads MODEL", ""},
-		{"build", "board=host", "", "", "boardsmith: note: board resembles BOARD, and has no effect\n"},
-		{"build", "MODEM=/dev/ttyS0", "", "", "boardsmith: note: MODEM resembles MODEL, and has no effect\n"},
-		{"flash", "TARGETS=all", "", "", "boardsmith: note: TARGETS resembles TARGET, and has no effect\n"},
+		{"build", "board=host", "", "", "boardsmith: note: board resembles BOARD, and has no effect on %s\n"},
+		{"build", "MODEM=/dev/ttyS0", "", "", "boardsmith: note: MODEM resembles MODEL, and has no effect on %s\n"},
+		{"flash", "TARGETS=all", "", "", "boardsmith: note: TARGETS resembles TARGET, and has no effect on %s\n"},
 		{"tune", "PROPSER=grid", "", "which reads PROPOSER", ""},
 		{"build", "PROPSER=grid", "", "", ""},
 		{"boards", "MODLE=a.tar", "", "", ""},
@@ -133,11 +134,38 @@ func TestNames(t *testing.T) {
 		var out bytes.Buffer
 		console := New(func(name string) string { return map[string]string{c.env: "set"}[name] }, &out, &out)
 		console.step, console.environ = c.step, func() []string { return strings.Fields(c.environ) }
+		console.args = []string{"-v", c.step}
 		err := console.checkNames()
 		if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(err.Error(), c.want) ||
 			failure.Of(err) != failure.Config || !strings.HasPrefix(failure.Next(err), "did you mean ")) ||
-			out.String() != c.note {
+			out.String() != strings.Replace(c.note, "%s", c.step, 1) {
 			t.Errorf("%+v: %v, %q", c, err, out.String())
+		}
+	}
+}
+
+// TestOwnTargets: what a magefile's own target reads is its own: a variable that resembles one of ours is none of a
+// target that it calls, and at most a note beside it. A note is printed once.
+func TestOwnTargets(t *testing.T) {
+	for _, c := range []struct {
+		args, want, note string
+	}{
+		{"all", "", ""},
+		{"all build", "", "boardsmith: note: MODELS resembles MODEL, and has no effect on build\n"},
+		{"build flash", "MODELS is no variable of build, which reads MODEL", ""},
+	} {
+		var out bytes.Buffer
+		console := New(noVariables, &out, &out)
+		console.environ = func() []string { return []string{"MODELS=a.tar"} }
+		console.args = strings.Fields(c.args)
+		var err error
+		for _, console.step = range []string{"build", "flash"} {
+			if err = console.checkNames(); err != nil {
+				break
+			}
+		}
+		if got := fmt.Sprint(err); c.want != "" && got != c.want || c.want == "" && err != nil || out.String() != c.note {
+			t.Errorf("%s: %v, %q", c.args, err, out.String())
 		}
 	}
 }

@@ -47,17 +47,26 @@ func ToolEnv() []string {
 // compared, or that another firmware runs.
 var misleading = []string{"ACCURACY", "BASELINE", "COMPARE", "CONFIRM", "EXPECT", "LABELS", "LIMITS", "LOAD"}
 
+// typed returns the words of the command line that are no flags: targets as mage has them, and their arguments.
+func (c *Console) typed() (words []string) {
+	for _, arg := range c.args {
+		if !strings.HasPrefix(arg, "-") {
+			words = append(words, strings.TrimPrefix(strings.ToLower(arg), c.prefix()))
+		}
+	}
+	return words
+}
+
 // checkInputs returns an error for a variable that no target on the command line reads. Targets that a magefile's own
 // target calls are not checked: what it reads is unknown.
 func (c *Console) checkInputs() error {
-	var typed []string
 	for _, arg := range c.args {
 		if name, _, ok := strings.Cut(arg, "="); ok && readers[name] != "" {
 			return failure.New(failure.Config, "write it before the command: "+arg+" "+c.Mage(c.step),
 				"%s is no target: inputs are environment variables", arg)
 		}
-		typed = append(typed, strings.TrimPrefix(strings.ToLower(arg), c.prefix()))
 	}
+	typed := c.typed()
 	if !slices.Contains(typed, c.step) {
 		return nil
 	}

@@ -11,12 +11,12 @@ import (
 )
 
 // projectTargets are those that work on a project.
-const projectTargets = " generate build flash run call size validate measure release debug clean tune "
+const projectTargets = " generate build flash run call size validate measure release debug clean tune report "
 
 // readers lists the variables that targets read, with these targets: names, @project for projectTargets, * for all.
 // docs/command-line.md and CONTRIBUTING.md explain the variables.
 var readers = map[string]string{
-	"BOARD": "@project erase monitor devices wear embed serve reproduce board:accept template:check " +
+	"BOARD": "@project erase monitor devices wear doctor embed serve reproduce board:accept template:check " +
 		"template:export emulated:up emulated:down emulated:erase emulated:swap",
 	"MODEL":       "@project embed",
 	"MODEL_NAME":  "@project embed",
@@ -25,15 +25,16 @@ var readers = map[string]string{
 	"PLACE":       "@project",
 	"LIBRARIES":   "@project embed serve",
 	"TEMPLATE":    "@project serve board:svd template:export",
-	"FIXED_INPUT": "generate build flash run size release debug",
+	"FIXED_INPUT": "generate build flash run size release debug report",
 	"PARAMS":      "embed build size release",
 	"PROJECT":     "@project",
 	"TARGET":      "@project erase monitor devices wear embed serve reproduce board:accept",
-	"DEVICE":      "flash erase run call validate measure debug monitor devices wear tune serve reproduce board:accept",
+	"DEVICE":      "flash erase run call validate measure debug monitor devices wear report tune serve reproduce board:accept",
 	"PROGRAMMER":  "flash erase run call validate measure debug monitor devices tune serve reproduce board:accept",
 	"IMAGE":       "flash run call validate debug",
 	"LOAD":        "build demo generate size validate run",
 	"WAIT":        "flash erase run call validate measure debug monitor tune serve reproduce board:accept",
+	"TRACE":       "run call validate measure monitor",
 	"INPUT":       "run validate measure tune",
 	"OUTPUT":      "run call monitor validate measure release tune report board:accept",
 	"REPEAT":      "run measure tune",
@@ -105,30 +106,44 @@ func Reads(target, variable string) bool {
 	return readers[variable] == "*" || slices.Contains(readersOf(variable), target)
 }
 
-// checkNames looks for variables of the environment whose names resemble that of one that the running
-// target reads. It returns an error for a typing error in place of one that is not set: it would have no effect.
-// Otherwise it prints a note, because the environment has other programs' variables, too.
+// checkNames looks for variables of the environment whose names resemble that of one that the running target reads. It
+// returns an error for a typing error in place of one that is not set: it would have no effect. Otherwise it prints a
+// note, once, because the environment has other programs' variables, too. Targets of a magefile's own may read other
+// variables: with one of them on the command line there are notes only, and what it calls is not checked.
 func (c *Console) checkNames() error {
-	if c.environ == nil {
+	typed := c.typed()
+	if c.environ == nil || !slices.Contains(typed, c.step) {
 		return nil
 	}
+	foreign := slices.ContainsFunc(typed, func(word string) bool { return word != c.step && !isTarget(word) })
 	for _, v := range slices.Sorted(slices.Values(c.environ())) {
 		name, value, _ := strings.Cut(v, "=")
-		if _, ok := readers[name]; ok || value == "" {
+		if _, ok := readers[name]; ok || value == "" || slices.Contains(c.noted, name) {
 			continue
 		}
 		for _, known := range slices.Sorted(maps.Keys(readers)) {
 			switch {
 			case !resembles(name, known) || !Reads(c.step, known):
-			case c.Env(known) == "" && isTypo(name, known):
+			case c.Env(known) == "" && isTypo(name, known) && !foreign:
 				return failure.New(failure.Config, "did you mean "+known+"? Otherwise unset "+name,
 					"%s is no variable of %s, which reads %s", name, c.step, known)
 			default:
-				c.Notef("note: %s resembles %s, and has no effect", name, known)
+				c.Notef("note: %s resembles %s, and has no effect on %s", name, known, c.step)
+				c.noted = append(c.noted, name)
 			}
 		}
 	}
 	return nil
+}
+
+// isTarget reports whether a target of that name reads any variable but those of all targets.
+func isTarget(name string) bool {
+	for variable := range readers {
+		if slices.Contains(readersOf(variable), name) {
+			return true
+		}
+	}
+	return false
 }
 
 // isTypo reports whether a name that resembles a known one is hardly another program's: it lacks a letter, has two in

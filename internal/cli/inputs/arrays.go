@@ -17,8 +17,8 @@ import (
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
-// splitNames splits "PATH TENSOR=ARRAY…", which maps arrays of a file to tensors of other names.
-func splitNames(value string) (path string, names map[string]string) {
+// SplitNames splits "PATH TENSOR=ARRAY…", which maps arrays of a file to tensors of other names.
+func SplitNames(value string) (path string, names map[string]string) {
 	for names = map[string]string{}; ; {
 		at := strings.LastIndexByte(value, ' ')
 		tensor, array, ok := strings.Cut(value[at+1:], "=")

@@ -24,6 +24,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/cli/console"
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 	"github.com/boardsmith/boardsmith/internal/gitfolder"
+	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/project"
 )
 
@@ -325,7 +326,7 @@ func (in *Inputs) fill(m *Recorded) {
 
 // plain reads the inputs that are not in project.json.
 func (in *Inputs) plain(env console.Environ, named boardsmithjson.Choice) error {
-	in.Input, in.Names = splitNames(cmp.Or(env("INPUT"), named.Input, in.Config.Input))
+	in.Input, in.Names = SplitNames(cmp.Or(env("INPUT"), named.Input, in.Config.Input))
 	in.Output, in.Samples = env("OUTPUT"), env("FIXED_INPUT")
 	in.Product = cmp.Or(env("PRODUCT"), named.Product, in.Config.Product)
 	in.Version = cmp.Or(env("VERSION"), named.Version, in.Config.Version)
@@ -406,11 +407,7 @@ func ArchiveName(model string) string {
 	if model == "" {
 		model = samples.Name
 	}
-	name := filepath.Base(model)
-	for _, end := range []string{".gz", ".tgz", ".tar", ".json"} {
-		name = strings.TrimSuffix(name, end)
-	}
-	return name
+	return valuetext.ArchiveName(model)
 }
 
 // ProjectName returns the folder name for an archive, or for one of several models in it.

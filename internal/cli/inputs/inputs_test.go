@@ -353,7 +353,7 @@ func TestSplitNames(t *testing.T) {
 		odd:                  odd + " map[]",
 		odd + " d=e":         odd + " map[e:d]",
 	} {
-		if path, names := splitNames(value); fmt.Sprint(path, " ", names) != want {
+		if path, names := SplitNames(value); fmt.Sprint(path, " ", names) != want {
 			t.Errorf("%q: %q %v, want %s", value, path, names, want)
 		}
 	}

@@ -356,7 +356,8 @@ type Measure struct {
 type Changed struct {
 	Board  string `json:"board"`
 	Model  string `json:"model"`
-	Change any    `json:"change"` // as in [measure.md](measure.md#a-baseline)
+	Change any    `json:"change,omitzero"` // as in [measure.md](measure.md#a-baseline)
+	Note   string `json:"note,omitzero"`   // in its place: what else differs of what determines the result
 }
 
 // MeasureDone is the last line of measure.

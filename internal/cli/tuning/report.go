@@ -7,16 +7,18 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/moby/sys/atomicwriter"
 
+	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/cli/console"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
-	"github.com/boardsmith/boardsmith/measure"
 	"github.com/boardsmith/boardsmith/tune"
 	"github.com/boardsmith/boardsmith/tune/report"
 )
@@ -24,15 +26,9 @@ import (
 // defaultPage is OUTPUT's default.
 const defaultPage = "report.html"
 
-// Report writes the runs in RUN as one HTML page, and with CSV as a table.
-func Report(c *console.Console) error {
-	if c.Env("RUN") == "" && c.Env("BASELINE") != "" {
-		return reportBaseline(c)
-	}
-	if c.Env("RUN") == "" {
-		return failure.New(failure.Config, "RUN=FOLDER names it, RUN=FOLDER,FOLDER compares two; BASELINE=FILE names "+
-			"measurements", "no tuning run is named")
-	}
+// Report writes the runs in RUN as one HTML page, and with CSV as a table. The page shows the wear of those devices that
+// are of a kind of board in the runs.
+func Report(c *console.Console, wear []device.DeviceWear) error {
 	var runs []report.Run
 	var all []tune.Result
 	for dir := range strings.SplitSeq(c.Env("RUN"), ",") {
@@ -43,59 +39,50 @@ func Report(c *console.Console) error {
 		runs = append(runs, report.Run{Name: filepath.ToSlash(filepath.Clean(dir)), Results: results})
 		all = append(all, results...)
 	}
-	page, table := cmp.Or(c.Env("OUTPUT"), defaultPage), c.Env("CSV")
-	if c.Env.On("DRYRUN") {
-		return c.Would("write %s of %d results in %d runs", page, len(all), len(runs))
+	wear = slices.DeleteFunc(wear, func(d device.DeviceWear) bool {
+		return !slices.ContainsFunc(all, func(r tune.Result) bool { return r.Kind == d.Board })
+	})
+	runs[0].Wear = wear
+	p := Pages{Console: c, Describe: fmt.Sprintf("of %d results in %d runs", len(all), len(runs))}
+	p.Line = jsonlines.Report{Runs: len(runs), Candidates: len(all)}
+	return p.Write(func(w io.Writer) error { return report.WriteHTML(w, runs...) },
+		func(w io.Writer) error { return report.WriteCSV(w, all) })
+}
+
+// Pages are the files of report: OUTPUT, and with CSV a table.
+type Pages struct {
+	*console.Console
+	Describe string           // the content, behind the name of the page
+	Line     jsonlines.Report // without the names of the files
+}
+
+// Write writes the files.
+func (p Pages) Write(page, table func(io.Writer) error) error {
+	p.Line.Output, p.Line.CSV = cmp.Or(p.Env("OUTPUT"), defaultPage), p.Env("CSV")
+	if p.Env.On("DRYRUN") {
+		return p.Would("write %s %s", p.Line.Output, p.Describe)
 	}
-	var html, csv bytes.Buffer
-	if err := report.WriteHTML(&html, runs...); err != nil {
-		return err
-	}
-	if err := writeReport(c, "OUTPUT", page, &html); err != nil {
-		return err
-	}
-	if table != "" {
-		if err := report.WriteCSV(&csv, all); err != nil {
+	for _, x := range []struct {
+		variable, path string
+		to             func(io.Writer) error
+	}{{"OUTPUT", p.Line.Output, page}, {"CSV", p.Line.CSV, table}} {
+		if x.path == "" {
+			continue
+		}
+		if err := WriteFile(p.Console, x.variable, x.path, x.to); err != nil {
 			return err
 		}
-		if err := writeReport(c, "CSV", table, &csv); err != nil {
-			return err
-		}
 	}
-	c.JSONLine(jsonlines.Report{Output: page, CSV: table, Runs: len(runs), Candidates: len(all)})
+	p.JSONLine(p.Line)
 	return nil
 }
 
-// reportBaseline writes the measurements in BASELINE as one HTML page, and with CSV as a table.
-func reportBaseline(c *console.Console) error {
-	b, err := measure.ReadBaseline(c.Env("BASELINE"))
-	if err != nil {
-		return fmt.Errorf("BASELINE: %w", err)
-	}
-	page, table := cmp.Or(c.Env("OUTPUT"), defaultPage), c.Env("CSV")
-	if c.Env.On("DRYRUN") {
-		return c.Would("write %s of %d measurements", page, len(b.Results))
-	}
-	var html, csv bytes.Buffer
-	if err := report.WriteMeasurements(&html, b.Results, nil, measure.Limits{}); err != nil {
+// WriteFile writes a file that the user named by a variable.
+func WriteFile(c *console.Console, variable, path string, to func(io.Writer) error) error {
+	var content bytes.Buffer
+	if err := to(&content); err != nil {
 		return err
 	}
-	if err := writeReport(c, "OUTPUT", page, &html); err != nil {
-		return err
-	}
-	if table != "" {
-		if err := measure.WriteCSV(&csv, b.Results); err != nil {
-			return err
-		}
-		if err := writeReport(c, "CSV", table, &csv); err != nil {
-			return err
-		}
-	}
-	c.JSONLine(jsonlines.Report{Output: page, CSV: table, Candidates: len(b.Results)})
-	return nil
-}
-
-func writeReport(c *console.Console, variable, path string, content *bytes.Buffer) error {
 	if err := atomicwriter.WriteFile(path, content.Bytes(), 0o644); err != nil {
 		return failure.New(failure.Config, "choose a file that can be written", "%s: %w", variable, err)
 	}

@@ -3,7 +3,6 @@
 package tuning
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -13,11 +12,13 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/moby/sys/atomicwriter"
+
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/cli/inputs"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
-	"github.com/boardsmith/boardsmith/internal/cli/valuetext"
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
+	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/tune"
 	"github.com/boardsmith/boardsmith/tune/search"
 	"github.com/boardsmith/boardsmith/tune/space"
@@ -141,11 +142,22 @@ func (t *Job) printBest(s *space.Space, best search.Trial) error {
 		return err
 	}
 	folder := filepath.Join(t.dir, "best")
-	if err := writeBest(folder, s, best.Config, append(config, '\n')); err != nil {
+	plain, doubt := s.Plain()
+	others := append(plain, space.Source{Name: configFile, Data: append(config, '\n')})
+	if err := writeBest(folder, s, best.Config, others); err != nil {
 		return err
 	}
 	t.Printf("tune: the fastest is %v, %s; %s has its C and its configuration", best.Config,
 		valuetext.Seconds(best.Result.Time.Median), folder)
+	if doubt != nil {
+		t.Notef("note: %s has no function in plain C: %v", folder, doubt)
+	} else {
+		typed := "MODEL=" + filepath.Join(folder, "model.json")
+		if _, flags := bestMacros(best.Config); len(flags) > 0 {
+			typed += " OPTIONS=operator_flags=" + strings.Join(flags, ",")
+		}
+		t.Printf("tune: as a model in plain C it is %s", typed)
+	}
 	t.JSONLine(jsonlines.TunedSpace{
 		Best: config, Flags: best.Config.Flags(), Median: best.Result.Time.Median, Folder: folder,
 	})
@@ -155,8 +167,8 @@ func (t *Job) printBest(s *space.Space, best search.Trial) error {
 // configFile has the values of the knobs, in the format of space.Space.Decode.
 const configFile = "config.json"
 
-// writeBest writes the kernel's files with the configuration's macros defined in them, and the configuration.
-func writeBest(folder string, s *space.Space, c space.Config, config []byte) error {
+// writeBest writes the kernel's files with the configuration's macros defined in them, and others as they are.
+func writeBest(folder string, s *space.Space, c space.Config, others []space.Source) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
@@ -166,27 +178,34 @@ func writeBest(folder string, s *space.Space, c space.Config, config []byte) err
 		if strings.HasSuffix(f.Name, ".c") {
 			data = append([]byte(head), data...)
 		}
-		if err := os.WriteFile(filepath.Join(folder, f.Name), data, 0o644); err != nil {
+		others = append(others, space.Source{Name: f.Name, Data: data})
+	}
+	for _, f := range others {
+		if err := atomicwriter.WriteFile(filepath.Join(folder, f.Name), f.Data, 0o644); err != nil {
 			return err
 		}
 	}
-	return os.WriteFile(filepath.Join(folder, configFile), config, 0o644)
+	return nil
 }
 
 // bestHead returns the first lines of a C file of the kernel: a comment with the compiler flags, and the macros.
 func bestHead(c space.Config) string {
-	var macros bytes.Buffer
-	var flags []string
+	macros, flags := bestMacros(c)
+	return fmt.Sprintf("// Compiler flags: %s\n%s\n", cmp.Or(strings.Join(flags, " "), "none"), macros)
+}
+
+// bestMacros returns the macros of a configuration as lines of C, and its other flags.
+func bestMacros(c space.Config) (macros string, flags []string) {
 	for _, f := range c.Flags() {
 		name, value, hasValue := strings.Cut(strings.TrimPrefix(f, "-D"), "=")
 		switch {
 		case !strings.HasPrefix(f, "-D"):
 			flags = append(flags, f)
 		case hasValue:
-			fmt.Fprintf(&macros, "#define %s %s\n", name, value)
+			macros += fmt.Sprintf("#define %s %s\n", name, value)
 		default:
-			fmt.Fprintf(&macros, "#define %s 1\n", name)
+			macros += fmt.Sprintf("#define %s 1\n", name)
 		}
 	}
-	return fmt.Sprintf("// Compiler flags: %s\n%s\n", cmp.Or(strings.Join(flags, " "), "none"), &macros)
+	return macros, flags
 }

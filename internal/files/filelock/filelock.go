@@ -5,9 +5,11 @@
 package filelock
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
+	"time"
 )
 
 // Try locks an open file for this process and all that inherit it. It returns false if the file is locked elsewhere.
@@ -24,6 +26,46 @@ func Open(name string) (*os.File, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
+}
+
+// poll is how often Wait tries.
+const poll = 10 * time.Millisecond
+
+// Wait opens or creates a file and locks it, after whoever else has locked it. unlock removes the file. It returns the
+// cause of ctx if that ends first.
+func Wait(ctx context.Context, name string) (unlock func() error, err error) {
+	for {
+		f, err := Open(name)
+		if err != nil {
+			return nil, err
+		}
+		if f != nil {
+			current, err := IsAt(f, name) // false if it was removed since it was opened
+			if err == nil && current {
+				return func() error { return remove(f, name) }, nil
+			}
+			if err := errors.Join(err, f.Close()); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(poll):
+		}
+	}
+}
+
+// remove removes a locked file: before it is unlocked, so that nobody has locked it meanwhile. Windows does not remove
+// an open file, and so none that somebody else has opened.
+func remove(f *os.File, name string) error {
+	early := os.Remove(name)
+	err := f.Close()
+	if early != nil {
+		_ = os.Remove(name)
+	}
+	return err
 }
 
 // TryShared is Try for a lock that others may share. A file must not have both locks at once: systems differ in what

@@ -75,6 +75,26 @@ func TestSeconds(t *testing.T) {
 	}
 }
 
+func TestNames(t *testing.T) {
+	for path, want := range map[string]string{"a/kws.tar.gz": "kws", "kws.x.tar": "kws.x", "m.json": "m", "folder": "folder"} {
+		if got := ArchiveName(path); got != want {
+			t.Errorf("%s: %q, want %q", path, got, want)
+		}
+	}
+	for text, want := range map[string]string{"=1+1": "'=1+1", "@x": "'@x", "kws": "kws", "": ""} {
+		if got := NoFormula(text); got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestColumns(t *testing.T) {
+	got := strings.Join(Columns([][]string{{"board", "µs"}, {"b", "12.5", "x"}, {"c"}}, []int{1}), "\n")
+	if want := "board    µs\nb      12.5  x\nc"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func TestPicture(t *testing.T) {
 	set, err := samples.LoadTestSet()
 	if err != nil {

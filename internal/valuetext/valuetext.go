@@ -1,11 +1,14 @@
-// Package valuetext formats tensors, times and sizes for display.
+// Package valuetext formats tensors, times, sizes, names and tables for display.
 package valuetext
 
 import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"path/filepath"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/boardsmith/boardsmith/ndarray"
 )
@@ -50,17 +53,65 @@ func ArgMax(a *ndarray.Array) (int, bool) {
 	return best, true
 }
 
-// Seconds formats a time with a unit that gives it one to three digits before the point.
-func Seconds(s float64) string {
+// Seconds formats a time.
+func Seconds(s float64) string { return Quantity(s, "s") }
+
+// Quantity formats a number of a unit, with the prefix from nano to none that gives it one to three digits before the
+// point.
+func Quantity(v float64, unit string) string {
 	for _, u := range []struct {
-		unit string
-		size float64
-	}{{"s", 1}, {"ms", 1e-3}, {"µs", 1e-6}} {
-		if math.Abs(s) >= u.size {
-			return fmt.Sprintf("%.4g %s", s/u.size, u.unit)
+		prefix string
+		size   float64
+	}{{"", 1}, {"m", 1e-3}, {"µ", 1e-6}} {
+		if math.Abs(v) >= u.size {
+			return fmt.Sprintf("%.4g %s%s", v/u.size, u.prefix, unit)
 		}
 	}
-	return fmt.Sprintf("%.4g ns", s*1e9)
+	return fmt.Sprintf("%.4g n%s", v*1e9, unit)
+}
+
+// ArchiveName returns the file name of a path without the endings of archives and of descriptions of models.
+func ArchiveName(path string) string {
+	name := filepath.Base(path)
+	for _, end := range []string{".gz", ".tgz", ".tar", ".json"} {
+		name = strings.TrimSuffix(name, end)
+	}
+	return name
+}
+
+// NoFormula puts an apostrophe before a text that a spreadsheet would evaluate. A message may come from a device.
+func NoFormula(text string) string {
+	if text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) {
+		return "'" + text
+	}
+	return text
+}
+
+// Columns returns lines whose cells begin below each other, two spaces apart. Cells of the columns in right are aligned
+// to the right.
+func Columns(rows [][]string, right []int) []string {
+	var widths []int
+	for _, row := range rows {
+		for i, cell := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	var lines []string
+	for _, row := range rows {
+		var line strings.Builder
+		for i, cell := range row {
+			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+			if slices.Contains(right, i) {
+				cell, pad = pad+cell, ""
+			}
+			line.WriteString(cell + pad + "  ")
+		}
+		lines = append(lines, strings.TrimRight(line.String(), " "))
+	}
+	return lines
 }
 
 // Bytes formats a size in bytes, and for large ones also in KiB.

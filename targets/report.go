@@ -1,0 +1,130 @@
+// This file writes pages about tuning runs, measurements and projects.
+
+package targets
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/cli/console"
+	"github.com/boardsmith/boardsmith/internal/cli/inputs"
+	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
+	"github.com/boardsmith/boardsmith/internal/cli/tuning"
+	"github.com/boardsmith/boardsmith/measure"
+	"github.com/boardsmith/boardsmith/tune/report"
+)
+
+// Report writes the tuning runs in RUN, the measurements in BASELINE, or the firmware of a project as an HTML page to
+// OUTPUT, and as a table to CSV: docs/measure.md. Of a project, it builds the firmware and shows its size by part and
+// memory, beside that in BASELINE, the deepest calls, and the wear of the board's devices.
+//
+// Variables:
+//
+//	BOARD        a board's name: mage boards lists them [host]
+//	MODEL        a model's archive, .tar or .tar.gz, or its description, .json … [the bundled sample, digits_i8]
+//	MODEL_NAME   the name of the model in an archive that holds several [the archive's only one]
+//	APP          standalone: firmware that runs the model without an RPC server: embedded.md [rpc]
+//	OPTIONS      name=value, separated by spaces: mage board:show NAME lists them [the board's own]
+//	PLACE        PART=REGION, separated by commas: the memory of parts of the firmware [the board's own]
+//	LIBRARIES    names, folders or git places of libraries, separated by commas [those of the project]
+//	TEMPLATE     a template's name, path or git place [the board's own]
+//	FIXED_INPUT  with APP=standalone: .npz with the inputs that are compiled in [those of the project]
+//	PROJECT      the project's folder [build/<board>/<archive name>]
+//	TARGET       a named target of boardsmith.json
+//	DEVICE       which device of that board: its name in desk.json or its probe's serial [the only attached one]
+//	OUTPUT       the page [not written]
+//	DRYRUN=1     prints what would be done, without doing it
+//	BASELINE     measurements to show, or with BOARD, MODEL or PROJECT to show beside that project
+//	RUN          folders of tuning runs, separated by commas
+//	CSV          file for a table of all results [not written]
+func Report(ctx context.Context) error { return do(ctx, "report", writeReports) }
+
+func writeReports(ctx context.Context, c *console.Console) error {
+	ofProject := c.Env("BOARD") != "" || c.Env("MODEL") != "" || c.Env("PROJECT") != "" || c.Env("TARGET") != ""
+	switch {
+	case c.Env("RUN") != "" && c.Env("BASELINE") != "":
+		return failure.New(failure.Config, "write one page after the other",
+			"RUN=%s and BASELINE=%s are of two pages", c.Env("RUN"), c.Env("BASELINE"))
+	case c.Env("RUN") != "":
+		builder, err := searchBuilder(ctx, c)
+		if err != nil {
+			return err
+		}
+		desk := &device.Desk{Host: builder.Host, Ledger: c.Env("BOARDSMITH_LEDGER")}
+		wear, err := desk.Wear()
+		if err != nil {
+			return err
+		}
+		return tuning.Report(c, wear)
+	case c.Env("BASELINE") != "" && !ofProject:
+		return reportBaseline(c)
+	case strings.Contains(c.Env("BOARD"), ","):
+		return failure.New(failure.Config, "RUN=FOLDER names a tuning run; "+failure.Target("measure")+" measures on several",
+			"BOARD=%s: a report is of one board", c.Env("BOARD"))
+	}
+	return reportProject(ctx, c)
+}
+
+// reportBaseline writes the measurements in BASELINE.
+func reportBaseline(c *console.Console) error {
+	b, err := measure.ReadBaseline(c.Env("BASELINE"))
+	if err != nil {
+		return fmt.Errorf("BASELINE: %w", err)
+	}
+	p := tuning.Pages{Console: c, Describe: fmt.Sprintf("of %d measurements", len(b.Results))}
+	return writeMeasurements(p, report.Measurements{Results: b.Results})
+}
+
+func writeMeasurements(p tuning.Pages, x report.Measurements) error {
+	p.Line = jsonlines.Report{Candidates: len(x.Results)}
+	return p.Write(x.WriteHTML, func(w io.Writer) error { return measure.WriteCSV(w, x.Results) })
+}
+
+// reportProject builds the project of the inputs, and writes its size and the wear of its board's devices.
+func reportProject(ctx context.Context, c *console.Console) error {
+	j, err := openJob(ctx, c, "")
+	if err != nil {
+		return err
+	}
+	if j.in.Library {
+		return noFirmware()
+	}
+	x := report.Measurements{Title: inputs.ArchiveName(j.in.Model.Value) + " on " + j.in.BoardName()}
+	if name := c.Env("BASELINE"); name != "" {
+		if x.Baseline, err = measure.ReadBaseline(name); err != nil {
+			return fmt.Errorf("BASELINE: %w", err)
+		}
+	}
+	p := tuning.Pages{Console: c, Describe: "of " + x.Title}
+	if c.Env.On("DRYRUN") {
+		return writeMeasurements(p, x)
+	}
+	image, err := j.built(ctx)
+	if err != nil {
+		return err
+	}
+	r, err := measure.Build(j.project, image)
+	if err != nil {
+		return err
+	}
+	x.Results = append(x.Results, r)
+	if x.Wear, err = wearOf(j); err != nil {
+		return err
+	}
+	return writeMeasurements(p, x)
+}
+
+// wearOf returns the devices of the ledger that the inputs name.
+func wearOf(j *job) (list []device.DeviceWear, err error) {
+	all, err := j.desk().Wear()
+	for _, w := range all {
+		if (j.in.Device == "" || namesDevice(j, w)) && w.Board == j.in.BoardName() {
+			list = append(list, w)
+		}
+	}
+	return list, err
+}

@@ -1,0 +1,68 @@
+// This file shows the wear of a device's flash as squares, the darker the more often a sector was erased.
+
+package report
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/boardsmith/boardsmith/device"
+)
+
+// A heatMap is the wear of one device.
+type heatMap struct {
+	ID, Title, Words string
+	Squares          []float64 // how opaque each is, 0 to 1
+	Table            table
+}
+
+const (
+	maxSquares = 2048
+	palest     = 0.08 // of a sector that was not erased
+)
+
+// heatMapOf returns the map of device number n, from 1. Of more sectors than squares, several share one: that of the
+// most worn of them.
+func heatMapOf(n int, d device.DeviceWear) heatMap {
+	h := heatMap{
+		ID: fmt.Sprintf("wear-%d", n), Title: "Wear of " + printable(d.Device) + ", board " + printable(d.Board),
+		Table: table{Head: []string{"region", "sector", "address", "bytes", "erases", "rated"}},
+	}
+	most, worst := 0, 0.0
+	for _, s := range d.Sectors {
+		most = max(most, s.Erases)
+		if s.Rated > 0 {
+			worst = max(worst, float64(s.Erases)/float64(s.Rated))
+		}
+	}
+	share := (len(d.Sectors) + maxSquares - 1) / maxSquares
+	for i, s := range d.Sectors {
+		opacity := palest
+		if most > 0 {
+			opacity = max(palest, float64(s.Erases)/float64(most))
+		}
+		if i%max(share, 1) == 0 {
+			h.Squares = append(h.Squares, opacity)
+		}
+		last := len(h.Squares) - 1
+		h.Squares[last] = max(h.Squares[last], opacity)
+		if i == 0 || !sameWear(d.Sectors[i-1], s) {
+			h.Table.add(printable(s.Region), strconv.Itoa(s.Index), fmt.Sprintf("0x%08x", s.Addr),
+				strconv.FormatUint(s.Size, 10), strconv.Itoa(s.Erases), strconv.Itoa(s.Rated))
+		}
+	}
+	h.Words = fmt.Sprintf("%d flashes. A square is a sector that was written, in the order of addresses; the darkest were "+
+		"erased %d times. ", d.Flashes, most)
+	if share > 1 {
+		h.Words += fmt.Sprintf("%d sectors share a square. ", share)
+	}
+	if worst > 0 {
+		h.Words += fmt.Sprintf("The most worn sector has used %.3g %% of its rated erases.", 100*worst)
+	}
+	return h
+}
+
+// sameWear reports whether a sector follows another one with the same wear, so that one row of the table is for both.
+func sameWear(a, b device.SectorWear) bool {
+	return a.Region == b.Region && a.Size == b.Size && a.Erases == b.Erases && a.Rated == b.Rated && a.Addr+a.Size == b.Addr
+}
