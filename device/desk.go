@@ -37,7 +37,7 @@ type Desk struct {
 	LeaseDir string
 	// returns the path of a programmer, or of a program of Probes, by its name: *failure.MissingToolError; nil, or "" as
 	// path: the programmer on PATH, and the program that Probes finds itself
-	Tool   func(program string) (path string, err error)
+	Tool func(program string) (path string, err error)
 	// receives a recording of each link that a device opens, in transport's format, one after the other if one device is
 	// used at a time; nil: none
 	Trace  io.Writer

@@ -12,9 +12,9 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 )
 
-// Replay shows the traffic in recordings of Desk.Trace or Record, which may follow each other, as Monitor does, with the
-// times of the recordings. Messages of both directions are in the order in which they began. Only Show is used. Errors
-// have class config: a damaged recording, of which all before the damage was shown.
+// Replay shows the traffic in recordings of Desk.Trace or Record, which may follow each other, as Monitor does, with
+// the times of the recordings. Messages of both directions are in the order in which they began. Only Show is used.
+// Errors have class config: a damaged recording, of which all before the damage was shown.
 func (m Monitoring) Replay(recordings io.Reader) error {
 	if m.Show == nil {
 		m.Show = func(string) {}

@@ -139,8 +139,8 @@ type Limits struct {
 // defaultLimits are those of ParseLimits("").
 const defaultLimits = "time=2%,flash=1%,ram=1%,stack=1%"
 
-// ParseLimits parses limits in per cent, such as "time=2%,flash=1%,ram=1%,stack=1%", which are the defaults. Those that the text omits are the defaults. Errors
-// have class config.
+// ParseLimits parses limits in per cent, such as "time=2%,flash=1%,ram=1%,stack=1%", which are the defaults of those
+// that the text omits. Errors have class config.
 func ParseLimits(text string) (Limits, error) {
 	var l Limits
 	for _, list := range []string{defaultLimits, text} {
@@ -183,8 +183,8 @@ type Comparison struct {
 }
 
 // Compare returns what differs from an earlier result of the same model on the same board, neither of them with a
-// Failure. A cost differs if the 95 % intervals of the medians do not overlap, and exceeds its limit if the lower end of
-// the new one does, seen from the upper end of the old one; both by more than the resolution of the device's timer.
+// Failure. A cost differs if the 95 % intervals of the medians do not overlap, and exceeds its limit if the lower end
+// of the new one does, seen from the upper end of the old one; both by more than the resolution of the device's timer.
 // Costs of processes of two computers are not compared.
 func Compare(old, current *Result, l Limits) (c Comparison) {
 	c.addNotes(old, current)
@@ -232,6 +232,9 @@ func (c *Comparison) addNotes(old, current *Result) {
 	if was, words := strings.Join(old.Options, " "), strings.Join(current.Options, " "); was != words {
 		c.note("the options differ: %s, not %s", cmp.Or(words, "none"), cmp.Or(was, "none"))
 	}
+	if current.Cost.Unit == "" {
+		return // of a build, which nothing has run
+	}
 	if old.InputsSHA256 != current.InputsSHA256 {
 		c.note("the inputs differ, and the cost may depend on them")
 	}
@@ -253,10 +256,9 @@ func (c *Comparison) addCost(old, current *Result, limit float64) {
 		few = b.Samples
 	}
 	switch {
-	case old.Computer != current.Computer:
+	case b.Unit == "", old.Computer != current.Computer:
 	case a.Unit != b.Unit:
-		c.Incomparable = fmt.Sprintf("its unit is %s, not %s", cmp.Or(b.Unit, "unknown"), cmp.Or(a.Unit, "unknown"))
-	case a.Unit == "":
+		c.Incomparable = fmt.Sprintf("its unit is %s, not %s", b.Unit, cmp.Or(a.Unit, "unknown"))
 	case !a.hasInterval() || !b.hasInterval():
 		c.Incomparable = fmt.Sprintf("%d samples have no interval of 95 %%, at least %d have", few, leastSamples)
 	default:

@@ -229,6 +229,7 @@ func TestConditions(t *testing.T) {
 		{func(r *measure.Result) { r.Cost.Unit = measure.Instructions }, "", "its unit is instructions, not s"},
 		{func(r *measure.Result) { r.Cost.Unit = measure.DeviceSeconds }, "", "its unit is device-s, not s"},
 		{func(r *measure.Result) { r.Cost.Samples, r.Cost.Median = 1, 9 }, "", "1 samples have no interval"},
+		{func(r *measure.Result) { r.Cost, r.InputsSHA256, r.Computer = measure.Cost{}, "12", "" }, "", ""}, // a build
 	} {
 		current := result(c.change)
 		got := measure.Compare(old, current, measure.Limits{})
@@ -237,7 +238,8 @@ func TestConditions(t *testing.T) {
 			!strings.Contains(got.Incomparable, c.incomparable) || (got.Incomparable == "") != (c.incomparable == "") {
 			t.Errorf("%s%s: %+v", c.note, c.incomparable, got)
 		}
-		if err := got.Err(current); (err == nil) != (c.incomparable == "") || err != nil && failure.Of(err) != failure.Config {
+		err := got.Err(current)
+		if (err == nil) != (c.incomparable == "") || err != nil && failure.Of(err) != failure.Config {
 			t.Errorf("%s%s: %v", c.note, c.incomparable, err)
 		}
 	}

@@ -33,7 +33,7 @@ import (
 //	WAIT         how long to wait for a board that another process uses: 60 (seconds), 2m [no waiting]
 //	OUTPUT       the page [not written]
 //	TIMEOUT      limit for one call on the device: 60 (seconds), 2m30s [60 s]
-//	DRYRUN=1     prints their checks
+//	DRYRUN=1     prints the checks that would run
 //	SHORT=1      fewer repetitions
 //	BY           who tests the board [the user of git, else of this computer]
 func (Board) Accept(ctx context.Context) error { return doJob(ctx, "board:accept", acceptBoard) }

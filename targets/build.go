@@ -31,7 +31,7 @@ import (
 //	PROJECT      the project's folder [build/<board>/<archive name>]
 //	TARGET       a named target of boardsmith.json
 //	LOAD         if it does not fit, the error names the missing bytes [flash: with the firmware]
-//	FORCE=1      replaces edited files and keeps a copy, and of build another library with APP=library
+//	FORCE=1      replaces edited files and keeps a copy, with APP=library another library
 //	DRYRUN=1     prints what would be done, without doing it
 //	FRESH=1      build also builds from nothing, in a temporary folder, and fails if the image is another one
 func Build(ctx context.Context) error { return doJob(ctx, "build", buildFirmware) }

@@ -56,7 +56,9 @@ func listDevices(ctx context.Context, j *job) error {
 func printUnused(j *job, used []device.Attached) {
 	for _, name := range boards.List(j.in.Path) {
 		b, err := boards.Find(name, j.in.Path)
-		isListed := slices.ContainsFunc(used, func(d device.Attached) bool { return d.Emulated && slices.Contains(d.Boards, name) })
+		isListed := slices.ContainsFunc(used, func(d device.Attached) bool {
+			return d.Emulated && slices.Contains(d.Boards, name)
+		})
 		if err != nil || !b.Flash.Emulated || isListed {
 			continue
 		}

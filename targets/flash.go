@@ -36,7 +36,7 @@ import (
 //	IMAGE        an earlier firmware, by the beginning of its build id or SHA-256 [the project's build]
 //	WAIT         how long to wait for a board that another process uses: 60 (seconds), 2m [no waiting]
 //	TIMEOUT      limit for one call on the device: 60 (seconds), 2m30s [60 s]
-//	FORCE=1      writes the whole image, beyond the rated erase cycles and even if desk.json, the ledger or the …
+//	FORCE=1      writes the whole image, beyond the rated erases, also if another board is named
 //	DRYRUN=1     prints what would be done, without doing it; also prints the programmer's exact commands
 func Flash(ctx context.Context) error { return doJob(ctx, "flash", flashImage) }
 

@@ -39,7 +39,7 @@ import (
 //	PROJECT      the project's folder [build/<board>/<archive name>]
 //	TARGET       a named target of boardsmith.json
 //	LOAD         if it does not fit, the error names the missing bytes [flash: with the firmware]
-//	FORCE=1      replaces edited files and keeps a copy, and of build another library with APP=library
+//	FORCE=1      replaces edited files and keeps a copy
 //	DRYRUN=1     prints what would be done, without doing it
 func Generate(ctx context.Context) error { return doJob(ctx, "generate", generateProject) }
 

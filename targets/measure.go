@@ -55,7 +55,7 @@ import (
 //	SEED         seed of random inputs [0]
 //	TIMEOUT      limit for one call on the device: 60 (seconds), 2m30s [60 s]
 //	DRYRUN=1     prints what would be done, without doing it
-//	EXPECT       .npz with the outputs that are expected; also several, one for each model … [not compared]
+//	EXPECT       .npz with the outputs that are expected, for all models, or one for each [not compared]
 //	LABELS       .npz or .npy with the class of each sample: release.md [those in INPUT, if there are any]
 //	COMPARE      exact, top1, abs=0.001, rel=0.01, or both, separated by a comma [exact]
 //	ACCURACY     how many per cent of the labels must be right [any]

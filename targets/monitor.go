@@ -22,7 +22,7 @@ import (
 )
 
 // Monitor shows the board's logs and all traffic until Ctrl-C, or is a console of firmware that prints text:
-// docs/devices.md. BAUD, RESET=1, TIMESTAMPS=1 and LOG configure it; OUTPUT records every byte. TRACE shows a recording.
+// docs/devices.md. BAUD, RESET=1, TIMESTAMPS=1 and LOG configure it; OUTPUT records every byte; TRACE shows that.
 //
 // Variables:
 //

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/boardsmith/boardsmith/device"
@@ -38,6 +39,7 @@ import (
 //	DEVICE       which device of that board: its name in desk.json or its probe's serial [the only attached one]
 //	OUTPUT       the page [not written]
 //	DRYRUN=1     prints what would be done, without doing it
+//	EXPECT       separated by commas [not compared]
 //	BASELINE     measurements to show, or with BOARD, MODEL or PROJECT to show beside that project
 //	RUN          folders of tuning runs, separated by commas
 //	CSV          file for a table of all results [not written]
@@ -55,10 +57,7 @@ func writeReports(ctx context.Context, c *console.Console) error {
 			return err
 		}
 		desk := &device.Desk{Host: builder.Host, Ledger: c.Env("BOARDSMITH_LEDGER")}
-		wear, err := desk.Wear()
-		if err != nil {
-			return err
-		}
+		wear := wearOf(c, desk, func(device.DeviceWear) bool { return true })
 		return tuning.Report(c, wear)
 	case c.Env("BASELINE") != "" && !ofProject:
 		return reportBaseline(c)
@@ -112,19 +111,17 @@ func reportProject(ctx context.Context, c *console.Console) error {
 		return err
 	}
 	x.Results = append(x.Results, r)
-	if x.Wear, err = wearOf(j); err != nil {
-		return err
-	}
+	x.Wear = wearOf(c, j.desk(), func(w device.DeviceWear) bool {
+		return w.Board == j.in.BoardName() && (j.in.Device == "" || namesDevice(j, w))
+	})
 	return writeMeasurements(p, x)
 }
 
-// wearOf returns the devices of the ledger that the inputs name.
-func wearOf(j *job) (list []device.DeviceWear, err error) {
-	all, err := j.desk().Wear()
-	for _, w := range all {
-		if (j.in.Device == "" || namesDevice(j, w)) && w.Board == j.in.BoardName() {
-			list = append(list, w)
-		}
+// wearOf returns devices of the ledger. A ledger that cannot be read is noted.
+func wearOf(c *console.Console, desk *device.Desk, shown func(device.DeviceWear) bool) []device.DeviceWear {
+	all, err := desk.Wear()
+	if err != nil {
+		c.Notef("note: the page is without the wear of devices: %v", err)
 	}
-	return list, err
+	return slices.DeleteFunc(all, func(w device.DeviceWear) bool { return !shown(w) })
 }

@@ -26,7 +26,7 @@ import (
 // Variables:
 //
 //	BOARD        a board's name: mage boards lists them [host]
-//	DRYRUN=1     prints their checks
+//	DRYRUN=1     prints the checks that would run
 func (Template) Check(ctx context.Context, nameOrFolder string) error {
 	return doNamed(ctx, "template:check", nameOrFolder, checkTemplate)
 }

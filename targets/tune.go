@@ -33,7 +33,7 @@ import (
 //	SEED         seed of random inputs; also of its proposer with SPACE [0]
 //	TIMEOUT      limit for one call on the device: 60 (seconds), 2m30s [60 s]
 //	DRYRUN=1     prints what would be done, without doing it
-//	EXPECT       .npz with the outputs that are expected; also only with CANDIDATES or MODEL [not compared]
+//	EXPECT       .npz with the outputs that are expected [not compared]
 //	SPACE        a file of a kernel with knobs: tuning.md
 //	CANDIDATES   a folder of archives of one operator each: tuning.md
 //	PROPOSER     with SPACE: grid, random or evolve [evolve]
@@ -55,6 +55,7 @@ func Tune(ctx context.Context) error {
 //	WAIT         how long to wait for a board that another process uses: 60 (seconds), 2m [no waiting]
 //	TIMEOUT      limit for one call on the device: 60 (seconds), 2m30s [60 s]
 //	DRYRUN=1     prints what would be done, without doing it
+//	EXPECT       separated by commas [not compared]
 //	RUN          the folder of one
 //	ID           the candidate to measure again
 func Reproduce(ctx context.Context) error {

@@ -112,7 +112,7 @@ func (r *recorder) Lossy() bool { return r.link.Lossy() }
 
 // Bounded returns the recorded link's.
 func (r *recorder) Bounded() bool {
-	b, ok := r.link.(Bounded)
+	b, ok := r.link.(bounded)
 	return ok && b.Bounded()
 }
 

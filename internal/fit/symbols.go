@@ -62,8 +62,8 @@ func (l *Layout) Symbols(regions []RegionUse) ([]SymbolUse, error) {
 	}), nil
 }
 
-// symbols returns the functions and variables in memory, by address, with the size that none before it covers: an alias,
-// and an entry into another function, take no memory of their own.
+// symbols returns the functions and variables in memory, by address, with the size that none before it covers: an
+// alias, and an entry into another function, take no memory of their own.
 func (l *Layout) symbols() ([]elf.Symbol, error) {
 	all, err := l.image.Symbols()
 	if err != nil && !errors.Is(err, elf.ErrNoSymbols) {

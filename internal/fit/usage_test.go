@@ -54,7 +54,8 @@ func TestLinkerRegions(t *testing.T) {
 	}
 	l := &Layout{from: m}
 	want := []RegionUse{
-		{Name: "FLASH", Size: 0x1000, Flash: true}, {Name: "RAM", Origin: 0x2000, Size: 0x1000},
+		{Name: "FLASH", Size: 0x1000, Flash: true},
+		{Name: "RAM", Origin: 0x2000, Size: 0x1000},
 		{Name: "AUX", Origin: 0x4000, Size: 0x1000},
 	}
 	if got := l.regionsOf(nil); !reflect.DeepEqual(got, want) {

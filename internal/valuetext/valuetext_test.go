@@ -76,7 +76,9 @@ func TestSeconds(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	for path, want := range map[string]string{"a/kws.tar.gz": "kws", "kws.x.tar": "kws.x", "m.json": "m", "folder": "folder"} {
+	for path, want := range map[string]string{
+		"a/kws.tar.gz": "kws", "kws.x.tar": "kws.x", "m.json": "m", "folder": "folder",
+	} {
 		if got := ArchiveName(path); got != want {
 			t.Errorf("%s: %q, want %q", path, got, want)
 		}

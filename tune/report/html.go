@@ -81,9 +81,9 @@ const fastestRows = 20
 
 // WriteHTML writes one page that compares runs: the fastest candidates, the best time so far by candidates and by
 // time, the distribution of times, size against time, the time of each step, failures by class, the work of each board,
-// and the wear of its devices. Times are shown together only if tune.Rank puts them into one ranking. The page needs no other file: its charts are inline
-// SVG, and it has no script. Its security policy keeps a browser from loading or running anything, whatever the names
-// in the results are. The same runs give the same bytes.
+// and the wear of its devices. Times are shown together only if tune.Rank puts them into one ranking. The page needs no
+// other file: its charts are inline SVG, and it has no script. Its security policy keeps a browser from loading or
+// running anything, whatever the names in the results are. The same runs give the same bytes.
 func WriteHTML(w io.Writer, runs ...Run) error {
 	p := page{Title: "Tuning runs", Tones: tones, Runs: table{Head: []string{
 		"run", "candidates", "with a time", "measured as another's", "failed", "from", "worked for", "candidates a minute",

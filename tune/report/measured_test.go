@@ -104,6 +104,30 @@ func TestHeatMap(t *testing.T) {
 	}
 }
 
+// TestRunPage: the page of a run has the size against the time of its candidates, and the wear of its devices.
+func TestRunPage(t *testing.T) {
+	r := search("grid", 1e-3)
+	r.Wear = []device.DeviceWear{worn()}
+	var page strings.Builder
+	if err := WriteHTML(&page, r); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`<figure id="sizes-1">`, `<figure id="wear-1">`, "both faster and smaller"} {
+		if !strings.Contains(page.String(), want) {
+			t.Errorf("the page lacks %s", want)
+		}
+	}
+	checkElements(t, page.String())
+}
+
+// TestFront: what costs the same is in the front if it is smaller, and nothing that is larger.
+func TestFront(t *testing.T) {
+	dots := []dot{{3, 10, "c"}, {1, 30, "a"}, {2, 30, "larger"}, {2, 20, "b"}, {4, 10, "slower"}}
+	if got := namesOf(front(dots)); got != "a, b, c" {
+		t.Error(got)
+	}
+}
+
 // checkElements checks that elements are closed in their order, and that no attribute can load anything.
 func checkElements(t *testing.T, text string) {
 	t.Helper()

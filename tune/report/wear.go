@@ -51,8 +51,8 @@ func heatMapOf(n int, d device.DeviceWear) heatMap {
 				strconv.FormatUint(s.Size, 10), strconv.Itoa(s.Erases), strconv.Itoa(s.Rated))
 		}
 	}
-	h.Words = fmt.Sprintf("%d flashes. A square is a sector that was written, in the order of addresses; the darkest were "+
-		"erased %d times. ", d.Flashes, most)
+	h.Words = fmt.Sprintf("%d flashes. A square is a sector that was written, in the order of addresses; the darkest "+
+		"were erased %d times. ", d.Flashes, most)
 	if share > 1 {
 		h.Words += fmt.Sprintf("%d sectors share a square. ", share)
 	}
@@ -64,5 +64,6 @@ func heatMapOf(n int, d device.DeviceWear) heatMap {
 
 // sameWear reports whether a sector follows another one with the same wear, so that one row of the table is for both.
 func sameWear(a, b device.SectorWear) bool {
-	return a.Region == b.Region && a.Size == b.Size && a.Erases == b.Erases && a.Rated == b.Rated && a.Addr+a.Size == b.Addr
+	return a.Region == b.Region && a.Addr+a.Size == b.Addr && a.Size == b.Size && a.Erases == b.Erases &&
+		a.Rated == b.Rated
 }

@@ -25,8 +25,10 @@ func TestPlain(t *testing.T) {
 	s := &Space{
 		Entry: "Scale_2", file: "k.json", Kernel: []Source{{Name: "k.c", Data: []byte("int k;\n")}, {Name: "k.h"}},
 		Args: []Arg{
-			{DType: dtype("int8"), Shape: []int64{2, 3}, Seed: &seed}, {DType: dtype("float32"), Data: &File{}},
-			{DType: dtype("uint16"), Shape: []int64{6}, Want: &File{}}, {DType: dtype("float64"), Shape: []int64{1}},
+			{DType: dtype("int8"), Shape: []int64{2, 3}, Seed: &seed},
+			{DType: dtype("float32"), Data: &File{}},
+			{DType: dtype("uint16"), Shape: []int64{6}, Want: &File{}},
+			{DType: dtype("float64"), Shape: []int64{1}},
 		},
 	}
 	files, err := s.Plain()

@@ -26,8 +26,8 @@ import (
 // defaultPage is OUTPUT's default.
 const defaultPage = "report.html"
 
-// Report writes the runs in RUN as one HTML page, and with CSV as a table. The page shows the wear of those devices that
-// are of a kind of board in the runs.
+// Report writes the runs in RUN as one HTML page, and with CSV as a table. The page shows the wear of those devices
+// that are of a kind of board in the runs.
 func Report(c *console.Console, wear []device.DeviceWear) error {
 	var runs []report.Run
 	var all []tune.Result
