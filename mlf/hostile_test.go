@@ -120,6 +120,9 @@ func TestHostileFiles(t *testing.T) {
 		"no files":    {mlftest.Tar(t), "no files"},
 		"gzipped gz":  {zip(zipped), "not a tar"},
 		"only zeroes": {make([]byte, 10240), "no files"},
+		"net.c":       {[]byte("void net(void);"), "neither an archive nor the description"},
+		"net.onnx":    {[]byte("\x08\x07"), "neither an archive nor the description"},
+		"net.pt":      {[]byte("PK\x03\x04rest"), "neither an archive nor the description"},
 	} {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, c.data, 0o644); err != nil {

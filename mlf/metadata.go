@@ -34,6 +34,8 @@ type rawModel struct {
 	Runtimes  []string        `json:"runtimes"`  // to version 4
 	Target    json.RawMessage `json:"target"`    // a list from version 6, before that {device type: target}
 	Memory    json.RawMessage `json:"memory"`    // from version 2 an object, before that the list of storage ids
+	Examples  string          `json:"examples"`  // boardsmith only: the member with examples
+	Compare   string          `json:"compare"`   // boardsmith only
 }
 
 // rawMemory is a full model's memory from version 2.
@@ -52,9 +54,12 @@ type rawMain struct {
 }
 
 type rawTensor struct {
-	Size  int64   `json:"size"`
-	DType string  `json:"dtype"`
-	Shape []int64 `json:"shape"` // boardsmith's exporter only; nil: the Relay text has it
+	Size  int64  `json:"size"`
+	DType string `json:"dtype"`
+	// boardsmith's exporter, and models in plain C, only
+	Shape     []int64 `json:"shape"` // nil: the Relay text has it
+	Scale     float64 `json:"scale"` // 0: none
+	ZeroPoint int64   `json:"zero_point"`
 }
 
 // rawArgument is one argument of an archive with one operator.
@@ -69,7 +74,9 @@ const metadataFile = "metadata.json"
 func (a *Archive) readMetadata() error {
 	f := a.Find(metadataFile)
 	if f == nil {
-		return a.fault("", "", "it has no %s: it is not a Model Library Format archive", metadataFile)
+		const next = "export the model again with TVM's export_model_library_format; of a model in plain C, " +
+			"pack its description as model.json"
+		return a.fault("", next, "it has no %s: it is not a Model Library Format archive", metadataFile)
 	}
 	var raw rawMetadata
 	if err := json.Unmarshal(f.Data, &raw); err != nil {
@@ -174,6 +181,13 @@ func (a *Archive) readModel(m *Model, raw *rawModel) error {
 	if f := a.oneOf("parameters/"+m.Name+".params", "parameters/*.params"); f != nil {
 		m.Params = f.Data
 	}
+	if raw.Examples != "" {
+		f := a.Find(raw.Examples)
+		if f == nil {
+			return a.fault(metadataFile, "", "model %s: the archive lacks its examples, %q", m.Name, raw.Examples)
+		}
+		m.Examples, m.Compare = f.Data, raw.Compare
+	}
 	params, err := a.readParams(m)
 	if err != nil {
 		return err
@@ -231,7 +245,10 @@ func readTensors(raw map[string]rawTensor, into map[string]Tensor) error {
 		if t.Size < 0 || t.Size > ndarray.MaxBytes {
 			return fmt.Errorf("tensor %q has an invalid size, %d bytes", name, t.Size)
 		}
-		into[name] = Tensor{Name: name, DType: d, Shape: t.Shape, Bytes: t.Size}
+		if t.Scale < 0 {
+			return fmt.Errorf("tensor %q has an invalid scale, %v", name, t.Scale)
+		}
+		into[name] = Tensor{Name: name, DType: d, Shape: t.Shape, Bytes: t.Size, Scale: t.Scale, ZeroPoint: t.ZeroPoint}
 		if t.Shape == nil {
 			continue
 		}

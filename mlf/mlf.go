@@ -57,6 +57,10 @@ type Tensor struct {
 	DType ndarray.DType
 	Shape []int64 // nil if unknown; empty for a scalar
 	Bytes int64   // 0 if unknown
+
+	// Of quantized integers, q stands for (q - ZeroPoint) * Scale. 0: the archive does not state it
+	Scale     float64
+	ZeroPoint int64
 }
 
 // String describes a tensor in one line, such as `image int8 (1, 1, 8, 8)`.
@@ -115,6 +119,9 @@ type Model struct {
 	Workspace int64    // bytes of the model's temporaries, according to its metadata
 	Constants int64    // bytes of constants, according to its metadata
 	IO        int64    // bytes of inputs and outputs, according to its metadata
+
+	Examples []byte // .npz with inputs and expected outputs, as package validate reads it; nil without one
+	Compare  string // rule for comparing outputs with those of Examples, as validate.ParseRule reads it; "" without one
 
 	SystemLib bool     // there is a TVMSystemLibEntryPoint
 	Functions []string // functions in the system library, in the registry's order if known

@@ -46,9 +46,27 @@ func Open(file string) (*Archive, error) {
 	}
 	raw, err := readPacked(file)
 	if err != nil {
-		return nil, a.fault("", openAdvice(file, err), "%w", err)
+		err = a.fault("", openAdvice(file, err), "%w", err)
+	} else {
+		a, err = Parse(file, raw)
 	}
-	return Parse(file, raw)
+	next := foreign[strings.ToLower(filepath.Ext(file))]
+	if e := new(FormatError); next != "" && errors.As(err, &e) && !errors.Is(err, os.ErrNotExist) {
+		return nil, (&Archive{Path: file}).fault("", next, "neither an archive nor the description of a model")
+	}
+	return a, err
+}
+
+const (
+	nextC       = "describe its function in a .json file beside it (docs/c-models.md)"
+	nextNetwork = "convert the network to C (docs/c-models.md), or export it to an archive (docs/tvm.md)"
+)
+
+// foreign has the next step for files of other kinds, by the ends of their names.
+var foreign = map[string]string{
+	".c": nextC, ".h": nextC, ".o": nextC, ".a": nextC, ".cpp": nextC,
+	".onnx": nextNetwork, ".tflite": nextNetwork, ".pt": nextNetwork, ".pth": nextNetwork, ".pt2": nextNetwork,
+	".h5": nextNetwork, ".keras": nextNetwork,
 }
 
 // Read is Open for an archive in memory. name is for messages.

@@ -91,3 +91,16 @@ func (d DType) String() string {
 
 // Size returns the bytes of one element with all its lanes, rounded up.
 func (d DType) Size() int { return (int(d.Bits)*int(d.Lanes) + 7) / 8 }
+
+// Range returns the smallest and the largest value of an integer of 8 to 32 bits; zeros for any other type.
+func (d DType) Range() (low, high int64) {
+	switch {
+	case d.Lanes != 1 || d.Bits < 8 || d.Bits > 32:
+		return 0, 0
+	case d.Code == Int:
+		return -1 << (d.Bits - 1), 1<<(d.Bits-1) - 1
+	case d.Code == UInt:
+		return 0, 1<<d.Bits - 1
+	}
+	return 0, 0
+}

@@ -60,6 +60,15 @@ func readNPZ(path string) ([]Named, error) {
 	return readArchive(f, info.Size(), usual)
 }
 
+// DecodeNPZ is ReadNPZ for an .npz in memory. Errors have class config.
+func DecodeNPZ(data []byte) ([]Named, error) {
+	arrays, err := readArchive(bytes.NewReader(data), int64(len(data)), usual)
+	if err != nil {
+		return nil, failure.Errorf(failure.Config, "%w", err)
+	}
+	return arrays, nil
+}
+
 // readArchive reads a zip of arrays.
 func readArchive(r io.ReaderAt, size int64, most limits) ([]Named, error) {
 	z, err := zip.NewReader(r, size)

@@ -290,6 +290,9 @@ func (b *Builder) explained(err error, a *mlf.Archive, with []projectfile.Librar
 				"%w\nthe archive's C++ files are not compiled: %s", err, strings.Join(fit.CXX(a), ", "))
 		}
 	}
+	if symbol := toolwords.TwiceDefined(text); symbol != "" {
+		return failure.New(failure.Of(err), fit.NextTwice(symbol), "%w", err)
+	}
 	if toolwords.LacksInstruction(tool.Message) {
 		return failure.New(failure.Of(err), fit.NextProcessor, "%w", err)
 	}

@@ -247,7 +247,7 @@ func TestPlainMismatch(t *testing.T) {
 		}
 		fatal(t, p.Close())
 	}
-	write(`"bytes": 12, "align": 64}, {"value": "12"}`, `"bytes": 12, "align": 64}, {"value": "8"}`)
+	write(`{"value": "12"}`, `{"value": "8"}`)
 	f, err := runAlone(t, project.Spec{Board: "host", Model: filepath.Join(dir, "session.json")})
 	fatal(t, err)
 	for _, a := range sessionInputs {

@@ -104,16 +104,19 @@ func printRun(j *job, c *connection, from string, outputs []*ndarray.Array, t ti
 	var lines []jsonlines.Output
 	var named []ndarray.Named
 	for i, a := range outputs {
-		name := "output" + strconv.Itoa(i)
+		name, own := "output"+strconv.Itoa(i), c.model.Outputs()[i].Name
 		named = append(named, ndarray.Named{Name: name, Array: a})
 		text := fmt.Sprintf("%s  %v %s  %s", name, a.DType, ndarray.ShapeString(a.Shape), valuetext.First(a))
 		line := jsonlines.Output{
-			Name: name, ModelName: c.model.Outputs()[i].Name, DType: a.DType.String(), Shape: shape(a),
+			Name: name, ModelName: own, DType: a.DType.String(), Shape: shape(a),
 			First: valuetext.Elements(a),
 		}
 		if class, ok := valuetext.ArgMax(a); ok {
 			text += fmt.Sprintf("  arg-max %d", class)
 			line.ArgMax = &class
+		}
+		if own != name && own != "output" {
+			text += "  (" + own + ")"
 		}
 		j.Printf("%s", text)
 		lines = append(lines, line)

@@ -64,7 +64,7 @@ func validateModel(ctx context.Context, j *job) (err error) {
 		return err
 	}
 	options.Timeout = j.in.Timeout
-	set, from, err := validationSet(ctx, j) // an error must come before the build
+	set, from, err := validationSet(ctx, j, &options.Rule) // an error must come before the build
 	if err != nil {
 		return err
 	}
@@ -160,14 +160,24 @@ func fixedInputs() error {
 		"the inputs are constants of the firmware")
 }
 
-// validationSet returns the set to run, and a description of its source.
-func validationSet(ctx context.Context, j *job) (*validate.Set, string, error) {
+// validationSet returns the set to run, and a description of its source. Without COMPARE, it sets the rule to that of
+// the model's examples.
+func validationSet(ctx context.Context, j *job, rule *validate.Rule) (*validate.Set, string, error) {
 	m, digest, err := validationModel(j)
 	if err != nil {
 		return nil, "", err
 	}
 	files := validate.Files{Inputs: j.in.Input, Expected: j.Env("EXPECT"), Labels: j.Env("LABELS"), Names: j.in.Names}
 	if files.Inputs == "" {
+		if m.Examples != nil {
+			if j.Env("COMPARE") == "" {
+				if *rule, err = validate.ParseRule(m.Compare); err != nil {
+					return nil, "", fmt.Errorf("model %s: compare: %w", m.Name, err)
+				}
+			}
+			s, err := validate.Read(ctx, files, m)
+			return s, "the model's examples", err
+		}
 		if digest != samples.Digest() || files.Expected != "" || files.Labels != "" {
 			return nil, "", failure.New(failure.Config, "INPUT=PATH names a file .npz, or a folder of such files",
 				"no set of inputs is given")

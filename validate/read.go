@@ -42,11 +42,21 @@ type Files struct {
 // allKinds are those of arrays that may be with the inputs.
 var allKinds = []kind{inputKind, outputKind, labelKind}
 
-// Read reads a set for a model. Errors: class config; class interrupted or timeout if ctx ends, which is checked before
+// Read reads a set for a model; without any file, the model's own examples. Real numbers for a quantized tensor become
+// the integers that stand for them (mlf.Tensor.Scale). Errors: class config; class interrupted or timeout if ctx ends, which is checked before
 // each file.
 func Read(ctx context.Context, f Files, m *mlf.Model) (*Set, error) {
 	r := newReader(m)
 	r.names = f.Names
+	if f.Inputs == "" && m.Examples != nil {
+		arrays, err := ndarray.DecodeNPZ(m.Examples)
+		if err == nil {
+			err = r.add("examples", arrays, allKinds, inputKind)
+		}
+		if err != nil {
+			return nil, failure.Errorf(failure.Config, "the model's examples: %w", err)
+		}
+	}
 	for _, x := range []struct {
 		path  string
 		kinds []kind
@@ -264,9 +274,9 @@ func (r *reader) fill(c *column, a *ndarray.Array, file string) (err error) {
 	case labelKind:
 		labels, err = labelsOf(a)
 	case inputKind:
-		parts, err = r.inputs[c.index].split(a)
+		parts, err = r.inputs[c.index].parts(a)
 	case outputKind:
-		parts, err = r.outputs[c.index].split(a)
+		parts, err = r.outputs[c.index].parts(a)
 	}
 	if err != nil {
 		return failure.New(failure.Config, cmp.Or(failure.Next(err), c.kind.advice()), "%w", err)

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/tensorlist"
 	"github.com/boardsmith/boardsmith/internal/tolerance"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
@@ -77,6 +78,15 @@ func (t tensor) equal(u tensor) bool {
 
 func (t tensor) array(data []byte) *ndarray.Array {
 	return &ndarray.Array{DType: t.DType, Shape: t.Shape, Data: data}
+}
+
+// parts is split for an array that may have real numbers in place of quantized ones.
+func (t tensor) parts(a *ndarray.Array) ([][]byte, error) {
+	q, err := tensorlist.Quantize(t.Tensor, a)
+	if err != nil {
+		return nil, err
+	}
+	return t.split(q)
 }
 
 // split returns the samples in an array: one if it has the tensor's shape, else one for each place on its first axis,

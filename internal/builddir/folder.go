@@ -185,10 +185,16 @@ func (b *Build) unseen(folder, message string) string {
 		return fmt.Sprintf("\n%s is no input of template %s, so it is not in the folder in which the command runs", name,
 			b.State.Template.Name)
 	}
-	if above := aboveFolder.FindStringSubmatch(message); above != nil {
+	if above := aboveFolder.FindStringSubmatch(message); above != nil && !b.isInModel(message) {
 		return outsideNote(above[1])
 	}
 	return ""
+}
+
+// isInModel reports whether a message is about a file of the model.
+func (b *Build) isInModel(message string) bool {
+	m := errorAt.FindStringSubmatch(message)
+	return m != nil && b.State.Template.Landmarks.Folders.InModel(path.Clean(filepath.ToSlash(m[1])))
 }
 
 // aboveFolder matches a relative path out of the folder, as the message of a tool quotes it.

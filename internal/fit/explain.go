@@ -13,6 +13,11 @@ import (
 // NextProcessor is the advice for code that uses instructions which the processor does not have.
 const NextProcessor = "export the model for this board's processor, or choose a board whose core has these instructions"
 
+// NextTwice is the advice for a symbol that a model and the firmware define, or two files of a model.
+func NextTwice(symbol string) string {
+	return fmt.Sprintf("rename %s in the model, or make it static; of plain C, the define %[1]s=model_%[1]s renames it", symbol)
+}
+
 // CXX lists the archive's C++ files beside its sources, which are not compiled unless a source includes them.
 func CXX(a *mlf.Archive) (names []string) {
 	for _, f := range a.Files {
@@ -28,6 +33,8 @@ func CXX(a *mlf.Archive) (names []string) {
 // of a library.
 func ExplainHeader(header, includer string, files []mlf.File, inLibrary string) (cause, next string) {
 	const beside = "codegen/host/include"
+	const described = "; of a model in plain C, name in headers the header, or the folder where its path begins: " +
+		"a path with ../ has none, as all sources are compiled in one folder"
 	switch {
 	case header == "arm_acle.h":
 		return "arm_acle.h stands for instructions of Arm's processors, such as their DSP instructions", NextProcessor
@@ -38,9 +45,9 @@ func ExplainHeader(header, includer string, files []mlf.File, inLibrary string) 
 	for _, f := range files {
 		if strings.EqualFold(path.Base(f.Name), path.Base(header)) {
 			return fmt.Sprintf("%s includes %s; the archive has %s, where C does not look for this name", includer, header,
-				f.Name), "move it in the archive: into " + beside + ", or to the source that includes it"
+				f.Name), "move it in the archive: into " + beside + ", or to the source that includes it" + described
 		}
 	}
 	return fmt.Sprintf("%s includes %s, which is neither in the archive nor in a library that is used", includer, header),
-		inLibrary + ", or add the header to the archive, in " + beside + " or beside the source"
+		inLibrary + ", or add the header to the archive, in " + beside + " or beside the source" + described
 }

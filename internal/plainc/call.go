@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -103,11 +104,17 @@ func (w *writer) call(c call) {
 	before, after := "  ", ";"
 	switch {
 	case c.returns.Status != nil:
-		before, after = "  const int32_t boardsmith_status = (int32_t)", ";"
+		before, after = "  const long long boardsmith_status = (long long)(0 |", ");" // | takes only integers
 	case c.returns.Output != "":
 		before = fmt.Sprintf("  *(%s*)%s =", c.element, local(c.returns.Output))
 	case c.returns.Ignored:
 		before = "  (void)"
+	}
+	for _, a := range c.arguments {
+		w.checkElement(a.value)
+		for _, v := range a.members {
+			w.checkElement(v)
+		}
 	}
 	w.at(c.line, c.function, "%s%s(", before, c.function)
 	var all []string
@@ -128,8 +135,8 @@ func (w *writer) call(c call) {
 	}
 	switch {
 	case c.returns.Status != nil:
-		w.line("  if (boardsmith_status != %d) {\n    return (boardsmith_status != 0) ? boardsmith_status : -1;\n  }",
-			*c.returns.Status)
+		w.line("  if (boardsmith_status != %dLL) {\n    const int32_t status = (int32_t)boardsmith_status;", *c.returns.Status)
+		w.line("    return (status != 0) ? status : -1;\n  }")
 	case c.returns.Output == "" && !c.returns.Ignored:
 		const text = "%s returns a value: describe it in returns"
 		w.at(c.line, c.function, "  _Static_assert(__builtin_types_compatible_p(__typeof__(%s(%s)), void), \""+text+"\");",
@@ -143,10 +150,46 @@ func (a argument) expression() string {
 	if a.structure == "" {
 		return a.value.expression()
 	}
-	if a.Pass == byValue {
+	if a.Pass == byValue || a.isArray() {
 		return a.variable()
 	}
 	return "&" + a.variable()
+}
+
+// isArray reports whether an argument is an array of the struct's type.
+func (a argument) isArray() bool { return isElement(a.members[0].member) }
+
+// of returns a member of the argument's variable.
+func (a argument) of(v value) string {
+	if a.isArray() {
+		return a.variable() + v.member
+	}
+	return a.variable() + "." + v.member
+}
+
+// length returns, of an array of structs, its length as in a declaration.
+func (a argument) length() string {
+	if !a.isArray() {
+		return ""
+	}
+	last := 0
+	for _, v := range a.members {
+		digits, _, _ := strings.Cut(v.member[1:], "]")
+		if i, err := strconv.Atoi(digits); err == nil { // checked
+			last = max(last, i)
+		}
+	}
+	return fmt.Sprintf("[%d]", last+1)
+}
+
+// checkElement writes a check that the ctype of a tensor's elements has the size of its dtype, and is an integer as it.
+func (w *writer) checkElement(v value) {
+	if v.CType == "" || v.DType == "" {
+		return
+	}
+	const same = "  _Static_assert(sizeof(%s) == sizeof(%s) && ((%s)1.5 == 1.5) == ((%s)1.5 == 1.5), \"%s is not %s\");"
+	usual := elements[v.DType]
+	w.at(v.line, v.label, same, v.CType, usual, v.CType, usual, v.CType, v.DType)
 }
 
 func (v value) expression() string {
@@ -187,10 +230,10 @@ func (w *writer) structure(a argument) {
 			storage = "static " // it may be large
 		}
 	}
-	w.at(a.line, a.label, "  %s%s %s;", storage, a.structure, a.variable())
+	w.at(a.line, a.label, "  %s%s %s%s;", storage, a.structure, a.variable(), a.length())
 	w.at(a.line, a.label, "  memset(&%s, 0, sizeof(%s));", a.variable(), a.variable())
 	for _, v := range a.members {
-		at := a.variable() + "." + v.member
+		at := a.of(v)
 		if !v.isCopied() {
 			w.at(v.line, v.label, "  %s = %s;", at, v.expression())
 			continue
@@ -218,7 +261,7 @@ func (v value) isCopied() bool { return v.member != "" && (v.Pass == byArray || 
 func (w *writer) copyBack(a argument) {
 	for _, v := range a.members {
 		if v.isCopied() && v.Output != "" {
-			at := a.variable() + "." + v.member
+			at := a.of(v)
 			w.line("  memcpy(%s, &%s, sizeof(%s));", local(v.Output), at, at)
 		}
 	}
@@ -294,11 +337,13 @@ func (m *model) metadata() ([]byte, error) {
 		DType string  `json:"dtype"`
 		Size  int     `json:"size"`
 		Shape []int64 `json:"shape"`
+		Scale float64 `json:"scale,omitzero"`
+		Zero  int64   `json:"zero_point,omitzero"`
 	}
 	list := func(ts []tensor) (map[string]jsonTensor, int) {
 		all, bytes := map[string]jsonTensor{}, 0
 		for _, t := range ts {
-			all[t.name] = jsonTensor{t.dtype.String(), t.bytes, t.shape}
+			all[t.name] = jsonTensor{t.dtype.String(), t.bytes, t.shape, t.scale, t.zero}
 			bytes += t.bytes
 		}
 		return all, bytes
@@ -310,14 +355,18 @@ func (m *model) metadata() ([]byte, error) {
 		workspace += p.bytes
 	}
 	type object = map[string]any
-	return json.MarshalIndent(object{"version": 7, "modules": object{m.Name: object{
+	all := object{
 		"model_name": m.Name, "export_datetime": "1970-01-01 00:00:00Z", "style": "full-model", "executors": []string{"aot"},
 		"target": []string{"c"}, "external_dependencies": []string{},
 		"memory": object{"functions": object{"operator_functions": []string{}, "main": []object{{
 			"device": 1, "workspace_size_bytes": workspace, "constants_size_bytes": 0, "io_size_bytes": in + out,
 			"inputs": inputs, "outputs": outputs,
 		}}}},
-	}}}, "", "  ")
+	}
+	if m.Examples != "" {
+		all["examples"], all["compare"] = m.examplesFile(), m.Compare
+	}
+	return json.MarshalIndent(object{"version": 7, "modules": object{m.Name: all}}, "", "  ")
 }
 
 // tar returns the archive. Its members have no time and no owner.

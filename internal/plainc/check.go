@@ -4,6 +4,7 @@ package plainc
 
 import (
 	"fmt"
+	"math"
 	"path"
 	"regexp"
 	"slices"
@@ -17,9 +18,15 @@ var (
 	identifierRE = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
 	typeRE       = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*( [A-Za-z_][A-Za-z0-9_]*)*( ?\*)*$`)
 	defineRE     = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(=[ -~]*)?$`)
+	memberRE     = regexp.MustCompile(`^(\[\d{1,3}\]|[A-Za-z_]\w*)(\.[A-Za-z_]\w*|\[\d{1,6}\])*$`)
 	licenseRE    = regexp.MustCompile(`^[\w.+() -]+$`)
 	includeRE    = regexp.MustCompile(`^[\w./+-]+$`)
 )
+
+// keywords are no names of the members of a struct.
+var keywords = strings.Fields(`asm auto break case char const continue default do double else enum extern float for goto
+	if inline int long register restrict return short signed sizeof static struct switch typedef typeof union unsigned
+	void volatile while`)
 
 // The ways to pass a value.
 const (
@@ -49,6 +56,8 @@ type tensor struct {
 	dtype ndarray.DType
 	shape []int64
 	bytes int
+	scale float64 // 0: not quantized
+	zero  int64
 }
 
 // A pool is an arena that the caller provides.
@@ -117,6 +126,7 @@ func (r *reader) check() *model {
 		r.fault(r.keys["license"], "license: %q is not an SPDX expression", r.License)
 	}
 	r.collect(m)
+	r.addExamples(m)
 	if r.Init != nil {
 		m.init = r.call(m, "init.", r.Init.Function, r.Init.Arguments, r.Init.Returns)
 	}
@@ -128,8 +138,12 @@ func (r *reader) check() *model {
 // call checks one of the two functions. at is "" or "init.".
 func (r *reader) call(m *model, at, function string, arguments []Argument, returns Returns) call {
 	c := call{function: function, returns: returns, line: r.keys[at+"function"], lineOf: r.keys[at+"returns"]}
-	if !identifierRE.MatchString(function) {
+	switch {
+	case !identifierRE.MatchString(function):
 		r.fault(c.line, "%sfunction: %q is not the name of a C function", at, function)
+	case function == "main" && !slices.ContainsFunc(r.Defines, func(d string) bool { return strings.HasPrefix(d, "main=") }):
+		r.fault(c.line, "%sfunction: the program has a function main of its own: define main=%s_main, which renames it", at,
+			r.Name)
 	}
 	for i, a := range arguments {
 		c.arguments = append(c.arguments, r.argument(m, at, i, a))
@@ -158,6 +172,8 @@ func (r *reader) argument(m *model, at string, i int, a Argument) argument {
 		r.fault(v.line, "%s: struct is not the name of a type in C", v.label)
 	case len(a.Members) == 0:
 		r.fault(v.line, "%s: a struct without members", v.label)
+	case isElement(a.Members[0].Member) && a.Pass != "":
+		r.fault(v.line, "%s: pass: an array of structs is passed by pointer", v.label)
 	case !slices.Contains([]string{"", "pointer", byValue}, a.Pass):
 		r.fault(v.line, "%s: pass %q: a struct is passed by pointer or value", v.label, a.Pass)
 	}
@@ -170,13 +186,16 @@ func (r *reader) argument(m *model, at string, i int, a Argument) argument {
 			Value: member.Value, line: line, member: member.Member, number: i + 1,
 			label: fmt.Sprintf("%s, member %s", v.label, member.Member),
 		}
-		if !identifierRE.MatchString(member.Member) {
+		if !memberRE.MatchString(member.Member) || isElement(member.Member) != isElement(a.Members[0].Member) {
 			r.fault(of.line, "%s, member %d: %q is not the name of a member", v.label, k+1, member.Member)
 		}
 		arg.members = append(arg.members, r.value(m, at, of, byPointer, byArray, byFlat, byValue))
 	}
 	return arg
 }
+
+// isElement reports whether a member is one of an array of structs, or in one.
+func isElement(member string) bool { return strings.HasPrefix(member, "[") }
 
 func kinds(v Value) (n int) {
 	for _, name := range []string{v.Input, v.Output, v.Arena, v.State, v.Expression} {
@@ -212,8 +231,8 @@ func (r *reader) value(m *model, at string, v value, ways ...string) value {
 	switch {
 	case v.Input != "" || v.Output != "":
 		return r.tensor(m, at, v)
-	case v.DType != "" || v.Shape != nil:
-		r.fault(v.line, "%s: dtype and shape are for inputs and outputs", v.label)
+	case v.DType != "" || v.Shape != nil || v.Scale != nil || v.ZeroPoint != nil:
+		r.fault(v.line, "%s: dtype, shape, scale and zero_point are for inputs and outputs", v.label)
 	case v.Arena != "":
 		r.arena(m, at, v)
 	case v.State != "":
@@ -260,7 +279,8 @@ func (r *reader) tensor(m *model, at string, v value) value {
 	if v.element = v.CType; v.element == "" {
 		v.element = elements[v.DType]
 	}
-	switch t := (tensor{v.name(), d, v.Shape, n}); {
+	scale, zero := r.quantization(v, d)
+	switch t := (tensor{v.name(), d, v.Shape, n, scale, zero}); {
 	case v.Pass == byArray && len(v.Shape) == 0 || v.Pass == byFlat && len(v.Shape) == 0:
 		r.fault(v.line, "%s: a scalar is passed by pointer or value", v.label)
 	case v.Pass == byValue && v.Output != "":
@@ -275,6 +295,28 @@ func (r *reader) tensor(m *model, at string, v value) value {
 	return v
 }
 
+// quantization checks the scale and the zero point of a tensor.
+func (r *reader) quantization(v value, d ndarray.DType) (scale float64, zero int64) {
+	if v.ZeroPoint != nil {
+		zero = *v.ZeroPoint
+	}
+	low, high := d.Range()
+	switch {
+	case v.Scale == nil && v.ZeroPoint == nil:
+	case v.Scale == nil:
+		r.fault(v.line, "%s: zero_point without a scale", v.label)
+	case low == high:
+		r.fault(v.line, "%s: scale and zero_point are for integers of at most 32 bits", v.label)
+	case !(*v.Scale > 0) || math.IsInf(*v.Scale, 0):
+		r.fault(v.line, "%s: scale %v is not a positive number", v.label, *v.Scale)
+	case zero < low || zero > high:
+		r.fault(v.line, "%s: zero_point %d is no %v", v.label, zero, d)
+	default:
+		scale = *v.Scale
+	}
+	return scale, zero
+}
+
 // elements are the types in C of the elements of tensors.
 var elements = map[string]string{
 	"float32": "float", "float64": "double", "int8": "int8_t", "int16": "int16_t", "int32": "int32_t", "int64": "int64_t",
@@ -283,7 +325,9 @@ var elements = map[string]string{
 
 func (r *reader) dtype(line int, label, name string) (ndarray.DType, bool) {
 	if elements[name] == "" {
-		r.fault(line, "%s: dtype %q: choose one of float32, float64, and int or uint with 8, 16, 32 or 64", label, name)
+		const text = "%s: dtype %q: choose one of float32, float64, and int or uint with 8, 16, 32 or 64; " +
+			"of bool, uint8 with the ctype _Bool"
+		r.fault(line, text, label, name)
 		return ndarray.DType{}, false
 	}
 	d, err := ndarray.ParseDType(name)
@@ -362,7 +406,7 @@ func (r *reader) returned(m *model, at string, c *call) {
 	default:
 		if d, ok := r.dtype(c.lineOf, label, c.returns.DType); ok {
 			c.element = elements[c.returns.DType]
-			m.outputs = append(m.outputs, tensor{c.returns.Output, d, []int64{}, d.Size()})
+			m.outputs = append(m.outputs, tensor{name: c.returns.Output, dtype: d, shape: []int64{}, bytes: d.Size()})
 		}
 	}
 }
@@ -374,6 +418,9 @@ func (r *reader) checkTensors(m *model) {
 	}
 	seen := map[string]string{}
 	check := func(kind, name string) {
+		if kind != "state" && slices.Contains(keywords, name) {
+			r.fault(r.keys["arguments"], "arguments: %s %s has the name of a keyword of C: choose another", kind, name)
+		}
 		key := strings.ToLower(name)
 		if other, ok := seen[key]; ok {
 			r.fault(r.keys["arguments"], "arguments: %s %s and %s have one name", kind, name, other)

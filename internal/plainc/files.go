@@ -37,8 +37,9 @@ type member struct {
 func (r *reader) collect(m *model) {
 	for i, name := range r.Sources {
 		line := r.items[fmt.Sprintf("sources[%d]", i)]
+		name = path.Clean(name)
 		if path.Ext(name) != ".c" {
-			r.fault(line, "sources: %q is not a .c file", name)
+			r.fault(line, "sources: %q is not a .c file: compile it for the board, and name its object in objects", name)
 		} else if data, ok := r.load(line, "sources", name); ok {
 			r.add(m, line, member{sourceFolder + path.Base(name), r.tagged(name, r.macros(), data), name})
 		}
@@ -68,12 +69,31 @@ func (r *reader) collect(m *model) {
 	}
 }
 
+// addExamples adds the file with inputs and expected outputs.
+func (r *reader) addExamples(m *model) {
+	switch line := r.keys["examples"]; {
+	case r.Examples == "" && r.Compare != "":
+		r.fault(r.keys["compare"], "compare: without examples")
+	case r.Examples == "":
+	case path.Ext(r.Examples) != ".npz":
+		r.fault(line, "examples: %q is not an .npz", r.Examples)
+	default:
+		if data, ok := r.load(line, "examples", r.Examples); ok {
+			r.add(m, line, member{r.examplesFile(), data, path.Clean(r.Examples)})
+		}
+	}
+}
+
+func (r *Description) examplesFile() string { return "src/" + r.Name + ".npz" }
+
 // load returns the content of a file that the description names.
 func (r *reader) load(line int, field, name string) ([]byte, bool) {
 	clean := path.Clean(name)
 	switch {
 	case !fs.ValidPath(clean):
-		r.fault(line, "%s: %q: a path has slashes, is relative and does not leave the description's folder", field, name)
+		const text = "%s: %q: a path has slashes, is relative and does not leave the description's folder: " +
+			"move the description to a folder that contains all files"
+		r.fault(line, text, field, name)
 		return nil, false
 	case !includeRE.MatchString(path.Base(clean)) || strings.HasPrefix(path.Base(clean), "."):
 		r.fault(line, "%s: %q: a file's name has only letters, digits and . _ + -", field, name)
@@ -123,7 +143,7 @@ func (r *reader) addHeader(m *model, line int, name string) {
 	clean := path.Clean(name)
 	if info, err := fs.Stat(r.files, clean); err != nil || !info.IsDir() {
 		if data, ok := r.load(line, "headers", name); ok {
-			r.add(m, line, member{headerFolder + path.Base(clean), r.tagged(name, "", data), name})
+			r.add(m, line, member{headerFolder + path.Base(clean), r.tagged(name, "", data), clean})
 		}
 		return
 	}
@@ -137,11 +157,13 @@ func (r *reader) addHeader(m *model, line int, name string) {
 		if len(m.files) == maxFiles {
 			return fmt.Errorf("more than %d files", maxFiles)
 		}
-		if data, ok := r.load(line, "headers", file); ok {
-			below := strings.TrimPrefix(strings.TrimPrefix(file, clean), "/")
-			if clean == "." {
-				below = file
-			}
+		below := strings.TrimPrefix(strings.TrimPrefix(file, clean), "/")
+		if clean == "." {
+			below = file
+		}
+		if !includeRE.MatchString(below) {
+			r.fault(line, "headers: %q: the names of folders in it have only letters, digits and . _ + -", file)
+		} else if data, ok := r.load(line, "headers", file); ok {
 			r.add(m, line, member{headerFolder + below, data, file})
 		}
 		return nil
@@ -185,6 +207,7 @@ func (r *reader) addObject(m *model, line int, name string) {
 		r.fault(line, "objects: %q is neither an object (.o) nor a library of objects (.a)", name)
 		return
 	}
+	name = path.Clean(name)
 	data, ok := r.load(line, "objects", name)
 	if !ok {
 		return

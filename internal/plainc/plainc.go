@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io/fs"
 	"reflect"
+	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
@@ -40,6 +41,10 @@ type Description struct {
 	Returns   Returns    `json:"returns,omitzero"`   // what the function returns. Default: nothing
 	Init      *Init      `json:"init,omitzero"`      // a function to call once, before the first run
 
+	// .npz with inputs and the outputs that are expected of them, by their names
+	Examples string `json:"examples,omitzero"`
+	Compare  string `json:"compare,omitzero"` // how they are compared, such as "abs=1e-5". Default: exactly
+
 	Generator string `json:"generator,omitzero"` // the program that generated the C, with its version
 	License   string `json:"license,omitzero"`   // an SPDX expression: of sources and headers that name no licence
 }
@@ -68,7 +73,8 @@ type Argument struct {
 
 // A Member is a member of a struct.
 type Member struct {
-	Member string `json:"member,omitzero"` // its name in C
+	// its name in C, also of a member in it, such as "meta.format"; "[0]", "[1]", ... of an array of the struct's type
+	Member string `json:"member,omitzero"`
 	Value
 }
 
@@ -83,6 +89,10 @@ type Value struct {
 	Pass string `json:"pass,omitzero"`
 	// the type in C of elements if it is not the dtype's (float, int8_t, ...), or the type of a state
 	CType string `json:"ctype,omitzero"`
+
+	// of a quantized input or output of integers: q stands for (q - zero_point) * scale
+	Scale     *float64 `json:"scale,omitzero"`
+	ZeroPoint *int64   `json:"zero_point,omitzero"` // Default: 0
 
 	Arena string `json:"arena,omitzero"` // memory for the function to work in: its name
 	Bytes int64  `json:"bytes,omitzero"` // of the arena
@@ -129,7 +139,12 @@ func (r *reader) read(file string) error {
 	const next = "name a description of a model, or an archive that TVM exported"
 	info, err := fs.Stat(r.files, file)
 	if err != nil {
-		return failure.New(failure.Config, next, "model %s: %w", r.file, err)
+		others, _ := fs.Glob(r.files, "*.json") // the pattern is valid
+		if len(others) > 0 {
+			return failure.New(failure.Config, "name the description itself: "+strings.Join(others, ", "), "model %s: %w",
+				r.file, pathless(err))
+		}
+		return failure.New(failure.Config, next, "model %s: %w", r.file, pathless(err))
 	}
 	if !info.Mode().IsRegular() {
 		return failure.New(failure.Config, next, "model %s: %w", r.file, plainfile.ErrSpecial)

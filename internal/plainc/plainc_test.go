@@ -19,13 +19,17 @@ import (
 // netH declares the functions of the described model.
 const netH = `
 #include <stdint.h>
-struct net_io { const float* in; int8_t flags[4]; };
+struct net_io { const float* in; int8_t flags[4]; struct { int rows; int sizes[2]; } meta; };
 typedef struct { int32_t count; } net_t;
 int net_run(const float* x, int8_t y[2][3], net_t* net, void* work, int n, struct net_io* io);
 int net_init(net_t* net);
 float net_score(const float* x);
 void net_plain(const float* x, float* y);
 int net_ints(const int* x);
+const char* net_text(const float* x, float* y);
+void net_wide(const double* x, _Bool* y);
+typedef void* handle;
+void net_table(handle const tensors[], int n);
 `
 
 // netJSON describes it; each line is one that a case replaces.
@@ -44,7 +48,8 @@ const netJSON = `{
     {"value": "N"},
     {"struct": "struct net_io", "members": [
       {"member": "in", "input": "more", "dtype": "float32", "shape": [4]},
-      {"member": "flags", "output": "flags", "dtype": "int8", "shape": [2, 2], "pass": "flat"}
+      {"member": "flags", "output": "flags", "dtype": "int8", "shape": [2, 2], "pass": "flat"},
+      {"member": "meta.sizes[1]", "value": "N"}
     ]}
   ],
   "returns": {"status": 0},
@@ -57,7 +62,7 @@ func folder(description string) fstest.MapFS {
 	return fstest.MapFS{
 		"net.json": {Data: []byte(description)}, "net.h": {Data: []byte(netH)},
 		"net.c":   {Data: []byte("#include \"net.h\"\n")},
-		"inc/a.h": {Data: []byte("#define A 1\n")}, "sub/net.c": {Data: []byte("\n")}, "bad.a": {Data: []byte("!<thin>\n")},
+		"inc/a.h": {Data: []byte("#define A 1\n")}, "odd/a b/c.h": {}, "sub/net.c": {Data: []byte("\n")}, "bad.a": {Data: []byte("!<thin>\n")},
 		"cut.a": {Data: []byte("!<arch>\nnet.o/")}, "net_call.c": {Data: []byte("\n")},
 	}
 }
@@ -71,6 +76,7 @@ var wrong = []struct{ old, new, want string }{
 	{`["net.c"]`, `["/etc/net.c"]`, `net.json:3: sources: "/etc/net.c": a path`},
 	{`["net.c"]`, `["net.c", "sub/net.c"]`, `net.json:3: net.c and sub/net.c have one name`},
 	{`["net.c"]`, `["net.c", "net_call.c"]`, `net.json:3: net_call.c: boardsmith writes a file of this name`},
+	{`["net.h"]`, `["net.h", "odd"]`, `net.json:4: headers: "odd/a b/c.h": the names of folders in it have only`},
 	{`["net.h"]`, `[]`, `net.json:4: headers: there is no header that declares the function`},
 	{`"objects": []`, `"objects": ["net.so"]`, `net.json:5: objects: "net.so" is neither an object (.o) nor a library`},
 	{`"objects": []`, `"objects": ["bad.a"]`, `net.json:5: objects: bad.a: a thin library`},
@@ -87,16 +93,28 @@ var wrong = []struct{ old, new, want string }{
 	{`"pass": "array"`, `"pass": "reference"`, `net.json:10: argument 2: pass "reference": choose one of pointer, array, value`},
 	{`"output": "y"`, `"output": "x"`, `output x and input x have one name`},
 	{`, "ctype": "net_t"},` + "\n    {\"arena", "},\n    {\"arena", `net.json:11: argument 3, net: a state has a ctype`},
-	{`"ctype": "net_t"},` + "\n    {\"arena", "\"ctype\": \"int\"},\n    {\"arena", `net.json:11: argument 3, net: it differs from net in line 21`},
+	{`"ctype": "net_t"},` + "\n    {\"arena", "\"ctype\": \"int\"},\n    {\"arena", `net.json:11: argument 3, net: it differs from net in line 22`},
 	{`"bytes": 64`, `"bytes": 0`, `net.json:12: argument 4, work: bytes 0 is not the size of an arena`},
 	{`"bytes": 64`, `"bytes": 64, "align": 24`, `net.json:12: argument 4, work: align 24 is not a power of 2`},
 	{`{"value": "N"}`, `{"value": "N", "state": "k"}`, `net.json:13: argument 5: it must be one of input, output, arena, state, struct and value; it has 2`},
 	{`{"value": "N"}`, `{"value": "0); system("}`, `net.json:13: argument 5: value "0); system(" is not an expression`},
 	{`{"value": "N"}`, `{"value": "N; f()"}`, `net.json:13: argument 5: value "N; f()" is not an expression`},
 	{`"struct net_io", "members"`, `"struct net_io", "arena": "w", "members"`, `net.json:14: argument 6 (struct net_io): a struct has members`},
+	{`"member": "in"`, `"member": "[0]"`, `net.json:16: argument 6 (struct net_io), member 2: "flags" is not the name of a member`},
+	{`"meta.sizes[1]"`, `"meta.sizes[]"`, `net.json:17: argument 6 (struct net_io), member 3: "meta.sizes[]" is not`},
+	{`"net_run"`, `"main"`, `net.json:7: function: the program has a function main of its own: define main=net_main`},
+	{`"net.c"`, `"net.S"`, `net.json:3: sources: "net.S" is not a .c file: compile it for the board, and name its object`},
+	{`"shape": [2]}`, `"shape": [2], "scale": 0.5}`, `net.json:9: argument 1, x: scale and zero_point are for integers`},
+	{`"int8", "shape": [2, 3]`, `"int8", "zero_point": 1, "shape": [2, 3]`, `net.json:10: argument 2, y: zero_point without a scale`},
+	{`"int8", "shape": [2, 3]`, `"int8", "scale": 1, "zero_point": 128, "shape": [2, 3]`, `argument 2, y: zero_point 128 is no int8`},
+	{`"int8", "shape": [2, 3]`, `"int8", "scale": -1, "shape": [2, 3]`, `argument 2, y: scale -1 is not a positive number`},
+	{`"input": "x"`, `"input": "int"`, `arguments: input int has the name of a keyword of C`},
+	{`"float32", "shape": [2]`, `"bool", "shape": [2]`, `of bool, uint8 with the ctype _Bool`},
+	{`"defines"`, `"examples": "net.h", "defines"`, `net.json:6: examples: "net.h" is not an .npz`},
+	{`"defines"`, `"compare": "top1", "defines"`, `net.json:6: compare: without examples`},
 	{`"member": "in"`, `"member": "*in"`, `net.json:15: argument 6 (struct net_io), member 1: "*in" is not the name of a member`},
-	{`"status": 0},` + "\n  \"init", "\"status\": 0, \"ignored\": true},\n  \"init", `net.json:19: returns: it must have one of status`},
-	{`{"state": "net", "ctype": "net_t"}], "ret`, `{"input": "z", "dtype": "int8", "shape": [1]}], "ret`, `net.json:21: init argument 1, z: init has no inputs and outputs`},
+	{`"status": 0},` + "\n  \"init", "\"status\": 0, \"ignored\": true},\n  \"init", `net.json:20: returns: it must have one of status`},
+	{`{"state": "net", "ctype": "net_t"}], "ret`, `{"input": "z", "dtype": "int8", "shape": [1]}], "ret`, `net.json:22: init argument 1, z: init has no inputs and outputs`},
 	{`"name": "net",`, `"name": "net", "license": "my own; */",`, `net.json:2: license: "my own; */" is not an SPDX expression`},
 	{`"net",`, `"net", "name": "net",`, `net.json:2: "name" is given twice`},
 	{`{`, `[`, `net.json:1: the file is not one object in braces`},
@@ -109,7 +127,7 @@ var wrongC = []struct{ old, new, want string }{
 	{`"shape": [2, 3], "pass": "array"`, `"shape": [2, 4], "pass": "array"`, `net.json: argument 2, y:10:`},
 	{`"shape": [2, 3], "pass": "array"`, `"shape": [2, 3]`, `net.json: argument 2, y:10:`},
 	{`{"state": "net", "ctype": "net_t"},` + "\n    {\"arena", "{\"state\": \"k\", \"ctype\": \"int\"},\n    {\"arena", `net.json: argument 3, k:11:`},
-	{`"ctype": "net_t"`, `"ctype": "net_type"`, `net.json: state net:21:`},
+	{`"ctype": "net_t"`, `"ctype": "net_type"`, `net.json: state net:22:`},
 	{`{"value": "N"}`, `{"value": "0.5"}`, `net.json: argument 5:13:`},
 	{`{"value": "N"}`, `{"value": "\"two\""}`, `net.json: argument 5:13:`},
 	{`{"value": "N"}`, `{"value": "M"}`, `net.json: argument 5:13:`},
@@ -122,6 +140,8 @@ var wrongC = []struct{ old, new, want string }{
 	{`"returns": {"status": 0},` + "\n  \"init", `"init`, `net_run returns a value: describe it in returns`},
 	{`"net_init", "arguments": [` + "\n    {\"state\": \"net\", \"ctype\": \"net_t\"}]", `"net_init", "arguments": []`, `net_init`},
 	{`"net_init"`, `"net_plain"`, `net_plain`},
+	{`"float32", "shape": [2]`, `"int64", "ctype": "const float", "shape": [2]`, `const float is not int64`},
+	{`"meta.sizes[1]"`, `"meta.size"`, `member meta.size:17:`},
 }
 
 // TestWrong checks that each wrong description is an error with its line, and that two of them are both reported.
@@ -216,6 +236,30 @@ func TestCType(t *testing.T) {
 	}
 	if output, err := compile(t, cc, strings.Replace(text, `"int32",`, `"int32", "ctype": "int",`, 1)); err != nil {
 		t.Errorf("%v\n%s", err, output)
+	}
+}
+
+// TestOtherDescriptions compiles descriptions of other functions: a table of pointers, an element of another type, a
+// source that is named twice. A pointer is no status.
+func TestOtherDescriptions(t *testing.T) {
+	if _, err := exec.LookPath("cc"); err != nil {
+		t.Skip("cc is not installed")
+	}
+	const head = `{"name": "net", "sources": ["net.c", "./net.c"], "headers": ["net.h"], "function": `
+	const x, y = `{"input": "x", "dtype": "float32", "shape": [2]`, `{"output": "y", "dtype": "float32", "shape": [2]`
+	for text, want := range map[string]string{
+		`"net_plain", "arguments": [` + x + `}, ` + y + `}]}`: "",
+		`"net_table", "arguments": [{"struct": "handle", "members": [{"member": "[0]", ` + x[1:] + `}, {"member": "[1]", ` +
+			y[1:] + `}]}, {"value": "2"}]}`: "",
+		`"net_wide", "arguments": [` + strings.Replace(x, "32", "64", 1) + `}, {"output": "y", "dtype": "uint8", "shape": [2],` +
+			` "ctype": "_Bool"}]}`: "",
+		`"net_wide", "arguments": [` + x + `, "ctype": "double"}, ` + y + `, "ctype": "_Bool"}]}`: "double is not float32",
+		`"net_text", "arguments": [` + x + `}, ` + y + `}], "returns": {"status": 0}}`:            "net.json: net_text:1:",
+	} {
+		output, err := compile(t, "cc", head+text)
+		if want == "" && (err != nil || output != "") || want != "" && (err == nil || !strings.Contains(output, want)) {
+			t.Errorf("%s: %v\n%s\nwant %q", text, err, output, want)
+		}
 	}
 }
 

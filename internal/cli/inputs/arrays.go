@@ -39,11 +39,20 @@ func ReadArrays(path string, names map[string]string, m *mlf.Model) ([]ndarray.N
 	for i, a := range arrays {
 		arrays[i].Name = cmp.Or(names[a.Name], a.Name)
 	}
-	for _, a := range arrays {
-		if _, err := tensorlist.Lookup("input", m.Inputs, a.Name); err != nil && a.Name != "" {
+	for i, a := range arrays {
+		at, err := tensorlist.Lookup("input", m.Inputs, a.Name)
+		if a.Name == "" && len(m.Inputs) == 1 {
+			at, err = 0, nil
+		}
+		if err != nil && a.Name != "" {
 			next := cmp.Or(spelling.Nearest(a.Name, []string{m.Inputs[0].Name}),
 				fmt.Sprintf("INPUT='%s %s=%s' takes it for this input", path, m.Inputs[0].Name, a.Name))
 			return nil, failure.New(failure.Config, next, "INPUT %s: %w", path, err)
+		}
+		if err == nil {
+			if arrays[i].Array, err = tensorlist.Quantize(m.Inputs[at], a.Array); err != nil {
+				return nil, fmt.Errorf("INPUT %s: array %q: %w", path, a.Name, err)
+			}
 		}
 	}
 	if err := tensorlist.CheckInputs(m, arrays); err != nil {
