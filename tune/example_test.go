@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	"github.com/boardsmith/boardsmith/device"
-	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/tune"
 )
@@ -29,30 +28,19 @@ func Example() {
 	}
 	defer run.Close()
 
-	const source = `#include <tvm/runtime/c_runtime_api.h>
-int sum(TVMValue* args, int* codes, int count, TVMValue* result, int* result_code, void* resource) {
-  const signed char* in = (const signed char*)((DLTensor*)args[0].v_handle)->data;
-  signed char* out = (signed char*)((DLTensor*)args[1].v_handle)->data;
+	const source = `void sum(const signed char* in, signed char* out) {
   out[0] = 0;
   for (int i = 0; i < N; i++) {
     out[0] += in[i];
   }
-  return 0;
 }`
-	bytes := ndarray.DType{Code: ndarray.Int, Bits: 8, Lanes: 1}
+	files := []project.OperatorFile{{Name: "sum.c", Data: []byte(source)}}
 	var candidates []tune.Candidate
 	for _, n := range []int{3, 4} {
-		candidates = append(candidates, tune.Candidate{
-			ID: fmt.Sprintf("sum of %d", n), Entry: "sum",
-			Operators: project.Operators{
-				Files: []project.OperatorFile{{Name: "sum.c", Data: []byte(source)}},
-				Flags: []string{fmt.Sprintf("-DN=%d", n)},
-			},
-			Args: []tune.Arg{
-				{DType: bytes, Shape: []int64{4}, Data: []byte{1, 2, 3, 4}},
-				{DType: bytes, Shape: []int64{1}, Want: []byte{10}},
-			},
-		})
+		c := tune.Func(fmt.Sprintf("sum of %d", n), "sum", files,
+			tune.ArgOf([]int8{1, 2, 3, 4}), tune.ArgOf([]int8{10}).Expected())
+		c.Operators.Flags = []string{fmt.Sprintf("-DN=%d", n)}
+		candidates = append(candidates, c)
 	}
 	for r, err := range run.All(ctx, slices.Values(candidates)) {
 		switch {

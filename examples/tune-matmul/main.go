@@ -13,7 +13,6 @@ package main
 import (
 	"context"
 	_ "embed"
-	"encoding/binary"
 	"fmt"
 	"io"
 	"log"
@@ -22,7 +21,6 @@ import (
 	"slices"
 
 	"github.com/boardsmith/boardsmith/device"
-	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/tune"
 )
@@ -128,40 +126,31 @@ func neighbours(c config) (all []config) {
 
 // candidate returns what to compile and to call. Its ID names the configuration in the run's results.
 func candidate(c config, args []tune.Arg) tune.Candidate {
-	return tune.Candidate{
-		ID:    fmt.Sprintf("%dx%dx%d %s", c.rows, c.columns, c.depth, c.flags),
-		Entry: "matmul",
-		Operators: project.Operators{
-			Files: []project.OperatorFile{{Name: "matmul.c", Data: source}},
-			Flags: []string{
-				fmt.Sprintf("-DROWS=%d", c.rows), fmt.Sprintf("-DCOLUMNS=%d", c.columns), fmt.Sprintf("-DDEPTH=%d", c.depth),
-				c.flags,
-			},
-		},
-		Args: args,
+	id := fmt.Sprintf("%dx%dx%d %s", c.rows, c.columns, c.depth, c.flags)
+	t := tune.Func(id, "matmul", []project.OperatorFile{{Name: "matmul.c", Data: source}}, args...)
+	t.Operators.Flags = []string{
+		fmt.Sprintf("-DROWS=%d", c.rows), fmt.Sprintf("-DCOLUMNS=%d", c.columns), fmt.Sprintf("-DDEPTH=%d", c.depth),
+		c.flags,
 	}
+	return t
 }
 
 // arguments returns two matrices, and the product that is expected.
 func arguments() []tune.Arg {
 	const size = 48
-	a, b, c := make([]byte, size*size), make([]byte, size*size), make([]byte, 4*size*size)
+	var a, b [size * size]int8
+	var c [size * size]int32
 	for i := range a {
-		a[i], b[i] = byte(7*i), byte(13*i+5)
+		a[i], b[i] = int8(7*i), int8(13*i+5)
 	}
 	for i := range size {
 		for j := range size {
-			var sum int32
 			for k := range size {
-				sum += int32(int8(a[i*size+k])) * int32(int8(b[k*size+j]))
+				c[i*size+j] += int32(a[i*size+k]) * int32(b[k*size+j])
 			}
-			binary.LittleEndian.PutUint32(c[4*(i*size+j):], uint32(sum))
 		}
 	}
-	shape := []int64{size, size}
-	int8s := ndarray.DType{Code: ndarray.Int, Bits: 8, Lanes: 1}
-	int32s := ndarray.DType{Code: ndarray.Int, Bits: 32, Lanes: 1}
 	return []tune.Arg{
-		{DType: int8s, Shape: shape, Data: a}, {DType: int8s, Shape: shape, Data: b}, {DType: int32s, Shape: shape, Want: c},
+		tune.ArgOf(a[:], size, size), tune.ArgOf(b[:], size, size), tune.ArgOf(c[:], size, size).Expected(),
 	}
 }

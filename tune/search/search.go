@@ -129,11 +129,14 @@ func candidate(s *space.Space, c space.Config, args []tune.Arg) tune.Candidate {
 
 // kernelCandidate returns the common part of the candidates of all configurations.
 func kernelCandidate(s *space.Space, args []tune.Arg) tune.Candidate {
-	t := tune.Candidate{Entry: s.Entry, Args: args}
+	var files []project.OperatorFile
 	for _, f := range s.Kernel {
-		t.Operators.Files = append(t.Operators.Files, project.OperatorFile{Name: f.Name, Data: f.Data})
+		files = append(files, project.OperatorFile{Name: f.Name, Data: f.Data})
 	}
-	return t
+	if s.Function != "" {
+		return tune.Func("", s.Function, files, args...)
+	}
+	return tune.Candidate{Entry: s.Entry, Operators: project.Operators{Files: files}, Args: args}
 }
 
 // arguments reads the files of a space's arguments.
@@ -143,6 +146,8 @@ func arguments(s *space.Space) ([]tune.Arg, error) {
 		t := tune.Arg{DType: a.DType, Shape: a.Shape, RelTol: a.RelTol, AbsTol: a.AbsTol}
 		var err error
 		switch {
+		case a.Value != nil:
+			t.Data = a.Value
 		case a.Data != nil:
 			t.Data, err = content(a, a.Data)
 		case a.Seed != nil:

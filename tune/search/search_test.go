@@ -48,18 +48,14 @@ func needsQEMU(t *testing.T) {
 
 // kernel is out[i] = 2 * in[i] in a loop with knobs: STRIDE > 8 computes something else.
 const kernel = `#include <stdint.h>
-#include <tvm/runtime/c_runtime_api.h>
-int twice(TVMValue* args, int* codes, int n, TVMValue* out_value, int* out_type, void* resource) {
-  const int32_t* in = (const int32_t*)((DLTensor*)args[0].v_handle)->data;
-  int32_t* out = (int32_t*)((DLTensor*)args[1].v_handle)->data;
+static void twice(const int32_t* in, int8_t factor, int32_t out[2][32]) {
   for (int s = 0; s < STRIDE; s++) {
     for (int i = s; i < 64; i += STRIDE) {
-      out[i] = 2 * in[i] + (STRIDE > 8);
+      out[i / 32][i % 32] = factor * in[i] + (STRIDE > 8);
     }
   }
   for (volatile int i = 0; i < IDLE; i++) {
   }
-  return 0;
 }
 `
 
@@ -79,9 +75,10 @@ func kernelSpace(t *testing.T) *space.Space {
 	}
 	must(t, os.WriteFile(filepath.Join(dir, "twice.c"), []byte(kernel), 0o644))
 	must(t, os.WriteFile(filepath.Join(dir, "twice.json"), []byte(`{
-  "kernel": ["twice.c"], "entry": "twice",
+  "kernel": ["twice.c"], "function": "twice",
   "args": [
     {"dtype": "int32", "shape": [64], "data": {"file": "in.npz", "array": "a"}},
+    {"dtype": "int8", "value": 2},
     {"dtype": "int32", "shape": [64], "want": {"file": "want.npz", "array": "a"}}
   ],
   "knobs": [
@@ -176,7 +173,8 @@ func TestArgumentFiles(t *testing.T) {
 	must(t, err)
 	good, err := candidateOf(s, c)
 	must(t, err)
-	if good.Args[0].Data[4*7] != 7 || good.Args[1].Want[4*7] != 14 || good.Args[1].Data != nil {
+	if good.Args[0].Data[4*7] != 7 || good.Args[1].Data[0] != 2 || good.Args[2].Want[4*7] != 14 ||
+		good.Args[2].Data != nil {
 		t.Errorf("arguments %v", good.Args)
 	}
 	if !slices.Contains(good.Operators.Flags, "-DSTRIDE=1") || !strings.HasPrefix(good.ID, "STRIDE=1 ") ||

@@ -5,6 +5,7 @@ package space
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
@@ -36,6 +38,7 @@ const (
 type spaceFile struct {
 	Kernel      []string   `json:"kernel"`
 	Entry       string     `json:"entry"`
+	Function    string     `json:"function"`
 	Args        []argFile  `json:"args"`
 	Knobs       []knobFile `json:"knobs"`
 	Constraints []string   `json:"constraints"`
@@ -56,13 +59,14 @@ type rangeFile struct {
 }
 
 type argFile struct {
-	DType  string     `json:"dtype"`
-	Shape  []int64    `json:"shape"`
-	Data   *arrayFile `json:"data"`
-	Seed   *uint64    `json:"seed"`
-	Want   *arrayFile `json:"want"`
-	RelTol float64    `json:"rel_tol"`
-	AbsTol float64    `json:"abs_tol"`
+	DType  string      `json:"dtype"`
+	Shape  []int64     `json:"shape"`
+	Value  json.Number `json:"value"`
+	Data   *arrayFile  `json:"data"`
+	Seed   *uint64     `json:"seed"`
+	Want   *arrayFile  `json:"want"`
+	RelTol float64     `json:"rel_tol"`
+	AbsTol float64     `json:"abs_tol"`
 }
 
 type arrayFile struct {
@@ -102,7 +106,7 @@ func parseFile(data []byte, path string) (*Space, error) {
 	if err := dec.Decode(&r.file); err != nil {
 		return nil, r.wrong(jsonfile.Line(data, err), err)
 	}
-	r.space = &Space{Entry: r.file.Entry, file: path}
+	r.space = &Space{Entry: r.file.Entry, Function: r.file.Function, file: path}
 	for _, step := range []func() error{r.readKernel, r.readArgs, r.readKnobs, r.readConstraints} {
 		if err := step(); err != nil {
 			return nil, err
@@ -134,10 +138,17 @@ func (r *reader) at(field, format string, args ...any) error {
 
 func (r *reader) readKernel() error {
 	f, h := &r.file, sha256.New()
-	if !wordRE.MatchString(f.Entry) {
-		return r.at("entry", "%q is not the name of a C function", f.Entry)
+	field, name := "entry", f.Entry
+	if f.Function != "" {
+		field, name = "function", f.Function
 	}
-	fmt.Fprintf(h, "space v1\nentry %q\n", f.Entry)
+	switch {
+	case f.Entry != "" && f.Function != "":
+		return r.at("function", "it has entry, a packed function, and function, a plain one")
+	case !wordRE.MatchString(name):
+		return r.at(field, "%q is not the name of a C function", name)
+	}
+	fmt.Fprintf(h, "space v1\n%s %q\n", field, name)
 	for i, name := range f.Kernel {
 		field := fmt.Sprintf("kernel[%d]", i)
 		if ext := filepath.Ext(name); strings.ContainsAny(name, `/\`) || (ext != ".c" && ext != ".h") {
@@ -182,6 +193,8 @@ func (r *reader) arg(a argFile) (arg Arg, key string, err error) {
 		return arg, "", err
 	}
 	switch {
+	case a.Value != "" && (a.Data != nil || a.Seed != nil || len(a.Shape) > 0):
+		return arg, "", errors.New("a value is of shape [], without data and seed")
 	case a.Data != nil && a.Seed != nil:
 		return arg, "", errors.New("it has both data and seed")
 	case a.RelTol < 0 || a.AbsTol < 0:
@@ -190,6 +203,12 @@ func (r *reader) arg(a argFile) (arg Arg, key string, err error) {
 		return arg, "", errors.New("it has a tolerance, but no want")
 	}
 	key = fmt.Sprintf("%s %d %g %g", arg.DType, arg.Shape, a.RelTol, a.AbsTol)
+	if a.Value != "" {
+		if arg.Value, err = number(arg.DType, a.Value); err != nil {
+			return arg, "", err
+		}
+		key += fmt.Sprintf(" value %x", arg.Value)
+	}
 	if a.Seed != nil {
 		key += fmt.Sprintf(" seed %d", *a.Seed)
 	}
@@ -208,6 +227,29 @@ func (r *reader) arg(a argFile) (arg Arg, key string, err error) {
 		key += fmt.Sprintf(" %s %x %q", f.field, digest, f.from.Array)
 	}
 	return arg, key, nil
+}
+
+// number returns a number as an element of a type.
+func number(d ndarray.DType, text json.Number) ([]byte, error) {
+	if d.Code == ndarray.Float && d.Lanes == 1 && d.Bits >= 32 {
+		v, err := strconv.ParseFloat(text.String(), int(d.Bits))
+		word := math.Float64bits(v)
+		if d.Bits == 32 {
+			word = uint64(math.Float32bits(float32(v)))
+		}
+		return binary.LittleEndian.AppendUint64(nil, word)[:d.Size()], err
+	}
+	v, err := text.Int64()
+	low, high := d.Range()
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("value %s is no %v", text, d)
+	case low == high && (d.Code != ndarray.Int || d.Bits != 64 || d.Lanes != 1):
+		return nil, fmt.Errorf("a value of type %v: take data from a file", d)
+	case low != high && (v < low || v > high):
+		return nil, fmt.Errorf("value %s is no %v", text, d)
+	}
+	return binary.LittleEndian.AppendUint64(nil, uint64(v))[:d.Size()], nil
 }
 
 // array sets the path of an array's file, and returns the digest of its content.

@@ -13,10 +13,11 @@ import (
 // A Space is a kernel and all its configurations: a value for each knob, such that all constraints are satisfied. It is
 // immutable, and any number of goroutines may use it. Read returns one.
 type Space struct {
-	Kernel []Source
-	Entry  string // C name of the packed function
-	Args   []Arg  // of the function, in order
-	Knobs  []Knob // in the order of the file
+	Kernel   []Source
+	Entry    string // C name of the packed function; "" with Function
+	Function string // C name of the plain function (tune.Func); "" with Entry
+	Args     []Arg  // of the function, in order
+	Knobs    []Knob // in the order of the file
 
 	file        string // path, for errors
 	constraints []constraint
@@ -31,10 +32,11 @@ type Source struct {
 	Data []byte
 }
 
-// An Arg describes a tensor. At most one of Data and Seed is set; neither is for an output.
+// An Arg describes a tensor. At most one of Value, Data and Seed is set; none is for an output.
 type Arg struct {
 	DType ndarray.DType
 	Shape []int64
+	Value []byte  // of a scalar, little-endian; nil: none
 	Data  *File   // content before the call; nil: none
 	Seed  *uint64 // of random content before the call; nil: none
 	Want  *File   // expected content after the call; nil: not compared

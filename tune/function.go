@@ -1,0 +1,107 @@
+// This file makes candidates of plain C functions.
+
+package tune
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/project"
+)
+
+// Func returns the candidate of a plain C function, such as void scale(const int16_t* x, int16_t factor, int16_t* y).
+// An input of shape [] is passed by value, every other argument as the address of its first element. What the function
+// returns is ignored. The first of the files (.c) that has the function's name gets a packed function that calls it, so
+// that the function may be static. Whether pointers have the types of args is not checked: Arg.Want compares results.
+func Func(id, function string, files []project.OperatorFile, args ...Arg) Candidate {
+	entry := function + "_packed"
+	var call []string
+	for i, a := range args {
+		data := fmt.Sprintf("((DLTensor*)boardsmith_args[%d].v_handle)->data", i)
+		if len(a.Shape) == 0 && a.isInput() {
+			data = fmt.Sprintf("*(const %s*)%s", elementOf(a.DType), data)
+		}
+		call = append(call, data)
+	}
+	wrapper := fmt.Appendf(nil, "\n#include <stdint.h>\n#include <tvm/runtime/c_runtime_api.h>\n"+
+		"int %s(TVMValue* boardsmith_args, int* boardsmith_codes, int boardsmith_count, TVMValue* boardsmith_result,\n"+
+		"    int* boardsmith_result_code, void* boardsmith_resource) {\n  (void)%s(%s);\n  return 0;\n}\n",
+		entry, function, strings.Join(call, ",\n      "))
+	c := Candidate{ID: id, Entry: entry, Operators: project.Operators{Files: slices.Clone(files)}, Args: args}
+	word := regexp.MustCompile(`\b` + regexp.QuoteMeta(function) + `\b`)
+	for i, f := range c.Operators.Files {
+		if filepath.Ext(f.Name) == ".c" && word.Match(f.Data) {
+			c.Operators.Files[i].Data = append(bytes.Clone(f.Data), wrapper...)
+			break
+		}
+	}
+	return c
+}
+
+// elementOf returns the type in C of numbers; of other types, void, which no function takes by value.
+func elementOf(d ndarray.DType) string {
+	switch {
+	case d.Lanes != 1 || d.Bits < 8:
+		return "void"
+	case d.Code == ndarray.Float && d.Bits == 32:
+		return "float"
+	case d.Code == ndarray.Float && d.Bits == 64:
+		return "double"
+	case d.Code == ndarray.Int:
+		return fmt.Sprintf("int%d_t", d.Bits)
+	case d.Code == ndarray.UInt:
+		return fmt.Sprintf("uint%d_t", d.Bits)
+	}
+	return "void"
+}
+
+// File reads a C file or a header for Func. Its name is the path's last part. Errors are of class config.
+func File(path string) (project.OperatorFile, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return project.OperatorFile{}, failure.Errorf(failure.Config, "%w", err)
+	}
+	return project.OperatorFile{Name: filepath.Base(path), Data: data}, nil
+}
+
+// ArgOf returns an argument with a number or a list of numbers. Without a shape, that of a list is its length.
+func ArgOf[T int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64 | float32 | float64 |
+	[]int8 | []int16 | []int32 | []int64 | []uint8 | []uint16 | []uint32 | []uint64 | []float32 | []float64](
+	value T, shape ...int64,
+) Arg {
+	v := reflect.ValueOf(value)
+	element := v.Type()
+	if v.Kind() == reflect.Slice {
+		element = element.Elem()
+		if shape == nil {
+			shape = []int64{int64(v.Len())}
+		}
+	}
+	d := ndarray.DType{Code: ndarray.Int, Bits: uint8(element.Bits()), Lanes: 1}
+	switch {
+	case element.Kind() >= reflect.Float32:
+		d.Code = ndarray.Float
+	case element.Kind() >= reflect.Uint:
+		d.Code = ndarray.UInt
+	}
+	data, err := binary.Append([]byte{}, binary.LittleEndian, value)
+	if err != nil {
+		panic(err) // not of these types
+	}
+	return Arg{DType: d, Shape: shape, Data: data}
+}
+
+// Expected returns the argument as an output, with its data as what is expected of it.
+func (a Arg) Expected() Arg {
+	a.Data, a.Want = nil, a.Data
+	return a
+}

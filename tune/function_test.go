@@ -1,0 +1,63 @@
+package tune_test
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/tune"
+)
+
+// TestFunc checks the call of a plain C function: it is in the file that has the function, whose content the caller
+// keeps, and passes inputs without a shape by value. Example and package search run such calls.
+func TestFunc(t *testing.T) {
+	source := []byte("static float scale2(void);\nfloat scale(const short* x, float f, float* y) { return *y = f * *x; }\n")
+	files := []project.OperatorFile{
+		{Name: "scale.h", Data: []byte("float scale();")}, {Name: "other.c", Data: []byte("int rescale;")},
+		{Name: "scale.c", Data: source},
+	}
+	c := tune.Func("one", "scale", files, tune.ArgOf([]int16{1}), tune.ArgOf(float32(2)), tune.ArgOf([]float32{2}).Expected())
+	added, ok := bytes.CutPrefix(c.Operators.Files[2].Data, source)
+	if !ok || c.ID != "one" || len(c.Args) != 3 || !strings.Contains(string(added), "int "+c.Entry+"(") ||
+		!strings.Contains(string(added), "*(const float*)((DLTensor*)boardsmith_args[1].v_handle)->data,") {
+		t.Errorf("%s", c.Operators.Files[2].Data)
+	}
+	if !bytes.Equal(files[2].Data, source) || !bytes.Equal(c.Operators.Files[0].Data, files[0].Data) ||
+		!bytes.Equal(c.Operators.Files[1].Data, files[1].Data) {
+		t.Error("another file has changed")
+	}
+	if _, err := tune.File("no such file.c"); failure.Of(err) != failure.Config {
+		t.Errorf("%v", err)
+	}
+	if f, err := tune.File("function_test.go"); err != nil || f.Name != "function_test.go" || len(f.Data) == 0 {
+		t.Errorf("%+v, %v", f, err)
+	}
+}
+
+func TestArgOf(t *testing.T) {
+	for _, c := range []struct {
+		arg   tune.Arg
+		dtype string
+		shape []int64
+		data  []byte
+	}{
+		{tune.ArgOf([]int16{1, -2}), "int16", []int64{2}, []byte{1, 0, 0xfe, 0xff}},
+		{tune.ArgOf([]uint8{1, 2}, 2, 1), "uint8", []int64{2, 1}, []byte{1, 2}},
+		{tune.ArgOf(uint64(3)), "uint64", nil, []byte{3, 0, 0, 0, 0, 0, 0, 0}},
+		{tune.ArgOf([]float64{}), "float64", []int64{0}, []byte{}},
+		{tune.ArgOf(float32(1)), "float32", nil, []byte{0, 0, 0x80, 0x3f}},
+	} {
+		d, err := ndarray.ParseDType(c.dtype)
+		must(t, err)
+		if c.arg.DType != d || !slices.Equal(c.arg.Shape, c.shape) || !bytes.Equal(c.arg.Data, c.data) {
+			t.Errorf("%+v, want %s %v %v", c.arg, c.dtype, c.shape, c.data)
+		}
+		if e := c.arg.Expected(); e.Data != nil || !bytes.Equal(e.Want, c.data) {
+			t.Errorf("%+v", e)
+		}
+	}
+}
