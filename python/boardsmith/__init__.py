@@ -20,7 +20,7 @@ import tvm
 from tvm import relax, tirx
 
 from . import archive, kernels, lowering, plan, quantized
-from .errors import ExportError
+from .kernels import ExportError
 
 __all__ = ["ExportError", "Report", "export", "lower"]
 __version__ = "0.1.0"
@@ -82,8 +82,7 @@ def export(
         raise ExportError(f"function {clash.pop()}: its name in C is that of the network's own function: rename it")
     lowered = kernels.lower({n: kernels.schedule(f) for n, f in functions.items()})
     network = plan.Reader(module["main"], lowered, tensors).plan
-    kinds = plan.type_of(module["main"].body.body)
-    kinds = list(kinds.fields) if hasattr(kinds, "fields") else [kinds]
+    kinds = plan.fields(plan.type_of(module["main"].body.body))
     default = ["output"] if len(kinds) == 1 else [f"output{i}" for i in range(len(kinds))]
     outputs = _named(output_names, default, "outputs")
     network.outputs = [plan.tensor_of(n, k) for n, k in zip(outputs, kinds)]
@@ -91,7 +90,7 @@ def export(
     network.place()
     _write(path, name, network, lowered, target)
     return Report(path, name, tuple(network.inputs), tuple(network.outputs), network.pool, network.peak,
-                  plan.constant_bytes(network), len(network.steps))  # fmt: skip
+                  network.constant_bytes, len(network.steps))  # fmt: skip
 
 
 def lower(

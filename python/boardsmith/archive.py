@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from .kernels import DTYPES
-from .plan import Plan, Tensor, Value, constant_bytes
+from .plan import Plan, Tensor, Value
 
 POOL = "global_workspace_0_var"  # the parameter for the pool
 
@@ -33,30 +33,18 @@ def c_name(name: str) -> str:
 
 def _literal(x: np.generic) -> str:
     """Returns an element as C, exactly."""
+    suffix = {"float32": "f", "int64": "LL", "uint64": "ULL", "uint32": "u"}.get(str(x.dtype), "")
     if np.issubdtype(x.dtype, np.floating):
-        suffix = "f" if x.dtype == np.float32 else ""
-        if np.isnan(x):
-            return "NAN"
-        if np.isinf(x):
-            return "-INFINITY" if x < 0 else "INFINITY"
-        return float(x).hex() + suffix
-    number = int(x)
-    if number == np.iinfo(np.int64).min:
-        return "INT64_MIN"
-    if x.dtype.itemsize == 8:
-        return f"{number}LL" if np.issubdtype(x.dtype, np.signedinteger) else f"{number}ULL"
-    return f"{number}u" if x.dtype == np.uint32 else f"(-{-number - 1} - 1)" if number < -(2**31 - 1) else str(number)
+        return f"{float(x).hex()}{suffix}" if np.isfinite(x) else "NAN" if np.isnan(x) else f"{x}INITY".upper()
+    return f"{x}{suffix}" if int(x) != np.iinfo(np.int64).min else "INT64_MIN"
 
 
 def _constant(index: int, array: np.ndarray) -> str:
     elements = [_literal(x) for x in array.astype("uint8" if array.dtype == bool else array.dtype).ravel()]
-    lines = [", ".join(elements[i:i + 16]) for i in range(0, len(elements), 16)] or ["0"]
-    return (
-        '__attribute__((section(".rodata.tvm"), aligned(16)))\n'
-        f"static const {DTYPES[str(array.dtype)][0]} constant_{index}[{max(1, array.size)}] = {{\n  "
-        + ",\n  ".join(lines)
-        + "\n};\n"
-    )
+    lines = ",\n  ".join(", ".join(elements[i:i + 16]) for i in range(0, len(elements), 16))
+    kind = DTYPES[str(array.dtype)][0]
+    return ('__attribute__((section(".rodata.tvm"), aligned(16)))\n'
+            f"static const {kind} constant_{index}[{array.size}] = {{\n  {lines}\n}};\n")  # fmt: skip
 
 
 class Source:
@@ -122,14 +110,10 @@ class Source:
         return f"TVM_DLL int32_t tvmgen_{self.name}___tvm_main__({', '.join(parameters)})"
 
     def _address(self, value: Value) -> str:
-        if value.space == "input":
-            return f"input{value.index}_var"
-        if value.space == "constant":
-            return f"(void*)constant_{value.index}"
+        if value.space != "buffer":
+            return f"input{value.index}_var" if value.space == "input" else f"(void*)constant_{value.index}"
         buffer = self.plan.buffers[value.index]
-        if buffer.output is not None:
-            return f"output{buffer.output}_var"
-        return f"(void*)({POOL} + {buffer.offset})"
+        return f"(void*)({POOL} + {buffer.offset})" if buffer.output is None else f"output{buffer.output}_var"
 
 
 def metadata(name: str, plan: Plan, kernels: list[str], target: str, exporter: str) -> str:
@@ -141,23 +125,17 @@ def metadata(name: str, plan: Plan, kernels: list[str], target: str, exporter: s
     main = {
         "device": 1,
         "workspace_size_bytes": plan.pool,
-        "constants_size_bytes": constant_bytes(plan),
+        "constants_size_bytes": plan.constant_bytes,
         "io_size_bytes": sum(t.size for t in plan.inputs + plan.outputs),
         "inputs": tensors(plan.inputs),
         "outputs": tensors(plan.outputs),
     }
-    functions = [
-        {"function_name": f"tvmgen_{name}_{k}", "workspace": [{"device": 1, "workspace_size_bytes": 0}]}
-        for k in kernels
-    ]
+    none = [{"device": 1, "workspace_size_bytes": 0}]
+    functions = [{"function_name": f"tvmgen_{name}_{k}", "workspace": none} for k in kernels]
     model = {
-        "model_name": name,
-        "style": "full-model",
-        "executors": ["aot"],
-        "target": [target],
-        "exporter": exporter,
+        "model_name": name, "style": "full-model", "executors": ["aot"], "target": [target], "exporter": exporter,
         "memory": {"functions": {"main": [main], "operator_functions": functions}},
-    }
+    }  # fmt: skip
     return json.dumps({"version": 7, "modules": {name: model}}, indent=2, sort_keys=True) + "\n"
 
 

@@ -7,6 +7,7 @@ nothing: the memory plan places temporaries beside the tensors.
 from __future__ import annotations
 
 import functools
+import math
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,34 +19,22 @@ import tvm_ffi
 from tvm import s_tir, tirx
 from tvm.ir import PointerType, PrimType
 
-from .errors import ExportError
-
 # Allocations of at most this many bytes stay in the kernel, on its stack.
 STACK_BYTES = 64
 
-DTYPES = {
-    "bool": ("uint8_t", 1),
-    "int8": ("int8_t", 1),
-    "uint8": ("uint8_t", 1),
-    "int16": ("int16_t", 2),
-    "uint16": ("uint16_t", 2),
-    "int32": ("int32_t", 4),
-    "uint32": ("uint32_t", 4),
-    "int64": ("int64_t", 8),
-    "uint64": ("uint64_t", 8),
-    "float32": ("float", 4),
-    "float64": ("double", 8),
-}
+DTYPES = {f"{sign}int{bits}": (f"{sign}int{bits}_t", bits // 8) for bits in (8, 16, 32, 64) for sign in ("", "u")}
+DTYPES |= {"bool": ("uint8_t", 1), "float32": ("float", 4), "float64": ("double", 8)}
+
+
+class ExportError(Exception):
+    """A network that cannot be exported: the text names what is not supported. Nothing was written."""
 
 
 def byte_size(dtype: str, shape: tuple[int, ...]) -> int:
     """Returns the bytes of a tensor."""
     if dtype not in DTYPES:
         raise ExportError(f"data type {dtype} inside an operator is not supported; {', '.join(DTYPES)} are")
-    size = DTYPES[dtype][1]
-    for extent in shape:
-        size *= extent
-    return size
+    return math.prod(shape, start=DTYPES[dtype][1])
 
 
 @dataclass(frozen=True)
@@ -83,11 +72,7 @@ CHEAP_CALLS = {"if_then_else", "likely", "shift_left", "shift_right", "bitwise_a
 
 def _elements(block: Any) -> int:
     """Returns the number of elements that a block computes."""
-    count = 1
-    for v in block.iter_vars:
-        if int(v.iter_type) == 0:
-            count *= int(v.dom.extent)
-    return count
+    return math.prod(int(v.dom.extent) for v in block.iter_vars if int(v.iter_type) == 0)
 
 
 def _inline(sch: s_tir.Schedule) -> None:
@@ -126,42 +111,19 @@ def _accumulate(sch: s_tir.Schedule) -> None:
 def _outermost_bounds(sch: s_tir.Schedule, block: Any, loops: list[Any]) -> list[Any]:
     """Reorders a reduction's loops: those that conditions of inlined padding depend on come first."""
     node = sch.get(block)
-    bounded: set[str] = set()
-    for call in nodes(node.body, tvm.ir.Call):
-        if _name(call) == "if_then_else":
-            bounded.update(v.name for v in nodes(call.args[0], tirx.Var))
-    first = [v.var.name for v in node.iter_vars if v.var.name in bounded]
-    names = {str(sch.get(loop).loop_var.name): loop for loop in loops}
-    if not first or len(first) == len(node.iter_vars):
-        return loops
-    realize = _realize_of(sch, block, loops)
-    if realize is None:
-        return loops
-    used: set[str] = set()
-    for v, value in zip(node.iter_vars, realize.iter_values):
-        if v.var.name in first:
-            used.update(x.name for x in nodes(value, tirx.Var))
-    order = [loop for name, loop in names.items() if name in used] + [
-        loop for name, loop in names.items() if name not in used
-    ]
-    return order if len(order) > 1 and _attempt(lambda: sch.reorder(*order)) else loops
-
-
-def _realize_of(sch: s_tir.Schedule, block: Any, loops: list[Any]) -> Any:
-    node = sch.get(block)
-    realizes = nodes(sch.get(loops[0]), REALIZE)
-    return next((r for r in realizes if r.block.same_as(node)), None)
+    conditions = [call.args[0] for call in nodes(node.body, tvm.ir.Call) if _name(call) == "if_then_else"]
+    bounded = {v.name for condition in conditions for v in nodes(condition, tirx.Var)}
+    realize = next(r for r in nodes(sch.get(loops[0]), REALIZE) if r.block.same_as(node))
+    used = {x.name for v, value in zip(node.iter_vars, realize.iter_values) if v.var.name in bounded
+            for x in nodes(value, tirx.Var)}  # fmt: skip
+    order = sorted(loops, key=lambda loop: sch.get(loop).loop_var.name not in used)
+    return order if used and len(order) > 1 and _attempt(lambda: sch.reorder(*order)) else loops
 
 
 def nodes(root: Any, kind: Any) -> list[Any]:
     """Returns the nodes of one class, children first."""
     matches: list[Any] = []
-
-    def visit(node: Any) -> None:
-        if isinstance(node, kind):
-            matches.append(node)
-
-    tvm_ffi.structural_walk(root, (tvm_ffi.Object, visit), order="post")
+    tvm_ffi.structural_walk(root, (kind, matches.append), order="post")
     return matches
 
 
@@ -179,9 +141,7 @@ def schedule(function: tirx.PrimFunc) -> tirx.PrimFunc:
 
 
 def _conjuncts(condition: Any) -> list[Any]:
-    if isinstance(condition, tirx.And):
-        return _conjuncts(condition.a) + _conjuncts(condition.b)
-    return [condition]
+    return [*_conjuncts(condition.a), *_conjuncts(condition.b)] if isinstance(condition, tirx.And) else [condition]
 
 
 def _name(call: Any) -> str:
@@ -227,17 +187,14 @@ def _map(stmt: Any, change: Callable[[Any], Any]) -> Any:
     if isinstance(stmt, tirx.SeqStmt):
         stmt = tirx.SeqStmt([_map(s, change) for s in stmt.seq])
     elif isinstance(stmt, tirx.For):
-        stmt = _loop(stmt, _map(stmt.body, change), stmt.min, stmt.extent)
+        body = _map(stmt.body, change)
+        stmt = tirx.For(stmt.loop_var, stmt.min, stmt.extent, stmt.kind, body, None, stmt.annotations)
     elif isinstance(stmt, tirx.IfThenElse):
         other = None if stmt.else_case is None else _map(stmt.else_case, change)
         stmt = tirx.IfThenElse(stmt.condition, _map(stmt.then_case, change), other)
     elif isinstance(stmt, tirx.AttrStmt):
         stmt = tirx.AttrStmt(stmt.node, stmt.attr_key, stmt.value, _map(stmt.body, change))
     return change(stmt)
-
-
-def _loop(stmt: Any, body: Any, first: Any, extent: Any) -> Any:
-    return tirx.For(stmt.loop_var, first, extent, stmt.kind, body, None, stmt.annotations)
 
 
 def _hoist(stmt: Any) -> Any:
@@ -254,7 +211,8 @@ def _hoist(stmt: Any) -> Any:
             inside.append(body.condition)
         body = body.then_case
     low, high = functools.reduce(tirx.max, first), functools.reduce(tirx.min, end)
-    return _under(outside, _loop(stmt, _under(inside, body), low, high - low))
+    inner = _under(inside, body)
+    return _under(outside, tirx.For(stmt.loop_var, low, high - low, stmt.kind, inner, None, stmt.annotations))
 
 
 def _bound(condition: Any, var: Any, first: list[Any], end: list[Any]) -> bool:
@@ -276,9 +234,7 @@ def _bound(condition: Any, var: Any, first: list[Any], end: list[Any]) -> bool:
 
 
 def _under(conditions: list[Any], stmt: Any) -> Any:
-    for condition in reversed(conditions):
-        stmt = tirx.IfThenElse(condition, stmt, None)
-    return stmt
+    return functools.reduce(lambda inner, condition: tirx.IfThenElse(condition, inner, None), conditions[::-1], stmt)
 
 
 def _passes() -> tvm.transform.Sequential:
@@ -296,14 +252,13 @@ def _passes() -> tvm.transform.Sequential:
 
 def _raw(function: tirx.PrimFunc) -> Kernel:
     """Replaces buffers of parameters by pointers, and larger allocations by more parameters."""
-    parameters, declarations, temporaries = [], [], []
+    parameters, temporaries = [], []
 
-    def pointer(name: str, dtype: str) -> Any:
-        parameters.append(tirx.Var(name, PointerType(PrimType(dtype))))
-        return parameters[-1]
+    def pointer(name: str, buffer: Any) -> Any:
+        parameters.append(tirx.Var(name, PointerType(PrimType(str(buffer.dtype)))))
+        return tirx.DeclBuffer(buffer, data=parameters[-1])
 
-    for p in function.params:
-        declarations.append(tirx.DeclBuffer(p, data=pointer(p.name + "_ptr", str(p.dtype))))
+    declarations = [pointer(p.name + "_ptr", p) for p in function.params]
 
     def place(stmt: Any) -> Any:
         if not isinstance(stmt, tirx.AllocBuffer):
@@ -313,7 +268,7 @@ def _raw(function: tirx.PrimFunc) -> Kernel:
         if size <= STACK_BYTES:
             return stmt
         temporaries.append(size)
-        return tirx.DeclBuffer(buffer, data=pointer(f"temporary{len(temporaries)}", str(buffer.dtype)))
+        return pointer(f"temporary{len(temporaries)}", buffer)
 
     body = _map(_map(function.body, place), _hoist)
     success = tirx.Return(tirx.IntImm("int32", 0))

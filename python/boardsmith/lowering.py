@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import tvm
 from tvm import relax, tirx
 
-from .errors import ExportError
-from .plan import tensor_of, type_of
+from .kernels import ExportError
+from .plan import fields, tensor_of, type_of
 
 PACKED_CALLS = {"relax.call_pure_packed", "relax.call_dps_packed", "relax.call_inplace_packed",
                 "relax.call_py_func", "relax.invoke_closure", "relax.invoke_pure_closure"}  # fmt: skip
@@ -33,67 +33,52 @@ def bind(module: tvm.IRModule, params: Mapping[str, Any] | None) -> tvm.IRModule
 
 def check(module: tvm.IRModule) -> None:
     """Refuses what no archive can hold, all of it in one error."""
+    if not hasattr(tirx, "Return"):
+        raise ExportError(f"Apache TVM {tvm.__version__} is not supported; 0.26 and later are")
     if "main" not in [gv.name_hint for gv in module.get_global_vars()]:
         raise ExportError("the module has no function main")
     main = module["main"]
     if not isinstance(main, relax.Function):
         raise ExportError("main is not a Relax function")
-    faults: list[str] = []
-    for p in main.params:
-        try:
-            tensor_of(f"input {_name(p)}", type_of(p))
-        except ExportError as fault:
-            faults.append(str(fault))
     if not isinstance(main.body, relax.SeqExpr):
         raise ExportError("main is not normalized: its body is not a sequence of bindings")
-    for block in main.body.blocks:
-        for binding in block.bindings:
-            faults += _faults(module, binding)
+    faults: dict[str, None] = {}  # in order, each once
+    tensors = [(f"input {p.name}", type_of(p)) for p in main.params]
+    for binding in (b for block in main.body.blocks for b in block.bindings):
+        if what := _unsupported(module, binding):
+            faults[f"{binding.var.name}: {what}"] = None
+        elif isinstance(binding.value, relax.Call):
+            types = fields(type_of(binding.value))
+            tensors += [(str(binding.var.name), t) for t in types if isinstance(t, relax.TensorType)]
+    for name, kind in tensors:
+        try:
+            tensor_of(name, kind)
+        except ExportError as fault:
+            faults[str(fault)] = None
     if faults:
-        raise ExportError("; ".join(dict.fromkeys(faults)))
+        raise ExportError("; ".join(faults))
 
 
-def _name(var: Any) -> str:
-    return str(var.name)
-
-
-def _faults(module: tvm.IRModule, binding: Any) -> Iterator[str]:
-    name = _name(binding.var)
+def _unsupported(module: tvm.IRModule, binding: Any) -> str:
+    """Returns what no archive can hold of a binding."""
     if isinstance(binding, relax.MatchCast):
-        yield f"{name}: match_cast, a shape known only at run time, is not supported"
-        return
+        return "match_cast, a shape known only at run time, is not supported"
     value = binding.value
     if isinstance(value, relax.If):
-        yield f"{name}: control flow (if) is not supported"
-    elif isinstance(value, relax.Function):
-        yield f"{name}: a function inside main is not supported"
-    elif isinstance(value, relax.Call):
-        yield from _call_faults(module, name, value)
-
-
-def _call_faults(module: tvm.IRModule, name: str, call: Any) -> Iterator[str]:
-    op = call.op
+        return "control flow (if) is not supported"
+    if isinstance(value, relax.Function):
+        return "a function inside main is not supported"
+    op = value.op if isinstance(value, relax.Call) else None
     if isinstance(op, relax.ExternFunc):
-        yield f"{name}: call_packed of {op.global_symbol} is not supported"
-    elif isinstance(op, tvm.ir.GlobalVar):
-        if not isinstance(module[op], tirx.PrimFunc):
-            yield f"{name}: call of function {op.name_hint} is not supported: inline it"
-    elif isinstance(op, relax.Var):
-        yield f"{name}: call of a closure is not supported"
-    elif str(op.name) in PACKED_CALLS:
-        callee = getattr(call.args[0], "global_symbol", call.args[0])
-        yield f"{name}: {str(op.name).rpartition('.')[2]} of {callee} is not supported"
-    else:
-        yield from _shape_faults(name, type_of(call))
-
-
-def _shape_faults(name: str, kind: Any) -> Iterator[str]:
-    for part in getattr(kind, "fields", None) or [kind]:
-        if isinstance(part, relax.TensorType):
-            try:
-                tensor_of(name, part)
-            except ExportError as fault:
-                yield str(fault)
+        return f"call_packed of {op.global_symbol} is not supported"
+    if isinstance(op, tvm.ir.GlobalVar) and not isinstance(module[op], tirx.PrimFunc):
+        return f"call of function {op.name_hint} is not supported: inline it"
+    if isinstance(op, relax.Var):
+        return "call of a closure is not supported"
+    if isinstance(op, tvm.ir.Op) and str(op.name) in PACKED_CALLS:
+        callee = getattr(value.args[0], "global_symbol", value.args[0])
+        return f"{str(op.name).rpartition('.')[2]} of {callee} is not supported"
+    return ""
 
 
 def lower(module: tvm.IRModule, target: tvm.target.Target) -> tvm.IRModule:

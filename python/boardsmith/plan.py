@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from tvm import relax, tirx
 
-from .errors import ExportError
-from .kernels import DTYPES, Kernel, byte_size
+from .kernels import DTYPES, ExportError, Kernel, byte_size
 
 ALIGNMENT = 8  # bytes; of every offset of the pool: that of the largest element
 
@@ -29,8 +28,7 @@ class Tensor:
         return byte_size(self.dtype, self.shape)
 
 
-@dataclass(frozen=True)
-class Value:
+class Value(NamedTuple):
     """Where a tensor lies: an input, a constant, or a buffer. The space is "input", "constant" or "buffer"."""
 
     space: str
@@ -42,19 +40,13 @@ class Buffer:
     """Memory that the plan places. first and last are the steps that use it; output is the result that it is."""
 
     size: int
-    first: int = -1
-    last: int = -1
+    first: int
+    last: int
     output: int | None = None
     offset: int = 0
 
-    def use(self, step: int) -> None:
-        """Extends the buffer's life to a step."""
-        self.first = step if self.first < 0 else self.first
-        self.last = step
 
-
-@dataclass
-class Step:
+class Step(NamedTuple):
     """A call of a kernel with its arguments, results and temporaries."""
 
     kernel: str
@@ -79,8 +71,13 @@ class Plan:
         return max((sum(b.size for b in self._placed() if b.first <= t <= b.last) for t in range(len(self.steps))),
                    default=0)  # fmt: skip
 
+    @property
+    def constant_bytes(self) -> int:
+        """The bytes of all constants."""
+        return sum(a.nbytes for a in self.constants)
+
     def _placed(self) -> list[Buffer]:
-        return [b for b in self.buffers if b.output is None and b.first >= 0]
+        return [b for b in self.buffers if b.output is None]
 
     def place(self) -> None:
         """Sets the offset of each buffer: buffers whose lives overlap do not share bytes."""
@@ -90,15 +87,8 @@ class Plan:
             lambda b: (b.first, -b.size),
             lambda b: (-b.last, -b.size),
         )
-        best: tuple[int, list[int]] | None = None
-        for order in orders:
-            size = _place(sorted(self._placed(), key=order))
-            if best is None or size < best[0]:
-                best = size, [b.offset for b in self.buffers]
-        assert best is not None
-        self.pool = best[0]
-        for buffer, offset in zip(self.buffers, best[1]):
-            buffer.offset = offset
+        best = min(orders, key=lambda order: _place(sorted(self._placed(), key=order)))
+        self.pool = _place(sorted(self._placed(), key=best))
 
 
 def _place(buffers: list[Buffer]) -> int:
@@ -122,20 +112,24 @@ def type_of(value: Any) -> Any:
     return value.ty if hasattr(value, "ty") else value.struct_info
 
 
+def fields(kind: Any) -> list[Any]:
+    """Returns the types in a tuple's type, or the type itself."""
+    return list(kind.fields) if hasattr(kind, "fields") else [kind]
+
+
 def tensor_of(name: str, kind: Any) -> Tensor:
     """Returns the tensor of a static tensor type."""
     dimensions = getattr(kind, "shape", None)
-    if isinstance(kind, relax.TensorType) and dimensions is not None and hasattr(dimensions, "values"):
-        extents = list(dimensions.values)
-        if all(isinstance(x, tirx.IntImm) for x in extents):
-            if any(int(x) < 1 for x in extents):
-                raise ExportError(f"{name}: a tensor without elements is not supported")
-            if str(kind.dtype) not in DTYPES:
-                raise ExportError(f"{name}: data type {kind.dtype} is not supported; {', '.join(DTYPES)} are")
-            return Tensor(name, str(kind.dtype), tuple(int(x) for x in extents))
-        symbols = ", ".join(str(x) for x in extents if not isinstance(x, tirx.IntImm))
+    if not isinstance(kind, relax.TensorType) or not hasattr(dimensions, "values"):
+        raise ExportError(f"{name}: type {kind} is not supported; only tensors of fixed shape are")
+    if symbols := ", ".join(str(x) for x in dimensions.values if not isinstance(x, tirx.IntImm)):
         raise ExportError(f"{name}: dynamic shape ({symbols}); export the network with fixed shapes")
-    raise ExportError(f"{name}: type {kind} is not supported; only tensors of fixed shape are")
+    shape = tuple(int(x) for x in dimensions.values)
+    if any(x < 1 for x in shape):
+        raise ExportError(f"{name}: a tensor without elements is not supported")
+    if str(kind.dtype) not in DTYPES:
+        raise ExportError(f"{name}: data type {kind.dtype} is not supported; {', '.join(DTYPES)} are")
+    return Tensor(name, str(kind.dtype), shape)
 
 
 def constant_of(expression: Any) -> np.ndarray | None:
@@ -171,11 +165,9 @@ class Reader:
 
     def _constant(self, array: np.ndarray) -> Value:
         byte_size(str(array.dtype), array.shape)
-        key = (array.dtype.str, array.shape, array.tobytes())
-        if key not in self.constants:
-            self.constants[key] = len(self.plan.constants)
-            self.plan.constants.append(array)
-        return Value("constant", self.constants[key])
+        index = self.constants.setdefault((array.dtype.str, array.shape, array.tobytes()), len(self.constants))
+        self.plan.constants[index:] = self.plan.constants[index:] or [array]
+        return Value("constant", index)
 
     def _read(self, var: Any, value: Any) -> Any:
         if not isinstance(value, relax.Call):
@@ -185,25 +177,19 @@ class Reader:
             return self._value(value.args[0])
         if name != "relax.call_tir" or len(value.args) != 2:
             raise ExportError(f"operator {name} is not supported: TVM generates no C for it")
+        kernel, arguments = str(value.args[0].name_hint), self._value(value.args[1])
         results = value.ty_args[0] if hasattr(value, "ty_args") else value.sinfo_args[0]
-        several = hasattr(results, "fields")
-        kinds = list(results.fields) if several else [results]
-        return self._call(str(value.args[0].name_hint), self._value(value.args[1]),
-                          [tensor_of(str(var.name), k) for k in kinds],
-                          several)  # fmt: skip
-
-    def _call(self, kernel: str, arguments: list[Value], results: list[Tensor], several: bool) -> Any:
-        new = [self._buffer(r.size) for r in results]
+        new = [self._buffer(tensor_of(str(var.name), kind).size) for kind in fields(results)]
         temporaries = [self._buffer(size) for size in self.kernels[kernel].temporaries]
         step = Step(kernel, [*arguments, *new, *temporaries])
         for value in step.arguments:
             if value.space == "buffer":
-                self.plan.buffers[value.index].use(len(self.plan.steps))
+                self.plan.buffers[value.index].last = len(self.plan.steps)
         self.plan.steps.append(step)
-        return new if several else new[0]
+        return new if hasattr(results, "fields") else new[0]
 
     def _buffer(self, size: int) -> Value:
-        self.plan.buffers.append(Buffer(size))
+        self.plan.buffers.append(Buffer(size, len(self.plan.steps), len(self.plan.steps)))
         return Value("buffer", len(self.plan.buffers) - 1)
 
     def _results(self, body: Any) -> None:
@@ -212,12 +198,5 @@ class Reader:
         for i, result in enumerate(self.plan.results):
             if not isinstance(result, Value):
                 raise ExportError("a tuple in a tuple of results is not supported")
-            if result.space == "buffer":
-                buffer = self.plan.buffers[result.index]
-                if buffer.output is None:
-                    buffer.output = i  # the caller's memory holds it from the start
-
-
-def constant_bytes(plan: Plan) -> int:
-    """Returns the bytes of all constants."""
-    return sum(a.nbytes for a in plan.constants)
+            if result.space == "buffer" and self.plan.buffers[result.index].output is None:
+                self.plan.buffers[result.index].output = i  # the caller's memory holds it from the start

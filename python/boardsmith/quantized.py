@@ -9,47 +9,37 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import tvm
 from tvm import relax, te, tirx
 
-from .errors import ExportError
-from .kernels import nodes
+from .kernels import ExportError, nodes
 from .plan import constant_of, type_of
 
 RANGES = {"int8": (-128, 127), "uint8": (0, 255)}
 
 
-@dataclass(frozen=True)
-class Scale:
+class Scale(NamedTuple):
     """The meaning of a tensor of integers q: (q - zero) * scale."""
 
     scale: float
     zero: int
 
 
-@dataclass
-class Integers:
+class Integers(NamedTuple):
     """A quantized tensor that has been emitted, with its channels last or in the network's own order."""
 
     value: Any
     last: bool
 
 
-@dataclass
-class Weights:
+class Weights(NamedTuple):
     """Quantized constants, with scales of the same shape. Their zero points are 0."""
 
     q: np.ndarray
     scale: np.ndarray
-
-    @property
-    def real(self) -> np.ndarray:
-        """What the constants mean."""
-        return self.q * self.scale
 
 
 def _shape(value: Any) -> tuple[int, ...]:
@@ -207,8 +197,7 @@ class Rewriter:
         return rule(self, value, _Target(to, low, high, dtype)) if rule else None
 
 
-@dataclass(frozen=True)
-class _Target:
+class _Target(NamedTuple):
     """What a result is quantized to."""
 
     to: Scale
@@ -282,7 +271,7 @@ def _bias(r: Rewriter, value: Any, channels: int) -> np.ndarray | None:
     if value is None:
         return np.zeros(channels)
     weights, plain = r._weights(value), constant_of(value)
-    real = weights.real if weights is not None else plain
+    real = weights.q * weights.scale if weights is not None else plain
     return None if real is None or real.size not in (1, channels) else np.broadcast_to(real.ravel(), channels)
 
 

@@ -222,6 +222,11 @@ class Export(unittest.TestCase):
         self.refused(function(), "2 names", input_names=["a", "b"])
         self.refused(function(), "same name", input_names=["y-1"], output_names=["y_1"])
 
+    def test_old_tvm(self):
+        """A TVM that is too old is refused by its version."""
+        with unittest.mock.patch.object(boardsmith.lowering, "tirx", object()):
+            self.refused(function(), tvm.__version__, "0.26")
+
     def test_failed_write(self):
         """A folder that cannot be written is an error of the system, and keeps an old archive."""
         with self.assertRaises(OSError):
