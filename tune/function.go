@@ -21,16 +21,18 @@ import (
 // Func returns the candidate of a plain C function, such as void scale(const int16_t* x, int16_t factor, int16_t* y).
 // An input of shape [] is passed by value, every other argument as the address of its first element. What the function
 // returns is ignored. The first of the files (.c) that has the function's name gets a packed function that calls it, so
-// that the function may be static. Whether pointers have the types of args is not checked: Arg.Want compares results.
+// that the function may be static; a function of objects is declared by args. Whether pointers have the types of args
+// is not checked: Arg.Want compares results.
 func Func(id, function string, files []project.OperatorFile, args ...Arg) Candidate {
 	entry := function + "_packed"
-	var call []string
+	var call, types []string
 	for i, a := range args {
-		data := fmt.Sprintf("((DLTensor*)boardsmith_args[%d].v_handle)->data", i)
+		data, element := fmt.Sprintf("((DLTensor*)boardsmith_args[%d].v_handle)->data", i), "void*"
 		if len(a.Shape) == 0 && a.isInput() {
-			data = fmt.Sprintf("*(const %s*)%s", elementOf(a.DType), data)
+			element = elementOf(a.DType)
+			data = fmt.Sprintf("*(const %s*)%s", element, data)
 		}
-		call = append(call, data)
+		call, types = append(call, data), append(types, element)
 	}
 	wrapper := fmt.Appendf(nil, "\n#include <stdint.h>\n#include <tvm/runtime/c_runtime_api.h>\n"+
 		"int %s(TVMValue* boardsmith_args, int* boardsmith_codes, int boardsmith_count, TVMValue* boardsmith_result,\n"+
@@ -41,9 +43,13 @@ func Func(id, function string, files []project.OperatorFile, args ...Arg) Candid
 	for i, f := range c.Operators.Files {
 		if filepath.Ext(f.Name) == ".c" && word.Match(f.Data) {
 			c.Operators.Files[i].Data = append(bytes.Clone(f.Data), wrapper...)
-			break
+			return c
 		}
 	}
+	declaration := fmt.Appendf(nil, "#include <stdint.h>\nvoid %s(%s);\n", function, strings.Join(types, ", "))
+	c.Operators.Files = append(c.Operators.Files, project.OperatorFile{
+		Name: entry + ".c", Data: append(declaration, wrapper...),
+	})
 	return c
 }
 

@@ -15,12 +15,14 @@ import (
 // TestFunc checks the call of a plain C function: it is in the file that has the function, whose content the caller
 // keeps, and passes inputs without a shape by value. Example and package search run such calls.
 func TestFunc(t *testing.T) {
-	source := []byte("static float scale2(void);\nfloat scale(const short* x, float f, float* y) { return *y = f * *x; }\n")
+	source := []byte("float scale2(void);\nfloat scale(const short* x, float f, float* y) { return *y = f * *x; }\n")
 	files := []project.OperatorFile{
-		{Name: "scale.h", Data: []byte("float scale();")}, {Name: "other.c", Data: []byte("int rescale;")},
+		{Name: "scale.h", Data: []byte("float scale();")},
+		{Name: "other.c", Data: []byte("int rescale;")},
 		{Name: "scale.c", Data: source},
 	}
-	c := tune.Func("one", "scale", files, tune.ArgOf([]int16{1}), tune.ArgOf(float32(2)), tune.ArgOf([]float32{2}).Expected())
+	c := tune.Func("one", "scale", files,
+		tune.ArgOf([]int16{1}), tune.ArgOf(float32(2)), tune.ArgOf([]float32{2}).Expected())
 	added, ok := bytes.CutPrefix(c.Operators.Files[2].Data, source)
 	if !ok || c.ID != "one" || len(c.Args) != 3 || !strings.Contains(string(added), "int "+c.Entry+"(") ||
 		!strings.Contains(string(added), "*(const float*)((DLTensor*)boardsmith_args[1].v_handle)->data,") {
@@ -29,6 +31,11 @@ func TestFunc(t *testing.T) {
 	if !bytes.Equal(files[2].Data, source) || !bytes.Equal(c.Operators.Files[0].Data, files[0].Data) ||
 		!bytes.Equal(c.Operators.Files[1].Data, files[1].Data) {
 		t.Error("another file has changed")
+	}
+	c = tune.Func("two", "scale", files[:1], c.Args...)
+	if f := c.Operators.Files; len(f) != 2 || f[1].Name != "scale_packed.c" ||
+		!strings.Contains(string(f[1].Data), "\nvoid scale(void*, float, void*);\n") {
+		t.Errorf("a function of an object: %s", f[len(f)-1].Data)
 	}
 	if _, err := tune.File("no such file.c"); failure.Of(err) != failure.Config {
 		t.Errorf("%v", err)

@@ -43,8 +43,8 @@ type Files struct {
 var allKinds = []kind{inputKind, outputKind, labelKind}
 
 // Read reads a set for a model; without any file, the model's own examples. Real numbers for a quantized tensor become
-// the integers that stand for them (mlf.Tensor.Scale). Errors: class config; class interrupted or timeout if ctx ends, which is checked before
-// each file.
+// the integers that stand for them (mlf.Tensor.Scale). Errors: class config; class interrupted or timeout if ctx ends,
+// which is checked before each file.
 func Read(ctx context.Context, f Files, m *mlf.Model) (*Set, error) {
 	r := newReader(m)
 	r.names = f.Names

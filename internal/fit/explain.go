@@ -15,7 +15,8 @@ const NextProcessor = "export the model for this board's processor, or choose a 
 
 // NextTwice is the advice for a symbol that a model and the firmware define, or two files of a model.
 func NextTwice(symbol string) string {
-	return fmt.Sprintf("rename %s in the model, or make it static; of plain C, the define %[1]s=model_%[1]s renames it", symbol)
+	const next = "rename %s in the model, or make it static; of plain C, the define %[1]s=model_%[1]s renames it"
+	return fmt.Sprintf(next, symbol)
 }
 
 // CXX lists the archive's C++ files beside its sources, which are not compiled unless a source includes them.

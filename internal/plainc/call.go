@@ -135,7 +135,8 @@ func (w *writer) call(c call) {
 	}
 	switch {
 	case c.returns.Status != nil:
-		w.line("  if (boardsmith_status != %dLL) {\n    const int32_t status = (int32_t)boardsmith_status;", *c.returns.Status)
+		w.line("  if (boardsmith_status != %dLL) {", *c.returns.Status)
+		w.line("    const int32_t status = (int32_t)boardsmith_status;")
 		w.line("    return (status != 0) ? status : -1;\n  }")
 	case c.returns.Output == "" && !c.returns.Ignored:
 		const text = "%s returns a value: describe it in returns"

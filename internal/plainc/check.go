@@ -141,7 +141,7 @@ func (r *reader) call(m *model, at, function string, arguments []Argument, retur
 	switch {
 	case !identifierRE.MatchString(function):
 		r.fault(c.line, "%sfunction: %q is not the name of a C function", at, function)
-	case function == "main" && !slices.ContainsFunc(r.Defines, func(d string) bool { return strings.HasPrefix(d, "main=") }):
+	case function == "main" && !strings.Contains("\n"+strings.Join(r.Defines, "\n"), "\nmain="):
 		r.fault(c.line, "%sfunction: the program has a function main of its own: define main=%s_main, which renames it", at,
 			r.Name)
 	}

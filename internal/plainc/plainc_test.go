@@ -62,7 +62,8 @@ func folder(description string) fstest.MapFS {
 	return fstest.MapFS{
 		"net.json": {Data: []byte(description)}, "net.h": {Data: []byte(netH)},
 		"net.c":   {Data: []byte("#include \"net.h\"\n")},
-		"inc/a.h": {Data: []byte("#define A 1\n")}, "odd/a b/c.h": {}, "sub/net.c": {Data: []byte("\n")}, "bad.a": {Data: []byte("!<thin>\n")},
+		"inc/a.h": {Data: []byte("#define A 1\n")}, "odd/a b/c.h": {}, "sub/net.c": {Data: []byte("\n")},
+		"bad.a": {Data: []byte("!<thin>\n")},
 		"cut.a": {Data: []byte("!<arch>\nnet.o/")}, "net_call.c": {Data: []byte("\n")},
 	}
 }

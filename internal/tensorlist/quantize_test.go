@@ -26,7 +26,9 @@ func floats(values ...float32) *ndarray.Array {
 func TestQuantize(t *testing.T) {
 	infinite := float32(math.Inf(1))
 	in := floats(0, 0.25, 0.75, -1, 1e6, -infinite)
-	for code, want := range map[uint8][]int64{ndarray.Int: {-3, -3, -1, -5, 127, -128}, ndarray.UInt: {0, 0, 0, 0, 255, 0}} {
+	for code, want := range map[uint8][]int64{
+		ndarray.Int: {-3, -3, -1, -5, 127, -128}, ndarray.UInt: {0, 0, 0, 0, 255, 0},
+	} {
 		tensor := mlf.Tensor{DType: ndarray.DType{Code: code, Bits: 8, Lanes: 1}, Scale: 0.5, ZeroPoint: -3}
 		q, err := tensorlist.Quantize(tensor, in)
 		if err != nil {
