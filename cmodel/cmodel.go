@@ -271,7 +271,8 @@ func tolerated(f mlf.File) mlf.File {
 
 // Bundle returns the files of several models, and of the runtime what they use, as one folder: src/ holds all sources
 // to compile, include/ their headers, lib/ the objects to link; the others are for make, CMake and Zephyr. It is an
-// error if two models have the same name in C, or if a model's file has the name of one of the runtime.
+// error if two models have the same name in C or different files of one name, or if a model's file has the name of one
+// of the runtime.
 func Bundle(codes ...*Code) ([]mlf.File, error) {
 	runtime, err := Runtime()
 	if err != nil {
@@ -298,8 +299,8 @@ func Bundle(codes ...*Code) ([]mlf.File, error) {
 			switch {
 			case twice && c.isHeader(f) && (other.of == nil || isSame):
 				continue // in firmware, too, the runtime's headers are found before the archive's
-			case isSame && other.of != nil && other.of.model.Archive.Digest == c.model.Archive.Digest && c.isArchived(f):
-				continue // code that models of one archive have together
+			case isSame && other.of != nil && other.of.isArchived(f) && c.isArchived(f):
+				continue // code that the models have together
 			}
 			if twice {
 				return nil, sameFile(f.Name, c, other.of)
@@ -322,7 +323,7 @@ func sameFile(name string, c, other *Code) error {
 		return failure.New(failure.Config, "rename it", "model %s: boardsmith writes a file of the name %s beside its code",
 			c.Name, name)
 	}
-	return failure.New(failure.Config, "give the models different names when you export them",
+	return failure.New(failure.Config, "give the models different names when you export them; of plain C, rename the file",
 		"models %s and %s both have a file %s", other.Name, c.Name, name)
 }
 

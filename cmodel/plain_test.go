@@ -1,0 +1,36 @@
+package cmodel_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/cmodel"
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+// TestSharedSource compiles two models in plain C that are functions of one source, which the library has once.
+// Different files of one name are refused.
+func TestSharedSource(t *testing.T) {
+	const header = "void enc(const float* x, float* y);\nvoid dec(const float* x, float* y);\n"
+	const source = "#include \"n.h\"\nfloat shared = 1;\nvoid enc(const float* x, float* y) { *y = *x + shared; }\n" +
+		"void dec(const float* x, float* y) { *y = *x - shared; }\n"
+	describe := func(folder, function, source string) *cmodel.Code {
+		write(t, filepath.Join(folder, "n.h"), header)
+		write(t, filepath.Join(folder, "n.c"), source)
+		file := filepath.Join(folder, function+".json")
+		write(t, file, `{"name": "`+function+`", "sources": ["n.c"], "headers": ["n.h"], "function": "`+function+`",
+"arguments": [{"input": "x", "dtype": "float32", "shape": []}, {"output": "y", "dtype": "float32", "shape": []}]}`)
+		return generate(t, file, cmodel.Options{})
+	}
+	folder := t.TempDir()
+	enc, dec := describe(folder, "enc", source), describe(folder, "dec", source)
+	if _, err := compiler(t, "host").Bundle(t.Context(), []*cmodel.Code{enc, dec}); err != nil {
+		t.Error(err)
+	}
+	other := describe(t.TempDir(), "dec", source+"\n")
+	if _, err := cmodel.Bundle(enc, other); failure.Of(err) != failure.Config ||
+		!strings.Contains(err.Error(), "models enc and dec both have a file src/n.c") {
+		t.Errorf("different sources of one name: %v", err)
+	}
+}
