@@ -20,16 +20,14 @@ type Board interface {
 	Open(ctx context.Context) (*rpc.Session, error)
 
 	// Load builds the module in a tar archive, loads it and starts it. archive is a tar, gzipped or not, whose members
-	// are C files or objects; or a single ELF object. It is hostile: its members are checked before a compiler runs.
+	// are C files or objects, or which is in model library format, with which AutoTVM's module loader begins a session
+	// (TVM 0.9 to 0.18, rpc_tcp.md §5.4); or a single ELF object. It is hostile: its members are checked before a compiler
+	// runs, and no error has a line of another file.
 	// The session is that of Open, with its tensors, if the module fits into RAM. Otherwise it is a new session, and
 	// what was on the board is lost. The functions of Module have the names that clients look up ("main",
 	// "__tvm_main__", "default_function"), with the ABI hidden: an operator's error text is the error of the call.
 	// Another Load may unlink earlier modules if they do not fit beside the new one.
 	Load(ctx context.Context, archive []byte) (Loaded, error)
-
-	// LoadModel is Load for a model library format archive, with which AutoTVM's module loader begins a session (TVM 0.9
-	// to 0.18, rpc_tcp.md §5.4). Its operators are found by Session.SystemLib as well.
-	LoadModel(ctx context.Context, archive []byte) (Loaded, error)
 
 	// Release ends the use by a client: it unlinks its modules and, within seconds, restores a board that is stuck, so
 	// that the next Open succeeds at once. The caller has freed the client's tensors.

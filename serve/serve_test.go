@@ -101,10 +101,6 @@ func (b *board) Load(ctx context.Context, archive []byte) (serve.Loaded, error) 
 	return serve.Loaded{Session: s, Module: m}, err
 }
 
-func (b *board) LoadModel(ctx context.Context, archive []byte) (serve.Loaded, error) {
-	return b.Load(ctx, archive)
-}
-
 func (b *board) Release(ctx context.Context) error {
 	b.mu.Lock()
 	b.released++
@@ -429,9 +425,8 @@ func TestManySessions(t *testing.T) {
 func TestContexts(t *testing.T) {
 	b := &board{t: t}
 	failuretest.Ended(t, failuretest.Calls{
-		"Board.Open":      func(ctx context.Context) error { _, err := b.Open(ctx); return err },
-		"Board.Load":      func(ctx context.Context) error { _, err := b.Load(ctx, nil); return err },
-		"Board.LoadModel": func(ctx context.Context) error { _, err := b.LoadModel(ctx, nil); return err },
+		"Board.Open": func(ctx context.Context) error { _, err := b.Open(ctx); return err },
+		"Board.Load": func(ctx context.Context) error { _, err := b.Load(ctx, nil); return err },
 		"Board.Release": func(ctx context.Context) error {
 			return errors.Join(b.Release(ctx), failure.Stopped(ctx, "released"))
 		},

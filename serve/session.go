@@ -198,7 +198,7 @@ func (q *session) construct(ctx context.Context, args []tvmrpc.Value) error {
 		return failure.Errorf(failure.Config, "%s: the archive is not bytes", modelSession)
 	}
 	h, err := q.load(ctx, func(ctx context.Context) (Loaded, error) {
-		return q.server.board.LoadModel(ctx, args[1].Data)
+		return q.server.board.Load(ctx, args[1].Data)
 	})
 	q.model = h
 	return err

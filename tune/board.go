@@ -166,20 +166,6 @@ func (b *Board) Load(ctx context.Context, module []byte) (serve.Loaded, error) {
 	})
 }
 
-// LoadModel builds firmware with an archive's operators and loads it, as serve.Board has it.
-func (b *Board) LoadModel(ctx context.Context, packed []byte) (serve.Loaded, error) {
-	archive, err := mlf.Read("the uploaded archive", packed)
-	if err != nil {
-		return serve.Loaded{}, err
-	}
-	if _, err := b.Open(ctx); err != nil {
-		return serve.Loaded{}, err
-	}
-	return b.loadFlash(ctx, sha256.Sum256(packed), func(context.Context, *project.OperatorLinker) (*mlf.Archive, error) {
-		return archive, nil
-	})
-}
-
 // loadRAM links operators for the largest free part of the RAM for code and uploads them. If they do not fit beside
 // earlier modules, it unlinks these. A *project.FitError means that the RAM is too small.
 func (b *Board) loadRAM(ctx context.Context, s *rpc.Session, o project.Operators, sum digest) (rpc.Module, error) {

@@ -200,18 +200,13 @@ func TestBoard(t *testing.T) {
 // loadModel loads an archive as AutoTVM's module loader uploads it.
 func loadModel(t *testing.T, b *tune.Board) {
 	t.Helper()
-	if _, err := b.LoadModel(t.Context(), []byte("no archive")); failure.Of(err) != failure.Config {
-		t.Errorf("an archive that is text: %v", err)
-	}
 	archives, err := filepath.Glob(filepath.Join(mlftest.Dir(t), "candidates", "matmul_*.tar.gz"))
 	must(t, err)
 	packed, err := os.ReadFile(archives[0])
 	must(t, err)
-	loaded, err := b.LoadModel(t.Context(), packed)
+	loaded, err := b.Load(t.Context(), packed)
 	must(t, err)
-	m, err := loaded.Session.SystemLib(t.Context())
-	must(t, err)
-	f, err := m.Function(t.Context(), "__tvm_main__")
+	f, err := loaded.Module.Function(t.Context(), "__tvm_main__")
 	must(t, err)
 	var args []any
 	var out *rpc.Tensor

@@ -237,6 +237,7 @@ func TestCandidateIncludesItsOwnFilesOnly(t *testing.T) {
 	must(t, os.MkdirAll(outside, 0o755))
 	header := filepath.Join(outside, "n.h")
 	must(t, os.WriteFile(header, []byte("#define N 2\n"), 0o644))
+	must(t, os.WriteFile(filepath.Join(outside, "n.s"), []byte(".globl n\n"), 0o644))
 	must(t, os.WriteFile(filepath.Join(outside, "flags"), []byte("-DN=2\n"), 0o644))
 	r := open(t.TempDir(), tune.Options{})
 	for name, c := range map[string]struct {
@@ -251,6 +252,8 @@ func TestCandidateIncludesItsOwnFilesOnly(t *testing.T) {
 		"forced":       {flags: []string{"-include", header}},
 		"macros":       {flags: []string{"-imacros", header}},
 		"flags' file":  {flags: []string{"@" + filepath.Join(outside, "flags")}},
+		"beside":       {include: `#include <` + strings.Repeat("../", 20) + header + `>`},
+		"assembler":    {include: `__asm__(".include \"` + filepath.Join(outside, "n.s") + `\"");` + "\nenum { N = 2 };"},
 		"preprocessor": {include: `#include <n.h>`, flags: []string{"-Wp,-isystem," + outside}},
 		"own":          {include: `#include "sub dir/n.h"`, own: true},
 	} {

@@ -1,5 +1,5 @@
 // Package ramlink compiles and links operators for the RAM of a device that runs a project's firmware: one run of the
-// compiler and one of the linker. It writes nothing into the project's folder.
+// compiler for each C file and one of the linker. It writes nothing into the project's folder.
 package ramlink
 
 import (
@@ -39,6 +39,8 @@ type Operators struct {
 	ABI mlf.ABI
 	// what entries take, by their names: other calls of them are refused. An entry without one takes anything.
 	Signatures []mlf.Signature
+	// Untrusted operators come from a stranger: messages of tools show no line of a file that is not among Files.
+	Untrusted bool
 }
 
 // A File is a C file (.c), an object (.o), or what C files include: by its name, or by its place beside them.
@@ -77,6 +79,7 @@ type Setting struct {
 type Linker struct {
 	setting  Setting
 	compile  []string          // the compiler and its flags
+	includer includer          // of the compiler
 	link     []string          // the linker and its arguments before the objects
 	libs     []string          // its arguments behind them
 	process  bool              // programs take the C library from the system's, by stubs
@@ -99,6 +102,9 @@ func New(ctx context.Context, s Setting) (*Linker, error) {
 	l.about = slices.Concat(compiler.Words(), steps.Compile, b.CFlags,
 		[]string{o.OperatorOpt, o.OperatorFlags, o.RuntimeOpt}, s.headers())
 	l.compile = append([]string{s.Compiler}, s.words(steps.Compile)...)
+	if err := l.askIncluder(ctx); err != nil {
+		return nil, err
+	}
 	if err := l.askLinker(ctx, s.Compiler, s.words(steps.Link)); err != nil {
 		return nil, err
 	}
@@ -236,10 +242,10 @@ func writeAll(dir string, files []File) error {
 	return nil
 }
 
-// objects compiles the C files in dir, in one run of the compiler, unless the cache has what they make.
+// objects compiles the C files in dir, unless the cache has what they make.
 func (l *Linker) objects(ctx context.Context, dir string, o Operators) (objects []File, err error) {
-	var sources, words []string
-	facts := cachekey.New("operators v3").Add("made with", l.about...).Add("flags", o.Flags...)
+	var sources []string
+	facts := cachekey.New("operators v4").Add("made with", l.about...).Add("flags", o.Flags...)
 	for _, f := range o.Files {
 		switch path.Ext(f.Name) {
 		case ".o":
@@ -250,7 +256,6 @@ func (l *Linker) objects(ctx context.Context, dir string, o Operators) (objects 
 			continue
 		case ".c":
 			sources = append(sources, f.Name)
-			words = append(words, "./"+f.Name)
 		}
 		facts.Add("file", f.Name, string(f.Data))
 	}
@@ -273,27 +278,39 @@ func (l *Linker) objects(ctx context.Context, dir string, o Operators) (objects 
 	if err := checkFlags(o.Flags); err != nil {
 		return nil, err
 	}
-	flags := []string{"-ffile-prefix-map=" + dir + "=.", "-I.", "-MMD", "-c"}
-	if err := l.run(ctx, dir, slices.Concat(l.compile, o.Flags, flags, words)); err != nil {
-		return nil, vanished(err, dir, o.Files)
-	}
 	var made []cache.File
 	for _, name := range sources {
-		if err := l.checkIncludes(dir, name); err != nil {
-			return nil, err
-		}
-		name = objectName(name)
-		data, err := os.ReadFile(filepath.Join(dir, name))
+		object, err := l.compileSource(ctx, dir, name, o)
 		if err != nil {
 			return nil, err
 		}
-		objects = append(objects, File{name, data})
-		made = append(made, cache.File{Name: name, Data: data})
+		objects = append(objects, object)
+		made = append(made, cache.File{Name: object.Name, Data: object.Data})
 	}
 	if kept != nil {
 		_ = kept.Put(key, made) // else it is compiled again the next time
 	}
 	return objects, nil
+}
+
+// compileSource compiles one C file of operators whose files are in dir.
+func (l *Linker) compileSource(ctx context.Context, dir, source string, o Operators) (File, error) {
+	flags := append(l.listing(o), "-ffile-prefix-map="+dir+"=.", "-I.", "-c", "./"+source)
+	r := reading{l: l, dir: dir, source: source}
+	if err := l.runNoting(ctx, dir, slices.Concat(l.compile, o.Flags, flags), r.add); err != nil {
+		if o.Untrusted {
+			if err := r.checkFailed(ctx, o.Flags); err != nil {
+				return File{}, err
+			}
+		}
+		return File{}, vanished(err, dir, o.Files)
+	}
+	if err := l.checkIncludes(dir, source); err != nil {
+		return File{}, err
+	}
+	name := objectName(source)
+	data, err := os.ReadFile(filepath.Join(dir, name))
+	return File{name, data}, err
 }
 
 // vanished returns a tool's error as one of class host if one of the files that were written for the tool is no longer
@@ -308,14 +325,21 @@ func vanished(err error, dir string, files []File) error {
 	return err
 }
 
-// run runs a compiler or linker when its turn comes.
+// run runs a linker or another tool when its turn comes.
 func (l *Linker) run(ctx context.Context, dir string, words []string) error {
+	return l.runNoting(ctx, dir, words, nil)
+}
+
+// runNoting is run, and passes what the tool prints to noted, line by line.
+func (l *Linker) runNoting(ctx context.Context, dir string, words []string, noted func(string)) error {
 	give, err := l.setting.Tools.TakeJob(ctx, l.setting.Jobs)
 	if err != nil {
 		return err
 	}
 	defer give()
-	err = buildenv.Run{Dir: dir, Path: words[0], Args: words[1:], Log: l.setting.Log, Line: func(string) {}}.Do(ctx)
+	err = buildenv.Run{
+		Dir: dir, Path: words[0], Args: words[1:], Log: l.setting.Log, Line: func(string) {}, Noted: noted,
+	}.Do(ctx)
 	var tool *buildenv.ToolError
 	if errors.As(err, &tool) {
 		tool.Command = "" // dir is removed

@@ -1,4 +1,5 @@
-// This file reads modules that TVM has exported for its RPC server: a tar of C files and objects, or one object.
+// This file reads modules that TVM has exported for its RPC server: a tar of C files and objects, one object, or the
+// archive of a model.
 
 package ramlink
 
@@ -22,16 +23,19 @@ const maxModule = 64 << 20
 var entryNames = []string{"main", "__tvm_main__", "default_function"}
 
 // ReadModule returns the operators of a module: a tar, gzipped or not, or an object. Their ABI is that of the functions
-// they define, their Entries the functions' names, and the names with which clients look up the only one. Errors are of
-// class config.
+// they define, their Entries the functions' names, and the names with which clients look up the only one. Those of an
+// archive of a model are the functions of its system library. They are Untrusted. Errors are of class config.
 func ReadModule(module []byte) (Operators, error) {
-	o := Operators{}
+	o := Operators{Untrusted: true}
 	if bytes.HasPrefix(module, []byte("\x7fELF")) {
 		o.Files = []File{{"lib0.o", module}}
 	} else {
 		members, err := mlf.ReadFiles("module", module, maxModule)
 		if err != nil {
 			return o, err
+		}
+		if slices.ContainsFunc(members, func(m mlf.File) bool { return m.Name == "metadata.json" }) {
+			return readModel(module)
 		}
 		for _, m := range members {
 			o.Files = append(o.Files, File{m.Name, m.Data})
@@ -58,6 +62,26 @@ func ReadModule(module []byte) (Operators, error) {
 	if o.ABI == mlf.ABIPacked {
 		o.renameMain()
 	}
+	return o, nil
+}
+
+// readModel returns the operators of an archive of a model, whose functions are packed ones.
+func readModel(packed []byte) (Operators, error) {
+	archive, err := mlf.Read("module", packed)
+	if err != nil {
+		return Operators{}, err
+	}
+	m, err := archive.Model("")
+	if err != nil {
+		return Operators{}, err
+	}
+	for _, name := range m.Functions {
+		if !identifier.MatchString(name) {
+			return Operators{}, failure.Errorf(failure.Config, "module: %.100q is no name of a C function", name)
+		}
+	}
+	o := CodeOf(m)
+	o.Untrusted, o.ABI, o.Entries = true, m.ABI, m.Functions
 	return o, nil
 }
 
