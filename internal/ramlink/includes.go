@@ -106,7 +106,8 @@ func (l *Linker) checkInclude(dir, source, file string) error {
 	if l.mayInclude(dir, file) {
 		return nil
 	}
-	return failure.New(failure.Config, includeHelp, "%s includes %s, which is not among the operators' files", source, file)
+	return failure.New(failure.Config, includeHelp, "%s includes %s, which is not among the operators' files", source,
+		file)
 }
 
 // messageFile matches lines that name a file which a compiler has opened (-H), or an assembler's message about a line
