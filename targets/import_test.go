@@ -29,7 +29,7 @@ var mayImport = map[string][]string{
 		"internal/library", "internal/spelling", "internal/valuetext",
 	},
 	"internal/cli": {
-		"tune", "tune/search", "tune/space", "tune/report", "serve", "measure", "project", "device", "rpc", "rpc/fault",
+		"tune", "tune/search", "tune/space", "tune/report", "serve", "project", "device", "rpc", "rpc/fault",
 		"boards", "mlf", "ndarray", "templates", "internal/boardsmithjson", "examples/samples", "examples/own-firmware",
 		"failure", "internal/desk", "internal/gitfolder", "internal/ledger", "internal/files", "internal/boardfile",
 		"internal/tensorlist", "internal/spelling", "internal/valuetext",
@@ -64,7 +64,7 @@ var mayImport = map[string][]string{
 		"project", "device", "transport", "boards", "mlf", "templates", "failure", "internal/command",
 		"internal/framing",
 	},
-	"examples/tune-matmul": {"tune", "project", "device", "ndarray"}, // a program as users write them
+	"examples/tune-matmul": {"tune", "project", "device"}, // a program as users write them
 	"tune/search": {
 		"tune", "tune/space", "project", "executor", "device", "image", "rpc", "mlf", "ndarray", "failure",
 		"internal/timegate", "internal/files", "internal/tensorlist", "internal/tolerance",
