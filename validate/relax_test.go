@@ -13,13 +13,14 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/cli/toolbox"
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/validate"
 )
 
 // relaxVariable names the environment variable with the path of a Python that has Apache TVM 0.26 or later, and onnx.
-// TVM is not a tool of boardsmith: without the variable, these tests are skipped.
+// Without it, that of setup is used.
 const relaxVariable = "BOARDSMITH_RELAX_PYTHON"
 
 // TestRelax exports networks with TVM's compiler for Relax, and validates them with the outputs of ONNX's reference
@@ -77,7 +78,14 @@ func relaxPython(t *testing.T, args ...string) {
 	t.Helper()
 	python := os.Getenv(relaxVariable)
 	if python == "" {
-		t.Skip(relaxVariable + " is not set: no Python with Apache TVM 0.26 or later")
+		tool, err := toolbox.Find(os.Getenv, "check-model") // onnx's, installed by setup
+		if err == nil {
+			_, err = os.Stat(filepath.Join(filepath.Dir(tool), "tvm-ffi-config"))
+		}
+		if err != nil {
+			t.Skipf("%s is not set, and setup has installed no Apache TVM with onnx: %v", relaxVariable, err)
+		}
+		python = filepath.Join(filepath.Dir(tool), "python")
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()

@@ -51,6 +51,10 @@ var tools = []toolbox.Tool{
 		Command: []string{"tvm-ffi-config", "--libdir"},
 	},
 	{
+		Name: "ONNX", Use: "the tests of the exporter, with Apache TVM", Linux: true,
+		Python: "onnx==1.23.2", Command: []string{"check-model", "--help"},
+	},
+	{
 		Name: "debootstrap", Use: "test:debian", Apt: "debootstrap", Linux: true,
 		Command: []string{"debootstrap", "--version"},
 	},
