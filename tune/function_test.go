@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/tune"
@@ -59,7 +60,7 @@ func TestArgOf(t *testing.T) {
 		{tune.ArgOf(float32(1)), "float32", nil, []byte{0, 0, 0x80, 0x3f}},
 	} {
 		d, err := ndarray.ParseDType(c.dtype)
-		must(t, err)
+		testkit.Must(t, err)
 		if c.arg.DType != d || !slices.Equal(c.arg.Shape, c.shape) || !bytes.Equal(c.arg.Data, c.data) {
 			t.Errorf("%+v, want %s %v %v", c.arg, c.dtype, c.shape, c.data)
 		}
