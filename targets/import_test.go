@@ -221,7 +221,7 @@ var exportedNames = map[string]int{
 	"serve":                 5,
 	"templates":             2,
 	"transport":             23,
-	"tune":                  32,
+	"tune":                  31,
 	"tune/report":           5,
 	"tune/search":           7,
 	"tune/space":            12,

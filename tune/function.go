@@ -6,14 +6,12 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 
-	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
 )
@@ -68,15 +66,6 @@ func elementOf(d ndarray.DType) string {
 		return fmt.Sprintf("uint%d_t", d.Bits)
 	}
 	return "void"
-}
-
-// File reads a C file or a header for Func. Its name is the path's last part. Errors are of class config.
-func File(path string) (project.OperatorFile, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return project.OperatorFile{}, failure.Errorf(failure.Config, "%w", err)
-	}
-	return project.OperatorFile{Name: filepath.Base(path), Data: data}, nil
 }
 
 // ArgOf returns an argument with a number or a list of numbers. Without a shape, that of a list is its length.
