@@ -38,7 +38,7 @@ func (m Monitoring) Replay(recordings io.Reader) error {
 		data, hexErr := hex.DecodeString(l.Hex)
 		switch {
 		case errors.Join(err, hexErr) != nil:
-			return failure.New(failure.Config, "name a file that TRACE has recorded", "recording: entry %d: %w", number,
+			return failure.New(failure.Config, "name a recording of a link", "recording: entry %d: %w", number,
 				errors.Join(err, hexErr))
 		case l.Version == 1:
 			if w != nil {
@@ -49,8 +49,8 @@ func (m Monitoring) Replay(recordings io.Reader) error {
 			w.in.sign, w.out.sign = "<", ">"
 			continue
 		case w == nil || l.Version != 0 || l.To != "host" && l.To != "device":
-			return failure.New(failure.Config, "name a file that TRACE has recorded",
-				"recording: entry %d is neither the begin of a recording of version 1 nor traffic", number)
+			return failure.New(failure.Config, "name a recording of a link",
+				"recording: entry %d is neither the start of a recording of version 1 nor traffic", number)
 		}
 		at = time.Duration(l.Micros) * time.Microsecond
 		d := &w.out

@@ -19,8 +19,13 @@ const plainSuffix = "_plain"
 // Plain returns files to be beside those of the kernel: ENTRY_plain.c and .h, a function that takes a pointer to the
 // first element of each argument and calls the packed function, and model.json, which describes them as a model in
 // plain C (docs/c-models.md). An argument without content before the call, or with an expected one, is an output.
-// Errors have class config: an element that plain C has no type for, or an argument that is both.
+// Errors have class config: an element that plain C has no type for, an argument that is both, and a Function, which is
+// plain C as it is.
 func (s *Space) Plain() ([]Source, error) {
+	if s.Function != "" {
+		return nil, failure.New(failure.Config, "describe it as docs/c-models.md has it", "%s: %s is plain C as it is", s.file,
+			s.Function)
+	}
 	w := plainWriter{space: s, name: s.Entry + plainSuffix}
 	for i, a := range s.Args {
 		if err := w.add(i, a); err != nil {

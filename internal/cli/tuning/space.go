@@ -150,7 +150,7 @@ func (t *Job) printBest(s *space.Space, best search.Trial) error {
 	t.Printf("tune: the fastest is %v, %s; %s has its C and its configuration", best.Config,
 		valuetext.Seconds(best.Result.Time.Median), folder)
 	if doubt != nil {
-		t.Notef("note: %s has no function in plain C: %v", folder, doubt)
+		t.Notef("note: %s has no model.json: %v", folder, doubt)
 	} else {
 		typed := "MODEL=" + filepath.Join(folder, "model.json")
 		if _, flags := bestMacros(best.Config); len(flags) > 0 {
