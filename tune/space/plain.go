@@ -23,8 +23,8 @@ const plainSuffix = "_plain"
 // plain C as it is.
 func (s *Space) Plain() ([]Source, error) {
 	if s.Function != "" {
-		return nil, failure.New(failure.Config, "describe it as docs/c-models.md has it", "%s: %s is plain C as it is", s.file,
-			s.Function)
+		return nil, failure.New(failure.Config, "describe it as docs/c-models.md has it", "%s: %s is plain C as it is",
+			s.file, s.Function)
 	}
 	w := plainWriter{space: s, name: s.Entry + plainSuffix}
 	for i, a := range s.Args {
