@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"os/signal"
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -39,6 +41,8 @@ func screen(t *testing.T, printed string, columns int) []string {
 
 // TestBarCancelled: what others print below the bar of a cancelled target stays.
 func TestBarCancelled(t *testing.T) {
+	_, stop := signal.NotifyContext(t.Context(), syscall.SIGTERM) // starts Go's own goroutine, outside the bubble
+	defer stop()
 	synctest.Test(t, func(t *testing.T) {
 		var printed bytes.Buffer
 		c := New(noVariables, &printed, &printed)
