@@ -52,8 +52,7 @@ var mayImport = map[string][]string{
 	},
 	"validate": {
 		"project", "executor", "cmodel", "image", "rpc", "boards", "mlf", "ndarray", "failure", "internal/deadline",
-		"internal/tensorlist",
-		"internal/spelling", "internal/tolerance",
+		"internal/tensorlist", "internal/spelling", "internal/tolerance",
 	},
 	"internal/boardlab": {
 		"project", "device", "crt", "image", "rpc", "rpc/fault", "transport", "boards", "mlf", "ndarray",
