@@ -229,8 +229,8 @@ func (c *Comparison) addNotes(old, current *Result) {
 	if old.Toolchain != current.Toolchain {
 		c.note("the compiler, its flags or libraries differ: %s, not %s", current.Toolchain, old.Toolchain)
 	}
-	if was, words := strings.Join(old.Options, " "), strings.Join(current.Options, " "); was != words {
-		c.note("the options differ: %s, not %s", cmp.Or(words, "none"), cmp.Or(was, "none"))
+	if earlier, words := strings.Join(old.Options, " "), strings.Join(current.Options, " "); earlier != words {
+		c.note("the options differ: %s, not %s", cmp.Or(words, "none"), cmp.Or(earlier, "none"))
 	}
 	if current.Cost.Unit == "" {
 		return // of a build, which nothing has run
