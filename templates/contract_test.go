@@ -159,12 +159,28 @@ func TestContract(t *testing.T) {
 			"config", ir, "CHIP_IRQS " + irqs, "script", header, "_header_size = " + headerBytes, "object", at, ".balign 4",
 		}
 	}
+	uploaded := func(sections string) []string {
+		return append(window("4096", "0x20001000"), "object", ".bss\n", `.section .tdata.own, "awT"
+.space 16
+.section .tdata.boardsmith_uploaded, "awT"
+.global cpu_uploaded_errno
+cpu_uploaded_errno:
+.space 16
+.bss
+`, "script", ".tdata .tdata.*)", ")\n  } >ram AT>flash :data\n  .tdata : ALIGN_WITH_INPUT {\n"+
+			"    bare_tls_start = .;\n    "+sections)
+	}
 	for _, c := range []struct {
 		name    string
 		changes []string
 		want    string // "": it links
 	}{
 		{"the example", nil, ""},
+		{"errno of uploaded code", uploaded("KEEP(*(.tdata.boardsmith_uploaded)) *(.tdata .tdata.*)"), ""},
+		{
+			"errno of uploaded code behind variables", uploaded("*(.tdata .tdata.*)"),
+			"linker_script: .tdata.boardsmith_uploaded is not at bare_tls_start",
+		},
 		{"cleared in part", []string{"script", align, ". += 4; _ebss = .;"}, "bare_bss_start to bare_bss_end" + bss},
 		{"cleared too late", []string{"script", "bare_bss_start = _sbss", "bare_bss_start = _sbss + 4"}, bss},
 		{"cleared backwards", []string{"script", "bare_bss_end = _ebss", "bare_bss_end = _sbss - 8"}, bss},

@@ -56,6 +56,12 @@ _Static_assert(sizeof(riscv_frame_t) == FRAME_WORDS * sizeof(uintptr_t), "must m
 // default: returns at once.
 void chip_reset(void);
 
+#if (BOARDSMITH_UPLOAD_BYTES) > 0
+// The errno of uploaded code's C library, which lies at the thread pointer. The linker script places this variable
+// there; contract.ld checks that.
+extern _Thread_local uint8_t cpu_uploaded_errno[16];
+#endif
+
 // Called by entry.S: sets up .data and .bss, then calls main. Called by bare_trap: handles every trap.
 _Noreturn void riscv_start(void);
 void riscv_trap(const riscv_frame_t* frame);

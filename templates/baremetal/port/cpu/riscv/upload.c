@@ -6,10 +6,10 @@
 #include <stdint.h>
 
 #include "bare.h"
+#include "riscv.h"
 
 #if (BOARDSMITH_UPLOAD_BYTES) > 0
-// The errno of uploaded code's C library, which lies at the thread pointer: the linker script places it there.
-__attribute__((section(".tdata.boardsmith_uploaded"), used)) static _Thread_local uint8_t cpu_uploaded_errno[16] = {0};
+__attribute__((section(".tdata.boardsmith_uploaded"), used)) _Thread_local uint8_t cpu_uploaded_errno[16] = {0};
 
 int32_t cpu_executable(void* base, uint32_t size_bytes, int32_t on) {
   (void)base;
