@@ -525,7 +525,7 @@ func TestOptions(t *testing.T) {
 	}
 	full, err := b.Settle(o)
 	want := Options{
-		ArenaKiB: 64, PacketBytes: 1024, RegistryBytes: 512, LogLevel: "warn", RuntimeOpt: "Os",
+		ArenaKiB: 64, PacketBytes: 1024, RegistryBytes: 512, LogLevel: "warn", RuntimeOpt: "Og",
 		OperatorOpt: "O2", GraphExecutor: OnDevice, App: RPC,
 	}
 	if err != nil || full != want {

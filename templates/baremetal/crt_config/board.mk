@@ -4,7 +4,7 @@ CC := cc
 AR := ar
 BOARD_CFLAGS :=
 BOARD_LDFLAGS :=
-RUNTIME_OPT := Os
+RUNTIME_OPT := Og
 # The linker script; empty where the system's own is meant. With one, a .bin and a .hex can be made beside the .elf.
 BOARD_LDSCRIPT :=
 OBJCOPY := objcopy
