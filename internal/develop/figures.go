@@ -36,7 +36,7 @@ func (r *repository) figures(ctx context.Context) error {
 	}
 	runtimeTable, missing, err := r.runtimeTable(ctx)
 	if missing != "" {
-		return failure.New(failure.ToolMissing, "", "the runtime's figures: %s", missing)
+		return failure.Errorf(failure.ToolMissing, "the runtime's figures: %s", missing)
 	}
 	if err != nil {
 		return failure.Errorf(failure.Internal, "the runtime's figures: %w", err)

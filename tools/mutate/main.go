@@ -71,6 +71,9 @@ var suites = []suite{
 	{sources: "rpc/fault/*.go", packages: []string{"rpc/fault", "rpc", "device", "project"}},
 	{sources: "internal/faultimage/*.go", packages: []string{"internal/faultimage", "device", "project"}},
 	{sources: "internal/desk/*.go", packages: []string{"internal/desk", "device"}},
+	{sources: "internal/flashplan/*.go", packages: []string{"internal/flashplan", "device"}},
+	{sources: "internal/gitfolder/*.go", packages: []string{"internal/gitfolder", "project"}},
+	{sources: "internal/cachekey/*.go", packages: []string{"internal/cachekey", "project"}},
 	{sources: "internal/firmware/*.go", packages: []string{"internal/firmware", "device", "project"}},
 }
 
@@ -84,6 +87,7 @@ type options struct {
 	n       int
 	seed    uint64
 	only    string
+	own     bool   // only the tests of the nearest package
 	keep    string // "": coverage is not kept
 	limit   time.Duration
 	longest time.Duration
@@ -98,6 +102,7 @@ func main() {
 	flag.IntVar(&o.n, "n", 200, "how many changes to try")
 	flag.Uint64Var(&o.seed, "seed", 1, "draws the changes")
 	flag.StringVar(&o.only, "only", "", "try only sources whose path begins with this")
+	flag.BoolVar(&o.own, "own", false, "of Go tests, run only those of the nearest package")
 	flag.StringVar(&o.keep, "keep", "", "a folder that keeps the tests' coverage for other runs on the same sources")
 	flag.DurationVar(&o.limit, "limit", 20*time.Minute, "for the tests of one change")
 	flag.DurationVar(&o.longest, "longest", 10*time.Minute, "leave out Go tests that take longer, and list them")
@@ -134,6 +139,11 @@ func run(ctx context.Context, o options) error {
 	all, err := collect(clean, o.only)
 	if err != nil {
 		return err
+	}
+	for i := range all {
+		if o.own {
+			all[i].packages = all[i].packages[:min(1, len(all[i].packages))]
+		}
 	}
 	if err := unchanged(ctx, clean, all); err != nil {
 		return err
