@@ -81,6 +81,7 @@ type recorder struct {
 	clean   string        // an unchanged copy of the tree
 	keep    string        // a folder with coverage recorded by earlier runs; "" is none
 	longest time.Duration // tests that take longer are left out
+	names   string        // of tests, a pattern: others are left out
 	mu      sync.Mutex
 	known   map[string]coverage
 }
@@ -97,7 +98,7 @@ func (r *recorder) of(ctx context.Context, pkg string) (coverage, error) {
 		r.known[pkg] = c
 		return c, nil
 	}
-	if err := cover(ctx, r.clean, pkg, r.longest, c); err != nil {
+	if err := r.cover(ctx, pkg, c); err != nil {
 		return nil, err
 	}
 	r.known[pkg] = c
@@ -140,7 +141,8 @@ func digest(root string) (string, error) {
 const quick = 3 * time.Second
 
 // cover runs each test of a package alone and records in covers which lines it runs, by file and number.
-func cover(ctx context.Context, root, pkg string, longest time.Duration, covers coverage) error {
+func (r *recorder) cover(ctx context.Context, pkg string, covers coverage) error {
+	root, longest := r.clean, r.longest
 	dir, err := os.MkdirTemp("", "cover-")
 	if err != nil {
 		return err
@@ -151,7 +153,7 @@ func cover(ctx context.Context, root, pkg string, longest time.Duration, covers 
 		return fmt.Errorf("%s: %w\n%s", pkg, err, output)
 	}
 	here := filepath.Join(root, pkg)
-	list, err := command(ctx, here, program, "-test.list=^Test")
+	list, err := command(ctx, here, program, "-test.list="+r.names)
 	if err != nil {
 		return fmt.Errorf("%s: %w\n%s", pkg, err, list)
 	}

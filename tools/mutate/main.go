@@ -88,6 +88,7 @@ type options struct {
 	seed    uint64
 	only    string
 	own     bool   // only the tests of the nearest package
+	names   string // of the Go tests to run, a pattern
 	keep    string // "": coverage is not kept
 	limit   time.Duration
 	longest time.Duration
@@ -103,6 +104,7 @@ func main() {
 	flag.Uint64Var(&o.seed, "seed", 1, "draws the changes")
 	flag.StringVar(&o.only, "only", "", "try only sources whose path begins with this")
 	flag.BoolVar(&o.own, "own", false, "of Go tests, run only those of the nearest package")
+	flag.StringVar(&o.names, "run", "^Test", "run only Go tests whose names match this pattern")
 	flag.StringVar(&o.keep, "keep", "", "a folder that keeps the tests' coverage for other runs on the same sources")
 	flag.DurationVar(&o.limit, "limit", 20*time.Minute, "for the tests of one change")
 	flag.DurationVar(&o.longest, "longest", 10*time.Minute, "leave out Go tests that take longer, and list them")
@@ -128,13 +130,13 @@ func run(ctx context.Context, o options) error {
 	if err := copyTree(ctx, o.root, clean); err != nil {
 		return err
 	}
-	covers := &recorder{clean: clean, longest: o.longest, known: map[string]coverage{}}
+	covers := &recorder{clean: clean, longest: o.longest, names: o.names, known: map[string]coverage{}}
 	if o.keep != "" {
 		sum, err := digest(clean)
 		if err != nil {
 			return err
 		}
-		covers.keep = filepath.Join(o.keep, fmt.Sprintf("%s-%v", sum, o.longest))
+		covers.keep = filepath.Join(o.keep, fmt.Sprintf("%s-%v-%x", sum, o.longest, o.names))
 	}
 	all, err := collect(clean, o.only)
 	if err != nil {
