@@ -25,11 +25,11 @@ import (
 	"github.com/boardsmith/boardsmith/validate"
 )
 
-// Options are the choices for a measurement. The zero value measures with random inputs, on the only attached device.
+// Options are the choices for a measurement. The zero value measures on the only attached device.
 type Options struct {
 	validate.Options // how outputs are compared; a Timeout of 0 is 60 s
 
-	Files   validate.Files // inputs and expected outputs; the zero value: random inputs from Seed, nothing expected
+	Files   validate.Files // inputs and expected outputs; the zero value: the model's examples, or random inputs from Seed
 	Set     *validate.Set  // in place of Files; nil: Files
 	Seed    uint64         // of random inputs
 	Samples int            // of the cost; 0: 10, on an emulated board 3
@@ -136,7 +136,7 @@ func (o Options) set(ctx context.Context, p *project.Project, m *mlf.Model) (*va
 	switch {
 	case o.Set != nil:
 		return o.Set, nil
-	case o.Files.Inputs != "" || o.Files.Expected != "" || o.Files.Labels != "":
+	case m.Examples != nil || o.Files.Inputs != "" || o.Files.Expected != "" || o.Files.Labels != "":
 		return validate.Read(ctx, o.Files, m)
 	}
 	arrays, err := tensorlist.RandomInputs(m, o.Seed)

@@ -16,7 +16,6 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/boards"
-	"github.com/boardsmith/boardsmith/examples/samples"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/boardsmithjson"
 	"github.com/boardsmith/boardsmith/internal/cli/console"
@@ -350,7 +349,14 @@ func (s *survey) measureJob(ctx context.Context, j *job) (*measure.Result, error
 		return nil, err
 	}
 	o := measure.Options{Options: s.options, Seed: seed, Device: j.in.Device, Desk: j.desk()}
-	if o.Set, err = measuredSet(ctx, j); err != nil {
+	_, m, err := j.project.Model()
+	if err != nil {
+		return nil, err
+	}
+	if o.Set, _, err = chosenSet(ctx, j, m, j.project.ArchiveDigest()); err != nil { // nil: random inputs
+		return nil, err
+	}
+	if err := checkCompared(j, o.Set); err != nil {
 		return nil, err
 	}
 	o.Timeout = j.in.Timeout
@@ -362,26 +368,6 @@ func (s *survey) measureJob(ctx context.Context, j *job) (*measure.Result, error
 		r.Energy = s.energy
 	}
 	return r, err
-}
-
-// measuredSet returns the samples to run; nil: random ones.
-func measuredSet(ctx context.Context, j *job) (*validate.Set, error) {
-	_, m, err := j.project.Model()
-	if err != nil {
-		return nil, err
-	}
-	files := validate.Files{Inputs: j.in.Input, Expected: j.Env("EXPECT"), Labels: j.Env("LABELS"), Names: j.in.Names}
-	var set *validate.Set
-	switch {
-	case files.Inputs != "" || files.Expected != "" || files.Labels != "":
-		set, err = validate.Read(ctx, files, m)
-	case j.project.ArchiveDigest() == samples.Digest():
-		set, err = bundledSet(m)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return set, checkCompared(j, set)
 }
 
 // readEnergy reads CURRENT.

@@ -64,7 +64,7 @@ func validateModel(ctx context.Context, j *job) (err error) {
 		return err
 	}
 	options.Timeout = j.in.Timeout
-	set, from, err := validationSet(ctx, j, &options.Rule) // an error must come before the build
+	set, from, err := validationSet(ctx, j) // an error must come before the build
 	if err != nil {
 		return err
 	}
@@ -160,36 +160,46 @@ func fixedInputs() error {
 		"the inputs are constants of the firmware")
 }
 
-// validationSet returns the set to run, and a description of its source. Without COMPARE, it sets the rule to that of
-// the model's examples.
-func validationSet(ctx context.Context, j *job, rule *validate.Rule) (*validate.Set, string, error) {
+// validationSet returns the set to run, and a description of its source.
+func validationSet(ctx context.Context, j *job) (*validate.Set, string, error) {
 	m, digest, err := validationModel(j)
 	if err != nil {
 		return nil, "", err
 	}
-	files := validate.Files{Inputs: j.in.Input, Expected: j.Env("EXPECT"), Labels: j.Env("LABELS"), Names: j.in.Names}
-	if files.Inputs == "" {
-		if m.Examples != nil {
-			if j.Env("COMPARE") == "" {
-				if *rule, err = validate.ParseRule(m.Compare); err != nil {
-					return nil, "", fmt.Errorf("model %s: compare: %w", m.Name, err)
-				}
-			}
-			s, err := validate.Read(ctx, files, m)
-			return s, "the model's examples", err
-		}
-		if digest != samples.Digest() || files.Expected != "" || files.Labels != "" {
-			return nil, "", failure.New(failure.Config, "INPUT=PATH names a file .npz, or a folder of such files",
-				"no set of inputs is given")
-		}
-		s, err := bundledSet(m)
-		return s, "the bundled test set", err
+	set, from, err := chosenSet(ctx, j, m, digest)
+	if err == nil && set == nil {
+		err = noSet()
 	}
-	s, err := validate.Read(ctx, files, m)
 	if err != nil {
 		return nil, "", err
 	}
-	return s, files.Inputs, checkCompared(j, s)
+	return set, from, checkCompared(j, set)
+}
+
+func noSet() error {
+	return failure.New(failure.Config, "INPUT=PATH names a file .npz, or a folder of such files",
+		"no set of inputs is given")
+}
+
+// chosenSet returns the set of INPUT, EXPECT and LABELS, and a description of its source. Without INPUT, the model's
+// examples are the set, or the test set of the bundled model; nil without these.
+func chosenSet(ctx context.Context, j *job, m *mlf.Model, digest string) (set *validate.Set, from string, err error) {
+	files := validate.Files{Inputs: j.in.Input, Expected: j.Env("EXPECT"), Labels: j.Env("LABELS"), Names: j.in.Names}
+	from = files.Inputs
+	switch {
+	case from != "":
+	case m.Examples != nil:
+		from = "the model's examples"
+	case files.Expected != "" || files.Labels != "":
+		return nil, "", noSet()
+	case digest == samples.Digest():
+		set, err = bundledSet(m)
+		return set, "the bundled test set", err
+	default:
+		return nil, "", nil
+	}
+	set, err = validate.Read(ctx, files, m)
+	return set, from, err
 }
 
 // checkCompared returns an error for COMPARE with a set of which nothing is compared. nil is a set of random inputs.

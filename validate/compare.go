@@ -17,7 +17,8 @@ import (
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
-// A Rule is how outputs are compared with expected ones. The zero value compares bytes.
+// A Rule is how outputs are compared with expected ones. The zero value compares bytes, or, in Run, by the rule of the
+// set if it has one.
 type Rule struct {
 	// Abs and Rel are how far an element may be from the expected one w: at most Abs + Rel·|w|. Not a number equals not a
 	// number only, and an infinity itself only. Both 0: the bytes are compared.
@@ -26,14 +27,18 @@ type Rule struct {
 	// Top1 compares the position of the largest element of the output that has one value per class, the first such output.
 	// Of several largest elements, it is the first one's.
 	Top1 bool
+
+	exact bool // also for a set that has a rule
 }
 
-// ParseRule parses "exact", "top1", or "abs=N", "rel=N" or both, separated by a comma. "" is exact.
+// ParseRule parses "exact", "top1", or "abs=N", "rel=N" or both, separated by a comma. "" is the zero value.
 func ParseRule(text string) (Rule, error) {
 	var r Rule
 	switch text {
-	case "", "exact":
+	case "":
 		return r, nil
+	case "exact":
+		return Rule{exact: true}, nil
 	case "top1":
 		return Rule{Top1: true}, nil
 	}

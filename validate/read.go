@@ -42,18 +42,15 @@ type Files struct {
 // allKinds are those of arrays that may be with the inputs.
 var allKinds = []kind{inputKind, outputKind, labelKind}
 
-// Read reads a set for a model; without any file, the model's own examples. Real numbers for a quantized tensor become
-// the integers that stand for them (mlf.Tensor.Scale). Errors: class config; class interrupted or timeout if ctx ends,
-// which is checked before each file.
+// Read reads a set for a model. Without Inputs it is the model's own examples, compared by the model's rule
+// (mlf.Model.Compare), and Expected and Labels replace the examples' outputs and labels. Real numbers for a quantized
+// tensor become the integers that stand for them (mlf.Tensor.Scale). Errors: class config; class interrupted or timeout
+// if ctx ends, which is checked before each file.
 func Read(ctx context.Context, f Files, m *mlf.Model) (*Set, error) {
 	r := newReader(m)
 	r.names = f.Names
 	if f.Inputs == "" && m.Examples != nil {
-		arrays, err := ndarray.DecodeNPZ(m.Examples)
-		if err == nil {
-			err = r.add("examples", arrays, allKinds, inputKind)
-		}
-		if err != nil {
+		if err := r.addExamples(f); err != nil {
 			return nil, failure.Errorf(failure.Config, "the model's examples: %w", err)
 		}
 	}
@@ -79,6 +76,28 @@ func Read(ctx context.Context, f Files, m *mlf.Model) (*Set, error) {
 		}
 	}
 	return r.set()
+}
+
+// addExamples adds the model's examples, except for the kinds of arrays that have files of their own.
+func (r *reader) addExamples(f Files) error {
+	arrays, err := ndarray.DecodeNPZ(r.model.Examples)
+	if err != nil {
+		return err
+	}
+	if err := r.add("examples", arrays, allKinds, inputKind); err != nil {
+		return err
+	}
+	if f.Expected == "" {
+		if r.rule, err = ParseRule(r.model.Compare); err != nil {
+			return err
+		}
+	}
+	for _, c := range r.columns {
+		if c.kind == outputKind && f.Expected != "" || c.kind == labelKind && f.Labels != "" {
+			*c = column{kind: c.kind, index: c.index}
+		}
+	}
+	return nil
 }
 
 // read adds the arrays of a file or folder.
@@ -212,6 +231,7 @@ type reader struct {
 	columns         []*column
 	left            int               // bytes
 	names           map[string]string // Files.Names
+	rule            Rule              // of the examples
 }
 
 func newReader(m *mlf.Model) *reader {
@@ -399,7 +419,7 @@ func (r *reader) set() (*Set, error) {
 	}
 	s := &Set{
 		inputs: r.inputs, outputs: r.outputs, samples: make([]sample, r.count(inputKind)),
-		expected: r.count(outputKind) > 0, labels: r.count(labelKind) > 0, class: classOutput(r.outputs),
+		expected: r.count(outputKind) > 0, labels: r.count(labelKind) > 0, class: classOutput(r.outputs), rule: r.rule,
 	}
 	for _, c := range r.columns {
 		if c.kind == outputKind && !s.expected || c.kind == labelKind && !s.labels {

@@ -6,6 +6,7 @@
 package validate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -34,6 +35,7 @@ type Options struct {
 // it. A wrong answer of the model is not an error: see Report.Err. Errors: class config for options that do not fit the
 // set; those of the device, with the sample's name; class interrupted if ctx ends.
 func Run(ctx context.Context, e executor.Executor, s *Set, o Options) (*Report, error) {
+	o.Rule = cmp.Or(o.Rule, s.rule)
 	if err := o.check(s); err != nil {
 		return nil, err
 	}

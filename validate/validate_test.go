@@ -212,6 +212,61 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// TestExamplesRule compares the outputs of a model's examples by the model's rule. Another rule, also the exact one,
+// and expected outputs from elsewhere replace it.
+func TestExamplesRule(t *testing.T) {
+	near := floats([]int64{1, 3}, 1.25, 5, 3)
+	encode := func(scores *ndarray.Array) []byte {
+		data, err := ndarray.EncodeNPZ([]ndarray.Named{
+			named("x", floats([]int64{1, 3}, 1, 5, 3)), named("scores", scores), named("labels", bytesOf(int8s, []int64{1}, 1)),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	m := classifier()
+	m.Examples, m.Compare = encode(near), "abs=0.5"
+	wants, labels := filepath.Join(t.TempDir(), "want.npz"), filepath.Join(t.TempDir(), "labels.npz")
+	for path, array := range map[string]ndarray.Named{
+		wants: named("scores", near), labels: named("labels", bytesOf(int8s, []int64{1}, 2)),
+	} {
+		if err := ndarray.WriteNPZ(path, []ndarray.Named{array}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		files          Files
+		rule           string
+		equal, correct int
+	}{
+		{Files{}, "", 1, 1},
+		{Files{}, "exact", 0, 1},
+		{Files{}, "abs=0.1", 0, 1},
+		{Files{Expected: wants}, "", 0, 1},
+		{Files{Expected: wants}, "top1", 1, 1},
+		{Files{Labels: labels}, "", 1, 0},
+	} {
+		s, err := Read(t.Context(), c.files, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rule, err := ParseRule(c.rule)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := Run(t.Context(), &echo{model: m}, s, Options{Rule: rule})
+		if err != nil || r.Equal != c.equal || r.Correct != c.correct {
+			t.Errorf("%+v by %q: %+v, %v", c.files, c.rule, r, err)
+		}
+	}
+	m.Compare = "nearly"
+	if _, err := Read(t.Context(), Files{}, m); failure.Of(err) != failure.Config ||
+		!strings.Contains(err.Error(), `the model's examples: "nearly" is none of`) {
+		t.Errorf("an unknown rule: %v", err)
+	}
+}
+
 // TestWideIntegers compares integers that a float64 does not tell apart.
 func TestWideIntegers(t *testing.T) {
 	int64s := ndarray.DType{Code: ndarray.Int, Bits: 64, Lanes: 1}
