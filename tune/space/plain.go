@@ -3,9 +3,12 @@
 package space
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -13,24 +16,23 @@ import (
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
-// plainSuffix follows the name of the packed function in the name of the plain one.
+// plainSuffix follows the name of the kernel's function in the name of the one that calls it.
 const plainSuffix = "_plain"
 
-// Plain returns files to be beside those of the kernel: ENTRY_plain.c and .h, a function that takes a pointer to the
-// first element of each argument and calls the packed function, and model.json, which describes them as a model in
-// plain C (docs/c-models.md). An argument without content before the call, or with an expected one, is an output.
-// Errors have class config: an element that plain C has no type for, an argument that is both, and a Function, which is
-// plain C as it is.
+// Plain returns files to be beside those of the kernel: NAME_plain.c and .h, a function that calls the kernel's
+// function NAME, and model.json, which describes them as a model in plain C (docs/c-models.md). The function takes a
+// pointer to the first element of each argument; for a plain kernel, an input of shape [] is a value (tune.Func). An
+// argument without content before the call, or with an expected one, is an output. Errors have class config: an element
+// that plain C has no type for, an argument that is both, and a plain function that no C file names.
 func (s *Space) Plain() ([]Source, error) {
-	if s.Function != "" {
-		return nil, failure.New(failure.Config, "describe it as docs/c-models.md has it", "%s: %s is plain C as it is",
-			s.file, s.Function)
-	}
-	w := plainWriter{space: s, name: s.Entry + plainSuffix}
+	w := plainWriter{space: s, name: cmp.Or(s.Function, s.Entry) + plainSuffix}
 	for i, a := range s.Args {
 		if err := w.add(i, a); err != nil {
-			return nil, failure.New(failure.Config, "call the packed function", "%s: argument %d: %w", s.file, i+1, err)
+			return nil, failure.New(failure.Config, "call the kernel's function", "%s: argument %d: %w", s.file, i+1, err)
 		}
+	}
+	if err := w.findIncluded(); err != nil {
+		return nil, failure.New(failure.Config, "call the kernel's function", "%s: %w", s.file, err)
 	}
 	files := []Source{
 		{w.name + ".h", []byte(w.header())}, {w.name + ".c", []byte(w.source())}, {"model.json", w.description()},
@@ -49,6 +51,7 @@ type plainArgument struct {
 	Output string  `json:"output,omitempty"`
 	DType  string  `json:"dtype"`
 	Shape  []int64 `json:"shape"`
+	Pass   string  `json:"pass,omitempty"`
 }
 
 type plainWriter struct {
@@ -57,6 +60,22 @@ type plainWriter struct {
 	parameters []string // in C
 	tensors    strings.Builder
 	arguments  []plainArgument
+	passed     []string // to a plain function, in C
+	included   string   // the file of a plain function, which may be static
+}
+
+// findIncluded finds the file of a plain function, as tune.Func does.
+func (w *plainWriter) findIncluded() error {
+	if w.space.Function == "" {
+		return nil
+	}
+	word := regexp.MustCompile(`\b` + regexp.QuoteMeta(w.space.Function) + `\b`)
+	i := slices.IndexFunc(w.space.Kernel, func(f Source) bool { return path.Ext(f.Name) == ".c" && word.Match(f.Data) })
+	if i < 0 {
+		return errors.New("no C file of the kernel has the name " + w.space.Function)
+	}
+	w.included = w.space.Kernel[i].Name
+	return nil
 }
 
 // codes are the names of DLDataTypeCode.
@@ -79,7 +98,11 @@ func (w *plainWriter) add(i int, a Arg) error {
 	if input {
 		x.Input, x.Output, ctype = name, "", "const "+ctype
 	}
-	w.arguments, w.parameters = append(w.arguments, x), append(w.parameters, ctype+"* "+name)
+	parameter, passed := ctype+"* "+name, "(void*)"+name // of whatever type the function has
+	if input && len(a.Shape) == 0 && w.space.Function != "" {
+		parameter, passed, x.Pass = strings.TrimPrefix(ctype, "const ")+" "+name, name, "value"
+	}
+	w.arguments, w.parameters, w.passed = append(w.arguments, x), append(w.parameters, parameter), append(w.passed, passed)
 	shape := "NULL"
 	if len(a.Shape) > 0 {
 		shape = fmt.Sprintf("shape%d", i)
@@ -101,12 +124,19 @@ func (w *plainWriter) prototype() string {
 }
 
 func (w *plainWriter) header() string {
-	return fmt.Sprintf("// Calls %s; returns 0, or what it returns.\n#pragma once\n#include <stdint.h>\n\n%s;\n",
-		w.space.Entry, w.prototype())
+	about := fmt.Sprintf("Calls %s; returns 0, or what it returns.", w.space.Entry)
+	if w.included != "" {
+		about = fmt.Sprintf("Calls %s; returns 0.", w.space.Function)
+	}
+	return fmt.Sprintf("// %s\n#pragma once\n#include <stdint.h>\n\n%s;\n", about, w.prototype())
 }
 
 func (w *plainWriter) source() string {
 	n := len(w.space.Args)
+	if w.included != "" {
+		return fmt.Sprintf("#include \"%s.h\"\n\n#include \"%s\"\n\n%s {\n  (void)%s(%s);\n  return 0;\n}\n",
+			w.name, w.included, w.prototype(), w.space.Function, strings.Join(w.passed, ", "))
+	}
 	return fmt.Sprintf(`#include "%s.h"
 
 #include <stddef.h>
@@ -125,7 +155,7 @@ int %s(TVMValue* args, int* codes, int count, TVMValue* result, int* result_code
 }
 
 func (w *plainWriter) description() []byte {
-	name := strings.Trim(strings.ToLower(w.space.Entry), "_0123456789")
+	name := strings.Trim(strings.ToLower(strings.TrimSuffix(w.name, plainSuffix)), "_0123456789")
 	d := struct {
 		Name      string          `json:"name"`
 		Sources   []string        `json:"sources"`
@@ -142,7 +172,7 @@ func (w *plainWriter) description() []byte {
 		d.Name = "kernel"
 	}
 	for _, f := range w.space.Kernel {
-		if path.Ext(f.Name) == ".c" {
+		if path.Ext(f.Name) == ".c" && f.Name != w.included {
 			d.Sources = append(d.Sources, f.Name)
 		} else {
 			d.Headers = append(d.Headers, f.Name)

@@ -63,6 +63,7 @@ func TestPlain(t *testing.T) {
 		t.Errorf("%v\n%s\n%s", err, out, files[1].Data)
 	}
 
+	testPlainFunction(t, s, cc, dir)
 	for want, a := range map[string]Arg{
 		"plain C has no type float16": {DType: dtype("float16")}, "no type bool": {DType: dtype("bool")},
 		"an input or an output, not both": {DType: dtype("int8"), Seed: &seed, Want: &File{}},
@@ -75,5 +76,47 @@ func TestPlain(t *testing.T) {
 	s.Kernel = append(s.Kernel, Source{Name: "Scale_2_plain.c"})
 	if _, err := s.Plain(); failure.Of(err) != failure.Config {
 		t.Errorf("a file of that name: %v", err)
+	}
+}
+
+// testPlainFunction compiles the function that calls a static one, whose integers may be of another type of their size.
+func testPlainFunction(t *testing.T, packed *Space, cc, dir string) {
+	t.Helper()
+	s := *packed
+	s.Entry, s.Function = "", "scale"
+	s.Kernel = []Source{
+		{Name: "other.c", Data: []byte("int scaled;\n")},
+		{Name: "k.c", Data: []byte("static int scale(const signed char* a, float by, void* b, double* c) {\n" +
+			"  return (a != b) + (by == *c);\n}\n")},
+	}
+	files, err := s.Plain()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range append(files, s.Kernel...) {
+		if err := os.WriteFile(filepath.Join(dir, f.Name), f.Data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := "int scale_plain(const int8_t* argument0, float argument1, uint16_t* argument2, double* argument3);"
+	if !strings.Contains(string(files[0].Data), want) {
+		t.Errorf("%s", files[0].Data)
+	}
+	a, err := mlf.Open(filepath.Join(dir, "model.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m, err := a.Model(""); err != nil || m.Name != "scale" || len(m.Inputs) != 2 {
+		t.Errorf("%+v, %v", m, err)
+	}
+	out, err := exec.CommandContext(t.Context(), cc, "-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only",
+		filepath.Join(dir, files[1].Name)).CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s\n%s", err, out, files[1].Data)
+	}
+	s.Function = "elsewhere"
+	_, err = s.Plain()
+	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "no C file of the kernel") {
+		t.Errorf("a function of no file: %v", err)
 	}
 }
