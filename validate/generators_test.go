@@ -3,7 +3,6 @@ package validate_test
 import (
 	"context"
 	"errors"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -17,17 +16,14 @@ import (
 )
 
 // generatorsVariable names the environment variable with the path of a Python that has the generators of
-// testdata/generators.py. They are not tools of boardsmith: without the variable, the test is skipped.
+// testdata/generators.py; without it, that of setup is used.
 const generatorsVariable = "BOARDSMITH_GENERATORS_PYTHON"
 
 // TestGenerators runs C of generators from PyPI: a forest and a network of emlearn, a convolutional network of
 // emx-onnx-cgen, and an int8 network of BakeNN. The outputs of 100 samples are those of the packages' own references.
 func TestGenerators(t *testing.T) {
 	t.Parallel()
-	python := os.Getenv(generatorsVariable)
-	if python == "" {
-		t.Skip(generatorsVariable + " is not set: no Python with emlearn, emx-onnx-cgen and bakenn")
-	}
+	python := pythonWith(t, generatorsVariable, "check-model", "emx-onnx-cgen")
 	folder := t.TempDir()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()

@@ -73,20 +73,27 @@ func TestExporter(t *testing.T) {
 	relaxPython(t, "-m", "unittest", "discover", "-s", filepath.Join(testkit.Root(t), "python", "tests"))
 }
 
+// pythonWith returns the Python that a variable names, or else setup's, if it has packages with these programs.
+func pythonWith(t *testing.T, variable string, programs ...string) string {
+	t.Helper()
+	if python := os.Getenv(variable); python != "" {
+		return python
+	}
+	var folder string
+	for _, name := range programs {
+		tool, err := toolbox.Find(os.Getenv, name)
+		if err != nil || folder != "" && filepath.Dir(tool) != folder {
+			t.Skipf("%s is not set, and setup has installed no %s: %v", variable, name, err)
+		}
+		folder = filepath.Dir(tool)
+	}
+	return filepath.Join(folder, "python")
+}
+
 // relaxPython runs Python with our package.
 func relaxPython(t *testing.T, args ...string) {
 	t.Helper()
-	python := os.Getenv(relaxVariable)
-	if python == "" {
-		tool, err := toolbox.Find(os.Getenv, "check-model") // onnx's, installed by setup
-		if err == nil {
-			_, err = os.Stat(filepath.Join(filepath.Dir(tool), "tvm-ffi-config"))
-		}
-		if err != nil {
-			t.Skipf("%s is not set, and setup has installed no Apache TVM with onnx: %v", relaxVariable, err)
-		}
-		python = filepath.Join(filepath.Dir(tool), "python")
-	}
+	python := pythonWith(t, relaxVariable, "check-model", "tvm-ffi-config")
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, python, args...)

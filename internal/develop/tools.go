@@ -55,6 +55,11 @@ var tools = []toolbox.Tool{
 		Python: "onnx==1.23.2", Command: []string{"check-model", "--help"},
 	},
 	{
+		Name: "generators of C", Use: "the test of models in plain C, with ONNX", Linux: true,
+		Python:  "emx-onnx-cgen==1.4.0 emlearn==0.23.2 scikit-learn==1.9.1 bakenn==1.0.0",
+		Command: []string{"emx-onnx-cgen", "--help"},
+	},
+	{
 		Name: "debootstrap", Use: "test:debian", Apt: "debootstrap", Linux: true,
 		Command: []string{"debootstrap", "--version"},
 	},
