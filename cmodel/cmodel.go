@@ -129,7 +129,8 @@ type constant struct {
 	Field      string
 }
 
-// WorkspaceBytes returns the size of one buffer for all workspaces, TVM_<model>_WORKSPACE_SIZE.
+// WorkspaceBytes returns the size of one buffer for all workspaces, 0 without any. TVM_<model>_WORKSPACE_SIZE is at
+// least 1.
 func (c *Code) WorkspaceBytes() int64 { return c.model.WorkspaceBytes() }
 
 // Archive returns the file name of the model's archive, and its digest.
@@ -230,14 +231,17 @@ func (g *model) nameWorkspaces(n *namer) {
 	}
 }
 
-// WorkspaceBytes returns the size of one buffer for all workspaces, at least 1.
+// WorkspaceBytes returns the size of one buffer for all workspaces.
 func (g *model) WorkspaceBytes() int64 {
 	var n int64
 	for _, w := range g.Workspaces {
 		n = w.Offset + aligned(w.Bytes)
 	}
-	return max(n, 1)
+	return n
 }
+
+// BufferBytes returns the size of an array in C for all workspaces.
+func (g *model) BufferBytes() int64 { return max(g.WorkspaceBytes(), 1) }
 
 func aligned(n int64) int64 { return (n + alignment - 1) / alignment * alignment }
 

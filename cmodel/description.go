@@ -72,7 +72,7 @@ type jsonGraph struct {
 func (g *model) description(code *Code) description {
 	d := description{
 		Version: jsonVersion, Model: g.M.Name, CName: g.C, ID: fmt.Sprintf("%#08x", g.ID()), Digest: g.Archive.Digest,
-		Format: g.Archive.Version, Entry: g.Entry, Bytes: g.WorkspaceBytes(),
+		Format: g.Archive.Version, Entry: g.Entry, Bytes: g.BufferBytes(),
 		Inputs: jsonTensors(g.Inputs), Outputs: jsonTensors(g.Outputs), Workspaces: []jsonWorkspace{},
 		Devices: []jsonDevice{}, Sources: []string{}, Objects: []string{}, Renamed: append([]Renamed{}, g.Renamed...),
 		Target: g.Target,

@@ -24,6 +24,9 @@ func TestSharedSource(t *testing.T) {
 		return generate(t, file, cmodel.Options{})
 	}
 	folder := t.TempDir()
+	if n := describe(t.TempDir(), "enc", source).WorkspaceBytes(); n != 0 {
+		t.Errorf("%d bytes of workspace for a model without any", n)
+	}
 	enc, dec := describe(folder, "enc", source), describe(folder, "dec", source)
 	if _, err := compiler(t, "host").Bundle(t.Context(), []*cmodel.Code{enc, dec}); err != nil {
 		t.Error(err)

@@ -48,7 +48,7 @@ extern "C" {
 #define TVM_{{$m}}_DEVICE_{{.Macro}}_INDEX {{.Index}}
 {{end}}
 // The bytes of one buffer for all workspaces; at least 1, so that it can be the size of an array.
-#define TVM_{{.C}}_WORKSPACE_SIZE {{.WorkspaceBytes}}
+#define TVM_{{.C}}_WORKSPACE_SIZE {{.BufferBytes}}
 
 // The list of workspaces in the array buffer: static void* const list[] = TVM_{{.C}}_WORKSPACES(buffer);
 // Does not compile if the array is too small, or defined without TVM_WORKSPACE_ALIGNED.
