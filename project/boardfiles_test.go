@@ -138,7 +138,7 @@ func TestOwnScriptErrors(t *testing.T) {
 				scriptFile, "KEEP(*(.boardsmith.noinit))\n  } >ram", "KEEP(*(.boardsmith.noinit))\n  }", scriptFile,
 				".noinit (NOLOAD)", ".noinit 0x203FFFF0 (NOLOAD)",
 			},
-			"is not in one memory region of board kiln",
+			"bytes longer than the rest of region ram of board kiln",
 		},
 		{[]string{scriptFile, "KEEP(*(.boardsmith.noinit))", ""}, "section .noinit"},
 		{

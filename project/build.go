@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/builddir"
 	"github.com/boardsmith/boardsmith/internal/imagecheck"
@@ -131,6 +132,10 @@ func (p *Project) buildAndCheck(ctx context.Context, b *builddir.Build) (*buildd
 	id, size, err := p.linked().Inspect()
 	if err != nil {
 		return nil, err
+	}
+	if t := p.state.Template; !slices.Contains(results, t.Map) {
+		return nil, failure.New(failure.Link, "correct the build command of template "+t.Name+", or map in its template.json",
+			"the build command succeeded but made no %s, the linker's map", t.Map)
 	}
 	if err := p.checkStack(); err != nil {
 		return nil, err

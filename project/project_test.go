@@ -422,7 +422,7 @@ func TestUsersBoardAndTemplate(t *testing.T) {
 		"templates/small/template.json": `{"doc": "small", "build": ["sh", "build.sh"], "inputs": ["build.sh", "crt", "src"], "generate": ["crt_config/crt_config.h"],
 			"elf": "out/a.elf", "map": "out/a.map", "tools": [], "options": ["arena_kib"]}`,
 		"templates/small/build.sh": "set -e\nprintf 'int main(void) { return 0; }' > out/m.c\n" +
-			"cc -Wl,--build-id=md5 -o out/a.elf out/m.c\n",
+			"cc -Wl,--build-id=md5,-Map=out/a.map -o out/a.elf out/m.c\n",
 		"templates/small/port/process.c": "", "templates/small/out/old.o": "not copied",
 	} {
 		path := filepath.Join(home, name)

@@ -55,14 +55,42 @@ func CheckReserved(f *elf.File, name string, b *boards.Board) error {
 	return nil
 }
 
-// checkRegions returns an error for an image with code, data or variables outside of the regions.
-func checkRegions(f *elf.File, name string, b *boards.Board) error {
+// checkRegions returns an error for an image with code, data or variables outside of the regions, or with variables at
+// the addresses of other sections. The regions of a board that its build completes are not all known.
+func (i Image) checkRegions(f *elf.File) error {
+	if i.Template.Board != "" {
+		return nil
+	}
+	name, b := i.Template.ELF, i.Board
 	for _, s := range spans(f) {
-		if !slices.ContainsFunc(b.Memory, func(r boards.Region) bool {
-			before := s.start - uint64(r.Origin)
-			return before < uint64(r.Size) && s.size <= uint64(r.Size)-before
-		}) {
-			return failure.New(failure.Link, nextRegion, "%s: %v is not in one memory region of board %s", name, s, b.Name)
+		at := slices.IndexFunc(b.Memory, func(r boards.Region) bool { return s.start-uint64(r.Origin) < uint64(r.Size) })
+		if at < 0 {
+			return failure.New(failure.Link, nextRegion, "%s: %v is in no memory region of board %s", name, s, b.Name)
+		}
+		r := b.Memory[at]
+		if left := uint64(r.Size) - (s.start - uint64(r.Origin)); s.size > left {
+			return failure.New(failure.DoesNotFit, nextRegion,
+				"%s: %v is %d bytes longer than the rest of region %s of board %s", name, s, s.size-left, r.Name, b.Name)
+		}
+	}
+	return checkOverlaps(f, name)
+}
+
+// checkOverlaps returns an error for variables at the addresses of another section: linkers compare only sections with
+// contents.
+func checkOverlaps(f *elf.File, name string) error {
+	var all []*elf.Section
+	for _, s := range f.Sections {
+		if s.Flags&elf.SHF_ALLOC != 0 && s.Flags&elf.SHF_TLS == 0 && s.Size > 0 {
+			all = append(all, s)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *elf.Section) int { return cmp.Compare(a.Addr, b.Addr) })
+	for i := 1; i < len(all); i++ {
+		a, b := all[i-1], all[i]
+		if b.Addr-a.Addr < a.Size && (a.Type == elf.SHT_NOBITS || b.Type == elf.SHT_NOBITS) {
+			return failure.New(failure.Link, nextRegion, "%s: sections %s and %s overlap at 0x%08x", name, a.Name, b.Name,
+				b.Addr)
 		}
 	}
 	return nil
@@ -74,9 +102,6 @@ func (i Image) checkContract(f *elf.File) error {
 	b, c := i.Board, i.Template.Contract
 	if b.LinkerScript.Name == "" && b.Startup.Name == "" {
 		return nil
-	}
-	if err := checkRegions(f, i.Template.ELF, b); err != nil {
-		return err
 	}
 	if err := cmp.Or(i.checkKept(f), i.checkCleared(f), i.checkOrder(f)); err != nil {
 		files := slices.DeleteFunc([]string{b.LinkerScript.Name, b.Startup.Name}, func(s string) bool { return s == "" })

@@ -56,10 +56,7 @@ func (i Image) checkImage(f *elf.File) error {
 	if len(b.Memory) == 0 {
 		return nil // the operating system loads it
 	}
-	if err := CheckReserved(f, i.Template.ELF, b); err != nil {
-		return err
-	}
-	return cmp.Or(i.checkContract(f), i.CheckParts(f))
+	return cmp.Or(CheckReserved(f, i.Template.ELF, b), i.checkRegions(f), i.checkContract(f), i.CheckParts(f))
 }
 
 // checkTarget returns an error for an image that was compiled for another processor or calling convention than the

@@ -184,10 +184,10 @@ func (c *checking) build(ctx context.Context) (string, error) {
 	return fmt.Sprintf("text %d, data %d, bss %d bytes", i.Size.Text, i.Size.Data, i.Size.BSS), nil
 }
 
-// checkResults returns an error for results that the build command has not made.
+// checkResults returns an error for results that the build command has not made. A build checks the image and its map.
 func (c *checking) checkResults() error {
 	t := c.found
-	for _, name := range slices.Concat([]string{t.ELF, t.Map}, t.BoardFile(), builddir.OtherForms(c.state)) {
+	for _, name := range append(t.BoardFile(), builddir.OtherForms(c.state)...) {
 		if info, err := os.Stat(c.at(name)); err != nil || info.Size() == 0 {
 			return fmt.Errorf("the build command succeeded but made no %s", name)
 		}
