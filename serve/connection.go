@@ -4,11 +4,14 @@ package serve
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
@@ -21,9 +24,9 @@ const (
 )
 
 const (
-	helloTimeout = 10 * time.Second // for a client to send its key
-	packetTime   = 30 * time.Second // for one packet, beside its bytes
-	packetRate   = 64 << 10         // bytes a second that a client reaches at least
+	helloTimeout = 10 * time.Second // for a client to send its key, then for its first packet to begin
+	blockTimeout = 10 * time.Second // for a block of a packet
+	blockSize    = 64 << 10
 	writeTimeout = 60 * time.Second
 	maxKey       = 1 << 10
 	protocol     = "0.8.0" // of InitServer, in each version
@@ -91,39 +94,114 @@ func writeAll(c net.Conn, msg []byte) error {
 	return err
 }
 
-// readPacket reads the rest of a packet of at most limit bytes behind its first byte, and returns it with its length in
-// front; nil for one of length 0. Memory is allocated only for bytes that arrive. The packet has a deadline.
-func readPacket(c net.Conn, first byte, limit int) ([]byte, error) {
-	if err := c.SetReadDeadline(time.Now().Add(packetTime)); err != nil {
-		return nil, err
-	}
-	msg := bytes.NewBuffer([]byte{first})
-	if _, err := io.CopyN(msg, c, 7); err != nil {
-		return nil, err
-	}
-	n := le.Uint64(msg.Bytes())
-	if n == 0 {
-		return nil, nil
-	}
-	if n > uint64(limit) {
-		return nil, &longPacketError{n, limit}
-	}
-	end := packetTime + time.Duration(n/packetRate)*time.Second
-	if err := c.SetReadDeadline(time.Now().Add(end)); err != nil {
-		return nil, err
-	}
-	_, err := io.CopyN(msg, c, int64(n))
-	return msg.Bytes(), err
+// A receiver reads a client's packets, one ahead of the session, so that the end of the connection is noticed during a
+// call: cancel is then called. Memory is allocated only for bytes that arrive.
+type receiver struct {
+	conn    net.Conn
+	limit   int // bytes of a packet
+	cancel  context.CancelFunc
+	first   bool          // no packet was received yet
+	begin   func()        // closes begun
+	begun   chan struct{} // closed when the first packet, or maxAhead bytes of it, have been received
+	open    chan struct{} // closed when the session begins: before, no more than this is received
+	done    chan struct{} // closed when the session no longer receives
+	packets chan []byte
+	err     error // valid once packets is closed
 }
 
-// readByte waits for the first byte of a packet.
-func readByte(c net.Conn) (byte, error) {
-	if err := c.SetReadDeadline(time.Time{}); err != nil {
-		return 0, err
+func newReceiver(c net.Conn, limit int, cancel context.CancelFunc) *receiver {
+	begun := make(chan struct{})
+	return &receiver{
+		conn: c, limit: limit, cancel: cancel, first: true, begun: begun, begin: sync.OnceFunc(func() { close(begun) }),
+		open: make(chan struct{}), done: make(chan struct{}), packets: make(chan []byte, 1),
 	}
-	var b [1]byte
-	_, err := io.ReadFull(c, b[:])
-	return b[0], err
+}
+
+func (r *receiver) run() {
+	defer close(r.packets)
+	for {
+		msg, err := r.receive()
+		if err != nil {
+			r.err = err
+			var long *longPacketError
+			if r.first || !errors.As(err, &long) { // else the session answers
+				r.cancel()
+			}
+			return
+		}
+		r.first = false
+		r.begin()
+		select {
+		case r.packets <- msg:
+		case <-r.done:
+			return
+		}
+	}
+}
+
+// receive returns the next packet that is not empty, with its length in front. The first one must begin soon.
+func (r *receiver) receive() ([]byte, error) {
+	msg := &bytes.Buffer{}
+	var n uint64
+	for n == 0 {
+		msg.Reset()
+		if err := r.receiveByte(msg); err != nil {
+			return nil, err
+		}
+		if err := r.read(msg, 7, blockTimeout); err != nil {
+			return nil, err
+		}
+		n = le.Uint64(msg.Bytes())
+	}
+	if n > uint64(r.limit) {
+		return nil, &longPacketError{n, r.limit}
+	}
+	for end := 8 + int(n); msg.Len() < end; {
+		if r.first && msg.Len() >= maxAhead {
+			r.begin()
+			if err := r.awaitOpen(); err != nil {
+				return nil, err
+			}
+		}
+		if err := r.read(msg, min(blockSize, end-msg.Len()), blockTimeout); err != nil {
+			return nil, err
+		}
+	}
+	return msg.Bytes(), nil
+}
+
+// receiveByte waits for the first byte of a packet.
+func (r *receiver) receiveByte(msg *bytes.Buffer) error {
+	if r.first {
+		return r.read(msg, 1, helloTimeout)
+	}
+	if err := r.read(msg, 1, 0); err != nil {
+		return err
+	}
+	return r.awaitOpen()
+}
+
+// awaitOpen waits until the session begins.
+func (r *receiver) awaitOpen() error {
+	select {
+	case <-r.open:
+		return nil
+	case <-r.done:
+		return net.ErrClosed
+	}
+}
+
+// read appends n bytes to msg. They have a time-out together; 0: none.
+func (r *receiver) read(msg *bytes.Buffer, n int, timeout time.Duration) error {
+	var deadline time.Time
+	if timeout > 0 {
+		deadline = time.Now().Add(timeout)
+	}
+	if err := r.conn.SetReadDeadline(deadline); err != nil {
+		return err
+	}
+	_, err := io.CopyN(msg, r.conn, int64(n))
+	return err
 }
 
 // A longPacketError ends a session: the packet was not read.

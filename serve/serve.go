@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -32,8 +33,8 @@ type Options struct {
 
 // An Event is a change of a served board.
 type Event struct {
-	Client string // address of the client; "": none is served
-	Text   string // "idle", "session", "loading", "measuring", or of the tracker
+	Client string // address of the client; "": none
+	Text   string // "idle", "waiting", "session", "loading", "measuring", or of the tracker
 	Err    error  // of a client's request, or of the tracker's connection
 }
 
@@ -44,7 +45,9 @@ func (o *Options) emit(e Event) {
 }
 
 const (
-	maxWaiting   = 64 // clients that wait for the board, or have not sent their key
+	maxSilent    = 64      // connections that have not begun a session; one more closes the oldest
+	maxWaiting   = 64      // clients that wait for the board; one more is refused
+	maxAhead     = 1 << 20 // bytes of a packet that are received from a client that waits
 	maxCopy      = 16 << 20
 	releaseLimit = 30 * time.Second
 )
@@ -71,7 +74,7 @@ func Serve(ctx context.Context, l net.Listener, b Board, o Options) error {
 			"tracker needs one", o.Key), l.Close())
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	s := &server{o: o.withDefaults(), board: b, turn: make(chan struct{}, 1), waiting: make(chan struct{}, maxWaiting)}
+	s := &server{o: o.withDefaults(), board: b, waiting: make(chan struct{}, maxWaiting), turn: make(chan struct{}, 1)}
 	s.keys.init(o)
 	defer s.goroutines.Wait()
 	defer cancel()
@@ -90,8 +93,9 @@ func Serve(ctx context.Context, l net.Listener, b Board, o Options) error {
 type server struct {
 	o          Options
 	board      Board
-	turn       chan struct{} // holds a token while a client is served
+	silent     silentConns
 	waiting    chan struct{} // holds a token per client that waits
+	turn       chan struct{} // holds a token while a client is served
 	goroutines sync.WaitGroup
 	keys       keys
 }
@@ -124,12 +128,8 @@ func (s *server) accept(ctx context.Context, l net.Listener) error {
 			}
 			continue
 		}
-		select {
-		case s.waiting <- struct{}{}:
-			s.start(func() { s.serve(ctx, c) })
-		default:
-			_ = c.Close()
-		}
+		s.silent.add(c)
+		s.start(func() { s.serve(ctx, c) })
 	}
 }
 
@@ -150,10 +150,9 @@ func (s *server) allows(a net.Addr) bool {
 	return false
 }
 
-// serve serves one connection. It holds a token of s.waiting until its session begins.
+// serve serves one connection.
 func (s *server) serve(ctx context.Context, c net.Conn) {
-	wait := sync.OnceFunc(func() { <-s.waiting })
-	defer wait()
+	defer s.silent.remove(c)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
@@ -172,74 +171,70 @@ func (s *server) serve(ctx context.Context, c net.Conn) {
 		return
 	}
 	defer s.keys.release()
+	if welcome(c, s.o.Key) != nil {
+		return
+	}
 	packets := newReceiver(c, s.o.MaxUpload, cancel)
 	defer close(packets.done)
 	s.start(packets.run)
 	select {
-	case s.turn <- struct{}{}:
+	case <-packets.begun:
 	case <-ctx.Done():
 		return
 	}
-	defer func() { <-s.turn }()
-	wait()
-	if welcome(c, s.o.Key) != nil {
+	s.silent.remove(c)
+	if !s.wait(ctx, c) {
 		return
 	}
+	defer func() { <-s.turn }()
 	close(packets.open)
 	s.serveSession(ctx, c, h, packets)
 }
 
-// A receiver reads a client's packets, one ahead of the session, so that the end of the connection is noticed during a
-// call: cancel is then called.
-type receiver struct {
-	conn    net.Conn
-	limit   int
-	cancel  context.CancelFunc
-	open    chan struct{} // closed when the client is served: before, it sends nothing
-	done    chan struct{} // closed when the session no longer receives
-	packets chan []byte
-	err     error // valid once packets is closed
-}
-
-func newReceiver(c net.Conn, limit int, cancel context.CancelFunc) *receiver {
-	return &receiver{
-		conn: c, limit: limit, cancel: cancel,
-		open: make(chan struct{}), done: make(chan struct{}), packets: make(chan []byte, 1),
-	}
-}
-
-func (r *receiver) run() {
-	defer close(r.packets)
-	for {
-		msg, err := r.receive()
-		if err != nil {
-			r.err = err
-			var long *longPacketError
-			if !errors.As(err, &long) { // else the session answers
-				r.cancel()
-			}
-			return
-		}
-		if msg == nil {
-			continue
-		}
-		select {
-		case r.packets <- msg:
-		case <-r.done:
-			return
-		}
-	}
-}
-
-func (r *receiver) receive() ([]byte, error) {
-	first, err := readByte(r.conn)
-	if err != nil {
-		return nil, err
-	}
+// wait waits for a client's turn: clients are served in order. It returns false if the client has disconnected, or too
+// many wait.
+func (s *server) wait(ctx context.Context, c net.Conn) bool {
 	select {
-	case <-r.open:
-		return readPacket(r.conn, first, r.limit)
-	case <-r.done:
-		return nil, net.ErrClosed
+	case s.waiting <- struct{}{}:
+	default:
+		s.o.emit(Event{Text: "refused " + c.RemoteAddr().String(), Err: failure.Errorf(failure.Network,
+			"%d clients wait for the board", maxWaiting)})
+		return false
 	}
+	defer func() { <-s.waiting }()
+	select {
+	case s.turn <- struct{}{}:
+		return true
+	default:
+	}
+	s.o.emit(Event{Client: c.RemoteAddr().String(), Text: "waiting"})
+	select {
+	case s.turn <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// silentConns are the connections whose clients have not sent a request. Many goroutines may use them.
+type silentConns struct {
+	mu  sync.Mutex
+	all []net.Conn // oldest first
+}
+
+// add adds a connection. If there are too many, it closes the oldest, whose client is unlikely to send a request.
+func (s *silentConns) add(c net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.all) == maxSilent {
+		_ = s.all[0].Close()
+		s.all = slices.Delete(s.all, 0, 1)
+	}
+	s.all = append(s.all, c)
+}
+
+func (s *silentConns) remove(c net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = slices.DeleteFunc(s.all, func(other net.Conn) bool { return other == c })
 }

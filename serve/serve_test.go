@@ -22,6 +22,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
 	"github.com/boardsmith/boardsmith/internal/tvmrpc"
+	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/serve"
 	"github.com/boardsmith/boardsmith/transport"
@@ -57,7 +58,7 @@ func (b *board) Open(ctx context.Context) (*rpc.Session, error) {
 	}
 	d := &rpctest.Device{
 		Globals: map[string]rpctest.Func{
-			"echo": echo, "fail": fail, "endless": endless,
+			"echo": echo, "fail": fail, "endless": endless, "array": array,
 			"tvm.contrib.random.random_fill": func(d *rpctest.Device, args []tvmrpc.Value) ([]tvmrpc.Value, error) {
 				content, err := d.Content(args[0].Tensor)
 				for i := range content {
@@ -117,6 +118,16 @@ func (b *board) Release(ctx context.Context) error {
 
 func (b *board) Close() error { b.drop(); return nil }
 
+// live returns the number of tensors on the device.
+func (b *board) live() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.session == nil {
+		return 0
+	}
+	return b.device.Live()
+}
+
 func (b *board) drop() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -134,6 +145,14 @@ func echo(_ *rpctest.Device, args []tvmrpc.Value) ([]tvmrpc.Value, error) {
 		return nil, fmt.Errorf("%d arguments", len(args))
 	}
 	return rpctest.Result(args[0]), nil
+}
+
+// array returns a tensor, after a while.
+func array(d *rpctest.Device, _ []tvmrpc.Value) ([]tvmrpc.Value, error) {
+	time.Sleep(time.Millisecond)
+	at := d.Allocate(8)
+	bytes := ndarray.DType{Code: ndarray.UInt, Bits: 8, Lanes: 1}
+	return rpctest.ArrayResult(&tvmrpc.DLTensor{Data: at, Device: tvmrpc.CPU, DType: bytes, Shape: []int64{8}}, at), nil
 }
 
 func fail(*rpctest.Device, []tvmrpc.Value) ([]tvmrpc.Value, error) {
@@ -187,11 +206,32 @@ func (c client) welcomed(want string) {
 	}
 }
 
+// Requests.
+const (
+	initServer = "02000000 0500000000000000 302e382e30 00000000"
+	alloc      = "0d000000 04000000 06000000 0100000000000000 01000000 0800000000000000 01000000 0800000000000000" +
+		"05000000 0008010000000000" // of 8 bytes
+	shutdown = "01000000"
+)
+
 // begin begins a session.
 func (c client) begin() {
 	c.t.Helper()
+	c.wait()
+	c.served()
+}
+
+// wait begins a session, and does not await the board.
+func (c client) wait() {
+	c.t.Helper()
 	c.welcomed("server:")
-	if reply := c.request("02000000 0500000000000000 302e382e30 00000000"); reply != "04000000 00000000" {
+	c.send(initServer)
+}
+
+// served awaits the board.
+func (c client) served() {
+	c.t.Helper()
+	if reply := c.reply(); reply != "04000000 00000000" {
 		c.t.Fatalf("InitServer: %s", reply)
 	}
 }
@@ -199,11 +239,21 @@ func (c client) begin() {
 // request sends a packet in hexadecimal, without its length, and returns the reply likewise.
 func (c client) request(packet string) string {
 	c.t.Helper()
+	c.send(packet)
+	return c.reply()
+}
+
+func (c client) send(packet string) {
+	c.t.Helper()
+	_, err := c.Write(encode(packet))
+	testkit.Must(c.t, err)
+}
+
+// encode returns a packet that is given in hexadecimal, without its length.
+func encode(packet string) []byte {
 	var body []byte
 	fmt.Sscanf(strings.ReplaceAll(packet, " ", ""), "%x", &body)
-	_, err := c.Write(append(binary.LittleEndian.AppendUint64(nil, uint64(len(body))), body...))
-	testkit.Must(c.t, err)
-	return c.reply()
+	return append(binary.LittleEndian.AppendUint64(nil, uint64(len(body))), body...)
 }
 
 func (c client) reply() string {
@@ -242,11 +292,7 @@ func TestKilledClient(t *testing.T) {
 	first.begin()
 	endless := first.lookUp("endless")
 	second := connect(t, address, "client:")
-	body, _ := binary.Append(nil, binary.LittleEndian, []uint64{16})
-	fmt.Fprintf(first, "%s", body)
-	var call []byte
-	fmt.Sscanf("03000000"+endless+"00000000", "%x", &call)
-	first.Write(call)
+	first.send("03000000" + endless + "00000000")
 	<-b.entered
 	begun := time.Now()
 	first.Close()
@@ -347,17 +393,6 @@ func TestHostilePeers(t *testing.T) {
 	if got, _ := io.ReadAll(c); len(got) > 0 {
 		t.Errorf("a browser received % x", got)
 	}
-	var idle []net.Conn
-	for range 500 {
-		c, err := net.Dial("tcp", address)
-		testkit.Must(t, err)
-		idle = append(idle, c)
-	}
-	for _, c := range idle {
-		c.Close()
-	}
-	last := connect(t, address, "client:")
-	last.begin()
 }
 
 // TestReplacedFirmware: a module that replaces the firmware ends what the session had on the board.
@@ -366,8 +401,6 @@ func TestReplacedFirmware(t *testing.T) {
 	c := connect(t, address, "client:")
 	c.begin()
 	echo := c.lookUp("echo")
-	alloc := "0d000000 04000000 06000000 0100000000000000 01000000 0800000000000000 01000000 0800000000000000" +
-		"05000000 0008010000000000"
 	if reply := c.request(alloc); !strings.HasPrefix(reply, "04000000 0100000004000000") {
 		t.Fatal(reply)
 	}
@@ -397,10 +430,9 @@ func TestManySessions(t *testing.T) {
 		c := connect(t, address, "client:")
 		c.begin()
 		c.call(c.lookUp("tvm.rpc.server.upload"), "02000000 08000000 0100000000000000 78 09000000 0100000000000000 78")
-		c.request("0d000000 04000000 06000000 0100000000000000 01000000 0800000000000000 01000000 0800000000000000" +
-			"05000000 0008010000000000")
+		c.request(alloc)
 		if i%2 == 0 {
-			c.Write([]byte{4, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0}) // Shutdown
+			c.send(shutdown)
 		}
 		c.Close()
 		if i == 0 {
@@ -413,7 +445,7 @@ func TestManySessions(t *testing.T) {
 	if err != nil || len(files) > 0 {
 		t.Errorf("%d folders were left, %v", len(files), err)
 	}
-	if n := b.device.Live(); n > 0 || b.opened != 1 {
+	if n := b.live(); n > 0 || b.opened != 1 {
 		t.Errorf("%d tensors were left on a board that was opened %d times", n, b.opened)
 	}
 	if n := runtime.NumGoroutine(); n > before+10 {

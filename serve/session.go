@@ -111,16 +111,17 @@ func (q *session) respond(ctx context.Context, msg []byte) ([]byte, error) {
 		q.era = detect(msg)
 	}
 	p, err := q.era.decode(msg)
-	if err != nil {
+	switch {
+	case err != nil && !q.begun:
+		return q.exception(err), errSession
+	case err != nil:
 		return q.exception(err), nil
-	}
-	if p.Code == tvmrpc.CodeShutdown {
+	case p.Code == tvmrpc.CodeShutdown:
 		return nil, errSession
-	}
-	if p.Code == tvmrpc.CodeInitServer || !q.begun {
+	case !q.begun:
 		reply, err := q.initServer(ctx, p)
 		if err != nil {
-			return q.exception(err), nil
+			return q.exception(err), errSession
 		}
 		return q.era.encode(reply), nil
 	}
@@ -169,13 +170,11 @@ func resultReply(kind tvmrpc.TypeCode, v tvmrpc.Value) *tvmrpc.Packet {
 // modelSession is the constructor by which AutoTVM's module loader begins a session (rpc_tcp.md §5.4).
 const modelSession = "tvm.micro.compile_and_create_micro_session"
 
-// initServer begins the session. Its reply has no value, which both eras accept.
+// initServer begins the session with its first request. Its reply has no value, which both eras accept.
 func (q *session) initServer(ctx context.Context, p *tvmrpc.Packet) (*tvmrpc.Packet, error) {
 	switch {
 	case p.Code != tvmrpc.CodeInitServer:
 		return nil, failure.Errorf(failure.Config, "%v before InitServer", p.Code)
-	case q.begun:
-		return nil, failure.Errorf(failure.Config, "the session was initialized before")
 	case string(p.Version) != protocol:
 		return nil, failure.Errorf(failure.Config, "RPC protocol version %.40q: it must be %s", p.Version, protocol)
 	}
@@ -286,11 +285,9 @@ func (q *session) do(ctx context.Context, p *tvmrpc.Packet) (*tvmrpc.Packet, err
 func (q *session) end(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, releaseLimit)
 	defer cancel()
-	if q.lost == nil {
-		for _, r := range slices.Backward(q.resources) {
-			if q.board.FreeResource(ctx, r) != nil {
-				break // Release restores the board
-			}
+	for _, r := range slices.Backward(q.resources) { // also if q.lost: the request may not have reached the board
+		if q.board.FreeResource(ctx, r) != nil {
+			break // Release restores the board
 		}
 	}
 	err := q.uploads.remove()

@@ -72,7 +72,7 @@ func TestTVM(t *testing.T) {
 			b, address := start(t, serve.Options{})
 			host, port, _ := net.SplitHostPort(address)
 			runTVM(t, variable, "testdata/client.py", host, port)
-			if n := b.device.Live(); n != 0 {
+			if n := b.live(); n != 0 {
 				t.Errorf("%d tensors were not freed", n)
 			}
 		})

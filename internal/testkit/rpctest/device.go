@@ -190,6 +190,9 @@ func (d *Device) execute(p *tvmrpc.Packet) (*tvmrpc.Packet, error) {
 		return values([]tvmrpc.Value{tvmrpc.Opaque(d.lookUp(firstGlobal, d.globals(), string(p.Args[0].Data)))}, nil)
 	case tvmrpc.CodeFreeHandle:
 		d.Freed = append(d.Freed, tvmrpc.TypeCode(p.Args[1].Word))
+		if p.Args[1].Word == uint64(tvmrpc.TypeNDArray) {
+			delete(d.memory, p.Args[0].Word)
+		}
 		return values(void, nil)
 	case tvmrpc.CodeFreeData:
 		return values(void, d.freeData(p.Args[1].Word))

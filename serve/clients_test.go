@@ -1,0 +1,179 @@
+package serve_test
+
+import (
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/internal/testkit"
+	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
+	"github.com/boardsmith/boardsmith/serve"
+)
+
+// prompt is how soon a client is served whom nobody may delay.
+const prompt = 2 * time.Second
+
+// serveOne is a client that must be served at once.
+func serveOne(t *testing.T, address, after string) {
+	t.Helper()
+	begun := time.Now()
+	c := connect(t, address, "client:")
+	c.begin()
+	reply := c.call(c.lookUp("echo"), "01000000 01000000 2a00000000000000")
+	if !strings.HasSuffix(reply, "2a00000000000000") {
+		t.Errorf("after %s: %s", after, reply)
+	}
+	if took := time.Since(begun); took > prompt {
+		t.Errorf("after %s: served after %v", after, took)
+	}
+	c.Close()
+}
+
+// TestSilentClients: connections that send nothing, or stop anywhere, hold neither the board nor a place in its queue.
+func TestSilentClients(t *testing.T) {
+	_, address := start(t, serve.Options{})
+	hello := "\x71\xf2\x0f\x00\x07\x00\x00\x00client:"
+	first := string(encode(initServer))
+	for name, sent := range map[string]string{
+		"nothing":           "",
+		"half a handshake":  hello[:6],
+		"half a key":        hello[:12],
+		"a handshake":       hello,
+		"half a length":     hello + first[:5],
+		"half a packet":     hello + first[:20],
+		"empty packets":     hello + strings.Repeat("\x00", 80),
+		"the packet's head": hello + "\x00\x00\x00\x02\x00\x00\x00\x00\x02\x00\x00\x00", // of 32 MiB
+	} {
+		t.Run(name, func(t *testing.T) {
+			for range drawn.Count(100, 500) {
+				c, err := net.Dial("tcp", address)
+				testkit.Must(t, err)
+				defer c.Close()
+				if _, err := io.WriteString(c, sent); err != nil { // it may be closed already
+					continue
+				}
+			}
+			serveOne(t, address, name)
+		})
+	}
+	t.Run("slow bytes", func(t *testing.T) {
+		stop := make(chan struct{})
+		defer close(stop)
+		for range 100 {
+			c, err := net.Dial("tcp", address)
+			testkit.Must(t, err)
+			defer c.Close()
+			go func() {
+				for _, b := range []byte(hello + first) {
+					select {
+					case <-stop:
+						return
+					case <-time.After(100 * time.Millisecond):
+						c.Write([]byte{b})
+					}
+				}
+			}()
+		}
+		serveOne(t, address, "slow bytes")
+	})
+}
+
+// TestWaitingClients: those that wait for the board are served in order, whoever connects meanwhile; one that
+// disconnects leaves the queue.
+func TestWaitingClients(t *testing.T) {
+	queued := make(chan struct{}, 100)
+	_, address := start(t, serve.Options{OnEvent: func(e serve.Event) {
+		if e.Text == "waiting" {
+			queued <- struct{}{}
+		}
+	}})
+	holder := connect(t, address, "client:")
+	holder.begin()
+	var waiting []client
+	join := func(n int) {
+		for range n {
+			c := connect(t, address, "client:")
+			c.wait()
+			<-queued
+			time.Sleep(2 * time.Millisecond)
+			waiting = append(waiting, c)
+		}
+	}
+	join(3)
+	for range 200 {
+		c, err := net.Dial("tcp", address)
+		testkit.Must(t, err)
+		defer c.Close()
+	}
+	join(2)
+	waiting[1].Close()
+	served := make(chan int, len(waiting))
+	for i, c := range waiting {
+		go func() {
+			if head := make([]byte, 8); i != 1 {
+				io.ReadFull(c, head)
+				served <- i
+			}
+		}()
+	}
+	last := holder
+	for _, want := range []int{0, 2, 3, 4} {
+		last.Close()
+		if got := <-served; got != want {
+			t.Fatalf("client %d was served instead of %d", got, want)
+		}
+		last = waiting[want]
+	}
+	last.Close()
+
+	holder = connect(t, address, "client:")
+	holder.begin()
+	waiting = nil
+	join(64)
+	refused := connect(t, address, "client:")
+	refused.wait()
+	if reply := refused.reply(); reply != "EOF" {
+		t.Errorf("a client too many: %s", reply)
+	}
+	for _, c := range waiting {
+		c.Close()
+	}
+	holder.Close()
+	serveOne(t, address, "a full queue")
+}
+
+// TestKilledAnywhere: a client that is killed at any moment of a session frees the board, and its tensors on it.
+func TestKilledAnywhere(t *testing.T) {
+	b, address := start(t, serve.Options{})
+	for _, name := range []string{"request", "half a request", "reply"} {
+		for n := range drawn.Count(60, 600) {
+			c := connect(t, address, "client:")
+			c.begin()
+			requests := []string{alloc, alloc, "03000000" + c.lookUp("array") + "00000000", alloc}
+			for _, r := range requests[:n%len(requests)] {
+				c.request(r)
+			}
+			packet := encode(requests[n%len(requests)])
+			if name == "half a request" {
+				packet = packet[:len(packet)/2]
+			}
+			c.Write(packet)
+			if name == "reply" {
+				io.ReadFull(c, make([]byte, 9))
+			}
+			c.Close()
+			begun := time.Now()
+			next := connect(t, address, "client:")
+			next.begin()
+			if took := time.Since(begun); took > prompt {
+				t.Errorf("killed after a %s: the board was free after %v", name, took)
+			}
+			if live := b.live(); live > 0 {
+				t.Fatalf("killed after %d requests and a %s: %d tensors are left on the board", n%len(requests), name, live)
+			}
+			next.Close()
+		}
+	}
+}
