@@ -20,6 +20,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/internal/files/filelock"
+	"github.com/boardsmith/boardsmith/internal/files/scratch"
 )
 
 const (
@@ -34,8 +35,10 @@ type Folder struct {
 	Dir    string   // its absolute path
 	Lock   *os.File // locked and empty; tools that work in the folder inherit it; nil for a temporary folder
 	Intact bool     // the folder has what the last user left; else it is empty
-	cache  *Cache
-	isNew  bool
+
+	cache     *Cache
+	isNew     bool
+	temporary *scratch.Folder // contains Dir; nil for a folder of a cache
 }
 
 // Borrow returns a folder of the key that nobody uses, a new one if all are in use. If the last user was killed or did
@@ -63,11 +66,15 @@ func (c *Cache) Borrow(k cachekey.Key) (*Folder, error) {
 
 // Temporary returns an empty folder outside of any cache, which Return and Discard remove.
 func Temporary() (*Folder, error) {
-	dir, err := os.MkdirTemp("", "boardsmith-")
+	around, err := scratch.Make("boardsmith-build-")
 	if err != nil {
 		return nil, fmt.Errorf("a build folder: %w", err)
 	}
-	return &Folder{Dir: dir}, nil
+	f := &Folder{Dir: filepath.Join(around.Dir, "build"), temporary: around}
+	if err := os.Mkdir(f.Dir, 0o755); err != nil {
+		return nil, errors.Join(fmt.Errorf("a build folder: %w", err), around.Remove())
+	}
+	return f, nil
 }
 
 // lockFolder returns the locked file beside a folder, or nil if another one holds it.
@@ -148,8 +155,9 @@ func (f *Folder) Return() error {
 
 // Discard gives the folder back without its content. After Return it does nothing.
 func (f *Folder) Discard() {
-	if f.cache == nil {
-		_ = os.RemoveAll(f.Dir) // if this fails, the system removes it some day
+	if f.temporary != nil {
+		_ = f.temporary.Remove() // if this fails, a later process does it
+		f.temporary = nil
 	}
 	if f.Lock != nil {
 		f.Lock.Close()

@@ -21,11 +21,15 @@ import (
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
+	"github.com/boardsmith/boardsmith/internal/files/scratch"
 	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/internal/plainc"
 	"github.com/boardsmith/boardsmith/internal/toolwords"
 	"github.com/boardsmith/boardsmith/mlf"
 )
+
+// scratchPrefix begins the names of the folders in which the compiler runs.
+const scratchPrefix = "boardsmith-models-"
 
 // compileTimeout limits one run of a compiler.
 const compileTimeout = 10 * time.Minute
@@ -105,11 +109,12 @@ func (c *Compiler) Bundle(ctx context.Context, codes []*Code) ([]mlf.File, error
 			}
 		}
 	}
-	dir, err := os.MkdirTemp("", "boardsmith-models-")
+	folder, err := scratch.Make(scratchPrefix)
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer folder.Remove()
+	dir := folder.Dir
 	for _, f := range files {
 		path := filepath.Join(dir, filepath.FromSlash(f.Name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -245,16 +250,20 @@ func (c *Compiler) Sizes(ctx context.Context, files []mlf.File) (map[string]imag
 	if i < 0 {
 		return nil, failure.Errorf(failure.Config, "the models are not compiled")
 	}
-	dir, err := os.MkdirTemp("", "boardsmith-models-")
+	folder, err := scratch.Make(scratchPrefix)
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer folder.Remove()
 	archive := path.Base(CompiledLibrary)
-	if err := os.WriteFile(filepath.Join(dir, archive), files[i].Data, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(folder.Dir, archive), files[i].Data, 0o644); err != nil {
 		return nil, err
 	}
-	unpack := command.Command{Path: c.ar, Args: []string{"x", archive}, Dir: dir, Timeout: compileTimeout}
+	dir := filepath.Join(folder.Dir, "members")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return nil, err
+	}
+	unpack := command.Command{Path: c.ar, Args: []string{"x", "../" + archive}, Dir: dir, Timeout: compileTimeout}
 	if err := unpack.Run(ctx); err != nil {
 		return nil, err
 	}
@@ -264,9 +273,6 @@ func (c *Compiler) Sizes(ctx context.Context, files []mlf.File) (map[string]imag
 	}
 	sizes := map[string]image.Size{}
 	for _, e := range entries {
-		if e.Name() == archive {
-			continue
-		}
 		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
 		if err != nil {
 			return nil, err

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/files/scratch"
 )
 
 // A toolRun is a command line, its files, and the marks that the tool prints.
@@ -68,12 +69,12 @@ func readBack(dir string, ranges []Range) ([]Segment, error) {
 
 // inFolder calls do with a temporary folder.
 func inFolder(do func(dir string) error) error {
-	dir, err := os.MkdirTemp("", "boardsmith-flash")
+	folder, err := scratch.Make("boardsmith-flash-")
 	if err != nil {
 		return err
 	}
-	err = do(dir)
-	_ = os.RemoveAll(dir) // best effort
+	err = do(folder.Dir)
+	_ = folder.Remove() // else a later process does it
 	return err
 }
 

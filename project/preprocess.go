@@ -18,6 +18,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/internal/buildenv"
 	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/files/scratch"
 )
 
 const (
@@ -45,16 +46,16 @@ func (p *Project) Preprocess(ctx context.Context, source, after string, flags ..
 	if after == "" {
 		args = append(args, file)
 	} else {
-		text, err := os.CreateTemp("", "boardsmith-*"+path.Ext(source))
+		folder, err := scratch.Make("boardsmith-preprocess-")
 		if err != nil {
 			return "", fmt.Errorf("preprocess: %w", err)
 		}
-		defer os.Remove(text.Name())
-		_, err = text.WriteString(after)
-		if err := errors.Join(err, text.Close()); err != nil {
+		defer folder.Remove()
+		text := filepath.Join(folder.Dir, "after"+path.Ext(source))
+		if err := os.WriteFile(text, []byte(after), 0o600); err != nil {
 			return "", fmt.Errorf("preprocess: %w", err)
 		}
-		args = append(args, "-P", "-imacros", file, text.Name())
+		args = append(args, "-P", "-imacros", file, text)
 	}
 	return p.preprocess(ctx, cc, args)
 }

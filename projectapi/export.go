@@ -19,6 +19,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/files/scratch"
 	"github.com/boardsmith/boardsmith/templates"
 )
 
@@ -53,19 +54,16 @@ func (e Export) Write(dir string) (err error) {
 		return err
 	}
 	// Beside its place, and renamed to it when it is whole.
-	partial, err := os.MkdirTemp(filepath.Dir(dir), "."+filepath.Base(dir)+"-")
+	folder, err := scratch.MakeIn(filepath.Dir(dir), ".boardsmith-new-")
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.RemoveAll(partial))
-		}
-	}()
-	if err := e.fill(partial); err != nil {
+	defer func() { err = errors.Join(err, folder.Remove()) }()
+	partial := filepath.Join(folder.Dir, "new")
+	if err := os.Mkdir(partial, 0o755); err != nil {
 		return err
 	}
-	if err := os.Chmod(partial, 0o755); err != nil {
+	if err := e.fill(partial); err != nil {
 		return err
 	}
 	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -3,15 +3,19 @@
 package serve
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/files/scratch"
 	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 )
 
@@ -184,7 +188,7 @@ type uploads struct {
 	parent string
 	limit  int64 // bytes of all files together
 	used   int64
-	dir    string
+	folder *scratch.Folder
 	root   *os.Root // nil: no file
 }
 
@@ -194,10 +198,13 @@ func (u *uploads) open() (err error) {
 	if u.root != nil {
 		return nil
 	}
-	if u.dir, err = os.MkdirTemp(u.parent, "boardsmith-session-"); err != nil {
+	if u.folder, err = scratch.MakeIn(cmp.Or(u.parent, os.TempDir()), "boardsmith-session-"); err != nil {
 		return err
 	}
-	u.root, err = os.OpenRoot(u.dir)
+	if err := os.Mkdir(filepath.Join(u.folder.Dir, "files"), 0o700); err != nil {
+		return errors.Join(err, u.folder.Remove())
+	}
+	u.root, err = os.OpenRoot(filepath.Join(u.folder.Dir, "files"))
 	return err
 }
 
@@ -242,5 +249,5 @@ func (u *uploads) remove() error {
 		return nil
 	}
 	_ = u.root.Close()
-	return os.RemoveAll(u.dir)
+	return u.folder.Remove()
 }

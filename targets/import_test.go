@@ -61,7 +61,7 @@ var mayImport = map[string][]string{
 	},
 	"projectapi": {
 		"project", "device", "transport", "boards", "mlf", "templates", "failure", "internal/command",
-		"internal/framing",
+		"internal/files", "internal/framing",
 	},
 	"examples/tune-matmul": {"tune", "project", "device"}, // a program as users write them
 	"tune/search": {
@@ -73,7 +73,7 @@ var mayImport = map[string][]string{
 		"internal/buildenv", "internal/toolwords", "internal/command", "internal/timegate", "internal/files",
 		"internal/boardfile", "internal/tensorlist", "internal/ramlink", "internal/tolerance",
 	},
-	"serve":       {"rpc", "rpc/fault", "internal/tvmrpc", "failure"}, // TVM's RPC server
+	"serve":       {"rpc", "rpc/fault", "internal/tvmrpc", "internal/files", "failure"}, // TVM's RPC server
 	"tune/space":  {"ndarray", "failure", "internal/files"},
 	"tune/report": {"tune", "measure", "device", "rpc", "failure", "internal/valuetext"},
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/files/scratch"
 )
 
 // unknown marks what a prototype does not tell: a value that Pack refuses. A shape and a size are 0.
@@ -50,11 +51,12 @@ func New(ctx context.Context, cc, file, function string) (*Draft, error) {
 		return nil, failure.New(failure.Config, "name the function that runs the model",
 			"%q is not the name of a C function", function)
 	}
-	dir, err := os.MkdirTemp("", "boardsmith-draft-")
+	folder, err := scratch.Make("boardsmith-draft-")
 	if err != nil {
 		return nil, fmt.Errorf("model %s: %w", function, err)
 	}
-	defer os.RemoveAll(dir)
+	defer folder.Remove()
+	dir := folder.Dir
 	file, err = filepath.Abs(file)
 	if err != nil {
 		return nil, fmt.Errorf("model %s: %w", function, err)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/boardsmith/boardsmith/internal/files/scratch"
 	"github.com/boardsmith/boardsmith/transport"
 )
 
@@ -32,7 +33,7 @@ type machine struct {
 	process *transport.Process // QMP uses its standard input and output
 	said    chan qmpLine       // relevant lines; closed when the emulator has ended
 	resets  atomic.Int64       // resets by the chip itself
-	dir     string
+	folder  *scratch.Folder
 	adapt   func(*machine) error // called after the start, before the core runs; nil: nothing to adapt
 	*qtest
 	gdb    *gdbStub
@@ -41,11 +42,11 @@ type machine struct {
 
 // startMachine runs program with args, which choose the machine.
 func startMachine(ctx context.Context, program string, args []string, log hclog.Logger) (*machine, error) {
-	dir, err := os.MkdirTemp("", "virtualprobe")
+	folder, err := scratch.Make("virtualprobe")
 	if err != nil {
 		return nil, fmt.Errorf("emulator: %w", err)
 	}
-	m := &machine{dir: dir, program: program, args: args, log: log}
+	m := &machine{folder: folder, program: program, args: args, log: log}
 	if err := m.start(ctx); err != nil {
 		return nil, errors.Join(err, m.close())
 	}
@@ -64,18 +65,19 @@ func (m *machine) start(ctx context.Context) error {
 	ends := make([]*net.UnixListener, 3) // the emulator connects to them
 	for i, name := range []string{"qtest", "gdb", "serial"} {
 		// gone when it is closed
-		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(m.dir, name), Net: "unix"})
+		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(m.folder.Dir, name), Net: "unix"})
 		if err != nil {
 			return fmt.Errorf("emulator: %w", err)
 		}
 		defer l.Close()
 		ends[i] = l
 	}
+	socket := func(name string) string { return "socket,id=" + name + ",path=" + filepath.Join(m.folder.Dir, name) }
 	all := append([]string{
 		"-S", "-nodefaults", "-display", "none", "-accel", "tcg", "-qmp", "stdio",
-		"-chardev", "socket,id=qtest,path=" + filepath.Join(m.dir, "qtest"), "-qtest", "chardev:qtest", "-qtest-log", "none",
-		"-chardev", "socket,id=gdb,path=" + filepath.Join(m.dir, "gdb"), "-gdb", "chardev:gdb",
-		"-chardev", "socket,id=serial,path=" + filepath.Join(m.dir, "serial"), "-serial", "chardev:serial",
+		"-chardev", socket("qtest"), "-qtest", "chardev:qtest", "-qtest-log", "none",
+		"-chardev", socket("gdb"), "-gdb", "chardev:gdb",
+		"-chardev", socket("serial"), "-serial", "chardev:serial",
 	}, m.args...)
 	p, err := transport.StartProcess(ctx,
 		transport.ProcessConfig{Path: m.program, Args: all, Env: []string{"PATH=" + os.Getenv("PATH")}, Log: m.log})
@@ -197,7 +199,7 @@ func (m *machine) reset() error {
 }
 
 // close ends the emulator and removes its folder.
-func (m *machine) close() error { return errors.Join(m.end(), os.RemoveAll(m.dir)) }
+func (m *machine) close() error { return errors.Join(m.end(), m.folder.Remove()) }
 
 func (m *machine) end() error {
 	if c := m.serial.Swap(nil); c != nil {
