@@ -234,10 +234,34 @@ func (r *graphReader) planArena() error {
 
 // makeTables fills in tensors and calls.
 func (r *graphReader) makeTables() {
-	tensors := make([]graphTensor, len(r.root))
+	used := r.usedEntries()
+	tensors := r.entryTensors(used)
+	g := r.Graph
+	list := func(to *[]graphTensor, before int, belongs func(graphTensor) bool) {
+		for e := range tensors {
+			if t := &tensors[e]; used[e] && belongs(*t) {
+				t.Place = before + len(*to)
+				*to = append(*to, *t)
+			}
+		}
+	}
+	list(&g.Tensors, 0, func(t graphTensor) bool { return t.Bound != noArg() })
+	list(&g.Consts, 0, func(t graphTensor) bool { return t.Param >= 0 })
+	list(&g.Arena, len(g.Tensors), func(t graphTensor) bool { return t.Bound == noArg() && t.Param < 0 })
+	r.makeCalls(tensors)
+	for i := range g.Copies {
+		g.Copies[i].From = tensors[g.Copies[i].From.Place]
+	}
+}
+
+// isCall reports whether a node calls a function.
+func isCall(n mlf.GraphNode) bool { return n.Func != "" && n.Func != mlf.Nop }
+
+// usedEntries returns, for each entry of the graph, whether a call or a copy uses it.
+func (r *graphReader) usedEntries() []bool {
 	used := make([]bool, len(r.root))
 	for i, n := range r.g.Nodes {
-		if n.Func == "" || n.Func == mlf.Nop {
+		if !isCall(n) {
 			continue
 		}
 		for _, e := range n.Inputs {
@@ -250,6 +274,12 @@ func (r *graphReader) makeTables() {
 	for _, c := range r.Graph.Copies {
 		used[c.From.Place] = true
 	}
+	return used
+}
+
+// entryTensors returns the tensor of each entry, without its place in a table.
+func (r *graphReader) entryTensors(used []bool) []graphTensor {
+	tensors := make([]graphTensor, len(r.root))
 	for e := range tensors {
 		root := r.root[e]
 		t := graphTensor{Tensor: r.g.Tensor(e, ""), Bound: noArg(), Param: -1}
@@ -265,29 +295,16 @@ func (r *graphReader) makeTables() {
 		}
 		tensors[e] = t
 	}
+	return tensors
+}
+
+// makeCalls sets the graph's calls and functions.
+func (r *graphReader) makeCalls(tensors []graphTensor) {
 	g := r.Graph
-	for e := range tensors {
-		if t := &tensors[e]; used[e] && t.Bound != noArg() {
-			t.Place = len(g.Tensors)
-			g.Tensors = append(g.Tensors, *t)
-		}
-	}
-	for e := range tensors {
-		if t := &tensors[e]; used[e] && t.Param >= 0 {
-			t.Place = len(g.Consts)
-			g.Consts = append(g.Consts, *t)
-		}
-	}
-	for e := range tensors {
-		if t := &tensors[e]; used[e] && t.Bound == noArg() && t.Param < 0 {
-			t.Place = len(g.Tensors) + len(g.Arena)
-			g.Arena = append(g.Arena, *t)
-		}
-	}
 	first := 0
 	listed := map[string]bool{}
 	for i, n := range r.g.Nodes {
-		if n.Func == "" || n.Func == mlf.Nop {
+		if !isCall(n) {
 			continue
 		}
 		c := call{Func: n.Func, First: first}
@@ -306,8 +323,5 @@ func (r *graphReader) makeTables() {
 			g.Functions = append(g.Functions, n.Func)
 		}
 		g.Calls = append(g.Calls, c)
-	}
-	for i := range g.Copies {
-		g.Copies[i].From = tensors[g.Copies[i].From.Place]
 	}
 }

@@ -99,13 +99,18 @@ func findColumns(header []string, pin string) (map[string]column, error) {
 	return found, nil
 }
 
-// A pulse is a run of the model.
-type pulse struct {
-	begin, joules float64
-	samples       int
+// A sample is a row of a recording, in SI units.
+type sample struct{ time, watts, pin float64 }
+
+// A recording reads the samples of a probe.
+type recording struct {
+	lines   *csv.Reader
+	columns map[string]column
+	volts   float64 // 0: of the column
+	row     int     // number of rows that were read
 }
 
-func readEnergy(r io.Reader, p Probe) (*Energy, error) {
+func openRecording(r io.Reader, p Probe) (*recording, error) {
 	if !(p.Volts >= 0) || math.IsInf(p.Volts, 0) {
 		return nil, fmt.Errorf("%v V is no voltage", p.Volts)
 	}
@@ -119,67 +124,95 @@ func readEnergy(r io.Reader, p Probe) (*Energy, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, hasVolts := columns["voltage"]
-	if p.Volts == 0 && !hasVolts {
+	if _, hasVolts := columns["voltage"]; p.Volts == 0 && !hasVolts {
 		return nil, errors.New("there is no voltage, neither given nor as a column")
 	}
-	var joules, seconds []float64
-	var run *pulse
-	var last struct{ time, watts, pin float64 }
-	for row := 0; ; row++ {
-		record, err := lines.Read()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		if row >= maxRows {
-			return nil, fmt.Errorf("more than %d rows", maxRows)
-		}
-		number := func(name string) (v float64) {
-			c := columns[name]
-			text := strings.TrimSpace(record[c.index])
-			v, failed := strconv.ParseFloat(text, 64)
-			if failed != nil || math.IsNaN(v) || math.IsInf(v, 0) || name == "pin" && v != 0 && v != 1 {
-				err = fmt.Errorf("row %d: %s is %q", row+1, name, text)
-			}
-			return v * c.scale
-		}
-		now, volts, amperes, pin := number("time"), p.Volts, number("current"), number("pin")
-		if p.Volts == 0 {
-			volts = number("voltage")
-		}
-		if err != nil {
-			return nil, err
-		}
-		if row > 0 && now <= last.time {
-			return nil, fmt.Errorf("row %d: the time does not increase", row+1)
-		}
-		if run != nil {
-			run.joules += last.watts * (now - last.time)
-			run.samples++
-		}
-		switch {
-		case row > 0 && pin == 1 && last.pin == 0:
-			run = &pulse{begin: now}
-		case pin == 0 && run != nil:
-			if run.samples < minSamples {
-				return nil, fmt.Errorf("row %d: a run of %d samples only: the probe is too slow", row+1, run.samples)
-			}
-			joules, seconds = append(joules, run.joules), append(seconds, now-run.begin)
-			run = nil
-		}
-		last.time, last.watts, last.pin = now, volts*amperes, pin
+	return &recording{lines: lines, columns: columns, volts: p.Volts}, nil
+}
+
+// next returns the next sample; io.EOF after the last.
+func (r *recording) next() (s sample, err error) {
+	record, err := r.lines.Read()
+	if err != nil {
+		return s, err
 	}
-	if len(joules) == 0 {
+	if r.row++; r.row > maxRows {
+		return s, fmt.Errorf("more than %d rows", maxRows)
+	}
+	number := func(name string) float64 {
+		c := r.columns[name]
+		text := strings.TrimSpace(record[c.index])
+		v, failed := strconv.ParseFloat(text, 64)
+		if failed != nil || math.IsNaN(v) || math.IsInf(v, 0) || name == "pin" && v != 0 && v != 1 {
+			err = fmt.Errorf("row %d: %s is %q", r.row, name, text)
+		}
+		return v * c.scale
+	}
+	volts := r.volts
+	if volts == 0 {
+		volts = number("voltage")
+	}
+	return sample{number("time"), volts * number("current"), number("pin")}, err
+}
+
+// A pulse is a run of the model.
+type pulse struct{ seconds, joules float64 }
+
+func readEnergy(r io.Reader, p Probe) (*Energy, error) {
+	recording, err := openRecording(r, p)
+	if err != nil {
+		return nil, err
+	}
+	runs, err := recording.pulses()
+	if err != nil {
+		return nil, err
+	}
+	if len(runs) == 0 {
 		return nil, fmt.Errorf("no run: the pin %s has no whole pulse", p.Pin)
 	}
-	e := &Energy{Runs: len(joules), Min: slices.Min(joules), Max: slices.Max(joules)}
-	for _, j := range joules {
-		e.Mean += j / float64(len(joules))
+	var joules, seconds []float64
+	e := &Energy{Runs: len(runs)}
+	for _, run := range runs {
+		joules, seconds = append(joules, run.joules), append(seconds, run.seconds)
+		e.Mean += run.joules / float64(len(runs))
 	}
 	slices.Sort(seconds)
-	e.Median = seconds[len(seconds)/2]
+	e.Min, e.Max, e.Median = slices.Min(joules), slices.Max(joules), seconds[len(seconds)/2]
 	return e, nil
+}
+
+// pulses integrates the power while the pin is 1. A pulse that the recording has only a part of does not count.
+func (r *recording) pulses() (runs []pulse, err error) {
+	var (
+		last    sample
+		begin   float64 // of the pulse
+		joules  float64
+		samples = -1 // of the pulse; -1: not in one
+	)
+	for {
+		s, err := r.next()
+		if errors.Is(err, io.EOF) {
+			return runs, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if r.row > 1 && s.time <= last.time {
+			return nil, fmt.Errorf("row %d: the time does not increase", r.row)
+		}
+		if samples >= 0 {
+			joules += last.watts * (s.time - last.time)
+			samples++
+		}
+		switch {
+		case r.row > 1 && s.pin == 1 && last.pin == 0:
+			begin, joules, samples = s.time, 0, 0
+		case s.pin == 0 && samples >= 0:
+			if samples < minSamples {
+				return nil, fmt.Errorf("row %d: a run of %d samples only: the probe is too slow", r.row, samples)
+			}
+			runs, samples = append(runs, pulse{s.time - begin, joules}), -1
+		}
+		last = s
+	}
 }

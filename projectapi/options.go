@@ -103,6 +103,11 @@ func optionsOf(b *boards.Board, names []string) []option {
 			Help: "The program west, or PYTHON -m west; else the one on PATH, or where the template searches for it",
 		},
 	}
+	return append(options, optionsOfBoard(b)...)
+}
+
+// optionsOfBoard describes the board's options that clients can set.
+func optionsOfBoard(b *boards.Board) (options []option) {
 	for _, o := range b.Options() {
 		if !slices.Contains(boardOptions, o.Name) {
 			continue

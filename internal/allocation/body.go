@@ -158,19 +158,7 @@ func (b *bodyReader) statement() (jumps bool) {
 		return b.statement()
 	case "return", "break", "continue", "goto":
 		b.at++
-		value := b.untilSemicolon()
-		b.jump = word
-		if word == "goto" {
-			b.strays = "a goto"
-		}
-		b.expression(value)
-		if word == "return" && !b.fails(value) {
-			for _, p := range b.held {
-				if !tests(b.tested, p.Name, "==", "!") {
-					b.leak(p)
-				}
-			}
-		}
+		b.leave(word)
 		return true
 	case "}":
 		b.at++
@@ -182,6 +170,24 @@ func (b *bodyReader) statement() (jumps bool) {
 	}
 	b.simple()
 	return false
+}
+
+// leave reads the rest of a jump, and reports the memory that a return leaks.
+func (b *bodyReader) leave(word string) {
+	value := b.untilSemicolon()
+	b.jump = word
+	if word == "goto" {
+		b.strays = "a goto"
+	}
+	b.expression(value)
+	if word != "return" || b.fails(value) {
+		return
+	}
+	for _, p := range b.held {
+		if !tests(b.tested, p.Name, "==", "!") {
+			b.leak(p)
+		}
+	}
 }
 
 // fails reports whether a function returns an error: a number but 0, or what the condition around has tested.

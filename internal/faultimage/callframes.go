@@ -380,25 +380,14 @@ func (m *frameMachine) extended(r *frameReader, op byte) {
 			return
 		}
 		m.row, m.saved = m.saved[len(m.saved)-1], m.saved[:len(m.saved)-1]
-	case 0x0c: // def_cfa
-		m.row.register, m.row.offset, m.row.computed = r.uleb(), int64(r.uleb()), false
-	case 0x0d: // def_cfa_register
-		m.row.register = r.uleb()
-	case 0x0e: // def_cfa_offset
-		m.row.offset = int64(r.uleb())
-	case 0x0f: // def_cfa_expression
-		r.take(r.uleb())
-		m.row.computed = true
+	case 0x0c, 0x0d, 0x0e, 0x0f, 0x12, 0x13:
+		m.defineCFA(r, op)
 	case 0x10, 0x16: // expression, val_expression
 		m.set(r.uleb(), frameRule{})
 		r.take(r.uleb())
 	case 0x11: // offset_extended_sf
 		reg := r.uleb()
 		m.set(reg, frameRule{ruleAtCFA, r.sleb() * m.cie.dataAlign, 0})
-	case 0x12: // def_cfa_sf
-		m.row.register, m.row.offset, m.row.computed = r.uleb(), r.sleb()*m.cie.dataAlign, false
-	case 0x13: // def_cfa_offset_sf
-		m.row.offset = r.sleb() * m.cie.dataAlign
 	case 0x14, 0x15: // val_offset, val_offset_sf
 		reg := r.uleb()
 		n := int64(0)
@@ -413,6 +402,25 @@ func (m *frameMachine) extended(r *frameReader, op byte) {
 		r.uleb()
 	default:
 		r.bad = true
+	}
+}
+
+// defineCFA runs the instructions that determine the frame's address.
+func (m *frameMachine) defineCFA(r *frameReader, op byte) {
+	switch op {
+	case 0x0c: // def_cfa
+		m.row.register, m.row.offset, m.row.computed = r.uleb(), int64(r.uleb()), false
+	case 0x0d: // def_cfa_register
+		m.row.register = r.uleb()
+	case 0x0e: // def_cfa_offset
+		m.row.offset = int64(r.uleb())
+	case 0x0f: // def_cfa_expression
+		r.take(r.uleb())
+		m.row.computed = true
+	case 0x12: // def_cfa_sf
+		m.row.register, m.row.offset, m.row.computed = r.uleb(), r.sleb()*m.cie.dataAlign, false
+	case 0x13: // def_cfa_offset_sf
+		m.row.offset = r.sleb() * m.cie.dataAlign
 	}
 }
 

@@ -101,16 +101,22 @@ func ConfigHeader(b *boards.Board, o boards.Options) []byte {
 	} else {
 		w.WriteString("\n#define BOARDSMITH_NO_GRAPH_EXECUTOR  // a chip's image has all of the runtime that is compiled\n")
 	}
-	if len(functions) > 0 {
-		w.WriteString("\n// Functions besides the firmware's: the name for the host, and the C function.\n" +
-			"#define BOARDSMITH_BOARD_FUNCTIONS(X)")
-		for _, f := range functions {
-			fmt.Fprintf(&w, " \\\n  X(\"%s\", %s)", f.Name, f.Symbol) // both are plain words: boards has checked
-		}
-		w.WriteString("\n")
-	}
+	writeFunctions(&w, functions)
 	w.WriteString("\n#endif  // CRT_CONFIG_H_\n")
 	return []byte(w.String())
+}
+
+// writeFunctions defines the list of functions that the host can look up besides the firmware's.
+func writeFunctions(w io.Writer, functions []boards.Function) {
+	if len(functions) == 0 {
+		return
+	}
+	fmt.Fprint(w, "\n// Functions besides the firmware's: the name for the host, and the C function.\n"+
+		"#define BOARDSMITH_BOARD_FUNCTIONS(X)")
+	for _, f := range functions {
+		fmt.Fprintf(w, " \\\n  X(\"%s\", %s)", f.Name, f.Symbol) // both are plain words: boards has checked
+	}
+	fmt.Fprintln(w)
 }
 
 // writePins defines a macro that reports whether a number is that of a pin in some ranges.

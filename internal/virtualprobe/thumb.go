@@ -182,26 +182,8 @@ func (t *thumb) narrow(at, op uint32) bool {
 		t.r[op>>8&7] = t.add(t.r[op>>8&7], ^(op & 0xFF), 1)
 	case 8:
 		return t.processing(at, op)
-	case 9: // LDR relative to PC
-		t.r[op>>8&7] = t.load((at+4)&^3+op&0xFF*4, 4)
-	case 10, 11:
-		t.indexed(op)
-	case 12:
-		t.store(t.r[n]+op>>6&31*4, 4, t.r[d])
-	case 13:
-		t.r[d] = t.load(t.r[n]+op>>6&31*4, 4)
-	case 14:
-		t.store(t.r[n]+op>>6&31, 1, t.r[d]&0xFF)
-	case 15:
-		t.r[d] = t.load(t.r[n]+op>>6&31, 1)
-	case 16:
-		t.store(t.r[n]+op>>6&31*2, 2, t.r[d]&0xFFFF)
-	case 17:
-		t.r[d] = t.load(t.r[n]+op>>6&31*2, 2)
-	case 18:
-		t.store(t.r[sp]+op&0xFF*4, 4, t.r[op>>8&7])
-	case 19:
-		t.r[op>>8&7] = t.load(t.r[sp]+op&0xFF*4, 4)
+	case 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19:
+		t.loadStore(at, op)
 	case 20:
 		t.r[op>>8&7] = (at+4)&^3 + op&0xFF*4
 	case 21:
@@ -227,6 +209,33 @@ func (t *thumb) narrow(at, op uint32) bool {
 	return true
 }
 
+// loadStore runs the loads and stores of one value.
+func (t *thumb) loadStore(at, op uint32) {
+	d, n := op&7, op>>3&7
+	switch op >> 11 {
+	case 9: // LDR relative to PC
+		t.r[op>>8&7] = t.load((at+4)&^3+op&0xFF*4, 4)
+	case 10, 11:
+		t.indexed(op)
+	case 12:
+		t.store(t.r[n]+op>>6&31*4, 4, t.r[d])
+	case 13:
+		t.r[d] = t.load(t.r[n]+op>>6&31*4, 4)
+	case 14:
+		t.store(t.r[n]+op>>6&31, 1, t.r[d]&0xFF)
+	case 15:
+		t.r[d] = t.load(t.r[n]+op>>6&31, 1)
+	case 16:
+		t.store(t.r[n]+op>>6&31*2, 2, t.r[d]&0xFFFF)
+	case 17:
+		t.r[d] = t.load(t.r[n]+op>>6&31*2, 2)
+	case 18:
+		t.store(t.r[sp]+op&0xFF*4, 4, t.r[op>>8&7])
+	case 19:
+		t.r[op>>8&7] = t.load(t.r[sp]+op&0xFF*4, 4)
+	}
+}
+
 // shift shifts by a constant, or by a register's low byte if immediate is false, and sets the carry.
 func (t *thumb) shift(kind, v, by uint32, immediate bool) uint32 {
 	if by == 0 {
@@ -249,31 +258,11 @@ func (t *thumb) shift(kind, v, by uint32, immediate bool) uint32 {
 	}
 }
 
-// processing runs the data-processing and special-data instructions (§A5.2.2, §A5.2.3).
+// processing runs the data-processing instructions (§A5.2.2), and passes on the special ones.
 func (t *thumb) processing(at, op uint32) bool {
 	d, m := op&7, op>>3&7
 	if op>>10&1 != 0 {
-		d, m = op&7|op>>4&8, op>>3&15
-		b := t.r[m]
-		if m == pc {
-			b = at + 4
-		}
-		switch op >> 8 & 3 {
-		case 0:
-			t.r[d] += b
-		case 1:
-			t.add(t.r[d], ^b, 1)
-		case 2:
-			t.r[d] = b
-			if d == pc {
-				t.r[pc] = b &^ 1
-			}
-		default:
-			if op>>7&1 != 0 {
-				t.r[lr] = at + 2 | 1
-			}
-			t.r[pc] = b &^ 1
-		}
+		t.special(at, op)
 		return true
 	}
 	a, b := t.r[d], t.r[m]
@@ -311,6 +300,31 @@ func (t *thumb) processing(at, op uint32) bool {
 		t.r[d] = t.setNZ(^b)
 	}
 	return true
+}
+
+// special runs the special-data instructions, which have all registers (§A5.2.3).
+func (t *thumb) special(at, op uint32) {
+	d, m := op&7|op>>4&8, op>>3&15
+	b := t.r[m]
+	if m == pc {
+		b = at + 4
+	}
+	switch op >> 8 & 3 {
+	case 0:
+		t.r[d] += b
+	case 1:
+		t.add(t.r[d], ^b, 1)
+	case 2:
+		t.r[d] = b
+		if d == pc {
+			t.r[pc] = b &^ 1
+		}
+	default:
+		if op>>7&1 != 0 {
+			t.r[lr] = at + 2 | 1
+		}
+		t.r[pc] = b &^ 1
+	}
 }
 
 // indexed runs the loads and stores with a register as offset.

@@ -153,17 +153,10 @@ func (r *recorder) cover(ctx context.Context, pkg string, covers coverage) error
 		return fmt.Errorf("%s: %w\n%s", pkg, err, output)
 	}
 	here := filepath.Join(root, pkg)
-	list, err := command(ctx, here, program, "-test.list="+r.names)
+	names, err := listTests(ctx, here, program, r.names)
 	if err != nil {
-		return fmt.Errorf("%s: %w\n%s", pkg, err, list)
+		return fmt.Errorf("%s: %w", pkg, err)
 	}
-	names := make(chan string)
-	go func() {
-		defer close(names)
-		for _, name := range strings.Fields(string(list)) {
-			names <- name
-		}
-	}()
 	var (
 		mu      sync.Mutex
 		running sync.WaitGroup
@@ -204,6 +197,21 @@ func (r *recorder) cover(ctx context.Context, pkg string, covers coverage) error
 	}
 	log.Printf("passes without a change: %s, %d tests", pkg, n)
 	return nil
+}
+
+// listTests returns a closed channel with the names of those tests of a program that match a pattern.
+func listTests(ctx context.Context, dir, program, pattern string) (<-chan string, error) {
+	list, err := command(ctx, dir, program, "-test.list="+pattern)
+	if err != nil {
+		return nil, fmt.Errorf("%w\n%s", err, list)
+	}
+	all := strings.Fields(string(list))
+	names := make(chan string, len(all))
+	for _, name := range all {
+		names <- name
+	}
+	close(names)
+	return names, nil
 }
 
 // note reads a profile with lines such as "file.go:3.12,5.2 1 1": start, end, number of statements, and whether they
