@@ -3,6 +3,7 @@ package validate_test
 import (
 	"context"
 	"errors"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
@@ -14,9 +15,11 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
+	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/validate"
 )
@@ -104,4 +107,31 @@ func validated(t *testing.T, board, path string, files validate.Files, rule stri
 		return nil, err
 	}
 	return r, r.AddMemory(p, image)
+}
+
+// TestPrinted runs a model that prints: its lines are not mixed with the link's.
+func TestPrinted(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("the host board needs POSIX")
+	}
+	dir := t.TempDir()
+	const samples = 300
+	x := &ndarray.Array{DType: ndarray.DType{Code: ndarray.Int, Bits: 32, Lanes: 1}, Shape: []int64{samples}}
+	x.Data = make([]byte, 4*samples)
+	for name, text := range map[string]string{
+		"p.h": "#include <stdint.h>\nint32_t p_run(int32_t x);\n",
+		"p.c": "#include <stdio.h>\n#include \"p.h\"\n" +
+			"int32_t p_run(int32_t x) {\n  printf(\"=0001 ran with %ld\\n\", (long)x);\n  return x;\n}\n",
+		"model.json": `{"name": "p", "sources": ["p.c"], "headers": ["p.h"], "function": "p_run", "arguments":
+			[{"input": "x", "dtype": "int32", "shape": [], "pass": "value"}], "returns": {"output": "y", "dtype": "int32"}}`,
+	} {
+		testkit.Must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	set := filepath.Join(dir, "set.npz")
+	testkit.Must(t, ndarray.WriteNPZ(set, []ndarray.Named{{Name: "x", Array: x}, {Name: "y", Array: x}}))
+	r, err := validated(t, "host", dir, validate.Files{Inputs: set}, "exact")
+	if err != nil || r.Equal != samples {
+		t.Errorf("%+v, %v", r, err)
+	}
 }

@@ -44,7 +44,7 @@ typedef struct process {
   uint8_t input[INPUT_BYTES];
   uint8_t output[OUTPUT_BYTES];
   uint32_t output_bytes;
-  int link_out;            // the link's output; its input is standard input
+  int link_out;            // the link's output, to which nothing else prints; its input is standard input
   const char* fault_file;  // NULL: none
   uintptr_t stack_start;   // of the thread that serves; stack_end if unknown
   uintptr_t stack_end;
@@ -59,13 +59,13 @@ static process_t process;
 
 // ---- Defined by the port -----------------------------------------------------------------------------------------
 
-// Sets link_out, the stack and the mask, then calls process_start.
+// Sets the stack and the mask, then calls process_start.
 static int32_t process_init(void* ctx);
 
 // Returns the lowest readable byte of the stack at or above sp; NULL: sp is in another stack. Async-signal-safe.
 static const uint8_t* process_stack(uintptr_t sp);
 
-// Restores what the parent passed on and exec keeps: the signal mask, standard output. Async-signal-safe.
+// Restores what the parent passed on and exec keeps: the signal mask. Async-signal-safe.
 static void process_restore(void);
 
 // Waits for input like poll: returns 1 with input, 0 after timeout_ms, negative on errors.
@@ -81,6 +81,7 @@ static void process_restart(void) {
     path[length] = '\0';
     char* const argv[] = {path, NULL};
     process_restore();
+    (void)dup2(process.link_out, (int)STANDARD_OUTPUT);
     (void)execve(path, argv, environ);
   }
 }
@@ -217,11 +218,16 @@ static int32_t handle_faults(void) {
   return handle(SIGALRM, SA_RESTART, on_alarm);
 }
 
-// Reads the build id. If the parent named a file, loads the record in it and handles faults. Returns 0, or -1 if a
-// system call fails.
+// Reads the build id, and makes lines that are printed go to standard error. If the parent named a file, loads the
+// record in it and handles faults. Returns 0, or -1 if a system call fails.
 static int32_t process_start(process_t* p) {
   const char* file = getenv("BOARDSMITH_FAULT_FILE");
   process_id(p->build_id);
+  p->link_out = fcntl((int)STANDARD_OUTPUT, F_DUPFD_CLOEXEC, 3);
+  if ((p->link_out < 0) || (dup2((int)STANDARD_ERROR, (int)STANDARD_OUTPUT) < 0) ||
+      (setvbuf(stdout, NULL, _IOLBF, 0) != 0)) {
+    return -1;
+  }
   if (signal(SIGPIPE, SIG_IGN) == SIG_ERR) {  // a closed link is an error of write, not a signal
     return -1;
   }

@@ -106,7 +106,6 @@ static int32_t process_init(void* ctx) {
   process_t* p = ctx;
   const uint8_t local = 0;
   const uint8_t* top = (const uint8_t*)environ;  // lies above main's frame
-  p->link_out = STANDARD_OUTPUT;
   p->stack_end = ((uintptr_t)top > (uintptr_t)&local) ? (uintptr_t)top : (uintptr_t)&local;
   p->stack_start = p->stack_end;                  // unknown: the system maps the stack on demand
   page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);  // never fails

@@ -7,7 +7,6 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE 1  // environ, pthread_getattr_np
 #endif
-#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -34,7 +33,6 @@ static timer_t alarm_timer;  // of the time budget, for the thread that serves
 
 static void process_restore(void) {
   (void)pthread_sigmask(SIG_SETMASK, &process.mask, NULL);
-  (void)dup2(process.link_out, (int)STANDARD_OUTPUT);
 }
 
 // ---- Faults ------------------------------------------------------------------------------------------------------
@@ -84,12 +82,7 @@ static int32_t find_stack(process_t* p) {
 
 static int32_t process_init(void* ctx) {
   process_t* p = ctx;
-  if ((pthread_sigmask(SIG_SETMASK, NULL, &p->mask) != 0) || (find_stack(p) != 0)) {
-    return -1;
-  }
-  // Zephyr prints to the standard output, which is the standard error from here on.
-  p->link_out = fcntl((int)STANDARD_OUTPUT, F_DUPFD_CLOEXEC, 3);
-  if ((p->link_out < 0) || (dup2((int)STANDARD_ERROR, (int)STANDARD_OUTPUT) < 0) || (create_alarm() != 0)) {
+  if ((pthread_sigmask(SIG_SETMASK, NULL, &p->mask) != 0) || (find_stack(p) != 0) || (create_alarm() != 0)) {
     return -1;
   }
   return process_start(p);
