@@ -118,6 +118,9 @@ func compareAddresses(t *testing.T, p *Image, tool, file string) {
 	if inlined < 2 {
 		t.Error("nothing is inlined twice")
 	}
+	if len(p.calls.fdes) == 0 {
+		t.Error("no call frames")
+	}
 }
 
 // checkOperator checks the operator that an image reports for a fault in the model's function outer, which the

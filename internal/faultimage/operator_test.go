@@ -26,6 +26,9 @@ func TestOperatorNeedsCaller(t *testing.T) {
 		{"broken off in a library", []fault.Frame{deep, library}, ""},
 		{"guessed on", []fault.Frame{deep, guessed}, ""},
 		{"none", []fault.Frame{library, runtime}, ""},
+		{"an operator named run", []fault.Frame{frame("run", "model/src/lib1.c"), runtime}, "run"},
+		{"in the file of the embedded interface", []fault.Frame{frame("sum", "model/src/tvm_add.c"), runtime}, "sum"},
+		{"the run of the embedded interface", []fault.Frame{op, frame("run", "model/src/tvm_add.c"), library}, "fused_add"},
 		{"the model's run itself", []fault.Frame{runs, runtime}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -89,6 +89,40 @@ func TestCallerRegisters(t *testing.T) {
 	}
 }
 
+// TestCallerRules: a register is restored by its rule, and one without a known value is missing.
+func TestCallerRules(t *testing.T) {
+	t.Parallel()
+	c := callFrames{order: binary.LittleEndian, word: 4, fdes: []frameFDE{{
+		low: 0x1000, high: 0x1010, cie: &frameCIE{codeAlign: 1, dataAlign: -4, returns: 14},
+		// the frame's address is r13+16; r4 is there less 8, r5 was r7, r6 is lost, r7 was r9, r14 is in memory less 4
+		program: unhexed(t, "0c 0d 10 14 04 02 09 05 07 07 06 09 07 09 8e 01"),
+	}}}
+	var at uint64
+	up, back, ok := c.caller(0x1000, frameState{13: 0xfffffff8, 4: 1, 5: 2, 6: 3, 7: 4, 8: 5}, 13,
+		func(addr uint64) (uint64, bool) { at = addr; return 0x77, true })
+	want := frameState{13: 8, 4: 0, 5: 4, 8: 5, 14: 0x77}
+	if !ok || back != 0x77 || at != 4 || !reflect.DeepEqual(up, want) {
+		t.Errorf("%v, %#x from %#x, %v; want %v", up, back, at, ok, want)
+	}
+}
+
+// TestLongFrames: sections of DWARF's 64-bit format have the same functions; an entry that is longer than its section
+// is an error.
+func TestLongFrames(t *testing.T) {
+	t.Parallel()
+	long := "ffffffff 1000000000000000 ffffffffffffffff 03 00 01 7c 01 0d02 00" +
+		"ffffffff 1c00000000000000 0000000000000000 00100000 16000000 42 0e10 44 8101 4a c1 44 0e00 00"
+	got := framesOf(t, binary.LittleEndian, 4, long, false, 0)
+	want := framesOf(t, binary.LittleEndian, 4, rv32Frames, false, 0)
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	c := &callFrames{order: binary.LittleEndian, word: 4}
+	if err := c.add(unhexed(t, "0d000000 ffffffff 03 00 01 7c 01 0d02 00"), false, 0); !errors.Is(err, errFrames) {
+		t.Errorf("a byte too long: %v", err)
+	}
+}
+
 func TestDamagedCallFramesAreErrors(t *testing.T) {
 	t.Parallel()
 	for _, eh := range []bool{false, true} {
@@ -224,6 +258,83 @@ func TestStackScanMarksGuesses(t *testing.T) {
 	rec.SPValid, rec.SP, rec.Stack = false, 0, nil // as after a watchdog's reset
 	if n := len(p.frames(rec)); n != 0 {
 		t.Errorf("without PC and SP there are %d frames", n)
+	}
+}
+
+// TestMachines unwinds by the registers of a record, on the machines of processes.
+func TestMachines(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name      string
+		machine   elf.Machine
+		call      string // the code, from 0x1100 on
+		registers map[int]uint64
+		rec       fault.Record
+		stack     []uint64
+		want      []uint64
+		certain   int // of them; the others are guessed
+	}{
+		{
+			"x86-64 by rbp", elf.EM_X86_64, "e800000000",
+			map[int]uint64{6: 0x7010},
+			fault.Record{PC: 0x1110, SP: 0x7000},
+			[]uint64{0, 0, 0x7018, 0x110f, 0x1114},
+			[]uint64{0x1110, 0x110e, 0x1113},
+			3,
+		},
+		{
+			"x86-64 by rsp", elf.EM_X86_64, "e800000000", nil,
+			fault.Record{PC: 0x1101, SP: 0x7000},
+			[]uint64{0x7010, 0x110f, 0, 0x1114},
+			[]uint64{0x1101, 0x110e, 0x1113},
+			3,
+		},
+		{
+			"AArch64, a leaf", elf.EM_AARCH64, "00000094", nil,
+			fault.Record{PC: 0x1180, SP: 0x7000, LR: 0x1108},
+			[]uint64{0, 0x1110, 0},
+			[]uint64{0x1180, 0x1107, 0x110f},
+			2,
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := faultImage(c.machine, elf.ELFCLASS64, 0x1100, bytes.Repeat(unhexed(t, c.call), 40))
+			if c.machine == elf.EM_X86_64 {
+				p.calls = *framesOf(t, binary.LittleEndian, 8, x64Frames, true, 0x2000)
+			}
+			rec := c.rec
+			rec.WordBytes, rec.PCValid, rec.SPValid, rec.Registers = 8, true, true, make([]uint64, 16)
+			for n, v := range c.registers {
+				rec.Registers[n] = v
+			}
+			for _, w := range c.stack {
+				rec.Stack = binary.LittleEndian.AppendUint64(rec.Stack, w)
+			}
+			var got []uint64
+			for n, f := range p.frames(&rec) {
+				got = append(got, f.PC)
+				if f.Guessed != (n >= c.certain) {
+					t.Errorf("frame %d: guessed %v", n, f.Guessed)
+				}
+			}
+			if !reflect.DeepEqual(got, c.want) {
+				t.Errorf("got %#x, want %#x", got, c.want)
+			}
+		})
+	}
+}
+
+// TestDeepChain: a chain has a limited number of frames.
+func TestDeepChain(t *testing.T) {
+	t.Parallel()
+	p := faultImage(elf.EM_RISCV, elf.ELFCLASS32, 0x1000, bytes.Repeat(unhexed(t, "ef008000"), 16))
+	p.calls = *framesOf(t, binary.LittleEndian, 4, rv32Frames, false, 0)
+	rec := &fault.Record{WordBytes: 4, PCValid: true, SPValid: true, PC: 0x1008, SP: 0x20000000}
+	rec.Registers = make([]uint64, 32)
+	rec.Stack = bytes.Repeat(unhexed(t, "00000000 00000000 00000000 0c100000"), 2*maxFrames)
+	if frames := p.frames(rec); len(frames) != maxFrames || frames[maxFrames-1].Guessed {
+		t.Errorf("%d frames", len(frames))
 	}
 }
 

@@ -3,7 +3,6 @@ package flashplan
 import (
 	"bytes"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -16,6 +15,7 @@ import (
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/internal/firmware"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 // partsScript places two parts with a gap between them. The build id is in the second one.
@@ -32,27 +32,10 @@ SECTIONS {
 // another flash.
 func linked(t *testing.T, script string) (*boards.Board, *image.Image) {
 	t.Helper()
-	if _, err := exec.LookPath("gcc"); err != nil {
-		t.Skip("no gcc")
-	}
-	dir := t.TempDir()
-	path := filepath.Join(dir, "a.elf")
-	for name, text := range map[string]string{
-		"a.S": ".section .a, \"a\"\n.fill 0xa0, 1, 0x11\n.section .b, \"a\"\n.fill 16, 1, 0x22\n", "a.ld": script,
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	out, err := exec.Command("gcc", "-nostdlib", "-static", "-no-pie", "-Wl,-n,--build-id=md5,-e0", "-o", path,
-		"-T"+filepath.Join(dir, "a.ld"), filepath.Join(dir, "a.S")).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	const source = ".section .a, \"a\"\n.fill 0xa0, 1, 0x11\n.section .b, \"a\"\n.fill 16, 1, 0x22\n"
+	path := filepath.Join(testkit.Link(t, "gcc", script, source, "-no-pie", "-Wl,-n,-e0"), "o.elf")
 	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	b := &boards.Board{Name: "b", Place: boards.Place{Code: "flash"}, Memory: []boards.Region{
 		{Name: "ram", Origin: 0x8000, Size: 0x1000},
 		{

@@ -3,6 +3,7 @@ package testkit
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 )
@@ -30,4 +31,24 @@ func Must(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Link links an assembly source by a linker script, and returns the folder with o.elf and o.map. It skips the test if
+// the compiler is not installed.
+func Link(t testing.TB, cc, script, source string, flags ...string) (dir string) {
+	t.Helper()
+	if _, err := exec.LookPath(cc); err != nil {
+		t.Skip("no " + cc)
+	}
+	dir = t.TempDir()
+	Must(t, os.WriteFile(filepath.Join(dir, "o.S"), []byte(source), 0o644))
+	Must(t, os.WriteFile(filepath.Join(dir, "o.ld"), []byte(script), 0o644))
+	cmd := exec.Command(cc, append([]string{
+		"-nostdlib", "-static", "-Wl,--build-id=md5,-Map=o.map", "-To.ld", "-o", "o.elf", "o.S",
+	}, flags...)...)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return dir
 }
