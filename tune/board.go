@@ -115,16 +115,23 @@ func (b *Board) Open(ctx context.Context) (*rpc.Session, error) {
 		err = b.restart(ctx, err)
 		return b.station.bench.session, err
 	}
-	_, err := b.station.bench.session.Windows(ctx)
-	var refused *rpc.DeviceError
-	var missing *rpc.NotFoundError
-	if errors.As(err, &refused) || errors.As(err, &missing) {
-		err = nil // the device has replied
-	}
+	_, err := b.windows(ctx)
 	if err := b.restart(ctx, err); err != nil {
 		return nil, err
 	}
 	return b.station.bench.session, nil
+}
+
+// windows returns the free RAM for code, nothing if the firmware has none. An error means that the board does not
+// reply.
+func (b *Board) windows(ctx context.Context) ([]rpc.Window, error) {
+	all, err := b.station.bench.session.Windows(ctx)
+	var refused *rpc.DeviceError
+	var missing *rpc.NotFoundError
+	if errors.As(err, &refused) || errors.As(err, &missing) {
+		return nil, nil
+	}
+	return all, err
 }
 
 // restart resets the board after an error, each time by stronger means, until it replies. It does nothing without one.
@@ -258,14 +265,24 @@ func (b *Board) systemLib(ctx context.Context) (serve.Loaded, error) {
 	return serve.Loaded{Session: s, Module: m}, err
 }
 
-// Release unlinks modules and restarts a board that does not reply, as serve.Board has it.
+// Release unlinks modules and restarts a board that does not reply, or on which a load that was interrupted has left a
+// module, as serve.Board has it.
 func (b *Board) Release(ctx context.Context) error {
 	if b.station.bench.session == nil {
 		return nil
 	}
-	if err := b.unlink(ctx); err != nil {
-		return b.restart(ctx, err)
+	err := b.unlink(ctx)
+	if err == nil {
+		err = b.checkFree(ctx)
 	}
-	_, err := b.Open(ctx)
+	return b.restart(ctx, err)
+}
+
+// checkFree returns an error unless all RAM for code is free.
+func (b *Board) checkFree(ctx context.Context) error {
+	free, err := b.windows(ctx)
+	if err == nil && len(free) > 0 && (len(free) > 1 || free[0] != b.station.window) {
+		err = failure.Errorf(failure.Interrupted, "a load was interrupted and has left a module in RAM")
+	}
 	return err
 }

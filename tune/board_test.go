@@ -409,6 +409,45 @@ int32_t __tvm_ffi_main(void* self, void* args, int32_t num_args, void* result) {
 	expectFree(t, b)
 }
 
+// TestInterruptedLoads ends loads at any moment. The board has all its RAM again after each Release.
+func TestInterruptedLoads(t *testing.T) {
+	t.Parallel()
+	b, err := tune.OpenBoard(t.Context(), t.TempDir(), &device.Desk{}, "host", tune.Options{})
+	must(t, err)
+	defer func() { must(t, b.Close()) }()
+	free := func() uint64 {
+		session, err := b.Open(t.Context())
+		must(t, err)
+		windows, err := session.Windows(t.Context())
+		must(t, err)
+		return windows[0].Bytes
+	}
+	modules := [][]byte{tarOf(t, "lib0.c", packedModule), tarOf(t, "lib1.c", packedModule)}
+	for _, m := range modules { // later loads link nothing
+		_, err := b.Load(t.Context(), m)
+		must(t, err)
+		must(t, b.Release(t.Context()))
+	}
+	all := free()
+	begun := time.Now()
+	_, err = b.Load(t.Context(), modules[0])
+	must(t, err)
+	took := time.Since(begun)
+	random := drawn.Rand(t, "moments")
+	for range drawn.Count(40, 400) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(random.Int64N(int64(2*took))))
+		for _, m := range modules {
+			_, _ = b.Load(ctx, m)
+		}
+		cancel()
+		must(t, b.Release(t.Context()))
+		if left := free(); left != all {
+			t.Fatalf("%d bytes of RAM are free after Release, instead of %d", left, all)
+		}
+	}
+	expectFree(t, b)
+}
+
 // expectFree loads a small module.
 func expectFree(t *testing.T, b *tune.Board) {
 	t.Helper()
