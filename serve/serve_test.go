@@ -29,7 +29,7 @@ import (
 )
 
 // A board is a serve.Board of a simulated device, which restarts when its session is broken. Archives are texts: "new
-// session" replaces the firmware, and those that begin with "bad" fail.
+// session" replaces the firmware, those that begin with "bad" fail, and with "dies" end the board when they run.
 type board struct {
 	t       testing.TB
 	entered chan struct{} // receives when the function "endless" runs
@@ -67,13 +67,19 @@ func (b *board) Open(ctx context.Context) (*rpc.Session, error) {
 				return rpctest.Nothing(), err
 			},
 		},
-		Module: map[string]rpctest.Func{"main": func(*rpctest.Device, []tvmrpc.Value) ([]tvmrpc.Value, error) {
-			return rpctest.Nothing(), nil
-		}, "fail": fail},
+		Module: map[string]rpctest.Func{"fail": fail},
 		Packet: 4096,
 	}
 	b.device = d
 	host, other := transporttest.Pair()
+	d.Module["main"] = func(*rpctest.Device, []tvmrpc.Value) ([]tvmrpc.Value, error) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if n := len(b.loaded); n > 0 && strings.HasPrefix(b.loaded[n-1], "dies") {
+			_ = other.Close()
+		}
+		return rpctest.Nothing(), nil
+	}
 	go func() { _ = d.Serve(running, other) }()
 	s, err := transport.Dial(ctx, host, transport.SessionOptions{})
 	if err != nil {

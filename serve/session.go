@@ -267,7 +267,7 @@ func (q *session) do(ctx context.Context, p *tvmrpc.Packet) (*tvmrpc.Packet, err
 	a, err := board.Do(ctx, p)
 	if err != nil {
 		q.lost = err
-		return nil, err
+		return nil, fmt.Errorf("the board stopped: %w", err)
 	}
 	q.resources = append(q.resources, a.Created...)
 	for _, r := range a.Freed {

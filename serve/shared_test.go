@@ -1,0 +1,191 @@
+//go:build linux
+
+package serve_test
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
+	"github.com/boardsmith/boardsmith/serve"
+)
+
+// request asks TVM's tracker for a board, and repeats that while there is no tracker.
+func request(ctx context.Context, tracker, key string) (address, matchKey string, err error) {
+	for ctx.Err() == nil {
+		if address, matchKey, err = requestOnce(ctx, tracker, key); err == nil {
+			return address, matchKey, nil
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return "", "", errors.Join(err, ctx.Err())
+}
+
+func requestOnce(ctx context.Context, tracker, key string) (address, matchKey string, err error) {
+	c, err := new(net.Dialer).DialContext(ctx, "tcp", tracker)
+	if err != nil {
+		return "", "", err
+	}
+	defer c.Close()
+	defer context.AfterFunc(ctx, func() { c.Close() })()
+	head := binary.LittleEndian.AppendUint32(nil, 0x2F271)
+	if _, err := c.Write(head); err != nil {
+		return "", "", err
+	}
+	if _, err := io.ReadFull(c, head); err != nil { // TVM's tracker accepts no message before its own
+		return "", "", err
+	}
+	message := fmt.Sprintf(`[4, %q, "", 1]`, key)
+	if _, err := c.Write(append(binary.LittleEndian.AppendUint32(nil, uint32(len(message))), message...)); err != nil {
+		return "", "", err
+	}
+	if _, err := io.ReadFull(c, head); err != nil {
+		return "", "", err
+	}
+	reply := make([]byte, binary.LittleEndian.Uint32(head))
+	if _, err := io.ReadFull(c, reply); err != nil {
+		return "", "", err
+	}
+	var host string
+	var port int
+	place := []any{&host, &port, &matchKey}
+	if err := json.Unmarshal(reply, &[]any{new(int), &place}); err != nil {
+		return "", "", err
+	}
+	return net.JoinHostPort(host, fmt.Sprint(port)), matchKey, nil
+}
+
+// Arguments in hexadecimal.
+func text(s string) string   { return fmt.Sprintf("08000000 %016x %x", swap(len(s)), s) }
+func blob(s []byte) string   { return fmt.Sprintf("09000000 %016x %x", swap(len(s)), s) }
+func number(n int) string    { return fmt.Sprintf("01000000 %016x", swap(n)) }
+func module(h string) string { return "49000000 " + h }
+
+func swap(n int) uint64 {
+	return binary.BigEndian.Uint64(binary.LittleEndian.AppendUint64(nil, uint64(n)))
+}
+
+// args returns a packed sequence.
+func args(values ...string) string {
+	return fmt.Sprintf("%08x ", swap(len(values))>>32) + strings.Join(values, " ")
+}
+
+// result returns the handle at the end of a reply; an error for an Exception.
+func result(reply string) (string, error) {
+	if !strings.HasPrefix(reply, "04000000") || len(reply) < 16 {
+		var message []byte
+		fmt.Sscanf(reply[min(len(reply), 9+32):], "%x", &message)
+		return "", fmt.Errorf("%s (%q)", reply, message)
+	}
+	return reply[len(reply)-16:], nil
+}
+
+// measureAt measures a candidate with a board that the tracker chooses.
+func measureAt(ctx context.Context, t *testing.T, tracker, key string, archive []byte) error {
+	address, matchKey, err := request(ctx, tracker, key)
+	if err != nil {
+		return err
+	}
+	c := connect(t, address, "client:"+matchKey)
+	defer c.Close()
+	c.welcomed("server:" + key)
+	c.send(initServer)
+	c.served()
+	defer c.send(shutdown)
+	return c.measure(archive)
+}
+
+// load uploads a module as MetaSchedule's runner does, and returns its time evaluator.
+func (c client) load(archive []byte) (evaluator string, err error) {
+	c.t.Helper()
+	if _, err := result(c.call(c.lookUp("tvm.rpc.server.upload"), args(text("m.tar"), blob(archive)))); err != nil {
+		return "", err
+	}
+	m, err := result(c.call(c.lookUp("tvm.rpc.server.load_module"), args(text("m.tar"))))
+	if err != nil {
+		return "", err
+	}
+	return result(c.call(c.lookUp("runtime.RPCTimeEvaluator"), args(module(m), text("main"), number(1), number(0),
+		number(1), number(1), number(0), number(100), number(0), number(1), number(0), text(""))))
+}
+
+func (c client) measure(archive []byte) error {
+	c.t.Helper()
+	e, err := c.load(archive)
+	if err == nil {
+		_, err = result(c.call(e, args()))
+	}
+	return err
+}
+
+// TestSharedRun: two boards of one key share the candidates of several clients. A board that dies in the middle of one
+// costs this candidate a clear error, and nothing else; neither does a tracker that restarts.
+func TestSharedRun(t *testing.T) {
+	t.Parallel()
+	const host, key, clients = "127.0.0.1", "bd", 4
+	port := freePort(t, host)
+	stop := startTracker(t, todays, host, port)
+	tracker := net.JoinHostPort(host, port)
+	var boards []*board
+	for range 2 {
+		b, _ := start(t, serve.Options{Key: key, Tracker: tracker, Address: host})
+		boards = append(boards, b)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	total := int32(drawn.Count(60, 600))
+	var next, died atomic.Int32
+	var group sync.WaitGroup
+	for range clients {
+		group.Go(func() {
+			for n := next.Add(1); n <= total; n = next.Add(1) {
+				archive := fmt.Sprint("good ", n)
+				if n%10 == 0 {
+					archive = fmt.Sprint("dies ", n)
+				}
+				err := measureAt(ctx, t, tracker, key, []byte(archive))
+				switch {
+				case n%10 != 0 && err != nil:
+					t.Errorf("candidate %d: %v", n, err)
+				case n%10 == 0 && (err == nil || !strings.Contains(err.Error(), "the board stopped: link closed")):
+					t.Errorf("candidate %d, which kills the board: %v", n, err)
+				case n%10 == 0:
+					died.Add(1)
+				}
+				if n == total/2 {
+					stop()
+					stop = startTracker(t, todays, host, port)
+				}
+			}
+		})
+	}
+	group.Wait()
+	defer stop()
+	measured := map[string]int{}
+	for _, b := range boards {
+		for _, a := range b.loaded {
+			measured[a]++
+		}
+		if len(b.loaded) < int(total)/5 {
+			t.Errorf("a board measured %d of %d candidates", len(b.loaded), total)
+		}
+	}
+	for a, n := range measured {
+		if n != 1 {
+			t.Errorf("%s was measured %d times", a, n)
+		}
+	}
+	if len(measured) != int(total) || died.Load() != total/10 {
+		t.Errorf("%d candidates of %d were measured, %d died", len(measured), total, died.Load())
+	}
+}
