@@ -57,9 +57,9 @@ func openJob(ctx context.Context, c *console.Console, app string) (*job, error) 
 	}
 	j.Console, j.variables = c, variables
 	var err error
-	makes := func(in *inputs.Inputs, app string) bool { return makesApp(ctx, c, in, app) }
+	uses := func(in *inputs.Inputs, app string) ([]string, error) { return usedOptions(ctx, c, in, app) }
 	j.in, err = inputs.Resolve(inputs.Source{
-		Env: c.Env, Dir: c.Dir, App: app, Makes: makes, Load: j.load, Fetch: fetcher(ctx, c),
+		Env: c.Env, Dir: c.Dir, App: app, Uses: uses, Load: j.load, Fetch: fetcher(ctx, c),
 	})
 	if err == nil {
 		err = j.openTrace()
@@ -79,21 +79,23 @@ func (j *job) openTrace() (err error) {
 	return nil
 }
 
-// makesApp reports whether the template of a new project makes an app. It also does if board or template are not found:
-// generating reports that.
-func makesApp(ctx context.Context, c *console.Console, in *inputs.Inputs, app string) bool {
+// usedOptions returns the options that the inputs' template uses for an app, as inputs.Uses.
+func usedOptions(ctx context.Context, c *console.Console, in *inputs.Inputs, app string) ([]string, error) {
 	b, err := boards.Find(cmp.Or(in.Board.Value, in.Config.Board, inputs.DefaultBoard), in.Path)
 	if err != nil {
-		return true
+		return nil, nil
 	}
 	builder := newBuilder(c, in.Config)
 	builder.Path = in.Path
 	t, err := builder.FindTemplate(ctx, project.Spec{Template: cmp.Or(in.Template.Value, in.Config.Template)}, b)
 	if err != nil {
-		return true
+		return nil, nil
 	}
-	_, _, err = t.For(app)
-	return err == nil
+	t, _, err = t.For(app)
+	if err != nil {
+		return nil, err
+	}
+	return t.Options, nil
 }
 
 // load opens the inputs' project, unless it is open. It returns what the project records, or nil if there is none.

@@ -114,9 +114,9 @@ func measureAll(ctx context.Context, c *console.Console) error {
 
 // readSurvey reads the inputs, before the work.
 func readSurvey(c *console.Console) (s *survey, err error) {
-	s = &survey{
-		Console: c, boards: strings.Split(c.Env("BOARD"), ","), baselineFile: c.Env("BASELINE"), output: c.Env("OUTPUT"),
-		csv: c.Env("CSV"),
+	s = &survey{Console: c, baselineFile: c.Env("BASELINE"), output: c.Env("OUTPUT"), csv: c.Env("CSV")}
+	if s.boards, err = boardNames(c); err != nil {
+		return nil, err
 	}
 	if err := s.readLists(); err != nil {
 		return nil, err

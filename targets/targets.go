@@ -19,6 +19,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/cli/console"
 )
 
@@ -54,11 +55,24 @@ func doJobOf(ctx context.Context, step, app string, target func(context.Context,
 // ofSeveral are the targets that use several boards at once.
 var ofSeveral = []string{"reproduce", "serve", "tune"}
 
+// boardNames returns the boards of BOARD; one without a name if it is not set.
+func boardNames(c *console.Console) ([]string, error) {
+	names := strings.Split(c.Env("BOARD"), ",")
+	if len(names) > 1 && slices.Contains(names, "") {
+		return nil, failure.New(failure.Config, "write one comma between two boards", "BOARD=%s has an empty name",
+			c.Env("BOARD"))
+	}
+	return names, nil
+}
+
 // forBoards runs a target for each of the boards of BOARD, one after the other, also after a failure. It returns the
 // errors of all.
 func forBoards(ctx context.Context, c *console.Console, target func() error) error {
 	env := c.Env
-	names := strings.Split(env("BOARD"), ",")
+	names, err := boardNames(c)
+	if err != nil {
+		return err
+	}
 	if len(names) == 1 || slices.Contains(ofSeveral, c.Step()) {
 		return target()
 	}

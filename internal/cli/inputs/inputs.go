@@ -95,10 +95,14 @@ type Source struct {
 	Env   console.Environ
 	Dir   string                           // the working folder
 	App   string                           // the app of a new project, unless the user chose one; "": none
-	Makes func(*Inputs, string) bool       // whether the template makes an app; nil: it does
+	Uses  Uses                             // nil: the template makes all apps and uses all options
 	Load  func(*Inputs) (*Recorded, error) // returns the inputs of the project in Inputs.Project, or nil if there is none
 	Fetch Fetcher
 }
+
+// Uses returns the options that the inputs' template uses for an app; nil if board or template are not found, which
+// generating reports. It returns an error if the template does not make the app.
+type Uses func(in *Inputs, app string) (options []string, err error)
 
 // Resolve determines the inputs.
 func Resolve(s Source) (*Inputs, error) {
@@ -151,7 +155,29 @@ func Resolve(s Source) (*Inputs, error) {
 	if options.Place != "" {
 		in.Options.Place, in.OptionsExplicit = options.Place, true
 	}
+	in.dropUnused(s, r != nil)
 	return in, in.checkParams(s.Env)
+}
+
+// dropUnused drops options that nobody has set for this run and that this firmware does not use: of boardsmith.json,
+// those for another app of the template; of a project, those that its template used before.
+func (in *Inputs) dropUnused(s Source, recorded bool) {
+	if s.Env("OPTIONS") != "" || s.Uses == nil {
+		return
+	}
+	used, err := s.Uses(in, in.Options.App)
+	others, failed := s.Uses(in, boards.RPC)
+	if err != nil || failed != nil || used == nil {
+		return
+	}
+	words := slices.DeleteFunc(in.Options.Words(), func(word string) bool {
+		name, _, _ := strings.Cut(word, "=")
+		isSet := name == "app" || name == "place" && s.Env("PLACE") != ""
+		return !isSet && !slices.Contains(used, name) && (recorded || slices.Contains(others, name))
+	})
+	if kept, err := boards.ParseOptions(words); err == nil {
+		in.Options = kept
+	}
 }
 
 // chosen reads the inputs of a project that the user set for this run, but the options.
@@ -188,7 +214,7 @@ func (in *Inputs) readOptions(s Source, named boardsmithjson.Choice) (separate b
 	}
 	if separate.App == "" && !in.Library && in.Defaults.App == "" && !namesApp(words) &&
 		(in.Project == "" || !project.Exists(in.Project)) {
-		if s.App != "" && (s.Makes == nil || s.Makes(in, s.App)) {
+		if s.App != "" && s.makes(in) {
 			separate.App = s.App
 		}
 	}
@@ -202,6 +228,15 @@ func (in *Inputs) readOptions(s Source, named boardsmithjson.Choice) (separate b
 	in.BoardOptions, err = ParseBoardOptions(words)
 	in.Options = in.BoardOptions[""]
 	return separate, err
+}
+
+// makes reports whether the template makes the app of a new project.
+func (s Source) makes(in *Inputs) bool {
+	if s.Uses == nil {
+		return true
+	}
+	_, err := s.Uses(in, s.App)
+	return err == nil
 }
 
 // namesApp reports whether options have an app.

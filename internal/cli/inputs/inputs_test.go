@@ -205,6 +205,52 @@ func TestDefaultApp(t *testing.T) {
 	}
 }
 
+// TestUnusedOptions: options that are for another app of the template, or that a project has and its template no longer
+// uses, are dropped. Those that the user sets for this run, or that no app uses, stay, and are an error when generated.
+func TestUnusedOptions(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	writeFile(t, filepath.Join(dir, boardsmithjson.Name),
+		`{"options": {"arena_kib": 64, "operator_opt": "O3"}, "targets": {"small": {"options": {"arena_kib": 8}}}}`)
+	uses := func(_ *Inputs, app string) ([]string, error) {
+		if app == boards.Standalone {
+			return []string{"operator_opt"}, nil
+		}
+		return []string{"arena_kib", "operator_opt"}, nil
+	}
+	for _, c := range []struct {
+		name, variable, value string
+		recorded              *Recorded
+		app, want             string
+	}{
+		{"the server's", "", "", nil, boards.RPC, "arena_kib=64 operator_opt=O3 app=rpc"},
+		{"another app's", "", "", nil, boards.Standalone, "operator_opt=O3 app=standalone"},
+		{"another app's by TARGET", "TARGET", "small", nil, boards.Standalone, "app=standalone"},
+		{"set", "OPTIONS", "arena_kib=8", nil, boards.Standalone, "arena_kib=8 app=standalone"},
+		{
+			"no longer used", "", "", &Recorded{Options: boards.Options{ArenaKiB: 1, StackBytes: 2}}, boards.RPC,
+			"arena_kib=1 app=rpc",
+		},
+		{"set, and no longer used", "OPTIONS", "stack_bytes=9", nil, boards.RPC, "stack_bytes=9 app=rpc"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			env := func(name string) string { return map[string]string{c.variable: c.value}[name] }
+			load := func(*Inputs) (*Recorded, error) { return c.recorded, nil }
+			in, err := Resolve(Source{Env: env, Dir: dir, App: c.app, Load: load, Uses: uses})
+			if err != nil || strings.Join(in.Options.Words(), " ") != c.want {
+				t.Errorf("%v, %v; want %s", in.Options.Words(), err, c.want)
+			}
+		})
+	}
+	none := func(*Inputs, string) ([]string, error) { return []string{"packet_bytes"}, nil }
+	in, err := Resolve(Source{
+		Env: func(string) string { return "" }, Dir: dir, Uses: none, Load: func(*Inputs) (*Recorded, error) { return nil, nil },
+	})
+	if err != nil || in.Options.ArenaKiB != 64 {
+		t.Errorf("an option that no app uses: %v, %v", in.Options, err)
+	}
+}
+
 // TestModelName selects one of an archive's models.
 func TestModelName(t *testing.T) {
 	dir := t.TempDir()
