@@ -77,20 +77,12 @@ func startEmulator(ctx context.Context, s launch) (transport.Link, error) {
 
 // openUART opens the serial port of a board, or the terminal of an emulated chip.
 func openUART(_ context.Context, port string, l boards.Link) (transport.Link, error) {
-	s, err := transport.OpenSerial(transport.SerialConfig{Port: port, Baud: l.Baud})
-	if err != nil {
-		return nil, err // as in startProcess
-	}
-	return s, nil
+	return transport.OpenSerial(transport.SerialConfig{Port: port, Baud: l.Baud})
 }
 
 // openTCP connects to the bridge before a board. What lies between bridge and firmware is a UART, which loses bytes.
 func openTCP(ctx context.Context, address string, _ boards.Link) (transport.Link, error) {
-	c, err := transport.DialTCP(ctx, transport.TCPConfig{Address: address, Lossy: true})
-	if err != nil {
-		return nil, err // as in startProcess
-	}
-	return c, nil
+	return transport.DialTCP(ctx, transport.TCPConfig{Address: address, Lossy: true})
 }
 
 // A processLink is the link to a process, whose fault record is in a file. Closing the link removes the file.

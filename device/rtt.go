@@ -47,7 +47,7 @@ func openRTT(ctx context.Context, p flasher.Programmer, e expected, b *boards.Bo
 		defer close(l.ended)
 		l.err = server.ServeRTT(serving, port, ranges, func(served context.Context) (err error) {
 			address := fmt.Sprintf("127.0.0.1:%d", port)
-			if l.TCP, err = transport.DialTCP(served, transport.TCPConfig{Address: address, Lossy: true}); err != nil {
+			if l.Link, err = transport.DialTCP(served, transport.TCPConfig{Address: address, Lossy: true}); err != nil {
 				return err
 			}
 			opened <- nil
@@ -109,7 +109,7 @@ func findRTTSymbol(i *image.Image) ([]flasher.Range, error) {
 
 // An rttLink is a connection to a server that ends with it.
 type rttLink struct {
-	*transport.TCP
+	transport.Link
 	stop  context.CancelFunc
 	ended chan struct{}
 	err   error // of the server, after ended
@@ -123,13 +123,13 @@ const endsWithin = 2 * time.Second
 
 // Read implements transport.Link.
 func (l *rttLink) Read(ctx context.Context, p []byte) (int, error) {
-	n, err := l.TCP.Read(ctx, p)
+	n, err := l.Link.Read(ctx, p)
 	return n, l.withCause(ctx, err)
 }
 
 // Write implements transport.Link.
 func (l *rttLink) Write(ctx context.Context, p []byte) error {
-	return l.withCause(ctx, l.TCP.Write(ctx, p))
+	return l.withCause(ctx, l.Link.Write(ctx, p))
 }
 
 // withCause adds to the error of a lost connection the one that ended the server.
@@ -152,10 +152,10 @@ func (l *rttLink) withCause(ctx context.Context, err error) error {
 func (l *rttLink) Close() error {
 	l.stop()
 	<-l.ended
-	if l.TCP == nil { // the connection failed
+	if l.Link == nil { // the connection failed
 		return nil
 	}
-	return l.TCP.Close()
+	return l.Link.Close()
 }
 
 // freePort returns a TCP port on which no program listens.

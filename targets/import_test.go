@@ -219,7 +219,7 @@ var exportedNames = map[string]int{
 	"rpc/fault":             16,
 	"serve":                 5,
 	"templates":             2,
-	"transport":             23,
+	"transport":             21,
 	"tune":                  31,
 	"tune/report":           5,
 	"tune/search":           7,

@@ -77,16 +77,17 @@ func TestContexts(t *testing.T) {
 		},
 		"Process.Read": reads(process), "Process.Write": writes(process),
 		"Link.Read": reads(recorded), "Link.Write": writes(recorded),
-		"Serial.Read": reads(serial), "Serial.Write": writes(serial),
-		"TCP.Read": reads(tcp), "TCP.Write": writes(tcp), "DialTCP": dialTCP,
-		"Dial": dial, "Session.Redial": redial,
+		"DialTCP": dialTCP, "Dial": dial, "Session.Redial": redial,
 		"Session.Send": func(ctx context.Context) error { return session().Send(ctx, []byte("x")) },
 		"Session.Recv": func(ctx context.Context) error { _, err := session().Recv(ctx); return err },
 	})
+	failuretest.EndedCalls(t, failuretest.Calls{
+		"serial Read": reads(serial), "serial Write": writes(serial), "TCP Read": reads(tcp), "TCP Write": writes(tcp),
+	})
 	failuretest.Waiting(t, failuretest.Calls{
-		"Process.Read": reads(process), "Link.Read": reads(mute), "Serial.Read": reads(serial),
-		"Process.Write": writes(process), "Link.Write": writes(mute), "Serial.Write": writes(serial),
-		"TCP.Read": reads(tcp), "TCP.Write": endless(tcp),
+		"Process.Read": reads(process), "Link.Read": reads(mute), "serial Read": reads(serial),
+		"Process.Write": writes(process), "Link.Write": writes(mute), "serial Write": writes(serial),
+		"TCP Read": reads(tcp), "TCP Write": endless(tcp),
 		"Dial":         dial,
 		"Session.Recv": func(ctx context.Context) error { _, err := session().Recv(ctx); return err },
 	})

@@ -108,7 +108,7 @@ func Shared(link Link, err error) error {
 	if r, ok := link.(*recorder); ok {
 		link = r.link
 	}
-	s, ok := link.(*Serial)
+	s, ok := link.(*serialLink)
 	if !ok || errors.As(err, new(*SharedPortError)) {
 		return err
 	}
@@ -124,8 +124,8 @@ type driver interface {
 	ResetOutputBuffer() error // drops bytes that were written and not sent yet
 }
 
-// A Serial is a Link over a UART. It is Lossy: a UART has noise and no flow control.
-type Serial struct {
+// A serialLink is a Link over a UART. It is Lossy: a UART has noise and no flow control.
+type serialLink struct {
 	name string
 	port driver
 
@@ -144,7 +144,7 @@ type Serial struct {
 // OpenSerial opens a port exclusively: eight bits, no parity, one stop bit. Errors: class probe-missing. Once the
 // port has vanished, errors of the link are of class board-lost and match ErrClosed. If another program opened the port
 // before, a wait that its context's deadline ends is a *SharedPortError.
-func OpenSerial(c SerialConfig) (*Serial, error) {
+func OpenSerial(c SerialConfig) (Link, error) {
 	if c.Baud == 0 {
 		c.Baud = defaultBaud
 	}
@@ -159,8 +159,8 @@ func OpenSerial(c SerialConfig) (*Serial, error) {
 	return newSerial(c.Port, port), nil
 }
 
-func newSerial(name string, port driver) *Serial {
-	s := &Serial{
+func newSerial(name string, port driver) *serialLink {
+	s := &serialLink{
 		name: name, port: port, change: make(chan struct{}, 1), room: make(chan struct{}, 1),
 		closed: make(chan struct{}), done: make(chan struct{}), writing: make(chan struct{}, 1),
 	}
@@ -169,10 +169,10 @@ func newSerial(name string, port driver) *Serial {
 }
 
 // Lossy returns true.
-func (s *Serial) Lossy() bool { return true }
+func (s *serialLink) Lossy() bool { return true }
 
 // read reads the port until it vanishes or is closed.
-func (s *Serial) read() {
+func (s *serialLink) read() {
 	defer close(s.done)
 	buf := make([]byte, 16<<10)
 	for {
@@ -209,7 +209,7 @@ func signal(c chan struct{}) {
 }
 
 // Read implements Link.
-func (s *Serial) Read(ctx context.Context, p []byte) (int, error) {
+func (s *serialLink) Read(ctx context.Context, p []byte) (int, error) {
 	start := time.Now()
 	for {
 		if ctx.Err() != nil {
@@ -227,7 +227,7 @@ func (s *Serial) Read(ctx context.Context, p []byte) (int, error) {
 }
 
 // waitError returns the error of a wait, and with a timeout the other programs that have the port open.
-func (s *Serial) waitError(ctx context.Context, op string, since time.Time) error {
+func (s *serialLink) waitError(ctx context.Context, op string, since time.Time) error {
 	err := waitError(ctx, op, since)
 	if errors.As(err, new(*TimeoutError)) {
 		return Shared(s, err)
@@ -235,7 +235,7 @@ func (s *Serial) waitError(ctx context.Context, op string, since time.Time) erro
 	return err
 }
 
-func (s *Serial) take(p []byte) (int, error) {
+func (s *serialLink) take(p []byte) (int, error) {
 	select {
 	case <-s.closed:
 		return 0, ErrClosed
@@ -259,7 +259,7 @@ func (s *Serial) take(p []byte) (int, error) {
 
 // Write implements Link. The driver may accept a part only, and may block while the other side does not read; after a
 // deadline it still sends the bytes that it has accepted.
-func (s *Serial) Write(ctx context.Context, p []byte) error {
+func (s *serialLink) Write(ctx context.Context, p []byte) error {
 	start := time.Now()
 	for len(p) > 0 {
 		if ctx.Err() != nil {
@@ -303,7 +303,7 @@ func (s *Serial) Write(ctx context.Context, p []byte) error {
 	}
 }
 
-func (s *Serial) gone(err error) error {
+func (s *serialLink) gone(err error) error {
 	select {
 	case <-s.closed:
 		return ErrClosed
@@ -313,7 +313,7 @@ func (s *Serial) gone(err error) error {
 }
 
 // Close implements Link.
-func (s *Serial) Close() error {
+func (s *serialLink) Close() error {
 	var err error
 	s.once.Do(func() {
 		close(s.closed)

@@ -22,7 +22,7 @@ import (
 )
 
 // openTerminal opens a pseudo-terminal's far side as a serial port.
-func openTerminal(t *testing.T) (near *os.File, port *transport.Serial) {
+func openTerminal(t *testing.T) (near *os.File, port transport.Link) {
 	t.Helper()
 	near, far := transporttest.Terminal(t)
 	port, err := transport.OpenSerial(transport.SerialConfig{Port: far.Name()})

@@ -84,8 +84,8 @@ func (e *TCPError) NextStep() string {
 	return ""
 }
 
-// A TCP is a Link over a TCP connection. It sends data at once (TCP_NODELAY).
-type TCP struct {
+// A tcpLink is a Link over a TCP connection. It sends data at once (TCP_NODELAY).
+type tcpLink struct {
 	conn     *net.TCPConn
 	lossy    bool
 	in, out  waiter
@@ -94,7 +94,7 @@ type TCP struct {
 
 // DialTCP connects to an address. Errors: *TCPError, also where nothing answers within c.Within; *TimeoutError after
 // ctx's deadline; ctx's own after a cancel.
-func DialTCP(ctx context.Context, c TCPConfig) (*TCP, error) {
+func DialTCP(ctx context.Context, c TCPConfig) (Link, error) {
 	start := time.Now()
 	if ctx.Err() != nil {
 		return nil, waitError(ctx, "dial", start)
@@ -112,8 +112,8 @@ func DialTCP(ctx context.Context, c TCPConfig) (*TCP, error) {
 	return newTCP(conn.(*net.TCPConn), c.Lossy), nil
 }
 
-func newTCP(conn *net.TCPConn, lossy bool) *TCP {
-	return &TCP{conn: conn, lossy: lossy, in: newWaiter(conn.SetReadDeadline), out: newWaiter(conn.SetWriteDeadline)}
+func newTCP(conn *net.TCPConn, lossy bool) *tcpLink {
+	return &tcpLink{conn: conn, lossy: lossy, in: newWaiter(conn.SetReadDeadline), out: newWaiter(conn.SetWriteDeadline)}
 }
 
 // cause removes the address, which TCPError has.
@@ -126,10 +126,10 @@ func cause(err error) error {
 }
 
 // Lossy reports whether the peer is a serial server with a UART. TCP itself loses nothing.
-func (l *TCP) Lossy() bool { return l.lossy }
+func (l *tcpLink) Lossy() bool { return l.lossy }
 
 // Read implements Link.
-func (l *TCP) Read(ctx context.Context, p []byte) (int, error) {
+func (l *tcpLink) Read(ctx context.Context, p []byte) (int, error) {
 	if ctx.Err() != nil {
 		return 0, waitError(ctx, "read", time.Now())
 	}
@@ -144,7 +144,7 @@ func (l *TCP) Read(ctx context.Context, p []byte) (int, error) {
 }
 
 // Write implements Link.
-func (l *TCP) Write(ctx context.Context, p []byte) error {
+func (l *tcpLink) Write(ctx context.Context, p []byte) error {
 	if ctx.Err() != nil {
 		return waitError(ctx, "write", time.Now())
 	}
@@ -159,7 +159,7 @@ func (l *TCP) Write(ctx context.Context, p []byte) error {
 }
 
 // explain converts the network's errors to those of Link, except ctx's.
-func (l *TCP) explain(err error) error {
+func (l *tcpLink) explain(err error) error {
 	var timeout *TimeoutError
 	switch {
 	case l.isClosed.Load():
@@ -171,7 +171,7 @@ func (l *TCP) explain(err error) error {
 }
 
 // Close implements Link.
-func (l *TCP) Close() error {
+func (l *tcpLink) Close() error {
 	if l.isClosed.Swap(true) {
 		return nil
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 // connect returns the two ends of a connection.
-func connect(t *testing.T) (dialled *transport.TCP, accepted transport.Link) {
+func connect(t *testing.T) (dialled transport.Link, accepted transport.Link) {
 	t.Helper()
 	l := transporttest.Listen(t, "127.0.0.1:0")
 	ctx := within(t, 10*time.Second)
