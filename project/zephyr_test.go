@@ -20,13 +20,13 @@ import (
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/standalone"
+	"github.com/boardsmith/boardsmith/internal/templatecheck"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
-	"github.com/boardsmith/boardsmith/project/templatecheck"
 	"github.com/boardsmith/boardsmith/rpc/fault"
 )
 

@@ -13,11 +13,11 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/cli/console"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
+	"github.com/boardsmith/boardsmith/internal/templatecheck"
 	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
-	"github.com/boardsmith/boardsmith/project/templatecheck"
 	"github.com/boardsmith/boardsmith/rpc"
 )
 

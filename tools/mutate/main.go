@@ -55,7 +55,7 @@ var suites = []suite{
 	{sources: "image/*.go", packages: []string{"device", "project"}},
 	{sources: "device/*.go", packages: []string{"device"}},
 	{sources: "project/*.go", packages: []string{"project"}},
-	{sources: "project/templatecheck/*.go", packages: []string{"project/templatecheck"}},
+	{sources: "internal/templatecheck/*.go", packages: []string{"internal/templatecheck"}},
 	{sources: "internal/builddir/*.go", packages: []string{"internal/builddir", "project"}},
 	{sources: "internal/buildenv/*.go", packages: []string{"internal/buildenv", "project"}},
 	{sources: "internal/imagecheck/*.go", packages: []string{"internal/imagecheck", "project"}},

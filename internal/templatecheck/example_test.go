@@ -3,7 +3,7 @@ package templatecheck_test
 import (
 	"fmt"
 
-	"github.com/boardsmith/boardsmith/project/templatecheck"
+	"github.com/boardsmith/boardsmith/internal/templatecheck"
 )
 
 // Lists the checks; Run carries them out with a template and a board.
