@@ -326,7 +326,7 @@ func (b *Board) InstructionClock() (option string, each time.Duration) {
 	}
 	first, _, _ := strings.Cut(option, ",")
 	shift, err := strconv.Atoi(strings.TrimPrefix(first, "shift="))
-	if err != nil || shift < 0 || shift > 10 || b.Link.Kind != "qemu" && !b.Flash.Emulated {
+	if err != nil || shift < 0 || shift > 10 || !b.Link.IsEmulator() && !b.Flash.Emulated {
 		return option, 0
 	}
 	return option, time.Duration(1 << shift)

@@ -72,7 +72,7 @@ func (b *Board) checkMissing() error {
 		{"elf.machine", b.ELF.Machine != ""},
 		{"flash.programmer", b.Flash.Programmer != ""},
 		{"link.kind", b.Link.Kind != ""},
-		{"memory", native || b.Link.Kind == "process" || len(b.Memory) > 0},
+		{"memory", native || b.Link.IsProcess() || len(b.Memory) > 0},
 		{"toolchain.ar", b.Toolchain.AR != ""},
 		{"toolchain.cc", b.Toolchain.CC != ""},
 	}

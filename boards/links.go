@@ -3,6 +3,7 @@
 package boards
 
 import (
+	"fmt"
 	"net"
 	"reflect"
 	"slices"
@@ -14,19 +15,25 @@ import (
 
 // A linkKind is one way to reach the firmware.
 type linkKind struct {
-	name   string
-	needs  []string // fields of Link that a board file must have for it
-	takes  []string // those that it may have, besides kind
-	remote bool     // Link.Remote
-	host   bool     // Link.OnHost
-	probe  bool     // Link.ThroughProbe
+	name     string
+	needs    []string // fields of Link that a board file must have for it
+	takes    []string // those that it may have, besides kind
+	remote   bool     // Link.Remote
+	host     bool     // Link.OnHost
+	emulator bool     // Link.IsEmulator
+	probe    bool     // Link.ThroughProbe
+
+	checkAddress func(string) error // of Link.Address; nil if the kind does not take it
 }
 
 var linkKinds = []linkKind{
 	{name: "process", host: true},
-	{name: "qemu", host: true, needs: []string{"program", "args"}, takes: []string{"install", "min_version", "baud"}},
+	{
+		name: "qemu", host: true, emulator: true, needs: []string{"program", "args"},
+		takes: []string{"install", "min_version", "baud"},
+	},
 	{name: "serial", takes: []string{"usb", "interface", "baud"}},
-	{name: "tcp", takes: []string{"address", "baud"}, remote: true},
+	{name: "tcp", takes: []string{"address", "baud"}, remote: true, checkAddress: checkHostPort},
 	{name: "rtt", probe: true},
 }
 
@@ -59,6 +66,15 @@ func (l Link) OnHost() bool {
 	k, _ := l.kind()
 	return k.host
 }
+
+// IsEmulator reports whether an emulator runs the firmware.
+func (l Link) IsEmulator() bool {
+	k, _ := l.kind()
+	return k.emulator
+}
+
+// IsProcess reports whether the firmware is a program of this computer.
+func (l Link) IsProcess() bool { return l.OnHost() && !l.IsEmulator() }
 
 // ThroughProbe reports whether the firmware is reached through the board's debug probe, which is then all of the device
 // that is on USB.
@@ -120,8 +136,10 @@ func (b *Board) checkLink() error {
 	if l.USB != "" && !usbRE.MatchString(l.USB) {
 		return b.wrong("link.usb", notUSB, l.USB)
 	}
-	if l.Address != "" && !isHostPort(l.Address) {
-		return b.wrong("link.address", "%q is not host:port, as in 192.0.2.7:4000", l.Address)
+	if l.Address != "" {
+		if err := k.checkAddress(l.Address); err != nil {
+			return b.wrong("link.address", "%v", err)
+		}
 	}
 	if n := l.Interface; n != nil && (*n < 0 || *n > maxInterface) {
 		return b.wrong("link.interface", "%d is not between 0 and %d", *n, maxInterface)
@@ -132,14 +150,14 @@ func (b *Board) checkLink() error {
 	return nil
 }
 
-// isHostPort reports whether an address has a host and the number of a port.
-func isHostPort(address string) bool {
+// checkHostPort returns an error unless an address has a host and the number of a port.
+func checkHostPort(address string) error {
 	host, port, err := net.SplitHostPort(address)
-	if err != nil || host == "" {
-		return false
+	n, notNumber := strconv.ParseUint(port, 10, 16)
+	if err != nil || host == "" || notNumber != nil || n == 0 {
+		return fmt.Errorf("%q is not host:port, as in 192.0.2.7:4000", address)
 	}
-	n, err := strconv.ParseUint(port, 10, 16)
-	return err == nil && n > 0
+	return nil
 }
 
 // checkLinkFields reports a field that the kind needs and that is missing, and one that another kind has.

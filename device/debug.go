@@ -121,7 +121,7 @@ func (d *Device) debugEmulator(
 // acceptDebugging returns the image that an emulator with a gdb stub is to run.
 func (d *Device) acceptDebugging(o Debugging) (*image.Image, error) {
 	switch {
-	case d.board.Link.Kind != "qemu":
+	case !d.board.Link.IsEmulator():
 		return nil, failure.New(failure.Config, chooseProbe, "board %s has no debug probe", d.board.Name)
 	case o.Attach:
 		return nil, failure.New(failure.Config, "leave out "+failure.Option("Debugging.Attach", "true"),
@@ -157,7 +157,7 @@ func awaitStub(ctx context.Context, o Debugging) error {
 
 // stubCommand returns the command line of the emulator's gdb stub, or "" if the board has none.
 func (d *Device) stubCommand(o Debugging) (string, error) {
-	if d.board.Link.Kind != "qemu" {
+	if !d.board.Link.IsEmulator() {
 		return "", nil
 	}
 	i, err := d.acceptDebugging(o)

@@ -173,3 +173,20 @@ func merged(t *testing.T, object, fields string) string {
 	}
 	return string(data)
 }
+
+// TestBoardPageNamesEveryKind: the page explains each kind of link and each programmer, and so does PROGRAMMER.
+func TestBoardPageNamesEveryKind(t *testing.T) {
+	all := pages(t)
+	for _, kind := range boards.LinkKinds() {
+		if !strings.Contains(all["board.md"], "\n* `"+kind+"`: ") {
+			t.Errorf("docs/board.md has no paragraph on a link of kind %s", kind)
+		}
+	}
+	for _, name := range boards.Programmers() {
+		for _, page := range []string{"board.md", "command-line.md"} {
+			if !strings.Contains(all[page], "`"+name+"`") {
+				t.Errorf("docs/%s does not name the programmer %s", page, name)
+			}
+		}
+	}
+}

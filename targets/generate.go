@@ -157,7 +157,7 @@ func (j *job) samples(a *mlf.Archive) ([]ndarray.Named, error) {
 // Generate returns a better error.
 func runsHere(system string, in *inputs.Inputs) error {
 	b, err := boards.Find(in.Board.Value, in.Path)
-	if err != nil || b.Link.Kind != "process" || system == "linux" {
+	if err != nil || !b.Link.IsProcess() || system == "linux" {
 		return nil
 	}
 	return failure.New(failure.Config, "use an emulated (QEMU) or a hardware board: "+failure.Target("boards")+

@@ -53,8 +53,8 @@ func TestAddressPrecedence(t *testing.T) {
 		{"another board in desk.json", own, "", fileOf("other", [2]string{"left", "left:1"}), "own:1"},
 		{"two in desk.json", own, "", two, "2 attached devices may be board nucleo_f746zg: left:1, right:1"},
 		{"neither name nor address", own, "middle", two, `no attached device of board nucleo_f746zg is called "middle"`},
-		{"name without an address", own, "bare", two, "its address is not configured"},
-		{"none", remoteBoard(t, "", ""), "", nil, "its address is not configured"},
+		{"name without an address", own, "bare", two, "at an address, which is not configured"},
+		{"none", remoteBoard(t, "", ""), "", nil, "at an address, which is not configured"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a, err := attach(t, c.board, "none", c.which, c.file, filepath.Join(t.TempDir(), "lease"))

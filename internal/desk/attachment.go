@@ -101,7 +101,7 @@ func (a *Attachment) setAddress(address string) error {
 		return failure.New(failure.Config,
 			"name it: link.address in the board file, or for one device in desk.json (of one without a probe, "+
 				failure.Option("which", "host:port")+")",
-			"board %s is reached over TCP, but its address is not configured", a.board.Name)
+			"board %s is reached at an address, which is not configured", a.board.Name)
 	}
 	a.location.address, a.Port = address, address
 	return nil

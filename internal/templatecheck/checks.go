@@ -340,7 +340,7 @@ func (c *checking) runs(ctx context.Context) (string, error) {
 		return "", err
 	}
 	board := c.p.Board()
-	if kind := board.Link.Kind; kind != "process" && kind != "qemu" || board.Flash.Emulated {
+	if !board.Link.OnHost() || board.Flash.Emulated {
 		return "", &skipError{"board " + c.Board + " is not a process or an emulator that loads the image"}
 	}
 	if c.Run == nil {

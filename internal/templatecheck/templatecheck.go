@@ -257,10 +257,11 @@ func (c *checking) needsBuild() error {
 // link only the build finds; no hardware.
 func (c *checking) chooseBoard() (string, error) {
 	var wrong error
-	for _, kind := range []string{"process", "qemu", ""} {
+	undetermined := func(l boards.Link) bool { return l.Kind == "" }
+	for _, fits := range []func(boards.Link) bool{boards.Link.IsProcess, boards.Link.IsEmulator, undetermined} {
 		for _, name := range boards.List(c.builder.Path) {
 			b, err := boards.Find(name, c.builder.Path)
-			if err == nil && b.Link.Kind == kind && slices.Contains(b.Templates, c.found.Name) {
+			if err == nil && fits(b.Link) && slices.Contains(b.Templates, c.found.Name) {
 				return name, nil
 			}
 			wrong = cmp.Or(wrong, err)
