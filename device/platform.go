@@ -178,8 +178,8 @@ const (
 type queryPlatform func(context.Context) (rpc.Platform, error)
 
 // countClock measures the timer by instructions, each of which takes the same time. Of several measurements it returns
-// the lowest: interrupts add instructions. A count more or less does not matter: then the rate is the reported one. It
-// returns 0 for a device that does not report its counts.
+// the lowest, since interrupts add instructions; but the reported rate if the counts differ by at most one. It returns
+// 0 for a device that does not report its counts.
 func countClock(ctx context.Context, query queryPlatform, each time.Duration) (
 	reported uint32, rate float64, err error,
 ) {

@@ -149,22 +149,28 @@ func (p *Project) generate(ctx context.Context, s Spec, pl *plan) error {
 	if err := p.lock.Change(ctx); err != nil {
 		return err
 	}
-	if old, err = oldState(t); err == nil { // others may have recorded a flash
-		p.state = pl.state
-		if old != nil {
-			p.state.Tools, p.state.Flashes = old.Tools, old.Flashes
-			if old.Inputs == p.state.Inputs {
-				p.state.Built = old.Built
+	return errors.Join(p.change(ctx, t, pl, todo), p.lock.ShareAgain())
+}
+
+// change carries out the plan while the folder is locked. It reads the state again: others may have recorded a flash.
+func (p *Project) change(ctx context.Context, t *workdir.Tree, pl *plan, d todo) error {
+	old, err := oldState(t)
+	if err != nil {
+		return err
+	}
+	p.state = pl.state
+	if old != nil {
+		p.state.Tools, p.state.Flashes = old.Tools, old.Flashes
+		if old.Inputs == p.state.Inputs {
+			p.state.Built = old.Built
+		}
+		if old.Template.ELF != p.state.Template.ELF {
+			if err := builddir.RemoveResults(t, old.Template.BuildFolder(), old.Template.ELF); err != nil {
+				return err
 			}
 		}
-		if old != nil && old.Template.ELF != p.state.Template.ELF {
-			err = builddir.RemoveResults(t, old.Template.BuildFolder(), old.Template.ELF)
-		}
-		if err == nil {
-			err = p.carryOut(ctx, t, pl, todo)
-		}
 	}
-	return errors.Join(err, p.lock.ShareAgain())
+	return p.carryOut(ctx, t, pl, d)
 }
 
 // oldState returns the folder's current state, nil if it is empty.
@@ -207,7 +213,7 @@ func (p *Project) compare(t *workdir.Tree, old *projectfile.State, pl *plan, for
 			continue
 		}
 		d.write = append(d.write, name)
-		d.replaces(t, old, name, have)
+		d.addOld(t, old, name, have)
 	}
 	for _, name := range old.Names() {
 		if _, still := pl.state.Files[name]; still {
@@ -217,7 +223,7 @@ func (p *Project) compare(t *workdir.Tree, old *projectfile.State, pl *plan, for
 		if err != nil {
 			return d, err
 		}
-		if edited := d.replaces(t, old, name, have); !edited {
+		if edited := d.addOld(t, old, name, have); !edited {
 			d.remove = append(d.remove, name)
 		}
 	}
@@ -230,9 +236,9 @@ func (p *Project) compare(t *workdir.Tree, old *projectfile.State, pl *plan, for
 	return d, nil
 }
 
-// replaces notes a file that does not stay as it is, of which have is the digest, and reports whether a person has
-// changed it.
-func (d *todo) replaces(t *workdir.Tree, old *projectfile.State, name, have string) (edited bool) {
+// addOld adds the old content of a file that is to be replaced or removed: a user's change is kept as a copy. have is
+// its digest, "" if there is no such file. It reports whether a user has changed it.
+func (d *todo) addOld(t *workdir.Tree, old *projectfile.State, name, have string) (edited bool) {
 	edited = changedByUser(t, name, have, old)
 	if edited {
 		d.keep = append(d.keep, name)
@@ -298,7 +304,7 @@ func (p *Project) carryOut(ctx context.Context, t *workdir.Tree, pl *plan, d tod
 	return nil
 }
 
-// merged returns the files that an interrupted run may have left, of either set.
+// merged returns a state's files with their digests; of one that an interrupted run may have added, the intended one.
 func merged(old *projectfile.State) map[string]string {
 	all := map[string]string{}
 	for _, name := range old.Names() {

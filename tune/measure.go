@@ -111,7 +111,8 @@ func (b *bench) areArgumentsTooLarge(err error) bool {
 	return errors.As(err, &refused) && (b.fresh || failure.Of(err) == failure.DoesNotFit)
 }
 
-// faultOf returns the fault of the device if the candidate caused err by one, else nil. The device was reset then.
+// faultOf returns the fault of the device that ended the candidate's call, else nil: a prior fault is not the
+// candidate's. After a fault, the device was reset.
 func faultOf(err error) *fault.Error {
 	var f *fault.Error
 	if errors.As(err, &f) && !f.Prior {

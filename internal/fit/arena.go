@@ -103,10 +103,16 @@ type modelDevice struct {
 func newModelDevice(sizes runtimeSizes, packet int64, log uint, place boards.Place) *modelDevice {
 	d := &modelDevice{sizes: sizes, packet: packet, arena: pageArena{log: log}, place: place, ran: map[string]bool{}}
 	if place.Packet == "" {
-		d.arena.take(d.sizes.Server + (packet+5+7)/8*8 + unusedValues)
+		d.arena.take(d.sizes.Server + buffered(packet) + unusedValues)
 	}
 	return d
 }
+
+// roundUp returns the next multiple of 8, to which the runtime aligns what it stores.
+func roundUp(bytes int64) int64 { return (bytes + 7) / 8 * 8 }
+
+// buffered returns the bytes that a message takes in the packet buffer of server.h, with 5 before it that align it.
+func buffered(message int64) int64 { return roundUp(message + 5) }
 
 // A callArgument is an argument of a call, with the bytes that it takes in a message.
 type callArgument struct{ message int64 }
@@ -137,11 +143,11 @@ func (d *modelDevice) request(step string, handle int64, args []callArgument, ru
 	if length > d.longest {
 		d.longest, d.longestCall = length, step
 	}
-	room := (d.packet+5+7)/8*8 - (length+5+7)/8*8
+	room := buffered(d.packet) - buffered(length)
 	// The same computation as in arguments_decode.
 	count := int64(len(args))
 	values := length - messageHead - handle - 4 - 4*count
-	need := (values + 8*count + values/d.sizes.Share + 7) / 8 * 8
+	need := roundUp(values + 8*count + values/d.sizes.Share)
 	if need <= room {
 		run()
 		return
@@ -172,10 +178,8 @@ func (d *modelDevice) empty(subject string, rank int, bytes int64) {
 // call calls a function of the model, then times it.
 func (d *modelDevice) call(name string, args []callArgument) {
 	d.request("the call of "+name, handleBytes, args, func() { d.run(name) })
-	evaluator := []callArgument{wordArgument, textArgument(name)}
-	for range 9 {
-		evaluator = append(evaluator, wordArgument)
-	}
+	evaluator := []callArgument{wordArgument, textArgument(name)} // rpc.Module.Time: module, function, numbers, text
+	evaluator = append(evaluator, slices.Repeat([]callArgument{wordArgument}, 9)...)
 	d.request("timing "+name, handleBytes, append(evaluator, textArgument("")), nothing)
 	d.request("the timed call of "+name, handleBytes, args, func() {
 		const samples = 1 // callers with more samples reserve memory for them
@@ -189,14 +193,15 @@ func (d *modelDevice) call(name string, args []callArgument) {
 // deepestCall limits a recursion, which is one of Workspace's doubts.
 const deepestCall = 500
 
-// run counts the memory that a function of the model allocates, frees and does not free.
+// run counts the memory that a function of the model allocates while it runs, and what of it stays allocated.
 func (d *modelDevice) run(name string) {
 	if len(d.steps[name]) == 0 || d.calls == deepestCall {
 		return
 	}
-	// Functions may call the next one twice, through many levels: a call that changes nothing is counted once.
-	call := fmt.Sprint(name, d.arena.used)
-	if d.ran[call] {
+	// Functions may call the next one twice, through many levels: what was counted with this arena, and left it as it
+	// was, is not counted again.
+	before := fmt.Sprint(name, d.arena.used)
+	if d.ran[before] {
 		return
 	}
 	d.calls++
@@ -212,7 +217,7 @@ func (d *modelDevice) run(name string) {
 		}
 	}
 	d.calls--
-	d.ran[call] = call == fmt.Sprint(name, d.arena.used)
+	d.ran[before] = before == fmt.Sprint(name, d.arena.used)
 }
 
 // runModel runs and times the model once, as package executor does.
@@ -316,14 +321,15 @@ func (d *modelDevice) runAOT(m *mlf.Model) {
 		pools = 1 // TVM's workspace; the code of an object file is not read
 	}
 	n := int64(len(tensors) + pools)
+	const valueBytes, typeBytes = 8, 4 // TVMValue, int
 	d.request("creating the executor", handleBytes, []callArgument{wordArgument, wordArgument, textArgument(m.Name)},
 		func() {
-			d.block(n*d.sizes.Array, d.sizes.Executor+n*(8+4))
+			d.block(n*d.sizes.Array, d.sizes.Executor+n*(valueBytes+typeBytes))
 			for _, t := range tensors {
 				d.array(t)
 			}
 			for _, p := range m.ExecutorPools() {
-				d.block(p.Bytes, (p.Bytes+7)/8*8-p.Bytes+8)
+				d.data(p.Bytes, 1)
 			}
 		})
 	for _, name := range []string{"get_input_name", "get_num_outputs", "run"} {
@@ -346,8 +352,11 @@ func (d *modelDevice) array(t mlf.Tensor) {
 			rank = 0
 		}
 	}
-	d.block(t.Bytes, (t.Bytes+7)/8*8-t.Bytes+8*rank)
+	d.data(t.Bytes, rank)
 }
+
+// data counts the memory of a tensor's data, aligned, and of its shape.
+func (d *modelDevice) data(bytes, rank int64) { d.block(bytes, roundUp(bytes)-bytes+8*rank) }
 
 // adapterPools returns the sizes of the pools that our adapter of the C interface allocates at the first run, with
 // space to align them.
