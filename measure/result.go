@@ -102,6 +102,11 @@ type Failure struct {
 	Class string `json:"class"` // as in package failure
 	Error string `json:"error"`
 	Next  string `json:"next,omitempty"`
+
+	// Of a device that stopped. Calls is empty if they are unknown.
+	Cause    string   `json:"cause,omitempty"`    // as in `bus fault (…)`
+	Operator string   `json:"operator,omitempty"` // of the model, that ran; "": unknown
+	Calls    []string `json:"calls,omitempty"`    // as in `f at model/lib.c:12`; the innermost first
 }
 
 // Err returns an error of class wrong-answer if outputs differ from the expected ones.

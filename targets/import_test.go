@@ -24,8 +24,8 @@ var mayImport = map[string][]string{
 		"internal/cli", "internal/boardlab", "internal/boardsmithjson", "projectapi", "measure",
 		"tune/report", "validate", "release",
 		"internal/templatecheck", "project", "executor", "device", "internal/plainc", "emulated", "image", "cmodel",
-		"cache", "rpc", "internal/standalone", "transport", "boards", "mlf", "ndarray", "examples/samples", "failure",
-		"internal/command", "internal/gitfolder", "internal/sourcetree", "internal/virtualprobe", "internal/files",
+		"cache", "rpc", "rpc/fault", "internal/standalone", "transport", "boards", "mlf", "ndarray", "examples/samples",
+		"failure", "internal/command", "internal/gitfolder", "internal/sourcetree", "internal/virtualprobe", "internal/files",
 		"internal/library", "internal/spelling", "internal/valuetext",
 	},
 	"internal/cli": {

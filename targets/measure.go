@@ -24,6 +24,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/cli/tuning"
 	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/measure"
+	"github.com/boardsmith/boardsmith/rpc/fault"
 	"github.com/boardsmith/boardsmith/tune/report"
 	"github.com/boardsmith/boardsmith/validate"
 )
@@ -100,7 +101,7 @@ func measureAll(ctx context.Context, c *console.Console) error {
 			}
 		}
 	}
-	s.printTable()
+	s.printTable(failed)
 	exceeded := s.compare()
 	if err := s.write(ctx); err != nil {
 		return err
@@ -311,7 +312,7 @@ func (s *survey) measure(ctx context.Context, board string, model int) error {
 	line := jsonlines.Measure{}
 	if err != nil {
 		r = &measure.Result{Board: board, Model: inputs.ArchiveName(s.models[model])}
-		r.Failure = &measure.Failure{Class: string(failure.Of(err)), Error: err.Error(), Next: c.NextStep(err)}
+		r.Failure = failureOf(c, err)
 		if j != nil && j.in != nil {
 			r.Board, r.Model, r.App = j.in.BoardName(), inputs.ArchiveName(j.in.Model.Value), j.in.Options.App
 		}
@@ -325,6 +326,18 @@ func (s *survey) measure(ctx context.Context, board string, model int) error {
 	c.JSONLine(line)
 	s.results = append(s.results, r)
 	return err
+}
+
+// failureOf describes an error, and where the device stopped if it did.
+func failureOf(c *console.Console, err error) *measure.Failure {
+	f := &measure.Failure{Class: string(failure.Of(err)), Error: err.Error(), Next: c.NextStep(err)}
+	if e := new(fault.Error); errors.As(err, &e) {
+		f.Cause, f.Operator = e.Record.Cause(), e.Operator
+		for _, frame := range e.Frames {
+			f.Calls = append(f.Calls, frame.String())
+		}
+	}
+	return f
 }
 
 // measureJob measures the model of the inputs on their board.
@@ -391,8 +404,8 @@ func readEnergy(c *console.Console) (*measure.Energy, error) {
 	return e, nil
 }
 
-// printTable prints all results, the failures and the doubts.
-func (s *survey) printTable() {
+// printTable prints all results, the doubts, and the failures but for the one that the target ends with.
+func (s *survey) printTable(failed error) {
 	rows := measure.Rows(s.results, s.baseline)
 	var quantities []int
 	for i := 3; i < len(rows[0])-1; i++ {
@@ -403,7 +416,9 @@ func (s *survey) printTable() {
 	}
 	for _, r := range s.results {
 		if r.Failure != nil {
-			s.Notef("%s on %s: %s", r.Model, r.Board, r.Failure.Error)
+			if text := fmt.Sprintf("%s on %s: %s", r.Model, r.Board, r.Failure.Error); text != failed.Error() {
+				s.Notef("%s", text)
+			}
 		}
 		for _, d := range r.Doubts() {
 			s.Notef("note: %s: %s", r.Key(), d)

@@ -40,6 +40,14 @@ type measuredPage struct {
 	Models   []measuredModel
 	Wear     []heatMap
 	Failed   table
+	Faults   []explainedFault
+}
+
+// An explainedFault is where a device stopped.
+type explainedFault struct {
+	Of    string
+	Facts table
+	Calls string // as measuredModel.Stack
 }
 
 type measuredModel struct {
@@ -76,6 +84,9 @@ func (x Measurements) WriteHTML(w io.Writer) error {
 	for _, r := range x.Results {
 		if f := r.Failure; f != nil {
 			p.Failed.add(printable(r.Key()), f.Class, printable(f.Error), printable(f.Next))
+			if len(f.Calls) > 0 {
+				p.Faults = append(p.Faults, explain(r.Key(), f))
+			}
 			continue
 		}
 		if r.Cost.Unit != "" {
@@ -102,6 +113,15 @@ func (x Measurements) WriteHTML(w io.Writer) error {
 		p.Wear = append(p.Wear, heatMapOf(i+1, d))
 	}
 	return measuredTemplate.Execute(w, p)
+}
+
+// explain returns where a device stopped, the outermost call first.
+func explain(of string, f *measure.Failure) explainedFault {
+	calls := slices.Clone(f.Calls)
+	slices.Reverse(calls)
+	t := table{Head: []string{"cause", "operator", "stopped in", "next step"}}
+	t.add(printable(f.Cause), printable(cmp.Or(f.Operator, "unknown")), printable(f.Calls[0]), printable(f.Next))
+	return explainedFault{Of: printable(of), Facts: t, Calls: stackTree(calls)}
 }
 
 // modelOf returns the section of result number n, from 1. old is the earlier one, or nil.

@@ -33,10 +33,14 @@ func measurements() ([]*measure.Result, *measure.Baseline) {
 	old.Flash, old.Options = 900, []string{"operator_opt=Os"}
 	b.Update([]*measure.Result{&old})
 	lost := &measure.Result{Board: "b", Model: "x", Failure: &measure.Failure{Class: "fault", Error: hostile}}
-	return append(all, lost), b
+	stopped := &measure.Result{Board: "b", Model: "y", Failure: &measure.Failure{
+		Class: "fault", Error: hostile, Cause: "bus fault " + hostile, Operator: "conv " + hostile,
+		Calls: []string{"conv at model/lib.c:7 " + hostile, "run"}, Next: "check the line",
+	}}
+	return append(all, lost, stopped), b
 }
 
-// TestMeasurements parses the page of measurements: it has the charts, what differs from the baseline, the failure, and
+// TestMeasurements parses the page of measurements: it has the charts, what differs from the baseline, failures, and
 // nothing of a name as markup.
 func TestMeasurements(t *testing.T) {
 	results, b := measurements()
@@ -53,7 +57,7 @@ func TestMeasurements(t *testing.T) {
 	}
 	for _, want := range []string{
 		"900 → 1,000 (&#43;11.11 %)", "above the limit of &#43;0 %", "Before: flash 900 bytes", "25.0 % of 4096 bytes",
-		"<h2>Not measured</h2>", "main 60\n└ run ", "<td>77</td>",
+		"<h2>Not measured</h2>", "main 60\n└ run ", "<td>77</td>", "<h3>y on b", "<pre>run\n└ conv at model/lib.c:7 ",
 		"<li>stack may be more: a call through a pointer</li>", "<li>the options differ: none, not operator_opt=Os</li>",
 	} {
 		if !strings.Contains(text, want) {
