@@ -8,6 +8,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"html"
+	"image"
+	"image/color"
+	"image/draw"
+	"image/png"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,6 +25,7 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
+	"github.com/boardsmith/boardsmith/measure"
 )
 
 // A visit is what a browser did with a page.
@@ -272,6 +278,65 @@ func TestBrowserRendersMeasurements(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestPictures compares the size of the pictures in docs/measure.md with that of the page of testdata/measured.json in a
+// browser. With -update it draws them: go test ./tune/report -run TestPictures -update
+func TestPictures(t *testing.T) {
+	b, err := measure.ReadBaseline("testdata/measured.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, p := range map[string]struct {
+		results       []*measure.Result
+		width, height int
+		flags         []string
+	}{
+		"report.png": {b.Results[:3], 1280, 1000, nil},
+		"fault.png":  {b.Results[3:], 360, 1000, []string{"--blink-settings=preferredColorScheme=0"}},
+	} {
+		var page strings.Builder
+		if err := (Measurements{Results: p.results}).WriteHTML(&page); err != nil {
+			t.Fatal(err)
+		}
+		screen := filepath.Join(t.TempDir(), name)
+		open(t, page.String(), append(p.flags, "--hide-scrollbars", "--screenshot="+screen,
+			fmt.Sprintf("--window-size=%d,%d", p.width, p.height))...)
+		picture, err := png.Decode(bytes.NewReader(read(t, screen)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join("..", "..", "docs", name)
+		if *update {
+			var small bytes.Buffer
+			encoder := png.Encoder{CompressionLevel: png.BestCompression}
+			if err := encoder.Encode(&small, withPalette(picture)); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(file, small.Bytes(), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		const most = 60 << 10
+		shown, err := png.Decode(bytes.NewReader(read(t, file)))
+		if err != nil || shown.Bounds() != picture.Bounds() || len(read(t, file)) > most {
+			t.Errorf("%s: %v, %d bytes", file, err, len(read(t, file)))
+		}
+	}
+}
+
+// withPalette returns a picture with its most frequent colours only.
+func withPalette(picture image.Image) image.Image {
+	bounds, counts := picture.Bounds(), map[color.Color]int{}
+	for y := range bounds.Dy() {
+		for x := range bounds.Dx() {
+			counts[picture.At(x, y)]++
+		}
+	}
+	colours := slices.SortedFunc(maps.Keys(counts), func(a, b color.Color) int { return counts[b] - counts[a] })
+	small := image.NewPaletted(bounds, colours[:min(len(colours), 64)])
+	draw.Draw(small, bounds, picture, image.Point{}, draw.Src)
+	return small
 }
 
 // TestBrowserErrorsAreDetected: what TestBrowserRendersPage looks for is found on a page that has it, and the page's

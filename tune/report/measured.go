@@ -45,9 +45,8 @@ type measuredPage struct {
 
 // An explainedFault is where a device stopped.
 type explainedFault struct {
-	Of    string
-	Facts table
-	Calls string // as measuredModel.Stack
+	Of, Cause, Operator, Location, Next string
+	Calls                               string // as measuredModel.Stack
 }
 
 type measuredModel struct {
@@ -119,9 +118,10 @@ func (x Measurements) WriteHTML(w io.Writer) error {
 func explain(of string, f *measure.Failure) explainedFault {
 	calls := slices.Clone(f.Calls)
 	slices.Reverse(calls)
-	t := table{Head: []string{"cause", "operator", "stopped in", "next step"}}
-	t.add(printable(f.Cause), printable(cmp.Or(f.Operator, "unknown")), printable(f.Calls[0]), printable(f.Next))
-	return explainedFault{Of: printable(of), Facts: t, Calls: stackTree(calls)}
+	return explainedFault{
+		Of: printable(of), Cause: printable(f.Cause), Operator: printable(cmp.Or(f.Operator, "unknown")),
+		Location: printable(f.Calls[0]), Next: printable(f.Next), Calls: stackTree(calls),
+	}
 }
 
 // modelOf returns the section of result number n, from 1. old is the earlier one, or nil.
