@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
+	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
 )
 
@@ -40,7 +42,7 @@ func TestKernelLibrary(t *testing.T) {
 	checkKernels(t, dir, denseOperator, denseInGo, ways...)
 }
 
-// TestCMSISNN is TestKernelLibrary with CMSIS-NN itself, and a convolution.
+// TestCMSISNN is TestKernelLibrary and TestTensorFlowLite with CMSIS-NN itself, and a convolution.
 func TestCMSISNN(t *testing.T) {
 	t.Parallel()
 	from := os.Getenv(cmsisVariable)
@@ -51,6 +53,9 @@ func TestCMSISNN(t *testing.T) {
 	fatal(t, os.CopyFS(filepath.Join(dir, "CMSIS-NN"), withoutGit{os.DirFS(from)}))
 	checkKernels(t, dir, denseOperator, denseInGo, compiledWays...)
 	checkKernels(t, dir, convOperator, convInGo, "firmware")
+	library, spec := generatedNetwork(t)
+	fatal(t, os.CopyFS(library, os.DirFS(dir)))
+	checkNetwork(t, spec)
 }
 
 // withoutGit leaves out git's own folder.
@@ -70,7 +75,51 @@ func put(t *testing.T, dir string, files map[string]string) {
 	}
 }
 
-// describedLibrary returns the library.json for CMSIS-NN in docs/templates.md.
+// TestTensorFlowLite generates C from a network of TensorFlow Lite with examples/cmsis-nn. Its outputs must be those of
+// TensorFlow Lite's reference kernels.
+func TestTensorFlowLite(t *testing.T) {
+	t.Parallel()
+	dir, s := generatedNetwork(t)
+	put(t, dir, map[string]string{
+		"library.json":                                                     describedLibrary(t),
+		"CMSIS-NN/Include/arm_nnfunctions.h":                               standInHeader,
+		"CMSIS-NN/Include/Internal/arm_sums.h":                             standInSums,
+		"CMSIS-NN/Source/FullyConnectedFunctions/arm_fully_connected_s8.c": standInKernel,
+	})
+	checkNetwork(t, s)
+}
+
+// generatedNetwork generates C from a network; the library that it calls is to be put into the folder.
+func generatedNetwork(t *testing.T) (string, project.Spec) {
+	t.Helper()
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("no python3 is installed")
+	}
+	const example = "../examples/cmsis-nn/"
+	dir := t.TempDir()
+	if out, err := exec.CommandContext(t.Context(), python, example+"tflite_to_c.py", example+"dense.tflite", dir,
+		"0BSD").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	library := filepath.Join(t.TempDir(), "nn")
+	return library, project.Spec{
+		Board: "mps2_an386", Model: filepath.Join(dir, "dense.json"), Libraries: []string{library},
+	}
+}
+
+func checkNetwork(t *testing.T, s project.Spec) {
+	t.Helper()
+	samples, err := ndarray.ReadNPZ("../examples/cmsis-nn/dense.npz")
+	fatal(t, err)
+	const inputs, outputs = 40, 12
+	got := goWay(t, "firmware", s, samples[0].Array.Data[:inputs])
+	if want := samples[1].Array.Data[:outputs]; got.err != nil || !slices.Equal(got.output, want) {
+		t.Errorf("got %v, %v, want %v", got.output, got.err, want)
+	}
+}
+
+// describedLibrary returns the library.json for CMSIS-NN in docs/templates.md, which examples/cmsis-nn has, too.
 func describedLibrary(t *testing.T) string {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join("..", "docs", "templates.md"))
@@ -79,6 +128,11 @@ func describedLibrary(t *testing.T) string {
 	text, _, ended := strings.Cut(rest, "```")
 	if !found || !ended {
 		t.Fatal("docs/templates.md has no library.json for CMSIS-NN")
+	}
+	file, err := os.ReadFile(filepath.Join("..", "examples", "cmsis-nn", "nn", "library.json"))
+	fatal(t, err)
+	if string(file) != text {
+		t.Errorf("examples/cmsis-nn has another library.json: %s", file)
 	}
 	return text
 }
@@ -278,6 +332,7 @@ typedef struct {
 arm_cmsis_nn_status arm_fully_connected_s8(const cmsis_nn_context*, const cmsis_nn_fc_params*,
   const cmsis_nn_per_tensor_quant_params*, const cmsis_nn_dims*, const int8_t*, const cmsis_nn_dims*, const int8_t*,
   const cmsis_nn_dims*, const int32_t*, const cmsis_nn_dims*, int8_t*);
+int32_t arm_fully_connected_s8_get_buffer_size(const cmsis_nn_dims*);
 #endif
 `
 	standInSums = `static int32_t scaled(int64_t sum, int64_t multiplier, int32_t shift) {
@@ -307,5 +362,6 @@ arm_cmsis_nn_status arm_fully_connected_s8(const cmsis_nn_context* context, cons
   }
   return ARM_CMSIS_NN_SUCCESS;
 }
+int32_t arm_fully_connected_s8_get_buffer_size(const cmsis_nn_dims* weight_dims) { return (int32_t)(weight_dims == NULL); }
 `
 )
