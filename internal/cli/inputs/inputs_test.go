@@ -244,7 +244,8 @@ func TestUnusedOptions(t *testing.T) {
 	}
 	none := func(*Inputs, string) ([]string, error) { return []string{"packet_bytes"}, nil }
 	in, err := Resolve(Source{
-		Env: func(string) string { return "" }, Dir: dir, Uses: none, Load: func(*Inputs) (*Recorded, error) { return nil, nil },
+		Env: func(string) string { return "" }, Dir: dir, Uses: none,
+		Load: func(*Inputs) (*Recorded, error) { return nil, nil },
 	})
 	if err != nil || in.Options.ArenaKiB != 64 {
 		t.Errorf("an option that no app uses: %v, %v", in.Options, err)
