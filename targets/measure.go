@@ -48,7 +48,7 @@ import (
 //	DEVICE       which device of that board: its name in desk.json or its probe's serial [the only attached one]
 //	PROGRAMMER   the programmer: openocd, pyocd, west [the board's own]
 //	WAIT         how long to wait for a board that another process uses: 60 (seconds), 2m [no waiting]
-//	INPUT        a set, one for all models, or one for each, separated by commas [random numbers from SEED]
+//	INPUT        a set, one for all models, or one for each … [the examples of the model's description]
 //	OUTPUT       a page, .html or .md [not written]
 //	TRACE        file for a recording of the link: devices.md [not written]
 //	REPEAT       number of time samples [10]

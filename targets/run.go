@@ -45,7 +45,7 @@ import (
 //	IMAGE        an earlier firmware, by the beginning of its build id or SHA-256 [the project's build]
 //	LOAD         ram loads the model into RAM, beside firmware that stays [flash: with the firmware]
 //	WAIT         how long to wait for a board that another process uses: 60 (seconds), 2m [no waiting]
-//	INPUT        .npz with an array for each input, by name [random numbers from SEED]
+//	INPUT        .npz with an array for each input, by name [else random numbers from SEED]
 //	OUTPUT       .npz to write: output0, output1, … in the model's order [not written]
 //	TRACE        file for a recording of the link: devices.md [not written]
 //	REPEAT       number of time samples [10]

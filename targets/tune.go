@@ -27,7 +27,7 @@ import (
 //	DEVICE       which device of that board: its name in desk.json or its probe's serial [the only attached one]
 //	PROGRAMMER   the programmer: openocd, pyocd, west [the board's own]
 //	WAIT         how long to wait for a board that another process uses: 60 (seconds), 2m [no waiting]
-//	INPUT        .npz with an array for each input, by name [random numbers from SEED]
+//	INPUT        .npz with an array for each input, by name [else random numbers from SEED]
 //	OUTPUT       the run's folder [not written]
 //	REPEAT       number of time samples [10]
 //	SEED         seed of random inputs; also of its proposer with SPACE [0]

@@ -45,7 +45,7 @@ import (
 //	IMAGE        an earlier firmware, by the beginning of its build id or SHA-256 [the project's build]
 //	LOAD         ram loads the model into RAM, beside firmware that stays [flash: with the firmware]
 //	WAIT         how long to wait for a board that another process uses: 60 (seconds), 2m [no waiting]
-//	INPUT        a set of samples, .npz, .npy or a folder [random numbers from SEED]
+//	INPUT        a set of samples, .npz, .npy or a folder [the examples of the model's description]
 //	OUTPUT       the report as JSON [not written]
 //	TRACE        file for a recording of the link: devices.md [not written]
 //	TIMEOUT      limit for one call on the device: 60 (seconds), 2m30s [60 s]

@@ -205,13 +205,19 @@ class _Target(NamedTuple):
     high: int
     dtype: str
 
-    def requantize(self, total: Any, multiplier: Any, shift: int, even: bool = False) -> Any:
-        """Returns a sum times multiplier / 2**shift as an integer in the bounds, rounded, halves up or to even."""
-        wide, half = total.astype("int64") * multiplier.astype("int64"), tirx.const(1 << (shift - 1), "int64")
-        places = tirx.const(shift, "int64")
-        if even:
-            half = half - 1 + tirx.bitwise_and(tirx.shift_right(wide, places), tirx.const(1, "int64"))
-        return self.clamp(tirx.shift_right(wide + half, places).astype("int32"))
+    def requantize(self, total: Any, multiplier: Any, shift: int, even: int | None = None) -> Any:
+        """Returns a sum times multiplier / 2**shift as an integer in the bounds, rounded.
+
+        Halves are rounded up, or to even: products that differ by at most even from a half, as the multiplier is rounded.
+        """
+        wide, places = total.astype("int64") * multiplier.astype("int64"), tirx.const(shift, "int64")
+        wide += tirx.const((1 << (shift - 1)) + (even or 0), "int64")
+        result = tirx.shift_right(wide, places).astype("int32")
+        if even is not None:
+            rest = tirx.bitwise_and(wide, tirx.const((1 << shift) - 1, "int64"))
+            odd = tirx.bitwise_and(result, tirx.const(1, "int32"))
+            result -= tirx.if_then_else(rest <= tirx.const(2 * even, "int64"), odd, tirx.const(0, "int32"))
+        return self.clamp(result)
 
     def clamp(self, value: Any) -> Any:
         """Adds the zero point and returns the result within its bounds."""
@@ -377,7 +383,7 @@ def _average(r: Rewriter, value: Any, target: _Target) -> Integers | None:
     if len(_shape(value.args[0])) != 4 or sorted(_ints(value.attrs.axis)) != [2, 3]:
         return None
     n, c, height, width = _shape(value.args[0])
-    result = _windows(r, value, target, [height, width], [1, 1])
+    result = _windows(r, value, target, _Windows([height, width], [1, 1], [0, 0, 0, 0], False, [1, 1]))
     if result is None:
         return None
     shape = (n, c, 1, 1) if bool(value.attrs.keepdims) else (n, c)
@@ -385,33 +391,73 @@ def _average(r: Rewriter, value: Any, target: _Target) -> Integers | None:
 
 
 def _average_pool(r: Rewriter, value: Any, target: _Target) -> Integers | None:
-    """The mean of windows without padding."""
+    """The mean of windows, which may lie partly in padding or, with ceil_mode, behind it."""
     attrs = value.attrs
-    if any(_ints(attrs.padding)) or set(_ints(attrs.dilation)) != {1} or bool(attrs.ceil_mode):
+    if set(_ints(attrs.dilation)) != {1} or str(attrs.layout) != "NCHW":
         return None
-    return _windows(r, value, target, _ints(attrs.pool_size), _ints(attrs.strides)) if attrs.layout == "NCHW" else None
+    return _windows(r, value, target, _Windows(
+        _ints(attrs.pool_size), _ints(attrs.strides), _ints(attrs.padding), bool(attrs.count_include_pad),
+        list(_shape(value)[2:])))
 
 
-def _windows(r: Rewriter, value: Any, target: _Target, size: list[int], strides: list[int]) -> Integers | None:
+class _Windows(NamedTuple):
+    """The windows of a pooling, by axis: height, width."""
+
+    size: list[int]
+    strides: list[int]
+    padding: list[int]  # top, left, bottom, right
+    counted: bool  # the padding is among the elements of a mean
+    results: list[int]
+
+    def count(self, at: Any, axis: int, length: int) -> Any:
+        """Returns of how many elements on an axis a mean is, for a result there."""
+        before, after = self.padding[axis], self.padding[axis + 2]
+        begin = at * self.strides[axis] - before
+        end = tirx.min(begin + self.size[axis], length + (after if self.counted else 0))
+        return tirx.max(end - (begin if self.counted else tirx.max(begin, 0)), 1)
+
+    def whole(self, lengths: tuple[int, int]) -> bool:
+        """Reports whether no window leaves the image."""
+        return not any(self.padding) and all(
+            (n - 1) * stride + size <= length
+            for n, stride, size, length in zip(self.results, self.strides, self.size, lengths))
+
+
+def _windows(r: Rewriter, value: Any, target: _Target, w: _Windows) -> Integers | None:
     """The means of windows of an image with channels last. Halves are frequent, and rounded to even as ONNX does."""
     if (operand := r._operand(value.args[0])) is None:
         return None
     integers, scale = operand
     n, c, height, width = _shape(value.args[0])
-    factors, shift = _fixed(np.array([scale.scale / target.to.scale / (size[0] * size[1])]))
-    shape = (n, (height - size[0]) // strides[0] + 1, (width - size[1]) // strides[1] + 1, c)
+    whole, most = w.whole((height, width)), w.size[0] * w.size[1]
+    counts = np.array([most]) if whole else np.arange(1, most + 1)  # one factor for each number of elements
+    factors, shift = _fixed(scale.scale / target.to.scale / counts)
+    error = most * 128  # at most half a unit of a factor for each unit of a sum, which has at most 255 for each element
+    shape = (n, *w.results, c)
 
-    def compute(x: te.Tensor) -> te.Tensor:
-        ry, rx = te.reduce_axis((0, size[0]), "ry"), te.reduce_axis((0, size[1]), "rx")
+    def compute(x: te.Tensor, m: te.Tensor) -> te.Tensor:
+        ry, rx = te.reduce_axis((0, w.size[0]), "ry"), te.reduce_axis((0, w.size[1]), "rx")
 
         def window(n: Any, h: Any, v: Any, c: Any) -> Any:
-            return te.sum(x[n, h * strides[0] + ry, v * strides[1] + rx, c].astype("int32"), axis=[ry, rx])
+            y, x_ = h * w.strides[0] + ry - w.padding[0], v * w.strides[1] + rx - w.padding[1]
+            if whole:
+                return te.sum(x[n, y, x_, c].astype("int32"), axis=[ry, rx])
+            inside = tirx.all(y >= 0, y < height, x_ >= 0, x_ < width)
+            real = x[n, y, x_, c].astype("int32") - scale.zero
+            return te.sum(tirx.if_then_else(inside, real, tirx.const(0, "int32")), axis=[ry, rx])
 
         total = te.compute(shape, window, "total")
-        zero, factor = scale.zero * size[0] * size[1], tirx.const(int(factors[0]), "int32")
-        return te.compute(shape, lambda *i: target.requantize(total[i] - zero, factor, shift, even=True), "mean_int8")
 
-    return Integers(r.builder.emit_te(compute, r._last(integers), primfunc_name_hint="mean_int8"), True)
+        def mean(n: Any, h: Any, v: Any, c: Any) -> Any:
+            if whole:
+                return target.requantize(total[n, h, v, c] - scale.zero * most, m[0], shift, even=error)
+            count = w.count(h, 0, height) * w.count(v, 1, width)
+            return target.requantize(total[n, h, v, c], m[count - 1], shift, even=error)
+
+        return te.compute(shape, mean, "mean_int8")
+
+    image = r._last(integers)
+    return Integers(r.builder.emit_te(compute, image, relax.const(factors), primfunc_name_hint="mean_int8"), True)
 
 
 def _maximum(r: Rewriter, value: Any, target: _Target) -> Integers | None:

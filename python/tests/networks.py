@@ -235,8 +235,17 @@ def int8_residual() -> onnx.ModelProto:
     return Quantizer(n.model(n.add("LeakyRelu", h, alpha=0.25))).run()
 
 
+def int8_pooling() -> onnx.ModelProto:
+    """Average pooling with padding that is counted, that is not, and windows that end behind it, as int8."""
+    n = Network("int8_pooling", x=(1, 3, 10, 9))
+    h = n.add("AveragePool", "x", kernel_shape=[3, 2], strides=[1, 1], pads=[1, 0, 1, 1])
+    h = n.add("AveragePool", h, kernel_shape=[3, 3], strides=[2, 1], pads=[1, 1, 1, 1], count_include_pad=1)
+    h = n.add("AveragePool", h, kernel_shape=[2, 2], strides=[2, 2], ceil_mode=1)
+    return Quantizer(n.model(n.add("LeakyRelu", h, alpha=0.25))).run()
+
+
 NETWORKS = {f.__name__: f for f in (dense, conv, two_inputs, two_outputs, pooling, depthwise, residual, recurrent,
-                                    int8_convolutional, int8_residual)}  # fmt: skip
+                                    int8_convolutional, int8_residual, int8_pooling)}  # fmt: skip
 
 
 def inputs_of(model: onnx.ModelProto, seed: int = 7) -> dict[str, np.ndarray]:

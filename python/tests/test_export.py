@@ -123,6 +123,32 @@ class Export(unittest.TestCase):
         weights = 8 * 2 * 9 + 8 * 9 + 12 * 8 + 6 * 12
         self.assertLess(report.constants, weights + (8 + 8 + 12 + 6) * 8 + 16)
 
+    def test_average_pool(self):
+        """Pooling with padding computes with integers, and rounds exact halves to even."""
+        boardsmith.export(from_onnx(networks.int8_pooling()), self.path)
+        source = self.members()["./codegen/host/src/net_lib1.c"]
+        bodies = re.findall(r"TVM_DLL int32_t tvmgen_net_mean\w*\([^)]*\) {.*?^}", source, re.M | re.S)
+        self.assertEqual(len(bodies), 3)
+        for body in bodies:
+            self.assertNotIn("float", body)
+        if not tvm.runtime.enabled("llvm"):
+            self.skipTest("this TVM has no LLVM")
+        n = networks.Network("halves", x=(1, 1, 20, 30))
+        pool = n.add("AveragePool", "x", kernel_shape=[2, 3], strides=[2, 3])
+        quantizer = networks.Quantizer(n.model(n.add("LeakyRelu", pool, alpha=0.25)))
+        quantizer.values[pool] = quantizer.values["x"]  # equal scales
+        model = quantizer.run()
+        del model.graph.node[4:]  # what follows the quantized pool
+        model.graph.output[0].name = model.graph.node[-1].output[0]
+        scale, zero = (float(x) for x in quantizer.scales["x"])
+        q = np.random.default_rng(3).integers(-128, 128, size=(1, 1, 20, 30))
+        module = boardsmith.quantized.rewrite(from_onnx(model))
+        machine = relax.VirtualMachine(tvm.compile(module, target="llvm"), tvm.cpu())
+        got = machine["main"](tvm.runtime.tensor(((q - zero) * scale).astype(np.float32))).numpy()
+        sums = (q - int(zero)).reshape(10, 2, 10, 3).sum(axis=(1, 3))
+        self.assertGreater(np.sum(sums % 6 == 3), 5)
+        np.testing.assert_array_equal(got[0, 0], np.rint(sums / 6) + int(zero))
+
     def test_odd_scales(self):
         """Scales that no fixed-point factor fits are refused."""
         n = networks.Network("odd", x=(1, 4))
