@@ -108,6 +108,10 @@ func (c *Compiler) Bundle(ctx context.Context, codes []*Code) ([]mlf.File, error
 				return nil, fmt.Errorf("model %s: %w", code.Name, err)
 			}
 		}
+		err := fit.CheckFPU(c.Board, code.Objects, func() ([]byte, error) { return command.CompileEmpty(ctx, c.cc, c.flags) })
+		if err != nil {
+			return nil, fmt.Errorf("model %s: %w", code.Name, err)
+		}
 	}
 	folder, err := scratch.Make(scratchPrefix)
 	if err != nil {

@@ -22,6 +22,9 @@ type ObjectInfo struct {
 	CPU string
 	// ARM: Tag_CPU_arch (10 is ARMv7, 11 v6-M, 13 v7E-M, 16 v8-M baseline, 17 v8-M mainline, 21 v8.1-M); else 0
 	Arch      int
+	FPArch    int      // ARM: Tag_FP_arch (0 no floating-point instructions, 6 VFPv4-D16, 8 FPv5-D16); else 0
+	FPSingle  bool     // ARM: these are of single precision only (Tag_ABI_HardFP_use)
+	MVE       int      // ARM: Tag_MVE_arch (0 no vector instructions); else 0
 	Embedded  bool     // RISC-V: the ABI of RV32E
 	Defined   []string // global symbols that it defines
 	Undefined []string // undefined global symbols
@@ -89,8 +92,11 @@ func (o *ObjectInfo) readSymbols(e *elf.File) error {
 const (
 	armCPUName       = 5
 	armCPUArch       = 6
+	armFPArch        = 10
+	armHardFPUse     = 27 // 0 as armFPArch implies, 1 single precision only, 3 both
 	armVFPArgs       = 28 // 0 base, 1 VFP registers, 2 toolchain's own, 3 both
 	armCompatibility = 32 // a number and a text
+	armMVEArch       = 48
 )
 
 func (o *ObjectInfo) readARM(e *elf.File) error {
@@ -99,6 +105,8 @@ func (o *ObjectInfo) readARM(e *elf.File) error {
 		return err
 	}
 	o.CPU, o.Arch = attrs[armCPUName].text, int(attrs[armCPUArch].number)
+	o.FPArch, o.MVE = int(attrs[armFPArch].number), int(attrs[armMVEArch].number)
+	o.FPSingle = attrs[armHardFPUse].number == 1
 	switch attrs[armVFPArgs].number {
 	case 0:
 		o.FloatABI = "soft"

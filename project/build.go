@@ -104,7 +104,7 @@ func (p *Project) carryOutBuild(ctx context.Context, b *builddir.Build) (*buildd
 		return nil, err
 	}
 	if !p.state.Board.Partial {
-		if err := p.checkRuns(a, m); err != nil {
+		if err := p.checkRuns(ctx, a, m); err != nil {
 			return nil, err
 		}
 	}
@@ -125,7 +125,7 @@ func (p *Project) buildAndCheck(ctx context.Context, b *builddir.Build) (*buildd
 		return nil, err
 	}
 	if p.found = b.Board; p.found != nil {
-		if err := p.checkCompleted(); err != nil {
+		if err := p.checkCompleted(ctx); err != nil {
 			return nil, err
 		}
 	}

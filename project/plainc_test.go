@@ -3,6 +3,7 @@ package project_test
 import (
 	"archive/tar"
 	"encoding/binary"
+	"errors"
 	"math"
 	"os"
 	"os/exec"
@@ -189,6 +190,45 @@ func TestPlainObjects(t *testing.T) {
 	if err := generate("microbit"); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "session") {
 		t.Errorf("an object for this computer on a microbit: %v", err)
 	}
+}
+
+// TestPlainFPU builds a model with an object for the double-precision FPU of a Cortex-M7 on a Cortex-M4, which a linker
+// accepts: it is refused before. One for the board's FPU is linked.
+func TestPlainFPU(t *testing.T) {
+	t.Parallel()
+	board, err := boards.Find("mps2_an386", nil)
+	fatal(t, err)
+	if reason := hasCompiler(t, board); reason != "" {
+		t.Skip(reason)
+	}
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"net.h": "void net_run(const double* x, double* y);\n",
+		"net.c": "#include \"net.h\"\nvoid net_run(const double* x, double* y) { *y = *x * 2; }\n",
+		"model.json": `{"name": "net", "objects": ["net.o"], "headers": ["net.h"], "function": "net_run", "arguments": [
+{"input": "x", "dtype": "float64", "shape": []}, {"output": "y", "dtype": "float64", "shape": []}]}`,
+	} {
+		fatal(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+	}
+	b := &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}, Jobs: 1}
+	var p *project.Project
+	compile := func(flags ...string) {
+		tool(t, dir, board.Toolchain.CC, slices.Concat(flags, []string{"-O1", "-c", "net.c", "-o", "net.o"})...)
+		p, err = b.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), project.Spec{Board: board.Name, Model: dir})
+		fatal(t, err)
+	}
+	compile("-mcpu=cortex-m7", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv5-d16")
+	_, err = p.Build(t.Context())
+	var wrong *project.ObjectError
+	if !errors.As(err, &wrong) || wrong.Object != "codegen/host/lib/net.o" ||
+		!strings.Contains(err.Error(), "FPv5-D16 of double precision, but board mps2_an386 needs VFPv4-D16 of single") {
+		t.Errorf("an object for another FPU: %v", err)
+	}
+	fatal(t, p.Close())
+	compile(board.CFlags...)
+	_, err = p.Build(t.Context())
+	fatal(t, err)
+	fatal(t, p.Close())
 }
 
 // pack writes files of a folder as a tar.

@@ -249,7 +249,12 @@ func (l *Linker) objects(ctx context.Context, dir string, o Operators) (objects 
 	for _, f := range o.Files {
 		switch path.Ext(f.Name) {
 		case ".o":
-			if err := fit.CheckObject(l.setting.Board, mlf.File{Name: f.Name, Data: f.Data}); err != nil {
+			object := mlf.File{Name: f.Name, Data: f.Data}
+			if err := fit.CheckObject(l.setting.Board, object); err != nil {
+				return nil, err
+			}
+			own := func() ([]byte, error) { return l.own[0].Data, nil }
+			if err := fit.CheckFPU(l.setting.Board, []mlf.File{object}, own); err != nil {
 				return nil, err
 			}
 			objects = append(objects, f)

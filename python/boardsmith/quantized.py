@@ -208,7 +208,7 @@ class _Target(NamedTuple):
     def requantize(self, total: Any, multiplier: Any, shift: int, even: int | None = None) -> Any:
         """Returns a sum times multiplier / 2**shift as an integer in the bounds, rounded.
 
-        Halves are rounded up, or to even: products that differ by at most even from a half, as the multiplier is rounded.
+        Halves are rounded up, or with even to even: products that differ by at most even from a half.
         """
         wide, places = total.astype("int64") * multiplier.astype("int64"), tirx.const(shift, "int64")
         wide += tirx.const((1 << (shift - 1)) + (even or 0), "int64")
