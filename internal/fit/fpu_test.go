@@ -35,12 +35,20 @@ func TestCheckFPU(t *testing.T) {
 		integers = "-mcpu=cortex-m55+nofp -mfloat-abi=softfp" // vectors of integers only
 	)
 	for _, c := range []struct{ board, object, want string }{
-		{none, none, ""}, {none, single, "VFPv4-D16 of single precision, but board b needs no FPU"},
-		{none, softfp, "VFPv4-D16 of single precision, but"}, {single, none, ""}, {single, softfp, ""},
+		{none, none, ""},
+		{none, single, "VFPv4-D16 of single precision, but board b needs no FPU"},
+		{none, softfp, "VFPv4-D16 of single precision, but"},
+		{single, none, ""},
+		{single, softfp, ""},
 		{single, double7, "FPv5-D16 of double precision, but board b needs VFPv4-D16 of single precision, as its compiler"},
-		{single, single7, "FPv5-D16 of single precision, but"}, {single7, single, ""}, {double7, single7, ""},
-		{single7, double7, "FPv5-D16 of double precision, but"}, {double7, vectors, "and vectors (MVE), but"},
-		{vectors, vectors, ""}, {vectors, double7, ""}, {none, integers, "vectors (MVE), but board b needs no FPU"},
+		{single, single7, "FPv5-D16 of single precision, but"},
+		{single7, single, ""},
+		{double7, single7, ""},
+		{single7, double7, "FPv5-D16 of double precision, but"},
+		{double7, vectors, "and vectors (MVE), but"},
+		{vectors, vectors, ""},
+		{vectors, double7, ""},
+		{none, integers, "vectors (MVE), but board b needs no FPU"},
 	} {
 		asked := 0
 		err := CheckFPU(&boards.Board{Name: "b"}, []mlf.File{{Name: "net.o", Data: object(c.object)}},
