@@ -1,6 +1,7 @@
 package gitfolder
 
 import (
+	"bytes"
 	"maps"
 	"os"
 	"os/exec"
@@ -181,15 +182,40 @@ func TestPins(t *testing.T) {
 		t.Errorf("without the lock file: %+v", f)
 	}
 	for text, want := range map[string]string{
-		`{"format": 2, "commits": {}}`:              "format 2 is not known",
-		"{\"format\": 1,\n\"comits\": {}}":          "comits",
-		`{"format": 1, "commits": {"x": "main"}}`:   `x: "main" is not a commit`,
-		"{\"format\": 1,\n\"commits\": {\"x\": 1}}": "lock.json:2",
+		`{"format": 2, "commits": {}}`:                   "format 2 is not known",
+		"{\"format\": 1,\n\"comits\": {}}":               "comits",
+		`{"format": 1, "commits": {"x": "main"}}`:        `x: "main" is not a commit`,
+		"{\"format\": 1,\n\"commits\": {\"x\": 1}}":      "lock.json:2",
+		string(lock) + strings.Repeat(" ", maxPinsBytes): "lock.json is larger than 1 MiB",
 	} {
 		must(t, os.WriteFile(store.Pins, []byte(text), 0o644))
 		_, err := open1(t, store, r.url()+"@main")
 		if err == nil || !strings.Contains(err.Error(), want) || failure.Next(err) == "" {
-			t.Errorf("%s: %v", text, err)
+			t.Errorf("%.99s: %v", text, err)
+		}
+	}
+	must(t, os.WriteFile(store.Pins, append(lock, bytes.Repeat([]byte(" "), 1<<20-len(lock))...), 0o644))
+	if f := opened(t, store, r.url()+"@main"); f.Commit != first {
+		t.Errorf("with 1 MiB: %+v", f)
+	}
+	must(t, os.Remove(store.Pins))
+	must(t, os.Mkdir(store.Pins, 0o755))
+	if _, err := open1(t, store, r.url()+"@main"); err == nil || !strings.HasPrefix(err.Error(), "read "+store.Pins) {
+		t.Errorf("a folder: %v", err)
+	}
+}
+
+// TestHolds: a path below a fetched folder is one that nobody may change, also a relative one.
+func TestHolds(t *testing.T) {
+	r := newRepository(t)
+	commit := r.commit("main", entry{name: "a.txt", text: "one"})
+	f := opened(t, &Store{Dir: t.TempDir()}, r.url()+"@"+commit)
+	t.Chdir(f.Path)
+	for name, want := range map[string]bool{
+		"a.txt": true, ".": true, f.Path: true, filepath.Dir(f.Path): false, filepath.Join("..", recordFile): false,
+	} {
+		if Holds(name) != want {
+			t.Errorf("%s: %v", name, !want)
 		}
 	}
 }
