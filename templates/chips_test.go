@@ -73,7 +73,7 @@ func (f fakeBoard) build(t *testing.T, baud int) string {
 	}
 	program := filepath.Join(dir, "fake")
 	args := slices.Concat([]string{
-		"-std=c11", "-O1", "-g", "-no-pie", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wundef", "-Werror",
+		"-std=c11", "-O0", "-g", "-no-pie", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wundef", "-Werror",
 		"-I" + dir, "-Itestdata/chips", "-Ibaremetal/port", "-Ifirmware", "-I../crt/include", "-include", "fake.h",
 	}, f.flags, []string{"-o", program, "testdata/chips/fake.c", "testdata/chips/" + f.model})
 	for _, s := range b.Sources {
