@@ -78,7 +78,7 @@ type Board struct {
 	CoreHz   int      `json:"core_hz,omitzero"`  // the core's clock in Hz after the port has set it; 0 if unknown
 	Timer    Timer    `json:"timer,omitzero"`    // what the firmware measures time with
 	Platform Platform `json:"platform,omitzero"` // what boardsmith.platform must return
-	// false: its time does not follow the host's, as in an emulator that counts instructions
+	// false: its time does not follow the host's, as in an emulator that counts instructions: default with such a link
 	HostClock *bool `json:"host_clock,omitzero"`
 
 	// the chip's identification register, checked before anything is erased
@@ -333,4 +333,9 @@ func (b *Board) InstructionClock() (option string, each time.Duration) {
 }
 
 // KeepsHostTime reports whether the board's time follows the host's, so that the clocks can be compared.
-func (b *Board) KeepsHostTime() bool { return b.HostClock == nil || *b.HostClock }
+func (b *Board) KeepsHostTime() bool {
+	if b.HostClock != nil {
+		return *b.HostClock
+	}
+	return b.Link.Kind != "qemu"
+}

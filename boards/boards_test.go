@@ -229,11 +229,11 @@ func TestBadFiles(t *testing.T) {
 		{"given twice", "{" + rest + ",\n\"doc\": \"\",\n\"doc\": \"\"}", `x.json:3: "doc" is given twice`},
 		{
 			"wrong type of a list of words", "{" + rest + ",\n\"doc\": \"a\",\n\"post_link\": \"a\"}",
-			`x.json:3: json: cannot unmarshal string`,
+			`x.json:3: post_link: a text, where a list belongs`,
 		},
 		{
 			"wrong type of a source", "{" + rest + ",\n\"doc\": \"a\",\n\"startup\": 3}",
-			`x.json:3: json: cannot unmarshal number`,
+			`x.json:3: startup: a number, where a text belongs`,
 		},
 		{
 			"no parent", "{\n\"link\": {\"kind\": \"process\"}}",
@@ -254,7 +254,7 @@ func TestBadFiles(t *testing.T) {
 				`"nonvolatile": true, "sectors": [{"count": 1, "size": 1024}], "verify": "firmware"}]}`,
 			`x.json:3: memory: region "a": verify has no effect without programmer`,
 		},
-		{"wrong type", "{" + rest + ",\n\"doc\": 3}", `x.json:2: json: cannot unmarshal number`},
+		{"wrong type", "{" + rest + ",\n\"doc\": 3}", `x.json:2: doc: a number, where a text belongs`},
 		{"syntax", "{" + rest + ",\n\"doc\": }", `x.json:2: invalid character`},
 		{"cut off", "{" + rest + ",\n\"doc\": \"a\"\n", `x.json:3: unexpected`},
 		{"not an object", "[]", `x.json:1: the file is not one object in braces`},
@@ -282,17 +282,17 @@ func TestBadFiles(t *testing.T) {
 		{
 			"no arena", "{\"inherits\": \"cpu/cortex-m3\",\n" +
 				"\"link\": {\"kind\": \"serial\", \"usb\": \"0483:374b\"}, \"flash\": {\"programmer\": \"none\"}}",
-			`x.json:1: arena_kib, memory: missing`,
+			`x.json:1: arena_kib, memory, place.code, place.data: missing`,
 		},
 		{
 			"no description of objects", `{"templates": ["own"], "link": {"kind": "serial", "usb": "0483:374b"}, ` +
 				`"toolchain": {"cc": "gcc", "ar": "ar"}, "arena_kib": 4, "packet_bytes": 512, "registry_bytes": 64, ` +
 				`"stack_bytes": 512, "log_level": "info", "runtime_opt": "Os", "operator_opt": "O2"}`,
-			`x.json:1: elf.class, elf.machine, flash.programmer, memory: missing`,
+			`x.json:1: elf.class, elf.machine, flash.programmer, memory, place.code, place.data: missing`,
 		},
 		{
 			"no kind of link", "{\"inherits\": \"cpu/cortex-m3\",\n\"link\": {}}",
-			`x.json:1: arena_kib, flash.programmer, link.kind, memory: missing`,
+			`x.json:1: arena_kib, flash.programmer, link.kind, memory, place.code, place.data: missing`,
 		},
 		{"source climbs", "{" + rest + ",\n\"sources\": [\"../x.c\"]}", `x.json:2: sources: "../x.c" is not a relative path`},
 		{"option out of range", "{" + rest + ",\n\"arena_kib\": 0}", `x.json:2: arena_kib: 0 KiB is not between`},
@@ -314,10 +314,10 @@ func TestBadFiles(t *testing.T) {
 			"define's value", "{" + rest + ",\n\"defines\": {\"A\": \"1\\n#error\"}}",
 			`x.json:2: defines.A: "1\n#error" is not one line of C`,
 		},
-		{"define's type", "{" + rest + ",\n\"defines\": {\"A\": 3}}", `x.json:2: json: cannot unmarshal number`},
+		{"define's type", "{" + rest + ",\n\"defines\": {\"A\": 3}}", `x.json:2: defines: a number, where a text belongs`},
 		{
 			"defines are flat", "{" + rest + ",\n\"defines\": {\"A\": {\"B\": \"\"}}}",
-			`x.json:2: json: cannot unmarshal object`,
+			`x.json:2: defines: an object, where a text belongs`,
 		},
 		{
 			"unknown field of place", "{" + rest + ",\n\"place\": {\"stak\": \"a\"}}",
@@ -370,7 +370,7 @@ func TestBadFiles(t *testing.T) {
 		},
 		{
 			"negative number", "{" + rest + ",\n\"memory\": [{\"name\": \"a\", \"size\": -4}]}",
-			`x.json:2: json: cannot unmarshal number -4`,
+			`x.json:2: memory.size: -4, where a whole number without a sign belongs`,
 		},
 		{
 			"unknown programmer", `{"inherits": "cpu/native", "templates": ["baremetal"], "link": {"kind": "process"},` + "\n" +
@@ -594,5 +594,25 @@ func TestInheritsBoard(t *testing.T) {
 	_, err := Find(file, nil)
 	if failure.Of(err) != failure.Config || !strings.Contains(failure.Next(err), "board:new") {
 		t.Errorf("%v; next: %q", err, failure.Next(err))
+	}
+}
+
+// TestHostTime: the time of an emulator that counts instructions is not the host's, unless the board's file says so.
+func TestHostTime(t *testing.T) {
+	t.Parallel()
+	on, off := true, false
+	for _, c := range []struct {
+		kind string
+		set  *bool
+		want bool
+	}{
+		{"qemu", nil, false},
+		{"qemu", &on, true},
+		{"serial", nil, true},
+		{"serial", &off, false},
+	} {
+		if b := (&Board{Link: Link{Kind: c.kind}, HostClock: c.set}); b.KeepsHostTime() != c.want {
+			t.Errorf("%+v: %v", c, b.KeepsHostTime())
+		}
 	}
 }

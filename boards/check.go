@@ -67,12 +67,15 @@ func (b *Board) checkMissing() error {
 	}
 	own := b.own()
 	native := b.ELF.Machine == "native" || b.ELF == ELF{Machine: "native"}.resolve()
+	isProcess := native || b.Link.IsProcess()
 	required := []given{
 		{"elf.class", native || b.ELF.Class != 0},
 		{"elf.machine", b.ELF.Machine != ""},
 		{"flash.programmer", b.Flash.Programmer != ""},
 		{"link.kind", b.Link.Kind != ""},
-		{"memory", native || b.Link.IsProcess() || len(b.Memory) > 0},
+		{"memory", isProcess || len(b.Memory) > 0},
+		{"place.code", isProcess || b.Place.Code != ""},
+		{"place.data", isProcess || b.Place.Data != ""},
 		{"toolchain.ar", b.Toolchain.AR != ""},
 		{"toolchain.cc", b.Toolchain.CC != ""},
 	}

@@ -70,11 +70,11 @@ func TestOwnErrors(t *testing.T) {
 		`"linker_script": "../a.ld"`:                   `linker_script: "../a.ld" is not a relative path of plain names`,
 		`"linker_script": "/a.ld"`:                     `is not a relative path`,
 		`"linker_script": "a.txt"`:                     `linker_script: "a.txt" is none of .ld, .lds, .x, .S`,
-		`"linker_script": 5`:                           `cannot unmarshal number`,
+		`"linker_script": 5`:                           `linker_script: a number, where a text belongs`,
 		`"startup": "a.h"`:                             `startup: "a.h" is none of .c, .S`,
 		`"sources": ["x/../../a.c"]`:                   `sources: "x/../../a.c" is not a relative path`,
 		`"include": ["../inc"]`:                        `include: "../inc" is not a relative path`,
-		`"include": "inc"`:                             `cannot unmarshal string`,
+		`"include": "inc"`:                             `a text, where a list belongs`,
 		`"libraries": ["../dsp"]`:                      `libraries: "../dsp" is not a relative path`,
 		`"libraries": [""]`:                            `libraries: "" is no library`,
 		`"post_link": ["a", "{bin}", "{out}"]`:         `post_link: the word {out} is not known`,
@@ -88,10 +88,10 @@ func TestOwnErrors(t *testing.T) {
 		`"post_link": ["a", "{board}", "{out.bin}"]`:   `post_link: "{board}": write {board}/FILE`,
 		`"post_link": ["{board}/../a", "{out.bin}"]`:   `post_link: "../a" is not a relative path`,
 		`"post_link": ["a", "$KEY/x", "{out.bin}"]`:    `post_link: "$KEY/x" is not $NAME`,
-		`"post_link": "a {out.bin}"`:                   `cannot unmarshal string`,
+		`"post_link": "a {out.bin}"`:                   `post_link: a text, where a list belongs`,
 		`"memory": [{"name": "code", "origin": 0, "size": 4096, "exec": true, "reserved": true},
 			{"name": "ram", "origin": "0x20000000", "size": "0x400000"}], "model_at": 0`: `place.code: region "code" is reserved`,
-		`"memory": [], "place": {"code": "", "data": ""}`: `memory: missing`,
+		`"memory": [], "place": {"code": "", "data": ""}`: `memory, place.code, place.data: missing`,
 	} {
 		dir := ownShelf(t, "", ",\n"+fields)
 		_, err := Find("mine", []string{dir})

@@ -99,10 +99,9 @@ func (e *ClockError) FailureClass() failure.Class { return failure.Config }
 func (e *ClockError) NextStep() string {
 	if e.Clock == rpc.InstructionClock {
 		return fmt.Sprintf("the emulated machine has this clock: set core_hz and timer to %.0f Hz in the board file; on "+
-			"Zephyr, CONFIG_SYS_CLOCK_HW_CYCLES_PER_SEC in local/local.conf", e.Measured)
+			"Zephyr, CONFIG_SYS_CLOCK_HW_CYCLES_PER_SEC in local/local.conf, or in a file of the board's settings", e.Measured)
 	}
-	return "correct the port's clock setup, or core_hz and timer in the board file; for an emulator set host_clock to " +
-		"false there"
+	return "correct the port's clock setup, or core_hz and timer in the board file; host_clock is false for an emulator"
 }
 
 // A verifiedClock is the clock with which the timer of an image was compared; "": with none.

@@ -787,7 +787,7 @@ func TestMemoryRuleErrors(t *testing.T) {
 		`"dma": true, "nonvolatile": true`: `region "shared": only RAM can be uncached`,
 		`"init": "a-b"`:                    `init: "a-b" is not a C identifier`,
 		`"cachable": false`:                `did you mean "memory[].cacheable"?`,
-		`"cacheable": 0`:                   `cannot unmarshal number`,
+		`"cacheable": 0`:                   `a number, where true or false belongs`,
 		`"cacheable": false, "x": 1`:       `"memory[].x" is not known`,
 	} {
 		text := strings.Replace(initBoard, `"dma": true`, change, 1)

@@ -3,6 +3,7 @@
 package targets
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,9 +47,7 @@ func checkBoard(ctx context.Context, c *console.Console, name string) error {
 	if err != nil {
 		return err
 	}
-	r := jsonlines.BoardCheck{
-		Board: b.Name, Files: b.Files, Link: b.Link.Kind, Programmer: b.Flash.Programmer,
-	}
+	r := jsonlines.BoardCheck{Board: b.Name, Files: b.Files}
 	if r.Unchecked, err = check.scripts(ctx); err != nil {
 		return err
 	}
@@ -56,10 +55,11 @@ func checkBoard(ctx context.Context, c *console.Console, name string) error {
 		return err
 	}
 	for _, t := range b.Templates {
-		size, err := check.build(ctx, t, len(compiler) == 0)
+		built, size, err := check.build(ctx, t, len(compiler) == 0)
 		if err != nil {
 			return fmt.Errorf("board %s with template %s: %w", b.Name, t, err)
 		}
+		r.Link, r.Programmer = built.Link.Kind, built.Flash.Programmer
 		if size != nil {
 			r.Text, r.Data, r.BSS = &size.Text, &size.Data, &size.BSS
 		}
@@ -67,7 +67,7 @@ func checkBoard(ctx context.Context, c *console.Console, name string) error {
 	if err := lacking(compiler, emulator); err != nil {
 		return err
 	}
-	c.Printf("board %s: good; link %s, programmer %s", b.Name, b.Link.Kind, b.Flash.Programmer)
+	c.Printf("board %s: good; link %s, programmer %s", b.Name, cmp.Or(r.Link, "unknown before a build"), r.Programmer)
 	c.JSONLine(r)
 	return nil
 }
@@ -126,16 +126,17 @@ func (c boardCheck) assertion(text string) error {
 	return c.board.Contradiction(name, text)
 }
 
-// build makes a project of the sample in a temporary folder, and compiles it if the compiler is installed.
-func (c boardCheck) build(ctx context.Context, template string, installed bool) (*image.Size, error) {
+// build makes a project of the sample in a temporary folder, and compiles it if the compiler is installed. It returns
+// the project's board, as the build completed it.
+func (c boardCheck) build(ctx context.Context, template string, installed bool) (*boards.Board, *image.Size, error) {
 	folder, err := scratch.Make("boardsmith-check-")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer folder.Remove()
 	model, err := mlf.Parse(samples.Name, samples.Archive())
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	bar := c.Start("building the sample", 0)
 	defer bar.End()
@@ -143,30 +144,30 @@ func (c boardCheck) build(ctx context.Context, template string, installed bool) 
 		Board: c.name, Template: template, Archive: model,
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer p.Close()
-	c.Printf("board %s: template %s has all %d sources", p.Board().Name, template, len(p.Board().Sources))
+	c.Printf("board %s: template %s makes a project of the sample", p.Board().Name, template)
 	if !installed {
-		return nil, nil
+		return p.Board(), nil, nil
 	}
 	image, err := p.Build(ctx)
 	if tool := (*project.ToolError)(nil); errors.As(err, &tool) { // its command is for the temporary folder
 		if err := c.assertion(tool.Assertion()); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		return nil, failure.New(failure.Of(err), fmt.Sprintf("to see it again: BOARD=%s TEMPLATE=%s %s", c.name,
+		return nil, nil, failure.New(failure.Of(err), fmt.Sprintf("to see it again: BOARD=%s TEMPLATE=%s %s", c.name,
 			template, failure.Target("build")), "%w", err)
 	}
 	if other := (*project.ObjectError)(nil); errors.As(err, &other) {
-		return nil, c.board.Contradiction(flagsField(c.board), other.Error())
+		return nil, nil, c.board.Contradiction(flagsField(c.board), other.Error())
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	c.Printf("board %s: the sample builds: text %d, data %d, bss %d bytes", p.Board().Name, image.Size.Text,
 		image.Size.Data, image.Size.BSS)
-	return &image.Size, nil
+	return p.Board(), &image.Size, nil
 }
 
 // flagsField returns the field to blame for an image of another processor than elf's: cflags, if the board's own file

@@ -107,11 +107,23 @@ func (e Env) Check(name string) error {
 func (e Env) missing(name string) error {
 	for _, s := range e.Template.Find {
 		if s.Name == name {
-			return failure.New(failure.Config, strings.TrimSuffix("set it, or: "+s.Install, ", or: "),
-				"the template needs the variable %s, which is not set, and %s has no %s", name, strings.Join(s.In, " or "), s.Has)
+			return failure.New(failure.ToolMissing, strings.TrimSuffix("set it, or: "+s.Install, ", or: "),
+				"the template needs the variable %s, which is not set, and %s is not in %s", name, s.Has, placesText(s.In))
 		}
 	}
 	return failure.New(failure.Config, "set it", "the template needs the variable %s, which is not set", name)
+}
+
+// placesText names places in words.
+func placesText(places []string) string {
+	var all []string
+	for _, place := range places {
+		if below, ok := strings.CutPrefix(place, blueprint.AboveWord+"/"); ok {
+			place = "a folder " + below + " beside the project or above it"
+		}
+		all = append(all, place)
+	}
+	return strings.Join(all, " or ")
 }
 
 // toolFolder returns the folder of one of the template's programs that is not on PATH, or "" if it is in none of the

@@ -89,7 +89,7 @@ var wrong = []struct{ old, new, want string }{
 	{`"shape": [2]`, `"doc": 1`, `field "arguments[].doc" is not known`},
 	{`, "shape": [2]`, ``, `net.json:9: argument 1, x: no shape; [] is the shape of a scalar`},
 	{`"shape": [2]`, `"shape": [0]`, `net.json:9: argument 1, x: shape (0,): a dimension is at least 1`},
-	{`"shape": [2]`, `"shape": ["2"]`, `net.json:9: json: cannot unmarshal string`},
+	{`"shape": [2]`, `"shape": ["2"]`, `net.json:9: arguments.shape: a text, where a whole number belongs`},
 	{`"shape": [2]`, `"shape": [2], "pass": "value"`, `net.json:9: argument 1, x: only a tensor of one element`},
 	{`"pass": "array"`, `"pass": "reference"`, `net.json:10: argument 2: pass "reference": choose one of pointer, array, value`},
 	{`"output": "y"`, `"output": "x"`, `output x and input x have one name`},

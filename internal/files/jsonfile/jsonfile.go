@@ -6,6 +6,7 @@ package jsonfile
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,15 +29,51 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	if e.Line == 0 {
-		return fmt.Sprintf("%s: %v", e.File, e.Err)
+	err := e.Err
+	if typ := (*json.UnmarshalTypeError)(nil); errors.As(err, &typ) && err == error(typ) {
+		err = mistyped(typ)
 	}
-	return fmt.Sprintf("%s:%d: %v", e.File, e.Line, e.Err)
+	if e.Line == 0 {
+		return fmt.Sprintf("%s: %v", e.File, err)
+	}
+	return fmt.Sprintf("%s:%d: %v", e.File, e.Line, err)
 }
 func (e *Error) Unwrap() error { return e.Err }
 
 // FailureClass returns failure.Config.
 func (e *Error) FailureClass() failure.Class { return failure.Config }
+
+// mistyped returns the error of a value of another kind than the field's, in the words of the pages.
+func mistyped(e *json.UnmarshalTypeError) error {
+	parts := slices.DeleteFunc(strings.Split(e.Field, "."), func(part string) bool {
+		return part == "" || strings.ToLower(part[:1]) != part[:1] // an embedded struct of ours
+	})
+	kind, number, _ := strings.Cut(e.Value, " ")
+	kinds := map[string]string{"string": "a text", "number": "a number", "array": "a list", "bool": "true or false"}
+	got := cmp.Or(number, kinds[kind], "an object")
+	return fmt.Errorf("%s: %s, where %s belongs", cmp.Or(strings.Join(parts, "."), "the file"), got, kindName(e.Type))
+}
+
+// kindName returns what stands in a file for a value of a type.
+func kindName(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Pointer:
+		return kindName(t.Elem())
+	case reflect.String:
+		return "a text"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice, reflect.Array:
+		return "a list"
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	case reflect.Float32, reflect.Float64:
+		return "a number"
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return "a whole number without a sign"
+	}
+	return "a whole number"
+}
 
 // DidYouMean returns `; did you mean "x"?` for the known name that is most similar to name, or "" if none is similar.
 func DidYouMean(name string, known []string) string {

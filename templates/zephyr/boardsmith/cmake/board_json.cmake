@@ -104,7 +104,6 @@ if(CONFIG_QEMU_TARGET AND CONFIG_SOC_SERIES_NRF51X)
 endif()
 
 set(flash "\"programmer\": \"west\"")
-set(host_clock "")
 if(CONFIG_ARCH_POSIX)
   set(link "\"kind\": \"process\"")
   set(flash "\"programmer\": \"none\"")
@@ -123,7 +122,6 @@ elseif(CONFIG_QEMU_TARGET AND DEFINED QEMU_FLAGS_${ARCH})
     set(flash "\"programmer\": \"openocd\", \"scripts\": [\"target/${emulated_chip}.cfg\"], ")
     string(APPEND flash "\"chip\": \"${emulated_chip}\", \"emulated\": true")
   endif()
-  set(host_clock "\"host_clock\": false,\n  ")
 else()
   set(speed 115200)
   dt_chosen(uart PROPERTY "boardsmith,uart")
@@ -182,7 +180,7 @@ file(CONFIGURE OUTPUT "${APPLICATION_SOURCE_DIR}/build/board.json" @ONLY CONTENT
   "doc": "Zephyr's board @BOARD@, as this build has configured it",
   "arena_kib": @arena_kib@,
   "stack_bytes": @boardsmith_stack_bytes@,
-  @memory@@core@@host_clock@"cflags": @cflags@,
+  @memory@@core@"cflags": @cflags@,
   "ldflags": @ldflags@,
   "toolchain": {"cc": "@CMAKE_C_COMPILER@", "ar": "@CMAKE_AR@"},
   "elf": {@elf@},
