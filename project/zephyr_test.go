@@ -614,6 +614,58 @@ func TestZephyrApp(t *testing.T) {
 	}
 }
 
+// TestZephyrAppSettings: the settings of a board file are those of an application of one's own, which they cannot leave
+// without effect.
+func TestZephyrAppSettings(t *testing.T) {
+	t.Parallel()
+	needZephyrOfExample(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	folder := t.TempDir()
+	if err := os.CopyFS(folder, os.DirFS(zephyrApp)); err != nil {
+		t.Fatal(err)
+	}
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("boards/zephyr/mps2_an385.json", `{"doc": "a", "inherits": "family/zephyr", "templates": ["app"],
+		"functions": [{"name": "app.beats", "symbol": "app_beats"}], "settings": ["kiln.conf", "kiln.overlay"]}`)
+	write("boards/zephyr/kiln.conf", "CONFIG_HEAP_MEM_POOL_SIZE=2048\n")
+	write("boards/zephyr/kiln.overlay", "/ { kiln { }; };\n")
+	write("app/app.overlay", "/ { oven { }; };\n")
+	builder := &project.Builder{Host: device.Host{Path: []string{folder}, Cache: cache.New(t.TempDir(), cache.Options{})}}
+	spec := zephyrAppSpec(t)
+	spec.Template = filepath.Join(folder, "app")
+	p, err := builder.Generate(ctx, filepath.Join(t.TempDir(), "p"), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if _, err := p.Build(ctx); err != nil {
+		t.Fatal(err)
+	}
+	config, err := os.ReadFile(filepath.Join(p.Dir(), "build/app/zephyr/.config"))
+	if err != nil || !strings.Contains(string(config), "CONFIG_HEAP_MEM_POOL_SIZE=2048\n") {
+		t.Errorf("the setting has no effect: %v", err)
+	}
+	const line = "include(boardsmith/cmake/application.cmake)"
+	lists, err := os.ReadFile(filepath.Join(folder, "app/CMakeLists.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write("app/CMakeLists.txt", strings.Replace(string(lists), line,
+		`list(APPEND ZEPHYR_EXTRA_MODULES "${CMAKE_CURRENT_SOURCE_DIR}/boardsmith")`, 1))
+	if err := p.Generate(ctx, spec); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Build(ctx); err == nil || !strings.Contains(err.Error(), "does not read the settings") {
+		t.Errorf("settings without effect: %v", err)
+	}
+}
+
 // TestZephyrAppArena: an edited crt_config.h has its effect in the example, and none in another project of it.
 func TestZephyrAppArena(t *testing.T) {
 	t.Parallel()
