@@ -101,14 +101,10 @@ func (b *Board) hides() error {
 	}
 }
 
-// ReadOwn returns the text of a board's own file, and its folder on disk, "" for a shipped board. Errors: as of Find.
-func ReadOwn(name string, folders []string) (text []byte, dir string, err error) {
-	b, err := Find(name, folders)
-	if err != nil {
-		return nil, "", err
-	}
+// OwnFile returns the text of the board's own file, which is in Dir. Errors: class config.
+func (b *Board) OwnFile() (text []byte, err error) {
 	if family, _, ok := strings.Cut(b.Name, "/"); ok {
-		return nil, "", failure.New(failure.Config, "use the board as it is, or a file that inherits from family/"+family,
+		return nil, failure.New(failure.Config, "use the board as it is, or a file that inherits from family/"+family,
 			"board %s is of a family and needs no file of its own", b.Name)
 	}
 	if b.Dir == "" {
@@ -117,9 +113,9 @@ func ReadOwn(name string, folders []string) (text []byte, dir string, err error)
 		text, err = readLimited(os.DirFS(b.Dir), b.Name+".json")
 	}
 	if err != nil {
-		return nil, "", failure.Errorf(failure.Config, "board %s: %w", name, err)
+		return nil, failure.Errorf(failure.Config, "board %s: %w", b.Name, err)
 	}
-	return text, b.Dir, nil
+	return text, nil
 }
 
 // NameOf returns the name of the board that Find loads for a name or path, without loading it.

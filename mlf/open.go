@@ -42,13 +42,13 @@ func Open(file string) (*Archive, error) {
 		if err != nil {
 			return nil, err
 		}
-		return Parse(file, raw)
+		return parse(file, raw)
 	}
 	raw, err := readPacked(file)
 	if err != nil {
 		err = a.fault("", openAdvice(file, err), "%w", err)
 	} else {
-		a, err = Parse(file, raw)
+		a, err = parse(file, raw)
 	}
 	next := foreign[strings.ToLower(filepath.Ext(file))]
 	if e := new(FormatError); next != "" && errors.As(err, &e) && !errors.Is(err, os.ErrNotExist) {
@@ -67,16 +67,6 @@ var foreign = map[string]string{
 	".c": nextC, ".h": nextC, ".o": nextC, ".a": nextC, ".cpp": nextC,
 	".onnx": nextNetwork, ".tflite": nextNetwork, ".pt": nextNetwork, ".pth": nextNetwork, ".pt2": nextNetwork,
 	".h5": nextNetwork, ".keras": nextNetwork,
-}
-
-// Read is Open for an archive in memory. name is for messages.
-func Read(name string, packed []byte) (*Archive, error) {
-	a := &Archive{Path: name}
-	raw, err := unpack(bytes.NewReader(packed), maxArchive)
-	if err != nil {
-		return nil, a.fault("", "", "%w", err)
-	}
-	return Parse(name, raw)
 }
 
 // ReadFiles returns the files of a tar or a gzipped tar that is no archive of a model. Names are relative and clean,
@@ -158,9 +148,16 @@ func unpack(r io.Reader, limit int64) ([]byte, error) {
 	return raw, nil
 }
 
-// Parse reads an archive from its uncompressed tar, or a model in plain C with its model.json. The Archive keeps the
-// bytes: do not change them. name is for messages. Errors are those of Open.
-func Parse(name string, raw []byte) (*Archive, error) {
+// Parse is Open for an archive in memory, or for a tar of a model in plain C with its model.json. name is for messages.
+func Parse(name string, packed []byte) (*Archive, error) {
+	raw, err := unpack(bytes.NewReader(packed), maxArchive)
+	if err != nil {
+		return nil, (&Archive{Path: name}).fault("", "", "%w", err)
+	}
+	return parse(name, raw)
+}
+
+func parse(name string, raw []byte) (*Archive, error) {
 	sum := sha256.Sum256(raw)
 	a := &Archive{Path: name, Raw: raw, Digest: hex.EncodeToString(sum[:])}
 	if err := a.readTar(); err != nil {
@@ -170,7 +167,7 @@ func Parse(name string, raw []byte) (*Archive, error) {
 		if err != nil {
 			return nil, err
 		}
-		return Parse(name, packed)
+		return parse(name, packed)
 	}
 	if err := a.leaveFolder(); err != nil {
 		return nil, err

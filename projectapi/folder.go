@@ -213,9 +213,6 @@ func linkOrCopy(from, to string) error {
 // Program is the name of the server's executable, in folders and on PATH.
 const Program = "microtvm-api-server"
 
-// Install is the command that installs it.
-const Install = "go install github.com/boardsmith/boardsmith/cmd/" + Program + "@latest"
-
 // project opens the folder, which is a generated project.
 func (f *folder) project() (*project.Project, error) {
 	if f.isTemplate() {

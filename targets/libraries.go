@@ -158,11 +158,12 @@ func buildKeeper(ctx context.Context, c *console.Console) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return failure.Errorf(failure.Config, "tools: %w", err)
 	}
-	return buildProgram(ctx, c, virtualprobe.Program, path, virtualprobe.Install)
+	return buildProgram(ctx, c, virtualprobe.Program, path)
 }
 
-// buildProgram runs Go to build one of boardsmith's programs at a path. install is the advice if that fails.
-func buildProgram(ctx context.Context, c *console.Console, name, path, install string) error {
+// buildProgram runs Go to build one of boardsmith's programs at a path.
+func buildProgram(ctx context.Context, c *console.Console, name, path string) error {
+	install := "go install -mod=readonly " + programs + name
 	compiler, err := exec.LookPath("go")
 	if err != nil {
 		return failure.New(failure.ToolMissing, install,

@@ -60,11 +60,11 @@ func exportTemplate(ctx context.Context, c *console.Console, folder string) erro
 	}
 	defer built.Remove()
 	e.Executable = filepath.Join(built.Dir, projectapi.Program)
-	if err := buildProgram(ctx, c, projectapi.Program, e.Executable, projectapi.Install); err != nil {
+	if err := buildProgram(ctx, c, projectapi.Program, e.Executable); err != nil {
 		return err
 	}
 	keeper := filepath.Join(built.Dir, virtualprobe.Program)
-	if err := buildProgram(ctx, c, virtualprobe.Program, keeper, virtualprobe.Install); err != nil {
+	if err := buildProgram(ctx, c, virtualprobe.Program, keeper); err != nil {
 		return err
 	}
 	e.Companions = []string{keeper}

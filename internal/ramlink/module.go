@@ -67,7 +67,7 @@ func ReadModule(module []byte) (Operators, error) {
 
 // readModel returns the operators of an archive of a model, whose functions are packed ones.
 func readModel(packed []byte) (Operators, error) {
-	archive, err := mlf.Read("module", packed)
+	archive, err := mlf.Parse("module", packed)
 	if err != nil {
 		return Operators{}, err
 	}

@@ -137,9 +137,9 @@ func Keep(args []string) error {
 	return keep(flags.Arg(0), *stays)
 }
 
-// Install is the command that installs the keeper of the boardsmith that a module requires, inside that module. Its
+// install is the command that installs the keeper of the boardsmith that a module requires, inside that module. Its
 // vendor folder, if there is one, lacks the keeper.
-const Install = "go install -mod=readonly github.com/boardsmith/boardsmith/cmd/" + Program
+const install = "go install -mod=readonly github.com/boardsmith/boardsmith/cmd/" + Program
 
 // Find returns the path of the keeper's executable: the value of $BOARDSMITH_KEEPER, else the one beside this
 // executable, else the one on PATH, else last, if that is an executable. Otherwise: *failure.MissingToolError.
@@ -161,7 +161,7 @@ func Find(last string) (string, error) {
 			return path, nil
 		}
 	}
-	return "", &failure.MissingToolError{Tool: Program, Install: Install}
+	return "", &failure.MissingToolError{Tool: Program, Install: install}
 }
 
 // Up starts the keeper of the emulated chip in dir unless it runs, and returns its address. Each chip has a folder of

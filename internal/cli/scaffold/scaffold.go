@@ -40,11 +40,15 @@ func Board(folder, name, from string, path []string) ([]string, error) {
 	if slices.Contains(boards.List(append([]string{folder}, path...)), name) {
 		return nil, failure.New(failure.Config, "choose another name", "there is a board %s already", name)
 	}
-	text, dir, err := boards.ReadOwn(from, path)
+	other, err := boards.Find(from, path)
 	if err != nil {
 		return nil, err
 	}
-	doc, err := json.Marshal(name + ", from " + boards.NameOf(from, path))
+	text, err := other.OwnFile()
+	if err != nil {
+		return nil, err
+	}
+	doc, err := json.Marshal(name + ", from " + other.Name)
 	if err != nil {
 		return nil, fmt.Errorf("scaffold: %w", err)
 	}
@@ -52,15 +56,15 @@ func Board(folder, name, from string, path []string) ([]string, error) {
 	text = slices.Concat(text[:start[3]], []byte(`"doc": `), doc, []byte(",\n  "), text[start[1]:])
 	files := map[string]file{name + ".json": {text, 0o644}}
 	order := []string{name + ".json"}
-	if dir == "" { // its sources are the template's
+	if other.Dir == "" { // its sources are the template's
 		return write(filepath.Join(folder, "boards"), order, files)
 	}
-	names, err := beside(text, dir)
+	names, err := beside(text, other.Dir)
 	if err != nil {
 		return nil, failure.Errorf(failure.Config, "board %s: %w", from, err)
 	}
 	for _, name := range names {
-		data, mode, err := boardfile.ReadBeside(dir, name)
+		data, mode, err := boardfile.ReadBeside(other.Dir, name)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			continue // of the template
