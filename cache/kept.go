@@ -109,8 +109,8 @@ func lockFolder(path string) (*os.File, error) {
 func (f *Folder) open() error {
 	left, err := os.ReadFile(f.Dir + wholeSuffix)
 	if err == nil {
-		now, failed := f.content()
-		f.Intact = failed == nil && now == string(left) && !f.cache.verify
+		content, failed := f.content()
+		f.Intact = failed == nil && content == string(left) && !f.cache.verify
 	}
 	if _, err := os.Lstat(f.Dir); err != nil {
 		f.isNew = true

@@ -57,28 +57,28 @@ func (n *namer) group(kind string) *group { return &group{of: n, kind: kind} }
 // add returns a name's identifier and its part in the names of macros. Both are unique in the group.
 func (g *group) add(name string) (c, macro string) {
 	c = spelling.Sanitize(name)
-	why := ""
+	reason := ""
 	if c != name {
-		why = "characters that C does not allow"
+		reason = "characters that C does not allow"
 	}
 	if compilers.MatchString(c) {
-		c, why = strings.TrimLeft(c, "_"), whyReserved
+		c, reason = strings.TrimLeft(c, "_"), whyReserved
 	}
 	if c == "" || c[0] >= '0' && c[0] <= '9' {
-		c, why = "_"+c, "it does not begin with a letter"
+		c, reason = "_"+c, "it does not begin with a letter"
 	}
 	if slices.Contains(reserved, c) || reservedForms.MatchString(c) {
-		c, why = c+"_", whyReserved
+		c, reason = c+"_", whyReserved
 	}
 	// Macros are upper-case, so that names that differ in case alone collide, too.
 	unique := c
 	for i := 2; slices.Contains(g.macros, strings.ToUpper(unique)); i++ {
-		unique, why = fmt.Sprintf("%s_%d", c, i), "another name is the same in C"
+		unique, reason = fmt.Sprintf("%s_%d", c, i), "another name is the same in C"
 	}
 	macro = strings.ToUpper(unique)
 	g.macros = append(g.macros, macro)
 	if unique != name {
-		g.of.renamed = append(g.of.renamed, Renamed{g.kind, name, unique, why})
+		g.of.renamed = append(g.of.renamed, Renamed{g.kind, name, unique, reason})
 	}
 	return unique, macro
 }

@@ -54,9 +54,9 @@ func (probes) State(ctx context.Context, folder string) (device.EmulatedState, e
 	if ctx.Err() != nil {
 		return device.EmulatedState{}, failure.Stopped(ctx, "status of the emulated chip")
 	}
-	now, err := virtualprobe.Ask(ctx, folder, virtualprobe.Request{Do: "status"})
+	status, err := virtualprobe.Ask(ctx, folder, virtualprobe.Request{Do: "status"})
 	if err == nil {
-		return stateOf(now, nil)
+		return stateOf(status, nil)
 	}
 	silent := device.EmulatedState{Probe: virtualprobe.SerialOf(folder)}
 	if ctx.Err() != nil {

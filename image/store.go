@@ -164,9 +164,9 @@ func (s Store) Intact(i *Image) (*Image, error) {
 	})
 	for _, of := range list {
 		if path, ok := c.Image(of); ok {
-			kept := *i
-			kept.Path, kept.Map, kept.Bin, kept.Hex, kept.ExtraBin = path, "", "", "", ""
-			return &kept, nil
+			stored := *i
+			stored.Path, stored.Map, stored.Bin, stored.Hex, stored.ExtraBin = path, "", "", "", ""
+			return &stored, nil
 		}
 	}
 	return nil, changed
@@ -211,25 +211,25 @@ func (s Store) FindWhich(name string, is func(*Image) bool) (*Image, error) {
 			newest[i.String()+loads] = i
 		}
 	}
-	found := slices.Collect(maps.Values(newest))
-	if len(found) > 1 {
-		found = slices.DeleteFunc(found, func(i *Image) bool { return !is(i) })
+	images := slices.Collect(maps.Values(newest))
+	if len(images) > 1 {
+		images = slices.DeleteFunc(images, func(i *Image) bool { return !is(i) })
 	}
-	switch len(found) {
+	switch len(images) {
 	case 0:
 		return nil, failure.New(failure.Config,
 			failure.Target("cache:list")+" shows those there are; build it again from its sources",
 			"image %s is not in the cache",
 			name)
 	case 1:
-		return found[0], nil
+		return images[0], nil
 	}
 	var names []string
-	for _, i := range found {
+	for _, i := range images {
 		names = append(names, fmt.Sprintf("%v (SHA-256 %s)", i, i.Digest))
 	}
 	slices.Sort(names)
-	return nil, failure.New(failure.Config, "use more digits", "%s is the beginning of %d images: %s", name, len(found),
+	return nil, failure.New(failure.Config, "use more digits", "%s is the beginning of %d images: %s", name, len(images),
 		strings.Join(names, ", "))
 }
 

@@ -67,11 +67,11 @@ type column struct {
 
 // findColumns returns the columns of time, current, voltage (if there is one) and the pin.
 func findColumns(header []string, pin string) (map[string]column, error) {
-	found := map[string]column{}
+	columns := map[string]column{}
 	for i, h := range header {
 		name, unit := strings.TrimSpace(h), ""
 		if strings.EqualFold(name, pin) {
-			found["pin"] = column{i, 1}
+			columns["pin"] = column{i, 1}
 			continue
 		}
 		if m := headed.FindStringSubmatch(h); m != nil {
@@ -85,18 +85,18 @@ func findColumns(header []string, pin string) (map[string]column, error) {
 			continue
 		}
 		scale, ok := units[name][unit]
-		if _, twice := found[name]; !ok || twice {
+		if _, twice := columns[name]; !ok || twice {
 			return nil, fmt.Errorf("column %q: its unit is unknown, or there is another one", h)
 		}
-		found[name] = column{i, scale}
+		columns[name] = column{i, scale}
 	}
 	for _, name := range []string{"time", "current", "pin"} {
-		if _, ok := found[name]; !ok {
+		if _, ok := columns[name]; !ok {
 			return nil, fmt.Errorf("there is no column %s among %s", strings.Replace(name, "pin", strconv.Quote(pin), 1),
 				strings.Join(header, ", "))
 		}
 	}
-	return found, nil
+	return columns, nil
 }
 
 // A sample is a row of a recording, in SI units.

@@ -47,7 +47,7 @@ func (e Export) Write(dir string) (err error) {
 	if err := e.check(); err != nil {
 		return err
 	}
-	if found, err := os.ReadDir(dir); err == nil && len(found) > 0 || err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 || err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return failure.New(failure.Config, "name another folder, or remove this one", "%s is not an empty folder", dir)
 	}
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {

@@ -256,13 +256,13 @@ func readme(a about, files []File) []byte {
 	seen := map[string]bool{}
 	for _, f := range files {
 		name, _, _ := strings.Cut(f.Name, "/")
-		why := purposes[name]
+		purpose := purposes[name]
 		if region, ok := strings.CutPrefix(name, "firmware-"); ok {
-			why = "the bytes of the flash " + strings.TrimSuffix(region, ".bin") + ", from its image's first address on"
+			purpose = "the bytes of the flash " + strings.TrimSuffix(region, ".bin") + ", from its image's first address on"
 		}
-		if why != "" && !seen[name] {
+		if purpose != "" && !seen[name] {
 			seen[name] = true
-			fmt.Fprintf(&b, "| `%s` | %s |\n", name, why)
+			fmt.Fprintf(&b, "| `%s` | %s |\n", name, purpose)
 		}
 	}
 	fmt.Fprintf(&b, "| `%s` | inputs, parts and digests for programs |\n", aboutFile)

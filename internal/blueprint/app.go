@@ -34,9 +34,9 @@ func (t *Template) For(app string) (*Template, *App, error) {
 		return nil, nil, failure.New(failure.Config, "choose another template, or leave the option app out",
 			"template %s does not make app=%s", t.Name, app)
 	}
-	is := *t
-	is.Options, is.Landmarks.Protocol = a.Options, a.Protocol
-	return &is, &a, nil
+	settled := *t
+	settled.Options, settled.Landmarks.Protocol = a.Options, a.Protocol
+	return &settled, &a, nil
 }
 
 // TakesRuntime reports whether a project gets a file of the runtime, by its path in crt.

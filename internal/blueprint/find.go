@@ -102,13 +102,13 @@ func templateFiles(name string, folders []string) (fs.FS, error) {
 	if i := slices.IndexFunc(all, isTemplate); i >= 0 {
 		return all[i], nil
 	}
-	known := Names(folders)
-	next := "choose one of: " + strings.Join(known, ", ")
+	names := Names(folders)
+	next := "choose one of: " + strings.Join(names, ", ")
 	parents, _ := fs.Glob(templates.FS, parentsFolder+"/*") // the pattern is valid
 	for _, p := range parents {
-		known = append(known, path.Base(p))
+		names = append(names, path.Base(p))
 	}
-	return nil, failure.New(failure.Config, next, "template %q is not known%s", name, jsonfile.DidYouMean(name, known))
+	return nil, failure.New(failure.Config, next, "template %q is not known%s", name, jsonfile.DidYouMean(name, names))
 }
 
 func isTemplate(files fs.FS) bool {
@@ -118,13 +118,13 @@ func isTemplate(files fs.FS) bool {
 
 // Names lists the templates in each folder's templates/ and the shipped ones, sorted.
 func Names(folders []string) []string {
-	found, _ := fs.Glob(templates.FS, "*/"+TemplateFile) // the pattern is valid
+	files, _ := fs.Glob(templates.FS, "*/"+TemplateFile) // the pattern is valid
 	for _, f := range folders {
 		more, _ := fs.Glob(os.DirFS(f), "templates/*/"+TemplateFile)
-		found = append(found, more...)
+		files = append(files, more...)
 	}
 	var names []string
-	for _, f := range found {
+	for _, f := range files {
 		names = append(names, path.Base(path.Dir(f)))
 	}
 	sort.Strings(names)

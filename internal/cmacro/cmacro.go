@@ -173,17 +173,17 @@ func (p *parser) binary(level int) Value {
 	}
 	v := p.binary(level + 1)
 	for p.err == nil {
-		found := ""
+		operator := ""
 		for _, op := range operators[level] {
 			if p.take(op) {
-				found = op
+				operator = op
 				break
 			}
 		}
-		if found == "" {
+		if operator == "" {
 			break
 		}
-		v = p.combine(found, v, p.binary(level+1))
+		v = p.combine(operator, v, p.binary(level+1))
 	}
 	return v
 }

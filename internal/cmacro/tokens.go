@@ -108,16 +108,16 @@ func cast(tokens []Token) int {
 	if len(tokens) < 3 || tokens[0].Text != "(" {
 		return 0
 	}
-	known := true
+	isType := true
 	for i, t := range tokens[1:] {
 		switch {
 		case t.Text == ")" && i > 0:
-			if known || tokens[i].Text == "*" {
+			if isType || tokens[i].Text == "*" {
 				return i + 2
 			}
 			return 0
 		case t.Kind == Name:
-			known = known && (strings.HasSuffix(t.Text, "_t") || slices.Contains(typeWords, t.Text))
+			isType = isType && (strings.HasSuffix(t.Text, "_t") || slices.Contains(typeWords, t.Text))
 		case t.Text == "*" && i > 0:
 		default:
 			return 0

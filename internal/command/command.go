@@ -180,7 +180,7 @@ func (c Command) Typed() string {
 		words = append(words, "cd", Quote(c.Dir), "&&")
 	}
 	program := Name(c.Path)
-	if found, err := exec.LookPath(program); strings.ContainsAny(c.Path, `/\`) && (err != nil || found != c.Path) {
+	if path, err := exec.LookPath(program); strings.ContainsAny(c.Path, `/\`) && (err != nil || path != c.Path) {
 		program = c.Path
 	}
 	words = append(words, Quote(program))

@@ -214,18 +214,18 @@ func CheckOverlaps(b *boards.Board) error {
 			continue
 		}
 		for _, q := range b.CoveredWith(r) {
-			what := ""
+			content := ""
 			switch {
 			case forbidsCode && q.Name == b.Place.Code:
-				what = "code"
+				content = "code"
 			case forbidsWrites && holdsVariables(b.Place, q) && precedence(ownRule(b, q)) <= precedence(rule):
-				what = "variables"
+				content = "variables"
 			default:
 				continue
 			}
 			return b.Contradiction("memory", fmt.Sprintf("region %q: a region of the memory protection unit, a power of two "+
 				"without some of its eighths, would cover parts of region %q, which holds %s: choose sizes that are powers of "+
-				"two, or eighths of one", r.Name, q.Name, what))
+				"two, or eighths of one", r.Name, q.Name, content))
 		}
 	}
 	return nil

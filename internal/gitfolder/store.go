@@ -133,8 +133,8 @@ func (s *Store) has(url, commit string) bool {
 	if json.Unmarshal(data, &r) != nil || r.URL != url || r.Commit != commit {
 		return false
 	}
-	now, err := digest(filepath.Join(dir, filesFolder))
-	return err == nil && now == r.Digest
+	sum, err := digest(filepath.Join(dir, filesFolder))
+	return err == nil && sum == r.Digest
 }
 
 // digest returns a digest of all files, links and folders in a folder, and of which files their owner may run.

@@ -54,13 +54,13 @@ func (c *checkout) from(ctx context.Context, r *remote, commit, at string, deep 
 		return err
 	}
 	defer os.RemoveAll(objects)
-	found, store, err := r.fetch(ctx, commit, objects, c.left)
+	top, store, err := r.fetch(ctx, commit, objects, c.left)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	c.left -= sizeOf(objects)
-	tree, err := found.Tree()
+	tree, err := top.Tree()
 	if err != nil {
 		return err
 	}

@@ -105,15 +105,15 @@ func (l *Library) check() error {
 func (l *Library) findSources() error {
 	for _, pattern := range l.Sources {
 		pattern, without := strings.CutPrefix(pattern, "!")
-		found, err := fs.Glob(l.Files, pattern)
-		if err != nil || len(found) == 0 && !without { // a project's copy lacks what is left out
+		names, err := fs.Glob(l.Files, pattern)
+		if err != nil || len(names) == 0 && !without { // a project's copy lacks what is left out
 			return fmt.Errorf("sources: nothing matches %q", pattern)
 		}
 		if without {
-			l.Resolved = slices.DeleteFunc(l.Resolved, func(name string) bool { return slices.Contains(found, name) })
+			l.Resolved = slices.DeleteFunc(l.Resolved, func(name string) bool { return slices.Contains(names, name) })
 			continue
 		}
-		for _, name := range found {
+		for _, name := range names {
 			if !wordRE.MatchString(name) {
 				return fmt.Errorf("sources: %q has a character that make or a shell would change", name)
 			}
@@ -121,7 +121,7 @@ func (l *Library) findSources() error {
 				return fmt.Errorf("sources: %q is not a .c, .cpp or .S file", name)
 			}
 		}
-		l.Resolved = append(l.Resolved, found...)
+		l.Resolved = append(l.Resolved, names...)
 	}
 	slices.Sort(l.Resolved)
 	l.Resolved = slices.Compact(l.Resolved)

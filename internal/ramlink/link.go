@@ -268,10 +268,10 @@ func (l *Linker) objects(ctx context.Context, dir string, o Operators) (objects 
 		return objects, nil
 	}
 	key := facts.Key()
-	kept := cache.OrDefault(l.setting.Cache)
-	if kept != nil {
-		if made, ok := kept.Get(key); ok && len(made) == len(sources) {
-			for _, f := range made {
+	store := cache.OrDefault(l.setting.Cache)
+	if store != nil {
+		if compiled, ok := store.Get(key); ok && len(compiled) == len(sources) {
+			for _, f := range compiled {
 				objects = append(objects, File{f.Name, f.Data})
 			}
 			return objects, nil
@@ -283,17 +283,17 @@ func (l *Linker) objects(ctx context.Context, dir string, o Operators) (objects 
 	if err := checkFlags(o.Flags); err != nil {
 		return nil, err
 	}
-	var made []cache.File
+	var compiled []cache.File
 	for _, name := range sources {
 		object, err := l.compileSource(ctx, dir, name, o)
 		if err != nil {
 			return nil, err
 		}
 		objects = append(objects, object)
-		made = append(made, cache.File{Name: object.Name, Data: object.Data})
+		compiled = append(compiled, cache.File{Name: object.Name, Data: object.Data})
 	}
-	if kept != nil {
-		_ = kept.Put(key, made) // else it is compiled again the next time
+	if store != nil {
+		_ = store.Put(key, compiled) // else it is compiled again the next time
 	}
 	return objects, nil
 }

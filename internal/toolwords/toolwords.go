@@ -245,8 +245,8 @@ func InSource(message string, isInput func(file string) bool) bool {
 	if symbols.MatchString(message) {
 		return true
 	}
-	found := fileOfError.FindStringSubmatch(message)
-	return found != nil && (isInput(found[1]) || ofCompiler.MatchString(found[1]))
+	match := fileOfError.FindStringSubmatch(message)
+	return match != nil && (isInput(match[1]) || ofCompiler.MatchString(match[1]))
 }
 
 var (
@@ -266,32 +266,32 @@ var (
 
 // MissingHeader returns a header that a compiler did not find, and the file that includes it; or "".
 func MissingHeader(text string) (header, includer string) {
-	if found := missingHeader.FindStringSubmatch(text); found != nil {
-		return found[2], strings.TrimPrefix(found[1], "./")
+	if match := missingHeader.FindStringSubmatch(text); match != nil {
+		return match[2], strings.TrimPrefix(match[1], "./")
 	}
 	return "", ""
 }
 
 // MissingSymbol returns a function or variable that a linker did not find; or "".
 func MissingSymbol(text string) string {
-	if found := missingSymbol.FindStringSubmatch(text); found != nil {
-		return found[1]
+	if match := missingSymbol.FindStringSubmatch(text); match != nil {
+		return match[1]
 	}
 	return ""
 }
 
 // TwiceDefined returns a symbol of which a linker found two definitions; or "".
 func TwiceDefined(text string) string {
-	if found := twiceDefined.FindStringSubmatch(text); found != nil {
-		return found[1]
+	if match := twiceDefined.FindStringSubmatch(text); match != nil {
+		return match[1]
 	}
 	return ""
 }
 
 // MissingInFunction returns a symbol that a linker did not find, and the function of a library that needs it; or "".
 func MissingInFunction(text string) (function, symbol string) {
-	if found := inFunction.FindStringSubmatch(text); found != nil {
-		return found[1], found[2]
+	if match := inFunction.FindStringSubmatch(text); match != nil {
+		return match[1], match[2]
 	}
 	return "", ""
 }

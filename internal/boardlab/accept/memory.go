@@ -18,14 +18,14 @@ import (
 
 // A block is a range of the device's memory.
 type block struct {
-	what        string
+	subject     string
 	start, size uint64
 }
 
 func (b block) end() uint64 { return b.start + b.size }
 
 func (b block) String() string {
-	return fmt.Sprintf("%s 0x%08x to 0x%08x", b.what, b.start, b.end()-1)
+	return fmt.Sprintf("%s 0x%08x to 0x%08x", b.subject, b.start, b.end()-1)
 }
 
 const (
@@ -82,7 +82,7 @@ func (r *run) fill(ctx context.Context, blocks, own []block, key int64) error {
 		}
 		if uint64(n) != b.size {
 			return failure.Errorf(failure.WrongAnswer, "the word at 0x%08x, %s, has changed: it is not there, or is the "+
-				"same as another one", b.start+uint64(n), b.what)
+				"same as another one", b.start+uint64(n), b.subject)
 		}
 	}
 	from, to := blocks[0].start, blocks[0].end()
@@ -180,7 +180,7 @@ func gaps(whole block, used []block) (free []block) {
 	add := func(end uint64) {
 		start := (at + word - 1) / word * word
 		if end = end / word * word; end >= start+leastFree {
-			free = append(free, block{whole.what, start, end - start})
+			free = append(free, block{whole.subject, start, end - start})
 		}
 	}
 	for _, u := range used {
@@ -202,7 +202,7 @@ func gaps(whole block, used []block) (free []block) {
 func pieces(blocks []block) (list []block) {
 	for _, b := range blocks {
 		for ; b.size > 0; b.start, b.size = b.start+min(b.size, fillBytes), b.size-min(b.size, fillBytes) {
-			list = append(list, block{b.what, b.start, min(b.size, fillBytes)})
+			list = append(list, block{b.subject, b.start, min(b.size, fillBytes)})
 		}
 	}
 	return list
@@ -217,11 +217,11 @@ func corners(blocks []block) (list []block) {
 			list = append(list, b)
 			continue
 		}
-		list = append(list, block{b.what, b.start, size})
+		list = append(list, block{b.subject, b.start, size})
 		for at := uint64(size); at+2*size <= b.size; at *= 2 {
-			list = append(list, block{b.what, b.start + at, size})
+			list = append(list, block{b.subject, b.start + at, size})
 		}
-		list = append(list, block{b.what, b.end() - size, size})
+		list = append(list, block{b.subject, b.end() - size, size})
 	}
 	return list
 }

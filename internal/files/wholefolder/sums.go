@@ -77,8 +77,8 @@ func Changed(dir string, listed map[string]string) (string, error) {
 }
 
 // find returns the slash path of the first file in a folder for which is returns true, or "".
-func find(dir string, is func(path, name string, e fs.DirEntry) (bool, error)) (string, error) {
-	found, dir := "", target(dir)
+func find(dir string, matches func(path, name string, e fs.DirEntry) (bool, error)) (string, error) {
+	file, dir := "", target(dir)
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return err
@@ -88,16 +88,16 @@ func find(dir string, is func(path, name string, e fs.DirEntry) (bool, error)) (
 			return err
 		}
 		name = filepath.ToSlash(name)
-		ok, err := is(path, name, e)
+		ok, err := matches(path, name, e)
 		if ok && err == nil {
-			found, err = name, fs.SkipAll
+			file, err = name, fs.SkipAll
 		}
 		return err
 	})
 	if err != nil {
 		return "", plainfile.Error("read", dir, err)
 	}
-	return found, nil
+	return file, nil
 }
 
 func digestOf(path string) (string, error) {

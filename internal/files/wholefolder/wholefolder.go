@@ -85,12 +85,12 @@ func Write(ctx context.Context, dir string, files []File, replaceable func() err
 	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return plainfile.Error("write", parent, err)
 	}
-	made, err := scratch.MakeIn(parent, newPrefix)
+	temporary, err := scratch.MakeIn(parent, newPrefix)
 	if err != nil {
 		return plainfile.Error("write", parent, err)
 	}
-	defer func() { _ = made.Remove() }() // else a later process does
-	fresh := filepath.Join(made.Dir, "new")
+	defer func() { _ = temporary.Remove() }() // else a later process does
+	fresh := filepath.Join(temporary.Dir, "new")
 	if err := writeFiles(ctx, fresh, files); err != nil {
 		return err
 	}
