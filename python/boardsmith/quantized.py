@@ -212,12 +212,12 @@ class _Target(NamedTuple):
         """
         wide, places = total.astype("int64") * multiplier.astype("int64"), tirx.const(shift, "int64")
         wide += tirx.const((1 << (shift - 1)) + (even or 0), "int64")
-        result = tirx.shift_right(wide, places).astype("int32")
+        result = tirx.shift_right(wide, places)
         if even is not None:
-            rest = tirx.bitwise_and(wide, tirx.const((1 << shift) - 1, "int64"))
-            odd = tirx.bitwise_and(result, tirx.const(1, "int32"))
-            result -= tirx.if_then_else(rest <= tirx.const(2 * even, "int64"), odd, tirx.const(0, "int32"))
-        return self.clamp(result)
+            rest = wide - result * tirx.const(1 << shift, "int64")  # TVM 0.26 cannot simplify a wide mask
+            odd = tirx.bitwise_and(result, tirx.const(1, "int64"))
+            result -= tirx.if_then_else(rest <= tirx.const(2 * even, "int64"), odd, tirx.const(0, "int64"))
+        return self.clamp(result.astype("int32"))
 
     def clamp(self, value: Any) -> Any:
         """Adds the zero point and returns the result within its bounds."""
