@@ -37,7 +37,8 @@ func buildScenes(t *testing.T) string {
 	}
 	program := filepath.Join(dir, "sim")
 	args := []string{
-		"-std=gnu11", "-O0", "-no-pie", "-Wall", "-Wextra", "-Werror", "-fsanitize=undefined", "-fno-sanitize-recover=all",
+		"-std=gnu11", modelLevel(), "-no-pie", "-Wall", "-Wextra", "-Werror", "-fsanitize=undefined",
+		"-fno-sanitize-recover=all",
 		"-I", dir, "-I", "firmware", "-I", "baremetal/port", "-I", "../crt/include", "-o", program,
 		"testdata/bare/sim.c", "baremetal/port/bare.c",
 	}

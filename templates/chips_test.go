@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 )
 
 // This file tries the ports of Nordic's, Raspberry Pi's and NXP's chips on models of those chips in software
@@ -73,7 +74,7 @@ func (f fakeBoard) build(t *testing.T, baud int) string {
 	}
 	program := filepath.Join(dir, "fake")
 	args := slices.Concat([]string{
-		"-std=c11", "-O0", "-g", "-no-pie", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wundef", "-Werror",
+		"-std=c11", modelLevel(), "-g", "-no-pie", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wundef", "-Werror",
 		"-I" + dir, "-Itestdata/chips", "-Ibaremetal/port", "-Ifirmware", "-I../crt/include", "-include", "fake.h",
 	}, f.flags, []string{"-o", program, "testdata/chips/fake.c", "testdata/chips/" + f.model})
 	for _, s := range b.Sources {
@@ -160,6 +161,16 @@ func expect(t *testing.T, said map[string]string, want map[string]string) {
 			t.Errorf("%s: %q, want %q", name, said[name], want[name])
 		}
 	}
+}
+
+// modelLevel is the optimisation of models of chips in software. A plain run has none, because compilers take most of
+// these tests' time. A full one checks the warnings that need it, of all chips: TestEveryChipBuilds of package project
+// draws some.
+func modelLevel() string {
+	if drawn.InFull() {
+		return "-O1"
+	}
+	return "-O0"
 }
 
 // TestChipsInSoftware starts the ports of chips on models of them: clocks, UART, reset cause, id, random numbers,

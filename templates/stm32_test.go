@@ -73,7 +73,7 @@ func buildSTM32(t *testing.T, board, model string, coreHz int, flags ...string) 
 	noteFiles(t, "baremetal/port/*", "firmware/*.h", "testdata/stm32/*")
 	bin := filepath.Join(dir, "sim")
 	args := []string{
-		"-std=gnu11", "-O0", "-Wall", "-Wextra", "-Werror", "-fsanitize=undefined", "-fno-sanitize-recover=all",
+		"-std=gnu11", modelLevel(), "-Wall", "-Wextra", "-Werror", "-fsanitize=undefined", "-fno-sanitize-recover=all",
 		"-I", dir, "-I", "firmware", "-I", "baremetal/port", "-I", "../crt/include", "-I", "testdata/stm32",
 		"-include", "testdata/stm32/sim.h", "-o", bin, "testdata/stm32/sim.c", "testdata/stm32/" + model,
 	}

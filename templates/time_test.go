@@ -53,7 +53,7 @@ func buildTime(t *testing.T, b *boards.Board) string {
 		}
 		program := filepath.Join(dir, "sim")
 		args := []string{
-			"-std=gnu11", "-O0", "-Wall", "-Wextra", "-Werror", "-fsanitize=undefined", "-fno-sanitize-recover=all",
+			"-std=gnu11", modelLevel(), "-Wall", "-Wextra", "-Werror", "-fsanitize=undefined", "-fno-sanitize-recover=all",
 			"-I", dir, "-I", "firmware", "-I", "baremetal/port", "-I", "../crt/include", "-I", "testdata/time",
 			fmt.Sprintf("-DSIM_CPU_HEADER=%q", part.header),
 			fmt.Sprintf("-DBOARDSMITH_TIMER_HZ=%d", cmp.Or(b.Timer.Hz, b.CoreHz)),
