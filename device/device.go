@@ -13,6 +13,7 @@ import (
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/desk"
 	"github.com/boardsmith/boardsmith/internal/ledger"
+	"github.com/boardsmith/boardsmith/rpc"
 )
 
 // A Device is one board on the desk, one emulator or one process of a kind of board. It is in use until Close. Only
@@ -27,6 +28,12 @@ type Device struct {
 	chip       string           // the expected chip's id, from desk.json or the last flash; "" if unknown
 	held       io.Closer        // of an emulated chip, which runs while it is held; nil: it has none
 	closed     bool
+}
+
+// A verifiedClock is the clock with which the timer of an image was compared; "": with none.
+type verifiedClock struct {
+	image string // digest
+	clock rpc.Clock
 }
 
 // KeepsImage reports whether the device keeps its image while it is not used. A process or an emulator gets one each

@@ -104,12 +104,6 @@ func (e *ClockError) NextStep() string {
 	return "correct the port's clock setup, or core_hz and timer in the board file; host_clock is false for an emulator"
 }
 
-// A verifiedClock is the clock with which the timer of an image was compared; "": with none.
-type verifiedClock struct {
-	image string // digest
-	clock rpc.Clock
-}
-
 // verifyPlatform compares the device, which runs the image, with its board file.
 func (d *Device) verifyPlatform(ctx context.Context, s *rpc.Session, i *image.Image) error {
 	p, err := s.Platform(ctx)

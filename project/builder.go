@@ -18,6 +18,8 @@ import (
 	"github.com/boardsmith/boardsmith/internal/buildenv"
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
 	"github.com/boardsmith/boardsmith/internal/gitfolder"
+	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/ndarray"
 )
 
 // A Builder generates and builds projects. The zero value is the usual one. After its fields are set, it may be
@@ -52,6 +54,26 @@ type Builder struct {
 	tools buildenv.Tools
 
 	postLinkLimit time.Duration // of a board's command after the link; 0 means a minute
+}
+
+// A Spec is the input of Generate. Only Board and Model, or Archive instead, must be set.
+type Spec struct {
+	Board string // a name, or the path of a board file
+	// Template is a name, the path of a folder with a template.json, or that of one in a git repository:
+	// URL[//FOLDER]@REVISION; "": the board's first
+	Template  string
+	Model     string         // the path of an archive
+	Archive   *mlf.Archive   // instead of Model: an archive that was opened, or parsed from bytes; its Path names it
+	ModelName string         // which of the archive's models; "": the only one
+	Libraries []string       // names, folders with a library.json, or such of git repositories; in the link's order
+	Options   boards.Options // zero fields are the board's own
+	// Samples, one array per input, are the inputs of standalone firmware (Options.App), compiled in; nil: the host sends
+	// them
+	Samples []ndarray.Named
+	// Runtime is a folder with include/ and src/, laid out as in package crt, in place of the runtime there; "": none.
+	// project.json has the digests of its files, but not its path.
+	Runtime string
+	Force   bool // replace files that the user has changed, and keep a copy of each
 }
 
 func (b *Builder) log() hclog.Logger {

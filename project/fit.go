@@ -3,19 +3,19 @@
 package project
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
+	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/internal/workdir"
 )
-
-// A FitError reports a firmware or a model that does not fit the board.
-type FitError = fit.Error
 
 // A Usage is how much of a board's memory an image takes, by its parts and by the board's regions.
 type (
@@ -111,4 +111,44 @@ func (p *Project) memory() (all []RegionUse) {
 		})
 	}
 	return all
+}
+
+// checkStack returns an error if the firmware's machine code may need more stack than it has. It skips templates
+// without that option.
+func (p *Project) checkStack() error {
+	if !slices.Contains(p.state.Template.Options, "stack_bytes") {
+		return nil
+	}
+	l, err := p.layout(filepath.Join(p.dir, filepath.FromSlash(p.state.Template.ELF)),
+		filepath.Join(p.dir, filepath.FromSlash(p.state.Template.Map)))
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	_, m, err := p.Model()
+	if err != nil {
+		return err
+	}
+	u, err := l.Stack(m)
+	if u == nil || err != nil {
+		return err
+	}
+	for _, doubt := range u.Unsure {
+		p.builder.log().Debug("the stack may become deeper than computed", "because", doubt)
+	}
+	e := &FitError{Board: p.Board().Name, Part: "stack", Region: p.Board().Place.StackRegion()}
+	switch {
+	case u.Need > u.Have:
+		const step = 256
+		wanted := int((u.Need + step - 1) / step * step)
+		e.Need, e.Have, e.Reason = u.Need, u.Have, "the deepest calls: "+strings.Join(u.Path, ", ")
+		p.suggest(e, fmt.Sprintf("stack_bytes=%d", wanted), func(o *boards.Options) { o.StackBytes = wanted })
+	case u.Handlers > u.Room:
+		e.Part, e.Need, e.Have, e.Reason = fit.HandlersStack, u.Handlers, u.Room,
+			"an interrupt's deepest calls: "+strings.Join(u.HandlerPath, ", ")
+	default:
+		return nil
+	}
+	e.Over = e.Need - e.Have
+	return e
 }

@@ -1,4 +1,5 @@
-// This file follows the symbolic links in the folders of templates, libraries and runtimes, unless they lead out.
+// This file plans copies of the folders of templates, libraries and runtimes, and of the files that symbolic links in
+// them lead to, unless these lead out.
 
 package project
 
@@ -22,6 +23,23 @@ var (
 
 // maxLinks limits the links on the way to a file, as Linux does.
 const maxLinks = 40
+
+// addTree plans copies of the plain files of a file system that wanted selects, in a folder of the project, also of
+// those that links lead to. A link that leads out of the file system, or to a folder, is an error.
+func (pl *plan) addTree(files fs.FS, to string, wanted func(name string) bool) error {
+	return fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return failure.Errorf(failure.Config, "template: %w", err)
+		}
+		if d.Type()&fs.ModeSymlink != 0 {
+			return pl.addLink(files, name, to, wanted)
+		}
+		if d.Type().IsRegular() && wanted(name) {
+			pl.files[path.Join(to, name)] = planned{files: files, name: name, mode: modeOf(name)}
+		}
+		return nil
+	})
+}
 
 // addLink plans a copy of the file that a link leads to. Errors, of class config, name the link.
 func (pl *plan) addLink(files fs.FS, link, to string, wanted func(name string) bool) error {

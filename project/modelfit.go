@@ -113,46 +113,6 @@ func (p *Project) takesArena() bool {
 	return slices.Contains(p.state.Template.Options, "arena_kib") && fit.IsComputable(p.Board())
 }
 
-// checkStack returns an error if the firmware's machine code may need more stack than it has. It skips templates
-// without that option.
-func (p *Project) checkStack() error {
-	if !slices.Contains(p.state.Template.Options, "stack_bytes") {
-		return nil
-	}
-	l, err := p.layout(filepath.Join(p.dir, filepath.FromSlash(p.state.Template.ELF)),
-		filepath.Join(p.dir, filepath.FromSlash(p.state.Template.Map)))
-	if err != nil {
-		return err
-	}
-	defer l.Close()
-	_, m, err := p.Model()
-	if err != nil {
-		return err
-	}
-	u, err := l.Stack(m)
-	if u == nil || err != nil {
-		return err
-	}
-	for _, doubt := range u.Unsure {
-		p.builder.log().Debug("the stack may become deeper than computed", "because", doubt)
-	}
-	e := &FitError{Board: p.Board().Name, Part: "stack", Region: p.Board().Place.StackRegion()}
-	switch {
-	case u.Need > u.Have:
-		const step = 256
-		wanted := int((u.Need + step - 1) / step * step)
-		e.Need, e.Have, e.Reason = u.Need, u.Have, "the deepest calls: "+strings.Join(u.Path, ", ")
-		p.suggest(e, fmt.Sprintf("stack_bytes=%d", wanted), func(o *boards.Options) { o.StackBytes = wanted })
-	case u.Handlers > u.Room:
-		e.Part, e.Need, e.Have, e.Reason = fit.HandlersStack, u.Handlers, u.Room,
-			"an interrupt's deepest calls: "+strings.Join(u.HandlerPath, ", ")
-	default:
-		return nil
-	}
-	e.Over = e.Need - e.Have
-	return e
-}
-
 // packetError returns the error of a call that exceeds the packet buffer, or of the arena if that is too small with the
 // larger buffer, which lies in it. Copies of tensors stream and may have any length.
 func (p *Project) packetError(a *mlf.Archive, m *mlf.Model, need fit.ArenaNeed) error {
@@ -199,4 +159,39 @@ func (p *Project) checkArena(need fit.ArenaNeed, packet int) error {
 	}
 	p.suggest(e, option, func(o *boards.Options) { o.ArenaKiB, o.PacketBytes = need.KiB, cmp.Or(packet, o.PacketBytes) })
 	return e
+}
+
+// suggest sets the error's option, or options separated by a space, and in a project with edited files its lines, if
+// the template uses each option and the board accepts the change.
+func (p *Project) suggest(e *FitError, option string, change func(*boards.Options)) {
+	o := p.state.Options
+	change(&o)
+	settings, err := p.Board().Settle(o)
+	if err != nil {
+		return
+	}
+	for word := range strings.FieldsSeq(option) {
+		if name, _, _ := strings.Cut(word, "="); !slices.Contains(p.state.Template.Options, name) {
+			return
+		}
+	}
+	e.Option = option
+	if edited, err := p.Edited(); err != nil || len(edited) == 0 {
+		return // if they cannot be read, the next step reports it
+	}
+	before, err := p.Board().Settle(p.state.Options)
+	if err != nil {
+		return
+	}
+	for _, name := range p.state.Template.Generate {
+		lines := func(o boards.Options) []string {
+			return strings.Split(string(generator.ForBoard(name, &p.state.Template.Blueprint, p.Board(), o)), "\n")
+		}
+		old := lines(before)
+		for _, line := range lines(settings) {
+			if !slices.Contains(old, line) {
+				e.Lines = append(e.Lines, name+": "+line)
+			}
+		}
+	}
 }

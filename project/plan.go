@@ -23,30 +23,11 @@ import (
 	"github.com/boardsmith/boardsmith/internal/generator"
 	"github.com/boardsmith/boardsmith/internal/projectfile"
 	"github.com/boardsmith/boardsmith/mlf"
-	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/templates"
 )
 
 // commonFolder is the folder of templates.FS with the C that firmware of several templates shares.
 const commonFolder = "firmware"
-
-// A plan is the intended content of the folder.
-type plan struct {
-	state   projectfile.State // with Files
-	files   map[string]planned
-	archive *mlf.Archive
-	app     *blueprint.App // nil: firmware with an RPC server
-	samples []ndarray.Named
-}
-
-// planned is one file: from files under a name, or data.
-type planned struct {
-	files fs.FS
-	name  string
-	data  []byte
-	own   string // the path of data, a file that the board brings
-	mode  fs.FileMode
-}
 
 func (b *Builder) makePlan(ctx context.Context, s Spec) (*plan, error) {
 	board, err := boards.Find(s.Board, b.Path)
@@ -207,30 +188,6 @@ func (pl *plan) checkProtection(b *boards.Board) error {
 	return nil
 }
 
-// addTree plans copies of the plain files of a file system that wanted selects, in a folder of the project, also of
-// those that links lead to. A link that leads out of the file system, or to a folder, is an error.
-func (pl *plan) addTree(files fs.FS, to string, wanted func(name string) bool) error {
-	return fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return failure.Errorf(failure.Config, "template: %w", err)
-		}
-		if d.Type()&fs.ModeSymlink != 0 {
-			return pl.addLink(files, name, to, wanted)
-		}
-		if d.Type().IsRegular() && wanted(name) {
-			pl.files[path.Join(to, name)] = planned{files: files, name: name, mode: modeOf(name)}
-		}
-		return nil
-	})
-}
-
-func modeOf(name string) fs.FileMode {
-	if strings.HasSuffix(name, ".sh") {
-		return 0o755
-	}
-	return 0o644
-}
-
 // addModel plans the archive itself and the extracted files of this model, without TVM's runtime and other models'
 // code.
 func (pl *plan) addModel(folder string, a *mlf.Archive, m *mlf.Model) {
@@ -288,13 +245,6 @@ func (pl *plan) computeDigests() error {
 	}
 	pl.state.Inputs = fmt.Sprintf("%x", cachekey.New("generate v1").Add("state", string(facts)).Key())
 	return nil
-}
-
-func (f planned) read() ([]byte, error) {
-	if f.files == nil {
-		return f.data, nil
-	}
-	return fs.ReadFile(f.files, f.name)
 }
 
 // FindTemplate finds the template of a specification, for a board or, if that is nil, for any. Errors: class config if

@@ -16,35 +16,13 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/internal/buildenv"
-	"github.com/boardsmith/boardsmith/internal/files/abspath"
 	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/internal/generator"
 	"github.com/boardsmith/boardsmith/internal/projectfile"
 	"github.com/boardsmith/boardsmith/internal/workdir"
 	"github.com/boardsmith/boardsmith/mlf"
-	"github.com/boardsmith/boardsmith/ndarray"
 )
-
-// A Spec is the input of Generate. Only Board and Model, or Archive instead, must be set.
-type Spec struct {
-	Board string // a name, or the path of a board file
-	// Template is a name, the path of a folder with a template.json, or that of one in a git repository:
-	// URL[//FOLDER]@REVISION; "": the board's first
-	Template  string
-	Model     string         // the path of an archive
-	Archive   *mlf.Archive   // instead of Model: an archive that was opened, or parsed from bytes; its Path names it
-	ModelName string         // which of the archive's models; "": the only one
-	Libraries []string       // names, folders with a library.json, or such of git repositories; in the link's order
-	Options   boards.Options // zero fields are the board's own
-	// Samples, one array per input, are the inputs of standalone firmware (Options.App), compiled in; nil: the host sends
-	// them
-	Samples []ndarray.Named
-	// Runtime is a folder with include/ and src/, laid out as in package crt, in place of the runtime there; "": none.
-	// project.json has the digests of its files, but not its path.
-	Runtime string
-	Force   bool // replace files that the user has changed, and keep a copy of each
-}
 
 // A Project is a folder written by Generate, open until Close. Only one goroutine at a time may use it. Several
 // projects may be used at once, also of one folder and one Builder. An Image that it has built may be used from any
@@ -66,29 +44,6 @@ type Project struct {
 	found   *projectfile.Board // state.Built of a build that is under way
 
 	devices []*device.Device // attached by Run
-}
-
-// Open opens an existing project without changing it. Errors: *LockedError while another one changes the folder;
-// *UnfinishedError; class config for a folder that is not a project or has an invalid project.json.
-func (b *Builder) Open(dir string) (*Project, error) {
-	dir = abspath.Of(dir)
-	b.anchor()
-	if _, err := os.Stat(filepath.Join(dir, blueprint.StateFile)); err != nil {
-		return nil, projectfile.NotAProject(dir, err)
-	}
-	l, err := workdir.Share(dir)
-	if err != nil {
-		return nil, err
-	}
-	s, err := projectfile.Read(dir)
-	if err == nil && s.Pending != nil {
-		err = unfinished(s, dir)
-	}
-	if err != nil {
-		l.Release()
-		return nil, err
-	}
-	return &Project{dir: dir, builder: b, state: *s, lock: l}, nil
 }
 
 // Exists reports whether the folder is a project, finished or not.
@@ -191,6 +146,9 @@ func (p *Project) Edited() ([]string, error) {
 // An ObjectError reports an object in the archive, or an image, that was compiled for another processor or calling
 // convention than the board's.
 type ObjectError = fit.ObjectError
+
+// A FitError reports a firmware or a model that does not fit the board.
+type FitError = fit.Error
 
 // A ToolError reports an external command that failed.
 type ToolError = buildenv.ToolError

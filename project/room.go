@@ -10,51 +10,14 @@ import (
 	"io/fs"
 	"math/bits"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/fit"
-	"github.com/boardsmith/boardsmith/internal/generator"
 	"github.com/boardsmith/boardsmith/internal/toolwords"
 	"github.com/boardsmith/boardsmith/mlf"
 )
-
-// suggest sets the error's option, or options separated by a space, and in a project with edited files its lines, if
-// the template uses each option and the board accepts the change.
-func (p *Project) suggest(e *FitError, option string, change func(*boards.Options)) {
-	o := p.state.Options
-	change(&o)
-	settings, err := p.Board().Settle(o)
-	if err != nil {
-		return
-	}
-	for word := range strings.FieldsSeq(option) {
-		if name, _, _ := strings.Cut(word, "="); !slices.Contains(p.state.Template.Options, name) {
-			return
-		}
-	}
-	e.Option = option
-	if edited, err := p.Edited(); err != nil || len(edited) == 0 {
-		return // if they cannot be read, the next step reports it
-	}
-	before, err := p.Board().Settle(p.state.Options)
-	if err != nil {
-		return
-	}
-	for _, name := range p.state.Template.Generate {
-		lines := func(o boards.Options) []string {
-			return strings.Split(string(generator.ForBoard(name, &p.state.Template.Blueprint, p.Board(), o)), "\n")
-		}
-		old := lines(before)
-		for _, line := range lines(settings) {
-			if !slices.Contains(old, line) {
-				e.Lines = append(e.Lines, name+": "+line)
-			}
-		}
-	}
-}
 
 // optionsFit converts the error of options for which a region is too small to a *FitError, and returns other errors
 // unchanged.
