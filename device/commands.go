@@ -19,6 +19,8 @@ type Commands struct {
 	Flash []string // erase and write; Flash writes less if the device already holds a part of the image
 	Files []string // the files of these commands, with their addresses
 	Debug string   // starts the gdb server; "" if the device has none
+	// Missing is the error of a board that is not attached, with which the commands would fail now.
+	Missing error
 }
 
 // dryRunPort is the placeholder for a port that is chosen when a server starts.
@@ -58,7 +60,7 @@ func (k *Desk) EraseCommands(ctx context.Context, b *boards.Board, which string)
 // DebugCommands returns the command of Debug, with port 3333 if o names none. Like FlashCommands it changes nothing.
 func (k *Desk) DebugCommands(ctx context.Context, b *boards.Board, which string, o Debugging) (c Commands, err error) {
 	o.Port = cmp.Or(o.Port, dryRunPort)
-	programmer, err := k.plannedProgrammer(ctx, b, which, "")
+	programmer, missing, err := k.plannedProgrammer(ctx, b, which, "")
 	if err != nil {
 		return Commands{}, err
 	}
@@ -67,9 +69,9 @@ func (k *Desk) DebugCommands(ctx context.Context, b *boards.Board, which string,
 		return c, err
 	}
 	if server, ok := programmer.(debugServer); ok {
-		return Commands{Debug: server.ServeCommand(o.Attach, o.Port)}, nil
+		return Commands{Debug: server.ServeCommand(o.Attach, o.Port), Missing: missing}, nil
 	}
-	return Commands{}, nil
+	return Commands{Missing: missing}, nil
 }
 
 // commands returns the commands of the board's programmer for a job, or nothing without a programmer.
@@ -86,45 +88,46 @@ func (k *Desk) commands(
 	if err != nil {
 		return Commands{}, err
 	}
-	programmer, err := k.plannedProgrammer(ctx, b, which, dir)
+	programmer, missing, err := k.plannedProgrammer(ctx, b, which, dir)
 	if err != nil {
 		return Commands{}, err
 	}
-	return Commands{Flash: programmer.Commands(job), Files: programmer.Files(job)}, nil
+	return Commands{Flash: programmer.Commands(job), Files: programmer.Files(job), Missing: missing}, nil
 }
 
-// plannedProgrammer returns the programmer that would be used for a build in a folder; nil: none.
+// plannedProgrammer returns the programmer that would be used for a build in a folder, nil if none is, and the error of
+// a board that is not attached.
 func (k *Desk) plannedProgrammer(
 	ctx context.Context, b *boards.Board, which, build string,
-) (flasher.Programmer, error) {
+) (p flasher.Programmer, missing, err error) {
 	if ctx.Err() != nil {
-		return nil, failure.Stopped(ctx, "dry run")
+		return nil, nil, failure.Stopped(ctx, "dry run")
 	}
 	if err := checkComplete(b); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	name := k.programmerOf(b)
 	if name == boards.NoProgrammer {
-		return nil, nil
+		return nil, nil, nil
 	}
 	probe, err := k.plannedProbe(ctx, b, which)
-	if err != nil {
-		return nil, err
+	if which == "" && desk.IsMissing(err) {
+		missing, err = err, nil // the programmer would choose a probe
 	}
-	return flasher.New(name, flasher.Config{
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err = flasher.New(name, flasher.Config{
 		Flash: b.Flash, Chip: b.Identification, AnyChip: k.Reflash, Probe: probe, Build: build, Find: k.tool, Log: k.log(),
 	})
+	return p, missing, err
 }
 
 // plannedProbe returns the probe that would be used. For an emulated chip that does not run, its ports are
 // placeholders.
 func (k *Desk) plannedProbe(ctx context.Context, b *boards.Board, which string) (flasher.Probe, error) {
 	if !b.Flash.Emulated {
-		probe, err := desk.FindProbe(b, which, k.File)
-		if desk.IsMissing(err) {
-			return flasher.Probe{}, nil // the programmer would choose one
-		}
-		return probe, err
+		return desk.FindProbe(b, which, k.File)
 	}
 	server := &flasher.Emulated{Bitbang: "127.0.0.1:PORT", Remote: "127.0.0.1:PORT"}
 	if chip := k.emulatedState(ctx, b); chip.Running {

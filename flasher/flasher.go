@@ -37,6 +37,10 @@ func New(name string, c Config) (Programmer, error) {
 		return nil, failure.New(failure.Config, "the programmers are: "+strings.Join(boards.Programmers(), ", "),
 			"unknown programmer %q", name)
 	}
+	if (boards.Flash{Programmer: name}).Needs() == "chip" && c.Flash.Chip == "" {
+		return nil, failure.New(failure.Config, "add it, or choose the board's own programmer",
+			"the programmer %s needs flash.chip, which the board's file does not set", name)
+	}
 	find := c.Find
 	if find == nil {
 		find = exec.LookPath

@@ -39,6 +39,15 @@ func TestUnknownRunner(t *testing.T) {
 	}
 }
 
+// TestMissingChip: pyOCD would choose a chip by itself if a board's file names none.
+func TestMissingChip(t *testing.T) {
+	t.Parallel()
+	_, err := New("pyocd", Config{})
+	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "flash.chip") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // Every programmer rejects reserved addresses before it starts a tool.
 func TestReserved(t *testing.T) {
 	t.Parallel()
@@ -47,7 +56,9 @@ func TestReserved(t *testing.T) {
 		return "", nil
 	}
 	for name := range programmers {
-		p := created(t, name, Config{Reserved: []Range{{0x1000, 0x1000}}, Find: find, Log: hclog.NewNullLogger()})
+		p := created(t, name, Config{
+			Flash: boards.Flash{Chip: "nrf52"}, Reserved: []Range{{0x1000, 0x1000}}, Find: find, Log: hclog.NewNullLogger(),
+		})
 		for action, j := range map[string]Job{
 			"erase": {Erase: []boards.Sector{
 				{Index: 0, Addr: 0x800, Size: 0x800},

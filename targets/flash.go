@@ -37,7 +37,7 @@ import (
 //	WAIT         how long to wait for a board that another process uses: 60 (seconds), 2m [no waiting]
 //	TIMEOUT      limit for one call on the device: 60 (seconds), 2m30s [60 s]
 //	FORCE=1      writes the whole image, beyond the rated erases, also if another board is named
-//	DRYRUN=1     prints what would be done, without doing it; also prints the programmer's exact commands
+//	DRYRUN=1     prints what would be done, without doing it; also the programmer's commands, with VERBOSE=1
 func Flash(ctx context.Context) error { return doJob(ctx, "flash", flashImage) }
 
 // flashImage writes the image. The device stays attached for later targets.
@@ -132,15 +132,24 @@ func dryRunFlash(ctx context.Context, j *job) error {
 	return printCommands(j.Console, would, fmt.Sprintf("flash %s to board %s", j.in.Project, j.in.Board.Value))
 }
 
-// printCommands prints the commands of an action.
+// printCommands prints an action, and with VERBOSE=1 its commands.
 func printCommands(c *console.Console, would device.Commands, text string) error {
-	for _, f := range would.Files {
-		c.Printf("# %s", f)
+	more := ""
+	switch {
+	case c.Env.On("VERBOSE"):
+		for _, f := range would.Files {
+			c.Printf("# %s", f)
+		}
+		for _, command := range would.Flash {
+			c.Printf("%s", command)
+		}
+	case len(would.Flash) > 0:
+		more = "; VERBOSE=1 prints the programmer's commands"
 	}
-	for _, command := range would.Flash {
-		c.Printf("%s", command)
+	c.Printf("%s: would %s%s", c.Step(), text, more)
+	if would.Missing != nil {
+		c.Notef("note: it would fail now: %v", would.Missing)
 	}
-	c.Printf("%s: would %s", c.Step(), text)
 	c.JSONLine(jsonlines.DryRun{
 		Status: jsonlines.StatusDryRun, Would: text, Commands: append([]string{}, would.Flash...),
 		Files: append([]string{}, would.Files...),
@@ -158,7 +167,7 @@ func printCommands(c *console.Console, would device.Commands, text string) error
 //	PROGRAMMER   the programmer: openocd, pyocd, west [the board's own]
 //	WAIT         how long to wait for a board that another process uses: 60 (seconds), 2m [no waiting]
 //	FORCE=1      ignores that another board is named
-//	DRYRUN=1     prints what would be done, without doing it; also prints the programmer's exact commands
+//	DRYRUN=1     prints what would be done, without doing it; also the programmer's commands, with VERBOSE=1
 func Erase(ctx context.Context) error { return doJob(ctx, "erase", eraseFlash) }
 
 func eraseFlash(ctx context.Context, j *job) error {
