@@ -167,7 +167,7 @@ func (d *Device) verifyImage(answer *flashplan.Answer, i *image.Image) error {
 		return nil // a process: it is not in flash
 	}
 	fill := byte(0) // of gaps between the parts, in an emulator's memory
-	if d.attachment != nil {
+	if d.KeepsImage() {
 		fill = flashplan.Erased
 	}
 	file, err := i.ELF()

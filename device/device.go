@@ -27,6 +27,7 @@ type Device struct {
 	ledger     *ledger.Ledger   // of a device that keeps its image
 	chip       string           // the expected chip's id, from desk.json or the last flash; "" if unknown
 	held       io.Closer        // of an emulated chip, which runs while it is held; nil: it has none
+	remote     *remote          // of another computer's device; nil: it is on the desk
 	closed     bool
 }
 
@@ -38,7 +39,9 @@ type verifiedClock struct {
 
 // KeepsImage reports whether the device keeps its image while it is not used. A process or an emulator gets one each
 // time that it is opened.
-func (d *Device) KeepsImage() bool { return d.attachment != nil }
+func (d *Device) KeepsImage() bool {
+	return d.attachment != nil || d.remote != nil && d.remote.keepsImage
+}
 
 // Close releases the device for others. Its sessions must be closed by whoever opened them. All other methods of a
 // closed device return an error of class internal.

@@ -36,6 +36,9 @@ func (d *Device) Link(ctx context.Context, i *image.Image) (transport.Link, erro
 
 // openLink opens the link to the firmware, and starts a process or an emulator. i is the image that runs; nil: any.
 func (d *Device) openLink(ctx context.Context, i *image.Image) (transport.Link, error) {
+	if d.remote != nil {
+		return d.traced(d.remote.open(ctx))
+	}
 	if d.attachment == nil {
 		return d.startLink(ctx, i)
 	}

@@ -38,6 +38,11 @@ var ownFunctions = map[string]ownFunction{
 	evaluatorName:                           timeEvaluator,
 	systemLibName:                           systemLib,
 	"ffi.SystemLib":                         systemLib,
+
+	describeName: ofPlace(describe),
+	prepareName:  ofPlace(prepare, tvmrpc.TypeStr, tvmrpc.TypeBytes),
+	resetName:    ofPlace(reset, tvmrpc.TypeInt),
+	linkName:     ofPlace(openLink),
 }
 
 // boardNames maps functions to those of boards that do the same.

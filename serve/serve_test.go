@@ -462,11 +462,35 @@ func TestManySessions(t *testing.T) {
 // TestContexts calls every function of this package with contexts that have ended.
 func TestContexts(t *testing.T) {
 	b := &board{t: t}
+	place, k := startPlace(t, "kiln")
 	failuretest.Ended(t, failuretest.Calls{
 		"Board.Open": func(ctx context.Context) error { _, err := b.Open(ctx); return err },
 		"Board.Load": func(ctx context.Context) error { _, err := b.Load(ctx, nil); return err },
 		"Board.Release": func(ctx context.Context) error {
 			return errors.Join(b.Release(ctx), failure.Stopped(ctx, "released"))
+		},
+		"Dial": func(ctx context.Context) error { _, err := serve.Dial(ctx, k.Address(), "kiln", 1); return err },
+		"Keys": func(ctx context.Context) error { _, err := serve.Keys(ctx, k.Address()); return err },
+		"Client.Describe": func(ctx context.Context) error {
+			_, err := dial(t, k, "kiln").Describe(ctx)
+			return err
+		},
+		"Client.Prepare": func(ctx context.Context) error {
+			_, err := dial(t, k, "kiln").Prepare(ctx, nil, nil)
+			return err
+		},
+		"Client.Reset": func(ctx context.Context) error { return dial(t, k, "kiln").Reset(ctx, 1) },
+		"Client.Link":  func(ctx context.Context) error { _, err := dial(t, k, "kiln").Link(ctx); return err },
+		"Place.Prepare": func(ctx context.Context) error {
+			_, err := place.Prepare(ctx, nil, nil)
+			return errors.Join(err, failure.Stopped(ctx, "prepared"))
+		},
+		"Place.Reset": func(ctx context.Context) error {
+			return errors.Join(place.Reset(ctx, 1), failure.Stopped(ctx, "reset"))
+		},
+		"Place.Link": func(ctx context.Context) error {
+			_, err := place.Link(ctx)
+			return errors.Join(err, failure.Stopped(ctx, "linked"))
 		},
 		"Serve": func(ctx context.Context) error {
 			l, err := net.Listen("tcp", "127.0.0.1:0")

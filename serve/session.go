@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
@@ -35,6 +36,10 @@ type session struct {
 	model     uint64                     // handle of the module with which the session began; 0: none
 	latest    *evaluator                 // that the board has
 	used      bool                       // the board
+
+	conn    net.Conn
+	sending sync.Mutex
+	link    *placeLink // of the client's own firmware; nil: none is open
 }
 
 // errSession ends a session without a reply.
@@ -44,7 +49,7 @@ var errSession = errors.New("session ended")
 func (s *server) serveSession(ctx context.Context, c net.Conn, h hello, packets *receiver) {
 	q := &session{
 		server: s, client: c.RemoteAddr().String(), kinds: map[uint64]tvmrpc.TypeCode{}, lookups: map[string]uint64{},
-		uploads: uploads{parent: s.o.Folder, limit: int64(s.o.MaxUpload)}, timeout: h.timeout,
+		uploads: uploads{parent: s.o.Folder, limit: int64(s.o.MaxUpload)}, timeout: h.timeout, conn: c,
 	}
 	if q.timeout == 0 {
 		q.timeout = s.o.SessionTimeout
@@ -57,9 +62,10 @@ func (s *server) serveSession(ctx context.Context, c net.Conn, h hello, packets 
 	}()
 	for {
 		reply, err := q.next(ctx, packets)
-		if reply != nil && writeAll(c, reply) != nil || err != nil {
+		if reply != nil && q.send(reply) != nil || err != nil {
 			return
 		}
+		q.forward(ctx)
 	}
 }
 
@@ -107,6 +113,10 @@ func seconds(d time.Duration) string {
 
 // respond carries out a request and returns the reply.
 func (q *session) respond(ctx context.Context, msg []byte) ([]byte, error) {
+	if data, ok := linkBytes(msg); ok {
+		q.writeLink(ctx, data)
+		return nil, nil
+	}
 	if q.era == unknownEra {
 		q.era = detect(msg)
 	}
@@ -283,6 +293,10 @@ func (q *session) do(ctx context.Context, p *tvmrpc.Packet) (*tvmrpc.Packet, err
 
 // end frees what the client left on the board and in its folder.
 func (q *session) end(ctx context.Context) error {
+	if q.link != nil {
+		_ = q.conn.Close() // sending to a client that does not read would wait
+		q.closeLink()
+	}
 	ctx, cancel := context.WithTimeout(ctx, releaseLimit)
 	defer cancel()
 	for _, r := range slices.Backward(q.resources) { // also if q.lost: the request may not have reached the board

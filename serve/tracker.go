@@ -26,7 +26,9 @@ const (
 	maxTrackerMsg = 1 << 20 // of a reply
 
 	codePut     = 3
+	codeRequest = 4
 	codeUpdate  = 5
+	codeSummary = 6
 	codePending = 7
 )
 
@@ -167,15 +169,25 @@ type tracker struct {
 	stop func() bool
 }
 
-func (s *server) dialTracker(ctx context.Context, at net.Addr) (*tracker, error) {
+// dialTracker connects to a tracker. The connection ends with ctx.
+func dialTracker(ctx context.Context, address string) (*tracker, error) {
 	d := net.Dialer{Timeout: trackerWait}
-	conn, err := d.DialContext(ctx, "tcp", s.o.Tracker)
+	conn, err := d.DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, failure.Errorf(failure.Transport, "%w", err)
 	}
 	t := &tracker{conn, context.AfterFunc(ctx, func() { _ = conn.Close() })}
 	if err := t.greet(); err != nil {
 		t.close()
+		return nil, err
+	}
+	return t, nil
+}
+
+// dialTracker connects to the tracker as the server of a board.
+func (s *server) dialTracker(ctx context.Context, at net.Addr) (*tracker, error) {
+	t, err := dialTracker(ctx, s.o.Tracker)
+	if err != nil {
 		return nil, err
 	}
 	info := map[string]any{"key": "server:" + s.o.Key, "addr": []any{orNull(s.o.Address), port(at)}}
@@ -226,13 +238,7 @@ func (t *tracker) request(result any, message ...any) error {
 	if err != nil {
 		return err
 	}
-	if err := t.conn.SetDeadline(time.Now().Add(trackerWait)); err != nil {
-		return err
-	}
-	if _, err := t.conn.Write(append(le.AppendUint32(nil, uint32(len(text))), text...)); err != nil {
-		return err
-	}
-	reply, err := t.receive()
+	reply, err := t.exchange(text, time.Now().Add(trackerWait))
 	if err != nil {
 		return err
 	}
@@ -246,6 +252,20 @@ func (t *tracker) request(result any, message ...any) error {
 		return failure.Errorf(failure.Transport, "the tracker answered %.100q to %s", reply, text)
 	}
 	return nil
+}
+
+// exchange sends a message and returns the reply, which must arrive before a time; the zero time: no limit.
+func (t *tracker) exchange(text []byte, before time.Time) ([]byte, error) {
+	if err := t.conn.SetWriteDeadline(time.Now().Add(trackerWait)); err != nil {
+		return nil, err
+	}
+	if _, err := t.conn.Write(append(le.AppendUint32(nil, uint32(len(text))), text...)); err != nil {
+		return nil, err
+	}
+	if err := t.conn.SetReadDeadline(before); err != nil {
+		return nil, err
+	}
+	return t.receive()
 }
 
 func (t *tracker) receive() ([]byte, error) {

@@ -73,7 +73,7 @@ var mayImport = map[string][]string{
 		"internal/buildenv", "internal/toolwords", "internal/command", "internal/timegate", "internal/files",
 		"internal/boardfile", "internal/tensorlist", "internal/ramlink", "internal/tolerance",
 	},
-	"serve":       {"rpc", "rpc/fault", "internal/tvmrpc", "internal/files", "failure"}, // TVM's RPC server
+	"serve":       {"rpc", "rpc/fault", "internal/tvmrpc", "transport", "internal/files", "failure"}, // TVM's RPC server
 	"tune/space":  {"ndarray", "failure", "internal/files"},
 	"tune/report": {"tune", "measure", "device", "rpc", "failure", "internal/valuetext"},
 
@@ -216,10 +216,10 @@ var exportedNames = map[string]int{
 	"release":     6,
 	"rpc":         28,
 	"rpc/fault":   16,
-	"serve":       5,
+	"serve":       9,
 	"templates":   2,
 	"transport":   21,
-	"tune":        31,
+	"tune":        32,
 	"tune/report": 5,
 	"tune/search": 7,
 	"tune/space":  12,

@@ -40,6 +40,9 @@ import (
 //	TRIALS       with SPACE or MODEL: how many configurations are measured at most [100]
 //	CONFIRM      with CANDIDATES: how many of the fastest candidates are measured again in flash [0]
 //	RETRY=1      measures candidates again whose failure an earlier run in the folder has kept
+//	TRACKER      HOST:PORT of TVM's tracker, where serve offers boards: tvm.md [the boards of this computer]
+//	KEY          without BOARD, keys are names of boards [with TRACKER the boards' names, else …]
+//	PRIORITY     with TRACKER: a number [1]
 func Tune(ctx context.Context) error {
 	return doJob(ctx, "tune", func(ctx context.Context, j *job) error { return j.tuning().Tune(ctx) })
 }
@@ -77,7 +80,7 @@ func Reproduce(ctx context.Context) error {
 //	WAIT         how long to wait for a board that another process uses: 60 (seconds), 2m [no waiting]
 //	TIMEOUT      limit for one call on the device: 60 (seconds), 2m30s [60 s]
 //	DRYRUN=1     prints what would be done, without doing it
-//	TRACKER      HOST:PORT of TVM's tracker: tvm.md
+//	TRACKER      HOST:PORT of TVM's tracker, where serve offers boards: tvm.md
 //	KEY          the boards' keys, separated by commas, in the order … [with TRACKER the boards' names, else …]
 //	LISTEN       address and port of the first board [127.0.0.1:0]
 //	ALLOW        networks and addresses of clients, separated by commas [all]

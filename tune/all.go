@@ -47,7 +47,8 @@ func (r *Run) All(ctx context.Context, candidates iter.Seq[Candidate]) iter.Seq2
 	}
 }
 
-// parallelism returns how many candidates are in progress at once: one for each builder, and two for each place.
+// parallelism returns how many candidates are in progress at once: one for each builder, and two for each place, also
+// for some that may come.
 func (r *Run) parallelism() int {
 	n := runtime.NumCPU()
 	if r.o.Builder.Jobs > 0 {
@@ -56,6 +57,7 @@ func (r *Run) parallelism() int {
 	for _, k := range r.kinds {
 		n += 2 * k.places.number()
 	}
+	n += 2 * lateRemotes * len(r.o.Remotes)
 	return n
 }
 

@@ -39,6 +39,7 @@ type Board struct {
 	programs map[programKey]rpc.Program
 	flashed  digest       // the module in image
 	image    *image.Image // firmware with the last module that did not fit into RAM; nil: none
+	lent     *image.Image // a client's, which is on the board; nil: none
 }
 
 var _ serve.Board = (*Board)(nil)

@@ -14,6 +14,17 @@ import (
 	"github.com/boardsmith/boardsmith/tune"
 )
 
+// Measures on all boards that mage serve offers to TVM's tracker with a key, on any computer.
+func ExampleRemote() {
+	run, err := tune.OpenRun(context.Background(), "run", &device.Desk{}, nil, tune.Options{
+		Remotes: []tune.Remote{{Tracker: "10.1.0.1:9190", Key: "bench", Board: "nucleo_f746zg", Priority: 1}},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer run.Close()
+}
+
 // Measures two ways to add up numbers, on two processes of this computer. One of them forgets the last number.
 func Example() {
 	ctx := context.Background()

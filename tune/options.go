@@ -49,6 +49,9 @@ type Options struct {
 	// the program's own; nil: the devices themselves.
 	Place func(word string, p Place) Place
 
+	// Remotes are boards of other computers, besides those that OpenRun names.
+	Remotes []Remote
+
 	OnEvent func(Event) // called for each event, from any goroutine; may be nil
 }
 
@@ -120,6 +123,15 @@ func (o *Options) memory(kind string) (boards.Options, error) {
 			"%s: no effect on candidates", strings.Join(others, ", "))
 	}
 	return m, ramlink.CheckLoadedPlace(m)
+}
+
+// words returns the boards of a run: words of OpenRun, and the kinds of boards of other computers.
+func (o *Options) words(boards []string) []string {
+	all := slices.Clone(boards)
+	for _, r := range o.Remotes {
+		all = append(all, r.Board)
+	}
+	return all
 }
 
 // prepare checks the options for the boards of a folder, which it creates. It returns them with defaults and with

@@ -57,10 +57,15 @@ func (p *devicePlace) Open(ctx context.Context, i *image.Image) (*rpc.Session, e
 }
 
 func (p *devicePlace) Confirm(ctx context.Context, s *rpc.Session, i *image.Image) error {
-	if !p.device.KeepsImage() && len(p.board.Memory) == 0 {
+	return confirmImage(ctx, p.device, p.board, s, i)
+}
+
+// confirmImage is Place.Confirm of a device.
+func confirmImage(ctx context.Context, d *device.Device, b *boards.Board, s *rpc.Session, i *image.Image) error {
+	if !d.KeepsImage() && len(b.Memory) == 0 {
 		return nil // a process has no flash
 	}
-	return p.device.Confirm(ctx, s, i)
+	return d.Confirm(ctx, s, i)
 }
 
 // probeResetTry is the first try in which Reset uses a device's probe.

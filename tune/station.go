@@ -15,7 +15,8 @@ import (
 // it.
 type station struct {
 	place    Place
-	name     string // of the place in the run
+	remote   *remotePlace // place, if it is on another computer; else nil
+	name     string       // of the place in the run
 	o        *Options
 	firmware *firmware
 	gate     *timegate.Gate
@@ -36,6 +37,23 @@ type flashed struct {
 	tier   Tier
 	reason string
 }
+
+// acquire waits until there is a place, which may be another one than before.
+func (s *station) acquire(ctx context.Context) error {
+	if s.remote == nil {
+		return nil
+	}
+	name, err := s.remote.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	l := s.firmware.current()
+	s.name, s.layout, s.image, s.flashed = name, l, l.resident, flashed{}
+	return nil
+}
+
+// isLost reports whether the place has gone.
+func (s *station) isLost() bool { return s.remote != nil && s.remote.isLost() }
 
 // prepare puts an image onto the place.
 func (s *station) prepare(ctx context.Context, i *image.Image) error {
@@ -166,7 +184,7 @@ func (s *station) confirm(ctx context.Context) error {
 func (s *station) acquireProcessors(ctx context.Context) (end func(), err error) {
 	b := s.firmware.board
 	switch {
-	case !b.Link.OnHost():
+	case s.remote != nil || !b.Link.OnHost():
 		return func() {}, nil
 	case !b.KeepsHostTime():
 		return s.gate.Work(ctx)

@@ -28,12 +28,13 @@ const (
 	maxAttempts   = 10
 )
 
-// run measures jobs until ctx ends or the place is given up.
-func (w *worker) run(ctx context.Context) {
-	err := w.open(ctx)
-	if err == nil {
-		w.emit("ready", nil)
-		err = w.serve(ctx)
+// run measures jobs until ctx ends or the place is given up, and returns the cause of that.
+func (w *worker) run(ctx context.Context) error {
+	err := w.use(ctx)
+	for w.station.isLost() && ctx.Err() == nil {
+		w.emit("gone", err)
+		w.leave()
+		err = w.use(ctx)
 	}
 	if w.idle && len(w.reference.unproven) > 0 {
 		// What this check does not confirm is measured again when the run is opened the next time.
@@ -46,6 +47,29 @@ func (w *worker) run(ctx context.Context) {
 		w.emit("given up", err)
 		w.kind.removePlace(err)
 	}
+	return err
+}
+
+// use waits for a place and measures jobs there until ctx ends or the place has gone or is given up.
+func (w *worker) use(ctx context.Context) error {
+	if err := w.station.acquire(ctx); err != nil {
+		return err
+	}
+	if err := w.open(ctx); err != nil {
+		return err
+	}
+	w.emit("ready", nil)
+	return w.serve(ctx)
+}
+
+// leave ends the use of a place that has gone. What its reference has not confirmed is measured again.
+func (w *worker) leave() {
+	for _, j := range w.reference.unproven {
+		w.kind.queue.Requeue(j.remeasure())
+	}
+	w.reference.unproven, w.reference.expected = nil, 0
+	w.station.closeSession()
+	_ = w.station.place.Close() // the connection has ended
 }
 
 func (w *worker) emit(text string, err error) {
@@ -138,15 +162,16 @@ func (w *worker) measureJob(ctx context.Context, j *job) (split bool, err error)
 		return false, nil
 	}
 	j.attempts++
-	if !w.wasKilled(err) && (prepareErr == nil || j.aloneInFirmware) {
+	lost := w.station.isLost()
+	if !lost && !w.wasKilled(err) && (prepareErr == nil || j.aloneInFirmware) {
 		j.suspicions++
 	}
 	if isWorn(err) {
 		j.attempts = maxAttempts // another attempt would be refused too
 	}
 	recoverErr := w.recover(ctx, err)
-	if recoverErr != nil || j.suspicions < maxSuspicions && j.attempts < maxAttempts {
-		if split = prepareErr != nil && j.load.program == nil; split {
+	if recoverErr != nil && !lost || j.suspicions < maxSuspicions && j.attempts < maxAttempts {
+		if split = prepareErr != nil && !lost && j.load.program == nil; split {
 			j.load.dropFirmware()
 		}
 		w.kind.queue.Requeue(j)
@@ -155,7 +180,7 @@ func (w *worker) measureJob(ctx context.Context, j *job) (split bool, err error)
 	result = Result{Failure: attemptsFailure(j, err), Wait: wait}
 	w.station.setProvenance(&j.load, &result)
 	w.finish(j, result)
-	return false, nil
+	return false, recoverErr
 }
 
 // measureTwice measures a job. If it fails on a device that is not fresh, an earlier candidate may be the cause: the
@@ -269,12 +294,15 @@ func (w *worker) checkReference(ctx context.Context) error {
 }
 
 // recover resets the place after an error that may be the place's own, each time by stronger means, until the reference
-// passes. It returns all errors if the place must be given up.
+// passes. It returns all errors if the place must be given up, or has gone.
 func (w *worker) recover(ctx context.Context, cause error) error {
 	w.station.releaseProcessors() // the reference may have to be built
 	for try := 1; try <= w.kind.o.MaxRecoveries; try++ {
 		if ctx.Err() != nil {
 			return failure.Stopped(ctx, "recover %s", w.station.name)
+		}
+		if w.station.isLost() {
+			return cause
 		}
 		w.emit(fmt.Sprintf("recovering, try %d", try), cause)
 		l := w.kind.firmware.current()

@@ -50,9 +50,14 @@ func (t *Job) folder(name string) {
 func (t *Job) open(ctx context.Context, total int) (*tune.Run, error) {
 	t.view = newView(t.Console, total)
 	t.bar = t.Start("tune: building firmware", 0)
-	run, err := tune.OpenRun(ctx, t.dir, t.Desk, t.boards, tune.Options{
+	local := t.boards
+	if len(t.remotes) > 0 {
+		local = nil
+	}
+	run, err := tune.OpenRun(ctx, t.dir, t.Desk, local, tune.Options{
 		Builder: t.Builder, Template: t.In.Template.Value, Samples: t.In.Repeat, CallTimeout: t.In.Timeout,
 		Memory: t.memory(), OnEvent: t.view.add, Libraries: t.In.Libraries, Retry: t.Env.On("RETRY"),
+		Remotes: t.remotes,
 	})
 	if err != nil {
 		return nil, err

@@ -129,7 +129,7 @@ func (t *Job) servedBoards() (all []*served, err error) {
 	for i, word := range words {
 		name := boardfile.FileName(word)
 		if tracker != "" {
-			keys[i] = cmp.Or(keys[i], strings.NewReplacer(":", "-", " ", "-").Replace(name))
+			keys[i] = cmp.Or(keys[i], keyOf(word))
 		}
 		folder := cmp.Or(t.In.Output, filepath.Join("build", "serve"))
 		b := &served{word: word, dir: filepath.Join(folder, name), state: "idle"}

@@ -15,6 +15,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/cli/console"
 	"github.com/boardsmith/boardsmith/internal/cli/inputs"
 	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/tune"
 )
 
 // A Job is one run of a target that measures.
@@ -24,10 +25,11 @@ type Job struct {
 	Desk    *device.Desk
 	Builder *project.Builder
 
-	dir    string   // of the run
-	boards []string // of BOARD
-	view   *view
-	bar    *console.Progress
+	dir     string        // of the run
+	boards  []string      // of BOARD
+	remotes []tune.Remote // the boards, if they are at TRACKER
+	view    *view
+	bar     *console.Progress
 }
 
 // Tune searches the fastest of the archives in CANDIDATES, of the configurations of SPACE, or of the flags for MODEL.
@@ -52,6 +54,9 @@ func (t *Job) Tune(ctx context.Context) error {
 	if err := t.checkVariables(form); err != nil {
 		return err
 	}
+	if err := t.readRemotes(); err != nil {
+		return err
+	}
 	return search(ctx)
 }
 
@@ -59,6 +64,7 @@ func (t *Job) Tune(ctx context.Context) error {
 var formsOf = map[string][]string{
 	"INPUT": {"CANDIDATES", "MODEL"}, "EXPECT": {"CANDIDATES", "MODEL"}, "CONFIRM": {"CANDIDATES"},
 	"PROPOSER": {"SPACE"}, "TRIALS": {"SPACE", "MODEL"},
+	"TRACKER": {"CANDIDATES", "SPACE"}, "KEY": {"CANDIDATES", "SPACE"}, "PRIORITY": {"CANDIDATES", "SPACE"},
 }
 
 // checkVariables fails for a variable that has no effect in this form of tuning.

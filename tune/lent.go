@@ -1,0 +1,135 @@
+// This file runs firmware of another computer on a board, for package serve.
+
+package tune
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/serve"
+	"github.com/boardsmith/boardsmith/transport"
+)
+
+var _ serve.Place = (*Board)(nil)
+
+// A boardFacts is what Board.Describe returns.
+type boardFacts struct {
+	Board  string `json:"board"`
+	Digest string `json:"digest"`  // boardDigest
+	Name   string `json:"machine"` // the computer's
+}
+
+// A prepared is what Board.Prepare returns.
+type prepared struct {
+	Tier   Tier              `json:"tier"`
+	Reason string            `json:"why"`
+	Keeps  bool              `json:"keeps_image,omitempty"` // as Device.KeepsImage
+	Worn   *device.WearError `json:"worn,omitempty"`        // why it was not written
+}
+
+// boardDigest returns the digest of what determines images of a board, and how they are written: all of its file but
+// texts and how this computer reaches the board.
+func boardDigest(b *boards.Board) (string, error) {
+	same := *b
+	same.Doc, same.Toolchain.Install, same.Link.Install = "", "", ""
+	same.Link.USB, same.Link.Interface, same.Link.Address = "", nil, ""
+	same.Flash = boards.Flash{Emulated: b.Flash.Emulated}
+	text, err := json.Marshal(same)
+	if err != nil {
+		return "", err
+	}
+	text = append(text, b.Name...)
+	if b.ELF.Machine == "native" {
+		text = append(text, runtime.GOOS+runtime.GOARCH...)
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// Describe implements serve.Place.
+func (b *Board) Describe() (json.RawMessage, error) {
+	digest, err := boardDigest(b.firmware.board)
+	if err != nil {
+		return nil, err
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(boardFacts{Board: b.firmware.board.Name, Digest: digest, Name: name})
+}
+
+// Prepare implements serve.Place. description is an image.Image without paths.
+func (b *Board) Prepare(ctx context.Context, description, file []byte) (json.RawMessage, error) {
+	b.leave()
+	i, err := b.storeImage(description, file)
+	if err != nil {
+		return nil, err
+	}
+	var p prepared
+	p.Tier, p.Reason, err = b.station.place.Prepare(ctx, i)
+	if errors.As(err, &p.Worn) {
+		return json.Marshal(p)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if d, ok := b.station.place.(*devicePlace); ok {
+		p.Keeps = d.device.KeepsImage()
+	}
+	b.lent = i
+	return json.Marshal(p)
+}
+
+// storeImage writes a client's image to a file, in place of the last one.
+func (b *Board) storeImage(description, file []byte) (*image.Image, error) {
+	var i image.Image
+	if err := json.Unmarshal(description, &i); err != nil {
+		return nil, failure.Errorf(failure.Config, "the description of the image: %w", err)
+	}
+	if own := b.firmware.board.Name; i.Board != own {
+		return nil, failure.Errorf(failure.Config, "the image is for board %.100q, this board is a %s", i.Board, own)
+	}
+	sum := sha256.Sum256(file)
+	resident := b.firmware.current().resident
+	i.Path = filepath.Join(b.firmware.imagesDir(), "lent.elf")
+	i.Digest, i.BuildDir = hex.EncodeToString(sum[:]), resident.BuildDir // a programmer's settings
+	i.Map, i.Bin, i.Hex, i.ExtraBin = "", "", "", ""
+	return &i, writeAtomic(i.Path, file, 0o700)
+}
+
+// Reset implements serve.Place.
+func (b *Board) Reset(ctx context.Context, try int) error {
+	b.leave()
+	return b.station.place.Reset(ctx, try)
+}
+
+// leave ends the use of the board by firmware of this computer or of a client.
+func (b *Board) leave() {
+	b.station.closeSession()
+	b.modules, b.lent = nil, nil
+}
+
+// Link implements serve.Place.
+func (b *Board) Link(ctx context.Context) (transport.Link, error) {
+	p, ok := b.station.place.(interface {
+		Link(ctx context.Context, i *image.Image) (transport.Link, error)
+	})
+	switch {
+	case !ok:
+		return nil, failure.Errorf(failure.Config, "board %s has no link for another computer", b.station.name)
+	case b.lent == nil:
+		return nil, failure.Errorf(failure.Config, "board %s has no image of this client", b.station.name)
+	}
+	return p.Link(ctx, b.lent)
+}

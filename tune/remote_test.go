@@ -1,0 +1,289 @@
+//go:build linux
+
+package tune_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit/trackertest"
+	"github.com/boardsmith/boardsmith/serve"
+	"github.com/boardsmith/boardsmith/tune"
+)
+
+// servedVariable has a board, a tracker and a key in a process of TestServed.
+const servedVariable = "BOARDSMITH_TEST_SERVED"
+
+// TestServed serves a board in a process of its own, until that is killed.
+func TestServed(t *testing.T) {
+	words := strings.Fields(os.Getenv(servedVariable))
+	if len(words) == 0 {
+		t.Skip("started by other tests")
+	}
+	b, err := tune.OpenBoard(t.Context(), words[3], &device.Desk{}, words[0], tune.Options{})
+	must(t, err)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	must(t, serve.Serve(t.Context(), l, b, serve.Options{Tracker: words[1], Key: words[2]}))
+}
+
+// serveBoard starts a process that serves a board, and returns it once the tracker has it.
+func serveBoard(t *testing.T, board, tracker, key string) *exec.Cmd {
+	t.Helper()
+	before, err := serve.Keys(t.Context(), tracker)
+	must(t, err)
+	cmd := exec.Command(os.Args[0], "-test.run=^TestServed$", "-test.timeout=20m")
+	cmd.Env = append(os.Environ(), servedVariable+"="+strings.Join([]string{board, tracker, key, t.TempDir()}, " "))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	must(t, cmd.Start())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = cmd.Wait()
+	}()
+	t.Cleanup(func() {
+		kill(cmd)
+		<-ended
+	})
+	for range time.Tick(100 * time.Millisecond) {
+		select {
+		case <-ended:
+			t.Fatalf("the server ended: %s", &out)
+		default:
+		}
+		if keys, err := serve.Keys(t.Context(), tracker); err != nil || keys[key] > before[key] {
+			must(t, err)
+			return cmd
+		}
+	}
+	return nil
+}
+
+func kill(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+
+// remoteRun opens a run with boards of other computers.
+func remoteRun(t *testing.T, o tune.Options, remotes ...tune.Remote) *tune.Run {
+	t.Helper()
+	o.Remotes = remotes
+	o.OnEvent = func(e tune.Event) { t.Log(e.Board, e.Text, e.Err) }
+	run, err := tune.OpenRun(t.Context(), t.TempDir(), &device.Desk{}, nil, o)
+	must(t, err)
+	t.Cleanup(func() { must(t, run.Close()) })
+	return run
+}
+
+// measureAll measures candidates at once and returns the results by ID.
+func measureAll(t *testing.T, run *tune.Run, all []tune.Candidate) map[string]tune.Result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	results := map[string]tune.Result{}
+	for r, err := range run.All(ctx, func(yield func(tune.Candidate) bool) {
+		for _, c := range all {
+			if !yield(c) {
+				return
+			}
+		}
+	}) {
+		must(t, err)
+		results[r.ID] = r
+	}
+	return results
+}
+
+// TestRemoteBoards measures on a process and on an emulated board of other processes, as on local ones.
+func TestRemoteBoards(t *testing.T) {
+	k := trackertest.Start(t)
+	serveBoard(t, "host", k.Address(), "bench")
+	serveBoard(t, "mps2_an386", k.Address(), "m4")
+	run := remoteRun(t, tune.Options{},
+		tune.Remote{Tracker: k.Address(), Key: "bench", Board: "host"},
+		tune.Remote{Tracker: k.Address(), Key: "m4", Board: "mps2_an386"})
+	var all []tune.Candidate
+	classes := map[string]failure.Class{"right": "", "wrong": failure.WrongAnswer, "crash": failure.Fault, "large": ""}
+	for _, kind := range run.Kinds() {
+		for id, body := range map[string]string{
+			"right": right, "wrong": right + "out[1] = 7;", "crash": "*(volatile int*)0 = 1;" + right,
+			"large": "static const char table[70000] = {2}; for (int i = 0; i < 4; i++) out[i] = in[i] * table[in[0] - 1];",
+		} {
+			c := operator(id+"@"+kind, body)
+			c.Kind = kind
+			all = append(all, c)
+		}
+	}
+	machine, err := os.Hostname()
+	must(t, err)
+	results := measureAll(t, run, all)
+	for _, c := range all {
+		r, id := results[c.ID], strings.TrimSuffix(c.ID, "@"+c.Kind)
+		got := failure.Class("")
+		if r.Failure != nil {
+			got = r.Failure.Class
+		}
+		if got != classes[id] {
+			t.Errorf("%s: class %q, want %q: %+v", c.ID, got, classes[id], r.Failure)
+		}
+		if want := map[string]string{"host": "bench", "mps2_an386": "m4"}[c.Kind] + "@" + machine + ":"; !strings.HasPrefix(
+			r.Board, want) {
+			t.Errorf("%s was measured on %q, want %s…", c.ID, r.Board, want)
+		}
+		if id == "crash" && !strings.Contains(r.Failure.Message, "twice.c:") {
+			t.Errorf("%s: no line of the candidate's C: %s", c.ID, r.Failure.Message)
+		}
+	}
+	confirmed, err := run.Confirm(t.Context(), 1)
+	must(t, err)
+	for _, r := range confirmed {
+		if r.Failure != nil || r.Tier == tune.RAM {
+			t.Errorf("%s: tier %s: %v", r.ID, r.Tier, r.Failure)
+		}
+	}
+	if len(confirmed) != 2 {
+		t.Errorf("%d results in flash, want 2", len(confirmed))
+	}
+}
+
+// A census counts the measured candidates of each board.
+type census struct {
+	t *testing.T
+
+	mu       sync.Mutex
+	measured map[string]int
+	failed   int
+}
+
+func (c *census) add(e tune.Event) {
+	c.t.Log(e.Board, e.Text, e.Err)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case e.Result == nil:
+	case e.Result.Failure != nil:
+		c.failed++
+	default:
+		c.measured[e.Board]++
+	}
+}
+
+// await waits until so many boards have measured, each at least two candidates.
+func (c *census) await(boards int) {
+	c.t.Helper()
+	for range 1200 {
+		c.mu.Lock()
+		n := 0
+		for _, measured := range c.measured {
+			if measured >= 2 {
+				n++
+			}
+		}
+		c.mu.Unlock()
+		if n >= boards {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	c.t.Fatalf("%d boards were expected to measure: %v", boards, c.measured)
+}
+
+// TestRemoteBoardGoes kills a server in the middle of a run, starts two, and ends the tracker and one of these: each
+// candidate is measured, and each board measures.
+func TestRemoteBoardGoes(t *testing.T) {
+	k := trackertest.Start(t)
+	first := serveBoard(t, "host", k.Address(), "host")
+	c := &census{t: t, measured: map[string]int{}}
+	run, err := tune.OpenRun(t.Context(), t.TempDir(), &device.Desk{}, nil, tune.Options{
+		Remotes: []tune.Remote{{Tracker: k.Address(), Key: "host", Board: "host"}}, OnEvent: c.add,
+	})
+	must(t, err)
+	defer func() { must(t, run.Close()) }()
+	drawn, stop := 0, make(chan struct{})
+	results := make(chan int)
+	go func() {
+		n := 0
+		defer func() { results <- n }()
+		for _, err := range run.All(t.Context(), func(yield func(tune.Candidate) bool) {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				drawn++
+				if !yield(operator(fmt.Sprintf("slow %d", drawn), // of different bytes
+					fmt.Sprintf("for (volatile int n = 0; n < 20000000 + %d; n++) {} ", drawn)+right)) {
+					return
+				}
+			}
+		}) {
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			n++
+		}
+	}()
+	c.await(1)
+	kill(first)
+	serveBoard(t, "host", k.Address(), "host")
+	c.await(2)
+	third := serveBoard(t, "host", k.Address(), "host")
+	c.await(3)
+	k.Stop()
+	kill(third)
+	close(stop)
+	if n := <-results; n != drawn || c.failed > 0 || len(c.measured) != 3 {
+		t.Errorf("%d of %d candidates were measured, %d failed, by %v", n, drawn, c.failed, c.measured)
+	}
+}
+
+// TestRemoteRefusals opens runs with boards that cannot be used.
+func TestRemoteRefusals(t *testing.T) {
+	k := trackertest.Start(t)
+	open := func(r tune.Remote) (*tune.Run, error) {
+		return tune.OpenRun(t.Context(), t.TempDir(), &device.Desk{}, nil, tune.Options{
+			Remotes: []tune.Remote{r}, OnEvent: func(e tune.Event) { t.Log(e.Board, e.Text, e.Err) },
+		})
+	}
+	_, err := open(tune.Remote{Tracker: k.Address(), Key: "bench", Board: "host"})
+	if failure.Of(err) != failure.Config || !strings.Contains(fmt.Sprint(err), `no board of key "bench"; its keys: none`) {
+		t.Errorf("no such key: %v", err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	must(t, l.Close())
+	_, err = open(tune.Remote{Tracker: l.Addr().String(), Key: "bench", Board: "host"})
+	if failure.Of(err) != failure.Network {
+		t.Errorf("no tracker: %v", err)
+	}
+	serveBoard(t, "host", k.Address(), "bench")
+	own := filepath.Join(t.TempDir(), "host.json")
+	text, err := os.ReadFile("../boards/host.json")
+	must(t, err)
+	must(t, os.WriteFile(own, bytes.Replace(text, []byte(`"link"`), []byte(`"replaces": true, "arena_kib": 77, "link"`), 1),
+		0o600))
+	for board, want := range map[string]string{
+		"mps2_an386": `offers a board "host", not mps2_an386`, own: "has another board file of host",
+	} {
+		run, err := open(tune.Remote{Tracker: k.Address(), Key: "bench", Board: board})
+		must(t, err)
+		_, err = run.Measure(t.Context(), operator("a", right))
+		if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), want) {
+			t.Errorf("board %s: %v, want %s", board, err, want)
+		}
+		must(t, run.Close())
+	}
+}
