@@ -66,7 +66,7 @@ func trackerError(ctx context.Context, tracker string, err error) error {
 // IsLost and Close, and uses its link. Each method but these closes the link.
 type Client struct {
 	address string
-	conn    *transport.TCP
+	conn    transport.Link
 	handles map[string]uint64 // of functions
 	lost    atomic.Bool
 
