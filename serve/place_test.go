@@ -3,7 +3,6 @@ package serve_test
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -256,11 +255,6 @@ func TestPlaceForTVM(t *testing.T) {
 	if reply := lookUp(c, "echo"); strings.HasPrefix(reply, "05") {
 		t.Errorf("TVM's lookup in the next session: %s", reply)
 	}
-}
-
-// swap returns a length whose hexadecimal digits are those of its bytes.
-func swap(n int) uint64 {
-	return binary.BigEndian.Uint64(binary.LittleEndian.AppendUint64(nil, uint64(n)))
 }
 
 // TestPlaceRefusals dials servers whose boards are no places, and some that send anything.

@@ -71,6 +71,7 @@ func blob(s []byte) string   { return fmt.Sprintf("09000000 %016x %x", swap(len(
 func number(n int) string    { return fmt.Sprintf("01000000 %016x", swap(n)) }
 func module(h string) string { return "49000000 " + h }
 
+// swap returns a length whose hexadecimal digits are those of its bytes.
 func swap(n int) uint64 {
 	return binary.BigEndian.Uint64(binary.LittleEndian.AppendUint64(nil, uint64(n)))
 }
