@@ -78,7 +78,7 @@ type Board struct {
 	CoreHz   int      `json:"core_hz,omitzero"`  // the core's clock in Hz after the port has set it; 0 if unknown
 	Timer    Timer    `json:"timer,omitzero"`    // what the firmware measures time with
 	Platform Platform `json:"platform,omitzero"` // what boardsmith.platform must return
-	// false: its time does not follow the host's, as in an emulator that counts instructions: default with such a link
+	// false: its time does not follow the host's, as in an emulator that counts instructions, where it is the default
 	HostClock *bool `json:"host_clock,omitzero"`
 
 	// the chip's identification register, checked before anything is erased
@@ -337,5 +337,5 @@ func (b *Board) KeepsHostTime() bool {
 	if b.HostClock != nil {
 		return *b.HostClock
 	}
-	return b.Link.Kind != "qemu"
+	return b.Link.Kind != "qemu" && !b.Flash.Emulated
 }

@@ -122,6 +122,7 @@ func TestReplugIntoLease(t *testing.T) {
 	dir, usb := t.TempDir(), b.Link.USB
 	output, tool := filepath.Join(dir, "output"), filepath.Join(dir, "pyocd")
 	must(t, os.WriteFile(tool, []byte("#!/bin/sh\necho tool >>"+output+"\nexit 1\n"), 0o755))
+	b.Flash.Chip = "stm32f746zg"
 	k.Programmer, k.Tool = "pyocd", func(string) (string, error) { return tool, nil }
 	k.File = &DeskFile{Devices: []DeskDevice{{Name: "it", Board: b.Name, Probe: "S1", Power: "echo power >>" + output}}}
 	attachedtest.SetUSB(t)

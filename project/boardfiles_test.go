@@ -478,7 +478,7 @@ func TestPreprocess(t *testing.T) {
 	}
 	text, err = p.Preprocess(t.Context(), "port/process.c", "here _GNU_SOURCE there\n")
 	must(t, err)
-	if text = strings.TrimSpace(text); text != "here 1 there" && text != "here there" {
+	if text != "here 1 there\n" && text != "here there\n" { // without the pragmas of stdlib.h, which -Og has
 		t.Errorf("the text that follows became %q", text)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "build")); err == nil {

@@ -380,7 +380,7 @@ func TestTreePattern(t *testing.T) {
 		t.Errorf("%v, %v", states, err)
 	}
 	t.Setenv("OS_BASE", "")
-	if _, err := p.env().Trees(t.Context()); failure.Of(err) != failure.Config {
+	if _, err := p.env().Trees(t.Context()); failure.Of(err) != failure.ToolMissing {
 		t.Errorf("without the variable: %v", err)
 	}
 	t.Setenv("OS_BASE", filepath.Join(s.base, "not there"))

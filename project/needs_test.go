@@ -53,7 +53,7 @@ func TestNeeds(t *testing.T) {
 	}
 
 	all := look()
-	check(all, "OS_BASE", "", "{above}/system has no VERSION")
+	check(all, "OS_BASE", "", "VERSION is not in a folder system beside the project or above it")
 	check(all, "generator", "", "generator is not installed")
 	check(all, "module", "", "interpreter is not installed")
 	if next := failure.Next(all["OS_BASE"].Err); next != "set it, or: unpack it" {

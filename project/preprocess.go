@@ -24,6 +24,8 @@ import (
 const (
 	maxPreprocessed = 32 << 20 // bytes of one source with all its headers
 	preprocessLimit = time.Minute
+
+	afterMark = "boardsmith_text_that_follows" // begins the text after a source
 )
 
 // Preprocess returns what the preprocessor of the board's compiler makes of a source of the board, named as in its
@@ -44,20 +46,20 @@ func (p *Project) Preprocess(ctx context.Context, source, after string, flags ..
 	file := blueprint.InProject(source)
 	args := slices.Concat(words, []string{"-E"}, flags)
 	if after == "" {
-		args = append(args, file)
-	} else {
-		folder, err := scratch.Make("boardsmith-preprocess-")
-		if err != nil {
-			return "", fmt.Errorf("preprocess: %w", err)
-		}
-		defer folder.Remove()
-		text := filepath.Join(folder.Dir, "after"+path.Ext(source))
-		if err := os.WriteFile(text, []byte(after), 0o600); err != nil {
-			return "", fmt.Errorf("preprocess: %w", err)
-		}
-		args = append(args, "-P", "-imacros", file, text)
+		return p.preprocess(ctx, cc, append(args, file))
 	}
-	return p.preprocess(ctx, cc, args)
+	folder, err := scratch.Make("boardsmith-preprocess-")
+	if err != nil {
+		return "", fmt.Errorf("preprocess: %w", err)
+	}
+	defer folder.Remove()
+	text := filepath.Join(folder.Dir, "after"+path.Ext(source))
+	if err := os.WriteFile(text, []byte(afterMark+"\n"+after), 0o600); err != nil {
+		return "", fmt.Errorf("preprocess: %w", err)
+	}
+	output, err := p.preprocess(ctx, cc, append(args, "-P", "-imacros", file, text))
+	_, output, _ = strings.Cut(output, afterMark+"\n") // GCC keeps pragmas of -imacros
+	return output, err
 }
 
 // compileWords returns the compiler and the flags with which the template compiles a source of the board.
