@@ -6,14 +6,17 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/builddir"
 	"github.com/boardsmith/boardsmith/internal/imagecheck"
+	"github.com/boardsmith/boardsmith/internal/toolwords"
 	"github.com/boardsmith/boardsmith/internal/workdir"
 )
 
@@ -91,10 +94,35 @@ func (p *Project) newBuild(t *workdir.Tree) *builddir.Build {
 		if failed != nil {
 			return errors.Join(err, failed)
 		}
+		if misplaced := p.misplacedHeader(err); misplaced != nil {
+			return misplaced
+		}
 		err = p.builder.explained(p.linkFits(err, folder, a, m), a, p.state.Libraries)
 		return p.missingSystem(err, folder)
 	}
 	return b
+}
+
+// misplacedHeader explains the error of a compiler that does not find a header which the project has, for a file that
+// is not the model's; nil for any other error.
+func (p *Project) misplacedHeader(err error) error {
+	tool := (*ToolError)(nil)
+	if !errors.As(err, &tool) {
+		return nil
+	}
+	header, includer := toolwords.MissingHeader(tool.Message + "\n" + string(tool.Tail))
+	if header == "" || strings.Contains(includer, p.folders().OfModel()+"/") {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.state.Files)) {
+		if folder, ok := strings.CutSuffix("/"+name, "/"+header); ok {
+			return failure.New(failure.Of(err), "add it to the folders of headers in the build file; boardsmith.mk has its "+
+				"own in BOARDSMITH_INCLUDES, and CMake's target boardsmith passes them on to what is linked with it",
+				"%w\nthe header is in folder %q of the project, where the compiler does not look for it", err,
+				strings.TrimPrefix(folder, "/"))
+		}
+	}
+	return nil
 }
 
 // carryOutBuild checks the model, and builds with exclusive use of the folder.

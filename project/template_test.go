@@ -541,6 +541,42 @@ func kiln(t *testing.T, dir string) (board string) {
 	return board
 }
 
+// TestOwnTemplateFails: an error names what the author of a template has to change: a file that is excluded from the
+// inputs, the folder of a header; and the command that reproduces it includes what ran before.
+func TestOwnTemplateFails(t *testing.T) {
+	t.Parallel()
+	const script = "set -e\ncc -g0 -o out/kiln.elf -Wl,-Map=out/kiln.map -Wl,--build-id=md5 src/kiln.c\n"
+	for _, c := range []struct{ file, text, want, next string }{
+		{
+			"build.sh", "set -e\nsh tools/generate.sh\n" + script, "tools/generate.sh is no input of template kiln",
+			"name it in inputs of template kiln, or do not exclude it there",
+		},
+		{"src/kiln.c", "#include \"hal.h\"\n", `the header is in folder "hal" of the project`, "folders of headers"},
+		{"src/kiln.c", "int x = y;\n", "src/kiln.c is a copy: change it in template kiln", " sh -c : && "},
+		{
+			"src/kiln.c", "#include \"end.h\"\n", "In file included from ", " sh -c : && ",
+		},
+	} {
+		home := filepath.Join(t.TempDir(), "a folder")
+		board := kiln(t, filepath.Join(home, "kiln"))
+		putFiles(t, filepath.Join(home, "kiln"), map[string]string{
+			blueprint.TemplateFile: `{"doc": "kiln", "prepare": [["sh", "-c", ":"]], "build": ["sh", "build.sh"],
+				"inputs": ["!tools"], "generate": [], "tools": [], "options": [], "elf": "out/kiln.elf", "map": "out/kiln.map"}`,
+			"tools/generate.sh": "", "hal/hal.h": "", "src/end.h": "int x = y;\n", c.file: c.text,
+		})
+		p, err := (&Builder{Host: device.Host{Cache: cache.New(filepath.Join(home, "cache"), cache.Options{})}}).Generate(
+			t.Context(), filepath.Join(home, "p"), Spec{
+				Board: board, Template: filepath.Join(home, "kiln"), Model: mlftest.Tiny(t, nil),
+			})
+		must(t, err)
+		_, err = p.Build(t.Context())
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(failure.Next(err), c.next) {
+			t.Errorf("%s with %q: %v\nnext: %s", c.file, c.text, err, failure.Next(err))
+		}
+		must(t, p.Close())
+	}
+}
+
 func originOf(t *testing.T, p *Project) projectfile.Origin {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(p.Dir(), blueprint.StateFile))

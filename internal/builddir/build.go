@@ -140,7 +140,7 @@ func (b *Build) run(ctx context.Context, in *workdir.Tree, lock *os.File, change
 			b.Log.Warn(strings.ReplaceAll(line, in.Dir+"/", ""))
 		}
 	}
-	err := b.prepareCommands(ctx, tool, 1+more)
+	err := b.prepareCommands(ctx, &tool, 1+more)
 	if err == nil {
 		tool.Path, tool.Args = b.program, words[1:]
 		err = tool.Do(ctx)
@@ -166,8 +166,8 @@ func (b *Build) isOwnWarning(line, folder string) bool {
 	return input && !blueprint.IsShipped(digest) && !b.State.Template.Landmarks.Folders.InModel(name)
 }
 
-// prepareCommands runs the template's commands before the build command.
-func (b *Build) prepareCommands(ctx context.Context, tool buildenv.Run, jobs int) error {
+// prepareCommands runs the template's commands before the build command, which tool is to run.
+func (b *Build) prepareCommands(ctx context.Context, tool *buildenv.Run, jobs int) error {
 	for _, of := range b.State.Template.Prepare {
 		program, err := b.Env.ProgramOf(of)
 		if err != nil {
@@ -177,6 +177,7 @@ func (b *Build) prepareCommands(ctx context.Context, tool buildenv.Run, jobs int
 		if err := tool.Do(ctx); err != nil {
 			return err
 		}
+		tool.After = append(tool.After, append([]string{tool.Path}, tool.Args...))
 	}
 	return nil
 }
@@ -232,7 +233,7 @@ func (b *Build) ByHand(ctx context.Context) ([]string, error) {
 	}
 	words := b.Env.Command(b.board(), b.Jobs, nil)
 	run := buildenv.Run{Dir: b.Tree.Dir, Env: env, Log: b.Log, Line: func(string) {}}
-	if err := b.prepareCommands(ctx, run, b.Jobs); err != nil {
+	if err := b.prepareCommands(ctx, &run, b.Jobs); err != nil {
 		return nil, err
 	}
 	run.Path, run.Args = program, words[1:]

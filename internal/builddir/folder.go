@@ -135,13 +135,16 @@ func (b *Build) inFolder(ctx context.Context) ([]string, error) {
 // nameProject names the project's folder in place of another in an error: the user can change the files there, and run
 // the command. It adds what the other folder lacks.
 func (b *Build) nameProject(failed *buildenv.ToolError, folder string) {
+	failed.Message = cmp.Or(failed.Message, strings.TrimSpace(string(failed.Tail)))
 	note := b.unseen(folder, failed.Message)
 	if note == "" && failed.Class == failure.Config {
 		note = b.leftOut()
 	}
 	failed.Message += note
 	failed.Message = strings.ReplaceAll(failed.Message, folder, b.Tree.Dir)
-	failed.Message += b.copied(failed.Message)
+	if note == "" {
+		failed.Message += b.copied(failed.Message)
+	}
 	failed.Tail = bytes.ReplaceAll(failed.Tail, []byte(folder), []byte(b.Tree.Dir))
 	failed.Command = strings.ReplaceAll(failed.Command, command.Quote(folder), command.Quote(b.Tree.Dir))
 }
@@ -150,17 +153,18 @@ var errorAt = regexp.MustCompile(`(?m)^([^\s:]+):\d+`)
 
 // copied returns a line about the first file in a message if it is an unchanged copy of one of the user's, or "".
 func (b *Build) copied(message string) string {
-	m := errorAt.FindStringSubmatch(message)
+	m := errorAt.FindStringSubmatch(strings.ReplaceAll(filepath.ToSlash(message), filepath.ToSlash(b.Tree.Dir)+"/", ""))
 	if m == nil {
 		return ""
 	}
-	name := path.Clean(strings.TrimPrefix(filepath.ToSlash(m[1]), filepath.ToSlash(b.Tree.Dir)+"/"))
+	name := path.Clean(m[1])
 	sum, generated := b.r.inputs[name], slices.Contains(blueprint.GeneratedFiles, name)
 	if sum == "" || sum != b.State.Files[name] || generated || blueprint.IsShipped(sum) ||
 		b.State.Template.Landmarks.Folders.InModel(name) {
 		return ""
 	}
-	return "\n" + name + " is a copy: change it in the template, or beside the board file, and generate again"
+	return "\n" + name + " is a copy: change it in template " + b.State.Template.Name +
+		", or beside the board file, and generate again"
 }
 
 var noWorkTree = regexp.MustCompile(`(?i)not a git repository`)
@@ -182,11 +186,35 @@ func (b *Build) unseen(folder, message string) string {
 		if err != nil || strings.HasPrefix(name+"/", b.State.Template.BuildFolder()+"/") || b.r.hasBelow(name) {
 			continue
 		}
-		return fmt.Sprintf("\n%s is no input of template %s, so it is not in the folder in which the command runs", name,
-			b.State.Template.Name)
+		return toolwords.NoInput(name, b.State.Template.Name)
+	}
+	if name := b.lacked(message); name != "" {
+		return toolwords.NoInput(name, b.State.Template.Name)
 	}
 	if above := aboveFolder.FindStringSubmatch(message); above != nil && !b.isInModel(message) {
 		return outsideNote(above[1])
+	}
+	return ""
+}
+
+var (
+	notThere     = regexp.MustCompile(`(?i)no such file|no rule to make target|cannot (find|open)|not found`)
+	relativeName = regexp.MustCompile(`[^\s:;,"'()<>=\x60‘’]+`)
+)
+
+// lacked returns the first of the project's files that a message names by a relative path as missing, and that is no
+// input; or "".
+func (b *Build) lacked(message string) string {
+	for line := range strings.SplitSeq(message, "\n") {
+		if !notThere.MatchString(line) {
+			continue
+		}
+		for _, word := range relativeName.FindAllString(line, -1) {
+			name := path.Clean(word)
+			if b.State.Files[name] != "" && b.r.inputs[name] == "" && name != blueprint.ModelTar {
+				return name
+			}
+		}
 	}
 	return ""
 }

@@ -80,6 +80,7 @@ type Run struct {
 	Shown string // the folder that its output names in place of dir; "": dir
 	Path  string // of the program
 	Args  []string
+	After [][]string   // commands that ran before, which the command for the user repeats
 	Env   []string     // "NAME=value", beside what every tool has
 	Held  *os.File     // kept open by all processes of the run; nil: none
 	Log   hclog.Logger // takes the lines of standard output
@@ -137,12 +138,17 @@ func Failed(failed *command.Error, typed string) *ToolError {
 
 // typed returns the command as typed in a shell.
 func (r Run) typed() string {
-	words := []string{"cd", command.Quote(r.Dir), "&&"}
+	var env []string
 	for _, v := range r.Env {
 		name, value, _ := strings.Cut(v, "=")
-		words = append(words, name+"="+command.Quote(value))
+		env = append(env, name+"="+command.Quote(value))
 	}
-	return strings.Join(append(words, command.Command{Path: r.Path, Args: r.Args}.Typed()), " ")
+	typed := "cd " + command.Quote(r.Dir)
+	for _, words := range append(slices.Clone(r.After), append([]string{r.Path}, r.Args...)) {
+		of := command.Command{Path: words[0], Args: words[1:]}.Typed()
+		typed += " && " + strings.Join(append(slices.Clone(env), of), " ")
+	}
+	return typed
 }
 
 // An Identity is a tool's identification at the last build.

@@ -91,8 +91,20 @@ func Explain(stderr, both string) (class failure.Class, message, text string) {
 // noWorkspace matches west's output outside of a workspace, where it has no commands of Zephyr.
 var noWorkspace = regexp.MustCompile(`west: unknown command "build"`)
 
+// noInput matches NoInput's text.
+var noInput = regexp.MustCompile(`(?m) is no input of template (\S+), so `)
+
+// NoInput returns a line about a file of the project that the folder of a build lacks.
+func NoInput(file, template string) string {
+	return "\n" + file + " is no input of template " + template +
+		", so it is not in the folder in which the command runs"
+}
+
 // Advice returns the next step for a message of Explain; "" if the message has all.
 func Advice(message string) string {
+	if m := noInput.FindStringSubmatch(message); m != nil {
+		return "name it in inputs of template " + m[1] + ", or do not exclude it there"
+	}
 	if noWorkspace.MatchString(message) {
 		return "Zephyr's folder is not in a west workspace: run west init -l ZEPHYR_BASE there, or set ZEPHYR_BASE to the " +
 			"zephyr folder of a workspace"
@@ -192,7 +204,8 @@ var (
 	configureCause = regexp.MustCompile(`(?i)\b(error|warning|failed|found|no such)\b`)
 )
 
-// FirstError is the first error a compiler, linker or make printed, with the source lines shown below it.
+// FirstError is the first error a compiler, linker or make printed, with the source lines shown below it, and before it
+// the files that include its file: an error may be at the end of another file that they include.
 func FirstError(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, l := range lines {
@@ -206,9 +219,28 @@ func FirstError(text string) string {
 		for end < len(lines) && end < i+6 && sourceLine.MatchString(lines[end]) {
 			end++
 		}
-		return strings.TrimRight(strings.Join(lines[i:end], "\n"), " \n")
+		words := append(includers(lines[:i]), lines[i:end]...)
+		return strings.TrimRight(strings.Join(words, "\n"), " \n")
 	}
 	return ""
+}
+
+var (
+	included   = regexp.MustCompile(`^In file included from |^ +from `)
+	ofFunction = regexp.MustCompile(`^[^ ]+: In function `)
+)
+
+// includers returns those of the last lines before an error that name the files that include its file.
+func includers(lines []string) []string {
+	end := len(lines)
+	if end > 0 && ofFunction.MatchString(lines[end-1]) {
+		end--
+	}
+	first := end
+	for first > 0 && included.MatchString(lines[first-1]) {
+		first--
+	}
+	return slices.Clone(lines[first:end])
 }
 
 // linkersOwn returns the linker's first message that is no warning, else its first warning, which may be fatal; or "".
@@ -251,7 +283,7 @@ func InSource(message string, isInput func(file string) bool) bool {
 
 var (
 	symbols     = regexp.MustCompile(`undefined (reference|symbol)|multiple definition|duplicate symbol`)
-	fileOfError = regexp.MustCompile(`^(.+?):\d+(?::\d+)?: (?:[Ff]atal )?[Ee]rror: `)
+	fileOfError = regexp.MustCompile(`(?m)^(.+?):\d+(?::\d+)?: (?:[Ff]atal )?[Ee]rror: `)
 	ofCompiler  = regexp.MustCompile(`(^|/)cc\w{6}\.s$`) // what GCC gives to the assembler
 )
 

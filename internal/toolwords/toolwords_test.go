@@ -138,6 +138,9 @@ func TestFirstError(t *testing.T) {
 		"a.c:4:10: warning: format ‘%d’\n    4 |   printf(\"I/O error: %d\\n\", k);\n      |   ^~~\n" +
 			"b.c:1:2: warning: #warning cannot find it: error: 1\nb.c:2: note: error: before\n" +
 			"a.c:5:10: error: ‘x’ undeclared": "a.c:5:10: error: ‘x’ undeclared",
+		"In file included from a.c:1,\n                 from b.c:2:\na.h: In function ‘f’:\n" +
+			"c.h:1:1: error: two or more data types\n": "In file included from a.c:1,\n                 from b.c:2:\n" +
+			"c.h:1:1: error: two or more data types",
 		"nothing of note": "",
 	} {
 		if got := FirstError(text); got != want {
