@@ -1,8 +1,9 @@
 // Package schemas has a JSON Schema (draft 2020-12) for each kind of file that people write. With it, an editor offers
 // the fields, shows what each means, and marks names and types that boardsmith refuses.
 //
-// The schemas are generated from the Go types that the files are decoded into, and from the comments there. They do not
-// contain the rules between fields, which board:check and template:check know.
+// The schemas are generated from the Go types that the files are decoded into, and from the comments there. They mark
+// the fields that a file without inherits needs, and do not contain the rules between fields, which board:check and
+// template:check know.
 package schemas
 
 import (

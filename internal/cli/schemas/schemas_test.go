@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -89,6 +90,16 @@ func generated(t *testing.T, title string, in reflect.Type) []byte {
 	must(t, err)
 	describe(t, s, in)
 	s.Schema, s.Title = "https://json-schema.org/draft/2020-12/schema", title
+	switch in {
+	case reflect.TypeFor[boards.Board](): // one that inherits has them from its parents, and a parent has no link
+		s.If = &jsonschema.Schema{Required: []string{"link"}, Not: &jsonschema.Schema{Required: []string{"inherits"}}}
+		s.Then = &jsonschema.Schema{Required: requiredOfBoard(t)}
+	case reflect.TypeFor[blueprint.Template]():
+		s.If = &jsonschema.Schema{Not: &jsonschema.Schema{Required: []string{"inherits"}}}
+		s.Then = &jsonschema.Schema{Required: []string{"build", "elf", "map"}}
+	case reflect.TypeFor[library.Library]():
+		s.Required = []string{"licence"}
+	}
 	data, err := json.Marshal(s)
 	must(t, err)
 	var b bytes.Buffer
@@ -135,6 +146,37 @@ func describe(t *testing.T, s *jsonschema.Schema, in reflect.Type) {
 		}
 		p.Description = from[f.Name]
 	}
+}
+
+// requiredOfBoard returns the fields that the loader of board files misses in one without a parent. The memory map is
+// not among them: a process has none.
+func requiredOfBoard(t *testing.T) (names []string) {
+	t.Helper()
+	_, err := boards.Find(board(t, `{"templates": ["own"], "link": {"kind": "process"}}`), nil)
+	if err == nil {
+		t.Fatal("a board without fields is loaded")
+	}
+	list, _, ok := strings.Cut(err.Error(), ": missing")
+	if !ok {
+		t.Fatal(err)
+	}
+	_, list, _ = strings.Cut(list, ":1: ")
+	names = []string{"templates"}
+	for name := range strings.SplitSeq(list, ", ") {
+		name, _, _ = strings.Cut(name, ".")
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// board returns the path of a board file with a text.
+func board(t *testing.T, text string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "boards", "own.json")
+	must(t, os.MkdirAll(filepath.Dir(name), 0o755))
+	must(t, os.WriteFile(name, []byte(text), 0o644))
+	return name
 }
 
 func without(names []string, name string) (rest []string) {
@@ -240,6 +282,48 @@ func TestFilesMatch(t *testing.T) {
 					t.Errorf("%s: an unknown field is accepted", name)
 				}
 			}
+		}
+	}
+}
+
+// TestRequired: a schema marks the fields that are required, and so do the loaders; a file that inherits need not have
+// them.
+func TestRequired(t *testing.T) {
+	const template = `"build": ["make"], "elf": "build/a.elf", "map": "build/a.map"`
+	const process = `"templates": ["own"], "link": {"kind": "process"}, "flash": {"programmer": "none"}`
+	for _, c := range []struct {
+		schema, text string
+		ok           bool
+	}{
+		{"template.json", "{" + template + "}", true},
+		{"template.json", `{"inherits": "minimal"}`, true},
+		{"template.json", `{"doc": "a"}`, false},
+		{"template.json", "{" + strings.Replace(template, `"map"`, `"doc"`, 1) + "}", false},
+		{"template.json", "{" + strings.Replace(template, `"elf"`, `"doc"`, 1) + "}", false},
+		{"template.json", "{" + strings.Replace(template, `"build": ["make"]`, `"doc": "a"`, 1) + "}", false},
+		{"board.json", `{"inherits": "cpu/native", ` + process + `}`, true},
+		{"board.json", "{" + process + "}", false},
+		{"library.json", `{"licence": "MIT"}`, true},
+		{"library.json", `{"doc": "filters"}`, false},
+	} {
+		var value map[string]any
+		must(t, json.Unmarshal([]byte(c.text), &value))
+		if err := read(t, c.schema).Validate(value); (err == nil) != c.ok {
+			t.Errorf("%s %s: %v", c.schema, c.text, err)
+		}
+		var err error
+		folder := t.TempDir()
+		must(t, os.WriteFile(filepath.Join(folder, c.schema), []byte(c.text), 0o644))
+		switch c.schema {
+		case "template.json":
+			_, err = blueprint.FindIn(folder, "own", nil)
+		case "board.json":
+			_, err = boards.Find(board(t, c.text), nil)
+		case "library.json":
+			_, err = library.Read(folder, "own")
+		}
+		if (err == nil) != c.ok {
+			t.Errorf("loading %s %s: %v", c.schema, c.text, err)
 		}
 	}
 }
