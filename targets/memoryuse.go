@@ -136,7 +136,12 @@ func printArena(c *console.Console, usage *project.Usage) jsonlines.Arena {
 		}
 		return r
 	}
-	c.Printf("arena: the running model takes %d of %d bytes", a.Need, a.Have)
+	if a.Have == 0 {
+		c.Printf("arena: the running model takes %d bytes; the image has no section that areas of template.json names",
+			a.Need)
+	} else {
+		c.Printf("arena: the running model takes %d of %d bytes", a.Need, a.Have)
+	}
 	for _, doubt := range a.Unsure {
 		c.Printf("arena: it may be more: %s", doubt)
 	}

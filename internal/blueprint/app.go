@@ -75,6 +75,9 @@ func (t *Template) checkApps() error {
 		if !slices.Contains(a.Options, "app") {
 			return fmt.Errorf("apps: %s: its options lack app", name)
 		}
+		if err := checkOptionNames("apps: "+name+": options", a.Options); err != nil {
+			return err
+		}
 		if _, err := a.Shipped(); err != nil {
 			return err
 		}

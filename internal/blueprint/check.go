@@ -16,6 +16,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 )
 
 var variableRE = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
@@ -24,7 +25,7 @@ var variableRE = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 func (t *Blueprint) Check() error {
 	for _, check := range []func() error{
 		t.checkCommands, t.checkPaths, t.CheckELF, t.checkFolders, t.checkResults, t.checkPatterns, t.checkOutside,
-		t.checkFind, t.checkSetup, t.checkIfs, t.Landmarks.Check,
+		t.checkFind, t.checkSetup, t.checkIfs, t.checkWords, t.checkNames, t.Landmarks.Check,
 	} {
 		if err := check(); err != nil {
 			return err
@@ -60,21 +61,28 @@ func (t *Blueprint) checkCommands() error {
 	return nil
 }
 
+// checkNames returns an error for an option that boards do not have.
+func (t *Blueprint) checkNames() error { return checkOptionNames("options", t.Options) }
+
+func checkOptionNames(field string, names []string) error {
+	var known []string
+	for _, o := range new(boards.Board).Options() {
+		known = append(known, o.Name)
+	}
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return fmt.Errorf("%s: option %q is not known%s", field, name, jsonfile.DidYouMean(name, known))
+		}
+	}
+	return nil
+}
+
 // checkPaths checks paths of files that the template has or that a build writes.
 func (t *Blueprint) checkPaths() error {
 	if t.LinkerScript != "" && checkPath(t.LinkerScript) != nil {
 		return fmt.Errorf("linker_script: %q is not a path inside the project", t.LinkerScript)
 	}
-	for _, field := range []struct {
-		name  string
-		paths []string
-	}{
-		{"configure_reads", t.ConfigureReads},
-		{"results", t.Results},
-		{"board", t.BoardFile()},
-		{"map", []string{t.Map}},
-		{"forms", t.Forms.Names("*")},
-	} {
+	for _, field := range append(t.resultFields(), pathField{"configure_reads", t.ConfigureReads}) {
 		for _, p := range field.paths {
 			if err := checkPath(p); err != nil {
 				return fmt.Errorf("%s: %w", field.name, err)
@@ -84,14 +92,29 @@ func (t *Blueprint) checkPaths() error {
 	return nil
 }
 
+// A pathField is a field with paths of files.
+type pathField struct {
+	name  string
+	paths []string
+}
+
+// resultFields returns the fields with files that a build writes, but for the image.
+func (t *Blueprint) resultFields() []pathField {
+	return []pathField{
+		{"results", t.Results}, {"board", t.BoardFile()}, {"map", []string{t.Map}}, {"forms", t.Forms.Names("*")},
+	}
+}
+
 // checkResults checks that a build writes its results into the build folder.
 func (t *Blueprint) checkResults() error {
-	for _, p := range slices.Concat(t.Results, t.BoardFile(), []string{t.Map}, t.Forms.Names("*")) {
-		if !strings.HasPrefix(p, t.BuildFolder()+"/") {
-			return fmt.Errorf("%q is not in the build folder %q", p, t.BuildFolder())
-		}
-		if _, err := path.Match(p, ""); err != nil {
-			return fmt.Errorf("invalid pattern %q", p)
+	for _, field := range t.resultFields() {
+		for _, p := range field.paths {
+			if !strings.HasPrefix(p, t.BuildFolder()+"/") {
+				return fmt.Errorf("%s: %q is not in the build folder %q of elf", field.name, p, t.BuildFolder())
+			}
+			if _, err := path.Match(p, ""); err != nil {
+				return fmt.Errorf("%s: invalid pattern %q", field.name, p)
+			}
 		}
 	}
 	if a := t.Forms.ExtraBin; a != "" && strings.Count(a, "*") != 1 {
@@ -302,6 +325,23 @@ func (t *Blueprint) checkIfs() error {
 		name, below, _ := strings.Cut(strings.TrimPrefix(place, "$"), "/")
 		if t.Env[name] != "$"+name || checkPath(below) != nil || then == "" {
 			return fmt.Errorf("build: %q is not %s$NAME/PATH}WORD with a user's variable of env", word, ifWord)
+		}
+	}
+	return nil
+}
+
+// braced matches what could be a word that is replaced.
+var braced = regexp.MustCompile(`\{[a-z_]+\}`)
+
+// checkWords returns an error for a word that resembles one of those that are replaced: a command would get it as it
+// is.
+func (t *Blueprint) checkWords() error {
+	known := []string{JobsWord, FormsWord, BoardWord}
+	for _, word := range slices.Concat(append(slices.Clone(t.Prepare), t.Build)...) {
+		for _, name := range braced.FindAllString(word, -1) {
+			if similar := jsonfile.DidYouMean(name, known); similar != "" && !slices.Contains(known, name) {
+				return fmt.Errorf("build: %s is not replaced by anything%s", name, similar)
+			}
 		}
 	}
 	return nil

@@ -91,6 +91,27 @@ func TestTemplateOfATreeRefused(t *testing.T) {
 	}
 }
 
+// TestCheckNamesField: an error has the field's name, and the name that was meant.
+func TestCheckNamesField(t *testing.T) {
+	t.Parallel()
+	good := Blueprint{Build: []string{"make", "-j{jobs}", "{name}"}, ELF: "build/a.elf", Map: "build/a.map"}
+	must(t, good.Check())
+	for want, change := range map[string]func(*Blueprint){
+		`options: option "arena_kb" is not known; did you mean "arena_kib"?`: func(b *Blueprint) { b.Options = []string{"arena_kb"} },
+		`build: {job} is not replaced by anything; did you mean "{jobs}"?`:   func(b *Blueprint) { b.Build = []string{"make", "-j{job}"} },
+		`map: "other/a.map" is not in the build folder "build" of elf`:       func(b *Blueprint) { b.Map = "other/a.map" },
+		`forms: "src/a.hex" is not in the build folder "build" of elf`:       func(b *Blueprint) { b.Forms.Hex = "src/a.hex" },
+		`results: "x" is not in the build folder "build" of elf`:             func(b *Blueprint) { b.Results = []string{"x"} },
+		`elf: missing`: func(b *Blueprint) { b.ELF = "" },
+	} {
+		bad := good
+		change(&bad)
+		if err := bad.Check(); err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
 // TestConditionalWordRefused: a word of the build command depends on a path below a user's variable, or on nothing.
 func TestConditionalWordRefused(t *testing.T) {
 	for _, word := range []string{"{if $HOME/x}-a", "{if $BASE}-a", "{if $BASE/../x}-a", "{if /x}-a", "{if $BASE/x}"} {

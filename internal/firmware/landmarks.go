@@ -136,7 +136,9 @@ func (l Landmarks) FindParts(f *elf.File, path string) ([]Range, error) {
 			continue
 		}
 		if !ok || r.End <= r.Start {
-			return nil, failure.New(failure.Config, "build again", "%s lacks a part that its template names: %v", path, p)
+			return nil, failure.New(failure.Config,
+				"build again, or correct the linker script, or landmarks.parts in template.json",
+				"%s lacks a part that its template names: %v", path, p)
 		}
 		ranges = append(ranges, r)
 	}

@@ -6,8 +6,9 @@
 # closes the link.
 
 set(boardsmith_root "${CMAKE_CURRENT_SOURCE_DIR}")
-# The image does not depend on the folder.
-add_compile_options("-ffile-prefix-map=${CMAKE_BINARY_DIR}=build" "-ffile-prefix-map=${boardsmith_root}=.")
+# The image does not depend on the folder. Names of sources are joined to the compiler's folder, and the last option
+# applies.
+add_compile_options("-ffile-prefix-map=${boardsmith_root}=." "-ffile-prefix-map=${CMAKE_BINARY_DIR}=.")
 
 # Sets a variable of CMake for each line NAME := WORDS of a file for make, which boardsmith generates.
 function(boardsmith_read file)

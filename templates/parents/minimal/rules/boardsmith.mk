@@ -2,29 +2,31 @@
 #
 # boardsmith's part of a firmware that make builds: its server, the runtime and the model. Include this file after CC
 # and CFLAGS are set, the flags for the processor and for debugging, and after the first target. Link BOARDSMITH_OBJ and
-# -lm with BOARDSMITH_LDFLAGS. Your main calls boardsmith_main(), which returns when the host closes the link.
+# -lm with BOARDSMITH_LDFLAGS. Your main calls boardsmith_main(), which returns when the host closes the link. Set
+# BOARDSMITH_BUILD before it if elf and map of template.json are in another folder than build.
 
 include crt_config/operators.mk
+BOARDSMITH_BUILD ?= build
 
 # The image does not depend on the folder. The compiler must use the folder's name that -ffile-prefix-map removes.
 export PWD := $(CURDIR)
 CFLAGS += -ffile-prefix-map='$(CURDIR)'=. -fdebug-prefix-map='$(CURDIR)'=.
-BOARDSMITH_LDFLAGS := -Wl,--build-id=md5 -Wl,-Map=build/firmware.map
+BOARDSMITH_LDFLAGS := -Wl,--build-id=md5 -Wl,-Map=$(BOARDSMITH_BUILD)/firmware.map
 
 BOARDSMITH_INCLUDES := -I. -Icrt_config -Icrt/include -Icrt/src -Iboardsmith
-BOARDSMITH_SERVER := $(patsubst %.c,build/%.o,$(wildcard boardsmith/*.c crt/src/*/*.c))
-BOARDSMITH_MODEL := $(patsubst %.c,build/%.o,$(wildcard model/codegen/host/src/*.c))
+BOARDSMITH_SERVER := $(patsubst %.c,$(BOARDSMITH_BUILD)/%.o,$(wildcard boardsmith/*.c crt/src/*/*.c))
+BOARDSMITH_MODEL := $(patsubst %.c,$(BOARDSMITH_BUILD)/%.o,$(wildcard model/codegen/host/src/*.c))
 BOARDSMITH_OBJ := $(BOARDSMITH_SERVER) $(BOARDSMITH_MODEL) $(wildcard model/codegen/host/lib/*.o)
 BOARDSMITH_HEADERS := $(wildcard boardsmith/*.h crt_config/*.h crt/src/*/*.h \
 	$(patsubst %,crt/include/%.h,*/* */*/* */*/*/*))
 
-$(BOARDSMITH_SERVER): build/%.o: %.c Makefile $(BOARDSMITH_HEADERS)
+$(BOARDSMITH_SERVER): $(BOARDSMITH_BUILD)/%.o: %.c Makefile $(BOARDSMITH_HEADERS)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -std=c11 -Os $(BOARDSMITH_INCLUDES) $(if $(filter boardsmith/main.c,$<),-Dmain=boardsmith_main) \
 		-c -o $@ $<
 
 # Generated code: newer compilers must accept it too.
-$(BOARDSMITH_MODEL): build/%.o: %.c Makefile crt_config/operators.mk
+$(BOARDSMITH_MODEL): $(BOARDSMITH_BUILD)/%.o: %.c Makefile crt_config/operators.mk
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -std=gnu11 -$(OPERATOR_OPT) $(or $(OPERATOR_FLAGS_$(*F)),$(OPERATOR_FLAGS)) -w \
 		-Wno-error=incompatible-pointer-types -Wno-error=int-conversion -Icrt_config -Icrt/include \
