@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/cli/toolbox"
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
+	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/validate"
 )
 
@@ -63,6 +65,42 @@ func TestRelax(t *testing.T) {
 					t.Errorf("%v: %+v", err, r)
 				}
 			})
+		}
+	}
+}
+
+// TestKeywordSpotting exports MLPerf Tiny's network, of weights in its archive of TVM 0.14. As int8 it takes at most
+// 1.15 times the instructions of that archive on a Cortex-M4, and no more workspace.
+func TestKeywordSpotting(t *testing.T) {
+	t.Parallel()
+	archives := mlftest.Archives(t)
+	i := slices.IndexFunc(archives, func(path string) bool { return mlftest.Name(path) == "kws.aot_c" })
+	if i < 0 || !drawn.InFull() {
+		t.Skip("BOARDSMITH_ARCHIVES names no mlperf_tiny, or this is not the full test")
+	}
+	folder := t.TempDir()
+	relaxPython(t, filepath.Join(testkit.Root(t), "python", "tests", "kws.py"), archives[i], folder)
+	run := func(model, inputs, outputs, rule string) *validate.Report {
+		r, err := validated(t, "mps2_an386", model, validate.Files{Inputs: inputs, Expected: outputs}, rule)
+		if errors.As(err, new(*failure.MissingToolError)) {
+			t.Skip(err)
+		}
+		testkit.Must(t, err)
+		if err := r.Err(); err != nil {
+			t.Errorf("%s: %v", model, err)
+		}
+		return r
+	}
+	in, out := mlftest.Arrays(archives[i])
+	before := run(archives[i], in, out, "exact")
+	for name, rule := range map[string]string{"kws_int8": "abs=1", "kws_float": "abs=1e-5"} {
+		base := filepath.Join(folder, name)
+		r := run(base+".tar", base+".inputs.npz", base+".outputs.npz", rule)
+		ratio := r.Time.Median / before.Time.Median
+		t.Logf("%s: %.2f of the instructions, %d bytes of workspace for %d", name, ratio, *r.Memory.Workspace,
+			*before.Memory.Workspace)
+		if *r.Memory.Workspace > *before.Memory.Workspace || name == "kws_int8" && ratio > 1.15 {
+			t.Errorf("%s takes more than the archive of TVM 0.14", name)
 		}
 	}
 }
