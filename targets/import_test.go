@@ -169,7 +169,7 @@ var mayImport = map[string][]string{
 	"internal/paramblob":      {"ndarray"},
 	"internal/spelling":       {},
 	"internal/cmacro":         {},
-	"internal/plainc":         {"ndarray", "failure", "internal/command", "internal/files"},
+	"internal/plainc":         {"ndarray", "failure", "internal/command", "internal/toolwords", "internal/files"},
 	"internal/command":        {"failure", "internal/files"},
 	"internal/files":          {"failure"},
 	"internal/firmware":       {"failure"},

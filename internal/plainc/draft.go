@@ -7,6 +7,7 @@ import (
 	"debug/dwarf"
 	"debug/elf"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/files/scratch"
+	"github.com/boardsmith/boardsmith/internal/toolwords"
 )
 
 // unknown marks what a prototype does not tell: a value that Pack refuses. A shape and a size are 0.
@@ -63,15 +65,11 @@ func New(ctx context.Context, cc, file, function string) (*Draft, error) {
 	}
 	probe := fmt.Sprintf("#include %q\n__typeof__(%s)* boardsmith_probe = %s;\n", filepath.ToSlash(file), function,
 		function)
-	if err := os.WriteFile(filepath.Join(dir, "probe.c"), []byte(probe), 0o600); err != nil {
-		return nil, fmt.Errorf("model %s: %w", function, err)
+	object, err := compileProbe(ctx, cc, dir, probe)
+	if err != nil {
+		return nil, undeclared(ctx, cc, dir, file, function, err)
 	}
-	args := []string{"-g", "-O0", "-w", "-std=gnu11", "-c", "probe.c", "-o", "probe.o"}
-	if err := (command.Command{Path: cc, Args: args, Dir: dir, Timeout: time.Minute}).Run(ctx); err != nil {
-		return nil, failure.New(failure.Compile, "name a file that compiles alone and declares the function",
-			"%s: function %s: %w", file, function, err)
-	}
-	prototype, names, err := readPrototype(filepath.Join(dir, "probe.o"), function)
+	prototype, names, err := readPrototype(object, function)
 	if err != nil {
 		return nil, failure.Errorf(failure.Config, "%s: function %s: %w", file, function, err)
 	}
@@ -86,6 +84,62 @@ func New(ctx context.Context, cc, file, function string) (*Draft, error) {
 	}
 	d.addReturn(prototype.ReturnType)
 	return d, nil
+}
+
+// compileProbe compiles C in a folder, and returns the path of the object.
+func compileProbe(ctx context.Context, cc, dir, text string) (object string, err error) {
+	if err := os.WriteFile(filepath.Join(dir, "probe.c"), []byte(text), 0o600); err != nil {
+		return "", err
+	}
+	args := []string{"-g", "-O0", "-w", "-std=gnu11", "-c", "probe.c", "-o", "probe.o"}
+	err = command.Command{Path: cc, Args: args, Dir: dir, Timeout: time.Minute}.Run(ctx)
+	return filepath.Join(dir, "probe.o"), err
+}
+
+// undeclared returns the error for a file that does not compile with a function's name: it lists the functions that the
+// file has, or has the compiler's message.
+func undeclared(ctx context.Context, cc, dir, file, function string, err error) error {
+	object, alone := compileProbe(ctx, cc, dir, fmt.Sprintf("#include %q\n", filepath.ToSlash(file)))
+	if alone == nil {
+		if names := functionsOf(object); len(names) > 0 {
+			return failure.New(failure.Config, "name one of its functions: "+strings.Join(names, ", "),
+				"%s has no function %s", file, function)
+		}
+	}
+	var tool *command.Error
+	if errors.As(err, &tool) {
+		if message := toolwords.FirstError(tool.Stderr); message != "" {
+			err = errors.New(message)
+		}
+	}
+	return failure.New(failure.Compile, "name a file that compiles alone and declares the function",
+		"%s: function %s: %w", file, function, err)
+}
+
+// functionsOf returns the names of some functions that an object defines, those that other files can call first.
+func functionsOf(object string) []string {
+	const most = 20
+	f, err := elf.Open(object)
+	if err != nil {
+		return nil // on a computer with other objects
+	}
+	defer f.Close()
+	symbols, err := f.Symbols()
+	if err != nil {
+		return nil
+	}
+	var global, local []string
+	for _, s := range symbols {
+		switch {
+		case elf.ST_TYPE(s.Info) != elf.STT_FUNC || s.Section == elf.SHN_UNDEF:
+		case elf.ST_BIND(s.Info) == elf.STB_LOCAL:
+			local = append(local, s.Name)
+		default:
+			global = append(global, s.Name)
+		}
+	}
+	all := append(global, local...)
+	return all[:min(len(all), most)]
 }
 
 // addFiles adds the file, and the header of its name beside it. A C file without a header is included by the call.

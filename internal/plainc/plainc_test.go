@@ -349,9 +349,20 @@ func TestDraft(t *testing.T) {
 		d.Returns.DType != "float32" || len(d.Sources) > 0 || d.Include[0] != "alone.c" {
 		t.Errorf("%+v", d)
 	}
-	for name, class := range map[string]failure.Class{"none": failure.Compile, "no name": failure.Config} {
-		if _, err := plainc.New(t.Context(), "cc", filepath.Join(dir, "net.h"), name); failure.Of(err) != class {
-			t.Errorf("%s: %v, want %s", name, err, class)
+	for _, c := range []struct {
+		file, name, want string
+		class            failure.Class
+	}{
+		{"net.h", "none", "undeclared", failure.Compile}, {"net.h", "no name", "is not the name", failure.Config},
+		{"alone.c", "alone", "alone.c has no function alone", failure.Config},
+		{"none.c", "none", "No such file", failure.Compile},
+	} {
+		_, err := plainc.New(t.Context(), "cc", filepath.Join(dir, c.file), c.name)
+		if failure.Of(err) != c.class || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s of %s: %v, want %s", c.name, c.file, err, c.want)
+		}
+		if c.file == "alone.c" && failure.Next(err) != "name one of its functions: Alone" {
+			t.Errorf("next: %s", failure.Next(err))
 		}
 	}
 }
