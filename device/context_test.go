@@ -9,7 +9,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
-	"github.com/boardsmith/boardsmith/emulated"
+	"github.com/boardsmith/boardsmith/device/emulated"
 	"github.com/boardsmith/boardsmith/internal/desk/attached"
 	"github.com/boardsmith/boardsmith/internal/desk/attached/attachedtest"
 	"github.com/boardsmith/boardsmith/internal/testkit/failuretest"

@@ -27,7 +27,7 @@ func (k *Desk) probesFor(b *boards.Board) (Probes, string, error) {
 	}
 	if k.Probes == nil {
 		return nil, "", failure.New(failure.Config,
-			"import github.com/boardsmith/boardsmith/emulated, and set device.Desk{Probes: emulated.Probes()}",
+			"import github.com/boardsmith/boardsmith/device/emulated, and set device.Desk{Probes: emulated.Probes()}",
 			"board %s needs an emulated debug probe, but Desk.Probes is nil", b.Name)
 	}
 	dir, err := k.stateDir()

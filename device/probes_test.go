@@ -15,7 +15,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
-	"github.com/boardsmith/boardsmith/emulated"
+	"github.com/boardsmith/boardsmith/device/emulated"
 	"github.com/boardsmith/boardsmith/failure"
 )
 
@@ -148,7 +148,7 @@ func TestEmulatedBoardNeedsProbes(t *testing.T) {
 			if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), b.Name) {
 				t.Errorf("%v of class %s", err, failure.Of(err))
 			}
-			if next := failure.Next(err); !strings.Contains(next, "boardsmith/emulated") || !strings.Contains(next, "Probes") {
+			if next := failure.Next(err); !strings.Contains(next, "device/emulated") || !strings.Contains(next, "Probes") {
 				t.Errorf("the next step is %q", next)
 			}
 		})

@@ -16,7 +16,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
-	"github.com/boardsmith/boardsmith/emulated"
+	"github.com/boardsmith/boardsmith/device/emulated"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe/keepertest"
 )

@@ -12,7 +12,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/boardsmith/boardsmith/boards"
-	"github.com/boardsmith/boardsmith/emulated"
+	"github.com/boardsmith/boardsmith/device/emulated"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe/keepertest"

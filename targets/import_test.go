@@ -17,13 +17,13 @@ const module = "github.com/boardsmith/boardsmith"
 // that have no line of their own, which may import each other.
 var mayImport = map[string][]string{
 	magefile: {"targets", "internal/develop"},
-	"cmd":    {"projectapi", "emulated", "project", "device", "internal/virtualprobe"},
+	"cmd":    {"projectapi", "device/emulated", "project", "device", "internal/virtualprobe"},
 
 	// What people type, and what serves it: environment, output, files that people write.
 	"targets": {
 		"internal/cli", "internal/boardlab", "internal/boardsmithjson", "projectapi", "measure",
 		"tune/report", "validate", "release",
-		"internal/templatecheck", "project", "executor", "device", "internal/plainc", "emulated", "image", "cmodel",
+		"internal/templatecheck", "project", "executor", "device", "internal/plainc", "device/emulated", "image", "cmodel",
 		"cache", "rpc", "rpc/fault", "internal/standalone", "transport", "boards", "mlf", "ndarray", "examples/samples",
 		"failure", "internal/command", "internal/gitfolder", "internal/sourcetree", "internal/virtualprobe", "internal/files",
 		"internal/library", "internal/spelling", "internal/valuetext",
@@ -90,7 +90,7 @@ var mayImport = map[string][]string{
 		"rpc", "rpc/fault", "internal/standalone", "mlf", "ndarray", "failure", "internal/paramblob",
 		"internal/spelling", "internal/tensorlist",
 	},
-	"emulated": {"device", "flasher", "failure", "internal/virtualprobe"},
+	"device/emulated": {"device", "flasher", "failure", "internal/virtualprobe"},
 	"device": {
 		"internal/desk", "internal/flashplan", "image", "internal/firmware", "internal/ledger", "flasher", "cache",
 		"rpc", "rpc/fault", "internal/standalone", "transport", "boards", "failure", "internal/command",
@@ -198,32 +198,32 @@ var mayImport = map[string][]string{
 // exportedNames is how many names each package that a program can import exports at most: types, functions, constants
 // and variables, without methods and fields. A name that only this module uses belongs to a package in internal.
 var exportedNames = map[string]int{
-	"boards":      33,
-	"cache":       11,
-	"cmodel":      12,
-	"crt":         1,
-	"device":      34,
-	"emulated":    1,
-	"executor":    9,
-	"failure":     28,
-	"flasher":     13,
-	"image":       5,
-	"measure":     28,
-	"mlf":         26,
-	"ndarray":     20,
-	"project":     21,
-	"projectapi":  4,
-	"release":     6,
-	"rpc":         28,
-	"rpc/fault":   16,
-	"serve":       9,
-	"templates":   2,
-	"transport":   21,
-	"tune":        32,
-	"tune/report": 5,
-	"tune/search": 7,
-	"tune/space":  12,
-	"validate":    16,
+	"boards":          33,
+	"cache":           11,
+	"cmodel":          12,
+	"crt":             1,
+	"device":          34,
+	"device/emulated": 1,
+	"executor":        9,
+	"failure":         28,
+	"flasher":         13,
+	"image":           5,
+	"measure":         28,
+	"mlf":             26,
+	"ndarray":         20,
+	"project":         21,
+	"projectapi":      4,
+	"release":         6,
+	"rpc":             28,
+	"rpc/fault":       16,
+	"serve":           9,
+	"templates":       2,
+	"transport":       21,
+	"tune":            32,
+	"tune/report":     5,
+	"tune/search":     7,
+	"tune/space":      12,
+	"validate":        16,
 }
 
 // magefile is the place of boardsmith's own magefile, the package in the root.
@@ -296,7 +296,8 @@ func TestLibrariesLinkNoEmulatedChips(t *testing.T) {
 		if err != nil {
 			t.Fatalf("go list -deps of %s: %v", name, err)
 		}
-		links, wanted := slices.Contains(strings.Fields(string(out)), chips), name == "emulated" || name == "targets"
+		links := slices.Contains(strings.Fields(string(out)), chips)
+		wanted := name == "device/emulated" || name == "targets"
 		if links != wanted {
 			t.Errorf("package %s depends on %s: %v, want %v", name, chips, links, wanted)
 		}

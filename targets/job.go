@@ -13,7 +13,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
-	"github.com/boardsmith/boardsmith/emulated"
+	"github.com/boardsmith/boardsmith/device/emulated"
 	"github.com/boardsmith/boardsmith/examples/samples"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"

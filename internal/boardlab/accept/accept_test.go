@@ -14,7 +14,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/device"
-	"github.com/boardsmith/boardsmith/emulated"
+	"github.com/boardsmith/boardsmith/device/emulated"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/boardlab/accept"
 	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
