@@ -337,5 +337,5 @@ func (b *Board) KeepsHostTime() bool {
 	if b.HostClock != nil {
 		return *b.HostClock
 	}
-	return b.Link.Kind != "qemu" && !b.Flash.Emulated
+	return !b.Link.IsEmulator() && !b.Flash.Emulated
 }

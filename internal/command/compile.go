@@ -1,4 +1,4 @@
-// This file compiles an empty file, for what the object tells about the compiler and its flags.
+// This file compiles an empty file, whose object has the attributes of the compiler and its flags.
 
 package command
 
@@ -7,21 +7,23 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/boardsmith/boardsmith/internal/files/scratch"
 )
 
 // CompileEmpty returns the object that a C compiler makes of an empty file.
 func CompileEmpty(ctx context.Context, cc string, flags []string) ([]byte, error) {
-	dir, err := os.MkdirTemp("", "boardsmith-empty-")
+	folder, err := scratch.Make("boardsmith-empty-")
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
-	source, object := filepath.Join(dir, "empty.c"), filepath.Join(dir, "empty.o")
+	defer folder.Remove()
+	source, object := filepath.Join(folder.Dir, "empty.c"), filepath.Join(folder.Dir, "empty.o")
 	if err := os.WriteFile(source, nil, 0o600); err != nil {
 		return nil, err
 	}
 	args := slices.Concat(flags, []string{"-c", source, "-o", object})
-	if err := (Command{Path: cc, Args: args, Dir: dir, Timeout: askTimeout}).Run(ctx); err != nil {
+	if err := (Command{Path: cc, Args: args, Dir: folder.Dir, Timeout: askTimeout}).Run(ctx); err != nil {
 		return nil, err
 	}
 	return os.ReadFile(object)
