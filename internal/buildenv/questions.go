@@ -70,11 +70,10 @@ func (e Env) Ask(ctx context.Context, words []string) (string, error) {
 	c := command.Command{Path: path, Dir: os.TempDir(), Timeout: setupTimeout}
 	for _, word := range words[1:] {
 		if first, below, _ := strings.Cut(word, "/"); strings.HasPrefix(first, "$") {
-			folder := e.Variable(first[1:])
-			if folder == "" {
-				return "", e.missing(first[1:])
+			if err := e.Check(first[1:]); err != nil {
+				return "", err
 			}
-			word = filepath.Join(folder, filepath.FromSlash(below))
+			word = filepath.Join(e.Variable(first[1:]), filepath.FromSlash(below))
 		}
 		c.Args = append(c.Args, word)
 	}
