@@ -22,7 +22,6 @@ import (
 	"github.com/boardsmith/boardsmith/internal/cli/inputs"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/cli/tuning"
-	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/measure"
 	"github.com/boardsmith/boardsmith/rpc/fault"
 	"github.com/boardsmith/boardsmith/tune/report"
@@ -411,9 +410,7 @@ func (s *survey) printTable(failed error) {
 	for i := 3; i < len(rows[0])-1; i++ {
 		quantities = append(quantities, i)
 	}
-	for _, line := range valuetext.Columns(rows, quantities) {
-		s.Printf("%s", line)
-	}
+	s.Table(rows, quantities)
 	for _, r := range s.results {
 		if r.Failure != nil {
 			if text := fmt.Sprintf("%s on %s: %s", r.Model, r.Board, r.Failure.Error); text != failed.Error() {

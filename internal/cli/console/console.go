@@ -8,8 +8,10 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -17,6 +19,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
+	"github.com/boardsmith/boardsmith/internal/valuetext"
 )
 
 // A Console reads and prints for the targets of one run of mage. Results go to stdout; progress, errors and logs go to
@@ -139,6 +142,36 @@ func (c *Console) Printf(format string, args ...any) {
 	c.clearBar()
 	_, err := fmt.Fprintf(c.people, format+"\n", args...)
 	c.writeErr = cmp.Or(c.writeErr, err)
+}
+
+// Table prints rows, the first of which is the header. Cells of the columns in right are aligned to the right. On a
+// terminal that is too narrow, each row is a list of its cells.
+func (c *Console) Table(rows [][]string, right []int) {
+	columns := math.MaxInt
+	if f, ok := c.people.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		columns, _ = sizeOf(f)
+	}
+	for _, line := range tableLines(rows, right, columns) {
+		c.Printf("%s", line)
+	}
+}
+
+func tableLines(rows [][]string, right []int, columns int) []string {
+	lines := valuetext.Columns(rows, right)
+	if !slices.ContainsFunc(lines, func(line string) bool { return widthOf(line) > columns }) {
+		return lines
+	}
+	lines = nil
+	for _, row := range rows[1:] {
+		var cells [][]string
+		for i, cell := range row {
+			if cell != "" {
+				cells = append(cells, []string{rows[0][i], cell})
+			}
+		}
+		lines = append(append(lines, valuetext.Columns(cells, nil)...), "")
+	}
+	return lines
 }
 
 // Notef prints a line on stderr, with the prefix "boardsmith: ".

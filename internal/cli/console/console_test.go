@@ -35,6 +35,18 @@ func TestProgress(t *testing.T) {
 	})
 }
 
+// TestNarrowTable: a table that is wider than the terminal becomes a list for each row.
+func TestNarrowTable(t *testing.T) {
+	rows := [][]string{{"board", "flash", "outputs"}, {"host", "30,925", "exact"}, {"mps2_an386", "fault", ""}}
+	const wide, narrow = "board        flash  outputs\nhost        30,925  exact\nmps2_an386   fault",
+		"board    host\nflash    30,925\noutputs  exact\n\nboard  mps2_an386\nflash  fault\n"
+	for columns, want := range map[int]string{27: wide, 26: narrow} {
+		if got := strings.Join(tableLines(rows, []int{1}, columns), "\n"); got != want {
+			t.Errorf("%d columns: %q", columns, got)
+		}
+	}
+}
+
 // TestFail: a failed target prints text and a JSON line, and its error has the exit status.
 func TestFail(t *testing.T) {
 	var out, errs bytes.Buffer
