@@ -66,7 +66,7 @@ func New(env Environ, stdout, stderr io.Writer) *Console {
 	c := &Console{Env: env, Dir: dir, stdout: stdout, notes: stderr, mage: mageCommand(os.Args[0], dir), args: os.Args[1:]}
 	c.readJSON()
 	if f, ok := stderr.(*os.File); ok {
-		c.terminal = term.IsTerminal(int(f.Fd()))
+		c.terminal = term.IsTerminal(int(f.Fd())) && env("TERM") != "dumb" // such a terminal cannot move its cursor
 		c.size = func() (int, int) { return sizeOf(f) }
 	}
 	return c
