@@ -3,9 +3,11 @@
 package tune_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -36,40 +38,33 @@ func TestServed(t *testing.T) {
 	must(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
-	must(t, serve.Serve(t.Context(), l, b, serve.Options{Tracker: words[1], Key: words[2]}))
+	must(t, serve.Serve(t.Context(), l, b, serve.Options{Tracker: words[1], Key: words[2], OnEvent: func(e serve.Event) {
+		fmt.Println(e.Text, e.Err)
+	}}))
 }
 
 // serveBoard starts a process that serves a board, and returns it once the tracker has it.
 func serveBoard(t *testing.T, board, tracker, key string) *exec.Cmd {
 	t.Helper()
-	before, err := serve.Keys(t.Context(), tracker)
-	must(t, err)
 	cmd := exec.Command(os.Args[0], "-test.run=^TestServed$", "-test.timeout=20m")
 	cmd.Env = append(os.Environ(), servedVariable+"="+strings.Join([]string{board, tracker, key, t.TempDir()}, " "))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
+	out, err := cmd.StdoutPipe()
+	must(t, err)
 	must(t, cmd.Start())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = cmd.Wait()
-	}()
 	t.Cleanup(func() {
 		kill(cmd)
-		<-ended
+		_ = cmd.Wait()
 	})
-	for range time.Tick(100 * time.Millisecond) {
-		select {
-		case <-ended:
-			t.Fatalf("the server ended: %s", &out)
-		default:
-		}
-		if keys, err := serve.Keys(t.Context(), tracker); err != nil || keys[key] > before[key] {
-			must(t, err)
+	var text strings.Builder
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if strings.HasPrefix(lines.Text(), "joined") {
+			go func() { _, _ = io.Copy(io.Discard, out) }()
 			return cmd
 		}
+		text.WriteString(lines.Text() + "\n")
 	}
+	t.Fatalf("the server ended: %s", &text)
 	return nil
 }
 
