@@ -96,17 +96,17 @@ func startPlace(t *testing.T, key string) (*placeBoard, *trackertest.Tracker) {
 	t.Helper()
 	k := trackertest.Start(t)
 	b := &placeBoard{board: &board{t: t}, end: make(chan error)}
-	serveAt(t, b, key, k)
+	serveAt(t, b, key, k.Address())
 	return b, k
 }
 
-func serveAt(t *testing.T, b serve.Board, key string, k *trackertest.Tracker) {
+func serveAt(t *testing.T, b serve.Board, key, tracker string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	testkit.Must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
-	go func() { done <- serve.Serve(ctx, l, b, serve.Options{Key: key, Tracker: k.Address()}) }()
+	go func() { done <- serve.Serve(ctx, l, b, serve.Options{Key: key, Tracker: tracker}) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -260,7 +260,7 @@ func TestPlaceForTVM(t *testing.T) {
 // TestPlaceRefusals dials servers whose boards are no places, and some that send anything.
 func TestPlaceRefusals(t *testing.T) {
 	k := trackertest.Start(t)
-	serveAt(t, &board{t: t}, "plain", k)
+	serveAt(t, &board{t: t}, "plain", k.Address())
 	_, err := dial(t, k, "plain").Describe(t.Context())
 	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "cannot run on this board") {
 		t.Errorf("a board that is no place: %v", err)

@@ -1,0 +1,84 @@
+package targets
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/internal/testkit/trackertest"
+	"github.com/boardsmith/boardsmith/serve"
+)
+
+// TestTuneAtATracker measures on boards of two other processes, as typed.
+func TestTuneAtATracker(t *testing.T) {
+	s, k := openShop(t), trackertest.Start(t)
+	for range 2 {
+		cmd := exec.Command(filepath.Join(s.bin, "mage"), "serve")
+		cmd.Dir, cmd.Env = t.TempDir(), append(s.environment(), "BOARD=host", "TRACKER="+k.Address())
+		var output bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &output, &output
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			_ = cmd.Process.Signal(os.Interrupt)
+			if err := cmd.Wait(); err != nil {
+				t.Errorf("serve: %v\n%s", err, output.String())
+			}
+		}()
+	}
+	waitFor(t, "two boards at the tracker", func() bool {
+		keys, err := serve.Keys(t.Context(), k.Address())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return keys["host"] == 2
+	})
+	dir := t.TempDir()
+	for wrong, want := range map[string]string{
+		"KEY=host":                                                            "KEY=host has no effect without TRACKER",
+		"TRACKER=" + k.Address() + " KEY=kiln":                                `no board of key "kiln"; its keys: host`,
+		"TRACKER=" + k.Address() + " BOARD=host=A":                            "the tracker chooses the device",
+		"TRACKER=" + k.Address() + " PRIORITY=highly":                         "PRIORITY=highly is no number",
+		"TRACKER=" + k.Address() + " BOARD=host,mps2_an386 KEY=a,b,c":         "KEY has 3 keys for 2 boards",
+		"TRACKER=" + k.Address() + " SPACE= PROPOSER= MODEL=" + tunedModel(t): "is for CANDIDATES and SPACE, not for MODEL",
+	} {
+		cmd := tuningSpace(t, s, dir, strings.Fields(wrong)...)
+		output, _ := cmd.CombinedOutput()
+		if code := cmd.ProcessState.ExitCode(); code != 2 || !strings.Contains(string(output), want) {
+			t.Errorf("%s: status %d, want %s\n%s", wrong, code, want, output)
+		}
+	}
+	cmd := tuningSpace(t, s, dir, "TRIALS=60", "REPEAT=20", "TRACKER="+k.Address(), "KEY=host", "JSON=1")
+	var errors bytes.Buffer
+	cmd.Stderr = &errors
+	output, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, &errors)
+	}
+	machine, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	places := map[string]int{}
+	for dec := json.NewDecoder(bytes.NewReader(output)); dec.More(); {
+		var line struct{ Place string }
+		if err := dec.Decode(&line); err != nil {
+			t.Fatal(err)
+		}
+		places[line.Place]++
+	}
+	delete(places, "") // of lines about the run, and of the candidate that does not compile
+	for place := range places {
+		if !strings.HasPrefix(place, "host@"+machine+":") {
+			t.Errorf("a candidate was measured at %s", place)
+		}
+	}
+	if len(places) != 2 {
+		t.Errorf("the candidates were measured at %v, want two places\n%s", places, &errors)
+	}
+}
