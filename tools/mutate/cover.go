@@ -22,11 +22,11 @@ import (
 
 const module = "github.com/boardsmith/boardsmith/"
 
-// covered returns the packages with known coverage: those with sources in Go.
-func covered() string {
+// covered returns the packages with known coverage: those with sources in Go whose paths begin with only.
+func covered(only string) string {
 	var packages []string
 	for _, s := range suites {
-		if dir, ok := strings.CutSuffix(s.sources, "/*.go"); ok {
+		if dir, ok := strings.CutSuffix(s.sources, "/*.go"); ok && strings.HasPrefix(s.sources, only) {
 			packages = append(packages, "./"+dir)
 		}
 	}
@@ -82,6 +82,7 @@ type recorder struct {
 	keep    string        // a folder with coverage recorded by earlier runs; "" is none
 	longest time.Duration // tests that take longer are left out
 	names   string        // of tests, a pattern: others are left out
+	only    string        // begins the paths of sources whose coverage is recorded
 	mu      sync.Mutex
 	known   map[string]coverage
 }
@@ -149,7 +150,7 @@ func (r *recorder) cover(ctx context.Context, pkg string, covers coverage) error
 	}
 	defer os.RemoveAll(dir)
 	program := filepath.Join(dir, "test")
-	if output, err := command(ctx, root, "go", "test", "-c", "-coverpkg="+covered(), "-o", program, "./"+pkg); err != nil {
+	if output, err := command(ctx, root, "go", "test", "-c", "-coverpkg="+covered(r.only), "-o", program, "./"+pkg); err != nil {
 		return fmt.Errorf("%s: %w\n%s", pkg, err, output)
 	}
 	here := filepath.Join(root, pkg)

@@ -130,13 +130,13 @@ func run(ctx context.Context, o options) error {
 	if err := copyTree(ctx, o.root, clean); err != nil {
 		return err
 	}
-	covers := &recorder{clean: clean, longest: o.longest, names: o.names, known: map[string]coverage{}}
+	covers := &recorder{clean: clean, longest: o.longest, names: o.names, only: o.only, known: map[string]coverage{}}
 	if o.keep != "" {
 		sum, err := digest(clean)
 		if err != nil {
 			return err
 		}
-		covers.keep = filepath.Join(o.keep, fmt.Sprintf("%s-%v-%x", sum, o.longest, o.names))
+		covers.keep = filepath.Join(o.keep, fmt.Sprintf("%s-%v-%x", sum, o.longest, o.names+o.only))
 	}
 	all, err := collect(clean, o.only)
 	if err != nil {
