@@ -353,7 +353,8 @@ func TestDraft(t *testing.T) {
 		file, name, want string
 		class            failure.Class
 	}{
-		{"net.h", "none", "undeclared", failure.Compile}, {"net.h", "no name", "is not the name", failure.Config},
+		{"net.h", "none", "undeclared", failure.Compile},
+		{"net.h", "no name", "is not the name", failure.Config},
 		{"alone.c", "alone", "alone.c has no function alone", failure.Config},
 		{"none.c", "none", "No such file", failure.Compile},
 	} {

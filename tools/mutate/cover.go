@@ -150,7 +150,8 @@ func (r *recorder) cover(ctx context.Context, pkg string, covers coverage) error
 	}
 	defer os.RemoveAll(dir)
 	program := filepath.Join(dir, "test")
-	if output, err := command(ctx, root, "go", "test", "-c", "-coverpkg="+covered(r.only), "-o", program, "./"+pkg); err != nil {
+	build := []string{"go", "test", "-c", "-coverpkg=" + covered(r.only), "-o", program, "./" + pkg}
+	if output, err := command(ctx, root, build...); err != nil {
 		return fmt.Errorf("%s: %w\n%s", pkg, err, output)
 	}
 	here := filepath.Join(root, pkg)
