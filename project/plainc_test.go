@@ -306,3 +306,136 @@ func fatal(t testing.TB, err error) {
 		t.Fatal(err)
 	}
 }
+
+// A style is C as a kind of generator writes it: files, and the fields of the description besides the name.
+type style struct {
+	name, header, source, description string
+}
+
+// styles compute y = 2x + 1 of four numbers. That of onnx2c has no header.
+var styles = []style{
+	{
+		"onnx2c", "", `#include <string.h>
+static const float tensor_two[1] = {2.0F};
+union tensor_union_0 { float tensor_h[1][4]; };
+static union tensor_union_0 tu0;
+static inline void node_mul(const float a[1][4], float c[1][4]) {
+  for (unsigned i = 0; i < 4; i++) { c[0][i] = a[0][i] * tensor_two[0]; }
+}
+static inline void node_add(const float a[1][4], float c[1][4]) {
+  for (unsigned i = 0; i < 4; i++) { c[0][i] = a[0][i] + 1.0F; }
+}
+void entry(const float tensor_x[1][4], float tensor_y[1][4]) {
+  node_mul(tensor_x, tu0.tensor_h);
+  node_add(tu0.tensor_h, tensor_y);
+}
+`, `"headers": ["net.c"], "include": ["net.c"], "function": "entry", "arguments": [
+    {"input": "x", "dtype": "float32", "shape": [1, 4], "pass": "array"},
+    {"output": "y", "dtype": "float32", "shape": [1, 4], "pass": "array"}]`,
+	},
+	{
+		"a context and a scratch buffer, as in kernel libraries",
+		`#include <stdint.h>
+typedef struct { void *buf; int32_t size; } net_context;
+typedef struct { int32_t n, h, w, c; } net_dims;
+typedef enum { NET_SUCCESS = 0, NET_ARG_ERROR = -1 } net_status;
+net_status net_run(const net_context *ctx, const net_dims *dims, const float *input, float *output);
+`, `#include "net.h"
+net_status net_run(const net_context *ctx, const net_dims *dims, const float *input, float *output) {
+  float *scratch = ctx->buf;
+  if (ctx->size < 4 * (int32_t)sizeof(float) || dims->c != 4) return NET_ARG_ERROR;
+  for (int i = 0; i < dims->c; i++) scratch[i] = 2 * input[i];
+  for (int i = 0; i < dims->c; i++) output[i] = scratch[i] + 1;
+  return NET_SUCCESS;
+}
+`, `"sources": ["net.c"], "headers": ["net.h"], "function": "net_run", "arguments": [
+    {"struct": "net_context", "members": [
+      {"member": "buf", "arena": "scratch", "bytes": 16}, {"member": "size", "value": "16"}]},
+    {"struct": "net_dims", "members": [{"member": "n", "value": "1"}, {"member": "c", "value": "4"}]},
+    {"input": "x", "dtype": "float32", "shape": [1, 4]}, {"output": "y", "dtype": "float32", "shape": [1, 4]}],
+    "returns": {"status": 0}`,
+	},
+	{
+		"tables of buffers, a handle and an init function, as in vendors' tools",
+		`#include <stdint.h>
+typedef void *ai_handle;
+typedef struct { uint16_t n_batches; ai_handle data; } ai_buffer;
+typedef struct { float two; } ai_network;
+int32_t ai_network_create(ai_network *network, const ai_handle weights[]);
+int32_t ai_network_run(ai_network *network, const ai_buffer *input, ai_buffer *output);
+extern const float ai_weights[1];
+`, `#include "net.h"
+const float ai_weights[1] = {2.0F};
+int32_t ai_network_create(ai_network *network, const ai_handle weights[]) {
+  network->two = *(const float *)weights[0];
+  return 0;
+}
+int32_t ai_network_run(ai_network *network, const ai_buffer *input, ai_buffer *output) {
+  const float *x = input->data;
+  float *y = output->data;
+  for (int i = 0; i < 4; i++) y[i] = network->two * x[i] + 1;
+  return input->n_batches;
+}
+`, `"sources": ["net.c"], "headers": ["net.h"], "function": "ai_network_run", "arguments": [
+    {"state": "network", "ctype": "ai_network"},
+    {"struct": "ai_buffer", "members": [{"member": "n_batches", "value": "1"},
+      {"member": "data", "input": "x", "dtype": "float32", "shape": [1, 4]}]},
+    {"struct": "ai_buffer", "members": [{"member": "n_batches", "value": "1"},
+      {"member": "data", "output": "y", "dtype": "float32", "shape": [1, 4]}]}],
+    "returns": {"status": 1},
+    "init": {"function": "ai_network_create", "returns": {"status": 0}, "arguments": [
+      {"state": "network", "ctype": "ai_network"},
+      {"struct": "ai_handle", "members": [{"member": "[0]", "value": "(void*)ai_weights"}]}]}`,
+	},
+	{
+		"global buffers, with a function around them",
+		`void net_call(const float *x, float *y);
+`, `#include "net.h"
+#include <string.h>
+static float net_inputs[4], net_outputs[4];
+static void net_predict(void) { for (int i = 0; i < 4; i++) net_outputs[i] = 2 * net_inputs[i] + 1; }
+void net_call(const float *x, float *y) {
+  memcpy(net_inputs, x, sizeof(net_inputs));
+  net_predict();
+  memcpy(y, net_outputs, sizeof(net_outputs));
+}
+`, `"sources": ["net.c"], "headers": ["net.h"], "function": "net_call", "arguments": [
+    {"input": "x", "dtype": "float32", "shape": [1, 4]}, {"output": "y", "dtype": "float32", "shape": [1, 4]}]`,
+	},
+	{
+		"a header-only function with a length, which returns an error",
+		`#pragma once
+static inline int net_infer(const float *values, int length, float *out, int out_length) {
+  for (int i = 0; i < length && i < out_length; i++) { out[i] = 2 * values[i] + 1; }
+  return length == out_length ? 0 : -2;
+}
+`, "", `"headers": ["net.h"], "function": "net_infer", "arguments": [
+    {"input": "x", "dtype": "float32", "shape": [1, 4]}, {"value": "4"},
+    {"output": "y", "dtype": "float32", "shape": [1, 4]}, {"value": "4"}], "returns": {"status": 0}`,
+	},
+}
+
+// TestPlainStyles runs C in the styles of several generators.
+func TestPlainStyles(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("the host board and links to an emulator need POSIX")
+	}
+	in := []ndarray.Named{{Name: "x", Array: array(float32Type, []int64{1, 4}, 1, -2, 0.5, 3)}}
+	out := []ndarray.Named{{Name: "y", Array: array(float32Type, []int64{1, 4}, 3, -3, 2, 7)}}
+	for _, s := range drawn.Of(t, "styles of C", styles, 1) {
+		for _, board := range []string{"host", "mps2_an386"} {
+			t.Run(s.name+"/"+board, func(t *testing.T) {
+				dir := t.TempDir()
+				for name, text := range map[string]string{
+					"net.h": s.header, "net.c": s.source, "model.json": `{"name": "net", ` + s.description + `}`,
+				} {
+					if text != "" {
+						fatal(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+					}
+				}
+				runPlain(t, plainRun{board, dir, in, out})
+			})
+		}
+	}
+}
