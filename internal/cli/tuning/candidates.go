@@ -111,8 +111,7 @@ func (t *Job) measureAll(
 	})
 	for r, err := range run.All(ctx, a.candidates(kinds, report)) {
 		if err != nil {
-			results, _ := run.Results() // the first error is reported
-			return notStored, bad, t.stopped(ctx, err, len(results))
+			return notStored, bad, t.stopped(ctx, err, t.view.finishedIDs())
 		}
 		if r.Failure != nil && r.Failure.Retry {
 			notStored = append(notStored, r)

@@ -111,7 +111,7 @@ func (t *Job) measureSpace(
 	}
 	for trial, err := range search.Measure(ctx, run, s.space, s.propose(s.space, s.seed), s.trials) {
 		if err != nil {
-			return best, nil, t.stopped(ctx, err, len(results))
+			return best, nil, t.stopped(ctx, err, t.view.finishedIDs())
 		}
 		r := trial.Result
 		t.view.addResult(r)

@@ -65,6 +65,13 @@ func (w *view) add(e tune.Event) {
 	}
 }
 
+// finishedIDs returns the number of candidates that are finished, also by an earlier command.
+func (w *view) finishedIDs() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.done)
+}
+
 func (w *view) addToPlace(e tune.Event) {
 	p := w.places[e.Board]
 	if p == nil {
