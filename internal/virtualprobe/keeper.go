@@ -137,9 +137,10 @@ func Keep(args []string) error {
 	return keep(flags.Arg(0), *stays)
 }
 
-// install is the command that installs the keeper of the boardsmith that a module requires, inside that module. Its
-// vendor folder, if there is one, lacks the keeper.
-const install = "go install -mod=readonly github.com/boardsmith/boardsmith/cmd/" + Program
+// install is the advice to install the keeper of the boardsmith that a module requires. The module's vendor folder, if
+// there is one, lacks the keeper.
+const install = "in the folder of the go.mod that requires boardsmith: " +
+	"go install -mod=readonly github.com/boardsmith/boardsmith/cmd/" + Program
 
 // Find returns the path of the keeper's executable: the value of $BOARDSMITH_KEEPER, else the one beside this
 // executable, else the one on PATH, else last, if that is an executable. Otherwise: *failure.MissingToolError.
