@@ -47,6 +47,7 @@ var readers = map[string]string{
 		"embed clean setup update",
 	"JSON":              "*",
 	"VERBOSE":           "*",
+	"TERM":              "*",
 	"FRESH":             "build",
 	"BAUD":              "monitor",
 	"RESET":             "monitor",
