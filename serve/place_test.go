@@ -209,7 +209,7 @@ func TestPlace(t *testing.T) {
 		if released == 1 && b.open.Load() == 0 {
 			break
 		}
-		if time.Since(start) > 2*time.Second {
+		if time.Since(start) > 10*time.Second { // of a busy computer
 			t.Fatalf("%d links are open, the board was released %d times", b.open.Load(), released)
 		}
 	}
@@ -281,9 +281,10 @@ func TestPlaceRefusals(t *testing.T) {
 		"another code":    {accepted + "0400000000000000 63000000", failure.Transport},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			k, l := trackertest.Start(t), sender(t, c.sends)
 			k.Offer("any", l)
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			if _, err := serve.Dial(ctx, k.Address(), "any", 1); failure.Of(err) != c.want {
 				t.Errorf("%v, class %s, want %s", err, failure.Of(err), c.want)
@@ -292,7 +293,7 @@ func TestPlaceRefusals(t *testing.T) {
 	}
 }
 
-// sender listens for one client, sends it bytes in hexadecimal, and closes the connection after a second.
+// sender listens for one client, sends it bytes in hexadecimal, and closes the connection after five seconds.
 func sender(t *testing.T, text string) (port int) {
 	t.Helper()
 	var data []byte
@@ -307,7 +308,7 @@ func sender(t *testing.T, text string) (port int) {
 		}
 		defer c.Close()
 		c.Write(data)
-		c.SetReadDeadline(time.Now().Add(time.Second))
+		c.SetReadDeadline(time.Now().Add(5 * time.Second))
 		io.Copy(io.Discard, c)
 	}()
 	return l.Addr().(*net.TCPAddr).Port

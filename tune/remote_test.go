@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -18,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/testkit/trackertest"
@@ -149,6 +151,49 @@ func TestRemoteBoards(t *testing.T) {
 	}
 	if len(confirmed) != 2 {
 		t.Errorf("%d results in flash, want 2", len(confirmed))
+	}
+}
+
+// TestRemoteFlash measures on a chip with flash, which the other side writes by its own desk and ledger: the client's
+// desk has none.
+func TestRemoteFlash(t *testing.T) {
+	k, own := trackertest.Start(t), desk(t)
+	b, err := tune.OpenBoard(t.Context(), t.TempDir(), own, "netduinoplus2", tune.Options{})
+	must(t, err)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	joined, done := make(chan struct{}, 9), make(chan error)
+	go func() {
+		done <- serve.Serve(ctx, l, b, serve.Options{Tracker: k.Address(), Key: "chip", OnEvent: func(e serve.Event) {
+			if strings.HasPrefix(e.Text, "joined") {
+				joined <- struct{}{}
+			}
+		}})
+	}()
+	defer func() {
+		cancel()
+		must(t, errors.Join(<-done, b.Close()))
+	}()
+	<-joined
+	run := remoteRun(t, tune.Options{Memory: map[string]boards.Options{"": {UploadKiB: 4}}},
+		tune.Remote{Tracker: k.Address(), Key: "chip", Board: "netduinoplus2"})
+	results := measureAll(t, run, []tune.Candidate{
+		operator("right", right), large("large", 5000), operator("crash", "*(volatile int*)0 = 1;"+right),
+	})
+	if r := results["right"]; r.Failure != nil || r.Tier != tune.RAM {
+		t.Errorf("%s: %v", r.Tier, r.Failure)
+	}
+	if r := results["large"]; r.Failure != nil || r.Tier != tune.Sectors {
+		t.Errorf("in flash: %s, %s: %v", r.Tier, r.Reason, r.Failure)
+	}
+	if r := results["crash"]; r.Failure == nil || r.Failure.Class != failure.Fault {
+		t.Errorf("a crash: %v", r.Failure)
+	}
+	wear, err := own.Wear()
+	must(t, err)
+	if len(wear) != 1 || wear[0].Board != "netduinoplus2" || len(wear[0].Sectors) == 0 {
+		t.Errorf("the ledger of the chip's computer: %+v", wear)
 	}
 }
 
