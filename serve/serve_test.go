@@ -168,7 +168,12 @@ func fail(*rpctest.Device, []tvmrpc.Value) ([]tvmrpc.Value, error) {
 // start serves a simulated board.
 func start(t *testing.T, o serve.Options) (*board, string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	return startAt(t, "127.0.0.1", o)
+}
+
+func startAt(t *testing.T, host string, o serve.Options) (*board, string) {
+	t.Helper()
+	l, err := net.Listen("tcp", host+":0")
 	testkit.Must(t, err)
 	b := &board{t: t, entered: make(chan struct{}, 1)}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -56,12 +56,13 @@ func tvmCommand(t *testing.T, variable string, args ...string) (*exec.Cmd, *byte
 	return cmd, &out
 }
 
-func runTVM(t *testing.T, variable string, args ...string) {
+func runTVM(t *testing.T, variable string, args ...string) string {
 	t.Helper()
 	cmd, out := tvmCommand(t, variable, args...)
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("%v:\n%s", err, out)
 	}
+	return out.String()
 }
 
 // TestTVM uses a simulated board from unmodified TVM.

@@ -1,49 +1,78 @@
-# Tunes a matrix multiplication with MetaSchedule of TVM 0.26 or later. Arguments: TRACKER_HOST TRACKER_PORT KEY TARGET
-# TRIALS. Prints candidates a minute from the first upload on.
+# Tunes the operators of the example, and those of a network, on a board, and runs each candidate again. Arguments:
+# FOLDER_OF_THE_EXAMPLE TRACKER KEY TARGET TRIALS TOLERANCE: the second time of the best one may differ by this factor.
 import faulthandler
 import json
-import logging
-import os
 import sys
 import tempfile
 import time
 
-faulthandler.dump_traceback_later(400, exit=True)
+faulthandler.dump_traceback_later(900, exit=True)
 
+import numpy as np
 import tvm
+from tvm import relax, rpc, te
 from tvm.s_tir import meta_schedule as ms
-from tvm.script import tirx as T
+from tvm.script import ir as I, relax as R
+
+folder, tracker, key, target, trials, tolerance = sys.argv[1:]
+sys.path.insert(0, folder)
+import tune as example
+
+host, port = tracker.split(":")
+target, trials, tolerance = tvm.target.Target(json.loads(target)), int(trials), float(tolerance)
 
 
-@T.prim_func(s_tir=True)
-def matmul(a: T.handle, b: T.handle, c: T.handle):
-    T.func_attr({"global_symbol": "main", "tir.noalias": True})
-    A = T.match_buffer(a, (32, 32))
-    B = T.match_buffer(b, (32, 32))
-    C = T.match_buffer(c, (32, 32))
-    for i, j, k in T.grid(32, 32, 32):
-        with T.sblock("matmul"):
-            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
-            with T.init():
-                C[vi, vj] = T.float32(0)
-            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+def check(database, tensors, reference):
+    """Runs all candidates, and compares their outputs with NumPy's and the time of the best with that of its record."""
+    records = database.get_all_tuning_records()
+    assert len(records) == trials, f"{len(records)} records"
+    times = []
+    for record in records:
+        measured = float(record.run_secs[0])
+        assert measured < 1, record.run_secs
+        schedule = tvm.s_tir.Schedule(record.workload.mod)
+        record.trace.apply_to_schedule(schedule, remove_postproc=False)
+        remote = rpc.connect_tracker(host, int(port)).request(key)
+        times.append((measured, example.run(schedule.mod, target, tensors, reference, remote)))
+    (measured, again) = min(times)
+    assert measured / tolerance < again < measured * tolerance, times
+    return measured
+
+
+def options():
+    return example.options(target, trials, (host, int(port)), key)
+
+
+def network():
+    """The network with its operators fused."""
+    fuse = [relax.transform.LegalizeOps(), relax.transform.AnnotateTIROpPattern(), relax.transform.FuseOps(),
+            relax.transform.FuseTIR()]
+    return tvm.transform.Sequential(fuse)(Network)
+
+
+@I.ir_module
+class Network:
+    """A dense layer and a ReLU."""
+
+    @R.function
+    def main(x: R.Tensor((32, 32), "float32"), w: R.Tensor((32, 32), "float32")) -> R.Tensor((32, 32), "float32"):
+        with R.dataflow():
+            y = R.matmul(x, w)
+            z = R.nn.relu(y)
+            R.output(z)
+        return z
 
 
 if __name__ == "__main__":
-    host, port, key, target, trials = sys.argv[1:]
-    target = tvm.target.Target(json.loads(target))
-    runner = ms.runner.RPCRunner(
-        rpc_config=ms.runner.RPCConfig(tracker_host=host, tracker_port=int(port), tracker_key=key, session_timeout_sec=60),
-        evaluator_config=ms.runner.EvaluatorConfig(number=1, repeat=1, min_repeat_ms=0),
-    )
-    with tempfile.TemporaryDirectory() as folder:
+    for name, (tensors, reference) in example.OPERATORS.items():
         begun = time.time()
-        database = ms.tune_tir(
-            matmul, target, folder, max_trials_global=int(trials), num_trials_per_iter=int(trials),
-            builder=ms.builder.LocalBuilder(max_workers=1, timeout_sec=120), runner=runner,
-            cost_model="random",
-        )
-        records = database.get_all_tuning_records()
-        times = [float(t) for r in records for t in r.run_secs]
-        assert len(times) >= int(trials) // 2 and all(t < 1 for t in times), times
-        print(f"{len(times)} candidates in {time.time() - begun:.0f} s, best {min(times) * 1e6:.1f} us")
+        with tempfile.TemporaryDirectory() as work:
+            database = ms.tune_tir(te.create_prim_func(tensors), target, work, trials, **options())
+        took = time.time() - begun
+        best = check(database, tensors, reference)
+        print(f"{name}: {trials} candidates in {took:.0f} s, best {best * 1e6:.1f} us")
+    with tempfile.TemporaryDirectory() as work:
+        database = ms.relax_integration.tune_relax(
+            network(), {}, target, work, trials, **options())
+    x, w = example.A, example.B
+    print("network:", check(database, [x, w, x], lambda a, b: np.maximum(a @ b, 0)))
