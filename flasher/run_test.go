@@ -142,12 +142,13 @@ func TestErasingsThatBegan(t *testing.T) {
 		for _, programmer := range []string{"openocd", "pyocd"} {
 			t.Run(c.name+"/"+programmer, func(t *testing.T) {
 				t.Parallel()
-				conf := Config{Log: hclog.NewNullLogger(), Timeout: 2 * time.Second, Find: func(string) (string, error) {
+				conf := Config{Log: hclog.NewNullLogger(), Flash: boards.Flash{Chip: "nrf51"}, Timeout: 2 * time.Second}
+				conf.Find = func(string) (string, error) {
 					if c.tool == "" {
 						return "", failure.Errorf(failure.ToolMissing, "none")
 					}
 					return path, nil
-				}}
+				}
 				var got []uint64
 				reporting := job
 				reporting.Erasing = func(addr uint64) { got = append(got, addr) }
