@@ -141,7 +141,16 @@ func TestWaitingClients(t *testing.T) {
 		c.Close()
 	}
 	holder.Close()
-	serveOne(t, address, "a full queue")
+	for begun := time.Now(); ; { // the server notices within an instant that they have left
+		c := connect(t, address, "client:")
+		c.wait()
+		if c.reply() != "EOF" {
+			break
+		}
+		if took := time.Since(begun); took > prompt {
+			t.Fatalf("after a full queue: no client is served for %v", took)
+		}
+	}
 }
 
 // TestKilledAnywhere: a client that is killed at any moment of a session frees the board, and its tensors on it.
@@ -176,4 +185,49 @@ func TestKilledAnywhere(t *testing.T) {
 			next.Close()
 		}
 	}
+}
+
+// TestModelSession begins sessions with an archive, as AutoTVM's module loader does, while another client has the
+// board: of a long one, the server receives the beginning only.
+func TestModelSession(t *testing.T) {
+	b, address := start(t, serve.Options{})
+	begin := func(archive string) client {
+		c := connect(t, address, "client:")
+		c.welcomed("server:")
+		c.send("02000000 0500000000000000 302e382e30" +
+			args(text("tvm.micro.compile_and_create_micro_session"), blob([]byte(archive)), text("/templates"), text("{}")))
+		return c
+	}
+	for _, archive := range []string{"good", "good " + strings.Repeat("x", 3<<20)} {
+		holder := connect(t, address, "client:")
+		holder.begin()
+		received := make(chan client)
+		go func() { received <- begin(archive) }()
+		select {
+		case c := <-received: // the connection buffers the rest
+			go func() { received <- c }()
+		case <-time.After(50 * time.Millisecond):
+		}
+		holder.Close()
+		c := <-received
+		c.served()
+		m, err := result(c.call(c.lookUp("runtime.SystemLib"), args()))
+		testkit.Must(t, err)
+		_, err = result(c.call(c.lookUp("runtime.RPCTimeEvaluator"), args(module(m), text("main"), number(1), number(0),
+			number(1), number(1), number(0), number(100), number(0), number(1), number(0), text(""))))
+		testkit.Must(t, err)
+		c.Close()
+		serveOne(t, address, "a session with a model")
+		if last := b.loaded[len(b.loaded)-1]; last != archive {
+			t.Errorf("%d bytes arrived of %d", len(last), len(archive))
+		}
+	}
+	c := begin("bad")
+	if _, err := result(c.reply()); err == nil || !strings.Contains(err.Error(), "no such operator") {
+		t.Errorf("an archive that cannot be built: %v", err)
+	}
+	if reply := c.reply(); reply != "EOF" {
+		t.Errorf("after an archive that cannot be built: %s", reply)
+	}
+	serveOne(t, address, "an archive that cannot be built")
 }

@@ -295,6 +295,54 @@ func (c client) call(handle string, args string) string {
 	return c.request("03000000" + handle + args)
 }
 
+// Arguments in hexadecimal.
+func text(s string) string   { return fmt.Sprintf("08000000 %016x %x", swap(len(s)), s) }
+func blob(s []byte) string   { return fmt.Sprintf("09000000 %016x %x", swap(len(s)), s) }
+func number(n int) string    { return fmt.Sprintf("01000000 %016x", swap(n)) }
+func module(h string) string { return "49000000 " + h }
+
+func swap(n int) uint64 {
+	return binary.BigEndian.Uint64(binary.LittleEndian.AppendUint64(nil, uint64(n)))
+}
+
+// args returns a packed sequence.
+func args(values ...string) string {
+	return fmt.Sprintf("%08x ", swap(len(values))>>32) + strings.Join(values, " ")
+}
+
+// result returns the handle at the end of a reply; an error for an Exception.
+func result(reply string) (string, error) {
+	if !strings.HasPrefix(reply, "04000000") || len(reply) < 16 {
+		var message []byte
+		fmt.Sscanf(reply[min(len(reply), 9+32):], "%x", &message)
+		return "", fmt.Errorf("%s (%q)", reply, message)
+	}
+	return reply[len(reply)-16:], nil
+}
+
+// load uploads a module as MetaSchedule's runner does, and returns its time evaluator.
+func (c client) load(archive []byte) (evaluator string, err error) {
+	c.t.Helper()
+	if _, err := result(c.call(c.lookUp("tvm.rpc.server.upload"), args(text("m.tar"), blob(archive)))); err != nil {
+		return "", err
+	}
+	m, err := result(c.call(c.lookUp("tvm.rpc.server.load_module"), args(text("m.tar"))))
+	if err != nil {
+		return "", err
+	}
+	return result(c.call(c.lookUp("runtime.RPCTimeEvaluator"), args(module(m), text("main"), number(1), number(0),
+		number(1), number(1), number(0), number(100), number(0), number(1), number(0), text(""))))
+}
+
+func (c client) measure(archive []byte) error {
+	c.t.Helper()
+	e, err := c.load(archive)
+	if err == nil {
+		_, err = result(c.call(e, args()))
+	}
+	return err
+}
+
 // TestKilledClient: the board of a client that disappears during a call is free for the next client, which gets it in
 // order.
 func TestKilledClient(t *testing.T) {

@@ -65,32 +65,6 @@ func requestOnce(ctx context.Context, tracker, key string) (address, matchKey st
 	return net.JoinHostPort(host, fmt.Sprint(port)), matchKey, nil
 }
 
-// Arguments in hexadecimal.
-func text(s string) string   { return fmt.Sprintf("08000000 %016x %x", swap(len(s)), s) }
-func blob(s []byte) string   { return fmt.Sprintf("09000000 %016x %x", swap(len(s)), s) }
-func number(n int) string    { return fmt.Sprintf("01000000 %016x", swap(n)) }
-func module(h string) string { return "49000000 " + h }
-
-// swap returns a length whose hexadecimal digits are those of its bytes.
-func swap(n int) uint64 {
-	return binary.BigEndian.Uint64(binary.LittleEndian.AppendUint64(nil, uint64(n)))
-}
-
-// args returns a packed sequence.
-func args(values ...string) string {
-	return fmt.Sprintf("%08x ", swap(len(values))>>32) + strings.Join(values, " ")
-}
-
-// result returns the handle at the end of a reply; an error for an Exception.
-func result(reply string) (string, error) {
-	if !strings.HasPrefix(reply, "04000000") || len(reply) < 16 {
-		var message []byte
-		fmt.Sscanf(reply[min(len(reply), 9+32):], "%x", &message)
-		return "", fmt.Errorf("%s (%q)", reply, message)
-	}
-	return reply[len(reply)-16:], nil
-}
-
 // measureAt measures a candidate with a board that the tracker chooses.
 func measureAt(ctx context.Context, t *testing.T, tracker, key string, archive []byte) error {
 	address, matchKey, err := request(ctx, tracker, key)
@@ -104,29 +78,6 @@ func measureAt(ctx context.Context, t *testing.T, tracker, key string, archive [
 	c.served()
 	defer c.send(shutdown)
 	return c.measure(archive)
-}
-
-// load uploads a module as MetaSchedule's runner does, and returns its time evaluator.
-func (c client) load(archive []byte) (evaluator string, err error) {
-	c.t.Helper()
-	if _, err := result(c.call(c.lookUp("tvm.rpc.server.upload"), args(text("m.tar"), blob(archive)))); err != nil {
-		return "", err
-	}
-	m, err := result(c.call(c.lookUp("tvm.rpc.server.load_module"), args(text("m.tar"))))
-	if err != nil {
-		return "", err
-	}
-	return result(c.call(c.lookUp("runtime.RPCTimeEvaluator"), args(module(m), text("main"), number(1), number(0),
-		number(1), number(1), number(0), number(100), number(0), number(1), number(0), text(""))))
-}
-
-func (c client) measure(archive []byte) error {
-	c.t.Helper()
-	e, err := c.load(archive)
-	if err == nil {
-		_, err = result(c.call(e, args()))
-	}
-	return err
 }
 
 // TestSharedRun: two boards of one key share the candidates of several clients. A board that dies in the middle of one
