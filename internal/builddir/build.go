@@ -128,7 +128,7 @@ func (b *Build) run(ctx context.Context, in *workdir.Tree, lock *os.File, change
 			return
 		}
 		for _, word := range words {
-			if name := strings.TrimPrefix(word, in.Dir+"/"); sources[name] {
+			if name := strings.TrimPrefix(word, b.Tree.Dir+"/"); sources[name] {
 				delete(sources, name)
 				done := total - len(sources)
 				b.Progress(name, done, total)
@@ -136,8 +136,8 @@ func (b *Build) run(ctx context.Context, in *workdir.Tree, lock *os.File, change
 		}
 	}
 	tool.Noted = func(line string) {
-		if b.isOwnWarning(line, in.Dir) {
-			b.Log.Warn(strings.ReplaceAll(line, in.Dir+"/", ""))
+		if b.isOwnWarning(line) {
+			b.Log.Warn(strings.ReplaceAll(line, b.Tree.Dir+"/", ""))
 		}
 	}
 	err := b.prepareCommands(ctx, &tool, 1+more)
@@ -155,13 +155,13 @@ func (b *Build) run(ctx context.Context, in *workdir.Tree, lock *os.File, change
 
 var compilerWarning = regexp.MustCompile(`^([^\s:]+):\d+:\d+: warning: `)
 
-// isOwnWarning reports whether a line is a compiler's warning about a source of the user's own, in a folder.
-func (b *Build) isOwnWarning(line, folder string) bool {
+// isOwnWarning reports whether a line is a compiler's warning about a source of the user's own.
+func (b *Build) isOwnWarning(line string) bool {
 	m := compilerWarning.FindStringSubmatch(line)
 	if m == nil {
 		return false
 	}
-	name := path.Clean(strings.TrimPrefix(m[1], folder+"/"))
+	name := path.Clean(strings.TrimPrefix(m[1], b.Tree.Dir+"/"))
 	digest, input := b.r.inputs[name]
 	return input && !blueprint.IsShipped(digest) && !b.State.Template.Landmarks.Folders.InModel(name)
 }

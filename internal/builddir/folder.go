@@ -58,7 +58,9 @@ func (b *Build) folder() (*cache.Folder, error) {
 // folderKey covers everything that build commands do not notice themselves, but for the compiler if only the build
 // finds that; and the contents of what a configure step reads. docs/templates.md has the rule.
 func (b *Build) folderKey() cachekey.Key {
-	facts, err := json.Marshal([]any{b.State.Board, b.State.Template.Name, b.State.Template.Blueprint, b.State.Options})
+	options := b.State.Options
+	options.OperatorOpt, options.OperatorFlags = "", "" // the build command has them from OperatorsFile
+	facts, err := json.Marshal([]any{b.State.Board, b.State.Template.Name, b.State.Template.Blueprint, options})
 	if err != nil {
 		panic(err) // project.json has them in this form
 	}
@@ -73,16 +75,21 @@ func (b *Build) folderKey() cachekey.Key {
 		switch {
 		case b.Configures(name):
 			key.Add("configured by", name, b.r.inputs[name])
-		case !b.State.Template.Landmarks.Folders.InModel(name):
+		case !b.isOfModel(name):
 			key.Add("there", name) // a compiler or a command may find something by whether it is there
 		}
 	}
 	return key.Key()
 }
 
+// isOfModel reports whether an input is the model's, or the flags with which that is compiled.
+func (b *Build) isOfModel(name string) bool {
+	return b.State.Template.Landmarks.Folders.InModel(name) || name == blueprint.OperatorsFile
+}
+
 // Configures reports whether an input's contents choose the folder.
 func (b *Build) Configures(name string) bool {
-	return !b.State.Template.Landmarks.Folders.InModel(name) && !isSourceOrHeader(name) ||
+	return !b.isOfModel(name) && !isSourceOrHeader(name) ||
 		slices.ContainsFunc(b.State.Template.ConfigureReads, func(pattern string) bool {
 			ok, _ := path.Match(pattern, name) // check has validated the pattern
 			return ok
@@ -406,8 +413,8 @@ var configureFiles = []string{"CMakeLists.txt", "meson.build"}
 
 // copyInputs makes the inputs in a folder equal to the project's. It writes only files that differ, gives them a newer
 // time than the results that are there, and returns their names. Those that depend on the names of the model's files
-// are written if these names change; the model's sources also if a file changes that a compiler may read without noting
-// it.
+// are written if these names or the model's flags change; the model's sources also if a file changes that a compiler
+// may read without noting it.
 func (b *Build) copyInputs(in *workdir.Tree) ([]string, error) {
 	present, err := b.listInputs(in)
 	if err != nil {
@@ -422,8 +429,8 @@ func (b *Build) copyInputs(in *workdir.Tree) ([]string, error) {
 	for _, name := range names {
 		_, had := have[name]
 		_, has := b.r.inputs[name]
-		if b.State.Template.Landmarks.Folders.InModel(name) {
-			renamed = renamed || had != has
+		if b.isOfModel(name) {
+			renamed = renamed || had != has || name == blueprint.OperatorsFile // which a configure step reads
 			included = included || !isSourceOrHeader(name) && path.Ext(name) != ".o"
 		}
 		if !has {

@@ -95,14 +95,12 @@ type Run struct {
 func (r Run) Do(ctx context.Context) error {
 	c := command.Command{Path: r.Path, Args: r.Args, Dir: r.Dir, Env: r.Env, Grace: ToolGrace, Timeout: r.Limit}
 	c.Out = func(s string) {
-		if r.Shown != "" {
-			s = strings.ReplaceAll(s, r.Dir, r.Shown)
-		}
+		s = r.shown(s)
 		r.Log.Debug("tool", "out", s)
 		r.Line(s)
 		r.noted(s)
 	}
-	c.Err = r.noted
+	c.Err = func(s string) { r.noted(r.shown(s)) }
 	if r.Held != nil {
 		c.Held = []*os.File{r.Held}
 	}
@@ -115,6 +113,13 @@ func (r Run) Do(ctx context.Context) error {
 		return err
 	}
 	return Failed(failed, r.typed())
+}
+
+func (r Run) shown(line string) string {
+	if r.Shown == "" {
+		return line
+	}
+	return strings.ReplaceAll(line, r.Dir, r.Shown)
 }
 
 func (r Run) noted(line string) {

@@ -1,0 +1,603 @@
+package builddir
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/blueprint"
+	"github.com/boardsmith/boardsmith/internal/buildenv"
+	"github.com/boardsmith/boardsmith/internal/projectfile"
+	"github.com/boardsmith/boardsmith/internal/testkit"
+	"github.com/boardsmith/boardsmith/internal/workdir"
+)
+
+// This file builds projects whose build command is a script: its "image" is the list of files that the folder got since
+// the last run, and the number of runs in the folder.
+
+const script = `set -e
+mkdir -p build
+[ -e build/stamp ] || touch -d 2000-01-01 build/stamp
+find . -type f -newer build/stamp ! -path './build/*' ! -name '.boardsmith*' | sort >build/firmware.elf
+touch build/stamp
+echo run >>build/runs
+cp build/runs build/firmware.map
+`
+
+// Sources of the model.
+const (
+	lib0 = "model/codegen/lib0.c"
+	lib1 = "model/codegen/lib1.c"
+)
+
+// A fixture is a project that a script builds.
+type fixture struct {
+	*Build
+	t *testing.T
+}
+
+// newFixture makes a project of these files beside the script, which runs more before it.
+func newFixture(t *testing.T, more string, files map[string]string) *fixture {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "p")
+	tools := t.TempDir()
+	cc := "#!/bin/sh\ncase $1 in --version) echo cc 1;; *) echo native;; esac\n"
+	testkit.Must(t, os.WriteFile(filepath.Join(tools, "own-cc"), []byte(cc), 0o755))
+	testkit.Must(t, os.MkdirAll(dir, 0o755))
+	tree, err := workdir.Open(dir)
+	testkit.Must(t, err)
+	t.Cleanup(tree.Close)
+	of := blueprint.Blueprint{Build: []string{"sh", "build.sh"}, ELF: "build/firmware.elf", Map: "build/firmware.map"}
+	state := &projectfile.State{
+		Board: projectfile.Board{Name: "b", Board: boards.Board{Name: "b", Toolchain: boards.Toolchain{CC: "own-cc"}}},
+		Files: map[string]string{}, Template: projectfile.Template{Name: "t", Blueprint: of},
+	}
+	f := &fixture{t: t, Build: &Build{
+		State: state, Tree: tree, Cache: cache.New(t.TempDir(), cache.Options{}), Log: hclog.NewNullLogger(), Jobs: 1,
+		Env: buildenv.Env{
+			Template: &state.Template.Blueprint, Dir: dir, Programs: []string{tools}, Tools: &buildenv.Tools{},
+		},
+		Progress: func(string, int, int) {}, Explain: func(err error, _ string) error { return err },
+		Check: func(string) error { return nil },
+	}}
+	f.write("build.sh", more+script)
+	for name, text := range files {
+		f.write(name, text)
+	}
+	return f
+}
+
+func (f *fixture) at(name string) string { return filepath.Join(f.Tree.Dir, filepath.FromSlash(name)) }
+
+func (f *fixture) write(name, text string) {
+	f.t.Helper()
+	testkit.Must(f.t, os.MkdirAll(filepath.Dir(f.at(name)), 0o755))
+	testkit.Must(f.t, os.WriteFile(f.at(name), []byte(text), 0o644))
+}
+
+func (f *fixture) read(name string) string {
+	f.t.Helper()
+	text, err := os.ReadFile(f.at(name))
+	testkit.Must(f.t, err)
+	return string(text)
+}
+
+// build builds, and returns the names of the results.
+func (f *fixture) build() ([]string, error) {
+	f.t.Helper()
+	testkit.Must(f.t, f.ReadInputs(f.t.Context()))
+	return f.Run(f.t.Context())
+}
+
+// expect builds, and compares the files that the folder got, and the number of runs in it.
+func (f *fixture) expect(runs int, files ...string) {
+	f.t.Helper()
+	if _, err := f.build(); err != nil {
+		f.t.Fatal(err)
+	}
+	got := strings.Fields(strings.ReplaceAll(f.read("build/firmware.elf"), "./", ""))
+	if n := strings.Count(f.read("build/firmware.map"), "run\n"); n != runs || !slices.Equal(got, files) {
+		f.t.Errorf("run %d with %q; want run %d with %q", n, got, runs, files)
+	}
+}
+
+// sources are a project's files besides build.sh.
+func sources() map[string]string {
+	return map[string]string{
+		"src/a.c": "a", "src/a.h": "h", "src/link.ld": "l", "CMakeLists.txt": "c", "sub/meson.build": "m",
+		lib0: "0", lib1: "1", "model/codegen/m.h": "h", "model/codegen/x.o": "o", "model/codegen/params.bin": "p",
+		blueprint.OperatorsFile: "O2", blueprint.ConfigFile: "#define A",
+	}
+}
+
+// TestFolder: what differs is written, with what depends on the model's names or on files that no compiler notes; what
+// a build command does not notice itself chooses another folder.
+func TestFolder(t *testing.T) {
+	t.Parallel()
+	all := slices.Sorted(maps.Keys(sources()))
+	all = slices.Insert(all, 1, "build.sh")
+	slices.Sort(all)
+	models := []string{lib0, lib1}
+	configure := []string{"CMakeLists.txt", "sub/meson.build"}
+	sorted := func(lists ...[]string) []string { return slices.Sorted(slices.Values(slices.Concat(lists...))) }
+	for _, c := range []struct {
+		name   string
+		change func(f *fixture)
+		want   []string // written to the folder; nil: all, to another one
+	}{
+		{"nothing", func(*fixture) {}, []string{}},
+		{"a source", func(f *fixture) { f.write("src/a.c", "b") }, []string{"src/a.c"}},
+		{"a header", func(f *fixture) { f.write("src/a.h", "b") }, []string{"src/a.h"}},
+		{
+			"the configuration", func(f *fixture) { f.write(blueprint.ConfigFile, "#define B") },
+			[]string{blueprint.ConfigFile},
+		},
+		{"a source of the model", func(f *fixture) { f.write(lib0, "b") }, []string{lib0}},
+		{"a header of the model", func(f *fixture) { f.write("model/codegen/m.h", "b") }, []string{"model/codegen/m.h"}},
+		{"an object of the model", func(f *fixture) { f.write("model/codegen/x.o", "b") }, []string{"model/codegen/x.o"}},
+		{
+			"data of the model", func(f *fixture) { f.write("model/codegen/params.bin", "b") },
+			sorted(models, []string{"model/codegen/params.bin"}),
+		},
+		{
+			"the flags of the model", func(f *fixture) { f.write(blueprint.OperatorsFile, "O3") },
+			sorted(models, configure, []string{blueprint.OperatorsFile}),
+		},
+		{
+			"options of the model", func(f *fixture) { f.State.Options.OperatorOpt, f.State.Options.OperatorFlags = "O3", "-x" },
+			[]string{},
+		},
+		{
+			"a file more in the model", func(f *fixture) { f.write("model/codegen/lib2.c", "2") },
+			sorted(models, configure, []string{"model/codegen/lib2.c"}),
+		},
+		{
+			"a header less in the model", func(f *fixture) { testkit.Must(t, os.Remove(f.at("model/codegen/m.h"))) },
+			sorted(models, configure),
+		},
+		{
+			"another name in the model", func(f *fixture) {
+				testkit.Must(t, os.Rename(f.at("model/codegen/x.o"), f.at("model/codegen/y.o")))
+			},
+			sorted(models, configure, []string{"model/codegen/y.o"}),
+		},
+		{"a file of the linker", func(f *fixture) { f.write("src/link.ld", "b") }, nil},
+		{"a configure step", func(f *fixture) { f.write("CMakeLists.txt", "b") }, nil},
+		{"a source more", func(f *fixture) { f.write("src/b.c", "b") }, nil},
+		{"a header less", func(f *fixture) { testkit.Must(t, os.Remove(f.at("src/a.h"))) }, nil},
+		{"another option", func(f *fixture) { f.State.Options.ArenaKiB = 3 }, nil},
+		{"another board", func(f *fixture) { f.State.Board.ArenaKiB = 3 }, nil},
+		{"another template", func(f *fixture) { f.State.Template.Name = "u" }, nil},
+		{"another command", func(f *fixture) { f.State.Template.Build = []string{"sh", "build.sh", "x"} }, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, "", sources())
+			f.expect(1, all...)
+			c.change(f)
+			if c.want != nil {
+				f.expect(2, c.want...)
+				return
+			}
+			if _, err := f.build(); err != nil || f.read("build/firmware.map") != "run\n" {
+				t.Errorf("%v, runs %q", err, f.read("build/firmware.map"))
+			}
+		})
+	}
+	f := newFixture(t, "", sources())
+	f.State.Template.ConfigureReads = []string{lib0, "src/*.h"}
+	f.expect(1, all...)
+	f.write(lib1, "b")
+	f.expect(2, lib1)
+	for _, name := range []string{lib0, "src/a.h"} {
+		f.write(name, "b")
+		if f.expect(1, all...); !f.Configures(name) || f.Configures(lib1) {
+			t.Errorf("%s does not choose the folder", name)
+		}
+	}
+}
+
+// TestFailures: an error in an input ends the build and keeps the folder; after another one, the folder is emptied, and
+// the build repeated once.
+func TestFailures(t *testing.T) {
+	t.Parallel()
+	const fails = `echo try >>$TRIES
+case $(cat model/codegen/lib0.c) in
+	wrong) echo 'model/codegen/lib0.c:1:1: error: no semicolon' >&2; exit 1;;
+	lost) echo 'cannot run ninja' >&2; exit 1;;
+	full) echo 'ld: region flash overflowed by 4 bytes' >&2; exit 1;;
+esac
+`
+	for _, c := range []struct {
+		text, want string
+		class      failure.Class
+		tries      int
+		kept       bool
+	}{
+		{"wrong", "model/codegen/lib0.c:1:1: error: no semicolon", failure.Compile, 1, true},
+		{"lost", "cannot run ninja", "", 2, false},
+	} {
+		t.Run(c.text, func(t *testing.T) {
+			t.Parallel()
+			tries := filepath.Join(t.TempDir(), "tries")
+			f := newFixture(t, strings.ReplaceAll(fails, "$TRIES", tries), map[string]string{lib0: "right"})
+			explained := 0
+			f.Explain = func(err error, folder string) error {
+				if _, failed := os.Stat(filepath.Join(folder, "build.sh")); failed == nil {
+					explained++
+				}
+				return err
+			}
+			f.expect(1, "build.sh", lib0)
+			testkit.Must(t, os.Remove(tries))
+			f.write(lib0, c.text)
+			_, err := f.build()
+			failed := new(buildenv.ToolError)
+			if !errors.As(err, &failed) || !strings.Contains(err.Error(), c.want) || c.class != "" && failed.Class != c.class {
+				t.Errorf("%v (%v)", err, failure.Of(err))
+			}
+			if text, _ := os.ReadFile(tries); strings.Count(string(text), "try") != c.tries || explained != 1 {
+				t.Errorf("%d tries, %d explanations", strings.Count(string(text), "try"), explained)
+			}
+			f.write(lib0, "right")
+			if c.kept {
+				f.expect(2, lib0)
+			} else {
+				f.expect(1, "build.sh", lib0)
+			}
+		})
+	}
+}
+
+// TestNotes: an error about a file that the folder lacks, or about a copy, says so, and names the project.
+func TestNotes(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, output, want string }{
+		{"git", "fatal: not a git repository", "the command runs in a copy of the inputs, no git work tree"},
+		{
+			"no input", "$PWD/notes/a.txt: No such file",
+			"notes/a.txt is no input of template t, so it is not in the folder in which the command runs",
+		},
+		{"outside", "$PWD/../x: No such file", "../x is outside of the project"},
+		{"outside, relative", "cannot open '../x'", "../x is outside of the project"},
+		{"in the model", "model/codegen/lib0.c:1:1: fatal error: ../x: No such file", "!outside of the project"},
+		{"left out", "CMake Error at CMakeLists.txt:1: x", "so the command does not see them: notes"},
+		{
+			"a copy", "src/a.c:1:1: error: no",
+			"src/a.c is a copy: change it in the template, or beside the board file, and generate again",
+		},
+		{"an own file", "src/own.c:1:1: error: no", "!is a copy"},
+		{"a copy of the model", "model/codegen/lib0.c:1:1: error: no", "!is a copy"},
+		{"the project", "$PWD/src/own.c:1:1: error: no", "PROJECT/src/own.c:1:1: error: no"},
+		{"a folder of inputs", "$PWD/src: Is a directory", "!no input"},
+		{"a result", "$PWD/build/x: No such file", "!no input"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			failing := "echo \"" + c.output + "\" >&2\necho 'make: *** [Makefile:1: x] Error 1' >&2; exit 1\n"
+			f := newFixture(t, failing, map[string]string{
+				"src/a.c": "a", "src/own.c": "o", lib0: "0", "notes/a.txt": "n",
+			})
+			f.State.Template.Inputs = []string{"build.sh", "src", "model"}
+			sums, err := f.Tree.Digests([]string{"src/a.c", "src/own.c", lib0})
+			testkit.Must(t, err)
+			f.State.Files = map[string]string{
+				"src/a.c": sums["src/a.c"], "src/own.c": "another", lib0: sums[lib0],
+			}
+			_, err = f.build()
+			if err == nil {
+				t.Fatal("it was built")
+			}
+			text := strings.ReplaceAll(err.Error(), f.Tree.Dir, "PROJECT")
+			unwanted, isUnwanted := strings.CutPrefix(c.want, "!")
+			if isUnwanted && strings.Contains(text, unwanted) || !isUnwanted && !strings.Contains(text, c.want) ||
+				strings.Contains(text, "/kept/") || !strings.Contains(failure.Next(err), f.Tree.Dir) {
+				t.Errorf("%v; %s", text, failure.Next(err))
+			}
+		})
+	}
+}
+
+// TestChanges: an input that changes during the build is an error, and so is one that a command reads without noticing
+// its change, if the build is compared with one from nothing.
+func TestChanges(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "", map[string]string{"src/a.c": "a"})
+	changing := "echo more >>" + f.at("src/a.c") + "\n"
+	f.write("build.sh", changing+script)
+	if _, err := f.build(); failure.Of(err) != failure.Config || err.Error() != "src/a.c changed during the build" {
+		t.Error(err)
+	}
+
+	f = newFixture(t, "", map[string]string{"src/a.c": "a", lib0: "0"})
+	const once = "mkdir -p build; [ -e build/out ] || cat " + lib0 + " >build/out; cp build/out build/firmware.elf\n"
+	f.write("build.sh", once)
+	f.Fresh = true
+	if _, err := f.build(); err != nil {
+		t.Fatal(err)
+	}
+	f.write(lib0, "1")
+	_, err := f.build()
+	if failure.Of(err) != failure.Config || !strings.HasSuffix(err.Error(), "does not notice its change: "+lib0) ||
+		!strings.Contains(failure.Next(err), "configure_reads") {
+		t.Errorf("%v; %s", err, failure.Next(err))
+	}
+	if _, err := f.build(); err != nil || f.read("build/firmware.elf") != "1" {
+		t.Errorf("in the emptied folder: %v", err)
+	}
+	f.write("build.sh", "mkdir -p build; date +%N$RANDOM >build/firmware.elf; pwd >>build/firmware.elf\n")
+	if _, err := f.build(); failure.Of(err) != failure.Config ||
+		!strings.Contains(err.Error(), "none; the image depends on the folder") {
+		t.Error(err)
+	}
+	f.Fresh = false
+	f.Check = func(string) error { return errors.New("refused") }
+	if _, err := f.build(); err == nil || err.Error() != "refused" {
+		t.Error(err)
+	}
+}
+
+// TestResults: results go to the project and are recorded; those of the last build go before the next one.
+func TestResults(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "mkdir -p build/sub; echo r >build/sub/x.a; echo r >build/sub/x.o; echo bin >build/f.bin\n"+
+		`printf '[{"file": "%s/src/a.c", "directory": "%s/build"}]' "$PWD" "$PWD" >build/compile_commands.json`+"\n",
+		map[string]string{"src/a.c": "a"})
+	f.State.Template.Results = []string{"build/sub/*.a", "build/compile_commands.json"}
+	f.State.Template.Forms = blueprint.Forms{Bin: "build/f.bin", Hex: "build/f.hex"}
+	f.State.Board.Memory = nil
+	results, err := f.build()
+	want := []string{"build/compile_commands.json", "build/firmware.elf", "build/firmware.map", "build/sub/x.a"}
+	if err != nil || !reflect.DeepEqual(results, want) {
+		t.Fatalf("%q, %v", results, err)
+	}
+	if text := f.read("build/compile_commands.json"); !strings.Contains(text, `"`+f.at("src/a.c")+`"`) || !strings.Contains(text, `/kept/`) {
+		t.Errorf("%s", text)
+	}
+	id := [16]byte{1, 2}
+	record, err := f.Finish(results, id, image.Size{Text: 3})
+	testkit.Must(t, err)
+	last := Last(f.Tree, f.State)
+	if !reflect.DeepEqual(record, last) || last.BuildID != hex.EncodeToString(id[:]) || len(last.Others) != 3 ||
+		last.Size.Text != 3 || len(last.Tools) != 1 || last.Tools[0].Name != "own-cc" || last.Inputs["src/a.c"] == "" {
+		t.Fatalf("%+v", last)
+	}
+	testkit.Must(t, f.ReadInputs(t.Context()))
+	if !f.IsUpToDate(t.Context(), last) || f.IsUpToDate(t.Context(), nil) {
+		t.Error("without a change, it is not up to date")
+	}
+	f.write("src/a.c", "b")
+	testkit.Must(t, f.ReadInputs(t.Context()))
+	if f.IsUpToDate(t.Context(), last) {
+		t.Error("a changed source is not noticed")
+	}
+	f.write("build/firmware.map", "mine")
+	if again := Last(f.Tree, f.State); again != nil {
+		t.Errorf("a changed result: %+v", again)
+	}
+	f.write("build/notes", "mine")
+	testkit.Must(t, RemoveResults(f.Tree, "build", "build/firmware.elf"))
+	files, err := os.ReadDir(f.at("build"))
+	var names []string
+	for _, file := range files {
+		names = append(names, file.Name())
+	}
+	if err != nil || !reflect.DeepEqual(names, []string{"firmware.map", "notes"}) {
+		t.Errorf("%q stays, %v", names, err)
+	}
+	testkit.Must(t, RemoveResults(f.Tree, "build", "build/firmware.elf"))
+}
+
+// TestForms: the image's other forms are results of a board with memory; of a command that makes them on request, those
+// that were asked for.
+func TestForms(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "mkdir -p build; touch build/f.bin build/f.hex\n", nil)
+	f.State.Template.Forms = blueprint.Forms{Bin: "build/f.bin", Hex: "build/f.hex"}
+	f.State.Board.Memory = []boards.Region{{Name: "flash"}}
+	both := []string{"build/f.bin", "build/f.hex", "build/firmware.elf", "build/firmware.map"}
+	if results, err := f.build(); err != nil || !reflect.DeepEqual(results, both) {
+		t.Errorf("%q, %v", results, err)
+	}
+	f.State.Template.Build = []string{"sh", "build.sh", "{forms}"}
+	results, err := f.build()
+	if err != nil || !reflect.DeepEqual(results, both[2:]) {
+		t.Errorf("not asked for: %q, %v", results, err)
+	}
+	record, err := f.Finish(results, [16]byte{1}, image.Size{})
+	testkit.Must(t, err)
+	if !f.IsUpToDate(t.Context(), record) {
+		t.Error("it is not up to date")
+	}
+	f.Forms = true
+	if f.IsUpToDate(t.Context(), record) {
+		t.Error("forms that were not made are not noticed")
+	}
+	if results, err := f.build(); err != nil || !reflect.DeepEqual(results, both) {
+		t.Errorf("asked for: %q, %v", results, err)
+	}
+}
+
+// TestNames: make cannot have some characters in a name.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"src/a b.c": `make cannot have " " in a name`, "src/a'b.c": `make cannot have "'" in a name`,
+		"src/a b.h": `make cannot have " " in a name`, "src/a'b.h": "", "src/a b.txt": "",
+	} {
+		f := newFixture(t, "", map[string]string{name: ""})
+		testkit.Must(t, f.ReadInputs(t.Context()))
+		f.State.Template.Build = []string{"make"}
+		err := f.ReadInputs(t.Context())
+		if want == "" && err != nil || want != "" && (failure.Of(err) != failure.Config ||
+			!strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestPrepare: commands before the build command run first; one that fails ends the build.
+func TestPrepare(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "", nil)
+	f.State.Template.Prepare = [][]string{{"sh", "-c", "mkdir -p build; echo first >build/runs"}}
+	if _, err := f.build(); err != nil || f.read("build/firmware.map") != "first\nrun\n" {
+		t.Error(err)
+	}
+	f.State.Template.Prepare = [][]string{{"sh", "-c", "echo broken >&2; exit 1"}, {"touch", f.at("second")}}
+	if _, err := f.build(); err == nil || !strings.Contains(err.Error(), "broken") {
+		t.Error(err)
+	}
+	if _, err := os.Stat(f.at("second")); err == nil {
+		t.Error("the second command ran")
+	}
+	f.State.Template.Prepare = [][]string{{"no-such-program"}}
+	if _, err := f.build(); failure.Of(err) != failure.ToolMissing {
+		t.Error(err)
+	}
+}
+
+// TestProgress: sources that a command's lines name are progress, as are ninja's steps; a warning in a source of the
+// user's own is noted.
+func TestProgress(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "echo cc -c src/a.c; echo cc -c $PWD/src/own.c; echo cc src/a.c; echo '[3/9] Building x.o'\n"+
+		"echo \"$PWD/src/own.c:1:1: warning: odd\" >&2; echo 'model/codegen/lib0.c:1:1: warning: odd' >&2\n"+
+		"echo \"$PWD/src/a.c:1:1: warning: odd\"; echo \"$PWD/other.c:1:1: warning: odd\"\n",
+		map[string]string{"src/a.c": "a", "src/own.c": "o", lib0: "0"})
+	f.State.Template.Compile = []blueprint.CompileStep{{}}
+	var events []string
+	f.Progress = func(detail string, done, total int) {
+		events = append(events, detail+" "+string(rune('0'+done))+"/"+string(rune('0'+total)))
+	}
+	var log strings.Builder
+	f.Log = hclog.New(&hclog.LoggerOptions{Output: &log, Level: hclog.Warn})
+	if _, err := f.build(); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"src/a.c 1/3", "src/own.c 2/3", "x.o 3/9"}; !reflect.DeepEqual(events, want) {
+		t.Errorf("%q", events)
+	}
+	if text := log.String(); strings.Count(text, "warning: odd") != 2 || !strings.Contains(text, " src/own.c:1:1") ||
+		!strings.Contains(text, " src/a.c:1:1") {
+		t.Errorf("%s", text)
+	}
+}
+
+// TestEndedBuild: a build whose context has ended reads and runs nothing, and one that is cancelled leaves no results.
+func TestEndedBuild(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "sleep 60\n", nil)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := f.ReadInputs(ended); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	testkit.Must(t, f.ReadInputs(t.Context()))
+	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := f.Run(short); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	if _, err := os.Stat(f.at("build/firmware.elf")); err == nil {
+		t.Error("there is a result")
+	}
+}
+
+// TestWithoutCache: without a usable cache, a build runs in a temporary folder.
+func TestWithoutCache(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "", nil)
+	file := filepath.Join(t.TempDir(), "file")
+	testkit.Must(t, os.WriteFile(file, nil, 0o644))
+	f.Cache = cache.New(filepath.Join(file, "cache"), cache.Options{})
+	var log strings.Builder
+	f.Log = hclog.New(&hclog.LoggerOptions{Output: &log, Level: hclog.Warn})
+	f.expect(1, "build.sh")
+	f.expect(1, "build.sh")
+	if !strings.Contains(log.String(), "no build folder of the cache can be used") {
+		t.Errorf("%s", log.String())
+	}
+}
+
+// TestByHand: the build command runs in the project's folder.
+func TestByHand(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "", nil)
+	f.State.Template.Prepare = [][]string{{"sh", "-c", "echo first >prepared"}}
+	words, err := f.ByHand(t.Context())
+	if err != nil || !reflect.DeepEqual(words, []string{"sh", "build.sh"}) || f.read("build/runs") != "run\n" ||
+		f.read("prepared") != "first\n" {
+		t.Errorf("%q, %v", words, err)
+	}
+	f.write("build.sh", "exit 3\n")
+	if _, err := f.ByHand(t.Context()); err == nil || !strings.Contains(err.Error(), "exit status 3") {
+		t.Error(err)
+	}
+}
+
+// TestFoundCompiler: a board whose compiler only the build finds is completed by the build's file. The folder is
+// emptied if the compiler there is another one.
+func TestFoundCompiler(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "mkdir -p build; cp board.txt build/board.json\n", map[string]string{
+		"board.txt": `{"toolchain": {"cc": "own-cc"}}`,
+	})
+	host, err := boards.Find("host", nil)
+	testkit.Must(t, err)
+	f.State.Board = projectfile.Board{Name: "host", Board: *host}
+	f.State.Board.Toolchain.CC, f.State.Template.Board = "", "build/board.json"
+	results, err := f.build()
+	if err != nil || f.Board == nil || f.Board.Toolchain.CC != "own-cc" || f.read("build/firmware.map") != "run\n" {
+		t.Fatalf("%+v, %v", f.Board, err)
+	}
+	record, err := f.Finish(results, [16]byte{1}, image.Size{})
+	testkit.Must(t, err)
+	if len(record.Detected) != 1 || record.Detected[0].Name != "own-cc" || !slices.Equal(record.Tools, record.Detected) {
+		t.Errorf("%+v", record)
+	}
+	f.State.Built = f.Board
+	testkit.Must(t, f.ReadInputs(t.Context()))
+	if !f.IsUpToDate(t.Context(), record) {
+		t.Error("it is not up to date")
+	}
+	f.expect(2)
+	cc := filepath.Join(f.Env.Programs[0], "own-cc")
+	testkit.Must(t, os.WriteFile(cc, []byte("#!/bin/sh\necho another\n"), 0o755))
+	testkit.Must(t, f.ReadInputs(t.Context()))
+	if f.IsUpToDate(t.Context(), record) {
+		t.Error("another compiler is not noticed")
+	}
+	f.expect(1, "board.txt", "build.sh")
+	testkit.Must(t, os.Remove(cc))
+	if _, err := f.build(); failure.Of(err) != failure.ToolMissing {
+		t.Error(err)
+	}
+	for text, want := range map[string]string{
+		"{": "what the build found out about the board: ", `{"nonsense": 1}`: "what the build found out about the board: ",
+	} {
+		f.write("board.txt", text)
+		if _, err := f.build(); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	f.write("build.sh", "mkdir -p build; touch build/firmware.elf\n")
+	if _, err := f.build(); failure.Of(err) != failure.Config ||
+		!strings.Contains(err.Error(), "made no build/board.json") {
+		t.Error(err)
+	}
+}
