@@ -14,6 +14,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/desk"
 	"github.com/boardsmith/boardsmith/internal/ledger"
 	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/transport"
 )
 
 // A Device is one board on the desk, one emulator or one process of a kind of board. It is in use until Close. Only
@@ -35,6 +36,12 @@ type Device struct {
 type verifiedClock struct {
 	image string // digest
 	clock rpc.Clock
+}
+
+// A remote is a device whose firmware another computer starts.
+type remote struct {
+	open       func(context.Context) (transport.Link, error)
+	keepsImage bool
 }
 
 // KeepsImage reports whether the device keeps its image while it is not used. A process or an emulator gets one each

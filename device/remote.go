@@ -9,12 +9,6 @@ import (
 	"github.com/boardsmith/boardsmith/transport"
 )
 
-// A remote is a device whose firmware another computer starts.
-type remote struct {
-	open       func(context.Context) (transport.Link, error)
-	keepsImage bool
-}
-
 // AttachRemote returns a device of another computer, for Open and Confirm: open opens the link of the image that this
 // computer has put onto the device, or runs. keepsImage is what Device.KeepsImage returns there. Flash and Reset do
 // nothing.

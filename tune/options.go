@@ -1,6 +1,7 @@
 package tune
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"slices"
@@ -179,3 +180,14 @@ func splitWord(word string) (board, device string) {
 	board, device, _ = strings.Cut(word, "=")
 	return board, device
 }
+
+// A Remote is a key of TVM's tracker, at which mage serve offers boards of other computers. A run uses all of them that
+// the tracker hands out, also those that come later. If a board goes, its candidate is measured on another one.
+type Remote struct {
+	Tracker  string // host:port
+	Key      string
+	Board    string // kind of the boards: its name, or the path of its file
+	Priority int    // of the run among the clients that wait for a board of this key; the highest comes first
+}
+
+func (r Remote) String() string { return fmt.Sprintf("key %s at tracker %s", r.Key, r.Tracker) }

@@ -21,17 +21,6 @@ import (
 	"github.com/boardsmith/boardsmith/transport"
 )
 
-// A Remote is a key of TVM's tracker, at which mage serve offers boards of other computers. A run uses all of them that
-// the tracker hands out, also those that come later. If a board goes, its candidate is measured on another one.
-type Remote struct {
-	Tracker  string // host:port
-	Key      string
-	Board    string // kind of the boards: its name, or the path of its file
-	Priority int    // of the run among the clients that wait for a board of this key; the highest comes first
-}
-
-func (r Remote) String() string { return fmt.Sprintf("key %s at tracker %s", r.Key, r.Tracker) }
-
 const (
 	supplyPoll  = 3 * time.Second // of the tracker, for boards that come
 	remoteRetry = time.Second     // between attempts to reach a board that the tracker has handed out

@@ -11,12 +11,20 @@ import (
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
+// A changingPlace is one board of another computer after the other.
+type changingPlace interface {
+	// acquire waits for a board, and returns its name.
+	acquire(ctx context.Context) (name string, err error)
+	// isLost reports whether the board that was acquired has gone.
+	isLost() bool
+}
+
 // A station is a place with the firmware, the session and the arguments that are on it. One goroutine at a time uses
 // it.
 type station struct {
 	place    Place
-	remote   *remotePlace // place, if it is on another computer; else nil
-	name     string       // of the place in the run
+	changing changingPlace // place, if it is one; else nil
+	name     string        // of the place in the run
 	o        *Options
 	firmware *firmware
 	gate     *timegate.Gate
@@ -40,10 +48,10 @@ type flashed struct {
 
 // acquire waits until there is a place, which may be another one than before.
 func (s *station) acquire(ctx context.Context) error {
-	if s.remote == nil {
+	if s.changing == nil {
 		return nil
 	}
-	name, err := s.remote.acquire(ctx)
+	name, err := s.changing.acquire(ctx)
 	if err != nil {
 		return err
 	}
@@ -53,7 +61,7 @@ func (s *station) acquire(ctx context.Context) error {
 }
 
 // isLost reports whether the place has gone.
-func (s *station) isLost() bool { return s.remote != nil && s.remote.isLost() }
+func (s *station) isLost() bool { return s.changing != nil && s.changing.isLost() }
 
 // prepare puts an image onto the place.
 func (s *station) prepare(ctx context.Context, i *image.Image) error {
@@ -184,7 +192,7 @@ func (s *station) confirm(ctx context.Context) error {
 func (s *station) acquireProcessors(ctx context.Context) (end func(), err error) {
 	b := s.firmware.board
 	switch {
-	case s.remote != nil || !b.Link.OnHost():
+	case s.changing != nil || !b.Link.OnHost():
 		return func() {}, nil
 	case !b.KeepsHostTime():
 		return s.gate.Work(ctx)
