@@ -181,7 +181,7 @@ func TestSharedSerial(t *testing.T) {
 	} {
 		conf := Config{
 			Log: hclog.NewNullLogger(), Build: build, Probe: Probe{Serial: "S1", Shared: true, USBPath: c.path},
-			Flash: boards.Flash{Scripts: c.scripts},
+			Flash: boards.Flash{Scripts: c.scripts, Chip: "nrf52840"},
 			Find:  func(string) (string, error) { return "/bin/false", nil },
 		}
 		p := created(t, c.programmer, conf)
