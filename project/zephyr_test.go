@@ -289,7 +289,7 @@ func TestZephyrStandalone(t *testing.T) {
 	builder := &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}}
 	archives, on := []string{mlftest.Path(t, "twoin.aot_packed")}, []string{"mps2_an385"}
 	if drawn.InFull() {
-		archives, on = zephyrAlone(t), []string{"mps2_an521", nativeZephyr(t)}
+		archives, on = zephyrAlone(t), []string{"mps2_an521", "qemu_cortex_m3", nativeZephyr(t)}
 	}
 	for _, board := range on {
 		t.Run(board, func(t *testing.T) {

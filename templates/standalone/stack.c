@@ -52,10 +52,13 @@ __attribute__((noinline)) static void find(uintptr_t sp) {
   stack.end = end;
 }
 
+// The lowest word is left out: an operating system may check a mark there, as Zephyr with CONFIG_STACK_SENTINEL.
+static volatile uint32_t* first_painted(void) { return (stack.start == NULL) ? NULL : &stack.start[1]; }
+
 __attribute__((noinline)) void stack_paint(void) {
   volatile uint8_t local = 0;
   find((uintptr_t)&local);
-  volatile uint32_t* word = stack.start;
+  volatile uint32_t* word = first_painted();
   while (word < stack.painted_end) {
     *word = PATTERN;
     word++;
@@ -63,7 +66,7 @@ __attribute__((noinline)) void stack_paint(void) {
 }
 
 uint32_t stack_used(uint32_t* size_bytes) {
-  volatile uint32_t* word = stack.start;
+  volatile uint32_t* word = first_painted();
   while ((word < stack.painted_end) && (*word == PATTERN)) {
     word++;
   }
