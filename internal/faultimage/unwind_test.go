@@ -336,6 +336,27 @@ func TestDeepChain(t *testing.T) {
 	if frames := p.frames(rec); len(frames) != maxFrames || frames[maxFrames-1].Guessed {
 		t.Errorf("%d frames", len(frames))
 	}
+	copy(rec.Stack[16*(maxFrames-3):], unhexed(t, "0c100000 0c100000 0c100000 00500000")) // leads to nothing
+	if frames := p.frames(rec); len(frames) != maxFrames || !frames[maxFrames-1].Guessed {
+		t.Errorf("%d frames, of which the last are guessed", len(frames))
+	}
+}
+
+// TestRegistersOfRecord: a record's registers are RISC-V's from x1 on.
+func TestRegistersOfRecord(t *testing.T) {
+	t.Parallel()
+	p := faultImage(elf.EM_RISCV, elf.ELFCLASS32, 0x1000, bytes.Repeat(unhexed(t, "ef008000"), 16))
+	p.calls.fdes = []frameFDE{{ // the frame's address is x8+16, ra is there less 4
+		low: 0x1000, high: 0x1040, cie: &frameCIE{codeAlign: 1, dataAlign: -4, returns: 1},
+		program: unhexed(t, "0c 08 10 81 01"),
+	}}
+	rec := &fault.Record{WordBytes: 4, PCValid: true, SPValid: true, PC: 0x1008, SP: 0x7000}
+	rec.Registers, rec.Stack = make([]uint64, 31), make([]byte, 32)
+	rec.Registers[7] = 0x7000
+	binary.LittleEndian.PutUint32(rec.Stack[12:], 0x100c)
+	if frames := p.frames(rec); len(frames) < 2 || frames[1].PC != 0x100b || frames[1].Guessed {
+		t.Errorf("%+v", frames)
+	}
 }
 
 // TestChainEndsAtEntry: a chain that leads to nothing ends at the program's start, which no code calls; what leads
