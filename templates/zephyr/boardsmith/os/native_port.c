@@ -31,9 +31,7 @@ enum { SLICE_MS = 1 };
 
 static timer_t alarm_timer;  // of the time budget, for the thread that serves
 
-static void process_restore(void) {
-  (void)pthread_sigmask(SIG_SETMASK, &process.mask, NULL);
-}
+static void process_restore(void) { (void)pthread_sigmask(SIG_SETMASK, &process.mask, NULL); }
 
 // ---- Faults ------------------------------------------------------------------------------------------------------
 
