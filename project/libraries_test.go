@@ -3,6 +3,7 @@ package project
 import (
 	"bytes"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
+	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
@@ -317,5 +319,67 @@ func TestLibraryFilesDetermineOperators(t *testing.T) {
 	}
 	if programs[0] == programs[1] {
 		t.Error("both programs are equal")
+	}
+}
+
+// TestLibrariesOfMinimal: firmware with the rules of the template minimal, for make and for CMake, is linked with
+// libraries, whose functions its model calls.
+func TestLibrariesOfMinimal(t *testing.T) {
+	t.Parallel()
+	for _, tool := range []string{"arm-none-eabi-gcc", "qemu-system-arm", "cmake", "ninja"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("no %s", tool)
+		}
+	}
+	const example = "../examples/own-firmware/"
+	for _, system := range drawn.Of(t, "build systems of TestLibrariesOfMinimal", []string{"make", "cmake"}, 2) {
+		t.Run(system, func(t *testing.T) {
+			t.Parallel()
+			e, home := shelf(t), t.TempDir()
+			putFiles(t, home, map[string]string{
+				"libraries/kern/library.json": `{"doc": "C", "headers": ["Include"], "sources": ["*.c"],
+					"flags": ["-DKERN_BASE=100"], "licence": "0BSD"}`,
+				"libraries/kern/Include/kern.h": "int kern_add(int a, int b);\n",
+				"libraries/kern/add.c":          "#include <kern.h>\nint kern_add(int a, int b) { return KERN_BASE + a + b; }\n",
+				"libraries/kern/more.c":         "int kern_more(int a);\nint kern_more(int a) { return a; }\n",
+				"libraries/mixed/library.json": `{"doc": "C++ and assembler", "headers": ["."],
+					"sources": ["*.cpp", "*.S"], "licence": "0BSD"}`,
+				"libraries/mixed/mixed.cpp": `extern "C" int same(int);
+extern "C" int mixed(int n) { return same(n); }
+`,
+				"libraries/mixed/same.S": ".syntax unified\n.thumb\n.global same\n.thumb_func\nsame: bx lr\n",
+			})
+			template := filepath.Join(home, "firmware")
+			must(t, os.CopyFS(template, os.DirFS(example+"firmware")))
+			if system == "cmake" {
+				for _, name := range []string{"CMakeLists.txt", "template.json"} {
+					data, err := os.ReadFile(example + "cmake/" + name)
+					must(t, err)
+					must(t, os.WriteFile(filepath.Join(template, name), data, 0o644))
+				}
+				must(t, os.Remove(filepath.Join(template, "Makefile")))
+			}
+			e.Path = append([]string{home, example}, e.Path...)
+			calls := strings.NewReplacer("in[i] * 2", "mixed(kern_more(in[i]) + kern_add(in[i], -BASE))", "#include <math.h>",
+				"#include <kern.h>\nenum { BASE = 100 };\nint kern_more(int);\nint mixed(int);").Replace(mlftest.TinyOperator)
+			spec := Spec{
+				Board: "own_mps2_an386", Template: template, Libraries: []string{"mixed", "kern", "heads"},
+				Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": calls}),
+			}
+			p := generated(t, filepath.Join(t.TempDir(), "p"), spec, e)
+			i := built(t, p)
+			s, err := p.Run(t.Context(), e.desk(), "")
+			must(t, err)
+			rpctest.CallTwice(t, s)
+			must(t, s.Close(t.Context()))
+			u, err := p.Usage(i)
+			must(t, err)
+			if !slices.ContainsFunc(u.Parts, func(p PartUse) bool { return p.Name == "libraries" && p.Text > 0 }) {
+				t.Errorf("the libraries have no code: %+v", u.Parts)
+			}
+			spec.Libraries = nil
+			spec.Model = mlftest.Tiny(t, nil)
+			built(t, generated(t, filepath.Join(t.TempDir(), "q"), spec, e))
+		})
 	}
 }

@@ -32,10 +32,11 @@ func LibrariesMakefile(b *boards.Board, all []*library.Library) []byte {
 	}
 	return fmt.Appendf(nil, `# SPDX-License-Identifier: 0BSD
 # The libraries of this project, for the Makefile.
+AR := %s
 CXX := %s
 LIBRARIES :=%s
 LIBRARY_INCLUDES :=%s
-%s`, cxxOf(b.Toolchain.CC), names.String(), includes.String(), w.String())
+%s`, b.Toolchain.AR, cxxOf(b.Toolchain.CC), names.String(), includes.String(), w.String())
 }
 
 // cxxOf returns the C++ compiler of a C compiler.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # boardsmith's part of a firmware that CMake builds: its server, the runtime and the model, as the OBJECT library
-# boardsmith. Include this file behind project(), with the flags for the processor in CMAKE_C_FLAGS; then
+# boardsmith, and the project's libraries, which are linked with it. Include this file behind project(), with the flags for the processor in CMAKE_C_FLAGS; then
 # target_link_libraries(firmware.elf PRIVATE boardsmith m). Your main calls boardsmith_main(), which returns when the host
 # closes the link.
 
@@ -24,6 +24,10 @@ function(boardsmith_read file)
   endforeach()
 endfunction()
 boardsmith_read("${boardsmith_root}/crt_config/operators.mk")
+set(LIBRARIES)
+if(EXISTS "${boardsmith_root}/crt_config/libraries.mk")
+  boardsmith_read("${boardsmith_root}/crt_config/libraries.mk")
+endif()
 
 file(GLOB boardsmith_server CONFIGURE_DEPENDS "${boardsmith_root}/boardsmith/*.c" "${boardsmith_root}/crt/src/*/*.c")
 file(GLOB boardsmith_model CONFIGURE_DEPENDS "${boardsmith_root}/model/codegen/host/src/*.c")
@@ -42,4 +46,31 @@ foreach(source IN LISTS boardsmith_model)  # generated code: newer compilers mus
   endif()
   set_source_files_properties("${source}" PROPERTIES COMPILE_OPTIONS
     "-std=gnu11;-${OPERATOR_OPT};${flags};-w;-Wno-error=incompatible-pointer-types;-Wno-error=int-conversion")
+endforeach()
+
+list(TRANSFORM LIBRARY_INCLUDES REPLACE "^-I" "${boardsmith_root}/")
+target_include_directories(boardsmith PUBLIC ${LIBRARY_INCLUDES})
+foreach(name IN LISTS LIBRARIES)
+  set(sources ${LIBRARY_SOURCES_${name}})
+  if("${sources}" MATCHES "\\.cpp(;|$)" AND NOT CMAKE_CXX_COMPILER_LOADED)
+    set(CMAKE_CXX_COMPILER "${CXX}")
+    enable_language(CXX)
+  endif()
+  if("${sources}" MATCHES "\\.S(;|$)")
+    enable_language(ASM)
+  endif()
+  if(NOT sources)  # headers only: an empty archive
+    set(sources "${CMAKE_BINARY_DIR}/libraries/empty.c")
+    file(CONFIGURE OUTPUT "${sources}" CONTENT "")
+  endif()
+  add_library(boardsmith_library_${name} STATIC ${sources})
+  target_include_directories(boardsmith_library_${name} PRIVATE crt_config crt/include ${LIBRARY_INCLUDES})
+  target_compile_options(boardsmith_library_${name} PRIVATE -O2 -w $<$<COMPILE_LANGUAGE:C>:-std=gnu11>
+    "$<$<COMPILE_LANGUAGE:CXX>:-std=gnu++17;-fno-exceptions;-fno-rtti;-fno-threadsafe-statics;-fno-use-cxa-atexit>"
+    ${LIBRARY_FLAGS_${name}})
+  set_target_properties(boardsmith_library_${name} PROPERTIES PREFIX "" OUTPUT_NAME ${name}
+    ARCHIVE_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/libraries")
+  # By its path: a target with C++ in it would make the C++ compiler link, with its own library.
+  add_dependencies(boardsmith boardsmith_library_${name})
+  target_link_libraries(boardsmith PUBLIC "${CMAKE_BINARY_DIR}/libraries/${name}.a")
 endforeach()
