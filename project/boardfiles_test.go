@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"debug/elf"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -12,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/otiai10/copy"
 
@@ -88,84 +86,28 @@ const (
 	startFile  = "chip/acme/startup_acme_m4.c"
 )
 
-// rebuild builds again.
-func (p *Project) rebuild(t *testing.T) error {
-	t.Helper()
-	_, err := p.Build(t.Context())
-	return err
-}
-
-// TestOwnScriptErrors: what is wrong with a linker script is named.
+// TestOwnScriptErrors: what is wrong with a linker script is named, by the linker (TestContract in package templates)
+// or after the link (TestInspect in package imagecheck).
 func TestOwnScriptErrors(t *testing.T) {
 	t.Parallel()
-	cases := []struct {
-		edits []string // file, old, new
-		want  string
-	}{
+	for _, c := range drawn.Of(t, "errors of own scripts", []struct{ old, new, want string }{
 		{
-			[]string{scriptFile, "bare_bss_end = _ebss;", ""},
+			"bare_bss_end = _ebss;", "",
 			"ld: error: linker_script: bare_bss_end is not defined: define it as in docs/chip.md",
 		},
 		{
-			[]string{scriptFile, "ORIGIN = 0x00008000", "ORIGIN = 0x00007E00"},
-			"reaches into region boot, which board kiln reserves",
-		},
-		{[]string{scriptFile, ".bss.* .tbss", ".tbss"}, "is not cleared at the start"},
-		{
-			[]string{scriptFile, "KEEP(*(.init_array))", "*(.init_array)"},
+			"KEEP(*(.init_array))", "*(.init_array)",
 			"section .init_array of build/model/lib2.o is not in the image: it needs KEEP",
 		},
-		{
-			[]string{scriptFile, "bare_init_start = .;", "KEEP(*(.init_array)) bare_init_start = .;"},
-			"section .init_array of build/model/lib2.o is at 0x",
-		},
-		{
-			[]string{
-				scriptFile, "KEEP(*(.boardsmith.vectors))",
-				"*(.text.bare_start) . = ALIGN(256); KEEP(*(.boardsmith.vectors))",
-			},
-			"does not precede the code: section .text.bare_start",
-		},
-		{
-			[]string{
-				scriptFile, "KEEP(*(.boardsmith.noinit))\n  } >ram", "KEEP(*(.boardsmith.noinit))\n  }", scriptFile,
-				".noinit (NOLOAD)", ".noinit 0x4000 (NOLOAD)",
-			},
-			"section .noinit at 0x00004000",
-		},
-		{
-			[]string{
-				scriptFile, "KEEP(*(.boardsmith.noinit))\n  } >ram", "KEEP(*(.boardsmith.noinit))\n  }", scriptFile,
-				".noinit (NOLOAD)", ".noinit 0x203FFFF0 (NOLOAD)",
-			},
-			"bytes longer than the rest of region ram of board kiln",
-		},
-		{[]string{scriptFile, "KEEP(*(.boardsmith.noinit))", ""}, "section .noinit"},
-		{
-			[]string{scriptFile, "_sbss = .;", "_sbss = ADDR(.noinit);"},
-			"section .noinit is in memory that is cleared",
-		},
-		{
-			[]string{scriptFile, "SIZEOF(.data) + _trailer_size", "SIZEOF(.data)"},
-			"outside the ranges of the firmware's checksum",
-		},
-	}
-	a := newAcme(t)
-	a.model = mlftest.Tiny(t, map[string]string{"codegen/host/src/lib2.c": `static volatile int begun;
+		{"ORIGIN = 0x00008000", "ORIGIN = 0x00007E00", "reaches into region boot, which board kiln reserves"},
+	}, 1) {
+		a := newAcme(t)
+		a.model = mlftest.Tiny(t, map[string]string{"codegen/host/src/lib2.c": `static volatile int begun;
 __attribute__((constructor)) static void begin(void) { begun = 1; }
 `})
-	p, err := a.build()
-	must(t, err)
-	for _, c := range drawn.Of(t, "errors of own scripts", cases, 2) {
-		b := newAcme(t)
-		for i := 0; i < len(c.edits); i += 3 {
-			b.edit(c.edits[i], c.edits[i+1:i+3]...)
-		}
-		p.builder = b.b
-		must(t, p.Generate(t.Context(), Spec{Board: "kiln", Model: a.model}))
-		err = p.rebuild(t)
-		if err == nil || !strings.Contains(err.Error(), c.want) || failure.Of(err) != failure.Link {
-			t.Errorf("%q: %v (%v)", c.edits, err, failure.Of(err))
+		a.edit(scriptFile, c.old, c.new)
+		if _, err := a.build(); err == nil || !strings.Contains(err.Error(), c.want) || failure.Of(err) != failure.Link {
+			t.Errorf("%q: %v (%v)", c.old, err, failure.Of(err))
 		}
 	}
 }
@@ -291,48 +233,13 @@ func TestOwnFilesUnused(t *testing.T) {
 	}
 }
 
-// TestPostLinkErrors: a command that is missing, fails, hangs, writes nothing or something else is an error that names
-// it, and leaves no result.
+// TestPostLinkErrors: a command that fails leaves no result. Package postlink has the errors.
 func TestPostLinkErrors(t *testing.T) {
 	t.Parallel()
-	cases := []struct {
-		command, want string
-		class         failure.Class
-	}{
-		{`"no-such-signer", "{out.bin}"`, "post_link of board kiln: no-such-signer is not installed", failure.ToolMissing},
-		{`"sh", "-c", "echo no key >&2; exit 3", "{out.bin}"`, "sh: exit status 3\nno key", failure.Link},
-		{`"sh", "-c", "sleep 60", "{out.bin}"`, "time limit exceeded", failure.Timeout},
-		{`"sh", "-c", "exit 0", "{out.bin}"`, "the command succeeded and wrote no build/post_link/out.bin", failure.Link},
-		{`"touch", "{out.bin}"`, "wrote no build/post_link/out.bin", failure.Link},
-		{`"mkdir", "{out.bin}"`, "build/post_link/out.bin: ", failure.Link},
-		{`"mkfifo", "{out.bin}"`, "build/post_link/out.bin: ", failure.Link},
-		{`"ln", "-s", "/etc/passwd", "{out.bin}"`, "build/post_link/out.bin: ", failure.Link},
-		{`"dd", "count=1", "if={bin}", "of={out.bin}"`, "the byte at 0x00008200 is missing", failure.Link},
-		{`"sh", "-c", "cat $0 $0 >$1", "{bin}", "{out.bin}"`, "outside the ranges of the firmware's checksum", failure.Link},
-		{`"cp", "{bin}", "{out.hex}"`, "build/post_link/out.hex: line 1: not a record", failure.Link},
-		{`"sh", "-c", "(echo :0100000041BE; cat $0) >$1", "{hex}", "{out.hex}"`, "reaches into region boot", failure.Link},
-		{`"python3", "{board}/sign.py", "$KILN_NO_KEY", "{out.bin}"`, "needs the variable KILN_NO_KEY, which is not set", failure.Config},
-	}
 	a := newAcme(t)
+	a.edit(kilnFile, `"{bin}", "{out.bin}"`, `"{out.bin}", "{bin}"`)
 	p, err := a.build()
-	must(t, err)
-	for _, c := range drawn.Of(t, "errors after the link", cases, 3) {
-		p.builder.postLinkLimit = 10 * time.Second
-		if c.class == failure.Timeout {
-			p.builder.postLinkLimit = 300 * time.Millisecond
-		}
-		must(t, json.Unmarshal([]byte("["+c.command+"]"), &p.state.Board.PostLink))
-		err := p.rebuild(t)
-		if err == nil || !strings.Contains(err.Error(), c.want) || failure.Of(err) != c.class {
-			t.Errorf("%s: %v (%v)", c.command, err, failure.Of(err))
-		}
-		if missing := (*failure.MissingToolError)(nil); (c.class == failure.ToolMissing) != errors.As(err, &missing) {
-			t.Errorf("%s: %v", c.command, err)
-		}
-	}
-	b := newAcme(t)
-	b.edit(kilnFile, `"{bin}", "{out.bin}"`, `"{out.bin}", "{bin}"`)
-	if p, err = b.build(); failure.Of(err) != failure.Link {
+	if failure.Of(err) != failure.Link {
 		t.Fatal(err)
 	}
 	in, err := workdir.Open(p.dir)

@@ -83,7 +83,7 @@ func (p *Project) formOf(r *builddir.Record, name string) string {
 func (p *Project) newBuild(t *workdir.Tree) *builddir.Build {
 	b := &builddir.Build{
 		State: &p.state, Tree: t, Env: p.env(), Cache: p.builder.Cache, Log: p.builder.log(), Jobs: p.builder.jobs(),
-		Forms: p.builder.Forms, Fresh: p.builder.Fresh, PostLink: p.builder.postLinkLimit, Check: p.checkLibraries,
+		Forms: p.builder.Forms, Fresh: p.builder.Fresh, Check: p.checkLibraries,
 	}
 	b.Progress = func(detail string, done, total int) {
 		p.builder.Progress.Report(device.ProgressEvent{Step: "build", Detail: detail, Done: done, Total: total})

@@ -275,15 +275,17 @@ func TestRuntimeStays(t *testing.T) {
 	}
 }
 
-// TestOperatorFlags checks that flags of operators change the model's objects.
+// TestOperatorFlags checks that flags of operators change the model's objects, in one folder of the cache, in which the
+// runtime is not compiled again.
 func TestOperatorFlags(t *testing.T) {
 	t.Parallel()
 	c := cache.New(t.TempDir(), cache.Options{})
 	ids := map[string]bool{}
 	all := drawn.Of(t, "flags of operators", []string{"", "-O3", "lib1.c:-O3", "-O3,lib1.c:-O1"}, 2)
-	for _, flags := range all {
+	var runtimes []time.Time
+	for n, flags := range all {
 		dir := filepath.Join(t.TempDir(), "p")
-		b := &Builder{Host: device.Host{Cache: c}}
+		b := &Builder{Host: device.Host{Cache: c}, Fresh: n > 0}
 		p, err := b.Generate(t.Context(), dir, Spec{
 			Board: "host", Model: mlftest.Tiny(t, nil), Options: boards.Options{OperatorFlags: flags},
 		})
@@ -292,6 +294,14 @@ func TestOperatorFlags(t *testing.T) {
 		must(t, err)
 		must(t, p.Close())
 		ids[i.ID()] = true
+		for _, folder := range keptDirs(t, c) {
+			object, err := os.Stat(filepath.Join(folder, "build", "crt", "unity_runtime_c.o"))
+			must(t, err)
+			runtimes = append(runtimes, object.ModTime())
+		}
+	}
+	if len(runtimes) != len(all) || len(slices.Compact(runtimes)) != 1 {
+		t.Errorf("the runtime was compiled at %v", runtimes)
 	}
 	if len(ids) != len(all) {
 		t.Errorf("%d build ids of %d choices of flags", len(ids), len(all))

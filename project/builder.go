@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -52,8 +51,6 @@ type Builder struct {
 
 	mu    sync.Mutex // of anchor
 	tools buildenv.Tools
-
-	postLinkLimit time.Duration // of a board's command after the link; 0 means a minute
 }
 
 // A Spec is the input of Generate. Only Board and Model, or Archive instead, must be set.

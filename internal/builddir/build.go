@@ -16,7 +16,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -41,7 +40,6 @@ type Build struct {
 	Forms    bool // build also the image's raw and Intel HEX files
 	Fresh    bool // build once more, from nothing, and compare
 	Progress func(detail string, done, total int)
-	PostLink time.Duration // limit of the board's command after the link; 0: a minute
 
 	Explain func(err error, folder string) error // adds the cause to an error of the build command, which ran in a folder
 	Check   func(folder string) error            // of the results of a build in a folder

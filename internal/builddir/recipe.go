@@ -236,7 +236,6 @@ func (b *Build) Tools() []buildenv.Identity { return b.r.allTools() }
 // postLink returns the board's command after the link.
 func (b *Build) postLink() postlink.Command {
 	return postlink.Command{
-		Template: &b.State.Template.Blueprint, Board: b.board(), Env: b.Env, Log: b.Log, Limit: b.PostLink,
-		Advice: b.advice(),
+		Template: &b.State.Template.Blueprint, Board: b.board(), Env: b.Env, Log: b.Log, Advice: b.advice(),
 	}
 }
