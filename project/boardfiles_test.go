@@ -219,12 +219,16 @@ func TestOwnFilesUnused(t *testing.T) {
 	firmware, err := os.ReadFile("../examples/own-firmware/boards/own_mps2_an386.json")
 	must(t, err)
 	must(t, os.WriteFile(a.path("a.c"), []byte("#error compiled"), 0o644))
+	template := filepath.Join(t.TempDir(), "firmware")
+	must(t, os.CopyFS(template, os.DirFS("../examples/own-firmware/firmware")))
+	must(t, os.WriteFile(filepath.Join(template, "template.json"), []byte(`{"doc": "no libraries", "inherits": "minimal",
+		"generate": ["crt_config/crt_config.h", "crt_config/operators.mk"]}`), 0o644))
 	for _, field := range []string{
 		`"linker_script": "a.ld"`, `"startup": "a.c"`, `"include": ["a"]`, `"libraries": ["a"]`, `"sources": ["a.c"]`,
 	} {
 		must(t, os.WriteFile(a.path("own.json"), bytes.Replace(firmware, []byte("{"), []byte("{"+field+","), 1), 0o644))
 		_, err = a.b.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), Spec{
-			Board: "own", Template: "../examples/own-firmware/firmware", Model: mlftest.Tiny(t, nil),
+			Board: "own", Template: template, Model: mlftest.Tiny(t, nil),
 		})
 		name, _, _ := strings.Cut(strings.Trim(field, `"`), `"`)
 		if err == nil || !strings.Contains(err.Error(), "template firmware does not use "+name+" of board own") {

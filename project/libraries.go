@@ -340,6 +340,5 @@ func chosen(libraries []projectfile.Library) (all []string) {
 
 // archiveOf returns where a build puts a library.
 func (p *Project) archiveOf(s projectfile.Library) string {
-	folder := filepath.Join(p.dir, filepath.FromSlash(p.state.Template.BuildFolder()))
-	return filepath.Join(folder, generator.Libraries, s.Name+".a")
+	return filepath.Join(p.dir, filepath.FromSlash(path.Dir(p.state.Template.LibraryArchives())), s.Name+".a")
 }

@@ -183,6 +183,9 @@ func (t *Blueprint) BuildFolder() string {
 	return first
 }
 
+// LibraryArchives is the pattern of the archives of libraries, which are results of a build with libraries.
+func (t *Blueprint) LibraryArchives() string { return path.Join(t.BuildFolder(), fit.Libraries, "*.a") }
+
 // CutIf splits a word of the build command that depends on a place.
 func CutIf(word string) (place, then string, ok bool) {
 	after, ok := strings.CutPrefix(word, ifWord)

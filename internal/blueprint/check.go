@@ -140,7 +140,7 @@ func (t *Blueprint) checkPatterns() error {
 	if t.Board != "" && t.MakesForms() {
 		return errors.New("board: what it describes is known too late for " + FormsWord)
 	}
-	for _, p := range slices.Concat(t.Areas.Own, t.Areas.Libraries, t.Startup, t.Settings) {
+	for _, p := range slices.Concat(t.Areas.Own, t.Startup, t.Settings) {
 		if _, err := path.Match(p, ""); err != nil {
 			return fmt.Errorf("areas, startup or settings: invalid pattern %q", p)
 		}

@@ -26,7 +26,7 @@ func TestInherits(t *testing.T) {
 	put("out", `{"doc": "out", "inherits": "../kiln"}`)
 	oven, err := Find("oven", []string{folder})
 	must(t, err)
-	if oven.Doc != "oven" || oven.ELF != "out/a.elf" || oven.Firmware != "boardsmith" || len(oven.Generate) != 2 ||
+	if oven.Doc != "oven" || oven.ELF != "out/a.elf" || oven.Firmware != "boardsmith" || len(oven.Generate) != 3 ||
 		!slices.Equal(oven.Options, []string{"arena_kib"}) || len(oven.Areas.Arena) != 0 || len(oven.Copies) != 0 {
 		t.Errorf("%+v", oven)
 	}

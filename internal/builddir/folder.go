@@ -477,7 +477,7 @@ func (b *Build) copyResults(in *workdir.Tree) ([]string, error) {
 		forms = b.wantedForms() // others in the folder are of another image
 	}
 	names := slices.Concat(forms, b.State.Template.BoardFile(), []string{b.State.Template.ELF, b.State.Template.Map})
-	for _, pattern := range b.State.Template.Results {
+	for _, pattern := range append([]string{b.State.Template.LibraryArchives()}, b.State.Template.Results...) {
 		files, _ := fs.Glob(in.Root.FS(), pattern) // check has validated the pattern
 		names = append(names, files...)
 	}

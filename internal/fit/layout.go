@@ -50,9 +50,10 @@ type Areas struct {
 	// patterns of archives with objects of the project's sources; others in the build folder are the operating system's.
 	// None: all archives there are the project's
 	Own []string `json:"own,omitempty"`
-	// patterns of archives of libraries; none: there are no libraries
-	Libraries []string `json:"libraries,omitempty"`
 }
+
+// Libraries is the folder below the build folder in which a build puts the archive of each library.
+const Libraries = "libraries"
 
 // Open reads an image and its map. Errors are of class config, because the build folder then contains something else.
 func Open(image, mapFile string, of Sources) (*Layout, error) {

@@ -130,7 +130,7 @@ func (l *Layout) objectPart(piece *mapPiece) string {
 		return partLibc
 	case piece.object == "linker stubs":
 		return partLibc
-	case matches(l.of.Areas.Libraries, object):
+	case path.Dir(object) == path.Join(l.of.Build, Libraries):
 		return partLibraries
 	case local && len(l.of.Areas.Own) > 0 && (piece.member == "" || !l.isOwn(object)):
 		return partSystem

@@ -104,7 +104,7 @@ func TestInspect(t *testing.T) {
 		{"no region", kept, ".noinit 0x4000 (NOLOAD) : { KEEP(*(.noinit)) }", "section .noinit at 0x00004000"},
 		{
 			"the end of a region", kept, ".noinit 0x20000ff8 (NOLOAD) : { KEEP(*(.noinit)) }",
-			"is not in one memory region of board b",
+			"is 8 bytes longer than the rest of region ram of board b",
 		},
 		{"the last bytes", kept, ".noinit 0x20000ff0 (NOLOAD) : { KEEP(*(.noinit)) }", ""},
 		{"not kept", "KEEP(*(.noinit))", "", "section .noinit is missing"},
