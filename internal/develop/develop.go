@@ -14,7 +14,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/cli/console"
 )
 
-// Test runs the Go and C tests and the examples; about 13 minutes on two cores.
+// Test runs the Go and C tests and the examples; about 14 minutes on two cores.
 func Test(ctx context.Context) error { return do(ctx, "test", (*repository).test) }
 
 // TEST contains the longer tests. Its name is in capitals because a package cannot have both a function and a type with

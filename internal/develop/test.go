@@ -21,7 +21,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
 )
 
-// testLimit and fullLimit end a run that hangs; a good run takes 10 or 40 minutes on two cores. test:soak has no limit.
+// testLimit and fullLimit end a run that hangs; a good run takes 14 or 70 minutes on two cores. test:soak has no limit.
 const (
 	testLimit = 45 * time.Minute
 	fullLimit = 120 * time.Minute
