@@ -93,19 +93,20 @@ func (b *Board) Prepare(ctx context.Context, description, file []byte) (json.Raw
 
 // storeImage writes a client's image to a file, in place of the last one.
 func (b *Board) storeImage(description, file []byte) (*image.Image, error) {
-	var i image.Image
-	if err := json.Unmarshal(description, &i); err != nil {
+	var sent image.Image
+	if err := json.Unmarshal(description, &sent); err != nil {
 		return nil, failure.Errorf(failure.Config, "the description of the image: %w", err)
 	}
-	if own := b.firmware.board.Name; i.Board != own {
-		return nil, failure.Errorf(failure.Config, "the image is for board %.100q, this board is a %s", i.Board, own)
+	if own := b.firmware.board.Name; sent.Board != own {
+		return nil, failure.Errorf(failure.Config, "the image is for board %.100q, this board is a %s", sent.Board, own)
 	}
 	sum := sha256.Sum256(file)
-	resident := b.firmware.current().resident
-	i.Path = filepath.Join(b.firmware.imagesDir(), "lent.elf")
-	i.Digest, i.BuildDir = hex.EncodeToString(sum[:]), resident.BuildDir // a programmer's settings
-	i.Map, i.Bin, i.Hex, i.ExtraBin = "", "", "", ""
-	return &i, writeAtomic(i.Path, file, 0o700)
+	i := &image.Image{ // no more of the client's than this: other fields are paths of this computer
+		Board: sent.Board, BuildID: sent.BuildID, Landmarks: sent.Landmarks, Digest: hex.EncodeToString(sum[:]),
+		Path:     filepath.Join(b.firmware.imagesDir(), "lent.elf"),
+		BuildDir: b.firmware.current().resident.BuildDir, // a programmer's settings
+	}
+	return i, writeAtomic(i.Path, file, 0o700)
 }
 
 // Reset implements serve.Place.

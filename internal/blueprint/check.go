@@ -336,10 +336,10 @@ var braced = regexp.MustCompile(`\{[a-z_]+\}`)
 // checkWords returns an error for a word that resembles one of those that are replaced: a command would get it as it
 // is.
 func (t *Blueprint) checkWords() error {
-	known := []string{JobsWord, FormsWord, BoardWord}
+	words := []string{JobsWord, FormsWord, BoardWord}
 	for _, word := range slices.Concat(append(slices.Clone(t.Prepare), t.Build)...) {
 		for _, name := range braced.FindAllString(word, -1) {
-			if similar := jsonfile.DidYouMean(name, known); similar != "" && !slices.Contains(known, name) {
+			if similar := jsonfile.DidYouMean(name, words); similar != "" && !slices.Contains(words, name) {
 				return fmt.Errorf("build: %s is not replaced by anything%s", name, similar)
 			}
 		}

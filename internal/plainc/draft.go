@@ -99,8 +99,8 @@ func compileProbe(ctx context.Context, cc, dir, text string) (object string, err
 // undeclared returns the error for a file that does not compile with a function's name: it lists the functions that the
 // file has, or has the compiler's message.
 func undeclared(ctx context.Context, cc, dir, file, function string, err error) error {
-	object, alone := compileProbe(ctx, cc, dir, fmt.Sprintf("#include %q\n", filepath.ToSlash(file)))
-	if alone == nil {
+	object, failed := compileProbe(ctx, cc, dir, fmt.Sprintf("#include %q\n", filepath.ToSlash(file)))
+	if failed == nil {
 		if names := functionsOf(object); len(names) > 0 {
 			return failure.New(failure.Config, "name one of its functions: "+strings.Join(names, ", "),
 				"%s has no function %s", file, function)
