@@ -30,7 +30,7 @@ var llvmTargets = map[string]string{
 	"mps2_an386": `{"kind": "llvm", "mtriple": "thumbv7em-none-eabihf", "mcpu": "cortex-m4", "mfloat-abi": "hard",
 		"num-cores": 1}`,
 	"mps2_an500": `{"kind": "llvm", "mtriple": "thumbv7em-none-eabihf", "mcpu": "cortex-m7", "mfloat-abi": "hard",
-		"num-cores": 1}`,
+		"mattr": ["-fp64"], "num-cores": 1}`,
 	"qemu_riscv32": `{"kind": "llvm", "mtriple": "riscv32-unknown-elf", "mattr": ["+m", "+a", "+c"], "mabi": "ilp32",
 		"num-cores": 1}`,
 }

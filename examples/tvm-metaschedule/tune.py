@@ -67,6 +67,7 @@ def main(tracker, key, target, trials, *names):
         best = ms.tir_integration.compile_tir(database, function, target)
         remote = rpc.connect_tracker(host, int(port)).request(key)
         seconds = run(best.mod, target, tensors, reference, remote)
+        del remote  # ends its session: the board is free for the next operator
         print(f"{name}: {1e6 * seconds:.1f} us, the best of {len(database)} schedules; its output is NumPy's")
 
 
