@@ -2,6 +2,7 @@ package templates_test
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -257,22 +258,27 @@ func checkCovered(t *testing.T, file string, rows []registerRow, macros map[stri
 	}
 }
 
+// aName matches a name, a member such as uart.base, or the beginning of a call.
+var aName = regexp.MustCompile(`\b[A-Za-z_]\w*(?:(?:\.|->)\w+)*\(?`)
+
 // evaluate computes a macro's number. What it depends on and no header has is a board's: 0, so that an address below a
 // board's base is an offset.
 func evaluate(expression string, macros, headers map[string]string) (uint64, error) {
-	e := cmacro.Evaluator{Width: 64}
-	e.Names = func(name string) (cmacro.Value, error) {
-		for _, known := range []map[string]string{macros, headers} {
-			if text := known[name]; text != "" {
-				return e.Evaluate(text)
-			}
-		}
-		if strings.HasSuffix(name, "_BASE") || strings.Contains(name, ".") { // stm32_uart.base
-			return cmacro.Value{}, nil
-		}
-		return cmacro.Value{}, fmt.Errorf("%s is not defined", name)
-	}
-	e.Calls = func(_ string, argument cmacro.Value) (cmacro.Value, error) { return argument, nil } // REG32(address)
-	v, err := e.Evaluate(expression)
+	v, err := cmacro.Evaluator{Width: 64}.Evaluate(expanded(expression, macros, headers))
 	return v.Number, err
+}
+
+func expanded(expression string, macros, headers map[string]string) string {
+	return aName.ReplaceAllStringFunc(expression, func(name string) string {
+		if strings.HasSuffix(name, "(") { // REG32(address)
+			return "("
+		}
+		if text := cmp.Or(macros[name], headers[name]); text != "" {
+			return "(" + expanded(text, macros, headers) + ")"
+		}
+		if strings.HasSuffix(name, "_BASE") || strings.ContainsAny(name, ".>") { // stm32_uart.base
+			return "0"
+		}
+		return name
+	})
 }

@@ -1,6 +1,6 @@
 // Package cmacro computes the numbers that C macros stand for: register addresses, bit masks, interrupt numbers.
 //
-// It evaluates constant expressions. It expands no macros: a preprocessor does that, or the caller's Names.
+// It evaluates constant expressions. It expands no macros: a preprocessor does that, or the caller.
 package cmacro
 
 import (
@@ -18,17 +18,13 @@ type Value struct {
 	Bits bool
 }
 
-// An Evaluator computes expressions. The zero value computes with 32 bits and without names.
+// An Evaluator computes expressions. The zero value computes with 32 bits.
 type Evaluator struct {
 	Width int // bits of arithmetic: 32 or 64; 0 means 32
 	// Portable makes it an error if the value depends on the width or the sign of a type: an operand or a result that is
 	// negative or has more than 31 bits, a cast to a type that may not hold its operand. Only masks, such as ~31U, and
 	// numbers that stand alone may be larger.
 	Portable bool
-	// Names returns what an identifier stands for, or a member such as "uart.base"; nil: nothing has a value
-	Names func(name string) (Value, error)
-	// Calls returns the value of a call of a macro or function with one argument; nil: no call has a value
-	Calls func(name string, argument Value) (Value, error)
 }
 
 // ErrNotConstant reports an expression whose value is not known before the program runs, or that is no number.
@@ -55,13 +51,13 @@ func (e Evaluator) Evaluate(text string) (Value, error) {
 // Prefix computes the expression at the beginning of tokens, which ends before a comma, a semicolon, a brace or any
 // other token that cannot continue it. used is the number of its tokens.
 func (e Evaluator) Prefix(tokens []Token) (v Value, used int, err error) {
-	return e.parse(tokens, func(p *parser) Value { return p.conditional() })
+	return e.parse(tokens, (*parser).conditional)
 }
 
 // Object computes the object at the beginning of tokens: an operand with its prefix operators, such as
 // *(volatile uint32_t*)(BASE + 4). What follows does not belong to it, as in *(T*)a + b.
 func (e Evaluator) Object(tokens []Token) (v Value, used int, err error) {
-	return e.parse(tokens, func(p *parser) Value { return p.unary() })
+	return e.parse(tokens, (*parser).unary)
 }
 
 func (e Evaluator) parse(tokens []Token, rule func(*parser) Value) (v Value, used int, err error) {
@@ -96,7 +92,7 @@ func (p *parser) peek() string {
 
 // take passes over the token if it is this one.
 func (p *parser) take(text string) bool {
-	if p.peek() != text || p.tokens[p.at].Kind != Operator {
+	if p.peek() != text {
 		return false
 	}
 	p.at++
@@ -121,18 +117,11 @@ func (p *parser) number(n uint64, bits bool) Value {
 
 const mostPortable = 1<<31 - 1 // what every integer type of 32 bits holds
 
-// checkPortable fails if a value may differ between types.
-func (p *parser) checkPortable(values ...Value) {
-	for _, v := range values {
-		if p.Portable && v.Number > mostPortable {
-			p.fail("%#x depends on its type", v.Number)
-		}
-	}
-}
-
-// portable returns a result that is the same for all types.
+// portable fails if a value may differ between types, else it returns the value.
 func (p *parser) portable(v Value) Value {
-	p.checkPortable(v)
+	if p.Portable && v.Number > mostPortable {
+		return p.fail("%#x depends on its type", v.Number)
+	}
 	return v
 }
 
@@ -149,7 +138,7 @@ func (p *parser) conditional() Value {
 	if !p.take("?") {
 		return v
 	}
-	p.checkPortable(v)
+	p.portable(v)
 	yes := p.conditional()
 	if !p.take(":") {
 		return p.fail("a ? without a colon")
@@ -161,90 +150,77 @@ func (p *parser) conditional() Value {
 	return no
 }
 
-// operators are C's binary operators, the weakest first.
-var operators = [][]string{
-	{"||"}, {"&&"}, {"|"}, {"^"}, {"&"}, {"==", "!="}, {"<", ">", "<=", ">="}, {"<<", ">>"}, {"+", "-"}, {"*", "/", "%"},
+// The levels of C's binary operators, the weakest first.
+const (
+	logicalOr = iota
+	logicalAnd
+	bitOr
+	bitXor
+	bitAnd
+	equality
+	order
+	shift
+	sum
+	product
+)
+
+// operators are C's binary operators.
+var operators = map[string]struct {
+	level   int
+	compute func(a, b uint64) uint64
+}{
+	"||": {logicalOr, func(a, b uint64) uint64 { return truth(a != 0 || b != 0) }},
+	"&&": {logicalAnd, func(a, b uint64) uint64 { return truth(a != 0 && b != 0) }},
+	"|":  {bitOr, func(a, b uint64) uint64 { return a | b }},
+	"^":  {bitXor, func(a, b uint64) uint64 { return a ^ b }},
+	"&":  {bitAnd, func(a, b uint64) uint64 { return a & b }},
+	"==": {equality, func(a, b uint64) uint64 { return truth(a == b) }},
+	"!=": {equality, func(a, b uint64) uint64 { return truth(a != b) }},
+	"<":  {order, func(a, b uint64) uint64 { return truth(a < b) }},
+	">":  {order, func(a, b uint64) uint64 { return truth(a > b) }},
+	"<=": {order, func(a, b uint64) uint64 { return truth(a <= b) }},
+	">=": {order, func(a, b uint64) uint64 { return truth(a >= b) }},
+	"<<": {shift, func(a, b uint64) uint64 { return a << b }},
+	">>": {shift, func(a, b uint64) uint64 { return a >> b }},
+	"+":  {sum, func(a, b uint64) uint64 { return a + b }},
+	"-":  {sum, func(a, b uint64) uint64 { return a - b }},
+	"*":  {product, func(a, b uint64) uint64 { return a * b }},
+	"/":  {product, func(a, b uint64) uint64 { return a / b }},
+	"%":  {product, func(a, b uint64) uint64 { return a % b }},
 }
 
-// binary parses operators from a level on.
+// binary parses operands and the operators between them, from a level on.
 func (p *parser) binary(level int) Value {
-	if level == len(operators) {
-		return p.unary()
-	}
-	v := p.binary(level + 1)
+	v := p.unary()
 	for p.err == nil {
-		operator := ""
-		for _, op := range operators[level] {
-			if p.take(op) {
-				operator = op
-				break
-			}
-		}
-		if operator == "" {
+		name := p.peek()
+		op, ok := operators[name]
+		if !ok || op.level < level {
 			break
 		}
-		v = p.combine(operator, v, p.binary(level+1))
+		p.at++
+		v = p.combine(name, v, p.binary(op.level+1))
 	}
 	return v
 }
 
 // combine computes x op y. What is read from a register is not constant.
-func (p *parser) combine(op string, x, y Value) Value {
-	if x.Access || y.Access {
+func (p *parser) combine(name string, x, y Value) Value {
+	op := operators[name]
+	switch {
+	case x.Access || y.Access:
 		return p.fail("a register's content")
-	}
-	if op != "&" {
-		p.checkPortable(x, y)
-	}
-	if p.Portable && (op == "<<" || op == ">>") && y.Number > 31 {
+	case p.Portable && op.level == shift && y.Number > 31:
 		return p.fail("a shift by %d bits", y.Number)
-	}
-	return p.portable(p.compute(op, x, y))
-}
-
-func (p *parser) compute(op string, x, y Value) Value {
-	a, b := x.Number, y.Number
-	switch op {
-	case "||":
-		return p.number(truth(a != 0 || b != 0), false)
-	case "&&":
-		return p.number(truth(a != 0 && b != 0), false)
-	case "|":
-		return p.number(a|b, x.Bits || y.Bits)
-	case "^":
-		return p.number(a^b, x.Bits || y.Bits)
-	case "&":
-		return p.number(a&b, x.Bits || y.Bits)
-	case "==":
-		return p.number(truth(a == b), false)
-	case "!=":
-		return p.number(truth(a != b), false)
-	case "<":
-		return p.number(truth(a < b), false)
-	case ">":
-		return p.number(truth(a > b), false)
-	case "<=":
-		return p.number(truth(a <= b), false)
-	case ">=":
-		return p.number(truth(a >= b), false)
-	case "<<":
-		return p.number(a<<min(b, 64), true)
-	case ">>":
-		return p.number(a>>min(b, 64), true)
-	case "+":
-		return p.number(a+b, x.Bits && y.Bits)
-	case "-":
-		return p.number(a-b, x.Bits && y.Bits)
-	case "*":
-		return p.number(a*b, false)
-	}
-	if b == 0 {
+	case (name == "/" || name == "%") && y.Number == 0:
 		return p.fail("a division by 0")
+	case name != "&":
+		p.portable(x)
+		p.portable(y)
 	}
-	if op == "/" {
-		return p.number(a/b, false)
-	}
-	return p.number(a%b, false)
+	isOfBits := op.level == shift || op.level >= bitOr && op.level <= bitAnd && (x.Bits || y.Bits) ||
+		op.level == sum && x.Bits && y.Bits
+	return p.portable(p.number(op.compute(x.Number, y.Number), isOfBits))
 }
 
 func (p *parser) unary() Value {
@@ -308,39 +284,6 @@ func (p *parser) operand() Value {
 			return p.fail("%q", t.Text)
 		}
 		return p.number(n, false)
-	case t.Kind == Name:
-		p.at++
-		return p.name(t.Text)
 	}
-	return p.fail("%q", t.Text)
-}
-
-// name computes an identifier, a member or a call.
-func (p *parser) name(name string) Value {
-	for p.peek() == "." || p.peek() == "->" {
-		if p.at+1 == len(p.tokens) || p.tokens[p.at+1].Kind != Name {
-			return p.fail("%q", p.peek())
-		}
-		name += "." + p.tokens[p.at+1].Text
-		p.at += 2
-	}
-	if p.Calls != nil && p.take("(") {
-		argument := p.conditional()
-		if !p.take(")") {
-			return p.fail("%s has not one argument", name)
-		}
-		return p.result(p.Calls(name, argument))
-	}
-	if p.Names == nil || p.peek() == "(" || p.peek() == "[" {
-		return p.fail("%s", name)
-	}
-	return p.result(p.Names(name))
-}
-
-func (p *parser) result(v Value, err error) Value {
-	if err != nil && p.err == nil {
-		p.err = err
-		p.at = len(p.tokens)
-	}
-	return v
+	return p.fail("%s", t.Text)
 }

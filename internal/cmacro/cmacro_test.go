@@ -2,7 +2,6 @@ package cmacro_test
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -80,31 +79,6 @@ func TestPortable(t *testing.T) {
 		if v, err := (cmacro.Evaluator{Width: 64, Portable: true}).Evaluate(text); !errors.Is(err, cmacro.ErrNotConstant) {
 			t.Errorf("%s is %d, %v", text, v.Number, err)
 		}
-	}
-}
-
-func TestNames(t *testing.T) {
-	e := cmacro.Evaluator{
-		Width: 64,
-		Names: func(name string) (cmacro.Value, error) {
-			if n, ok := map[string]uint64{"BASE": 0x100000000, "uart.base": 5, "p.q.r": 7}[name]; ok {
-				return cmacro.Value{Number: n}, nil
-			}
-			return cmacro.Value{}, fmt.Errorf("%s is not defined", name)
-		},
-		Calls: func(name string, argument cmacro.Value) (cmacro.Value, error) {
-			return cmacro.Value{Number: argument.Number + uint64(len(name))}, nil
-		},
-	}
-	for text, want := range map[string]uint64{
-		"BASE + 4": 0x100000004, "uart.base": 5, "p->q.r + 1": 8, "REG32(BASE + uart.base)": 0x10000000A,
-	} {
-		if v, err := e.Evaluate(text); err != nil || v.Number != want {
-			t.Errorf("%s is %+v, %v", text, v, err)
-		}
-	}
-	if _, err := e.Evaluate("1 + ABSENT"); err == nil || !strings.Contains(err.Error(), "ABSENT is not defined") {
-		t.Errorf("an undefined name: %v", err)
 	}
 }
 
