@@ -40,22 +40,6 @@ func TestGetAfterPut(t *testing.T) {
 	}
 }
 
-func TestSentenceTellsApart(t *testing.T) {
-	seen := map[cachekey.Key]string{}
-	for name, k := range map[string]cachekey.Key{
-		"one word":   cachekey.New("s").Add("f", "a b").Key(),
-		"two words":  cachekey.New("s").Add("f", "a", "b").Key(),
-		"two lines":  cachekey.New("s").Add("f", "a").Add("f", "b").Key(),
-		"other step": cachekey.New("s2").Add("f", "a b").Key(),
-		"newline":    cachekey.New("s").Add("f", "a\nf b").Key(),
-	} {
-		if other, ok := seen[k]; ok {
-			t.Errorf("%s and %s have the same key", name, other)
-		}
-		seen[k] = name
-	}
-}
-
 // TestDamage flips each byte of a stored entry and truncates it at each length: Get must never return it.
 func TestDamage(t *testing.T) {
 	c := New(t.TempDir(), Options{})
