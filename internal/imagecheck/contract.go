@@ -184,9 +184,9 @@ func (i Image) checkOrder(f *elf.File) error {
 	if lost := order.LostConstructors(called.Start, called.End); lost != "" {
 		return fmt.Errorf("constructors are not called at the start: %s", lost)
 	}
-	table, ok := firmware.Place{Symbol: c.Vectors}.Find(f)
+	table, _ := firmware.Place{Symbol: c.Vectors}.Find(f) // without one, nothing precedes address 0
 	code, _ := i.Board.Region(i.Board.Place.Code)
-	if !ok || f.Machine != elf.EM_ARM {
+	if f.Machine != elf.EM_ARM {
 		return nil
 	}
 	if before := order.CodeBetween(uint64(code.Origin), table.Start); before != "" {

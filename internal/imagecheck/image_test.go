@@ -1,6 +1,7 @@
 package imagecheck
 
 import (
+	"debug/elf"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -198,4 +199,18 @@ func TestInspectOther(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestOrderOfOtherCores: only an Arm core expects the vector table at the beginning.
+func TestOrderOfOtherCores(t *testing.T) {
+	t.Parallel()
+	i := linked(t, strings.Replace(script, "first = .;", "first = .; *(.text) . = ALIGN(256);", 1))
+	f, err := elf.Open(i.Path)
+	testkit.Must(t, err)
+	defer f.Close()
+	if err := i.checkOrder(f); err == nil {
+		t.Error("no error for an Arm core")
+	}
+	f.Machine = elf.EM_RISCV
+	testkit.Must(t, i.checkOrder(f))
 }
