@@ -49,13 +49,15 @@ const (
 	maxWritten = 64 << 20 // bytes of a file that the command writes
 )
 
+// fileNames are the files that words of the command stand for.
+var fileNames = map[string]string{
+	boardfile.ELFWord: "linked.elf", boardfile.BinWord: "linked.bin", boardfile.HexWord: "linked.hex",
+	boardfile.OutBinWord: "out.bin", boardfile.OutHexWord: "out.hex",
+}
+
 // File returns the path, in the folder of the build, of the file that a word of the command stands for.
 func (c Command) File(word string) string {
-	names := map[string]string{
-		boardfile.ELFWord: "linked.elf", boardfile.BinWord: "linked.bin", boardfile.HexWord: "linked.hex",
-		boardfile.OutBinWord: "out.bin", boardfile.OutHexWord: "out.hex",
-	}
-	return path.Join(c.Template.BuildFolder(), folderName, names[word])
+	return path.Join(c.Template.BuildFolder(), folderName, fileNames[word])
 }
 
 // Program returns the path of the command's program: a file of the board's, or an installed one.
@@ -119,35 +121,39 @@ func (c Command) Run(ctx context.Context, project *workdir.Tree, folder string, 
 	if c.Board.PostLink.IsZero() {
 		return nil
 	}
-	elf := c.Template.ELF
-	linked, err := project.Root.ReadFile(filepath.FromSlash(elf))
+	name := c.Template.ELF
+	linked, err := project.Root.ReadFile(filepath.FromSlash(name))
 	if workdir.IsMissing(err) {
 		return nil // inspect reports it
 	}
 	if err != nil {
-		return project.Error("read", elf, err)
+		return project.Error("read", name, err)
+	}
+	loads, parts, err := c.loaded(linked)
+	if err != nil {
+		return err
 	}
 	in, err := workdir.Open(folder)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	if err := c.offer(in, linked); err != nil {
+	if err := c.offer(in, linked, loads); err != nil {
 		return err
 	}
 	if err := c.run(ctx, in, held); err != nil {
 		return err
 	}
-	loads, err := c.written(in)
+	written, err := c.written(in)
 	if err != nil {
 		return c.failed("", "%w", err)
 	}
-	changed, err := c.relinked(linked, loads)
+	changed, err := firmware.Reload(linked, fitted(written, parts, loads))
 	if err != nil {
 		return c.failed("see "+postLinkPage, "%w", err)
 	}
-	if err := atomicwriter.WriteFile(filepath.Join(project.Dir, filepath.FromSlash(elf)), changed, 0o755); err != nil {
-		return project.Error("write", elf, err)
+	if err := atomicwriter.WriteFile(filepath.Join(project.Dir, filepath.FromSlash(name)), changed, 0o755); err != nil {
+		return project.Error("write", name, err)
 	}
 	return c.renewForms(project, changed)
 }
@@ -159,28 +165,36 @@ func (c Command) failed(next, format string, args ...any) error {
 	return failure.New(failure.Link, next, "post_link of board "+c.Board.Name+": "+format, args...)
 }
 
+// loaded returns what an image loads, and the parts of its checksum. It returns an error for one that loads nothing, or
+// into a reserved region.
+func (c Command) loaded(file []byte) (loads []firmware.Segment, parts []firmware.Range, err error) {
+	name := c.Template.ELF
+	f, err := elf.NewFile(bytes.NewReader(file))
+	if err != nil {
+		return nil, nil, failure.New(failure.Link, c.Advice, "%s: %w", name, err)
+	}
+	if err := imagecheck.CheckReserved(f, name, c.Board); err != nil {
+		return nil, nil, err
+	}
+	loads, err = firmware.Loads(f, name)
+	if err == nil && len(loads) == 0 {
+		err = c.failed("", "the image loads nothing")
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	parts, err = c.Template.Landmarks.FindParts(f, name)
+	return loads, parts, err
+}
+
 // offer writes the files that the command names and reads, and removes the one that it writes.
-func (c Command) offer(t *workdir.Tree, linked []byte) error {
+func (c Command) offer(t *workdir.Tree, linked []byte, loads []firmware.Segment) error {
 	folder := path.Join(c.Template.BuildFolder(), folderName)
 	if err := t.Root.RemoveAll(filepath.FromSlash(folder)); err != nil {
 		return t.Error("remove", folder, err)
 	}
 	if err := t.Root.MkdirAll(filepath.FromSlash(folder), 0o755); err != nil {
 		return t.Error("create", folder, err)
-	}
-	f, err := elf.NewFile(bytes.NewReader(linked))
-	if err != nil {
-		return failure.New(failure.Link, c.Advice, "%s: %w", c.Template.ELF, err)
-	}
-	if err := imagecheck.CheckReserved(f, c.Template.ELF, c.Board); err != nil {
-		return err
-	}
-	loads, err := firmware.Loads(f, c.Template.ELF)
-	if err != nil {
-		return err
-	}
-	if len(loads) == 0 {
-		return c.failed("", "the image loads nothing")
 	}
 	words := strings.Join(c.Board.PostLink.Words, "\n")
 	for word, form := range map[string]func() ([]byte, error){
@@ -202,20 +216,8 @@ func (c Command) offer(t *workdir.Tree, linked []byte) error {
 	return nil
 }
 
-// loadsOf returns what an ELF file loads.
-func loadsOf(file []byte, name string) ([]firmware.Segment, error) {
-	f, err := elf.NewFile(bytes.NewReader(file))
-	if err != nil {
-		return nil, failure.Errorf(failure.Link, "%s: %w", name, err)
-	}
-	return firmware.Loads(f, name)
-}
-
-// Flat returns sorted segments as raw bytes, from the first one on. Bytes between them are as erased.
+// Flat returns sorted segments, at least one, as raw bytes. Bytes between them are as erased.
 func Flat(loads []firmware.Segment) ([]byte, error) {
-	if len(loads) == 0 {
-		return nil, errors.New("the image loads nothing")
-	}
 	start, end := loads[0].Addr, loads[len(loads)-1].End()
 	if end-start > maxWritten {
 		return nil, fmt.Errorf("the image is spread over %d bytes", end-start)
@@ -230,10 +232,7 @@ func Flat(loads []firmware.Segment) ([]byte, error) {
 // args returns the command's arguments, with their words replaced.
 func (c Command) args(folder string) (args []string, err error) {
 	words := []string{boardfile.BoardWord, generator.Board}
-	for _, word := range []string{
-		boardfile.ELFWord, boardfile.BinWord, boardfile.HexWord, boardfile.OutBinWord,
-		boardfile.OutHexWord,
-	} {
+	for word := range fileNames {
 		words = append(words, word, filepath.Join(folder, filepath.FromSlash(c.File(word))))
 	}
 	for _, word := range c.Board.PostLink.Words[1:] {
@@ -316,27 +315,9 @@ func (c Command) written(t *workdir.Tree) ([]firmware.Segment, error) {
 	return []firmware.Segment{{Addr: uint64(code.Origin), Data: data}}, nil
 }
 
-// relinked returns the linked image with the bytes that the command wrote. The checksum of the firmware covers all of
-// them: where a part of it ends later than they do, erased bytes follow. Erased bytes outside of the parts and of what
-// was linked are left out.
-func (c Command) relinked(linked []byte, loads []firmware.Segment) ([]byte, error) {
-	f, err := elf.NewFile(bytes.NewReader(linked))
-	if err != nil {
-		return nil, err
-	}
-	parts, err := c.Template.Landmarks.FindParts(f, c.Template.ELF)
-	if err != nil {
-		return nil, err
-	}
-	were, err := firmware.Loads(f, c.Template.ELF)
-	if err != nil {
-		return nil, err
-	}
-	return firmware.Reload(linked, fitted(loads, parts, were))
-}
-
-// fitted extends segments, after the end of what was linked, to the ends of parts that begin in them, and removes
-// runs of erased bytes outside of parts and of what was linked.
+// fitted returns what the command wrote as segments of the image. The firmware's checksum covers all of them: where a
+// part of it ends later than they do, after the end of what was linked, erased bytes follow. Runs of erased bytes
+// outside of the parts and of what was linked are left out.
 func fitted(loads []firmware.Segment, parts []firmware.Range, were []firmware.Segment) (all []firmware.Segment) {
 	linkedEnd := were[len(were)-1].End()
 	held := slices.Clone(parts)
@@ -393,7 +374,7 @@ const maxAppended = 64 << 10
 
 // renewForms writes the image's other forms that the build command made, from the new image.
 func (c Command) renewForms(t *workdir.Tree, file []byte) error {
-	loads, err := loadsOf(file, c.Template.ELF)
+	loads, _, err := c.loaded(file)
 	if err != nil {
 		return err
 	}
