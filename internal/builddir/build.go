@@ -119,7 +119,7 @@ func (b *Build) run(ctx context.Context, in *workdir.Tree, lock *os.File, change
 	}
 	tool.Line = func(line string) {
 		words := strings.Fields(line)
-		if m := toolwords.NinjaStep.FindStringSubmatch(line); m != nil && len(words) > 0 {
+		if m := toolwords.NinjaStep.FindStringSubmatch(line); m != nil {
 			step, _ := strconv.Atoi(m[1]) // digits
 			of, _ := strconv.Atoi(m[2])
 			b.Progress(words[len(words)-1], step, of)

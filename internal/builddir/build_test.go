@@ -217,7 +217,9 @@ func TestFailures(t *testing.T) {
 case $(cat model/codegen/lib0.c) in
 	wrong) echo 'model/codegen/lib0.c:1:1: error: no semicolon' >&2; exit 1;;
 	lost) echo 'cannot run ninja' >&2; exit 1;;
-	full) echo 'ld: region flash overflowed by 4 bytes' >&2; exit 1;;
+	full) printf 'ld: region \140flash\047 overflowed by 4 bytes\n' >&2; exit 1;;
+	disk) echo 'model/codegen/lib0.c:1:1: fatal error: error writing to /tmp/x.s: No space left on device' >&2; exit 1;;
+	once) [ ! -e build/runs ] || { echo 'cannot run ninja' >&2; exit 1; };;
 esac
 `
 	for _, c := range []struct {
@@ -227,11 +229,15 @@ esac
 		kept       bool
 	}{
 		{"wrong", "model/codegen/lib0.c:1:1: error: no semicolon", failure.Compile, 1, true},
+		{"full", "overflowed by 4 bytes", failure.DoesNotFit, 1, true},
 		{"lost", "cannot run ninja", "", 2, false},
+		{"disk", "No space left on device", failure.Host, 2, false},
 	} {
 		t.Run(c.text, func(t *testing.T) {
 			tries := filepath.Join(t.TempDir(), "tries")
 			f := newFixture(t, strings.ReplaceAll(fails, "$TRIES", tries), map[string]string{lib0: "right"})
+			var log strings.Builder
+			f.Log = hclog.New(&hclog.LoggerOptions{Output: &log})
 			explained := 0
 			f.Explain = func(err error, folder string) error {
 				if _, failed := os.Stat(filepath.Join(folder, "build.sh")); failed == nil {
@@ -250,6 +256,9 @@ esac
 			if text, _ := os.ReadFile(tries); strings.Count(string(text), "try") != c.tries || explained != 1 {
 				t.Errorf("%d tries, %d explanations", strings.Count(string(text), "try"), explained)
 			}
+			if strings.Contains(log.String(), "build again in an emptied folder") == c.kept {
+				t.Errorf("%s", log.String())
+			}
 			f.write(lib0, "right")
 			if c.kept {
 				f.expect(2, lib0)
@@ -257,6 +266,16 @@ esac
 				f.expect(1, "build.sh", lib0)
 			}
 		})
+	}
+	f := newFixture(t, strings.ReplaceAll(fails, "$TRIES", filepath.Join(t.TempDir(), "tries")),
+		map[string]string{lib0: "right"})
+	f.expect(1, "build.sh", lib0)
+	f.write(lib0, "once")
+	f.expect(1, "build.sh", lib0)
+	folder, err := f.folder()
+	testkit.Must(t, err)
+	if first, err := f.prepare(t.Context(), folder); err != nil || !maps.Equal(first, f.r.inputs) {
+		t.Errorf("the first build in the emptied folder had %v, %v", first, err)
 	}
 }
 
@@ -271,7 +290,14 @@ func TestNotes(t *testing.T) {
 		{"outside", "$PWD/../x: No such file", "../x is outside of the project"},
 		{"outside, relative", "cannot open '../x'", "../x is outside of the project"},
 		{"in the model", "model/codegen/lib0.c:1:1: fatal error: ../x: No such file", "!outside of the project"},
-		{"left out", "CMake Error at CMakeLists.txt:1: x", "so the command does not see them: notes"},
+		{"left out", "CMake Error at CMakeLists.txt:1: x", "so the command does not see them: notes$"},
+		{"all are inputs", "CMake Error at CMakeLists.txt:1: x", "!does not see"},
+		{"not there", "$PWD/none: No such file", "!no input"},
+		{"no input, relative", "kept.txt: No such file", "kept.txt is no input of template t"},
+		{"an input, relative", "src/a.c: No such file", "!no input"},
+		{"the archive", "model.tar: No such file", "!no input"},
+		{"another message", "kept.txt: odd", "!no input"},
+		{"generated", blueprint.ConfigFile + ":1:1: error: no", "!is a copy"},
 		{
 			"a copy", "src/a.c:1:1: error: no",
 			"src/a.c is a copy: change it in template t, or beside the board file, and generate again",
@@ -283,22 +309,33 @@ func TestNotes(t *testing.T) {
 		{"a result", "$PWD/build/x: No such file", "!no input"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			var err error
 			failing := "echo \"" + c.output + "\" >&2\necho 'make: *** [Makefile:1: x] Error 1' >&2; exit 1\n"
 			f := newFixture(t, failing, map[string]string{
-				"src/a.c": "a", "src/own.c": "o", lib0: "0", "notes/a.txt": "n",
+				"src/a.c": "a", "src/own.c": "o", lib0: "0", "notes/a.txt": "n", "kept.txt": "k", ".hidden": "h",
+				blueprint.ConfigFile: "c", blueprint.StateFile: "s", blueprint.ModelTar: "m", "build/old": "b",
 			})
-			f.State.Template.Inputs = []string{"build.sh", "src", "model"}
-			sums, err := f.Tree.Digests([]string{"src/a.c", "src/own.c", lib0})
-			testkit.Must(t, err)
-			f.State.Files = map[string]string{
-				"src/a.c": sums["src/a.c"], "src/own.c": "another", lib0: sums[lib0],
+			f.State.Template.Inputs = []string{"build.sh", "src", "model", "crt_config"}
+			if c.name == "all are inputs" {
+				f.State.Template.Inputs = nil
 			}
+			names := []string{"src/a.c", "src/own.c", lib0, "kept.txt", blueprint.ConfigFile, blueprint.ModelTar}
+			f.State.Files, err = f.Tree.Digests(names)
+			testkit.Must(t, err)
+			f.State.Files["src/own.c"] = "another"
 			_, err = f.build()
 			if err == nil {
 				t.Fatal("it was built")
 			}
 			text := strings.ReplaceAll(err.Error(), f.Tree.Dir, "PROJECT")
 			unwanted, isUnwanted := strings.CutPrefix(c.want, "!")
+			if last, ends := strings.CutSuffix(c.want, "$"); ends && strings.HasSuffix(text, last) {
+				c.want = last
+			}
+			failed := new(buildenv.ToolError)
+			if !errors.As(err, &failed) || strings.Contains(string(failed.Tail), "/kept/") {
+				t.Errorf("the end of the output: %s", failed.Tail)
+			}
 			next := failure.Next(err)
 			if isUnwanted && strings.Contains(text, unwanted) || !isUnwanted && !strings.Contains(text, c.want) ||
 				strings.Contains(text, "/kept/") ||
@@ -317,6 +354,17 @@ func TestChanges(t *testing.T) {
 	f.write("build.sh", changing+script)
 	if _, err := f.build(); failure.Of(err) != failure.Config || err.Error() != "src/a.c changed during the build" {
 		t.Error(err)
+	}
+
+	ran := filepath.Join(t.TempDir(), "ran")
+	f = newFixture(t, "touch "+ran+"\n", map[string]string{"src/a.c": "a"})
+	testkit.Must(t, f.ReadInputs(t.Context()))
+	f.write("src/a.c", "b")
+	if _, err := f.Run(t.Context()); err == nil || err.Error() != "src/a.c changed during the build" {
+		t.Error(err)
+	}
+	if _, err := os.Stat(ran); err == nil {
+		t.Error("the command ran on an input that had changed")
 	}
 
 	f = newFixture(t, "", map[string]string{"src/a.c": "a", lib0: "0"})
@@ -340,7 +388,12 @@ func TestChanges(t *testing.T) {
 		!strings.Contains(err.Error(), "none; the image depends on the folder") {
 		t.Error(err)
 	}
+	f.write("build.sh", "case $PWD in */kept/*) ;; *) echo \"$PWD/build.sh: cannot run\" >&2; exit 1;; esac\n"+script)
+	if _, err := f.build(); err == nil || !strings.Contains(err.Error(), f.at("build.sh")+": cannot run") {
+		t.Errorf("that fails from nothing: %v", err)
+	}
 	f.Fresh = false
+	f.write("build.sh", script)
 	f.Check = func(string) error { return errors.New("refused") }
 	if _, err := f.build(); err == nil || err.Error() != "refused" {
 		t.Error(err)
@@ -352,7 +405,7 @@ func TestResults(t *testing.T) {
 	f := newFixture(t, "mkdir -p build/sub; echo r >build/sub/x.a; echo r >build/sub/x.o; echo bin >build/f.bin\n"+
 		`printf '[{"file": "%s/src/a.c", "directory": "%s/build"}]' "$PWD" "$PWD" >build/compile_commands.json`+"\n",
 		map[string]string{"src/a.c": "a"})
-	f.State.Template.Results = []string{"build/sub/*.a", "build/compile_commands.json"}
+	f.State.Template.Results = []string{"build/sub/*.a", "build/su*", "build/compile_commands.json"}
 	f.State.Template.Forms = blueprint.Forms{Bin: "build/f.bin", Hex: "build/f.hex"}
 	f.State.Board.Memory = nil
 	results, err := f.build()
@@ -375,15 +428,15 @@ func TestResults(t *testing.T) {
 	if !f.IsUpToDate(t.Context(), last) || f.IsUpToDate(t.Context(), nil) {
 		t.Error("without a change, it is not up to date")
 	}
-	f.write("src/a.c", "b")
-	testkit.Must(t, f.ReadInputs(t.Context()))
-	if f.IsUpToDate(t.Context(), last) {
-		t.Error("a changed source is not noticed")
+	for _, name := range []string{"build/firmware.elf", "build/firmware.map"} {
+		text := f.read(name)
+		f.write(name, "mine")
+		if again := Last(f.Tree, f.State); again != nil {
+			t.Errorf("a changed result: %+v", again)
+		}
+		f.write(name, text)
 	}
 	f.write("build/firmware.map", "mine")
-	if again := Last(f.Tree, f.State); again != nil {
-		t.Errorf("a changed result: %+v", again)
-	}
 	f.write("build/notes", "mine")
 	testkit.Must(t, RemoveResults(f.Tree, "build", "build/firmware.elf"))
 	files, err := os.ReadDir(f.at("build"))
@@ -395,6 +448,103 @@ func TestResults(t *testing.T) {
 		t.Errorf("%q stays, %v", names, err)
 	}
 	testkit.Must(t, RemoveResults(f.Tree, "build", "build/firmware.elf"))
+	sum, err := f.Tree.Digest("src/a.c")
+	testkit.Must(t, err)
+	for _, name := range []string{"src/a.c", "build/../src/a.c"} { // of a record that no build wrote
+		f.write("build/build.json", `{"format": 1, "build_id": "`+hex.EncodeToString(id[:])+`", "others": {"`+name+
+			`": "`+sum+`"}}`)
+		testkit.Must(t, RemoveResults(f.Tree, "build", "build/firmware.elf"))
+		f.read("src/a.c")
+	}
+	f.write("build/build.json", `{"format": 1, "build_id": "`+hex.EncodeToString(id[:])+`"}`)
+	testkit.Must(t, RemoveResults(f.Tree, "build", "build/firmware.elf"))
+}
+
+// TestUpToDate: whatever a build depends on makes the last one out of date.
+func TestUpToDate(t *testing.T) {
+	outside, tree := t.TempDir(), t.TempDir()
+	inTree := filepath.Join(tree, "x")
+	testkit.Must(t, os.WriteFile(inTree, []byte("1"), 0o644))
+	f := newFixture(t, "", map[string]string{"src/a.c": "a"})
+	f.Env.Variables = map[string]string{"KIND": "gnu", "OUTSIDE": outside, "TREE": tree}
+	testkit.Must(t, os.WriteFile(filepath.Join(outside, "a.h"), []byte("1"), 0o644))
+	f.State.Template.Env = map[string]string{"KIND": "$KIND", "WORD": "literal"}
+	f.State.Template.Outside, f.State.Template.Trees = []string{"$OUTSIDE/a.h"}, []string{"$TREE"}
+	f.State.Template.Prepare = [][]string{{"true"}}
+	f.State.Template.Tools = []blueprint.Tool{{Name: "own-tool"}}
+	f.State.Board.PostLink.Words = []string{"own-sign", "{out.bin}"}
+	program := func(name, says string) {
+		text := "#!/bin/sh\necho " + says + "\n"
+		testkit.Must(t, os.WriteFile(filepath.Join(f.Env.Programs[0], name), []byte(text), 0o755))
+	}
+	program("own-tool", "tool 1")
+	program("own-sign", "sign 1")
+	upToDate := func() bool {
+		testkit.Must(t, f.ReadInputs(t.Context()))
+		return f.IsUpToDate(t.Context(), Last(f.Tree, f.State))
+	}
+	f.write(f.State.Template.ELF, "image")
+	for _, c := range []struct {
+		name   string
+		change func()
+	}{
+		{"", func() {}},
+		{"a source", func() { f.write("src/a.c", "b") }},
+		{"the compiler", func() { program("own-cc", "cc 2") }},
+		{"a tool", func() { program("own-tool", "tool 2") }},
+		{"the signer", func() { program("own-sign", "sign 2") }},
+		{"the signer's words", func() { f.State.Board.PostLink.Words[1] = "{out.hex}" }},
+		{"the command", func() { f.State.Template.Build = []string{"sh", "build.sh", "x"} }},
+		{"a command before it", func() { f.State.Template.Prepare[0] = []string{"true", "x"} }},
+		{"a variable", func() { f.State.Template.Env["WORD"] = "another" }},
+		{"the user's variable", func() { f.Env.Variables["KIND"] = "clang" }},
+		{"what is outside", func() { testkit.Must(t, os.WriteFile(filepath.Join(outside, "a.h"), []byte("2"), 0o644)) }},
+		{"a source tree", func() { testkit.Must(t, os.WriteFile(inTree, []byte("two"), 0o644)) }},
+	} {
+		if c.change(); upToDate() {
+			t.Errorf("%s: without a build, it is up to date", c.name)
+		}
+		_, err := f.Finish([]string{f.State.Template.ELF}, [16]byte{1}, image.Size{})
+		testkit.Must(t, err)
+		if !upToDate() {
+			t.Errorf("%s: after a build, it is not up to date", c.name)
+		}
+	}
+	for name, spoil := range map[string]func(){
+		"own-sign": func() { testkit.Must(t, os.Remove(filepath.Join(f.Env.Programs[0], "own-sign"))) },
+		"own-cc": func() {
+			cc := []byte("#!/bin/sh\nexit 1\n")
+			testkit.Must(t, os.WriteFile(filepath.Join(f.Env.Programs[0], "own-cc"), cc, 0o755))
+		},
+	} {
+		spoil()
+		if err := f.ReadInputs(t.Context()); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+		program(name, "mended")
+	}
+}
+
+// TestJobs: a build takes as many free tokens as it has sources to compile, or all if the command finds sources itself,
+// and returns them.
+func TestJobs(t *testing.T) {
+	f := newFixture(t, "mkdir -p build; echo $1 >build/jobs\n", map[string]string{lib0: "0", lib1: "1"})
+	f.Jobs, f.State.Template.Build = 4, []string{"sh", "build.sh", "{jobs}"}
+	f.State.Template.Results = []string{"build/jobs"}
+	expect := func(want string) {
+		t.Helper()
+		if _, err := f.build(); err != nil || strings.TrimSpace(f.read("build/jobs")) != want {
+			t.Errorf("%s jobs, want %s, %v", f.read("build/jobs"), want, err)
+		}
+	}
+	for range 2 {
+		expect("4")
+	}
+	f.State.Template.Compile = []blueprint.CompileStep{{}}
+	f.State.Template.Inputs = []string{"build.sh", "model"}
+	expect("2")
+	f.write(lib0, "1")
+	expect("1")
 }
 
 // TestForms: the image's other forms are results of a board with memory; of a command that makes them on request, those
@@ -431,6 +581,7 @@ func TestNames(t *testing.T) {
 	for name, want := range map[string]string{
 		"src/a b.c": `make cannot have " " in a name`, "src/a'b.c": `make cannot have "'" in a name`,
 		"src/a b.h": `make cannot have " " in a name`, "src/a'b.h": "", "src/a b.txt": "",
+		" a.c": `make cannot have " " in a name`,
 	} {
 		f := newFixture(t, "", map[string]string{name: ""})
 		testkit.Must(t, f.ReadInputs(t.Context()))
@@ -456,6 +607,10 @@ func TestPrepare(t *testing.T) {
 	}
 	if _, err := os.Stat(f.at("second")); err == nil {
 		t.Error("the second command ran")
+	}
+	f.State.Template.Prepare = [][]string{{"sh", "-c", "true"}, {"sh", "-c", "exit 1"}}
+	if _, err := f.build(); err == nil || !strings.Contains(failure.Next(err), "-c true && ") {
+		t.Errorf("%v; %s", err, failure.Next(err))
 	}
 	f.State.Template.Prepare = [][]string{{"no-such-program"}}
 	if _, err := f.build(); failure.Of(err) != failure.ToolMissing {
@@ -506,6 +661,12 @@ func TestEndedBuild(t *testing.T) {
 	if _, err := os.Stat(f.at("build/firmware.elf")); err == nil {
 		t.Error("there is a result")
 	}
+	give, err := f.Env.Tools.TakeJob(t.Context(), 1)
+	testkit.Must(t, err)
+	defer give()
+	if _, err := f.Run(ended); !errors.Is(err, context.Canceled) {
+		t.Errorf("while it waits for its turn: %v", err)
+	}
 }
 
 // TestWithoutCache: without a usable cache, a build runs in a temporary folder.
@@ -521,6 +682,55 @@ func TestWithoutCache(t *testing.T) {
 	if !strings.Contains(log.String(), "no build folder of the cache can be used") {
 		t.Errorf("%s", log.String())
 	}
+	t.Setenv("TMPDIR", file)
+	if _, err := f.build(); err == nil || !strings.Contains(err.Error(), file) {
+		t.Errorf("without any folder: %v", err)
+	}
+}
+
+// TestUnreturned: a folder that cannot be returned to the cache is emptied before the next build.
+func TestUnreturned(t *testing.T) {
+	f := newFixture(t, "mkdir -p .boardsmith.folder\n", nil)
+	var log strings.Builder
+	f.Log = hclog.New(&hclog.LoggerOptions{Output: &log, Level: hclog.Warn})
+	f.expect(1, "build.sh")
+	f.expect(1, "build.sh")
+	if strings.Count(log.String(), "the build folder was returned to the cache with an error") != 2 {
+		t.Errorf("%s", log.String())
+	}
+}
+
+// TestLibraryMissing: a command's error about the C library of a board that has none names what to install.
+func TestLibraryMissing(t *testing.T) {
+	f := newFixture(t, "echo 'stdio.h: No such file' >&2; exit 1\n", nil)
+	missing := new(failure.MissingToolError)
+	if _, err := f.build(); err == nil || errors.As(err, &missing) {
+		t.Errorf("of a process: %v", err)
+	}
+	f.State.Board.Memory, f.State.Board.Toolchain.Install = []boards.Region{{Name: "ram"}}, "get it"
+	if _, err := f.build(); !errors.As(err, &missing) || missing.Install != "get it" ||
+		missing.Tool != "the C library of own-cc" {
+		t.Error(err)
+	}
+	f.write("build.sh", "echo lost >&2; exit 1\n")
+	if _, err := f.build(); err == nil || errors.As(err, &missing) {
+		t.Errorf("of another error: %v", err)
+	}
+}
+
+// TestToolElsewhere: a tool at another path chooses another folder: build commands write it down there.
+func TestToolElsewhere(t *testing.T) {
+	f := newFixture(t, "", nil)
+	f.State.Template.Tools = []blueprint.Tool{{Name: "own-tool"}}
+	install := func(dir string) {
+		testkit.Must(t, os.WriteFile(filepath.Join(dir, "own-tool"), []byte("#!/bin/sh\necho tool 1\n"), 0o755))
+	}
+	install(f.Env.Programs[0])
+	f.expect(1, "build.sh")
+	f.expect(2)
+	f.Env.Programs = []string{t.TempDir(), f.Env.Programs[0]}
+	install(f.Env.Programs[0])
+	f.expect(1, "build.sh")
 }
 
 // TestByHand: the build command runs in the project's folder.
@@ -535,6 +745,22 @@ func TestByHand(t *testing.T) {
 	f.write("build.sh", "exit 3\n")
 	if _, err := f.ByHand(t.Context()); err == nil || !strings.Contains(err.Error(), "exit status 3") {
 		t.Error(err)
+	}
+	f.State.Template.Env = map[string]string{"X": "$BOARDSMITH_UNSET"}
+	if _, err := f.ByHand(t.Context()); failure.Of(err) != failure.Config {
+		t.Error(err)
+	}
+	f.State.Template.Env, f.State.Template.Build = nil, []string{"no-such-builder"}
+	missing := new(failure.MissingToolError)
+	if _, err := f.ByHand(t.Context()); !errors.As(err, &missing) || missing.Tool != "no-such-builder" {
+		t.Error(err)
+	}
+	f.State.Board.Toolchain.CC = "no-such-cc"
+	_, err = f.ByHand(t.Context())
+	for _, err := range []error{err, f.ReadInputs(t.Context())} {
+		if !errors.As(err, &missing) || missing.Tool != "no-such-cc" {
+			t.Error(err)
+		}
 	}
 }
 
@@ -557,8 +783,11 @@ func TestFoundCompiler(t *testing.T) {
 	if len(record.Detected) != 1 || record.Detected[0].Name != "own-cc" || !slices.Equal(record.Tools, record.Detected) {
 		t.Errorf("%+v", record)
 	}
-	f.State.Built = f.Board
 	testkit.Must(t, f.ReadInputs(t.Context()))
+	if f.State.Built = nil; f.IsUpToDate(t.Context(), record) {
+		t.Error("without the board that the build completed, it is up to date")
+	}
+	f.State.Built = f.Board
 	if !f.IsUpToDate(t.Context(), record) {
 		t.Error("it is not up to date")
 	}
@@ -581,6 +810,20 @@ func TestFoundCompiler(t *testing.T) {
 		if _, err := f.build(); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
 		}
+	}
+	testkit.Must(t, os.WriteFile(cc, []byte("#!/bin/sh\nexit 1\n"), 0o755))
+	f.write("board.txt", `{"toolchain": {"cc": "own-cc"}}`)
+	if _, err := f.build(); err == nil || !strings.Contains(err.Error(), "own-cc") {
+		t.Errorf("of a compiler that fails: %v", err)
+	}
+	f.Board = nil
+	f.write("build.sh", "mkdir -p build; cp board.txt build/board.json; exit 1\n")
+	if _, err := f.build(); err == nil || f.Board == nil {
+		t.Errorf("the board of a build that fails: %v", err)
+	}
+	f.write("build.sh", "mkdir -p build/board.json; touch build/firmware.elf\n")
+	if _, err := f.build(); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "read ") {
+		t.Error(err)
 	}
 	f.write("build.sh", "mkdir -p build; touch build/firmware.elf\n")
 	if _, err := f.build(); failure.Of(err) != failure.Config ||

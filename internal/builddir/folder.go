@@ -252,10 +252,7 @@ func (r *recipe) hasBelow(name string) bool {
 // leftOut returns a line about the files and folders of the user's in the project that the build's folder lacks, or "":
 // what a command misses there it may not name.
 func (b *Build) leftOut() string {
-	entries, err := fs.ReadDir(b.Tree.Root.FS(), ".")
-	if err != nil {
-		return ""
-	}
+	entries, _ := fs.ReadDir(b.Tree.Root.FS(), ".") // in an error, what can be listed is enough
 	var names []string
 	for _, e := range entries {
 		belongs := func(file string) bool { return file == e.Name() || strings.HasPrefix(file, e.Name()+"/") }
@@ -324,9 +321,6 @@ func isOfInput(e *buildenv.ToolError, r *recipe) bool {
 // prepare returns the inputs of the first build in a folder, nil for an empty one. It empties a folder whose compiler,
 // which only the build found, is no longer the same: build tools do not notice.
 func (b *Build) prepare(ctx context.Context, folder *cache.Folder) (first map[string]string, err error) {
-	if !folder.Intact {
-		return nil, nil
-	}
 	in, err := workdir.Open(folder.Dir)
 	if err != nil {
 		return nil, err

@@ -120,7 +120,7 @@ func RemoveResults(t *workdir.Tree, folder, elf string) error {
 	}
 	results[elf] = r.Digest
 	for name, digest := range results {
-		if !strings.HasPrefix(name, folder+"/") || !filepath.IsLocal(filepath.FromSlash(name)) {
+		if !strings.HasPrefix(path.Clean(name), folder+"/") {
 			continue // no build wrote it
 		}
 		have, err := t.Digest(name)
