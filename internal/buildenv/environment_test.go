@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -116,16 +117,19 @@ func TestVariable(t *testing.T) {
 func TestPrograms(t *testing.T) {
 	dir := tree(t, map[string]string{
 		"own/ninja": "#!/bin/sh\n", "path/ninja": "#!/bin/sh\n", "path/west": "#!/bin/sh\n", "sdk/west": "#!/bin/sh\n",
-		"sdk/dtc": "#!/bin/sh\n", "later/dtc": "#!/bin/sh\n", "sdk/plain": "no program",
+		"sdk/dtc": "#!/bin/sh\n", "later/dtc": "#!/bin/sh\n", "sdk/plain": "no program", "west/west": "#!/bin/sh\n",
+		"west/sub/tool": "#!/bin/sh\n",
 	})
 	at := func(name string) string { return filepath.Join(dir, filepath.FromSlash(name)) }
 	t.Setenv("PATH", at("path"))
 	t.Setenv("SDK", at("sdk"))
 	t.Setenv("LATER", at("later"))
+	t.Setenv("WEST", at("west"))
 	e := Env{Template: &blueprint.Blueprint{
 		Build: []string{"dtc"},
 		Tools: []blueprint.Tool{
-			{Name: "west", In: []string{"$SDK"}},
+			{Name: "west", In: []string{"$WEST"}}, // it is on PATH
+			{Name: "sub/tool", In: []string{"$WEST"}},
 			{Name: "dtc", In: []string{"$NONE", "$SDK", "$LATER"}, Install: "get dtc"},
 			{Name: "plain", In: []string{"$SDK"}, Install: "get plain"},
 		},
@@ -159,7 +163,8 @@ func TestPrograms(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	t.Setenv("PATH", "")
-	if got, want := e.Path(), []string{"PATH=" + at("own") + ":" + at("sdk")}; !reflect.DeepEqual(got, want) {
+	want = []string{"PATH=" + at("own") + ":" + at("sdk") + ":" + at("west")}
+	if got := e.Path(); !reflect.DeepEqual(got, want) {
 		t.Errorf("without PATH: %q", got)
 	}
 	e.Programs, e.Template.Tools = nil, nil
@@ -231,6 +236,17 @@ func TestOutsideAndTrees(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(names, []string{"$SDK", "$SDK/../modules/one", "$SDK/../modules/two"}) {
 		t.Errorf("%v, %v", states, err)
 	}
+	of.Outside = []string{"$NONE/x"}
+	if _, err := e.Outside(); failure.Of(err) != failure.Config || failure.Next(err) != "check the variable NONE" {
+		t.Error(err)
+	}
+	pipe := filepath.Join(dir, "sdk", "pipe")
+	testkit.Must(t, exec.Command("mkfifo", pipe).Run())
+	of.Outside = []string{"$SDK"}
+	if _, err := e.Outside(); failure.Of(err) != failure.Config {
+		t.Errorf("a pipe: %v", err)
+	}
+	testkit.Must(t, os.Remove(pipe))
 	of.Outside = []string{"$SDK/none.h"}
 	if _, err := e.Outside(); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "input $SDK/none.h: ") ||
 		failure.Next(err) != "check the variable SDK" {
@@ -303,6 +319,11 @@ func TestNeeds(t *testing.T) {
 	if err := all[5].Err; !strings.HasSuffix(err.Error(), ": exit status 3: fault") ||
 		!strings.Contains(failure.Next(err), "to see it again: ") {
 		t.Errorf("%v; %s", err, failure.Next(err))
+	}
+	of.Env["Y"] = "$NONE" // a variable that is missing does not matter to a check that does not name it
+	e.Programs = []string{tree(t, map[string]string{"own": "#!/bin/sh\necho of PATH\n"})}
+	if text, err := e.Ask(t.Context(), []string{"sh", "-c", "own"}); err != nil || text != "of PATH\n" {
+		t.Errorf("%q, %v", text, err)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -69,16 +69,13 @@ func ExplainSymbol(err error, folder fs.FS, source func(object string) string) e
 	return err
 }
 
-// caller is fit.Caller for a map; "" if it cannot be read, because the linker's own error is what matters.
+// caller is fit.Caller for a map; "" if it cannot be opened, because the linker's own error is what matters.
 func caller(folder fs.FS, name, function string) (object, called string) {
 	f, err := folder.Open(name)
 	if err != nil {
 		return "", ""
 	}
 	defer f.Close()
-	all, err := fit.Inclusions(f)
-	if err != nil {
-		return "", ""
-	}
+	all, _ := fit.Inclusions(f) // of a damaged map, those before the damage
 	return fit.Caller(all, function)
 }

@@ -28,10 +28,11 @@ func TestRun(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	var lines, noted []string
+	var log strings.Builder
 	collect := func(script string) error {
 		r := Run{
 			Dir: dir, Shown: "/shown", Path: "/bin/sh", Args: []string{"-c", script}, Env: []string{"A=b c"},
-			Log: hclog.NewNullLogger(),
+			Log: hclog.New(&hclog.LoggerOptions{Output: &log, Level: hclog.Debug}),
 		}
 		var mu sync.Mutex
 		lines, noted = nil, nil
@@ -40,8 +41,9 @@ func TestRun(t *testing.T) {
 		return r.Do(t.Context())
 	}
 	testkit.Must(t, collect(`echo "$PWD/x $A"; echo why >&2`))
-	if !reflect.DeepEqual(lines, []string{"/shown/x b c"}) || len(noted) != 2 {
-		t.Errorf("%q, %q", lines, noted)
+	if !reflect.DeepEqual(lines, []string{"/shown/x b c"}) || len(noted) != 2 ||
+		!strings.Contains(log.String(), `out="/shown/x b c"`) {
+		t.Errorf("%q, %q, %s", lines, noted, log.String())
 	}
 	err := collect("echo 'a.c:3:1: error: no semicolon' >&2; exit 2")
 	failed := new(ToolError)
@@ -59,7 +61,7 @@ func TestRun(t *testing.T) {
 		t.Error(err)
 	}
 	err = collect(`i=0; while [ $i -lt 600 ]; do echo 0123456789 >&2; i=$((i+1)); done; exit 2`)
-	if !errors.As(err, &failed) || len(failed.Tail) != TailBytes {
+	if !errors.As(err, &failed) || len(failed.Tail) != 4096 {
 		t.Errorf("a tail of %d bytes", len(failed.Tail))
 	}
 	ended, cancel := context.WithCancel(t.Context())
@@ -68,6 +70,16 @@ func TestRun(t *testing.T) {
 	r.Line = func(string) {}
 	if err := r.Do(ended); !errors.Is(err, context.Canceled) {
 		t.Error(err)
+	}
+	held, err := os.Create(filepath.Join(dir, "held"))
+	testkit.Must(t, err)
+	defer held.Close()
+	open := Run{Dir: dir, Path: "/bin/sh", Args: []string{"-c", "pwd; echo lock >&3"}, Log: hclog.NewNullLogger()}
+	open.Held = held
+	open.Line = func(s string) { lines = []string{s} }
+	testkit.Must(t, open.Do(t.Context()))
+	if text, err := os.ReadFile(held.Name()); err != nil || string(text) != "lock\n" || lines[0] != dir {
+		t.Errorf("%q, %v, %q", text, err, lines)
 	}
 	r.Limit = 50 * time.Millisecond
 	if err := r.Do(t.Context()); !errors.As(err, &failed) {
@@ -143,6 +155,11 @@ func TestOtherTools(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v", got, err)
 	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := (Env{Template: of, Tools: &Tools{}}).OtherTools(ended); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
 	of.Tools = append(of.Tools, blueprint.Tool{Name: "no-such-tool", Starter: true})
 	missing := new(failure.MissingToolError)
 	if _, err := e.OtherTools(t.Context()); !errors.As(err, &missing) {
@@ -156,12 +173,11 @@ func TestLibraries(t *testing.T) {
 	t.Parallel()
 	dir := tree(t, map[string]string{
 		"one/libm.a": "m1", "two/libm.a": "m2", "two/libc.a": "c", "two/libnano.a": "n",
-		"none":  "#!/bin/sh\necho 'cc: fatal error: cannot read spec file: No such file' >&2; exit 1\n",
 		"wrong": "#!/bin/sh\necho 'cc: error: unrecognized command-line option -x' >&2; exit 1\n",
 	})
 	cc := filepath.Join(dir, "cc")
 	testkit.Must(t, os.WriteFile(cc, []byte("#!/bin/sh\necho \"$@\" >>"+dir+"/asked\n"+
-		"echo ' /usr/lib/collect2 -L"+dir+"/one -L"+dir+"/two a.o -lc -lnano -lm' >&2\n"), 0o755))
+		"echo ' /usr/lib/collect2 -L"+dir+"/one \"-L"+dir+"/two\" a.o -lc -lnano -lm' >&2\n"), 0o755))
 	b := &boards.Board{CFlags: []string{"-mcpu=x"}, LDFlags: []string{"--specs=y"}, Toolchain: boards.Toolchain{CC: "cc"}}
 	tools := &Tools{}
 	if all, err := tools.Libraries(t.Context(), cc, b); all != nil || err != nil {
@@ -181,6 +197,22 @@ func TestLibraries(t *testing.T) {
 	asked, err := os.ReadFile(filepath.Join(dir, "asked"))
 	if err != nil || string(asked) != "-mcpu=x --specs=y -### /dev/null\n" {
 		t.Errorf("%q, %v", asked, err)
+	}
+	lacks := filepath.Join(dir, "lacks")
+	testkit.Must(t, os.WriteFile(lacks, []byte("#!/bin/sh\nif [ -e "+dir+"/installed ]; then echo ' -L"+dir+"/two' >&2; "+
+		"else echo 'cc: fatal error: cannot read spec file: No such file' >&2; exit 1; fi\n"), 0o755))
+	if all, err := tools.Libraries(t.Context(), lacks, b); all != nil || err != nil {
+		t.Errorf("without a library: %v, %v", all, err)
+	}
+	testkit.Must(t, os.WriteFile(filepath.Join(dir, "installed"), nil, 0o644))
+	if all, err := tools.Libraries(t.Context(), lacks, b); err != nil || len(all) != 2 || all[0] != want[0] {
+		t.Errorf("once it is installed: %v, %v", all, err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = (&Tools{}).Libraries(ended, cc, b)
+	if !errors.Is(err, context.Canceled) || failure.Of(err) == failure.Config {
+		t.Error(err)
 	}
 	if _, err := tools.Libraries(t.Context(), filepath.Join(dir, "wrong"), b); failure.Of(err) != failure.Config ||
 		!strings.HasPrefix(err.Error(), "cc: ") || !strings.Contains(err.Error(), "unrecognized command-line option") {
