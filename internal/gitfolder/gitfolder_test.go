@@ -2,6 +2,7 @@ package gitfolder
 
 import (
 	"bytes"
+	"errors"
 	"maps"
 	"os"
 	"os/exec"
@@ -166,10 +167,15 @@ func TestPins(t *testing.T) {
 	opened(t, store, r.url()+"@main")
 	second := r.commit("main", entry{name: "a.txt", text: "two"})
 	other := &Store{Dir: filepath.Join(dir, "another computer"), Pins: store.Pins}
+	written, err := os.Stat(store.Pins)
+	must(t, err)
 	for _, s := range []*Store{store, other} {
 		if f := opened(t, s, r.url()+"@main"); f.Commit != first || content(t, f.Path)["a.txt"] != "one" {
 			t.Errorf("%+v", f)
 		}
+	}
+	if now, err := os.Stat(store.Pins); err != nil || !os.SameFile(now, written) {
+		t.Errorf("without a change, the lock file was written again: %v", err)
 	}
 	lock, err := os.ReadFile(store.Pins)
 	must(t, err)
@@ -251,8 +257,10 @@ func TestPinsNextStep(t *testing.T) {
 func TestDamagedFolder(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t)
-	commit := r.commit("main", entry{name: "a.txt", text: "one"})
+	commit := r.commit("main", entry{name: "a.txt", text: "one"},
+		entry{name: "l", text: "a.txt", mode: filemode.Symlink})
 	store := &Store{Dir: t.TempDir()}
+	relink := func(name string) error { return errors.Join(os.Remove(name), os.Symlink("./a.txt", name)) }
 	for _, damage := range []func(dir string) error{
 		func(dir string) error { return os.WriteFile(filepath.Join(dir, "a.txt"), []byte("0ne"), 0o644) },
 		func(dir string) error { return os.WriteFile(filepath.Join(dir, "b.txt"), nil, 0o644) },
@@ -260,16 +268,26 @@ func TestDamagedFolder(t *testing.T) {
 		func(dir string) error { return os.Mkdir(filepath.Join(dir, "new"), 0o755) },
 		func(dir string) error { return os.Chmod(filepath.Join(dir, "a.txt"), 0o755) },
 		func(dir string) error { return os.Remove(filepath.Join(filepath.Dir(dir), recordFile)) },
+		func(dir string) error { return relink(filepath.Join(dir, "l")) },
 	} {
 		f := opened(t, store, r.url()+"@"+commit)
 		must(t, damage(f.Path))
-		if got := content(t, opened(t, store, r.url()+"@"+commit).Path); !maps.Equal(got, map[string]string{"a.txt": "one"}) {
+		want := map[string]string{"a.txt": "one", "l": "one"}
+		if got := content(t, opened(t, store, r.url()+"@"+commit).Path); !maps.Equal(got, want) {
 			t.Errorf("%q", got)
+		}
+		if target, err := os.Readlink(filepath.Join(f.Path, "l")); err != nil || target != "a.txt" {
+			t.Errorf("the link leads to %s, %v", target, err)
 		}
 		info, err := os.Stat(filepath.Join(f.Path, "a.txt"))
 		if must(t, err); runtime.GOOS != "windows" && info.Mode()&0o100 != 0 {
 			t.Errorf("mode %v", info.Mode())
 		}
+	}
+	second := r.commit("main", entry{name: "a.txt", text: "two"})
+	must(t, os.Rename(store.place(r.url(), commit), store.place(r.url(), second)))
+	if got := content(t, opened(t, store, r.url()+"@"+second).Path); got["a.txt"] != "two" {
+		t.Errorf("of another commit: %q", got)
 	}
 }
 
@@ -277,20 +295,22 @@ func TestDamagedFolder(t *testing.T) {
 func TestFetchedOnce(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t)
-	r.commit("main", entry{name: "a.txt", text: "one"})
+	commit := r.commit("main", entry{name: "a.txt", text: "one"})
 	s := serve(t, filepath.Dir(r.dir), nil)
-	store := &Store{Dir: t.TempDir(), Pins: filepath.Join(t.TempDir(), "lock.json")}
-	var all sync.WaitGroup
-	for range 8 {
-		all.Go(func() {
-			if f, err := open1(t, store, s.URL+"/kiln.git@main"); err != nil || content(t, f.Path)["a.txt"] != "one" {
-				t.Error(f, err)
-			}
-		})
-	}
-	all.Wait()
-	if n := s.packs.Load(); n != 1 {
-		t.Errorf("fetched %d times", n)
+	for n, revision := range []string{"main", commit} {
+		store := &Store{Dir: t.TempDir(), Pins: filepath.Join(t.TempDir(), "lock.json")}
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				if f, err := open1(t, store, s.URL+"/kiln.git@"+revision); err != nil || content(t, f.Path)["a.txt"] != "one" {
+					t.Error(f, err)
+				}
+			})
+		}
+		all.Wait()
+		if got := s.packs.Load(); got != int32(n+1) {
+			t.Errorf("%s: fetched %d times", revision, got)
+		}
 	}
 }
 
@@ -339,7 +359,7 @@ func TestUnknown(t *testing.T) {
 		r.url() + "@" + missing:                 missing,
 		s.URL + "/kiln.git@" + missing:          "no commit " + missing,
 		r.url() + "@twice":                      "is a branch and a tag",
-		r.url() + "//templates@main":            "has no templates",
+		r.url() + "//templates@main":            commit[:12] + " has no templates",
 		r.url() + "2@main":                      r.url() + "2",
 		s.URL + "/none.git@main":                "/none.git",
 		"http://127.0.0.1:1/kiln.git@main":      "connection refused",
@@ -456,6 +476,38 @@ func TestHostileSubmodules(t *testing.T) {
 	good := r.commit("relative", sub, modules("../kiln.git"))
 	if got := content(t, opened(t, &Store{Dir: t.TempDir()}, s.URL+"/kiln.git@"+good).Path); len(got) != 2 {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestTooMany: files are limited, and submodules in number and depth.
+func TestTooMany(t *testing.T) {
+	t.Parallel()
+	r := newRepository(t)
+	commit := r.commit("main", entry{name: "a.txt"})
+	modules := entry{name: ".gitmodules", text: "[submodule \"s\"]\n\tpath = s\n\turl = " + r.url() + "\n"}
+	inner := r.commit("main", modules, entry{name: "s", commit: commit})
+	outer := r.commit("main", modules, entry{name: "s", commit: inner})
+	for _, c := range []struct {
+		files, modules, deep int
+		tooMany              bool
+	}{
+		{1<<20 - 5, 254, 14, false}, // five files and folders, two submodules
+		{1<<20 - 4, 254, 14, true},
+		{0, 255, 0, true},
+		{0, 0, 15, true},
+	} {
+		root, err := os.OpenRoot(t.TempDir())
+		must(t, err)
+		from, err := connect(t.Context(), r.url())
+		must(t, err)
+		files := &checkout{
+			root: root, objects: t.TempDir(), left: 1 << 20, links: map[string]string{}, files: c.files, modules: c.modules,
+		}
+		err = files.from(t.Context(), from, outer, "", c.deep)
+		if c.tooMany && !errors.Is(err, errTooMuch) || !c.tooMany && err != nil {
+			t.Errorf("%+v: %v", c, err)
+		}
+		must(t, root.Close())
 	}
 }
 

@@ -130,7 +130,7 @@ func (s *Store) has(url, commit string) bool {
 		return false
 	}
 	var r record
-	if json.Unmarshal(data, &r) != nil || r.URL != url || r.Commit != commit {
+	if json.Unmarshal(data, &r) != nil || r.Commit != commit {
 		return false
 	}
 	sum, err := digest(filepath.Join(dir, filesFolder))
