@@ -230,7 +230,7 @@ func (b *Build) ByHand(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	words := b.Env.Command(b.board(), b.Jobs, nil)
-	run := buildenv.Run{Dir: b.Tree.Dir, Env: env, Log: b.Log, Line: func(string) {}}
+	run := buildenv.Run{Dir: b.Tree.Dir, Env: env, Log: b.Log}
 	if err := b.prepareCommands(ctx, &run, b.Jobs); err != nil {
 		return nil, err
 	}

@@ -84,7 +84,7 @@ type Run struct {
 	Env   []string     // "NAME=value", beside what every tool has
 	Held  *os.File     // kept open by all processes of the run; nil: none
 	Log   hclog.Logger // takes the lines of standard output
-	Line  func(string) // and so does this
+	Line  func(string) // and so does this; nil drops them
 	Noted func(string) // takes the lines of both streams; nil drops them
 
 	Limit time.Duration // of the run; 0: none
@@ -97,7 +97,9 @@ func (r Run) Do(ctx context.Context) error {
 	c.Out = func(s string) {
 		s = r.shown(s)
 		r.Log.Debug("tool", "out", s)
-		r.Line(s)
+		if r.Line != nil {
+			r.Line(s)
+		}
 		r.noted(s)
 	}
 	c.Err = func(s string) { r.noted(r.shown(s)) }

@@ -67,7 +67,6 @@ func TestRun(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	r := Run{Dir: dir, Path: "/bin/sh", Args: []string{"-c", "sleep 60"}, Log: hclog.NewNullLogger()}
-	r.Line = func(string) {}
 	if err := r.Do(ended); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}

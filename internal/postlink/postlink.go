@@ -274,7 +274,6 @@ func (c Command) run(ctx context.Context, in *workdir.Tree, held *os.File) error
 		return err
 	}
 	run := buildenv.Run{Dir: c.Env.Dir, Path: program, Args: args, Held: held, Log: c.Log, Limit: cmp.Or(c.Limit, timeout)}
-	run.Line = func(string) {}
 	err = run.Do(ctx)
 	if failed := (*buildenv.ToolError)(nil); errors.As(err, &failed) {
 		failed.Command = c.typed(c.Env.Dir, program, args)

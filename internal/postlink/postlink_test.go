@@ -31,7 +31,7 @@ import (
 // erased bytes reach to the end of a part that begins before.
 func TestPostLinkFitted(t *testing.T) {
 	t.Parallel()
-	const linked, linkedEnd = "abcd\xFFefg\xFF", 0x8009
+	const linked, linkedEnd = "\xFFbcd\xFFefg\xFF", 0x8009
 	erased := func(n int) string { return strings.Repeat("\xFF", n) }
 	run := erased(splitRun)
 	from := func(addr uint64, text string) firmware.Segment {
@@ -184,7 +184,7 @@ func linkedBy(t *testing.T, words ...string) (Command, *workdir.Tree) {
 // TestRun: the image has what the command wrote, erased bytes up to the end of its part, and the form that was there.
 func TestRun(t *testing.T) {
 	t.Parallel()
-	c, project := linkedBy(t, "sh", "-c", `cat "$0" >"$1" && printf "%s" "$2" >>"$1"`, "{bin}", "{out.bin}", "$KEY")
+	c, project := linkedBy(t, "sh", "-c", `echo sign; cat "$0" >"$1" && printf "%s" "$2" >>"$1"`, "{bin}", "{out.bin}", "$KEY")
 	c.Env.Variables = map[string]string{"KEY": "signed"}
 	folder := t.TempDir()
 	testkit.Must(t, c.Run(t.Context(), project, folder, nil))

@@ -343,7 +343,7 @@ func (l *Linker) runNoting(ctx context.Context, dir string, words []string, note
 	}
 	defer give()
 	err = buildenv.Run{
-		Dir: dir, Path: words[0], Args: words[1:], Log: l.setting.Log, Line: func(string) {}, Noted: noted,
+		Dir: dir, Path: words[0], Args: words[1:], Log: l.setting.Log, Noted: noted,
 	}.Do(ctx)
 	var tool *buildenv.ToolError
 	if errors.As(err, &tool) {

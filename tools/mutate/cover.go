@@ -154,6 +154,10 @@ func (r *recorder) cover(ctx context.Context, pkg string, covers coverage) error
 	if output, err := command(ctx, root, build...); err != nil {
 		return fmt.Errorf("%s: %w\n%s", pkg, err, output)
 	}
+	if _, err := os.Stat(program); os.IsNotExist(err) {
+		log.Printf("no tests: %s", pkg)
+		return nil
+	}
 	here := filepath.Join(root, pkg)
 	names, err := listTests(ctx, here, program, r.names)
 	if err != nil {
