@@ -2,15 +2,24 @@ package device
 
 import (
 	"context"
+	"errors"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/cachekey"
+	"github.com/boardsmith/boardsmith/internal/desk"
 	"github.com/boardsmith/boardsmith/internal/desk/attached"
 	"github.com/boardsmith/boardsmith/internal/desk/attached/attachedtest"
+	"github.com/boardsmith/boardsmith/internal/firmware"
+	"github.com/boardsmith/boardsmith/internal/flashplan"
 	"github.com/boardsmith/boardsmith/internal/ledger"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
 	"github.com/boardsmith/boardsmith/transport"
 )
@@ -50,6 +59,82 @@ func TestCloseReleasesOnce(t *testing.T) {
 		}
 		must(t, d.Close())
 		earlier = d
+	}
+}
+
+// TestVerifyImage: an answer is an image's if it has the build id and the checksum of its parts, in which gaps are as
+// the device's memory has them.
+func TestVerifyImage(t *testing.T) {
+	t.Parallel()
+	dir := testkit.Link(t, "gcc", `PHDRS { a PT_LOAD; b PT_LOAD; } SECTIONS { .text 0x1000 : { first = .; *(.text) } :a
+		.data 0x1010 : { *(.data) last = .; } :b /DISCARD/ : { *(.note.*) } }`,
+		".text\n.fill 8, 1, 0x11\n.data\n.fill 8, 1, 0x22", "-no-pie", "-Wl,-n,-e0,--build-id=none")
+	file, err := os.ReadFile(filepath.Join(dir, "o.elf"))
+	must(t, err)
+	i := &image.Image{Path: filepath.Join(dir, "o.elf"), Digest: cachekey.Digest(file), BuildID: [16]byte{1}}
+	i.Landmarks.Parts = []firmware.Place{{Symbol: "first", End: "last"}}
+	crc := func(fill string) uint32 {
+		part := strings.Repeat("\x11", 8) + strings.Repeat(fill, 8) + strings.Repeat("\x22", 8)
+		return firmware.Parts{[]byte(part)}.CRC([]byte("n"))
+	}
+	memory := []boards.Region{{Name: "flash"}}
+	for _, c := range []struct {
+		name   string
+		keeps  bool
+		memory []boards.Region
+		answer flashplan.Answer
+		parts  []firmware.Place
+		right  bool
+	}{
+		{"in memory", false, memory, flashplan.Answer{BuildID: i.BuildID, CRC: crc("\x00")}, i.Landmarks.Parts, true},
+		{"in flash", true, memory, flashplan.Answer{BuildID: i.BuildID, CRC: crc("\xff")}, i.Landmarks.Parts, true},
+		{"other gaps", true, memory, flashplan.Answer{BuildID: i.BuildID, CRC: crc("\x00")}, i.Landmarks.Parts, false},
+		{"another id", true, memory, flashplan.Answer{CRC: crc("\xff")}, i.Landmarks.Parts, false},
+		{"a process", false, nil, flashplan.Answer{BuildID: i.BuildID}, i.Landmarks.Parts, true},
+		{"another process", false, nil, flashplan.Answer{}, i.Landmarks.Parts, false},
+		{"no parts", true, memory, flashplan.Answer{BuildID: i.BuildID}, nil, true},
+	} {
+		d := &Device{board: &boards.Board{Name: "b", Memory: c.memory}, remote: &remote{keepsImage: c.keeps}}
+		i.Landmarks.Parts, c.answer.Nonce = c.parts, []byte("n")
+		err := d.verifyImage(&c.answer, i)
+		if wrong := new(WrongImageError); c.right && err != nil || !c.right && !errors.As(err, &wrong) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+	for _, spoil := range []func(){
+		func() { i.Landmarks.Parts = []firmware.Place{{Symbol: "none"}} }, func() { i.Path += "x" },
+	} {
+		spoil()
+		err := (&Device{board: &boards.Board{Memory: memory}}).verifyImage(&flashplan.Answer{BuildID: i.BuildID}, i)
+		if wrong := new(WrongImageError); err == nil || errors.As(err, &wrong) {
+			t.Errorf("an image that cannot be read: %v", err)
+		}
+	}
+}
+
+// TestVerifyChip: another chip than the expected one is an error, unless it is to be flashed again.
+func TestVerifyChip(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		expected, answer, want string
+		reflash, held          bool
+	}{
+		{"A", "A", "", false, true},
+		{"", "B", "", false, true},
+		{"A", "B", "chip B, not A", false, true},
+		{"A", "", "chip without an id, not A", false, true},
+		{"A", "B", "", true, true},
+		{"A", "B", "", false, false},
+	} {
+		d := &Device{board: &boards.Board{Name: "b"}, desk: &Desk{Reflash: c.reflash}, chip: c.expected}
+		if c.held {
+			d.attachment = &desk.Attachment{}
+		}
+		err := d.verifyChip(c.answer)
+		if wrong := new(WrongBoardError); c.want == "" && err != nil || c.want != "" && (!errors.As(err, &wrong) ||
+			!strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%+v: %v", c, err)
+		}
 	}
 }
 
