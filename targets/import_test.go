@@ -71,7 +71,7 @@ var mayImport = map[string][]string{
 	"tune": {
 		"serve", "project", "device", "image", "rpc", "rpc/fault", "transport", "boards", "mlf", "ndarray", "failure",
 		"internal/buildenv", "internal/toolwords", "internal/command", "internal/timegate", "internal/files",
-		"internal/boardfile", "internal/tensorlist", "internal/ramlink", "internal/tolerance",
+		"internal/boardfile", "internal/tensorlist", "internal/ramlink", "internal/tolerance", "internal/cachekey",
 	},
 	"serve":       {"rpc", "rpc/fault", "internal/tvmrpc", "transport", "internal/files", "failure"}, // TVM's RPC server
 	"tune/space":  {"ndarray", "failure", "internal/files"},

@@ -4,8 +4,6 @@ package tune
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"os"
@@ -16,6 +14,7 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/serve"
 	"github.com/boardsmith/boardsmith/transport"
 )
@@ -52,8 +51,7 @@ func boardDigest(b *boards.Board) (string, error) {
 	if b.ELF.Machine == "native" {
 		text = append(text, runtime.GOOS+runtime.GOARCH...)
 	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:]), nil
+	return cachekey.Digest(text), nil
 }
 
 // Describe implements serve.Place.
@@ -100,9 +98,8 @@ func (b *Board) storeImage(description, file []byte) (*image.Image, error) {
 	if own := b.firmware.board.Name; sent.Board != own {
 		return nil, failure.Errorf(failure.Config, "the image is for board %.100q, this board is a %s", sent.Board, own)
 	}
-	sum := sha256.Sum256(file)
 	i := &image.Image{ // no more of the client's than this: other fields are paths of this computer
-		Board: sent.Board, BuildID: sent.BuildID, Landmarks: sent.Landmarks, Digest: hex.EncodeToString(sum[:]),
+		Board: sent.Board, BuildID: sent.BuildID, Landmarks: sent.Landmarks, Digest: cachekey.Digest(file),
 		Path:     filepath.Join(b.firmware.imagesDir(), "lent.elf"),
 		BuildDir: b.firmware.current().resident.BuildDir, // a programmer's settings
 	}
