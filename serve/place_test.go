@@ -96,23 +96,8 @@ func startPlace(t *testing.T, key string) (*placeBoard, *trackertest.Tracker) {
 	t.Helper()
 	k := trackertest.Start(t)
 	b := &placeBoard{board: &board{t: t}, end: make(chan error)}
-	serveAt(t, b, key, k.Address())
+	serveAt(t, b, "127.0.0.1", serve.Options{Key: key, Tracker: k.Address()})
 	return b, k
-}
-
-func serveAt(t *testing.T, b serve.Board, key, tracker string) {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error)
-	go func() { done <- serve.Serve(ctx, l, b, serve.Options{Key: key, Tracker: tracker}) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("Serve: %v", err)
-		}
-	})
 }
 
 func dial(t *testing.T, k *trackertest.Tracker, key string) *serve.Client {
@@ -221,22 +206,13 @@ func TestPlace(t *testing.T) {
 
 // TestPlaceForTVM: a client's firmware on the board excludes TVM's requests of this session, not of the next.
 func TestPlaceForTVM(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
 	b := &placeBoard{board: &board{t: t, entered: make(chan struct{}, 1)}, end: make(chan error)}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error)
-	go func() { done <- serve.Serve(ctx, l, b, serve.Options{}) }()
-	defer func() {
-		cancel()
-		testkit.Must(t, <-done)
-		testkit.Must(t, b.Close())
-	}()
+	address := serveAt(t, b, "127.0.0.1", serve.Options{})
 	text := func(s string) string { return fmt.Sprintf("%016x%x", swap(len(s)), s) }
 	lookUp := func(c client, name string) string {
 		return c.request("09000000 01000000 08000000" + text(name))
 	}
-	c := connect(t, l.Addr().String(), "client:")
+	c := connect(t, address, "client:")
 	c.begin()
 	if reply := lookUp(c, "echo"); strings.HasPrefix(reply, "05") {
 		t.Errorf("TVM's lookup: %s", reply)
@@ -250,7 +226,7 @@ func TestPlaceForTVM(t *testing.T) {
 		t.Errorf("TVM's lookup on a board with other firmware: %s", reply)
 	}
 	c.Close()
-	c = connect(t, l.Addr().String(), "client:")
+	c = connect(t, address, "client:")
 	c.begin()
 	if reply := lookUp(c, "echo"); strings.HasPrefix(reply, "05") {
 		t.Errorf("TVM's lookup in the next session: %s", reply)
@@ -260,7 +236,7 @@ func TestPlaceForTVM(t *testing.T) {
 // TestPlaceRefusals dials servers whose boards are no places, and some that send anything.
 func TestPlaceRefusals(t *testing.T) {
 	k := trackertest.Start(t)
-	serveAt(t, &board{t: t}, "plain", k.Address())
+	serveAt(t, &board{t: t}, "127.0.0.1", serve.Options{Key: "plain", Tracker: k.Address()})
 	_, err := dial(t, k, "plain").Describe(t.Context())
 	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "cannot run on this board") {
 		t.Errorf("a board that is no place: %v", err)

@@ -4,7 +4,9 @@ package serve_test
 
 import (
 	"context"
+	"encoding/json"
 	"net"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -32,7 +34,7 @@ func TestPlaceAtTVMsTracker(t *testing.T) {
 				_ = cmd.Wait()
 			}()
 			b := &placeBoard{board: &board{t: t}, end: make(chan error)}
-			serveAt(t, b, "kiln", tracker)
+			serveAt(t, b, host, serve.Options{Key: "kiln", Tracker: tracker})
 			awaitKeys(t, tracker, "stock", "kiln")
 			for range 2 {
 				_, err := serve.Dial(t.Context(), tracker, "stock", 1)
@@ -60,6 +62,66 @@ func TestPlaceAtTVMsTracker(t *testing.T) {
 			testkit.Must(t, c.Close())
 		})
 	}
+}
+
+// TestPriority: of the runs that wait for a board, TVM's tracker serves the one of the highest priority first, and of
+// equal ones the one that came first.
+func TestPriority(t *testing.T) {
+	for _, variable := range pythons {
+		t.Run(variable, func(t *testing.T) {
+			t.Parallel()
+			const host, key = "127.0.0.1", "kiln"
+			port := freePort(t, host)
+			defer startTracker(t, variable, host, port)()
+			tracker := net.JoinHostPort(host, port)
+			b := &placeBoard{board: &board{t: t}, end: make(chan error)}
+			serveAt(t, b, host, serve.Options{Key: key, Tracker: tracker})
+			holder, err := serve.Dial(t.Context(), tracker, key, 1)
+			testkit.Must(t, err)
+			priorities := []int{1, 2, 1, 3, 2}
+			served := make(chan int, len(priorities))
+			for n, priority := range priorities {
+				go func() {
+					c, err := serve.Dial(t.Context(), tracker, key, priority)
+					if err == nil {
+						served <- n
+						err = c.Close()
+					}
+					if err != nil {
+						t.Errorf("run %d: %v", n, err)
+						served <- -1
+					}
+				}()
+				awaitPending(t, tracker, key, n+1)
+			}
+			testkit.Must(t, holder.Close())
+			var order []int
+			for range priorities {
+				order = append(order, <-served)
+			}
+			if want := []int{3, 1, 4, 0, 2}; !slices.Equal(order, want) {
+				t.Errorf("runs of priorities %v were served in the order %v, want %v", priorities, order, want)
+			}
+		})
+	}
+}
+
+// awaitPending waits until n clients wait for a board at TVM's tracker.
+func awaitPending(t *testing.T, tracker, key string, n int) {
+	t.Helper()
+	var summary struct {
+		Queues map[string]struct{ Pending int } `json:"queue_info"`
+	}
+	for range 600 {
+		reply, err := ask(t.Context(), tracker, "[6]")
+		testkit.Must(t, err)
+		testkit.Must(t, json.Unmarshal(reply, &[]any{new(int), &summary}))
+		if summary.Queues[key].Pending == n {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Fatalf("%d clients wait, want %d", summary.Queues[key].Pending, n)
 }
 
 // awaitKeys waits until a tracker has servers of all keys.

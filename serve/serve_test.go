@@ -32,7 +32,7 @@ import (
 // session" replaces the firmware, those that begin with "bad" fail, and with "dies" end the board when they run.
 type board struct {
 	t       testing.TB
-	entered chan struct{} // receives when the function "endless" runs
+	entered chan struct{} // receives when the function "endless" or "slow" runs
 
 	mu       sync.Mutex
 	device   *rpctest.Device
@@ -56,9 +56,14 @@ func (b *board) Open(ctx context.Context) (*rpc.Session, error) {
 		<-running.Done()
 		return rpctest.Nothing(), nil
 	}
+	slow := func(*rpctest.Device, []tvmrpc.Value) ([]tvmrpc.Value, error) {
+		b.entered <- struct{}{}
+		time.Sleep(time.Second)
+		return rpctest.Nothing(), nil
+	}
 	d := &rpctest.Device{
 		Globals: map[string]rpctest.Func{
-			"echo": echo, "fail": fail, "endless": endless, "array": array,
+			"echo": echo, "fail": fail, "endless": endless, "slow": slow, "array": array,
 			"tvm.contrib.random.random_fill": func(d *rpctest.Device, args []tvmrpc.Value) ([]tvmrpc.Value, error) {
 				content, err := d.Content(args[0].Tensor)
 				for i := range content {
@@ -166,16 +171,22 @@ func fail(*rpctest.Device, []tvmrpc.Value) ([]tvmrpc.Value, error) {
 }
 
 // start serves a simulated board.
-func start(t *testing.T, o serve.Options) (*board, string) {
+func start(t testing.TB, o serve.Options) (*board, string) {
 	t.Helper()
 	return startAt(t, "127.0.0.1", o)
 }
 
-func startAt(t *testing.T, host string, o serve.Options) (*board, string) {
+func startAt(t testing.TB, host string, o serve.Options) (*board, string) {
+	t.Helper()
+	b := &board{t: t, entered: make(chan struct{}, 1)}
+	return b, serveAt(t, b, host, o)
+}
+
+// serveAt serves a board at an address of this computer until the test ends, and then closes the board.
+func serveAt(t testing.TB, b serve.Board, host string, o serve.Options) (address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", host+":0")
 	testkit.Must(t, err)
-	b := &board{t: t, entered: make(chan struct{}, 1)}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
 	go func() { done <- serve.Serve(ctx, l, b, o) }()
@@ -186,7 +197,7 @@ func startAt(t *testing.T, host string, o serve.Options) (*board, string) {
 		}
 		testkit.Must(t, b.Close())
 	})
-	return b, l.Addr().String()
+	return l.Addr().String()
 }
 
 // A client speaks the protocol of TVM 0.21 and later by hand.

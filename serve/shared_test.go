@@ -32,28 +32,8 @@ func request(ctx context.Context, tracker, key string) (address, matchKey string
 }
 
 func requestOnce(ctx context.Context, tracker, key string) (address, matchKey string, err error) {
-	c, err := new(net.Dialer).DialContext(ctx, "tcp", tracker)
+	reply, err := ask(ctx, tracker, fmt.Sprintf(`[4, %q, "", 1]`, key))
 	if err != nil {
-		return "", "", err
-	}
-	defer c.Close()
-	defer context.AfterFunc(ctx, func() { c.Close() })()
-	head := binary.LittleEndian.AppendUint32(nil, 0x2F271)
-	if _, err := c.Write(head); err != nil {
-		return "", "", err
-	}
-	if _, err := io.ReadFull(c, head); err != nil { // TVM's tracker accepts no message before its own
-		return "", "", err
-	}
-	message := fmt.Sprintf(`[4, %q, "", 1]`, key)
-	if _, err := c.Write(append(binary.LittleEndian.AppendUint32(nil, uint32(len(message))), message...)); err != nil {
-		return "", "", err
-	}
-	if _, err := io.ReadFull(c, head); err != nil {
-		return "", "", err
-	}
-	reply := make([]byte, binary.LittleEndian.Uint32(head))
-	if _, err := io.ReadFull(c, reply); err != nil {
 		return "", "", err
 	}
 	var host string
@@ -65,6 +45,32 @@ func requestOnce(ctx context.Context, tracker, key string) (address, matchKey st
 	return net.JoinHostPort(host, fmt.Sprint(port)), matchKey, nil
 }
 
+// ask sends a message to TVM's tracker and returns the reply.
+func ask(ctx context.Context, tracker, message string) ([]byte, error) {
+	c, err := new(net.Dialer).DialContext(ctx, "tcp", tracker)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	defer context.AfterFunc(ctx, func() { c.Close() })()
+	head := binary.LittleEndian.AppendUint32(nil, 0x2F271)
+	if _, err := c.Write(head); err != nil {
+		return nil, err
+	}
+	if _, err := io.ReadFull(c, head); err != nil { // TVM's tracker accepts no message before its own
+		return nil, err
+	}
+	if _, err := c.Write(append(binary.LittleEndian.AppendUint32(nil, uint32(len(message))), message...)); err != nil {
+		return nil, err
+	}
+	if _, err := io.ReadFull(c, head); err != nil {
+		return nil, err
+	}
+	reply := make([]byte, binary.LittleEndian.Uint32(head))
+	_, err = io.ReadFull(c, reply)
+	return reply, err
+}
+
 // measureAt measures a candidate with a board that the tracker chooses.
 func measureAt(ctx context.Context, t *testing.T, tracker, key string, archive []byte) error {
 	address, matchKey, err := request(ctx, tracker, key)
@@ -73,6 +79,9 @@ func measureAt(ctx context.Context, t *testing.T, tracker, key string, archive [
 	}
 	c := connect(t, address, "client:"+matchKey)
 	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(time.Minute)); err != nil { // compilers of other candidates work, too
+		return err
+	}
 	c.welcomed("server:" + key)
 	c.send(initServer)
 	c.served()
