@@ -22,7 +22,7 @@ require (
 	github.com/rogpeppe/go-internal v1.16.0
 	// reading `.npy` headers; instead of a parser of Python literals
 	github.com/sbinet/npyio v0.6.0
-	// process groups and signals
+	// process groups, signals, options of sockets
 	golang.org/x/sys v0.49.0
 	// whether stderr is a terminal
 	golang.org/x/term v0.47.0

@@ -28,9 +28,23 @@ const (
 	blockTimeout = 10 * time.Second // for a block of a packet
 	blockSize    = 64 << 10
 	writeTimeout = 60 * time.Second
+	lossTimeout  = 15 * time.Second // for a client's computer to acknowledge data, or a probe of an idle connection
 	maxKey       = 1 << 10
 	protocol     = "0.8.0" // of InitServer, in each version
 )
+
+// detectLoss ends the connection of a client whose computer has lost its power or its network, so that reads fail. A
+// client that is idle or slow stays connected: its system acknowledges.
+func detectLoss(c net.Conn) {
+	tcp, ok := c.(*net.TCPConn)
+	if !ok {
+		return
+	}
+	const probes = 2
+	interval := lossTimeout / (probes + 1)
+	_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: interval, Interval: interval, Count: probes})
+	limitUnacknowledged(tcp, lossTimeout)
+}
 
 // A hello is a client's part of the handshake.
 type hello struct {

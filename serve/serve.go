@@ -162,6 +162,7 @@ func (s *server) serve(ctx context.Context, c net.Conn) {
 		s.o.emit(Event{Text: "refused " + c.RemoteAddr().String()})
 		return
 	}
+	detectLoss(c)
 	h, err := readHello(c)
 	if err != nil {
 		return
