@@ -53,6 +53,7 @@ var goals = []goal{
 		"tune.BenchmarkCandidates/mps2_an385",
 		"candidates to verified times, mps2_an385", "candidates/min", 1, "a minute", 600, true,
 	},
+	{"serve.BenchmarkCandidate", "session of TVM's runner, board simulated", "ns/op", 1e-6, "ms", 2, false},
 }
 
 // zephyrBase is Zephyr's own variable, not an input of the targets.
@@ -78,6 +79,7 @@ func allGoals() []goal {
 var benchPackages = []string{
 	"github.com/boardsmith/boardsmith/transport",
 	"github.com/boardsmith/boardsmith/project",
+	"github.com/boardsmith/boardsmith/serve",
 	"github.com/boardsmith/boardsmith/targets",
 	"github.com/boardsmith/boardsmith/tune",
 }
