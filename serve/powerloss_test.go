@@ -93,6 +93,7 @@ func TestPowerLoss(t *testing.T) {
 			c.send("03000000" + c.lookUp(function) + "00000000")
 			<-b.entered
 		}
+		time.Sleep(200 * time.Millisecond) // the computer has acknowledged what was sent
 		far.losePower()
 		lost = append(lost, time.Now())
 		next := connect(t, address, "client:")
