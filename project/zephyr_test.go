@@ -19,6 +19,7 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/internal/standalone"
 	"github.com/boardsmith/boardsmith/internal/templatecheck"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
@@ -594,6 +595,20 @@ func TestZephyrApp(t *testing.T) {
 	defer p.Close()
 	runProject(t, ctx, p, spec.Model)
 
+	i, err := p.Build(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := elf.Open(i.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	own := firmware.Place{Symbol: "_k_thread_stack_boardsmith"}
+	want, has := own.Find(f)
+	if got, ok := i.Landmarks.Stacks[0].Find(f); !has || !ok || got != want {
+		t.Errorf("the thread's stack is at %#x, and the landmark at %#x", want, got)
+	}
 	s, err := p.Run(ctx, nil, "")
 	if err != nil {
 		t.Fatal(err)

@@ -49,7 +49,8 @@ func (f Folders) InRuntime(name string) bool { return strings.HasPrefix(name, f.
 // A Place is a symbol with its size, the range between two symbols, or a section.
 type Place struct {
 	Symbol  string `json:"symbol,omitempty"`
-	End     string `json:"end,omitempty"` // the symbol after it; "" if Symbol has a size
+	Else    string `json:"else,omitempty"` // the symbol in images without Symbol, as settings of a build decide
+	End     string `json:"end,omitempty"`  // the symbol after it; "" if Symbol has a size
 	Section string `json:"section,omitempty"`
 	// of a part: images that no programmer writes, because they run from RAM or are programs, may lack it
 	Optional bool `json:"optional,omitempty"`
@@ -80,13 +81,18 @@ func (l Landmarks) Check() error {
 }
 
 func (p Place) check() error {
-	if (p.Symbol == "") == (p.Section == "") || p.Section != "" && p.End != "" {
-		return fmt.Errorf("landmark %q: name a symbol, a symbol and an end, or a section", p.String())
+	if (p.Symbol == "") == (p.Section == "") || p.Section != "" && p.End != "" ||
+		p.Else != "" && (p.Symbol == "" || p.End != "") {
+		return fmt.Errorf("landmark %q: name a symbol, perhaps with another one in else, a symbol and an end, or a section",
+			p.String())
 	}
 	return nil
 }
 
 func (p Place) String() string {
+	if p.Else != "" {
+		return p.Symbol + " or " + p.Else
+	}
 	return strings.TrimSuffix(p.Symbol+p.Section+" to "+p.End, " to ")
 }
 
@@ -104,6 +110,9 @@ func (p Place) Find(f *elf.File) (r Range, ok bool) {
 		return r, false // stripped
 	}
 	start, ok := symbolNamed(symbols, p.Symbol)
+	if !ok && p.Else != "" {
+		start, ok = symbolNamed(symbols, p.Else)
+	}
 	r = Range{start.Value, start.Value + start.Size}
 	if p.End == "" || !ok {
 		return r, ok

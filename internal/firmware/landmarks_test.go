@@ -57,6 +57,9 @@ func TestLandmarks(t *testing.T) {
 		{Place{Symbol: "behind", End: "first"}, Range{}},
 		{Place{Symbol: "first", End: "nothing"}, Range{}},
 		{Place{Symbol: "nothing"}, Range{}},
+		{Place{Symbol: "nothing", Else: "word"}, Range{0x2000, 0x2004}},
+		{Place{Symbol: "word", Else: "text"}, Range{0x2000, 0x2004}},
+		{Place{Symbol: "nothing", Else: "none"}, Range{}},
 		{Place{Section: ".data"}, Range{0x2000, 0x2010}},
 		{Place{Section: ".nothing"}, Range{}},
 		{Place{}, Range{}},
@@ -114,6 +117,9 @@ func TestPlaceNames(t *testing.T) {
 		{Place{End: "b"}, false},
 		{Place{Symbol: "a", Section: "c"}, false},
 		{Place{Section: "c", End: "b"}, false},
+		{Place{Symbol: "a", Else: "b"}, true},
+		{Place{Symbol: "a", End: "b", Else: "c"}, false},
+		{Place{Section: "a", Else: "b"}, false},
 	} {
 		optional := c.good || c.place == Place{} // these three need not be named at all
 		for l, good := range map[*Landmarks]bool{
