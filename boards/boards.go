@@ -75,7 +75,8 @@ type Board struct {
 	// numbers of the port that the manufacturer's SVD file of the chip lacks or has wrong; accumulates
 	SVDExcept []SVDExcept `json:"svd_except,omitzero"`
 
-	CoreHz   int      `json:"core_hz,omitzero"`  // the core's clock in Hz after the port has set it; 0 if unknown
+	// the core's clock in Hz after the port has set it, which the device must report; 0 if unknown
+	CoreHz   int      `json:"core_hz,omitzero"`
 	Timer    Timer    `json:"timer,omitzero"`    // what the firmware measures time with
 	Platform Platform `json:"platform,omitzero"` // what boardsmith.platform must return
 	// false: its time does not follow the host's, as in an emulator that counts instructions, where it is the default
@@ -166,7 +167,6 @@ type Timer struct {
 
 // A Platform is the expected answer of boardsmith.platform. Unset fields are not compared.
 type Platform struct {
-	CoreHz     *int    `json:"core_hz,omitzero"`
 	ICache     *bool   `json:"icache,omitzero"`
 	DCache     *bool   `json:"dcache,omitzero"`
 	Prefetch   *bool   `json:"prefetch,omitzero"`
@@ -277,7 +277,18 @@ type Function struct {
 // An Origin is where a field's value was written.
 type Origin struct {
 	File string
-	Line int // from 1
+	Line int  // from 1
+	Own  bool // of a user's file, not of a shipped one
+}
+
+// SetByUser reports whether a file of the user's sets a field or a part of it.
+func (b *Board) SetByUser(field string) bool {
+	for at, origin := range b.Origin {
+		if rest, ok := strings.CutPrefix(at, field); ok && origin.Own && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+			return true
+		}
+	}
+	return false
 }
 
 // Region returns the region of that name.

@@ -172,7 +172,8 @@ func TestThreeLevels(t *testing.T) {
 			"registry_bytes": 512, "log_level": "warn", "runtime_opt": "Os", "operator_opt": "O2", "templates": ["t", "u"],
 			"elf": {"machine": "arm", "class": 32}}`,
 		"chip/h.json": `{"inherits": "cpu/c", "cflags": ["-DH"], "sources": ["port/h.c"],
-			"memory": [{"name": "ram", "exec": true, "origin": "0x20000000", "size": 131072}], "place": {"code": "ram", "data": "ram"}}`,
+			"memory": [{"name": "rom", "exec": true, "size": 131072}, {"name": "ram", "origin": "0x20000000", "size": 131072}],
+			"place": {"code": "rom", "data": "ram"}}`,
 		"b.json": `{"doc": "b", "inherits": "chip/h", "cflags": ["-DB"], "sources": ["mine.c"], "toolchain": {"cc": "bcc"},
 			"templates": ["v"], "arena_kib": 64, "link": {"kind": "process"}, "flash": {"programmer": "none"}}`,
 	})
@@ -202,6 +203,15 @@ func TestThreeLevels(t *testing.T) {
 	_, err = b.Settle(Options{ArenaKiB: 129})
 	if failure.Of(err) != failure.DoesNotFit || strings.Contains(err.Error(), ".json") {
 		t.Errorf("an arena larger than RAM: %v", err)
+	}
+	for _, kib := range []int{3, 4} { // no power of two; no region to run code from
+		_, err := b.Settle(Options{UploadKiB: kib})
+		if failure.Of(err) != failure.Config || !strings.Contains(failure.Next(err), "place.upload") {
+			t.Errorf("upload_kib=%d: %v; %s", kib, err, failure.Next(err))
+		}
+	}
+	if b.SetByUser("doc") != true || b.SetByUser("flash") != true || b.SetByUser("fla") || b.SetByUser("stack_bytes") {
+		t.Errorf("origins %v", b.Origin)
 	}
 	read := *b // as read from a project, without origins
 	read.Files, read.Origin = nil, nil
@@ -286,8 +296,7 @@ func TestBadFiles(t *testing.T) {
 		},
 		{
 			"no description of objects", `{"templates": ["own"], "link": {"kind": "serial", "usb": "0483:374b"}, ` +
-				`"toolchain": {"cc": "gcc", "ar": "ar"}, "arena_kib": 4, "packet_bytes": 512, "registry_bytes": 64, ` +
-				`"stack_bytes": 512, "log_level": "info", "runtime_opt": "Os", "operator_opt": "O2"}`,
+				`"toolchain": {"cc": "gcc", "ar": "ar"}, "arena_kib": 4}`,
 			`x.json:1: elf.class, elf.machine, flash.programmer, memory, place.code, place.data: missing`,
 		},
 		{
@@ -295,6 +304,7 @@ func TestBadFiles(t *testing.T) {
 			`x.json:1: arena_kib, flash.programmer, link.kind, memory, place.code, place.data: missing`,
 		},
 		{"source climbs", "{" + rest + ",\n\"sources\": [\"../x.c\"]}", `x.json:2: sources: "../x.c" is not a relative path`},
+		{"option without a value", "{" + rest + ",\n\"packet_bytes\": 0}", `x.json:2: packet_bytes: 0 bytes is not between`},
 		{"option out of range", "{" + rest + ",\n\"arena_kib\": 0}", `x.json:2: arena_kib: 0 KiB is not between`},
 		{
 			"arena does not fit", "{" + rest +
@@ -536,6 +546,8 @@ func TestOptions(t *testing.T) {
 		{"arena_kib", "not written as name=value"},
 		{"arena_kib=x", "not a whole number of KiB"},
 		{"arena_kib=0", "not between"},
+		{"upload_kib=0", "has no effect: the board's own value holds"},
+		{"stack_bytes=00", "has no effect"},
 		{"arena_kib=99999999999999999999", "not a whole number"},
 		{"log_level=loud", `"loud" is none of`},
 		{"operator_flags=-O3,", `"" is neither -O`},

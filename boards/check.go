@@ -214,12 +214,6 @@ var rules = []rule{
 		}
 		return notEqual(b.Timer.Hz, "core_hz, which systick counts", b.CoreHz)
 	}},
-	{"platform.core_hz", func(b *Board) string {
-		if b.Platform.CoreHz == nil || b.CoreHz == 0 {
-			return ""
-		}
-		return notEqual(*b.Platform.CoreHz, "core_hz", b.CoreHz)
-	}},
 	{"platform.wait_states", func(b *Board) string {
 		if b.Platform.WaitStates == nil {
 			return ""

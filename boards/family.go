@@ -53,7 +53,7 @@ func Families(folders []string) (names []string) {
 
 // findMember loads a board of a family: its own file, or else the family's for a board with that name in Zephyr.
 func findMember(shelves []shelf, family, member string) (*Board, error) {
-	b := &Board{Name: family + "/" + member, Origin: map[string]Origin{}}
+	b := newBoard(family + "/" + member)
 	level, file := familyFolder, family
 	for _, s := range shelves {
 		if _, err := fs.Stat(s.files, b.Name+".json"); err == nil {

@@ -145,7 +145,7 @@ const whole = `{"memory": [{"name": "flash", "origin": 0, "size": "0x40000", "ex
 	{"name": "ram", "origin": "0x20000000", "size": "0x10000"}],
 "place": {"code": "flash", "data": "ram"}, "core_hz": 25000000, "arena_kib": 32, "cflags": ["-mthumb"],
 "toolchain": {"cc": "arm-none-eabi-gcc", "ar": "arm-none-eabi-ar"}, "elf": {"machine": "arm", "class": 32},
-"platform": {"core_hz": 25000000}, "host_clock": false,
+"platform": {"wait_states": 2}, "host_clock": false,
 "link": {"kind": "qemu", "program": "qemu-system-arm", "args": ["-machine", "x"]}, "flash": {"programmer": "none"}}`
 
 // TestComplete: what a build found out is one more level, and the board from before is as it was.
@@ -163,8 +163,8 @@ func TestComplete(t *testing.T) {
 		!slices.Equal(c.CFlags, []string{"-DSYSTEM", "-mthumb"}) || len(c.Memory) != 2 || c.PacketBytes != 1024 {
 		t.Errorf("%+v", c)
 	}
-	again, err := c.Complete("build/board.json", []byte(`{"core_hz": 1, "platform": {"core_hz": 1}, "host_clock": true}`))
-	if err != nil || *again.Platform.CoreHz != 1 || *c.Platform.CoreHz != 25000000 || c.KeepsHostTime() {
+	again, err := c.Complete("build/board.json", []byte(`{"core_hz": 1, "platform": {"wait_states": 1}, "host_clock": true}`))
+	if err != nil || *again.Platform.WaitStates != 1 || *c.Platform.WaitStates != 2 || c.KeepsHostTime() {
 		t.Errorf("%v: a copy shares memory with its origin", err)
 	}
 	if !reflect.DeepEqual(*b, before) {
@@ -174,7 +174,7 @@ func TestComplete(t *testing.T) {
 
 // TestCompleteKeepsOwn: what a board's own file sets stays when its build completes it; lists accumulate.
 func TestCompleteKeepsOwn(t *testing.T) {
-	own := `{"inherits": "family/system", %s "doc": "mine", "cflags": ["-DOWN"], "core_hz": 1, "platform": {"core_hz": 1},
+	own := `{"inherits": "family/system", %s "doc": "mine", "cflags": ["-DOWN"], "core_hz": 1, "platform": {"wait_states": 1},
 		"link": {"kind": "serial", "usb": "0483:374b", "baud": 921600},
 		"flash": {"programmer": "openocd", "scripts": ["target/x.cfg"]}}`
 	shelf := boardstest.Shelf(t, map[string]string{

@@ -76,7 +76,7 @@ func Find(name string, folders []string) (*Board, error) {
 		}
 		return nil, notFound(name, names(searched))
 	}
-	b := &Board{Name: name, Origin: map[string]Origin{}}
+	b := newBoard(name)
 	if err := b.load(shelves, "", name, nil); err != nil {
 		return nil, err
 	}
@@ -84,6 +84,14 @@ func Find(name string, folders []string) (*Board, error) {
 		return nil, err
 	}
 	return b, b.check()
+}
+
+// newBoard returns a board with the values of fields that no file sets.
+func newBoard(name string) *Board {
+	return &Board{
+		Name: name, Origin: map[string]Origin{},
+		PacketBytes: 1024, RegistryBytes: 512, LogLevel: "info", RuntimeOpt: "Os", OperatorOpt: "O2",
+	}
 }
 
 // hides returns an error for a user's board that has the name of a shipped one without Replaces: what was built for and
@@ -220,7 +228,7 @@ func (b *Board) load(shelves []shelf, level, name string, from *Origin) error {
 		return &FileError{File: where, Line: jsonfile.Line(data, err), Err: err}
 	}
 	if head.Inherits != "" {
-		here := Origin{where, lines["inherits"]}
+		here := Origin{File: where, Line: lines["inherits"]}
 		up, parent, ok := strings.Cut(head.Inherits, "/")
 		if !ok || !slices.Contains(mayInherit(level), up) || !nameRE.MatchString(parent) {
 			next := ""
@@ -358,10 +366,10 @@ func (b *Board) decode(data []byte, where, dir string, lines, items map[string]i
 		if n, err := strconv.Atoi(index); err == nil { // not of an array in an array
 			item = fmt.Sprintf("%s[%d]", name, before[name]+n)
 		}
-		b.Origin[item] = Origin{where, line}
+		b.Origin[item] = Origin{where, line, dir != ""}
 	}
 	for field, line := range lines {
-		b.Origin[field] = Origin{where, line}
+		b.Origin[field] = Origin{where, line, dir != ""}
 	}
 	b.Files = append(b.Files, where)
 	return nil

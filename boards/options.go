@@ -241,8 +241,10 @@ func ParseOptions(words []string) (Options, error) {
 		if err := row.check(value); err != nil {
 			return Options{}, wrongOption("option %s: %v", name, err)
 		}
+		if row.set(&o, value); row.get(&o) == "0" {
+			return Options{}, wrongOption("option %s=%s has no effect: the board's own value holds", name, value)
+		}
 		given[name] = true
-		row.set(&o, value)
 	}
 	return o, nil
 }
@@ -319,12 +321,14 @@ func (b *Board) Settle(o Options) (Options, error) {
 	switch {
 	case err == nil:
 		return o, nil
-	case o.Place != "" && !errors.As(err, &full):
-		return Options{}, failure.New(failure.Config, failure.Target("board:show")+" shows the board's memory map",
-			"board %s: option place: %w", b.Name, err)
+	case errors.As(err, &full):
+		return Options{}, failure.New(failure.DoesNotFit, "choose a smaller arena_kib, stack_bytes or upload_kib",
+			"board %s: %w", b.Name, err)
+	case o.Place != "":
+		err = fmt.Errorf("option place: %w", err)
 	}
-	return Options{}, failure.New(failure.DoesNotFit, "choose a smaller arena_kib, stack_bytes or upload_kib",
-		"board %s: %w", b.Name, err)
+	return Options{}, failure.New(failure.Config, failure.Target("board:show")+" shows the board's memory map; "+
+		"code is uploaded to a region with exec, which the board file names in place.upload", "board %s: %w", b.Name, err)
 }
 
 // Set lists the names of the options that are not zero, in the table's order.

@@ -23,7 +23,7 @@ func TestEmulatedClock(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	const wrong = `{"doc": "a wrong clock", "inherits": "chip/mps2_an521", "templates": ["baremetal"],
-		"core_hz": 25000000, "timer": {"kind": "systick", "hz": 25000000}, "platform": {"core_hz": 25000000},
+		"core_hz": 25000000, "timer": {"kind": "systick", "hz": 25000000},
 		"arena_kib": 64, "host_clock": false, "flash": {"programmer": "none"},
 		"link": {"kind": "qemu", "program": "qemu-system-arm", "args": ["-machine", "mps2-an521"]}}`
 	must(t, os.MkdirAll(filepath.Join(folder, "boards"), 0o755))

@@ -36,7 +36,7 @@ const withBootLoader = `{
     "STM32_UART_TX": "STM32_PIN('B', 6)", "STM32_UART_TX_AF": "7",
     "STM32_UART_RX": "STM32_PIN('B', 7)", "STM32_UART_RX_AF": "7"
   },
-  "timer": {"kind": "systick", "hz": 168000000}, "platform": {"core_hz": 168000000}, "host_clock": false,
+  "timer": {"kind": "systick", "hz": 168000000}, "host_clock": false,
   "identification": {"values": ["0x441"]},
   "link": {"kind": "qemu", "program": "qemu-system-arm", "args": ["-machine", "netduinoplus2"]},
   "flash": {"programmer": "openocd", "scripts": ["target/stm32f4x.cfg"], "chip": "stm32f412xe", "emulated": true}

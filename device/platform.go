@@ -4,6 +4,7 @@
 package device
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,22 +19,48 @@ import (
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
+// A comparison is a list of the settings that differ between a board file and a device.
+type comparison []string
+
+func (c *comparison) add(name string, file, device *uint64, text func(uint64) string) {
+	if file == nil || device != nil && *file == *device {
+		return
+	}
+	actual := "unknown"
+	if device != nil {
+		actual = text(*device)
+	}
+	*c = append(*c, fmt.Sprintf("%s is %s in the board file, but %s on the device", name, text(*file), actual))
+}
+
+// addClocks compares the clocks that the device reports. The firmware of another port may have numbers of its own.
+func (c *comparison) addClocks(b *boards.Board, p rpc.Platform) {
+	decimal := func(v uint64) string { return fmt.Sprint(v) }
+	timer := b.Timer.Hz
+	if b.Timer.Kind == "systick" {
+		timer = cmp.Or(timer, b.CoreHz)
+	}
+	if b.CoreHz != 0 && p.CoreHz != nil {
+		c.add("core_hz", number(&b.CoreHz), number(p.CoreHz), decimal)
+	}
+	if timer != 0 && p.TicksHz != nil {
+		c.add("timer.hz", number(&timer), number(p.TicksHz), decimal)
+	}
+}
+
+// err returns an error of class config for settings that differ.
+func (c *comparison) err(b *boards.Board) error {
+	if len(*c) == 0 {
+		return nil
+	}
+	next := "correct core_hz, timer or platform in the board file, or the firmware's clock setup"
+	return failure.New(failure.Config, next, "board %s: %s", b.Name, strings.Join(*c, "; "))
+}
+
 // comparePlatform compares the settings that are in the board file with those of the device. Those that a device does
 // not report are unknown.
 func comparePlatform(b *boards.Board, p rpc.Platform) error {
 	want := b.Platform
-	var differences []string
-	compare := func(name string, file, device *uint64, text func(uint64) string) {
-		if file == nil || device != nil && *file == *device {
-			return
-		}
-		actual := "unknown"
-		if device != nil {
-			actual = text(*device)
-		}
-		differences = append(differences,
-			fmt.Sprintf("%s is %s in the board file, but %s on the device", name, text(*file), actual))
-	}
 	decimal := func(v uint64) string { return fmt.Sprint(v) }
 	hex := func(v uint64) string { return fmt.Sprintf("%#x", v) }
 	onOff := func(v uint64) string {
@@ -42,18 +69,15 @@ func comparePlatform(b *boards.Board, p rpc.Platform) error {
 		}
 		return "off"
 	}
-	compare("core_hz", number(want.CoreHz), number(p.CoreHz), decimal)
-	compare("icache", truth(want.ICache), truth(p.ICache), onOff)
-	compare("dcache", truth(want.DCache), truth(p.DCache), onOff)
-	compare("prefetch", truth(want.Prefetch), truth(p.Prefetch), onOff)
-	compare("wait_states", number(want.WaitStates), number(p.WaitStates), decimal)
-	compare("fpu", truth(want.FPU), truth(p.FPU), onOff)
-	compare("cpuid", number(want.CPUID), number(p.CPUID), hex)
-	if len(differences) == 0 {
-		return nil
-	}
-	return failure.New(failure.Config, "correct platform in the board file, or the port's chip_init",
-		"board %s: %s", b.Name, strings.Join(differences, "; "))
+	var c comparison
+	c.addClocks(b, p)
+	c.add("icache", truth(want.ICache), truth(p.ICache), onOff)
+	c.add("dcache", truth(want.DCache), truth(p.DCache), onOff)
+	c.add("prefetch", truth(want.Prefetch), truth(p.Prefetch), onOff)
+	c.add("wait_states", number(want.WaitStates), number(p.WaitStates), decimal)
+	c.add("fpu", truth(want.FPU), truth(p.FPU), onOff)
+	c.add("cpuid", number(want.CPUID), number(p.CPUID), hex)
+	return c.err(b)
 }
 
 func number[T int | boards.Number | uint8 | uint32](v *T) *uint64 {
@@ -125,7 +149,15 @@ func (d *Device) verifyPlatform(ctx context.Context, s *rpc.Session, i *image.Im
 
 // verifyTimer is verifyPlatform for standalone firmware, which reports its timer only.
 func (d *Device) verifyTimer(ctx context.Context, s *standalone.Session, i *image.Image) error {
-	err := d.verifyClock(ctx, i, s.Timer, !d.board.KeepsHostTime())
+	p, err := s.Timer(ctx)
+	if err != nil {
+		return err
+	}
+	var c comparison
+	if c.addClocks(d.board, p); len(c) > 0 {
+		return c.err(d.board)
+	}
+	err = d.verifyClock(ctx, i, s.Timer, !d.board.KeepsHostTime())
 	s.SetClock(d.verified.clock)
 	return err
 }

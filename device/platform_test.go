@@ -16,8 +16,8 @@ import (
 // TestPlatformDiffers: each setting that differs between board file and device is in the error.
 func TestPlatformDiffers(t *testing.T) {
 	t.Parallel()
-	b := &boards.Board{Name: "b", Platform: boards.Platform{
-		CoreHz: new(216000000), ICache: new(true), DCache: new(true), WaitStates: new(7),
+	b := &boards.Board{Name: "b", CoreHz: 216000000, Platform: boards.Platform{
+		ICache: new(true), DCache: new(true), WaitStates: new(7),
 		CPUID: new(boards.Number(0x411fc271)), FPU: new(true),
 	}}
 	p := rpc.Platform{
@@ -33,6 +33,50 @@ func TestPlatformDiffers(t *testing.T) {
 	p.CoreHz, p.DCache, p.FPU = new(uint32(216000000)), new(true), new(true)
 	if err := comparePlatform(b, p); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestClocksDiffer: a port with clocks of its own must have those of the board file, also if the board file names no
+// platform. A clock that the device does not report, or the board file does not have, is not compared.
+func TestClocksDiffer(t *testing.T) {
+	t.Parallel()
+	hz := func(n uint32) *uint32 { return &n }
+	systick, mcycle := boards.Timer{Kind: "systick"}, boards.Timer{Kind: "mcycle", Hz: 1000}
+	for _, c := range []struct {
+		name  string
+		core  int
+		timer boards.Timer
+		p     rpc.Platform
+		want  string
+	}{
+		{"right", 25, systick, rpc.Platform{CoreHz: hz(25), TicksHz: hz(25)}, ""},
+		{"no clock in the board file", 0, systick, rpc.Platform{CoreHz: hz(25), TicksHz: hz(25)}, ""},
+		{"nothing reported", 25, mcycle, rpc.Platform{}, ""},
+		{"timer of its own", 25, boards.Timer{Kind: "chip"}, rpc.Platform{CoreHz: hz(25), TicksHz: hz(1)}, ""},
+		{
+			"core", 50,
+			boards.Timer{Kind: "chip"},
+			rpc.Platform{CoreHz: hz(25), TicksHz: hz(1)},
+			"board b: core_hz is 50 in the board file, but 25 on the device",
+		},
+		{
+			"timer", 25, mcycle,
+			rpc.Platform{CoreHz: hz(25), TicksHz: hz(10)},
+			"board b: timer.hz is 1000 in the board file, but 10 on the device",
+		},
+		{
+			"systick counts the core's clock", 50, systick,
+			rpc.Platform{TicksHz: hz(25)},
+			"board b: timer.hz is 50 in the board file, but 25 on the device",
+		},
+	} {
+		text := ""
+		if err := comparePlatform(&boards.Board{Name: "b", CoreHz: c.core, Timer: c.timer}, c.p); err != nil {
+			text = err.Error()
+		}
+		if text != c.want {
+			t.Errorf("%s: got %q, want %q", c.name, text, c.want)
+		}
 	}
 }
 

@@ -225,6 +225,7 @@ func TestOwnFilesUnused(t *testing.T) {
 		"generate": ["crt_config/crt_config.h", "crt_config/operators.mk"]}`), 0o644))
 	for _, field := range []string{
 		`"linker_script": "a.ld"`, `"startup": "a.c"`, `"include": ["a"]`, `"libraries": ["a"]`, `"sources": ["a.c"]`,
+		`"stack_bytes": 4096`, `"runtime_opt": "O3"`, `"watchdog_ms": 100`, `"model_at": "0x1000"`, `"zephyr_board": "own"`,
 	} {
 		must(t, os.WriteFile(a.path("own.json"), bytes.Replace(firmware, []byte("{"), []byte("{"+field+","), 1), 0o644))
 		_, err = a.b.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), Spec{

@@ -267,16 +267,19 @@ func (b *Builder) chooseTemplate(ctx context.Context, board *boards.Board, s Spe
 ) {
 	t, from, err = b.findTemplate(ctx, cmp.Or(s.Template, board.Templates[0]))
 	if err == nil {
+		err = fits(t, board)
+	}
+	if err == nil {
 		t, app, err = t.For(s.Options.App)
 	}
 	if err == nil {
-		err = fits(t, board, s.Options)
+		err = t.CheckOptions(s.Options)
 	}
 	return t, app, from, err
 }
 
-// fits returns an error for a template that the board or the options do not allow.
-func fits(t *blueprint.Template, board *boards.Board, o boards.Options) error {
+// fits returns an error for a template that the board does not allow.
+func fits(t *blueprint.Template, board *boards.Board) error {
 	if !slices.Contains(board.Templates, t.Name) {
 		return failure.New(failure.Config, "choose one of: "+strings.Join(board.Templates, ", "),
 			"board %s does not build with template %s", board.Name, t.Name)
@@ -284,10 +287,7 @@ func fits(t *blueprint.Template, board *boards.Board, o boards.Options) error {
 	if err := t.Completes(board); err != nil {
 		return failure.New(failure.Config, "choose another template", "template %s: %w", t.Name, err)
 	}
-	if err := t.CheckBoard(board); err != nil {
-		return err
-	}
-	return t.CheckOptions(o)
+	return t.CheckBoard(board)
 }
 
 // addCompileCommands plans the file, once all others are planned.

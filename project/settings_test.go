@@ -35,10 +35,13 @@ func TestBoardSettings(t *testing.T) {
 		}
 	}
 	for settings, want := range map[string]string{
-		`"kiln.txt"`:     "template zephyr does not use settings of board zephyr/mps2_an385",
-		`"kiln.cnf"`:     "template zephyr does not use settings",
-		`"oven.conf"`:    `mps2_an385.json:2: settings: "oven.conf"`,
-		`"../kiln.conf"`: `mps2_an385.json:2: settings: "../kiln.conf" is not a relative path`,
+		`], "runtime_opt": "O3", "svd_except": [`:                    "template zephyr does not use runtime_opt of board zephyr/mps2_an385",
+		`], "toolchain": {"cc": "gcc", "ar": "ar"}, "svd_except": [`: "template zephyr does not use toolchain",
+		`], "cflags": ["-O3"`:                                        "template zephyr does not use cflags",
+		`"kiln.txt"`:                                                 "template zephyr does not use settings of board zephyr/mps2_an385",
+		`"kiln.cnf"`:                                                 "template zephyr does not use settings",
+		`"oven.conf"`:                                                `mps2_an385.json:2: settings: "oven.conf"`,
+		`"../kiln.conf"`:                                             `mps2_an385.json:2: settings: "../kiln.conf" is not a relative path`,
 	} {
 		if _, err := generate(settings); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", settings, err)

@@ -212,9 +212,6 @@ func TestSTM32(t *testing.T) {
 						t.Errorf("%s is %d, want %d", name, got, want)
 					}
 				}
-				if p := s.board.Platform; c.coreHz == 0 && (p.CoreHz == nil || *p.CoreHz != s.coreHz) {
-					t.Errorf("the board file does not say platform.core_hz %d", s.coreHz)
-				}
 				if p := s.board.Platform; p.WaitStates != nil && c.coreHz == 0 && *p.WaitStates != c.waitStates {
 					t.Errorf("the board file has platform.wait_states %d", *p.WaitStates)
 				}

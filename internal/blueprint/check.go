@@ -259,9 +259,11 @@ func (t *Blueprint) CheckOptions(o boards.Options) error {
 	return nil
 }
 
-// CheckBoard returns an error if the board brings something that the template does not use.
+// CheckBoard returns an error if the board brings something that the template does not use, for no value of the option
+// app: call it before For.
 func (t *Template) CheckBoard(b *boards.Board) error {
-	hasMakefile := slices.Contains(t.Generate, MakeFile)
+	hasMakefile, hasConfig := slices.Contains(t.Generate, MakeFile), slices.Contains(t.Generate, ConfigFile)
+	only := len(b.Templates) == 1 // else it may be for another template
 	for _, f := range []struct {
 		field     string
 		given, ok bool
@@ -278,13 +280,40 @@ func (t *Template) CheckBoard(b *boards.Board) error {
 		{"settings", len(b.Settings) > 0, t.readsAll(b.Settings)},
 		{"measure_pin", b.MeasurePin != "", t.Firmware != "" && hasMakefile}, // the shipped port
 		{"libraries", len(b.Libraries) > 0, slices.Contains(t.Generate, LibrariesFile)},
+		{"model_at", only && b.SetByUser("model_at"), slices.Contains(t.Generate, MemoryFile)},
+		{"zephyr_board", only && b.SetByUser("zephyr_board"), t.takesZephyrBoard()},
+		{"defines", b.SetByUser("defines"), hasConfig},
+		{"functions", b.SetByUser("functions"), hasConfig},
+		{"budget_ms", b.SetByUser("budget_ms"), hasConfig},
+		// the shipped ports have one, as have operating systems, whose build chooses flags and compiler
+		{"watchdog_ms", b.SetByUser("watchdog_ms"), t.HasPorts() || t.Board != ""},
+		{"cflags", b.SetByUser("cflags"), t.Board == ""},
+		{"ldflags", b.SetByUser("ldflags"), t.Board == ""},
+		{"toolchain", b.SetByUser("toolchain"), t.Board == ""},
 	} {
 		if f.given && !f.ok {
-			return failure.New(failure.Config, "choose another template, or leave "+f.field+" out of the board file",
-				"template %s does not use %s of board %s", t.Name, f.field, b.Name)
+			return t.unused(f.field, b)
+		}
+	}
+	for _, o := range b.Options() {
+		isRequired := o.Name == "arena_kib" || o.Name == "place"
+		if !isRequired && !slices.Contains(t.Options, o.Name) && b.SetByUser(o.Name) {
+			return t.unused(o.Name, b)
 		}
 	}
 	return nil
+}
+
+func (t *Template) unused(field string, b *boards.Board) error {
+	return failure.New(failure.Config, "choose another template, or leave "+field+" out of the board file",
+		"template %s does not use %s of board %s", t.Name, field, b.Name)
+}
+
+// takesZephyrBoard reports whether a command contains Zephyr's name of the board.
+func (t *Blueprint) takesZephyrBoard() bool {
+	return slices.ContainsFunc(slices.Concat(append(slices.Clone(t.Prepare), t.Build)...), func(word string) bool {
+		return strings.Contains(word, BoardWord)
+	})
 }
 
 // HasPorts reports whether the template has sources that boards name. One without takes a board of a shipped chip or

@@ -124,7 +124,7 @@ func (m model) files(t *testing.T, crystalHz int) map[string]string {
 	sources = append(sources, slices.Sorted(maps.Keys(files))...)
 	board, err := json.Marshal(map[string]any{
 		"doc": m.board + " on a model", "inherits": "cpu/native", "templates": []string{"baremetal"}, "arena_kib": 64,
-		"sources": sources, "defines": b.Defines, "core_hz": b.CoreHz, "platform": map[string]any{"core_hz": b.CoreHz},
+		"sources": sources, "defines": b.Defines, "core_hz": b.CoreHz,
 		"link": map[string]string{"kind": "process"}, "flash": map[string]string{"programmer": "none"},
 	})
 	must(t, err)
