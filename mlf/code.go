@@ -121,7 +121,7 @@ func (a *Archive) scanCode(m *Model) error {
 	for _, f := range m.Objects {
 		o, err := f.Info()
 		if err != nil {
-			return a.fault(f.Name, "", "%w", err)
+			return a.fault(f.Name, "compile it again, to machine code for the board", "%w", err)
 		}
 		for _, name := range o.Defined {
 			scan.defined[name] = true

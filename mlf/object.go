@@ -45,6 +45,13 @@ func (f File) Target() (ObjectInfo, error) {
 	return f.describe(func(*ObjectInfo, *elf.File) error { return nil })
 }
 
+// otherFormats are files that compilers and archivers write in place of an object, by how they begin.
+var otherFormats = map[string]string{
+	"BC\xc0\xde": "LLVM's bitcode of -flto", "\xde\xc0\x17\x0b": "LLVM's bitcode of -flto",
+	"!<arch>\n": "a library of objects", "!<thin>\n": "a library of objects",
+	"\xcf\xfa\xed\xfe": "an object of macOS", "\x64\x86": "an object of Windows",
+}
+
 func (f File) describe(more func(*ObjectInfo, *elf.File) error) (o ObjectInfo, err error) {
 	// debug/elf is not hardened against hostile files.
 	defer func() {
@@ -52,6 +59,11 @@ func (f File) describe(more func(*ObjectInfo, *elf.File) error) (o ObjectInfo, e
 			o, err = ObjectInfo{}, errors.New("not an object: inconsistent tables")
 		}
 	}()
+	for magic, format := range otherFormats {
+		if bytes.HasPrefix(f.Data, []byte(magic)) {
+			return ObjectInfo{}, fmt.Errorf("%s, not an object in ELF", format)
+		}
+	}
 	e, err := elf.NewFile(bytes.NewReader(f.Data))
 	if err != nil {
 		return ObjectInfo{}, fmt.Errorf("not an object: %w", err)

@@ -157,6 +157,19 @@ func checkObject(t *testing.T, what string, data []byte, want ObjectInfo) {
 	}
 }
 
+// TestOtherFormats checks that what compilers write in place of an object is named.
+func TestOtherFormats(t *testing.T) {
+	for text, want := range map[string]string{
+		"BC\xc0\xde5\x14": "LLVM's bitcode", "\xde\xc0\x17\x0b": "LLVM's bitcode", "!<arch>\nnet.o/": "a library of objects",
+		"!<thin>\n": "a library", "\xcf\xfa\xed\xfe\x0c": "macOS", "\x64\x86\x02": "Windows",
+		"": "not an object", strings.Repeat("text", 64): "not an object: bad magic",
+	} {
+		if _, err := (File{"a.o", []byte(text)}).Info(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}
+
 // TestAttributes reads a handmade section, truncated at each length and with each byte changed.
 func TestAttributes(t *testing.T) {
 	pairs := "\x05cortex-m7\x00\x06\x0d\x1c\x01\x20\x01none\x00\x43\x32.09\x00"

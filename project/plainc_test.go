@@ -192,43 +192,96 @@ func TestPlainObjects(t *testing.T) {
 	}
 }
 
-// TestPlainFPU builds a model with an object for the double-precision FPU of a Cortex-M7 on a Cortex-M4, which a linker
-// accepts: it is refused before. One for the board's FPU is linked.
+// TestPlainFPU builds a model with an object, alone or in a library, for the double-precision FPU of a Cortex-M7 on a
+// Cortex-M4, which a linker accepts: it is refused before. One for the board's FPU is linked.
 func TestPlainFPU(t *testing.T) {
 	t.Parallel()
+	m := newCompiledModel(t)
+	for _, object := range []string{"net.o", "net.a"} {
+		m.compile("-mcpu=cortex-m7", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv5-d16")
+		var wrong *project.ObjectError
+		name := "codegen/host/lib/" + strings.Replace(object, "net.a", "net.a_1_net.o", 1)
+		if err := m.build(object); !errors.As(err, &wrong) || wrong.Object != name ||
+			!strings.Contains(err.Error(), "FPv5-D16 of double precision, but board mps2_an386 needs VFPv4-D16 of single") {
+			t.Errorf("an object for another FPU: %v", err)
+		}
+		m.compile(m.board.CFlags...)
+		fatal(t, m.build(object))
+	}
+}
+
+// TestPlainArchives builds models with libraries of which one object does not fit: the error names both. The linker
+// reports other sizes of enums.
+func TestPlainArchives(t *testing.T) {
+	t.Parallel()
+	m := newCompiledModel(t)
+	board := strings.Join(m.board.CFlags, " ")
+	const is = "net.a_2_more.o is for arm 32-bit little-endian "
+	for _, c := range []struct{ archiver, flags, want, next string }{
+		{"rcs", "-mcpu=cortex-m4 -mthumb -mfloat-abi=soft", is + "soft-float", "choose"},
+		{"rcs", "-mcpu=cortex-m55 -mthumb -mfloat-abi=hard", is + "hard-float instruction set v8.1-m", "choose"},
+		{"rcsT", board, "net.a: a thin library", "correct the description"},
+		{"rcs", board + " -fno-short-enums", "net.a_2_more.o uses 32-bit enums", "compile it with -fshort-enums"},
+	} {
+		m.compile(m.board.CFlags...)
+		more := strings.Fields(c.flags)
+		tool(t, m.dir, m.board.Toolchain.CC, append(more, "-O1", "-c", "more.c", "-o", "more.o")...)
+		fatal(t, os.Remove(filepath.Join(m.dir, "net.a")))
+		tool(t, m.dir, m.board.Toolchain.AR, c.archiver, "net.a", "net.o", "more.o")
+		err := m.build("net.a")
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(failure.Next(err), c.next) {
+			t.Errorf("%s: %v, next %q", c.flags, err, failure.Next(err))
+		}
+	}
+}
+
+// A compiledModel is a model for a Cortex-M4, of whose C only an object is in the description.
+type compiledModel struct {
+	t     *testing.T
+	dir   string
+	board *boards.Board
+}
+
+func newCompiledModel(t *testing.T) *compiledModel {
+	t.Helper()
 	board, err := boards.Find("mps2_an386", nil)
 	fatal(t, err)
 	if reason := hasCompiler(t, board); reason != "" {
 		t.Skip(reason)
 	}
-	dir := t.TempDir()
+	m := &compiledModel{t, t.TempDir(), board}
 	for name, text := range map[string]string{
-		"net.h": "void net_run(const double* x, double* y);\n",
-		"net.c": "#include \"net.h\"\nvoid net_run(const double* x, double* y) { *y = *x * 2; }\n",
-		"model.json": `{"name": "net", "objects": ["net.o"], "headers": ["net.h"], "function": "net_run", "arguments": [
-{"input": "x", "dtype": "float64", "shape": []}, {"output": "y", "dtype": "float64", "shape": []}]}`,
+		"net.h":  "void net_run(const double* x, double* y);\n",
+		"net.c":  "#include \"net.h\"\nvoid net_run(const double* x, double* y) { *y = *x * 2; }\n",
+		"more.c": "enum shade { DARK = 1, LIGHT };\nenum shade more;\nfloat net_more(float x) { return x * 2; }\n",
 	} {
-		fatal(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+		fatal(t, os.WriteFile(filepath.Join(m.dir, name), []byte(text), 0o644))
 	}
+	return m
+}
+
+// compile makes an object, and a library of it.
+func (m *compiledModel) compile(flags ...string) {
+	m.t.Helper()
+	tool(m.t, m.dir, m.board.Toolchain.CC, slices.Concat(flags, []string{"-O1", "-c", "net.c", "-o", "net.o"})...)
+	fatal(m.t, os.RemoveAll(filepath.Join(m.dir, "net.a"))) // which may be thin
+	tool(m.t, m.dir, m.board.Toolchain.AR, "rcs", "net.a", "net.o")
+}
+
+// build builds the model with an object or a library.
+func (m *compiledModel) build(object string) error {
+	m.t.Helper()
+	text := `{"name": "net", "objects": ["` + object + `"], "headers": ["net.h"], "function": "net_run", "arguments": [
+{"input": "x", "dtype": "float64", "shape": []}, {"output": "y", "dtype": "float64", "shape": []}]}`
+	fatal(m.t, os.WriteFile(filepath.Join(m.dir, "model.json"), []byte(text), 0o644))
 	b := &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}, Jobs: 1}
-	var p *project.Project
-	compile := func(flags ...string) {
-		tool(t, dir, board.Toolchain.CC, slices.Concat(flags, []string{"-O1", "-c", "net.c", "-o", "net.o"})...)
-		p, err = b.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), project.Spec{Board: board.Name, Model: dir})
-		fatal(t, err)
+	p, err := b.Generate(m.t.Context(), filepath.Join(m.t.TempDir(), "p"), project.Spec{Board: m.board.Name, Model: m.dir})
+	if err != nil {
+		return err
 	}
-	compile("-mcpu=cortex-m7", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv5-d16")
-	_, err = p.Build(t.Context())
-	var wrong *project.ObjectError
-	if !errors.As(err, &wrong) || wrong.Object != "codegen/host/lib/net.o" ||
-		!strings.Contains(err.Error(), "FPv5-D16 of double precision, but board mps2_an386 needs VFPv4-D16 of single") {
-		t.Errorf("an object for another FPU: %v", err)
-	}
-	fatal(t, p.Close())
-	compile(board.CFlags...)
-	_, err = p.Build(t.Context())
-	fatal(t, err)
-	fatal(t, p.Close())
+	_, err = p.Build(m.t.Context())
+	fatal(m.t, p.Close())
+	return err
 }
 
 // pack writes files of a folder as a tar.

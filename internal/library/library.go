@@ -54,6 +54,8 @@ func Read(dir, name string) (*Library, error) {
 	file := filepath.Join(dir, File)
 	data, err := os.ReadFile(file)
 	switch {
+	case err != nil && isCompiled(dir):
+		return nil, failure.New(failure.Config, nextCompiled, "library %s: a library consists of sources", name)
 	case err != nil:
 		return nil, failure.New(failure.Config, "name the folder with "+File, "library %s: %w", name, err)
 	case len(data) > maxFileBytes:
@@ -75,9 +77,20 @@ func Read(dir, name string) (*Library, error) {
 			"library %s: a library's name consists of letters, digits and underscores", name)
 	}
 	if err := l.check(); err != nil {
-		return nil, failure.New(failure.Config, "correct "+file, "library %s: %w", name, err)
+		next := "correct " + file
+		if slices.ContainsFunc(l.Sources, isCompiled) {
+			next = nextCompiled
+		}
+		return nil, failure.New(failure.Config, next, "library %s: %w", name, err)
 	}
 	return l, nil
+}
+
+const nextCompiled = "name compiled code in objects of the model that needs it (docs/c-models.md)"
+
+// isCompiled reports whether a file is an object or an archive of objects.
+func isCompiled(name string) bool {
+	return slices.Contains([]string{".a", ".o", ".so", ".lib"}, path.Ext(name))
 }
 
 func (l *Library) check() error {

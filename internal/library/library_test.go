@@ -80,6 +80,14 @@ func TestRead(t *testing.T) {
 		!strings.Contains(failure.Next(err), "rename the folder") {
 		t.Error(err)
 	}
+	write(t, dir, "kernels.a", "!<arch>\n")
+	write(t, dir, File, `{"licence": "MIT", "sources": ["kernels.a"]}`)
+	for _, at := range []string{dir, filepath.Join(dir, "kernels.a")} {
+		_, err := Read(at, "ab")
+		if failure.Of(err) != failure.Config || !strings.Contains(failure.Next(err), "in objects of") {
+			t.Errorf("compiled: %v: %s", err, failure.Next(err))
+		}
+	}
 	if _, err := Read(filepath.Join(dir, "none"), "none"); failure.Of(err) != failure.Config || failure.Next(err) == "" {
 		t.Error(err)
 	}

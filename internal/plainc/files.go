@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -221,10 +222,23 @@ func (r *reader) addObject(m *model, line int, name string) {
 		r.fault(line, "objects: %s: %w", name, err)
 		return
 	}
-	library := strings.TrimSuffix(path.Base(name), ext)
-	for i, p := range parts { // names may be equal, and hold any character
-		r.add(m, line, member{fmt.Sprintf("%s%s_%d.o", objectFolder, library, i), p, fmt.Sprintf("%s, object %d", name, i)})
+	for i, p := range parts {
+		// Names in a library may be equal, and hold any character.
+		of := fmt.Sprintf("%s%s_%d_%s.o", objectFolder, path.Base(name), i+1, fileName(p.name))
+		r.add(m, line, member{of, p.data, fmt.Sprintf("%s, object %d", name, i+1)})
 	}
+}
+
+// maxObjectName limits what a file's name has of the name of an object in a library.
+const maxObjectName = 64
+
+var otherRE = regexp.MustCompile(`[^\w.+-]+`)
+
+// fileName returns the name of an object in a library as part of a file's name.
+func fileName(name string) string {
+	name = strings.TrimSuffix(strings.TrimSuffix(name, ".o"), ".obj")
+	name = otherRE.ReplaceAllString(name[strings.LastIndexAny(name, `/\`)+1:], "_")
+	return name[:min(len(name), maxObjectName)]
 }
 
 // The format of libraries (ar(5)).
@@ -232,12 +246,15 @@ const (
 	arMagic   = "!<arch>\n"
 	arThin    = "!<thin>\n"
 	arHeader  = 60
+	arNameEnd = 16
 	arSizeAt  = 48
 	arSizeEnd = 58
 )
 
-// unpack returns the objects of a library.
-func unpack(data []byte) (objects [][]byte, err error) {
+var errTruncated = errors.New("truncated, or an object of invalid size")
+
+// unpack returns the objects of a library. Whether they are ones for the board is checked later.
+func unpack(data []byte) (objects []member, err error) {
 	if bytes.HasPrefix(data, []byte(arThin)) {
 		return nil, errors.New("a thin library, which names its objects in place of holding them: create it without T")
 	}
@@ -245,35 +262,57 @@ func unpack(data []byte) (objects [][]byte, err error) {
 	if !ok {
 		return nil, errors.New("not a library of objects")
 	}
+	var long []byte // names, each of which ends with a line
 	for len(rest) > 0 {
 		if len(rest) < arHeader {
-			return nil, errors.New("truncated")
+			return nil, errTruncated
 		}
 		size, err := strconv.Atoi(strings.TrimSpace(string(rest[arSizeAt:arSizeEnd])))
-		name := strings.TrimSpace(string(rest[:16]))
+		name := strings.TrimSpace(string(rest[:arNameEnd]))
 		rest = rest[arHeader:]
 		if err != nil || size < 0 || size > len(rest) {
-			return nil, errors.New("truncated, or an object of invalid size")
+			return nil, errTruncated
 		}
 		object := rest[:size]
 		rest = rest[min(size+size%2, len(rest)):]
-		if long, ok := strings.CutPrefix(name, "#1/"); ok { // the name precedes the object
-			n, err := strconv.Atoi(long)
-			if err != nil || n < 0 || n > len(object) {
-				return nil, errors.New("an object's name of invalid size")
+		if tableRE.MatchString(name) {
+			if name == "//" {
+				long = object
 			}
-			object = object[n:]
+			continue
 		}
-		switch {
-		case name == "/" || name == "//" || name == "/SYM64/": // tables
-		case bytes.HasPrefix(object, []byte("\x7fELF")):
-			objects = append(objects, object)
-		case !strings.HasPrefix(name, "#1/"):
-			return nil, fmt.Errorf("%q is not an object", name)
+		if name, object, err = named(name, object, long); err != nil {
+			return nil, err
+		}
+		if !strings.HasPrefix(name, "__.SYMDEF") { // macOS's table of symbols
+			objects = append(objects, member{name: name, data: object})
 		}
 	}
 	if len(objects) == 0 {
 		return nil, errors.New("a library without objects")
 	}
 	return objects, nil
+}
+
+// tableRE matches the names of tables: of symbols, and of long names.
+var tableRE = regexp.MustCompile(`^/(\D.*)?$`)
+
+// named returns the name and the content of an object in a library: a long name is in a table, or precedes the object.
+func named(name string, object, long []byte) (string, []byte, error) {
+	if length, ok := strings.CutPrefix(name, "#1/"); ok {
+		n, err := strconv.Atoi(length)
+		if err != nil || n < 0 || n > len(object) {
+			return "", nil, errors.New("an object's name of invalid size")
+		}
+		return strings.TrimRight(string(object[:n]), "\x00"), object[n:], nil
+	}
+	if place, ok := strings.CutPrefix(name, "/"); ok {
+		at, err := strconv.Atoi(place)
+		if err != nil || at < 0 || at > len(long) {
+			return "", nil, errors.New("an object's name that the table of names does not have")
+		}
+		line, _, _ := bytes.Cut(long[at:], []byte("\n"))
+		name = string(line)
+	}
+	return strings.TrimSuffix(name, "/"), object, nil
 }

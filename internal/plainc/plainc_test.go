@@ -4,10 +4,12 @@ import (
 	"archive/tar"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -283,6 +285,59 @@ func TestLicense(t *testing.T) {
 	if n := strings.Count(string(raw), tag); n != 2 || !strings.Contains(string(raw), "#define N 2\n#line 1 \"net.c\"\n") {
 		t.Errorf("%d licences in\n%s", n, raw)
 	}
+}
+
+// TestLibraries checks the names of libraries' objects in the formats of GNU, BSD and macOS, and what is refused. Names
+// may be equal, long, or hold any character.
+func TestLibraries(t *testing.T) {
+	const (
+		long     = "a_name_of_more_than_15_bytes"
+		noObject = "a library without objects"
+		cut      = "truncated, or an object of invalid size"
+		noName   = "an object's name that the table of names does not have"
+		badName  = "an object's name of invalid size"
+	)
+	most := strings.Repeat("x", 64)
+	for _, c := range []struct{ library, want string }{
+		{part("/", "sums") + part("net.o/", "1") + part("net.o/", "22"), "net.a_1_net.o net.a_2_net.o"},
+		{
+			part("//", long+".o/\nb/../c d$.o/\n") + part("/0", "1") + part("/32", "2"),
+			"net.a_1_" + long + ".o net.a_2_c_d_.o",
+		},
+		{part("#1/12", "__.SYMDEF\x00\x00\x00sums") + part("#1/32", long+".o\x00\x00data"), "net.a_1_" + long + ".o"},
+		{part("//", most+"xxx/\n") + part("/0", "") + part(`C:\x.obj`, ""), "net.a_1_" + most + ".o net.a_2_x.o"},
+		{part("/SYM64/", "sums"), noObject},
+		{"", noObject},
+		{part("net.o/", "1") + "net.o/", cut},
+		{part("net.o/", "1")[:60], cut},
+		{part("net.o/", "1")[:48] + "-1          ", cut},
+		{part("/7", "1"), noName},
+		{part("#1/9", "1"), badName},
+		{part("#1/-1", "1"), badName},
+	} {
+		files := folder(strings.Replace(netJSON, `"objects": []`, `"objects": ["net.a"]`, 1))
+		files["net.a"] = &fstest.MapFile{Data: []byte("!<arch>\n" + c.library)}
+		raw, err := plainc.Pack(files, "net.json", "net.json")
+		if err != nil {
+			if text := err.Error(); text != "net.json:5: objects: net.a: "+c.want {
+				t.Errorf("%q: %v, want %s", c.library, err, c.want)
+			}
+			continue
+		}
+		var names []string
+		for _, f := range regexp.MustCompile(`codegen/host/lib/(\S+\.o)\x00`).FindAllStringSubmatch(string(raw), -1) {
+			names = append(names, f[1])
+		}
+		if got := strings.Join(names, " "); got != c.want {
+			t.Errorf("%q: %s, want %s", c.library, got, c.want)
+		}
+	}
+}
+
+// part returns a member of a library.
+func part(name, content string) string {
+	padding := strings.Repeat("\n", len(content)%2)
+	return fmt.Sprintf("%-16s%-12d%-6d%-6d%-8o%-10d`\n%s%s", name, 0, 0, 0, 0o644, len(content), content, padding)
 }
 
 // FuzzPack checks that no description ends the program, and that what is accepted names no file outside.

@@ -94,6 +94,9 @@ var noWorkspace = regexp.MustCompile(`west: unknown command "build"`)
 // noInput matches NoInput's text.
 var noInput = regexp.MustCompile(`(?m) is no input of template (\S+), so `)
 
+// otherEnums matches GNU ld's message for Arm about an object whose enums have another size than those of others.
+var otherEnums = regexp.MustCompile(`uses (32-bit|variable-size) enums yet the output is to use `)
+
 // NoInput returns a line about a file of the project that the folder of a build lacks.
 func NoInput(file, template string) string {
 	return "\n" + file + " is no input of template " + template +
@@ -108,6 +111,10 @@ func Advice(message string) string {
 	if noWorkspace.MatchString(message) {
 		return "Zephyr's folder is not in a west workspace: run west init -l ZEPHYR_BASE there, or set ZEPHYR_BASE to the " +
 			"zephyr folder of a workspace"
+	}
+	if m := otherEnums.FindStringSubmatch(message); m != nil {
+		flag := map[string]string{"32-bit": "-fshort-enums", "variable-size": "-fno-short-enums"}[m[1]]
+		return "compile it with " + flag + ", as the board's compiler does: enums in structs have another size otherwise"
 	}
 	return ""
 }

@@ -125,6 +125,21 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+// TestEnums checks the advice for an object whose enums have another size.
+func TestEnums(t *testing.T) {
+	t.Parallel()
+	for uses, want := range map[string]string{
+		"32-bit enums yet the output is to use variable-size": "compile it with -fshort-enums,",
+		"variable-size enums yet the output is to use 32-bit": "compile it with -fno-short-enums,",
+	} {
+		text := "ld: warning: net.o uses " + uses + " enums; use of enum values across objects may fail\n" +
+			"collect2: error: ld returned 1 exit status"
+		if class, message, _ := Explain(text, text); class != failure.Link || !strings.HasPrefix(Advice(message), want) {
+			t.Errorf("%s: %s, advice %q", message, class, Advice(message))
+		}
+	}
+}
+
 func TestFirstError(t *testing.T) {
 	t.Parallel()
 	const warned = "/usr/bin/../bin/ld: warning: a.o: missing .note.GNU-stack section"
