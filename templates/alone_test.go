@@ -12,40 +12,66 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 )
 
-// TestRuntimeAlone builds the program of examples/crt-alone in a folder of its own, with make and with CMake, and has
-// it add.
+// copyRuntime returns a copy of crt/ for a stranger's program, in a folder of that name.
+func copyRuntime(t *testing.T, name string) string {
+	t.Helper()
+	crt := filepath.Join(t.TempDir(), name)
+	for _, folder := range []string{"include", "src"} {
+		if err := os.CopyFS(filepath.Join(crt, folder), os.DirFS("../crt/"+folder)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, file := range []string{"CMakeLists.txt", "Makefile", "boardsmith_crt-config.cmake"} {
+		text, err := os.ReadFile("../crt/" + file)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(crt, file), text, 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return crt
+}
+
+// TestRuntimeAlone builds the program of examples/crt-alone in a folder of its own, with make and with CMake, which
+// takes the runtime as a subfolder or as a package, and has it add. make's names of files have no spaces.
 func TestRuntimeAlone(t *testing.T) {
 	t.Parallel()
-	crt, err := filepath.Abs("../crt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	model := t.TempDir()
-	runHere(t, "", "tar", "xzf", "../internal/testdata/archives/add.aot_packed.tar.gz", "-C", model)
 	var want strings.Builder
 	for i := range 64 {
 		fmt.Fprintf(&want, "%d ", int8(3*i))
 	}
-	builds := map[string][][]string{
-		"make":  {{"make", "MODEL=" + model, "CRT=" + crt}},
-		"cmake": {{"cmake", "-DMODEL=" + model, "-DCRT=" + crt, "."}, {"cmake", "--build", "."}},
-	}
-	for _, name := range drawn.Of(t, "builds of the runtime", []string{"make", "cmake"}, 1) {
-		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
+	for _, way := range drawn.Of(t, "builds of the runtime", []string{"make", "subfolder", "package"}, 1) {
+		t.Run(way, func(t *testing.T) {
+			program, crt, model, separator := "make", "crt", "model", ""
+			if way != "make" {
+				program, crt, model, separator = "cmake", "the crt", "a model", "-D"
+			}
+			crt, model = copyRuntime(t, crt), filepath.Join(t.TempDir(), model)
+			runHere(t, "", "mkdir", model)
+			runHere(t, "", "tar", "xzf", "../internal/testdata/archives/add.aot_packed.tar.gz", "-C", model)
+			dir := filepath.Join(t.TempDir(), "my program")
 			if err := os.CopyFS(dir, os.DirFS("../examples/crt-alone")); err != nil {
 				t.Fatal(err)
 			}
-			without := map[string]string{"make": "MODEL=none", "cmake": "-DMODEL=none"}[name]
-			cmd := exec.Command(name, append(slices.Clone(builds[name][0][1:]), without)...) // the last one counts
-			cmd.Dir = dir
-			out, err := cmd.CombinedOutput()
-			if words := strings.Join(strings.Fields(string(out)), " "); err == nil ||
-				!strings.Contains(words, "is not an unpacked archive") {
-				t.Errorf("without a model: %v\n%s", err, out)
+			if way == "package" {
+				runHere(t, dir, "sed", "-i", `s/^add_subdirectory(.*/find_package(boardsmith_crt REQUIRED PATHS "${CRT}")/`,
+					"CMakeLists.txt")
 			}
-			for _, argv := range builds[name] {
-				runHere(t, dir, argv...)
+			argv := []string{program, separator + "CRT=" + crt}
+			if program == "cmake" {
+				argv = append(argv, ".")
+			}
+			failsHere(t, dir, "is not an unpacked archive", append(slices.Clone(argv), separator+"MODEL=none")...)
+			argv = append(argv, separator+"MODEL="+model)
+			if program == "cmake" {
+				runHere(t, dir, "mv", "crt_config.h", "other.h")
+				failsHere(t, dir, "is not the folder with your crt_config.h", argv...)
+				runHere(t, dir, "mv", "other.h", "crt_config.h")
+			}
+			runHere(t, dir, argv...)
+			if program == "cmake" {
+				runHere(t, dir, "cmake", "--build", ".")
 			}
 			if got := runHere(t, dir, filepath.Join(dir, "alone")); strings.TrimSpace(got) != strings.TrimSpace(want.String()) {
 				t.Errorf("the program printed %s", got)
@@ -54,7 +80,8 @@ func TestRuntimeAlone(t *testing.T) {
 	}
 }
 
-// TestPkgConfig builds the same program with the library of the runtime and the flags of pkg-config.
+// TestPkgConfig builds the same program with the library of the runtime and the flags of pkg-config, from folders with
+// a space.
 func TestPkgConfig(t *testing.T) {
 	t.Parallel()
 	for _, tool := range []string{"pkg-config", "make", "cc"} {
@@ -62,14 +89,17 @@ func TestPkgConfig(t *testing.T) {
 			t.Skip(err)
 		}
 	}
-	dir := t.TempDir()
+	crt, dir := copyRuntime(t, "the crt"), filepath.Join(t.TempDir(), "my program")
 	if err := os.CopyFS(dir, os.DirFS("../examples/crt-alone")); err != nil {
 		t.Fatal(err)
 	}
 	runHere(t, "", "tar", "xzf", "../internal/testdata/archives/add.aot_packed.tar.gz", "-C", dir)
-	runHere(t, "", "make", "-C", "../crt", "CRT_CONFIG="+dir, "BUILD="+filepath.Join(dir, "build"))
-	runHere(t, dir, "sh", "-c", `cc -o alone main.c codegen/host/src/*.c -Icodegen/host/include `+
-		`$(PKG_CONFIG_PATH=build pkg-config --cflags --libs boardsmith_crt) -lm`)
+	argv := []string{"make", "-C", crt, "CRT_CONFIG=" + dir}
+	spaced := append(slices.Clone(argv), "BUILD="+filepath.Join(dir, "build"))
+	failsHere(t, dir, "choose a folder without spaces", spaced...)
+	runHere(t, dir, argv...)
+	runHere(t, dir, "sh", "-c", `eval cc -o alone main.c codegen/host/src/*.c -Icodegen/host/include `+
+		`$(PKG_CONFIG_PATH='`+filepath.Join(crt, "build")+`' pkg-config --cflags --libs boardsmith_crt) -lm`)
 	if got := runHere(t, dir, filepath.Join(dir, "alone")); !strings.HasPrefix(got, "0 3 6 9 ") {
 		t.Errorf("the program printed %s", got)
 	}
@@ -88,4 +118,18 @@ func runHere(t *testing.T, dir string, argv ...string) string {
 		t.Fatalf("%s: %v\n%s", strings.Join(argv, " "), err, out)
 	}
 	return string(out)
+}
+
+// failsHere runs a program in a folder, which must fail and print a text, between whatever spaces.
+func failsHere(t *testing.T, dir, text string, argv ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
+	if cmd.Err != nil {
+		t.Skipf("%s is not installed", argv[0])
+	}
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	if words := strings.Join(strings.Fields(string(out)), " "); err == nil || !strings.Contains(words, text) {
+		t.Errorf("%s: %v\n%s", strings.Join(argv, " "), err, out)
+	}
 }
