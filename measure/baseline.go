@@ -55,7 +55,11 @@ func ReadBaseline(path string) (*Baseline, error) {
 	if err := json.Unmarshal(data, &newer); err != nil {
 		return nil, failure.New(failure.Config, next, "%s: %w", path, err)
 	}
-	if newer.Format != baselineFormat {
+	switch {
+	case newer.Format > baselineFormat:
+		return nil, failure.New(failure.Config, "use the version of boardsmith that wrote it, or a newer one",
+			"%s has format %d, and this version reads format %d", path, newer.Format, baselineFormat)
+	case newer.Format != baselineFormat:
 		return nil, failure.New(failure.Config, next, "%s: format %d is not %d", path, newer.Format, baselineFormat)
 	}
 	decoder := json.NewDecoder(bytes.NewReader(data))
@@ -65,11 +69,28 @@ func ReadBaseline(path string) (*Baseline, error) {
 	}
 	for i, r := range b.Results {
 		if r == nil || b.Find(r) != r {
-			return nil, failure.Errorf(failure.Config, "%s: result %d is empty, or of the same model and board as another", path,
-				i)
+			return nil, failure.New(failure.Config, next, "%s: result %d is empty, or of the same model and board as another",
+				path, i)
+		}
+		if text := r.damage(); text != "" {
+			return nil, failure.New(failure.Config, next, "%s: %s: %s", path, r.Key(), text)
 		}
 	}
 	return b, nil
+}
+
+// damage returns what no measurement has written, and with which a comparison would pass whatever has grown.
+func (r *Result) damage() string {
+	c := r.Cost
+	switch {
+	case r.Failure != nil:
+		return "it is a failure"
+	case r.Flash < 0 || r.RAM < 0 || r.Stack < 0 || c.Median < 0 || c.Resolution < 0:
+		return "a quantity is negative"
+	case c.hasInterval() && !slices.IsSorted([]float64{0, c.Low, c.Median, c.High}):
+		return "the interval of its cost is not around the median"
+	}
+	return ""
 }
 
 // Write writes the baseline to a file, atomically. Equal baselines give equal bytes.
