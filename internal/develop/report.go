@@ -31,7 +31,11 @@ func (r *repository) writeReport(ctx context.Context, t *tally, commit string, s
 	fmt.Fprintf(&b, "| took | %.0f s |\n", spent.Seconds())
 	fmt.Fprintf(&b, "| result | **%d passed, 0 failed, %d skipped** |\n\n", t.passed, t.skipped)
 	fmt.Fprintf(&b, "## Tests\n\n```\n%s\n```\n\n", strings.Join(t.sections, "\n"))
-	fmt.Fprintf(&b, "Tests that took longest:\n\n```\n%s\n```\n\n", strings.Join(t.slowest, "\n"))
+	b.WriteString("Tests that took longest:\n\n```\n")
+	for _, s := range t.slowest {
+		fmt.Fprintln(&b, s)
+	}
+	b.WriteString("```\n\n")
 	writeList(&b, "Skipped", t.skips)
 	fmt.Fprintf(&b, "## Speed\n\n```\n%s```\n\n## Tools\n\n```\n", r.goalTable(speed))
 	all, err := toolbox.Look(ctx)

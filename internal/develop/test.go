@@ -15,6 +15,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/cli/toolbox"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
@@ -93,25 +95,50 @@ func (r *repository) testAll(ctx context.Context, t *tally, level string) error 
 		return err
 	}
 	defer func() { _ = os.RemoveAll(runtimes) }()
-	env := []string{"SEED=" + seed, drawn.Variable + "=" + level, testcache.Variable + "=" + runtimes}
-	steps := []func(context.Context, *tally) error{
-		func(ctx context.Context, t *tally) error {
-			return r.goTests(ctx, t, level, env, "-count=1", "-vet=off", each, // lint runs vet
-				// one more package at a time than there are processors: tests wait for emulators and probes
-				fmt.Sprintf("-p=%d", runtime.NumCPU()+1), "-shuffle="+seed)
-		},
-		func(ctx context.Context, t *tally) error { return r.cTests(ctx, t, env) },
-		r.testRuntimeFigures,
-	}
-	if level != "" {
-		steps = append(steps,
-			func(ctx context.Context, t *tally) error { return r.runChecks(ctx, append(r.lintChecks(), misra), t) },
-			func(ctx context.Context, t *tally) error { return r.fuzz(ctx, t, fuzzTimes[level]) },
-			r.windowsTests, r.briefDebians)
-	}
 	if err := r.setupForTests(ctx); err != nil {
 		return err
 	}
+	env := []string{"SEED=" + seed, drawn.Variable + "=" + level, testcache.Variable + "=" + runtimes}
+	// lint runs vet
+	args := []string{"-count=1", "-vet=off", each, "-shuffle=" + seed}
+	if level == "" {
+		return r.testPlain(ctx, t, env, args)
+	}
+	raceEnv, race := r.raceDetector()
+	all := slices.Concat(race, args, []string{atOnce()}, longest, []string{"./..."})
+	return r.inTurn(ctx, t,
+		func(ctx context.Context, t *tally) error { return r.goTest(ctx, t, append(raceEnv, env...), all...) },
+		func(ctx context.Context, t *tally) error { return r.cTests(ctx, t, env) },
+		r.testRuntimeFigures,
+		func(ctx context.Context, t *tally) error { return r.runChecks(ctx, append(r.lintChecks(), misra), t) },
+		func(ctx context.Context, t *tally) error { return r.fuzz(ctx, t, fuzzTimes[level]) },
+		r.windowsTests, r.briefDebians)
+}
+
+// testPlain runs the tests of a plain run, those under the race detector and those of C beside the others.
+func (r *repository) testPlain(ctx context.Context, t *tally, env, args []string) error {
+	plain, err := r.plainPackages(ctx)
+	if err != nil {
+		return err
+	}
+	raceEnv, race := r.raceDetector()
+	var beside tally
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return r.goTest(ctx, t, env, slices.Concat(args, []string{atOnce()}, plain)...) })
+	group.Go(func() error {
+		return r.inTurn(ctx, &beside,
+			func(ctx context.Context, t *tally) error {
+				return r.goTest(ctx, t, append(raceEnv, env...), slices.Concat(race, args, []string{"-p=1"}, raced)...)
+			},
+			func(ctx context.Context, t *tally) error { return r.cTests(ctx, t, env) },
+			r.testRuntimeFigures)
+	})
+	err = group.Wait()
+	t.add(&beside)
+	return err
+}
+
+func (r *repository) inTurn(ctx context.Context, t *tally, steps ...func(context.Context, *tally) error) error {
 	for _, step := range steps {
 		if err := step(ctx, t); err != nil {
 			return err
@@ -120,22 +147,9 @@ func (r *repository) testAll(ctx context.Context, t *tally, level string) error 
 	return nil
 }
 
-// goTests runs the tests of all packages, the longest first. A plain run has only some of them under the race detector.
-func (r *repository) goTests(ctx context.Context, t *tally, level string, env []string, args ...string) error {
-	raceEnv, race := r.raceDetector()
-	race = append(race, args...)
-	if level != "" {
-		return r.goTest(ctx, t, append(raceEnv, env...), append(append(race, longest...), "./...")...)
-	}
-	plain, err := r.plainPackages(ctx)
-	if err != nil {
-		return err
-	}
-	if err := r.goTest(ctx, t, env, append(args, plain...)...); err != nil {
-		return err
-	}
-	return r.goTest(ctx, t, append(raceEnv, env...), append(race, raced...)...)
-}
+// atOnce returns the flag for one more package at a time than there are processors: tests wait for
+// emulators and probes.
+func atOnce() string { return fmt.Sprintf("-p=%d", runtime.NumCPU()+1) }
 
 // plainPackages returns the packages that are not raced, the longest first.
 func (r *repository) plainPackages(ctx context.Context) ([]string, error) {

@@ -146,7 +146,7 @@ func (r *repository) goTestLines(
 		r.Notef("the slowest tests are not listed: %s: %v", list.typed(), err)
 		return ctx.Err()
 	}
-	t.slowest = append(t.slowest, slowest(printed, slowestKept)...)
+	t.addSlowest(slowest(printed))
 	return nil
 }
 
@@ -162,9 +162,9 @@ func goTestTitle(args []string) string {
 // slowestKept is the number of tests that the report lists.
 const slowestKept = 40
 
-// slowest returns the first n lines of what gotestsum lists, without tests that contain others: their time has waits
-// for the turn of parallel tests.
-func slowest(list string, n int) (lines []string) {
+// slowest returns the tests that gotestsum lists, without those that contain others: their time has waits for the turn
+// of parallel tests.
+func slowest(list string) (tests []slowTest) {
 	contain := map[string]bool{}
 	var all [][]string // package, test, time
 	for line := range strings.Lines(list) {
@@ -174,11 +174,11 @@ func slowest(list string, n int) (lines []string) {
 		}
 	}
 	for _, words := range all {
-		if d, err := time.ParseDuration(words[2]); err == nil && len(lines) < n && !contain[words[0]+" "+words[1]] {
-			lines = append(lines, fmt.Sprintf("%-60s %6.1f s", short(words[0])+"."+words[1], d.Seconds()))
+		if d, err := time.ParseDuration(words[2]); err == nil && !contain[words[0]+" "+words[1]] {
+			tests = append(tests, slowTest{short(words[0]) + "." + words[1], d})
 		}
 	}
-	return lines
+	return tests
 }
 
 // short returns a package's path within its module.

@@ -41,8 +41,8 @@ func TestGoTests(t *testing.T) {
 	if tl.passed != 2 || tl.failed != 3 || tl.skipped != 1 {
 		t.Errorf("%d passed, %d failed, %d skipped; want 2, 3, 1", tl.passed, tl.failed, tl.skipped)
 	}
-	if len(tl.slowest) == 0 || !strings.HasPrefix(tl.slowest[0], "a.TestGood/slow ") {
-		t.Errorf("slowest: %q", tl.slowest)
+	if len(tl.slowest) == 0 || tl.slowest[0].name != "a.TestGood/slow" {
+		t.Errorf("slowest: %v", tl.slowest)
 	}
 	for _, want := range []string{
 		"skipped a.TestSkip: no board on the desk\n", "a_test.go:11: got 1, want 2\n--- FAIL: TestBad/part/deep",
