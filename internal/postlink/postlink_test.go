@@ -137,7 +137,8 @@ func TestPostLinkFarApart(t *testing.T) {
 		t.Errorf("%v, %v", files, err)
 	}
 	c.Board.PostLink.Words[1] = "{bin}"
-	if err := c.offer(in, file.Bytes(), loads); err == nil || !strings.Contains(err.Error(), "spread over") {
+	if err := c.offer(in, file.Bytes(), loads); err == nil ||
+		!strings.HasSuffix(err.Error(), "{bin}: the image is spread over 1073741828 bytes") {
 		t.Error(err)
 	}
 }
@@ -184,7 +185,8 @@ func linkedBy(t *testing.T, words ...string) (Command, *workdir.Tree) {
 // TestRun: the image has what the command wrote, erased bytes up to the end of its part, and the form that was there.
 func TestRun(t *testing.T) {
 	t.Parallel()
-	c, project := linkedBy(t, "sh", "-c", `echo sign; cat "$0" >"$1" && printf "%s" "$2" >>"$1"`, "{bin}", "{out.bin}", "$KEY")
+	script := `echo sign; cat "$0" >"$1" && printf "%s" "$2" >>"$1"`
+	c, project := linkedBy(t, "sh", "-c", script, "{bin}", "{out.bin}", "$KEY", "{elf}")
 	c.Env.Variables = map[string]string{"KEY": "signed"}
 	folder := t.TempDir()
 	testkit.Must(t, c.Run(t.Context(), project, folder, nil))
@@ -202,7 +204,7 @@ func TestRun(t *testing.T) {
 		t.Error("a form that nobody asked for")
 	}
 	for name, want := range map[string]bool{
-		"linked.bin": true, "out.bin": true, "linked.elf": false, "linked.hex": false,
+		"linked.bin": true, "out.bin": true, "linked.elf": true, "linked.hex": false,
 	} {
 		if _, err := os.Stat(filepath.Join(folder, "build", folderName, name)); (err == nil) != want {
 			t.Errorf("%s: %v", name, err)
