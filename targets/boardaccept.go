@@ -27,12 +27,14 @@ import (
 //
 //	BOARD        a board's name: mage boards lists them [host]
 //	OPTIONS      name=value, separated by spaces: mage board:show NAME lists them [the board's own]
+//	TEMPLATE     a template's name, path or git place [the board's own]
 //	TARGET       a named target of boardsmith.json
 //	DEVICE       which device of that board: its name in desk.json or its probe's serial [the only attached one]
 //	PROGRAMMER   the programmer: openocd, pyocd, west [the board's own]
 //	WAIT         how long to wait for a board that another process uses: 60 (seconds), 2m [no waiting]
 //	OUTPUT       the page [not written]
 //	TIMEOUT      limit for one call on the device: 60 (seconds), 2m30s [60 s]
+//	FORCE=1      uses and flashes the board also if another one is named
 //	DRYRUN=1     prints the checks that would run
 //	SHORT=1      fewer repetitions
 //	BY           who tests the board [the user of git, else of this computer]

@@ -47,6 +47,7 @@ import (
 //	OUTPUT       .npz with all tensors [not written]
 //	TRACE        file for a recording of the link: devices.md [not written]
 //	TIMEOUT      limit for one call on the device: 60 (seconds), 2m30s [60 s]
+//	FORCE=1      uses and flashes the board also if another one is named
 //	DRYRUN=1     prints what would be done, without doing it
 //	FUNC         the function to call, as in a call [all are listed]
 //	ARGS         its arguments, separated by spaces: numbers, texts, .npy files, int8(1,64) for a new tensor

@@ -27,6 +27,7 @@ import (
 //	TEMPLATE     a template's name, path or git place [the board's own]
 //	PROJECT      the project's folder [build/<board>/<archive name>]
 //	TARGET       a named target of boardsmith.json
+//	DEVICE       which device of that board: its name in desk.json or its probe's serial [the only attached one]
 //	FORCE=1      removes edited files, too
 //	DRYRUN=1     prints what would be done, without doing it
 func Clean(ctx context.Context) error { return doJob(ctx, "clean", cleanProject) }

@@ -44,6 +44,7 @@ import (
 //	IMAGE        an earlier firmware, by the beginning of its build id or SHA-256 [the project's build]
 //	WAIT         how long to wait for a board that another process uses: 60 (seconds), 2m [no waiting]
 //	TIMEOUT      limit for one call on the device: 60 (seconds), 2m30s [60 s]
+//	FORCE=1      uses and flashes the board also if another one is named
 //	DRYRUN=1     prints what would be done, without doing it; also prints its commands
 //	ATTACH=1     neither flash nor reset the board
 //	SERVE        1 starts only the gdb server, on a free port [gdb starts, too]

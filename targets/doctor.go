@@ -145,6 +145,7 @@ func printNeeds(ctx context.Context, c *console.Console) error {
 //
 // Variables:
 //
+//	BOARD        a board's name: mage boards lists them [host]
 //	DRYRUN=1     prints what would be done, without doing it
 //	CHECK=1      only reports what is missing, as doctor
 func Setup(ctx context.Context) error { return do(ctx, "setup", setup) }

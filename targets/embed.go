@@ -29,7 +29,6 @@ import (
 //	OPTIONS      name=value, separated by spaces: mage board:show NAME lists them [the board's own]
 //	LIBRARIES    names, folders or git places of libraries, separated by commas [those of the project]
 //	PARAMS       ram makes the parameters of graph models variables [flash]
-//	TARGET       a named target of boardsmith.json
 //	DRYRUN=1     prints what would be done, without doing it
 func Embed(ctx context.Context, folder string) error {
 	return doNamed(ctx, "embed", folder, embedModels)

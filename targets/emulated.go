@@ -20,6 +20,8 @@ type Emulated mg.Namespace
 // Variables:
 //
 //	BOARD        a board's name: mage boards lists them [host]
+//	TARGET       a named target of boardsmith.json
+//	DEVICE       which device of that board: its name in desk.json or its probe's serial [the only attached one]
 func (Emulated) Up(ctx context.Context) error { return doEmulated(ctx, "emulated:up") }
 
 // Down ends the emulated chip of BOARD; what its flash holds is kept.
@@ -27,6 +29,8 @@ func (Emulated) Up(ctx context.Context) error { return doEmulated(ctx, "emulated
 // Variables:
 //
 //	BOARD        a board's name: mage boards lists them [host]
+//	TARGET       a named target of boardsmith.json
+//	DEVICE       which device of that board: its name in desk.json or its probe's serial [the only attached one]
 func (Emulated) Down(ctx context.Context) error { return doEmulated(ctx, "emulated:down") }
 
 // Erase erases the whole flash of the emulated chip of BOARD, as another tool would.
@@ -34,6 +38,8 @@ func (Emulated) Down(ctx context.Context) error { return doEmulated(ctx, "emulat
 // Variables:
 //
 //	BOARD        a board's name: mage boards lists them [host]
+//	TARGET       a named target of boardsmith.json
+//	DEVICE       which device of that board: its name in desk.json or its probe's serial [the only attached one]
 func (Emulated) Erase(ctx context.Context) error { return doEmulated(ctx, "emulated:erase") }
 
 // Swap puts another, new chip on the emulated BOARD, behind the same probe.
@@ -41,6 +47,8 @@ func (Emulated) Erase(ctx context.Context) error { return doEmulated(ctx, "emula
 // Variables:
 //
 //	BOARD        a board's name: mage boards lists them [host]
+//	TARGET       a named target of boardsmith.json
+//	DEVICE       which device of that board: its name in desk.json or its probe's serial [the only attached one]
 func (Emulated) Swap(ctx context.Context) error { return doEmulated(ctx, "emulated:swap") }
 
 // emulatedActions are what these targets do.

@@ -46,8 +46,16 @@ func prune(uses map[string]map[string]string) {
 	}
 }
 
-// fileUses returns, for each file of a package, the other files whose declarations it uses, with one of them.
-func fileUses(t *testing.T, dir string) map[string]map[string]string {
+// A checked is a package of this module, with the types of its names.
+type checked struct {
+	set   *token.FileSet
+	files []*ast.File
+	pkg   *types.Package
+	info  *types.Info
+}
+
+// typedPackage returns the package in a folder, without its tests.
+func typedPackage(t *testing.T, dir string) checked {
 	t.Helper()
 	list := func(args ...string) []string {
 		out, err := exec.Command("go", append([]string{"list"}, append(args, dir)...)...).Output()
@@ -56,29 +64,40 @@ func fileUses(t *testing.T, dir string) map[string]map[string]string {
 		}
 		return strings.Fields(string(out))
 	}
-	set := token.NewFileSet()
-	var files []*ast.File
+	p := checked{set: token.NewFileSet()}
 	for _, name := range list("-f", `{{join .GoFiles " "}}`) {
-		f, err := parser.ParseFile(set, filepath.Join(dir, name), nil, parser.SkipObjectResolution)
+		f, err := parser.ParseFile(p.set, filepath.Join(dir, name), nil, parser.SkipObjectResolution)
 		if err != nil {
 			t.Fatal(err)
 		}
-		files = append(files, f)
+		p.files = append(p.files, f)
 	}
 	exported := list("-deps", "-export", "-f", "{{.ImportPath}}={{.Export}}")
 	open := func(path string) (io.ReadCloser, error) {
 		i := slices.IndexFunc(exported, func(e string) bool { return strings.HasPrefix(e, path+"=") })
 		return os.Open(strings.TrimPrefix(exported[i], path+"="))
 	}
-	info := &types.Info{Uses: map[*ast.Ident]types.Object{}}
-	pkg, err := (&types.Config{Importer: importer.ForCompiler(set, "gc", open)}).Check(dir, set, files, info)
+	p.info = &types.Info{
+		Types: map[ast.Expr]types.TypeAndValue{}, Selections: map[*ast.SelectorExpr]*types.Selection{},
+		Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{},
+	}
+	var err error
+	config := &types.Config{Importer: importer.ForCompiler(p.set, "gc", open)}
+	p.pkg, err = config.Check(list("-f", "{{.ImportPath}}")[0], p.set, p.files, p.info)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return p
+}
+
+// fileUses returns, for each file of a package, the other files whose declarations it uses, with one of them.
+func fileUses(t *testing.T, dir string) map[string]map[string]string {
+	t.Helper()
+	p := typedPackage(t, dir)
 	uses := map[string]map[string]string{}
-	for id, o := range info.Uses {
-		from, to := filepath.Base(set.Position(id.Pos()).Filename), filepath.Base(set.Position(o.Pos()).Filename)
-		if o.Pkg() != pkg || from == to {
+	for id, o := range p.info.Uses {
+		from, to := filepath.Base(p.set.Position(id.Pos()).Filename), filepath.Base(p.set.Position(o.Pos()).Filename)
+		if o.Pkg() != p.pkg || from == to {
 			continue
 		}
 		if uses[from] == nil {

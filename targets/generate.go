@@ -38,7 +38,7 @@ import (
 //	FIXED_INPUT  with APP=standalone: .npz with the inputs that are compiled in [those of the project]
 //	PROJECT      the project's folder [build/<board>/<archive name>]
 //	TARGET       a named target of boardsmith.json
-//	LOAD         if it does not fit, the error names the missing bytes [flash: with the firmware]
+//	DEVICE       which device of that board: its name in desk.json or its probe's serial [the only attached one]
 //	FORCE=1      replaces edited files and keeps a copy
 //	DRYRUN=1     prints what would be done, without doing it
 func Generate(ctx context.Context) error { return doJob(ctx, "generate", generateProject) }

@@ -30,7 +30,7 @@ import (
 type job struct {
 	*console.Console
 	in        *inputs.Inputs
-	variables map[string]string // from which the inputs were read
+	variables map[string]string // that its targets read
 
 	project    *project.Project         // nil until opened or generated; its lock is held until close
 	unfinished *project.UnfinishedError // of a folder that must be generated again; else nil
@@ -44,18 +44,22 @@ type job struct {
 // current is the job of this process. Its targets share it, so that "mage build flash run" holds the project's lock
 // from the first step to the last, builds once, and attaches the device once. It is global because mage's targets are
 // plain functions.
-var current = &job{}
+var current = &job{variables: map[string]string{}}
 
 // openJob reads a target's inputs, and opens their project if there is one. After a change of a variable it first
 // closes what an earlier target has opened. app is the APP of new projects unless the user chose one; "": the default.
 func openJob(ctx context.Context, c *console.Console, app string) (*job, error) {
-	j, variables := current, c.Env.Inputs()
-	if !maps.Equal(variables, j.variables) {
-		if err := j.close(); err != nil {
-			return nil, err
+	j, variables := current, c.Inputs()
+	for name, value := range variables {
+		if former, isRead := j.variables[name]; isRead && former != value {
+			if err := j.close(); err != nil {
+				return nil, err
+			}
+			break
 		}
 	}
-	j.Console, j.variables = c, variables
+	j.Console = c
+	maps.Copy(j.variables, variables)
 	var err error
 	uses := func(in *inputs.Inputs, app string) ([]string, error) { return usedOptions(ctx, c, in, app) }
 	j.in, err = inputs.Resolve(inputs.Source{
@@ -70,7 +74,7 @@ func openJob(ctx context.Context, c *console.Console, app string) (*job, error) 
 // openTrace begins TRACE, unless an earlier step did, or the step shows it.
 func (j *job) openTrace() (err error) {
 	name := j.Env("TRACE")
-	if name == "" || j.trace != nil || j.Step() == "monitor" || j.Env.On("DRYRUN") || !console.Reads(j.Step(), "TRACE") {
+	if name == "" || j.trace != nil || j.Step() == "monitor" || j.Env.On("DRYRUN") {
 		return nil
 	}
 	if j.trace, err = os.Create(j.Abs(name)); err != nil {
@@ -268,7 +272,7 @@ func (j *job) desk() *device.Desk {
 		Ledger: env("BOARDSMITH_LEDGER"), Probes: emulated.Probes(),
 		Tool: func(name string) (string, error) { return findProgram(env, name) },
 	}
-	if j.trace != nil && console.Reads(j.Step(), "TRACE") {
+	if j.trace != nil && env("TRACE") != "" {
 		desk.Trace = j.trace
 	}
 	return desk

@@ -53,6 +53,7 @@ import (
 //	REPEAT       number of time samples [10]
 //	SEED         seed of random inputs [0]
 //	TIMEOUT      limit for one call on the device: 60 (seconds), 2m30s [60 s]
+//	FORCE=1      uses and flashes the board also if another one is named
 //	DRYRUN=1     prints what would be done, without doing it
 //	EXPECT       .npz with the outputs that are expected, for all models, or one for each [not compared]
 //	LABELS       .npz or .npy with the class of each sample: release.md [those in INPUT, if there are any]
@@ -201,11 +202,6 @@ func (s *survey) checkVariables() error {
 			}
 		}
 	}
-	for _, name := range []string{"IMAGE", "FIXED_INPUT"} {
-		if text := s.Env(name); text != "" {
-			return failure.New(failure.Config, "leave it out", "%s=%s has no effect on a measurement", name, text)
-		}
-	}
 	for _, name := range []string{"PIN", "VOLTS"} {
 		if text := s.Env(name); text != "" && s.Env("CURRENT") == "" {
 			return failure.New(failure.Config, "CURRENT=FILE names the recording", "%s=%s has no effect without CURRENT", name,
@@ -268,6 +264,9 @@ func (s *survey) readBaseline() (err error) {
 	if s.baselineFile == "" {
 		if s.Env.On("UPDATE") {
 			return failure.New(failure.Config, "BASELINE=FILE names it", "UPDATE=1 without a baseline")
+		}
+		if text := s.Env("LIMITS"); text != "" {
+			s.Notef("note: LIMITS=%s has no effect without BASELINE", text)
 		}
 		return nil
 	}

@@ -29,7 +29,7 @@ import (
 //	PARAMS       ram makes the parameters of graph models variables [flash]
 //	PROJECT      the project's folder [build/<board>/<archive name>]
 //	TARGET       a named target of boardsmith.json
-//	LOAD         if it does not fit, the error names the missing bytes [flash: with the firmware]
+//	DEVICE       which device of that board: its name in desk.json or its probe's serial [the only attached one]
 func Size(ctx context.Context) error { return doJob(ctx, "size", printSize) }
 
 func printSize(ctx context.Context, j *job) error {

@@ -27,6 +27,10 @@ import (
 // Variables:
 //
 //	BOARD        a board's name: mage boards lists them [host]
+//	MODEL        a model's archive, .tar or .tar.gz, or its description, .json … [the bundled sample, digits_i8]
+//	MODEL_NAME   the name of the model in an archive that holds several [the archive's only one]
+//	APP          standalone: firmware that runs the model without an RPC server: embedded.md [rpc]
+//	PROJECT      the project's folder [build/<board>/<archive name>]
 //	TARGET       a named target of boardsmith.json
 //	DEVICE       which device of that board: its name in desk.json or its probe's serial [the only attached one]
 //	PROGRAMMER   the programmer: openocd, pyocd, west [the board's own]
@@ -34,6 +38,7 @@ import (
 //	OUTPUT       a recording of the link [not written]
 //	TRACE        the recording to show, in place of a device
 //	TIMEOUT      limit for one call on the device: 60 (seconds), 2m30s [60 s]
+//	FORCE=1      uses and flashes the board also if another one is named
 //	BAUD         bits a second of a serial port [the board file's link.baud]
 //	RESET=1      reset the board through its probe when the link is open
 //	TIMESTAMPS=1 the time before each line

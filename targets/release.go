@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/boards"
-	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/cli/console"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/command"
@@ -38,6 +37,7 @@ import (
 //	PARAMS       ram makes the parameters of graph models variables [flash]
 //	PROJECT      the project's folder [build/<board>/<archive name>]
 //	TARGET       a named target of boardsmith.json
+//	DEVICE       which device of that board: its name in desk.json or its probe's serial [the only attached one]
 //	OUTPUT       its folder [not written]
 //	FORCE=1      replaces another release
 //	DRYRUN=1     prints what would be done, without doing it
@@ -49,9 +49,6 @@ func Release(ctx context.Context) error {
 
 func releaseFirmware(ctx context.Context, j *job) error {
 	in := j.in
-	if j.Env("IMAGE") != "" {
-		return failure.New(failure.Config, "leave IMAGE out", "a release is made of the project's build")
-	}
 	dir := cmp.Or(in.Output, filepath.Clean(in.Project)+".release")
 	if in.Library {
 		return releaseLibrary(ctx, j, dir)

@@ -39,7 +39,6 @@ import (
 //	DEVICE       which device of that board: its name in desk.json or its probe's serial [the only attached one]
 //	OUTPUT       the page [not written]
 //	DRYRUN=1     prints what would be done, without doing it
-//	EXPECT       separated by commas [not compared]
 //	BASELINE     measurements to show, or with BOARD, MODEL or PROJECT to show beside that project
 //	RUN          folders of tuning runs, separated by commas
 //	CSV          file for a table of all results [not written]

@@ -51,6 +51,7 @@ import (
 //	REPEAT       number of time samples [10]
 //	SEED         seed of random inputs [0]
 //	TIMEOUT      limit for one call on the device: 60 (seconds), 2m30s [60 s]
+//	FORCE=1      uses and flashes the board also if another one is named
 //	DRYRUN=1     prints what would be done, without doing it
 func Run(ctx context.Context) error { return doJob(ctx, "run", runModel) }
 

@@ -32,6 +32,7 @@ import (
 //	REPEAT       number of time samples [10]
 //	SEED         seed of random inputs; also of its proposer with SPACE [0]
 //	TIMEOUT      limit for one call on the device: 60 (seconds), 2m30s [60 s]
+//	FORCE=1      uses and flashes the board also if another one is named
 //	DRYRUN=1     prints what would be done, without doing it
 //	EXPECT       .npz with the outputs that are expected [not compared]
 //	SPACE        a file of a kernel with knobs: tuning.md
@@ -57,8 +58,8 @@ func Tune(ctx context.Context) error {
 //	PROGRAMMER   the programmer: openocd, pyocd, west [the board's own]
 //	WAIT         how long to wait for a board that another process uses: 60 (seconds), 2m [no waiting]
 //	TIMEOUT      limit for one call on the device: 60 (seconds), 2m30s [60 s]
+//	FORCE=1      uses and flashes the board also if another one is named
 //	DRYRUN=1     prints what would be done, without doing it
-//	EXPECT       separated by commas [not compared]
 //	RUN          the folder of one
 //	ID           the candidate to measure again
 func Reproduce(ctx context.Context) error {
@@ -72,6 +73,7 @@ func Reproduce(ctx context.Context) error {
 //
 //	BOARD        a board's name: mage boards lists them [host]
 //	OPTIONS      name=value, separated by spaces: mage board:show NAME lists them [the board's own]
+//	PLACE        PART=REGION, separated by commas: the memory of parts of the firmware [the board's own]
 //	LIBRARIES    names, folders or git places of libraries, separated by commas [those of the project]
 //	TEMPLATE     a template's name, path or git place [the board's own]
 //	TARGET       a named target of boardsmith.json
@@ -79,6 +81,7 @@ func Reproduce(ctx context.Context) error {
 //	PROGRAMMER   the programmer: openocd, pyocd, west [the board's own]
 //	WAIT         how long to wait for a board that another process uses: 60 (seconds), 2m [no waiting]
 //	TIMEOUT      limit for one call on the device: 60 (seconds), 2m30s [60 s]
+//	FORCE=1      uses and flashes the board also if another one is named
 //	DRYRUN=1     prints what would be done, without doing it
 //	TRACKER      HOST:PORT of TVM's tracker, where serve offers boards: tvm.md
 //	KEY          the boards' keys, separated by commas, in the order … [with TRACKER the boards' names, else …]

@@ -49,6 +49,7 @@ import (
 //	OUTPUT       the report as JSON [not written]
 //	TRACE        file for a recording of the link: devices.md [not written]
 //	TIMEOUT      limit for one call on the device: 60 (seconds), 2m30s [60 s]
+//	FORCE=1      uses and flashes the board also if another one is named
 //	DRYRUN=1     prints what would be done, without doing it
 //	EXPECT       .npz with the outputs that are expected [not compared]
 //	LABELS       .npz or .npy with the class of each sample: release.md [those in INPUT, if there are any]
@@ -116,17 +117,6 @@ func validateOptions(c *console.Console) (o validate.Options, err error) {
 	return o, nil
 }
 
-// validationModel is modelToRun for firmware that gets its inputs.
-func validationModel(j *job) (*mlf.Model, string, error) {
-	switch {
-	case j.in.Library:
-		return nil, "", noFirmware()
-	case j.in.Samples != "":
-		return nil, "", fixedInputs()
-	}
-	return modelToRun(j)
-}
-
 // modelToRun returns the model and its archive's digest. The project need not be generated yet.
 func modelToRun(j *job) (*mlf.Model, string, error) {
 	in := j.in
@@ -150,19 +140,18 @@ func modelToRun(j *job) (*mlf.Model, string, error) {
 func takesInputs(j *job) error {
 	fixed, err := j.project.Samples()
 	if err == nil && fixed != nil {
-		err = fixedInputs()
+		err = failure.New(failure.Config, "generate the project without FIXED_INPUT",
+			"the inputs are constants of the firmware")
 	}
 	return err
 }
 
-func fixedInputs() error {
-	return failure.New(failure.Config, "generate the project without FIXED_INPUT",
-		"the inputs are constants of the firmware")
-}
-
 // validationSet returns the set to run, and a description of its source.
 func validationSet(ctx context.Context, j *job) (*validate.Set, string, error) {
-	m, digest, err := validationModel(j)
+	if j.in.Library {
+		return nil, "", noFirmware()
+	}
+	m, digest, err := modelToRun(j)
 	if err != nil {
 		return nil, "", err
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -178,6 +179,29 @@ func TestOwnTargets(t *testing.T) {
 		}
 		if got := fmt.Sprint(err); c.want != "" && got != c.want || c.want == "" && err != nil || out.String() != c.note {
 			t.Errorf("%s: %v, %q", c.args, err, out.String())
+		}
+	}
+}
+
+// TestLimited: to a target, our variables that its help does not list are not set; those of other programs are.
+func TestLimited(t *testing.T) {
+	set := func(name string) string { return "value of " + name }
+	for _, target := range strings.Fields(projectTargets + "demo embed erase monitor wear boards board:check setup") {
+		c := New(set, io.Discard, io.Discard)
+		err := c.Do(t.Context(), target, func(context.Context) error {
+			for _, variable := range append(Variables(), "PATH", "OPENOCD") {
+				want := ""
+				if readers[variable] == "" || Reads(target, variable) {
+					want = set(variable)
+				}
+				if got := c.Env(variable); got != want {
+					t.Errorf("%s reads %s=%q, want %q", target, variable, got, want)
+				}
+			}
+			return nil
+		})
+		if err != nil || c.Env("MODEL") != set("MODEL") {
+			t.Errorf("%s: %v, and then MODEL=%q", target, err, c.Env("MODEL"))
 		}
 	}
 }

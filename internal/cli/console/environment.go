@@ -22,15 +22,6 @@ func (e Environ) On(name string) bool {
 	return true
 }
 
-// Inputs returns the variables that the targets read, and their values.
-func (e Environ) Inputs() map[string]string {
-	values := map[string]string{}
-	for name := range readers {
-		values[name] = e(name)
-	}
-	return values
-}
-
 // ToolEnv returns the environment without the inputs of this run; tests set their own.
 func ToolEnv() []string {
 	var env []string
@@ -45,7 +36,7 @@ func ToolEnv() []string {
 
 // misleading lists variables whose lack of effect would mislead: a user who sets one believes that outputs are
 // compared, or that another firmware runs.
-var misleading = []string{"ACCURACY", "BASELINE", "COMPARE", "CONFIRM", "EXPECT", "LABELS", "LIMITS", "LOAD"}
+var misleading = []string{"ACCURACY", "BASELINE", "COMPARE", "CONFIRM", "EXPECT", "IMAGE", "LABELS", "LIMITS", "LOAD"}
 
 // typed returns the words of the command line that are no flags: targets as mage has them, and their arguments.
 func (c *Console) typed() (words []string) {
@@ -71,9 +62,10 @@ func (c *Console) checkInputs() error {
 		return nil
 	}
 	for _, name := range misleading {
-		targets := readersOf(name)
+		targets := Readers(name)
 		isTyped := func(target string) bool { return slices.Contains(typed, target) }
-		if c.Env(name) == "" || slices.ContainsFunc(targets, isTyped) {
+		ofRun := slices.Contains(targets, "tune") && (c.step == "report" || c.step == "reproduce") // what was tuned with it
+		if c.Env(name) == "" || ofRun || slices.ContainsFunc(targets, isTyped) {
 			continue
 		}
 		return failure.New(failure.Config, "leave it out, or run "+c.Mage(targets[len(targets)-1]),

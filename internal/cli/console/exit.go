@@ -67,7 +67,10 @@ func (c *Console) Do(ctx context.Context, step string, target func(context.Conte
 		err = c.checkNames()
 	}
 	if err == nil {
+		env := c.Env
+		c.Env = c.limited(env)
 		err = target(ctx)
+		c.Env = env
 	}
 	c.endProgress()
 	if err == nil {

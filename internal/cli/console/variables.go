@@ -13,35 +13,37 @@ import (
 // projectTargets are those that work on a project.
 const projectTargets = " generate build flash run call size validate measure release debug clean tune report "
 
-// readers lists the variables that targets read, with these targets: names, @project for projectTargets, * for all.
-// docs/command-line.md and CONTRIBUTING.md explain the variables.
+// readers lists the variables that targets read, with these targets: names, @project for projectTargets, * for all. To
+// other targets the variable is not set (Console.Do). docs/command-line.md and CONTRIBUTING.md explain the variables.
 var readers = map[string]string{
-	"BOARD": "@project erase monitor devices wear doctor embed serve reproduce board:accept template:check " +
+	"BOARD": "@project erase monitor devices wear doctor setup embed serve reproduce board:accept template:check " +
 		"template:export emulated:up emulated:down emulated:erase emulated:swap",
-	"MODEL":       "@project embed",
-	"MODEL_NAME":  "@project embed",
-	"APP":         "@project",
+	"MODEL":       "@project embed erase monitor",
+	"MODEL_NAME":  "@project embed erase monitor",
+	"APP":         "@project erase monitor",
 	"OPTIONS":     "@project embed serve board:accept",
-	"PLACE":       "@project",
+	"PLACE":       "@project serve",
 	"LIBRARIES":   "@project embed serve",
-	"TEMPLATE":    "@project serve board:svd template:export",
+	"TEMPLATE":    "@project serve board:svd board:accept template:export",
 	"FIXED_INPUT": "generate build flash run size release debug report",
 	"PARAMS":      "embed build size release",
-	"PROJECT":     "@project",
-	"TARGET":      "@project erase monitor devices wear embed serve reproduce board:accept",
-	"DEVICE": "flash erase run call validate measure debug monitor devices wear report tune serve reproduce " +
-		"board:accept",
+	"PROJECT":     "@project erase monitor",
+	"TARGET": "@project erase monitor devices wear serve reproduce board:accept emulated:up emulated:down " +
+		"emulated:erase emulated:swap",
+	"DEVICE": "@project erase monitor devices wear serve reproduce board:accept emulated:up emulated:down " +
+		"emulated:erase emulated:swap",
 	"PROGRAMMER": "flash erase run call validate measure debug monitor devices tune serve reproduce board:accept",
 	"IMAGE":      "flash run call validate debug",
-	"LOAD":       "build demo generate size validate run",
+	"LOAD":       "demo validate run",
 	"WAIT":       "flash erase run call validate measure debug monitor tune serve reproduce board:accept",
 	"TRACE":      "run call validate measure monitor",
 	"INPUT":      "run validate measure tune",
-	"OUTPUT":     "run call monitor validate measure release tune report board:accept",
+	"OUTPUT":     "build run call monitor validate measure release tune report board:accept",
 	"REPEAT":     "run measure tune",
-	"SEED":       "run measure tune",
+	"SEED":       "run measure tune test test:full test:soak",
 	"TIMEOUT":    "run call validate measure tune serve reproduce flash monitor debug board:accept",
-	"FORCE":      "generate build clean flash erase release",
+	"FORCE": "generate build clean flash erase release run call validate measure debug monitor tune serve reproduce " +
+		"board:accept",
 	"DRYRUN": "generate build flash erase run call validate measure release tune report reproduce debug " +
 		"serve template:export template:new template:check board:new board:accept model:new schemas " +
 		"embed clean setup update",
@@ -55,7 +57,7 @@ var readers = map[string]string{
 	"LOG":               "monitor",
 	"ATTACH":            "debug",
 	"SERVE":             "debug",
-	"EXPECT":            "report reproduce tune measure validate",
+	"EXPECT":            "tune measure validate",
 	"LABELS":            "measure validate",
 	"COMPARE":           "measure validate",
 	"ACCURACY":          "measure validate",
@@ -71,7 +73,7 @@ var readers = map[string]string{
 	"CANDIDATES":        "tune",
 	"PROPOSER":          "tune",
 	"TRIALS":            "tune",
-	"CONFIRM":           "report reproduce tune",
+	"CONFIRM":           "tune",
 	"RETRY":             "tune",
 	"TRACKER":           "tune serve",
 	"KEY":               "tune serve",
@@ -88,7 +90,7 @@ var readers = map[string]string{
 	"BY":                "board:accept",
 	"SAVE":              "devices",
 	"NAME":              "devices update",
-	"CHECK":             "setup",
+	"CHECK":             "setup test test:full test:soak",
 	"BOARDSMITH_PATH":   "*",
 	"BOARDSMITH_LEDGER": "*",
 	"CACHE_MIB":         "*",
@@ -99,14 +101,39 @@ var readers = map[string]string{
 	"SCRIPT":            "interop:record",
 }
 
-// readersOf returns the targets that read a variable, in the order of the list.
-func readersOf(variable string) []string {
+// Variables returns the names of the variables that targets read, sorted.
+func Variables() []string { return slices.Sorted(maps.Keys(readers)) }
+
+// Readers returns the targets that read a variable, in the order of the list.
+func Readers(variable string) []string {
 	return strings.Fields(strings.Replace(readers[variable], "@project", projectTargets, 1))
 }
 
 // Reads reports whether a target reads a variable.
 func Reads(target, variable string) bool {
-	return readers[variable] == "*" || slices.Contains(readersOf(variable), target)
+	return readers[variable] == "*" || slices.Contains(Readers(variable), target)
+}
+
+// limited returns an environment in which our variables that the running target does not read are not set. Those of
+// other programs are.
+func (c *Console) limited(env Environ) Environ {
+	return func(name string) string {
+		if _, ours := readers[name]; ours && !Reads(c.step, name) {
+			return ""
+		}
+		return env(name)
+	}
+}
+
+// Inputs returns the variables that the running target reads, and their values.
+func (c *Console) Inputs() map[string]string {
+	values := map[string]string{}
+	for name := range readers {
+		if Reads(c.step, name) {
+			values[name] = c.Env(name)
+		}
+	}
+	return values
 }
 
 // checkNames looks for variables of the environment whose names resemble that of one that the running target reads. It
@@ -124,7 +151,7 @@ func (c *Console) checkNames() error {
 		if _, ok := readers[name]; ok || value == "" || slices.Contains(c.noted, name) {
 			continue
 		}
-		for _, known := range slices.Sorted(maps.Keys(readers)) {
+		for _, known := range Variables() {
 			switch {
 			case !resembles(name, known) || !Reads(c.step, known):
 			case c.Env(known) == "" && isTypo(name, known) && !foreign:
@@ -142,7 +169,7 @@ func (c *Console) checkNames() error {
 // isTarget reports whether a target of that name reads any variable but those of all targets.
 func isTarget(name string) bool {
 	for variable := range readers {
-		if slices.Contains(readersOf(variable), name) {
+		if slices.Contains(Readers(variable), name) {
 			return true
 		}
 	}
