@@ -150,13 +150,8 @@ func (r *recorder) cover(ctx context.Context, pkg string, covers coverage) error
 	}
 	defer os.RemoveAll(dir)
 	program := filepath.Join(dir, "test")
-	build := []string{"go", "test", "-c", "-coverpkg=" + covered(r.only), "-o", program, "./" + pkg}
-	if output, err := command(ctx, root, build...); err != nil {
-		return fmt.Errorf("%s: %w\n%s", pkg, err, output)
-	}
-	if _, err := os.Stat(program); os.IsNotExist(err) {
-		log.Printf("no tests: %s", pkg)
-		return nil
+	if exists, err := r.compile(ctx, pkg, program); err != nil || !exists {
+		return err
 	}
 	here := filepath.Join(root, pkg)
 	names, err := listTests(ctx, here, program, r.names)
@@ -203,6 +198,19 @@ func (r *recorder) cover(ctx context.Context, pkg string, covers coverage) error
 	}
 	log.Printf("passes without a change: %s, %d tests", pkg, n)
 	return nil
+}
+
+// compile compiles a package's tests, if it has any.
+func (r *recorder) compile(ctx context.Context, pkg, program string) (exists bool, err error) {
+	build := []string{"go", "test", "-c", "-coverpkg=" + covered(r.only), "-o", program, "./" + pkg}
+	if output, err := command(ctx, r.clean, build...); err != nil {
+		return false, fmt.Errorf("%s: %w\n%s", pkg, err, output)
+	}
+	if _, err := os.Stat(program); os.IsNotExist(err) {
+		log.Printf("no tests: %s", pkg)
+		return false, nil
+	}
+	return true, nil
 }
 
 // listTests returns a closed channel with the names of those tests of a program that match a pattern.
