@@ -57,6 +57,10 @@ func TestRun(t *testing.T) {
 	if !errors.As(err, &failed) || err.Error() != "sh: exit status 2\nlost" {
 		t.Errorf("%+v: %v", failed, err)
 	}
+	err = collect("echo 'cc: fatal error: error writing to /tmp/x.s: No space left on device' >&2; exit 1")
+	if failure.Of(err) != failure.Host || !strings.HasSuffix(err.Error(), ": No space left on device") {
+		t.Errorf("%v (%v)", err, failure.Of(err))
+	}
 	if err = collect("exit 2"); err.Error() != "sh: exit status 2" {
 		t.Error(err)
 	}

@@ -229,6 +229,10 @@ func TestRun(t *testing.T) {
 	if err := c.Run(t.Context(), project, t.TempDir(), nil); failure.Of(err) != failure.Config {
 		t.Errorf("a folder: %v", err)
 	}
+	c, project = linkedBy(t, "cp", "{bin}", "{out.bin}")
+	if err := c.Run(t.Context(), project, filepath.Join(t.TempDir(), "none"), nil); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("no folder for the files: %v", err)
+	}
 }
 
 // TestKey: a command's words, its program, and the values of its variables, the contents of files among them, count.
