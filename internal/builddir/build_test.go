@@ -775,7 +775,8 @@ func TestFoundCompiler(t *testing.T) {
 	f.State.Board = projectfile.Board{Name: "host", Board: *host}
 	f.State.Board.Toolchain.CC, f.State.Template.Board = "", "build/board.json"
 	results, err := f.build()
-	if err != nil || f.Board == nil || f.Board.Toolchain.CC != "own-cc" || f.read("build/firmware.map") != "run\n" {
+	if err != nil || f.Board == nil || f.Board.Toolchain.CC != "own-cc" || f.read("build/firmware.map") != "run\n" ||
+		f.Board.Files != nil || f.Board.Origin != nil {
 		t.Fatalf("%+v, %v", f.Board, err)
 	}
 	record, err := f.Finish(results, [16]byte{1}, image.Size{})

@@ -186,10 +186,10 @@ func TestEnviron(t *testing.T) {
 		},
 		Trees: []string{"$TREE/../modules/*"}, Outside: []string{"$OUTER/x"},
 	}
-	e := Env{Template: of, Board: "kiln"}
+	e := Env{Template: of, Board: "kiln", Programs: []string{dir}}
 	env, values, err := e.Environ("/opt/gnu/bin/gcc")
 	want := []string{
-		"CC_ROOT=/opt/gnu/x", "CHAIN=gnu", "LITERAL=a b", "OUTER=" + filepath.Join(dir, "tree"),
+		"PATH=" + dir + ":" + os.Getenv("PATH"), "CC_ROOT=/opt/gnu/x", "CHAIN=gnu", "LITERAL=a b", "OUTER=" + filepath.Join(dir, "tree"),
 		"TREE=" + filepath.Join(dir, "tree"),
 	}
 	if err != nil || !reflect.DeepEqual(env, want) || !reflect.DeepEqual(values, []string{"CHAIN=gnu"}) {

@@ -69,7 +69,7 @@ func (s *Store) Open(ctx context.Context, r Ref) (*Folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	if commit == "" || !s.has(r.URL, commit) {
+	if !s.has(r.URL, commit) { // nor has it one that is not known
 		if commit, err = s.get(ctx, r.URL, r.Revision, commit); err != nil {
 			return nil, err
 		}
