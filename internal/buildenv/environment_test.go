@@ -189,7 +189,8 @@ func TestEnviron(t *testing.T) {
 	e := Env{Template: of, Board: "kiln", Programs: []string{dir}}
 	env, values, err := e.Environ("/opt/gnu/bin/gcc")
 	want := []string{
-		"PATH=" + dir + ":" + os.Getenv("PATH"), "CC_ROOT=/opt/gnu/x", "CHAIN=gnu", "LITERAL=a b", "OUTER=" + filepath.Join(dir, "tree"),
+		"PATH=" + dir + ":" + os.Getenv("PATH"),
+		"CC_ROOT=/opt/gnu/x", "CHAIN=gnu", "LITERAL=a b", "OUTER=" + filepath.Join(dir, "tree"),
 		"TREE=" + filepath.Join(dir, "tree"),
 	}
 	if err != nil || !reflect.DeepEqual(env, want) || !reflect.DeepEqual(values, []string{"CHAIN=gnu"}) {

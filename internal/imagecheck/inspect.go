@@ -42,7 +42,6 @@ func (i Image) Inspect() (id [16]byte, size image.Size, err error) {
 	if err != nil {
 		return id, size, failure.New(failure.Link, i.Advice, "%s: %w", i.Path, err)
 	}
-	defer f.Close()
 	if err := i.checkImage(f); err != nil {
 		return id, size, err
 	}
