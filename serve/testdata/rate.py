@@ -1,6 +1,7 @@
 # Measures different candidates with MetaSchedule's runner on each of several boards of a tracker, in turns. Prints
-# candidates a minute of each. Arguments: TRACKER CANDIDATES KEY... The boards are of this computer's kind.
+# candidates a minute of each. Arguments: TRACKER CANDIDATES, then KEY TARGET of each board.
 import faulthandler
+import json
 import os
 import sys
 import tempfile
@@ -30,30 +31,31 @@ def measure(runner, paths):
     return time.time() - begun
 
 
-def build(folder, count):
+def build(folder, target, count):
     """Returns modules of which each has another content."""
     a, b = te.placeholder((32, 32)), te.placeholder((32, 32))
     paths = []
     for n in range(count):
         paths.append(f"{folder}/{n}/tvm_tmp_mod.tar")
         function = te.create_prim_func([a, b, topi.matmul(a, b) * (n + 1.0)])
-        os.mkdir(os.path.dirname(paths[-1]))
-        tvm.compile(function, tvm.target.Target({"kind": "llvm"})).export_library(paths[-1], fcompile=tar)
+        os.makedirs(os.path.dirname(paths[-1]))
+        tvm.compile(function, tvm.target.Target(json.loads(target))).export_library(paths[-1], fcompile=tar)
     return paths
 
 
 if __name__ == "__main__":
-    tracker, candidates, keys = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
+    tracker, candidates, boards = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
     host, port = tracker.split(":")
+    keys = boards[::2]
     with tempfile.TemporaryDirectory() as folder:
-        paths = build(folder, candidates + 2)
+        paths = {key: build(f"{folder}/{key}", target, candidates + 2) for key, target in zip(keys, boards[1::2])}
         runners = {key: runner(host, int(port), key) for key in keys}
         times = dict.fromkeys(keys, 0)
-        for r in runners.values():
-            measure(r, paths[:2])  # the worker starts
+        for key, r in runners.items():
+            measure(r, paths[key][:2])  # the worker starts
         batch = 10
-        for begin in range(2, len(paths), batch):
+        for begin in range(2, candidates + 2, batch):
             for key, r in runners.items():
-                times[key] += measure(r, paths[begin:begin + batch])
+                times[key] += measure(r, paths[key][begin:begin + batch])
     for key in keys:
         print(f"{key}: {60 * candidates / times[key]:.0f} candidates a minute")
