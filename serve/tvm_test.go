@@ -21,7 +21,7 @@ import (
 )
 
 // pythons are the variables with a Python that has Apache TVM: 0.14, and 0.26 or later.
-var pythons = []string{"BOARDSMITH_TVM_PYTHON", todays}
+var pythons = []string{earlier, todays}
 
 // todays is the variable of TVM 0.26 or later; without it, that of setup is used.
 const todays = "BOARDSMITH_RELAX_PYTHON"
