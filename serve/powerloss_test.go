@@ -80,6 +80,7 @@ func (c *computer) losePower() {
 // TestPowerLoss: a client whose computer loses its power, or its network, cannot close its connection. The board is
 // free for the next client nevertheless, whatever the client was waiting for.
 func TestPowerLoss(t *testing.T) {
+	t.Parallel()
 	uses := []string{"", "endless", "slow"} // an idle session, a call, a reply that is not acknowledged
 	var waiting []client
 	var lost []time.Time
