@@ -277,14 +277,20 @@ type Function struct {
 // An Origin is where a field's value was written.
 type Origin struct {
 	File string
-	Line int  // from 1
-	Own  bool // of a user's file, not of a shipped one
+	Line int // from 1
 }
 
-// SetByUser reports whether a file of the user's sets a field or a part of it.
+// SetByUser reports whether the board's own file, if that is a user's, sets a field or a part of it. Its parents are for
+// other boards, too.
 func (b *Board) SetByUser(field string) bool {
+	_, inherits := b.Origin["inherits"]
+	isFamily := b.Partial && !inherits // without a file of the board's own
+	if b.Dir == "" || len(b.Files) == 0 || isFamily {
+		return false
+	}
 	for at, origin := range b.Origin {
-		if rest, ok := strings.CutPrefix(at, field); ok && origin.Own && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+		rest, ok := strings.CutPrefix(at, field)
+		if ok && origin.File == b.Files[len(b.Files)-1] && (rest == "" || rest[0] == '.' || rest[0] == '[') {
 			return true
 		}
 	}

@@ -210,7 +210,7 @@ func TestThreeLevels(t *testing.T) {
 			t.Errorf("upload_kib=%d: %v; %s", kib, err, failure.Next(err))
 		}
 	}
-	if b.SetByUser("doc") != true || b.SetByUser("flash") != true || b.SetByUser("fla") || b.SetByUser("stack_bytes") {
+	if b.SetByUser("doc") != true || b.SetByUser("flash") != true || b.SetByUser("fla") || b.SetByUser("memory") {
 		t.Errorf("origins %v", b.Origin)
 	}
 	read := *b // as read from a project, without origins

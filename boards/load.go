@@ -228,7 +228,7 @@ func (b *Board) load(shelves []shelf, level, name string, from *Origin) error {
 		return &FileError{File: where, Line: jsonfile.Line(data, err), Err: err}
 	}
 	if head.Inherits != "" {
-		here := Origin{File: where, Line: lines["inherits"]}
+		here := Origin{where, lines["inherits"]}
 		up, parent, ok := strings.Cut(head.Inherits, "/")
 		if !ok || !slices.Contains(mayInherit(level), up) || !nameRE.MatchString(parent) {
 			next := ""
@@ -366,10 +366,10 @@ func (b *Board) decode(data []byte, where, dir string, lines, items map[string]i
 		if n, err := strconv.Atoi(index); err == nil { // not of an array in an array
 			item = fmt.Sprintf("%s[%d]", name, before[name]+n)
 		}
-		b.Origin[item] = Origin{where, line, dir != ""}
+		b.Origin[item] = Origin{where, line}
 	}
 	for field, line := range lines {
-		b.Origin[field] = Origin{where, line, dir != ""}
+		b.Origin[field] = Origin{where, line}
 	}
 	b.Files = append(b.Files, where)
 	return nil

@@ -74,7 +74,7 @@ func (b *Board) place(where, dir string, lines, items map[string]int) {
 	for field, s := range map[string]*Source{"linker_script": &b.LinkerScript, "startup": &b.Startup} {
 		line, set := lines[field]
 		if set && s.Name != "" {
-			s.Dir, s.At = dir, Origin{where, line, dir != ""}
+			s.Dir, s.At = dir, Origin{where, line}
 		} else if set {
 			*s = Source{} // "" removes the parent's
 		}
@@ -83,7 +83,7 @@ func (b *Board) place(where, dir string, lines, items map[string]int) {
 		"sources": b.Sources, "include": b.Include, "settings": b.Settings, "libraries": b.Libraries,
 	} {
 		for i := range list {
-			list[i].Dir, list[i].At = dir, Origin{where, items[fmt.Sprintf("%s[%d]", field, i)], dir != ""}
+			list[i].Dir, list[i].At = dir, Origin{where, items[fmt.Sprintf("%s[%d]", field, i)]}
 		}
 	}
 	if _, set := lines["post_link"]; set {

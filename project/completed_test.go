@@ -164,7 +164,7 @@ func TestCompletedKeepsOwn(t *testing.T) {
 		t.Errorf("the board is %+v", b)
 	}
 	same := opened.state.Inputs
-	s.write(s.home, "boards/system/kit.json", `{"inherits": "family/system", "core_hz": 7, "packet_bytes": 1024}`)
+	s.write(s.home, "boards/system/kit.json", `{"inherits": "family/system", "core_hz": 7, "doc": "another"}`)
 	must(t, opened.Generate(t.Context(), s.spec(boards.Options{})))
 	if opened.state.Inputs == same {
 		t.Error("a field that the board's own file sets does not count")
