@@ -280,8 +280,8 @@ type Origin struct {
 	Line int // from 1
 }
 
-// SetByUser reports whether the board's own file, if that is a user's, sets a field or a part of it. Its parents are for
-// other boards, too.
+// SetByUser reports whether the board's own file, if that is a user's, sets a field or a part of it. Its parents are
+// for other boards, too.
 func (b *Board) SetByUser(field string) bool {
 	_, inherits := b.Origin["inherits"]
 	isFamily := b.Partial && !inherits // without a file of the board's own
