@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
@@ -167,6 +168,32 @@ func TestOtherFormats(t *testing.T) {
 		if _, err := (File{"a.o", []byte(text)}).Info(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
+	}
+}
+
+// TestLinkedDescription opens a description by a link to it, and one in a folder by a link to that.
+func TestLinkedDescription(t *testing.T) {
+	target, err := filepath.Abs("../examples/c-model/dense.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	links := map[string]string{"kws.json": target, "folder": filepath.Dir(target)}
+	dir := t.TempDir()
+	for name, to := range links {
+		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
+			t.Skip(err)
+		}
+	}
+	for _, name := range []string{"kws.json", "folder/dense.json"} {
+		if a, err := Open(filepath.Join(dir, name)); err != nil || a.Models[0].Name != "dense" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := os.Symlink("none.json", filepath.Join(dir, "broken.json")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(filepath.Join(dir, "broken.json")); failure.Of(err) != failure.Config {
+		t.Errorf("a broken link: %v", err)
 	}
 }
 

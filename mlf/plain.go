@@ -11,6 +11,7 @@ import (
 	"path"
 	"path/filepath"
 
+	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/plainc"
 )
 
@@ -25,7 +26,11 @@ func readDescribed(file string) ([]byte, error) {
 	case !info.IsDir() && filepath.Ext(file) != ".json":
 		return nil, nil
 	case !info.IsDir():
-		dir, name = filepath.Split(file)
+		target, err := filepath.EvalSymlinks(file) // the files lie beside the description, not beside a link to it
+		if err != nil {
+			return nil, failure.Errorf(failure.Config, "model %s: %w", file, err)
+		}
+		dir, name = filepath.Split(target)
 		dir = filepath.Clean(dir)
 	default:
 		file = filepath.Join(file, name)
