@@ -50,22 +50,44 @@ func TestRelax(t *testing.T) {
 		for _, board := range board {
 			t.Run(name+"/"+board, func(t *testing.T) {
 				t.Parallel()
-				base := filepath.Join(folder, name)
-				files := validate.Files{Inputs: base + ".inputs.npz", Expected: base + ".outputs.npz"}
 				rule := "abs=1e-5"
 				if strings.HasPrefix(name, "int8_") {
 					rule = "abs=1" // one unit of the integers
 				}
-				r, err := validated(t, board, base+".tar", files, rule)
-				if errors.As(err, new(*failure.MissingToolError)) {
-					t.Skip(err)
-				}
-				testkit.Must(t, err)
-				if err := r.Err(); err != nil || r.Samples != 1 || r.Equal != 1 {
-					t.Errorf("%v: %+v", err, r)
-				}
+				equals(t, board, filepath.Join(folder, name), rule)
 			})
 		}
+	}
+}
+
+// TestPyTorch exports a network of PyTorch, where there is one, and validates it with PyTorch's own outputs.
+func TestPyTorch(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	output := relaxPython(t, filepath.Join(testkit.Root(t), "python", "tests", "pytorch.py"), folder)
+	base := filepath.Join(folder, "torch")
+	if _, err := os.Stat(base + ".tar"); err != nil {
+		t.Skip(output)
+	}
+	for _, board := range []string{"host", "mps2_an386"} {
+		t.Run(board, func(t *testing.T) {
+			t.Parallel()
+			equals(t, board, base, "abs=1e-5")
+		})
+	}
+}
+
+// equals validates a model with one sample.
+func equals(t *testing.T, board, base, rule string) {
+	t.Helper()
+	files := validate.Files{Inputs: base + ".inputs.npz", Expected: base + ".outputs.npz"}
+	r, err := validated(t, board, base+".tar", files, rule)
+	if errors.As(err, new(*failure.MissingToolError)) {
+		t.Skip(err)
+	}
+	testkit.Must(t, err)
+	if err := r.Err(); err != nil || r.Samples != 1 || r.Equal != 1 {
+		t.Errorf("%v: %+v", err, r)
 	}
 }
 
@@ -128,8 +150,8 @@ func pythonWith(t *testing.T, variable string, programs ...string) string {
 	return filepath.Join(folder, "python")
 }
 
-// relaxPython runs Python with our package.
-func relaxPython(t *testing.T, args ...string) {
+// relaxPython runs Python with our package, and returns its output.
+func relaxPython(t *testing.T, args ...string) string {
 	t.Helper()
 	python := pythonWith(t, relaxVariable, "check-model", "tvm-ffi-config")
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -142,4 +164,5 @@ func relaxPython(t *testing.T, args ...string) {
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("%v: %s", err, &out)
 	}
+	return out.String()
 }

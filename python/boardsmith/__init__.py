@@ -83,6 +83,8 @@ def export(
     lowered = kernels.lower({n: kernels.schedule(f) for n, f in functions.items()})
     network = plan.Reader(module["main"], lowered, tensors).plan
     kinds = plan.fields(plan.type_of(module["main"].body.body))
+    if not kinds:
+        raise ExportError("main returns no tensor")
     default = ["output"] if len(kinds) == 1 else [f"output{i}" for i in range(len(kinds))]
     outputs = _named(output_names, default, "outputs")
     network.outputs = [plan.tensor_of(n, k) for n, k in zip(outputs, kinds)]
@@ -151,6 +153,7 @@ def _c_compatible(name: str) -> str:
 def _check_names(tensors: list[plan.Tensor]) -> None:
     seen: dict[str, str] = {}
     for t in tensors:
-        other = seen.setdefault(archive.c_name(t.name).upper(), t.name)
-        if other is not t.name:
-            raise ExportError(f"tensors {other!r} and {t.name!r} have the same name in C: rename one")
+        key = archive.c_name(t.name).upper()
+        if key in seen:
+            raise ExportError(f"tensors {seen[key]!r} and {t.name!r} have the same name in C: rename one")
+        seen[key] = t.name

@@ -5,14 +5,13 @@ from __future__ import annotations
 import io
 import json
 import os
-import re
 import secrets
 import tarfile
 from pathlib import Path
 
 import numpy as np
 
-from .kernels import DTYPES
+from .kernels import DTYPES, c_name
 from .plan import Plan, Tensor, Value
 
 POOL = "global_workspace_0_var"  # the parameter for the pool
@@ -24,11 +23,6 @@ INCLUDES = """\
 #include <string.h>
 #include "tvm/runtime/c_runtime_api.h"
 """
-
-
-def c_name(name: str) -> str:
-    """Returns a tensor's name in C, as boardsmith and TVM derive it."""
-    return re.sub(r"[^A-Za-z0-9]", "_", name)
 
 
 def _literal(x: np.generic) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,6 +29,11 @@ DTYPES |= {"bool": ("uint8_t", 1), "float32": ("float", 4), "float64": ("double"
 
 class ExportError(Exception):
     """A network that cannot be exported: the text names what is not supported. Nothing was written."""
+
+
+def c_name(name: str) -> str:
+    """Returns a tensor's name in C, as boardsmith and TVM derive it: bytes, not characters, are replaced."""
+    return re.sub(rb"[^A-Za-z0-9]", b"_", name.encode()).decode()
 
 
 def byte_size(dtype: str, shape: tuple[int, ...]) -> int:
@@ -255,7 +261,7 @@ def _raw(function: tirx.PrimFunc) -> Kernel:
     parameters, temporaries = [], []
 
     def pointer(name: str, buffer: Any) -> Any:
-        parameters.append(tirx.Var(name, PointerType(PrimType(str(buffer.dtype)))))
+        parameters.append(tirx.Var(c_name(name), PointerType(PrimType(str(buffer.dtype)))))
         return tirx.DeclBuffer(buffer, data=parameters[-1])
 
     declarations = [pointer(p.name + "_ptr", p) for p in function.params]

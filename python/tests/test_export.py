@@ -12,7 +12,7 @@ import unittest
 import unittest.mock
 from pathlib import Path
 
-import boardsmith
+import boardsmith.__main__
 import networks
 import numpy as np
 import tvm
@@ -93,6 +93,20 @@ class Export(unittest.TestCase):
         self.assertEqual(main["outputs"], {"tensor_7": {"dtype": "float32", "shape": [2, 3], "size": 24}})
         header = members["./codegen/host/include/tvmgen_net.h"]
         self.assertLess(header.index("void* b;"), header.index("void* a;"))
+
+    def test_result_is_input(self):
+        """A result of ONNX that is an input is copied, and has a name of its own."""
+        n = networks.Network("pass", **{"/ü.1": (2, 3)})
+        n.add("MatMul", "/ü.1", n.weight(3, 3), to="/m/y")
+        model = n.model("/m/y")
+        model.graph.output.append(model.graph.input[0])
+        networks.onnx.save(model, self.path.with_suffix(".onnx"))
+        report = boardsmith.__main__.from_onnx(self.path.with_suffix(".onnx"), self.path)
+        self.assertEqual([t.name for t in report.outputs], ["tensor_/m/y", "tensor_/ü.1_output"])
+        self.assertIn("void* tensor_____1;", self.members()["./codegen/host/include/tvmgen_net.h"])
+        source = self.members()["./codegen/host/src/net_lib1.c"]
+        self.assertIn("memcpy(output1_var, input0_var, 24)", source)
+        self.assertTrue(all(re.fullmatch(r"[\w*, ]*", p) for p in re.findall(r"TVM_DLL \w+ \w+\((.*)\) {", source)))
 
     def test_params(self):
         """Parameters become constants."""
@@ -212,6 +226,18 @@ class Export(unittest.TestCase):
             self.assertIn(names, self.members()["./metadata.json"] if code == 0 else run.stderr)
             self.assertNotIn("Traceback", run.stderr)
 
+    def test_unreadable(self):
+        """A file that is no network is one line of error that names it."""
+        for name, text in (("text.onnx", b"text"), ("empty.onnx", b""), ("text.pt2", b"text"), ("none.onnx", None),
+                           ("none.pt2", None)):  # fmt: skip
+            model = Path(self.folder.name) / name
+            if text is not None:
+                model.write_bytes(text)
+            run = subprocess.run([sys.executable, "-m", "boardsmith", model, self.path], capture_output=True, text=True)
+            self.assertEqual((run.returncode, run.stdout, run.stderr.count("\n")), (1, "", 1), run.stderr)
+            if "No module named 'torch'" not in run.stderr:
+                self.assertIn(name, run.stderr)
+
     def test_dynamic(self):
         """A symbolic dimension is named."""
         n = tvm.tirx.Var("batch", "int64")
@@ -247,6 +273,8 @@ class Export(unittest.TestCase):
         self.refused(function(), "Net", name="Net")
         self.refused(function(), "2 names", input_names=["a", "b"])
         self.refused(function(), "same name", input_names=["y-1"], output_names=["y_1"])
+        self.refused(function(), "same name", input_names=["y"], output_names=["y"])
+        self.refused(function(build=lambda x: relax.Tuple([])), "no tensor")
 
     def test_old_tvm(self):
         """A TVM that is too old is refused by its version."""
