@@ -134,7 +134,7 @@ func (b *Builder) findLibrary(ctx context.Context, text string) (*library.Librar
 	name, place := "", text
 	if named := b.Libraries[text]; named != "" {
 		name, place = text, named
-	} else if !gitfolder.IsRef(text) && !strings.ContainsAny(text, `/\`) {
+	} else if !gitfolder.IsRef(text) && !strings.ContainsAny(text, `/\.`) { // a name has no dot
 		dir := b.shelf()[text]
 		if dir == "" {
 			names := slices.Sorted(maps.Keys(b.shelf()))
