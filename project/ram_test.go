@@ -492,6 +492,28 @@ func TestOperatorNames(t *testing.T) {
 	}
 }
 
+// TestUnwindingTables: operators with tables for exceptions, as LLVM's have for Arm, bring no unwinder of libgcc.
+func TestUnwindingTables(t *testing.T) {
+	t.Parallel()
+	const board = "mps2_an386"
+	needBoardTools(t, board, nil)
+	p := generated(t, t.TempDir()+"/p", Spec{Board: board, Model: mlftest.Tiny(t, nil), Options: ramOptions(board)})
+	l, err := p.OperatorLinker(t.Context())
+	must(t, err)
+	source := []byte("int g(int* x) { return *x; }\nint f(int* x) { return g(x) + 1; }\n")
+	var sizes [2]int
+	for i, flags := range [][]string{nil, {"-funwind-tables"}} {
+		program, err := l.Link(t.Context(), Operators{
+			Files: []OperatorFile{{Name: "f.c", Data: source}}, Entries: []string{"f"}, Flags: append(flags, "-fno-inline"),
+		}, rpc.Window{Base: 1 << 29, Bytes: 1 << 16})
+		must(t, err)
+		sizes[i] = len(program.Bytes)
+	}
+	if sizes[1] > sizes[0]+32 {
+		t.Errorf("%d bytes without tables, %d with them", sizes[0], sizes[1])
+	}
+}
+
 // TestUploadIntoITCM builds for Cortex-M7 boards, whose window is in the memory that needs no cache, and not at 0.
 func TestUploadIntoITCM(t *testing.T) {
 	t.Parallel()

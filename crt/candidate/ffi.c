@@ -99,12 +99,6 @@ VARIABLE(TVMFFIHandleInitOnce, init_once_t);
 VARIABLE(TVMFFIErrorSetRaisedFromCStr, set_raised_t);
 VARIABLE(TVMFFIErrorSetRaisedFromCStrParts, set_raised_parts_t);
 
-#if defined(__arm__)
-// LLVM's unwinding tables name it. No exception is thrown; libgcc's would bring its unwinder.
-void __aeabi_unwind_cpp_pr0(void) TVM_WEAK;
-void __aeabi_unwind_cpp_pr0(void) {}
-#endif
-
 // ---- Calls ---------------------------------------------------------------------------------------------------------
 
 // Converts an argument. Returns 0, or -1 for a type without an equivalent.
