@@ -109,7 +109,7 @@ func resultType(items []item) uint32 {
 	return code
 }
 
-// detect returns the era of a packet, unknownEra if both or none can have sent it.
+// detect returns the era of a packet, unknownEra if clients of both or of none can have sent it.
 func detect(msg []byte) era {
 	head, ok := sequenceStart(msg)
 	if !ok {
@@ -122,8 +122,23 @@ func detect(msg []byte) era {
 		return oldEra
 	case newErr == nil && oldErr != nil:
 		return newEra
+	case newErr != nil:
+		return unknownEra
+	}
+	// a device and a handle have the same length in both: the types of a system call's arguments decide
+	switch inOld, inNew := oldEra.isCall(msg), newEra.isCall(msg); {
+	case inOld && !inNew:
+		return oldEra
+	case inNew && !inOld:
+		return newEra
 	}
 	return unknownEra
+}
+
+// isCall reports whether a packet has the arguments that its system call requires.
+func (e era) isCall(msg []byte) bool {
+	p, err := e.decode(msg)
+	return err == nil && p.CheckArgs() == nil
 }
 
 // sequenceStart returns the offset of the packed sequence in a packet; false if it has none or is cut short.

@@ -85,6 +85,10 @@ func TestCaptures(t *testing.T) {
 			"20 00*7 0f 00 00 00 02 00 00 00  06 00 00 00 01 00*7  04 00 00 00 00*8",
 			&tvmrpc.Packet{Code: tvmrpc.CodeStreamSync, Args: []tvmrpc.Value{tvmrpc.OnDevice(tvmrpc.CPU), tvmrpc.Opaque(0)}},
 		},
+		"GetAttr": {
+			"20 00*7 0c 00 00 00 02 00 00 00  06 00 00 00 01 00*7  01 00 00 00 05 00*7",
+			&tvmrpc.Packet{Code: tvmrpc.CodeGetAttr, Args: []tvmrpc.Value{tvmrpc.OnDevice(tvmrpc.CPU), tvmrpc.Int(5)}},
+		},
 		"FreeHandle": {
 			"14 00*7 0a 00 00 00 01 00 00 00  04 00 00 00 80 e3 af aa 27 56 00 00",
 			&tvmrpc.Packet{Code: tvmrpc.CodeFreeHandle, Args: []tvmrpc.Value{tvmrpc.Opaque(strcat)}},
@@ -106,7 +110,8 @@ func TestCaptures(t *testing.T) {
 				got.Code != c.want.Code || got.Handle != c.want.Handle || !bytes.Equal(got.Version, c.want.Version) {
 				t.Errorf("decoded %+v, %v; want %+v", got, err, c.want)
 			}
-			if e := detect(b); e == oldEra || e == unknownEra && c.want.Code == tvmrpc.CodeGetGlobalFunc {
+			systemCall := c.want.Code >= tvmrpc.CodeGetGlobalFunc && c.want.Code != tvmrpc.CodeFreeHandle
+			if e := detect(b); e == oldEra || e == unknownEra && systemCall {
 				t.Errorf("detected era %d", e)
 			}
 		})
@@ -124,7 +129,14 @@ func TestOldEra(t *testing.T) {
 	if detect(alloc) != oldEra {
 		t.Error("the era of AllocDataWithScope was not detected")
 	}
-	for _, msg := range [][]byte{get, alloc} {
+	attribute := capture("20 00*7 0c 00 00 00 02 00 00 00 06 00 00 00 00 00 00 00 01 00*7 05 00*7")
+	sync := capture("20 00*7 0f 00 00 00 02 00 00 00 06 00 00 00 03 00 00 00 01 00*7 00*8")
+	for _, msg := range [][]byte{attribute, sync} {
+		if e := detect(msg); e != oldEra {
+			t.Errorf("% x: era %d", msg, e)
+		}
+	}
+	for _, msg := range [][]byte{get, alloc, attribute, sync} {
 		p, err := oldEra.decode(msg)
 		if err != nil || !bytes.Equal(oldEra.encode(p), msg) {
 			t.Errorf("% x: %+v, %v", msg, p, err)
