@@ -126,8 +126,15 @@ func (t *Job) servedBoards() (all []*served, err error) {
 		return nil, err
 	}
 	tracker := t.Env("TRACKER")
+	if err := t.checkTracker(tracker, host); err != nil {
+		return nil, err
+	}
+	offered := map[string]int{} // boards of each name
 	for i, word := range words {
 		name := boardfile.FileName(word)
+		if offered[name]++; offered[name] > 1 { // a process or an emulated board may be named several times
+			name += fmt.Sprintf(",%d", offered[name])
+		}
 		if tracker != "" {
 			keys[i] = cmp.Or(keys[i], keyOf(word))
 		}
@@ -149,6 +156,38 @@ func (t *Job) servedBoards() (all []*served, err error) {
 		all = append(all, b)
 	}
 	return all, nil
+}
+
+// checkTracker returns an error if the tracker's address is none. It notes that clients of a tracker on another computer
+// do not reach boards that are offered at host, an address of this one alone.
+func (t *Job) checkTracker(tracker, host string) error {
+	if tracker == "" {
+		return nil
+	}
+	at, port, err := net.SplitHostPort(tracker)
+	number, numberErr := strconv.ParseUint(port, 10, 16)
+	if err := cmp.Or(err, numberErr); err != nil || number == 0 || at == "" {
+		return failure.New(failure.Config, "name the tracker's host and port, as in TRACKER=127.0.0.1:9190",
+			"TRACKER=%s is no address", tracker)
+	}
+	if isLoopback(host) && !isLoopback(at) {
+		t.Notef("the tracker sends clients to this computer, where boards listen on %s only: set LISTEN to an address that "+
+			"clients reach", host)
+	}
+	return nil
+}
+
+func isLoopback(host string) bool {
+	a, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && a.Unmap().IsLoopback()
+}
+
+// listenNetwork returns the network of an address to listen on: 0.0.0.0 stands for all addresses of IPv4 alone.
+func listenNetwork(address string) string {
+	if a, err := netip.ParseAddrPort(address); err == nil && a.Addr().Is4() {
+		return "tcp4"
+	}
+	return "tcp"
 }
 
 // listenAddress splits HOST:PORT; a port of several boards is that of the first.
@@ -196,7 +235,7 @@ func (b *served) open(ctx context.Context, t *Job) (err error) {
 	if err != nil {
 		return fmt.Errorf("board %s: %w", b.word, err)
 	}
-	if b.listener, err = new(net.ListenConfig).Listen(ctx, "tcp", b.listen); err != nil {
+	if b.listener, err = new(net.ListenConfig).Listen(ctx, listenNetwork(b.listen), b.listen); err != nil {
 		return failure.New(failure.Config, "choose another address with LISTEN", "board %s: %w", b.word, err)
 	}
 	return nil
