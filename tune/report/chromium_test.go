@@ -283,8 +283,8 @@ func TestBrowserRendersMeasurements(t *testing.T) {
 // TestPictures compares the pictures in docs/measure.md, by size, with the pages of testdata/measured.json in a
 // browser. With -update it draws them: go test ./tune/report -run TestPictures -update
 func TestPictures(t *testing.T) {
-	b, err := measure.ReadBaseline("testdata/measured.json")
-	if err != nil {
+	var b measure.Baseline // one of its results is a failure, which ReadBaseline refuses
+	if err := json.Unmarshal(read(t, "testdata/measured.json"), &b); err != nil {
 		t.Fatal(err)
 	}
 	for name, p := range map[string]struct {

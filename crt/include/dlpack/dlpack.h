@@ -63,7 +63,8 @@ typedef enum {
   kDLFloat = 2U,
   kDLOpaqueHandle = 3U,
   kDLBfloat = 4U,
-  kDLComplex = 5U
+  kDLComplex = 5U,
+  kDLBool = 6U  // 8 bits, since DLPack 1.0
 } DLDataTypeCode;
 
 // An element is (bits * lanes + 7) / 8 bytes.

@@ -18,6 +18,9 @@ static int exponent_of(DLDataType dtype) {
   if (dtype.code <= (uint8_t)kDLUInt) {
     return (((bits & 7U) == 0U) || (bits == 1U)) ? 0 : -1;
   }
+  if (dtype.code == (uint8_t)kDLBool) {
+    return (bits == 8U) ? 0 : -1;
+  }
   if (dtype.code == (uint8_t)kDLBfloat) {
     bits <<= 1;  // the upper half of a single
     if (bits != 32U) {
@@ -54,7 +57,7 @@ static int fill(DLDataType dtype, uint8_t* data, size_t bytes) {
       top = (uint16_t)((top | (unsigned)set) & ~EXPONENT_TOP);
       (void)memcpy(&data[end - 2U], &top, sizeof top);
     }
-    if (dtype.bits == 1U) {
+    if ((dtype.bits == 1U) || (dtype.code == (uint8_t)kDLBool)) {
       data[end - 1U] &= 1U;
     }
   }
