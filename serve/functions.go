@@ -197,7 +197,10 @@ type uploads struct {
 	root   *os.Root // nil: no file
 }
 
-const fileCost = 4 << 10 // bytes that a file counts beside its content
+const (
+	fileCost = 4 << 10 // bytes that a file counts beside its content
+	longest  = 255     // bytes of a file's name, with its folders: deep ones would take long to remove
+)
 
 func (u *uploads) open() (err error) {
 	if u.root != nil {
@@ -215,6 +218,9 @@ func (u *uploads) open() (err error) {
 
 // write stores a file. What was written counts until the session ends, also if it is replaced or removed.
 func (u *uploads) write(name string, data []byte) error {
+	if len(name) > longest {
+		return failure.Errorf(failure.Config, "file %.50q…: names have at most %d bytes, not %d", name, longest, len(name))
+	}
 	if err := u.open(); err != nil {
 		return err
 	}

@@ -433,9 +433,9 @@ func TestHostilePeers(t *testing.T) {
 		"climbing path": func(c client) {
 			c.begin()
 			upload := c.lookUp("tvm.rpc.server.upload")
-			for _, path := range []string{"../x", "/tmp/serve-climb", "a/../../x", "", "."} {
-				reply := c.call(upload, fmt.Sprintf("02000000 08000000 %02x00000000000000 %x 09000000 0100000000000000 78",
-					len(path), path))
+			for _, path := range []string{"../x", "/tmp/serve-climb", "a/../../x", "", ".", strings.Repeat("a/", 200) + "x"} {
+				reply := c.call(upload, fmt.Sprintf("02000000 08000000 %02x%02x000000000000 %x 09000000 0100000000000000 78",
+					len(path)%256, len(path)/256, path))
 				if !strings.HasPrefix(reply, "05000000") {
 					t.Errorf("upload of %q: %s", path, reply)
 				}

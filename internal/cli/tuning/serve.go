@@ -158,8 +158,8 @@ func (t *Job) servedBoards() (all []*served, err error) {
 	return all, nil
 }
 
-// checkTracker returns an error if the tracker's address is none. It notes that clients of a tracker on another computer
-// do not reach boards that are offered at host, an address of this one alone.
+// checkTracker returns an error if the tracker's address is none. It notes that clients of another computer's tracker
+// do not reach boards that are offered at host, an address of this computer alone.
 func (t *Job) checkTracker(tracker, host string) error {
 	if tracker == "" {
 		return nil
