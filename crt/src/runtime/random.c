@@ -15,11 +15,8 @@
 // Returns the other bits of the exponent for a float, 0 for an integer or bool, -1 for other types.
 static int exponent_of(DLDataType dtype) {
   unsigned bits = dtype.bits;
-  if (dtype.code <= (uint8_t)kDLUInt) {
+  if ((dtype.code <= (uint8_t)kDLUInt) || (dtype.code == (uint8_t)kDLBool)) {
     return (((bits & 7U) == 0U) || (bits == 1U)) ? 0 : -1;
-  }
-  if (dtype.code == (uint8_t)kDLBool) {
-    return (bits == 8U) ? 0 : -1;
   }
   if (dtype.code == (uint8_t)kDLBfloat) {
     bits <<= 1;  // the upper half of a single
