@@ -73,9 +73,19 @@ PACKED(workspace) {
   return TVMBackendFreeWorkspace(1, 0, w);
 }
 PACKED(fails) { TVMAPISetLastError("no such luck"); return -1; }
+// as in objects of TVM's LLVM, for a loader to set
+__attribute__((weak)) void* (*__TVMBackendAllocWorkspace)(int, int, uint64_t, int, int);
+__attribute__((weak)) int (*__TVMBackendFreeWorkspace)(int, int, void*);
+__attribute__((weak)) void (*__TVMAPISetLastError)(const char*);
+PACKED(variables) {
+  void* w = __TVMBackendAllocWorkspace(1, 0, 100, 2, 8);
+  if (w == 0 || __TVMBackendFreeWorkspace(1, 0, w) != 0) return 0;
+  __TVMAPISetLastError("by a variable");
+  return -1;
+}
 `
 
-var ramEntries = []string{"count", "begun", "root", "overflow", "workspace", "fails"}
+var ramEntries = []string{"count", "begun", "root", "overflow", "workspace", "fails", "variables"}
 
 func ramProgram(flags ...string) Operators {
 	return Operators{
@@ -168,6 +178,9 @@ func TestOperatorsInRAM(t *testing.T) {
 						t.Errorf("%s of program %d: %d, %v, want %d", c.name, i, got, err, c.want)
 					}
 				}
+			}
+			if _, err := callIn(t, first, "variables"); err == nil || !strings.Contains(err.Error(), "by a variable") {
+				t.Errorf("calls by variables: %v", err)
 			}
 			if _, err := callIn(t, first, "fails"); err == nil || !strings.Contains(err.Error(), "no such luck") {
 				t.Errorf("an operator's error: %v", err)

@@ -74,14 +74,11 @@ int TVMBackendParallelBarrier(int task_id, TVMParallelGroupEnv* penv) {
 }
 
 // Objects of TVM's LLVM call some functions through weak variables of their own, which a loader has to set. These
-// definitions replace them.
+// definitions replace them; shim.c has those of functions that the other ABI has, too.
 #define VARIABLE(function, type) \
   extern type __##function;      \
   type __##function = &function
 
-typedef void* (*alloc_workspace_t)(int device_type, int device_id, uint64_t nbytes, int code_hint, int bits_hint);
-typedef int (*free_workspace_t)(int device_type, int device_id, void* ptr);
-typedef int (*parallel_launch_t)(FTVMParallelLambda flambda, void* cdata, int num_task);
 typedef int (*parallel_barrier_t)(int task_id, TVMParallelGroupEnv* penv);
 typedef int (*function_call_t)(TVMFFIObjectHandle func, TVMFFIAny* args, int32_t num_args, TVMFFIAny* result);
 typedef int (*lookup_t)(TVMFFIObjectHandle library_ctx, const char* func_name, TVMFFIObjectHandle* out);
@@ -89,9 +86,6 @@ typedef int (*init_once_t)(void** handle_addr, int (*init_func)(void** result));
 typedef void (*set_raised_t)(const char* kind, const char* message);
 typedef void (*set_raised_parts_t)(const char* kind, const char** message_parts, int32_t num_parts);
 
-VARIABLE(TVMBackendAllocWorkspace, alloc_workspace_t);
-VARIABLE(TVMBackendFreeWorkspace, free_workspace_t);
-VARIABLE(TVMBackendParallelLaunch, parallel_launch_t);
 VARIABLE(TVMBackendParallelBarrier, parallel_barrier_t);
 VARIABLE(TVMFFIFunctionCall, function_call_t);
 VARIABLE(TVMFFIEnvModLookupFromImports, lookup_t);

@@ -149,7 +149,7 @@ void __assert_fail(const char* expression, const char* file, unsigned line, cons
 }
 
 // Objects of TVM's LLVM may call functions through weak variables of their own, which a loader has to set. These
-// definitions come first in the link; those of ffi.c, of another ABI, are stronger.
+// definitions come first in the link, and so replace them.
 #define VARIABLE(function, type)     \
   extern type __##function TVM_WEAK; \
   type __##function = &function

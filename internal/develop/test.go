@@ -99,8 +99,7 @@ func (r *repository) testAll(ctx context.Context, t *tally, level string) error 
 		return err
 	}
 	env := []string{"SEED=" + seed, drawn.Variable + "=" + level, testcache.Variable + "=" + runtimes}
-	// lint runs vet
-	args := []string{"-count=1", "-vet=off", each, "-shuffle=" + seed}
+	args := []string{"-count=1", "-vet=off", each, "-shuffle=" + seed} // lint runs vet
 	if level == "" {
 		return r.testPlain(ctx, t, env, args)
 	}
@@ -147,8 +146,7 @@ func (r *repository) inTurn(ctx context.Context, t *tally, steps ...func(context
 	return nil
 }
 
-// atOnce returns the flag for one more package at a time than there are processors: tests wait for
-// emulators and probes.
+// atOnce returns the flag for one package at a time more than there are processors: tests wait for emulators.
 func atOnce() string { return fmt.Sprintf("-p=%d", runtime.NumCPU()+1) }
 
 // plainPackages returns the packages that are not raced, the longest first.
