@@ -139,7 +139,9 @@ func (p checked) reader(declaration ast.Node) *reader {
 	})
 	if readsNamed {
 		for _, name := range named {
-			r.variables[name] = r.variables[name] || !p.isFilled(name)
+			if !p.isFilled(name) {
+				r.variables[name] = true
+			}
 		}
 	}
 	return r

@@ -255,6 +255,9 @@ func TestBoardWithoutRAM(t *testing.T) {
 					t.Errorf("%s: the same firmware was started again", module)
 				}
 			}
+			loaded, err := b.Load(t.Context(), tarOf(t, "lib0.c", packedByVariables))
+			must(t, err)
+			expectNumber(t, loaded, "main", 43)
 		})
 	}
 }
@@ -313,6 +316,23 @@ TVM_DLL int32_t main(void* args, int32_t* arg_type_ids, int32_t num_args, void* 
   return 0;
 }
 // CodegenC: NOTE: Auto-generated entry function
+TVM_DLL int32_t __tvm_main__(void* args, int* arg_type_ids, int num_args, void* out_ret_value, int* out_ret_tcode, void* resource_handle) {
+  return main(args, arg_type_ids, num_args, out_ret_value, out_ret_tcode, resource_handle);
+}
+`
+
+// packedByVariables calls the runtime as objects of TVM's LLVM do up to 0.20.
+const packedByVariables = `#include "tvm/runtime/c_runtime_api.h"
+__attribute__((weak)) void* (*__TVMBackendAllocWorkspace)(int, int, uint64_t, int, int);
+__attribute__((weak)) int (*__TVMBackendFreeWorkspace)(int, int, void*);
+static const volatile uint8_t table[4096] = {[1] = 43};
+TVM_DLL int32_t main(void* args, int32_t* arg_type_ids, int32_t num_args, void* out_ret_value, int32_t* out_ret_tcode, void* resource_handle) {
+  void* w = __TVMBackendAllocWorkspace(1, 0, 64, 2, 8);
+  if (w == NULL || __TVMBackendFreeWorkspace(1, 0, w) != 0) return -1;
+  ((TVMValue*)out_ret_value)->v_int64 = table[1];
+  *out_ret_tcode = kTVMArgInt;
+  return 0;
+}
 TVM_DLL int32_t __tvm_main__(void* args, int* arg_type_ids, int num_args, void* out_ret_value, int* out_ret_tcode, void* resource_handle) {
   return main(args, arg_type_ids, num_args, out_ret_value, out_ret_tcode, resource_handle);
 }

@@ -148,25 +148,6 @@ void __assert_fail(const char* expression, const char* file, unsigned line, cons
   fail(file, line, expression);
 }
 
-// Objects of TVM's LLVM may call functions through weak variables of their own, which a loader has to set. These
-// definitions come first in the link, and so replace them.
-#define VARIABLE(function, type)     \
-  extern type __##function TVM_WEAK; \
-  type __##function = &function
-
-typedef void* (*alloc_workspace_t)(int device_type, int device_id, uint64_t nbytes, int code_hint, int bits_hint);
-typedef int (*free_workspace_t)(int device_type, int device_id, void* ptr);
-typedef int (*parallel_launch_t)(FTVMParallelLambda flambda, void* cdata, int num_task);
-typedef void (*set_last_error_t)(const char* msg);
-typedef int (*func_call_t)(TVMFunctionHandle func, TVMValue* arg_values, int* type_codes, int num_args,
-                           TVMValue* ret_val, int* ret_type_code);
-
-VARIABLE(TVMBackendAllocWorkspace, alloc_workspace_t);
-VARIABLE(TVMBackendFreeWorkspace, free_workspace_t);
-VARIABLE(TVMBackendParallelLaunch, parallel_launch_t);
-VARIABLE(TVMAPISetLastError, set_last_error_t);
-VARIABLE(TVMFuncCall, func_call_t);
-
 #if defined(__arm__)
 // Tables for exceptions name these, as in LLVM's objects. No exception is thrown; libgcc's would bring its unwinder.
 void __aeabi_unwind_cpp_pr0(void) TVM_WEAK;

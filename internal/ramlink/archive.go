@@ -86,7 +86,7 @@ func (l *Linker) renamed(ctx context.Context, dir string, o Operators, name stri
 		objects, err = l.objects(ctx, dir, o)
 	}
 	if err == nil {
-		objects = append(objects, own[len(l.own):]...) // firmware has the others
+		objects = append(objects, own...)
 		err = writeAll(dir, objects)
 	}
 	if err != nil {

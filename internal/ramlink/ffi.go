@@ -23,12 +23,12 @@ const ffiPrefix = "__tvm_ffi_"
 
 var identifier = regexp.MustCompile(`^[A-Za-z_]\w*$`)
 
-// packed returns operators whose entries are packed functions, with the objects to be linked with them. Operators with
-// the packed ABI are returned as they are, with the linker's own objects alone.
+// packed returns operators whose entries are packed functions, with the objects that they need in RAM and in firmware.
+// Operators with the packed ABI are returned as they are.
 func (l *Linker) packed(ctx context.Context, o Operators) (Operators, []File, error) {
 	switch o.ABI {
 	case "", mlf.ABIPacked:
-		return o, l.own, nil
+		return o, l.variables, nil
 	case mlf.ABITVMFFI:
 	default:
 		return o, nil, failure.Errorf(failure.Config, "operators: functions of ABI %q cannot be called", o.ABI)
@@ -47,7 +47,7 @@ func (l *Linker) packed(ctx context.Context, o Operators) (Operators, []File, er
 	o.Entries = entries
 	// Entries of different candidates usually have the same names: their adapters come from the cache.
 	own, err := l.compileOwn(ctx, slices.Concat(headers, sources, []File{adapters})...)
-	return o, slices.Concat(l.own, own), err
+	return o, slices.Concat(l.variables, own), err
 }
 
 // ffiFiles returns the headers that operators with this ABI include, and the sources linked with them.

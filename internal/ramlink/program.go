@@ -76,7 +76,7 @@ func (l *Linker) Link(ctx context.Context, o Operators, w rpc.Window) (program r
 		return program, err
 	}
 	err = inTemp(func(dir string) error {
-		program, err = l.linkIn(ctx, dir, o, own, w)
+		program, err = l.linkIn(ctx, dir, o, slices.Concat(l.own, own), w)
 		return err
 	})
 	return program, err
