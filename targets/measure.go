@@ -462,7 +462,21 @@ func (s *survey) compare() (exceeded error) {
 	if s.Env.On("UPDATE") {
 		return nil
 	}
+	s.noteUnmeasured()
 	return exceeded
+}
+
+// noteUnmeasured names the results of the baseline that have none now.
+func (s *survey) noteUnmeasured() {
+	var keys []string
+	for _, old := range s.baseline.Results {
+		if !slices.ContainsFunc(s.results, func(r *measure.Result) bool { return r.Key() == old.Key() }) {
+			keys = append(keys, old.Key())
+		}
+	}
+	if len(keys) > 0 {
+		s.Notef("note: %s has results that were not measured: %s", s.baselineFile, strings.Join(keys, "; "))
+	}
 }
 
 // write writes the files that the user named, the baseline last: the others compare with the earlier one.

@@ -75,7 +75,8 @@ func TestWorkflow(t *testing.T) {
 }
 
 // TestMeasureWorkflow runs the script of the example repository's other workflow in a copy of it with two commits, of
-// which the second compiles the operators in another way: the table has the values of both.
+// which the second compiles the operators in another way: the table has the values of both. A base without the model is
+// reported, and the table has the other commit's values.
 func TestMeasureWorkflow(t *testing.T) {
 	s := openShop(t)
 	for _, tool := range []string{"riscv64-unknown-elf-gcc", "qemu-system-riscv32", "git"} {
@@ -83,7 +84,7 @@ func TestMeasureWorkflow(t *testing.T) {
 			t.Skip(err)
 		}
 	}
-	repo := t.TempDir()
+	repo := filepath.Join(t.TempDir(), "own repo")
 	if err := os.CopyFS(repo, os.DirFS("../examples/own-repo")); err != nil {
 		t.Fatal(err)
 	}
@@ -120,6 +121,18 @@ func TestMeasureWorkflow(t *testing.T) {
 	if err != nil || !regexp.MustCompile(`(?m)^\| desk_chip \| sine.aot_packed \| standalone \| [0-9,]+ → [0-9,]+ instructions .*`+
 		`\| [0-9,]+ → [0-9,]+ \(\+[0-9.]+ %\) \|.* 1 of 1 \(abs=1e-05\) \|$`).Match(table) ||
 		!strings.Contains(string(table), "above the limit of +0 %** operators +") {
+		t.Errorf("%v\n%s", err, table)
+	}
+	const model = "models/sine.aot_packed.tar"
+	run(0, "git", "rm", "-q", model)
+	commit()
+	run(0, "git", "checkout", "-q", "HEAD~1", model)
+	commit()
+	if printed := run(0, "sh", "measure.sh"); !strings.Contains(printed, "the base has failed") {
+		t.Errorf("a base without the model: %s", printed)
+	}
+	table, err = os.ReadFile(filepath.Join(repo, "measure.md"))
+	if err != nil || !regexp.MustCompile(`(?m)^\| desk_chip \| sine.aot_packed \| standalone \| [0-9,]+ instructions `).Match(table) {
 		t.Errorf("%v\n%s", err, table)
 	}
 	if list := run(0, "git", "worktree", "list"); strings.Count(list, "\n") != 1 {

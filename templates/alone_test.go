@@ -63,6 +63,9 @@ func TestRuntimeAlone(t *testing.T) {
 				argv = append(argv, ".")
 			}
 			failsHere(t, dir, "is not an unpacked archive", append(slices.Clone(argv), separator+"MODEL=none")...)
+			if program == "make" {
+				failsHere(t, dir, "make takes a folder without spaces", append(slices.Clone(argv), "MODEL=a model")...)
+			}
 			argv = append(argv, separator+"MODEL="+model)
 			if program == "cmake" {
 				runHere(t, dir, "mv", "crt_config.h", "other.h")
