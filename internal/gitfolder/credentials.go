@@ -40,9 +40,6 @@ func credentials(ctx context.Context, text string) transport.AuthMethod {
 			auth.Password = value
 		}
 	}
-	if auth.Password == "" {
-		return nil
-	}
 	return auth
 }
 

@@ -2,6 +2,7 @@ package gitfolder
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"maps"
 	"os"
@@ -205,6 +206,14 @@ func TestPins(t *testing.T) {
 		t.Errorf("with 1 MiB: %+v", f)
 	}
 	must(t, os.Remove(store.Pins))
+	unlock, err := store.lock(t.Context(), "pins")
+	must(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*lockEvery)
+	defer cancel()
+	if _, err := os.Stat(store.Pins); store.pin(ctx, Ref{URL: r.url(), Revision: "main"}, first) == nil || err == nil {
+		t.Errorf("written while another fetch writes it: %v", err)
+	}
+	unlock()
 	must(t, os.Mkdir(store.Pins, 0o755))
 	if _, err := open1(t, store, r.url()+"@main"); err == nil || !strings.HasPrefix(err.Error(), "read "+store.Pins) {
 		t.Errorf("a folder: %v", err)
@@ -430,9 +439,10 @@ func TestLinks(t *testing.T) {
 	commit := r.commit("main", entry{name: "a.txt", text: "one"}, entry{name: "d", files: []entry{
 		{name: "up", text: "../a.txt", mode: filemode.Symlink},
 		{name: "beside", text: "./up", mode: filemode.Symlink},
+		{name: "odd", text: ".//../a.txt", mode: filemode.Symlink},
 	}})
 	f := opened(t, &Store{Dir: t.TempDir()}, r.url()+"//d@"+commit)
-	if got := content(t, f.Path); got["up"] != "one" || got["beside"] != "one" {
+	if got := content(t, f.Path); got["up"] != "one" || got["beside"] != "one" || got["odd"] != "one" {
 		t.Errorf("%q", got)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -216,6 +217,9 @@ func TestFilling(t *testing.T) {
 	if !errors.Is(err, errTooMuch) {
 		t.Error(err)
 	}
+	synctest.Test(t, func(t *testing.T) { // ends when its goroutines have
+		must(t, filling(t.Context(), dir, 1<<30, func(context.Context) error { return nil }))
+	})
 }
 
 // TestWithin: a client that does not end with its context is left behind.

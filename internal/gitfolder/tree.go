@@ -49,11 +49,10 @@ func (c *checkout) commit(ctx context.Context, url, commit, at string, deep int)
 }
 
 func (c *checkout) from(ctx context.Context, r *remote, commit, at string, deep int) (err error) {
-	objects, err := os.MkdirTemp(c.objects, "objects-")
+	objects, err := os.MkdirTemp(c.objects, "objects-") // which goes with the whole
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(objects)
 	top, store, err := r.fetch(ctx, commit, objects, c.left)
 	if err != nil {
 		return err
