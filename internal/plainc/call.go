@@ -67,9 +67,9 @@ func (m *model) callC() string {
 			p.align-1, p.align-1)
 	}
 	if m.Init != nil {
-		w.line("  static int boardsmith_ready;\n  if (!boardsmith_ready) {")
+		w.line("  static int %s;\n  if (!%[1]s) {", readyVariable)
 		w.call(m.init)
-		w.line("  boardsmith_ready = 1;\n  }")
+		w.line("  %s = 1;\n  }", readyVariable)
 	}
 	w.call(m.run)
 	w.line("  return 0;\n}")
@@ -78,6 +78,12 @@ func (m *model) callC() string {
 
 // local is the name of a variable of the call, which no header defines.
 func local(name string) string { return "boardsmith_" + name }
+
+// The call's own variables. A name of the description begins with no digit, so that none of its variables is the same.
+const (
+	readyVariable  = "boardsmith_0_ready"
+	statusVariable = "boardsmith_0_status"
+)
 
 // main is the name of the function that gets the tensors' addresses and pools (mlf.md §6).
 func (m *model) main() string { return "tvmgen_" + m.Name + "___tvm_main__" }
@@ -104,7 +110,7 @@ func (w *writer) call(c call) {
 	before, after := "  ", ";"
 	switch {
 	case c.returns.Status != nil:
-		before, after = "  const long long boardsmith_status = (long long)(0 |", ");" // | takes only integers
+		before, after = "  const long long "+statusVariable+" = (long long)(0 |", ");" // | takes only integers
 	case c.returns.Output != "":
 		before = fmt.Sprintf("  *(%s*)%s =", c.element, local(c.returns.Output))
 	case c.returns.Ignored:
@@ -135,8 +141,8 @@ func (w *writer) call(c call) {
 	}
 	switch {
 	case c.returns.Status != nil:
-		w.line("  if (boardsmith_status != %dLL) {", *c.returns.Status)
-		w.line("    const int32_t status = (int32_t)boardsmith_status;")
+		w.line("  if (%s != %dLL) {", statusVariable, *c.returns.Status)
+		w.line("    const int32_t status = (int32_t)%s;", statusVariable)
 		w.line("    return (status != 0) ? status : -1;\n  }")
 	case c.returns.Output == "" && !c.returns.Ignored:
 		const text = "%s returns a value: describe it in returns"
@@ -221,7 +227,7 @@ func brackets(dims []int64) string {
 }
 
 // variable returns the name of the struct that an argument is.
-func (a argument) variable() string { return fmt.Sprintf("boardsmith_struct%d", a.number) }
+func (a argument) variable() string { return fmt.Sprintf("boardsmith_%d_struct", a.number) }
 
 // structure writes a struct's variable and sets its members.
 func (w *writer) structure(a argument) {

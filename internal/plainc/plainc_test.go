@@ -193,7 +193,7 @@ func compile(t *testing.T, cc, text string) (string, error) {
 		}
 	}
 	output, err := exec.Command(cc, "-std=gnu11", "-Os", "-Wno-error=incompatible-pointer-types",
-		"-Wno-error=int-conversion", "-Wno-error=implicit-function-declaration", "-fsyntax-only", "-I"+dir,
+		"-Wno-error=int-conversion", "-Wno-error=implicit-function-declaration", "-Wshadow", "-fsyntax-only", "-I"+dir,
 		call).CombinedOutput()
 	return string(output), err
 }
@@ -262,6 +262,22 @@ func TestOtherDescriptions(t *testing.T) {
 		output, err := compile(t, "cc", head+text)
 		if want == "" && (err != nil || output != "") || want != "" && (err == nil || !strings.Contains(output, want)) {
 			t.Errorf("%s: %v\n%s\nwant %q", text, err, output, want)
+		}
+	}
+}
+
+// TestNames checks that tensors and states may have the name of any variable in the typed call.
+func TestNames(t *testing.T) {
+	if _, err := exec.LookPath("cc"); err != nil {
+		t.Skip("cc is not installed")
+	}
+	for _, name := range []string{"status", "ready", "struct6", "workspace", "_ready"} {
+		for _, old := range []string{`"input": "x"`, `"output": "y"`, `"state": "net"`, `"arena": "work"`} {
+			kind, _, _ := strings.Cut(old, ":")
+			text := strings.ReplaceAll(netJSON, old, kind+`: "`+name+`"`)
+			if output, err := compile(t, "cc", text); err != nil || output != "" {
+				t.Errorf("%s: %q: %v\n%s", kind, name, err, output)
+			}
 		}
 	}
 }
