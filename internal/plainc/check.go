@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"path"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,7 +19,7 @@ var (
 	identifierRE = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
 	typeRE       = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*( [A-Za-z_][A-Za-z0-9_]*)*( ?\*)*$`)
 	defineRE     = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(=[ -~]*)?$`)
-	memberRE     = regexp.MustCompile(`^(\[\d{1,3}\]|[A-Za-z_]\w*)(\.[A-Za-z_]\w*|\[\d{1,6}\])*$`)
+	memberRE     = regexp.MustCompile(`^(\[(0|[1-9]\d{0,2})\]|[A-Za-z_]\w*)(\.[A-Za-z_]\w*|\[(0|[1-9]\d{0,5})\])*$`)
 	licenseRE    = regexp.MustCompile(`^[\w.+() -]+$`)
 	includeRE    = regexp.MustCompile(`^[\w./+-]+$`)
 )
@@ -117,11 +118,7 @@ func (r *reader) check() *model {
 		const text = "name %q: it consists of lower-case letters, digits and underscores, and begins with a letter"
 		r.fault(r.keys["name"], text, r.Name)
 	}
-	for i, d := range r.Defines {
-		if !defineRE.MatchString(d) {
-			r.fault(r.items[fmt.Sprintf("defines[%d]", i)], "defines: %q is not a macro, as in N or N=2", d)
-		}
-	}
+	r.checkDefines()
 	if r.License != "" && !licenseRE.MatchString(r.License) {
 		r.fault(r.keys["license"], "license: %q is not an SPDX expression", r.License)
 	}
@@ -133,6 +130,22 @@ func (r *reader) check() *model {
 	m.run = r.call(m, "", r.Function, r.Arguments, r.Returns)
 	r.checkTensors(m)
 	return m
+}
+
+// checkDefines checks the macros: each is one line of C, and has a name of its own.
+func (r *reader) checkDefines() {
+	seen := map[string]bool{}
+	for i, d := range r.Defines {
+		line := r.items[fmt.Sprintf("defines[%d]", i)]
+		name, _, _ := strings.Cut(d, "=")
+		switch {
+		case !defineRE.MatchString(d) || strings.HasSuffix(d, `\`): // the macro would go on in the next line
+			r.fault(line, "defines: %q is not a macro, as in N or N=2", d)
+		case seen[name]:
+			r.fault(line, "defines: %s is given twice", name)
+		}
+		seen[name] = true
+	}
 }
 
 // call checks one of the two functions. at is "" or "init.".
@@ -166,7 +179,7 @@ func (r *reader) argument(m *model, at string, i int, a Argument) argument {
 	v.label += " (" + a.Struct + ")"
 	arg := argument{value: v, structure: a.Struct}
 	switch {
-	case kinds(a.Value) > 0 || a.DType != "" || a.CType != "" || a.Shape != nil:
+	case !reflect.DeepEqual(a.Value, Value{Pass: a.Pass}):
 		r.fault(v.line, "%s: a struct has members, and nothing but pass beside them", v.label)
 	case !typeRE.MatchString(a.Struct):
 		r.fault(v.line, "%s: struct is not the name of a type in C", v.label)
@@ -186,8 +199,11 @@ func (r *reader) argument(m *model, at string, i int, a Argument) argument {
 			Value: member.Value, line: line, member: member.Member, number: i + 1,
 			label: fmt.Sprintf("%s, member %s", v.label, member.Member),
 		}
-		if !memberRE.MatchString(member.Member) || isElement(member.Member) != isElement(a.Members[0].Member) {
+		switch {
+		case !memberRE.MatchString(member.Member) || isElement(member.Member) != isElement(a.Members[0].Member):
 			r.fault(of.line, "%s, member %d: %q is not the name of a member", v.label, k+1, member.Member)
+		case slices.ContainsFunc(a.Members[:k], func(other Member) bool { return other.Member == member.Member }):
+			r.fault(of.line, "%s: this member is given twice", of.label)
 		}
 		arg.members = append(arg.members, r.value(m, at, of, byPointer, byArray, byFlat, byValue))
 	}
@@ -241,7 +257,8 @@ func (r *reader) value(m *model, at string, v value, ways ...string) value {
 		r.fault(v.line, "%s: replace the question mark", v.label)
 	case v.Expression != "":
 		if strings.ContainsFunc(v.Expression, func(c rune) bool { return c < ' ' || c > '~' }) ||
-			strings.ContainsAny(v.Expression, `;#\`) {
+			strings.ContainsAny(v.Expression, `;#\`) || strings.Contains(v.Expression, "//") ||
+			strings.Contains(v.Expression, "/*") {
 			r.fault(v.line, "%s: value %q is not an expression in one line of C", v.label, v.Expression)
 		}
 		if v.Pass != "" || v.CType != "" {
@@ -347,7 +364,7 @@ func (r *reader) arena(m *model, at string, v value) {
 		r.fault(v.line, "%s: align %d is not a power of 2 up to 4096", v.label, v.Align)
 	}
 	if i := slices.IndexFunc(m.states, func(s state) bool { return s.name == v.Arena }); i >= 0 {
-		if s := m.states[i]; s.ctype != "" || v.Bytes != 0 && v.Bytes != s.bytes {
+		if s := m.states[i]; s.ctype != "" || v.Bytes != 0 && v.Bytes != s.bytes || v.Align != 0 && align != s.align {
 			r.fault(v.line, "%s: it differs from %s in line %d", v.label, v.Arena, s.line)
 		}
 		return

@@ -101,12 +101,17 @@ func (r *reader) load(line int, field, name string) ([]byte, bool) {
 		return nil, false
 	}
 	info, err := fs.Stat(r.files, clean)
-	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxBytes) {
-		err = errors.New("not a plain file of a size to compile")
+	switch {
+	case err != nil:
+	case !info.Mode().IsRegular():
+		err = errors.New("not a plain file")
+	case info.Size() > maxBytes-r.bytes:
+		err = fmt.Errorf("the model's files have more than %d MiB", maxBytes>>20)
 	}
 	var data []byte
 	if err == nil {
 		data, err = fs.ReadFile(r.files, clean)
+		r.bytes += int64(len(data))
 	}
 	if err != nil {
 		r.fault(line, "%s: %s: %w", field, name, pathless(err))
@@ -124,6 +129,9 @@ func pathless(err error) error {
 
 // add adds a file to the archive.
 func (r *reader) add(m *model, line int, f member) {
+	if len(m.files) > maxFiles {
+		return // reported
+	}
 	i := slices.IndexFunc(m.files, func(o member) bool { return strings.EqualFold(o.name, f.name) })
 	own := sourceFolder + r.Name
 	switch {
@@ -132,9 +140,10 @@ func (r *reader) add(m *model, line int, f member) {
 		r.fault(line, "%s and %s have one name: rename one of them", m.files[i].from, f.from)
 	case f.name == own+CallSuffix || f.name == own+runSuffix || f.name == headerFolder+"tvmgen_"+r.Name+".h":
 		r.fault(line, "%s: boardsmith writes a file of this name: rename it", f.from)
-	case len(m.files) == maxFiles:
-		r.fault(line, "more than %d files", maxFiles)
 	default:
+		if len(m.files) == maxFiles {
+			r.fault(line, "more than %d files", maxFiles)
+		}
 		m.files = append(m.files, f)
 	}
 }
@@ -142,7 +151,7 @@ func (r *reader) add(m *model, line int, f member) {
 // addHeader adds a header, or all files of a folder.
 func (r *reader) addHeader(m *model, line int, name string) {
 	clean := path.Clean(name)
-	if info, err := fs.Stat(r.files, clean); err != nil || !info.IsDir() {
+	if info, err := fs.Stat(r.files, clean); name == "" || err != nil || !info.IsDir() {
 		if data, ok := r.load(line, "headers", name); ok {
 			r.add(m, line, member{headerFolder + path.Base(clean), r.tagged(name, "", data), clean})
 		}
@@ -155,8 +164,8 @@ func (r *reader) addHeader(m *model, line int, name string) {
 		if !slices.Contains([]string{".h", ".inc", ".def", ".c"}, path.Ext(file)) || strings.HasPrefix(d.Name(), ".") {
 			return nil
 		}
-		if len(m.files) == maxFiles {
-			return fmt.Errorf("more than %d files", maxFiles)
+		if len(m.files) > maxFiles {
+			return fs.SkipAll
 		}
 		below := strings.TrimPrefix(strings.TrimPrefix(file, clean), "/")
 		if clean == "." {

@@ -109,6 +109,7 @@ type reader struct {
 	files fs.FS
 	keys  map[string]int
 	items map[string]int
+	bytes int64 // of the files that were read
 	faults
 }
 

@@ -80,11 +80,14 @@ var wrong = []struct{ old, new, want string }{
 	{`["net.c"]`, `["net.c", "sub/net.c"]`, `net.json:3: net.c and sub/net.c have one name`},
 	{`["net.c"]`, `["net.c", "net_call.c"]`, `net.json:3: net_call.c: boardsmith writes a file of this name`},
 	{`["net.h"]`, `["net.h", "odd"]`, `net.json:4: headers: "odd/a b/c.h": the names of folders in it have only`},
+	{`["net.h"]`, `["net.h", ""]`, `net.json:4: headers: "": a file's name has only letters`},
 	{`["net.h"]`, `[]`, `net.json:4: headers: there is no header that declares the function`},
 	{`"objects": []`, `"objects": ["net.so"]`, `net.json:5: objects: "net.so" is neither an object (.o) nor a library`},
 	{`"objects": []`, `"objects": ["bad.a"]`, `net.json:5: objects: bad.a: a thin library`},
 	{`"objects": []`, `"objects": ["cut.a"]`, `net.json:5: objects: cut.a: truncated`},
 	{`"N=2"`, `"N-2"`, `net.json:6: defines: "N-2" is not a macro, as in N or N=2`},
+	{`"N=2"`, `"N=2\\"`, `net.json:6: defines: "N=2\\" is not a macro`},
+	{`"N=2"`, `"N=2", "M", "N"`, `net.json:6: defines: N is given twice`},
 	{`"net_run"`, `"net run"`, `net.json:7: function: "net run" is not the name of a C function`},
 	{`"function": "net_run"`, `"functoin": "net_run"`, `net.json:7: field "functoin" is not known; did you mean "function"?`},
 	{`"float32", "shape": [2]`, `"f32", "shape": [2]`, `net.json:9: argument 1, x: dtype "f32": choose one of float32`},
@@ -102,6 +105,11 @@ var wrong = []struct{ old, new, want string }{
 	{`{"value": "N"}`, `{"value": "N", "state": "k"}`, `net.json:13: argument 5: it must be one of input, output, arena, state, struct and value; it has 2`},
 	{`{"value": "N"}`, `{"value": "0); system("}`, `net.json:13: argument 5: value "0); system(" is not an expression`},
 	{`{"value": "N"}`, `{"value": "N; f()"}`, `net.json:13: argument 5: value "N; f()" is not an expression`},
+	{`{"value": "N"}`, `{"value": "N // of it"}`, `net.json:13: argument 5: value "N // of it" is not an expression`},
+	{`{"value": "N"}`, `{"value": "N /* of it"}`, `net.json:13: argument 5: value "N /* of it" is not an expression`},
+	{`"struct net_io", "members"`, `"struct net_io", "bytes": 4, "members"`, `net.json:14: argument 6 (struct net_io): a struct has members`},
+	{`"meta.sizes[1]"`, `"in"`, `net.json:17: argument 6 (struct net_io), member in: this member is given twice`},
+	{`"meta.sizes[1]"`, `"meta.sizes[010]"`, `net.json:17: argument 6 (struct net_io), member 3: "meta.sizes[010]" is not`},
 	{`"struct net_io", "members"`, `"struct net_io", "arena": "w", "members"`, `net.json:14: argument 6 (struct net_io): a struct has members`},
 	{`"member": "in"`, `"member": "[0]"`, `net.json:16: argument 6 (struct net_io), member 2: "flags" is not the name of a member`},
 	{`"meta.sizes[1]"`, `"meta.sizes[]"`, `net.json:17: argument 6 (struct net_io), member 3: "meta.sizes[]" is not`},
@@ -266,6 +274,22 @@ func TestOtherDescriptions(t *testing.T) {
 	}
 }
 
+// TestArenaOfBoth checks that an arena that both functions get is described once, or twice in the same way.
+func TestArenaOfBoth(t *testing.T) {
+	const text = `{"name": "net", "headers": ["net.h"], "function": "net_run", "arguments": [{"arena": "work"},
+{"output": "y", "dtype": "int8", "shape": []}], "init": {"function": "net_init", "arguments": [
+{"arena": "work", "bytes": 64, "align": 32}]}}`
+	for of, want := range map[string]string{
+		"": "", `, "bytes": 64`: "", `, "align": 32`: "", `, "bytes": 32`: "it differs from work in line 3",
+		`, "align": 64`: "it differs from work in line 3",
+	} {
+		_, err := plainc.Pack(folder(strings.Replace(text, `"work"`, `"work"`+of, 1)), "net.json", "net.json")
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, want %q", of, err, want)
+		}
+	}
+}
+
 // TestNames checks that tensors and states may have the name of any variable in the typed call.
 func TestNames(t *testing.T) {
 	if _, err := exec.LookPath("cc"); err != nil {
@@ -347,6 +371,23 @@ func TestLibraries(t *testing.T) {
 		if got := strings.Join(names, " "); got != c.want {
 			t.Errorf("%q: %s, want %s", c.library, got, c.want)
 		}
+	}
+}
+
+// TestLimits checks that too many objects, and too many bytes of files, are one fault each.
+func TestLimits(t *testing.T) {
+	files := folder(strings.Replace(netJSON, `"objects": []`, `"objects": ["net.a"]`, 1))
+	files["net.a"] = &fstest.MapFile{Data: []byte("!<arch>\n" + strings.Repeat(part("net.o/", ""), 1<<17))}
+	_, err := plainc.Pack(files, "net.json", "net.json")
+	if err == nil || err.Error() != "net.json:5: more than 4096 files" {
+		t.Errorf("%.200v", err)
+	}
+	large := &fstest.MapFile{Data: make([]byte, 100<<20)}
+	files = folder(strings.Replace(netJSON, `["net.h"]`, `["net.h", "a", "a/a", "a/a/a"]`, 1))
+	files["a/a/a/large.h"] = large
+	_, err = plainc.Pack(files, "net.json", "net.json")
+	if err == nil || err.Error() != "net.json:4: headers: a/a/a/large.h: the model's files have more than 256 MiB" {
+		t.Errorf("%.200v", err)
 	}
 }
 
