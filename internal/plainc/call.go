@@ -311,7 +311,6 @@ func (m *model) header() string {
 	for _, t := range append(append([]tensor{}, m.inputs...), m.outputs...) {
 		w.line("#define %s%s_SIZE %d", macro, strings.ToUpper(t.name), t.bytes)
 	}
-	var workspace int64
 	members := map[string][]string{}
 	for _, t := range m.inputs {
 		members["inputs"] = append(members["inputs"], t.name)
@@ -321,7 +320,6 @@ func (m *model) header() string {
 	}
 	for _, p := range m.pools {
 		members["workspace_pools"] = append(members["workspace_pools"], p.name)
-		workspace += p.bytes
 		w.line("#define %s%s_WORKSPACE_POOL_SIZE %d", macro, strings.ToUpper(p.name), p.bytes)
 	}
 	for _, of := range []string{"inputs", "outputs", "workspace_pools"} {
@@ -334,7 +332,7 @@ func (m *model) header() string {
 		}
 		w.line("};")
 	}
-	w.line("int32_t %s;\n#define %sWORKSPACE_SIZE %d\n#endif", m.runDeclaration(), macro, workspace)
+	w.line("int32_t %s;\n#endif", m.runDeclaration())
 	return w.b.String()
 }
 

@@ -147,7 +147,9 @@ def _named(names: Sequence[str] | None, default: list[str], kind: str) -> list[s
 
 
 def _c_compatible(name: str) -> str:
-    return name if re.match(r"[A-Za-z]", name) and name not in KEYWORDS else "tensor_" + name
+    # TVMGEN_<model>_WORKSPACE_SIZE is a macro of the header.
+    usable = re.match(r"[A-Za-z]", name) and name not in KEYWORDS and name.lower() != "workspace"
+    return name if usable else "tensor_" + name
 
 
 def _check_names(tensors: list[plan.Tensor]) -> None:

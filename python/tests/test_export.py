@@ -87,6 +87,10 @@ class Export(unittest.TestCase):
         n = networks.Network("names", **{"b": (2, 3), "a": (2, 3)})
         n.add("Sub", "b", "a", to="7")
         model = n.model("7")
+        boardsmith.export(from_onnx(model), self.path, input_names=["b", "workspace"], output_names=["7"])
+        header = self.members()["./codegen/host/include/tvmgen_net.h"]
+        macros = re.findall(r"#define (\w+)", header)
+        self.assertEqual(len(macros), len(set(macros)), header)
         boardsmith.export(from_onnx(model), self.path, input_names=["b", "a"], output_names=["7"])
         members = self.members()
         main = json.loads(members["./metadata.json"])["modules"]["net"]["memory"]["functions"]["main"][0]
