@@ -15,6 +15,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/agext/levenshtein"
 
@@ -97,6 +98,9 @@ const maxDepth = 16
 // twice in one object.
 func Scan(data []byte) (keys, items map[string]int, err error) {
 	s := scanner{data: data, dec: json.NewDecoder(bytes.NewReader(data)), lines: map[string]int{}, items: map[string]int{}}
+	if !utf8.Valid(data) || bytes.HasPrefix(data, []byte("\ufeff")) { // the decoder replaces what is not UTF-8
+		return nil, nil, s.errorf("the file is not UTF-8 without a byte order mark: save it as that")
+	}
 	if err := s.value("", 0); err != nil {
 		return nil, nil, err
 	}
@@ -140,6 +144,9 @@ func (s *scanner) value(at string, depth int) error {
 		return s.object(at, depth)
 	case t == json.Delim('['):
 		return s.array(at, depth)
+	}
+	if text, ok := t.(string); ok && strings.ContainsRune(text, 0) { // no file or program takes it
+		return s.errorf("a text with \\u0000")
 	}
 	return nil
 }

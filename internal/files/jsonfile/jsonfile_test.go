@@ -47,6 +47,21 @@ func TestTruncatedFiles(t *testing.T) {
 	}
 }
 
+// TestEncoding refuses what the decoder would replace or not read, and texts that no file or program takes.
+func TestEncoding(t *testing.T) {
+	for text, want := range map[string]string{
+		"{\"a\": \"ü\"}":           "",
+		"\ufeff{\"a\": \"ü\"}":     "the file is not UTF-8 without a byte order mark: save it as that",
+		"{\"a\": \"\xfc\"}":        "the file is not UTF-8 without a byte order mark: save it as that",
+		"{\"a\": [\n\"\\u0000\"]}": "a text with \\u0000",
+	} {
+		_, _, err := Scan([]byte(text))
+		if want == "" && err != nil || want != "" && (err == nil || err.Error() != want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
 func FuzzScan(f *testing.F) {
 	f.Add([]byte(`{"a": [1, {"b": null}],` + "\n" + `"c": {"d": "e"}}`))
 	f.Add([]byte("{\"a\": 1,\n\"a\": 2}"))
