@@ -37,11 +37,14 @@ func (t *Blueprint) Check() error {
 // checkCommands checks the commands, their inputs and their environment.
 func (t *Blueprint) checkCommands() error {
 	if len(t.Build) == 0 || t.Build[0] == "" {
-		return errors.New("no build command")
+		return errors.New("build: no command")
 	}
 	for _, words := range t.Prepare {
-		if len(words) == 0 || words[0] == "" || slices.Contains(words, FormsWord) {
-			return fmt.Errorf("prepare: %q is no command without %s", words, FormsWord)
+		if len(words) == 0 || words[0] == "" {
+			return errors.New("prepare: an empty command")
+		}
+		if slices.Contains(words, FormsWord) {
+			return fmt.Errorf("prepare: only build replaces %s", FormsWord)
 		}
 	}
 	for _, entry := range t.Inputs {
@@ -128,21 +131,25 @@ func (t *Blueprint) checkPatterns() error {
 	for _, s := range t.Compile {
 		for _, p := range s.Files {
 			if _, err := path.Match(p, ""); err != nil {
-				return fmt.Errorf("invalid pattern %q", p)
+				return fmt.Errorf("compile: invalid pattern %q", p)
 			}
 		}
 	}
 	for _, g := range t.Generate {
 		if !slices.Contains(GeneratedFiles, g) {
-			return fmt.Errorf("no generator for %q", g)
+			return fmt.Errorf("generate: %q is none of the generated files%s", g, jsonfile.DidYouMean(g, GeneratedFiles))
 		}
 	}
 	if t.Board != "" && t.MakesForms() {
 		return errors.New("board: what it describes is known too late for " + FormsWord)
 	}
-	for _, p := range slices.Concat(t.Areas.Own, t.Startup, t.Settings) {
-		if _, err := path.Match(p, ""); err != nil {
-			return fmt.Errorf("areas, startup or settings: invalid pattern %q", p)
+	for _, field := range []pathField{
+		{"areas.own", t.Areas.Own}, {"startup", t.Startup}, {"settings", t.Settings}, {"configure_reads", t.ConfigureReads},
+	} {
+		for _, p := range field.paths {
+			if _, err := path.Match(p, ""); err != nil {
+				return fmt.Errorf("%s: invalid pattern %q", field.name, p)
+			}
 		}
 	}
 	if t.LinkedIn != "" && checkPath(t.LinkedIn) != nil {
@@ -150,11 +157,6 @@ func (t *Blueprint) checkPatterns() error {
 	}
 	if f := t.FolderForProgrammer(); checkPath(f) != nil || !strings.HasPrefix(f+"/", t.BuildFolder()+"/") {
 		return fmt.Errorf("programmer_folder: %q is not the build folder %q or in it", f, t.BuildFolder())
-	}
-	for _, pattern := range t.ConfigureReads {
-		if _, err := path.Match(pattern, ""); err != nil {
-			return fmt.Errorf("configure_reads: invalid pattern %q", pattern)
-		}
 	}
 	return nil
 }
@@ -172,13 +174,17 @@ func checkPath(p string) error {
 
 // CheckELF returns an error for a result without a folder: the build folder is the first part of its path.
 func (t *Blueprint) CheckELF() error {
-	if err := checkPath(t.ELF); err != nil {
+	err := checkPath(t.ELF)
+	if err == nil && !strings.Contains(t.ELF, "/") {
+		err = fmt.Errorf("%q is not in a build folder", t.ELF)
+	}
+	if err == nil {
+		err = CheckBuildFolder(t.BuildFolder())
+	}
+	if err != nil {
 		return fmt.Errorf("elf: %w", err)
 	}
-	if !strings.Contains(t.ELF, "/") {
-		return fmt.Errorf("elf %q is not in a build folder", t.ELF)
-	}
-	return CheckBuildFolder(t.BuildFolder())
+	return nil
 }
 
 // CheckBuildFolder returns an error for a name that is not of a folder in the project, or reserved.
@@ -217,7 +223,10 @@ func (t *Template) checkFirmware() error {
 	if t.Firmware == "" {
 		return nil
 	}
-	return cmp.Or(checkPath(t.Firmware), checkReserved(t.Firmware))
+	if err := cmp.Or(checkPath(t.Firmware), checkReserved(t.Firmware)); err != nil {
+		return fmt.Errorf("firmware: %w", err)
+	}
+	return nil
 }
 
 // checkCopies returns an error for folders outside of the project or of the other template, or with a reserved name.
@@ -238,11 +247,11 @@ func (t *Blueprint) checkFolders() error {
 	all := []string{t.Landmarks.Folders.OfModel(), t.Landmarks.Folders.OfRuntime(), t.BuildFolder()}
 	for i, a := range all {
 		if err := cmp.Or(checkPath(a), checkReserved(a)); err != nil {
-			return err
+			return fmt.Errorf("landmarks.folders: %w", err)
 		}
 		for j, b := range all {
 			if i != j && strings.HasPrefix(a+"/", b+"/") {
-				return fmt.Errorf("folder %q is in folder %q", a, b)
+				return fmt.Errorf("landmarks.folders: folder %q is in folder %q", a, b)
 			}
 		}
 	}
@@ -401,6 +410,10 @@ func (t *Blueprint) checkFind() error {
 		if s.Name == "" || checkPath(s.Has) != nil || len(s.In) == 0 {
 			return fmt.Errorf("find: %q has no name, no file or no place", s.Name)
 		}
+		isUsers := func(v string) bool { return strings.TrimSuffix(v, "?") == "$"+s.Name }
+		if !slices.ContainsFunc(slices.Collect(maps.Values(t.Env)), isUsers) {
+			return fmt.Errorf("find: %q is no user's variable of env", s.Name)
+		}
 		if err := checkPlaces(s.In); err != nil {
 			return fmt.Errorf("find: %w", err)
 		}
@@ -409,6 +422,9 @@ func (t *Blueprint) checkFind() error {
 		}
 	}
 	for _, tool := range t.Tools {
+		if tool.Name == "" {
+			return errors.New("tools: one has no name")
+		}
 		if err := checkPlaces(tool.In); err != nil {
 			return fmt.Errorf("tool %s: %w", tool.Name, err)
 		}

@@ -102,7 +102,34 @@ func TestCheckNamesField(t *testing.T) {
 		`map: "other/a.map" is not in the build folder "build" of elf`:       func(b *Blueprint) { b.Map = "other/a.map" },
 		`forms: "src/a.hex" is not in the build folder "build" of elf`:       func(b *Blueprint) { b.Forms.Hex = "src/a.hex" },
 		`results: "x" is not in the build folder "build" of elf`:             func(b *Blueprint) { b.Results = []string{"x"} },
-		`elf: missing`: func(b *Blueprint) { b.ELF = "" },
+		`elf: missing`:                          func(b *Blueprint) { b.ELF = "" },
+		`elf: "a.elf" is not in a build folder`: func(b *Blueprint) { b.ELF = "a.elf" },
+		`elf: "project.json": the name is reserved for boardsmith's own files`: func(b *Blueprint) {
+			b.ELF, b.Map = "project.json/a.elf", "project.json/a.map"
+		},
+		`build: no command`:                    func(b *Blueprint) { b.Build = nil },
+		`prepare: an empty command`:            func(b *Blueprint) { b.Prepare = [][]string{{}} },
+		`prepare: only build replaces {forms}`: func(b *Blueprint) { b.Prepare = [][]string{{"make", "{forms}"}} },
+		`compile: invalid pattern "["`:         func(b *Blueprint) { b.Compile = []CompileStep{{Files: []string{"["}}} },
+		`areas.own: invalid pattern "["`:       func(b *Blueprint) { b.Areas.Own = []string{"["} },
+		`startup: invalid pattern "["`:         func(b *Blueprint) { b.Startup = []string{"["} },
+		`settings: invalid pattern "["`:        func(b *Blueprint) { b.Settings = []string{"["} },
+		`configure_reads: invalid pattern "["`: func(b *Blueprint) { b.ConfigureReads = []string{"["} },
+		`tools: one has no name`:               func(b *Blueprint) { b.Tools = []Tool{{Install: "apt-get install x"}} },
+		`find: "BASE" is no user's variable of env`: func(b *Blueprint) {
+			b.Find = []Search{{Name: "BASE", Has: "x", In: []string{"~/x"}}}
+		},
+		`landmarks.folders: "../x" is not a path inside the project`: func(b *Blueprint) {
+			b.Landmarks.Folders.Model = "../x"
+		},
+		`landmarks.folders: folder "build/x" is in folder "build"`: func(b *Blueprint) {
+			b.Landmarks.Folders.Model = "build/x"
+		},
+		`generate: "crt_config/operator.mk" is none of the generated files; did you mean "crt_config/operators.mk"?`: func(
+			b *Blueprint,
+		) {
+			b.Generate = []string{"crt_config/operator.mk"}
+		},
 	} {
 		bad := good
 		change(&bad)

@@ -24,6 +24,7 @@ func TestTemplateJSON(t *testing.T) {
 		"a field twice":         {`"build"`, `"doc": "b", "build"`, `template.json:2: "doc" is given twice`},
 		"a negative interface":  {`{`, `{"interface": -1, `, "interface: -1"},
 		"an impossible name":    {`{`, `{"env": {"A B": "1"}, `, `env: "A B"`},
+		"firmware outside":      {`{`, `{"firmware": "..", `, `firmware: ".." is not a path inside the project`},
 		"a script outside":      {`{`, `{"linker_script": "../../x.ld", `, `linker_script: "../../x.ld"`},
 		"an unknown inner one":  {`{`, `{"apps": {"x": {"flies": []}}, `, `"flies"`},
 		"a landmark's one":      {`{`, `{"landmarks": {"part": []}, `, `template.json:1: field "landmarks.part"`},

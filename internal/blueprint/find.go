@@ -67,11 +67,11 @@ func (t *Template) findCopies(folders []string) error {
 		if err == nil {
 			t.Copied[to], err = fs.Sub(other.Files, folder)
 		}
-		if err == nil {
-			_, err = fs.ReadDir(t.Copied[to], ".")
-		}
 		if err != nil {
 			return failure.Errorf(failure.Config, "template %s: copies: %s: %w", t.Name, from, err)
+		}
+		if _, err := fs.ReadDir(t.Copied[to], "."); err != nil {
+			return failure.Errorf(failure.Config, "template %s: copies: %s: the template has no such folder", t.Name, from)
 		}
 	}
 	return nil
@@ -91,12 +91,14 @@ func findAlone(name string, folders []string) (*Template, error) {
 // templateFiles returns the folder of a template by its name, in each folder's templates/, else a shipped one's.
 func templateFiles(name string, folders []string) (fs.FS, error) {
 	var all []fs.FS
-	for _, f := range folders {
-		all = append(all, os.DirFS(filepath.Join(f, "templates", name)))
-	}
-	for _, in := range []string{name, path.Join(parentsFolder, name)} {
-		if files, err := fs.Sub(templates.FS, in); err == nil {
-			all = append(all, files)
+	if checkPath(name) == nil && filepath.Base(name) == name { // no path, as inherits could have
+		for _, f := range folders {
+			all = append(all, os.DirFS(filepath.Join(f, "templates", name)))
+		}
+		for _, in := range []string{name, path.Join(parentsFolder, name)} {
+			if files, err := fs.Sub(templates.FS, in); err == nil {
+				all = append(all, files)
+			}
 		}
 	}
 	if i := slices.IndexFunc(all, isTemplate); i >= 0 {

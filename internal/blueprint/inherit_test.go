@@ -24,6 +24,9 @@ func TestInherits(t *testing.T) {
 	put("loop", `{"doc": "loop", "inherits": "loop"}`)
 	put("lost", `{"doc": "lost", "inherits": "minmal"}`)
 	put("out", `{"doc": "out", "inherits": "../kiln"}`)
+	must(t, os.CopyFS(filepath.Join(folder, "kiln"), os.DirFS(filepath.Join(folder, "templates", "kiln"))))
+	put("copy", `{"doc": "copy", "inherits": "minimal", "copies": {"x": "zephyr/nothing"}}`)
+	put("parent", `{"doc": "parent", "inherits": "parents/minimal"}`)
 	oven, err := Find("oven", []string{folder})
 	must(t, err)
 	if oven.Doc != "oven" || oven.ELF != "out/a.elf" || oven.Firmware != "boardsmith" || len(oven.Generate) != 3 ||
@@ -32,6 +35,8 @@ func TestInherits(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"loop": "more than 3 templates inherit", "lost": `did you mean "minimal"`, "out": `"../kiln" is not known`,
+		"copy":   "template copy: copies: zephyr/nothing: the template has no such folder",
+		"parent": `"parents/minimal" is not known`,
 	} {
 		if _, err := Find(name, []string{folder}); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)
