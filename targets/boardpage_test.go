@@ -12,16 +12,58 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/internal/blueprint"
+	"github.com/boardsmith/boardsmith/internal/library"
+	"github.com/boardsmith/boardsmith/internal/plainc"
 )
 
-// TestBoardPageNamesEveryField checks that docs/board.md names every field of a board file.
-func TestBoardPageNamesEveryField(t *testing.T) {
-	doc := readDoc(t, "board.md")
-	for _, field := range jsonFields(reflect.TypeFor[boards.Board]()) {
-		if !strings.Contains(doc, "`"+field+"`") && !strings.Contains(doc, `"`+field+`"`) {
-			t.Errorf("docs/board.md does not describe %s", field)
+// TestPagesNameEveryField checks that the page of a kind of file names every field of it, and that its tables have no
+// others.
+func TestPagesNameEveryField(t *testing.T) {
+	known := map[string][]string{}
+	for _, kind := range []struct {
+		page string
+		of   reflect.Type
+	}{
+		{"board.md", reflect.TypeFor[boards.Board]()},
+		{"templates.md", reflect.TypeFor[blueprint.Template]()},
+		{"templates.md", reflect.TypeFor[library.Library]()},
+		{"c-models.md", reflect.TypeFor[plainc.Description]()},
+	} {
+		doc := readDoc(t, kind.page)
+		for _, field := range jsonFields(kind.of) {
+			if !strings.Contains(doc, "`"+field+"`") && !strings.Contains(doc, `"`+field+`"`) {
+				t.Errorf("docs/%s does not describe %s", kind.page, field)
+			}
+			known[kind.page] = append(known[kind.page], field)
 		}
 	}
+	for page, fields := range known {
+		for _, name := range tableNames(readDoc(t, page)) {
+			if !slices.Contains(fields, name[strings.LastIndexByte(name, '.')+1:]) {
+				t.Errorf("docs/%s describes %s, which is no field", page, name)
+			}
+		}
+	}
+}
+
+// tableNames returns the names in the first column of a page's tables of fields.
+func tableNames(page string) (names []string) {
+	in := false
+	for line := range strings.Lines(page) {
+		cells := strings.Split(line, "|")
+		switch {
+		case len(cells) < 3:
+			in = false
+		case strings.TrimSpace(cells[1]) == "field":
+			in = true
+		case in:
+			for _, name := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(cells[1], -1) {
+				names = append(names, name[1])
+			}
+		}
+	}
+	return names
 }
 
 // jsonFields returns the JSON names of a struct's fields and of those of its structs.
@@ -35,7 +77,10 @@ func jsonFields(of reflect.Type) []string {
 	var names []string
 	for i := range of.NumField() {
 		name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ",")
-		if name != "" && name != "-" {
+		switch {
+		case of.Field(i).Anonymous && name == "":
+			names = append(names, jsonFields(of.Field(i).Type)...)
+		case name != "" && name != "-":
 			names = append(append(names, name), jsonFields(of.Field(i).Type)...)
 		}
 	}
