@@ -99,6 +99,8 @@ func generated(t *testing.T, title string, in reflect.Type) []byte {
 		s.Then = &jsonschema.Schema{Required: []string{"build", "elf", "map"}}
 	case reflect.TypeFor[library.Library]():
 		s.Required = []string{"licence"}
+	case reflect.TypeFor[plainc.Description]():
+		s.Required = []string{"name", "function"}
 	}
 	data, err := json.Marshal(s)
 	must(t, err)
@@ -290,6 +292,7 @@ func TestFilesMatch(t *testing.T) {
 // them.
 func TestRequired(t *testing.T) {
 	const template = `"build": ["make"], "elf": "build/a.elf", "map": "build/a.map"`
+	const output = `"arguments": [{"output": "y", "dtype": "int8", "shape": [1]}]`
 	const process = `"templates": ["own"], "link": {"kind": "process"}, "flash": {"programmer": "none"}`
 	for _, c := range []struct {
 		schema, text string
@@ -303,6 +306,10 @@ func TestRequired(t *testing.T) {
 		{"template.json", "{" + strings.Replace(template, `"build": ["make"]`, `"doc": "a"`, 1) + "}", false},
 		{"board.json", `{"inherits": "cpu/native", ` + process + `}`, true},
 		{"board.json", "{" + process + "}", false},
+		{"model.json", `{"name": "net", "headers": ["net.h"], ` + output + `, "function": "net"}`, true},
+		{"model.json", `{"headers": ["net.h"], ` + output + `, "function": "net"}`, false},
+		{"model.json", `{"name": "net", "include": ["net.h"], ` + output + `, "function": "net"}`, true}, // of a library
+		{"model.json", `{"name": "net", "headers": ["net.h"], ` + output + `}`, false},
 		{"library.json", `{"licence": "MIT"}`, true},
 		{"library.json", `{"doc": "filters"}`, false},
 	} {
@@ -319,6 +326,9 @@ func TestRequired(t *testing.T) {
 			_, err = blueprint.FindIn(folder, "own", nil)
 		case "board.json":
 			_, err = boards.Find(board(t, c.text), nil)
+		case "model.json":
+			must(t, os.WriteFile(filepath.Join(folder, "net.h"), nil, 0o644))
+			_, err = plainc.Pack(os.DirFS(folder), c.schema, c.schema)
 		case "library.json":
 			_, err = library.Read(folder, "own")
 		}
