@@ -165,7 +165,8 @@ func TestFormerBuildFolder(t *testing.T) {
 	}
 }
 
-// TestReservedNames: a template uses no name of boardsmith's own files, and has no files in its build folder.
+// TestReservedNames: a template uses no name of boardsmith's own files, and has no files in its build folder or in a
+// file.
 func TestReservedNames(t *testing.T) {
 	t.Parallel()
 	names := []string{
@@ -201,6 +202,7 @@ func TestReservedNames(t *testing.T) {
 		try("file", name, string(good))
 		must(t, os.Remove(filepath.Join(folder, name)))
 	}
+	try("firmware in a file", "Makefile", strings.Replace(string(good), `"firmware": "src"`, `"firmware": "Makefile"`, 1))
 	try("file in the build folder", "src/", strings.ReplaceAll(string(good), `"build/`, `"src/`))
 }
 

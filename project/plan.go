@@ -232,6 +232,12 @@ func (pl *plan) computeDigests() error {
 			return failure.Errorf(failure.Config, "template %s: its file %q is in its build folder",
 				pl.state.Template.Name, name)
 		}
+		for folder := path.Dir(name); folder != "."; folder = path.Dir(folder) {
+			if _, isFile := pl.files[folder]; isFile {
+				return failure.New(failure.Config, "correct the fields firmware and copies, or rename a file",
+					"template %s: %q is a file, and the folder of %q", pl.state.Template.Name, folder, name)
+			}
+		}
 		data, err := f.read()
 		if err != nil {
 			return failure.Errorf(failure.Config, "template: %w", err)
