@@ -2,6 +2,7 @@ package targets
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -44,6 +45,32 @@ func TestPagesNameEveryField(t *testing.T) {
 				t.Errorf("docs/%s describes %s, which is no field", page, name)
 			}
 		}
+	}
+}
+
+// TestFilesOfPages checks that the template of docs/templates.md is read, and that docs/c-models.md has the example's
+// description.
+func TestFilesOfPages(t *testing.T) {
+	folder := t.TempDir()
+	text := fenced(readDoc(t, "templates.md"), "json")[0]
+	if err := os.WriteFile(filepath.Join(folder, blueprint.TemplateFile), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := blueprint.FindIn(folder, "mine", nil); err != nil {
+		t.Errorf("%v in\n%s", err, text)
+	}
+	example, err := os.ReadFile("../examples/c-model/dense.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := readDoc(t, "c-models.md")
+	if text := fenced(page, "json")[0]; text != string(example) {
+		t.Errorf("docs/c-models.md has another description than the example:\n%s", text)
+	}
+	before, _, _ := strings.Cut(string(example), `{"input": "features"`)
+	want := fmt.Sprintf("dense.json: argument 1, features:%d:5: error: ", 1+strings.Count(before, "\n"))
+	if !strings.Contains(page, want) {
+		t.Errorf("docs/c-models.md has no %s", want)
 	}
 }
 
