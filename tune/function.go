@@ -19,8 +19,8 @@ import (
 // Func returns the candidate of a plain C function, such as void scale(const int16_t* x, int16_t factor, int16_t* y).
 // An input of shape [] is passed by value, every other argument as the address of its first element. What the function
 // returns is ignored. The first of the files (.c) that has the function's name gets a packed function that calls it, so
-// that the function may be static; a function of objects is declared by args. Whether pointers have the types of args
-// is not checked: Arg.Want compares results.
+// that the function may be static; it must declare the function. A function of objects is declared by args. Whether
+// pointers have the types of args is not checked: Arg.Want compares results.
 func Func(id, function string, files []project.OperatorFile, args ...Arg) Candidate {
 	entry := function + "_packed"
 	var call, types []string
@@ -33,8 +33,10 @@ func Func(id, function string, files []project.OperatorFile, args ...Arg) Candid
 		call, types = append(call, data), append(types, element)
 	}
 	wrapper := fmt.Appendf(nil, "\n#include <stdint.h>\n#include <tvm/runtime/c_runtime_api.h>\n"+
+		"#pragma GCC diagnostic push\n#pragma GCC diagnostic error \"-Wimplicit-function-declaration\"\n"+
 		"int %s(TVMValue* boardsmith_args, int* boardsmith_codes, int boardsmith_count, TVMValue* boardsmith_result,\n"+
-		"    int* boardsmith_result_code, void* boardsmith_resource) {\n  (void)%s(%s);\n  return 0;\n}\n",
+		"    int* boardsmith_result_code, void* boardsmith_resource) {\n  (void)%s(%s);\n  return 0;\n}\n"+
+		"#pragma GCC diagnostic pop\n", // a float would be passed as a double
 		entry, function, strings.Join(call, ",\n      "))
 	c := Candidate{ID: id, Entry: entry, Operators: project.Operators{Files: slices.Clone(files)}, Args: args}
 	word := regexp.MustCompile(`\b` + regexp.QuoteMeta(function) + `\b`)

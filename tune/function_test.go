@@ -2,6 +2,9 @@ package tune_test
 
 import (
 	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -36,6 +39,25 @@ func TestFunc(t *testing.T) {
 	if f := c.Operators.Files; len(f) != 2 || f[1].Name != "scale_packed.c" ||
 		!strings.Contains(string(f[1].Data), "\nvoid scale(void*, float, void*);\n") {
 		t.Errorf("a function of an object: %s", f[len(f)-1].Data)
+	}
+}
+
+// TestFuncUndeclared checks that a file which only mentions the function does not compile: a float would be passed as a
+// double.
+func TestFuncUndeclared(t *testing.T) {
+	cc, err := exec.LookPath("cc")
+	if err != nil {
+		t.Skip(err)
+	}
+	for text, ok := range map[string]bool{"static void scale(float f) { (void)f; }": true, "// scale has one": false} {
+		c := tune.Func("one", "scale", []project.OperatorFile{{Name: "a.c", Data: []byte(text)}}, tune.ArgOf(float32(2)))
+		file := filepath.Join(t.TempDir(), "a.c")
+		testkit.Must(t, os.WriteFile(file, c.Operators.Files[0].Data, 0o644))
+		out, err := exec.CommandContext(t.Context(), cc, "-std=gnu11", "-Wno-error=implicit-function-declaration",
+			"-fsyntax-only", "-I../crt/include", file).CombinedOutput()
+		if (err == nil) != ok {
+			t.Errorf("%s: %v\n%s", text, err, out)
+		}
 	}
 }
 

@@ -134,7 +134,9 @@ func (w *plainWriter) header() string {
 func (w *plainWriter) source() string {
 	n := len(w.space.Args)
 	if w.included != "" {
-		return fmt.Sprintf("#include \"%s.h\"\n\n#include \"%s\"\n\n%s {\n  (void)%s(%s);\n  return 0;\n}\n",
+		// Without a declaration, a float would be passed as a double.
+		const strict = "#pragma GCC diagnostic error \"-Wimplicit-function-declaration\"\n"
+		return fmt.Sprintf("#include \"%s.h\"\n\n#include \"%s\"\n\n"+strict+"%s {\n  (void)%s(%s);\n  return 0;\n}\n",
 			w.name, w.included, w.prototype(), w.space.Function, strings.Join(w.passed, ", "))
 	}
 	return fmt.Sprintf(`#include "%s.h"

@@ -114,6 +114,21 @@ func testPlainFunction(t *testing.T, packed *Space, cc, dir string) {
 	if err != nil {
 		t.Errorf("%v\n%s\n%s", err, out, files[1].Data)
 	}
+	s.Kernel[0].Data = []byte("int scaled; // as scale has it\n")
+	files, err = s.Plain()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range append(files, s.Kernel...) {
+		if err := os.WriteFile(filepath.Join(dir, f.Name), f.Data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err = exec.CommandContext(t.Context(), cc, "-std=c11", "-Wno-error=implicit-function-declaration",
+		"-fsyntax-only", filepath.Join(dir, files[1].Name)).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "implicit") {
+		t.Errorf("a function that its file only mentions: %v\n%s", err, out)
+	}
 	s.Function = "elsewhere"
 	_, err = s.Plain()
 	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "no C file of the kernel") {
