@@ -610,7 +610,7 @@ func TestBadFiles(t *testing.T) {
 		{knob(`"name": "a", "define": [1, "1"]`), `it has the value "1" twice`},
 		{knob(`"name": "a", "define": ["1\n"]`), `"1\n" holds a control character`},
 		{knob(`"name": "a", "flags": [["-a"], [""]]`), `a flag is empty`},
-		{knob(`"name": "a", "flags": [["-a\u0000"]]`), `"-a\x00" holds a control character`},
+		{knob(`"name": "a", "flags": [["-a\u0001"]]`), `"-a\x01" holds a control character`},
 		{knob(`"name": "a", "flags": [["-a"], ["-a"]]`), `it has the value ["-a"] twice`},
 		{knob(`"name": "a", "flags": [null]`), `a value is a list of flags, [] for none`},
 		{knob(`"name": "a", "flags": ["-a"]`), `x.json:3: knobs.flags: a text, where`},
