@@ -191,10 +191,7 @@ func (r *reader) argument(m *model, at string, i int, a Argument) argument {
 		r.fault(v.line, "%s: pass %q: a struct is passed by pointer or value", v.label, a.Pass)
 	}
 	for k, member := range a.Members {
-		line := r.items[fmt.Sprintf("%sarguments[].members[%d]", at, k)] // in the first struct with as many
-		if i > 0 && line < v.line {
-			line = v.line
-		}
+		line := r.items[fmt.Sprintf("%s.members[%d]", item, k)]
 		of := value{
 			Value: member.Value, line: line, member: member.Member, number: i + 1,
 			label: fmt.Sprintf("%s, member %s", v.label, member.Member),

@@ -290,6 +290,26 @@ func TestArenaOfBoth(t *testing.T) {
 	}
 }
 
+// TestLines checks that each member has its own line, whichever structs precede or follow.
+func TestLines(t *testing.T) {
+	const text = `{"name": "net", "headers": ["net.h"], "function": "net_run", "arguments": [
+{"struct": "struct net_io", "members": [
+{"member": "in", "value": "?"}]}, {"struct": "struct net_io", "members": [
+{"member": "in", "value": "?"},
+{"member": "flags", "value": "?"}]}], "init": {"function": "net_init", "arguments": [{"struct": "a", "members": [
+{"member": "in", "value": "?"}]}]}}`
+	const again = ", member in: replace the question mark"
+	_, err := plainc.Pack(folder(text), "net.json", "net.json")
+	for _, want := range []string{
+		"net.json:3: argument 1 (struct net_io)" + again, "net.json:4: argument 2 (struct net_io)" + again,
+		"net.json:5: argument 2 (struct net_io), member flags", "net.json:6: init argument 1 (a)" + again,
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
 // TestNames checks that tensors and states may have the name of any variable in the typed call.
 func TestNames(t *testing.T) {
 	if _, err := exec.LookPath("cc"); err != nil {

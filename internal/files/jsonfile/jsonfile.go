@@ -93,15 +93,15 @@ func DidYouMean(name string, known []string) string {
 // maxDepth limits nesting; the deepest field of a known file is at four.
 const maxDepth = 16
 
-// Scan returns the line of each key, by its path ("link.kind"; keys of objects in arrays as "memory[].name", the
-// line of the first), and that of each element of an array ("memory[2]"). It returns an error for a key that occurs
-// twice in one object.
+// Scan returns the line of each key, by its path ("link.kind"; keys of objects in arrays as "memory[].name", the line
+// of the first), and that of each element of an array ("memory[2]", "arguments[1].members[0]"). It returns an error for
+// a key that occurs twice in one object.
 func Scan(data []byte) (keys, items map[string]int, err error) {
 	s := scanner{data: data, dec: json.NewDecoder(bytes.NewReader(data)), lines: map[string]int{}, items: map[string]int{}}
 	if !utf8.Valid(data) || bytes.HasPrefix(data, []byte("\ufeff")) { // the decoder replaces what is not UTF-8
 		return nil, nil, s.errorf("the file is not UTF-8 without a byte order mark: save it as that")
 	}
-	if err := s.value("", 0); err != nil {
+	if err := s.value("", "", 0); err != nil {
 		return nil, nil, err
 	}
 	if _, err := s.dec.Token(); err != io.EOF {
@@ -129,7 +129,8 @@ func (s *scanner) errorf(format string, args ...any) error {
 	return &placeError{s.dec.InputOffset(), fmt.Sprintf(format, args...)}
 }
 
-func (s *scanner) value(at string, depth int) error {
+// value reads a value. at is its path for keys, item that for elements.
+func (s *scanner) value(at, item string, depth int) error {
 	t, err := s.dec.Token()
 	switch {
 	case err == io.EOF:
@@ -141,9 +142,9 @@ func (s *scanner) value(at string, depth int) error {
 	case depth == 0 && t != json.Delim('{'):
 		return s.errorf("the file is not one object in braces")
 	case t == json.Delim('{'):
-		return s.object(at, depth)
+		return s.object(at, item, depth)
 	case t == json.Delim('['):
-		return s.array(at, depth)
+		return s.array(at, item, depth)
 	}
 	if text, ok := t.(string); ok && strings.ContainsRune(text, 0) { // no file or program takes it
 		return s.errorf("a text with \\u0000")
@@ -151,7 +152,7 @@ func (s *scanner) value(at string, depth int) error {
 	return nil
 }
 
-func (s *scanner) object(at string, depth int) error {
+func (s *scanner) object(at, item string, depth int) error {
 	seen := map[string]bool{}
 	for s.dec.More() {
 		t, err := s.dec.Token()
@@ -163,14 +164,14 @@ func (s *scanner) object(at string, depth int) error {
 			return s.errorf("%q is given twice", key)
 		}
 		seen[key] = true
-		full := key
+		full, inner := key, key
 		if at != "" {
-			full = at + "." + key
+			full, inner = at+"."+key, item+"."+key
 		}
 		if _, ok := s.lines[full]; !ok {
 			s.lines[full] = line(s.data, s.dec.InputOffset())
 		}
-		if err := s.value(full, depth+1); err != nil {
+		if err := s.value(full, inner, depth+1); err != nil {
 			return err
 		}
 	}
@@ -178,12 +179,13 @@ func (s *scanner) object(at string, depth int) error {
 	return endTooEarly(err)
 }
 
-func (s *scanner) array(at string, depth int) error {
+func (s *scanner) array(at, item string, depth int) error {
 	for i := 0; s.dec.More(); i++ {
 		begin := s.dec.InputOffset()
 		begin += int64(len(s.data[begin:]) - len(bytes.TrimLeft(s.data[begin:], ", \t\r\n")))
-		s.items[fmt.Sprintf("%s[%d]", at, i)] = line(s.data, begin)
-		if err := s.value(at+"[]", depth+1); err != nil {
+		element := fmt.Sprintf("%s[%d]", item, i)
+		s.items[element] = line(s.data, begin)
+		if err := s.value(at+"[]", element, depth+1); err != nil {
 			return err
 		}
 	}
