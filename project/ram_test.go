@@ -707,6 +707,7 @@ FFI(text) { RESULT.type_index = kTVMFFIRawStr; RESULT.v_c_str = "a text"; return
 FFI(nothing) { return 0; }
 FFI(object) { RESULT.type_index = kTVMFFITensor; RESULT.v_ptr = args; return 0; }
 FFI(silent) { return -1; }
+FFI(seven) { return 7; }
 FFI(refuses) {
   const char* parts[3] = {"Mismatched ", "a", ".ndim on argument #0"};
   TVMFFIErrorSetRaisedFromCStrParts("ValueError", parts, 3);
@@ -743,8 +744,8 @@ func TestFFIOperators(t *testing.T) {
 			t.Parallel()
 			s, l, _ := openRAM(t, board)
 			entries := []string{
-				"types", "both", "truth", "text", "nothing", "object", "silent", "refuses", "refuses_once", "workspace", "huge",
-				"parallel", "calls", "other",
+				"types", "both", "truth", "text", "nothing", "object", "silent", "seven", "refuses", "refuses_once", "workspace",
+				"huge", "parallel", "calls", "other",
 			}
 			m := uploaded(t, s, l, Operators{ABI: mlf.ABITVMFFI, Entries: entries, Files: []OperatorFile{
 				{Name: "lib0.c", Data: []byte(ffiOperators)},
@@ -776,10 +777,11 @@ func TestFFIOperators(t *testing.T) {
 				{"nothing", nil, nil, ""},
 				{"other", nil, nil, ""},
 				{"object", nil, nil, "object: returned an object of TVM"},
-				{"silent", nil, nil, "silent: returned -1 without an error text"},
+				{"silent", nil, nil, "silent: failed without an error text"},
+				{"seven", nil, nil, "seven: failed without an error text"},
 				{"refuses", nil, nil, "ValueError: Mismatched a.ndim on argument #0"},
 				{"refuses_once", nil, nil, "TypeError: only tensors"},
-				{"silent", nil, nil, "silent: returned -1 without an error text"}, // nor that of the last call
+				{"silent", nil, nil, "silent: failed without an error text"}, // nor that of the last call
 				{"workspace", nil, int64(7), ""},
 				{"huge", nil, nil, "out of workspace memory"},
 				{"parallel", nil, int64(11), ""},

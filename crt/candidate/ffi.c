@@ -189,7 +189,7 @@ int32_t boardsmith_ffi_call(boardsmith_ffi_t operator_function, const char* name
   }
   const int32_t error = operator_function(NULL, values, (int32_t)num_args, &result);
   if (error != 0) {
-    return (*TVMGetLastError() != '\0') ? error : refuse(name, "returned -1 without an error text");
+    return (*TVMGetLastError() != '\0') ? error : refuse(name, "failed without an error text");
   }
   if (from_ffi(&result, out_value, out_type) != 0) {
     return refuse(name, "returned an object of TVM, which cannot leave firmware");
