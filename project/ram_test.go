@@ -472,6 +472,11 @@ func TestOperatorNames(t *testing.T) {
 		return OperatorFile{Name: file, Data: []byte("int " + variable + ";")}
 	}
 	object := OperatorFile{Name: "f.o", Data: code}
+	const noName = `cos, 0); __asm__(".incbin \"/etc/passwd\""); STUB(cos`
+	must(t, exec.CommandContext(t.Context(), "objcopy", "--redefine-sym", "cos="+noName, compiled).Run())
+	code, err = os.ReadFile(compiled)
+	must(t, err)
+	injects := OperatorFile{Name: "f.o", Data: code}
 	for _, c := range []struct {
 		files []OperatorFile
 		class failure.Class // "": it links
@@ -481,6 +486,8 @@ func TestOperatorNames(t *testing.T) {
 		{[]OperatorFile{entry, {Name: "-specs=spec.c", Data: nil}, specs}, failure.Config, `"-specs=spec.c"`},
 		{[]OperatorFile{entry, {Name: "-g.h", Data: nil}}, failure.Config, `"-g.h"`},
 		{[]OperatorFile{entry, {Name: "f.c", Data: []byte("int g;")}}, failure.Config, `"f.c" and "f.c"`},
+		{[]OperatorFile{object}, "", ""},
+		{[]OperatorFile{injects}, failure.Link, `"cos, 0); `},
 		{[]OperatorFile{entry, object}, failure.Config, `"f.c" and "f.o"`},
 		{[]OperatorFile{object, entry}, failure.Config, `"f.o" and "f.c"`},
 		{[]OperatorFile{entry, {Name: "a/b.c", Data: []byte("int g;")}}, "", ""},
@@ -708,6 +715,14 @@ FFI(nothing) { return 0; }
 FFI(object) { RESULT.type_index = kTVMFFITensor; RESULT.v_ptr = args; return 0; }
 FFI(silent) { return -1; }
 FFI(seven) { return 7; }
+extern void no_such_hook(void) __attribute__((weak));
+extern int no_such_number __attribute__((weak));
+FFI(hooks) {  // weak symbols that nothing defines are 0
+  if (no_such_hook != NULL) no_such_hook();
+  RESULT.type_index = kTVMFFIInt;
+  RESULT.v_int64 = (&no_such_number == NULL) ? 3 : no_such_number;
+  return 0;
+}
 FFI(refuses) {
   const char* parts[3] = {"Mismatched ", "a", ".ndim on argument #0"};
   TVMFFIErrorSetRaisedFromCStrParts("ValueError", parts, 3);
@@ -745,7 +760,7 @@ func TestFFIOperators(t *testing.T) {
 			s, l, _ := openRAM(t, board)
 			entries := []string{
 				"types", "both", "truth", "text", "nothing", "object", "silent", "seven", "refuses", "refuses_once", "workspace",
-				"huge", "parallel", "calls", "other",
+				"huge", "parallel", "calls", "hooks", "other",
 			}
 			m := uploaded(t, s, l, Operators{ABI: mlf.ABITVMFFI, Entries: entries, Files: []OperatorFile{
 				{Name: "lib0.c", Data: []byte(ffiOperators)},
@@ -785,6 +800,7 @@ func TestFFIOperators(t *testing.T) {
 				{"workspace", nil, int64(7), ""},
 				{"huge", nil, nil, "out of workspace memory"},
 				{"parallel", nil, int64(11), ""},
+				{"hooks", nil, int64(3), ""},
 				{"calls", nil, nil, "other.f: the operator calls this function by name"},
 			} {
 				f, err := m.Function(t.Context(), c.name)

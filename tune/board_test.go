@@ -325,9 +325,11 @@ TVM_DLL int32_t __tvm_main__(void* args, int* arg_type_ids, int num_args, void* 
 const packedByVariables = `#include "tvm/runtime/c_runtime_api.h"
 __attribute__((weak)) void* (*__TVMBackendAllocWorkspace)(int, int, uint64_t, int, int);
 __attribute__((weak)) int (*__TVMBackendFreeWorkspace)(int, int, void*);
+extern void no_such_hook(void) __attribute__((weak));
 static const volatile uint8_t table[4096] = {[1] = 43};
 TVM_DLL int32_t main(void* args, int32_t* arg_type_ids, int32_t num_args, void* out_ret_value, int32_t* out_ret_tcode, void* resource_handle) {
   void* w = __TVMBackendAllocWorkspace(1, 0, 64, 2, 8);
+  if (no_such_hook != NULL) no_such_hook();
   if (w == NULL || __TVMBackendFreeWorkspace(1, 0, w) != 0) return -1;
   ((TVMValue*)out_ret_value)->v_int64 = table[1];
   *out_ret_tcode = kTVMArgInt;

@@ -5,13 +5,12 @@ package ramlink
 import (
 	"bytes"
 	"context"
-	"debug/elf"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/mlf"
 )
 
 // stubs returns an object with what the operators lack of the C library where they run in a process: its functions lie
@@ -20,30 +19,27 @@ func (l *Linker) stubs(ctx context.Context, dir string, objects []File) ([]File,
 	if !l.process {
 		return nil, nil
 	}
-	undefined, defined := map[string]bool{}, map[string]bool{}
+	var undefined []string
+	defined := map[string]bool{}
 	for _, o := range objects {
-		f, err := elf.NewFile(bytes.NewReader(o.Data))
+		info, err := mlf.File{Name: o.Name, Data: o.Data}.Info() // a weak symbol that nothing defines is 0
 		if err != nil {
 			return nil, failure.Errorf(failure.Link, "%s: %w", o.Name, err)
 		}
-		symbols, err := f.Symbols()
-		if err != nil {
-			return nil, failure.Errorf(failure.Link, "%s: %w", o.Name, err)
-		}
-		for _, s := range symbols {
-			if elf.ST_BIND(s.Info) == elf.STB_LOCAL || s.Name == "" {
-				continue
-			}
-			if s.Section == elf.SHN_UNDEF {
-				undefined[s.Name] = true
-			} else {
-				defined[s.Name] = true
-			}
+		undefined = append(undefined, info.Undefined...)
+		for _, name := range info.Defined {
+			defined[name] = true
 		}
 	}
-	names := slices.DeleteFunc(slices.Sorted(maps.Keys(undefined)), func(name string) bool {
+	slices.Sort(undefined)
+	names := slices.DeleteFunc(slices.Compact(undefined), func(name string) bool {
 		return defined[name] || strings.HasPrefix(name, "boardsmith_") || name == "_GLOBAL_OFFSET_TABLE_"
 	})
+	for _, name := range names {
+		if !identifier.MatchString(name) {
+			return nil, failure.Errorf(failure.Link, "the operators use %.200q, which is no name of a C function", name)
+		}
+	}
 	if len(names) == 0 {
 		return nil, nil
 	}
