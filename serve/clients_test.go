@@ -231,3 +231,25 @@ func TestModelSession(t *testing.T) {
 	}
 	serveOne(t, address, "an archive that cannot be built")
 }
+
+// TestHalfClosed: a client that sends no more gets the replies to what it has sent.
+func TestHalfClosed(t *testing.T) {
+	_, address := start(t, serve.Options{})
+	c := connect(t, address, "client:")
+	c.begin()
+	array := c.lookUp("array")
+	const calls = 5
+	for range calls {
+		c.send("03000000" + array + "00000000")
+	}
+	testkit.Must(t, c.Conn.(*net.TCPConn).CloseWrite())
+	for n := range calls {
+		if reply := c.reply(); !strings.HasPrefix(reply, "04000000") {
+			t.Fatalf("reply %d of %d: %s", n+1, calls, reply)
+		}
+	}
+	if reply := c.reply(); reply != "EOF" {
+		t.Errorf("after the last reply: %s", reply)
+	}
+	serveOne(t, address, "a client that sends no more")
+}

@@ -28,7 +28,8 @@ const (
 	blockTimeout = 10 * time.Second // for a block of a packet
 	blockSize    = 64 << 10
 	writeTimeout = 60 * time.Second
-	lossTimeout  = 15 * time.Second // for a client's computer to acknowledge data, or a probe of an idle connection
+	leaveTimeout = 500 * time.Millisecond // for replies to a client that sends no more
+	lossTimeout  = 15 * time.Second       // for a client's computer to acknowledge data, or a probe of an idle connection
 	maxKey       = 1 << 10
 	protocol     = "0.8.0" // of InitServer, in each version
 )
@@ -109,7 +110,7 @@ func writeAll(c net.Conn, msg []byte) error {
 }
 
 // A receiver reads a client's packets, one ahead of the session, so that the end of the connection is noticed during a
-// call: cancel is then called. Memory is allocated only for bytes that arrive.
+// call: cancel is then called, at once or after leaveTimeout. Memory is allocated only for bytes that arrive.
 type receiver struct {
 	conn    net.Conn
 	limit   int // bytes of a packet
@@ -119,8 +120,8 @@ type receiver struct {
 	begun   chan struct{} // closed when the first packet, or maxAhead bytes of it, have been received
 	open    chan struct{} // closed when the session begins: before, no more than this is received
 	done    chan struct{} // closed when the session no longer receives
-	packets chan []byte
-	err     error // valid once packets is closed
+	packets chan []byte   // has the first one when begun is closed, unless it is longer than maxAhead
+	err     error         // valid once packets is closed
 }
 
 func newReceiver(c net.Conn, limit int, cancel context.CancelFunc) *receiver {
@@ -132,25 +133,43 @@ func newReceiver(c net.Conn, limit int, cancel context.CancelFunc) *receiver {
 }
 
 func (r *receiver) run() {
-	defer close(r.packets)
 	for {
 		msg, err := r.receive()
 		if err != nil {
-			r.err = err
-			var long *longPacketError
-			if r.first || !errors.As(err, &long) { // else the session answers
-				r.cancel()
-			}
+			r.end(err)
 			return
 		}
-		r.first = false
-		r.begin()
 		select {
 		case r.packets <- msg:
 		case <-r.done:
 			return
 		}
+		r.first = false
+		r.begin()
 	}
+}
+
+// end ends the receipt. A client that has closed its side of the connection may await replies to what it has sent. They
+// have a limit, because the end of a killed client looks the same.
+func (r *receiver) end(err error) {
+	r.err = err
+	close(r.packets)
+	var long *longPacketError
+	if !r.first && errors.As(err, &long) {
+		return // the session answers
+	}
+	select {
+	case <-r.open:
+	default:
+		err = nil // there is no session
+	}
+	if errors.Is(err, io.EOF) {
+		select {
+		case <-time.After(leaveTimeout):
+		case <-r.done:
+		}
+	}
+	r.cancel()
 }
 
 // receive returns the next packet that is not empty, with its length in front. The first one must begin soon.
