@@ -1,6 +1,7 @@
 package serve_test
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -132,10 +133,25 @@ func TestWaitingClients(t *testing.T) {
 	holder.begin()
 	waiting = nil
 	join(64)
-	refused := connect(t, address, "client:")
-	refused.wait()
-	if reply := refused.reply(); reply != "EOF" {
-		t.Errorf("a client too many: %s", reply)
+	reason := fmt.Sprintf("%x", "64 clients wait for the board")
+	for request, exception := range map[string]string{
+		"09000000 01000000 08000000 0100000000000000 78": "05000000 0100000008000000", // TVM 0.21 and later
+		"09000000 01000000 0b000000 0100000000000000 78": "05000000 010000000b000000", // earlier
+	} {
+		refused := connect(t, address, "client:")
+		refused.begin()
+		if reply := refused.request(request); !strings.HasPrefix(reply, exception) || !strings.Contains(reply, reason) {
+			t.Errorf("a client too many: %s", reply)
+		}
+		if reply := refused.reply(); reply != "EOF" {
+			t.Errorf("a client too many, after its exception: %s", reply)
+		}
+	}
+	long := connect(t, address, "client:")
+	long.welcomed("server:")
+	go long.Write(encode("02000000 0500000000000000 302e382e30" + args(text("constructor"), blob(make([]byte, 2<<20)))))
+	if reply := long.reply(); reply != "EOF" && !strings.Contains(reply, "reset") {
+		t.Errorf("a client too many with an archive: %s", reply)
 	}
 	for _, c := range waiting {
 		c.Close()
@@ -143,8 +159,8 @@ func TestWaitingClients(t *testing.T) {
 	holder.Close()
 	for begun := time.Now(); ; { // the server notices within an instant that they have left
 		c := connect(t, address, "client:")
-		c.wait()
-		if c.reply() != "EOF" {
+		c.begin()
+		if !strings.Contains(c.request("09000000 01000000 08000000 0100000000000000 78"), reason) {
 			break
 		}
 		if took := time.Since(begun); took > prompt {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 )
 
 // Options configure Serve. The zero value serves clients of any address, with the empty key, without a tracker.
@@ -183,6 +184,12 @@ func (s *server) serve(ctx context.Context, c net.Conn) {
 	case <-ctx.Done():
 		return
 	}
+	select {
+	case s.waiting <- struct{}{}:
+	default:
+		s.turnAway(ctx, c, packets)
+		return
+	}
 	s.silent.remove(c)
 	if !s.wait(ctx, c) {
 		return
@@ -192,16 +199,39 @@ func (s *server) serve(ctx context.Context, c net.Conn) {
 	s.serveSession(ctx, c, h, packets)
 }
 
-// wait waits for a client's turn: clients are served in order. It returns false if the client has disconnected, or too
-// many wait.
-func (s *server) wait(ctx context.Context, c net.Conn) bool {
+// turnAway tells a client for which there is no room among those that wait why it is not served: with the reply to its
+// first request from which its encoding is known.
+func (s *server) turnAway(ctx context.Context, c net.Conn, packets *receiver) {
+	err := failure.New(failure.Network, "try again later", "%d clients wait for the board", maxWaiting)
+	s.o.emit(Event{Text: "refused " + c.RemoteAddr().String(), Err: err})
+	q := &session{server: s, conn: c}
 	select {
-	case s.waiting <- struct{}{}:
-	default:
-		s.o.emit(Event{Text: "refused " + c.RemoteAddr().String(), Err: failure.Errorf(failure.Network,
-			"%d clients wait for the board", maxWaiting)})
-		return false
+	case msg := <-packets.packets:
+		q.era = detect(msg)
+	default: // a long packet, which is not received
+		return
 	}
+	if q.era == unknownEra {
+		if q.send((&tvmrpc.Packet{Code: tvmrpc.CodeReturn}).Append(nil)) != nil {
+			return
+		}
+		packets.limit = maxAhead
+		close(packets.open)
+		select {
+		case msg := <-packets.packets:
+			q.era = detect(msg)
+		case <-time.After(helloTimeout):
+		case <-ctx.Done():
+		}
+	}
+	if q.era != unknownEra {
+		_ = q.send(q.exception(err))
+	}
+}
+
+// wait waits for a client's turn: clients are served in order. It returns false if the client has disconnected. The
+// caller has put a token into s.waiting.
+func (s *server) wait(ctx context.Context, c net.Conn) bool {
 	defer func() { <-s.waiting }()
 	select {
 	case s.turn <- struct{}{}:
