@@ -19,7 +19,7 @@ type Options struct {
 	Key     string         // of the board at the tracker, or of clients; no white space and no colon
 	Tracker string         // host:port of TVM's tracker; "": none
 	Address string         // under which clients reach the listener; "": the one that the tracker sees
-	Allow   []netip.Prefix // networks of clients; nil: all
+	Allow   []netip.Prefix // networks of clients, those of IPv4 also as ::ffff:…; nil: all
 
 	// Folder is where the uploads of a session are stored, which end with it; "": the system's for temporary files.
 	Folder string
@@ -143,12 +143,11 @@ func (s *server) allows(a net.Addr) bool {
 	if err != nil {
 		return false
 	}
-	for _, p := range s.o.Allow {
-		if p.Contains(at.Addr().Unmap()) {
-			return true
-		}
-	}
-	return false
+	address := at.Addr().Unmap().WithZone("") // networks have no zones
+	mapped := netip.AddrFrom16(address.As16())
+	return slices.ContainsFunc(s.o.Allow, func(p netip.Prefix) bool {
+		return p.Contains(address) || p.Addr().Is4In6() && p.Contains(mapped)
+	})
 }
 
 // serve serves one connection.
@@ -160,7 +159,8 @@ func (s *server) serve(ctx context.Context, c net.Conn) {
 	defer stop()
 	defer func() { _ = c.Close() }()
 	if !s.allows(c.RemoteAddr()) {
-		s.o.emit(Event{Text: "refused " + c.RemoteAddr().String()})
+		s.o.emit(Event{Text: "refused " + c.RemoteAddr().String(), Err: failure.Errorf(failure.Config,
+			"the address is in none of the allowed networks")})
 		return
 	}
 	detectLoss(c)

@@ -209,13 +209,14 @@ func networks(text string) (all []netip.Prefix, err error) {
 		return nil, nil
 	}
 	for _, word := range strings.Split(text, ",") {
+		word = strings.TrimSpace(word)
 		p, err := netip.ParsePrefix(word)
 		if a, addressErr := netip.ParseAddr(word); addressErr == nil {
 			p, err = netip.PrefixFrom(a, a.BitLen()), nil
 		}
 		if err != nil {
-			return nil, failure.New(failure.Config, "separate networks by commas, as in ALLOW=127.0.0.1,192.168.1.0/24",
-				"ALLOW=%s: %w", text, err)
+			return nil, failure.New(failure.Config, "write networks as numbers, separated by commas, as in "+
+				"ALLOW=127.0.0.1,192.168.1.0/24", "ALLOW=%s: %q is neither an address nor a network", text, word)
 		}
 		all = append(all, p)
 	}
