@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/tvmrpc"
@@ -66,13 +68,27 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
+// Check returns an error of class config for a key that TVM's clients and tracker cannot use. They split texts at white
+// space and at colons.
+func (o Options) Check() error {
+	const longest = 255
+	unusable := func(r rune) bool { return r == ':' || unicode.IsSpace(r) || !unicode.IsGraphic(r) }
+	switch {
+	case o.Tracker != "" && o.Key == "":
+		return failure.New(failure.Config, "choose a key", "tracker %s: a board needs a key there", o.Tracker)
+	case len(o.Key) > longest || !utf8.ValidString(o.Key) || strings.ContainsFunc(o.Key, unusable):
+		return failure.New(failure.Config, "choose another key", "key %.50q: TVM's keys have at most %d bytes, and neither "+
+			"white space nor colons nor control characters", o.Key, longest)
+	}
+	return nil
+}
+
 // Serve serves a board to one client at a time until ctx ends, then ends the sessions and returns nil. It closes l, but
 // not the board. TVM's protocol has neither passwords nor encryption: whoever reaches l runs code on the board. Errors:
-// of class config for an invalid key; those of l.
+// those of Check and of l.
 func Serve(ctx context.Context, l net.Listener, b Board, o Options) error {
-	if strings.ContainsAny(o.Key, ": \t\r\n") || o.Tracker != "" && o.Key == "" {
-		return errors.Join(failure.Errorf(failure.Config, "key %q: neither white space nor colons are possible, and a "+
-			"tracker needs one", o.Key), l.Close())
+	if err := o.Check(); err != nil {
+		return errors.Join(err, l.Close())
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	s := &server{o: o.withDefaults(), board: b, waiting: make(chan struct{}, maxWaiting), turn: make(chan struct{}, 1)}

@@ -153,6 +153,9 @@ func (t *Job) servedBoards() (all []*served, err error) {
 				b.add(e)
 			},
 		}
+		if err := b.options.Check(); err != nil {
+			return nil, fmt.Errorf("board %s: %w", word, err)
+		}
 		all = append(all, b)
 	}
 	return all, nil
