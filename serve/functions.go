@@ -209,11 +209,14 @@ func (u *uploads) open() (err error) {
 	if u.folder, err = scratch.MakeIn(cmp.Or(u.parent, os.TempDir()), "boardsmith-session-"); err != nil {
 		return err
 	}
-	if err := os.Mkdir(filepath.Join(u.folder.Dir, "files"), 0o700); err != nil {
+	files := filepath.Join(u.folder.Dir, "files")
+	if err = os.Mkdir(files, 0o700); err == nil {
+		u.root, err = os.OpenRoot(files)
+	}
+	if err != nil {
 		return errors.Join(err, u.folder.Remove())
 	}
-	u.root, err = os.OpenRoot(filepath.Join(u.folder.Dir, "files"))
-	return err
+	return nil
 }
 
 // write stores a file. What was written counts until the session ends, also if it is replaced or removed.
@@ -221,12 +224,15 @@ func (u *uploads) write(name string, data []byte) error {
 	if len(name) > longest {
 		return failure.Errorf(failure.Config, "file %.50q…: names have at most %d bytes, not %d", name, longest, len(name))
 	}
+	used := u.used + int64(len(data)) + fileCost
+	if used > u.limit {
+		return failure.New(failure.Config, "begin another session",
+			"file %.200q: the session's uploads would have more than %d bytes", name, u.limit)
+	}
 	if err := u.open(); err != nil {
 		return err
 	}
-	if u.used += int64(len(data)) + fileCost; u.used > u.limit {
-		return failure.Errorf(failure.Config, "the session's uploads have more than %d bytes", u.limit)
-	}
+	u.used = used
 	if err := u.root.MkdirAll(path.Dir(path.Clean(name)), 0o700); err != nil {
 		return failure.Errorf(failure.Config, "file %.200q: %w", name, err)
 	}

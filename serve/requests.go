@@ -16,7 +16,7 @@ const ownHandles = 0x4253_0000_0000_0000
 // Codes of packets that boards do not have.
 const codeCurrentStream tvmrpc.Code = 21
 
-// maxOwn bounds the objects of the server in one session.
+// maxOwn bounds the objects of the server that a session has at once.
 const maxOwn = 1 << 16
 
 // A function is one of the server's, by its name.
@@ -117,16 +117,10 @@ func (q *session) add(object any) (uint64, error) {
 	if len(q.own) >= maxOwn {
 		return 0, failure.Errorf(failure.Config, "the session has %d objects of the server", len(q.own))
 	}
-	q.own = append(q.own, object)
-	return ownHandles + uint64(len(q.own)), nil
-}
-
-// object returns an object of the server; nil if there is none, or it was freed.
-func (q *session) object(h uint64) any {
-	if i := h - ownHandles; h > ownHandles && i <= uint64(len(q.own)) {
-		return q.own[i-1]
-	}
-	return nil
+	q.created++
+	h := ownHandles + q.created
+	q.own[h] = object
+	return h, nil
 }
 
 func isOwn(h uint64) bool { return h&^0xFFFF_FFFF == ownHandles }
@@ -136,7 +130,7 @@ func (q *session) call(ctx context.Context, p *tvmrpc.Packet) (*tvmrpc.Packet, e
 	if !isOwn(p.Handle) {
 		return q.callBoard(ctx, p)
 	}
-	switch f := q.object(p.Handle).(type) {
+	switch f := q.own[p.Handle].(type) {
 	case function:
 		reply, err := ownFunctions[string(f)](ctx, q, p.Args)
 		if err != nil {
@@ -174,7 +168,7 @@ func (q *session) toBoard(v *tvmrpc.Value) error {
 	if v.Type != tvmrpc.TypeModule && v.Type != tvmrpc.TypeFunction || !isOwn(v.Word) {
 		return nil
 	}
-	m, ok := q.object(v.Word).(*module)
+	m, ok := q.own[v.Word].(*module)
 	if !ok {
 		return failure.Errorf(failure.Config, "an argument is an object of the server, not of the board")
 	}
@@ -186,9 +180,7 @@ func (q *session) toBoard(v *tvmrpc.Value) error {
 // address of its data.
 func (q *session) freeHandle(ctx context.Context, h uint64) (*tvmrpc.Packet, error) {
 	if isOwn(h) {
-		if q.object(h) != nil {
-			q.own[h-ownHandles-1] = nil
-		}
+		delete(q.own, h)
 		return void, nil
 	}
 	kind, ok := q.kinds[h]

@@ -3,6 +3,7 @@ package serve
 import (
 	"net"
 	"net/netip"
+	"strings"
 	"testing"
 )
 
@@ -28,5 +29,43 @@ func TestAllows(t *testing.T) {
 		if got := s.allows(net.TCPAddrFromAddrPort(netip.MustParseAddrPort(c.client))); got != c.want {
 			t.Errorf("network %s, client %s: %v", c.network, c.client, got)
 		}
+	}
+}
+
+// TestSessionLimits: what a session has freed, and an upload that was refused, do not count.
+func TestSessionLimits(t *testing.T) {
+	q := &session{own: map[uint64]any{}}
+	seen := map[uint64]bool{}
+	for range maxOwn + 1 {
+		h, err := q.add(function("f"))
+		if err != nil || seen[h] || !isOwn(h) {
+			t.Fatalf("object %d: handle %#x, %v", len(seen)+1, h, err)
+		}
+		seen[h] = true
+		if _, err := q.freeHandle(t.Context(), h); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range maxOwn {
+		if _, err := q.add(function("f")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := q.add(function("f")); err == nil {
+		t.Error("a session has more objects than the limit")
+	}
+
+	u := uploads{parent: t.TempDir(), limit: 3 * fileCost}
+	if err := u.write("large", make([]byte, 3*fileCost)); err == nil || !strings.Contains(err.Error(), `"large"`) {
+		t.Errorf("an upload beyond the limit: %v", err)
+	}
+	if err := u.write("small", make([]byte, fileCost)); err != nil {
+		t.Errorf("after an upload that was refused: %v", err)
+	}
+	if err := u.write("another", make([]byte, fileCost)); err == nil {
+		t.Error("the uploads are beyond the limit")
+	}
+	if err := u.remove(); err != nil {
+		t.Error(err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 	"sync"
@@ -32,7 +33,8 @@ type session struct {
 	resources []tvmrpc.Resource
 	kinds     map[uint64]tvmrpc.TypeCode // of the board's handles that the client has; TypeHandle: memory
 	lookups   map[string]uint64          // handles of the board's global functions
-	own       []any                      // functions, modules and evaluators by handle; nil: freed
+	own       map[uint64]any             // functions, modules and evaluators by handle
+	created   uint64                     // objects in own, with those that were freed
 	model     uint64                     // handle of the module with which the session began; 0: none
 	latest    *evaluator                 // that the board has
 	used      bool                       // the board
@@ -49,7 +51,7 @@ var errSession = errors.New("session ended")
 func (s *server) serveSession(ctx context.Context, c net.Conn, h hello, packets *receiver) {
 	q := &session{
 		server: s, client: c.RemoteAddr().String(), kinds: map[uint64]tvmrpc.TypeCode{}, lookups: map[string]uint64{},
-		uploads: uploads{parent: s.o.Folder, limit: int64(s.o.MaxUpload)}, timeout: h.timeout, conn: c,
+		own: map[uint64]any{}, uploads: uploads{parent: s.o.Folder, limit: int64(s.o.MaxUpload)}, timeout: h.timeout, conn: c,
 	}
 	if q.timeout == 0 {
 		q.timeout = s.o.SessionTimeout
@@ -239,11 +241,10 @@ func (q *session) forget() {
 	}
 	q.resources, q.lookups, q.kinds = nil, map[string]uint64{}, map[uint64]tvmrpc.TypeCode{}
 	q.latest = nil
-	for i, o := range q.own {
-		if _, ok := o.(function); !ok {
-			q.own[i] = nil
-		}
-	}
+	maps.DeleteFunc(q.own, func(_ uint64, object any) bool {
+		_, kept := object.(function)
+		return !kept
+	})
 }
 
 // open returns the session with the board, which it opens at the first use: clients connect without using it.
