@@ -480,7 +480,8 @@ func TestReplacedFirmware(t *testing.T) {
 	if reply := c.call(load, "01000000 08000000 0100000000000000 78"); !strings.HasPrefix(reply, "04000000") {
 		t.Fatal(reply)
 	}
-	if reply := c.call(echo, "00000000"); !strings.Contains(reply, fmt.Sprintf("%x", "tensors were lost")) {
+	if reply := c.call(echo, "00000000"); !strings.Contains(reply, fmt.Sprintf("%x", "tensors were lost")) ||
+		!strings.HasSuffix(reply, fmt.Sprintf("%x", "\nload the module before tensors are allocated")) {
 		t.Errorf("call after the firmware was replaced: %s", reply)
 	}
 	if reply := c.request(alloc); !strings.HasPrefix(reply, "05000000") {

@@ -161,6 +161,8 @@ func (q *session) exception(err error) []byte {
 	var device *rpc.DeviceError
 	if errors.As(err, &device) && device.Message != "" {
 		text = device.Message
+	} else if next := failure.Next(err); next != "" {
+		text += "\n" + next
 	}
 	return q.era.encode(tvmrpc.Exception(text))
 }
