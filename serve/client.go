@@ -55,8 +55,11 @@ func Keys(ctx context.Context, tracker string) (map[string]int, error) {
 }
 
 func trackerError(ctx context.Context, tracker string, err error) error {
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil:
 		return failure.Stopped(ctx, "tracker %s", tracker)
+	case failure.Of(err) == failure.Config:
+		return failure.New(failure.Config, "name the address of TVM's tracker", "tracker %s: %w", tracker, err)
 	}
 	return failure.New(failure.Network, "start TVM's tracker there: python -m tvm.exec.rpc_tracker",
 		"tracker %s: %w", tracker, err)
@@ -160,7 +163,7 @@ func (c *Client) begin(ctx context.Context, matchKey string) error {
 		return err
 	}
 	if len(reply) != 16 || le.Uint32(reply[12:]) != 0 { // TVM's own server returns a value, in an encoding of its version
-		return &notPlaceError{}
+		return &notPlaceError{describeName}
 	}
 	for _, name := range []string{describeName, prepareName, resetName, linkName} {
 		if err := c.lookup(ctx, name); err != nil {
@@ -189,9 +192,6 @@ func lostError(err error) error { return failure.Errorf(failure.Network, "%w", e
 type notPlaceError struct{ missing string }
 
 func (e *notPlaceError) Error() string {
-	if e.missing == "" {
-		e.missing = describeName
-	}
 	return "an RPC server without the function " + e.missing + ": firmware cannot be put onto its board"
 }
 

@@ -241,6 +241,19 @@ func TestPlaceRefusals(t *testing.T) {
 	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "cannot run on this board") {
 		t.Errorf("a board that is no place: %v", err)
 	}
+	other, err := net.Listen("tcp", "127.0.0.1:0")
+	testkit.Must(t, err)
+	defer other.Close()
+	go func() {
+		if c, err := other.Accept(); err == nil {
+			io.WriteString(c, "SSH-2.0")
+			c.Close()
+		}
+	}()
+	_, err = serve.Keys(t.Context(), other.Addr().String())
+	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "is no tracker of TVM") {
+		t.Errorf("an address of another program: %v, class %s", err, failure.Of(err))
+	}
 	accepted := "71f20f00 07000000 7365727665723a "
 	for name, c := range map[string]struct {
 		sends string
