@@ -226,8 +226,11 @@ func networks(text string) (all []netip.Prefix, err error) {
 	return all, nil
 }
 
-// open builds the board's firmware and begins to listen.
+// open begins to listen and builds the board's firmware.
 func (b *served) open(ctx context.Context, t *Job) (err error) {
+	if b.listener, err = new(net.ListenConfig).Listen(ctx, listenNetwork(b.listen), b.listen); err != nil {
+		return failure.New(failure.Config, "choose another address with LISTEN", "board %s: %w", b.word, err)
+	}
 	b.board, err = tune.OpenBoard(ctx, b.dir, t.Desk, b.word, tune.Options{
 		Builder: t.Builder, Template: t.In.Template.Value, Memory: t.memory(), Libraries: t.In.Libraries,
 		OnEvent: func(e tune.Event) {
@@ -238,9 +241,6 @@ func (b *served) open(ctx context.Context, t *Job) (err error) {
 	})
 	if err != nil {
 		return fmt.Errorf("board %s: %w", b.word, err)
-	}
-	if b.listener, err = new(net.ListenConfig).Listen(ctx, listenNetwork(b.listen), b.listen); err != nil {
-		return failure.New(failure.Config, "choose another address with LISTEN", "board %s: %w", b.word, err)
 	}
 	return nil
 }
