@@ -53,7 +53,11 @@ func TestTuneAtATracker(t *testing.T) {
 			t.Errorf("%s: status %d, want %s\n%s", wrong, code, want, output)
 		}
 	}
-	cmd := tuningSpace(t, s, dir, "TRIALS=60", "REPEAT=20", "TRACKER="+k.Address(), "KEY=host", "JSON=1")
+	cmd := tuningSpace(t, s, dir, "TRACKER=127.0.0.1:1")
+	if output, _ := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != 7 {
+		t.Errorf("without a tracker: status %d, not 7\n%s", cmd.ProcessState.ExitCode(), output)
+	}
+	cmd = tuningSpace(t, s, dir, "TRIALS=60", "REPEAT=20", "TRACKER="+k.Address(), "KEY=host", "JSON=1")
 	var errors bytes.Buffer
 	cmd.Stderr = &errors
 	output, err := cmd.Output()

@@ -38,7 +38,7 @@ var readers = map[string]string{
 	"WAIT":       "flash erase run call validate measure debug monitor tune serve reproduce board:accept",
 	"TRACE":      "run call validate measure monitor",
 	"INPUT":      "run validate measure tune",
-	"OUTPUT":     "build run call monitor validate measure release tune report board:accept",
+	"OUTPUT":     "build run call monitor validate measure release tune serve report board:accept",
 	"REPEAT":     "run measure tune",
 	"SEED":       "run measure tune test test:full test:soak",
 	"TIMEOUT":    "run call validate measure tune serve reproduce flash monitor debug board:accept",
