@@ -212,7 +212,10 @@ func (c *Client) lookup(ctx context.Context, name string) error {
 	if err := p.Parse(reply); err != nil {
 		return err
 	}
-	if p.Code != tvmrpc.CodeReturn || len(p.Args) != 1 || p.Args[0].Word == 0 {
+	switch {
+	case p.Code == tvmrpc.CodeException && len(p.Args) == 1: // it has no room for this client
+		return failure.Errorf(failure.Network, "%s", printable(p.Args[0].Data))
+	case p.Code != tvmrpc.CodeReturn || len(p.Args) != 1 || p.Args[0].Word == 0:
 		return &notPlaceError{name}
 	}
 	c.handles[name] = p.Args[0].Word

@@ -259,8 +259,12 @@ func TestPlaceRefusals(t *testing.T) {
 		sends string
 		want  failure.Class
 	}{
-		"TVM 0.27":        {accepted + "1400000000000000 04000000 01000000 00000000 0000000000000000", failure.Config},
-		"TVM 0.14":        {accepted + "0c00000000000000 04000000 01000000 04000000", failure.Config},
+		"TVM 0.27": {accepted + "1400000000000000 04000000 01000000 00000000 0000000000000000", failure.Config},
+		"TVM 0.14": {accepted + "0c00000000000000 04000000 01000000 04000000", failure.Config},
+		"a full queue": {
+			accepted + "0800000000000000 04000000 00000000 1500000000000000 05000000 01000000 0b000000 0100000000000000 78",
+			failure.Network,
+		},
 		"another key":     {"73f20f00", failure.Network},
 		"silent":          {"", failure.Network},
 		"a long key":      {"71f20f00 ffffffff", failure.Transport},
