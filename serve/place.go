@@ -89,9 +89,8 @@ func ofPlace(f placeFunction, types ...tvmrpc.TypeCode) ownFunction {
 			err := failure.Errorf(failure.Config, "firmware of a client cannot run on this board")
 			return resultReply(tvmrpc.TypeStr, tvmrpc.Text(newPlaceReply(nil, err))), nil
 		}
-		ctx, cancel := context.WithTimeout(ctx, q.server.o.LoadTimeout)
-		defer cancel()
-		defer q.restartClock()
+		ctx, done := q.limitLoad(ctx)
+		defer done()
 		result, err := f(ctx, q, p, args)
 		return resultReply(tvmrpc.TypeStr, tvmrpc.Text(newPlaceReply(result, err))), nil
 	}

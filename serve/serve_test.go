@@ -29,7 +29,8 @@ import (
 )
 
 // A board is a serve.Board of a simulated device, which restarts when its session is broken. Archives are texts: "new
-// session" replaces the firmware, those that begin with "bad" fail, and with "dies" end the board when they run.
+// session" replaces the firmware, "endless" loads until ctx ends, those that begin with "bad" fail, and with "dies" end
+// the board when they run.
 type board struct {
 	t       testing.TB
 	entered chan struct{} // receives when the function "endless" or "slow" runs
@@ -101,6 +102,10 @@ func (b *board) Load(ctx context.Context, archive []byte) (serve.Loaded, error) 
 	b.mu.Unlock()
 	if bytes.HasPrefix(archive, []byte("bad")) {
 		return serve.Loaded{}, failure.Errorf(failure.Compile, "lib0.c: no such operator")
+	}
+	if string(archive) == "endless" {
+		<-ctx.Done()
+		return serve.Loaded{}, failure.Stopped(ctx, "compile lib0.c")
 	}
 	if string(archive) == "new session" {
 		b.drop()
@@ -400,6 +405,20 @@ func TestTimeout(t *testing.T) {
 		if reply := c.reply(); reply != "EOF" {
 			t.Errorf("%s: after the time-out: %s", name, reply)
 		}
+	}
+}
+
+// TestLoadTimeout: a module that takes too long is an error of its own, and does not end the session.
+func TestLoadTimeout(t *testing.T) {
+	_, address := start(t, serve.Options{LoadTimeout: 50 * time.Millisecond})
+	c := connect(t, address, "client:")
+	c.begin()
+	_, err := c.load([]byte("endless"))
+	if err == nil || !strings.Contains(err.Error(), "compile lib0.c: it took longer than 50ms") {
+		t.Errorf("a load that does not end: %v", err)
+	}
+	if _, err := c.load([]byte("good")); err != nil {
+		t.Errorf("after a load that did not end: %v", err)
 	}
 }
 

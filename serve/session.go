@@ -217,12 +217,21 @@ func (q *session) construct(ctx context.Context, args []tvmrpc.Value) error {
 	return err
 }
 
+// limitLoad limits a use of the board that does not count as the session's time. done ends it.
+func (q *session) limitLoad(ctx context.Context) (limited context.Context, done func()) {
+	d := q.server.o.LoadTimeout
+	ctx, cancel := context.WithTimeoutCause(ctx, d, fmt.Errorf("it took longer than %v", d))
+	return ctx, func() {
+		cancel()
+		q.restartClock()
+	}
+}
+
 // load loads a module, which does not count as the session's time, takes its session, and returns the module's handle.
 func (q *session) load(ctx context.Context, load func(context.Context) (Loaded, error)) (uint64, error) {
 	q.server.o.emit(Event{Client: q.client, Text: "loading"})
-	ctx, cancel := context.WithTimeout(ctx, q.server.o.LoadTimeout)
-	defer cancel()
-	defer q.restartClock()
+	ctx, done := q.limitLoad(ctx)
+	defer done()
 	q.used = true
 	l, err := load(ctx)
 	if err != nil {
@@ -257,9 +266,8 @@ func (q *session) open(ctx context.Context) (*rpc.Session, error) {
 	if q.board != nil {
 		return q.board, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, q.server.o.LoadTimeout)
-	defer cancel()
-	defer q.restartClock()
+	ctx, done := q.limitLoad(ctx)
+	defer done()
 	q.used = true
 	board, err := q.server.board.Open(ctx)
 	if err != nil {
