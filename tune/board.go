@@ -35,11 +35,11 @@ type Board struct {
 	station  *station
 	stop     context.CancelFunc
 
-	modules  []rpc.Module // in RAM
-	programs map[programKey]rpc.Program
-	flashed  digest       // the module in image
-	image    *image.Image // firmware with the last module that did not fit into RAM; nil: none
-	lent     *image.Image // a client's, which is on the board; nil: none
+	modules     []rpc.Module // in RAM
+	programs    map[programKey]rpc.Program
+	flashed     digest       // the module in image
+	image       *image.Image // firmware with the last module that did not fit into RAM; nil: none
+	clientImage *image.Image // which is on the board; nil: none
 }
 
 var _ serve.Board = (*Board)(nil)

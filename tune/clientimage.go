@@ -85,7 +85,7 @@ func (b *Board) Prepare(ctx context.Context, description, file []byte) (json.Raw
 	if d, ok := b.station.place.(*devicePlace); ok {
 		p.Keeps = d.device.KeepsImage()
 	}
-	b.lent = i
+	b.clientImage = i
 	return json.Marshal(p)
 }
 
@@ -100,7 +100,7 @@ func (b *Board) storeImage(description, file []byte) (*image.Image, error) {
 	}
 	i := &image.Image{ // no more of the client's than this: other fields are paths of this computer
 		Board: sent.Board, BuildID: sent.BuildID, Landmarks: sent.Landmarks, Digest: cachekey.Digest(file),
-		Path:     filepath.Join(b.firmware.imagesDir(), "lent.elf"),
+		Path:     filepath.Join(b.firmware.imagesDir(), "client.elf"),
 		BuildDir: b.firmware.current().resident.BuildDir, // a programmer's settings
 	}
 	return i, writeAtomic(i.Path, file, 0o700)
@@ -115,7 +115,7 @@ func (b *Board) Reset(ctx context.Context, try int) error {
 // leave ends the use of the board by firmware of this computer or of a client.
 func (b *Board) leave() {
 	b.station.closeSession()
-	b.modules, b.lent = nil, nil
+	b.modules, b.clientImage = nil, nil
 }
 
 // Link implements serve.Place.
@@ -126,8 +126,8 @@ func (b *Board) Link(ctx context.Context) (transport.Link, error) {
 	switch {
 	case !ok:
 		return nil, failure.Errorf(failure.Config, "board %s has no link for another computer", b.station.name)
-	case b.lent == nil:
+	case b.clientImage == nil:
 		return nil, failure.Errorf(failure.Config, "board %s has no image of this client", b.station.name)
 	}
-	return p.Link(ctx, b.lent)
+	return p.Link(ctx, b.clientImage)
 }
