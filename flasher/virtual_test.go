@@ -136,7 +136,7 @@ func onEach(t *testing.T, do func(t *testing.T, b *rig, p Programmer)) {
 
 func onBoard(t *testing.T, board int, do func(t *testing.T, b *rig, p Programmer)) {
 	k := boardsUnderTest[board]
-	for _, name := range []string{"openocd", "pyocd"} {
+	for _, name := range drawn.Of(t, "tool of "+t.Name(), []string{"openocd", "pyocd"}, 1) {
 		t.Run(k.name+"/"+name, func(t *testing.T) {
 			f := k.flash
 			f.Programmer = name

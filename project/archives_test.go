@@ -70,7 +70,7 @@ func TestEveryArchive(t *testing.T) {
 			archives = append(archives, path)
 		}
 	}
-	for _, path := range slices.Concat(drawn.Of(t, "archives", archives, 12), drawn.Of(t, "candidates", candidates, 2)) {
+	for _, path := range slices.Concat(drawn.Of(t, "archives", archives, 8), drawn.Of(t, "candidates", candidates, 2)) {
 		name := mlftest.Name(path)
 		t.Run(filepath.Base(filepath.Dir(path))+"/"+name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "p")

@@ -46,7 +46,7 @@ var faultBoards = []faultBoard{
 }
 
 // faultBoardsDrawn is how many of them a plain run tries.
-const faultBoardsDrawn = 2
+const faultBoardsDrawn = 1
 
 // A faultCase is a function of testdata/faults/faults.c and what must come of it.
 type faultCase struct {
@@ -366,7 +366,7 @@ __attribute__((noinline)) static int deep(int n) { volatile char room[1024]; roo
 static long data[4];
 __attribute__((noinline)) static int boom(int n) { int (*volatile jump)(int) = (int (*)(int))(void*)data; return jump(n) + 1; }
 `
-	for _, board := range drawn.Of(t, "helpers", []string{"host", "qemu_riscv32", "mps2_an385"}, 2) {
+	for _, board := range drawn.Of(t, "helpers", []string{"host", "qemu_riscv32", "mps2_an385"}, 1) {
 		for _, call := range []string{"deep(num_args)", "boom(num_args)"} {
 			t.Run(board+" "+call, func(t *testing.T) {
 				broken := strings.Replace(mlftest.TinyOperator, "return 0;", "return "+call+" + 1;", 1)

@@ -130,7 +130,7 @@ func TestArenaNeed(t *testing.T) {
 		{"mps2_an385", "conv_pools.aot_c_pools", 0},
 		{"qemu_riscv32", "digits_i8.graph", 384},
 		{"qemu_riscv64", "matmul_00", 256},
-	}, 3) {
+	}, 2) {
 		t.Run(c.board+" "+c.model, func(t *testing.T) {
 			p := generated(t, filepath.Join(t.TempDir(), "p"),
 				Spec{Board: c.board, Model: mlftest.Path(t, c.model), Options: boards.Options{PacketBytes: c.packet}})
@@ -172,7 +172,7 @@ func TestArenaNeedOfArchives(t *testing.T) {
 			t.Errorf("%s is tried on no board", path)
 		}
 	}
-	for _, c := range drawn.Of(t, "arenas of archives", all, 2) {
+	for _, c := range drawn.Of(t, "arenas of archives", all, 1) {
 		t.Run(c.board.Name+" "+c.folder+" "+mlftest.Name(c.path), func(t *testing.T) {
 			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: c.board.Name, Model: c.path})
 			needTools(t, p, "make", p.Board().Toolchain.CC, cmp.Or(p.Board().Link.Program, "make"))
@@ -339,7 +339,7 @@ func TestDoesNotFit(t *testing.T) {
 			boards.Options{ArenaKiB: 4090, StackBytes: 4096},
 			FitError{Part: "memory", Region: "ram", Option: "arena_kib="},
 		},
-	}, 2) {
+	}, 1) {
 		t.Run(c.name+" "+c.board, func(t *testing.T) {
 			spec := Spec{Board: c.board, Model: mlftest.Path(t, c.model), Options: c.options}
 			p := generated(t, filepath.Join(t.TempDir(), "p"), spec)

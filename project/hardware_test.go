@@ -92,7 +92,7 @@ func TestUnwanted(t *testing.T) {
 // symbols of each image.
 func TestEveryChipBuilds(t *testing.T) {
 	t.Parallel()
-	all := drawn.Of(t, "chips", chips(t, func(*boards.Board) bool { return true }), 3)
+	all := drawn.Of(t, "chips", chips(t, func(*boards.Board) bool { return true }), 2)
 	model := filepath.Join(t.TempDir(), samples.Name)
 	if err := os.WriteFile(model, samples.Archive(), 0o644); err != nil {
 		t.Fatal(err)

@@ -254,7 +254,7 @@ func TestLibraryErrors(t *testing.T) {
 		{"nn objects heads", "plain_one", "library plain has it: generate with Spec.Libraries=nn,objects,heads,plain"},
 		{e.Path[0] + "/boards", "library.json", "name the folder"},
 		{"kernels.a", "library kernels.a: a library consists of sources", "in objects of the model"},
-	}, 3) {
+	}, 2) {
 		spec := Spec{Board: "with_host", Model: mlftest.Tiny(t, nil), Libraries: strings.Fields(c.libraries)}
 		p, err := generate(t.Context(), filepath.Join(t.TempDir(), "p"), spec, e)
 		if err == nil {
@@ -333,7 +333,7 @@ func TestLibrariesOfMinimal(t *testing.T) {
 		}
 	}
 	const example = "../examples/own-firmware/"
-	for _, system := range drawn.Of(t, "build systems of TestLibrariesOfMinimal", []string{"make", "cmake"}, 2) {
+	for _, system := range drawn.Of(t, "build systems of TestLibrariesOfMinimal", []string{"make", "cmake"}, 1) {
 		t.Run(system, func(t *testing.T) {
 			t.Parallel()
 			e, home := shelf(t), t.TempDir()

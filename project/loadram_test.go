@@ -36,7 +36,7 @@ func TestModelsInRAM(t *testing.T) {
 		}
 	}
 	builder := &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}}
-	for _, x := range drawn.Of(t, "models in RAM", pairs, 2) {
+	for _, x := range drawn.Of(t, "models in RAM", pairs, 1) {
 		t.Run(x.board+"/"+mlftest.Name(x.archive), func(t *testing.T) {
 			b, err := boards.Find(x.board, nil)
 			fatal(t, err)

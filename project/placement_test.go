@@ -603,7 +603,7 @@ func TestLayout(t *testing.T) {
 // TestLayoutOfEveryModel takes every archive to one board of each architecture.
 func TestLayoutOfEveryModel(t *testing.T) {
 	t.Parallel()
-	archives := drawn.Of(t, "layout", mlftest.Archives(t), 2)
+	archives := drawn.Of(t, "layout", mlftest.Archives(t), 1)
 	for _, name := range drawn.Of(t, "boards of every model", []string{"mps3_an547", "qemu_riscv64"}, 1) {
 		b, err := boards.Find(name, nil)
 		must(t, err)

@@ -272,7 +272,7 @@ func reasonIf(faults bool) fault.Reason {
 func TestMemoryRules(t *testing.T) {
 	t.Parallel()
 	table := nullTable(t)
-	for _, name := range drawn.Of(t, "memory", emulated(t), 2) {
+	for _, name := range drawn.Of(t, "memory", emulated(t), 1) {
 		t.Run(name, func(t *testing.T) {
 			m, p := openMemory(t, name)
 			b := p.Board()
@@ -324,7 +324,7 @@ func TestHandlersStack(t *testing.T) {
 // into memory where the chip lets accesses pass.
 func TestOverflowOfFrames(t *testing.T) {
 	t.Parallel()
-	for _, board := range drawn.Of(t, "memory", emulated(t), 2) {
+	for _, board := range drawn.Of(t, "memory", emulated(t), 1) {
 		t.Run(board, func(t *testing.T) {
 			m, p := openMemory(t, board)
 			settled, err := p.Board().Settle(p.Options())
@@ -570,7 +570,7 @@ func TestUploadWindow(t *testing.T) {
 	if _, err := exec.LookPath("cc"); err != nil {
 		t.Skip("no C compiler for this computer: " + err.Error())
 	}
-	for _, b := range drawn.Of(t, "window", bareBoards(t), 4) {
+	for _, b := range drawn.Of(t, "window", bareBoards(t), 2) {
 		o := boards.Options{UploadKiB: 4, ArenaKiB: 4}
 		r, _ := b.Region(b.Place.UploadRegion())
 		if _, err := b.Settle(o); !isProtected(b) || err != nil {

@@ -158,7 +158,7 @@ func callIn(t *testing.T, m rpc.Module, name string, args ...any) (int64, error)
 // TestOperatorsInRAM uploads operators and calls them, two programs at once, over unlinking, a reset and a new program.
 func TestOperatorsInRAM(t *testing.T) {
 	t.Parallel()
-	for _, board := range drawn.Of(t, "ram", ramBoards(t), 2) {
+	for _, board := range drawn.Of(t, "ram", ramBoards(t), 1) {
 		t.Run(board, func(t *testing.T) {
 			s, l, p := openRAM(t, board)
 			before, err := s.Windows(t.Context())
@@ -605,7 +605,7 @@ PACKED(root) { *type = kTVMArgInt; out->v_int64 = 1000 + args[0].v_int64; return
 func TestResidentBesideRAM(t *testing.T) {
 	t.Parallel()
 	for _, board := range drawn.Of(t, "resident",
-		[]string{"host", "mps2_an385", "mps2_an500", "qemu_riscv32", "qemu_riscv64"}, 2) {
+		[]string{"host", "mps2_an385", "mps2_an500", "qemu_riscv32", "qemu_riscv64"}, 1) {
 		t.Run(board, func(t *testing.T) {
 			needBoardTools(t, board, nil)
 			blank, err := ramlink.BlankArchive()

@@ -348,7 +348,7 @@ func four(t *testing.T, e executor.Executor) ndarray.Named {
 // TestStandaloneFailures has models fail: each error says what happened, and the firmware then goes on.
 func TestStandaloneFailures(t *testing.T) {
 	t.Parallel()
-	for _, board := range drawn.Of(t, "boards that fail alone", aloneBoards, 2) {
+	for _, board := range drawn.Of(t, "boards that fail alone", aloneBoards, 1) {
 		t.Run(board, func(t *testing.T) {
 			t.Run("return", func(t *testing.T) {
 				err := failAlone(t, board, "return in[0] == 1 ? -7 : 0;", 20*time.Second)

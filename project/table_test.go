@@ -39,7 +39,7 @@ const reportFolder = "../build/report"
 var shownArchives = []string{"digits_i8.aot_c", "dscnn_i8.aot_c"}
 
 // trialsDrawn is the number of pairs of a board and an archive that a plain run draws.
-const trialsDrawn = 4
+const trialsDrawn = 3
 
 // A trial is one archive on one board.
 type trial struct {
