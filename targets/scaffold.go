@@ -17,6 +17,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/cli/scaffold"
 	"github.com/boardsmith/boardsmith/internal/cli/schemas"
+	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/plainc"
 )
 
@@ -56,7 +57,7 @@ func newBoard(ctx context.Context, c *console.Console, name string) error {
 		files[i] = c.Shown(f)
 	}
 	c.Printf("board %s: made %s from %s", name, strings.Join(files, ", "), from)
-	c.Printf("edit it, then check it: %s %s", c.Mage("board:check"), files[0])
+	c.Printf("edit it, then check it: %s %s", c.Mage("board:check"), command.Quote(files[0]))
 	c.JSONLine(jsonlines.BoardNew{Board: name, Files: files})
 	return nil
 }
@@ -140,7 +141,8 @@ func newTemplate(_ context.Context, c *console.Console, folder string) error {
 	}
 	c.Printf("template %s: copied from %s to %s", template, from, filepath.Join(folder, "templates", template))
 	c.Printf("board %s: made, which builds with it", board)
-	c.Printf("edit them, then check them: BOARDSMITH_PATH=%s %s %s", folder, c.Mage("template:check"), template)
+	c.Printf("edit them, then check them: BOARDSMITH_PATH=%s %s %s", command.Quote(folder), c.Mage("template:check"),
+		template)
 	c.JSONLine(jsonlines.TemplateNew{Template: template, Board: board, Folder: folder})
 	return nil
 }

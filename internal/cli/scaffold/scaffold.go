@@ -168,7 +168,7 @@ func Template(folder, from string) (template, board string, err error) {
 	}
 	template = filepath.Base(filepath.Clean(folder))
 	if !nameRE.MatchString(template) || filepath.Ext(template) == ".json" {
-		return "", "", failure.Errorf(failure.Config,
+		return "", "", failure.New(failure.Config, "give the folder another name, which is the template's",
 			"%q is not the name of a template: letters, digits, _ . and -", template)
 	}
 	if entries, err := os.ReadDir(folder); err == nil && len(entries) > 0 {
