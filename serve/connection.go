@@ -187,7 +187,7 @@ func (r *receiver) receive() ([]byte, error) {
 		n = le.Uint64(msg.Bytes())
 	}
 	if n > uint64(r.limit) {
-		return nil, &longPacketError{n, r.limit}
+		return nil, r.discard(msg, n)
 	}
 	for end := 8 + int(n); msg.Len() < end; {
 		if r.first && msg.Len() >= maxAhead {
@@ -201,6 +201,19 @@ func (r *receiver) receive() ([]byte, error) {
 		}
 	}
 	return msg.Bytes(), nil
+}
+
+// discard receives a packet that is too long, so that its client, which has then sent it, reads the reply. It returns a
+// *longPacketError, or an error of the connection.
+func (r *receiver) discard(msg *bytes.Buffer, n uint64) error {
+	const longest = 1 << 30 // bytes; a longer packet is no upload
+	for left := n; left > 0 && n <= longest && !r.first; left -= min(left, blockSize) {
+		msg.Reset()
+		if err := r.read(msg, int(min(left, blockSize)), blockTimeout); err != nil {
+			return err
+		}
+	}
+	return &longPacketError{n, r.limit}
 }
 
 // receiveByte waits for the first byte of a packet.
@@ -237,7 +250,7 @@ func (r *receiver) read(msg *bytes.Buffer, n int, timeout time.Duration) error {
 	return err
 }
 
-// A longPacketError ends a session: the packet was not read.
+// A longPacketError ends a session: the packet was not kept.
 type longPacketError struct {
 	bytes uint64
 	limit int

@@ -127,7 +127,7 @@ func (s *server) start(f func()) {
 
 // accept accepts clients until ctx ends.
 func (s *server) accept(ctx context.Context, l net.Listener) error {
-	for {
+	for reported := ""; ; {
 		c, err := l.Accept()
 		switch {
 		case ctx.Err() != nil:
@@ -138,7 +138,10 @@ func (s *server) accept(ctx context.Context, l net.Listener) error {
 		case errors.Is(err, net.ErrClosed):
 			return failure.Errorf(failure.Transport, "%w", err)
 		case err != nil: // of one connection, or descriptors are short
-			s.o.emit(Event{Text: "connection failed", Err: err})
+			if err.Error() != reported {
+				reported = err.Error()
+				s.o.emit(Event{Text: "connection failed", Err: err})
+			}
 			select {
 			case <-time.After(100 * time.Millisecond):
 			case <-ctx.Done():

@@ -422,6 +422,51 @@ func TestLoadTimeout(t *testing.T) {
 	}
 }
 
+// TestLongPacket: a client that sends a packet that is too long gets an exception, once it has sent it.
+func TestLongPacket(t *testing.T) {
+	_, address := start(t, serve.Options{MaxUpload: 1 << 20})
+	c := connect(t, address, "client:")
+	c.begin()
+	const size = 32 << 20
+	packet := make([]byte, 8+size)
+	binary.LittleEndian.PutUint64(packet, size)
+	_, err := c.Write(packet)
+	testkit.Must(t, err)
+	reply := c.reply()
+	if !strings.HasPrefix(reply, "05000000") || !strings.Contains(reply, fmt.Sprintf("%x", "at most 1048576 are acc")) {
+		t.Errorf("a packet of 32 MiB: %.200s", reply)
+	}
+	if reply := c.reply(); reply != "EOF" {
+		t.Errorf("after a packet that is too long: %s", reply)
+	}
+}
+
+// TestFailingListener: an error that lasts is reported once.
+func TestFailingListener(t *testing.T) {
+	var failed []error
+	err := serve.Serve(t.Context(), &failingListener{left: 3}, &board{t: t}, serve.Options{OnEvent: func(e serve.Event) {
+		if e.Err != nil {
+			failed = append(failed, e.Err)
+		}
+	}})
+	if len(failed) != 1 || !errors.Is(err, net.ErrClosed) {
+		t.Errorf("reported: %v, then %v", failed, err)
+	}
+}
+
+// A failingListener fails some times and is then closed.
+type failingListener struct{ left int }
+
+func (l *failingListener) Accept() (net.Conn, error) {
+	if l.left--; l.left < 0 {
+		return nil, net.ErrClosed
+	}
+	return nil, errors.New("too many open files")
+}
+
+func (l *failingListener) Close() error   { return nil }
+func (l *failingListener) Addr() net.Addr { return &net.TCPAddr{} }
+
 // TestHostilePeers: the board stays available after each of them.
 func TestHostilePeers(t *testing.T) {
 	_, address := start(t, serve.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
