@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -278,8 +279,10 @@ func (c client) send(packet string) {
 
 // encode returns a packet that is given in hexadecimal, without its length.
 func encode(packet string) []byte {
-	var body []byte
-	fmt.Sscanf(strings.ReplaceAll(packet, " ", ""), "%x", &body)
+	body, err := hex.DecodeString(strings.ReplaceAll(packet, " ", ""))
+	if err != nil {
+		panic(err)
+	}
 	return append(binary.LittleEndian.AppendUint64(nil, uint64(len(body))), body...)
 }
 
