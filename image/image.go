@@ -70,7 +70,7 @@ func (i *Image) isAnother() error {
 	return failure.New(failure.Config, "build again", "%s is no longer %v", i.Path, i)
 }
 
-// SizeOf reads the sizes from an ELF file, as the tool size counts them.
+// SizeOf reads the sizes from an ELF file, as the tool size counts them, but TVM's constants in flash as text.
 func SizeOf(f *elf.File) Size {
 	var s Size
 	for _, sec := range f.Sections {
@@ -78,10 +78,10 @@ func SizeOf(f *elf.File) Size {
 		case sec.Flags&elf.SHF_ALLOC == 0:
 		case sec.Type == elf.SHT_NOBITS:
 			s.BSS += n
-		case sec.Flags&elf.SHF_WRITE != 0:
-			s.Data += n
-		default:
+		case firmware.IsConstant(f, sec):
 			s.Text += n
+		default:
+			s.Data += n
 		}
 	}
 	return s

@@ -154,6 +154,13 @@ func (l Landmarks) FindParts(f *elf.File, path string) ([]Range, error) {
 	return ranges, nil
 }
 
+// IsConstant reports whether a section is never written: code, constants, and those of TVM, which are not const in C:
+// their section counts as writable where it stays in flash, too.
+func IsConstant(f *elf.File, s *elf.Section) bool {
+	r := Range{s.Addr, s.Addr + s.Size}
+	return s.Flags&elf.SHF_WRITE == 0 || strings.Contains(s.Name, "rodata") && Loaded(f, r) == r
+}
+
 // Loaded converts a section's addresses to load addresses.
 func Loaded(f *elf.File, r Range) Range {
 	for _, p := range f.Progs {

@@ -164,3 +164,29 @@ func TestLoads(t *testing.T) {
 		t.Errorf("%v, %v", got, err)
 	}
 }
+
+// TVM's constants are not const in C: what is in flash stays as it was linked, what is copied to RAM may change.
+func TestIsConstant(t *testing.T) {
+	t.Parallel()
+	f := &elf.File{Progs: []*elf.Prog{
+		{ProgHeader: elf.ProgHeader{Type: elf.PT_LOAD, Vaddr: 0x100, Paddr: 0x100, Filesz: 0x100}},
+		{ProgHeader: elf.ProgHeader{Type: elf.PT_LOAD, Vaddr: 0x2000, Paddr: 0x200, Filesz: 0x100}},
+	}}
+	for _, test := range []struct {
+		name  string
+		addr  uint64
+		flags elf.SectionFlag
+		want  bool
+	}{
+		{".text", 0x100, elf.SHF_EXECINSTR, true},
+		{".rodata", 0x100, elf.SHF_WRITE, true},
+		{".model_rodata", 0x100, elf.SHF_WRITE, true},
+		{".model_rodata", 0x2000, elf.SHF_WRITE, false},
+		{".data", 0x100, elf.SHF_WRITE, false},
+	} {
+		s := &elf.Section{SectionHeader: elf.SectionHeader{Name: test.name, Addr: test.addr, Size: 8, Flags: test.flags}}
+		if got := IsConstant(f, s); got != test.want {
+			t.Errorf("%s at 0x%x: %v", test.name, test.addr, got)
+		}
+	}
+}

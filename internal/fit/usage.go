@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/internal/stackdepth"
 )
 
@@ -184,13 +185,13 @@ func (l *Layout) Usage(regions []RegionUse) *Usage {
 		for i := range s.pieces {
 			n := s.taken(i)
 			unmapped -= n
-			u.add(sec, s, l.partOf(s, &s.pieces[i]), s.pieces[i].address, n)
+			l.add(u, sec, s, l.partOf(s, &s.pieces[i]), s.pieces[i].address, n)
 		}
 		rest := partOther
 		if slices.Contains(l.of.Areas.Stacks, s.name) {
 			rest = partStack
 		}
-		u.add(sec, s, rest, sec.Addr, unmapped)
+		l.add(u, sec, s, rest, sec.Addr, unmapped)
 	}
 	u.Arena.Have = u.part(partArena).BSS
 	return u
@@ -220,16 +221,16 @@ func (s *mapSection) taken(i int) uint64 {
 	return min(p.size, end-p.address)
 }
 
-func (u *Usage) add(sec *elf.Section, s *mapSection, part string, address, bytes uint64) {
+func (l *Layout) add(u *Usage, sec *elf.Section, s *mapSection, part string, address, bytes uint64) {
 	p := &u.Parts[slices.Index(partNames, part)]
 	n := int64(bytes)
 	switch {
 	case sec.Type == elf.SHT_NOBITS:
 		p.BSS += n
-	case sec.Flags&elf.SHF_WRITE != 0:
-		p.Data += n
-	default:
+	case firmware.IsConstant(l.image, sec):
 		p.Text += n
+	default:
+		p.Data += n
 	}
 	u.place(p, address, n)
 	if sec.Type != elf.SHT_NOBITS && s.load != s.address {

@@ -81,10 +81,8 @@ func (m *machineCode) load() error {
 		if err != nil {
 			return fmt.Errorf("the firmware's section %s: %w", s.Name, err)
 		}
-		r := firmware.Range{Start: s.Addr, End: s.Addr + s.Size}
-		// TVM's constants make the section of constants writable, but it stays in flash.
-		readOnly := s.Flags&elf.SHF_WRITE == 0 || strings.HasPrefix(s.Name, ".rodata") && firmware.Loaded(m.image, r) == r
-		m.sections = append(m.sections, section{s.Addr, b, readOnly, s.Flags&elf.SHF_EXECINSTR != 0})
+		constant, code := firmware.IsConstant(m.image, s), s.Flags&elf.SHF_EXECINSTR != 0
+		m.sections = append(m.sections, section{s.Addr, b, constant, code})
 	}
 	return nil
 }
