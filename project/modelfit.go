@@ -161,8 +161,8 @@ func (p *Project) checkArena(need fit.ArenaNeed, packet int) error {
 	return e
 }
 
-// suggest sets the error's option, or options separated by a space, and in a project with edited files its lines, if
-// the template uses each option and the board accepts the change.
+// suggest sets the error's option, or options separated by a space, if the template uses each option and the board
+// accepts the change; if a file that the option changes was edited, also the lines.
 func (p *Project) suggest(e *FitError, option string, change func(*boards.Options)) {
 	o := p.state.Options
 	change(&o)
@@ -176,13 +176,16 @@ func (p *Project) suggest(e *FitError, option string, change func(*boards.Option
 		}
 	}
 	e.Option = option
-	if edited, err := p.Edited(); err != nil || len(edited) == 0 {
-		return // if they cannot be read, the next step reports it
+	edited, err := p.Edited()
+	if err != nil {
+		return // the next step reports it
 	}
 	before, err := p.Board().Settle(p.state.Options)
 	if err != nil {
 		return
 	}
+	var changes []string
+	replaces := false
 	for _, name := range p.state.Template.Generate {
 		lines := func(o boards.Options) []string {
 			return strings.Split(string(generator.ForBoard(name, &p.state.Template.Blueprint, p.Board(), o)), "\n")
@@ -190,8 +193,12 @@ func (p *Project) suggest(e *FitError, option string, change func(*boards.Option
 		old := lines(before)
 		for _, line := range lines(settings) {
 			if !slices.Contains(old, line) {
-				e.Lines = append(e.Lines, name+": "+line)
+				changes = append(changes, name+": "+line)
+				replaces = replaces || slices.Contains(edited, name)
 			}
 		}
+	}
+	if replaces {
+		e.Lines = changes
 	}
 }

@@ -27,8 +27,8 @@ type Error struct {
 	// of a memory that is too small: parts that the board or the project places there, as the option place names them
 	Placed []string
 
-	// "FILE: LINE", what Option would write: in a project with edited files, which generating would replace, lines to
-	// change by hand instead
+	// "FILE: LINE", what Option would write: if one of these files was edited, so that generating would replace it, lines
+	// to change by hand instead
 	Lines []string
 }
 
