@@ -29,7 +29,7 @@ func Doctor(ctx context.Context) error { return do(ctx, "doctor", doctor) }
 
 func doctor(ctx context.Context, c *console.Console) error {
 	p := c.Start("looking for tools", len(toolbox.Tools()))
-	all, err := toolbox.Look(ctx)
+	all, err := toolbox.Look(ctx, p.Add)
 	p.End()
 	if err != nil {
 		return err

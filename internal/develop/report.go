@@ -38,7 +38,7 @@ func (r *repository) writeReport(ctx context.Context, t *tally, commit string, s
 	b.WriteString("```\n\n")
 	writeList(&b, "Skipped", t.skips)
 	fmt.Fprintf(&b, "## Speed\n\n```\n%s```\n\n## Tools\n\n```\n", r.goalTable(speed))
-	all, err := toolbox.Look(ctx)
+	all, err := toolbox.Look(ctx, func(int) {})
 	if err != nil {
 		return err
 	}

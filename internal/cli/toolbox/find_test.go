@@ -3,9 +3,12 @@
 package toolbox
 
 import (
+	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
 )
@@ -72,5 +75,15 @@ func TestFindRelative(t *testing.T) {
 		if got, err := Find(env, program); err != nil || got != filepath.Join(dir, "my tools", "tool") {
 			t.Errorf("%s: %q, %v", program, got, err)
 		}
+	}
+}
+
+// TestProbeSlow: a tool that has not ended in time is not one to install again.
+func TestProbeSlow(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	f := Probe(ctx, Tool{Command: []string{"sleep", "60"}})
+	if f.Installed || !strings.Contains(f.Reason, "sleep 60 has not ended") || !strings.Contains(f.Fix, "repeat") {
+		t.Errorf("%+v", f)
 	}
 }

@@ -21,8 +21,8 @@ import (
 
 // Setup installs missing tools. Its error lists what is still missing and how to install it.
 func Setup(ctx context.Context, c *console.Console) error {
-	p := c.Start("looking for tools", 0)
-	all, err := Look(ctx)
+	p := c.Start("looking for tools", len(Tools()))
+	all, err := Look(ctx, p.Add)
 	p.End()
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ package toolbox
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -118,7 +119,8 @@ func Probe(ctx context.Context, t Tool) Finding {
 		f.Reason = err.Error()
 		return f
 	}
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	const limit = 20 * time.Second
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, t.Command[1:]...)
 	cmd.Stdin = strings.NewReader(t.Source)
@@ -128,22 +130,28 @@ func Probe(ctx context.Context, t Tool) Finding {
 	cmd.Stdout, cmd.Stderr = &printed, &printed
 	err = cmd.Run()
 	first, _, _ := strings.Cut(strings.TrimSpace(printed.String()), "\n")
-	if err != nil {
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		f.Reason = fmt.Sprintf("%s has not ended after %v", strings.Join(t.Command, " "), limit)
+		f.Fix = "repeat this when the computer has less to do"
+		return f
+	case err != nil:
 		f.Reason = strings.TrimSpace(fmt.Sprintf("%s: %v %s", strings.Join(t.Command, " "), err, first))
 		return f
 	}
 	f.Installed, f.Version = true, first
-	if t.Source != "" || first == "" {
+	if t.Source != "" || first == "" || strings.HasPrefix(first, "usage:") {
 		f.Version = "works"
 	}
 	return f
 }
 
-// Look looks for all tools. It returns an error only if ctx ended.
-func Look(ctx context.Context) ([]Finding, error) {
+// Look looks for all tools, and calls done for each. It returns an error only if ctx ended.
+func Look(ctx context.Context, done func(n int)) ([]Finding, error) {
 	var all []Finding
 	for _, t := range Tools() {
 		all = append(all, Probe(ctx, t))
+		done(1)
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
