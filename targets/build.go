@@ -31,7 +31,7 @@ import (
 //	PROJECT      the project's folder [build/<board>/<archive name>]
 //	TARGET       a named target of boardsmith.json
 //	DEVICE       which device of that board: its name in desk.json or its probe's serial [the only attached one]
-//	OUTPUT       with APP=library, the library's [not written]
+//	OUTPUT       with APP=library, the library's [the project's folder]
 //	FORCE=1      replaces edited files and keeps a copy, with APP=library another library
 //	DRYRUN=1     prints what would be done, without doing it
 //	FRESH=1      build also builds from nothing, in a temporary folder, and fails if the image is another one

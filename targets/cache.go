@@ -78,6 +78,10 @@ func verifyCache(ctx context.Context, c *console.Console) error {
 }
 
 // Gc removes what was not used for longest, until the rest takes at most CACHE_MIB.
+//
+// Variables:
+//
+//	CACHE_MIB    size limit of the build cache, MiB [2048]
 func (Cache) Gc(ctx context.Context) error { return do(ctx, "cache:gc", reduceCache) }
 
 func reduceCache(_ context.Context, c *console.Console) error {

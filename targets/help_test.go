@@ -54,7 +54,7 @@ func TestHelp(t *testing.T) {
 				comment += c.Text + "\n"
 			}
 			head, _, _ := strings.Cut(comment, "//\n// "+variablesBegin)
-			text = strings.Replace(text, comment, head+variablesOf(targetName(f), doc), 1)
+			text = strings.Replace(text, comment, head+variablesOf(targetName(f), head, doc), 1)
 		}
 		if text == string(old) {
 			continue
@@ -112,16 +112,17 @@ var (
 	markdown    = regexp.MustCompile("`|\\[([^]]*)\\]\\([^)]*\\)")
 )
 
-// variablesOf returns the comment with a target's variables but those that all targets read, from the table in
-// docs/command-line.md.
-func variablesOf(target, doc string) string {
+// variablesOf returns the comment with a target's variables, from the table in docs/command-line.md. Those that all
+// targets read are in it only if the help above names them, and no switches.
+func variablesOf(target, help, doc string) string {
 	var b strings.Builder
 	_, table, _ := strings.Cut(doc, "| variable | meaning | default |")
 	table, _, _ = strings.Cut(table, "\n\n")
 	for _, row := range variableRow.FindAllStringSubmatch(table, -1) {
 		for quoted := range strings.SplitSeq(row[1], ", ") {
 			shown := strings.Trim(quoted, "`")
-			if name := strings.TrimSuffix(shown, "=1"); !console.Reads(target, name) || console.Reads("", name) {
+			name := strings.TrimSuffix(shown, "=1")
+			if !console.Reads(target, name) || console.Reads("", name) && (name != shown || !strings.Contains(help, name)) {
 				continue
 			}
 			meaning := clause(row[2], target)

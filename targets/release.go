@@ -38,7 +38,7 @@ import (
 //	PROJECT      the project's folder [build/<board>/<archive name>]
 //	TARGET       a named target of boardsmith.json
 //	DEVICE       which device of that board: its name in desk.json or its probe's serial [the only attached one]
-//	OUTPUT       its folder [not written]
+//	OUTPUT       its folder [<project>.release]
 //	FORCE=1      replaces another release
 //	DRYRUN=1     prints what would be done, without doing it
 //	PRODUCT      the product's name: release.md [the models' names and the board]

@@ -28,7 +28,7 @@ import (
 //	PROGRAMMER   the programmer: openocd, pyocd, west [the board's own]
 //	WAIT         how long to wait for a board that another process uses: 60 (seconds), 2m [no waiting]
 //	INPUT        .npz with an array for each input, by name [else random numbers from SEED]
-//	OUTPUT       the run's folder [not written]
+//	OUTPUT       the run's folder [build/tune/…]
 //	REPEAT       number of time samples [10]
 //	SEED         seed of random inputs; also of its proposer with SPACE [0]
 //	TIMEOUT      limit for one call on the device: 60 (seconds), 2m30s [60 s]
