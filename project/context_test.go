@@ -32,6 +32,9 @@ func TestContexts(t *testing.T) {
 			_, err := generate(ctx, filepath.Join(t.TempDir(), "q"), spec, testEnv())
 			return err
 		},
+		"Builder.Check": func(ctx context.Context) error {
+			return testEnv().builder().Check(ctx, filepath.Join(t.TempDir(), "q"), spec)
+		},
 		"Builder.HeaderFolders": func(ctx context.Context) error {
 			_, _, err := testEnv().builder().HeaderFolders(ctx, &boards.Board{}, nil)
 			return err

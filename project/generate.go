@@ -33,18 +33,8 @@ import (
 // the project. Errors: *EditedError, *LockedError, *ObjectError, those of boards and mlf, and others of class config.
 func (b *Builder) Generate(ctx context.Context, dir string, s Spec) (*Project, error) {
 	dir = abspath.Of(dir)
-	b.anchor()
-	if err := goodFolder(dir); err != nil {
-		return nil, err
-	}
-	pl, err := b.makePlan(ctx, s)
+	pl, err := b.planIn(ctx, dir, s)
 	if err != nil {
-		return nil, err
-	}
-	if ctx.Err() != nil {
-		return nil, failure.Stopped(ctx, "generate")
-	}
-	if err := workdir.CheckFree(dir); err != nil {
 		return nil, err
 	}
 	created, err := makeFolder(dir)
@@ -64,6 +54,42 @@ func (b *Builder) Generate(ctx context.Context, dir string, s Spec) (*Project, e
 		return nil, err
 	}
 	return p, nil
+}
+
+// Check returns the error with which Generate would refuse the spec or the folder, and writes nothing.
+func (b *Builder) Check(ctx context.Context, dir string, s Spec) error {
+	dir = abspath.Of(dir)
+	pl, err := b.planIn(ctx, dir, s)
+	if err != nil || !Exists(dir) {
+		return err
+	}
+	t, err := workdir.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	old, err := oldState(t)
+	if err != nil {
+		return err
+	}
+	_, err = (&Project{dir: dir}).compare(t, old, pl, s.Force)
+	return err
+}
+
+// planIn plans a project in a folder, which must be empty, absent, or a project.
+func (b *Builder) planIn(ctx context.Context, dir string, s Spec) (*plan, error) {
+	b.anchor()
+	if err := goodFolder(dir); err != nil {
+		return nil, err
+	}
+	pl, err := b.makePlan(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, failure.Stopped(ctx, "generate")
+	}
+	return pl, workdir.CheckFree(dir)
 }
 
 // Generate is the Builder's Generate for an open project, without letting others change the folder in between.

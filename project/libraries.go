@@ -138,8 +138,12 @@ func (b *Builder) findLibrary(ctx context.Context, text string) (*library.Librar
 		dir := b.shelf()[text]
 		if dir == "" {
 			names := slices.Sorted(maps.Keys(b.shelf()))
-			return nil, projectfile.Library{}, failure.New(failure.Config, "known ones: "+strings.Join(names, ", "),
-				"library %q is not known%s", text, jsonfile.DidYouMean(text, names))
+			next := "name its folder or its place in a git repository"
+			if len(names) > 0 {
+				next += ", or one of these: " + strings.Join(names, ", ")
+			}
+			return nil, projectfile.Library{}, failure.New(failure.Config, next, "library %q is not known%s", text,
+				jsonfile.DidYouMean(text, names))
 		}
 		name, place = text, dir
 	}

@@ -42,6 +42,9 @@ func buildFirmware(ctx context.Context, j *job) error {
 		return buildLibrary(ctx, j)
 	}
 	if j.Env.On("DRYRUN") {
+		if err := j.check(ctx); err != nil {
+			return err
+		}
 		return j.Would("build the firmware of %s for board %s", j.in.Project, j.in.Board.Value)
 	}
 	if err := j.ready(ctx); err != nil {
@@ -80,35 +83,55 @@ func (j *job) build(ctx context.Context) error {
 	return nil
 }
 
-// ready generates the project if there is none, or if a requested archive, option or board file differs. Without
-// requests it uses the project as it is.
+// ready generates the project unless it is to be used as it is.
 func (j *job) ready(ctx context.Context) error {
+	if renew, err := j.renews(); err != nil || !renew {
+		return err
+	}
+	return j.generate(ctx)
+}
+
+// check makes the checks of ready, and of IMAGE, for a dry run.
+func (j *job) check(ctx context.Context) error {
+	if j.generates {
+		return nil // an earlier target of this run checked it
+	}
+	renew, err := j.renews()
+	if err == nil && renew {
+		err = j.checkGenerate(ctx)
+	}
+	if name := j.Env("IMAGE"); err == nil && name != "" && name != imageOnBoard {
+		_, err = images(j.Console).Find(name)
+	}
+	return err
+}
+
+// renews reports whether a build generates the project: if there is none, or if a requested archive, option or board
+// file differs. Without requests the project is used as it is.
+func (j *job) renews() (bool, error) {
 	in := j.in
 	if j.project == nil {
 		if j.unfinished != nil && !in.Derived {
-			return j.unfinished // generating it again replaces files
+			return false, j.unfinished // generating it again replaces files
 		}
-		return j.generate(ctx)
+		return true, nil
 	}
 	if err := j.matches(); err != nil {
-		return err
+		return false, err
 	}
 	if !in.Model.Explicit && !in.ModelName.Explicit && !in.Board.Explicit && !in.OptionsExplicit &&
 		!in.Template.Explicit && in.Samples == "" {
-		return nil
+		return false, nil
 	}
 	current, err := j.isCurrent()
 	if err != nil {
-		return err
+		return false, err
 	}
 	edited, err := j.project.Edited()
 	if err != nil {
-		return err
+		return false, err
 	}
-	if current && len(edited) > 0 && !overwrites(j.Console) {
-		return nil // generating would replace the user's changes
-	}
-	return j.generate(ctx)
+	return !current || len(edited) == 0 || overwrites(j.Console), nil // else the user's changes would be replaced
 }
 
 // built returns the image to use: the one named by IMAGE, else the project's, which it builds if this run has not.

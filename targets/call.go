@@ -128,6 +128,9 @@ func callFunction(ctx context.Context, j *job) error {
 		return err
 	}
 	if j.Env.On("DRYRUN") {
+		if err := j.check(ctx); err != nil {
+			return err
+		}
 		if name == "" {
 			return j.Would("list the functions of board %s and its model", j.in.Board.Value)
 		}

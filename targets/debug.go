@@ -130,6 +130,9 @@ func gdbArgs(project, image, address string, reset bool) []string {
 
 // dryRunDebug prints the commands of debug.
 func dryRunDebug(ctx context.Context, j *job, o device.Debugging) error {
+	if err := j.check(ctx); err != nil {
+		return err
+	}
 	commands, err := debugCommands(ctx, j, o)
 	if err != nil {
 		return err

@@ -119,6 +119,9 @@ func warnOtherChip(j *job, report device.FlashReport) {
 
 // dryRunFlash prints the commands for the last built image, if there is one.
 func dryRunFlash(ctx context.Context, j *job) error {
+	if err := j.check(ctx); err != nil {
+		return err
+	}
 	image, err := planned(j)
 	if err != nil {
 		return err

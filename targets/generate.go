@@ -46,6 +46,9 @@ func Generate(ctx context.Context) error { return doJob(ctx, "generate", generat
 func generateProject(ctx context.Context, j *job) error {
 	in := j.in
 	if j.Env.On("DRYRUN") {
+		if err := j.checkGenerate(ctx); err != nil {
+			return err
+		}
 		return j.Would("generate %s for board %s from %s", in.Project, in.Board.Value, inputs.ArchiveName(in.Model.Value))
 	}
 	if err := j.generate(ctx); err != nil {
@@ -58,15 +61,19 @@ func generateProject(ctx context.Context, j *job) error {
 	return nil
 }
 
+// checkGenerate makes the checks of generate for a dry run. Later targets of this run then expect that project.
+func (j *job) checkGenerate(ctx context.Context) error {
+	spec, err := j.spec(j.in.Options)
+	if err != nil {
+		return err
+	}
+	j.generates = true
+	return j.builder().Check(ctx, j.in.Project, spec)
+}
+
 // generate generates the project of the inputs and prints what changed.
 func (j *job) generate(ctx context.Context) error {
 	in := j.in
-	if in.Library {
-		return noFirmware()
-	}
-	if err := runsHere(runtime.GOOS, in); err != nil {
-		return err
-	}
 	spec, err := j.spec(in.Options)
 	if err != nil {
 		return err
@@ -106,6 +113,12 @@ func (j *job) generate(ctx context.Context) error {
 // spec returns what the project is generated from.
 func (j *job) spec(o boards.Options) (project.Spec, error) {
 	in := j.in
+	if in.Library {
+		return project.Spec{}, noFirmware()
+	}
+	if err := runsHere(runtime.GOOS, in); err != nil {
+		return project.Spec{}, err
+	}
 	archive, err := j.archive()
 	if err != nil {
 		return project.Spec{}, err

@@ -37,6 +37,7 @@ type job struct {
 	image      *image.Image             // nil until built, or chosen by IMAGE
 	chosen     bool                     // by IMAGE
 	device     *device.Device           // nil until attached
+	generates  bool                     // a dry run would have generated it
 	former     boards.Options           // of the project before its last generation, or the defaults
 	trace      *os.File                 // TRACE of a step that records it; nil: none
 }
@@ -138,7 +139,7 @@ func (j *job) close() error {
 	if j.trace != nil {
 		err, j.trace = errors.Join(err, j.trace.Close()), nil
 	}
-	j.project, j.unfinished, j.image, j.chosen = nil, nil, nil, false
+	j.project, j.unfinished, j.image, j.chosen, j.generates = nil, nil, nil, false, false
 	if p != nil {
 		err = errors.Join(err, p.Close())
 	}

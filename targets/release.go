@@ -54,6 +54,9 @@ func releaseFirmware(ctx context.Context, j *job) error {
 		return releaseLibrary(ctx, j, dir)
 	}
 	if j.Env.On("DRYRUN") {
+		if err := j.check(ctx); err != nil {
+			return err
+		}
 		return j.Would("write a release of %s for board %s to %s", in.Project, in.Board.Value, dir)
 	}
 	image, err := j.built(ctx)

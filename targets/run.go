@@ -59,7 +59,13 @@ func runModel(ctx context.Context, j *job) (err error) {
 	if err := cmp.Or(checkOutput(j), checkReplaced(j), checkInput(j)); err != nil { // before the build
 		return err
 	}
+	if _, err := loadsIntoRAM(j.Console); err != nil {
+		return err
+	}
 	if j.Env.On("DRYRUN") {
+		if err := j.check(ctx); err != nil {
+			return err
+		}
 		return j.Would("run %s on board %s", j.in.Project, j.in.Board.Value)
 	}
 	load, err := prepare(ctx, j)

@@ -73,6 +73,9 @@ func validateModel(ctx context.Context, j *job) (err error) {
 		return err
 	}
 	if j.Env.On("DRYRUN") {
+		if err := j.check(ctx); err != nil {
+			return err
+		}
 		return j.Would("validate %s on board %s", j.in.Project, j.in.Board.Value)
 	}
 	load, err := prepare(ctx, j)
