@@ -37,8 +37,12 @@ type Report struct {
 	Memory Memory `json:"memory"`
 
 	compared, labelled bool
+	wrong              bool // outputs differ by more than rounding
 	cells              map[[2]int64]int
 }
+
+// rounding is how far real numbers of two compilers or processors differ for no other reason.
+var rounding = Rule{Abs: 1e-5, Rel: 1e-5}
 
 // A Mismatch is a sample whose outputs differ from the expected ones.
 type Mismatch struct {
@@ -123,8 +127,12 @@ func (r *Report) Err() error {
 		if len(r.Mismatches) > 0 {
 			first = "; the first: " + r.Mismatches[0].String()
 		}
-		return failure.Errorf(failure.WrongAnswer, "%d of %d samples differ from the expected outputs (%s)%s", n, r.Samples,
-			r.Rule, first)
+		next := ""
+		if r.Rule == (Rule{}).String() && !r.wrong {
+			next = "allow real numbers to be rounded: " + failure.Option("Options.Rule", rounding.String())
+		}
+		return failure.New(failure.WrongAnswer, next, "%d of %d samples differ from the expected outputs (%s)%s", n,
+			r.Samples, r.Rule, first)
 	}
 	if r.labelled && r.Accuracy() < r.MinAccuracy {
 		return failure.Errorf(failure.WrongAnswer, "%.4g %% of the labels are right, less than %.4g %%", 100*r.Accuracy(),
@@ -176,9 +184,15 @@ func (r *Report) mismatch(s *Set, x *sample, outputs []*ndarray.Array, rule Rule
 		want := t.array(x.want[i])
 		worst, far, ok := rule.compare(outputs[i], want)
 		r.farther(far)
-		if !ok && first == nil {
+		if ok {
+			continue
+		}
+		if first == nil {
 			e := worst.element
 			first = &Mismatch{x.name, t.Name, e, outputs[i].Text(e), want.Text(e)}
+		}
+		if _, _, near := rounding.compare(outputs[i], want); !near {
+			r.wrong = true
 		}
 	}
 	return first

@@ -148,6 +148,28 @@ func TestReport(t *testing.T) {
 	}
 }
 
+// TestRoundingAdvice: a comparison by bytes that fails because of rounding alone has the rule that allows for it.
+func TestRoundingAdvice(t *testing.T) {
+	for _, c := range []struct {
+		rule    Rule
+		got     float32
+		advised bool
+	}{
+		{Rule{}, 3.0000002, true},
+		{Rule{}, 3.01, false},
+		{Rule{Abs: 1e-9}, 3.0000002, false},
+	} {
+		s := set(t, named("x", floats([]int64{1, 3}, 1, 2, c.got)), named("scores", floats([]int64{1, 3}, 1, 2, 3)))
+		r, err := Run(t.Context(), &echo{model: classifier()}, s, Options{Rule: c.rule})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Err(); err == nil || strings.Contains(failure.Next(err), "rel=1e-05") != c.advised {
+			t.Errorf("%v of %v: %v, %q", c.rule, c.got, err, failure.Next(err))
+		}
+	}
+}
+
 // TestRules compares the same outputs by each rule.
 func TestRules(t *testing.T) {
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))

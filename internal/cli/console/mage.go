@@ -39,6 +39,7 @@ func (c *Console) NextStep(err error) string { return failure.NextFor(err, c.typ
 
 // variables are the inputs for options of the Go API, as package failure's Option names them.
 var variables = map[string]string{
+	"Options.Rule":     "COMPARE", // of package validate
 	"Options.Timeout":  "TIMEOUT", // of package validate
 	"Options.Memory":   "OPTIONS", // of package tune
 	"Desk.Programmer":  "PROGRAMMER",
