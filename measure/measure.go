@@ -78,6 +78,9 @@ func Model(ctx context.Context, spec project.Spec, o Options) (r *Result, err er
 // *device.ClockError if the device's clock is not as fast as its firmware states.
 func Project(ctx context.Context, p *project.Project, o Options) (*Result, error) {
 	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
+	if o.Samples < 0 {
+		return nil, failure.Errorf(failure.Config, "Samples is %d: there is no such number of them", o.Samples)
+	}
 	_, model, err := p.Model()
 	if err != nil {
 		return nil, err

@@ -134,6 +134,15 @@ func TestModel(t *testing.T) {
 	})
 }
 
+// TestSamples: a negative number of samples is an error, not a cost of 0.
+func TestSamples(t *testing.T) {
+	spec := project.Spec{Board: "host", Model: "../examples/samples/digits_i8.aot_packed.tar"}
+	r, err := measure.Model(t.Context(), spec, measure.Options{Samples: -1})
+	if r != nil || failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "Samples is -1") {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
 // grown returns a result, and one that has grown.
 func grown() (old, current *measure.Result) {
 	r := func(flash int64, cost float64) *measure.Result {
