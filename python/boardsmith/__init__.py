@@ -66,6 +66,8 @@ def export(
     Raises ExportError for what is not supported, before anything is written.
     """
     path = Path(path)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"{path}: {path.parent} is not a folder")
     name = _model_name(name, path)
     module = lowering.bind(module, params)
     lowering.check(module)

@@ -286,8 +286,8 @@ class Export(unittest.TestCase):
             self.refused(function(), tvm.__version__, "0.26")
 
     def test_failed_write(self):
-        """A folder that cannot be written is an error of the system, and keeps an old archive."""
-        with self.assertRaises(OSError):
+        """A missing folder is named. One that cannot be written is an error of the system, and keeps an archive."""
+        with self.assertRaisesRegex(OSError, "net.tar: .*missing is not a folder$"):
             boardsmith.export(function(), Path(self.folder.name) / "missing" / "net.tar")
         self.path.write_bytes(b"old")
         with unittest.mock.patch("os.fsync", side_effect=OSError("full")), self.assertRaises(OSError):
