@@ -132,17 +132,7 @@ func (m *model) checkInput(name string, a *ndarray.Array) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := a.Check(); err != nil {
-		return 0, fmt.Errorf("input %q: %w", name, err)
-	}
-	want := m.inputs[i]
-	if a.DType == want.DType && slices.Equal(a.Shape, want.Shape) {
-		return i, nil
-	}
-	return 0, failure.New(failure.Config,
-		fmt.Sprintf("convert it first, in Python: x.astype(%q).reshape(%s)", want.DType, ndarray.ShapeString(want.Shape)),
-		"input %q must be %v %s, not %v %s", want.Name, want.DType, ndarray.ShapeString(want.Shape), a.DType,
-		ndarray.ShapeString(a.Shape))
+	return i, tensorlist.CheckInput(m.inputs[i], a)
 }
 
 // begin prepares a run: it checks that all inputs have been set, and sends those that the device lacks.

@@ -246,6 +246,10 @@ func TestWrongInputNamesRightOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	three, err := ndarray.New(i8, 3, 1, 8, 8)
+	if err != nil {
+		t.Fatal(err)
+	}
 	float, err := ndarray.New(ndarray.DType{Code: ndarray.Float, Bits: 32, Lanes: 1}, 1, 1, 8, 8)
 	if err != nil {
 		t.Fatal(err)
@@ -257,6 +261,7 @@ func TestWrongInputNamesRightOne(t *testing.T) {
 	}{
 		{"imag", good, `no input "imag"; its inputs are: image int8 (1, 1, 8, 8)`, `did you mean "image"?`},
 		{"image", flat, `input "image" must be int8 (1, 1, 8, 8), not int8 (64,)`, "reshape((1, 1, 8, 8))"},
+		{"image", three, `must be int8 (1, 1, 8, 8), not int8 (3, 1, 8, 8)`, "give one sample of this shape"},
 		{"image", float, `must be int8 (1, 1, 8, 8), not float32 (1, 1, 8, 8)`, `astype("int8")`},
 		{"image", &ndarray.Array{DType: i8, Shape: good.Shape, Data: good.Data[:1]}, "must have 64 bytes, not 1", ""},
 	} {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
@@ -41,6 +42,23 @@ func CheckInputs(m *mlf.Model, arrays []ndarray.Named) error {
 		return failure.New(failure.Config, "give an array for each input", "no array for %s", strings.Join(missing, ", "))
 	}
 	return nil
+}
+
+// CheckInput returns an error of class config unless an array has the type and shape of an input.
+func CheckInput(want mlf.Tensor, a *ndarray.Array) error {
+	if err := a.Check(); err != nil {
+		return failure.Errorf(failure.Config, "input %q: %w", want.Name, err)
+	}
+	if a.DType == want.DType && slices.Equal(a.Shape, want.Shape) {
+		return nil
+	}
+	shape := ndarray.ShapeString(want.Shape)
+	next := fmt.Sprintf("convert it first, in Python: x.astype(%q).reshape(%s)", want.DType, shape)
+	if bytes, err := ndarray.Bytes(want.DType, want.Shape); err != nil || a.Len()*want.DType.Size() != bytes {
+		next = "give one sample of this shape; " + failure.Target("validate") + " runs several"
+	}
+	return failure.New(failure.Config, next, "input %q must be %v %s, not %v %s", want.Name, want.DType, shape, a.DType,
+		ndarray.ShapeString(a.Shape))
 }
 
 // RandomInputs returns data for each input: floats from -1 to 1 and any bytes; wider integers, which may be indices,

@@ -53,6 +53,9 @@ func ReadArrays(path string, names map[string]string, m *mlf.Model) ([]ndarray.N
 			if arrays[i].Array, err = tensorlist.Quantize(m.Inputs[at], a.Array); err != nil {
 				return nil, fmt.Errorf("INPUT %s: array %q: %w", path, a.Name, err)
 			}
+			if err := tensorlist.CheckInput(m.Inputs[at], arrays[i].Array); err != nil {
+				return nil, fmt.Errorf("INPUT %s: %w", path, err)
+			}
 		}
 	}
 	if err := tensorlist.CheckInputs(m, arrays); err != nil {
