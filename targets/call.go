@@ -17,6 +17,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/cli/inputs"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/spelling"
 	"github.com/boardsmith/boardsmith/internal/valuetext"
@@ -145,6 +146,10 @@ func callFunction(ctx context.Context, j *job) error {
 		return err
 	}
 	if name == "" {
+		if len(all) == 0 {
+			j.Notef("note: %s has no functions of its own, and %s no operators that are called by name", j.in.BoardName(),
+				inputs.ArchiveName(j.project.ArchiveName()))
+		}
 		for _, c := range all {
 			j.Printf("%v: %s", c, c.from)
 			j.JSONLine(jsonlines.Callable{Function: c.name, Form: c.String(), From: c.from, Least: c.least, Most: c.most})
