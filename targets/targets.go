@@ -21,6 +21,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/cli/console"
+	"github.com/boardsmith/boardsmith/internal/cli/inputs"
 )
 
 // do runs a target that needs the environment only.
@@ -76,6 +77,9 @@ func forBoards(ctx context.Context, c *console.Console, target func() error) err
 	if len(names) == 1 || slices.Contains(ofSeveral, c.Step()) {
 		return target()
 	}
+	if err := checkShared(c, len(names)); err != nil {
+		return err
+	}
 	defer func() { c.Env = env }()
 	var failed []error
 	for _, name := range names {
@@ -95,4 +99,17 @@ func forBoards(ctx context.Context, c *console.Console, target func() error) err
 		}
 	}
 	return errors.Join(failed...)
+}
+
+// checkShared returns an error for a file that the target would write for each of the boards: only the last would stay.
+func checkShared(c *console.Console, boards int) error {
+	for _, name := range []string{"OUTPUT", "TRACE"} {
+		text := c.Env(name)
+		if text == "" || c.Step() == "build" && c.Env("APP") != inputs.Library {
+			continue
+		}
+		return failure.New(failure.Config, "leave it out, or name one board", "%s=%s is for one of %d boards", name, text,
+			boards)
+	}
+	return nil
 }
