@@ -1,6 +1,7 @@
 package targets
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -76,7 +77,7 @@ func TestWorkflow(t *testing.T) {
 
 // TestMeasureWorkflow runs the script of the example repository's other workflow in a copy of it with two commits, of
 // which the second compiles the operators in another way: the table has the values of both. A base without the model is
-// reported, and the table has the other commit's values.
+// reported, and the table has the other commit's values. A relative path in go.mod leads to the same folder from both.
 func TestMeasureWorkflow(t *testing.T) {
 	s := openShop(t)
 	for _, tool := range []string{"riscv64-unknown-elf-gcc", "qemu-system-riscv32", "git"} {
@@ -92,10 +93,15 @@ func TestMeasureWorkflow(t *testing.T) {
 	if err != nil || !strings.Contains(string(workflow), "- run: sh measure.sh\n") {
 		t.Fatalf("the workflow does not run the script: %v", err)
 	}
+	mage := filepath.Join(t.TempDir(), "mage")
+	writeFile(t, mage, "#!/bin/sh\ntest -d ../checkout && exec mage \"$@\"\n")
+	if err := errors.Join(os.Chmod(mage, 0o755), os.Mkdir(filepath.Join(repo, "..", "checkout"), 0o755)); err != nil {
+		t.Fatal(err)
+	}
 	run := func(want int, name string, args ...string) string {
 		cmd := exec.CommandContext(t.Context(), name, args...)
 		cmd.Dir = repo
-		cmd.Env = append(s.environment(), "MAGE=mage", "BASE=HEAD~1", "LIMITS=flash=0", "GIT_CONFIG_GLOBAL=/dev/null")
+		cmd.Env = append(s.environment(), "MAGE="+mage, "BASE=HEAD~1", "LIMITS=flash=0", "GIT_CONFIG_GLOBAL=/dev/null")
 		output, err := cmd.CombinedOutput()
 		if code := cmd.ProcessState.ExitCode(); code != want {
 			t.Fatalf("%s %v: code %d, %v\n%s", name, args, code, err, output)
@@ -137,6 +143,9 @@ func TestMeasureWorkflow(t *testing.T) {
 	}
 	if list := run(0, "git", "worktree", "list"); strings.Count(list, "\n") != 1 {
 		t.Errorf("a work tree is left:\n%s", list)
+	}
+	if left, err := filepath.Glob(repo + ".*"); len(left) > 0 || err != nil {
+		t.Errorf("left: %q, %v", left, err)
 	}
 }
 

@@ -8,7 +8,7 @@ export BOARD=desk_chip MODEL=models/sine.aot_packed.tar
 export INPUT=models/sine.inputs.npz EXPECT=models/sine.outputs.npz COMPARE=abs=1e-5
 if [ -n "$BASE" ]; then
 	folder=$(git rev-parse --show-prefix) # of this example in its repository
-	tree=$(mktemp -d)
+	tree=$(mktemp -d "$(git rev-parse --show-toplevel).base-XXXXXX") # beside it: go.mod may name ../boardsmith
 	git worktree add --detach "$tree" "$BASE"
 	trap 'git worktree remove --force "$tree"' EXIT
 	rm -f base.json measure.md measure.csv
