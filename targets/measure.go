@@ -137,6 +137,11 @@ func readSurvey(c *console.Console) (s *survey, err error) {
 	if s.output != "" && !slices.Contains([]string{".html", ".md"}, filepath.Ext(s.output)) {
 		return nil, failure.Errorf(failure.Config, "OUTPUT=%s: a page of a measurement ends in .html or .md", s.output)
 	}
+	for variable, path := range map[string]string{"OUTPUT": s.output, "CSV": s.csv} {
+		if err := checkFile(variable, path); err != nil {
+			return nil, err
+		}
+	}
 	if c.Env("CURRENT") != "" {
 		if s.energy, err = readEnergy(c); err != nil {
 			return nil, err
@@ -274,7 +279,7 @@ func (s *survey) readBaseline() (err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		if s.Env.On("UPDATE") {
 			s.baseline = &measure.Baseline{}
-			return nil
+			return checkFile("BASELINE", s.baselineFile)
 		}
 		return failure.New(failure.Config, "UPDATE=1 writes it", "BASELINE: %w", err)
 	}
@@ -500,6 +505,11 @@ func (s *survey) write(ctx context.Context) error {
 			return fmt.Errorf("BASELINE: %w", err)
 		}
 		s.Printf("wrote %s", s.baselineFile)
+		for _, r := range s.results {
+			if r.Failure != nil || r.Err() != nil {
+				s.Notef("note: %s: not written to %s, because it failed", r.Key(), s.baselineFile)
+			}
+		}
 	}
 	return nil
 }

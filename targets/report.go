@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/cli/console"
@@ -28,7 +29,7 @@ import (
 //	BOARD        a board's name: mage boards lists them [host]
 //	MODEL        a model's archive, .tar or .tar.gz, or its description, .json … [the bundled sample, digits_i8]
 //	MODEL_NAME   the name of the model in an archive that holds several [the archive's only one]
-//	APP          standalone: firmware that runs the model without an RPC server: embedded.md [rpc]
+//	APP          standalone: firmware that runs the model without an RPC server … [with BASELINE: standalone]
 //	OPTIONS      name=value, separated by spaces: mage board:show NAME lists them [the board's own]
 //	PLACE        PART=REGION, separated by commas: the memory of parts of the firmware [the board's own]
 //	LIBRARIES    names, folders or git places of libraries, separated by commas [those of the project]
@@ -84,7 +85,11 @@ func writeMeasurements(p tuning.Pages, x report.Measurements) error {
 
 // reportProject builds the project of the inputs, and writes its size and the wear of its board's devices.
 func reportProject(ctx context.Context, c *console.Console) error {
-	j, err := openJob(ctx, c, "")
+	app := ""
+	if c.Env("BASELINE") != "" {
+		app = boards.Standalone // as measure has it
+	}
+	j, err := openJob(ctx, c, app)
 	if err != nil {
 		return err
 	}
@@ -110,6 +115,9 @@ func reportProject(ctx context.Context, c *console.Console) error {
 		return err
 	}
 	x.Results = append(x.Results, r)
+	if x.Baseline != nil && x.Baseline.Find(r) == nil {
+		c.Notef("note: %s is not in %s", r.Key(), c.Env("BASELINE"))
+	}
 	x.Wear = wearOf(c, j.desk(), func(w device.DeviceWear) bool {
 		return w.Board == j.in.BoardName() && (j.in.Device == "" || namesDevice(j, w))
 	})

@@ -213,14 +213,31 @@ func checkInput(j *job) error {
 	return err
 }
 
-// checkOutput checks, before the work, that OUTPUT's folder exists.
-func checkOutput(j *job) error {
-	if j.in.Output == "" {
+// checkOutput checks OUTPUT before the work.
+func checkOutput(j *job) error { return checkFile("OUTPUT", j.in.Output) }
+
+// checkFile checks, before the work, that a variable's file can be written: its folder exists, and takes a new file.
+func checkFile(variable, path string) error {
+	if path == "" {
 		return nil
 	}
-	folder := filepath.Dir(j.in.Output)
+	folder := filepath.Dir(path)
 	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
-		return failure.New(failure.Config, "create the folder first", "OUTPUT=%s: %s is not a folder", j.in.Output, folder)
+		return failure.New(failure.Config, "create the folder first", "%s=%s: %s is not a folder", variable, path, folder)
+	}
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && info.IsDir():
+		return failure.New(failure.Config, "name a file in it", "%s=%s is a folder", variable, path)
+	case err == nil: // which may also be a device, such as /dev/stdout
+		return nil
+	}
+	f, err := os.CreateTemp(folder, ".boardsmith-*")
+	if err == nil {
+		err = errors.Join(f.Close(), os.Remove(f.Name()))
+	}
+	if err != nil {
+		return failure.New(failure.Config, "choose a file that can be written", "%s=%s: %w", variable, path, err)
 	}
 	return nil
 }
