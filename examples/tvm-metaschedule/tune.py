@@ -65,6 +65,8 @@ def main(tracker, key, target, trials, *names):
             database = ms.tune_tir(function, target, folder, int(trials),
                                    **options(target, int(trials), (host, int(port)), key))
         best = ms.tir_integration.compile_tir(database, function, target)
+        if best is None:
+            sys.exit(f"{name}: no schedule was built and measured; TVM's log above has the numbers of errors")
         remote = rpc.connect_tracker(host, int(port)).request(key)
         seconds = run(best.mod, target, tensors, reference, remote)
         del remote  # ends its session: the board is free for the next operator
