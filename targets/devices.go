@@ -52,18 +52,27 @@ func listDevices(ctx context.Context, j *job) error {
 	return nil
 }
 
-// printUnused prints the emulated boards that were never used.
+// printUnused prints the emulated boards that were never used, and those that each session starts.
 func printUnused(j *job, used []device.Attached) {
 	for _, name := range boards.List(j.in.Path) {
 		b, err := boards.Find(name, j.in.Path)
 		isListed := slices.ContainsFunc(used, func(d device.Attached) bool {
 			return d.Emulated && slices.Contains(d.Boards, name)
 		})
-		if err != nil || !b.Flash.Emulated || isListed {
+		r := jsonlines.Device{Boards: []string{name}, Emulated: true}
+		switch {
+		case err != nil || isListed:
+			continue
+		case b.Flash.Emulated:
+			r.Description = "emulated " + b.Flash.Chip
+			j.Printf("%s, %s, not used yet; starts when used", name, r.Description)
+		case b.Link.Kind == "qemu":
+			r.Description = "emulated by " + b.Link.Program
+			j.Printf("%s, %s, which each session starts", name, r.Description)
+		default:
 			continue
 		}
-		j.Printf("%s, emulated %s, not used yet; starts when used", name, b.Flash.Chip)
-		j.JSONLine(jsonlines.Device{Boards: []string{name}, Description: "emulated " + b.Flash.Chip, Emulated: true})
+		j.JSONLine(r)
 	}
 }
 
