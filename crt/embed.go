@@ -10,8 +10,8 @@ var (
 	runtime embed.FS
 	//go:embed candidate/shim.c
 	shim []byte
-	//go:embed candidate/variables.c
-	variables []byte
+	//go:embed candidate/llvm.c
+	llvm []byte
 	//go:embed candidate/ffi.c all:candidate/include
 	ffi embed.FS
 	//go:embed all:embedded
@@ -26,8 +26,8 @@ var Sources = struct {
 	Runtime embed.FS
 	// Shim is the C file that takes the runtime's place in uploaded code.
 	Shim []byte
-	// Variables is a C file that is linked with uploaded code, in RAM and in firmware.
-	Variables []byte
+	// LLVM is a C file with what objects of TVM's LLVM need; it is linked with uploaded code, in RAM and in firmware.
+	LLVM []byte
 	// FFI has candidate/: ffi.c is linked with uploaded operators of TVM 0.21 and later, which include the headers of
 	// include/.
 	FFI embed.FS
@@ -35,4 +35,4 @@ var Sources = struct {
 	Embedded embed.FS
 	// Tests has test/, the unit tests: package accept runs those on boards that need no simulated link.
 	Tests embed.FS
-}{runtime, shim, variables, ffi, embedded, tests}
+}{runtime, shim, llvm, ffi, embedded, tests}

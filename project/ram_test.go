@@ -532,6 +532,12 @@ func TestUnwindingTables(t *testing.T) {
 	if sizes[1] > sizes[0]+32 {
 		t.Errorf("%d bytes without tables, %d with them", sizes[0], sizes[1])
 	}
+	a, err := l.ModuleArchive(t.Context(), Operators{ // in flash
+		Files: []OperatorFile{{Name: "f.c", Data: source}}, Entries: []string{"f"},
+		Flags: []string{"-funwind-tables", "-fno-inline"},
+	})
+	must(t, err)
+	built(t, generated(t, t.TempDir()+"/q", Spec{Board: board, Archive: a}))
 }
 
 // TestUploadIntoITCM builds for Cortex-M7 boards, whose window is in the memory that needs no cache, and not at 0.

@@ -74,7 +74,7 @@ int TVMBackendParallelBarrier(int task_id, TVMParallelGroupEnv* penv) {
 }
 
 // Objects of TVM's LLVM call some functions through weak variables of their own, which a loader has to set. These
-// definitions replace them; variables.c has those of functions that the other ABI has, too.
+// definitions replace them; llvm.c has those of functions that the other ABI has, too.
 #define VARIABLE(function, type) \
   extern type __##function;      \
   type __##function = &function

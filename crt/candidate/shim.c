@@ -147,13 +147,3 @@ void __assert_fail(const char* expression, const char* file, unsigned line, cons
   (void)function;
   fail(file, line, expression);
 }
-
-#if defined(__arm__)
-// Tables for exceptions name these, as in LLVM's objects. No exception is thrown; libgcc's would bring its unwinder.
-void __aeabi_unwind_cpp_pr0(void) TVM_WEAK;
-void __aeabi_unwind_cpp_pr0(void) {}
-void __aeabi_unwind_cpp_pr1(void) TVM_WEAK;
-void __aeabi_unwind_cpp_pr1(void) {}
-void __aeabi_unwind_cpp_pr2(void) TVM_WEAK;
-void __aeabi_unwind_cpp_pr2(void) {}
-#endif

@@ -28,7 +28,7 @@ var identifier = regexp.MustCompile(`^[A-Za-z_]\w*$`)
 func (l *Linker) packed(ctx context.Context, o Operators) (Operators, []File, error) {
 	switch o.ABI {
 	case "", mlf.ABIPacked:
-		return o, l.variables, nil
+		return o, l.llvm, nil
 	case mlf.ABITVMFFI:
 	default:
 		return o, nil, failure.Errorf(failure.Config, "operators: functions of ABI %q cannot be called", o.ABI)
@@ -47,7 +47,7 @@ func (l *Linker) packed(ctx context.Context, o Operators) (Operators, []File, er
 	o.Entries = entries
 	// Entries of different candidates usually have the same names: their adapters come from the cache.
 	own, err := l.compileOwn(ctx, slices.Concat(headers, sources, []File{adapters})...)
-	return o, slices.Concat(l.variables, own), err
+	return o, slices.Concat(l.llvm, own), err
 }
 
 // ffiFiles returns the headers that operators with this ABI include, and the sources linked with them.

@@ -77,16 +77,16 @@ type Setting struct {
 // A Linker makes programs for the RAM of devices that run one project's firmware. Many goroutines may use it,
 // also after the project was closed; generating the project again ends its use.
 type Linker struct {
-	setting   Setting
-	compile   []string          // the compiler and its flags
-	includer  includer          // of the compiler
-	link      []string          // the linker and its arguments before the objects
-	libs      []string          // its arguments behind them
-	process   bool              // programs take the C library from the system's, by stubs
-	about     []string          // what an object is made with besides its own flags and files
-	own       []File            // objects that are linked with all operators in RAM, and take the firmware's place
-	variables []File            // objects that are linked with all operators
-	archives  map[string]string // of libraries, by name; absolute
+	setting  Setting
+	compile  []string          // the compiler and its flags
+	includer includer          // of the compiler
+	link     []string          // the linker and its arguments before the objects
+	libs     []string          // its arguments behind them
+	process  bool              // programs take the C library from the system's, by stubs
+	about    []string          // what an object is made with besides its own flags and files
+	own      []File            // objects that are linked with all operators in RAM, and take the firmware's place
+	llvm     []File            // objects that are linked with all operators
+	archives map[string]string // of libraries, by name; absolute
 }
 
 // New reads from the tools, once, what linking requires. Operators may call functions of the libraries, which are
@@ -112,7 +112,7 @@ func New(ctx context.Context, s Setting) (*Linker, error) {
 	if l.own, err = l.compileOwn(ctx, File{"shim.c", crt.Sources.Shim}); err != nil {
 		return nil, err
 	}
-	if l.variables, err = l.compileOwn(ctx, File{"variables.c", crt.Sources.Variables}); err != nil {
+	if l.llvm, err = l.compileOwn(ctx, File{"llvm.c", crt.Sources.LLVM}); err != nil {
 		return nil, err
 	}
 	libc, err := l.libc(ctx)
