@@ -79,7 +79,7 @@ func Model(ctx context.Context, spec project.Spec, o Options) (r *Result, err er
 func Project(ctx context.Context, p *project.Project, o Options) (*Result, error) {
 	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
 	if o.Samples < 0 {
-		return nil, failure.Errorf(failure.Config, "Samples is %d: there is no such number of them", o.Samples)
+		return nil, failure.Errorf(failure.Config, "Samples is %d: it cannot be negative", o.Samples)
 	}
 	_, model, err := p.Model()
 	if err != nil {

@@ -56,7 +56,8 @@ func (b *Builder) Generate(ctx context.Context, dir string, s Spec) (*Project, e
 	return p, nil
 }
 
-// Check returns the error with which Generate would refuse the spec or the folder, and writes nothing.
+// Check returns the error with which Generate would refuse the spec or the folder, and leaves the folder as
+// it is. A place in a git repository is fetched, as by Generate.
 func (b *Builder) Check(ctx context.Context, dir string, s Spec) error {
 	dir = abspath.Of(dir)
 	pl, err := b.planIn(ctx, dir, s)

@@ -21,7 +21,7 @@ import (
 // TestPagesNameEveryField checks that the page of a kind of file names every field of it, and that its tables have no
 // others.
 func TestPagesNameEveryField(t *testing.T) {
-	known := map[string][]string{}
+	fieldsOf := map[string][]string{}
 	for _, kind := range []struct {
 		page string
 		of   reflect.Type
@@ -36,10 +36,10 @@ func TestPagesNameEveryField(t *testing.T) {
 			if !strings.Contains(doc, "`"+field+"`") && !strings.Contains(doc, `"`+field+`"`) {
 				t.Errorf("docs/%s does not describe %s", kind.page, field)
 			}
-			known[kind.page] = append(known[kind.page], field)
+			fieldsOf[kind.page] = append(fieldsOf[kind.page], field)
 		}
 	}
-	for page, fields := range known {
+	for page, fields := range fieldsOf {
 		for _, name := range tableNames(readDoc(t, page)) {
 			if !slices.Contains(fields, name[strings.LastIndexByte(name, '.')+1:]) {
 				t.Errorf("docs/%s describes %s, which is no field", page, name)
