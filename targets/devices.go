@@ -66,7 +66,7 @@ func printUnused(j *job, used []device.Attached) {
 		case b.Flash.Emulated:
 			r.Description = "emulated " + b.Flash.Chip
 			j.Printf("%s, %s, not used yet; starts when used", name, r.Description)
-		case b.Link.Kind == "qemu":
+		case b.Link.IsEmulator():
 			r.Description = "emulated by " + b.Link.Program
 			j.Printf("%s, %s, which each session starts", name, r.Description)
 		default:
