@@ -38,7 +38,7 @@ var llvmTargets = map[string]string{
 // full run for all.
 func TestExample(t *testing.T) {
 	t.Parallel()
-	tvmCommand(t, todays) // skips without it
+	tvmCommand(t.Context(), t, todays) // skips without it
 	tracker := serveBoard(t, todays, "mps2_an386")
 	script := exampleFolder + "/tune.py"
 	if !drawn.InFull() {
@@ -63,7 +63,7 @@ func TestMetaSchedule(t *testing.T) {
 	if !drawn.InFull() {
 		t.Skip("test:full runs it: TVM's builder takes minutes")
 	}
-	tvmCommand(t, todays) // skips without it
+	tvmCommand(t.Context(), t, todays) // skips without it
 	for name, target := range llvmTargets {
 		t.Run(name, func(t *testing.T) {
 			tolerance := "1.1"
@@ -116,8 +116,8 @@ func TestRate(t *testing.T) {
 	serveBoardAt(t, tracker, "mps2_an386")
 	host, port, _ := net.SplitHostPort(tracker)
 	own := freePort(t, host)
-	server, _ := tvmCommand(t, todays, "-m", "tvm.exec.rpc_server", "--host="+host, "--port="+own, "--port-end="+next(own),
-		"--tracker="+host+":"+port, "--key=tvm")
+	server, _ := tvmCommand(t.Context(), t, todays, "-m", "tvm.exec.rpc_server", "--host="+host, "--port="+own,
+		"--port-end="+next(own), "--tracker="+host+":"+port, "--key=tvm")
 	testkit.Must(t, server.Start())
 	defer func() {
 		_ = server.Cancel()

@@ -26,7 +26,7 @@ func TestPlaceAtTVMsTracker(t *testing.T) {
 			port, own := freePort(t, host), freePort(t, host)
 			defer startTracker(t, variable, host, port)()
 			tracker := net.JoinHostPort(host, port)
-			cmd, out := tvmCommand(t, variable, "-m", "tvm.exec.rpc_server", "--host="+host, "--port="+own,
+			cmd, out := tvmCommand(t.Context(), t, variable, "-m", "tvm.exec.rpc_server", "--host="+host, "--port="+own,
 				"--port-end="+next(own), "--tracker="+tracker, "--key=stock")
 			testkit.Must(t, cmd.Start())
 			defer func() {

@@ -97,7 +97,7 @@ func shareOut(t *testing.T, size [3]int, open func() serve.Board, candidate func
 
 // measureAll measures candidates with several clients.
 func measureAll(t *testing.T, tracker, key string, clients, candidates int, candidate func(n int) []byte) {
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(drawn.Count(20, 120))*time.Minute)
 	defer cancel()
 	var next atomic.Int32
 	var group sync.WaitGroup

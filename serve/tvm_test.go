@@ -28,7 +28,7 @@ const todays = "BOARDSMITH_RELAX_PYTHON"
 
 // tvmCommand returns a command of a Python with TVM. It runs in a process group of its own, which ends with the test:
 // TVM's tools leave processes.
-func tvmCommand(t *testing.T, variable string, args ...string) (*exec.Cmd, *bytes.Buffer) {
+func tvmCommand(ctx context.Context, t *testing.T, variable string, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
 	python := os.Getenv(variable)
 	if python == "" && variable == todays {
@@ -39,8 +39,6 @@ func tvmCommand(t *testing.T, variable string, args ...string) (*exec.Cmd, *byte
 	if python == "" {
 		t.Skip(variable + " is not set: no Python with Apache TVM")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, python, args...)
 	cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "OMP_NUM_THREADS=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -58,7 +56,9 @@ func tvmCommand(t *testing.T, variable string, args ...string) (*exec.Cmd, *byte
 
 func runTVM(t *testing.T, variable string, args ...string) string {
 	t.Helper()
-	cmd, out := tvmCommand(t, variable, args...)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	cmd, out := tvmCommand(ctx, t, variable, args...)
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("%v:\n%s", err, out)
 	}
@@ -109,31 +109,39 @@ func TestTracker(t *testing.T) {
 	}
 }
 
-// startTracker starts TVM's tracker and waits until it listens.
+// startTracker starts TVM's tracker and waits until it listens. stop ends it; it is an error if it ended before.
 func startTracker(t *testing.T, variable, host, port string) (stop func()) {
 	t.Helper()
-	cmd, out := tvmCommand(t, variable, "-m", "tvm.exec.rpc_tracker", "--host="+host, "--port="+port,
+	cmd, out := tvmCommand(t.Context(), t, variable, "-m", "tvm.exec.rpc_tracker", "--host="+host, "--port="+port,
 		fmt.Sprintf("--port-end=%s", next(port)))
 	testkit.Must(t, cmd.Start())
-	done := make(chan error, 1)
-	go func() { done <- cmd.Wait() }()
-	for range time.Tick(50 * time.Millisecond) {
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	for begun := time.Now(); ; time.Sleep(50 * time.Millisecond) {
 		if c, err := net.Dial("tcp", net.JoinHostPort(host, port)); err == nil {
 			c.Close()
 			break
 		}
 		select {
-		case err := <-done:
+		case err := <-ended:
 			if strings.Contains(out.String(), "No module named") {
 				t.Skipf("TVM's tracker needs Python's tornado, cloudpickle and psutil: %s", out)
 			}
 			t.Fatalf("tracker: %v\n%s", err, out)
 		default:
 		}
+		if time.Since(begun) > 3*time.Minute {
+			t.Fatal("the tracker does not listen")
+		}
 	}
 	return func() {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-		<-done
+		select {
+		case err := <-ended:
+			t.Errorf("the tracker ended by itself: %v\n%s", err, out)
+		default:
+			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+			<-ended
+		}
 	}
 }
 
