@@ -33,7 +33,6 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer session.Close(ctx)
-
 	_, model, err := p.Model()
 	if err != nil {
 		log.Fatal(err)
