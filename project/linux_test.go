@@ -21,7 +21,6 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
-	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
 	"github.com/boardsmith/boardsmith/internal/workdir"
 )
 
@@ -93,9 +92,10 @@ func TestCandidateCost(t *testing.T) {
 		})
 	}
 	dir, log := filepath.Join(t.TempDir(), "p"), filepath.Join(t.TempDir(), "log")
+	store := t.TempDir() // other tests build other models in the folders of the tests' cache
 	run := func(models ...string) map[string]fileAt {
 		t.Helper()
-		cmd := childCommand(t, "candidates", append([]string{dir, testcache.Dir()}, models...)...)
+		cmd := childCommand(t, "candidates", append([]string{dir, store}, models...)...)
 		cmd.Args = append([]string{strace, "-f", "-qq", "-o", log, "-e", "trace=execve"}, cmd.Args...)
 		cmd.Path = strace
 		if out, err := cmd.CombinedOutput(); err != nil {
