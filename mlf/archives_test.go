@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -136,37 +135,5 @@ func TestOpenTellsByContent(t *testing.T) {
 	again, err := mlf.Parse("again", a.Raw)
 	if err != nil || again.Digest != a.Digest || len(again.Files) != len(a.Files) {
 		t.Errorf("the tar reads as %v, %v", again, err)
-	}
-}
-
-func TestExtract(t *testing.T) {
-	a := mlftest.Parse(t, append(graphModel(), member("runtime/crt.c", "int x;"),
-		member("templates/platform.c.template", ""))...)
-	dir := t.TempDir()
-	if err := a.Extract(dir); err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range a.Files {
-		got, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(f.Name)))
-		skipped := strings.HasPrefix(f.Name, "runtime/") || strings.HasPrefix(f.Name, "templates/")
-		if skipped != os.IsNotExist(err) || !skipped && !bytes.Equal(got, f.Data) {
-			t.Errorf("%s: %d bytes, %v", f.Name, len(got), err)
-		}
-		if info, err := os.Stat(filepath.Join(dir, filepath.FromSlash(f.Name))); err == nil && info.Mode() != 0o644 &&
-			runtime.GOOS != "windows" {
-			t.Errorf("%s has mode %v", f.Name, info.Mode())
-		}
-	}
-	if err := a.Extract(filepath.Join(dir, "missing")); err == nil {
-		t.Error("Extract wrote to a missing folder")
-	}
-	// A link in the folder must not lead out of it.
-	out := t.TempDir()
-	bad := t.TempDir()
-	if err := os.Symlink(out, filepath.Join(bad, "codegen")); err != nil || runtime.GOOS == "windows" {
-		t.Skipf("this system has no links, or only Wine's host follows them: %v", err)
-	}
-	if err := a.Extract(bad); err == nil {
-		t.Error("Extract followed a link out of the folder")
 	}
 }
