@@ -222,7 +222,7 @@ var exportedNames = map[string]int{
 	"tune":            32,
 	"tune/report":     5,
 	"tune/search":     7,
-	"tune/space":      12,
+	"tune/space":      11,
 	"validate":        16,
 }
 

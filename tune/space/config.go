@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 )
 
 // A Config is one configuration of a Space: a value for each knob. It satisfies the constraints. Two are equal (==) if
@@ -34,12 +33,12 @@ func (s *Space) makeConfig(index []int) Config {
 // Config returns the configuration with these values, each given by its index in its knob. It returns an error of class
 // config if an index is missing or out of range, or if a constraint is violated.
 func (s *Space) Config(index ...int) (Config, error) {
-	if len(index) != len(s.Knobs) {
-		return Config{}, failure.Errorf(failure.Config, "%d values for %d knobs", len(index), len(s.Knobs))
+	if len(index) != len(s.knobs) {
+		return Config{}, failure.Errorf(failure.Config, "%d values for %d knobs", len(index), len(s.knobs))
 	}
 	for k, i := range index {
-		if n := s.Knobs[k].count(); i < 0 || i >= n {
-			return Config{}, failure.Errorf(failure.Config, "knob %s has no value %d: it has %d", s.Knobs[k].Name, i, n)
+		if n := s.knobs[k].count(); i < 0 || i >= n {
+			return Config{}, failure.Errorf(failure.Config, "knob %s has no value %d: it has %d", s.knobs[k].name, i, n)
 		}
 	}
 	if c := s.violated(index); c >= 0 {
@@ -48,39 +47,10 @@ func (s *Space) Config(index ...int) (Config, error) {
 	return s.makeConfig(index), nil
 }
 
-// Decode returns the configuration that Config.MarshalJSON wrote. It searches for values, not for positions, since the
-// space file may have more values meanwhile. Errors are of class config: a knob that is missing or unknown, a value
-// that the knob does not have, a violated constraint.
-func (s *Space) Decode(data []byte) (Config, error) {
-	if _, _, err := jsonfile.Scan(data); err != nil {
-		return Config{}, failure.Errorf(failure.Config, "a configuration: %w", err)
-	}
-	var values map[string]json.RawMessage
-	if err := json.Unmarshal(data, &values); err != nil {
-		return Config{}, failure.Errorf(failure.Config, "a configuration: %w", err)
-	}
-	index := make([]int, len(s.Knobs))
-	for k := range s.Knobs {
-		name := s.Knobs[k].Name
-		value, ok := values[name]
-		if !ok {
-			return Config{}, failure.Errorf(failure.Config, "a configuration without knob %q", name)
-		}
-		if index[k] = s.Knobs[k].index(value); index[k] < 0 {
-			return Config{}, failure.Errorf(failure.Config, "knob %s does not have the value %s", name, value)
-		}
-		delete(values, name)
-	}
-	for name := range values {
-		return Config{}, failure.Errorf(failure.Config, "knob %q is not known%s", name, jsonfile.DidYouMean(name, s.names()))
-	}
-	return s.Config(index...)
-}
-
 func (s *Space) names() []string {
 	var names []string
-	for _, k := range s.Knobs {
-		names = append(names, k.Name)
+	for _, k := range s.knobs {
+		names = append(names, k.name)
 	}
 	return names
 }
@@ -98,7 +68,7 @@ func (c Config) Indices() []int {
 func (c Config) Flags() []string {
 	var flags []string
 	for k, i := range c.Indices() {
-		flags = append(flags, c.space.Knobs[k].compilerFlags(i)...)
+		flags = append(flags, c.space.knobs[k].compilerFlags(i)...)
 	}
 	return flags
 }
@@ -110,7 +80,7 @@ func (c Config) ID() string {
 	h := sha256.New()
 	fmt.Fprintf(h, "config v1\nspace %x\n", c.space.digest)
 	for k, i := range c.Indices() {
-		fmt.Fprintf(h, "knob %q %q\n", c.space.Knobs[k].Name, c.space.Knobs[k].compilerFlags(i))
+		fmt.Fprintf(h, "knob %q %q\n", c.space.knobs[k].name, c.space.knobs[k].compilerFlags(i))
 	}
 	return fmt.Sprintf("%x", h.Sum(nil)[:8])
 }
@@ -119,29 +89,29 @@ func (c Config) ID() string {
 func (c Config) String() string {
 	var words []string
 	for k, i := range c.Indices() {
-		knob := &c.space.Knobs[k]
+		knob := &c.space.knobs[k]
 		value := fmt.Sprint(knob.value(i))
 		if knob.flags != nil {
 			value = fmt.Sprintf("%q", strings.Join(knob.flags[i], " "))
 		}
-		words = append(words, knob.Name+"="+value)
+		words = append(words, knob.name+"="+value)
 	}
 	return strings.Join(words, " ")
 }
 
 // MarshalJSON returns an object with the value of each knob, in the order of the space file: a number, a text, or a
-// list of flags. Decode reads it.
+// list of flags.
 func (c Config) MarshalJSON() ([]byte, error) {
 	if c.space == nil {
 		return []byte("null"), nil
 	}
 	var b bytes.Buffer
 	for k, i := range c.Indices() {
-		name, err := json.Marshal(c.space.Knobs[k].Name)
+		name, err := json.Marshal(c.space.knobs[k].name)
 		if err != nil {
 			return nil, err
 		}
-		value, err := json.Marshal(c.space.Knobs[k].value(i))
+		value, err := json.Marshal(c.space.knobs[k].value(i))
 		if err != nil {
 			return nil, err
 		}

@@ -41,7 +41,7 @@ type ranked struct {
 // Where variations yield nothing new, it proposes a random configuration, so that it can propose the whole space. Equal
 // seeds give equal proposals if equal calls are made in equal order.
 func NewEvolve(s *Space, seed uint64, o EvolveOptions) Proposer {
-	return &evolve{o: o.withDefaults(len(s.Knobs)), sampler: newSampler(s, seed)}
+	return &evolve{o: o.withDefaults(len(s.knobs)), sampler: newSampler(s, seed)}
 }
 
 // Next implements Proposer.
@@ -117,7 +117,7 @@ func (e *evolve) parent() []int {
 
 // mutate returns another value of a knob: with a probability of one half a neighbour, if its values are numbers.
 func (e *evolve) mutate(k, i int) int {
-	knob, rng := &e.sampler.space.Knobs[k], e.sampler.rng
+	knob, rng := &e.sampler.space.knobs[k], e.sampler.rng
 	n := knob.count()
 	switch {
 	case n == 1:

@@ -1,15 +1,13 @@
 package space
 
 import (
-	"encoding/json"
-	"math/bits"
 	"slices"
 	"strconv"
 )
 
-// A Knob is a choice of the value of a macro, or of a list of compiler flags.
-type Knob struct {
-	Name string
+// A knob is a choice of the value of a macro, or of a list of compiler flags.
+type knob struct {
+	name string
 
 	flags   [][]string  // lists of flags; nil for a macro
 	texts   []string    // values of a macro; nil for a range
@@ -30,25 +28,8 @@ func (p progression) at(i int) int64 {
 	return p.first + int64(i)*p.step
 }
 
-// index returns the position of v, or -1.
-func (p progression) index(v int64) int {
-	if v < p.first || v > p.at(p.length-1) {
-		return -1
-	}
-	var i int
-	if p.step == 0 {
-		i = bits.Len64(uint64(v)) - bits.Len64(uint64(p.first))
-	} else {
-		i = int(uint64(v-p.first) / uint64(p.step))
-	}
-	if p.at(i) != v {
-		return -1
-	}
-	return i
-}
-
 // count returns the number of values, at least 1.
-func (k *Knob) count() int {
+func (k *knob) count() int {
 	switch {
 	case k.flags != nil:
 		return len(k.flags)
@@ -60,7 +41,7 @@ func (k *Knob) count() int {
 
 // value returns value i: an int64, a string (a macro's value that is not a number), or a []string of flags. It panics
 // unless 0 ≤ i < count.
-func (k *Knob) value(i int) any {
+func (k *knob) value(i int) any {
 	switch {
 	case k.flags != nil:
 		return slices.Clone(k.flags[i])
@@ -74,10 +55,10 @@ func (k *Knob) value(i int) any {
 }
 
 // numeric reports whether all values are numbers, so that neighbours are similar.
-func (k *Knob) numeric() bool { return k.flags == nil && (k.texts == nil || k.numbers != nil) }
+func (k *knob) numeric() bool { return k.flags == nil && (k.texts == nil || k.numbers != nil) }
 
 // number returns value i of a numeric knob.
-func (k *Knob) number(i int) int64 {
+func (k *knob) number(i int) int64 {
 	if k.numbers != nil {
 		return k.numbers[i]
 	}
@@ -86,7 +67,7 @@ func (k *Knob) number(i int) int64 {
 
 // span returns the range of the values from index lo to hi - 1, for the evaluation of constraints. It is zero for a
 // knob that is not numeric, which no constraint may name.
-func (k *Knob) span(lo, hi int) span {
+func (k *knob) span(lo, hi int) span {
 	switch {
 	case !k.numeric():
 		return span{}
@@ -97,36 +78,14 @@ func (k *Knob) span(lo, hi int) span {
 }
 
 // compilerFlags returns the flags of value i.
-func (k *Knob) compilerFlags(i int) []string {
+func (k *knob) compilerFlags(i int) []string {
 	switch {
 	case k.flags != nil:
 		return k.flags[i]
 	case k.texts != nil:
-		return []string{"-D" + k.Name + "=" + k.texts[i]}
+		return []string{"-D" + k.name + "=" + k.texts[i]}
 	}
-	return []string{"-D" + k.Name + "=" + strconv.FormatInt(k.number(i), 10)}
-}
-
-// index returns the position of a value in JSON, or -1.
-func (k *Knob) index(value json.RawMessage) int {
-	if k.flags != nil {
-		var flags []string
-		if json.Unmarshal(value, &flags) != nil || flags == nil {
-			return -1
-		}
-		return slices.IndexFunc(k.flags, func(f []string) bool { return slices.Equal(f, flags) })
-	}
-	var text string
-	v, isNumber := parseNumber(string(value))
-	switch {
-	case isNumber && k.texts == nil:
-		return k.values.index(v)
-	case isNumber:
-		text = string(value)
-	case json.Unmarshal(value, &text) != nil || k.texts == nil:
-		return -1
-	}
-	return slices.Index(k.texts, text)
+	return []string{"-D" + k.name + "=" + strconv.FormatInt(k.number(i), 10)}
 }
 
 // parseNumber parses a number in the format of strconv.FormatInt.

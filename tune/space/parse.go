@@ -295,14 +295,14 @@ func (r *reader) readKnobs() error {
 		if err != nil {
 			return r.at(field, "%s: %w", f.Name, err)
 		}
-		s.Knobs = append(s.Knobs, k)
+		s.knobs = append(s.knobs, k)
 		s.whole = append(s.whole, k.span(0, k.count()))
 	}
 	return nil
 }
 
-func newKnob(f knobFile) (Knob, error) {
-	k := Knob{Name: f.Name}
+func newKnob(f knobFile) (knob, error) {
+	k := knob{name: f.Name}
 	var err error
 	switch {
 	case f.Define != nil && f.Range == nil && f.Flags == nil:
@@ -425,7 +425,7 @@ func checkText(text string) error {
 
 func (r *reader) readConstraints() error {
 	s := r.space
-	s.constrains = make([][]int, len(s.Knobs))
+	s.constrains = make([][]int, len(s.knobs))
 	for i, text := range r.file.Constraints {
 		c := constraint{text: text, line: r.items[fmt.Sprintf("constraints[%d]", i)]}
 		node, err := parseCondition(text, func(name string) (int, error) {
@@ -454,7 +454,7 @@ func (s *Space) numericKnob(name string) (int, error) {
 	switch {
 	case k < 0:
 		return 0, fmt.Errorf("knob %q is not known%s", name, jsonfile.DidYouMean(name, names))
-	case !s.Knobs[k].numeric():
+	case !s.knobs[k].numeric():
 		return 0, fmt.Errorf("knob %s is not a number in all its values", name)
 	}
 	return k, nil

@@ -164,10 +164,10 @@ func (s *sampler) draw() (Config, bool) {
 		}
 		return Config{}, false
 	}
-	index := make([]int, len(s.space.Knobs))
+	index := make([]int, len(s.space.knobs))
 	for range maxDraws {
 		for k := range index {
-			index[k] = s.rng.IntN(s.space.Knobs[k].count())
+			index[k] = s.rng.IntN(s.space.knobs[k].count())
 		}
 		if c := s.space.makeConfig(index); !s.seen[c] && s.space.violated(index) < 0 {
 			return c, true

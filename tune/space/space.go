@@ -17,8 +17,8 @@ type Space struct {
 	Entry    string // C name of the packed function; "" with Function
 	Function string // C name of the plain function (tune.Func); "" with Entry
 	Args     []Arg  // of the function, in order
-	Knobs    []Knob // in the order of the file
 
+	knobs       []knob // in the order of the file
 	file        string // path, for errors
 	constraints []constraint
 	constrains  [][]int  // by knob: indices of the constraints that name it
@@ -60,7 +60,7 @@ type constraint struct {
 // Size returns the number of combinations of values, including those that violate a constraint.
 func (s *Space) Size() *big.Int {
 	n := big.NewInt(1)
-	for _, k := range s.Knobs {
+	for _, k := range s.knobs {
 		n.Mul(n, big.NewInt(int64(k.count())))
 	}
 	return n
@@ -80,7 +80,7 @@ func (s *Space) rejects(constraints []int, knobs []span) int {
 func (s *Space) violated(index []int) int {
 	knobs := make([]span, len(index))
 	for k, i := range index {
-		knobs[k] = s.Knobs[k].span(i, i+1)
+		knobs[k] = s.knobs[k].span(i, i+1)
 	}
 	return slices.IndexFunc(s.constraints, func(c constraint) bool { return c.node.eval(knobs) != point(1) })
 }

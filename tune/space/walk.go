@@ -53,8 +53,8 @@ type part struct{ knob, lo, hi int }
 
 func (s *Space) walk(rng *rand.Rand) *walker {
 	return &walker{
-		space: s, rng: rng, knobs: slices.Clone(s.whole), index: make([]int, len(s.Knobs)),
-		parts: []part{{0, 0, s.Knobs[0].count()}}, rejected: make([]int, len(s.constraints)),
+		space: s, rng: rng, knobs: slices.Clone(s.whole), index: make([]int, len(s.knobs)),
+		parts: []part{{0, 0, s.knobs[0].count()}}, rejected: make([]int, len(s.constraints)),
 	}
 }
 
@@ -63,7 +63,7 @@ func (w *walker) next() (Config, bool) {
 	for s := w.space; len(w.parts) > 0 && w.steps > 0; w.steps-- {
 		p := w.parts[len(w.parts)-1]
 		w.parts = w.parts[:len(w.parts)-1]
-		w.knobs[p.knob] = s.Knobs[p.knob].span(p.lo, p.hi)
+		w.knobs[p.knob] = s.knobs[p.knob].span(p.lo, p.hi)
 		copy(w.knobs[p.knob+1:], s.whole[p.knob+1:])
 		if c := s.rejects(s.constrains[p.knob], w.knobs); c >= 0 {
 			w.rejected[c]++
@@ -74,11 +74,11 @@ func (w *walker) next() (Config, bool) {
 			continue
 		}
 		w.index[p.knob] = p.lo
-		if p.knob == len(s.Knobs)-1 {
+		if p.knob == len(s.knobs)-1 {
 			w.visited++
 			return s.makeConfig(w.index), true
 		}
-		w.parts = append(w.parts, part{p.knob + 1, 0, s.Knobs[p.knob+1].count()})
+		w.parts = append(w.parts, part{p.knob + 1, 0, s.knobs[p.knob+1].count()})
 	}
 	return Config{}, false
 }

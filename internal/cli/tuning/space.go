@@ -164,7 +164,7 @@ func (t *Job) printBest(s *space.Space, best search.Trial) error {
 	return nil
 }
 
-// configFile has the values of the knobs, in the format of space.Space.Decode.
+// configFile has the values of the knobs, as space.Config.MarshalJSON writes them.
 const configFile = "config.json"
 
 // writeBest writes the kernel's files with the configuration's macros defined in them, and others as they are.
