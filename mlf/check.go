@@ -9,32 +9,6 @@ import (
 	"strings"
 )
 
-// Check returns an error if the archive's models cannot be built and called over RPC. It names the cause and how to
-// export the model instead.
-func (a *Archive) Check() error {
-	var entries []string
-	for _, m := range a.Models {
-		if err := a.CheckModel(m); err != nil {
-			return err
-		}
-		if m.SystemLib {
-			entries = append(entries, m.Name)
-		}
-	}
-	if len(entries) > 1 || len(entries) == 1 && len(a.Models) > 1 {
-		return a.fault("", "export each model into an archive of its own",
-			"models %q each have a system library, but a firmware can have only one", names(a.Models))
-	}
-	return nil
-}
-
-func names(ms []*Model) (all []string) {
-	for _, m := range ms {
-		all = append(all, m.Name)
-	}
-	return all
-}
-
 const (
 	nextNoSystemLib = `export it with Runtime("crt") without "system-lib", or with interface-api "packed" and unpacked-api 0`
 	nextSystemLib   = `export it with Runtime("crt", {"system-lib": True})`

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"path"
 	"sort"
-	"strconv"
 	"strings"
 
 	"github.com/boardsmith/boardsmith/internal/paramblob"
@@ -32,7 +31,6 @@ type rawModel struct {
 	Style     string          `json:"style"`     // from version 4
 	Executors []string        `json:"executors"` // from version 5
 	Runtimes  []string        `json:"runtimes"`  // to version 4
-	Target    json.RawMessage `json:"target"`    // a list from version 6, before that {device type: target}
 	Memory    json.RawMessage `json:"memory"`    // from version 2 an object, before that the list of storage ids
 	Examples  string          `json:"examples"`  // boardsmith only: the member with examples
 	Compare   string          `json:"compare"`   // boardsmith only
@@ -119,9 +117,6 @@ func (a *Archive) readModelOf(name string, raw *rawModel) (*Model, error) {
 	}
 	m := &Model{Name: name, Style: raw.Style, Interface: packedInterface}
 	var err error
-	if m.Targets, err = parseTargets(raw.Target); err != nil {
-		return nil, a.fault(metadataFile, "", "model %s: target: %w", name, err)
-	}
 	switch m.Style {
 	case operator:
 		err = a.readOperator(m, raw)
@@ -132,37 +127,6 @@ func (a *Archive) readModelOf(name string, raw *rawModel) (*Model, error) {
 		err = a.fault(metadataFile, "", "model %s: unsupported style %q", name, raw.Style)
 	}
 	return m, err
-}
-
-// parseTargets reads a list of targets, or a map by device type, sorted by that.
-func parseTargets(raw json.RawMessage) ([]string, error) {
-	if len(raw) == 0 {
-		return nil, nil
-	}
-	var list []string
-	if err := json.Unmarshal(raw, &list); err == nil {
-		return list, nil
-	}
-	var byDevice map[string]string
-	if err := json.Unmarshal(raw, &byDevice); err != nil {
-		return nil, err
-	}
-	var keys []string
-	for k := range byDevice {
-		keys = append(keys, k)
-	}
-	sort.Slice(keys, func(i, j int) bool {
-		x, errX := strconv.Atoi(keys[i])
-		y, errY := strconv.Atoi(keys[j])
-		if errX != nil || errY != nil || x == y {
-			return keys[i] < keys[j]
-		}
-		return x < y
-	})
-	for _, k := range keys {
-		list = append(list, byDevice[k])
-	}
-	return list, nil
 }
 
 func (a *Archive) readModel(m *Model, raw *rawModel) error {
@@ -197,7 +161,7 @@ func (a *Archive) readModel(m *Model, raw *rawModel) error {
 			return a.fault(f.Name, "", "%w", err)
 		}
 		m.Headers, m.Interface = []File{*f}, cInterface
-		m.Pools, m.Devices = m.Header.Pools, m.Header.Devices
+		m.Pools = m.Header.Pools
 	}
 	if m.Executor == Graph {
 		return a.readGraph(m, memory, params)
@@ -225,7 +189,6 @@ func (a *Archive) readMemory(m *Model, raw *rawModel) (figures, error) {
 		}
 		m.Workspace += main.Workspace
 		m.Constants += main.Constants
-		m.IO += main.IO
 		if err := readTensors(main.Inputs, memory.inputs); err != nil {
 			return memory, a.fault(metadataFile, "", "model %s: %w", m.Name, err)
 		}

@@ -102,7 +102,6 @@ type Model struct {
 	// operator style: the operator's function; ahead of time, packed: the function that the executor calls
 	Entry     string
 	Arguments []Argument // operator style: all of Entry's arguments, in order
-	Targets   []string   // TVM's targets, as TVM prints them
 
 	Sources []File // C and C++ sources, to be compiled
 	Objects []File // objects, to be linked as they are
@@ -113,12 +112,10 @@ type Model struct {
 	Inputs  []Tensor // in the order of the entry point's arguments; parameters are not among them
 	Outputs []Tensor // in the same order
 
-	Header    *Header  // the C interface, nil without one
-	Pools     []Pool   // workspace that the entry gets as arguments, in their order
-	Devices   []string // device contexts that the caller must provide
-	Workspace int64    // bytes of the model's temporaries, according to its metadata
-	Constants int64    // bytes of constants, according to its metadata
-	IO        int64    // bytes of inputs and outputs, according to its metadata
+	Header    *Header // the C interface, nil without one
+	Pools     []Pool  // workspace that the entry gets as arguments, in their order
+	Workspace int64   // bytes of the model's temporaries, according to its metadata
+	Constants int64   // bytes of constants, according to its metadata
 
 	Examples []byte // .npz with inputs and expected outputs, as package validate reads it; nil without one
 	Compare  string // rule for comparing outputs with those of Examples, as validate.ParseRule reads it; "" without one

@@ -25,7 +25,6 @@ type ObjectInfo struct {
 	FPArch    int      // ARM: Tag_FP_arch (0 no floating-point instructions, 6 VFPv4-D16, 8 FPv5-D16); else 0
 	FPSingle  bool     // ARM: these are of single precision only (Tag_ABI_HardFP_use)
 	MVE       int      // ARM: Tag_MVE_arch (0 no vector instructions); else 0
-	Embedded  bool     // RISC-V: the ABI of RV32E
 	Defined   []string // global symbols that it defines
 	Undefined []string // undefined global symbols
 }
@@ -135,9 +134,8 @@ func armIsText(tag uint64) bool {
 
 // The bits of a RISC-V header's flags (RISC-V ELF psABI), and the attribute with the ISA.
 const (
-	riscvFloat    = 0x6
-	riscvEmbedded = 0x8
-	riscvArch     = 5
+	riscvFloat = 0x6
+	riscvArch  = 5
 )
 
 func (o *ObjectInfo) readRISCV(e *elf.File, data []byte) error {
@@ -150,7 +148,6 @@ func (o *ObjectInfo) readRISCV(e *elf.File, data []byte) error {
 	}
 	flags := o.order().Uint32(data[at:])
 	o.FloatABI = []string{"soft", "single", "double", "quad"}[flags&riscvFloat>>1]
-	o.Embedded = flags&riscvEmbedded != 0
 	attrs, err := attributes(e, ".riscv.attributes", "riscv", o.order(), func(tag uint64) bool { return tag%2 == 1 })
 	o.CPU = attrs[riscvArch].text
 	return err

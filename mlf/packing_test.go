@@ -180,7 +180,8 @@ func TestLineEnds(t *testing.T) {
 			sameTensors := func(x, y mlf.Tensor) bool { return x.String() == y.String() && x.Bytes == y.Bytes }
 			if !slices.EqualFunc(m.Inputs, n.Inputs, sameTensors) || !slices.EqualFunc(m.Outputs, n.Outputs, sameTensors) ||
 				!slices.Equal(m.Functions, n.Functions) || m.ABI != n.ABI || m.Entry != n.Entry ||
-				!slices.Equal(m.Pools, n.Pools) || m.SystemLib != n.SystemLib || (a.Check() == nil) != (b.Check() == nil) {
+				!slices.Equal(m.Pools, n.Pools) || m.SystemLib != n.SystemLib ||
+				(mlftest.Check(a) == nil) != (mlftest.Check(b) == nil) {
 				t.Errorf("%s: %+v, with other line ends %+v", path, m.Inputs, n.Inputs)
 			}
 		}

@@ -220,7 +220,7 @@ int main(void) {
 func TestAdaptersRun(t *testing.T) {
 	t.Parallel()
 	a := mlftest.Parse(t, adapterArchive...)
-	if err := a.Check(); err != nil {
+	if err := mlftest.Check(a); err != nil {
 		t.Fatal(err)
 	}
 	dir := adapterIn(t, a)
@@ -252,7 +252,7 @@ func TestAdapterRefusesDevices(t *testing.T) {
 	if src, err := Adapter(nil, a.Models...); err == nil || !strings.Contains(err.Error(), "npu") {
 		t.Errorf("%d bytes, %v", len(src), err)
 	}
-	if err := a.Check(); err == nil || !strings.Contains(fmt.Sprint(err), "npu") {
+	if err := mlftest.Check(a); err == nil || !strings.Contains(fmt.Sprint(err), "npu") {
 		t.Errorf("Check returned %v", err)
 	}
 }

@@ -122,3 +122,13 @@ func Parse(t testing.TB, files ...mlf.File) *mlf.Archive {
 	}
 	return a
 }
+
+// Check returns the first error of CheckModel for the archive's models.
+func Check(a *mlf.Archive) error {
+	for _, m := range a.Models {
+		if err := a.CheckModel(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
