@@ -166,7 +166,7 @@ func (a about) description(main string) string {
 	return text
 }
 
-func componentOf(p partEntry, ref string) cyclonedx.Component {
+func componentOf(p part, ref string) cyclonedx.Component {
 	c := cyclonedx.Component{
 		BOMRef: ref, Type: componentTypes[p.Kind], Name: p.Name, Version: p.Version, Description: p.Kind,
 		Hashes: hashes(p.SHA256), PackageURL: p.PURL,

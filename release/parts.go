@@ -56,20 +56,21 @@ const noLicence = spdx.NoAssertion
 // A part is something that a firmware is made of, or that made it: of files, those of one origin that name one licence.
 // No field depends on a place in the file system.
 type part struct {
-	Kind    string
-	Name    string
-	Version string     // "" if it has none
-	SHA256  string     // of an archive or a library, else of the names and digests of all its files; "" for a tool
-	Licence string     // as the files write it, mostly an SPDX expression; NoLicence; "" of a tool
-	URL     string     // "" unless it comes from a git repository
-	Shipped bool       // boardsmith's own files, unchanged
-	Files   []partFile // of partUser; sorted by name
+	Kind    string     `json:"kind"`
+	Name    string     `json:"name"`
+	Version string     `json:"version,omitempty"` // "" if it has none
+	SHA256  string     `json:"sha256,omitempty"`  // of an archive or a library, else of its files' names and digests
+	Licence string     `json:"licence,omitempty"` // as the files write it, mostly an SPDX expression; "" of a tool
+	URL     string     `json:"url,omitempty"`     // "" unless it comes from a git repository
+	PURL    string     `json:"purl,omitempty"`    // set by about.part
+	Files   []partFile `json:"files,omitempty"`   // of partUser; sorted by name
+	Shipped bool       `json:"-"`                 // boardsmith's own files, unchanged
 }
 
 // A partFile is a file of a part.
 type partFile struct {
-	Name   string // slash path in the project
-	SHA256 string
+	Name   string `json:"name"` // slash path in the project
+	SHA256 string `json:"sha256"`
 }
 
 // open returns project.json of an open project, and its folder. Close the folder.

@@ -57,7 +57,7 @@ type about struct {
 	Options    []string          `json:"options"`
 	Edited     []string          `json:"edited"` // generated files that were changed by hand
 	Boardsmith Version           `json:"boardsmith"`
-	Parts      []partEntry       `json:"parts"`
+	Parts      []part            `json:"parts"`
 	Licences   []licence         `json:"licences"`
 	Files      map[string]string `json:"files"` // name to SHA-256
 }
@@ -66,22 +66,6 @@ type model struct {
 	Name    string `json:"name"`
 	Archive string `json:"archive"`
 	Digest  string `json:"archive_sha256"`
-}
-
-type partEntry struct {
-	Kind    string `json:"kind"`
-	Name    string `json:"name"`
-	Version string `json:"version,omitempty"`
-	SHA256  string `json:"sha256,omitempty"`
-	Licence string `json:"licence,omitempty"`
-	URL     string `json:"url,omitempty"`
-	PURL    string `json:"purl,omitempty"`
-	Files   []file `json:"files,omitempty"` // of the user's own
-}
-
-type file struct {
-	Name   string `json:"name"`
-	SHA256 string `json:"sha256"`
 }
 
 // Options describe the product that a release is of.
@@ -172,22 +156,17 @@ func (r *Release) complete(o Options, a about, parts []part, texts []licenceFile
 	return nil
 }
 
-// part describes a part: boardsmith's own files have its version, and the user's the product's name and version.
-func (a *about) part(p part) partEntry {
+// part returns a part with its package URL: boardsmith's own files have its version, and the user's the product's name
+// and version.
+func (a *about) part(p part) part {
 	switch {
 	case p.Shipped:
 		p.Version = a.Boardsmith.text()
 	case p.Kind == partUser:
 		p.Name, p.Version = cmp.Or(a.Product, p.Name), a.Version
 	}
-	q := partEntry{
-		Kind: p.Kind, Name: p.Name, Version: p.Version, SHA256: p.SHA256, Licence: p.Licence, URL: p.URL,
-		PURL: a.Boardsmith.purlOf(p),
-	}
-	for _, f := range p.Files {
-		q.Files = append(q.Files, file(f))
-	}
-	return q
+	p.PURL = a.Boardsmith.purlOf(p)
+	return p
 }
 
 // digest returns the SHA-256 of a file, in hexadecimal.
