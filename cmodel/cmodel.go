@@ -98,17 +98,22 @@ type tensor struct {
 	Index    int    // among the inputs or outputs
 }
 
+// A workspace is also its entry in tvm_<model>.json, as a device is.
 type workspace struct {
-	Name, C, Macro string
-	Bytes          int64
-	Offset         int64 // in one buffer for all of them
-	Index          int
-	Field          string // the member of TVM's struct of pools; "" if there is none
+	Name   string `json:"name"`
+	C      string `json:"c_name"`
+	Macro  string `json:"macro"`
+	Index  int    `json:"index"`
+	Bytes  int64  `json:"bytes"`
+	Offset int64  `json:"-"` // in one buffer for all of them
+	Field  string `json:"-"` // the member of TVM's struct of pools; "" if there is none
 }
 
 type device struct {
-	Name, C, Macro string
-	Index          int
+	Name  string `json:"name"`
+	C     string `json:"c_name"`
+	Macro string `json:"macro"`
+	Index int    `json:"index"`
 }
 
 // An argument is what a function of the model gets: one of these.

@@ -20,9 +20,9 @@ type description struct {
 	Entry      string          `json:"entry"`
 	Inputs     []jsonTensor    `json:"inputs"`
 	Outputs    []jsonTensor    `json:"outputs"`
-	Workspaces []jsonWorkspace `json:"workspaces"`
+	Workspaces []workspace     `json:"workspaces"`
 	Bytes      int64           `json:"workspace_bytes"`
-	Devices    []jsonDevice    `json:"devices"`
+	Devices    []device        `json:"devices"`
 	Parameters *jsonParameters `json:"parameters,omitempty"`
 	Graph      *jsonGraph      `json:"graph,omitempty"`
 	Sources    []string        `json:"sources"`
@@ -42,21 +42,6 @@ type jsonTensor struct {
 	Bytes int64   `json:"bytes"`
 }
 
-type jsonWorkspace struct {
-	Name  string `json:"name"`
-	CName string `json:"c_name"`
-	Macro string `json:"macro"`
-	Index int    `json:"index"`
-	Bytes int64  `json:"bytes"`
-}
-
-type jsonDevice struct {
-	Name  string `json:"name"`
-	CName string `json:"c_name"`
-	Macro string `json:"macro"`
-	Index int    `json:"index"`
-}
-
 type jsonParameters struct {
 	Place   string       `json:"place"` // "flash" or "ram"
 	Bytes   int64        `json:"bytes"`
@@ -73,15 +58,9 @@ func (g *model) description(code *Code) description {
 	d := description{
 		Version: jsonVersion, Model: g.M.Name, CName: g.C, ID: fmt.Sprintf("%#08x", g.ID()), Digest: g.Archive.Digest,
 		Format: g.Archive.Version, Entry: g.Entry, Bytes: g.BufferBytes(),
-		Inputs: jsonTensors(g.Inputs), Outputs: jsonTensors(g.Outputs), Workspaces: []jsonWorkspace{},
-		Devices: []jsonDevice{}, Sources: []string{}, Objects: []string{}, Renamed: append([]Renamed{}, g.Renamed...),
-		Target: g.Target,
-	}
-	for _, w := range g.Workspaces {
-		d.Workspaces = append(d.Workspaces, jsonWorkspace{w.Name, w.C, w.Macro, w.Index, w.Bytes})
-	}
-	for _, v := range g.Devices {
-		d.Devices = append(d.Devices, jsonDevice{v.Name, v.C, v.Macro, v.Index})
+		Inputs: jsonTensors(g.Inputs), Outputs: jsonTensors(g.Outputs), Sources: []string{}, Objects: []string{},
+		Workspaces: append([]workspace{}, g.Workspaces...), Devices: append([]device{}, g.Devices...), // [], not null
+		Renamed: append([]Renamed{}, g.Renamed...), Target: g.Target,
 	}
 	for _, f := range code.Sources {
 		d.Sources = append(d.Sources, path.Base(f.Name))
