@@ -78,22 +78,12 @@ func failureColumn(text func(*tune.Failure) string) func(*tune.Result) string {
 // begins like a formula of a spreadsheet has an apostrophe before it. Results of several kinds and platforms may be in
 // one file: only times with equal kind, tier, platform and made may be compared.
 func WriteCSV(w io.Writer, results []tune.Result) error {
-	out := csv.NewWriter(w)
-	line := make([]string, len(columns))
-	for i, c := range columns {
-		line[i] = c.name
-	}
-	if err := out.Write(line); err != nil {
-		return err
-	}
-	for _, r := range results {
-		for i, c := range columns {
-			line[i] = c.text(&r)
-		}
-		if err := out.Write(line); err != nil {
-			return err
+	rows := make([][]string, 1+len(results))
+	for _, c := range columns {
+		rows[0] = append(rows[0], c.name)
+		for i := range results {
+			rows[1+i] = append(rows[1+i], c.text(&results[i]))
 		}
 	}
-	out.Flush()
-	return out.Error()
+	return csv.NewWriter(w).WriteAll(rows)
 }
