@@ -33,7 +33,7 @@ func budgeted(budgets *[]int64) *rpctest.Device {
 			Reason: fault.ReasonTimeout, WordBytes: 4, Code: uint32(budget.Milliseconds()),
 			Function: d.Running(),
 		}
-		d.Reset(r.Append(nil))
+		d.Reset(rpctest.AppendRecord(nil, &r))
 		return rpctest.Nothing(), nil
 	}
 	return d

@@ -39,7 +39,7 @@ func faulty(record *fault.Record) *rpctest.Device {
 		if r.Function == 0 {
 			r.Function = d.Running()
 		}
-		d.Reset(r.Append(nil))
+		d.Reset(rpctest.AppendRecord(nil, &r))
 		return rpctest.Nothing(), nil
 	}
 	return d
@@ -234,7 +234,7 @@ func TestRedialEndsAtDeadline(t *testing.T) {
 func TestPriorFaultIsReported(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	d := faulty(nil)
-	d.Record = busFault().Append(nil)
+	d.Record = rpctest.AppendRecord(nil, busFault())
 	s := opened(t, d, rpc.Options{})
 	for range 2 {
 		prior, err := s.PriorFault(ctx)
@@ -259,7 +259,7 @@ func TestPriorFaultIsReported(t *testing.T) {
 func TestDamagedFaultRecordIsReadAgain(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	d := faulty(nil)
-	d.Record = busFault().Append(nil)
+	d.Record = rpctest.AppendRecord(nil, busFault())
 	hits := 0
 	s := open(t, d, func(l transport.Link) transport.Link {
 		return transporttest.Tamper(l, wholeFrames(transporttest.ToHost, func(p []byte) {
@@ -278,7 +278,7 @@ func TestDamagedFaultRecordIsReadAgain(t *testing.T) {
 	}
 	d = faulty(nil)
 	d.Globals["boardsmith.fault"] = rpctest.FaultOnce
-	d.Record = busFault().Append(nil)
+	d.Record = rpctest.AppendRecord(nil, busFault())
 	prior, err = opened(t, d, rpc.Options{}).PriorFault(ctx)
 	if err != nil || prior == nil || prior.Record.PC != 0x1234 {
 		t.Errorf("earlier firmware: got %v, %v", prior, err)

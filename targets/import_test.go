@@ -191,7 +191,7 @@ var mayImport = map[string][]string{
 	// boardsmith's own checks.
 	"internal/develop": {"internal/cli", "internal/boardlab", "internal/testkit", "internal/command", "failure"},
 	"internal/testkit": {
-		"rpc", "internal/tvmrpc", "transport", "mlf", "ndarray", "failure", "internal/framing",
+		"rpc", "rpc/fault", "internal/tvmrpc", "transport", "mlf", "ndarray", "failure", "internal/framing",
 	},
 }
 

@@ -1,4 +1,4 @@
-package fault
+package fault_test
 
 import (
 	"bytes"
@@ -10,12 +10,14 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
+	"github.com/boardsmith/boardsmith/rpc/fault"
 )
 
 // busFault is a record of a Cortex-M.
-func busFault() *Record {
-	return &Record{
-		Reason: ReasonHardware, WordBytes: 4, Arch: ArchCortexM, PCValid: true, SPValid: true, Code: 3,
+func busFault() *fault.Record {
+	return &fault.Record{
+		Reason: fault.ReasonHardware, WordBytes: 4, Arch: fault.ArchCortexM, PCValid: true, SPValid: true, Code: 3,
 		Ticks: 2500, TicksHz: 1000, Build: [8]byte{1, 2, 3, 4, 5, 6, 7, 8}, PC: 0x1234, LR: 0x2001, SP: 0x20000f00,
 		Status:    0x21000000,
 		Registers: make([]uint64, 13), More: []uint64{0x8200, 0x40000000, 0, 0xe0000000, 0xfffffff9},
@@ -23,24 +25,24 @@ func busFault() *Record {
 	}
 }
 
-func riscvFault() *Record {
-	return &Record{
-		Reason: ReasonHardware, WordBytes: 8, Arch: ArchRISCV, PCValid: true, SPValid: true, Code: 5,
+func riscvFault() *fault.Record {
+	return &fault.Record{
+		Reason: fault.ReasonHardware, WordBytes: 8, Arch: fault.ArchRISCV, PCValid: true, SPValid: true, Code: 5,
 		Function: 0xffffffff,
 		PC:       0x80000010, SP: 0x80010000, Status: 5, Registers: make([]uint64, 31), More: []uint64{0x1000, 0x1800},
 	}
 }
 
-func checkFailed() *Record {
-	return &Record{
-		Reason: ReasonCheck, WordBytes: 8, Arch: ArchProcess, Code: 0x8001, Function: 0xfffffffe,
+func checkFailed() *fault.Record {
+	return &fault.Record{
+		Reason: fault.ReasonCheck, WordBytes: 8, Arch: fault.ArchProcess, Code: 0x8001, Function: 0xfffffffe,
 		Message: "graph\x1b[31m\n",
 	}
 }
 
 func TestRecordSurvivesEncoding(t *testing.T) {
-	for _, want := range []*Record{busFault(), riscvFault(), checkFailed()} {
-		got, err := ParseRecord(want.Append(nil))
+	for _, want := range []*fault.Record{busFault(), riscvFault(), checkFailed()} {
+		got, err := fault.ParseRecord(rpctest.AppendRecord(nil, want))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,8 +53,8 @@ func TestRecordSurvivesEncoding(t *testing.T) {
 			t.Errorf("got %+v\nwant %+v", got, want)
 		}
 	}
-	big := &Record{WordBytes: 4, Stack: make([]byte, 1<<17), Message: "why"}
-	got, err := ParseRecord(big.Append([]byte("before"))[6:])
+	big := &fault.Record{WordBytes: 4, Stack: make([]byte, 1<<17), Message: "why"}
+	got, err := fault.ParseRecord(rpctest.AppendRecord([]byte("before"), big)[6:])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,8 +68,8 @@ func TestRecordHasAtMost64Registers(t *testing.T) {
 	const lengthAt, countAt, word = 6, 40 + 4*8, 8
 	rec := riscvFault()
 	rec.Registers = make([]uint64, 64)
-	b := rec.Append(nil)
-	if got, err := ParseRecord(b); err != nil || len(got.Registers) != 64 {
+	b := rpctest.AppendRecord(nil, rec)
+	if got, err := fault.ParseRecord(b); err != nil || len(got.Registers) != 64 {
 		t.Errorf("64 registers: %v", err)
 	}
 	b = slices.Insert(b, countAt+word, make([]byte, word)...)
@@ -75,7 +77,7 @@ func TestRecordHasAtMost64Registers(t *testing.T) {
 	binary.LittleEndian.PutUint16(b[lengthAt:], uint16(len(b)))
 	body := b[:len(b)-4]
 	binary.LittleEndian.PutUint32(b[len(body):], crc32.ChecksumIEEE(body))
-	if _, err := ParseRecord(b); failure.Of(err) != failure.Transport || !strings.Contains(err.Error(), "0x41") {
+	if _, err := fault.ParseRecord(b); failure.Of(err) != failure.Transport || !strings.Contains(err.Error(), "0x41") {
 		t.Errorf("65 registers: %v", err)
 	}
 }
@@ -83,15 +85,15 @@ func TestRecordHasAtMost64Registers(t *testing.T) {
 // TestDamagedRecordIsRejected truncates a record at every length and changes each byte, with the old and with a
 // corrected CRC: what parses encodes to the same bytes.
 func TestDamagedRecordIsRejected(t *testing.T) {
-	whole := busFault().Append(nil)
+	whole := rpctest.AppendRecord(nil, busFault())
 	for n := range whole {
-		if _, err := ParseRecord(whole[:n]); failure.Of(err) != failure.Transport {
+		if _, err := fault.ParseRecord(whole[:n]); failure.Of(err) != failure.Transport {
 			t.Errorf("cut to %d bytes: %v", n, err)
 		}
 		for _, bit := range []byte{1, 0x80, 0xff} {
 			b := bytes.Clone(whole)
 			b[n] ^= bit
-			if _, err := ParseRecord(b); failure.Of(err) != failure.Transport {
+			if _, err := fault.ParseRecord(b); failure.Of(err) != failure.Transport {
 				t.Errorf("byte %d changed: %v", n, err)
 			}
 			body := b[:len(b)-4]
@@ -104,17 +106,17 @@ func TestDamagedRecordIsRejected(t *testing.T) {
 // checkRecord parses b. A valid record must have a description and encode to the same bytes.
 func checkRecord(t *testing.T, b []byte) {
 	t.Helper()
-	rec, err := ParseRecord(b)
+	rec, err := fault.ParseRecord(b)
 	if err != nil {
 		if failure.Of(err) != failure.Transport {
 			t.Errorf("error without a class: %v", err)
 		}
 		return
 	}
-	if encoded := rec.Append(nil); !bytes.Equal(encoded, b) {
+	if encoded := rpctest.AppendRecord(nil, rec); !bytes.Equal(encoded, b) {
 		t.Errorf("% x\nparses to %+v\nand encodes to % x", b, rec, encoded)
 	}
-	e := &Error{Record: rec}
+	e := &fault.Error{Record: rec}
 	if s := e.Error(); s == "" || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' }) {
 		t.Errorf("%+v is described as %q", rec, s)
 	}
@@ -123,8 +125,8 @@ func checkRecord(t *testing.T, b []byte) {
 
 // FuzzRecord corrects the CRC, which random data would not match.
 func FuzzRecord(f *testing.F) {
-	for _, rec := range []*Record{busFault(), riscvFault(), checkFailed(), {WordBytes: 4, Reason: 99}} {
-		f.Add(rec.Append(nil))
+	for _, rec := range []*fault.Record{busFault(), riscvFault(), checkFailed(), {WordBytes: 4, Reason: 99}} {
+		f.Add(rpctest.AppendRecord(nil, rec))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		checkRecord(t, b)
