@@ -35,7 +35,7 @@ const (
 
 // Open reads an archive, a tar or a gzipped tar by its content, whatever its name. A folder with a model.json, or a
 // .json file, is the description of a model in plain C (docs/c-models.md): the result is the archive of that model with
-// a typed call of its function. Every error has class config; that of an archive is a *FormatError.
+// a typed call of its function. Every error has class config.
 func Open(file string) (*Archive, error) {
 	a := &Archive{Path: file}
 	if raw, err := readDescribed(file); raw != nil || err != nil {
@@ -51,7 +51,7 @@ func Open(file string) (*Archive, error) {
 		a, err = parse(file, raw)
 	}
 	next := foreign[strings.ToLower(filepath.Ext(file))]
-	if e := new(FormatError); next != "" && errors.As(err, &e) && !errors.Is(err, os.ErrNotExist) {
+	if next != "" && err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, (&Archive{Path: file}).fault("", next, "neither an archive nor the description of a model")
 	}
 	return a, err
@@ -70,7 +70,7 @@ var foreign = map[string]string{
 }
 
 // ReadFiles returns the files of a tar or a gzipped tar that is no archive of a model. Names are relative and clean,
-// and each occurs once. It unpacks at most limit bytes. name is for messages. Every error is a *FormatError.
+// and each occurs once. It unpacks at most limit bytes. name is for messages. Every error has class config.
 func ReadFiles(name string, packed []byte, limit int64) ([]File, error) {
 	a := &Archive{Path: name}
 	var err error

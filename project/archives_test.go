@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -344,8 +343,7 @@ func TestSeveralModels(t *testing.T) {
 	if err == nil || !strings.Contains(failure.Next(err), "twoin") {
 		t.Errorf("%v (next: %s)", err, failure.Next(err))
 	}
-	var format *mlf.FormatError
-	if !errors.As(err, &format) {
-		t.Errorf("%T", err)
+	if failure.Of(err) != failure.Config {
+		t.Errorf("class %s", failure.Of(err))
 	}
 }

@@ -209,7 +209,7 @@ var exportedNames = map[string]int{
 	"flasher":         13,
 	"image":           5,
 	"measure":         28,
-	"mlf":             26,
+	"mlf":             25,
 	"ndarray":         20,
 	"project":         21,
 	"projectapi":      4,
