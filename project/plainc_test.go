@@ -353,6 +353,89 @@ func TestPlainMismatch(t *testing.T) {
 	}
 }
 
+// boundsC has an access outside of each kind of argument: the input x is the number of the access.
+const boundsC = `#include <string.h>
+#include "net.h"
+static volatile int table[4];
+void net_run(const float x[2], float y[3], void* work, const struct net_io* io) {
+  static volatile float* kept;
+  float* w = work;
+  const int n = (int)x[0];
+  for (int i = 0; i < (n == 1 ? 11 : 10); i++) w[i] = 1;
+  if (n == 2) memset(work, 0, 41);
+  if (n == 3) y[0] = x[2];
+  if (n == 4) y[-1] = 1;
+  if (n == 5) io->sum[1] = 1;
+  if (n == 6) y[0] = (float)table[n - 2];
+  if (n == 7) y[0] = *kept;
+  kept = w;
+  y[0] = y[1] = y[2] = io->sum[0] = x[0];
+}
+`
+
+// TestAddressSanitizer checks that a build with -fsanitize=address reports each access outside of an argument with the
+// argument, and the place in the model; without such an access, the outputs are the same. Without the flag, the model
+// runs with most of them.
+func TestAddressSanitizer(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("AddressSanitizer's report is read on Linux")
+	}
+	dir := t.TempDir()
+	probe := exec.Command("cc", "-fsanitize=address", "-x", "c", "-", "-o", filepath.Join(dir, "probe"))
+	probe.Stdin = strings.NewReader("int main(void) { return 0; }")
+	if err := probe.Run(); err != nil {
+		t.Skipf("the compiler has no AddressSanitizer: %v", err)
+	}
+	for name, text := range map[string]string{
+		"net.c": boundsC,
+		"net.h": "struct net_io { float* sum; };\nvoid net_run(const float*, float*, void*, const struct net_io*);\n",
+		"net.json": `{"name": "net", "sources": ["net.c"], "headers": ["net.h"], "function": "net_run", "arguments": [
+{"input": "x", "dtype": "float32", "shape": [2]},
+{"output": "y", "dtype": "float32", "shape": [3]},
+{"arena": "work", "bytes": 40, "align": 64},
+{"struct": "struct net_io", "members": [
+{"member": "sum", "output": "sum", "dtype": "float32", "shape": []}]}]}`,
+	} {
+		fatal(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+	}
+	f, err := runAlone(t, project.Spec{
+		Board: "host", Model: filepath.Join(dir, "net.json"),
+		Options: boards.Options{OperatorFlags: "-fsanitize=address"},
+	})
+	fatal(t, err)
+	run := func(number float64) error {
+		x := array(float32Type, []int64{2}, number, 0)
+		fatal(t, f.model.SetInput(t.Context(), "x", x))
+		return f.model.Run(t.Context())
+	}
+	for i, want := range []string{
+		"net.json:4: Check failed: net.c:8 writes byte 40 of arena work, which has 40 bytes",
+		"net.json:4: Check failed: net.c:9 writes byte 40 of arena work, which has 40 bytes",
+		"net.json:2: Check failed: net.c:10 reads byte 8 of input x, which has 8 bytes",
+		"net.json:3: Check failed: net.c:11 writes byte -4 of output y, which has 12 bytes",
+		"net.json:6: Check failed: net.c:12 writes byte 4 of output sum, which has 4 bytes",
+		"net.json:1: Check failed: net.c:13: global-buffer-overflow",
+	} {
+		if err := run(float64(i + 1)); failure.Of(err) != failure.Fault || !strings.Contains(err.Error(), want) {
+			t.Errorf("access %d: %v\nwant %s", i+1, err, want)
+		}
+	}
+	for range 2 {
+		fatal(t, run(8))
+	}
+	for i, n := range []int64{3, 1} {
+		got, err := f.model.Output(t.Context(), i)
+		fatal(t, err)
+		if want := array(float32Type, nil, slices.Repeat([]float64{8}, int(n))...); string(got.Data) != string(want.Data) {
+			t.Errorf("output %d: %v", i, got)
+		}
+	}
+	if err := run(7); err == nil || !strings.Contains(err.Error(), "net.c:14: heap-use-after-free") {
+		t.Errorf("an arena of an earlier call: %v", err)
+	}
+}
+
 func fatal(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

@@ -46,6 +46,7 @@ const strict = `#if defined(__GNUC__)
 func (m *model) callC() string {
 	w := &writer{file: m.file}
 	w.line("// SPDX-License-Identifier: 0BSD\n//\n// Made by boardsmith: calls %s as %s describes it.", m.Function, m.file)
+	w.line("#define BOARDSMITH_0_FILE %q\n%s#define %s %s\n#endif", m.file, checkedC, m.main(), m.unchecked())
 	w.b.WriteString(m.macros())
 	w.line("#include <stdint.h>\n#include <string.h>")
 	for _, name := range m.includes {
@@ -73,6 +74,7 @@ func (m *model) callC() string {
 	}
 	w.call(m.run)
 	w.line("  return 0;\n}")
+	w.checked(m)
 	return w.b.String()
 }
 

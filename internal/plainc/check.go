@@ -50,6 +50,7 @@ type model struct {
 	states          []state
 	run, init       call
 	includes        []string
+	lines           map[string]int // of inputs, outputs and arenas, by their names
 }
 
 type tensor struct {
@@ -63,8 +64,9 @@ type tensor struct {
 
 // A pool is an arena that the caller provides.
 type pool struct {
-	name         string
-	bytes, align int64
+	name        string
+	size, align int64 // of the arena
+	bytes       int64 // with what the alignment may take
 }
 
 // A state is a variable that is kept between runs.
@@ -113,10 +115,13 @@ func (v value) name() string {
 
 // check returns the model. Faults are in r.faults.
 func (r *reader) check() *model {
-	m := &model{Description: &r.Description, file: path.Base(r.file)}
+	m := &model{Description: &r.Description, file: path.Base(r.file), lines: map[string]int{}}
 	if !nameRE.MatchString(r.Name) {
 		const text = "name %q: it consists of lower-case letters, digits and underscores, and begins with a letter"
 		r.fault(r.keys["name"], text, r.Name)
+	}
+	if strings.HasPrefix(r.Name, "boardsmith_") {
+		r.fault(r.keys["name"], "name %q: names that begin with boardsmith_ are those of generated files", r.Name)
 	}
 	r.checkDefines()
 	if r.License != "" && !licenseRE.MatchString(r.License) {
@@ -235,6 +240,7 @@ func (r *reader) value(m *model, at string, v value, ways ...string) value {
 			r.fault(v.line, "%s: a name consists of letters, digits and underscores, and begins with no digit", v.label)
 		}
 	}
+	m.lines[v.name()] = v.line
 	if v.CType != "" && !typeRE.MatchString(v.CType) {
 		r.fault(v.line, "%s: ctype %q is not the name of a type in C", v.label, v.CType)
 	}
@@ -378,7 +384,7 @@ func (r *reader) arena(m *model, at string, v value) {
 		m.states = append(m.states, state{name: v.Arena, bytes: v.Bytes, align: align, line: v.line})
 		return
 	}
-	m.pools = append(m.pools, pool{v.Arena, v.Bytes + align - defaultAlign, align})
+	m.pools = append(m.pools, pool{name: v.Arena, size: v.Bytes, align: align, bytes: v.Bytes + align - defaultAlign})
 }
 
 func (r *reader) state(m *model, v value) {
@@ -420,6 +426,7 @@ func (r *reader) returned(m *model, at string, c *call) {
 	default:
 		if d, ok := r.dtype(c.lineOf, label, c.returns.DType); ok {
 			c.element = elements[c.returns.DType]
+			m.lines[c.returns.Output] = c.lineOf
 			m.outputs = append(m.outputs, tensor{name: c.returns.Output, dtype: d, shape: []int64{}, bytes: d.Size()})
 		}
 	}
@@ -449,6 +456,9 @@ func (r *reader) checkTensors(m *model) {
 	}
 	for _, p := range m.pools {
 		check("arena", p.name)
+		if other, ok := seen[strings.ToLower(p.name)+"_workspace_pool"]; ok { // in the C interface, one macro has both sizes
+			r.fault(r.keys["arguments"], "arguments: %s has the name of arena %s and _workspace_pool: rename it", other, p.name)
+		}
 	}
 	for _, s := range m.states {
 		check("state", s.name)
