@@ -97,9 +97,14 @@ func (h *Header) readStructs(text string) error {
 	return h.checkPools(sizes)
 }
 
-// checkPools returns an error for the size of a pool that is no member of the struct: another pool would have none.
+// checkPools returns an error for the size of a pool that is no member of the struct: another pool would have none. The
+// size of a tensor may have such a name, too.
 func (h *Header) checkPools(sizes map[string]int64) error {
 	prefix := strings.ToUpper("TVMGEN_" + h.Name + "_")
+	sizes = maps.Clone(sizes)
+	for _, f := range slices.Concat(h.Inputs, h.Outputs) {
+		delete(sizes, prefix+strings.ToUpper(f.Name)+"_SIZE")
+	}
 	for _, macro := range slices.Sorted(maps.Keys(sizes)) {
 		for _, ending := range []string{"_WORKSPACE_POOL_SIZE", "_CONSTANT_POOL_SIZE"} {
 			pool, ok := strings.CutSuffix(strings.TrimPrefix(macro, prefix), ending)

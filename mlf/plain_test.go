@@ -19,7 +19,9 @@ func TestPlainTensors(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(filepath.Dir(file), "net.h"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"x", "workspace", "Workspace", "class", "status"} {
+	for _, name := range []string{
+		"x", "workspace", "Workspace", "class", "status", "x_workspace_pool", "x_constant_pool",
+	} {
 		if err := os.WriteFile(file, []byte(strings.Replace(text, `"x"`, `"`+name+`"`, 1)), 0o644); err != nil {
 			t.Fatal(err)
 		}
