@@ -322,7 +322,7 @@ func TestBadFiles(t *testing.T) {
 		},
 		{
 			"define's value", "{" + rest + ",\n\"defines\": {\"A\": \"1\\n#error\"}}",
-			`x.json:2: defines.A: "1\n#error" is not one line of C`,
+			`x.json:2: defines.A: "1\n#error": a text has no line break`,
 		},
 		{"define's type", "{" + rest + ",\n\"defines\": {\"A\": 3}}", `x.json:2: defines: a number, where a text belongs`},
 		{

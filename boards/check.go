@@ -148,7 +148,7 @@ func (b *Board) checkDefines() error {
 		if field, ok := definedBy[name]; ok {
 			return b.wrong(at, "the field %s defines it", field)
 		}
-		if v := b.Defines[name]; strings.ContainsAny(v, "\n\r\\") || strings.Contains(v, "/*") || strings.Contains(v, "//") {
+		if v := b.Defines[name]; strings.Contains(v, `\`) || strings.Contains(v, "/*") || strings.Contains(v, "//") {
 			return b.wrong(at, "%q is not one line of C without comments", v)
 		}
 	}

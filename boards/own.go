@@ -146,7 +146,7 @@ func checkLibrary(name string) error {
 	if boardfile.IsPath(name) {
 		return plainPath(strings.TrimPrefix(name, "./"), nil)
 	}
-	if name == "" || strings.ContainsAny(name, " \t\n\\") {
+	if name == "" || strings.ContainsAny(name, ` \`) {
 		return fmt.Errorf("%q is no library", name)
 	}
 	return nil
@@ -174,8 +174,8 @@ func (b *Board) checkPostLink() error {
 	if len(b.Memory) == 0 && !b.Partial {
 		return b.wrong("post_link", "a board without a memory map has none")
 	}
-	if c.Words[0] == "" || strings.ContainsAny(strings.Join(c.Words, ""), "\x00\n\r") {
-		return b.wrong("post_link", "no program, or a line break in a word")
+	if c.Words[0] == "" {
+		return b.wrong("post_link", "no program")
 	}
 	if program := c.Words[0]; boardfile.FileRE.FindString(program) != program && strings.ContainsAny(program, "${}") {
 		return b.wrong("post_link", "%q is no program: write a name or %s/FILE", program, boardfile.BoardWord)

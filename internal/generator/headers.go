@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -318,11 +319,17 @@ func linkerScript(t *blueprint.Blueprint, b *boards.Board) string {
 	return makeWords(t.LinkerScript)
 }
 
+// beforeHash matches what make reads as a comment. A backslash before it is one only if it is given twice.
+var beforeHash = regexp.MustCompile(`\\*#`)
+
 // makeWords quotes words for a recipe of make, each preceded by a space.
 func makeWords(words ...string) string {
 	var w strings.Builder
 	for _, word := range words {
-		w.WriteString(" " + strings.NewReplacer("$", "$$", "#", `\#`).Replace(command.Quote(word)))
+		word = beforeHash.ReplaceAllStringFunc(command.Quote(word), func(s string) string {
+			return strings.Repeat(`\`, 2*len(s)-1) + "#"
+		})
+		w.WriteString(" " + strings.ReplaceAll(word, "$", "$$"))
 	}
 	return w.String()
 }

@@ -36,7 +36,7 @@ AR := %s
 CXX := %s
 LIBRARIES :=%s
 LIBRARY_INCLUDES :=%s
-%s`, b.Toolchain.AR, cxxOf(b.Toolchain.CC), names.String(), includes.String(), w.String())
+%s`, makeWords(b.Toolchain.AR)[1:], makeWords(cxxOf(b.Toolchain.CC))[1:], names.String(), includes.String(), w.String())
 }
 
 // cxxOf returns the C++ compiler of a C compiler.

@@ -335,9 +335,6 @@ func defineValues(values []any) (texts []string, numbers []int64, err error) {
 		default:
 			return nil, nil, fmt.Errorf("%v is neither a number nor a text", v)
 		}
-		if err := checkText(text); err != nil {
-			return nil, nil, err
-		}
 		if slices.Contains(texts, text) {
 			return nil, nil, fmt.Errorf("it has the value %q twice", text)
 		}
@@ -404,21 +401,10 @@ func checkFlags(values [][]string) error {
 			if flag == "" {
 				return errors.New("a flag is empty")
 			}
-			if err := checkText(flag); err != nil {
-				return err
-			}
 		}
 		if slices.ContainsFunc(values[:i], func(f []string) bool { return slices.Equal(f, flags) }) {
 			return fmt.Errorf("it has the value %q twice", flags)
 		}
-	}
-	return nil
-}
-
-// checkText returns an error for text with control characters, which would break a command line or a log.
-func checkText(text string) error {
-	if strings.ContainsFunc(text, func(c rune) bool { return c < ' ' || c == 0x7f }) {
-		return fmt.Errorf("%q holds a control character", text)
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/agext/levenshtein"
@@ -146,8 +147,8 @@ func (s *scanner) value(at, item string, depth int) error {
 	case t == json.Delim('['):
 		return s.array(at, item, depth)
 	}
-	if text, ok := t.(string); ok && strings.ContainsRune(text, 0) { // no file or program takes it
-		return s.errorf("a text with \\u0000")
+	if text, ok := t.(string); ok && strings.ContainsFunc(text, unicode.IsControl) {
+		return s.errorf("%s: %q: a text has no line break, tab or other control character", at, text)
 	}
 	return nil
 }

@@ -53,7 +53,10 @@ func TestEncoding(t *testing.T) {
 		"{\"a\": \"ü\"}":           "",
 		"\ufeff{\"a\": \"ü\"}":     "the file is not UTF-8 without a byte order mark: save it as that",
 		"{\"a\": \"\xfc\"}":        "the file is not UTF-8 without a byte order mark: save it as that",
-		"{\"a\": [\n\"\\u0000\"]}": "a text with \\u0000",
+		"{\"a\": [\n\"\\u0000\"]}": `a[]: "\x00": a text has no line break, tab or other control character`,
+		`{"a": {"b": "x\ny"}}`:     `a.b: "x\ny": a text has no line break, tab or other control character`,
+		`{"a": "-DX\t1"}`:          `a: "-DX\t1": a text has no line break, tab or other control character`,
+		`{"a": "\u0085"}`:          `a: "\u0085": a text has no line break, tab or other control character`,
 	} {
 		_, _, err := Scan([]byte(text))
 		if want == "" && err != nil || want != "" && (err == nil || err.Error() != want) {
