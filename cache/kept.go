@@ -165,17 +165,18 @@ func (f *Folder) Discard() {
 	}
 }
 
-// content describes the folder's files. A file that is newer than now would hide later changes from tools that compare
-// times: with one, the content differs each time.
+// content describes the folder's files, and begins with their size in bytes. A file that is newer than now would hide
+// later changes from tools that compare times: with one, the content differs each time.
 func (f *Folder) content() (string, error) {
-	h := sha256.New()
+	h, size := sha256.New(), int64(0)
 	newest, err := walkFolder(f.Dir, func(name string, info fs.FileInfo) {
+		size += info.Size()
 		fmt.Fprintf(h, "%q %v %d %d\n", name, info.Mode(), info.Size(), info.ModTime().UnixNano())
 	})
 	if now := time.Now(); newest.After(now) {
 		fmt.Fprintf(h, "now %d\n", now.UnixNano())
 	}
-	return hex.EncodeToString(h.Sum(nil)), err
+	return fmt.Sprintf("%d %x", size, h.Sum(nil)), err
 }
 
 // walkFolder calls each for a folder's files, by their names below it, and returns the newest time.
@@ -223,13 +224,21 @@ func (c *Cache) walkKept() (list []EntryInfo, strange []string, err error) {
 	return list, strange, nil
 }
 
-// keptEntry describes a folder. Files that its user removes meanwhile do not count.
+// keptEntry describes a folder. Only one that is in use, or damaged, is read for its size; files that its user removes
+// meanwhile do not count.
 func keptEntry(k cachekey.Key, path string) EntryInfo {
 	e := EntryInfo{Key: k, Folder: true, path: path}
 	for _, name := range []string{path + wholeSuffix, path + lockSuffix} {
 		if info, err := os.Stat(name); err == nil && e.Used.IsZero() {
 			e.Used = info.ModTime()
 		}
+	}
+	if left, err := os.ReadFile(path + wholeSuffix); err == nil {
+		size, _, _ := strings.Cut(string(left), " ")
+		if e.Bytes, err = strconv.ParseInt(size, 10, 64); err == nil && e.Bytes >= 0 {
+			return e
+		}
+		e.Bytes = 0
 	}
 	_ = filepath.WalkDir(path, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {

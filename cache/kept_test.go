@@ -153,6 +153,7 @@ func TestGCOfFolders(t *testing.T) {
 	if e := list[1]; !e.Folder || e.Key != key(3) || e.Bytes != 1000 {
 		t.Errorf("%+v", e)
 	}
+	checkSizes(t, c, dirs[3])
 	if s, err := c.Verify(nil); err != nil || s.Entries != 5 || s.Removed != 0 {
 		t.Errorf("%+v, %v", s, err)
 	}
@@ -178,6 +179,29 @@ func TestGCOfFolders(t *testing.T) {
 	}
 	if entries, err := os.ReadDir(filepath.Join(c.dir, keptFolder)); err != nil || len(entries) != 2 {
 		t.Errorf("what is left of others: %v, %v", entries, err)
+	}
+}
+
+// checkSizes: the size of a folder that was returned is read from the file beside it, and not from its files; if that
+// file has no size, it is that of the files.
+func checkSizes(t *testing.T, c *Cache, dir string) {
+	t.Helper()
+	left, err := os.ReadFile(dir + wholeSuffix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]int64{"7 of another": 7, "": 1000, "-7 x": 1000, "x": 1000, string(left): 1000} {
+		if err := os.WriteFile(dir+wholeSuffix, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if e := keptEntry(key(3), dir); e.Bytes != want {
+			t.Errorf("%q: %+v, want %d bytes", text, e, want)
+		}
+	}
+	then := time.Now().Add(-7 * time.Minute)
+	err = errors.Join(os.WriteFile(dir+wholeSuffix, left, 0o644), os.Chtimes(dir+wholeSuffix, then, then))
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -72,8 +72,9 @@ func (t *Tree) Digest(name string) (string, error) {
 	if !info.Mode().IsRegular() {
 		return "", nil
 	}
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
+	// io.Copy's own buffer of 32 KiB is more than most files take.
+	h, buffer := sha256.New(), make([]byte, min(info.Size()+1, 32<<10))
+	if _, err := io.CopyBuffer(h, struct{ io.Reader }{f}, buffer); err != nil {
 		return "", t.Error("read", name, err)
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
