@@ -20,11 +20,12 @@ func programsWith(port string) (list []string) {
 	if unix.Stat(port, &p) != nil {
 		return nil // it has vanished
 	}
-	folders, _ := filepath.Glob("/proc/[0-9]*/fd") // fails on a bad pattern only
-	for _, folder := range folders {
-		process := filepath.Dir(folder)
-		pid := filepath.Base(process)
-		if pid == strconv.Itoa(os.Getpid()) || !hasOpen(folder, p) || isForked(process) {
+	processes, _ := os.ReadDir("/proc") // a system may have none
+	for _, entry := range processes {
+		pid := entry.Name()
+		process := filepath.Join("/proc", pid)
+		if n, err := strconv.Atoi(pid); err != nil || n == os.Getpid() || !hasOpen(filepath.Join(process, "fd"), p) ||
+			isForked(process) {
 			continue
 		}
 		name, _ := os.ReadFile(filepath.Join(process, "comm")) // it may have ended

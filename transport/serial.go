@@ -112,10 +112,24 @@ func Shared(link Link, err error) error {
 	if !ok || errors.As(err, new(*SharedPortError)) {
 		return err
 	}
-	if others := programsWith(s.name); len(others) > 0 {
+	if others := s.others(); len(others) > 0 {
 		return &SharedPortError{Port: s.name, Others: others, Err: err}
 	}
 	return err
+}
+
+// lookEvery is how long the list of the other programs with a port is used: to examine all processes takes
+// milliseconds, and who waits for a silent board has a timeout every few.
+const lookEvery = time.Second
+
+// others lists the other programs that have the port open.
+func (s *serialLink) others() []string {
+	s.looking.Lock()
+	defer s.looking.Unlock()
+	if now := time.Now(); now.Sub(s.looked) >= lookEvery {
+		s.found, s.looked = programsWith(s.name), now
+	}
+	return s.found
 }
 
 // A driver reads and writes a port. Close ends both.
@@ -139,6 +153,10 @@ type serialLink struct {
 	once   sync.Once
 
 	writing chan struct{} // holds a token during a write
+
+	looking sync.Mutex
+	found   []string  // other programs that have the port open
+	looked  time.Time // when
 }
 
 // OpenSerial opens a port exclusively: eight bits, no parity, one stop bit. Errors: class probe-missing. Once the
