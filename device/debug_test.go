@@ -17,7 +17,6 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/project"
 )
@@ -58,7 +57,7 @@ func checkTakenPort(ctx context.Context, t *testing.T, d *device.Device, o devic
 // TestDebugAttachKeepsSession: gdb attaches to a running board without a reset: its session continues afterwards.
 func TestDebugAttachKeepsSession(t *testing.T) {
 	t.Parallel()
-	for _, programmer := range drawn.Of(t, "debugged sessions", []string{"openocd", "pyocd"}, 1) {
+	for _, programmer := range programmers() {
 		t.Run(programmer, func(t *testing.T) {
 			t.Parallel()
 			d := newDesk(t, "microbit", programmer)

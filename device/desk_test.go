@@ -202,7 +202,7 @@ func changeLastByte(t *testing.T, dev *device.Device, i *image.Image) {
 // TestFlashRefusesOtherKindOfChip: a chip of another kind than in the board file is not erased, unless that is forced.
 func TestFlashRefusesOtherKindOfChip(t *testing.T) {
 	t.Parallel()
-	for _, tool := range drawn.Of(t, "tool of TestFlashRefusesOtherKindOfChip", []string{"openocd", "pyocd"}, 1) {
+	for _, tool := range programmers() {
 		d := newDesk(t, "netduinoplus2", tool)
 		i := d.image(mlftest.Tiny(t, nil), boards.Options{})
 		dev := d.attach()
@@ -360,7 +360,7 @@ func TestFlashReportsWeakCell(t *testing.T) {
 // clean.
 func TestFlashReportsStuckErase(t *testing.T) {
 	t.Parallel()
-	for _, tool := range drawn.Of(t, "tool of TestFlashReportsStuckErase", []string{"openocd", "pyocd"}, 1) {
+	for _, tool := range programmers() {
 		t.Run(tool, func(t *testing.T) {
 			d := newDesk(t, "microbit", tool)
 			one, two := d.image(mlftest.Tiny(t, nil), boards.Options{}),
@@ -492,7 +492,7 @@ func TestFlashRespectsWearBudget(t *testing.T) {
 // unplugged, or the power fails before them. An entry stays clean if no erase began.
 func TestOnlyBegunErasesAreCounted(t *testing.T) {
 	t.Parallel()
-	for _, tool := range drawn.Of(t, "tool of TestOnlyBegunErasesAreCounted", []string{"openocd", "pyocd"}, 1) {
+	for _, tool := range programmers() {
 		t.Run(tool, func(t *testing.T) {
 			d := newDesk(t, "microbit", tool)
 			one, two := d.image(mlftest.Tiny(t, nil), boards.Options{}),

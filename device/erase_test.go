@@ -12,7 +12,6 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 )
@@ -21,7 +20,7 @@ import (
 // result.
 func TestEraseSkipsBlankAndReserved(t *testing.T) {
 	t.Parallel()
-	for _, tool := range drawn.Of(t, "tool of TestEraseSkipsBlankAndReserved", []string{"openocd", "pyocd"}, 1) {
+	for _, tool := range programmers() {
 		t.Run(tool, func(t *testing.T) {
 			d := newReservedDesk(t, tool)
 			i := d.image(mlftest.Tiny(t, nil), boards.Options{})

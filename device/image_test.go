@@ -49,7 +49,7 @@ func TestImageOutlastsItsFile(t *testing.T) {
 	env := testEnv()
 	env.Cache = cache.New(t.TempDir(), cache.Options{})
 	first, second := rebuilt(t, project.Spec{Board: "host", Model: mlftest.Tiny(t, nil)}, env,
-		boards.Options{ArenaKiB: 512})
+		boards.Options{OperatorOpt: "O0"})
 	b, err := boards.Find("host", nil)
 	must(t, err)
 	d, err := attach(t.Context(), b, "", env)
@@ -123,7 +123,6 @@ func minimalELF(t *testing.T) []byte {
 func TestHoldsByAnswerOrLedger(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
-	d.env.Cache = cache.New(t.TempDir(), cache.Options{})
 	first, _ := rebuilt(t, project.Spec{Board: "microbit", Model: mlftest.Tiny(t, nil)}, d.env,
 		boards.Options{OperatorOpt: "O0"})
 	dev := d.attach()
@@ -171,7 +170,6 @@ func (m *muteLink) Read(ctx context.Context, p []byte) (int, error) {
 // another build is flashed.
 func TestFlashLogsEarlierFault(t *testing.T) {
 	d := newDesk(t, "microbit", "openocd")
-	d.env.Cache = cache.New(t.TempDir(), cache.Options{})
 	var log bytes.Buffer
 	d.env.Log = hclog.New(&hclog.LoggerOptions{Output: &log, Level: hclog.Warn})
 	broken := strings.Replace(mlftest.TinyOperator, "return 0;", "return *(volatile int*)0x18000000U;", 1)

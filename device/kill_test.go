@@ -74,7 +74,7 @@ func (k killPoint) String() string { return fmt.Sprintf("%v at %d", k.kind, k.at
 // the next flash ends with the right image, as GNU objcopy computes it, and a working session.
 func TestFlashSurvivesKill(t *testing.T) {
 	t.Parallel()
-	for _, tool := range drawn.Of(t, "tool of TestFlashSurvivesKill", []string{"openocd", "pyocd"}, 1) {
+	for _, tool := range programmers() {
 		t.Run(tool, func(t *testing.T) {
 			t.Parallel()
 			shelf := reservedShelf(t)

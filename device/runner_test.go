@@ -4,6 +4,7 @@ package device_test
 
 import (
 	"errors"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,24 +20,26 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/zephyrtest"
 )
 
-// runnerScript flashes the build's image with pyOCD, or fails as the file "mode" names.
+// runnerScript flashes the build's image with OpenOCD, or fails as the file "mode" names.
 const runnerScript = `#!/bin/sh
-pyocd() { PYOCD "$@" --no-config --no-wait --connect=halt --target=nrf51 --uid=remote:ADDRESS; }
+run() {
+  openocd -s SCRIPTS -c 'gdb_port disabled; tcl_port disabled; telnet_port disabled' -c 'adapter driver remote_bitbang' \
+    -c 'remote_bitbang host HOST; remote_bitbang port PORT; transport select jtag' -f target/nrf51.cfg -c "$1"
+}
 case $(cat "$1/mode") in
 refuses) echo "no probe of mine"; exit 1;;
 nothing) exit 0;;
-breaks) pyocd erase --sector 0x0; exit 7;;
+breaks) run 'init; reset halt; flash erase_sector 0 0 0; exit'; exit 7;;
 esac
-pyocd flash --erase=sector "$1/zephyr/zephyr.hex"
+run "program {$1/zephyr/zephyr.hex} reset exit"
 `
 
 // TestRunnerIsVerifiedByAnswer: a runner of west writes complete images, which the firmware's answer verifies. A board
 // without the image is not recorded as holding it, whatever the runner reports, and the next flash writes everything.
 func TestRunnerIsVerifiedByAnswer(t *testing.T) {
 	t.Parallel()
-	pyocd, err := programmerPath("pyocd")
-	if err != nil {
-		t.Skip("pyocd is not installed")
+	if _, err := exec.LookPath("openocd"); err != nil {
+		t.Skip("openocd is not installed")
 	}
 	d := newDesk(t, "microbit", "west")
 	images := [2]*image.Image{
@@ -47,8 +50,14 @@ func TestRunnerIsVerifiedByAnswer(t *testing.T) {
 	must(t, err)
 	up, err := d.env.desk().StartEmulated(t.Context(), b)
 	must(t, err)
+	host, port, err := net.SplitHostPort(up.Server.Bitbang)
+	must(t, err)
+	scripts := t.TempDir()
+	must(t, os.Mkdir(filepath.Join(scripts, "target"), 0o755))
+	must(t, os.WriteFile(filepath.Join(scripts, "target", "swj-dp.tcl"), // this chip's debug port has no JTAG
+		[]byte("proc swj_newdap {chip tag args} { eval jtag newtap $chip $tag $args -irlen 4 }\n"), 0o644))
 	script := filepath.Join(t.TempDir(), "flash")
-	text := strings.NewReplacer("PYOCD", command.Quote(pyocd), "ADDRESS", up.Server.Remote).Replace(runnerScript)
+	text := strings.NewReplacer("HOST", host, "PORT", port, "SCRIPTS", command.Quote(scripts)).Replace(runnerScript)
 	must(t, os.WriteFile(script, []byte(text), 0o755))
 	build := zephyrtest.Build(t, "misc-flasher", map[string][]string{"misc-flasher": {script}}, "")
 	for n, c := range []struct {
