@@ -205,30 +205,9 @@ func TestByHand(t *testing.T) {
 	}
 }
 
-// TestTimeOfAnObject: an object in the build's folder with another time than the build gave it is not used, because the
-// build command would take it for newer than a changed source.
-func TestTimeOfAnObject(t *testing.T) {
-	t.Parallel()
-	change := func(p *Project) {
-		source := filepath.Join(p.Dir(), "model", "codegen", "host", "src", "lib1.c")
-		must(t, os.WriteFile(source, []byte(strings.Replace(mlftest.TinyOperator, "* 2", "* 3", 1)), 0o644))
-	}
-	clean := generated(t, filepath.Join(t.TempDir(), "clean"), Spec{Model: mlftest.Tiny(t, nil)})
-	change(clean)
-	want := built(t, clean)
-	own := env{Host: device.Host{Cache: cache.New(t.TempDir(), cache.Options{})}}
-	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: mlftest.Tiny(t, nil)}, own)
-	built(t, p)
-	future := time.Now().Add(time.Hour)
-	must(t, os.Chtimes(filepath.Join(keptDirs(t, own.Cache)[0], "build", "model", "lib1.o"), future, future))
-	change(p)
-	if got := built(t, p); got.Digest != want.Digest {
-		t.Error("a changed source was not compiled")
-	}
-}
-
 func TestCachedRuntime(t *testing.T) {
 	t.Parallel()
+	onlyInFull(t, "TestKept, TestKeptNowhere and package cache")
 	store := t.TempDir()
 	model := mlftest.Tiny(t, nil)
 	env := env{Host: device.Host{Cache: cache.New(store, cache.Options{})}}
@@ -259,6 +238,7 @@ func TestCachedRuntime(t *testing.T) {
 // TestRuntimeStays: a build in the folder of another one does not compile the runtime again.
 func TestRuntimeStays(t *testing.T) {
 	t.Parallel()
+	onlyInFull(t, "TestOperatorFlags and TestKept")
 	dir := filepath.Join(t.TempDir(), "p")
 	own := env{Host: device.Host{Cache: cache.New(t.TempDir(), cache.Options{})}}
 	p := generated(t, dir, Spec{Model: mlftest.Tiny(t, nil)}, own)
@@ -318,6 +298,7 @@ func TestOperatorFlags(t *testing.T) {
 // Neither the project nor the cache may keep the result.
 func TestInputChangesDuringTheBuild(t *testing.T) {
 	t.Parallel()
+	onlyInFull(t, "TestKeptInputChanges")
 	model := mlftest.Tiny(t, nil)
 	want := built(t, generated(t, filepath.Join(t.TempDir(), "clean"), Spec{Model: model}))
 
@@ -584,28 +565,6 @@ func TestCancel(t *testing.T) {
 	_, err = generate(ctx, filepath.Join(t.TempDir(), "r"), Spec{Board: "host", Model: model}, testEnv())
 	if failure.Of(err) != failure.Interrupted {
 		t.Errorf("generate after a cancel: %v", err)
-	}
-}
-
-// TestRuntimeOfModel: a file of the runtime that names a model's header is compiled for each content of that.
-func TestRuntimeOfModel(t *testing.T) {
-	t.Parallel()
-	e := testEnv()
-	e.Cache = cache.New(t.TempDir(), cache.Options{})
-	for _, want := range []string{"size-1", "size-2"} {
-		model := mlftest.Tiny(t, map[string]string{
-			"codegen/host/include/tiny_text.h": "#define TINY_TEXT \"" + want + "\"\n",
-		})
-		p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: "host", Model: model}, e)
-		writeIn(t, p.Dir(), "src/own.c", `#include "../model/codegen/host/include/tiny_text.h"
-const char own_text[] = TINY_TEXT;
-__attribute__((constructor)) static void use(void) { volatile const char* p = own_text; (void)*p; }
-`)
-		data, err := os.ReadFile(built(t, p).Path)
-		must(t, err)
-		if !bytes.Contains(data, []byte(want)) {
-			t.Errorf("the image lacks %s", want)
-		}
 	}
 }
 

@@ -551,6 +551,45 @@ func TestKeptTools(t *testing.T) {
 	}
 }
 
+// TestKeptTimes: an object in a kept folder with another time than its build gave it is not used, because make would
+// take it for newer than a changed source.
+func TestKeptTimes(t *testing.T) {
+	t.Parallel()
+	d := newKept(t)
+	p := d.project("")
+	built(t, p)
+	future := time.Now().Add(time.Hour)
+	must(t, os.Chtimes(filepath.Join(keptDirs(t, d.env.Cache)[0], "build", "src", "common.o"), future, future))
+	writeIn(t, p.Dir(), "src/common.c", "int common(void) { return 7; }\n")
+	if code := exitCode(built(t, p)); code != 7 {
+		t.Errorf("it exits with %d", code)
+	}
+}
+
+// TestKeptModelHeader: a file of the firmware that names a header of the model is compiled for each content of that.
+func TestKeptModelHeader(t *testing.T) {
+	t.Parallel()
+	d := newKept(t)
+	writeIn(t, d.home, "templates/keeps/src/common.c",
+		"#include \"../model/codegen/host/include/tiny_code.h\"\nint common(void) { return TINY_CODE; }\n")
+	for want := 1; want < 3; want++ {
+		model := mlftest.Tiny(t, map[string]string{
+			"codegen/host/include/tiny_code.h": fmt.Sprintf("#define TINY_CODE %d\n", want),
+		})
+		p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: "mine", Model: model}, d.env)
+		if code := exitCode(built(t, p)); code != want || d.folders() != 1 {
+			t.Errorf("it exits with %d, want %d; %d folders", code, want, d.folders())
+		}
+	}
+}
+
+// exitCode runs an image for this computer.
+func exitCode(i *image.Image) int {
+	cmd := exec.Command(i.Path)
+	_ = cmd.Run() // its status says more
+	return cmd.ProcessState.ExitCode()
+}
+
 func lookPath(t *testing.T, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -590,10 +629,8 @@ func TestKeptInputChanges(t *testing.T) {
 		t.Fatalf("%v", err)
 	}
 	writeIn(t, p.Dir(), "Makefile", keptMakefile)
-	i := built(t, p)
-	cmd := exec.Command(i.Path)
-	if _ = cmd.Run(); cmd.ProcessState.ExitCode() != 7 {
-		t.Errorf("it exits with %d", cmd.ProcessState.ExitCode())
+	if code := exitCode(built(t, p)); code != 7 {
+		t.Errorf("it exits with %d", code)
 	}
 }
 

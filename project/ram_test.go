@@ -260,7 +260,7 @@ int good(TVMValue* args, int* codes, int n, TVMValue* out, int* type, void* reso
 // TestFill: a device computes the same numbers of a seed as the host.
 func TestFill(t *testing.T) {
 	t.Parallel()
-	for _, board := range []string{"mps2_an385", "qemu_riscv32", "host"} {
+	for _, board := range drawn.Of(t, "boards that fill", []string{"mps2_an385", "qemu_riscv32", "host"}, 1) {
 		t.Run(board, func(t *testing.T) {
 			s, _, _ := openRAM(t, board)
 			for _, name := range []string{
@@ -837,7 +837,7 @@ func TestWrongArguments(t *testing.T) {
 			all = append(all, loaded{board, archive, "flash"}, loaded{board, archive, "RAM"})
 		}
 	}
-	for _, c := range drawn.Of(t, "wrong arguments", all, 3) { // in turn, in the build folders of those before
+	for _, c := range drawn.Of(t, "wrong arguments", all, 2) { // in turn, in the build folders of those before
 		t.Run(c.board+"/"+c.archive+"/"+c.load, func(t *testing.T) {
 			needBoardTools(t, c.board, nil)
 			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: c.board, Model: archiveNamed(t, c.archive)})

@@ -23,12 +23,13 @@ var tickBoards = []string{
 	"qemu_riscv32", "qemu_riscv64",
 }
 
-// someOf are these boards in a plain run and all of tickBoards in the full test.
-func someOf(these ...string) []string {
+// someOf is one of these boards in a plain run and all of tickBoards in the full test.
+func someOf(t *testing.T, these ...string) []string {
+	t.Helper()
 	if drawn.InFull() {
 		return tickBoards
 	}
-	return these
+	return drawn.Of(t, "boards of "+t.Name(), these, 1)
 }
 
 // ticksOf builds the operator for the board and returns how to time it on one started anew.
@@ -69,7 +70,7 @@ func withDelay(n, mask, unmask string) string {
 // TestTimesAreEqual times a function that takes a few ticks on emulators started one after the other.
 func TestTimesAreEqual(t *testing.T) {
 	t.Parallel()
-	for _, board := range someOf("microbit", "mps2_an521", "qemu_riscv32") {
+	for _, board := range someOf(t, "microbit", "mps2_an521", "qemu_riscv32") {
 		t.Run(board, func(t *testing.T) {
 			measure := ticksOf(t, board, withDelay("150000", "", ""))
 			want, err := measure()
@@ -176,7 +177,7 @@ func checkTick(t *testing.T, board string, measure func(rounds int) (took, witho
 func TestTimesOfMaskedTicks(t *testing.T) {
 	t.Parallel()
 	const tick = 10e-3
-	for _, board := range someOf("microbit", "mps2_an385", "qemu_riscv32") {
+	for _, board := range someOf(t, "microbit", "mps2_an385", "qemu_riscv32") {
 		t.Run(board, func(t *testing.T) {
 			measure := delayOf(t, board)
 			const few, many = 1000, 50000 // rounds, less than a tick
