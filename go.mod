@@ -8,8 +8,6 @@ require (
 	// the bill of materials of a release, by the authors of the format, without further modules in a program; instead
 	// of structs of our own for a format with new versions each year
 	github.com/CycloneDX/cyclonedx-go v0.12.0
-	// the nearest name in an error
-	github.com/agext/levenshtein v1.2.3
 	// named, levelled logs with facts as pairs, device logs too; log/slog has no named sub-loggers
 	github.com/hashicorp/go-hclog v1.6.3
 	// the command line, run as `go tool mage` without an install step; instead of flags of our own

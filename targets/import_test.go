@@ -171,7 +171,7 @@ var mayImport = map[string][]string{
 	"internal/cmacro":         {},
 	"internal/plainc":         {"ndarray", "failure", "internal/command", "internal/toolwords", "internal/files"},
 	"internal/command":        {"failure", "internal/files"},
-	"internal/files":          {"failure"},
+	"internal/files":          {"failure", "internal/spelling"},
 	"internal/firmware":       {"failure"},
 	"internal/boardsmithjson": {"internal/gitfolder", "failure", "internal/files"},
 	"internal/gitfolder":      {"internal/command", "failure", "internal/files"},

@@ -3,9 +3,7 @@ package spelling
 
 import (
 	"fmt"
-	"sort"
-
-	"github.com/agext/levenshtein"
+	"strings"
 )
 
 // Sanitize converts a name to a C identifier as TVM does: every byte but letters and digits becomes "_" (mlf.md
@@ -27,12 +25,60 @@ func IsAlnum(c byte) bool {
 
 // Nearest returns an advice that names the most similar of the names, or "" if none is similar.
 func Nearest(name string, names []string) string {
-	names = append([]string(nil), names...)
-	sort.SliceStable(names, func(i, j int) bool {
-		return levenshtein.Distance(name, names[i], nil) < levenshtein.Distance(name, names[j], nil)
-	})
-	if len(names) == 0 || levenshtein.Distance(name, names[0], nil) > max(2, len(name)/2) {
-		return ""
+	if best := Similar(name, names); best != "" {
+		return fmt.Sprintf("did you mean %q?", best)
 	}
-	return fmt.Sprintf("did you mean %q?", names[0])
+	return ""
+}
+
+// Similar returns the most similar of the names, whatever the case of letters; "" if none is similar. Of equally
+// similar ones it returns the one with the longest common beginning, of these the first.
+func Similar(name string, names []string) string {
+	best, least, begin := "", 0, 0
+	name = strings.ToLower(name)
+	for _, n := range names {
+		lower := strings.ToLower(n)
+		d, b := Distance(name, lower), commonBeginning(name, lower)
+		if 20*d >= 11*max(len(name), len(lower)) { // more than 9 of 20 letters must stay
+			continue
+		}
+		if best == "" || d < least || d == least && b > begin {
+			best, least, begin = n, d, b
+		}
+	}
+	return best
+}
+
+func commonBeginning(a, b string) int {
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+// Distance returns the least number of edits that turn a into b: a letter is added, removed or replaced, or two
+// neighbours are swapped (the optimal string alignment).
+func Distance(a, b string) int {
+	x, y := []rune(a), []rune(b)
+	row := make([]int, len(y)+1) // distances of the letters of a so far to the first letters of b
+	for j := range row {
+		row[j] = j
+	}
+	var above, before []int // the same with one and two letters less of a
+	for i := range x {
+		before, above, row = above, row, make([]int, len(y)+1)
+		row[0] = i + 1
+		for j := range y {
+			replaced := above[j]
+			if x[i] != y[j] {
+				replaced++
+			}
+			row[j+1] = min(replaced, above[j+1]+1, row[j]+1)
+			if i > 0 && j > 0 && x[i] == y[j-1] && x[i-1] == y[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
+		}
+	}
+	return row[len(y)]
 }

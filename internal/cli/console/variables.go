@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/spelling"
 )
 
 // projectTargets are those that work on a project.
@@ -196,22 +197,5 @@ func isTypo(name, known string) bool {
 // added or another, or by two neighbours in the other order. Nothing resembles a short name: too much would.
 func resembles(name, known string) bool {
 	const short = 4
-	name = strings.ToUpper(name)
-	if min(len(name), len(known)) <= short {
-		return false
-	}
-	begin := 0
-	for begin < min(len(name), len(known)) && name[begin] == known[begin] {
-		begin++
-	}
-	a, b := name[begin:], known[begin:]
-	switch len(a) - len(b) {
-	case 1:
-		return a[1:] == b
-	case -1:
-		return a == b[1:]
-	case 0:
-		return len(a) == 0 || a[1:] == b[1:] || len(a) > 1 && a[0] == b[1] && a[1] == b[0] && a[2:] == b[2:]
-	}
-	return false
+	return min(len(name), len(known)) > short && spelling.Distance(strings.ToUpper(name), known) <= 1
 }

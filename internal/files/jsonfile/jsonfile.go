@@ -18,9 +18,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/agext/levenshtein"
-
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/spelling"
 )
 
 // An Error reports an error in a file, with its line.
@@ -79,12 +78,7 @@ func kindName(t reflect.Type) string {
 
 // DidYouMean returns `; did you mean "x"?` for the known name that is most similar to name, or "" if none is similar.
 func DidYouMean(name string, known []string) string {
-	best, score := "", 0.45
-	for _, k := range known {
-		if s := levenshtein.Match(strings.ToLower(name), strings.ToLower(k), nil); s > score {
-			best, score = k, s
-		}
-	}
+	best := spelling.Similar(name, known)
 	if best == "" {
 		return ""
 	}
