@@ -940,7 +940,7 @@ func check(t *testing.T, s *rpc.Session, lib rpc.Module, f rpc.Function, name st
 	_, err := f.Call(t.Context(), args...)
 	var refused *rpc.DeviceError
 	if !errors.As(err, &refused) || !strings.Contains(refused.Message, f.Name()) ||
-		!strings.Contains(refused.Message, "tensors") {
+		!strings.Contains(refused.Message, "tensors") || failure.Of(err) != failure.Config {
 		t.Errorf("%s(%s): %v", f.Name(), name, err)
 	}
 	_, err = lib.Time(t.Context(), f.Name(), rpc.TimeOptions{Number: 2}, args...)

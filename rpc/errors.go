@@ -4,6 +4,7 @@ package rpc
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -55,6 +56,9 @@ func (e *DeviceError) FailureClass() failure.Class {
 	case executorExists:
 		return failure.Config
 	}
+	if otherArguments.MatchString(e.Message) {
+		return failure.Config
+	}
 	return failure.Fault
 }
 
@@ -66,6 +70,8 @@ func (e *DeviceError) NextStep() string {
 			"delays this"
 	case e.FailureClass() == failure.DoesNotFit:
 		return "give the board more memory with " + failure.Option("Spec.Options", "arena_kib=…")
+	case otherArguments.MatchString(e.Message):
+		return "pass the arguments that the function takes"
 	case e.FailureClass() == failure.Config:
 		return "close the other executor of this session first"
 	case e.FailureClass() == failure.Transport:
@@ -86,6 +92,11 @@ const (
 	executorExists = "error 0x700" // kTvmErrorExecutorModuleAlreadyCreated, crt/error_codes.h
 	tooLong        = "message exceeds TVM_CRT_MAX_PACKET_SIZE_BYTES"
 )
+
+// otherArguments matches the refusal of a call whose arguments are not those of the function: that of a model's
+// function (crt/src/runtime/signatures.c), and of one of the runtime: kTvmErrorFunctionCallNumArguments, or
+// kTvmErrorFunctionCallWrongArgType.
+var otherArguments = regexp.MustCompile(`^takes [0-9]+ tensors, |^error 0x80[01]$`)
 
 // A NotFoundError reports a function that the device does not have.
 type NotFoundError struct {

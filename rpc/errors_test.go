@@ -43,10 +43,14 @@ func TestDeviceErrorAdvice(t *testing.T) {
 	for message, want := range map[string]failure.Class{
 		"out of memory": failure.DoesNotFit, "out of workspace memory": failure.DoesNotFit,
 		"boardsmith: damaged request": failure.Transport, "boom": failure.Fault, "": failure.Fault,
+		"takes 2 tensors, not 1: add": failure.Config, "error 0x800": failure.Config, "error 0x801": failure.Config,
+		"takes 2 tensors, but argument 1 has type code 0: add": failure.Config, "takes too long": failure.Fault,
 	} {
 		t.Run(cmp.Or(message, "no message"), func(t *testing.T) {
 			e := &rpc.DeviceError{Message: message}
-			advice := map[failure.Class]string{failure.DoesNotFit: "arena_kib", failure.Transport: "link"}[want]
+			advice := map[failure.Class]string{
+				failure.DoesNotFit: "arena_kib", failure.Transport: "link", failure.Config: "arguments",
+			}[want]
 			got, next := failure.Of(e), failure.Next(e)
 			if got != want || !strings.Contains(next, advice) || (advice == "") != (next == "") {
 				t.Errorf("class %s, next %q", got, next)
