@@ -144,6 +144,9 @@ func (e *standaloneModel) Output(ctx context.Context, i int) (*ndarray.Array, er
 // Time implements Executor. It uses Number, Repeat and MinRepeat of the options.
 func (e *standaloneModel) Time(ctx context.Context, o rpc.TimeOptions) ([]float64, error) {
 	const maxRuns = 1 << 20 // in one request
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
 	number, repeat := max(o.Number, 1), max(o.Repeat, 1)
 	var samples []float64
 	for len(samples) < repeat {

@@ -14,6 +14,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/transport"
 )
 
@@ -64,6 +65,11 @@ func TestRestartInvalidatesTensors(t *testing.T) {
 		}
 	}
 	start()
+	for _, o := range []rpc.TimeOptions{{Number: -1}, {Repeat: -1}, {MinRepeat: -1}} {
+		if samples, err := e.Time(ctx, o); failure.Of(err) != failure.Config {
+			t.Errorf("%+v: %v, %v", o, samples, err)
+		}
+	}
 	if _, err := e.Output(ctx, 0); failure.Of(err) != failure.Fault {
 		t.Errorf("the restart: %v", err)
 	}

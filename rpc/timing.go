@@ -28,6 +28,14 @@ type TimeOptions struct {
 	Preprocess   string        // function before each measurement; a microcontroller ignores it
 }
 
+// Check returns an error of class failure.Config for options that no measurement can have.
+func (o TimeOptions) Check() error {
+	if o.Number < 0 || o.Repeat < 0 || o.MinRepeat < 0 {
+		return failure.Errorf(failure.Config, "negative number, repeat or time")
+	}
+	return nil
+}
+
 // Time measures a function of the module with the device's clock. Each sample is the mean of Number calls, in
 // seconds per call, after one call that is not counted. The whole measurement must end within ctx's deadline, else
 // the session's timeout. A device measures one function at a time.
@@ -36,8 +44,8 @@ func (m Module) Time(ctx context.Context, fn string, o TimeOptions, args ...any)
 	if s == nil {
 		return nil, errNoSession("module")
 	}
-	if o.Number < 0 || o.Repeat < 0 || o.MinRepeat < 0 {
-		return nil, failure.Errorf(failure.Config, "timing %s: negative number, repeat or time", fn)
+	if err := o.Check(); err != nil {
+		return nil, fmt.Errorf("timing %s: %w", fn, err)
 	}
 	if err := s.enter(ctx); err != nil {
 		return nil, err
@@ -132,7 +140,8 @@ type Stats struct {
 	Low, High    float64 // 95 % confidence interval of the mean; equal to Mean if there is one sample
 }
 
-// StatsOf summarises samples. The interval is Student's t, which assumes independent, normally distributed samples.
+// StatsOf summarises samples. The interval is Student's t, which assumes independent, normally distributed samples. If
+// no sample is negative, as no time is, the interval does not reach below 0: the mean cannot lie there.
 func StatsOf(samples []float64) Stats {
 	n := len(samples)
 	if n == 0 {
@@ -153,6 +162,9 @@ func StatsOf(samples []float64) Stats {
 	st.StdDev = math.Sqrt(st.StdDev)
 	half := studentT975(n-1) * st.StdDev / math.Sqrt(float64(n))
 	st.Low, st.High = st.Mean-half, st.Mean+half
+	if st.Min >= 0 {
+		st.Low = max(st.Low, 0)
+	}
 	return st
 }
 

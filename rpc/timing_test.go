@@ -50,6 +50,20 @@ func TestTimeReturnsMeans(t *testing.T) {
 	}
 }
 
+// TestStatsOfTimes: the interval of the mean of times does not reach below 0, that of other samples may.
+func TestStatsOfTimes(t *testing.T) {
+	for _, c := range []struct{ samples, interval []float64 }{
+		{[]float64{1, 1, 1, 1, 101}, []float64{0, 76.5}},
+		{[]float64{-1, 0, 1}, []float64{-2.5, 2.5}},
+		{[]float64{99, 100, 101}, []float64{97.5, 102.5}},
+	} {
+		st := rpc.StatsOf(c.samples)
+		if math.Abs(st.Low-c.interval[0]) > 0.1 || math.Abs(st.High-c.interval[1]) > 0.1 || st.Low > st.Mean {
+			t.Errorf("%v: mean %g, %g to %g, want %v", c.samples, st.Mean, st.Low, st.High, c.interval)
+		}
+	}
+}
+
 // TimedInterrupts returns a count for each sample of the last measurement, nil where the firmware counts none, and the
 // device's errors.
 func TestTimedInterrupts(t *testing.T) {

@@ -95,7 +95,7 @@ func rowsOf(k tune.Ranking, u unit, n int) []row {
 			Board: short(r.Board, 32), Bytes: strconv.Itoa(r.Bytes), Notes: notes(r),
 		}
 		if r.Time.N > 1 {
-			line.Interval = u.text(max(r.Time.Low, 0)) + "…" + u.text(r.Time.High) // a time is not negative
+			line.Interval = u.text(r.Time.Low) + "…" + u.text(r.Time.High)
 		}
 		if s := k.SpeedUp(r.Time); s > 0 {
 			line.SpeedUp = fmt.Sprintf("%.2f", s)
