@@ -233,7 +233,7 @@ func (b *Board) load(shelves []shelf, level, name string, from *Origin) error {
 		if !ok || !slices.Contains(mayInherit(level), up) || !nameRE.MatchString(parent) {
 			next := ""
 			if level == "" {
-				next = "for a copy of a board: " + failure.Target("board:new")
+				next = "for a copy of a board: " + failure.Target("board:new") + " NAME"
 			}
 			return &FileError{
 				File: here.File, Line: here.Line,

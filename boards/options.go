@@ -327,7 +327,7 @@ func (b *Board) Settle(o Options) (Options, error) {
 	case o.Place != "":
 		err = fmt.Errorf("option place: %w", err)
 	}
-	return Options{}, failure.New(failure.Config, failure.Target("board:show")+" shows the board's memory map; "+
+	return Options{}, failure.New(failure.Config, failure.Target("board:show")+" "+b.Name+" shows its memory map; "+
 		"code is uploaded to a region with exec, which the board file names in place.upload", "board %s: %w", b.Name, err)
 }
 

@@ -50,6 +50,6 @@ func (b *Board) SectorAt(addr uint64) (s Sector, rated int, err error) {
 			index += r.Sectors[run].Count
 		}
 	}
-	return s, 0, failure.New(failure.Config, failure.Target("board:show")+" shows the board's memory map",
+	return s, 0, failure.New(failure.Config, failure.Target("board:show")+" "+b.Name+" shows its memory map",
 		"the image has bytes at 0x%08x, but board %s has no flash with sectors there", addr, b.Name)
 }

@@ -21,8 +21,9 @@ func (d *Device) Erase(ctx context.Context) (FlashReport, error) {
 	d.desk.Progress.Report(ProgressEvent{Step: "erase", Detail: d.board.Name})
 	f := flashing{d: d, power: powerCycle{d: d}, facts: flashplan.Facts{Image: flashplan.Blank(d.board)}}
 	if len(f.facts.Image.Sectors) == 0 {
-		return FlashReport{}, failure.New(failure.Config, failure.Target("board:show")+" shows the board's memory map",
-			"board %s has no flash with sectors", d.board.Name)
+		return FlashReport{}, failure.New(failure.Config,
+			failure.Target("board:show")+" "+d.board.Name+" shows its memory map", "board %s has no flash with sectors",
+			d.board.Name)
 	}
 	if err := f.identify(ctx); err != nil {
 		return FlashReport{}, err

@@ -67,5 +67,6 @@ func (e *UnfinishedError) FailureClass() failure.Class { return failure.Config }
 
 // NextStep returns how to go on.
 func (e *UnfinishedError) NextStep() string {
-	return fmt.Sprintf("generate it again, for board %s from %s", workdir.Printable(e.Board), workdir.Printable(e.Archive))
+	return fmt.Sprintf("generate it again, for board %s from %s: %s %s", workdir.Printable(e.Board),
+		workdir.Printable(e.Archive), failure.Option("dir", e.Dir), failure.Target("generate"))
 }

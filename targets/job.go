@@ -197,8 +197,19 @@ func (j *job) matches() error {
 }
 
 func (j *job) otherProject(subject, recorded, requested string) error {
-	return failure.New(failure.Config, "choose another PROJECT, or generate it again: "+failure.Target("generate"),
-		"project %s was made for %s %s, not for %s", j.Shown(j.project.Dir()), subject, recorded, requested)
+	in, dir := j.in, j.Shown(j.project.Dir())
+	next := "choose another PROJECT, or generate it again: " + failure.Option("dir", dir)
+	if in.Board.Explicit {
+		next += " " + failure.Option("Spec.Board", in.Board.Value)
+	}
+	if in.Model.Explicit && in.Model.Value != "" {
+		next += " " + failure.Option("Spec.Model", in.Model.Value)
+	}
+	if in.ModelName.Explicit {
+		next += " " + failure.Option("Spec.ModelName", in.ModelName.Value)
+	}
+	return failure.New(failure.Config, next+" "+failure.Target("generate"), "project %s was made for %s %s, not for %s",
+		dir, subject, recorded, requested)
 }
 
 // isCurrent reports whether the project matches the requested inputs and its own are up to date.

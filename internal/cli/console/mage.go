@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
@@ -49,6 +50,7 @@ var variables = map[string]string{
 	"Host.Path":      "BOARDSMITH_PATH",
 	"Desk.Wait":      "WAIT",
 	"Spec.Board":     "BOARD",
+	"Spec.Model":     "MODEL",
 	"Spec.Force":     "FORCE",
 	"Spec.ModelName": "MODEL_NAME",
 	"Spec.Options":   "OPTIONS",
@@ -56,6 +58,7 @@ var variables = map[string]string{
 	"Spec.Template":  "TEMPLATE",
 	"deadline":       "TIMEOUT", // of a call's context
 	"which":          "DEVICE",  // of Desk.Attach
+	"dir":            "PROJECT", // of Builder.Generate
 }
 
 // saveDevices is the option that is a target with an input.
@@ -68,12 +71,29 @@ func (c *Console) typedOption(name, value string) string {
 	switch {
 	case name == "Files.Names":
 		return "INPUT='PATH " + value + "'"
+	case name == "Spec.Options":
+		value = c.withOption(value)
 	case value == "true":
 		value = "1"
-	case strings.Contains(value, " "):
-		value = "'" + value + "'"
 	}
-	return variables[name] + "=" + value
+	return variables[name] + "=" + quoted(value)
+}
+
+// withOption returns OPTIONS with another value of one option, because OPTIONS replaces all options of a project.
+func (c *Console) withOption(option string) string {
+	name, _, _ := strings.Cut(option, "=")
+	words := slices.DeleteFunc(strings.Fields(c.Env("OPTIONS")), func(word string) bool {
+		return strings.HasPrefix(word, name+"=")
+	})
+	return strings.Join(append(words, option), " ")
+}
+
+// quoted quotes a value for a shell if it has characters that shells interpret.
+func quoted(value string) string {
+	if !strings.ContainsAny(value, " \t\"'\\$`&|;<>(){}[]*?#!~") {
+		return value
+	}
+	return "'" + strings.ReplaceAll(value, "'", `'\''`) + "'"
 }
 
 // prefix returns what precedes the names of targets: "bs:" if the magefile imports them as bs, else "".

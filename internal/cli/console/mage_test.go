@@ -68,10 +68,16 @@ func TestNextStep(t *testing.T) {
 	c := New(noVariables, io.Discard, io.Discard)
 	c.mage, c.Dir = "./ci", t.TempDir()
 	save := failure.Option("DeskFile.Note", "") + "; " + failure.Option("Desk.Reflash", "true") + " and " +
-		failure.Option("which", "a b}=%{") + ": " + failure.Target("board:show") + " {it}"
-	const want = "SAVE=1 ./ci devices; FORCE=1 and DEVICE='a b}=%{': ./ci board:show {it}"
+		failure.Option("which", "a b}=%{") + " " + failure.Option("dir", "it's") + ": " + failure.Target("board:show") +
+		" {it}"
+	const want = "SAVE=1 ./ci devices; FORCE=1 and DEVICE='a b}=%{' PROJECT='it'\\''s': ./ci board:show {it}"
 	if got := c.NextStep(failure.New(failure.Config, save, "x")); got != want {
 		t.Errorf("next step %q, want %q", got, want)
+	}
+	c.Env = func(name string) string { return map[string]string{"OPTIONS": "arena_kib=8 log_level=error"}[name] }
+	larger := failure.New(failure.Config, failure.Option("Spec.Options", "arena_kib=16"), "x")
+	if got := c.NextStep(larger); got != "OPTIONS='log_level=error arena_kib=16'" {
+		t.Errorf("next step %q loses an option", got)
 	}
 	if got := c.Mage("build wear"); got != "./ci build wear" {
 		t.Errorf("command line %q", got)
