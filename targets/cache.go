@@ -45,7 +45,7 @@ func listCache(_ context.Context, c *console.Console) error {
 			r.BuildID, r.Board = id, board
 			content = fmt.Sprintf("  image of build %s for %s", id, board)
 		}
-		c.Printf("%x  %9d B  used %s%s", e.Key[:8], e.Bytes, e.Used.Format(time.DateTime), content)
+		c.Printf("%x  %24s  used %s%s", e.Key[:8], valuetext.Bytes(e.Bytes), e.Used.Format(time.DateTime), content)
 		c.JSONLine(r)
 	}
 	c.Printf("cache: %d entries, %s of at most %d MiB", len(list), valuetext.Bytes(sum), limit>>20)

@@ -114,12 +114,15 @@ func Columns(rows [][]string, right []int) []string {
 	return lines
 }
 
-// Bytes formats a size in bytes, and for large ones also in KiB.
+// Bytes formats a size in bytes, and for large ones also in KiB or MiB.
 func Bytes(n int64) string {
-	if n < 10<<10 {
+	switch {
+	case n < 10<<10:
 		return fmt.Sprintf("%d B", n)
+	case n < 10<<20:
+		return fmt.Sprintf("%d B (%.1f KiB)", n, float64(n)/(1<<10))
 	}
-	return fmt.Sprintf("%d B (%.1f KiB)", n, float64(n)/1024)
+	return fmt.Sprintf("%d B (%.1f MiB)", n, float64(n)/(1<<20))
 }
 
 // Picture draws an 8×8 image of int8 as eight lines, darker for higher values.

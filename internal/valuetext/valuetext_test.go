@@ -75,6 +75,16 @@ func TestSeconds(t *testing.T) {
 	}
 }
 
+func TestBytes(t *testing.T) {
+	for n, want := range map[int64]string{
+		0: "0 B", 10239: "10239 B", 10240: "10240 B (10.0 KiB)", 57 << 20: "59768832 B (57.0 MiB)",
+	} {
+		if got := Bytes(n); got != want {
+			t.Errorf("%d: %q, want %q", n, got, want)
+		}
+	}
+}
+
 func TestNames(t *testing.T) {
 	for path, want := range map[string]string{
 		"a/kws.tar.gz": "kws", "kws.x.tar": "kws.x", "m.json": "m", "folder": "folder",
