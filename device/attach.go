@@ -19,7 +19,7 @@ func (k *Desk) Attach(ctx context.Context, b *boards.Board, which string) (*Devi
 	if ctx.Err() != nil {
 		return nil, failure.Stopped(ctx, "attach")
 	}
-	if err := checkComplete(b); err != nil {
+	if err := k.check(b); err != nil {
 		return nil, err
 	}
 	d := &Device{board: b, desk: k}

@@ -81,7 +81,7 @@ func (k *Desk) commands(
 	if ctx.Err() != nil {
 		return Commands{}, failure.Stopped(ctx, "dry run")
 	}
-	if err := checkComplete(b); err != nil || k.programmerOf(b) == boards.NoProgrammer {
+	if err := k.check(b); err != nil || k.programmerOf(b) == boards.NoProgrammer {
 		return Commands{}, err
 	}
 	job, dir, err := jobOf()
@@ -103,7 +103,7 @@ func (k *Desk) plannedProgrammer(
 	if ctx.Err() != nil {
 		return nil, nil, failure.Stopped(ctx, "dry run")
 	}
-	if err := checkComplete(b); err != nil {
+	if err := k.check(b); err != nil {
 		return nil, nil, err
 	}
 	name := k.programmerOf(b)

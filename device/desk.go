@@ -130,10 +130,28 @@ func (k *Desk) tool(name string) (string, error) {
 
 // programmerOf returns the name of the programmer to use, boards.NoProgrammer if nothing is programmed.
 func (k *Desk) programmerOf(b *boards.Board) string {
-	if b.Flash.Programmer == boards.NoProgrammer && b.Flash.Chip == "" && len(b.Flash.Scripts) == 0 {
+	if neverProgrammed(b) {
 		return boards.NoProgrammer
 	}
 	return cmp.Or(k.Programmer, b.Flash.Programmer)
+}
+
+// neverProgrammed reports whether a board's file has nothing that a programmer needs.
+func neverProgrammed(b *boards.Board) bool {
+	return b.Flash.Programmer == boards.NoProgrammer && b.Flash.Chip == "" && len(b.Flash.Scripts) == 0
+}
+
+// check returns an error for a board whose link and programmer only a build determines, and for one that no programmer
+// writes if the desk names one.
+func (k *Desk) check(b *boards.Board) error {
+	if err := checkComplete(b); err != nil {
+		return err
+	}
+	if neverProgrammed(b) && cmp.Or(k.Programmer, boards.NoProgrammer) != boards.NoProgrammer {
+		return failure.New(failure.Config, "leave "+failure.Option("Desk.Programmer", k.Programmer)+" out",
+			"%s has no effect: no programmer writes board %s", k.Programmer, b.Name)
+	}
+	return nil
 }
 
 // checkComplete returns an error for a board whose link and programmer only a build determines.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/internal/desk"
@@ -37,6 +38,23 @@ func testDesk(t *testing.T) *Desk {
 		Host:       Host{Cache: cache.New(t.TempDir(), cache.Options{})},
 		Programmer: "none", StateDir: t.TempDir(),
 		LeaseDir: filepath.Join(t.TempDir(), "lease"),
+	}
+}
+
+// TestProgrammerWithoutEffect: a programmer for a board that none writes is an error, in a dry run, too.
+func TestProgrammerWithoutEffect(t *testing.T) {
+	b, err := boards.Find("host", nil)
+	must(t, err)
+	for name, want := range map[string]failure.Class{
+		"jlink": failure.Config, "openocd": failure.Config, "none": "", "": "",
+	} {
+		k := testDesk(t)
+		k.Programmer = name
+		_, err := k.Attach(t.Context(), b, "")
+		_, planned := k.EraseCommands(t.Context(), b, "")
+		if failure.Of(err) != want || failure.Of(planned) != want {
+			t.Errorf("%q: %v, %v", name, err, planned)
+		}
 	}
 }
 
