@@ -46,6 +46,9 @@ func acceptBoard(ctx context.Context, j *job) error {
 		return err
 	}
 	page := cmp.Or(j.Env("OUTPUT"), accept.PageOf(b, j.Dir))
+	if err := checkEnding("OUTPUT", page, []string{".md"}); err != nil {
+		return err
+	}
 	if j.Env.On("DRYRUN") {
 		for _, s := range accept.Steps() {
 			j.Printf("%-10s %s", s.Name, s.Doc)

@@ -125,7 +125,7 @@ func callFunction(ctx context.Context, j *job) error {
 	if err != nil {
 		return err
 	}
-	if err := checkOutput(j); err != nil {
+	if err := checkOutput(j, ".npz"); err != nil {
 		return err
 	}
 	if j.Env.On("DRYRUN") {

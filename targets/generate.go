@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/boardsmith/boardsmith/boards"
@@ -92,6 +93,7 @@ func (j *job) generate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	replaced := j.project != nil
 	j.project, j.image, j.unfinished = p, nil, nil
 	r := jsonlines.Generate{Project: j.projectLine(), Step: "generate"} // build generates too
 	if n := len(p.Wrote()); n > 0 {
@@ -106,8 +108,27 @@ func (j *job) generate(ctx context.Context) error {
 		j.Notef("note: left as they were changed by hand: %s", strings.Join(edited, ", "))
 		r.Edited = edited
 	}
+	if replaced && in.OptionsExplicit {
+		j.noteDropped()
+	}
 	j.JSONLine(r)
 	return nil
+}
+
+// noteDropped names the options that the project has lost because OPTIONS replaces all of them.
+func (j *job) noteDropped() {
+	set, dropped := j.project.Options().Set(), []string(nil)
+	for _, word := range j.former.Words() {
+		name, _, _ := strings.Cut(word, "=")
+		if !slices.Contains(set, name) {
+			dropped = append(dropped, word)
+		}
+	}
+	if len(dropped) > 0 {
+		all := strings.Join(append(j.project.Options().Words(), dropped...), " ")
+		j.Notef("note: the project had %s; OPTIONS replaces all options. To keep it: OPTIONS='%s'",
+			strings.Join(dropped, " "), all)
+	}
 }
 
 // spec returns what the project is generated from.

@@ -137,10 +137,8 @@ func readSurvey(c *console.Console) (s *survey, err error) {
 	if s.output != "" && !slices.Contains([]string{".html", ".md"}, filepath.Ext(s.output)) {
 		return nil, failure.Errorf(failure.Config, "OUTPUT=%s: a page of a measurement ends in .html or .md", s.output)
 	}
-	for variable, path := range map[string]string{"OUTPUT": s.output, "CSV": s.csv} {
-		if err := checkFile(variable, path); err != nil {
-			return nil, err
-		}
+	if err := cmp.Or(checkFile("OUTPUT", s.output), checkFile("CSV", s.csv, ".csv")); err != nil {
+		return nil, err
 	}
 	if c.Env("CURRENT") != "" {
 		if s.energy, err = readEnergy(c); err != nil {

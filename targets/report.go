@@ -3,6 +3,7 @@
 package targets
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -46,6 +47,10 @@ import (
 func Report(ctx context.Context) error { return do(ctx, "report", writeReports) }
 
 func writeReports(ctx context.Context, c *console.Console) error {
+	page, table := checkFile("OUTPUT", c.Env("OUTPUT"), ".html", ".htm"), checkFile("CSV", c.Env("CSV"), ".csv")
+	if err := cmp.Or(page, table); err != nil {
+		return err
+	}
 	ofProject := c.Env("BOARD") != "" || c.Env("MODEL") != "" || c.Env("PROJECT") != "" || c.Env("TARGET") != ""
 	switch {
 	case c.Env("RUN") != "" && c.Env("BASELINE") != "":

@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/boardsmith/boardsmith/examples/samples"
 	"github.com/boardsmith/boardsmith/executor"
@@ -56,7 +58,7 @@ import (
 func Run(ctx context.Context) error { return doJob(ctx, "run", runModel) }
 
 func runModel(ctx context.Context, j *job) (err error) {
-	if err := cmp.Or(checkOutput(j), checkReplaced(j), checkInput(j)); err != nil { // before the build
+	if err := cmp.Or(checkOutput(j, ".npz"), checkReplaced(j), checkInput(j)); err != nil { // before the build
 		return err
 	}
 	if _, err := loadsIntoRAM(j.Console); err != nil {
@@ -214,12 +216,18 @@ func checkInput(j *job) error {
 }
 
 // checkOutput checks OUTPUT before the work.
-func checkOutput(j *job) error { return checkFile("OUTPUT", j.in.Output) }
+func checkOutput(j *job, endings ...string) error {
+	return checkFile("OUTPUT", j.in.Output, endings...)
+}
 
-// checkFile checks, before the work, that a variable's file can be written: its folder exists, and takes a new file.
-func checkFile(variable, path string) error {
+// checkFile checks, before the work, that a variable's file can be written: its folder exists, and takes a new file. An
+// ending, if it has one, must be one of those of the format that is written, if any are named.
+func checkFile(variable, path string, endings ...string) error {
 	if path == "" {
 		return nil
+	}
+	if err := checkEnding(variable, path, endings); err != nil {
+		return err
 	}
 	folder := filepath.Dir(path)
 	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
@@ -240,6 +248,15 @@ func checkFile(variable, path string) error {
 		return failure.New(failure.Config, "choose a file that can be written", "%s=%s: %w", variable, path, err)
 	}
 	return nil
+}
+
+func checkEnding(variable, path string, endings []string) error {
+	end := strings.ToLower(filepath.Ext(path))
+	if end == "" || len(endings) == 0 || slices.Contains(endings, end) {
+		return nil
+	}
+	return failure.New(failure.Config, "choose another ending", "%s=%s: the file is written as %s", variable, path,
+		strings.Join(endings, " or "))
 }
 
 // checkReplaced returns an error if OUTPUT, whatever its path, is a file that is read: the result would replace it.
