@@ -3,9 +3,11 @@
 package targets
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/boardsmith/boardsmith/device"
@@ -122,17 +124,34 @@ func dryRunFlash(ctx context.Context, j *job) error {
 	if err := j.check(ctx); err != nil {
 		return err
 	}
+	text := fmt.Sprintf("flash %s to board %s", j.in.Project, j.in.Board.Value)
 	image, err := planned(j)
+	if err != nil || image == nil {
+		return cmp.Or(err, j.Would("%s", text))
+	}
+	b := j.project.Board()
+	would, err := j.desk().FlashCommands(ctx, b, j.in.Device, image)
 	if err != nil {
 		return err
 	}
-	var would device.Commands
-	if image != nil {
-		if would, err = j.desk().FlashCommands(ctx, j.project.Board(), j.in.Device, image); err != nil {
-			return err
-		}
+	if len(would.Flash) == 0 && !b.Link.Remote() {
+		return j.Would("write nothing: the image is loaded when the link opens")
 	}
-	return printCommands(j.Console, would, fmt.Sprintf("flash %s to board %s", j.in.Project, j.in.Board.Value))
+	current, err := j.isCurrent()
+	if err != nil {
+		return err
+	}
+	known, err := j.desk().Wear()
+	if err != nil {
+		return err
+	}
+	holds := func(w device.DeviceWear) bool {
+		return w.Board == b.Name && w.BuildID == image.ID() && !w.Dirty && (j.in.Device == "" || namesDevice(j, w))
+	}
+	if i := slices.IndexFunc(known, holds); i >= 0 && current && !j.Env.On("FORCE") {
+		text += fmt.Sprintf("; by the ledger, %s holds it: nothing is written if its firmware confirms that", known[i].Device)
+	}
+	return printCommands(j.Console, would, text)
 }
 
 // printCommands prints an action, and with VERBOSE=1 its commands.
