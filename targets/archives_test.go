@@ -109,20 +109,16 @@ func TestExampleRepository(t *testing.T) {
 		}
 		return printed.String()
 	}
-	if got := mage("boards"); !strings.Contains(got, "desk") || !strings.Contains(got, "host") {
-		t.Errorf("boards printed:\n%s", got)
-	}
-	got := mage("build", "flash", "run", "size")
-	for _, want := range []string{"board desk", "output0", "float32 (1, 1)", "mean"} {
+	got := mage("boards", "build", "flash", "run", "size") // at once, because each call asks Go whether mage is up to date
+	for _, want := range []string{
+		"desk  ", "host  ", "board desk", "output0", "float32 (1, 1)", "mean",
+	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing in:\n%s", want, got)
 		}
 	}
 	if err := sameArrays(out, "../examples/own-repo/models/sine.outputs.npz"); err != nil {
 		t.Error(err)
-	}
-	if got := mage("-l"); !strings.Contains(got, "board:show") {
-		t.Errorf("mage -l printed:\n%s", got)
 	}
 	other := command("flash")
 	other.Env = append(other.Env, "BOARD=host")

@@ -101,7 +101,7 @@ func TestInterruptedFlash(t *testing.T) {
 			t.Skipf("%s is not installed", tool)
 		}
 	}
-	dir, home, tmp := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "tmp")
+	dir, home, tmp := t.TempDir(), homeWithCache(t), filepath.Join(t.TempDir(), "tmp")
 	if err := os.Mkdir(tmp, 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 // several boards.
 func TestInputsAreReadAtEachCall(t *testing.T) {
 	t.Chdir(t.TempDir())
-	t.Setenv("BOARDSMITH_HOME", t.TempDir())
+	t.Setenv("BOARDSMITH_HOME", homeWithCache(t))
 	t.Cleanup(func() {
 		if err := current.close(); err != nil {
 			t.Error(err)
@@ -40,8 +40,8 @@ func TestInputsAreReadAtEachCall(t *testing.T) {
 	t.Setenv("BOARD", "host")
 	must(Build, "PROJECT", "p")
 	first := current.image.Digest
-	must(Size, "OPTIONS", "arena_kib=200")
-	if current.image.Digest == first || current.project.Options().ArenaKiB != 200 {
+	must(Size, "OPTIONS", "arena_kib=512")
+	if current.image.Digest == first || current.project.Options().ArenaKiB != 512 {
 		t.Errorf("OPTIONS=%v: the same image", current.project.Options())
 	}
 	must(Clean, "FORCE", "1")

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 )
 
 // TestOwnFunctions runs the example repository's own test: Go calls C functions that its boards bring.
@@ -152,6 +154,9 @@ func TestMeasureWorkflow(t *testing.T) {
 // TestAlias: advice names targets as a magefile imports them: in its folder and, called with such a name, in another
 // one.
 func TestAlias(t *testing.T) {
+	if !drawn.InFull() {
+		t.Skip("only in a full run, as it compiles a magefile: package console finds aliases in a plain one")
+	}
 	s := openShop(t)
 	repo := filepath.Join(t.TempDir(), "repo")
 	bin := t.TempDir()

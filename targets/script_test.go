@@ -72,6 +72,16 @@ func openShop(t testing.TB) shop {
 	return theShop.shop
 }
 
+// homeWithCache returns a folder for BOARDSMITH_HOME with a state of its own and the cache of all tests.
+func homeWithCache(t *testing.T) string {
+	t.Helper()
+	home := t.TempDir()
+	if err := os.Symlink(testcache.Dir(), filepath.Join(home, "cache")); err != nil {
+		t.Logf("the cache is empty: %v", err)
+	}
+	return home
+}
+
 // compileMagefile compiles a copy of the magefile, in folder repo, to a program in bin. It imports the targets under an
 // alias unless that is "".
 func compileMagefile(repo, bin, alias string) error {

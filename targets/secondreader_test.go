@@ -22,7 +22,7 @@ func TestSecondReader(t *testing.T) {
 			t.Skipf("%s is not installed", tool)
 		}
 	}
-	dir, home := t.TempDir(), t.TempDir()
+	dir, home := t.TempDir(), homeWithCache(t)
 	mage := func(output io.Writer, timeout string, targets ...string) *exec.Cmd {
 		cmd := exec.Command(filepath.Join(s.bin, "mage"), targets...)
 		cmd.Dir, cmd.Stdout, cmd.Stderr = dir, output, output
