@@ -3,7 +3,6 @@
 package targets
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -126,8 +125,11 @@ func dryRunFlash(ctx context.Context, j *job) error {
 	}
 	text := fmt.Sprintf("flash %s to board %s", j.in.Project, j.in.Board.Value)
 	image, err := planned(j)
-	if err != nil || image == nil {
-		return cmp.Or(err, j.Would("%s", text))
+	if err != nil {
+		return err
+	}
+	if image == nil {
+		return j.Would("%s", text)
 	}
 	b := j.project.Board()
 	would, err := j.desk().FlashCommands(ctx, b, j.in.Device, image)
