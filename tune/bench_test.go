@@ -251,7 +251,7 @@ func TestUploadIsLittleMoreThanCode(t *testing.T) {
 
 // TestCandidatesLeaveNothingBehind measures many candidates, and compares memory, descriptors and files.
 func TestCandidatesLeaveNothingBehind(t *testing.T) {
-	n := 60
+	n := 30
 	switch {
 	case drawn.InSoak():
 		n = 10000

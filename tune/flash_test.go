@@ -90,7 +90,7 @@ func large(id string, bytes int) tune.Candidate {
 // TestLargeCandidatesShareFirmware measures candidates that do not fit into RAM among others that do.
 func TestLargeCandidatesShareFirmware(t *testing.T) {
 	for _, board := range drawn.Of(t, "flash tier",
-		[]string{"host", "mps2_an385", "netduinoplus2", "qemu_riscv32", "qemu_riscv64"}, 2) {
+		[]string{"host", "mps2_an385", "netduinoplus2", "qemu_riscv32", "qemu_riscv64"}, 1) {
 		t.Run(board, func(t *testing.T) {
 			var images []string
 			r, _ := opened(t, tune.Options{Memory: map[string]boards.Options{"": {UploadKiB: 4}}, OnEvent: func(e tune.Event) {

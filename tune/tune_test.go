@@ -400,13 +400,14 @@ func TestChild(t *testing.T) {
 	must(t, r.Close())
 }
 
-// TestSchedulesWriteFlashOnce measures the 32 schedules of one matrix multiplication in two runs, in which an emulator
-// counts the same instructions.
+// TestSchedulesWriteFlashOnce measures schedules of one matrix multiplication in two runs, in which an emulator counts
+// the same instructions. There are 32, of which a plain run takes 8.
 func TestSchedulesWriteFlashOnce(t *testing.T) {
 	for _, board := range drawn.Of(t, "matmul",
 		[]string{"host", "mps2_an385", "mps2_an500", "qemu_riscv32", "netduinoplus2"}, 1) {
 		t.Run(board, func(t *testing.T) {
 			cs := matmuls(t)
+			cs = cs[:drawn.Count(8, len(cs))]
 			d := desk(t)
 			var times [2]map[string][]float64
 			for i := range times {
@@ -423,7 +424,7 @@ func TestSchedulesWriteFlashOnce(t *testing.T) {
 				}
 				must(t, r.Close())
 			}
-			if len(times[0]) != 32 {
+			if len(times[0]) != len(cs) {
 				t.Errorf("%d times", len(times[0]))
 			}
 			for id := range times[0] {
