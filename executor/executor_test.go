@@ -434,8 +434,8 @@ func TestGraphs(t *testing.T) {
 	}
 }
 
-// TestExecutorsRunConcurrently runs one session's model from two goroutines, each with its own executor, under the race
-// detector.
+// TestExecutorsRunConcurrently runs one session's model from two goroutines, each with its own executor, in a full run
+// under the race detector.
 func TestExecutorsRunConcurrently(t *testing.T) {
 	a := graphArchive(t, false, 2)
 	ctx, s := open(t, a)
