@@ -561,9 +561,7 @@ func TestKeptTimes(t *testing.T) {
 	future := time.Now().Add(time.Hour)
 	must(t, os.Chtimes(filepath.Join(keptDirs(t, d.env.Cache)[0], "build", "src", "common.o"), future, future))
 	writeIn(t, p.Dir(), "src/common.c", "int common(void) { return 7; }\n")
-	if code := exitCode(built(t, p)); code != 7 {
-		t.Errorf("it exits with %d", code)
-	}
+	mustExit(t, p, 7)
 }
 
 // TestKeptModelHeader: a file of the firmware that names a header of the model is compiled for each content of that.
@@ -577,17 +575,11 @@ func TestKeptModelHeader(t *testing.T) {
 			"codegen/host/include/tiny_code.h": fmt.Sprintf("#define TINY_CODE %d\n", want),
 		})
 		p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: "mine", Model: model}, d.env)
-		if code := exitCode(built(t, p)); code != want || d.folders() != 1 {
-			t.Errorf("it exits with %d, want %d; %d folders", code, want, d.folders())
-		}
+		mustExit(t, p, want)
 	}
-}
-
-// exitCode runs an image for this computer.
-func exitCode(i *image.Image) int {
-	cmd := exec.Command(i.Path)
-	_ = cmd.Run() // its status says more
-	return cmd.ProcessState.ExitCode()
+	if n := d.folders(); n != 1 {
+		t.Errorf("%d folders", n)
+	}
 }
 
 func lookPath(t *testing.T, name string) string {
@@ -629,9 +621,7 @@ func TestKeptInputChanges(t *testing.T) {
 		t.Fatalf("%v", err)
 	}
 	writeIn(t, p.Dir(), "Makefile", keptMakefile)
-	if code := exitCode(built(t, p)); code != 7 {
-		t.Errorf("it exits with %d", code)
-	}
+	mustExit(t, p, 7)
 }
 
 // TestFoundLibraries: other libraries of a compiler that only the build finds are noticed. A compiler that does not
