@@ -92,11 +92,11 @@ func TestCandidateCost(t *testing.T) {
 		})
 	}
 	dir, log := filepath.Join(t.TempDir(), "p"), filepath.Join(t.TempDir(), "log")
-	store := t.TempDir() // other tests build other models in the folders of the tests' cache
+	own := t.TempDir() // a cache in which no other test's model was built
 	run := func(models ...string) map[string]fileAt {
 		t.Helper()
-		cmd := childCommand(t, "candidates", append([]string{dir, store}, models...)...)
-		cmd.Args = append([]string{strace, "-f", "-qq", "-o", log, "-e", "trace=execve"}, cmd.Args...)
+		cmd := childCommand(t, "candidates", append([]string{dir, own}, models...)...)
+		cmd.Args = append([]string{strace, "-f", "--seccomp-bpf", "-qq", "-o", log, "-e", "trace=execve"}, cmd.Args...)
 		cmd.Path = strace
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
