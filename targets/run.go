@@ -58,7 +58,7 @@ import (
 func Run(ctx context.Context) error { return doJob(ctx, "run", runModel) }
 
 func runModel(ctx context.Context, j *job) (err error) {
-	if err := cmp.Or(checkOutput(j, ".npz"), checkReplaced(j), checkInput(j)); err != nil { // before the build
+	if err := cmp.Or(checkReplaced(j), checkOutput(j, ".npz"), checkInput(j)); err != nil { // before the build
 		return err
 	}
 	if _, err := loadsIntoRAM(j.Console); err != nil {

@@ -69,7 +69,7 @@ func validateModel(ctx context.Context, j *job) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := cmp.Or(checkOutput(j, ".json"), checkReplaced(j)); err != nil {
+	if err := cmp.Or(checkReplaced(j), checkOutput(j, ".json")); err != nil {
 		return err
 	}
 	if j.Env.On("DRYRUN") {
