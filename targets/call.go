@@ -96,7 +96,7 @@ func commentedForm(dir, name string) (form string, err error) {
 		}
 		text, err := os.ReadFile(path)
 		if m := line.FindSubmatch(text); m != nil {
-			form = string(m[1])
+			form = strings.TrimSuffix(string(m[1]), ".")
 		}
 		return err
 	})
@@ -124,6 +124,10 @@ func callFunction(ctx context.Context, j *job) error {
 	args, err := parseArguments(j.Env("ARGS"))
 	if err != nil {
 		return err
+	}
+	if name == "" && len(args) > 0 {
+		return failure.New(failure.Config, "name the function, or leave ARGS out: "+failure.Target("call")+" lists them",
+			"ARGS=%s has no effect without FUNC", j.Env("ARGS"))
 	}
 	if err := checkOutput(j, ".npz"); err != nil {
 		return err

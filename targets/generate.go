@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -180,11 +179,7 @@ func (j *job) samples(a *mlf.Archive) ([]ndarray.Named, error) {
 	if err != nil {
 		return nil, err
 	}
-	arrays, err := inputs.ReadArrays(in.Samples, nil, m)
-	if err != nil {
-		return nil, fmt.Errorf("FIXED_INPUT: %w", err)
-	}
-	return arrays, nil
+	return inputs.ReadArrays("FIXED_INPUT", in.Samples, nil, m)
 }
 
 // runsHere returns an error for a board that is a process, except on Linux. It accepts an unknown board, for which

@@ -192,11 +192,13 @@ func loadsIntoRAM(c *console.Console) (bool, error) {
 	case "", "flash":
 		return false, nil
 	case "ram":
+		if image := c.Env("IMAGE"); image != "" {
+			return false, failure.New(failure.Config, "leave one of them out", "IMAGE=%s has no effect with LOAD=ram", image)
+		}
 		return true, nil
 	default:
 		return false, failure.New(failure.Config, "LOAD=ram loads the model into RAM, LOAD=flash does not",
-			"LOAD=%s: unknown",
-			load)
+			"LOAD=%s: unknown", load)
 	}
 }
 

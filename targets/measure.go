@@ -74,6 +74,7 @@ type survey struct {
 	boards, models            []string // "": that of boardsmith.json or the default
 	inputs, expected          []string // by model; nil: none
 	options                   validate.Options
+	seed                      uint64
 	energy                    *measure.Energy   // from CURRENT; nil: not recorded
 	baseline                  *measure.Baseline // nil: none
 	limits                    measure.Limits
@@ -126,6 +127,9 @@ func readSurvey(c *console.Console) (s *survey, err error) {
 		return nil, err
 	}
 	if err := s.checkFiles(); err != nil {
+		return nil, err
+	}
+	if s.seed, err = inputs.Seed(c.Env); err != nil {
 		return nil, err
 	}
 	if s.options, err = validateOptions(c); err != nil {
@@ -358,11 +362,7 @@ func (s *survey) measureJob(ctx context.Context, j *job) (*measure.Result, error
 			return nil, err
 		}
 	}
-	seed, err := inputs.Seed(j.Env)
-	if err != nil {
-		return nil, err
-	}
-	o := measure.Options{Options: s.options, Seed: seed, Device: j.in.Device, Desk: j.desk()}
+	o := measure.Options{Options: s.options, Seed: s.seed, Device: j.in.Device, Desk: j.desk()}
 	_, m, err := j.project.Model()
 	if err != nil {
 		return nil, err

@@ -64,6 +64,9 @@ func runModel(ctx context.Context, j *job) (err error) {
 	if _, err := loadsIntoRAM(j.Console); err != nil {
 		return err
 	}
+	if _, err := inputs.Seed(j.Env); err != nil {
+		return err
+	}
 	if j.Env.On("DRYRUN") {
 		if err := j.check(ctx); err != nil {
 			return err
@@ -193,7 +196,7 @@ func modelInputs(j *job, m *mlf.Model) ([]ndarray.Named, string, error) {
 		return nil, "the firmware's samples", err
 	}
 	if j.in.Input != "" {
-		arrays, err := inputs.ReadArrays(j.in.Input, j.in.Names, m)
+		arrays, err := inputs.ReadArrays("INPUT", j.in.Input, j.in.Names, m)
 		return arrays, "input from " + j.in.Input, err
 	}
 	if j.project.ArchiveDigest() == samples.Digest() {
@@ -210,7 +213,7 @@ func checkInput(j *job) error {
 	}
 	m, _, err := modelToRun(j)
 	if err == nil {
-		_, err = inputs.ReadArrays(j.in.Input, j.in.Names, m)
+		_, err = inputs.ReadArrays("INPUT", j.in.Input, j.in.Names, m)
 	}
 	return err
 }

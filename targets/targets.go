@@ -13,6 +13,7 @@
 package targets
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,7 +78,7 @@ func forBoards(ctx context.Context, c *console.Console, target func() error) err
 	if len(names) == 1 || slices.Contains(ofSeveral, c.Step()) {
 		return target()
 	}
-	if err := checkShared(c, len(names)); err != nil {
+	if err := cmp.Or(checkList("BOARD", names, strings.TrimSpace), checkShared(c, len(names))); err != nil {
 		return err
 	}
 	defer func() { c.Env = env }()

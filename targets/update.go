@@ -32,7 +32,11 @@ func updatePlaces(ctx context.Context, c *console.Console) error {
 	places := config.Refs()
 	if name := c.Env("NAME"); name != "" {
 		if !slices.Contains(places, name) {
-			return failure.New(failure.Config, "choose one of: "+strings.Join(places, ", "),
+			next := "choose one of: " + strings.Join(places, ", ")
+			if len(places) == 0 {
+				next = "name places in boardsmith.json: it has none of a branch or tag"
+			}
+			return failure.New(failure.Config, next,
 				"NAME=%s: no branch or tag that boardsmith.json names", name)
 		}
 		places = []string{name}

@@ -29,12 +29,12 @@ func SplitNames(value string) (path string, names map[string]string) {
 	}
 }
 
-// ReadArrays reads INPUT, the file with the arrays of a model's inputs, some perhaps under other names. An unknown or a
-// missing input is an error before anything is sent.
-func ReadArrays(path string, names map[string]string, m *mlf.Model) ([]ndarray.Named, error) {
+// ReadArrays reads the file that a variable names, with the arrays of a model's inputs, some perhaps under other names.
+// An unknown or a missing input is an error before anything is sent.
+func ReadArrays(variable, path string, names map[string]string, m *mlf.Model) ([]ndarray.Named, error) {
 	arrays, err := ndarray.ReadNPZ(path)
 	if err != nil {
-		return nil, fmt.Errorf("INPUT: %w", err)
+		return nil, fmt.Errorf("%s: %w", variable, err)
 	}
 	for i, a := range arrays {
 		arrays[i].Name = cmp.Or(names[a.Name], a.Name)
@@ -45,21 +45,24 @@ func ReadArrays(path string, names map[string]string, m *mlf.Model) ([]ndarray.N
 			at, err = 0, nil
 		}
 		if err != nil && a.Name != "" {
-			next := cmp.Or(spelling.Nearest(a.Name, []string{m.Inputs[0].Name}),
-				fmt.Sprintf("INPUT='%s %s=%s' takes it for this input", path, m.Inputs[0].Name, a.Name))
-			return nil, failure.New(failure.Config, next, "INPUT %s: %w", path, err)
+			next := fmt.Sprintf("INPUT='%s %s=%s' takes it for this input", path, m.Inputs[0].Name, a.Name)
+			if variable != "INPUT" {
+				next = "" // it takes no names
+			}
+			next = cmp.Or(spelling.Nearest(a.Name, []string{m.Inputs[0].Name}), next)
+			return nil, failure.New(failure.Config, next, "%s %s: %w", variable, path, err)
 		}
 		if err == nil {
 			if arrays[i].Array, err = tensorlist.Quantize(m.Inputs[at], a.Array); err != nil {
-				return nil, fmt.Errorf("INPUT %s: array %q: %w", path, a.Name, err)
+				return nil, fmt.Errorf("%s %s: array %q: %w", variable, path, a.Name, err)
 			}
 			if err := tensorlist.CheckInput(m.Inputs[at], arrays[i].Array); err != nil {
-				return nil, fmt.Errorf("INPUT %s: %w", path, err)
+				return nil, fmt.Errorf("%s %s: %w", variable, path, err)
 			}
 		}
 	}
 	if err := tensorlist.CheckInputs(m, arrays); err != nil {
-		return nil, fmt.Errorf("INPUT %s: %w", path, err)
+		return nil, fmt.Errorf("%s %s: %w", variable, path, err)
 	}
 	return arrays, nil
 }

@@ -72,7 +72,7 @@ func (t *Job) readNetwork() (n search.Network, err error) {
 		return n, err
 	}
 	if t.In.Input != "" {
-		n.Inputs, err = inputs.ReadArrays(t.In.Input, t.In.Names, m)
+		n.Inputs, err = inputs.ReadArrays("INPUT", t.In.Input, t.In.Names, m)
 	} else {
 		n.Inputs, _, err = inputs.InventArrays(t.Env, m)
 	}
