@@ -32,7 +32,7 @@ import (
 //	DEVICE       which device of that board: its name in desk.json or its probe's serial [the only attached one]
 //	PROGRAMMER   the programmer: openocd, pyocd, west [the board's own]
 //	WAIT         how long to wait for a board that another process uses: 60 (seconds), 2m [no waiting]
-//	OUTPUT       the page. An ending of another format is an error [beside the board file]
+//	OUTPUT       the page [beside the board file]
 //	TIMEOUT      limit for one call on the device: 60 (seconds), 2m30s [60 s]
 //	FORCE=1      uses and flashes the board also if another one is named
 //	DRYRUN=1     prints the checks that would run

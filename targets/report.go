@@ -39,7 +39,7 @@ import (
 //	PROJECT      the project's folder [build/<board>/<archive name>]
 //	TARGET       a named target of boardsmith.json
 //	DEVICE       which device of that board: its name in desk.json or its probe's serial [the only attached one]
-//	OUTPUT       the page. An ending of another format is an error [report.html]
+//	OUTPUT       the page [report.html]
 //	DRYRUN=1     prints what would be done, without doing it
 //	BASELINE     measurements to show, or with BOARD, MODEL or PROJECT to show beside that project
 //	RUN          folders of tuning runs, separated by commas
