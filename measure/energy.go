@@ -25,12 +25,6 @@ type Energy struct {
 	Median float64 `json:"median_s"` // seconds per run, by the probe's clock
 }
 
-// A Probe describes the recording of a current probe.
-type Probe struct {
-	Pin   string  // the column of the board's measure_pin: 0 or 1
-	Volts float64 // the supply voltage; 0: the column "voltage"
-}
-
 const (
 	maxRows    = 1 << 27
 	minSamples = 10 // of a run: the error of the energy is then below about a tenth
@@ -39,10 +33,10 @@ const (
 // ReadEnergy reads a recording as CSV and returns the energy of the runs of standalone firmware, which are the pulses
 // of its measure_pin. A run that was under way at the beginning or the end does not count. The first line names the
 // columns, with the unit in parentheses or brackets: "time" or "timestamp" (s, ms, us, ns), "current" (A, mA, uA, nA),
-// if Volts is 0 "voltage" (V, mV), and the pin's. Others are ignored. Errors have class config: other columns or units,
-// a time that does not increase, no run, and a run of less than 10 samples.
-func ReadEnergy(r io.Reader, p Probe) (*Energy, error) {
-	e, err := readEnergy(r, p)
+// if volts is 0 "voltage" (V, mV), and the pin's, of 0 and 1. Others are ignored. Errors have class config: other
+// columns or units, a time that does not increase, no run, and a run of less than 10 samples.
+func ReadEnergy(r io.Reader, pin string, volts float64) (*Energy, error) {
+	e, err := readEnergy(r, pin, volts)
 	if err != nil {
 		return nil, failure.New(failure.Config, "export a CSV with the columns time (s), current (A) and the pin's, each "+
 			"pin in a column of its own", "the recording of the current: %w", err)
@@ -110,9 +104,9 @@ type recording struct {
 	row     int     // number of rows that were read
 }
 
-func openRecording(r io.Reader, p Probe) (*recording, error) {
-	if !(p.Volts >= 0) || math.IsInf(p.Volts, 0) {
-		return nil, fmt.Errorf("%v V is no voltage", p.Volts)
+func openRecording(r io.Reader, pin string, volts float64) (*recording, error) {
+	if !(volts >= 0) || math.IsInf(volts, 0) {
+		return nil, fmt.Errorf("%v V is no voltage", volts)
 	}
 	lines := csv.NewReader(r)
 	lines.ReuseRecord = true
@@ -120,14 +114,14 @@ func openRecording(r io.Reader, p Probe) (*recording, error) {
 	if err != nil {
 		return nil, err
 	}
-	columns, err := findColumns(slices.Clone(header), p.Pin)
+	columns, err := findColumns(slices.Clone(header), pin)
 	if err != nil {
 		return nil, err
 	}
-	if _, hasVolts := columns["voltage"]; p.Volts == 0 && !hasVolts {
+	if _, hasVolts := columns["voltage"]; volts == 0 && !hasVolts {
 		return nil, errors.New("there is no voltage, neither given nor as a column")
 	}
-	return &recording{lines: lines, columns: columns, volts: p.Volts}, nil
+	return &recording{lines: lines, columns: columns, volts: volts}, nil
 }
 
 // next returns the next sample; io.EOF after the last.
@@ -158,8 +152,8 @@ func (r *recording) next() (s sample, err error) {
 // A pulse is a run of the model.
 type pulse struct{ seconds, joules float64 }
 
-func readEnergy(r io.Reader, p Probe) (*Energy, error) {
-	recording, err := openRecording(r, p)
+func readEnergy(r io.Reader, pin string, volts float64) (*Energy, error) {
+	recording, err := openRecording(r, pin, volts)
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +162,7 @@ func readEnergy(r io.Reader, p Probe) (*Energy, error) {
 		return nil, err
 	}
 	if len(runs) == 0 {
-		return nil, fmt.Errorf("no run: the pin %s has no whole pulse", p.Pin)
+		return nil, fmt.Errorf("no run: the pin %s has no whole pulse", pin)
 	}
 	var joules, seconds []float64
 	e := &Energy{Runs: len(runs)}

@@ -373,13 +373,13 @@ func recording(samples int) string {
 
 func TestReadEnergy(t *testing.T) {
 	near := func(a, b float64) bool { return a > b*0.999999 && a < b*1.000001 }
-	e, err := measure.ReadEnergy(strings.NewReader(recording(20)), measure.Probe{Pin: "d0", Volts: 3})
+	e, err := measure.ReadEnergy(strings.NewReader(recording(20)), "d0", 3)
 	if err != nil || e.Runs != 2 || !near(e.Min, 60e-6) || !near(e.Max, 120e-6) || !near(e.Mean, 90e-6) ||
 		!near(e.Median, 10e-3) {
 		t.Errorf("%+v, %v", e, err)
 	}
 	volts := strings.NewReplacer("D1", "voltage [mV]", ",0\n", ",1500\n").Replace(recording(20))
-	e, err = measure.ReadEnergy(strings.NewReader(volts), measure.Probe{Pin: "D0"})
+	e, err = measure.ReadEnergy(strings.NewReader(volts), "D0", 0)
 	if err != nil || !near(e.Mean, 45e-6) {
 		t.Errorf("with a column of the voltage: %+v, %v", e, err)
 	}
@@ -395,12 +395,12 @@ func TestReadEnergy(t *testing.T) {
 		"wrong number of fields":   "time(s),current(A),D0\n1\n",
 		"EOF":                      "",
 	} {
-		_, err := measure.ReadEnergy(strings.NewReader(text), measure.Probe{Pin: "D0", Volts: 3})
+		_, err := measure.ReadEnergy(strings.NewReader(text), "D0", 3)
 		if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", want, err)
 		}
 	}
-	if _, err := measure.ReadEnergy(strings.NewReader(recording(20)), measure.Probe{Pin: "D0"}); err == nil {
+	if _, err := measure.ReadEnergy(strings.NewReader(recording(20)), "D0", 0); err == nil {
 		t.Error("without a voltage")
 	}
 }

@@ -386,10 +386,10 @@ func (s *survey) measureJob(ctx context.Context, j *job) (*measure.Result, error
 
 // readEnergy reads CURRENT.
 func readEnergy(c *console.Console) (*measure.Energy, error) {
-	p := measure.Probe{Pin: c.Env("PIN")}
+	volts := 0.0 // of the recording
 	if text := c.Env("VOLTS"); text != "" {
 		var err error
-		if p.Volts, err = strconv.ParseFloat(text, 64); err != nil || !(p.Volts > 0) {
+		if volts, err = strconv.ParseFloat(text, 64); err != nil || !(volts > 0) {
 			return nil, failure.Errorf(failure.Config, "VOLTS=%s is not a voltage", text)
 		}
 	}
@@ -398,7 +398,7 @@ func readEnergy(c *console.Console) (*measure.Energy, error) {
 		return nil, failure.New(failure.Config, "name a file that can be read", "CURRENT: %w", err)
 	}
 	defer f.Close()
-	e, err := measure.ReadEnergy(f, p)
+	e, err := measure.ReadEnergy(f, c.Env("PIN"), volts)
 	if err != nil {
 		return nil, fmt.Errorf("CURRENT=%s: %w", c.Env("CURRENT"), err)
 	}
