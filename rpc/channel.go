@@ -113,7 +113,7 @@ func (c *channel) exchange(ctx context.Context) error {
 	if c.resetErr != nil {
 		return c.revive(ctx, err)
 	}
-	var limit *LimitError
+	var limit *limitError
 	if errors.As(err, &limit) {
 		limit.Subject = c.request.Code.String()
 	}
@@ -127,7 +127,7 @@ func isDamagedRequest(err error) bool {
 		return false
 	}
 	var e *DeviceError
-	var tooLong *LimitError
+	var tooLong *limitError
 	return errors.As(err, &e) && e.Message == damagedRequest || errors.As(err, &tooLong) && tooLong.Limit == 0
 }
 

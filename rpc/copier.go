@@ -105,7 +105,7 @@ func (c *copier) checkLength(ctx context.Context, name string) error {
 		return err
 	}
 	if limit > 0 && n > limit {
-		return &LimitError{Subject: "call of " + name, Bytes: n, Limit: limit, Macro: packetMacro}
+		return &limitError{Subject: "call of " + name, Bytes: n, Limit: limit, Macro: packetMacro}
 	}
 	return nil
 }
@@ -137,7 +137,7 @@ func (c *copier) blockSize(ctx context.Context, rank int) (int, error) {
 	if limit > 0 {
 		head := copyHead + 8*rank
 		if limit <= head {
-			return 0, &LimitError{
+			return 0, &limitError{
 				Subject: fmt.Sprintf("copy of a tensor of rank %d", rank), Bytes: head + 1, Limit: limit, Macro: packetMacro,
 			}
 		}

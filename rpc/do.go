@@ -62,7 +62,7 @@ func (s *Session) FreeResource(ctx context.Context, r tvmrpc.Resource) error {
 // exceptionText returns the text of an Exception for an error that ended a request but not the session.
 func exceptionText(err error) (text string, ok bool) {
 	var device *DeviceError
-	var limit *LimitError
+	var limit *limitError
 	var damaged *DamagedCopyError
 	var arguments *argumentsError
 	switch {

@@ -114,15 +114,15 @@ func (e *NotFoundError) NextStep() string {
 	return "check that the firmware on the device was built from this model"
 }
 
-// A LimitError reports a request that is too long for the device. It was not carried out.
-type LimitError struct {
+// A limitError reports a request that is too long for the device. It was not carried out.
+type limitError struct {
 	Subject string // "call of f", "tensor of rank 7"
 	Bytes   int    // bytes of its message; 0 if the device reported it as too long
 	Limit   int    // longest message, bytes; 0 if unknown
 	Macro   string // the macro that sets the limit
 }
 
-func (e *LimitError) Error() string {
+func (e *limitError) Error() string {
 	if e.Limit == 0 {
 		return fmt.Sprintf("%s is longer than %s allows", e.Subject, e.Macro)
 	}
@@ -130,10 +130,10 @@ func (e *LimitError) Error() string {
 }
 
 // FailureClass returns failure.DoesNotFit.
-func (e *LimitError) FailureClass() failure.Class { return failure.DoesNotFit }
+func (e *limitError) FailureClass() failure.Class { return failure.DoesNotFit }
 
 // NextStep returns the option to change.
-func (e *LimitError) NextStep() string {
+func (e *limitError) NextStep() string {
 	return "raise the limit with " + failure.Option("Spec.Options", "packet_bytes=…") + ", then build and flash again"
 }
 
@@ -173,7 +173,7 @@ func exception(text string) error {
 	case strings.HasPrefix(text, damagedCopy):
 		return &DamagedCopyError{Detail: "the device reported a wrong checksum"}
 	case text == tooLong:
-		return &LimitError{Subject: "this request", Macro: packetMacro}
+		return &limitError{Subject: "this request", Macro: packetMacro}
 	}
 	return &DeviceError{Message: text}
 }

@@ -39,7 +39,7 @@ type Platform struct {
 	FPU             *bool            `json:"fpu,omitempty"`
 	WaitStates      *uint8           `json:"wait_states,omitempty"` // of the flash
 	Reset           *ResetCause      `json:"reset,omitempty"`
-	ChipID          HexBytes         `json:"chip_id,omitempty"`
+	ChipID          hexBytes         `json:"chip_id,omitempty"`
 	CPUID           *uint32          `json:"cpuid,omitempty"`
 	Emulated        *bool            `json:"emulated,omitempty"`
 	Lost            *uint32          `json:"lost_bytes,omitempty"` // received bytes that were dropped for lack of buffer
@@ -107,14 +107,14 @@ func (p Platform) String() string {
 	return strings.Join(all, ", ")
 }
 
-// HexBytes are bytes that encode to hexadecimal in JSON.
-type HexBytes []byte
+// hexBytes are bytes that encode to hexadecimal in JSON.
+type hexBytes []byte
 
 // MarshalText implements encoding.TextMarshaler.
-func (h HexBytes) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%x", []byte(h)), nil }
+func (h hexBytes) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%x", []byte(h)), nil }
 
 // UnmarshalText implements encoding.TextUnmarshaler.
-func (h *HexBytes) UnmarshalText(text []byte) (err error) {
+func (h *hexBytes) UnmarshalText(text []byte) (err error) {
 	*h, err = hex.DecodeString(string(text))
 	return err
 }
@@ -205,7 +205,7 @@ func (p *Platform) set(tag byte, v []byte) error {
 	case tagReset:
 		p.Reset = new(ResetCause(v[0]))
 	case tagChipID:
-		p.ChipID = append(HexBytes{}, v...)
+		p.ChipID = append(hexBytes{}, v...)
 	case tagCPUID:
 		p.CPUID = u32(v)
 	case tagEmulated:

@@ -21,7 +21,7 @@ func TestPlatformSurvivesJSON(t *testing.T) {
 		reset := rpc.ResetCause(r)
 		want := rpc.Platform{
 			CoreHz: &hz, TicksHz: &hz, ICache: &on, DCache: &on, Prefetch: &on, FPU: &on, WaitStates: &states,
-			Reset: &reset, ChipID: rpc.HexBytes{0, 0xab, 255}, CPUID: &hz, Emulated: &on, Lost: &lost, Clock: rpc.HostClock,
+			Reset: &reset, ChipID: []byte{0, 0xab, 255}, CPUID: &hz, Emulated: &on, Lost: &lost, Clock: rpc.HostClock,
 		}
 		text, err := json.Marshal(want)
 		if err != nil {

@@ -69,7 +69,7 @@ func TestRankSortsWithinConditions(t *testing.T) {
 	}
 	reset, lost := rpc.ResetCause(4), uint32(3)
 	same := b
-	same.Platform.Reset, same.Platform.ChipID, same.Platform.Lost, same.Board = &reset, rpc.HexBytes{1}, &lost, "other"
+	same.Platform.Reset, same.Platform.ChipID, same.Platform.Lost, same.Board = &reset, []byte{1}, &lost, "other"
 	if got := ranked(a, same, c); !slices.Equal(got, want) {
 		t.Errorf("another device: got %q, want %q", got, want)
 	}

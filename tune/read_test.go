@@ -23,7 +23,7 @@ func TestReadResultsIgnoresUnfinishedLine(t *testing.T) {
 	var ends []int
 	for _, id := range []string{"a", "b\n", "c"} {
 		r := timedResult(id, "k", 25e6, 1e-3)
-		r.Platform.Reset, r.Platform.ChipID = &reset, rpc.HexBytes{1, 255}
+		r.Platform.Reset, r.Platform.ChipID = &reset, []byte{1, 255}
 		line, err := json.Marshal(r)
 		if err != nil {
 			t.Fatal(err)

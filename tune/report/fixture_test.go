@@ -15,7 +15,7 @@ const hostile = "</text></svg><script>document.title='x'</script><img src=http:/
 func platform(hz uint32, states uint8) rpc.Platform {
 	reset := rpc.ResetCause(1)
 	return rpc.Platform{
-		CoreHz: &hz, TicksHz: &hz, WaitStates: &states, Reset: &reset, ChipID: rpc.HexBytes{1, 2},
+		CoreHz: &hz, TicksHz: &hz, WaitStates: &states, Reset: &reset, ChipID: []byte{1, 2},
 		Clock: rpc.HostClock,
 	}
 }
