@@ -17,7 +17,7 @@ type flashReader interface {
 
 // An inspector reads a board's state without a reset.
 type inspector interface {
-	// Inspect halts the core, reads its registers and the ranges, and resumes it. Errors: *flasher.ProgrammerError, those
+	// Inspect halts the core, reads its registers and the ranges, and resumes it. Errors: those of the programmer and
 	// of ctx.
 	Inspect(ctx context.Context, ranges []flasher.Range) (flasher.Core, []flasher.Segment, error)
 }
@@ -26,7 +26,7 @@ type inspector interface {
 type debugServer interface {
 	// Serve runs a gdb server on a local TCP port, with the core halted, and calls use when gdb can connect. The core is
 	// reset before, or with attach halted where it is, and continues when the debugger detaches. The server ends when use
-	// returns, before Serve returns. Errors: *flasher.ProgrammerError, those of use and of ctx.
+	// returns, before Serve returns. Errors: those of the programmer, of use and of ctx.
 	Serve(ctx context.Context, attach bool, port int, use func(context.Context) error) error
 	// ServeCommand returns the server's command line, for display.
 	ServeCommand(attach bool, port int) string
@@ -37,7 +37,7 @@ type rttServer interface {
 	// ServeRTT searches the ranges for RTT's control block, for as long as firmware may need to write it after a reset.
 	// It then listens on a local TCP port and calls use, whose client's bytes are the channel's. The server ends when use
 	// returns, before ServeRTT returns. If it ends sooner, such as when the probe is unplugged, use's context does. The
-	// core is neither halted nor reset. Errors: *flasher.ProgrammerError, of class boot if there is no control block, of
+	// core is neither halted nor reset. Errors: those of the programmer, of class boot if there is no control block, of
 	// class transport if the server ended sooner; those of use and of ctx.
 	ServeRTT(ctx context.Context, port int, ranges []flasher.Range, use func(context.Context) error) error
 }

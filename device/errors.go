@@ -8,7 +8,6 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/desk"
-	"github.com/boardsmith/boardsmith/internal/desk/attached"
 	"github.com/boardsmith/boardsmith/internal/ledger"
 )
 
@@ -68,11 +67,9 @@ type LeaseError = ledger.LeaseError
 // A NoDeviceError reports a board that is not attached: Board, Which and USB.
 type NoDeviceError = desk.NoDeviceError
 
-// An AmbiguousError reports a choice that several attached devices match: Board, Which and Ports.
+// An AmbiguousError reports a choice that several attached devices match: Board, Which and Ports. A port has Name, USB,
+// Serial, Path, Interface, and What, the product's name.
 type AmbiguousError = desk.AmbiguousError
-
-// A PortInfo is a serial port that is attached: Name, USB, Serial, Path, Interface, and What, the product's name.
-type PortInfo = attached.Port
 
 // A WrongBoardError reports a device that may not be the chosen board: Board and Evidence. Nothing was written.
 type WrongBoardError = desk.WrongBoardError

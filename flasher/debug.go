@@ -131,7 +131,7 @@ func (s server) serve(ctx context.Context, within time.Duration, use func(contex
 		stop()
 		<-ended
 		hung := &command.Error{Tool: command.Name(c.Path), Command: c.Typed(), Err: errNotServing}
-		return &ProgrammerError{Class: failure.Timeout, Hint: "the " + s.name + " hangs", Err: hung}
+		return &programmerError{Class: failure.Timeout, Hint: "the " + s.name + " hangs", Err: hung}
 	}
 	err := use(ctx)
 	stop()

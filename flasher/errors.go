@@ -37,8 +37,8 @@ func (e *VerifyError) NextStep() string {
 	return "flash again; if the same address differs, that flash is worn or protected"
 }
 
-// A ProgrammerError reports a programmer that failed.
-type ProgrammerError struct {
+// A programmerError reports a programmer that failed.
+type programmerError struct {
 	Class failure.Class // probe-missing, flash or timeout
 	Hint  string        // the cause in plain words; "" if unknown
 	Next  string        // advice for this cause; "" if there is none
@@ -49,7 +49,7 @@ type ProgrammerError struct {
 	Output string
 }
 
-func (e *ProgrammerError) Error() string {
+func (e *programmerError) Error() string {
 	if e.Hint != "" {
 		return e.Hint + " (" + e.Err.Error() + ")"
 	}
@@ -57,14 +57,14 @@ func (e *ProgrammerError) Error() string {
 }
 
 // Unwrap returns the command's own error.
-func (e *ProgrammerError) Unwrap() error { return e.Err }
+func (e *programmerError) Unwrap() error { return e.Err }
 
 // FailureClass returns Class.
-func (e *ProgrammerError) FailureClass() failure.Class { return e.Class }
+func (e *programmerError) FailureClass() failure.Class { return e.Class }
 
 // NextStep returns the advice for the cause, and where the programmer's output is. It never contains the command to
 // repeat: outside of the lease and the ledger, this would erase sectors that nobody counts.
-func (e *ProgrammerError) NextStep() string {
+func (e *programmerError) NextStep() string {
 	var steps []string
 	if e.Next != "" {
 		steps = append(steps, e.Next)
@@ -184,21 +184,21 @@ func printed(patterns ...string) *regexp.Regexp {
 	return regexp.MustCompile(`(?i)` + strings.Join(patterns, "|"))
 }
 
-// explain converts a command's error to a *ProgrammerError and returns other errors unchanged.
+// explain converts a command's error to a *programmerError and returns other errors unchanged.
 func explain(err error) error {
 	var c *command.Error
 	if !errors.As(err, &c) {
 		return err
 	}
 	if errors.Is(err, command.ErrTooLong) {
-		return &ProgrammerError{Class: failure.Timeout, Hint: "the programmer hangs", Err: err, Output: keepOutput(c)}
+		return &programmerError{Class: failure.Timeout, Hint: "the programmer hangs", Err: err, Output: keepOutput(c)}
 	}
 	for _, f := range failurePatterns {
 		if f.printed.MatchString(c.Text) {
-			return &ProgrammerError{Class: f.class, Hint: f.hint, Next: f.next, Err: err, Output: keepOutput(c)}
+			return &programmerError{Class: f.class, Hint: f.hint, Next: f.next, Err: err, Output: keepOutput(c)}
 		}
 	}
-	return &ProgrammerError{Class: failure.Flash, Err: err, Output: keepOutput(c)}
+	return &programmerError{Class: failure.Flash, Err: err, Output: keepOutput(c)}
 }
 
 const (

@@ -59,7 +59,7 @@ func TestHints(t *testing.T) {
 		{"something else", failure.Flash, ""},
 	} {
 		err := explain(&command.Error{Tool: "tool", Text: c.says, Command: "tool -x", Err: errors.New("exit status 1")})
-		var e *ProgrammerError
+		var e *programmerError
 		if !errors.As(err, &e) || e.Class != c.class || !strings.Contains(e.Hint, c.hint) ||
 			(c.hint == "") != (e.Hint == "") {
 			t.Errorf("%s: %+v", c.says, e)

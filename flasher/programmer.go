@@ -64,8 +64,8 @@ func (j Job) changes() bool { return j.first || len(j.Erase) > 0 || len(j.Write)
 // program in a process group of its own; it has a deadline of its own besides ctx's, and leaves no process behind.
 // Each resets and halts the core before anything else: interrupts of firmware whose flash is being erased would
 // crash it. A run has failed unless the tool reported each of its steps as done, whatever its exit status. After an
-// error the content of the job's sectors is undefined. Errors: *ChipError, *ProgrammerError, *VerifyError, and those of
-// ctx.
+// error the content of the job's sectors is undefined. Errors: *ChipError, *VerifyError, others of the class of the
+// failure that the program printed, and those of ctx.
 type Programmer interface {
 	// Do does the job.
 	Do(ctx context.Context, j Job) error

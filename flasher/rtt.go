@@ -59,7 +59,7 @@ func (o *openocd) ServeRTT(
 		err := rtt.serveWatched(ctx, servesWithin, use)
 		var c *command.Error
 		if errors.As(err, &c) && strings.Contains(c.Text, rttNone) {
-			return &ProgrammerError{
+			return &programmerError{
 				Class: failure.Boot, Hint: "the firmware has " + rttNone, Err: c,
 				Next: "check that firmware with RTT was flashed and starts",
 			}
@@ -76,7 +76,7 @@ func (s server) serveWatched(ctx context.Context, within time.Duration, use func
 		if err == nil {
 			err = fmt.Errorf("%s ended", command.Name(s.command.Path))
 		}
-		cancel(&ProgrammerError{
+		cancel(&programmerError{
 			Class: failure.Transport, Hint: "the " + s.name + " ended while it was used", Err: err,
 			Next: "check the probe's cable and the board's power",
 		})
