@@ -89,7 +89,7 @@ func NewCompiler(ctx context.Context, b *boards.Board, o boards.Options) (*Compi
 	if err != nil {
 		return nil, err
 	}
-	c.Target = NewTarget(b.Name, version, c.flags, predefined)
+	c.Target = newTarget(b.Name, version, c.flags, predefined)
 	return c, nil
 }
 

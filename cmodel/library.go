@@ -45,8 +45,8 @@ func isExtension(macro string) bool {
 		!strings.HasSuffix(name, "_intrinsic") && name != "misaligned_slow" && name != "misaligned_avoid"
 }
 
-// NewTarget makes a Target of the macros that a compiler prints by -dM -E.
-func NewTarget(board, compiler string, flags []string, predefined string) *Target {
+// newTarget makes a Target of the macros that a compiler prints by -dM -E.
+func newTarget(board, compiler string, flags []string, predefined string) *Target {
 	defined := map[string]string{}
 	for line := range strings.Lines(predefined) {
 		if words := strings.SplitN(strings.TrimSpace(line), " ", 3); len(words) == 3 && words[0] == "#define" {

@@ -1,0 +1,4 @@
+package cmodel
+
+// NewTarget gives the tests outside of the package access to targets of any macros.
+var NewTarget = newTarget
