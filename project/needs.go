@@ -19,12 +19,9 @@ import (
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 )
 
-// A TemplateNeed is a folder, a program or something else that the builds of a template, or for a board, need.
-type TemplateNeed = buildenv.Need
-
 // Needs looks for what the builds of templates need besides compilers of boards, for projects in dir, and for the
 // programs of boards' post_link. It returns an error only for a template that cannot be read, or if ctx has ended.
-func (b *Builder) Needs(ctx context.Context, dir string) (all []TemplateNeed, err error) {
+func (b *Builder) Needs(ctx context.Context, dir string) (all []buildenv.Need, err error) {
 	if ctx.Err() != nil {
 		return nil, failure.Stopped(ctx, "templates")
 	}
@@ -115,13 +112,13 @@ func (p *Project) checkBoard(ctx context.Context, err error) error {
 var aboutBoard = regexp.MustCompile(`(?i)\bboard\b`)
 
 // postLinkNeeds returns whether the programs are there that boards of the search path run after the link.
-func (b *Builder) postLinkNeeds() (all []TemplateNeed) {
+func (b *Builder) postLinkNeeds() (all []buildenv.Need) {
 	for _, name := range boards.List(b.Path) {
 		board, err := boards.Find(name, b.Path)
 		if err != nil || board.PostLink.IsZero() || strings.HasPrefix(board.PostLink.Words[0], boardfile.BoardWord) {
 			continue // Find returns the error of a board file
 		}
-		n := TemplateNeed{Board: name, Name: board.PostLink.Words[0]}
+		n := buildenv.Need{Board: name, Name: board.PostLink.Words[0]}
 		n.Result, n.Err = command.Find(n.Name, "")
 		all = append(all, n)
 	}

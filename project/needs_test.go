@@ -11,6 +11,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/buildenv"
 )
 
 const needyTemplate = `{"doc": "needy", "build": ["generator"], "inputs": ["src"], "env": {"OS_BASE": "$OS_BASE"},
@@ -30,11 +31,11 @@ func TestNeeds(t *testing.T) {
 	e := testEnv()
 	e.Path = []string{workspace}
 	writeIn(t, workspace, "templates/needy/template.json", needyTemplate)
-	look := func() map[string]TemplateNeed {
+	look := func() map[string]buildenv.Need {
 		t.Helper()
 		all, err := e.builder().Needs(t.Context(), filepath.Join(workspace, "projects"))
 		must(t, err)
-		found := map[string]TemplateNeed{}
+		found := map[string]buildenv.Need{}
 		for _, n := range all {
 			if n.Template == "needy" {
 				found[n.Name] = n
@@ -42,7 +43,7 @@ func TestNeeds(t *testing.T) {
 		}
 		return found
 	}
-	check := func(all map[string]TemplateNeed, name, found, missing string) {
+	check := func(all map[string]buildenv.Need, name, found, missing string) {
 		t.Helper()
 		n, listed := all[name]
 		if !listed || n.Result != found || (n.Err != nil) != (missing != "") || n.Install == "" ||
@@ -134,7 +135,7 @@ func TestWrongVariable(t *testing.T) {
 	must(t, failed)
 	needs, failed := s.env.builder().Needs(t.Context(), t.TempDir())
 	must(t, failed)
-	found := slices.IndexFunc(needs, func(n TemplateNeed) bool { return n.Name == "OS_BASE" })
+	found := slices.IndexFunc(needs, func(n buildenv.Need) bool { return n.Name == "OS_BASE" })
 	for what, err := range map[string]error{"build": err, "boards": unlisted["system"], "needs": needs[found].Err} {
 		want := "OS_BASE is " + wrong + ", which has no VERSION"
 		if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), want) {
