@@ -24,7 +24,6 @@ type runtimeSizes struct {
 	Block     int64 // block_t
 	BlockAt   int64 // its alignment
 	Array     int64 // TVMNDArray
-	Tensor    int64 // DLTensor
 	Executor  int64 // TVMAotExecutor
 	ByteArray int64 // TVMByteArray
 	Manager   int64 // the page allocator's manager_t, and its alignment once more
@@ -33,8 +32,8 @@ type runtimeSizes struct {
 
 // sizesOf has these sizes by the class of the board's ELF files.
 var sizesOf = map[int]runtimeSizes{
-	32: {Server: 64, Block: 16, BlockAt: 4, Array: 48, Tensor: 40, Executor: 40, ByteArray: 8, Manager: 28, Share: 4},
-	64: {Server: 96, Block: 32, BlockAt: 8, Array: 56, Tensor: 48, Executor: 64, ByteArray: 16, Manager: 56, Share: 1},
+	32: {Server: 64, Block: 16, BlockAt: 4, Array: 48, Executor: 40, ByteArray: 8, Manager: 28, Share: 4},
+	64: {Server: 96, Block: 32, BlockAt: 8, Array: 56, Executor: 64, ByteArray: 16, Manager: 56, Share: 1},
 }
 
 // unusedValues is the number of bytes that follow a call's last argument: UNUSED_VALUES in server.h.

@@ -21,7 +21,6 @@ _Static_assert(offsetof(rpc_server_t, buffer) == %d, "Server");
 _Static_assert(sizeof(block_t) == %d, "Block");
 _Static_assert(_Alignof(block_t) == %d, "BlockAt");
 _Static_assert(sizeof(TVMNDArray) == %d, "Array");
-_Static_assert(sizeof(DLTensor) == %d, "Tensor");
 _Static_assert(sizeof(TVMAotExecutor) == %d, "Executor");
 _Static_assert(sizeof(TVMByteArray) == %d, "ByteArray");
 _Static_assert(sizeof(manager_t) + _Alignof(manager_t) == %d, "Manager");
@@ -47,7 +46,7 @@ _Static_assert(sizeof(rpc_server_t) == offsetof(rpc_server_t, unused) + %d, "unu
 			s := sizesOf[c.class]
 			cmd := exec.Command(c.cc[0], append(c.cc[1:], "-std=c11", "-fsyntax-only", "-I../../crt/include",
 				"-I../../crt/src", "-I../../templates/baremetal/crt_config", "-xc", "-")...)
-			cmd.Stdin = strings.NewReader(fmt.Sprintf(source, s.Server, s.Block, s.BlockAt, s.Array, s.Tensor, s.Executor,
+			cmd.Stdin = strings.NewReader(fmt.Sprintf(source, s.Server, s.Block, s.BlockAt, s.Array, s.Executor,
 				s.ByteArray, s.Manager, unusedValues))
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Errorf("%v\n%s", err, out)
