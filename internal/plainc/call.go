@@ -39,6 +39,7 @@ const strict = `#if defined(__GNUC__)
 #pragma GCC diagnostic error "-Wimplicit-function-declaration"
 #pragma GCC diagnostic error "-Wpointer-sign"
 #pragma GCC diagnostic error "-Wconversion"
+#pragma GCC diagnostic error "-Woverflow"
 #endif
 `
 
@@ -191,14 +192,17 @@ func (a argument) length() string {
 	return fmt.Sprintf("[%d]", last+1)
 }
 
-// checkElement writes a check that the ctype of a tensor's elements has the size of its dtype, and is an integer as it.
+// checkElement writes a check that the ctype of a tensor's elements has the size of its dtype, is an integer as it, and
+// has a sign as it: char has one on some boards.
 func (w *writer) checkElement(v value) {
 	if v.CType == "" || v.DType == "" {
 		return
 	}
 	const same = "  _Static_assert(sizeof(%s) == sizeof(%s) && ((%s)1.5 == 1.5) == ((%s)1.5 == 1.5), \"%s is not %s\");"
+	const sign = "  _Static_assert(((%s)-1 < 1) == ((%s)-1 < 1), \"the sign of %s is not that of %s\");"
 	usual := elements[v.DType]
 	w.at(v.line, v.label, same, v.CType, usual, v.CType, usual, v.CType, v.DType)
+	w.at(v.line, v.label, sign, v.CType, usual, v.CType, v.DType)
 }
 
 func (v value) expression() string {

@@ -3,6 +3,7 @@
 package plainc
 
 import (
+	"cmp"
 	"context"
 	"debug/dwarf"
 	"debug/elf"
@@ -11,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -76,6 +78,9 @@ func New(ctx context.Context, cc, file, function string) (*Draft, error) {
 	d := &Draft{Description: Description{Name: strings.ToLower(function), Function: function}}
 	d.addFiles(file)
 	for i, t := range prototype.ParamType {
+		if _, ok := t.(*dwarf.DotDotDotType); ok {
+			break // it may get no more arguments
+		}
 		name := fmt.Sprintf("arg%d", i+1)
 		if i < len(names) && names[i] != "" {
 			name = names[i]
@@ -245,10 +250,15 @@ func isConst(t dwarf.Type) bool {
 // elementOf returns the dtype of a type, "" if it is none, and its ctype if it is not the usual one.
 func elementOf(t dwarf.Type) (dtype, ctype string) {
 	bits := 8 * t.Size()
-	switch plain(t).(type) {
+	switch of := plain(t).(type) {
 	case *dwarf.FloatType:
 		dtype = fmt.Sprintf("float%d", bits)
-	case *dwarf.IntType, *dwarf.CharType, *dwarf.EnumType:
+	case *dwarf.EnumType:
+		dtype = fmt.Sprintf("uint%d", bits)
+		if slices.ContainsFunc(of.Val, func(v *dwarf.EnumValue) bool { return v.Val < 0 }) {
+			dtype = fmt.Sprintf("int%d", bits)
+		}
+	case *dwarf.IntType, *dwarf.CharType:
 		dtype = fmt.Sprintf("int%d", bits)
 	case *dwarf.UintType, *dwarf.UcharType, *dwarf.BoolType:
 		dtype = fmt.Sprintf("uint%d", bits)
@@ -265,6 +275,8 @@ func elementOf(t dwarf.Type) (dtype, ctype string) {
 			name, t = of.Name, of.Type
 		case *dwarf.QualType:
 			t = of.Type
+		case *dwarf.EnumType:
+			return dtype, cmp.Or(outer, "enum "+of.EnumName)
 		default:
 			name = t.String()
 		}

@@ -30,6 +30,10 @@ void net_plain(const float* x, float* y);
 int net_ints(const int* x);
 const char* net_text(const float* x, float* y);
 void net_wide(const double* x, _Bool* y);
+void net_chars(const signed char* x, float* y);
+enum net_mode { NET_FAST, NET_SLOW };
+enum net_level { NET_LOW = -1, NET_HIGH };
+void net_modes(const enum net_mode* x, enum net_level* y, ...);
 typedef void* handle;
 void net_table(handle const tensors[], int n);
 `
@@ -145,6 +149,7 @@ var wrongC = []struct{ old, new, want string }{
 	{`{"value": "N"}`, `{"value": "0.5"}`, `net.json: argument 5:13:`},
 	{`{"value": "N"}`, `{"value": "\"two\""}`, `net.json: argument 5:13:`},
 	{`{"value": "N"}`, `{"value": "M"}`, `net.json: argument 5:13:`},
+	{`{"value": "N"}`, `{"value": "5000000000"}`, `net.json: argument 5:13:`},
 	{"    {\"value\": \"N\"},\n", ``, `net_run`},
 	{`"struct net_io", "m`, `"struct io", "m`, `net.json: argument 6 (struct io):14:`},
 	{`"member": "in", "input": "more"`, `"member": "input", "input": "more"`, `net.json: argument 6 (struct net_io), member input, more:15:`},
@@ -267,8 +272,9 @@ func TestOtherDescriptions(t *testing.T) {
 			y[1:] + `}]}, {"value": "2"}]}`: "",
 		`"net_wide", "arguments": [` + strings.Replace(x, "32", "64", 1) + `}, {"output": "y", "dtype": "uint8", "shape": [2],` +
 			` "ctype": "_Bool"}]}`: "",
-		`"net_wide", "arguments": [` + x + `, "ctype": "double"}, ` + y + `, "ctype": "_Bool"}]}`: "double is not float32",
-		`"net_text", "arguments": [` + x + `}, ` + y + `}], "returns": {"status": 0}}`:            "net.json: net_text:1:",
+		`"net_wide", "arguments": [` + x + `, "ctype": "double"}, ` + y + `, "ctype": "_Bool"}]}`:                             "double is not float32",
+		`"net_chars", "arguments": [` + strings.Replace(x, "float32", "uint8", 1) + `, "ctype": "signed char"}, ` + y + `}]}`: "the sign of signed char is not that of uint8",
+		`"net_text", "arguments": [` + x + `}, ` + y + `}], "returns": {"status": 0}}`:                                        "net.json: net_text:1:",
 	} {
 		output, err := compile(t, "cc", head+text)
 		if want == "" && (err != nil || output != "") || want != "" && (err == nil || !strings.Contains(output, want)) {
@@ -483,6 +489,13 @@ func TestDraft(t *testing.T) {
 		a[1].Expression != "?" || a[2].Arena != "work" || a[3].Output != "out" || a[3].CType != "unsigned char" ||
 		d.Returns.DType != "float32" || len(d.Sources) > 0 || d.Include[0] != "alone.c" {
 		t.Errorf("%+v", d)
+	}
+	d, err = plainc.New(t.Context(), "cc", filepath.Join(dir, "net.h"), "net_modes")
+	must(t, err)
+	a = d.Arguments
+	if len(a) != 2 || a[0].DType != "uint32" || a[0].CType != "enum net_mode" || a[1].DType != "int32" ||
+		a[1].CType != "enum net_level" {
+		t.Errorf("enumerations: %+v", a)
 	}
 	for _, c := range []struct {
 		file, name, want string
