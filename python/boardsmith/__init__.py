@@ -139,6 +139,8 @@ def _model_name(name: str | None, path: Path) -> str:
     name = re.sub(r"[^a-z0-9]", "_", path.name.split(".")[0].lower()) if name is None else name
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         raise ExportError(f"model name {name!r}: use lower-case letters, digits and underscores")
+    if name.startswith("boardsmith_"):
+        raise ExportError(f"model name {name!r}: names that begin with boardsmith_ are those of generated files")
     return name
 
 

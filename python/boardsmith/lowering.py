@@ -18,17 +18,38 @@ PACKED_CALLS = {"relax.call_pure_packed", "relax.call_dps_packed", "relax.call_i
 
 def bind(module: tvm.IRModule, params: Mapping[str, Any] | None) -> tvm.IRModule:
     """Makes constants of parameters, by their names or, as frontends detach them, by functions."""
-    if not params:
+    if not params or "main" not in [gv.name_hint for gv in module.get_global_vars()]:
         return module
+    if not isinstance(params, Mapping):
+        raise ExportError("params has no names: it maps each parameter's name to its value")
+    main = module["main"]
     if "main" in params and isinstance(params["main"], (list, tuple)):
-        main = module["main"]
         names = [p.name for p in main.params]
-        count = int(main.attrs["num_input"]) if main.attrs and "num_input" in main.attrs else None
-        if count is None:
-            count = len(names) - len(params["main"])
+        count = len(names) - len(params["main"])
+        if main.attrs and "num_input" in main.attrs:
+            inputs = int(main.attrs["num_input"])
+            if inputs != count:
+                raise ExportError(f"params: {len(params['main'])} values for {len(names) - inputs} parameters of main")
+        if count < 0:
+            raise ExportError(f"params: {len(params['main'])} values for {len(names)} parameters of main")
         params = dict(zip(names[count:], params["main"]))
     values = {k: v.numpy() if hasattr(v, "numpy") else np.asarray(v) for k, v in params.items()}
+    _check_values({p.name: type_of(p) for p in main.params}, values)
     return relax.transform.BindParams("main", {k: tvm.runtime.tensor(v) for k, v in values.items()})(module)
+
+
+def _check_values(kinds: Mapping[str, Any], values: Mapping[str, np.ndarray]) -> None:
+    """Refuses values that are of no parameter, or not of its type: an operator might broadcast them."""
+    faults = []
+    for name, value in values.items():
+        if name not in kinds:
+            faults.append(f"main has no parameter {name}; it has {', '.join(kinds)}")
+            continue
+        want = tensor_of(name, kinds[name])
+        if (str(value.dtype), value.shape) != (want.dtype, want.shape):
+            faults.append(f"{name} is {value.dtype} {value.shape}, not {want.dtype} {want.shape}")
+    if faults:
+        raise ExportError("params: " + "; ".join(faults))
 
 
 def check(module: tvm.IRModule) -> None:

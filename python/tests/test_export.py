@@ -113,14 +113,28 @@ class Export(unittest.TestCase):
         self.assertTrue(all(re.fullmatch(r"[\w*, ]*", p) for p in re.findall(r"TVM_DLL \w+ \w+\((.*)\) {", source)))
 
     def test_params(self):
-        """Parameters become constants."""
+        """Parameters become constants. A value that is of none, or of another type or shape, is refused."""
         bb = relax.BlockBuilder()
         x, w = (relax.Var(n, relax.TensorType((2, 2), "float32")) for n in "xw")
         with bb.function("main", [x, w]):
-            bb.emit_func_output(bb.emit(relax.op.matmul(x, w)))
-        report = boardsmith.export(bb.get(), self.path, params={"w": np.eye(2, dtype="float32")})
-        self.assertEqual([t.name for t in report.inputs], ["x"])
-        self.assertEqual(report.constants, 16)
+            bb.emit_func_output(bb.emit(relax.op.add(x, w)))
+        eye = np.eye(2, dtype="float32")
+        for params, fault in [
+            ({"w": eye, "v": eye}, "params: main has no parameter v; it has x, w"),
+            ({"w": eye[:1]}, "params: w is float32 (1, 2), not float32 (2, 2)"),
+            ({"w": np.eye(2)}, "params: w is float64 (2, 2), not float32 (2, 2)"),
+            ({"w": eye.astype(">f4").byteswap()}, "params: w is >f4 (2, 2), not float32 (2, 2)"),
+            ({"w": None}, "params: w is object (), not float32 (2, 2)"),
+            ([eye], "params has no names: it maps each parameter's name to its value"),
+            ({"main": [eye, eye, eye]}, "params: 3 values for 2 parameters of main"),
+        ]:
+            with self.assertRaises(boardsmith.ExportError) as raised:
+                boardsmith.export(bb.get(), self.path, params=params)
+            self.assertEqual(str(raised.exception), fault)
+        for params in ({"w": eye}, {"main": [eye]}, {"w": tvm.runtime.tensor(eye)}, {"w": eye.T}):
+            report = boardsmith.export(bb.get(), self.path, params=params)
+            self.assertEqual([t.name for t in report.inputs], ["x"])
+            self.assertEqual(report.constants, 16)
 
     def test_plain_c(self):
         """The C calls nothing of TVM, and keeps constants in flash."""
