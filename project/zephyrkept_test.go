@@ -91,7 +91,7 @@ func TestZephyrKept(t *testing.T) {
 }
 
 // byHand builds with west in the project's folder, as docs/zephyr.md has it, with the build id that is there. It names
-// the folder by a symbolic link.
+// the folder by a symbolic link. The board, which is QEMU's, has no runner.
 func byHand(t *testing.T, p *Project) {
 	t.Helper()
 	i := built(t, p)
@@ -106,6 +106,11 @@ func byHand(t *testing.T, p *Project) {
 	defer tree.Close()
 	if sum, err := tree.Digest("build/west/zephyr/firmware.elf"); err != nil || sum != i.Digest {
 		t.Errorf("by hand: image %s (%v), want %s", sum, err, i.Digest)
+	}
+	flash := exec.CommandContext(t.Context(), "west", "flash", "-d", "build/west")
+	flash.Dir = cmd.Dir
+	if out, err := flash.CombinedOutput(); err == nil || !bytes.Contains(out, []byte("doesn't support west flash/debug")) {
+		t.Errorf("a board in QEMU has a runner: %v\n%s", err, out)
 	}
 }
 
