@@ -71,7 +71,8 @@ func (c *Cache) Image(e EntryInfo) (path string, ok bool) {
 
 // Images lists the images for which fits returns true, the last used first.
 func (c *Cache) Images(fits func(EntryInfo) bool) ([]EntryInfo, error) {
-	all, err := c.List()
+	all, _, err := c.walkFiles(imageFolder)
+	lastUsedFirst(all)
 	var list []EntryInfo
 	for _, e := range all {
 		if e.Label != "" && fits(e) {

@@ -42,15 +42,33 @@ func used(path string) {
 // List returns all entries, the last used first.
 func (c *Cache) List() ([]EntryInfo, error) {
 	list, _, err := c.walk()
-	slices.SortFunc(list, func(a, b EntryInfo) int {
-		return cmp.Or(b.Used.Compare(a.Used), slices.Compare(a.Key[:], b.Key[:]), cmp.Compare(a.Label, b.Label))
-	})
+	lastUsedFirst(list)
 	return list, err
 }
 
-// walk finds the entries, and files that are not entries. It ignores files that another process removes meanwhile.
+func lastUsedFirst(list []EntryInfo) {
+	slices.SortFunc(list, func(a, b EntryInfo) int {
+		return cmp.Or(b.Used.Compare(a.Used), slices.Compare(a.Key[:], b.Key[:]), cmp.Compare(a.Label, b.Label))
+	})
+}
+
+// walk finds the entries, and files that are not entries.
 func (c *Cache) walk() (list []EntryInfo, strange []string, err error) {
-	for _, folder := range []string{builtFolder, imageFolder} {
+	list, strange, err = c.walkFiles(builtFolder, imageFolder)
+	if err != nil {
+		return list, strange, err
+	}
+	folders, others, err := c.walkKept()
+	if err != nil {
+		return list, strange, fmt.Errorf("cache: %w", err)
+	}
+	return append(list, folders...), append(strange, others...), nil
+}
+
+// walkFiles finds the entries that are files in folders of the cache, and files that are not entries. It ignores files
+// that another process removes meanwhile.
+func (c *Cache) walkFiles(in ...string) (list []EntryInfo, strange []string, err error) {
+	for _, folder := range in {
 		err = filepath.WalkDir(filepath.Join(c.dir, folder), func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() {
 				return unlessGone(err)
@@ -72,11 +90,7 @@ func (c *Cache) walk() (list []EntryInfo, strange []string, err error) {
 			return list, strange, fmt.Errorf("cache: %w", err)
 		}
 	}
-	folders, others, err := c.walkKept()
-	if err != nil {
-		return list, strange, fmt.Errorf("cache: %w", err)
-	}
-	return append(list, folders...), append(strange, others...), nil
+	return list, strange, nil
 }
 
 func unlessGone(err error) error {
