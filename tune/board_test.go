@@ -153,7 +153,8 @@ func runModule(t *testing.T, loaded serve.Loaded, o boardOperator) {
 func TestBoard(t *testing.T) {
 	t.Parallel()
 	modules := tvmModules(t)
-	for _, name := range []string{"host", "mps2_an386", "qemu_riscv32"} {
+	emulated := drawn.Of(t, "boards of TVM's modules", []string{"mps2_an386", "qemu_riscv32"}, 1)
+	for _, name := range append([]string{"host"}, emulated...) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b, err := tune.OpenBoard(t.Context(), t.TempDir(), &device.Desk{}, name, tune.Options{})
