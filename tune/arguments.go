@@ -17,14 +17,13 @@ import (
 
 // arguments are tensors on a device, one for each Arg. They are valid until the session closes or the device resets.
 type arguments struct {
-	session *rpc.Session
 	specs   []Arg
 	tensors []*rpc.Tensor
 }
 
 // newArguments allocates the tensors and writes the inputs.
 func newArguments(ctx context.Context, s *rpc.Session, args []Arg) (*arguments, error) {
-	h := &arguments{session: s, specs: args}
+	h := &arguments{specs: args}
 	for i, a := range args {
 		t, err := newArgument(ctx, s, a)
 		if err != nil {

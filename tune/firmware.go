@@ -225,6 +225,7 @@ func (f *firmware) waitWindow(ctx context.Context, l *layout) (rpc.Window, error
 	return l.window, nil
 }
 
+// isClosed reports whether a channel is closed; nil is not.
 func isClosed(c <-chan struct{}) bool {
 	select {
 	case <-c:

@@ -30,14 +30,7 @@ func (j *job) fail(err error) {
 	}
 }
 
-func (j *job) isCancelled() bool {
-	select {
-	case <-j.cancelled:
-		return true
-	default:
-		return false
-	}
-}
+func (j *job) isCancelled() bool { return isClosed(j.cancelled) }
 
 // remeasure returns a job that measures the candidate again, without a caller that waits.
 func (j *job) remeasure() *job {

@@ -140,14 +140,7 @@ func (l *layout) generateAndBuild(ctx context.Context) (err error) {
 	return err
 }
 
-func (l *layout) isOpen() bool {
-	select {
-	case <-l.opened:
-		return true
-	default:
-		return false
-	}
-}
+func (l *layout) isOpen() bool { return isClosed(l.opened) }
 
 // open lets candidates be built for the layout. The caller holds the firmware's mu.
 func (l *layout) open() {
