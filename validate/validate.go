@@ -19,7 +19,8 @@ import (
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
-// timedOverRPC is the number of samples that are timed with an RPC server, where a time needs a run of its own.
+// timedOverRPC is the number of samples that are timed with an RPC server, where a time needs runs of its own. These come
+// after those that are compared: the model may have a state, and may write to its inputs.
 const timedOverRPC = 10
 
 // Options are the choices for a validation. The zero value compares bytes and requires no accuracy.
@@ -57,7 +58,7 @@ func Run(ctx context.Context, e executor.Executor, s *Set, o Options) (*Report, 
 		}
 	}
 	if v.meter == nil {
-		return v.report, nil
+		return v.report, v.timeRuns(ctx)
 	}
 	return v.report, v.call(ctx, "asking for the stack", func(ctx context.Context) error {
 		used, err := v.meter.Stack(ctx)
@@ -112,15 +113,10 @@ func (v *validation) fits() error {
 // sample runs the model with one sample and compares its outputs.
 func (v *validation) sample(ctx context.Context, i int) error {
 	s := &v.set.samples[i]
-	for j, t := range v.set.inputs {
-		err := v.call(ctx, "setting an input", func(ctx context.Context) error {
-			return v.model.SetInput(ctx, t.Name, t.array(s.inputs[j]))
-		})
-		if err != nil {
-			return err
-		}
+	if err := v.setInputs(ctx, s); err != nil {
+		return err
 	}
-	if err := v.run(ctx, i); err != nil {
+	if err := v.run(ctx); err != nil {
 		return err
 	}
 	var outputs []*ndarray.Array
@@ -138,29 +134,50 @@ func (v *validation) sample(ctx context.Context, i int) error {
 	return nil
 }
 
-// run runs the model once, and times it.
-func (v *validation) run(ctx context.Context, i int) error {
-	if v.meter != nil {
-		return v.call(ctx, "running the model", func(ctx context.Context) error {
-			t, err := v.meter.RunTimed(ctx)
-			if err == nil {
-				v.counts, v.seconds = append(v.counts, t.Count), append(v.seconds, t.Seconds())
-				v.hz = t.Hz
-			}
-			return err
-		})
-	}
-	if i < timedOverRPC {
-		err := v.call(ctx, "timing the model", func(ctx context.Context) error {
-			times, err := v.model.Time(ctx, rpc.TimeOptions{Number: 1})
-			v.seconds = append(v.seconds, times...)
-			return err
+func (v *validation) setInputs(ctx context.Context, s *sample) error {
+	for j, t := range v.set.inputs {
+		err := v.call(ctx, "setting an input", func(ctx context.Context) error {
+			return v.model.SetInput(ctx, t.Name, t.array(s.inputs[j]))
 		})
 		if err != nil {
 			return err
 		}
 	}
-	return v.call(ctx, "running the model", v.model.Run)
+	return nil
+}
+
+// run runs the model once, and times it if the device does.
+func (v *validation) run(ctx context.Context) error {
+	if v.meter == nil {
+		return v.call(ctx, "running the model", v.model.Run)
+	}
+	return v.call(ctx, "running the model", func(ctx context.Context) error {
+		t, err := v.meter.RunTimed(ctx)
+		if err == nil {
+			v.counts, v.seconds = append(v.counts, t.Count), append(v.seconds, t.Seconds())
+			v.hz = t.Hz
+		}
+		return err
+	})
+}
+
+// timeRuns times the model with the first samples.
+func (v *validation) timeRuns(ctx context.Context) error {
+	for i := range min(len(v.set.samples), timedOverRPC) {
+		s := &v.set.samples[i]
+		err := v.setInputs(ctx, s)
+		if err == nil {
+			err = v.call(ctx, "timing the model", func(ctx context.Context) error {
+				times, err := v.model.Time(ctx, rpc.TimeOptions{Number: 1})
+				v.seconds = append(v.seconds, times...)
+				return err
+			})
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	return nil
 }
 
 // call runs f with the deadline of one call. Its error names the step.

@@ -538,6 +538,36 @@ func TestDeviceFails(t *testing.T) {
 	}
 }
 
+// A counter is a model with a state, which writes to its input: output n is the input plus the number of runs.
+type counter struct{ *echo }
+
+func (c counter) Run(ctx context.Context) error { return c.step(ctx) }
+
+func (c counter) Time(ctx context.Context, _ rpc.TimeOptions) ([]float64, error) {
+	return []float64{1}, errors.Join(c.step(ctx), c.step(ctx)) // one run is not counted
+}
+
+func (c counter) step(ctx context.Context) error {
+	c.runs++
+	values := make([]float32, 3)
+	for i := range values {
+		values[i] = math.Float32frombits(binary.LittleEndian.Uint32(c.in.Data[4*i:])) + float32(c.runs)
+	}
+	c.in = floats(c.in.Shape, values...)
+	return ctx.Err()
+}
+
+// TestTimingDisturbsNoComparison: over RPC, where a time needs runs of its own, a model with a state that writes to its
+// input is compared as it runs alone.
+func TestTimingDisturbsNoComparison(t *testing.T) {
+	want := named("output0", floats([]int64{3, 3}, 2, 1, 1, 2, 3, 2, 3, 4, 3))
+	e := counter{&echo{model: classifier()}}
+	r, err := Run(t.Context(), overRPC{e}, set(t, threeInputs, want), Options{})
+	if err != nil || r.Err() != nil || r.Time.Runs != 3 {
+		t.Errorf("%v, %v, %+v", err, r.Err(), r)
+	}
+}
+
 // TestStopped ends the context during a long validation, and the limit of one call.
 func TestStopped(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
