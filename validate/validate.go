@@ -19,7 +19,7 @@ import (
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
-// timedOverRPC is the number of samples that are timed with an RPC server, where a time needs runs of its own. These come
+// timedOverRPC is the number of samples that are timed with an RPC server, where a time needs runs of its own. They come
 // after those that are compared: the model may have a state, and may write to its inputs.
 const timedOverRPC = 10
 
