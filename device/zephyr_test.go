@@ -3,11 +3,13 @@
 package device_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
@@ -119,5 +121,24 @@ func TestZephyrRTT(t *testing.T) {
 	_, err = dev.Open(t.Context(), images[1])
 	if wrong := new(device.WrongImageError); !errors.As(err, &wrong) && failure.Of(err) != failure.Boot {
 		t.Errorf("open of firmware that does not run: %v", err)
+	}
+}
+
+// TestZephyrDebug: an emulated board of Zephyr is debugged from its first instruction.
+func TestZephyrDebug(t *testing.T) {
+	if !drawn.InFull() || os.Getenv("ZEPHYR_BASE") == "" {
+		t.Skip("only in a full run, with a Zephyr in ZEPHYR_BASE (docs/zephyr.md)")
+	}
+	p := generated(t, filepath.Join(t.TempDir(), "p"), project.Spec{
+		Board: "zephyr/mps2_an385", Model: mlftest.Tiny(t, nil),
+	})
+	i, d := built(t, p), attachedTo(t, p)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	var output string
+	must(t, d.Debug(ctx, device.Debugging{Image: i}, gdb(t, i, &output, "info symbol $pc", "break main", "continue",
+		"backtrace")))
+	if !strings.Contains(output, "reset.S:") || !strings.Contains(output, "Breakpoint 1, main (") {
+		t.Errorf("gdb: %s", output)
 	}
 }
