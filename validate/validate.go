@@ -19,8 +19,8 @@ import (
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
-// timedOverRPC is the number of samples that are timed with an RPC server, where a time needs runs of its own. They come
-// after those that are compared: the model may have a state, and may write to its inputs.
+// timedOverRPC is the number of samples that are timed with an RPC server, where a time needs runs of its own, after
+// those that are compared: the model may have a state, and may write to its inputs.
 const timedOverRPC = 10
 
 // Options are the choices for a validation. The zero value compares bytes and requires no accuracy.
