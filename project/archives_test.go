@@ -74,7 +74,7 @@ func TestEveryArchive(t *testing.T) {
 		t.Run(filepath.Base(filepath.Dir(path))+"/"+name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "p")
 			spec := project.Spec{Board: "host", Model: path}
-			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 			defer cancel()
 			p, err := builder.Generate(ctx, dir, spec)
 			if why := refused(name); why != "" {

@@ -43,7 +43,7 @@ func TestModelsInRAM(t *testing.T) {
 			if why := hasCompiler(t, b) + hasEmulator(t, b); why != "" {
 				t.Skip(why)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 			defer cancel()
 			dir := t.TempDir()
 			p, err := builder.Generate(ctx, filepath.Join(dir, "p"), project.Spec{Board: x.board, Model: x.archive})
