@@ -112,7 +112,8 @@ func TestTracker(t *testing.T) {
 // startTracker starts TVM's tracker and waits until it listens. stop ends it; it is an error if it ended before.
 func startTracker(t *testing.T, variable, host, port string) (stop func()) {
 	t.Helper()
-	cmd, out := tvmCommand(t.Context(), t, variable, "-m", "tvm.exec.rpc_tracker", "--host="+host, "--port="+port,
+	ctx := context.WithoutCancel(t.Context()) // that of a test ends before its cleanups, some of which call stop
+	cmd, out := tvmCommand(ctx, t, variable, "-m", "tvm.exec.rpc_tracker", "--host="+host, "--port="+port,
 		fmt.Sprintf("--port-end=%s", next(port)))
 	testkit.Must(t, cmd.Start())
 	ended := make(chan error, 1)
