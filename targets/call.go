@@ -150,14 +150,7 @@ func callFunction(ctx context.Context, j *job) error {
 		return err
 	}
 	if name == "" {
-		if len(all) == 0 {
-			j.Notef("note: %s has no functions of its own, and %s no operators that are called by name", j.in.BoardName(),
-				inputs.ArchiveName(j.project.ArchiveName()))
-		}
-		for _, c := range all {
-			j.Printf("%v: %s", c, c.from)
-			j.JSONLine(jsonlines.Callable{Function: c.name, Form: c.String(), From: c.from, Least: c.least, Most: c.most})
-		}
+		j.list(all)
 		return nil
 	}
 	if j.project.Options().App == boards.Standalone {
@@ -178,6 +171,17 @@ func callFunction(ctx context.Context, j *job) error {
 	}
 	err = c.call(ctx, name, func(ctx context.Context) error { return j.call(ctx, c.rpc, name, args, all) })
 	return errors.Join(err, c.call(context.WithoutCancel(ctx), "closing the link", c.close))
+}
+
+func (j *job) list(all []callable) {
+	if len(all) == 0 {
+		j.Notef("note: %s has no functions of its own, and %s no operators that are called by name", j.in.BoardName(),
+			inputs.ArchiveName(j.project.ArchiveName()))
+	}
+	for _, c := range all {
+		j.Printf("%v: %s", c, c.from)
+		j.JSONLine(jsonlines.Callable{Function: c.name, Form: c.String(), From: c.from, Least: c.least, Most: c.most})
+	}
 }
 
 // call calls a function, and prints its result and the tensors.

@@ -225,16 +225,6 @@ func (f *firmware) waitWindow(ctx context.Context, l *layout) (rpc.Window, error
 	return l.window, nil
 }
 
-// isClosed reports whether a channel is closed; nil is not.
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
-
 // untilClosed returns a context that also ends when closed is closed.
 func untilClosed(ctx context.Context, closed <-chan struct{}) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)

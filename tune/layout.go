@@ -148,3 +148,13 @@ func (l *layout) open() {
 		close(l.opened)
 	}
 }
+
+// isClosed reports whether a channel is closed; nil is not.
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
