@@ -47,6 +47,8 @@ require (
 	go.bug.st/serial v1.8.0
 )
 
+require github.com/hbollon/go-edlib v1.7.0
+
 require (
 	dario.cat/mergo v1.0.0 // indirect
 	github.com/Microsoft/go-winio v0.6.2 // indirect

@@ -31,8 +31,8 @@ var mayImport = map[string][]string{
 	"internal/cli": {
 		"tune", "tune/search", "tune/space", "tune/report", "serve", "project", "device", "rpc", "rpc/fault",
 		"boards", "mlf", "ndarray", "templates", "internal/boardsmithjson", "examples/samples", "examples/own-firmware",
-		"failure", "internal/desk", "internal/gitfolder", "internal/ledger", "internal/files", "internal/boardfile",
-		"internal/tensorlist", "internal/spelling", "internal/valuetext",
+		"failure", "internal/desk", "internal/command", "internal/gitfolder", "internal/ledger", "internal/files",
+		"internal/boardfile", "internal/tensorlist", "internal/spelling", "internal/valuetext",
 	},
 
 	// Uses of a project.

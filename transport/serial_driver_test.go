@@ -3,12 +3,15 @@ package transport
 import (
 	"context"
 	"errors"
+	"os/exec"
+	"runtime"
 	"testing"
 	"time"
 
 	"go.bug.st/serial"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
 )
 
 // A silentPort is what the driver makes of a port that is gone on some systems: reads give nothing, and no error.
@@ -74,5 +77,34 @@ func TestSerialShortWrites(t *testing.T) {
 	defer cancel()
 	if err := port.Write(ctx, []byte("all of it")); err != nil || string(written) != "all of it" {
 		t.Errorf("%q was written, %v", written, err)
+	}
+}
+
+// TestOthersAreLookedUpEachSecond: the list of the other programs is one second old at most, and is used so long.
+func TestOthersAreLookedUpEachSecond(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("other programs are found on Linux")
+	}
+	_, far := transporttest.Terminal(t)
+	port := &serialLink{name: far.Name()}
+	if got := port.others(); len(got) != 0 {
+		t.Fatalf("before: %q", got)
+	}
+	other := exec.Command("sleep", "600")
+	other.Stdin = far
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = other.Process.Kill()
+		_ = other.Wait()
+	})
+	port.looked = time.Now().Add(time.Hour)
+	if got := port.others(); len(got) != 0 {
+		t.Errorf("within the second: %q", got)
+	}
+	port.looked = time.Now().Add(-lookEvery)
+	if got := port.others(); len(got) != 1 {
+		t.Errorf("after the second: %q", got)
 	}
 }

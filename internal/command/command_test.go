@@ -287,7 +287,7 @@ func TestEnvironment(t *testing.T) {
 func TestQuote(t *testing.T) {
 	for word, want := range map[string]string{
 		"": "''", "a-b_c=+.,/:@%9": "a-b_c=+.,/:@%9", "a b": "'a b'",
-		"it's": `'it'\''s'`, "$x": "'$x'", "ü": "'ü'",
+		"it's": `'it'\''s'`, "$x": "'$x'", "ü…": "ü…", "\u00a0\u3000": "'\u00a0\u3000'",
 	} {
 		if got := Quote(word); got != want {
 			t.Errorf("%q: %s, want %s", word, got, want)

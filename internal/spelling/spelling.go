@@ -4,6 +4,8 @@ package spelling
 import (
 	"fmt"
 	"strings"
+
+	edlib "github.com/hbollon/go-edlib"
 )
 
 // Sanitize converts a name to a C identifier as TVM does: every byte but letters and digits becomes "_" (mlf.md
@@ -59,26 +61,4 @@ func commonBeginning(a, b string) int {
 
 // Distance returns the least number of edits that turn a into b: a letter is added, removed or replaced, or two
 // neighbours are swapped (the optimal string alignment).
-func Distance(a, b string) int {
-	x, y := []rune(a), []rune(b)
-	row := make([]int, len(y)+1) // distances of the letters of a so far to the first letters of b
-	for j := range row {
-		row[j] = j
-	}
-	var above, before []int // the same with one and two letters less of a
-	for i := range x {
-		before, above, row = above, row, make([]int, len(y)+1)
-		row[0] = i + 1
-		for j := range y {
-			replaced := above[j]
-			if x[i] != y[j] {
-				replaced++
-			}
-			row[j+1] = min(replaced, above[j+1]+1, row[j]+1)
-			if i > 0 && j > 0 && x[i] == y[j-1] && x[i-1] == y[j] {
-				row[j+1] = min(row[j+1], before[j-1]+1)
-			}
-		}
-	}
-	return row[len(y)]
-}
+func Distance(a, b string) int { return edlib.OSADamerauLevenshteinDistance(a, b) }

@@ -97,6 +97,9 @@ var noInput = regexp.MustCompile(`(?m) is no input of template (\S+), so `)
 // otherEnums matches GNU ld's message for Arm about an object whose enums have another size than those of others.
 var otherEnums = regexp.MustCompile(`uses (32-bit|variable-size) enums yet the output is to use `)
 
+// noSanitizer matches a linker's message about the library of one of GCC's sanitizers.
+var noSanitizer = regexp.MustCompile(`cannot find -l(a|t|l|ub)san\b|undefined reference to .__(a|t|ub)san_`)
+
 // NoInput returns a line about a file of the project that the folder of a build lacks.
 func NoInput(file, template string) string {
 	return "\n" + file + " is no input of template " + template +
@@ -115,6 +118,10 @@ func Advice(message string) string {
 	if m := otherEnums.FindStringSubmatch(message); m != nil {
 		flag := map[string]string{"32-bit": "-fshort-enums", "variable-size": "-fno-short-enums"}[m[1]]
 		return "compile it with " + flag + ", as the board's compiler does: enums in structs have another size otherwise"
+	}
+	if noSanitizer.MatchString(message) {
+		return "only programs of this computer have the library of -fsanitize: build for host, or let the checks of " +
+			"-fsanitize=undefined trap, with -fsanitize-undefined-trap-on-error"
 	}
 	return ""
 }

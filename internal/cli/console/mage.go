@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/command"
 )
 
 var (
@@ -76,7 +77,7 @@ func (c *Console) typedOption(name, value string) string {
 	case value == "true":
 		value = "1"
 	}
-	return variables[name] + "=" + quoted(value)
+	return variables[name] + "=" + command.Quote(value)
 }
 
 // withOption returns OPTIONS with another value of one option, because OPTIONS replaces all options of a project.
@@ -86,14 +87,6 @@ func (c *Console) withOption(option string) string {
 		return strings.HasPrefix(word, name+"=")
 	})
 	return strings.Join(append(words, option), " ")
-}
-
-// quoted quotes a value for a shell if it has characters that shells interpret.
-func quoted(value string) string {
-	if !strings.ContainsAny(value, " \t\"'\\$`&|;<>(){}[]*?#!~") {
-		return value
-	}
-	return "'" + strings.ReplaceAll(value, "'", `'\''`) + "'"
 }
 
 // prefix returns what precedes the names of targets: "bs:" if the magefile imports them as bs, else "".
