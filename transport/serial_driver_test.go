@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/creack/pty"
 	"go.bug.st/serial"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
 )
 
 // A silentPort is what the driver makes of a port that is gone on some systems: reads give nothing, and no error.
@@ -85,7 +85,12 @@ func TestOthersAreLookedUpEachSecond(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("other programs are found on Linux")
 	}
-	_, far := transporttest.Terminal(t)
+	near, far, err := pty.Open()
+	if err != nil {
+		t.Skipf("no pseudo-terminal to use as a serial port: %v", err)
+	}
+	defer near.Close()
+	defer far.Close()
 	port := &serialLink{name: far.Name()}
 	if got := port.others(); len(got) != 0 {
 		t.Fatalf("before: %q", got)

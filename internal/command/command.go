@@ -195,8 +195,10 @@ func (c Command) Typed() string {
 // Quote quotes a word for a shell if necessary.
 func Quote(s string) string {
 	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r >= utf8.RuneSelf && unicode.IsPrint(r) ||
-			strings.ContainsRune("-_=+.,/:@%", r)
+		if r >= utf8.RuneSelf {
+			return unicode.IsPrint(r)
+		}
+		return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("-_=+.,/:@%", r)
 	}
 	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
 		return s
