@@ -83,7 +83,7 @@ type survey struct {
 }
 
 func measureAll(ctx context.Context, c *console.Console) error {
-	s, err := readSurvey(c)
+	s, err := readSurvey(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -115,9 +115,9 @@ func measureAll(ctx context.Context, c *console.Console) error {
 }
 
 // readSurvey reads the inputs, before the work.
-func readSurvey(c *console.Console) (s *survey, err error) {
+func readSurvey(ctx context.Context, c *console.Console) (s *survey, err error) {
 	s = &survey{Console: c, baselineFile: c.Env("BASELINE"), output: c.Env("OUTPUT"), csv: c.Env("CSV")}
-	if s.boards, err = boardNames(c); err != nil {
+	if s.boards, err = boardNames(ctx, c); err != nil {
 		return nil, err
 	}
 	if err := s.readLists(); err != nil {
@@ -174,14 +174,9 @@ func (s *survey) readLists() error {
 		return strings.Split(s.Env(name), ",")
 	}
 	s.models = list("MODEL", chosen.Model)
-	for _, x := range []struct {
-		name  string
-		items []string
-		key   func(string) string
-	}{{"BOARD", s.boards, strings.TrimSpace}, {"MODEL", s.models, inputs.ArchiveName}} {
-		if err := checkList(x.name, x.items, x.key); err != nil {
-			return err
-		}
+	if err := cmp.Or(checkList("BOARD", s.boards, strings.Clone),
+		checkList("MODEL", s.models, inputs.ArchiveName)); err != nil {
+		return err
 	}
 	for _, x := range []struct {
 		name, fallback string

@@ -20,6 +20,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/cli/console"
 	"github.com/boardsmith/boardsmith/internal/cli/inputs"
@@ -57,28 +58,41 @@ func doJobOf(ctx context.Context, step, app string, target func(context.Context,
 // ofSeveral are the targets that use several boards at once.
 var ofSeveral = []string{"reproduce", "serve", "tune"}
 
-// boardNames returns the boards of BOARD; one without a name if it is not set.
-func boardNames(c *console.Console) ([]string, error) {
+// boardNames returns the boards of BOARD; one without a name if it is not set. Of several, each must be known: a wrong
+// name is an error before the work for the others.
+func boardNames(ctx context.Context, c *console.Console) ([]string, error) {
 	names := strings.Split(c.Env("BOARD"), ",")
-	if len(names) > 1 && slices.Contains(names, "") {
-		return nil, failure.New(failure.Config, "write one comma between two boards", "BOARD=%s has an empty name",
-			c.Env("BOARD"))
+	if len(names) == 1 {
+		return names, nil
 	}
-	return names, nil
+	builder, err := searchBuilder(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	var unknown []error
+	for i, name := range names {
+		if names[i] = strings.TrimSpace(name); names[i] == "" {
+			return nil, failure.New(failure.Config, "write one comma between two boards", "BOARD=%s has an empty name",
+				c.Env("BOARD"))
+		}
+		_, err := boards.Find(names[i], builder.Path)
+		unknown = append(unknown, err)
+	}
+	return names, errors.Join(unknown...)
 }
 
 // forBoards runs a target for each of the boards of BOARD, one after the other, also after a failure. It returns the
 // errors of all.
 func forBoards(ctx context.Context, c *console.Console, target func() error) error {
 	env := c.Env
-	names, err := boardNames(c)
+	names, err := boardNames(ctx, c)
 	if err != nil {
 		return err
 	}
 	if len(names) == 1 || slices.Contains(ofSeveral, c.Step()) {
 		return target()
 	}
-	if err := cmp.Or(checkList("BOARD", names, strings.TrimSpace), checkShared(c, len(names))); err != nil {
+	if err := cmp.Or(checkList("BOARD", names, strings.Clone), checkShared(c, len(names))); err != nil {
 		return err
 	}
 	defer func() { c.Env = env }()
