@@ -479,6 +479,7 @@ bare_entry:
 
 // TestOwnStartRISCV starts firmware by a board's own start-up code on RISC-V; what that lacks is named.
 func TestOwnStartRISCV(t *testing.T) {
+	drawn.OnlyInFull(t, "TestOwnLibrary and TestOwnScriptErrors")
 	t.Parallel()
 	needBoardTools(t, "qemu_riscv32", nil)
 	home := t.TempDir()

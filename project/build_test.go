@@ -88,6 +88,7 @@ func sameBytes(t *testing.T, board string) {
 
 // TestNewHeader adds a header that compilers find before an existing one.
 func TestNewHeader(t *testing.T) {
+	drawn.OnlyInFull(t, "TestKept and TestKeptIncluded")
 	t.Parallel()
 	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: mlftest.Tiny(t, nil)})
 	built(t, p)
@@ -207,7 +208,7 @@ func TestByHand(t *testing.T) {
 
 func TestCachedRuntime(t *testing.T) {
 	t.Parallel()
-	onlyInFull(t, "TestKept, TestKeptNowhere and package cache")
+	drawn.OnlyInFull(t, "TestKept, TestKeptNowhere and package cache")
 	store := t.TempDir()
 	model := mlftest.Tiny(t, nil)
 	env := env{Host: device.Host{Cache: cache.New(store, cache.Options{})}}
@@ -238,7 +239,7 @@ func TestCachedRuntime(t *testing.T) {
 // TestRuntimeStays: a build in the folder of another one does not compile the runtime again.
 func TestRuntimeStays(t *testing.T) {
 	t.Parallel()
-	onlyInFull(t, "TestOperatorFlags and TestKept")
+	drawn.OnlyInFull(t, "TestOperatorFlags and TestKept")
 	dir := filepath.Join(t.TempDir(), "p")
 	own := env{Host: device.Host{Cache: cache.New(t.TempDir(), cache.Options{})}}
 	p := generated(t, dir, Spec{Model: mlftest.Tiny(t, nil)}, own)
@@ -298,7 +299,7 @@ func TestOperatorFlags(t *testing.T) {
 // Neither the project nor the cache may keep the result.
 func TestInputChangesDuringTheBuild(t *testing.T) {
 	t.Parallel()
-	onlyInFull(t, "TestKeptInputChanges")
+	drawn.OnlyInFull(t, "TestKeptInputChanges")
 	model := mlftest.Tiny(t, nil)
 	want := built(t, generated(t, filepath.Join(t.TempDir(), "clean"), Spec{Model: model}))
 
@@ -484,6 +485,7 @@ func TestNamesForMake(t *testing.T) {
 
 // TestImageForOtherCores: an image whose flags are another core's or calling convention's than the board's is an error.
 func TestImageForOtherCores(t *testing.T) {
+	drawn.OnlyInFull(t, "the tests of package imagecheck")
 	t.Parallel()
 	type core struct{ name, of, fields, want string }
 	for _, c := range drawn.Of(t, "other cores", []core{

@@ -26,6 +26,7 @@ const cmsisVariable = "BOARDSMITH_CMSIS_NN"
 // TestKernelLibrary runs an operator that calls a vendor's kernels, which docs/templates.md describes as a library, and
 // compares with a computation in Go. Here the kernel is a stand-in with the interface and the folders of CMSIS-NN's.
 func TestKernelLibrary(t *testing.T) {
+	drawn.OnlyInFull(t, "TestLibraries and TestOwnLibrary")
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "nn")
 	put(t, filepath.Join(dir, "CMSIS-NN"), map[string]string{

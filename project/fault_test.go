@@ -295,6 +295,7 @@ int stuck(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, in
 // TestLongWatchdog runs watchdogs of 171.8 s, of which a counter of 32 bits at 25 MHz reaches 171.798: they do not bite
 // at once.
 func TestLongWatchdog(t *testing.T) {
+	drawn.OnlyInFull(t, "TestStuckMainLoop")
 	t.Parallel()
 	for _, board := range drawn.Of(t, "long watchdogs", []string{"lm3s6965evb", "mps2_an385"}, 1) {
 		t.Run(board, func(t *testing.T) {
@@ -517,6 +518,7 @@ func TestReservedRules(t *testing.T) {
 
 // TestReservedFaults has firmware read, write and run reserved memory in emulators.
 func TestReservedFaults(t *testing.T) {
+	drawn.OnlyInFull(t, "TestMemoryRules and TestMemoryProtection")
 	t.Parallel()
 	e := testEnv()
 	e.Path = []string{boardstest.Shelf(t, reservedBoards)}

@@ -208,6 +208,7 @@ func handwritten(t *testing.T, before, lines string) string {
 
 // TestArenaNeedOfHandwritten does the same for C that is not like TVM's, also for a leak: the operator is called twice.
 func TestArenaNeedOfHandwritten(t *testing.T) {
+	drawn.OnlyInFull(t, "TestArenaNeed and the tests of package allocation")
 	t.Parallel()
 	const free = "  if (TVMBackendFreeWorkspace(1, 0, t) != 0) return -1;"
 	for _, c := range drawn.Of(t, "handwritten", []struct{ name, before, lines string }{
@@ -543,6 +544,7 @@ func partOf(u *fit.Usage, name string) fit.PartUse {
 // TestFitByHand: if the files that an option changes were edited, the next step is a change by hand that helps. Other
 // edited files stay, so that the option helps.
 func TestFitByHand(t *testing.T) {
+	drawn.OnlyInFull(t, "TestDoesNotFit and the story fit")
 	t.Parallel()
 	for _, c := range drawn.Of(t, "what does not fit by hand", []struct {
 		name, board, model string
@@ -671,6 +673,7 @@ func needTools(t *testing.T, p *Project, tools ...string) {
 
 // TestParallelLoops follows LLVM's loops, whose address is computed from PC on Arm.
 func TestParallelLoops(t *testing.T) {
+	drawn.OnlyInFull(t, "TestStackDoubts and the tests of package stackdepth")
 	t.Parallel()
 	for board, model := range map[string]string{
 		"mps2_an385":   "digits_i8.graph_llvm_thumbv7m",

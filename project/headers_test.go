@@ -17,6 +17,7 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
 	"github.com/boardsmith/boardsmith/mlf"
@@ -147,6 +148,7 @@ enum { INCLUDED = FACTOR };
 
 // TestHeadersOfArchive: in every way of compiling a model, its sources find what the archive has where C looks for it.
 func TestHeadersOfArchive(t *testing.T) {
+	drawn.OnlyInFull(t, "TestEveryArchive and TestStandalone")
 	t.Parallel()
 	in, want := words(1, 2, 3, -4), words(1122, 1129, 1136, 1087)
 	for _, way := range compiledWays {

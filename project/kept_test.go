@@ -25,6 +25,7 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 )
 
@@ -298,6 +299,7 @@ func TestKeptLeftOut(t *testing.T) {
 
 // TestKeptAtOnce: builds at once have folders of their own, and give the same bytes as one after the other.
 func TestKeptAtOnce(t *testing.T) {
+	drawn.OnlyInFull(t, "TestOneBuilder and TestKept")
 	t.Parallel()
 	d := newKept(t)
 	const n = 4
@@ -344,6 +346,7 @@ together:
 // TestKeptFails: after a failed build the folder is used again if it had been built before; the error's command runs in
 // it.
 func TestKeptFails(t *testing.T) {
+	drawn.OnlyInFull(t, "TestKept and TestKeptKilled")
 	t.Parallel()
 	d := newKept(t)
 	var failed *ToolError
@@ -721,6 +724,7 @@ FLAGS += -DX=$(shell cat build/remembered)
 // TestKeptThere: what a command finds by a file's being there does not stay after the file came or went, whatever kind
 // of file it is; and what an assembler reads is read again.
 func TestKeptThere(t *testing.T) {
+	drawn.OnlyInFull(t, "TestKept and TestConfigureReads")
 	t.Parallel()
 	d := newKept(t)
 	writeIn(t, d.home, "templates/keeps/src/two.inc", "\x02")
@@ -860,6 +864,7 @@ func TestConfigureReads(t *testing.T) {
 
 // TestConfigureAnew: a source of the model that comes, goes or gets another name is configured anew, in one folder.
 func TestConfigureAnew(t *testing.T) {
+	drawn.OnlyInFull(t, "TestConfigureReads and TestKept")
 	t.Parallel()
 	d := newCMake(t, false)
 	p := d.project("")

@@ -269,6 +269,7 @@ func TestLibraryErrors(t *testing.T) {
 
 // TestLibraryThatAllocates reports that a library's workspace is in no figure: no archive has its size.
 func TestLibraryThatAllocates(t *testing.T) {
+	drawn.OnlyInFull(t, "TestLibraries and the tests of package fit")
 	t.Parallel()
 	for _, row := range []struct {
 		name, header string
@@ -326,6 +327,7 @@ func TestLibraryFilesDetermineOperators(t *testing.T) {
 // TestLibrariesOfMinimal: firmware with the rules of the template minimal, for make and for CMake, is linked with
 // libraries, whose functions its model calls.
 func TestLibrariesOfMinimal(t *testing.T) {
+	drawn.OnlyInFull(t, "TestLibraries and TestOtherNames")
 	t.Parallel()
 	for _, tool := range []string{"arm-none-eabi-gcc", "qemu-system-arm", "cmake", "ninja"} {
 		if _, err := exec.LookPath(tool); err != nil {

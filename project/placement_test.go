@@ -223,6 +223,7 @@ func (m memoryProbe) mustHaveCode(i *image.Image, addr uint64) {
 
 // TestPlacedMemcpy runs a model that brings a memcpy of its own, in memory that is filled at the start.
 func TestPlacedMemcpy(t *testing.T) {
+	drawn.OnlyInFull(t, "TestPlacedRuns and TestPlacedFit")
 	t.Parallel()
 	needBoardTools(t, "mps2_an385", nil)
 	operator := "#include <stddef.h>\n" + mlftest.TinyOperator + `
@@ -244,6 +245,7 @@ __attribute__((weak)) void* memcpy(void* to, const void* from, size_t bytes) {
 
 // TestPlacedBuilds links for a chip with coupled memories: a pool in DTCM, another in AXI SRAM, the operators in ITCM.
 func TestPlacedBuilds(t *testing.T) {
+	drawn.OnlyInFull(t, "TestPlacedRuns and TestPlacedFit")
 	t.Parallel()
 	needBoardTools(t, "nucleo_h743zi", nil)
 	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{
@@ -279,6 +281,7 @@ func TestPlacedBuilds(t *testing.T) {
 
 // TestNothingPlacedAtNull links parts for a memory that begins at address 0, whose first bytes nothing may access.
 func TestNothingPlacedAtNull(t *testing.T) {
+	drawn.OnlyInFull(t, "TestPlacedRuns and TestMemoryRules")
 	t.Parallel()
 	e := testEnv()
 	text, err := os.ReadFile("../boards/nucleo_h743zi.json")
@@ -305,6 +308,7 @@ func TestNothingPlacedAtNull(t *testing.T) {
 // TestLoadedPlace: firmware for a model in RAM has its own parts where the project places them; those of the model are
 // errors, whether the model has them or not.
 func TestLoadedPlace(t *testing.T) {
+	drawn.OnlyInFull(t, "TestPlacedRuns and TestModelsInRAM")
 	t.Parallel()
 	needBoardTools(t, "mps2_an385", nil)
 	dir := t.TempDir()
@@ -608,6 +612,7 @@ func TestLayout(t *testing.T) {
 
 // TestLayoutOfEveryModel takes every archive to one board of each architecture.
 func TestLayoutOfEveryModel(t *testing.T) {
+	drawn.OnlyInFull(t, "TestEveryChipBuilds and TestUnknownSection")
 	t.Parallel()
 	archives := drawn.Of(t, "layout", mlftest.Archives(t), 1)
 	for _, name := range drawn.Of(t, "boards of every model", []string{"mps3_an547", "qemu_riscv64"}, 1) {
@@ -627,6 +632,7 @@ func TestLayoutOfEveryModel(t *testing.T) {
 // TestLayoutOfLongRuntime is about options that make the resident part longer than the board file thought: the model
 // moves to the next sector, with every model to the same.
 func TestLayoutOfLongRuntime(t *testing.T) {
+	drawn.OnlyInFull(t, "TestEveryChipBuilds and TestUnknownSection")
 	t.Parallel()
 	for _, name := range drawn.Of(t, "long runtimes", []string{"rpi_pico", "nrf52840dk", "nucleo_f401re"}, 1) {
 		b, err := boards.Find(name, nil)

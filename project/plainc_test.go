@@ -213,6 +213,7 @@ func TestPlainFPU(t *testing.T) {
 // TestPlainArchives builds models with libraries of which one object does not fit: the error names both. The linker
 // reports other sizes of enums.
 func TestPlainArchives(t *testing.T) {
+	drawn.OnlyInFull(t, "TestPlainObjects")
 	t.Parallel()
 	m := newCompiledModel(t)
 	board := strings.Join(m.board.CFlags, " ")

@@ -27,7 +27,6 @@ import (
 	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/internal/projectfile"
 	"github.com/boardsmith/boardsmith/internal/testkit/corpus"
-	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
 	"github.com/boardsmith/boardsmith/internal/workdir"
@@ -59,14 +58,6 @@ func TestMain(m *testing.M) {
 func testEnv() env {
 	host := device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}
 	return env{Host: host, Programmer: "none", LeaseDir: leaseDir}
-}
-
-// onlyInFull skips a test whose builds take seconds in a plain run, in which other tests guard the same.
-func onlyInFull(t *testing.T, others string) {
-	t.Helper()
-	if !drawn.InFull() {
-		t.Skip("only in a full run: " + others + " guard the same in a plain one")
-	}
 }
 
 func must(t testing.TB, err error) {

@@ -347,6 +347,7 @@ func isFrames(f fault.Frame) bool { return f.Function == "frames" && path.Base(f
 
 // TestGuardsAligned builds for a memory that begins at no multiple of a guard's size.
 func TestGuardsAligned(t *testing.T) {
+	drawn.OnlyInFull(t, "TestMemoryProtection and TestHandlersStack")
 	t.Parallel()
 	needBoardTools(t, "mps2_an385", nil)
 	text := `{"inherits": "chip/mps2_an385", "arena_kib": 8, "link": {"kind": "serial"}, "flash": {"programmer": "none"}, "memory": [

@@ -514,6 +514,7 @@ func TestOperatorNames(t *testing.T) {
 
 // TestUnwindingTables: operators with tables for exceptions, as LLVM's have for Arm, bring no unwinder of libgcc.
 func TestUnwindingTables(t *testing.T) {
+	drawn.OnlyInFull(t, "TestEveryChipBuilds")
 	t.Parallel()
 	const board = "mps2_an386"
 	needBoardTools(t, board, nil)
@@ -542,6 +543,7 @@ func TestUnwindingTables(t *testing.T) {
 
 // TestUploadIntoITCM builds for Cortex-M7 boards, whose window is in the memory that needs no cache, and not at 0.
 func TestUploadIntoITCM(t *testing.T) {
+	drawn.OnlyInFull(t, "TestOperatorsInRAM")
 	t.Parallel()
 	for _, c := range drawn.Of(t, "itcm", []struct {
 		board string

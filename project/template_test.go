@@ -24,6 +24,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/internal/projectfile"
 	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
+	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/templates"
@@ -228,6 +229,7 @@ func TestOutsideFails(t *testing.T) {
 
 // TestAnotherTool checks that another compiler than the last build's at the same path compiles everything again.
 func TestAnotherTool(t *testing.T) {
+	drawn.OnlyInFull(t, "TestWrappedCompiler")
 	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("the compiler is a script")

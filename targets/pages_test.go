@@ -91,7 +91,7 @@ func TestPageCommands(t *testing.T) {
 		}
 	}
 	slices.Sort(names)
-	for _, name := range drawn.Of(t, "commands of pages", names, 3) {
+	for _, name := range drawn.Of(t, "commands of pages", names, 1) {
 		t.Run(name, func(t *testing.T) {
 			if name == "zephyr.md" && os.Getenv("ZEPHYR_BASE") == "" {
 				t.Skip("ZEPHYR_BASE is not set: no Zephyr to build with (docs/zephyr.md)")

@@ -149,7 +149,7 @@ func TestFirmwareThatDoesNotStartBlamesOneCandidate(t *testing.T) {
 	}, "mps2_an385", "mps2_an385")
 	bad := large("bad", 5000)
 	bad.Operators.Files[0].Data = append(bad.Operators.Files[0].Data,
-		"\n__attribute__((constructor)) static void stop(void) { for (;;) {} }\n"...)
+		"\n__attribute__((constructor)) static void stop(void) { for (;;) { __asm__ volatile(\"wfi\"); } }\n"...)
 	cs := []tune.Candidate{large("a", 5000), bad, large("b", 6000), operator("small", right)}
 	for result, err := range r.All(t.Context(), slices.Values(cs)) {
 		must(t, err)

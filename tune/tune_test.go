@@ -242,6 +242,7 @@ func goods(n int) (all []tune.Candidate) {
 
 // TestVanishedBoardsBlameNoCandidate kills emulators while they measure.
 func TestVanishedBoardsBlameNoCandidate(t *testing.T) {
+	drawn.OnlyInFull(t, "TestTerminatedEmulatorBlamesNoCandidate and TestRemoteBoardGoes")
 	reference := operator("reference", right)
 	r, err := tune.OpenRun(t.Context(), t.TempDir(), &device.Desk{}, []string{"mps2_an385", "mps2_an385"}, tune.Options{
 		Reference: &reference, StepTimeout: 5 * time.Second, MaxRecoveries: 20, Drift: 1000,

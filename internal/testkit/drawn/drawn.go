@@ -39,6 +39,18 @@ func level() string {
 // InFull reports whether this is a full run or one without a limit.
 func InFull() bool { return level() != "" }
 
+// OnlyInFull skips a test in a plain run, in which others guard its rule: it names them.
+func OnlyInFull(t interface {
+	Helper()
+	Skip(args ...any)
+}, others string,
+) {
+	t.Helper()
+	if !InFull() {
+		t.Skip("only in a full run: in a plain one, " + others + " guard the same")
+	}
+}
+
 // InSoak reports whether all cases are tried.
 func InSoak() bool { return level() == Soak }
 
