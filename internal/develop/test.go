@@ -23,7 +23,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
 )
 
-// testLimit and fullLimit end a run that hangs; a good run takes 14 or 70 minutes on two cores. test:soak has no limit.
+// testLimit and fullLimit end a run that hangs; a good run takes 10 or 80 minutes on two cores. test:soak has no limit.
 const (
 	testLimit = 45 * time.Minute
 	fullLimit = 120 * time.Minute
@@ -32,17 +32,18 @@ const (
 // longest are the packages whose tests take longest. go test starts them first, so that none of them runs alone at the
 // end.
 var longest = []string{
-	"./device", "./project", "./targets", "./tune", "./internal/virtualprobe", "./flasher", "./templates", "./cmodel",
+	"./device", "./project", "./targets", "./tune", "./internal/virtualprobe", "./templates", "./cmodel",
 	"./projectapi", "./internal/boardlab/accept", "./executor", "./tune/search", "./release",
 }
 
 // raced are packages with goroutines of their own, and what locks files for several processes. A plain run tries only
 // these under the race detector, because it has every dependency of a test compiled a second time: package executor,
-// whose goroutines are those of package rpc, would more than double them.
+// whose goroutines are those of package rpc, would more than double them. Package internal/virtualprobe computes whole
+// chips, three times as long under the race detector.
 var raced = []string{
 	"./cache", "./flasher", "./internal/builddir", "./internal/cli/console", "./internal/command",
 	"./internal/desk", "./internal/files/filelock", "./internal/ledger", "./internal/sourcetree", "./internal/timegate",
-	"./internal/virtualprobe", "./internal/workdir", "./rpc", "./transport", "./tune/internal/schedule",
+	"./internal/workdir", "./rpc", "./transport", "./tune/internal/schedule",
 }
 
 // fuzzTimes are the default times for each fuzz target, if FUZZTIME is not set.
