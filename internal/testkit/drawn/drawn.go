@@ -23,6 +23,7 @@ type T interface {
 	Helper()
 	Logf(format string, args ...any)
 	Fatalf(format string, args ...any)
+	Skip(args ...any)
 }
 
 // more is how many times as many cases a full run draws.
@@ -40,11 +41,7 @@ func level() string {
 func InFull() bool { return level() != "" }
 
 // OnlyInFull skips a test in a plain run, in which others guard its rule: it names them.
-func OnlyInFull(t interface {
-	Helper()
-	Skip(args ...any)
-}, others string,
-) {
+func OnlyInFull(t T, others string) {
 	t.Helper()
 	if !InFull() {
 		t.Skip("only in a full run: in a plain one, " + others + " guard the same")
