@@ -106,8 +106,8 @@ func (j *job) check(ctx context.Context) error {
 	return err
 }
 
-// renews reports whether a build generates the project: if there is none, or if a requested archive, option or board
-// file differs. Without requests the project is used as it is.
+// renews reports whether a build generates the project: if there is none, or if anything is requested, of which the
+// files may have changed. Without requests the project is used as it is.
 func (j *job) renews() (bool, error) {
 	in := j.in
 	if j.project == nil {
@@ -120,18 +120,10 @@ func (j *job) renews() (bool, error) {
 		return false, err
 	}
 	if !in.Model.Explicit && !in.ModelName.Explicit && !in.Board.Explicit && !in.OptionsExplicit &&
-		!in.Template.Explicit && in.Samples == "" {
+		!in.LibrariesExplicit && !in.Template.Explicit && in.Samples == "" {
 		return false, nil
 	}
-	current, err := j.isCurrent()
-	if err != nil {
-		return false, err
-	}
-	edited, err := j.project.Edited()
-	if err != nil {
-		return false, err
-	}
-	return !current || len(edited) == 0 || overwrites(j.Console), nil // else the user's changes would be replaced
+	return true, nil // the user's changes stay, or are an error
 }
 
 // built returns the image to use: the one named by IMAGE, else the project's, which it builds if this run has not.

@@ -70,6 +70,7 @@ def _calls_function(block: Any) -> bool:
 
 
 ARITHMETIC = tvm.sym if hasattr(tvm, "sym") else tvm.arith  # TVM 0.27, or 0.26
+LOAD = getattr(tvm.ir, "TensorLoad", None) or tirx.BufferLoad
 REALIZE = getattr(s_tir, "SBlockRealize", None) or tirx.SBlockRealize
 
 CHEAP_CALLS = {"if_then_else", "likely", "shift_left", "shift_right", "bitwise_and",
@@ -211,6 +212,8 @@ def _hoist(stmt: Any) -> Any:
         return stmt
     body, inside, outside, first, end = stmt.body, [], [], [stmt.min], [stmt.min + stmt.extent]
     while isinstance(body, tirx.IfThenElse) and body.else_case is None:
+        if nodes(body.condition, LOAD):
+            break  # what the loop writes may change it
         if not any(v.same_as(stmt.loop_var) for v in nodes(body.condition, tirx.Var)):
             outside.append(body.condition)
         elif not _bound(body.condition, stmt.loop_var, first, end):
@@ -303,10 +306,37 @@ def build(kernels: dict[str, Kernel], target: tvm.target.Target) -> tuple[str, b
                 raise ExportError(f"operator {name}: TVM generates no code for it: {cause}") from error
         raise
     if target.kind.name == "c":
-        return str(built.inspect_source()), None
+        return UNNAMED.sub(lambda m: C_NAMES[m[1]], str(built.inspect_source())), None
     with tempfile.TemporaryDirectory() as folder:
         built.write_to_file(f"{folder}/kernels.o", "o")
         return "".join(_declaration(n, k) for n, k in kernels.items()), Path(folder, "kernels.o").read_bytes()
+
+
+# C computes with narrow integers as int: these types have all results of one step before it is cut to the narrow type.
+SHIFTS = {"LShift": tirx.shift_left, "BitwiseNot": tirx.bitwise_not}
+WIDER = {"int8": "int32", "int16": "int32", "uint8": "uint32", "uint16": "uint32"}
+
+
+def _cut(node: Any) -> Any:
+    """Has a step on narrow integers give a narrow integer, which wraps as TVM's does."""
+    name = type(node).__name__
+    if name in ("Add", "Sub", "Mul", "Div"):
+        step, operands = type(node), [node.a, node.b]
+    elif name in SHIFTS:  # TVM 0.27
+        step, operands = SHIFTS[name], [node.a, node.b] if hasattr(node, "b") else [node.a]
+    elif name == "Call" and _name(node) in ("shift_left", "bitwise_not"):  # TVM 0.26
+        step, operands = getattr(tirx, _name(node)), list(node.args)
+    else:
+        return node
+    wider = WIDER.get(_dtype(node))
+    return node if wider is None else tirx.Cast(_dtype(node), step(*(tirx.Cast(wider, o) for o in operands)))
+
+
+def _rewrite(stmt: Any, change: Callable[[Any], Any]) -> Any:
+    """Replaces the nodes of a statement, from its parts up."""
+    if hasattr(tvm_ffi, "structural_map"):  # TVM 0.27
+        return tvm_ffi.structural_map(stmt, change)
+    return tirx.stmt_functor.ir_transform(stmt, None, change)
 
 
 def _build(kernels: dict[str, Kernel], target: tvm.target.Target) -> Any:
@@ -315,7 +345,14 @@ def _build(kernels: dict[str, Kernel], target: tvm.target.Target) -> Any:
         tx.BindTarget(target), tx.StmtSimplify(), tx.RemoveNoOp(), tx.CommonSubexprElim(), tx.LowerIntrin(),
     ])  # fmt: skip
     module = finish(tvm.IRModule({n: k.function.with_attr("global_symbol", n) for n, k in kernels.items()}))
+    if target.kind.name == "c":
+        module = tvm.IRModule({v: f.with_body(_rewrite(f.body, _cut)) for v, f in module.functions_items()})
     return tvm.get_global_func(f"target.build.{target.kind.name}")(module, target)
+
+
+# What TVM's C has for floats that C writes otherwise.
+C_NAMES = {"inff": "INFINITY", "inf": "(double)INFINITY", "nanf": "NAN", "nan": "(double)NAN"}
+UNNAMED = re.compile(r"\b(inff?|nanf?)\b(?!\()")
 
 
 @functools.cache

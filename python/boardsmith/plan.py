@@ -173,7 +173,7 @@ class Reader:
         if not isinstance(value, relax.Call):
             return self._value(value)
         name = str(value.op.name)
-        if name in ("relax.reshape", "relax.memory.view", "relax.memory.ensure_zero_offset"):
+        if name in ("relax.reshape", "relax.memory.ensure_zero_offset"):
             return self._value(value.args[0])
         if name != "relax.call_tir" or len(value.args) != 2:
             raise ExportError(f"operator {name} is not supported: TVM generates no C for it")

@@ -272,13 +272,18 @@ def _sum_parts(r: Rewriter, value: Any) -> tuple[Any, Any]:
     return None, None
 
 
-def _bias(r: Rewriter, value: Any, channels: int) -> np.ndarray | None:
-    """Returns the real bias of each channel."""
+def _bias(r: Rewriter, value: Any, channels: int, rank: int, axis: int) -> np.ndarray | None:
+    """Returns the real bias of each channel, which is an axis of a result with that rank."""
     if value is None:
         return np.zeros(channels)
     weights, plain = r._weights(value), constant_of(value)
     real = weights.q * weights.scale if weights is not None else plain
-    return None if real is None or real.size not in (1, channels) else np.broadcast_to(real.ravel(), channels)
+    if real is None or real.ndim > rank:
+        return None
+    shape = [1] * (rank - real.ndim) + list(real.shape)
+    if shape.pop(axis) not in (1, channels) or math.prod(shape) != 1:
+        return None
+    return np.broadcast_to(real.ravel(), channels)
 
 
 def _add(r: Rewriter, value: Any, target: _Target) -> Integers | None:
@@ -314,7 +319,7 @@ def _conv(r: Rewriter, value: Any, target: _Target, bias: Any = None) -> Integer
     integers, scale = operand
     q, real = weights.q.transpose(0, 2, 3, 1), weights.scale[:, 0, 0, 0]
     channels, groups = q.shape[0], int(attrs.groups)
-    offsets = _bias(r, bias, channels)
+    offsets = _bias(r, bias, channels, 4, 1)
     if offsets is None or not _fits(q) or np.any(weights.scale != real[:, None, None, None]):
         return None
     (top, left, bottom, right), strides, dilation = _ints(attrs.padding), _ints(attrs.strides), _ints(attrs.dilation)
@@ -361,7 +366,7 @@ def _matmul(r: Rewriter, value: Any, target: _Target, bias: Any = None) -> Integ
         return None
     integers, scale = operand
     q, real = weights.q.T, weights.scale[0]
-    offsets = _bias(r, bias, q.shape[0])
+    offsets = _bias(r, bias, q.shape[0], 2, 1)
     if offsets is None or not _fits(q) or np.any(weights.scale != real):
         return None
     sums = _offsets(offsets / (real * scale.scale) - scale.zero * q.sum(axis=1))

@@ -43,6 +43,12 @@ class Network:
         self.nodes.append(helper.make_node(op, list(inputs), [to], **attributes))
         return to
 
+    def cast(self, x: str, dtype: int) -> str:
+        """Adds a conversion, whose attribute has the name of a parameter of add, and returns its result's."""
+        self.count += 1
+        self.nodes.append(helper.make_node("Cast", [x], [f"t{self.count}"], to=dtype))
+        return f"t{self.count}"
+
     def conv(self, x: str, channels: int, filters: int, kernel: int = 3, group: int = 1, **attributes: object) -> str:
         """Adds a convolution with padding that keeps the size, and a bias."""
         pad = kernel // 2
@@ -244,8 +250,35 @@ def int8_pooling() -> onnx.ModelProto:
     return Quantizer(n.model(n.add("LeakyRelu", h, alpha=0.25))).run()
 
 
+def int8_bias() -> onnx.ModelProto:
+    """Constants that are added to a convolution along its rows and its columns, as int8."""
+    n = Network("int8_bias", x=(1, 3, 4, 4))
+    h = n.add("Add", n.conv("x", 3, 4), n.weight(1, 1, 4, 1))
+    h = n.add("Add", n.conv(h, 4, 4, kernel=1), n.weight(4))
+    return Quantizer(n.model(n.add("LeakyRelu", h, alpha=0.25))).run()
+
+
+def narrow() -> onnx.ModelProto:
+    """Arithmetic of integers of 8 and 16 bits, which wraps in each step."""
+    n = Network("narrow", x=(1, 64))
+    wide = n.cast(n.add("Mul", "x", n.constant(np.float32(100))), TensorProto.INT32)
+    results = []
+    for dtype in (TensorProto.INT8, TensorProto.UINT8, TensorProto.INT16, TensorProto.UINT16):
+        kind = helper.tensor_dtype_to_np_dtype(dtype)
+        a, b = n.cast(wide, dtype), n.constant(np.array(np.iinfo(kind).max - 1, kind))
+        steps = [n.add(op, a, b) for op in ("Add", "Sub", "Mul")]
+        steps.append(n.add("Div", n.add("Add", a, a), n.constant(np.array(2, kind))))
+        if np.iinfo(kind).min == 0:
+            two = n.constant(np.array(2, kind))
+            steps.append(n.add("BitShift", n.add("BitShift", a, two, direction="LEFT"), two, direction="RIGHT"))
+        else:
+            steps.append(n.add("Neg", a))
+        results += [n.cast(s, TensorProto.FLOAT) for s in steps]
+    return n.model(n.add("Concat", *results, axis=1))
+
+
 NETWORKS = {f.__name__: f for f in (dense, conv, two_inputs, two_outputs, pooling, depthwise, residual, recurrent,
-                                    int8_convolutional, int8_residual, int8_pooling)}  # fmt: skip
+                                    int8_convolutional, int8_residual, int8_pooling, int8_bias, narrow)}  # fmt: skip
 
 
 def inputs_of(model: onnx.ModelProto, seed: int = 7) -> dict[str, np.ndarray]:

@@ -13,10 +13,11 @@ import unittest.mock
 from pathlib import Path
 
 import boardsmith.__main__
+import boardsmith.kernels
 import networks
 import numpy as np
 import tvm
-from tvm import relax, s_tir
+from tvm import relax, s_tir, tirx
 from tvm.relax.frontend.onnx import from_onnx
 from tvm.s_tir import meta_schedule
 
@@ -60,6 +61,20 @@ class Export(unittest.TestCase):
         for word in words:
             self.assertIn(word, str(caught.exception))
         self.assertEqual(list(Path(self.folder.name).iterdir()), [])
+
+    def test_conditions_on_what_a_loop_writes(self):
+        """A condition on memory stays in its loop, which may change it."""
+        memory, i = tirx.decl_buffer((1,), "int32"), tirx.Var("i", "int32")
+        load = tirx.BufferLoad(memory, [0])
+        step = tirx.IfThenElse(load < 3, tirx.BufferStore(memory, load + 1, [0]), None)
+        loop = boardsmith.kernels._hoist(tirx.For(i, 0, 10, tirx.ForKind.SERIAL, step))
+        self.assertIsInstance(loop, tirx.For)
+        self.assertIsInstance(loop.body, tirx.IfThenElse)
+
+    def test_views(self):
+        """A view of a part of a tensor is refused: it would be the whole."""
+        shape, part = relax.ShapeExpr([2]), tirx.IntImm("int64", 16)
+        self.refused(function((8,), lambda x: relax.op.memory.view(x, shape, "float32", part)), "memory.view")
 
     def test_same_bytes(self):
         """Two exports of one network are equal, and leave no other file."""
