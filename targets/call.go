@@ -306,9 +306,10 @@ func parseArgument(word string) (any, error) {
 		return nil, failure.New(failure.Config, "a text with parentheses is in single quotes", "%s: %w", word, err)
 	}
 	var shape []int64
+	dims = strings.TrimSuffix(dims, ",") // (3,) as Python writes it
 	for d := range strings.SplitSeq(dims, ",") {
-		if d == "" {
-			continue
+		if dims == "" {
+			break
 		}
 		n, err := strconv.ParseInt(d, 10, 64)
 		if err != nil {

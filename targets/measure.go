@@ -51,7 +51,7 @@ import (
 //	OUTPUT       a page, .html or .md [not written]
 //	TRACE        file for a recording of the link: devices.md [not written]
 //	REPEAT       number of time samples [10]
-//	SEED         seed of random inputs [0]
+//	SEED         seed of random inputs: floats from -1 to 1, and integers [0]
 //	TIMEOUT      limit for one call on the device: 60 (seconds), 2m30s [60 s]
 //	FORCE=1      uses and flashes the board also if another one is named
 //	DRYRUN=1     prints what would be done, without doing it

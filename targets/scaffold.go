@@ -5,6 +5,8 @@ package targets
 import (
 	"cmp"
 	"context"
+	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -93,6 +95,10 @@ func newModel(ctx context.Context, c *console.Console, function string) error {
 	if from == "" {
 		return failure.New(failure.Config, "name the C file or header that declares the function: FROM=kws.h",
 			"FROM names no file")
+	}
+	if info, err := os.Stat(c.Abs(from)); err != nil || !info.Mode().IsRegular() {
+		return failure.New(failure.Config, "name the C file or header that declares the function", "FROM=%s: %w", from,
+			cmp.Or(err, errors.New("not a file")))
 	}
 	host, err := boards.Find("host", nil)
 	if err != nil {

@@ -30,7 +30,7 @@ import (
 //	INPUT        .npz with an array for each input, by name [else random numbers from SEED]
 //	OUTPUT       the run's folder [build/tune/…]
 //	REPEAT       number of time samples [10]
-//	SEED         seed of random inputs; also of its proposer with SPACE [0]
+//	SEED         seed of random inputs: floats from -1 to 1, and integers; also of its proposer with SPACE [0]
 //	TIMEOUT      limit for one call on the device: 60 (seconds), 2m30s [60 s]
 //	FORCE=1      uses and flashes the board also if another one is named
 //	DRYRUN=1     prints what would be done, without doing it

@@ -37,8 +37,11 @@ func listWear(ctx context.Context, j *job) error {
 		count++
 		printWear(j.Console, w)
 	}
-	if count == 0 {
+	switch {
+	case len(list) == 0:
 		j.Printf("wear: nothing was flashed yet")
+	case count == 0:
+		j.Printf("wear: of the %d devices that were flashed, none is meant by BOARD and DEVICE", len(list))
 	}
 	j.JSONLine(jsonlines.Devices{Devices: count})
 	return nil

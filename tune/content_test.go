@@ -255,6 +255,9 @@ func TestCandidateIncludesItsOwnFilesOnly(t *testing.T) {
 		"beside":       {include: `#include <` + strings.Repeat("../", 20) + header + `>`},
 		"assembler":    {include: `__asm__(".include \"` + filepath.Join(outside, "n.s") + `\"");` + "\nenum { N = 2 };"},
 		"preprocessor": {include: `#include <n.h>`, flags: []string{"-Wp,-isystem," + outside}},
+		"output":       {include: "enum { N = 2 };", flags: []string{"-o" + header}},
+		"list":         {include: "enum { N = 2 };", flags: []string{"-MF", header}},
+		"no object":    {include: "enum { N = 2 };", flags: []string{"-fsyntax-only"}},
 		"own":          {include: `#include "sub dir/n.h"`, own: true},
 	} {
 		t.Run(name, func(t *testing.T) {

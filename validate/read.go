@@ -75,6 +75,9 @@ func Read(ctx context.Context, f Files, m *mlf.Model) (*Set, error) {
 				x.path)
 		}
 	}
+	if err := tensorlist.CheckNames(r.names, r.arrays); err != nil {
+		return nil, err
+	}
 	return r.set()
 }
 
@@ -118,6 +121,7 @@ func (r *reader) read(ctx context.Context, path string, kinds []kind, only kind)
 			arrays[0].Name = f.array
 		}
 		for i, a := range arrays {
+			r.arrays = append(r.arrays, a.Name)
 			arrays[i].Name = cmp.Or(r.names[a.Name], a.Name)
 		}
 		if err := r.add(f.path, arrays, kinds, only); err != nil {
@@ -231,6 +235,7 @@ type reader struct {
 	columns         []*column
 	left            int               // bytes
 	names           map[string]string // Files.Names
+	arrays          []string          // of the files, by their own names
 	rule            Rule              // of the examples
 }
 

@@ -106,6 +106,11 @@ func (m *model) parameters() string {
 func (w *writer) call(c call) {
 	w.line("  {")
 	for _, a := range c.arguments {
+		for _, v := range append([]value{a.value}, a.members...) {
+			w.booleans(v)
+		}
+	}
+	for _, a := range c.arguments {
 		if a.structure != "" {
 			w.structure(a)
 		}
@@ -203,6 +208,20 @@ func (w *writer) checkElement(v value) {
 	usual := elements[v.DType]
 	w.at(v.line, v.label, same, v.CType, usual, v.CType, usual, v.CType, v.DType)
 	w.at(v.line, v.label, sign, v.CType, usual, v.CType, v.DType)
+}
+
+// booleans has a model's input of _Bool hold 0 and 1 only: C may do anything with another value of that type.
+func (w *writer) booleans(v value) {
+	if v.Input == "" || v.CType == "" || v.DType != "uint8" {
+		return
+	}
+	n := int64(1)
+	for _, d := range v.dims {
+		n *= d
+	}
+	w.line("  if ((int)(%s)2 == 1) {\n    uint8_t* boardsmith_0_bytes = %s;", v.CType, local(v.Input))
+	w.line("    for (uint32_t i = 0; i < %dU; i++) {\n      if (boardsmith_0_bytes[i] > 1) {", n)
+	w.line("        boardsmith_0_bytes[i] = 1;\n      }\n    }\n  }")
 }
 
 func (v value) expression() string {

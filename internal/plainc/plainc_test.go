@@ -30,6 +30,7 @@ void net_plain(const float* x, float* y);
 int net_ints(const int* x);
 const char* net_text(const float* x, float* y);
 void net_wide(const double* x, _Bool* y);
+void net_flags(const _Bool* x, _Bool a, float* y);
 void net_chars(const signed char* x, float* y);
 enum net_mode { NET_FAST, NET_SLOW };
 enum net_level { NET_LOW = -1, NET_HIGH };
@@ -272,6 +273,8 @@ func TestOtherDescriptions(t *testing.T) {
 			y[1:] + `}]}, {"value": "2"}]}`: "",
 		`"net_wide", "arguments": [` + strings.Replace(x, "32", "64", 1) + `}, {"output": "y", "dtype": "uint8", "shape": [2],` +
 			` "ctype": "_Bool"}]}`: "",
+		`"net_flags", "arguments": [` + strings.Replace(x, "float32", "uint8", 1) + `, "ctype": "_Bool"}, {"input": "a",` +
+			` "dtype": "uint8", "shape": [], "pass": "value", "ctype": "_Bool"}, ` + y + `}]}`: "",
 		`"net_wide", "arguments": [` + x + `, "ctype": "double"}, ` + y + `, "ctype": "_Bool"}]}`:                             "double is not float32",
 		`"net_chars", "arguments": [` + strings.Replace(x, "float32", "uint8", 1) + `, "ctype": "signed char"}, ` + y + `}]}`: "the sign of signed char is not that of uint8",
 		`"net_text", "arguments": [` + x + `}, ` + y + `}], "returns": {"status": 0}}`:                                        "net.json: net_text:1:",

@@ -22,6 +22,10 @@ import (
 var hiddenFile = regexp.MustCompile(
 	`^(@|-isystem|-idirafter|-iprefix|-isysroot|--sysroot|-fplugin|-fprofile-use|-specs|--specs|-B|-wrapper|-W[pa],|-X)`)
 
+// otherResult matches flags by which a compiler writes other files than the object, or none.
+var otherResult = regexp.MustCompile(
+	`^(-o|-M|-[ESc]$|-fsyntax-only|-###|-v$|--?help|--target-help|--version|--?save-temps|-d[A-Zu]|-fdump|-aux-info)`)
+
 const includeHelp = "add it to the files, or name a library of the project that has it"
 
 // checkFlags refuses flags that name files whose contents no result could belong to.
@@ -29,6 +33,10 @@ func checkFlags(flags []string) error {
 	for _, flag := range flags {
 		if hiddenFile.MatchString(flag) {
 			return failure.New(failure.Config, includeHelp, "operators: flag %q names files outside of theirs", flag)
+		}
+		if otherResult.MatchString(flag) {
+			return failure.New(failure.Config, "leave it out", "operators: with flag %q the compiler writes something else",
+				flag)
 		}
 	}
 	return nil

@@ -188,8 +188,12 @@ func (c *checking) inFolder(ctx context.Context) (string, error) {
 	}
 	c.builder.Fresh = true
 	defer func() { c.builder.Fresh = false }()
-	if err := c.withNewLines(ctx, c.lineable()); err != nil {
+	if err := c.withLine(ctx, c.lineable(), ""); err != nil {
 		return "", c.blamed(ctx, err)
+	}
+	headers, err := c.headers(ctx)
+	if err != nil {
+		return "", err
 	}
 	more := path.Join(path.Dir(source), "boardsmith_more.c")
 	renamed := path.Join(path.Dir(source), "boardsmith_renamed.c")
@@ -213,7 +217,39 @@ func (c *checking) inFolder(ctx context.Context) (string, error) {
 			return "", fmt.Errorf("%s: %w", step.change, err)
 		}
 	}
-	return "4 changes", nil
+	return fmt.Sprintf("%d changes", 4+headers), nil
+}
+
+// headers has each header of the template and the board not compile. Where a build from nothing fails, so must one in
+// the folder. It returns how many it changed.
+func (c *checking) headers(ctx context.Context) (n int, err error) {
+	defer func() { c.builder.Fresh = true }()
+	for _, name := range c.lineable() {
+		own := !strings.HasPrefix(name, "crt/") && !c.state.Template.Landmarks.Folders.InModel(name)
+		if !own || !slices.Contains([]string{".h", ".hh", ".hpp"}, path.Ext(name)) {
+			continue
+		}
+		n++
+		c.builder.Fresh = false
+		if _, err := c.p.Build(ctx); err != nil { // without the last header's change
+			return n, err
+		}
+		stale := false
+		for _, c.builder.Fresh = range []bool{false, true} { // only if the first one succeeds is the second one needed
+			failed := c.withLine(ctx, []string{name}, "#error changed")
+			if ctx.Err() != nil {
+				return n, failed
+			}
+			if stale = c.builder.Fresh && failed != nil; failed != nil {
+				break
+			}
+		}
+		if stale {
+			return n, fmt.Errorf("%s was changed so that it does not compile, but sources that include it were not compiled "+
+				"again: the build must depend on it, as by -MMD", name)
+		}
+	}
+	return n, nil
 }
 
 // lineable lists the inputs that get a line in a check of the build's folder: those whose contents do not choose it,
@@ -229,8 +265,8 @@ func (c *checking) lineable() (names []string) {
 	return names
 }
 
-// withNewLines builds the project with an empty line at the end of files, and restores them.
-func (c *checking) withNewLines(ctx context.Context, names []string) error {
+// withLine builds the project with a line at the end of files, and restores them.
+func (c *checking) withLine(ctx context.Context, names []string, line string) error {
 	former := map[string][]byte{}
 	defer func() {
 		for name, text := range former {
@@ -243,7 +279,7 @@ func (c *checking) withNewLines(ctx context.Context, names []string) error {
 			return err
 		}
 		former[name] = text
-		if err := os.WriteFile(c.at(name), slices.Concat(text, []byte("\n")), 0o644); err != nil {
+		if err := os.WriteFile(c.at(name), slices.Concat(text, []byte(line+"\n")), 0o644); err != nil {
 			return err
 		}
 	}
@@ -257,7 +293,7 @@ func (c *checking) blamed(ctx context.Context, err error) error {
 		if _, failed := c.p.Build(ctx); failed != nil {
 			return err // also without a change
 		}
-		if failed := c.withNewLines(ctx, []string{name}); failed != nil {
+		if failed := c.withLine(ctx, []string{name}, ""); failed != nil {
 			return failed
 		}
 	}

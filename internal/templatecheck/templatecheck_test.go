@@ -55,7 +55,7 @@ OBJ := $(SRC:%.c=build/%.o)
 FLAGS := -w -ffreestanding -fno-pie -fno-stack-protector -fno-asynchronous-unwind-tables -Icrt_config -Icrt/include
 build/a.elf: $(OBJ) a.ld
 	gcc -nostdlib -static -no-pie -Wl,--build-id=md5,-Map=build/a.map -T a.ld -o $@ $(OBJ)
-build/%.o: %.c crt_config/operators.mk crt_config/crt_config.h Makefile
+build/%.o: %.c crt_config/operators.mk crt_config/crt_config.h src/start.h Makefile
 	@mkdir -p $(@D)
 	gcc $(FLAGS) $(if $(findstring model/,$<),-$(OPERATOR_OPT) $(OPERATOR_FLAGS)) -c -o $@ $<
 `,
@@ -66,7 +66,9 @@ build/%.o: %.c crt_config/operators.mk crt_config/crt_config.h Makefile
 	. = 0x600000; .bss (NOLOAD) : { *(.bss*) *(COMMON) }
 	.arena (NOLOAD) : { *(.arena*) } .noinit (NOLOAD) : { *(.noinit*) } }
 `,
+	"templates/sound/src/start.h": "int _start(void);\n",
 	"templates/sound/src/main.c": `#include "crt_config.h"
+#include "start.h"
 extern const volatile unsigned char boardsmith_build_id[];
 unsigned char arena[BOARDSMITH_ARENA_BYTES] __attribute__((section(".arena,\"aw\",@nobits#")));
 int record __attribute__((section(".noinit,\"aw\",@nobits#")));
@@ -104,6 +106,7 @@ var defects = []struct {
 			"ls model/codegen/host/src/*.c >build/list; cat build/list)", "there is a file more",
 	},
 	{"checksum", "a.ld", "image_end = .;", "", "lacks a part that its template names"},
+	{"folder", "Makefile", " src/start.h", "", "src/start.h was changed so that it does not compile, but sources that"},
 	{
 		"checksum", "a.ld", "*(.rodata*) *(.data*) } image_end = .;",
 		"} image_end = .; .rodata : { *(.rodata*) *(.data*) }", "outside the ranges",

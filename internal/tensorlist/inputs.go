@@ -61,8 +61,8 @@ func CheckInput(want mlf.Tensor, a *ndarray.Array) error {
 		ndarray.ShapeString(a.Shape))
 }
 
-// RandomInputs returns data for each input: floats from -1 to 1 and any bytes; wider integers, which may be indices,
-// are zero. The same seed gives the same data everywhere.
+// RandomInputs returns data for each input: floats from -1 to 1, and any integers of up to 16 bits; wider ones, which
+// may be indices, are zero. The same seed gives the same data everywhere.
 func RandomInputs(m *mlf.Model, seed uint64) ([]ndarray.Named, error) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	var arrays []ndarray.Named
@@ -71,13 +71,15 @@ func RandomInputs(m *mlf.Model, seed uint64) ([]ndarray.Named, error) {
 		if err != nil {
 			return nil, fmt.Errorf("input %q: %w", t.Name, err)
 		}
-		fillRandom(a, r)
+		if err := fillRandom(a, r); err != nil {
+			return nil, fmt.Errorf("input %q: %w", t.Name, err)
+		}
 		arrays = append(arrays, ndarray.Named{Name: t.Name, Array: a})
 	}
 	return arrays, nil
 }
 
-func fillRandom(a *ndarray.Array, r *rand.Rand) {
+func fillRandom(a *ndarray.Array, r *rand.Rand) error {
 	switch {
 	case a.DType.Code == ndarray.Float && a.DType.Bits == 32:
 		for i := 0; i < len(a.Data); i += 4 {
@@ -95,5 +97,13 @@ func fillRandom(a *ndarray.Array, r *rand.Rand) {
 		for i := range a.Data {
 			a.Data[i] = byte(r.Uint32() & 1)
 		}
+	case a.DType.Code <= ndarray.UInt && a.DType.Bits > 16: // zero
+	default:
+		b, err := ndarray.Fill(a.DType, a.Shape, r.Uint64())
+		if err != nil {
+			return err
+		}
+		copy(a.Data, b.Data)
 	}
+	return nil
 }

@@ -81,3 +81,14 @@ func Assign(kind string, tensors, others []mlf.Tensor, arrays []ndarray.Named) (
 	}
 	return all, nil
 }
+
+// CheckNames returns an error if a name of names, which has those of tensors by those of arrays, is not an array's.
+func CheckNames(names map[string]string, arrays []string) error {
+	for name, tensor := range names {
+		if !slices.Contains(arrays, name) {
+			return failure.New(failure.Config, cmp.Or(spelling.Nearest(name, arrays), "use the name of an array"),
+				"there is no array %q for %q, but %q", name, tensor, arrays)
+		}
+	}
+	return nil
+}

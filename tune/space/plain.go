@@ -82,12 +82,14 @@ func (w *plainWriter) findIncluded() error {
 var codes = map[uint8]string{ndarray.Int: "kDLInt", ndarray.UInt: "kDLUInt", ndarray.Float: "kDLFloat"}
 
 func (w *plainWriter) add(i int, a Arg) error {
-	input, output := a.Data != nil || a.Seed != nil, a.Want != nil
+	input, output := a.Data != nil || a.Seed != nil || a.Value != nil, a.Want != nil
 	ctype := map[string]string{"float32": "float", "float64": "double"}[a.DType.String()]
 	if code := a.DType.Code; code == ndarray.Int || code == ndarray.UInt {
 		ctype = a.DType.String() + "_t"
 	}
 	switch {
+	case a.Value != nil && w.space.Function == "":
+		return fmt.Errorf("a model has no arguments that are numbers, as the packed function has")
 	case input && output:
 		return fmt.Errorf("a pointer is an input or an output, not both")
 	case ctype == "" || a.DType.Lanes != 1 || a.DType.Bits%8 != 0:

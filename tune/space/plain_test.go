@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -66,6 +67,7 @@ func TestPlain(t *testing.T) {
 	testPlainFunction(t, s, cc, dir)
 	for want, a := range map[string]Arg{
 		"plain C has no type float16": {DType: dtype("float16")}, "no type bool": {DType: dtype("bool")},
+		"no arguments that are numbers":   {DType: dtype("int8"), Value: []byte{3}},
 		"an input or an output, not both": {DType: dtype("int8"), Seed: &seed, Want: &File{}},
 	} {
 		_, err := (&Space{Entry: "k", file: "k.json", Args: []Arg{a}}).Plain()
@@ -84,10 +86,11 @@ func testPlainFunction(t *testing.T, packed *Space, cc, dir string) {
 	t.Helper()
 	s := *packed
 	s.Entry, s.Function = "", "scale"
+	s.Args = append(slices.Clone(s.Args), Arg{DType: s.Args[0].DType, Value: []byte{3}})
 	s.Kernel = []Source{
 		{Name: "other.c", Data: []byte("int scaled;\n")},
-		{Name: "k.c", Data: []byte("static int scale(const signed char* a, float by, void* b, double* c) {\n" +
-			"  return (a != b) + (by == *c);\n}\n")},
+		{Name: "k.c", Data: []byte("static int scale(const signed char* a, float by, void* b, double* c, signed char d) {\n" +
+			"  return (a != b) + (by == *c) + d;\n}\n")},
 	}
 	files, err := s.Plain()
 	if err != nil {
@@ -98,7 +101,8 @@ func testPlainFunction(t *testing.T, packed *Space, cc, dir string) {
 			t.Fatal(err)
 		}
 	}
-	want := "int scale_plain(const int8_t* argument0, float argument1, uint16_t* argument2, double* argument3);"
+	want := "int scale_plain(const int8_t* argument0, float argument1, uint16_t* argument2, double* argument3, " +
+		"int8_t argument4);"
 	if !strings.Contains(string(files[0].Data), want) {
 		t.Errorf("%s", files[0].Data)
 	}
@@ -106,7 +110,7 @@ func testPlainFunction(t *testing.T, packed *Space, cc, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m, err := a.Model(""); err != nil || m.Name != "scale" || len(m.Inputs) != 2 {
+	if m, err := a.Model(""); err != nil || m.Name != "scale" || len(m.Inputs) != 3 {
 		t.Errorf("%+v, %v", m, err)
 	}
 	out, err := exec.CommandContext(t.Context(), cc, "-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only",

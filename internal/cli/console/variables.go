@@ -182,7 +182,7 @@ func isTarget(name string) bool {
 func isTypo(name, known string) bool {
 	plural := known + "S"
 	switch {
-	case name != strings.ToUpper(name):
+	case name != strings.ToUpper(name) || name == "MODE" || name == "RACE": // words, which others may use
 		return false
 	case len(name) == len(known):
 		a, b := []byte(name), []byte(known)
@@ -197,5 +197,5 @@ func isTypo(name, known string) bool {
 // added or another, or by two neighbours in the other order. Nothing resembles a short name: too much would.
 func resembles(name, known string) bool {
 	const short = 4
-	return min(len(name), len(known)) > short && spelling.Distance(strings.ToUpper(name), known) <= 1
+	return len(known) > short && len(name) >= short && spelling.Distance(strings.ToUpper(name), known) <= 1
 }

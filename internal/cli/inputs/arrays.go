@@ -36,8 +36,13 @@ func ReadArrays(variable, path string, names map[string]string, m *mlf.Model) ([
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", variable, err)
 	}
+	var all []string
 	for i, a := range arrays {
+		all = append(all, a.Name)
 		arrays[i].Name = cmp.Or(names[a.Name], a.Name)
+	}
+	if err := tensorlist.CheckNames(names, all); err != nil {
+		return nil, fmt.Errorf("%s %s: %w", variable, path, err)
 	}
 	for i, a := range arrays {
 		at, err := tensorlist.Lookup("input", m.Inputs, a.Name)

@@ -39,7 +39,7 @@ func (t *Job) Serve(ctx context.Context) (err error) {
 	}()
 	for _, b := range all {
 		if err := b.open(ctx, t); err != nil {
-			return t.ended(ctx, err)
+			return err
 		}
 	}
 	for _, b := range all {
@@ -52,7 +52,7 @@ func (t *Job) Serve(ctx context.Context) (err error) {
 	return t.ended(ctx, serveAll(ctx, all))
 }
 
-// ended returns nil after the user has ended the target, which is the usual end.
+// ended returns nil after the user has ended a server, which is the usual end.
 func (t *Job) ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil

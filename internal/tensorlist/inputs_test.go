@@ -1,0 +1,44 @@
+package tensorlist
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/ndarray"
+)
+
+// TestRandomInputs: inputs of each type but wide integers, which may be indices, are random.
+func TestRandomInputs(t *testing.T) {
+	for name, random := range map[string]bool{
+		"int8": true, "uint8": true, "int16": true, "uint16": true, "float16": true, "bfloat16": true, "float32": true,
+		"float64": true, "bool": true, "int32": false, "uint32": false, "int64": false, "uint64": false,
+	} {
+		d, err := ndarray.ParseDType(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		arrays, err := RandomInputs(&mlf.Model{Inputs: []mlf.Tensor{{Name: "x", DType: d, Shape: []int64{100}}}}, 1)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		data := slices.Clone(arrays[0].Data)
+		slices.Sort(data)
+		if n := len(slices.Compact(data)); (n > 1) != random {
+			t.Errorf("%s: %d different bytes", name, n)
+		}
+	}
+}
+
+// TestCheckNames: a mapping of an array that no file has is an error, with the nearest one.
+func TestCheckNames(t *testing.T) {
+	err := CheckNames(map[string]string{"featurs": "x"}, []string{"features"})
+	if failure.Of(err) != failure.Config || !strings.Contains(failure.Next(err), "features") {
+		t.Errorf("%v, next %q", err, failure.Next(err))
+	}
+	if err := CheckNames(map[string]string{"features": "x"}, []string{"a", "features"}); err != nil {
+		t.Error(err)
+	}
+}
