@@ -182,7 +182,7 @@ func isTarget(name string) bool {
 func isTypo(name, known string) bool {
 	plural := known + "S"
 	switch {
-	case name != strings.ToUpper(name) || name == "MODE" || name == "RACE": // words, which others may use
+	case name != strings.ToUpper(name) || len(name) <= short: // which may well be another's
 		return false
 	case len(name) == len(known):
 		a, b := []byte(name), []byte(known)
@@ -193,9 +193,13 @@ func isTypo(name, known string) bool {
 	return len(name) < len(known) || name == plural && (known == "MODEL" || known == "BOARD")
 }
 
+// short is the length of names that other programs use, too, and words of that length that resemble one of ours.
+const short = 4
+
+var otherWords = []string{"MAGE", "MODE", "RACE"}
+
 // resembles reports whether a name differs from a known one by the case of letters, or by one letter that is missing,
-// added or another, or by two neighbours in the other order. Nothing resembles a short name: too much would.
+// added or another, or by two neighbours in the other order. Nothing resembles a short name of ours: too much would.
 func resembles(name, known string) bool {
-	const short = 4
-	return len(known) > short && len(name) >= short && spelling.Distance(strings.ToUpper(name), known) <= 1
+	return len(known) > short && len(name) >= short && !slices.Contains(otherWords, name) && spelling.Distance(strings.ToUpper(name), known) <= 1
 }
