@@ -27,7 +27,12 @@ __version__ = "0.1.0"
 
 KEYWORDS = set("""auto break case char const continue default do double else enum extern float for goto if inline int
 long register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while bool
-true false""".split())  # fmt: skip
+true false asm typeof""".split())  # fmt: skip
+
+# Macros of compilers, and of the headers that an archive's C includes.
+MACRO = re.compile(r"unix|linux|i386|NULL|NAN|INFINITY|EOF|errno|math_errhandling|HUGE_VAL[FL]?"
+                   r"|(FLT|DBL|LDBL|FP|M|TVM|DLPACK)_\w+|U?INT(PTR|MAX|_?(LEAST|FAST)?\d+)_(MAX|MIN|C)"
+                   r"|(SIZE|PTRDIFF|WCHAR|WINT|SIG_ATOMIC)_(MAX|MIN)")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -152,7 +157,8 @@ def _named(names: Sequence[str] | None, default: list[str], kind: str) -> list[s
 
 def _c_compatible(name: str) -> str:
     # TVMGEN_<model>_WORKSPACE_SIZE is a macro of the header.
-    usable = re.match(r"[A-Za-z]", name) and name not in KEYWORDS and name.lower() != "workspace"
+    usable = re.match(r"[A-Za-z]", name) and name not in KEYWORDS and not MACRO.fullmatch(name)
+    usable = usable and name.lower() != "workspace"
     return name if usable else "tensor_" + name
 
 

@@ -112,6 +112,9 @@ class Export(unittest.TestCase):
         self.assertEqual(main["outputs"], {"tensor_7": {"dtype": "float32", "shape": [2, 3], "size": 24}})
         header = members["./codegen/host/include/tvmgen_net.h"]
         self.assertLess(header.index("void* b;"), header.index("void* a;"))
+        boardsmith.export(from_onnx(model), self.path, input_names=["unix", "INT8_MAX"], output_names=["asm"])
+        header = self.members()["./codegen/host/include/tvmgen_net.h"]
+        self.assertEqual(re.findall(r"void\* (\w+);", header), ["tensor_unix", "tensor_INT8_MAX", "tensor_asm"])
 
     def test_result_is_input(self):
         """A result of ONNX that is an input is copied, and has a name of its own."""
