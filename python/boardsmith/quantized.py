@@ -71,6 +71,8 @@ class Rewriter:
             with self.builder.dataflow():
                 for var in self.defined:  # in order, so that no network is too deep
                     self._integers(var)
+                for var in self._needed():
+                    self._plain(var)
                 result = self._plain(self.main.body.body)
                 if not isinstance(result, relax.Tuple):
                     result = self.builder.emit_output(result)
@@ -78,6 +80,14 @@ class Rewriter:
                     result = relax.Tuple([self.builder.emit_output(x) for x in result.fields])
             self.builder.emit_func_output(result)
         return self.builder.finalize()
+
+    def _needed(self) -> list[Any]:
+        """Returns the variables that results depend on other than through integers, in order."""
+        needed = set(nodes(self.main.body.body, relax.Var))
+        for var, value in reversed(self.defined.items()):
+            if var in needed and var not in self.integers:
+                needed.update(nodes(value, relax.Var))
+        return [var for var in self.defined if var in needed]
 
     def _plain(self, value: Any) -> Any:
         """Returns what a value is in the new function, in the network's own order of axes."""

@@ -71,6 +71,15 @@ class Export(unittest.TestCase):
         self.assertIsInstance(loop, tirx.For)
         self.assertIsInstance(loop.body, tirx.IfThenElse)
 
+    def test_deep(self):
+        """A chain of more operators than Python has calls, behind an integer."""
+        n = networks.Network("deep", x=(1, 4))
+        scale, zero = n.constant(np.float32(0.02)), n.constant(np.uint8(120))
+        h = n.add("DequantizeLinear", n.add("QuantizeLinear", "x", scale, zero), scale, zero)
+        for i in range(1200):
+            h = n.add(("Sin", "Cos")[i % 2], h)
+        boardsmith.export(from_onnx(n.model(h)), self.path)
+
     def test_views(self):
         """A view of a part of a tensor is refused: it would be the whole."""
         shape, part = relax.ShapeExpr([2]), tirx.IntImm("int64", 16)
