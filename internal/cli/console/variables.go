@@ -201,5 +201,6 @@ var otherWords = []string{"MAGE", "MODE", "RACE"}
 // resembles reports whether a name differs from a known one by the case of letters, or by one letter that is missing,
 // added or another, or by two neighbours in the other order. Nothing resembles a short name of ours: too much would.
 func resembles(name, known string) bool {
-	return len(known) > short && len(name) >= short && !slices.Contains(otherWords, name) && spelling.Distance(strings.ToUpper(name), known) <= 1
+	return len(known) > short && len(name) >= short && !slices.Contains(otherWords, name) &&
+		spelling.Distance(strings.ToUpper(name), known) <= 1
 }
