@@ -133,9 +133,19 @@ func (a *Archive) scanCode(m *Model) error {
 		}
 	}
 	m.Functions = scan.registers
+	m.nameEntry()
 	m.ABI = m.decideABI(scan)
 	m.scan = scan
 	return a.readDescription(m)
+}
+
+// nameEntry gives an operator's entry the name of the only function. MetaSchedule's builder names it otherwise than the
+// module, whose name is in the metadata.
+func (m *Model) nameEntry() {
+	own := slices.DeleteFunc(slices.Clone(m.Functions), func(name string) bool { return name == "__tvm_main__" })
+	if m.Style == operator && len(own) == 1 && len(own) < len(m.Functions) {
+		m.Entry = own[0]
+	}
 }
 
 // The patterns begin with literal text, which package regexp finds fast: sources hold megabytes of constants.

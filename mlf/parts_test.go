@@ -275,3 +275,20 @@ func TestBomb(t *testing.T) {
 		t.Errorf("%d bytes, %v", len(raw), err)
 	}
 }
+
+// TestNameOfOperator: an operator's entry has the name of the only function in its library; the metadata may have the
+// module's.
+func TestNameOfOperator(t *testing.T) {
+	for _, c := range []struct{ entry, functions, want string }{
+		{"main", "default_function __tvm_main__", "default_function"},
+		{"add", "add __tvm_main__", "add"},
+		{"add", "add", "add"},
+		{"add", "sub mul __tvm_main__", "add"},
+		{"add", "", "add"},
+	} {
+		m := &Model{Style: operator, Entry: c.entry, Functions: strings.Fields(c.functions)}
+		if m.nameEntry(); m.Entry != c.want {
+			t.Errorf("%+v: %s", c, m.Entry)
+		}
+	}
+}
