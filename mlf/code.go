@@ -143,7 +143,7 @@ func (a *Archive) scanCode(m *Model) error {
 // module, whose name is in the metadata.
 func (m *Model) nameEntry() {
 	own := slices.DeleteFunc(slices.Clone(m.Functions), func(name string) bool { return name == "__tvm_main__" })
-	if m.Style == operator && len(own) == 1 && len(own) < len(m.Functions) {
+	if m.Style == operator && len(own) == 1 && len(own) < len(m.Functions) && isIdentifier(own[0]) {
 		m.Entry = own[0]
 	}
 }

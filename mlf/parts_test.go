@@ -284,6 +284,7 @@ func TestNameOfOperator(t *testing.T) {
 		{"add", "add __tvm_main__", "add"},
 		{"add", "add", "add"},
 		{"add", "sub mul __tvm_main__", "add"},
+		{"add", "sub;mul __tvm_main__", "add"},
 		{"add", "", "add"},
 	} {
 		m := &Model{Style: operator, Entry: c.entry, Functions: strings.Fields(c.functions)}

@@ -139,10 +139,6 @@ func dryRunFlash(ctx context.Context, j *job) error {
 	if len(would.Flash) == 0 && !b.Link.Remote() {
 		return j.Would("write nothing: the image is loaded when the link opens")
 	}
-	current, err := j.isCurrent()
-	if err != nil {
-		return err
-	}
 	known, err := j.desk().Wear()
 	if err != nil {
 		return err
@@ -150,8 +146,9 @@ func dryRunFlash(ctx context.Context, j *job) error {
 	holds := func(w device.DeviceWear) bool {
 		return w.Board == b.Name && w.BuildID == image.ID() && !w.Dirty && (j.in.Device == "" || namesDevice(j, w))
 	}
-	if i := slices.IndexFunc(known, holds); i >= 0 && current && !j.Env.On("FORCE") {
-		text += fmt.Sprintf("; by the ledger, %s holds it: nothing is written if its firmware confirms that", known[i].Device)
+	if i := slices.IndexFunc(known, holds); i >= 0 && !j.Env.On("FORCE") {
+		text += fmt.Sprintf("; by the ledger, %s holds the last image: nothing is written if that is up to date and the "+
+			"firmware confirms it", known[i].Device)
 	}
 	return printCommands(j.Console, would, text)
 }

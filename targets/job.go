@@ -8,21 +8,16 @@ import (
 	"errors"
 	"maps"
 	"os"
-	"path/filepath"
-	"slices"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/device/emulated"
-	"github.com/boardsmith/boardsmith/examples/samples"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/cli/console"
 	"github.com/boardsmith/boardsmith/internal/cli/inputs"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
-	"github.com/boardsmith/boardsmith/internal/gitfolder"
-	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project"
 )
 
@@ -210,44 +205,6 @@ func (j *job) otherProject(subject, recorded, requested string) error {
 	}
 	return failure.New(failure.Config, next+" "+failure.Target("generate"), "project %s was made for %s %s, not for %s",
 		dir, subject, recorded, requested)
-}
-
-// isCurrent reports whether the project matches the requested inputs and its own are up to date.
-func (j *job) isCurrent() (bool, error) {
-	in, p := j.in, j.project
-	if in.OptionsExplicit && in.Options != p.Options() {
-		return false, nil
-	}
-	if in.LibrariesExplicit && !slices.Equal(in.Libraries, p.Libraries()) {
-		return false, nil
-	}
-	if in.Samples != "" {
-		return false, nil // generating compares them
-	}
-	if in.Template.Explicit && !isTemplate(in, p) {
-		return false, nil
-	}
-	if !in.Model.Explicit {
-		return true, nil
-	}
-	digest := samples.Digest()
-	if in.Model.Value != "" {
-		a, err := mlf.Open(in.Model.Value)
-		if err != nil {
-			return false, err
-		}
-		digest = a.Digest
-	}
-	return digest == p.ArchiveDigest(), nil
-}
-
-// isTemplate reports whether a project has the requested template.
-func isTemplate(in *inputs.Inputs, p *project.Project) bool {
-	place := cmp.Or(in.Config.Templates[in.Template.Value], in.Template.Value)
-	if gitfolder.IsRef(place) {
-		return place == p.TemplateFrom()
-	}
-	return filepath.Base(in.Template.Value) == p.Template() && !gitfolder.IsRef(p.TemplateFrom())
 }
 
 // projectLine begins a JSON line about the project.

@@ -136,6 +136,7 @@ func TestNames(t *testing.T) {
 		{"measure", "MODELS=a.tar", "", "which reads MODEL", ""},
 		{"build", "BORD=host", "", "", "boardsmith: note: BORD resembles BOARD, and has no effect on %s\n"},
 		{"build", "MODE=fast", "", "", ""},
+		{"run", "RACE=1 MAGE=mage", "", "", ""},
 		{"build", "board=host", "", "", "boardsmith: note: board resembles BOARD, and has no effect on %s\n"},
 		{"build", "MODEM=/dev/ttyS0", "", "", "boardsmith: note: MODEM resembles MODEL, and has no effect on %s\n"},
 		{"flash", "TARGETS=all", "", "", "boardsmith: note: TARGETS resembles TARGET, and has no effect on %s\n"},

@@ -196,11 +196,16 @@ func isTypo(name, known string) bool {
 // short is the length of names that other programs use, too, and words of that length that resemble one of ours.
 const short = 4
 
-var otherWords = []string{"MAGE", "MODE", "RACE"}
-
 // resembles reports whether a name differs from a known one by the case of letters, or by one letter that is missing,
-// added or another, or by two neighbours in the other order. Nothing resembles a short name of ours: too much would.
+// added or another, or by two neighbours in the other order. Nothing resembles a short name of ours: too much would. A
+// short name that ours begins or ends with is another word, such as MODE.
 func resembles(name, known string) bool {
-	return len(known) > short && len(name) >= short && !slices.Contains(otherWords, name) &&
-		spelling.Distance(strings.ToUpper(name), known) <= 1
+	upper := strings.ToUpper(name)
+	if len(known) <= short || len(name) < short {
+		return false
+	}
+	if len(name) == short && (strings.HasPrefix(known, upper) || strings.HasSuffix(known, upper)) {
+		return false
+	}
+	return spelling.Distance(upper, known) <= 1
 }
