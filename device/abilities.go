@@ -24,9 +24,9 @@ type inspector interface {
 
 // A debugServer has a gdb server.
 type debugServer interface {
-	// Serve runs a gdb server on a local TCP port, with the core halted, and calls use when gdb can connect. The core is
-	// reset before, or with attach halted where it is, and continues when the debugger detaches. The server ends when use
-	// returns, before Serve returns. Errors: those of the programmer, of use and of ctx.
+	// Serve runs a gdb server on a local TCP port, and calls use when gdb can connect. The core is reset and halted
+	// before; with attach it runs until gdb connects, and continues when that detaches. The server ends when use returns,
+	// before Serve returns. Errors: those of the programmer, of use and of ctx.
 	Serve(ctx context.Context, attach bool, port int, use func(context.Context) error) error
 	// ServeCommand returns the server's command line, for display.
 	ServeCommand(attach bool, port int) string

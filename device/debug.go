@@ -20,7 +20,7 @@ import (
 // A Debugging configures Debug. The zero value is the usual one for a device that keeps its image.
 type Debugging struct {
 	Image  *image.Image // what an emulator without a probe runs; not used for other devices
-	Attach bool         // no reset: the core is halted where it is, and continues when gdb detaches
+	Attach bool         // no reset: the core is halted where it is when gdb connects, and continues when that detaches
 	Port   int          // TCP port of the gdb server on 127.0.0.1; 0: a free one
 	// Timeout limits the wait until an emulator's gdb server listens; 0: 20 s
 	Timeout time.Duration
@@ -33,11 +33,10 @@ const (
 	stubEvery     = 10 * time.Millisecond
 )
 
-// Debug runs a gdb server with the core halted, and calls use with the server's address. The server is the probe's, or
-// that of QEMU, which is started for it. use's context ends with ctx or with the server. Without Debugging.Attach, the
-// board was reset before; it is reset, and runs, when use has returned. Errors: class config for a device without
-// either server; *LeaseError if the board was plugged in elsewhere and another process leases that place; those of
-// flasher and of use.
+// Debug runs a gdb server, and calls use with the server's address. The server is the probe's, or that of QEMU, which is
+// started for it. use's context ends with ctx or with the server. Without Debugging.Attach, the board was reset before
+// and is halted; it is reset, and runs, when use has returned. Errors: class config for a device without either server;
+// *LeaseError if the board was plugged in elsewhere and another process leases that place; those of flasher and of use.
 func (d *Device) Debug(ctx context.Context, o Debugging, use func(ctx context.Context, address string) error) error {
 	if ctx.Err() != nil {
 		return failure.Stopped(ctx, "debug")

@@ -71,6 +71,9 @@ func TestDebugAttachKeepsSession(t *testing.T) {
 			must(t, err)
 			defer func() { must(t, s.Close(ctx)) }()
 			checkTakenPort(ctx, t, dev, device.Debugging{Attach: true})
+			unused := func(context.Context, string) error { return nil } // gdb does not connect
+			must(t, dev.Debug(ctx, device.Debugging{Attach: true}, unused))
+			must(t, dev.Confirm(ctx, s, i))
 			var output string
 			must(t, dev.Debug(ctx, device.Debugging{Attach: true}, gdb(t, i, &output, "backtrace", "detach")))
 			if !strings.Contains(output, "main (") || strings.Contains(output, "Reset") {

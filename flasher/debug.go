@@ -33,13 +33,13 @@ const serving = "serving"
 func (o *openocd) serveArgs(dir string, attach bool, port int) []string {
 	commands := "reset halt"
 	if attach {
-		commands = "halt; [target current] configure -event gdb-detach {resume}"
+		commands = "set core [target current]; $core configure -event gdb-attach {halt}; $core configure -event gdb-detach {resume}"
 	}
 	return append(o.connect(dir, fmt.Sprint(port)), "-c", commands+`; echo "`+mark+serving+`"`)
 }
 
-// Serve runs a gdb server. The core is reset and halted before its first instruction, or with attach halted where it
-// is; it then continues when the debugger detaches.
+// Serve runs a gdb server. The core is reset and halted before its first instruction. With attach it runs until the
+// debugger connects, and continues when that detaches.
 func (o *openocd) Serve(ctx context.Context, attach bool, port int, use func(context.Context) error) error {
 	path, err := o.find()
 	if err != nil {
@@ -54,21 +54,25 @@ func (o *openocd) Serve(ctx context.Context, attach bool, port int, use func(con
 	})
 }
 
-// serveArgs halts the core only: gdb resets it.
-func (p *pyocd) serveArgs(port int) ([]string, error) {
-	args, err := p.connect("gdbserver")
+// serveArgs halts the core only: gdb resets it. With attach, the core runs until gdb connects.
+func (p *pyocd) serveArgs(attach bool, port int) ([]string, error) {
+	mode := "halt"
+	if attach {
+		mode = "attach"
+	}
+	args, err := p.connect("gdbserver", mode)
 	return append(args, option("--port", fmt.Sprint(port)), option("--telnet-port", "0"), "--persist"), err
 }
 
 // ServeCommand returns the command line of Serve, for display.
-func (p *pyocd) ServeCommand(_ bool, port int) string {
-	args, err := p.serveArgs(port)
+func (p *pyocd) ServeCommand(attach bool, port int) string {
+	args, err := p.serveArgs(attach, port)
 	return p.typed(args, err)
 }
 
 // Serve runs a gdb server.
-func (p *pyocd) Serve(ctx context.Context, _ bool, port int, use func(context.Context) error) error {
-	args, err := p.serveArgs(port)
+func (p *pyocd) Serve(ctx context.Context, attach bool, port int, use func(context.Context) error) error {
+	args, err := p.serveArgs(attach, port)
 	if err != nil {
 		return err
 	}

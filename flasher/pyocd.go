@@ -99,10 +99,10 @@ def boardsmith_finish():
 
 // connect returns the beginning of every command line. pyOCD does not wait for a probe and reads no configuration
 // files.
-func (p *pyocd) connect(subcommand string) ([]string, error) {
+func (p *pyocd) connect(subcommand, mode string) ([]string, error) {
 	args := []string{
 		subcommand, "--no-config", "--no-wait", option("--color", "never"), option("--target", p.Flash.Chip),
-		option("--connect", "halt"), "-Oauto_unlock=false",
+		option("--connect", mode), "-Oauto_unlock=false",
 	}
 	args = append(args, p.extras.options...)
 	uid, err := p.Probe.pyocdUID()
@@ -122,7 +122,7 @@ func (p *pyocd) begin() (*toolRun, error) {
 
 // script returns the first commands of a run that only halts the chip.
 func (p *pyocd) script() (*toolRun, error) {
-	args, err := p.connect("commander")
+	args, err := p.connect("commander", "halt")
 	return &toolRun{args: append(args, option("--script", pyocdScriptName))}, err
 }
 
