@@ -93,7 +93,7 @@ func Project(ctx context.Context, p *project.Project, o Options) (*Result, error
 	if err != nil {
 		return nil, err
 	}
-	r, err := Build(p, i)
+	r, err := Build(ctx, p, i)
 	if err != nil {
 		return nil, err
 	}
@@ -112,8 +112,8 @@ func Project(ctx context.Context, p *project.Project, o Options) (*Result, error
 const processLink = "process"
 
 // Build returns what an image of a project takes of the board's memory: a Result without what only a run shows. Errors:
-// those of Project.Model, Project.Usage and Project.Symbols.
-func Build(p *project.Project, i *image.Image) (*Result, error) {
+// those of Project.Model, Project.Usage, Project.Symbols and ctx.
+func Build(ctx context.Context, p *project.Project, i *image.Image) (*Result, error) {
 	a, _, err := p.Model()
 	if err != nil {
 		return nil, err
@@ -125,7 +125,7 @@ func Build(p *project.Project, i *image.Image) (*Result, error) {
 	}
 	o.App = ""
 	r.Options = o.Words()
-	return r, r.addMemory(p, i)
+	return r, r.addMemory(ctx, p, i)
 }
 
 // set returns the inputs of the runs.
@@ -290,10 +290,22 @@ func (m *measurement) call(ctx context.Context, step string, f func(context.Cont
 }
 
 // addMemory adds what the image takes of the board's memory.
-func (r *Result) addMemory(p *project.Project, i *image.Image) (err error) {
+func (r *Result) addMemory(ctx context.Context, p *project.Project, i *image.Image) (err error) {
 	if r.Toolchain, err = p.Toolchain(); err != nil {
 		return err
 	}
+	for _, add := range []func(*project.Project, *image.Image) error{r.addUsage, r.addSymbols} {
+		if ctx.Err() != nil {
+			return failure.Stopped(ctx, "the sizes of %s", i.Path)
+		}
+		if err := add(p, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Result) addUsage(p *project.Project, i *image.Image) error {
 	u, err := p.Usage(i)
 	if err != nil {
 		return err
@@ -312,6 +324,10 @@ func (r *Result) addMemory(p *project.Project, i *image.Image) (err error) {
 	if u.Stack != nil {
 		r.Stack, r.StackPath, r.StackUnsure = u.Stack.Need, u.Stack.Path, u.Stack.Unsure
 	}
+	return nil
+}
+
+func (r *Result) addSymbols(p *project.Project, i *image.Image) error {
 	symbols, err := p.Symbols(i)
 	if err != nil {
 		return err

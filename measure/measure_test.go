@@ -475,7 +475,20 @@ func TestContexts(t *testing.T) {
 	}
 	s := project.Spec{Board: "host", Model: mlftest.Path(t, "sine.aot_c")}
 	b := &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}}
+	built, err := b.Generate(t.Context(), t.TempDir(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer built.Close()
+	i, err := built.Build(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	failuretest.Ended(t, failuretest.Calls{
+		"Build": func(ctx context.Context) error {
+			_, err := measure.Build(ctx, built, i)
+			return err
+		},
 		"Model": func(ctx context.Context) error {
 			_, err := measure.Model(ctx, s, measure.Options{Builder: b})
 			return err

@@ -115,7 +115,7 @@ func reportProject(ctx context.Context, c *console.Console) error {
 	if err != nil {
 		return err
 	}
-	r, err := measure.Build(j.project, image)
+	r, err := measure.Build(ctx, j.project, image)
 	if err != nil {
 		return err
 	}
