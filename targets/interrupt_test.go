@@ -41,19 +41,21 @@ func TestInterrupted(t *testing.T) {
 		{"run, terminated", hang, []string{"build", "run"}, "firmware.elf", syscall.SIGTERM},
 		{"build", slow, []string{"build"}, "cc1", os.Interrupt},
 		{"build, terminated", slow, []string{"build"}, "cc1", syscall.SIGTERM},
+		{"serve, which builds", slow, []string{"serve"}, "cc1", os.Interrupt},
 	}, 2) {
 		t.Run(c.name, func(t *testing.T) {
-			dir := t.TempDir()
+			dir, project := t.TempDir(), filepath.Join("build", "serve", "host", "firmware", "host") // that serve builds
 			mage := func(targets ...string) *exec.Cmd {
 				cmd := exec.Command(filepath.Join(s.bin, "mage"), targets...)
 				// The cache is below dir, too: in it, the compilers run.
-				cmd.Dir, cmd.Env = dir, append(s.environment(), "PROJECT=p", "BOARDSMITH_HOME="+filepath.Join(dir, "home"))
+				cmd.Dir, cmd.Env = dir, append(s.environment(), "PROJECT="+project,
+					"BOARDSMITH_HOME="+filepath.Join(dir, "home"))
 				return cmd
 			}
 			if output, err := mage("generate").CombinedOutput(); err != nil {
 				t.Fatalf("generate: %v\n%s", err, output)
 			}
-			extra := filepath.Join(dir, "p", "src", "extra.c")
+			extra := filepath.Join(dir, project, "src", "extra.c")
 			writeFile(t, extra, c.source)
 
 			cmd := mage(c.targets...)
