@@ -8,6 +8,8 @@ require (
 	// the bill of materials of a release, by the authors of the format, without further modules in a program; instead
 	// of structs of our own for a format with new versions each year
 	github.com/CycloneDX/cyclonedx-go v0.12.0
+	// the distance of two names, for "did you mean"; instead of a table of our own
+	github.com/hbollon/go-edlib v1.7.0
 	// named, levelled logs with facts as pairs, device logs too; log/slog has no named sub-loggers
 	github.com/hashicorp/go-hclog v1.6.3
 	// the command line, run as `go tool mage` without an install step; instead of flags of our own
@@ -46,8 +48,6 @@ require (
 	// serial ports, and the USB device of each, on every system; instead of three drivers of our own
 	go.bug.st/serial v1.8.0
 )
-
-require github.com/hbollon/go-edlib v1.7.0
 
 require (
 	dario.cat/mergo v1.0.0 // indirect

@@ -434,7 +434,7 @@ func TestRelativeVariable(t *testing.T) {
 func TestFind(t *testing.T) {
 	s := newSystem(t, `"tools": []`, `"tools": [{"name": "systool", "install": "pip install systool",
 		"in": ["{above}/.venv/bin", "$OS_BASE/bin", "~/.venv/bin"]}]`)
-	s.write(s.home, "templates/system/build.sh", systemBuild+"systool > out/said\n")
+	s.write(s.home, "templates/system/build.sh", systemBuild+"systool > out/output\n")
 	home := t.TempDir()
 	t.Setenv("HOME", home)
 	t.Setenv("OS_BASE", "")
@@ -451,12 +451,12 @@ func TestFind(t *testing.T) {
 		s.write(dir, "board.json", systemBoard)
 		s.write(dir, "cc", "gcc")
 	}
-	said := func(want string) {
+	wantOutput := func(want string) {
 		t.Helper()
 		built(t, p)
 		m, err := os.ReadFile(filepath.Join(p.Dir(), "out", "m.c"))
 		must(t, err)
-		tool, err := os.ReadFile(filepath.Join(p.Dir(), "out", "said"))
+		tool, err := os.ReadFile(filepath.Join(p.Dir(), "out", "output"))
 		must(t, err)
 		if got := strings.TrimSpace(string(m)) + " " + string(tool); got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -473,19 +473,19 @@ func TestFind(t *testing.T) {
 		t.Errorf("no tool: %v", err)
 	}
 	program(filepath.Join(home, ".venv", "bin"), "home")
-	said("int main(void) { return 1; } home\n")
+	wantOutput("int main(void) { return 1; } home\n")
 	tree(filepath.Join(around, "system"), "2")
-	said("int main(void) { return 2; } home\n")
+	wantOutput("int main(void) { return 2; } home\n")
 	program(filepath.Join(around, "system", "bin"), "tree")
-	said("int main(void) { return 2; } tree\n")
+	wantOutput("int main(void) { return 2; } tree\n")
 	program(filepath.Join(around, ".venv", "bin"), "around")
-	said("int main(void) { return 2; } around\n")
+	wantOutput("int main(void) { return 2; } around\n")
 	onPath := t.TempDir()
 	program(onPath, "path")
 	t.Setenv("PATH", onPath+string(os.PathListSeparator)+os.Getenv("PATH"))
 	tree(filepath.Join(around, "set"), "3")
 	t.Setenv("OS_BASE", filepath.Join(around, "set"))
-	said("int main(void) { return 3; } path\n")
+	wantOutput("int main(void) { return 3; } path\n")
 }
 
 // TestFoundBeside: a program that is on PATH and also beside a tool that is not on PATH, such as a cmake in the virtual
@@ -493,7 +493,7 @@ func TestFind(t *testing.T) {
 func TestFoundBeside(t *testing.T) {
 	s := newSystem(t, `"tools": []`, `"tools": [{"name": "helper", "install": ""},
 		{"name": "systool", "install": "pip install systool", "in": ["$OS_BASE/bin"]}]`)
-	s.write(s.home, "templates/system/build.sh", systemBuild+"helper > out/said\n")
+	s.write(s.home, "templates/system/build.sh", systemBuild+"helper > out/output\n")
 	script := func(dir, name, says string) {
 		t.Helper()
 		s.write(dir, name, "#!/bin/sh\necho "+says+"\n")
@@ -509,12 +509,12 @@ func TestFoundBeside(t *testing.T) {
 			script(filepath.Join(s.base, "bin"), "helper", want)
 		}
 		built(t, p)
-		said, err := os.ReadFile(filepath.Join(p.Dir(), "out", "said"))
+		output, err := os.ReadFile(filepath.Join(p.Dir(), "out", "output"))
 		must(t, err)
 		isHelper := func(tool buildenv.Identity) bool { return tool.Name == "helper" }
 		i := slices.IndexFunc(p.state.Tools, isHelper)
-		if string(said) != want+"\n" || i < 0 || p.state.Tools[i].Version != want {
-			t.Errorf("the helper %q ran, and %v were identified", said, p.state.Tools)
+		if string(output) != want+"\n" || i < 0 || p.state.Tools[i].Version != want {
+			t.Errorf("the helper %q ran, and %v were identified", output, p.state.Tools)
 		}
 	}
 }
