@@ -8,10 +8,10 @@ require (
 	// the bill of materials of a release, by the authors of the format, without further modules in a program; instead
 	// of structs of our own for a format with new versions each year
 	github.com/CycloneDX/cyclonedx-go v0.12.0
-	// the distance of two names, for "did you mean"; instead of a table of our own
-	github.com/hbollon/go-edlib v1.7.0
 	// named, levelled logs with facts as pairs, device logs too; log/slog has no named sub-loggers
 	github.com/hashicorp/go-hclog v1.6.3
+	// the distance of two names, for "did you mean"; instead of a table of our own
+	github.com/hbollon/go-edlib v1.7.0
 	// the command line, run as `go tool mage` without an install step; instead of flags of our own
 	github.com/magefile/mage v1.17.2
 	// atomic file writes; instead of temporary file, fsync and rename in six places
