@@ -210,18 +210,31 @@ func (w *writer) checkElement(v value) {
 	w.at(v.line, v.label, sign, v.CType, usual, v.CType, v.DType)
 }
 
-// booleans has a model's input of _Bool hold 0 and 1 only: C may do anything with another value of that type.
-func (w *writer) booleans(v value) {
+// bytes returns, of an input that may be of _Bool, its number of bytes, else 0.
+func (v value) bytes() int64 {
 	if v.Input == "" || v.CType == "" || v.DType != "uint8" {
-		return
+		return 0
 	}
 	n := int64(1)
 	for _, d := range v.dims {
 		n *= d
 	}
-	w.line("  if ((int)(%s)2 == 1) {\n    uint8_t* boardsmith_0_bytes = %s;", v.CType, local(v.Input))
-	w.line("    for (uint32_t i = 0; i < %dU; i++) {\n      if (boardsmith_0_bytes[i] > 1) {", n)
-	w.line("        boardsmith_0_bytes[i] = 1;\n      }\n    }\n  }")
+	return n
+}
+
+// booleans has an input of _Bool that is passed by its address hold 0 and 1 only: C may do anything with another value
+// of that type. It gets a copy, as the caller's bytes may be constant. In a checked build they are a copy already.
+func (w *writer) booleans(v value) {
+	n := v.bytes()
+	if n == 0 || v.Pass == byValue || v.isCopied() {
+		return
+	}
+	is, name := fmt.Sprintf("((int)(%s)2 == 1)", v.CType), local(v.Input)
+	to := "boardsmith_0_of_" + v.Input
+	w.line("#ifdef BOARDSMITH_0_CHECKED\n  uint8_t* %s = %s;\n#else", to, name)
+	w.line("  static uint8_t %s[%s ? %d : 1] __attribute__((aligned(%s ? %d : 1)));\n#endif", to, is, n, is, defaultAlign)
+	w.line("  if %s {\n    for (uint32_t i = 0; i < %dU; i++) {", is, n)
+	w.line("      %s[i] = ((const uint8_t*)%s)[i] != 0;\n    }\n    %s = %s;\n  }", to, name, name, to)
 }
 
 func (v value) expression() string {
@@ -235,6 +248,8 @@ func (v value) expression() string {
 		return name
 	case v.State != "":
 		return "&" + name
+	case v.bytes() > 0 && v.Pass == byValue:
+		return fmt.Sprintf("(%s)*(const uint8_t*)%s", v.element, name) // a byte becomes 0 or 1 of _Bool
 	case v.Pass == byValue:
 		return fmt.Sprintf("*(const %s*)%s", v.element, name)
 	case v.Pass == byArray && len(v.dims) > 1:
@@ -282,6 +297,11 @@ func (w *writer) structure(a argument) {
 		w.at(v.line, v.label, "  "+same, at, v.element, brackets(dims), declared)
 		if v.Input != "" {
 			w.line("  memcpy(&%s, %s, sizeof(%s));", at, local(v.Input), at)
+		}
+		if n := v.bytes(); n > 0 {
+			w.line("  if ((int)(%s)2 == 1) {\n    uint8_t* boardsmith_0_bytes = (uint8_t*)&%s;", v.CType, at)
+			w.line("    for (uint32_t i = 0; i < %dU; i++) {", n)
+			w.line("      boardsmith_0_bytes[i] = boardsmith_0_bytes[i] != 0;\n    }\n  }")
 		}
 	}
 }

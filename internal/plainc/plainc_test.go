@@ -186,19 +186,17 @@ func TestWrong(t *testing.T) {
 	}
 }
 
-// compile compiles the typed call of a description as firmware does, and returns what the compiler prints.
-func compile(t *testing.T, cc, text string) (string, error) {
+// unpack writes the files of a description's archive into a folder, and returns the typed call.
+func unpack(t *testing.T, dir, text string) (call string) {
 	t.Helper()
 	raw, err := plainc.Pack(folder(text), "net.json", "net.json")
 	if err != nil {
 		t.Fatalf("%v in\n%s", err, text)
 	}
-	dir := t.TempDir()
-	call := ""
 	for r := tar.NewReader(bytes.NewReader(raw)); ; {
 		h, err := r.Next()
 		if errors.Is(err, io.EOF) {
-			break
+			return call
 		}
 		must(t, err)
 		data, err := io.ReadAll(r)
@@ -209,9 +207,15 @@ func compile(t *testing.T, cc, text string) (string, error) {
 			call = file
 		}
 	}
+}
+
+// compile compiles the typed call of a description as firmware does, and returns what the compiler prints.
+func compile(t *testing.T, cc, text string) (string, error) {
+	t.Helper()
+	dir := t.TempDir()
 	output, err := exec.Command(cc, "-std=gnu11", "-Os", "-Wno-error=incompatible-pointer-types",
 		"-Wno-error=int-conversion", "-Wno-error=implicit-function-declaration", "-Wshadow", "-fsyntax-only", "-I"+dir,
-		call).CombinedOutput()
+		unpack(t, dir, text)).CombinedOutput()
 	return string(output), err
 }
 
@@ -282,6 +286,58 @@ func TestOtherDescriptions(t *testing.T) {
 		output, err := compile(t, "cc", head+text)
 		if want == "" && (err != nil || output != "") || want != "" && (err == nil || !strings.Contains(output, want)) {
 			t.Errorf("%s: %v\n%s\nwant %q", text, err, output, want)
+		}
+	}
+}
+
+// TestBooleans runs a call with constant inputs of which bytes are neither 0 nor 1, for each way to pass a _Bool. A
+// checked build does the same. Other types keep their bytes, and take no memory.
+func TestBooleans(t *testing.T) {
+	if _, err := exec.LookPath("cc"); err != nil {
+		t.Skip("cc is not installed")
+	}
+	const as, in = `", "dtype": "uint8", "ctype": "net_flag", "shape": `, `"input": "`
+	const text = `{"name": "net", "headers": ["net.h"], "function": "net_all", "arguments": [{` +
+		in + "p" + as + `[2, 50]}, {` + in + "q" + as + `[2, 2], "pass": "array"}, {` +
+		in + "r" + as + `[], "pass": "value"}, {"struct": "struct net_flags", "members": [{"member": "at", ` +
+		in + "s" + as + `[3]}, {"member": "of", ` + in + "u" + as + `[2, 2], "pass": "flat"}]},
+		{"output": "y", "dtype": "int32", "shape": []}]}`
+	const program = `#include "net.h"
+int32_t tvmgen_net___tvm_main__(void* p, void* q, void* r, void* s, void* u, void* y);
+#include <stdio.h>
+static const uint8_t x[100] = {2, 0, 3, 255};
+void net_all(const net_flag* p, const net_flag q[2][2], net_flag r, struct net_flags* f, int32_t* y) {
+  *y = r;
+  for (int i = 0; i < 100; i++) { *y += p[i]; }
+  for (int i = 0; i < 4; i++) { *y += 1000 * q[i / 2][i % 2] + 100000 * f->of[i] + (i < 3 ? 10000000 * f->at[i] : 0); }
+}
+int main(void) {
+  int32_t y = 0;
+  void* in = (void*)(uintptr_t)x;
+  return tvmgen_net___tvm_main__(in, in, in, in, in, &y) || printf("%ld", (long)y) < 0;
+}
+`
+	for _, c := range []struct{ of, flags, want string }{
+		{"_Bool", "-O0", "20303004"}, {"_Bool", "-O2", "20303004"}, {"_Bool", "-fsanitize=address,undefined", "20303004"},
+		{"uint8_t", "-O2", "76260262"},
+	} {
+		dir := t.TempDir()
+		call := unpack(t, dir, text)
+		must(t, os.WriteFile(filepath.Join(dir, "net.h"), []byte("#include <stdint.h>\ntypedef "+c.of+" net_flag;\n"+
+			"struct net_flags { const net_flag* at; net_flag of[4]; };\n"+
+			"void net_all(const net_flag*, const net_flag (*)[2], net_flag, struct net_flags*, int32_t*);\n"), 0o644))
+		must(t, os.WriteFile(filepath.Join(dir, "program.c"), []byte(program), 0o644))
+		output, err := exec.Command("cc", "-std=gnu11", c.flags, "-o", filepath.Join(dir, "program"), "-I"+dir, call,
+			filepath.Join(dir, "program.c")).CombinedOutput()
+		if err != nil && strings.Contains(string(output), "cannot find") {
+			t.Logf("%s: the sanitizer is not installed", c.flags)
+			continue
+		}
+		if err == nil {
+			output, err = exec.Command(filepath.Join(dir, "program")).CombinedOutput()
+		}
+		if err != nil || string(output) != c.want {
+			t.Errorf("%s %s: %v, %s, want %s", c.of, c.flags, err, output, c.want)
 		}
 	}
 }
