@@ -61,6 +61,11 @@ func (m *model) callC() string {
 			w.at(s.line, "state "+s.name, "static %s %s;", s.ctype, local(s.name))
 		}
 	}
+	for _, c := range []call{m.init, m.run} {
+		if c.function != "" {
+			w.written(c)
+		}
+	}
 	main := m.main() + "(" + m.parameters() + ")"
 	w.line("int32_t %s;", main)
 	w.at(m.run.line, m.Function, "int32_t %s {", main)
@@ -100,6 +105,21 @@ func (m *model) parameters() string {
 		list = append(list, "uint8_t* "+p.name+"_0_var")
 	}
 	return strings.Join(list, ", ")
+}
+
+// written declares a function again, with the arguments that it writes: GCC finds those that it cannot, because they
+// are const. Of a macro it is not asked.
+func (w *writer) written(c call) {
+	w.line("#if defined(__has_attribute) && !defined(%s)\n#if __has_attribute(access)", c.function)
+	w.line("#pragma GCC diagnostic push\n#pragma GCC diagnostic error \"-Wattributes\"")
+	w.line("#pragma GCC diagnostic ignored \"-Wredundant-decls\"")
+	for i, a := range c.arguments {
+		if a.structure == "" && (a.Output != "" || a.Arena != "") {
+			w.at(a.line, a.label, "extern __typeof__(%s) %s __attribute__((access(read_write, %d)));", c.function, c.function,
+				i+1)
+		}
+	}
+	w.line("#pragma GCC diagnostic pop\n#endif\n#endif")
 }
 
 // call writes a call in a block.

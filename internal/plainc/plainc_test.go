@@ -37,6 +37,8 @@ enum net_level { NET_LOW = -1, NET_HIGH };
 void net_modes(const enum net_mode* x, enum net_level* y, ...);
 typedef void* handle;
 void net_table(handle const tensors[], int n);
+#define net_macro(x, y) net_plain(x, y)
+static inline void net_inline(const float* x, float* y) { net_plain(x, y); }
 `
 
 // netJSON describes it; each line is one that a case replaces.
@@ -142,6 +144,7 @@ var wrong = []struct{ old, new, want string }{
 // wrongC are descriptions that differ from the header.
 var wrongC = []struct{ old, new, want string }{
 	{`"float32", "shape": [2]`, `"int8", "shape": [2]`, `net.json: argument 1, x:9:`},
+	{`{"input": "x"`, `{"output": "x"`, `net.json: argument 1, x:9:`},
 	{`"int8", "shape": [2, 3], "pass": "array"`, `"uint8", "shape": [2, 3], "pass": "array"`, `net.json: argument 2, y:10:`},
 	{`"shape": [2, 3], "pass": "array"`, `"shape": [2, 4], "pass": "array"`, `net.json: argument 2, y:10:`},
 	{`"shape": [2, 3], "pass": "array"`, `"shape": [2, 3]`, `net.json: argument 2, y:10:`},
@@ -272,7 +275,9 @@ func TestOtherDescriptions(t *testing.T) {
 	const head = `{"name": "net", "sources": ["net.c", "./net.c"], "headers": ["net.h"], "function": `
 	const x, y = `{"input": "x", "dtype": "float32", "shape": [2]`, `{"output": "y", "dtype": "float32", "shape": [2]`
 	for text, want := range map[string]string{
-		`"net_plain", "arguments": [` + x + `}, ` + y + `}]}`: "",
+		`"net_plain", "arguments": [` + x + `}, ` + y + `}]}`:  "",
+		`"net_macro", "arguments": [` + x + `}, ` + y + `}]}`:  "",
+		`"net_inline", "arguments": [` + x + `}, ` + y + `}]}`: "",
 		`"net_table", "arguments": [{"struct": "handle", "members": [{"member": "[0]", ` + x[1:] + `}, {"member": "[1]", ` +
 			y[1:] + `}]}, {"value": "2"}]}`: "",
 		`"net_wide", "arguments": [` + strings.Replace(x, "32", "64", 1) + `}, {"output": "y", "dtype": "uint8", "shape": [2],` +
