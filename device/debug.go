@@ -33,9 +33,9 @@ const (
 	stubEvery     = 10 * time.Millisecond
 )
 
-// Debug runs a gdb server, and calls use with the server's address. The server is the probe's, or that of QEMU, which is
-// started for it. use's context ends with ctx or with the server. Without Debugging.Attach, the board was reset before
-// and is halted; it is reset, and runs, when use has returned. Errors: class config for a device without either server;
+// Debug runs a gdb server, and calls use with its address. The server is the probe's, or that of QEMU, which is started
+// for it. use's context ends with ctx or with the server. Without Debugging.Attach, the board was reset before and is
+// halted; it is reset, and runs, when use has returned. Errors: class config for a device without either server;
 // *LeaseError if the board was plugged in elsewhere and another process leases that place; those of flasher and of use.
 func (d *Device) Debug(ctx context.Context, o Debugging, use func(ctx context.Context, address string) error) error {
 	if ctx.Err() != nil {

@@ -33,7 +33,8 @@ const serving = "serving"
 func (o *openocd) serveArgs(dir string, attach bool, port int) []string {
 	commands := "reset halt"
 	if attach {
-		commands = "set core [target current]; $core configure -event gdb-attach {halt}; $core configure -event gdb-detach {resume}"
+		commands = "set core [target current]; $core configure -event gdb-attach {halt}; " +
+			"$core configure -event gdb-detach {resume}"
 	}
 	return append(o.connect(dir, fmt.Sprint(port)), "-c", commands+`; echo "`+mark+serving+`"`)
 }

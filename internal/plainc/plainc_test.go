@@ -323,7 +323,9 @@ int main(void) {
 }
 `
 	for _, c := range []struct{ of, flags, want string }{
-		{"_Bool", "-O0", "20303004"}, {"_Bool", "-O2", "20303004"}, {"_Bool", "-fsanitize=address,undefined", "20303004"},
+		{"_Bool", "-O0", "20303004"},
+		{"_Bool", "-O2", "20303004"},
+		{"_Bool", "-fsanitize=address,undefined", "20303004"},
 		{"uint8_t", "-O2", "76260262"},
 	} {
 		dir := t.TempDir()
