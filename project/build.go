@@ -97,7 +97,7 @@ func (p *Project) newBuild(t *workdir.Tree) *builddir.Build {
 		if misplaced := p.misplacedHeader(err); misplaced != nil {
 			return misplaced
 		}
-		err = p.builder.explained(p.linkFits(err, folder, a, m), a, p.state.Libraries)
+		err = p.builder.explained(p.linkFits(err, folder, a, m), a, p.dir, p.state.Libraries)
 		return p.missingSystem(err, folder)
 	}
 	return b

@@ -83,7 +83,7 @@ func (b *Builder) planIn(ctx context.Context, dir string, s Spec) (*plan, error)
 	if err := goodFolder(dir); err != nil {
 		return nil, err
 	}
-	pl, err := b.makePlan(ctx, s)
+	pl, err := b.makePlan(ctx, dir, s)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +103,7 @@ func (p *Project) Generate(ctx context.Context, s Spec) error {
 		return failure.Stopped(ctx, "generate")
 	}
 	p.builder.anchor()
-	pl, err := p.builder.makePlan(ctx, s)
+	pl, err := p.builder.makePlan(ctx, p.dir, s)
 	if err != nil {
 		return err
 	}

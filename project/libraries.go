@@ -57,9 +57,9 @@ func wantedLibraries(board *boards.Board, s Spec) (all []wantedLibrary, err erro
 }
 
 // addLibraries plans the files of the libraries in Spec, and of the board's.
-func (pl *plan) addLibraries(ctx context.Context, b *Builder, board *boards.Board, t *blueprint.Template, s Spec) (
-	[]projectfile.Library, error,
-) {
+func (pl *plan) addLibraries(
+	ctx context.Context, b *Builder, dir string, board *boards.Board, t *blueprint.Template, s Spec,
+) ([]projectfile.Library, error) {
 	wanted, err := wantedLibraries(board, s)
 	if err != nil || len(wanted) == 0 {
 		return nil, err
@@ -81,7 +81,9 @@ func (pl *plan) addLibraries(ctx context.Context, b *Builder, board *boards.Boar
 		if err != nil {
 			return nil, err
 		}
-		state.Board = want.ofBoard
+		if state.Board = want.ofBoard; !state.Board && !b.namesLibrary(want.text) {
+			state.From = fromOf(dir, want.text)
+		}
 		if slices.ContainsFunc(all, func(o *library.Library) bool { return o.Name == l.Name }) {
 			return nil, failure.New(failure.Config, "leave one of them out", "library %s is given twice", l.Name)
 		}
@@ -129,12 +131,17 @@ func coreOf(b *boards.Board) string {
 	return b.Name
 }
 
+// namesLibrary reports whether the text in Spec is a library's name, which has no dot.
+func (b *Builder) namesLibrary(text string) bool {
+	return b.Libraries[text] != "" || !gitfolder.IsRef(text) && !strings.ContainsAny(text, `/\.`)
+}
+
 // findLibrary finds a library by the text in Spec.
 func (b *Builder) findLibrary(ctx context.Context, text string) (*library.Library, projectfile.Library, error) {
 	name, place := "", text
 	if named := b.Libraries[text]; named != "" {
 		name, place = text, named
-	} else if !gitfolder.IsRef(text) && !strings.ContainsAny(text, `/\.`) { // a name has no dot
+	} else if b.namesLibrary(text) {
 		dir := b.shelf()[text]
 		if dir == "" {
 			names := slices.Sorted(maps.Keys(b.shelf()))
@@ -261,16 +268,16 @@ func (p *Project) hasSource(dir, object string) bool {
 }
 
 // explained adds the cause and the next step to an error of a compiler or linker that lacks a header, a function or an
-// instruction. a is the archive of the code, nil for operators of none; with lists the libraries that were used. The
-// next step names a known library that has what is missing.
-func (b *Builder) explained(err error, a *mlf.Archive, with []projectfile.Library) error {
+// instruction. a is the archive of the code, nil for operators of none; with lists the libraries that were used, of the
+// project in dir. The next step names a known library that has what is missing.
+func (b *Builder) explained(err error, a *mlf.Archive, dir string, with []projectfile.Library) error {
 	var tool *ToolError
 	if !errors.As(err, &tool) {
 		return err
 	}
 	text := tool.Message + "\n" + string(tool.Tail)
 	if header, includer := toolwords.MissingHeader(text); header != "" {
-		if next := b.libraryWith(func(l *library.Library) bool { return l.HasHeader(header) }, with); next != "" {
+		if next := b.libraryWith(func(l *library.Library) bool { return l.HasHeader(header) }, dir, with); next != "" {
 			return failure.New(failure.Of(err), next, "%w", err)
 		}
 		var files []mlf.File
@@ -278,11 +285,11 @@ func (b *Builder) explained(err error, a *mlf.Archive, with []projectfile.Librar
 			files = a.Files
 		}
 		cause, next := fit.ExplainHeader(header, includer, files,
-			"name its library with "+failure.Option("Spec.Libraries", strings.Join(append(chosen(with), "FOLDER"), ",")))
+			"name its library with "+failure.Option("Spec.Libraries", strings.Join(append(chosen(dir, with), "FOLDER"), ",")))
 		return failure.New(failure.Of(err), next, "%w\n%s", err, cause)
 	}
 	if symbol := toolwords.MissingSymbol(text); symbol != "" {
-		if next := b.libraryWith(func(l *library.Library) bool { return l.Mentions(symbol) }, with); next != "" {
+		if next := b.libraryWith(func(l *library.Library) bool { return l.Mentions(symbol) }, dir, with); next != "" {
 			return failure.New(failure.Of(err), next, "%w", err)
 		}
 		if strings.HasPrefix(symbol, "TVMBackend") {
@@ -304,7 +311,7 @@ func (b *Builder) explained(err error, a *mlf.Archive, with []projectfile.Librar
 }
 
 // libraryWith returns as an advice the first known library, besides those that were used, that has something; or "".
-func (b *Builder) libraryWith(has func(*library.Library) bool, with []projectfile.Library) string {
+func (b *Builder) libraryWith(has func(*library.Library) bool, dir string, with []projectfile.Library) string {
 	shelf := b.shelf()
 	for _, name := range slices.Sorted(maps.Keys(shelf)) {
 		if slices.ContainsFunc(with, func(s projectfile.Library) bool { return s.Name == name }) {
@@ -312,7 +319,7 @@ func (b *Builder) libraryWith(has func(*library.Library) bool, with []projectfil
 		}
 		if l, unreadable := library.Read(shelf[name], name); unreadable == nil && has(l) {
 			return "library " + name + " has it: generate with " +
-				failure.Option("Spec.Libraries", strings.Join(append(chosen(with), name), ","))
+				failure.Option("Spec.Libraries", strings.Join(append(chosen(dir, with), name), ","))
 		}
 	}
 	return ""
@@ -329,14 +336,14 @@ func (p *Project) libraryCopies() (all []string) {
 	return all
 }
 
-// Libraries returns the project's libraries as in Spec, without those that the board file names.
-func (p *Project) Libraries() []string { return chosen(p.state.Libraries) }
+// Libraries returns the project's libraries as in Spec, without those that the board file names. Paths are absolute.
+func (p *Project) Libraries() []string { return chosen(p.dir, p.state.Libraries) }
 
-// chosen names the libraries that the board file does not.
-func chosen(libraries []projectfile.Library) (all []string) {
+// chosen returns, as in Spec, the libraries of the project in dir that the board file does not name.
+func chosen(dir string, libraries []projectfile.Library) (all []string) {
 	for _, l := range libraries {
 		if !l.Board {
-			all = append(all, l.Text())
+			all = append(all, inSpec(dir, l.From, l.Name))
 		}
 	}
 	return all

@@ -43,7 +43,7 @@ func (p *Project) ModelOperators() (Operators, error) {
 
 // Resident generates, in a folder of its own, firmware for the project's board that has room in RAM for the project's
 // model instead of holding it, and builds it. Its arena, stack and packet buffer are where the project places them.
-// Board and Template of from say where these are, as for Generate; zero fields mean that they are found by their names.
+// Board and Template of from say where these are, as for Generate; zero fields mean those that the project records.
 // Other fields have no effect. The caller closes the returned project. If the board has not enough RAM,
 // Resident returns a *FitError with the bytes that are missing. Further errors: those of CheckLoadedPlace, Generate,
 // Build and OperatorLinker.
@@ -61,7 +61,7 @@ func (p *Project) Resident(ctx context.Context, dir string, from Spec) (*Project
 	}
 	b := p.Board()
 	s := Spec{
-		Board: cmp.Or(from.Board, p.state.Board.Name), Template: cmp.Or(from.Template, p.TemplateFrom()), Archive: blank,
+		Board: cmp.Or(from.Board, p.BoardFrom()), Template: cmp.Or(from.Template, p.TemplateFrom()), Archive: blank,
 		Options: p.state.Options, Libraries: p.libraryCopies(),
 	}
 	region, mapped := b.Region(b.Place.UploadRegion())

@@ -52,9 +52,10 @@ type UnfinishedError struct {
 }
 
 func unfinished(s *projectfile.State, dir string) *UnfinishedError {
+	p := &Project{dir: dir, state: *s}
 	return &UnfinishedError{
-		Dir: dir, Board: s.Board.Name, Template: s.Template.Text(), ModelName: s.Model.ModelName, Options: s.Options,
-		Libraries: (&Project{state: *s}).Libraries(), Archive: s.Model.Name, ArchiveDigest: s.Model.Digest,
+		Dir: dir, Board: p.BoardFrom(), Template: p.TemplateFrom(), ModelName: s.Model.ModelName, Options: s.Options,
+		Libraries: p.Libraries(), Archive: s.Model.Name, ArchiveDigest: s.Model.Digest,
 	}
 }
 

@@ -53,11 +53,11 @@ func (p *Project) OperatorLinker(ctx context.Context) (*OperatorLinker, error) {
 	if err != nil {
 		return nil, err
 	}
-	builder, libraries := p.builder, p.state.Libraries
+	builder, dir, libraries := p.builder, p.dir, p.state.Libraries
 	s := ramlink.Setting{
 		Board: b, Options: o, Template: &p.state.Template.Blueprint, Folder: p.dir, Files: p.state.Files, Compiler: cc,
 		Tools: &builder.tools, Jobs: builder.jobs(), Cache: builder.Cache, Log: builder.log(),
-		Explain: func(err error) error { return builder.explained(err, nil, libraries) },
+		Explain: func(err error) error { return builder.explained(err, nil, dir, libraries) },
 	}
 	for _, l := range libraries {
 		s.Libraries = append(s.Libraries, ramlink.Library{

@@ -3,14 +3,21 @@
 package project
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"io/fs"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/blueprint"
+	"github.com/boardsmith/boardsmith/internal/files/abspath"
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 	"github.com/boardsmith/boardsmith/internal/gitfolder"
 	"github.com/boardsmith/boardsmith/internal/projectfile"
@@ -63,6 +70,47 @@ func (b *Builder) fetch(ctx context.Context, r gitfolder.Ref) (*gitfolder.Folder
 	return store.Open(ctx, r)
 }
 
+// fromOf returns how project.json in the folder dir records a place as in Spec: a path is relative to the folder, which
+// can then be moved together with what it names.
+func fromOf(dir, place string) string {
+	if gitfolder.IsRef(place) {
+		return place
+	}
+	place = abspath.Of(place)
+	if relative, err := filepath.Rel(dir, place); err == nil { // else on another drive of Windows
+		place = relative
+	}
+	return filepath.ToSlash(place)
+}
+
+// inSpec returns as in Spec what project.json in the folder dir records, by fromOf or, if from is "", by its name.
+func inSpec(dir, from, name string) string {
+	path := filepath.FromSlash(from)
+	switch {
+	case from == "":
+		return name
+	case gitfolder.IsRef(from), filepath.IsAbs(path):
+		return from
+	}
+	return filepath.Join(dir, path)
+}
+
+// templateFrom returns how project.json in the folder dir records the place of a template as in Spec; "" of a name.
+func (b *Builder) templateFrom(dir, text string) string {
+	if b.Templates[text] != "" || !gitfolder.IsRef(text) && !strings.ContainsAny(text, `/\`) {
+		return ""
+	}
+	return fromOf(dir, text)
+}
+
+// boardFrom is templateFrom of a board.
+func (b *Builder) boardFrom(dir, text string) string {
+	if text = boards.Absolute(text, b.Path); !filepath.IsAbs(text) {
+		return ""
+	}
+	return fromOf(dir, text)
+}
+
 // findTemplate finds a template by the text in Spec. The origin is nil if git does not know it.
 func (b *Builder) findTemplate(ctx context.Context, text string) (*blueprint.Template, *projectfile.Origin, error) {
 	name, place := "", text
@@ -100,6 +148,11 @@ func (b *Builder) findTemplate(ctx context.Context, text string) (*blueprint.Tem
 
 // findHere finds a template of this computer; name, if any, is that of the folder at place.
 func (b *Builder) findHere(name, place string) (*blueprint.Template, error) {
+	if _, err := os.Stat(place); strings.ContainsAny(place, `/\`) && errors.Is(err, fs.ErrNotExist) {
+		return nil, failure.New(failure.Config, "name the folder with "+blueprint.TemplateFile+": "+
+			failure.Option("Spec.Template", "FOLDER"), "template %s: there is no folder %s",
+			cmp.Or(name, filepath.Base(place)), place)
+	}
 	if name != "" {
 		return blueprint.FindIn(place, name, b.Path)
 	}

@@ -29,7 +29,7 @@ import (
 // commonFolder is the folder of templates.FS with the C that firmware of several templates shares.
 const commonFolder = "firmware"
 
-func (b *Builder) makePlan(ctx context.Context, s Spec) (*plan, error) {
+func (b *Builder) makePlan(ctx context.Context, dir string, s Spec) (*plan, error) {
 	board, err := boards.Find(s.Board, b.Path)
 	if err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func (b *Builder) makePlan(ctx context.Context, s Spec) (*plan, error) {
 		return nil, err
 	}
 	pl := &plan{files: map[string]planned{}, archive: a, app: app, samples: s.Samples}
-	libraries, err := pl.addLibraries(ctx, b, board, t, s)
+	libraries, err := pl.addLibraries(ctx, b, dir, board, t, s)
 	if err != nil {
 		return nil, err
 	}
@@ -72,11 +72,13 @@ func (b *Builder) makePlan(ctx context.Context, s Spec) (*plan, error) {
 		return nil, err
 	}
 	pl.state = projectfile.State{
-		Format:   projectfile.Format,
-		Board:    projectfile.Board{Name: board.Name, Own: board.Own, Board: *board},
-		Template: projectfile.Template{Name: t.Name, Origin: from, Blueprint: t.Blueprint},
-		Model:    projectfile.Model{Name: filepath.Base(a.Path), ModelName: m.Name, Digest: a.Digest},
-		Options:  s.Options, Libraries: libraries,
+		Format: projectfile.Format,
+		Board:  projectfile.Board{Name: board.Name, From: b.boardFrom(dir, s.Board), Own: board.Own, Board: *board},
+		Template: projectfile.Template{
+			Name: t.Name, From: b.templateFrom(dir, s.Template), Origin: from, Blueprint: t.Blueprint,
+		},
+		Model:   projectfile.Model{Name: filepath.Base(a.Path), ModelName: m.Name, Digest: a.Digest},
+		Options: s.Options, Libraries: libraries,
 	}
 	pl.state.Board.Files, pl.state.Board.Origin = nil, nil
 	return pl, pl.computeDigests()

@@ -91,8 +91,14 @@ func (p *Project) Board() *boards.Board {
 // Template returns the name of its template.
 func (p *Project) Template() string { return p.state.Template.Name }
 
-// TemplateFrom returns the template as in Spec: the place in a git repository that it came from, else its name.
-func (p *Project) TemplateFrom() string { return p.state.Template.Text() }
+// TemplateFrom returns the template as in Spec: its name if it was chosen by that, else its absolute path or its place
+// in a git repository.
+func (p *Project) TemplateFrom() string {
+	return inSpec(p.dir, p.state.Template.From, p.state.Template.Name)
+}
+
+// BoardFrom returns the board as in Spec: its name if it was chosen by that, else the absolute path of its file.
+func (p *Project) BoardFrom() string { return inSpec(p.dir, p.state.Board.From, p.state.Board.Name) }
 
 // Options returns the user's choices that it was generated with; zero fields mean the board's defaults.
 func (p *Project) Options() boards.Options { return p.state.Options }

@@ -24,7 +24,6 @@ func Repository(ctx context.Context, dir string) (*Builder, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.NameTemplates("") // a template's path becomes a name
 	b := &Builder{Templates: c.Templates, Libraries: c.Libraries}
 	if c.File != "" {
 		b.LockFile = filepath.Join(filepath.Dir(c.File), boardsmithjson.LockName)

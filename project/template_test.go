@@ -643,8 +643,8 @@ func TestTemplateFromGit(t *testing.T) {
 	b.Templates = map[string]string{"kiln": url + "@main"}
 	p, err = make(b, "") // the board's own
 	must(t, err)
-	if originOf(t, p).Commit != commit {
-		t.Error("the template's name stands for something else")
+	if originOf(t, p).Commit != commit || p.TemplateFrom() != "kiln" {
+		t.Errorf("the template's name stands for something else: %s", p.TemplateFrom())
 	}
 	empty := &Builder{Host: device.Host{Cache: cache.New(t.TempDir(), cache.Options{})}, LockFile: b.LockFile}
 	if _, err := make(empty, url+"@main"); err == nil || !strings.Contains(err.Error(), repository) {
@@ -685,7 +685,7 @@ func TestTemplateInWorkTree(t *testing.T) {
 			t.Errorf("%s: %+v", c.name, got)
 		}
 	}
-	if p.TemplateFrom() != "kiln" {
+	if p.TemplateFrom() != dir {
 		t.Error(p.TemplateFrom())
 	}
 }

@@ -113,8 +113,8 @@ func (j *job) load(in *inputs.Inputs) (*inputs.Recorded, error) {
 		if u := (*project.UnfinishedError)(nil); errors.As(err, &u) {
 			j.unfinished = u
 			return &inputs.Recorded{
-				Board: u.Board, Template: u.Template, From: u.Template, Model: u.Archive, ModelName: u.ModelName,
-				Options: u.Options, Libraries: u.Libraries,
+				Board: u.Board, Template: u.Template, Model: u.Archive, ModelName: u.ModelName, Options: u.Options,
+				Libraries: u.Libraries,
 			}, nil
 		}
 		if err != nil {
@@ -123,8 +123,8 @@ func (j *job) load(in *inputs.Inputs) (*inputs.Recorded, error) {
 	}
 	p := j.project
 	return &inputs.Recorded{
-		Board: p.Board().Name, Template: p.Template(), From: p.TemplateFrom(), Model: p.ArchiveName(),
-		ModelName: p.ModelName(), Options: p.Options(), Libraries: p.Libraries(),
+		Board: p.BoardFrom(), Template: p.TemplateFrom(), Model: p.ArchiveName(), ModelName: p.ModelName(),
+		Options: p.Options(), Libraries: p.Libraries(),
 	}, nil
 }
 

@@ -50,7 +50,6 @@ func searchBuilder(ctx context.Context, c *console.Console) (*project.Builder, e
 	if err != nil {
 		return nil, err
 	}
-	config.NameTemplates(c.Env("TEMPLATE"))
 	b := newBuilder(c, config)
 	b.Path, err = inputs.SearchPath(c.Env, config, fetcher(ctx, c))
 	return b, err

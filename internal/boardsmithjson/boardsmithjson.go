@@ -102,6 +102,7 @@ func Find(dir string) (*Config, error) {
 			if err != nil {
 				return nil, err
 			}
+			c.nameTemplates()
 			return c, c.checkPath(data)
 		case !errors.Is(err, fs.ErrNotExist):
 			return nil, failure.Errorf(failure.Config, "%w", err)
@@ -180,10 +181,10 @@ func parse(file string, data []byte) (*Config, error) {
 	return &c, nil
 }
 
-// NameTemplates makes templates known by name that are chosen by the path of their folder, which then has the name:
-// first that of chosen, which may be "", then the file's. A project records only the name of its template.
-func (c *Config) NameTemplates(chosen string) {
-	paths := []string{chosen, c.Template}
+// nameTemplates makes templates known by name that the file chooses by the path of their folder, which then has the
+// name: a board file lists its templates by name.
+func (c *Config) nameTemplates() {
+	paths := []string{c.Template}
 	for _, name := range slices.Sorted(maps.Keys(c.Targets)) {
 		paths = append(paths, c.Targets[name].Template)
 	}

@@ -33,7 +33,8 @@ const (
 
 // A State is project.json. It contains no absolute path, date or user name, so that equal inputs give equal
 // bytes, except for the times in Flashes, which only flashing adds, and the compiler in Built, which only the build
-// finds. Files are named by slash paths in the folder, digests are SHA-256 in hexadecimal.
+// finds. Files are named by slash paths in the folder, digests are SHA-256 in hexadecimal. A path in a field From is
+// relative to the folder; only one on another drive of Windows is absolute.
 type State struct {
 	Format    int            `json:"format"`
 	Board     Board          `json:"board"`
@@ -57,6 +58,7 @@ type State struct {
 // A Board is the merged board, so that later steps need no board files.
 type Board struct {
 	Name         string          `json:"name"`
+	From         string          `json:"from,omitempty"` // path of the board file; "": the board was chosen by its name
 	Own          json.RawMessage `json:"own,omitempty"`
 	boards.Board                 // a different Name and Own, which are not written
 }
@@ -64,6 +66,7 @@ type Board struct {
 // A Template is the template, complete, with where it comes from.
 type Template struct {
 	Name   string  `json:"name"`
+	From   string  `json:"from,omitempty"`   // path, or place in a git repository; "": it was chosen by its name
 	Origin *Origin `json:"origin,omitempty"` // nil if git does not know the template
 	blueprint.Blueprint
 }
@@ -200,30 +203,20 @@ func (s *State) Write(dir string) error {
 
 // An Origin is the state of a template in a git repository, or in a folder that is git's work tree.
 type Origin struct {
-	URL     string `json:"url,omitempty"`     // as in Spec.Template; "" for a folder of this computer
+	URL     string `json:"url,omitempty"`     // its place in the repository; "" for a folder of this computer
 	Commit  string `json:"commit"`            // 40 digits
 	Changed string `json:"changed,omitempty"` // digest of tracked files that differ from the commit; "": none
-}
-
-// Text returns the template as in Spec.
-func (t *Template) Text() string {
-	if t.Origin != nil && t.Origin.URL != "" {
-		return t.Origin.URL
-	}
-	return t.Name
 }
 
 // A Library is a library in project.json.
 type Library struct {
 	Name    string `json:"name"`
 	Licence string `json:"licence"`
-	URL     string `json:"url,omitempty"` // as in Spec.Libraries, of one in a git repository
+	From    string `json:"from,omitempty"` // as of a template
+	URL     string `json:"url,omitempty"`  // its place in a git repository
 	Commit  string `json:"commit,omitempty"`
 	Board   bool   `json:"board,omitempty"` // named by the board file
 }
-
-// Text returns the library as in Spec.
-func (l Library) Text() string { return cmp.Or(l.URL, l.Name) }
 
 // A Flash is one flash of the project's firmware.
 type Flash struct {

@@ -81,8 +81,7 @@ type Inputs struct {
 
 // Recorded are a project's inputs, from project.json.
 type Recorded struct {
-	Board, Template, Model, ModelName string
-	From                              string // the template's place in a git repository, else its name
+	Board, Template, Model, ModelName string // board and template: names, or absolute paths, or places of git
 	Libraries                         []string
 	Options                           boards.Options
 }
@@ -190,7 +189,6 @@ func (in *Inputs) chosen(env console.Environ, named boardsmithjson.Choice) {
 	in.Model = explicit(env("MODEL"), named.Model)
 	in.ModelName = explicit(env("MODEL_NAME"), named.ModelName)
 	in.Template = explicit(env("TEMPLATE"), named.Template)
-	in.Config.NameTemplates(in.Template.Value)
 	in.Libraries = LibraryNames(env("LIBRARIES"))
 	if len(in.Libraries) == 0 {
 		in.Libraries = named.Uses
@@ -347,9 +345,6 @@ func (in *Inputs) fill(m *Recorded) {
 	}
 	if !in.Template.Explicit {
 		in.Template.Value = m.Template
-		if c.Templates[m.Template] == "" && m.From != "" {
-			in.Template.Value = m.From
-		}
 	}
 	if !in.LibrariesExplicit {
 		in.Libraries = m.Libraries

@@ -1,0 +1,108 @@
+package project
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/blueprint"
+	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
+)
+
+// putPlaces writes a board, a template and a library of the same names as those of other folders, into dir. Their files
+// contain mark.
+func putPlaces(t *testing.T, dir, mark string) {
+	t.Helper()
+	putFiles(t, dir, map[string]string{
+		"boards/kit.json": `{"doc": "` + mark + `", "inherits": "cpu/native", "templates": ["oven"], "link": {"kind":
+			"process"}, "flash": {"programmer": "none"}}`,
+		"templates/oven/template.json": `{"doc": "` + mark + `", "build": ["true"], "elf": "out/o.elf", "map": "out/o.map",
+			"generate": ["crt_config/libraries.mk"]}`,
+		"templates/oven/oven.c":       "// " + mark + "\n",
+		"libraries/heat/library.json": `{"headers": ["."], "licence": "0BSD"}`,
+		"libraries/heat/heat.h":       "// " + mark + "\n",
+	})
+}
+
+// TestPlacesAreRemembered: a project that was generated from paths finds board, template and library there again: from
+// another working folder, where a search path has others of these names, and after it was moved together with them.
+// Once they are gone, the error names the path.
+func TestPlacesAreRemembered(t *testing.T) {
+	home := t.TempDir()
+	repo, others := filepath.Join(home, "repo"), filepath.Join(home, "others")
+	putPlaces(t, repo, "mine")
+	putPlaces(t, others, "other")
+	t.Chdir(repo)
+	model := mlftest.Tiny(t, nil)
+	p := generated(t, filepath.Join("build", "p"), Spec{
+		Board: "boards/kit.json", Template: "templates/oven", Libraries: []string{"./libraries/heat"}, Model: model,
+	})
+	state, err := os.ReadFile(filepath.Join(p.Dir(), blueprint.StateFile))
+	must(t, err)
+	if strings.Contains(string(state), home) {
+		t.Errorf("project.json has an absolute path: %s", state)
+	}
+	must(t, p.Close())
+
+	again := func(dir string) (*Project, error) {
+		e := Builder{Host: device.Host{Path: []string{others}}}
+		p, err := e.Open(filepath.Join(dir, "p"))
+		must(t, err)
+		t.Cleanup(func() { must(t, p.Close()) })
+		return p, p.Generate(t.Context(), Spec{
+			Board: p.BoardFrom(), Template: p.TemplateFrom(), Libraries: p.Libraries(), Model: model,
+		})
+	}
+	t.Chdir(home)
+	for _, dir := range []string{repo, filepath.Join(home, "a", "moved")} {
+		must(t, os.MkdirAll(filepath.Dir(dir), 0o755))
+		if dir != repo {
+			must(t, os.Rename(repo, dir))
+		}
+		p, err := again(filepath.Join(dir, "build"))
+		must(t, err)
+		for _, name := range []string{"oven.c", "libraries/heat/heat.h"} {
+			if text, err := os.ReadFile(filepath.Join(p.Dir(), name)); err != nil || string(text) != "// mine\n" {
+				t.Errorf("%s: %s is %q, %v", dir, name, text, err)
+			}
+		}
+		if len(p.Wrote()) != 0 || p.Board().Doc != "mine" || p.BoardFrom() != filepath.Join(dir, "boards", "kit.json") ||
+			p.TemplateFrom() != filepath.Join(dir, "templates", "oven") ||
+			!slices.Equal(p.Libraries(), []string{filepath.Join(dir, "libraries", "heat")}) {
+			t.Errorf("%s: %s, %s, %s, wrote %s", dir, p.BoardFrom(), p.TemplateFrom(), p.Libraries(), p.Wrote())
+		}
+		must(t, p.Close())
+	}
+	for _, name := range []string{"libraries/heat", "templates/oven", "boards/kit.json"} {
+		gone := filepath.Join(home, "a", "moved", name)
+		must(t, os.RemoveAll(gone))
+		_, err := again(filepath.Join(home, "a", "moved", "build"))
+		if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), gone) || failure.Next(err) == "" {
+			t.Errorf("%s is gone: %v\nnext: %s", name, err, failure.Next(err))
+		}
+	}
+}
+
+// TestNamesStayNames: a project whose template and library were chosen by name finds them by name again, also where
+// boardsmith.json has the names of places in git repositories.
+func TestNamesStayNames(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	putPlaces(t, home, "mine")
+	b := Builder{
+		Templates: map[string]string{"oven": filepath.Join(home, "templates", "oven")},
+		Libraries: map[string]string{"warm": filepath.Join(home, "libraries", "heat")},
+	}
+	p, err := b.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), Spec{
+		Board: filepath.Join(home, "boards", "kit.json"), Libraries: []string{"warm"}, Model: mlftest.Tiny(t, nil),
+	})
+	must(t, err)
+	t.Cleanup(func() { must(t, p.Close()) })
+	if p.TemplateFrom() != "oven" || !slices.Equal(p.Libraries(), []string{"warm"}) {
+		t.Errorf("%s, %s", p.TemplateFrom(), p.Libraries())
+	}
+}
