@@ -2,7 +2,8 @@
 
 A result that is quantized, of an operator whose operands are dequantized, is computed from the integers: with int32
 sums, and a fixed-point multiplication back to 8 bits. Images have their channels last between such operators, so that
-sums run over adjacent elements. Any other operator stays in float32, between dequantize and quantize.
+sums run over adjacent elements. Any other operator, and one whose scales no factors fit, stays in float32, between
+dequantize and quantize.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 import tvm
 from tvm import relax, te, tirx
 
-from .kernels import ExportError, nodes
+from .kernels import nodes
 from .plan import constant_of, type_of
 
 RANGES = {"int8": (-128, 127), "uint8": (0, 255)}
@@ -125,7 +126,7 @@ class Rewriter:
     def _scale(self, call: Any) -> Scale | None:
         """Returns the scale of a quantize or dequantize of a whole tensor."""
         scale, zero = constant_of(call.args[1]), constant_of(call.args[2])
-        if scale is None or zero is None or scale.size != 1 or zero.size != 1:
+        if scale is None or zero is None or scale.size != 1 or zero.size != 1 or not 0 < scale.ravel()[0] < math.inf:
             return None
         return Scale(float(scale.ravel()[0]), int(zero.ravel()[0]))
 
@@ -255,23 +256,54 @@ def _quantized(real: float, scale: Scale) -> int:
     return int(np.clip(np.rint(real / scale.scale) + scale.zero, -(2**30), 2**30))
 
 
-def _fixed(real: np.ndarray, bits: int = 31) -> tuple[np.ndarray, int]:
-    """Returns integers of that many bits and a shift: the factors are about integers / 2**shift."""
-    shift = min(62, bits - 1 - math.frexp(float(np.max(np.abs(real))))[1])
-    if shift < 1:
-        raise ExportError(f"scales of quantized tensors differ by a factor of {np.max(np.abs(real)):.3g}")
-    return np.rint(real * 2.0**shift).astype(np.int32), shift
+def _fixed(real: np.ndarray, reach: Any, bits: int = 31) -> tuple[np.ndarray, int] | None:
+    """Returns integers of that many bits and a shift: the factors are about integers / 2**shift.
+
+    None if a product with a number of at most reach is too large, or off by more than a quarter of a step.
+    """
+    shift = min(62, bits - 1 - math.frexp(float(np.max(real)))[1])
+    factors = np.rint(real * 2.0**shift)
+    off = np.abs(factors * 2.0**-shift - real) * reach
+    if shift < 1 or not np.max(real * reach) < 2**30 or np.max(off) > 1 / 4:
+        return None
+    return factors.astype(np.int32), shift
 
 
-def _fits(q: np.ndarray) -> bool:
-    return bool(q.min() >= -128 and q.max() <= 127)
+class _Sums(NamedTuple):
+    """Integers of which each channel of a result is (products with weights + offset) * factor / 2**shift."""
+
+    weights: np.ndarray  # int8
+    offsets: np.ndarray  # int32
+    factors: np.ndarray
+    shift: int
+
+    def constants(self) -> list[Any]:
+        """Returns the arrays as arguments of an operator."""
+        return [relax.const(a) for a in (self.weights, self.offsets, self.factors)]
 
 
-def _offsets(sums: np.ndarray) -> np.ndarray:
-    """Returns what is added to sums of products, as int32."""
-    if np.abs(sums).max() > 2**30:
-        raise ExportError(f"the bias of a quantized operator is {np.abs(sums).max():.3g} units: too large")
-    return np.rint(sums).astype(np.int32)
+def _sums(q: np.ndarray, steps: np.ndarray, bias: np.ndarray, zero: int) -> _Sums | None:
+    """Returns the integers for products, each of which is so many steps of the result, and a bias in steps.
+
+    zero is of the operand, if it is among the products. A channel whose bias is too large for its products has coarser
+    weights: those of a channel without influence become 0. None if a result might be off by more than half a step.
+    """
+    if q.min() < -128 or q.max() > 127 or not np.all((steps >= 0) & (steps < math.inf)):
+        return None
+    rows = q.reshape(len(q), -1)
+    most = 255.0 * np.abs(rows).sum(axis=1)
+    bias = np.clip(bias, -most * steps - 1024, most * steps + 1024)  # a larger one saturates, too
+    units = np.maximum(np.maximum(steps, np.abs(bias) / 2**29), 1e-300)
+    weights = np.rint(rows * (steps / units)[:, None])
+    offsets = np.rint(bias / units)
+    lost = 255 * np.abs(rows * steps[:, None] - weights * units[:, None]).sum(axis=1)
+    lost += np.abs(bias - offsets * units)
+    offsets -= zero * weights.sum(axis=1)
+    most = 255 * np.abs(weights).sum(axis=1) + np.abs(offsets)
+    fixed = _fixed(units, most)
+    if fixed is None or not most.max() < 2**31 or lost.max() > 1 / 4:
+        return None
+    return _Sums(weights.astype(np.int8).reshape(q.shape), offsets.astype(np.int32), *fixed)
 
 
 def _sum_parts(r: Rewriter, value: Any) -> tuple[Any, Any]:
@@ -308,7 +340,9 @@ def _add(r: Rewriter, value: Any, target: _Target) -> Integers | None:
     (a, scale_a), (b, scale_b) = operands  # type: ignore[misc]
     last = a.last or b.last
     x, y = (r._last(a), r._last(b)) if last else (a.value, b.value)
-    factors, shift = _fixed(np.array([scale_a.scale, scale_b.scale]) / target.to.scale, 21)
+    if (fixed := _fixed(np.array([scale_a.scale, scale_b.scale]) / target.to.scale, 255, 21)) is None:
+        return None
+    factors, shift = fixed
 
     def compute(x: te.Tensor, y: te.Tensor) -> te.Tensor:
         def element(*i: Any) -> Any:
@@ -330,13 +364,13 @@ def _conv(r: Rewriter, value: Any, target: _Target, bias: Any = None) -> Integer
     q, real = weights.q.transpose(0, 2, 3, 1), weights.scale[:, 0, 0, 0]
     channels, groups = q.shape[0], int(attrs.groups)
     offsets = _bias(r, bias, channels, 4, 1)
-    if offsets is None or not _fits(q) or np.any(weights.scale != real[:, None, None, None]):
+    if offsets is None or np.any(weights.scale != real[:, None, None, None]):
         return None
     (top, left, bottom, right), strides, dilation = _ints(attrs.padding), _ints(attrs.strides), _ints(attrs.dilation)
     padded = any((top, left, bottom, right))
-    zeros = 0 if padded else scale.zero * q.reshape(channels, -1).sum(axis=1)
-    sums = _offsets(offsets / (real * scale.scale) - zeros)
-    factors, shift = _fixed(real * scale.scale / target.to.scale)
+    zero = 0 if padded else scale.zero
+    if (sums := _sums(q, real * scale.scale / target.to.scale, offsets / target.to.scale, zero)) is None:
+        return None
     _, _, height, width = _shape(value.args[0])
     rows = (height + top + bottom - (q.shape[1] - 1) * dilation[0] - 1) // strides[0] + 1
     columns = (width + left + right - (q.shape[2] - 1) * dilation[1] - 1) // strides[1] + 1
@@ -363,10 +397,10 @@ def _conv(r: Rewriter, value: Any, target: _Target, bias: Any = None) -> Integer
 
         total = te.compute((x.shape[0], rows, columns, channels), product, "total")
         return te.compute(
-            total.shape, lambda n, h, v, o: target.requantize(total[n, h, v, o] + b[o], m[o], shift), "conv_int8")
+            total.shape, lambda n, h, v, o: target.requantize(total[n, h, v, o] + b[o], m[o], sums.shift), "conv_int8")
 
-    constants = (relax.const(q.astype(np.int8)), relax.const(sums), relax.const(factors))
-    return Integers(r.builder.emit_te(compute, r._last(integers), *constants, primfunc_name_hint="conv_int8"), True)
+    image = r._last(integers)
+    return Integers(r.builder.emit_te(compute, image, *sums.constants(), primfunc_name_hint="conv_int8"), True)
 
 
 def _matmul(r: Rewriter, value: Any, target: _Target, bias: Any = None) -> Integers | None:
@@ -377,20 +411,21 @@ def _matmul(r: Rewriter, value: Any, target: _Target, bias: Any = None) -> Integ
     integers, scale = operand
     q, real = weights.q.T, weights.scale[0]
     offsets = _bias(r, bias, q.shape[0], 2, 1)
-    if offsets is None or not _fits(q) or np.any(weights.scale != real):
+    if offsets is None or np.any(weights.scale != real):
         return None
-    sums = _offsets(offsets / (real * scale.scale) - scale.zero * q.sum(axis=1))
-    factors, shift = _fixed(real * scale.scale / target.to.scale)
+    if (sums := _sums(q, real * scale.scale / target.to.scale, offsets / target.to.scale, scale.zero)) is None:
+        return None
 
     def compute(x: te.Tensor, w: te.Tensor, b: te.Tensor, m: te.Tensor) -> te.Tensor:
         k = te.reduce_axis((0, q.shape[1]), "k")
         total = te.compute(
             (x.shape[0], q.shape[0]),
             lambda n, o: te.sum(x[n, k].astype("int32") * w[o, k].astype("int32"), axis=k), "total")
-        return te.compute(total.shape, lambda n, o: target.requantize(total[n, o] + b[o], m[o], shift), "dense_int8")
+        return te.compute(
+            total.shape, lambda n, o: target.requantize(total[n, o] + b[o], m[o], sums.shift), "dense_int8")
 
-    constants = (relax.const(q.astype(np.int8)), relax.const(sums), relax.const(factors))
-    return Integers(r.builder.emit_te(compute, integers.value, *constants, primfunc_name_hint="dense_int8"), False)
+    dense = r.builder.emit_te(compute, integers.value, *sums.constants(), primfunc_name_hint="dense_int8")
+    return Integers(dense, False)
 
 
 def _average(r: Rewriter, value: Any, target: _Target) -> Integers | None:
@@ -446,7 +481,9 @@ def _windows(r: Rewriter, value: Any, target: _Target, w: _Windows) -> Integers 
     n, c, height, width = _shape(value.args[0])
     whole, most = w.whole((height, width)), w.size[0] * w.size[1]
     counts = np.array([most]) if whole else np.arange(1, most + 1)  # one factor for each number of elements
-    factors, shift = _fixed(scale.scale / target.to.scale / counts)
+    if (fixed := _fixed(scale.scale / target.to.scale / counts, 255 * counts)) is None:
+        return None
+    factors, shift = fixed
     error = most * 128  # at most half a unit of a factor for each unit of a sum, which has at most 255 for each element
     shape = (n, *w.results, c)
 

@@ -258,6 +258,16 @@ def int8_bias() -> onnx.ModelProto:
     return Quantizer(n.model(n.add("LeakyRelu", h, alpha=0.25))).run()
 
 
+def int8_scales() -> onnx.ModelProto:
+    """Channels without influence, and ones whose scales lie far apart but that both matter, as int8."""
+    n, h = Network("int8_scales", x=(1, 4, 5, 5)), "x"
+    for factors in ((1, 1e-12, 1, 1), (1, 1e9, 1, 1e-9)):
+        drawn = n.random.normal(size=(4, 4, 1, 1)) * np.reshape(factors, (4, 1, 1, 1))
+        h = n.add("Conv", h, n.constant(drawn.astype(np.float32)))
+    h = n.add("Clip", h, n.constant(np.float32(-2)), n.constant(np.float32(3)))
+    return Quantizer(n.model(n.add("LeakyRelu", h, alpha=0.25))).run()
+
+
 def narrow() -> onnx.ModelProto:
     """Arithmetic of integers of 8 and 16 bits, which wraps in each step."""
     n = Network("narrow", x=(1, 64))
@@ -278,7 +288,8 @@ def narrow() -> onnx.ModelProto:
 
 
 NETWORKS = {f.__name__: f for f in (dense, conv, two_inputs, two_outputs, pooling, depthwise, residual, recurrent,
-                                    int8_convolutional, int8_residual, int8_pooling, int8_bias, narrow)}  # fmt: skip
+                                    int8_convolutional, int8_residual, int8_pooling, int8_bias,
+                                    int8_scales, narrow)}  # fmt: skip
 
 
 def inputs_of(model: onnx.ModelProto, seed: int = 7) -> dict[str, np.ndarray]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 import re
 import subprocess
 import sys
@@ -208,14 +210,46 @@ class Export(unittest.TestCase):
         self.assertGreater(np.sum(sums % 6 == 3), 5)
         np.testing.assert_array_equal(got[0, 0], np.rint(sums / 6) + int(zero))
 
+    def test_sums(self):
+        """Channels of any scales and biases are at most one unit off, or are not computed with integers."""
+        random, computed = np.random.default_rng(5), 0
+        for size, zero in itertools.product((1, 9, 700), (0, -128, 77, 255)):
+            for spread in (0, 3, 6, 9, 15):
+                q = random.integers(-127, 128, size=(8, size))
+                steps = 10.0 ** (random.uniform(-spread, spread, size=8) - 3)
+                bias = random.normal(size=8, scale=10.0 ** random.uniform(-3, 5))
+                if (sums := boardsmith.quantized._sums(q, steps, bias, zero)) is None:
+                    self.assertGreater(spread, 0)
+                    continue
+                computed += 1
+                low, high = (0, 255) if zero > 127 else (-128, 127)
+                x = random.integers(low, high + 1, size=(50, size))
+                x[:2] = [[low], [high]]
+                total = x @ sums.weights.astype(np.int64).T + sums.offsets
+                self.assertLess(np.abs(total).max(), 2**31)
+                got = (total * sums.factors.astype(np.int64) + (1 << (sums.shift - 1))) >> sums.shift
+                self.assertLess(np.abs(got).max(), 2**31 - 255)
+                want = np.rint(((x - zero) @ q.T) * steps + bias)
+                off = np.abs(got.clip(-300, 300) - want.clip(-300, 300))
+                self.assertLessEqual(off.max(), 1, (size, zero, spread))
+        self.assertGreater(computed, 25)
+
     def test_odd_scales(self):
-        """Scales that no fixed-point factor fits are refused."""
-        n = networks.Network("odd", x=(1, 4))
-        model = networks.Quantizer(n.model(n.add("Add", "x", "x"))).run()
-        for w in model.graph.initializer:
-            if w.name == "x_0":
-                w.CopyFrom(networks.numpy_helper.from_array(np.float32(1e9), "x_0"))
-        self.refused(from_onnx(model), "scales", "factor")
+        """A channel without influence stays among the integers. Scales that no factor fits, do not."""
+        scale = np.array([1e-2, 1e-12, 0])
+        for steps, bias in ((scale, [1, 1, 1]), (scale, [0, 1e6, -1e6]), (scale * 1e-9, [0, 0, 0])):
+            self.assertIsNotNone(boardsmith.quantized._sums(np.full((3, 2, 1), 99), steps, np.array(bias, float), 7))
+        for steps, bias in (([1, 1e9], [0, 0]), ([1, -1], [0, 0]), ([1, math.nan], [0, 0]), ([1, 1], [0, math.nan])):
+            self.assertIsNone(boardsmith.quantized._sums(np.full((2, 2), 99), np.array(steps), np.array(bias), 7))
+        for scale in (1e9, 1):
+            n = networks.Network("odd", x=(1, 4))
+            quantizer = networks.Quantizer(n.model(n.add("Add", "x", "x")))
+            model = quantizer.run()
+            for w in model.graph.initializer:
+                if w.name == "x_0":
+                    w.CopyFrom(networks.numpy_helper.from_array(np.float32(scale), "x_0"))
+            boardsmith.export(from_onnx(model), self.path)
+            self.assertEqual("add_int8" in self.members()["./codegen/host/src/net_lib1.c"], scale == 1)
 
     def test_object(self):
         """With target llvm, operators are an object for another architecture, and two exports are equal."""
