@@ -171,6 +171,15 @@ class Rewriter:
             return Weights(inner.q.transpose(axes), inner.scale.transpose(axes))
         return None
 
+    def _real(self, value: Any) -> np.ndarray | None:
+        """Returns real constants: dequantized ones, and reshaped ones."""
+        if (weights := self._weights(value)) is not None:
+            return weights.q * weights.scale
+        call = self.defined.get(value) if isinstance(value, relax.Var) else value
+        if _name(call) == "relax.reshape" and (inner := constant_of(call.args[0])) is not None:
+            return inner.reshape(_shape(value))
+        return constant_of(value)
+
     def _limits(self, call: Any) -> tuple[Any, float, float] | None:
         """Returns what an operator limits to constants, and these."""
         name, args = _name(call), list(call.args) if isinstance(call, relax.Call) else []
@@ -309,7 +318,7 @@ def _sums(q: np.ndarray, steps: np.ndarray, bias: np.ndarray, zero: int) -> _Sum
 def _sum_parts(r: Rewriter, value: Any) -> tuple[Any, Any]:
     """Splits an addition of constants off an operator."""
     for a, b in ((0, 1), (1, 0)):
-        if r._weights(value.args[b]) is not None or constant_of(value.args[b]) is not None:
+        if r._real(value.args[b]) is not None:
             return r.defined.get(value.args[a]), value.args[b]
     return None, None
 
@@ -318,8 +327,7 @@ def _bias(r: Rewriter, value: Any, channels: int, rank: int, axis: int) -> np.nd
     """Returns the real bias of each channel, which is an axis of a result with that rank."""
     if value is None:
         return np.zeros(channels)
-    weights, plain = r._weights(value), constant_of(value)
-    real = weights.q * weights.scale if weights is not None else plain
+    real = r._real(value)
     if real is None or real.ndim > rank:
         return None
     shape = [1] * (rank - real.ndim) + list(real.shape)

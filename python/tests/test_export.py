@@ -184,6 +184,15 @@ class Export(unittest.TestCase):
         weights = 8 * 2 * 9 + 8 * 9 + 12 * 8 + 6 * 12
         self.assertLess(report.constants, weights + (8 + 8 + 12 + 6) * 8 + 16)
 
+    def test_real_bias(self):
+        """A convolution with a bias that is not quantized computes with integers."""
+        n = networks.Network("bias", x=(1, 3, 4, 4))
+        model = networks.Quantizer(n.model(n.add("LeakyRelu", n.conv("x", 3, 4), alpha=0.25))).run()
+        model.graph.initializer.append(networks.numpy_helper.from_array(np.ones(4, np.float32), "real"))
+        next(node for node in model.graph.node if node.op_type == "Conv").input[2] = "real"
+        boardsmith.export(from_onnx(model), self.path)
+        self.assertIn("conv_int8", self.members()["./codegen/host/src/net_lib1.c"])
+
     def test_average_pool(self):
         """Pooling with padding computes with integers, and rounds exact halves to even."""
         boardsmith.export(from_onnx(networks.int8_pooling()), self.path)
