@@ -10,7 +10,7 @@ import functools
 import math
 import re
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,30 @@ def byte_size(dtype: str, shape: tuple[int, ...]) -> int:
     if dtype not in DTYPES:
         raise ExportError(f"data type {dtype} inside an operator is not supported; {', '.join(DTYPES)} are")
     return math.prod(shape, start=DTYPES[dtype][1])
+
+
+def apply(step: Callable[[Any], Any], whole: Any, parts: Mapping[str, Any]) -> Any:
+    """Applies a step of TVM to all operators, or refuses the first of the parts that it fails for.
+
+    TVM raises errors of many classes, most of them without the operator's name.
+    """
+    try:
+        return step(whole)
+    except Exception as failure:
+        for name, part in parts.items():
+            try:
+                step(part)
+            except Exception as error:
+                raise ExportError(f"TVM generates no code for operator {name} ({_cause(error)}): "
+                                  "replace it, or convert its operands") from error  # fmt: skip
+        raise ExportError(f"TVM generates no code for the network: {_cause(failure)}") from failure
+
+
+def _cause(error: Exception) -> str:
+    """Returns the first line of an error of TVM: expressions follow, which may have many."""
+    line = next(iter(str(error).strip().splitlines()), type(error).__name__)
+    unresolved = re.match(r'Unresolved call .*name="([^"]*)"', line)
+    return f"it calls {unresolved[1]}" if unresolved else line
 
 
 @dataclass(frozen=True)
@@ -182,6 +206,8 @@ def _skip_padding(store: Any) -> Any:
     load = tirx.BufferLoad(store.buffer, store.indices)
     if not isinstance(value, (tirx.Add, tirx.Max)) or not tvm_ffi.structural_equal(value.a, load):
         return store
+    if str(store.buffer.dtype) == "bool":  # has no least value
+        return store
     neutral = 0 if isinstance(value, tirx.Add) else float(tirx.min_value(str(store.buffer.dtype)).value)
     if not (inner := _unpadded(value.b, neutral)):
         return store
@@ -287,7 +313,13 @@ def _raw(function: tirx.PrimFunc) -> Kernel:
 
 def lower(functions: dict[str, tirx.PrimFunc]) -> dict[str, Kernel]:
     """Lowers scheduled operators to loops on raw pointers."""
-    module = _passes()(tvm.IRModule(functions))
+    for name, function in functions.items():
+        for call in nodes(function.body, tvm.ir.Call):
+            if _name(call) == "tvm_call_packed":
+                raise ExportError(f"operator {name} calls {call.args[0].value}, a function of TVM's runtime, "
+                                  "which no archive has: replace it")  # fmt: skip
+    modules = {n: tvm.IRModule({n: f}) for n, f in functions.items()}
+    module = apply(lambda part: _passes()(part), tvm.IRModule(functions), modules)
     return {gv.name_hint: _raw(f) for gv, f in module.functions_items()}
 
 
@@ -295,16 +327,7 @@ def build(kernels: dict[str, Kernel], target: tvm.target.Target) -> tuple[str, b
     """Returns the C of lowered operators; for target llvm, their declarations and an object. They have external
     linkage, and return 0."""
     _add_intrinsics()
-    try:
-        built = _build(kernels, target)
-    except tvm.error.InternalError:
-        for name, kernel in kernels.items():
-            try:
-                _build({name: kernel}, target)
-            except tvm.error.InternalError as error:
-                cause = str(error).strip().splitlines()[-1]
-                raise ExportError(f"operator {name}: TVM generates no code for it: {cause}") from error
-        raise
+    built = apply(lambda parts: _build(parts, target), kernels, {n: {n: k} for n, k in kernels.items()})
     if target.kind.name == "c":
         return UNNAMED.sub(lambda m: C_NAMES[m[1]], str(built.inspect_source())), None
     with tempfile.TemporaryDirectory() as folder:

@@ -9,7 +9,7 @@ import numpy as np
 import tvm
 from tvm import relax, tirx
 
-from .kernels import ExportError
+from .kernels import ExportError, apply
 from .plan import fields, tensor_of, type_of
 
 PACKED_CALLS = {"relax.call_pure_packed", "relax.call_dps_packed", "relax.call_inplace_packed",
@@ -105,9 +105,28 @@ def _unsupported(module: tvm.IRModule, binding: Any) -> str:
 def lower(module: tvm.IRModule, target: tvm.target.Target) -> tvm.IRModule:
     """Applies TVM's passes from operators of Relax to calls of fused functions."""
     t = relax.transform
+    passes = tvm.transform.Sequential([
+        t.DecomposeOpsForInference(), t.CanonicalizeBindings(), t.LegalizeOps(), t.AnnotateTIROpPattern(),
+        t.FoldConstant(), t.RewriteDataflowReshape(), t.FuseOps(), t.FuseTIR(), t.DeadCodeElimination(["main"]),
+        t.ToNonDataflow(), t.RemovePurityChecking(),
+    ])  # fmt: skip
+    bindings = [b for block in module["main"].body.blocks for b in block.bindings if isinstance(b.value, relax.Call)]
     with target:
-        return tvm.transform.Sequential([
-            t.DecomposeOpsForInference(), t.CanonicalizeBindings(), t.LegalizeOps(), t.AnnotateTIROpPattern(),
-            t.FoldConstant(), t.RewriteDataflowReshape(), t.FuseOps(), t.FuseTIR(), t.DeadCodeElimination(["main"]),
-            t.ToNonDataflow(), t.RemovePurityChecking(),
-        ])(module)  # fmt: skip
+        return apply(lambda part: passes(part()), lambda: module, {
+            f"{_title(b.value)} ({b.var.name})": lambda b=b: _alone(module, b.value) for b in bindings})
+
+
+def _title(call: relax.Call) -> str:
+    """Returns an operator's name with the data types of its operands."""
+    dtypes = {str(t.dtype): None for a in call.args if isinstance(t := type_of(a), relax.TensorType)}
+    return f"{getattr(call.op, 'name', call.op)} of {', '.join(dtypes)}" if dtypes else str(call.op)
+
+
+def _alone(module: tvm.IRModule, call: relax.Call) -> tvm.IRModule:
+    """Returns a module whose main is one operator."""
+    builder = relax.BlockBuilder(tvm.IRModule({gv: f for gv, f in module.functions_items() if gv.name_hint != "main"}))
+    with builder.function("main", list(relax.analysis.free_vars(call))):
+        with builder.dataflow():
+            result = builder.emit_output(builder.emit(call))
+        builder.emit_func_output(result)
+    return builder.get()

@@ -301,8 +301,24 @@ class Export(unittest.TestCase):
         boardsmith.export(function(build=relax.op.abs), self.path)
         self.assertIn("fabsf(", self.members()["./codegen/host/src/net_lib1.c"])
         self.path.unlink()
-        with unittest.mock.patch.object(boardsmith.kernels, "_build", side_effect=tvm.error.InternalError("no name")):
-            self.refused(function(), "relu", "no name")
+        for step in ("_build", "_passes"):
+            with unittest.mock.patch.object(boardsmith.kernels, step, side_effect=tvm.error.InternalError("no name")):
+                self.refused(function(), "relu", "no name")
+
+    def test_no_code(self):
+        """The operator for which TVM has no code is named, with the cause, whichever step of TVM fails."""
+        op = relax.op
+        for dtype, build, *words in (
+            ("int64", lambda x: op.power(x, x), "relax.power of int64 (", "only applies to float", "convert"),
+            ("uint8", op.negative, "relax.negative of uint8 (", "negative value"),
+            ("int32", lambda x: op.negative(op.atan2(x, x)), "atan2", "calls tirx.atan2"),
+            ("int8", lambda x: op.astype(op.logical_not(op.abs(x)), "int8"), "relax.logical_not of int8 ("),
+            ("float32", lambda x: op.median(x, 0), "median", "calls tvm.contrib.sort.argsort, a function of TVM's"),
+        ):
+            self.refused(function(build=build, dtype=dtype), *words)
+        self.refused(function(build=lambda x: op.quantize(x, relax.const(0.0), relax.const(0, "int8"), 0)),
+                     "relax.quantize of float32, int8", "zero")  # fmt: skip
+        boardsmith.export(function(build=lambda x: op.maximum(x, x), dtype="bool"), self.path)
 
     def test_command(self):
         """The command keeps ONNX's names, and reports what it cannot read."""
