@@ -294,18 +294,23 @@ def _raw(function: tirx.PrimFunc) -> Kernel:
         return tirx.DeclBuffer(buffer, data=parameters[-1])
 
     declarations = [pointer(p.name + "_ptr", p) for p in function.params]
+    offsets = [p.elem_offset for p in function.params if isinstance(p.elem_offset, tirx.Var)]
+
+    def begin(node: Any) -> Any:
+        return tirx.IntImm(_dtype(node), 0) if any(offset.same_as(node) for offset in offsets) else node
 
     def place(stmt: Any) -> Any:
         if not isinstance(stmt, tirx.AllocBuffer):
             return stmt
         buffer = stmt.buffer
         size = byte_size(str(buffer.dtype), tuple(int(x) for x in buffer.shape))
-        if size <= STACK_BYTES:
+        if size <= STACK_BYTES and buffer.scope() == "global":
             return stmt
         temporaries.append(size)
         return pointer(f"temporary{len(temporaries)}", buffer)
 
-    body = _map(_map(function.body, place), _hoist)
+    body = _rewrite(function.body, begin) if offsets else function.body
+    body = _map(_map(body, place), _hoist)
     success = tirx.Return(tirx.IntImm("int32", 0))
     raw = tirx.PrimFunc(parameters, tirx.SeqStmt([*declarations, body, success]), ret_type=PrimType("int32"))
     return Kernel(raw.with_attr("tirx.noalias", True), tuple(temporaries))

@@ -144,6 +144,14 @@ def recurrent() -> onnx.ModelProto:
     return n.model(n.add("Identity", h, to="next_state"))
 
 
+def scatter() -> onnx.ModelProto:
+    """Rows that are added to a tensor, some of them twice, and elements that are written into it."""
+    n = Network("scatter", x=(4, 6))
+    h = n.add("ScatterND", "x", n.constant(np.array([[2], [0], [2]], np.int64)), n.weight(3, 6), reduction="add")
+    places = n.constant(np.array([[0, -1, 2, 3, 0, 1]], np.int64))
+    return n.model(n.add("ScatterElements", h, places, n.add("Neg", n.weight(1, 6)), axis=0, to="y"))
+
+
 class Quantizer:
     """Inserts pairs of quantize and dequantize into a float network, for int8 with scales of drawn inputs' ranges."""
 
@@ -288,8 +296,8 @@ def narrow() -> onnx.ModelProto:
 
 
 NETWORKS = {f.__name__: f for f in (dense, conv, two_inputs, two_outputs, pooling, depthwise, residual, recurrent,
-                                    int8_convolutional, int8_residual, int8_pooling, int8_bias,
-                                    int8_scales, narrow)}  # fmt: skip
+                                    scatter, int8_convolutional, int8_residual, int8_pooling, int8_bias, int8_scales,
+                                    narrow)}  # fmt: skip
 
 
 def inputs_of(model: onnx.ModelProto, seed: int = 7) -> dict[str, np.ndarray]:

@@ -320,6 +320,15 @@ class Export(unittest.TestCase):
                      "relax.quantize of float32, int8", "zero")  # fmt: skip
         boardsmith.export(function(build=lambda x: op.maximum(x, x), dtype="bool"), self.path)
 
+    def test_temporaries(self):
+        """Memory that TVM's C has no place for is in the pool, however small. Offsets of arguments are 0."""
+        bounds = relax.const(np.array([1, 2, 3], np.float32))
+        report = boardsmith.export(function(build=lambda x: relax.op.bucketize(x, bounds)), self.path)
+        self.assertEqual(report.workspace, 16)
+        source = self.members()["./codegen/host/src/net_lib1.c"]
+        self.assertIn("int64_t* temporary1, int64_t* temporary2) {", source)
+        self.assertNotIn("elem_offset", source)
+
     def test_command(self):
         """The command keeps ONNX's names, and reports what it cannot read."""
         model = Path(self.folder.name) / "n.onnx"
