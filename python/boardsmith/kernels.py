@@ -334,20 +334,26 @@ def build(kernels: dict[str, Kernel], target: tvm.target.Target) -> tuple[str, b
     _add_intrinsics()
     built = apply(lambda parts: _build(parts, target), kernels, {n: {n: k} for n, k in kernels.items()})
     if target.kind.name == "c":
-        return UNNAMED.sub(lambda m: C_NAMES[m[1]], str(built.inspect_source())), None
+        return str(built.inspect_source()), None
     with tempfile.TemporaryDirectory() as folder:
         built.write_to_file(f"{folder}/kernels.o", "o")
         return "".join(_declaration(n, k) for n, k in kernels.items()), Path(folder, "kernels.o").read_bytes()
 
 
-# C computes with narrow integers as int: these types have all results of one step before it is cut to the narrow type.
 SHIFTS = {"LShift": tirx.shift_left, "BitwiseNot": tirx.bitwise_not}
+# C computes with narrow integers as int: these types have all results of one step before it is cut to the narrow type.
 WIDER = {"int8": "int32", "int16": "int32", "uint8": "uint32", "uint16": "uint32"}
 
 
-def _cut(node: Any) -> Any:
-    """Has a step on narrow integers give a narrow integer, which wraps as TVM's does."""
+def _in_c(node: Any) -> Any:
+    """Returns what has C for a node: calls for infinity and what is no number, and steps on narrow integers that give a
+    narrow integer, which wraps as TVM's does."""
     name = type(node).__name__
+    if name == "FloatImm" and not math.isfinite(node.value):
+        dtype = _dtype(node)
+        infinity = tirx.call_pure_extern(dtype, "__builtin_inff" if dtype == "float32" else "__builtin_inf")
+        other = infinity if math.isnan(node.value) else tirx.FloatImm(dtype, 0)
+        return infinity if node.value > 0 else tirx.Sub(other, infinity)
     if name in ("Add", "Sub", "Mul", "Div"):
         step, operands = type(node), [node.a, node.b]
     elif name in SHIFTS:  # TVM 0.27
@@ -374,13 +380,8 @@ def _build(kernels: dict[str, Kernel], target: tvm.target.Target) -> Any:
     ])  # fmt: skip
     module = finish(tvm.IRModule({n: k.function.with_attr("global_symbol", n) for n, k in kernels.items()}))
     if target.kind.name == "c":
-        module = tvm.IRModule({v: f.with_body(_rewrite(f.body, _cut)) for v, f in module.functions_items()})
+        module = tvm.IRModule({v: f.with_body(_rewrite(f.body, _in_c)) for v, f in module.functions_items()})
     return tvm.get_global_func(f"target.build.{target.kind.name}")(module, target)
-
-
-# What TVM's C has for floats that C writes otherwise.
-C_NAMES = {"inff": "INFINITY", "inf": "(double)INFINITY", "nanf": "NAN", "nan": "(double)NAN"}
-UNNAMED = re.compile(r"\b(inff?|nanf?)\b(?!\()")
 
 
 @functools.cache

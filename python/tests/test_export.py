@@ -19,7 +19,7 @@ import boardsmith.kernels
 import networks
 import numpy as np
 import tvm
-from tvm import relax, s_tir, tirx
+from tvm import relax, s_tir, te, tirx
 from tvm.relax.frontend.onnx import from_onnx
 from tvm.s_tir import meta_schedule
 
@@ -304,6 +304,18 @@ class Export(unittest.TestCase):
         for step in ("_build", "_passes"):
             with unittest.mock.patch.object(boardsmith.kernels, step, side_effect=tvm.error.InternalError("no name")):
                 self.refused(function(), "relu", "no name")
+
+    def test_no_numbers(self):
+        """Infinity and what is no number have C, whatever has their names in TVM's."""
+        for dtype, name in (("float32", "__builtin_inff()"), ("float64", "__builtin_inf()")):
+            infinity, none = (tirx.FloatImm(dtype, v) for v in (math.inf, math.nan))
+            boardsmith.export(function(dtype=dtype, build=lambda x: relax.BlockBuilder.current().emit_te(
+                lambda x: te.compute(
+                    x.shape, lambda nan, inf: x[nan, inf] + tirx.Select(x[nan, inf] < -infinity, infinity, none)),
+                x, primfunc_name_hint="select")), self.path)  # fmt: skip
+            source = self.members()["./codegen/host/src/net_lib1.c"]
+            self.assertRegex(source, r"for \(int32_t inf = 0; inf < 4; \+\+inf\)")
+            self.assertEqual(set(re.findall(r"\w*(?:inf|nan)f?\(\)?", source)), {name}, source)
 
     def test_no_code(self):
         """The operator for which TVM has no code is named, with the cause, whichever step of TVM fails."""
