@@ -85,8 +85,11 @@ def export(
         with target, database:
             module = relax.transform.MetaScheduleApplyDatabase()(module)
     functions = {gv.name_hint: f for gv, f in module.functions_items() if isinstance(f, tirx.PrimFunc)}
-    if clash := {"run", "__tvm_main__"} & functions.keys():
-        raise ExportError(f"function {clash.pop()}: its name in C is that of the network's own function: rename it")
+    for function in functions:
+        if function in ("run", "__tvm_main__"):
+            raise ExportError(f"function {function}: its name in C is that of the network's own function: rename it")
+        if not re.fullmatch(r"\w+", function, re.ASCII):
+            raise ExportError(f"function {function}: its name in C has only letters, digits and _: rename it")
     lowered = kernels.lower({n: kernels.schedule(f) for n, f in functions.items()})
     network = plan.Reader(module["main"], lowered, tensors).plan
     kinds = plan.fields(plan.type_of(module["main"].body.body))

@@ -400,6 +400,10 @@ class Export(unittest.TestCase):
         self.refused(function(), "same name", input_names=["y-1"], output_names=["y_1"])
         self.refused(function(), "same name", input_names=["y"], output_names=["y"])
         self.refused(function(build=lambda x: relax.Tuple([])), "no tensor")
+        for hint in ("run", None):
+            self.refused(function(build=lambda x: relax.BlockBuilder.current().emit_te(
+                lambda x: te.compute(x.shape, lambda *i: x[i] + 1), x, primfunc_name_hint=hint)), hint or "<lambda>",
+                "name in C")  # fmt: skip
 
     def test_old_tvm(self):
         """A TVM that is too old is refused by its version."""
