@@ -56,12 +56,12 @@ class Network:
         return self.add("Conv", x, w, self.weight(filters), kernel_shape=[kernel, kernel], group=group,
                         pads=[pad] * 4, **attributes)  # fmt: skip
 
-    def model(self, *outputs: str) -> onnx.ModelProto:
+    def model(self, *outputs: str, opset: int = 17) -> onnx.ModelProto:
         """Returns the model."""
         info = [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in self.inputs.items()]
         results = [helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in outputs]
         graph = helper.make_graph(self.nodes, self.name, info, results, self.weights)
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
         model = onnx.shape_inference.infer_shapes(model, strict_mode=True)
         onnx.checker.check_model(model)
         return model
@@ -284,7 +284,7 @@ def narrow() -> onnx.ModelProto:
     for dtype in (TensorProto.INT8, TensorProto.UINT8, TensorProto.INT16, TensorProto.UINT16):
         kind = helper.tensor_dtype_to_np_dtype(dtype)
         a, b = n.cast(wide, dtype), n.constant(np.array(np.iinfo(kind).max - 1, kind))
-        steps = [n.add(op, a, b) for op in ("Add", "Sub", "Mul")]
+        steps = [n.add("BitwiseNot", a), *(n.add(op, a, b) for op in ("Add", "Sub", "Mul"))]
         steps.append(n.add("Div", n.add("Add", a, a), n.constant(np.array(2, kind))))
         if np.iinfo(kind).min == 0:
             two = n.constant(np.array(2, kind))
@@ -292,7 +292,7 @@ def narrow() -> onnx.ModelProto:
         else:
             steps.append(n.add("Neg", a))
         results += [n.cast(s, TensorProto.FLOAT) for s in steps]
-    return n.model(n.add("Concat", *results, axis=1))
+    return n.model(n.add("Concat", *results, axis=1), opset=18)
 
 
 NETWORKS = {f.__name__: f for f in (dense, conv, two_inputs, two_outputs, pooling, depthwise, residual, recurrent,
