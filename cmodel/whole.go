@@ -70,7 +70,7 @@ func (c *Compiler) linkWhole(ctx context.Context, dir string, objects []object, 
 	if !errors.As(err, &failed) || ctx.Err() != nil {
 		return err
 	}
-	symbol := toolwords.TwiceDefined(failed.Stderr)
+	symbol, _ := toolwords.TwiceDefined(failed.Stderr)
 	if symbol == "" {
 		return failure.Errorf(failure.Link, "linking the models: %w\n%s", err, strings.TrimSpace(failed.Stderr))
 	}

@@ -7,9 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -229,44 +227,6 @@ func (b *Builder) shelf() map[string]string {
 	return all
 }
 
-// checkLibraries returns an error if two libraries, or a library and the model, define one symbol. dir is where the
-// build ran.
-func (p *Project) checkLibraries(dir string) error {
-	archives, objects := map[string]string{}, map[string][]byte{}
-	for _, l := range p.state.Libraries {
-		archives[l.Name] = p.archiveOf(l)
-	}
-	if len(archives) == 0 {
-		return nil
-	}
-	compiled := path.Join(p.state.Template.BuildFolder(), "model")
-	for _, folder := range []string{compiled, "model/codegen/host/lib"} {
-		entries, err := os.ReadDir(filepath.Join(dir, filepath.FromSlash(folder)))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		for _, e := range entries {
-			name := path.Join(folder, e.Name())
-			if path.Ext(name) != ".o" || folder == compiled && !p.hasSource(dir, name) {
-				continue
-			}
-			data, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
-			if err != nil {
-				return err
-			}
-			objects[p.sourceOf(name)] = data
-		}
-	}
-	return library.Check(archives, objects)
-}
-
-// hasSource reports whether a folder has the model's source of an object: objects of former models stay there.
-func (p *Project) hasSource(dir, object string) bool {
-	stem, _, _ := strings.Cut(path.Base(filepath.ToSlash(object)), ".")
-	_, err := os.Stat(filepath.Join(dir, p.folders().OfModel(), "codegen", "host", "src", stem+".c"))
-	return err == nil
-}
-
 // explained adds the cause and the next step to an error of a compiler or linker that lacks a header, a function or an
 // instruction. a is the archive of the code, nil for operators of none; with lists the libraries that were used, of the
 // project in dir. The next step names a known library that has what is missing.
@@ -301,8 +261,11 @@ func (b *Builder) explained(err error, a *mlf.Archive, dir string, with []projec
 				"%w\nthe archive's C++ files are not compiled: %s", err, strings.Join(fit.CXX(a), ", "))
 		}
 	}
-	if symbol := toolwords.TwiceDefined(text); symbol != "" {
-		return failure.New(failure.Of(err), fit.NextTwice(symbol), "%w", err)
+	if symbol, files := toolwords.TwiceDefined(text); symbol != "" {
+		if a == nil {
+			files = ""
+		}
+		return failure.New(failure.Of(err), fit.NextTwice(symbol, files), "%w", err)
 	}
 	if toolwords.LacksInstruction(tool.Message) {
 		return failure.New(failure.Of(err), fit.NextProcessor, "%w", err)
@@ -349,7 +312,7 @@ func chosen(dir string, libraries []projectfile.Library) (all []string) {
 	return all
 }
 
-// archiveOf returns where a build puts a library.
-func (p *Project) archiveOf(s projectfile.Library) string {
-	return filepath.Join(p.dir, filepath.FromSlash(path.Dir(p.state.Template.LibraryArchives())), s.Name+".a")
+// archiveOf returns where a build in dir puts a library.
+func (p *Project) archiveOf(dir string, s projectfile.Library) string {
+	return filepath.Join(dir, filepath.FromSlash(path.Dir(p.state.Template.LibraryArchives())), s.Name+".a")
 }

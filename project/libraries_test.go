@@ -2,6 +2,8 @@ package project
 
 import (
 	"bytes"
+	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +17,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
+	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
@@ -228,16 +231,41 @@ func TestHeaderLibrary(t *testing.T) {
 	}
 }
 
-// TestLibraryAndModel: a model that defines a symbol of a library, which the library would call in place of its own, is
-// an error.
-func TestLibraryAndModel(t *testing.T) {
+// TestLibraryAndOthers: a symbol of a library that the model, the board, the runtime or the C library defines, too, is
+// an error: it would be called in place of the library's own.
+func TestLibraryAndOthers(t *testing.T) {
 	t.Parallel()
-	model := mlftest.Tiny(t, map[string]string{"codegen/host/src/util.c": "int plain_one(void) { return 5; }\n"})
-	spec := Spec{Board: "with_host", Model: model, Libraries: []string{"nn", "plain", "objects"}}
-	_, err := generated(t, filepath.Join(t.TempDir(), "p"), spec, shelf(t)).Build(t.Context())
-	const want = "model/codegen/host/src/util.c and library plain both define plain_one"
-	if failure.Of(err) != failure.Link || !strings.Contains(err.Error(), want) {
-		t.Errorf("%v, want %s", err, want)
+	const (
+		twin    = "int plain_one(void);\nint plain_one(void) { return 5; }\n"
+		another = "libraries/nn/Source/another.c"
+	)
+	for _, c := range drawn.Of(t, "definitions beside a library's", []struct{ board, file, text, want string }{
+		{"with_host", "", twin, "model/codegen/host/src/util.c and library plain both define plain_one"},
+		{"with_host", "boards/use.c", twin, "src/use.c and library plain both define plain_one"},
+		{"with_m4", "boards/use.c", twin, "src/use.c and library plain both define plain_one"},
+		{"with_host", another, "int TVMFuncCall;", "runtime_c.o) and library nn both define TVMFuncCall"},
+		{
+			"with_m4", another, "void TVMLogf(void) {}", "library nn defines TVMLogf, but the weak definition in build/crt/" +
+				"unity_RPC_c.o is linked",
+		},
+		{"with_m4", another, "int strlen(char* s) { return 1 / *s; }", "strlen.o) and library nn both define strlen"},
+	}, 2) {
+		e, files := shelf(t), map[string]string{}
+		if c.file == "" {
+			files["codegen/host/src/util.c"] = c.text
+		} else {
+			file := filepath.Join(e.Path[0], filepath.FromSlash(c.file))
+			former, err := os.ReadFile(file)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				t.Fatal(err)
+			}
+			must(t, os.WriteFile(file, append(former, c.text...), 0o644))
+		}
+		spec := Spec{Board: c.board, Model: mlftest.Tiny(t, files), Libraries: []string{"nn", "plain", "objects"}}
+		_, err := generated(t, filepath.Join(t.TempDir(), "p"), spec, e).Build(t.Context())
+		if failure.Of(err) != failure.Link || !strings.Contains(err.Error(), c.want) || failure.Next(err) == "" {
+			t.Errorf("%s, %s: %v, want %s", c.board, c.text, err, c.want)
+		}
 	}
 }
 
@@ -384,5 +412,30 @@ extern "C" int mixed(int n) { return same(n); }
 			spec.Model = mlftest.Tiny(t, nil)
 			built(t, generated(t, filepath.Join(t.TempDir(), "q"), spec, e))
 		})
+	}
+}
+
+// TestTwiceDefined: the advice for a symbol that two files define is about the model only if a file is the model's.
+func TestTwiceDefined(t *testing.T) {
+	t.Parallel()
+	const (
+		first = "ld: build/src/a.o: in function `twin':\na.c:(.text+0x0): multiple definition of `twin'; "
+		last  = ":(.text+0x0): first defined here"
+	)
+	for text, want := range map[string]string{
+		"./a.c:1: multiple definition of `twin'; build/src/b.o" + last: "of the two files",
+		first + "build/src/b.o:b.c" + last:                             "of the two files",
+		first + "build/model/b.o:b.c" + last:                           "in the model",
+		strings.Replace(first, "src", "model", 1) + "b.o:b.c" + last:   "in the model",
+		first + "b.dir/model/codegen/host/src/b.c.obj:b.c" + last:      "in the model",
+	} {
+		err := (&Builder{}).explained(&ToolError{Message: text}, &mlf.Archive{}, "", nil)
+		if next := failure.Next(err); !strings.Contains(next, "rename twin") || !strings.Contains(next, want) {
+			t.Errorf("%s\nnext: %s", text, next)
+		}
+		err = (&Builder{}).explained(&ToolError{Message: text}, nil, "", nil)
+		if next := failure.Next(err); !strings.Contains(next, "in the model") {
+			t.Errorf("operators alone: %s\nnext: %s", text, next)
+		}
 	}
 }

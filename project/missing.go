@@ -20,10 +20,12 @@ func (p *Project) missingSystem(err error, dir string) error {
 
 // sourceOf returns the only source of an object's name, else the object.
 func (p *Project) sourceOf(object string) string {
-	stem := strings.TrimSuffix(path.Base(filepath.ToSlash(object)), ".o")
+	stem := path.Base(filepath.ToSlash(object))
+	stem = strings.TrimSuffix(stem, path.Ext(stem)) // make's, or with the source's ending CMake's
 	var sources []string
 	for name := range p.state.Files {
-		if workdir.IsSource(name) && strings.TrimSuffix(path.Base(name), path.Ext(name)) == stem {
+		base := path.Base(name)
+		if workdir.IsSource(name) && (base == stem || strings.TrimSuffix(base, path.Ext(base)) == stem) {
 			sources = append(sources, name)
 		}
 	}
@@ -31,4 +33,11 @@ func (p *Project) sourceOf(object string) string {
 		return object
 	}
 	return sources[0]
+}
+
+// hasSource reports whether a folder has the model's source of an object: objects of former models stay there.
+func (p *Project) hasSource(dir, object string) bool {
+	stem, _, _ := strings.Cut(path.Base(filepath.ToSlash(object)), ".")
+	_, err := os.Stat(filepath.Join(dir, p.folders().OfModel(), "codegen", "host", "src", stem+".c"))
+	return err == nil
 }

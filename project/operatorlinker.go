@@ -61,7 +61,7 @@ func (p *Project) OperatorLinker(ctx context.Context) (*OperatorLinker, error) {
 	}
 	for _, l := range libraries {
 		s.Libraries = append(s.Libraries, ramlink.Library{
-			Name: l.Name, Folder: filepath.Join(p.dir, generator.Libraries, l.Name), Archive: p.archiveOf(l),
+			Name: l.Name, Folder: filepath.Join(p.dir, generator.Libraries, l.Name), Archive: p.archiveOf(p.dir, l),
 		})
 	}
 	return ramlink.New(ctx, s)

@@ -5,6 +5,7 @@ package fit
 import (
 	"fmt"
 	"path"
+	"regexp"
 	"strings"
 
 	"github.com/boardsmith/boardsmith/mlf"
@@ -13,8 +14,15 @@ import (
 // NextProcessor is the advice for code that uses instructions which the processor does not have.
 const NextProcessor = "export the model for this board's processor, or choose a board whose core has these instructions"
 
-// NextTwice is the advice for a symbol that a model and the firmware define, or two files of a model.
-func NextTwice(symbol string) string {
+// ofModel matches paths of a model's sources and objects, also in the build folder.
+var ofModel = regexp.MustCompile(`\bcodegen/host/|(^|[\s/])model/`)
+
+// NextTwice is the advice for a symbol that two files define. files are the linker's lines that name them, "" if both
+// are of operators alone.
+func NextTwice(symbol, files string) string {
+	if files != "" && !ofModel.MatchString(files) {
+		return fmt.Sprintf("rename %s in one of the two files, or make it static", symbol)
+	}
 	const next = "rename %s in the model, or make it static; of plain C, the define %[1]s=model_%[1]s renames it"
 	return fmt.Sprintf(next, symbol)
 }

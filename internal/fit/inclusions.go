@@ -1,12 +1,15 @@
-// This file reads why the linker took the members of archives, as its map lists them.
+// This file reads which files the linker took, and why it took the members of archives, as its map lists them.
 
 package fit
 
 import (
 	"bufio"
 	"io"
+	"os"
 	"regexp"
 	"strings"
+
+	"github.com/boardsmith/boardsmith/failure"
 )
 
 // An Inclusion is a member of an archive that the linker took because another object needs a symbol of it.
@@ -42,6 +45,44 @@ func Inclusions(linkMap io.Reader) (all []Inclusion, err error) {
 		inList = inList || strings.HasPrefix(line, "Archive member included")
 	}
 	return all, lines.Err()
+}
+
+var linkedMember = regexp.MustCompile(`^(\S.*?\.o(?:bj)?\))(?: |$)`)
+
+// Linked lists the objects that the linker of a map took, in their order, then the members of archives, as
+// ARCHIVE(MEMBER). Paths are as in the map. Errors: class config.
+func Linked(mapFile string) (objects, members []string, err error) {
+	f, err := os.Open(mapFile)
+	if err != nil {
+		return nil, nil, failure.New(failure.Config, "build again", "the linker's map: %w", err)
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, maxMapLine)
+	inList, inSections := false, false
+	for lines.Scan() && len(objects)+len(members) < maxMapPieces {
+		line := lines.Text()
+		file, loaded := strings.CutPrefix(line, "LOAD ")
+		switch m := linkedMember.FindStringSubmatch(line); {
+		case strings.HasPrefix(line, "Archive member included"):
+			inList = true
+		case line == "" && len(members) > 0:
+			inList = false
+		case line == "Linker script and memory map":
+			inList, inSections = false, true
+		case inList && m != nil:
+			members = append(members, m[1])
+		case inSections && loaded && (strings.HasSuffix(file, ".o") || strings.HasSuffix(file, ".obj")):
+			objects = append(objects, file)
+		}
+	}
+	if err = lines.Err(); err == nil && !inSections {
+		err = errNoMap
+	}
+	if err != nil {
+		return nil, nil, failure.New(failure.Config, "build again", "%s: %w", mapFile, err)
+	}
+	return objects, members, nil
 }
 
 // Caller follows inclusions from a function in an archive to the first object that is in none, and returns it and the

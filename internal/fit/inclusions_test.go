@@ -1,9 +1,13 @@
 package fit
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/boardsmith/boardsmith/failure"
 )
 
 // inclusionsOf is the top of a map of GNU ld 2.40: malloc, called by a model, needs the system call sbrk.
@@ -22,6 +26,32 @@ Discarded input sections
 
  .text          0x0        0x4 c.a(z.o) (no)
 `
+
+// TestLinked lists what the linker took: not the members in other lists, nor shared libraries.
+func TestLinked(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "f.map")
+	write := func(text string) {
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(inclusionsOf + "Allocating common symbols\ncommon  0x4  c.a(z.o)\n\nLinker script and memory map\n\n" +
+		"LOAD build/a b/model.o\nSTART GROUP\nLOAD lib.a\nLOAD x/y.c.obj\nLOAD /lib/libc.so.6\nEND GROUP\n")
+	objects, members, err := Linked(file)
+	if got := strings.Join(objects, ", "); err != nil || got != "build/a b/model.o, x/y.c.obj" {
+		t.Errorf("%s, %v", got, err)
+	}
+	if got := strings.Join(members, ", "); got != "lib.a(a.o), short.a(b.o), /usr/lib x/libc.a(lib_a-malloc.o), "+
+		"/usr/lib x/libc.a(lib_a-mallocr.o), /usr/lib x/libc.a(lib_a-sbrkr.o)" {
+		t.Error(got)
+	}
+	write("no map")
+	for _, name := range []string{file, file + "x"} {
+		if _, _, err := Linked(name); failure.Of(err) != failure.Config {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
 
 // TestCaller names the object of the build that causes a library's function to be linked, and what it calls.
 func TestCaller(t *testing.T) {

@@ -93,7 +93,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestCheck: static and weak symbols may occur in several libraries, and in them and an object, others may not.
+// TestCheck: static and weak symbols may occur in several libraries, and in them and an object, others may not. A weak
+// symbol of an object may not be the one that is linked.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("cc"); err != nil {
@@ -114,31 +115,51 @@ func TestCheck(t *testing.T) {
 		"__attribute__((weak)) int w(void) { return s; } int f(void) { return 1; }")
 	b := archive("b", "int f(void); static int s; __attribute__((weak)) int w(void) { return s + f(); }")
 	c := archive("c", "int f(void); int f(void) { return 2; }")
-	if err := Check(map[string]string{"a": a, "b": b}, nil); err != nil {
+	if err := (Link{Archives: map[string]string{"a": a, "b": b}}).Check(); err != nil {
 		t.Error(err)
 	}
-	err := Check(map[string]string{"a": a, "b": b, "c": c}, nil)
+	err := (Link{Archives: map[string]string{"a": a, "b": b, "c": c}}).Check()
 	if err == nil || err.Error() != "library a and library c both define f" || failure.Of(err) != failure.Link {
 		t.Error(err)
 	}
-	objects := map[string][]byte{}
-	for _, name := range []string{"a", "b", "c"} {
+	objects := map[string]Object{}
+	archive("w", "int f(void); __attribute__((weak)) int f(void) { return 3; }")
+	for _, name := range []string{"a", "b", "c", "w"} {
 		data, err := os.ReadFile(filepath.Join(dir, name+"_with_a_name_of_more_than_sixteen_bytes.o"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		objects[name+".o"] = data
+		objects[name] = Object{Name: name + ".o", Data: data}
 	}
-	if err := Check(map[string]string{"a": a}, map[string][]byte{"b.o": objects["b.o"]}); err != nil {
+	if err := (Link{Archives: map[string]string{"a": a}, Objects: []Object{objects["b"]}}).Check(); err != nil {
 		t.Error(err)
 	}
-	err = Check(map[string]string{"a": a}, map[string][]byte{"c.o": objects["c.o"]})
+	err = (Link{Archives: map[string]string{"a": a}, Objects: []Object{objects["c"]}}).Check()
 	if err == nil || err.Error() != "c.o and library a both define f" || failure.Of(err) != failure.Link {
 		t.Error(err)
 	}
+	w := Link{Archives: map[string]string{"c": c}, Objects: []Object{objects["w"]}}
+	taken := false
+	w.Taken = func(library, member string) bool {
+		return taken && library == "c" && member == "c_with_a_name_of_more_than_sixteen_bytes.o"
+	}
+	if err := w.Check(); err == nil || failure.Of(err) != failure.Link ||
+		err.Error() != "library c defines f, but the weak definition in w.o is linked" {
+		t.Error(err)
+	}
+	taken = true
+	if err := w.Check(); err != nil {
+		t.Errorf("a weak definition was replaced: %v", err)
+	}
+	whole := objects["c"]
+	whole.Parts = []Object{objects["a"], objects["b"]}
+	err = (Link{Archives: map[string]string{"c": c}, Objects: []Object{whole}}).Check()
+	if err == nil || err.Error() != "a.o and library c both define f" {
+		t.Errorf("an object that was combined: %v", err)
+	}
 	const lto = "char __gnu_lto_slim; "
 	twice := map[string]string{"d": archive("d", lto), "e": archive("e", lto)}
-	if err := Check(twice, nil); err != nil {
+	if err := (Link{Archives: twice}).Check(); err != nil {
 		t.Error(err)
 	}
 	data, err := os.ReadFile(a)
@@ -149,12 +170,12 @@ func TestCheck(t *testing.T) {
 		if err := os.WriteFile(c, data[:n], 0o644); err != nil {
 			t.Fatal(err)
 		}
-		_ = Check(map[string]string{"c": c}, nil) // must not panic
+		_ = (Link{Archives: map[string]string{"c": c}}).Check() // must not panic
 	}
 	if err := os.WriteFile(c, data[:len(data)/2], 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := Check(map[string]string{"c": c}, nil); failure.Of(err) != failure.Link {
+	if err := (Link{Archives: map[string]string{"c": c}}).Check(); failure.Of(err) != failure.Link {
 		t.Errorf("of half an archive: %v", err)
 	}
 }

@@ -48,11 +48,11 @@ func (l *Linker) withLibraries(ctx context.Context, dir string, objects []File, 
 	if len(l.archives) == 0 {
 		return objects, nil
 	}
-	data := map[string][]byte{}
+	link := library.Link{Archives: l.archives}
 	for _, o := range objects {
-		data[o.Name] = o.Data
+		link.Objects = append(link.Objects, library.Object{Name: o.Name, Data: o.Data})
 	}
-	if err := library.Check(l.archives, data); err != nil {
+	if err := link.Check(); err != nil {
 		return nil, err
 	}
 	if err := writeAll(dir, objects); err != nil {

@@ -306,7 +306,8 @@ var (
 		`'?([^:' \n]+)'?(?:: No such file| file not found)`)
 	missingSymbol = regexp.MustCompile("undefined reference to " + quoted)
 	inFunction    = regexp.MustCompile("in function " + quoted + `:?\s[^\n]*` + missingSymbol.String())
-	twiceDefined  = regexp.MustCompile("(?:multiple definition of|duplicate symbol:?) " + quoted)
+	twiceDefined  = regexp.MustCompile("(?m)^(?:.* in function .*\n)?.*(?:multiple definition of|duplicate symbol:?) " +
+		quoted + ".*$")
 	noInstruction = regexp.MustCompile(`error: this builtin is not supported for this target|needs target feature`)
 )
 
@@ -326,12 +327,12 @@ func MissingSymbol(text string) string {
 	return ""
 }
 
-// TwiceDefined returns a symbol of which a linker found two definitions; or "".
-func TwiceDefined(text string) string {
+// TwiceDefined returns a symbol of which a linker found two definitions, and the lines that name their files; or "".
+func TwiceDefined(text string) (symbol, files string) {
 	if match := twiceDefined.FindStringSubmatch(text); match != nil {
-		return match[1]
+		return match[1], match[0]
 	}
-	return ""
+	return "", ""
 }
 
 // MissingInFunction returns a symbol that a linker did not find, and the function of a library that needs it; or "".

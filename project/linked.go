@@ -1,0 +1,126 @@
+// This file reads what the linker of a build took, and checks the project's libraries against it.
+
+package project
+
+import (
+	"cmp"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/internal/fit"
+	"github.com/boardsmith/boardsmith/internal/library"
+)
+
+// checkLibraries returns an error if two libraries, or a library and anything else that the linker took, define one
+// symbol. dir is where the build ran.
+func (p *Project) checkLibraries(dir string) error {
+	if len(p.state.Libraries) == 0 {
+		return nil
+	}
+	link := library.Link{Archives: map[string]string{}}
+	owners := map[string]string{} // the libraries, by their archives
+	for _, l := range p.state.Libraries {
+		archive := p.archiveOf(dir, l)
+		link.Archives[l.Name], owners[archive] = archive, l.Name
+	}
+	r := linkReader{project: p, dir: dir, archives: map[string][]library.Object{}}
+	objects, members, err := fit.Linked(filepath.Join(dir, filepath.FromSlash(p.state.Template.Map)))
+	if err != nil {
+		return err
+	}
+	var taken []string // of libraries: NAME(MEMBER)
+	members = slices.DeleteFunc(members, func(name string) bool {
+		archive, member := r.locate(name)
+		owner := owners[archive]
+		taken = append(taken, owner+"("+member+")")
+		return owner != ""
+	})
+	link.Taken = func(name, member string) bool { return slices.Contains(taken, name+"("+member+")") }
+	for _, name := range append(objects, members...) {
+		o, err := r.read(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // the compiler's own, of -flto
+		}
+		if err != nil {
+			return err
+		}
+		o.Parts = r.parts(name)
+		link.Objects = append(link.Objects, o)
+	}
+	return link.Check()
+}
+
+// A linkReader reads files by their names in the linker's map: objects, and members of archives as ARCHIVE(MEMBER).
+type linkReader struct {
+	project  *Project
+	dir      string                      // where the build ran
+	archives map[string][]library.Object // that were read, by path
+}
+
+// locate returns the path of an object, or of an archive and its member.
+func (r linkReader) locate(name string) (file, member string) {
+	if at := strings.LastIndexByte(name, '('); at > 0 && strings.HasSuffix(name, ")") {
+		name, member = name[:at], name[at+1:len(name)-1]
+	}
+	if filepath.IsAbs(name) {
+		return filepath.Clean(name), member
+	}
+	return filepath.Join(r.dir, filepath.FromSlash(path.Join(r.project.state.Template.LinkedIn, name))), member
+}
+
+// read reads a file. Its name for messages is that of the project's source, if that is known.
+func (r linkReader) read(name string) (o library.Object, err error) {
+	file, member := r.locate(name)
+	if member == "" {
+		o.Data, err = os.ReadFile(file)
+	} else if o.Data, err = r.member(file, member); err != nil {
+		return o, err
+	}
+	inBuild, relErr := filepath.Rel(r.dir, file)
+	if relErr != nil || !filepath.IsLocal(inBuild) {
+		o.Name = strings.Replace(file+"("+member+")", "()", "", 1) // of the compiler
+		return o, err
+	}
+	o.Name = name
+	object := cmp.Or(member, filepath.ToSlash(inBuild))
+	if source := r.project.sourceOf(object); source != object {
+		o.Name = source
+	}
+	return o, err
+}
+
+func (r linkReader) member(archive, name string) (data []byte, err error) {
+	all, known := r.archives[archive]
+	if !known {
+		if all, err = library.ReadArchive(archive); err != nil {
+			return nil, err
+		}
+		r.archives[archive] = all
+	}
+	for _, o := range all {
+		if o.Name == name {
+			return o.Data, nil
+		}
+	}
+	return nil, &fs.PathError{Op: "read", Path: archive + "(" + name + ")", Err: fs.ErrNotExist}
+}
+
+// parts returns the files that an earlier link combined into an object, if its map is beside it, as far as they exist.
+func (r linkReader) parts(object string) (all []library.Object) {
+	file, _ := r.locate(object)
+	objects, members, err := fit.Linked(strings.TrimSuffix(file, path.Ext(file)) + ".map")
+	if err != nil {
+		return nil // there is no such map
+	}
+	for _, name := range append(objects, members...) {
+		if o, err := r.read(name); err == nil {
+			all = append(all, o)
+		}
+	}
+	return all
+}
