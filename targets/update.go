@@ -13,15 +13,16 @@ import (
 	"github.com/boardsmith/boardsmith/internal/cli/console"
 	"github.com/boardsmith/boardsmith/internal/cli/inputs"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
+	"github.com/boardsmith/boardsmith/internal/gitfolder"
 )
 
-// Update looks up the branches and tags that boardsmith.json names, or the one in NAME, and writes their present
-// commits to boardsmith.lock.json: docs/templates.md.
+// Update looks up the branches and tags in boardsmith.json and boardsmith.lock.json, or the one in NAME, and writes
+// their present commits to boardsmith.lock.json: docs/templates.md.
 //
 // Variables:
 //
 //	DRYRUN=1     prints what would be done, without doing it
-//	NAME         the one place to look up, as in boardsmith.json [all places]
+//	NAME         the one place to look up, URL@REVISION [all places]
 func Update(ctx context.Context) error { return do(ctx, "update", updatePlaces) }
 
 func updatePlaces(ctx context.Context, c *console.Console) error {
@@ -29,7 +30,14 @@ func updatePlaces(ctx context.Context, c *console.Console) error {
 	if err != nil {
 		return err
 	}
-	places := config.Refs()
+	lockFile := inputs.LockFile(config, c.Dir)
+	pinned, err := gitfolder.Pinned(lockFile)
+	if err != nil {
+		return err
+	}
+	places := append(config.Refs(), pinned...) // those of TEMPLATE and LIBRARIES are in the lock file only
+	slices.Sort(places)
+	places = slices.Compact(places)
 	if name := c.Env("NAME"); name != "" {
 		if !slices.Contains(places, name) {
 			next := "choose one of: " + strings.Join(places, ", ")
@@ -37,7 +45,7 @@ func updatePlaces(ctx context.Context, c *console.Console) error {
 				next = "name places in boardsmith.json: it has none of a branch or tag"
 			}
 			return failure.New(failure.Config, next,
-				"NAME=%s: no branch or tag that boardsmith.json names", name)
+				"NAME=%s: no branch or tag in boardsmith.json or boardsmith.lock.json", name)
 		}
 		places = []string{name}
 	}
@@ -57,6 +65,6 @@ func updatePlaces(ctx context.Context, c *console.Console) error {
 		c.Printf("update: %s: %s", place, text)
 		c.JSONLine(jsonlines.Updated{Place: place, Old: old, Commit: commit})
 	}
-	c.Printf("update: %d places in %s", len(places), c.Shown(inputs.LockFile(config, c.Dir)))
+	c.Printf("update: %d places in %s", len(places), c.Shown(lockFile))
 	return nil
 }

@@ -184,7 +184,18 @@ func TestPins(t *testing.T) {
 	if string(lock) != want {
 		t.Errorf("%s", lock)
 	}
+	if places, err := Pinned(store.Pins); err != nil || strings.Join(places, " ") != r.url()+"@main" {
+		t.Errorf("%q, %v", places, err)
+	}
 	must(t, os.Remove(store.Pins))
+	if places, err := Pinned(store.Pins); err != nil || len(places) != 0 {
+		t.Errorf("%q, %v", places, err)
+	}
+	damaged := filepath.Join(dir, "damaged.json")
+	must(t, os.WriteFile(damaged, []byte(`{"format": 1, "commits": {"kiln@main": "`+first+`"}}`), 0o644))
+	if _, err := Pinned(damaged); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), damaged) {
+		t.Error(err)
+	}
 	if f := opened(t, store, r.url()+"@main"); f.Commit != second {
 		t.Errorf("without the lock file: %+v", f)
 	}

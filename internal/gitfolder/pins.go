@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/moby/sys/atomicwriter"
 
@@ -40,6 +41,23 @@ func (s *Store) pinned(r Ref) (string, error) {
 	}
 	p, err := readPins(s.Pins)
 	return p.Commits[r.Key()], err
+}
+
+// Pinned lists the branches and tags in a lock file, URL@REVISION, sorted; none if there is no such file. Errors: class
+// config.
+func Pinned(file string) (places []string, err error) {
+	p, err := readPins(file)
+	if err != nil {
+		return nil, err
+	}
+	for name := range p.Commits {
+		if _, err := Parse(name); err != nil {
+			return nil, failure.New(failure.Config, "remove the entry", "%s: %w", file, err)
+		}
+		places = append(places, name)
+	}
+	slices.Sort(places)
+	return places, nil
 }
 
 // Key returns the revision's name in the lock file, URL@REVISION: folders of one repository have the same commit.

@@ -544,7 +544,7 @@ type Exported struct {
 
 // Updated is a line of update.
 type Updated struct {
-	Place  string `json:"place"`  // as in boardsmith.json
+	Place  string `json:"place"`  // URL@REVISION
 	Old    string `json:"old"`    // the former commit in boardsmith.lock.json; empty without one
 	Commit string `json:"commit"` // the present one
 }
