@@ -94,7 +94,7 @@ func (l contractLink) link(t *testing.T) string {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	out, err = exec.Command("arm-none-eabi-gcc", "-mcpu=cortex-m4", "-nostdlib", "-T"+script, "-o",
+	out, err = exec.Command("arm-none-eabi-gcc", "-mcpu=cortex-m4", "-nostdlib", "-Wl,--gc-sections", "-T"+script, "-o",
 		filepath.Join(dir, "o.elf"), filepath.Join(dir, "o.S")).CombinedOutput()
 	if err == nil {
 		return ""
@@ -224,6 +224,7 @@ cpu_uploaded_errno:
 			"object", "bare_vectors:", "", "object", ".text", ".set bare_vectors, 0x00004000\n.text",
 		}, vectors + "in the region of the code"},
 		{"vectors", table("32", "0x300"), ""},
+		{"vectors without KEEP", []string{"script", "KEEP(*(.boardsmith.vectors))", "*(.boardsmith.vectors)"}, ""},
 		{"vectors at half", table("32", "0x280"), vectors + "aligned to the next power of two"},
 		{"32 vectors", table("16", "0x280"), ""},
 		{"33 vectors", table("17", "0x280"), vectors + "aligned"},

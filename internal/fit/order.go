@@ -4,6 +4,7 @@ package fit
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -25,26 +26,38 @@ func isConstructors(section string) bool {
 // not between the addresses start and end; "" if all are there.
 func (o Order) LostConstructors(start, end uint64) string {
 	for _, p := range o.from.discarded {
-		return fmt.Sprintf("section %s of %s is not in the image: it needs KEEP", p.name, p.from())
+		return fmt.Sprintf("section %s of %s is not in the image", p.name, p.from())
 	}
-	for _, s := range o.from.sections {
-		for _, p := range s.pieces {
-			if isConstructors(p.name) && (p.address < start || p.address+p.size > end) {
-				return fmt.Sprintf("section %s of %s is at 0x%08x, not among the constructors", p.name, p.from(), p.address)
-			}
-		}
+	lost := o.find(func(p mapPiece) bool {
+		return isConstructors(p.name) && (p.address < start || p.address+p.size > end)
+	})
+	if lost != "" {
+		lost += ", not among the constructors"
 	}
-	return ""
+	return lost
 }
 
-// CodeBetween returns the first code between the addresses start and end, "" if there is none.
-func (o Order) CodeBetween(start, end uint64) string {
+// Outside returns the first section of objects with a name that is not between the addresses start and end, "" if all
+// are there.
+func (o Order) Outside(section string, start, end uint64) string {
+	return o.find(func(p mapPiece) bool {
+		return p.name == section && (p.address < start || p.address+p.size > end)
+	})
+}
+
+// ContentBetween returns the first code or constants between the addresses start and end, "" if there are none.
+func (o Order) ContentBetween(start, end uint64) string {
+	return o.find(func(p mapPiece) bool {
+		isContent := strings.HasPrefix(p.name+".", ".text.") || strings.HasPrefix(p.name+".", ".rodata.")
+		return isContent && p.address >= start && p.address < end
+	})
+}
+
+// find returns the first piece that is accepted, with its address, "" if there is none.
+func (o Order) find(accept func(mapPiece) bool) string {
 	for _, s := range o.from.sections {
-		for _, p := range s.pieces {
-			isCode := p.name == ".text" || strings.HasPrefix(p.name, ".text.")
-			if isCode && p.address >= start && p.address < end {
-				return fmt.Sprintf("section %s of %s at 0x%08x", p.name, p.from(), p.address)
-			}
+		if i := slices.IndexFunc(s.pieces, accept); i >= 0 {
+			return fmt.Sprintf("section %s of %s at 0x%08x", s.pieces[i].name, s.pieces[i].from(), s.pieces[i].address)
 		}
 	}
 	return ""

@@ -6,7 +6,9 @@ package imagecheck
 import (
 	"cmp"
 	"debug/elf"
+	"encoding/binary"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -120,7 +122,8 @@ func (i Image) checkKept(f *elf.File) error {
 	s := f.Section(kept.Section)
 	switch {
 	case s == nil || s.Size == 0:
-		return fmt.Errorf("section %s is missing: it keeps the fault record over a reset", kept.Section)
+		return fmt.Errorf("section %s is missing: it keeps the fault record over a reset, with KEEP(*(%s)) in it",
+			kept.Section, keptInput)
 	case s.Type != elf.SHT_NOBITS:
 		return fmt.Errorf("section %s has contents, which loading writes: it needs (NOLOAD)", kept.Section)
 	}
@@ -169,8 +172,11 @@ func (i Image) checkCleared(f *elf.File) error {
 	return nil
 }
 
-// checkOrder returns an error for constructors that the start does not call, and for code of the image before the
-// vector table, where a boot loader or the core expects the table.
+// keptInput is the section of objects with what a reset keeps, such as the fault record (templates/firmware/fault.c).
+const keptInput = ".boardsmith.noinit"
+
+// checkOrder returns an error for constructors that the start does not call, for a fault record that is not kept, and
+// for content of the image before the vector table, where a boot loader or the core expects the table.
 func (i Image) checkOrder(f *elf.File) error {
 	c := i.Template.Contract
 	called, ok := c.Constructors.Find(f)
@@ -182,15 +188,71 @@ func (i Image) checkOrder(f *elf.File) error {
 		return err
 	}
 	if lost := order.LostConstructors(called.Start, called.End); lost != "" {
-		return fmt.Errorf("constructors are not called at the start: %s", lost)
+		const keep = "KEEP(*(SORT_BY_INIT_PRIORITY(.init_array.*))) KEEP(*(.init_array))"
+		return fmt.Errorf("constructors are not called at the start: %s: from %s, place %s", lost, c.Constructors, keep)
 	}
-	table, _ := firmware.Place{Symbol: c.Vectors}.Find(f) // without one, nothing precedes address 0
-	code, _ := i.Board.Region(i.Board.Place.Code)
-	if f.Machine != elf.EM_ARM {
+	if kept, ok := i.Template.Landmarks.Kept.Find(f); ok {
+		if lost := order.Outside(keptInput, kept.Start, kept.End); lost != "" {
+			return fmt.Errorf("the fault record is not kept over a reset: %s, not in %s: KEEP(*(%s)) places it there", lost,
+				i.Template.Landmarks.Kept, keptInput)
+		}
+	}
+	if f.Machine != elf.EM_ARM || c.Vectors == "" {
 		return nil
 	}
-	if before := order.CodeBetween(uint64(code.Origin), table.Start); before != "" {
-		return fmt.Errorf("the vector table %s at 0x%08x does not precede the code: %s", c.Vectors, table.Start, before)
+	table, ok := firmware.Place{Symbol: c.Vectors}.Find(f)
+	if !ok {
+		return fmt.Errorf("the vector table %s is not in the image: its section needs KEEP", c.Vectors)
+	}
+	code, _ := i.Board.Region(i.Board.Place.Code)
+	if before := order.ContentBetween(uint64(code.Origin), table.Start); before != "" {
+		return fmt.Errorf("the vector table %s at 0x%08x does not precede code and constants: %s: place its section first",
+			c.Vectors, table.Start, before)
+	}
+	return i.checkVectors(f, table.Start)
+}
+
+// checkVectors returns an error for a vector table with which a Cortex-M does not start: its first word is the initial
+// stack pointer, the second one the address of code for a reset, with the bit of Thumb code (ARMv7-M Architecture
+// Reference Manual, DDI 0403E, B1.5.3).
+func (i Image) checkVectors(f *elf.File, at uint64) error {
+	if !strings.Contains(i.Board.ELF.Arch, "-m") {
+		return nil // another profile, or not known
+	}
+	var words [2]uint32
+	s := sectionAt(f, at, elf.SHF_ALLOC)
+	if s == nil || s.Type != elf.SHT_PROGBITS || s.Addr+s.Size-at < 8 {
+		return fmt.Errorf("the vector table %s at 0x%08x has no contents", i.Template.Contract.Vectors, at)
+	}
+	if err := binary.Read(io.NewSectionReader(s, int64(at-s.Addr), 8), f.ByteOrder, &words); err != nil {
+		return fmt.Errorf("the vector table %s: %w", i.Template.Contract.Vectors, err)
+	}
+	stack, reset := uint64(words[0]), uint64(words[1])
+	inRAM := i.Template.Board != "" || slices.ContainsFunc(i.Board.Memory, func(r boards.Region) bool {
+		isRAM := !r.Nonvolatile || r.Name == i.Board.Place.Data
+		return isRAM && stack-uint64(r.Origin)-1 < uint64(r.Size) // it may be the end
+	})
+	switch {
+	case !inRAM:
+		return fmt.Errorf("the vector table %s begins with 0x%08x, which is in no RAM of the board: the first word is the "+
+			"end of the handlers' stack", i.Template.Contract.Vectors, stack)
+	case sectionAt(f, reset, elf.SHF_ALLOC|elf.SHF_EXECINSTR) == nil:
+		return fmt.Errorf("the second word of the vector table %s, 0x%08x, is no code: it is the address of the reset's "+
+			"function", i.Template.Contract.Vectors, reset)
+	case reset&1 == 0:
+		return fmt.Errorf("the second word of the vector table %s, 0x%08x, lacks the bit of Thumb code, 1: in assembler, "+
+			"the reset's function needs .thumb_func", i.Template.Contract.Vectors, reset)
 	}
 	return nil
+}
+
+// sectionAt returns the section with an address that has all flags, nil if there is none.
+func sectionAt(f *elf.File, address uint64, flags elf.SectionFlag) *elf.Section {
+	i := slices.IndexFunc(f.Sections, func(s *elf.Section) bool {
+		return s.Flags&flags == flags && s.Flags&elf.SHF_TLS == 0 && address-s.Addr < s.Size
+	})
+	if i < 0 {
+		return nil
+	}
+	return f.Sections[i]
 }

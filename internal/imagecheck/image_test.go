@@ -19,7 +19,10 @@ const object = `
 .syntax unified
 .section .vectors, "a"
 .global table
-table: .space 64
+table: .word stack_end, reset
+.space 56
+.section .rodata.late, "a"
+.space 4
 .section .text.late, "ax"
 .space 32
 .section .init_array, "aw"
@@ -31,7 +34,7 @@ begin: bx lr
 .word 1
 .bss
 .space 32
-.section .noinit, "aw", %nobits
+.section .boardsmith.noinit, "aw", %nobits
 .space 16
 .section .stack, "aw", %nobits
 .space 64
@@ -45,13 +48,14 @@ const script = `MEMORY { flash (rx) : ORIGIN = 0x1000, LENGTH = 0x1000
 PHDRS { text PT_LOAD FLAGS(5); data PT_LOAD FLAGS(6); }
 SECTIONS {
 	.vectors 0x1100 : { first = .; KEEP(*(.vectors)) } >flash :text
-	.text : { *(.text*) . = ALIGN(4); init = .; KEEP(*(.init_array)) init_end = .; } >flash :text
+	.text : { *(.text*) *(.rodata*) . = ALIGN(4); init = .; KEEP(*(.init_array)) init_end = .; } >flash :text
 	.note.gnu.build-id : { KEEP(*(.note.gnu.build-id)) } >flash :text
 	.data : { KEEP(*(.data)) } >ram AT>flash :data
-	.noinit (NOLOAD) : { KEEP(*(.noinit)) } >ram :NONE
+	.noinit (NOLOAD) : { KEEP(*(.boardsmith.noinit)) } >ram :NONE
 	.stack (NOLOAD) : { KEEP(*(.stack)) } >ram :NONE
 	.window (NOLOAD) : { window = .; KEEP(*(.window)) } >ram :NONE
-	.bss (NOLOAD) : { zero = .; KEEP(*(.bss)) zero_end = .; } >ram :NONE
+	.bss (NOLOAD) : { zero = .; KEEP(*(.bss .boardsmith.noinit)) zero_end = .; } >ram :NONE
+	stack_end = ADDR(.stack) + SIZEOF(.stack); reset = begin + 1;
 	last = LOADADDR(.data) + SIZEOF(.data);
 	/DISCARD/ : { *(.ARM.attributes) }
 }
@@ -77,7 +81,7 @@ func linked(t *testing.T, script string) Image {
 			Areas: fit.Areas{Stacks: []string{".stack"}},
 		},
 		Board: &boards.Board{
-			Name: "b", ELF: boards.ELF{Machine: "arm", Class: 32}, LinkerScript: boards.Source{Name: "o.ld"},
+			Name: "b", ELF: boards.ELF{Machine: "arm", Class: 32, Arch: "v7-m"}, LinkerScript: boards.Source{Name: "o.ld"},
 			Place: boards.Place{Code: "flash"},
 			Memory: []boards.Region{
 				{Name: "boot", Origin: 0x800, Size: 0x800, Reserved: true, Nonvolatile: true},
@@ -91,7 +95,9 @@ func linked(t *testing.T, script string) Image {
 // TestInspect: an image that keeps the rules has an id and sizes, and each rule that it breaks is named.
 func TestInspect(t *testing.T) {
 	t.Parallel()
-	const kept, bss = ".noinit (NOLOAD) : { KEEP(*(.noinit)) } >ram", "zero = .; KEEP(*(.bss)) zero_end = .;"
+	const kept = ".noinit (NOLOAD) : { KEEP(*(.boardsmith.noinit)) } >ram"
+	const bss = "zero = .; KEEP(*(.bss .boardsmith.noinit)) zero_end = .;"
+	const stack = "stack_end = ADDR(.stack) + SIZEOF(.stack)"
 	for _, c := range []struct {
 		name, old, new string // of the script
 		want           string // "": none
@@ -102,40 +108,59 @@ func TestInspect(t *testing.T) {
 			"data in the boot loader", "} >ram AT>flash :data", "} >ram AT>boot :data",
 			"loaded data at 0x00000800, 4 bytes, reaches into region boot",
 		},
-		{"no region", kept, ".noinit 0x4000 (NOLOAD) : { KEEP(*(.noinit)) }", "section .noinit at 0x00004000"},
+		{"no region", kept, ".noinit 0x4000 (NOLOAD) : { KEEP(*(.boardsmith.noinit)) }", "section .noinit at 0x00004000"},
 		{
-			"the end of a region", kept, ".noinit 0x20000ff8 (NOLOAD) : { KEEP(*(.noinit)) }",
+			"the end of a region", kept, ".noinit 0x20000ff8 (NOLOAD) : { KEEP(*(.boardsmith.noinit)) }",
 			"is 8 bytes longer than the rest of region ram of board b",
 		},
-		{"the last bytes", kept, ".noinit 0x20000ff0 (NOLOAD) : { KEEP(*(.noinit)) }", ""},
-		{"not kept", "KEEP(*(.noinit))", "", "section .noinit is missing"},
+		{"the last bytes", kept, ".noinit 0x20000ff0 (NOLOAD) : { KEEP(*(.boardsmith.noinit)) }", ""},
+		{"not kept", "KEEP(*(.boardsmith.noinit))", "", "section .noinit is missing"},
 		{
-			"kept with contents", kept, ".noinit : { KEEP(*(.noinit)) LONG(1) } >ram AT>flash",
+			"not kept beside what is", "KEEP(*(.boardsmith.noinit))", ". += 16;",
+			"the fault record is not kept over a reset: section .boardsmith.noinit of ",
+		},
+		{
+			"kept with contents", kept, ".noinit : { KEEP(*(.boardsmith.noinit)) LONG(1) } >ram AT>flash",
 			"section .noinit has contents",
 		},
 		{"kept, loaded", kept + " :NONE", kept + " :data", "section .noinit is in a segment"},
 		{
-			"kept, cleared", bss, "zero = ADDR(.noinit); KEEP(*(.bss)) zero_end = .;",
+			"kept, cleared", bss, "zero = ADDR(.noinit); KEEP(*(.bss .boardsmith.noinit)) zero_end = .;",
 			"section .noinit is in memory that is cleared",
 		},
 		{
-			"a stack, cleared", bss, "zero = ADDR(.stack) + 60; KEEP(*(.bss)) zero_end = .;",
+			"a stack, cleared", bss, "zero = ADDR(.stack) + 60; KEEP(*(.bss .boardsmith.noinit)) zero_end = .;",
 			"section .stack is in memory that is cleared",
 		},
-		{"not cleared", bss, "zero = .; zero_end = .; KEEP(*(.bss))", "section .bss, 32 bytes at 0x"},
+		{"not cleared", bss, "zero = .; zero_end = .; KEEP(*(.bss .boardsmith.noinit))", "section .bss, 32 bytes at 0x"},
 		{
-			"not cleared from its start", bss, "KEEP(*(.bss)) zero = ADDR(.bss) + 4; zero_end = .;",
+			"not cleared from its start", bss, "KEEP(*(.bss .boardsmith.noinit)) zero = ADDR(.bss) + 4; zero_end = .;",
 			"is not cleared at the start",
 		},
-		{"not cleared to its end", bss, "zero = .; KEEP(*(.bss)) zero_end = . - 4;", "is not cleared at the start"},
+		{
+			"not cleared to its end", bss, "zero = .; KEEP(*(.bss .boardsmith.noinit)) zero_end = . - 4;",
+			"is not cleared at the start",
+		},
 		{"no window", "window = .;", "", "section .window, 64 bytes at 0x"},
 		{"constructors removed", "KEEP(*(.init_array))", "*(.init_array)", "section .init_array of "},
 		{"constructors before", "init = .;", "KEEP(*(.init_array)) init = .;", "not among the constructors"},
 		{"no constructors", "init = .;", "", ""},
 		{
 			"code before the table", "first = .;", "first = .; *(.text) . = ALIGN(256);",
-			"the vector table table at 0x00001200 does not precede the code: section .text of ",
+			"the vector table table at 0x00001200 does not precede code and constants: section .text of ",
 		},
+		{
+			"constants before the table", "first = .;", "first = .; KEEP(*(.rodata*)) . = ALIGN(256);",
+			"does not precede code and constants: section .rodata.late of ",
+		},
+		{"a header before the table", "first = .;", "first = .; BYTE(1) . = ALIGN(256);", ""},
+		{"the stack's end is RAM's", stack, "stack_end = 0x20001000", ""},
+		{"a stack behind RAM", stack, "stack_end = 0x20001001", "0x20001001, which is in no RAM"},
+		{"a stack before RAM", stack, "stack_end = 0x20000000", "0x20000000, which is in no RAM"},
+		{"a stack in flash", stack, "stack_end = first", "0x00001100, which is in no RAM"},
+		{"a reset of ARM code", "reset = begin + 1", "reset = begin", ", lacks the bit of Thumb code, 1"},
+		{"a reset into variables", "reset = begin + 1", "reset = ADDR(.data) + 1", "table, 0x20000001, is no code"},
+		{"a reset into nothing", "reset = begin + 1", "reset = 0", "table, 0x00000000, is no code"},
 		{"outside of the parts", "+ SIZEOF(.data);", ";", "outside the ranges of the firmware's checksum"},
 		{"longer than the image", "+ SIZEOF(.data);", "+ SIZEOF(.data) + 4;", "nothing at 0x"},
 		{"no part", "first = .;", "", "lacks a part that its template names"},
@@ -165,7 +190,7 @@ func TestInspect(t *testing.T) {
 // TestInspectOther: what is no image of the board, and rules of a board's own script alone.
 func TestInspectOther(t *testing.T) {
 	t.Parallel()
-	unkept := strings.Replace(script, "KEEP(*(.noinit))", "", 1)
+	unkept := strings.Replace(script, "KEEP(*(.boardsmith.noinit))", "", 1)
 	for _, c := range []struct {
 		name, script, want string
 		change             func(i *Image)
@@ -174,6 +199,12 @@ func TestInspectOther(t *testing.T) {
 		{"a folder", script, "is a directory", func(i *Image) { i.Path = filepath.Dir(i.Path) }},
 		{"no ELF file", script, "build/o.elf: ", func(i *Image) { i.Path = filepath.Join(filepath.Dir(i.Path), "o.S") }},
 		{"another processor", script, "build/o.elf", func(i *Image) { i.Board.ELF.Class = 64 }},
+		{"no vector table", script, "the vector table none is not in the image: its section needs KEEP", func(i *Image) {
+			i.Template.Contract.Vectors = "none"
+		}},
+		{"not of a Cortex-M", strings.Replace(script, "begin + 1", "begin", 1), "", func(i *Image) {
+			i.Board.ELF.Arch = ""
+		}},
 		{"no map", script, "o.mapx", func(i *Image) { i.Map += "x" }},
 		{"the template's script", unkept, "", func(i *Image) { i.Board.LinkerScript.Name = "" }},
 		{"own start-up code", unkept, "build/o.elf with o.ld and s.S: section .noinit is missing", func(i *Image) {
