@@ -39,7 +39,7 @@ var mayImport = map[string][]string{
 	"internal/templatecheck": {
 		"project", "device", "internal/builddir", "internal/imagecheck", "internal/projectfile", "internal/buildenv",
 		"internal/workdir", "internal/generator", "internal/blueprint", "image", "internal/firmware", "cache", "rpc",
-		"boards", "mlf", "failure", "internal/files",
+		"boards", "mlf", "failure", "internal/files", "internal/boardfile",
 	},
 	"release": {
 		"project", "cmodel", "image", "boards", "mlf", "failure", "internal/builddir", "internal/projectfile",
@@ -104,7 +104,7 @@ var mayImport = map[string][]string{
 	"internal/ramlink": {
 		"internal/buildenv", "internal/blueprint", "internal/library", "internal/fit", "internal/firmware", "cache",
 		"rpc", "boards", "mlf", "crt", "failure", "internal/command", "internal/toolwords", "internal/files",
-		"internal/cachekey",
+		"internal/boardfile", "internal/cachekey",
 	},
 	"internal/postlink": {
 		"internal/buildenv", "internal/imagecheck", "internal/workdir", "internal/blueprint", "internal/generator",

@@ -57,11 +57,10 @@ func IsPath(library string) bool {
 	return strings.Contains(library, "/") && !strings.Contains(library, ":")
 }
 
-// headerKinds are the extensions of files that #include may name.
-var headerKinds = []string{".h", ".hh", ".hpp", ".inc", ".inl"}
-
-// IsHeader reports whether a file in a folder of Include is copied into projects.
-func IsHeader(name string) bool { return slices.Contains(headerKinds, path.Ext(name)) }
+// IsHeader reports whether a file is a header by its ending: those in a folder of Include are copied into projects.
+func IsHeader(name string) bool {
+	return slices.Contains([]string{".h", ".hh", ".hpp", ".inc", ".inl"}, path.Ext(name))
+}
 
 // FilesBeside returns the slash paths of files in a folder beside a board file, and of links to files, whose names are
 // wanted. It follows no link out of the board file's folder, and none to another folder.

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/boardfile"
 	"github.com/boardsmith/boardsmith/internal/buildenv"
 	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/internal/postlink"
@@ -222,12 +223,8 @@ func (b *Build) settings(r *recipe) *cachekey.Builder {
 }
 
 func isSourceOrHeader(name string) bool {
-	return workdir.IsSource(name) || isHeader(name) ||
+	return workdir.IsSource(name) || boardfile.IsHeader(name) ||
 		slices.Contains([]string{".cc", ".cpp", ".cxx", ".s"}, path.Ext(name))
-}
-
-func isHeader(name string) bool {
-	return slices.Contains([]string{".h", ".hh", ".hpp"}, path.Ext(name))
 }
 
 // Tools lists what ReadInputs has identified, the compiler first.

@@ -20,6 +20,7 @@ import (
 	"github.com/boardsmith/boardsmith/crt"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/blueprint"
+	"github.com/boardsmith/boardsmith/internal/boardfile"
 	"github.com/boardsmith/boardsmith/internal/buildenv"
 	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/internal/command"
@@ -156,8 +157,7 @@ func (l *Linker) libc(ctx context.Context) ([]File, error) {
 // headers returns the names and digests of the project's files that C files of operators may include.
 func (s Setting) headers() (all []string) {
 	for _, name := range slices.Sorted(maps.Keys(s.Files)) {
-		header := slices.Contains([]string{".h", ".hpp", ".hh", ".inc"}, path.Ext(name)) ||
-			s.inLibrary(name) // whose headers may include files of any name
+		header := boardfile.IsHeader(name) || s.inLibrary(name) // whose headers may include files of any name
 		if header && !s.Template.Landmarks.Folders.InModel(name) {
 			all = append(all, name, s.Files[name])
 		}

@@ -28,6 +28,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/imagecheck"
 	"github.com/boardsmith/boardsmith/internal/projectfile"
 	"github.com/boardsmith/boardsmith/internal/workdir"
+	"github.com/boardsmith/boardsmith/project"
 )
 
 func (c *checking) fields(ctx context.Context) (string, error) {
@@ -97,7 +98,11 @@ func (c *checking) files(ctx context.Context) (string, error) {
 }
 
 // at returns the path of a file of the project.
-func (c *checking) at(name string) string { return filepath.Join(c.p.Dir(), filepath.FromSlash(name)) }
+func (c *checking) at(name string) string { return inProject(c.p, name) }
+
+func inProject(p *project.Project, name string) string {
+	return filepath.Join(p.Dir(), filepath.FromSlash(name))
+}
 
 func (c *checking) has(name string) bool { return c.state.Files[name] != "" }
 

@@ -15,11 +15,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/boardsmith/boardsmith/internal/boardfile"
 	"github.com/boardsmith/boardsmith/internal/builddir"
 	"github.com/boardsmith/boardsmith/internal/buildenv"
 	"github.com/boardsmith/boardsmith/internal/generator"
 	"github.com/boardsmith/boardsmith/internal/projectfile"
 	"github.com/boardsmith/boardsmith/internal/workdir"
+	"github.com/boardsmith/boardsmith/project"
 )
 
 func (c *checking) again(ctx context.Context) (string, error) {
@@ -186,18 +188,20 @@ func (c *checking) inFolder(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	c.builder.Fresh = true
-	defer func() { c.builder.Fresh = false }()
-	if err := c.withLine(ctx, c.lineable(), ""); err != nil {
-		return "", c.blamed(ctx, err)
-	}
-	headers, err := c.headers(ctx)
+	fresh, err := c.fresh.Generate(ctx, filepath.Join(c.home, "fresh"), c.Spec)
 	if err != nil {
 		return "", err
 	}
+	defer fresh.Close()
+	headers, err := c.headers(ctx, fresh) // first: the folder has what the project was built from
+	if err != nil {
+		return "", err
+	}
+	if err := withLine(ctx, fresh, c.lineable(), ""); err != nil {
+		return "", c.blamed(ctx, fresh, err)
+	}
 	more := path.Join(path.Dir(source), "boardsmith_more.c")
 	renamed := path.Join(path.Dir(source), "boardsmith_renamed.c")
-	defer func() { _, _ = os.Remove(c.at(more)), os.Remove(c.at(renamed)) }() // after an error
 	const text = "const int boardsmith_more = 1;\n"
 	for _, step := range []struct{ change, write, remove string }{
 		{"there is a file more, " + more, more, ""},
@@ -205,13 +209,13 @@ func (c *checking) inFolder(ctx context.Context) (string, error) {
 		{renamed + " was removed", "", renamed},
 	} {
 		if step.write != "" {
-			err = os.WriteFile(c.at(step.write), []byte(text), 0o644)
+			err = os.WriteFile(inProject(fresh, step.write), []byte(text), 0o644)
 		}
 		if step.remove != "" {
-			err = errors.Join(err, os.Remove(c.at(step.remove)))
+			err = errors.Join(err, os.Remove(inProject(fresh, step.remove)))
 		}
 		if err == nil {
-			_, err = c.p.Build(ctx)
+			_, err = fresh.Build(ctx)
 		}
 		if err != nil {
 			return "", fmt.Errorf("%s: %w", step.change, err)
@@ -220,33 +224,25 @@ func (c *checking) inFolder(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%d changes", 4+headers), nil
 }
 
-// headers has each header of the template and the board not compile. Where a build from nothing fails, so must one in
-// the folder. It returns how many it changed.
-func (c *checking) headers(ctx context.Context) (n int, err error) {
-	defer func() { c.builder.Fresh = true }()
+// headers has each header of the template, the board and the model not compile. Where a build from nothing fails, so
+// must one in the folder. It returns how many it changed.
+func (c *checking) headers(ctx context.Context, fresh *project.Project) (n int, err error) {
 	for _, name := range c.lineable() {
-		own := !strings.HasPrefix(name, "crt/") && !c.state.Template.Landmarks.Folders.InModel(name)
-		if !own || !slices.Contains([]string{".h", ".hh", ".hpp"}, path.Ext(name)) {
+		if !boardfile.IsHeader(name) || strings.HasPrefix(name, "crt/") {
 			continue
 		}
 		n++
-		c.builder.Fresh = false
 		if _, err := c.p.Build(ctx); err != nil { // without the last header's change
 			return n, err
 		}
-		stale := false
-		for _, c.builder.Fresh = range []bool{false, true} { // only if the first one succeeds is the second one needed
-			failed := c.withLine(ctx, []string{name}, "#error changed")
-			if ctx.Err() != nil {
-				return n, failed
-			}
-			if stale = c.builder.Fresh && failed != nil; failed != nil {
-				break
-			}
-		}
-		if stale {
+		const line = "#error changed"
+		noticed := withLine(ctx, c.p, []string{name}, line) != nil
+		if !noticed && withLine(ctx, fresh, []string{name}, line) != nil && ctx.Err() == nil {
 			return n, fmt.Errorf("%s was changed so that it does not compile, but sources that include it were not compiled "+
 				"again: the build must depend on it, as by -MMD", name)
+		}
+		if ctx.Err() != nil {
+			return n, ctx.Err()
 		}
 	}
 	return n, nil
@@ -265,35 +261,35 @@ func (c *checking) lineable() (names []string) {
 	return names
 }
 
-// withLine builds the project with a line at the end of files, and restores them.
-func (c *checking) withLine(ctx context.Context, names []string, line string) error {
+// withLine builds a project with a line at the end of files, and restores them.
+func withLine(ctx context.Context, p *project.Project, names []string, line string) error {
 	former := map[string][]byte{}
 	defer func() {
 		for name, text := range former {
-			_ = os.WriteFile(c.at(name), text, 0o644) // the next check finds that it has changed
+			_ = os.WriteFile(inProject(p, name), text, 0o644) // the next check finds that it has changed
 		}
 	}()
 	for _, name := range names {
-		text, err := os.ReadFile(c.at(name))
+		text, err := os.ReadFile(inProject(p, name))
 		if err != nil {
 			return err
 		}
 		former[name] = text
-		if err := os.WriteFile(c.at(name), slices.Concat(text, []byte(line+"\n")), 0o644); err != nil {
+		if err := os.WriteFile(inProject(p, name), slices.Concat(text, []byte(line+"\n")), 0o644); err != nil {
 			return err
 		}
 	}
-	_, err := c.p.Build(ctx)
+	_, err := p.Build(ctx)
 	return err
 }
 
 // blamed returns the error for the one file that a build after changes of all files misses, else err.
-func (c *checking) blamed(ctx context.Context, err error) error {
+func (c *checking) blamed(ctx context.Context, fresh *project.Project, err error) error {
 	for _, name := range c.lineable() {
-		if _, failed := c.p.Build(ctx); failed != nil {
+		if _, failed := fresh.Build(ctx); failed != nil {
 			return err // also without a change
 		}
-		if failed := c.withLine(ctx, []string{name}, ""); failed != nil {
+		if failed := withLine(ctx, fresh, []string{name}, ""); failed != nil {
 			return failed
 		}
 	}

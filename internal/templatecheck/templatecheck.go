@@ -94,14 +94,16 @@ func Run(ctx context.Context, b *project.Builder, trial Trial, done func(Check))
 	}
 	defer home.Remove()
 	trial.Spec = b.Absolute(trial.Spec)
-	c := &checking{Trial: trial, home: home.Dir, builder: &project.Builder{
-		Host: device.Host{
-			Path: b.Path, Log: b.Log, Progress: b.Progress, Cache: cache.New(filepath.Join(home.Dir, "cache"), cache.Options{}),
-		},
-		Templates: b.Templates, Libraries: b.Libraries, LockFile: b.LockFile,
-		Jobs: b.Jobs, Variables: b.Variables, Programs: b.Programs,
-		Forms: true,
-	}}
+	host := device.Host{
+		Path: b.Path, Log: b.Log, Progress: b.Progress, Cache: cache.New(filepath.Join(home.Dir, "cache"), cache.Options{}),
+	}
+	builder := func(fresh bool) *project.Builder {
+		return &project.Builder{
+			Host: host, Templates: b.Templates, Libraries: b.Libraries, LockFile: b.LockFile, Jobs: b.Jobs,
+			Variables: b.Variables, Programs: b.Programs, Forms: true, Fresh: fresh,
+		}
+	}
+	c := &checking{Trial: trial, home: home.Dir, builder: builder(false), fresh: builder(true)}
 	err = c.all(ctx, done)
 	if c.p != nil {
 		err = errors.Join(err, c.p.Close())
@@ -114,6 +116,7 @@ type checking struct {
 	Trial
 	home    string // a temporary folder
 	builder *project.Builder
+	fresh   *project.Builder // builds once more from nothing, and compares
 	found   *blueprint.Template
 	p       *project.Project
 	state   *projectfile.State // of p, as generated
