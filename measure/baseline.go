@@ -17,8 +17,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/moby/sys/atomicwriter"
-
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/files/filelock"
 	"github.com/boardsmith/boardsmith/internal/files/plainfile"
@@ -99,15 +97,21 @@ func (b *Baseline) Write(path string) error {
 	if err != nil {
 		return err
 	}
-	if err := atomicwriter.WriteFile(path, append(data, '\n'), 0o644); err != nil {
+	if err := plainfile.Write(path, append(data, '\n'), 0o644); err != nil {
 		return failure.New(failure.Config, "choose a file that can be written", "%w", err)
 	}
 	return nil
 }
 
 // UpdateBaseline adds results to a file, as Baseline.Update does, or creates it. Processes that do so at once wait for
-// each other. Errors: those of ReadBaseline and Baseline.Write, and of ctx.
+// each other. Errors: those of ReadBaseline and Baseline.Write, and of ctx; class config for a cost of so few samples
+// that none could be compared with it.
 func UpdateBaseline(ctx context.Context, path string, results []*Result) (err error) {
+	for _, r := range results {
+		if err := r.Cost.few(); err != nil && r.Failure == nil {
+			return fmt.Errorf("%s: %w", r.Key(), err)
+		}
+	}
 	unlock, err := filelock.Wait(ctx, path+".lock")
 	switch {
 	case ctx.Err() != nil:
@@ -201,6 +205,7 @@ type Comparison struct {
 	Notes   []string // what else differs of what determines the results
 	// the reason why the costs cannot be compared, which a new baseline removes; "": they were, or Notes has the reason
 	Incomparable string
+	next         string // what to do about Incomparable
 }
 
 // Compare returns what differs from an earlier result of the same model on the same board, neither of them with a
@@ -272,16 +277,15 @@ func (c *Comparison) note(format string, args ...any) {
 // addCost compares the costs.
 func (c *Comparison) addCost(old, current *Result, limit float64) {
 	a, b := old.Cost, current.Cost
-	few := a.Samples
-	if a.hasInterval() {
-		few = b.Samples
-	}
+	const writeAnew = "write the baseline once more"
 	switch {
 	case b.Unit == "", old.Computer != current.Computer:
 	case a.Unit != b.Unit:
-		c.Incomparable = fmt.Sprintf("its unit is %s, not %s", b.Unit, cmp.Or(a.Unit, "unknown"))
-	case !a.hasInterval() || !b.hasInterval():
-		c.Incomparable = fmt.Sprintf("%d samples have no interval of 95 %%, at least %d have", few, leastSamples)
+		c.Incomparable, c.next = fmt.Sprintf("its unit is %s, not %s", b.Unit, cmp.Or(a.Unit, "unknown")), writeAnew
+	case a.few() != nil:
+		c.Incomparable, c.next = fmt.Sprintf("of the earlier one, %v", a.few()), writeAnew
+	case b.few() != nil:
+		c.Incomparable, c.next = b.few().Error(), failure.Next(b.few())
 	default:
 		if change, ok := compareCost(a, b, limit); ok {
 			change.Causes = causes(costs(old), costs(current))
@@ -294,6 +298,15 @@ func (c *Comparison) addCost(old, current *Result, limit float64) {
 const leastSamples = 6
 
 func (c Cost) hasInterval() bool { return c.Unit == Instructions || margin(c.Samples) >= 0 }
+
+// few returns an error of class config for a cost that cannot be compared because it is of too few samples.
+func (c Cost) few() error {
+	if c.Unit == "" || c.hasInterval() {
+		return nil
+	}
+	return failure.New(failure.Config, failure.Option("Options.Samples", strconv.Itoa(leastSamples)),
+		"too few samples for an interval of 95 %%: %d, and at least %d are needed", c.Samples, leastSamples)
+}
 
 // compareCost returns the change of a cost of one unit; ok is false if there is none.
 func compareCost(old, current Cost, limit float64) (c Change, ok bool) {
@@ -375,8 +388,8 @@ func (c Comparison) Err(r *Result) error {
 		}
 	}
 	if c.Incomparable != "" {
-		return failure.New(failure.Config, "measure with more samples, or write the baseline once more",
-			"%s: the cost cannot be compared with the earlier one: %s", r.Key(), c.Incomparable)
+		return failure.New(failure.Config, c.next, "%s: the cost cannot be compared with the earlier one: %s", r.Key(),
+			c.Incomparable)
 	}
 	return nil
 }

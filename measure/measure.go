@@ -36,6 +36,8 @@ type Options struct {
 	Device  string         // which device of the board, as for device.Desk.Attach
 	Desk    *device.Desk   // nil: the zero value
 
+	ForBaseline bool // the result is for UpdateBaseline: too few Samples for it are an error before the build
+
 	Builder *project.Builder // of Model; nil: a new one
 	Dir     string           // of Model: the project's folder; "": a temporary one, which is removed
 }
@@ -80,6 +82,11 @@ func Project(ctx context.Context, p *project.Project, o Options) (*Result, error
 	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
 	if o.Samples < 0 {
 		return nil, failure.Errorf(failure.Config, "Samples is %d: it cannot be negative", o.Samples)
+	}
+	if _, each := p.Board().InstructionClock(); o.ForBaseline && o.Samples > 0 && each == 0 {
+		if err := (Cost{Unit: Seconds, Samples: o.Samples}).few(); err != nil {
+			return nil, err
+		}
 	}
 	_, model, err := p.Model()
 	if err != nil {

@@ -134,13 +134,33 @@ func TestModel(t *testing.T) {
 	})
 }
 
-// TestSamples: a negative number of samples is an error, not a cost of 0.
+// TestSamples: a negative number of samples is an error, not a cost of 0, and so are too few for a baseline.
 func TestSamples(t *testing.T) {
 	spec := project.Spec{Board: "host", Model: "../examples/samples/digits_i8.aot_packed.tar"}
 	r, err := measure.Model(t.Context(), spec, measure.Options{Samples: -1})
 	if r != nil || failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "Samples is -1") {
 		t.Errorf("%+v, %v", r, err)
 	}
+	path := filepath.Join(t.TempDir(), "b.json")
+	few := &measure.Result{Cost: measure.Cost{Unit: measure.Seconds, Samples: 5}}
+	for _, err := range []error{
+		modelError(t, spec, measure.Options{Samples: 5, ForBaseline: true}),
+		measure.UpdateBaseline(t.Context(), path, []*measure.Result{few}),
+	} {
+		if failure.Of(err) != failure.Config || failure.Next(err) != "Options.Samples=6" {
+			t.Errorf("%v; %s", err, failure.Next(err))
+		}
+	}
+	few.Cost.Samples = 6
+	if err := measure.UpdateBaseline(t.Context(), path, []*measure.Result{few}); err != nil {
+		t.Error(err)
+	}
+}
+
+func modelError(t *testing.T, s project.Spec, o measure.Options) error {
+	t.Helper()
+	_, err := measure.Model(t.Context(), s, o)
+	return err
 }
 
 // grown returns a result, and one that has grown.
@@ -237,7 +257,7 @@ func TestConditions(t *testing.T) {
 		{func(r *measure.Result) { r.Computer, r.Cost.Low = "y, 1", 9 }, "of two computers, y, 1 and x, 1", ""},
 		{func(r *measure.Result) { r.Cost.Unit = measure.Instructions }, "", "its unit is instructions, not s"},
 		{func(r *measure.Result) { r.Cost.Unit = measure.DeviceSeconds }, "", "its unit is device-s, not s"},
-		{func(r *measure.Result) { r.Cost.Samples, r.Cost.Median = 1, 9 }, "", "1 samples have no interval"},
+		{func(r *measure.Result) { r.Cost.Samples, r.Cost.Median = 1, 9 }, "", "an interval of 95 %: 1, and at least 6"},
 		{func(r *measure.Result) { r.Cost, r.InputsSHA256, r.Computer = measure.Cost{}, "12", "" }, "", ""}, // a build
 	} {
 		current := result(c.change)

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/moby/sys/atomicwriter"
-
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/files/plainfile"
 )
@@ -140,7 +138,7 @@ func WriteNPZ(path string, arrays []Named) error {
 	if err != nil {
 		return failure.Errorf(failure.Config, "%s: %w", path, err)
 	}
-	if err := atomicwriter.WriteFile(path, data, 0o644); err != nil {
+	if err := plainfile.Write(path, data, 0o644); err != nil {
 		return failure.New(failure.Config, "choose an existing, writable folder on a disk with free space", "write %s: %w",
 			path, err)
 	}

@@ -5,6 +5,8 @@ package targets
 import (
 	"cmp"
 	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/user"
@@ -12,13 +14,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/moby/sys/atomicwriter"
-
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/boardlab/accept"
 	"github.com/boardsmith/boardsmith/internal/cli/console"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
+	"github.com/boardsmith/boardsmith/internal/files/plainfile"
 )
 
 // Accept tests BOARD on the board itself and writes a page of what was found to OUTPUT; SHORT=1 repeats less.
@@ -48,6 +49,9 @@ func acceptBoard(ctx context.Context, j *job) error {
 	page := cmp.Or(j.Env("OUTPUT"), accept.PageOf(b, j.Dir))
 	if err := checkEnding("OUTPUT", page, []string{".md"}); err != nil {
 		return err
+	}
+	if err := plainfile.Writable(page); err != nil && !errors.Is(err, fs.ErrNotExist) { // its folder may have to be made
+		return failure.New(failure.Config, "choose an OUTPUT that can be written", "the page of board %s: %w", b.Name, err)
 	}
 	if j.Env.On("DRYRUN") {
 		for _, s := range accept.Steps() {
@@ -103,7 +107,7 @@ func writePage(ctx context.Context, c *console.Console, page string, r *accept.R
 	if err := os.MkdirAll(filepath.Dir(page), 0o755); err != nil {
 		return failure.Errorf(failure.Config, "the page of board %s: %w", r.Board, err)
 	}
-	if err := atomicwriter.WriteFile(page, []byte(r.Page(author(ctx, c), time.Now())), 0o644); err != nil {
+	if err := plainfile.Write(page, []byte(r.Page(author(ctx, c), time.Now())), 0o644); err != nil {
 		return failure.Errorf(failure.Config, "the page of board %s: %w", r.Board, err)
 	}
 	return nil

@@ -22,6 +22,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/cli/inputs"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/cli/tuning"
+	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/measure"
 	"github.com/boardsmith/boardsmith/rpc/fault"
 	"github.com/boardsmith/boardsmith/tune/report"
@@ -88,7 +89,8 @@ func measureAll(ctx context.Context, c *console.Console) error {
 		return err
 	}
 	if c.Env.On("DRYRUN") {
-		return c.Would("measure %d models on %d boards", len(s.models), len(s.boards))
+		return c.Would("measure %s on %s", valuetext.Count(len(s.models), "model"),
+			valuetext.Count(len(s.boards), "board"))
 	}
 	var failed error // the first one
 	for _, board := range s.boards {
@@ -188,7 +190,8 @@ func (s *survey) readLists() error {
 		}
 		if len(*x.to) != len(s.models) {
 			return failure.New(failure.Config, "name one for all, or one for each model, in the order of MODEL",
-				"%s=%s has %d files for %d models", x.name, cmp.Or(s.Env(x.name), x.fallback), len(*x.to), len(s.models))
+				"%s=%s has %s for %s", x.name, cmp.Or(s.Env(x.name), x.fallback), valuetext.Count(len(*x.to), "file"),
+				valuetext.Count(len(s.models), "model"))
 		}
 	}
 	return nil
@@ -272,11 +275,16 @@ func (s *survey) readBaseline() (err error) {
 		}
 		return nil
 	}
+	if s.Env.On("UPDATE") {
+		if err := checkFile("BASELINE", s.baselineFile); err != nil {
+			return err
+		}
+	}
 	s.baseline, err = measure.ReadBaseline(s.baselineFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		if s.Env.On("UPDATE") {
 			s.baseline = &measure.Baseline{}
-			return checkFile("BASELINE", s.baselineFile)
+			return nil
 		}
 		return failure.New(failure.Config, "UPDATE=1 writes it", "BASELINE: %w", err)
 	}
@@ -358,6 +366,7 @@ func (s *survey) measureJob(ctx context.Context, j *job) (*measure.Result, error
 		}
 	}
 	o := measure.Options{Options: s.options, Seed: s.seed, Device: j.in.Device, Desk: j.desk()}
+	o.ForBaseline = s.Env.On("UPDATE")
 	_, m, err := j.project.Model()
 	if err != nil {
 		return nil, err
@@ -418,8 +427,8 @@ func (s *survey) printTable(failed error) {
 			s.Notef("note: %s: %s", r.Key(), d)
 		}
 		if r.Energy != nil {
-			s.Printf("energy of an inference, %d runs: mean %.4g J, min %.4g J, max %.4g J", r.Energy.Runs, r.Energy.Mean,
-				r.Energy.Min, r.Energy.Max)
+			s.Printf("energy of an inference, %s: mean %.4g J, min %.4g J, max %.4g J", valuetext.Count(r.Energy.Runs, "run"),
+				r.Energy.Mean, r.Energy.Min, r.Energy.Max)
 		}
 	}
 }
@@ -494,16 +503,28 @@ func (s *survey) write(ctx context.Context) error {
 		}
 	}
 	if s.Env.On("UPDATE") {
-		if err := measure.UpdateBaseline(ctx, s.baselineFile, s.results); err != nil {
-			return fmt.Errorf("BASELINE: %w", err)
-		}
-		s.Printf("wrote %s", s.baselineFile)
-		for _, r := range s.results {
-			if r.Failure != nil || r.Err() != nil {
-				s.Notef("note: %s: not written to %s, because it failed", r.Key(), s.baselineFile)
-			}
-		}
+		return s.update(ctx)
 	}
+	return nil
+}
+
+// update writes the results without those that failed into the baseline, if there are any.
+func (s *survey) update(ctx context.Context) error {
+	var kept []*measure.Result
+	for _, r := range s.results {
+		if r.Failure == nil && r.Err() == nil {
+			kept = append(kept, r)
+			continue
+		}
+		s.Notef("note: %s: not written to %s, because it failed", r.Key(), s.baselineFile)
+	}
+	if len(kept) == 0 {
+		return nil
+	}
+	if err := measure.UpdateBaseline(ctx, s.baselineFile, kept); err != nil {
+		return fmt.Errorf("BASELINE: %w", err)
+	}
+	s.Printf("wrote %s", s.baselineFile)
 	return nil
 }
 

@@ -142,9 +142,6 @@ type streams struct{ log, record *stream }
 
 // openStreams opens the files that the target writes. end ends it.
 func openStreams(j *job, end context.CancelCauseFunc) (s streams, err error) {
-	if err := checkOutput(j); err != nil {
-		return s, err
-	}
 	if s.log, err = openStream("LOG", j.Env("LOG"), os.O_APPEND, end); err != nil {
 		return s, err
 	}

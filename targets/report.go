@@ -17,6 +17,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/cli/inputs"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/cli/tuning"
+	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/measure"
 	"github.com/boardsmith/boardsmith/tune/report"
 )
@@ -47,8 +48,8 @@ import (
 func Report(ctx context.Context) error { return do(ctx, "report", writeReports) }
 
 func writeReports(ctx context.Context, c *console.Console) error {
-	page, table := checkFile("OUTPUT", c.Env("OUTPUT"), ".html", ".htm"), checkFile("CSV", c.Env("CSV"), ".csv")
-	if err := cmp.Or(page, table); err != nil {
+	page := checkFile("OUTPUT", cmp.Or(c.Env("OUTPUT"), tuning.DefaultPage), ".html", ".htm")
+	if err := cmp.Or(page, checkFile("CSV", c.Env("CSV"), ".csv")); err != nil {
 		return err
 	}
 	ofProject := c.Env("BOARD") != "" || c.Env("MODEL") != "" || c.Env("PROJECT") != "" || c.Env("TARGET") != ""
@@ -79,7 +80,7 @@ func reportBaseline(c *console.Console) error {
 	if err != nil {
 		return fmt.Errorf("BASELINE: %w", err)
 	}
-	p := tuning.Pages{Console: c, Describe: fmt.Sprintf("of %d measurements", len(b.Results))}
+	p := tuning.Pages{Console: c, Describe: "of " + valuetext.Count(len(b.Results), "measurement")}
 	return writeMeasurements(p, report.Measurements{Results: b.Results})
 }
 

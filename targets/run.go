@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,6 +20,8 @@ import (
 	"github.com/boardsmith/boardsmith/internal/cli/console"
 	"github.com/boardsmith/boardsmith/internal/cli/inputs"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
+	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/files/plainfile"
 	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
@@ -162,13 +165,17 @@ func clockDoubt(clock string) string {
 // printTime prints how long an inference takes, and returns it for JSON.
 func printTime(c *console.Console, t timing) jsonlines.Time {
 	st := rpc.StatsOf(t.samples)
-	c.Printf("time per inference%s, %d samples: mean %s, median %s, min %s, max %s, 95 %% interval of the mean %s to %s",
-		clockDoubt(t.clock.String()), st.N, valuetext.Seconds(st.Mean), valuetext.Seconds(st.Median),
-		valuetext.Seconds(st.Min), valuetext.Seconds(st.Max), valuetext.Seconds(st.Low), valuetext.Seconds(st.High))
 	r := jsonlines.Time{
-		Clock:   t.clock.String(),
-		Samples: st.N, Mean: st.Mean, Median: st.Median, Min: st.Min, Max: st.Max, Low95: st.Low, High95: st.High,
+		Clock: t.clock.String(), Samples: st.N, Mean: st.Mean, Median: st.Median, Min: st.Min, Max: st.Max,
 	}
+	text := "1 sample: " + valuetext.Seconds(st.Mean) // of which there is no interval
+	if st.N > 1 {
+		r.Low95, r.High95 = &st.Low, &st.High
+		text = fmt.Sprintf("%d samples: mean %s, median %s, min %s, max %s, 95 %% interval of the mean %s to %s", st.N,
+			valuetext.Seconds(st.Mean), valuetext.Seconds(st.Median), valuetext.Seconds(st.Min), valuetext.Seconds(st.Max),
+			valuetext.Seconds(st.Low), valuetext.Seconds(st.High))
+	}
+	c.Printf("time per inference%s, %s", clockDoubt(t.clock.String()), text)
 	if t.platform != nil {
 		c.Printf("measured with: %v", t.platform)
 		r.Platform = t.platform
@@ -233,21 +240,18 @@ func checkFile(variable, path string, endings ...string) error {
 		return err
 	}
 	folder := filepath.Dir(path)
-	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
-		return failure.New(failure.Config, "create the folder first", "%s=%s: %s is not a folder", variable, path, folder)
+	switch info, err := os.Stat(folder); {
+	case errors.Is(err, fs.ErrNotExist):
+		return failure.New(failure.Config, "create it first: mkdir -p "+command.Quote(folder),
+			"%s=%s: the folder %s does not exist", variable, path, folder)
+	case err == nil && !info.IsDir():
+		return failure.New(failure.Config, "choose a file in a folder", "%s=%s: %s is not a folder", variable, path, folder)
 	}
-	info, err := os.Stat(path)
+	err := plainfile.Writable(path)
 	switch {
-	case err == nil && info.IsDir():
+	case errors.Is(err, plainfile.ErrFolder):
 		return failure.New(failure.Config, "name a file in it", "%s=%s is a folder", variable, path)
-	case err == nil: // which may also be a device, such as /dev/stdout
-		return nil
-	}
-	f, err := os.CreateTemp(folder, ".boardsmith-*")
-	if err == nil {
-		err = errors.Join(f.Close(), os.Remove(f.Name()))
-	}
-	if err != nil {
+	case err != nil:
 		return failure.New(failure.Config, "choose a file that can be written", "%s=%s: %w", variable, path, err)
 	}
 	return nil

@@ -10,14 +10,13 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/moby/sys/atomicwriter"
-
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/examples/samples"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/cli/console"
 	"github.com/boardsmith/boardsmith/internal/cli/inputs"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
+	"github.com/boardsmith/boardsmith/internal/files/plainfile"
 	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
@@ -264,7 +263,7 @@ func printValidation(j *job, r *validate.Report, from string, load modelLoad, fa
 // printUse prints times and memory.
 func printUse(c *console.Console, r *validate.Report) {
 	t := r.Time
-	c.Printf("time per inference%s, %d runs: median %s, min %s, max %s", clockDoubt(t.Clock), t.Runs,
+	c.Printf("time per inference%s, %s: median %s, min %s, max %s", clockDoubt(t.Clock), valuetext.Count(t.Runs, "run"),
 		valuetext.Seconds(t.Median), valuetext.Seconds(t.Min), valuetext.Seconds(t.Max))
 	if n := t.Counts; n != nil {
 		c.Printf("  in counts of the timer, %d per second: median %d, min %d, max %d", n.Hz, n.Median, n.Min, n.Max)
@@ -296,7 +295,7 @@ func writeReport(path string, r *validate.Report) error {
 	if err != nil {
 		return err
 	}
-	if err := atomicwriter.WriteFile(path, append(data, '\n'), 0o644); err != nil {
+	if err := plainfile.Write(path, append(data, '\n'), 0o644); err != nil {
 		return failure.New(failure.Config, "choose an OUTPUT that can be written", "OUTPUT: %w", err)
 	}
 	return nil

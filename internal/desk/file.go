@@ -14,8 +14,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/moby/sys/atomicwriter"
-
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
@@ -122,7 +120,7 @@ func (f *File) Write(path string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	if err := atomicwriter.WriteFile(path, append(data, '\n'), 0o644); err != nil {
+	if err := plainfile.Write(path, append(data, '\n'), 0o644); err != nil {
 		return plainfile.Error("write", path, err)
 	}
 	return nil

@@ -13,8 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/moby/sys/atomicwriter"
-
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 	"github.com/boardsmith/boardsmith/internal/files/plainfile"
@@ -121,5 +119,5 @@ func (s *Store) pin(ctx context.Context, r Ref, commit string) error {
 	if err := os.MkdirAll(filepath.Dir(s.Pins), 0o755); err != nil {
 		return plainfile.Error("write", s.Pins, err)
 	}
-	return plainfile.Error("write", s.Pins, atomicwriter.WriteFile(s.Pins, append(data, '\n'), 0o644))
+	return plainfile.Error("write", s.Pins, plainfile.Write(s.Pins, append(data, '\n'), 0o644))
 }

@@ -28,8 +28,8 @@ var columns = []struct {
 	{"min_s", timeColumn(func(t *rpc.Stats) float64 { return t.Min })},
 	{"max_s", timeColumn(func(t *rpc.Stats) float64 { return t.Max })},
 	{"stddev_s", timeColumn(func(t *rpc.Stats) float64 { return t.StdDev })},
-	{"low95_s", timeColumn(func(t *rpc.Stats) float64 { return t.Low })},
-	{"high95_s", timeColumn(func(t *rpc.Stats) float64 { return t.High })},
+	{"low95_s", intervalColumn(func(t *rpc.Stats) float64 { return t.Low })},
+	{"high95_s", intervalColumn(func(t *rpc.Stats) float64 { return t.High })},
 	{"samples_s", func(r *tune.Result) string {
 		var all []string
 		for _, s := range r.Samples {
@@ -61,6 +61,17 @@ func timeColumn(value func(*rpc.Stats) float64) func(*tune.Result) string {
 			return ""
 		}
 		return number(value(r.Time))
+	}
+}
+
+// intervalColumn is timeColumn for what one sample has not.
+func intervalColumn(value func(*rpc.Stats) float64) func(*tune.Result) string {
+	of := timeColumn(value)
+	return func(r *tune.Result) string {
+		if r.Time != nil && r.Time.N < 2 {
+			return ""
+		}
+		return of(r)
 	}
 }
 

@@ -108,6 +108,16 @@ func TestCSVIsGolden(t *testing.T) {
 	}
 }
 
+// TestIntervalOfOneSample: there is none.
+func TestIntervalOfOneSample(t *testing.T) {
+	of := intervalColumn(func(s *rpc.Stats) float64 { return s.Low })
+	for n, want := range map[int]string{1: "", 2: "3"} {
+		if text := of(&tune.Result{Time: &rpc.Stats{N: n, Low: 3}}); text != want {
+			t.Errorf("%d samples: %q", n, text)
+		}
+	}
+}
+
 // TestColumnsAreDocumented: docs/tuning.md has a row for each column.
 func TestColumnsAreDocumented(t *testing.T) {
 	doc, err := os.ReadFile(filepath.Join("..", "..", "docs", "tuning.md"))

@@ -43,6 +43,7 @@ func (c *Console) NextStep(err error) string { return failure.NextFor(err, c.typ
 var variables = map[string]string{
 	"Options.Rule":     "COMPARE", // of package validate
 	"Options.Timeout":  "TIMEOUT", // of package validate
+	"Options.Samples":  "REPEAT",  // of package measure
 	"Options.Memory":   "OPTIONS", // of package tune
 	"Desk.Programmer":  "PROGRAMMER",
 	"Debugging.Attach": "ATTACH", "Debugging.Timeout": "TIMEOUT", "Monitoring.Baud": "BAUD",

@@ -297,13 +297,13 @@ type Operator struct {
 // A Time is of inferences.
 type Time struct {
 	// what the timer's rate was compared with: `host`, `instructions` of an emulator, or `unverified`
-	Clock  string  `json:"clock"`
-	High95 float64 `json:"high95"` // of the 95 % interval of the mean
-	Low95  float64 `json:"low95"`
-	Max    float64 `json:"max"`
-	Mean   float64 `json:"mean"`
-	Median float64 `json:"median"`
-	Min    float64 `json:"min"`
+	Clock  string   `json:"clock"`
+	High95 *float64 `json:"high95,omitempty"` // of the 95 % interval of the mean; absent of one sample
+	Low95  *float64 `json:"low95,omitempty"`  // as `high95`
+	Max    float64  `json:"max"`
+	Mean   float64  `json:"mean"`
+	Median float64  `json:"median"`
+	Min    float64  `json:"min"`
 	// reported by the device: `core_hz`, `ticks_hz`, `icache`, `dcache`, `prefetch`, `fpu`, `wait_states`, `cpuid`,
 	// `chip_id`, `reset`, `emulated`, `lost_bytes`; unknown ones are absent
 	Platform any `json:"platform,omitzero"`

@@ -18,6 +18,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/cli/inputs"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
+	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/tune"
@@ -54,7 +55,7 @@ func (t *Job) candidates(ctx context.Context, folder string) (err error) {
 	}
 	t.folder(filepath.Base(abspath.Of(folder)))
 	if t.Env.On("DRYRUN") {
-		return t.Would("measure %d candidates on %s, in %s", len(a.names), t.In.Board.Value, t.dir)
+		return t.Would("measure %s on %s, in %s", valuetext.Count(len(a.names), "candidate"), t.In.Board.Value, t.dir)
 	}
 	run, err := t.open(ctx, 0)
 	if err != nil {

@@ -8,34 +8,45 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/moby/sys/atomicwriter"
-
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/cli/console"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
+	"github.com/boardsmith/boardsmith/internal/files/plainfile"
+	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/tune"
 	"github.com/boardsmith/boardsmith/tune/report"
 )
 
-// defaultPage is OUTPUT's default.
-const defaultPage = "report.html"
+// DefaultPage is OUTPUT's default.
+const DefaultPage = "report.html"
 
 // Report writes the runs in RUN as one HTML page, and with CSV as a table. The page shows the wear of those devices
 // that are of a kind of board in the runs.
 func Report(c *console.Console, wear []device.DeviceWear) error {
 	var runs []report.Run
 	var all []tune.Result
+	var folders []fs.FileInfo
 	for dir := range strings.SplitSeq(c.Env("RUN"), ",") {
 		results, err := tune.ReadResults(dir)
 		if err != nil {
 			return err
 		}
+		info, err := os.Stat(dir)
+		if err != nil {
+			return failure.New(failure.Config, "choose the folder of a run", "RUN: %w", err)
+		}
+		if slices.ContainsFunc(folders, func(other fs.FileInfo) bool { return os.SameFile(info, other) }) {
+			return failure.New(failure.Config, "name each run once", "RUN=%s names %s twice", c.Env("RUN"), dir)
+		}
+		folders = append(folders, info)
 		runs = append(runs, report.Run{Name: filepath.ToSlash(filepath.Clean(dir)), Results: results})
 		all = append(all, results...)
 	}
@@ -43,7 +54,8 @@ func Report(c *console.Console, wear []device.DeviceWear) error {
 		return !slices.ContainsFunc(all, func(r tune.Result) bool { return r.Kind == d.Board })
 	})
 	runs[0].Wear = wear
-	p := Pages{Console: c, Describe: fmt.Sprintf("of %d results in %d runs", len(all), len(runs))}
+	p := Pages{Console: c}
+	p.Describe = "of " + valuetext.Count(len(all), "result") + " in " + valuetext.Count(len(runs), "run")
 	p.Line = jsonlines.Report{Runs: len(runs), Candidates: len(all)}
 	return p.Write(func(w io.Writer) error { return report.WriteHTML(w, runs...) },
 		func(w io.Writer) error { return report.WriteCSV(w, all) })
@@ -58,7 +70,7 @@ type Pages struct {
 
 // Write writes the files.
 func (p Pages) Write(page, table func(io.Writer) error) error {
-	p.Line.Output, p.Line.CSV = cmp.Or(p.Env("OUTPUT"), defaultPage), p.Env("CSV")
+	p.Line.Output, p.Line.CSV = cmp.Or(p.Env("OUTPUT"), DefaultPage), p.Env("CSV")
 	if p.Env.On("DRYRUN") {
 		return p.Would("write %s %s", p.Line.Output, p.Describe)
 	}
@@ -83,7 +95,7 @@ func WriteFile(c *console.Console, variable, path string, to func(io.Writer) err
 	if err := to(&content); err != nil {
 		return err
 	}
-	if err := atomicwriter.WriteFile(path, content.Bytes(), 0o644); err != nil {
+	if err := plainfile.Write(path, content.Bytes(), 0o644); err != nil {
 		return failure.New(failure.Config, "choose a file that can be written", "%s: %w", variable, err)
 	}
 	c.Printf("wrote %s", path)
@@ -122,5 +134,6 @@ func outcome(r tune.Result) string {
 	if r.Failure != nil {
 		return string(r.Failure.Class) + ": " + r.Failure.Message
 	}
-	return fmt.Sprintf("%v, median of %d samples, %s", time.Duration(r.Time.Median*float64(time.Second)), r.Time.N, r.Tier)
+	return fmt.Sprintf("%v, median of %s, %s", time.Duration(r.Time.Median*float64(time.Second)),
+		valuetext.Count(r.Time.N, "sample"), r.Tier)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
+	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/tune"
 	"github.com/boardsmith/boardsmith/tune/report"
 )
@@ -89,7 +90,7 @@ func (t *Job) printResults(results []tune.Result) error {
 	t.bar.End()
 	total, failed := counts(results)
 	t.Printf("%s", strings.TrimRight(text.String(), "\n"))
-	t.Printf("tune: %d candidates, %d failed; %s has all of it", total, failed, t.dir)
+	t.Printf("tune: %s, %d failed; %s has all of it", valuetext.Count(total, "candidate"), failed, t.dir)
 	return nil
 }
 

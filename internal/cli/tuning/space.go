@@ -12,12 +12,11 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/moby/sys/atomicwriter"
-
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/cli/inputs"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
+	"github.com/boardsmith/boardsmith/internal/files/plainfile"
 	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/tune"
 	"github.com/boardsmith/boardsmith/tune/search"
@@ -181,7 +180,7 @@ func writeBest(folder string, s *space.Space, c space.Config, others []space.Sou
 		others = append(others, space.Source{Name: f.Name, Data: data})
 	}
 	for _, f := range others {
-		if err := atomicwriter.WriteFile(filepath.Join(folder, f.Name), f.Data, 0o644); err != nil {
+		if err := plainfile.Write(filepath.Join(folder, f.Name), f.Data, 0o644); err != nil {
 			return err
 		}
 	}

@@ -1,5 +1,5 @@
-// Package plainfile opens regular files that users name. It rejects anything else at once: opening a pipe would
-// wait for a writer, and reading a device might never end. It also adds advice to file system errors.
+// Package plainfile opens and writes regular files that users name. It rejects anything else at once: opening a pipe
+// would wait for a writer, and reading a device might never end. It also adds advice to file system errors.
 package plainfile
 
 import (
