@@ -119,7 +119,7 @@ func (s *settings) memoryOf(kind string) map[string]boards.Options {
 func readSettings(dir string) (s settings, err error) {
 	text, err := os.ReadFile(filepath.Join(dir, settingsFile))
 	if err != nil {
-		return s, err
+		return s, failure.New(failure.Config, "choose the folder of a run", "%w", err)
 	}
 	if err := json.Unmarshal(text, &s); err != nil {
 		return s, failure.Errorf(failure.Config, "%s: %w", filepath.Join(dir, settingsFile), err)

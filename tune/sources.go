@@ -375,7 +375,7 @@ func readBlob(dir, name string) ([]byte, error) {
 	}
 	data, err := os.ReadFile(blobPath(dir, name))
 	if err != nil {
-		return nil, err
+		return nil, failure.New(failure.Config, "restore the run's folder, or measure it in another run", "%w", err)
 	}
 	if actual := sha256.Sum256(data); !bytes.Equal(actual[:], sum) {
 		return nil, failure.Errorf(failure.Config, "%s was changed: it is %x", blobPath(dir, name), actual)

@@ -13,9 +13,21 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/files/filelock"
+	"github.com/boardsmith/boardsmith/internal/files/plainfile"
 )
 
 const lockFile = ".boardsmith.lock"
+
+// A LockedError reports the folder of a run or a search that is in use, by another process or another part of this one.
+type LockedError struct{ Dir string }
+
+func (e *LockedError) Error() string { return "the run in " + e.Dir + " is in use" }
+
+// FailureClass returns failure.Config.
+func (e *LockedError) FailureClass() failure.Class { return failure.Config }
+
+// NextStep returns how to go on.
+func (e *LockedError) NextStep() string { return "wait until it has ended, or choose another folder" }
 
 // A store is the folder of an open run. A result is a line of results.jsonl before it is returned to a caller; other
 // processes may read the file at any time. Many goroutines may use a store.
@@ -35,11 +47,10 @@ type store struct {
 func openStore(dir string) (*store, error) {
 	lock, err := filelock.Open(filepath.Join(dir, lockFile))
 	if err != nil {
-		return nil, err
+		return nil, plainfile.Error("lock", dir, err)
 	}
 	if lock == nil {
-		return nil, failure.New(failure.Config, "wait for it, or choose another folder",
-			"another process uses the run in %s", dir)
+		return nil, &LockedError{dir}
 	}
 	s := &store{dir: dir, lock: lock, index: newIndex()}
 	s.file, err = os.OpenFile(filepath.Join(dir, resultsFile), os.O_RDWR|os.O_CREATE, 0o644)

@@ -2,6 +2,7 @@ package tune
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -167,5 +168,31 @@ func TestLeftOutIsNoResult(t *testing.T) {
 	check(t, s.add(unprovenTime("a", "of another", 1)))
 	if got := ids(); !slices.Equal(got, []string{"b", "a"}) {
 		t.Errorf("of another version of a: %q", got)
+	}
+}
+
+// TestOthersChangeTheFolder: a folder that is in use, one without the candidates' files, and one without settings.
+func TestOthersChangeTheFolder(t *testing.T) {
+	dir := t.TempDir()
+	s, err := openStore(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var locked *LockedError
+	if _, err := openStore(dir); !errors.As(err, &locked) || locked.Dir != dir || failure.Of(err) != failure.Config ||
+		failure.Next(err) == "" {
+		t.Errorf("in use: %v", err)
+	}
+	name, err := s.sources.keepBlob([]byte("int f;"))
+	if err = errors.Join(err, s.close(), os.RemoveAll(filepath.Join(dir, blobsFolder))); err != nil {
+		t.Fatal(err)
+	}
+	_, noBlob := readBlob(dir, name)
+	_, noSettings := readSettings(dir)
+	_, noFolder := openStore(filepath.Join(dir, resultsFile))
+	for _, err := range []error{noBlob, noSettings, noFolder} {
+		if failure.Of(err) != failure.Config || failure.Next(err) == "" {
+			t.Errorf("%v; %s", err, failure.Next(err))
+		}
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/moby/sys/atomicwriter"
 
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
+	"github.com/boardsmith/boardsmith/internal/files/plainfile"
 )
 
 // errDamaged is wrapped by errors about a ledger file that cannot be parsed.
@@ -249,7 +250,7 @@ func (l *Ledger) Save(e Entry) error {
 		err = l.sync(l.dir)
 	}
 	if err != nil {
-		return fmt.Errorf("ledger: %w", err)
+		return fmt.Errorf("ledger: %w", plainfile.Error("write", l.path(e.Device), err))
 	}
 	return nil
 }
@@ -287,7 +288,7 @@ func (l *Ledger) Remove(device string) error {
 		err = l.sync(l.dir)
 	}
 	if err != nil {
-		return fmt.Errorf("ledger: %w", err)
+		return fmt.Errorf("ledger: %w", plainfile.Error("remove", l.path(device), err))
 	}
 	return nil
 }

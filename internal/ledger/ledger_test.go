@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/boardsmith/boardsmith/failure"
 )
 
 func sample() Entry {
@@ -78,6 +80,10 @@ func TestUnreadableLedger(t *testing.T) {
 	}
 	if list, err := New(filepath.Join(dir, "damaged.json")).List(); err == nil {
 		t.Errorf("of a file in the folder's place: %+v", list)
+	}
+	err := New(filepath.Join(dir, "damaged.json")).Save(sample())
+	if failure.Of(err) != failure.Config || failure.Next(err) == "" {
+		t.Errorf("to a file in the folder's place: %v; %s", err, failure.Next(err))
 	}
 	if err := os.Mkdir(filepath.Join(dir, "folder.json"), 0o755); err != nil {
 		t.Fatal(err)

@@ -51,8 +51,7 @@ func openStore(dir string) (*store, error) {
 		return nil, err
 	}
 	if lock == nil {
-		return nil, failure.New(failure.Config, "wait for it, or choose another folder",
-			"another process uses the search in %s", dir)
+		return nil, &tune.LockedError{Dir: dir}
 	}
 	s := &store{dir: dir, lock: lock}
 	if err := s.read(); err != nil {
