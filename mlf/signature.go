@@ -3,6 +3,8 @@
 package mlf
 
 import (
+	"maps"
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -14,6 +16,8 @@ type Signature struct {
 	Leading    int    // the number of arguments at the start that are all tensors; 0: unknown
 	MinTensors int    // the number of tensors among its arguments, from 1 to 255
 	MaxTensors int    // the same with pools, which the device's executor passes as tensors; at most 255
+
+	Tensors []Tensor // the first MinTensors of its arguments, which are all tensors; nil: unknown
 }
 
 // maxTensors limits the numbers in a Signature.
@@ -35,10 +39,14 @@ func (m *Model) Signatures() []Signature {
 	var all []Signature
 	switch {
 	case m.Style == operator:
-		all = []Signature{{m.Entry, len(m.Arguments), len(m.Arguments), len(m.Arguments)}}
-		if !m.onlyTensors {
-			all[0].Leading = 0
+		s := Signature{Function: m.Entry, MinTensors: len(m.Arguments), MaxTensors: len(m.Arguments)}
+		if m.onlyTensors {
+			s.Leading = len(m.Arguments)
+			for _, a := range m.Arguments {
+				s.Tensors = append(s.Tensors, a.Tensor)
+			}
 		}
+		all = []Signature{s}
 	case m.Executor == AOT:
 		all = m.entrySignatures()
 	default:
@@ -65,31 +73,53 @@ func (m *Model) entrySignatures() []Signature {
 	if m.described {
 		most = min(n+len(m.Pools), most)
 	}
-	all := []Signature{{m.Entry, n, n, most}}
+	s := Signature{m.Entry, n, n, most, slices.Concat(m.Inputs, m.Outputs)}
+	all := []Signature{s}
 	if main := m.Prefix() + mainSuffix; main != m.Entry {
-		all = append(all, Signature{main, n, n, most})
+		s.Function = main
+		all = append(all, s)
 	}
 	return all
 }
 
-func graphSignatures(graph []byte) (all []Signature) {
+func graphSignatures(graph []byte) []Signature {
 	g, err := ParseGraph(graph)
 	if err != nil {
 		return nil // Open has refused it
 	}
-	count := map[string]int{}
+	found := map[string]Signature{}
 	for i, n := range g.Nodes {
-		from, to := g.Entries(i)
-		tensors := len(n.Inputs) + to - from
-		if before, ok := count[n.Func]; ok && before != tensors {
-			tensors = 0 // in doubt
+		tensors := g.tensors(i)
+		s := Signature{n.Func, len(tensors), len(tensors), len(tensors), tensors}
+		if before, ok := found[n.Func]; ok && !reflect.DeepEqual(before, s) { // in doubt
+			s.Tensors = nil
+			if before.MinTensors != s.MinTensors {
+				s.Leading, s.MinTensors, s.MaxTensors = 0, 0, 0
+			}
 		}
-		count[n.Func] = tensors
+		found[n.Func] = s
 	}
-	delete(count, "")
-	delete(count, Nop)
-	for f, n := range count {
-		all = append(all, Signature{f, n, n, n})
+	delete(found, "")
+	delete(found, Nop)
+	return slices.Collect(maps.Values(found))
+}
+
+// tensors returns those that node n passes to its function.
+func (g *GraphModel) tensors(n int) (all []Tensor) {
+	from, to := g.Entries(n)
+	add := func(entry int) {
+		t := g.Tensor(entry, "")
+		if g.Nodes[n].Flatten {
+			t.Shape = nil
+			t.Shape = t.Dims()
+		}
+		all = append(all, t)
+	}
+	for _, entry := range g.Nodes[n].Inputs {
+		add(entry)
+	}
+	for entry := from; entry < to; entry++ {
+		add(entry)
 	}
 	return all
 }

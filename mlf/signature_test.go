@@ -20,6 +20,10 @@ func TestSignaturesOfArchives(t *testing.T) {
 		"add.aot_c":       "",
 		"sine.aot_packed": "tvmgen_sine___tvm_main__ 2 2 3, tvmgen_sine_run 2 2 3",
 	}
+	tensors := map[string]string{
+		"matmul_00": "[int8 [16 32] int8 [32 16] int32 [16 16]]", "add.graph": "[int8 [1 64] int8 [1 64] int8 [1 64]]",
+		"sine.aot_packed": "[float32 [1 1] float32 [1 1]]",
+	}
 	for _, path := range mlftest.Archives(t) {
 		a, err := mlf.Open(path)
 		if err != nil {
@@ -31,6 +35,9 @@ func TestSignaturesOfArchives(t *testing.T) {
 				t.Errorf("%s: %s, want %s", mlftest.Name(path), got, w)
 			}
 			delete(want, mlftest.Name(path))
+			if w, ok := tensors[mlftest.Name(path)]; ok && fmt.Sprint(shapes(m.Signatures()[0])) != w {
+				t.Errorf("%s: %v, want %s", mlftest.Name(path), shapes(m.Signatures()[0]), w)
+			}
 			if m.Executor == mlf.Graph && m.ABI == mlf.ABIPacked && len(m.Functions) > 0 {
 				for _, f := range m.Functions { // a node that only reshapes calls none
 					if f != "__tvm_main__" && !strings.HasSuffix(f, "_flatten") && !strings.Contains(got, f+" ") {
@@ -43,6 +50,13 @@ func TestSignaturesOfArchives(t *testing.T) {
 	if len(want) > 0 {
 		t.Errorf("not found: %v", want)
 	}
+}
+
+func shapes(s mlf.Signature) (all []string) {
+	for _, t := range s.Tensors {
+		all = append(all, fmt.Sprint(t.DType, t.Shape))
+	}
+	return all
 }
 
 func signatures(m *mlf.Model) string {

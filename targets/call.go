@@ -3,6 +3,7 @@
 package targets
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,8 +20,10 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/cli/inputs"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
+	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/spelling"
 	"github.com/boardsmith/boardsmith/internal/valuetext"
+	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
 )
@@ -60,6 +63,7 @@ type callable struct {
 	form       string // from the comment above its C; "": unknown
 	least      int    // tensors at its beginning; 0: unknown
 	most       int
+	tensors    []mlf.Tensor // the first ones; nil: unknown
 }
 
 // callables lists the board's own functions, and the operators of the project's model.
@@ -76,7 +80,9 @@ func callables(j *job) (all []callable, err error) {
 		return nil, err
 	}
 	for _, s := range m.Signatures() {
-		all = append(all, callable{name: s.Function, from: "operator of the model", least: s.MinTensors, most: s.MaxTensors})
+		all = append(all, callable{
+			name: s.Function, from: "operator of the model", least: s.MinTensors, most: s.MaxTensors, tensors: s.Tensors,
+		})
 	}
 	return all, nil
 }
@@ -108,12 +114,54 @@ func (c callable) String() string {
 	switch {
 	case c.form != "":
 		return c.form
+	case c.tensors != nil:
+		tensors := c.typed()
+		if c.most > c.least {
+			tensors = append(tensors, "…") // pools
+		}
+		return c.name + "(" + strings.Join(tensors, ", ") + ")"
 	case c.least == 0:
 		return c.name + "(any arguments)"
 	case c.least == c.most:
 		return fmt.Sprintf("%s(%d tensors)", c.name, c.least)
 	}
 	return fmt.Sprintf("%s(%d to %d tensors)", c.name, c.least, c.most)
+}
+
+// typed returns the tensors as new ones are written in ARGS.
+func (c callable) typed() (all []string) {
+	for _, t := range c.tensors {
+		var dims []string
+		for _, n := range t.Dims() {
+			dims = append(dims, strconv.FormatInt(n, 10))
+		}
+		all = append(all, fmt.Sprintf("%v(%s)", t.DType, strings.Join(dims, ",")))
+	}
+	return all
+}
+
+// check returns an error of class config for arguments that are not the tensors: the function would read and write
+// beside them.
+func (c callable) check(args []any) error {
+	if c.tensors == nil {
+		return nil
+	}
+	next := "ARGS=" + command.Quote(strings.Join(c.typed(), " ")) + " for instance"
+	if len(args) < c.least || len(args) > c.most {
+		return failure.New(failure.Config, next, "ARGS: %s takes %s, not %s", c.name,
+			valuetext.Count(c.least, "tensor"), valuetext.Count(len(args), "argument"))
+	}
+	for i, t := range c.tensors {
+		a, ok := args[i].(*ndarray.Array)
+		switch {
+		case !ok:
+			return failure.New(failure.Config, next, "ARGS: argument %d of %s is no tensor", i, c.name)
+		case a.DType != t.DType || !slices.Equal(a.Shape, t.Dims()):
+			return failure.New(failure.Config, next, "ARGS: argument %d of %s is %v %s, not %v %s", i, c.name, a.DType,
+				ndarray.ShapeString(a.Shape), t.DType, ndarray.ShapeString(t.Dims()))
+		}
+	}
+	return nil
 }
 
 func callFunction(ctx context.Context, j *job) error {
@@ -152,6 +200,11 @@ func callFunction(ctx context.Context, j *job) error {
 	if name == "" {
 		j.list(all)
 		return nil
+	}
+	if i := slices.IndexFunc(all, func(c callable) bool { return c.name == name }); i >= 0 {
+		if err := all[i].check(args); err != nil {
+			return err
+		}
 	}
 	if j.project.Options().App == boards.Standalone {
 		return failure.New(failure.Config, "call it in firmware with APP=rpc", "standalone firmware has no RPC server")
@@ -204,7 +257,7 @@ func (j *job) call(ctx context.Context, s *rpc.Session, name string, args []any,
 	}
 	result, err := f.Call(ctx, args...)
 	if err != nil {
-		return err
+		return cmp.Or(errors.Unwrap(err), err) // without the function's name, which the step has
 	}
 	line := jsonlines.Called{Function: name, Output: j.in.Output}
 	if result != nil {
@@ -258,7 +311,7 @@ func findFunction(ctx context.Context, s *rpc.Session, name string, all []callab
 	if next == "" {
 		next = failure.Target("call") + " without FUNC lists them"
 	}
-	return f, failure.New(failure.Config, next, "the firmware has no function %q", name)
+	return f, failure.New(failure.Config, next, "the firmware has no such function")
 }
 
 // parseArguments parses ARGS: words that spaces separate, texts in single quotes, which may have spaces, and words with
@@ -302,6 +355,9 @@ func parseArgument(word string) (any, error) {
 		return word, nil
 	}
 	dtype, err := ndarray.ParseDType(name)
+	if err == nil && !isNumber(dtype) {
+		err = fmt.Errorf("unknown data type %q", name)
+	}
 	if err != nil {
 		return nil, failure.New(failure.Config, "a text with parentheses is in single quotes", "%s: %w", word, err)
 	}
@@ -322,6 +378,17 @@ func parseArgument(word string) (any, error) {
 		return nil, failure.Errorf(failure.Config, "%s: %w", word, err)
 	}
 	return a, nil
+}
+
+// isNumber reports whether C has numbers of a type, or vectors of them.
+func isNumber(d ndarray.DType) bool {
+	switch d.Code {
+	case ndarray.Int, ndarray.UInt:
+		return slices.Contains([]uint8{8, 16, 32, 64}, d.Bits) || d == ndarray.DType{Code: ndarray.UInt, Bits: 1, Lanes: 1}
+	case ndarray.Float:
+		return slices.Contains([]uint8{16, 32, 64}, d.Bits)
+	}
+	return d.Code == ndarray.BFloat && d.Bits == 16
 }
 
 // integer matches an integer, in C's notation but for octal ones, which begin with 0o.

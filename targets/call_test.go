@@ -53,7 +53,7 @@ func TestArguments(t *testing.T) {
 		"9223372036854775808":  fmt.Sprintf("not in the range of integers of a call, %d to", math.MinInt64),
 		"18446744073709551615": "not in the range", "0xffffffffffffffff": "not in the range",
 		"-9223372036854775809": "not in the range", "1e999": "larger than any number", "-1e400": "larger than any number",
-		"'a": "no second quote", `"a`: "no second quote", "int8(-1)": "", "int9000(1)": "", "missing.npy": "missing.npy",
+		"'a": "no second quote", `"a`: "no second quote", "int8(-1)": "", "int9000(1)": "", "int9(3)": `unknown data type "int9"`, "float99(1)": "unknown data type", "handle(1)": "unknown", "missing.npy": "missing.npy",
 	} {
 		if args, err := parseArguments(text); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, %v", text, args, err)

@@ -281,9 +281,9 @@ type Run struct {
 type Output struct {
 	ArgMax    *int    `json:"argmax,omitempty"` // if it is a class vector
 	DType     string  `json:"dtype"`
-	First     []any   `json:"first"` // up to 10 elements; NaN and infinities as text
-	ModelName string  `json:"model_name"`
-	Name      string  `json:"name"` // `output0`, …
+	First     []any   `json:"first"`               // up to 10 elements; NaN and infinities as text
+	ModelName string  `json:"model_name,omitzero"` // the model's own; absent of other tensors
+	Name      string  `json:"name"`                // `output0`, …
 	Shape     []int64 `json:"shape"`
 }
 
