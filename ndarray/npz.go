@@ -5,8 +5,10 @@ package ndarray
 import (
 	"archive/zip"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 	"time"
@@ -32,7 +34,16 @@ var zipTime = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
 func ReadNPZ(path string) ([]Named, error) {
 	arrays, err := readNPZ(path)
 	if err != nil {
-		return nil, failure.New(failure.Config, "give a file that numpy.savez wrote, with plain numbers", "%s: %w", path, err)
+		next := "write it anew, with numpy.savez or numpy.save, as plain numbers"
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			next = "name a file that exists, or write this one, with numpy.savez for instance"
+		case errors.Is(err, plainfile.ErrFolder):
+			next = "name a file in it"
+		case errors.Is(err, fs.ErrPermission):
+			next = "let this user read it"
+		}
+		return nil, failure.New(failure.Config, next, "%s: %w", path, err)
 	}
 	return arrays, nil
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/cli/console"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
+	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/files/scratch"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 	"github.com/boardsmith/boardsmith/mlf"
@@ -156,8 +157,8 @@ func (c boardCheck) build(ctx context.Context, template string, installed bool) 
 		if err := c.assertion(tool.Assertion()); err != nil {
 			return nil, nil, err
 		}
-		return nil, nil, failure.New(failure.Of(err), fmt.Sprintf("to see it again: BOARD=%s TEMPLATE=%s %s", c.name,
-			template, failure.Target("build")), "%w", err)
+		return nil, nil, failure.New(failure.Of(err), fmt.Sprintf("to see it again: BOARD=%s TEMPLATE=%s %s",
+			command.Quote(c.name), command.Quote(template), failure.Target("build")), "%w", err)
 	}
 	if other := (*project.ObjectError)(nil); errors.As(err, &other) {
 		return nil, nil, c.board.Contradiction(flagsField(c.board), other.Error())

@@ -162,7 +162,7 @@ func buildKeeper(ctx context.Context, c *console.Console) error {
 
 // buildProgram runs Go to build one of boardsmith's programs at a path.
 func buildProgram(ctx context.Context, c *console.Console, name, path string) error {
-	install := "go install -mod=readonly " + programs + name
+	install := virtualprobe.WhereToInstall + "go install -mod=readonly " + programs + name
 	compiler, err := exec.LookPath("go")
 	if err != nil {
 		return failure.New(failure.ToolMissing, install,

@@ -87,7 +87,8 @@ func monitorDevice(ctx context.Context, j *job) (err error) {
 func showTrace(j *job, name string) error {
 	f, err := os.Open(j.Abs(name))
 	if err != nil {
-		return failure.New(failure.Config, "record it: TRACE="+name+" "+failure.Target("run"), "TRACE: %w", err)
+		next := "record it: TRACE=" + command.Quote(name) + " " + failure.Target("run")
+		return failure.New(failure.Config, next, "TRACE: %w", err)
 	}
 	defer f.Close()
 	m := device.Monitoring{Show: func(line string) { j.Printf("%s", line) }}

@@ -411,8 +411,12 @@ func (r *reader) unknown(name string, kinds []kind) error {
 		}
 	}
 	next := spelling.Nearest(name, names)
-	if next == "" && len(names) > 0 {
+	switch {
+	case next != "":
+	case slices.Contains(kinds, inputKind):
 		next = "rename the array, leave it out, or map it, as in " + failure.Option("Files.Names", names[0]+"="+name)
+	case len(names) > 0:
+		next = "name the array " + names[0] + ", or leave it out"
 	}
 	return failure.New(failure.Config, next, "array %q is none of: %s", name, strings.Join(list, "; "))
 }

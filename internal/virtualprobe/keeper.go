@@ -137,10 +137,12 @@ func Keep(args []string) error {
 	return keep(flags.Arg(0), *stays)
 }
 
-// install is the advice to install the keeper of the boardsmith that a module requires. The module's vendor folder, if
-// there is one, lacks the keeper.
-const install = "in the folder of the go.mod that requires boardsmith: " +
-	"go install -mod=readonly github.com/boardsmith/boardsmith/cmd/" + Program
+// WhereToInstall begins the advice to install one of the programs of the boardsmith that a module requires: elsewhere,
+// Go does not find it.
+const WhereToInstall = "in the folder of the go.mod that requires boardsmith: "
+
+// install is the advice to install the keeper. The module's vendor folder, if there is one, lacks the keeper.
+const install = WhereToInstall + "go install -mod=readonly github.com/boardsmith/boardsmith/cmd/" + Program
 
 // Find returns the path of the keeper's executable: the value of $BOARDSMITH_KEEPER, else the one beside this
 // executable, else the one on PATH, else last, if that is an executable. Otherwise: *failure.MissingToolError.

@@ -72,7 +72,7 @@ func (c *Console) typedOption(name, value string) string {
 	}
 	switch {
 	case name == "Files.Names":
-		return "INPUT='PATH " + value + "'"
+		return "INPUT=" + command.Quote("PATH "+value)
 	case name == "Spec.Options":
 		value = c.withOption(value)
 	case value == "true":
@@ -159,7 +159,7 @@ func lastWords(c *ast.CommentGroup) []string {
 func mageCommand(program, dir string) string {
 	switch {
 	case !magesOwn.MatchString(filepath.Base(program)):
-		return typed(program)
+		return command.Quote(typed(program))
 	case mageTool.MatchString(goMod(dir)):
 		return "go tool mage"
 	}

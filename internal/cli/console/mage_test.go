@@ -34,6 +34,7 @@ func TestMageCommand(t *testing.T) {
 		"an older mage":     {byMage[:len(byMage)-24], "", "mage"},
 		"mage -compile":     {"./ci", "module x\n\ntool github.com/magefile/mage\n", "./ci"},
 		"found on PATH":     {"ci", "", "ci"},
+		"a space in it":     {"/my tools/ci", "", "'/my tools/ci'"},
 		"a digest, shorter": {"/x/0123456789abcdef", "", "/x/0123456789abcdef"},
 	} {
 		dir := t.TempDir()

@@ -4,6 +4,7 @@ package toolbox
 
 import (
 	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/cli/console"
 )
 
 // TestFind looks for a program in the three places that may have it, the first of which wins.
@@ -85,5 +87,15 @@ func TestProbeSlow(t *testing.T) {
 	f := Probe(ctx, Tool{Command: []string{"sleep", "60"}})
 	if f.Installed || !strings.Contains(f.Reason, "sleep 60 has not ended") || !strings.Contains(f.Fix, "repeat") {
 		t.Errorf("%+v", f)
+	}
+}
+
+// TestFixCanBePasted: a command without anything around it.
+func TestFixCanBePasted(t *testing.T) {
+	var printed strings.Builder
+	c := console.New(func(string) string { return "" }, &printed, io.Discard)
+	Print(c, Finding{Tool: Tool{Name: "pyocd", Python: "pyocd==0.36.0"}, Reason: "not on PATH"})
+	if !strings.HasSuffix(printed.String(), "; get it with: "+c.Mage("setup")+"\n") {
+		t.Error(printed.String())
 	}
 }

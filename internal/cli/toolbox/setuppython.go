@@ -14,6 +14,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/cli/console"
+	"github.com/boardsmith/boardsmith/internal/command"
 )
 
 // installPython installs programs written in Python into setup's virtual environment. It recreates an incomplete
@@ -38,7 +39,7 @@ func installPython(ctx context.Context, c *console.Console, list []Tool) ([]stri
 	if c.Env.On("DRYRUN") {
 		var lines []string
 		for _, step := range steps {
-			lines = append(lines, strings.Join(step, " "))
+			lines = append(lines, command.Command{Path: step[0], Args: step[1:]}.Typed())
 		}
 		return nil, c.Would("run: %s", strings.Join(lines, "; "))
 	}
@@ -60,7 +61,7 @@ func installInto(ctx context.Context, c *console.Console, dir string, steps [][]
 		return fmt.Errorf("tools: %w", err)
 	}
 	for _, step := range steps {
-		c.Notef("running %s", strings.Join(step, " "))
+		c.Notef("running %s", command.Command{Path: step[0], Args: step[1:]}.Typed())
 		if err := runTool(ctx, c, step); err != nil {
 			return err
 		}

@@ -177,7 +177,7 @@ func Print(c *console.Console, f Finding) {
 
 func getIt(c *console.Console, t Tool) string {
 	if t.Apt == "" {
-		return c.Mage("setup") + " (" + t.Python + ")"
+		return c.Mage("setup")
 	}
 	if runtime.GOOS == "linux" {
 		return "apt-get install " + t.Apt

@@ -14,6 +14,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/cli/inputs"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
+	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/files/plainfile"
 	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/mlf"
@@ -94,8 +95,8 @@ func checkOperators(dir, id string) error {
 		}
 		if r.ID == id && json.Unmarshal(r.Record, &record) == nil && record.Flags != nil {
 			return failure.New(failure.Config,
-				"OPTIONS=operator_flags="+*record.Flags+" and that MODEL, with "+failure.Target("build flash run")+
-					", measure it again", "%s: a run with compiler flags of a network, not with candidates", dir)
+				"OPTIONS="+command.Quote("operator_flags="+*record.Flags)+" and that MODEL, with "+
+					failure.Target("build flash run")+", measure it again", "%s: a run with compiler flags of a network, not with candidates", dir)
 		}
 	}
 	return nil
@@ -132,8 +133,8 @@ func (t *Job) printFront(spec project.Spec, trials []search.NetworkTrial) error 
 	if err := writeOptions(file, spec.Options); err != nil {
 		return err
 	}
-	t.Printf("tune: %s with OPTIONS=operator_flags=%s; %s has it for boardsmith.json",
-		speedUp(trials[0], best), best.Flags, file)
+	t.Printf("tune: %s with OPTIONS=%s; %s has it for boardsmith.json",
+		speedUp(trials[0], best), command.Quote("operator_flags="+best.Flags), file)
 	t.JSONLine(jsonlines.TunedModel{
 		OperatorFlags: best.Flags, Median: best.Result.Time.Median, Flash: best.Flash, RAM: best.RAM,
 		Untuned: trials[0].Result.Time.Median, Candidates: len(trials), Folder: t.dir,

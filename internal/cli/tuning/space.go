@@ -15,6 +15,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/cli/inputs"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
+	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 	"github.com/boardsmith/boardsmith/internal/files/plainfile"
 	"github.com/boardsmith/boardsmith/internal/valuetext"
@@ -151,9 +152,9 @@ func (t *Job) printBest(s *space.Space, best search.Trial) error {
 	if doubt != nil {
 		t.Notef("note: %s has no model.json: %v", folder, doubt)
 	} else {
-		typed := "MODEL=" + filepath.Join(folder, "model.json")
+		typed := "MODEL=" + command.Quote(filepath.Join(folder, "model.json"))
 		if _, flags := bestMacros(best.Config); len(flags) > 0 {
-			typed += " OPTIONS=operator_flags=" + strings.Join(flags, ",")
+			typed += " OPTIONS=" + command.Quote("operator_flags="+strings.Join(flags, ","))
 		}
 		t.Printf("tune: as a model in plain C it is %s", typed)
 	}
