@@ -121,6 +121,20 @@ func (s *Session) moduleFunction(ctx context.Context, m Module, name string) (Fu
 	return Function{}, s.breakUp(tvmrpc.Errorf("looking up %s: got %T", name, result))
 }
 
+// Check returns an error if the module's functions cannot be called any more: a *StaleError after a reset of the
+// device, one of class config after Unlink. It sends nothing.
+func (m Module) Check(ctx context.Context) error {
+	s := m.session
+	if s == nil {
+		return errNoSession("module")
+	}
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	defer s.leave()
+	return s.checkModule(m)
+}
+
 // Free frees the module on the device. It does nothing for the system library or after a reset of the device.
 func (m Module) Free(ctx context.Context) error {
 	s := m.session

@@ -127,11 +127,14 @@ func (s *Session) Upload(ctx context.Context, p Program) (Module, error) {
 }
 
 // Unlink frees a module that Upload returned: its functions can no longer be called, and its memory is free. Another
-// call does nothing, nor does one after a reset of the device.
+// call does nothing, nor does one after a reset of the device, or of a module of the firmware.
 func (m Module) Unlink(ctx context.Context) error {
 	s := m.session
 	if s == nil {
 		return errNoSession("module")
+	}
+	if m.upload == 0 {
+		return nil
 	}
 	f, err := s.Function(ctx, "boardsmith.unlink")
 	if err != nil {

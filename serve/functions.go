@@ -114,11 +114,12 @@ func systemLib(ctx context.Context, q *session, _ []tvmrpc.Value) (*tvmrpc.Packe
 	if err != nil {
 		return nil, err
 	}
-	return q.callBoard(ctx, &tvmrpc.Packet{Code: tvmrpc.CodeCallFunc, Handle: h})
+	return q.callBoard(ctx, &tvmrpc.Packet{Code: tvmrpc.CodeCallFunc, Handle: h}, nil)
 }
 
 // An evaluator times a function of a module.
 type evaluator struct {
+	of     *object        // the module
 	args   []tvmrpc.Value // of the board's function
 	handle uint64         // of the board's evaluator
 }
@@ -149,10 +150,12 @@ func timeEvaluator(ctx context.Context, q *session, args []tvmrpc.Value) (*tvmrp
 		return nil, err
 	}
 	args[11] = tvmrpc.Text("") // a function of the client's computer that flushes its caches
-	if err := q.toBoard(&args[0]); err != nil {
-		return nil, err
+	of, ok := q.own[args[0].Word].(*object)
+	if !ok {
+		return nil, failure.Errorf(failure.Config, "the module was freed, or is none")
 	}
-	e := &evaluator{args: args}
+	args[0].Word = of.handle
+	e := &evaluator{of: of, args: args}
 	if err := q.createEvaluator(ctx, e); err != nil {
 		return nil, err
 	}
@@ -162,6 +165,9 @@ func timeEvaluator(ctx context.Context, q *session, args []tvmrpc.Value) (*tvmrp
 
 // createEvaluator creates the board's evaluator: the latest one is valid only.
 func (q *session) createEvaluator(ctx context.Context, e *evaluator) error {
+	if err := q.check(ctx, e.of); err != nil {
+		return err
+	}
 	h, err := q.lookup(ctx, evaluatorName)
 	if err != nil {
 		return err
@@ -180,12 +186,14 @@ func (q *session) createEvaluator(ctx context.Context, e *evaluator) error {
 // evaluate times a function.
 func (q *session) evaluate(ctx context.Context, e *evaluator, args []tvmrpc.Value) (*tvmrpc.Packet, error) {
 	q.server.o.emit(Event{Client: q.client, Text: "measuring"})
-	if q.latest != e {
-		if err := q.createEvaluator(ctx, e); err != nil {
-			return nil, err
-		}
+	err := q.check(ctx, e.of)
+	if err == nil && q.latest != e {
+		err = q.createEvaluator(ctx, e)
 	}
-	return q.callBoard(ctx, &tvmrpc.Packet{Code: tvmrpc.CodeCallFunc, Handle: e.handle, Args: args})
+	if err != nil {
+		return nil, err
+	}
+	return q.callBoard(ctx, &tvmrpc.Packet{Code: tvmrpc.CodeCallFunc, Handle: e.handle, Args: args}, e.of.module)
 }
 
 // uploads are the files of one session, in a folder that is created with the first one. Paths do not leave it.

@@ -6,6 +6,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"fmt"
 	"io/fs"
 	"net"
 	"os"
@@ -63,6 +64,21 @@ func countLeftovers(t *testing.T, folder string) (n leftovers) {
 	return n
 }
 
+// served serves a board until the test ends, and returns the server's address.
+func served(t *testing.T, b serve.Board, folder string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	testkit.Must(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- serve.Serve(ctx, l, b, serve.Options{Folder: folder}) }()
+	t.Cleanup(func() {
+		cancel()
+		testkit.Must(t, <-done)
+	})
+	return l.Addr().String()
+}
+
 // TestSessions: many sessions with a board leave nothing, and after each the board is free at once, however it ends.
 func TestSessions(t *testing.T) {
 	names, sessions := []string{"host"}, 50
@@ -78,16 +94,8 @@ func TestSessions(t *testing.T) {
 			dir := t.TempDir()
 			b, err := tune.OpenBoard(t.Context(), filepath.Join(dir, "firmware"), &device.Desk{}, name, tune.Options{})
 			testkit.Must(t, err)
-			defer func() { testkit.Must(t, b.Close()) }()
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			testkit.Must(t, err)
-			ctx, cancel := context.WithCancel(t.Context())
-			done := make(chan error)
-			go func() { done <- serve.Serve(ctx, l, b, serve.Options{Folder: dir}) }()
-			defer func() {
-				cancel()
-				testkit.Must(t, <-done)
-			}()
+			t.Cleanup(func() { testkit.Must(t, b.Close()) })
+			address := served(t, b, dir)
 			var before leftovers
 			memory := ""
 			fastest := time.Hour // of the sessions after a client that was killed in a call: a busy computer delays some
@@ -95,7 +103,7 @@ func TestSessions(t *testing.T) {
 				if n == 20 {
 					before = countLeftovers(t, dir)
 				}
-				took, free := useBoard(t, l.Addr().String(), archives, n)
+				took, free := useBoard(t, address, archives, n)
 				if n%5 == 3 {
 					fastest = min(fastest, took)
 				}
@@ -114,6 +122,51 @@ func TestSessions(t *testing.T) {
 				t.Errorf("the board of a client that is killed in a call is free after %v", fastest)
 			}
 		})
+	}
+}
+
+// TestModulesOfSession: a function of a module is never another module's, however many were loaded after it. Modules
+// that the client frees make room; without room, all are unlinked, and an error says so.
+func TestModulesOfSession(t *testing.T) {
+	dir := t.TempDir()
+	b, err := tune.OpenBoard(t.Context(), filepath.Join(dir, "firmware"), &device.Desk{}, "host", tune.Options{})
+	testkit.Must(t, err)
+	t.Cleanup(func() { testkit.Must(t, b.Close()) })
+	c := connect(t, served(t, b, dir), "client:")
+	defer c.Close()
+	c.begin()
+	get := c.lookUp("tvm.rpc.server.ModuleGetFunction")
+	load := func(n int) (m, f string) {
+		t.Helper()
+		body := fmt.Sprintf(`TVMFFIErrorSetRaisedFromCStr("E", "operator %d"); return -1;`, n)
+		m, err := c.loadModule(operator(t, body))
+		testkit.Must(t, err)
+		f, err = result(c.call(get, args(module(m), text("main"), number(1))))
+		testkit.Must(t, err)
+		return m, f
+	}
+	check := func(f, want string) {
+		t.Helper()
+		if _, err := result(c.call(f, args())); err == nil || !strings.Contains(err.Error(), want) {
+			t.Fatalf("%v, want %s", err, want)
+		}
+	}
+	const modules = 9 // more than a device holds
+	m, first := load(0)
+	for n := range modules {
+		other, f := load(n + 1)
+		check(f, fmt.Sprintf("operator %d", n+1))
+		for _, h := range []string{other, f} {
+			c.request("0a000000" + args("04000000 "+h))
+		}
+		check(first, "operator 0")
+	}
+	for n := range modules {
+		load(n + 1)
+	}
+	check(first, "the module was unlinked: a later one did not fit beside it")
+	if _, err := result(c.call(get, args(module(m), text("main"), number(1)))); err == nil {
+		t.Error("a function of a module that was unlinked is found")
 	}
 }
 

@@ -3,11 +3,13 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/tvmrpc"
+	"github.com/boardsmith/boardsmith/rpc"
 )
 
 // ownHandles begins the handles of the server. Those of boards are below 2^32 or are sign-extended from 32 bits.
@@ -22,8 +24,22 @@ const maxOwn = 1 << 16
 // A function is one of the server's, by its name.
 type function string
 
-// A module is one that was loaded: the board's handle.
-type module struct{ handle uint64 }
+// A boardFunction is a global function of the board, by its name.
+type boardFunction string
+
+// An object is a function or a module of the board. It is lost with the firmware, and with the module that it is of.
+type object struct {
+	session *rpc.Session
+	module  *module // that was loaded; nil: of the firmware
+	kind    tvmrpc.TypeCode
+	handle  uint64
+}
+
+// A module is one that was loaded. It is unlinked when the client has freed it, and all objects that are of it.
+type module struct {
+	rpc.Module
+	objects int // that the client has
+}
 
 // handle carries out a request.
 func (q *session) handle(ctx context.Context, p *tvmrpc.Packet) (*tvmrpc.Packet, error) {
@@ -91,7 +107,13 @@ func (q *session) getGlobal(ctx context.Context, name string) (*tvmrpc.Packet, e
 		name = same
 	}
 	h, err := q.lookup(ctx, name)
-	return handleReply(h), err
+	if err != nil || h == 0 {
+		return handleReply(0), err
+	}
+	if q.named[name] == 0 {
+		q.named[name], err = q.add(boardFunction(name))
+	}
+	return handleReply(q.named[name]), err
 }
 
 // lookup returns the board's handle of a global function, 0 if it has none.
@@ -99,9 +121,7 @@ func (q *session) lookup(ctx context.Context, name string) (uint64, error) {
 	if h, ok := q.lookups[name]; ok && q.lost == nil {
 		return h, nil
 	}
-	reply, err := q.remember(ctx, &tvmrpc.Packet{
-		Code: tvmrpc.CodeGetGlobalFunc, Args: []tvmrpc.Value{tvmrpc.Text(name)},
-	}, 0, tvmrpc.TypeFunction)
+	reply, err := q.do(ctx, &tvmrpc.Packet{Code: tvmrpc.CodeGetGlobalFunc, Args: []tvmrpc.Value{tvmrpc.Text(name)}})
 	if err != nil {
 		return 0, err
 	}
@@ -112,15 +132,29 @@ func (q *session) lookup(ctx context.Context, name string) (uint64, error) {
 	return h, nil
 }
 
-// add gives an object of the server a handle.
-func (q *session) add(object any) (uint64, error) {
+// add gives a function, a module or an evaluator a handle. Handles are not used again.
+func (q *session) add(what any) (uint64, error) {
 	if len(q.own) >= maxOwn {
-		return 0, failure.Errorf(failure.Config, "the session has %d objects of the server", len(q.own))
+		return 0, failure.New(failure.Config, "free functions and modules", "the session has %d of them", len(q.own))
+	}
+	if m := moduleOf(what); m != nil {
+		m.objects++
 	}
 	q.created++
 	h := ownHandles + q.created
-	q.own[h] = object
+	q.own[h] = what
 	return h, nil
+}
+
+// moduleOf returns the loaded module that something is of, or nil.
+func moduleOf(what any) *module {
+	switch o := what.(type) {
+	case *object:
+		return o.module
+	case *evaluator:
+		return o.of.module
+	}
+	return nil
 }
 
 func isOwn(h uint64) bool { return h&^0xFFFF_FFFF == ownHandles }
@@ -128,7 +162,7 @@ func isOwn(h uint64) bool { return h&^0xFFFF_FFFF == ownHandles }
 // call calls a function of the server or of the board.
 func (q *session) call(ctx context.Context, p *tvmrpc.Packet) (*tvmrpc.Packet, error) {
 	if !isOwn(p.Handle) {
-		return q.callBoard(ctx, p)
+		return q.callBoard(ctx, p, nil)
 	}
 	switch f := q.own[p.Handle].(type) {
 	case function:
@@ -140,15 +174,25 @@ func (q *session) call(ctx context.Context, p *tvmrpc.Packet) (*tvmrpc.Packet, e
 	case *evaluator:
 		return q.evaluate(ctx, f, p.Args)
 	}
-	return nil, failure.Errorf(failure.Config, "the function was freed")
+	m, err := q.toBoard(ctx, &p.Handle)
+	if err != nil {
+		return nil, err
+	}
+	return q.callBoard(ctx, p, m)
 }
 
-// callBoard calls a function of the board.
-func (q *session) callBoard(ctx context.Context, p *tvmrpc.Packet) (*tvmrpc.Packet, error) {
-	for i := range p.Args {
-		if err := q.toBoard(&p.Args[i]); err != nil {
+// callBoard calls a function of the board, which is of module m. So are the objects that it returns; of a function of
+// the firmware, they are of the module among the arguments.
+func (q *session) callBoard(ctx context.Context, p *tvmrpc.Packet, m *module) (*tvmrpc.Packet, error) {
+	for i, v := range p.Args {
+		if v.Type != tvmrpc.TypeModule && v.Type != tvmrpc.TypeFunction || !isOwn(v.Word) {
+			continue
+		}
+		of, err := q.toBoard(ctx, &p.Args[i].Word)
+		if err != nil {
 			return nil, err
 		}
+		m = cmp.Or(m, of)
 	}
 	reply, err := q.do(ctx, p)
 	if err != nil || len(reply.Args) < 2 {
@@ -156,23 +200,40 @@ func (q *session) callBoard(ctx context.Context, p *tvmrpc.Packet) (*tvmrpc.Pack
 	}
 	switch kind := tvmrpc.TypeCode(reply.Args[0].Word); kind {
 	case tvmrpc.TypeModule, tvmrpc.TypeFunction:
-		q.kinds[reply.Args[1].Word] = kind
+		reply.Args[1].Word, err = q.add(&object{q.board, m, kind, reply.Args[1].Word})
 	case tvmrpc.TypeNDArray:
 		q.kinds[reply.Args[len(reply.Args)-1].Word] = kind
 	}
-	return reply, nil
+	return reply, err
 }
 
-// toBoard replaces the server's handle of a module by the board's.
-func (q *session) toBoard(v *tvmrpc.Value) error {
-	if v.Type != tvmrpc.TypeModule && v.Type != tvmrpc.TypeFunction || !isOwn(v.Word) {
-		return nil
+// toBoard replaces a handle of the server by the board's. It returns the loaded module that the object is of, or nil.
+func (q *session) toBoard(ctx context.Context, handle *uint64) (m *module, err error) {
+	switch o := q.own[*handle].(type) {
+	case nil:
+		return nil, failure.Errorf(failure.Config, "the function or module was freed")
+	case boardFunction:
+		*handle, err = q.lookup(ctx, string(o))
+		return nil, err
+	case *object:
+		*handle = o.handle
+		return o.module, q.check(ctx, o)
 	}
-	m, ok := q.own[v.Word].(*module)
-	if !ok {
-		return failure.Errorf(failure.Config, "an argument is an object of the server, not of the board")
+	return nil, failure.Errorf(failure.Config, "an argument is a function of the server, not of the board")
+}
+
+// check returns an error if the board has lost an object. Its handle may be another one's by now.
+func (q *session) check(ctx context.Context, o *object) error {
+	switch {
+	case q.lost != nil:
+		return nil // the request reports it
+	case o.session != q.board:
+		return failure.New(failure.Config, "load the module again",
+			"the module was lost: a later one did not fit beside the firmware, which was replaced")
+	case o.module != nil && o.module.Check(ctx) != nil:
+		return failure.New(failure.Config, "load the module again, and free those that are not used any more",
+			"the module was unlinked: a later one did not fit beside it")
 	}
-	v.Word = m.handle
 	return nil
 }
 
@@ -180,17 +241,48 @@ func (q *session) toBoard(v *tvmrpc.Value) error {
 // address of its data.
 func (q *session) freeHandle(ctx context.Context, h uint64) (*tvmrpc.Packet, error) {
 	if isOwn(h) {
-		delete(q.own, h)
-		return void, nil
+		return q.freeOwn(ctx, h)
 	}
 	kind, ok := q.kinds[h]
-	if !ok || q.lost != nil || kind == tvmrpc.TypeFunction || kind == tvmrpc.TypeHandle {
+	if !ok || q.lost != nil || kind == tvmrpc.TypeHandle {
 		return void, nil
 	}
-	reply, err := q.do(ctx, &tvmrpc.Packet{
+	return q.freeOnBoard(ctx, h, kind)
+}
+
+func (q *session) freeOnBoard(ctx context.Context, h uint64, kind tvmrpc.TypeCode) (*tvmrpc.Packet, error) {
+	return q.do(ctx, &tvmrpc.Packet{
 		Code: tvmrpc.CodeFreeHandle, Args: []tvmrpc.Value{tvmrpc.Opaque(h), tvmrpc.Int(int64(kind))},
 	})
-	return reply, err
+}
+
+// freeOwn frees what has a handle of the server. Global functions stay: their handles are given again.
+func (q *session) freeOwn(ctx context.Context, h uint64) (*tvmrpc.Packet, error) {
+	what := q.own[h]
+	if _, ok := what.(boardFunction); ok {
+		return void, nil
+	}
+	delete(q.own, h)
+	if q.lost != nil {
+		return void, nil
+	}
+	o, _ := what.(*object)
+	if o != nil && o.kind == tvmrpc.TypeModule && (o.module == nil || o.handle != uint64(o.module.Handle())) &&
+		q.check(ctx, o) == nil {
+		if _, err := q.freeOnBoard(ctx, o.handle, o.kind); err != nil {
+			return nil, err
+		}
+	}
+	m := moduleOf(what)
+	if m == nil {
+		return void, nil
+	}
+	if m.objects--; m.objects > 0 || m.Check(ctx) != nil {
+		return void, nil
+	}
+	ctx, cancel := context.WithDeadline(ctx, q.deadline)
+	defer cancel()
+	return void, m.Unlink(ctx)
 }
 
 // freeData frees memory that the client allocated.

@@ -339,13 +339,19 @@ func result(reply string) (string, error) {
 	return reply[len(reply)-16:], nil
 }
 
-// load uploads a module as MetaSchedule's runner does, and returns its time evaluator.
-func (c client) load(archive []byte) (evaluator string, err error) {
+// loadModule uploads a module, and returns its handle.
+func (c client) loadModule(archive []byte) (string, error) {
 	c.t.Helper()
 	if _, err := result(c.call(c.lookUp("tvm.rpc.server.upload"), args(text("m.tar"), blob(archive)))); err != nil {
 		return "", err
 	}
-	m, err := result(c.call(c.lookUp("tvm.rpc.server.load_module"), args(text("m.tar"))))
+	return result(c.call(c.lookUp("tvm.rpc.server.load_module"), args(text("m.tar"))))
+}
+
+// load uploads a module as MetaSchedule's runner does, and returns its time evaluator.
+func (c client) load(archive []byte) (evaluator string, err error) {
+	c.t.Helper()
+	m, err := c.loadModule(archive)
 	if err != nil {
 		return "", err
 	}

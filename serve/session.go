@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"slices"
 	"sync"
@@ -31,9 +30,10 @@ type session struct {
 	board     *rpc.Session // nil: not opened yet
 	lost      error        // ended what the client had on the board; nil: nothing is lost
 	resources []tvmrpc.Resource
-	kinds     map[uint64]tvmrpc.TypeCode // of the board's handles that the client has; TypeHandle: memory
+	kinds     map[uint64]tvmrpc.TypeCode // of the board's tensors that the client has; TypeHandle: memory
 	lookups   map[string]uint64          // handles of the board's global functions
-	own       map[uint64]any             // functions, modules and evaluators by handle
+	named     map[string]uint64          // handles in own of the board's global functions
+	own       map[uint64]any             // functions, objects and evaluators by handle
 	created   uint64                     // objects in own, with those that were freed
 	model     uint64                     // handle of the module with which the session began; 0: none
 	latest    *evaluator                 // that the board has
@@ -51,7 +51,8 @@ var errSession = errors.New("session ended")
 func (s *server) serveSession(ctx context.Context, c net.Conn, h hello, packets *receiver) {
 	q := &session{
 		server: s, client: c.RemoteAddr().String(), kinds: map[uint64]tvmrpc.TypeCode{}, lookups: map[string]uint64{},
-		own: map[uint64]any{}, uploads: uploads{parent: s.o.Folder, limit: int64(s.o.MaxUpload)}, timeout: h.timeout, conn: c,
+		named: map[string]uint64{}, own: map[uint64]any{}, timeout: h.timeout, conn: c,
+		uploads: uploads{parent: s.o.Folder, limit: int64(s.o.MaxUpload)},
 	}
 	if q.timeout == 0 {
 		q.timeout = s.o.SessionTimeout
@@ -241,7 +242,7 @@ func (q *session) load(ctx context.Context, load func(context.Context) (Loaded, 
 		q.forget()
 	}
 	q.board = l.Session
-	return q.add(&module{handle: uint64(l.Module.Handle())})
+	return q.add(&object{q.board, &module{Module: l.Module}, tvmrpc.TypeModule, uint64(l.Module.Handle())})
 }
 
 // forget records that new firmware replaced what the client had on the board.
@@ -252,10 +253,6 @@ func (q *session) forget() {
 	}
 	q.resources, q.lookups, q.kinds = nil, map[string]uint64{}, map[uint64]tvmrpc.TypeCode{}
 	q.latest = nil
-	maps.DeleteFunc(q.own, func(_ uint64, object any) bool {
-		_, kept := object.(function)
-		return !kept
-	})
 }
 
 // open returns the session with the board, which it opens at the first use: clients connect without using it.
