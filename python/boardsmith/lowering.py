@@ -106,9 +106,9 @@ def lower(module: tvm.IRModule, target: tvm.target.Target) -> tvm.IRModule:
     """Applies TVM's passes from operators of Relax to calls of fused functions."""
     t = relax.transform
     passes = tvm.transform.Sequential([
-        t.DecomposeOpsForInference(), t.CanonicalizeBindings(), t.LegalizeOps(), t.AnnotateTIROpPattern(),
-        t.FoldConstant(), t.RewriteDataflowReshape(), t.FuseOps(), t.FuseTIR(), t.DeadCodeElimination(["main"]),
-        t.ToNonDataflow(), t.RemovePurityChecking(),
+        t.DecomposeOpsForInference(), t.CanonicalizeBindings(), relax.backend.DispatchSortScan(), t.LegalizeOps(),
+        t.AnnotateTIROpPattern(), t.FoldConstant(), t.RewriteDataflowReshape(), t.FuseOps(), t.FuseTIR(),
+        t.DeadCodeElimination(["main"]), t.ToNonDataflow(), t.RemovePurityChecking(),
     ])  # fmt: skip
     bindings = [b for block in module["main"].body.blocks for b in block.bindings if isinstance(b.value, relax.Call)]
     with target:

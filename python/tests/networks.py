@@ -145,11 +145,12 @@ def recurrent() -> onnx.ModelProto:
 
 
 def scatter() -> onnx.ModelProto:
-    """Rows that are added to a tensor, some of them twice, and elements that are written into it."""
+    """Rows that are added to a tensor, some of them twice, elements that are written into it, and running sums."""
     n = Network("scatter", x=(4, 6))
     h = n.add("ScatterND", "x", n.constant(np.array([[2], [0], [2]], np.int64)), n.weight(3, 6), reduction="add")
     places = n.constant(np.array([[0, -1, 2, 3, 0, 1]], np.int64))
-    return n.model(n.add("ScatterElements", h, places, n.add("Neg", n.weight(1, 6)), axis=0, to="y"))
+    h = n.add("ScatterElements", h, places, n.add("Neg", n.weight(1, 6)), axis=0)
+    return n.model(n.add("CumSum", h, n.constant(np.array(1, np.int64)), to="y"))
 
 
 class Quantizer:
