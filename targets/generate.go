@@ -54,11 +54,28 @@ func generateProject(ctx context.Context, j *job) error {
 	if err := j.generate(ctx); err != nil {
 		return err
 	}
-	if !in.OptionsExplicit && in.Defaults != j.project.Options() && in.Config.File != "" {
-		j.Notef("note: the project keeps its own options, which differ from those in %s; OPTIONS sets them",
-			j.Shown(in.Config.File))
-	}
+	j.noteKept()
 	return nil
+}
+
+// noteKept names what the project keeps although boardsmith.json has another value.
+func (j *job) noteKept() {
+	in, p := j.in, j.project
+	named := j.builder().Absolute(project.Spec{Template: in.Config.Template, Libraries: in.Config.Uses})
+	for _, kept := range []struct {
+		field, variable string
+		differs         bool
+	}{
+		{"options", "OPTIONS", !in.OptionsExplicit && in.Config.File != "" && in.Defaults != p.Options()},
+		{"template", "TEMPLATE", !in.Template.Explicit && named.Template != "" && named.Template != p.TemplateFrom()},
+		{"uses", "LIBRARIES", !in.LibrariesExplicit && len(named.Libraries) > 0 &&
+			!slices.Equal(named.Libraries, p.Libraries())},
+	} {
+		if kept.differs {
+			j.Notef("note: the project keeps its own value of %s, which differs from that in %s; %s sets it", kept.field,
+				j.Shown(in.Config.File), kept.variable)
+		}
+	}
 }
 
 // checkGenerate makes the checks of generate for a dry run. Later targets of this run then expect that project.
