@@ -47,10 +47,11 @@ func Inclusions(linkMap io.Reader) (all []Inclusion, err error) {
 	return all, lines.Err()
 }
 
-var linkedMember = regexp.MustCompile(`^(\S.*?\.o(?:bj)?\))(?: |$)`)
+// inclusionColumn is where an entry of the list of members has its reason, if its name is shorter.
+const inclusionColumn = 30
 
-// Linked lists the objects that the linker of a map took, in their order, then the members of archives, as
-// ARCHIVE(MEMBER). Paths are as in the map. Errors: class config.
+// Linked lists the objects that the linker of a map took, also those that a thin archive names, and as ARCHIVE(MEMBER)
+// the members of other archives. Paths are as in the map. Errors: class config.
 func Linked(mapFile string) (objects, members []string, err error) {
 	f, err := os.Open(mapFile)
 	if err != nil {
@@ -63,15 +64,22 @@ func Linked(mapFile string) (objects, members []string, err error) {
 	for lines.Scan() && len(objects)+len(members) < maxMapPieces {
 		line := lines.Text()
 		file, loaded := strings.CutPrefix(line, "LOAD ")
-		switch m := linkedMember.FindStringSubmatch(line); {
+		switch {
 		case strings.HasPrefix(line, "Archive member included"):
 			inList = true
-		case line == "" && len(members) > 0:
+		case line == "" && len(objects)+len(members) > 0:
 			inList = false
 		case line == "Linker script and memory map":
 			inList, inSections = false, true
-		case inList && m != nil:
-			members = append(members, m[1])
+		case inList && line != "" && line[0] != ' ':
+			if len(line) > inclusionColumn && line[inclusionColumn-1] == ' ' {
+				line = strings.TrimRight(line[:inclusionColumn], " ")
+			}
+			if strings.HasSuffix(line, ")") {
+				members = append(members, line)
+			} else {
+				objects = append(objects, line)
+			}
 		case inSections && loaded && (strings.HasSuffix(file, ".o") || strings.HasSuffix(file, ".obj")):
 			objects = append(objects, file)
 		}

@@ -35,10 +35,12 @@ func TestLinked(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write(inclusionsOf + "Allocating common symbols\ncommon  0x4  c.a(z.o)\n\nLinker script and memory map\n\n" +
+	const thin = "\n\ns/f.o                         short.a(b.o) (f)\n"
+	write(strings.Replace(inclusionsOf, "\n\n", thin, 1) +
+		"Allocating common symbols\ncommon  0x4  c.a(z.o)\n\nLinker script and memory map\n\n" +
 		"LOAD build/a b/model.o\nSTART GROUP\nLOAD lib.a\nLOAD x/y.c.obj\nLOAD /lib/libc.so.6\nEND GROUP\n")
 	objects, members, err := Linked(file)
-	if got := strings.Join(objects, ", "); err != nil || got != "build/a b/model.o, x/y.c.obj" {
+	if got := strings.Join(objects, ", "); err != nil || got != "s/f.o, build/a b/model.o, x/y.c.obj" {
 		t.Errorf("%s, %v", got, err)
 	}
 	if got := strings.Join(members, ", "); got != "lib.a(a.o), short.a(b.o), /usr/lib x/libc.a(lib_a-malloc.o), "+
