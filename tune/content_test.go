@@ -258,7 +258,13 @@ func TestCandidateIncludesItsOwnFilesOnly(t *testing.T) {
 		"output":       {include: "enum { N = 2 };", flags: []string{"-o" + header}},
 		"list":         {include: "enum { N = 2 };", flags: []string{"-MF", header}},
 		"no object":    {include: "enum { N = 2 };", flags: []string{"-fsyntax-only"}},
+		"other output": {include: "enum { N = 2 };", flags: []string{"-save-temps"}},
+		"profile":      {include: "enum { N = 2 };", flags: []string{"-fprofile-use=" + outside}},
+		"a file's":     {include: "enum { N = 2 };", flags: []string{"lib0.c:-O3"}},
 		"own":          {include: `#include "sub dir/n.h"`, own: true},
+		"macro": {own: true, flags: []string{
+			"-DN=(int) /* two */ 2,0", "-Ofast", "-O2", "-fno-inline", "--param=max-unroll-times=4", "-mtune=generic",
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			candidate := operator(name, "for (int i = 0; i < 4; i++) out[i] = in[i] * N;")

@@ -13,30 +13,26 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/buildenv"
 	"github.com/boardsmith/boardsmith/internal/command"
 )
 
-// hiddenFile matches flags by which a compiler reads files that its list of headers lacks.
-var hiddenFile = regexp.MustCompile(
-	`^(@|-isystem|-idirafter|-iprefix|-isysroot|--sysroot|-fplugin|-fprofile-use|-specs|--specs|-B|-wrapper|-W[pa],|-X)`)
-
-// otherResult matches flags by which a compiler writes other files than the object, or none.
-var otherResult = regexp.MustCompile(
-	`^(-o|-M|-[ESc]$|-fsyntax-only|-###|-v$|--?help|--target-help|--version|--?save-temps|-d[A-Zu]|-fdump|-aux-info)`)
-
 const includeHelp = "add it to the files, or name a library of the project that has it"
 
-// checkFlags refuses flags that name files whose contents no result could belong to.
+// ownFlag matches flags besides those of the option operator_flags: any value of a macro, folders, whose headers are
+// listed, and the processor's, of which results and the linker show that they fit the firmware.
+var ownFlag = regexp.MustCompile(`^-(D[A-Za-z_].*|I.+|m[a-z0-9.=+-]+|Ofast)$`)
+
+// checkFlags refuses flags by which a compiler may read files that its list of headers lacks, or write other files than
+// the object.
 func checkFlags(flags []string) error {
 	for _, flag := range flags {
-		if hiddenFile.MatchString(flag) {
-			return failure.New(failure.Config, includeHelp, "operators: flag %q names files outside of theirs", flag)
-		}
-		if otherResult.MatchString(flag) {
-			return failure.New(failure.Config, "leave it out", "operators: with flag %q the compiler writes something else",
-				flag)
+		option := boards.Options{OperatorFlags: flag}.OperatorFlagsOf("")
+		if !ownFlag.MatchString(flag) && !slices.Equal(option, []string{flag}) {
+			return failure.New(failure.Config, "leave it out; a header is found that is among the files, or a library's",
+				"operators: flag %q is neither -O…, -f…, -m…, -IFOLDER, -DNAME=VALUE nor --param=P=NUMBER", flag)
 		}
 	}
 	return nil

@@ -271,6 +271,9 @@ func (l *Linker) objects(ctx context.Context, dir string, o Operators) (objects 
 	if len(sources) == 0 {
 		return objects, nil
 	}
+	if err := checkFlags(o.Flags); err != nil {
+		return nil, err
+	}
 	key := facts.Key()
 	store := cache.OrDefault(l.setting.Cache)
 	if store != nil {
@@ -282,9 +285,6 @@ func (l *Linker) objects(ctx context.Context, dir string, o Operators) (objects 
 		}
 	}
 	if err := writeAll(dir, o.Files); err != nil {
-		return nil, err
-	}
-	if err := checkFlags(o.Flags); err != nil {
 		return nil, err
 	}
 	var compiled []cache.File
@@ -314,12 +314,16 @@ func (l *Linker) compileSource(ctx context.Context, dir, source string, o Operat
 		}
 		return File{}, vanished(err, dir, o.Files)
 	}
-	if err := l.checkIncludes(dir, source); err != nil {
-		return File{}, err
-	}
 	name := objectName(source)
 	data, err := os.ReadFile(filepath.Join(dir, name))
-	return File{name, data}, err
+	if errors.Is(err, fs.ErrNotExist) {
+		err = vanished(failure.New(failure.Config, "leave out the flag by which it writes none",
+			"operators: the compiler writes no object of %s with %q", source, o.Flags), dir, o.Files)
+	}
+	if err != nil {
+		return File{}, err
+	}
+	return File{name, data}, l.checkIncludes(dir, source)
 }
 
 // vanished returns a tool's error as one of class host if one of the files that were written for the tool is no longer
