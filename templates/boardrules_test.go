@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -303,3 +304,48 @@ func TestBoardRules(t *testing.T) {
 		})
 	}
 }
+
+// TestMissingDefines: without a define that a board file must have, its port does not compile, and the error is that
+// it is missing.
+func TestMissingDefines(t *testing.T) {
+	t.Parallel()
+	type missing struct{ board, name, text string }
+	var all []missing
+	seen := map[string]bool{}
+	for _, board := range boards.List(nil) {
+		file, err := os.ReadFile(filepath.Join("..", "boards", board+".json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		chip := inherits.FindStringSubmatch(string(file))
+		if chip == nil || seen[chip[1]] {
+			continue
+		}
+		seen[chip[1]] = true
+		ofChip, err := os.ReadFile(filepath.Join("..", "boards", filepath.FromSlash(chip[1])+".json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range oneDefine.FindAllStringSubmatch(string(file), -1) {
+			hasDefault := strings.HasPrefix(d[1], "BARE_") || strings.HasPrefix(d[1], "BOARDSMITH_")
+			if !hasDefault && !strings.Contains(string(ofChip), d[1]) {
+				all = append(all, missing{board, d[1], d[0]})
+			}
+		}
+	}
+	for _, m := range drawn.Of(t, "missing defines", all, 4) {
+		t.Run(m.board+" "+m.name, func(t *testing.T) {
+			t.Parallel()
+			text := compilePort(t, "changed", changedBoard(t, m.board, m.text, `"OTHER": "1"`))
+			want := regexp.MustCompile(`error: #error "` + m.name + `: not defined|error: .` + m.name + `. undeclared`)
+			if !want.MatchString(text) {
+				t.Errorf("no error is that %s is missing:\n%s", m.name, text)
+			}
+		})
+	}
+}
+
+var (
+	inherits  = regexp.MustCompile(`"inherits": "(chip/[^"]*)"`)
+	oneDefine = regexp.MustCompile(`"([A-Z][A-Z0-9_]*)": "[^"]*"`)
+)

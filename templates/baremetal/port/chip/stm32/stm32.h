@@ -21,6 +21,10 @@
 
 #include "bare.h"
 
+#ifndef STM32_UART
+#error "STM32_UART: not defined: defines of the board file has the number of the link's USART"
+#endif
+
 // Of RCC_CR, in all families.
 #define RCC_CR_HSEON (1U << 16)
 #define RCC_CR_HSERDY (1U << 17)

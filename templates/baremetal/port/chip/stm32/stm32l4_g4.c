@@ -122,6 +122,10 @@
 
 #define CORE_HZ ((uint32_t)(BOARDSMITH_CORE_HZ))
 
+#if STM32_HAS_MSI && !defined(STM32_LSE)
+#error "STM32_LSE: not defined: defines of the board file has 1 if the board has a crystal of 32768 Hz, else 0"
+#endif
+
 // The main PLL: 4 MHz in, twice the core's clock in the VCO.
 #if STM32_HSE_HZ > 0
 #define PLL_SOURCE 3U
