@@ -7,8 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -168,7 +171,47 @@ func (c boardCheck) build(ctx context.Context, template string, installed bool) 
 	}
 	c.Printf("board %s: the sample builds: text %d, data %d, bss %d bytes", p.Board().Name, image.Size.Text,
 		image.Size.Data, image.Size.BSS)
-	return p.Board(), &image.Size, nil
+	return p.Board(), &image.Size, c.noteUnread(ctx, p)
+}
+
+// noteUnread notes the board's defines of which no file of the project has the name, and which no source of the board
+// reads, be it by headers outside of the project or by a name that macros compose. It notes none if that is unknown.
+func (c boardCheck) noteUnread(ctx context.Context, p *project.Project) error {
+	unread := maps.Clone(c.board.Defines)
+	remove := func(text []byte, before string) {
+		maps.DeleteFunc(unread, func(name, _ string) bool {
+			return regexp.MustCompile(before + `\b` + name + `\b`).Match(text)
+		})
+	}
+	err := filepath.WalkDir(p.Dir(), func(file string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil || len(unread) == 0:
+			return err
+		case d.IsDir() && d.Name() == "build":
+			return fs.SkipDir
+		case !d.Type().IsRegular() || slices.Contains([]string{"crt_config.h", "project.json", "board.json"}, d.Name()):
+			return nil
+		}
+		text, err := os.ReadFile(file)
+		remove(text, "")
+		return err
+	})
+	for _, s := range c.board.Sources {
+		if err != nil || len(unread) == 0 {
+			return err
+		}
+		if extension := filepath.Ext(s.Name); extension == ".c" || extension == ".S" {
+			text, err := p.Preprocess(ctx, s.Name, "", "-dU")
+			if err != nil {
+				return nil // the template does not state how it is compiled
+			}
+			remove([]byte(text), `(?m)^#(define|undef) `)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(unread)) {
+		c.Notef("note: %v", c.board.Contradiction(name, "no source reads it"))
+	}
+	return err
 }
 
 // flagsField returns the field to blame for an image of another processor than elf's: cflags, if the board's own file
