@@ -19,6 +19,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/files/filelock"
+	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 	"github.com/boardsmith/boardsmith/internal/files/plainfile"
 )
 
@@ -36,8 +37,13 @@ type Baseline struct {
 // ReadBaseline reads a file that Write has written. Errors have class config; errors.Is finds fs.ErrNotExist.
 func ReadBaseline(path string) (*Baseline, error) {
 	f, err := plainfile.Open(path)
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, failure.New(failure.Config, "measure once to write it", "%w", err)
+	case errors.Is(err, plainfile.ErrFolder):
+		return nil, failure.New(failure.Config, "name a file in it", "%w", err)
+	case err != nil:
+		return nil, failure.New(failure.Config, "name a file that can be read", "%w", err)
 	}
 	defer f.Close()
 	b := &Baseline{}
@@ -49,9 +55,14 @@ func ReadBaseline(path string) (*Baseline, error) {
 	case len(data) > maxBaseline:
 		return nil, failure.New(failure.Config, next, "%s is longer than %d bytes", path, maxBaseline)
 	}
-	var newer struct{ Format int }
+	invalid := func(err error) error {
+		return failure.New(failure.Config, next, "%w", &jsonfile.Error{File: path, Line: jsonfile.Line(data, err), Err: err})
+	}
+	var newer struct {
+		Format int `json:"format"`
+	}
 	if err := json.Unmarshal(data, &newer); err != nil {
-		return nil, failure.New(failure.Config, next, "%s: %w", path, err)
+		return nil, invalid(err)
 	}
 	switch {
 	case newer.Format > baselineFormat:
@@ -63,7 +74,7 @@ func ReadBaseline(path string) (*Baseline, error) {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(b); err != nil {
-		return nil, failure.New(failure.Config, next, "%s: %w", path, err)
+		return nil, invalid(err)
 	}
 	for i, r := range b.Results {
 		if r == nil || b.Find(r) != r {
@@ -85,6 +96,10 @@ func (r *Result) damage() string {
 		return "it is a failure"
 	case r.Flash < 0 || r.RAM < 0 || r.Stack < 0 || c.Median < 0 || c.Resolution < 0:
 		return "a quantity is negative"
+	case !slices.Contains([]string{"", Seconds, Instructions, DeviceSeconds}, c.Unit):
+		return fmt.Sprintf("the unit of its cost, %q, is unknown", c.Unit)
+	case c.Unit == "" && c != Cost{}:
+		return "its cost has no unit"
 	case c.hasInterval() && !slices.IsSorted([]float64{0, c.Low, c.Median, c.High}):
 		return "the interval of its cost is not around the median"
 	}

@@ -334,16 +334,26 @@ func TestBaseline(t *testing.T) {
 		"", "{}", "<<<<<<< HEAD\n{}", `{"format":2}`, `{"format":1,"results":[null]}`, `{"format":1,"results":[{},{}]}`,
 		`{"format":1,"x":1}`, fmt.Sprintf(broken, `"flash":-1`), fmt.Sprintf(broken, `"cost":{"median":-1}`),
 		fmt.Sprintf(broken, `"cost":{"unit":"instructions","median":9,"low95":9,"high95":8}`),
-		fmt.Sprintf(broken, `"failure":{"class":"fault"}`),
+		fmt.Sprintf(broken, `"failure":{"class":"fault"}`), fmt.Sprintf(broken, `"cost":{"unit":"hours","median":1}`),
+		fmt.Sprintf(broken, `"cost":{"median":1}`), fmt.Sprintf(broken, `"flash":"1"`), "[]", `{"format":"1"}`,
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		_, err := measure.ReadBaseline(path)
 		isNewer := strings.Contains(failure.Next(err), "use the version of boardsmith that wrote it")
-		if failure.Of(err) != failure.Config || failure.Next(err) == "" || isNewer != strings.Contains(text, "2") {
+		if failure.Of(err) != failure.Config || failure.Next(err) == "" || isNewer != strings.Contains(text, "2") ||
+			strings.Contains(err.Error(), "Go ") {
 			t.Errorf("%s: %v; %s", text, err, failure.Next(err))
 		}
+	}
+}
+
+// TestBaselineIsAFolder: not a file that a measurement would write.
+func TestBaselineIsAFolder(t *testing.T) {
+	_, err := measure.ReadBaseline(t.TempDir())
+	if failure.Of(err) != failure.Config || failure.Next(err) != "name a file in it" {
+		t.Errorf("%v; %s", err, failure.Next(err))
 	}
 }
 

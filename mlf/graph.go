@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
@@ -68,7 +69,7 @@ type rawEntry []int
 func ParseGraph(data []byte) (*GraphModel, error) {
 	var raw rawGraph
 	if err := json.Unmarshal(data, &raw); err != nil {
-		return nil, fmt.Errorf("graph: %w", err)
+		return nil, fmt.Errorf("graph: %w", jsonfile.Plain(err))
 	}
 	g := &GraphModel{Rows: raw.Rows, Args: raw.Args}
 	if err := g.readRows(raw); err != nil {
@@ -129,7 +130,7 @@ func (g *GraphModel) readAttrs(attrs map[string][2]json.RawMessage) error {
 			return fmt.Errorf("%s is not a %s", a.name, a.kind)
 		}
 		if err := json.Unmarshal(orNull(attrs[a.name][1]), a.into); err != nil {
-			return fmt.Errorf("%s: %w", a.name, err)
+			return fmt.Errorf("%s: %w", a.name, jsonfile.Plain(err))
 		}
 		if want := g.Rows[len(g.Rows)-1]; a.length() != want {
 			return fmt.Errorf("%s has %d elements for %d entries", a.name, a.length(), want)

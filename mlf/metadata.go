@@ -9,6 +9,7 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 	"github.com/boardsmith/boardsmith/internal/paramblob"
 	"github.com/boardsmith/boardsmith/ndarray"
 )
@@ -78,7 +79,7 @@ func (a *Archive) readMetadata() error {
 	}
 	var raw rawMetadata
 	if err := json.Unmarshal(f.Data, &raw); err != nil {
-		return a.fault(metadataFile, "", "%w", err)
+		return a.fault(metadataFile, "", "%w", jsonfile.Plain(err))
 	}
 	switch {
 	case raw.Version == nil:
@@ -180,7 +181,7 @@ func (a *Archive) readMemory(m *Model, raw *rawModel) (figures, error) {
 	var mem rawMemory
 	if len(raw.Memory) > 0 {
 		if err := json.Unmarshal(raw.Memory, &mem); err != nil {
-			return memory, a.fault(metadataFile, "", "model %s: memory: %w", m.Name, err)
+			return memory, a.fault(metadataFile, "", "model %s: memory: %w", m.Name, jsonfile.Plain(err))
 		}
 	}
 	for _, main := range mem.Functions.Main {
@@ -271,7 +272,7 @@ func (a *Archive) findHeader(model string) *File {
 func (a *Archive) readOperator(m *Model, raw *rawModel) error {
 	var functions map[string][]rawArgument
 	if err := json.Unmarshal(raw.Memory, &functions); err != nil {
-		return a.fault(metadataFile, "", "operator %s: memory: %w", m.Name, err)
+		return a.fault(metadataFile, "", "operator %s: memory: %w", m.Name, jsonfile.Plain(err))
 	}
 	if len(functions) != 1 {
 		return a.fault(metadataFile, "", "operator %s: %d functions are described instead of one", m.Name, len(functions))

@@ -107,3 +107,19 @@ func manyTensors(n int) string {
 		strings.Join(slices.Repeat([]string{`{"size_bytes": 16, "shape": [4], "dtype": "int32", "input_binding": null}`}, n), ", ") +
 		`]}, "target": ["c -keys=cpu"], "executors": [], "style": "operator"}`
 }
+
+// TestOtherKindsOfValues: an error names the field and the kind, not types of Go.
+func TestOtherKindsOfValues(t *testing.T) {
+	t.Parallel()
+	const operator = `{"version": 7, "model_name": "twice", "export_datetime": "2020-01-01 00:00:00Z", "memory": [],` +
+		` "target": ["c -keys=cpu"], "executors": [], "style": "operator"}`
+	for text, want := range map[string]string{
+		"[]": "metadata.json: a list, where an object belongs", `{"version": "7"}`: "version: a text, where a whole number belongs",
+		operator: "memory: a list, where an object belongs",
+	} {
+		_, err := mlf.Open(mlftest.Tiny(t, map[string]string{"metadata.json": text}))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}

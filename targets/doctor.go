@@ -112,6 +112,9 @@ func programsOf(ctx context.Context, c *console.Console) (boardPrograms, error) 
 	return p, nil
 }
 
+// longReason is the length of a reason that is printed once.
+const longReason = 60
+
 // printNeeds prints what templates need besides the tools that doctor looks for anyway.
 func printNeeds(ctx context.Context, c *console.Console) error {
 	builder, err := searchBuilder(ctx, c)
@@ -122,6 +125,7 @@ func printNeeds(ctx context.Context, c *console.Console) error {
 	if err != nil {
 		return err
 	}
+	reported := map[string]string{} // the first one that lacks the same, by template and error
 	for _, n := range needs {
 		if slices.ContainsFunc(toolbox.Tools(), func(t toolbox.Tool) bool { return t.Apt != "" && t.Name == n.Name }) {
 			continue
@@ -135,6 +139,12 @@ func printNeeds(ctx context.Context, c *console.Console) error {
 		}
 		if n.Err != nil {
 			f.Version, f.Reason = "", n.Err.Error()
+			key := n.Template + "\n" + f.Reason
+			if first, ok := reported[key]; ok && len(f.Reason) > longReason {
+				f.Short = "as " + first
+			} else {
+				reported[key] = n.Name
+			}
 		}
 		toolbox.Print(c, f)
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/cli/inputs"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/cli/tuning"
+	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/measure"
 	"github.com/boardsmith/boardsmith/rpc/fault"
@@ -141,7 +142,8 @@ func readSurvey(ctx context.Context, c *console.Console) (s *survey, err error) 
 		return nil, fmt.Errorf("LIMITS: %w", err)
 	}
 	if s.output != "" && !slices.Contains([]string{".html", ".md"}, filepath.Ext(s.output)) {
-		return nil, failure.Errorf(failure.Config, "OUTPUT=%s: a page of a measurement ends in .html or .md", s.output)
+		next := "OUTPUT=" + command.Quote(strings.TrimSuffix(s.output, filepath.Ext(s.output))+".html") + " for instance"
+		return nil, failure.New(failure.Config, next, "OUTPUT=%s: a page of a measurement ends in .html or .md", s.output)
 	}
 	if err := cmp.Or(checkFile("OUTPUT", s.output), checkFile("CSV", s.csv, ".csv")); err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 )
 
 const resultsFile = "results.jsonl"
@@ -61,7 +62,7 @@ func eachLine(from io.Reader, name string, f func(offset int64, l resultLine) er
 		}
 		if err != nil {
 			return 0, failure.New(failure.Config, "choose another folder, or repair the file",
-				"%s:%d: not a result: %w", name, n, err)
+				"%s:%d: not a result: %w", name, n, jsonfile.Plain(err))
 		}
 		size += int64(len(text))
 	}

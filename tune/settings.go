@@ -16,6 +16,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 )
 
 const settingsFile = "run.json"
@@ -122,7 +123,8 @@ func readSettings(dir string) (s settings, err error) {
 		return s, failure.New(failure.Config, "choose the folder of a run", "%w", err)
 	}
 	if err := json.Unmarshal(text, &s); err != nil {
-		return s, failure.Errorf(failure.Config, "%s: %w", filepath.Join(dir, settingsFile), err)
+		return s, failure.New(failure.Config, "restore the file, or choose another run", "%s: %w",
+			filepath.Join(dir, settingsFile), jsonfile.Plain(err))
 	}
 	return s, nil
 }

@@ -19,6 +19,7 @@ import (
 	"sync"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
@@ -104,7 +105,7 @@ func (s *sources) read() error {
 		}
 		if err != nil {
 			return failure.New(failure.Config, "choose another folder, or repair the file", "%s at byte %d: no candidate: %w",
-				s.file.Name(), offset, err)
+				s.file.Name(), offset, jsonfile.Plain(err))
 		}
 		s.ids[line.ID], s.contents[line.Content] = offset, offset
 		offset += int64(len(text))
@@ -329,7 +330,8 @@ func parseCandidate(dir string, text []byte) (l candidateLine, err error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&l); err != nil {
-		return l, failure.Errorf(failure.Config, "%s: no candidate: %w", filepath.Join(dir, candidatesFile), err)
+		return l, failure.New(failure.Config, "choose another folder, or repair the file", "%s: no candidate: %w",
+			filepath.Join(dir, candidatesFile), jsonfile.Plain(err))
 	}
 	return l, nil
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/boardsmith/boardsmith/failure"
@@ -190,8 +191,12 @@ func TestOthersChangeTheFolder(t *testing.T) {
 	_, noBlob := readBlob(dir, name)
 	_, noSettings := readSettings(dir)
 	_, noFolder := openStore(filepath.Join(dir, resultsFile))
-	for _, err := range []error{noBlob, noSettings, noFolder} {
-		if failure.Of(err) != failure.Config || failure.Next(err) == "" {
+	check(t, os.WriteFile(filepath.Join(dir, settingsFile), []byte("[]"), 0o644))
+	_, otherKind := readSettings(dir)
+	check(t, os.WriteFile(filepath.Join(dir, resultsFile), []byte("[]\n"), 0o644))
+	_, noResult := ReadResults(dir)
+	for _, err := range []error{noBlob, noSettings, noFolder, otherKind, noResult} {
+		if failure.Of(err) != failure.Config || failure.Next(err) == "" || strings.Contains(err.Error(), "Go ") {
 			t.Errorf("%v; %s", err, failure.Next(err))
 		}
 	}

@@ -277,8 +277,7 @@ func configError(file string, data []byte, offset int64, err error) error {
 	case errors.As(err, &syntax):
 		offset = syntax.Offset
 	case errors.As(err, &typ):
-		offset = typ.Offset
-		err = fmt.Errorf("%q cannot be a %s", strings.TrimPrefix(typ.Field, "Choice."), typ.Value)
+		offset, err = typ.Offset, jsonfile.Plain(err)
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		offset, err = int64(len(data)), errors.New("the file is truncated")
 	}

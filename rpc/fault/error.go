@@ -160,7 +160,7 @@ func (e *Error) NextStep() string {
 		return "the function may not terminate; a later deadline gives it more time, as in " +
 			failure.Option("deadline", "2m")
 	case ReasonStack:
-		return "give the board more stack: stack_bytes in its board file"
+		return "give it more stack: the option stack_bytes; of a process of this computer, ulimit -s"
 	case ReasonInterrupt:
 		return "the port must handle this interrupt, or not enable it"
 	}

@@ -55,6 +55,14 @@ func TestCauseInWords(t *testing.T) {
 	}
 }
 
+// TestNextStepOfAStack: a board has the option, a process of this computer has not.
+func TestNextStepOfAStack(t *testing.T) {
+	next := (&fault.Error{Record: &fault.Record{Reason: fault.ReasonStack}}).NextStep()
+	if !strings.Contains(next, "the option stack_bytes") || !strings.Contains(next, "ulimit -s") {
+		t.Error(next)
+	}
+}
+
 // TestChainInWords: a recursion is described once, a long chain is shortened.
 func TestChainInWords(t *testing.T) {
 	f := func(name string, line int) fault.Frame { return fault.Frame{Function: name, File: "f.c", Line: line} }

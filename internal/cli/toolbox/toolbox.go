@@ -7,6 +7,7 @@ package toolbox
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -108,6 +109,7 @@ type Finding struct {
 	Installed bool
 	Version   string // the first line of its version output
 	Reason    string // why it is missing
+	Short     string // printed in place of Reason
 	Fix       string // what to do if it is missing; "": install it
 }
 
@@ -163,7 +165,7 @@ func Look(ctx context.Context, done func(n int)) ([]Finding, error) {
 func Print(c *console.Console, f Finding) {
 	state, detail := "ok", f.Version
 	if !f.Installed {
-		state, detail = "missing", f.Reason
+		state, detail = "missing", cmp.Or(f.Short, f.Reason)
 		if f.Fix == "" {
 			f.Fix = "get it with: " + getIt(c, f.Tool)
 		}

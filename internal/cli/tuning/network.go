@@ -96,7 +96,8 @@ func checkOperators(dir, id string) error {
 		if r.ID == id && json.Unmarshal(r.Record, &record) == nil && record.Flags != nil {
 			return failure.New(failure.Config,
 				"OPTIONS="+command.Quote("operator_flags="+*record.Flags)+" and that MODEL, with "+
-					failure.Target("build flash run")+", measure it again", "%s: a run with compiler flags of a network, not with candidates", dir)
+					failure.Target("build flash run")+", measure it again",
+				"%s: a run with compiler flags of a network, not with candidates", dir)
 		}
 	}
 	return nil

@@ -30,10 +30,7 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	err := e.Err
-	if typ := (*json.UnmarshalTypeError)(nil); errors.As(err, &typ) && err == error(typ) {
-		err = mistyped(typ)
-	}
+	err := Plain(e.Err)
 	if e.Line == 0 {
 		return fmt.Sprintf("%s: %v", e.File, err)
 	}
@@ -44,6 +41,15 @@ func (e *Error) Unwrap() error { return e.Err }
 // FailureClass returns failure.Config.
 func (e *Error) FailureClass() failure.Class { return failure.Config }
 
+// Plain returns an error of encoding/json without names of Go's types: of a value of another kind than the field's, it
+// returns one with the field and both kinds, any other as it is.
+func Plain(err error) error {
+	if typ, ok := err.(*json.UnmarshalTypeError); ok {
+		return mistyped(typ)
+	}
+	return err
+}
+
 // mistyped returns the error of a value of another kind than the field's, in the words of the pages.
 func mistyped(e *json.UnmarshalTypeError) error {
 	parts := slices.DeleteFunc(strings.Split(e.Field, "."), func(part string) bool {
@@ -52,7 +58,11 @@ func mistyped(e *json.UnmarshalTypeError) error {
 	kind, number, _ := strings.Cut(e.Value, " ")
 	kinds := map[string]string{"string": "a text", "number": "a number", "array": "a list", "bool": "true or false"}
 	got := cmp.Or(number, kinds[kind], "an object")
-	return fmt.Errorf("%s: %s, where %s belongs", cmp.Or(strings.Join(parts, "."), "the file"), got, kindName(e.Type))
+	field := ""
+	if len(parts) > 0 {
+		field = strings.Join(parts, ".") + ": "
+	}
+	return fmt.Errorf("%s%s, where %s belongs", field, got, kindName(e.Type))
 }
 
 // kindName returns what stands in a file for a value of a type.
