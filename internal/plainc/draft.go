@@ -77,6 +77,7 @@ func New(ctx context.Context, cc, file, function string) (*Draft, error) {
 	}
 	d := &Draft{Description: Description{Name: strings.ToLower(function), Function: function}}
 	d.addFiles(file)
+	unnamed := ""
 	for i, t := range prototype.ParamType {
 		if _, ok := t.(*dwarf.DotDotDotType); ok {
 			break // it may get no more arguments
@@ -84,8 +85,13 @@ func New(ctx context.Context, cc, file, function string) (*Draft, error) {
 		name := fmt.Sprintf("arg%d", i+1)
 		if i < len(names) && names[i] != "" {
 			name = names[i]
+		} else if unnamed == "" {
+			unnamed = name
 		}
 		d.Arguments = append(d.Arguments, d.argument(fmt.Sprintf("argument %d, %s", i+1, name), name, t))
+	}
+	if unnamed != "" {
+		d.Open = append(d.Open, unnamed+" and the like: names, which only the definition of a function tells, if it has them")
 	}
 	d.addReturn(prototype.ReturnType)
 	return d, nil
