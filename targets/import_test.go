@@ -175,7 +175,7 @@ var mayImport = map[string][]string{
 	"internal/firmware":       {"failure"},
 	"internal/boardsmithjson": {"internal/gitfolder", "failure", "internal/files"},
 	"internal/gitfolder":      {"internal/command", "failure", "internal/files"},
-	"internal/ledger":         {"failure", "internal/files"},
+	"internal/ledger":         {"internal/command", "failure", "internal/files"},
 	"internal/library":        {"failure", "internal/files"},
 	"internal/sourcetree":     {"internal/command", "failure"},
 	"internal/spdx":           {},

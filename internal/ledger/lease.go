@@ -19,6 +19,7 @@ import (
 	"unicode"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
 	"github.com/boardsmith/boardsmith/internal/files/filelock"
 )
@@ -89,7 +90,7 @@ func ShareLeases(dir string) error {
 		return fmt.Errorf("lease: %w", err)
 	}
 	if !info.IsDir() || !isShared(info.Mode()) {
-		return failure.New(failure.Config, "as its owner: chmod 1777 "+dir+" (of something else than a folder: remove it)",
+		return failure.New(failure.Config, "as its owner: chmod 1777 "+command.Quote(dir)+"; remove it if it is no folder",
 			"not every user can create files in %s, the folder for leases of probes", dir)
 	}
 	return nil

@@ -12,18 +12,22 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/command"
 )
 
 // A folder that not every user may write to is rejected with a command that fixes it; a link is not followed.
 func TestUnsharedLeases(t *testing.T) {
-	private := t.TempDir()
+	private := filepath.Join(t.TempDir(), "a space")
+	if err := os.Mkdir(private, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	link := filepath.Join(t.TempDir(), "link")
 	if err := os.Symlink(private, link); err != nil {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{private, link} {
 		if err := ShareLeases(dir); failure.Of(err) != failure.Config ||
-			!strings.Contains(failure.Next(err), "chmod 1777 "+dir) {
+			!strings.Contains(failure.Next(err), "chmod 1777 "+command.Quote(dir)+";") {
 			t.Errorf("%s: %v (%s)", dir, err, failure.Next(err))
 		}
 	}
