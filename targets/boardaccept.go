@@ -46,12 +46,9 @@ func acceptBoard(ctx context.Context, j *job) error {
 	if err != nil {
 		return err
 	}
-	page := cmp.Or(j.Env("OUTPUT"), accept.PageOf(b, j.Dir))
-	if err := checkEnding("OUTPUT", page, []string{".md"}); err != nil {
+	page, err := acceptPage(j, b)
+	if err != nil {
 		return err
-	}
-	if err := plainfile.Writable(page); err != nil && !errors.Is(err, fs.ErrNotExist) { // its folder may have to be made
-		return failure.New(failure.Config, "choose an OUTPUT that can be written", "the page of board %s: %w", b.Name, err)
 	}
 	if j.Env.On("DRYRUN") {
 		for _, s := range accept.Steps() {
@@ -101,6 +98,19 @@ func acceptBoard(ctx context.Context, j *job) error {
 		j.Shown(page))
 	j.JSONLine(jsonlines.Checked{Board: b.Name, Output: page, Passed: passed, Skipped: skipped})
 	return nil
+}
+
+// acceptPage returns the file of a board's page, which can be written.
+func acceptPage(j *job, b *boards.Board) (string, error) {
+	page := cmp.Or(j.Env("OUTPUT"), accept.PageOf(b, j.Dir))
+	if err := checkEnding("OUTPUT", page, []string{".md"}); err != nil {
+		return "", err
+	}
+	if err := plainfile.Writable(page); err != nil && !errors.Is(err, fs.ErrNotExist) { // its folder may have to be made
+		return "", failure.New(failure.Config, "choose an OUTPUT that can be written", "the page of board %s: %w", b.Name,
+			err)
+	}
+	return page, nil
 }
 
 func writePage(ctx context.Context, c *console.Console, page string, r *accept.Report) error {

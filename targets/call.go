@@ -201,10 +201,8 @@ func callFunction(ctx context.Context, j *job) error {
 		j.list(all)
 		return nil
 	}
-	if i := slices.IndexFunc(all, func(c callable) bool { return c.name == name }); i >= 0 {
-		if err := all[i].check(args); err != nil {
-			return err
-		}
+	if err := checkCall(all, name, args); err != nil {
+		return err
 	}
 	if j.project.Options().App == boards.Standalone {
 		return failure.New(failure.Config, "call it in firmware with APP=rpc", "standalone firmware has no RPC server")
@@ -224,6 +222,15 @@ func callFunction(ctx context.Context, j *job) error {
 	}
 	err = c.call(ctx, name, func(ctx context.Context) error { return j.call(ctx, c.rpc, name, args, all) })
 	return errors.Join(err, c.call(context.WithoutCancel(ctx), "closing the link", c.close))
+}
+
+// checkCall checks the arguments of a function, if it is listed.
+func checkCall(all []callable, name string, args []any) error {
+	i := slices.IndexFunc(all, func(c callable) bool { return c.name == name })
+	if i < 0 {
+		return nil
+	}
+	return all[i].check(args)
 }
 
 func (j *job) list(all []callable) {

@@ -12,9 +12,11 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/cli/console"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/files/abspath"
 	"github.com/boardsmith/boardsmith/internal/library"
 	"github.com/boardsmith/boardsmith/internal/sourcetree"
 	"github.com/boardsmith/boardsmith/release"
@@ -53,6 +55,11 @@ func releaseFirmware(ctx context.Context, j *job) error {
 	if in.Library {
 		return releaseLibrary(ctx, j, dir)
 	}
+	relative, err := filepath.Rel(abspath.Of(in.Project), abspath.Of(dir))
+	if err == nil && filepath.IsLocal(relative) {
+		return failure.New(failure.Config, "choose a folder outside of it", "OUTPUT=%s is in project %s, whose files are "+
+			"inputs of its build", dir, in.Project)
+	}
 	if j.Env.On("DRYRUN") {
 		if err := j.check(ctx); err != nil {
 			return err
@@ -81,7 +88,7 @@ func releaseOptions(ctx context.Context, j *job) (release.Options, error) {
 	if in.Config.File != "" {
 		o.Licences = []string{filepath.Join(filepath.Dir(in.Config.File), library.LicenceFolder)}
 	}
-	if o.Boardsmith.Module != "" {
+	if o.Boardsmith.Module != "" || !j.IsOfMage() {
 		return o, nil
 	}
 	dir, err := moduleFolder(ctx, j.Console)
@@ -92,8 +99,8 @@ func releaseOptions(ctx context.Context, j *job) (release.Options, error) {
 	return o, err
 }
 
-// moduleFolder returns the folder of boardsmith's sources that Go builds this program from, or "" if Go is not
-// installed or does not find them from here, as for a program that was built elsewhere.
+// moduleFolder returns the folder of boardsmith's sources that mage has made this program from, or "" if Go does not
+// find them.
 func moduleFolder(ctx context.Context, c *console.Console) (string, error) {
 	compiler, err := exec.LookPath("go")
 	if err != nil {

@@ -26,7 +26,6 @@ import (
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/blueprint"
-	"github.com/boardsmith/boardsmith/internal/boardfile"
 	"github.com/boardsmith/boardsmith/internal/buildenv"
 	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/internal/command"
@@ -436,7 +435,7 @@ func (b *Build) copyInputs(in *workdir.Tree) ([]string, error) {
 	}
 	names = slices.DeleteFunc(names, func(name string) bool { _, has := b.r.inputs[name]; return !has })
 	for name := range b.r.inputs {
-		ofModel := b.State.Template.Landmarks.Folders.InModel(name) && isSourceOrHeader(name) && !boardfile.IsHeader(name)
+		ofModel := b.State.Template.Landmarks.Folders.InModel(name) && isSourceOrHeader(name) && !isHeader(name)
 		configures := !b.State.Template.Landmarks.Folders.InModel(name) && slices.Contains(configureFiles, path.Base(name))
 		if (ofModel && (renamed || included) || configures && renamed) && !slices.Contains(names, name) {
 			names = append(names, name)

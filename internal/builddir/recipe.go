@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/boardfile"
 	"github.com/boardsmith/boardsmith/internal/buildenv"
 	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/internal/postlink"
@@ -223,8 +222,14 @@ func (b *Build) settings(r *recipe) *cachekey.Builder {
 }
 
 func isSourceOrHeader(name string) bool {
-	return workdir.IsSource(name) || boardfile.IsHeader(name) ||
+	return workdir.IsSource(name) || isHeader(name) ||
 		slices.Contains([]string{".cc", ".cpp", ".cxx", ".s"}, path.Ext(name))
+}
+
+// isHeader reports whether a file is read by #include only, which a compiler notes. One of another ending may also be
+// read by an assembler's .incbin, which none does.
+func isHeader(name string) bool {
+	return slices.Contains([]string{".h", ".hh", ".hpp"}, path.Ext(name))
 }
 
 // Tools lists what ReadInputs has identified, the compiler first.

@@ -33,6 +33,7 @@ type Console struct {
 	people   io.Writer       // results for people: stdout, or notes with JSON=1
 	notes    io.Writer       // stderr
 	mage     string          // the command that runs targets
+	ofMage   bool            // mage has made this program for this run
 	args     []string        // of this program
 	json     io.Writer       // nil unless JSON=1
 	terminal bool            // notes is a terminal
@@ -63,7 +64,10 @@ func New(env Environ, stdout, stderr io.Writer) *Console {
 	if err != nil {
 		dir = "." // relative paths then stay as given
 	}
-	c := &Console{Env: env, Dir: dir, stdout: stdout, notes: stderr, mage: mageCommand(os.Args[0], dir), args: os.Args[1:]}
+	c := &Console{
+		Env: env, Dir: dir, stdout: stdout, notes: stderr, mage: mageCommand(os.Args[0], dir), args: os.Args[1:],
+		ofMage: magesOwn.MatchString(filepath.Base(os.Args[0])),
+	}
 	c.readJSON()
 	if f, ok := stderr.(*os.File); ok {
 		c.terminal = term.IsTerminal(int(f.Fd())) && env("TERM") != "dumb" // such a terminal cannot move its cursor

@@ -154,6 +154,9 @@ func lastWords(c *ast.CommentGroup) []string {
 	return strings.Fields(strings.ToLower(c.List[len(c.List)-1].Text[len("//"):]))
 }
 
+// IsOfMage reports whether mage has just made this program from the sources. Another one is as old as it is.
+func (c *Console) IsOfMage() bool { return c.ofMage }
+
 // mageCommand returns the command that runs targets in a folder, from the path of this program: the program itself
 // if mage -compile made it, else go tool mage if the folder's module has that tool, else mage.
 func mageCommand(program, dir string) string {
