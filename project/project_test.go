@@ -381,7 +381,7 @@ func TestBadSpecs(t *testing.T) {
 			Spec{Board: "host", Template: "baremetl", Model: good},
 			`template "baremetl" is not known; did you mean "baremetal"?`,
 		},
-		{"template folder", Spec{Board: "host", Template: "./no", Model: good}, `template.json`},
+		{"template folder", Spec{Board: "host", Template: "./no", Model: good}, `no folder`},
 		{"no model", Spec{Board: "host"}, "no model"},
 		{"model", Spec{Board: "host", Model: good + "x"}, "no such file"},
 		{"not an archive", Spec{Board: "host", Model: file}, "empty"},

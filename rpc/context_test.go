@@ -92,6 +92,7 @@ func TestContexts(t *testing.T) {
 			return err
 		},
 		"Module.Free":             u.lib.Free,
+		"Module.Check":            u.lib.Check,
 		"Module.Unlink":           u.lib.Unlink,
 		"Session.Windows":         func(ctx context.Context) error { _, err := u.Windows(ctx); return err },
 		"Tensor.Fill":             func(ctx context.Context) error { return u.tensor.Fill(ctx, 1) },

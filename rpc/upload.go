@@ -134,7 +134,11 @@ func (m Module) Unlink(ctx context.Context) error {
 		return errNoSession("module")
 	}
 	if m.upload == 0 {
-		return nil
+		err := s.enter(ctx)
+		if err == nil {
+			s.leave()
+		}
+		return err
 	}
 	f, err := s.Function(ctx, "boardsmith.unlink")
 	if err != nil {
