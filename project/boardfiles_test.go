@@ -97,7 +97,7 @@ func TestOwnScriptErrors(t *testing.T) {
 		},
 		{
 			"KEEP(*(.init_array))", "*(.init_array)",
-			"section .init_array of build/model/lib2.o is not in the image: it needs KEEP",
+			"section .init_array of build/model/lib2.o is not in the image: from bare_init_start to bare_init_end, place KEEP(",
 		},
 		{"ORIGIN = 0x00008000", "ORIGIN = 0x00007E00", "reaches into region boot, which board kiln reserves"},
 	}, 1) {
