@@ -213,7 +213,9 @@ func (q *session) toBoard(ctx context.Context, handle *uint64) (m *module, err e
 	case nil:
 		return nil, failure.Errorf(failure.Config, "the function or module was freed")
 	case boardFunction:
-		*handle, err = q.lookup(ctx, string(o))
+		if *handle, err = q.lookup(ctx, string(o)); err == nil && *handle == 0 {
+			err = failure.Errorf(failure.Config, "the firmware that replaced the former one has no function %s", string(o))
+		}
 		return nil, err
 	case *object:
 		*handle = o.handle
