@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +15,7 @@ from .plan import fields, tensor_of, type_of
 
 PACKED_CALLS = {"relax.call_pure_packed", "relax.call_dps_packed", "relax.call_inplace_packed",
                 "relax.call_py_func", "relax.invoke_closure", "relax.invoke_pure_closure"}  # fmt: skip
+INDEXED = {"relax.gather_elements", "relax.gather_nd", "relax.index_tensor", "relax.scatter_nd", "relax.take"}
 
 
 def bind(module: tvm.IRModule, params: Mapping[str, Any] | None) -> tvm.IRModule:
@@ -102,6 +104,46 @@ def _unsupported(module: tvm.IRModule, binding: Any) -> str:
     return ""
 
 
+@relax.expr_functor.mutator
+class _Counted(relax.expr_functor.PyExprMutator):
+    """Counts negative indices from the end, as ONNX and PyTorch do: these operators of TVM read outside the tensor."""
+
+    def visit_call_(self, call: relax.Call) -> Any:
+        call = super().visit_call_(call)
+        name = str(call.op.name) if isinstance(call.op, tvm.ir.Op) else ""
+        if name not in INDEXED:
+            return call
+        lengths, index = [int(n) for n in type_of(call.args[0]).shape], call.args[1]
+        if name == "relax.index_tensor":
+            parts = [self.builder_.emit(relax.TupleGetItem(index, i)) for i in range(len(fields(type_of(index))))]
+            parts = [self._count(part, n) for part, n in zip(parts, lengths)]
+            if len(parts) == 1:  # TVM finds no name for such an operator, once it is fused
+                return relax.op.take(call.args[0], parts[0], axis=0)
+            index = relax.Tuple(parts)
+        elif name.endswith("_nd"):
+            batch = int(call.attrs.batch_dims) if name == "relax.gather_nd" else 0
+            index = self._count(index, lengths[batch : batch + int(type_of(index).shape[-1])])
+        elif name == "relax.gather_elements" or call.attrs.mode == "fast":
+            axis = call.attrs.axis
+            index = self._count(index, math.prod(lengths) if axis is None else lengths[int(axis)])
+        return relax.Call(call.op, [call.args[0], index, *call.args[2:]], call.attrs)
+
+    def _count(self, index: Any, lengths: Any) -> Any:
+        dtype, emit = str(getattr(type_of(index), "dtype", "")), self.builder_.emit
+        if not dtype.startswith("int") or not isinstance(type_of(index), relax.TensorType):
+            return index
+        if dtype in ("int8", "int16"):
+            index, dtype = emit(relax.op.astype(index, "int32")), "int32"
+        below = emit(relax.op.less(index, relax.const(0, dtype)))
+        return emit(relax.op.where(below, emit(relax.op.add(index, relax.const(np.array(lengths), dtype))), index))
+
+    @staticmethod
+    def of(module: tvm.IRModule) -> tvm.IRModule:
+        counted = _Counted(module)
+        counted.builder_.update_func(module.get_global_var("main"), counted.visit_expr(module["main"]))
+        return counted.builder_.get()
+
+
 def lower(module: tvm.IRModule, target: tvm.target.Target) -> tvm.IRModule:
     """Applies TVM's passes from operators of Relax to calls of fused functions."""
     t = relax.transform
@@ -110,6 +152,7 @@ def lower(module: tvm.IRModule, target: tvm.target.Target) -> tvm.IRModule:
         t.AnnotateTIROpPattern(), t.FoldConstant(), t.RewriteDataflowReshape(), t.FuseOps(), t.FuseTIR(),
         t.DeadCodeElimination(["main"]), t.ToNonDataflow(), t.RemovePurityChecking(),
     ])  # fmt: skip
+    module = _Counted.of(module)
     bindings = [b for block in module["main"].body.blocks for b in block.bindings if isinstance(b.value, relax.Call)]
     with target:
         return apply(lambda part: passes(part()), lambda: module, {

@@ -145,11 +145,16 @@ def recurrent() -> onnx.ModelProto:
 
 
 def scatter() -> onnx.ModelProto:
-    """Rows that are added to a tensor, some of them twice, elements that are written into it, and running sums."""
+    """Rows that are added to a tensor, some of them twice, elements that are written and read, and running sums."""
     n = Network("scatter", x=(4, 6))
-    h = n.add("ScatterND", "x", n.constant(np.array([[2], [0], [2]], np.int64)), n.weight(3, 6), reduction="add")
+    h = n.add("ScatterND", "x", n.constant(np.array([[2], [0], [-2]], np.int64)), n.weight(3, 6), reduction="add")
     places = n.constant(np.array([[0, -1, 2, 3, 0, 1]], np.int64))
     h = n.add("ScatterElements", h, places, n.add("Neg", n.weight(1, 6)), axis=0)
+    columns = n.add("Sub", n.add("ArgMax", "x", axis=1), n.constant(np.array(6, np.int64)))
+    h = n.add("Mul", h, n.add("GatherElements", h, columns, axis=1))
+    rows = n.add("Sub", n.add("ArgMax", "x", axis=0), n.constant(np.array(4, np.int64)))
+    rows = n.add("Transpose", rows)
+    h = n.add("ScatterND", h, rows, n.add("GatherND", h, rows), reduction="add")
     return n.model(n.add("CumSum", h, n.constant(np.array(1, np.int64)), to="y"))
 
 

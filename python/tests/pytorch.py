@@ -38,6 +38,8 @@ class Convolutional(torch.nn.Module):
         x = torch.nn.functional.max_pool2d(torch.relu(self.depthwise(x)), 2)
         x = torch.relu(self.pointwise(x)).mean((2, 3))
         x = torch.cat((x, register), 1)
+        best = torch.argmax(self.dense(x), -1) - 5  # counted from the end
+        x = x * self.dense.weight[best] + self.dense.weight[best, best]
         return torch.softmax(self.dense(x), -1), torch.argmax(x, -1)
 
 
