@@ -2,6 +2,7 @@ package project_test
 
 import (
 	"archive/tar"
+	"context"
 	"encoding/binary"
 	"errors"
 	"math"
@@ -99,29 +100,36 @@ func TestPlainC(t *testing.T) {
 
 func runPlain(t *testing.T, r plainRun) {
 	t.Helper()
-	board, err := boards.Find(r.board, nil)
+	e := openPlain(t, r.board, r.model)
+	for range 2 {
+		comparePlain(t, e, r.in, r.out)
+	}
+	fatal(t, e.Close(t.Context()))
+}
+
+// openPlain builds a model in plain C and opens it, until the test ends.
+func openPlain(t *testing.T, name, model string) executor.Executor {
+	t.Helper()
+	board, err := boards.Find(name, nil)
 	fatal(t, err)
 	if reason := hasCompiler(t, board) + hasEmulator(t, board); reason != "" {
 		t.Skip(reason)
 	}
 	b := &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}, Jobs: 1}
-	p, err := b.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), project.Spec{Board: r.board, Model: r.model})
+	p, err := b.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), project.Spec{Board: name, Model: model})
 	fatal(t, err)
-	defer func() { fatal(t, p.Close()) }()
-	if len(board.Memory) > 0 && r.model == denseModel {
+	t.Cleanup(func() { fatal(t, p.Close()) })
+	if len(board.Memory) > 0 && model == denseModel {
 		checkConstants(t, p)
 	}
 	s, err := p.Run(t.Context(), &device.Desk{Programmer: "none"}, "")
 	fatal(t, err)
-	defer func() { fatal(t, s.Close(t.Context())) }()
+	t.Cleanup(func() { fatal(t, s.Close(context.WithoutCancel(t.Context()))) })
 	_, m, err := p.Model()
 	fatal(t, err)
 	e, err := executor.Open(t.Context(), s, m)
 	fatal(t, err)
-	for range 2 {
-		comparePlain(t, e, r.in, r.out)
-	}
-	fatal(t, e.Close(t.Context()))
+	return e
 }
 
 // checkConstants checks that weights and biases of the dense layer count as parameters.
@@ -347,10 +355,40 @@ func TestPlainMismatch(t *testing.T) {
 	for _, a := range sessionInputs {
 		fatal(t, f.model.SetInput(t.Context(), a.Name, a.Array))
 	}
-	if err := f.model.Run(t.Context()); err == nil || !slices.Contains(strings.FieldsFunc(err.Error(), func(r rune) bool {
-		return (r < '0' || r > '9') && r != '-'
-	}), "1") {
+	if err := f.model.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "returned the error 1 (0x1)") {
 		t.Errorf("a status of init: %v", err)
+	}
+}
+
+// TestPlainStatus is of a function and of an init that fail. The error of a session's run names which.
+func TestPlainStatus(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(sessionModel)
+	fatal(t, err)
+	for _, change := range []struct{ old, now, want string }{
+		{`{"value": "12"}`, `{"value": "8"}`, "session_init returned 1, not 7"},
+		{`"returns": {"status": 7},
+  "init"`, `"returns": {"status": -3},
+  "init"`, "session_run returned 7, not -3"},
+	} {
+		dir := t.TempDir()
+		fatal(t, os.CopyFS(dir, os.DirFS(filepath.Dir(sessionModel))))
+		changed := strings.Replace(string(text), change.old, change.now, 1)
+		fatal(t, os.WriteFile(filepath.Join(dir, "session.json"), []byte(changed), 0o644))
+		for _, board := range []string{"host", "mps2_an386", "qemu_riscv32"} {
+			t.Run(board, func(t *testing.T) {
+				t.Parallel()
+				e := openPlain(t, board, filepath.Join(dir, "session.json"))
+				for _, a := range sessionInputs {
+					fatal(t, e.SetInput(t.Context(), a.Name, a.Array))
+				}
+				for range 2 {
+					if err := e.Run(t.Context()); err == nil || !strings.Contains(err.Error(), change.want) {
+						t.Errorf("%v, not %s", err, change.want)
+					}
+				}
+			})
+		}
 	}
 }
 

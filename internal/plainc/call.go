@@ -50,6 +50,7 @@ func (m *model) callC() string {
 	w.line("#define BOARDSMITH_0_FILE %q\n%s#define %s %s\n#endif", m.file, checkedC, m.main(), m.unchecked())
 	w.b.WriteString(m.macros())
 	w.line("#include <stdint.h>\n#include <string.h>")
+	w.line("__attribute__((weak)) void TVMAPIErrorf(const char* fmt, ...);  // of a runtime, if there is one")
 	for _, name := range m.includes {
 		w.line("#include \"%s\"", name)
 	}
@@ -171,6 +172,8 @@ func (w *writer) call(c call) {
 	case c.returns.Status != nil:
 		w.line("  if (%s != %dLL) {", statusVariable, *c.returns.Status)
 		w.line("    const int32_t status = (int32_t)%s;", statusVariable)
+		w.line("    if (TVMAPIErrorf) {")
+		w.line("      TVMAPIErrorf(\"%s returned %%d, not %d\", (int)status);\n    }", c.function, *c.returns.Status)
 		w.line("    return (status != 0) ? status : -1;\n  }")
 	case c.returns.Output == "" && !c.returns.Ignored:
 		const text = "%s returns a value: describe it in returns"

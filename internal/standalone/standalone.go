@@ -82,7 +82,8 @@ func (e *RunError) FailureClass() failure.Class { return failure.Fault }
 
 // NextStep returns where to look.
 func (e *RunError) NextStep() string {
-	return "tvm/runtime/crt/error_codes.h has the runtime's codes; any other is an operator's"
+	return "tvm/runtime/crt/error_codes.h has the runtime's codes; any other is of an operator, or of a " +
+		"model in plain C or its init"
 }
 
 // New returns a session on a link, which it owns from then on.
