@@ -43,8 +43,11 @@ func (t *Job) memory() map[string]boards.Options {
 
 // folder sets the run's folder: OUTPUT, or a default for the boards.
 func (t *Job) folder(name string) {
-	folder := strings.NewReplacer(",", "+", "/", "+").Replace(t.In.Board.Value)
-	t.dir = cmp.Or(t.In.Output, filepath.Join("build", "tune", name, folder))
+	var names []string
+	for board := range strings.SplitSeq(t.In.Board.Value, ",") {
+		names = append(names, boards.NameOf(board, t.In.Path))
+	}
+	t.dir = cmp.Or(t.In.Output, filepath.Join("build", "tune", name, strings.Join(names, "+")))
 }
 
 // open opens a run of package tune and shows its progress. total is the number of candidates; 0: unknown.
