@@ -47,6 +47,7 @@ class Report:
     peak: int  # the largest sum of what one operator needs of it: a lower bound of workspace
     constants: int
     operators: int
+    floats: tuple[str, ...]  # operators whose result is quantized, and that compute in float32
 
 
 def export(
@@ -80,7 +81,8 @@ def export(
     inputs = _named(input_names, [p.name for p in main.params], "inputs")
     tensors = [plan.tensor_of(n, plan.type_of(p)) for n, p in zip(inputs, main.params)]
     target = _target(target)
-    module = lower(module, target=target)
+    module, floats = quantized.rewrite(module)
+    module = lowering.lower(module, target)
     if database is not None:
         with target, database:
             module = relax.transform.MetaScheduleApplyDatabase()(module)
@@ -102,7 +104,7 @@ def export(
     network.place()
     _write(path, name, network, lowered, target)
     return Report(path, name, tuple(network.inputs), tuple(network.outputs), network.pool, network.peak,
-                  network.constant_bytes, len(network.steps))  # fmt: skip
+                  network.constant_bytes, len(network.steps), floats)  # fmt: skip
 
 
 def lower(
@@ -117,7 +119,7 @@ def lower(
     """
     module = lowering.bind(module, params)
     lowering.check(module)
-    return lowering.lower(quantized.rewrite(module), _target(target))
+    return lowering.lower(quantized.rewrite(module)[0], _target(target))
 
 
 def _target(target: str | Mapping[str, Any] | tvm.target.Target) -> tvm.target.Target:

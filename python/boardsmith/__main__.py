@@ -65,6 +65,8 @@ def main() -> int:
         return 1
     print(f"{report.path}: {report.operators} operators, {report.constants} bytes of constants, "
           f"{report.workspace} bytes of workspace")  # fmt: skip
+    if report.floats:
+        print(f"quantized, and computed in float32: {', '.join(report.floats)}")
     return 0
 
 

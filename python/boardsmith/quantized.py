@@ -63,6 +63,7 @@ class Rewriter:
         self.defined = {b.var: b.value for block in self.main.body.blocks for b in block.bindings}
         self.emitted: dict[Any, Any] = {p: p for p in self.main.params}
         self.integers: dict[Any, Integers] = {}
+        self.floats: dict[str, None] = {}  # operators before a quantize that compute in float32, in order, each once
         others = {gv: f for gv, f in module.functions_items() if gv.name_hint != "main"}
         self.builder = relax.BlockBuilder(tvm.IRModule(others))
 
@@ -214,7 +215,10 @@ class Rewriter:
         if low > high:
             return None
         rule = RULES.get(_name(value))
-        return rule(self, value, _Target(to, low, high, dtype)) if rule else None
+        result = rule(self, value, _Target(to, low, high, dtype)) if rule else None
+        if result is None and (name := _name(value)):
+            self.floats[f"{name.removeprefix('relax.')} ({call.args[0].name})"] = None
+        return result
 
 
 class _Target(NamedTuple):
@@ -554,9 +558,13 @@ RULES: dict[str, Callable[..., Integers | None]] = {
 }
 
 
-def rewrite(module: tvm.IRModule) -> tvm.IRModule:
-    """Replaces quantized operators by integer arithmetic. Other modules are returned as they are."""
+def rewrite(module: tvm.IRModule) -> tuple[tvm.IRModule, tuple[str, ...]]:
+    """Replaces quantized operators by integer arithmetic, and returns those before a quantize that it does not.
+
+    Other modules are returned as they are.
+    """
     calls = [b.value for block in module["main"].body.blocks for b in block.bindings]
     if not any(_name(c) == "relax.quantize" for c in calls):
-        return module
-    return Rewriter(module).run()
+        return module, ()
+    rewriter = Rewriter(module)
+    return rewriter.run(), tuple(rewriter.floats)

@@ -176,6 +176,7 @@ class Export(unittest.TestCase):
     def test_integers(self):
         """A quantized network has int8 weights, and only softmax computes in floating point."""
         report = boardsmith.export(from_onnx(networks.int8_convolutional()), self.path)
+        self.assertRegex(str(report.floats), r"^\('nn.softmax \(\w+\)',\)$")
         source = self.members()["./codegen/host/src/net_lib1.c"]
         self.assertEqual(re.findall(r"static const (?:float|int64_t) \w+\[(\d+)", source), [])
         pattern = r"TVM_DLL int32_t tvmgen_net_((?:conv|dense|mean|max)\w*\([^)]*\) {.*?^})"
@@ -212,7 +213,7 @@ class Export(unittest.TestCase):
         model.graph.output[0].name = model.graph.node[-1].output[0]
         scale, zero = (float(x) for x in quantizer.scales["x"])
         q = np.random.default_rng(3).integers(-128, 128, size=(1, 1, 20, 30))
-        module = boardsmith.quantized.rewrite(from_onnx(model))
+        module = boardsmith.quantized.rewrite(from_onnx(model))[0]
         machine = relax.VirtualMachine(tvm.compile(module, target="llvm"), tvm.cpu())
         got = machine["main"](tvm.runtime.tensor(((q - zero) * scale).astype(np.float32))).numpy()
         sums = (q - int(zero)).reshape(10, 2, 10, 3).sum(axis=(1, 3))
