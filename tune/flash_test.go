@@ -289,11 +289,11 @@ func TestReproduceRepeatsResult(t *testing.T) {
 	}
 	_, err := r.Confirm(t.Context(), 1)
 	must(t, err)
-	for _, id := range []string{"one", "wrong", "one@flash"} {
+	for _, id := range []string{"one", "on…", "wrong", "wro", "one@flash"} {
 		t.Run(id, func(t *testing.T) {
 			was, is, err := tune.Reproduce(t.Context(), dir, id, desk(t), "", tune.Options{})
 			must(t, err)
-			switch {
+			switch id := was.ID; {
 			case id == "wrong" && (is.Failure == nil || *is.Failure != *was.Failure):
 				t.Errorf("%+v, then %+v", was.Failure, is.Failure)
 			case id != "wrong" && (is.Tier != was.Tier || !slices.Equal(is.Samples, was.Samples) || len(is.Samples) != 2):
@@ -301,9 +301,10 @@ func TestReproduceRepeatsResult(t *testing.T) {
 			}
 		})
 	}
-	if _, _, err := tune.Reproduce(t.Context(), dir, "two", desk(t), "",
-		tune.Options{}); failure.Of(err) != failure.Config {
-		t.Errorf("one that is not there: %v", err)
+	for _, id := range []string{"two", "", "…", "one@"} {
+		if _, _, err := tune.Reproduce(t.Context(), dir, id, desk(t), "", tune.Options{}); failure.Of(err) != failure.Config {
+			t.Errorf("%q, which is not there: %v", id, err)
+		}
 	}
 	if _, _, err := tune.Reproduce(t.Context(), dir, "one", desk(t), "host",
 		tune.Options{}); failure.Of(err) != failure.Config {

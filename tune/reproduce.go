@@ -12,10 +12,11 @@ import (
 	"github.com/boardsmith/boardsmith/internal/files/scratch"
 )
 
-// Reproduce measures a candidate of the run in dir once more, on a board of the same kind, with the run's settings
-// where o has none; dir does not change. It returns the old and the new result. A result of Run.Confirm is measured in
-// flash again. board is as a word of OpenRun's; "" is the kind, from the board file that the run used. Errors: those of
-// OpenRun and Measure; of class config if the run has no such candidate, or board is of another kind.
+// Reproduce measures a candidate of the run in dir once more, on a board of the same kind, with the run's settings where
+// o has none; dir does not change. id is that of a result, or its beginning, of one in RAM. It returns the old and the
+// new result. A result of Run.Confirm is measured in flash again. board is as a word of OpenRun's; "" is the kind, from
+// the board file that the run used. Errors: those of OpenRun and Measure; of class config if the run has no such
+// candidate, or board is of another kind.
 func Reproduce(ctx context.Context, dir, id string, desk *device.Desk, board string, o Options) (before, after Result,
 	err error,
 ) {
@@ -42,7 +43,7 @@ func Reproduce(ctx context.Context, dir, id string, desk *device.Desk, board str
 		return before, after, failure.Errorf(failure.Config, "%s was measured on board %s, not on %s", id, before.Kind,
 			strings.Join(kinds, ", "))
 	}
-	c.ID = cmp.Or(before.Confirms, id)
+	c.ID = cmp.Or(before.Confirms, before.ID)
 	after, err = r.Measure(ctx, c)
 	if err == nil && before.Confirms != "" {
 		after, err = r.confirmOnly(ctx, after)
@@ -57,10 +58,18 @@ func readReproducible(dir, id string) (Result, Candidate, error) {
 		return Result{}, Candidate{}, err
 	}
 	i := slices.IndexFunc(all, func(r Result) bool { return r.ID == id })
+	if begin := strings.TrimSuffix(id, "…"); i < 0 && begin != "" { // tables have the beginnings of long ones
+		begins := func(r Result) bool { return strings.HasPrefix(r.ID, begin) && r.Confirms == "" }
+		i = slices.IndexFunc(all, begins)
+		if i >= 0 && slices.ContainsFunc(all, func(r Result) bool { return begins(r) && r.ID != all[i].ID }) {
+			return Result{}, Candidate{}, failure.New(failure.Config, "give more of the id", "%s: several results begin with %s",
+				dir, id)
+		}
+	}
 	if i < 0 {
 		return Result{}, Candidate{}, failure.New(failure.Config, "choose the id of a result", "%s: no result %s", dir, id)
 	}
-	result := all[i]
+	result, id := all[i], all[i].ID
 	content := strings.TrimSuffix(result.Content, flashSuffix)
 	c, err := readCandidate(dir, id, func(l *candidateLine) bool {
 		return l.Content == content && (content != "" || l.ID == cmp.Or(result.Confirms, id))

@@ -4,12 +4,16 @@ package ramlink
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/boardsmith/boardsmith/internal/buildenv"
 	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/files/scratch"
 )
 
 // askLinker reads from the compiler's output how it would call the linker: without the compiler in between, a link
@@ -25,9 +29,19 @@ func (l *Linker) askLinker(ctx context.Context, cc string, flags []string) error
 	}
 	args := slices.Concat(slices.DeleteFunc(slices.Clone(flags), isLibrary),
 		[]string{"-nostartfiles", "-static", "-###", "-T" + operatorScript, object}, libraries)
-	output, err := buildenv.Once(ctx, l.setting.Tools, cc, strings.Join(args, "\x00"), func() (string, error) {
-		_, stderr, err := command.Command{Path: cc, Args: args, Timeout: buildenv.AskTimeout}.Capture(ctx)
-		return stderr, err
+	output, err := buildenv.Once(ctx, l.setting.Tools, cc, strings.Join(args, "\x00"), func() (output string, err error) {
+		folder, err := scratch.Make("boardsmith-linker")
+		if err != nil {
+			return "", err
+		}
+		defer func() { err = errors.Join(err, folder.Remove()) }()
+		// Clang names only objects that exist.
+		if err := os.WriteFile(filepath.Join(folder.Dir, object), nil, 0o600); err != nil {
+			return "", err
+		}
+		c := command.Command{Path: cc, Args: args, Dir: folder.Dir, Timeout: buildenv.AskTimeout}
+		_, output, err = c.Capture(ctx)
+		return output, err
 	})
 	if err != nil {
 		return err
