@@ -12,11 +12,11 @@ import (
 	"github.com/boardsmith/boardsmith/internal/files/scratch"
 )
 
-// Reproduce measures a candidate of the run in dir once more, on a board of the same kind, with the run's settings where
-// o has none; dir does not change. id is that of a result, or its beginning, of one in RAM. It returns the old and the
-// new result. A result of Run.Confirm is measured in flash again. board is as a word of OpenRun's; "" is the kind, from
-// the board file that the run used. Errors: those of OpenRun and Measure; of class config if the run has no such
-// candidate, or board is of another kind.
+// Reproduce measures a candidate of the run in dir once more, on a board of the same kind, with the run's settings
+// where o has none; dir does not change. id is that of a result, or its beginning, of one in RAM. It returns the old
+// and the new result. A result of Run.Confirm is measured in flash again. board is as a word of OpenRun's; "" is the
+// kind, from the board file that the run used. Errors: those of OpenRun and Measure; of class config if the run has no
+// such candidate, or board is of another kind.
 func Reproduce(ctx context.Context, dir, id string, desk *device.Desk, board string, o Options) (before, after Result,
 	err error,
 ) {
