@@ -47,7 +47,7 @@ class Report:
     peak: int  # the largest sum of what one operator needs of it: a lower bound of workspace
     constants: int
     operators: int
-    floats: tuple[str, ...]  # operators whose result is quantized, and that compute in float32
+    floats: tuple[str, ...]  # operators that read quantized tensors and compute in float32
 
 
 def export(
@@ -162,7 +162,7 @@ def _named(names: Sequence[str] | None, default: list[str], kind: str) -> list[s
 
 def _c_compatible(name: str) -> str:
     # TVMGEN_<model>_WORKSPACE_SIZE is a macro of the header.
-    usable = re.match(r"[A-Za-z]", name) and name not in KEYWORDS and not MACRO.fullmatch(name)
+    usable = re.match(r"[A-Za-z]", name) and name not in KEYWORDS and not MACRO.fullmatch(archive.c_name(name))
     usable = usable and name.lower() != "workspace"
     return name if usable else "tensor_" + name
 

@@ -216,12 +216,13 @@ def _skip_padding(store: Any) -> Any:
 
 
 def _map(stmt: Any, change: Callable[[Any], Any]) -> Any:
-    """Rebuilds a statement from its parts up; change returns what replaces one."""
+    """Rebuilds a statement from its parts up; change returns what replaces one. Loops are serial: there is one core."""
     if isinstance(stmt, tirx.SeqStmt):
         stmt = tirx.SeqStmt([_map(s, change) for s in stmt.seq])
     elif isinstance(stmt, tirx.For):
         body = _map(stmt.body, change)
-        stmt = tirx.For(stmt.loop_var, stmt.min, stmt.extent, stmt.kind, body, None, stmt.annotations)
+        kind = tirx.ForKind.SERIAL if stmt.kind == tirx.ForKind.PARALLEL else stmt.kind
+        stmt = tirx.For(stmt.loop_var, stmt.min, stmt.extent, kind, body, None, stmt.annotations)
     elif isinstance(stmt, tirx.IfThenElse):
         other = None if stmt.else_case is None else _map(stmt.else_case, change)
         stmt = tirx.IfThenElse(stmt.condition, _map(stmt.then_case, change), other)

@@ -15,7 +15,8 @@ from .plan import fields, tensor_of, type_of
 
 PACKED_CALLS = {"relax.call_pure_packed", "relax.call_dps_packed", "relax.call_inplace_packed",
                 "relax.call_py_func", "relax.invoke_closure", "relax.invoke_pure_closure"}  # fmt: skip
-INDEXED = {"relax.gather_elements", "relax.gather_nd", "relax.index_tensor", "relax.scatter_nd", "relax.take"}
+INDEXED = {"relax.gather_elements", "relax.gather_nd", "relax.index_tensor", "relax.scatter_elements",
+           "relax.scatter_nd", "relax.take"}  # fmt: skip
 
 
 def bind(module: tvm.IRModule, params: Mapping[str, Any] | None) -> tvm.IRModule:
@@ -98,6 +99,8 @@ def _unsupported(module: tvm.IRModule, binding: Any) -> str:
         return f"call of function {op.name_hint} is not supported: inline it"
     if isinstance(op, relax.Var):
         return "call of a closure is not supported"
+    if str(getattr(op, "name", "")) == "relax.scatter_elements" and str(value.attrs.reduction) == "mean":
+        return "scatter_elements with the reduction mean is not supported: TVM computes another one for several values"
     if isinstance(op, tvm.ir.Op) and str(op.name) in PACKED_CALLS:
         callee = getattr(value.args[0], "global_symbol", value.args[0])
         return f"{str(op.name).rpartition('.')[2]} of {callee} is not supported"
@@ -111,6 +114,8 @@ class _Counted(relax.expr_functor.PyExprMutator):
     def visit_call_(self, call: relax.Call) -> Any:
         call = super().visit_call_(call)
         name = str(call.op.name) if isinstance(call.op, tvm.ir.Op) else ""
+        if name == "relax.one_hot":
+            return relax.Call(call.op, [self._count(call.args[0], int(call.attrs.depth)), *call.args[1:]], call.attrs)
         if name not in INDEXED:
             return call
         lengths, index = [int(n) for n in type_of(call.args[0]).shape], call.args[1]
@@ -120,6 +125,8 @@ class _Counted(relax.expr_functor.PyExprMutator):
             if len(parts) == 1:  # TVM finds no name for such an operator, once it is fused
                 return relax.op.take(call.args[0], parts[0], axis=0)
             index = relax.Tuple(parts)
+        elif name == "relax.scatter_elements":  # it counts them itself
+            return self._scatter(call, int(call.attrs.axis) % len(lengths), lengths)
         elif name.endswith("_nd"):
             batch = int(call.attrs.batch_dims) if name == "relax.gather_nd" else 0
             index = self._count(index, lengths[batch : batch + int(type_of(index).shape[-1])])
@@ -129,13 +136,28 @@ class _Counted(relax.expr_functor.PyExprMutator):
         return relax.Call(call.op, [call.args[0], index, *call.args[2:]], call.attrs)
 
     def _count(self, index: Any, lengths: Any) -> Any:
-        dtype, emit = str(getattr(type_of(index), "dtype", "")), self.builder_.emit
-        if not dtype.startswith("int") or not isinstance(type_of(index), relax.TensorType):
+        if not isinstance(type_of(index), relax.TensorType):
+            at = getattr(index, "value", index)  # of an integer, in TVM 0.26 in another object
+            at = getattr(at, "value", at)
+            return relax.prim_value(at + lengths) if isinstance(at, int) and at < 0 else index
+        dtype, emit = str(type_of(index).dtype), self.builder_.emit
+        if not dtype.startswith("int"):
             return index
         if dtype in ("int8", "int16"):
             index, dtype = emit(relax.op.astype(index, "int32")), "int32"
         below = emit(relax.op.less(index, relax.const(0, dtype)))
         return emit(relax.op.where(below, emit(relax.op.add(index, relax.const(np.array(lengths), dtype))), index))
+
+    def _scatter(self, call: relax.Call, axis: int, lengths: list[int]) -> Any:
+        """Returns a scatter_elements whose indices TVM finds in the data, also if they have fewer rows than it."""
+        shape, emit = [int(n) for n in type_of(call.args[1]).shape], self.builder_.emit
+        if shape[1:axis] == lengths[1:axis] and shape[axis + 2 :] == lengths[axis + 2 :]:
+            return call
+        places = [relax.const(np.expand_dims(at, -1), "int64") for at in np.indices(shape)]
+        places[axis] = emit(relax.op.expand_dims(self._count(call.args[1], lengths[axis]), -1))
+        places[axis] = emit(relax.op.astype(places[axis], "int64"))
+        where = emit(relax.op.concat(places, -1))
+        return relax.op.scatter_nd(call.args[0], where, call.args[2], str(call.attrs.reduction))
 
     @staticmethod
     def of(module: tvm.IRModule) -> tvm.IRModule:

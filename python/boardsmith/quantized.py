@@ -16,7 +16,7 @@ import numpy as np
 import tvm
 from tvm import relax, te, tirx
 
-from .kernels import nodes
+from .kernels import LOAD, nodes
 from .plan import constant_of, type_of
 
 RANGES = {"int8": (-128, 127), "uint8": (0, 255)}
@@ -62,8 +62,7 @@ class Rewriter:
         self.module, self.main = module, module["main"]
         self.defined = {b.var: b.value for block in self.main.body.blocks for b in block.bindings}
         self.emitted: dict[Any, Any] = {p: p for p in self.main.params}
-        self.integers: dict[Any, Integers] = {}
-        self.floats: dict[str, None] = {}  # operators before a quantize that compute in float32, in order, each once
+        self.integers: dict[Any, Integers | None] = {}
         others = {gv: f for gv, f in module.functions_items() if gv.name_hint != "main"}
         self.builder = relax.BlockBuilder(tvm.IRModule(others))
 
@@ -73,8 +72,6 @@ class Rewriter:
             with self.builder.dataflow():
                 for var in self.defined:  # in order, so that no network is too deep
                     self._integers(var)
-                for var in self._needed():
-                    self._plain(var)
                 result = self._plain(self.main.body.body)
                 if not isinstance(result, relax.Tuple):
                     result = self.builder.emit_output(result)
@@ -83,45 +80,54 @@ class Rewriter:
             self.builder.emit_func_output(result)
         return self.builder.finalize()
 
-    def _needed(self) -> list[Any]:
-        """Returns the variables that results depend on other than through integers, in order."""
-        needed = set(nodes(self.main.body.body, relax.Var))
-        for var, value in reversed(self.defined.items()):
-            if var in needed and var not in self.integers:
-                needed.update(nodes(value, relax.Var))
-        return [var for var in self.defined if var in needed]
+    def floats(self) -> tuple[str, ...]:
+        """Returns the operators that read quantized tensors and were not replaced."""
+        read = {v for v, value in self.defined.items() if _name(value) == "relax.dequantize" and not self._weights(v)}
+        return tuple(
+            f"{_name(value).removeprefix('relax.')} ({var.name})" for var, value in self.defined.items()
+            if var in self.emitted and isinstance(value, relax.Call) and _name(value) != "relax.quantize"
+            and any(v in read for v in nodes(value, relax.Var)))  # fmt: skip
 
-    def _plain(self, value: Any) -> Any:
+    def _needed(self, root: Any) -> list[Any]:
+        """Returns the variables that a value depends on other than through integers, and that are not there, in order."""
+        needed = set(nodes(root, relax.Var))
+        if needed <= self.emitted.keys():
+            return []
+        for var, value in reversed(self.defined.items()):
+            if var in needed and var not in self.emitted and not self._integers(var):
+                needed.update(nodes(value, relax.Var))
+        return [var for var in self.defined if var in needed and var not in self.emitted]
+
+    def _plain(self, root: Any) -> Any:
         """Returns what a value is in the new function, in the network's own order of axes."""
-        if isinstance(value, relax.Tuple):
-            return relax.Tuple([self._plain(x) for x in value.fields])
-        if isinstance(value, relax.TupleGetItem):
-            return self.builder.emit(relax.TupleGetItem(self._plain(value.tuple_value), value.index))
-        if isinstance(value, relax.Call):
-            kinds = value.ty_args if hasattr(value, "ty_args") else value.sinfo_args
-            return relax.Call(value.op, [self._plain(a) for a in value.args], value.attrs, kinds)
-        if not isinstance(value, relax.Var):
-            return value
-        if value not in self.emitted:
-            if integers := self._integers(value):
+        for var in self._needed(root):  # in order, so that no network is too deep
+            if integers := self._integers(var):
                 plain = integers.value
                 if integers.last:
                     plain = self.builder.emit(relax.op.permute_dims(plain, [0, 3, 1, 2]))
-                self.emitted[value] = plain
+                self.emitted[var] = plain
             else:
-                self.emitted[value] = self.builder.emit(self._plain(self.defined[value]))
-        return self.emitted[value]
+                self.emitted[var] = self.builder.emit(self._renamed(self.defined[var]))
+        return self._renamed(root)
+
+    def _renamed(self, value: Any) -> Any:
+        """Returns a value of the old function with the new one's variables."""
+        if isinstance(value, relax.Tuple):
+            return relax.Tuple([self._renamed(x) for x in value.fields])
+        if isinstance(value, relax.TupleGetItem):
+            return self.builder.emit(relax.TupleGetItem(self._renamed(value.tuple_value), value.index))
+        if isinstance(value, relax.Call):
+            kinds = value.ty_args if hasattr(value, "ty_args") else value.sinfo_args
+            return relax.Call(value.op, [self._renamed(a) for a in value.args], value.attrs, kinds)
+        return self.emitted[value] if isinstance(value, relax.Var) else value
 
     def _integers(self, var: Any) -> Integers | None:
         """Returns the integers of a quantize in the new function, or None for another operator."""
         if var not in self.integers:
             call = self.defined.get(var)
             scale = self._scale(call) if _name(call) == "relax.quantize" else None
-            if scale is None or str(type_of(var).dtype) not in RANGES:
-                return None
-            if (result := self._compute(call, scale, str(type_of(var).dtype))) is None:
-                return None
-            self.integers[var] = result
+            known = scale is not None and str(type_of(var).dtype) in RANGES
+            self.integers[var] = self._compute(call, scale, str(type_of(var).dtype)) if known else None
         return self.integers[var]
 
     def _scale(self, call: Any) -> Scale | None:
@@ -158,8 +164,8 @@ class Rewriter:
             if scale is None or zero is None:
                 return None
             along = [1] * q.ndim
-            if scale.size > 1:
-                along[int(call.attrs.axis)] = scale.size
+            if max(scale.size, zero.size) > 1:
+                along[int(call.attrs.axis)] = max(scale.size, zero.size)
             q = q.astype(np.int64) - zero.astype(np.int64).reshape(along if zero.size > 1 else [1] * q.ndim)
             scale = scale.astype(np.float64)
             return Weights(q, np.broadcast_to(scale.reshape(along if scale.size > 1 else [1] * q.ndim), q.shape))
@@ -184,8 +190,8 @@ class Rewriter:
     def _limits(self, call: Any) -> tuple[Any, float, float] | None:
         """Returns what an operator limits to constants, and these."""
         name, args = _name(call), list(call.args) if isinstance(call, relax.Call) else []
-        if name == "relax.call_tir":  # the frontend for ONNX computes Clip so
-            name, args = _extremum(self.module[args[0]]), list(args[1].fields)
+        if name == "relax.call_tir" and (name := _extremum(self.module[args[0]])):  # ONNX's frontend computes Clip so
+            args = list(args[1].fields)
         if name == "relax.nn.relu":
             limits = 0.0, math.inf
         elif name == "relax.clip":
@@ -194,7 +200,7 @@ class Rewriter:
             limits = (bound, math.inf) if name == "relax.maximum" else (-math.inf, bound)
         else:
             return None
-        return self.defined.get(args[0]), *limits
+        return None if any(math.isnan(x) for x in limits) else (self.defined.get(args[0]), *limits)
 
     def _scalar(self, value: Any) -> float | None:
         """Returns a constant scalar, also one that is replaced if it is not a number."""
@@ -215,10 +221,7 @@ class Rewriter:
         if low > high:
             return None
         rule = RULES.get(_name(value))
-        result = rule(self, value, _Target(to, low, high, dtype)) if rule else None
-        if result is None and (name := _name(value)):
-            self.floats[f"{name.removeprefix('relax.')} ({call.args[0].name})"] = None
-        return result
+        return rule(self, value, _Target(to, low, high, dtype)) if rule else None
 
 
 class _Target(NamedTuple):
@@ -260,9 +263,14 @@ def _number(value: Any) -> float:
 def _extremum(function: tirx.PrimFunc) -> str:
     """Returns the operator that a function of two tensors computes, if it is a maximum or minimum."""
     stores = nodes(function.body, tirx.BufferStore)
-    if len(stores) == 1 and len(function.params) == 3 and len(function.params[1].shape) == 0:
-        return {tirx.Max: "relax.maximum", tirx.Min: "relax.minimum"}.get(type(stores[0].value), "")
-    return ""
+    name = {tirx.Max: "relax.maximum", tirx.Min: "relax.minimum"}.get(type(stores[0].value)) if len(stores) == 1 else None
+    if name is None or len(function.params) != 3 or len(function.params[1].shape) != 0:
+        return ""
+    for operand, tensor in zip((stores[0].value.a, stores[0].value.b), function.params):
+        # In TVM 0.26, a load has a buffer.
+        if not isinstance(operand, LOAD) or not getattr(operand, "source", getattr(operand, "buffer", None)).same_as(tensor):
+            return ""
+    return name
 
 
 def _quantized(real: float, scale: Scale) -> int:
@@ -442,14 +450,15 @@ def _matmul(r: Rewriter, value: Any, target: _Target, bias: Any = None) -> Integ
 
 def _average(r: Rewriter, value: Any, target: _Target) -> Integers | None:
     """The mean of each channel of an image."""
-    if len(_shape(value.args[0])) != 4 or sorted(_ints(value.attrs.axis)) != [2, 3]:
+    shape, axes = _shape(value.args[0]), value.attrs.axis
+    if len(shape) != 4 or axes is None or sorted(a % 4 for a in _ints(axes)) != [2, 3]:
         return None
-    n, c, height, width = _shape(value.args[0])
+    n, c, height, width = shape
     result = _windows(r, value, target, _Windows([height, width], [1, 1], [0, 0, 0, 0], False, [1, 1]))
     if result is None:
         return None
-    shape = (n, c, 1, 1) if bool(value.attrs.keepdims) else (n, c)
-    return Integers(r.builder.emit(relax.op.reshape(result.value, shape)), False)
+    kept = (n, c, 1, 1) if bool(value.attrs.keepdims) else (n, c)
+    return Integers(r.builder.emit(relax.op.reshape(result.value, kept)), False)
 
 
 def _average_pool(r: Rewriter, value: Any, target: _Target) -> Integers | None:
@@ -539,8 +548,8 @@ def _maximum(r: Rewriter, value: Any, target: _Target) -> Integers | None:
 
 def _moved(r: Rewriter, value: Any, target: _Target) -> Integers | None:
     """A reshape of integers with the same scale."""
-    call = r.defined.get(value.args[0])
-    if r._operand(value.args[0]) is None or r._operand(value.args[0])[1] != target.to:  # type: ignore[index]
+    call, operand = r.defined.get(value.args[0]), r._operand(value.args[0])
+    if operand is None or operand[1] != target.to:
         return None
     if str(type_of(call.args[0]).dtype) != target.dtype or (target.low, target.high) != RANGES[target.dtype]:
         return None
@@ -559,7 +568,7 @@ RULES: dict[str, Callable[..., Integers | None]] = {
 
 
 def rewrite(module: tvm.IRModule) -> tuple[tvm.IRModule, tuple[str, ...]]:
-    """Replaces quantized operators by integer arithmetic, and returns those before a quantize that it does not.
+    """Replaces quantized operators by integer arithmetic, and returns those that it does not.
 
     Other modules are returned as they are.
     """
@@ -567,4 +576,4 @@ def rewrite(module: tvm.IRModule) -> tuple[tvm.IRModule, tuple[str, ...]]:
     if not any(_name(c) == "relax.quantize" for c in calls):
         return module, ()
     rewriter = Rewriter(module)
-    return rewriter.run(), tuple(rewriter.floats)
+    return rewriter.run(), rewriter.floats()

@@ -155,6 +155,11 @@ def scatter() -> onnx.ModelProto:
     rows = n.add("Sub", n.add("ArgMax", "x", axis=0), n.constant(np.array(4, np.int64)))
     rows = n.add("Transpose", rows)
     h = n.add("ScatterND", h, rows, n.add("GatherND", h, rows), reduction="add")
+    h = n.add("Reshape", h, n.constant(np.array([2, 2, 6], np.int64)))
+    h = n.add("ScatterElements", h, n.constant(np.array([[[1, -1, 0]]], np.int64)), n.weight(1, 1, 3), axis=0)
+    h = n.add("Reshape", h, n.constant(np.array([4, 6], np.int64)))
+    once = n.add("OneHot", n.add("Squeeze", columns), n.constant(np.array(6, np.int64)), n.constant(np.float32([0, 1])))
+    h = n.add("Add", h, n.cast(once, TensorProto.FLOAT))
     return n.model(n.add("CumSum", h, n.constant(np.array(1, np.int64)), to="y"))
 
 

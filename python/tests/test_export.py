@@ -123,7 +123,7 @@ class Export(unittest.TestCase):
         self.assertEqual(main["outputs"], {"tensor_7": {"dtype": "float32", "shape": [2, 3], "size": 24}})
         header = members["./codegen/host/include/tvmgen_net.h"]
         self.assertLess(header.index("void* b;"), header.index("void* a;"))
-        boardsmith.export(from_onnx(model), self.path, input_names=["unix", "INT8_MAX"], output_names=["asm"])
+        boardsmith.export(from_onnx(model), self.path, input_names=["unix", "INT8.MAX"], output_names=["asm"])
         header = self.members()["./codegen/host/include/tvmgen_net.h"]
         self.assertEqual(re.findall(r"void\* (\w+);", header), ["tensor_unix", "tensor_INT8_MAX", "tensor_asm"])
 
@@ -193,6 +193,36 @@ class Export(unittest.TestCase):
         next(node for node in model.graph.node if node.op_type == "Conv").input[2] = "real"
         boardsmith.export(from_onnx(model), self.path)
         self.assertIn("conv_int8", self.members()["./codegen/host/src/net_lib1.c"])
+
+    def test_between_integers(self):
+        """A long chain before a quantized operator, a mean of all elements, and a limit of another form."""
+        def quantized(n, value, zero=100):
+            scale, zeros = n.constant(np.float32(0.02)), n.constant(np.asarray(zero, np.uint8))
+            return n.add("DequantizeLinear", n.add("QuantizeLinear", value, scale, zeros), scale, zeros)
+
+        n = networks.Network("between", x=(1, 2, 3, 4))
+        h = quantized(n, "x")
+        for i in range(700):
+            h = n.add(("Sin", "Cos")[i % 2], h)
+        h = quantized(n, h)
+        h = quantized(n, n.add("Add", h, h))
+        report = boardsmith.export(from_onnx(n.model(quantized(n, n.add("ReduceMean", h)))), self.path)
+        self.assertRegex(str(report.floats), r"^\('sin \(\w+\)', 'mean \(\w+\)'\)$")
+
+        for factor, count in ((tirx.const(1, "float32"), 0), (tirx.const(-3, "float32"), 1)):
+            bb = relax.BlockBuilder()
+            x = relax.Var("x", relax.TensorType((2, 4), "float32"))
+            with bb.function("main", [x]):
+                with bb.dataflow():
+                    scale, zero = relax.const(np.float32(0.02)), relax.const(np.int8(0))
+                    y = bb.emit(relax.op.quantize(x, scale, zero, out_dtype="int8"))
+                    y = bb.emit(relax.op.dequantize(y, scale, zero))
+                    y = bb.emit(relax.op.add(y, y))
+                    y = bb.emit_te(lambda x, y, factor=factor: te.compute(
+                        x.shape, lambda *i: te.max(x[i] * factor, y[()])), y, relax.const(np.float32(-1)), primfunc_name_hint="limit")
+                    out = bb.emit_output(bb.emit(relax.op.quantize(y, scale, zero, out_dtype="int8")))
+                bb.emit_func_output(out)
+            self.assertEqual(len(boardsmith.export(bb.get(), self.path).floats), count)
 
     def test_average_pool(self):
         """Pooling with padding computes with integers, and rounds exact halves to even."""
@@ -275,6 +305,9 @@ class Export(unittest.TestCase):
             elf = tar.extractfile("./codegen/host/lib/net_lib0.o").read()
         self.assertEqual(elf[:4] + elf[18:20], b"\x7fELF\x28\0")  # EM_ARM
         self.assertIn(b"tvmgen_net_fused_conv2d", elf)
+        boardsmith.export(from_onnx(networks.scatter()), self.path, target=target)
+        with tarfile.open(self.path) as tar:
+            self.assertNotIn(b"TVMBackend", tar.extractfile("./codegen/host/lib/net_lib0.o").read())
 
     def test_database(self):
         """An operator that a database has a schedule for gets it; others keep the default one."""
@@ -382,6 +415,11 @@ class Export(unittest.TestCase):
         def build(x):
             return relax.op.call_dps_packed("my.function", [x], relax.TensorType((2, 4), "float32"))
         self.refused(function(build=build), "call_dps_packed", "my.function")
+
+    def test_mean_of_scattered(self):
+        """A reduction that TVM computes otherwise than ONNX and PyTorch is named."""
+        at = relax.const(np.zeros((2, 4), np.int64))
+        self.refused(function(build=lambda x: relax.op.scatter_elements(x, at, x, 0, "mean")), "mean")
 
     def test_control_flow(self):
         """An if is named."""
