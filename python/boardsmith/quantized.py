@@ -89,7 +89,7 @@ class Rewriter:
             and any(v in read for v in nodes(value, relax.Var)))  # fmt: skip
 
     def _needed(self, root: Any) -> list[Any]:
-        """Returns the variables that a value depends on other than through integers, and that are not there, in order."""
+        """Returns the variables that a value depends on other than through integers, and that are missing, in order."""
         needed = set(nodes(root, relax.Var))
         if needed <= self.emitted.keys():
             return []
@@ -263,14 +263,16 @@ def _number(value: Any) -> float:
 def _extremum(function: tirx.PrimFunc) -> str:
     """Returns the operator that a function of two tensors computes, if it is a maximum or minimum."""
     stores = nodes(function.body, tirx.BufferStore)
-    name = {tirx.Max: "relax.maximum", tirx.Min: "relax.minimum"}.get(type(stores[0].value)) if len(stores) == 1 else None
-    if name is None or len(function.params) != 3 or len(function.params[1].shape) != 0:
+    if len(stores) != 1 or len(function.params) != 3 or len(function.params[1].shape) != 0:
         return ""
-    for operand, tensor in zip((stores[0].value.a, stores[0].value.b), function.params):
-        # In TVM 0.26, a load has a buffer.
-        if not isinstance(operand, LOAD) or not getattr(operand, "source", getattr(operand, "buffer", None)).same_as(tensor):
+    value = stores[0].value
+    if not isinstance(value, (tirx.Max, tirx.Min)):
+        return ""
+    for operand, tensor in zip((value.a, value.b), function.params):
+        source = "source" if hasattr(operand, "source") else "buffer"  # TVM 0.27, or 0.26
+        if not isinstance(operand, LOAD) or not getattr(operand, source).same_as(tensor):
             return ""
-    return name
+    return "relax.maximum" if isinstance(value, tirx.Max) else "relax.minimum"
 
 
 def _quantized(real: float, scale: Scale) -> int:

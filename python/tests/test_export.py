@@ -218,8 +218,9 @@ class Export(unittest.TestCase):
                     y = bb.emit(relax.op.quantize(x, scale, zero, out_dtype="int8"))
                     y = bb.emit(relax.op.dequantize(y, scale, zero))
                     y = bb.emit(relax.op.add(y, y))
+                    bound = relax.const(np.float32(-1))
                     y = bb.emit_te(lambda x, y, factor=factor: te.compute(
-                        x.shape, lambda *i: te.max(x[i] * factor, y[()])), y, relax.const(np.float32(-1)), primfunc_name_hint="limit")
+                        x.shape, lambda *i: te.max(x[i] * factor, y[()])), y, bound, primfunc_name_hint="limit")
                     out = bb.emit_output(bb.emit(relax.op.quantize(y, scale, zero, out_dtype="int8")))
                 bb.emit_func_output(out)
             self.assertEqual(len(boardsmith.export(bb.get(), self.path).floats), count)
