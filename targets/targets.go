@@ -75,7 +75,11 @@ func boardNames(ctx context.Context, c *console.Console) ([]string, error) {
 			return nil, failure.New(failure.Config, "write one comma between two boards", "BOARD=%s has an empty name",
 				c.Env("BOARD"))
 		}
-		_, err := boards.Find(names[i], builder.Path)
+		board := names[i]
+		if slices.Contains(ofSeveral, c.Step()) {
+			board, _, _ = strings.Cut(board, "=") // NAME=DEVICE
+		}
+		_, err := boards.Find(board, builder.Path)
 		unknown = append(unknown, err)
 	}
 	return names, errors.Join(unknown...)
@@ -89,21 +93,28 @@ func forBoards(ctx context.Context, c *console.Console, target func() error) err
 	if err != nil {
 		return err
 	}
-	if len(names) == 1 || slices.Contains(ofSeveral, c.Step()) {
+	defer func() { c.Env = env }()
+	setBoard := func(text string) {
+		c.Env = func(variable string) string {
+			if variable == "BOARD" {
+				return text
+			}
+			return env(variable)
+		}
+	}
+	if len(names) == 1 {
+		return target()
+	}
+	if slices.Contains(ofSeveral, c.Step()) {
+		setBoard(strings.Join(names, ","))
 		return target()
 	}
 	if err := cmp.Or(checkList("BOARD", names, strings.Clone), checkShared(c, len(names))); err != nil {
 		return err
 	}
-	defer func() { c.Env = env }()
 	var failed []error
 	for _, name := range names {
-		c.Env = func(variable string) string {
-			if variable == "BOARD" {
-				return name
-			}
-			return env(variable)
-		}
+		setBoard(name)
 		c.Notef("%s: board %s", c.Step(), name)
 		err := target()
 		if ctx.Err() != nil {

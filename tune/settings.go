@@ -3,6 +3,7 @@
 package tune
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,7 +26,7 @@ const settingsFile = "run.json"
 type settings struct {
 	Template  string                    `json:"template,omitempty"`
 	Libraries []string                  `json:"libraries,omitempty"`
-	Boards    map[string]string         `json:"boards,omitempty"` // paths of board files, by the board's name
+	Boards    map[string]string         `json:"boards,omitempty"` // files by the board's name; "" of one found by name
 	Memory    map[string]boards.Options `json:"memory,omitempty"`
 	Samples   int                       `json:"samples"`
 	MinSample time.Duration             `json:"min_sample_ns"`
@@ -44,7 +45,7 @@ func (s *store) keepSettings(o Options, boardFiles map[string]string) error {
 		if err != nil {
 			return err
 		}
-		if err := old.checkEqual(s.dir, o); err != nil {
+		if err := cmp.Or(old.checkEqual(s.dir, o), old.checkFiles(s.dir, boardFiles)); err != nil {
 			return err
 		}
 		merged := map[string]string{}
@@ -79,14 +80,41 @@ func (s *settings) checkEqual(dir string, o Options) error {
 	return nil
 }
 
-// boardFiles returns the absolute paths of the board files that words of OpenRun name, by the board's name.
+// checkFiles returns an error if a board of the run is now that of another file, while its own is still there.
+func (s *settings) checkFiles(dir string, boardFiles map[string]string) error {
+	for _, name := range slices.Sorted(maps.Keys(boardFiles)) {
+		old, known := s.Boards[name]
+		now := boardFiles[name]
+		if !known || old == now || old != "" && now != "" && isMoved(old, now) {
+			continue
+		}
+		return failure.New(failure.Config, "choose another folder", "the run in %s has board %s of %s, not of %s", dir, name,
+			cmp.Or(old, "boardsmith or BOARDSMITH_PATH"), cmp.Or(now, "boardsmith or BOARDSMITH_PATH"))
+	}
+	return nil
+}
+
+// isMoved reports whether a file is the same, or may be: nothing else has its old name.
+func isMoved(old, now string) bool {
+	before, err := os.Stat(old)
+	if err != nil {
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	is, err := os.Stat(now)
+	return err == nil && os.SameFile(before, is)
+}
+
+// boardFiles returns the boards that words of OpenRun name: the absolute paths of their files, "" of those that are
+// found by their names.
 func boardFiles(words, path []string) map[string]string {
 	files := map[string]string{}
 	for _, word := range words {
 		board, _ := splitWord(word)
-		if file := boards.Absolute(board, path); file != board || filepath.IsAbs(board) {
-			files[boards.NameOf(board, path)] = file
+		file := boards.Absolute(board, path)
+		if file == board && !filepath.IsAbs(board) {
+			file = ""
 		}
+		files[boards.NameOf(board, path)] = file
 	}
 	return files
 }

@@ -44,8 +44,13 @@ func (t *Job) memory() map[string]boards.Options {
 // folder sets the run's folder: OUTPUT, or a default for the boards.
 func (t *Job) folder(name string) {
 	var names []string
-	for board := range strings.SplitSeq(t.In.Board.Value, ",") {
-		names = append(names, boards.NameOf(board, t.In.Path))
+	for word := range strings.SplitSeq(t.In.Board.Value, ",") {
+		board, device, named := strings.Cut(word, "=")
+		board = boards.NameOf(board, t.In.Path)
+		if named {
+			board += "=" + device
+		}
+		names = append(names, strings.ReplaceAll(board, "/", "+"))
 	}
 	t.dir = cmp.Or(t.In.Output, filepath.Join("build", "tune", name, strings.Join(names, "+")))
 }
