@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -363,5 +364,22 @@ func TestSameTimeInFlash(t *testing.T) {
 				t.Errorf("%g s in RAM, %g s in flash", a, b)
 			}
 		})
+	}
+}
+
+// TestClang: Clang is the host's compiler, and names the linker's words otherwise than GCC.
+func TestClang(t *testing.T) {
+	clang, err := exec.LookPath("clang")
+	if err != nil {
+		t.Skip(err)
+	}
+	dir := t.TempDir()
+	must(t, os.Symlink(clang, filepath.Join(dir, "cc")))
+	t.Setenv("PATH", dir+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	r, _ := opened(t, tune.Options{Samples: 1}, "host")
+	result, err := r.Measure(t.Context(), operator("one", right))
+	must(t, err)
+	if result.Failure != nil || result.Tier != tune.RAM {
+		t.Errorf("%+v, %+v", result, result.Failure)
 	}
 }
