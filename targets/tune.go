@@ -61,7 +61,7 @@ func Tune(ctx context.Context) error {
 //	FORCE=1      uses and flashes the board also if another one is named
 //	DRYRUN=1     prints what would be done, without doing it
 //	RUN          the folder of one
-//	ID           the candidate to measure again, or the beginning of its name
+//	ID           the candidate to measure again
 func Reproduce(ctx context.Context) error {
 	return doJob(ctx, "reproduce", func(ctx context.Context, j *job) error { return j.tuning().Reproduce(ctx) })
 }
