@@ -107,8 +107,10 @@ func packetSize(context.Context, *session, []tvmrpc.Value) (*tvmrpc.Packet, erro
 
 // systemLib returns the module with which the session began, else that of the firmware.
 func systemLib(ctx context.Context, q *session, _ []tvmrpc.Value) (*tvmrpc.Packet, error) {
-	if q.model != 0 {
-		return resultReply(tvmrpc.TypeModule, tvmrpc.Opaque(q.model)), nil
+	if q.model != nil {
+		model := *q.model // each is freed alone
+		h, err := q.add(&model)
+		return resultReply(tvmrpc.TypeModule, tvmrpc.Opaque(h)), err
 	}
 	h, err := q.lookup(ctx, systemLibName)
 	if err != nil {

@@ -35,7 +35,7 @@ type session struct {
 	named     map[string]uint64          // handles in own of the board's global functions
 	own       map[uint64]any             // functions, objects and evaluators by handle
 	created   uint64                     // objects in own, with those that were freed
-	model     uint64                     // handle of the module with which the session began; 0: none
+	model     *object                    // the module with which the session began; nil: none
 	latest    *evaluator                 // that the board has
 	used      bool                       // the board
 
@@ -214,7 +214,7 @@ func (q *session) construct(ctx context.Context, args []tvmrpc.Value) error {
 	h, err := q.load(ctx, func(ctx context.Context) (Loaded, error) {
 		return q.server.board.Load(ctx, args[1].Data)
 	})
-	q.model = h
+	q.model, _ = q.own[h].(*object) // it stays until the session ends
 	return err
 }
 
