@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"maps"
 	"math"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -126,6 +127,9 @@ func UpdateBaseline(ctx context.Context, path string, results []*Result) (err er
 		if err := r.Cost.few(); err != nil && r.Failure == nil {
 			return fmt.Errorf("%s: %w", r.Key(), err)
 		}
+	}
+	if at, err := filepath.EvalSymlinks(path); err == nil {
+		path = at // all names of a file have one lock
 	}
 	unlock, err := filelock.Wait(ctx, path+".lock")
 	switch {

@@ -122,7 +122,8 @@ func (s *Session) moduleFunction(ctx context.Context, m Module, name string) (Fu
 }
 
 // Check returns an error if the module's functions cannot be called any more: a *StaleError after a reset of the
-// device, one of class config after Unlink. It sends nothing.
+// device, one of class config after Unlink; else those of any call. It sends nothing, unless the link is to be opened
+// again.
 func (m Module) Check(ctx context.Context) error {
 	s := m.session
 	if s == nil {

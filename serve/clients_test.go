@@ -204,7 +204,8 @@ func TestKilledAnywhere(t *testing.T) {
 }
 
 // TestModelSession begins sessions with an archive, as AutoTVM's module loader does, while another client has the
-// board: of a long one, the server receives the beginning only. Its module is there for each that the client makes of it.
+// board: of a long one, the server receives the beginning only. Its module is there for each that the client makes of
+// it.
 func TestModelSession(t *testing.T) {
 	b, address := start(t, serve.Options{})
 	begin := func(archive string) client {

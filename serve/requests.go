@@ -5,6 +5,7 @@ package serve
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/boardsmith/boardsmith/failure"
@@ -200,6 +201,9 @@ func (q *session) callBoard(ctx context.Context, p *tvmrpc.Packet, m *module) (*
 	}
 	switch kind := tvmrpc.TypeCode(reply.Args[0].Word); kind {
 	case tvmrpc.TypeModule, tvmrpc.TypeFunction:
+		if reply.Args[1].Word == 0 { // none
+			return reply, nil
+		}
 		reply.Args[1].Word, err = q.add(&object{q.board, m, kind, reply.Args[1].Word})
 	case tvmrpc.TypeNDArray:
 		q.kinds[reply.Args[len(reply.Args)-1].Word] = kind
@@ -232,11 +236,15 @@ func (q *session) check(ctx context.Context, o *object) error {
 	case o.session != q.board:
 		return failure.New(failure.Config, "load the module again",
 			"the module was lost: a later one did not fit beside the firmware, which was replaced")
-	case o.module != nil && o.module.Check(ctx) != nil:
+	case o.module == nil:
+		return nil
+	}
+	err := o.module.Check(ctx)
+	if failure.Of(err) == failure.Config || errors.As(err, new(*rpc.StaleError)) {
 		return failure.New(failure.Config, "load the module again, and free those that are not used any more",
 			"the module was unlinked: a later one did not fit beside it")
 	}
-	return nil
+	return err
 }
 
 // freeHandle frees an object. Handles that are unknown are ignored: TVM 0.21 to 0.23 free a returned tensor by the

@@ -264,7 +264,10 @@ func (j *job) call(ctx context.Context, s *rpc.Session, name string, args []any,
 	}
 	result, err := f.Call(ctx, args...)
 	if err != nil {
-		return cmp.Or(errors.Unwrap(err), err) // without the function's name, which the step has
+		if strings.HasPrefix(err.Error(), "calling "+name+": ") {
+			err = cmp.Or(errors.Unwrap(err), err) // without the function's name, which the step has
+		}
+		return err
 	}
 	line := jsonlines.Called{Function: name, Output: j.in.Output}
 	if result != nil {

@@ -177,6 +177,9 @@ func (b *Board) Load(ctx context.Context, module []byte) (serve.Loaded, error) {
 // loadRAM links operators for the largest free part of the RAM for code and uploads them. If they do not fit beside
 // earlier modules, it unlinks these. A *project.FitError means that the RAM is too small.
 func (b *Board) loadRAM(ctx context.Context, s *rpc.Session, o project.Operators, sum digest) (rpc.Module, error) {
+	if err := context.Cause(ctx); err != nil {
+		return rpc.Module{}, err // no module can be checked
+	}
 	b.modules = slices.DeleteFunc(b.modules, func(m rpc.Module) bool { return m.Check(ctx) != nil })
 	for {
 		m, err := b.upload(ctx, s, o, sum)

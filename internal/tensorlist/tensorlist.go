@@ -3,6 +3,7 @@ package tensorlist
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -84,10 +85,10 @@ func Assign(kind string, tensors, others []mlf.Tensor, arrays []ndarray.Named) (
 
 // CheckNames returns an error if a name of names, which has those of tensors by those of arrays, is not an array's.
 func CheckNames(names map[string]string, arrays []string) error {
-	for name, tensor := range names {
+	for _, name := range slices.Sorted(maps.Keys(names)) {
 		if !slices.Contains(arrays, name) {
 			return failure.New(failure.Config, cmp.Or(spelling.Nearest(name, arrays), "use the name of an array"),
-				"there is no array %q for %q, but %q", name, tensor, arrays)
+				"there is no array %q for %q, but %q", name, names[name], arrays)
 		}
 	}
 	return nil
