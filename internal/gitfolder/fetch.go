@@ -202,15 +202,28 @@ type objects struct {
 	*filesystem.ObjectStorage
 }
 
+// unsent is in the error of a request that was not sent whole. A server that refuses a commit may end at its name: go-git
+// then fails with the rest of the request, and does not read the answer.
+const unsent = "sending upload-req message"
+
+// attempts bounds how often such a request is made.
+const attempts = 4
+
 // fetch gets a commit and its files into the folder dir, with at most that many bytes.
 func (r *remote) fetch(ctx context.Context, commit, dir string, most int64) (*object.Commit, *objects, error) {
 	store := &objects{memory.NewStorage(), filesystem.NewObjectStorage(dotgit.New(osfs.New(dir)),
 		cache.NewObjectLRUDefault())}
 	from := git.NewRemote(store, &config.RemoteConfig{Name: git.DefaultRemoteName, URLs: []string{r.url}})
-	get := func(depth int, what ...config.RefSpec) error {
-		return filling(ctx, dir, most, func(ctx context.Context) error {
-			return from.FetchContext(ctx, &git.FetchOptions{RefSpecs: what, Depth: depth, Tags: git.NoTags, Auth: r.auth})
-		})
+	get := func(depth int, what ...config.RefSpec) (err error) {
+		for range attempts {
+			err = filling(ctx, dir, most, func(ctx context.Context) error {
+				return from.FetchContext(ctx, &git.FetchOptions{RefSpecs: what, Depth: depth, Tags: git.NoTags, Auth: r.auth})
+			})
+			if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), unsent) {
+				break
+			}
+		}
+		return err
 	}
 	err := get(1, r.spec(commit))
 	if errors.Is(err, git.ErrExactSHA1NotSupported) {

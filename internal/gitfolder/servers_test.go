@@ -420,6 +420,33 @@ func TestNoProcessLeft(t *testing.T) {
 	}
 }
 
+// TestRefusalUnread: a server that ends before it has the whole request is asked again.
+func TestRefusalUnread(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the program is a shell script")
+	}
+	r := newRepository(t)
+	commit := r.commit("main", entry{name: "a.txt", text: "one"})
+	dir := t.TempDir()
+	script := strings.ReplaceAll(`#!/bin/sh
+echo once >>DIR/asked
+[ $(wc -l <DIR/asked) != 2 ] && exec git upload-pack "$@"
+exec <&-
+git upload-pack --advertise-refs "$@"
+`, "DIR", dir)
+	must(t, os.WriteFile(filepath.Join(dir, "git-upload-pack"), []byte(script), 0o755))
+	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	from, err := connect(t.Context(), r.url())
+	must(t, err)
+	_, store, err := from.fetch(t.Context(), commit, t.TempDir(), 1<<20)
+	must(t, err)
+	must(t, store.Close())
+	asked, err := os.ReadFile(filepath.Join(dir, "asked"))
+	if want := strings.Repeat("once\n", 3); err != nil || string(asked) != want {
+		t.Errorf("asked %q, %v", asked, err)
+	}
+}
+
 // runs reports whether a process still runs: it is there, and no zombie that nobody has asked for yet.
 func runs(pid int) bool {
 	out, err := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output()
