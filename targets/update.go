@@ -5,6 +5,8 @@ package targets
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -53,10 +55,18 @@ func updatePlaces(ctx context.Context, c *console.Console) error {
 		return c.Would("look up %d places", len(places))
 	}
 	builder := newBuilder(c, config)
+	var failed []error
 	for _, place := range places {
 		old, commit, err := builder.Update(ctx, place)
-		if err != nil {
+		if ctx.Err() != nil {
 			return err
+		}
+		if err != nil {
+			if !slices.Contains(config.Refs(), place) {
+				err = fmt.Errorf("%w (only %s names it: remove its entry there if it is no more)", err, c.Shown(lockFile))
+			}
+			failed = append(failed, err)
+			continue
 		}
 		text := "is still at " + commit
 		if old != commit {
@@ -64,6 +74,9 @@ func updatePlaces(ctx context.Context, c *console.Console) error {
 		}
 		c.Printf("update: %s: %s", place, text)
 		c.JSONLine(jsonlines.Updated{Place: place, Old: old, Commit: commit})
+	}
+	if len(failed) > 0 {
+		return errors.Join(failed...)
 	}
 	c.Printf("update: %d places in %s", len(places), c.Shown(lockFile))
 	return nil

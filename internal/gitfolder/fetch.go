@@ -202,8 +202,8 @@ type objects struct {
 	*filesystem.ObjectStorage
 }
 
-// unsent is in the error of a request that was not sent whole. A server that refuses a commit may end at its name: go-git
-// then fails with the rest of the request, and does not read the answer.
+// unsent is in the error of a request that was not sent whole. A server that refuses a commit may end at its name:
+// go-git then fails with the rest of the request, and does not read the answer.
 const unsent = "sending upload-req message"
 
 // attempts bounds how often such a request is made.
