@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/boardsmith/boardsmith/internal/files/abspath"
 	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/internal/library"
 )
@@ -22,13 +23,14 @@ func (p *Project) checkLibraries(dir string) error {
 	if len(p.state.Libraries) == 0 {
 		return nil
 	}
+	dir = abspath.Resolved(dir) // as tools name it
 	link := library.Link{Archives: map[string]string{}}
 	owners := map[string]string{} // the libraries, by their archives
 	for _, l := range p.state.Libraries {
-		archive := p.archiveOf(dir, l)
+		archive := abspath.Resolved(p.archiveOf(dir, l))
 		link.Archives[l.Name], owners[archive] = archive, l.Name
 	}
-	r := linkReader{project: p, dir: dir, archives: map[string][]library.Object{}}
+	r := linkReader{project: p, dir: dir, archives: map[string][]library.Object{}, count: map[string]int{}}
 	objects, members, err := fit.Linked(filepath.Join(dir, filepath.FromSlash(p.state.Template.Map)))
 	if err != nil {
 		return err
@@ -60,6 +62,7 @@ type linkReader struct {
 	project  *Project
 	dir      string                      // where the build ran
 	archives map[string][]library.Object // that were read, by path
+	count    map[string]int              // of members that were read, by ARCHIVE(MEMBER): several can have one name
 }
 
 // locate returns the path of an object, or of an archive and its member.
@@ -67,10 +70,10 @@ func (r linkReader) locate(name string) (file, member string) {
 	if at := strings.LastIndexByte(name, '('); at > 0 && strings.HasSuffix(name, ")") {
 		name, member = name[:at], name[at+1:len(name)-1]
 	}
-	if filepath.IsAbs(name) {
-		return filepath.Clean(name), member
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(r.dir, filepath.FromSlash(path.Join(r.project.state.Template.LinkedIn, name)))
 	}
-	return filepath.Join(r.dir, filepath.FromSlash(path.Join(r.project.state.Template.LinkedIn, name))), member
+	return abspath.Resolved(name), member
 }
 
 // read reads a file. Its name for messages is that of the project's source, if that is known.
@@ -102,12 +105,14 @@ func (r linkReader) member(archive, name string) (data []byte, err error) {
 		}
 		r.archives[archive] = all
 	}
-	for _, o := range all {
-		if o.Name == name {
-			return o.Data, nil
-		}
+	path := archive + "(" + name + ")"
+	all = slices.DeleteFunc(slices.Clone(all), func(o library.Object) bool { return o.Name != name })
+	if len(all) == 0 {
+		return nil, &fs.PathError{Op: "read", Path: path, Err: fs.ErrNotExist}
 	}
-	return nil, &fs.PathError{Op: "read", Path: archive + "(" + name + ")", Err: fs.ErrNotExist}
+	before := r.count[path]
+	r.count[path]++
+	return all[before%len(all)].Data, nil
 }
 
 // parts returns the files that an earlier link combined into an object, if its map is beside it, as far as they exist.

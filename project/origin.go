@@ -71,13 +71,15 @@ func (b *Builder) fetch(ctx context.Context, r gitfolder.Ref) (*gitfolder.Folder
 }
 
 // fromOf returns how project.json in the folder dir records a place as in Spec: a path is relative to the folder, which
-// can then be moved together with what it names.
+// can then be moved together with what it names. Neither has a symbolic link on its way: so each name of the folder
+// leads there.
 func fromOf(dir, place string) string {
 	if gitfolder.IsRef(place) {
 		return place
 	}
 	place = abspath.Of(place)
-	if relative, err := filepath.Rel(dir, place); err == nil { // else on another drive of Windows
+	place = filepath.Join(abspath.Resolved(filepath.Dir(place)), filepath.Base(place)) // a link's name is the board's
+	if relative, err := filepath.Rel(abspath.Resolved(dir), place); err == nil {       // else on another drive of Windows
 		place = relative
 	}
 	return filepath.ToSlash(place)
@@ -92,7 +94,7 @@ func inSpec(dir, from, name string) string {
 	case gitfolder.IsRef(from), filepath.IsAbs(path):
 		return from
 	}
-	return filepath.Join(dir, path)
+	return filepath.Join(abspath.Resolved(dir), path)
 }
 
 // templateFrom returns how project.json in the folder dir records the place of a template as in Spec; "" of a name.

@@ -10,6 +10,7 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/blueprint"
+	"github.com/boardsmith/boardsmith/internal/files/abspath"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 )
 
@@ -104,5 +105,23 @@ func TestNamesStayNames(t *testing.T) {
 	t.Cleanup(func() { must(t, p.Close()) })
 	if p.TemplateFrom() != "oven" || !slices.Equal(p.Libraries(), []string{"warm"}) {
 		t.Errorf("%s, %s", p.TemplateFrom(), p.Libraries())
+	}
+}
+
+// TestFromThroughLinks: what project.json records of a place leads to it from each name of the project's folder.
+func TestFromThroughLinks(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	real, board := filepath.Join(root, "a", "b", "work"), filepath.Join(root, "boards", "k.json")
+	link := filepath.Join(root, "link")
+	must(t, os.MkdirAll(real, 0o755))
+	must(t, os.Symlink(real, link))
+	for _, made := range []string{real, link} {
+		from := fromOf(filepath.Join(made, "build", "p"), board)
+		for _, used := range []string{real, link} {
+			if got := inSpec(filepath.Join(used, "build", "p"), from, "k"); got != abspath.Resolved(board) {
+				t.Errorf("made in %s, used in %s: %s", made, used, got)
+			}
+		}
 	}
 }

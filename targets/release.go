@@ -49,24 +49,13 @@ func Release(ctx context.Context) error {
 	return doJobOf(ctx, "release", boards.Standalone, releaseFirmware)
 }
 
-// resolved returns an absolute path without symbolic links, as far as it exists.
-func resolved(path string) string {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		return real
-	}
-	if dir := filepath.Dir(path); dir != path {
-		return filepath.Join(resolved(dir), filepath.Base(path))
-	}
-	return path
-}
-
 func releaseFirmware(ctx context.Context, j *job) error {
 	in := j.in
 	dir := cmp.Or(in.Output, filepath.Clean(in.Project)+".release")
 	if in.Library {
 		return releaseLibrary(ctx, j, dir)
 	}
-	relative, err := filepath.Rel(resolved(abspath.Of(in.Project)), resolved(abspath.Of(dir)))
+	relative, err := filepath.Rel(abspath.Resolved(in.Project), abspath.Resolved(dir))
 	if err == nil && filepath.IsLocal(relative) {
 		return failure.New(failure.Config, "choose a folder outside of it", "OUTPUT=%s is in project %s, whose files are "+
 			"inputs of its build", dir, in.Project)

@@ -73,14 +73,17 @@ func Linked(mapFile string) (objects, members []string, err error) {
 			inList, inSections = false, true
 		case inList && line != "" && line[0] != ' ':
 			if len(line) > inclusionColumn && line[inclusionColumn-1] == ' ' {
-				line = strings.TrimRight(line[:inclusionColumn], " ")
+				name := strings.TrimRight(line[:inclusionColumn], " ")
+				if name[len(name)-1] == ')' || isObject(name) { // else a path with a space
+					line = name
+				}
 			}
 			if strings.HasSuffix(line, ")") {
 				members = append(members, line)
 			} else {
 				objects = append(objects, line)
 			}
-		case inSections && loaded && (strings.HasSuffix(file, ".o") || strings.HasSuffix(file, ".obj")):
+		case inSections && loaded && isObject(file):
 			objects = append(objects, file)
 		}
 	}
@@ -91,6 +94,10 @@ func Linked(mapFile string) (objects, members []string, err error) {
 		return nil, nil, failure.New(failure.Config, "build again", "%s: %w", mapFile, err)
 	}
 	return objects, members, nil
+}
+
+func isObject(name string) bool {
+	return strings.HasSuffix(name, ".o") || strings.HasSuffix(name, ".obj")
 }
 
 // Caller follows inclusions from a function in an archive to the first object that is in none, and returns it and the

@@ -35,7 +35,8 @@ func TestLinked(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const thin = "\n\ns/f.o                         short.a(b.o) (f)\n"
+	spaced := strings.Repeat("d", inclusionColumn-1) + " e/l.a(m.o)"
+	thin := "\n\ns/f.o                         short.a(b.o) (f)\n" + spaced + "\n                              s/f.o (g)\n"
 	write(strings.Replace(inclusionsOf, "\n\n", thin, 1) +
 		"Allocating common symbols\ncommon  0x4  c.a(z.o)\n\nLinker script and memory map\n\n" +
 		"LOAD build/a b/model.o\nSTART GROUP\nLOAD lib.a\nLOAD x/y.c.obj\nLOAD /lib/libc.so.6\nEND GROUP\n")
@@ -43,7 +44,7 @@ func TestLinked(t *testing.T) {
 	if got := strings.Join(objects, ", "); err != nil || got != "s/f.o, build/a b/model.o, x/y.c.obj" {
 		t.Errorf("%s, %v", got, err)
 	}
-	if got := strings.Join(members, ", "); got != "lib.a(a.o), short.a(b.o), /usr/lib x/libc.a(lib_a-malloc.o), "+
+	if got := strings.Join(members, ", "); got != spaced+", lib.a(a.o), short.a(b.o), /usr/lib x/libc.a(lib_a-malloc.o), "+
 		"/usr/lib x/libc.a(lib_a-mallocr.o), /usr/lib x/libc.a(lib_a-sbrkr.o)" {
 		t.Error(got)
 	}

@@ -1,7 +1,7 @@
 // Package abspath makes paths absolute where a value takes them that outlasts the call: neither a later change of the
 // working folder nor a program that runs in another one then changes what they name.
 //
-// It neither opens files nor resolves symbolic links.
+// It opens no files, and only Resolved follows symbolic links.
 package abspath
 
 import (
@@ -21,6 +21,18 @@ func Of(path string) string {
 		return path
 	}
 	return abs
+}
+
+// Resolved is Of without symbolic links, as far as the path exists.
+func Resolved(path string) string {
+	path = Of(path)
+	if at, err := filepath.EvalSymlinks(path); err == nil {
+		return at
+	}
+	if dir := filepath.Dir(path); dir != path {
+		return filepath.Join(Resolved(dir), filepath.Base(path))
+	}
+	return path
 }
 
 // OfWord is Of for a word that is a path if it has a separator, and otherwise a name, which stays.
