@@ -32,9 +32,10 @@ const (
 )
 
 // A State is project.json. It contains no absolute path, date or user name, so that equal inputs give equal
-// bytes, except for the times in Flashes, which only flashing adds, and the compiler in Built, which only the build
-// finds. Files are named by slash paths in the folder, digests are SHA-256 in hexadecimal. A path in a field From is
-// relative to the folder; only one on another drive of Windows is absolute.
+// bytes, except for the times in Flashes, which only flashing adds, the compiler in Built, which only the build finds,
+// and paths in fields From. These are relative to the folder, and thus may contain any folder's name if they lead far
+// from it; only one on another drive of Windows is absolute. Files are named by slash paths in the folder, digests are
+// SHA-256 in hexadecimal.
 type State struct {
 	Format    int            `json:"format"`
 	Board     Board          `json:"board"`
