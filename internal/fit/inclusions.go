@@ -20,8 +20,8 @@ type Inclusion struct {
 }
 
 var (
-	inclusion       = regexp.MustCompile(`^(\S.*?\.o\)) +(\S.*) \((.+)\)$`)
-	includedMember  = regexp.MustCompile(`^\S.*\.o\)$`)
+	inclusion       = regexp.MustCompile(`^(\S.*?\.o(?:bj)?\)) +(\S.*) \((.+)\)$`)
+	includedMember  = regexp.MustCompile(`^\S.*\.o(?:bj)?\)$`)
 	includingObject = regexp.MustCompile(`^ +(\S.*) \((.+)\)$`)
 )
 

@@ -17,10 +17,10 @@ lib.a(a.o)                    (--whole-archive)
 short.a(b.o)                  build/a b/model.o (pow)
 /usr/lib x/libc.a(lib_a-malloc.o)
                               build/a b/model.o (malloc)
-/usr/lib x/libc.a(lib_a-mallocr.o)
+/usr/lib x/libc.a(lib_a-mallocr.c.obj)
                               /usr/lib x/libc.a(lib_a-malloc.o) (_malloc_r)
 /usr/lib x/libc.a(lib_a-sbrkr.o)
-                              /usr/lib x/libc.a(lib_a-mallocr.o) (_sbrk_r)
+                              /usr/lib x/libc.a(lib_a-mallocr.c.obj) (_sbrk_r)
 
 Discarded input sections
 
@@ -45,7 +45,7 @@ func TestLinked(t *testing.T) {
 		t.Errorf("%s, %v", got, err)
 	}
 	if got := strings.Join(members, ", "); got != spaced+", lib.a(a.o), short.a(b.o), /usr/lib x/libc.a(lib_a-malloc.o), "+
-		"/usr/lib x/libc.a(lib_a-mallocr.o), /usr/lib x/libc.a(lib_a-sbrkr.o)" {
+		"/usr/lib x/libc.a(lib_a-mallocr.c.obj), /usr/lib x/libc.a(lib_a-sbrkr.o)" {
 		t.Error(got)
 	}
 	write("no map")
