@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from . import ExportError, Report, export
+from . import ExportError, Report, export, plan
 
 
 def from_onnx(path: Path, archive: Path, name: str | None = None) -> Report:
@@ -21,6 +21,12 @@ def from_onnx(path: Path, archive: Path, name: str | None = None) -> Report:
     inputs = [i.name for i in model.graph.input if i.name not in weights]
     outputs = [o.name + "_output" if o.name in inputs else o.name for o in model.graph.output]
     module = _readable(path, "network that TVM reads", lambda: read(model))
+    for output, kind in zip(model.graph.output, plan.fields(plan.type_of(module["main"].body.body))):
+        declared, got = output.type.tensor_type.elem_type, str(getattr(kind, "dtype", ""))
+        want = str(onnx.helper.tensor_dtype_to_np_dtype(declared)) if declared else got
+        if got and got != want:
+            raise ExportError(f"{path}: TVM computes output {output.name} as {got}, not {want}: "
+                              "put a Cast before it")  # fmt: skip
     return export(module, archive, name=name, input_names=inputs, output_names=outputs)
 
 

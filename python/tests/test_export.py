@@ -379,7 +379,11 @@ class Export(unittest.TestCase):
     def test_command(self):
         """The command keeps ONNX's names, and reports what it cannot read."""
         model = Path(self.folder.name) / "n.onnx"
-        for network, names, code in ((networks.conv(), "image-in", 0), (lstm(), "LSTM", 1)):
+        once = networks.Network("once", x=(2, 3))
+        once.add("OneHot", once.cast("x", networks.TensorProto.INT64), once.constant(np.array(3, np.int64)),
+                 once.constant(np.float32([0, 1])), to="y")
+        for network, names, code in ((networks.conv(), "image-in", 0), (lstm(), "LSTM", 1),
+                                     (once.model("y"), "output y as float64, not float32", 1)):
             networks.onnx.save(network, model)
             run = subprocess.run([sys.executable, "-m", "boardsmith", model, self.path], capture_output=True, text=True)
             self.assertEqual(run.returncode, code, run.stderr)
