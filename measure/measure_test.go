@@ -20,6 +20,7 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/files/filelock"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/testkit/failuretest"
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
@@ -360,14 +361,17 @@ func TestBaselineIsAFolder(t *testing.T) {
 // TestUpdateBaseline: of many that update a file at once, none loses its result; one that is stopped does not wait.
 func TestUpdateBaseline(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "b.json")
+	dir := t.TempDir()
+	path, link := filepath.Join(dir, "b.json"), filepath.Join(dir, "link")
+	testkit.Must(t, measure.UpdateBaseline(t.Context(), path, nil))
+	testkit.Must(t, os.Symlink("b.json", link))
 	const writers = 8
 	var failed [writers]error
 	var all sync.WaitGroup
 	for i := range writers {
 		all.Go(func() {
 			r := &measure.Result{Board: "b", Model: fmt.Sprint(i), Flash: 1}
-			failed[i] = measure.UpdateBaseline(t.Context(), path, []*measure.Result{r})
+			failed[i] = measure.UpdateBaseline(t.Context(), []string{path, link}[i%2], []*measure.Result{r})
 		})
 	}
 	all.Wait()

@@ -240,6 +240,9 @@ func (q *session) check(ctx context.Context, o *object) error {
 		return nil
 	}
 	err := o.module.Check(ctx)
+	if errors.As(err, new(*rpc.BrokenError)) {
+		return err
+	}
 	if failure.Of(err) == failure.Config || errors.As(err, new(*rpc.StaleError)) {
 		return failure.New(failure.Config, "load the module again, and free those that are not used any more",
 			"the module was unlinked: a later one did not fit beside it")

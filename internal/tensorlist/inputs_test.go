@@ -41,4 +41,10 @@ func TestCheckNames(t *testing.T) {
 	if err := CheckNames(map[string]string{"features": "x"}, []string{"a", "features"}); err != nil {
 		t.Error(err)
 	}
+	for range 50 { // the first of several, always
+		err := CheckNames(map[string]string{"b": "x", "c": "y", "d": "z"}, []string{"a"})
+		if err == nil || !strings.Contains(err.Error(), `no array "b"`) {
+			t.Fatal(err)
+		}
+	}
 }
