@@ -193,9 +193,10 @@ func (p tvmPython) run(t *testing.T, m measuredUse, library string, args ...stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 45*time.Minute) // the longest takes 12 on an idle computer
 	defer cancel()
 	cmd := p.command(ctx, t, library, append([]string{measured, p.python, "-B"}, args...)...)
+	cmd.WaitDelay = 10 * time.Second // what it started may keep the output open
 	timed := filepath.Join(filepath.Dir(measured), "timed")
 	cmd.Env = append(cmd.Env, "INTEROP_TIMES="+filepath.Join(cmd.Dir, "times"),
 		"PYTHONPATH="+p.packages(timed))
