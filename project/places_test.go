@@ -112,15 +112,15 @@ func TestNamesStayNames(t *testing.T) {
 func TestFromThroughLinks(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
-	real, board := filepath.Join(root, "a", "b", "work"), filepath.Join(root, "boards", "k.json")
+	folder, board := filepath.Join(root, "a", "b", "work"), filepath.Join(root, "boards", "k.json")
 	link := filepath.Join(root, "link")
-	must(t, os.MkdirAll(real, 0o755))
-	must(t, os.Symlink(real, link))
-	for _, made := range []string{real, link} {
-		from := fromOf(filepath.Join(made, "build", "p"), board)
-		for _, used := range []string{real, link} {
-			if got := inSpec(filepath.Join(used, "build", "p"), from, "k"); got != abspath.Resolved(board) {
-				t.Errorf("made in %s, used in %s: %s", made, used, got)
+	must(t, os.MkdirAll(folder, 0o755))
+	must(t, os.Symlink(folder, link))
+	for _, writer := range []string{folder, link} {
+		from := fromOf(filepath.Join(writer, "build", "p"), board)
+		for _, reader := range []string{folder, link} {
+			if got := inSpec(filepath.Join(reader, "build", "p"), from, "k"); got != abspath.Resolved(board) {
+				t.Errorf("written in %s, read in %s: %s", writer, reader, got)
 			}
 		}
 	}
