@@ -14,6 +14,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/cli/console"
 	"github.com/boardsmith/boardsmith/internal/cli/inputs"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 )
@@ -26,8 +27,7 @@ import (
 //	TARGET       a named target of boardsmith.json
 //	DEVICE       which device of that board: its name in desk.json or its probe's serial [the only attached one]
 //	PROGRAMMER   the programmer: openocd, pyocd, west [the board's own]
-//	SAVE=1       reads each chip's id and writes desk.json: devices.md
-//	NAME         with SAVE=1, the name of the device that DEVICE chooses [<board>-<number>]
+//	SAVE         1 reads each chip's id and writes desk.json: devices.md [not written]
 func Devices(ctx context.Context) error { return doJob(ctx, "devices", listDevices) }
 
 func listDevices(ctx context.Context, j *job) error {
@@ -130,7 +130,7 @@ func saveDeskFile(ctx context.Context, j *job, all []device.Attached) error {
 			continue
 		}
 		if n, err = in.DeskFile.Note(n); err != nil {
-			return failure.New(failure.Config, "NAME=… names the one device that DEVICE=… chooses", "%s: %w",
+			return failure.New(failure.Config, "SAVE=NAME names the one device that DEVICE=… chooses", "%s: %w",
 				j.Shown(path),
 				err)
 		}
@@ -193,7 +193,10 @@ func severalPorts(b *boards.Board, d device.Attached, all []device.Attached) boo
 func identify(
 	ctx context.Context, j *job, b *boards.Board, d device.Attached,
 ) (n device.DeskDevice, answers bool, err error) {
-	n = device.DeskDevice{Name: j.Env("NAME"), Board: b.Name, Probe: d.Probe}
+	n = device.DeskDevice{Name: j.Env("SAVE"), Board: b.Name, Probe: d.Probe}
+	if console.IsSwitch(n.Name) {
+		n.Name = ""
+	}
 	desk := j.desk()
 	if desk.Programmer == boards.NoProgrammer {
 		desk.Programmer = ""

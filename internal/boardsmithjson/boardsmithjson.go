@@ -5,6 +5,7 @@ package boardsmithjson
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -254,17 +255,10 @@ func (c *Config) Target(name string) (Choice, error) {
 	if t, ok := c.Targets[name]; ok {
 		return t, nil
 	}
-	var names []string
-	for n := range c.Targets {
-		names = append(names, n)
-	}
-	sort.Strings(names)
-	if c.File == "" {
-		return Choice{}, failure.New(failure.Config, "define targets in a "+Name,
-			"target %q: there is no %s here or above", name, Name)
-	}
-	return Choice{}, failure.New(failure.Config, "the targets are: "+strings.Join(names, ", "),
-		"target %q: %s has no such target%s", name, c.File, jsonfile.DidYouMean(name, names))
+	names := slices.Sorted(maps.Keys(c.Targets))
+	return Choice{}, failure.New(failure.Config,
+		"the targets are: "+strings.Join(names, ", ")+"; without TARGET, the defaults are built",
+		"target %q: %s has no such target%s", name, cmp.Or(c.File, Name), jsonfile.DidYouMean(name, names))
 }
 
 var unknownFieldRE = regexp.MustCompile(`unknown field "(.*)"`)

@@ -2,10 +2,13 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +16,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 )
 
 func noVariables(string) string { return "" }
@@ -160,6 +164,53 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// TestForms: a value that another system has set is not set to any target, and noted to one that reads the variable.
+func TestForms(t *testing.T) {
+	empty, withTargets := t.TempDir(), t.TempDir()
+	testkit.Must(t, os.WriteFile(filepath.Join(withTargets, "boardsmith.json"), []byte(`{"targets": {"x": {}}}`), 0o644))
+	testkit.Must(t, os.Mkdir(filepath.Join(empty, "classes"), 0o755))
+	for _, c := range []struct {
+		step, dir, name, value string
+		ours, noted            bool
+	}{
+		{"run", empty, "IMAGE", "registry.example/node:18", false, true},
+		{"build", empty, "IMAGE", "ubuntu-24.04", false, false},
+		{"run", empty, "IMAGE", "12", true, false}, // a mistake of ours
+		{"flash", empty, "IMAGE", "last", true, false},
+		{"run", empty, "IMAGE", "running", true, false},
+		{"validate", empty, "LABELS", "bug,p1", false, true},
+		{"validate", empty, "LABELS", "none.npz", true, false},
+		{"validate", empty, "LABELS", "classes", true, false},
+		{"build", withTargets, "TARGET", "production", true, false}, // an error that names the targets
+		{"build", empty, "TARGET", "x86_64-linux-gnu", false, true},
+		{"run", empty, "TRACE", "1", false, true},
+		{"run", empty, "TRACE", "TRUE", false, true},
+		{"run", empty, "TRACE", "1.bin", true, false},
+		{"monitor", empty, "LOG", "on", false, true},
+		{"update", empty, "NAME", "DESKTOP-7F3", false, true},
+		{"update", empty, "NAME", "https://example.org/x.git@v1", true, false},
+		{"devices", empty, "NAME", "https://example.org/x.git@v1", false, false},
+	} {
+		var out bytes.Buffer
+		console := New(func(name string) string { return map[string]string{c.name: c.value}[name] }, &out, &out)
+		console.Dir, console.args = c.dir, []string{c.step}
+		var got string
+		for range 2 {
+			err := console.Do(t.Context(), c.step, func(context.Context) error {
+				got = console.Env(c.name)
+				return nil
+			})
+			if err != nil {
+				t.Errorf("%+v: %v", c, err)
+			}
+		}
+		if (got == c.value) != c.ours || got != "" && !c.ours ||
+			strings.Count(out.String(), c.name+"="+c.value+" has no effect") != map[bool]int{true: 1}[c.noted] {
+			t.Errorf("%+v: %q, printed %q", c, got, out.String())
+		}
+	}
+}
+
 // TestOwnTargets: what a magefile's own target reads is its own: a variable that resembles one of ours is none of a
 // target that it calls, and at most a note beside it. A note is printed once.
 func TestOwnTargets(t *testing.T) {
@@ -188,9 +239,14 @@ func TestOwnTargets(t *testing.T) {
 
 // TestLimited: to a target, our variables that its help does not list are not set; those of other programs are.
 func TestLimited(t *testing.T) {
-	set := func(name string) string { return "value of " + name }
+	dir := t.TempDir()
+	testkit.Must(t, os.WriteFile(filepath.Join(dir, "boardsmith.json"), []byte(`{"targets": {"x": {}}}`), 0o644))
+	set := func(name string) string {
+		return cmp.Or(map[string]string{"IMAGE": "running", "LABELS": "x.npz", "NAME": "x@y"}[name], "value of "+name)
+	}
 	for _, target := range strings.Fields(projectTargets + "demo embed erase monitor wear boards board:check setup") {
 		c := New(set, io.Discard, io.Discard)
+		c.Dir = dir
 		err := c.Do(t.Context(), target, func(context.Context) error {
 			for _, variable := range append(Variables(), "PATH", "OPENOCD") {
 				want := ""

@@ -62,15 +62,17 @@ func (c *Console) Do(ctx context.Context, step string, target func(context.Conte
 	c.step = step
 	c.readJSON()
 	defer context.AfterFunc(ctx, c.leaveBar)()
+
+	env := c.Env
+	defer func() { c.Env = env }()
+	c.Env = c.withForms(env)
 	err := c.checkInputs()
 	if err == nil {
 		err = c.checkNames()
 	}
 	if err == nil {
-		env := c.Env
-		c.Env = c.limited(env)
+		c.Env = c.limited(c.Env)
 		err = target(ctx)
-		c.Env = env
 	}
 	c.endProgress()
 	if err == nil {

@@ -4,10 +4,13 @@ package console
 
 import (
 	"maps"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/boardsmithjson"
 	"github.com/boardsmith/boardsmith/internal/spelling"
 )
 
@@ -90,7 +93,7 @@ var readers = map[string]string{
 	"SHORT":             "board:accept",
 	"BY":                "board:accept",
 	"SAVE":              "devices",
-	"NAME":              "devices update",
+	"NAME":              "update",
 	"CHECK":             "setup test test:full test:soak",
 	"BOARDSMITH_PATH":   "*",
 	"BOARDSMITH_LEDGER": "*",
@@ -101,6 +104,43 @@ var readers = map[string]string{
 	"RELEASE":           "test:debian",
 	"SCRIPT":            "interop:record",
 }
+
+// A form is what the values of a variable have in common.
+type form struct {
+	is   string // of a value
+	fits func(c *Console, value string) bool
+}
+
+// forms are those of variables that other systems set, too: WSL sets NAME, CI sets IMAGE, LABELS and TARGET, and scripts
+// are traced with TRACE=1. A value without the form is another system's.
+var forms = map[string]form{
+	"IMAGE": {"the beginning of a build id or SHA-256", matches(`^[0-9A-Za-z]+$`)}, // a word may be a user's mistake
+	"LABELS": {"a file .npz or .npy, or a folder that exists", func(c *Console, value string) bool {
+		_, err := os.Stat(c.Abs(value))
+		return err == nil || strings.Contains(value, ".np")
+	}},
+	"LOG":  {"a file", isFile},
+	"NAME": {"URL@REVISION", matches("@")},
+	"TARGET": {"a target of a " + boardsmithjson.Name + " here or above, which has none",
+		func(c *Console, _ string) bool {
+			config, err := boardsmithjson.Find(c.Dir)
+			return err != nil || len(config.Targets) > 0
+		}},
+	"TRACE": {"a file", isFile},
+}
+
+func matches(pattern string) func(*Console, string) bool {
+	re := regexp.MustCompile(pattern)
+	return func(_ *Console, value string) bool { return re.MatchString(value) }
+}
+
+// isFile reports whether a value may name a file.
+func isFile(_ *Console, value string) bool { return !IsSwitch(value) }
+
+var switchWord = regexp.MustCompile(`^(?i:[0-9]+|true|false|yes|no|on|off)$`)
+
+// IsSwitch reports whether a value is a number, or a word that switches something on or off.
+func IsSwitch(value string) bool { return switchWord.MatchString(value) }
 
 // Variables returns the names of the variables that targets read, sorted.
 func Variables() []string { return slices.Sorted(maps.Keys(readers)) }
@@ -113,6 +153,31 @@ func Readers(variable string) []string {
 // Reads reports whether a target reads a variable.
 func Reads(target, variable string) bool {
 	return readers[variable] == "*" || slices.Contains(Readers(variable), target)
+}
+
+// withForms returns an environment without values that do not have the form of their variable. A note names those that
+// the running target would read.
+func (c *Console) withForms(env Environ) Environ {
+	foreign := map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(forms)) {
+		value := env(name)
+		if value == "" || forms[name].fits(c, value) {
+			continue
+		}
+
+		foreign[name] = true
+		if note := name + "=" + value; Reads(c.step, name) && !slices.Contains(c.noted, note) {
+			c.Notef("note: %s has no effect: it is not %s", note, forms[name].is)
+			c.noted = append(c.noted, note)
+		}
+	}
+
+	return func(name string) string {
+		if foreign[name] {
+			return ""
+		}
+		return env(name)
+	}
 }
 
 // limited returns an environment in which our variables that the running target does not read are not set. Those of
