@@ -102,6 +102,11 @@ func (t *Job) printResults(results []tune.Result) error {
 	return nil
 }
 
+// notStored returns the failures that are not the candidate's, which a run does not store.
+func notStored(results []tune.Result) []tune.Result {
+	return slices.DeleteFunc(slices.Clone(results), func(r tune.Result) bool { return r.Failure == nil || !r.Failure.Retry })
+}
+
 // counts returns the number of candidates with a result, and of those that failed.
 func counts(results []tune.Result) (total, failed int) {
 	for _, r := range results {
@@ -154,9 +159,7 @@ func unmeasured(results []tune.Result) error {
 		part := slices.DeleteFunc(slices.Clone(results), func(r tune.Result) bool {
 			return (r.Confirms != "") != (outcome != "not measured")
 		})
-		retries := slices.DeleteFunc(slices.Clone(part), func(r tune.Result) bool {
-			return r.Failure == nil || !r.Failure.Retry
-		})
+		retries := notStored(part)
 		if len(retries) == 0 {
 			continue
 		}
