@@ -56,10 +56,10 @@ func TestWorkflow(t *testing.T) {
 			env = append(env, "TARGET="+target)
 		}
 		run, ok := strings.CutPrefix(line, "- run: ")
-		if !ok || strings.HasPrefix(run, "sudo ") {
-			continue
+		if !ok || strings.HasPrefix(run, "sudo ") || strings.HasPrefix(run, "go tool mage -compile bs ") {
+			continue // the shop has compiled the program
 		}
-		cmd := exec.CommandContext(t.Context(), "sh", "-c", strings.ReplaceAll(run, "go tool mage", "mage"))
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", strings.ReplaceAll(run, "./bs ", "mage "))
 		cmd.Dir, cmd.Env = repo, env
 		output, err := cmd.CombinedOutput()
 		if err != nil {

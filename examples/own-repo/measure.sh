@@ -3,7 +3,9 @@
 # table of both, measure.csv that of this commit. Ends with code 4 if something has grown by more than LIMITS allows. A
 # base that cannot be measured, such as one without the model, is reported and compared with nothing.
 set -e
-mage=${MAGE:-go tool mage}
+mage=${MAGE:-./bs}
+# Compiles the targets of the working folder: "go tool mage measure" may exit with 0 if it is stopped.
+compile() { [ -n "$MAGE" ] || go tool mage -compile bs; }
 export BOARD=desk_chip MODEL=models/sine.aot_packed.tar
 export INPUT=models/sine.inputs.npz EXPECT=models/sine.outputs.npz COMPARE=abs=1e-5
 if [ -n "$BASE" ]; then
@@ -13,7 +15,8 @@ if [ -n "$BASE" ]; then
 	trap 'git worktree remove --force "$tree"' EXIT
 	rm -f base.json measure.md measure.csv
 	here=$PWD
-	(cd "$tree/$folder" && BASELINE=$here/base.json UPDATE=1 $mage measure) || echo "the base has failed" >&2
+	(cd "$tree/$folder" && compile && BASELINE=$here/base.json UPDATE=1 "$mage" measure) || echo "the base has failed" >&2
 	[ ! -e base.json ] || export BASELINE=base.json
 fi
-OUTPUT=measure.md CSV=measure.csv $mage measure
+compile
+OUTPUT=measure.md CSV=measure.csv "$mage" measure

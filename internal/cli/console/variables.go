@@ -111,8 +111,8 @@ type form struct {
 	fits func(c *Console, value string) bool
 }
 
-// forms are those of variables that other systems set, too: WSL sets NAME, CI sets IMAGE, LABELS and TARGET, and scripts
-// are traced with TRACE=1. A value without the form is another system's.
+// forms are those of variables that other systems set, too: WSL sets NAME, CI sets IMAGE, LABELS and TARGET, and
+// scripts are traced with TRACE=1. A value without the form is another system's.
 var forms = map[string]form{
 	"IMAGE": {"the beginning of a build id or SHA-256", matches(`^[0-9A-Za-z]+$`)}, // a word may be a user's mistake
 	"LABELS": {"a file .npz or .npy, or a folder that exists", func(c *Console, value string) bool {
