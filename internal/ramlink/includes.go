@@ -146,13 +146,27 @@ func (r *reading) checkFailed(ctx context.Context, flags []string) error {
 
 // mayInclude reports whether a file is the operators', or lies in a folder of the firmware, a library or the compiler.
 func (l *Linker) mayInclude(dir, file string) bool {
-	if !filepath.IsAbs(file) {
+	shared := filepath.IsAbs(file)
+	if _, known := l.included.Load(file); known {
+		return true
+	}
+	if !shared {
 		file = dir + string(filepath.Separator) + file // not Join: links come before ..
 	}
-	file, err := filepath.EvalSymlinks(file)
+	resolved, err := filepath.EvalSymlinks(file)
 	if err != nil {
 		return errors.Is(err, fs.ErrNotExist) // a name in a line marker, of which nothing was read
 	}
+
+	may := l.inFolder(dir, resolved)
+	if may && shared {
+		l.included.Store(file, true) // following its links takes a dozen system calls
+	}
+	return may
+}
+
+// inFolder reports whether a file lies in dir, or in a folder of the firmware, a library or the compiler.
+func (l *Linker) inFolder(dir, file string) bool {
 	folders := append(slices.Clone(l.includer.system), dir)
 	for _, word := range l.compile[1:] {
 		if at := strings.Index(word, "/"); at >= 0 {

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -81,6 +82,7 @@ type Linker struct {
 	setting  Setting
 	compile  []string          // the compiler and its flags
 	includer includer          // of the compiler
+	included *sync.Map         // headers by their absolute paths, each of which any operator may include
 	link     []string          // the linker and its arguments before the objects
 	libs     []string          // its arguments behind them
 	process  bool              // programs take the C library from the system's, by stubs
@@ -100,7 +102,7 @@ func New(ctx context.Context, s Setting) (*Linker, error) {
 		return nil, err
 	}
 	steps, b, o := s.Template.Operators, s.Board, s.Options
-	l := &Linker{setting: s, process: len(b.Memory) == 0}
+	l := &Linker{setting: s, process: len(b.Memory) == 0, included: &sync.Map{}}
 	l.about = slices.Concat(compiler.Words(), steps.Compile, b.CFlags,
 		[]string{o.OperatorOpt, o.OperatorFlags, o.RuntimeOpt}, s.headers())
 	l.compile = append([]string{s.Compiler}, s.words(steps.Compile)...)
