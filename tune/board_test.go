@@ -290,7 +290,7 @@ int32_t __tvm_ffi_twice(void* self, void* args, int32_t num_args, void* result) 
 	if len(confirmed) != 1 || confirmed[0].Failure != nil || confirmed[0].Tier == tune.RAM {
 		t.Errorf("confirmed: %+v", confirmed)
 	}
-	stored, err := tune.ReadCandidate(dir, "ffi")
+	stored, err := tune.ReadCandidate(dir, result)
 	must(t, err)
 	if stored.Operators.ABI != mlf.ABITVMFFI {
 		t.Errorf("the stored candidate has ABI %q", stored.Operators.ABI)

@@ -36,7 +36,7 @@ func (r *Run) confirmKind(ctx context.Context, k *boardKind, best int) ([]Result
 	var finished []Result
 	var jobs []*job
 	for _, result := range fastest {
-		c, err := r.store.sources.candidate(result)
+		c, err := r.store.candidate(result)
 		if err != nil {
 			return nil, err
 		}

@@ -83,7 +83,7 @@ func TestResultBelongsToContent(t *testing.T) {
 		if is := measure(counting(id, n)); is.Content != was.Content || *is.Time != *was.Time {
 			t.Errorf("%s with %d goes on: %+v", id, n, is)
 		}
-		kept, err := tune.ReadCandidate(dir, id)
+		kept, err := tune.ReadCandidate(dir, byID(t, dir)[id])
 		must(t, err)
 		if !slices.Equal(kept.Operators.Flags, counting(id, n).Operators.Flags) {
 			t.Errorf("%s is kept with %q", id, kept.Operators.Flags)
@@ -167,6 +167,35 @@ func TestCompilersHaveRankingsOfTheirOwn(t *testing.T) {
 	if len(rankings) != 2 || len(rankings[0].Results) != 1 || !strings.Contains(rankings[0].Conditions, "onecc 1.0") ||
 		!strings.Contains(rankings[1].Conditions, "twocc 2.0") {
 		t.Errorf("%d rankings: %+v", len(rankings), rankings)
+	}
+}
+
+// TestFirmwareBelongsToContent changes a board file between two runs in one folder, and then takes a file of the same
+// content from elsewhere.
+func TestFirmwareBelongsToContent(t *testing.T) {
+	dir := t.TempDir()
+	var all []tune.Result
+	for _, packet := range []int{4096, 8192, 8192, 4096} {
+		shelf := boardstest.Shelf(t, map[string]string{"mine.json": fmt.Sprintf(`{"inherits": "cpu/native",
+"templates": ["baremetal"], "arena_kib": 16384, "packet_bytes": %d, "link": {"kind": "process"},
+"toolchain": {"cc": "cc", "ar": "ar", "install": "x"}, "flash": {"programmer": "none"},
+"sources": ["port/process.c"]}`, packet)})
+		builder := &project.Builder{Host: device.Host{Path: []string{shelf}}}
+		r, err := tune.OpenRun(t.Context(), dir, desk(t), []string{"mine"}, tune.Options{Builder: builder})
+		must(t, err)
+		result, err := r.Measure(t.Context(), operator("one", right))
+		must(t, err)
+		must(t, r.Close())
+		all = append(all, result)
+	}
+
+	if all[0].Content == all[1].Content || all[0].Finished.Equal(all[1].Finished) || len(tune.Rank(all[:2])) != 2 {
+		t.Errorf("with another board file: %+v, then %+v", all[0], all[1])
+	}
+	for i, first := range map[int]int{2: 1, 3: 0} {
+		if all[i].Content != all[first].Content || *all[i].Time != *all[first].Time {
+			t.Errorf("with an equal board file: %+v, then %+v", all[first], all[i])
+		}
 	}
 }
 

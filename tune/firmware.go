@@ -14,6 +14,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/boardfile"
+	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/internal/ramlink"
 	"github.com/boardsmith/boardsmith/internal/timegate"
 	"github.com/boardsmith/boardsmith/project"
@@ -28,7 +29,7 @@ type firmware struct {
 	o         *Options
 	board     *boards.Board
 	spec      project.Spec // without candidates and options
-	toolchain string       // project.Project.Toolchain
+	toolchain string       // see setToolchain
 	gate      *timegate.Gate
 	places    *places
 	closed    <-chan struct{} // closed with the run
@@ -72,8 +73,23 @@ func (f *firmware) open(ctx context.Context, word string) error {
 		return err
 	}
 	f.setCurrent(l)
-	f.toolchain, err = l.folder.Toolchain()
-	return err
+	return f.setToolchain(l)
+}
+
+// setToolchain sets the compiler, flags and libraries of candidates, with a digest of the first layout's firmware and of
+// the board, which determine times, too.
+func (f *firmware) setToolchain(l *layout) error {
+	compiler, err := l.folder.Toolchain()
+	if err != nil {
+		return err
+	}
+	board, err := boardDigest(f.board)
+	if err != nil {
+		return err
+	}
+	key := cachekey.New("firmware v1").Add("board", board).Add("image", l.resident.ID()).Key()
+	f.toolchain = fmt.Sprintf("%s, firmware %x", compiler, key[:4])
+	return nil
 }
 
 // close closes the projects and removes the images of candidates.

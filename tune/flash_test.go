@@ -261,22 +261,22 @@ func TestReadCandidateReturnsMeasuredOne(t *testing.T) {
 		DType: ndarray.DType{Code: ndarray.Int, Bits: 8, Lanes: 1}, Shape: []int64{0},
 		Data: []byte{},
 	})
-	_, err := r.Measure(t.Context(), c)
+	result, err := r.Measure(t.Context(), c)
 	must(t, err)
-	is, err := tune.ReadCandidate(dir, "one")
+	is, err := tune.ReadCandidate(dir, result)
 	must(t, err)
 	if is.Entry != c.Entry || is.Kind != "host" || !slices.Equal(is.Operators.Flags, c.Operators.Flags) ||
 		len(is.Args) != 3 ||
 		!bytes.Equal(is.Operators.Files[0].Data, c.Operators.Files[0].Data) ||
 		!bytes.Equal(is.Args[1].Want, c.Args[1].Want) ||
 		is.Args[1].RelTol != 0.5 || is.Args[1].Data != nil || is.Args[2].Data == nil ||
-		!bytes.Equal(is.Record, compact(c.Record)) {
+		!bytes.Equal(compact(is.Record), compact(c.Record)) {
 		t.Errorf("%+v, want %+v", is, c)
 	}
-	if _, err := tune.ReadCandidate(dir, "two"); failure.Of(err) != failure.Config {
+	if _, err := tune.ReadCandidate(dir, tune.Result{ID: "two", Content: "another"}); failure.Of(err) != failure.Config {
 		t.Errorf("one that is not there: %v", err)
 	}
-	if _, err := tune.ReadCandidate(t.TempDir(), "one"); failure.Of(err) != failure.Config {
+	if _, err := tune.ReadCandidate(t.TempDir(), result); failure.Of(err) != failure.Config {
 		t.Errorf("no run: %v", err)
 	}
 }
@@ -331,15 +331,16 @@ func TestProgramsOfFastestAndFailedAreKept(t *testing.T) {
 	must(t, err)
 	best := tune.Rank(results)[0].Results
 	for i, r := range best {
-		data, err := tune.ReadProgram(dir, r.ID)
+		data, err := tune.ReadProgram(dir, r)
 		if kept := err == nil && bytes.HasPrefix(data, []byte("\x7fELF")); kept != (i < 10) {
 			t.Errorf("%s, place %d of %d: %v", r.ID, i, len(best), err)
 		}
 	}
-	if _, err := tune.ReadProgram(dir, "wrong"); err != nil {
+	of := byID(t, dir)
+	if _, err := tune.ReadProgram(dir, of["wrong"]); err != nil {
 		t.Error(err)
 	}
-	if _, err := tune.ReadProgram(dir, "no C"); failure.Of(err) != failure.Config {
+	if _, err := tune.ReadProgram(dir, of["no C"]); failure.Of(err) != failure.Config {
 		t.Errorf("what was never linked: %v", err)
 	}
 	if n := len(entries(t, filepath.Join(dir, "programs"))); n != 11 {

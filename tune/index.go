@@ -10,15 +10,17 @@ import (
 )
 
 // A resultLine is a line of results.jsonl: a result, a label, the keys of results that the reference has confirmed, or
-// the IDs that are no longer among the run's results.
+// the labels that are no longer among the run's results.
 type resultLine struct {
 	Result
+	// Candidate describes the candidate, in the first line of its content.
+	Candidate *candidateLine `json:"candidate,omitempty"`
 	// Shares is the key of the result that the candidate has: of its own content, which only gets another label then, or
 	// of another content with the same bytes. "": the line contains a result.
 	Shares  string   `json:"shares,omitempty"`
 	Again   bool     `json:"again,omitempty"` // the result replaces an earlier one of its content and sets no label
 	Proven  []string `json:"proven,omitempty"`
-	LeftOut []string `json:"left_out,omitempty"`
+	LeftOut []label  `json:"left_out,omitempty"`
 }
 
 // MarshalJSON omits the fields of Result in lines without an ID.
@@ -55,23 +57,34 @@ func (l *resultLine) check() error {
 // key identifies a result: its content, or its ID in a search of a network's flags.
 func (r *Result) key() string { return cmp.Or(r.Content, r.ID) }
 
-// An index maps IDs to results. A result belongs to a content, and the last line of the content counts; other contents
-// with the same bytes share it. An ID is a label of one content.
-type index struct {
-	results  map[string]int64  // offset of the last result of each key
-	shared   map[string]string // key of the result that a key without its own has
-	labels   map[string]label  // by ID
-	unproven map[string]bool   // keys whose last result the reference has not confirmed
+// A label is an ID on a kind of board: one ID may stand for candidates of several kinds.
+type label struct {
+	Kind string `json:"kind"`
+	ID   string `json:"id"`
 }
 
-// A label is the key that an ID stands for.
-type label struct {
+func (r *Result) label() label { return label{r.Kind, r.ID} }
+
+// An index maps labels to results. A result belongs to a content, and the last line of the content counts; other
+// contents with the same bytes share it. A label stands for one content.
+type index struct {
+	results    map[string]int64  // offset of the last result of each key
+	shared     map[string]string // key of the result that a key without its own has
+	labels     map[label]labelled
+	unproven   map[string]bool  // keys whose last result the reference has not confirmed
+	candidates map[string]int64 // offset of the line with the candidate, by content
+}
+
+// A labelled is the key that a label stands for.
+type labelled struct {
 	key    string
 	offset int64 // of the line that sets it
 }
 
 func newIndex() index {
-	return index{map[string]int64{}, map[string]string{}, map[string]label{}, map[string]bool{}}
+	return index{
+		map[string]int64{}, map[string]string{}, map[label]labelled{}, map[string]bool{}, map[string]int64{},
+	}
 }
 
 // add adds the line at an offset of the file. The error is of a line that contradicts earlier ones.
@@ -79,15 +92,18 @@ func (x *index) add(offset int64, l resultLine) error {
 	for _, key := range l.Proven {
 		delete(x.unproven, key)
 	}
-	for _, id := range l.LeftOut {
-		delete(x.labels, id)
+	for _, left := range l.LeftOut {
+		delete(x.labels, left)
 	}
 	if l.ID == "" {
 		return nil
 	}
 	key := l.key()
+	if l.Candidate != nil {
+		x.candidates[l.Content] = offset
+	}
 	if !l.Again {
-		x.labels[l.ID] = label{key, offset}
+		x.labels[l.label()] = labelled{key, offset}
 	}
 	if l.Shares != "" {
 		return x.share(key, l.Shares)
@@ -124,22 +140,23 @@ func (x *index) root(key string) string {
 	}
 }
 
-// hasLabel reports whether an ID is a label of a content that has the result of a key.
-func (x *index) hasLabel(id, content, key string) bool {
-	l, ok := x.labels[id]
+// hasLabel reports whether a label stands for a content that has the result of a key.
+func (x *index) hasLabel(name label, content, key string) bool {
+	l, ok := x.labels[name]
 	return ok && l.key == content && x.root(content) == x.root(key)
 }
 
-// measuredID returns the ID under which the result of a key was measured, or own if that stands for other bytes now.
-func (x *index) measuredID(id, key, own string) string {
-	if l, ok := x.labels[id]; ok && x.root(l.key) == key {
-		return id
+// measuredID returns the ID under which the result of a key was measured, or that of own if it stands for other bytes
+// now.
+func (x *index) measuredID(measured, own label, key string) string {
+	if l, ok := x.labels[measured]; ok && x.root(l.key) == key {
+		return measured.ID
 	}
-	return own
+	return own.ID
 }
 
-// labelled returns a result under the label in line. If the label is not measuredID, it becomes SameAs.
-func (x *index) labelled(line, result Result, measuredID string) Result {
+// under returns a result under the label in line. If the label is not measuredID, it becomes SameAs.
+func (x *index) under(line, result Result, measuredID string) Result {
 	r := result
 	r.Unproven = x.unproven[result.key()]
 	r.ID, r.Content, r.Confirms, r.Record, r.SameAs = line.ID, line.Content, line.Confirms, line.Record, ""
@@ -155,42 +172,44 @@ func (x *index) labelled(line, result Result, measuredID string) Result {
 // current returns the results of all labels, in order of finishing. It omits results of Run.Confirm whose candidate has
 // another content now. lines has the results by offset.
 func (x *index) current(lines map[int64]Result) (all []Result) {
-	type position struct{ finished, label int64 }
-	positions := map[string]position{} // by ID
 	measuredIDs := map[string]string{} // by root
-	var ids []string
-	for id, l := range x.labels {
+	var names []label
+	for name, l := range x.labels {
 		root := x.root(l.key)
 		offset, ok := x.results[root]
-		if !ok || x.isOutdated(l, lines[l.offset].Confirms) {
+		if !ok || x.isOutdated(name, l, lines[l.offset].Confirms) {
 			continue
 		}
-		ids = append(ids, id)
-		positions[id] = position{max(offset, l.offset), l.offset}
-		if lines[offset].ID == id {
-			measuredIDs[root] = id
+		names = append(names, name)
+		if lines[offset].ID == name.ID {
+			measuredIDs[root] = name.ID
 		}
 	}
-	slices.SortFunc(ids, func(a, b string) int {
-		return cmp.Or(cmp.Compare(positions[a].finished, positions[b].finished),
-			cmp.Compare(positions[a].label, positions[b].label))
+
+	finished := func(name label) int64 {
+		l := x.labels[name]
+		return max(x.results[x.root(l.key)], l.offset)
+	}
+	slices.SortFunc(names, func(a, b label) int {
+		return cmp.Or(cmp.Compare(finished(a), finished(b)), cmp.Compare(x.labels[a].offset, x.labels[b].offset))
 	})
-	for _, id := range ids {
-		l := x.labels[id]
+
+	for _, name := range names {
+		l := x.labels[name]
 		root := x.root(l.key)
 		if measuredIDs[root] == "" {
-			measuredIDs[root] = id
+			measuredIDs[root] = name.ID
 		}
-		all = append(all, x.labelled(lines[l.offset], lines[x.results[root]], measuredIDs[root]))
+		all = append(all, x.under(lines[l.offset], lines[x.results[root]], measuredIDs[root]))
 	}
 	return all
 }
 
 // isOutdated reports whether a label is of a result of Run.Confirm whose candidate has no label or another content.
-func (x *index) isOutdated(l label, confirms string) bool {
+func (x *index) isOutdated(name label, l labelled, confirms string) bool {
 	if confirms == "" {
 		return false
 	}
-	candidate, ok := x.labels[confirms]
+	candidate, ok := x.labels[label{name.Kind, confirms}]
 	return !ok || candidate.key+flashSuffix != l.key
 }

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/tune"
 )
 
@@ -138,5 +140,60 @@ func TestTwinOfAnotherContent(t *testing.T) {
 	must(t, err)
 	if result.SameAs != "" || result.Time == nil {
 		t.Errorf("the same as %q, %+v", result.SameAs, result.Failure)
+	}
+}
+
+// TestLabelBelongsToKind measures candidates of the same ID on two kinds of board, one after the other in one folder and
+// then in one run.
+func TestLabelBelongsToKind(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "one folder")
+	kinds := []string{"host", "mps2_an385"}
+	for _, opened := range [][]string{{"host"}, {"mps2_an385"}, kinds} {
+		r, err := tune.OpenRun(t.Context(), dir, desk(t), opened, tune.Options{})
+		must(t, err)
+		for _, kind := range opened {
+			for _, body := range []string{right, right + " /* the same bytes */"} {
+				c := operator(map[bool]string{true: "one", false: "twin"}[body == right], body)
+				c.Kind = kind
+				result, err := r.Measure(t.Context(), c)
+				must(t, err)
+				if result.Kind != kind || result.Time == nil || (result.SameAs == "one") != (c.ID == "twin") {
+					t.Errorf("%s on %s: %+v", c.ID, kind, result)
+				}
+			}
+		}
+		must(t, r.Close())
+	}
+
+	all, err := tune.ReadResults(dir)
+	must(t, err)
+	lines, err := os.ReadFile(filepath.Join(dir, "results.jsonl"))
+	must(t, err)
+	if n := strings.Count(string(lines), "\n"); len(all) != 4 || len(tune.Rank(all)) != 2 || n != 4 {
+		t.Errorf("%d results in %d rankings, %d lines", len(all), len(tune.Rank(all)), n)
+	}
+	for _, result := range all {
+		c, err := tune.ReadCandidate(dir, result)
+		must(t, err)
+		if _, err := tune.ReadProgram(dir, result); c.Kind != result.Kind || (err == nil) != (result.ID == "one") {
+			t.Errorf("%s on %s is read of %s: %v", result.ID, result.Kind, c.Kind, err)
+		}
+	}
+
+	_, _, err = tune.Reproduce(t.Context(), dir, "one", desk(t), "", tune.Options{})
+	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "boards host and mps2_an385") {
+		t.Errorf("of both kinds: %v", err)
+	}
+	was, is, err := tune.Reproduce(t.Context(), dir, "on…", desk(t), "mps2_an385", tune.Options{})
+	if err != nil || was.Kind != "mps2_an385" || is.Time == nil || *is.Time != *was.Time {
+		t.Errorf("%+v, then %+v: %v", was, is, err)
+	}
+
+	r, err := tune.OpenRun(t.Context(), dir, desk(t), kinds, tune.Options{})
+	must(t, err)
+	must(t, r.LeaveOut(func(c tune.Candidate) bool { return c.ID == "one" && c.Kind == "host" }))
+	must(t, r.Close())
+	if all, err = tune.ReadResults(dir); err != nil || len(all) != 3 {
+		t.Errorf("%d results without one: %v", len(all), err)
 	}
 }

@@ -37,7 +37,7 @@ func OpenRun(ctx context.Context, dir string, desk *device.Desk, boards []string
 	workersCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	r := &Run{
 		dir: dir, desk: desk, o: o, kinds: map[string]*boardKind{}, store: st, stop: stop, closed: workersCtx.Done(),
-		current: currentContents{byID: map[string]string{}},
+		current: currentContents{byLabel: map[label]string{}},
 	}
 	err = st.keepSettings(o, boardFiles(words, o.Builder.Path))
 	if err == nil {

@@ -153,13 +153,10 @@ func (o Options) prepare(dir string, words []string) (Options, string, error) {
 
 // checkMemory returns an error for options that do not apply to candidates, or of a board that is not in words.
 func (o *Options) checkMemory(words []string) error {
-	var path, kinds []string
-	if o.Builder != nil {
-		path = o.Builder.Path
-	}
+	var kinds []string
 	for _, word := range words {
 		board, _ := splitWord(word)
-		if kind := boards.NameOf(board, path); !slices.Contains(kinds, kind) {
+		if kind := boards.NameOf(board, o.path()); !slices.Contains(kinds, kind) {
 			kinds = append(kinds, kind)
 		}
 	}
@@ -173,6 +170,14 @@ func (o *Options) checkMemory(words []string) error {
 		}
 	}
 	return nil
+}
+
+// path returns the folders of boards.
+func (o *Options) path() []string {
+	if o.Builder == nil {
+		return nil
+	}
+	return o.Builder.Path
 }
 
 // splitWord splits a word of OpenRun's boards into the board's name and the device, "" for any.

@@ -107,23 +107,13 @@ func (p *programs) resume(results []Result, kind string) error {
 	return errors.Join(errs...)
 }
 
-// ReadProgram returns the linked ELF file of a candidate from a run's folder. The folder has those of the ten fastest
+// ReadProgram returns the linked ELF file of a result from a run's folder. The folder has those of the ten fastest
 // candidates of each kind of board, and of the last hundred that failed on a device. Its error is of class config for
 // any other.
-func ReadProgram(dir, id string) ([]byte, error) {
-	results, err := ReadResults(dir)
-	if err != nil {
-		return nil, err
-	}
-	key := ""
-	for _, r := range results {
-		if r.ID == id {
-			key = r.key()
-		}
-	}
-	data, err := os.ReadFile(programPath(dir, key))
+func ReadProgram(dir string, r Result) ([]byte, error) {
+	data, err := os.ReadFile(programPath(dir, r.key()))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, failure.New(failure.Config, "measure it again", "%s: no linked file of %s is kept", dir, id)
+		return nil, failure.New(failure.Config, "measure it again", "%s: no linked file of %s is kept", dir, r.ID)
 	}
 	return data, err
 }

@@ -86,15 +86,15 @@ type Correlation struct {
 
 // Correlations returns one Correlation for each kind of board that has two pairs or more, sorted by kind.
 func Correlations(results []Result) (all []Correlation) {
-	ram := map[string]float64{}
+	ram := map[label]float64{}
 	for _, r := range results {
 		if r.Confirms == "" && r.Tier == RAM && r.Time != nil {
-			ram[r.ID] = r.Time.Median
+			ram[r.label()] = r.Time.Median
 		}
 	}
 	inRAM, flash := map[string][]float64{}, map[string][]float64{}
 	for _, r := range results {
-		if t, ok := ram[r.Confirms]; ok && r.Time != nil {
+		if t, ok := ram[label{r.Kind, r.Confirms}]; ok && r.Time != nil {
 			inRAM[r.Kind], flash[r.Kind] = append(inRAM[r.Kind], t), append(flash[r.Kind], r.Time.Median)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
@@ -23,16 +24,8 @@ const resultsFile = "results.jsonl"
 // It locks and changes nothing. Its error is of class config for a folder without a run, and for a line that is not a
 // result.
 func ReadResults(dir string) ([]Result, error) {
-	f, err := os.Open(filepath.Join(dir, resultsFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, failure.New(failure.Config, "choose the folder of a run", "%s: no run: %w", dir, err)
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close() // only read
 	all, lines := newIndex(), map[int64]Result{}
-	_, err = eachLine(f, f.Name(), func(offset int64, l resultLine) error {
+	err := readLines(dir, func(offset int64, l resultLine) error {
 		lines[offset] = l.Result
 		return all.add(offset, l)
 	})
@@ -40,6 +33,44 @@ func ReadResults(dir string) ([]Result, error) {
 		return nil, err
 	}
 	return all.current(lines), nil
+}
+
+// ReadCandidate returns the candidate of a result from a run's folder, which may be in use. Its error is of class
+// config if the folder contains no such candidate, and for files that no run writes.
+func ReadCandidate(dir string, r Result) (c Candidate, err error) {
+	var described *candidateLine
+	content := strings.TrimSuffix(r.Content, flashSuffix)
+	err = readLines(dir, func(_ int64, l resultLine) error {
+		if l.Candidate != nil && l.Content == content {
+			described = l.Candidate
+		}
+		return nil
+	})
+	if err != nil {
+		return c, err
+	}
+	if described == nil {
+		return c, noCandidate(dir, r.ID)
+	}
+	return described.candidate(dir, r)
+}
+
+func noCandidate(dir, id string) error {
+	return failure.New(failure.Config, "choose another folder", "%s: no candidate %s", dir, id)
+}
+
+// readLines calls f with each line of the run in dir.
+func readLines(dir string, f func(offset int64, l resultLine) error) error {
+	file, err := os.Open(filepath.Join(dir, resultsFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return failure.New(failure.Config, "choose the folder of a run", "%s: no run: %w", dir, err)
+	}
+	if err != nil {
+		return err
+	}
+	defer file.Close() // only read
+	_, err = eachLine(file, file.Name(), f)
+	return err
 }
 
 // eachLine calls f with each line that ends with a newline, and with its offset. It returns the size of these lines.
@@ -66,9 +97,4 @@ func eachLine(from io.Reader, name string, f func(offset int64, l resultLine) er
 		}
 		size += int64(len(text))
 	}
-}
-
-// readLine reads the line at an offset.
-func readLine(f io.ReaderAt, offset int64) ([]byte, error) {
-	return bufio.NewReader(io.NewSectionReader(f, offset, 1<<40)).ReadBytes('\n')
 }

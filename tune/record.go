@@ -25,7 +25,7 @@ func (r *recorder) stamp(c Candidate, result *Result) {
 
 // add writes the result of a candidate. A failure with Retry is not written.
 func (r *recorder) add(c Candidate, result Result) (Result, error) {
-	return r.write(c, result, r.store.add)
+	return r.write(c, result, func(result Result) error { return r.store.add(result, c.line) })
 }
 
 func (r *recorder) write(c Candidate, result Result, write func(Result) error) (Result, error) {
@@ -49,10 +49,10 @@ func (r *recorder) write(c Candidate, result Result, write func(Result) error) (
 }
 
 // share makes the candidate's ID a label of its content, gives this content the finished result of a key, and returns
-// that result. label has the other fields of the label.
-func (r *recorder) share(c Candidate, label Result, key string) (Result, error) {
-	r.stamp(c, &label)
-	result, added, err := r.store.share(label, key)
+// that result. own has the other fields of the label.
+func (r *recorder) share(c Candidate, own Result, key string) (Result, error) {
+	r.stamp(c, &own)
+	result, added, err := r.store.share(own, c.line, key)
 	if err == nil && added {
 		r.o.emit(Event{Text: "finished " + c.ID, Result: &result})
 	}

@@ -7,20 +7,30 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/files/scratch"
 )
 
 // Reproduce measures a candidate of the run in dir once more, on a board of the same kind, with the run's settings
-// where o has none; dir does not change. id is that of a result, or its beginning, of one in RAM. It returns the old
-// and the new result. A result of Run.Confirm is measured in flash again. board is as a word of OpenRun's; "" is the
-// kind, from the board file that the run used. Errors: those of OpenRun and Measure; of class config if the run has no
-// such candidate, or board is of another kind.
+// where o has none; dir does not change. id is that of a result, as a table may shorten it: its beginning, or its
+// beginning and its end with an ellipsis between. It returns the old and the new result. A result of Run.Confirm is
+// measured in flash again. board is as a word of OpenRun's; "" is the kind, from the board file that the run used.
+// Errors: those of OpenRun and Measure; of class config if the run has no such candidate on this kind of board, or
+// several.
 func Reproduce(ctx context.Context, dir, id string, desk *device.Desk, board string, o Options) (before, after Result,
 	err error,
 ) {
-	before, c, err := readReproducible(dir, id)
+	kind := ""
+	if board != "" {
+		name, _ := splitWord(board)
+		kind = boards.NameOf(name, o.path())
+	}
+	if before, err = findReproducible(dir, id, kind); err != nil {
+		return before, after, err
+	}
+	c, err := ReadCandidate(dir, before)
 	if err != nil {
 		return before, after, err
 	}
@@ -39,10 +49,6 @@ func Reproduce(ctx context.Context, dir, id string, desk *device.Desk, board str
 		return before, after, err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	if kinds := r.Kinds(); kinds[0] != before.Kind {
-		return before, after, failure.Errorf(failure.Config, "%s was measured on board %s, not on %s", id, before.Kind,
-			strings.Join(kinds, ", "))
-	}
 	c.ID = cmp.Or(before.Confirms, before.ID)
 	after, err = r.Measure(ctx, c)
 	if err == nil && before.Confirms != "" {
@@ -51,30 +57,36 @@ func Reproduce(ctx context.Context, dir, id string, desk *device.Desk, board str
 	return before, after, err
 }
 
-// readReproducible returns the result with an ID from the run in dir, and its candidate.
-func readReproducible(dir, id string) (Result, Candidate, error) {
+// findReproducible returns the result in dir that has an ID, or one that begins and ends as it does, on a kind of board;
+// "": on any.
+func findReproducible(dir, id, kind string) (Result, error) {
 	all, err := ReadResults(dir)
 	if err != nil {
-		return Result{}, Candidate{}, err
+		return Result{}, err
 	}
-	i := slices.IndexFunc(all, func(r Result) bool { return r.ID == id })
-	if begin := strings.TrimSuffix(id, "…"); i < 0 && begin != "" { // tables have the beginnings of long ones
-		begins := func(r Result) bool { return strings.HasPrefix(r.ID, begin) && r.Confirms == "" }
-		i = slices.IndexFunc(all, begins)
-		if i >= 0 && slices.ContainsFunc(all, func(r Result) bool { return begins(r) && r.ID != all[i].ID }) {
-			return Result{}, Candidate{}, failure.New(failure.Config, "give more of the id", "%s: several results begin with %s",
-				dir, id)
-		}
+	all = slices.DeleteFunc(all, func(r Result) bool { return kind != "" && r.Kind != kind })
+	begin, end, _ := strings.Cut(id, "…")
+	named := slices.DeleteFunc(slices.Clone(all), func(r Result) bool { return r.ID != id })
+	if len(named) == 0 && begin != "" {
+		named = slices.DeleteFunc(all, func(r Result) bool {
+			return r.Confirms != "" || !strings.HasPrefix(r.ID, begin) || !strings.HasSuffix(r.ID[len(begin):], end)
+		})
 	}
-	if i < 0 {
-		return Result{}, Candidate{}, failure.New(failure.Config, "choose the id of a result", "%s: no result %s", dir, id)
+
+	switch {
+	case len(named) == 0 && kind != "":
+		return Result{}, failure.New(failure.Config, "choose the id of a result", "%s: no result %s on board %s", dir, id,
+			kind)
+	case len(named) == 0:
+		return Result{}, failure.New(failure.Config, "choose the id of a result", "%s: no result %s", dir, id)
+	case len(named) > 1 && named[0].ID == named[1].ID:
+		return Result{}, failure.New(failure.Config, "name one of the boards", "%s: %s has results on boards %s and %s", dir,
+			named[0].ID, named[0].Kind, named[1].Kind)
+	case len(named) > 1:
+		return Result{}, failure.New(failure.Config, "give more of the id", "%s: %d results have an id like %s", dir,
+			len(named), id)
 	}
-	result, id := all[i], all[i].ID
-	content := strings.TrimSuffix(result.Content, flashSuffix)
-	c, err := readCandidate(dir, id, func(l *candidateLine) bool {
-		return l.Content == content && (content != "" || l.ID == cmp.Or(result.Confirms, id))
-	})
-	return result, c, err
+	return named[0], nil
 }
 
 // complete returns options with the settings in place of zero values, and with as many samples as an earlier result.

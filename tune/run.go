@@ -35,23 +35,23 @@ type Run struct {
 	current   currentContents
 }
 
-// currentContents are the contents with which Measure was called, by ID.
+// currentContents are the contents with which Measure was called, by label.
 type currentContents struct {
-	mu   sync.Mutex
-	byID map[string]string
+	mu      sync.Mutex
+	byLabel map[label]string
 }
 
-func (c *currentContents) set(id, content string) {
+func (c *currentContents) set(name label, content string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.byID[id] = content
+	c.byLabel[name] = content
 }
 
-// contains reports whether Measure was called with the ID and content of a result, and with no other content since.
+// contains reports whether Measure was called with the label and content of a result, and with no other content since.
 func (c *currentContents) contains(r Result) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.byID[r.ID] == r.Content
+	return c.byLabel[r.label()] == r.Content
 }
 
 // kindOfBoard returns the kind of a board, which the user has named by name. The first time, it builds its firmware.
@@ -129,8 +129,8 @@ func (r *Run) Kinds() []string { return slices.Sorted(maps.Keys(r.kinds)) }
 func (r *Run) Results() ([]Result, error) { return ReadResults(r.dir) }
 
 // Measure compiles, loads, checks and times one candidate. It returns when the result is in the run's folder. It
-// returns the stored result of a candidate with equal content (kind, files, flags, arguments, record, compiler and
-// libraries); SameAs is its ID, if that differs. With Options.Retry, it does not return a failure that an earlier run
+// returns the stored result of a candidate with equal content (kind, files, flags, arguments, record, compiler,
+// libraries and firmware); SameAs is its ID, if that differs. With Options.Retry, it does not return a failure that an earlier run
 // has stored. A candidate that fails is a Result with a Failure; if that has Retry set, it is not stored. Errors: of
 // class interrupted if ctx or the run ended, of class config for a candidate without ID or entry, and of the last board
 // that was given up.
@@ -145,27 +145,22 @@ func (r *Run) Measure(ctx context.Context, c Candidate) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	line, content, err := r.store.sources.describe(k.name, k.firmware.toolchain, c)
-	if err != nil {
+	if err := r.store.describe(k.name, k.firmware.toolchain, &c); err != nil {
 		return Result{}, err
 	}
-	c.content = content
-	r.current.set(c.ID, content)
+	r.current.set(label{k.name, c.ID}, c.content)
 	for {
-		finished, err := r.isFinished(content)
+		finished, err := r.isFinished(c.content)
 		if err != nil {
 			return Result{}, err
 		}
 		if finished {
-			if err := r.store.sources.add(c.ID, content, line); err != nil {
-				return Result{}, err
-			}
-			return k.recorder.share(c, Result{}, content)
+			return k.recorder.share(c, Result{}, c.content)
 		}
-		release, released := r.measuring.tryLock(content)
+		release, released := r.measuring.tryLock(c.content)
 		if release != nil {
 			defer release()
-			return r.measure(ctx, k, c, line)
+			return r.measure(ctx, k, c)
 		}
 		select {
 		case <-released:
@@ -198,10 +193,7 @@ func (r *Run) kindOf(c Candidate) (*boardKind, error) {
 const maxHostTries = 3
 
 // measure measures a candidate whose content is locked, and writes its result.
-func (r *Run) measure(ctx context.Context, k *boardKind, c Candidate, line []byte) (result Result, err error) {
-	if err := r.store.sources.add(c.ID, c.content, line); err != nil {
-		return Result{}, err
-	}
+func (r *Run) measure(ctx context.Context, k *boardKind, c Candidate) (result Result, err error) {
 	suspicions := 0
 	for range maxHostTries {
 		result, err = k.measure(ctx, c)
@@ -233,18 +225,18 @@ func (r *Run) LeaveOut(remove func(Candidate) bool) error {
 	if err != nil {
 		return err
 	}
-	var ids []string
+	var left []label
 	for _, result := range results {
 		if result.Confirms != "" {
 			continue // removed with its candidate
 		}
-		c, err := r.store.sources.candidate(result)
+		c, err := r.store.candidate(result)
 		if err != nil {
 			return err
 		}
 		if remove(c) {
-			ids = append(ids, result.ID)
+			left = append(left, result.label())
 		}
 	}
-	return r.store.leaveOut(ids)
+	return r.store.leaveOut(left)
 }

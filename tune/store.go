@@ -3,12 +3,14 @@
 package tune
 
 import (
+	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/boardsmith/boardsmith/failure"
@@ -32,14 +34,14 @@ func (e *LockedError) NextStep() string { return "wait until it has ended, or ch
 // A store is the folder of an open run. A result is a line of results.jsonl before it is returned to a caller; other
 // processes may read the file at any time. Many goroutines may use a store.
 type store struct {
-	dir     string
-	lock    *os.File
-	sources *sources
+	dir  string
+	lock *os.File
 
 	mu    sync.Mutex
 	file  *os.File // nil: closed
 	start int64    // offset of the first line of this process
 	index index
+	blobs map[digest]string // names of some blobs that are stored
 }
 
 // openStore locks the folder and reads its results. It truncates a last line without a newline, which a process wrote
@@ -52,13 +54,10 @@ func openStore(dir string) (*store, error) {
 	if lock == nil {
 		return nil, &LockedError{dir}
 	}
-	s := &store{dir: dir, lock: lock, index: newIndex()}
+	s := &store{dir: dir, lock: lock, index: newIndex(), blobs: map[digest]string{}}
 	s.file, err = os.OpenFile(filepath.Join(dir, resultsFile), os.O_RDWR|os.O_CREATE, 0o644)
 	if err == nil {
 		err = s.read()
-	}
-	if err == nil {
-		s.sources, err = openSources(dir)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.close())
@@ -83,11 +82,11 @@ func (s *store) read() error {
 	return err
 }
 
-// add writes a result and makes its ID a label of its content.
-func (s *store) add(r Result) error {
+// add writes a result and makes its ID a label of its content, which c describes.
+func (s *store) add(r Result, c *candidateLine) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.append(resultLine{Result: r})
+	return s.append(resultLine{Result: r, Candidate: c})
 }
 
 // replace writes a result in place of an earlier one of its content. It sets no label, since the ID may be the label of
@@ -98,23 +97,29 @@ func (s *store) replace(r Result) error {
 	return s.append(resultLine{Result: r, Again: true})
 }
 
-// share makes r's ID a label of r's content, and gives this content the result of a key. It returns that result under
-// the ID, and whether a line was written for it.
-func (s *store) share(r Result, key string) (result Result, added bool, err error) {
+// share makes r's ID a label of r's content, which c describes, and gives this content the result of a key. It returns
+// that result under the ID, and whether a line was written for it.
+func (s *store) share(r Result, c *candidateLine, key string) (result Result, added bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if added = !s.index.hasLabel(r.ID, r.Content, key); added {
-		if err := s.append(resultLine{Result: r, Shares: key}); err != nil {
+	own := r.label()
+	if added = !s.index.hasLabel(own, r.Content, key); added {
+		if err := s.append(resultLine{Result: r, Candidate: c, Shares: key}); err != nil {
 			return Result{}, false, err
 		}
 	}
-	l, root := s.index.labels[r.ID], s.index.root(key)
+
+	l, root := s.index.labels[own], s.index.root(key)
 	line, err := s.line(l.offset, l.key)
 	if err != nil {
 		return Result{}, false, err
 	}
 	measured, err := s.line(s.index.results[root], root)
-	return s.index.labelled(line, measured, s.index.measuredID(measured.ID, root, r.ID)), added, err
+	if err != nil {
+		return Result{}, false, err
+	}
+	id := s.index.measuredID(measured.label(), own, root)
+	return s.index.under(line.Result, measured.Result, id), added, nil
 }
 
 // prove writes that the reference confirmed the results of keys.
@@ -128,17 +133,20 @@ func (s *store) prove(keys []string) error {
 }
 
 // leaveOut writes that labels are no longer among the run's results.
-func (s *store) leaveOut(ids []string) error {
+func (s *store) leaveOut(labels []label) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(ids) == 0 {
+	if len(labels) == 0 {
 		return nil
 	}
-	return s.append(resultLine{LeftOut: ids})
+	return s.append(resultLine{LeftOut: labels})
 }
 
 // append writes a line, whole or not at all. The caller holds s.mu.
 func (s *store) append(l resultLine) error {
+	if _, known := s.index.candidates[l.Content]; known {
+		l.Candidate = nil
+	}
 	text, err := json.Marshal(l)
 	if err != nil {
 		return fmt.Errorf("%s: %w", resultsFile, err)
@@ -168,26 +176,41 @@ func (s *store) find(key string) (r Result, own, ok bool, err error) {
 	if !ok {
 		return Result{}, false, false, nil
 	}
-	r, err = s.line(offset, root)
-	return r, offset >= s.start, err == nil, err
+	l, err := s.line(offset, root)
+	return l.Result, offset >= s.start, err == nil, err
+}
+
+// candidate returns the candidate of a result, as it was measured in RAM.
+func (s *store) candidate(r Result) (Candidate, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	content := strings.TrimSuffix(r.Content, flashSuffix)
+	offset, ok := s.index.candidates[content]
+	if !ok {
+		return Candidate{}, noCandidate(s.dir, r.ID)
+	}
+	l, err := s.line(offset, content)
+	if err != nil {
+		return Candidate{}, err
+	}
+	return l.Candidate.candidate(s.dir, r)
 }
 
 // line reads the line of a key at an offset. The caller holds s.mu.
-func (s *store) line(offset int64, key string) (Result, error) {
+func (s *store) line(offset int64, key string) (l resultLine, err error) {
 	f, err := os.Open(filepath.Join(s.dir, resultsFile))
 	if err != nil {
-		return Result{}, err
+		return l, err
 	}
 	defer f.Close() // only read
-	var l resultLine
-	text, err := readLine(f, offset)
+	text, err := bufio.NewReader(io.NewSectionReader(f, offset, 1<<40)).ReadBytes('\n')
 	if err == nil {
 		err = json.Unmarshal(text, &l)
 	}
 	if err == nil && l.key() != key {
 		err = failure.New(failure.Config, "measure in another folder", "%s was changed by others", f.Name())
 	}
-	return l.Result, err
+	return l, err
 }
 
 func (s *store) close() error {
@@ -197,9 +220,6 @@ func (s *store) close() error {
 	if s.file != nil {
 		err = errors.Join(s.file.Sync(), s.file.Close())
 		s.file = nil
-	}
-	if s.sources != nil {
-		err = errors.Join(err, s.sources.close())
 	}
 	if s.lock != nil {
 		err = errors.Join(err, s.lock.Close())

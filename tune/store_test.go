@@ -31,7 +31,7 @@ func unprovenTime(id, content string, median float64) Result {
 // shared shares the result of a key, and returns it under the ID.
 func shared(t *testing.T, s *store, id, content, key string) Result {
 	t.Helper()
-	r, _, err := s.share(Result{ID: id, Content: content}, key)
+	r, _, err := s.share(Result{ID: id, Content: content}, nil, key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func check(t *testing.T, err error) {
 // TestTwinsShareNewestResult replaces an unproven time that two candidates share.
 func TestTwinsShareNewestResult(t *testing.T) {
 	s := stored(t)
-	check(t, s.add(unprovenTime("a", "of a", 9)))
+	check(t, s.add(unprovenTime("a", "of a", 9), nil))
 	shared(t, s, "b", "of b", "of a")
 	shared(t, s, "c", "of b", "of b") // another ID of b
 	check(t, s.replace(unprovenTime("a", "of a", 1)))
@@ -78,11 +78,11 @@ func TestTwinsShareNewestResult(t *testing.T) {
 // TestReplacedResultMovesNoLabel replaces the result of an earlier content of an ID.
 func TestReplacedResultMovesNoLabel(t *testing.T) {
 	s := stored(t)
-	check(t, s.add(unprovenTime("x", "first", 9)))
+	check(t, s.add(unprovenTime("x", "first", 9), nil))
 	shared(t, s, "y", "twin", "first")
-	check(t, s.add(unprovenTime("x", "second", 5)))    // x has another content
-	check(t, s.add(unprovenTime("y", "other", 6)))     // and so has y
-	check(t, s.replace(unprovenTime("x", "first", 1))) // the reference was wrong
+	check(t, s.add(unprovenTime("x", "second", 5), nil)) // x has another content
+	check(t, s.add(unprovenTime("y", "other", 6), nil))  // and so has y
+	check(t, s.replace(unprovenTime("x", "first", 1)))   // the reference was wrong
 	all, err := ReadResults(s.dir)
 	if err != nil || len(all) != 2 {
 		t.Errorf("%+v, %v", all, err)
@@ -98,7 +98,7 @@ func TestReplacedResultMovesNoLabel(t *testing.T) {
 		}
 	}
 	again, err := openAgain(s)
-	if err != nil || again.index.labels["x"].key != "second" || again.index.labels["y"].key != "other" {
+	if err != nil || again.index.labels[label{"", "x"}].key != "second" || again.index.labels[label{"", "y"}].key != "other" {
 		t.Errorf("after the run was opened again: %v, %v", again.index.labels, err)
 	}
 	_ = again.close()
@@ -136,11 +136,11 @@ func openAgain(s *store) (*store, error) {
 // TestLeftOutIsNoResult leaves out a candidate that Confirm measured, until a line has its ID again.
 func TestLeftOutIsNoResult(t *testing.T) {
 	s := stored(t)
-	check(t, s.add(unprovenTime("a", "of a", 2)))
-	check(t, s.add(unprovenTime("b", "of b", 3)))
+	check(t, s.add(unprovenTime("a", "of a", 2), nil))
+	check(t, s.add(unprovenTime("b", "of b", 3), nil))
 	if err := s.add(Result{
 		ID: "a@flash", Confirms: "a", Content: "of a@flash", Time: &rpc.Stats{N: 1, Median: 4},
-	}); err != nil {
+	}, nil); err != nil {
 		t.Fatal(err)
 	}
 	ids := func() (all []string) {
@@ -156,7 +156,7 @@ func TestLeftOutIsNoResult(t *testing.T) {
 	if got := ids(); !slices.Equal(got, []string{"a", "b", "a@flash"}) {
 		t.Errorf("%q", got)
 	}
-	if err := s.leaveOut([]string{"a"}); err != nil {
+	if err := s.leaveOut([]label{{"", "a"}}); err != nil {
 		t.Fatal(err)
 	}
 	if got := ids(); !slices.Equal(got, []string{"b"}) {
@@ -166,7 +166,7 @@ func TestLeftOutIsNoResult(t *testing.T) {
 	if got := ids(); !slices.Equal(got, []string{"b"}) {
 		t.Errorf("without a: %q", got)
 	}
-	check(t, s.add(unprovenTime("a", "of another", 1)))
+	check(t, s.add(unprovenTime("a", "of another", 1), nil))
 	if got := ids(); !slices.Equal(got, []string{"b", "a"}) {
 		t.Errorf("of another version of a: %q", got)
 	}
@@ -184,7 +184,7 @@ func TestOthersChangeTheFolder(t *testing.T) {
 		failure.Next(err) == "" {
 		t.Errorf("in use: %v", err)
 	}
-	name, err := s.sources.keepBlob([]byte("int f;"))
+	name, err := s.keepBlob([]byte("int f;"))
 	if err = errors.Join(err, s.close(), os.RemoveAll(filepath.Join(dir, blobsFolder))); err != nil {
 		t.Fatal(err)
 	}

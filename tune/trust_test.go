@@ -71,7 +71,7 @@ func TestNewContentOfIDIsMeasured(t *testing.T) {
 		if (result.Failure == nil) != (i > 0) {
 			t.Errorf("%d: %+v", i, result.Failure)
 		}
-		kept, err := tune.ReadCandidate(dir, "one")
+		kept, err := tune.ReadCandidate(dir, result)
 		must(t, err)
 		if !slices.Equal(kept.Operators.Files[0].Data, c.Operators.Files[0].Data) {
 			t.Errorf("%d: another source is kept", i)

@@ -16,14 +16,16 @@ import (
 
 // A Candidate is one implementation of a computation: a packed function and its arguments.
 type Candidate struct {
-	ID        string            // the caller's label; candidates are equal if all other fields are
+	ID        string            // the caller's label on a kind of board; candidates are equal if all other fields are
 	Kind      string            // of board, by its name; "": the only kind of the run
 	Entry     string            // C name of the packed function
 	Operators project.Operators // files and flags; its Entries may be empty
 	Args      []Arg
 	Record    json.RawMessage // object with AutoTVM's "input" and "config", for a log in its format; may be nil
 
-	content string // digest of the candidate
+	// Digest of the candidate, and what describes it in the run's folder; nil: that has it already.
+	content string
+	line    *candidateLine
 }
 
 // An Arg is a tensor that a candidate is called with. Equal arguments stay on the device from one candidate to the
@@ -50,7 +52,7 @@ type Result struct {
 	Image     string `json:"image,omitempty"` // build id of the firmware
 	Tier      Tier   `json:"tier,omitempty"`
 	Reason    string `json:"why,omitempty"`  // for the tier
-	Toolchain string `json:"made,omitempty"` // as project.Project.Toolchain returns it
+	Toolchain string `json:"made,omitempty"` // as project.Project.Toolchain returns it, with a digest of the firmware
 	// SameAs is the ID of a candidate with the same bytes that was measured in place of this one; it is among the run's
 	// results.
 	SameAs string `json:"same,omitempty"`

@@ -14,7 +14,6 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/boardfile"
 	"github.com/boardsmith/boardsmith/internal/cli/inputs"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
@@ -62,11 +61,14 @@ func (t *Job) candidates(ctx context.Context, folder string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, run.Close()) }()
-	ids := a.ids(run.Kinds())
+	ids := map[string]bool{}
+	for _, name := range a.names {
+		ids[candidateName(name)] = true
+	}
 	if err := run.LeaveOut(func(c tune.Candidate) bool { return !ids[c.ID] }); err != nil {
 		return err
 	}
-	notStored, bad, err := t.measureAll(ctx, run, a, len(ids))
+	notStored, bad, err := t.measureAll(ctx, run, a)
 	if err != nil {
 		return err
 	}
@@ -74,33 +76,23 @@ func (t *Job) candidates(ctx context.Context, folder string) (err error) {
 	if err != nil {
 		return err
 	}
+	results = slices.DeleteFunc(results, func(r tune.Result) bool { // of another command
+		return !slices.Contains(run.Kinds(), r.Kind)
+	})
 	return t.concludeArchives(a, append(results, notStored...), bad)
-}
-
-// ids returns the IDs of the archives' candidates on boards of the kinds.
-func (a archives) ids(kinds []string) map[string]bool {
-	ids := map[string]bool{}
-	for _, name := range a.names {
-		for _, kind := range kinds {
-			ids[candidateID(name, kind, kinds)] = true
-		}
-	}
-	return ids
 }
 
 // measureAll measures the archives and confirms the best. It returns the failures that are not in the run's
 // results, and the number of archives that could not be read. It leaves out earlier results of these.
 func (t *Job) measureAll(
-	ctx context.Context, run *tune.Run, a archives, total int,
+	ctx context.Context, run *tune.Run, a archives,
 ) (notStored []tune.Result, bad int, err error) {
-	t.view.setTotal(total)
 	kinds := run.Kinds()
+	t.view.setTotal(len(a.names) * len(kinds))
 	unread := map[string]bool{}
 	report := func(name string, err error) {
 		bad++
-		for _, kind := range kinds {
-			unread[candidateID(name, kind, kinds)] = true
-		}
+		unread[candidateName(name)] = true
 		t.notMeasured(name, kinds, err)
 	}
 	a.names = slices.DeleteFunc(slices.Clone(a.names), func(name string) bool { // before any is measured
@@ -178,7 +170,7 @@ func (t *Job) notMeasured(name string, kinds []string, err error) {
 	t.Notef("%s: not measured: %v", name, err)
 	for _, kind := range kinds {
 		r := tune.Result{
-			ID: candidateID(name, kind, kinds), Kind: kind,
+			ID: candidateName(name), Kind: kind,
 			Failure: &tune.Failure{Class: failure.Of(err), Blame: tune.BlameCandidate, Message: err.Error()},
 		}
 		t.view.add(tune.Event{Result: &r})
@@ -248,22 +240,13 @@ func (a archives) candidates(kinds []string, bad func(name string, err error)) i
 				continue
 			}
 			for _, kind := range kinds {
-				each := c
-				each.ID, each.Kind = candidateID(name, kind, kinds), kind
-				if !yield(each) {
+				c.Kind = kind
+				if !yield(c) {
 					return
 				}
 			}
 		}
 	}
-}
-
-// candidateID returns the ID of an archive's candidate on a kind of board, which is part of it if there are several.
-func candidateID(path, kind string, kinds []string) string {
-	if len(kinds) == 1 {
-		return candidateName(path)
-	}
-	return candidateName(path) + "@" + boardfile.FileName(kind)
 }
 
 func candidateName(path string) string {

@@ -23,12 +23,15 @@ type view struct {
 
 	mu       sync.Mutex
 	began    time.Time
-	finished int             // by this command
-	done     map[string]bool // IDs of candidates that are finished, also by an earlier command
+	finished int               // by this command
+	done     map[measured]bool // candidates that are finished, also by an earlier command
 	failed   map[failure.Class]int
 	kinds    map[string]*kindState
 	places   map[string]*placeState
 }
+
+// A measured is a candidate on a kind of board.
+type measured struct{ kind, id string }
 
 // A kindState is the first candidate with a time on one kind of board, and the fastest.
 type kindState struct{ first, best tune.Result }
@@ -44,7 +47,7 @@ type placeState struct {
 func newView(notes *console.Console, total int) *view {
 	return &view{
 		notes: notes, total: total, began: time.Now(), failed: map[failure.Class]int{}, kinds: map[string]*kindState{},
-		places: map[string]*placeState{}, done: map[string]bool{},
+		places: map[string]*placeState{}, done: map[measured]bool{},
 	}
 }
 
@@ -60,7 +63,7 @@ func (w *view) add(e tune.Event) {
 	}
 	if e.Result != nil && e.Result.Confirms == "" {
 		w.finished++
-		w.done[e.Result.ID] = true
+		w.done[measured{e.Result.Kind, e.Result.ID}] = true
 		w.count(*e.Result)
 	}
 }
@@ -114,8 +117,8 @@ func (w *view) count(r tune.Result) {
 func (w *view) addResult(r tune.Result) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.done[r.ID] && r.Confirms == "" {
-		w.done[r.ID] = true
+	if m := (measured{r.Kind, r.ID}); !w.done[m] && r.Confirms == "" {
+		w.done[m] = true
 		w.count(r)
 	}
 }
