@@ -204,12 +204,17 @@ func (c *channel) breakUp(err error) error {
 		c.broken = err
 		return err
 	}
+	c.lose(err)
+	return err
+}
+
+// lose discards what is on the device. The session continues once a new one with the device has begun.
+func (c *channel) lose(err error) {
 	if c.resetErr == nil {
 		c.epoch++
 		c.onReset()
 	}
 	c.resetErr = err
-	return err
 }
 
 // accept decodes a reply.

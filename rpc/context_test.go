@@ -44,12 +44,6 @@ func TestContexts(t *testing.T) {
 	u := use(t)
 	array := must[*ndarray.Array](t)(ndarray.New(i8, 4))
 	bytes := make([]byte, 4)
-	resource := must[*tvmrpc.Answer](t)(u.Do(within(t, 10*time.Second), &tvmrpc.Packet{
-		Code: tvmrpc.CodeAllocData, Args: []tvmrpc.Value{
-			tvmrpc.OnDevice(tvmrpc.CPU), tvmrpc.Int(8), tvmrpc.Int(8),
-			tvmrpc.DType(i8),
-		},
-	})).Created[0]
 	var device rpc.Transport
 	dial := func() *transport.Session {
 		host, other := transporttest.Pair()
@@ -82,11 +76,11 @@ func TestContexts(t *testing.T) {
 			})
 			return err
 		},
-		"Session.FreeResource": func(ctx context.Context) error { return u.FreeResource(ctx, resource) },
-		"Session.TensorAt":     func(ctx context.Context) error { _, err := u.TensorAt(ctx, 8, i8, nil); return err },
-		"Tensor.Discard":       u.tensor.Discard,
-		"Session.Close":        func(ctx context.Context) error { return use(t).Close(ctx) },
-		"Module.Function":      func(ctx context.Context) error { _, err := u.lib.Function(ctx, "fail"); return err },
+		"Session.Renew":    u.Renew,
+		"Session.TensorAt": func(ctx context.Context) error { _, err := u.TensorAt(ctx, 8, i8, nil); return err },
+		"Tensor.Discard":   u.tensor.Discard,
+		"Session.Close":    func(ctx context.Context) error { return use(t).Close(ctx) },
+		"Module.Function":  func(ctx context.Context) error { _, err := u.lib.Function(ctx, "fail"); return err },
 		"Module.Time": func(ctx context.Context) error {
 			_, err := u.lib.Time(ctx, "negate", rpc.TimeOptions{})
 			return err

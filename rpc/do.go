@@ -16,14 +16,12 @@ import (
 // calls functions. A copy may have any length: Do splits it into as many messages as the device needs. The answer is an
 // Exception if the device rejects the request, or if the request would hang a reference firmware (a system call with
 // wrong arguments); an error means that there is no answer. ctx's deadline is a call's time budget; boardsmith.budget
-// does not affect later calls. Handles are the device's: those from before a reset must not be used after it.
-//
-// The caller frees the resources that a request created; Close does not. A gateway adds Created to its client's
-// resources, removes Freed, and frees the rest, newest first, when the client disconnects.
+// does not affect later calls. Handles are the device's: those from before a reset must not be used after it. What
+// requests create, the caller frees by further requests, or Renew at once.
 //
 // Do returns an error of class config for a packet that is not a request, and for Shutdown, which would stop the
 // device for all clients. It does not change p; the answer shares no memory with p or the session.
-func (s *Session) Do(ctx context.Context, p *tvmrpc.Packet) (*tvmrpc.Answer, error) {
+func (s *Session) Do(ctx context.Context, p *tvmrpc.Packet) (*tvmrpc.Packet, error) {
 	switch p.Code {
 	case tvmrpc.CodeNone, tvmrpc.CodeShutdown, tvmrpc.CodeReturn, tvmrpc.CodeException, tvmrpc.CodeCopyAck:
 		return nil, failure.Errorf(failure.Config, "%v cannot be passed through", p.Code)
@@ -32,31 +30,16 @@ func (s *Session) Do(ctx context.Context, p *tvmrpc.Packet) (*tvmrpc.Answer, err
 		return nil, err
 	}
 	defer s.leave()
+
 	reply, err := s.pass(ctx, p)
 	if text, ok := exceptionText(err); ok {
-		return &tvmrpc.Answer{Packet: *tvmrpc.Exception(text)}, nil
+		return tvmrpc.Exception(text), nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	a := &tvmrpc.Answer{Created: created(s.epoch, p, reply), Freed: freed(s.epoch, p)}
-	return a, a.Packet.Parse(reply.Append(nil)) // a copy
-}
-
-// FreeResource frees what a request of Do created, unless the device was reset since. The caller must not free anything
-// twice. Errors: those of a request.
-func (s *Session) FreeResource(ctx context.Context, r tvmrpc.Resource) error {
-	if err := s.enter(ctx); err != nil {
-		return err
-	}
-	defer s.leave()
-	if r.Epoch != s.epoch {
-		return nil
-	}
-	if r.Type == tvmrpc.TypeHandle {
-		return s.freeData(ctx, r.Handle)
-	}
-	return s.freeHandle(ctx, r.Handle, r.Type)
+	var answer tvmrpc.Packet
+	return &answer, answer.Parse(reply.Append(nil)) // a copy
 }
 
 // exceptionText returns the text of an Exception for an error that ended a request but not the session.
@@ -127,39 +110,4 @@ func (s *Session) observe(p *tvmrpc.Packet) {
 	case s.names[uint32(p.Handle)] == budgetFunction:
 		s.grants.granted = 0
 	}
-}
-
-// created lists the resources that a request created on the device.
-func created(epoch int, p, reply *tvmrpc.Packet) []tvmrpc.Resource {
-	args := reply.Args
-	resource := func(kind tvmrpc.TypeCode, i int) []tvmrpc.Resource {
-		if i >= len(args) || args[i].Type != tvmrpc.TypeHandle || args[i].Word == 0 {
-			return nil
-		}
-		return []tvmrpc.Resource{{Epoch: epoch, Type: kind, Handle: args[i].Word}}
-	}
-	switch {
-	case p.Code == tvmrpc.CodeAllocData, p.Code == tvmrpc.CodeAllocDataWithScope:
-		return resource(tvmrpc.TypeHandle, 0)
-	case p.Code != tvmrpc.CodeCallFunc || len(args) < 2 || args[0].Type != tvmrpc.TypeInt:
-		return nil
-	case tvmrpc.TypeCode(args[0].Word) == tvmrpc.TypeModule:
-		return resource(tvmrpc.TypeModule, 1)
-	case tvmrpc.TypeCode(args[0].Word) == tvmrpc.TypeNDArray:
-		return resource(tvmrpc.TypeNDArray, 2)
-	}
-	return nil
-}
-
-// freed lists the resources that a request freed.
-func freed(epoch int, p *tvmrpc.Packet) []tvmrpc.Resource {
-	switch p.Code {
-	case tvmrpc.CodeFreeData:
-		return []tvmrpc.Resource{{Epoch: epoch, Type: tvmrpc.TypeHandle, Handle: p.Args[1].Word}}
-	case tvmrpc.CodeFreeHandle:
-		if kind := tvmrpc.TypeCode(p.Args[1].Word); kind != tvmrpc.TypeFunction {
-			return []tvmrpc.Resource{{Epoch: epoch, Type: kind, Handle: p.Args[0].Word}}
-		}
-	}
-	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"slices"
 	"testing"
 	"time"
 
@@ -44,11 +43,10 @@ func startGateway(t *testing.T, device *rpc.Session) *gateway {
 	return g
 }
 
-// serve answers one client's requests, then frees what it left.
+// serve answers one client's requests, then begins a new session for the next one.
 func (g *gateway) serve(client *stream) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	var has []tvmrpc.Resource
 	for {
 		msg, err := client.Recv(ctx)
 		if err != nil {
@@ -57,25 +55,15 @@ func (g *gateway) serve(client *stream) error {
 		reply := tvmrpc.Exception("not a request")
 		var request tvmrpc.Packet
 		if err = request.Parse(msg); err == nil {
-			var a *tvmrpc.Answer
-			if a, err = g.device.Do(ctx, &request); err == nil {
-				reply, has = &a.Packet, append(has, a.Created...)
-				for _, o := range a.Freed {
-					if i := slices.Index(has, o); i >= 0 {
-						has = slices.Delete(has, i, i+1)
-					}
-				}
+			if answer, err := g.device.Do(ctx, &request); err == nil {
+				reply = answer
 			}
 		}
 		if client.Send(ctx, reply.Append(nil)) != nil {
 			break
 		}
 	}
-	errs := []error{client.Close()}
-	for _, o := range slices.Backward(has) {
-		errs = append(errs, g.device.FreeResource(ctx, o))
-	}
-	return errors.Join(errs...)
+	return errors.Join(client.Close(), g.device.Renew(ctx))
 }
 
 func (g *gateway) client(t *testing.T) *rpc.Session {
@@ -99,50 +87,40 @@ func (g *gateway) leave(t *testing.T, client *rpc.Session) {
 	}
 }
 
-// TestGatewayFreesResourcesOfLostClient uses one device from two clients over TCP. When one vanishes, its objects are
-// freed and the other's stay.
-func TestGatewayFreesResourcesOfLostClient(t *testing.T) {
+// TestGatewayFreesAllOfLostClient uses one device from two clients over TCP, one after the other. What the first one has
+// there when it vanishes is freed, and was lost for this side, too.
+func TestGatewayFreesAllOfLostClient(t *testing.T) {
 	ctx := within(t, 20*time.Second)
 	d := device()
-	d.Globals["make"] = func(*rpctest.Device, []tvmrpc.Value) ([]tvmrpc.Value, error) {
-		return rpctest.HandleResult(tvmrpc.TypeModule, 0x8001), nil
-	}
 	session := opened(t, d, rpc.Options{})
 	g := startGateway(t, session)
-	use := func(s *rpc.Session, sign byte) *rpc.Tensor {
-		lib := must[rpc.Module](t)(s.SystemLib(ctx))
+	own := one(t, session)
+	for sign := range byte(2) {
+		client := g.client(t)
+		lib := must[rpc.Module](t)(client.SystemLib(ctx))
 		negate := must[rpc.Function](t)(lib.Function(ctx, "negate"))
-		in := must[*rpc.Tensor](t)(s.NewArray(ctx, &ndarray.Array{DType: i8, Shape: []int64{2}, Data: []byte{sign, 2}}))
-		out := must[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{2}))
+		in := must[*rpc.Tensor](t)(client.NewArray(ctx, &ndarray.Array{DType: i8, Shape: []int64{2}, Data: []byte{sign, 2}}))
+		out := must[*rpc.Tensor](t)(client.Empty(ctx, i8, []int64{2}))
 		if _, err := negate.Call(ctx, in, out); err != nil {
 			t.Fatal(err)
 		}
-		if err := in.Free(ctx); err != nil {
-			t.Fatal(err)
+		if got := must[*ndarray.Array](t)(out.Array(ctx)); !bytes.Equal(got.Data, []byte{-sign, 0xfe}) {
+			t.Errorf("client %d: the tensor holds % x", sign, got.Data)
 		}
-		return out
+		if _, err := must[rpc.Function](t)(client.Function(ctx, "fail")).Call(ctx); err == nil ||
+			err.Error() != "calling fail: device: boom" {
+			t.Errorf("client %d: %v", sign, err)
+		}
+		g.leave(t, client)
+		if d.Live() != 0 {
+			t.Errorf("client %d left %d allocations", sign, d.Live())
+		}
 	}
-	first, second := g.client(t), g.client(t)
-	use(first, 1)
-	kept := use(second, 5)
-	must[any](t)(must[rpc.Function](t)(first.Function(ctx, "make")).Call(ctx))
-	must[any](t)(must[rpc.Function](t)(first.Function(ctx, "echo")).Call(ctx, one(t, first)))
-	if _, err := must[rpc.Function](t)(first.Function(ctx, "fail")).Call(ctx); err == nil ||
-		err.Error() != "calling fail: device: boom" {
-		t.Errorf("got %v", err)
+	if err := own.Read(ctx, make([]byte, 1)); !errors.As(err, new(*rpc.StaleError)) {
+		t.Errorf("a tensor of the session before: %v", err)
 	}
-	g.leave(t, first)
-	if got := must[*ndarray.Array](t)(kept.Array(ctx)); !bytes.Equal(got.Data, []byte{0xfb, 0xfe}) {
-		t.Errorf("the other's tensor holds % x", got.Data)
-	}
-	g.leave(t, second)
-	if err := session.Close(ctx); err != nil {
-		t.Fatal(err)
-	}
-	freed := slices.Compact(slices.Sorted(slices.Values(d.Freed)))
-	if want := []tvmrpc.TypeCode{tvmrpc.TypeHandle, tvmrpc.TypeModule, tvmrpc.TypeNDArray}; d.Live() != 0 ||
-		!slices.Equal(freed, want) {
-		t.Errorf("%d allocations left, freed %v", d.Live(), d.Freed)
+	if err := errors.Join(own.Free(ctx), session.Close(ctx)); err != nil || len(d.Freed) > 0 {
+		t.Errorf("%v, freed %v", err, d.Freed)
 	}
 }
 
@@ -216,7 +194,7 @@ func TestDoRejectsUnsafeRequests(t *testing.T) {
 		{Code: tvmrpc.CodeFreeHandle, Args: []tvmrpc.Value{tvmrpc.Opaque(1), tvmrpc.Int(8)}},
 	} {
 		a, err := s.Do(ctx, p)
-		if err != nil || a.Packet.Code != tvmrpc.CodeException || len(a.Freed) > 0 {
+		if err != nil || a.Code != tvmrpc.CodeException {
 			t.Errorf("%v: %+v, %v", p.Code, a, err)
 		}
 	}
@@ -225,33 +203,24 @@ func TestDoRejectsUnsafeRequests(t *testing.T) {
 	}
 }
 
-// TestDoFreesNothingFromBeforeReset: objects from before a reset are not freed after it, and a fault names the function
-// that the client called.
-func TestDoFreesNothingFromBeforeReset(t *testing.T) {
+// TestDoAfterReset: a fault names the function that the client called.
+func TestDoAfterReset(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	d := faulty(busFault())
 	d.Globals["crash"] = d.Module["bad"]
 	s := opened(t, d, rpc.Options{})
-	created, err := s.Do(ctx, &tvmrpc.Packet{
-		Code: tvmrpc.CodeAllocData,
-		Args: []tvmrpc.Value{tvmrpc.OnDevice(tvmrpc.CPU), tvmrpc.Int(8), tvmrpc.Int(8), tvmrpc.DType(i8)},
-	})
-	if err != nil || len(created.Created) != 1 {
-		t.Fatalf("%+v, %v", created, err)
-	}
-	var lookup *tvmrpc.Answer
+	var lookup *tvmrpc.Packet
 	for range 2 { // the first handle is that of boardsmith.fault after the reset
-		lookup, err = s.Do(ctx, &tvmrpc.Packet{Code: tvmrpc.CodeGetGlobalFunc, Args: []tvmrpc.Value{tvmrpc.Text("crash")}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		lookup = must[*tvmrpc.Packet](t)(s.Do(ctx, &tvmrpc.Packet{
+			Code: tvmrpc.CodeGetGlobalFunc, Args: []tvmrpc.Value{tvmrpc.Text("crash")},
+		}))
 	}
 	var faultErr *fault.Error
-	if _, err := s.Do(ctx, &tvmrpc.Packet{Code: tvmrpc.CodeCallFunc, Handle: lookup.Packet.Args[0].Word}); !errors.As(err,
+	if _, err := s.Do(ctx, &tvmrpc.Packet{Code: tvmrpc.CodeCallFunc, Handle: lookup.Args[0].Word}); !errors.As(err,
 		&faultErr) || faultErr.Function != "crash" {
 		t.Errorf("got %v", err)
 	}
-	if err := errors.Join(s.FreeResource(ctx, created.Created[0]), s.Close(ctx)); err != nil || len(d.Freed) > 0 {
-		t.Errorf("%v, freed %v", err, d.Freed)
+	if err := s.Close(ctx); err != nil {
+		t.Error(err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"hash/crc32"
 	"slices"
 
+	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/tvmrpc"
 	"github.com/boardsmith/boardsmith/rpc/fault"
 	"github.com/boardsmith/boardsmith/transport"
@@ -53,17 +54,36 @@ func (r *recovery) resume(ctx context.Context) error {
 		return nil
 	}
 	resetErr := r.resetErr
-	record, err := r.redial(ctx)
-	if err != nil && r.lost() {
+	if err := r.restart(ctx); err != nil {
 		return &ResetError{resetErr, err}
 	}
-	if err != nil {
+	return nil
+}
+
+// restart begins a new session while no request is waiting.
+func (r *recovery) restart(ctx context.Context) error {
+	record, err := r.redial(ctx)
+	switch {
+	case err != nil && r.lost():
+		return err
+	case err != nil:
 		r.warnUnread(err)
-	}
-	if record != nil {
+	case record != nil:
 		r.keepPrior(record)
 	}
 	return nil
+}
+
+// Renew begins a new session with the device on the same link. What the former one has on the device, tensors and
+// modules, is freed there, and lost as in a reset. The transport must have Redial. Errors: those of a request, after
+// which the next request tries again.
+func (s *Session) Renew(ctx context.Context) error {
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	defer s.leave()
+	s.lose(failure.Errorf(failure.Transport, "no new session with the device has begun"))
+	return s.restart(ctx)
 }
 
 func (r *recovery) warnUnread(err error) {
@@ -78,7 +98,7 @@ func (r *recovery) redial(ctx context.Context) (*fault.Record, error) {
 	defer cancel()
 	redialer, ok := r.transport.(redialer)
 	if !ok {
-		return nil, r.resetErr // not reached: without Redial a reset ends the session
+		return nil, r.resetErr // of Renew: without Redial a reset ends the session
 	}
 	if err := redialer.Redial(ctx); err != nil {
 		return nil, err

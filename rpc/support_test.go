@@ -87,8 +87,8 @@ func ping(ctx context.Context, s *rpc.Session) error {
 		Code: tvmrpc.CodeStreamSync,
 		Args: []tvmrpc.Value{tvmrpc.OnDevice(tvmrpc.CPU), tvmrpc.Opaque(0)},
 	})
-	if err == nil && a.Packet.Code != tvmrpc.CodeReturn {
-		err = fmt.Errorf("StreamSync: %v", a.Packet.Code)
+	if err == nil && a.Code != tvmrpc.CodeReturn {
+		err = fmt.Errorf("StreamSync: %v", a.Code)
 	}
 	return err
 }

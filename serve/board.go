@@ -29,8 +29,8 @@ type Board interface {
 	// Another Load may unlink earlier modules if they do not fit beside the new one.
 	Load(ctx context.Context, archive []byte) (Loaded, error)
 
-	// Release ends the use by a client: it unlinks its modules and, within seconds, restores a board that is stuck, so
-	// that the next Open succeeds at once. The caller has freed the client's tensors.
+	// Release ends the use by a client: it frees the tensors and modules of the session, which is not valid any more, and
+	// within a second or two restores a board that is stuck, so that the next Open succeeds at once.
 	Release(ctx context.Context) error
 
 	// Close releases the device.

@@ -169,6 +169,28 @@ func TestWaitingClients(t *testing.T) {
 	}
 }
 
+// TestManyAtOnce: of many clients that connect at once, each is served, or gets the error that too many wait.
+func TestManyAtOnce(t *testing.T) {
+	_, address := start(t, serve.Options{})
+	const clients = 300
+	outcomes := make(chan string, clients)
+	for range clients {
+		go func() {
+			c := connect(t, address, "client:")
+			defer c.Close()
+			c.begin()
+			outcomes <- c.request("09000000 01000000 08000000 0400000000000000 6563686f")
+			time.Sleep(10 * time.Millisecond)
+		}()
+	}
+	reason := fmt.Sprintf("%x", "64 clients wait for the board")
+	for range clients {
+		if got := <-outcomes; !strings.HasPrefix(got, "04000000") && !strings.Contains(got, reason) {
+			t.Errorf("one of %d clients: %s", clients, got)
+		}
+	}
+}
+
 // TestKilledAnywhere: a client that is killed at any moment of a session frees the board, and its tensors on it.
 func TestKilledAnywhere(t *testing.T) {
 	b, address := start(t, serve.Options{})

@@ -8,10 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
@@ -31,6 +33,7 @@ const (
 	leaveTimeout = 500 * time.Millisecond // for replies to a client that sends no more
 	lossTimeout  = 15 * time.Second       // for a client's computer to acknowledge data, or a probe of an idle connection
 	maxKey       = 1 << 10
+	maxPackets   = 1 << 10 // that a client sends ahead of their replies
 	protocol     = "0.8.0" // of InitServer, in each version
 )
 
@@ -109,8 +112,9 @@ func writeAll(c net.Conn, msg []byte) error {
 	return err
 }
 
-// A receiver reads a client's packets, one ahead of the session, so that the end of the connection is noticed during a
-// call: cancel is then called, at once or after leaveTimeout. Memory is allocated only for bytes that arrive.
+// A receiver reads a client's packets ahead of the session, so that the end of the connection is noticed during a call:
+// cancel is then called, at once or after leaveTimeout. TVM's clients await each reply: one that has sent too much is
+// disconnected. Memory is allocated only for bytes that arrive.
 type receiver struct {
 	conn    net.Conn
 	limit   int // bytes of a packet
@@ -121,6 +125,7 @@ type receiver struct {
 	open    chan struct{} // closed when the session begins: before, no more than this is received
 	done    chan struct{} // closed when the session no longer receives
 	packets chan []byte   // has the first one when begun is closed, unless it is longer than maxAhead
+	ahead   atomic.Int64  // bytes in packets
 	err     error         // valid once packets is closed
 }
 
@@ -128,7 +133,7 @@ func newReceiver(c net.Conn, limit int, cancel context.CancelFunc) *receiver {
 	begun := make(chan struct{})
 	return &receiver{
 		conn: c, limit: limit, cancel: cancel, first: true, begun: begun, begin: sync.OnceFunc(func() { close(begun) }),
-		open: make(chan struct{}), done: make(chan struct{}), packets: make(chan []byte, 1),
+		open: make(chan struct{}), done: make(chan struct{}), packets: make(chan []byte, maxPackets),
 	}
 }
 
@@ -139,9 +144,16 @@ func (r *receiver) run() {
 			r.end(err)
 			return
 		}
+		ahead := r.ahead.Add(int64(len(msg)))
 		select {
 		case r.packets <- msg:
 		case <-r.done:
+			return
+		default:
+			ahead = math.MaxInt64
+		}
+		if ahead > int64(r.limit)+maxAhead {
+			r.end(net.ErrClosed)
 			return
 		}
 		r.first = false

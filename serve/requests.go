@@ -94,6 +94,7 @@ func (q *session) remember(ctx context.Context, p *tvmrpc.Packet, i int, kind tv
 	reply, err := q.do(ctx, p)
 	if err == nil && i < len(reply.Args) && reply.Args[i].Type == tvmrpc.TypeHandle && reply.Args[i].Word != 0 {
 		q.kinds[reply.Args[i].Word] = kind
+		q.tensors++
 	}
 	return reply, err
 }
@@ -207,6 +208,7 @@ func (q *session) callBoard(ctx context.Context, p *tvmrpc.Packet, m *module) (*
 		reply.Args[1].Word, err = q.add(&object{q.board, m, kind, reply.Args[1].Word})
 	case tvmrpc.TypeNDArray:
 		q.kinds[reply.Args[len(reply.Args)-1].Word] = kind
+		q.tensors++
 	}
 	return reply, err
 }
@@ -260,7 +262,11 @@ func (q *session) freeHandle(ctx context.Context, h uint64) (*tvmrpc.Packet, err
 	if !ok || q.lost != nil || kind == tvmrpc.TypeHandle {
 		return void, nil
 	}
-	return q.freeOnBoard(ctx, h, kind)
+	reply, err := q.freeOnBoard(ctx, h, kind)
+	if err == nil {
+		q.tensors--
+	}
+	return reply, err
 }
 
 func (q *session) freeOnBoard(ctx context.Context, h uint64, kind tvmrpc.TypeCode) (*tvmrpc.Packet, error) {
@@ -305,5 +311,6 @@ func (q *session) freeData(ctx context.Context, p *tvmrpc.Packet) (*tvmrpc.Packe
 		return void, nil
 	}
 	delete(q.kinds, h)
+	q.tensors--
 	return q.do(ctx, p)
 }

@@ -48,10 +48,11 @@ func (o *Options) emit(e Event) {
 }
 
 const (
-	maxSilent    = 64      // connections that have not begun a session; one more closes the oldest
+	maxSilent    = 128     // connections that have not begun a session; one more waits for a place, or closes the oldest
 	maxWaiting   = 64      // clients that wait for the board; one more is refused
 	maxAhead     = 1 << 20 // bytes of a packet that are received from a client that waits
 	maxCopy      = 16 << 20
+	silentTime   = 500 * time.Millisecond // after which a silent connection may be closed
 	releaseLimit = 30 * time.Second
 )
 
@@ -91,7 +92,10 @@ func Serve(ctx context.Context, l net.Listener, b Board, o Options) error {
 		return errors.Join(err, l.Close())
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	s := &server{o: o.withDefaults(), board: b, waiting: make(chan struct{}, maxWaiting), turn: make(chan struct{}, 1)}
+	s := &server{
+		o: o.withDefaults(), board: b, silent: silentConns{place: make(chan struct{}, 1)},
+		waiting: make(chan struct{}, maxWaiting), turn: make(chan struct{}, 1),
+	}
 	s.keys.init(o)
 	defer s.goroutines.Wait()
 	defer cancel()
@@ -148,7 +152,7 @@ func (s *server) accept(ctx context.Context, l net.Listener) error {
 			}
 			continue
 		}
-		s.silent.add(c)
+		s.silent.add(ctx, c)
 		s.start(func() { s.serve(ctx, c) })
 	}
 }
@@ -266,25 +270,49 @@ func (s *server) wait(ctx context.Context, c net.Conn) bool {
 	}
 }
 
-// silentConns are the connections whose clients have not sent a request. Many goroutines may use them.
+// silentConns are the connections whose clients have not sent a request, or wait for the error that turns them away.
+// Many goroutines may use them.
 type silentConns struct {
-	mu  sync.Mutex
-	all []net.Conn // oldest first
+	mu    sync.Mutex
+	all   []silentConn  // oldest first
+	place chan struct{} // receives when one was removed
 }
 
-// add adds a connection. If there are too many, it closes the oldest, whose client is unlikely to send a request.
-func (s *silentConns) add(c net.Conn) {
+type silentConn struct {
+	net.Conn
+	since time.Time
+}
+
+// add adds a connection once there is a place: one of another client that has sent its request, or of the oldest, which
+// it closes after silentTime.
+func (s *silentConns) add(ctx context.Context, c net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.all) == maxSilent {
+	for len(s.all) >= maxSilent {
+		if left := time.Until(s.all[0].since.Add(silentTime)); left > 0 {
+			s.mu.Unlock()
+			select {
+			case <-time.After(left):
+			case <-s.place:
+			case <-ctx.Done():
+			}
+			s.mu.Lock()
+			if ctx.Err() == nil {
+				continue
+			}
+		}
 		_ = s.all[0].Close()
 		s.all = slices.Delete(s.all, 0, 1)
 	}
-	s.all = append(s.all, c)
+	s.all = append(s.all, silentConn{c, time.Now()})
 }
 
 func (s *silentConns) remove(c net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.all = slices.DeleteFunc(s.all, func(other net.Conn) bool { return other == c })
+	s.all = slices.DeleteFunc(s.all, func(other silentConn) bool { return other.Conn == c })
+	select {
+	case s.place <- struct{}{}:
+	default:
+	}
 }

@@ -127,7 +127,9 @@ func (b *board) Release(ctx context.Context) error {
 	if s == nil {
 		return nil
 	}
-	if _, err := s.SystemLib(ctx); err != nil {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	if s.Renew(ctx) != nil {
 		b.drop()
 	}
 	return nil
@@ -369,27 +371,38 @@ func (c client) measure(archive []byte) error {
 }
 
 // TestKilledClient: the board of a client that disappears during a call is free for the next client, which gets it in
-// order.
+// order, also if requests that were not read yet follow the call.
 func TestKilledClient(t *testing.T) {
 	b, address := start(t, serve.Options{})
-	first := connect(t, address, "client:")
-	first.begin()
-	endless := first.lookUp("endless")
-	second := connect(t, address, "client:")
-	first.send("03000000" + endless + "00000000")
-	<-b.entered
-	begun := time.Now()
-	first.Close()
-	second.begin()
-	if took := time.Since(begun); took > 2*time.Second {
-		t.Errorf("the board was free after %v", took)
-	}
-	if reply := second.call(second.lookUp("echo"), "01000000 01000000 2a00000000000000"); !strings.HasSuffix(reply,
-		"010000002a00000000000000") {
-		t.Errorf("the next client: %s", reply)
-	}
-	if b.opened != 2 {
-		t.Errorf("the board was opened %d times", b.opened)
+	const sync = "0f000000 02000000 06000000 0100000000000000 04000000 0000000000000000"
+	for n, c := range []struct {
+		queued int // requests
+		reset  bool
+	}{{0, false}, {1, false}, {5, true}, {1000, false}, {50000, false}, {50000, true}} {
+		first := connect(t, address, "client:")
+		first.begin()
+		endless := first.lookUp("endless")
+		second := connect(t, address, "client:")
+		first.send("03000000" + endless + "00000000")
+		<-b.entered
+		begun := time.Now()
+		_, _ = first.Write(bytes.Repeat(encode(sync), c.queued)) // too many end the connection
+		if c.reset {
+			testkit.Must(t, first.Conn.(*net.TCPConn).SetLinger(0))
+		}
+		first.Close()
+		second.begin()
+		if took := time.Since(begun); took > 2*time.Second {
+			t.Errorf("%+v: the board was free after %v", c, took)
+		}
+		if reply := second.call(second.lookUp("echo"), "01000000 01000000 2a00000000000000"); !strings.HasSuffix(reply,
+			"010000002a00000000000000") {
+			t.Errorf("%+v: the next client: %s", c, reply)
+		}
+		second.Close()
+		if b.opened != n+2 {
+			t.Errorf("%+v: the board was opened %d times", c, b.opened)
+		}
 	}
 }
 

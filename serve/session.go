@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"sync"
 	"time"
 
@@ -27,17 +26,17 @@ type session struct {
 	deadline time.Time
 	uploads  uploads
 
-	board     *rpc.Session // nil: not opened yet
-	lost      error        // ended what the client had on the board; nil: nothing is lost
-	resources []tvmrpc.Resource
-	kinds     map[uint64]tvmrpc.TypeCode // of the board's tensors that the client has; TypeHandle: memory
-	lookups   map[string]uint64          // handles of the board's global functions
-	named     map[string]uint64          // handles in own of the board's global functions
-	own       map[uint64]any             // functions, objects and evaluators by handle
-	created   uint64                     // objects in own, with those that were freed
-	model     *object                    // the module with which the session began; nil: none
-	latest    *evaluator                 // that the board has
-	used      bool                       // the board
+	board   *rpc.Session               // nil: not opened yet
+	lost    error                      // ended what the client had on the board; nil: nothing is lost
+	kinds   map[uint64]tvmrpc.TypeCode // of the board's tensors that the client has had; TypeHandle: memory
+	tensors int                        // of the board that the client has not freed
+	lookups map[string]uint64          // handles of the board's global functions
+	named   map[string]uint64          // handles in own of the board's global functions
+	own     map[uint64]any             // functions, objects and evaluators by handle
+	created uint64                     // objects in own, with those that were freed
+	model   *object                    // the module with which the session began; nil: none
+	latest  *evaluator                 // that the board has
+	used    bool                       // the board
 
 	conn    net.Conn
 	sending sync.Mutex
@@ -87,6 +86,7 @@ func (q *session) next(ctx context.Context, packets *receiver) ([]byte, error) {
 			}
 			return nil, errSession
 		}
+		packets.ahead.Add(-int64(len(msg)))
 		return q.respond(ctx, msg)
 	case <-ended.C:
 		if q.era == unknownEra {
@@ -247,12 +247,12 @@ func (q *session) load(ctx context.Context, load func(context.Context) (Loaded, 
 
 // forget records that new firmware replaced what the client had on the board.
 func (q *session) forget() {
-	if len(q.resources) > 0 {
+	if q.tensors > 0 {
 		q.lost = failure.New(failure.Config, "load the module before tensors are allocated",
 			"the tensors were lost because the module did not fit beside the firmware, which was replaced")
 	}
-	q.resources, q.lookups, q.kinds = nil, map[string]uint64{}, map[uint64]tvmrpc.TypeCode{}
-	q.latest = nil
+	q.lookups, q.kinds = map[string]uint64{}, map[uint64]tvmrpc.TypeCode{}
+	q.tensors, q.latest = 0, nil
 }
 
 // open returns the session with the board, which it opens at the first use: clients connect without using it.
@@ -287,19 +287,13 @@ func (q *session) do(ctx context.Context, p *tvmrpc.Packet) (*tvmrpc.Packet, err
 		q.lost = err
 		return nil, fmt.Errorf("the board stopped: %w", err)
 	}
-	q.resources = append(q.resources, a.Created...)
-	for _, r := range a.Freed {
-		if i := slices.Index(q.resources, r); i >= 0 {
-			q.resources = slices.Delete(q.resources, i, i+1)
-		}
+	if a.Code == tvmrpc.CodeException {
+		return nil, &rpc.DeviceError{Message: string(a.Args[0].Data)}
 	}
-	if a.Packet.Code == tvmrpc.CodeException {
-		return nil, &rpc.DeviceError{Message: string(a.Packet.Args[0].Data)}
-	}
-	return &a.Packet, nil
+	return a, nil
 }
 
-// end frees what the client left on the board and in its folder.
+// end removes what the client left on the board and in its folder.
 func (q *session) end(ctx context.Context) error {
 	if q.link != nil {
 		_ = q.conn.Close() // sending to a client that does not read would wait
@@ -307,11 +301,6 @@ func (q *session) end(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, releaseLimit)
 	defer cancel()
-	for _, r := range slices.Backward(q.resources) { // also if q.lost: the request may not have reached the board
-		if q.board.FreeResource(ctx, r) != nil {
-			break // Release restores the board
-		}
-	}
 	err := q.uploads.remove()
 	if q.used {
 		err = errors.Join(err, q.server.board.Release(ctx))

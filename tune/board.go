@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
@@ -36,6 +37,7 @@ type Board struct {
 	stop     context.CancelFunc
 
 	modules     []rpc.Module // in RAM
+	idle        bool         // released, and not opened since
 	programs    map[programKey]rpc.Program
 	flashed     digest       // the module in image
 	image       *image.Image // firmware with the last module that did not fit into RAM; nil: none
@@ -105,6 +107,12 @@ func (b *Board) Close() error {
 	return errors.Join(append(errs, b.firmware.close(), b.lock.Close())...)
 }
 
+// The time in which a board replies: one that no client uses, or else, as the computer may be busy.
+const (
+	idleReply = time.Second
+	busyReply = 10 * time.Second
+)
+
 // Open returns the session with the board, as serve.Board has it. It starts or restarts the board if it does not reply.
 func (b *Board) Open(ctx context.Context) (*rpc.Session, error) {
 	if b.station.bench.session == nil {
@@ -116,23 +124,27 @@ func (b *Board) Open(ctx context.Context) (*rpc.Session, error) {
 		err = b.restart(ctx, err)
 		return b.station.bench.session, err
 	}
-	_, err := b.windows(ctx)
-	if err := b.restart(ctx, err); err != nil {
+	if err := b.restart(ctx, b.probe(ctx)); err != nil {
 		return nil, err
 	}
 	return b.station.bench.session, nil
 }
 
-// windows returns the free RAM for code, nothing if the firmware has none. An error means that the board does not
-// reply.
-func (b *Board) windows(ctx context.Context) ([]rpc.Window, error) {
-	all, err := b.station.bench.session.Windows(ctx)
-	var refused *rpc.DeviceError
-	var missing *rpc.NotFoundError
-	if errors.As(err, &refused) || errors.As(err, &missing) {
-		return nil, nil
+// probe returns an error if the board does not reply in time.
+func (b *Board) probe(ctx context.Context) error {
+	limit := busyReply
+	if b.idle {
+		limit = idleReply
 	}
-	return all, err
+	b.idle = false
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+
+	_, err := b.station.bench.session.Windows(ctx)
+	if errors.As(err, new(*rpc.DeviceError)) || errors.As(err, new(*rpc.NotFoundError)) {
+		return nil // firmware that takes no code
+	}
+	return err
 }
 
 // restart resets the board after an error, each time by stronger means, until it replies. It does nothing without one.
@@ -270,24 +282,14 @@ func (b *Board) systemLib(ctx context.Context) (serve.Loaded, error) {
 	return serve.Loaded{Session: s, Module: m}, err
 }
 
-// Release unlinks modules and restarts a board that does not reply, or on which a load that was interrupted has left a
-// module, as serve.Board has it.
+// Release begins a new session with the board, which frees all that the last one has there, as serve.Board has it. It
+// restarts a board that does not reply.
 func (b *Board) Release(ctx context.Context) error {
 	if b.station.bench.session == nil {
 		return nil
 	}
-	err := b.unlink(ctx)
-	if err == nil {
-		err = b.checkFree(ctx)
-	}
-	return b.restart(ctx, err)
-}
-
-// checkFree returns an error unless all RAM for code is free.
-func (b *Board) checkFree(ctx context.Context) error {
-	free, err := b.windows(ctx)
-	if err == nil && len(free) > 0 && (len(free) > 1 || free[0] != b.station.window) {
-		err = failure.Errorf(failure.Interrupted, "a load was interrupted and has left a module in RAM")
-	}
-	return err
+	b.modules, b.idle = nil, true
+	limited, cancel := context.WithTimeout(ctx, idleReply)
+	defer cancel()
+	return b.restart(ctx, b.station.bench.session.Renew(limited))
 }

@@ -14,7 +14,9 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -430,6 +432,53 @@ int32_t __tvm_ffi_main(void* self, void* args, int32_t num_args, void* result) {
 		t.Errorf("windows %v, after Release %v", before, after)
 	}
 	expectFree(t, b)
+}
+
+// TestMuteBoard: a board that is alive and does not reply any more, at the end of a client's use or between two, is
+// restarted within seconds, and has the memory of the client before.
+func TestMuteBoard(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "mute board")
+	name := drawn.Of(t, "mute board", []string{"host", "mps2_an386"}, 1)[0]
+	b, err := tune.OpenBoard(t.Context(), dir, &device.Desk{}, name, tune.Options{})
+	must(t, err)
+	defer func() { must(t, b.Close()) }()
+	s, err := b.Open(t.Context())
+	must(t, err)
+	_, err = s.Alloc(t.Context(), 1<<14, 8)
+	must(t, err)
+	for _, use := range []func() error{
+		func() error { return b.Release(t.Context()) },
+		func() error { must(t, b.Release(t.Context())); stopProcesses(t, dir); return nil },
+	} {
+		stopProcesses(t, dir)
+		begun := time.Now()
+		must(t, use())
+		_, err := b.Open(t.Context())
+		must(t, err)
+		if took := time.Since(begun); took > 10*time.Second {
+			t.Errorf("the board can be used after %v", took)
+		}
+		expectFree(t, b)
+	}
+}
+
+// stopProcesses stops the processes whose command line has a folder, as a debugger does: they are alive and mute.
+func stopProcesses(t *testing.T, dir string) {
+	t.Helper()
+	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	must(t, err)
+	stopped := 0
+	for _, name := range all {
+		line, _ := os.ReadFile(name) // it may have ended
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name)))
+		if err == nil && bytes.Contains(line, []byte(dir)) && syscall.Kill(pid, syscall.SIGSTOP) == nil {
+			stopped++
+		}
+	}
+	if stopped == 0 {
+		t.Fatalf("no process of %s", dir)
+	}
 }
 
 // TestInterruptedLoads ends loads at any moment. The board has all its RAM again after each Release.

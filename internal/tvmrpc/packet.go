@@ -121,21 +121,6 @@ type Packet struct {
 	Data    []byte   // CopyToRemote, CopyAck
 }
 
-// An Answer is the device's reply to a request that a gateway passed through.
-type Answer struct {
-	Packet  Packet // a Return, a CopyAck or an Exception
-	Created []Resource
-	Freed   []Resource
-}
-
-// A Resource is memory, a module or an array on the device that a request created and that has to be freed. It is
-// comparable. An array that the device returned twice has to be freed twice.
-type Resource struct {
-	Epoch  int      // counts the device's resets, which free it
-	Type   TypeCode // as in FreeHandle; TypeHandle: memory, for FreeData
-	Handle uint64
-}
-
 // layout lists the parts of a packet after its code, in this order.
 type layout struct{ version, handle, args, tensor, size, data bool }
 

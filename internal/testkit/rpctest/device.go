@@ -126,6 +126,7 @@ func (d *Device) serve(ctx context.Context, link transport.Link) error {
 	if err != nil {
 		return err
 	}
+	s.OnSession = func() { d.memory = nil }
 	for {
 		msg, err := s.Recv(ctx)
 		var reply []byte

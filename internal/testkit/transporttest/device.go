@@ -14,6 +14,8 @@ var ErrDamaged = errors.New("damaged message")
 // A Device is the device's end of a session (wire.md §2). It answers each Init with a new session, and ignores other
 // sessions' messages. One goroutine at a time may use it.
 type Device struct {
+	OnSession func() // called when a session after the first begins; nil: not called
+
 	link   transport.Link
 	nonce  byte
 	id     [2]byte // zero: no session
@@ -86,6 +88,9 @@ func (d *Device) message(ctx context.Context) ([]byte, error) {
 	}
 	switch {
 	case msg[2] == messageInit && msg[0] != 0 && len(msg) > headerSize:
+		if d.OnSession != nil {
+			d.OnSession()
+		}
 		d.nonce = max(d.nonce+1, 1)
 		d.id = [2]byte{msg[0], d.nonce}
 		return nil, d.write(ctx, []byte{d.id[0], d.id[1], messageReply, sessionVersion})
