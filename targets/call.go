@@ -212,7 +212,7 @@ func callFunction(ctx context.Context, j *job) error {
 		return err
 	}
 	defer j.detach()
-	c := &connection{limit: j.in.Timeout}
+	c := &connection{limit: j.in.CallTimeout()}
 	err = c.call(ctx, "opening the link", func(ctx context.Context) (err error) {
 		c.rpc, err = d.Open(ctx, image)
 		return err

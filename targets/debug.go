@@ -76,7 +76,7 @@ func debugFirmware(ctx context.Context, j *job) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, j.detach()) }()
-	o.Image, o.Timeout = j.image, j.in.Timeout
+	o.Image, o.Timeout = j.image, j.in.CallTimeout()
 	err = d.Debug(ctx, o, func(ctx context.Context, address string) error {
 		if serve {
 			printServer(j.Console, o.Image.Path, address)

@@ -56,7 +56,7 @@ func withLoad(ctx context.Context, j *job, load modelLoad, f func(*connection) e
 			return err
 		}
 	}
-	c := &connection{limit: j.in.Timeout, load: load}
+	c := &connection{limit: j.in.CallTimeout(), load: load}
 	err = c.call(ctx, "opening the link", func(ctx context.Context) error {
 		if j.project.Options().App == boards.Standalone {
 			c.standalone, err = d.OpenStandalone(ctx, load.image)

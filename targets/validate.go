@@ -63,7 +63,7 @@ func validateModel(ctx context.Context, j *job) (err error) {
 	if err != nil {
 		return err
 	}
-	options.Timeout = j.in.Timeout
+	options.Timeout = j.in.CallTimeout()
 	set, from, err := validationSet(ctx, j) // an error must come before the build
 	if err != nil {
 		return err

@@ -6,8 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
+	"time"
+
+	"github.com/magefile/mage/mg"
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
@@ -54,11 +59,14 @@ func (e *exitError) ExitStatus() int { return e.code }
 
 func (e *exitError) Unwrap() error { return e.err }
 
-// Do runs a target, named step. SIGTERM and SIGHUP cancel it, as mage does on Ctrl-C. Do prints the error; the
-// error that it returns has the exit status for mage.
+// Do runs a target, named step. SIGTERM and SIGHUP cancel it, as mage does on Ctrl-C, and so does the end of mage. Do
+// prints the error; the error that it returns has the exit status for mage.
 func (c *Console) Do(ctx context.Context, step string, target func(context.Context) error) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
+	if runsFor(mg.CacheDir()) {
+		go endWithParent(ctx, stop)
+	}
 	c.step = step
 	c.readJSON()
 	defer context.AfterFunc(ctx, c.leaveBar)()
@@ -83,6 +91,33 @@ func (c *Console) Do(ctx context.Context, step string, target func(context.Conte
 	}
 	return c.fail(classOf(ctx, err), err)
 }
+
+// runsFor reports whether mage has compiled this program into its cache, and so waits for it: mage, or `go tool mage`,
+// passes no signal on to it. A program that `mage -compile` wrote has another parent, which it may outlive.
+func runsFor(cache string) bool {
+	program, err := os.Executable()
+	if err != nil {
+		return false
+	}
+	cacheInfo, cacheErr := os.Stat(cache)
+	info, err := os.Stat(filepath.Dir(program))
+	return err == nil && cacheErr == nil && os.SameFile(info, cacheInfo)
+}
+
+// endWithParent calls stop once the process that started this one has ended.
+func endWithParent(ctx context.Context, stop func()) {
+	parent := os.Getppid()
+	for os.Getppid() == parent {
+		select {
+		case <-time.After(parentPoll):
+		case <-ctx.Done():
+			return
+		}
+	}
+	stop()
+}
+
+const parentPoll = 500 * time.Millisecond
 
 // classOf returns the failure's class, or Interrupted if the user stopped the step, because an error of a tool or
 // link is then a consequence.

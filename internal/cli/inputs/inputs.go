@@ -30,7 +30,7 @@ import (
 
 const (
 	DefaultBoard   = "host"
-	defaultTimeout = 60 * time.Second
+	defaultTimeout = 60 * time.Second // of a call
 	defaultRepeat  = 10
 	maxRepeat      = 1_000_000
 )
@@ -68,7 +68,7 @@ type Inputs struct {
 	Path     []string // folders with boards/ and templates/
 	Device   string   // which one of the board: a name in desk.json, a probe's serial, a USB path, a port
 	DeskFile *device.DeskFile
-	Timeout  time.Duration // of one call
+	Timeout  time.Duration // of one call, or what the target limits; 0: the user names none
 	Wait     time.Duration // how long to wait for a device that another process uses
 	Input    string
 	Names    map[string]string // of arrays in Input: the model's tensor by the array's name
@@ -360,7 +360,7 @@ func (in *Inputs) plain(env console.Environ, named boardsmithjson.Choice) error 
 	in.Output, in.Samples = env("OUTPUT"), env("FIXED_INPUT")
 	in.Product = cmp.Or(env("PRODUCT"), named.Product, in.Config.Product)
 	in.Version = cmp.Or(env("VERSION"), named.Version, in.Config.Version)
-	in.Timeout, in.Repeat = defaultTimeout, defaultRepeat
+	in.Repeat = defaultRepeat
 	for _, d := range []struct {
 		name, text string
 		to         *time.Duration
@@ -385,6 +385,9 @@ func (in *Inputs) plain(env console.Environ, named boardsmithjson.Choice) error 
 	}
 	return nil
 }
+
+// CallTimeout returns the limit of one call on the device.
+func (in *Inputs) CallTimeout() time.Duration { return cmp.Or(in.Timeout, defaultTimeout) }
 
 // duration parses 2m30s, or a plain number of seconds.
 func duration(name, text string) (time.Duration, error) {

@@ -64,7 +64,7 @@ func (t *Job) open(ctx context.Context, total int) (*tune.Run, error) {
 		local = nil
 	}
 	run, err := tune.OpenRun(ctx, t.dir, t.Desk, local, tune.Options{
-		Builder: t.Builder, Template: t.In.Template.Value, Samples: t.In.Repeat, CallTimeout: t.In.Timeout,
+		Builder: t.Builder, Template: t.In.Template.Value, Samples: t.In.Repeat, CallTimeout: t.In.CallTimeout(),
 		Memory: t.memory(), OnEvent: t.view.add, Libraries: t.In.Libraries, Retry: t.Env.On("RETRY"),
 		Remotes: t.remotes,
 	})
