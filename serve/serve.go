@@ -37,7 +37,7 @@ type Options struct {
 // An Event is a change of a served board.
 type Event struct {
 	Client string // address of the client; "": none
-	Text   string // "idle", "waiting", "session", "loading", "measuring", or of the tracker
+	Text   string // "idle", "waiting", "session", "loading", "measuring", or of the tracker: "joined tracker HOST:PORT"
 	Err    error  // of a client's request, or of the tracker's connection
 }
 

@@ -93,8 +93,13 @@ func (k *keys) holds(key string) bool {
 // joinTracker offers the board at the tracker until ctx ends. It connects again whenever the tracker fails; a client's
 // session is not affected.
 func (s *server) joinTracker(ctx context.Context, at net.Addr) {
-	for reported := ""; ; {
-		err := s.offer(ctx, at)
+	reported, event := "", "joined tracker "+s.o.Tracker
+	joined := func() {
+		s.o.emit(Event{Text: event})
+		reported, event = "", "joined tracker "+s.o.Tracker+" again"
+	}
+	for {
+		err := s.offer(ctx, at, joined)
 		if ctx.Err() != nil {
 			return
 		}
@@ -110,15 +115,15 @@ func (s *server) joinTracker(ctx context.Context, at net.Addr) {
 	}
 }
 
-// offer connects to the tracker and offers the board each time that it is free. It returns an error if the tracker
-// fails or ctx ends.
-func (s *server) offer(ctx context.Context, at net.Addr) error {
+// offer connects to the tracker, calls joined, and offers the board each time that it is free. It returns an error if
+// the tracker fails or ctx ends.
+func (s *server) offer(ctx context.Context, at net.Addr, joined func()) error {
 	t, err := s.dialTracker(ctx, at)
 	if err != nil {
 		return err
 	}
 	defer t.close()
-	s.o.emit(Event{Text: "joined tracker " + s.o.Tracker})
+	joined()
 	for {
 		key := fmt.Sprintf("%s:%.16f", s.o.Key, rand.Float64())
 		if !s.keys.replace(key) {

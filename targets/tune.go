@@ -57,7 +57,7 @@ func Tune(ctx context.Context) error {
 //	DEVICE       which device of that board: its name in desk.json or its probe's serial [the only attached one]
 //	PROGRAMMER   the programmer: openocd, pyocd, west [the board's own]
 //	WAIT         how long to wait for a board that another process uses: 60 (seconds), 2m [no waiting]
-//	TIMEOUT      limit for one call on the device: 60 (seconds), 2m30s [60 s]
+//	TIMEOUT      limit for one call on the device: 60 (seconds), 2m30s [that of the run]
 //	FORCE=1      uses and flashes the board also if another one is named
 //	DRYRUN=1     prints what would be done, without doing it
 //	RUN          the folder of one
@@ -82,7 +82,7 @@ func Reproduce(ctx context.Context) error {
 //	WAIT         how long to wait for a board that another process uses: 60 (seconds), 2m [no waiting]
 //	OUTPUT       the folder of the boards' firmware [build/serve]
 //	TIMEOUT      limit for the session of a client that names none [an hour]
-//	FORCE=1      uses and flashes the board also if another one is named
+//	FORCE=1      uses and flashes the board also if another one is named; serves host as root
 //	DRYRUN=1     prints what would be done, without doing it
 //	TRACKER      HOST:PORT of TVM's tracker, where serve offers boards: tvm.md
 //	KEY          the boards' keys, separated by commas, in the order … [with TRACKER the boards' names, else …]

@@ -19,7 +19,7 @@ func TestTuneAtATracker(t *testing.T) {
 	s, k := openShop(t), trackertest.Start(t)
 	for range 2 {
 		cmd := exec.Command(filepath.Join(s.bin, "mage"), "serve")
-		cmd.Dir, cmd.Env = t.TempDir(), append(s.environment(), "BOARD=host", "TRACKER="+k.Address())
+		cmd.Dir, cmd.Env = t.TempDir(), append(s.environment(), "BOARD=host", "TRACKER="+k.Address(), "FORCE=1")
 		var output bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &output, &output
 		if err := cmd.Start(); err != nil {

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -70,6 +72,74 @@ func TestFail(t *testing.T) {
 		`"status":"failed","step":"build","v":1}` + "\n"
 	if out.String() != want {
 		t.Errorf("stdout %s, want %s", out.String(), want)
+	}
+}
+
+// TestEndOfMage: a target ends soon after mage, which waits for it; one of a program of `mage -compile` outlives the
+// shell that started it.
+func TestEndOfMage(t *testing.T) {
+	if os.Getenv("BOARDSMITH_TEST_TARGET") != "" {
+		_ = New(os.Getenv, os.Stdout, os.Stderr).Do(t.Context(), "wait", func(ctx context.Context) error {
+			fmt.Println("waits")
+			select {
+			case <-ctx.Done():
+			case <-time.After(20 * time.Second):
+			}
+			return nil
+		})
+		return
+	}
+	if runtime.GOOS == "windows" {
+		t.Skip("a process there keeps the number of its parent")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, ends := range map[string]bool{strings.Repeat("ab", 32): true, "ci": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			program := filepath.Join(t.TempDir(), name)
+			if err := os.Symlink(self, program); err != nil {
+				t.Fatal(err)
+			}
+			shell := exec.Command("sh", "-c", `"$0" -test.run='^TestEndOfMage$' & echo $!; wait`, program)
+			shell.Env = append(os.Environ(), "BOARDSMITH_TEST_TARGET=1")
+			output, err := shell.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := shell.Start(); err != nil {
+				t.Fatal(err)
+			}
+			pid := 0
+			if _, err := fmt.Fscanf(output, "%d\nwaits\n", &pid); err != nil {
+				t.Fatal(err)
+			}
+			child, err := os.FindProcess(pid)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer child.Kill()
+			if err := shell.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan struct{})
+			go func() {
+				_, _ = io.Copy(io.Discard, output)
+				close(ended)
+			}()
+			select {
+			case <-ended:
+				if !ends {
+					t.Error("it ended with its parent")
+				}
+			case <-time.After(map[bool]time.Duration{true: 10 * time.Second, false: 3 * parentPoll}[ends]):
+				if ends {
+					t.Error("it goes on after its parent has ended")
+				}
+			}
+		})
 	}
 }
 

@@ -8,11 +8,8 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 	"time"
-
-	"github.com/magefile/mage/mg"
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
@@ -64,8 +61,8 @@ func (e *exitError) Unwrap() error { return e.err }
 func (c *Console) Do(ctx context.Context, step string, target func(context.Context) error) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	if runsFor(mg.CacheDir()) {
-		go endWithParent(ctx, stop)
+	if c.ofMage { // which passes no signal on
+		go endWith(ctx, os.Getppid(), stop)
 	}
 	c.step = step
 	c.readJSON()
@@ -92,21 +89,8 @@ func (c *Console) Do(ctx context.Context, step string, target func(context.Conte
 	return c.fail(classOf(ctx, err), err)
 }
 
-// runsFor reports whether mage has compiled this program into its cache, and so waits for it: mage, or `go tool mage`,
-// passes no signal on to it. A program that `mage -compile` wrote has another parent, which it may outlive.
-func runsFor(cache string) bool {
-	program, err := os.Executable()
-	if err != nil {
-		return false
-	}
-	cacheInfo, cacheErr := os.Stat(cache)
-	info, err := os.Stat(filepath.Dir(program))
-	return err == nil && cacheErr == nil && os.SameFile(info, cacheInfo)
-}
-
-// endWithParent calls stop once the process that started this one has ended.
-func endWithParent(ctx context.Context, stop func()) {
-	parent := os.Getppid()
+// endWith calls stop once the process that has started this one has ended.
+func endWith(ctx context.Context, parent int, stop func()) {
 	for os.Getppid() == parent {
 		select {
 		case <-time.After(parentPoll):

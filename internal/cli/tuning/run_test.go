@@ -1,10 +1,14 @@
 package tuning
 
 import (
+	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/cli/console"
+	"github.com/boardsmith/boardsmith/internal/cli/inputs"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/tune"
 )
@@ -46,4 +50,41 @@ func TestAllFailedConfirmationsAreAnError(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestServedBoards: the time of sessions that name none is TIMEOUT's, and a server's own without one; as root, a process
+// of this computer is served with FORCE only.
+func TestServedBoards(t *testing.T) {
+	for _, c := range []struct {
+		env  map[string]string
+		want time.Duration
+	}{
+		{map[string]string{}, 0},
+		{map[string]string{"TIMEOUT": "5m"}, 5 * time.Minute},
+	} {
+		c.env["BOARD"], c.env["FORCE"] = "mps2_an386,host", "1"
+		job := jobOf(t, c.env)
+		all, err := job.servedBoards()
+		if err != nil || len(all) != 2 || all[1].options.SessionTimeout != c.want || all[0].isProcess || !all[1].isProcess {
+			t.Errorf("%v: %+v, %v", c.env, all, err)
+		}
+		c.env["FORCE"] = ""
+		for word, refused := range map[string]bool{"host": true, "host=second": true, "mps2_an386": false} {
+			if _, err := job.isProcess(word, true); (err != nil) != refused || err != nil && failure.Of(err) != failure.Config {
+				t.Errorf("%s as root: %v", word, err)
+			}
+		}
+	}
+}
+
+func jobOf(t *testing.T, env map[string]string) *Job {
+	t.Helper()
+	read := func(name string) string { return env[name] }
+	in, err := inputs.Resolve(inputs.Source{
+		Env: read, Dir: t.TempDir(), Load: func(*inputs.Inputs) (*inputs.Recorded, error) { return nil, nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Job{Console: console.New(read, io.Discard, io.Discard), In: in}
 }

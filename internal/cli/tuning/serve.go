@@ -9,12 +9,14 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/boardfile"
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
@@ -47,7 +49,7 @@ func (t *Job) Serve(ctx context.Context) (err error) {
 		t.Notef("%s: %s, key %q", b.word, address, b.options.Key)
 		t.JSONLine(jsonlines.Serve{Status: jsonlines.StatusRunning, Board: b.word, Address: address, Key: b.options.Key})
 	}
-	t.warnOpen(all[0])
+	t.warnOpen(all)
 	t.bar.ShowLines(func() []string { return servedLines(all) })
 	return t.ended(ctx, serveAll(ctx, all))
 }
@@ -60,17 +62,36 @@ func (t *Job) ended(ctx context.Context, err error) error {
 	return err
 }
 
-// warnOpen prints who can run code on the boards.
-func (t *Job) warnOpen(b *served) {
+// warnOpen prints who can run code on the boards, and on this computer.
+func (t *Job) warnOpen(all []*served) {
 	who := "every program of this computer"
-	if a, ok := b.listener.Addr().(*net.TCPAddr); ok && !a.IP.IsLoopback() {
+	if a, ok := all[0].listener.Addr().(*net.TCPAddr); ok && !a.IP.IsLoopback() {
 		who = "everyone who reaches these ports"
-		if b.options.Allow != nil {
+		if all[0].options.Allow != nil {
 			who = "every program of the networks in ALLOW"
 		}
 	}
 	t.Notef("serve: TVM's protocol has neither passwords nor encryption: %s can run code on the boards. Ctrl-C ends it",
 		who)
+	for _, b := range all {
+		if b.isProcess {
+			t.Notef("%s: clients' code runs as a program of this computer, with all rights of this account", b.word)
+		}
+	}
+}
+
+// isProcess reports whether a board is a process of this computer. As root it needs FORCE.
+func (t *Job) isProcess(word string, root bool) (bool, error) {
+	name, _, _ := strings.Cut(word, "=")
+	b, err := boards.Find(name, t.In.Path)
+	if err != nil {
+		return false, err
+	}
+	if b.Link.IsProcess() && root && !t.Env.On("FORCE") {
+		return true, failure.New(failure.Config, "serve it as another account; "+failure.Option("Desk.Reflash", "true")+
+			" serves it as root", "board %s: clients would run code as root", word)
+	}
+	return b.Link.IsProcess(), nil
 }
 
 // serveAll serves the boards until ctx ends or one of them fails.
@@ -97,6 +118,8 @@ type served struct {
 	options  serve.Options
 	board    *tune.Board
 	listener net.Listener
+
+	isProcess bool // of this computer
 
 	mu       sync.Mutex
 	state    string
@@ -140,6 +163,9 @@ func (t *Job) servedBoards() (all []*served, err error) {
 		}
 		folder := cmp.Or(t.In.Output, filepath.Join("build", "serve"))
 		b := &served{word: word, dir: filepath.Join(folder, name), state: "idle"}
+		if b.isProcess, err = t.isProcess(word, os.Geteuid() == 0); err != nil {
+			return nil, err
+		}
 		b.listen = net.JoinHostPort(host, strconv.Itoa(port))
 		if port > 0 {
 			port++
@@ -147,8 +173,11 @@ func (t *Job) servedBoards() (all []*served, err error) {
 		b.options = serve.Options{
 			Key: keys[i], Tracker: tracker, Allow: allow, SessionTimeout: t.In.Timeout,
 			OnEvent: func(e serve.Event) {
-				if e.Err != nil {
+				switch {
+				case e.Err != nil:
 					t.Notef("%s: %s: %v", b.word, cmp.Or(e.Client, e.Text), e.Err)
+				case strings.HasPrefix(e.Text, "joined "):
+					t.Notef("%s: %s", b.word, e.Text)
 				}
 				b.add(e)
 			},
