@@ -214,11 +214,10 @@ func (o own) repeat(ctx context.Context, s *rpc.Session, q, want *tvmrpc.Packet)
 	if mine.Code == tvmrpc.CodeInitServer {
 		return nil // the session has done so
 	}
-	answer, err := s.Do(ctx, &mine)
+	got, err := s.Do(ctx, &mine)
 	if err != nil {
 		return err
 	}
-	got := &answer.Packet
 	if got.Code != want.Code {
 		return fmt.Errorf("answer %v %v, TVM's was %v %v", got.Code, got.Args, want.Code, want.Args)
 	}
