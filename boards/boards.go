@@ -96,6 +96,8 @@ type Board struct {
 	Origin map[string]Origin `json:"-"` // file and line of each field ("link.kind") and of each list element ("cflags[2]")
 	// of a partial board, the fields that its own file sets, besides lists that accumulate; Complete leaves them
 	Own json.RawMessage `json:"-"`
+
+	chip *Board // what its chip file and the levels above it have; nil without one
 }
 
 // An SVDExcept names macros, or addresses as they are written, that need not fit the SVD file of the chip.

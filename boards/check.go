@@ -220,6 +220,7 @@ var rules = []rule{
 		}
 		return notBetween(*b.Platform.WaitStates, 0, 255)
 	}},
+	{"cflags", coreOfOtherFile},
 	{"platform.fpu", fpuOfOtherCore},
 	{"platform.cpuid", cpuidOfOtherCore},
 	{"functions", func(b *Board) string {
@@ -326,7 +327,7 @@ func (b *Board) checkMemory() error {
 			if r.Name == q.Name {
 				return b.wrong(at, "there are two regions %q", r.Name)
 			}
-			if r.Origin-q.Origin < q.Size || q.Origin-r.Origin < r.Size {
+			if r.overlaps(q) {
 				return b.wrong(at, "regions %q and %q overlap", q.Name, r.Name)
 			}
 		}
@@ -334,8 +335,11 @@ func (b *Board) checkMemory() error {
 			return b.wrong(at, "region %q ends at 0x%x, which 32 bits do not address", r.Name, end)
 		}
 		err := cmp.Or(b.checkMap(r), r.checkAddress(), r.checkSectors(), r.checkErase(), r.checkAccess(), r.checkProgrammer())
+		if err == nil && b.chip != nil && len(b.chip.Memory) > 0 {
+			err = b.narrows(r)
+		}
 		if err != nil {
-			return b.wrong(at, "%v", err)
+			return b.wrong(at, "%w", err)
 		}
 	}
 	return nil
@@ -459,17 +463,8 @@ func (b *Board) checkModelAt() error {
 // startsSector reports whether a sector starts at an address of the region, or, without sectors, whether it is a
 // multiple of 16.
 func (r Region) startsSector(addr Number) bool {
-	if len(r.Sectors) == 0 {
-		return addr%16 == 0
-	}
-	at := r.Origin
-	for _, s := range r.Sectors {
-		if size := s.Size * Number(s.Count); addr-at < size {
-			return (addr-at)%s.Size == 0
-		}
-		at += s.Size * Number(s.Count)
-	}
-	return false
+	s, _, ok := r.sector(uint64(addr))
+	return ok && s.Addr == uint64(addr) || len(r.Sectors) == 0 && addr%16 == 0
 }
 
 // NullBytes is the length of the memory at address 0 that holds nothing but code, which starts with the vectors there:

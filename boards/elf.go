@@ -3,6 +3,7 @@
 package boards
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"runtime"
@@ -138,11 +139,31 @@ func fpuOfOtherCore(b *Board) string {
 	return ""
 }
 
-// armParts maps the part numbers in CPUID to cores and their instruction sets (technical reference manuals, CPUID).
-var armParts = map[Number][2]string{
-	0xC20: {"Cortex-M0", "v6-m"}, 0xC60: {"Cortex-M0+", "v6-m"}, 0xC23: {"Cortex-M3", "v7-m"},
-	0xC24: {"Cortex-M4", "v7e-m"}, 0xC27: {"Cortex-M7", "v7e-m"}, 0xD20: {"Cortex-M23", "v8-m.base"},
-	0xD21: {"Cortex-M33", "v8-m.main"}, 0xD22: {"Cortex-M55", "v8.1-m"},
+type armCore struct {
+	part       Number
+	name, arch string
+}
+
+// armCores are Arm's cores with their part numbers in CPUID and their instruction sets (technical reference manuals,
+// CPUID). Of those with one set, a later one also runs the code for an earlier one.
+var armCores = []armCore{
+	{0xC20, "Cortex-M0", "v6-m"}, {0xC60, "Cortex-M0+", "v6-m"}, {0xC23, "Cortex-M3", "v7-m"},
+	{0xC24, "Cortex-M4", "v7e-m"}, {0xC27, "Cortex-M7", "v7e-m"}, {0xD20, "Cortex-M23", "v8-m.base"},
+	{0xD21, "Cortex-M33", "v8-m.main"}, {0xD22, "Cortex-M55", "v8.1-m"},
+}
+
+// coreRuns reports whether a core runs code for another one. It returns true for unknown ones.
+func coreRuns(core, code string) bool {
+	at, of := -1, -1
+	for i, c := range armCores {
+		if strings.EqualFold(c.name, core) {
+			at = i
+		}
+		if strings.EqualFold(c.name, code) {
+			of = i
+		}
+	}
+	return at < 0 || of < 0 || of <= at && runs(armCores[at].arch, armCores[of].arch)
 }
 
 // cpuidOfOtherCore reports the identification of a core that cannot run the board's objects.
@@ -150,19 +171,53 @@ func cpuidOfOtherCore(b *Board) string {
 	if b.Platform.CPUID == nil || b.ELF.Machine != "arm" {
 		return ""
 	}
-	part, ok := armParts[*b.Platform.CPUID>>4&0xFFF]
-	cores := b.cores()
-	switch {
-	case !ok:
+	i := slices.IndexFunc(armCores, func(c armCore) bool { return c.part == *b.Platform.CPUID>>4&0xFFF })
+	if i < 0 {
 		return ""
-	case !runs(part[1], b.ELF.Arch):
-		return fmt.Sprintf("0x%x is a %s, which does not run the instruction set %s", uint64(*b.Platform.CPUID), part[0],
+	}
+	if core := armCores[i]; !runs(core.arch, b.ELF.Arch) {
+		return fmt.Sprintf("0x%x is a %s, which does not run the instruction set %s", uint64(*b.Platform.CPUID), core.name,
 			b.ELF.Arch)
-	case len(cores) > 0 && !slices.Contains(cores, strings.ToLower(part[0])):
-		return fmt.Sprintf("0x%x is a %s, and -mcpu in cflags is %s", uint64(*b.Platform.CPUID), part[0],
-			strings.Join(cores, ", "))
+	}
+	for _, code := range b.cores() {
+		if !coreRuns(armCores[i].name, code) {
+			return fmt.Sprintf("0x%x is a %s, and -mcpu in cflags is %s", uint64(*b.Platform.CPUID), armCores[i].name, code)
+		}
 	}
 	return ""
+}
+
+// coreOfOtherFile reports flags for another core, or for another floating-point unit, than those of the first file that
+// names one, which is that of the CPU. A later file may leave instructions of the core out.
+func coreOfOtherFile(b *Board) string {
+	for _, core := range b.cores() {
+		if first := b.cores()[0]; !coreRuns(first, core) {
+			return fmt.Sprintf("-mcpu is %s, and the core of the files above is a %s", core, first)
+		}
+	}
+	var first string
+	for _, flag := range b.CFlags {
+		unit, ok := strings.CutPrefix(flag, "-mfpu=")
+		if ok && first != "" && !isPartOfFPU(unit, first) {
+			return fmt.Sprintf("-mfpu is %s, and the floating-point unit of the files above is %s", unit, first)
+		}
+		if ok {
+			first = cmp.Or(first, unit)
+		}
+	}
+	return ""
+}
+
+// isPartOfFPU reports whether a core with one floating-point unit runs code for another. It returns true for unknown
+// ones.
+func isPartOfFPU(unit, of string) bool {
+	var version, ofVersion int
+	_, err := fmt.Sscanf(unit, "fpv%d-", &version)
+	_, err2 := fmt.Sscanf(of, "fpv%d-", &ofVersion)
+	if err != nil || err2 != nil {
+		return true
+	}
+	return version <= ofVersion && (strings.Contains(unit, "-sp-") || !strings.Contains(of, "-sp-"))
 }
 
 // cores returns the cores that -mcpu names in the flags of all levels, in small letters, as in "cortex-m0+".

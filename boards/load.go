@@ -254,7 +254,17 @@ func (b *Board) load(shelves []shelf, level, name string, from *Origin) error {
 		}
 		b.Own = own
 	}
-	return b.decode(data, where, dir, lines, items)
+	if err := b.decode(data, where, dir, lines, items); err != nil {
+		return err
+	}
+
+	// The board's file may narrow what its chip has (narrows): the chip's is kept beside it.
+	if level == "chip" {
+		chip := *b
+		chip.Dir = dir
+		b.chip = &chip
+	}
+	return nil
 }
 
 func mayInheritText(level string) string {

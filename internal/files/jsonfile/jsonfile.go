@@ -264,7 +264,7 @@ func fieldsOf(t reflect.Type, at string) []string {
 	var all []string
 	for i := range t.NumField() {
 		tag, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-		if tag == "-" {
+		if tag == "-" || !t.Field(i).IsExported() && !t.Field(i).Anonymous {
 			continue
 		}
 		if t.Field(i).Anonymous && tag == "" { // its fields are those of t
