@@ -75,6 +75,11 @@ func (e *programmerError) NextStep() string {
 	return strings.Join(steps, "; ")
 }
 
+// A lock destroys data when it is opened: it is named with that advice only if the tool has reported it.
+const locked = "the chip is locked against reading or writing"
+
+var provesLock = printed(`RDP level [12]\b`, `read ?out protect`, `APPROTECT enabled`, `AP lock engaged`)
+
 // failurePatterns are common failures of openocd, pyocd and west by their output. The first that matches counts: a
 // likely cause stands before its consequences, such as a probe that cannot be opened.
 var failurePatterns = []struct {
@@ -124,15 +129,25 @@ var failurePatterns = []struct {
 		"this user may not open the probe: udev rules are missing", failure.Target("doctor") + " shows the rules",
 	},
 	{
-		printed(`target voltage (may be )?too low`, `target voltage: 0\.`, `no target power`), failure.ProbeMissing,
-		"the target has no power", "",
+		printed(`target voltage (may be )?too low`, `no target power`), failure.ProbeMissing, "the target has no power", "",
 	},
 	{
-		printed(
-			`read ?out protection`, `\bRDP\b`, `\b(device|write|pages?|flash|sector \S+) (is )?protected\b`,
-			`APPROTECT enabled`, `AP lock engaged`, `is locked([^ ]| [^u]|$)`),
-		failure.Flash, "the chip is locked against reading or writing",
+		provesLock, failure.Flash, locked,
 		"unlocking it erases everything on it: pyocd erase --mass, or OpenOCD's command for the chip",
+	},
+	{
+		printed(`\b(device|write|pages?|flash|sector \S+) (is )?protected\b`, `is locked([^ ]| [^u]|$)`), failure.Flash,
+		locked, "",
+	},
+	{
+		printed(`Could not find MEM-AP`), failure.Flash,
+		"the chip answers, but its debug port has no access to the core: that of a locked chip has none (nRF52: APPROTECT)",
+		"check the board's power; with a new chip, compare flash.scripts of the board file with its family",
+	},
+	{
+		printed(`transfer fault`), failure.Flash,
+		"the chip refuses access to its memory: it is locked against reading (STM32: RDP), or has no memory at that address",
+		"compare memory of the board file with the chip; the manufacturer's tool shows whether the chip is locked",
 	},
 	{
 		printed(
@@ -184,21 +199,43 @@ func printed(patterns ...string) *regexp.Regexp {
 	return regexp.MustCompile(`(?i)` + strings.Join(patterns, "|"))
 }
 
+// Lines of the output of openocd, pyocd and west: reports of what is done, which cause nothing, and errors.
+var (
+	reportLine = regexp.MustCompile(`(?m)^(Info *:|Debug *:|INFO:|DEBUG:|-- |\d+ [ID] |` + mark + `).*\n?`)
+	errorLine  = regexp.MustCompile(`(?im)^.*(error|fatal).*$|^\d+ [CE] .*$`)
+)
+
+// causesIn returns a tool's output without reports, up to its last error.
+func causesIn(text string) string {
+	text = reportLine.ReplaceAllString(text, "")
+	if all := errorLine.FindAllStringIndex(text, -1); len(all) > 0 {
+		text = text[:all[len(all)-1][1]]
+	}
+	return text
+}
+
 // explain converts a command's error to a *programmerError and returns other errors unchanged.
 func explain(err error) error {
 	var c *command.Error
 	if !errors.As(err, &c) {
 		return err
 	}
+	e := &programmerError{Class: failure.Flash, Err: err, Output: keepOutput(c)}
 	if errors.Is(err, command.ErrTooLong) {
-		return &programmerError{Class: failure.Timeout, Hint: "the programmer hangs", Err: err, Output: keepOutput(c)}
+		e.Class, e.Hint = failure.Timeout, "the programmer hangs"
+		return e
 	}
+
+	shown := *c
+	shown.Text = causesIn(c.Text)
+	e.Err = &shown
 	for _, f := range failurePatterns {
-		if f.printed.MatchString(c.Text) {
-			return &programmerError{Class: f.class, Hint: f.hint, Next: f.next, Err: err, Output: keepOutput(c)}
+		if f.printed.MatchString(shown.Text) || f.printed == provesLock && f.printed.MatchString(c.Text) {
+			e.Class, e.Hint, e.Next = f.class, f.hint, f.next
+			break
 		}
 	}
-	return &programmerError{Class: failure.Flash, Err: err, Output: keepOutput(c)}
+	return e
 }
 
 const (

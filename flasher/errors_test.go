@@ -28,8 +28,8 @@ func TestHints(t *testing.T) {
 		{"No available debug probes are connected", failure.ProbeMissing, "no probe"},
 		{"usb.core.USBError: [Errno 13] Access denied (insufficient permissions)", failure.ProbeMissing, "udev"},
 		{
-			"Info : Target voltage: 0.003171\nError: init mode failed (unable to connect to the target)", failure.ProbeMissing,
-			"power",
+			"Error: target voltage may be too low for reliable debugging\nError: init mode failed (unable to connect to the target)",
+			failure.ProbeMissing, "power",
 		},
 		{
 			"Info : Target voltage: 3.260465\nError: init mode failed (unable to connect to the target)", failure.Flash,
@@ -56,6 +56,18 @@ func TestHints(t *testing.T) {
 		{"FATAL ERROR: runner jlink received unknown arguments: ['--x']", failure.Config, "the runner"},
 		{"FATAL ERROR: invalid runner name a; choices: jlink, openocd", failure.Config, "the runner"},
 		{"FATAL ERROR: required program JLinkExe not found; install it", failure.ToolMissing, "not installed"},
+		{"Info : RDP level 0 (0xAA)\nError: error writing to flash at address 0x08000000", failure.Flash, "not be written"},
+		{"Info : RDP level 0.5 (0x55)\nError: failed erasing sectors 0 to 3", failure.Flash, "could not be erased"},
+		{"Info : RDP level 1 (0xBB)\nError: failed erasing sectors 0 to 3", failure.Flash, "locked"},
+		{"Do not enable UICR APPROTECT.\nError: error writing to flash at address 0", failure.Flash, "not be written"},
+		{
+			"Error: Could not find MEM-AP to control the core\nWarn : target nrf52.cpu examination failed", failure.Flash,
+			"no access to the core",
+		},
+		{
+			"0000414 I Loading /is locked/firmware.elf [load_cmd]\n0000545 C Memory transfer fault (read) @ 0x08000000-0x0800003f",
+			failure.Flash, "refuses access",
+		},
 		{"something else", failure.Flash, ""},
 	} {
 		err := explain(&command.Error{Tool: "tool", Text: c.says, Command: "tool -x", Err: errors.New("exit status 1")})
@@ -64,9 +76,32 @@ func TestHints(t *testing.T) {
 			(c.hint == "") != (e.Hint == "") {
 			t.Errorf("%s: %+v", c.says, e)
 		}
-		if !strings.Contains(err.Error(), c.says[strings.LastIndex(c.says, "\n")+1:]) ||
-			strings.Contains(failure.Next(err), "tool -x") {
+		own := c.says[strings.LastIndex(c.says, "\n")+1:]
+		if i := strings.Index(c.says, "\nWarn"); i > 0 {
+			own = c.says[:i]
+		}
+		if !strings.Contains(err.Error(), own) || strings.Contains(failure.Next(err), "tool -x") {
 			t.Errorf("%s: its own words are lost, or a hint repeats it: %v; %s", c.says, err, failure.Next(err))
+		}
+		isProved := strings.Contains(c.says, "RDP level 1") || strings.Contains(c.says, "APPROTECT enabled")
+		if strings.Contains(failure.Next(err), "erases") != isProved {
+			t.Errorf("%s: advice %s", c.says, failure.Next(err))
+		}
+	}
+}
+
+// TestReportsHideNoError: what a programmer reports after its error is not shown as the error.
+func TestReportsHideNoError(t *testing.T) {
+	t.Parallel()
+	const cause = "Error: address range 0x00008000 .. 0x000080ff is not sector-aligned"
+	for _, says := range []string{
+		"Info : starting\n" + cause + "\nInfo : remote_bitbang interface quit\n",
+		cause + "\nWarn : strange\n" + mark + "connected\nInfo : remote_bitbang interface quit",
+		"0000414 I Loading [load_cmd]\n" + cause + "\n0000545 I done [__main__]",
+	} {
+		err := explain(&command.Error{Tool: "tool", Text: says, Err: errors.New("exit status 1")})
+		if want := "tool: exit status 1: " + cause; err.Error() != want {
+			t.Errorf("%q: %v", says, err)
 		}
 	}
 }
