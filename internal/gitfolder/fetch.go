@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"maps"
 	"net"
+	"net/http"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -22,6 +23,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/cache"
 	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/plumbing/transport"
+	"github.com/go-git/go-git/v5/plumbing/transport/client"
+	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
 	"github.com/go-git/go-git/v5/storage/filesystem"
 	"github.com/go-git/go-git/v5/storage/filesystem/dotgit"
 	"github.com/go-git/go-git/v5/storage/memory"
@@ -39,6 +42,28 @@ var (
 	errSlow    = errors.New("the server took too long")
 	errTooMuch = errors.New("the repository is too large")
 )
+
+// smartOnly is HTTP with a server that answers by git's smart protocol, which is the only one that go-git reads: the
+// references that any other server sends would be an answer that breaks off.
+type smartOnly struct{ http.RoundTripper }
+
+func init() {
+	for _, scheme := range []string{"http", "https"} {
+		client.InstallProtocol(scheme, githttp.NewClient(&http.Client{Transport: smartOnly{http.DefaultTransport}}))
+	}
+}
+
+func (s smartOnly) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := s.RoundTripper.RoundTrip(r)
+	if err != nil || answer.StatusCode != http.StatusOK || !strings.HasSuffix(r.URL.Path, "/info/refs") ||
+		strings.HasPrefix(answer.Header.Get("Content-Type"), "application/x-git-") {
+		return answer, err
+	}
+
+	answer.Body.Close()
+	return nil, failure.New(failure.Config, "check the URL; of a server that only lists files, clone the repository and "+
+		"name the clone: file:///FOLDER", "the server does not speak git's smart protocol")
+}
 
 // A remote is a repository of which the references are known.
 type remote struct {

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -371,9 +373,17 @@ func TestUnknown(t *testing.T) {
 	commit := r.commit("main", entry{name: "a.txt", text: "one"})
 	r.tag("twice", commit)
 	r.commit("twice", entry{name: "a.txt", text: "two"})
+	pointer := "version https://git-lfs.github.com/spec/v1\noid sha256:" + strings.Repeat("4d", 32) + "\nsize 12\n"
+	r.commit("lfs", entry{name: "data", files: []entry{{name: "a table.bin", text: pointer}}},
+		entry{name: "fw", files: []entry{{name: "t.bin", text: "../data/a table.bin", mode: filemode.Symlink}}},
+		entry{name: "ok", files: []entry{{name: "about.txt", text: "It is no " + pointer}}})
 	missing := strings.Repeat("0123456789", 4)
 	s := serve(t, filepath.Dir(r.dir), nil)
+	must(t, exec.Command("git", "-C", r.dir, "update-server-info").Run())
+	dumb := httptest.NewServer(http.FileServer(http.Dir(filepath.Dir(r.dir))))
+	t.Cleanup(dumb.Close)
 	for text, want := range map[string]string{
+		dumb.URL + "/kiln.git@main":             "/kiln.git/info/refs?service=git-upload-pack\": the server does not speak git's",
 		r.url() + "@maim":                       `no revision maim; did you mean "main"?`,
 		r.url() + "@" + commit[:10]:             "no revision " + commit[:10],
 		r.url() + "@" + missing:                 missing,
@@ -382,6 +392,9 @@ func TestUnknown(t *testing.T) {
 		r.url() + "//templates@main":            commit[:12] + " has no templates",
 		r.url() + "2@main":                      r.url() + "2",
 		s.URL + "/none.git@main":                "/none.git",
+		r.url() + "@lfs":                        "data/a table.bin is a Git LFS pointer",
+		r.url() + "//data/a table.bin@lfs":      "data/a table.bin is a Git LFS pointer",
+		r.url() + "//fw@lfs":                    "fw/t.bin is a Git LFS pointer",
 		"http://127.0.0.1:1/kiln.git@main":      "connection refused",
 		"http://no-such-host.invalid/kiln@main": "no-such-host.invalid",
 	} {
@@ -395,12 +408,13 @@ func TestUnknown(t *testing.T) {
 			t.Errorf("%s: %v (%s; %s)", text, err, failure.Of(err), failure.Next(err))
 		}
 		for _, name := range leftovers(t, store) {
-			if strings.Contains(text, "//templates") {
+			if strings.Contains(text, "//templates") || strings.Contains(text, "@lfs") {
 				continue // the commit itself is there
 			}
 			t.Errorf("%s: left %s", text, name)
 		}
 	}
+	opened(t, &Store{Dir: t.TempDir()}, r.url()+"//ok@lfs")
 }
 
 // TestHostile: a commit with a name or a link that leads out of the folder is refused by that name.

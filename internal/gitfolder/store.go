@@ -3,6 +3,7 @@
 package gitfolder
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -13,6 +14,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"time"
@@ -83,7 +85,46 @@ func (s *Store) Open(ctx context.Context, r Ref) (*Folder, error) {
 		return nil, failure.New(failure.Config, "check what follows // in the URL", "%s at commit %s has no %s", r.URL,
 			commit[:12], r.Dir)
 	}
+
+	pointer, err := pointerIn(f.Path)
+	if err == nil && pointer != "" {
+		err = failure.New(failure.Config, "clone it with Git LFS and name that folder, or keep the file in git itself: "+
+			"git lfs migrate export", "%s at commit %s: %s is a Git LFS pointer, whose content is not in the repository",
+			r.URL, commit[:12], path.Join(r.Dir, pointer))
+	}
+	if err != nil {
+		return nil, err
+	}
 	return f, nil
+}
+
+// A Git LFS pointer begins with this line, and has less than 1 KiB (the specification of Git LFS). Only git lfs replaces it by
+// the content that it names.
+const (
+	pointerLine = "version https://git-lfs.github.com/spec/"
+	maxPointer  = 1 << 10
+)
+
+// pointerIn returns the slash path of a Git LFS pointer in a folder, "" without one; of a file, "." in its place.
+func pointerIn(dir string) (pointer string, err error) {
+	err = filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := os.Stat(name) // a link may lead to one elsewhere in the repository
+		if err != nil || !info.Mode().IsRegular() || info.Size() >= maxPointer {
+			return nil
+		}
+
+		data, err := os.ReadFile(name)
+		if err != nil || !bytes.HasPrefix(data, []byte(pointerLine)) {
+			return err
+		}
+		below, err := filepath.Rel(dir, name)
+		pointer = filepath.ToSlash(below)
+		return cmp.Or(err, fs.SkipAll)
+	})
+	return pointer, plainfile.Error("read", dir, err)
 }
 
 // Update looks up the commit that a branch or tag has on its server, fetches it unless it is there, and replaces the
