@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,14 +20,22 @@ import (
 
 const (
 	archiveMagic = "!<arch>\n"
-	headerBytes  = 60
-	ltoMark      = "__gnu_lto_" // starts the names of symbols that GCC adds to every object with -flto
+	thinMagic    = "!<thin>\n"
+	headerBytes  = 60 // of each object, with its name and its size
+	nameEnd      = 16
+	sizeAt       = 48
+	sizeEnd      = 58
+
+	ltoMark = "__gnu_lto_" // starts the names of symbols that GCC adds to every object with -flto
 )
 
 const nextTwice = "leave one of them out, or rename the symbol; a file of a library is left out by \"!FILE\" in " +
 	"sources of its " + File
 
-var errArchive = errors.New("not an archive of ELF objects")
+var (
+	errArchive   = errors.New("not an archive of ELF objects")
+	errTruncated = errors.New("truncated, or an object of invalid size")
+)
 
 // An Object is an ELF object that is linked.
 type Object struct {
@@ -35,43 +44,73 @@ type Object struct {
 	Parts []Object // which an earlier link has combined into it; nil: none, or unknown
 }
 
-// ReadArchive returns the members of an archive, in GNU's format.
-func ReadArchive(file string) (all []Object, err error) {
+// ReadArchive returns the objects of an archive in a file.
+func ReadArchive(file string) ([]Object, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
+	return Objects(data)
+}
+
+// Objects returns the objects of an archive (ar(5)). Whether they are ELF is not checked.
+func Objects(data []byte) (all []Object, err error) {
+	if bytes.HasPrefix(data, []byte(thinMagic)) {
+		return nil, errors.New("a thin library, which names its objects in place of holding them: create it without T")
+	}
 	rest, ok := bytes.CutPrefix(data, []byte(archiveMagic))
 	if !ok {
-		return nil, errArchive
+		return nil, errors.New("not a library of objects")
 	}
 	var longNames []byte
 	for len(rest) > 0 {
 		if len(rest) < headerBytes {
-			return nil, errArchive
+			return nil, errTruncated
 		}
-		size, err := strconv.Atoi(strings.TrimSpace(string(rest[48:58])))
+		size, err := strconv.Atoi(strings.TrimSpace(string(rest[sizeAt:sizeEnd])))
 		if err != nil || size < 0 || size > len(rest)-headerBytes {
-			return nil, errArchive
+			return nil, errTruncated
 		}
-		name, data := strings.TrimRight(string(rest[:16]), " "), rest[headerBytes:headerBytes+size]
-		rest = rest[min(len(rest), headerBytes+size+size%2):]
-		if name == "//" {
-			longNames = data
-		} else if name != "/" && name != "/SYM64/" { // those are indexes
-			all = append(all, Object{Name: memberName(name, longNames), Data: data})
+		name, object := strings.TrimSpace(string(rest[:nameEnd])), rest[headerBytes:headerBytes+size]
+		rest = rest[min(headerBytes+size+size%2, len(rest)):]
+
+		if tableRE.MatchString(name) {
+			if name == "//" {
+				longNames = object
+			}
+			continue
+		}
+		if name, object, err = named(name, object, longNames); err != nil {
+			return nil, err
+		}
+		if !strings.HasPrefix(name, "__.SYMDEF") { // macOS's table of symbols
+			all = append(all, Object{Name: name, Data: object})
 		}
 	}
 	return all, nil
 }
 
-// memberName returns a member's name, which ends with a slash. "/NUMBER" is an offset in the table of long names.
-func memberName(name string, longNames []byte) string {
-	if at, err := strconv.Atoi(strings.TrimPrefix(name, "/")); err == nil && at >= 0 && at < len(longNames) {
-		long, _, _ := bytes.Cut(longNames[at:], []byte("\n"))
-		name = string(long)
+// tableRE matches the names of tables: of symbols, and of long names.
+var tableRE = regexp.MustCompile(`^/(\D.*)?$`)
+
+// named returns the name and the content of an object in an archive: a long name is in a table, or precedes the object.
+func named(name string, object, longNames []byte) (string, []byte, error) {
+	if length, ok := strings.CutPrefix(name, "#1/"); ok {
+		n, err := strconv.Atoi(length)
+		if err != nil || n < 0 || n > len(object) {
+			return "", nil, errors.New("an object's name of invalid size")
+		}
+		return strings.TrimRight(string(object[:n]), "\x00"), object[n:], nil
 	}
-	return strings.TrimSuffix(name, "/")
+	if place, ok := strings.CutPrefix(name, "/"); ok {
+		at, err := strconv.Atoi(place)
+		if err != nil || at < 0 || at > len(longNames) {
+			return "", nil, errors.New("an object's name that the table of names does not have")
+		}
+		line, _, _ := bytes.Cut(longNames[at:], []byte("\n"))
+		name = string(line)
+	}
+	return strings.TrimSuffix(name, "/"), object, nil
 }
 
 // symbols calls found with each global symbol that the object defines.

@@ -10,8 +10,9 @@ import (
 	"path"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/boardsmith/boardsmith/internal/library"
 )
 
 // Limits of a model's files, so that a description of a whole disk is an error.
@@ -226,15 +227,18 @@ func (r *reader) addObject(m *model, line int, name string) {
 		r.add(m, line, member{objectFolder + path.Base(name), data, name})
 		return
 	}
-	parts, err := unpack(data)
+	parts, err := library.Objects(data)
+	if err == nil && len(parts) == 0 {
+		err = errors.New("a library without objects")
+	}
 	if err != nil {
 		r.fault(line, "objects: %s: %w", name, err)
 		return
 	}
 	for i, p := range parts {
 		// Names in a library may be equal, and hold any character.
-		of := fmt.Sprintf("%s%s_%d_%s.o", objectFolder, path.Base(name), i+1, fileName(p.name))
-		r.add(m, line, member{of, p.data, fmt.Sprintf("%s, object %d", name, i+1)})
+		of := fmt.Sprintf("%s%s_%d_%s.o", objectFolder, path.Base(name), i+1, fileName(p.Name))
+		r.add(m, line, member{of, p.Data, fmt.Sprintf("%s, object %d", name, i+1)})
 	}
 }
 
@@ -248,80 +252,4 @@ func fileName(name string) string {
 	name = strings.TrimSuffix(strings.TrimSuffix(name, ".o"), ".obj")
 	name = otherRE.ReplaceAllString(name[strings.LastIndexAny(name, `/\`)+1:], "_")
 	return name[:min(len(name), maxObjectName)]
-}
-
-// The format of libraries (ar(5)).
-const (
-	arMagic   = "!<arch>\n"
-	arThin    = "!<thin>\n"
-	arHeader  = 60
-	arNameEnd = 16
-	arSizeAt  = 48
-	arSizeEnd = 58
-)
-
-var errTruncated = errors.New("truncated, or an object of invalid size")
-
-// unpack returns the objects of a library. Whether they are ones for the board is checked later.
-func unpack(data []byte) (objects []member, err error) {
-	if bytes.HasPrefix(data, []byte(arThin)) {
-		return nil, errors.New("a thin library, which names its objects in place of holding them: create it without T")
-	}
-	rest, ok := bytes.CutPrefix(data, []byte(arMagic))
-	if !ok {
-		return nil, errors.New("not a library of objects")
-	}
-	var long []byte // names, each of which ends with a line
-	for len(rest) > 0 {
-		if len(rest) < arHeader {
-			return nil, errTruncated
-		}
-		size, err := strconv.Atoi(strings.TrimSpace(string(rest[arSizeAt:arSizeEnd])))
-		name := strings.TrimSpace(string(rest[:arNameEnd]))
-		rest = rest[arHeader:]
-		if err != nil || size < 0 || size > len(rest) {
-			return nil, errTruncated
-		}
-		object := rest[:size]
-		rest = rest[min(size+size%2, len(rest)):]
-		if tableRE.MatchString(name) {
-			if name == "//" {
-				long = object
-			}
-			continue
-		}
-		if name, object, err = named(name, object, long); err != nil {
-			return nil, err
-		}
-		if !strings.HasPrefix(name, "__.SYMDEF") { // macOS's table of symbols
-			objects = append(objects, member{name: name, data: object})
-		}
-	}
-	if len(objects) == 0 {
-		return nil, errors.New("a library without objects")
-	}
-	return objects, nil
-}
-
-// tableRE matches the names of tables: of symbols, and of long names.
-var tableRE = regexp.MustCompile(`^/(\D.*)?$`)
-
-// named returns the name and the content of an object in a library: a long name is in a table, or precedes the object.
-func named(name string, object, long []byte) (string, []byte, error) {
-	if length, ok := strings.CutPrefix(name, "#1/"); ok {
-		n, err := strconv.Atoi(length)
-		if err != nil || n < 0 || n > len(object) {
-			return "", nil, errors.New("an object's name of invalid size")
-		}
-		return strings.TrimRight(string(object[:n]), "\x00"), object[n:], nil
-	}
-	if place, ok := strings.CutPrefix(name, "/"); ok {
-		at, err := strconv.Atoi(place)
-		if err != nil || at < 0 || at > len(long) {
-			return "", nil, errors.New("an object's name that the table of names does not have")
-		}
-		line, _, _ := bytes.Cut(long[at:], []byte("\n"))
-		name = string(line)
-	}
-	return strings.TrimSuffix(name, "/"), object, nil
 }
