@@ -21,6 +21,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/internal/cachekey"
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
+	"github.com/boardsmith/boardsmith/internal/files/tarfile"
 )
 
 // maxEntryBytes limits the size of an entry that is read; real ones have at most a few MiB.
@@ -159,24 +160,9 @@ func compare(k cachekey.Key, old, now []File) error {
 // An entry is one file: the SHA-256 of all that follows, then a tar of the files. One file is whole or absent, and
 // can be verified when it is read.
 func writeEntry(files []File) ([]byte, error) {
-	buf := bytes.NewBuffer(make([]byte, sha256.Size))
-	w := tar.NewWriter(buf)
-	for _, f := range files {
-		h := &tar.Header{Typeflag: tar.TypeReg, Name: f.Name, Size: int64(len(f.Data)), Mode: 0o644}
-		if err := w.WriteHeader(h); err != nil {
-			return nil, err
-		}
-		if _, err := w.Write(f.Data); err != nil {
-			return nil, err
-		}
-	}
-	if err := w.Close(); err != nil {
-		return nil, err
-	}
-	data := buf.Bytes()
-	sum := sha256.Sum256(data[sha256.Size:])
-	copy(data, sum[:])
-	return data, nil
+	data, err := tarfile.Of(files)
+	sum := sha256.Sum256(data)
+	return append(sum[:], data...), err
 }
 
 // errDamaged reports an entry whose bytes do not match its digest. Only such entries are removed: other read

@@ -57,7 +57,7 @@ var mayImport = map[string][]string{
 	"internal/boardlab": {
 		"project", "device", "crt", "image", "rpc", "rpc/fault", "transport", "boards", "mlf", "ndarray",
 		"examples/samples", "failure", "internal/blueprint", "internal/cmacro", "internal/gitfolder", "internal/files",
-		"internal/boardfile",
+		"internal/boardfile", "internal/ramlink",
 	},
 	"projectapi": {
 		"project", "device", "transport", "boards", "mlf", "templates", "failure", "internal/command",

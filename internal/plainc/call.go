@@ -3,13 +3,12 @@
 package plainc
 
 import (
-	"archive/tar"
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
+
+	"github.com/boardsmith/boardsmith/internal/files/tarfile"
 )
 
 // CallSuffix ends the name of the source with the typed call. Builds do not suppress its warnings: it makes errors of
@@ -442,7 +441,7 @@ func (m *model) metadata() ([]byte, error) {
 	return json.MarshalIndent(object{"version": 7, "modules": object{m.Name: all}}, "", "  ")
 }
 
-// tar returns the archive. Its members have no time and no owner.
+// tar returns the archive.
 func (m *model) tar() ([]byte, error) {
 	metadata, err := m.metadata()
 	if err != nil {
@@ -452,6 +451,7 @@ func (m *model) tar() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("model %s: %w", m.Name, err)
 	}
+
 	own := []member{
 		{name: "metadata.json", data: metadata},
 		{name: "src/" + m.Name + ".json", data: description},
@@ -459,20 +459,13 @@ func (m *model) tar() ([]byte, error) {
 		{name: sourceFolder + m.Name + runSuffix, data: []byte(m.runC())},
 		{name: sourceFolder + m.Name + CallSuffix, data: []byte(m.callC())},
 	}
-	var b bytes.Buffer
-	w := tar.NewWriter(&b)
+	var files []tarfile.File
 	for _, f := range append(own, m.files...) {
-		h := tar.Header{Name: "./" + f.name, Mode: 0o644, Size: int64(len(f.data)), Format: tar.FormatGNU}
-		h.ModTime = time.Unix(0, 0)
-		if err := w.WriteHeader(&h); err != nil {
-			return nil, fmt.Errorf("model %s: %s: %w", m.Name, f.name, err)
-		}
-		if _, err := w.Write(f.data); err != nil {
-			return nil, fmt.Errorf("model %s: %s: %w", m.Name, f.name, err)
-		}
+		files = append(files, tarfile.File{Name: "./" + f.name, Data: f.data})
 	}
-	if err := w.Close(); err != nil {
+	data, err := tarfile.Of(files)
+	if err != nil {
 		return nil, fmt.Errorf("model %s: %w", m.Name, err)
 	}
-	return b.Bytes(), nil
+	return data, nil
 }

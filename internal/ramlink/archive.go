@@ -3,8 +3,6 @@
 package ramlink
 
 import (
-	"archive/tar"
-	"bytes"
 	"context"
 	"fmt"
 	"maps"
@@ -15,6 +13,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/files/tarfile"
 	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/mlf"
 )
@@ -158,7 +157,10 @@ func (l *Linker) emulation() []string {
 
 const (
 	doesNothing = "boardsmith_nothing"
-	residentTop = `#include <boardsmith/boardsmith.h>
+	metadata    = `{"version": 7, "model_name": "resident", "export_datetime": "2020-01-01 00:00:00Z", "memory": {"` +
+		doesNothing + `": [{"size_bytes": 4, "shape": [1], "dtype": "int32", "input_binding": null}]}, ` +
+		`"target": ["c -keys=cpu"], "executors": [], "style": "operator"}`
+	registryTop = `#include <boardsmith/boardsmith.h>
 #include <stdint.h>
 #include <tvm/runtime/crt/func_registry.h>
 #include <tvm/runtime/crt/module.h>
@@ -170,49 +172,46 @@ PACKED(` + doesNothing + `) {
 `
 )
 
-// residentArchive is an archive of objects that define the functions, which are NAME=SYMBOL if they are registered
-// under another name than their symbol's, and of constants.
+// residentArchive is FunctionArchive with constants, too.
 func residentArchive(functions []string, constants map[string][]byte, objects []mlf.File) (*mlf.Archive, error) {
-	entries := slices.Concat([]string{doesNothing}, functions, slices.Sorted(maps.Keys(constants)))
-	var c, table, names strings.Builder
-	c.WriteString(residentTop)
-	for _, name := range slices.Sorted(maps.Keys(constants)) {
+	names := slices.Sorted(maps.Keys(constants))
+	var c strings.Builder
+	for _, name := range names {
 		writeConstant(&c, name, constants[name])
 	}
-	for i, e := range entries {
-		name, symbol := firmware.EntryNames(e)
-		if _, isConstant := constants[e]; i > 0 && !isConstant {
-			fmt.Fprintf(&c, "extern PACKED(%s);\n", symbol)
-		}
+	return functionArchive(c.String(), slices.Concat(functions, names), objects)
+}
+
+// FunctionArchive returns an archive of packed functions that its files define, in its folders for code: NAME=SYMBOL is
+// registered under another name than its symbol's. Metadata describe an operator of its own, which does nothing.
+func FunctionArchive(functions []string, files []mlf.File) (*mlf.Archive, error) {
+	return functionArchive("", functions, files)
+}
+
+// functionArchive is FunctionArchive with definitions in C, beside the registry.
+func functionArchive(definitions string, functions []string, files []mlf.File) (*mlf.Archive, error) {
+	functions = append([]string{doesNothing}, functions...)
+	var declared, table, names strings.Builder
+	for _, f := range functions {
+		name, symbol := firmware.EntryNames(f)
+		fmt.Fprintf(&declared, "PACKED(%s);\n", symbol)
 		fmt.Fprintf(&table, "  (TVMBackendPackedCFunc)%s,\n", symbol)
 		fmt.Fprintf(&names, `%s\000`, name)
 	}
-	fmt.Fprintf(&c, "static const TVMBackendPackedCFunc functions[] = {\n%s};\n"+
-		"static const TVMFuncRegistry registry = {\"\\%03o\\%03o%s\", functions};\n",
-		table.String(), len(entries)&0xff, len(entries)>>8, names.String())
-	c.WriteString("static const TVMModule library = {&registry};\n" +
-		"const TVMModule* TVMSystemLibEntryPoint(void) { return &library; }\n")
-	metadata := `{"version": 7, "model_name": "resident", "export_datetime": "2020-01-01 00:00:00Z", "memory": {"` +
-		doesNothing + `": [{"size_bytes": 4, "shape": [1], "dtype": "int32", "input_binding": null}]}, ` +
-		`"target": ["c -keys=cpu"], "executors": [], "style": "operator"}`
-	files := append([]mlf.File{
-		{Name: "metadata.json", Data: []byte(metadata)}, {Name: "codegen/host/src/lib0.c", Data: []byte(c.String())},
-	}, objects...)
-	var b bytes.Buffer
-	w := tar.NewWriter(&b)
-	for _, f := range files {
-		h := &tar.Header{Name: "./" + f.Name, Mode: 0o644, Size: int64(len(f.Data)), Typeflag: tar.TypeReg}
-		if err := w.WriteHeader(h); err != nil {
-			return nil, err
-		}
-		if _, err := w.Write(f.Data); err != nil {
-			return nil, err
-		}
-	}
-	if err := w.Close(); err != nil {
+	registry := registryTop + definitions + fmt.Sprintf(`%sstatic const TVMBackendPackedCFunc functions[] = {
+%s};
+static const TVMFuncRegistry registry = {"\%03o\%03o%s", functions};
+static const TVMModule library = {&registry};
+const TVMModule* TVMSystemLibEntryPoint(void) { return &library; }
+`, declared.String(), table.String(), len(functions)&0xff, len(functions)>>8, names.String())
+
+	data, err := tarfile.Of(append([]mlf.File{
+		{Name: "./metadata.json", Data: []byte(metadata)}, {Name: "./codegen/host/src/lib0.c", Data: []byte(registry)},
+	}, files...))
+	if err != nil {
 		return nil, err
 	}
-	return mlf.Parse("resident.tar", b.Bytes())
+	return mlf.Parse("functions.tar", data)
 }
 
 // writeConstant writes a constant, and the function that returns its address.

@@ -3,14 +3,12 @@
 package accept
 
 import (
-	"archive/tar"
-	"bytes"
 	_ "embed"
-	"errors"
 	"fmt"
 	"regexp"
 	"strings"
 
+	"github.com/boardsmith/boardsmith/internal/ramlink"
 	"github.com/boardsmith/boardsmith/mlf"
 )
 
@@ -27,14 +25,6 @@ var (
 
 var packed = regexp.MustCompile(`(?m)^PACKED\((accept_\w+)\)`)
 
-// described is an operator that metadata describes, because an archive must. Calls of others may have any arguments.
-const described = "accept_described"
-
-const metadata = `{"version": 7, "model_name": "%[1]s", "export_datetime": "2020-01-01 00:00:00Z", ` +
-	`"memory": {"%[1]s": [{"size_bytes": 4, "shape": [1], "dtype": "int32", "input_binding": null}, ` +
-	`{"size_bytes": 4, "shape": [1], "dtype": "int32", "input_binding": null}]}, ` +
-	`"target": ["c -keys=cpu"], "executors": [], "style": "operator"}`
-
 // firmware returns the archive of accept.c. accept_variant returns the number.
 func firmware(variant int) (*mlf.Archive, error) {
 	var names []string
@@ -48,51 +38,12 @@ func firmware(variant int) (*mlf.Archive, error) {
 
 // archive returns a model whose operators are functions of C files.
 func archive(names []string, files ...mlf.File) (*mlf.Archive, error) {
-	var declared, table, list strings.Builder
-	names = append([]string{described}, names...)
-	for _, name := range names {
-		fmt.Fprintf(&declared, "TVM_DLL int32_t %s(TVMValue* args, int* type_code, int num_args, TVMValue* out_value, "+
-			"int* out_type_code, void* resource_handle);\n", name)
-		fmt.Fprintf(&table, "    (TVMBackendPackedCFunc)%s,\n", name)
-		fmt.Fprintf(&list, `%s\000`, name)
-	}
-	registry := fmt.Sprintf(`#include <tvm/runtime/crt/module.h>
-%sstatic TVMBackendPackedCFunc _tvm_func_array[] = {
-%s};
-static const TVMFuncRegistry _tvm_func_registry = {
-    "\%03o\000%s",    _tvm_func_array,
-};
-static const TVMModule _tvm_system_lib = {
-    &_tvm_func_registry,
-};
-const TVMModule* TVMSystemLibEntryPoint(void) {
-    return &_tvm_system_lib;
-}
-int32_t `+described+`(TVMValue* args, int* type_code, int num_args, TVMValue* out_value, int* out_type_code,
-                      void* resource_handle) {
-    return 0;
-}
-`, declared.String(), table.String(), len(names), list.String())
-	var b bytes.Buffer
-	w := tar.NewWriter(&b)
-	add := func(name string, data []byte) error {
-		err := w.WriteHeader(&tar.Header{Name: "./" + name, Mode: 0o644, Size: int64(len(data))})
-		if err == nil {
-			_, err = w.Write(data)
-		}
-		return err
-	}
-	err := errors.Join(add("metadata.json", fmt.Appendf(nil, metadata, described)),
-		add("codegen/host/src/lib0.c", []byte(registry)))
-	for _, f := range files {
+	for i, f := range files {
 		folder := "codegen/host/src/"
 		if strings.HasSuffix(f.Name, ".h") {
 			folder = "codegen/host/include/"
 		}
-		err = errors.Join(err, add(folder+f.Name, f.Data))
+		files[i].Name = folder + f.Name
 	}
-	if err := errors.Join(err, w.Close()); err != nil {
-		return nil, fmt.Errorf("accept: %w", err)
-	}
-	return mlf.Parse("accept.tar", b.Bytes())
+	return ramlink.FunctionArchive(names, files)
 }
