@@ -3,6 +3,7 @@
 package device
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -87,7 +88,7 @@ func (d *Device) bootError(ctx context.Context, i *image.Image, err error) error
 	if ctx.Err() != nil || !isUnresponsive(err) || failure.Of(err) == failure.ProbeMissing || errors.As(err, &wrong) {
 		return err
 	}
-	boot := &BootError{Board: d.board.Name, Err: err}
+	boot := &BootError{Board: d.board.Name, Fault: d.startFault(err, i), Err: err}
 	probe, ok := d.attachment.Programmer.(inspector)
 	if !ok {
 		return boot
@@ -123,7 +124,7 @@ func (e *BootError) inspect(ctx context.Context, probe inspector, d *Device, i *
 	}
 	add(icsr, 4, func(b []byte) { e.State.Exception = int(binary.LittleEndian.Uint32(b) & vectActive) })
 	if r, ok := i.Landmarks.Kept.Find(file); ok && r.Size() > 0 {
-		add(r.Start, r.Size(), func(b []byte) { e.Fault = d.findFault(b, i) })
+		add(r.Start, r.Size(), func(b []byte) { e.Fault = cmp.Or(d.findFault(b, i), e.Fault) })
 	}
 	if r, ok := i.Landmarks.ResetCause.Find(file); ok {
 		add(r.Start, 4, func(b []byte) { e.State.ResetCause = resetCause(binary.LittleEndian.Uint32(b)) })

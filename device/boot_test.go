@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
@@ -76,6 +78,65 @@ func TestBootErrorHasCause(t *testing.T) {
 				}
 			}
 			d.mustHold(i)
+		})
+	}
+}
+
+// TestFaultAtStart: firmware that faults before it answers, again and again, on a device without a probe. The error of
+// opening it has class boot and the fault's place in the code.
+func TestFaultAtStart(t *testing.T) {
+	t.Parallel()
+	const null = "static void (*volatile handler)(void);\nint crash(void);\n"
+	for _, c := range drawn.Of(t, "faults at the start", []struct {
+		name, board, app string
+		code             string // of a source of the user's
+		called           string // in main, before its loop; "": it is a constructor
+		want             string
+	}{
+		{
+			"main", "mps2_an386", boards.Standalone, null + "int crash(void) { handler(); return 1; }", "{ extern int crash(void); (void)crash(); }\n",
+			"called from crash at src/own.c:3",
+		},
+		{
+			"constructor", "mps2_an386", boards.RPC,
+			null + "__attribute__((constructor)) int crash(void) { handler(); return 1; }", "", "called from crash at src/own.c:3",
+		},
+		{
+			"stack", "qemu_riscv32", boards.Standalone,
+			"int crash(int n);\nint crash(int n) { volatile char room[256]; room[0] = 1;\nreturn crash(n + 1) + room[0]; }",
+			"{ extern int crash(int n); (void)crash(1); }\n", "stack overflow",
+		},
+		{
+			"process", "host", boards.RPC, null + "int crash(void) { handler(); return 1; }", "{ extern int crash(void); (void)crash(); }\n",
+			"called from crash at src/own.c:3",
+		},
+		{
+			"check in a process", "host", boards.Standalone,
+			"#include <tvm/runtime/crt/platform.h>\nint crash(void);\nint crash(void) { TVMPlatformAbort(0x42); return 1; }",
+			"{ extern int crash(void); (void)crash(); }\n", "failed check (error 0x42), in crash at src/own.c:3",
+		},
+	}, 2) {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			spec := project.Spec{Board: c.board, Model: mlftest.Tiny(t, nil), Options: boards.Options{App: c.app}}
+			p := generated(t, filepath.Join(t.TempDir(), "p"), spec)
+			must(t, os.WriteFile(filepath.Join(p.Dir(), "src", "own.c"), []byte(c.code), 0o644))
+			source := filepath.Join(p.Dir(), "src", "main.c")
+			text, err := os.ReadFile(source)
+			must(t, err)
+			at := strings.LastIndex(string(text), "  for (;;) {")
+			must(t, os.WriteFile(source, slices.Concat(text[:at], []byte(c.called), text[at:]), 0o644))
+			i, d := built(t, p), attachedTo(t, p)
+
+			if c.app == boards.RPC {
+				_, err = d.Open(t.Context(), i)
+			} else {
+				_, err = d.OpenStandalone(t.Context(), i)
+			}
+			if failure.Of(err) != failure.Boot || !errors.As(err, new(*fault.Error)) || failure.Next(err) == "" ||
+				!strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v (%s)", err, failure.Next(err))
+			}
 		})
 	}
 }

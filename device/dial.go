@@ -112,5 +112,5 @@ func queryStandalone(ctx context.Context, s *standalone.Session) (*flashplan.Ans
 
 // isHandshakeError reports an error of firmware that did not begin a session.
 func isHandshakeError(err error) bool {
-	return errors.As(err, new(*transport.HandshakeError)) || errors.As(err, new(*standalone.SilentError))
+	return errors.As(err, new(*transport.HandshakeError))
 }

@@ -74,6 +74,9 @@ func (d *Device) verifyHeld(ctx context.Context, i *image.Image) (FlashReport, e
 	if err == nil {
 		err = d.verifyChip(answer.Chip)
 	}
+	if fault := d.startFault(err, i); fault != nil && fault.Build == "" {
+		return FlashReport{}, d.silenceError(err, i) // it runs the image
+	}
 	var other *WrongImageError
 	if errors.As(err, &other) || isHandshakeError(err) && failure.Of(err) == failure.Boot {
 		err = &NoProgrammerError{Board: d.board.Name, Image: i.Path, Err: err}

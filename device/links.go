@@ -51,11 +51,15 @@ var linkers = map[string]linker{
 
 // startProcess runs the image as a program, with an environment that names the file for its fault record only.
 func startProcess(ctx context.Context, s launch) (transport.Link, error) {
-	folder, env, err := makeFaultFolder()
+	folder, err := scratch.Make("boardsmith-device-")
 	if err != nil {
-		return nil, err
+		return nil, plainfile.Error("make a folder for the fault record in", os.TempDir(), err)
 	}
-	p, err := transport.StartProcess(ctx, transport.ProcessConfig{Path: s.image, Env: env, Log: s.log})
+
+	record := filepath.Join(folder.Dir, "fault")
+	p, err := transport.StartProcess(ctx, transport.ProcessConfig{
+		Path: s.image, Env: []string{"BOARDSMITH_FAULT_FILE=" + record}, Left: record, Log: s.log,
+	})
 	if err != nil {
 		return nil, errors.Join(err, folder.Remove()) // not p: a nil *Process is not a nil Link
 	}
@@ -94,13 +98,4 @@ type processLink struct {
 // Close implements transport.Link.
 func (l processLink) Close() error {
 	return errors.Join(l.Process.Close(), l.folder.Remove())
-}
-
-// makeFaultFolder makes a folder for a process's fault record, and returns the environment that names it.
-func makeFaultFolder() (folder *scratch.Folder, env []string, err error) {
-	folder, err = scratch.Make("boardsmith-device-")
-	if err != nil {
-		return nil, nil, plainfile.Error("make a folder for the fault record in", os.TempDir(), err)
-	}
-	return folder, []string{"BOARDSMITH_FAULT_FILE=" + filepath.Join(folder.Dir, "fault")}, nil
 }

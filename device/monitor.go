@@ -18,6 +18,8 @@ import (
 	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/framing"
+	"github.com/boardsmith/boardsmith/internal/standalone"
+	"github.com/boardsmith/boardsmith/rpc/fault"
 	"github.com/boardsmith/boardsmith/transport"
 )
 
@@ -48,7 +50,8 @@ func (d *Device) Monitor(ctx context.Context, i *image.Image, m Monitoring) erro
 	if ctx.Err() != nil {
 		return failure.Stopped(ctx, "monitor")
 	}
-	text := d.printsText(i)
+	running := d.runningImage(i)
+	text := running == nil || isStandalone(running)
 	link, err := d.openMonitored(ctx, i, m)
 	if err != nil {
 		return err
@@ -63,6 +66,9 @@ func (d *Device) Monitor(ctx context.Context, i *image.Image, m Monitoring) erro
 	start := time.Now()
 	w := &monitoredLink{
 		Link: link, show: m.Show, text: text, elapsed: func() time.Duration { return time.Since(start) },
+	}
+	if running != nil {
+		w.explain = d.explain(running)
 	}
 	w.in.sign, w.out.sign = "<", ">"
 	if text {
@@ -107,17 +113,17 @@ func receiveAll(ctx context.Context, link transport.Link, log hclog.Logger) erro
 	}
 }
 
-// printsText reports whether the device's firmware has no RPC server, or is unknown.
-func (d *Device) printsText(i *image.Image) bool {
+// runningImage returns i, or without it the image that the ledger records; nil: unknown.
+func (d *Device) runningImage(i *image.Image) *image.Image {
 	if i != nil || d.attachment == nil {
-		return isStandalone(i)
+		return i
 	}
 	i, err := d.recordedImage()
 	if err != nil {
 		d.desk.log().Warn("firmware unknown: nothing is sent to it", "error", err)
-		return true
+		return nil
 	}
-	return isStandalone(i)
+	return i
 }
 
 // openMonitored opens the link at the chosen rate, and resets the board.
@@ -243,7 +249,8 @@ func (l logLines) Write(p []byte) (int, error) {
 type monitoredLink struct {
 	transport.Link
 	show    func(string)
-	text    bool // show bytes outside of frames unchanged
+	text    bool                                                     // show bytes outside of frames unchanged
+	explain func(rec *fault.Record, called string) fault.Explanation // nil: the image is unknown
 	elapsed func() time.Duration
 	in, out direction
 }
@@ -318,20 +325,37 @@ func (w *monitoredLink) addStray(d *direction, b byte) {
 		d.marked = b == frameMark
 		return
 	}
-	limit := strayLine
-	if w.text {
-		limit = textLine
+	limit := textLine
+	if !w.text && !bytes.HasPrefix(d.stray, []byte(standalone.RecordMark)) {
+		limit = strayLine
 	}
 	if b != '\n' {
 		d.stray = append(d.stray, b)
 	}
 	switch {
+	case b == '\n' && w.showFault(d.stray):
+		d.stray = nil
 	case b == '\n' && w.text:
 		w.show(string(bytes.TrimSuffix(d.stray, []byte("\r"))))
 		d.stray = nil
 	case b == '\n' || len(d.stray) >= limit:
 		w.finish(d)
 	}
+}
+
+// showFault shows the fault whose record firmware sent in a line, because it started again with it. It returns false for
+// any other line.
+func (w *monitoredLink) showFault(line []byte) bool {
+	rec := standalone.RecordIn(line)
+	if rec == nil {
+		return false
+	}
+	repeated := &fault.Error{Record: rec}
+	if w.explain != nil {
+		repeated.Explanation = w.explain(rec, "")
+	}
+	w.show("-- the firmware started again after a " + repeated.Error())
+	return true
 }
 
 // finish shows an unfinished line, if there is one.

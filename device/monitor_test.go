@@ -2,12 +2,15 @@ package device
 
 import (
 	"encoding/hex"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/framing"
+	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
+	"github.com/boardsmith/boardsmith/rpc/fault"
 )
 
 // TestMonitorOfPieces: the same lines are shown wherever the received bytes are divided.
@@ -16,6 +19,8 @@ func TestMonitorOfPieces(t *testing.T) {
 	var f framing.Framer
 	bytes := append([]byte("boot\r\n"), f.Append(nil, []byte{1, 2, 1, 1})...)
 	bytes = append(bytes, "\xff\xfebetween\n"...)
+	rec := &fault.Record{Reason: fault.ReasonStack, WordBytes: 4, Arch: fault.ArchCortexM, Stack: make([]byte, 512)}
+	bytes = fmt.Appendf(bytes, "#fault %x\r\n", rpctest.AppendRecord(nil, rec))
 	bytes = append(bytes, f.Append(nil, []byte{1, 2, 3}, []byte("hello \xff"))...)
 	show := func(parts ...[]byte) string {
 		var lines []string
@@ -28,7 +33,8 @@ func TestMonitorOfPieces(t *testing.T) {
 	}
 	all := show(bytes)
 	for _, want := range []string{
-		`outside of frames: "boot"`, "between", "Init reply session 0102",
+		`outside of frames: "boot"`, "between", "started again after a fault in function 0x0: stack overflow",
+		"Init reply session 0102",
 		"log        session 0102",
 	} {
 		if !strings.Contains(all, want) {

@@ -12,6 +12,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/ledger"
 	"github.com/boardsmith/boardsmith/internal/standalone"
 	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/rpc/fault"
 	"github.com/boardsmith/boardsmith/transport"
 )
 
@@ -52,12 +53,19 @@ func (d *Device) openOnce(ctx context.Context, i *image.Image) (*rpc.Session, er
 	return s, nil
 }
 
-// silenceError returns the error of firmware that does not answer with what the ledger records of the device, unless
-// that is the image. It returns any other error unchanged.
+// silenceError returns the error of firmware that does not answer with its cause: a fault at each start, or what the
+// ledger records of the device, unless that is the image. It returns any other error unchanged.
 func (d *Device) silenceError(err error, i *image.Image) error {
-	if d.attachment == nil || !isHandshakeError(err) || failure.Of(err) == failure.Transport {
+	if !isHandshakeError(err) || failure.Of(err) == failure.Transport {
 		return err
 	}
+	if fault := d.startFault(err, i); fault != nil {
+		return failure.New(failure.Boot, "", "board %s faults at its start: %w (%w)", d.board.Name, fault, err)
+	}
+	if d.attachment == nil {
+		return err
+	}
+
 	entries, listErr := d.entriesBehindProbe()
 	if listErr != nil || len(entries) == 0 {
 		return err // without a ledger, only the link's error is known
@@ -68,6 +76,23 @@ func (d *Device) silenceError(err error, i *image.Image) error {
 	}
 	return failure.New(failure.Boot, "flash it: "+failure.Target("flash"), "%s does not answer: %s: %w",
 		entries[0].Device, cause, err)
+}
+
+// startFault returns the fault of firmware that did not answer: its record is what a board sent each time that it
+// started, or what a process left. Nil: there is none.
+func (d *Device) startFault(err error, i *image.Image) *fault.Error {
+	var silent *transport.HandshakeError
+	if !errors.As(err, &silent) {
+		return nil
+	}
+	rec := standalone.RecordIn(silent.Text)
+	if ended := new(transport.ProcessError); rec == nil && errors.As(err, &ended) {
+		rec, _ = fault.ParseRecord(ended.Left) // without a record, only the process's end is known
+	}
+	if rec == nil {
+		return nil
+	}
+	return &fault.Error{Record: rec, Explanation: d.explain(i)(rec, "")}
 }
 
 // silenceCause returns why a device with this entry may not run the image; "" if the entry has that image.

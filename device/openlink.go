@@ -93,7 +93,12 @@ func (d *Device) emulatorError(err error, i *image.Image) error {
 	if l.Program == "" || !errors.As(err, &ended) || ended.State == nil || len(bytes.TrimSpace(ended.Tail)) == 0 {
 		return err
 	}
-	return failure.New(failure.Boot, "check args of the board's link; to see it again: "+
+	next := "check args of the board's link"
+	if bytes.Contains(ended.Tail, []byte("Lockup")) { // QEMU ends where a chip would stop
+		next = "the core faulted while it handled a fault, as after an overflow of the stack before main: " +
+			failure.Target("debug") + " shows where"
+	}
+	return failure.New(failure.Boot, next+"; to see it again: "+
 		command.Command{Path: l.Program, Args: emulatorArgs(l, i.Path), Dir: "/"}.Typed(),
 		"%s of board %s: %s: %s", l.Program, d.board.Name, ended.State, bytes.TrimSpace(ended.Tail))
 }

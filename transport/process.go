@@ -23,6 +23,7 @@ type ProcessConfig struct {
 	// Grace is the time that Close waits for the process to end after closing its input, and again after asking it
 	// to stop, before it kills the process group; 0 means 500 ms.
 	StaysOnEOF bool         // it does not end when its input is closed: Close asks it to stop at once
+	Left       string       // a file that it may leave when it ends, for ProcessError.Left; "": none
 	Log        hclog.Logger // logs the lines of its standard error, named "stderr"; nil drops them
 }
 
@@ -34,6 +35,7 @@ type ProcessError struct {
 	Path  string
 	State *os.ProcessState // nil if it has not ended
 	Tail  []byte           // the last 4 KiB of its standard error
+	Left  []byte           // the content of the file that it left
 }
 
 func (e *ProcessError) Error() string {

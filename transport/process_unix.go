@@ -29,6 +29,7 @@ import (
 // own, which ends with the link and, on Linux, with this process.
 type Process struct {
 	path  string
+	left  string // file that it may leave
 	grace time.Duration
 	stays bool     // it does not end when its input is closed
 	in    *pipeEnd // the child's standard input
@@ -62,7 +63,7 @@ func StartProcess(ctx context.Context, c ProcessConfig) (*Process, error) {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = pipes.stdin[0], pipes.stdout[1], pipes.stderr[1]
 	cmd.SysProcAttr = childAttributes()
 
-	p := &Process{path: c.Path, grace: c.Grace, stays: c.StaysOnEOF, exited: make(chan struct{})}
+	p := &Process{path: c.Path, left: c.Left, grace: c.Grace, stays: c.StaysOnEOF, exited: make(chan struct{})}
 	if p.grace == 0 {
 		p.grace = defaultGrace
 	}
@@ -150,6 +151,9 @@ func (p *Process) endError() error {
 	case <-timer.C:
 	}
 	e.Tail = p.errs.tail()
+	if p.left != "" {
+		e.Left, _ = os.ReadFile(p.left) // usually it has left none
+	}
 	return e
 }
 

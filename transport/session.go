@@ -59,25 +59,33 @@ type Session struct {
 
 	received int64 // bytes
 	damaged  int   // frames
+	starts   int   // of the device during the handshake
 	version  bool  // the device answered with another version
 	check    byteCheck
+	text     tail // received during the handshake
 }
 
 // A HandshakeError reports a session that could not be opened: the firmware did not respond, or not correctly.
 type HandshakeError struct {
 	Attempts int
-	Received int64 // bytes received from the device meanwhile
-	Damaged  int   // damaged frames among them
-	Version  bool  // the device answered, with another version of the session layer
-	Err      error // of the last wait
+	Received int64  // bytes received from the device meanwhile
+	Text     []byte // the last of them, at most 4 KiB
+	Damaged  int    // damaged frames among them
+	Starts   int    // messages with which firmware begins
+	Version  bool   // the device answered, with another version of the session layer
+	Err      error  // of the last wait
 
 	Changed string // how the link changes bytes, as in "sends back what it receives"; "" if unknown
 	advice  string // what to do about it
 }
 
 func (e *HandshakeError) Error() string {
-	if e.Changed != "" {
+	switch {
+	case e.Changed != "":
 		return "session start: the link " + e.Changed
+	case e.Starts > 1:
+		return fmt.Sprintf("session start: the firmware started %d times, and answered none of %d requests: %v", e.Starts,
+			e.Attempts, e.Err)
 	}
 	return fmt.Sprintf("session start: %d attempts, %d bytes and %d damaged frames received: %v",
 		e.Attempts, e.Received, e.Damaged, e.Err)
@@ -99,19 +107,23 @@ func (e *HandshakeError) FailureClass() failure.Class {
 
 // linkBroke reports whether the link ended. If a process ends, its firmware has ended.
 func (e *HandshakeError) linkBroke() bool {
-	var firmware *ProcessError
-	return errors.Is(e.Err, ErrClosed) && !errors.As(e.Err, &firmware)
+	return errors.Is(e.Err, ErrClosed) && !errors.As(e.Err, new(*ProcessError))
 }
 
 // NextStep returns the likely cause of the device's behaviour.
 func (e *HandshakeError) NextStep() string {
+	var ended *ProcessError
 	switch {
 	case e.linkBroke(), errors.As(e.Err, new(*SharedPortError)):
 		return "" // Err's own
+	case errors.As(e.Err, &ended):
+		return "the firmware ended at its start: run " + ended.Path + " by itself, or look into its constructors and main"
 	case e.advice != "":
 		return e.advice
 	case e.Version:
 		return "the firmware uses another version of the session protocol; build and flash it again"
+	case e.Starts > 0:
+		return "the firmware starts, and does not get to its requests: check its constructors, its main and its watchdog"
 	case e.Received == 0:
 		return "the device sent nothing: check that it runs this firmware, and its link: wiring, speed, 8 data bits, and " +
 			"that no other program reads it"
@@ -171,7 +183,7 @@ func Dial(ctx context.Context, link Link, o SessionOptions) (*Session, error) {
 // *TerminatedError. It drops messages of the old session. Errors: *HandshakeError, after which Redial may be called
 // again.
 func (s *Session) Redial(ctx context.Context) error {
-	s.received, s.damaged, s.version, s.check = 0, 0, false, byteCheck{}
+	s.received, s.damaged, s.starts, s.version, s.check, s.text = 0, 0, 0, false, byteCheck{}, tail{}
 	return s.dial(ctx)
 }
 
@@ -199,7 +211,10 @@ func (s *Session) dial(caller context.Context) error {
 }
 
 func (s *Session) handshakeError(attempts int, err error) error {
-	e := &HandshakeError{Attempts: attempts, Received: s.received, Damaged: s.damaged, Version: s.version, Err: err}
+	e := &HandshakeError{
+		Attempts: attempts, Received: s.received, Text: s.text.bytes, Damaged: s.damaged, Starts: s.starts,
+		Version: s.version, Err: err,
+	}
 	e.Changed, e.advice = s.check.changed(err == nil)
 	return e
 }
@@ -240,6 +255,9 @@ func (s *Session) handshake(ctx context.Context, msg []byte) error {
 		return nil
 	}
 	booted := s.end.state == startSent && len(msg) >= headerSize && msg[2] == typeTerminate
+	if booted {
+		s.starts++
+	}
 	n, reply := s.end.receive(msg)
 	switch {
 	case n == gotLog:
@@ -441,6 +459,7 @@ func (s *Session) read(ctx context.Context) error {
 	s.received += int64(n)
 	if s.end.state != established {
 		s.check.received(s.in)
+		s.text.add(s.in)
 	}
 	return err
 }

@@ -170,6 +170,7 @@ func TestDialRetries(t *testing.T) {
 }
 
 func TestHandshakeErrors(t *testing.T) {
+	start := hex.EncodeToString(frame(0, 0, 2))
 	for name, c := range map[string]struct {
 		input string
 		class failure.Class
@@ -179,6 +180,8 @@ func TestHandshakeErrors(t *testing.T) {
 		"garbage":       {"55 aa 55 aa", failure.Boot, "no session reply"},
 		"damage":        {"ff fd 04 00 00 00 42 83 01 01 e4 0c", failure.Boot, "every byte unchanged"},
 		"other version": {"ff fd 04 00 00 00 42 83 01 02 87 3b", failure.Boot, "another version"},
+		"one start":     {start, failure.Boot, "the firmware starts"},
+		"many starts":   {strings.Repeat("0a2366 "+start, 3), failure.Boot, "the firmware starts"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -193,6 +196,9 @@ func TestHandshakeErrors(t *testing.T) {
 				var handshake *transport.HandshakeError
 				if !errors.As(err, &handshake) || failure.Of(err) != c.class || !strings.Contains(failure.Next(err), c.next) {
 					t.Errorf("got %v, class %s, advice %q", err, failure.Of(err), failure.Next(err))
+				}
+				if !bytes.Equal(handshake.Text, unhex(c.input)) || handshake.Starts != strings.Count(c.input, start) {
+					t.Errorf("%d starts, text % x", handshake.Starts, handshake.Text)
 				}
 				if !errors.Is(err, context.DeadlineExceeded) {
 					t.Errorf("%v is no DeadlineExceeded", err)

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/boardsmith/boardsmith/rpc/fault"
 	"github.com/boardsmith/boardsmith/transport"
 )
 
@@ -72,11 +73,29 @@ func data(word string) ([]byte, bool) {
 	return b, err == nil && word != "" && strings.ToLower(word) == word
 }
 
+// RecordMark begins the line with a fault record that a port sends each time that it starts again with the same one.
+// Hexadecimal digits follow.
+const RecordMark = "#fault "
+
+// RecordIn returns the last fault record in text that firmware has sent; nil: there is none.
+func RecordIn(text []byte) (rec *fault.Record) {
+	for line := range bytes.Lines(text) {
+		digits, marked := bytes.CutPrefix(bytes.TrimSpace(line), []byte(RecordMark))
+		if b, err := hex.DecodeString(string(digits)); marked && err == nil {
+			if parsed, err := fault.ParseRecord(b); err == nil {
+				rec = parsed
+			}
+		}
+	}
+	return rec
+}
+
 // A reader splits a link's bytes into lines. It drops text that is longer than any line.
 type reader struct {
-	link transport.Link
-	text []byte
-	drop bool // the rest of a line that is too long
+	link     transport.Link
+	text     []byte
+	drop     bool  // the rest of a line that is too long
+	received int64 // bytes
 }
 
 // next waits for the end of a line and returns it without its end. It is valid until the next call. Errors: those of
@@ -100,6 +119,7 @@ func (r *reader) next(ctx context.Context) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
+		r.received += int64(n)
 		r.text = append(r.text, buffer[:n]...)
 	}
 }

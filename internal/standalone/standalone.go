@@ -6,6 +6,7 @@
 package standalone
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/hex"
@@ -46,13 +47,15 @@ type Options struct {
 // A Session is an open link to standalone firmware, whose first call is Identify. Only one goroutine at a time may use
 // it.
 type Session struct {
-	link   transport.Link
-	reader reader
-	o      Options
-	last   uint16 // the last request's number
-	alive  bool   // the firmware has answered
-	token  string // of inputs, runs and outputs, valid until the firmware restarts; "": none, begin fetches one
-	clock  rpc.Clock
+	link     transport.Link
+	reader   reader
+	o        Options
+	last     uint16 // the last request's number
+	alive    bool   // the firmware has answered
+	starts   int    // of the firmware before that
+	repeated []byte // the last line with a fault record, which firmware sends that starts with it again
+	token    string // of inputs, runs and outputs, valid until the firmware restarts; "": none, begin fetches one
+	clock    rpc.Clock
 }
 
 // An Identity identifies the firmware and the chip.
@@ -355,15 +358,21 @@ func (s *Session) fault(ctx context.Context, cause error) (*fault.Error, error) 
 		}
 	}
 	_, discardErr := s.exchange(ctx, []string{"forget"}, answerLimit, attempts)
+	s.repeated = nil
 	parsed, err := fault.ParseRecord(record)
 	if err != nil {
 		return nil, err
 	}
-	e := &fault.Error{Record: parsed, Err: cause}
+	return s.explained(parsed, cause), discardErr
+}
+
+// explained returns the error of a record.
+func (s *Session) explained(rec *fault.Record, cause error) *fault.Error {
+	e := &fault.Error{Record: rec, Err: cause}
 	if s.o.Explain != nil {
-		e.Explanation = s.o.Explain(parsed, "")
+		e.Explanation = s.o.Explain(rec, "")
 	}
-	return e, discardErr
+	return e
 }
 
 func unexpected(words []string) error {
@@ -400,10 +409,7 @@ func (s *Session) exchange(ctx context.Context, words []string, limit time.Durat
 	sent := 0
 	for first := true; first || repeat(sent); first = false {
 		sent++
-		if err := s.link.Write(ctx, request); err != nil {
-			return nil, err
-		}
-		answer, err := s.answer(ctx, limit)
+		answer, err := s.ask(ctx, request, limit)
 		switch {
 		case err == nil && slices.Equal(answer, []string{"no", "session"}):
 			return nil, ErrRestarted
@@ -415,6 +421,9 @@ func (s *Session) exchange(ctx context.Context, words []string, limit time.Durat
 		case ctx.Err() != nil:
 			return nil, failure.Stopped(ctx, "request %s: %w", words[0], err)
 		case !errors.As(err, new(*DamagedError)) && !errors.As(err, new(*transport.TimeoutError)):
+			if !s.alive {
+				err = s.silence(sent, err)
+			}
 			return nil, err
 		}
 		lastErr = err
@@ -422,9 +431,16 @@ func (s *Session) exchange(ctx context.Context, words []string, limit time.Durat
 	}
 	lastErr = transport.Shared(s.link, lastErr)
 	if !s.alive {
-		return nil, &SilentError{time.Since(start), lastErr}
+		return nil, s.silence(sent, lastErr)
 	}
 	return nil, fmt.Errorf("request %q, sent %d times: %w", words[0], sent, lastErr)
+}
+
+// silence returns the error of firmware that has not answered since the link was opened.
+func (s *Session) silence(sent int, err error) error {
+	return &transport.HandshakeError{
+		Attempts: sent, Received: s.reader.received, Starts: s.starts, Text: s.repeated, Err: err,
+	}
 }
 
 // A rejectedError reports a request that the firmware does not support, or with arguments out of range.
@@ -437,29 +453,6 @@ func (e *rejectedError) Error() string {
 // FailureClass returns failure.Transport.
 func (e *rejectedError) FailureClass() failure.Class { return failure.Transport }
 
-// A SilentError reports firmware that has not answered since the link was opened.
-type SilentError struct {
-	Waited time.Duration
-	Err    error // of the last request
-}
-
-func (e *SilentError) Error() string {
-	return fmt.Sprintf("the firmware has not answered within %v: %v", e.Waited.Round(time.Millisecond), e.Err)
-}
-
-func (e *SilentError) Unwrap() error { return e.Err }
-
-// FailureClass returns failure.Boot.
-func (e *SilentError) FailureClass() failure.Class { return failure.Boot }
-
-// NextStep returns what to check.
-func (e *SilentError) NextStep() string {
-	if errors.As(e.Err, new(*transport.SharedPortError)) {
-		return "" // Err's own
-	}
-	return "check that this firmware is flashed, and the link: UART, pins and baud rate"
-}
-
 // A DamagedError reports a line that arrived damaged, here or in the firmware.
 type DamagedError struct{ Reason string }
 
@@ -471,8 +464,11 @@ func (e *DamagedError) FailureClass() failure.Class { return failure.Transport }
 // NextStep returns what to check.
 func (e *DamagedError) NextStep() string { return "check the link: its wires, ground and baud rate" }
 
-// answer waits for the answer to the last request.
-func (s *Session) answer(ctx context.Context, limit time.Duration) ([]string, error) {
+// ask sends the last request and waits for its answer.
+func (s *Session) ask(ctx context.Context, request []byte, limit time.Duration) ([]string, error) {
+	if err := s.link.Write(ctx, request); err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for {
@@ -483,12 +479,17 @@ func (s *Session) answer(ctx context.Context, limit time.Duration) ([]string, er
 		l, isLine, err := parse(text)
 		switch {
 		case !isLine:
+			if RecordIn(text) != nil {
+				s.repeated = bytes.Clone(text)
+			}
 		case err != nil:
 			return nil, &DamagedError{err.Error()}
-		case !l.answer:
-			if s.alive && (l.words[0] == "start" || l.words[0] == "faulted") {
+		case !l.answer && (l.words[0] == "start" || l.words[0] == "faulted"):
+			if s.alive {
 				return nil, ErrRestarted
 			}
+			s.starts++
+		case !l.answer:
 		case l.number == s.last:
 			return l.words, nil
 		case l.number == 0:
@@ -507,7 +508,10 @@ func (s *Session) restartError(ctx context.Context, err error) error {
 	limited, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
 	e, err := s.fault(limited, ErrRestarted)
-	const next = "check its power supply"
+	if rec := RecordIn(s.repeated); e == nil && rec != nil { // it faulted again before the record was fetched
+		e, s.repeated = s.explained(rec, ErrRestarted), nil
+	}
+	const next = "check what the firmware does after its start, and its power supply"
 	switch {
 	case e != nil:
 		return e

@@ -3,6 +3,7 @@ package standalone
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -14,8 +15,10 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/testkit/failuretest"
+	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
 	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/rpc/fault"
 	"github.com/boardsmith/boardsmith/transport"
 )
 
@@ -329,21 +332,38 @@ func TestStartSkipsOtherLines(t *testing.T) {
 	}
 }
 
-// TestSilentFirmwareIsBootError has firmware that never answers, and firmware that sends garbage without end.
+// faultLine is what a port sends that starts again with a record.
+func faultLine() string {
+	rec := &fault.Record{Reason: fault.ReasonHardware, WordBytes: 4, Arch: fault.ArchCortexM, Function: 0xffffffff, PC: 0x42}
+	return "noise\n" + RecordMark + hex.EncodeToString(rpctest.AppendRecord(nil, rec)) + "\r\n"
+}
+
+// TestSilentFirmwareIsBootError has firmware that never answers, that sends garbage without end, and that restarts at
+// each request, with and without the record of a fault.
 func TestSilentFirmwareIsBootError(t *testing.T) {
 	t.Parallel()
-	for name, answers := range map[string]func(uint16, string) string{
-		"nothing": func(uint16, string) string { return "" },
-		"garbage": func(uint16, string) string { return strings.Repeat("garbage ", 4*maxLine) },
+	for name, c := range map[string]struct {
+		sends, next string
+		fault       bool
+	}{
+		"nothing":  {"", "sent nothing", false},
+		"garbage":  {strings.Repeat("garbage ", 4*maxLine), "no session reply", false},
+		"restarts": {lineOf('!', 0, "start"), "the firmware starts", false},
+		"faults":   {faultLine() + lineOf('!', 0, "faulted"), "the firmware starts", true},
+		"damaged":  {strings.Replace(faultLine(), "42464c54", "42464c55", 1), "no session reply", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := talk(t, answers, nil)
+			s := talk(t, func(uint16, string) string { return c.sends }, nil)
 			began := time.Now()
 			_, err := s.Identify(t.Context(), 1)
-			var silent *SilentError
-			if !errors.As(err, &silent) || failure.Of(err) != failure.Boot || time.Since(began) > 8*time.Second {
-				t.Errorf("after %v: %v", time.Since(began), err)
+			var silent *transport.HandshakeError
+			if !errors.As(err, &silent) || failure.Of(err) != failure.Boot || time.Since(began) > 8*time.Second ||
+				!strings.Contains(failure.Next(err), c.next) {
+				t.Fatalf("after %v: %v (%s)", time.Since(began), err, failure.Next(err))
+			}
+			if rec := RecordIn(silent.Text); (rec != nil) != c.fault || rec != nil && rec.PC != 0x42 {
+				t.Errorf("record %+v", rec)
 			}
 		})
 	}

@@ -41,6 +41,7 @@ _Static_assert(RECORD_BYTES <= UINT16_MAX, "the record's length must fit 16 bits
 #define MAGIC 0x544C4642U
 #define VERSION 1U
 #define DELIVERED 0x454E4F44U
+#define STARTED 0x52415453U
 #define ACTIVE_MARK 0x534E5552U
 #define NO_BUDGET UINT32_MAX
 #define BOARD_BUDGET (((BOARDSMITH_BUDGET_MS) != 0) ? (uint32_t)(BOARDSMITH_BUDGET_MS) : NO_BUDGET)
@@ -48,7 +49,7 @@ _Static_assert(RECORD_BYTES <= UINT16_MAX, "the record's length must fit 16 bits
 // Data that a reset keeps.
 typedef struct kept {
   uint8_t record[RECORD_BYTES];
-  uint32_t delivered;  // DELIVERED: the host has received the record
+  uint32_t delivered;  // DELIVERED: the host has received the record; STARTED: the program has started with it
   uint32_t function;   // of the current call, FAULT_FUNCTION_NONE between calls
   uint32_t active;     // ACTIVE_MARK ^ function: a reset would be unexpected
 } kept_t;
@@ -215,6 +216,32 @@ void fault_start(int32_t watchdog) {
   mark_active(FAULT_FUNCTION_NONE);
   fault_sync(&kept, (uint32_t)sizeof kept);
   call.budget_ms = BOARD_BUDGET;
+}
+
+static int32_t send_text(const char* text, uint32_t bytes) {
+  return boardsmith_port.send(boardsmith_port.ctx, (const uint8_t*)text, bytes);
+}
+
+// Sends nothing more after an error: the transmitter accepts no byte.
+void fault_repeat(void) {
+  static const char begin[] = "\n#fault ";
+  const bool again = kept.delivered == STARTED;
+  if (!is_pending()) {
+    return;
+  }
+  kept.delivered = STARTED;
+  fault_sync(&kept.delivered, 4);
+
+  const uint32_t bytes = again ? record_bytes() : 0U;
+  int32_t error = again ? send_text(begin, (uint32_t)sizeof begin - 1U) : -1;
+  for (uint32_t i = 0; (i < bytes) && (error == 0); i++) {
+    static const char digits[] = "0123456789abcdef";
+    const char hex[] = {digits[kept.record[i] >> 4], digits[kept.record[i] & 15U]};
+    error = send_text(hex, (uint32_t)sizeof hex);
+  }
+  if (error == 0) {
+    (void)send_text("\n", 1);
+  }
 }
 
 void fault_expect_reset(void) {

@@ -76,6 +76,10 @@ void fault_restore(const uint8_t* record, uint32_t length_bytes);
 // if a call was in progress).
 void fault_start(int32_t watchdog);
 
+// Sends the record as a line of text (boardsmith.md) if the program has started before with the same one: it may fault
+// at each start, before a host can request the record. Call as early as the port can send, before other code may fault.
+void fault_repeat(void);
+
 // Call before an intended reset, which then leaves no record.
 void fault_expect_reset(void);
 

@@ -8,7 +8,8 @@
 //
 // If the parent names a file in BOARDSMITH_FAULT_FILE, faults work as on a chip: after a fault, an abort or an exceeded
 // time budget, the program writes the record (fault.h) to that file, restarts itself on the same link, reads the record
-// back and delivers it to the host. Without the file, faults end the program, and budgets are not enforced.
+// back and delivers it to the host. A program that has received nothing yet ends instead, and leaves the record in the
+// file. Without the file, faults end the program, and budgets are not enforced.
 #ifndef BOARDSMITH_PROCESS_H_
 #define BOARDSMITH_PROCESS_H_
 
@@ -176,7 +177,7 @@ static void on_fault(int number, siginfo_t* info, void* system_context) {
   } else {
     fault_keep(reason, (uint32_t)number, &at);
   }
-  if ((process.has_served != 0) && (process_save() == 0)) {
+  if ((process_save() == 0) && (process.has_served != 0)) {
     process_restart();
   }
   die(number);
@@ -349,7 +350,7 @@ static void process_stop(void* ctx, port_stop_t reason, uint32_t error) {
   }
   if (reason == PORT_STOP_ABORT) {
     (void)fprintf(stderr, "firmware: aborted: error 0x%x\n", (unsigned)error);
-    if ((process.has_served != 0) && (process_save() == 0)) {
+    if ((process_save() == 0) && (process.has_served != 0)) {
       process_restart();
     }
     _exit(EXIT_ABORT);

@@ -27,7 +27,8 @@ _Static_assert(((BOARDSMITH_WATCHDOG_MS) == 0) || ((BOARDSMITH_WATCHDOG_MS) >= (
 
 enum {
   TICK_MS = 1000 / (int)BARE_TICK_HZ,
-  SEND_MS = 2000,  // limit for a transmitter that accepts no byte
+  SEND_MS = 2000,          // limit for a transmitter that accepts no byte
+  SEND_ATTEMPTS = 1000000,  // the same before the first tick: longer than a byte takes at any clock and rate
   DRAIN_MS = 50,   // for the longest FIFO of a UART at a low rate, before an intended reset
   RANDOM_WORDS = 4,
   RESERVE_BYTES = 64  // space for bytes that a UART delivers before its interrupt is disabled
@@ -150,8 +151,8 @@ static int32_t bare_receive(void* ctx, uint8_t** data, uint32_t timeout_ms) {
 
 static int32_t send_byte(uint8_t byte) {
   const uint32_t since = bare.now_ms;
-  while (uart_put(byte) != 0) {
-    if ((bare.now_ms - since) >= (uint32_t)SEND_MS) {
+  for (uint32_t i = 0; uart_put(byte) != 0; i++) {
+    if (((bare.now_ms - since) >= (uint32_t)SEND_MS) || ((bare.now_ms == 0U) && (i >= (uint32_t)SEND_ATTEMPTS))) {
       return -1;
     }
   }
@@ -250,25 +251,22 @@ static void copy_parts(void) {
 static void copy_parts(void) {}
 #endif
 
-// Makes memories usable by the board's functions, which may depend on the final clock.
+// Makes memories usable by the board's functions.
 #ifdef BOARDSMITH_INITS
 #define DECLARE_INIT(function) void function(void);
 #define CALL_INIT(function) function();
 BOARDSMITH_INITS(DECLARE_INIT)
 
-static void init_memories(void) {
-  chip_init();
-  BOARDSMITH_INITS(CALL_INIT)
-}
-
-static void init_chip(void) {}  // done
+static void init_memories(void) { BOARDSMITH_INITS(CALL_INIT) }
 #else
 static void init_memories(void) {}
-
-static void init_chip(void) { chip_init(); }
 #endif
 
 _Noreturn void bare_start(void) {
+  chip_init();
+  uart_init();
+  fault_repeat();  // before the board's and the user's code
+
   init_memories();
   copy_parts();
   for (void (*const* constructor)(void) = bare_model.init_start; constructor < bare_model.init_end; constructor++) {
@@ -306,13 +304,11 @@ static int32_t bare_init(void* ctx) {
   bare_handler_mark[0] = HANDLER_MARK;
   bare.held_irq = NO_IRQ;
   const uint32_t state = cpu_lock();  // already masked, unless a debugger started the program
-  init_chip();
   cpu_init();
   const struct bare_platform p = read_platform();
   bare_reset_cause = (uint32_t)BARE_RESET_KNOWN | ((p.reset_cause > 0) ? (uint32_t)p.reset_cause : 0U);
   const int32_t by_watchdog = ((p.reset_cause & BARE_RESET_WATCHDOG) != 0) ? 1 : 0;
   fault_start((p.reset_cause < 0) ? -1 : by_watchdog);
-  uart_init();
   open_window();
 #if (BOARDSMITH_WATCHDOG_MS) > 0
   bare_watchdog_start(BOARDSMITH_WATCHDOG_MS);

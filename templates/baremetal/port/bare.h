@@ -6,10 +6,10 @@
 // file. Not for a process: process.c implements boardsmith_port alone.
 //
 // Start sequence, with interrupts masked until the last step: the CPU's entry sets up a stack, calls chip_early, copies
-// .data, clears .bss, and calls bare_start; bare_start copies parts of the model that the board or the project places
-// in other memories, calls constructors and main; main calls boardsmith_port.init, which calls chip_init, cpu_init and
-// uart_init and enables interrupts. If the board file has functions that make memories usable (init), bare_start first
-// calls chip_init and then them, and boardsmith_port.init does not call chip_init.
+// .data, clears .bss, and calls bare_start; bare_start calls chip_init and uart_init, sends the record of a fault that
+// repeats (fault_repeat), calls the board's functions that make memories usable (init), copies parts of the model that
+// the board or the project places in other memories, and calls constructors and main; main calls boardsmith_port.init,
+// which calls cpu_init and enables interrupts.
 //
 // `defines` of board files for this header and for the CPU files:
 //   CHIP_IRQS                      number of external interrupts: the vector table's length after the core's 16 entries
@@ -261,7 +261,7 @@ int32_t chip_nmi_is_watchdog(void);
 // ---- Functions of a UART file ------------------------------------------------------------------------------------
 
 // Sets up BOARDSMITH_BAUD baud, 8 data bits, no parity, one stop bit, and the receive interrupt (or DMA), with
-// cpu_irq_enable. Called after chip_init.
+// cpu_irq_enable. Called after chip_init and before cpu_init.
 void uart_init(void);
 
 // Handles the UART's interrupt: calls bare_received for each byte, and bare_lost for bytes that the hardware reports as
@@ -273,9 +273,8 @@ int32_t uart_put(uint8_t byte);
 
 // ---- Functions of bare.c -----------------------------------------------------------------------------------------
 
-// Calls the constructors of port and model (the functions in .init_array, by priority) and then main. Called by a CPU
-// file's start, after .data and .bss are set up. Constructors run at the clock after a reset, or at the final one if
-// the board file has functions that make memories usable.
+// Calls the constructors of port and model (the functions in .init_array, by priority), at the final clock, and then
+// main. Called by a CPU file's start, after .data and .bss are set up.
 _Noreturn void bare_start(void);
 
 // Stores a received byte; called by the UART's interrupt. Bytes that do not fit the buffer are counted as lost.

@@ -220,6 +220,7 @@ static int32_t os_init(void* ctx) {
   if (os_link_start() != 0) {
     return -1;
   }
+  fault_repeat();
   open_window();
   k_timer_start(&tick, K_MSEC(TICK_MS), K_MSEC(TICK_MS));
   os.tick_at = k_cycle_get_32();
