@@ -19,7 +19,7 @@ from typing import Any
 import tvm
 from tvm import relax, tirx
 
-from . import archive, kernels, lowering, plan, quantized
+from . import archive, check, kernels, lowering, plan, quantized
 from .kernels import ExportError
 
 __all__ = ["ExportError", "Report", "export", "lower"]
@@ -48,6 +48,7 @@ class Report:
     constants: int
     operators: int
     floats: tuple[str, ...]  # operators that read quantized tensors and compute in float32
+    verdict: check.Verdict  # whether the C computes what the network does
 
 
 def export(
@@ -60,6 +61,7 @@ def export(
     input_names: Sequence[str] | None = None,
     output_names: Sequence[str] | None = None,
     database: Any = None,
+    evaluator: check.Evaluator | None = None,
 ) -> Report:
     """Writes a network as an archive, and returns what it needs.
 
@@ -68,6 +70,7 @@ def export(
     lower-case letters, digits and underscores, is the model's; by default it is the file's. database is one of
     MetaSchedule: operators that it has a schedule for get that one. Names of tensors are those of main's parameters,
     and output, or output0, output1 ..., if not given here. Two exports of one module are equal byte by byte.
+    evaluator computes the network's outputs for its inputs: the archive's C is run on this computer beside it.
 
     Raises ExportError for what is not supported, before anything is written.
     """
@@ -81,8 +84,9 @@ def export(
     inputs = _named(input_names, [p.name for p in main.params], "inputs")
     tensors = [plan.tensor_of(n, plan.type_of(p)) for n, p in zip(inputs, main.params)]
     target = _target(target)
-    module, floats = quantized.rewrite(module)
-    module = lowering.lower(module, target)
+    integers, floats = quantized.rewrite(module)
+    share = check.FLOAT_SHARE if integers is module else check.QUANTIZED_SHARE
+    module = lowering.lower(integers, target)
     if database is not None:
         with target, database:
             module = relax.transform.MetaScheduleApplyDatabase()(module)
@@ -102,9 +106,7 @@ def export(
     network.outputs = [plan.tensor_of(n, k) for n, k in zip(outputs, kinds)]
     _check_names(network.inputs + network.outputs)
     network.place()
-    _write(path, name, network, lowered, target)
-    return Report(path, name, tuple(network.inputs), tuple(network.outputs), network.pool, network.peak,
-                  network.constant_bytes, len(network.steps), floats)  # fmt: skip
+    return _write(path, name, network, lowered, target, floats, evaluator, share)
 
 
 def lower(
@@ -129,20 +131,52 @@ def _target(target: str | Mapping[str, Any] | tvm.target.Target) -> tvm.target.T
     return target
 
 
-def _write(path: Path, name: str, network: plan.Plan, lowered: dict[str, kernels.Kernel], target: Any) -> None:
+def _write(
+    path: Path,
+    name: str,
+    network: plan.Plan,
+    lowered: dict[str, kernels.Kernel],
+    target: tvm.target.Target,
+    floats: tuple[str, ...],
+    evaluator: check.Evaluator | None,
+    share: float,
+) -> Report:
+    """Writes the archive, once its C was compared with the network."""
     source = archive.Source(name, network)
     used = sorted({s.kernel for s in network.steps})
-    code, binary = kernels.build({f"tvmgen_{name}_{k}": lowered[k] for k in used}, target)
-    exporter = f"boardsmith {__version__} with Apache TVM {tvm.__version__}"
+    parts = {f"tvmgen_{name}_{k}": lowered[k] for k in used}
+    code, binary = kernels.build(parts, target)
     members = {
-        "metadata.json": archive.metadata(name, network, used, str(target), exporter).encode(),
         f"codegen/host/include/tvmgen_{name}.h": source.header().encode(),
         f"codegen/host/src/{name}_lib0.c": source.entry().encode(),
         f"codegen/host/src/{name}_lib1.c": source.operators(code).encode(),
     }
+
+    # An object is for another computer: the same operators as C are compared in its place.
+    compared = members
     if binary is not None:
         members[f"codegen/host/lib/{name}_lib0.o"] = binary
+        in_c, _ = kernels.build(parts, _target("c"))
+        compared = members | {f"codegen/host/src/{name}_lib1.c": source.operators(in_c).encode()}
+    verdict = _verdict(name, network, compared, evaluator, share)
+
+    exporter = f"boardsmith {__version__} with Apache TVM {tvm.__version__}"
+    members["metadata.json"] = archive.metadata(name, network, used, str(target), exporter, str(verdict)).encode()
     archive.write(path, members)
+    return Report(path, name, tuple(network.inputs), tuple(network.outputs), network.pool, network.peak,
+                  network.constant_bytes, len(network.steps), floats, verdict)  # fmt: skip
+
+
+def _verdict(
+    name: str, network: plan.Plan, members: Mapping[str, bytes], evaluator: check.Evaluator | None, share: float
+) -> check.Verdict:
+    if evaluator is None:
+        return check.Verdict(False, reason="there was no evaluator of the network")
+    try:
+        with check.Program(name, members, network.inputs, network.outputs) as program:
+            return check.verify(program, evaluator, share)
+    except check.NotChecked as reason:
+        return check.Verdict(False, reason=str(reason))
 
 
 def _model_name(name: str | None, path: Path) -> str:

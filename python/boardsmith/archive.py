@@ -110,8 +110,8 @@ class Source:
         return f"(void*)({POOL} + {buffer.offset})" if buffer.output is None else f"output{buffer.output}_var"
 
 
-def metadata(name: str, plan: Plan, kernels: list[str], target: str, exporter: str) -> str:
-    """Returns metadata.json. Beside TVM's fields, tensors have a shape, and the model an exporter."""
+def metadata(name: str, plan: Plan, kernels: list[str], target: str, exporter: str, checked: str) -> str:
+    """Returns metadata.json. Beside TVM's fields, tensors have a shape, and the model an exporter and a verdict."""
 
     def tensors(group: list[Tensor]) -> dict[str, object]:
         return {t.name: {"dtype": t.dtype, "size": t.size, "shape": list(t.shape)} for t in group}
@@ -128,6 +128,7 @@ def metadata(name: str, plan: Plan, kernels: list[str], target: str, exporter: s
     functions = [{"function_name": f"tvmgen_{name}_{k}", "workspace": none} for k in kernels]
     model = {
         "model_name": name, "style": "full-model", "executors": ["aot"], "target": [target], "exporter": exporter,
+        "checked": checked,
         "memory": {"functions": {"main": [main], "operator_functions": functions}},
     }  # fmt: skip
     return json.dumps({"version": 7, "modules": {name: model}}, indent=2, sort_keys=True) + "\n"

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-import boardsmith.__main__
+import boardsmith.frontends
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
@@ -144,7 +144,7 @@ def main(path: Path, folder: Path) -> None:
     for name, x in (("kws_int8", drawn), ("kws_float", real)):
         model = Builder(name == "kws_int8").build(archive)
         onnx.save(model, folder / f"{name}.onnx")
-        boardsmith.__main__.from_onnx(folder / f"{name}.onnx", folder / f"{name}.tar")
+        boardsmith.frontends.from_onnx(folder / f"{name}.onnx", folder / f"{name}.tar")
         np.savez(folder / f"{name}.inputs.npz", input=x)
         np.savez(folder / f"{name}.outputs.npz", output=ReferenceEvaluator(model).run(None, {"input": x})[0])
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import boardsmith.__main__
+import boardsmith.frontends
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
@@ -327,7 +327,7 @@ def main(folder: Path, names: list[str]) -> None:
         inputs = inputs_of(model)
         results = ReferenceEvaluator(model).run(None, inputs)
         onnx.save(model, folder / f"{name}.onnx")
-        boardsmith.__main__.from_onnx(folder / f"{name}.onnx", folder / f"{name}.tar")
+        boardsmith.frontends.from_onnx(folder / f"{name}.onnx", folder / f"{name}.tar")
         np.savez(folder / f"{name}.inputs.npz", **inputs)
         np.savez(folder / f"{name}.outputs.npz", **{o.name: r for o, r in zip(model.graph.output, results)})
 

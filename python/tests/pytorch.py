@@ -16,7 +16,7 @@ except ImportError as missing:
     print(missing)
     sys.exit()
 
-import boardsmith.__main__
+import boardsmith.frontends
 import numpy as np
 from boardsmith import ExportError
 
@@ -69,12 +69,12 @@ def main(folder: Path) -> None:
         values.data.uniform_(0.5, 2)
     inputs = torch.randn(1, 1, 16, 12), torch.randn(1, 2)
     path = saved(network, folder / "torch.pt2", *inputs)
-    report = boardsmith.__main__.from_torch(path, folder / "torch.tar")
+    report = boardsmith.frontends.from_torch(path, folder / "torch.tar")
     outputs = [x.detach().numpy() for x in network(*inputs)]
     np.savez(folder / "torch.inputs.npz", **{t.name: x.numpy() for t, x in zip(report.inputs, inputs, strict=True)})
     np.savez(folder / "torch.outputs.npz", **{t.name: x for t, x in zip(report.outputs, outputs, strict=True)})
     try:
-        boardsmith.__main__.from_torch(saved(Counter(), folder / "counter.pt2", torch.ones(3)), folder / "counter.tar")
+        boardsmith.frontends.from_torch(saved(Counter(), folder / "counter.pt2", torch.ones(3)), folder / "counter.tar")
     except ExportError as error:
         assert "changes count" in str(error), error
     else:

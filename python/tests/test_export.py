@@ -14,7 +14,7 @@ import unittest
 import unittest.mock
 from pathlib import Path
 
-import boardsmith.__main__
+import boardsmith.frontends
 import boardsmith.kernels
 import networks
 import numpy as np
@@ -134,7 +134,7 @@ class Export(unittest.TestCase):
         model = n.model("/m/y")
         model.graph.output.append(model.graph.input[0])
         networks.onnx.save(model, self.path.with_suffix(".onnx"))
-        report = boardsmith.__main__.from_onnx(self.path.with_suffix(".onnx"), self.path)
+        report = boardsmith.frontends.from_onnx(self.path.with_suffix(".onnx"), self.path)
         self.assertEqual([t.name for t in report.outputs], ["tensor_/m/y", "tensor_/ü.1_output"])
         self.assertIn("void* tensor_____1;", self.members()["./codegen/host/include/tvmgen_net.h"])
         source = self.members()["./codegen/host/src/net_lib1.c"]
@@ -383,7 +383,7 @@ class Export(unittest.TestCase):
         once.add("OneHot", once.cast("x", networks.TensorProto.INT64), once.constant(np.array(3, np.int64)),
                  once.constant(np.float32([0, 1])), to="y")
         for network, names, code in ((networks.conv(), "image-in", 0), (lstm(), "LSTM", 1),
-                                     (once.model("y"), "output y as float64, not float32", 1)):
+                                     (once.model("y"), "output y is float64 as TVM computes it, not float32", 1)):
             networks.onnx.save(network, model)
             run = subprocess.run([sys.executable, "-m", "boardsmith", model, self.path], capture_output=True, text=True)
             self.assertEqual(run.returncode, code, run.stderr)

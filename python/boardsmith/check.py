@@ -1,0 +1,221 @@
+"""Runs an archive's C on this computer, beside an evaluator of the network that it was made of.
+
+A frontend or a pass that computes something else than the network's file says is found here, before the archive is
+written. What cannot be compared is reported as not verified, with the reason.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .kernels import ExportError, c_name
+
+if TYPE_CHECKING:
+    from .plan import Tensor
+
+# An evaluator returns the outputs of a network for its inputs, both in the order of the network.
+Evaluator = Callable[[Sequence[np.ndarray]], Sequence[np.ndarray]]
+
+COMPILE_SECONDS = 600
+RUN_SECONDS = 120
+
+# Differences up to these shares of an output's largest magnitude are rounding: float32 sums in another order, and the
+# steps of quantized networks, whose operators may differ by one unit each.
+FLOAT_SHARE = 1e-4
+QUANTIZED_SHARE = 0.06
+
+# Special inputs: zeros, extremes and infinities, then also what is no number.
+EXTREMES = (np.inf, -np.inf, 0.0, -0.0, 1e-38, 1e30, -1e30, 1.0, -1.0)
+DRAWS = {"random inputs": (), "infinities, zeros and extremes": EXTREMES, "inputs that are no numbers": (*EXTREMES, np.nan)}
+
+# What an archive's sources include of TVM's headers, for this computer.
+STUB = "#define TVM_DLL\n"
+
+
+class NotChecked(Exception):
+    """No comparison was possible: the text is the reason."""
+
+
+class Difference(ExportError):
+    """The archive's C computes something else than the network. inputs are those that show it."""
+
+    def __init__(self, text: str, inputs: Sequence[np.ndarray]) -> None:
+        super().__init__(text)
+        self.inputs = inputs
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What was compared. largest is the largest difference relative to an output's largest magnitude."""
+
+    verified: bool
+    largest: float = 0.0
+    reason: str = ""  # why nothing was compared, or for which inputs values may differ
+
+    def __str__(self) -> str:
+        if not self.verified:
+            return f"not verified: {self.reason}"
+        text = f"verified: largest difference {self.largest:.0e} of an output's range"
+        return f"{text}; {self.reason}" if self.reason else text
+
+
+class Program:
+    """The C of an archive as a program of this computer. Use it as a context: it has a temporary folder."""
+
+    def __init__(
+        self, name: str, members: Mapping[str, bytes], inputs: Sequence[Tensor], outputs: Sequence[Tensor]
+    ) -> None:
+        self.inputs, self.outputs = inputs, outputs
+        self._folder = tempfile.TemporaryDirectory(prefix="boardsmith-check-")
+        try:
+            self._compile(name, members)
+        except BaseException:
+            self._folder.cleanup()
+            raise
+
+    def __enter__(self) -> Program:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._folder.cleanup()
+
+    def _compile(self, name: str, members: Mapping[str, bytes]) -> None:
+        compiler = shutil.which(os.environ.get("CC") or "cc")
+        if compiler is None:
+            raise NotChecked("there is no C compiler cc, and CC names none")
+
+        root = Path(self._folder.name)
+        files = {Path(member).name: data for member, data in members.items() if member.endswith((".c", ".h"))}
+        files |= {"tvm/runtime/c_runtime_api.h": STUB.encode(), "main.c": self._main(name).encode()}
+        for file, data in files.items():
+            (root / file).parent.mkdir(parents=True, exist_ok=True)
+            (root / file).write_bytes(data)
+
+        sources = sorted(file for file in files if file.endswith(".c"))
+        command = [compiler, "-std=c11", "-O1", "-w", "-fwrapv", "-I.", *sources, "-lm", "-o", "network"]
+        done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=COMPILE_SECONDS)
+        if done.returncode:
+            error = next((x for x in done.stderr.splitlines() if "error" in x), done.stderr.strip())
+            raise ExportError(f"the archive's C does not compile on this computer: {error}")
+
+    def _main(self, name: str) -> str:
+        """Returns a program that runs the network once for each set of inputs on its standard input."""
+        tensors = [("in", i, t) for i, t in enumerate(self.inputs)]
+        tensors += [("out", i, t) for i, t in enumerate(self.outputs)]
+        lines = ["#include <stdint.h>", "#include <stdio.h>", f'#include "tvmgen_{name}.h"']
+        lines += [f"static _Alignas(16) uint8_t {kind}{i}[{t.size}];" for kind, i, t in tensors]
+        lines += ["int main(void) {", f"  struct tvmgen_{name}_inputs in;", f"  struct tvmgen_{name}_outputs out;"]
+        lines += [f"  {kind}.{c_name(t.name)} = {kind}{i};" for kind, i, t in tensors]
+        read = " && ".join(f"fread(in{i}, {t.size}, 1, stdin) == 1" for i, t in enumerate(self.inputs))
+        write = " && ".join(f"fwrite(out{i}, {t.size}, 1, stdout) == 1" for i, t in enumerate(self.outputs))
+        count = "fgetc(stdin) != EOF" + (f" && {read}" if read else "")
+        lines += [f"  while ({count}) {{", f"    if (tvmgen_{name}_run(&in, &out) != 0 || !({write})) {{",
+                  "      return 1;", "    }", "  }", "  return 0;", "}", ""]  # fmt: skip
+        return "\n".join(lines)
+
+    def run(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Returns the outputs for one set of inputs."""
+        data = b"x" + b"".join(np.ascontiguousarray(x).tobytes() for x in inputs)
+        program = Path(self._folder.name, "network")
+        done = subprocess.run([program], input=data, capture_output=True, timeout=RUN_SECONDS)
+        if done.returncode or len(done.stdout) != sum(t.size for t in self.outputs):
+            raise Difference(f"the archive's C ends with status {done.returncode} on this computer", inputs)
+
+        outputs, start = [], 0
+        for t in self.outputs:
+            part = done.stdout[start : start + t.size]
+            outputs.append(np.frombuffer(part, t.dtype).reshape(t.shape))
+            start += t.size
+        return outputs
+
+
+def draw(inputs: Sequence[Tensor], special: Sequence[float], span: int) -> list[np.ndarray]:
+    """Returns inputs that depend on their types only: floating-point numbers from a normal distribution or, if there
+    are any, of the special ones. Integers of more than 8 bits, which may be indices, are below span."""
+    random = np.random.default_rng(len(inputs))
+    arrays = []
+    for t in inputs:
+        kind, count = np.dtype(t.dtype), int(np.prod(t.shape))
+        if kind.kind == "f":
+            values = random.permutation(np.resize(special, count)) if special else random.normal(size=count)
+        elif kind.kind == "b":
+            values = random.integers(0, 2, count)
+        elif kind.itemsize == 1 and span > 1:
+            values = random.integers(np.iinfo(kind).min, np.iinfo(kind).max + 1, count)
+        else:
+            values = random.integers(0, span, count)
+        arrays.append(values.astype(kind).reshape(t.shape))
+    return arrays
+
+
+def compare(got: np.ndarray, want: np.ndarray, share: float) -> float:
+    """Returns the largest difference relative to want's largest magnitude: infinity where one is no finite number and
+    the other is another, or where integers differ that are not quantized."""
+    if got.dtype.kind != "f" and share <= FLOAT_SHARE:
+        return 0.0 if np.array_equal(got, want) else np.inf
+
+    got, want = got.astype("float64"), want.astype("float64")
+    finite = np.isfinite(want) & np.isfinite(got)
+    if not np.array_equal(got[~finite], want[~finite], equal_nan=True):
+        return np.inf
+    if not finite.any():
+        return 0.0
+    got, want = got[finite], want[finite]
+    return float(np.abs(got - want).max()) / max(float(np.abs(want).max()), 1e-6)
+
+
+def verify(program: Program, evaluator: Evaluator, share: float) -> Verdict:
+    """Compares what a program computes with an evaluator, for random and for special inputs.
+
+    Raises Difference, or NotChecked if the evaluator computes nothing for random inputs.
+    """
+    largest, loose = 0.0, []
+    for title, special in DRAWS.items():
+        if special and not any(np.dtype(t.dtype).kind == "f" for t in program.inputs):
+            continue
+        inputs, wanted = _evaluated(program, evaluator, special)
+        if wanted is None:
+            continue
+
+        for t, got, want in zip(program.outputs, program.run(inputs), wanted, strict=True):
+            want = np.asarray(want)
+            if (str(want.dtype), want.shape) != (t.dtype, t.shape):
+                raise Difference(f"output {t.name} is {t.dtype} {t.shape}, not {want.dtype} {want.shape}", inputs)
+            difference = compare(got, want, share)
+            if difference <= share:
+                largest = max(largest, difference)
+                continue
+
+            # C leaves the order of what is no number, and the integer of an infinity, to the processor. The sum of
+            # infinities and extremes depends on its order.
+            undefined = got.dtype.kind not in "fb" or not np.isfinite(want).all()
+            if not (np.isnan(special).any() or special and undefined):
+                raise Difference(f"output {t.name} has other values than the network for {title}", inputs)
+            loose.append(t.name)
+    special = ", ".join(dict.fromkeys(loose))
+    return Verdict(True, largest, special and f"other values where infinities or no numbers go in: {special}")
+
+
+def _evaluated(
+    program: Program, evaluator: Evaluator, special: Sequence[float]
+) -> tuple[list[np.ndarray], Sequence[np.ndarray] | None]:
+    """Returns inputs and the evaluator's outputs, None for special inputs that it fails for."""
+    reason = ""
+    for span in (100, 2, 1):  # operators that take indices fail for those that are too large
+        inputs = draw(program.inputs, special, span)
+        try:
+            return inputs, evaluator(inputs)
+        except Exception as error:  # evaluators raise errors of many classes
+            reason = reason or f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}"
+    if not special:
+        raise NotChecked(f"the evaluator computes no outputs: {reason}")
+    return inputs, None
