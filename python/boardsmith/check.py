@@ -35,7 +35,8 @@ QUANTIZED_SHARE = 0.06
 
 # Special inputs: zeros, extremes and infinities, then also what is no number.
 EXTREMES = (np.inf, -np.inf, 0.0, -0.0, 1e-38, 1e30, -1e30, 1.0, -1.0)
-DRAWS = {"random inputs": (), "infinities, zeros and extremes": EXTREMES, "inputs that are no numbers": (*EXTREMES, np.nan)}
+DRAWS = {"random inputs": (), "infinities, zeros and extremes": EXTREMES,
+         "inputs that are no numbers": (*EXTREMES, np.nan)}  # fmt: skip
 
 # What an archive's sources include of TVM's headers, for this computer.
 STUB = "#define TVM_DLL\n"
