@@ -160,14 +160,18 @@ func (b *Baseline) Update(results []*Result) {
 		}
 		b.Results = slices.DeleteFunc(b.Results, func(old *Result) bool { return old.Key() == r.Key() })
 		kept := *r
-		kept.Outputs = nil
+		kept.Outputs, kept.Rechecks = nil, nil
 		b.Results = append(b.Results, &kept)
 	}
 	slices.SortFunc(b.Results, func(x, y *Result) int { return strings.Compare(x.Key(), y.Key()) })
 }
 
-// Find returns the result of the same model on the same board, as the same kind of firmware, or nil.
+// Find returns the result of the same model on the same board, as the same kind of firmware, or nil. A nil Baseline has
+// none.
 func (b *Baseline) Find(r *Result) *Result {
+	if b == nil {
+		return nil
+	}
 	i := slices.IndexFunc(b.Results, func(old *Result) bool { return old != nil && old.Key() == r.Key() })
 	if i < 0 {
 		return nil
@@ -214,8 +218,9 @@ type Change struct {
 	Limit    float64 `json:"limit"`    // of the growth, as a share of Old
 	Exceeds  bool    `json:"exceeds"`  // it has grown by more than the limit, or is no longer known
 	// reasons why New may be larger than it is, if Old had none
-	Unsure []string `json:"unsure,omitempty"`
-	Causes []Cause  `json:"causes,omitempty"` // parts first, then functions and variables, the largest differences first
+	Unsure   []string  `json:"unsure,omitempty"`
+	Rechecks []float64 `json:"rechecks,omitempty"` // of a cost, as in Result
+	Causes   []Cause   `json:"causes,omitempty"`   // parts first, then functions and variables, the largest differences first
 }
 
 // A Comparison is how a result differs from an earlier one.
@@ -306,7 +311,11 @@ func (c *Comparison) addCost(old, current *Result, limit float64) {
 	case b.few() != nil:
 		c.Incomparable, c.next = b.few().Error(), failure.Next(b.few())
 	default:
-		if change, ok := compareCost(a, b, limit); ok {
+		change, differs := compareCost(a, b, limit)
+		if n := len(current.Rechecks); n > 0 {
+			change.Rechecks, change.Exceeds = current.Rechecks, current.Rechecks[n-1] > limit
+		}
+		if differs || change.Exceeds {
 			change.Causes = causes(costs(old), costs(current))
 			c.Changes = append(c.Changes, change)
 		}
@@ -424,6 +433,9 @@ func (c Change) String() string {
 		text += fmt.Sprintf(", above the limit of +%.3g %%", 100*c.Limit)
 	case c.Exceeds:
 		text += ", so that its limit cannot be checked"
+	}
+	if n := len(c.Rechecks); n > 0 {
+		text += fmt.Sprintf(", measured again: %+.2f %%", 100*c.Rechecks[n-1])
 	}
 	for _, d := range c.Unsure {
 		text += "; it may be more: " + d

@@ -38,6 +38,11 @@ type Options struct {
 
 	ForBaseline bool // the result is for UpdateBaseline: too few Samples for it are an error before the build
 
+	// earlier results: the cost of a process that is above its limit, compared with the one of its Key, is measured again
+	// (Result.Rechecks); nil: none
+	Baseline *Baseline
+	Limits   Limits
+
 	Builder *project.Builder // of Model; nil: a new one
 	Dir     string           // of Model: the project's folder; "": a temporary one, which is removed
 }
@@ -74,10 +79,10 @@ func Model(ctx context.Context, spec project.Spec, o Options) (r *Result, err er
 	return Project(ctx, p, o)
 }
 
-// Project builds a project, runs its model on a device, which it keeps until the project is closed, and returns what
-// the model costs. Builder and Dir of the options have no effect. Outputs that differ from the expected ones are no
-// error: see Result.Err. Errors: those of validate.Read, Project.Build, device, executor and validate.Run;
-// *device.ClockError if the device's clock is not as fast as its firmware states.
+// Project builds a project, runs its model on a device, and returns what the model costs. Builder and Dir of the
+// options have no effect. Outputs that differ from the expected ones are no error: see Result.Err. Errors: those of
+// validate.Read, Project.Build, device, executor and validate.Run; *device.ClockError if the device's clock is not as
+// fast as its firmware states.
 func Project(ctx context.Context, p *project.Project, o Options) (*Result, error) {
 	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
 	if o.Samples < 0 {
@@ -108,7 +113,7 @@ func Project(ctx context.Context, p *project.Project, o Options) (*Result, error
 	if p.Board().Link.Kind == processLink {
 		r.Computer = computer()
 	}
-	m := &measurement{Options: o, project: p, model: model, set: set, result: r}
+	m := &measurement{Options: o, project: p, model: model, image: i, set: set, result: r}
 	if err := m.run(ctx); err != nil {
 		return nil, err
 	}
@@ -161,87 +166,111 @@ type measurement struct {
 	Options
 	project *project.Project
 	model   *mlf.Model
+	image   *image.Image
+	device  *device.Device
 	set     *validate.Set
 	result  *Result
 }
 
-// run runs the set, and times the model with its last sample.
+// run attaches and flashes the device, runs the set, and times the model with its last sample.
 func (m *measurement) run(ctx context.Context) (err error) {
-	open := m.openRPC
+	if m.Desk == nil {
+		m.Desk = &device.Desk{}
+	}
+	if m.device, err = m.Desk.Attach(ctx, m.project.Board(), m.Device); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, m.device.Close()) }()
+	flashed, err := m.device.Flash(ctx, m.image)
+	if err := errors.Join(err, m.project.RecordFlash(m.image, flashed, err)); err != nil {
+		return err
+	}
+
+	err = m.with(ctx, m.image, func(r running) error {
+		if m.result.Outputs, err = validate.Run(ctx, r.Executor, m.set, m.Options.Options); err != nil {
+			return err
+		}
+		if c := m.result.Outputs.Time.Counts; c != nil {
+			r.hz = c.Hz
+		}
+		if m.result.Cost, err = m.time(ctx, r); err != nil {
+			return err
+		}
+		return m.timeOperators(ctx, r)
+	})
+	if err != nil {
+		return err
+	}
+	return m.recheck(ctx)
+}
+
+// A running model is that of an open session.
+type running struct {
+	executor.Executor
+	hz uint32 // of the device's timer; 0: unknown
+}
+
+// with opens an image on the device, calls f with its model, and closes the session.
+func (m *measurement) with(ctx context.Context, i *image.Image, f func(running) error) (err error) {
+	var r running
+	var prepare, end func(context.Context) error
 	if m.project.Options().App == boards.Standalone {
-		open = m.openStandalone
+		s, err := m.device.OpenStandalone(ctx, i)
+		if err != nil {
+			return err
+		}
+		end = func(context.Context) error { return s.Close() }
+		prepare = func(ctx context.Context) (err error) {
+			r.Executor, err = executor.OpenStandalone(ctx, s, m.model)
+			return err
+		}
+	} else {
+		s, err := m.device.Open(ctx, i)
+		if err != nil {
+			return err
+		}
+		end = s.Close
+		prepare = func(ctx context.Context) (err error) {
+			p, err := s.Platform(ctx)
+			if missing := new(rpc.NotFoundError); err != nil && !errors.As(err, &missing) {
+				return err
+			}
+			if p.TicksHz != nil {
+				r.hz = *p.TicksHz
+			}
+			r.Executor, err = executor.Open(ctx, s, m.model)
+			return err
+		}
 	}
-	e, hz, closeAll, err := open(ctx)
-	if err != nil {
-		return err
-	}
+
 	defer func() {
-		err = errors.Join(err, m.call(context.WithoutCancel(ctx), "closing the link", closeAll))
+		err = errors.Join(err, m.call(context.WithoutCancel(ctx), "closing the link", func(ctx context.Context) error {
+			if r.Executor == nil {
+				return end(ctx)
+			}
+			return errors.Join(r.Close(ctx), end(ctx))
+		}))
 	}()
-	m.result.Outputs, err = validate.Run(ctx, e, m.set, m.Options.Options)
-	if err != nil {
+	if err := m.call(ctx, "preparing the model", prepare); err != nil {
 		return err
 	}
-	if c := m.result.Outputs.Time.Counts; c != nil {
-		hz = c.Hz
-	}
-	if err := m.time(ctx, e, hz); err != nil {
-		return err
-	}
-	graph, ok := e.(*executor.Graph)
+	return f(r)
+}
+
+// timeOperators times the nodes of a graph.
+func (m *measurement) timeOperators(ctx context.Context, r running) error {
+	graph, ok := r.Executor.(*executor.Graph)
 	if !ok {
 		return nil
 	}
 	return m.call(ctx, "timing the operators", func(ctx context.Context) error {
 		times, err := graph.Debug(ctx, m.timing())
 		for _, t := range times {
-			cost := m.costOf(e.Clock(), t.Samples, hz)
+			cost := m.costOf(r.Clock(), t.Samples, r.hz)
 			m.result.Operators = append(m.result.Operators, Operator{Node: t.Node, Function: t.Name, Median: cost.Median})
 		}
 		return err
 	})
-}
-
-// An opener opens the firmware and its model. hz is the rate of the device's timer, 0 if it is unknown.
-func (m *measurement) openRPC(ctx context.Context) (
-	e executor.Executor, hz uint32, closeAll func(context.Context) error, err error,
-) {
-	s, err := m.project.Run(ctx, m.Desk, m.Device)
-	if err != nil {
-		return nil, 0, nil, err
-	}
-	err = m.call(ctx, "preparing the model", func(ctx context.Context) (err error) {
-		p, err := s.Platform(ctx)
-		if missing := new(rpc.NotFoundError); err != nil && !errors.As(err, &missing) {
-			return err
-		}
-		if p.TicksHz != nil {
-			hz = *p.TicksHz
-		}
-		e, err = executor.Open(ctx, s, m.model)
-		return err
-	})
-	if err != nil {
-		return nil, 0, nil, errors.Join(err, m.call(context.WithoutCancel(ctx), "closing the link", s.Close))
-	}
-	return e, hz, func(ctx context.Context) error { return errors.Join(e.Close(ctx), s.Close(ctx)) }, nil
-}
-
-func (m *measurement) openStandalone(ctx context.Context) (
-	e executor.Executor, hz uint32, closeAll func(context.Context) error, err error,
-) {
-	s, err := m.project.RunStandalone(ctx, m.Desk, m.Device)
-	if err != nil {
-		return nil, 0, nil, err
-	}
-	err = m.call(ctx, "preparing the model", func(ctx context.Context) (err error) {
-		e, err = executor.OpenStandalone(ctx, s, m.model)
-		return err
-	})
-	if err != nil {
-		return nil, 0, nil, errors.Join(err, s.Close())
-	}
-	return e, 0, func(context.Context) error { return s.Close() }, nil
 }
 
 // isEmulated reports whether the device counts instructions.
@@ -259,7 +288,7 @@ func (m *measurement) timing() rpc.TimeOptions {
 }
 
 // time measures the cost, each sample in a call of its own.
-func (m *measurement) time(ctx context.Context, e executor.Executor, hz uint32) error {
+func (m *measurement) time(ctx context.Context, r running) (Cost, error) {
 	n := cmp.Or(m.Samples, defaultSamples)
 	if m.isEmulated() {
 		n = cmp.Or(m.Samples, emulatedSamples)
@@ -267,16 +296,15 @@ func (m *measurement) time(ctx context.Context, e executor.Executor, hz uint32) 
 	var seconds []float64
 	for range n {
 		err := m.call(ctx, "timing the model", func(ctx context.Context) error {
-			sample, err := e.Time(ctx, m.timing())
+			sample, err := r.Time(ctx, m.timing())
 			seconds = append(seconds, sample...)
 			return err
 		})
 		if err != nil {
-			return err
+			return Cost{}, err
 		}
 	}
-	m.result.Cost = m.costOf(e.Clock(), seconds, hz)
-	return nil
+	return m.costOf(r.Clock(), seconds, r.hz), nil
 }
 
 // costOf returns the cost of runs that took these seconds by the device's clock, which was compared with another one.

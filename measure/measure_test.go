@@ -135,6 +135,44 @@ func TestModel(t *testing.T) {
 	})
 }
 
+// TestRecheck: a cost above its limit is measured again beside the earlier firmware, and is no growth if that takes as long
+// now. A cost that stays above the limit is one, also if the cache has no earlier firmware.
+func TestRecheck(t *testing.T) {
+	t.Parallel()
+	standalone := project.Spec{Board: "host", Options: boards.Options{App: boards.Standalone}}
+	old := measured(t, "sine.aot_c", standalone)
+	for _, c := range []struct {
+		name    string
+		change  func(*measure.Result)
+		again   int // at least
+		exceeds bool
+	}{
+		{"a busy computer", func(r *measure.Result) {}, 2, false},
+		{"other firmware", func(r *measure.Result) { r.BuildID = strings.Repeat("0", 32) }, 10, true},
+		{"another computer", func(r *measure.Result) { r.Computer = "x" }, 0, false},
+		{"a slower baseline", func(r *measure.Result) { r.Cost.Median, r.Cost.Low, r.Cost.High = 1, 1, 1 }, 0, false},
+	} {
+		earlier := *old
+		for _, v := range []*float64{&earlier.Cost.Median, &earlier.Cost.Min, &earlier.Cost.Low, &earlier.Cost.High} {
+			*v /= 100
+		}
+		c.change(&earlier)
+		limits := measure.Limits{Cost: 1}
+		s := standalone
+		s.Model = mlftest.Path(t, "sine.aot_c")
+		r, err := measure.Model(t.Context(), s, measure.Options{
+			Builder:  &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}},
+			Desk:     &device.Desk{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}},
+			Baseline: &measure.Baseline{Results: []*measure.Result{&earlier}}, Limits: limits,
+		})
+		testkit.Must(t, err)
+		err = measure.Compare(&earlier, r, limits).Err(r)
+		if len(r.Rechecks) < c.again || c.again == 0 && len(r.Rechecks) > 0 || (err != nil) != c.exceeds {
+			t.Errorf("%s: measured again %v, %v", c.name, r.Rechecks, err)
+		}
+	}
+}
+
 // TestSamples: a negative number of samples is an error, not a cost of 0, and so are too few for a baseline.
 func TestSamples(t *testing.T) {
 	spec := project.Spec{Board: "host", Model: "../examples/samples/digits_i8.aot_packed.tar"}

@@ -368,7 +368,9 @@ func (s *survey) measureJob(ctx context.Context, j *job) (*measure.Result, error
 		}
 	}
 	o := measure.Options{Options: s.options, Seed: s.seed, Device: j.in.Device, Desk: j.desk()}
-	o.ForBaseline = s.Env.On("UPDATE")
+	if o.ForBaseline = s.Env.On("UPDATE"); !o.ForBaseline {
+		o.Baseline, o.Limits = s.baseline, s.limits
+	}
 	_, m, err := j.project.Model()
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@
 package validate
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/tensorlist"
 	"github.com/boardsmith/boardsmith/internal/tolerance"
@@ -41,6 +43,16 @@ type sample struct {
 
 // Len returns the number of samples.
 func (s *Set) Len() int { return len(s.samples) }
+
+// SetInputs sets the inputs of a sample, by its number.
+func (s *Set) SetInputs(ctx context.Context, e executor.Executor, i int) error {
+	for j, t := range s.inputs {
+		if err := e.SetInput(ctx, t.Name, t.array(s.samples[i].inputs[j])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // InputsDigest returns the SHA-256 of the inputs of all samples, in hexadecimal.
 func (s *Set) InputsDigest() string {

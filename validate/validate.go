@@ -113,7 +113,7 @@ func (v *validation) fits() error {
 // sample runs the model with one sample and compares its outputs.
 func (v *validation) sample(ctx context.Context, i int) error {
 	s := &v.set.samples[i]
-	if err := v.setInputs(ctx, s); err != nil {
+	if err := v.setInputs(ctx, i); err != nil {
 		return err
 	}
 	if err := v.run(ctx); err != nil {
@@ -134,16 +134,8 @@ func (v *validation) sample(ctx context.Context, i int) error {
 	return nil
 }
 
-func (v *validation) setInputs(ctx context.Context, s *sample) error {
-	for j, t := range v.set.inputs {
-		err := v.call(ctx, "setting an input", func(ctx context.Context) error {
-			return v.model.SetInput(ctx, t.Name, t.array(s.inputs[j]))
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+func (v *validation) setInputs(ctx context.Context, i int) error {
+	return v.call(ctx, "setting the inputs", func(ctx context.Context) error { return v.set.SetInputs(ctx, v.model, i) })
 }
 
 // run runs the model once, and times it if the device does.
@@ -164,8 +156,7 @@ func (v *validation) run(ctx context.Context) error {
 // timeRuns times the model with the first samples.
 func (v *validation) timeRuns(ctx context.Context) error {
 	for i := range min(len(v.set.samples), timedOverRPC) {
-		s := &v.set.samples[i]
-		err := v.setInputs(ctx, s)
+		err := v.setInputs(ctx, i)
 		if err == nil {
 			err = v.call(ctx, "timing the model", func(ctx context.Context) error {
 				times, err := v.model.Time(ctx, rpc.TimeOptions{Number: 1})
@@ -174,7 +165,7 @@ func (v *validation) timeRuns(ctx context.Context) error {
 			})
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", s.name, err)
+			return fmt.Errorf("%s: %w", v.set.samples[i].name, err)
 		}
 	}
 	return nil

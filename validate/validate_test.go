@@ -69,7 +69,10 @@ func (e *echo) Inputs() []mlf.Tensor  { return e.model.Inputs }
 func (e *echo) Outputs() []mlf.Tensor { return e.model.Outputs }
 func (e *echo) SetInput(ctx context.Context, _ string, a *ndarray.Array) error {
 	e.in = a
-	return ctx.Err()
+	if ctx.Err() != nil {
+		return failure.Stopped(ctx, "an input")
+	}
+	return nil
 }
 func (e *echo) Run(ctx context.Context) error { _, err := e.RunTimed(ctx); return err }
 func (e *echo) Output(ctx context.Context, _ int) (*ndarray.Array, error) {
@@ -774,6 +777,9 @@ func TestContexts(t *testing.T) {
 		"Read": func(ctx context.Context) error {
 			_, err := Read(ctx, Files{Inputs: path}, classifier())
 			return err
+		},
+		"Set.SetInputs": func(ctx context.Context) error {
+			return s.SetInputs(ctx, &echo{model: classifier()}, 0)
 		},
 	})
 }
