@@ -1,5 +1,5 @@
-// This file compares the chip's identification register with the board file. The tool compares it, in the same run,
-// before it erases anything.
+// This file compares the chip with the board file: its identification register, and the erase units that the programmer
+// has for it. The tool compares them, in the same run, before it erases anything.
 
 package flasher
 
@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -17,11 +18,18 @@ import (
 
 // A ChipError reports a chip that differs from the board file. Nothing was erased or written.
 type ChipError struct {
-	Read uint32                // its identification register
+	Read uint32                // its identification register, unless Sector is set
 	Want boards.Identification // values in the board file
+
+	Sector *boards.Sector // of the board file, which the chip does not have; nil: its register differs
+	has    Range          // the chip's erase unit at its address; the zero value: none
 }
 
 func (e *ChipError) Error() string {
+	if s := e.Sector; s != nil {
+		return fmt.Sprintf("memory: sectors of the board file: 0x%x bytes at 0x%08x, where the programmer has 0x%x bytes at "+
+			"0x%08x for this chip; nothing was erased", s.Size, s.Addr, e.has.Size, e.has.Addr)
+	}
 	var values []string
 	for _, v := range e.Want.Values {
 		values = append(values, fmt.Sprintf("0x%x", uint64(v)))
@@ -36,6 +44,9 @@ func (e *ChipError) FailureClass() failure.Class { return failure.Flash }
 
 // NextStep returns how to go on.
 func (e *ChipError) NextStep() string {
+	if e.Sector != nil {
+		return "correct sectors of this memory in the board file, or its chip file"
+	}
 	return "choose this chip's board; if the board file is right for the chip, add the value to its " +
 		"identification.values, or use " + failure.Option("Desk.Reflash", "true")
 }
@@ -83,24 +94,95 @@ func (c Config) pyocdIdentify(r *toolRun, j Job) {
 	r.addMark(identified)
 }
 
-var identificationRE = regexp.MustCompile(`(?m)^` + mark + identification + `0x([0-9a-fA-F]{1,8})\b`)
+const compared = "compared the sectors"
 
-// chipError returns a *ChipError for a run that ended because of the chip.
-func (c Config) chipError(err error) error {
-	var failed *command.Error
-	if !errors.As(err, &failed) || c.AnyChip {
-		return err
+const noSectors = "no sectors are listed" // not a step
+
+// otherSector begins the line about an erase unit that differs: the board file's address, and the chip's unit there.
+const otherSector = "sector "
+
+// sectorsScript has OpenOCD compare the erase units of a job with those that "flash info" lists for its banks. It reads
+// banks until it has found all, as flash erase_address does.
+const sectorsScript = `set bank 0
+foreach {addr size} {%s} {
+ while {![info exists units($addr)] && $bank < [llength [flash list]]} {
+  catch {flash probe $bank}
+  catch {capture "flash info $bank"} text
+  regexp {at (0x[0-9a-fA-F]+), size} $text all base
+  foreach {all offset length} [regexp -all -inline {# *[0-9]+: (0x[0-9a-fA-F]+) \((0x[0-9a-fA-F]+)} $text] {
+   set units([expr {$base + $offset}]) [expr {$length}]
+  }
+  incr bank
+ }
+ if {![info exists units]} {
+  echo "` + mark + noSectors + `"
+  break
+ }
+ if {[info exists units($addr)] && $units($addr) == $size} continue
+ set has "0x0 0x0"
+ foreach {from length} $units {
+  if {$from <= $addr && $addr < $from + $length} {set has [format "0x%%x 0x%%x" $from $length]}
+ }
+ echo [format "` + mark + otherSector + `0x%%x $has" $addr]
+ error "other sectors"
+}`
+
+// sectorsOf lists addresses and sizes in decimal.
+func sectorsOf(list []boards.Sector, separator string) string {
+	var words []string
+	for _, s := range list {
+		words = append(words, strconv.FormatUint(s.Addr, 10), strconv.FormatUint(s.Size, 10))
 	}
-	m := identificationRE.FindStringSubmatch(failed.Text)
-	if m == nil || c.Chip.Accepts(uint32(hex(m[1]))) {
-		return err
-	}
-	return &ChipError{uint32(hex(m[1])), c.Chip}
+	return strings.Join(words, separator)
 }
 
-// warnAboutChip logs a warning for a line that reports another chip, if any chip is accepted.
+// openocdSectors returns a command that ends the run with an error if the chip's erase units differ; none if nothing is
+// erased.
+func openocdSectors(r *toolRun, j Job) []string {
+	if len(j.Erase) == 0 {
+		return nil
+	}
+	return []string{r.done(fmt.Sprintf(sectorsScript, sectorsOf(j.Erase, " ")), compared)}
+}
+
+// pyocdSectors adds the same as a command of the script.
+func (r *toolRun) pyocdSectors(j Job) {
+	if len(j.Erase) > 0 {
+		r.command("sectors %s", sectorsOf(j.Erase, "_"))
+		r.addMark(compared)
+	}
+}
+
+var (
+	identificationRE = regexp.MustCompile(`(?m)^` + mark + identification + `0x([0-9a-fA-F]{1,8})\b`)
+	otherSectorRE    = regexp.MustCompile(`(?m)^` + mark + otherSector + `0x([0-9a-f]+) 0x([0-9a-f]+) 0x([0-9a-f]+)`)
+)
+
+// chipError returns a *ChipError for a run of the job that ended because of the chip.
+func (c Config) chipError(err error, j Job) error {
+	var failed *command.Error
+	if !errors.As(err, &failed) {
+		return err
+	}
+	if m := otherSectorRE.FindStringSubmatch(failed.Text); m != nil {
+		i := slices.IndexFunc(j.Erase, func(s boards.Sector) bool { return s.Addr == hex(m[1]) })
+		if i >= 0 {
+			return &ChipError{Sector: &j.Erase[i], has: Range{hex(m[2]), hex(m[3])}}
+		}
+	}
+	m := identificationRE.FindStringSubmatch(failed.Text)
+	if m == nil || c.AnyChip || c.Chip.Accepts(uint32(hex(m[1]))) {
+		return err
+	}
+	return &ChipError{Read: uint32(hex(m[1])), Want: c.Chip}
+}
+
+// warnAboutChip logs a warning for a line that reports another chip, if any chip is accepted, or unknown sectors.
 func (c Config) warnAboutChip(line string) {
+	if line == mark+noSectors {
+		c.Log.Warn("the sectors of the board file were not compared with the chip's: the programmer lists none")
+	}
 	if m := identificationRE.FindStringSubmatch(line); m != nil && c.AnyChip && !c.Chip.Accepts(uint32(hex(m[1]))) {
-		c.Log.Warn((&ChipError{uint32(hex(m[1])), c.Chip}).Error())
+		c.Log.Warn((&ChipError{Read: uint32(hex(m[1])), Want: c.Chip}).Error())
 	}
 }

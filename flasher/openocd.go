@@ -113,6 +113,7 @@ func (r *toolRun) execute(commands []string) {
 // openocdSteps returns the commands that do a job on a connected board. It adds their files and marks to r.
 func (c Config) openocdSteps(r *toolRun, j Job) []string {
 	steps := append([]string{r.done("reset halt", "connected")}, c.openocdIdentify(r, j)...)
+	steps = append(steps, openocdSectors(r, j)...)
 	r.begins = j.Erasing
 	for _, s := range j.Erase {
 		r.markErase(s.Addr)
@@ -198,7 +199,7 @@ func (o *openocd) Do(ctx context.Context, j Job) error {
 		return err
 	}
 	return inFolder(func(dir string) error {
-		return openocdError(o.chipError(o.execute(ctx, o.plan(j, dir), dir, o.timeout(j))), j)
+		return openocdError(o.chipError(o.execute(ctx, o.plan(j, dir), dir, o.timeout(j)), j), j)
 	})
 }
 

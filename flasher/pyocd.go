@@ -42,6 +42,18 @@ def boardsmith_identify(address: int, mask: int, values: str):
         raise RuntimeError('another chip')
     done('` + identified + `')
 
+@command('boardsmith_sectors', help='Compare erase units, given as address_size_..., with those that pyOCD has.')
+def boardsmith_sectors(units: str):
+    numbers = [int(n) for n in units.split('_')]
+    for address, size in zip(numbers[0::2], numbers[1::2]):
+        region = target.memory_map.get_region_for_address(address)
+        info = region.flash.get_sector_info(address) if region and region.is_flash else None
+        has = (info.base_addr, info.size) if info else (0, 0)
+        if has != (address, size):
+            print('` + mark + otherSector + `0x%x 0x%x 0x%x' % (address, *has), flush=True)
+            raise RuntimeError('other sectors')
+    done('` + compared + `')
+
 @command('boardsmith_erase', help='Erase the sector at an address.')
 def boardsmith_erase(address: int):
     flash = target.memory_map.get_region_for_address(address).flash
@@ -134,6 +146,7 @@ func (r *toolRun) command(format string, args ...any) {
 func (p *pyocd) plan(j Job) (*toolRun, error) {
 	r, err := p.begin()
 	p.pyocdIdentify(r, j)
+	r.pyocdSectors(j)
 	r.begins = j.Erasing
 	for _, s := range j.Erase {
 		r.markErase(s.Addr)
@@ -197,7 +210,7 @@ func (p *pyocd) Do(ctx context.Context, j Job) error {
 	}
 	return inFolder(func(dir string) error {
 		if err := p.execute(ctx, r, dir, p.timeout(j)); err != nil {
-			return explain(p.chipError(err))
+			return explain(p.chipError(err, j))
 		}
 		return verifyFolder(dir, j.Verify, p.step)
 	})

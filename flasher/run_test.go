@@ -111,6 +111,7 @@ func TestErasingsThatBegan(t *testing.T) {
 		}
 		return text
 	}
+	const ready = "say " + compared
 	job := Job{Erase: []boards.Sector{
 		{Index: 0, Addr: 0x0, Size: 64},
 		{Index: 1, Addr: 0x40, Size: 64},
@@ -125,13 +126,14 @@ func TestErasingsThatBegan(t *testing.T) {
 		{"cannot be run", "#!/not/there\n", nil},
 		{"no probe", says("exit 1"), nil},
 		{"no probe, and it hangs", says("exec sleep 60"), nil},
-		{"the first fails", says("say connected", "exit 1"), []uint64{0}},
-		{"the second fails", says("say connected", "say erased 0x0", "exit 1"), []uint64{0, 0x40}},
-		{"it stops without a word", says("say connected", "say erased 0x0", "exit 0"), []uint64{0, 0x40}},
-		{"it is killed", says("say connected", "say erased 0x0", "kill -9 $$"), []uint64{0, 0x40}},
-		{"it hangs", says("say connected", "exec sleep 60"), []uint64{0, 0x40, 0x80}},
+		{"the first fails", says("say connected", ready, "exit 1"), []uint64{0}},
+		{"the second fails", says("say connected", ready, "say erased 0x0", "exit 1"), []uint64{0, 0x40}},
+		{"it stops without a word", says("say connected", ready, "say erased 0x0", "exit 0"), []uint64{0, 0x40}},
+		{"it is killed", says("say connected", ready, "say erased 0x0", "kill -9 $$"), []uint64{0, 0x40}},
+		{"the sectors differ", says("say connected", "exit 1"), nil},
+		{"it hangs", says("say connected", ready, "exec sleep 60"), []uint64{0, 0x40, 0x80}},
 		{
-			"all", says("say connected", "say erased 0x0", "say erased 0x40", "say erased 0x80", "say finished"),
+			"all", says("say connected", ready, "say erased 0x0", "say erased 0x40", "say erased 0x80", "say finished"),
 			[]uint64{0, 0x40, 0x80},
 		},
 	} {

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -217,6 +218,30 @@ func zephyrBuildOf(t *testing.T, f boards.Flash) string {
 		t.Fatal(err)
 	}
 	return dir
+}
+
+// TestOtherSectors: erase units that the chip does not have end the run before anything is erased, whether they are
+// larger or smaller, also beside right ones, and whatever chip is accepted.
+func TestOtherSectors(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, b *rig, _ Programmer) {
+		b.conf.AnyChip = true
+		p := created(t, b.conf.Flash.Programmer, b.conf)
+		for _, other := range []boards.Sector{
+			{Addr: b.base, Size: 4 * b.size}, {Addr: b.base + b.size, Size: b.size / 4},
+			{Addr: b.base + b.size/2, Size: b.size}, {Addr: 0x60000000, Size: b.size},
+		} {
+			err := p.Do(t.Context(), Job{Erase: []boards.Sector{b.sector(2), other}})
+			var differs *ChipError
+			if !errors.As(err, &differs) || differs.Sector == nil || *differs.Sector != other ||
+				!strings.Contains(failure.Next(err), "sectors") {
+				t.Errorf("%v: %v", other, err)
+			}
+		}
+		if erases := b.ask(virtualprobe.Request{Do: "status"}).State.Erases; len(erases) != 0 {
+			t.Errorf("erased %v", erases)
+		}
+	})
 }
 
 // Before the first erase, the tool compares the chip's identification register with the board file; a different
