@@ -3,6 +3,7 @@
 package project
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/builddir"
+	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/imagecheck"
 	"github.com/boardsmith/boardsmith/internal/toolwords"
 	"github.com/boardsmith/boardsmith/internal/workdir"
@@ -115,12 +117,18 @@ func (p *Project) misplacedHeader(err error) error {
 		return nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.state.Files)) {
-		if folder, ok := strings.CutSuffix("/"+name, "/"+header); ok {
-			return failure.New(failure.Of(err), "add it to the folders of headers in the build file; boardsmith.mk has its "+
-				"own in BOARDSMITH_INCLUDES, and CMake's target boardsmith passes them on to what is linked with it",
-				"%w\nthe header is in folder %q of the project, where the compiler does not look for it", err,
-				strings.TrimPrefix(folder, "/"))
+		folder, ok := strings.CutSuffix("/"+name, "/"+header)
+		if !ok {
+			continue
 		}
+		folder = strings.TrimPrefix(folder, "/")
+		next := "add it to the folders of headers in the build file; boardsmith.mk has its own in BOARDSMITH_INCLUDES, and " +
+			"CMake's target boardsmith passes them on to what is linked with it"
+		if p.state.Template.TakesZephyrBoard() {
+			next = "add it in CMakeLists.txt: target_include_directories(app PRIVATE " + command.Quote(cmp.Or(folder, ".")) + ")"
+		}
+		return failure.New(failure.Of(err), next,
+			"%w\nthe header is in folder %q of the project, where the compiler does not look for it", err, folder)
 	}
 	return nil
 }

@@ -548,21 +548,23 @@ func kiln(t *testing.T, dir string) (board string) {
 func TestOwnTemplateFails(t *testing.T) {
 	t.Parallel()
 	const script = "set -e\ncc -g0 -o out/kiln.elf -Wl,-Map=out/kiln.map -Wl,--build-id=md5 src/kiln.c\n"
-	for _, c := range []struct{ file, text, want, next string }{
+	for _, c := range []struct{ file, text, prepare, want, next string }{
 		{
-			"build.sh", "set -e\nsh tools/generate.sh\n" + script, "tools/generate.sh is no input of template kiln",
+			"build.sh", "set -e\nsh tools/generate.sh\n" + script, ":", "tools/generate.sh is no input of template kiln",
 			"name it in inputs of template kiln, or do not exclude it there",
 		},
-		{"src/kiln.c", "#include \"hal.h\"\n", `the header is in folder "hal" of the project`, "folders of headers"},
-		{"src/kiln.c", "int x = y;\n", "src/kiln.c is a copy: change it in template kiln", " sh -c : && "},
+		{"src/kiln.c", "#include \"hal.h\"\n", ":", `the header is in folder "hal" of the project`, "folders of headers"},
 		{
-			"src/kiln.c", "#include \"end.h\"\n", "In file included from ", " sh -c : && ",
+			"src/kiln.c", "#include \"hal.h\"\n", ": {zephyr_board}", `the header is in folder "hal" of the project`,
+			"CMakeLists.txt: target_include_directories(app PRIVATE hal)",
 		},
+		{"src/kiln.c", "int x = y;\n", ":", "src/kiln.c is a copy: change it in template kiln", " sh -c : && "},
+		{"src/kiln.c", "#include \"end.h\"\n", ":", "In file included from ", " sh -c : && "},
 	} {
 		home := filepath.Join(t.TempDir(), "a folder")
 		board := kiln(t, filepath.Join(home, "kiln"))
 		putFiles(t, filepath.Join(home, "kiln"), map[string]string{
-			blueprint.TemplateFile: `{"doc": "kiln", "prepare": [["sh", "-c", ":"]], "build": ["sh", "build.sh"],
+			blueprint.TemplateFile: `{"doc": "kiln", "prepare": [["sh", "-c", "` + c.prepare + `"]], "build": ["sh", "build.sh"],
 				"inputs": ["!tools"], "generate": [], "tools": [], "options": [], "elf": "out/kiln.elf", "map": "out/kiln.map"}`,
 			"tools/generate.sh": "", "hal/hal.h": "", "src/end.h": "int x = y;\n", c.file: c.text,
 		})

@@ -290,7 +290,7 @@ func (t *Template) CheckBoard(b *boards.Board) error {
 		{"measure_pin", b.MeasurePin != "", t.Firmware != "" && hasMakefile}, // the shipped port
 		{"libraries", len(b.Libraries) > 0, slices.Contains(t.Generate, LibrariesFile)},
 		{"model_at", only && b.SetByUser("model_at"), slices.Contains(t.Generate, MemoryFile)},
-		{"zephyr_board", only && b.SetByUser("zephyr_board"), t.takesZephyrBoard()},
+		{"zephyr_board", only && b.SetByUser("zephyr_board"), t.TakesZephyrBoard()},
 		{"defines", b.SetByUser("defines"), hasConfig},
 		{"functions", b.SetByUser("functions"), hasConfig},
 		{"budget_ms", b.SetByUser("budget_ms"), hasConfig},
@@ -318,8 +318,8 @@ func (t *Template) unused(field string, b *boards.Board) error {
 		"template %s does not use %s of board %s", t.Name, field, b.Name)
 }
 
-// takesZephyrBoard reports whether a command contains Zephyr's name of the board.
-func (t *Blueprint) takesZephyrBoard() bool {
+// TakesZephyrBoard reports whether a command contains Zephyr's name of the board.
+func (t *Blueprint) TakesZephyrBoard() bool {
 	return slices.ContainsFunc(slices.Concat(append(slices.Clone(t.Prepare), t.Build)...), func(word string) bool {
 		return strings.Contains(word, BoardWord)
 	})
