@@ -37,7 +37,7 @@ func (d *Device) Flash(ctx context.Context, i *image.Image) (FlashReport, error)
 	}
 	d.desk.Progress.Report(ProgressEvent{Step: "flash", Detail: d.board.Name})
 	if d.attachment == nil {
-		return FlashReport{Reason: "nothing to write: the image is loaded when the link opens"}, nil
+		return FlashReport{Reason: "the image is loaded when the link opens"}, nil
 	}
 	d.desk.images().Keep(i) // for the time when the board reports its build id
 	return d.program(ctx, i)

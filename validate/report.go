@@ -129,7 +129,11 @@ func (r *Report) Err() error {
 		}
 		next := ""
 		if r.Rule == (Rule{}).String() && !r.wrong {
-			next = "allow real numbers to be rounded: " + failure.Option("Options.Rule", rounding.String())
+			next = "allow real numbers to be rounded: "
+			if *r.MaxDistance == 0 { // the bytes differ, the numbers do not
+				next = "only signs of zeros differ; allow that: "
+			}
+			next += failure.Option("Options.Rule", rounding.String())
 		}
 		return failure.New(failure.WrongAnswer, next, "%d of %d samples differ from the expected outputs (%s)%s", n,
 			r.Samples, r.Rule, first)

@@ -184,6 +184,8 @@ func TestRules(t *testing.T) {
 		{"exact", []float32{1, 2, 3}, []float32{1, 2, 3}, true},
 		{"exact", []float32{1, 2, 3}, []float32{1, 2, 3.0000002}, false},
 		{"exact", []float32{nan, 2, 3}, []float32{nan, 2, 3}, true},
+		{"exact", []float32{0, 2, 3}, []float32{float32(math.Copysign(0, -1)), 2, 3}, false},
+		{"abs=0.01", []float32{0, 2, 3}, []float32{float32(math.Copysign(0, -1)), 2, 3}, true},
 		{"abs=0.01", []float32{1, 2, 3}, []float32{1.009, 2, 3}, true},
 		{"abs=0.01", []float32{1, 2, 3}, []float32{1.011, 2, 3}, false},
 		{"rel=0.01", []float32{100, 2, 3}, []float32{100.9, 2, 3}, true},
@@ -209,6 +211,9 @@ func TestRules(t *testing.T) {
 		}
 		if (r.Err() == nil) != c.equal || (r.Equal == 1) != c.equal {
 			t.Errorf("%s of %v and %v: %v", c.rule, c.got, c.want, r.Err())
+		}
+		if next := failure.Next(r.Err()); strings.Contains(next, "zeros") != (c.rule == "exact" && c.got[0] == 0 && !c.equal) {
+			t.Errorf("advice for %v and %v: %s", c.got, c.want, next)
 		}
 		if _, err := json.Marshal(r); err != nil { // NaN has no form
 			t.Error(err)
