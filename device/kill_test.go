@@ -24,6 +24,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/ledger"
 	"github.com/boardsmith/boardsmith/internal/testkit/boardstest"
@@ -419,6 +420,39 @@ func childrenOf(parent int) (pids []int) {
 		}
 	}
 	return pids
+}
+
+// TestEmulatorKilled: the end of the emulator of an emulated chip is a loss of power, which returns: what uses the chip
+// fails soon, and the chip works again without being flashed.
+func TestEmulatorKilled(t *testing.T) {
+	t.Parallel()
+	for _, how := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM}[:drawn.Count(1, 2)] {
+		t.Run(how.String(), func(t *testing.T) {
+			t.Parallel()
+			d := newDesk(t, "microbit", "openocd")
+			i := d.image(mlftest.Tiny(t, nil), boards.Options{})
+			dev := d.attach()
+			_, err := dev.Flash(t.Context(), i)
+			must(t, err)
+			s, err := dev.Open(t.Context(), i)
+			must(t, err)
+			a, err := virtualprobe.Ask(t.Context(), device.EmulatedDir(d.state, d.board), virtualprobe.Request{Do: "status"})
+			must(t, err)
+			for _, pid := range childrenOf(a.Address.PID) {
+				must(t, syscall.Kill(pid, how))
+			}
+			for killed := time.Now(); err == nil; _, err = s.Platform(t.Context()) {
+				if time.Since(killed) > 20*time.Second {
+					t.Fatal("the session goes on")
+				}
+			}
+			if class := failure.Of(err); class == failure.Timeout {
+				t.Errorf("class %s: %v", class, err)
+			}
+			must(t, s.Close(t.Context()))
+			must(t, writeAndRead(t.Context(), t, dev, i))
+		})
+	}
 }
 
 // A flashJob is the input of the other process.

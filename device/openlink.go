@@ -90,11 +90,12 @@ func (d *Device) startLink(ctx context.Context, i *image.Image, options ...strin
 func (d *Device) emulatorError(err error, i *image.Image) error {
 	var ended *transport.ProcessError
 	l := d.board.Link
-	if l.Program == "" || !errors.As(err, &ended) || ended.State == nil || len(bytes.TrimSpace(ended.Tail)) == 0 {
+	if l.Program == "" || !errors.As(err, &ended) || ended.State == nil || len(bytes.TrimSpace(ended.Tail)) == 0 ||
+		failure.Of(err) == failure.Host {
 		return err
 	}
 	next := "check args of the board's link"
-	if bytes.Contains(ended.Tail, []byte("Lockup")) { // QEMU ends where a chip would stop
+	if ended.GaveUp() {
 		next = "the core faulted while it handled a fault, as after an overflow of the stack before main: " +
 			failure.Target("debug") + " shows where"
 	}

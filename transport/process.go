@@ -53,8 +53,28 @@ func (e *ProcessError) Error() string {
 // Is makes ErrClosed match.
 func (e *ProcessError) Is(target error) bool { return target == ErrClosed }
 
-// FailureClass returns failure.Transport.
-func (e *ProcessError) FailureClass() failure.Class { return failure.Transport }
+// FailureClass returns failure.Transport; failure.Host if a signal from outside ended the process.
+func (e *ProcessError) FailureClass() failure.Class {
+	if e.endedBy("killed") || e.endedBy("terminated") {
+		return failure.Host
+	}
+	return failure.Transport
+}
+
+// NextStep returns what to do about its end.
+func (e *ProcessError) NextStep() string {
+	if e.FailureClass() == failure.Host {
+		return "another program, or the system for lack of memory, ended it: repeat"
+	}
+	return "run " + e.Path + " by itself to see why it ends"
+}
+
+// GaveUp reports whether the process ended itself by a signal, as QEMU does when the core that it emulates locks up.
+func (e *ProcessError) GaveUp() bool { return e.endedBy("aborted") }
+
+func (e *ProcessError) endedBy(signal string) bool {
+	return e.State != nil && strings.HasPrefix(e.State.String(), "signal: "+signal)
+}
 
 // A tail keeps the last bytes written to it.
 type tail struct{ bytes []byte }

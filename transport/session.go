@@ -112,12 +112,9 @@ func (e *HandshakeError) linkBroke() bool {
 
 // NextStep returns the likely cause of the device's behaviour.
 func (e *HandshakeError) NextStep() string {
-	var ended *ProcessError
 	switch {
-	case e.linkBroke(), errors.As(e.Err, new(*SharedPortError)):
+	case errors.Is(e.Err, ErrClosed), errors.As(e.Err, new(*SharedPortError)):
 		return "" // Err's own
-	case errors.As(e.Err, &ended):
-		return "the firmware ended at its start: run " + ended.Path + " by itself, or look into its constructors and main"
 	case e.advice != "":
 		return e.advice
 	case e.Version:

@@ -30,6 +30,7 @@ type machine struct {
 	args    []string
 	log     hclog.Logger
 	dead    atomic.Bool        // the emulator has ended
+	gaveUp  atomic.Bool        // it ended itself, as QEMU does when its core would lock up
 	process *transport.Process // QMP uses its standard input and output
 	said    chan qmpLine       // relevant lines; closed when the emulator has ended
 	resets  atomic.Int64       // resets by the chip itself
@@ -141,6 +142,8 @@ func (m *machine) listen(p *transport.Process, into chan<- qmpLine) {
 	for {
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
+			var ended *transport.ProcessError
+			m.gaveUp.Store(errors.As(err, &ended) && ended.GaveUp())
 			return
 		}
 		var said qmpLine
