@@ -434,6 +434,119 @@ int32_t __tvm_ffi_main(void* self, void* args, int32_t num_args, void* result) {
 	expectFree(t, b)
 }
 
+// TestOperatorsLeaveNoState: what an operator's code changes besides its results, another operator does not get: the
+// floating-point mode, masked interrupts, and a process's signal mask, working folder and mask of files.
+func TestOperatorsLeaveNoState(t *testing.T) {
+	t.Parallel()
+	names := []string{"mps2_an386", "qemu_riscv32", "mps2_an385", "mps3_an547"}
+	for _, name := range append([]string{"host"}, drawn.Of(t, "boards with a state", names, 1)...) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b, err := tune.OpenBoard(t.Context(), t.TempDir(), &device.Desk{}, name, tune.Options{})
+			must(t, err)
+			defer func() { must(t, b.Close()) }()
+			session, err := b.Open(t.Context())
+			must(t, err)
+			call := func(body string) any {
+				t.Helper()
+				loaded, err := b.Load(t.Context(), tarOf(t, "lib0.c", processorState+
+					"int32_t __tvm_ffi_main(void* self, void* args, int32_t num_args, void* result) {\n"+body+"}\n"))
+				must(t, err)
+				f, err := loaded.Module.Function(t.Context(), "main")
+				must(t, err)
+				got, err := f.Call(t.Context())
+				must(t, err)
+				if loaded.Session != session {
+					t.Error("the board was restarted")
+				}
+				return got
+			}
+			const read = "RESULT.type_index = kTVMFFIInt;\nRESULT.v_int64 = state();\nreturn 0;\n"
+			before := call(read)
+			for range 2 {
+				if changed := call("change();\n" + read); changed == before {
+					t.Errorf("the operator changes nothing: %#x", changed)
+				}
+			}
+			if after := call(read); after != before {
+				t.Errorf("the state is %#x, and was %#x", after, before)
+			}
+		})
+	}
+}
+
+// processorState begins a module with functions that read the state and change all of it.
+const processorState = ffiHead + `
+static int64_t numbers(void) { // a third, rounded, and whether a number without leading one is 0
+  volatile float one = 1, three = 3, tiny = 1e-40f;
+  volatile float third = one / three, sum = tiny + tiny;
+  int32_t bits[2];
+  __builtin_memcpy(&bits[0], (const void*)&third, 4);
+  __builtin_memcpy(&bits[1], (const void*)&sum, 4);
+  return bits[0] + (bits[1] == 0);
+}
+#if defined(__thumb__)
+#ifdef __ARM_ARCH_6M__
+#define FOR_ALL(X) X(primask) X(control)
+#else
+#define FOR_ALL(X) X(primask) X(basepri) X(faultmask) X(control)
+#endif
+#define READ(name) __asm__ volatile("mrs %0, " #name : "=r"(value)); all = all * 31 + (value & ~4);
+static int64_t state(void) {
+  int64_t all = numbers();
+  int32_t value;
+  FOR_ALL(READ)
+  return all;
+}
+static void change(void) {
+#ifdef __ARM_FP
+  __asm__ volatile("vmsr fpscr, %0" ::"r"(0x03c00000));
+#endif
+#ifndef __ARM_ARCH_6M__
+  __asm__ volatile("msr basepri, %0\n cpsid f" ::"r"(0x40));
+#endif
+  __asm__ volatile("cpsid i");
+}
+#elif defined(__riscv)
+static int64_t state(void) {
+  uintptr_t status;
+  __asm__ volatile("csrr %0, mstatus" : "=r"(status));
+  return numbers() * 31 + (status & 8);
+}
+static void change(void) {
+#ifdef __riscv_flen
+  __asm__ volatile("csrw fcsr, %0" ::"r"(0x7f));
+#endif
+  __asm__ volatile("csrci mstatus, 8");
+}
+#else
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+static int64_t state(void) {
+  char folder[1024] = "";
+  sigset_t signals;
+  const mode_t mask = umask(0);
+  int64_t all = numbers() * 31 + mask;
+  umask(mask);
+  sigprocmask(SIG_SETMASK, 0, &signals);
+  for (const char* at = getcwd(folder, sizeof folder); at != 0 && *at != 0; at++) all = all * 31 + *at;
+  return all * 31 + sigismember(&signals, SIGALRM);
+}
+static void change(void) {
+  sigset_t all;
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, 0);
+  if (chdir("/") != 0) __builtin_trap();
+  umask(077);
+#ifdef __x86_64__
+  const uint32_t mode = 0x1f80 | 0x6000 | 0x8040;
+  __asm__ volatile("ldmxcsr %0" ::"m"(mode));
+#endif
+}
+#endif
+`
+
 // TestMuteBoard: a board that is alive and does not reply any more, at the end of a client's use or between two, is
 // restarted within seconds, and has the memory of the client before.
 func TestMuteBoard(t *testing.T) {

@@ -78,6 +78,8 @@ __attribute__((weak)) void fault_sync(const void* data, uint32_t size_bytes) {
 
 __attribute__((weak)) void fault_alarm(uint32_t ms) { (void)ms; }
 
+__attribute__((weak)) void port_restore(void) {}
+
 // ---- Writing -----------------------------------------------------------------------------------------------------
 
 // Appends bytes to the record, up to its size.
@@ -264,7 +266,8 @@ void boardsmith_call_begins(TVMFunctionHandle f) {
 }
 
 void boardsmith_call_ends(void) {
-  call.in_progress = 0;
+  call.in_progress = 0;  // first: a tick that was masked comes at once
+  port_restore();
   call.ended++;
   if (call.has_alarm != 0) {
     call.has_alarm = 0;

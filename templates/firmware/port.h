@@ -108,6 +108,11 @@ typedef struct boardsmith_port {
 
 extern const boardsmith_port_t boardsmith_port;
 
+// Called after each call that the host makes: restores what an operator's code may have changed besides its results,
+// and later code would inherit: masked interrupts, the floating-point mode, a process's signal mask and working folder.
+// Weak default: no effect.
+void port_restore(void);
+
 // The instructions of port_counts: 4 ms at QEMU's 16 ns, less than a tick of 10 ms.
 #define PORT_COUNTED 0x40000U
 

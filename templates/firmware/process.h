@@ -51,6 +51,8 @@ typedef struct process {
   uintptr_t stack_end;
   uintptr_t kept_from;               // start of the stack in the record
   sigset_t mask;                     // inherited from the parent
+  mode_t file_mask;                  // the same
+  int folder;                        // the working folder, which is the same
   volatile sig_atomic_t has_served;  // input was received
   uint8_t build_id[BUILD_ID_BYTES];  // 0 without a note
   uint8_t handler_stack[HANDLER_STACK_BYTES] __attribute__((aligned(16)));
@@ -66,11 +68,27 @@ static int32_t process_init(void* ctx);
 // Returns the lowest readable byte of the stack at or above sp; NULL: sp is in another stack. Async-signal-safe.
 static const uint8_t* process_stack(uintptr_t sp);
 
-// Restores what the parent passed on and exec keeps: the signal mask. Async-signal-safe.
+// Restores the signal mask, and ends timers. Async-signal-safe.
 static void process_restore(void);
 
 // Waits for input like poll: returns 1 with input, 0 after timeout_ms, negative on errors.
 static int process_wait(uint32_t timeout_ms);
+
+// ---- After a call ------------------------------------------------------------------------------------------------
+
+// Restores what exec keeps, too. Async-signal-safe.
+void port_restore(void) {
+#if defined(__x86_64__)
+  const uint32_t sse_mode = 0x1F80;  // the mode at the start of a process
+  __asm__ volatile("cld\n fninit\n ldmxcsr %0" ::"m"(sse_mode) : "memory");
+#elif defined(__aarch64__)
+  __asm__ volatile("msr fpcr, xzr" ::: "memory");
+#endif
+  (void)umask(process.file_mask);
+  const int restored = fchdir(process.folder);
+  (void)restored;  // it fails if the folder was removed
+  process_restore();
+}
 
 // ---- Restart -----------------------------------------------------------------------------------------------------
 
@@ -81,7 +99,7 @@ static void process_restart(void) {
   if (length > 0) {
     path[length] = '\0';
     char* const argv[] = {path, NULL};
-    process_restore();
+    port_restore();
     (void)dup2(process.link_out, (int)STANDARD_OUTPUT);
     (void)execve(path, argv, environ);
   }
@@ -224,6 +242,9 @@ static int32_t handle_faults(void) {
 static int32_t process_start(process_t* p) {
   const char* file = getenv("BOARDSMITH_FAULT_FILE");
   process_id(p->build_id);
+  p->file_mask = umask(0);
+  (void)umask(p->file_mask);
+  p->folder = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);  // negative if there is none to restore
   p->link_out = fcntl((int)STANDARD_OUTPUT, F_DUPFD_CLOEXEC, 3);
   if ((p->link_out < 0) || (dup2((int)STANDARD_ERROR, (int)STANDARD_OUTPUT) < 0) ||
       (setvbuf(stdout, NULL, _IOLBF, 0) != 0)) {

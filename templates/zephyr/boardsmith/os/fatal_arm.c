@@ -25,6 +25,7 @@
 #define BFAR REG32(0xE000ED38U)
 #define CPACR REG32(0xE000ED88U)
 #define ICIALLU REG32(0xE000EF50U)
+#define FPDSCR REG32(0xE000EF3CU)
 #define DCCIMVAC REG32(0xE000EF70U)
 
 #define ICSR_VECTACTIVE 0x1FFU
@@ -34,6 +35,7 @@
 #define CFSR_STACKING ((1U << 4) | (1U << 12))  // MSTKERR, STKERR: the exception's own frame could not be written
 #define CFSR_STKOF (1U << 20)                   // ARMv8-M: below the limit register
 
+#define CONTROL_FPCA (1U << 2)
 #define EXC_RETURN_PSP (1U << 2)
 #define EXC_RETURN_NO_FPU (1U << 4)
 #define XPSR_ALIGNED (1U << 9)  // the frame was preceded by 4 bytes of padding
@@ -258,3 +260,23 @@ int os_executable(void* base, size_t size_bytes, int on) {
 }
 
 #endif
+
+// ---- After a call ----------------------------------------------------------------------------------------------------
+
+// The floating-point mode is that of new contexts (FPDSCR), unless there is no context. A context belongs to a thread
+// of Zephyr's, which therefore stays.
+void port_restore(void) {
+#ifdef __ARM_FP
+  uint32_t control;
+  __asm__ volatile("mrs %0, control" : "=r"(control));
+  if ((control & CONTROL_FPCA) != 0U) {
+    __asm__ volatile("vmsr fpscr, %0" ::"r"(FPDSCR) : "memory");
+  }
+#endif
+#ifndef __ARM_ARCH_6M__
+#ifndef __ARM_ARCH_8M_BASE__
+  __asm__ volatile("msr basepri, %0\n cpsie f" ::"r"(0) : "memory");
+#endif
+#endif
+  __asm__ volatile("cpsie i" ::: "memory");
+}

@@ -19,6 +19,7 @@
   })
 
 #define CAUSE_INTERRUPT ((uintptr_t)1U << (__riscv_xlen - 1))
+#define MSTATUS_FS ((uintptr_t)3U << 13)
 enum { REGS = 31, EXTRA = 2 };
 
 #define LOCAL_INTERRUPT 0x80000000U  // in the record, the number of an interrupt that has no external number
@@ -110,3 +111,14 @@ int os_executable(void* base, size_t size_bytes, int on) {
   return 0;
 }
 #endif
+
+// ---- After a call ----------------------------------------------------------------------------------------------------
+
+void port_restore(void) {
+#ifdef __riscv_flen
+  if ((READ_CSR("mstatus") & MSTATUS_FS) != 0U) {
+    __asm__ volatile("fscsr zero" ::: "memory");
+  }
+#endif
+  __asm__ volatile("csrsi mstatus, 8" ::: "memory");  // MIE
+}

@@ -10,6 +10,7 @@
 #include "bare.h"
 #include "cpu/cortexm/cortexm.h"
 #include "cpu/cortexm/mpu.h"
+#include "port.h"
 
 #define NVIC_ISER(n) REG32(0xE000E100U + (4U * (n)))  // B3.4
 #define NVIC_ICER(n) REG32(0xE000E180U + (4U * (n)))
@@ -63,6 +64,17 @@ uint32_t cpu_lock(void) {
 }
 
 void cpu_unlock(uint32_t state) { __asm volatile("msr primask, %0" ::"r"(state) : "memory"); }
+
+// CONTROL is again as entry.S has set it. Without its FPCA, the next floating-point instruction begins a new context,
+// with the mode in FPDSCR (B1.5.7).
+void port_restore(void) {
+  const uint32_t thread_on_psp = 2;
+  __asm volatile("msr control, %0\n isb" ::"r"(thread_on_psp) : "memory");
+#if CORTEXM_FULL
+  __asm volatile("msr basepri, %0\n cpsie f" ::"r"(0) : "memory");
+#endif
+  __asm volatile("cpsie i" ::: "memory");
+}
 
 void cpu_irq_enable(uint32_t number) {
   // ARMv6-M only supports word accesses to these registers.

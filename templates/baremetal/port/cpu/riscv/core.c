@@ -14,6 +14,7 @@
 
 #include "bare.h"
 #include "bare_model.h"
+#include "port.h"
 
 #ifndef PLIC_CONTEXT
 #define PLIC_CONTEXT 0
@@ -67,6 +68,13 @@ void cpu_unlock(uint32_t state) {
   if (state == 0U) {
     SET_CSR("mstatus", MSTATUS_MIE);
   }
+}
+
+void port_restore(void) {
+#ifdef __riscv_flen
+  __asm__ volatile("fscsr zero" ::: "memory");
+#endif
+  SET_CSR("mstatus", MSTATUS_MIE);
 }
 
 void cpu_irq_enable(uint32_t number) {
