@@ -64,6 +64,21 @@ func TestBudgetIsSentAgainAfterReset(t *testing.T) {
 	}
 }
 
+// TestOverwrittenBudget: a time-out with another budget than the call had is corrupted memory, no time-out.
+func TestOverwrittenBudget(t *testing.T) {
+	for code, class := range map[uint32]failure.Class{20: failure.Timeout, 0x3fc00000: failure.Fault, 0: failure.Fault} {
+		var budgets []int64
+		d := faulty(&fault.Record{Reason: fault.ReasonTimeout, WordBytes: 4, Code: code})
+		d.Globals["boardsmith.budget"] = budgeted(&budgets).Globals["boardsmith.budget"]
+		s := opened(t, d, rpc.Options{Budget: 20 * time.Millisecond})
+		err := callOnce(within(t, 10*time.Second), t, s, "bad")
+		if failure.Of(err) != class || (class == failure.Fault) != strings.Contains(err.Error(),
+			"fault in bad: failed check: corrupted memory: a call with a time budget of 20ms ended as one of ") {
+			t.Errorf("a budget of %d: class %q, %v", code, failure.Of(err), err)
+		}
+	}
+}
+
 // TestEndlessCallEndsBeforeDeadline checks that the device stops an endless call before its context ends, and that the
 // session continues.
 func TestEndlessCallEndsBeforeDeadline(t *testing.T) {

@@ -150,11 +150,13 @@ func (c *caller) sendBudget(ctx context.Context, d time.Duration) error {
 	if err != nil {
 		return err
 	}
-	ms := (d + time.Millisecond - 1).Milliseconds() // rounded up: 0 would mean the device's default
 	p := c.begin(tvmrpc.CodeCallFunc)
-	p.Handle, p.Args = handle, append(p.Args, tvmrpc.Int(ms))
+	p.Handle, p.Args = handle, append(p.Args, tvmrpc.Int(budgetMS(d)))
 	return c.exchange(ctx)
 }
+
+// budgetMS returns a budget in milliseconds, rounded up: 0 would mean the device's default.
+func budgetMS(d time.Duration) int64 { return (d + time.Millisecond - 1).Milliseconds() }
 
 // regrant is grant for an internal call. It sends a budget only if an earlier call left one, which may be too
 // short.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"slices"
+	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/tvmrpc"
@@ -24,7 +25,8 @@ type recovery struct {
 
 	explain  func(*fault.Record, string) fault.Explanation
 	locate   func([]byte, uint64) []fault.Frame
-	uploaded []codeRange // before the last reset
+	uploaded []codeRange   // before the last reset
+	granted  time.Duration // the budget before it; 0: unknown
 
 	recordRead bool         // the record from before the session was requested
 	prior      *fault.Error // that fault, or one while no request was waiting
@@ -160,6 +162,9 @@ func (r *recovery) readRecord(ctx context.Context, handle uint64, received ...tv
 
 // faultError returns the error for a record. cause is the link's error, or nil if no request was waiting.
 func (r *recovery) faultError(rec *fault.Record, cause error) *fault.Error {
+	if cause != nil {
+		r.checkBudget(rec)
+	}
 	e := &fault.Error{Record: rec, Function: r.names[rec.Function], Err: cause, Prior: cause == nil}
 	if r.explain != nil {
 		e.Explanation = r.explain(rec, e.Function)
@@ -169,6 +174,17 @@ func (r *recovery) faultError(rec *fault.Record, cause error) *fault.Error {
 		e.Function = "" // the names are those of the current image
 	}
 	return e
+}
+
+// checkBudget makes a time-out with another budget than the call had a failed check: code has overwritten what the
+// device keeps about the call.
+func (r *recovery) checkBudget(rec *fault.Record) {
+	if rec.Reason != fault.ReasonTimeout || r.granted == 0 || int64(rec.Code) == budgetMS(r.granted) {
+		return
+	}
+	rec.Message = fmt.Sprintf("corrupted memory: a call with a time budget of %v ended as one of %v",
+		time.Duration(budgetMS(r.granted))*time.Millisecond, time.Duration(rec.Code)*time.Millisecond)
+	rec.Reason, rec.Code = fault.ReasonCheck, 0
 }
 
 // locateUploaded looks up the frames in uploaded code, which is not part of the image.

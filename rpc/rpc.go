@@ -76,7 +76,7 @@ func New(t Transport, o Options) *Session {
 
 // forget discards the state of everything that the device lost in a reset.
 func (s *Session) forget() {
-	s.uploaded = slices.Collect(maps.Values(s.loaded))
+	s.uploaded, s.granted = slices.Collect(maps.Values(s.loaded)), s.grants.granted
 	clear(s.loaded)
 	clear(s.objects)
 	clear(s.handles)

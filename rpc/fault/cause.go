@@ -20,7 +20,10 @@ func (rec *Record) more(i int) uint64 {
 func (rec *Record) Cause() string {
 	switch rec.Reason {
 	case ReasonCheck:
-		s := fmt.Sprintf("failed check (error %#x)", rec.Code)
+		s := "failed check"
+		if rec.Code != 0 {
+			s += fmt.Sprintf(" (error %#x)", rec.Code)
+		}
 		if rec.Message != "" {
 			s += ": " + printable(rec.Message)
 		}
