@@ -105,7 +105,7 @@ func (c *copier) checkLength(ctx context.Context, name string) error {
 		return err
 	}
 	if limit > 0 && n > limit {
-		return &limitError{Subject: "call of " + name, Bytes: n, Limit: limit, Macro: packetMacro}
+		return &limitError{Subject: "call of " + name, Bytes: n, Limit: limit}
 	}
 	return nil
 }
@@ -138,7 +138,7 @@ func (c *copier) blockSize(ctx context.Context, rank int) (int, error) {
 		head := copyHead + 8*rank
 		if limit <= head {
 			return 0, &limitError{
-				Subject: fmt.Sprintf("copy of a tensor of rank %d", rank), Bytes: head + 1, Limit: limit, Macro: packetMacro,
+				Subject: fmt.Sprintf("copy of a tensor of rank %d", rank), Bytes: head + 1, Limit: limit,
 			}
 		}
 		n = min(n, limit-head)

@@ -30,7 +30,12 @@ func (e *DeviceError) Error() string {
 	case executorExists:
 		return "device: " + e.Message + ": it already has an executor of an ahead-of-time model, and can have one at a time"
 	}
-	if code, ok := e.code(); ok {
+	code, ok := e.code()
+	switch {
+	case ok && code == invalidArgument:
+		return fmt.Sprintf("device: an argument is out of its range (error %#x): memory has less than 2 GiB, an alignment is "+
+			"a power of two, and a time evaluator calls 1 to 2^27 - 1 times", code)
+	case ok:
 		return fmt.Sprintf("device: the function returned the error %d (%#x), without a text", int32(code), code)
 	}
 	return "device: " + e.Message
@@ -93,10 +98,13 @@ const (
 	tooLong        = "message exceeds TVM_CRT_MAX_PACKET_SIZE_BYTES"
 )
 
+// invalidArgument is kTvmErrorFunctionCallInvalidArg.
+const invalidArgument = 0x803
+
 // otherArguments matches the refusal of a call whose arguments are not those of the function: that of a model's
-// function (crt/src/runtime/signatures.c), and of one of the runtime: kTvmErrorFunctionCallNumArguments, or
-// kTvmErrorFunctionCallWrongArgType.
-var otherArguments = regexp.MustCompile(`^takes [0-9]+ tensors, |^error 0x80[01]$`)
+// function (crt/src/runtime/signatures.c), and of one of the runtime: kTvmErrorFunctionCallNumArguments,
+// kTvmErrorFunctionCallWrongArgType, or invalidArgument.
+var otherArguments = regexp.MustCompile(`^takes [0-9]+ tensors, |^error 0x80[013]$`)
 
 // A NotFoundError reports a function that the device does not have.
 type NotFoundError struct {
@@ -119,14 +127,13 @@ type limitError struct {
 	Subject string // "call of f", "tensor of rank 7"
 	Bytes   int    // bytes of its message; 0 if the device reported it as too long
 	Limit   int    // longest message, bytes; 0 if unknown
-	Macro   string // the macro that sets the limit
 }
 
 func (e *limitError) Error() string {
 	if e.Limit == 0 {
-		return fmt.Sprintf("%s is longer than %s allows", e.Subject, e.Macro)
+		return fmt.Sprintf("%s is longer than %s allows", e.Subject, packetMacro)
 	}
-	return fmt.Sprintf("%s takes a message of %d bytes, %s is %d", e.Subject, e.Bytes, e.Macro, e.Limit)
+	return fmt.Sprintf("%s takes a message of %d bytes, %s is %d", e.Subject, e.Bytes, packetMacro, e.Limit)
 }
 
 // FailureClass returns failure.DoesNotFit.
@@ -173,7 +180,7 @@ func exception(text string) error {
 	case strings.HasPrefix(text, damagedCopy):
 		return &DamagedCopyError{Detail: "the device reported a wrong checksum"}
 	case text == tooLong:
-		return &limitError{Subject: "this request", Macro: packetMacro}
+		return &limitError{Subject: "this request"}
 	}
 	return &DeviceError{Message: text}
 }

@@ -8,18 +8,36 @@
 
 // ---- Errors --------------------------------------------------------------------------------------------------------
 
-// A text of limited length, whose rest is cut off.
+// A text of limited length, as the runtime's. Dots stand for the words that do not fit.
 typedef struct {
   char text[384];
   size_t bytes;
 } message_t;
 
+static const char dots[] = "...";
+
 static void add(message_t* m, const char* text) {
-  for (const char* at = text; (at != NULL) && (*at != '\0') && (m->bytes < ((sizeof m->text) - 1U)); at++) {
+  const size_t most = (sizeof m->text) - (sizeof dots);
+  const char* at = (text != NULL) ? text : "";
+  for (; (*at != '\0') && (m->bytes < most); at++) {
     m->text[m->bytes] = *at;
     m->bytes++;
   }
-  m->text[m->bytes] = '\0';
+  if (m->bytes > most) {
+    return;  // the text has ended
+  }
+  if (*at != '\0') {
+    while ((m->bytes > 0U) && (m->text[m->bytes - 1U] != ' ')) {
+      m->bytes--;
+    }
+    for (size_t i = 0; i < ((sizeof dots) - 1U); i++) {
+      m->text[m->bytes + i] = dots[i];
+    }
+    m->text[m->bytes + (sizeof dots) - 1U] = '\0';
+    m->bytes = sizeof m->text;
+  } else {
+    m->text[m->bytes] = '\0';
+  }
 }
 
 void TVMFFIErrorSetRaisedFromCStrParts(const char* kind, const char** message_parts, int32_t num_parts) {

@@ -13,8 +13,13 @@
 #include "functions.h"
 #include "memory.h"
 
+// Code in RAM has TVM's errors of arguments, which name a function with all its parameters.
 #ifndef BOARDSMITH_LAST_ERROR_BYTES
+#if defined(BOARDSMITH_UPLOAD_BYTES) && ((BOARDSMITH_UPLOAD_BYTES) > 0)
+#define BOARDSMITH_LAST_ERROR_BYTES 384
+#else
 #define BOARDSMITH_LAST_ERROR_BYTES 128
+#endif
 #endif
 
 _Static_assert(BOARDSMITH_LAST_ERROR_BYTES > 0, "the last error needs space for its NUL");
