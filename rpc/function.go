@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/tvmrpc"
@@ -85,15 +86,19 @@ var CPU = tvmrpc.CPU
 
 // Function looks up a function of the module. Errors: *NotFoundError; those of a request.
 func (m Module) Function(ctx context.Context, name string) (Function, error) {
-	s := m.session
-	if s == nil {
-		return Function{}, errNoSession("module")
-	}
-	if err := s.enter(ctx); err != nil {
+	if err := m.enter(ctx); err != nil {
 		return Function{}, err
 	}
-	defer s.leave()
-	return s.moduleFunction(ctx, m, name)
+	defer m.session.leave()
+	return m.session.moduleFunction(ctx, m, name)
+}
+
+// enter is Session.enter of the module's session, if it has one.
+func (m Module) enter(ctx context.Context) error {
+	if m.session == nil {
+		return errNoSession("module")
+	}
+	return m.session.enter(ctx)
 }
 
 func (s *Session) moduleFunction(ctx context.Context, m Module, name string) (Function, error) {
@@ -125,29 +130,21 @@ func (s *Session) moduleFunction(ctx context.Context, m Module, name string) (Fu
 // device, one of class config after Unlink; else those of any call. It sends nothing, unless the link is to be opened
 // again.
 func (m Module) Check(ctx context.Context) error {
-	s := m.session
-	if s == nil {
-		return errNoSession("module")
-	}
-	if err := s.enter(ctx); err != nil {
+	if err := m.enter(ctx); err != nil {
 		return err
 	}
-	defer s.leave()
-	return s.checkModule(m)
+	defer m.session.leave()
+	return m.session.checkModule(m)
 }
 
 // Free frees the module on the device. It does nothing for the system library or after a reset of the device.
 func (m Module) Free(ctx context.Context) error {
-	s := m.session
-	if s == nil {
-		return errNoSession("module")
-	}
-	if err := s.enter(ctx); err != nil {
+	if err := m.enter(ctx); err != nil {
 		return err
 	}
-	defer s.leave()
-	delete(s.objects, m)
-	if m.epoch != s.epoch {
+	defer m.session.leave()
+	delete(m.session.objects, m)
+	if m.epoch != m.session.epoch {
 		return nil
 	}
 	return m.free(ctx)
@@ -230,35 +227,17 @@ func (s *Session) encode(arg any) (tvmrpc.Value, error) {
 	switch v := arg.(type) {
 	case nil:
 		return tvmrpc.Null(), nil
-	case int:
-		return tvmrpc.Int(int64(v)), nil
-	case int8:
-		return tvmrpc.Int(int64(v)), nil
-	case int16:
-		return tvmrpc.Int(int64(v)), nil
-	case int32:
-		return tvmrpc.Int(int64(v)), nil
-	case int64:
-		return tvmrpc.Int(v), nil
-	case uint:
-		return uintValue(uint64(v)), nil
-	case uint8:
-		return tvmrpc.Int(int64(v)), nil
-	case uint16:
-		return tvmrpc.Int(int64(v)), nil
-	case uint32:
-		return tvmrpc.Int(int64(v)), nil
-	case uint64:
-		return uintValue(v), nil
+	case int, int8, int16, int32, int64:
+		return tvmrpc.Int(reflect.ValueOf(v).Int()), nil
+	case uint, uint8, uint16, uint32, uint64:
+		return uintValue(reflect.ValueOf(v).Uint()), nil
+	case float32, float64:
+		return tvmrpc.Float(reflect.ValueOf(v).Float()), nil
 	case bool:
 		if v {
 			return tvmrpc.Int(1), nil
 		}
 		return tvmrpc.Int(0), nil
-	case float32:
-		return tvmrpc.Float(float64(v)), nil
-	case float64:
-		return tvmrpc.Float(v), nil
 	case string:
 		return tvmrpc.Text(v), nil
 	case []byte:

@@ -3,6 +3,7 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -249,32 +250,30 @@ func (t *Tensor) CopyTo(ctx context.Context, to *Tensor) error {
 
 // Write fills the tensor with data, which must have its size. Over a lossy link it verifies the copy.
 func (t *Tensor) Write(ctx context.Context, data []byte) error {
-	s := t.memory.session
-	if err := s.enter(ctx); err != nil {
-		return err
-	}
-	defer s.leave()
-	err := t.fits(s, data)
-	if err == nil {
-		err = s.write(ctx, t.ref, data)
-	}
-	if err != nil {
-		return fmt.Errorf("writing a tensor: %w", err)
-	}
-	t.damages.Store(int64(s.damages))
-	return nil
+	return t.overwrite(ctx, "writing", func(s *Session) error {
+		if err := t.fits(s, data); err != nil {
+			return err
+		}
+		return s.write(ctx, t.ref, data)
+	})
 }
 
 // Fill fills the tensor with ndarray.Fill's numbers, which the device computes: only the seed goes over the
 // link. It is a *NotFoundError if the firmware does not support that.
 func (t *Tensor) Fill(ctx context.Context, seed uint64) error {
+	return t.overwrite(ctx, "filling", func(s *Session) error { return s.fill(ctx, t, seed) })
+}
+
+// overwrite replaces the tensor's content by a request of f.
+func (t *Tensor) overwrite(ctx context.Context, doing string, f func(*Session) error) error {
 	s := t.memory.session
 	if err := s.enter(ctx); err != nil {
 		return err
 	}
 	defer s.leave()
-	if err := s.fill(ctx, t, seed); err != nil {
-		return fmt.Errorf("filling a tensor: %w", err)
+
+	if err := f(s); err != nil {
+		return fmt.Errorf("%s a tensor: %w", doing, err)
 	}
 	t.damages.Store(int64(s.damages))
 	return nil
@@ -313,22 +312,35 @@ func (t *Tensor) fits(s *Session, data []byte) error {
 
 // Read reads the tensor's content into data, which must have its size. Over a lossy link it verifies the copy.
 func (t *Tensor) Read(ctx context.Context, data []byte) error {
+	_, err := t.read(ctx, func(s *Session) error { return t.fits(s, data) }, data[:0])
+	return err
+}
+
+// Array reads the tensor into a new array, which the caller owns. It allocates memory only for data that arrive.
+func (t *Tensor) Array(ctx context.Context) (*ndarray.Array, error) {
+	data, err := t.read(ctx, t.valid, []byte{})
+	if err != nil {
+		return nil, err
+	}
+	return &ndarray.Array{DType: t.ref.DType, Shape: t.Shape(), Data: data}, nil
+}
+
+// read appends the content to data, after a check.
+func (t *Tensor) read(ctx context.Context, check func(*Session) error, data []byte) ([]byte, error) {
 	s := t.memory.session
 	if err := s.enter(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	defer s.leave()
-	err := t.fits(s, data)
+
+	err := cmp.Or(check(s), t.usable(s))
 	if err == nil {
-		err = t.usable(s)
-	}
-	if err == nil {
-		_, err = s.read(ctx, t.ref, t.bytes, data[:0])
+		data, err = s.read(ctx, t.ref, t.bytes, data)
 	}
 	if err != nil {
-		return fmt.Errorf("reading a tensor: %w", err)
+		return nil, fmt.Errorf("reading a tensor: %w", err)
 	}
-	return nil
+	return data, nil
 }
 
 // CRC32 returns the CRC-32 of the tensor's content. The device computes it if it can; else the content is read.
@@ -351,22 +363,4 @@ func (t *Tensor) CRC32(ctx context.Context) (uint32, error) {
 		return 0, failure.Errorf(failure.Transport, "%s answered %T", crcFunction, result)
 	}
 	return uint32(sum), nil
-}
-
-// Array reads the tensor into a new array, which the caller owns. It allocates memory only for data that arrive.
-func (t *Tensor) Array(ctx context.Context) (*ndarray.Array, error) {
-	s := t.memory.session
-	if err := s.enter(ctx); err != nil {
-		return nil, err
-	}
-	defer s.leave()
-	data := []byte{}
-	err := t.usable(s)
-	if err == nil {
-		data, err = s.read(ctx, t.ref, t.bytes, data)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading a tensor: %w", err)
-	}
-	return &ndarray.Array{DType: t.ref.DType, Shape: t.Shape(), Data: data}, nil
 }

@@ -40,18 +40,14 @@ func (o TimeOptions) Check() error {
 // seconds per call, after one call that is not counted. The whole measurement must end within ctx's deadline, else
 // the session's timeout. A device measures one function at a time.
 func (m Module) Time(ctx context.Context, fn string, o TimeOptions, args ...any) ([]float64, error) {
-	s := m.session
-	if s == nil {
-		return nil, errNoSession("module")
-	}
 	if err := o.Check(); err != nil {
 		return nil, fmt.Errorf("timing %s: %w", fn, err)
 	}
-	if err := s.enter(ctx); err != nil {
+	if err := m.enter(ctx); err != nil {
 		return nil, err
 	}
-	defer s.leave()
-	samples, err := s.time(ctx, m, fn, o, args)
+	defer m.session.leave()
+	samples, err := m.session.time(ctx, m, fn, o, args)
 	if err != nil {
 		return nil, fmt.Errorf("timing %s: %w", fn, err)
 	}

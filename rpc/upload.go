@@ -129,17 +129,14 @@ func (s *Session) Upload(ctx context.Context, p Program) (Module, error) {
 // Unlink frees a module that Upload returned: its functions can no longer be called, and its memory is free. Another
 // call does nothing, nor does one after a reset of the device, or of a module of the firmware.
 func (m Module) Unlink(ctx context.Context) error {
-	s := m.session
-	if s == nil {
-		return errNoSession("module")
-	}
 	if m.upload == 0 {
-		err := s.enter(ctx)
+		err := m.enter(ctx)
 		if err == nil {
-			s.leave()
+			m.session.leave()
 		}
 		return err
 	}
+	s := m.session
 	f, err := s.Function(ctx, "boardsmith.unlink")
 	if err != nil {
 		return err

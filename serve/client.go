@@ -143,27 +143,27 @@ func (c *Client) begin(ctx context.Context, matchKey string) error {
 	}
 	var head [8]byte
 	if err := c.readFull(ctx, head[:4]); err != nil {
-		return lostError(err)
+		return err
 	}
 	if code := le.Uint32(head[:]); code != magic {
 		return failure.Errorf(failure.Network, "it answered %#x to the key of the tracker: another client has used it", code)
 	}
 	if err := c.readFull(ctx, head[4:]); err != nil {
-		return lostError(err)
+		return err
 	}
 	n := le.Uint32(head[4:])
 	if n > maxKey {
 		return failure.Errorf(failure.Transport, "a key of %d bytes", n)
 	}
 	if err := c.readFull(ctx, make([]byte, n)); err != nil {
-		return lostError(err)
+		return err
 	}
 	reply, err := c.request(ctx, &tvmrpc.Packet{Code: tvmrpc.CodeInitServer, Version: []byte(protocol)})
 	if err != nil {
 		return err
 	}
 	if len(reply) != 16 || le.Uint32(reply[12:]) != 0 { // TVM's own server returns a value, in an encoding of its version
-		return &notPlaceError{describeName}
+		return notPlace(describeName)
 	}
 	for _, name := range []string{describeName, prepareName, resetName, linkName} {
 		if err := c.lookup(ctx, name); err != nil {
@@ -178,7 +178,7 @@ func (c *Client) readFull(ctx context.Context, p []byte) error {
 	for len(p) > 0 {
 		n, err := c.conn.Read(ctx, p)
 		if err != nil {
-			return err
+			return lostError(err)
 		}
 		p = p[n:]
 	}
@@ -188,17 +188,10 @@ func (c *Client) readFull(ctx context.Context, p []byte) error {
 // lostError is the error of a server that did not answer, or closed the connection.
 func lostError(err error) error { return failure.Errorf(failure.Network, "%w", err) }
 
-// A notPlaceError reports a server that is not boardsmith's, or too old.
-type notPlaceError struct{ missing string }
-
-func (e *notPlaceError) Error() string {
-	return "an RPC server without the function " + e.missing + ": firmware cannot be put onto its board"
-}
-
-func (e *notPlaceError) FailureClass() failure.Class { return failure.Config }
-
-func (e *notPlaceError) NextStep() string {
-	return "offer the board by " + failure.Target("serve") + " of the same version"
+// notPlace is the error of a server that is not boardsmith's, or too old.
+func notPlace(missing string) error {
+	return failure.New(failure.Config, "offer the board by "+failure.Target("serve")+" of the same version",
+		"an RPC server without the function %s: firmware cannot be put onto its board", missing)
 }
 
 func (c *Client) lookup(ctx context.Context, name string) error {
@@ -216,7 +209,7 @@ func (c *Client) lookup(ctx context.Context, name string) error {
 	case p.Code == tvmrpc.CodeException && len(p.Args) == 1: // it has no room for this client
 		return failure.Errorf(failure.Network, "%s", printable(p.Args[0].Data))
 	case p.Code != tvmrpc.CodeReturn || len(p.Args) != 1 || p.Args[0].Word == 0:
-		return &notPlaceError{name}
+		return notPlace(name)
 	}
 	c.handles[name] = p.Args[0].Word
 	return nil

@@ -280,25 +280,26 @@ func (r *cursor) value(kind tvmrpc.TypeCode) []byte {
 	case tvmrpc.TypeNull:
 		return nil
 	case tvmrpc.TypeStr, tvmrpc.TypeBytes:
-		return r.sized(0, 8, func(b []byte) uint64 { return le.Uint64(b) })
+		return r.sized(0, func(b []byte) uint64 { return le.Uint64(b) })
 	case tvmrpc.TypeTensor: // data, device, rank, type, shape, offset (rpc.md §2.1)
-		return r.sized(16, 8, func(b []byte) uint64 { return 8*uint64(le.Uint32(b)) + 8 })
+		return r.sized(16, func(b []byte) uint64 { return 8*uint64(le.Uint32(b)) + 8 })
 	}
 	return r.take(8)
 }
 
-// sized returns a value whose head, of skip and width bytes, determines how many bytes follow.
-func (r *cursor) sized(skip, width int, following func([]byte) uint64) []byte {
-	if r.err == nil && skip+width > len(r.rest) {
+// sized returns a value whose head, of skip bytes and 8 more, determines how many bytes follow.
+func (r *cursor) sized(skip int, following func([]byte) uint64) []byte {
+	head := skip + 8
+	if r.err == nil && head > len(r.rest) {
 		r.err = fmt.Errorf("cut short")
 	}
 	if r.err != nil {
 		return nil
 	}
-	n := following(r.rest[skip : skip+width])
+	n := following(r.rest[skip:head])
 	if n > uint64(len(r.rest)) { // the sum below would overflow
 		r.err = fmt.Errorf("cut short")
 		return nil
 	}
-	return r.take(uint64(skip+width) + n)
+	return r.take(uint64(head) + n)
 }

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"net"
@@ -93,9 +92,6 @@ func parseHello(text string) (h hello) {
 	return h
 }
 
-// refuse ends the handshake with a client whose key is not the current one.
-func refuse(c net.Conn) { _ = writeAll(c, le.AppendUint32(nil, keyMismatch)) }
-
 // welcome ends the handshake with a client that is served.
 func welcome(c net.Conn, key string) error {
 	text := "server:" + key
@@ -166,8 +162,7 @@ func (r *receiver) run() {
 func (r *receiver) end(err error) {
 	r.err = err
 	close(r.packets)
-	var long *longPacketError
-	if !r.first && errors.As(err, &long) {
+	if !r.first && isLong(err) {
 		return // the session answers
 	}
 	select {
@@ -215,8 +210,8 @@ func (r *receiver) receive() ([]byte, error) {
 	return msg.Bytes(), nil
 }
 
-// discard receives a packet that is too long, so that its client, which has then sent it, reads the reply. It returns a
-// *longPacketError, or an error of the connection.
+// discard receives a packet that is too long, so that its client, which has then sent it, reads the reply. It returns an
+// error for which isLong is true, or one of the connection.
 func (r *receiver) discard(msg *bytes.Buffer, n uint64) error {
 	const longest = 1 << 30 // bytes; a longer packet is no upload
 	for left := n; left > 0 && n <= longest && !r.first; left -= min(left, blockSize) {
@@ -225,8 +220,11 @@ func (r *receiver) discard(msg *bytes.Buffer, n uint64) error {
 			return err
 		}
 	}
-	return &longPacketError{n, r.limit}
+	return failure.Errorf(failure.Config, "a packet of %d bytes: at most %d are accepted", n, r.limit)
 }
+
+// isLong reports whether an error of a connection is that of a packet that is too long.
+func isLong(err error) bool { return failure.Of(err) == failure.Config }
 
 // receiveByte waits for the first byte of a packet.
 func (r *receiver) receiveByte(msg *bytes.Buffer) error {
@@ -260,14 +258,4 @@ func (r *receiver) read(msg *bytes.Buffer, n int, timeout time.Duration) error {
 	}
 	_, err := io.CopyN(msg, r.conn, int64(n))
 	return err
-}
-
-// A longPacketError ends a session: the packet was not kept.
-type longPacketError struct {
-	bytes uint64
-	limit int
-}
-
-func (e *longPacketError) Error() string {
-	return fmt.Sprintf("a packet of %d bytes: at most %d are accepted", e.bytes, e.limit)
 }

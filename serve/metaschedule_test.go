@@ -100,7 +100,7 @@ func serveBoardAt(t *testing.T, tracker, name string) {
 	}})
 }
 
-func openBoard(t *testing.T, name string) *tune.Board {
+func openBoard(t *testing.T, name string) serve.Place {
 	t.Helper()
 	b, err := tune.OpenBoard(t.Context(), filepath.Join(t.TempDir(), "firmware"), &device.Desk{}, name, tune.Options{})
 	testkit.Must(t, err)

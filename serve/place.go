@@ -163,7 +163,7 @@ func (q *session) forward(ctx context.Context) {
 		cancel()
 		<-done
 	}
-	q.server.start(func() {
+	q.server.goroutines.Go(func() {
 		defer close(done)
 		buf := make([]byte, linkChunk)
 		for {

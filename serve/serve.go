@@ -100,9 +100,9 @@ func Serve(ctx context.Context, l net.Listener, b Board, o Options) error {
 	defer s.goroutines.Wait()
 	defer cancel()
 	if o.Tracker != "" {
-		s.start(func() { s.joinTracker(ctx, l.Addr()) })
+		s.goroutines.Go(func() { s.joinTracker(ctx, l.Addr()) })
 	}
-	s.start(func() {
+	s.goroutines.Go(func() {
 		<-ctx.Done()
 		_ = l.Close()
 	})
@@ -119,14 +119,6 @@ type server struct {
 	turn       chan struct{} // holds a token while a client is served
 	goroutines sync.WaitGroup
 	keys       keys
-}
-
-func (s *server) start(f func()) {
-	s.goroutines.Add(1)
-	go func() {
-		defer s.goroutines.Done()
-		f()
-	}()
 }
 
 // accept accepts clients until ctx ends.
@@ -153,7 +145,7 @@ func (s *server) accept(ctx context.Context, l net.Listener) error {
 			continue
 		}
 		s.silent.add(ctx, c)
-		s.start(func() { s.serve(ctx, c) })
+		s.goroutines.Go(func() { s.serve(ctx, c) })
 	}
 }
 
@@ -192,7 +184,7 @@ func (s *server) serve(ctx context.Context, c net.Conn) {
 		return
 	}
 	if !s.keys.accept(h.key) {
-		refuse(c)
+		_ = writeAll(c, le.AppendUint32(nil, keyMismatch))
 		return
 	}
 	defer s.keys.release()
@@ -201,7 +193,7 @@ func (s *server) serve(ctx context.Context, c net.Conn) {
 	}
 	packets := newReceiver(c, s.o.MaxUpload, cancel)
 	defer close(packets.done)
-	s.start(packets.run)
+	s.goroutines.Go(packets.run)
 	select {
 	case <-packets.begun:
 	case <-ctx.Done():

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -80,9 +81,8 @@ func (q *session) next(ctx context.Context, packets *receiver) ([]byte, error) {
 	select {
 	case msg, ok := <-packets.packets:
 		if !ok {
-			var long *longPacketError
-			if errors.As(packets.err, &long) {
-				return q.era.encode(tvmrpc.Exception(long.Error())), errSession
+			if isLong(packets.err) {
+				return q.era.encode(tvmrpc.Exception(packets.err.Error())), errSession
 			}
 			return nil, errSession
 		}
@@ -108,7 +108,7 @@ func (q *session) expire() ([]byte, error) {
 // seconds is Python's text of a floating point number of seconds.
 func seconds(d time.Duration) string {
 	text := fmt.Sprintf("%g", d.Seconds())
-	if d%time.Second == 0 && d.Seconds() < 1e15 {
+	if d%time.Second == 0 {
 		text = fmt.Sprintf("%.1f", d.Seconds())
 	}
 	return text
@@ -160,8 +160,8 @@ func isBudget(err error) bool {
 func (q *session) exception(err error) []byte {
 	text := err.Error()
 	var device *rpc.DeviceError
-	if errors.As(err, &device) && device.Message != "" {
-		text = device.Message
+	if errors.As(err, &device) {
+		text = strings.TrimPrefix(device.Error(), "device: ")
 	} else if next := failure.Next(err); next != "" {
 		text += "\n" + next
 	}

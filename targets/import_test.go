@@ -221,7 +221,7 @@ var exportedNames = map[string]int{
 	"serve":           9,
 	"templates":       2,
 	"transport":       21,
-	"tune":            33,
+	"tune":            32,
 	"tune/report":     5,
 	"tune/search":     7,
 	"tune/space":      11,

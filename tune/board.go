@@ -25,9 +25,9 @@ import (
 	"github.com/boardsmith/boardsmith/serve"
 )
 
-// A Board is one board with firmware beside which modules are loaded: into RAM, or else in firmware of their own. It
-// implements serve.Board. One goroutine at a time uses it.
-type Board struct {
+// A servedBoard is one board with firmware beside which modules are loaded: into RAM, or else in firmware of their own.
+// One goroutine at a time uses it.
+type servedBoard struct {
 	o        Options
 	lock     *os.File
 	gate     timegate.Gate
@@ -44,21 +44,19 @@ type Board struct {
 	clientImage *image.Image // which is on the board; nil: none
 }
 
-var _ serve.Board = (*Board)(nil)
-
 // A programKey determines a linked program.
 type programKey struct {
 	module digest
 	window rpc.Window
 }
 
-// maxPrograms limits the linked modules that a Board keeps in memory.
+// maxPrograms limits the linked modules that a served board keeps in memory.
 const maxPrograms = 32
 
 // OpenBoard builds firmware for a board in a folder, and does not open the board yet. word is as in OpenRun. Options
 // that concern candidates' times have no effect; with a negative FlashBatch, modules that do not fit into RAM fail.
 // Errors: those of OpenRun.
-func OpenBoard(ctx context.Context, dir string, desk *device.Desk, word string, o Options) (*Board, error) {
+func OpenBoard(ctx context.Context, dir string, desk *device.Desk, word string, o Options) (serve.Place, error) {
 	o, dir, err := o.prepare(dir, []string{word})
 	if err != nil {
 		return nil, err
@@ -76,7 +74,7 @@ func OpenBoard(ctx context.Context, dir string, desk *device.Desk, word string, 
 		return nil, failure.New(failure.Config, "wait for it, or choose another folder", "another process uses %s", dir)
 	}
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
-	b := &Board{o: o, lock: lock, stop: stop, programs: map[programKey]rpc.Program{}}
+	b := &servedBoard{o: o, lock: lock, stop: stop, programs: map[programKey]rpc.Program{}}
 	b.places.add()
 	b.firmware = &firmware{
 		kind: board.Name, dir: dir, o: &b.o, board: board, gate: &b.gate, places: &b.places, closed: running.Done(),
@@ -97,7 +95,7 @@ func OpenBoard(ctx context.Context, dir string, desk *device.Desk, word string, 
 }
 
 // Close releases the board and the folder.
-func (b *Board) Close() error {
+func (b *servedBoard) Close() error {
 	b.stop()
 	var errs []error
 	if b.station != nil {
@@ -114,7 +112,7 @@ const (
 )
 
 // Open returns the session with the board, as serve.Board has it. It starts or restarts the board if it does not reply.
-func (b *Board) Open(ctx context.Context) (*rpc.Session, error) {
+func (b *servedBoard) Open(ctx context.Context) (*rpc.Session, error) {
 	if b.station.bench.session == nil {
 		err := b.station.open(ctx)
 		switch failure.Of(err) {
@@ -131,7 +129,7 @@ func (b *Board) Open(ctx context.Context) (*rpc.Session, error) {
 }
 
 // probe returns an error if the board does not reply in time.
-func (b *Board) probe(ctx context.Context) error {
+func (b *servedBoard) probe(ctx context.Context) error {
 	limit := busyReply
 	if b.idle {
 		limit = idleReply
@@ -148,7 +146,7 @@ func (b *Board) probe(ctx context.Context) error {
 }
 
 // restart resets the board after an error, each time by stronger means, until it replies. It does nothing without one.
-func (b *Board) restart(ctx context.Context, cause error) error {
+func (b *servedBoard) restart(ctx context.Context, cause error) error {
 	for try := 1; cause != nil && try <= b.o.MaxRecoveries; try++ {
 		if ctx.Err() != nil {
 			return failure.Stopped(ctx, "restart %s", b.station.name)
@@ -166,7 +164,7 @@ func (b *Board) restart(ctx context.Context, cause error) error {
 }
 
 // Load builds a module and loads it, as serve.Board has it. The module may come from anywhere.
-func (b *Board) Load(ctx context.Context, module []byte) (serve.Loaded, error) {
+func (b *servedBoard) Load(ctx context.Context, module []byte) (serve.Loaded, error) {
 	o, err := project.ReadOperators(module)
 	if err != nil {
 		return serve.Loaded{}, err
@@ -188,7 +186,7 @@ func (b *Board) Load(ctx context.Context, module []byte) (serve.Loaded, error) {
 
 // loadRAM links operators for the largest free part of the RAM for code and uploads them. If they do not fit beside
 // earlier modules, it unlinks these. A *project.FitError means that the RAM is too small.
-func (b *Board) loadRAM(ctx context.Context, s *rpc.Session, o project.Operators, sum digest) (rpc.Module, error) {
+func (b *servedBoard) loadRAM(ctx context.Context, s *rpc.Session, o project.Operators, sum digest) (rpc.Module, error) {
 	if err := context.Cause(ctx); err != nil {
 		return rpc.Module{}, err // no module can be checked
 	}
@@ -210,7 +208,7 @@ func (b *Board) loadRAM(ctx context.Context, s *rpc.Session, o project.Operators
 	}
 }
 
-func (b *Board) upload(ctx context.Context, s *rpc.Session, o project.Operators, sum digest) (rpc.Module, error) {
+func (b *servedBoard) upload(ctx context.Context, s *rpc.Session, o project.Operators, sum digest) (rpc.Module, error) {
 	program, err := b.link(ctx, s, o, sum)
 	if err != nil {
 		return rpc.Module{}, err
@@ -219,7 +217,7 @@ func (b *Board) upload(ctx context.Context, s *rpc.Session, o project.Operators,
 }
 
 // link links operators for the largest free part of the RAM for code, unless that was done before.
-func (b *Board) link(ctx context.Context, s *rpc.Session, o project.Operators, sum digest) (rpc.Program, error) {
+func (b *servedBoard) link(ctx context.Context, s *rpc.Session, o project.Operators, sum digest) (rpc.Program, error) {
 	var largest rpc.Window
 	windows, err := s.Windows(ctx)
 	var missing *rpc.NotFoundError
@@ -245,7 +243,7 @@ func (b *Board) link(ctx context.Context, s *rpc.Session, o project.Operators, s
 }
 
 // unlink removes all modules from RAM.
-func (b *Board) unlink(ctx context.Context) error {
+func (b *servedBoard) unlink(ctx context.Context) error {
 	modules := b.modules
 	b.modules = nil
 	for _, m := range modules {
@@ -257,7 +255,7 @@ func (b *Board) unlink(ctx context.Context) error {
 }
 
 // loadFlash builds firmware with a module, unless that is the last one, and writes it to the board.
-func (b *Board) loadFlash(ctx context.Context, sum digest, archive newArchive) (serve.Loaded, error) {
+func (b *servedBoard) loadFlash(ctx context.Context, sum digest, archive newArchive) (serve.Loaded, error) {
 	if b.image == nil || b.flashed != sum {
 		b.firmware.building.Lock()
 		defer b.firmware.building.Unlock()
@@ -276,7 +274,7 @@ func (b *Board) loadFlash(ctx context.Context, sum digest, archive newArchive) (
 }
 
 // systemLib returns the functions of the firmware.
-func (b *Board) systemLib(ctx context.Context) (serve.Loaded, error) {
+func (b *servedBoard) systemLib(ctx context.Context) (serve.Loaded, error) {
 	s := b.station.bench.session
 	m, err := s.SystemLib(ctx)
 	return serve.Loaded{Session: s, Module: m}, err
@@ -284,7 +282,7 @@ func (b *Board) systemLib(ctx context.Context) (serve.Loaded, error) {
 
 // Release begins a new session with the board, which frees all that the last one has there, as serve.Board has it. It
 // restarts a board that does not reply.
-func (b *Board) Release(ctx context.Context) error {
+func (b *servedBoard) Release(ctx context.Context) error {
 	if b.station.bench.session == nil {
 		return nil
 	}

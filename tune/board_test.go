@@ -179,6 +179,7 @@ func TestBoard(t *testing.T) {
 				}
 			}
 			refuseModules(t, b, modules)
+			failAtLength(t, b)
 			loaded, err := b.Load(t.Context(), tarOf(t, "lib0.c", packedModule))
 			must(t, err)
 			for _, entry := range []string{"main", "default_function", "__tvm_main__"} {
@@ -201,7 +202,7 @@ func TestBoard(t *testing.T) {
 }
 
 // loadModel loads an archive as AutoTVM's module loader uploads it.
-func loadModel(t *testing.T, b *tune.Board) {
+func loadModel(t *testing.T, b serve.Place) {
 	t.Helper()
 	archives, err := filepath.Glob(filepath.Join(mlftest.Dir(t), "candidates", "matmul_*.tar.gz"))
 	must(t, err)
@@ -372,8 +373,30 @@ func expectNumber(t *testing.T, loaded serve.Loaded, entry string, want int64) {
 	}
 }
 
+// failAtLength calls functions with long errors: a text ends after a word.
+func failAtLength(t *testing.T, b serve.Place) {
+	t.Helper()
+	for text, want := range map[string]string{
+		strings.Repeat("word ", 70) + "end":         "device: ValueError: " + strings.Repeat("word ", 70) + "end",
+		strings.Repeat("longer words ", 30) + "end": "device: ValueError: " + strings.Repeat("longer words ", 28) + "...",
+	} {
+		loaded, err := b.Load(t.Context(), tarOf(t, "lib0.c", ffiHead+`
+int32_t __tvm_ffi_main(void* self, void* args, int32_t num_args, void* result) {
+  TVMFFIErrorSetRaisedFromCStr("ValueError", "`+text+`");
+  return -1;
+}
+`))
+		must(t, err)
+		f, err := loaded.Module.Function(t.Context(), "main")
+		must(t, err)
+		if _, err := f.Call(t.Context()); err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%d bytes: %v", len(text), err)
+		}
+	}
+}
+
 // refuseModules loads modules that cannot be built. The board can be used after each.
-func refuseModules(t *testing.T, b *tune.Board, modules map[string][]byte) {
+func refuseModules(t *testing.T, b serve.Place, modules map[string][]byte) {
 	t.Helper()
 	operator := func(body string) []byte {
 		return tarOf(t, "lib0.c", ffiHead+`int no_such_function(void);
@@ -402,7 +425,7 @@ int32_t __tvm_ffi_main(void* self, void* args, int32_t num_args, void* result) {
 }
 
 // stopModule ends a call of a module that does not return, and releases the board, which has all its RAM again.
-func stopModule(t *testing.T, b *tune.Board) {
+func stopModule(t *testing.T, b serve.Place) {
 	t.Helper()
 	must(t, b.Release(t.Context()))
 	session, err := b.Open(t.Context())
@@ -634,7 +657,7 @@ func TestInterruptedLoads(t *testing.T) {
 }
 
 // expectFree loads a small module.
-func expectFree(t *testing.T, b *tune.Board) {
+func expectFree(t *testing.T, b serve.Place) {
 	t.Helper()
 	loaded, err := b.Load(t.Context(), tarOf(t, "lib0.c", packedModule))
 	must(t, err)

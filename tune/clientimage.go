@@ -15,20 +15,17 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/cachekey"
-	"github.com/boardsmith/boardsmith/serve"
 	"github.com/boardsmith/boardsmith/transport"
 )
 
-var _ serve.Place = (*Board)(nil)
-
-// A boardFacts is what Board.Describe returns.
+// A boardFacts is what Describe returns.
 type boardFacts struct {
 	Board  string `json:"board"`
 	Digest string `json:"digest"`  // boardDigest
 	Name   string `json:"machine"` // the computer's
 }
 
-// A prepared is what Board.Prepare returns.
+// A prepared is what Prepare returns.
 type prepared struct {
 	Tier   Tier              `json:"tier"`
 	Reason string            `json:"why"`
@@ -55,7 +52,7 @@ func boardDigest(b *boards.Board) (string, error) {
 }
 
 // Describe implements serve.Place.
-func (b *Board) Describe() (json.RawMessage, error) {
+func (b *servedBoard) Describe() (json.RawMessage, error) {
 	digest, err := boardDigest(b.firmware.board)
 	if err != nil {
 		return nil, err
@@ -68,7 +65,7 @@ func (b *Board) Describe() (json.RawMessage, error) {
 }
 
 // Prepare implements serve.Place. description is an image.Image without paths.
-func (b *Board) Prepare(ctx context.Context, description, file []byte) (json.RawMessage, error) {
+func (b *servedBoard) Prepare(ctx context.Context, description, file []byte) (json.RawMessage, error) {
 	b.leave()
 	i, err := b.storeImage(description, file)
 	if err != nil {
@@ -90,7 +87,7 @@ func (b *Board) Prepare(ctx context.Context, description, file []byte) (json.Raw
 }
 
 // storeImage writes a client's image to a file, in place of the last one.
-func (b *Board) storeImage(description, file []byte) (*image.Image, error) {
+func (b *servedBoard) storeImage(description, file []byte) (*image.Image, error) {
 	var sent image.Image
 	if err := json.Unmarshal(description, &sent); err != nil {
 		return nil, failure.Errorf(failure.Config, "the description of the image: %w", err)
@@ -107,19 +104,19 @@ func (b *Board) storeImage(description, file []byte) (*image.Image, error) {
 }
 
 // Reset implements serve.Place.
-func (b *Board) Reset(ctx context.Context, try int) error {
+func (b *servedBoard) Reset(ctx context.Context, try int) error {
 	b.leave()
 	return b.station.place.Reset(ctx, try)
 }
 
 // leave ends the use of the board by firmware of this computer or of a client.
-func (b *Board) leave() {
+func (b *servedBoard) leave() {
 	b.station.closeSession()
 	b.modules, b.clientImage = nil, nil
 }
 
 // Link implements serve.Place.
-func (b *Board) Link(ctx context.Context) (transport.Link, error) {
+func (b *servedBoard) Link(ctx context.Context) (transport.Link, error) {
 	p, ok := b.station.place.(interface {
 		Link(ctx context.Context, i *image.Image) (transport.Link, error)
 	})

@@ -51,15 +51,10 @@ func (t *Job) Serve(ctx context.Context) (err error) {
 	}
 	t.warnOpen(all)
 	t.bar.ShowLines(func() []string { return servedLines(all) })
-	return t.ended(ctx, serveAll(ctx, all))
-}
-
-// ended returns nil after the user has ended a server, which is the usual end.
-func (t *Job) ended(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
+	if err := serveAll(ctx, all); ctx.Err() == nil {
+		return err
 	}
-	return err
+	return nil // the user has ended it, which is the usual end
 }
 
 // warnOpen prints who can run code on the boards, and on this computer.
@@ -116,7 +111,7 @@ type served struct {
 	dir      string // of its firmware
 	listen   string
 	options  serve.Options
-	board    *tune.Board
+	board    serve.Place
 	listener net.Listener
 
 	isProcess bool // of this computer
