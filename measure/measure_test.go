@@ -135,8 +135,8 @@ func TestModel(t *testing.T) {
 	})
 }
 
-// TestRecheck: a cost above its limit is measured again beside the earlier firmware, and is no growth if that takes as long
-// now. A cost that stays above the limit is one, also if the cache has no earlier firmware.
+// TestRecheck: a cost above its limit is measured again beside the earlier firmware, and is no growth if that takes as
+// long now. A cost that stays above the limit is one, also if the cache has no earlier firmware.
 func TestRecheck(t *testing.T) {
 	t.Parallel()
 	standalone := project.Spec{Board: "host", Options: boards.Options{App: boards.Standalone}}
@@ -477,7 +477,8 @@ func TestReadEnergy(t *testing.T) {
 	}
 }
 
-// TestTables: a table of Markdown has both values and the cause of what exceeds a limit; a cell is one cell.
+// TestTables: a table of Markdown has both values and the cause of what exceeds a limit; a cell is one cell, and no
+// column is empty.
 func TestTables(t *testing.T) {
 	old, current := grown()
 	b := &measure.Baseline{}
@@ -490,10 +491,10 @@ func TestTables(t *testing.T) {
 	if err := measure.WriteMarkdown(&text, []*measure.Result{current, lost}, b, measure.Limits{}); err != nil {
 		t.Fatal(err)
 	}
-	const want = `| board | model | firmware | per inference | flash | RAM | stack | energy | outputs |
-|---|---|---|--:|--:|--:|--:|--:|---|
-| b | m | rpc | 10,002 instructions | 1,000 → 1,020 (+2.00 %) | 50 | ≥ 100 | 25 µJ |  |
-| b\|c | x&lt;i> | rpc | fault |  |  |  |  |  |
+	const want = `| board | model | firmware | per inference | flash | RAM | stack | energy |
+|---|---|---|--:|--:|--:|--:|--:|
+| b | m | rpc | 10,002 instructions | 1,000 → 1,020 (+2.00 %) | 50 | ≥ 100 | 25 µJ |
+| b\|c | x&lt;i> | rpc | fault |  |  |  |  |
 
 * m on b as rpc: stack may be more: f is recursive
 * m on b as rpc: **flash 1000 -> 1020 bytes (+2.00 %), above the limit of +0 %** operators +20, operators: conv +20

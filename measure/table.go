@@ -3,6 +3,7 @@
 package measure
 
 import (
+	"cmp"
 	"encoding/csv"
 	"fmt"
 	"io"
@@ -15,35 +16,34 @@ import (
 )
 
 // Rows returns a table of results for people: a header and one row for each. If a baseline is given, a cell also has
-// the earlier value where it differs. The first three columns and the last one are texts, the others quantities. A
-// quantity that may be larger has "≥" before it.
+// the earlier value where it differs. A quantity that may be larger has "≥" before it. The columns of the
+// cost, the energy and the outputs are left out if they would be empty.
 func Rows(results []*Result, b *Baseline) [][]string {
-	head := []string{"board", "model", "firmware", "per inference", "flash", "RAM", "stack", "outputs"}
-	energy := slices.ContainsFunc(results, func(r *Result) bool { return r.Energy != nil })
-	if energy {
-		head = slices.Insert(head, len(head)-1, "energy")
+	rows := [][]string{
+		{"board", "model", "firmware", "per inference", "flash", "RAM", "stack", "energy", "outputs"},
 	}
-	rows := [][]string{head}
 	for _, r := range results {
-		row := make([]string, len(head))
-		copy(row, []string{r.Board, r.Model, r.App})
-		rows = append(rows, row)
 		if r.Failure != nil {
-			row[3] = r.Failure.Class
+			rows = append(rows, []string{r.Board, r.Model, r.App, r.Failure.Class, "", "", "", "", ""})
 			continue
 		}
-		old := r
-		if b != nil && b.Find(r) != nil {
-			old = b.Find(r)
+		old, energy := cmp.Or(b.Find(r), r), ""
+		if r.Energy != nil {
+			energy = valuetext.Quantity(r.Energy.Mean, "J")
 		}
-		copy(row[3:], []string{
-			costCell(old, r), bytesCell(old.Flash, r.Flash, nil), bytesCell(old.RAM, r.RAM, r.RAMUnsure),
-			bytesCell(old.Stack, r.Stack, r.StackUnsure),
+		rows = append(rows, []string{
+			r.Board, r.Model, r.App, costCell(old, r), bytesCell(old.Flash, r.Flash, nil),
+			bytesCell(old.RAM, r.RAM, r.RAMUnsure), bytesCell(old.Stack, r.Stack, r.StackUnsure), energy, r.outputs(),
 		})
-		if energy && r.Energy != nil {
-			row[7] = valuetext.Quantity(r.Energy.Mean, "J")
+	}
+
+	for _, i := range []int{8, 7, 3} {
+		if slices.ContainsFunc(rows[1:], func(row []string) bool { return row[i] != "" }) {
+			continue
 		}
-		row[len(row)-1] = r.outputs()
+		for j := range rows {
+			rows[j] = slices.Delete(rows[j], i, i+1)
+		}
 	}
 	return rows
 }
@@ -64,13 +64,17 @@ func costCell(old, current *Result) string {
 // are exceeded, and what differs of what determines the results.
 func WriteMarkdown(w io.Writer, results []*Result, b *Baseline, l Limits) error {
 	var text strings.Builder
-	for i, row := range Rows(results, b) {
+	rows := Rows(results, b)
+	numbers := valuetext.NumberColumns(rows)
+	for i, row := range rows {
+		under := "|"
 		for j, cell := range row {
 			row[j] = markdownCell(cell)
+			under += map[bool]string{false: "---|", true: "--:|"}[numbers[j]]
 		}
 		fmt.Fprintf(&text, "| %s |\n", strings.Join(row, " | "))
 		if i == 0 {
-			fmt.Fprintf(&text, "|---|---|---|%s---|\n", strings.Repeat("--:|", len(row)-4))
+			text.WriteString(under + "\n")
 		}
 	}
 	text.WriteString("\n")
@@ -205,7 +209,7 @@ func bytesCell(old, current int64, unsure []string) string {
 	case old == 0 && current == 0:
 		return ""
 	case current > 0:
-		text = thousands(float64(current))
+		text = thousands(current)
 	}
 	if len(unsure) > 0 {
 		text = "≥ " + text
@@ -216,10 +220,12 @@ func bytesCell(old, current int64, unsure []string) string {
 	case old == 0:
 		return "unknown → " + text
 	case current == 0:
-		return thousands(float64(old)) + " → " + text
+		return thousands(old) + " → " + text
 	}
-	return thousands(float64(old)) + " → " + text + growth(float64(old), float64(current))
+	return thousands(old) + " → " + text + growth(float64(old), float64(current))
 }
+
+func thousands(n int64) string { return valuetext.Thousands(float64(n)) }
 
 func growth(old, current float64) string {
 	if old <= 0 {
@@ -234,18 +240,9 @@ func (c Cost) String() string {
 	case "":
 		return ""
 	case Instructions:
-		return thousands(c.Median) + " instructions"
+		return valuetext.Thousands(math.Round(c.Median)) + " instructions"
 	case DeviceSeconds:
 		return valuetext.Seconds(c.Median) + " by its own clock"
 	}
 	return valuetext.Seconds(c.Median)
-}
-
-// thousands writes a whole number with a comma between groups of three digits.
-func thousands(v float64) string {
-	text := strconv.FormatFloat(math.Round(v), 'f', 0, 64)
-	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -64,6 +65,7 @@ import (
 //	BASELINE     a file with earlier results, with which the new ones are compared: measure.md [not compared]
 //	LIMITS       how many per cent each quantity may grow [time=2%,flash=1%,ram=1%,stack=1%]
 //	UPDATE=1     writes the results into BASELINE
+//	STRICT=1     a result without an earlier one in BASELINE is an error, as that of a renamed model
 //	CURRENT      a CSV of a current probe: measure.md [no energy]
 //	PIN          the column of CURRENT that recorded the board's measure_pin
 //	VOLTS        the supply voltage during CURRENT [its column voltage]
@@ -272,8 +274,10 @@ func (s *survey) readBaseline() (err error) {
 		if s.Env.On("UPDATE") {
 			return failure.New(failure.Config, "BASELINE=FILE names it", "UPDATE=1 without a baseline")
 		}
-		if text := s.Env("LIMITS"); text != "" {
-			s.Notef("note: LIMITS=%s has no effect without BASELINE", text)
+		for _, name := range []string{"LIMITS", "STRICT"} {
+			if text := s.Env(name); text != "" {
+				s.Notef("note: %s=%s has no effect without BASELINE", name, text)
+			}
 		}
 		return nil
 	}
@@ -416,11 +420,7 @@ func readEnergy(c *console.Console) (*measure.Energy, error) {
 // printTable prints all results, the doubts, and the failures but for the one that the target ends with.
 func (s *survey) printTable(failed error) {
 	rows := measure.Rows(s.results, s.baseline)
-	var quantities []int
-	for i := 3; i < len(rows[0])-1; i++ {
-		quantities = append(quantities, i)
-	}
-	s.Table(rows, quantities)
+	s.Table(rows, slices.Collect(maps.Keys(valuetext.NumberColumns(rows))))
 	for _, r := range s.results {
 		if r.Failure != nil {
 			if text := fmt.Sprintf("%s on %s: %s", r.Model, r.Board, r.Failure.Error); text != failed.Error() {
@@ -437,12 +437,25 @@ func (s *survey) printTable(failed error) {
 	}
 }
 
-// compare prints what differs from the baseline. Its error is that of the first limit that is exceeded; with UPDATE=1,
-// which writes the baseline, it is nil.
-func (s *survey) compare() (exceeded error) {
+// A grownError is the first limit that is exceeded.
+type grownError struct {
+	error
+	quantities []string // that are above their limits, of all results
+}
+
+func (e *grownError) Unwrap() error { return e.error }
+
+// Exceeds returns the quantities for the JSON line of the failure.
+func (e *grownError) Exceeds() []string { return e.quantities }
+
+// compare prints what differs from the baseline. Its error is that of the first limit that is exceeded or, with
+// STRICT=1, of a result without an earlier one; with UPDATE=1, which writes the baseline, it is nil.
+func (s *survey) compare() error {
 	if s.baseline == nil {
 		return nil
 	}
+	var exceeded, missing error
+	var quantities []string
 	for _, r := range s.results {
 		if r.Failure != nil {
 			continue
@@ -452,13 +465,17 @@ func (s *survey) compare() (exceeded error) {
 			if !s.Env.On("UPDATE") {
 				s.Notef("note: %s is not in %s", r.Key(), s.baselineFile)
 			}
+			missing = cmp.Or(missing, failure.New(failure.Config, "UPDATE=1 writes it; without STRICT=1 it is noted only",
+				"STRICT=1: %s is not in %s", r.Key(), s.baselineFile))
 			continue
 		}
+
 		c := measure.Compare(old, r, s.limits)
-		if exceeded == nil {
-			exceeded = c.Err(r)
-		}
+		exceeded = cmp.Or(exceeded, c.Err(r))
 		for _, change := range c.Changes {
+			if change.Exceeds && !slices.Contains(quantities, change.Quantity) {
+				quantities = append(quantities, change.Quantity)
+			}
 			s.Printf("%s: %v", r.Key(), change)
 			for _, x := range change.Causes {
 				s.Printf("  %v", x)
@@ -470,11 +487,18 @@ func (s *survey) compare() (exceeded error) {
 			s.JSONLine(jsonlines.Changed{Board: r.Board, Model: r.Model, Note: note})
 		}
 	}
+
 	if s.Env.On("UPDATE") {
 		return nil
 	}
 	s.noteUnmeasured()
-	return exceeded
+	switch {
+	case exceeded != nil:
+		return &grownError{exceeded, quantities}
+	case s.Env.On("STRICT"):
+		return missing
+	}
+	return nil
 }
 
 // noteUnmeasured names the results of the baseline that have none now.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -113,6 +114,39 @@ func Columns(rows [][]string, right []int) []string {
 		lines = append(lines, strings.TrimRight(line.String(), " "))
 	}
 	return lines
+}
+
+// Thousands writes a number with a comma between groups of three digits, and six digits of one that is not whole.
+func Thousands(v float64) string {
+	if v != math.Trunc(v) {
+		return strconv.FormatFloat(v, 'g', 6, 64)
+	}
+	text := strconv.FormatFloat(v, 'f', 0, 64)
+	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
+
+// numeric matches the cells of a column of numbers, with their units, and words in place of a number.
+var numeric = regexp.MustCompile(
+	`^((≥ )?[+-]?[0-9][0-9.,…hmµns]*( (instructions|[nmµ]?[sJ]|%)( by its own clock)?)?( → .+)?|(≥ )?unknown.*|[a-z-]*)$`)
+
+// NumberColumns returns the columns of a table with a header that hold numbers, and at least one.
+func NumberColumns(rows [][]string) map[int]bool {
+	columns := map[int]bool{}
+	for i := range rows[0] {
+		for _, row := range rows[1:] {
+			if !numeric.MatchString(row[i]) {
+				delete(columns, i)
+				break
+			}
+			if strings.ContainsAny(row[i], "0123456789") {
+				columns[i] = true
+			}
+		}
+	}
+	return columns
 }
 
 // Count returns a number of things, of which noun names one.

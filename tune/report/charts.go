@@ -8,13 +8,14 @@ import (
 	"html/template"
 	"image/color"
 	"math"
-	"strconv"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/boardsmith/boardsmith/internal/valuetext"
 )
 
 // A tone is a colour on a light and on a dark page, as #RRGGBB in capitals. Charts are drawn with the light one, which
@@ -54,16 +55,15 @@ func lineStyle(series int) draw.LineStyle {
 // maxDots limits the dots of one run in a chart.
 const maxDots = 2000
 
-// A curve is the times of one run's candidates, in the chart's unit.
-type curve struct {
-	series int
-	dots   plotter.XYs // one for each candidate
-	best   plotter.XYs // each change of the best time, and its end
+// A series is the dots of one colour, and a line with steps through some of them.
+type series struct {
+	number     int
+	dots, line plotter.XYs
 }
 
 const (
-	chartWidth  = 680
-	chartHeight = 300
+	chartWidth  = 480 // so that texts can be read at the width of a telephone
+	chartHeight = 240
 	barHeight   = 26 // for one bar
 )
 
@@ -87,7 +87,7 @@ func (s scale) axis(a *plot.Axis) {
 	}
 }
 
-// ticks are the ticks of a linear axis, with the shortest labels.
+// ticks are the ticks of a linear axis.
 type ticks struct{ whole bool } // label only whole numbers
 
 // Ticks implements plot.Ticker.
@@ -99,7 +99,7 @@ func (t ticks) Ticks(low, high float64) []plot.Tick {
 		case t.whole && tick.Value != math.Trunc(tick.Value):
 			all[i].Label = ""
 		default:
-			all[i].Label = strconv.FormatFloat(tick.Value, 'g', 6, 64)
+			all[i].Label = valuetext.Thousands(tick.Value)
 		}
 	}
 	return all
@@ -132,31 +132,31 @@ func svg(p *plot.Plot, height float64) (template.HTML, error) {
 	return template.HTML("<svg" + string(element)), nil // the library escapes texts
 }
 
-// drawCurves draws each candidate as a dot, and the best time so far as a line.
-func drawCurves(x, y string, curves []curve) (template.HTML, error) {
+// drawSeries draws the dots and lines of series.
+func drawSeries(x, y string, all []series) (template.HTML, error) {
 	p := newPlot(x, y)
 	s := newScale()
-	for _, c := range curves {
+	for _, c := range all {
 		for _, d := range c.dots {
 			s.add(d.Y)
 		}
 	}
 	s.chooseKind()
 	s.axis(&p.Y)
-	for _, c := range curves {
+
+	for _, c := range all {
 		dots, err := plotter.NewScatter(thin(c.dots))
 		if err != nil {
 			return "", err
 		}
-		dots.GlyphStyle = draw.GlyphStyle{Color: toneOf(c.series).color(), Radius: vg.Points(1.7), Shape: draw.CircleGlyph{}}
-		line, err := plotter.NewLine(c.best)
+		dots.GlyphStyle = draw.GlyphStyle{Color: toneOf(c.number).color(), Radius: vg.Points(2.5), Shape: draw.CircleGlyph{}}
+		line, err := plotter.NewLine(c.line)
 		if err != nil {
 			return "", err
 		}
-		line.StepStyle, line.LineStyle = plotter.PostStep, lineStyle(c.series)
+		line.StepStyle, line.LineStyle = plotter.PostStep, lineStyle(c.number)
 		p.Add(dots, line)
 	}
-	p.X.Min = 0
 	return svg(p, chartHeight)
 }
 

@@ -97,7 +97,8 @@ const inspect = `<script>addEventListener("load", () => {
   const style = (e) => getComputedStyle(e);
   found.page = style(document.body).backgroundColor;
   found.text = style(document.body).color;
-  found.wide = document.documentElement.scrollWidth > innerWidth;
+  found.wide = document.documentElement.scrollWidth > innerWidth ||
+    Array.from(document.querySelectorAll(".wide, pre")).some((e) => e.scrollWidth > e.clientWidth);
   for (const f of document.querySelectorAll("figure")) {
     const svg = f.querySelector("svg");
     if (!svg) { continue; }
@@ -139,7 +140,7 @@ type found struct {
 	Title           string
 	Scripts, Images int
 	Page, Text      string // colours
-	Wide            bool   // the page must be scrolled sideways
+	Wide            bool   // the page, or a table or tree in it, must be scrolled sideways
 	Figures         map[string]drawing
 }
 

@@ -2,9 +2,7 @@ package report
 
 import (
 	"cmp"
-	_ "embed"
 	"fmt"
-	"html/template"
 	"io"
 	"math"
 	"slices"
@@ -14,6 +12,7 @@ import (
 	"gonum.org/v1/plot/plotter"
 
 	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/tune"
 )
 
@@ -25,57 +24,6 @@ type Run struct {
 	Wear       []device.DeviceWear
 }
 
-//go:embed page.html
-var pageText string
-
-var pageTemplate = template.Must(template.New("page").Parse(pageText))
-
-type page struct {
-	Title  string
-	Tones  []tone
-	Runs   table
-	Groups []group // rankings of all runs whose times may be compared
-	Others []figure
-	Failed table
-	Wear   []heatMap
-}
-
-// A group shows times that may be compared.
-type group struct {
-	Conditions string
-	Figures    []figure
-	Fastest    []fastest
-}
-
-type fastest struct {
-	Run      string
-	Baseline string // whose time speed-ups are over
-	Unit     string
-	More     int
-	Rows     []row
-}
-
-// A figure is a chart, its description, and its numbers.
-type figure struct {
-	ID, Title string
-	Words     string
-	SVG       template.HTML
-	Legend    []legend
-	Table     table
-}
-
-type legend struct {
-	Tone int
-	Name string
-}
-
-type table struct {
-	Head []string
-	Rows [][]string
-}
-
-func (t *table) add(cells ...string) { t.Rows = append(t.Rows, cells) }
-
 // fastestRows is the number of candidates in the page's lists of the fastest.
 const fastestRows = 20
 
@@ -85,35 +33,42 @@ const fastestRows = 20
 // other file: its charts are inline SVG, and it has no script. Its security policy keeps a browser from loading or
 // running anything, whatever the names in the results are. The same runs give the same bytes.
 func WriteHTML(w io.Writer, runs ...Run) error {
-	p := page{Title: "Tuning runs", Tones: tones, Runs: table{Head: []string{
+	summary := &table{Head: []string{
 		"run", "candidates", "with a time", "measured as another's", "failed", "from", "worked for", "candidates a minute",
-	}}}
+	}}
 	shown := make([]shownRun, len(runs))
+	var wear []device.DeviceWear
 	for i, r := range runs {
 		shown[i] = show(i, r)
-		shown[i].summary(&p.Runs)
+		shown[i].summary(summary)
+		wear = append(wear, r.Wear...)
+	}
+
+	p := page{
+		Title: "Tuning runs", Sections: []section{{Blocks: []block{{Table: summary}}}},
+		Intro: "A time is the median of a candidate's samples, an interval that of their mean (95 %). Times are compared " +
+			"only where board, tier and platform are the same.",
 	}
 	for n, conditions := range conditionsOf(shown) {
-		g, err := newGroup(n, conditions, shown)
+		s, err := rankingOf(n+1, conditions, shown)
 		if err != nil {
 			return err
 		}
-		p.Groups = append(p.Groups, g)
+		p.Sections = append(p.Sections, s)
 	}
-	for _, draw := range []func([]shownRun) (figure, error){stepsFigure, failuresFigure, boardsFigure} {
-		f, err := draw(shown)
-		if err != nil {
-			return fmt.Errorf("chart %s: %w", f.ID, err)
-		}
-		p.Others = append(p.Others, f)
+
+	others := section{Title: "All times, failures and boards"}
+	err := others.draw(0,
+		func() (figure, error) { return stepsFigure(shown) },
+		func() (figure, error) { return failuresFigure(shown) },
+		func() (figure, error) { return boardsFigure(shown) },
+	)
+	if err != nil {
+		return err
 	}
-	p.Failed = failedTable(shown)
-	for _, r := range runs {
-		for _, d := range r.Wear {
-			p.Wear = append(p.Wear, heatMapOf(len(p.Wear)+1, d))
-		}
-	}
-	return pageTemplate.Execute(w, p)
+	others.Blocks = append(others.Blocks, block{Title: "Failures", Table: failedTable(shown)})
+	p.Sections = append(p.Sections, others)
+	return p.write(w, wear)
 }
 
 // A shownRun is a run with the values that several figures show.
@@ -213,8 +168,9 @@ func newMember(run *shownRun, k tune.Ranking) member {
 
 func (m member) legend() legend { return legend{Tone: m.run.number % len(tones), Name: m.run.label} }
 
-func newGroup(n int, conditions string, runs []shownRun) (group, error) {
-	g := group{Conditions: printable(conditions)}
+// rankingOf returns section number n, from 1: the times of all runs that may be compared.
+func rankingOf(n int, conditions string, runs []shownRun) (section, error) {
+	s := section{Title: printable(conditions)}
 	var members []member
 	var rankings []tune.Ranking
 	for i := range runs {
@@ -222,22 +178,25 @@ func newGroup(n int, conditions string, runs []shownRun) (group, error) {
 			members, rankings = append(members, newMember(&runs[i], *k)), append(rankings, *k)
 		}
 	}
+
 	u := unitOf(rankings...)
+	err := s.draw(n,
+		func() (figure, error) { return bestByCandidate(members, u) },
+		func() (figure, error) { return bestByTime(members, u) },
+		func() (figure, error) { return distribution(members, u) },
+		func() (figure, error) { return sizes(members, u) },
+	)
 	for _, m := range members {
-		g.Fastest = append(g.Fastest, fastest{
-			Run: m.run.label, Baseline: short(m.k.Baseline.ID, 48), Unit: u.name,
-			More: max(len(m.k.Results)-fastestRows, 0), Rows: rowsOf(m.k, u, fastestRows),
-		})
-	}
-	for _, draw := range []func([]member, unit) (figure, error){bestByCandidate, bestByTime, distribution, sizes} {
-		f, err := draw(members, u)
-		if err != nil {
-			return g, fmt.Errorf("chart %s of %s: %w", f.ID, g.Conditions, err)
+		b := block{
+			Title: "Fastest of run " + m.run.label + "; speed-up over " + short(m.k.Baseline.ID, 48),
+			Table: fastest(m.k, u, fastestRows),
 		}
-		f.ID = fmt.Sprintf("%s-%d", f.ID, n+1)
-		g.Figures = append(g.Figures, f)
+		s.Blocks = append(s.Blocks, b)
+		if more := len(m.k.Results) - fastestRows; more > 0 {
+			s.Blocks = append(s.Blocks, block{Text: fmt.Sprintf("And %d more.", more)})
+		}
 	}
-	return g, nil
+	return s, err
 }
 
 func bestByCandidate(members []member, u unit) (figure, error) {
@@ -263,9 +222,9 @@ func bestByTime(members []member, u unit) (figure, error) {
 // best draws times as dots over x, and the best time so far as a line.
 func best(f figure, members []member, u unit, x string, position func(point) float64) (figure, error) {
 	f.Table.Head = []string{"run", x, "best so far, " + u.name, "candidate"}
-	var curves []curve
+	var curves []series
 	for _, m := range members {
-		c := curve{series: m.run.number}
+		c := series{number: m.run.number}
 		shortest, end := math.Inf(1), 0.0
 		for _, p := range m.points {
 			xp, t := max(position(p), end), p.result.Time.Median // results that finish together may be out of order
@@ -273,22 +232,22 @@ func best(f figure, members []member, u unit, x string, position func(point) flo
 			c.dots = append(c.dots, plotter.XY{X: xp, Y: t * u.second})
 			if t < shortest {
 				shortest = t
-				c.best = append(c.best, plotter.XY{X: xp, Y: t * u.second})
+				c.line = append(c.line, plotter.XY{X: xp, Y: t * u.second})
 				f.Table.add(m.run.label, strconv.FormatFloat(xp, 'f', -1, 64), u.text(t), short(p.result.ID, 48))
 			}
 		}
-		c.best = append(c.best, plotter.XY{X: end, Y: shortest * u.second})
+		c.line = append(c.line, plotter.XY{X: end, Y: shortest * u.second})
 		curves, f.Legend = append(curves, c), append(f.Legend, m.legend())
 		first := m.points[0].result.Time.Median
 		f.Words += fmt.Sprintf("Run %s: from %s %s at first to %s %s, in %d improvements. ",
-			m.run.label, u.text(first), u.name, u.text(shortest), u.name, len(c.best)-2)
+			m.run.label, u.text(first), u.name, u.text(shortest), u.name, len(c.line)-2)
 		if len(c.dots) > maxDots {
 			f.Words += fmt.Sprintf("The chart shows %d of its %d candidates. ", len(thin(c.dots)), len(c.dots))
 		}
 	}
 	f.Words = fmt.Sprintf("Each dot is a candidate, the line is the best time so far, over %s. %s", x, f.Words)
 	var err error
-	f.SVG, err = drawCurves(x, "time per call, "+u.name, curves)
+	f.SVG, err = drawSeries(x, "time per call, "+u.name, curves)
 	return f, err
 }
 
@@ -327,21 +286,21 @@ func sizes(members []member, u unit) (figure, error) {
 		ID: "sizes", Title: "Size against time", Table: table{Head: []string{"run", "candidate", "time, " + u.name, "bytes"}},
 		Words: "Each dot is a candidate. A line joins those than which no other one is both faster and smaller. ",
 	}
-	var all []cloud
+	var all []series
 	for _, m := range members {
-		s := cloud{number: m.run.number}
+		var dots []dot
 		for _, r := range m.k.Results {
-			s.dots = append(s.dots, dot{r.Time.Median * u.second, float64(r.Bytes), short(r.ID, 48)})
+			dots = append(dots, dot{r.Time.Median * u.second, float64(r.Bytes), short(r.ID, 48)})
 		}
-		best := front(s.dots)
+		best := front(dots)
 		for _, d := range best {
-			f.Table.add(m.run.label, d.name, u.text(d.x/u.second), strconv.FormatFloat(d.y, 'f', 0, 64))
+			f.Table.add(m.run.label, d.name, u.text(d.x/u.second), valuetext.Thousands(d.y))
 		}
 		f.Words += fmt.Sprintf("Run %s: %s. ", m.run.label, namesOf(best[:min(len(best), 5)]))
-		all, f.Legend = append(all, s), append(f.Legend, m.legend())
+		all, f.Legend = append(all, seriesOf(m.run.number, dots)), append(f.Legend, m.legend())
 	}
 	var err error
-	f.SVG, err = drawFronts("time per call, "+u.name, "bytes", all)
+	f.SVG, err = drawSeries("time per call, "+u.name, "bytes", all)
 	return f, err
 }
 
@@ -460,8 +419,8 @@ func sum(all []float64) (s float64) {
 }
 
 // failedTable lists failures by class and blame, with the first of each.
-func failedTable(runs []shownRun) table {
-	t := table{Head: []string{"run", "kind", "class", "blame", "number", "first"}}
+func failedTable(runs []shownRun) *table {
+	t := &table{Head: []string{"run", "kind", "class", "blame", "number", "first"}}
 	for _, s := range runs {
 		for _, r := range reasonsOf(s.Results) {
 			t.add(s.label, printable(r.kind), printable(string(r.class)), printable(string(r.blame)),

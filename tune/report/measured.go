@@ -4,23 +4,16 @@ package report
 
 import (
 	"cmp"
-	_ "embed"
 	"fmt"
-	"html/template"
 	"io"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/measure"
 )
-
-//go:embed measured.html
-var measuredText string
-
-var measuredTemplate = template.Must(template.Must(pageTemplate.Clone()).New("measured").Parse(measuredText))
 
 // Measurements are results of package measure, and what a page shows beside them.
 type Measurements struct {
@@ -29,35 +22,6 @@ type Measurements struct {
 	Baseline *measure.Baseline   // with which the results are compared; nil: none
 	Limits   measure.Limits      // of the comparison
 	Wear     []device.DeviceWear // of devices; their names are those of the ledger
-}
-
-type measuredPage struct {
-	Title    string
-	Tones    []tone
-	Baseline bool
-	Results  table
-	Pareto   *figure // nil: no result has a cost
-	Models   []measuredModel
-	Wear     []heatMap
-	Failed   table
-	Faults   []explainedFault
-}
-
-// An explainedFault is where a device stopped.
-type explainedFault struct {
-	Of, Cause, Operator, Location, Next string
-	Calls                               string // as measuredModel.Stack
-}
-
-type measuredModel struct {
-	Name       string
-	Figures    []figure
-	Stack      string // one call a line, each deeper than the one before
-	StackBytes int64
-	Doubts     []string
-	Changes    table
-	Notes      []string
-	Largest    table
 }
 
 // largestSymbols is the number of functions, constants and variables that the page lists for a model.
@@ -74,103 +38,125 @@ func (x Measurements) WriteHTML(w io.Writer) error {
 			row[i] = printable(cell)
 		}
 	}
-	p := measuredPage{
-		Title: cmp.Or(printable(x.Title), "Measurements"), Tones: tones, Baseline: x.Baseline != nil,
-		Results: table{Head: rows[0], Rows: rows[1:]},
-		Failed:  table{Head: []string{"of", "class", "error", "next step"}},
+	head := section{Blocks: []block{{Table: &table{rows[0], rows[1:]}}}}
+	p := page{
+		Title: cmp.Or(printable(x.Title), "Measurements"),
+		Intro: "Flash is all in regions of flash, RAM is variables and the running model's part of the arena. " +
+			"Instructions are those of an emulated board.",
 	}
-	var costs []*measure.Result
-	for _, r := range x.Results {
-		if f := r.Failure; f != nil {
-			p.Failed.add(printable(r.Key()), f.Class, printable(f.Error), printable(f.Next))
-			if len(f.Calls) > 0 {
-				p.Faults = append(p.Faults, explain(r.Key(), f))
-			}
+	if x.Baseline != nil {
+		p.Intro += " Where a value differs from the baseline's, both are shown."
+	}
+
+	measured := slices.DeleteFunc(slices.Clone(x.Results), func(r *measure.Result) bool { return r.Failure != nil })
+	if slices.ContainsFunc(measured, func(r *measure.Result) bool { return r.Cost.Unit != "" }) {
+		if err := head.draw(0, func() (figure, error) { return pareto(measured) }); err != nil {
+			return err
+		}
+	}
+	p.Sections = append(p.Sections, head)
+	shown := slices.Clone(measured)
+	for _, r := range measured {
+		if old := x.Baseline.Find(r); old != nil {
+			shown = append(shown, old)
+		}
+	}
+	parts := largestParts(shown)
+	for i, r := range measured {
+		s, err := modelOf(i+1, r, x.Baseline.Find(r), x.Limits, parts)
+		if err != nil {
+			return err
+		}
+		p.Sections = append(p.Sections, s)
+	}
+	if len(measured) < len(x.Results) {
+		p.Sections = append(p.Sections, failures(x.Results))
+	}
+	return p.write(w, x.Wear)
+}
+
+// failures lists what was not measured, and where devices stopped, the outermost call first.
+func failures(results []*measure.Result) section {
+	t := &table{Head: []string{"of", "class", "error", "next step"}}
+	s := section{Title: "Not measured", Blocks: []block{{Table: t}}}
+	for _, r := range results {
+		f := r.Failure
+		if f == nil {
 			continue
 		}
-		if r.Cost.Unit != "" {
-			costs = append(costs, r)
+		t.add(printable(r.Key()), f.Class, printable(f.Error), printable(f.Next))
+		if len(f.Calls) == 0 {
+			continue
 		}
-		var old *measure.Result
-		if x.Baseline != nil {
-			old = x.Baseline.Find(r)
-		}
-		m, err := modelOf(len(p.Models)+1, r, old, x.Limits)
-		if err != nil {
-			return err
-		}
-		p.Models = append(p.Models, m)
+		calls := slices.Clone(f.Calls)
+		slices.Reverse(calls)
+		s.Blocks = append(s.Blocks, block{Title: printable(r.Key()), Facts: [][2]string{
+			{"Cause", printable(f.Cause)},
+			{"Operator", printable(cmp.Or(f.Operator, "unknown"))},
+			{"Stopped in", printable(f.Calls[0])},
+			{"Next step", printable(f.Next)},
+			{"Calls", ""},
+		}, Tree: tree(calls)})
 	}
-	if len(costs) > 0 {
-		f, err := pareto(costs)
-		if err != nil {
-			return err
-		}
-		p.Pareto = &f
-	}
-	for i, d := range x.Wear {
-		p.Wear = append(p.Wear, heatMapOf(i+1, d))
-	}
-	return measuredTemplate.Execute(w, p)
+	return s
 }
 
-// explain returns where a device stopped, the outermost call first.
-func explain(of string, f *measure.Failure) explainedFault {
-	calls := slices.Clone(f.Calls)
-	slices.Reverse(calls)
-	return explainedFault{
-		Of: printable(of), Cause: printable(f.Cause), Operator: printable(cmp.Or(f.Operator, "unknown")),
-		Location: printable(f.Calls[0]), Next: printable(f.Next), Calls: stackTree(calls),
-	}
-}
-
-// modelOf returns the section of result number n, from 1. old is the earlier one, or nil.
-func modelOf(n int, r, old *measure.Result, l measure.Limits) (m measuredModel, err error) {
-	m = measuredModel{Name: printable(r.Key()), StackBytes: r.Stack, Stack: stackTree(r.StackPath), Largest: largest(r)}
-	for _, d := range r.Doubts() {
-		m.Doubts = append(m.Doubts, printable(d))
-	}
-	draws := []func() (figure, error){func() (figure, error) { return partsFigure(r, old) }}
+// modelOf returns the section of result number n, from 1. old is the earlier one, or nil. parts have a colour each.
+func modelOf(n int, r, old *measure.Result, l measure.Limits, parts []string) (section, error) {
+	s := section{Title: printable(r.Key())}
+	s.list("", r.Doubts())
+	draws := []func() (figure, error){func() (figure, error) { return partsFigure(r, old, parts) }}
 	if len(r.Regions) > 0 {
 		draws = append(draws, func() (figure, error) { return regionsFigure(r) })
 	}
 	if len(r.Operators) > 0 {
 		draws = append(draws, func() (figure, error) { return operatorsFigure(r) })
 	}
-	for _, draw := range draws {
-		f, err := draw()
-		if err != nil {
-			return m, fmt.Errorf("chart %s of %s: %w", f.ID, r.Key(), err)
+	if err := s.draw(n, draws...); err != nil {
+		return s, err
+	}
+	if len(r.StackPath) > 0 {
+		s.Blocks = append(s.Blocks, block{
+			Title: "Deepest calls", Tree: tree(r.StackPath),
+			Text: "The stack takes " + thousands(r.Stack) + " bytes at worst:",
+		})
+	}
+	if old != nil {
+		c := measure.Compare(old, r, l)
+		changes := &table{Head: []string{"change", "causes"}}
+		for _, x := range c.Changes {
+			var causes []string
+			for _, cause := range x.Causes {
+				causes = append(causes, printable(cause.String()))
+			}
+			changes.add(x.String(), strings.Join(causes, ", "))
 		}
-		f.ID = fmt.Sprintf("%s-%d", f.ID, n)
-		m.Figures = append(m.Figures, f)
-	}
-	if old == nil {
-		return m, nil
-	}
-	c := measure.Compare(old, r, l)
-	m.Changes.Head = []string{"change", "causes"}
-	for _, x := range c.Changes {
-		var causes []string
-		for _, cause := range x.Causes {
-			causes = append(causes, printable(cause.String()))
+		if len(changes.Rows) > 0 {
+			s.Blocks = append(s.Blocks, block{Title: "Changes since the baseline", Table: changes})
 		}
-		m.Changes.add(x.String(), strings.Join(causes, ", "))
+		if c.Incomparable != "" {
+			c.Notes = append(c.Notes, "the cost cannot be compared: "+c.Incomparable)
+		}
+		s.list("", c.Notes)
 	}
-	if c.Incomparable != "" {
-		c.Notes = append(c.Notes, "the cost cannot be compared: "+c.Incomparable)
-	}
-	for _, note := range c.Notes {
-		m.Notes = append(m.Notes, printable(note))
-	}
-	return m, nil
+	s.Blocks = append(s.Blocks, block{Title: "Largest functions, constants and variables", Table: largest(r)})
+	return s, nil
 }
 
-// partsFigure shows flash and RAM by part, beside those of an earlier result.
-func partsFigure(r, old *measure.Result) (figure, error) {
+// list adds texts.
+func (s *section) list(title string, texts []string) {
+	b := block{Title: title}
+	for _, text := range texts {
+		b.Items = append(b.Items, printable(text))
+	}
+	s.Blocks = append(s.Blocks, b)
+}
+
+// partsFigure shows flash and RAM by part, beside those of an earlier result. Each of parts has a colour.
+func partsFigure(r, old *measure.Result, parts []string) (figure, error) {
 	f := figure{
 		ID: "parts", Title: "Flash and RAM by part", Table: table{Head: []string{"", "part", "flash", "RAM"}},
-		Words: fmt.Sprintf("Flash %d bytes, RAM %d bytes. ", r.Flash, r.RAM),
+		Words: fmt.Sprintf("Flash %s bytes, RAM %s bytes. ", thousands(r.Flash), thousands(r.RAM)),
 	}
 	builds := []struct {
 		name string
@@ -181,13 +167,8 @@ func partsFigure(r, old *measure.Result) (figure, error) {
 			name string
 			*measure.Result
 		}{"before", old})
-		f.Words += fmt.Sprintf("Before: flash %d bytes, RAM %d bytes. ", old.Flash, old.RAM)
+		f.Words += fmt.Sprintf("Before: flash %s bytes, RAM %s bytes. ", thousands(old.Flash), thousands(old.RAM))
 	}
-	var all []measure.Part
-	for _, b := range builds {
-		all = append(all, b.Parts...)
-	}
-	parts := largestParts(all)
 	values := make([][]float64, len(parts))
 	var names []string
 	for _, memory := range []struct {
@@ -208,32 +189,39 @@ func partsFigure(r, old *measure.Result) (figure, error) {
 		}
 	}
 	for i, part := range parts {
-		f.Legend = append(f.Legend, legend{Tone: i, Name: printable(part)})
+		if slices.Max(values[i]) > 0 {
+			f.Legend = append(f.Legend, legend{Tone: i, Name: printable(part)})
+		}
 	}
 	for _, b := range builds {
 		for _, p := range b.Parts {
-			f.Table.add(b.name, printable(p.Name), strconv.FormatInt(p.Flash, 10), strconv.FormatInt(p.RAM, 10))
+			f.Table.add(b.name, printable(p.Name), thousands(p.Flash), thousands(p.RAM))
 		}
 	}
 	return f.bars("bytes", names, values)
 }
 
+// thousands returns a number of bytes as text.
+func thousands(n int64) string { return valuetext.Thousands(float64(n)) }
+
 // otherParts stands for the parts that have no colour of their own.
 const otherParts = "all other parts"
 
-// largestParts returns the names of parts, or if there are more than colours those of the largest and otherParts.
-func largestParts(all []measure.Part) (names []string) {
-	bytes := map[string]int64{}
-	for _, p := range all {
-		if !slices.Contains(names, p.Name) {
-			names = append(names, p.Name)
+// largestParts returns the names of the parts of results, the largest first. If there are more than colours, the
+// smallest are otherParts.
+func largestParts(results []*measure.Result) (names []string) {
+	largest := map[string]int64{}
+	for _, r := range results {
+		for _, p := range r.Parts {
+			largest[p.Name] = max(largest[p.Name], p.Flash, p.RAM)
 		}
-		bytes[p.Name] = max(bytes[p.Name], p.Flash+p.RAM)
 	}
+	names = slices.SortedFunc(maps.Keys(largest), func(a, b string) int {
+		return cmp.Or(cmp.Compare(largest[b], largest[a]), strings.Compare(a, b))
+	})
 	if len(names) <= len(tones) {
 		return names
 	}
-	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(bytes[b], bytes[a]) })
 	return append(slices.Clone(names[:len(tones)-1]), otherParts)
 }
 
@@ -255,30 +243,45 @@ func regionsFigure(r *measure.Result) (figure, error) {
 			values[i] = append(values[i], 0)
 		}
 		values[0][len(names)-1], values[5][len(names)-1] = used, 100-used
-		f.Table.add(printable(g.Name), strconv.FormatInt(g.Used, 10), strconv.FormatInt(g.Size, 10))
-		f.Words += fmt.Sprintf("%s: %.1f %% of %d bytes. ", printable(g.Name), used, g.Size)
+		f.Table.add(printable(g.Name), thousands(g.Used), thousands(g.Size))
+		f.Words += fmt.Sprintf("%s: %.1f %% of %s bytes. ", printable(g.Name), used, thousands(g.Size))
 	}
 	return f.bars("per cent", names, values)
 }
 
 // operatorsFigure shows the cost of each node of a graph.
 func operatorsFigure(r *measure.Result) (figure, error) {
+	most := 0.0
+	for _, o := range r.Operators {
+		most = max(most, o.Median)
+	}
+	scale, unit := axisOf(r.Cost.Unit, most)
 	f := figure{
-		ID: "operators", Title: "Cost by operator", Legend: []legend{{0, "median, " + r.Cost.Unit}},
-		Table: table{Head: []string{"operator", r.Cost.Unit}},
+		ID: "operators", Title: "Cost by operator", Legend: []legend{{0, "median, " + unit}},
+		Table: table{Head: []string{"operator", "cost"}},
 	}
 	var names []string
 	var values []float64
 	for _, o := range r.Operators {
-		names, values = append(names, printable(o.Node)), append(values, o.Median)
-		f.Table.add(printable(o.Node), strconv.FormatFloat(o.Median, 'g', 5, 64))
-		f.Words += fmt.Sprintf("%s: %.4g. ", printable(o.Node), o.Median)
+		cost := measure.Cost{Unit: r.Cost.Unit, Median: o.Median}.String()
+		names, values = append(names, printable(o.Node)), append(values, o.Median*scale)
+		f.Table.add(printable(o.Node), cost)
+		f.Words += fmt.Sprintf("%s: %s. ", printable(o.Node), cost)
 	}
-	return f.bars(r.Cost.Unit, names, [][]float64{values})
+	return f.bars(unit, names, [][]float64{values})
 }
 
-// stackTree returns the deepest calls, each a step further in than its caller.
-func stackTree(path []string) string {
+// axisOf returns the unit of an axis for costs up to the largest, and what their own unit has of it.
+func axisOf(unit string, largest float64) (scale float64, name string) {
+	if unit == measure.Instructions {
+		return 1, unit
+	}
+	u := unitFor(largest)
+	return u.second, u.name
+}
+
+// tree returns calls as lines, each a step further in than its caller.
+func tree(path []string) string {
 	var b strings.Builder
 	for i, call := range path {
 		if i > 0 {
@@ -290,8 +293,8 @@ func stackTree(path []string) string {
 }
 
 // largest lists what takes most memory.
-func largest(r *measure.Result) table {
-	t := table{Head: []string{"of", "flash", "RAM"}}
+func largest(r *measure.Result) *table {
+	t := &table{Head: []string{"of", "flash", "RAM"}}
 	names := maps.Clone(r.FlashOf)
 	if names == nil {
 		names = map[string]int64{}
@@ -303,7 +306,7 @@ func largest(r *measure.Result) table {
 		return cmp.Or(cmp.Compare(names[b], names[a]), strings.Compare(a, b))
 	})
 	for _, name := range sorted[:min(len(sorted), largestSymbols)] {
-		t.add(printable(name), strconv.FormatInt(r.FlashOf[name], 10), strconv.FormatInt(r.RAMOf[name], 10))
+		t.add(printable(name), thousands(r.FlashOf[name]), thousands(r.RAMOf[name]))
 	}
 	return t
 }
@@ -313,10 +316,10 @@ func largest(r *measure.Result) table {
 func pareto(results []*measure.Result) (figure, error) {
 	f := figure{ID: "pareto", Title: "Flash against cost", Table: table{Head: []string{"of", "cost", "flash, bytes"}}}
 	byUnit := map[string][]*measure.Result{}
-	unit := ""
+	unit, most := "", 0.0
 	for _, r := range results {
 		byUnit[r.Cost.Unit] = append(byUnit[r.Cost.Unit], r)
-		if unit == "" || len(byUnit[r.Cost.Unit]) > len(byUnit[unit]) {
+		if r.Cost.Unit != "" && (unit == "" || len(byUnit[r.Cost.Unit]) > len(byUnit[unit])) {
 			unit = r.Cost.Unit
 		}
 	}
@@ -324,19 +327,24 @@ func pareto(results []*measure.Result) (figure, error) {
 		f.Words = "There are fewer than two results in one unit."
 		return f, nil
 	}
+	for _, r := range byUnit[unit] {
+		most = max(most, r.Cost.Median)
+	}
+	scale, name := axisOf(unit, most)
+
 	byModel := map[string][]dot{}
 	for _, r := range byUnit[unit] {
-		byModel[r.Model] = append(byModel[r.Model], dot{r.Cost.Median, float64(r.Flash), printable(r.Board)})
-		f.Table.add(printable(r.Key()), r.Cost.String(), strconv.FormatInt(r.Flash, 10))
+		byModel[r.Model] = append(byModel[r.Model], dot{r.Cost.Median * scale, float64(r.Flash), printable(r.Board)})
+		f.Table.add(printable(r.Key()), r.Cost.String(), thousands(r.Flash))
 	}
 	f.Words = "Each dot is a result. A line joins those of a model than which no other one is both cheaper and smaller. "
-	var all []cloud
+	var all []series
 	for i, model := range slices.Sorted(maps.Keys(byModel)) {
 		f.Legend = append(f.Legend, legend{Tone: i % len(tones), Name: short(model, 40)})
-		all = append(all, cloud{i, byModel[model]})
+		all = append(all, seriesOf(i, byModel[model]))
 		f.Words += fmt.Sprintf("%s: %s. ", short(model, 40), namesOf(front(byModel[model])))
 	}
 	var err error
-	f.SVG, err = drawFronts("cost, "+unit, "flash, bytes", all)
+	f.SVG, err = drawSeries("cost, "+name, "flash, bytes", all)
 	return f, err
 }

@@ -56,8 +56,9 @@ func TestMeasurements(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		"900 → 1,000 (&#43;11.11 %)", "above the limit of &#43;0 %", "Before: flash 900 bytes", "25.0 % of 4096 bytes",
-		"<h2>Not measured</h2>", "main 60\n└ run ", "<td>77</td>", "<h3>y on b", "<pre>run\n└ conv at model/lib.c:7 ",
+		"900 → 1,000 (&#43;11.11 %)", "above the limit of &#43;0 %", "Before: flash 900 bytes", "25.0 % of 4,096 bytes",
+		"<h2>Not measured</h2>", "main 60\n└ run ", "<h3>y on b", "<pre>run\n└ conv at model/lib.c:7 ",
+		`<th scope="col" class="number">flash</th>`, `<td data-head="flash" class="number">77</td>`,
 		"<li>stack may be more: a call through a pointer</li>", "<li>the options differ: none, not operator_opt=Os</li>",
 	} {
 		if !strings.Contains(text, want) {
@@ -66,6 +67,11 @@ func TestMeasurements(t *testing.T) {
 	}
 	if strings.Contains(text, hostile) || strings.Contains(text, "<script") {
 		t.Error("a name is markup")
+	}
+	for _, not := range []string{">outputs<", ">energy<"} {
+		if strings.Contains(text, not) {
+			t.Errorf("the page has %s", not)
+		}
 	}
 	checkElements(t, text)
 	page.Reset()
@@ -172,10 +178,10 @@ func TestLargestParts(t *testing.T) {
 	for i := range len(tones) + 2 {
 		all = append(all, measure.Part{Name: fmt.Sprint(i), Flash: int64(i)})
 	}
-	if got := strings.Join(largestParts(all), " "); got != "7 6 5 4 3 "+otherParts {
+	if got := strings.Join(largestParts([]*measure.Result{{Parts: all}}), " "); got != "7 6 5 4 3 "+otherParts {
 		t.Error(got)
 	}
-	if got := strings.Join(largestParts(all[:3]), " "); got != "0 1 2" {
+	if got := strings.Join(largestParts([]*measure.Result{{Parts: all[:2]}, {Parts: all[2:3]}}), " "); got != "2 1 0" {
 		t.Error(got)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/tune"
 )
 
@@ -80,29 +81,23 @@ func unitOf(ks ...tune.Ranking) unit {
 	return unitFor(shortest)
 }
 
-// A row is one result of a ranking, as text.
-type row struct {
-	Rank                                             int
-	ID, Time, Interval, SpeedUp, Board, Bytes, Notes string
-}
-
-// rowsOf returns the n fastest results of a ranking as text.
-func rowsOf(k tune.Ranking, u unit, n int) []row {
-	var all []row
+// fastest returns the n fastest results of a ranking.
+func fastest(k tune.Ranking, u unit, n int) *table {
+	t := &table{Head: []string{
+		"rank", "candidate", "time, " + u.name, "mean, 95 %", "speed-up", "board", "bytes", "notes",
+	}}
 	for i, r := range k.Results[:min(n, len(k.Results))] {
-		line := row{
-			Rank: i + 1, ID: short(r.ID, 48), Time: u.text(r.Time.Median), Interval: "-", SpeedUp: "-",
-			Board: short(r.Board, 32), Bytes: strconv.Itoa(r.Bytes), Notes: notes(r),
-		}
+		interval, speedUp := "-", "-"
 		if r.Time.N > 1 {
-			line.Interval = u.text(r.Time.Low) + "…" + u.text(r.Time.High)
+			interval = u.text(r.Time.Low) + "…" + u.text(r.Time.High)
 		}
 		if s := k.SpeedUp(r.Time); s > 0 {
-			line.SpeedUp = fmt.Sprintf("%.2f", s)
+			speedUp = fmt.Sprintf("%.2f", s)
 		}
-		all = append(all, line)
+		t.add(strconv.Itoa(i+1), short(r.ID, 48), u.text(r.Time.Median), interval, speedUp, short(r.Board, 32),
+			valuetext.Thousands(float64(r.Bytes)), notes(r))
 	}
-	return all
+	return t
 }
 
 func notes(r tune.Result) string {

@@ -309,7 +309,7 @@ func TestThinKeepsAtMostMaxDots(t *testing.T) {
 	for _, n := range []int{1, maxDots, maxDots + 1, 10 * maxDots} {
 		t.Run(strconv.Itoa(n), func(t *testing.T) {
 			h := make([]float64, n)
-			c := curve{}
+			c := series{}
 			for i := range h {
 				c.dots = append(c.dots, struct{ X, Y float64 }{float64(i), 1})
 			}

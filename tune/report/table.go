@@ -3,6 +3,8 @@ package report
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -33,11 +35,7 @@ func writeRanking(b *strings.Builder, k tune.Ranking, n int) {
 		n = len(k.Results)
 	}
 	fmt.Fprintf(b, "%s; speed-up over %s\n", printable(k.Conditions), short(k.Baseline.ID, 48))
-	lines := [][]string{{"", "id", "time " + u.name, "mean 95 %", "speed-up", "board", "bytes", "notes"}}
-	for _, r := range rowsOf(k, u, n) {
-		lines = append(lines, []string{strconv.Itoa(r.Rank), r.ID, r.Time, r.Interval, r.SpeedUp, r.Board, r.Bytes, r.Notes})
-	}
-	writeColumns(b, lines, []int{0, 2, 3, 4, 6})
+	writeColumns(b, fastest(k, u, n))
 	if more := len(k.Results) - n; more > 0 {
 		fmt.Fprintf(b, "  and %d more\n", more)
 	}
@@ -45,23 +43,22 @@ func writeRanking(b *strings.Builder, k tune.Ranking, n int) {
 }
 
 func writeReasons(b *strings.Builder, results []tune.Result) {
-	lines := [][]string{{"kind", "class", "blame", "number", "first"}}
+	t := &table{Head: []string{"kind", "class", "blame", "number", "first"}}
 	failed := 0
 	for _, r := range reasonsOf(results) {
-		lines = append(lines, []string{
-			printable(r.kind), printable(string(r.class)), printable(string(r.blame)), strconv.Itoa(r.n), r.first,
-		})
+		t.add(printable(r.kind), printable(string(r.class)), printable(string(r.blame)), strconv.Itoa(r.n), r.first)
 		failed += r.n
 	}
 	if failed == 0 {
 		return
 	}
 	fmt.Fprintf(b, "%d of %d have no time\n", failed, len(results))
-	writeColumns(b, lines, []int{3})
+	writeColumns(b, t)
 }
 
-func writeColumns(b *strings.Builder, rows [][]string, right []int) {
-	for _, line := range valuetext.Columns(rows, right) {
+func writeColumns(b *strings.Builder, t *table) {
+	rows := append([][]string{t.Head}, t.Rows...)
+	for _, line := range valuetext.Columns(rows, slices.Collect(maps.Keys(t.Numbers()))) {
 		b.WriteString(strings.TrimRight("  "+line, " ") + "\n")
 	}
 }

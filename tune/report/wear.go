@@ -7,14 +7,8 @@ import (
 	"strconv"
 
 	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/internal/valuetext"
 )
-
-// A heatMap is the wear of one device.
-type heatMap struct {
-	ID, Title, Words string
-	Squares          []float64 // how opaque each is, 0 to 1
-	Table            table
-}
 
 const (
 	maxSquares = 2048
@@ -23,8 +17,8 @@ const (
 
 // heatMapOf returns the map of device number n, from 1. Of more sectors than squares, several share one: that of the
 // most worn of them.
-func heatMapOf(n int, d device.DeviceWear) heatMap {
-	h := heatMap{
+func heatMapOf(n int, d device.DeviceWear) *figure {
+	h := &figure{
 		ID: fmt.Sprintf("wear-%d", n), Title: "Wear of " + printable(d.Device) + ", board " + printable(d.Board),
 		Table: table{Head: []string{"region", "sector", "address", "bytes", "erases", "rated"}},
 	}
@@ -48,7 +42,8 @@ func heatMapOf(n int, d device.DeviceWear) heatMap {
 		h.Squares[last] = max(h.Squares[last], opacity)
 		if i == 0 || !sameWear(d.Sectors[i-1], s) {
 			h.Table.add(printable(s.Region), strconv.Itoa(s.Index), fmt.Sprintf("0x%08x", s.Addr),
-				strconv.FormatUint(s.Size, 10), strconv.Itoa(s.Erases), strconv.Itoa(s.Rated))
+				valuetext.Thousands(float64(s.Size)), valuetext.Thousands(float64(s.Erases)),
+				valuetext.Thousands(float64(s.Rated)))
 		}
 	}
 	h.Words = fmt.Sprintf("%d flashes. A square is a sector that was written, in the order of addresses; the darkest "+
@@ -57,8 +52,9 @@ func heatMapOf(n int, d device.DeviceWear) heatMap {
 		h.Words += fmt.Sprintf("%d sectors share a square. ", share)
 	}
 	if worst > 0 {
-		h.Words += fmt.Sprintf("The most worn sector has used %.3g %% of its rated erases.", 100*worst)
+		h.Words += fmt.Sprintf("The most worn sector has used %.3g %% of its rated erases. ", 100*worst)
 	}
+	h.Words += "Of sectors with the same wear, the table has the first."
 	return h
 }
 

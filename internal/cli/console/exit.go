@@ -130,6 +130,10 @@ func (c *Console) fail(class failure.Class, err error) error {
 	line := jsonlines.Failed{
 		Status: jsonlines.StatusFailed, Class: string(class), Code: code, Error: text, Next: next,
 	}
+	var grown interface{ Exceeds() []string }
+	if errors.As(err, &grown) {
+		line.Exceeds = grown.Exceeds()
+	}
 	if faultErr := new(fault.Error); errors.As(err, &faultErr) {
 		line.Fault = faultOf(faultErr)
 	}

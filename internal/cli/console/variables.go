@@ -70,6 +70,7 @@ var readers = map[string]string{
 	"BASELINE":          "report measure",
 	"LIMITS":            "measure",
 	"UPDATE":            "measure",
+	"STRICT":            "measure",
 	"CURRENT":           "measure",
 	"PIN":               "measure",
 	"VOLTS":             "measure",

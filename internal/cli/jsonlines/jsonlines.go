@@ -57,6 +57,8 @@ type Failed struct {
 	Code   int    `json:"code"`  // the exit code
 	Error  string `json:"error"` // what went wrong
 	Next   string `json:"next"`  // the next step for the user
+	// of measure: the quantities that have grown by more than their limits: `cost`, `flash`, `ram`, `stack`
+	Exceeds []string `json:"exceeds,omitzero"`
 	// the device's fault
 	Fault *Fault `json:"fault,omitempty"`
 }
