@@ -257,7 +257,7 @@ func TestKilledFirmwareEndsSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	var process *transport.ProcessError
-	if _, err := f.Call(ctx); !errors.As(err, &process) || failure.Of(err) != failure.Transport {
+	if _, err := f.Call(ctx); !errors.As(err, &process) || failure.Of(err) != failure.Host {
 		t.Errorf("got %v", err)
 	}
 	var broken *rpc.BrokenError
