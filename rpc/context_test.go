@@ -96,7 +96,6 @@ func TestContexts(t *testing.T) {
 			return err
 		},
 		"Function.Call": func(ctx context.Context) error { _, err := u.negate.Call(ctx, u.tensor, u.tensor); return err },
-		"Tensor.CopyTo": func(ctx context.Context) error { return u.tensor.CopyTo(ctx, u.tensor) },
 		"Tensor.Write":  func(ctx context.Context) error { return u.tensor.Write(ctx, bytes) },
 		"Tensor.Read":   func(ctx context.Context) error { return u.tensor.Read(ctx, bytes) },
 		"Tensor.CRC32":  func(ctx context.Context) error { _, err := u.tensor.CRC32(ctx); return err },

@@ -185,35 +185,15 @@ func exception(text string) error {
 	return &DeviceError{Message: text}
 }
 
-// A ResetError reports a device that was reset without a fault record: by its reset button or its supply, or because
-// its firmware keeps none. All objects on it are lost. The session continues if RecordErr is nil.
-type ResetError struct {
-	Err       error // the last output of the link
-	RecordErr error // of reading the fault record; nil if there is none
-}
-
-func (e *ResetError) Error() string {
-	if e.RecordErr != nil {
-		return fmt.Sprintf("%v; its fault record could not be read: %v", e.Err, e.RecordErr)
+// resetError is the error of a device that was reset without a fault record: by its reset button or its supply, or
+// because its firmware keeps none. All objects on it are lost. err is that of the link, recordErr of reading the record:
+// unless it is nil, the session has not continued.
+func resetError(err, recordErr error) error {
+	const next = "check the device's supply, and its log above"
+	if recordErr != nil {
+		return failure.New(failure.Fault, next, "%w; its fault record could not be read: %w", err, recordErr)
 	}
-	return e.Err.Error() + "; it has no fault record"
-}
-
-func (e *ResetError) Unwrap() []error {
-	if e.RecordErr == nil {
-		return []error{e.Err}
-	}
-	return []error{e.Err, e.RecordErr}
-}
-
-// FailureClass returns failure.Fault.
-func (e *ResetError) FailureClass() failure.Class {
-	return failure.Fault
-}
-
-// NextStep returns what to check.
-func (e *ResetError) NextStep() string {
-	return "check the device's supply, and its log above"
+	return failure.New(failure.Fault, next, "%w; it has no fault record", err)
 }
 
 // A StaleError reports the use of an object that the device lost in a reset.

@@ -45,7 +45,7 @@ func (r *recovery) reviveRequest(ctx context.Context, err error) error {
 	}
 	record, recordErr := r.redial(ctx)
 	if recordErr != nil || record == nil {
-		return &ResetError{err, recordErr}
+		return resetError(err, recordErr)
 	}
 	return r.faultError(record, err)
 }
@@ -57,7 +57,7 @@ func (r *recovery) resume(ctx context.Context) error {
 	}
 	resetErr := r.resetErr
 	if err := r.restart(ctx); err != nil {
-		return &ResetError{resetErr, err}
+		return resetError(resetErr, err)
 	}
 	return nil
 }

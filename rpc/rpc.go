@@ -41,7 +41,7 @@ type Options struct {
 // session.
 //
 // Neither does a reset of the device, if the transport has Redial: the current request returns a *fault.Error or
-// a *ResetError, objects from before the reset return a *StaleError when used, and new requests work.
+// another error of class fault, objects from before the reset return a *StaleError when used, and new requests work.
 type Session struct {
 	recovery // above copier, caller and channel
 

@@ -222,32 +222,6 @@ func (t *Tensor) Free(ctx context.Context) error {
 	return t.memory.free(ctx)
 }
 
-// CopyTo copies the content of t to another tensor of the session, of the same size, on the device.
-func (t *Tensor) CopyTo(ctx context.Context, to *Tensor) error {
-	s := t.memory.session
-	if err := s.enter(ctx); err != nil {
-		return err
-	}
-	defer s.leave()
-	err := t.usable(s)
-	if err == nil {
-		err = to.valid(s)
-	}
-	if err == nil && t.bytes != to.bytes {
-		err = failure.Errorf(failure.Config, "%d bytes into %d", t.bytes, to.bytes)
-	}
-	if err == nil {
-		p := s.begin(tvmrpc.CodeCopyAmongRemote)
-		p.Args = append(p.Args, tvmrpc.TensorOf(&t.ref), tvmrpc.TensorOf(&to.ref), tvmrpc.Opaque(0))
-		err = s.exchangeVoid(ctx)
-	}
-	if err != nil {
-		return fmt.Errorf("copying on the device: %w", err)
-	}
-	to.damages.Store(int64(s.damages))
-	return nil
-}
-
 // Write fills the tensor with data, which must have its size. Over a lossy link it verifies the copy.
 func (t *Tensor) Write(ctx context.Context, data []byte) error {
 	return t.overwrite(ctx, "writing", func(s *Session) error {

@@ -143,35 +143,6 @@ func TestBoundedLinkLimitsMessages(t *testing.T) {
 	}
 }
 
-// A copy on the device is refused, without a request, between tensors of different sizes and after one was freed.
-func TestInvalidDeviceCopyIsNotSent(t *testing.T) {
-	ctx := within(t, 10*time.Second)
-	d := device()
-	s := open(t, d, nil)
-	from := must[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{8}))
-	to := must[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{9}))
-	freed := must[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{8}))
-	if err := freed.Free(ctx); err != nil {
-		t.Fatal(err)
-	}
-	for name, copied := range map[string]error{
-		"a larger tensor": from.CopyTo(ctx, to), "a smaller one": to.CopyTo(ctx, from),
-		"a freed one": from.CopyTo(ctx, freed), "from a freed one": freed.CopyTo(ctx, from),
-	} {
-		t.Run(name, func(t *testing.T) {
-			if copied == nil {
-				t.Errorf("copied")
-			}
-		})
-	}
-	if err := s.Close(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if slices.Contains(d.Requests, tvmrpc.CodeCopyAmongRemote) {
-		t.Errorf("requests %v", d.Requests)
-	}
-}
-
 // One tensor is written, read and viewed from several goroutines, under the race detector.
 func TestTensorIsSafeForGoroutines(t *testing.T) {
 	ctx := within(t, 20*time.Second)

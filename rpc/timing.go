@@ -18,14 +18,9 @@ import (
 // TimeOptions configure how to time a function on the device. The zero value is TVM's default: the mean of ten
 // calls, once.
 type TimeOptions struct {
-	Number       int           // calls per measurement; 0 means 10
-	Repeat       int           // measurements, each a sample; 0 means 1
-	MinRepeat    time.Duration // minimum time of a measurement: calls are added until it is reached; whole milliseconds
-	MaxZeroTimes int           // maximum number of measurements of zero time; 0 means 100
-	Cooldown     time.Duration // pause between measurements, whole milliseconds; a reference firmware aborts on any but 0
-	CoolEvery    int           // measurements between pauses; 0 means 1
-	FlushBytes   int           // bytes of cache to flush between calls; a microcontroller ignores it
-	Preprocess   string        // function before each measurement; a microcontroller ignores it
+	Number    int           // calls per measurement; 0 means 10
+	Repeat    int           // measurements, each a sample; 0 means 1
+	MinRepeat time.Duration // minimum time of a measurement: calls are added until it is reached; whole milliseconds
 }
 
 // Check returns an error of class failure.Config for options that no measurement can have.
@@ -59,11 +54,11 @@ func (s *Session) time(ctx context.Context, m Module, fn string, o TimeOptions, 
 	if err != nil {
 		return nil, err
 	}
+	const zeroTimes = 100 // measurements of no time
 	repeat := cmp.Or(o.Repeat, 1)
 	result, err := s.callFunction(ctx, s.function(handle, evaluatorFunction), []any{ // rpc.md §6: exactly these
-		m, fn, tvmrpc.CPU.Type, tvmrpc.CPU.ID, cmp.Or(o.Number, 10), repeat, o.MinRepeat.Milliseconds(),
-		cmp.Or(o.MaxZeroTimes, 100),
-		o.Cooldown.Milliseconds(), cmp.Or(o.CoolEvery, 1), o.FlushBytes, o.Preprocess,
+		m, fn, tvmrpc.CPU.Type, tvmrpc.CPU.ID, cmp.Or(o.Number, 10), repeat, o.MinRepeat.Milliseconds(), zeroTimes,
+		0, 1, 0, "", // cooldown, and what a microcontroller ignores
 	})
 	if err != nil {
 		return nil, err

@@ -216,7 +216,7 @@ var exportedNames = map[string]int{
 	"project":         20,
 	"projectapi":      4,
 	"release":         6,
-	"rpc":             26,
+	"rpc":             25,
 	"rpc/fault":       16,
 	"serve":           9,
 	"templates":       2,
