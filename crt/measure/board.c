@@ -62,6 +62,33 @@ void board_send(uint8_t byte) {
 
 uint32_t board_ticks(void) { return ~TIMER[TIMER_VALUE]; }
 
+uint32_t board_instructions(uint32_t ticks) { return ((ticks * 40U) + 32U) / 64U; }
+
+void board_exit(void) {
+  register uint32_t operation __asm__("r0") = 0x18;  // semihosting: SYS_EXIT, because the application ended
+  register uint32_t reason __asm__("r1") = 0x20026;
+  __asm__ volatile("bkpt 0xab" : : "r"(operation), "r"(reason) : "memory");
+}
+
+void board_print(const char* name, uint32_t number) {
+  char digits[10];
+  size_t n = 0;
+  for (; *name != '\0'; name++) {
+    board_send((uint8_t)*name);
+  }
+  board_send(' ');
+  do {
+    digits[n] = (char)('0' + (number % 10U));
+    n++;
+    number /= 10U;
+  } while (number != 0U);
+  while (n != 0U) {
+    n--;
+    board_send((uint8_t)digits[n]);
+  }
+  board_send('\n');
+}
+
 // ---- Platform -------------------------------------------------------------------------------------------------------
 
 static uint8_t arena[65536] __attribute__((aligned(16)));

@@ -16,6 +16,15 @@ void board_send(uint8_t byte);
 // Ticks of 40 ns, counting up.
 uint32_t board_ticks(void);
 
+// Converts ticks to instructions, if QEMU runs with -icount shift=6.
+uint32_t board_instructions(uint32_t ticks);
+
+// Sends a line of a name and a number.
+void board_print(const char* name, uint32_t number);
+
+// Ends QEMU.
+void board_exit(void);
+
 // Bytes allocated from the platform and not freed.
 extern uint32_t board_taken;
 

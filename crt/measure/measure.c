@@ -29,31 +29,6 @@ static size_t message_bytes;
 static uint8_t session[2];
 static uint8_t data[COPY_BYTES];
 
-static void stop(void) {
-  register uint32_t operation __asm__("r0") = 0x18;  // semihosting: SYS_EXIT, because the application ended
-  register uint32_t reason __asm__("r1") = 0x20026;
-  __asm__ volatile("bkpt 0xab" : : "r"(operation), "r"(reason) : "memory");
-}
-
-static void print(const char* name, uint32_t number) {
-  char digits[10];
-  size_t n = 0;
-  for (; *name != '\0'; name++) {
-    board_send((uint8_t)*name);
-  }
-  board_send(' ');
-  do {
-    digits[n] = (char)('0' + (number % 10U));
-    n++;
-    number /= 10U;
-  } while (number != 0U);
-  while (n != 0U) {
-    n--;
-    board_send((uint8_t)digits[n]);
-  }
-  board_send('\n');
-}
-
 // ---- The server's side of the wire ----------------------------------------------------------------------------------
 
 // Stores what the server sends.
@@ -166,9 +141,6 @@ static const uint8_t* ask(void) {
 // One instruction, for any function type.
 __attribute__((naked, noinline)) static void nothing(void) { __asm__ volatile("bx lr"); }
 
-// Converts ticks to instructions.
-static uint32_t instructions_of(uint32_t ticks) { return ((ticks * 40U) + 32U) / 64U; }
-
 static uint32_t time_feed(loop_t loop, size_t step) {
   const uint32_t start = board_ticks();
   feed(loop, step);
@@ -195,13 +167,13 @@ static uint32_t instructions(size_t step) {
   const uint32_t around_writes = time_writes((microtvm_rpc_channel_write_t)nothing, n);
   const uint32_t writes_and_around = time_writes(sink, n);
   keeping = true;
-  return (instructions_of(server_and_around - around) + calls) -
-         (instructions_of(writes_and_around - around_writes) + (uint32_t)n);
+  return (board_instructions(server_and_around - around) + calls) -
+         (board_instructions(writes_and_around - around_writes) + (uint32_t)n);
 }
 
 static void print_both(const char* one, const char* many) {
-  print(one, instructions(1));
-  print(many, instructions(128));
+  board_print(one, instructions(1));
+  board_print(many, instructions(128));
 }
 
 static int noop(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,
@@ -223,14 +195,14 @@ static void copies(uint32_t address, const char* const names[6]) {
   put(data, COPY_BYTES);
   end_request();
   print_both(names[0], names[1]);
-  print(names[2], (uint32_t)(memcmp((const void*)(uintptr_t)address, data, COPY_BYTES) == 0));
+  board_print(names[2], (uint32_t)(memcmp((const void*)(uintptr_t)address, data, COPY_BYTES) == 0));
 
   begin_request(6);  // CopyFromRemote
   put_tensor(address, COPY_BYTES);
   put64(COPY_BYTES);
   end_request();
   print_both(names[3], names[4]);
-  print(names[5], (uint32_t)written_bytes);
+  board_print(names[5], (uint32_t)written_bytes);
 }
 
 static uint32_t answer32(const uint8_t* at) {
@@ -241,7 +213,7 @@ static uint32_t answer32(const uint8_t* at) {
 
 int main(void) {
   server = MicroTVMRpcServerInit(sink, NULL);
-  print("taken", board_taken);
+  board_print("taken", board_taken);
   (void)TVMFuncRegisterGlobal("noop", (TVMFunctionHandle)noop, 0);
   for (size_t i = 0; i < sizeof data; i += 4U) {  // the same random bytes each time
     (void)TVMPlatformGenerateRandom(&data[i], 4);
@@ -301,7 +273,7 @@ int main(void) {
   }
   end_request();
   print_both("add_1", "add_128");
-  print("added", answer32(ask() + 15));
-  stop();
+  board_print("added", answer32(ask() + 15));
+  board_exit();
   return 0;
 }

@@ -3,9 +3,10 @@
 #
 # Measures the runtime for a Cortex-M3: builds two small firmwares with -Os alone, prints the size of one by part, and
 # counts the instructions of the other in QEMU; then both with a list of signatures (boardsmith/boardsmith.h), and the
-# first with the AOT executor, which the metadata of a model bring in (tvm/runtime/metadata_types.h). Prints each
-# figure with its limit in `ceilings`, the budget, and the figure of TVM 0.14's runtime. Fails if a figure exceeds its
-# limit in `ceilings`. The budgets are those of the compiler named there: with another one, a quarter more is allowed.
+# first with the AOT executor, which the metadata of a model bring in (tvm/runtime/metadata_types.h), and with -flto;
+# and memcpy, memmove and memset, also with -O3 and -flto, with which compilers recognise such loops. Prints each figure
+# with its limit in `ceilings`, the budget, and the figure of TVM 0.14's runtime. Fails if a figure exceeds its limit in
+# `ceilings`. The budgets are those of the compiler named there: with another one, a quarter more is allowed.
 #
 #   sh measure.sh BUILD     BUILD: the folder for build results
 set -eu
@@ -52,9 +53,17 @@ firmware aot serve.c '-DMEASURE_AOT'
 firmware measure measure.c '-DMEASURE'
 firmware packet measure.c '-DMEASURE -DMEASURE_PACKET_BYTES=8192'
 firmware signed serve.c '-DBOARDSMITH_SIGNATURES'
+firmware lto serve.c '-flto'
+firmware lto_aot serve.c '-flto -DMEASURE_AOT'
+firmware memory memory.c ''
+firmware memory_fast memory.c -O3
+firmware memory_lto memory.c '-O3 -flto'
 firmware signed_measure measure.c '-DMEASURE -DBOARDSMITH_SIGNATURES'
 counted measure >"$build/figures"
 counted signed_measure | sed 's/^/signed_/' >"$build/signed_figures"
+counted memory >"$build/memory_figures"
+counted memory_fast | sed 's/^/fast_/' >>"$build/memory_figures"
+counted memory_lto | sed 's/^/lto_/' >>"$build/memory_figures"
 counted packet | sed 's/^/packet_/' >"$build/packet_figures"
 
 # The image by part, from the linker's map: the sections of each object in the image.
@@ -101,8 +110,10 @@ image_of() {
   echo "image $image"
   echo "aot_image $(image_of aot)"
   echo "signed_image $(image_of signed)"
+  echo "lto_image $(image_of lto)"
+  echo "lto_aot_image $(image_of lto_aot)"
   echo "ram $((static - 0x$arena + taken))"
-  cat "$build/figures" "$build/packet_figures" "$build/signed_figures"
+  cat "$build/figures" "$build/packet_figures" "$build/signed_figures" "$build/memory_figures"
 } >"$build/all"
 
 # Budgets and TVM 0.14's figures; those of copies are per byte, of 4096. A byte ff is two bytes of a frame: a copy to
@@ -111,7 +122,8 @@ awk -v parts="$build/parts" -v compiler="$($cc -dumpversion)" '
   BEGIN {
     n = split("image aot_image ram call_1 call_128 copy_to_1 copy_to_128 packet_copy_to_1 packet_copy_to_128 " \
               "ff_copy_to_1 ff_copy_to_128 copy_from_1 copy_from_128 ff_copy_from_1 ff_copy_from_128 " \
-              "add_128 signed_image signed_call_128 signed_add_128", order, " ")
+              "add_128 signed_image signed_call_128 signed_add_128 lto_image lto_aot_image " \
+              "memcpy memcpy_unaligned memset", order, " ")
     text["image"] = "image, bytes"; budget["image"] = 8500
     text["aot_image"] = "image, AOT executor"; budget["aot_image"] = 9750; tvm["aot_image"] = 29184
     text["ram"] = "RAM, bytes"; budget["ram"] = 1800; tvm["ram"] = 4492
@@ -125,18 +137,22 @@ awk -v parts="$build/parts" -v compiler="$($cc -dumpversion)" '
     text["copy_from_1"] = "CopyFromRemote, by 1"; budget["copy_from_1"] = 12; tvm["copy_from_1"] = 30.9
     text["copy_from_128"] = "CopyFromRemote, by 128"; budget["copy_from_128"] = 12; tvm["copy_from_128"] = 30.9
     text["ff_copy_to_1"] = "  all bytes ff, by 1"; budget["ff_copy_to_1"] = 160
-    text["ff_copy_to_128"] = "  all bytes ff, by 128"
+    text["ff_copy_to_128"] = "  all bytes ff, by 128"; budget["ff_copy_to_128"] = 14
     text["ff_copy_from_1"] = text["ff_copy_to_1"]; budget["ff_copy_from_1"] = 24
     text["ff_copy_from_128"] = text["ff_copy_to_128"]; budget["ff_copy_from_128"] = 14
     text["add_128"] = "call, 3 tensors, by 128"; budget["add_128"] = 3000
     text["signed_image"] = "with signatures: image"; budget["signed_image"] = 8950
     text["signed_call_128"] = "  empty call, by 128"; budget["signed_call_128"] = 1230
+    text["lto_image"] = "with -flto: image"; budget["lto_image"] = 7900
+    text["lto_aot_image"] = "  image, AOT executor"; budget["lto_aot_image"] = 9300
+    text["memcpy"] = "memcpy of 8 KiB"; budget["memcpy"] = 4000
+    text["memcpy_unaligned"] = "  unaligned"; budget["memcpy_unaligned"] = 11000
+    text["memset"] = "memset of 8 KiB"; budget["memset"] = 4000
     text["signed_add_128"] = "  call, 3 tensors"; budget["signed_add_128"] = 3100
   }
   FILENAME ~ /ceilings$/ { if ($0 !~ /^#/ && NF == 2) ceiling[$1] = $2; next }
   { figure[$1] = ($1 ~ /copy_/) ? $2 / 4096 : $2 }
   END {
-    budget["ff_copy_to_128"] = 2 * figure["copy_to_128"]
     printf "%-24s %9s %9s %9s %9s\n", "", "measured", "ceiling", "budget", "TVM 0.14"
     for (i = 1; i <= n; i++) {
       k = order[i]
@@ -157,6 +173,10 @@ awk -v parts="$build/parts" -v compiler="$($cc -dumpversion)" '
         figure["packet_ff_copied"] != 1 || figure["answered"] < 4096 || figure["ff_answered"] < 8192 ||
         figure["added"] != 2 || figure["signed_added"] != 2) {
       print "measure: error: the copies did not arrive, or a call failed"
+      failed = 1
+    }
+    if (figure["memory_right"] != 1 || figure["fast_memory_right"] != 1 || figure["lto_memory_right"] != 1) {
+      print "measure: error: memcpy, memmove or memset differs from a loop over bytes"
       failed = 1
     }
     exit failed

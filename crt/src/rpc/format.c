@@ -4,6 +4,7 @@
 // a width, zero fill to 20 digits. From an unknown conversion on, the format is printed unchanged, because the size of
 // that argument is unknown. A NULL for %s is printed as (null).
 #include <boardsmith/boardsmith.h>
+#include <stdbool.h>
 
 #include "runtime/text.h"
 
@@ -17,23 +18,24 @@ typedef struct number {
 } number_t;
 
 // Formats the next argument, whose size follows from the number of l and z, at the end of digits; returns the first
-// digit. Divides bit by bit, which saves libgcc's 64-bit division: 780 bytes on a Cortex-M3.
-static char* put_number(number_t* n, unsigned words, char conversion) {
-  const uint32_t base = ((conversion == 'x') || (conversion == 'p')) ? 16U : 10U;
+// digit. Divides bit by bit, which saves libgcc's 64-bit division: 780 bytes on a Cortex-M3. Not inlined, which saves 48
+// bytes there.
+__attribute__((noinline)) static char* put_number(number_t* n, unsigned words, char conversion) {
   char* digit = &n->digits[sizeof n->digits];
-  char* const enough = digit - n->least;
-  uint32_t negative = 0;
-  uint64_t value;
-  if (words > ((sizeof(long) == sizeof(int)) ? 1U : 0U)) {
-    value = va_arg(n->list, unsigned long long);
-  } else {
-    const int v = va_arg(n->list, int);
-    value = (conversion <= 'i') ? (uint64_t)v : (unsigned)v;
-  }
-  if ((conversion <= 'i') && ((int64_t)value < 0)) {
-    negative = 1;
+  char* enough = digit - n->least;
+  const bool is_long = words > ((sizeof(long) == sizeof(int)) ? 1U : 0U);
+  uint64_t value = is_long ? (uint64_t)va_arg(n->list, unsigned long long) : (uint64_t)va_arg(n->list, int);
+  bool negative = false;
+  if (conversion > 'i') {
+    value = is_long ? value : (unsigned)value;
+  } else if ((int64_t)value < 0) {
+    negative = true;
     value = 0U - value;
+    enough++;
+  } else {
+    // as it is
   }
+  const uint32_t base = ((conversion == 'x') || (conversion == 'p')) ? 16U : 10U;
   do {
     uint32_t rest = 0;
     for (uint32_t i = 64; i != 0U; i--) {
@@ -45,9 +47,9 @@ static char* put_number(number_t* n, unsigned words, char conversion) {
       }
     }
     digit--;
-    *digit = "0123456789abcdef"[rest];
-  } while ((value != 0U) || (digit > enough + negative));
-  if (negative != 0U) {
+    *digit = (char)(rest + ((rest < 10U) ? (uint32_t)'0' : ((uint32_t)'a' - 10U)));
+  } while ((value != 0U) || (digit > enough));
+  if (negative) {
     digit--;
     *digit = '-';
   }

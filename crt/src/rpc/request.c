@@ -257,7 +257,8 @@ static void reply_result(rpc_server_t* s, const TVMValue* value, uint32_t type) 
 // Valid types of a result.
 #define RESULT_TYPES ((ARGUMENT_TYPES | (1U << kTVMNDArrayHandle)) & ~(1U << kTVMDLTensorHandle))
 
-static result_t call_function(rpc_server_t* s, const uint8_t* body, const arguments_t* a) {
+// Not inlined, which saves 8 bytes of code with -flto.
+__attribute__((noinline)) static result_t call_function(rpc_server_t* s, const uint8_t* body, const arguments_t* a) {
   TVMValue value;
   int type;
   const TVMFunctionHandle function = (TVMFunctionHandle)(uintptr_t)wire_get64(body);
@@ -326,49 +327,42 @@ static result_t system_call(rpc_server_t* s, uint32_t code, const arguments_t* a
   if (boardsmith_arguments(a->codes, (int)a->count, text_at(signatures, code - RPC_GET_GLOBAL)) != 0) {
     return ARGUMENTS;
   }
-  switch (code) {
-    case RPC_GET_GLOBAL:
-      (void)TVMFuncGetGlobal(v[0].v_str, &handle);  // NULL if unknown
-      break;
-    case RPC_FREE_HANDLE:
-      if (v[1].v_int64 == kTVMNDArrayHandle) {
-        return result_of(boardsmith_array_free(v[0].v_handle, OWNER_SESSION));
-      }
-      if (v[1].v_int64 == kTVMModuleHandle) {
-        return result_of(boardsmith_session_module_free(v[0].v_handle));
-      }
-      return (v[1].v_int64 == kTVMPackedFuncHandle) ? DONE : ARGUMENTS;  // functions are never freed
-    case RPC_SET_DEVICE:
-    case RPC_GET_ATTR:
-      return REQUEST;
-    case RPC_ALLOC_DATA:
-    case RPC_ALLOC_SCOPED: {
-      size_t bytes = (size_t)v[1].v_int64;
-      size_t alignment = (size_t)v[2].v_int64;
-      if (code == RPC_ALLOC_SCOPED) {
-        const DLTensor* t = v[0].v_handle;
-        if (t->data != NULL) {
-          return ARGUMENTS;  // must describe memory that does not exist yet
-        }
-        alignment = 1;
-        error = boardsmith_tensor_bytes(t->ndim, t->shape, t->dtype, &bytes);
-      }
-      if ((code == RPC_ALLOC_DATA) && ((((uint64_t)v[1].v_int64 | (uint64_t)v[2].v_int64) >> 31) != 0U)) {
-        return ARGUMENTS;
-      }
-      if (error == 0) {
-        error = boardsmith_data_allocate(bytes, alignment, &handle);
-      }
-      break;
+  if (code == (uint32_t)RPC_GET_GLOBAL) {
+    (void)TVMFuncGetGlobal(v[0].v_str, &handle);  // NULL if unknown
+  } else if (code == (uint32_t)RPC_FREE_HANDLE) {
+    if (v[1].v_int64 == kTVMNDArrayHandle) {
+      return result_of(boardsmith_array_free(v[0].v_handle, OWNER_SESSION));
     }
-    case RPC_FREE_DATA:
-      return result_of(boardsmith_data_free(v[1].v_handle, OWNER_SESSION));
-    case RPC_COPY_AMONG:
-      return copy_among(v[0].v_handle, v[1].v_handle);
-    case RPC_CREATE_STREAM:
-      break;
-    default:  // streams have no effect: all requests run in order
-      return DONE;
+    if (v[1].v_int64 == kTVMModuleHandle) {
+      return result_of(boardsmith_session_module_free(v[0].v_handle));
+    }
+    return (v[1].v_int64 == kTVMPackedFuncHandle) ? DONE : ARGUMENTS;  // functions are never freed
+  } else if ((code == (uint32_t)RPC_SET_DEVICE) || (code == (uint32_t)RPC_GET_ATTR)) {
+    return REQUEST;
+  } else if ((code == (uint32_t)RPC_ALLOC_DATA) || (code == (uint32_t)RPC_ALLOC_SCOPED)) {
+    size_t bytes = (size_t)v[1].v_int64;
+    size_t alignment = (size_t)v[2].v_int64;
+    if (code == (uint32_t)RPC_ALLOC_SCOPED) {
+      const DLTensor* t = v[0].v_handle;
+      if (t->data != NULL) {
+        return ARGUMENTS;  // must describe memory that does not exist yet
+      }
+      alignment = 1;
+      error = boardsmith_tensor_bytes(t->ndim, t->shape, t->dtype, &bytes);
+    } else if ((((uint64_t)v[1].v_int64 | (uint64_t)v[2].v_int64) >> 31) != 0U) {
+      return ARGUMENTS;
+    } else {
+      // memory of any type
+    }
+    if (error == 0) {
+      error = boardsmith_data_allocate(bytes, alignment, &handle);
+    }
+  } else if (code == (uint32_t)RPC_FREE_DATA) {
+    return result_of(boardsmith_data_free(v[1].v_handle, OWNER_SESSION));
+  } else if (code == (uint32_t)RPC_COPY_AMONG) {
+    return copy_among(v[0].v_handle, v[1].v_handle);
+  } else if (code != (uint32_t)RPC_CREATE_STREAM) {
+    return DONE;  // streams have no effect: all requests run in order
   }
   if (error != 0) {
     return result_of(error);

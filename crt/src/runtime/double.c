@@ -7,44 +7,38 @@
 #include "double.h"
 
 #include <boardsmith/boardsmith.h>
+#include <stdbool.h>
 
 #define FRACTION_BITS 52U
 #define SIGN (UINT64_C(1) << 63)
 #define HIDDEN (UINT64_C(1) << FRACTION_BITS)  // the leading bit of a normal number, which is not stored
 #define INFINITE UINT64_C(0x7ff0000000000000)
+#define UPPER_INFINITE ((uint32_t)(INFINITE >> 32))
 #define NOT_A_NUMBER UINT64_C(0x7ff8000000000000)
 #define BIAS 1023
+#define EXPONENT_INFINITE 2047
 
-// Returns the double bits * 2^(exponent - BIAS - 54), rounded. bits has 55 bits; the last is 1 if any bits after it
-// were not 0.
-static uint64_t rounded(uint64_t bits, int exponent) {
-  while (exponent < 1) {  // subnormal: no hidden bit; at most 2,200 steps
-    bits = (bits >> 1) | (bits & 1U);
-    exponent++;
+#define QUOTIENT_BITS (FRACTION_BITS + 3U)  // with the hidden bit, the next one, and one for all others
+
+// Returns the double bits * 2^(exponent + 1 - BIAS - 54), rounded. bits has QUOTIENT_BITS; the last is 1 if any bits
+// after it were not 0. Not inlined, because it is called twice.
+__attribute__((noinline)) static uint64_t rounded(uint64_t bits, int exponent) {
+  if (exponent >= (EXPONENT_INFINITE - 1)) {
+    return INFINITE;
+  }
+  if (exponent < 0) {  // subnormal: no hidden bit; at most 2,200 steps
+    do {
+      bits = (bits >> 1) | (bits & 1U);
+      exponent++;
+    } while (exponent != 0);
   }
   bits = (bits + 1U + ((bits >> 2) & 1U)) >> 2;
-  bits += ((uint64_t)exponent - 1U) << FRACTION_BITS;  // the hidden bit adds 1 to the exponent
-  return (bits < INFINITE) ? bits : INFINITE;
-}
-
-// Splits a finite number above 0: returns its 53 bits and stores its exponent.
-static uint64_t bits_of(uint64_t number, int* exponent) {
-  uint64_t bits = number & (HIDDEN - 1U);
-  const uint32_t stored = (uint32_t)(number >> FRACTION_BITS);
-  if (stored != 0U) {
-    *exponent = (int)stored;
-    return bits | HIDDEN;
-  }
-  *exponent = 1;
-  while (bits < HIDDEN) {
-    bits <<= 1;
-    (*exponent)--;
-  }
-  return bits;
+  // The hidden bit adds 1 to the exponent, and a carry another 1, which may make the number infinite.
+  return bits + ((uint64_t)exponent << FRACTION_BITS);
 }
 
 uint64_t boardsmith_double_of(uint64_t number) {
-  int exponent = BIAS + 63;
+  int exponent = BIAS + 62;
   if (number == 0U) {
     return 0;
   }
@@ -55,34 +49,57 @@ uint64_t boardsmith_double_of(uint64_t number) {
   return rounded((number >> 9) | (((number & 0x1FFU) != 0U) ? 1U : 0U), exponent);
 }
 
+// Returns the upper half of a number that is not negative, plus 1 if the lower half is not 0 and the last bit of the
+// upper one is: less code compares it with 0 and UPPER_INFINITE, with the same result.
+static uint32_t upper_half(uint64_t number) { return (uint32_t)(number >> 32) | (((uint32_t)number != 0U) ? 1U : 0U); }
+
+// Returns the exponent of a finite number, minus 1 unless it is subnormal: the bits without it are the fraction with the
+// hidden bit.
+static int exponent_below(uint64_t number) {
+  const int exponent = (int)(number >> FRACTION_BITS);
+  return exponent - (int)(exponent != 0);
+}
+
+// Divides finite numbers above 0.
+static uint64_t divided(uint64_t a, uint64_t b) {
+  const int exponent_a = exponent_below(a);
+  const int exponent_b = exponent_below(b);
+  int exponent = (exponent_a - exponent_b) + BIAS + (int)QUOTIENT_BITS - 1;
+  a -= (uint64_t)exponent_a << FRACTION_BITS;
+  b -= (uint64_t)exponent_b << FRACTION_BITS;
+  for (; b < HIDDEN; b <<= 1) {
+    exponent++;
+  }
+  uint64_t quotient = 0;
+  do {  // until its first 1 is where it belongs
+    quotient <<= 1;
+    if (a >= b) {
+      a -= b;
+      quotient |= 1U;
+    }
+    a <<= 1;
+    exponent--;
+  } while ((quotient >> (QUOTIENT_BITS - 1U)) == 0U);
+  return rounded(quotient | ((a != 0U) ? 1U : 0U), exponent);
+}
+
 uint64_t boardsmith_double_quotient(uint64_t dividend, uint64_t divisor) {
-  uint64_t a = dividend & ~SIGN;
-  uint64_t b = divisor & ~SIGN;
+  const uint64_t a = dividend & ~SIGN;
+  const uint64_t b = divisor & ~SIGN;
+  const uint32_t upper_a = upper_half(a);
+  const uint32_t upper_b = upper_half(b);
   uint64_t quotient = 0;  // of 0 / number and number / infinity
-  if ((a > INFINITE) || (b > INFINITE) || ((a == b) && ((a == 0U) || (a == INFINITE)))) {
+  if ((upper_a > UPPER_INFINITE) || (upper_b > UPPER_INFINITE)) {
     return NOT_A_NUMBER;
   }
-  if ((a == INFINITE) || (b == 0U)) {
+  if ((upper_a == 0U) || (upper_b == UPPER_INFINITE)) {
+    if (upper_a == upper_b) {
+      return NOT_A_NUMBER;
+    }
+  } else if ((upper_a == UPPER_INFINITE) || (upper_b == 0U)) {
     quotient = INFINITE;
-  } else if ((a != 0U) && (b != INFINITE)) {
-    int exponent;
-    int exponent_b;
-    a = bits_of(a, &exponent);
-    b = bits_of(b, &exponent_b);
-    exponent += BIAS - exponent_b;
-    if (a < b) {
-      a <<= 1;
-      exponent--;
-    }
-    for (unsigned i = FRACTION_BITS + 2U; i != 0U; i--) {
-      if (a >= b) {
-        a -= b;
-        quotient |= 1U;
-      }
-      a <<= 1;
-      quotient <<= 1;
-    }
-    quotient = rounded(quotient | ((a != 0U) ? 1U : 0U), exponent);
+  } else {
+    quotient = divided(a, b);
   }
   return quotient | ((dividend ^ divisor) & SIGN);
 }
@@ -115,11 +132,11 @@ uint64_t __aeabi_ddiv(uint64_t dividend, uint64_t divisor);
 uint64_t __aeabi_ul2d(uint64_t number);
 uint64_t __aeabi_ui2d(uint32_t number);
 
-TVM_WEAK uint64_t __aeabi_ddiv(uint64_t dividend, uint64_t divisor)
+BOARDSMITH_HELPER uint64_t __aeabi_ddiv(uint64_t dividend, uint64_t divisor)
     __attribute__((alias("boardsmith_double_quotient")));
 
-TVM_WEAK uint64_t __aeabi_ul2d(uint64_t number) __attribute__((alias("boardsmith_double_of")));
+BOARDSMITH_HELPER uint64_t __aeabi_ul2d(uint64_t number) __attribute__((alias("boardsmith_double_of")));
 
-TVM_WEAK uint64_t __aeabi_ui2d(uint32_t number) { return boardsmith_double_of(number); }
+BOARDSMITH_HELPER uint64_t __aeabi_ui2d(uint32_t number) { return boardsmith_double_of(number); }
 
 #endif

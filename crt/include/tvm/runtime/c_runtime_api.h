@@ -18,6 +18,11 @@
 #ifndef TVM_WEAK
 #define TVM_WEAK __attribute__((weak))
 #endif
+// A weak definition of a function that compilers call without a call in the source, such as memcpy and __aeabi_ddiv:
+// they do so after link-time optimisation has removed what nothing calls, and `used` keeps it.
+#ifndef BOARDSMITH_HELPER
+#define BOARDSMITH_HELPER __attribute__((weak, used))
+#endif
 #ifndef TVM_ATTRIBUTE_UNUSED
 #define TVM_ATTRIBUTE_UNUSED __attribute__((unused))
 #endif
