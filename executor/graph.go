@@ -142,7 +142,7 @@ func (g *Graph) allocate(ctx context.Context, s *rpc.Session, linked map[int]rpc
 			}
 			g.storage[id] = t
 		}
-		view, err := g.storage[id].View(g.graph.DTypes[e], g.graph.Shapes[e])
+		view, err := g.storage[id].View(0, g.graph.DTypes[e], g.graph.Shapes[e])
 		if err != nil {
 			return fmt.Errorf("entry %d: %w", e, err)
 		}
@@ -226,7 +226,7 @@ func (g *Graph) operand(e int, flatten bool) (*rpc.Tensor, error) {
 	for _, d := range g.graph.Shapes[e] {
 		n *= d
 	}
-	t, err := g.entries[e].View(g.graph.DTypes[e], []int64{n})
+	t, err := g.entries[e].View(0, g.graph.DTypes[e], []int64{n})
 	g.contents.written = append(g.contents.written, t)
 	return t, err
 }

@@ -176,17 +176,18 @@ func (s *Session) TensorAt(ctx context.Context, h Handle, dtype ndarray.DType, s
 	return t, nil
 }
 
-// View returns a tensor of another type and shape at the beginning of t's memory. Freeing either frees both.
-func (t *Tensor) View(dtype ndarray.DType, shape []int64) (*Tensor, error) {
+// View returns a tensor of another type and shape at an offset, in bytes, of t's memory. Freeing either frees both.
+func (t *Tensor) View(offset int, dtype ndarray.DType, shape []int64) (*Tensor, error) {
 	n, err := ndarray.Bytes(dtype, shape)
 	if err != nil {
 		return nil, failure.Errorf(failure.Config, "view %v%s: %w", dtype, ndarray.ShapeString(shape), err)
 	}
-	if n > t.bytes {
-		return nil, failure.Errorf(failure.Config, "view %v%s: %d bytes of %d", dtype, ndarray.ShapeString(shape), n,
-			t.bytes)
+	if offset < 0 || offset > t.bytes || n > t.bytes-offset {
+		return nil, failure.Errorf(failure.Config, "view %v%s: %d bytes at %d of %d", dtype, ndarray.ShapeString(shape), n,
+			offset, t.bytes)
 	}
 	view := &Tensor{memory: t.memory, ref: t.ref, bytes: n}
+	view.ref.Data += uint64(offset)
 	view.ref.DType, view.ref.Shape = dtype, slices.Clone(shape)
 	view.damages.Store(t.damages.Load())
 	return view, nil

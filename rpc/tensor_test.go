@@ -40,7 +40,7 @@ func TestViewSharesMemory(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	s := open(t, device(), nil)
 	pool := must[*rpc.Tensor](t)(s.Alloc(ctx, 64, 16))
-	view := must[*rpc.Tensor](t)(pool.View(f32, []int64{2, 2}))
+	view := must[*rpc.Tensor](t)(pool.View(0, f32, []int64{2, 2}))
 	if err := view.Write(ctx, random(16)); err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestViewSharesMemory(t *testing.T) {
 	if err := pool.Read(ctx, got); err != nil || !bytes.Equal(got[:16], random(16)) {
 		t.Errorf("% x, %v", got, err)
 	}
-	if _, err := pool.View(f32, []int64{17}); failure.Of(err) != failure.Config {
+	if _, err := pool.View(0, f32, []int64{17}); failure.Of(err) != failure.Config {
 		t.Errorf("a view that is too long: %v", err)
 	}
 	if err := view.Free(ctx); err != nil {
@@ -154,7 +154,7 @@ func TestTensorIsSafeForGoroutines(t *testing.T) {
 		func() error { return tensor.Read(ctx, make([]byte, 8)) },
 		func() error { return tensor.Discard(ctx) },
 		func() error {
-			v, err := tensor.View(f32, []int64{2})
+			v, err := tensor.View(0, f32, []int64{2})
 			if err == nil {
 				err = v.Read(ctx, make([]byte, 8))
 			}

@@ -1,8 +1,12 @@
 // This file holds the arguments of candidates on a device, and compares them with what is expected.
+//
+// All arguments lie in one block of memory: inputs first, then outputs, with a guard of random numbers before and after
+// each. After a call, the content of the whole block is known, and one CRC-32 compares it.
 
 package tune
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,34 +19,283 @@ import (
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
+// guardBytes is the least size of a guard. Arguments lie at multiples of it.
+const guardBytes = 64
+
+var bytesType = ndarray.DType{Code: ndarray.UInt, Bits: 8, Lanes: 1}
+
+// A plan is the division of a block.
+type plan struct {
+	offsets []int // of arguments; 0: it lies in flash
+	refill  int   // offset of what is filled before each call: wanted outputs, and the guards around them
+	known   int   // end of what is known after a call; outputs that are not compared follow
+	bytes   int
+}
+
+func planOf(args []Arg) plan {
+	p := plan{offsets: make([]int, len(args)), bytes: guardBytes}
+	place := func(belongs func(a *Arg) bool) {
+		for i := range args {
+			if a := &args[i]; !a.Flash && belongs(a) {
+				size, _ := ndarray.Bytes(a.DType, a.Shape) // checkCandidate has returned the error
+				p.offsets[i] = p.bytes
+				p.bytes += (size+guardBytes-1)/guardBytes*guardBytes + guardBytes
+			}
+		}
+	}
+	place(func(a *Arg) bool { return a.isInput() && a.Want == nil })
+	p.refill = p.bytes - guardBytes
+	place(func(a *Arg) bool { return a.Want != nil })
+	p.known = p.bytes
+	place(func(a *Arg) bool { return !a.isInput() && a.Want == nil })
+	return p
+}
+
 // arguments are tensors on a device, one for each Arg. They are valid until the session closes or the device resets.
 type arguments struct {
 	specs   []Arg
+	plan    plan
+	block   *rpc.Tensor
 	tensors []*rpc.Tensor
+	content []byte // of the block after a call, with the wanted outputs
+	seed    uint64 // of the last guards and outputs
+
+	second   *secondInput // nil: no input has different elements
+	accepted uint32       // difference of outputs within their tolerance; 0: none
+	damaged  bool         // inputs or guards were overwritten
 }
 
-// newArguments allocates the tensors and writes the inputs.
-func newArguments(ctx context.Context, s *rpc.Session, args []Arg) (*arguments, error) {
-	h := &arguments{specs: args}
+// newArguments allocates the block and writes the inputs.
+func newArguments(ctx context.Context, s *rpc.Session, args []Arg) (h *arguments, err error) {
+	h = &arguments{specs: args, plan: planOf(args), tensors: make([]*rpc.Tensor, len(args)), seed: 1}
+	if h.block, err = s.Alloc(ctx, h.plan.bytes, guardBytes); err != nil {
+		return nil, err
+	}
+	if h.content, err = fill(ctx, h.block, h.seed); err != nil {
+		return nil, err
+	}
 	for i, a := range args {
-		t, err := newArgument(ctx, s, a)
+		if a.Flash {
+			h.tensors[i], err = flashArgument(ctx, s, a)
+		} else {
+			h.tensors[i], err = h.block.View(h.plan.offsets[i], a.DType, a.Shape)
+		}
+		if err == nil && !a.Flash && a.isInput() {
+			err = h.writeInput(ctx, i)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("argument %d: %w", i, err)
 		}
-		h.tensors = append(h.tensors, t)
 	}
-	return h, nil
+	h.second, err = h.newSecondInput()
+	return h, err
 }
 
-func newArgument(ctx context.Context, s *rpc.Session, a Arg) (*rpc.Tensor, error) {
-	if a.Flash {
-		return flashArgument(ctx, s, a)
+// fill fills a tensor of bytes with the numbers of a seed, which the device computes where it can.
+func fill(ctx context.Context, t *rpc.Tensor, seed uint64) ([]byte, error) {
+	array, err := ndarray.Fill(bytesType, t.Shape(), seed)
+	if err != nil {
+		return nil, err
 	}
-	t, err := s.Empty(ctx, a.DType, a.Shape)
-	if err == nil && a.isInput() {
-		err = writeArgument(ctx, t, a)
+	err = t.Fill(ctx, seed)
+	if missing := new(rpc.NotFoundError); errors.As(err, &missing) {
+		err = t.Write(ctx, array.Data)
 	}
-	return t, err
+	return array.Data, err
+}
+
+// writeInput writes the content of argument i. If it has a seed, the device computes it where it can.
+func (h *arguments) writeInput(ctx context.Context, i int) error {
+	a := &h.specs[i]
+	data, err := a.content()
+	if err != nil {
+		return err
+	}
+	copy(h.content[h.plan.offsets[i]:], data)
+	if a.Data == nil {
+		err := h.tensors[i].Fill(ctx, a.Seed)
+		if missing := new(rpc.NotFoundError); !errors.As(err, &missing) {
+			return err
+		}
+	}
+	return h.tensors[i].Write(ctx, data)
+}
+
+// A secondInput is the difference of a second set of inputs: two neighbouring elements of one input change places, which
+// leaves most inputs valid, and is few bytes for a slow link.
+type secondInput struct {
+	at            int // offset in the block
+	tensor        *rpc.Tensor
+	first, second []byte
+	used          bool
+}
+
+// newSecondInput returns the second inputs of the largest input that has different elements; nil if there is none.
+func (h *arguments) newSecondInput() (best *secondInput, err error) {
+	largest := 0
+	for i, a := range h.specs {
+		if a.Flash || !a.isInput() || a.Want != nil || h.tensors[i].Bytes() <= largest {
+			continue
+		}
+		data := h.content[h.plan.offsets[i]:][:h.tensors[i].Bytes()]
+		if at, second := swapped(data, a.DType.Size()); second != nil {
+			at += h.plan.offsets[i]
+			largest = len(data)
+			best = &secondInput{at: at, first: bytes.Clone(h.content[at:][:len(second)]), second: second}
+		}
+	}
+	if best != nil {
+		best.tensor, err = h.block.View(best.at, bytesType, []int64{int64(len(best.second))})
+	}
+	return best, err
+}
+
+// swapped returns two neighbouring elements of data that differ in the opposite order, from the middle on, and their
+// offset; nil if all elements are equal.
+func swapped(data []byte, size int) (at int, both []byte) {
+	pairs := len(data)/size - 1
+	for i := range pairs {
+		at = (pairs/2 + i) % pairs * size
+		first, second := data[at:at+size], data[at+size:at+2*size]
+		if !bytes.Equal(first, second) {
+			return at, slices.Concat(second, first)
+		}
+	}
+	return 0, nil
+}
+
+// use writes the first or the second inputs, unless they are there.
+func (h *arguments) use(ctx context.Context, second bool) error {
+	if h.second == nil || h.second.used == second {
+		return nil
+	}
+	data := h.second.first
+	if second {
+		data = h.second.second
+	}
+	copy(h.content[h.second.at:], data)
+	h.second.used = second
+	return h.second.tensor.Write(ctx, data)
+}
+
+// refill fills the wanted outputs and the guards around them with other numbers than before, so that neither stale
+// results nor what lies beside arguments give right ones. It writes the input of an argument that is both.
+func (h *arguments) refill(ctx context.Context) error {
+	p := h.plan
+	t, err := h.block.View(p.refill, bytesType, []int64{int64(p.known - p.refill)})
+	if err != nil {
+		return err
+	}
+	h.seed++
+	data, err := fill(ctx, t, h.seed)
+	if err != nil {
+		return err
+	}
+	copy(h.content[p.refill:], data)
+	for i, a := range h.specs {
+		if a.Want == nil {
+			continue
+		}
+		if a.isInput() {
+			if err := h.writeInput(ctx, i); err != nil {
+				return err
+			}
+		}
+		copy(h.content[p.offsets[i]:], a.Want)
+	}
+	return nil
+}
+
+// difference compares the block with what is expected after a call: 0 if it is equal. Else it depends on the bytes that
+// differ and on nothing else: CRC-32 is linear, so that content cancels out.
+func (h *arguments) difference(ctx context.Context) (uint32, error) {
+	known, err := h.block.View(0, bytesType, []int64{int64(h.plan.known)})
+	if err != nil {
+		return 0, err
+	}
+	sum, err := known.CRC32(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for i, a := range h.specs {
+		if a.Flash || a.isInput() || a.Want != nil {
+			continue
+		}
+		end := h.plan.offsets[i] + h.tensors[i].Bytes() // of an output that is not compared
+		guard, err := h.block.View(end, bytesType, []int64{guardBytes})
+		if err != nil {
+			return 0, err
+		}
+		equal, err := hasContent(ctx, guard, h.content[end:][:guardBytes])
+		if err != nil {
+			return 0, err
+		}
+		if !equal {
+			return 0, h.damage("it writes beside argument %d", i)
+		}
+	}
+	return sum ^ crc32.ChecksumIEEE(h.content[:h.plan.known]), nil
+}
+
+// damage returns an error of class wrong-answer for a candidate that overwrites what is not its output.
+func (h *arguments) damage(format string, args ...any) error {
+	h.damaged = true
+	return failure.Errorf(failure.WrongAnswer, format, args...)
+}
+
+// check returns an error of class wrong-answer for an output that differs from the expected one by more than its
+// tolerance, and if anything else in the block was overwritten. It reads outputs only if the block's CRC differs.
+func (h *arguments) check(ctx context.Context) error {
+	difference, err := h.difference(ctx)
+	if err != nil || difference == 0 || difference == h.accepted {
+		return err
+	}
+
+	var wrong error
+	seen := bytes.Clone(h.content[:h.plan.known])
+	for i, a := range h.specs {
+		if a.Want == nil {
+			continue
+		}
+		data := make([]byte, h.tensors[i].Bytes())
+		if err := h.tensors[i].Read(ctx, data); err != nil {
+			return err
+		}
+		copy(seen[h.plan.offsets[i]:], data)
+		if wrong == nil && !bytes.Equal(data, a.Want) {
+			wrong = compareOutput(i, a, data)
+		}
+	}
+	if crc32.ChecksumIEEE(seen)^crc32.ChecksumIEEE(h.content[:h.plan.known]) != difference {
+		return h.findDamage(ctx)
+	}
+	if wrong == nil {
+		h.accepted = difference
+	}
+	return wrong
+}
+
+// findDamage returns the error of inputs or guards that were overwritten.
+func (h *arguments) findDamage(ctx context.Context) error {
+	for i, a := range h.specs {
+		if a.Flash || !a.isInput() || a.Want != nil {
+			continue
+		}
+		equal, err := hasContent(ctx, h.tensors[i], h.content[h.plan.offsets[i]:][:h.tensors[i].Bytes()])
+		if err != nil {
+			return err
+		}
+		if !equal {
+			return h.damage("argument %d: the candidate changes its input", i)
+		}
+	}
+	return h.damage("the candidate writes beside its arguments")
+}
+
+// hasContent reports whether the CRC-32 of a tensor is that of data.
+func hasContent(ctx context.Context, t *rpc.Tensor, data []byte) (bool, error) {
+	sum, err := t.CRC32(ctx)
+	return sum == crc32.ChecksumIEEE(data), err
 }
 
 // flashArgument returns an argument that lies in the firmware's flash.
@@ -66,36 +319,6 @@ func flashArgument(ctx context.Context, s *rpc.Session, a Arg) (*rpc.Tensor, err
 	return s.TensorAt(ctx, rpc.Handle(address), a.DType, a.Shape)
 }
 
-// writeArgument writes an argument's content to a tensor. If the content has a seed, the device computes it where it
-// can.
-func writeArgument(ctx context.Context, t *rpc.Tensor, a Arg) error {
-	if a.Data == nil {
-		err := t.Fill(ctx, a.Seed)
-		var missing *rpc.NotFoundError
-		if !errors.As(err, &missing) {
-			return err
-		}
-	}
-	data, err := a.content()
-	if err != nil {
-		return err
-	}
-	return t.Write(ctx, data)
-}
-
-// free frees the tensors that do not lie in flash.
-func (h *arguments) free(ctx context.Context) error {
-	for i, t := range h.tensors {
-		if h.specs[i].Flash {
-			continue
-		}
-		if err := t.Free(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // values returns the tensors as arguments of a call.
 func (h *arguments) values() (all []any) {
 	for _, t := range h.tensors {
@@ -107,82 +330,6 @@ func (h *arguments) values() (all []any) {
 // hasInOut reports whether an argument is both an input and an output.
 func (h *arguments) hasInOut() bool {
 	return slices.ContainsFunc(h.specs, func(a Arg) bool { return a.Want != nil && a.isInput() })
-}
-
-const poisonSeed = 0x9e3779b97f4a7c15 // arbitrary
-
-// poisonOutputs overwrites the outputs, so that stale results are not accepted. It writes the input of an argument that
-// is both.
-func (h *arguments) poisonOutputs(ctx context.Context) error {
-	for i, a := range h.specs {
-		if a.Want == nil {
-			continue
-		}
-		if !a.isInput() {
-			a = Arg{DType: a.DType, Shape: a.Shape, Seed: poisonSeed}
-		}
-		if err := writeArgument(ctx, h.tensors[i], a); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// checkOutputs returns an error of class wrong-answer for an output that differs from the expected one by more than its
-// tolerance. It reads a tensor only if its CRC differs.
-func (h *arguments) checkOutputs(ctx context.Context) error {
-	for i, a := range h.specs {
-		if a.Want == nil {
-			continue
-		}
-		equal, err := h.hasContent(ctx, i, a.Want)
-		if err != nil {
-			return err
-		}
-		if equal {
-			continue
-		}
-		data := make([]byte, h.tensors[i].Bytes())
-		if err := h.tensors[i].Read(ctx, data); err != nil {
-			return err
-		}
-		if err := compareOutput(i, a, data); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// checkInputs returns an error of class wrong-answer for an input that the candidate has changed, and restores the
-// input for the next candidate.
-func (h *arguments) checkInputs(ctx context.Context) error {
-	for i, a := range h.specs {
-		if !a.isInput() || a.Want != nil {
-			continue
-		}
-		data, err := a.content()
-		if err != nil {
-			return err
-		}
-		equal, err := h.hasContent(ctx, i, data)
-		if err != nil {
-			return err
-		}
-		if equal {
-			continue
-		}
-		if err := writeArgument(ctx, h.tensors[i], a); err != nil {
-			return err
-		}
-		return failure.Errorf(failure.WrongAnswer, "argument %d: the candidate changes its input", i)
-	}
-	return nil
-}
-
-// hasContent reports whether the CRC-32 of argument i is that of data.
-func (h *arguments) hasContent(ctx context.Context, i int, data []byte) (bool, error) {
-	sum, err := h.tensors[i].CRC32(ctx)
-	return sum == crc32.ChecksumIEEE(data), err
 }
 
 // compareOutput compares the content of argument n with the expected one, element by element. It is called for content

@@ -43,6 +43,9 @@ func checkCandidate(c Candidate) error {
 			return failure.Errorf(failure.Config, "argument %d: %w", i, err)
 		}
 	}
+	if n := arenaBytes(c.Args); n > ndarray.MaxBytes {
+		return failure.Errorf(failure.DoesNotFit, "arguments of %d bytes; at most %d are supported", n, ndarray.MaxBytes)
+	}
 	return nil
 }
 
@@ -83,27 +86,21 @@ func (a *Arg) content() ([]byte, error) {
 	return array.Data, nil
 }
 
-// equalInputs reports whether arguments are equal except for the expected outputs.
+// equalInputs reports whether arguments are equal except for the content of expected outputs.
 func equalInputs(a, b []Arg) bool {
 	return slices.EqualFunc(a, b, func(x, y Arg) bool {
 		return x.DType == y.DType && slices.Equal(x.Shape, y.Shape) && bytes.Equal(x.Data, y.Data) &&
-			(x.Data == nil) == (y.Data == nil) && x.Seed == y.Seed && x.Flash == y.Flash
+			(x.Data == nil) == (y.Data == nil) && (x.Want == nil) == (y.Want == nil) && x.Seed == y.Seed && x.Flash == y.Flash
 	})
 }
 
-// arenaBytes returns the size of the arguments that lie in the arena.
-func arenaBytes(args []Arg) (total int64) {
-	for _, a := range args {
-		if size, err := ndarray.Bytes(a.DType, a.Shape); err == nil && !a.Flash {
-			total += int64(size)
-		}
-	}
-	return total
-}
+// arenaBytes returns the size of the arguments that lie in the arena, with their guards.
+func arenaBytes(args []Arg) int64 { return int64(planOf(args).bytes) }
 
 // functions returns the candidate's operators with its entry.
 func (c *Candidate) functions() project.Operators {
 	o := c.Operators
+	o.Check = c.Entry
 	if len(o.Entries) == 0 {
 		o.Entries = []string{c.Entry}
 	}

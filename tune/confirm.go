@@ -24,9 +24,6 @@ func (r *Run) Confirm(ctx context.Context, best int) ([]Result, error) {
 }
 
 func (r *Run) confirmKind(ctx context.Context, k *boardKind, best int) ([]Result, error) {
-	if _, err := k.firmware.waitWindow(ctx, k.firmware.current()); err != nil {
-		return nil, err
-	}
 	k.confirming.Lock()
 	defer k.confirming.Unlock()
 	fastest, err := r.fastestInRAM(k, best)

@@ -34,6 +34,8 @@ type firmware struct {
 	places    *places
 	closed    <-chan struct{} // closed with the run
 	onLayout  func(*layout)   // called for each layout after the first, so that a place takes it
+	wanted    chan struct{}   // closed when something is to be measured: before, no place is opened
+	want      sync.Once       // closes wanted
 
 	building  sync.Mutex // held during builds, guards excess and constants
 	excess    excess
@@ -224,8 +226,10 @@ func (f *firmware) setWindow(l *layout, i *image.Image, w rpc.Window) error {
 	return nil
 }
 
-// waitWindow waits until a place has opened the layout, and returns the window for code.
+// waitWindow waits until a place has opened the layout, and returns the window for code. Places open with its first
+// call.
 func (f *firmware) waitWindow(ctx context.Context, l *layout) (rpc.Window, error) {
+	f.want.Do(func() { close(f.wanted) })
 	select {
 	case <-l.opened:
 	case <-ctx.Done():

@@ -313,6 +313,31 @@ func TestReproduceRepeatsResult(t *testing.T) {
 	}
 }
 
+// TestFinishedRunWritesNoFlash goes on with a run in which nothing is left to measure, on a board that has the firmware
+// of Confirm.
+func TestFinishedRunWritesNoFlash(t *testing.T) {
+	d, dir := desk(t), t.TempDir()
+	var erases []int
+	for range 2 {
+		r, err := tune.OpenRun(t.Context(), dir, d, []string{"netduinoplus2"}, tune.Options{})
+		must(t, err)
+		_, err = r.Measure(t.Context(), operator("one", right))
+		must(t, err)
+		confirmed, err := r.Confirm(t.Context(), 1)
+		must(t, err)
+		if len(confirmed) != 1 || confirmed[0].Failure != nil {
+			t.Errorf("%+v", confirmed)
+		}
+		must(t, r.Close())
+		wear, err := d.Wear()
+		must(t, err)
+		erases = append(erases, wear[0].Flashes)
+	}
+	if erases[0] < 2 || erases[1] != erases[0] {
+		t.Errorf("flashed %d times", erases)
+	}
+}
+
 // TestProgramsOfFastestAndFailedAreKept measures in two runs of one folder.
 func TestProgramsOfFastestAndFailedAreKept(t *testing.T) {
 	dir := t.TempDir()

@@ -180,6 +180,9 @@ func (k *boardKind) confirmJobs(ctx context.Context, jobs []*job) (results []Res
 	if len(jobs) == 0 {
 		return nil, nil
 	}
+	if _, err := k.firmware.waitWindow(ctx, k.firmware.current()); err != nil {
+		return nil, err
+	}
 	k.queue.Requeue(slices.Clone(jobs)...)
 	for _, j := range jobs {
 		result, err := k.await(ctx, j)

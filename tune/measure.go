@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/ramlink"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/rpc/fault"
 )
@@ -61,6 +62,9 @@ func (b *bench) measure(ctx context.Context, c Candidate, l *load, best float64)
 	if err == nil && b.args != nil {
 		err = code.unload(ctx)
 	}
+	if err == nil && b.args != nil && b.args.damaged {
+		err = b.freeArguments(ctx)
+	}
 	return result, err
 }
 
@@ -68,6 +72,7 @@ func (b *bench) measure(ctx context.Context, c Candidate, l *load, best float64)
 type loadedCode struct {
 	module   rpc.Module
 	entry    string
+	check    string // name of the function for checked calls
 	uploaded bool
 }
 
@@ -75,10 +80,10 @@ type loadedCode struct {
 func (b *bench) loadCode(ctx context.Context, c Candidate, l *load) (loadedCode, error) {
 	if l.program == nil {
 		m, err := b.session.SystemLib(ctx)
-		return loadedCode{module: m, entry: l.function}, err
+		return loadedCode{module: m, entry: l.function, check: l.function}, err
 	}
 	m, err := b.session.Upload(ctx, *l.program)
-	return loadedCode{module: m, entry: c.Entry, uploaded: true}, err
+	return loadedCode{module: m, entry: c.Entry, check: ramlink.CheckName(c.Entry), uploaded: true}, err
 }
 
 func (c loadedCode) unload(ctx context.Context) error {
@@ -91,17 +96,22 @@ func (c loadedCode) unload(ctx context.Context) error {
 // loadArguments puts the arguments onto the device. Those of the last candidate are reused if their inputs are equal.
 func (b *bench) loadArguments(ctx context.Context, args []Arg) (err error) {
 	if b.args != nil && equalInputs(b.args.specs, args) {
-		b.args.specs = args // the expected outputs may differ
+		b.args.specs, b.args.accepted = args, 0 // the expected outputs may differ
 		return nil
 	}
 	if b.args != nil {
-		if err := b.args.free(ctx); err != nil {
+		if err := b.freeArguments(ctx); err != nil {
 			return err
 		}
-		b.args = nil
 	}
 	b.args, err = newArguments(ctx, b.session, args)
 	return err
+}
+
+func (b *bench) freeArguments(ctx context.Context) error {
+	block := b.args.block
+	b.args = nil
+	return block.Free(ctx)
 }
 
 // areArgumentsTooLarge reports whether err means that the device has no memory for the candidate's arguments. On a
@@ -138,16 +148,36 @@ func candidateFailure(err error) *Failure {
 	return nil
 }
 
-// checkAndTime checks the candidate's outputs, times it, and checks its outputs again.
+// checkAndTime times a candidate between two calls with other inputs, which must have equal outputs. Outputs are
+// compared with the expected ones as the last timed call leaves them.
 func (b *bench) checkAndTime(ctx context.Context, code loadedCode, best float64, result *Result) error {
-	f, err := code.module.Function(ctx, code.entry)
+	f, err := code.module.Function(ctx, code.check)
 	if err != nil {
 		return err
 	}
 	limited, cancel := context.WithTimeout(ctx, b.o.CallTimeout)
 	defer cancel()
-	if err := b.check(limited, f); err != nil {
+
+	before, err := b.callOther(limited, f)
+	if err != nil {
 		return err
+	}
+	// Timed calls compute in place of an argument that is both input and output: one call is checked before.
+	inOut := b.args.hasInOut()
+	if inOut && b.args.second != nil {
+		if err := b.callAndCheck(limited, f); err != nil {
+			return err
+		}
+	}
+
+	if err := errors.Join(b.args.use(limited, false), b.args.refill(limited)); err != nil {
+		return err
+	}
+	check := func() error {
+		if inOut {
+			return nil
+		}
+		return b.args.check(ctx)
 	}
 	if best > 0 && b.o.GiveUp > 0 {
 		sample, err := code.module.Time(limited, code.entry, rpc.TimeOptions{Number: 1, Repeat: 1}, b.args.values()...)
@@ -156,15 +186,7 @@ func (b *bench) checkAndTime(ctx context.Context, code loadedCode, best float64,
 		}
 		if sample[0] > best*b.o.GiveUp {
 			result.Cut = true
-			if err := result.setTime(ctx, b.session, sample); err != nil {
-				return err
-			}
-			return b.args.checkInputs(ctx)
-		}
-	}
-	if b.args.hasInOut() { // earlier calls have overwritten its input
-		if err := b.args.poisonOutputs(limited); err != nil {
-			return err
+			return errors.Join(result.setTime(ctx, b.session, sample), check())
 		}
 	}
 	o := rpc.TimeOptions{Number: 1, Repeat: b.o.Samples, MinRepeat: b.o.MinSample}
@@ -175,21 +197,44 @@ func (b *bench) checkAndTime(ctx context.Context, code loadedCode, best float64,
 	if err := result.setTime(ctx, b.session, samples); err != nil {
 		return err
 	}
-	if err := b.args.checkInputs(ctx); err != nil {
+	if err := check(); err != nil {
 		return err
 	}
-	return b.check(ctx, f) // a candidate may be right in its first calls only
+
+	after, err := b.callOther(ctx, f)
+	if err == nil && after != before {
+		err = b.args.damage("its outputs for equal inputs differ from call to call: it remembers earlier calls, or " +
+			"reads memory that is not an argument and that it has not written")
+	}
+	return err
 }
 
-// check calls the function once and checks its outputs.
-func (b *bench) check(ctx context.Context, f rpc.Function) error {
-	if err := b.args.poisonOutputs(ctx); err != nil {
+// callOther calls the function once with the second inputs, and returns how the arguments differ from what is expected
+// of the first ones. Without second inputs it calls the function with the first ones, and checks the outputs.
+func (b *bench) callOther(ctx context.Context, f rpc.Function) (difference uint32, err error) {
+	if b.args.second == nil {
+		return 0, b.callAndCheck(ctx, f)
+	}
+	if err := b.call(ctx, f, true); err != nil {
+		return 0, err
+	}
+	return b.args.difference(ctx)
+}
+
+// callAndCheck calls the function once with the first inputs, and checks the outputs.
+func (b *bench) callAndCheck(ctx context.Context, f rpc.Function) error {
+	if err := b.call(ctx, f, false); err != nil {
 		return err
 	}
-	if _, err := f.Call(ctx, b.args.values()...); err != nil {
+	return b.args.check(ctx)
+}
+
+func (b *bench) call(ctx context.Context, f rpc.Function, second bool) error {
+	if err := errors.Join(b.args.use(ctx, second), b.args.refill(ctx)); err != nil {
 		return err
 	}
-	return b.args.checkOutputs(ctx)
+	_, err := f.Call(ctx, b.args.values()...)
+	return err
 }
 
 // setTime sets the time and the interrupts of samples, which were measured last in the session. Samples with an

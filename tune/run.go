@@ -93,6 +93,7 @@ func (r *Run) newKind(ctx context.Context, b *boards.Board, word string) (*board
 	k.batcher = &schedule.Batcher[*job]{Size: r.o.FlashBatch, Release: k.queue.Requeue}
 	k.firmware = &firmware{
 		kind: b.Name, dir: r.dir, o: &r.o, board: b, gate: &r.gate, places: &k.places, closed: r.closed,
+		wanted: make(chan struct{}),
 		onLayout: func(l *layout) {
 			k.queue.Requeue(&job{isLayout: true, load: load{layout: l, image: l.resident}})
 		},

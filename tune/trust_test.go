@@ -19,6 +19,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/testkit/drawn"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/tune"
 )
@@ -58,6 +59,51 @@ func TestOutputsAreCheckedInEveryCall(t *testing.T) {
 				t.Errorf("%s: %v, %+v", result.ID, result.Time, result.Failure)
 			}
 		})
+	}
+}
+
+// TestCandidatesUseTheirArgumentsOnly measures candidates whose outputs are right, or would be with luck, and which use
+// other memory, change their inputs, or skip the computation.
+func TestCandidatesUseTheirArgumentsOnly(t *testing.T) {
+	const workspace = "int32_t* w = TVMBackendAllocWorkspace(1, 0, 400, 0, 32); "
+	for _, board := range drawn.Of(t, "hostile candidates", []string{"host", "mps2_an385", "qemu_riscv32"}, 1) {
+		r, _ := opened(t, tune.Options{}, board)
+		for _, c := range []struct{ id, body, want string }{
+			{"right", right, ""},
+			{"writes behind", right + "out[5] = 7;", "beside its arguments"},
+			{"writes before", right + "out[-1] = 7;", "beside its arguments"},
+			{"writes behind the input", right + "in[4] = 7;", "beside its arguments"},
+			{"writes far before the input", right + "in[-9] = 7;", "beside its arguments"},
+			{"reads behind", right + "out[1] += in[4];", "elements differ"},
+			{"reads before", right + "out[1] += in[-1];", "elements differ"},
+			{"reads behind the output", right + "out[2] += out[4];", "elements differ"},
+			{"right again", right + "volatile int k = 2; (void)k;", ""},
+			{"changes the input", right + "in[2] = 7;", "changes its input"},
+			{"changes the input once", right + "static int calls; if (calls++ == 0) in[0] = 7;", "changes its input"},
+			{"reads its workspace", workspace + "for (int i = 0; i < 4; i++) out[i] = in[i] * 2 + w[20 * i]; " +
+				"TVMBackendFreeWorkspace(1, 0, w);", "differ"},
+			{"uses its workspace", workspace + "for (int i = 0; i < 100; i++) w[i] = 2; for (int i = 0; i < 4; i++) " +
+				"out[i] = in[i] * w[i]; TVMBackendFreeWorkspace(1, 0, w);", ""},
+			{"reads its stack", "volatile int32_t w[64]; for (int i = 0; i < 4; i++) out[i] = in[i] * 2 + w[16 * i];",
+				"differ"},
+			{"remembers the first call", "static int32_t kept[4]; static int calls; if (calls++ == 0) {" + right +
+				"for (int i = 0; i < 4; i++) kept[i] = out[i];} for (int i = 0; i < 4; i++) out[i] = kept[i];", "differ"},
+			{"remembers a call", "static int32_t kept[4]; static int calls; if (calls++ < 3) {" + right +
+				"for (int i = 0; i < 4; i++) kept[i] = out[i];} for (int i = 0; i < 4; i++) out[i] = kept[i];",
+				"differ from call to call"},
+			{"wrong in every other call", right + "static int calls; if (calls++ % 2 == 1) out[0] = 9;", "differ"},
+			{"right in the end", right + "volatile int k = 3; (void)k;", ""},
+		} {
+			t.Run(board+"/"+c.id, func(t *testing.T) {
+				result, err := r.Measure(t.Context(), operator(c.id, c.body))
+				must(t, err)
+				f := result.Failure
+				if (f == nil) != (c.want == "") || f != nil &&
+					(f.Class != failure.WrongAnswer || !strings.Contains(f.Message, c.want)) {
+					t.Errorf("%s: %v, %+v", result.ID, result.Time, f)
+				}
+			})
+		}
 	}
 }
 

@@ -98,6 +98,65 @@ int boardsmith_program_init(TVMValue* args, int* type_codes, int num_args, TVMVa
   return 0;
 }
 
+// ---- Checked calls -------------------------------------------------------------------------------------------------
+
+// The function that is checked, if there is one: its name is an argument of the linker.
+extern int boardsmith_checked(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,
+                              void* resource_handle) __attribute__((weak));
+
+#ifndef BOARDSMITH_CHECK_STACK_BYTES
+#define BOARDSMITH_CHECK_STACK_BYTES 256
+#endif
+
+enum {
+  CHECK_STACK_WORDS = BOARDSMITH_CHECK_STACK_BYTES / 4,
+  CHECK_BLOCKS = 9,              // of workspace
+  CHECK_LARGEST_BYTES = 1 << 14  // block; each other one has half of the previous size
+};
+
+// Fills memory with numbers that differ from call to call.
+static void soil(volatile uint32_t* words, size_t count) {
+  static uint32_t number = 1;
+  for (size_t i = 0; i < count; i++) {
+    number = (number * 1664525U) + 1013904223U;
+    words[i] = number;
+  }
+}
+
+static void __attribute__((noinline)) soil_stack(void) {
+  volatile uint32_t words[CHECK_STACK_WORDS + 1];
+  soil(words, CHECK_STACK_WORDS);
+}
+
+// Takes large blocks and then small ones, so that also gaps between live allocations are filled.
+static void soil_workspace(void) {
+  void* blocks[CHECK_BLOCKS];
+  size_t bytes = (size_t)CHECK_LARGEST_BYTES;
+  for (unsigned i = 0; i < (unsigned)CHECK_BLOCKS; i++) {
+    blocks[i] = TVMBackendAllocWorkspace((int)kDLCPU, 0, bytes, (int)kDLUInt, 8);
+    if (blocks[i] != NULL) {
+      soil(blocks[i], bytes / sizeof(uint32_t));
+    }
+    bytes /= 2U;
+  }
+  for (unsigned i = 0; i < (unsigned)CHECK_BLOCKS; i++) {
+    if (blocks[i] != NULL) {
+      (void)TVMBackendFreeWorkspace((int)kDLCPU, 0, blocks[i]);
+    }
+  }
+  TVMAPISetLastError("");  // a block that there was no memory for is no error
+}
+
+// Calls the checked function where memory that it does not write itself has other content than in the call before.
+int boardsmith_check(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,
+                     void* resource_handle);
+int boardsmith_check(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,
+                     void* resource_handle) {
+  soil_workspace();
+  soil_stack();
+  return boardsmith_checked(args, type_codes, num_args, out_value, out_type, resource_handle);
+}
+
 // abort() of the C library, and what it ends in elsewhere.
 void abort(void);
 void abort(void) { TVMPlatformAbort(kTvmErrorPlatformCheckFailure); }

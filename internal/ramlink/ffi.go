@@ -46,7 +46,7 @@ func (l *Linker) packed(ctx context.Context, o Operators) (Operators, []File, er
 	}
 	o.Entries = entries
 	// Entries of different candidates usually have the same names: their adapters come from the cache.
-	own, err := l.compileOwn(ctx, slices.Concat(headers, sources, []File{adapters})...)
+	own, err := l.compileOwn(ctx, nil, slices.Concat(headers, sources, []File{adapters})...)
 	return o, slices.Concat(l.llvm, own), err
 }
 

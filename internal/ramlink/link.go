@@ -5,6 +5,7 @@ package ramlink
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -41,9 +42,15 @@ type Operators struct {
 	ABI mlf.ABI
 	// what entries take, by their names: other calls of them are refused. An entry without one takes anything.
 	Signatures []mlf.Signature
+	// Check is the name of an entry that Link also registers as its CheckName; "": none.
+	Check string
 	// Untrusted operators come from a stranger: messages of tools show no line of a file that is not among Files.
 	Untrusted bool
 }
+
+// CheckName returns the name of a function that calls an entry after it has left other numbers than before on the
+// stack and in memory for workspaces, so that what the entry reads before it writes differs from call to call.
+func CheckName(entry string) string { return entry + "'" }
 
 // A File is a C file (.c), an object (.o), or what C files include: by its name, or by its place beside them.
 type File struct {
@@ -112,10 +119,10 @@ func New(ctx context.Context, s Setting) (*Linker, error) {
 	if err := l.askLinker(ctx, s.Compiler, s.words(steps.Link)); err != nil {
 		return nil, err
 	}
-	if l.own, err = l.compileOwn(ctx, File{"shim.c", crt.Sources.Shim}); err != nil {
+	if l.own, err = l.compileOwn(ctx, l.stackFlags(), File{"shim.c", crt.Sources.Shim}); err != nil {
 		return nil, err
 	}
-	if l.llvm, err = l.compileOwn(ctx, File{"llvm.c", crt.Sources.LLVM}); err != nil {
+	if l.llvm, err = l.compileOwn(ctx, nil, File{"llvm.c", crt.Sources.LLVM}); err != nil {
 		return nil, err
 	}
 	libc, err := l.libc(ctx)
@@ -126,10 +133,19 @@ func New(ctx context.Context, s Setting) (*Linker, error) {
 	return l, l.useLibraries()
 }
 
-// compileOwn compiles a file that is linked with all operators.
-func (l *Linker) compileOwn(ctx context.Context, files ...File) (objects []File, err error) {
+// stackFlags returns the macro with the part of the stack, in bytes, that a check overwrites.
+func (l *Linker) stackFlags() []string {
+	stack := l.setting.Options.StackBytes / 8 // the rest has the server's calls, and room for the operator
+	if l.process {
+		stack = 16384
+	}
+	return []string{fmt.Sprintf("-DBOARDSMITH_CHECK_STACK_BYTES=%d", stack)}
+}
+
+// compileOwn compiles files that are linked with all operators.
+func (l *Linker) compileOwn(ctx context.Context, flags []string, files ...File) (objects []File, err error) {
 	err = inTemp(func(dir string) error {
-		objects, err = l.objects(ctx, dir, Operators{Files: files})
+		objects, err = l.objects(ctx, dir, Operators{Files: files, Flags: flags})
 		return err
 	})
 	return objects, err
@@ -153,7 +169,7 @@ func (l *Linker) libc(ctx context.Context) ([]File, error) {
 	flags := s.words(s.Template.Compile[i].Flags)
 	as := *l
 	as.compile, as.about = append(slices.Clone(l.compile[:1]), flags...), slices.Concat(l.about, flags)
-	return as.compileOwn(ctx, File{path.Base(ownLibC), data})
+	return as.compileOwn(ctx, nil, File{path.Base(ownLibC), data})
 }
 
 // headers returns the names and digests of the project's files that C files of operators may include.

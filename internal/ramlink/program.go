@@ -29,6 +29,8 @@ const (
 	tablePointer   = "_tvm_backend_functions"
 	importNames    = "boardsmith_import_names"
 	importPointers = "boardsmith_imports"
+	checkFunction  = "boardsmith_check"
+	checkedSymbol  = "boardsmith_checked" // that checkFunction calls
 )
 
 // script places operators at an address: what is uploaded, with room for the registry at its end, then what begins as
@@ -96,8 +98,14 @@ func (l *Linker) linkIn(ctx context.Context, dir string, o Operators, own []File
 		return rpc.Program{}, err
 	}
 	own = slices.Concat(own, stubs)
+	entries := append([]string{initFunction}, o.Entries...)
+	var checked []string
+	if o.Check != "" {
+		entries = append(entries, CheckName(o.Check)+"="+checkFunction)
+		checked = []string{"--defsym", checkedSymbol + "=" + o.symbol(o.Check)}
+	}
 	layout := firmware.Registry{
-		Entries: append([]string{initFunction}, o.Entries...), Signatures: o.signatures(),
+		Entries: entries, Signatures: o.signatures(),
 		WordBytes: l.setting.Board.ELF.Class / 8,
 	}
 	if l.setting.Board.ELF.Class == 0 {
@@ -110,7 +118,7 @@ func (l *Linker) linkIn(ctx context.Context, dir string, o Operators, own []File
 	words := slices.Concat(l.link, []string{
 		"-T", toLinkPart + operatorScript, "-o", toLinkPart + linkedFile, "--gc-sections", "-e", initFunction,
 		"-u", tablePointer,
-	})
+	}, checked)
 	for _, e := range layout.Entries {
 		_, symbol := firmware.EntryNames(e)
 		words = append(words, "-u", symbol)
@@ -156,6 +164,16 @@ func (l *Linker) missing(ctx context.Context, dir string, words []string, o Oper
 		}
 		return "code for RAM"
 	})
+}
+
+// symbol returns the C function of an entry.
+func (o Operators) symbol(entry string) string {
+	for _, e := range o.Entries {
+		if name, symbol := firmware.EntryNames(e); name == entry {
+			return symbol
+		}
+	}
+	return entry
 }
 
 // signatures returns the signatures of entries, with the names in C.
