@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"sync"
 )
 
 // EvolveOptions configure an evolutionary search. The zero value is the normal case.
@@ -24,10 +23,9 @@ func (o EvolveOptions) withDefaults(knobs int) EvolveOptions {
 }
 
 type evolve struct {
-	mu      sync.Mutex
-	o       EvolveOptions
-	sampler sampler
-	ranked  []ranked // the best, at most o.Population
+	*random
+	o      EvolveOptions
+	ranked []ranked // the best, at most o.Population
 }
 
 // A ranked configuration has a cost; a failed one an infinite cost.
@@ -41,7 +39,7 @@ type ranked struct {
 // Where variations yield nothing new, it proposes a random configuration, so that it can propose the whole space. Equal
 // seeds give equal proposals if equal calls are made in equal order.
 func NewEvolve(s *Space, seed uint64, o EvolveOptions) Proposer {
-	return &evolve{o: o.withDefaults(len(s.knobs)), sampler: newSampler(s, seed)}
+	return &evolve{o: o.withDefaults(len(s.knobs)), random: newRandom(s, seed)}
 }
 
 // Next implements Proposer.
@@ -49,28 +47,26 @@ func (e *evolve) Next() (Config, bool) {
 	const attempts = 64
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	s := &e.sampler
 	if len(e.ranked) == e.o.Population {
 		for range attempts {
 			index := e.child()
-			if c := s.space.makeConfig(index); !s.seen[c] && s.space.violated(index) < 0 {
-				s.seen[c] = true
+			if c := e.space.makeConfig(index); !e.seen[c] && e.space.violated(index) < 0 {
+				e.seen[c] = true
 				return c, true
 			}
 		}
 	}
-	return s.next()
+	return e.next()
 }
 
 // Report implements Proposer. A cost that is not a number counts as failed.
 func (e *evolve) Report(c Config, cost float64, ok bool) {
-	c.mustBeOf(e.sampler.space)
 	if !ok || math.IsNaN(cost) {
 		cost = math.Inf(1)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.sampler.seen[c] = true
+	e.add(c)
 	e.ranked = slices.DeleteFunc(e.ranked, func(r ranked) bool { return r.Config == c })
 	position, _ := slices.BinarySearchFunc(e.ranked, cost, func(r ranked, cost float64) int {
 		return cmp.Compare(r.cost, cost)
@@ -79,16 +75,9 @@ func (e *evolve) Report(c Config, cost float64, ok bool) {
 	e.ranked = e.ranked[:min(len(e.ranked), e.o.Population)]
 }
 
-// Err implements Proposer.
-func (e *evolve) Err() error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.sampler.err
-}
-
 // child returns the indices of a variation of one parent, or of a mixture of two.
 func (e *evolve) child() []int {
-	rng := e.sampler.rng
+	rng := e.rng
 	index := e.parent()
 	if rng.Float64() < e.o.Crossover {
 		other := e.parent()
@@ -110,14 +99,14 @@ func (e *evolve) child() []int {
 func (e *evolve) parent() []int {
 	best := len(e.ranked)
 	for range e.o.Tournament {
-		best = min(best, e.sampler.rng.IntN(len(e.ranked)))
+		best = min(best, e.rng.IntN(len(e.ranked)))
 	}
 	return e.ranked[best].Indices()
 }
 
 // mutate returns another value of a knob: with a probability of one half a neighbour, if its values are numbers.
 func (e *evolve) mutate(k, i int) int {
-	knob, rng := &e.sampler.space.knobs[k], e.sampler.rng
+	knob, rng := &e.space.knobs[k], e.rng
 	n := knob.count()
 	switch {
 	case n == 1:

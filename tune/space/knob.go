@@ -65,18 +65,6 @@ func (k *knob) number(i int) int64 {
 	return k.values.at(i)
 }
 
-// span returns the range of the values from index lo to hi - 1, for the evaluation of constraints. It is zero for a
-// knob that is not numeric, which no constraint may name.
-func (k *knob) span(lo, hi int) span {
-	switch {
-	case !k.numeric():
-		return span{}
-	case k.numbers != nil:
-		return span{slices.Min(k.numbers[lo:hi]), slices.Max(k.numbers[lo:hi])}
-	}
-	return span{k.values.at(lo), k.values.at(hi - 1)}
-}
-
 // compilerFlags returns the flags of value i.
 func (k *knob) compilerFlags(i int) []string {
 	switch {

@@ -296,7 +296,6 @@ func (r *reader) readKnobs() error {
 			return r.at(field, "%s: %w", f.Name, err)
 		}
 		s.knobs = append(s.knobs, k)
-		s.whole = append(s.whole, k.span(0, k.count()))
 	}
 	return nil
 }
@@ -411,24 +410,22 @@ func checkFlags(values [][]string) error {
 
 func (r *reader) readConstraints() error {
 	s := r.space
-	s.constrains = make([][]int, len(s.knobs))
 	for i, text := range r.file.Constraints {
 		c := constraint{text: text, line: r.items[fmt.Sprintf("constraints[%d]", i)]}
-		node, err := parseCondition(text, func(name string) (int, error) {
-			k, err := s.numericKnob(name)
-			if err == nil && !slices.Contains(s.constrains[k], i) {
-				s.constrains[k] = append(s.constrains[k], i)
+		var err error
+		c.term, err = parseCondition(text, func(name string) (term, error) {
+			at, err := s.numericKnob(name)
+			if err != nil {
+				return nil, err
 			}
-			return k, err
+			c.last = max(c.last, at)
+			k := &s.knobs[at]
+			return func(index []int) (int64, bool) { return k.number(index[at]), true }, nil
 		})
 		if err != nil {
 			return r.wrong(c.line, err)
 		}
-		c.node = node
 		s.constraints = append(s.constraints, c)
-		if s.rejects([]int{i}, s.whole) >= 0 {
-			return r.wrong(c.line, fmt.Errorf("no values satisfy the constraint %q", text))
-		}
 	}
 	return nil
 }

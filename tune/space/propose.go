@@ -24,171 +24,137 @@ type Proposer interface {
 	Err() error
 }
 
+// A memory is the common part of proposers.
+type memory struct {
+	mu    sync.Mutex
+	space *Space
+	seen  map[Config]bool // proposed or reported
+	err   error           // that Next returned false
+}
+
+func (s *Space) newMemory() memory { return memory{space: s, seen: map[Config]bool{}} }
+
+// Report implements Proposer.
+func (m *memory) Report(c Config, _ float64, _ bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.add(c)
+}
+
+func (m *memory) add(c Config) {
+	if c.space != m.space {
+		panic(fmt.Sprintf("space: Report with a configuration of another space: %v", c))
+	}
+	m.seen[c] = true
+}
+
+// Err implements Proposer.
+func (m *memory) Err() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.err
+}
+
 // A grid proposes all configurations in the order of Space.All.
 type grid struct {
-	mu       sync.Mutex
-	walker   *walker
-	reported map[Config]bool
-	err      error
+	memory
+	walker *walker
 }
 
 // NewGrid returns a Proposer of all configurations in the order of Space.All.
-func NewGrid(s *Space) Proposer { return &grid{walker: s.walk(nil), reported: map[Config]bool{}} }
+func NewGrid(s *Space) Proposer { return &grid{memory: s.newMemory(), walker: s.walk()} }
 
 // Next implements Proposer.
 func (g *grid) Next() (Config, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.walker.steps = maxSteps
-	c, ok := g.walker.unseen(g.reported)
-	if !ok {
-		g.err = g.walker.err()
-	}
-	return c, ok
-}
-
-// Report implements Proposer.
-func (g *grid) Report(c Config, _ float64, _ bool) {
-	c.mustBeOf(g.walker.space)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.reported[c] = true
-}
-
-// Err implements Proposer.
-func (g *grid) Err() error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.err
-}
-
-func (c Config) mustBeOf(s *Space) {
-	if c.space != s {
-		panic(fmt.Sprintf("space: Report with a configuration of another space: %v", c))
-	}
-}
-
-// unseen returns the next configuration that is not in seen.
-func (w *walker) unseen(seen map[Config]bool) (Config, bool) {
 	for {
-		c, ok := w.next()
-		if !ok || !seen[c] {
+		c, ok := g.walker.next()
+		if !ok {
+			g.err = g.walker.err()
+		}
+		if !ok || !g.seen[c] {
 			return c, ok
 		}
 	}
 }
 
+// A random draws configurations that satisfy the constraints, each at most once.
 type random struct {
-	mu      sync.Mutex
-	sampler sampler
+	memory
+	rng    *rand.Rand
+	listed bool     // rest is valid
+	rest   []Config // not drawn yet, with some that were reported
 }
 
-// NewRandom returns a Proposer of configurations in random order. In a space of at most 65,536 combinations, and in a
-// larger one as long as a thousand random combinations include a configuration, all are equally likely. Equal seeds
-// give equal proposals.
-func NewRandom(s *Space, seed uint64) Proposer { return &random{sampler: newSampler(s, seed)} }
+// NewRandom returns a Proposer of configurations in random order, all equally likely. It lists those of a space of at
+// most 262,144 combinations, and draws up to as many combinations of a larger one until it finds a configuration. Equal
+// seeds give equal proposals.
+func NewRandom(s *Space, seed uint64) Proposer { return newRandom(s, seed) }
+
+func newRandom(s *Space, seed uint64) *random {
+	return &random{memory: s.newMemory(), rng: rand.New(rand.NewPCG(seed, 0))}
+}
 
 // Next implements Proposer.
 func (r *random) Next() (Config, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.sampler.next()
+	return r.next()
 }
 
-// Report implements Proposer.
-func (r *random) Report(c Config, _ float64, _ bool) {
-	c.mustBeOf(r.sampler.space)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.sampler.seen[c] = true
-}
-
-// Err implements Proposer.
-func (r *random) Err() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.sampler.err
-}
-
-const (
-	maxListed = 1 << 16 // combinations of a space whose configurations are listed
-	maxDraws  = 1000    // random combinations that are tried before a search
-)
-
-// A sampler draws configurations that satisfy the constraints, each at most once.
-type sampler struct {
-	space  *Space
-	rng    *rand.Rand
-	seen   map[Config]bool // not drawn any more
-	listed bool            // rest is valid
-	rest   []Config        // not drawn yet, with some that were reported
-	err    error           // that next returned false
-}
-
-func newSampler(s *Space, seed uint64) sampler {
-	return sampler{space: s, rng: rand.New(rand.NewPCG(seed, 0)), seen: map[Config]bool{}}
-}
-
-func (s *sampler) next() (Config, bool) {
-	if !s.listed && s.space.Size().Cmp(big.NewInt(maxListed)) <= 0 {
-		s.list()
+func (r *random) next() (c Config, ok bool) {
+	if !r.listed && r.space.Size().Cmp(big.NewInt(maxSteps)) <= 0 {
+		r.list()
 	}
-	c, ok := s.draw()
+	if r.listed {
+		c, ok = r.nextListed()
+	} else {
+		c, ok = r.draw()
+	}
 	if ok {
-		s.seen[c] = true
+		r.seen[c] = true
 	}
 	return c, ok
 }
 
 // list lists all configurations in random order.
-func (s *sampler) list() {
-	s.listed = true
-	for c, err := range s.space.All() {
+func (r *random) list() {
+	r.listed = true
+	for c, err := range r.space.All() {
 		if err != nil {
-			s.err = err
+			r.err = err
 			return
 		}
-		s.rest = append(s.rest, c)
+		r.rest = append(r.rest, c)
 	}
-	s.rng.Shuffle(len(s.rest), func(i, j int) { s.rest[i], s.rest[j] = s.rest[j], s.rest[i] })
+	r.rng.Shuffle(len(r.rest), func(i, j int) { r.rest[i], r.rest[j] = r.rest[j], r.rest[i] })
 }
 
-func (s *sampler) draw() (Config, bool) {
-	if s.listed {
-		for len(s.rest) > 0 {
-			c := s.rest[0]
-			s.rest = s.rest[1:]
-			if !s.seen[c] {
-				return c, true
-			}
+func (r *random) nextListed() (Config, bool) {
+	for len(r.rest) > 0 {
+		c := r.rest[0]
+		r.rest = r.rest[1:]
+		if !r.seen[c] {
+			return c, true
 		}
-		return Config{}, false
 	}
-	index := make([]int, len(s.space.knobs))
-	for range maxDraws {
+	return Config{}, false
+}
+
+func (r *random) draw() (Config, bool) {
+	index := make([]int, len(r.space.knobs))
+	rejected := r.space.newRejections()
+	for range maxSteps {
 		for k := range index {
-			index[k] = s.rng.IntN(s.space.knobs[k].count())
+			index[k] = r.rng.IntN(r.space.knobs[k].count())
 		}
-		if c := s.space.makeConfig(index); !s.seen[c] && s.space.violated(index) < 0 {
+		if c := r.space.violated(index); c >= 0 {
+			rejected.counts[c]++
+		} else if c := r.space.makeConfig(index); !r.seen[c] {
 			return c, true
 		}
 	}
-	return s.search()
-}
-
-// search searches for a configuration if few random combinations satisfy the constraints. It restarts with more steps
-// each time, because a part of the space without configurations can take too many steps to exhaust.
-func (s *sampler) search() (Config, bool) {
-	for steps := 1 << 8; ; steps = min(steps+steps/2, maxSteps) {
-		w := s.space.walk(s.rng)
-		w.steps = steps
-		c, ok := w.unseen(s.seen)
-		if ok {
-			return c, true
-		}
-		if len(w.parts) == 0 || steps == maxSteps {
-			s.err = w.err()
-			return Config{}, false
-		}
-	}
+	r.err = rejected.tooSparse()
+	return Config{}, false
 }

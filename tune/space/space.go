@@ -5,7 +5,6 @@ package space
 
 import (
 	"math/big"
-	"slices"
 
 	"github.com/boardsmith/boardsmith/ndarray"
 )
@@ -21,8 +20,6 @@ type Space struct {
 	knobs       []knob // in the order of the file
 	file        string // path, for errors
 	constraints []constraint
-	constrains  [][]int  // by knob: indices of the constraints that name it
-	whole       []span   // by knob: range of all its values
 	digest      [32]byte // of the kernel and its arguments
 }
 
@@ -54,7 +51,8 @@ type File struct {
 type constraint struct {
 	text string
 	line int // in the file
-	node *node
+	last int // index of the last knob that it names, 0 if it names none
+	term term
 }
 
 // Size returns the number of combinations of values, including those that violate a constraint.
@@ -66,21 +64,16 @@ func (s *Space) Size() *big.Int {
 	return n
 }
 
-// rejects returns the first of the constraints that is false for all values in the spans, or -1.
-func (s *Space) rejects(constraints []int, knobs []span) int {
-	for _, c := range constraints {
-		if v := s.constraints[c].node.eval(knobs); v.empty() || v == point(0) {
-			return c
+// violated returns the constraint that the configuration violates and of which all knobs come first; -1 if there is none.
+func (s *Space) violated(index []int) int {
+	earliest := -1
+	for i, c := range s.constraints {
+		if earliest >= 0 && s.constraints[earliest].last <= c.last {
+			continue
+		}
+		if v, ok := c.term(index); !ok || v == 0 {
+			earliest = i
 		}
 	}
-	return -1
-}
-
-// violated returns the first constraint that the configuration violates, or -1.
-func (s *Space) violated(index []int) int {
-	knobs := make([]span, len(index))
-	for k, i := range index {
-		knobs[k] = s.knobs[k].span(i, i+1)
-	}
-	return slices.IndexFunc(s.constraints, func(c constraint) bool { return c.node.eval(knobs) != point(1) })
+	return earliest
 }

@@ -3,24 +3,21 @@ package space
 import (
 	"fmt"
 	"iter"
-	"math/rand/v2"
-	"slices"
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 )
 
-// maxSteps limits the search for one configuration to about a quarter of a second.
+// maxSteps limits the search for one configuration to about a tenth of a second.
 const maxSteps = 1 << 18
 
 // All returns all configurations, each once, in the order of the file: the last knob changes fastest. If there is none,
-// or if one search exceeds about 260,000 steps, the last pair has an error of class config that names the constraint
-// that rejected most.
+// or if one search exceeds 262,144 steps, the last pair has an error of class config that names the constraint that
+// rejected most.
 func (s *Space) All() iter.Seq2[Config, error] {
 	return func(yield func(Config, error) bool) {
-		w := s.walk(nil)
+		w := s.walk()
 		for {
-			w.steps = maxSteps
 			c, ok := w.next()
 			if !ok {
 				break
@@ -35,84 +32,88 @@ func (s *Space) All() iter.Seq2[Config, error] {
 	}
 }
 
-// A walker visits all configurations. It chooses the value of one knob after the other by bisecting the list of the
-// knob's values, and prunes each part of a list for which a constraint is false for all values of the following knobs.
+// A walker visits all combinations of values. Where the first knobs violate a constraint, it skips the values of the
+// others.
 type walker struct {
 	space    *Space
-	rng      *rand.Rand // chooses which half comes first; nil: the lower one
-	knobs    []span     // ranges of the chosen knobs, of the part, and of the following knobs
-	index    []int      // of the chosen values
-	parts    []part     // to visit, next one last
-	steps    int        // remaining parts to visit
-	visited  int        // configurations
-	rejected []int      // by constraint
+	index    []int // of the next combination
+	complete bool  // there is no next one
+	visited  int   // configurations
+	rejections
 }
 
-// A part is the values from index lo to hi - 1 of a knob, for the chosen values of the previous knobs.
-type part struct{ knob, lo, hi int }
-
-func (s *Space) walk(rng *rand.Rand) *walker {
-	return &walker{
-		space: s, rng: rng, knobs: slices.Clone(s.whole), index: make([]int, len(s.knobs)),
-		parts: []part{{0, 0, s.knobs[0].count()}}, rejected: make([]int, len(s.constraints)),
-	}
+func (s *Space) walk() *walker {
+	return &walker{space: s, index: make([]int, len(s.knobs)), rejections: s.newRejections()}
 }
 
-// next returns the next configuration. It returns false at the end, and if no steps are left.
+// next returns the next configuration. It returns false at the end, and after maxSteps.
 func (w *walker) next() (Config, bool) {
-	for s := w.space; len(w.parts) > 0 && w.steps > 0; w.steps-- {
-		p := w.parts[len(w.parts)-1]
-		w.parts = w.parts[:len(w.parts)-1]
-		w.knobs[p.knob] = s.knobs[p.knob].span(p.lo, p.hi)
-		copy(w.knobs[p.knob+1:], s.whole[p.knob+1:])
-		if c := s.rejects(s.constrains[p.knob], w.knobs); c >= 0 {
-			w.rejected[c]++
-			continue
+	for range maxSteps {
+		if w.complete {
+			break
 		}
-		if p.hi-p.lo > 1 {
-			w.split(p)
-			continue
-		}
-		w.index[p.knob] = p.lo
-		if p.knob == len(s.knobs)-1 {
+		c := w.space.violated(w.index)
+		if c < 0 {
+			found := w.space.makeConfig(w.index)
 			w.visited++
-			return s.makeConfig(w.index), true
+			w.advance(len(w.index) - 1)
+			return found, true
 		}
-		w.parts = append(w.parts, part{p.knob + 1, 0, s.knobs[p.knob+1].count()})
+		w.counts[c]++
+		w.advance(w.space.constraints[c].last)
 	}
 	return Config{}, false
 }
 
-func (w *walker) split(p part) {
-	middle := p.lo + (p.hi-p.lo)/2
-	first, second := part{p.knob, p.lo, middle}, part{p.knob, middle, p.hi}
-	if w.rng != nil && w.rng.IntN(2) == 0 {
-		first, second = second, first
+// advance goes on with the next value of a knob, and with the first values of those behind it.
+func (w *walker) advance(k int) {
+	clear(w.index[k+1:])
+	for ; k >= 0; k-- {
+		if w.index[k]++; w.index[k] < w.space.knobs[k].count() {
+			return
+		}
+		w.index[k] = 0
 	}
-	w.parts = append(w.parts, second, first)
+	w.complete = true
 }
 
 // err returns the reason that next returned false; nil if all configurations were visited, at least one.
 func (w *walker) err() error {
-	complete := len(w.parts) == 0
-	if complete && w.visited > 0 {
-		return nil
+	switch {
+	case !w.complete:
+		return w.tooSparse()
+	case w.visited == 0:
+		return w.because("there is no configuration that satisfies all constraints")
 	}
-	text := fmt.Sprintf("no configuration was found in %d steps", maxSteps)
-	if complete {
-		text = "there is no configuration that satisfies all constraints"
-	}
-	if len(w.rejected) == 0 {
-		return failure.Errorf(failure.Config, "%s: %s", w.space.file, text)
-	}
-	strictest := 0
-	for c, n := range w.rejected {
-		if n > w.rejected[strictest] {
+	return nil
+}
+
+// rejections count the combinations that each constraint has rejected.
+type rejections struct {
+	of     *Space
+	counts []int
+}
+
+func (s *Space) newRejections() rejections { return rejections{s, make([]int, len(s.constraints))} }
+
+// tooSparse returns the error of a search that has found nothing.
+func (r rejections) tooSparse() error {
+	return r.because(fmt.Sprintf("no configuration was found in %d steps", maxSteps))
+}
+
+// because returns an error of class config that names the constraint that rejected most.
+func (r rejections) because(text string) error {
+	strictest := -1
+	for c, n := range r.counts {
+		if n > 0 && (strictest < 0 || n > r.counts[strictest]) {
 			strictest = c
 		}
 	}
-	c := w.space.constraints[strictest]
+	if strictest < 0 {
+		return failure.Errorf(failure.Config, "%s: %s", r.of.file, text)
+	}
+	c := r.of.constraints[strictest]
 	return failure.New(failure.Config, "loosen this constraint, or give its knobs fewer values", "%w", &jsonfile.Error{
-		File: w.space.file, Line: c.line, Err: fmt.Errorf("%s; most were rejected by the constraint %q", text, c.text),
+		File: r.of.file, Line: c.line, Err: fmt.Errorf("%s; most were rejected by the constraint %q", text, c.text),
 	})
 }
