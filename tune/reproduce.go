@@ -64,27 +64,28 @@ func findReproducible(dir, id, kind string) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	all = slices.DeleteFunc(all, func(r Result) bool { return kind != "" && r.Kind != kind })
 	begin, end, _ := strings.Cut(id, "…")
 	named := slices.DeleteFunc(slices.Clone(all), func(r Result) bool { return r.ID != id })
 	if len(named) == 0 && begin != "" {
-		named = slices.DeleteFunc(all, func(r Result) bool {
+		named = slices.DeleteFunc(all, func(r Result) bool { // tables shorten long ones
 			return r.Confirms != "" || !strings.HasPrefix(r.ID, begin) || !strings.HasSuffix(r.ID[len(begin):], end)
 		})
 	}
 
+	ofKind := slices.DeleteFunc(slices.Clone(named), func(r Result) bool { return kind != "" && r.Kind != kind })
+	if len(named) > 0 && len(ofKind) == 0 {
+		return Result{}, failure.Errorf(failure.Config, "%s was measured on board %s, not on %s", id, named[0].Kind, kind)
+	}
+	named = ofKind
+
 	switch {
-	case len(named) == 0 && kind != "":
-		return Result{}, failure.New(failure.Config, "choose the id of a result", "%s: no result %s on board %s", dir, id,
-			kind)
 	case len(named) == 0:
 		return Result{}, failure.New(failure.Config, "choose the id of a result", "%s: no result %s", dir, id)
 	case len(named) > 1 && named[0].ID == named[1].ID:
 		return Result{}, failure.New(failure.Config, "name one of the boards", "%s: %s has results on boards %s and %s", dir,
 			named[0].ID, named[0].Kind, named[1].Kind)
 	case len(named) > 1:
-		return Result{}, failure.New(failure.Config, "give more of the id", "%s: %d results have an id like %s", dir,
-			len(named), id)
+		return Result{}, failure.New(failure.Config, "give more of the id", "%s: several results begin with %s", dir, id)
 	}
 	return named[0], nil
 }

@@ -214,6 +214,9 @@ func (s *station) releaseProcessors() {
 // setProvenance sets the fields of a result that describe where and how it was measured.
 func (s *station) setProvenance(l *load, r *Result) {
 	r.Board, r.Image, r.Tier, r.Reason = s.name, s.image.ID(), RAM, l.reason
+	if s.platform.Clock == rpc.InstructionClock {
+		_, r.Instruction = s.firmware.board.InstructionClock()
+	}
 	if l.program == nil {
 		r.Tier, r.Reason = s.flashed.tier, l.reason+"; "+s.flashed.reason
 	}

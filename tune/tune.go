@@ -62,6 +62,9 @@ type Result struct {
 	Time    *rpc.Stats `json:"time,omitempty"`    // seconds per call; nil: see Failure
 	Samples []float64  `json:"samples,omitempty"` // seconds per call
 	Cut     bool       `json:"cut,omitempty"`     // only one call was timed, as it was far slower than the best
+	// Instruction is what each instruction takes on an emulated board whose timer counts them: Time divided by it is their
+	// number. 0: Time is a time.
+	Instruction time.Duration `json:"instruction_ns,omitempty"`
 	// Interrupts counts the device's interrupts during each sample, except its tick; nil if there was none, or if the
 	// device does not count them. Time excludes samples with interrupts, unless all have some: then Disturbed is set.
 	Interrupts []int `json:"interrupts,omitempty"`

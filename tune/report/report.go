@@ -41,6 +41,16 @@ func short(s string, n int) string {
 	return string(all[:n-1]) + "…"
 }
 
+// shortID returns an ID of at most 48 characters, with its end, in which the IDs of a space differ.
+func shortID(id string) string {
+	const begin, end = 27, 20
+	all := []rune(printable(id))
+	if len(all) <= begin+1+end {
+		return string(all)
+	}
+	return string(all[:begin]) + "…" + string(all[len(all)-end:])
+}
+
 // A unit formats times so that the shortest has four digits.
 type unit struct {
 	name     string
@@ -65,10 +75,16 @@ func (u unit) text(seconds float64) string {
 	return strconv.FormatFloat(seconds*u.second, 'f', u.decimals, 64)
 }
 
+// instructions is the name of the unit of boards that count them.
+const instructions = "instructions"
+
 // unitOf returns the unit for the shortest time of rankings.
 func unitOf(ks ...tune.Ranking) unit {
 	shortest := math.Inf(1)
 	for _, k := range ks {
+		if each := k.Baseline.Instruction; each > 0 {
+			return unit{instructions, 1 / each.Seconds(), 0}
+		}
 		for _, r := range k.Results {
 			if r.Time.Median > 0 {
 				shortest = min(shortest, r.Time.Median)
@@ -83,18 +99,22 @@ func unitOf(ks ...tune.Ranking) unit {
 
 // fastest returns the n fastest results of a ranking.
 func fastest(k tune.Ranking, u unit, n int) *table {
+	cost := "time, " + u.name
+	if u.name == instructions {
+		cost = u.name
+	}
 	t := &table{Head: []string{
-		"rank", "candidate", "time, " + u.name, "mean, 95 %", "speed-up", "board", "bytes", "notes",
+		"rank", "candidate", cost, "mean, 95 %", "speed-up", "board", "bytes", "notes",
 	}}
 	for i, r := range k.Results[:min(n, len(k.Results))] {
 		interval, speedUp := "-", "-"
-		if r.Time.N > 1 {
+		if r.Time.N > 1 && u.name != instructions { // a count has no distribution
 			interval = u.text(r.Time.Low) + "…" + u.text(r.Time.High)
 		}
 		if s := k.SpeedUp(r.Time); s > 0 {
 			speedUp = fmt.Sprintf("%.2f", s)
 		}
-		t.add(strconv.Itoa(i+1), short(r.ID, 48), u.text(r.Time.Median), interval, speedUp, short(r.Board, 32),
+		t.add(strconv.Itoa(i+1), shortID(r.ID), u.text(r.Time.Median), interval, speedUp, short(r.Board, 32),
 			valuetext.Thousands(float64(r.Bytes)), notes(r))
 	}
 	return t
@@ -106,7 +126,7 @@ func notes(r tune.Result) string {
 		all = append(all, "cut short")
 	}
 	if r.SameAs != "" {
-		all = append(all, "same bytes as "+short(r.SameAs, 48))
+		all = append(all, "same bytes as "+shortID(r.SameAs))
 	}
 	return strings.Join(all, ", ")
 }

@@ -162,6 +162,9 @@ func (p *networkPlace) load(ctx context.Context, s *rpc.Session, r *tune.Result)
 	if r.Platform, err = s.Platform(ctx); err != nil {
 		return nil, err
 	}
+	if r.Platform.Clock == rpc.InstructionClock {
+		_, r.Instruction = p.project.Board().InstructionClock()
+	}
 	if e, err = executor.Open(ctx, s, model); err != nil {
 		return nil, err
 	}

@@ -7,16 +7,10 @@ package search
 
 import (
 	"context"
-	"encoding/binary"
-	"fmt"
 	"iter"
-	"math"
-	"math/rand/v2"
 	"reflect"
 	"strings"
 
-	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/tune"
 	"github.com/boardsmith/boardsmith/tune/space"
@@ -139,74 +133,17 @@ func kernelCandidate(s *space.Space, args []tune.Arg) tune.Candidate {
 	return tune.Candidate{Entry: s.Entry, Operators: project.Operators{Files: files}, Args: args}
 }
 
-// arguments reads the files of a space's arguments.
+// arguments returns the arguments of a space with their content.
 func arguments(s *space.Space) ([]tune.Arg, error) {
+	data, want, err := s.Contents()
+	if err != nil {
+		return nil, err
+	}
 	var all []tune.Arg
 	for i, a := range s.Args {
-		t := tune.Arg{DType: a.DType, Shape: a.Shape, RelTol: a.RelTol, AbsTol: a.AbsTol}
-		var err error
-		switch {
-		case a.Value != nil:
-			t.Data = a.Value
-		case a.Data != nil:
-			t.Data, err = content(a, a.Data)
-		case a.Seed != nil:
-			t.Data, err = random(a, *a.Seed)
-		}
-		if err == nil && a.Want != nil {
-			t.Want, err = content(a, a.Want)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("argument %d: %w", i, err)
-		}
-		all = append(all, t)
+		all = append(all, tune.Arg{
+			DType: a.DType, Shape: a.Shape, Data: data[i], Want: want[i], RelTol: a.RelTol, AbsTol: a.AbsTol,
+		})
 	}
 	return all, nil
-}
-
-// content reads an array, which must have the argument's type and shape.
-func content(a space.Arg, f *space.File) ([]byte, error) {
-	arrays, err := ndarray.ReadNPZ(f.Path)
-	if err != nil {
-		return nil, err
-	}
-	for _, named := range arrays {
-		if named.Name != f.Array {
-			continue
-		}
-		if named.Array.DType != a.DType || ndarray.ShapeString(named.Array.Shape) != ndarray.ShapeString(a.Shape) {
-			return nil, failure.Errorf(failure.Config, "%s %s is %v %s, not %v %s", f.Path, f.Array, named.Array.DType,
-				ndarray.ShapeString(named.Array.Shape), a.DType, ndarray.ShapeString(a.Shape))
-		}
-		return named.Array.Data, nil
-	}
-	return nil, failure.Errorf(failure.Config, "%s has no array %q", f.Path, f.Array)
-}
-
-// random returns content that depends only on the seed: floats from -1 to 1, or random bits for other types.
-func random(a space.Arg, seed uint64) ([]byte, error) {
-	bytes, err := ndarray.Bytes(a.DType, a.Shape)
-	if err != nil {
-		return nil, err
-	}
-	data, r := make([]byte, bytes), rand.New(rand.NewPCG(seed, 0))
-	switch {
-	case a.DType.Code == ndarray.Float && a.DType.Bits == 32:
-		for i := 0; i+4 <= len(data); i += 4 {
-			binary.LittleEndian.PutUint32(data[i:], math.Float32bits(2*r.Float32()-1))
-		}
-	case a.DType.Code == ndarray.Float && a.DType.Bits == 64:
-		for i := 0; i+8 <= len(data); i += 8 {
-			binary.LittleEndian.PutUint64(data[i:], math.Float64bits(2*r.Float64()-1))
-		}
-	case a.DType.Bits == 1:
-		for i := range data {
-			data[i] = byte(r.Uint32() & 1)
-		}
-	default:
-		for i := range data {
-			data[i] = byte(r.Uint32())
-		}
-	}
-	return data, nil
 }

@@ -16,11 +16,15 @@ import (
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
+// examplesFile has the content of arguments.
+const examplesFile = "examples.npz"
+
 // plainSuffix follows the name of the kernel's function in the name of the one that calls it.
 const plainSuffix = "_plain"
 
 // Plain returns files to be beside those of the kernel: NAME_plain.c and .h, a function that calls the kernel's
-// function NAME, and model.json, which describes them as a model in plain C (docs/c-models.md). The function takes a
+// function NAME, and model.json, which describes them as a model in plain C (docs/c-models.md), with examples.npz, the
+// content of the arguments, unless their files cannot be read any more. The function takes a
 // pointer to the first element of each argument; for a plain kernel, an input of shape [] is a value (tune.Func). An
 // argument without content before the call, or with an expected one, is an output. Errors have class config: an element
 // that plain C has no type for, an argument that is both, and a plain function that no C file names.
@@ -34,8 +38,13 @@ func (s *Space) Plain() ([]Source, error) {
 	if err := w.findIncluded(); err != nil {
 		return nil, failure.New(failure.Config, "call the kernel's function", "%s: %w", s.file, err)
 	}
+	examples := w.examples()
 	files := []Source{
-		{w.name + ".h", []byte(w.header())}, {w.name + ".c", []byte(w.source())}, {"model.json", w.description()},
+		{w.name + ".h", []byte(w.header())}, {w.name + ".c", []byte(w.source())},
+		{"model.json", w.description(examples != nil)},
+	}
+	if examples != nil {
+		files = append(files, Source{examplesFile, examples})
 	}
 	for _, f := range files {
 		if slices.ContainsFunc(s.Kernel, func(k Source) bool { return k.Name == f.Name }) {
@@ -95,7 +104,7 @@ func (w *plainWriter) add(i int, a Arg) error {
 	case ctype == "" || a.DType.Lanes != 1 || a.DType.Bits%8 != 0:
 		return fmt.Errorf("plain C has no type %v", a.DType)
 	}
-	name := fmt.Sprintf("argument%d", i)
+	name := argumentName(i)
 	x := plainArgument{Output: name, DType: a.DType.String(), Shape: append([]int64{}, a.Shape...)}
 	if input {
 		x.Input, x.Output, ctype = name, "", "const "+ctype
@@ -158,7 +167,7 @@ int %s(TVMValue* args, int* codes, int count, TVMValue* result, int* result_code
 `, w.name, w.space.Entry, w.prototype(), max(n, 1), w.tensors.String(), n)
 }
 
-func (w *plainWriter) description() []byte {
+func (w *plainWriter) description(examples bool) []byte {
 	name := strings.Trim(strings.ToLower(strings.TrimSuffix(w.name, plainSuffix)), "_0123456789")
 	d := struct {
 		Name      string          `json:"name"`
@@ -168,12 +177,17 @@ func (w *plainWriter) description() []byte {
 		Function  string          `json:"function"`
 		Arguments []plainArgument `json:"arguments"`
 		Returns   map[string]int  `json:"returns"`
+		Examples  string          `json:"examples,omitempty"`
+		Compare   string          `json:"compare,omitempty"`
 	}{
 		Name: name[:min(len(name), 64)], Sources: []string{w.name + ".c"}, Headers: []string{w.name + ".h"},
 		Include: []string{w.name + ".h"}, Function: w.name, Arguments: w.arguments, Returns: map[string]int{"status": 0},
 	}
 	if d.Name == "" {
 		d.Name = "kernel"
+	}
+	if examples {
+		d.Examples, d.Compare = examplesFile, w.tolerance()
 	}
 	for _, f := range w.space.Kernel {
 		if path.Ext(f.Name) == ".c" && f.Name != w.included {
@@ -187,4 +201,46 @@ func (w *plainWriter) description() []byte {
 		panic(err) // plain values only
 	}
 	return append(data, '\n')
+}
+
+// examples returns the content of the inputs and what is expected of the outputs, as an .npz; nil without inputs.
+func (w *plainWriter) examples() []byte {
+	data, want, err := w.space.Contents()
+	if err != nil {
+		return nil
+	}
+	var arrays []ndarray.Named
+	inputs := false
+	for i, a := range w.space.Args {
+		array := &ndarray.Array{DType: a.DType, Shape: a.Shape, Data: want[i]}
+		if data[i] != nil {
+			array.Data, inputs = data[i], true
+		}
+		if array.Data != nil {
+			arrays = append(arrays, ndarray.Named{Name: argumentName(i), Array: array})
+		}
+	}
+	file, err := ndarray.EncodeNPZ(arrays)
+	if err != nil || !inputs {
+		return nil
+	}
+	return file
+}
+
+func argumentName(i int) string { return fmt.Sprintf("argument%d", i) }
+
+// tolerance returns the largest tolerances of the arguments, in the notation of model.json.
+func (w *plainWriter) tolerance() string {
+	var abs, rel float64
+	for _, a := range w.space.Args {
+		abs, rel = max(abs, a.AbsTol), max(rel, a.RelTol)
+	}
+	var words []string
+	if abs > 0 {
+		words = append(words, fmt.Sprintf("abs=%g", abs))
+	}
+	if rel > 0 {
+		words = append(words, fmt.Sprintf("rel=%g", rel))
+	}
+	return strings.Join(words, ",")
 }

@@ -76,10 +76,7 @@ func (t *Job) candidates(ctx context.Context, folder string) (err error) {
 	if err != nil {
 		return err
 	}
-	results = slices.DeleteFunc(results, func(r tune.Result) bool { // of another command
-		return !slices.Contains(run.Kinds(), r.Kind)
-	})
-	return t.concludeArchives(a, append(results, notStored...), bad)
+	return t.concludeArchives(a, run.Kinds(), append(results, notStored...), bad)
 }
 
 // measureAll measures the archives and confirms the best. It returns the failures that are not in the run's
@@ -128,11 +125,13 @@ func (t *Job) measureAll(
 	return notStored, bad, err
 }
 
-// concludeArchives prints the results. It returns an error if archives could not be read.
-func (t *Job) concludeArchives(a archives, done []tune.Result, bad int) error {
+// concludeArchives prints the results of the folder. It returns an error if archives could not be read, and concludes
+// from the results on boards of kinds: others are of an earlier command.
+func (t *Job) concludeArchives(a archives, kinds []string, done []tune.Result, bad int) error {
 	if err := t.printResults(done); err != nil {
 		return err
 	}
+	done = slices.DeleteFunc(done, func(r tune.Result) bool { return !slices.Contains(kinds, r.Kind) })
 	end := jsonlines.TunedCandidates{Folder: t.dir}
 	end.Candidates, end.Failed = counts(done)
 	if a.best > 0 {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math"
 	"path/filepath"
 	"strings"
 
@@ -16,10 +15,8 @@ import (
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/files/plainfile"
-	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project"
-	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/tune"
 	"github.com/boardsmith/boardsmith/tune/search"
 )
@@ -112,13 +109,16 @@ func (t *Job) printFront(spec project.Spec, trials []search.NetworkTrial) error 
 	if len(front) == 0 {
 		return failure.Errorf(failure.Internal, "no choice of flags could be measured")
 	}
-	board, err := boards.Find(spec.Board, t.In.Path)
-	if err != nil {
-		return err
+	name := "time"
+	if trials[0].Result.Instruction > 0 {
+		name = "instructions"
+	} else if trials[0].Result.Platform.Clock == "" {
+		name = "unverified"
 	}
-	t.Printf("%-14s %12s %12s %10s  %s", "", costName(trials[0]), "flash bytes", "RAM bytes", "operator_flags")
+	t.Printf("%-14s %12s %12s %10s  %s", "", name, "flash bytes", "RAM bytes", "operator_flags")
 	row := func(label string, n search.NetworkTrial) {
-		t.Printf("%-14s %12s %12d %10d  %s", label, cost(board, n), n.Flash, n.RAM, n.Flags)
+		text := strings.TrimSuffix(cost(n.Result), " instructions")
+		t.Printf("%-14s %12s %12d %10d  %s", label, text, n.Flash, n.RAM, n.Flags)
 	}
 	row("untuned", trials[0])
 	for i, n := range front {
@@ -145,26 +145,6 @@ func (t *Job) printFront(spec project.Spec, trials []search.NetworkTrial) error 
 
 func speedUp(first, best search.NetworkTrial) string {
 	return fmt.Sprintf("%.2f times as fast", first.Result.Time.Median/best.Result.Time.Median)
-}
-
-// costName returns what cost returns.
-func costName(n search.NetworkTrial) string {
-	switch n.Result.Platform.Clock {
-	case rpc.InstructionClock:
-		return "instructions"
-	case "":
-		return "unverified"
-	}
-	return "time"
-}
-
-// cost returns the time of an inference, or the number of instructions on a board whose timer counts them.
-func cost(b *boards.Board, n search.NetworkTrial) string {
-	s := n.Result.Time.Median
-	if _, each := b.InstructionClock(); each > 0 && n.Result.Platform.Clock == rpc.InstructionClock {
-		return fmt.Sprintf("%.0f", math.Round(s/each.Seconds()))
-	}
-	return valuetext.Seconds(s)
 }
 
 // writeOptions writes options in the format of boardsmith.json.

@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
@@ -134,6 +133,5 @@ func outcome(r tune.Result) string {
 	if r.Failure != nil {
 		return string(r.Failure.Class) + ": " + r.Failure.Message
 	}
-	return fmt.Sprintf("%v, median of %s, %s", time.Duration(r.Time.Median*float64(time.Second)),
-		valuetext.Count(r.Time.N, "sample"), r.Tier)
+	return fmt.Sprintf("%s, median of %s, %s", cost(r), valuetext.Count(r.Time.N, "sample"), r.Tier)
 }

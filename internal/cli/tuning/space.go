@@ -18,7 +18,6 @@ import (
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 	"github.com/boardsmith/boardsmith/internal/files/plainfile"
-	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/tune"
 	"github.com/boardsmith/boardsmith/tune/search"
 	"github.com/boardsmith/boardsmith/tune/space"
@@ -155,8 +154,7 @@ func (t *Job) printBest(s *space.Space, best search.Trial) error {
 	if err := writeBest(folder, s, best.Config, others); err != nil {
 		return err
 	}
-	t.Printf("tune: the fastest is %v, %s; %s has its C and its configuration", best.Config,
-		valuetext.Seconds(best.Result.Time.Median), folder)
+	t.Printf("tune: the fastest is %v, %s; %s has its C and its configuration", best.Config, cost(best.Result), folder)
 	if doubt != nil {
 		t.Notef("note: %s has no model.json: %v", folder, doubt)
 	} else {

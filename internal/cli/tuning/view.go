@@ -182,11 +182,19 @@ func (w *view) bestText(kind string) string {
 
 // bestTime returns the best time of a kind of board, with its name if there are several kinds.
 func (w *view) bestTime(kind string) string {
-	text := valuetext.Seconds(w.kinds[kind].best.Time.Median)
+	text := cost(w.kinds[kind].best)
 	if len(w.kinds) > 1 {
 		text += " on " + kind
 	}
 	return text
+}
+
+// cost returns a result's median time, or its instructions on a board whose timer counts them.
+func cost(r tune.Result) string {
+	if r.Instruction > 0 {
+		return fmt.Sprintf("%.0f instructions", r.Time.Median/r.Instruction.Seconds())
+	}
+	return valuetext.Seconds(r.Time.Median)
 }
 
 // setTotal sets the number of candidates.
