@@ -162,13 +162,10 @@ func TestWait(t *testing.T) {
 	t.Parallel()
 	c := powerUp(t, NRF51)
 	c.Break(Faults{Waits: 3})
-	s := newSWD(c.dap)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	wire := &wire{swd: s}
-	wire.reset()
-	var acks []uint64
-	write := func(ap bool, reg, v uint32) { acks = append(acks, wire.write(ap, reg, v)) }
+	var acks []ack
+	write := func(ap bool, reg, v uint32) { acks = append(acks, written(c.dap, ap, reg, v)) }
 	write(false, dpStat, statDebugReq|statSystemReq)
 	write(false, dpSelect, 0)
 	write(true, apCSW, 0x23000052)
@@ -176,7 +173,9 @@ func TestWait(t *testing.T) {
 	for _, v := range []uint32{1, 1, 1, 1, 2, 3, 3, 3, 3} {
 		write(true, apDRW, v)
 	}
-	if want := []uint64{1, 1, 1, 1, 2, 2, 2, 1, 1, 1, 2, 2, 2}; !slices.Equal(acks, want) {
+	const ok, wait = ackOK, ackWait
+	want := []ack{ok, ok, ok, ok, wait, wait, wait, ok, ok, ok, wait, wait, wait}
+	if !slices.Equal(acks, want) {
 		t.Errorf("answers %v, want %v", acks, want)
 	}
 	acks = nil
@@ -190,7 +189,7 @@ func TestWait(t *testing.T) {
 	write(false, dpAbort, abortOrunClr)
 	c.dap.waits = 0
 	write(true, apDRW, 4)
-	if want := []uint64{1, 2, 4, 1, 1}; !slices.Equal(acks, want) {
+	if want := []ack{ok, wait, ackFault, ok, ok}; !slices.Equal(acks, want) {
 		t.Errorf("answers %v, want %v", acks, want)
 	}
 	words := make([]uint32, 4)
@@ -199,46 +198,15 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// A wire is a host on two lines.
-type wire struct{ swd *swd }
-
-func (w *wire) send(v uint64, n int) {
-	for i := range n {
-		w.swd.edge(uint8(v >> i & 1))
+// written writes a register as a front end does, which asks for the port's state before an access.
+func written(d *dap, ap bool, reg, v uint32) ack {
+	switch {
+	case !ap:
+		return d.writeDP(reg, v)
+	case d.busy():
+		return ackWait
 	}
-}
-
-func (w *wire) reset() { w.send(1<<60-1, 60); w.send(0, 4) }
-
-// write returns the acknowledgement.
-func (w *wire) write(ap bool, reg, v uint32) (ack uint64) {
-	request, parity := uint64(0x81), uint64(0)
-	for i, bit := range []uint64{b2u(ap), 0, uint64(reg >> 2 & 1), uint64(reg >> 3 & 1)} {
-		request |= bit << (1 + i)
-		parity ^= bit
-	}
-	w.send(request|parity<<5, 8)
-	for i := range 4 {
-		bit := uint64(w.swd.edge(1))
-		if i < 3 {
-			ack |= bit << i
-		}
-	}
-	w.send(0, 1)
-	sum := uint64(0)
-	for i := range 32 {
-		sum ^= uint64(v >> i & 1)
-	}
-	w.send(uint64(v)|sum<<32, 33)
-	w.send(0, 2)
-	return ack
-}
-
-func b2u(b bool) uint64 {
-	if b {
-		return 1
-	}
-	return 0
+	return d.writeAP(reg, v)
 }
 
 // Real tools handle WAIT: pyOCD's probe repeats the access; OpenOCD 0.12 over JTAG repeats a batch, and stops with an

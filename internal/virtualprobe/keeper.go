@@ -77,11 +77,10 @@ type State struct {
 
 // An Address has the addresses of a running keeper.
 type Address struct {
-	PID       int    `json:"pid"`
-	Bitbang   string `json:"bitbang"`   // host:port of remote_bitbang
-	Remote    string `json:"remote"`    // host:port of the remote probe protocol
-	BusPirate string `json:"buspirate"` // a terminal
-	UART      string `json:"uart"`      // a terminal
+	PID     int    `json:"pid"`
+	Bitbang string `json:"bitbang"` // host:port of remote_bitbang
+	Remote  string `json:"remote"`  // host:port of the remote probe protocol
+	UART    string `json:"uart"`    // a terminal
 }
 
 // A Request is a line to the keeper's control socket.
@@ -460,23 +459,18 @@ func (k *keeper) open() (closers []io.Closer, err error) {
 		*f.address = l.Addr().String()
 		go k.accept(l, f.serve)
 	}
-	for _, f := range []struct {
-		path  *string
-		serve func(*os.File)
-	}{{&k.address.BusPirate, k.busPirate}, {&k.address.UART, k.serveUART}} {
-		host, terminal, err := pty.Open()
-		if err != nil {
-			return closers, err
-		}
-		closers = append(closers, host)
-		_, err = term.MakeRaw(int(terminal.Fd()))
-		*f.path = terminal.Name()
-		terminal.Close() // reading our side of a terminal then fails while no program has the other side open
-		if err != nil {
-			return closers, err
-		}
-		go f.serve(host)
+	host, terminal, err := pty.Open()
+	if err != nil {
+		return closers, err
 	}
+	closers = append(closers, host)
+	_, err = term.MakeRaw(int(terminal.Fd()))
+	k.address.UART = terminal.Name()
+	terminal.Close() // reading our side of a terminal then fails while no program has the other side open
+	if err != nil {
+		return closers, err
+	}
+	go k.serveUART(host)
 	k.address.PID = os.Getpid()
 	if err := writeJSON(filepath.Join(k.dir, addressName), k.address); err != nil {
 		return closers, err
@@ -519,18 +513,6 @@ func (k *keeper) left() { k.since.Store(time.Now().UnixNano()) }
 func (k *keeper) leave() {
 	k.left()
 	k.clients.Add(-1)
-}
-
-// busPirate serves one client after the other.
-func (k *keeper) busPirate(f *os.File) {
-	for k.awaitClient(f) {
-		k.clients.Add(1)
-		if err := k.chip.serveBusPirate(f); errors.Is(err, errUnplugged) {
-			k.log.Info("unplugged")
-		}
-		k.leave()
-		k.saveNow()
-	}
 }
 
 // awaitClient waits until a program has the terminal's other side open.

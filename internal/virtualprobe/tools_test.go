@@ -12,10 +12,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"golang.org/x/term"
 
 	"github.com/boardsmith/boardsmith/internal/ledger"
-	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
 )
 
 // powerUp starts an emulated chip that the test closes at its end.
@@ -159,35 +157,13 @@ func TestPyOCD(t *testing.T) {
 	mustHold(t, c, 0, want)
 }
 
-func TestOpenOCDOverSWD(t *testing.T) {
-	t.Parallel()
-	c := powerUp(t, NRF51)
-	name, want := image(t, 8192, 0)
-	run(t, "openocd", "-c", "adapter driver buspirate; buspirate port "+terminal(t, c.serveBusPirate)+
-		"; transport select swd",
-		"-c", "gdb_port disabled; tcl_port disabled; telnet_port disabled", "-f", "target/nrf51.cfg", "-c",
-		"program "+name+" verify reset exit 0")
-	mustHold(t, c, 0, want)
-}
-
-// terminal serves a front end on a pseudo-terminal and returns its path.
-func terminal(t *testing.T, serve func(io.ReadWriter) error) string {
-	t.Helper()
-	ours, theirs := transporttest.Terminal(t)
-	if _, err := term.MakeRaw(int(theirs.Fd())); err != nil {
-		t.Fatal(err)
-	}
-	go serve(ours)
-	return theirs.Name()
-}
-
 func TestSTM32F4(t *testing.T) {
 	t.Parallel()
 	t.Run("openocd", func(t *testing.T) {
 		c := powerUp(t, STM32F412)
 		name, want := image(t, 40000, 0)
-		run(t, "openocd", "-c", "adapter driver buspirate; buspirate port "+terminal(t, c.serveBusPirate)+
-			"; transport select swd",
+		run(t, "openocd", "-c", "adapter driver remote_bitbang; remote_bitbang host localhost; remote_bitbang port "+
+			listen(t, c.serveBitbang)+"; transport select jtag",
 			"-c", "gdb_port disabled; tcl_port disabled; telnet_port disabled", "-f", "target/stm32f4x.cfg", "-c",
 			"program "+name+" 0x08000000 verify reset exit")
 		mustHold(t, c, 0, want)

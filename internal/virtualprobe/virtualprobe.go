@@ -1,6 +1,5 @@
 // Package virtualprobe is a debug probe in software, in front of a microcontroller that QEMU emulates: real OpenOCD
-// (JTAG over remote_bitbang, SWD over an emulated Bus Pirate) and real pyOCD (its remote probe protocol) program it as
-// they program a board on the desk.
+// (JTAG over remote_bitbang) and real pyOCD (its remote probe protocol) program it as they program a board on the desk.
 //
 // It is for tests, and for trying boardsmith without hardware. It has no programmer's options, board files or images:
 // these are in package flasher. Sources: Arm Debug Interface v5.2 (IHI 0031), ARMv6-M and ARMv7-M architecture
