@@ -28,8 +28,7 @@ const (
 
 // probeRunning queries the identity of the firmware that runs, which may be any. It returns nil without a valid answer
 // in time. next is the image about to replace the firmware, or nil; unless it is the same build, the firmware's fault
-// record is logged, which would be lost otherwise. Errors: *LeaseError and *AmbiguousError if the device must not be
-// used; *transport.SharedPortError if another program may have read the answer; those of ctx.
+// record is logged, which would be lost otherwise. Errors: *LeaseError and class config if the device must not be used; *transport.SharedPortError if another program may have read the answer; those of ctx.
 func (d *Device) probeRunning(ctx context.Context, next *image.Image) (*flashplan.Answer, error) {
 	err := d.relocate(ctx)
 	if err != nil && !desk.IsMissing(err) {
@@ -140,12 +139,12 @@ func (d *Device) verifyStarted(ctx context.Context, i *image.Image) (*flashplan.
 	return answer, errors.Join(err, t.Close())
 }
 
-// verifySession checks that the firmware of a session is the image: *WrongImageError; those of the session.
+// verifySession checks that the firmware of a session is the image: class verify; those of the session.
 func (d *Device) verifySession(ctx context.Context, s *rpc.Session, i *image.Image) (*flashplan.Answer, error) {
 	f, err := s.Function(ctx, identityFunction)
 	var none *rpc.NotFoundError
 	if errors.As(err, &none) {
-		return nil, &WrongImageError{Device: d.board.Name, Want: i.ID()}
+		return nil, wrongImage(d.board.Name, i.ID(), "")
 	}
 	if err != nil {
 		return nil, err
@@ -157,9 +156,9 @@ func (d *Device) verifySession(ctx context.Context, s *rpc.Session, i *image.Ima
 	return answer, d.verifyImage(answer, i)
 }
 
-// verifyImage returns a *WrongImageError unless the answer's build id and CRC are the image's.
+// verifyImage returns an error of class verify unless the answer's build id and CRC are the image's.
 func (d *Device) verifyImage(answer *flashplan.Answer, i *image.Image) error {
-	wrong := &WrongImageError{Device: d.board.Name, Want: i.ID(), Got: hex.EncodeToString(answer.BuildID[:])}
+	wrong := wrongImage(d.board.Name, i.ID(), hex.EncodeToString(answer.BuildID[:]))
 	if answer.BuildID != i.BuildID {
 		return wrong
 	}
@@ -189,10 +188,8 @@ func (d *Device) verifyChip(chip string) error {
 	if d.attachment == nil || d.chip == "" || d.chip == chip || d.desk.Reflash {
 		return nil
 	}
-	return &WrongBoardError{
-		Board:    d.board.Name,
-		Evidence: []string{fmt.Sprintf("the firmware answers from chip %s, not %s", cmp.Or(chip, "without an id"), d.chip)},
-	}
+	return desk.WrongBoard(d.board.Name,
+		fmt.Sprintf("the firmware answers from chip %s, not %s", cmp.Or(chip, "without an id"), d.chip))
 }
 
 // isStandalone reports whether an image is standalone firmware.

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -17,86 +16,58 @@ import (
 	"github.com/boardsmith/boardsmith/rpc/fault"
 )
 
-// A BootError reports firmware that was flashed and verified but does not respond.
-type BootError struct {
-	Board string
-	Fault *fault.Error // its fault record, read through the probe; nil: none
-	State *CoreState   // state of the core; nil: the probe could not read it
-	Err   error        // the link's error
+// A coreState is the state of a core that was halted without a reset.
+type coreState struct {
+	pc         uint32
+	frames     []fault.Frame // functions at pc; inlined ones come first
+	exception  int           // number of the exception that is being handled; 0: none
+	resetCause string        // cause of the last reset, as recorded by the firmware; "" if it did not get that far
 }
 
-// A CoreState is the state of a core that was halted without a reset.
-type CoreState struct {
-	PC, LR, SP uint32
-	Frames     []fault.Frame // functions at PC; inlined ones come first
-	Exception  int           // number of the exception that is being handled; 0: none
-	ResetCause string        // cause of the last reset, as recorded by the firmware; "" if it did not get that far
-}
-
-func (e *BootError) Error() string {
-	text := fmt.Sprintf("board %s was flashed and verified, but the new firmware does not respond", e.Board)
-	if e.Fault != nil {
-		text += "; its fault record: " + e.Fault.Error()
-	}
-	if e.State != nil {
-		text += "; " + e.State.String()
-	}
-	return text + fmt.Sprintf(" (%v)", e.Err)
-}
-
-func (s *CoreState) String() string {
-	text := fmt.Sprintf("its core is at 0x%08x", s.PC)
-	for i, f := range s.Frames {
+func (s *coreState) String() string {
+	text := fmt.Sprintf("its core is at 0x%08x", s.pc)
+	for i, f := range s.frames {
 		if i == 0 {
 			text += fmt.Sprintf(", in %v", f)
 		} else {
 			text += fmt.Sprintf(", part of %v", f)
 		}
 	}
-	if s.Exception != 0 {
-		text += fmt.Sprintf(", in exception %d", s.Exception)
+	if s.exception != 0 {
+		text += fmt.Sprintf(", in exception %d", s.exception)
 	}
-	if s.ResetCause == "" {
+	if s.resetCause == "" {
 		return text + ", before it read its reset cause"
 	}
-	return text + ", last reset by " + s.ResetCause
+	return text + ", last reset by " + s.resetCause
 }
 
-// Unwrap returns the link's error and, if there is one, the fault.
-func (e *BootError) Unwrap() []error {
-	if e.Fault == nil {
-		return []error{e.Err}
-	}
-	return []error{e.Err, e.Fault}
-}
-
-// FailureClass returns failure.Boot.
-func (e *BootError) FailureClass() failure.Class { return failure.Boot }
-
-// NextStep returns what to check next.
-func (e *BootError) NextStep() string {
-	if e.Fault != nil {
-		return e.Fault.NextStep()
-	}
-	return failure.Target("debug") + " halts it after its reset; or check the link: UART, pins and baud rate"
-}
-
-// bootError returns a *BootError with the link's error and the core's state. It returns err unchanged if the link
-// is missing or the firmware responds with an error.
+// bootError returns the error, of class boot, of firmware that was flashed and verified but does not respond, with its
+// fault and the core's state as far as the probe reads them. It returns err unchanged if the link is missing or the
+// firmware responds with an error.
 func (d *Device) bootError(ctx context.Context, i *image.Image, err error) error {
-	var wrong *WrongImageError
-	if ctx.Err() != nil || !isUnresponsive(err) || failure.Of(err) == failure.ProbeMissing || errors.As(err, &wrong) {
+	if ctx.Err() != nil || !isUnresponsive(err) || failure.Of(err) == failure.ProbeMissing {
 		return err
 	}
-	boot := &BootError{Board: d.board.Name, Fault: d.startFault(err, i), Err: err}
-	probe, ok := d.attachment.Programmer.(inspector)
-	if !ok {
-		return boot
+	recorded := d.startFault(err, i)
+	var state *coreState
+	if probe, ok := d.attachment.Programmer.(inspector); ok {
+		read, kept, err := d.inspect(ctx, probe, i)
+		if err != nil {
+			d.desk.log().Warn("the board's state could not be read", "error", err)
+		}
+		state, recorded = read, cmp.Or(kept, recorded)
 	}
-	if err := boot.inspect(ctx, probe, d, i); err != nil {
-		d.desk.log().Warn("the board's state could not be read", "error", err)
+
+	what := fmt.Errorf("board %s was flashed and verified, but the new firmware does not respond", d.board.Name)
+	next := failure.Target("debug") + " halts it after its reset; or check the link: UART, pins and baud rate"
+	if recorded != nil {
+		what, next = fmt.Errorf("%w; its fault record: %w", what, recorded), "" // the fault's own
 	}
-	return boot
+	if state != nil {
+		what = fmt.Errorf("%w; %v", what, state)
+	}
+	return failure.New(failure.Boot, next, "%w (%w)", what, err)
 }
 
 // Memory that is read besides the registers: the number of the handled exception (Armv7-M ARM, ICSR.VECTACTIVE)
@@ -107,40 +78,45 @@ const (
 	resetCauseSet = 0x80
 )
 
-// inspect reads the core's state and the fault record through the probe.
-func (e *BootError) inspect(ctx context.Context, probe inspector, d *Device, i *image.Image) error {
+// inspect reads the core's state and, if there is one, the fault record through the probe.
+func (d *Device) inspect(
+	ctx context.Context, probe inspector, i *image.Image,
+) (state *coreState, kept *fault.Error, err error) {
 	file, err := i.ELF()
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	p, err := faultimage.Read(file, i.Landmarks)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
+
+	state = new(coreState)
 	var ranges []flasher.Range
 	var decoders []func(data []byte) // of each range
 	add := func(addr, size uint64, decode func([]byte)) {
 		ranges, decoders = append(ranges, flasher.Range{Addr: addr, Size: size}), append(decoders, decode)
 	}
-	add(icsr, 4, func(b []byte) { e.State.Exception = int(binary.LittleEndian.Uint32(b) & vectActive) })
+	add(icsr, 4, func(b []byte) { state.exception = int(binary.LittleEndian.Uint32(b) & vectActive) })
 	if r, ok := i.Landmarks.Kept.Find(file); ok && r.Size() > 0 {
-		add(r.Start, r.Size(), func(b []byte) { e.Fault = cmp.Or(d.findFault(b, i), e.Fault) })
+		add(r.Start, r.Size(), func(b []byte) { kept = d.findFault(b, i) })
 	}
 	if r, ok := i.Landmarks.ResetCause.Find(file); ok {
-		add(r.Start, 4, func(b []byte) { e.State.ResetCause = resetCause(binary.LittleEndian.Uint32(b)) })
+		add(r.Start, 4, func(b []byte) { state.resetCause = resetCause(binary.LittleEndian.Uint32(b)) })
 	}
+
 	core, got, err := probe.Inspect(ctx, ranges)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	e.State = &CoreState{PC: core.PC, LR: core.LR, SP: core.SP}
+	state.pc = core.PC
 	if p.IsCode(uint64(core.PC)) {
-		e.State.Frames = p.FramesAt(uint64(core.PC))
+		state.frames = p.FramesAt(uint64(core.PC))
 	}
 	for n, decode := range decoders {
 		decode(got[n].Data)
 	}
-	return nil
+	return state, kept, nil
 }
 
 // resetCause describes the port's record of the reset cause; "" before the port has set it.

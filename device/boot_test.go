@@ -60,16 +60,15 @@ func TestBootErrorHasCause(t *testing.T) {
 			dev := d.attach()
 			for n := range c.flashes { // the second time nothing is written
 				r, err := dev.Flash(t.Context(), i)
-				var boot *device.BootError
-				if !errors.As(err, &boot) || failure.Of(err) != failure.Boot || failure.Next(err) == "" {
+				if failure.Of(err) != failure.Boot || failure.Next(err) == "" {
 					t.Fatalf("flash %d: %v", n, err)
 				}
 				t.Logf("flash %d: %v", n, err)
 				if faultErr := new(fault.Error); errors.As(err, &faultErr) != c.fault {
 					t.Errorf("flash %d: a fault: %v", n, !c.fault)
 				}
-				if (boot.Fault != nil) != c.fault || boot.State == nil || !r.Verified || (r.Wrote > 0) != (n == 0) {
-					t.Errorf("flash %d: %+v, %+v", n, boot, r)
+				if !strings.Contains(err.Error(), "its core is at 0x") || !r.Verified || (r.Wrote > 0) != (n == 0) {
+					t.Errorf("flash %d: %v, %+v", n, err, r)
 				}
 				for _, s := range c.want {
 					if !strings.Contains(err.Error(), s) {

@@ -2,7 +2,6 @@ package device
 
 import (
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -115,7 +114,7 @@ func TestVerifyImage(t *testing.T) {
 		d := &Device{board: &boards.Board{Name: "b", Memory: c.memory}, remote: &remote{keepsImage: c.keeps}}
 		i.Landmarks.Parts, c.answer.Nonce = c.parts, []byte("n")
 		err := d.verifyImage(&c.answer, i)
-		if wrong := new(WrongImageError); c.right && err != nil || !c.right && !errors.As(err, &wrong) {
+		if c.right && err != nil || !c.right && failure.Of(err) != failure.Verify {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
@@ -124,7 +123,7 @@ func TestVerifyImage(t *testing.T) {
 	} {
 		spoil()
 		err := (&Device{board: &boards.Board{Memory: memory}}).verifyImage(&flashplan.Answer{BuildID: i.BuildID}, i)
-		if wrong := new(WrongImageError); err == nil || errors.As(err, &wrong) {
+		if err == nil || failure.Of(err) == failure.Verify {
 			t.Errorf("an image that cannot be read: %v", err)
 		}
 	}
@@ -149,7 +148,7 @@ func TestVerifyChip(t *testing.T) {
 			d.attachment = &desk.Attachment{}
 		}
 		err := d.verifyChip(c.answer)
-		if wrong := new(WrongBoardError); c.want == "" && err != nil || c.want != "" && (!errors.As(err, &wrong) ||
+		if c.want == "" && err != nil || c.want != "" && (failure.Of(err) != failure.Config ||
 			!strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%+v: %v", c, err)
 		}

@@ -73,7 +73,7 @@ type Identity struct {
 }
 
 // Identify queries the device's identity. A device without a probe has no firmware before it is opened. No
-// answer is not an error, unless another program may have read it. Errors: *LeaseError and *AmbiguousError if the
+// answer is not an error, unless another program may have read it. Errors: *LeaseError and class config if the
 // device was plugged in elsewhere; *transport.SharedPortError; those of ctx.
 func (d *Device) Identify(ctx context.Context) (Identity, error) {
 	var id Identity

@@ -3,11 +3,11 @@
 package device
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/desk"
 	"github.com/boardsmith/boardsmith/internal/ledger"
 )
 
@@ -15,64 +15,26 @@ import (
 var chooseProbe = "choose a board with a probe, as in " + failure.Option("Spec.Board", "microbit") +
 	", and another programmer than none"
 
-// A WrongImageError reports a device that runs another image than the requested one.
-type WrongImageError struct {
-	Device string
-	Want   string // build ids in hexadecimal
-	Got    string // "" if the device has none; equal to Want if its flash has changed since
-}
-
-func (e *WrongImageError) Error() string {
-	if e.Got == e.Want {
-		return fmt.Sprintf("%s runs build %s, but its flash has changed since: its CRC-32 differs", e.Device, e.Want)
+// wrongImage returns the error, of class verify, of a device that runs another image than the requested one. want and
+// got are build ids in hexadecimal; got is "" without one, and equal to want if the flash has changed since.
+func wrongImage(device, want, got string) error {
+	const next = "build and flash again"
+	switch got {
+	case want:
+		return failure.New(failure.Verify, next, "%s runs build %s, but its flash has changed since: its CRC-32 differs",
+			device, want)
+	case "":
+		return failure.New(failure.Verify, next, "%s runs a firmware without a build id, not build %s", device, want)
 	}
-	got := "a firmware without a build id"
-	if e.Got != "" {
-		got = "build " + e.Got
-	}
-	return fmt.Sprintf("%s runs %s, not build %s", e.Device, got, e.Want)
+	return failure.New(failure.Verify, next, "%s runs build %s, not build %s", device, got, want)
 }
 
-// FailureClass returns failure.Verify.
-func (e *WrongImageError) FailureClass() failure.Class { return failure.Verify }
-
-// NextStep returns the next step for the user.
-func (e *WrongImageError) NextStep() string { return "build and flash again" }
-
-// A NoProgrammerError is an image for a device that has no programmer, and that does not run it.
-type NoProgrammerError struct {
-	Board string
-	Image string // path of its ELF file
-	Err   error  // the error of its firmware's identity
-}
-
-func (e *NoProgrammerError) Error() string {
-	return fmt.Sprintf("board %s has no programmer, and does not run the image: %v", e.Board, e.Err)
-}
-
-// Unwrap returns the error of its firmware's identity.
-func (e *NoProgrammerError) Unwrap() error { return e.Err }
-
-// FailureClass returns failure.Config: the user must write the image.
-func (e *NoProgrammerError) FailureClass() failure.Class { return failure.Config }
-
-// NextStep returns the next step for the user.
-func (e *NoProgrammerError) NextStep() string {
-	return "write " + e.Image + " to it with the board's own tool and try again, or name a programmer in its board file"
-}
+// ErrNoProgrammer is wrapped by the error, of class config, of an image for a device that has no programmer, and that
+// does not run it.
+var ErrNoProgrammer = errors.New("has no programmer, and does not run the image")
 
 // A LeaseError reports a device that another process uses: Device, Holder and Waited.
 type LeaseError = ledger.LeaseError
-
-// A NoDeviceError reports a board that is not attached: Board, Which and USB.
-type NoDeviceError = desk.NoDeviceError
-
-// An AmbiguousError reports a choice that several attached devices match: Board, Which and Ports. A port has Name, USB,
-// Serial, Path, Interface, and What, the product's name.
-type AmbiguousError = desk.AmbiguousError
-
-// A WrongBoardError reports a device that may not be the chosen board: Board and Evidence. Nothing was written.
-type WrongBoardError = desk.WrongBoardError
 
 // A WearError reports a sector that has reached its rated number of erases.
 type WearError struct {

@@ -23,10 +23,10 @@ const (
 )
 
 // Flash writes the image to the device as far as necessary. When it returns nil, the flash was verified and the new
-// firmware has answered. A board without a programmer must hold the image already: *NoProgrammerError. Further errors:
-// *WrongBoardError and *WearError, before any write; *SwappedError; *BootError; *WrongImageError if another firmware
-// answers; those of flasher; if the board was plugged in elsewhere, *AmbiguousError and, if another process leases that
-// place, *LeaseError.
+// firmware has answered. A board without a programmer must hold the image already: ErrNoProgrammer. Further errors,
+// before any write: class config if recorded facts contradict the chosen board, *WearError. Class verify if another chip
+// or firmware answers; class boot if none does; those of flasher; if the board was plugged in elsewhere, class config if
+// several may be it and, if another process leases that place, *LeaseError.
 func (d *Device) Flash(ctx context.Context, i *image.Image) (FlashReport, error) {
 	if ctx.Err() != nil {
 		return FlashReport{}, failure.Stopped(ctx, "flash")
@@ -77,9 +77,9 @@ func (d *Device) verifyHeld(ctx context.Context, i *image.Image) (FlashReport, e
 	if fault := d.startFault(err, i); fault != nil && fault.Build == "" {
 		return FlashReport{}, d.silenceError(err, i) // it runs the image
 	}
-	var other *WrongImageError
-	if errors.As(err, &other) || isHandshakeError(err) && failure.Of(err) == failure.Boot {
-		err = &NoProgrammerError{Board: d.board.Name, Image: i.Path, Err: err}
+	if class := failure.Of(err); class == failure.Verify || class == failure.Boot && isHandshakeError(err) {
+		err = failure.New(failure.Config, "write "+i.Path+" to it with the board's own tool and try again, or name a "+
+			"programmer in its board file", "board %s %w: %w", d.board.Name, ErrNoProgrammer, err)
 	}
 	if err != nil {
 		return FlashReport{}, err
@@ -91,7 +91,7 @@ func (d *Device) verifyHeld(ctx context.Context, i *image.Image) (FlashReport, e
 }
 
 // identify queries the firmware's identity and loads the ledger's entry of the chip that answered, else of the probe.
-// It returns a *WrongBoardError if recorded facts contradict the chosen board.
+// It returns an error of class config if recorded facts contradict the chosen board.
 func (f *flashing) identify(ctx context.Context) error {
 	a := f.d.attachment
 	f.d.chip = a.Entry().Chip // the board of an earlier flash may have been swapped
@@ -116,7 +116,7 @@ func (f *flashing) identify(ctx context.Context) error {
 	return f.findSuspect()
 }
 
-// checkBoard returns a *WrongBoardError if recorded facts contradict the chosen board, unless Desk.Reflash is set.
+// checkBoard returns an error of class config if recorded facts contradict the chosen board, unless Desk.Reflash is set.
 func (f *flashing) checkBoard() error {
 	a, k, board := f.d.attachment, f.d.desk, f.d.board
 	if board.Identification.Address == 0 {
@@ -137,7 +137,7 @@ func (f *flashing) checkBoard() error {
 	if len(contradictions) == 0 {
 		return nil
 	}
-	wrong := &WrongBoardError{Board: board.Name, Evidence: contradictions}
+	wrong := desk.WrongBoard(board.Name, contradictions...)
 	if !k.Reflash {
 		return wrong
 	}
@@ -213,7 +213,7 @@ func (f *flashing) complete(ctx context.Context, restarted bool) error {
 }
 
 // verifyBoot verifies that the new firmware runs. It repeats the query if the link was lost, and once after a power
-// cycle. Errors: *BootError; those of verifyStarted.
+// cycle. Errors: class boot; those of verifyStarted.
 func (f *flashing) verifyBoot(ctx context.Context) (*flashplan.Answer, error) {
 	f.d.desk.Progress.Report(ProgressEvent{Step: "flash", Detail: "asking the new firmware"})
 	for attempt := 1; ; attempt++ {

@@ -3,7 +3,6 @@ package device_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -261,8 +260,7 @@ func TestFlashRefusesAnswerOfOtherChip(t *testing.T) {
 		Probe: virtualprobe.SerialOf(device.EmulatedDir(d.state, d.board)), Chip: "0123",
 	}}}
 	_, err = d.attach().Flash(t.Context(), i)
-	var wrong *device.WrongBoardError
-	if !errors.As(err, &wrong) || !strings.Contains(err.Error(), "not 0123") {
+	if !isWrongBoard(err) || !strings.Contains(err.Error(), "not 0123") {
 		t.Errorf("flashed: %v", err)
 	}
 }

@@ -18,30 +18,18 @@ import (
 	"github.com/boardsmith/boardsmith/internal/ledger"
 )
 
-// A SwappedError reports a board that holds the image now but whose chip is not the expected one. It did not
-// respond before it was flashed. The ledger records the flash for the chip that answers.
-type SwappedError struct {
-	Board    string
-	Chip     string // id of the chip that the new firmware answers from; "" if it has none
-	Expected string // the expected id, from desk.json or the firmware's answer before the flash
-	Erased   int    // sectors
-}
-
-func (e *SwappedError) Error() string {
-	result := fmt.Sprintf("was flashed (%d sectors were erased) and verified", e.Erased)
-	if e.Erased == 0 {
+// swapped returns the error, of class verify, of a board that holds the image now but whose chip, which did not respond
+// before, is not the expected one, of desk.json or of the firmware's answer before the flash. The ledger records the
+// flash for the chip that answers.
+func (f *flashing) swapped(chip, expected string) error {
+	result := fmt.Sprintf("was flashed (%d sectors were erased) and verified", f.report.Erased)
+	if f.report.Erased == 0 {
 		result = "was verified, and nothing was written"
 	}
-	return fmt.Sprintf("board %s %s, but is not the expected one: its firmware answers from chip %s, not %s",
-		e.Board, result, cmp.Or(e.Chip, "without an id"), e.Expected)
-}
-
-// FailureClass returns failure.Verify.
-func (e *SwappedError) FailureClass() failure.Class { return failure.Verify }
-
-// NextStep returns the next step for the user.
-func (e *SwappedError) NextStep() string {
-	return "connect the right board and flash it, or save the new one: " + failure.Option("DeskFile.Note", "")
+	return failure.New(failure.Verify, "connect the right board and flash it, or save the new one: "+
+		failure.Option("DeskFile.Note", ""),
+		"board %s %s, but is not the expected one: its firmware answers from chip %s, not %s", f.d.board.Name, result,
+		cmp.Or(chip, "without an id"), expected)
 }
 
 // entryName returns the name of the ledger's entry for an answer; nil: no answer.
@@ -122,7 +110,7 @@ func (f *flashing) adoptProbeEntry(e ledger.Entry) (ledger.Entry, error) {
 	return e, f.d.ledger.Remove(old.Device)
 }
 
-// assignChip assigns the flash to the chip that the new firmware answers from. It returns a *SwappedError if
+// assignChip assigns the flash to the chip that the new firmware answers from. It returns the error of swapped if
 // another chip answered before or, unless forced, if desk.json has another chip.
 func (f *flashing) assignChip(a *flashplan.Answer) error {
 	expected := f.d.chip
@@ -134,10 +122,10 @@ func (f *flashing) assignChip(a *flashplan.Answer) error {
 		}
 	default: // the chip that answered before was removed meanwhile: either may have been erased
 		before := strings.TrimPrefix(f.facts.Entry.Device, "chip:")
-		return errors.Join(&SwappedError{f.d.board.Name, a.Chip, before, f.report.Erased}, f.invalidateEntry())
+		return errors.Join(f.swapped(a.Chip, before), f.invalidateEntry())
 	}
 	if expected != "" && expected != a.Chip && !f.d.desk.Reflash {
-		return &SwappedError{f.d.board.Name, a.Chip, expected, f.report.Erased}
+		return f.swapped(a.Chip, expected)
 	}
 	f.d.chip = a.Chip
 	return nil

@@ -161,7 +161,7 @@ func (d *Device) linkAtRate(ctx context.Context, i *image.Image, baud int) (tran
 
 // Reset resets a device that keeps its image, through its probe, and lets it run. A process or an emulator without a
 // probe starts when its link opens: Reset does nothing. Errors: class config without a probe; those of flasher; if the
-// board was plugged in elsewhere, *AmbiguousError and, if another process leases that place, *LeaseError.
+// board was plugged in elsewhere, class config if several may be it, *LeaseError if another process leases that place.
 func (d *Device) Reset(ctx context.Context) error {
 	switch {
 	case ctx.Err() != nil:

@@ -17,8 +17,8 @@ import (
 )
 
 // Open starts a session with the firmware. The caller closes the session, which ends a process. Open checks that
-// the firmware is exactly this build, by build id and CRC-32 (*WrongImageError), on the chip of desk.json or the
-// last Flash (*WrongBoardError), and that the device matches its board file (class config, *ClockError). It logs
+// the firmware is exactly this build, by build id and CRC-32 (class verify), on the chip of desk.json or the last Flash
+// (class config), and that the device matches its board file (class config, *ClockError). It logs
 // a fault from before the session, which is also its PriorFault. If a board does not respond and Desk.File has a
 // power command, Open cycles the power once. Further errors: those of transport and rpc.
 func (d *Device) Open(ctx context.Context, i *image.Image) (*rpc.Session, error) {
@@ -123,9 +123,9 @@ func (d *Device) verifyOpened(ctx context.Context, s *rpc.Session, i *image.Imag
 	return d.verifyPlatform(ctx, s, i)
 }
 
-// Confirm checks again that the firmware of a session that Open returned is the image. It returns a *WrongImageError
-// if the build id or a byte of the flash differs from the image's. Call it between two programs of others that run on
-// the device.
+// Confirm checks again that the firmware of a session that Open returned is the image. It returns an error of class
+// verify if the build id or a byte of the flash differs from the image's. Call it between two programs of others that
+// run on the device.
 func (d *Device) Confirm(ctx context.Context, s *rpc.Session, i *image.Image) error {
 	_, err := d.verifySession(ctx, s, i)
 	return err
@@ -138,7 +138,7 @@ type StandaloneSession = standalone.Session
 // OpenStandalone is Open for an image without an RPC server (boards.Options.App). The caller closes the session, which
 // ends a process. It checks that the firmware is exactly this build, on the chip of desk.json or the last Flash, and
 // logs a fault from before the session, and that the timer runs at its reported rate (*ClockError). Further errors:
-// *WrongImageError, *WrongBoardError; those of package standalone.
+// class verify for another image, class config on another chip; those of package standalone.
 func (d *Device) OpenStandalone(ctx context.Context, i *image.Image) (*StandaloneSession, error) {
 	i, err := d.accept(i)
 	if err != nil {

@@ -142,8 +142,7 @@ func TestOpenRefusesWrongImage(t *testing.T) {
 	swapped := *i // as if the wrong file had been flashed
 	swapped.Path, swapped.Digest = j.Path, j.Digest
 	_, err := d.Open(t.Context(), &swapped)
-	var wrong *device.WrongImageError
-	if !errors.As(err, &wrong) || wrong.Want != i.ID() || wrong.Got != j.ID() || failure.Of(err) != failure.Verify {
+	if failure.Of(err) != failure.Verify || !strings.Contains(err.Error(), "build "+j.ID()+", not build "+i.ID()) {
 		t.Errorf("another build runs: %v", err)
 	}
 	source := filepath.Join(first.Dir(), "src", "main.c")

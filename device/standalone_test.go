@@ -4,7 +4,6 @@ package device_test
 
 import (
 	"context"
-	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -58,7 +57,7 @@ func TestFlashStandalone(t *testing.T) {
 	}
 	must(t, s.Close())
 	other := d.image(model, boards.Options{App: boards.Standalone, OperatorOpt: "O0"})
-	if _, err := dev.OpenStandalone(t.Context(), other); !errors.As(err, new(*device.WrongImageError)) {
+	if _, err := dev.OpenStandalone(t.Context(), other); failure.Of(err) != failure.Verify {
 		t.Errorf("another image: %v", err)
 	}
 	if _, err := dev.OpenStandalone(t.Context(), served); failure.Of(err) != failure.Config || failure.Next(err) == "" {

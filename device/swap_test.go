@@ -176,6 +176,11 @@ func TestSilentChipMayBeWorn(t *testing.T) {
 	}
 }
 
+// isWrongBoard reports whether an error is that of a device that may be another board.
+func isWrongBoard(err error) bool {
+	return failure.Of(err) == failure.Config && strings.Contains(err.Error(), "may not be the chosen board")
+}
+
 // TestSwappedErrorAfterFlash: if the chip in desk.json was swapped for one that did not answer before the flash, the
 // error reports the flash, and the ledger records it for the new chip.
 func TestSwappedErrorAfterFlash(t *testing.T) {
@@ -192,9 +197,8 @@ func TestSwappedErrorAfterFlash(t *testing.T) {
 	d.request(virtualprobe.Request{Do: "swap"})
 	dev := d.attach()
 	r, err := dev.Flash(t.Context(), i)
-	var other *device.SwappedError
-	if !errors.As(err, &other) || other.Expected != expected || "chip:"+other.Chip != r.Device ||
-		failure.Of(err) != failure.Verify {
+	chips := "from chip " + strings.TrimPrefix(r.Device, "chip:") + ", not " + expected
+	if failure.Of(err) != failure.Verify || !strings.Contains(err.Error(), chips) || r.Device == "" {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	if !r.Verified || r.Erased == 0 || !strings.Contains(err.Error(), "was flashed") {
@@ -206,11 +210,10 @@ func TestSwappedErrorAfterFlash(t *testing.T) {
 		t.Errorf("%+v", all)
 	}
 	d.mustCount(second)
-	var wrong *device.WrongBoardError
-	if _, err := dev.Open(t.Context(), i); !errors.As(err, &wrong) {
+	if _, err := dev.Open(t.Context(), i); !isWrongBoard(err) {
 		t.Errorf("it opened: %v", err)
 	}
-	if r, err := dev.Flash(t.Context(), i); !errors.As(err, &wrong) || r.Erased != 0 {
+	if r, err := dev.Flash(t.Context(), i); !isWrongBoard(err) || r.Erased != 0 {
 		t.Errorf("it answers, and was flashed: %+v, %v", r, err)
 	}
 }

@@ -204,7 +204,7 @@ var exportedNames = map[string]int{
 	"cache":           11,
 	"cmodel":          11,
 	"crt":             1,
-	"device":          33,
+	"device":          27,
 	"device/emulated": 1,
 	"executor":        9,
 	"failure":         28,

@@ -98,21 +98,10 @@ func (e *NoDeviceError) NextStep() string {
 	return failure.Target("devices") + " lists what is attached"
 }
 
-// A WrongBoardError reports a device that may not be the chosen board. Nothing was written.
-type WrongBoardError struct {
-	Board    string   // the chosen board
-	Evidence []string // the contradicting facts, in words
-}
-
-func (e *WrongBoardError) Error() string {
-	return fmt.Sprintf("the device may not be the chosen board %s: %s", e.Board, strings.Join(e.Evidence, "; "))
-}
-
-// FailureClass returns failure.Config.
-func (e *WrongBoardError) FailureClass() failure.Class { return failure.Config }
-
-// NextStep returns the next step for the user.
-func (e *WrongBoardError) NextStep() string {
-	return "choose the right board and device, or save the change: " + failure.Option("DeskFile.Note", "") + "; " +
-		failure.Option("Desk.Reflash", "true") + " flashes anyway"
+// WrongBoard returns the error, of class config, of a device that may not be the chosen board, because of these facts.
+// Nothing was written.
+func WrongBoard(board string, facts ...string) error {
+	return failure.New(failure.Config, "choose the right board and device, or save the change: "+
+		failure.Option("DeskFile.Note", "")+"; "+failure.Option("Desk.Reflash", "true")+" flashes anyway",
+		"the device may not be the chosen board %s: %s", board, strings.Join(facts, "; "))
 }

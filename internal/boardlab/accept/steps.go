@@ -202,7 +202,7 @@ func (r *run) flashes(ctx context.Context, found *Result) error {
 	for i := range n {
 		variant := (i + 1) % 2
 		report, off, err := r.flash(ctx, variant)
-		if none := new(device.NoProgrammerError); errors.As(err, &none) {
+		if errors.Is(err, device.ErrNoProgrammer) {
 			found.Skipped = "the board has no programmer"
 			return nil
 		}
