@@ -306,3 +306,33 @@ func sender(t *testing.T, text string) (port int) {
 	}()
 	return l.Addr().(*net.TCPAddr).Port
 }
+
+// TestJoinedAgain: each connection with a tracker is an event, and each loss of one, also for the same reason.
+func TestJoinedAgain(t *testing.T) {
+	k := trackertest.Start(t)
+	events := make(chan serve.Event, 20)
+	start(t, serve.Options{Key: "kiln", Tracker: k.Address(), OnEvent: func(e serve.Event) {
+		if strings.Contains(e.Text, "tracker") {
+			events <- e
+		}
+	}})
+	next := func() (e serve.Event) {
+		t.Helper()
+		select {
+		case e = <-events:
+		case <-time.After(20 * time.Second):
+			t.Fatal("no event")
+		}
+		return e
+	}
+	joined := "joined tracker " + k.Address()
+	for _, want := range []string{joined, joined + " again", joined + " again"} {
+		if e := next(); e.Text != want || e.Err != nil {
+			t.Errorf("%+v, want %s", e, want)
+		}
+		k.Drop()
+		if e := next(); e.Err == nil {
+			t.Errorf("%+v, want the end of the connection", e)
+		}
+	}
+}

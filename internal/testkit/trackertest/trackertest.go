@@ -66,6 +66,11 @@ func (k *Tracker) Address() string { return k.listener.Addr().String() }
 // Stop ends the tracker with all connections.
 func (k *Tracker) Stop() {
 	k.listener.Close()
+	k.Drop()
+}
+
+// Drop ends all connections.
+func (k *Tracker) Drop() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, c := range k.conns {
