@@ -67,38 +67,14 @@ const (
 	barHeight   = 26 // for one bar
 )
 
-// A scale maps times to an axis, which is logarithmic if the times differ much.
-type scale struct {
-	min, max float64
-	log      bool
-}
-
-func (s *scale) add(v float64) { s.min, s.max = min(s.min, v), max(s.max, v) }
-
-func newScale() scale { return scale{min: math.Inf(1), max: math.Inf(-1)} }
-
-// chooseKind chooses the kind of scale after all values were added. A logarithmic axis of fewer than two decades would
-// have no second label.
-func (s *scale) chooseKind() { s.log = s.min > 0 && s.max/s.min > 100 }
-
-func (s scale) axis(a *plot.Axis) {
-	if s.log {
-		a.Scale, a.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
-	}
-}
-
 // ticks are the ticks of a linear axis.
-type ticks struct{ whole bool } // label only whole numbers
+type ticks struct{}
 
 // Ticks implements plot.Ticker.
-func (t ticks) Ticks(low, high float64) []plot.Tick {
+func (ticks) Ticks(low, high float64) []plot.Tick {
 	all := plot.DefaultTicks{}.Ticks(low, high)
 	for i, tick := range all {
-		switch {
-		case tick.Label == "":
-		case t.whole && tick.Value != math.Trunc(tick.Value):
-			all[i].Label = ""
-		default:
+		if tick.Label != "" {
 			all[i].Label = valuetext.Thousands(tick.Value)
 		}
 	}
@@ -135,14 +111,15 @@ func svg(p *plot.Plot, height float64) (template.HTML, error) {
 // drawSeries draws the dots and lines of series.
 func drawSeries(x, y string, all []series) (template.HTML, error) {
 	p := newPlot(x, y)
-	s := newScale()
+	smallest, largest := math.Inf(1), math.Inf(-1)
 	for _, c := range all {
 		for _, d := range c.dots {
-			s.add(d.Y)
+			smallest, largest = min(smallest, d.Y), max(largest, d.Y)
 		}
 	}
-	s.chooseKind()
-	s.axis(&p.Y)
+	if smallest > 0 && largest/smallest > 100 { // of fewer than two decades, the axis has no second label
+		p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
+	}
 
 	for _, c := range all {
 		dots, err := plotter.NewScatter(thin(c.dots))
@@ -171,77 +148,6 @@ func thin(dots plotter.XYs) plotter.XYs {
 		kept = append(kept, dots[i])
 	}
 	return kept
-}
-
-// A histogram counts the times of several runs in the same bins.
-type histogram struct {
-	scale  scale
-	edges  []float64
-	counts [][]int // of each run, in each bin
-}
-
-// newHistogram counts times, in the chart's unit. The number of bins is the square root of that of times.
-func newHistogram(runs [][]float64) histogram {
-	h := histogram{scale: newScale()}
-	largest := 0
-	for _, times := range runs {
-		largest = max(largest, len(times))
-		for _, t := range times {
-			h.scale.add(t)
-		}
-	}
-	h.scale.chooseKind()
-	if h.scale.min == h.scale.max {
-		h.scale.min, h.scale.max = 0.9*h.scale.min, 1.1*h.scale.max+math.SmallestNonzeroFloat64
-	}
-	n := min(max(int(math.Sqrt(float64(largest))), 8), 40)
-	for i := range n + 1 {
-		h.edges = append(h.edges, h.edge(float64(i)/float64(n)))
-	}
-	for _, times := range runs {
-		counts := make([]int, n)
-		for _, t := range times {
-			counts[h.bin(t)]++
-		}
-		h.counts = append(h.counts, counts)
-	}
-	return h
-}
-
-func (h *histogram) edge(fraction float64) float64 {
-	if h.scale.log {
-		return h.scale.min * math.Pow(h.scale.max/h.scale.min, fraction)
-	}
-	return h.scale.min + fraction*(h.scale.max-h.scale.min)
-}
-
-// bin returns the index of the last bin whose lower edge is at most t.
-func (h *histogram) bin(t float64) int {
-	last := len(h.edges) - 2
-	for i := last; i > 0; i-- {
-		if t >= h.edges[i] {
-			return i
-		}
-	}
-	return 0
-}
-
-// draw draws one run as filled bars, and several as outlines.
-func (h *histogram) draw(x string, series []int) (template.HTML, error) {
-	p := newPlot(x, "candidates")
-	h.scale.axis(&p.X)
-	for i, counts := range h.counts {
-		bars := &plotter.Histogram{LineStyle: lineStyle(series[i])}
-		if len(h.counts) == 1 {
-			bars.FillColor, bars.LineStyle = toneOf(series[i]).color(), draw.LineStyle{}
-		}
-		for b, n := range counts {
-			bars.Bins = append(bars.Bins, plotter.HistogramBin{Min: h.edges[b], Max: h.edges[b+1], Weight: float64(n)})
-		}
-		p.Add(bars)
-	}
-	p.Y.Min, p.Y.Tick.Marker = 0, ticks{whole: true}
-	return svg(p, chartHeight)
 }
 
 // drawBars draws one bar for each name, with a part for each series; values has a row for each series.

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -57,17 +56,9 @@ func WriteHTML(w io.Writer, runs ...Run) error {
 		p.Sections = append(p.Sections, s)
 	}
 
-	others := section{Title: "All times, failures and boards"}
-	err := others.draw(0,
-		func() (figure, error) { return stepsFigure(shown) },
-		func() (figure, error) { return failuresFigure(shown) },
-		func() (figure, error) { return boardsFigure(shown) },
-	)
-	if err != nil {
-		return err
-	}
-	others.Blocks = append(others.Blocks, block{Title: "Failures", Table: failedTable(shown)})
-	p.Sections = append(p.Sections, others)
+	p.Sections = append(p.Sections, section{Title: "All times, failures and boards", Blocks: []block{
+		stepsOf(shown), {Title: "Failures", Table: failedTable(shown)}, boardsTable(shown),
+	}})
 	return p.write(w, wear)
 }
 
@@ -181,10 +172,10 @@ func rankingOf(n int, conditions string, runs []shownRun) (section, error) {
 
 	u := unitOf(rankings...)
 	err := s.draw(n,
-		func() (figure, error) { return bestByCandidate(members, u) },
-		func() (figure, error) { return bestByTime(members, u) },
-		func() (figure, error) { return distribution(members, u) },
-		func() (figure, error) { return sizes(members, u) },
+		bestByCandidate(members, u),
+		bestByTime(members, u),
+		distribution(members, u),
+		sizes(members, u),
 	)
 	for _, m := range members {
 		b := block{
@@ -199,12 +190,12 @@ func rankingOf(n int, conditions string, runs []shownRun) (section, error) {
 	return s, err
 }
 
-func bestByCandidate(members []member, u unit) (figure, error) {
+func bestByCandidate(members []member, u unit) figure {
 	f := figure{ID: "best-by-candidate", Title: "Best time by candidates"}
 	return best(f, members, u, "candidates tried", func(p point) float64 { return float64(p.tried) })
 }
 
-func bestByTime(members []member, u unit) (figure, error) {
+func bestByTime(members []member, u unit) figure {
 	longest := time.Duration(0)
 	for _, m := range members {
 		longest = max(longest, m.run.work.total())
@@ -220,7 +211,7 @@ func bestByTime(members []member, u unit) (figure, error) {
 }
 
 // best draws times as dots over x, and the best time so far as a line.
-func best(f figure, members []member, u unit, x string, position func(point) float64) (figure, error) {
+func best(f figure, members []member, u unit, x string, position func(point) float64) figure {
 	f.Table.Head = []string{"run", x, "best so far, " + u.name, "candidate"}
 	var curves []series
 	for _, m := range members {
@@ -233,7 +224,7 @@ func best(f figure, members []member, u unit, x string, position func(point) flo
 			if t < shortest {
 				shortest = t
 				c.line = append(c.line, plotter.XY{X: xp, Y: t * u.second})
-				f.Table.add(m.run.label, strconv.FormatFloat(xp, 'f', -1, 64), u.text(t), short(p.result.ID, 48))
+				f.Table.add(m.run.label, valuetext.Thousands(xp), u.text(t), short(p.result.ID, 48))
 			}
 		}
 		c.line = append(c.line, plotter.XY{X: end, Y: shortest * u.second})
@@ -246,42 +237,42 @@ func best(f figure, members []member, u unit, x string, position func(point) flo
 		}
 	}
 	f.Words = fmt.Sprintf("Each dot is a candidate, the line is the best time so far, over %s. %s", x, f.Words)
-	var err error
-	f.SVG, err = drawSeries(x, "time per call, "+u.name, curves)
-	return f, err
+	return f.plot(x, "time per call, "+u.name, curves)
 }
 
-func distribution(members []member, u unit) (figure, error) {
-	f := figure{ID: "times", Title: "Distribution of times", Table: table{Head: []string{"from, " + u.name, "to"}}}
-	var times [][]float64
-	var series []int
+// plot draws the figure's chart of series.
+func (f figure) plot(x, y string, all []series) figure {
+	f.SVG, f.err = drawSeries(x, y, all)
+	return f
+}
+
+// distribution shows the times of candidates in their order.
+func distribution(members []member, u unit) figure {
+	f := figure{
+		ID: "times", Title: "Distribution of times", Words: "Each dot is a candidate, in the order of times. ",
+		Table: table{Head: []string{"run, in " + u.name, "fastest", "25 %", "50 %", "75 %", "slowest"}},
+	}
+	var all []series
 	for _, m := range members {
-		var all []float64
-		for _, r := range m.k.Results {
-			all = append(all, r.Time.Median*u.second)
+		s := series{number: m.run.number}
+		for i, r := range m.k.Results {
+			s.dots = append(s.dots, plotter.XY{X: float64(i + 1), Y: r.Time.Median * u.second})
 		}
-		times, series, f.Legend = append(times, all), append(series, m.run.number), append(f.Legend, m.legend())
-		f.Table.Head = append(f.Table.Head, m.run.label)
-		last := len(m.k.Results) - 1
-		f.Words += fmt.Sprintf("Run %s: %d with a time, from %s to %s %s, half of them at most %s %s. ", m.run.label, last+1,
-			u.text(m.k.Results[0].Time.Median), u.text(m.k.Results[last].Time.Median), u.name,
-			u.text(m.k.Results[last/2].Time.Median), u.name)
-	}
-	h := newHistogram(times)
-	for b := range len(h.edges) - 1 {
-		line := []string{u.text(h.edges[b] / u.second), u.text(h.edges[b+1] / u.second)}
-		for _, counts := range h.counts {
-			line = append(line, strconv.Itoa(counts[b]))
+		s.line = s.dots
+		row := []string{m.run.label}
+		for quarter := range 5 {
+			row = append(row, u.text(m.k.Results[(len(s.dots)-1)*quarter/4].Time.Median))
 		}
-		f.Table.add(line...)
+		f.Table.add(row...)
+		f.Words += fmt.Sprintf("Run %s: %d with a time, from %s to %s %s, half of them at most %s %s. ", m.run.label,
+			len(s.dots), row[1], row[5], u.name, row[3], u.name)
+		all, f.Legend = append(all, s), append(f.Legend, m.legend())
 	}
-	var err error
-	f.SVG, err = h.draw("time per call, "+u.name, series)
-	return f, err
+	return f.plot("candidates", "time per call, "+u.name, all)
 }
 
 // sizes shows the size of candidates against their time.
-func sizes(members []member, u unit) (figure, error) {
+func sizes(members []member, u unit) figure {
 	f := figure{
 		ID: "sizes", Title: "Size against time", Table: table{Head: []string{"run", "candidate", "time, " + u.name, "bytes"}},
 		Words: "Each dot is a candidate. A line joins those than which no other one is both faster and smaller. ",
@@ -299,23 +290,20 @@ func sizes(members []member, u unit) (figure, error) {
 		f.Words += fmt.Sprintf("Run %s: %s. ", m.run.label, namesOf(best[:min(len(best), 5)]))
 		all, f.Legend = append(all, seriesOf(m.run.number, dots)), append(f.Legend, m.legend())
 	}
-	var err error
-	f.SVG, err = drawSeries("time per call, "+u.name, "bytes", all)
-	return f, err
+	return f.plot("time per call, "+u.name, "bytes", all)
 }
 
 // bars draws the figure's chart: a bar for each name, of its values in each series.
-func (f figure) bars(x string, names []string, values [][]float64) (figure, error) {
+func (f figure) bars(x string, names []string, values [][]float64) figure {
 	if len(names) == 0 {
 		f.Words = "There are none."
-		return f, nil
+		return f
 	}
 	for i, n := range names {
 		names[i] = short(n, 28)
 	}
-	var err error
-	f.SVG, err = drawBars(x, names, values)
-	return f, err
+	f.SVG, f.err = drawBars(x, names, values)
+	return f
 }
 
 // steps are the steps of a measurement, in order.
@@ -329,31 +317,26 @@ var steps = []struct {
 	{"run", func(r tune.Result) time.Duration { return r.Run }},
 }
 
-func stepsFigure(runs []shownRun) (figure, error) {
-	f := figure{
-		ID: "steps", Title: "Time by step", Table: table{Head: []string{"run", "kind"}},
-		Words: "Mean milliseconds that a candidate took to be compiled and linked (build), waited for a board (wait), and " +
-			"took to be loaded (load), and to be called and checked (run). ",
+// stepsOf shows the mean time of each step.
+func stepsOf(runs []shownRun) block {
+	t := &table{Head: []string{"run", "kind"}}
+	for _, s := range steps {
+		t.Head = append(t.Head, s.name+", ms")
 	}
-	values := make([][]float64, len(steps))
-	for i, s := range steps {
-		f.Legend = append(f.Legend, legend{Tone: i, Name: s.name})
-		f.Table.Head = append(f.Table.Head, s.name+", ms")
-	}
-	var names []string
 	for _, s := range runs {
 		for _, kind := range kindsOf(s.Results) {
-			line := []string{s.label, printable(kind)}
-			for i, step := range steps {
-				mean := meanOf(s.Results, kind, step.time)
-				values[i] = append(values[i], mean)
-				line = append(line, fmt.Sprintf("%.2f", mean))
+			row := []string{s.label, printable(kind)}
+			for _, step := range steps {
+				row = append(row, fmt.Sprintf("%.2f", meanOf(s.Results, kind, step.time)))
 			}
-			names = append(names, fmt.Sprintf("%d: %s", s.number+1, kind))
-			f.Table.add(line...)
+			t.add(row...)
 		}
 	}
-	return f.bars("ms", names, values)
+	return block{
+		Title: "Time by step", Table: t,
+		Text: "Mean milliseconds that a candidate took to be compiled and linked (build), waited for a board (wait), and " +
+			"took to be loaded (load), and to be called and checked (run).",
+	}
 }
 
 // meanOf returns the mean of a step in milliseconds.
@@ -378,46 +361,6 @@ func kindsOf(results []tune.Result) (all []string) {
 	return all
 }
 
-func failuresFigure(runs []shownRun) (figure, error) {
-	f := figure{
-		ID: "failures", Title: "Failures by class", Table: table{Head: []string{"class"}},
-		Words: "Candidates without a time. ",
-	}
-	var names []string
-	counts := map[string][]float64{} // by class, of each run
-	for i, s := range runs {
-		f.Legend = append(f.Legend, legend{Tone: i % len(tones), Name: s.label})
-		f.Table.Head = append(f.Table.Head, s.label)
-		for _, r := range reasonsOf(s.Results) {
-			class := string(r.class)
-			if counts[class] == nil {
-				counts[class] = make([]float64, len(runs))
-				names = append(names, class)
-			}
-			counts[class][i] += float64(r.n)
-		}
-	}
-	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(sum(counts[b]), sum(counts[a])) })
-	values := make([][]float64, len(runs))
-	for _, class := range names {
-		line := []string{printable(class)}
-		for i, n := range counts[class] {
-			values[i] = append(values[i], n)
-			line = append(line, fmt.Sprint(n))
-		}
-		f.Table.add(line...)
-		f.Words += fmt.Sprintf("%s: %g. ", printable(class), sum(counts[class]))
-	}
-	return f.bars("candidates", names, values)
-}
-
-func sum(all []float64) (s float64) {
-	for _, x := range all {
-		s += x
-	}
-	return s
-}
-
 // failedTable lists failures by class and blame, with the first of each.
 func failedTable(runs []shownRun) *table {
 	t := &table{Head: []string{"run", "kind", "class", "blame", "number", "first"}}
@@ -430,15 +373,9 @@ func failedTable(runs []shownRun) *table {
 	return t
 }
 
-func boardsFigure(runs []shownRun) (figure, error) {
-	f := figure{
-		ID: "boards", Title: "Boards", Legend: []legend{{0, "busy"}, {1, "idle"}},
-		Table: table{Head: []string{"run", "board", "kind", "candidates", "busy", "idle", "recoveries"}},
-		Words: "Share of the time in which the run worked that a board loaded and called candidates. Resets and " +
-			"the reference count as idle. ",
-	}
-	var names []string
-	values := make([][]float64, 2)
+// boardsTable shows the work of each board.
+func boardsTable(runs []shownRun) block {
+	t := &table{Head: []string{"run", "board", "kind", "candidates", "busy", "recoveries"}}
 	for _, s := range runs {
 		for _, b := range s.boards {
 			busy := 0.0
@@ -449,12 +386,13 @@ func boardsFigure(runs []shownRun) (figure, error) {
 			if s.Recoveries != nil {
 				recoveries = strconv.Itoa(s.Recoveries[b.name])
 			}
-			values[0], values[1] = append(values[0], busy), append(values[1], 100-busy)
-			names = append(names, fmt.Sprintf("%d: %s", s.number+1, b.name))
-			f.Table.add(s.label, printable(b.name), printable(b.kind), strconv.Itoa(b.candidates),
-				fmt.Sprintf("%.1f %%", busy), fmt.Sprintf("%.1f %%", 100-busy), recoveries)
-			f.Words += fmt.Sprintf("Run %s, %s: %.0f %% busy. ", s.label, printable(b.name), busy)
+			t.add(s.label, printable(b.name), printable(b.kind), strconv.Itoa(b.candidates), fmt.Sprintf("%.1f %%", busy),
+				recoveries)
 		}
 	}
-	return f.bars("per cent", names, values)
+	return block{
+		Title: "Boards", Table: t,
+		Text: "Busy is the share of the time in which the run worked that a board loaded and called candidates, without " +
+			"resets and the reference.",
+	}
 }

@@ -50,7 +50,7 @@ func (x Measurements) WriteHTML(w io.Writer) error {
 
 	measured := slices.DeleteFunc(slices.Clone(x.Results), func(r *measure.Result) bool { return r.Failure != nil })
 	if slices.ContainsFunc(measured, func(r *measure.Result) bool { return r.Cost.Unit != "" }) {
-		if err := head.draw(0, func() (figure, error) { return pareto(measured) }); err != nil {
+		if err := head.draw(0, pareto(measured)); err != nil {
 			return err
 		}
 	}
@@ -105,14 +105,14 @@ func failures(results []*measure.Result) section {
 func modelOf(n int, r, old *measure.Result, l measure.Limits, parts []string) (section, error) {
 	s := section{Title: printable(r.Key())}
 	s.list("", r.Doubts())
-	draws := []func() (figure, error){func() (figure, error) { return partsFigure(r, old, parts) }}
+	figures := []figure{partsFigure(r, old, parts)}
 	if len(r.Regions) > 0 {
-		draws = append(draws, func() (figure, error) { return regionsFigure(r) })
+		figures = append(figures, regionsFigure(r))
 	}
 	if len(r.Operators) > 0 {
-		draws = append(draws, func() (figure, error) { return operatorsFigure(r) })
+		figures = append(figures, operatorsFigure(r))
 	}
-	if err := s.draw(n, draws...); err != nil {
+	if err := s.draw(n, figures...); err != nil {
 		return s, err
 	}
 	if len(r.StackPath) > 0 {
@@ -153,7 +153,7 @@ func (s *section) list(title string, texts []string) {
 }
 
 // partsFigure shows flash and RAM by part, beside those of an earlier result. Each of parts has a colour.
-func partsFigure(r, old *measure.Result, parts []string) (figure, error) {
+func partsFigure(r, old *measure.Result, parts []string) figure {
 	f := figure{
 		ID: "parts", Title: "Flash and RAM by part", Table: table{Head: []string{"", "part", "flash", "RAM"}},
 		Words: fmt.Sprintf("Flash %s bytes, RAM %s bytes. ", thousands(r.Flash), thousands(r.RAM)),
@@ -226,7 +226,7 @@ func largestParts(results []*measure.Result) (names []string) {
 }
 
 // regionsFigure shows how much of each memory is used.
-func regionsFigure(r *measure.Result) (figure, error) {
+func regionsFigure(r *measure.Result) figure {
 	f := figure{
 		ID: "regions", Title: "Use of each memory", Legend: []legend{{0, "used"}, {5, "free"}},
 		Table: table{Head: []string{"memory", "used, bytes", "of"}},
@@ -250,7 +250,7 @@ func regionsFigure(r *measure.Result) (figure, error) {
 }
 
 // operatorsFigure shows the cost of each node of a graph.
-func operatorsFigure(r *measure.Result) (figure, error) {
+func operatorsFigure(r *measure.Result) figure {
 	most := 0.0
 	for _, o := range r.Operators {
 		most = max(most, o.Median)
@@ -313,7 +313,7 @@ func largest(r *measure.Result) *table {
 
 // pareto shows flash against the cost, with the front of each model, of results whose costs have one unit: the unit
 // that most of them have.
-func pareto(results []*measure.Result) (figure, error) {
+func pareto(results []*measure.Result) figure {
 	f := figure{ID: "pareto", Title: "Flash against cost", Table: table{Head: []string{"of", "cost", "flash, bytes"}}}
 	byUnit := map[string][]*measure.Result{}
 	unit, most := "", 0.0
@@ -325,7 +325,7 @@ func pareto(results []*measure.Result) (figure, error) {
 	}
 	if len(byUnit[unit]) < 2 {
 		f.Words = "There are fewer than two results in one unit."
-		return f, nil
+		return f
 	}
 	for _, r := range byUnit[unit] {
 		most = max(most, r.Cost.Median)
@@ -344,7 +344,5 @@ func pareto(results []*measure.Result) (figure, error) {
 		all = append(all, seriesOf(i, byModel[model]))
 		f.Words += fmt.Sprintf("%s: %s. ", short(model, 40), namesOf(front(byModel[model])))
 	}
-	var err error
-	f.SVG, err = drawSeries("cost, "+name, "flash, bytes", all)
-	return f, err
+	return f.plot("cost, "+name, "flash, bytes", all)
 }

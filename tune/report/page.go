@@ -43,11 +43,10 @@ type section struct {
 }
 
 // draw adds figures. Their identifiers end in the number, unless it is 0.
-func (s *section) draw(number int, draws ...func() (figure, error)) error {
-	for _, draw := range draws {
-		f, err := draw()
-		if err != nil {
-			return fmt.Errorf("chart %s of %s: %w", f.ID, s.Title, err)
+func (s *section) draw(number int, figures ...figure) error {
+	for _, f := range figures {
+		if f.err != nil {
+			return fmt.Errorf("chart %s of %s: %w", f.ID, s.Title, f.err)
 		}
 		if number > 0 {
 			f.ID = fmt.Sprintf("%s-%d", f.ID, number)
@@ -73,6 +72,7 @@ type figure struct {
 	ID, Title string
 	Words     string
 	SVG       template.HTML
+	err       error
 	Squares   []float64 // in place of SVG: how opaque each is, 0 to 1
 	Legend    []legend
 	Table     table
