@@ -70,7 +70,7 @@ func (c *Console) Do(ctx context.Context, step string, target func(context.Conte
 
 	env := c.Env
 	defer func() { c.Env = env }()
-	c.Env = c.withForms(env)
+	c.Env = c.withoutOthers(env)
 	err := c.checkInputs()
 	if err == nil {
 		err = c.checkNames()

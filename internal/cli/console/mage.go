@@ -3,9 +3,6 @@
 package console
 
 import (
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -90,68 +87,15 @@ func (c *Console) withOption(option string) string {
 	return strings.Join(append(words, option), " ")
 }
 
-// prefix returns what precedes the names of targets: "bs:" if the magefile imports them as bs, else "".
+// prefix returns what precedes the names of targets, as the user called the running one: "bs:" if a magefile imports
+// them as bs, else "".
 func (c *Console) prefix() string {
-	if alias, found := importedAs(c.Dir); found {
-		return alias
-	}
 	for _, arg := range c.args {
 		if alias, ok := strings.CutSuffix(strings.ToLower(arg), ":"+c.step); ok {
-			return alias + ":" // as the user called the running target
+			return alias + ":"
 		}
 	}
 	return ""
-}
-
-// importedAs returns the prefix of the targets that the magefile of a folder imports; false if none imports them.
-func importedAs(dir string) (prefix string, found bool) {
-	for _, pattern := range []string{"*.go", filepath.Join("magefiles", "*.go")} {
-		files, _ := filepath.Glob(filepath.Join(dir, pattern)) // of a folder with [ in its name: none
-		for _, file := range files {
-			f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly|parser.ParseComments)
-			if err != nil {
-				continue
-			}
-			for _, decl := range f.Decls {
-				if prefix, ok := imports(decl.(*ast.GenDecl)); ok {
-					return prefix, true
-				}
-			}
-		}
-	}
-	return "", false
-}
-
-// imports looks for the targets in a declaration of imports, as mage does.
-func imports(decl *ast.GenDecl) (prefix string, found bool) {
-	for _, spec := range decl.Specs {
-		spec, ok := spec.(*ast.ImportSpec)
-		if !ok || spec.Path.Value != `"github.com/boardsmith/boardsmith/targets"` {
-			continue
-		}
-		comments := []*ast.CommentGroup{spec.Doc, spec.Comment}
-		if !decl.Lparen.IsValid() {
-			comments = append(comments, decl.Doc)
-		}
-		for _, c := range comments {
-			switch words := lastWords(c); {
-			case len(words) == 0 || words[0] != "mage:import":
-			case len(words) == 1:
-				return "", true
-			default:
-				return words[1] + ":", true
-			}
-		}
-	}
-	return "", false
-}
-
-// lastWords returns the words of a comment's last line, in lower case.
-func lastWords(c *ast.CommentGroup) []string {
-	if c == nil {
-		return nil
-	}
-	return strings.Fields(strings.ToLower(c.List[len(c.List)-1].Text[len("//"):]))
 }
 
 // IsOfMage reports whether mage has just made this program from the sources. Another one is as old as it is.

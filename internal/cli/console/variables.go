@@ -106,39 +106,31 @@ var readers = map[string]string{
 	"SCRIPT":            "interop:record",
 }
 
-// A form is what the values of a variable have in common.
-type form struct {
-	is   string // of a value
-	fits func(c *Console, value string) bool
-}
+// shared are variables that other systems set, too: WSL sets NAME, CI sets IMAGE, LABELS and TARGET, and scripts are
+// traced with TRACE=1.
+var shared = []string{"IMAGE", "LABELS", "LOG", "NAME", "TARGET", "TRACE"}
 
-// forms are those of variables that other systems set, too: WSL sets NAME, CI sets IMAGE, LABELS and TARGET, and
-// scripts are traced with TRACE=1. A value without the form is another system's.
-var forms = map[string]form{
-	"IMAGE": {"the beginning of a build id or SHA-256", matches(`^[0-9A-Za-z]+$`)}, // a word may be a user's mistake
-	"LABELS": {"a file .npz or .npy, or a folder that exists", func(c *Console, value string) bool {
+// isOurs reports whether a value has the form of one of the shared variables.
+func (c *Console) isOurs(name, value string) bool {
+	switch name {
+	case "IMAGE":
+		return word.MatchString(value) // the beginning of a digest, or a word: a user's mistake is an error
+	case "LABELS":
 		_, err := os.Stat(c.Abs(value))
 		return err == nil || strings.Contains(value, ".np")
-	}},
-	"LOG":  {"a file", isFile},
-	"NAME": {"URL@REVISION", matches("@")},
-	"TARGET": {"a target of a " + boardsmithjson.Name + " here or above, which has none",
-		func(c *Console, _ string) bool {
-			config, err := boardsmithjson.Find(c.Dir)
-			return err != nil || len(config.Targets) > 0
-		}},
-	"TRACE": {"a file", isFile},
+	case "NAME":
+		return strings.Contains(value, "@")
+	case "TARGET":
+		config, err := boardsmithjson.Find(c.Dir)
+		return err != nil || len(config.Targets) > 0
+	}
+	return !IsSwitch(value) // of a file
 }
 
-func matches(pattern string) func(*Console, string) bool {
-	re := regexp.MustCompile(pattern)
-	return func(_ *Console, value string) bool { return re.MatchString(value) }
-}
-
-// isFile reports whether a value may name a file.
-func isFile(_ *Console, value string) bool { return !IsSwitch(value) }
-
-var switchWord = regexp.MustCompile(`^(?i:[0-9]+|true|false|yes|no|on|off)$`)
+var (
+	word       = regexp.MustCompile(`^[0-9A-Za-z]+$`)
+	switchWord = regexp.MustCompile(`^(?i:[0-9]+|true|false|yes|no|on|off)$`)
+)
 
 // IsSwitch reports whether a value is a number, or a word that switches something on or off.
 func IsSwitch(value string) bool { return switchWord.MatchString(value) }
@@ -156,25 +148,25 @@ func Reads(target, variable string) bool {
 	return readers[variable] == "*" || slices.Contains(Readers(variable), target)
 }
 
-// withForms returns an environment without values that do not have the form of their variable. A note names those that
-// the running target would read.
-func (c *Console) withForms(env Environ) Environ {
-	foreign := map[string]bool{}
-	for _, name := range slices.Sorted(maps.Keys(forms)) {
+// withoutOthers returns an environment without values of other systems. A note names those that the running target would
+// read.
+func (c *Console) withoutOthers(env Environ) Environ {
+	others := map[string]bool{}
+	for _, name := range shared {
 		value := env(name)
-		if value == "" || forms[name].fits(c, value) {
+		if value == "" || c.isOurs(name, value) {
 			continue
 		}
 
-		foreign[name] = true
+		others[name] = true
 		if note := name + "=" + value; Reads(c.step, name) && !slices.Contains(c.noted, note) {
-			c.Notef("note: %s has no effect: it is not %s", note, forms[name].is)
+			c.Notef("note: %s has no effect: it is no value of boardsmith's %s (docs/command-line.md)", note, name)
 			c.noted = append(c.noted, note)
 		}
 	}
 
 	return func(name string) string {
-		if foreign[name] {
+		if others[name] {
 			return ""
 		}
 		return env(name)
