@@ -3,6 +3,7 @@
 package measure
 
 import (
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -25,10 +26,8 @@ type Energy struct {
 	Median float64 `json:"median_s"` // seconds per run, by the probe's clock
 }
 
-const (
-	maxRows    = 1 << 27
-	minSamples = 10 // of a run: the error of the energy is then below about a tenth
-)
+// minSamples is the least number of samples of a run: the error of the energy is then below about a tenth.
+const minSamples = 10
 
 // ReadEnergy reads a recording as CSV and returns the energy of the runs of standalone firmware, which are the pulses
 // of its measure_pin. A run that was under way at the beginning or the end does not count. The first line names the
@@ -96,116 +95,87 @@ func findColumns(header []string, pin string) (map[string]column, error) {
 // A sample is a row of a recording, in SI units.
 type sample struct{ time, watts, pin float64 }
 
-// A recording reads the samples of a probe.
-type recording struct {
-	lines   *csv.Reader
-	columns map[string]column
-	volts   float64 // 0: of the column
-	row     int     // number of rows that were read
-}
-
-func openRecording(r io.Reader, pin string, volts float64) (*recording, error) {
-	if !(volts >= 0) || math.IsInf(volts, 0) {
-		return nil, fmt.Errorf("%v V is no voltage", volts)
-	}
-	lines := csv.NewReader(r)
-	lines.ReuseRecord = true
-	header, err := lines.Read()
-	if err != nil {
-		return nil, err
-	}
-	columns, err := findColumns(slices.Clone(header), pin)
-	if err != nil {
-		return nil, err
-	}
-	if _, hasVolts := columns["voltage"]; volts == 0 && !hasVolts {
-		return nil, errors.New("there is no voltage, neither given nor as a column")
-	}
-	return &recording{lines: lines, columns: columns, volts: volts}, nil
-}
-
-// next returns the next sample; io.EOF after the last.
-func (r *recording) next() (s sample, err error) {
-	record, err := r.lines.Read()
-	if err != nil {
-		return s, err
-	}
-	if r.row++; r.row > maxRows {
-		return s, fmt.Errorf("more than %d rows", maxRows)
-	}
+// sampleOf reads a row. volts is 0 if the voltage has a column.
+func sampleOf(row []string, columns map[string]column, volts float64) (s sample, err error) {
 	number := func(name string) float64 {
-		c := r.columns[name]
-		text := strings.TrimSpace(record[c.index])
+		c := columns[name]
+		text := strings.TrimSpace(row[c.index])
 		v, failed := strconv.ParseFloat(text, 64)
 		if failed != nil || math.IsNaN(v) || math.IsInf(v, 0) || name == "pin" && v != 0 && v != 1 {
-			err = fmt.Errorf("row %d: %s is %q", r.row, name, text)
+			err = fmt.Errorf("%s is %q", name, text)
 		}
 		return v * c.scale
 	}
-	volts := r.volts
 	if volts == 0 {
 		volts = number("voltage")
 	}
 	return sample{number("time"), volts * number("current"), number("pin")}, err
 }
 
-// A pulse is a run of the model.
-type pulse struct{ seconds, joules float64 }
-
 func readEnergy(r io.Reader, pin string, volts float64) (*Energy, error) {
-	recording, err := openRecording(r, pin, volts)
+	if !(volts >= 0) || math.IsInf(volts, 0) {
+		return nil, fmt.Errorf("%v V is no voltage", volts)
+	}
+	lines := csv.NewReader(r)
+	header, err := lines.Read()
 	if err != nil {
 		return nil, err
 	}
-	runs, err := recording.pulses()
+	columns, err := findColumns(header, pin)
 	if err != nil {
 		return nil, err
 	}
-	if len(runs) == 0 {
+	if _, hasVolts := columns["voltage"]; volts == 0 && !hasVolts {
+		return nil, errors.New("there is no voltage, neither given nor as a column")
+	}
+
+	joules, seconds, err := pulses(lines, columns, volts)
+	if err != nil {
+		return nil, err
+	}
+	if len(joules) == 0 {
 		return nil, fmt.Errorf("no run: the pin %s has no whole pulse", pin)
 	}
-	var joules, seconds []float64
-	e := &Energy{Runs: len(runs)}
-	for _, run := range runs {
-		joules, seconds = append(joules, run.joules), append(seconds, run.seconds)
-		e.Mean += run.joules / float64(len(runs))
+	e := &Energy{Runs: len(joules), Min: slices.Min(joules), Max: slices.Max(joules)}
+	for _, j := range joules {
+		e.Mean += j / float64(len(joules))
 	}
 	slices.Sort(seconds)
-	e.Min, e.Max, e.Median = slices.Min(joules), slices.Max(joules), seconds[len(seconds)/2]
+	e.Median = seconds[len(seconds)/2]
 	return e, nil
 }
 
 // pulses integrates the power while the pin is 1. A pulse that the recording has only a part of does not count.
-func (r *recording) pulses() (runs []pulse, err error) {
-	var (
-		last    sample
-		begin   float64 // of the pulse
-		joules  float64
-		samples = -1 // of the pulse; -1: not in one
-	)
-	for {
-		s, err := r.next()
+func pulses(lines *csv.Reader, columns map[string]column, volts float64) (joules, seconds []float64, err error) {
+	var last sample
+	begin, sum, samples := 0.0, 0.0, -1 // of the pulse; -1: not in one
+	for row := 1; ; row++ {
+		text, err := lines.Read()
 		if errors.Is(err, io.EOF) {
-			return runs, nil
+			return joules, seconds, nil
 		}
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		if r.row > 1 && s.time <= last.time {
-			return nil, fmt.Errorf("row %d: the time does not increase", r.row)
+		s, err := sampleOf(text, columns, volts)
+		if err == nil && row > 1 && s.time <= last.time {
+			err = errors.New("the time does not increase")
 		}
 		if samples >= 0 {
-			joules += last.watts * (s.time - last.time)
+			sum += last.watts * (s.time - last.time)
 			samples++
 		}
+
 		switch {
-		case r.row > 1 && s.pin == 1 && last.pin == 0:
-			begin, joules, samples = s.time, 0, 0
+		case row > 1 && s.pin == 1 && last.pin == 0:
+			begin, sum, samples = s.time, 0, 0
+		case s.pin == 0 && samples >= 0 && samples < minSamples:
+			err = cmp.Or(err, fmt.Errorf("a run of %d samples only: the probe is too slow", samples))
 		case s.pin == 0 && samples >= 0:
-			if samples < minSamples {
-				return nil, fmt.Errorf("row %d: a run of %d samples only: the probe is too slow", r.row, samples)
-			}
-			runs, samples = append(runs, pulse{s.time - begin, joules}), -1
+			joules, seconds, samples = append(joules, sum), append(seconds, s.time-begin), -1
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("row %d: %w", row, err)
 		}
 		last = s
 	}
