@@ -886,6 +886,46 @@ func TestAssert(t *testing.T) {
 	}
 }
 
+// TestAssertOfOwnFile: assert and abort in a project's own C, which is linked with the runtime, are faults with their
+// place, on each kind of core.
+func TestAssertOfOwnFile(t *testing.T) {
+	t.Parallel()
+	const own = "#include <assert.h>\n#include <stdlib.h>\nint own(int n);\n" +
+		"int own(int n) {\n  assert(n < 0);\n  if (n == -1) {\n    abort();\n  }\n  return n;\n}\n"
+	source := strings.NewReplacer(
+		"TVM_DLL int32_t twice", "int own(int n);\nTVM_DLL int32_t twice", "return 0;", "return own(in[0]);",
+	).Replace(mlftest.TinyOperator)
+	model := mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": source})
+	for _, c := range drawn.Of(t, "asserts of own files", []struct{ board, app string }{
+		{"mps2_an386", boards.RPC},
+		{"microbit", boards.RPC},
+		{"host", boards.RPC},
+		{"qemu_riscv32", boards.RPC},
+		{"mps2_an385", boards.Standalone},
+		{"microbit", boards.Standalone},
+		{"host", boards.Standalone},
+	}, 2) {
+		t.Run(c.board+" "+c.app, func(t *testing.T) {
+			needBoardTools(t, c.board, nil)
+			p := projectOf(t, c.board, model, c.app)
+			writeIn(t, p.Dir(), "src/own.c", own)
+			err := error(nil)
+			if c.app == boards.RPC {
+				err = callTwice(t, p)
+			} else {
+				s, failed := p.RunStandalone(t.Context(), testEnv().desk(), "")
+				must(t, failed)
+				defer s.Close()
+				_, err = s.Run(t.Context(), 1)
+			}
+			if faultErr := new(fault.Error); !errors.As(err, &faultErr) ||
+				!strings.Contains(err.Error(), "own.c:5: Check failed: n < 0") {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
 // projectOf generates a project in a new folder.
 func projectOf(t *testing.T, board, model, app string) *Project {
 	t.Helper()

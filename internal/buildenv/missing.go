@@ -30,7 +30,7 @@ var lacking = []struct{ reason, next, functions string }{
 		"no heap, in which the C library keeps the generator's state",
 		"keep a state of your own, such as state = state * 1664525U + 1013904223U", "rand srand random srandom",
 	},
-	{"nothing to return to", "return an error from the operator, or call TVMPlatformAbort", "exit abort atexit"},
+	{"nothing to return to", "return an error from the operator, or call TVMPlatformAbort", "exit atexit"},
 }
 
 // noThreads matches what a compiler's code calls to find a variable of a thread.

@@ -4,11 +4,14 @@
 // (bare.h): the receive buffer, the tick, the watchdog, random numbers, start and stop. Accesses no registers.
 #include "bare.h"
 
+#include <assert.h>
 #include <boardsmith/boardsmith.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <tvm/runtime/crt/error_codes.h>
+#include <tvm/runtime/crt/platform.h>
 
 #include "bare_model.h"
 #include "port.h"
@@ -392,6 +395,21 @@ static int32_t bare_random(void* ctx, uint8_t* data, uint32_t size_bytes) {
   }
   return 0;
 }
+
+// ---- A failed assert ----------------------------------------------------------------------------------------------
+
+// What assert and abort of any part end in, in place of the C library's functions, which would print and exit. They are
+// in the resident part, which then takes nothing of the C library for them; the model uses them, too. Declared as in
+// the C library's headers, for checkers that do not read them.
+void __assert_func(const char* file, int line, const char* function, const char* expression);
+void abort(void);
+
+void __assert_func(const char* file, int line, const char* function, const char* expression) {
+  (void)function;
+  fault_assertion(file, (unsigned)line, expression);
+}
+
+void abort(void) { TVMPlatformAbort(kTvmErrorPlatformCheckFailure); }
 
 // ---- Image, chip and platform ------------------------------------------------------------------------------------
 

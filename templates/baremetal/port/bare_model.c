@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table at the start of the model part: the only file of the port that is linked there. Also what the C library
-// needs for assert in a model, which is dropped if nothing calls it.
+// The table at the start of the model part: the only file of the port that is linked there.
 #include "bare_model.h"
 
-#include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <tvm/runtime/c_runtime_api.h>
-#include <tvm/runtime/crt/platform.h>
-
-#include "fault.h"
 
 // Defined by the model's code; weak for a firmware without a model.
 const TVMModule* TVMSystemLibEntryPoint(void) TVM_WEAK;
@@ -66,14 +60,3 @@ const bare_model_t bare_model __attribute__((section(".boardsmith.model"))) = {
     .apart_end = bare_apart_end,
 #endif
 };
-
-// As in the C library's headers, for checkers that do not read them.
-void __assert_func(const char* file, int line, const char* function, const char* expression);
-void abort(void);
-
-void __assert_func(const char* file, int line, const char* function, const char* expression) {
-  (void)function;
-  fault_assertion(file, (unsigned)line, expression);
-}
-
-void abort(void) { TVMPlatformAbort(kTvmErrorPlatformCheckFailure); }
