@@ -175,6 +175,9 @@ func Generate(a *mlf.Archive, m *mlf.Model, o Options) (*Code, error) {
 	case mlf.None:
 		err = g.readOperator()
 	}
+	if err == nil && g.Header != "" {
+		err = m.Header.CheckNames()
+	}
 	if err != nil {
 		return nil, err
 	}

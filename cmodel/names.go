@@ -12,17 +12,15 @@ import (
 	"github.com/boardsmith/boardsmith/mlf"
 )
 
-// reserved lists the names that a member of a struct cannot have: keywords of C and C++, and macros and types of the
-// headers that the generated one includes.
+// reserved lists the names that a member of a struct cannot have besides those of spelling.IsKeyword: keywords of C++,
+// and macros and types of the headers that the generated one includes.
 var reserved = strings.Fields(`
-	alignas alignof and and_eq asm atomic_cancel atomic_commit atomic_noexcept auto bitand bitor bool break case catch
-	char char8_t char16_t char32_t class compl concept const consteval constexpr constinit const_cast continue co_await
-	co_return co_yield decltype default delete do double dynamic_cast else enum explicit export extern false float for
-	friend goto if inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected
-	public reflexpr register reinterpret_cast requires restrict return short signed sizeof static static_assert
-	static_cast struct switch synchronized template this thread_local throw true try typedef typeid typename typeof
-	typeof_unqual union unsigned using virtual void volatile wchar_t while xor xor_eq
-	NULL errno linux unix i386 near far interrupt offsetof size_t ptrdiff_t ssize_t wchar_t max_align_t`)
+	alignas alignof and and_eq atomic_cancel atomic_commit atomic_noexcept bitand bitor bool catch char8_t char16_t
+	char32_t class compl concept consteval constexpr constinit const_cast co_await co_return co_yield decltype
+	delete dynamic_cast explicit export false friend mutable namespace new noexcept not not_eq nullptr operator or
+	or_eq private protected public reflexpr reinterpret_cast requires static_assert static_cast synchronized
+	template this thread_local throw true try typeid typename typeof_unqual using virtual wchar_t xor xor_eq errno
+	near far interrupt offsetof size_t ptrdiff_t ssize_t max_align_t`)
 
 // reservedForms matches more such names: macros and types of stdint.h, macros of the runtime's headers.
 var reservedForms = regexp.MustCompile(
@@ -67,7 +65,7 @@ func (g *group) add(name string) (c, macro string) {
 	if c == "" || c[0] >= '0' && c[0] <= '9' {
 		c, reason = "_"+c, "it does not begin with a letter"
 	}
-	if slices.Contains(reserved, c) || reservedForms.MatchString(c) {
+	if spelling.IsKeyword(c) || slices.Contains(reserved, c) || reservedForms.MatchString(c) {
 		c, reason = c+"_", whyReserved
 	}
 	// Macros are upper-case, so that names that differ in case alone collide, too.

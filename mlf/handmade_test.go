@@ -247,6 +247,19 @@ func TestCheckExplains(t *testing.T) {
 	}
 }
 
+// TestKeywordNames: a member of the C interface whose name is a keyword of C is named, not one of C++.
+func TestKeywordNames(t *testing.T) {
+	for _, name := range []string{"default", "register", "long", "_Bool", "linux", "class", "this"} {
+		m := mlftest.Parse(t, cModel("small", "", "void* "+name+";", "uint8_t* p_var")...).Models[0]
+		err := m.Header.CheckNames()
+		isOfC := name != "class" && name != "this"
+		if isOfC != (err != nil && strings.Contains(err.Error(), "tvmgen_small.h does not compile: its tensor, pool or device "+name+" has") &&
+			failure.Of(err) == failure.Config && failure.Next(err) != "") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestCInterfaceOrder(t *testing.T) {
 	a := mlftest.Parse(t, cModel("small", "", "void* x_in_0;", "uint8_t* p_var")...)
 	m := a.Models[0]

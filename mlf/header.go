@@ -11,7 +11,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/cmacro"
+	"github.com/boardsmith/boardsmith/internal/spelling"
 )
 
 // A Header is what tvmgen_<m>.h declares.
@@ -28,6 +30,17 @@ type Header struct {
 // Adapter returns the C name of the packed function that project generates for a function of the C interface, such as
 // "run".
 func (h *Header) Adapter(function string) string { return "boardsmith_" + h.Name + "_" + function }
+
+// CheckNames returns an error of class config for a member with the name of a keyword of C: no compiler accepts the
+// header then, so that only C that does not include it can run the model.
+func (h *Header) CheckNames() error {
+	names := slices.Concat(fieldNames(h.Inputs), fieldNames(h.Outputs), poolNames(h.Pools), h.Devices)
+	if i := slices.IndexFunc(names, spelling.IsKeyword); i >= 0 {
+		return failure.New(failure.Config, nextRename, "tvmgen_%s.h does not compile: its "+
+			"tensor, pool or device %s has the name of a keyword of C", h.Name, names[i])
+	}
+	return nil
+}
 
 // A Field is a pointer in a struct of inputs or outputs.
 type Field struct {

@@ -171,6 +171,7 @@ var mayImport = map[string][]string{
 	"internal/cmacro":    {},
 	"internal/plainc": {
 		"ndarray", "failure", "internal/library", "internal/command", "internal/toolwords", "internal/files",
+		"internal/spelling",
 	},
 	"internal/command":        {"failure", "internal/files"},
 	"internal/files":          {"failure", "internal/spelling"},

@@ -83,6 +83,9 @@ func adaptPool(p mlf.Pool, placed map[string]string) adaptedPool {
 
 func adapt(m *mlf.Model, placed map[string]string) (adapted, error) {
 	h := m.Header
+	if err := h.CheckNames(); err != nil {
+		return adapted{}, err
+	}
 	if len(h.Devices) > 0 {
 		return adapted{}, failure.New(failure.Config,
 			"make standalone firmware or C for your own firmware of it, or export it for a target without device contexts",

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/boardsmith/boardsmith/internal/spelling"
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
@@ -23,11 +24,6 @@ var (
 	licenseRE    = regexp.MustCompile(`^[\w.+() -]+$`)
 	includeRE    = regexp.MustCompile(`^[\w./+-]+$`)
 )
-
-// keywords are no names of the members of a struct.
-var keywords = strings.Fields(`asm auto break case char const continue default do double else enum extern float for goto
-	if inline int long register restrict return short signed sizeof static struct switch typedef typeof union unsigned
-	void volatile while`)
 
 // The ways to pass a value.
 const (
@@ -439,7 +435,7 @@ func (r *reader) checkTensors(m *model) {
 	}
 	seen := map[string]string{}
 	check := func(kind, name string) {
-		if kind != "state" && slices.Contains(keywords, name) {
+		if kind != "state" && spelling.IsKeyword(name) {
 			r.fault(r.keys["arguments"], "arguments: %s %s has the name of a keyword of C: choose another", kind, name)
 		}
 		key := strings.ToLower(name)

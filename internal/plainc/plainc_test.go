@@ -130,6 +130,7 @@ var wrong = []struct{ old, new, want string }{
 	{`"int8", "shape": [2, 3]`, `"int8", "scale": 1, "zero_point": 128, "shape": [2, 3]`, `argument 2, y: zero_point 128 is no int8`},
 	{`"int8", "shape": [2, 3]`, `"int8", "scale": -1, "shape": [2, 3]`, `argument 2, y: scale -1 is not a positive number`},
 	{`"input": "x"`, `"input": "int"`, `arguments: input int has the name of a keyword of C`},
+	{`"output": "y"`, `"output": "_Bool"`, `arguments: output _Bool has the name of a keyword of C`},
 	{`"float32", "shape": [2]`, `"bool", "shape": [2]`, `of bool, uint8 with the ctype _Bool`},
 	{`"defines"`, `"examples": "net.h", "defines"`, `net.json:6: examples: "net.h" is not an .npz`},
 	{`"defines"`, `"compare": "top1", "defines"`, `net.json:6: compare: without examples`},

@@ -3,6 +3,7 @@ package spelling
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	edlib "github.com/hbollon/go-edlib"
@@ -19,6 +20,15 @@ func Sanitize(name string) string {
 	}
 	return string(b)
 }
+
+// keywords are those of C11, of GNU's C, and what compilers for Linux define as 1.
+var keywords = strings.Fields(`asm auto break case char const continue default do double else enum extern float for goto
+	if inline int long register restrict return short signed sizeof static struct switch typedef typeof union unsigned
+	void volatile while _Alignas _Alignof _Atomic _Bool _Complex _Generic _Imaginary _Noreturn _Static_assert
+	_Thread_local NULL linux unix i386`)
+
+// IsKeyword reports whether C has another meaning for a name, which thus is no member of a struct.
+func IsKeyword(name string) bool { return slices.Contains(keywords, name) }
 
 // IsAlnum reports whether a byte is an ASCII letter or a digit.
 func IsAlnum(c byte) bool {
