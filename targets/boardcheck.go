@@ -120,14 +120,27 @@ func (c boardCheck) emulated() error {
 		strings.Join(slices.Sorted(maps.Keys(virtualprobe.Models)), ", ")))
 }
 
+// macroName matches the name of a define.
+var macroName = regexp.MustCompile(`\b[A-Z][A-Z0-9_]+\b`)
+
 // assertion returns an error about the board's file for an assertion in the port's C, whose text begins with the name
 // of a field or define; nil for any other text.
 func (c boardCheck) assertion(text string) error {
-	name, text, ok := strings.Cut(text, ": ")
+	name, reason, ok := strings.Cut(text, ": ")
 	if !ok || strings.ContainsAny(name, " ") {
 		return nil
 	}
-	return c.board.Contradiction(name, text)
+
+	// Of the defines that the text names, the one to correct is that of the file nearest to the board: a port may derive
+	// the first one from others, and a chip's file may be right.
+	b := c.board
+	nearest := slices.Index(b.Files, b.Origin["defines."+name].File)
+	for _, word := range macroName.FindAllString(reason, -1) {
+		if at := slices.Index(b.Files, b.Origin["defines."+word].File); macroName.MatchString(name) && at > nearest {
+			name, reason, nearest = word, text, at
+		}
+	}
+	return b.Contradiction(name, reason)
 }
 
 // build makes a project of the sample in a temporary folder, and compiles it if the compiler is installed. It returns

@@ -16,7 +16,11 @@ import (
 
 // lacking are what firmware does not have, with the functions of the C library that need it.
 var lacking = []struct{ reason, next, functions string }{
-	{"no heap", "use TVMBackendAllocWorkspace, or a static array", "malloc calloc realloc free strdup aligned_alloc"},
+	{
+		"no heap",
+		"use an arena, which the description of a model in C has, in an operator of TVM TVMBackendAllocWorkspace, or a " +
+			"static array", "malloc calloc realloc free strdup aligned_alloc",
+	},
 	{
 		"no standard streams", "use TVMLogf, whose lines the host prints, or remove the call",
 		"printf fprintf vprintf vfprintf puts fputs putchar fputc putc fwrite fflush perror scanf getchar fopen fclose",

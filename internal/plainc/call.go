@@ -227,6 +227,9 @@ func (w *writer) checkElement(v value) {
 	}
 	const same = "  _Static_assert(sizeof(%s) == sizeof(%s) && ((%s)1.5 == 1.5) == ((%s)1.5 == 1.5), \"%s is not %s\");"
 	const sign = "  _Static_assert(((%s)-1 < 1) == ((%s)-1 < 1), \"the sign of %s is not that of %s\");"
+	const number = "  _Static_assert(__builtin_classify_type(*(%s*)0) < 9 && __builtin_classify_type(*(%s*)0) != 5, " +
+		"\"%s is not the type of a number\");" // as the values in GCC's typeclass.h
+	w.at(v.line, v.label, number, v.CType, v.CType, v.CType)
 	usual := elements[v.DType]
 	w.at(v.line, v.label, same, v.CType, usual, v.CType, usual, v.CType, v.DType)
 	w.at(v.line, v.label, sign, v.CType, usual, v.CType, v.DType)

@@ -31,6 +31,8 @@ const unknown = "?"
 type Draft struct {
 	Description
 	Open []string // what must be filled in or confirmed, such as "argument 1, x: shape"
+
+	firstIsInput bool // the first pointer that is not const
 }
 
 // Write writes the description to a new file. A file that exists is an error of class config.
@@ -71,12 +73,23 @@ func New(ctx context.Context, cc, file, function string) (*Draft, error) {
 	if err != nil {
 		return nil, undeclared(ctx, cc, dir, file, function, err)
 	}
-	prototype, names, err := readPrototype(object, function)
+	found, err := readPrototype(object, function)
 	if err != nil {
 		return nil, failure.Errorf(failure.Config, "%s: function %s: %w", file, function, err)
 	}
+	prototype, names := found.of, found.names
 	d := &Draft{Description: Description{Name: strings.ToLower(function), Function: function}}
 	d.addFiles(file)
+	for _, loader := range found.loaders {
+		d.open(loader, "the call does not call it, and firmware has no files: if it loads weights, have the generator write "+
+			"them into the C, as emx-onnx-cgen does with --large-weight-threshold 0")
+	}
+
+	// A prototype without const tells nothing of its pointers. A model has an input, mostly the first of them.
+	d.firstIsInput = !slices.ContainsFunc(prototype.ParamType, func(t dwarf.Type) bool {
+		p, ok := plain(t).(*dwarf.PtrType)
+		return ok && p.Type != nil && isConst(p.Type)
+	})
 	unnamed := ""
 	for i, t := range prototype.ParamType {
 		if _, ok := t.(*dwarf.DotDotDotType); ok {
@@ -169,24 +182,30 @@ func (d *Draft) addFiles(file string) {
 	d.Headers, d.Include = []string{name}, []string{name}
 }
 
-// readPrototype returns the type of the probe's function, and the names of its parameters if the object defines it.
-func readPrototype(object, function string) (*dwarf.FuncType, []string, error) {
+// A prototype is the type of a function, with what else the object of its probe has.
+type prototype struct {
+	of      *dwarf.FuncType
+	names   []string // of its parameters, if the object defines it
+	loaders []string // functions of the object with a result whose only parameter is a text: NAME(const char*)
+}
+
+// readPrototype returns the prototype of the probe's function.
+func readPrototype(object, function string) (p prototype, err error) {
 	f, err := elf.Open(object)
 	if err != nil {
-		return nil, nil, fmt.Errorf("the compiler's object: %w", err)
+		return p, fmt.Errorf("the compiler's object: %w", err)
 	}
 	defer f.Close()
 	data, err := f.DWARF()
 	if err != nil {
-		return nil, nil, fmt.Errorf("the compiler's object: %w", err)
+		return p, fmt.Errorf("the compiler's object: %w", err)
 	}
-	var prototype *dwarf.FuncType
-	var names []string
-	inside := false
+	var current string // the function whose parameters follow
+	count := map[string]int{}
 	for r := data.Reader(); ; {
 		e, err := r.Next()
 		if err != nil {
-			return nil, nil, fmt.Errorf("the compiler's object: %w", err)
+			return p, fmt.Errorf("the compiler's object: %w", err)
 		}
 		if e == nil {
 			break
@@ -194,10 +213,23 @@ func readPrototype(object, function string) (*dwarf.FuncType, []string, error) {
 		name, _ := e.Val(dwarf.AttrName).(string)
 		switch e.Tag {
 		case dwarf.TagSubprogram:
-			inside = name == function && len(names) == 0
+			current = ""
+			if name == function && len(p.names) == 0 || e.Val(dwarf.AttrExternal) != nil && e.Val(dwarf.AttrType) != nil &&
+				e.Val(dwarf.AttrDeclaration) == nil {
+				current = name
+			}
+		case dwarf.TagSubroutineType:
+			current = ""
 		case dwarf.TagFormalParameter:
-			if inside {
-				names = append(names, name)
+			if current == function {
+				p.names = append(p.names, name)
+			}
+			count[current]++
+			loader := current + "(const char*)"
+			if count[current] > 1 {
+				p.loaders = slices.DeleteFunc(p.loaders, func(l string) bool { return l == loader })
+			} else if offset, ok := e.Val(dwarf.AttrType).(dwarf.Offset); ok && current != "" && isText(data, offset) {
+				p.loaders = append(p.loaders, loader)
 			}
 		case dwarf.TagVariable:
 			offset, ok := e.Val(dwarf.AttrType).(dwarf.Offset)
@@ -206,18 +238,32 @@ func readPrototype(object, function string) (*dwarf.FuncType, []string, error) {
 			}
 			t, err := data.Type(offset)
 			if err != nil {
-				return nil, nil, fmt.Errorf("the compiler's object: %w", err)
+				return p, fmt.Errorf("the compiler's object: %w", err)
 			}
-			if p, ok := t.(*dwarf.PtrType); ok {
-				prototype, _ = plain(p.Type).(*dwarf.FuncType)
+			if pointer, ok := t.(*dwarf.PtrType); ok {
+				p.of, _ = plain(pointer.Type).(*dwarf.FuncType)
 			}
 		default:
 		}
 	}
-	if prototype == nil {
-		return nil, nil, fmt.Errorf("it is not a function")
+	if p.of == nil {
+		return p, errors.New("it is not a function")
 	}
-	return prototype, names, nil
+	return p, nil
+}
+
+// isText reports whether a type is const char*.
+func isText(data *dwarf.Data, offset dwarf.Offset) bool {
+	t, err := data.Type(offset)
+	if err != nil {
+		return false // of a kind that this reader lacks
+	}
+	p, ok := plain(t).(*dwarf.PtrType)
+	if !ok || p.Type == nil || !isConst(p.Type) {
+		return false
+	}
+	_, ok = plain(p.Type).(*dwarf.CharType)
+	return ok
 }
 
 // plain returns a type without its names and qualifiers.
@@ -374,9 +420,14 @@ func (d *Draft) value(label, name string, t dwarf.Type) Value {
 	}
 	v.Shape = shape
 	d.open(label, "shape")
-	if isInput {
+	switch {
+	case isInput:
 		v.Input = name
-	} else {
+	case d.firstIsInput:
+		d.firstIsInput = false
+		v.Input = name
+		d.open(label, "an input, or an output if the function writes it")
+	default:
 		v.Output = name
 		d.open(label, "an output, if the function writes it")
 	}

@@ -32,6 +32,8 @@ const char* net_text(const float* x, float* y);
 void net_wide(const double* x, _Bool* y);
 void net_flags(const _Bool* x, _Bool a, float* y);
 void net_chars(const signed char* x, float* y);
+union net_word { float f; int32_t i; };
+void net_words(const union net_word* x, float* y);
 enum net_mode { NET_FAST, NET_SLOW };
 enum net_level { NET_LOW = -1, NET_HIGH };
 void net_modes(const enum net_mode* x, enum net_level* y, ...);
@@ -287,6 +289,7 @@ func TestOtherDescriptions(t *testing.T) {
 			` "dtype": "uint8", "shape": [], "pass": "value", "ctype": "_Bool"}, ` + y + `}]}`: "",
 		`"net_wide", "arguments": [` + x + `, "ctype": "double"}, ` + y + `, "ctype": "_Bool"}]}`:                             "double is not float32",
 		`"net_chars", "arguments": [` + strings.Replace(x, "float32", "uint8", 1) + `, "ctype": "signed char"}, ` + y + `}]}`: "the sign of signed char is not that of uint8",
+		`"net_words", "arguments": [` + x + `, "ctype": "union net_word"}, ` + y + `}]}`:                                      "union net_word is not the type of a number",
 		`"net_text", "arguments": [` + x + `}, ` + y + `}], "returns": {"status": 0}}`:                                        "net.json: net_text:1:",
 	} {
 		output, err := compile(t, "cc", head+text)
@@ -569,6 +572,24 @@ func TestDraft(t *testing.T) {
 	if len(a) != 2 || a[0].DType != "uint32" || a[0].CType != "enum net_mode" || a[1].DType != "int32" ||
 		a[1].CType != "enum net_level" {
 		t.Errorf("enumerations: %+v", a)
+	}
+	// Without const, the first pointer is the input. A function that nothing calls, and that gets a name, loads weights.
+	must(t, os.WriteFile(filepath.Join(dir, "score.c"), []byte("double score(double* x) { return x[0]; }\n"+
+		"void both(void (*log)(const char*), float* x, float* y) { log(\"\"); y[0] = x[0]; }\n"+
+		"static int own(const char* name) { return name[0]; }\n"+
+		"_Bool score_load(const char *path) { return own(path); }\nint two(const char* a, int b) { return a[b]; }\n"+
+		"void note(const char* text) { own(text); }\n"), 0o644))
+	d, err = plainc.New(t.Context(), "cc", filepath.Join(dir, "score.c"), "score")
+	must(t, err)
+	open := strings.Join(d.Open, "\n")
+	if a = d.Arguments; a[0].Input != "x" || d.Returns.Output != "result" || strings.Count(open, "if it loads weights") != 1 ||
+		!strings.Contains(open, "score_load(const char*): ") || !strings.Contains(open, "x: an input, or an output") {
+		t.Errorf("%+v", d)
+	}
+	d, err = plainc.New(t.Context(), "cc", filepath.Join(dir, "score.c"), "both")
+	must(t, err)
+	if a = d.Arguments; a[1].Input != "x" || a[2].Output != "y" {
+		t.Errorf("%+v", d)
 	}
 	for _, c := range []struct {
 		file, name, want string

@@ -97,6 +97,9 @@ var noInput = regexp.MustCompile(`(?m) is no input of template (\S+), so `)
 // otherEnums matches GNU ld's message for Arm about an object whose enums have another size than those of others.
 var otherEnums = regexp.MustCompile(`uses (32-bit|variable-size) enums yet the output is to use `)
 
+// otherWide matches GNU ld's message for Arm about an object whose wchar_t has another size than that of others.
+var otherWide = regexp.MustCompile(`uses ([24])-byte wchar_t yet the output is to use `)
+
 // noSanitizer matches a linker's message about the library of one of GCC's sanitizers.
 var noSanitizer = regexp.MustCompile(`cannot find -l(a|t|l|ub)san\b|undefined reference to .__(a|t|ub)san_`)
 
@@ -118,6 +121,11 @@ func Advice(message string) string {
 	if m := otherEnums.FindStringSubmatch(message); m != nil {
 		flag := map[string]string{"32-bit": "-fshort-enums", "variable-size": "-fno-short-enums"}[m[1]]
 		return "compile it with " + flag + ", as the board's compiler does: enums in structs have another size otherwise"
+	}
+	if m := otherWide.FindStringSubmatch(message); m != nil {
+		flag := map[string]string{"2": "-fno-short-wchar", "4": "-fshort-wchar"}[m[1]]
+		return "compile it with " + flag + ", as the board's compiler does; if no wchar_t passes between them, " +
+			"-Wl,--no-wchar-size-warning in ldflags of the board file lets it pass"
 	}
 	if noSanitizer.MatchString(message) {
 		return "only programs of this computer have the library of -fsanitize: build for host, or let the checks of " +

@@ -92,8 +92,8 @@ def convolution(folder):
     file = os.path.join(folder, "cnn.onnx")
     onnx.save(model, file)
     subprocess.run([os.path.join(os.path.dirname(sys.executable), "emx-onnx-cgen"), "compile", "--model-name", "cnn",
-                    "--large-temp-threshold", "0", file, os.path.join(folder, "cnn.c")], check=True,
-                   stdout=subprocess.DEVNULL)
+                    "--large-temp-threshold", "0", "--large-weight-threshold", "0", file, os.path.join(folder, "cnn.c")],
+                   check=True, stdout=subprocess.DEVNULL)
     describe(folder, "cnn", headers=["cnn.c"], include=["cnn.c"], function="cnn", generator="emx-onnx-cgen",
              arguments=[tensor("input", "x", "float32", [1, 1, 8, 8], **{"pass": "array"}),
                         tensor("output", "y", "float32", [1, 10], **{"pass": "array"})])
