@@ -51,6 +51,11 @@ func embedModels(ctx context.Context, c *console.Console, folder string) error {
 	if err != nil {
 		return err
 	}
+	if compiler == nil && len(codes) > 1 {
+		if err := checkSymbols(ctx, c, codes); err != nil {
+			return err
+		}
+	}
 	list := folderOf(files)
 	if c.Env.On("DRYRUN") {
 		return c.Would("write %d files to %s", len(list), c.Shown(dir))
@@ -66,6 +71,24 @@ func embedModels(ctx context.Context, c *console.Console, folder string) error {
 	c.Printf("embed: %s holds %s; compile src/*.c with -Iinclude%s", c.Shown(dir), strings.Join(names, ", "),
 		compiled)
 	c.JSONLine(jsonlines.Models{Folder: dir, Models: names})
+	return nil
+}
+
+// checkSymbols returns an error if models define one symbol, as this computer's compiler finds. It prints a doubt if that
+// cannot compile them.
+func checkSymbols(ctx context.Context, c *console.Console, codes []*cmodel.Code) error {
+	host, err := boards.Find("host", nil)
+	if err != nil {
+		return err
+	}
+	compiler, err := libraryCompiler(ctx, c, host, boards.Options{}, inputs.LibraryNames(c.Env("LIBRARIES")))
+	if err == nil {
+		_, err = bundle(ctx, c, codes, compiler)
+	}
+	if err == nil || ctx.Err() != nil || failure.Of(err) == failure.Link {
+		return err
+	}
+	c.Printf("%s: whether the models define one symbol twice is not checked: %v", c.Step(), err)
 	return nil
 }
 
