@@ -121,15 +121,14 @@ func (d *Device) imageOf(a *flashplan.Answer) (*image.Image, error) {
 
 // verifyStarted checks that the firmware, which was just started, is the image. Errors: those of verifySession.
 func (d *Device) verifyStarted(ctx context.Context, i *image.Image) (*flashplan.Answer, error) {
-	open := func(ctx context.Context) (transport.Link, error) { return d.openLink(ctx, i) }
 	if isStandalone(i) {
-		s, answer, err := dialStandalone(ctx, open, standalone.Options{Log: d.desk.log(), StartTimeout: bootWithin})
+		s, answer, err := dialStandalone(ctx, d.openerOf(i), standalone.Options{Log: d.desk.log(), StartTimeout: bootWithin})
 		if err != nil {
 			return nil, err
 		}
 		return answer, errors.Join(d.verifyImage(answer, i), s.Close())
 	}
-	t, err := dial(ctx, open, transport.SessionOptions{Log: d.desk.log(), StartTimeout: bootWithin})
+	t, err := dial(ctx, d.openerOf(i), transport.SessionOptions{Log: d.desk.log(), StartTimeout: bootWithin})
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/flashplan"
 	"github.com/boardsmith/boardsmith/internal/standalone"
 	"github.com/boardsmith/boardsmith/rpc"
@@ -25,18 +26,15 @@ const (
 // An opener opens the link to a device.
 type opener func(context.Context) (transport.Link, error)
 
+// openerOf opens the link of firmware that must be an image.
+func (d *Device) openerOf(i *image.Image) opener {
+	return func(ctx context.Context) (transport.Link, error) { return d.openLink(ctx, i) }
+}
+
 // dial opens a link and a session on it, which owns the link. It retries as dialRetry does.
 func dial(ctx context.Context, open opener, o transport.SessionOptions) (*transport.Session, error) {
-	return dialRetry(ctx, func() (*transport.Session, error) {
-		link, err := open(ctx)
-		if err != nil {
-			return nil, err
-		}
-		s, err := transport.Dial(ctx, link, o)
-		if err != nil {
-			return nil, errors.Join(err, link.Close())
-		}
-		return s, nil
+	return dialRetry(ctx, open, func(link transport.Link) (*transport.Session, error) {
+		return transport.Dial(ctx, link, o)
 	})
 }
 
@@ -44,32 +42,35 @@ func dial(ctx context.Context, open opener, o transport.SessionOptions) (*transp
 func dialStandalone(
 	ctx context.Context, open opener, o standalone.Options,
 ) (s *standalone.Session, answer *flashplan.Answer, err error) {
-	s, err = dialRetry(ctx, func() (*standalone.Session, error) {
-		link, err := open(ctx)
-		if err != nil {
-			return nil, err
-		}
-		s := standalone.New(link, o)
-		if answer, err = queryStandalone(ctx, s); err != nil {
-			return nil, errors.Join(err, s.Close())
-		}
-		return s, nil
+	s, err = dialRetry(ctx, open, func(link transport.Link) (s *standalone.Session, err error) {
+		s = standalone.New(link, o)
+		answer, err = queryStandalone(ctx, s)
+		return s, err
 	})
 	return s, answer, err
 }
 
-// dialRetry repeats dial for up to retryWithin while a bridge fails temporarily: it refuses connections while it
-// restarts, and one that serves a single client closes them until it has detected the end of the last one.
-func dialRetry[T any](ctx context.Context, dial func() (T, error)) (T, error) {
+// dialRetry opens a link and begins a session on it, for up to retryWithin while a bridge fails temporarily: it refuses
+// connections while it restarts, and one that serves a single client closes them until it has detected the end of the
+// last one. If begin fails, the link is closed.
+func dialRetry[T any](ctx context.Context, open opener, begin func(transport.Link) (*T, error)) (*T, error) {
 	for start := time.Now(); ; {
-		s, err := dial()
+		link, err := open(ctx)
+		if err == nil {
+			s, failed := begin(link)
+			if failed == nil {
+				return s, nil
+			}
+			err = errors.Join(failed, link.Close())
+		}
+
 		var bridge *transport.TCPError
-		if err == nil || !errors.As(err, &bridge) || !bridge.Temporary() || time.Since(start) > retryWithin {
-			return s, err
+		if !errors.As(err, &bridge) || !bridge.Temporary() || time.Since(start) > retryWithin {
+			return nil, err
 		}
 		select {
 		case <-ctx.Done():
-			return s, failure.Stopped(ctx, "%w", err)
+			return nil, failure.Stopped(ctx, "%w", err)
 		case <-time.After(retryEvery):
 		}
 	}

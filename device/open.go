@@ -30,10 +30,17 @@ func (d *Device) Open(ctx context.Context, i *image.Image) (*rpc.Session, error)
 		return nil, failure.New(failure.Config, "use OpenStandalone, or build with "+
 			failure.Option("Spec.Options", "app="+boards.RPC), "%v has no RPC server: it is standalone firmware", i)
 	}
+	return openCycling(ctx, d, i, d.openOnce)
+}
+
+// openCycling opens a session; if the board does not respond, once more after a power cycle.
+func openCycling[T any](
+	ctx context.Context, d *Device, i *image.Image, open func(context.Context, *image.Image) (*T, error),
+) (*T, error) {
 	d.desk.Progress.Report(ProgressEvent{Step: "open", Detail: d.board.Name})
 	power := powerCycle{d: d}
 	for {
-		s, err := d.openOnce(ctx, i)
+		s, err := open(ctx, i)
 		if err == nil || !power.cycle(ctx, err) {
 			return s, err
 		}
@@ -41,8 +48,7 @@ func (d *Device) Open(ctx context.Context, i *image.Image) (*rpc.Session, error)
 }
 
 func (d *Device) openOnce(ctx context.Context, i *image.Image) (*rpc.Session, error) {
-	open := func(ctx context.Context) (transport.Link, error) { return d.openLink(ctx, i) }
-	t, err := dial(ctx, open, transport.SessionOptions{Log: d.desk.log(), CheckBytes: true})
+	t, err := dial(ctx, d.openerOf(i), transport.SessionOptions{Log: d.desk.log(), CheckBytes: true})
 	if err != nil {
 		return nil, d.silenceError(d.emulatorError(err, i), i)
 	}
@@ -148,19 +154,11 @@ func (d *Device) OpenStandalone(ctx context.Context, i *image.Image) (*Standalon
 		return nil, failure.New(failure.Config, "use Open, or build with "+
 			failure.Option("Spec.Options", "app="+boards.Standalone), "%v has an RPC server: it is not standalone firmware", i)
 	}
-	d.desk.Progress.Report(ProgressEvent{Step: "open", Detail: d.board.Name})
-	power := powerCycle{d: d}
-	for {
-		s, err := d.openStandaloneOnce(ctx, i)
-		if err == nil || !power.cycle(ctx, err) {
-			return s, err
-		}
-	}
+	return openCycling(ctx, d, i, d.openStandaloneOnce)
 }
 
 func (d *Device) openStandaloneOnce(ctx context.Context, i *image.Image) (*standalone.Session, error) {
-	open := func(ctx context.Context) (transport.Link, error) { return d.openLink(ctx, i) }
-	s, answer, err := dialStandalone(ctx, open, standalone.Options{Log: d.desk.log(), Explain: d.explain(i)})
+	s, answer, err := dialStandalone(ctx, d.openerOf(i), standalone.Options{Log: d.desk.log(), Explain: d.explain(i)})
 	if err != nil {
 		return nil, d.silenceError(d.emulatorError(err, i), i)
 	}

@@ -64,6 +64,21 @@ func number(word string, digits int) (uint64, bool) {
 	return n, err == nil
 }
 
+// numbers parses words with exactly these numbers of digits.
+func numbers(words []string, digits ...int) (list []uint64, ok bool) {
+	if len(words) != len(digits) {
+		return nil, false
+	}
+	for i, word := range words {
+		n, ok := number(word, digits[i])
+		if !ok {
+			return nil, false
+		}
+		list = append(list, n)
+	}
+	return list, true
+}
+
 // data parses a word of bytes.
 func data(word string) ([]byte, bool) {
 	if word == "-" {

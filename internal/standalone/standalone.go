@@ -131,15 +131,11 @@ func (s *Session) Model(ctx context.Context) (Model, error) {
 	if err != nil {
 		return Model{}, err
 	}
-	if len(words) == 4 {
-		in, ok1 := number(words[1], 4)
-		out, ok2 := number(words[2], 4)
-		samples, ok3 := number(words[3], 1)
-		if ok1 && ok2 && ok3 {
-			return Model{int(in), int(out), samples == 1}, nil
-		}
+	n, ok := numbers(words[1:], 4, 4, 1)
+	if !ok {
+		return Model{}, unexpected(words)
 	}
-	return Model{}, unexpected(words)
+	return Model{int(n[0]), int(n[1]), n[2] == 1}, nil
 }
 
 // begin begins a session of the firmware if there is none, as after a restart.
@@ -206,21 +202,21 @@ func (s *Session) RunTicks(ctx context.Context, times int) (Ticks, error) {
 	if err != nil {
 		return Ticks{}, err
 	}
-	if len(words) == 4 {
-		code, ok1 := number(words[1], 8)
-		ticks, ok2 := number(words[2], 16)
-		hz, ok3 := number(words[3], 8)
-		switch {
-		case !ok1 || !ok2 || !ok3:
-		case code != 0:
-			return Ticks{}, &RunError{int32(uint32(code))}
-		case ticks == noTicks || hz == 0:
-			return Ticks{}, failure.Errorf(failure.Fault, "the device's timer has lost the time of the run")
-		case float64(ticks)/float64(hz) <= math.MaxInt64/1e9:
-			return Ticks{ticks, uint32(hz)}, nil
-		}
+
+	n, ok := numbers(words[1:], 8, 16, 8)
+	if !ok {
+		return Ticks{}, unexpected(words)
 	}
-	return Ticks{}, unexpected(words)
+	code, t := int32(uint32(n[0])), Ticks{n[1], uint32(n[2])}
+	switch {
+	case code != 0:
+		return Ticks{}, &RunError{code}
+	case t.Count == noTicks || t.Hz == 0:
+		return Ticks{}, failure.Errorf(failure.Fault, "the device's timer has lost the time of the run")
+	case t.Seconds() > math.MaxInt64/1e9:
+		return Ticks{}, unexpected(words)
+	}
+	return t, nil
 }
 
 // Timer fetches the device's counter, its rate and, of an emulated device, its counts by instructions. Other items of
@@ -233,20 +229,16 @@ func (s *Session) Timer(ctx context.Context) (rpc.Platform, error) {
 	if err != nil {
 		return rpc.Platform{}, err
 	}
-	if len(words) == 5 {
-		ticks, ok1 := number(words[1], 16)
-		hz, ok2 := number(words[2], 8)
-		instructions, ok3 := number(words[3], 8)
-		counts, ok4 := number(words[4], 8)
-		if ok1 && ok2 && ok3 && ok4 {
-			p := rpc.Platform{Ticks: &ticks, TicksHz: new(uint32(hz))}
-			if counts != 0 {
-				p.InstructionRate = &rpc.InstructionRate{Instructions: uint32(instructions), Ticks: uint32(counts)}
-			}
-			return p, nil
-		}
+
+	n, ok := numbers(words[1:], 16, 8, 8, 8)
+	if !ok {
+		return rpc.Platform{}, unexpected(words)
 	}
-	return rpc.Platform{}, unexpected(words)
+	p := rpc.Platform{Ticks: &n[0], TicksHz: new(uint32(n[1]))}
+	if n[3] != 0 {
+		p.InstructionRate = &rpc.InstructionRate{Instructions: uint32(n[2]), Ticks: uint32(n[3])}
+	}
+	return p, nil
 }
 
 // SetClock records what the rate of the device's timer was compared with.
@@ -265,14 +257,11 @@ func (s *Session) Stack(ctx context.Context) (Stack, error) {
 	if err != nil {
 		return Stack{}, err
 	}
-	if len(words) == 3 {
-		used, ok1 := number(words[1], 8)
-		size, ok2 := number(words[2], 8)
-		if ok1 && ok2 && used <= size {
-			return Stack{int64(used), int64(size)}, nil
-		}
+	n, ok := numbers(words[1:], 8, 8)
+	if !ok || n[0] > n[1] {
+		return Stack{}, unexpected(words)
 	}
-	return Stack{}, unexpected(words)
+	return Stack{int64(n[0]), int64(n[1])}, nil
 }
 
 // requestRun requests runs. A repetition is a new request, with the remaining time. After a timeout there is none:

@@ -5,6 +5,7 @@ package virtualprobe
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
@@ -340,7 +341,7 @@ func (c *Chip) Flash() ([]byte, error) {
 	}
 	b := make([]byte, 0, 4*len(words))
 	for _, w := range words {
-		b = append(b, byte(w), byte(w>>8), byte(w>>16), byte(w>>24))
+		b = binary.LittleEndian.AppendUint32(b, w)
 	}
 	return b, nil
 }

@@ -51,10 +51,8 @@ const (
 // A chipModel is the part that differs between chips: memories, overridden words, a flash controller model.
 type chipModel interface {
 	Bus
-	// plain reports whether an address is in memory without side effects, which may be read ahead.
+	// plain reports whether an address is in memory without side effects, which may be read ahead, and hold code.
 	plain(addr uint32) bool
-	// runnable reports whether code can be at the address.
-	runnable(addr uint32) bool
 	// beforeRun updates the emulator's memory from the model's, before its core runs.
 	beforeRun() error
 	// afterReset is called after the core was reset.
@@ -346,7 +344,7 @@ func (c *core) resume() error {
 
 func (c *core) canRun(pc uint32) (bool, error) {
 	pc &^= 1
-	if !c.runnable(pc) {
+	if !c.plain(pc) {
 		return false, nil
 	}
 	half, err := c.Read(pc, 2)

@@ -14,14 +14,12 @@ const (
 	dpIDR     = 0x0 // read
 	dpStat    = 0x4
 	dpSelect  = 0x8 // write
-	dpResend  = 0x8 // read
 	dpReadBuf = 0xC
 
 	apCSW  = 0x00
 	apTAR  = 0x04
 	apDRW  = 0x0C
 	apBD0  = 0x10
-	apCFG  = 0xF4
 	apBase = 0xF8
 	apIDR  = 0xFC
 )
@@ -40,9 +38,7 @@ const (
 	statSystemAck  = 1 << 31
 
 	abortDAP     = 1 << 0
-	abortCmpClr  = 1 << 1
 	abortErrClr  = 1 << 2
-	abortWDClr   = 1 << 3
 	abortOrunClr = 1 << 4
 )
 

@@ -5,6 +5,7 @@ package virtualprobe
 
 import (
 	"bufio"
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"net"
@@ -147,11 +148,11 @@ func (g *gdbStub) readRegister(n int) (uint32, error) {
 	if err != nil || len(b) != 4 {
 		return 0, fmt.Errorf("gdbstub: register %d is %q", n, s)
 	}
-	return uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24, nil
+	return binary.LittleEndian.Uint32(b), nil
 }
 
 func (g *gdbStub) writeRegister(n int, v uint32) error {
-	_, err := g.ask(fmt.Sprintf("P%x=%02x%02x%02x%02x", n, byte(v), byte(v>>8), byte(v>>16), byte(v>>24)))
+	_, err := g.ask(fmt.Sprintf("P%x=%x", n, binary.LittleEndian.AppendUint32(nil, v)))
 	return err
 }
 

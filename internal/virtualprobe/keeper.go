@@ -276,20 +276,15 @@ func Ask(ctx context.Context, dir string, q Request) (Answer, error) {
 func askFor(ctx context.Context, dir string, q Request, within time.Duration) (Answer, error) {
 	limited, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	a, err := ask(limited, dir, q)
+	a, conn, err := dialAndAsk(limited, dir, q)
+	if conn != nil {
+		conn.Close()
+	}
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
 		return a, fmt.Errorf("the keeper of the emulated chip did not answer %s in %v: %w", q.Do, within, err)
 	}
 	if err != nil && ctx.Err() != nil {
 		err = failure.Stopped(ctx, "%s of the emulated chip", q.Do)
-	}
-	return a, err
-}
-
-func ask(ctx context.Context, dir string, q Request) (Answer, error) {
-	a, conn, err := dialAndAsk(ctx, dir, q)
-	if conn != nil {
-		conn.Close()
 	}
 	return a, err
 }

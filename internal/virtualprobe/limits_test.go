@@ -21,7 +21,7 @@ func TestHungEmulator(t *testing.T) {
 	conn := limitedConn{ours, time.Millisecond}
 	g := &gdbStub{conn: conn, running: true}
 	for name, err := range map[string]error{
-		"send": g.send("c"), "halt": g.halt(), "memory": newQtest(conn).WriteBlock(0, []uint32{1}),
+		"send": g.send("c"), "halt": g.halt(), "memory": newQtest(conn).ReadBlock(0, []uint32{1}),
 	} {
 		if !errors.Is(err, ErrGone) || !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("%s: %v", name, err)

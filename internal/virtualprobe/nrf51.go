@@ -88,8 +88,6 @@ func (n *nrf51) plain(addr uint32) bool {
 	return addr < 256<<10 || addr-0x20000000 < 16<<10
 }
 
-func (n *nrf51) runnable(addr uint32) bool { return n.plain(addr) }
-
 func (n *nrf51) beforeRun() error { return nil } // the flash is in the emulator
 
 func (n *nrf51) afterReset() error {
@@ -122,15 +120,6 @@ func (n *nrf51) Write(addr uint32, width int, v uint32) error {
 		return n.program(addr, width, v)
 	}
 	return n.machine.Write(addr, width, v)
-}
-
-func (n *nrf51) WriteBlock(addr uint32, words []uint32) error {
-	for i, v := range words {
-		if err := n.Write(addr+uint32(4*i), 4, v); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func (n *nrf51) size() uint32 { return nrfBytes }

@@ -6,6 +6,7 @@ package virtualprobe
 import (
 	"bufio"
 	"encoding/base64"
+	"encoding/binary"
 	"fmt"
 	"net"
 	"strconv"
@@ -112,19 +113,9 @@ func (q *qtest) ReadBlock(addr uint32, words []uint32) error {
 			return fmt.Errorf("qtest: read of %d bytes answered %d characters", 4*n, len(s))
 		}
 		for i := range n {
-			words[i] = uint32(b[4*i]) | uint32(b[4*i+1])<<8 | uint32(b[4*i+2])<<16 | uint32(b[4*i+3])<<24
+			words[i] = binary.LittleEndian.Uint32(b[4*i:])
 		}
 		words, addr = words[n:], addr+uint32(4*n)
 	}
 	return nil
-}
-
-// WriteBlock writes word by word, because a flash controller must receive each word as one access.
-func (q *qtest) WriteBlock(addr uint32, words []uint32) error {
-	for i, v := range words {
-		if err := q.Write(addr+uint32(4*i), 4, v); err != nil {
-			return err
-		}
-	}
-	return q.drain()
 }

@@ -34,7 +34,6 @@ const (
 
 	f4EOP    = 1 << 0
 	f4WrpErr = 1 << 4
-	f4AlgErr = 1 << 5
 	f4ParErr = 1 << 6
 	f4SeqErr = 1 << 7
 	f4Busy   = 1 << 16
@@ -86,8 +85,6 @@ func (f *stm32f4) dirty() bool {
 func (f *stm32f4) plain(addr uint32) bool {
 	return addr-f4Flash < uint32(len(f.flash)) || addr < uint32(len(f.flash)) || addr-0x20000000 < 128<<10
 }
-
-func (f *stm32f4) runnable(addr uint32) bool { return f.plain(addr) }
 
 // inFlash returns the offset of an address in flash, at its normal address or at the alias for booting.
 func (f *stm32f4) inFlash(addr uint32) (uint32, bool) {
@@ -151,15 +148,6 @@ func (f *stm32f4) ReadBlock(addr uint32, words []uint32) error {
 			return err
 		}
 		words[i] = v
-	}
-	return nil
-}
-
-func (f *stm32f4) WriteBlock(addr uint32, words []uint32) error {
-	for i, v := range words {
-		if err := f.Write(addr+uint32(4*i), 4, v); err != nil {
-			return err
-		}
 	}
 	return nil
 }

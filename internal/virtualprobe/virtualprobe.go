@@ -16,9 +16,8 @@ type Bus interface {
 	Read(addr uint32, width int) (uint32, error)
 	// Write writes one.
 	Write(addr uint32, width int, v uint32) error
-	// ReadBlock and WriteBlock move words (width 4), lowest address first.
+	// ReadBlock reads words (width 4), lowest address first.
 	ReadBlock(addr uint32, words []uint32) error
-	WriteBlock(addr uint32, words []uint32) error
 }
 
 // ErrGone reports that the emulator's process ended.
