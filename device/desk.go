@@ -5,6 +5,7 @@ package device
 import (
 	"cmp"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"sync"
@@ -32,7 +33,8 @@ type Desk struct {
 	Wait       time.Duration // how long to wait for a device that another process uses; 0: not at all
 	File       *DeskFile     // named devices, with commands for their power; nil: none
 	StateDir   string        // folder of the ledger and of emulated chips with their leases; "": the user's
-	Ledger     string        // folder of the ledger, which users or computers may share; "": in StateDir
+	// folder of the ledger, which users or computers may share; "": in StateDir, or without one BOARDSMITH_LEDGER, if set
+	Ledger string
 	// folder of the leases of real probes and of addresses; "" is the one of all users of this computer
 	LeaseDir string
 	// returns the path of a programmer, or of a program of Probes, by its name: *failure.MissingToolError; nil, or "" as
@@ -72,6 +74,9 @@ func (k *Desk) images() image.Store { return image.Store{Cache: k.Cache, Log: k.
 func (k *Desk) makeAbsolute() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if k.StateDir == "" { // else the ledger is there, too
+		k.Ledger = cmp.Or(k.Ledger, os.Getenv("BOARDSMITH_LEDGER"))
+	}
 	abspath.Fix(&k.StateDir, &k.Ledger, &k.LeaseDir)
 	abspath.FixEach(&k.Path)
 }

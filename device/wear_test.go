@@ -30,3 +30,22 @@ func TestWearLists(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// TestOneLedger: a desk without folders of its own uses the ledger that the targets use, from its first use on.
+func TestOneLedger(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	t.Setenv("BOARDSMITH_LEDGER", "the ledger")
+	must(t, ledger.New("the ledger").Save(ledger.Entry{Device: "chip:1", Board: "microbit"}))
+	elsewhere := t.TempDir()
+	k := new(Desk)
+	for _, folder := range []string{dir, elsewhere} {
+		t.Chdir(folder)
+		if got, err := k.Wear(); err != nil || len(got) != 1 {
+			t.Errorf("in %s: %+v, %v", folder, got, err)
+		}
+	}
+	if got, err := (&Desk{StateDir: t.TempDir()}).Wear(); err != nil || len(got) != 0 {
+		t.Errorf("of a desk with a folder of its own: %+v, %v", got, err)
+	}
+}

@@ -142,7 +142,8 @@ func openocdSectors(r *toolRun, j Job) []string {
 	if len(j.Erase) == 0 {
 		return nil
 	}
-	return []string{r.done(fmt.Sprintf(sectorsScript, sectorsOf(j.Erase, " ")), compared)}
+	script := strings.ReplaceAll(fmt.Sprintf(sectorsScript, sectorsOf(j.Erase, " ")), "\n", "; ") // for display
+	return []string{r.done(script, compared)}
 }
 
 // pyocdSectors adds the same as a command of the script.

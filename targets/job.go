@@ -238,8 +238,8 @@ func (j *job) desk() *device.Desk {
 	host.Path = j.in.Path
 	desk := &device.Desk{
 		Host: host, Programmer: env("PROGRAMMER"), Reflash: env.On("FORCE"), Wait: j.in.Wait, File: j.in.DeskFile,
-		Ledger: env("BOARDSMITH_LEDGER"), Probes: emulated.Probes(),
-		Tool: func(name string) (string, error) { return findProgram(env, name) },
+		Probes: emulated.Probes(),
+		Tool:   func(name string) (string, error) { return findProgram(env, name) },
 	}
 	if j.trace != nil && env("TRACE") != "" {
 		desk.Trace = j.trace

@@ -62,7 +62,7 @@ func writeReports(ctx context.Context, c *console.Console) error {
 		if err != nil {
 			return err
 		}
-		desk := &device.Desk{Host: builder.Host, Ledger: c.Env("BOARDSMITH_LEDGER")}
+		desk := &device.Desk{Host: builder.Host}
 		wear := wearOf(c, desk, func(device.DeviceWear) bool { return true })
 		return tuning.Report(c, wear)
 	case c.Env("BASELINE") != "" && !ofProject:

@@ -59,8 +59,6 @@ func namesDevice(j *job, w device.DeviceWear) bool {
 	return w.Probe == cmp.Or(d.Probe, d.Link.Path)
 }
 
-const barWidth = 30
-
 func printWear(c *console.Console, w device.DeviceWear) {
 	state := "holds build " + w.BuildID
 	switch {
@@ -106,22 +104,21 @@ func wearLine(sectors []device.SectorWear) string {
 	if last > 0 {
 		number += fmt.Sprintf("-%d", s.Index+last)
 	}
-	text := fmt.Sprintf("  %-8s %9s  0x%08x %8s  %6d erases", s.Region, number, s.Addr, valuetext.Bytes(int64(s.Size)),
+	text := fmt.Sprintf("  %-8s %9s  0x%08x %7s %6d erases", s.Region, number, s.Addr, valuetext.Bytes(int64(s.Size)),
 		s.Erases)
 	if s.Rated > 0 {
-		text += fmt.Sprintf(" of %6d  %s", s.Rated, wearBar(s))
+		text += fmt.Sprintf(" of %6d: %s", s.Rated, usedLife(s))
 	}
 	return text
 }
 
-// wearBar draws the used part of a sector's rated life: at least one mark after any erase.
-func wearBar(s device.SectorWear) string {
-	n := min(barWidth, (s.Erases*barWidth+s.Rated-1)/s.Rated)
+// usedLife returns how much of a sector's rated life is used.
+func usedLife(s device.SectorWear) string {
 	percent := 100 * float64(s.Erases) / float64(s.Rated)
-	text := fmt.Sprintf("[%s%s] %.3g %%", strings.Repeat("#", n), strings.Repeat(".", barWidth-n), percent)
+	text := fmt.Sprintf("%.3g %%", percent)
 	switch {
 	case percent >= 100:
-		text += " worn out: FORCE=1 writes to it anyway"
+		text += " worn out"
 	case s.Worn():
 		text += " worn"
 	}

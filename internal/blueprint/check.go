@@ -262,7 +262,8 @@ func (t *Blueprint) checkFolders() error {
 func (t *Blueprint) CheckOptions(o boards.Options) error {
 	for _, name := range o.Set() {
 		if !slices.Contains(t.Options, name) && !(name == "app" && o.App == boards.RPC) { // which every template makes
-			return failure.New(failure.Config, "leave it out", "option %s has no effect with this template", name)
+			return failure.New(failure.Config, "leave it out; this template's options are: "+
+				cmp.Or(strings.Join(t.Options, ", "), "none"), "option %s has no effect with this template", name)
 		}
 	}
 	return nil

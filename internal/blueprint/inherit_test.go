@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 )
 
@@ -32,6 +33,10 @@ func TestInherits(t *testing.T) {
 	if oven.Doc != "oven" || oven.ELF != "out/a.elf" || oven.Firmware != "boardsmith" || len(oven.Generate) != 3 ||
 		!slices.Equal(oven.Options, []string{"arena_kib"}) || len(oven.Areas.Arena) != 0 || len(oven.Copies) != 0 {
 		t.Errorf("%+v", oven)
+	}
+	refused := oven.CheckOptions(boards.Options{UploadKiB: 4})
+	if !strings.HasSuffix(failure.Next(refused), "this template's options are: arena_kib") {
+		t.Errorf("an option that it does not use: %v; %s", refused, failure.Next(refused))
 	}
 	for name, want := range map[string]string{
 		"loop": "more than 3 templates inherit", "lost": `did you mean "minimal"`, "out": `"../kiln" is not known`,
