@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from . import rewrites
 from .kernels import ExportError
 
 # Opsets before this one have axes, scales and the like as attributes, in forms of their own.
@@ -71,7 +72,7 @@ def _fold(model: Any) -> Any:
     shapes = _shapes(graph)
     results = {o.name for o in graph.output}
     nodes = []
-    for node in graph.node:
+    for node in rewrites.rewrite(model, constants):
         values = _computed(model, node, constants, shapes)
         if values is None:
             nodes.append(node)
