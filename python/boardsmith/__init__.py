@@ -86,6 +86,7 @@ def export(
     target = _target(target)
     integers, floats = quantized.rewrite(module)
     share = check.FLOAT_SHARE if integers is module else check.QUANTIZED_SHARE
+    spans = check.INDEX_SPANS if lowering.has_indices(module) else check.SPANS
     module = lowering.lower(integers, target)
     if database is not None:
         with target, database:
@@ -106,7 +107,7 @@ def export(
     network.outputs = [plan.tensor_of(n, k) for n, k in zip(outputs, kinds)]
     _check_names(network.inputs + network.outputs)
     network.place()
-    return _write(path, name, network, lowered, target, floats, evaluator, share)
+    return _write(path, name, network, lowered, target, floats, evaluator, share, spans)
 
 
 def lower(
@@ -140,6 +141,7 @@ def _write(
     floats: tuple[str, ...],
     evaluator: check.Evaluator | None,
     share: float,
+    spans: Sequence[int],
 ) -> Report:
     """Writes the archive, once its C was compared with the network."""
     source = archive.Source(name, network)
@@ -158,7 +160,7 @@ def _write(
         members[f"codegen/host/lib/{name}_lib0.o"] = binary
         in_c, _ = kernels.build(parts, _target("c"))
         compared = members | {f"codegen/host/src/{name}_lib1.c": source.operators(in_c).encode()}
-    verdict = _verdict(name, network, compared, evaluator, share)
+    verdict = _verdict(name, network, compared, evaluator, share, spans)
 
     exporter = f"boardsmith {__version__} with Apache TVM {tvm.__version__}"
     members["metadata.json"] = archive.metadata(name, network, used, str(target), exporter, str(verdict)).encode()
@@ -168,13 +170,18 @@ def _write(
 
 
 def _verdict(
-    name: str, network: plan.Plan, members: Mapping[str, bytes], evaluator: check.Evaluator | None, share: float
+    name: str,
+    network: plan.Plan,
+    members: Mapping[str, bytes],
+    evaluator: check.Evaluator | None,
+    share: float,
+    spans: Sequence[int],
 ) -> check.Verdict:
     if evaluator is None:
         return check.Verdict(False, reason="there was no evaluator of the network")
     try:
         with check.Program(name, members, network.inputs, network.outputs) as program:
-            return check.verify(program, evaluator, share)
+            return check.verify(program, evaluator, share, spans)
     except check.NotChecked as reason:
         return check.Verdict(False, reason=str(reason))
 

@@ -30,7 +30,7 @@ def export_onnx(model: Any, archive: Path, name: str | None = None, verify: bool
     of ONNX's reference evaluator."""
     declared = _declared(model)
     try:
-        return _export(model, archive, name, declared, _evaluator(model) if verify else None)
+        return _export(model, archive, name, declared, _evaluator(model, declared) if verify else None)
     except check.Difference as difference:
         raise ExportError(f"{difference}{_first_difference(model, difference)}") from None
 
@@ -97,7 +97,7 @@ def _unlike(kind: Any, want: tuple[str, tuple[int, ...] | None]) -> str:
     return ""
 
 
-def _evaluator(model: Any) -> check.Evaluator:
+def _evaluator(model: Any, declared: dict[str, tuple[str, tuple[int, ...] | None]]) -> check.Evaluator:
     from onnx.reference import ReferenceEvaluator
 
     evaluator: list[Any] = []  # made when it is needed: it may lack an operator
@@ -108,7 +108,14 @@ def _evaluator(model: Any) -> check.Evaluator:
         weights = {i.name for i in model.graph.initializer}
         names = [i.name for i in model.graph.input if i.name not in weights]
         with np.errstate(all="ignore"):
-            return evaluator[0].run(None, dict(zip(names, inputs, strict=True)))
+            results = evaluator[0].run(None, dict(zip(names, inputs, strict=True)))
+
+        # Some of its operators give other shapes than ONNX infers: these are no reference.
+        for output, result in zip(model.graph.output, results):
+            shape = declared.get(output.name, ("", None))[1]
+            if shape is not None and np.shape(result) != shape:
+                raise ValueError(f"output {output.name} has shape {np.shape(result)}, where ONNX infers {shape}")
+        return results
 
     return evaluate
 
@@ -132,7 +139,7 @@ def _first_difference(model: Any, difference: check.Difference) -> str:
         part = onnx.utils.Extractor(part).extract_model([i.name for i in model.graph.input], results[count - 1 : count])
         with tempfile.TemporaryDirectory() as folder:
             try:
-                _export(part, Path(folder, "part.tar"), None, declared, _evaluator(part))
+                _export(part, Path(folder, "part.tar"), None, declared, _evaluator(part, declared))
             except check.Difference:
                 node = next(n for n in model.graph.node if results[count - 1] in n.output)
                 return f"; the first node that differs is {describe(model, node)}"

@@ -83,6 +83,13 @@ def check(module: tvm.IRModule) -> None:
         raise ExportError("; ".join(faults))
 
 
+def has_indices(module: tvm.IRModule) -> bool:
+    """Reports whether an operator takes indices."""
+    calls = (b.value for block in module["main"].body.blocks for b in block.bindings)
+    names = {str(getattr(c.op, "name", "")) for c in calls if isinstance(c, relax.Call)}
+    return bool(names & (INDEXED | {"relax.one_hot", "relax.dynamic_strided_slice"}))
+
+
 def _unsupported(module: tvm.IRModule, binding: Any) -> str:
     """Returns what no archive can hold of a binding."""
     if isinstance(binding, relax.MatchCast):

@@ -250,7 +250,8 @@ def recurrent(g: Graph, node: Node) -> None:
     if batch_first and (node.input(5) or node.input(6)):
         raise node.refuse("initial states with layout 1 are not supported: use layout 0")
 
-    directions = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}[node.get("direction", "forward")]
+    directions = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}
+    directions = directions[node.get("direction", "forward")]
     inputs = [g.reshape(part, batch, size) for part in g.split(x, steps, 1 if batch_first else 0)]
     hidden, last, cells = [], [], []
     for i, backwards in enumerate(directions):
@@ -393,9 +394,127 @@ def reverse_sequence(g: Graph, node: Node) -> None:
     g.add("Gather", g.reshape(x, -1), g.constant(index), axis=0, to=node.output(0))
 
 
+def bit_shift(g: Graph, node: Node) -> None:
+    """BitShift by at least the width of the type, which C leaves to the processor: zero, or the sign."""
+    x, by = node.input(0), node.input(1)
+    dtype = g.dtype(x)
+    width = g.constant(dtype.itemsize * 8, dtype)
+    is_in_range = g.add("Less", by, width)
+    if dtype.kind == "i":
+        is_in_range = g.add("And", is_in_range, g.add("GreaterOrEqual", by, g.constant(0, dtype)))
+    usable = g.add("Where", is_in_range, by, g.constant(0, dtype))
+    shifted = g.add("BitShift", x, usable, direction=node.get("direction"))
+    beyond = g.constant(0, dtype)
+    if dtype.kind == "i" and node.get("direction") == "RIGHT":
+        beyond = g.add("Where", g.add("Less", x, beyond), g.constant(-1, dtype), beyond)
+    g.add("Where", is_in_range, shifted, beyond, to=node.output(0))
+
+
+def is_inf(g: Graph, node: Node) -> None:
+    """IsInf of one sign."""
+    x, zero = node.input(0), g.constant(0, g.dtype(node.input(0)))
+    signs = [op for op, name in (("Greater", "detect_positive"), ("Less", "detect_negative")) if node.get(name, 1)]
+    if len(signs) == 2:
+        g.add("IsInf", x, to=node.output(0))
+    elif signs:
+        g.add("And", g.add("IsInf", x), g.add(signs[0], x, zero), to=node.output(0))
+    else:
+        g.add("And", g.add("IsInf", x), g.constant(False, bool), to=node.output(0))
+
+
+def conv_transpose(g: Graph, node: Node) -> None:
+    """ConvTranspose whose paddings follow from the shape of its output."""
+    attributes = dict(node.attributes)
+    wanted, auto = attributes.pop("output_shape", None), node.get("auto_pad", "NOTSET")
+    shape, kernel = g.shape(node.input(0))[2:], node.get("kernel_shape") or g.shape(node.input(1))[2:]
+    strides = node.get("strides") or [1] * len(shape)
+    if wanted or auto.startswith("SAME"):
+        attributes.pop("auto_pad", None)
+        dilations = node.get("dilations") or [1] * len(shape)
+        extra = list(node.get("output_padding") or [0] * len(shape))
+        wanted = list(wanted or [n * s for n, s in zip(shape, strides)])[-len(shape) :]
+        begins, ends = [], []
+        for i, (n, k, s, d, out) in enumerate(zip(shape, kernel, strides, dilations, wanted)):
+            total = s * (n - 1) + extra[i] + (k - 1) * d + 1 - out
+            if total < 0:  # nothing is cut off: the output grows
+                extra[i] -= total
+                total = 0
+            small, large = total // 2, total - total // 2
+            begins.append(large if auto == "SAME_LOWER" else small)
+            ends.append(small if auto == "SAME_LOWER" else large)
+        attributes |= {"pads": begins + ends, "output_padding": extra}
+    g.add("ConvTranspose", *node.inputs, to=node.output(0), **attributes)
+
+
+def pool(g: Graph, node: Node) -> None:
+    """Pooling and convolutions whose paddings are the same on both sides, or one more at the start."""
+    attributes = dict(node.attributes)
+    shape = g.shape(node.input(0))[2:]
+    kernel = node.get("kernel_shape") or g.shape(node.input(1))[2:]
+    strides = node.get("strides") or [1] * len(shape)
+    dilations = node.get("dilations") or [1] * len(shape)
+    if (auto := node.get("auto_pad", "NOTSET")).startswith("SAME"):
+        del attributes["auto_pad"]
+        begins, ends = [], []
+        for n, k, s, d in zip(shape, kernel, strides, dilations):
+            total = max((-(-n // s) - 1) * s + (k - 1) * d + 1 - n, 0)
+            small, large = total // 2, total - total // 2
+            begins.append(large if auto == "SAME_LOWER" else small)
+            ends.append(small if auto == "SAME_LOWER" else large)
+        attributes["pads"] = begins + ends
+    if node.output(1):
+        raise node.refuse("the indices of the largest elements are not supported")
+    g.add(node.op, *node.inputs, to=node.output(0), **attributes)
+
+
+def dropout(g: Graph, node: Node) -> None:
+    """Dropout: the identity but in training, which draws numbers."""
+    x, ratio, training = node.input(0), node.input(1), node.input(2)
+    if training and not (training in g.constants and not g.constants[training].any()):
+        if not (ratio in g.constants and not g.constants[ratio].any()):
+            raise node.refuse("training draws numbers: no archive does; export the network for inference")
+    g.add("Identity", x, to=node.output(0))
+    if node.output(1):
+        g.add("Identity", g.constant(np.ones(g.shape(x)), bool), to=node.output(1))
+
+
+def batch_normalization(g: Graph, node: Node) -> None:
+    """BatchNormalization; in training with the mean and variance of the batch."""
+    if not node.get("training_mode", 0):
+        g.add("BatchNormalization", *node.inputs, to=node.output(0), **node.attributes)
+        return
+    x, scale, bias, mean, variance = node.inputs
+    shape = g.shape(x)
+    axes = [i for i in range(len(shape)) if i != 1]
+
+    def reduced(value: str) -> str:
+        if g.opset < 18:
+            return g.add("ReduceMean", value, axes=axes, keepdims=1)
+        return g.add("ReduceMean", value, g.constant(axes), keepdims=1)
+
+    def channels(value: str) -> str:
+        return g.reshape(value, 1, -1, *[1] * (len(shape) - 2))
+
+    own = reduced(x)
+    centered = g.add("Sub", x, own)
+    spread = reduced(g.add("Mul", centered, centered))
+    deviation = g.add("Sqrt", g.add("Add", spread, g.constant(node.get("epsilon", 1e-5), g.dtype(x))))
+    normal = g.add("Div", centered, deviation)
+    g.add("Add", g.add("Mul", normal, channels(scale)), channels(bias), to=node.output(0))
+
+    momentum = node.get("momentum", 0.9)
+    for name, running, batch in ((node.output(1), mean, own), (node.output(2), variance, spread)):
+        if name:
+            kept = g.add("Mul", running, g.constant(momentum, g.dtype(running)))
+            new = g.add("Mul", g.reshape(batch, -1), g.constant(1 - momentum, g.dtype(running)))
+            g.add("Add", kept, new, to=name)
+
+
 REWRITES: dict[str, Callable[[Graph, Node], None]] = {
-    "ConvInteger": conv_integer, "CumProd": cum_prod, "GRU": recurrent, "LSTM": recurrent,
-    "LpNormalization": lp_normalization, "QLinearAdd": qlinear_binary, "QLinearConv": qlinear_conv,
+    "AveragePool": pool, "BatchNormalization": batch_normalization, "BitShift": bit_shift, "Conv": pool,
+    "ConvInteger": conv_integer, "ConvTranspose": conv_transpose, "CumProd": cum_prod, "Dropout": dropout,
+    "GRU": recurrent, "IsInf": is_inf, "LSTM": recurrent, "LpNormalization": lp_normalization, "LpPool": pool,
+    "MaxPool": pool, "QLinearAdd": qlinear_binary, "QLinearConv": qlinear_conv,
     "QLinearGlobalAveragePool": qlinear_unary, "QLinearLeakyRelu": qlinear_unary, "QLinearMatMul": qlinear_matmul,
     "QLinearMul": qlinear_binary, "QLinearSigmoid": qlinear_unary, "RNN": recurrent,
     "ReverseSequence": reverse_sequence,
