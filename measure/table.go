@@ -126,59 +126,37 @@ func causeList(c Change) string {
 func (c Cause) String() string { return fmt.Sprintf("%s %+.6g", c.Name, c.New-c.Old) }
 
 // csvColumns are the columns of WriteCSV, in order.
-var csvColumns = []struct {
-	name string
-	text func(r *Result) string
-}{
-	{"board", func(r *Result) string { return valuetext.NoFormula(r.Board) }},
-	{"model", func(r *Result) string { return valuetext.NoFormula(r.Model) }},
-	{"app", func(r *Result) string { return r.App }},
-	{"unit", func(r *Result) string { return r.Cost.Unit }},
-	{"median", func(r *Result) string { return number(r.Cost.Median) }},
-	{"low95", func(r *Result) string { return number(r.Cost.Low) }},
-	{"high95", func(r *Result) string { return number(r.Cost.High) }},
-	{"samples", func(r *Result) string { return number(float64(r.Cost.Samples)) }},
-	{"flash", func(r *Result) string { return number(float64(r.Flash)) }},
-	{"ram", func(r *Result) string { return number(float64(r.RAM)) }},
-	{"stack", func(r *Result) string { return number(float64(r.Stack)) }},
-	{"compared", func(r *Result) string {
-		if r.Outputs == nil || !r.Outputs.Compared() {
-			return ""
-		}
-		return strconv.Itoa(r.Outputs.Samples)
-	}},
-	{"equal", func(r *Result) string {
-		if r.Outputs == nil || !r.Outputs.Compared() {
-			return ""
-		}
-		return strconv.Itoa(r.Outputs.Equal)
-	}},
-	{"joules", func(r *Result) string {
-		if r.Energy == nil {
-			return ""
-		}
-		return number(r.Energy.Mean)
-	}},
-	{"doubts", func(r *Result) string { return valuetext.NoFormula(strings.Join(r.Doubts(), "; ")) }},
-	{"failure", func(r *Result) string {
-		if r.Failure == nil {
-			return ""
-		}
-		return r.Failure.Class
-	}},
+var csvColumns = []string{
+	"board", "model", "app", "unit", "median", "low95", "high95", "samples", "flash", "ram", "stack", "compared", "equal",
+	"joules", "doubts", "failure",
 }
 
 // WriteCSV writes results as CSV, with numbers in the units of their fields in JSON. What is unknown is empty.
 func WriteCSV(w io.Writer, results []*Result) error {
-	c := csv.NewWriter(w)
-	rows := make([][]string, 1+len(results))
-	for _, column := range csvColumns {
-		rows[0] = append(rows[0], column.name)
-		for i, r := range results {
-			rows[1+i] = append(rows[1+i], column.text(r))
-		}
+	rows := [][]string{csvColumns}
+	for _, r := range results {
+		rows = append(rows, r.csvRow())
 	}
-	return c.WriteAll(rows)
+	return csv.NewWriter(w).WriteAll(rows)
+}
+
+func (r *Result) csvRow() []string {
+	var compared, equal, joules, failed string
+	if o := r.Outputs; o != nil && o.Compared() {
+		compared, equal = strconv.Itoa(o.Samples), strconv.Itoa(o.Equal)
+	}
+	if r.Energy != nil {
+		joules = number(r.Energy.Mean)
+	}
+	if r.Failure != nil {
+		failed = r.Failure.Class
+	}
+	c := r.Cost
+	return []string{
+		valuetext.NoFormula(r.Board), valuetext.NoFormula(r.Model), r.App, c.Unit, number(c.Median), number(c.Low),
+		number(c.High), number(float64(c.Samples)), number(float64(r.Flash)), number(float64(r.RAM)),
+		number(float64(r.Stack)), compared, equal, joules, valuetext.NoFormula(strings.Join(r.Doubts(), "; ")), failed,
+	}
 }
 
 // number writes a number; 0 is unknown.
