@@ -23,6 +23,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/gitfolder"
 	"github.com/boardsmith/boardsmith/internal/library"
 	"github.com/boardsmith/boardsmith/internal/projectfile"
+	"github.com/boardsmith/boardsmith/internal/sourcetree"
 	"github.com/boardsmith/boardsmith/internal/toolwords"
 	"github.com/boardsmith/boardsmith/mlf"
 )
@@ -164,6 +165,12 @@ func (b *Builder) findLibrary(ctx context.Context, text string) (*library.Librar
 		}
 		state.URL, state.Commit = place, f.Commit
 		name, place = cmp.Or(name, r.Name()), f.Path
+	}
+	if top, isOwn := sourcetree.Top(place); state.URL == "" && isOwn {
+		var err error
+		if state.Commit, state.Changed, err = sourcetree.Commit(ctx, top); err != nil {
+			return nil, state, err
+		}
 	}
 	l, err := library.Read(place, cmp.Or(name, filepath.Base(filepath.Clean(place))))
 	if err != nil {

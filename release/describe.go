@@ -132,6 +132,13 @@ func billOf(a about, main, digest string, kind cyclonedx.ComponentType) ([]byte,
 			Description: a.description(main), Hashes: hashes(digest), PackageURL: a.Boardsmith.purlOf(product),
 		},
 	}
+	if a.Commit != "" {
+		source := &cyclonedx.Pedigree{Commits: &[]cyclonedx.Commit{{UID: a.Commit}}}
+		if a.Changed != "" {
+			source.Notes = "files differ from the commit: " + a.Changed
+		}
+		bom.Metadata.Component.Pedigree = source
+	}
 	var parts []cyclonedx.Component
 	tools := []cyclonedx.Component{{
 		BOMRef: "boardsmith", Type: cyclonedx.ComponentTypeApplication, Name: "boardsmith",

@@ -85,10 +85,7 @@ func libraryParts(files []mlf.File, codes []*cmodel.Code, c *cmodel.Compiler) (p
 	}
 	for _, code := range codes {
 		name, digest := code.Archive()
-		parts = append(parts, part{
-			Kind: partModel, Name: name, Version: code.Name, SHA256: digest,
-			Licence: noLicence,
-		})
+		parts = append(parts, part{Kind: partModel, Name: name, SHA256: digest, Licence: noLicence})
 	}
 	seen := map[string]bool{} // models of one archive may have code together
 	for _, code := range codes {

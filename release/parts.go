@@ -99,7 +99,7 @@ func projectParts(p *project.Project, i *image.Image) ([]part, error) {
 		return nil, failure.New(failure.Config, "build again", "%v is not the project's last build", i)
 	}
 	parts := []part{{
-		Kind: partModel, Name: p.ArchiveName(), Version: p.ModelName(), SHA256: p.ArchiveDigest(), Licence: noLicence,
+		Kind: partModel, Name: p.ArchiveName(), SHA256: p.ArchiveDigest(), Licence: noLicence,
 	}}
 	groups := map[origin][]partFile{}
 	for name, sum := range last.Inputs {
@@ -153,7 +153,7 @@ func originOf(s *projectfile.State, name, sum string) origin {
 	}
 	o := origin{kind: partTemplate, name: s.Template.Name, shipped: blueprint.IsShipped(sum)}
 	if from := s.Template.Origin; from != nil && !o.shipped {
-		o.version, o.url = from.Commit, from.URL
+		o.version, o.url = Version{Commit: from.Commit, Changed: from.Changed}.text(), from.URL
 	}
 	return o
 }
@@ -164,7 +164,7 @@ func libraryOrigin(s *projectfile.State, name string) origin {
 	o := origin{kind: partLibrary, name: of}
 	for _, l := range s.Libraries {
 		if l.Name == of {
-			o.version, o.url, o.licence = l.Commit, l.URL, l.Licence
+			o.version, o.url, o.licence = Version{Commit: l.Commit, Changed: l.Changed}.text(), l.URL, l.Licence
 		}
 	}
 	return o

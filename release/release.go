@@ -50,6 +50,8 @@ type about struct {
 	Format     int               `json:"format"`
 	Product    string            `json:"product,omitempty"`
 	Version    string            `json:"version,omitempty"` // the product's
+	Commit     string            `json:"commit,omitempty"`  // of the product's repository
+	Changed    string            `json:"changed,omitempty"` // digest of its files that differ from the commit
 	App        string            `json:"app"`
 	Board      string            `json:"board"`
 	Models     []model           `json:"models"`
@@ -70,9 +72,11 @@ type model struct {
 
 // Options describe the product that a release is of.
 type Options struct {
-	Product  string   // name; "" is the models' names and the board
-	Version  string   // of the product; "" is the firmware's build id
-	Licences []string // folders with texts of licences, ID.txt each, beside those of the project and boardsmith's own
+	Product string // name; "" is the models' names and the board
+	Version string // of the product; "" is the firmware's build id
+	// of the product's repository, as of Version; "": not known
+	Commit, Changed string
+	Licences        []string // folders with texts of licences, ID.txt each, beside those of the project and boardsmith's own
 	// Boardsmith is this module's version; zero: as Go recorded it in the running program.
 	Boardsmith Version
 }
@@ -127,6 +131,7 @@ func (r *Release) complete(o Options, a about, parts []part, texts []licenceFile
 	kind cyclonedx.ComponentType,
 ) (err error) {
 	a.Format, a.Product, a.Version, a.Boardsmith = aboutFormat, o.Product, o.Version, o.Boardsmith
+	a.Commit, a.Changed = o.Commit, o.Changed
 	if a.Boardsmith == (Version{}) {
 		a.Boardsmith = runningVersion()
 	}

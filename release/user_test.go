@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -26,6 +27,7 @@ import (
 // aboutFile is release.json as its readers see it.
 type aboutFile struct {
 	Product, Version string
+	Commit, Changed  string
 	Boardsmith       release.Version
 	Parts            []struct {
 		Kind, Name, Version, Licence, PURL string
@@ -62,6 +64,15 @@ func usersRelease(t *testing.T, dir string) (*release.Release, string) {
 		}
 	}
 	write(dir)
+	if _, err := exec.LookPath("git"); err == nil { // a library with a repository of its own
+		for _, args := range []string{"init -q", "add -A", "-c user.name=a -c user.email=a@b commit -qm m"} {
+			git := exec.Command("git", strings.Fields(args)...)
+			git.Dir = filepath.Join(dir, "libraries", "nn")
+			must(t, git.Run())
+		}
+		changed := filepath.Join(dir, "libraries", "nn", "nn.c")
+		must(t, os.WriteFile(changed, []byte(users["libraries/nn/nn.c"]+"// changed\n"), 0o644))
+	}
 	builder := &project.Builder{Host: device.Host{Cache: cache.New(filepath.Join(dir, "cache"), cache.Options{})}, Jobs: 2}
 	folder := filepath.Join(dir, "p")
 	p, err := builder.Generate(t.Context(), folder, project.Spec{
@@ -96,7 +107,8 @@ func usersRelease(t *testing.T, dir string) (*release.Release, string) {
 	}
 	must(t, err)
 	r, err := release.Of(p, i, release.Options{
-		Product: "Kiln", Version: "2.1", Boardsmith: release.Version{Module: "v0.1.0", Commit: strings.Repeat("a", 40)},
+		Product: "Kiln", Version: "2.1", Commit: strings.Repeat("b", 40), Changed: "c0ffee",
+		Boardsmith: release.Version{Module: "v0.1.0", Commit: strings.Repeat("a", 40)},
 	})
 	must(t, err)
 	return r, edited
@@ -174,12 +186,25 @@ func TestIdentities(t *testing.T) {
 		len(about.Boardsmith.Commit) != 40 {
 		t.Errorf("product %q %q by %+v", about.Product, about.Version, about.Boardsmith)
 	}
+	for _, p := range about.Parts {
+		if p.Kind == "model" && p.Version != "" {
+			t.Errorf("an archive has the version %s", p.Version)
+		}
+		if _, err := exec.LookPath("git"); p.Name == "nn" && err == nil && !strings.HasSuffix(p.Version, ", changed") {
+			t.Errorf("a library's commit is %q", p.Version)
+		}
+	}
 	var bom cyclonedx.BOM
 	bill := bytes.NewReader(fileOf(t, r, "sbom.cdx.json"))
 	must(t, cyclonedx.NewBOMDecoder(bill, cyclonedx.BOMFileFormatJSON).Decode(&bom))
 	main := bom.Metadata.Component
 	if main.Name != "Kiln" || main.Version != "2.1" || main.PackageURL != "pkg:generic/Kiln@2.1" {
 		t.Errorf("the product is %s %s, %s", main.Name, main.Version, main.PackageURL)
+	}
+	source := main.Pedigree
+	if source == nil || (*source.Commits)[0].UID != about.Commit || !strings.HasSuffix(source.Notes, about.Changed) ||
+		about.Commit != strings.Repeat("b", 40) || about.Changed != "c0ffee" {
+		t.Errorf("the product's source is %+v, %s, %s", source, about.Commit, about.Changed)
 	}
 	purls := map[string]bool{}
 	for _, c := range append(*bom.Components, *bom.Metadata.Tools.Components...) {

@@ -85,8 +85,15 @@ func releaseFirmware(ctx context.Context, j *job) error {
 func releaseOptions(ctx context.Context, j *job) (release.Options, error) {
 	in := j.in
 	o := release.Options{Product: in.Product, Version: in.Version}
+	repository := j.Dir
 	if in.Config.File != "" {
-		o.Licences = []string{filepath.Join(filepath.Dir(in.Config.File), library.LicenceFolder)}
+		repository = filepath.Dir(in.Config.File)
+		o.Licences = []string{filepath.Join(repository, library.LicenceFolder)}
+	}
+	var err error
+	top, _ := sourcetree.Top(repository)
+	if o.Commit, o.Changed, err = sourcetree.Commit(ctx, top); err != nil {
+		return o, err
 	}
 	if o.Boardsmith.Module != "" || !j.IsOfMage() {
 		return o, nil

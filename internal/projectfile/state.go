@@ -213,10 +213,11 @@ type Origin struct {
 type Library struct {
 	Name    string `json:"name"`
 	Licence string `json:"licence"`
-	From    string `json:"from,omitempty"` // as of a template
-	URL     string `json:"url,omitempty"`  // its place in a git repository
-	Commit  string `json:"commit,omitempty"`
-	Board   bool   `json:"board,omitempty"` // named by the board file
+	From    string `json:"from,omitempty"`    // as of a template
+	URL     string `json:"url,omitempty"`     // its place in a git repository
+	Commit  string `json:"commit,omitempty"`  // of that repository, or of the one that a folder is the top of, or a submodule
+	Changed string `json:"changed,omitempty"` // digest of what differs from the commit
+	Board   bool   `json:"board,omitempty"`   // named by the board file
 }
 
 // A Flash is one flash of the project's firmware.

@@ -67,7 +67,7 @@ func stateOf(ctx context.Context, dir string) (string, error) {
 // Commit returns the commit of a folder that is git's work tree, and a digest of the tracked files that differ from it,
 // "" if none. The commit is "" for any other folder, and without git.
 func Commit(ctx context.Context, dir string) (commit, changed string, err error) {
-	if !isRepository(dir) {
+	if dir == "" || !isRepository(dir) {
 		return "", "", nil
 	}
 	state, err := stateOf(ctx, dir)
@@ -80,6 +80,19 @@ func Commit(ctx context.Context, dir string) (commit, changed string, err error)
 	}
 	commit, changed, _ = strings.Cut(commit, ", changed: ")
 	return commit, changed, nil
+}
+
+// Top returns the top of the git work tree that a folder is in, "" if it is in none. isOwn: that is the folder itself,
+// or a submodule, whose file .git names a folder of its superproject (gitrepository-layout(5)).
+func Top(dir string) (top string, isOwn bool) {
+	dir, err := filepath.Abs(dir)
+	for top = dir; err != nil || !isRepository(top); top = filepath.Dir(top) {
+		if err != nil || filepath.Dir(top) == top {
+			return "", false
+		}
+	}
+	link, _ := os.ReadFile(filepath.Join(top, ".git")) // none of a folder
+	return top, top == dir || bytes.Contains(link, []byte("/modules/"))
 }
 
 func isRepository(dir string) bool {

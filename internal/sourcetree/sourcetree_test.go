@@ -93,6 +93,18 @@ func TestSubmodules(t *testing.T) {
 	top.git("submodule", "--quiet", "update", "--init", "--recursive")
 	top.git("commit", "-q", "-m", "sub")
 	in := tree{t, filepath.Join(top.dir, "sub")}
+	for dir, want := range map[string]struct {
+		top   string
+		isOwn bool
+	}{
+		in.dir: {in.dir, true}, filepath.Join(in.dir, "deep"): {filepath.Join(in.dir, "deep"), true},
+		filepath.Join(in.dir, "none"): {in.dir, true}, top.dir: {top.dir, true}, filepath.Join(top.dir, "none"): {top.dir, false},
+		t.TempDir(): {"", false},
+	} {
+		if got, isOwn := Top(dir); got != want.top || isOwn != want.isOwn {
+			t.Errorf("%s is in %q, %v", dir, got, isOwn)
+		}
+	}
 	clean := top.state()
 	in.write("new.c", "int untracked;\n")
 	if now := top.state(); now != clean {
