@@ -3,13 +3,12 @@
 package mlf
 
 import (
-	"archive/zip"
-	"bytes"
 	"fmt"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
+	"testing/fstest"
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/plainc"
@@ -57,11 +56,9 @@ func (a *Archive) packDescribed() ([]byte, error) {
 	if top == "" {
 		return nil, nil
 	}
-	files, err := a.memoryFS()
-	if err != nil {
-		return nil, a.fault("", "", "%w", err)
-	}
+	var files fs.FS = a.memoryFS()
 	if dir := path.Dir(top); dir != "." {
+		var err error
 		if files, err = fs.Sub(files, dir); err != nil {
 			return nil, a.fault("", "", "%w", err)
 		}
@@ -70,20 +67,10 @@ func (a *Archive) packDescribed() ([]byte, error) {
 }
 
 // memoryFS returns the archive's files as a file system.
-func (a *Archive) memoryFS() (fs.FS, error) {
-	var b bytes.Buffer
-	w := zip.NewWriter(&b)
+func (a *Archive) memoryFS() fstest.MapFS {
+	files := fstest.MapFS{}
 	for _, f := range a.Files {
-		to, err := w.CreateHeader(&zip.FileHeader{Name: f.Name, Method: zip.Store})
-		if err != nil {
-			return nil, err
-		}
-		if _, err := to.Write(f.Data); err != nil {
-			return nil, err
-		}
+		files[f.Name] = &fstest.MapFile{Data: f.Data, Mode: 0o644}
 	}
-	if err := w.Close(); err != nil {
-		return nil, err
-	}
-	return zip.NewReader(bytes.NewReader(b.Bytes()), int64(b.Len()))
+	return files
 }

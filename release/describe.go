@@ -23,8 +23,8 @@ import (
 type sizes struct {
 	Parts   []partSize   `json:"parts"`
 	Regions []regionSize `json:"regions"`
-	Arena   *arenaSize   `json:"arena,omitempty"`
-	Stack   *stackSize   `json:"stack,omitempty"`
+	Arena   *need        `json:"arena,omitempty"`
+	Stack   *need        `json:"stack,omitempty"`
 }
 
 type partSize struct {
@@ -41,13 +41,8 @@ type regionSize struct {
 	Used   int64  `json:"used"`
 }
 
-type arenaSize struct {
-	Need   int64    `json:"need"`
-	Have   int64    `json:"have"`
-	Unsure []string `json:"unsure"`
-}
-
-type stackSize struct {
+// A need is the memory that arena or stack take, at worst, and have.
+type need struct {
 	Need   int64    `json:"need"`
 	Have   int64    `json:"have"`
 	Unsure []string `json:"unsure"`
@@ -62,10 +57,10 @@ func (r *Release) addSizes(u *project.Usage) error {
 		s.Regions = append(s.Regions, regionSize{g.Name, g.Origin, g.Size, g.Used})
 	}
 	if u.Arena.Need > 0 {
-		s.Arena = &arenaSize{u.Arena.Need, u.Arena.Have, append([]string{}, u.Arena.Unsure...)}
+		s.Arena = &need{u.Arena.Need, u.Arena.Have, append([]string{}, u.Arena.Unsure...)}
 	}
 	if u.Stack != nil {
-		s.Stack = &stackSize{u.Stack.Need, u.Stack.Have, append([]string{}, u.Stack.Unsure...)}
+		s.Stack = &need{u.Stack.Need, u.Stack.Have, append([]string{}, u.Stack.Unsure...)}
 	}
 	return r.addSizeFiles(s)
 }
