@@ -47,7 +47,8 @@ __attribute__((noinline)) static char* put_number(number_t* n, unsigned words, c
       }
     }
     digit--;
-    *digit = (char)(rest + ((rest < 10U) ? (uint32_t)'0' : ((uint32_t)'a' - 10U)));
+    rest += (rest < 10U) ? (uint32_t)'0' : ((uint32_t)'a' - 10U);
+    *digit = (char)rest;
   } while ((value != 0U) || (digit > enough));
   if (negative) {
     digit--;

@@ -18,7 +18,7 @@
 #define BIAS 1023
 #define EXPONENT_INFINITE 2047
 
-#define QUOTIENT_BITS (FRACTION_BITS + 3U)  // with the hidden bit, the next one, and one for all others
+#define QUOTIENT_BITS 55U  // FRACTION_BITS, the hidden bit, the next one, and one for all others
 
 // Returns the double bits * 2^(exponent + 1 - BIAS - 54), rounded. bits has QUOTIENT_BITS; the last is 1 if any bits
 // after it were not 0. Not inlined, because it is called twice.
@@ -56,8 +56,11 @@ static uint32_t upper_half(uint64_t number) { return (uint32_t)(number >> 32) | 
 // Returns the exponent of a finite number, minus 1 unless it is subnormal: the bits without it are the fraction with the
 // hidden bit.
 static int exponent_below(uint64_t number) {
-  const int exponent = (int)(number >> FRACTION_BITS);
-  return exponent - (int)(exponent != 0);
+  uint32_t exponent = (uint32_t)(number >> FRACTION_BITS);
+  if (exponent != 0U) {
+    exponent--;
+  }
+  return (int)exponent;
 }
 
 // Divides finite numbers above 0.
