@@ -5,10 +5,12 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -473,6 +475,79 @@ func TestAddressSanitizer(t *testing.T) {
 	if err := run(7); err == nil || !strings.Contains(err.Error(), "net.c:14: heap-use-after-free") {
 		t.Errorf("an arena of an earlier call: %v", err)
 	}
+}
+
+// numberRow matches a row of the table of numbers: expression, operands, and a result for each kind of processor.
+var numberRow = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| `([^`]+)` \\| (\\S+) \\| (\\S+) \\| (\\S+) \\| (\\S+) \\|$")
+
+// TestNumbers compares the table of results that C does not define, in docs/c-models.md, with host and emulated boards.
+func TestNumbers(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../docs/c-models.md")
+	fatal(t, err)
+	rows := numberRow.FindAllStringSubmatch(string(page), -1)
+	if len(rows) < 10 {
+		t.Fatalf("%d rows", len(rows))
+	}
+
+	// The model computes one row: x is its number.
+	source := "#include <math.h>\n#include <stdint.h>\nvoid net_run(const int8_t* x, int64_t* y) {\n"
+	for i, row := range rows {
+		source += fmt.Sprintf("if (*x == %d) { volatile %s; *y = %s; }\n", i, row[2], row[1])
+	}
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"net.c": source + "}\n",
+		"net.h": "#include <stdint.h>\nvoid net_run(const int8_t*, int64_t*);\n",
+		"net.json": `{"name": "net", "sources": ["net.c"], "headers": ["net.h"], "function": "net_run", "arguments": [
+{"input": "x", "dtype": "int8", "shape": []}, {"output": "y", "dtype": "int64", "shape": []}]}`,
+	} {
+		fatal(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+	}
+
+	type kind struct {
+		board  string
+		column int
+	}
+	kinds := []kind{
+		{"mps2_an385", 5}, {"qemu_riscv32", 6}, {"microbit", 4}, {"mps2_an386", 5}, {"mps2_an521", 5}, {"mps3_an547", 5},
+		{"sifive_e", 6}, {"qemu_riscv64", 6},
+	}
+	for _, k := range append(drawn.Of(t, "numbers", kinds, 3), kind{"host", 3}) {
+		t.Run(k.board, func(t *testing.T) {
+			t.Parallel()
+			e := openNumbers(t, k.board, filepath.Join(dir, "net.json"))
+			for i, row := range rows {
+				fatal(t, e.SetInput(t.Context(), "x", array(int8Type, nil, float64(i))))
+				err := e.Run(t.Context())
+				got := "fault"
+				if err == nil {
+					y, err := e.Output(t.Context(), 0)
+					fatal(t, err)
+					got = fmt.Sprint(int64(binary.LittleEndian.Uint64(y.Data)))
+				} else if !strings.Contains(err.Error(), fmt.Sprintf("net.c:%d", i+4)) {
+					t.Errorf("%s of %s: the fault names another line: %v", row[1], row[2], err)
+				}
+				if got != row[k.column] {
+					t.Errorf("%s of %s: %s, not %s", row[1], row[2], got, row[k.column])
+				}
+			}
+		})
+	}
+}
+
+// openNumbers opens the model. A process runs it standalone, because tensors do not survive a fault.
+func openNumbers(t *testing.T, board, model string) executor.Executor {
+	t.Helper()
+	if board != "host" {
+		return openPlain(t, board, model)
+	}
+	if runtime.GOARCH != "amd64" {
+		t.Skip("the table has the faults of x86-64")
+	}
+	f, err := runAlone(t, project.Spec{Board: board, Model: model})
+	fatal(t, err)
+	return f.model
 }
 
 func fatal(t testing.TB, err error) {

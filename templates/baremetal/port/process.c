@@ -47,6 +47,20 @@ __attribute__((weak)) void __assert_fail(const char* expression, const char* fil
   fault_assertion(file, line, expression);
 }
 
+// The beginning of what a check of the compiler passes.
+typedef struct process_check {
+  const char* file;
+  uint32_t line;
+  uint32_t column;
+} process_check_t;
+
+// Called by operators in place of a conversion to an integer type that does not hold the number.
+void __ubsan_handle_float_cast_overflow_abort(const process_check_t* at, uintptr_t number);
+void __ubsan_handle_float_cast_overflow_abort(const process_check_t* at, uintptr_t number) {
+  (void)number;
+  fault_assertion(at->file, at->line, "the number fits the integer type");
+}
+
 static const uint8_t* process_stack(uintptr_t sp) {
   uint8_t residency = 0;
   for (uintptr_t at = sp; (sp < process.stack_end) && ((at - sp) < FRAME_MAX_BYTES);
