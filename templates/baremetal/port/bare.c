@@ -30,9 +30,9 @@ _Static_assert(((BOARDSMITH_WATCHDOG_MS) == 0) || ((BOARDSMITH_WATCHDOG_MS) >= (
 
 enum {
   TICK_MS = 1000 / (int)BARE_TICK_HZ,
-  SEND_MS = 2000,          // limit for a transmitter that accepts no byte
+  SEND_MS = 2000,           // limit for a transmitter that accepts no byte
   SEND_ATTEMPTS = 1000000,  // the same before the first tick: longer than a byte takes at any clock and rate
-  DRAIN_MS = 50,   // for the longest FIFO of a UART at a low rate, before an intended reset
+  DRAIN_MS = 50,            // for the longest FIFO of a UART at a low rate, before an intended reset
   RANDOM_WORDS = 4,
   RESERVE_BYTES = 64  // space for bytes that a UART delivers before its interrupt is disabled
 };
