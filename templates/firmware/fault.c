@@ -235,7 +235,7 @@ void fault_repeat(void) {
   fault_sync(&kept.delivered, 4);
 
   const uint32_t bytes = again ? record_bytes() : 0U;
-  int32_t error = again ? send_text(begin, (uint32_t)sizeof begin - 1U) : -1;
+  int32_t error = again ? send_text(begin, (uint32_t)((sizeof begin) - 1U)) : -1;
   for (uint32_t i = 0; (i < bytes) && (error == 0); i++) {
     static const char digits[] = "0123456789abcdef";
     const char hex[] = {digits[kept.record[i] >> 4], digits[kept.record[i] & 15U]};

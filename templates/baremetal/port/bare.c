@@ -154,8 +154,11 @@ static int32_t bare_receive(void* ctx, uint8_t** data, uint32_t timeout_ms) {
 
 static int32_t send_byte(uint8_t byte) {
   const uint32_t since = bare.now_ms;
-  for (uint32_t i = 0; uart_put(byte) != 0; i++) {
-    if (((bare.now_ms - since) >= (uint32_t)SEND_MS) || ((bare.now_ms == 0U) && (i >= (uint32_t)SEND_ATTEMPTS))) {
+  uint32_t attempts = 0;
+  while (uart_put(byte) != 0) {
+    attempts++;
+    const bool is_early = bare.now_ms == 0U;
+    if (((bare.now_ms - since) >= (uint32_t)SEND_MS) || (is_early && (attempts >= (uint32_t)SEND_ATTEMPTS))) {
       return -1;
     }
   }
