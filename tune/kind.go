@@ -24,8 +24,8 @@ type boardKind struct {
 	places     places
 	bestTimes  bestTimes
 	references referenceTimes
-	twins      twins
-	confirming sync.Mutex // one Confirm at a time
+	twins      claims[digest] // by twinKey
+	confirming sync.Mutex     // one Confirm at a time
 }
 
 // queueBound is how many built candidates of a kind wait for a place.

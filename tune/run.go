@@ -31,7 +31,7 @@ type Run struct {
 	closed  <-chan struct{}    // closed by stop
 	workers sync.WaitGroup
 
-	measuring contentLocks
+	measuring claims[string] // by content
 	current   currentContents
 }
 
@@ -158,13 +158,14 @@ func (r *Run) Measure(ctx context.Context, c Candidate) (Result, error) {
 		if finished {
 			return k.recorder.share(c, Result{}, c.content)
 		}
-		release, released := r.measuring.tryLock(c.content)
-		if release != nil {
-			defer release()
+		m, first := r.measuring.get(c.content)
+		if first {
+			defer close(m.done)
+			defer r.measuring.remove(c.content)
 			return r.measure(ctx, k, c)
 		}
 		select {
-		case <-released:
+		case <-m.done:
 		case <-ctx.Done():
 			return Result{}, failure.Stopped(ctx, "measure %s", c.ID)
 		}

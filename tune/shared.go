@@ -35,37 +35,37 @@ func (b *bestTimes) add(args digest, samples []float64) {
 	}
 }
 
-// twins are measurements that candidates with the same bytes and arguments share. Many goroutines may use it.
-type twins struct {
+// claims are measurements that candidates with the same key share. Many goroutines may use it.
+type claims[K comparable] struct {
 	mu  sync.Mutex
-	all map[digest]*twin
+	all map[K]*measurement
 }
 
-// A twin is one measurement.
-type twin struct {
-	done    chan struct{} // closed when the measurement is finished
+// A measurement is in progress, or finished.
+type measurement struct {
+	done    chan struct{} // closed when it is finished
 	content string        // of the measured candidate, valid once done; "": there is no result
 }
 
-// get returns the twin of a key. If there is none it makes one; then first is true, and the caller measures.
-func (t *twins) get(key digest) (shared *twin, first bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.all == nil {
-		t.all = map[digest]*twin{}
+// get returns the measurement of a key. If there is none it makes one; then first is true, and the caller measures.
+func (c *claims[K]) get(key K) (m *measurement, first bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.all == nil {
+		c.all = map[K]*measurement{}
 	}
-	shared, ok := t.all[key]
+	m, ok := c.all[key]
 	if !ok {
-		shared = &twin{done: make(chan struct{})}
-		t.all[key] = shared
+		m = &measurement{done: make(chan struct{})}
+		c.all[key] = m
 	}
-	return shared, !ok
+	return m, !ok
 }
 
-func (t *twins) remove(key digest) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.all, key)
+func (c *claims[K]) remove(key K) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.all, key)
 }
 
 // twinKey returns the digest of everything that determines a measurement: linked bytes, addresses, entry and arguments.
@@ -76,30 +76,4 @@ func twinKey(l load, entry string) digest {
 	hashPart(h, []byte(entry))
 	hashPart(h, l.args[:])
 	return digest(h.Sum(nil))
-}
-
-// A contentLocks lets one goroutine at a time measure a content.
-type contentLocks struct {
-	mu   sync.Mutex
-	held map[string]chan struct{} // closed on release
-}
-
-// tryLock locks a content, or returns a channel that is closed when its holder releases it.
-func (c *contentLocks) tryLock(content string) (release func(), released <-chan struct{}) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if held, ok := c.held[content]; ok {
-		return nil, held
-	}
-	if c.held == nil {
-		c.held = map[string]chan struct{}{}
-	}
-	held := make(chan struct{})
-	c.held[content] = held
-	return func() {
-		c.mu.Lock()
-		delete(c.held, content)
-		c.mu.Unlock()
-		close(held)
-	}, nil
 }

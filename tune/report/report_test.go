@@ -367,3 +367,20 @@ func contrast(t *testing.T, a, b string) float64 {
 	x, y := light(a), light(b)
 	return max(x, y) / min(x, y)
 }
+
+// TestInstructionsAreCounts shows the results of a board whose timer counts instructions, with an ID that is cut.
+func TestInstructionsAreCounts(t *testing.T) {
+	id := "TILE=1 " + strings.Repeat("UNROLL=4 ", 6) + "0123456789abcdef"
+	r := tune.Result{
+		ID: id, Kind: "k", Time: &rpc.Stats{N: 3, Median: 1e-3, Low: 0.9e-3, High: 1.1e-3}, Instruction: 40,
+	}
+	var b strings.Builder
+	if err := WriteTable(&b, []tune.Result{r}, 5); err != nil {
+		t.Fatal(err)
+	}
+	got := b.String()
+	if !strings.Contains(got, "instructions") || strings.Contains(got, "time,") || !strings.Contains(got, "25000") ||
+		!strings.Contains(got, " 0123456789abcdef ") {
+		t.Errorf("%s", got)
+	}
+}

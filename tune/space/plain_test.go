@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 )
@@ -137,5 +138,28 @@ func testPlainFunction(t *testing.T, packed *Space, cc, dir string) {
 	_, err = s.Plain()
 	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "no C file of the kernel") {
 		t.Errorf("a function of no file: %v", err)
+	}
+}
+
+// TestPlainHasExamples: model.json names the arguments' content and the tolerance of the outputs.
+func TestPlainHasExamples(t *testing.T) {
+	seed := uint64(1)
+	float32s := ndarray.DType{Code: ndarray.Float, Bits: 32, Lanes: 1}
+	want := filepath.Join(t.TempDir(), "a want.npz")
+	array, err := ndarray.New(float32s, 2)
+	testkit.Must(t, err)
+	testkit.Must(t, ndarray.WriteNPZ(want, []ndarray.Named{{Name: "w", Array: array}}))
+	s := &Space{Entry: "k", file: "k.json", Kernel: []Source{{Name: "k.c", Data: []byte("int k;\n")}}, Args: []Arg{
+		{DType: float32s, Shape: []int64{2}, Seed: &seed},
+		{DType: float32s, Shape: []int64{2}, Want: &File{want, "w"}, AbsTol: 0.5},
+	}}
+	files, err := s.Plain()
+	testkit.Must(t, err)
+	model, examples := string(files[2].Data), files[len(files)-1]
+	arrays, err := ndarray.DecodeNPZ(examples.Data)
+	testkit.Must(t, err)
+	if examples.Name != "examples.npz" || len(arrays) != 2 || arrays[1].Name != "argument1" ||
+		!strings.Contains(model, `"examples": "examples.npz"`) || !strings.Contains(model, `"compare": "abs=0.5"`) {
+		t.Errorf("%s with %d arrays, %s", examples.Name, len(arrays), model)
 	}
 }
