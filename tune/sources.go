@@ -47,9 +47,6 @@ type argLine struct {
 	Seed   uint64  `json:"seed,omitempty"`
 }
 
-// maxKnownBlobs limits the memory of store.blobs.
-const maxKnownBlobs = 4096
-
 // describe stores the files and arguments of a candidate, and sets its line and its content: a digest that covers the
 // toolchain, but not the ID.
 func (s *store) describe(kind, toolchain string, c *Candidate) error {
@@ -99,25 +96,12 @@ func (s *store) describe(kind, toolchain string, c *Candidate) error {
 // keepBlob stores bytes under their digest and returns the name.
 func (s *store) keepBlob(data []byte) (string, error) {
 	sum := sha256.Sum256(data)
-	s.mu.Lock()
-	name, ok := s.blobs[sum]
-	s.mu.Unlock()
-	if ok {
+	name := hex.EncodeToString(sum[:])
+	path := blobPath(s.dir, name)
+	if info, err := os.Stat(path); err == nil && info.Size() == int64(len(data)) {
 		return name, nil
 	}
-	name = hex.EncodeToString(sum[:])
-	path := blobPath(s.dir, name)
-	if old, err := os.ReadFile(path); err != nil || !bytes.Equal(old, data) {
-		if err := writeAtomic(path, data, 0o644); err != nil {
-			return "", err
-		}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.blobs) < maxKnownBlobs {
-		s.blobs[sum] = name
-	}
-	return name, nil
+	return name, writeAtomic(path, data, 0o644)
 }
 
 func blobPath(dir, name string) string { return filepath.Join(dir, blobsFolder, name[:2], name[2:]) }

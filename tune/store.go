@@ -41,7 +41,6 @@ type store struct {
 	file  *os.File // nil: closed
 	start int64    // offset of the first line of this process
 	index index
-	blobs map[digest]string // names of some blobs that are stored
 }
 
 // openStore locks the folder and reads its results. It truncates a last line without a newline, which a process wrote
@@ -54,7 +53,7 @@ func openStore(dir string) (*store, error) {
 	if lock == nil {
 		return nil, &LockedError{dir}
 	}
-	s := &store{dir: dir, lock: lock, index: newIndex(), blobs: map[digest]string{}}
+	s := &store{dir: dir, lock: lock, index: newIndex()}
 	s.file, err = os.OpenFile(filepath.Join(dir, resultsFile), os.O_RDWR|os.O_CREATE, 0o644)
 	if err == nil {
 		err = s.read()
