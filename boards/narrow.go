@@ -14,6 +14,11 @@ func (r Region) overlaps(q Region) bool {
 	return r.Origin-q.Origin < q.Size || q.Origin-r.Origin < r.Size
 }
 
+// HasOwnMemory reports whether a user's file has the memory map, rather than a shipped one.
+func (b *Board) HasOwnMemory() bool {
+	return b.SetByUser("memory") || b.chip != nil && b.chip.Dir != ""
+}
+
 // narrows returns an error unless the board's chip has a region's memory. Memory that touches none of the chip's may be
 // outside of the chip, where a Cortex-M has its addresses for that (Armv7-M Architecture Reference Manual, DDI 0403E,
 // B3.1: external RAM and devices).

@@ -44,8 +44,12 @@ func TestContexts(t *testing.T) {
 	emulate := func(_ device.EmulatedState, err error) error { return err }
 
 	failuretest.Ended(t, failuretest.Calls{
-		"MissingScripts": func(ctx context.Context) error {
-			_, err := device.MissingScripts(ctx, "openocd", &boards.Board{Name: "kiln"})
+		"Desk.MemoryMap": func(ctx context.Context) error {
+			_, err := new(device.Desk).MemoryMap(ctx, &boards.Board{Name: "kiln"})
+			return err
+		},
+		"Desk.ChipOf": func(ctx context.Context) error {
+			_, _, err := new(device.Desk).ChipOf(ctx, &boards.Board{Name: "kiln"})
 			return err
 		},
 		"MissingTools": func(ctx context.Context) error {

@@ -109,11 +109,36 @@ func MissingTools(ctx context.Context, b *boards.Board) (compiler, emulator []*f
 	return compiler, emulator, nil
 }
 
-// MissingScripts lists the board's configuration files that OpenOCD, the program at path, does not find. It needs no
-// probe. Errors: *command.Error; those of ctx.
-func MissingScripts(ctx context.Context, path string, b *boards.Board) ([]string, error) {
+// ChipOf returns OpenOCD's data of a board's chip, without a probe: flash banks and targets, by their names, and the
+// configuration files that it does not find. Errors: those of flasher and ctx.
+func (k *Desk) ChipOf(ctx context.Context, b *boards.Board) (chip, missing []string, err error) {
+	err = k.askProgrammer(ctx, "openocd", b, func(p flasher.Programmer) error {
+		chip, missing, err = p.(interface {
+			ChipOf(context.Context) (chip, missing []string, err error)
+		}).ChipOf(ctx)
+		return err
+	})
+	return chip, missing, err
+}
+
+// MemoryMap returns pyOCD's memory map of a board's chip, without a probe. Errors: those of flasher and ctx.
+func (k *Desk) MemoryMap(ctx context.Context, b *boards.Board) (memory []boards.Region, err error) {
+	err = k.askProgrammer(ctx, "pyocd", b, func(p flasher.Programmer) error {
+		memory, err = p.(interface {
+			MemoryMap(context.Context) ([]boards.Region, error)
+		}).MemoryMap(ctx)
+		return err
+	})
+	return memory, err
+}
+
+func (k *Desk) askProgrammer(ctx context.Context, name string, b *boards.Board, ask func(flasher.Programmer) error) error {
 	if ctx.Err() != nil {
-		return nil, failure.Stopped(ctx, "scripts of board %s", b.Name)
+		return failure.Stopped(ctx, "%s's data of board %s", name, b.Name)
 	}
-	return flasher.MissingScripts(ctx, path, b.Flash.Scripts)
+	p, err := flasher.New(name, flasher.Config{Flash: b.Flash, Find: k.tool})
+	if err != nil {
+		return err
+	}
+	return ask(p)
 }

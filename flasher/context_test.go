@@ -41,13 +41,13 @@ func TestContexts(t *testing.T) {
 		p := created(t, name, c)
 		exported := failuretest.Calls{
 			"Programmer.Do": func(ctx context.Context) error { return p.Do(ctx, job) },
-			"MissingScripts": func(ctx context.Context) error {
-				_, err := MissingScripts(ctx, tool, []string{"a.cfg"})
-				return err
-			},
 		}
 		failuretest.Ended(t, exported)
 		calls := failuretest.Calls{
+			"ChipOf": func(ctx context.Context) error {
+				_, _, err := (&openocd{c}).ChipOf(ctx)
+				return err
+			},
 			"Read": func(ctx context.Context) error { _, err := p.(flashReader).Read(ctx, []Range{{0, 16}}); return err },
 			"Inspect": func(ctx context.Context) error {
 				_, _, err := p.(inspector).Inspect(ctx, []Range{{0, 16}})

@@ -152,37 +152,50 @@ func openocdEnd(r *toolRun, restart bool) (steps []string) {
 	return append(steps, `echo "`+mark+r.addMark(finished)+`"; shutdown`)
 }
 
-const findTimeout = 20 * time.Second // OpenOCD only looks for files
+// chipScript prints the flash banks that configuration files define, by driver and address, and the targets, unless a
+// file names them itself (CHIPNAME).
+const chipScript = `foreach bank [flash list] {
+ if {![dict exists $bank driver]} {dict set bank driver [dict get $bank name]}
+ echo "` + mark + `flash [dict get $bank driver] at [dict get $bank base]"
+}
+if {![info exists CHIPNAME]} {foreach name [target names] {echo "` + mark + `target $name"}}
+shutdown`
 
-// MissingScripts lists the configuration files that OpenOCD, the program at path, does not find. It needs no probe.
-// Errors: *command.Error.
-func MissingScripts(ctx context.Context, path string, scripts []string) (missing []string, err error) {
+// ChipOf lists what OpenOCD has by the configuration files in the board file, without a probe: "flash DRIVER at ADDRESS"
+// and "target NAME". missing lists files that it does not find.
+func (o *openocd) ChipOf(ctx context.Context) (chip, missing []string, err error) {
+	path, err := o.Find("openocd")
+	if err != nil {
+		return nil, nil, err
+	}
 	args := []string{"-c", noServers(noGDB)}
-	for _, s := range scripts {
-		args = append(args, "-c", "set script "+tclWord(s),
-			"-c", `echo "`+mark+`[expr {![catch {find $script} path] && [file isfile $path]}]"`)
+	for _, s := range o.Flash.Scripts {
+		word := tclWord(s)
+		args = append(args, "-c", "set script "+word,
+			"-c", `if {[catch {find $script} path] || ![file isfile $path]} {echo "`+mark+`missing $script"}`)
 	}
-	next := 0
+	if o.Flash.Emulated { // its files name no probe
+		args = append(args, "-c", "adapter driver cmsis-dap; transport select swd")
+	}
+	for _, s := range o.Flash.Scripts {
+		args = append(args, openocdScript(s)...)
+	}
+
 	line := func(text string) {
-		value, ok := strings.CutPrefix(text, mark)
-		if ok && next < len(scripts) {
-			if value != "1" {
-				missing = append(missing, scripts[next])
-			}
-			next++
+		found, ok := strings.CutPrefix(text, mark)
+		script, isMissing := strings.CutPrefix(found, "missing ")
+		switch {
+		case isMissing:
+			missing = append(missing, script)
+		case ok:
+			chip = append(chip, found)
 		}
 	}
-	run := command.Command{
-		Path: path, Args: append(args, "-c", "shutdown"), Out: line, Err: line, Timeout: findTimeout,
+	run := command.Command{Path: path, Args: append(args, "-c", chipScript), Out: line, Err: line, Timeout: findTimeout}
+	if err := run.Run(ctx); err != nil && len(missing) == 0 {
+		return nil, nil, explain(err)
 	}
-	stdout, stderr, err := run.Capture(ctx)
-	if err == nil && next < len(scripts) {
-		err = &command.Error{
-			Tool: command.Name(path), Text: stdout + stderr, Stderr: stderr, Command: run.Typed(),
-			Err: fmt.Errorf("exit status 0, and no answer for %s", scripts[next]),
-		}
-	}
-	return missing, err
+	return chip, missing, nil
 }
 
 // Commands implements Programmer.

@@ -52,10 +52,10 @@ func checkBoard(ctx context.Context, c *console.Console, name string) error {
 		return err
 	}
 	r := jsonlines.BoardCheck{Board: b.Name, Files: b.Files}
-	if r.Unchecked, err = check.scripts(ctx); err != nil {
+	if err := check.emulated(); err != nil {
 		return err
 	}
-	if err := check.emulated(); err != nil {
+	if r.Unchecked, err = check.programmers(ctx); err != nil {
 		return err
 	}
 	for _, t := range b.Templates {
@@ -84,30 +84,93 @@ type boardCheck struct {
 	name    string // as the user typed it: a name or a file
 }
 
-// scripts returns an error for a configuration file that OpenOCD does not find. It returns a field that was not
-// checked, "" if all were: then OpenOCD is not installed.
-func (c boardCheck) scripts(ctx context.Context) (unchecked string, err error) {
+// programmers compares the board with what OpenOCD and pyOCD have for its chip. It returns a field that was not checked,
+// "" if all were: then the program is not installed.
+func (c boardCheck) programmers(ctx context.Context) (unchecked string, err error) {
+	desk := &device.Desk{Tool: func(name string) (string, error) { return findProgram(c.Env, name) }}
+	for _, p := range []struct {
+		field string
+		given bool
+		check func(context.Context, *device.Desk) error
+	}{
+		{"flash.scripts", c.board.Flash.Needs() == "scripts", c.openocd},
+		{"flash.chip", c.board.Flash.Chip != "" && len(c.board.Memory) > 0, c.pyocd},
+	} {
+		if !p.given {
+			continue
+		}
+		err := p.check(ctx, desk)
+		switch {
+		case failure.Of(err) == failure.ToolMissing:
+			c.Printf("board %s: %s is not checked: %v", c.board.Name, p.field, err)
+			unchecked = p.field
+		case err != nil:
+			return "", err
+		}
+	}
+	return unchecked, nil
+}
+
+// openocd returns an error for a configuration file that OpenOCD does not find, and for files of another chip: a shipped
+// board with the same chip has flash banks or targets that this one lacks.
+func (c boardCheck) openocd(ctx context.Context, desk *device.Desk) error {
 	b := c.board
 	const field = "flash.scripts"
-	if b.Flash.Needs() != "scripts" {
-		return "", nil
+	chip, missing, err := desk.ChipOf(ctx, b)
+	switch {
+	case failure.Of(err) == failure.ToolMissing || ctx.Err() != nil:
+		return err
+	case err != nil:
+		return b.Contradiction(field, fmt.Sprintf("OpenOCD cannot read them: %v", err))
+	case len(missing) > 0:
+		return b.Contradiction(field, fmt.Sprintf("OpenOCD does not find %s", strings.Join(missing, ", ")))
 	}
-	path, err := findProgram(c.Env, b.Flash.Programmer)
-	if failure.Of(err) == failure.ToolMissing {
-		c.Printf("board %s: %s is not checked: %v", b.Name, field, err)
-		return field, nil
+
+	hasName := slices.ContainsFunc(chip, func(part string) bool { return strings.HasPrefix(part, "target ") })
+	for _, name := range boards.List(nil) {
+		like, err := boards.Find(name, nil)
+		if err != nil || b.Inherits == "" || like.Inherits != b.Inherits || like.Flash.Needs() != "scripts" {
+			continue
+		}
+		there, _, err := desk.ChipOf(ctx, like)
+		if err != nil {
+			return err
+		}
+		for _, part := range there {
+			if !slices.Contains(chip, part) && (hasName || !strings.HasPrefix(part, "target ")) {
+				return b.Contradiction(field, fmt.Sprintf("OpenOCD has %s, without the %s of board %s, which has the "+
+					"same chip", strings.Join(chip, ", "), part, like.Name))
+			}
+		}
+	}
+	return nil
+}
+
+// pyocd returns an error for a chip that pyOCD does not have, for flash that it cannot write, and for RAM of the user's
+// where it has none. Its maps lack some RAM of shipped chips: that is noted.
+func (c boardCheck) pyocd(ctx context.Context, desk *device.Desk) error {
+	b := c.board
+	memory, err := desk.MemoryMap(ctx, b)
+	if failure.Of(err) == failure.Config {
+		return b.Contradiction("flash.chip", fmt.Sprintf("pyOCD does not have %q: pyocd list --targets lists "+
+			"its chips, pyocd pack install adds more", b.Flash.Chip))
 	}
 	if err != nil {
-		return "", err
+		return err
 	}
-	missing, err := device.MissingScripts(ctx, path, b)
-	if err != nil {
-		return "", fmt.Errorf("board %s: %w", b.Name, err)
+	for i, r := range b.Memory {
+		err := r.Within(memory)
+		isWritten := r.Nonvolatile && (r.Name == b.Place.Code && b.Flash.Programmer == "pyocd" || r.Programmer == "pyocd")
+		isNowhere := !slices.ContainsFunc(memory, func(q boards.Region) bool { return r.Origin-q.Origin < q.Size })
+		switch text := fmt.Sprintf("region %q is not in pyOCD's memory map of %s: %v", r.Name, b.Flash.Chip, err); {
+		case err == nil || r.Reserved:
+		case isWritten || !r.Nonvolatile && isNowhere && b.HasOwnMemory():
+			return b.Contradiction(fmt.Sprintf("memory[%d]", i), text)
+		case !r.Nonvolatile:
+			c.Notef("note: board %s: %s", b.Name, text)
+		}
 	}
-	if len(missing) > 0 {
-		return "", b.Contradiction(field, fmt.Sprintf("OpenOCD does not find %s", strings.Join(missing, ", ")))
-	}
-	return "", nil
+	return nil
 }
 
 // emulated returns an error for a board of an emulated chip that this program does not have.
