@@ -27,7 +27,8 @@ import (
 // compiler, and writes the board file.
 const systemTemplate = `{"doc": "system", "build": ["sh", "build.sh", "{zephyr_board}"],
 	"inputs": ["build.sh", "model/codegen"],
-	"env": {"OS_BASE": "$OS_BASE", "CHOICE": "$CHOICE?"}, "trees": ["$OS_BASE"], "board": "out/board.json",
+	"env": {"OS_BASE": "$OS_BASE", "CHOICE": "$CHOICE?", "OS_TOOLS": "$OS_TOOLS?"},
+	"trees": ["$OS_BASE"], "reads": ["$OS_TOOLS"], "board": "out/board.json",
 	"programmer_folder": "out/deep",
 	"find": [{"name": "OS_BASE", "has": "VERSION", "in": ["{above}/system", "~/systemproject/system"]}],
 	"generate": ["crt_config/crt_config.h"], "tools": [], "options": ["arena_kib"],
@@ -73,6 +74,7 @@ func newSystem(t *testing.T, changes ...string) *systemDesk {
 	s.write(s.base, "board.json", systemBoard)
 	s.write(s.base, "cc", "gcc\n")
 	t.Setenv("OS_BASE", s.base)
+	t.Setenv("OS_TOOLS", s.home)
 	return s
 }
 

@@ -356,8 +356,8 @@ func TestKeptFails(t *testing.T) {
 	p := d.project("")
 	built(t, p)
 	done := len(compiled(t, p, 0))
-	if done != 5 {
-		t.Errorf("after a first build that failed, %d files are compiled", done)
+	if done != 6 {
+		t.Errorf("after a first build that failed, %d files were compiled", done)
 	}
 	bad := d.project("wrong")
 	_, err := bad.Build(t.Context())
@@ -397,6 +397,34 @@ func TestKeptFails(t *testing.T) {
 	}
 	if d.folders() != 1 {
 		t.Errorf("%d folders", d.folders())
+	}
+}
+
+// TestKeptUnlinked: a template that has never been linked compiles only what changed, whatever fails behind the compiler.
+func TestKeptUnlinked(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ rule, line string }{
+		{"", "int nowhere(void); int calls(void) { return nowhere(); }"},
+		{"LDLIBS := -lnowhere\n", ""},
+		{"build/deep/a.elf: fails\nfails: $(OBJ); @echo 'KeyError: no such key'; false\n", ""},
+	} {
+		d := newKept(t)
+		makefile := strings.ReplaceAll(keptMakefile, "$@ $(OBJ)", "$@ $(OBJ) $(LDLIBS)") + c.rule
+		writeIn(t, d.home, "templates/keeps/Makefile", makefile)
+		count := func() int {
+			t.Helper()
+			text, err := os.ReadFile(filepath.Join(keptDirs(t, d.env.Cache)[0], "build", "compiled"))
+			must(t, err)
+			return strings.Count(string(text), "\n")
+		}
+		for n := range 3 {
+			if _, err := d.project(c.line + fmt.Sprintf(" // %d", n/2)).Build(t.Context()); err == nil {
+				t.Fatalf("%s%s is built", c.rule, c.line)
+			}
+			if got, want := count(), 5+n/2; got != want {
+				t.Errorf("%s%s: after %d attempts, %d files were compiled, want %d", c.rule, c.line, n+1, got, want)
+			}
+		}
 	}
 }
 

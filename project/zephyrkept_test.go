@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
@@ -183,6 +185,60 @@ func TestZephyrChanges(t *testing.T) {
 	if i := built(t, p); i.UpToDate {
 		t.Error("up to date after an error")
 	}
+}
+
+// TestZephyrGoesOn: after a change of settings, of the device tree, of the list of sources, or of an error, a build
+// compiles in the same folder what depends on the change, and gives the image of a build from nothing.
+func TestZephyrGoesOn(t *testing.T) {
+	t.Parallel()
+	NeedFullZephyr(t)
+	e := testEnv()
+	e.Cache = cache.New(t.TempDir(), cache.Options{})
+	p := zephyrProject(t, e, "")
+	var log strings.Builder
+	p.builder.Log = hclog.New(&hclog.LoggerOptions{Output: &log, Level: hclog.Warn})
+	built(t, p)
+	for _, c := range []struct {
+		name, text string
+		most       int // objects that are new then
+		wrong      bool
+	}{
+		{"src/own.c", "int own;\n", 4, false},
+		{"src/own.c", "wrong\n", 4, true},
+		{"src/own.c", "int own2;\n", 4, false},
+		{"local/local.conf", "# a comment\n", 4, false},
+		{"local/local.conf", "CONFIG_NO_SUCH=y\n", 4, true},
+		{"local/local.conf", "CONFIG_FPU_SHARING=y\n", 4, false},
+		{"app.overlay", "/ { aliases { mine = &uart1; }; };\n", 100, false},
+		{"app.overlay", "", 100, false},
+		{"local/local.cmake", "set(own 1)\n", 4, false},
+	} {
+		before := time.Now()
+		if writeIn(t, p.Dir(), c.name, c.text); c.text == "" {
+			must(t, os.Remove(filepath.Join(p.Dir(), c.name)))
+		}
+		if _, err := p.Build(t.Context()); (err != nil) != c.wrong {
+			t.Fatalf("%s, %q: %v", c.name, c.text, err)
+		}
+		n := 0
+		for _, dir := range keptDirs(t, e.Cache) {
+			must(t, filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+				if info, failed := d.Info(); failed == nil && filepath.Ext(name) == ".obj" && info.ModTime().After(before) {
+					n++
+				}
+				return err
+			}))
+		}
+		if n > c.most {
+			t.Errorf("%s, %q: %d new objects", c.name, c.text, n)
+		}
+	}
+	if want := "warning: FPU_SHARING (defined at arch/Kconfig:"; !strings.Contains(log.String(), want) {
+		t.Errorf("the warnings lack %s: %s", want, &log)
+	}
+	writeIn(t, p.Dir(), "src/own.c", "int own3;\n")
+	p.builder.Fresh = true
+	built(t, p)
 }
 
 func hasFolder(name string) bool {

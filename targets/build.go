@@ -34,7 +34,7 @@ import (
 //	OUTPUT       with APP=library, the library's [the project's folder]
 //	FORCE=1      replaces edited files and keeps a copy, with APP=library another library
 //	DRYRUN=1     prints what would be done, without doing it
-//	FRESH=1      build also builds from nothing, in a temporary folder, and fails if the image is another one
+//	FRESH=1      build also builds from nothing, in a temporary folder, and fails if the image is another one …
 func Build(ctx context.Context) error { return doJob(ctx, "build", buildFirmware) }
 
 func buildFirmware(ctx context.Context, j *job) error {

@@ -99,7 +99,7 @@ var mayImport = map[string][]string{
 	"internal/builddir": {
 		"internal/postlink", "internal/projectfile", "internal/buildenv", "internal/workdir", "internal/blueprint",
 		"image", "cache", "boards", "failure", "internal/command", "internal/toolwords", "internal/boardfile",
-		"internal/cachekey",
+		"internal/cachekey", "internal/files",
 	},
 	"internal/ramlink": {
 		"internal/buildenv", "internal/blueprint", "internal/library", "internal/fit", "internal/firmware", "cache",

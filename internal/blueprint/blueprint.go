@@ -79,7 +79,9 @@ type Blueprint struct {
 	// inputs outside the project, as $VARIABLE/PATH with a variable of Env
 	Outside []string `json:"outside,omitempty"`
 	// source trees outside the project, as $VARIABLE or $VARIABLE/PATTERN
-	Trees  []string     `json:"trees,omitempty"`
+	Trees []string `json:"trees,omitempty"`
+	// places that the build may read and that do not count, such as those of toolchains that it finds itself
+	Reads  []string     `json:"reads,omitempty"`
 	Find   []Search     `json:"find,omitempty"`   // folders for variables of Env that the user has not set
 	Checks []SetupCheck `json:"checks,omitempty"` // of what else the build needs of this computer
 	Boards []string     `json:"boards,omitempty"` // the command that lists the boards that the build command knows
@@ -87,6 +89,8 @@ type Blueprint struct {
 	Results []string `json:"results,omitempty"`
 	// patterns of sources, headers and files of the model whose contents a configure step reads
 	ConfigureReads []string `json:"configure_reads,omitempty"`
+	// patterns of inputs outside of the model whose changes the configure step, run anew, takes into account
+	Reconfigure []string `json:"reconfigure,omitempty"`
 	// the folder to which the map's paths are relative; "" is the project's
 	LinkedIn string `json:"linked_in,omitempty"`
 	// what the board's programmer takes for the folder of the build; "" is the build folder

@@ -85,7 +85,8 @@ func (t *Blueprint) checkPaths() error {
 	if t.LinkerScript != "" && checkPath(t.LinkerScript) != nil {
 		return fmt.Errorf("linker_script: %q is not a path inside the project", t.LinkerScript)
 	}
-	for _, field := range append(t.resultFields(), pathField{"configure_reads", t.ConfigureReads}) {
+	for _, field := range append(t.resultFields(), pathField{"configure_reads", t.ConfigureReads},
+		pathField{"reconfigure", t.Reconfigure}) {
 		for _, p := range field.paths {
 			if err := checkPath(p); err != nil {
 				return fmt.Errorf("%s: %w", field.name, err)
@@ -145,6 +146,7 @@ func (t *Blueprint) checkPatterns() error {
 	}
 	for _, field := range []pathField{
 		{"areas.own", t.Areas.Own}, {"startup", t.Startup}, {"settings", t.Settings}, {"configure_reads", t.ConfigureReads},
+		{"reconfigure", t.Reconfigure},
 	} {
 		for _, p := range field.paths {
 			if _, err := path.Match(p, ""); err != nil {
@@ -433,15 +435,24 @@ func (t *Blueprint) checkFind() error {
 	return nil
 }
 
-// checkOutside returns an error for outside inputs and source trees that do not begin with a variable.
+// checkOutside returns an error for outside inputs, source trees and other places that do not begin with a variable, and
+// for places that are no absolute paths either.
 func (t *Blueprint) checkOutside() error {
-	for _, p := range t.Trees {
+	for i, p := range slices.Concat(t.Trees, t.Reads) {
+		field, needed := "trees", true
+		if i >= len(t.Trees) {
+			field, needed = "reads", false
+		}
 		name, _, pattern := SplitTree(p)
-		if t.Env[name] != "$"+name || !strings.HasPrefix(p, "$") {
-			return fmt.Errorf("trees: %q does not begin with a user's variable of env", p)
+		below, plain := strings.CutPrefix(strings.TrimPrefix(p, HomeWord), "/")
+		switch v := t.Env[name]; {
+		case !needed && plain:
+			pattern = below
+		case !strings.HasPrefix(p, "$") || v != "$"+name && (needed || v != "$"+name+"?"):
+			return fmt.Errorf("%s: %q does not begin with a user's variable of env", field, p)
 		}
 		if _, err := path.Match(pattern, ""); err != nil || pattern != "" && !fs.ValidPath(pattern) {
-			return fmt.Errorf("trees: invalid pattern %q", p)
+			return fmt.Errorf("%s: invalid pattern %q", field, p)
 		}
 	}
 	for _, p := range t.Outside {

@@ -107,15 +107,19 @@ func TestCheckNamesField(t *testing.T) {
 		`elf: "project.json": the name is reserved for boardsmith's own files`: func(b *Blueprint) {
 			b.ELF, b.Map = "project.json/a.elf", "project.json/a.map"
 		},
-		`build: no command`:                    func(b *Blueprint) { b.Build = nil },
-		`prepare: an empty command`:            func(b *Blueprint) { b.Prepare = [][]string{{}} },
-		`prepare: only build replaces {forms}`: func(b *Blueprint) { b.Prepare = [][]string{{"make", "{forms}"}} },
-		`compile: invalid pattern "["`:         func(b *Blueprint) { b.Compile = []CompileStep{{Files: []string{"["}}} },
-		`areas.own: invalid pattern "["`:       func(b *Blueprint) { b.Areas.Own = []string{"["} },
-		`startup: invalid pattern "["`:         func(b *Blueprint) { b.Startup = []string{"["} },
-		`settings: invalid pattern "["`:        func(b *Blueprint) { b.Settings = []string{"["} },
-		`configure_reads: invalid pattern "["`: func(b *Blueprint) { b.ConfigureReads = []string{"["} },
-		`tools: one has no name`:               func(b *Blueprint) { b.Tools = []Tool{{Install: "apt-get install x"}} },
+		`build: no command`:                                             func(b *Blueprint) { b.Build = nil },
+		`prepare: an empty command`:                                     func(b *Blueprint) { b.Prepare = [][]string{{}} },
+		`prepare: only build replaces {forms}`:                          func(b *Blueprint) { b.Prepare = [][]string{{"make", "{forms}"}} },
+		`compile: invalid pattern "["`:                                  func(b *Blueprint) { b.Compile = []CompileStep{{Files: []string{"["}}} },
+		`areas.own: invalid pattern "["`:                                func(b *Blueprint) { b.Areas.Own = []string{"["} },
+		`startup: invalid pattern "["`:                                  func(b *Blueprint) { b.Startup = []string{"["} },
+		`settings: invalid pattern "["`:                                 func(b *Blueprint) { b.Settings = []string{"["} },
+		`configure_reads: invalid pattern "["`:                          func(b *Blueprint) { b.ConfigureReads = []string{"["} },
+		`reconfigure: invalid pattern "["`:                              func(b *Blueprint) { b.Reconfigure = []string{"["} },
+		`reads: invalid pattern "/opt/["`:                               func(b *Blueprint) { b.Reads = []string{"~/x*", "/opt/["} },
+		`reads: "$NONE/x" does not begin with a user's variable of env`: func(b *Blueprint) { b.Reads = []string{"$NONE/x"} },
+		`reads: "opt" does not begin with a user's variable of env`:     func(b *Blueprint) { b.Reads = []string{"opt"} },
+		`tools: one has no name`:                                        func(b *Blueprint) { b.Tools = []Tool{{Install: "apt-get install x"}} },
 		`find: "BASE" is no user's variable of env`: func(b *Blueprint) {
 			b.Find = []Search{{Name: "BASE", Has: "x", In: []string{"~/x"}}}
 		},

@@ -24,6 +24,8 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/internal/buildenv"
+	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/files/scratch"
 	"github.com/boardsmith/boardsmith/internal/projectfile"
 	"github.com/boardsmith/boardsmith/internal/toolwords"
 	"github.com/boardsmith/boardsmith/internal/workdir"
@@ -46,7 +48,9 @@ type Build struct {
 
 	Board   *projectfile.Board // as the build completed it; nil unless the template names a file for that
 	r       *recipe
-	program string // that builds
+	program string          // that builds
+	last    *Record         // of the last build, to compare with
+	warned  map[string]bool // what was shown
 }
 
 // board returns the board as far as it is known.
@@ -68,6 +72,9 @@ func Advice(s *projectfile.State) string {
 // Run removes the results of the last build, builds in a folder of the cache, and copies the results into the project.
 // It returns their names.
 func (b *Build) Run(ctx context.Context) ([]string, error) {
+	if b.Fresh {
+		b.last = Last(b.Tree, b.State)
+	}
 	if err := RemoveResults(b.Tree, b.State.Template.BuildFolder(), b.State.Template.ELF); err != nil {
 		return nil, err
 	}
@@ -78,33 +85,32 @@ func (b *Build) Run(ctx context.Context) ([]string, error) {
 	return b.inFolder(ctx)
 }
 
-// runAndComplete runs the build command in a folder, and notes the board that it completed and the compiler that it
-// found. changed are the inputs that differ from those of the folder's last build.
-func (b *Build) runAndComplete(ctx context.Context, in *workdir.Tree, lock *os.File, changed []string) error {
-	err := b.run(ctx, in, lock, changed)
-	board, failed := b.Complete(in)
-	if err != nil {
-		if failed == nil {
-			b.Board = board // for advice about what does not fit
-		}
+// complete notes the board that the build command completed in a folder, and the compiler that it found.
+func (b *Build) complete(ctx context.Context, in *workdir.Tree) (err error) {
+	if b.Board, err = b.Complete(in); err != nil || b.State.Board.Toolchain.CC != "" {
 		return err
 	}
-	if b.Board = board; failed != nil || b.State.Board.Toolchain.CC != "" {
-		return failed
-	}
-	b.r.found, err = b.identifyFound(ctx, &board.Board)
+	b.r.found, err = b.identifyFound(ctx, &b.Board.Board)
 	return err
 }
 
-// run runs the template's command, and shows progress by the sources that it prints.
-func (b *Build) run(ctx context.Context, in *workdir.Tree, lock *os.File, changed []string) error {
-	sources := map[string]bool{} // those that no line has named yet
-	for _, name := range changed {
-		if workdir.IsSource(name) {
-			sources[name] = true
-		}
+// run copies the inputs into a folder, runs the template's command there, and shows progress by the sources that it
+// prints. What it may read is limited, where the system can do that.
+func (b *Build) run(ctx context.Context, in *workdir.Tree, lock *os.File) error {
+	changed, err := b.copyInputs(in)
+	if err != nil {
+		return err
 	}
-	total := len(sources)
+	if err := in.MakeFolders([]string{b.State.Template.ELF}); err != nil {
+		return err
+	}
+	temporary, err := scratch.Make("boardsmith-run-")
+	if err != nil {
+		return err
+	}
+	defer temporary.Remove() // if this fails, a later process does it
+
+	total, line := b.progress(changed)
 	wanted := total
 	if len(b.State.Template.Compile) == 0 {
 		wanted = b.Jobs // it has more sources than those in the project
@@ -113,11 +119,47 @@ func (b *Build) run(ctx context.Context, in *workdir.Tree, lock *os.File, change
 	defer give()
 	words := b.Env.Command(b.board(), 1+more, b.wantedForms())
 	tool := buildenv.Run{
-		Dir: in.Dir, Shown: b.Tree.Dir, Held: lock, Log: b.Log,
+		Dir: in.Dir, Shown: b.Tree.Dir, Held: lock, Log: b.Log, Temp: temporary.Dir, Line: line,
 		// The folder is no work tree, whatever is around it.
 		Env: append(slices.Clone(b.r.env), "GIT_CEILING_DIRECTORIES="+filepath.Dir(in.Dir)),
 	}
-	tool.Line = func(line string) {
+	if command.Confines() {
+		cc, _ := b.compiler() // ReadInputs has found it
+		if tool.Reads = b.Env.Reads(ctx, cc, b.State.Board.CFlags); tool.Reads != nil {
+			tool.Reads = append(tool.Reads, in.Dir, temporary.Dir)
+		}
+	}
+	tool.Noted = b.noted()
+	if err = b.prepareCommands(ctx, &tool, 1+more); err == nil {
+		tool.Path, tool.Args = b.program, words[1:]
+		err = tool.Do(ctx)
+	}
+	tool.Noted("") // the last warning has ended
+	tool.Noted(".")
+
+	failed := (*buildenv.ToolError)(nil)
+	if !errors.As(err, &failed) {
+		return err
+	}
+	if !b.r.hasLibrary(&b.State.Board.Board) && toolwords.LibraryMissing.Match(failed.Tail) {
+		chain := b.State.Board.Toolchain
+		return &failure.MissingToolError{Tool: "the C library of " + chain.CC, Install: chain.Install}
+	}
+	b.nameProject(failed, in.Dir, tool.Reads)
+	return err
+}
+
+// progress returns how many of the changed files are sources, and a function that shows progress by a line that a
+// command prints.
+func (b *Build) progress(changed []string) (total int, line func(string)) {
+	sources := map[string]bool{} // those that no line has named yet
+	for _, name := range changed {
+		if workdir.IsSource(name) {
+			sources[name] = true
+		}
+	}
+	total = len(sources)
+	return total, func(line string) {
 		words := strings.Fields(line)
 		if m := toolwords.NinjaStep.FindStringSubmatch(line); m != nil {
 			step, _ := strconv.Atoi(m[1]) // digits
@@ -133,22 +175,26 @@ func (b *Build) run(ctx context.Context, in *workdir.Tree, lock *os.File, change
 			}
 		}
 	}
-	tool.Noted = func(line string) {
+}
+
+// noted returns a function that shows, by the lines that a command prints, the warnings of configure steps, and those of
+// compilers about sources of the user's own: each once.
+func (b *Build) noted() func(line string) {
+	var configure toolwords.Warnings
+	return func(line string) {
+		text := configure.Ended(line)
 		if b.isOwnWarning(line) {
-			b.Log.Warn(strings.ReplaceAll(line, b.Tree.Dir+"/", ""))
+			text = line
 		}
+		if text == "" || b.warned[text] {
+			return
+		}
+		if b.warned == nil {
+			b.warned = map[string]bool{}
+		}
+		b.warned[text] = true
+		b.Log.Warn(strings.ReplaceAll(text, b.Tree.Dir+"/", ""))
 	}
-	err := b.prepareCommands(ctx, &tool, 1+more)
-	if err == nil {
-		tool.Path, tool.Args = b.program, words[1:]
-		err = tool.Do(ctx)
-	}
-	if failed := (*buildenv.ToolError)(nil); errors.As(err, &failed) && !b.r.hasLibrary(&b.State.Board.Board) &&
-		toolwords.LibraryMissing.Match(failed.Tail) {
-		chain := b.State.Board.Toolchain
-		return &failure.MissingToolError{Tool: "the C library of " + chain.CC, Install: chain.Install}
-	}
-	return err
 }
 
 var compilerWarning = regexp.MustCompile(`^([^\s:]+):\d+:\d+: warning: `)

@@ -21,6 +21,7 @@ import (
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/internal/buildenv"
+	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/projectfile"
 	"github.com/boardsmith/boardsmith/internal/testkit"
 	"github.com/boardsmith/boardsmith/internal/workdir"
@@ -210,13 +211,99 @@ func TestFolder(t *testing.T) {
 	}
 }
 
-// TestFailures: an error in an input ends the build and keeps the folder; after another one, the folder is emptied, and
-// the build repeated once.
+// TestReconfigure: the configure step begins from nothing in the same folder after a change of what it takes into
+// account: contents of files that are neither source nor header, and which files there are, but for headers.
+func TestReconfigure(t *testing.T) {
+	f := newFixture(t, "mkdir -p build/sub; echo >build/object; [ -e build/sub/CMakeCache.txt ] || echo anew >>build/runs\n"+
+		"touch build/sub/CMakeCache.txt\n", sources())
+	f.State.Template.Reconfigure = []string{"src/*", "CMakeLists.txt", "*.conf"}
+	var names []string
+	for n, c := range []struct {
+		name, text string
+		runs       string
+		want       []string
+	}{
+		{"src/a.c", "b", "run\n", []string{"src/a.c"}},
+		{"src/link.ld", "b", "anew\nrun\n", []string{"CMakeLists.txt", "src/link.ld", "sub/meson.build"}},
+		{"CMakeLists.txt", "b", "anew\nrun\n", []string{"CMakeLists.txt", "sub/meson.build"}},
+		{"src/b.c", "b", "anew\nrun\n", []string{"CMakeLists.txt", "src/b.c", "sub/meson.build"}},
+		{"x.conf", "b", "anew\nrun\n", []string{"CMakeLists.txt", "sub/meson.build", "x.conf"}},
+		{"src/b.c", "", "anew\nrun\n", []string{"CMakeLists.txt", "sub/meson.build"}},
+		{"src/b.h", "b", "", nil},
+	} {
+		if n == 0 {
+			_, err := f.build()
+			testkit.Must(t, err)
+		}
+		before := f.read("build/firmware.map")
+		if f.write(c.name, c.text); c.text == "" {
+			testkit.Must(t, os.Remove(f.at(c.name)))
+		}
+		_, err := f.build()
+		testkit.Must(t, err)
+		runs, goesOn := strings.CutPrefix(f.read("build/firmware.map"), before)
+		names = strings.Fields(strings.ReplaceAll(f.read("build/firmware.elf"), "./", ""))
+		if goesOn != (c.want != nil) || goesOn && (runs != c.runs || !slices.Equal(names, c.want)) {
+			t.Errorf("%s: in the same folder: %v; %q with %q", c.name, goesOn, runs, names)
+		}
+	}
+}
+
+// TestReads: a command reads its folder, what the template declares, programs and what belongs to the system. A file
+// elsewhere is an error that names it, whatever way leads there.
+func TestReads(t *testing.T) {
+	if !command.Confines() {
+		t.Skip("this system cannot limit what a command reads")
+	}
+	home, other := t.TempDir(), filepath.Join(t.TempDir(), "with space")
+	t.Setenv("HOME", home)
+	tools := filepath.Join(other, "tools", "bin")
+	for name, text := range map[string]string{
+		filepath.Join(other, "x.h"): "x", filepath.Join(home, "x.h"): "x", filepath.Join(home, ".settings", "x.h"): "x",
+		filepath.Join(other, "tools", "lib", "x.h"): "x", filepath.Join(tools, "own-tool"): "#!/bin/sh\n",
+		filepath.Join(other, "tree", "x.h"): "x", filepath.Join(other, "out", "x.h"): "x",
+		filepath.Join(other, "sdk", "v1", "x.h"): "x",
+	} {
+		testkit.Must(t, os.MkdirAll(filepath.Dir(name), 0o755))
+		testkit.Must(t, os.WriteFile(name, []byte(text), 0o755))
+	}
+	for name, c := range map[string]struct{ script, outside string }{
+		"by its path":         {"cat \"$TREE/../x.h\"", other + "/x.h"},
+		"by a link":           {"ln -s \"$TREE/../x.h\" y.h; cat y.h || cat \"$TREE/../x.h\"", other + "/x.h"},
+		"quoted":              {"cat <\"$TREE/../x.h\" || { echo \"file not found: $(cd \"$TREE/..\"; pwd)/x.h\"; exit 1; }", other + "/x.h"},
+		"moved":               {"mkdir -p a b; mv \"$TREE/../y.h\" b || true; echo >a/z; mv a/z b/z; cat b/z", ""},
+		"at home":             {"cat ~/x.h", home + "/x.h"},
+		"a program's setting": {"cat ~/.settings/x.h", ""},
+		"of a program":        {"cat \"$TREE/../tools/lib/x.h\"", ""},
+		"in a tree":           {"cat \"$TREE/x.h\"", ""},
+		"an outside input":    {"cat \"$TREE/../out/x.h\"", ""},
+		"declared":            {"cat \"$TREE/../sdk/v1/x.h\"", ""},
+		"a temporary file":    {"t=$(mktemp); echo >\"$t\"; cat \"$t\" /etc/passwd /dev/null", ""},
+	} {
+		f := newFixture(t, "", nil)
+		f.write("build.sh", "set -e\n"+c.script+"\n"+script)
+		f.Env.Programs = append(f.Env.Programs, tools)
+		f.Env.Variables = map[string]string{"TREE": filepath.Join(other, "tree"), "OUT": filepath.Join(other, "out")}
+		f.State.Template.Env = map[string]string{"TREE": "$TREE", "OUT": "$OUT", "NONE": "$NONE?"}
+		f.State.Template.Outside, f.State.Template.Trees = []string{"$OUT/x.h", "$NONE/x.h"}, []string{"$TREE"}
+		f.State.Template.Reads = []string{"$TREE/../sdk/v*", "$NONE", "~/none*"}
+		_, err := f.build()
+		want := "\n" + c.outside + " is outside of the project, and template t does not declare it"
+		if c.outside == "" && err != nil || c.outside != "" && (failure.Of(err) != failure.Config ||
+			!strings.Contains(err.Error(), want) || !strings.Contains(failure.Next(err), "in trees")) {
+			t.Errorf("%s: %v; %s", name, err, failure.Next(err))
+		}
+	}
+}
+
+// TestFailures: an error of a compiler or linker ends the build and keeps the folder. After another one, the command runs
+// once more, from nothing: only if it succeeds, the folder is emptied.
 func TestFailures(t *testing.T) {
 	const fails = `echo try >>$TRIES
 case $(cat model/codegen/lib0.c) in
 	wrong) echo 'model/codegen/lib0.c:1:1: error: no semicolon' >&2; exit 1;;
 	lost) echo 'cannot run ninja' >&2; exit 1;;
+	link) echo 'ld: cannot find -lfoo' >&2; exit 1;;
 	full) printf 'ld: region \140flash\047 overflowed by 4 bytes\n' >&2; exit 1;;
 	disk) echo 'model/codegen/lib0.c:1:1: fatal error: error writing to /tmp/x.s: No space left on device' >&2; exit 1;;
 	once) [ ! -e build/runs ] || { echo 'cannot run ninja' >&2; exit 1; };;
@@ -230,8 +317,9 @@ esac
 	}{
 		{"wrong", "model/codegen/lib0.c:1:1: error: no semicolon", failure.Compile, 1, true},
 		{"full", "overflowed by 4 bytes", failure.DoesNotFit, 1, true},
-		{"lost", "cannot run ninja", "", 2, false},
-		{"disk", "No space left on device", failure.Host, 2, false},
+		{"link", "cannot find -lfoo", failure.Link, 1, true},
+		{"lost", "cannot run ninja", "", 2, true},
+		{"disk", "No space left on device", failure.Host, 1, false},
 	} {
 		t.Run(c.text, func(t *testing.T) {
 			tries := filepath.Join(t.TempDir(), "tries")
@@ -256,7 +344,7 @@ esac
 			if text, _ := os.ReadFile(tries); strings.Count(string(text), "try") != c.tries || explained != 1 {
 				t.Errorf("%d tries, %d explanations", strings.Count(string(text), "try"), explained)
 			}
-			if strings.Contains(log.String(), "build again in an emptied folder") == c.kept {
+			if strings.Contains(log.String(), "build from nothing, in another folder") != (c.tries > 1) {
 				t.Errorf("%s", log.String())
 			}
 			f.write(lib0, "right")
@@ -277,6 +365,14 @@ esac
 	if first, err := f.prepare(t.Context(), folder); err != nil || !maps.Equal(first, f.r.inputs) {
 		t.Errorf("the first build in the emptied folder had %v, %v", first, err)
 	}
+
+	f = newFixture(t, "", map[string]string{lib0: "wrong"})
+	f.write("build.sh", script+strings.ReplaceAll(fails, "$TRIES", filepath.Join(t.TempDir(), "tries")))
+	if _, err := f.build(); err == nil {
+		t.Error("a first build with an error succeeds")
+	}
+	f.write(lib0, "right")
+	f.expect(2, lib0)
 }
 
 // TestNotes: an error about a file that the folder lacks, or about a copy, says so, and names the project.
@@ -339,7 +435,7 @@ func TestNotes(t *testing.T) {
 			next := failure.Next(err)
 			if isUnwanted && strings.Contains(text, unwanted) || !isUnwanted && !strings.Contains(text, c.want) ||
 				strings.Contains(text, "/kept/") ||
-				!strings.Contains(next, f.Tree.Dir) && !strings.Contains(next, "in inputs of template t") {
+				!strings.Contains(next, f.Tree.Dir) && !strings.Contains(next, "of template t") {
 				t.Errorf("%v; %s", text, next)
 			}
 		})
@@ -385,9 +481,25 @@ func TestChanges(t *testing.T) {
 	}
 	f.write("build.sh", "mkdir -p build; date +%N$RANDOM >build/firmware.elf; pwd >>build/firmware.elf\n")
 	if _, err := f.build(); failure.Of(err) != failure.Config ||
-		!strings.Contains(err.Error(), "none; the image depends on the folder") {
+		!strings.Contains(err.Error(), "it depends on the folder, the time or the order") {
 		t.Error(err)
 	}
+
+	generator := filepath.Join(f.Env.Programs[0], "own-generator") // it has a place, but no part in the key
+	f.write("build.sh", "mkdir -p build; own-generator >build/firmware.elf\n")
+	for n, output := range []string{"one", "one", "two", "two"} {
+		testkit.Must(t, os.WriteFile(generator, []byte("#!/bin/sh\necho "+output+"\n"), 0o755))
+		results, err := f.build()
+		differs := failure.Of(err) == failure.Config && strings.Contains(err.Error(), "is not that of the last build")
+		if differs != (n == 2) || err != nil && n != 2 {
+			t.Errorf("build %d: %v", n, err)
+		}
+		if err == nil {
+			_, err = f.Finish(results, [16]byte{1}, image.Size{})
+			testkit.Must(t, err)
+		}
+	}
+
 	f.write("build.sh", "case $PWD in */kept/*) ;; *) echo \"$PWD/build.sh: cannot run\" >&2; exit 1;; esac\n"+script)
 	if _, err := f.build(); err == nil || !strings.Contains(err.Error(), f.at("build.sh")+": cannot run") {
 		t.Errorf("that fails from nothing: %v", err)
@@ -619,11 +731,12 @@ func TestPrepare(t *testing.T) {
 }
 
 // TestProgress: sources that a command's lines name are progress, as are ninja's steps; a warning in a source of the
-// user's own is noted.
+// user's own, and one of a configure step, is shown once.
 func TestProgress(t *testing.T) {
 	f := newFixture(t, "echo cc -c src/a.c; echo cc -c $PWD/src/own.c; echo cc src/a.c; echo '[3/9] Building x.o'\n"+
 		"echo \"$PWD/src/own.c:1:1: warning: odd\" >&2; echo 'model/codegen/lib0.c:1:1: warning: odd' >&2\n"+
-		"echo \"$PWD/src/a.c:1:1: warning: odd\"; echo \"$PWD/other.c:1:1: warning: odd\"\n",
+		"echo \"$PWD/src/a.c:1:1: warning: odd\"; echo \"$PWD/other.c:1:1: warning: odd\"\n"+
+		"for i in 1 2; do echo \"CMake Warning at $PWD/a.cmake:1 (message):\" >&2; echo '  odd again' >&2; done\n",
 		map[string]string{"src/a.c": "a", "src/own.c": "o", lib0: "0"})
 	f.State.Template.Compile = []blueprint.CompileStep{{}}
 	var events []string
@@ -638,7 +751,8 @@ func TestProgress(t *testing.T) {
 	if want := []string{"src/a.c 1/3", "src/own.c 2/3", "x.o 3/9"}; !reflect.DeepEqual(events, want) {
 		t.Errorf("%q", events)
 	}
-	if text := log.String(); strings.Count(text, "warning: odd") != 2 || !strings.Contains(text, " src/own.c:1:1") ||
+	if text := log.String(); strings.Count(text, "warning: odd") != 2 ||
+		strings.Count(text, "CMake Warning at a.cmake:1 (message): odd again") != 1 || !strings.Contains(text, " src/own.c:1:1") ||
 		!strings.Contains(text, " src/a.c:1:1") {
 		t.Errorf("%s", text)
 	}

@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -75,7 +76,7 @@ func (b *Build) folderKey() cachekey.Key {
 		switch {
 		case b.Configures(name):
 			key.Add("configured by", name, b.r.inputs[name])
-		case !b.isOfModel(name):
+		case !b.isOfModel(name) && (!b.reconfigures(name) || isHeader(name)):
 			key.Add("there", name) // a compiler or a command may find something by whether it is there
 		}
 	}
@@ -89,16 +90,23 @@ func (b *Build) isOfModel(name string) bool {
 
 // Configures reports whether an input's contents choose the folder.
 func (b *Build) Configures(name string) bool {
-	return !b.isOfModel(name) && !isSourceOrHeader(name) ||
-		slices.ContainsFunc(b.State.Template.ConfigureReads, func(pattern string) bool {
-			ok, _ := path.Match(pattern, name) // check has validated the pattern
-			return ok
-		})
+	return !b.isOfModel(name) && !isSourceOrHeader(name) && !b.reconfigures(name) ||
+		matches(b.State.Template.ConfigureReads, name)
 }
 
-// inFolder builds in a folder, copies the results into the project, and returns their names. A failure can come from
-// what is in the folder, such as the path of a program that was moved: unless it is an error in one of the inputs, the
-// build is repeated in the emptied folder.
+// reconfigures reports whether the configure step, which is run anew, takes a change of an input into account.
+func (b *Build) reconfigures(name string) bool { return matches(b.State.Template.Reconfigure, name) }
+
+func matches(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		ok, _ := path.Match(pattern, name) // check has validated the pattern
+		return ok
+	})
+}
+
+// inFolder builds in a folder, copies the results into the project, and returns their names. What was compiled before a
+// failure is kept. A failure that is not of the inputs can come from what is in the folder, such as the path of a program
+// that was moved: if a build from nothing succeeds, the folder is emptied.
 func (b *Build) inFolder(ctx context.Context) ([]string, error) {
 	give, err := b.Env.Tools.TakeJob(ctx, b.Jobs) // first, so that no more folders are in use than compilers run
 	if err != nil {
@@ -114,25 +122,26 @@ func (b *Build) inFolder(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	results, err := b.attempt(ctx, folder, first)
-	if failed := (*buildenv.ToolError)(nil); errors.As(err, &failed) && folder.Intact && !isOfInput(failed, b.r) {
-		b.Log.Info("build again in an emptied folder", "folder", folder.Dir, "error", err)
-		if err := folder.Empty(); err != nil {
-			return nil, err
+	failed := (*buildenv.ToolError)(nil)
+	if errors.As(err, &failed) && folder.Intact && !isOfInput(failed, b.r) {
+		b.Log.Info("build from nothing, in another folder", "folder", folder.Dir, "error", err)
+		if err = b.anew(ctx, func(*workdir.Tree) error { return nil }); err == nil {
+			if err := folder.Empty(); err != nil {
+				return nil, err
+			}
+			first = nil
+			results, err = b.attempt(ctx, folder, first)
 		}
-		first = nil
-		results, err = b.attempt(ctx, folder, first)
 	}
-	if failed := (*buildenv.ToolError)(nil); errors.As(err, &failed) {
-		b.nameProject(failed, folder.Dir)
+
+	if err == nil || errors.As(err, &failed) && failed.Class != failure.Host {
+		defer b.giveBack(folder, first)
 	}
 	if err != nil {
 		return nil, b.Explain(err, folder.Dir)
 	}
-	if first == nil {
-		first = b.r.inputs
-	}
-	defer b.giveBack(folder, first)
 	if err := b.Check(folder.Dir); err != nil {
 		return nil, err
 	}
@@ -140,12 +149,14 @@ func (b *Build) inFolder(ctx context.Context) ([]string, error) {
 }
 
 // nameProject names the project's folder in place of another in an error: the user can change the files there, and run
-// the command. It adds what the other folder lacks.
-func (b *Build) nameProject(failed *buildenv.ToolError, folder string) {
+// the command. It adds what the command cannot read.
+func (b *Build) nameProject(failed *buildenv.ToolError, folder string, reads []string) {
 	failed.Message = cmp.Or(failed.Message, strings.TrimSpace(string(failed.Tail)))
-	note := b.unseen(folder, failed.Message)
+	note := b.unseen(folder, failed.Message, reads)
 	if note == "" && failed.Class == failure.Config {
 		note = b.leftOut()
+	} else if note != "" {
+		failed.Class = failure.Config
 	}
 	failed.Message += note
 	failed.Message = strings.ReplaceAll(failed.Message, folder, b.Tree.Dir)
@@ -174,69 +185,58 @@ func (b *Build) copied(message string) string {
 		", or beside the board file, and generate again"
 }
 
-var noWorkTree = regexp.MustCompile(`(?i)not a git repository`)
+var (
+	noWorkTree = regexp.MustCompile(`(?i)not a git repository`)
+	notThere   = regexp.MustCompile(`(?i)no such file|no rule to make target|cannot (find|open)|not found|permission denied`)
+	fileName   = regexp.MustCompile(`'[^']+'|‘[^’]+’|"[^"]+"|[^\s:;,"'()<>=\x60‘’]+`)
+)
 
-// unseen returns a line about the first of the project's files in a message of a build in a folder that this folder
-// lacks, or "".
-func (b *Build) unseen(folder, message string) string {
+// unseen returns a line about the first file in a message of a build in a folder that the command could not read: one of
+// the project that is no input, or one outside of the project and of reads; or "".
+func (b *Build) unseen(folder, message string, reads []string) string {
 	if noWorkTree.MatchString(message) {
 		return "\nthe command runs in a copy of the inputs, no git work tree: let a file or a variable of env have " +
 			"what it asks git"
 	}
-	inFolder := regexp.MustCompile(regexp.QuoteMeta(folder) + `/([^\s:;,"'()]+)`)
-	for _, match := range inFolder.FindAllStringSubmatch(message, -1) {
-		name := path.Clean(match[1])
-		if strings.HasPrefix(name, "../") {
-			return outsideNote(name)
-		}
-		_, err := b.Tree.Root.Stat(filepath.FromSlash(name))
-		if err != nil || strings.HasPrefix(name+"/", b.State.Template.BuildFolder()+"/") || b.r.hasBelow(name) {
-			continue
-		}
-		return toolwords.NoInput(name, b.State.Template.Name)
-	}
-	if name := b.lacked(message); name != "" {
-		return toolwords.NoInput(name, b.State.Template.Name)
-	}
-	if above := aboveFolder.FindStringSubmatch(message); above != nil && !b.isInModel(message) {
-		return outsideNote(above[1])
-	}
-	return ""
-}
-
-var (
-	notThere     = regexp.MustCompile(`(?i)no such file|no rule to make target|cannot (find|open)|not found`)
-	relativeName = regexp.MustCompile(`[^\s:;,"'()<>=\x60‘’]+`)
-)
-
-// lacked returns the first of the project's files that a message names by a relative path as missing, and that is no
-// input; or "".
-func (b *Build) lacked(message string) string {
 	for line := range strings.SplitSeq(message, "\n") {
-		if !notThere.MatchString(line) {
-			continue
-		}
-		for _, word := range relativeName.FindAllString(line, -1) {
-			name := path.Clean(word)
-			if b.State.Files[name] != "" && b.r.inputs[name] == "" && name != blueprint.ModelTar {
-				return name
+		parts := strings.Split(line, ": ") // of which one may be a name with spaces
+		for _, word := range append(parts, fileName.FindAllString(line, -1)...) {
+			name, inFolder := strings.CutPrefix(strings.Trim(word, `'"‘’`), folder+"/")
+			if name = path.Clean(name); !inFolder && !notThere.MatchString(line) {
+				continue
+			}
+			_, err := b.Tree.Root.Stat(filepath.FromSlash(name))
+			switch isResult := strings.HasPrefix(name+"/", b.State.Template.BuildFolder()+"/"); {
+			case strings.HasPrefix(name, "../") && (inFolder || !b.isInModel(message)), isOutside(name, reads):
+				return toolwords.Outside(name, b.State.Template.Name)
+			case err == nil && !isResult && !b.r.hasBelow(name) && (inFolder || b.State.Files[name] != "") &&
+				name != blueprint.ModelTar:
+				return toolwords.NoInput(name, b.State.Template.Name)
 			}
 		}
 	}
 	return ""
 }
 
+// isOutside reports whether a path is that of a file which a command that may read only some places could not read.
+func isOutside(path string, reads []string) bool {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil || reads == nil || !filepath.IsAbs(path) {
+		return false
+	}
+	if info, err := os.Stat(real); err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	return !slices.ContainsFunc(reads, func(place string) bool {
+		place, err := filepath.EvalSymlinks(place)
+		return err == nil && strings.HasPrefix(real+"/", strings.TrimSuffix(place, "/")+"/")
+	})
+}
+
 // isInModel reports whether a message is about a file of the model.
 func (b *Build) isInModel(message string) bool {
 	m := errorAt.FindStringSubmatch(message)
 	return m != nil && b.State.Template.Landmarks.Folders.InModel(path.Clean(filepath.ToSlash(m[1])))
-}
-
-// aboveFolder matches a relative path out of the folder, as the message of a tool quotes it.
-var aboveFolder = regexp.MustCompile(`(?:^|[\s'"])(\.\./[^\s:;,"'()]+)`)
-
-func outsideNote(name string) string {
-	return "\n" + name + " is outside of the project: the command runs in another folder; name it by its absolute path"
 }
 
 // hasBelow reports whether a name is that of an input or of a folder with inputs.
@@ -269,26 +269,16 @@ func (b *Build) leftOut() string {
 		strings.Join(names, ", "))
 }
 
-// attempt is one attempt of inFolder. first are the inputs of the first build in the folder; nil: it is empty. After an
-// error in an input, a folder that was built before is kept.
+// attempt is one attempt of inFolder. first are the inputs of the first build in the folder; nil: it is empty.
 func (b *Build) attempt(ctx context.Context, folder *cache.Folder, first map[string]string) ([]string, error) {
 	in, err := workdir.Open(folder.Dir)
 	if err != nil {
 		return nil, err
 	}
 	defer in.Close()
-	changed, err := b.copyInputs(in)
-	if err != nil {
-		return nil, err
-	}
-	if err := in.MakeFolders([]string{b.State.Template.ELF}); err != nil {
-		return nil, err
-	}
-	err = b.runAndComplete(ctx, in, folder.Lock, changed)
-	if failed := (*buildenv.ToolError)(nil); errors.As(err, &failed) && folder.Intact && isOfInput(failed, b.r) {
-		b.giveBack(folder, first)
-	}
-	if err != nil {
+	err = b.run(ctx, in, folder.Lock)
+	completed := b.complete(ctx, in) // also after a failure: for advice, and for the next build in the folder
+	if err := cmp.Or(err, completed); err != nil {
 		return nil, err
 	}
 	if err := b.unchanged(ctx); err != nil {
@@ -302,13 +292,10 @@ func (b *Build) attempt(ctx context.Context, folder *cache.Folder, first map[str
 	return b.copyResults(in)
 }
 
-// isOfInput reports whether the failure is the inputs' own: an error in one of them, missing symbols, or too large an
-// image.
+// isOfInput reports whether the failure is not of the folder: of the computer, of the link, or an error in an input.
 func isOfInput(e *buildenv.ToolError, r *recipe) bool {
-	if e.Class == failure.Host {
-		return false
-	}
-	return e.Class == failure.DoesNotFit || toolwords.InSource(e.Message, func(file string) bool {
+	of := []failure.Class{failure.Host, failure.Link, failure.DoesNotFit}
+	return slices.Contains(of, e.Class) || toolwords.InSource(e.Message, func(file string) bool {
 		for name := range r.inputs {
 			if strings.HasSuffix("/"+filepath.ToSlash(file), "/"+name) {
 				return true
@@ -331,7 +318,7 @@ func (b *Build) prepare(ctx context.Context, folder *cache.Folder) (first map[st
 	if err == nil {
 		err = json.Unmarshal(data, &last)
 	}
-	if err == nil && b.State.Board.Toolchain.CC == "" {
+	if err == nil && b.State.Board.Toolchain.CC == "" { // else its key has it
 		board, failed := b.Complete(in)
 		if err = failed; err == nil && !b.findsAgain(ctx, last.Found, board) {
 			err = errors.New("another compiler")
@@ -343,8 +330,12 @@ func (b *Build) prepare(ctx context.Context, folder *cache.Folder) (first map[st
 	return nil, folder.Empty()
 }
 
-// giveBack returns the folder to the cache. If this fails, the next user empties it.
+// giveBack returns the folder to the cache. If this fails, the next user empties it. first are the inputs of the first
+// build in it; nil: those of this one.
 func (b *Build) giveBack(folder *cache.Folder, first map[string]string) {
+	if first == nil {
+		first = b.r.inputs
+	}
 	data, err := json.Marshal(folderRecord{Found: b.r.found, First: first})
 	if err == nil {
 		err = os.WriteFile(filepath.Join(folder.Dir, folderFile), data, 0o644)
@@ -357,50 +348,69 @@ func (b *Build) giveBack(folder *cache.Folder, first map[string]string) {
 	}
 }
 
-// compareFresh builds once more, from nothing, and returns an error if the image differs from the one in a folder. It
-// names the inputs that have changed since the folder was empty: the build reads one of them, and does not notice.
-func (b *Build) compareFresh(ctx context.Context, in *workdir.Tree, first map[string]string) error {
+// anew builds from nothing, in a temporary folder, and calls then.
+func (b *Build) anew(ctx context.Context, then func(in *workdir.Tree) error) error {
 	folder, err := cache.Temporary()
 	if err != nil {
 		return err
 	}
 	defer folder.Discard()
-	fresh, err := workdir.Open(folder.Dir)
+	in, err := workdir.Open(folder.Dir)
 	if err != nil {
 		return err
 	}
-	defer fresh.Close()
-	changed, err := b.copyInputs(fresh)
+	defer in.Close()
+
+	if err := b.run(ctx, in, folder.Lock); err != nil {
+		return err
+	}
+	return then(in)
+}
+
+// compareFresh compares the image in a folder with one of a build from nothing, and with that of the last build if no
+// input has changed since. first are the inputs of the first build in the folder.
+func (b *Build) compareFresh(ctx context.Context, in *workdir.Tree, first map[string]string) error {
+	elf := b.State.Template.ELF
+	have, err := in.Digest(elf)
 	if err != nil {
 		return err
 	}
-	if err := fresh.MakeFolders([]string{b.State.Template.ELF}); err != nil {
-		return err
-	}
-	if err := b.run(ctx, fresh, folder.Lock, changed); err != nil {
-		if failed := (*buildenv.ToolError)(nil); errors.As(err, &failed) {
-			b.nameProject(failed, folder.Dir)
+	var images [2]string // of two builds, if the first differs
+	for i := range images {
+		read := func(in *workdir.Tree) (err error) { images[i], err = in.Digest(elf); return err }
+		if err := b.anew(ctx, read); err != nil {
+			return err
 		}
-		return err
+		if images[0] == have {
+			break
+		}
 	}
-	have, err := in.Digest(b.State.Template.ELF)
-	if err != nil {
-		return err
+
+	var changed []string // files that are still there, since the folder was empty
+	for _, name := range changes(first, b.r.inputs) {
+		if first != nil && b.r.inputs[name] != "" {
+			changed = append(changed, name)
+		}
 	}
-	want, err := fresh.Digest(b.State.Template.ELF)
-	if err != nil || have == want {
-		return err
-	}
-	var names []string // none in a folder that was empty
-	if first != nil {
-		names = changes(first, b.r.inputs)
+	last := b.last
+	isSame := last != nil && last.Recipe == hex.EncodeToString(b.r.key[:]) && slices.Equal(last.Detected, b.r.found)
+	switch {
+	case images[0] == have && (!isSame || last.Digest == have || !b.State.Board.PostLink.IsZero()):
+		return nil
+	case images[0] == have:
+		return failure.New(failure.Config, nextVaries,
+			"%s is not that of the last build, and no input has changed since: it depends on the time, or on what is no input", elf)
+	case images[0] != images[1] || len(changed) == 0:
+		return failure.New(failure.Config, nextVaries,
+			"builds of the same inputs give different %s: it depends on the folder, the time or the order", elf)
 	}
 	return failure.New(failure.Config,
 		"name it in configure_reads of template.json, or let the build command depend on it",
 		"a build from nothing gives another %s: "+
-			"the build command reads one of these files and does not notice its change: %s", b.State.Template.ELF,
-		cmp.Or(strings.Join(names, ", "), "none; the image depends on the folder, the time or the order"))
+			"the build command reads one of these files and does not notice its change: %s", elf, strings.Join(changed, ", "))
 }
+
+const nextVaries = "compile with -Wdate-time, which shows uses of the date and the time"
 
 // configureFiles are names of files that begin the configure step of CMake and of Meson. It runs anew if one is newer.
 var configureFiles = []string{"CMakeLists.txt", "meson.build"}
@@ -408,7 +418,7 @@ var configureFiles = []string{"CMakeLists.txt", "meson.build"}
 // copyInputs makes the inputs in a folder equal to the project's. It writes only files that differ, gives them a newer
 // time than the results that are there, and returns their names. Those that depend on the names of the model's files
 // are written if these names or the model's flags change; the model's sources also if a file changes that a compiler
-// may read without noting it.
+// may read without noting it; those of the configure step also if a file changes for which it must run anew.
 func (b *Build) copyInputs(in *workdir.Tree) ([]string, error) {
 	present, err := b.listInputs(in)
 	if err != nil {
@@ -419,13 +429,15 @@ func (b *Build) copyInputs(in *workdir.Tree) ([]string, error) {
 		return nil, err
 	}
 	names := changes(have, b.r.inputs)
-	renamed, included := false, false
+	renamed, included, configures := false, false, false
 	for _, name := range names {
 		_, had := have[name]
 		_, has := b.r.inputs[name]
 		if b.isOfModel(name) {
 			renamed = renamed || had != has || name == blueprint.OperatorsFile // which a configure step reads
 			included = included || !isSourceOrHeader(name) && path.Ext(name) != ".o"
+		} else if b.reconfigures(name) {
+			configures = configures || had != has || !isSourceOrHeader(name)
 		}
 		if !has {
 			if err := in.Remove(name); err != nil {
@@ -433,11 +445,16 @@ func (b *Build) copyInputs(in *workdir.Tree) ([]string, error) {
 			}
 		}
 	}
+	if configures {
+		if err := b.forget(in); err != nil {
+			return nil, err
+		}
+	}
 	names = slices.DeleteFunc(names, func(name string) bool { _, has := b.r.inputs[name]; return !has })
 	for name := range b.r.inputs {
 		ofModel := b.State.Template.Landmarks.Folders.InModel(name) && isSourceOrHeader(name) && !isHeader(name)
-		configures := !b.State.Template.Landmarks.Folders.InModel(name) && slices.Contains(configureFiles, path.Base(name))
-		if (ofModel && (renamed || included) || configures && renamed) && !slices.Contains(names, name) {
+		ofStep := !b.State.Template.Landmarks.Folders.InModel(name) && slices.Contains(configureFiles, path.Base(name))
+		if (ofModel && (renamed || included) || ofStep && (renamed || configures)) && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
@@ -459,6 +476,17 @@ func (b *Build) copyInputs(in *workdir.Tree) ([]string, error) {
 		})
 	}
 	return names, copies.Wait()
+}
+
+// forget removes what CMake remembers of its configure steps in a folder: it has values for which there is no reason any
+// more. What was compiled stays.
+func (b *Build) forget(in *workdir.Tree) error {
+	return fs.WalkDir(in.Root.FS(), b.State.Template.BuildFolder(), func(name string, _ fs.DirEntry, err error) error {
+		if workdir.IsMissing(err) || path.Base(name) != "CMakeCache.txt" {
+			return nil
+		}
+		return cmp.Or(err, in.Root.Remove(filepath.FromSlash(name)))
+	})
 }
 
 const compileCommands = blueprint.CompileFile

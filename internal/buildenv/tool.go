@@ -83,6 +83,8 @@ type Run struct {
 	After [][]string   // commands that ran before, which the command for the user repeats
 	Env   []string     // "NAME=value", beside what every tool has
 	Held  *os.File     // kept open by all processes of the run; nil: none
+	Reads []string     // as in command.Command; nil: any
+	Temp  string       // the folder for temporary files; "": this process's
 	Log   hclog.Logger // takes the lines of standard output
 	Line  func(string) // and so does this; nil drops them
 	Noted func(string) // takes the lines of both streams; nil drops them
@@ -103,6 +105,9 @@ func (r Run) Do(ctx context.Context) error {
 		r.noted(s)
 	}
 	c.Err = func(s string) { r.noted(r.shown(s)) }
+	if c.Reads = r.Reads; r.Temp != "" {
+		c.Env = append(slices.Clone(r.Env), "TMPDIR="+r.Temp)
+	}
 	if r.Held != nil {
 		c.Held = []*os.File{r.Held}
 	}

@@ -36,6 +36,7 @@ type Command struct {
 	Env     []string      // "NAME=value", added to the environment that Environment makes
 	Held    []*os.File    // kept open, with locks on them, by all processes of the run; the first must be empty
 	Files   []*os.File    // inherited by the command, from descriptor 3 + len(Held) on; not on Windows
+	Reads   []string      // the only files and folders that the run may read, if Confines; nil: any
 	Out     func(string)  // takes the lines of standard output, and a last line without newline; nil drops them
 	Err     func(string)  // takes the lines of standard error; nil drops them. Of a line, Out and Err get 64 KiB
 	Stdin   io.Reader     // standard input; nil means none. Not with Held
@@ -120,7 +121,7 @@ func (c Command) run(ctx context.Context, both, out, errs *keeper) error {
 		cmd.WaitDelay = defaultGrace
 	}
 	ownGroup(cmd)
-	err := pinned(func() error { return runGroup(cmd, c.Held, c.Files) })
+	err := pinned(c.Reads, func() error { return runGroup(cmd, c.Held, c.Files) })
 	for _, s := range streams {
 		s.end()
 	}
@@ -163,11 +164,25 @@ func runGroup(cmd *exec.Cmd, held, files []*os.File) error {
 	return cmd.Wait()
 }
 
-// pinned runs a command on a locked thread: the kernel ends a child with the thread that started it (ownGroup).
-func pinned(run func() error) error {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	return run()
+// pinned runs a command on a thread of its own: the kernel ends a child with the thread that started it (ownGroup), and
+// a child may read what that thread may. A thread with such a limit ends with the run.
+func pinned(reads []string, run func() error) error {
+	ended := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		var err error
+		if reads == nil {
+			defer runtime.UnlockOSThread()
+		} else {
+			err = confine(reads)
+		}
+
+		if err == nil {
+			err = run()
+		}
+		ended <- err
+	}()
+	return <-ended
 }
 
 // Name returns the name of the program at a path.

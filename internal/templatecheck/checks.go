@@ -10,7 +10,6 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path"
@@ -75,12 +74,6 @@ func (c *checking) files(ctx context.Context) (string, error) {
 			return "", fmt.Errorf("inputs: the project has no %s", input)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.state.Files)) {
-		if c.mustBeInput(name) && !c.state.Template.IsInput(name) {
-			return "", fmt.Errorf("%s is no input: a change of it would go unnoticed; leave inputs out, and all files are "+
-				"inputs, or exclude it there: \"!%s\"", name, name)
-		}
-	}
 	if script := t.LinkerScript; script != "" && !c.has(script) {
 		return "", fmt.Errorf("linker_script: the project has no %s", script)
 	}
@@ -119,20 +112,6 @@ func (c *checking) matchesFile(pattern string) bool {
 		}
 	}
 	return false
-}
-
-// mustBeInput reports whether a build may read a file: it is generated, C of the runtime, of the model or of the
-// firmware's folder, or a file of the template that inputs does not exclude.
-func (c *checking) mustBeInput(name string) bool {
-	if slices.Contains(c.found.Generate, name) {
-		return true
-	}
-	if _, err := fs.Stat(c.found.Files, name); err == nil && !c.found.Excludes(name) {
-		return true
-	}
-	common := c.found.Firmware != "" && strings.HasPrefix(name, c.found.Firmware+"/")
-	folders := c.state.Template.Landmarks.Folders
-	return workdir.IsSource(name) && (common || folders.InModel(name) || folders.InRuntime(name))
 }
 
 // tools finds out whether an image can be built. What is not installed is no error of the template.

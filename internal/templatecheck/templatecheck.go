@@ -147,7 +147,7 @@ var templateChecks = []check{
 			"of a board file, or choose a board: " + failure.Option("Spec.Board", "NAME"),
 	},
 	{
-		"files", "a project has all files that template.json names, and what must be an input is one",
+		"files", "a project has all files that template.json names",
 		(*checking).files, fieldsAdvice,
 	},
 	{"tools", "programs, variables and source trees are there", (*checking).tools, ""},
@@ -235,7 +235,7 @@ func (c *checking) all(ctx context.Context, done func(Check)) (first error) {
 // is for the temporary folder.
 func (c *checking) advice(of check, err error) string {
 	var tool *buildenv.ToolError
-	if errors.As(err, &tool) {
+	if errors.As(err, &tool) && !strings.Contains(tool.NextStep(), blueprint.TemplateFile) {
 		words := []string{failure.Option("Spec.Board", c.Board), failure.Option("Spec.Template", c.Template)}
 		if c.trying != "" {
 			words = append(words, failure.Option("Spec.Options", c.trying))

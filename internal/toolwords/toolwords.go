@@ -109,10 +109,22 @@ func NoInput(file, template string) string {
 		", so it is not in the folder in which the command runs"
 }
 
+// noPlace matches Outside's text.
+var noPlace = regexp.MustCompile(`(?m) is outside of the project, and template (\S+) does not declare it`)
+
+// Outside returns a line about a file outside of the project that a command may not read.
+func Outside(file, template string) string {
+	return "\n" + file + " is outside of the project, and template " + template + " does not declare it"
+}
+
 // Advice returns the next step for a message of Explain; "" if the message has all.
 func Advice(message string) string {
 	if m := noInput.FindStringSubmatch(message); m != nil {
 		return "name it in inputs of template " + m[1] + ", or do not exclude it there"
+	}
+	if m := noPlace.FindStringSubmatch(message); m != nil {
+		return "put it into the project, or name it in template.json of template " + m[1] + ": in outside, so that its " +
+			"contents count; in trees, so that its commit does; in reads, if it is of a tool"
 	}
 	if noWorkspace.MatchString(message) {
 		return "Zephyr's folder is not in a west workspace: run west init -l ZEPHYR_BASE there, or set ZEPHYR_BASE to the " +
@@ -132,6 +144,34 @@ func Advice(message string) string {
 			"-fsanitize=undefined trap, with -fsanitize-undefined-trap-on-error"
 	}
 	return ""
+}
+
+// Warnings collects the warnings of configure steps, which may have several lines: of CMake and Kconfig; and those of
+// dtc. The zero value is ready for use.
+type Warnings struct{ open string }
+
+var (
+	configureWarning = regexp.MustCompile(`^(CMake Warning( at .*)?:?$|([^\s:]+:\d+: )?warning: |` +
+		`[^\s:]+:\d+\.\d+[-.\d]*: Warning \()`)
+	kconfigHint = regexp.MustCompile(` See https?://\S+ and/or look up .*`)
+)
+
+// Ended returns the warning that ends before this line, or "". One of CMake is indented, one of Kconfig ends at an empty
+// line.
+func (w *Warnings) Ended(line string) (text string) {
+	isCMake := strings.HasPrefix(w.open, "CMake")
+	goesOn := isCMake && (line == "" || strings.HasPrefix(line, "  ")) ||
+		strings.Contains(w.open, "warning: ") && !isCMake && strings.TrimSpace(line) != ""
+	begins := configureWarning.MatchString(line)
+	if w.open != "" && goesOn && !begins {
+		w.open += " " + line
+		return ""
+	}
+	text = kconfigHint.ReplaceAllString(strings.Join(strings.Fields(w.open), " "), "")
+	if w.open = ""; begins {
+		w.open = line
+	}
+	return text
 }
 
 // others returns the lines that do not only say that another tool failed.

@@ -1,6 +1,7 @@
 package toolwords
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -145,6 +146,56 @@ func TestAdvice(t *testing.T) {
 		if got := Advice(message); class != failure.Link || !strings.HasPrefix(got, want) || want == "" && got != "" {
 			t.Errorf("%s: %s, advice %q", message, class, got)
 		}
+	}
+}
+
+// TestWarnings: those of configure steps come whole, without a hint that is the same for each, and nothing else does.
+func TestWarnings(t *testing.T) {
+	t.Parallel()
+	const output = `-- Found it
+CMake Warning at CMakeLists.txt:5 (message):
+  odd thing
+
+   second line
+
+
+Loading Zephyr default modules (Zephyr base).
+
+warning: FPU_SHARING (defined at arch/Kconfig:796) was assigned the value 'y' but got the value 'n'.
+Check these unsatisfied dependencies: FPU (=n). See
+http://docs.zephyrproject.org/latest/kconfig.html#CONFIG_FPU_SHARING and/or look up FPU_SHARING in
+the menuconfig/guiconfig interface.
+
+/p/prj.conf:3: warning: attempt to assign the value '300' to the undefined symbol NONE
+
+/p/zephyr.dts:12.20-15.5: Warning (simple_bus_reg): /soc/x: missing or empty reg/ranges property
+a.c:1:2: warning: unused
+CMake Deprecation Warning at x.cmake:1 (cmake_minimum_required):
+  Compatibility with CMake < 3.5 will be removed
+
+ld: warning: x
+CMake Warning:
+  Manually-specified variables were not used by the project:
+
+    CONF_X
+`
+	var w Warnings
+	var got []string
+	for _, line := range append(strings.Split(output, "\n"), ".") {
+		if text := w.Ended(line); text != "" {
+			got = append(got, text)
+		}
+	}
+	want := []string{
+		"CMake Warning at CMakeLists.txt:5 (message): odd thing second line",
+		"warning: FPU_SHARING (defined at arch/Kconfig:796) was assigned the value 'y' but got the value 'n'. " +
+			"Check these unsatisfied dependencies: FPU (=n).",
+		"/p/prj.conf:3: warning: attempt to assign the value '300' to the undefined symbol NONE",
+		"/p/zephyr.dts:12.20-15.5: Warning (simple_bus_reg): /soc/x: missing or empty reg/ranges property",
+		"CMake Warning: Manually-specified variables were not used by the project: CONF_X",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q", got)
 	}
 }
 

@@ -1,0 +1,135 @@
+// This file lists what a build command may read besides the folder in which it runs.
+
+package buildenv
+
+import (
+	"cmp"
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/internal/blueprint"
+	"github.com/boardsmith/boardsmith/internal/command"
+)
+
+// ofSystem are patterns of what belongs to the operating system and to programs: in the home folder, hidden files and
+// folders, where these keep settings and caches.
+var ofSystem = []string{
+	"/bin", "/dev", "/etc", "/gnu", "/lib*", "/nix", "/proc", "/sbin", "/sys", "/usr/*", "/usr/local/*", "~/.*",
+}
+
+// notOfSystem are among these, but have what is installed by hand.
+var notOfSystem = []string{"/usr/local", "/usr/local/include", "/usr/local/src"}
+
+// Reads returns the files and folders outside of its own folder that the build command may read: those that count for
+// the build, programs with what belongs to them, and the template's reads. cc is the path of the board's compiler, ""
+// if only the build finds it. It is nil, without a limit, for a program in a snap, which a limited process cannot start.
+func (e Env) Reads(ctx context.Context, cc string, flags []string) []string {
+	all := slices.DeleteFunc(e.matches(ofSystem), func(path string) bool { return slices.Contains(notOfSystem, path) })
+	all = append(all, e.matches(slices.Concat(e.Template.Outside, e.Template.Trees, e.Template.Reads))...)
+
+	folders := filepath.SplitList(os.Getenv("PATH"))
+	for _, dir := range append(folders, e.toolFolders()...) {
+		if filepath.IsAbs(dir) && !strings.HasPrefix(dir, "/usr/") {
+			all = append(all, around(dir))
+		}
+	}
+
+	programs := []string{cc}
+	for _, tool := range e.Template.Tools {
+		path, _ := e.Tool(tool) // it was found before
+		programs = append(programs, path)
+	}
+	for _, words := range append(slices.Clone(e.Template.Prepare), e.Template.Build, []string{"python3"}) {
+		path, _ := e.ProgramOf(words) // python3 need not be there
+		programs = append(programs, path)
+	}
+	for _, path := range programs {
+		of := ofProgram(path)
+		if len(of) > 0 && filepath.Base(of[2]) == "snap" {
+			return nil
+		}
+		all = append(all, of...)
+	}
+
+	if cc == "" {
+		return all
+	}
+	return append(all, e.ofCompiler(ctx, cc, flags)...)
+}
+
+// matches returns what is at places of the template, which may be patterns below a folder.
+func (e Env) matches(places []string) (all []string) {
+	home, _ := os.UserHomeDir()
+	for _, place := range places {
+		bases, pattern, above := []string{"/"}, strings.TrimPrefix(place, "/"), 0
+		if below, ok := strings.CutPrefix(place, blueprint.HomeWord+"/"); ok {
+			bases, pattern = []string{home}, below
+		} else if strings.HasPrefix(place, "$") {
+			var name string
+			name, above, pattern = blueprint.SplitTree(place)
+			base := e.Variable(name)
+			if base == "" {
+				continue
+			}
+			real, err := filepath.EvalSymlinks(base)
+			if bases = []string{base, real}; err != nil { // the beginning of programs' names, as in CROSS_COMPILE
+				bases = []string{around(filepath.Dir(base))}
+			}
+		}
+
+		for _, base := range bases {
+			for range above {
+				base = filepath.Dir(base)
+			}
+			names, _ := fs.Glob(os.DirFS(base), cmp.Or(pattern, ".")) // check has validated the pattern
+			for _, name := range names {
+				all = append(all, filepath.Join(base, filepath.FromSlash(name)))
+			}
+		}
+	}
+	return all
+}
+
+// around returns the folder whose bin a folder is, or else the folder itself.
+func around(dir string) string {
+	above := filepath.Dir(dir)
+	home, _ := os.UserHomeDir()
+	if filepath.Base(dir) != "bin" || above == home || above == "/" {
+		return dir
+	}
+	return above
+}
+
+// ofProgram returns the folders of a program, and of the file that it is a link to.
+func ofProgram(path string) []string {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return nil
+	}
+	return []string{around(filepath.Dir(path)), around(filepath.Dir(real)), real}
+}
+
+var (
+	absolute    = regexp.MustCompile(`/[^:\n]+`)
+	belowPrefix = regexp.MustCompile(`/lib(64|exec)?/gcc/.*`)
+)
+
+// ofCompiler asks a compiler for its folders: a program of its name may be a script that starts it.
+func (e Env) ofCompiler(ctx context.Context, cc string, flags []string) (all []string) {
+	for _, question := range []string{"-print-search-dirs", "-print-sysroot"} { // not every compiler has both
+		words := append(slices.Clone(flags), question)
+		text, _ := Once(ctx, e.Tools, cc, strings.Join(words, "\x00"), func() (string, error) {
+			text, _, err := command.Command{Path: cc, Args: words, Dir: "/", Timeout: AskTimeout}.Capture(ctx)
+			return text, err
+		})
+		for _, dir := range absolute.FindAllString(text, -1) {
+			all = append(all, around(belowPrefix.ReplaceAllString(filepath.Clean(dir), "")))
+		}
+	}
+	return all
+}
