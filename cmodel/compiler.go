@@ -194,10 +194,11 @@ func (c *Compiler) compile(ctx context.Context, dir, source, model string, files
 	if strings.HasSuffix(name, plainc.CallSuffix) {
 		quiet = nil
 	}
-	args := slices.Concat(c.flagsOf(name), quiet, []string{
+	noDate, env := command.Dated()
+	args := slices.Concat(c.flagsOf(name), quiet, noDate, []string{
 		"-std=gnu11", "-ffunction-sections", "-fdata-sections", "-fno-common", "-Iinclude",
 	}, c.headerFlags(), []string{"-ffile-prefix-map=" + abspath.Of(dir) + "=.", "-c", source, "-o", o.path})
-	err := command.Command{Path: c.cc, Args: args, Dir: dir, Timeout: compileTimeout}.Run(ctx)
+	err := command.Command{Path: c.cc, Args: args, Dir: dir, Env: env, Timeout: compileTimeout}.Run(ctx)
 	if err != nil && ctx.Err() == nil {
 		err = c.explained(name, files, err)
 	}

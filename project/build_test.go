@@ -975,3 +975,40 @@ func callTwiceOf(t *testing.T, s *rpc.Session, lib rpc.Module) error {
 	_, err = twice.Call(t.Context(), x, x)
 	return err
 }
+
+// TestDateAndTime: a model that uses the date or the time is an error that names the line, unless the user's variable
+// says which time it is: then builds in other folders on other days are equal.
+func TestDateAndTime(t *testing.T) {
+	t.Parallel()
+	e := testEnv()
+	project := func(date, macro string) *Project {
+		e.Cache = cache.New(t.TempDir(), cache.Options{})
+		line := "const char* volatile when;\n__attribute__((constructor)) static void at(void) { when = " + macro + "; }\n"
+		model := mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": mlftest.TinyOperator + line})
+		p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: "host", Model: model}, e)
+		p.builder.Variables = map[string]string{"SOURCE_DATE_EPOCH": date}
+		return p
+	}
+	for _, macro := range []string{"__DATE__", "__TIME__", "__TIMESTAMP__"} {
+		line := strings.Count(mlftest.TinyOperator, "\n") + 2
+		at, want := fmt.Sprintf("model/codegen/host/src/lib1.c:%d:", line), "error: "+macro+" differs in each build"
+		for _, date := range []string{"", "1700000000"} {
+			p := project(date, macro)
+			i, err := p.Build(t.Context())
+			if isFixed := date != "" && macro != "__TIMESTAMP__"; !isFixed {
+				if failure.Of(err) != failure.Compile || !strings.Contains(err.Error(), at) ||
+					!strings.Contains(err.Error(), want) || !strings.Contains(failure.Next(err), "SOURCE_DATE_EPOCH") {
+					t.Errorf("%s, %q: %v; %s", macro, date, err, failure.Next(err))
+				}
+				continue
+			}
+			must(t, err)
+			if again := built(t, project(date, macro)); again.Digest != i.Digest {
+				t.Errorf("%s: other bytes in another folder", macro)
+			}
+			if other := built(t, project("1600000001", macro)); other.Digest == i.Digest {
+				t.Errorf("%s: another date has no effect", macro)
+			}
+		}
+	}
+}

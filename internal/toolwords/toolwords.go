@@ -100,6 +100,9 @@ var otherEnums = regexp.MustCompile(`uses (32-bit|variable-size) enums yet the o
 // otherWide matches GNU ld's message for Arm about an object whose wchar_t has another size than that of others.
 var otherWide = regexp.MustCompile(`uses ([24])-byte wchar_t yet the output is to use `)
 
+// noDate matches what templates define the macros of the date and the time as.
+var noDate = regexp.MustCompile(`error: (__[A-Z]+__) differs in each build`)
+
 // noSanitizer matches a linker's message about the library of one of GCC's sanitizers.
 var noSanitizer = regexp.MustCompile(`cannot find -l(a|t|l|ub)san\b|undefined reference to .__(a|t|ub)san_`)
 
@@ -138,6 +141,9 @@ func Advice(message string) string {
 		flag := map[string]string{"2": "-fno-short-wchar", "4": "-fshort-wchar"}[m[1]]
 		return "compile it with " + flag + ", as the board's compiler does; if no wchar_t passes between them, " +
 			"-Wl,--no-wchar-size-warning in ldflags of the board file lets it pass"
+	}
+	if m := noDate.FindStringSubmatch(message); m != nil {
+		return "do not use " + m[1] + ", or set SOURCE_DATE_EPOCH to the time that it stands for, in seconds since 1970"
 	}
 	if noSanitizer.MatchString(message) {
 		return "only programs of this computer have the library of -fsanitize: build for host, or let the checks of " +

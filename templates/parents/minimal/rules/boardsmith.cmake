@@ -10,6 +10,17 @@ set(boardsmith_root "${CMAKE_CURRENT_SOURCE_DIR}")
 # applies.
 add_compile_options("-ffile-prefix-map=${boardsmith_root}=." "-ffile-prefix-map=${CMAKE_BINARY_DIR}=.")
 
+# Nor on the day: with the user's SOURCE_DATE_EPOCH, the compiler has that time. Of your sources, it warns.
+set(boardsmith_no_date -Wno-builtin-macro-redefined)
+set(macros __TIMESTAMP__)
+if(NOT DEFINED ENV{SOURCE_DATE_EPOCH})
+  list(APPEND macros __DATE__ __TIME__)
+  add_compile_options(-Wdate-time)
+endif()
+foreach(macro IN LISTS macros)
+  list(APPEND boardsmith_no_date "-D${macro}=_Pragma(\"GCC error \\\"${macro} differs in each build\\\"\")")
+endforeach()
+
 # Sets a variable of CMake for each line NAME := WORDS of a file for make, which boardsmith generates.
 function(boardsmith_read file)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${file}")
@@ -45,7 +56,7 @@ foreach(source IN LISTS boardsmith_model)  # generated code: newer compilers mus
     set(flags ${OPERATOR_FLAGS_${name}})
   endif()
   set_source_files_properties("${source}" PROPERTIES COMPILE_OPTIONS
-    "-std=gnu11;-${OPERATOR_OPT};${flags};-w;-Wno-error=incompatible-pointer-types;-Wno-error=int-conversion")
+    "-std=gnu11;-${OPERATOR_OPT};${flags};-w;-Wno-error=incompatible-pointer-types;-Wno-error=int-conversion;${boardsmith_no_date}")
 endforeach()
 
 list(TRANSFORM LIBRARY_INCLUDES REPLACE "^-I" "${boardsmith_root}/")
@@ -65,7 +76,7 @@ foreach(name IN LISTS LIBRARIES)
   endif()
   add_library(boardsmith_library_${name} STATIC ${sources})
   target_include_directories(boardsmith_library_${name} PRIVATE crt_config crt/include ${LIBRARY_INCLUDES})
-  target_compile_options(boardsmith_library_${name} PRIVATE -O2 -w $<$<COMPILE_LANGUAGE:C>:-std=gnu11>
+  target_compile_options(boardsmith_library_${name} PRIVATE -O2 -w ${boardsmith_no_date} $<$<COMPILE_LANGUAGE:C>:-std=gnu11>
     "$<$<COMPILE_LANGUAGE:CXX>:-std=gnu++17;-fno-exceptions;-fno-rtti;-fno-threadsafe-statics;-fno-use-cxa-atexit>"
     ${LIBRARY_FLAGS_${name}})
   set_target_properties(boardsmith_library_${name} PROPERTIES PREFIX "" OUTPUT_NAME ${name}

@@ -12,6 +12,10 @@ BOARDSMITH_BUILD ?= build
 # The image does not depend on the folder. The compiler must use the folder's name that -ffile-prefix-map removes.
 export PWD := $(CURDIR)
 CFLAGS += -ffile-prefix-map='$(CURDIR)'=. -fdebug-prefix-map='$(CURDIR)'=.
+# Nor on the day: with the user's SOURCE_DATE_EPOCH, the compiler has that time. Of your sources, it warns.
+BOARDSMITH_NO_DATE := -Wno-builtin-macro-redefined $(foreach macro,$(if $(SOURCE_DATE_EPOCH),,DATE TIME) TIMESTAMP,\
+	-D'__$(macro)__=_Pragma("GCC error \"__$(macro)__ differs in each build\"")')
+CFLAGS += $(if $(SOURCE_DATE_EPOCH),,-Wdate-time)
 BOARDSMITH_LDFLAGS := -Wl,--build-id=md5 -Wl,-Map=$(BOARDSMITH_BUILD)/firmware.map
 
 BOARDSMITH_INCLUDES := -I. -Icrt_config -Icrt/include -Icrt/src -Iboardsmith $(LIBRARY_INCLUDES)
@@ -32,8 +36,8 @@ $(BOARDSMITH_SERVER): $(BOARDSMITH_BUILD)/%.o: %.c Makefile $(BOARDSMITH_HEADERS
 $(BOARDSMITH_MODEL): $(BOARDSMITH_BUILD)/%.o: %.c Makefile crt_config/operators.mk
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -std=gnu11 -$(OPERATOR_OPT) $(or $(OPERATOR_FLAGS_$(*F)),$(OPERATOR_FLAGS)) -w \
-		-Wno-error=incompatible-pointer-types -Wno-error=int-conversion -Icrt_config -Icrt/include \
-		-Imodel/codegen/host/include $(LIBRARY_INCLUDES) -c -o $@ $<
+		-Wno-error=incompatible-pointer-types -Wno-error=int-conversion $(BOARDSMITH_NO_DATE) \
+		-Icrt_config -Icrt/include -Imodel/codegen/host/include $(LIBRARY_INCLUDES) -c -o $@ $<
 
 # A library's archive, with which it is linked, and its objects.
 define BOARDSMITH_LIBRARY
@@ -45,7 +49,7 @@ $(LIBRARY_SOURCES_$(1):%=$(BOARDSMITH_BUILD)/%.o): BOARDSMITH_FLAGS := $(LIBRARY
 endef
 $(foreach name,$(LIBRARIES),$(eval $(call BOARDSMITH_LIBRARY,$(name))))
 
-BOARDSMITH_OF_LIBRARY = $(CFLAGS) -O2 -w -Icrt_config -Icrt/include $(LIBRARY_INCLUDES) -MMD -MP
+BOARDSMITH_OF_LIBRARY = $(CFLAGS) -O2 -w $(BOARDSMITH_NO_DATE) -Icrt_config -Icrt/include $(LIBRARY_INCLUDES) -MMD -MP
 $(BOARDSMITH_BUILD)/libraries/%.c.o: libraries/%.c Makefile crt_config/libraries.mk
 	@mkdir -p $(@D)
 	$(CC) $(BOARDSMITH_OF_LIBRARY) -std=gnu11 $(BOARDSMITH_FLAGS) -c -o $@ $<
