@@ -279,24 +279,6 @@ func TestKeptAll(t *testing.T) {
 	mustExit(t, p, 4)
 }
 
-// TestKeptLeftOut: what of the user's is no input is named in the error of a configuration, which may miss it silently.
-func TestKeptLeftOut(t *testing.T) {
-	t.Parallel()
-	d := newKept(t)
-	p := d.project("")
-	writeIn(t, p.Dir(), "Makefile", "$(shell echo 'CMake Error: undefined symbol PERIOD' >&2)\nall:\n\tfalse\n")
-	_, err := p.Build(t.Context())
-	if failure.Of(err) != failure.Config || strings.Contains(err.Error(), "no inputs") {
-		t.Errorf("nothing is left out: %v", err)
-	}
-	writeIn(t, p.Dir(), "Kconfig", "config PERIOD\n")
-	_, err = p.Build(t.Context())
-	const want = "\nno inputs of template keeps, so the command does not see them: Kconfig"
-	if err == nil || !strings.Contains(err.Error(), want) {
-		t.Error(err)
-	}
-}
-
 // TestKeptAtOnce: builds at once have folders of their own, and give the same bytes as one after the other.
 func TestKeptAtOnce(t *testing.T) {
 	drawn.OnlyInFull(t, "TestOneBuilder and TestKept")

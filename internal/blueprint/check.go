@@ -435,24 +435,20 @@ func (t *Blueprint) checkFind() error {
 	return nil
 }
 
-// checkOutside returns an error for outside inputs, source trees and other places that do not begin with a variable, and
-// for places that are no absolute paths either.
+// checkOutside returns an error for outside inputs and source trees that do not begin with a variable, and for other
+// places that are none.
 func (t *Blueprint) checkOutside() error {
-	for i, p := range slices.Concat(t.Trees, t.Reads) {
-		field, needed := "trees", true
-		if i >= len(t.Trees) {
-			field, needed = "reads", false
-		}
+	isAbsolute := func(place string) bool { return strings.HasPrefix(place, "/") }
+	if err := checkPlaces(slices.DeleteFunc(slices.Clone(t.Reads), isAbsolute)); err != nil {
+		return fmt.Errorf("reads: %w", err)
+	}
+	for _, p := range t.Trees {
 		name, _, pattern := SplitTree(p)
-		below, plain := strings.CutPrefix(strings.TrimPrefix(p, HomeWord), "/")
-		switch v := t.Env[name]; {
-		case !needed && plain:
-			pattern = below
-		case !strings.HasPrefix(p, "$") || v != "$"+name && (needed || v != "$"+name+"?"):
-			return fmt.Errorf("%s: %q does not begin with a user's variable of env", field, p)
+		if t.Env[name] != "$"+name || !strings.HasPrefix(p, "$") {
+			return fmt.Errorf("trees: %q does not begin with a user's variable of env", p)
 		}
 		if _, err := path.Match(pattern, ""); err != nil || pattern != "" && !fs.ValidPath(pattern) {
-			return fmt.Errorf("%s: invalid pattern %q", field, p)
+			return fmt.Errorf("trees: invalid pattern %q", p)
 		}
 	}
 	for _, p := range t.Outside {

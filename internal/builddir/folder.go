@@ -153,9 +153,7 @@ func (b *Build) inFolder(ctx context.Context) ([]string, error) {
 func (b *Build) nameProject(failed *buildenv.ToolError, folder string, reads []string) {
 	failed.Message = cmp.Or(failed.Message, strings.TrimSpace(string(failed.Tail)))
 	note := b.unseen(folder, failed.Message, reads)
-	if note == "" && failed.Class == failure.Config {
-		note = b.leftOut()
-	} else if note != "" {
+	if note != "" {
 		failed.Class = failure.Config
 	}
 	failed.Message += note
@@ -247,26 +245,6 @@ func (r *recipe) hasBelow(name string) bool {
 		}
 	}
 	return false
-}
-
-// leftOut returns a line about the files and folders of the user's in the project that the build's folder lacks, or "":
-// what a command misses there it may not name.
-func (b *Build) leftOut() string {
-	entries, _ := fs.ReadDir(b.Tree.Root.FS(), ".") // in an error, what can be listed is enough
-	var names []string
-	for _, e := range entries {
-		belongs := func(file string) bool { return file == e.Name() || strings.HasPrefix(file, e.Name()+"/") }
-		if !belongs(b.State.Template.BuildFolder()) && !strings.HasPrefix(e.Name(), ".") &&
-			!slices.Contains([]string{blueprint.StateFile, blueprint.ModelTar}, e.Name()) && !b.r.hasBelow(e.Name()) &&
-			!slices.ContainsFunc(slices.Collect(maps.Keys(b.State.Files)), belongs) {
-			names = append(names, e.Name())
-		}
-	}
-	if len(names) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("\nno inputs of template %s, so the command does not see them: %s", b.State.Template.Name,
-		strings.Join(names, ", "))
 }
 
 // attempt is one attempt of inFolder. first are the inputs of the first build in the folder; nil: it is empty.

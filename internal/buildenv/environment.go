@@ -51,6 +51,8 @@ func (e Env) places(place string) (all []string) {
 		if home, err := os.UserHomeDir(); err == nil {
 			roots = []string{home}
 		}
+	case first == "":
+		roots = []string{"/"}
 	case first == blueprint.AboveWord:
 		roots = sourcetree.Around(e.Dir)
 	}

@@ -3,16 +3,13 @@
 package buildenv
 
 import (
-	"cmp"
 	"context"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 
-	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/internal/command"
 )
 
@@ -29,8 +26,17 @@ var notOfSystem = []string{"/usr/local", "/usr/local/include", "/usr/local/src"}
 // the build, programs with what belongs to them, and the template's reads. cc is the path of the board's compiler, ""
 // if only the build finds it. It is nil, without a limit, for a program in a snap, which a limited process cannot start.
 func (e Env) Reads(ctx context.Context, cc string, flags []string) []string {
-	all := slices.DeleteFunc(e.matches(ofSystem), func(path string) bool { return slices.Contains(notOfSystem, path) })
-	all = append(all, e.matches(slices.Concat(e.Template.Outside, e.Template.Trees, e.Template.Reads))...)
+	var all []string
+	for _, place := range slices.Concat(ofSystem, e.Template.Outside, e.Template.Trees, e.Template.Reads) {
+		for _, path := range e.places(place) {
+			found, _ := filepath.Glob(path)
+			if len(found) == 0 && !strings.Contains(place, "/") { // the beginning of programs' names, as in CROSS_COMPILE
+				found = []string{around(filepath.Dir(path))}
+			}
+			all = append(all, found...)
+		}
+	}
+	all = slices.DeleteFunc(all, func(path string) bool { return slices.Contains(notOfSystem, path) })
 
 	folders := filepath.SplitList(os.Getenv("PATH"))
 	for _, dir := range append(folders, e.toolFolders()...) {
@@ -60,39 +66,6 @@ func (e Env) Reads(ctx context.Context, cc string, flags []string) []string {
 		return all
 	}
 	return append(all, e.ofCompiler(ctx, cc, flags)...)
-}
-
-// matches returns what is at places of the template, which may be patterns below a folder.
-func (e Env) matches(places []string) (all []string) {
-	home, _ := os.UserHomeDir()
-	for _, place := range places {
-		bases, pattern, above := []string{"/"}, strings.TrimPrefix(place, "/"), 0
-		if below, ok := strings.CutPrefix(place, blueprint.HomeWord+"/"); ok {
-			bases, pattern = []string{home}, below
-		} else if strings.HasPrefix(place, "$") {
-			var name string
-			name, above, pattern = blueprint.SplitTree(place)
-			base := e.Variable(name)
-			if base == "" {
-				continue
-			}
-			real, err := filepath.EvalSymlinks(base)
-			if bases = []string{base, real}; err != nil { // the beginning of programs' names, as in CROSS_COMPILE
-				bases = []string{around(filepath.Dir(base))}
-			}
-		}
-
-		for _, base := range bases {
-			for range above {
-				base = filepath.Dir(base)
-			}
-			names, _ := fs.Glob(os.DirFS(base), cmp.Or(pattern, ".")) // check has validated the pattern
-			for _, name := range names {
-				all = append(all, filepath.Join(base, filepath.FromSlash(name)))
-			}
-		}
-	}
-	return all
 }
 
 // around returns the folder whose bin a folder is, or else the folder itself.

@@ -20,7 +20,6 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/internal/builddir"
 	"github.com/boardsmith/boardsmith/internal/buildenv"
 	"github.com/boardsmith/boardsmith/internal/firmware"
@@ -65,26 +64,9 @@ func (c *checking) files(ctx context.Context) (string, error) {
 	if c.state, err = projectfile.Read(c.p.Dir()); err != nil {
 		return "", err
 	}
-	t := c.found
-	for _, input := range t.Inputs {
-		if input == blueprint.SourceFolder && len(c.state.Board.Sources) == 0 || strings.HasPrefix(input, "!") {
-			continue // it is for sources of boards, or a pattern
-		}
-		if _, err := os.Stat(c.at(input)); err != nil {
-			return "", fmt.Errorf("inputs: the project has no %s", input)
-		}
-	}
-	if script := t.LinkerScript; script != "" && !c.has(script) {
-		return "", fmt.Errorf("linker_script: the project has no %s", script)
-	}
-	for _, step := range t.Compile {
+	for _, step := range c.found.Compile {
 		if !slices.ContainsFunc(step.Files, c.matchesFile) {
 			return "", fmt.Errorf("compile: the project has no file %s", strings.Join(step.Files, " or "))
-		}
-	}
-	for _, flag := range t.Operators.Compile {
-		if dir, isFolder := strings.CutPrefix(flag, "-I"); isFolder && !c.hasBelow(dir) {
-			return "", fmt.Errorf("operators: the project has no folder %s", dir)
 		}
 	}
 	return fmt.Sprintf("%d files", len(c.state.Files)), nil
@@ -95,14 +77,6 @@ func (c *checking) at(name string) string { return inProject(c.p, name) }
 
 func inProject(p *project.Project, name string) string {
 	return filepath.Join(p.Dir(), filepath.FromSlash(name))
-}
-
-func (c *checking) has(name string) bool { return c.state.Files[name] != "" }
-
-func (c *checking) hasBelow(dir string) bool {
-	return slices.ContainsFunc(slices.Collect(maps.Keys(c.state.Files)), func(name string) bool {
-		return strings.HasPrefix(name, dir+"/")
-	})
 }
 
 func (c *checking) matchesFile(pattern string) bool {

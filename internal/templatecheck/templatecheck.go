@@ -147,7 +147,7 @@ var templateChecks = []check{
 			"of a board file, or choose a board: " + failure.Option("Spec.Board", "NAME"),
 	},
 	{
-		"files", "a project has all files that template.json names",
+		"files", "a project is generated, with sources for the compile commands",
 		(*checking).files, fieldsAdvice,
 	},
 	{"tools", "programs, variables and source trees are there", (*checking).tools, ""},

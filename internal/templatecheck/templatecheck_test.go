@@ -91,7 +91,6 @@ var defects = []struct {
 	{"fields", "template.json", `"doc"`, `"docs"`, `field "docs" is not known; did you mean "doc"`},
 	{"fields", "template.json", `"build/a.map"`, `"out/a.map"`, "is not in the build folder"},
 	{"board", "template.json", `"doc"`, `"doc"`, "names template"}, // the template has another name
-	{"files", "template.json", `"src", "crt"`, `"src", "lib", "crt"`, "the project has no lib"},
 	{"build", "template.json", `"crt_config", "model`, `"model`, "crt_config/operators.mk is no input of template sound"},
 	{"build", "template.json", `"crt", `, ``, "is no input of template sound"},
 	{"build", "template.json", `"a.ld", `, ``, "a.ld is no input of template sound"},
@@ -99,12 +98,7 @@ var defects = []struct {
 		"build", "Makefile", "-Icrt_config", "-Icrt_config -include " + elsewhere,
 		elsewhere + " is outside of the project, and template sound does not declare it",
 	},
-	{
-		"files", "template.json", `"linker_script": "a.ld"`, `"linker_script": "b.ld"`,
-		"linker_script: the project has no b.ld",
-	},
 	{"files", "template.json", `"src/*.c"]`, `"source/*.c"]`, "compile: the project has no file"},
-	{"files", "template.json", `-Icrt/include`, `-Ilib/include`, "operators: the project has no folder lib/include"},
 	{"build", "Makefile", "-Map=build/a.map", "-Map=build/b.map", "made no build/a.map"},
 	{"build", "Makefile", "-o $@ $(OBJ)", "-o build/b.elf $(OBJ)", "made no build/a.elf"},
 	{
