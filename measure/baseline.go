@@ -313,7 +313,7 @@ func (c *Comparison) addCost(old, current *Result, limit float64) {
 	default:
 		change, differs := compareCost(a, b, limit)
 		if n := len(current.Rechecks); n > 0 {
-			change.Rechecks, change.Exceeds = current.Rechecks, current.Rechecks[n-1] > limit
+			change.Rechecks, change.Exceeds = current.Rechecks, current.Rechecks[n-1] > limit+noise
 		}
 		if differs || change.Exceeds {
 			change.Causes = causes(costs(old), costs(current))

@@ -150,7 +150,9 @@ func TestRecheck(t *testing.T) {
 		{"a busy computer", func(r *measure.Result) {}, 2, false},
 		{"other firmware", func(r *measure.Result) { r.BuildID = strings.Repeat("0", 32) }, 10, true},
 		{"another computer", func(r *measure.Result) { r.Computer = "x" }, 0, false},
-		{"a slower baseline", func(r *measure.Result) { r.Cost.Median, r.Cost.Low, r.Cost.High = 1, 1, 1 }, 0, false},
+		{"a slower baseline", func(r *measure.Result) {
+			r.Cost = measure.Cost{Unit: measure.Seconds, Samples: 10, Median: 1, Min: 1, Low: 1, High: 1}
+		}, 0, false},
 	} {
 		earlier := *old
 		for _, v := range []*float64{&earlier.Cost.Median, &earlier.Cost.Min, &earlier.Cost.Low, &earlier.Cost.High} {

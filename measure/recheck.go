@@ -12,6 +12,8 @@ import (
 const (
 	rechecks      = 10
 	leastRechecks = 2
+
+	noise = 0.01 // by which the smallest samples of equal firmware may differ, as a share
 )
 
 // recheck measures the cost of a process again if it is above its limit: each time with a new process, in turn with the
@@ -19,8 +21,10 @@ const (
 // sample of all times counts. If the cache no longer has the earlier firmware, its earlier cost stands for it.
 func (m *measurement) recheck(ctx context.Context) error {
 	old, r := m.Baseline.Find(m.result), m.result
-	if old == nil || r.Computer == "" || r.Computer != old.Computer || r.Cost.Unit != old.Cost.Unit ||
-		r.Cost.Median <= old.Cost.Median*(1+m.Limits.Cost) {
+	if old == nil || r.Computer == "" || r.Computer != old.Computer || r.Cost.Unit != old.Cost.Unit {
+		return nil
+	}
+	if limit := 1 + m.Limits.Cost; r.Cost.Median <= old.Cost.Median*limit && r.Cost.Min <= old.Cost.Min*limit {
 		return nil
 	}
 	earlier, err := image.Store{Cache: m.Desk.Cache, Log: m.Desk.Log}.Find(old.BuildID)
@@ -51,7 +55,7 @@ func (m *measurement) recheck(ctx context.Context) error {
 
 		growth := current.Min/before.Min - 1
 		r.Rechecks = append(r.Rechecks, growth)
-		if growth <= m.Limits.Cost && n+1 >= leastRechecks {
+		if growth <= m.Limits.Cost+noise && n+1 >= leastRechecks {
 			r.Cost = current
 			break
 		}
