@@ -9,6 +9,12 @@
 
 #if defined(__ARM_FEATURE_UNALIGNED) && !defined(__unix__) && !defined(__ZEPHYR__)
 
+// The templates disable these with -Os. Without them, GCC computes the result of TAKE as a number.
+#if !defined(__clang__) && defined(__OPTIMIZE_SIZE__)
+#pragma GCC push_options
+#pragma GCC optimize("expensive-optimizations", "forward-propagate", "if-conversion")
+#endif
+
 // Prevents the compiler from replacing the surrounding loop by a call of memcpy or memset, which would be recursive, and
 // from computing its pointers or counter in another way, which takes more code.
 #define OPAQUE(variable) __asm__ volatile("" : "+r"(variable))
@@ -98,5 +104,9 @@ BOARDSMITH_HELPER void* memset(void* to, int value, size_t bytes) {
   }
   return to;
 }
+
+#if !defined(__clang__) && defined(__OPTIMIZE_SIZE__)
+#pragma GCC pop_options
+#endif
 
 #endif
