@@ -112,33 +112,30 @@ func MissingTools(ctx context.Context, b *boards.Board) (compiler, emulator []*f
 // ChipOf returns OpenOCD's data of a board's chip, without a probe: flash banks and targets, by their names, and the
 // configuration files that it does not find. Errors: those of flasher and ctx.
 func (k *Desk) ChipOf(ctx context.Context, b *boards.Board) (chip, missing []string, err error) {
-	err = k.askProgrammer(ctx, "openocd", b, func(p flasher.Programmer) error {
-		chip, missing, err = p.(interface {
-			ChipOf(context.Context) (chip, missing []string, err error)
-		}).ChipOf(ctx)
-		return err
-	})
-	return chip, missing, err
+	p, err := k.programmerFor(ctx, "openocd", b)
+	if err != nil {
+		return nil, nil, err
+	}
+	return p.(interface {
+		ChipOf(context.Context) (chip, missing []string, err error)
+	}).ChipOf(ctx)
 }
 
 // MemoryMap returns pyOCD's memory map of a board's chip, without a probe. Errors: those of flasher and ctx.
-func (k *Desk) MemoryMap(ctx context.Context, b *boards.Board) (memory []boards.Region, err error) {
-	err = k.askProgrammer(ctx, "pyocd", b, func(p flasher.Programmer) error {
-		memory, err = p.(interface {
-			MemoryMap(context.Context) ([]boards.Region, error)
-		}).MemoryMap(ctx)
-		return err
-	})
-	return memory, err
+func (k *Desk) MemoryMap(ctx context.Context, b *boards.Board) ([]boards.Region, error) {
+	p, err := k.programmerFor(ctx, "pyocd", b)
+	if err != nil {
+		return nil, err
+	}
+	return p.(interface {
+		MemoryMap(context.Context) ([]boards.Region, error)
+	}).MemoryMap(ctx)
 }
 
-func (k *Desk) askProgrammer(ctx context.Context, name string, b *boards.Board, ask func(flasher.Programmer) error) error {
+// programmerFor returns a programmer without a probe.
+func (k *Desk) programmerFor(ctx context.Context, name string, b *boards.Board) (flasher.Programmer, error) {
 	if ctx.Err() != nil {
-		return failure.Stopped(ctx, "%s's data of board %s", name, b.Name)
+		return nil, failure.Stopped(ctx, "%s's data of board %s", name, b.Name)
 	}
-	p, err := flasher.New(name, flasher.Config{Flash: b.Flash, Find: k.tool})
-	if err != nil {
-		return err
-	}
-	return ask(p)
+	return flasher.New(name, flasher.Config{Flash: b.Flash, Find: k.tool})
 }

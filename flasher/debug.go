@@ -42,6 +42,13 @@ func (o *openocd) serveArgs(dir string, attach bool, port int) []string {
 // Serve runs a gdb server. The core is reset and halted before its first instruction. With attach it runs until the
 // debugger connects, and continues when that detaches.
 func (o *openocd) Serve(ctx context.Context, attach bool, port int, use func(context.Context) error) error {
+	return o.serve(ctx, server{name: gdbServer}, func(dir string) []string { return o.serveArgs(dir, attach, port) }, use)
+}
+
+// serve runs OpenOCD as a server, with arguments for its working folder.
+func (o *openocd) serve(
+	ctx context.Context, s server, args func(dir string) []string, use func(context.Context) error,
+) error {
 	path, err := o.find()
 	if err != nil {
 		return err
@@ -50,8 +57,8 @@ func (o *openocd) Serve(ctx context.Context, attach bool, port int, use func(con
 		if err := o.shadow(dir); err != nil {
 			return err
 		}
-		gdb := server{name: gdbServer, command: o.command(path, o.serveArgs(dir, attach, port), dir), ready: mark + serving}
-		return gdb.serveWatched(ctx, servesWithin, use)
+		s.command, s.ready = o.command(path, args(dir), dir), mark+serving
+		return s.serveWatched(ctx, servesWithin, use)
 	})
 }
 

@@ -47,25 +47,15 @@ if {!$started} {error "%s"}`, rttWithinMS, strings.Join(setups, " "), rttPauseMS
 func (o *openocd) ServeRTT(
 	ctx context.Context, port int, ranges []Range, use func(context.Context) error,
 ) error {
-	path, err := o.find()
-	if err != nil {
-		return err
+	err := o.serve(ctx, server{name: "RTT server"}, func(dir string) []string { return o.rttArgs(dir, port, ranges) }, use)
+	var c *command.Error
+	if errors.As(err, &c) && strings.Contains(c.Text, rttNone) {
+		return &programmerError{
+			Class: failure.Boot, Hint: "the firmware has " + rttNone, Err: c,
+			Next: "check that firmware with RTT was flashed and starts",
+		}
 	}
-	return inFolder(func(dir string) error {
-		if err := o.shadow(dir); err != nil {
-			return err
-		}
-		rtt := server{name: "RTT server", command: o.command(path, o.rttArgs(dir, port, ranges), dir), ready: mark + serving}
-		err := rtt.serveWatched(ctx, servesWithin, use)
-		var c *command.Error
-		if errors.As(err, &c) && strings.Contains(c.Text, rttNone) {
-			return &programmerError{
-				Class: failure.Boot, Hint: "the firmware has " + rttNone, Err: c,
-				Next: "check that firmware with RTT was flashed and starts",
-			}
-		}
-		return err
-	})
+	return err
 }
 
 // serveWatched is serve, but use's context ends with the command, too; the error is then that of the command.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"archive/zip"
+	"io"
 	"os"
 	"strings"
 
@@ -15,21 +16,13 @@ func readZipped(archive, name string) (*chip, error) {
 		return nil, err
 	}
 	defer z.Close()
-	f, err := z.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	d, err := svd.Read(f)
-	if err != nil {
-		return nil, err
-	}
-	return chipOf(d), nil
+	return readFile(z.Open(name))
 }
 
 // readSVD reads an SVD file.
-func readSVD(name string) (*chip, error) {
-	f, err := os.Open(name)
+func readSVD(name string) (*chip, error) { return readFile(os.Open(name)) }
+
+func readFile(f io.ReadCloser, err error) (*chip, error) {
 	if err != nil {
 		return nil, err
 	}
