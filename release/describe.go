@@ -279,7 +279,7 @@ func readme(a about, files []File) []byte {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", p.Kind, cell(p.Name), cell(version), cell(p.Licence))
 	}
 	fmt.Fprintf(&b, "\n%s: the files name no licence. ", noLicence)
-	b.WriteString("The compiler's libraries have the licences of its packages.\n")
+	b.WriteString("The compiler's libraries have the licences of its packages: on Debian, `licences/PACKAGE.copyright`.\n")
 	for _, id := range missingTexts(a.Licences) {
 		fmt.Fprintf(&b, "\nThe text of the licence `%s` is not in this release.\n", cell(id))
 	}

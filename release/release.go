@@ -76,7 +76,9 @@ type Options struct {
 	Version string // of the product; "" is the firmware's build id
 	// of the product's repository, as of Version; "": not known
 	Commit, Changed string
-	Licences        []string // folders with texts of licences, ID.txt each, beside those of the project and boardsmith's own
+	Notices         []File // of the compiler's libraries, for licences/
+	// folders with texts of licences, ID.txt each, beside those of the project and boardsmith's own
+	Licences []string
 	// Boardsmith is this module's version; zero: as Go recorded it in the running program.
 	Boardsmith Version
 }
@@ -145,6 +147,9 @@ func (r *Release) complete(o Options, a about, parts []part, texts []licenceFile
 	r.add(sbomFile, bom)
 	if a.Licences, err = r.addLicences(parts, texts, o.Licences); err != nil {
 		return err
+	}
+	for _, n := range o.Notices {
+		r.add("licences/"+n.Name, n.Data)
 	}
 	r.add(readmeFile, readme(a, r.Files))
 	a.Files = map[string]string{}

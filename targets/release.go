@@ -7,8 +7,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/boardsmith/boardsmith/boards"
@@ -17,6 +19,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
+	"github.com/boardsmith/boardsmith/internal/files/plainfile"
 	"github.com/boardsmith/boardsmith/internal/library"
 	"github.com/boardsmith/boardsmith/internal/sourcetree"
 	"github.com/boardsmith/boardsmith/release"
@@ -71,6 +74,9 @@ func releaseFirmware(ctx context.Context, j *job) error {
 		return err
 	}
 	o, err := releaseOptions(ctx, j)
+	if err == nil && len(j.project.Board().Memory) > 0 { // a process has the system's libraries
+		o.Notices, err = toolchainNotices(ctx, image.Map)
+	}
 	if err != nil {
 		return err
 	}
@@ -105,6 +111,43 @@ func releaseOptions(ctx context.Context, j *job) (release.Options, error) {
 	o.Boardsmith.Commit, o.Boardsmith.Changed, err = sourcetree.Commit(ctx, dir)
 	return o, err
 }
+
+// toolchainNotices returns the licence texts of the C library and the compiler's own that the linker of a map took,
+// from the packages of Debian that have these libraries: PACKAGE.copyright (Debian Policy, 12.5); of others none.
+func toolchainNotices(ctx context.Context, mapFile string) (notices []release.File, err error) {
+	dpkg, err := exec.LookPath("dpkg-query")
+	if err != nil {
+		return nil, nil
+	}
+	text, err := os.ReadFile(mapFile)
+	if err != nil {
+		return nil, plainfile.Error("read", mapFile, err)
+	}
+
+	seen := map[string]bool{}
+	for _, m := range loadedLibrary.FindAllStringSubmatch(string(text), -1) {
+		library, err := filepath.EvalSymlinks(m[1])
+		if err != nil || seen[library] {
+			continue
+		}
+		seen[library] = true
+		owner, _, err := command.Command{Path: dpkg, Args: []string{"-S", library}, Timeout: programTimeout}.Capture(ctx)
+		if ctx.Err() != nil {
+			return nil, failure.Stopped(ctx, "licences of %s", library)
+		}
+		name, _, _ := strings.Cut(owner, ":")
+		copyright, unread := os.ReadFile(filepath.Join("/usr/share/doc", name, "copyright"))
+		if err != nil || unread != nil || seen[name] {
+			continue
+		}
+		seen[name] = true
+		notices = append(notices, release.File{Name: name + ".copyright", Data: copyright})
+	}
+	return notices, nil
+}
+
+// loadedLibrary matches a library in a linker's map.
+var loadedLibrary = regexp.MustCompile(`(?m)^LOAD (/.+\.a)$`)
 
 // moduleFolder returns the folder of boardsmith's sources that mage has made this program from, or "" if Go does not
 // find them.
