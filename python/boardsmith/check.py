@@ -7,13 +7,14 @@ written. What cannot be compared is reported as not verified, with the reason.
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -93,8 +94,8 @@ class Program:
         self._folder.cleanup()
 
     def _compile(self, name: str, members: Mapping[str, bytes]) -> None:
-        compiler = shutil.which(os.environ.get("CC") or "cc")
-        if compiler is None:
+        words = shlex.split(os.environ.get("CC") or "cc")  # CC may be "ccache gcc"
+        if not words or shutil.which(words[0]) is None:
             raise NotChecked("there is no C compiler cc, and CC names none")
 
         root = Path(self._folder.name)
@@ -105,32 +106,32 @@ class Program:
             (root / file).write_bytes(data)
 
         sources = sorted(file for file in files if file.endswith(".c"))
-        command = [compiler, "-std=c11", "-O1", "-w", "-fwrapv", "-I.", *sources, "-lm", "-o", "network"]
-        done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=COMPILE_SECONDS)
+        command = [*words, "-std=c11", "-O1", "-w", "-fwrapv", "-I.", *sources, "-lm", "-o", "network"]
+        done = _within(COMPILE_SECONDS, command, cwd=root)
         if done.returncode:
-            error = next((x for x in done.stderr.splitlines() if "error" in x), done.stderr.strip())
+            printed = done.stderr.decode(errors="replace")
+            error = next((x for x in printed.splitlines() if "error" in x), printed.strip())
             raise ExportError(f"the archive's C does not compile on this computer: {error}")
 
     def _main(self, name: str) -> str:
-        """Returns a program that runs the network once for each set of inputs on its standard input."""
+        """Returns a program that reads the inputs, runs the network once, and writes the outputs."""
         tensors = [("in", i, t) for i, t in enumerate(self.inputs)]
         tensors += [("out", i, t) for i, t in enumerate(self.outputs)]
         lines = ["#include <stdint.h>", "#include <stdio.h>", f'#include "tvmgen_{name}.h"']
         lines += [f"static _Alignas(16) uint8_t {kind}{i}[{t.size}];" for kind, i, t in tensors]
         lines += ["int main(void) {", f"  struct tvmgen_{name}_inputs in;", f"  struct tvmgen_{name}_outputs out;"]
         lines += [f"  {kind}.{c_name(t.name)} = {kind}{i};" for kind, i, t in tensors]
-        read = " && ".join(f"fread(in{i}, {t.size}, 1, stdin) == 1" for i, t in enumerate(self.inputs))
-        write = " && ".join(f"fwrite(out{i}, {t.size}, 1, stdout) == 1" for i, t in enumerate(self.outputs))
-        count = "fgetc(stdin) != EOF" + (f" && {read}" if read else "")
-        lines += [f"  while ({count}) {{", f"    if (tvmgen_{name}_run(&in, &out) != 0 || !({write})) {{",
-                  "      return 1;", "    }", "  }", "  return 0;", "}", ""]  # fmt: skip
+        steps = [f"fread(in{i}, {t.size}, 1, stdin) == 1" for i, t in enumerate(self.inputs)]
+        steps += [f"tvmgen_{name}_run(&in, &out) == 0"]
+        steps += [f"fwrite(out{i}, {t.size}, 1, stdout) == 1" for i, t in enumerate(self.outputs)]
+        lines += ["  return " + " &&\n         ".join(steps) + " ? 0 : 1;", "}", ""]
         return "\n".join(lines)
 
     def run(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Returns the outputs for one set of inputs."""
-        data = b"x" + b"".join(np.ascontiguousarray(x).tobytes() for x in inputs)
+        data = b"".join(np.ascontiguousarray(x).tobytes() for x in inputs)
         program = Path(self._folder.name, "network")
-        done = subprocess.run([program], input=data, capture_output=True, timeout=RUN_SECONDS)
+        done = _within(RUN_SECONDS, [program], input=data)
         if done.returncode or len(done.stdout) != sum(t.size for t in self.outputs):
             raise Difference(f"the archive's C ends with status {done.returncode} on this computer", inputs)
 
@@ -140,6 +141,14 @@ class Program:
             outputs.append(np.frombuffer(part, t.dtype).reshape(t.shape))
             start += t.size
         return outputs
+
+
+def _within(seconds: int, command: Sequence[Any], **options: Any) -> subprocess.CompletedProcess[bytes]:
+    """Runs a command, for a while at most."""
+    try:
+        return subprocess.run(command, capture_output=True, timeout=seconds, **options)
+    except subprocess.TimeoutExpired as error:
+        raise NotChecked(f"{Path(command[0]).name} took longer than {seconds} seconds") from error
 
 
 def draw(inputs: Sequence[Tensor], special: Sequence[float], span: int) -> list[np.ndarray]:

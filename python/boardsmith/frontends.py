@@ -125,27 +125,36 @@ def _first_difference(model: Any, difference: check.Difference) -> str:
     import onnx
 
     declared = _declared(model)
-    every = onnx.ModelProto()
-    every.CopyFrom(model)
-    del every.graph.output[:]
-    known = {v.name: v for v in [*onnx.shape_inference.infer_shapes(model).graph.value_info, *model.graph.output]}
+    inferred = onnx.shape_inference.infer_shapes(model).graph
+    known = {v.name for v in [*inferred.value_info, *model.graph.output]}
     results = [o for node in model.graph.node for o in node.output if o in known]
-    every.graph.output.extend(known[o] for o in results)
+    constants = {i.name for i in model.graph.initializer}
+    inputs = [i.name for i in model.graph.input if i.name not in constants]
+    extractor = onnx.utils.Extractor(onnx.shape_inference.infer_shapes(model))
 
-    for count in range(1, len(results) + 1):
-        part = onnx.ModelProto()
-        part.CopyFrom(every)
-        del part.graph.output[count:]
-        part = onnx.utils.Extractor(part).extract_model([i.name for i in model.graph.input], results[count - 1 : count])
+    def differs(result: str) -> bool:
+        part = extractor.extract_model(inputs, [result])
         with tempfile.TemporaryDirectory() as folder:
             try:
                 _export(part, Path(folder, "part.tar"), None, declared, _evaluator(part, declared))
             except check.Difference:
-                node = next(n for n in model.graph.node if results[count - 1] in n.output)
-                return f"; the first node that differs is {describe(model, node)}"
-            except ExportError:
-                continue  # no archive holds this result
-    return ""
+                return True
+            except (ExportError, ValueError):  # no archive holds this result
+                return False
+        return False
+
+    # The nodes are in order: half of those that are left are tried at a time.
+    low, high = 0, len(results)
+    while low < high:
+        middle = (low + high) // 2
+        if differs(results[middle]):
+            high = middle
+        else:
+            low = middle + 1
+    if low == len(results):
+        return ""
+    node = next(n for n in model.graph.node if results[low] in n.output)
+    return f"; the first node that differs is {describe(model, node)}"
 
 
 def describe(model: Any, node: Any) -> str:

@@ -109,6 +109,14 @@ def _outer_names(nodes: list[Any]) -> set[str]:
     }
 
 
+def _is_large(node: Any, feeds: dict[str, Any]) -> bool:
+    """Reports whether operands give the shape of a result that is too large to compute here."""
+    if node.op_type not in ("ConstantOfShape", "Expand", "Tile", "Resize", "Pad", "OneHot", "Range", "EyeLike"):
+        return False
+    numbers = [np.abs(v.astype("float64")) for v in feeds.values() if v.dtype.kind in "iu" and v.size <= 16]
+    return any(float(np.prod(np.maximum(v, 1))) * 8 > FOLDED_BYTES for v in numbers)
+
+
 def _computed(model: Any, node: Any, constants: dict[str, Any], shapes: dict[str, Any]) -> list[Any] | None:
     """Returns the values of a node that depends on constants only, or None."""
     import onnx
@@ -132,6 +140,8 @@ def _computed(model: Any, node: Any, constants: dict[str, Any], shapes: dict[str
     outputs = [onnx.helper.make_empty_tensor_value_info(o) for o in node.output if o]
     graph = onnx.helper.make_graph([node], "constant", inputs, outputs)
     part = onnx.helper.make_model(graph, opset_imports=model.opset_import, ir_version=model.ir_version)
+    if _is_large(node, feeds):
+        return None
     try:
         with np.errstate(all="ignore"):
             values = [np.asarray(v) for v in ReferenceEvaluator(part).run(None, feeds)]
