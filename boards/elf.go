@@ -147,9 +147,14 @@ type armCore struct {
 // armCores are Arm's cores with their part numbers in CPUID and their instruction sets (technical reference manuals,
 // CPUID). Of those with one set, a later one also runs the code for an earlier one.
 var armCores = []armCore{
-	{0xC20, "Cortex-M0", "v6-m"}, {0xC60, "Cortex-M0+", "v6-m"}, {0xC23, "Cortex-M3", "v7-m"},
-	{0xC24, "Cortex-M4", "v7e-m"}, {0xC27, "Cortex-M7", "v7e-m"}, {0xD20, "Cortex-M23", "v8-m.base"},
-	{0xD21, "Cortex-M33", "v8-m.main"}, {0xD22, "Cortex-M55", "v8.1-m"},
+	{0xC20, "Cortex-M0", "v6-m"},
+	{0xC60, "Cortex-M0+", "v6-m"},
+	{0xC23, "Cortex-M3", "v7-m"},
+	{0xC24, "Cortex-M4", "v7e-m"},
+	{0xC27, "Cortex-M7", "v7e-m"},
+	{0xD20, "Cortex-M23", "v8-m.base"},
+	{0xD21, "Cortex-M33", "v8-m.main"},
+	{0xD22, "Cortex-M55", "v8.1-m"},
 }
 
 // coreRuns reports whether a core runs code for another one. It returns true for unknown ones.

@@ -228,8 +228,10 @@ func TestOtherSectors(t *testing.T) {
 		b.conf.AnyChip = true
 		p := created(t, b.conf.Flash.Programmer, b.conf)
 		for _, other := range []boards.Sector{
-			{Addr: b.base, Size: 4 * b.size}, {Addr: b.base + b.size, Size: b.size / 4},
-			{Addr: b.base + b.size/2, Size: b.size}, {Addr: 0x60000000, Size: b.size},
+			{Addr: b.base, Size: 4 * b.size},
+			{Addr: b.base + b.size, Size: b.size / 4},
+			{Addr: b.base + b.size/2, Size: b.size},
+			{Addr: 0x60000000, Size: b.size},
 		} {
 			err := p.Do(t.Context(), Job{Erase: []boards.Sector{b.sector(2), other}})
 			var differs *ChipError

@@ -510,8 +510,14 @@ func TestNumbers(t *testing.T) {
 		column int
 	}
 	kinds := []kind{
-		{"mps2_an385", 5}, {"qemu_riscv32", 6}, {"microbit", 4}, {"mps2_an386", 5}, {"mps2_an521", 5}, {"mps3_an547", 5},
-		{"sifive_e", 6}, {"qemu_riscv64", 6},
+		{"mps2_an385", 5},
+		{"qemu_riscv32", 6},
+		{"microbit", 4},
+		{"mps2_an386", 5},
+		{"mps2_an521", 5},
+		{"mps3_an547", 5},
+		{"sifive_e", 6},
+		{"qemu_riscv64", 6},
 	}
 	for _, k := range append(drawn.Of(t, "numbers", kinds, 3), kind{"host", 3}) {
 		t.Run(k.board, func(t *testing.T) {

@@ -84,13 +84,17 @@ func TestCandidatesUseTheirArgumentsOnly(t *testing.T) {
 				"TVMBackendFreeWorkspace(1, 0, w);", "differ"},
 			{"uses its workspace", workspace + "for (int i = 0; i < 100; i++) w[i] = 2; for (int i = 0; i < 4; i++) " +
 				"out[i] = in[i] * w[i]; TVMBackendFreeWorkspace(1, 0, w);", ""},
-			{"reads its stack", "volatile int32_t w[64]; for (int i = 0; i < 4; i++) out[i] = in[i] * 2 + w[16 * i];",
-				"differ"},
+			{
+				"reads its stack", "volatile int32_t w[64]; for (int i = 0; i < 4; i++) out[i] = in[i] * 2 + w[16 * i];",
+				"differ",
+			},
 			{"remembers the first call", "static int32_t kept[4]; static int calls; if (calls++ == 0) {" + right +
 				"for (int i = 0; i < 4; i++) kept[i] = out[i];} for (int i = 0; i < 4; i++) out[i] = kept[i];", "differ"},
-			{"remembers a call", "static int32_t kept[4]; static int calls; if (calls++ < 3) {" + right +
-				"for (int i = 0; i < 4; i++) kept[i] = out[i];} for (int i = 0; i < 4; i++) out[i] = kept[i];",
-				"differ from call to call"},
+			{
+				"remembers a call", "static int32_t kept[4]; static int calls; if (calls++ < 3) {" + right +
+					"for (int i = 0; i < 4; i++) kept[i] = out[i];} for (int i = 0; i < 4; i++) out[i] = kept[i];",
+				"differ from call to call",
+			},
 			{"wrong in every other call", right + "static int calls; if (calls++ % 2 == 1) out[0] = 9;", "differ"},
 			{"right in the end", right + "volatile int k = 3; (void)k;", ""},
 		} {

@@ -145,7 +145,10 @@ func (t *Blueprint) checkPatterns() error {
 		return errors.New("board: what it describes is known too late for " + FormsWord)
 	}
 	for _, field := range []pathField{
-		{"areas.own", t.Areas.Own}, {"startup", t.Startup}, {"settings", t.Settings}, {"configure_reads", t.ConfigureReads},
+		{"areas.own", t.Areas.Own},
+		{"startup", t.Startup},
+		{"settings", t.Settings},
+		{"configure_reads", t.ConfigureReads},
 		{"reconfigure", t.Reconfigure},
 	} {
 		for _, p := range field.paths {

@@ -40,7 +40,8 @@ func (s *Space) Plain() ([]Source, error) {
 	}
 	examples := w.examples()
 	files := []Source{
-		{w.name + ".h", []byte(w.header())}, {w.name + ".c", []byte(w.source())},
+		{w.name + ".h", []byte(w.header())},
+		{w.name + ".c", []byte(w.source())},
 		{"model.json", w.description(examples != nil)},
 	}
 	if examples != nil {
