@@ -28,7 +28,8 @@ const (
 
 // probeRunning queries the identity of the firmware that runs, which may be any. It returns nil without a valid answer
 // in time. next is the image about to replace the firmware, or nil; unless it is the same build, the firmware's fault
-// record is logged, which would be lost otherwise. Errors: *LeaseError and class config if the device must not be used; *transport.SharedPortError if another program may have read the answer; those of ctx.
+// record is logged, which would be lost otherwise. Errors: *LeaseError and class config if the device must not be used;
+// *transport.SharedPortError if another program may have read the answer; those of ctx.
 func (d *Device) probeRunning(ctx context.Context, next *image.Image) (*flashplan.Answer, error) {
 	err := d.relocate(ctx)
 	if err != nil && !desk.IsMissing(err) {

@@ -14,7 +14,8 @@ import (
 // Attach opens a device of the board for exclusive use. which selects one of several: a name in Desk.File, a probe's
 // serial, a USB path, a port's name, or the address of a board that is reached over TCP without a probe; it must be ""
 // for a process or an emulator. All other devices are leased until Close. Errors: *LeaseError; class
-// probe-missing if none is attached; class config if several may be it, and for an emulated probe on a Desk without Probes.
+// probe-missing if none is attached; class config if several may be it, and for an emulated probe on a Desk without
+// Probes.
 func (k *Desk) Attach(ctx context.Context, b *boards.Board, which string) (*Device, error) {
 	if ctx.Err() != nil {
 		return nil, failure.Stopped(ctx, "attach")

@@ -93,12 +93,13 @@ func TestFaultAtStart(t *testing.T) {
 		want             string
 	}{
 		{
-			"main", "mps2_an386", boards.Standalone, null + "int crash(void) { handler(); return 1; }", "{ extern int crash(void); (void)crash(); }\n",
-			"called from crash at src/own.c:3",
+			"main", "mps2_an386", boards.Standalone, null + "int crash(void) { handler(); return 1; }",
+			"{ extern int crash(void); (void)crash(); }\n", "called from crash at src/own.c:3",
 		},
 		{
 			"constructor", "mps2_an386", boards.RPC,
-			null + "__attribute__((constructor)) int crash(void) { handler(); return 1; }", "", "called from crash at src/own.c:3",
+			null + "__attribute__((constructor)) int crash(void) { handler(); return 1; }", "",
+			"called from crash at src/own.c:3",
 		},
 		{
 			"stack", "qemu_riscv32", boards.Standalone,
@@ -106,8 +107,8 @@ func TestFaultAtStart(t *testing.T) {
 			"{ extern int crash(int n); (void)crash(1); }\n", "stack overflow",
 		},
 		{
-			"process", "host", boards.RPC, null + "int crash(void) { handler(); return 1; }", "{ extern int crash(void); (void)crash(); }\n",
-			"called from crash at src/own.c:3",
+			"process", "host", boards.RPC, null + "int crash(void) { handler(); return 1; }",
+			"{ extern int crash(void); (void)crash(); }\n", "called from crash at src/own.c:3",
 		},
 		{
 			"check in a process", "host", boards.Standalone,

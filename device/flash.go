@@ -24,9 +24,9 @@ const (
 
 // Flash writes the image to the device as far as necessary. When it returns nil, the flash was verified and the new
 // firmware has answered. A board without a programmer must hold the image already: ErrNoProgrammer. Further errors,
-// before any write: class config if recorded facts contradict the chosen board, *WearError. Class verify if another chip
-// or firmware answers; class boot if none does; those of flasher; if the board was plugged in elsewhere, class config if
-// several may be it and, if another process leases that place, *LeaseError.
+// before any write: class config if recorded facts contradict the chosen board, *WearError. Class verify if another
+// chip or firmware answers; class boot if none does; those of flasher; if the board was plugged in elsewhere, class
+// config if several may be it and, if another process leases that place, *LeaseError.
 func (d *Device) Flash(ctx context.Context, i *image.Image) (FlashReport, error) {
 	if ctx.Err() != nil {
 		return FlashReport{}, failure.Stopped(ctx, "flash")
@@ -116,7 +116,8 @@ func (f *flashing) identify(ctx context.Context) error {
 	return f.findSuspect()
 }
 
-// checkBoard returns an error of class config if recorded facts contradict the chosen board, unless Desk.Reflash is set.
+// checkBoard returns an error of class config if recorded facts contradict the chosen board, unless Desk.Reflash is
+// set.
 func (f *flashing) checkBoard() error {
 	a, k, board := f.d.attachment, f.d.desk, f.d.board
 	if board.Identification.Address == 0 {

@@ -343,8 +343,8 @@ func (w *monitoredLink) addStray(d *direction, b byte) {
 	}
 }
 
-// showFault shows the fault whose record firmware sent in a line, because it started again with it. It returns false for
-// any other line.
+// showFault shows the fault whose record firmware sent in a line, because it started again with it. It returns false
+// for any other line.
 func (w *monitoredLink) showFault(line []byte) bool {
 	rec := standalone.RecordIn(line)
 	if rec == nil {

@@ -28,7 +28,8 @@ func TestHints(t *testing.T) {
 		{"No available debug probes are connected", failure.ProbeMissing, "no probe"},
 		{"usb.core.USBError: [Errno 13] Access denied (insufficient permissions)", failure.ProbeMissing, "udev"},
 		{
-			"Error: target voltage may be too low for reliable debugging\nError: init mode failed (unable to connect to the target)",
+			"Error: target voltage may be too low for reliable debugging\n" +
+				"Error: init mode failed (unable to connect to the target)",
 			failure.ProbeMissing, "power",
 		},
 		{
@@ -65,7 +66,8 @@ func TestHints(t *testing.T) {
 			"no access to the core",
 		},
 		{
-			"0000414 I Loading /is locked/firmware.elf [load_cmd]\n0000545 C Memory transfer fault (read) @ 0x08000000-0x0800003f",
+			"0000414 I Loading /is locked/firmware.elf [load_cmd]\n" +
+				"0000545 C Memory transfer fault (read) @ 0x08000000-0x0800003f",
 			failure.Flash, "refuses access",
 		},
 		{"something else", failure.Flash, ""},

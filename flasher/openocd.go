@@ -161,8 +161,8 @@ const chipScript = `foreach bank [flash list] {
 if {![info exists CHIPNAME]} {foreach name [target names] {echo "` + mark + `target $name"}}
 shutdown`
 
-// ChipOf lists what OpenOCD has by the configuration files in the board file, without a probe: "flash DRIVER at ADDRESS"
-// and "target NAME". missing lists files that it does not find.
+// ChipOf lists what OpenOCD has by the configuration files in the board file, without a probe: "flash DRIVER at
+// ADDRESS" and "target NAME". missing lists files that it does not find.
 func (o *openocd) ChipOf(ctx context.Context) (chip, missing []string, err error) {
 	path, err := o.Find("openocd")
 	if err != nil {

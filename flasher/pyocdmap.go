@@ -61,7 +61,8 @@ func (p *pyocd) python() (string, error) {
 	text, err := os.ReadFile(path)
 	first, _, _ := bytes.Cut(text, []byte("\n"))
 	words := strings.Fields(strings.TrimPrefix(string(first), "#!"))
-	if err != nil || !bytes.HasPrefix(text, []byte("#!")) || len(words) == 0 || !strings.Contains(string(first), "python") {
+	if err != nil || !bytes.HasPrefix(text, []byte("#!")) || len(words) == 0 ||
+		!strings.Contains(string(first), "python") {
 		return "", failure.Errorf(failure.ToolMissing, "%s does not name the Python that runs it", path)
 	}
 	return exec.LookPath(words[len(words)-1])

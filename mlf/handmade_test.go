@@ -253,7 +253,8 @@ func TestKeywordNames(t *testing.T) {
 		m := mlftest.Parse(t, cModel("small", "", "void* "+name+";", "uint8_t* p_var")...).Models[0]
 		err := m.Header.CheckNames()
 		isOfC := name != "class" && name != "this"
-		if isOfC != (err != nil && strings.Contains(err.Error(), "tvmgen_small.h does not compile: its tensor, pool or device "+name+" has") &&
+		words := "tvmgen_small.h does not compile: its tensor, pool or device " + name + " has"
+		if isOfC != (err != nil && strings.Contains(err.Error(), words) &&
 			failure.Of(err) == failure.Config && failure.Next(err) != "") {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -382,7 +382,8 @@ func TestKeptFails(t *testing.T) {
 	}
 }
 
-// TestKeptUnlinked: a template that has never been linked compiles only what changed, whatever fails behind the compiler.
+// TestKeptUnlinked: a template that has never been linked compiles only what changed, whatever fails behind the
+// compiler.
 func TestKeptUnlinked(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ rule, line string }{

@@ -87,8 +87,8 @@ func (g *gateway) leave(t *testing.T, client *rpc.Session) {
 	}
 }
 
-// TestGatewayFreesAllOfLostClient uses one device from two clients over TCP, one after the other. What the first one has
-// there when it vanishes is freed, and was lost for this side, too.
+// TestGatewayFreesAllOfLostClient uses one device from two clients over TCP, one after the other. What the first one
+// has there when it vanishes is freed, and was lost for this side, too.
 func TestGatewayFreesAllOfLostClient(t *testing.T) {
 	ctx := within(t, 20*time.Second)
 	d := device()

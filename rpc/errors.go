@@ -33,8 +33,8 @@ func (e *DeviceError) Error() string {
 	code, ok := e.code()
 	switch {
 	case ok && code == invalidArgument:
-		return fmt.Sprintf("device: an argument is out of its range (error %#x): memory has less than 2 GiB, an alignment is "+
-			"a power of two, and a time evaluator calls 1 to 2^27 - 1 times", code)
+		return fmt.Sprintf("device: an argument is out of its range (error %#x): memory has less than 2 GiB, "+
+			"an alignment is a power of two, and a time evaluator calls 1 to 2^27 - 1 times", code)
 	case ok:
 		return fmt.Sprintf("device: the function returned the error %d (%#x), without a text", int32(code), code)
 	}
@@ -186,8 +186,8 @@ func exception(text string) error {
 }
 
 // resetError is the error of a device that was reset without a fault record: by its reset button or its supply, or
-// because its firmware keeps none. All objects on it are lost. err is that of the link, recordErr of reading the record:
-// unless it is nil, the session has not continued.
+// because its firmware keeps none. All objects on it are lost. err is that of the link, recordErr of reading the
+// record: unless it is nil, the session has not continued.
 func resetError(err, recordErr error) error {
 	const next = "check the device's supply, and its log above"
 	if recordErr != nil {

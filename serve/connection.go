@@ -210,8 +210,8 @@ func (r *receiver) receive() ([]byte, error) {
 	return msg.Bytes(), nil
 }
 
-// discard receives a packet that is too long, so that its client, which has then sent it, reads the reply. It returns an
-// error for which isLong is true, or one of the connection.
+// discard receives a packet that is too long, so that its client, which has then sent it, reads the reply. It returns
+// an error for which isLong is true, or one of the connection.
 func (r *receiver) discard(msg *bytes.Buffer, n uint64) error {
 	const longest = 1 << 30 // bytes; a longer packet is no upload
 	for left := n; left > 0 && n <= longest && !r.first; left -= min(left, blockSize) {

@@ -84,8 +84,8 @@ type boardCheck struct {
 	name    string // as the user typed it: a name or a file
 }
 
-// programmers compares the board with what OpenOCD and pyOCD have for its chip. It returns a field that was not checked,
-// "" if all were: then the program is not installed.
+// programmers compares the board with what OpenOCD and pyOCD have for its chip. It returns a field that was not
+// checked, "" if all were: then the program is not installed.
 func (c boardCheck) programmers(ctx context.Context) (unchecked string, err error) {
 	desk := &device.Desk{Tool: func(name string) (string, error) { return findProgram(c.Env, name) }}
 	for _, p := range []struct {
@@ -111,8 +111,8 @@ func (c boardCheck) programmers(ctx context.Context) (unchecked string, err erro
 	return unchecked, nil
 }
 
-// openocd returns an error for a configuration file that OpenOCD does not find, and for files of another chip: a shipped
-// board with the same chip has flash banks or targets that this one lacks.
+// openocd returns an error for a configuration file that OpenOCD does not find, and for files of another chip: a
+// shipped board with the same chip has flash banks or targets that this one lacks.
 func (c boardCheck) openocd(ctx context.Context, desk *device.Desk) error {
 	b := c.board
 	const field = "flash.scripts"

@@ -10,7 +10,10 @@ import (
 // nearest to the board: the first one may be derived, or right in a chip's file.
 func TestBlamedDefine(t *testing.T) {
 	t.Parallel()
-	b := &boards.Board{Files: []string{"chip.json", "own.json"}, Defines: map[string]string{"CHIP_IRQS": "9", "UART_IRQ": "10"}}
+	b := &boards.Board{
+		Files:   []string{"chip.json", "own.json"},
+		Defines: map[string]string{"CHIP_IRQS": "9", "UART_IRQ": "10"},
+	}
 	const text = ": not in the vector table, whose length is CHIP_IRQS"
 	for _, c := range []struct{ irqs, uart, name, want string }{
 		{"own.json", "", "STM32_UART_IRQ", "own.json:3: defines.CHIP_IRQS: STM32_UART_IRQ" + text},

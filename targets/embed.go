@@ -74,8 +74,8 @@ func embedModels(ctx context.Context, c *console.Console, folder string) error {
 	return nil
 }
 
-// checkSymbols returns an error if models define one symbol, as this computer's compiler finds. It prints a doubt if that
-// cannot compile them.
+// checkSymbols returns an error if models define one symbol, as this computer's compiler finds. It prints a doubt if
+// that cannot compile them.
 func checkSymbols(ctx context.Context, c *console.Console, codes []*cmodel.Code) error {
 	host, err := boards.Find("host", nil)
 	if err != nil {

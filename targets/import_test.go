@@ -29,7 +29,7 @@ var mayImport = map[string][]string{
 		"internal/library", "internal/spelling", "internal/valuetext",
 	},
 	"internal/cli": {
-		"tune", "tune/search", "tune/space", "tune/report", "serve", "project", "device", "rpc", "rpc/fault",
+		"tune", "tune/search", "tune/space", "tune/report", "serve", "project", "device", "rpc/fault",
 		"boards", "mlf", "ndarray", "templates", "internal/boardsmithjson", "examples/samples", "examples/own-firmware",
 		"failure", "internal/desk", "internal/command", "internal/gitfolder", "internal/ledger", "internal/files",
 		"internal/boardfile", "internal/tensorlist", "internal/spelling", "internal/valuetext",
@@ -75,7 +75,7 @@ var mayImport = map[string][]string{
 	},
 	"serve":       {"rpc", "rpc/fault", "internal/tvmrpc", "transport", "internal/files", "failure"}, // TVM's RPC server
 	"tune/space":  {"ndarray", "failure", "internal/files"},
-	"tune/report": {"tune", "measure", "device", "rpc", "failure", "internal/valuetext"},
+	"tune/report": {"tune", "measure", "device", "failure", "internal/valuetext"},
 
 	// A project is a folder, and the way from it to a device.
 	"project": {

@@ -122,8 +122,8 @@ func (h *arguments) writeInput(ctx context.Context, i int) error {
 	return h.tensors[i].Write(ctx, data)
 }
 
-// A secondInput is the difference of a second set of inputs: two neighbouring elements of one input change places, which
-// leaves most inputs valid, and is few bytes for a slow link.
+// A secondInput is the difference of a second set of inputs: two neighbouring elements of one input change places,
+// which leaves most inputs valid, and is few bytes for a slow link.
 type secondInput struct {
 	at            int // offset in the block
 	tensor        *rpc.Tensor

@@ -186,7 +186,9 @@ func (b *servedBoard) Load(ctx context.Context, module []byte) (serve.Loaded, er
 
 // loadRAM links operators for the largest free part of the RAM for code and uploads them. If they do not fit beside
 // earlier modules, it unlinks these. A *project.FitError means that the RAM is too small.
-func (b *servedBoard) loadRAM(ctx context.Context, s *rpc.Session, o project.Operators, sum digest) (rpc.Module, error) {
+func (b *servedBoard) loadRAM(
+	ctx context.Context, s *rpc.Session, o project.Operators, sum digest,
+) (rpc.Module, error) {
 	if err := context.Cause(ctx); err != nil {
 		return rpc.Module{}, err // no module can be checked
 	}

@@ -78,8 +78,8 @@ func (f *firmware) open(ctx context.Context, word string) error {
 	return f.setToolchain(l)
 }
 
-// setToolchain sets the compiler, flags and libraries of candidates, with a digest of the first layout's firmware and of
-// the board, which determine times, too.
+// setToolchain sets the compiler, flags and libraries of candidates, with a digest of the first layout's firmware and
+// of the board, which determine times, too.
 func (f *firmware) setToolchain(l *layout) error {
 	compiler, err := l.folder.Toolchain()
 	if err != nil {

@@ -143,8 +143,8 @@ func TestTwinOfAnotherContent(t *testing.T) {
 	}
 }
 
-// TestLabelBelongsToKind measures candidates of the same ID on two kinds of board, one after the other in one folder and
-// then in one run.
+// TestLabelBelongsToKind measures candidates of the same ID on two kinds of board, one after the other in one folder
+// and then in one run.
 func TestLabelBelongsToKind(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "one folder")
 	kinds := []string{"host", "mps2_an385"}

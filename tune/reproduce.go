@@ -57,8 +57,8 @@ func Reproduce(ctx context.Context, dir, id string, desk *device.Desk, board str
 	return before, after, err
 }
 
-// findReproducible returns the result in dir that has an ID, or one that begins and ends as it does, on a kind of board;
-// "": on any.
+// findReproducible returns the result in dir that has an ID, or one that begins and ends as it does, on a kind of
+// board; "": on any.
 func findReproducible(dir, id, kind string) (Result, error) {
 	all, err := ReadResults(dir)
 	if err != nil {

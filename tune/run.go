@@ -131,10 +131,10 @@ func (r *Run) Results() ([]Result, error) { return ReadResults(r.dir) }
 
 // Measure compiles, loads, checks and times one candidate. It returns when the result is in the run's folder. It
 // returns the stored result of a candidate with equal content (kind, files, flags, arguments, record, compiler,
-// libraries and firmware); SameAs is its ID, if that differs. With Options.Retry, it does not return a failure that an earlier run
-// has stored. A candidate that fails is a Result with a Failure; if that has Retry set, it is not stored. Errors: of
-// class interrupted if ctx or the run ended, of class config for a candidate without ID or entry, and of the last board
-// that was given up.
+// libraries and firmware); SameAs is its ID, if that differs. With Options.Retry, it does not return a failure that an
+// earlier run has stored. A candidate that fails is a Result with a Failure; if that has Retry set, it is not stored.
+// Errors: of class interrupted if ctx or the run ended, of class config for a candidate without ID or entry, and of the
+// last board that was given up.
 func (r *Run) Measure(ctx context.Context, c Candidate) (Result, error) {
 	if err := checkID(c.ID); err != nil {
 		return Result{}, err

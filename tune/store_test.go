@@ -98,7 +98,8 @@ func TestReplacedResultMovesNoLabel(t *testing.T) {
 		}
 	}
 	again, err := openAgain(s)
-	if err != nil || again.index.labels[label{"", "x"}].key != "second" || again.index.labels[label{"", "y"}].key != "other" {
+	if err != nil || again.index.labels[label{"", "x"}].key != "second" ||
+		again.index.labels[label{"", "y"}].key != "other" {
 		t.Errorf("after the run was opened again: %v, %v", again.index.labels, err)
 	}
 	_ = again.close()

@@ -50,8 +50,8 @@ func (w *worker) run(ctx context.Context) error {
 	return err
 }
 
-// use waits for something to measure and for a place, and measures jobs there until ctx ends or the place has gone or is
-// given up.
+// use waits for something to measure and for a place, and measures jobs there until ctx ends or the place has gone or
+// is given up.
 func (w *worker) use(ctx context.Context) error {
 	select {
 	case <-w.kind.firmware.wanted:

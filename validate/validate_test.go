@@ -212,7 +212,8 @@ func TestRules(t *testing.T) {
 		if (r.Err() == nil) != c.equal || (r.Equal == 1) != c.equal {
 			t.Errorf("%s of %v and %v: %v", c.rule, c.got, c.want, r.Err())
 		}
-		if next := failure.Next(r.Err()); strings.Contains(next, "zeros") != (c.rule == "exact" && c.got[0] == 0 && !c.equal) {
+		areZeros := c.rule == "exact" && c.got[0] == 0 && !c.equal
+		if next := failure.Next(r.Err()); strings.Contains(next, "zeros") != areZeros {
 			t.Errorf("advice for %v and %v: %s", c.got, c.want, next)
 		}
 		if _, err := json.Marshal(r); err != nil { // NaN has no form

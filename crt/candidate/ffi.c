@@ -14,9 +14,8 @@ typedef struct {
   size_t bytes;
 } message_t;
 
-static const char dots[] = "...";
-
 static void add(message_t* m, const char* text) {
+  static const char dots[] = "...";
   const size_t most = (sizeof m->text) - (sizeof dots);
   const char* at = (text != NULL) ? text : "";
   for (; (*at != '\0') && (m->bytes < most); at++) {

@@ -110,8 +110,8 @@ extern int boardsmith_checked(TVMValue* args, int* type_codes, int num_args, TVM
 
 enum {
   CHECK_STACK_WORDS = BOARDSMITH_CHECK_STACK_BYTES / 4,
-  CHECK_BLOCKS = 7,              // of workspace
-  CHECK_LARGEST_BYTES = 1 << 12  // block; each other one has half of the previous size
+  CHECK_BLOCKS = 7,           // of workspace
+  CHECK_LARGEST_BYTES = 4096  // block; each other one has half of the previous size
 };
 
 // Fills memory with numbers that differ from call to call.

@@ -177,8 +177,8 @@ func (b *Build) progress(changed []string) (total int, line func(string)) {
 	}
 }
 
-// noted returns a function that shows, by the lines that a command prints, the warnings of configure steps, and those of
-// compilers about sources of the user's own: each once.
+// noted returns a function that shows, by the lines that a command prints, the warnings of configure steps, and those
+// of compilers about sources of the user's own: each once.
 func (b *Build) noted() func(line string) {
 	var configure toolwords.Warnings
 	return func(line string) {

@@ -214,8 +214,8 @@ func TestFolder(t *testing.T) {
 // TestReconfigure: the configure step begins from nothing in the same folder after a change of what it takes into
 // account: contents of files that are neither source nor header, and which files there are, but for headers.
 func TestReconfigure(t *testing.T) {
-	f := newFixture(t, "mkdir -p build/sub; echo >build/object; [ -e build/sub/CMakeCache.txt ] || echo anew >>build/runs\n"+
-		"touch build/sub/CMakeCache.txt\n", sources())
+	f := newFixture(t, "mkdir -p build/sub; echo >build/object; "+
+		"[ -e build/sub/CMakeCache.txt ] || echo anew >>build/runs\ntouch build/sub/CMakeCache.txt\n", sources())
 	f.State.Template.Reconfigure = []string{"src/*", "CMakeLists.txt", "*.conf"}
 	var names []string
 	for n, c := range []struct {
@@ -268,9 +268,11 @@ func TestReads(t *testing.T) {
 		testkit.Must(t, os.WriteFile(name, []byte(text), 0o755))
 	}
 	for name, c := range map[string]struct{ script, outside string }{
-		"by its path":         {"cat \"$TREE/../x.h\"", other + "/x.h"},
-		"by a link":           {"ln -s \"$TREE/../x.h\" y.h; cat y.h || cat \"$TREE/../x.h\"", other + "/x.h"},
-		"quoted":              {"cat <\"$TREE/../x.h\" || { echo \"file not found: $(cd \"$TREE/..\"; pwd)/x.h\"; exit 1; }", other + "/x.h"},
+		"by its path": {"cat \"$TREE/../x.h\"", other + "/x.h"},
+		"by a link":   {"ln -s \"$TREE/../x.h\" y.h; cat y.h || cat \"$TREE/../x.h\"", other + "/x.h"},
+		"quoted": {
+			"cat <\"$TREE/../x.h\" || { echo \"file not found: $(cd \"$TREE/..\"; pwd)/x.h\"; exit 1; }", other + "/x.h",
+		},
 		"moved":               {"mkdir -p a b; mv \"$TREE/../y.h\" b || true; echo >a/z; mv a/z b/z; cat b/z", ""},
 		"at home":             {"cat ~/x.h", home + "/x.h"},
 		"a program's setting": {"cat ~/.settings/x.h", ""},
@@ -296,8 +298,8 @@ func TestReads(t *testing.T) {
 	}
 }
 
-// TestFailures: an error of a compiler or linker ends the build and keeps the folder. After another one, the command runs
-// once more, from nothing: only if it succeeds, the folder is emptied.
+// TestFailures: an error of a compiler or linker ends the build and keeps the folder. After another one, the command
+// runs once more, from nothing: only if it succeeds, the folder is emptied.
 func TestFailures(t *testing.T) {
 	const fails = `echo try >>$TRIES
 case $(cat model/codegen/lib0.c) in
@@ -744,8 +746,8 @@ func TestProgress(t *testing.T) {
 		t.Errorf("%q", events)
 	}
 	if text := log.String(); strings.Count(text, "warning: odd") != 2 ||
-		strings.Count(text, "CMake Warning at a.cmake:1 (message): odd again") != 1 || !strings.Contains(text, " src/own.c:1:1") ||
-		!strings.Contains(text, " src/a.c:1:1") {
+		strings.Count(text, "CMake Warning at a.cmake:1 (message): odd again") != 1 ||
+		!strings.Contains(text, " src/own.c:1:1") || !strings.Contains(text, " src/a.c:1:1") {
 		t.Errorf("%s", text)
 	}
 }

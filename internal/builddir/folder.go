@@ -105,8 +105,8 @@ func matches(patterns []string, name string) bool {
 }
 
 // inFolder builds in a folder, copies the results into the project, and returns their names. What was compiled before a
-// failure is kept. A failure that is not of the inputs can come from what is in the folder, such as the path of a program
-// that was moved: if a build from nothing succeeds, the folder is emptied.
+// failure is kept. A failure that is not of the inputs can come from what is in the folder, such as the path of a
+// program that was moved: if a build from nothing succeeds, the folder is emptied.
 func (b *Build) inFolder(ctx context.Context) ([]string, error) {
 	give, err := b.Env.Tools.TakeJob(ctx, b.Jobs) // first, so that no more folders are in use than compilers run
 	if err != nil {
@@ -189,8 +189,8 @@ var (
 	fileName   = regexp.MustCompile(`'[^']+'|‘[^’]+’|"[^"]+"|[^\s:;,"'()<>=\x60‘’]+`)
 )
 
-// unseen returns a line about the first file in a message of a build in a folder that the command could not read: one of
-// the project that is no input, or one outside of the project and of reads; or "".
+// unseen returns a line about the first file in a message of a build in a folder that the command could not read: one
+// of the project that is no input, or one outside of the project and of reads; or "".
 func (b *Build) unseen(folder, message string, reads []string) string {
 	if noWorkTree.MatchString(message) {
 		return "\nthe command runs in a copy of the inputs, no git work tree: let a file or a variable of env have " +
@@ -377,7 +377,8 @@ func (b *Build) compareFresh(ctx context.Context, in *workdir.Tree, first map[st
 		return nil
 	case images[0] == have:
 		return failure.New(failure.Config, nextVaries,
-			"%s is not that of the last build, and no input has changed since: it depends on the time, or on what is no input", elf)
+			"%s is not that of the last build, and no input has changed since: "+
+				"it depends on the time, or on what is no input", elf)
 	case images[0] != images[1] || len(changed) == 0:
 		return failure.New(failure.Config, nextVaries,
 			"builds of the same inputs give different %s: it depends on the folder, the time or the order", elf)
@@ -456,8 +457,8 @@ func (b *Build) copyInputs(in *workdir.Tree) ([]string, error) {
 	return names, copies.Wait()
 }
 
-// forget removes what CMake remembers of its configure steps in a folder: it has values for which there is no reason any
-// more. What was compiled stays.
+// forget removes what CMake remembers of its configure steps in a folder: it has values for which there is no reason
+// any more. What was compiled stays.
 func (b *Build) forget(in *workdir.Tree) error {
 	return fs.WalkDir(in.Root.FS(), b.State.Template.BuildFolder(), func(name string, _ fs.DirEntry, err error) error {
 		if workdir.IsMissing(err) || path.Base(name) != "CMakeCache.txt" {

@@ -201,8 +201,8 @@ func (e Env) Path() []string {
 
 // Environ returns the build command's variables in addition to those of every tool. A value $NAME is the user's
 // variable of that name, and with a question mark behind it may be unset; others are literal. cc is the path of the
-// board's compiler. values are those of the user's variables, the date of the build among them, except paths of outside inputs and of source trees, whose
-// contents count instead.
+// board's compiler. values are those of the user's variables, the date of the build among them, except paths of outside
+// inputs and of source trees, whose contents count instead.
 func (e Env) Environ(cc string) (env, values []string, err error) {
 	t := e.Template
 	env = e.Path()

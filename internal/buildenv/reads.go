@@ -24,7 +24,8 @@ var notOfSystem = []string{"/usr/local", "/usr/local/include", "/usr/local/src"}
 
 // Reads returns the files and folders outside of its own folder that the build command may read: those that count for
 // the build, programs with what belongs to them, and the template's reads. cc is the path of the board's compiler, ""
-// if only the build finds it. It is nil, without a limit, for a program in a snap, which a limited process cannot start.
+// if only the build finds it. It is nil, without a limit, for a program in a snap, which a limited process cannot
+// start.
 func (e Env) Reads(ctx context.Context, cc string, flags []string) []string {
 	var all []string
 	for _, place := range slices.Concat(ofSystem, e.Template.Outside, e.Template.Trees, e.Template.Reads) {

@@ -383,7 +383,7 @@ func TestUnknown(t *testing.T) {
 	dumb := httptest.NewServer(http.FileServer(http.Dir(filepath.Dir(r.dir))))
 	t.Cleanup(dumb.Close)
 	for text, want := range map[string]string{
-		dumb.URL + "/kiln.git@main":             "/kiln.git/info/refs?service=git-upload-pack\": the server does not speak git's",
+		dumb.URL + "/kiln.git@main":             `/kiln.git/info/refs?service=git-upload-pack": the server does not speak git's`,
 		r.url() + "@maim":                       `no revision maim; did you mean "main"?`,
 		r.url() + "@" + commit[:10]:             "no revision " + commit[:10],
 		r.url() + "@" + missing:                 missing,

@@ -98,8 +98,8 @@ func (s *Store) Open(ctx context.Context, r Ref) (*Folder, error) {
 	return f, nil
 }
 
-// A Git LFS pointer begins with this line, and has less than 1 KiB (the specification of Git LFS). Only git lfs replaces it by
-// the content that it names.
+// A Git LFS pointer begins with this line, and has less than 1 KiB (the specification of Git LFS). Only git lfs
+// replaces it by the content that it names.
 const (
 	pointerLine = "version https://git-lfs.github.com/spec/"
 	maxPointer  = 1 << 10

@@ -14,16 +14,17 @@ import (
 	"github.com/boardsmith/boardsmith/internal/blueprint"
 )
 
-// TestReplaced: a program that defines a symbol of the system's libraries is refused with the symbol, the source and the
-// libraries, unless the definition is weak, static or of a name that they do not have.
+// TestReplaced: a program that defines a symbol of the system's libraries is refused with the symbol, the source and
+// the libraries, unless the definition is weak, static or of a name that they do not have.
 func TestReplaced(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("cc"); err != nil || runtime.GOOS != "linux" {
 		t.Skip("no cc of Linux")
 	}
 	for text, want := range map[string]string{
-		"long read(void) { return 1; }":                                                                "own file.c: read is also in a library of the system (libc.so.6)",
-		"int index(void) { return 1; }":                                                                "own file.c: index is also",
+		"long read(void) { return 1; }": "own file.c: read is also in a library of the system (libc.so.6)",
+		"int index(void) { return 1; }": "own file.c: index is also",
+
 		"__attribute__((weak)) long read(void) { return 1; }":                                          "",
 		"static int read[2]; int* of(void) { return read; }":                                           "",
 		"int net_read(void) { return 1; }":                                                             "",

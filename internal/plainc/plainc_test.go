@@ -582,8 +582,9 @@ func TestDraft(t *testing.T) {
 	d, err = plainc.New(t.Context(), "cc", filepath.Join(dir, "score.c"), "score")
 	must(t, err)
 	open := strings.Join(d.Open, "\n")
-	if a = d.Arguments; a[0].Input != "x" || d.Returns.Output != "result" || strings.Count(open, "if it loads weights") != 1 ||
-		!strings.Contains(open, "score_load(const char*): ") || !strings.Contains(open, "x: an input, or an output") {
+	if a = d.Arguments; a[0].Input != "x" || d.Returns.Output != "result" ||
+		strings.Count(open, "if it loads weights") != 1 || !strings.Contains(open, "score_load(const char*): ") ||
+		!strings.Contains(open, "x: an input, or an output") {
 		t.Errorf("%+v", d)
 	}
 	d, err = plainc.New(t.Context(), "cc", filepath.Join(dir, "score.c"), "both")

@@ -97,9 +97,9 @@ func TestSubmodules(t *testing.T) {
 		top   string
 		isOwn bool
 	}{
-		in.dir: {in.dir, true}, filepath.Join(in.dir, "deep"): {filepath.Join(in.dir, "deep"), true},
-		filepath.Join(in.dir, "none"): {in.dir, true}, top.dir: {top.dir, true}, filepath.Join(top.dir, "none"): {top.dir, false},
-		t.TempDir(): {"", false},
+		in.dir: {in.dir, true}, top.dir: {top.dir, true}, t.TempDir(): {"", false},
+		filepath.Join(in.dir, "deep"): {filepath.Join(in.dir, "deep"), true},
+		filepath.Join(in.dir, "none"): {in.dir, true}, filepath.Join(top.dir, "none"): {top.dir, false},
 	} {
 		if got, isOwn := Top(dir); got != want.top || isOwn != want.isOwn {
 			t.Errorf("%s is in %q, %v", dir, got, isOwn)

@@ -334,7 +334,9 @@ func TestStartSkipsOtherLines(t *testing.T) {
 
 // faultLine is what a port sends that starts again with a record.
 func faultLine() string {
-	rec := &fault.Record{Reason: fault.ReasonHardware, WordBytes: 4, Arch: fault.ArchCortexM, Function: 0xffffffff, PC: 0x42}
+	rec := &fault.Record{
+		Reason: fault.ReasonHardware, WordBytes: 4, Arch: fault.ArchCortexM, Function: 0xffffffff, PC: 0x42,
+	}
 	return "noise\n" + RecordMark + hex.EncodeToString(rpctest.AppendRecord(nil, rec)) + "\r\n"
 }
 

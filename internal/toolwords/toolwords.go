@@ -162,8 +162,8 @@ var (
 	kconfigHint = regexp.MustCompile(` See https?://\S+ and/or look up .*`)
 )
 
-// Ended returns the warning that ends before this line, or "". One of CMake is indented, one of Kconfig ends at an empty
-// line.
+// Ended returns the warning that ends before this line, or "". One of CMake is indented, one of Kconfig ends at an
+// empty line.
 func (w *Warnings) Ended(line string) (text string) {
 	isCMake := strings.HasPrefix(w.open, "CMake")
 	goesOn := isCMake && (line == "" || strings.HasPrefix(line, "  ")) ||

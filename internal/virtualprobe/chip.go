@@ -233,9 +233,9 @@ func (c *Chip) transfer() error {
 	return nil
 }
 
-// revive starts the emulator again if it has ended; the chip keeps its flash and loses its RAM. If QEMU ended itself, as
-// it does when its core would lock up, the chip is locked up until a debugger or a reset changes that. If something else
-// ended it, or the power was cut, the chip has power again and starts. The caller holds the chip's lock.
+// revive starts the emulator again if it has ended; the chip keeps its flash and loses its RAM. If QEMU ended itself,
+// as it does when its core would lock up, the chip is locked up until a debugger or a reset changes that. If something
+// else ended it, or the power was cut, the chip has power again and starts. The caller holds the chip's lock.
 func (c *Chip) revive() error {
 	if !c.machine.dead.Load() && !c.wear.off {
 		return nil

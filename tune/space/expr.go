@@ -18,8 +18,8 @@ import (
 // maxConstraintBytes limits a constraint and with it the depth of its parentheses.
 const maxConstraintBytes = 4096
 
-// A term returns the value of an expression for a configuration, given by the index of each knob's value. A condition is
-// 0 or 1. ok is false if there is no value, because of a division by zero or an overflow.
+// A term returns the value of an expression for a configuration, given by the index of each knob's value. A condition
+// is 0 or 1. ok is false if there is no value, because of a division by zero or an overflow.
 type term func(index []int) (v int64, ok bool)
 
 // parseCondition compiles a constraint, which has the operators of C. knob returns the term of a knob with numbers.

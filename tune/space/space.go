@@ -64,7 +64,8 @@ func (s *Space) Size() *big.Int {
 	return n
 }
 
-// violated returns the constraint that the configuration violates and of which all knobs come first; -1 if there is none.
+// violated returns the constraint that the configuration violates and of which all knobs come first; -1 if there is
+// none.
 func (s *Space) violated(index []int) int {
 	earliest := -1
 	for i, c := range s.constraints {

@@ -18,8 +18,8 @@ typedef struct number {
 } number_t;
 
 // Formats the next argument, whose size follows from the number of l and z, at the end of digits; returns the first
-// digit. Divides bit by bit, which saves libgcc's 64-bit division: 780 bytes on a Cortex-M3. Not inlined, which saves 48
-// bytes there.
+// digit. Divides bit by bit, which saves libgcc's 64-bit division: 780 bytes on a Cortex-M3. Not inlined, which saves
+// 48 bytes there.
 __attribute__((noinline)) static char* put_number(number_t* n, unsigned words, char conversion) {
   char* digit = &n->digits[sizeof n->digits];
   char* enough = digit - n->least;

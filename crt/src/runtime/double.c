@@ -53,8 +53,8 @@ uint64_t boardsmith_double_of(uint64_t number) {
 // upper one is: less code compares it with 0 and UPPER_INFINITE, with the same result.
 static uint32_t upper_half(uint64_t number) { return (uint32_t)(number >> 32) | (((uint32_t)number != 0U) ? 1U : 0U); }
 
-// Returns the exponent of a finite number, minus 1 unless it is subnormal: the bits without it are the fraction with the
-// hidden bit.
+// Returns the exponent of a finite number, minus 1 unless it is subnormal: the bits without it are the fraction with
+// the hidden bit.
 static int exponent_below(uint64_t number) {
   uint32_t exponent = (uint32_t)(number >> FRACTION_BITS);
   if (exponent != 0U) {

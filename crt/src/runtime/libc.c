@@ -15,8 +15,8 @@
 #pragma GCC optimize("expensive-optimizations", "forward-propagate", "if-conversion")
 #endif
 
-// Prevents the compiler from replacing the surrounding loop by a call of memcpy or memset, which would be recursive, and
-// from computing its pointers or counter in another way, which takes more code.
+// Prevents the compiler from replacing the surrounding loop by a call of memcpy or memset, which would be recursive,
+// and from computing its pointers or counter in another way, which takes more code.
 #define OPAQUE(variable) __asm__ volatile("" : "+r"(variable))
 
 #define WORD_BYTES 4U

@@ -148,8 +148,8 @@ func Reads(target, variable string) bool {
 	return readers[variable] == "*" || slices.Contains(Readers(variable), target)
 }
 
-// withoutOthers returns an environment without values of other systems. A note names those that the running target would
-// read.
+// withoutOthers returns an environment without values of other systems. A note names those that the running target
+// would read.
 func (c *Console) withoutOthers(env Environ) Environ {
 	others := map[string]bool{}
 	for _, name := range shared {

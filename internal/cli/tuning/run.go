@@ -104,7 +104,9 @@ func (t *Job) printResults(results []tune.Result) error {
 
 // notStored returns the failures that are not the candidate's, which a run does not store.
 func notStored(results []tune.Result) []tune.Result {
-	return slices.DeleteFunc(slices.Clone(results), func(r tune.Result) bool { return r.Failure == nil || !r.Failure.Retry })
+	return slices.DeleteFunc(slices.Clone(results), func(r tune.Result) bool {
+		return r.Failure == nil || !r.Failure.Retry
+	})
 }
 
 // counts returns the number of candidates with a result, and of those that failed.

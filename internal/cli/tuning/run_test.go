@@ -52,8 +52,8 @@ func TestAllFailedConfirmationsAreAnError(t *testing.T) {
 	}
 }
 
-// TestServedBoards: the time of sessions that name none is TIMEOUT's, and a server's own without one; as root, a process
-// of this computer is served with FORCE only.
+// TestServedBoards: the time of sessions that name none is TIMEOUT's, and a server's own without one; as root, a
+// process of this computer is served with FORCE only.
 func TestServedBoards(t *testing.T) {
 	for _, c := range []struct {
 		env  map[string]string

@@ -261,7 +261,7 @@ int os_executable(void* base, size_t size_bytes, int on) {
 
 #endif
 
-// ---- After a call ----------------------------------------------------------------------------------------------------
+// ---- After a call ---------------------------------------------------------------------------------------------------
 
 // The floating-point mode is that of new contexts (FPDSCR), unless there is no context. A context belongs to a thread
 // of Zephyr's, which therefore stays.
