@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/testkit/testcache"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe/keepertest"
+	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
 )
 
@@ -143,4 +145,40 @@ func appendTo(t *testing.T, path, text string) {
 	data, err := os.ReadFile(path)
 	must(t, err)
 	must(t, os.WriteFile(path, append(data, text...), 0o644))
+}
+
+// isWrongBoard reports whether an error is that of a device that may be another board.
+func isWrongBoard(err error) bool {
+	return failure.Of(err) == failure.Config && strings.Contains(err.Error(), "may not be the chosen board")
+}
+
+// writeAndRead opens the device, writes to its memory and reads that back.
+func writeAndRead(ctx context.Context, t *testing.T, d *device.Device, i *image.Image) (err error) {
+	t.Helper()
+	s, err := d.Open(ctx, i)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = s.Close(context.Background()) }()
+	bytes, err := ndarray.ParseDType("uint8")
+	must(t, err)
+	const size = 2000
+	x, err := s.Empty(ctx, bytes, []int64{size})
+	if err != nil {
+		return err
+	}
+	want, got := make([]byte, size), make([]byte, size)
+	for k := range want {
+		want[k] = byte(k * k)
+	}
+	if err := x.Write(ctx, want); err != nil {
+		return err
+	}
+	if err := x.Read(ctx, got); err != nil {
+		return err
+	}
+	if !slices.Equal(got, want) {
+		t.Error("the data read back differ from the written data, without an error")
+	}
+	return nil
 }

@@ -176,11 +176,6 @@ func TestSilentChipMayBeWorn(t *testing.T) {
 	}
 }
 
-// isWrongBoard reports whether an error is that of a device that may be another board.
-func isWrongBoard(err error) bool {
-	return failure.Of(err) == failure.Config && strings.Contains(err.Error(), "may not be the chosen board")
-}
-
 // TestSwappedErrorAfterFlash: if the chip in desk.json was swapped for one that did not answer before the flash, the
 // error reports the flash, and the ledger records it for the new chip.
 func TestSwappedErrorAfterFlash(t *testing.T) {

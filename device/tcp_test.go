@@ -27,7 +27,6 @@ import (
 	"github.com/boardsmith/boardsmith/internal/testkit/mlftest"
 	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
-	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/transport"
 )
@@ -380,37 +379,6 @@ func TestTCPNoiseIsDetected(t *testing.T) {
 		t.Logf("byte %d of %d tampered with: %v", at, all, err)
 		must(t, round(20*time.Second, func(_ transporttest.Direction, _ int64, p []byte) []byte { return p }))
 	}
-}
-
-// writeAndRead opens the device, writes to its memory and reads that back.
-func writeAndRead(ctx context.Context, t *testing.T, d *device.Device, i *image.Image) (err error) {
-	t.Helper()
-	s, err := d.Open(ctx, i)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = s.Close(context.Background()) }()
-	bytes, err := ndarray.ParseDType("uint8")
-	must(t, err)
-	const size = 2000
-	x, err := s.Empty(ctx, bytes, []int64{size})
-	if err != nil {
-		return err
-	}
-	want, got := make([]byte, size), make([]byte, size)
-	for k := range want {
-		want[k] = byte(k * k)
-	}
-	if err := x.Write(ctx, want); err != nil {
-		return err
-	}
-	if err := x.Read(ctx, got); err != nil {
-		return err
-	}
-	if !slices.Equal(got, want) {
-		t.Error("the data read back differ from the written data, without an error")
-	}
-	return nil
 }
 
 // TestTCPBesideProbe: a chip is programmed through its probe and reached through a bridge.
