@@ -28,7 +28,8 @@ func (g *model) operatorPeaks() (*peaks, error) {
 	w := allocation.Of(g.Archive, g.M)
 	p := &peaks{steps: w.Steps, known: map[string]use{}}
 	if unclear := w.Unsure(allocation.DoubtCode); len(unclear) > 0 {
-		return nil, g.fault("allocate a constant number of bytes, and store the address in a variable",
+		return nil, g.fault("allocate as in void* p = TVMBackendAllocWorkspace(1, 0, 1024, 2, 8), outside of conditions and "+
+			"loops, or build firmware for RPC with the option arena_kib",
 			"the bytes that it allocates while it runs are not known: %s", unclear[0])
 	}
 	if g.Unsure = w.Unsure(allocation.DoubtObject); len(g.Unsure) > 0 {

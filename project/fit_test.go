@@ -212,11 +212,11 @@ func TestArenaNeedOfHandwritten(t *testing.T) {
 	t.Parallel()
 	const free = "  if (TVMBackendFreeWorkspace(1, 0, t) != 0) return -1;"
 	for _, c := range drawn.Of(t, "handwritten", []struct{ name, before, lines string }{
-		{"suffix", "", "  float* t = ((float*)((float*)TVMBackendAllocWorkspace(1, 0, (uint64_t)48384ULL, 2, 32)));\n" +
+		{"suffix", "", "  float* t = TVMBackendAllocWorkspace(1, 0, ((uint64_t)48384ULL), 2, 32);\n" +
 			"  if (t == NULL) return -1;\n" + free},
 		{
-			"helper", "#define N (3 * 1024)\nstatic int32_t helper(void) {\n  void* t =\n    TVMBackendAllocWorkspace(1, 0, " +
-				"N * sizeof(float), 2, 32);\n  if (!t) { return -1; }\n" + free + "\n  return 0;\n}",
+			"helper", "static int32_t helper(void) {\n  void* t =\n    TVMBackendAllocWorkspace(1, 0, " +
+				"3 * 1024 * 4, 2, 32);\n  if (!t) { return -1; }\n" + free + "\n  return 0;\n}",
 			"  for (int k = 0; k < 3; ++k) if (helper() != 0) return -1;",
 		},
 		{

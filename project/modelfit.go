@@ -140,7 +140,8 @@ func (p *Project) checkArena(need fit.ArenaNeed, packet int) error {
 	have := p.arenaBytes()
 	if need.Holds(have) {
 		for _, doubt := range need.Unsure() {
-			p.builder.log().Warn("the model may need a larger arena than computed", "bytes", need.Bytes, "because", doubt)
+			p.builder.log().Warn("the model may need a larger arena than computed, which arena_kib sets", "bytes", need.Bytes,
+				"because", doubt)
 		}
 		return nil
 	}

@@ -10,34 +10,28 @@ import (
 	"github.com/boardsmith/boardsmith/internal/cmacro"
 )
 
-// A bodyReader reads a function's statements in their order. It follows a branch that returns to its end, and continues
-// as if the branch was not taken.
+// A bodyReader reads a function's statements in their order.
 type bodyReader struct {
 	*workspaceReader
 	function string
 	tokens   []cmacro.Token
 	at       int
-	locals   map[string]string // constants
-	names    map[string]bool   // variables that are declared in the function
 	steps    []Step
 	held     []Step // the pieces that are not freed
 	pieces   int
-	depth    int            // of nested statements
-	takes    bool           // whether it allocates or frees
-	strays   string         // a reason why the order of statements is unknown
-	jump     string         // the word of the last jump
-	tested   []cmacro.Token // the condition around a statement
+	depth    int    // of nested statements
+	takes    bool   // whether it allocates or frees
+	strays   string // a word that makes the order of statements unknown
 }
 
 func (r *workspaceReader) readBody(name string, f *cFunction) {
-	b := &bodyReader{workspaceReader: r, function: name, locals: map[string]string{}, names: map[string]bool{}}
+	b := &bodyReader{workspaceReader: r, function: name}
 	var err error
-	if b.tokens, err = cmacro.Tokens(f.parameters + ";" + f.body); err != nil {
+	if b.tokens, err = cmacro.Tokens(f.body); err != nil {
 		b.unclear("cannot be read: %v", err)
 		return
 	}
-	b.readNames()
-	b.at = slices.IndexFunc(b.tokens, func(t cmacro.Token) bool { return t.Text == ";" }) + 1
+
 	for b.at < len(b.tokens) {
 		at := b.at
 		b.statement()
@@ -49,38 +43,9 @@ func (r *workspaceReader) readBody(name string, f *cFunction) {
 		b.leak(p)
 	}
 	if b.strays != "" && b.takes {
-		b.unclear("allocates and has %s", b.strays)
+		b.unclear("allocates and has a %q that is not understood", b.strays)
 	}
 	r.steps[name] = b.steps
-}
-
-// readNames lists what may be a variable or an enumerator that the function declares, because it follows a type or a
-// comma, is assigned, or its address is taken. It hides a constant of this name.
-func (b *bodyReader) readNames() {
-	parameters, depth := true, 0
-	for i, t := range b.tokens {
-		switch t.Text {
-		case "(":
-			depth++
-		case ")":
-			depth--
-		}
-		before, after := cmacro.Token{}, cmacro.Token{}
-		if i > 0 {
-			before = b.tokens[i-1]
-		}
-		if i+1 < len(b.tokens) {
-			after = b.tokens[i+1]
-		}
-		parameters = parameters && t.Text != ";"
-		listed := depth == 0 && slices.Contains([]string{",", "{"}, before.Text) &&
-			slices.Contains([]string{",", ";", "}"}, after.Text)
-		follows := before.Kind == cmacro.Name &&
-			!slices.Contains([]string{"return", "case", "goto", "else", "sizeof"}, before.Text)
-		if t.Kind == cmacro.Name && (parameters || follows || listed || after.Text == "=" || before.Text == "&") {
-			b.names[t.Text] = true
-		}
-	}
 }
 
 // unclear adds a doubt about the function.
@@ -113,114 +78,66 @@ func (b *bodyReader) take(text string) bool {
 
 const deepestStatement = 500 // statements in statements
 
-// statement reads one, and reports whether it ends with a jump.
-func (b *bodyReader) statement() (jumps bool) {
+// statement reads one.
+func (b *bodyReader) statement() {
 	if b.depth == deepestStatement {
 		b.unclear("is too deeply nested")
 		b.at = len(b.tokens)
 	}
 	b.depth++
 	defer func() { b.depth-- }()
-	switch word := b.peek(0); word {
+
+	switch b.peek(0) {
 	case "{":
 		b.at++
 		for b.at < len(b.tokens) && !b.take("}") {
-			jumps = b.statement()
+			b.statement()
 		}
-		return jumps
 	case "if":
 		b.at++
-		condition := b.parentheses()
-		b.expression(condition)
-		jumps = b.branch(condition)
-		return b.take("else") && b.branch(nil) && jumps
-	case "for", "while", "switch":
-		b.at++
-		head := b.parentheses()
-		if first := slices.IndexFunc(head, func(t cmacro.Token) bool { return t.Text == ";" }); first >= 0 {
-			b.expression(head[:first])
-			head = head[first:]
+		b.expression(b.parentheses())
+		b.nested("under a condition", nil)
+		if b.take("else") {
+			b.nested("under a condition", nil)
 		}
-		if word == "switch" {
-			b.expression(head)
-			head = nil
-		}
-		b.loop(head)
-		return false
-	case "do":
+	case "for":
 		b.at++
-		b.loop(nil)
-		return false
-	case "case":
-		for b.at < len(b.tokens) && !b.take(":") {
-			b.at++
-		}
-		return b.statement()
-	case "return", "break", "continue", "goto":
+		b.nested("in a loop", b.parentheses())
+	case "return":
 		b.at++
-		b.leave(word)
-		return true
+		b.leave()
 	case "}":
 		b.at++
-		return false
+	default:
+		b.expression(b.untilSemicolon())
 	}
-	if b.peek(1) == ":" && b.peek(2) != ":" { // a label
-		b.at += 2
-		return b.statement()
-	}
-	b.simple()
-	return false
 }
 
-// leave reads the rest of a jump, and reports the memory that a return leaks.
-func (b *bodyReader) leave(word string) {
-	value := b.untilSemicolon()
-	b.jump = word
-	if word == "goto" {
-		b.strays = "a goto"
-	}
-	b.expression(value)
-	if word != "return" || b.fails(value) {
-		return
-	}
-	for _, p := range b.held {
-		if !tests(b.tested, p.Name, "==", "!") {
-			b.leak(p)
+// nested reads an expression and a statement that are not executed exactly once.
+func (b *bodyReader) nested(how string, head []cmacro.Token) {
+	from := len(b.steps)
+	b.expression(head)
+	b.statement()
+	for _, s := range b.steps[from:] {
+		if s.Kind != StepCall {
+			b.unclear("allocates or frees %s %s", s.Name, how)
 		}
 	}
 }
 
-// fails reports whether a function returns an error: a number but 0, or what the condition around has tested.
-func (b *bodyReader) fails(value []cmacro.Token) bool {
-	if len(value) == 1 && value[0].Kind == cmacro.Name {
-		return tests(b.tested, value[0].Text, "")
-	}
+// leave reads the rest of a return, and reports the memory that it leaks. A number but 0 is an error, which ends a run.
+func (b *bodyReader) leave() {
+	value := b.untilSemicolon()
+	b.expression(value)
+
 	if len(value) == 2 && value[0].Text == "-" {
 		value = value[1:]
 	}
-	return len(value) == 1 && value[0].Kind == cmacro.Number && strings.Trim(value[0].Text, "0xXuUlL") != ""
-}
-
-// tests reports whether a condition depends only on a name, and has one of these operators; "" is any.
-func tests(condition []cmacro.Token, name string, operators ...string) bool {
-	has := func(texts ...string) bool {
-		return slices.ContainsFunc(condition, func(t cmacro.Token) bool { return slices.Contains(texts, t.Text) })
+	if len(value) == 1 && value[0].Kind == cmacro.Number && strings.Trim(value[0].Text, "0xXuUlL") != "" {
+		return
 	}
-	return name != "" && has(name) && !has("&&", "||", "?") && (has(operators...) || slices.Contains(operators, ""))
-}
-
-// simple reads an expression or a declaration.
-func (b *bodyReader) simple() {
-	tokens := b.untilSemicolon()
-	b.expression(tokens)
-	if slices.ContainsFunc(tokens, func(t cmacro.Token) bool { return t.Text == "const" }) {
-		if name, expression, ok := constantOf(textOf(tokens)); ok {
-			_, twice := b.locals[name]
-			if _, hides := b.constants[name]; twice || hides { // its scope may end before its use
-				expression = ""
-			}
-			b.locals[name] = expression
-		}
+	for _, p := range b.held {
+		b.leak(p)
 	}
 }
 
@@ -235,29 +152,23 @@ func (b *bodyReader) parentheses() []cmacro.Token {
 	return inner
 }
 
-// untilSemicolon returns the tokens of a statement. It also ends before a block that follows a macro with parameters.
+// untilSemicolon returns the tokens of a statement.
 func (b *bodyReader) untilSemicolon() []cmacro.Token {
-	begin, value := b.at, false
+	begin := b.at
 	for b.at < len(b.tokens) {
-		switch text := b.peek(0); text {
+		switch b.peek(0) {
 		case ";":
 			b.at++
 			return b.tokens[begin : b.at-1]
 		case "}":
 			return b.tokens[begin:b.at]
 		case "(", "[", "{":
-			if text == "{" && !value && b.at > begin && b.tokens[b.at-1].Text == ")" {
-				tokens := b.tokens[begin:b.at]
-				b.loop(nil)
-				return tokens
-			}
 			end := closingToken(b.tokens, b.at)
 			if end == 0 {
 				end = len(b.tokens)
 			}
 			b.at = end
 		default:
-			value = value || text == "="
 			b.at++
 		}
 	}
@@ -283,69 +194,11 @@ func closingToken(tokens []cmacro.Token, at int) int {
 	return 0
 }
 
-// branch reads a statement that is not always executed.
-func (b *bodyReader) branch(condition []cmacro.Token) (jumps bool) {
-	before, from, around := slices.Clone(b.held), len(b.steps), b.tested
-	b.tested = condition
-	jumps = b.statement()
-	b.tested = around
-	if jumps {
-		b.keep(before, from)
-		for _, p := range slices.Backward(b.held) {
-			if !slices.Contains(before, p) {
-				if b.jump != "return" {
-					b.unclear("allocates %s and leaves a loop", p.Name)
-				}
-				b.steps = append(b.steps, Step{Kind: StepGive, Piece: p.Piece, Name: p.Name})
-			}
-		}
-		b.held = before
-		return true
-	}
-	for _, p := range before {
-		if !slices.Contains(b.held, p) && (!tests(condition, p.Name, "") || tests(condition, p.Name, "==", "!")) {
-			b.unclear("frees %s under a condition", p.Name)
-			b.keep([]Step{p}, from)
-			b.held = append(b.held, p)
-		}
-	}
-	return false
-}
-
-// loop reads the statement that is repeated, after its condition.
-func (b *bodyReader) loop(condition []cmacro.Token) {
-	before, from := slices.Clone(b.held), len(b.steps)
-	b.expression(condition)
-	b.statement()
-	for _, p := range b.held {
-		if !slices.Contains(before, p) {
-			b.unclear("allocates %s in a loop and does not free it there", p.Name)
-		}
-	}
-	for _, p := range before {
-		if !slices.Contains(b.held, p) {
-			b.unclear("frees %s in a loop", p.Name)
-			b.keep([]Step{p}, from)
-			b.held = append(b.held, p)
-		}
-	}
-}
-
-// keep removes the steps from an index on that free one of these pieces.
-func (b *bodyReader) keep(pieces []Step, from int) {
-	kept := b.steps[:from]
-	for _, s := range b.steps[from:] {
-		isOne := func(p Step) bool { return p.Piece == s.Piece }
-		if s.Kind != StepGive || !slices.ContainsFunc(pieces, isOne) {
-			kept = append(kept, s)
-		}
-	}
-	b.steps = kept
-}
-
 var (
-	statementWords = []string{"if", "else", "for", "while", "do", "switch", "return", "goto", "break", "continue"}
-	assemblyWords  = []string{"asm", "__asm__", "__asm"}
+	statementWords = []string{
+		"if", "else", "for", "while", "do", "switch", "case", "default", "return", "goto", "break", "continue",
+	}
+	assemblyWords = []string{"asm", "__asm__", "__asm"}
 )
 
 // expression reads the calls in tokens.
@@ -358,7 +211,7 @@ func (b *bodyReader) expression(tokens []cmacro.Token) {
 		case isAssembly && t.Kind == cmacro.String:
 			eachName([]byte(name), b.assemblyCalls)
 		case slices.Contains(statementWords, name):
-			b.strays = "a macro without a semicolon"
+			b.strays = name
 		case b.changes(tokens, i):
 			b.unclear("changes %s, or takes its address", name)
 		case name == "{":
@@ -431,21 +284,18 @@ func (b *bodyReader) memory(tokens []cmacro.Token, i int) {
 	arguments := argumentsOf(tokens[i+1 : min(len(tokens), i+most)])
 	switch {
 	case tokens[i].Text == takeFunction && len(arguments) == 5:
-		b.allocate(assigned(tokens[:i]), arguments[2])
+		b.allocate(declared(tokens[:i]), arguments[2])
 	case tokens[i].Text == giveFunction && len(arguments) == 3:
-		variable := bare(arguments[2])
-		calls := func(t cmacro.Token) bool { return b.functions[t.Text] != nil || t.Text == takeFunction }
-		if rest := tokens[i+1:]; slices.ContainsFunc(rest, calls) {
+		variable := textOf(arguments[2])
+		follows := func(t cmacro.Token) bool { return b.functions[t.Text] != nil || t.Text == takeFunction }
+		if slices.ContainsFunc(tokens[i+1:], follows) {
 			b.unclear("frees %s and calls a function in one expression", variable)
 		}
-		conditional := func(t cmacro.Token) bool { return slices.Contains([]string{"&&", "||", "?"}, t.Text) }
-		last := len(tokens[:i]) - 1
-		if last >= 0 && tokens[last].Text == "&&" && tests(tokens[:last], variable, "") || !slices.ContainsFunc(tokens[:i],
-			conditional) {
-			b.free(variable)
-		} else {
+
+		if i > 0 { // behind an operator, or a macro that decides whether it is called
 			b.unclear("frees %s under a condition", variable)
 		}
+		b.free(variable)
 	default:
 		b.unclear("uses %s other than by a call", tokens[i].Text)
 	}
@@ -480,95 +330,16 @@ func (b *bodyReader) free(variable string) {
 // mostBytes is more than any board has: larger sizes count as this one, so that sums do not overflow.
 const mostBytes = 1 << 40
 
-// sizeOf computes a constant expression.
+// sizeOf computes a number, which may have casts and operators.
 func (b *bodyReader) sizeOf(size []cmacro.Token) (int64, error) {
-	tokens, err := b.expanded(size, 0)
-	if err != nil {
-		return 0, err
-	}
-	v, used, err := cmacro.Evaluator{Width: 64, Portable: true}.Prefix(tokens)
+	v, err := cmacro.Evaluator{Width: 64, Portable: true}.Evaluate(textOf(size))
 	switch {
 	case err != nil:
 		return 0, err
-	case v.Access || used < len(tokens):
-		return 0, fmt.Errorf("%w: %s", cmacro.ErrNotConstant, textOf(tokens))
+	case v.Access:
+		return 0, cmacro.ErrNotConstant
 	}
 	return int64(min(v.Number, mostBytes)), nil
-}
-
-const (
-	deepestConstant = 16   // constants that are defined by constants
-	longestConstant = 4096 // tokens
-)
-
-// expanded replaces constants by their text, as a preprocessor does, and sizeof of types by numbers.
-func (b *bodyReader) expanded(tokens []cmacro.Token, depth int) (out []cmacro.Token, err error) {
-	for i := 0; i < len(tokens); i++ {
-		t := tokens[i]
-		text, isConstant := b.constantText(t)
-		size, end := b.sizeOfType(tokens, i)
-		switch {
-		case end > 0:
-			out = append(out, cmacro.Token{Kind: cmacro.Number, Text: size})
-			i = end - 1
-		case !isConstant:
-			out = append(out, t)
-		case text == "" || depth == deepestConstant:
-			return nil, fmt.Errorf("%w: %s", cmacro.ErrNotConstant, t.Text)
-		default:
-			inner, err := cmacro.Tokens(text)
-			if err == nil {
-				inner, err = b.expanded(inner, depth+1)
-			}
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, inner...)
-		}
-		if len(out) > longestConstant {
-			return nil, fmt.Errorf("%w: it is too long", cmacro.ErrNotConstant)
-		}
-	}
-	return out, nil
-}
-
-// constantText returns the text that a name stands for; "" if there is none or there are several.
-func (b *bodyReader) constantText(t cmacro.Token) (text string, ok bool) {
-	if t.Kind != cmacro.Name {
-		return "", false
-	}
-	if text, ok = b.locals[t.Text]; ok {
-		return text, true
-	}
-	if text, ok = b.constants[t.Text]; ok && b.names[t.Text] {
-		return "", true
-	}
-	return text, ok
-}
-
-// typeSizes are the sizes in bytes of types that have the same on all boards.
-var typeSizes = map[string]string{
-	"char": "1", "signed char": "1", "unsigned char": "1", "bool": "1", "_Bool": "1",
-	"short": "2", "unsigned short": "2", "int": "4", "unsigned": "4", "unsigned int": "4", "float": "4",
-	"double": "8", "long long": "8",
-	"unsigned long long": "8", "int8_t": "1", "uint8_t": "1", "int16_t": "2", "uint16_t": "2", "int32_t": "4",
-	"uint32_t": "4", "int64_t": "8", "uint64_t": "8",
-}
-
-// sizeOfType returns the size of a type for the sizeof at index i, and the index after it; 0 if it is none.
-func (b *bodyReader) sizeOfType(tokens []cmacro.Token, i int) (size string, end int) {
-	if tokens[i].Text != "sizeof" {
-		return "", 0
-	}
-	if end = closingToken(tokens, i+1); end == 0 {
-		return "", 0
-	}
-	words := tokens[i+2 : end-1]
-	size, ok := typeSizes[textOf(words)]
-	if !ok || slices.ContainsFunc(words, func(t cmacro.Token) bool { _, ok := b.constantText(t); return ok }) {
-		return "", 0
-	}
-	return size, end
 }
 
 func textOf(tokens []cmacro.Token) string {
@@ -598,76 +369,12 @@ func argumentsOf(tokens []cmacro.Token) (list [][]cmacro.Token) {
 	return list
 }
 
-// bare returns the variable of an expression with casts and parentheses around it, else "".
-func bare(tokens []cmacro.Token) string {
-	for len(tokens) > 1 && tokens[0].Text == "(" {
-		switch end := closingToken(tokens, 0); {
-		case end == len(tokens):
-			tokens = tokens[1 : end-1]
-		case end > 0 && isType(tokens[1:end-1]):
-			tokens = tokens[end:]
-		default:
-			return ""
-		}
-	}
-	if len(tokens) != 1 || tokens[0].Kind != cmacro.Name {
-		return ""
-	}
-	return tokens[0].Text
-}
-
-func isType(tokens []cmacro.Token) bool {
-	return len(tokens) > 0 && !slices.ContainsFunc(tokens, func(t cmacro.Token) bool {
-		return t.Kind != cmacro.Name && t.Text != "*"
-	})
-}
-
-// assigned returns the variable to which what follows the tokens is assigned, "" if it is no variable. Casts and
-// parentheses may precede the value.
-func assigned(tokens []cmacro.Token) string {
+// declared returns the pointer that a declaration with an initialiser, whose begin the tokens are, declares; else "".
+func declared(tokens []cmacro.Token) string {
 	n := len(tokens)
-	for n > 0 && tokens[n-1].Text != "=" {
-		switch tokens[n-1].Text {
-		case "(":
-			n--
-		case ")":
-			begin := openingToken(tokens[:n])
-			if begin < 0 || !isType(tokens[begin+1:n-1]) {
-				return ""
-			}
-			n = begin
-		default:
-			return ""
-		}
-	}
-	if n < 2 || tokens[n-2].Kind != cmacro.Name {
+	if n != 4 || tokens[0].Kind != cmacro.Name || tokens[1].Text != "*" || tokens[2].Kind != cmacro.Name ||
+		tokens[3].Text != "=" {
 		return ""
 	}
-	before := n - 3
-	for before >= 0 && tokens[before].Text == "*" {
-		before--
-	}
-	pointer := before < n-3 // either a declaration of a pointer, or what a pointer points to
-	if before >= 0 && (tokens[before].Text == "." || tokens[before].Text == "->") ||
-		pointer && (before < 0 || tokens[before].Kind != cmacro.Name && tokens[before].Text != ",") {
-		return ""
-	}
-	return tokens[n-2].Text
-}
-
-// openingToken returns the index of the bracket that the last token closes, -1 if there is none.
-func openingToken(tokens []cmacro.Token) int {
-	depth := 0
-	for i, t := range slices.Backward(tokens) {
-		switch t.Text {
-		case ")", "]", "}":
-			depth++
-		case "(", "[", "{":
-			depth--
-		}
-		if depth == 0 {
-			return i
-		}
-	}
-	return -1
+	return tokens[2].Text
 }

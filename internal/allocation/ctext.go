@@ -15,26 +15,24 @@ import (
 type cText struct {
 	name      string // of the file
 	functions []cFunction
-	constants map[string]string // text of macros, constant variables and enumerators; "" if there are several
-	mentions  map[string]bool   // names in declarations and initialisers at file scope
-	optional  []byte            // text that is compiled under a condition
-	macros    []string          // all #define lines
-	broken    bool              // braces or quotes do not match
-	registry  bool              // the file has the system library's registry
-	composes  bool              // a macro composes names
-	parts     map[string]bool   // words that may be the end of the composed name of a function that allocates
+	mentions  map[string]bool // names in declarations and initialisers at file scope
+	optional  []byte          // text that is compiled under a condition
+	macros    []string        // all #define lines
+	broken    bool            // braces or quotes do not match
+	registry  bool            // the file has the system library's registry
+	composes  bool            // a macro composes names
+	parts     map[string]bool // words that may be the end of the composed name of a function that allocates
 }
 
 // A cFunction is one definition.
 type cFunction struct {
-	name       string
-	parameters string
-	body       string // without the outer braces
+	name string
+	body string // without the outer braces
 }
 
 // readC splits one file.
 func readC(f mlf.File) *cText {
-	c := &cText{name: f.Name, constants: map[string]string{}, mentions: map[string]bool{}, parts: map[string]bool{}}
+	c := &cText{name: f.Name, mentions: map[string]bool{}, parts: map[string]bool{}}
 	c.registry = f.HasRegistry()
 	c.readFileScope(c.plain(f.Data))
 	return c
@@ -52,16 +50,16 @@ func (c *cText) plain(src []byte) []byte {
 			c.parts[name] = true
 		}
 	})
-	var conditions conditions
+	depth := 0 // of #if
 	out := make([]byte, 0, len(src))
 	for len(src) > 0 {
 		line, rest, _ := bytes.Cut(src, []byte("\n"))
 		src = rest
 		if directive := bytes.TrimLeft(line, " \t\r\f\v"); len(directive) > 0 && directive[0] == '#' {
-			c.readDirective(string(bytes.TrimSpace(directive[1:])), &conditions)
+			depth += c.readDirective(string(bytes.TrimSpace(directive[1:])))
 			continue
 		}
-		if conditions.hold() {
+		if depth > 0 {
 			c.optional = append(append(c.optional, line...), '\n')
 		}
 		out = append(append(out, line...), '\n')
@@ -124,62 +122,19 @@ func literal(src []byte) int {
 	return 0
 }
 
-// conditions are the #if around a line.
-type conditions struct {
-	open  []bool // whether each makes its lines depend on anything
-	guard string // the macro of an #ifndef in the line before
-}
+var defineLine = regexp.MustCompile(`^define\s+(\w+)(.*)$`)
 
-func (c *conditions) hold() bool { return slices.Contains(c.open, true) }
-
-var (
-	defineLine   = regexp.MustCompile(`^define\s+(\w+)(\(?)(.*)$`)
-	constantText = regexp.MustCompile(`^\w+$`)
-)
-
-// readDirective reads one, without its #. An include guard and the test for C++ are no conditions.
-func (c *cText) readDirective(line string, in *conditions) {
-	word, rest := line, ""
-	if i := strings.IndexFunc(line, func(r rune) bool { return r < 'a' || r > 'z' }); i >= 0 {
-		word, rest = line[:i], strings.TrimSpace(line[i:])
-	}
-	guard := in.guard
-	in.guard = ""
-	switch word {
-	case "if", "ifdef", "ifndef":
-		in.open = append(in.open, rest != "__cplusplus")
-		if word == "ifndef" && constantText.MatchString(rest) {
-			in.guard = rest
-		}
-	case "elif", "else":
-		if n := len(in.open); n > 0 && rest != "" {
-			in.open[n-1] = true
-		}
-	case "endif":
-		in.open = in.open[:max(len(in.open)-1, 0)]
-	case "undef":
-		c.constants[rest] = ""
-	case "define":
+// readDirective reads one, without its #. It returns by how much the next lines are deeper in conditions.
+func (c *cText) readDirective(line string) (deeper int) {
+	switch {
+	case strings.HasPrefix(line, "if"):
+		return 1
+	case strings.HasPrefix(line, "endif"):
+		return -1
+	case strings.HasPrefix(line, "define"):
 		c.macros = append(c.macros, line)
-		m := defineLine.FindStringSubmatch(line)
-		switch {
-		case m == nil:
-		case m[1] == guard && m[3] == "":
-			in.open[len(in.open)-1] = false
-		case m[2] == "" && !in.hold():
-			c.addConstant(m[1], m[3])
-		default:
-			c.constants[m[1]] = "" // with parameters, or one of several
-		}
 	}
-}
-
-func (c *cText) addConstant(name, expression string) {
-	expression = strings.TrimSpace(expression)
-	if earlier, ok := c.constants[name]; ok && earlier != expression {
-		expression = ""
-	}
-	c.constants[name] = expression
+	return 0
 }
 
 // readFileScope reads declarations and definitions one after the other.
@@ -199,18 +154,22 @@ func (c *cText) readFileScope(text []byte) {
 		case '{':
 			head = append(head, text[begin:at]...)
 			begin = next
-			kind, size := kindOfBraces(head), 0
-			if kind == bracesScope { // what is inside is at file scope
+			head = bytes.TrimSpace(attributeText.ReplaceAll(head, nil))
+			if scopeHead.Match(head) { // what is inside is at file scope
 				head = nil
 				break
 			}
-			if size = closing(text[at:]); size == 0 || len(head) > longestHead {
+			size := closing(text[at:])
+			if size == 0 || len(head) > longestHead {
 				c.broken = true
 				return
 			}
-			c.readBraces(kind, head, text[at+1:at+size-1])
-			if kind == bracesFunction {
-				head = nil
+
+			inner := text[at+1 : at+size-1]
+			if m := functionHead.FindSubmatch(head); m != nil {
+				c.functions, head = append(c.functions, cFunction{string(m[1]), string(inner)}), nil
+			} else {
+				c.mention(inner)
 			}
 			next = at + size
 			begin = next
@@ -221,17 +180,6 @@ func (c *cText) readFileScope(text []byte) {
 }
 
 const longestHead = 1 << 16 // bytes of a declaration without what is in its braces
-
-func (c *cText) readBraces(kind int, head, inner []byte) {
-	switch kind {
-	case bracesFunction:
-		c.addFunction(head, inner)
-		return
-	case bracesEnum:
-		c.readEnumerators(inner)
-	}
-	c.mention(inner)
-}
 
 // closing returns the length of text up to the brace that closes its first character, 0 if none does.
 func closing(text []byte) int {
@@ -256,36 +204,11 @@ func closing(text []byte) int {
 	return 0
 }
 
-const (
-	bracesValue = iota // initialisers, members of structs
-	bracesEnum
-	bracesScope
-	bracesFunction
-)
-
 var (
 	scopeHead     = regexp.MustCompile(`(?:extern\s*"C(?:\+\+)?"|\bnamespace(?:\s+[\w:]+)?)\s*$`)
-	enumHead      = regexp.MustCompile(`\benum\b[^=()]*$`)
 	attributeText = regexp.MustCompile(`__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)`)
 	functionHead  = regexp.MustCompile(`(?s)^[^()=]*?(\w+)\s*\((.*)\)\s*$`)
 )
-
-func kindOfBraces(head []byte) int {
-	switch head = bytes.TrimSpace(attributeText.ReplaceAll(head, nil)); {
-	case scopeHead.Match(head):
-		return bracesScope
-	case functionHead.Match(head):
-		return bracesFunction
-	case enumHead.Match(head):
-		return bracesEnum
-	}
-	return bracesValue
-}
-
-func (c *cText) addFunction(head, body []byte) {
-	m := functionHead.FindSubmatch(attributeText.ReplaceAll(head, nil))
-	c.functions = append(c.functions, cFunction{string(m[1]), string(m[2]), string(body)})
-}
 
 // readDeclaration reads what ends with a semicolon at file scope. A prototype mentions nothing. Without a type it is a
 // macro, or a statement for an #include in a function.
@@ -299,38 +222,12 @@ func (c *cText) readDeclaration(text []byte) {
 		return
 	}
 	c.mention(text)
-	if name, expression, ok := constantOf(string(text)); ok {
-		c.addConstant(name, expression)
-	}
 }
 
 var (
 	assembly  = regexp.MustCompile(`^(?:asm|__asm__|__asm)\b`)
 	plainCall = regexp.MustCompile(`^\w+\s*\(`)
 )
-
-var constantDeclaration = regexp.MustCompile(`(?s)^([^=*()\[\]]*\bconst\b[^=*()\[\]]*?)(\w+)\s*=(.*)$`)
-
-// constantOf splits the declaration of a constant variable. The expression converts the value to the variable's type.
-func constantOf(declaration string) (name, expression string, ok bool) {
-	m := constantDeclaration.FindStringSubmatch(declaration)
-	if m == nil {
-		return "", "", false
-	}
-	ofType := slices.DeleteFunc(strings.Fields(m[1]), func(word string) bool {
-		return slices.Contains([]string{"static", "extern", "const", "register"}, word)
-	})
-	return m[2], "((" + strings.Join(ofType, " ") + ")(" + m[3] + "))", true
-}
-
-// readEnumerators adds those with a value.
-func (c *cText) readEnumerators(inner []byte) {
-	for _, e := range strings.Split(string(inner), ",") {
-		if name, value, ok := strings.Cut(e, "="); ok {
-			c.addConstant(strings.TrimSpace(name), "("+value+")")
-		}
-	}
-}
 
 // mention adds the names in text that are outside of strings.
 func (c *cText) mention(text []byte) {

