@@ -6,8 +6,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
-	"math"
 	"net"
 	"strconv"
 	"strings"
@@ -108,6 +108,8 @@ func writeAll(c net.Conn, msg []byte) error {
 	return err
 }
 
+var errLong = errors.New("the packet is too long")
+
 // A receiver reads a client's packets ahead of the session, so that the end of the connection is noticed during a call:
 // cancel is then called, at once or after leaveTimeout. TVM's clients await each reply: one that has sent too much is
 // disconnected. Memory is allocated only for bytes that arrive.
@@ -146,7 +148,8 @@ func (r *receiver) run() {
 		case <-r.done:
 			return
 		default:
-			ahead = math.MaxInt64
+			r.end(net.ErrClosed)
+			return
 		}
 		if ahead > int64(r.limit)+maxAhead {
 			r.end(net.ErrClosed)
@@ -162,7 +165,7 @@ func (r *receiver) run() {
 func (r *receiver) end(err error) {
 	r.err = err
 	close(r.packets)
-	if !r.first && isLong(err) {
+	if !r.first && errors.Is(err, errLong) {
 		return // the session answers
 	}
 	select {
@@ -211,7 +214,7 @@ func (r *receiver) receive() ([]byte, error) {
 }
 
 // discard receives a packet that is too long, so that its client, which has then sent it, reads the reply. It returns
-// an error for which isLong is true, or one of the connection.
+// errLong, or an error of the connection.
 func (r *receiver) discard(msg *bytes.Buffer, n uint64) error {
 	const longest = 1 << 30 // bytes; a longer packet is no upload
 	for left := n; left > 0 && n <= longest && !r.first; left -= min(left, blockSize) {
@@ -220,11 +223,8 @@ func (r *receiver) discard(msg *bytes.Buffer, n uint64) error {
 			return err
 		}
 	}
-	return failure.Errorf(failure.Config, "a packet of %d bytes: at most %d are accepted", n, r.limit)
+	return fmt.Errorf("%w: it has %d bytes, and at most %d are accepted", errLong, n, r.limit)
 }
-
-// isLong reports whether an error of a connection is that of a packet that is too long.
-func isLong(err error) bool { return failure.Of(err) == failure.Config }
 
 // receiveByte waits for the first byte of a packet.
 func (r *receiver) receiveByte(msg *bytes.Buffer) error {

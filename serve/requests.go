@@ -264,6 +264,7 @@ func (q *session) freeHandle(ctx context.Context, h uint64) (*tvmrpc.Packet, err
 	}
 	reply, err := q.freeOnBoard(ctx, h, kind)
 	if err == nil {
+		delete(q.kinds, h)
 		q.tensors--
 	}
 	return reply, err

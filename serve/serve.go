@@ -276,11 +276,11 @@ type silentConn struct {
 }
 
 // add adds a connection once there is a place: one of another client that has sent its request, or of the oldest, which
-// it closes after silentTime.
+// it closes after silentTime. At the end of ctx, which closes all connections, it does not wait.
 func (s *silentConns) add(ctx context.Context, c net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for len(s.all) >= maxSilent {
+	for len(s.all) >= maxSilent && ctx.Err() == nil {
 		if left := time.Until(s.all[0].since.Add(silentTime)); left > 0 {
 			s.mu.Unlock()
 			select {
@@ -289,10 +289,9 @@ func (s *silentConns) add(ctx context.Context, c net.Conn) {
 			case <-ctx.Done():
 			}
 			s.mu.Lock()
-			if ctx.Err() == nil {
-				continue
-			}
+			continue // others may have been removed meanwhile
 		}
+
 		_ = s.all[0].Close()
 		s.all = slices.Delete(s.all, 0, 1)
 	}

@@ -1,10 +1,12 @@
 package serve
 
 import (
+	"context"
 	"net"
 	"net/netip"
 	"strings"
 	"testing"
+	"testing/synctest"
 )
 
 // TestAllows compares addresses of clients with networks.
@@ -30,6 +32,24 @@ func TestAllows(t *testing.T) {
 			t.Errorf("network %s, client %s: %v", c.network, c.client, got)
 		}
 	}
+}
+
+// TestFullAtEnd ends a server that waits for a place for a connection, and all others with it.
+func TestFullAtEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		s := silentConns{place: make(chan struct{}, 1)}
+		for range maxSilent {
+			s.add(ctx, &net.TCPConn{})
+		}
+		go s.add(ctx, &net.TCPConn{})
+		synctest.Wait()
+
+		s.mu.Lock()
+		cancel()
+		s.all = nil
+		s.mu.Unlock()
+	})
 }
 
 // TestSessionLimits: what a session has freed, and an upload that was refused, do not count.

@@ -560,6 +560,11 @@ func TestReplacedFirmware(t *testing.T) {
 	if reply := c.request(alloc); !strings.HasPrefix(reply, "04000000 0100000004000000") {
 		t.Fatal(reply)
 	}
+	freed, err := result(c.call(c.lookUp("array"), args()))
+	testkit.Must(t, err)
+	for range 2 { // the second time is no other tensor's
+		c.request("0a000000" + args("04000000 "+freed))
+	}
 	upload := c.lookUp("tvm.rpc.server.upload")
 	c.call(upload, fmt.Sprintf("02000000 08000000 0100000000000000 78 09000000 0b00000000000000 %x", "new session"))
 	load := c.lookUp("tvm.rpc.server.load_module")

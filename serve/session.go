@@ -81,7 +81,7 @@ func (q *session) next(ctx context.Context, packets *receiver) ([]byte, error) {
 	select {
 	case msg, ok := <-packets.packets:
 		if !ok {
-			if isLong(packets.err) {
+			if errors.Is(packets.err, errLong) {
 				return q.era.encode(tvmrpc.Exception(packets.err.Error())), errSession
 			}
 			return nil, errSession
