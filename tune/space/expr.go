@@ -27,6 +27,9 @@ func parseCondition(text string, knob func(name string) (term, error)) (term, er
 	if len(text) > maxConstraintBytes {
 		return nil, fmt.Errorf("a constraint of %d bytes; at most %d are supported", len(text), maxConstraintBytes)
 	}
+	if mark := skipped.FindString(text); mark != "" {
+		return nil, fmt.Errorf("constraint %q: %s is not an operator of constraints", text, mark)
+	}
 	e, err := parser.ParseExpr(asGo(text))
 	var list scanner.ErrorList
 	if errors.As(err, &list) {
@@ -49,9 +52,13 @@ func parseCondition(text string, knob func(name string) (term, error)) (term, er
 // A letter of Go's names, but not of C's, follows a knob's name that is one of Go's keywords.
 const keywordMark = "ʼ"
 
+// skipped is what Go's parser or asC drops: comments, and marks that asGo did not add.
+var skipped = regexp.MustCompile("//|/[*]|\ufeff|" + keywordMark)
+
 var word = regexp.MustCompile(`[A-Za-z_]\w*`)
 
-// asGo returns an expression in Go: there, two minus signs, or one behind <, are other operators.
+// asGo returns an expression in Go: there, two minus signs, or one behind <, are other operators, and a line may be an
+// expression's end.
 func asGo(text string) string {
 	text = word.ReplaceAllStringFunc(text, func(name string) string {
 		if token.IsKeyword(name) {
@@ -59,7 +66,7 @@ func asGo(text string) string {
 		}
 		return name
 	})
-	return strings.ReplaceAll(text, "-", " - ")
+	return strings.NewReplacer("-", " - ", "\n", " ").Replace(text)
 }
 
 func asC(text string) string { return strings.ReplaceAll(text, keywordMark, "") }
