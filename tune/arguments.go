@@ -170,10 +170,10 @@ func swapped(data []byte, size int) (at int, both []byte) {
 	return 0, nil
 }
 
-// use writes the first or the second inputs, unless they are there.
+// use prepares a call with the first or the second inputs: it writes them, unless they are there, and refills the rest.
 func (h *arguments) use(ctx context.Context, second bool) error {
 	if h.second == nil || h.second.used == second {
-		return nil
+		return h.refill(ctx)
 	}
 	data := h.second.first
 	if second {
@@ -181,7 +181,10 @@ func (h *arguments) use(ctx context.Context, second bool) error {
 	}
 	copy(h.content[h.second.at:], data)
 	h.second.used = second
-	return h.second.tensor.Write(ctx, data)
+	if err := h.second.tensor.Write(ctx, data); err != nil {
+		return err
+	}
+	return h.refill(ctx)
 }
 
 // refill fills the wanted outputs and the guards around them with other numbers than before, so that neither stale

@@ -155,22 +155,20 @@ func (b *bench) checkAndTime(ctx context.Context, code loadedCode, best float64,
 	if err != nil {
 		return err
 	}
-	limited, cancel := context.WithTimeout(ctx, b.o.CallTimeout)
-	defer cancel()
 
-	before, err := b.callOther(limited, f)
+	before, err := b.callOther(ctx, f)
 	if err != nil {
 		return err
 	}
 	// Timed calls compute in place of an argument that is both input and output: one call is checked before.
 	inOut := b.args.hasInOut()
 	if inOut && b.args.second != nil {
-		if err := b.callAndCheck(limited, f); err != nil {
+		if err := b.callAndCheck(ctx, f); err != nil {
 			return err
 		}
 	}
 
-	if err := errors.Join(b.args.use(limited, false), b.args.refill(limited)); err != nil {
+	if err := b.args.use(ctx, false); err != nil {
 		return err
 	}
 	check := func() error {
@@ -180,6 +178,8 @@ func (b *bench) checkAndTime(ctx context.Context, code loadedCode, best float64,
 		return b.args.check(ctx)
 	}
 	if best > 0 && b.o.GiveUp > 0 {
+		limited, cancel := context.WithTimeout(ctx, b.o.CallTimeout)
+		defer cancel()
 		sample, err := code.module.Time(limited, code.entry, rpc.TimeOptions{Number: 1, Repeat: 1}, b.args.values()...)
 		if err != nil {
 			return err
@@ -230,9 +230,12 @@ func (b *bench) callAndCheck(ctx context.Context, f rpc.Function) error {
 }
 
 func (b *bench) call(ctx context.Context, f rpc.Function, second bool) error {
-	if err := errors.Join(b.args.use(ctx, second), b.args.refill(ctx)); err != nil {
+	if err := b.args.use(ctx, second); err != nil {
 		return err
 	}
+
+	ctx, cancel := context.WithTimeout(ctx, b.o.CallTimeout)
+	defer cancel()
 	_, err := f.Call(ctx, b.args.values()...)
 	return err
 }

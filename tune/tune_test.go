@@ -120,6 +120,10 @@ func TestEachFailureHasItsClass(t *testing.T) {
 		"never ends":    {"for (volatile int on = 1; on;) {} " + right, failure.Timeout},
 		"aborts":        {"TVMPlatformAbort(5);", failure.Fault},
 		"never returns": {"for (;;) out[0]++;", failure.Timeout},
+		"hangs at last": {
+			"static int others; if ((in[0] > in[1] || in[1] > in[2] || in[2] > in[3]) && ++others == 2) { for (;;) out[0]++; } " + right,
+			failure.Timeout,
+		},
 		"stack overflows": {"volatile char deep[1 << 24]; deep[0] = 1; deep[in[0]] = 2; out[0] = deep[1]; for (long i = " +
 			"0; i < (1 << 24); i += 64) deep[i] = 1;", failure.Fault},
 	}
@@ -158,6 +162,8 @@ func TestEachFailureHasItsClass(t *testing.T) {
 				case isBad && (result.Failure == nil || result.Failure.Class != b.want ||
 					result.Failure.Blame != tune.BlameCandidate):
 					t.Errorf("%s: %+v, want %s", result.ID, result.Failure, b.want)
+				case result.Failure != nil && result.Run > 10*time.Second:
+					t.Errorf("%s: ended after %v", result.ID, result.Run)
 				case result.ID == "crashes" && !strings.Contains(result.Failure.Message, "in twice at twice.c:7"):
 					t.Errorf("%s: %s does not name its line", result.ID, result.Failure.Message)
 				case isBad:
