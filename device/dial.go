@@ -110,8 +110,3 @@ func queryStandalone(ctx context.Context, s *standalone.Session) (*flashplan.Ans
 		Chip: hex.EncodeToString(id.Chip),
 	}, nil
 }
-
-// isHandshakeError reports an error of firmware that did not begin a session.
-func isHandshakeError(err error) bool {
-	return errors.As(err, new(*transport.HandshakeError))
-}

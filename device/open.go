@@ -62,7 +62,7 @@ func (d *Device) openOnce(ctx context.Context, i *image.Image) (*rpc.Session, er
 // silenceError returns the error of firmware that does not answer with its cause: a fault at each start, or what the
 // ledger records of the device, unless that is the image. It returns any other error unchanged.
 func (d *Device) silenceError(err error, i *image.Image) error {
-	if !isHandshakeError(err) || failure.Of(err) == failure.Transport {
+	if !errors.As(err, new(*transport.HandshakeError)) || failure.Of(err) == failure.Transport {
 		return err
 	}
 	if fault := d.startFault(err, i); fault != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -55,7 +56,7 @@ func (e *ProcessError) Is(target error) bool { return target == ErrClosed }
 
 // FailureClass returns failure.Transport; failure.Host if a signal from outside ended the process.
 func (e *ProcessError) FailureClass() failure.Class {
-	if e.endedBy("killed") || e.endedBy("terminated") {
+	if e.endedBy(syscall.SIGKILL) || e.endedBy(syscall.SIGTERM) {
 		return failure.Host
 	}
 	return failure.Transport
@@ -70,10 +71,14 @@ func (e *ProcessError) NextStep() string {
 }
 
 // GaveUp reports whether the process ended itself by a signal, as QEMU does when the core that it emulates locks up.
-func (e *ProcessError) GaveUp() bool { return e.endedBy("aborted") }
+func (e *ProcessError) GaveUp() bool { return e.endedBy(syscall.SIGABRT) }
 
-func (e *ProcessError) endedBy(signal string) bool {
-	return e.State != nil && strings.HasPrefix(e.State.String(), "signal: "+signal)
+func (e *ProcessError) endedBy(signal syscall.Signal) bool {
+	if e.State == nil {
+		return false
+	}
+	status, _ := e.State.Sys().(syscall.WaitStatus)
+	return status.Signaled() && status.Signal() == signal
 }
 
 // A tail keeps the last bytes written to it.

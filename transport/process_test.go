@@ -271,6 +271,32 @@ func TestProcessError(t *testing.T) {
 	}
 }
 
+// TestProcessEndedBySignal: whether a process ended itself, or was ended from outside.
+func TestProcessEndedBySignal(t *testing.T) {
+	for signal, c := range map[syscall.Signal]struct {
+		class  failure.Class
+		gaveUp bool
+	}{
+		syscall.SIGKILL: {failure.Host, false},
+		syscall.SIGTERM: {failure.Host, false},
+		syscall.SIGABRT: {failure.Transport, true},
+		syscall.SIGSEGV: {failure.Transport, false},
+	} {
+		p, err := transport.StartProcess(t.Context(), transport.ProcessConfig{
+			Path: "/bin/sh", Args: []string{"-c", fmt.Sprintf("kill -%d $$", signal)},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		_, err = p.Read(within(t, 5*time.Second), make([]byte, 1))
+		var e *transport.ProcessError
+		if !errors.As(err, &e) || e.FailureClass() != c.class || e.GaveUp() != c.gaveUp {
+			t.Errorf("%v: %v", signal, err)
+		}
+	}
+}
+
 type logBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
