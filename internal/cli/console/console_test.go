@@ -78,7 +78,13 @@ func TestFail(t *testing.T) {
 // TestEndOfMage: a target ends soon after mage, which waits for it; one of a program of `mage -compile` outlives the
 // shell that started it.
 func TestEndOfMage(t *testing.T) {
-	if os.Getenv("BOARDSMITH_TEST_TARGET") != "" {
+	if when := os.Getenv("BOARDSMITH_TEST_TARGET"); when != "" {
+		for n := 0; when == "late" && n < 2000 && os.Getppid() == starter; n++ { // begins when mage has ended already
+			if n == 0 {
+				fmt.Println("waits")
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
 		_ = New(os.Getenv, os.Stdout, os.Stderr).Do(t.Context(), "wait", func(ctx context.Context) error {
 			fmt.Println("waits")
 			select {
@@ -96,15 +102,18 @@ func TestEndOfMage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, ends := range map[string]bool{strings.Repeat("ab", 32): true, "ci": false} {
+	for name, ends := range map[string]bool{
+		strings.Repeat("ab", 32) + " early": true, strings.Repeat("ab", 32) + " late": true, "ci early": false,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			program := filepath.Join(t.TempDir(), name)
+			file, when, _ := strings.Cut(name, " ")
+			program := filepath.Join(t.TempDir(), file)
 			if err := os.Symlink(self, program); err != nil {
 				t.Fatal(err)
 			}
 			shell := exec.Command("sh", "-c", `"$0" -test.run='^TestEndOfMage$' & echo $!; wait`, program)
-			shell.Env = append(os.Environ(), "BOARDSMITH_TEST_TARGET=1")
+			shell.Env = append(os.Environ(), "BOARDSMITH_TEST_TARGET="+when)
 			output, err := shell.StdoutPipe()
 			if err != nil {
 				t.Fatal(err)

@@ -62,7 +62,7 @@ func (c *Console) Do(ctx context.Context, step string, target func(context.Conte
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	if c.ofMage { // which passes no signal on
-		go endWith(ctx, os.Getppid(), stop)
+		go endWith(ctx, starter, stop)
 	}
 	c.step = step
 	c.readJSON()
@@ -88,6 +88,10 @@ func (c *Console) Do(ctx context.Context, step string, target func(context.Conte
 	}
 	return c.fail(classOf(ctx, err), err)
 }
+
+// starter is the process that has started this one. It is read first of all, as one that adopts this process after its
+// end is another.
+var starter = os.Getppid()
 
 // endWith calls stop once the process that has started this one has ended.
 func endWith(ctx context.Context, parent int, stop func()) {
