@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
@@ -35,25 +36,27 @@ func TestRepeatedRestartIsReportedOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			after := -1
-			s := talk(t, func(number uint16, words string) string {
-				if after >= 0 || strings.HasPrefix(words, "run") {
-					if after++; c.restarts(after, words) {
-						return c.sends + lineOf('!', 0, "start")
+			synctest.Test(t, func(t *testing.T) {
+				after := -1
+				s := talk(t, func(number uint16, words string) string {
+					if after >= 0 || strings.HasPrefix(words, "run") {
+						if after++; c.restarts(after, words) {
+							return c.sends + lineOf('!', 0, "start")
+						}
 					}
+					return honest(number, words)
+				}, nil)
+				ctx := soon(t)
+				if _, err := s.Identify(ctx, 1); err != nil {
+					t.Fatal(err)
 				}
-				return honest(number, words)
-			}, nil)
-			ctx := soon(t)
-			if _, err := s.Identify(ctx, 1); err != nil {
-				t.Fatal(err)
-			}
-			began := time.Now()
-			_, err := s.Run(ctx, 1)
-			if !errors.Is(err, ErrRestarted) || failure.Of(err) != failure.Fault || !strings.Contains(err.Error(), c.want) ||
-				strings.Count(err.Error(), "the device restarted") > 1 || time.Since(began) > 2*time.Second {
-				t.Errorf("after %v: %v", time.Since(began), err)
-			}
+				began := time.Now()
+				_, err := s.Run(ctx, 1)
+				if !errors.Is(err, ErrRestarted) || failure.Of(err) != failure.Fault || !strings.Contains(err.Error(), c.want) ||
+					strings.Count(err.Error(), "the device restarted") > 1 || time.Since(began) > 2*time.Second {
+					t.Errorf("after %v: %v", time.Since(began), err)
+				}
+			})
 		})
 	}
 }
@@ -61,6 +64,10 @@ func TestRepeatedRestartIsReportedOnce(t *testing.T) {
 // TestRestartEndsWithContext ends the context of a call whose device restarted and is silent then.
 func TestRestartEndsWithContext(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, testRestartEndsWithContext)
+}
+
+func testRestartEndsWithContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s := talk(t, func(number uint16, words string) string {
 		switch {
