@@ -24,7 +24,6 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/internal/buildenv"
-	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/files/scratch"
 	"github.com/boardsmith/boardsmith/internal/projectfile"
 	"github.com/boardsmith/boardsmith/internal/toolwords"
@@ -123,11 +122,12 @@ func (b *Build) run(ctx context.Context, in *workdir.Tree, lock *os.File) error 
 		// The folder is no work tree, whatever is around it.
 		Env: append(slices.Clone(b.r.env), "GIT_CEILING_DIRECTORIES="+filepath.Dir(in.Dir)),
 	}
-	if command.Confines() {
-		cc, _ := b.compiler() // ReadInputs has found it
-		if tool.Reads = b.Env.Reads(ctx, cc, b.State.Board.CFlags); tool.Reads != nil {
-			tool.Reads = append(tool.Reads, in.Dir, temporary.Dir)
-		}
+	cc, _ := b.compiler() // ReadInputs has found it
+	if tool.Reads = b.Env.Reads(ctx, cc, b.State.Board.CFlags); tool.Reads != nil {
+		tool.Reads = append(tool.Reads, in.Dir, temporary.Dir)
+	} else {
+		b.warn("what the build reads beside its inputs is not noticed: a tool is a snap, or the system is no Linux 5.19 " +
+			"or later with Landlock; FRESH=1 compares with a build from nothing")
 	}
 	tool.Noted = b.noted()
 	if err = b.prepareCommands(ctx, &tool, 1+more); err == nil {
@@ -186,15 +186,20 @@ func (b *Build) noted() func(line string) {
 		if b.isOwnWarning(line) {
 			text = line
 		}
-		if text == "" || b.warned[text] {
-			return
-		}
-		if b.warned == nil {
-			b.warned = map[string]bool{}
-		}
-		b.warned[text] = true
-		b.Log.Warn(strings.ReplaceAll(text, b.Tree.Dir+"/", ""))
+		b.warn(strings.ReplaceAll(text, b.Tree.Dir+"/", ""))
 	}
+}
+
+// warn shows a warning, unless it is empty or was shown.
+func (b *Build) warn(text string) {
+	if text == "" || b.warned[text] {
+		return
+	}
+	if b.warned == nil {
+		b.warned = map[string]bool{}
+	}
+	b.warned[text] = true
+	b.Log.Warn(text)
 }
 
 var compilerWarning = regexp.MustCompile(`^([^\s:]+):\d+:\d+: warning: `)

@@ -257,16 +257,21 @@ func TestReads(t *testing.T) {
 	}
 	home, other := t.TempDir(), filepath.Join(t.TempDir(), "with space")
 	t.Setenv("HOME", home)
-	tools := filepath.Join(other, "tools", "bin")
+	tools, onPath := filepath.Join(other, "tools", "bin"), filepath.Join(other, "vendor", "bin")
+	t.Setenv("PATH", os.Getenv("PATH")+":"+onPath)
+	current, err := os.Getwd()
+	testkit.Must(t, err)
 	for name, text := range map[string]string{
 		filepath.Join(other, "x.h"): "x", filepath.Join(home, "x.h"): "x", filepath.Join(home, ".settings", "x.h"): "x",
 		filepath.Join(other, "tools", "lib", "x.h"): "x", filepath.Join(tools, "own-tool"): "#!/bin/sh\n",
 		filepath.Join(other, "tree", "x.h"): "x", filepath.Join(other, "out", "x.h"): "x",
-		filepath.Join(other, "sdk", "v1", "x.h"): "x",
+		filepath.Join(other, "sdk", "v1", "x.h"): "x", filepath.Join(onPath, "x"): "x",
+		filepath.Join(other, "vendor", "include", "x.h"): "x", filepath.Join(other, "snap"): "#!/bin/sh\n",
 	} {
 		testkit.Must(t, os.MkdirAll(filepath.Dir(name), 0o755))
 		testkit.Must(t, os.WriteFile(name, []byte(text), 0o755))
 	}
+	testkit.Must(t, os.Symlink(filepath.Join(other, "snap"), filepath.Join(tools, "of-snap")))
 	for name, c := range map[string]struct{ script, outside string }{
 		"by its path": {"cat \"$TREE/../x.h\"", other + "/x.h"},
 		"by a link":   {"ln -s \"$TREE/../x.h\" y.h; cat y.h || cat \"$TREE/../x.h\"", other + "/x.h"},
@@ -280,21 +285,50 @@ func TestReads(t *testing.T) {
 		"in a tree":           {"cat \"$TREE/x.h\"", ""},
 		"an outside input":    {"cat \"$TREE/../out/x.h\"", ""},
 		"declared":            {"cat \"$TREE/../sdk/v1/x.h\"", ""},
+		"on PATH":             {"cat \"$TREE/../vendor/bin/x\"", ""},
+		"beside PATH":         {"cat \"$TREE/../vendor/include/x.h\"", other + "/vendor/include/x.h"},
+		"where it was typed":  {"cat '" + current + "/build_test.go'", current + "/build_test.go"},
+		"with a snap":         {"cat \"$TREE/../x.h\"", ""},
 		"a temporary file":    {"t=$(mktemp); echo >\"$t\"; cat \"$t\" /etc/passwd /dev/null", ""},
 	} {
 		f := newFixture(t, "", nil)
 		f.write("build.sh", "set -e\n"+c.script+"\n"+script)
 		f.Env.Programs = append(f.Env.Programs, tools)
-		f.Env.Variables = map[string]string{"TREE": filepath.Join(other, "tree"), "OUT": filepath.Join(other, "out")}
+		f.Env.Variables = map[string]string{"TREE": filepath.Join(other, "tree"), "OUT": filepath.Join(other, "out"), "CROSS": "own-"}
 		f.State.Template.Env = map[string]string{"TREE": "$TREE", "OUT": "$OUT", "NONE": "$NONE?"}
 		f.State.Template.Outside, f.State.Template.Trees = []string{"$OUT/x.h", "$NONE/x.h"}, []string{"$TREE"}
-		f.State.Template.Reads = []string{"$TREE/../sdk/v*", "$NONE", "~/none*"}
+		f.State.Template.Reads = []string{"$TREE/../sdk/v*", "$NONE", "~/none*", "$CROSS"}
+		f.State.Template.Tools = []blueprint.Tool{{Name: "own-tool"}}
+		var log strings.Builder
+		f.Log = hclog.New(&hclog.LoggerOptions{Output: &log})
+		isSnap := name == "with a snap"
+		if isSnap {
+			f.State.Template.Tools[0].Name = "of-snap"
+		}
 		_, err := f.build()
 		want := "\n" + c.outside + " is outside of the project, and template t does not declare it"
 		if c.outside == "" && err != nil || c.outside != "" && (failure.Of(err) != failure.Config ||
 			!strings.Contains(err.Error(), want) || !strings.Contains(failure.Next(err), "in trees")) {
 			t.Errorf("%s: %v; %s", name, err, failure.Next(err))
 		}
+		if strings.Contains(log.String(), "beside its inputs is not noticed") != isSnap {
+			t.Errorf("%s: %s", name, &log)
+		}
+	}
+
+	// Of the folders with what is installed by hand, only the template can open one.
+	f := newFixture(t, "", nil)
+	f.State.Template.Build = []string{"make"}
+	for _, cc := range []string{"", "gcc", "/usr/bin/gcc", "/usr/local/bin/gcc"} {
+		for _, place := range f.Env.Reads(t.Context(), cc, nil) {
+			if strings.HasPrefix("/usr/local/include/", strings.TrimSuffix(place, "/")+"/") || !filepath.IsAbs(place) {
+				t.Errorf("compiler %q: %q can be read", cc, place)
+			}
+		}
+	}
+	f.Env.Variables, f.State.Template.Reads = map[string]string{"BY_HAND": "/usr"}, []string{"$BY_HAND"}
+	if places := f.Env.Reads(t.Context(), "", nil); !slices.Contains(places, "/usr") {
+		t.Errorf("what the template declares is not in %q", places)
 	}
 }
 

@@ -19,32 +19,18 @@ var ofSystem = []string{
 	"/bin", "/dev", "/etc", "/gnu", "/lib*", "/nix", "/proc", "/sbin", "/sys", "/usr/*", "/usr/local/*", "~/.*",
 }
 
-// notOfSystem are among these, but have what is installed by hand.
-var notOfSystem = []string{"/usr/local", "/usr/local/include", "/usr/local/src"}
+// notOfSystem are folders that have also what is installed by hand. The other folders in them are in ofSystem.
+var notOfSystem = []string{"/", "/usr", "/usr/local", "/usr/local/include", "/usr/local/src"}
 
 // Reads returns the files and folders outside of its own folder that the build command may read: those that count for
-// the build, programs with what belongs to them, and the template's reads. cc is the path of the board's compiler, ""
-// if only the build finds it. It is nil, without a limit, for a program in a snap, which a limited process cannot
-// start.
+// the build, folders of programs, what belongs to those that are known to run, and the template's reads. cc is the path
+// of the board's compiler, "" if only the build finds it. It is nil, without a limit, where the system enforces none,
+// and for a program in a snap, which a limited process cannot start.
 func (e Env) Reads(ctx context.Context, cc string, flags []string) []string {
-	var all []string
-	for _, place := range slices.Concat(ofSystem, e.Template.Outside, e.Template.Trees, e.Template.Reads) {
-		for _, path := range e.places(place) {
-			found, _ := filepath.Glob(path)
-			if len(found) == 0 && !strings.Contains(place, "/") { // the beginning of programs' names, as in CROSS_COMPILE
-				found = []string{around(filepath.Dir(path))}
-			}
-			all = append(all, found...)
-		}
+	if !command.Confines() {
+		return nil
 	}
-	all = slices.DeleteFunc(all, func(path string) bool { return slices.Contains(notOfSystem, path) })
-
-	folders := filepath.SplitList(os.Getenv("PATH"))
-	for _, dir := range append(folders, e.toolFolders()...) {
-		if filepath.IsAbs(dir) && !strings.HasPrefix(dir, "/usr/") {
-			all = append(all, around(dir))
-		}
-	}
+	all := slices.Concat(e.found(ofSystem), filepath.SplitList(os.Getenv("PATH")), e.toolFolders())
 
 	programs := []string{cc}
 	for _, tool := range e.Template.Tools {
@@ -56,17 +42,36 @@ func (e Env) Reads(ctx context.Context, cc string, flags []string) []string {
 		programs = append(programs, path)
 	}
 	for _, path := range programs {
-		of := ofProgram(path)
-		if len(of) > 0 && filepath.Base(of[2]) == "snap" {
+		real, _ := filepath.EvalSymlinks(path)
+		if filepath.Base(real) == "snap" {
 			return nil
 		}
-		all = append(all, of...)
+		all = append(all, around(filepath.Dir(path)), around(filepath.Dir(real)))
+	}
+	if cc != "" {
+		all = append(all, e.ofCompiler(ctx, cc, flags)...)
 	}
 
-	if cc == "" {
-		return all
+	// Whatever led to such a folder, only the template opens it.
+	all = slices.DeleteFunc(all, func(path string) bool { return slices.Contains(notOfSystem, filepath.Clean(path)) })
+	all = append(all, e.found(slices.Concat(e.Template.Outside, e.Template.Trees, e.Template.Reads))...)
+
+	// A program that was not found has the folder ".", which is this process's, not the command's.
+	return slices.DeleteFunc(all, func(path string) bool { return !filepath.IsAbs(path) })
+}
+
+// found returns the files and folders that places stand for.
+func (e Env) found(places []string) (all []string) {
+	for _, place := range places {
+		for _, path := range e.places(place) {
+			found, _ := filepath.Glob(path)
+			if len(found) == 0 && !strings.Contains(place, "/") { // the beginning of programs' names, as in CROSS_COMPILE
+				found = []string{around(filepath.Dir(path))}
+			}
+			all = append(all, found...)
+		}
 	}
-	return append(all, e.ofCompiler(ctx, cc, flags)...)
+	return all
 }
 
 // around returns the folder whose bin a folder is, or else the folder itself.
@@ -77,15 +82,6 @@ func around(dir string) string {
 		return dir
 	}
 	return above
-}
-
-// ofProgram returns the folders of a program, and of the file that it is a link to.
-func ofProgram(path string) []string {
-	real, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return nil
-	}
-	return []string{around(filepath.Dir(path)), around(filepath.Dir(real)), real}
 }
 
 var (

@@ -284,6 +284,15 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
+// TestRelativeReads: a place must be absolute, because a command runs in another folder than this process.
+func TestRelativeReads(t *testing.T) {
+	c := sh("exit 0")
+	c.Reads = []string{"/", "."}
+	if err := c.Run(t.Context()); Confines() && (err == nil || !strings.Contains(err.Error(), `"." is not absolute`)) {
+		t.Error(err)
+	}
+}
+
 func TestQuote(t *testing.T) {
 	for word, want := range map[string]string{
 		"": "''", "a-b_c=+.,/:@%9": "a-b_c=+.,/:@%9", "a b": "'a b'",

@@ -2,6 +2,7 @@ package command
 
 import (
 	"fmt"
+	"path"
 	"sync"
 	"unsafe"
 
@@ -39,6 +40,9 @@ func confine(places []string) error {
 	}
 	allow("/", move)
 	for _, place := range places {
+		if !path.IsAbs(place) { // the command runs in another folder than this process
+			return fmt.Errorf("landlock: the place %q is not absolute", place)
+		}
 		allow(place, read)
 	}
 
