@@ -924,12 +924,12 @@ func TestKeptNoWorkTree(t *testing.T) {
 	gitIn(t, d.cacheDir(), "init", "-q") // a work tree around the cache is not the project's
 	writeIn(t, filepath.Dir(p.Dir()), "version", "1\n")
 	for command, want := range map[string]string{
-		"git describe --always": "\nthe command runs in a copy of the inputs, no git work tree",
-		"cat ../version":        "\n../version is outside of the project",
+		"git describe --always": "the command runs in a copy of the inputs, no git work tree",
+		"cat ../version":        "../version is outside of the project",
 	} {
 		writeIn(t, p.Dir(), "Makefile", keptMakefile+"build/deep/a.elf: asks\nasks: ; "+command+"\n")
-		if _, err := p.Build(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", command, err)
+		if _, err := p.Build(t.Context()); err == nil || !strings.Contains(err.Error()+failure.Next(err), want) {
+			t.Errorf("%s: %v; %s", command, err, failure.Next(err))
 		}
 	}
 }

@@ -184,28 +184,24 @@ func (b *Build) copied(message string) string {
 }
 
 var (
-	noWorkTree = regexp.MustCompile(`(?i)not a git repository`)
-	notThere   = regexp.MustCompile(`(?i)no such file|no rule to make target|cannot (find|open)|not found|permission denied`)
-	fileName   = regexp.MustCompile(`'[^']+'|‘[^’]+’|"[^"]+"|[^\s:;,"'()<>=\x60‘’]+`)
+	notThere = regexp.MustCompile(`(?i)no such file|no rule to make target|cannot (find|open)|not found|permission denied`)
+	fileName = regexp.MustCompile(`'[^']+'|‘[^’]+’|"[^"]+"|[^\s:;,"'()<>=\x60‘’]+`)
 )
 
-// unseen returns a line about the first file in a message of a build in a folder that the command could not read: one
-// of the project that is no input, or one outside of the project and of reads; or "".
+// unseen returns a line about the first file in a message of a build in a folder that is there, but not for the
+// command: one of the project that is no input, or one outside of the project and of reads; or "".
 func (b *Build) unseen(folder, message string, reads []string) string {
-	if noWorkTree.MatchString(message) {
-		return "\nthe command runs in a copy of the inputs, no git work tree: let a file or a variable of env have " +
-			"what it asks git"
-	}
 	for line := range strings.SplitSeq(message, "\n") {
 		parts := strings.Split(line, ": ") // of which one may be a name with spaces
 		for _, word := range append(parts, fileName.FindAllString(line, -1)...) {
-			name, inFolder := strings.CutPrefix(strings.Trim(word, `'"‘’`), folder+"/")
-			if name = path.Clean(name); !inFolder && !notThere.MatchString(line) {
-				continue
+			name, inFolder := strings.CutPrefix(strings.Trim(word, ` '"‘’`), folder+"/")
+			if name = path.Clean(name); !inFolder && !path.IsAbs(name) && !notThere.MatchString(line) {
+				continue // a relative name may be of another folder, or no name
 			}
-			_, err := b.Tree.Root.Stat(filepath.FromSlash(name))
+
+			_, err := os.Stat(filepath.Join(b.Tree.Dir, filepath.FromSlash(name)))
 			switch isResult := strings.HasPrefix(name+"/", b.State.Template.BuildFolder()+"/"); {
-			case strings.HasPrefix(name, "../") && (inFolder || !b.isInModel(message)), isOutside(name, reads):
+			case strings.HasPrefix(name, "../") && err == nil, isOutside(name, reads):
 				return toolwords.Outside(name, b.State.Template.Name)
 			case err == nil && !isResult && !b.r.hasBelow(name) && (inFolder || b.State.Files[name] != "") &&
 				name != blueprint.ModelTar:
@@ -229,12 +225,6 @@ func isOutside(path string, reads []string) bool {
 		place, err := filepath.EvalSymlinks(place)
 		return err == nil && strings.HasPrefix(real+"/", strings.TrimSuffix(place, "/")+"/")
 	})
-}
-
-// isInModel reports whether a message is about a file of the model.
-func (b *Build) isInModel(message string) bool {
-	m := errorAt.FindStringSubmatch(message)
-	return m != nil && b.State.Template.Landmarks.Folders.InModel(path.Clean(filepath.ToSlash(m[1])))
 }
 
 // hasBelow reports whether a name is that of an input or of a folder with inputs.

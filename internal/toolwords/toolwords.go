@@ -149,6 +149,10 @@ func Advice(message string) string {
 		return "only programs of this computer have the library of -fsanitize: build for host, or let the checks of " +
 			"-fsanitize=undefined trap, with -fsanitize-undefined-trap-on-error"
 	}
+	if strings.Contains(message, "not a git repository") {
+		return "the command runs in a copy of the inputs, no git work tree: let a file or a variable of env have what it " +
+			"asks git"
+	}
 	return ""
 }
 
