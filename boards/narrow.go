@@ -3,7 +3,6 @@
 package boards
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -79,7 +78,11 @@ func (r Region) checkUse(c Region) error {
 		{"reserved", r.Reserved, c.Reserved, !c.Reserved},
 		{"nonvolatile", r.Nonvolatile, c.Nonvolatile, r.Nonvolatile == c.Nonvolatile},
 		{"exec", r.Exec, c.Exec, c.Exec || !r.Exec},
-		{"erase_cycles", r.EraseCycles, c.EraseCycles, r.EraseCycles <= cmp.Or(c.EraseCycles, r.EraseCycles)},
+		// 0 is no limit, as the largest number would be
+		{
+			"erase_cycles", r.EraseCycles, c.EraseCycles,
+			len(r.Sectors) == 0 || uint(r.EraseCycles)-1 <= uint(c.EraseCycles)-1,
+		},
 	} {
 		if !f.ok {
 			return fmt.Errorf("%s: %v, where %s has %v", f.field, f.own, c.Name, f.there)

@@ -212,22 +212,25 @@ func TestContradictions(t *testing.T) {
 			`, "nonvolatile": true`), "}]", `}, {"name": "sdram", "origin": "0xC0000000", "size": 32}]`, 1), ""},
 		{
 			"smaller sectors", "cortex-m3", memoryOf("0x08000000", "0x20000",
-				`, "nonvolatile": true, "sectors": [{"count": 8, "size": "0x4000"}]`),
+				`, "nonvolatile": true, "erase_cycles": 9, "sectors": [{"count": 8, "size": "0x4000"}]`),
 			"sectors: 0x4000 bytes at 0x08010000, where there are 0x10000 bytes at 0x08010000",
 		},
 		{
 			"larger sectors", "cortex-m3", memoryOf("0x08000000", "0x20000",
-				`, "nonvolatile": true, "sectors": [{"count": 2, "size": "0x10000"}]`),
+				`, "nonvolatile": true, "erase_cycles": 9, "sectors": [{"count": 2, "size": "0x10000"}]`),
 			"sectors: 0x10000 bytes at 0x08000000, where there are 0x4000 bytes at 0x08000000",
 		},
 		{
 			"half a sector", "cortex-m3", memoryOf("0x08000000", "0x18000",
-				`, "nonvolatile": true, "sectors": [{"count": 4, "size": "0x4000"}, {"count": 1, "size": "0x8000"}]`),
+				`, "nonvolatile": true, "erase_cycles": 9,
+"sectors": [{"count": 4, "size": "0x4000"}, {"count": 1, "size": "0x8000"}]`),
 			"sectors: 0x8000 bytes at 0x08010000, where there are 0x10000 bytes at 0x08010000",
 		},
 		{"flash as RAM", "cortex-m3", memoryOf("0x08000000", "0x20000", ""), "nonvolatile: false, where flash has true"},
 		{"more erases", "cortex-m3", memoryOf("0x08000000", "0x4000", `, "nonvolatile": true, "erase_cycles": 100000,
 "sectors": [{"count": 1, "size": "0x4000"}]`), "erase_cycles: 100000, where flash has 10000"},
+		{"any number of erases", "cortex-m3", memoryOf("0x08000000", "0x4000", `, "nonvolatile": true,
+"sectors": [{"count": 1, "size": "0x4000"}]`), "erase_cycles: 0, where flash has 10000"},
 		{"to the last byte of 32 bits", "rv32imac", memoryOf("0xfffff000", "0x1000", ""), `"flash" is not in the chip's memory`},
 		{"beyond 32 bits, of 64", "rv64gc", memoryOf("0xfffff000", "0x2000", ""), `"flash" is not in the chip's memory`},
 	} {
