@@ -5,7 +5,6 @@ package device
 import (
 	"cmp"
 	"io"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"sync"
@@ -75,7 +74,7 @@ func (k *Desk) makeAbsolute() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.StateDir == "" { // else the ledger is there, too
-		k.Ledger = cmp.Or(k.Ledger, os.Getenv("BOARDSMITH_LEDGER"))
+		k.Ledger = cmp.Or(k.Ledger, ledger.Shared())
 	}
 	abspath.Fix(&k.StateDir, &k.Ledger, &k.LeaseDir)
 	abspath.FixEach(&k.Path)

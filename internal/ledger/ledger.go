@@ -44,6 +44,9 @@ func StateDir() (string, error) {
 	return filepath.Join(home, ".local", "state", "boardsmith"), nil
 }
 
+// Shared returns the folder of the ledger that users share, from BOARDSMITH_LEDGER; "" for none.
+func Shared() string { return os.Getenv("BOARDSMITH_LEDGER") }
+
 const (
 	ledgerFormat   = 1
 	maxLedgerBytes = 64 << 20
