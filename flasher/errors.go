@@ -75,10 +75,10 @@ func (e *programmerError) NextStep() string {
 	return strings.Join(steps, "; ")
 }
 
-// A lock destroys data when it is opened: it is named with that advice only if the tool has reported it.
+// A lock destroys data when it is opened: it is named with that advice only if the tool has reported that it is on.
 const locked = "the chip is locked against reading or writing"
 
-var provesLock = printed(`RDP level [12]\b`, `read ?out protect`, `APPROTECT enabled`, `AP lock engaged`)
+var provesLock = printed(`(RDP|read-?out protection) level [12]\b`, `APPROTECT enabled`, `AP lock engaged`)
 
 // failurePatterns are common failures of openocd, pyocd and west by their output. The first that matches counts: a
 // likely cause stands before its consequences, such as a probe that cannot be opened.
@@ -205,9 +205,16 @@ var (
 	errorLine  = regexp.MustCompile(`(?im)^.*(error|fatal).*$|^\d+ [CE] .*$`)
 )
 
-// causesIn returns a tool's output without reports, up to its last error.
+// causesIn returns a tool's output without reports, up to its last error. A report of a lock stays: for the tool it is
+// no error, but what follows from it is.
 func causesIn(text string) string {
-	text = reportLine.ReplaceAllString(text, "")
+	text = reportLine.ReplaceAllStringFunc(text, func(line string) string {
+		if provesLock.MatchString(line) {
+			return line
+		}
+		return ""
+	})
+
 	if all := errorLine.FindAllStringIndex(text, -1); len(all) > 0 {
 		text = text[:all[len(all)-1][1]]
 	}
@@ -230,7 +237,7 @@ func explain(err error) error {
 	shown.Text = causesIn(c.Text)
 	e.Err = &shown
 	for _, f := range failurePatterns {
-		if f.printed.MatchString(shown.Text) || f.printed == provesLock && f.printed.MatchString(c.Text) {
+		if f.printed.MatchString(shown.Text) {
 			e.Class, e.Hint, e.Next = f.class, f.hint, f.next
 			break
 		}

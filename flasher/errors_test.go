@@ -60,6 +60,10 @@ func TestHints(t *testing.T) {
 		{"Info : RDP level 0 (0xAA)\nError: error writing to flash at address 0x08000000", failure.Flash, "not be written"},
 		{"Info : RDP level 0.5 (0x55)\nError: failed erasing sectors 0 to 3", failure.Flash, "could not be erased"},
 		{"Info : RDP level 1 (0xBB)\nError: failed erasing sectors 0 to 3", failure.Flash, "locked"},
+		{"Info : Readout protection level 2\nError: failed erasing sectors 0 to 3", failure.Flash, "locked"},
+		{"Info : read-out protection level 0\nError: failed erasing sectors 0", failure.Flash, "could not be erased"},
+		{"Readout protection: off\nError: failed erasing sectors 0 to 3", failure.Flash, "could not be erased"},
+		{"0000412 I Readout protection: off [x]\n0001 C flash erase sector failure", failure.Flash, "could not be erased"},
 		{"Do not enable UICR APPROTECT.\nError: error writing to flash at address 0", failure.Flash, "not be written"},
 		{
 			"Error: Could not find MEM-AP to control the core\nWarn : target nrf52.cpu examination failed", failure.Flash,
@@ -85,7 +89,7 @@ func TestHints(t *testing.T) {
 		if !strings.Contains(err.Error(), own) || strings.Contains(failure.Next(err), "tool -x") {
 			t.Errorf("%s: its own words are lost, or a hint repeats it: %v; %s", c.says, err, failure.Next(err))
 		}
-		isProved := strings.Contains(c.says, "RDP level 1") || strings.Contains(c.says, "APPROTECT enabled")
+		isProved := strings.Contains(c.says, " level 1") || strings.Contains(c.says, " level 2") || strings.Contains(c.says, "APPROTECT enabled")
 		if strings.Contains(failure.Next(err), "erases") != isProved {
 			t.Errorf("%s: advice %s", c.says, failure.Next(err))
 		}
