@@ -108,9 +108,10 @@ foreach {addr size} {%s} {
  while {![info exists units($addr)] && $bank < [llength [flash list]]} {
   catch {flash probe $bank}
   catch {capture "flash info $bank"} text
-  regexp {at (0x[0-9a-fA-F]+), size} $text all base
-  foreach {all offset length} [regexp -all -inline {# *[0-9]+: (0x[0-9a-fA-F]+) \((0x[0-9a-fA-F]+)} $text] {
-   set units([expr {$base + $offset}]) [expr {$length}]
+  foreach {all base} [regexp -inline {at (0x[0-9a-fA-F]+), size} $text] {
+   foreach {all offset length} [regexp -all -inline {# *[0-9]+: (0x[0-9a-fA-F]+) \((0x[0-9a-fA-F]+)} $text] {
+    set units([expr {$base + $offset}]) [expr {$length}]
+   }
   }
   incr bank
  }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -244,6 +245,32 @@ func TestOtherSectors(t *testing.T) {
 			t.Errorf("erased %v", erases)
 		}
 	})
+}
+
+// TestBankWithoutAddress: sectors of a bank for which OpenOCD prints no address are not at that of another bank.
+func TestBankWithoutAddress(t *testing.T) {
+	t.Parallel()
+	path, err := findTool("openocd")
+	if err != nil {
+		t.Skip("openocd is not installed")
+	}
+	const banks = `proc flash {what args} {
+ if {$what eq "list"} {return {a b}}
+ if {$what eq "probe"} return
+ echo [expr {$args == 0 ? "FIRST" : "a bank"}]
+ echo "#  $args: 0x00000${args}00 (0x100 0kB) not protected"
+}`
+	for first, want := range map[string]string{
+		"#0 : x at 0x08000000, size 0x00000100, buswidth 0": mark + otherSector + "0x8000100 0x0 0x0",
+		"a bank": mark + noSectors,
+	} {
+		script := fmt.Sprintf(strings.ReplaceAll(sectorsScript, "\n", "; "), "134217984 256")
+		out, _ := exec.Command(path, "-c", noServers(noGDB), "-c", "rename flash flashes",
+			"-c", strings.ReplaceAll(banks, "FIRST", first), "-c", script, "-c", "shutdown").CombinedOutput()
+		if !strings.Contains(string(out), want) {
+			t.Errorf("%s: %s", first, out)
+		}
+	}
 }
 
 // Before the first erase, the tool compares the chip's identification register with the board file; a different
