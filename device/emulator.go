@@ -112,30 +112,10 @@ func MissingTools(ctx context.Context, b *boards.Board) (compiler, emulator []*f
 // ChipOf returns OpenOCD's data of a board's chip, without a probe: flash banks and targets, by their names, and the
 // configuration files that it does not find. Errors: those of flasher and ctx.
 func (k *Desk) ChipOf(ctx context.Context, b *boards.Board) (chip, missing []string, err error) {
-	p, err := k.programmerFor(ctx, "openocd", b)
-	if err != nil {
-		return nil, nil, err
-	}
-	return p.(interface {
-		ChipOf(context.Context) (chip, missing []string, err error)
-	}).ChipOf(ctx)
+	return flasher.Config{Flash: b.Flash, Find: k.tool}.ChipOf(ctx)
 }
 
 // MemoryMap returns pyOCD's memory map of a board's chip, without a probe. Errors: those of flasher and ctx.
 func (k *Desk) MemoryMap(ctx context.Context, b *boards.Board) ([]boards.Region, error) {
-	p, err := k.programmerFor(ctx, "pyocd", b)
-	if err != nil {
-		return nil, err
-	}
-	return p.(interface {
-		MemoryMap(context.Context) ([]boards.Region, error)
-	}).MemoryMap(ctx)
-}
-
-// programmerFor returns a programmer without a probe.
-func (k *Desk) programmerFor(ctx context.Context, name string, b *boards.Board) (flasher.Programmer, error) {
-	if ctx.Err() != nil {
-		return nil, failure.Stopped(ctx, "%s's data of board %s", name, b.Name)
-	}
-	return flasher.New(name, flasher.Config{Flash: b.Flash, Find: k.tool})
+	return flasher.Config{Flash: b.Flash, Find: k.tool}.MemoryMap(ctx)
 }

@@ -4,6 +4,7 @@ package flasher
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -22,8 +23,8 @@ import (
 
 // TestContexts ends the contexts of programmers before a call and while the tool hangs.
 func TestContexts(t *testing.T) {
-	tool := filepath.Join(t.TempDir(), "tool")
-	if err := os.WriteFile(tool, []byte("#!/bin/sh\nexec sleep 60\n"), 0o755); err != nil {
+	tool := filepath.Join(t.TempDir(), "python3") // its second line names the Python of a pyocd: itself
+	if err := os.WriteFile(tool, []byte("#!/bin/sh\n#"+tool+"\nexec sleep 60\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	c := Config{
@@ -41,13 +42,14 @@ func TestContexts(t *testing.T) {
 		p := created(t, name, c)
 		exported := failuretest.Calls{
 			"Programmer.Do": func(ctx context.Context) error { return p.Do(ctx, job) },
+			"Config.ChipOf": func(ctx context.Context) error {
+				_, _, err := c.ChipOf(ctx)
+				return err
+			},
+			"Config.MemoryMap": func(ctx context.Context) error { _, err := c.MemoryMap(ctx); return err },
 		}
 		failuretest.Ended(t, exported)
 		calls := failuretest.Calls{
-			"ChipOf": func(ctx context.Context) error {
-				_, _, err := (&openocd{c}).ChipOf(ctx)
-				return err
-			},
 			"Read": func(ctx context.Context) error { _, err := p.(flashReader).Read(ctx, []Range{{0, 16}}); return err },
 			"Inspect": func(ctx context.Context) error {
 				_, _, err := p.(inspector).Inspect(ctx, []Range{{0, 16}})
@@ -69,6 +71,50 @@ func TestContexts(t *testing.T) {
 		failuretest.Waiting(t, failuretest.Calls{
 			"Programmer.Do": func(ctx context.Context) error { return runner.Do(ctx, job) },
 		})
+	}
+}
+
+// TestPythonOfPyOCD: the Python that runs pyOCD is found as the system finds it; where none is, the tool is missing.
+func TestPythonOfPyOCD(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "the tools")
+	t.Setenv("PATH", dir+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	const works = "#!/bin/sh\necho '" + mark + "RAM 1 2 0'\n"
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o755))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	write("python/bin/python3.11", works)
+	write("bare/python3", "#!/bin/sh\necho \"ModuleNotFoundError: No module named 'pyocd'\"; exit 1\n")
+	short, link := filepath.Join(t.TempDir(), "python3"), filepath.Join(dir, "link")
+	if err := errors.Join(os.Symlink(write("python3", works), short), os.Symlink("program", link)); err != nil {
+		t.Fatal(err)
+	}
+
+	for _, c := range []struct {
+		text string
+		ok   bool
+	}{
+		{"#!" + short + "\nimport re\n", true},
+		{"#! " + short + " -sP\n# of python9\n", true},
+		{"#!" + short + " -E", true},
+		{"#!/usr/bin/env python3\n", true},
+		{"#!/bin/sh\n'''exec' \"" + dir + "/python/bin/python3.11\" \"$0\" \"$@\"\n' '''\n", true},
+		{"#!/bin/sh\n'''exec' '" + dir + "/python3' \"$0\" \"$@\"\n' '''\n", true},
+		{"#!/bin/sh\n'''exec' \"" + dir + "/bare/python3\" \"$0\" \"$@\"\n' '''\n", false},
+		{"#!/nowhere/python3\n", false},
+		{"#!/bin/sh\nexec container pyocd\n# python3\n", false},
+		{"\x7fELF /usr/bin/python3", false},
+		{"", false},
+	} {
+		write("program", c.text)
+		memory, err := Config{Find: func(string) (string, error) { return link, nil }}.MemoryMap(t.Context())
+		if c.ok != (err == nil && len(memory) == 1) || !c.ok && failure.Of(err) != failure.ToolMissing {
+			t.Errorf("%q: %v, %v", c.text, memory, err)
+		}
 	}
 }
 

@@ -84,7 +84,7 @@ func (p *pyocd) Serve(ctx context.Context, attach bool, port int, use func(conte
 	if err != nil {
 		return err
 	}
-	path, err := p.Find("pyocd")
+	path, err := p.tool("pyocd")
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@
 package flasher
 
 import (
+	"context"
 	"os/exec"
 	"strings"
 
@@ -41,14 +42,6 @@ func New(name string, c Config) (Programmer, error) {
 		return nil, failure.New(failure.Config, "add it, or choose the board's own programmer",
 			"the programmer %s needs flash.chip, which the board's file does not set", name)
 	}
-	find := c.Find
-	if find == nil {
-		find = exec.LookPath
-	}
-	c.Find = func(name string) (string, error) { // tools run in other folders
-		path, err := find(name)
-		return abspath.Of(path), err
-	}
 	abspath.Fix(&c.Build, &c.Image)
 	if c.Log == nil {
 		c.Log = hclog.NewNullLogger()
@@ -57,4 +50,22 @@ func New(name string, c Config) (Programmer, error) {
 		return newWest(c)
 	}
 	return p.create(c), nil
+}
+
+// tool returns the absolute path of a tool, because tools run in other folders.
+func (c Config) tool(name string) (string, error) {
+	find := c.Find
+	if find == nil {
+		find = exec.LookPath
+	}
+	path, err := find(name)
+	return abspath.Of(path), err
+}
+
+// toolIn is tool for a call that does nothing after its context has ended.
+func (c Config) toolIn(ctx context.Context, name string) (string, error) {
+	if ctx.Err() != nil {
+		return "", failure.Stopped(ctx, "%s's data of a chip", name)
+	}
+	return c.tool(name)
 }

@@ -80,7 +80,7 @@ func (o *openocd) find() (string, error) {
 	if o.Probe.Shared && !byPath {
 		return "", o.Probe.sharedSerialError("openocd", "")
 	}
-	return o.Find("openocd")
+	return o.tool("openocd")
 }
 
 const noGDB = "disabled"
@@ -163,21 +163,21 @@ shutdown`
 
 // ChipOf lists what OpenOCD has by the configuration files in the board file, without a probe: "flash DRIVER at
 // ADDRESS" and "target NAME". missing lists files that it does not find.
-func (o *openocd) ChipOf(ctx context.Context) (chip, missing []string, err error) {
-	path, err := o.Find("openocd")
+func (c Config) ChipOf(ctx context.Context) (chip, missing []string, err error) {
+	path, err := c.toolIn(ctx, "openocd")
 	if err != nil {
 		return nil, nil, err
 	}
 	args := []string{"-c", noServers(noGDB)}
-	for _, s := range o.Flash.Scripts {
+	for _, s := range c.Flash.Scripts {
 		word := tclWord(s)
 		args = append(args, "-c", "set script "+word,
 			"-c", `if {[catch {find $script} path] || ![file isfile $path]} {echo "`+mark+`missing $script"}`)
 	}
-	if o.Flash.Emulated { // its files name no probe
+	if c.Flash.Emulated { // its files name no probe
 		args = append(args, "-c", "adapter driver cmsis-dap; transport select swd")
 	}
-	for _, s := range o.Flash.Scripts {
+	for _, s := range c.Flash.Scripts {
 		args = append(args, openocdScript(s)...)
 	}
 

@@ -156,7 +156,7 @@ func (c Config) checkReserved(j Job) error {
 
 // displayPath returns a tool's path for display, or its name if it is not found.
 func (c Config) displayPath(name string) string {
-	if path, err := c.Find(name); err == nil {
+	if path, err := c.tool(name); err == nil {
 		return path
 	}
 	return name

@@ -217,7 +217,7 @@ func (p *pyocd) Do(ctx context.Context, j Job) error {
 }
 
 func (p *pyocd) execute(ctx context.Context, r *toolRun, dir string, timeout time.Duration) error {
-	path, err := p.Find("pyocd")
+	path, err := p.tool("pyocd")
 	if err != nil {
 		return err
 	}

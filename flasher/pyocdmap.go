@@ -4,10 +4,14 @@ package flasher
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -29,13 +33,18 @@ for r in Session(NoProbe(), no_config=True, target_override=sys.argv[1]).target.
         print('` + mark + `%s %d %d %d' % (r.type.name, s.start, s.length, s.sector_size if r.is_flash else 0))
 `
 
-// MemoryMap returns the RAM and flash that pyOCD has for the chip in the board file, without a probe. Errors: class
-// config for a chip that pyOCD does not have.
-func (p *pyocd) MemoryMap(ctx context.Context) (memory []boards.Region, err error) {
-	python, err := p.python()
+// MemoryMap returns the RAM and flash that pyOCD has for Flash.Chip, without a probe. Errors: class config for a chip
+// that pyOCD does not have; tool-missing if it cannot be asked.
+func (c Config) MemoryMap(ctx context.Context) (memory []boards.Region, err error) {
+	path, err := c.toolIn(ctx, "pyocd")
 	if err != nil {
 		return nil, err
 	}
+	python, err := pythonOf(path)
+	if err != nil {
+		return nil, failure.Errorf(failure.ToolMissing, "the Python that runs %s is not found: %w", path, err)
+	}
+
 	line := func(text string) {
 		r := boards.Region{Exec: true}
 		var kind string
@@ -48,22 +57,27 @@ func (p *pyocd) MemoryMap(ctx context.Context) (memory []boards.Region, err erro
 			memory = append(memory, r)
 		}
 	}
-	run := command.Command{Path: python, Args: []string{"-c", mapScript, p.Flash.Chip}, Out: line, Timeout: findTimeout}
-	return memory, explain(run.Run(ctx))
+	// Python imports from the program's folder, as for the program itself, and from no folder of the user.
+	run := command.Command{
+		Path: python, Args: []string{"-c", mapScript, c.Flash.Chip}, Dir: filepath.Dir(path), Out: line,
+		Timeout: findTimeout,
+	}
+	err = run.Run(ctx)
+	if explained := explain(err); err == nil || ctx.Err() != nil || failure.Of(explained) == failure.Config {
+		return memory, explained
+	}
+	return nil, failure.Errorf(failure.ToolMissing, "pyOCD's data cannot be read: %w", err)
 }
 
-// python returns the interpreter that runs pyOCD, from the first line of its program.
-func (p *pyocd) python() (string, error) {
-	path, err := p.Find("pyocd")
-	if err != nil {
-		return "", err
+// pythonWord is the interpreter in a program's first two lines: that of "#!/usr/bin/python3 -sP", of "#!/usr/bin/env
+// python3", or for a long path of "#!/bin/sh" and, below it, exec "/path/python" "$0".
+var pythonWord = regexp.MustCompile(`(/[^"'\n]*/)?python[\d.]*`)
+
+func pythonOf(program string) (string, error) {
+	text, err := os.ReadFile(program)
+	if err != nil || !bytes.HasPrefix(text, []byte("#!")) {
+		return "", cmp.Or(err, errors.New("the program is no script"))
 	}
-	text, err := os.ReadFile(path)
-	first, _, _ := bytes.Cut(text, []byte("\n"))
-	words := strings.Fields(strings.TrimPrefix(string(first), "#!"))
-	if err != nil || !bytes.HasPrefix(text, []byte("#!")) || len(words) == 0 ||
-		!strings.Contains(string(first), "python") {
-		return "", failure.Errorf(failure.ToolMissing, "%s does not name the Python that runs it", path)
-	}
-	return exec.LookPath(words[len(words)-1])
+	lines := bytes.SplitN(text, []byte("\n"), 3)
+	return exec.LookPath(string(pythonWord.Find(bytes.Join(lines[:min(len(lines), 2)], []byte("\n")))))
 }

@@ -197,7 +197,7 @@ type westRunner struct {
 
 // flash returns "west flash" with the runner and further arguments, in Zephyr's folder. It does not build.
 func (w *westRunner) flash(args ...string) (command.Command, error) {
-	path, err := w.Find("west")
+	path, err := w.tool("west")
 	if err != nil {
 		return command.Command{}, err
 	}
