@@ -22,6 +22,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/files/filelock"
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 	"github.com/boardsmith/boardsmith/internal/files/plainfile"
+	"github.com/boardsmith/boardsmith/rpc"
 )
 
 const (
@@ -312,8 +313,8 @@ func (c *Comparison) addCost(old, current *Result, limit float64) {
 		c.Incomparable, c.next = b.few().Error(), failure.Next(b.few())
 	default:
 		change, differs := compareCost(a, b, limit)
-		if n := len(current.Rechecks); n > 0 {
-			change.Rechecks, change.Exceeds = current.Rechecks, current.Rechecks[n-1] > limit+noise
+		if len(current.Rechecks) > 0 {
+			change.Rechecks, change.Exceeds = current.Rechecks, !within(current.Rechecks, limit)
 		}
 		if differs || change.Exceeds {
 			change.Causes = causes(costs(old), costs(current))
@@ -434,8 +435,8 @@ func (c Change) String() string {
 	case c.Exceeds:
 		text += ", so that its limit cannot be checked"
 	}
-	if n := len(c.Rechecks); n > 0 {
-		text += fmt.Sprintf(", measured again: %+.2f %%", 100*c.Rechecks[n-1])
+	if len(c.Rechecks) > 0 {
+		text += fmt.Sprintf(", measured again: %+.2f %%", 100*rpc.StatsOf(c.Rechecks).Median)
 	}
 	for _, d := range c.Unsure {
 		text += "; it may be more: " + d

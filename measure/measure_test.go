@@ -3,6 +3,7 @@ package measure_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -149,6 +150,9 @@ func TestRecheck(t *testing.T) {
 	}{
 		{"a busy computer", func(r *measure.Result) {}, 2, false},
 		{"other firmware", func(r *measure.Result) { r.BuildID = strings.Repeat("0", 32) }, 10, true},
+		{"a baseline of no time", func(r *measure.Result) {
+			r.BuildID, r.Cost.Median, r.Cost.Min = strings.Repeat("0", 32), 0, 0
+		}, 10, true},
 		{"another computer", func(r *measure.Result) { r.Computer = "x" }, 0, false},
 		{"a slower baseline", func(r *measure.Result) {
 			r.Cost = measure.Cost{Unit: measure.Seconds, Samples: 10, Median: 1, Min: 1, Low: 1, High: 1}
@@ -171,6 +175,9 @@ func TestRecheck(t *testing.T) {
 		err = measure.Compare(&earlier, r, limits).Err(r)
 		if len(r.Rechecks) < c.again || c.again == 0 && len(r.Rechecks) > 0 || (err != nil) != c.exceeds {
 			t.Errorf("%s: measured again %v, %v", c.name, r.Rechecks, err)
+		}
+		if _, err := json.Marshal(r); err != nil {
+			t.Errorf("%s: %v", c.name, err)
 		}
 	}
 }

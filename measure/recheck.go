@@ -3,22 +3,27 @@
 package measure
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	"github.com/boardsmith/boardsmith/image"
 )
 
-// rechecks is how often a cost above its limit is measured again at most, and at least to be within it.
+// A cost is measured again until it was within its limit often enough, and at most so often. Of firmware that has grown
+// by no more than the limit, each time is as likely within it as not, or likelier: at most 1 of 10 is, in 11 of 2^10
+// cases.
 const (
-	rechecks      = 10
-	leastRechecks = 2
-
-	noise = 0.01 // by which the smallest samples of equal firmware may differ, as a share
+	rechecks = 10
+	enough   = 2
 )
 
+const clock = 1e-9 // seconds; shorter costs count as this in a share
+
 // recheck measures the cost of a process again if it is above its limit: each time with a new process, in turn with the
-// earlier firmware, whose times change with what else the computer does, too. Of each firmware, the least disturbed
-// sample of all times counts. If the cache no longer has the earlier firmware, its earlier cost stands for it.
+// earlier firmware, whose times change with what else the computer does, too. Each time, the least disturbed samples
+// of both count. If the cache no longer has the earlier firmware, its earlier cost stands for it. The result has the
+// cost with the middle one of all medians.
 func (m *measurement) recheck(ctx context.Context) error {
 	old, r := m.Baseline.Find(m.result), m.result
 	if old == nil || r.Computer == "" || r.Computer != old.Computer || r.Cost.Unit != old.Cost.Unit {
@@ -32,35 +37,40 @@ func (m *measurement) recheck(ctx context.Context) error {
 		earlier = nil
 	}
 
-	var before, current Cost
-	for n := range rechecks {
-		again := old.Cost
+	costs := []Cost{r.Cost}
+	for len(r.Rechecks) < rechecks && !within(r.Rechecks, m.Limits.Cost) {
+		before := old.Cost
 		if earlier != nil {
-			if again, err = m.once(ctx, earlier); ctx.Err() != nil {
+			if before, err = m.once(ctx, earlier); ctx.Err() != nil {
 				return err
 			}
 			if err != nil { // it is of another version of the model
-				earlier, again, before = nil, old.Cost, old.Cost
+				earlier, before = nil, old.Cost
 			}
 		}
-		if n == 0 || again.Min < before.Min {
-			before = again
-		}
-		if again, err = m.once(ctx, m.image); err != nil {
+		current, err := m.once(ctx, m.image)
+		if err != nil {
 			return err
 		}
-		if n == 0 || again.Min < current.Min {
-			current = again
-		}
+		costs = append(costs, current)
+		r.Rechecks = append(r.Rechecks, (current.Min-before.Min)/max(before.Min, clock))
+	}
 
-		growth := current.Min/before.Min - 1
-		r.Rechecks = append(r.Rechecks, growth)
-		if growth <= m.Limits.Cost+noise && n+1 >= leastRechecks {
-			r.Cost = current
-			break
+	// The middle one: neither the disturbed cost that began this, nor the luckiest one.
+	slices.SortFunc(costs, func(a, b Cost) int { return cmp.Compare(a.Median, b.Median) })
+	r.Cost = costs[len(costs)/2]
+	return nil
+}
+
+// within reports whether a cost was within its limit often enough not to have grown.
+func within(rechecks []float64, limit float64) bool {
+	n := 0
+	for _, growth := range rechecks {
+		if growth <= limit {
+			n++
 		}
 	}
-	return nil
+	return n >= enough
 }
 
 // once returns the cost of an image in a new session.

@@ -36,8 +36,8 @@ type Result struct {
 	Cost      Cost       `json:"cost,omitzero"`       // of an inference; none in a report of a build
 	Operators []Operator `json:"operators,omitempty"` // of a graph, with an RPC server
 
-	// of a cost above its limit: how much it has grown, as a share, after each time that it was measured again in turn
-	// with the earlier firmware. The last one counts
+	// of a cost above its limit: how much it has grown, as a share, each time that it was measured again in turn with the
+	// earlier firmware. It has grown unless two of them are within the limit
 	Rechecks []float64 `json:"rechecks,omitempty"`
 
 	// Flash is the bytes of regions of flash, of a process its code, constants and initial values. RAM is that of all
