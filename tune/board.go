@@ -36,8 +36,9 @@ type servedBoard struct {
 	station  *station
 	stop     context.CancelFunc
 
-	modules     []rpc.Module // in RAM
-	idle        bool         // released, and not opened since
+	modules     []rpc.Module  // in RAM
+	idle        bool          // released, and not opened since
+	took        time.Duration // of the last reply to probe
 	programs    map[programKey]rpc.Program
 	flashed     digest       // the module in image
 	image       *image.Image // firmware with the last module that did not fit into RAM; nil: none
@@ -105,7 +106,8 @@ func (b *servedBoard) Close() error {
 	return errors.Join(append(errs, b.firmware.close(), b.lock.Close())...)
 }
 
-// The time in which a board replies: one that no client uses, or else, as the computer may be busy.
+// The time in which a board replies: one that no client uses, with ten times its last reply's, as its link may be slow;
+// else, as the computer may be busy, and at most.
 const (
 	idleReply = time.Second
 	busyReply = 10 * time.Second
@@ -113,34 +115,42 @@ const (
 
 // Open returns the session with the board, as serve.Board has it. It starts or restarts the board if it does not reply.
 func (b *servedBoard) Open(ctx context.Context) (*rpc.Session, error) {
+	var err error
 	if b.station.bench.session == nil {
-		err := b.station.open(ctx)
+		err = b.station.open(ctx)
 		switch failure.Of(err) {
 		case failure.Config, failure.ToolMissing: // a reset cannot help
 			return nil, err
 		}
-		err = b.restart(ctx, err)
-		return b.station.bench.session, err
 	}
-	if err := b.restart(ctx, b.probe(ctx)); err != nil {
+	if err == nil {
+		err = b.probe(ctx)
+	}
+	if err = b.restart(ctx, err); err != nil {
 		return nil, err
 	}
 	return b.station.bench.session, nil
 }
 
+func (b *servedBoard) idleLimit() time.Duration { return min(idleReply+10*b.took, busyReply) }
+
 // probe returns an error if the board does not reply in time.
 func (b *servedBoard) probe(ctx context.Context) error {
 	limit := busyReply
 	if b.idle {
-		limit = idleReply
+		limit = b.idleLimit()
 	}
 	b.idle = false
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 
+	begun := time.Now()
 	_, err := b.station.bench.session.Windows(ctx)
 	if errors.As(err, new(*rpc.DeviceError)) || errors.As(err, new(*rpc.NotFoundError)) {
-		return nil // firmware that takes no code
+		err = nil // firmware that takes no code
+	}
+	if err == nil {
+		b.took = time.Since(begun)
 	}
 	return err
 }
@@ -289,7 +299,7 @@ func (b *servedBoard) Release(ctx context.Context) error {
 		return nil
 	}
 	b.modules, b.idle = nil, true
-	limited, cancel := context.WithTimeout(ctx, idleReply)
+	limited, cancel := context.WithTimeout(ctx, b.idleLimit())
 	defer cancel()
 	return b.restart(ctx, b.station.bench.session.Renew(limited))
 }

@@ -599,22 +599,46 @@ func TestMuteBoard(t *testing.T) {
 	}
 }
 
+// TestSlowBoard: a board whose replies take long is not restarted at the end of a client's use.
+func TestSlowBoard(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "slow board")
+	b, err := tune.OpenBoard(t.Context(), dir, &device.Desk{}, "host", tune.Options{OnEvent: func(e tune.Event) {
+		if e.Err != nil {
+			t.Errorf("%s: %v", e.Text, e.Err)
+		}
+	}})
+	must(t, err)
+	defer func() { must(t, b.Close()) }()
+	_, err = b.Open(t.Context())
+	must(t, err)
+	for _, use := range []func() error{
+		func() error { _, err := b.Open(t.Context()); return err },
+		func() error { return b.Release(t.Context()) },
+	} {
+		for _, pid := range stopProcesses(t, dir) {
+			time.AfterFunc(1500*time.Millisecond, func() { _ = syscall.Kill(pid, syscall.SIGCONT) })
+		}
+		must(t, use())
+	}
+}
+
 // stopProcesses stops the processes whose command line has a folder, as a debugger does: they are alive and mute.
-func stopProcesses(t *testing.T, dir string) {
+func stopProcesses(t *testing.T, dir string) (stopped []int) {
 	t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	must(t, err)
-	stopped := 0
 	for _, name := range all {
 		line, _ := os.ReadFile(name) // it may have ended
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name)))
 		if err == nil && bytes.Contains(line, []byte(dir)) && syscall.Kill(pid, syscall.SIGSTOP) == nil {
-			stopped++
+			stopped = append(stopped, pid)
 		}
 	}
-	if stopped == 0 {
+	if len(stopped) == 0 {
 		t.Fatalf("no process of %s", dir)
 	}
+	return stopped
 }
 
 // TestInterruptedLoads ends loads at any moment. The board has all its RAM again after each Release.
