@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"debug/elf"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -114,6 +115,9 @@ func TestRulesBeside(t *testing.T) {
 	}
 }
 
+// inheritedChip matches the chip from which a board's file inherits.
+var inheritedChip = regexp.MustCompile(`"inherits": "(chip/\w+)"`)
+
 // TestProtectionErrors generates projects for boards with rules that exclude each other.
 func TestProtectionErrors(t *testing.T) {
 	t.Parallel()
@@ -146,8 +150,19 @@ func TestProtectionErrors(t *testing.T) {
 		},
 	} {
 		e := testEnv()
+		text := strings.NewReplacer(c.changes...).Replace(c.base)
+		shipped := inheritedChip.FindStringSubmatch(text)[1]
+		text = strings.Replace(text, shipped, "chip/own", 1)
+
+		// The shipped chip has no such memory; one of the user's that states none lets the board state all.
+		chip := map[string]any{}
+		must(t, json.Unmarshal([]byte(contents(t, "../boards/chip")[path.Base(shipped)+".json"]), &chip))
+		delete(chip, "memory")
+		own, err := json.Marshal(chip)
+		must(t, err)
+
 		e.Path = []string{boardstest.Shelf(t, map[string]string{
-			"bad.json": strings.NewReplacer(c.changes...).Replace(c.base), "poke.c": pokeSource,
+			"bad.json": text, "chip/own.json": string(own), "poke.c": pokeSource,
 		})}
 		p, err := generate(t.Context(), filepath.Join(t.TempDir(), "p"), Spec{Board: "bad", Model: mlftest.Tiny(t, nil)}, e)
 		if err == nil {

@@ -143,6 +143,9 @@ func Advice(message string) string {
 			"-Wl,--no-wchar-size-warning in ldflags of the board file lets it pass"
 	}
 	if m := noDate.FindStringSubmatch(message); m != nil {
+		if m[1] == "__TIMESTAMP__" { // of the file's last change: no variable sets it
+			return "do not use " + m[1]
+		}
 		return "do not use " + m[1] + ", or set SOURCE_DATE_EPOCH to the time that it stands for, in seconds since 1970"
 	}
 	if noSanitizer.MatchString(message) {
