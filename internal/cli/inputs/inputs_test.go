@@ -388,6 +388,17 @@ func TestRAMParameters(t *testing.T) {
 	}
 }
 
+// TestLibraryNames: only a comma separates libraries.
+func TestLibraryNames(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "[]", "nn": `["nn"]`, "nn,../my libraries/plain": `["nn" "../my libraries/plain"]`, "nn,,": `["nn"]`,
+	} {
+		if got := fmt.Sprintf("%q", LibraryNames(text)); got != want {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
+	}
+}
+
 // TestSplitNames: what follows a path maps arrays, unless it is part of the path.
 func TestSplitNames(t *testing.T) {
 	odd := filepath.Join(t.TempDir(), "a b=c")

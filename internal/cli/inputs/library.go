@@ -34,9 +34,9 @@ func (in *Inputs) completeLibrary(env console.Environ) error {
 	return nil
 }
 
-// LibraryNames returns the libraries that LIBRARIES names.
+// LibraryNames returns the libraries that LIBRARIES names. A comma separates them: a folder may have a space.
 func LibraryNames(text string) []string {
-	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' })
 }
 
 // checkParams returns an error if PARAMS moves the parameters of standalone firmware, which are in flash.
