@@ -61,16 +61,15 @@ func (i Image) checkImage(f *elf.File) error {
 	return cmp.Or(CheckReserved(f, i.Template.ELF, b), i.checkRegions(f), i.checkContract(f), i.CheckParts(f))
 }
 
-// checkReplaced returns an error for a program that defines a function of a library of the system: the whole program
-// would call it in place of the library's. The linker exports such a definition, for the library. A weak one replaces
-// the library's on purpose.
+// checkReplaced returns an error for a program that defines what a library of the system has: the whole program would
+// use it in place of the library's. The linker exports such a definition, for the library.
 func (i Image) checkReplaced(f *elf.File) error {
 	symbols, err := f.DynamicSymbols()
 	if err != nil && !errors.Is(err, elf.ErrNoSymbols) {
 		return failure.New(failure.Link, i.Advice, "%s: %w", i.Template.ELF, err)
 	}
 	for _, s := range symbols {
-		if s.Section == elf.SHN_UNDEF || s.Info != elf.ST_INFO(elf.STB_GLOBAL, elf.STT_FUNC) {
+		if s.Section == elf.SHN_UNDEF || !replaces(f, s) {
 			continue
 		}
 		libraries, _ := f.ImportedLibraries() // for the message only
@@ -79,6 +78,21 @@ func (i Image) checkReplaced(f *elf.File) error {
 			cmp.Or(definer(f, s.Value), i.Template.ELF), s.Name, strings.Join(libraries, ", "))
 	}
 	return nil
+}
+
+// replaces reports whether a definition that the program exports is one of its sources' that is not there on purpose.
+// Purpose has a name that C reserves (C11, 7.1.3), such as __assert_fail. A variable with a library is that library's,
+// which the program has a copy of; a library without versions does not tell them. Weak code without a source is of the
+// compiler's libraries.
+func replaces(f *elf.File, s elf.Symbol) bool {
+	isStrong, isReserved := elf.ST_BIND(s.Info) == elf.STB_GLOBAL, strings.HasPrefix(s.Name, "_")
+	switch elf.ST_TYPE(s.Info) {
+	case elf.STT_FUNC:
+		return isStrong || !isReserved && definer(f, s.Value) != ""
+	case elf.STT_OBJECT:
+		return !isReserved && s.HasVersion && s.Library == ""
+	}
+	return false
 }
 
 // definer returns the source with the code at an address, "" if debug information does not have it.

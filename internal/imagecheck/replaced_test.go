@@ -15,7 +15,7 @@ import (
 )
 
 // TestReplaced: a program that defines a symbol of the system's libraries is refused with the symbol, the source and
-// the libraries, unless the definition is weak, static or of a name that they do not have.
+// the libraries, unless the definition is static, weak with a reserved name, or of a name that they do not have.
 func TestReplaced(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("cc"); err != nil || runtime.GOOS != "linux" {
@@ -25,7 +25,11 @@ func TestReplaced(t *testing.T) {
 		"long read(void) { return 1; }": "own file.c: read is also in a library of the system (libc.so.6)",
 		"int index(void) { return 1; }": "own file.c: index is also",
 
-		"__attribute__((weak)) long read(void) { return 1; }":                                          "",
+		"__attribute__((weak)) long read(void) { return 1; }": "own file.c: read is also",
+		"float stderr[4] = {1};":                              "firmware.elf: stderr is also",
+		"__attribute__((weak)) int environ;":                  "firmware.elf: environ is also",
+
+		"__attribute__((weak)) void __assert_fail(void) {}":                                            "",
 		"static int read[2]; int* of(void) { return read; }":                                           "",
 		"int net_read(void) { return 1; }":                                                             "",
 		"extern char** environ; extern void* stderr; char** of(void) { return stderr ? environ : 0; }": "",
