@@ -139,7 +139,7 @@ func (c Command) run(ctx context.Context, both, out, errs *keeper) error {
 		return fmt.Errorf("run %s: %w", c.Path, c.notStarted(err))
 	}
 	if !errors.Is(err, ErrTooLong) {
-		err = ofHost(err, both.text())
+		err = ofHost(err, both.text(), c.Dir)
 	}
 	return &Error{Tool: Name(c.Path), Text: both.text(), Stderr: errs.text(), Command: c.Typed(), Err: err}
 }

@@ -4,6 +4,7 @@
 package command
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/files/abspath"
 )
 
 // A HostError reports that the computer made a program fail. Its class is failure.Host.
@@ -46,8 +48,9 @@ const (
 	noMemory    = "close other programs, or give this one more memory, and repeat"
 )
 
-// ofHost returns a program's end as a *HostError if the computer was at fault, else the end itself.
-func ofHost(end error, text string) error {
+// ofHost returns a program's end as a *HostError if the computer was at fault, else the end itself. dir is the folder in
+// which it ran.
+func ofHost(end error, text, dir string) error {
 	var exit *exec.ExitError
 	if errors.As(end, &exit) {
 		status, ok := exit.Sys().(interface {
@@ -59,6 +62,10 @@ func ofHost(end error, text string) error {
 		}
 	}
 	if line, next := hostWords(text); line != "" {
+		if next == failure.Next(syscall.ENOSPC) { // of which disk, few programs say
+			next = "make room on the disks of " + abspath.Of(cmp.Or(dir, ".")) + ", in which it ran, and of " + os.TempDir() +
+				", which TMPDIR chooses, and repeat"
+		}
 		return &HostError{Line: line, Err: end, next: next}
 	}
 	return end

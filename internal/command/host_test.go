@@ -62,7 +62,14 @@ func TestFaultOfHost(t *testing.T) {
 		`echo "a.o: in function 'Killed': undefined reference to 'f'" >&2; exit 1`:          false,
 		`echo "a.c:1:2: error: static assertion failed: \"x: Too many open files\""; false`: false,
 	} {
-		err := sh(script).Run(t.Context())
+		c := sh(script)
+		c.Dir = t.TempDir()
+		err := c.Run(t.Context())
+		noRoom := host && strings.Contains(script, "No space left")
+		if noRoom && (!strings.Contains(failure.Next(err), c.Dir+",") ||
+			!strings.Contains(failure.Next(err), os.TempDir()+",")) {
+			t.Errorf("%s: advice %q", script, failure.Next(err))
+		}
 		if got := failure.Of(err) == failure.Host; got != host {
 			t.Errorf("%s: %v: class %q", script, err, failure.Of(err))
 		}
