@@ -45,8 +45,8 @@ func (e *ProcessError) Error() string {
 		end = "ended: " + e.State.String()
 	}
 	s := fmt.Sprintf("device process %s %s", e.Path, end)
-	if lines := strings.Split(strings.TrimSpace(string(e.Tail)), "\n"); lines[0] != "" {
-		s += ": " + printable([]byte(lines[len(lines)-1]))
+	if said := strings.TrimSpace(string(e.Tail)); said != "" {
+		s += ": " + printable([]byte(strings.ReplaceAll(said, "\n", "; ")))
 	}
 	return s
 }

@@ -260,7 +260,7 @@ func TestProcessError(t *testing.T) {
 	if e.State == nil || e.State.ExitCode() != 3 || !strings.HasPrefix(string(e.Tail), "first line\nassertion failed") {
 		t.Errorf("state %v, tail %q", e.State, e.Tail)
 	}
-	if s := err.Error(); !strings.HasSuffix(s, "ended: exit status 3: assertion failed: .[1mx > 0") {
+	if s := err.Error(); !strings.HasSuffix(s, "ended: exit status 3: first line; assertion failed: .[1mx > 0") {
 		t.Errorf("message %q", s)
 	}
 	if want := "[INFO]  stderr: first line\n[INFO]  stderr: assertion failed: .[1mx > 0\n"; out.String() != want {
