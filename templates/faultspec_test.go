@@ -43,6 +43,26 @@ func TestFaultRecordSpec(t *testing.T) {
 	}
 }
 
+// TestDateMacros compares what defines the date and the time as an error: a template stands alone, so each has a copy.
+func TestDateMacros(t *testing.T) {
+	plain := strings.NewReplacer(`\`, "", "'", "",
+		"__$(macro)__", "MACRO", "${macro}", "MACRO", "%[1]s", "MACRO", "%s", "MACRO")
+	for _, name := range []string{
+		"../internal/command/compile.go", "baremetal/Makefile", "parents/minimal/rules/boardsmith.mk",
+		"parents/minimal/rules/boardsmith.cmake", "zephyr/boardsmith/CMakeLists.txt",
+	} {
+		text := plain.Replace(readText(t, name))
+		for _, want := range []string{
+			regexp.QuoteMeta(`-DMACRO=_Pragma("GCC error "MACRO differs in each build"")`), "-Wno-builtin-macro-redefined",
+			"SOURCE_DATE_EPOCH", `\b_*DATE_*\b`, `\b_*TIME_*\b`, `\b_*TIMESTAMP_*\b`,
+		} {
+			if !regexp.MustCompile(want).MatchString(text) {
+				t.Errorf("%s has no %s", name, want)
+			}
+		}
+	}
+}
+
 func readText(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(name)
