@@ -48,7 +48,7 @@ func TestInterrupted(t *testing.T) {
 			mage := func(targets ...string) *exec.Cmd {
 				cmd := exec.Command(filepath.Join(s.bin, "mage"), targets...)
 				// The cache is below dir, too: in it, the compilers run.
-				cmd.Dir, cmd.Env = dir, append(s.environment(), "PROJECT="+project,
+				cmd.Dir, cmd.Env = dir, append(s.environment(), "PROJECT="+project, "FORCE=1", // as root, serve needs it
 					"BOARDSMITH_HOME="+filepath.Join(dir, "home"))
 				return cmd
 			}

@@ -200,6 +200,7 @@ func readPrototype(object, function string) (p prototype, err error) {
 	if err != nil {
 		return p, fmt.Errorf("the compiler's object: %w", err)
 	}
+
 	var current string // the function whose parameters follow
 	count := map[string]int{}
 	for r := data.Reader(); ; {
@@ -243,7 +244,6 @@ func readPrototype(object, function string) (p prototype, err error) {
 			if pointer, ok := t.(*dwarf.PtrType); ok {
 				p.of, _ = plain(pointer.Type).(*dwarf.FuncType)
 			}
-		default:
 		}
 	}
 	if p.of == nil {

@@ -4,6 +4,7 @@ package ramlink
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"debug/elf"
 	"errors"
@@ -104,12 +105,10 @@ func (l *Linker) linkIn(ctx context.Context, dir string, o Operators, own []File
 		entries = append(entries, CheckName(o.Check)+"="+checkFunction)
 		checked = []string{"--defsym", checkedSymbol + "=" + o.symbol(o.Check)}
 	}
+
 	layout := firmware.Registry{
 		Entries: entries, Signatures: o.signatures(),
-		WordBytes: l.setting.Board.ELF.Class / 8,
-	}
-	if l.setting.Board.ELF.Class == 0 {
-		layout.WordBytes = 8
+		WordBytes: cmp.Or(l.setting.Board.ELF.Class, 64) / 8,
 	}
 	linkerScript := File{operatorScript, fmt.Appendf(nil, script, w.Base, layout.Bytes())}
 	if err := errors.Join(writeAll(linkDir, append(own, linkerScript)), writeAll(operatorsDir, objects)); err != nil {
