@@ -43,10 +43,7 @@ func (e *HostError) FailureClass() failure.Class { return failure.Host }
 // NextStep returns how to remove the cause.
 func (e *HostError) NextStep() string { return e.next }
 
-const (
-	afterSignal = "no program ends so by itself: most often memory ran out; close other programs and repeat"
-	noMemory    = "close other programs, or give this one more memory, and repeat"
-)
+const afterSignal = "no program ends so by itself: most often memory ran out; close other programs and repeat"
 
 // ofHost returns a program's end as a *HostError if the computer was at fault, else the end itself. dir is the folder in
 // which it ran.
@@ -135,7 +132,7 @@ var hostReports = func() (all []hostReport) {
 	report := func(next string, patterns ...string) {
 		all = append(all, hostReport{regexp.MustCompile(strings.Join(patterns, "|")), next})
 	}
-	report(noMemory, `: (memory exhausted|out of memory)( allocating \d+ bytes.*)?$`, `^MemoryError$`)
+	report(failure.Next(syscall.ENOMEM), `: (memory exhausted|out of memory)( allocating \d+ bytes.*)?$`, `^MemoryError$`)
 	report("close other programs and repeat", `fork: Resource temporarily unavailable$`,
 		`posix_spawn: Resource temporarily unavailable$`)
 	report(failure.Next(syscall.ENOSPC), `^/bin/sh: \d+: (echo|printf): (echo|printf): I/O error$`)
