@@ -64,13 +64,7 @@ func (m *measurement) recheck(ctx context.Context) error {
 
 // within reports whether a cost was within its limit often enough not to have grown.
 func within(rechecks []float64, limit float64) bool {
-	n := 0
-	for _, growth := range rechecks {
-		if growth <= limit {
-			n++
-		}
-	}
-	return n >= enough
+	return len(rechecks) >= enough && slices.Sorted(slices.Values(rechecks))[enough-1] <= limit
 }
 
 // once returns the cost of an image in a new session.

@@ -95,8 +95,7 @@ func parseHello(text string) (h hello) {
 // welcome ends the handshake with a client that is served.
 func welcome(c net.Conn, key string) error {
 	text := "server:" + key
-	msg := le.AppendUint32(nil, magic)
-	msg = le.AppendUint32(msg, uint32(len(text)))
+	msg := le.AppendUint32(le.AppendUint32(nil, magic), uint32(len(text)))
 	return writeAll(c, append(msg, text...))
 }
 

@@ -37,7 +37,7 @@ type servedBoard struct {
 	stop     context.CancelFunc
 
 	modules     []rpc.Module  // in RAM
-	idle        bool          // released, and not opened since
+	patience    time.Duration // with the next reply to probe
 	took        time.Duration // of the last reply to probe
 	programs    map[programKey]rpc.Program
 	flashed     digest       // the module in image
@@ -75,7 +75,7 @@ func OpenBoard(ctx context.Context, dir string, desk *device.Desk, word string, 
 		return nil, failure.New(failure.Config, "wait for it, or choose another folder", "another process uses %s", dir)
 	}
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
-	b := &servedBoard{o: o, lock: lock, stop: stop, programs: map[programKey]rpc.Program{}}
+	b := &servedBoard{o: o, lock: lock, stop: stop, patience: busyReply, programs: map[programKey]rpc.Program{}}
 	b.places.add()
 	b.firmware = &firmware{
 		kind: board.Name, dir: dir, o: &b.o, board: board, gate: &b.gate, places: &b.places, closed: running.Done(),
@@ -132,17 +132,11 @@ func (b *servedBoard) Open(ctx context.Context) (*rpc.Session, error) {
 	return b.station.bench.session, nil
 }
 
-func (b *servedBoard) idleLimit() time.Duration { return min(idleReply+10*b.took, busyReply) }
-
 // probe returns an error if the board does not reply in time.
 func (b *servedBoard) probe(ctx context.Context) error {
-	limit := busyReply
-	if b.idle {
-		limit = b.idleLimit()
-	}
-	b.idle = false
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithTimeout(ctx, b.patience)
 	defer cancel()
+	b.patience = busyReply
 
 	begun := time.Now()
 	_, err := b.station.bench.session.Windows(ctx)
@@ -204,7 +198,11 @@ func (b *servedBoard) loadRAM(
 	}
 	b.modules = slices.DeleteFunc(b.modules, func(m rpc.Module) bool { return m.Check(ctx) != nil })
 	for {
-		m, err := b.upload(ctx, s, o, sum)
+		program, err := b.link(ctx, s, o, sum)
+		var m rpc.Module
+		if err == nil {
+			m, err = s.Upload(ctx, program)
+		}
 		if err == nil {
 			b.modules = append(b.modules, m)
 			return m, nil
@@ -214,18 +212,14 @@ func (b *servedBoard) loadRAM(
 		if !errors.As(err, &large) && !errors.As(err, &refused) || len(b.modules) == 0 {
 			return m, err
 		}
-		if err := b.unlink(ctx); err != nil {
-			return m, err
+		modules := b.modules
+		b.modules = nil
+		for _, m := range modules {
+			if err := m.Unlink(ctx); err != nil {
+				return m, err
+			}
 		}
 	}
-}
-
-func (b *servedBoard) upload(ctx context.Context, s *rpc.Session, o project.Operators, sum digest) (rpc.Module, error) {
-	program, err := b.link(ctx, s, o, sum)
-	if err != nil {
-		return rpc.Module{}, err
-	}
-	return s.Upload(ctx, program)
 }
 
 // link links operators for the largest free part of the RAM for code, unless that was done before.
@@ -254,18 +248,6 @@ func (b *servedBoard) link(ctx context.Context, s *rpc.Session, o project.Operat
 	return p, nil
 }
 
-// unlink removes all modules from RAM.
-func (b *servedBoard) unlink(ctx context.Context) error {
-	modules := b.modules
-	b.modules = nil
-	for _, m := range modules {
-		if err := m.Unlink(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // loadFlash builds firmware with a module, unless that is the last one, and writes it to the board.
 func (b *servedBoard) loadFlash(ctx context.Context, sum digest, archive newArchive) (serve.Loaded, error) {
 	if b.image == nil || b.flashed != sum {
@@ -280,16 +262,11 @@ func (b *servedBoard) loadFlash(ctx context.Context, sum digest, archive newArch
 	b.modules = nil
 	err := b.station.ensure(ctx, &load{image: b.image, layout: b.station.layout})
 	if err == nil {
-		return b.systemLib(ctx)
+		s := b.station.bench.session
+		m, err := s.SystemLib(ctx)
+		return serve.Loaded{Session: s, Module: m}, err
 	}
 	return serve.Loaded{}, errors.Join(err, b.restart(ctx, err))
-}
-
-// systemLib returns the functions of the firmware.
-func (b *servedBoard) systemLib(ctx context.Context) (serve.Loaded, error) {
-	s := b.station.bench.session
-	m, err := s.SystemLib(ctx)
-	return serve.Loaded{Session: s, Module: m}, err
 }
 
 // Release begins a new session with the board, which frees all that the last one has there, as serve.Board has it. It
@@ -298,8 +275,8 @@ func (b *servedBoard) Release(ctx context.Context) error {
 	if b.station.bench.session == nil {
 		return nil
 	}
-	b.modules, b.idle = nil, true
-	limited, cancel := context.WithTimeout(ctx, b.idleLimit())
+	b.modules, b.patience = nil, min(idleReply+10*b.took, busyReply)
+	limited, cancel := context.WithTimeout(ctx, b.patience)
 	defer cancel()
 	return b.restart(ctx, b.station.bench.session.Renew(limited))
 }

@@ -40,7 +40,9 @@ func (b *bench) measure(ctx context.Context, c Candidate, l *load, best float64)
 		return result, err
 	}
 	err = b.loadArguments(ctx, c.Args)
-	if b.areArgumentsTooLarge(err) {
+	// The device has no memory for the arguments. On one that is not fresh, another error of it can be the fault of an
+	// earlier candidate.
+	if errors.As(err, new(*rpc.DeviceError)) && (b.fresh || failure.Of(err) == failure.DoesNotFit) {
 		result.Failure = newFailure(err, BlameCandidate)
 		result.Failure.Class = failure.DoesNotFit
 		return result, code.unload(ctx)
@@ -114,13 +116,6 @@ func (b *bench) freeArguments(ctx context.Context) error {
 	return block.Free(ctx)
 }
 
-// areArgumentsTooLarge reports whether err means that the device has no memory for the candidate's arguments. On a
-// device that is not fresh, another error of the device can be the fault of an earlier candidate.
-func (b *bench) areArgumentsTooLarge(err error) bool {
-	var refused *rpc.DeviceError
-	return errors.As(err, &refused) && (b.fresh || failure.Of(err) == failure.DoesNotFit)
-}
-
 // faultOf returns the fault of the device that ended the candidate's call, else nil: a prior fault is not the
 // candidate's. After a fault, the device was reset.
 func faultOf(err error) *fault.Error {
@@ -134,7 +129,6 @@ func faultOf(err error) *fault.Error {
 // candidateFailure returns the failure if the candidate caused err: by a fault of the device, an error that its
 // function returned, or wrong outputs. Otherwise it returns nil.
 func candidateFailure(err error) *Failure {
-	var refused *rpc.DeviceError
 	if crash := faultOf(err); crash != nil {
 		f := newFailure(err, BlameCandidate)
 		if crash.Record.Reason == fault.ReasonTimeout {
@@ -142,7 +136,7 @@ func candidateFailure(err error) *Failure {
 		}
 		return f
 	}
-	if errors.As(err, &refused) || failure.Of(err) == failure.WrongAnswer {
+	if errors.As(err, new(*rpc.DeviceError)) || failure.Of(err) == failure.WrongAnswer {
 		return newFailure(err, BlameCandidate)
 	}
 	return nil

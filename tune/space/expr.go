@@ -96,11 +96,8 @@ func (c compiler) compile(e ast.Expr) (t term, condition bool, err error) {
 
 func literal(text string) (term, error) {
 	v, err := strconv.ParseInt(text, 10, 64)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("%s is not a decimal number of 64 bits", text)
-	case len(text) > 1 && text[0] == '0':
-		return nil, fmt.Errorf("%s has leading zeros; numbers are decimal", text)
+	if err != nil || len(text) > 1 && text[0] == '0' {
+		return nil, fmt.Errorf("%s is not a decimal number of 64 bits without leading zeros", text)
 	}
 	return func([]int) (int64, bool) { return v, true }, nil
 }
@@ -150,11 +147,8 @@ func (c compiler) binary(e *ast.BinaryExpr) (term, bool, error) {
 	if !logic {
 		return func(index []int) (int64, bool) {
 			a, ok := x(index)
-			if !ok {
-				return 0, false
-			}
-			b, ok := y(index)
-			if !ok {
+			b, okToo := y(index)
+			if !ok || !okToo {
 				return 0, false
 			}
 			return operator(a, b)

@@ -62,7 +62,7 @@ func (c *Console) Do(ctx context.Context, step string, target func(context.Conte
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	if c.ofMage { // which passes no signal on
-		go endWith(ctx, starter, stop)
+		go endWith(ctx, stop)
 	}
 	c.step = step
 	c.readJSON()
@@ -94,8 +94,8 @@ func (c *Console) Do(ctx context.Context, step string, target func(context.Conte
 var starter = os.Getppid()
 
 // endWith calls stop once the process that has started this one has ended.
-func endWith(ctx context.Context, parent int, stop func()) {
-	for os.Getppid() == parent {
+func endWith(ctx context.Context, stop func()) {
+	for os.Getppid() == starter {
 		select {
 		case <-time.After(parentPoll):
 		case <-ctx.Done():
