@@ -89,7 +89,8 @@ func TestHints(t *testing.T) {
 		if !strings.Contains(err.Error(), own) || strings.Contains(failure.Next(err), "tool -x") {
 			t.Errorf("%s: its own words are lost, or a hint repeats it: %v; %s", c.says, err, failure.Next(err))
 		}
-		isProved := strings.Contains(c.says, " level 1") || strings.Contains(c.says, " level 2") || strings.Contains(c.says, "APPROTECT enabled")
+		isProved := strings.Contains(c.says, " level 1") || strings.Contains(c.says, " level 2") ||
+			strings.Contains(c.says, "APPROTECT enabled")
 		if strings.Contains(failure.Next(err), "erases") != isProved {
 			t.Errorf("%s: advice %s", c.says, failure.Next(err))
 		}
