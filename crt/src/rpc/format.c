@@ -25,15 +25,13 @@ __attribute__((noinline)) static char* put_number(number_t* n, unsigned words, c
   char* enough = digit - n->least;
   const bool is_long = words > ((sizeof(long) == sizeof(int)) ? 1U : 0U);
   uint64_t value = is_long ? (uint64_t)va_arg(n->list, unsigned long long) : (uint64_t)va_arg(n->list, int);
-  bool negative = false;
-  if (conversion > 'i') {
-    value = is_long ? value : (unsigned)value;
-  } else if ((int64_t)value < 0) {
-    negative = true;
+  const bool negative = (conversion <= 'i') && ((int64_t)value < 0);
+  if (negative) {
     value = 0U - value;
     enough++;
-  } else {
-    // as it is
+  }
+  if ((conversion > 'i') && !is_long) {
+    value = (unsigned)value;
   }
   const uint32_t base = ((conversion == 'x') || (conversion == 'p')) ? 16U : 10U;
   do {

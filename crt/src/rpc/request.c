@@ -342,6 +342,10 @@ static result_t system_call(rpc_server_t* s, uint32_t code, const arguments_t* a
   } else if ((code == (uint32_t)RPC_ALLOC_DATA) || (code == (uint32_t)RPC_ALLOC_SCOPED)) {
     size_t bytes = (size_t)v[1].v_int64;
     size_t alignment = (size_t)v[2].v_int64;
+    const uint64_t sizes = (uint64_t)v[1].v_int64 | (uint64_t)v[2].v_int64;
+    if ((code == (uint32_t)RPC_ALLOC_DATA) && ((sizes >> 31) != 0U)) {
+      return ARGUMENTS;
+    }
     if (code == (uint32_t)RPC_ALLOC_SCOPED) {
       const DLTensor* t = v[0].v_handle;
       if (t->data != NULL) {
@@ -349,10 +353,6 @@ static result_t system_call(rpc_server_t* s, uint32_t code, const arguments_t* a
       }
       alignment = 1;
       error = boardsmith_tensor_bytes(t->ndim, t->shape, t->dtype, &bytes);
-    } else if ((((uint64_t)v[1].v_int64 | (uint64_t)v[2].v_int64) >> 31) != 0U) {
-      return ARGUMENTS;
-    } else {
-      // memory of any type
     }
     if (error == 0) {
       error = boardsmith_data_allocate(bytes, alignment, &handle);

@@ -19,14 +19,10 @@ static int exponent_of(DLDataType dtype) {
     return (((bits & 7U) == 0U) || (bits == 1U)) ? 0 : -1;
   }
   if (dtype.code == (uint8_t)kDLBfloat) {
-    bits <<= 1;  // the upper half of a single
-    if (bits != 32U) {
-      return -1;
-    }
-  } else if (dtype.code != (uint8_t)kDLFloat) {
+    bits = (bits == 16U) ? 32U : 0U;  // the upper half of a single
+  }
+  if ((dtype.code != (uint8_t)kDLFloat) && (dtype.code != (uint8_t)kDLBfloat)) {
     bits = 0;
-  } else {
-    // as it is
   }
   if ((bits != 16U) && (bits != 32U) && (bits != 64U)) {
     return -1;
