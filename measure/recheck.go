@@ -32,10 +32,7 @@ func (m *measurement) recheck(ctx context.Context) error {
 	if limit := 1 + m.Limits.Cost; r.Cost.Median <= old.Cost.Median*limit && r.Cost.Min <= old.Cost.Min*limit {
 		return nil
 	}
-	earlier, err := image.Store{Cache: m.Desk.Cache, Log: m.Desk.Log}.Find(old.BuildID)
-	if err != nil {
-		earlier = nil
-	}
+	earlier, err := image.Store{Cache: m.Desk.Cache, Log: m.Desk.Log}.Find(old.BuildID) // nil with an error
 
 	costs := []Cost{r.Cost}
 	for len(r.Rechecks) < rechecks && !within(r.Rechecks, m.Limits.Cost) {
