@@ -104,10 +104,11 @@ func TestCandidateCost(t *testing.T) {
 		return filesAt(t, dir)
 	}
 	run(model("2", "1"))
-	run(model("2", "1"), model("3", "1"), model("4", "2")) // the first is up to date, and asks the compiler what it is
+	// The first is up to date, and asks the compiler what it is; the second asks it for its folders.
+	run(model("2", "1"), model("5", "1"), model("3", "1"), model("4", "2"))
 	text, err := os.ReadFile(log)
 	must(t, err)
-	parts := strings.Split(string(text), mark)[2:]
+	parts := strings.Split(string(text), mark)[3:]
 	for n, part := range parts {
 		programs := programsIn(part)
 		changed := n + 1
