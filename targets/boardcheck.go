@@ -160,7 +160,11 @@ func (c boardCheck) pyocd(ctx context.Context, desk *device.Desk) error {
 	}
 	for i, r := range b.Memory {
 		err := r.Within(memory)
-		isWritten := r.Nonvolatile && (r.Name == b.Place.Code && b.Flash.Programmer == "pyocd" || r.Programmer == "pyocd")
+		writer := b.Flash
+		if r.Name != b.Place.Code {
+			writer.Programmer = r.Programmer
+		}
+		isWritten := r.Nonvolatile && writer.Needs() == "chip"
 		isNowhere := !slices.ContainsFunc(memory, func(q boards.Region) bool { return r.Origin-q.Origin < q.Size })
 		switch text := fmt.Sprintf("region %q is not in pyOCD's memory map of %s: %v", r.Name, b.Flash.Chip, err); {
 		case err == nil || r.Reserved:
