@@ -1,8 +1,8 @@
 // This file holds the arguments of candidates on a device, and compares them with what is expected.
 //
-// All arguments lie in one block of memory: outputs that are not compared, inputs, and outputs, with a guard of random
-// numbers before and after each. Behind the first of these, the whole content is known after a call, and one CRC-32
-// compares it.
+// All arguments lie in one block of memory: inputs, then outputs, with a guard of random numbers before and after each.
+// Once outputs that are not compared are filled again, the whole content is known after a call, and one CRC-32 compares
+// it.
 
 package tune
 
@@ -28,27 +28,22 @@ var bytesType = ndarray.DType{Code: ndarray.UInt, Bits: 8, Lanes: 1}
 // A plan is the division of a block.
 type plan struct {
 	offsets []int // of arguments; 0: it lies in flash
-	known   int   // offset of what is known after a call
-	refill  int   // offset of what is filled before each call: wanted outputs, and the guards around them
+	refill  int   // offset of what is filled before each call: outputs, and the guards around them
 	bytes   int
 }
 
 func planOf(args []Arg) plan {
 	p := plan{offsets: make([]int, len(args)), bytes: guardBytes}
-	place := func(belongs func(a *Arg) bool) {
+	for _, isOutput := range []bool{false, true} {
+		p.refill = p.bytes - guardBytes
 		for i := range args {
-			if a := &args[i]; !a.Flash && belongs(a) {
+			if a := &args[i]; !a.Flash && a.isOutput() == isOutput {
 				size, _ := ndarray.Bytes(a.DType, a.Shape) // checkCandidate has returned the error
 				p.offsets[i] = p.bytes
 				p.bytes += (size+guardBytes-1)/guardBytes*guardBytes + guardBytes
 			}
 		}
 	}
-	place(func(a *Arg) bool { return !a.isInput() && a.Want == nil })
-	p.known = p.bytes - guardBytes
-	place(func(a *Arg) bool { return a.isInput() && a.Want == nil })
-	p.refill = p.bytes - guardBytes
-	place(func(a *Arg) bool { return a.Want != nil })
 	return p
 }
 
@@ -72,7 +67,8 @@ func newArguments(ctx context.Context, s *rpc.Session, args []Arg) (h *arguments
 	if h.block, err = s.Alloc(ctx, h.plan.bytes, guardBytes); err != nil {
 		return nil, err
 	}
-	if h.content, err = fill(ctx, h.block, h.seed); err != nil {
+	h.content = make([]byte, h.plan.bytes)
+	if err = h.fill(ctx, 0, h.plan.bytes); err != nil {
 		return nil, err
 	}
 	for i, a := range args {
@@ -88,21 +84,26 @@ func newArguments(ctx context.Context, s *rpc.Session, args []Arg) (h *arguments
 			return nil, fmt.Errorf("argument %d: %w", i, err)
 		}
 	}
-	h.second, err = h.newSecondInput()
-	return h, err
+	h.second = h.newSecondInput()
+	return h, nil
 }
 
-// fill fills a tensor of bytes with the numbers of a seed, which the device computes where it can.
-func fill(ctx context.Context, t *rpc.Tensor, seed uint64) ([]byte, error) {
-	array, err := ndarray.Fill(bytesType, t.Shape(), seed)
+// fill fills a part of the block with the numbers of the current seed, which the device computes where it can.
+func (h *arguments) fill(ctx context.Context, offset, size int) error {
+	t, err := h.view(offset, size)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	err = t.Fill(ctx, seed)
-	if missing := new(rpc.NotFoundError); errors.As(err, &missing) {
+	array, err := ndarray.Fill(bytesType, t.Shape(), h.seed)
+	if err != nil {
+		return err
+	}
+	copy(h.content[offset:], array.Data)
+
+	if err = t.Fill(ctx, h.seed); errors.As(err, new(*rpc.NotFoundError)) {
 		err = t.Write(ctx, array.Data)
 	}
-	return array.Data, err
+	return err
 }
 
 // writeInput writes the content of argument i. If it has a seed, the device computes it where it can.
@@ -114,8 +115,7 @@ func (h *arguments) writeInput(ctx context.Context, i int) error {
 	}
 	copy(h.content[h.plan.offsets[i]:], data)
 	if a.Data == nil {
-		err := h.tensors[i].Fill(ctx, a.Seed)
-		if missing := new(rpc.NotFoundError); !errors.As(err, &missing) {
+		if err := h.tensors[i].Fill(ctx, a.Seed); !errors.As(err, new(*rpc.NotFoundError)) {
 			return err
 		}
 	}
@@ -125,30 +125,28 @@ func (h *arguments) writeInput(ctx context.Context, i int) error {
 // A secondInput is the difference of a second set of inputs: two neighbouring elements of one input change places,
 // which leaves most inputs valid, and is few bytes for a slow link.
 type secondInput struct {
-	at            int // offset in the block
-	tensor        *rpc.Tensor
-	first, second []byte
-	used          bool
+	at, size int  // offset of the elements in the block, and the size of one
+	used     bool // they have changed places
 }
 
-// newSecondInput returns the second inputs of the largest input that has different elements; nil if there is none.
-func (h *arguments) newSecondInput() (best *secondInput, err error) {
-	largest := 0
+// newSecondInput returns the second inputs of the largest input that has different elements; nil if there is none. One
+// of floating-point numbers is preferred: integers may be offsets that must ascend.
+func (h *arguments) newSecondInput() (best *secondInput) {
+	heaviest := 0
 	for i, a := range h.specs {
-		if a.Flash || !a.isInput() || a.Want != nil || h.tensors[i].Bytes() <= largest {
+		weight := h.tensors[i].Bytes()
+		if a.DType.Code == ndarray.Float {
+			weight += ndarray.MaxBytes
+		}
+		if a.Flash || a.isOutput() || weight <= heaviest {
 			continue
 		}
-		data := h.content[h.plan.offsets[i]:][:h.tensors[i].Bytes()]
-		if at, second := swapped(data, a.DType.Size()); second != nil {
-			at += h.plan.offsets[i]
-			largest = len(data)
-			best = &secondInput{at: at, first: bytes.Clone(h.content[at:][:len(second)]), second: second}
+		at, size := h.plan.offsets[i], a.DType.Size()
+		if first := differing(h.content[at:][:h.tensors[i].Bytes()], size); first >= 0 {
+			heaviest, best = weight, &secondInput{at: at + first, size: size}
 		}
 	}
-	if best != nil {
-		best.tensor, err = h.view(best.at, len(best.second))
-	}
-	return best, err
+	return best
 }
 
 // view returns a part of the block.
@@ -156,51 +154,44 @@ func (h *arguments) view(offset, size int) (*rpc.Tensor, error) {
 	return h.block.View(offset, bytesType, []int64{int64(size)})
 }
 
-// swapped returns two neighbouring elements of data that differ in the opposite order, from the middle on, and their
-// offset; nil if all elements are equal.
-func swapped(data []byte, size int) (at int, both []byte) {
+// differing returns the offset of two neighbouring elements of data that differ, from the middle on; -1 if all are
+// equal.
+func differing(data []byte, size int) int {
 	pairs := len(data)/size - 1
 	for i := range pairs {
-		at = (pairs/2 + i) % pairs * size
-		first, second := data[at:at+size], data[at+size:at+2*size]
-		if !bytes.Equal(first, second) {
-			return at, slices.Concat(second, first)
+		at := (pairs/2 + i) % pairs * size
+		if !bytes.Equal(data[at:at+size], data[at+size:at+2*size]) {
+			return at
 		}
 	}
-	return 0, nil
+	return -1
 }
 
 // use prepares a call with the first or the second inputs: it writes them, unless they are there, and refills the rest.
 func (h *arguments) use(ctx context.Context, second bool) error {
-	if h.second == nil || h.second.used == second {
-		return h.refill(ctx)
-	}
-	data := h.second.first
-	if second {
-		data = h.second.second
-	}
-	copy(h.content[h.second.at:], data)
-	h.second.used = second
-	if err := h.second.tensor.Write(ctx, data); err != nil {
-		return err
+	if s := h.second; s != nil && s.used != second {
+		s.used = second
+		both := h.content[s.at:][:2*s.size]
+		copy(both, slices.Concat(both[s.size:], both[:s.size]))
+		t, err := h.view(s.at, len(both))
+		if err == nil {
+			err = t.Write(ctx, both)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return h.refill(ctx)
 }
 
-// refill fills the wanted outputs and the guards around them with other numbers than before, so that neither stale
-// results nor what lies beside arguments give right ones. It writes the input of an argument that is both.
+// refill fills the outputs and the guards around them with other numbers than before, so that neither stale results nor
+// what lies beside arguments give right ones. It writes the input of an argument that is both.
 func (h *arguments) refill(ctx context.Context) error {
 	p := h.plan
-	t, err := h.view(p.refill, p.bytes-p.refill)
-	if err != nil {
-		return err
-	}
 	h.seed++
-	data, err := fill(ctx, t, h.seed)
-	if err != nil {
+	if err := h.fill(ctx, p.refill, p.bytes-p.refill); err != nil {
 		return err
 	}
-	copy(h.content[p.refill:], data)
 	for i, a := range h.specs {
 		if a.Want == nil {
 			continue
@@ -216,14 +207,24 @@ func (h *arguments) refill(ctx context.Context) error {
 }
 
 // difference compares the block with what is expected after a call: 0 if it is equal. Else it depends on the bytes that
-// differ and on nothing else: CRC-32 is linear, so that content cancels out.
-func (h *arguments) difference(ctx context.Context) (uint32, error) {
-	known, err := h.view(h.plan.known, h.plan.bytes-h.plan.known)
-	if err != nil {
-		return 0, err
+// differ and on nothing else: CRC-32 is linear, so that content cancels out. It overwrites outputs that are not
+// compared.
+func (h *arguments) difference(ctx context.Context) (sum uint32, err error) {
+	for i, a := range h.specs {
+		if err == nil && !a.isInput() && a.Want == nil {
+			err = h.fill(ctx, h.plan.offsets[i], h.tensors[i].Bytes())
+		}
 	}
-	sum, err := known.CRC32(ctx)
-	return sum ^ crc32.ChecksumIEEE(h.content[h.plan.known:]), err
+	if err == nil {
+		sum, err = h.block.CRC32(ctx)
+	}
+
+	// The device has accepted the block before the call.
+	if errors.As(err, new(*rpc.DeviceError)) {
+		err = failure.Errorf(failure.WrongAnswer,
+			"the candidate writes beside its arguments, into the device's list of allocated memory: %w", err)
+	}
+	return sum ^ crc32.ChecksumIEEE(h.content), err
 }
 
 // damage returns an error of class wrong-answer for a candidate that overwrites what is not its output.
@@ -255,7 +256,7 @@ func (h *arguments) check(ctx context.Context) error {
 			wrong = compareOutput(i, a, data)
 		}
 	}
-	if crc32.ChecksumIEEE(seen[h.plan.known:])^crc32.ChecksumIEEE(h.content[h.plan.known:]) != difference {
+	if crc32.ChecksumIEEE(seen)^crc32.ChecksumIEEE(h.content) != difference {
 		return h.findDamage(ctx)
 	}
 	if wrong == nil {
@@ -267,24 +268,18 @@ func (h *arguments) check(ctx context.Context) error {
 // findDamage returns the error of inputs or guards that were overwritten.
 func (h *arguments) findDamage(ctx context.Context) error {
 	for i, a := range h.specs {
-		if a.Flash || !a.isInput() || a.Want != nil {
+		if a.Flash || a.isOutput() {
 			continue
 		}
-		equal, err := hasContent(ctx, h.tensors[i], h.content[h.plan.offsets[i]:][:h.tensors[i].Bytes()])
+		sum, err := h.tensors[i].CRC32(ctx)
 		if err != nil {
 			return err
 		}
-		if !equal {
+		if sum != crc32.ChecksumIEEE(h.content[h.plan.offsets[i]:][:h.tensors[i].Bytes()]) {
 			return h.damage("argument %d: the candidate changes its input", i)
 		}
 	}
 	return h.damage("the candidate writes beside its arguments")
-}
-
-// hasContent reports whether the CRC-32 of a tensor is that of data.
-func hasContent(ctx context.Context, t *rpc.Tensor, data []byte) (bool, error) {
-	sum, err := t.CRC32(ctx)
-	return sum == crc32.ChecksumIEEE(data), err
 }
 
 // flashArgument returns an argument that lies in the firmware's flash.

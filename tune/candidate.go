@@ -74,6 +74,9 @@ func isTolerance(v float64) bool { return v >= 0 && !math.IsInf(v, 1) }
 // isInput reports whether the argument's content before a call matters.
 func (a *Arg) isInput() bool { return a.Data != nil || a.Seed != 0 }
 
+// isOutput reports whether the candidate may write the argument.
+func (a *Arg) isOutput() bool { return a.Want != nil || !a.isInput() }
+
 // content returns the bytes of an input before a call.
 func (a *Arg) content() ([]byte, error) {
 	if a.Data != nil {

@@ -18,6 +18,10 @@ type load struct {
 	layout *layout
 	args   digest        // of the candidate's arguments
 	paused time.Duration // while its build waited for measurements
+
+	// otherErr ended a call with other inputs than the candidate's own, which may be invalid ones: it is not called with
+	// others again. nil: none
+	otherErr error
 }
 
 func (l *load) needsFirmware() bool { return l.program == nil && l.function == "" }

@@ -52,7 +52,7 @@ func (b *bench) measure(ctx context.Context, c Candidate, l *load, best float64)
 	}
 	result.Load = time.Since(start)
 	start = time.Now()
-	err = b.checkAndTime(ctx, code, best, &result)
+	err = b.checkAndTime(ctx, code, l, best, &result)
 	result.Run = time.Since(start)
 	if f := candidateFailure(err); f != nil {
 		if faultOf(err) != nil {
@@ -144,19 +144,19 @@ func candidateFailure(err error) *Failure {
 
 // checkAndTime times a candidate between two calls with other inputs, which must have equal outputs. Outputs are
 // compared with the expected ones as the last timed call leaves them.
-func (b *bench) checkAndTime(ctx context.Context, code loadedCode, best float64, result *Result) error {
+func (b *bench) checkAndTime(ctx context.Context, code loadedCode, l *load, best float64, result *Result) error {
 	f, err := code.module.Function(ctx, code.check)
 	if err != nil {
 		return err
 	}
 
-	before, err := b.callOther(ctx, f)
+	before, err := b.callOther(ctx, f, l)
 	if err != nil {
 		return err
 	}
 	// Timed calls compute in place of an argument that is both input and output: one call is checked before.
 	inOut := b.args.hasInOut()
-	if inOut && b.args.second != nil {
+	if inOut && b.hasOther(l) {
 		if err := b.callAndCheck(ctx, f); err != nil {
 			return err
 		}
@@ -195,7 +195,7 @@ func (b *bench) checkAndTime(ctx context.Context, code loadedCode, best float64,
 		return err
 	}
 
-	after, err := b.callOther(ctx, f)
+	after, err := b.callOther(ctx, f, l)
 	if err == nil && after != before {
 		err = b.args.damage("its outputs for equal inputs differ from call to call: it remembers earlier calls, or " +
 			"reads memory that is not an argument and that it has not written")
@@ -205,15 +205,18 @@ func (b *bench) checkAndTime(ctx context.Context, code loadedCode, best float64,
 
 // callOther calls the function once with the second inputs, and returns how the arguments differ from what is expected
 // of the first ones. Without second inputs it calls the function with the first ones, and checks the outputs.
-func (b *bench) callOther(ctx context.Context, f rpc.Function) (difference uint32, err error) {
-	if b.args.second == nil {
+func (b *bench) callOther(ctx context.Context, f rpc.Function, l *load) (difference uint32, err error) {
+	if !b.hasOther(l) {
 		return 0, b.callAndCheck(ctx, f)
 	}
-	if err := b.call(ctx, f, true); err != nil {
-		return 0, err
+	if l.otherErr = b.call(ctx, f, true); l.otherErr != nil {
+		return 0, l.otherErr
 	}
 	return b.args.difference(ctx)
 }
+
+// hasOther reports whether a candidate is called with second inputs.
+func (b *bench) hasOther(l *load) bool { return b.args.second != nil && l.otherErr == nil }
 
 // callAndCheck calls the function once with the first inputs, and checks the outputs.
 func (b *bench) callAndCheck(ctx context.Context, f rpc.Function) error {

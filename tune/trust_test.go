@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -105,6 +106,83 @@ func TestCandidatesUseTheirArgumentsOnly(t *testing.T) {
 				if (f == nil) != (c.want == "") || f != nil &&
 					(f.Class != failure.WrongAnswer || !strings.Contains(f.Message, c.want)) {
 					t.Errorf("%s: %v, %+v", result.ID, result.Time, f)
+				}
+			})
+		}
+	}
+}
+
+// TestOutputsThatAreNotComparedHaveGuards measures candidates with two outputs that are not compared, before and behind
+// the compared one in the order of arguments.
+func TestOutputsThatAreNotComparedHaveGuards(t *testing.T) {
+	const all = "for (int i = 0; i < 4; i++) { out[i] = in[i] * 2; p[i] = 1; q[i] = 2; } "
+	for _, board := range drawn.Of(t, "outputs not compared", []string{"host", "mps2_an385", "qemu_riscv32"}, 1) {
+		r, _ := opened(t, tune.Options{}, board)
+		for _, c := range []struct{ body, want string }{
+			{all, ""},
+			{"for (int i = 0; i < 4; i++) out[i] = in[i] * 2;", ""},
+			{all + "p[-2] = 7;", "beside its arguments"},
+			{all + "p[-2] = 7; q[-2] = 7;", "beside its arguments"},
+			{all + "p[5] = 7;", "beside its arguments"},
+			{all + "q[-2] = 7;", "beside its arguments"},
+			{all + "q[5] = 7;", "beside its arguments"},
+			{all + "in[-2] = 7;", "beside its arguments"},
+			{all + "in[1] = 7;", "changes its input"},
+			{all + "out[1] += p[3] + q[-1];", "elements differ"},
+			{right + "out[1] += p[3];", "elements differ"},
+			{all + "out[3] = 7;", "elements differ"},
+		} {
+			t.Run(board+"/"+c.body, func(t *testing.T) {
+				o := operator(c.body, "int32_t* p = ((DLTensor*)args[2].v_handle)->data; "+
+					"int32_t* q = ((DLTensor*)args[3].v_handle)->data; (void)p; (void)q; "+c.body)
+				scratch := tune.Arg{DType: o.Args[0].DType, Shape: []int64{4}}
+				o.Args = append(o.Args, scratch, scratch)
+				result, err := r.Measure(t.Context(), o)
+				must(t, err)
+				f := result.Failure
+				if (f == nil) != (c.want == "") || f != nil &&
+					(f.Class != failure.WrongAnswer || !strings.Contains(f.Message, c.want)) {
+					t.Errorf("%v, %+v", result.Time, f)
+				}
+			})
+		}
+	}
+}
+
+// TestOtherInputsMayBeInvalid measures candidates that are right for inputs that ascend, and fail for others.
+func TestOtherInputsMayBeInvalid(t *testing.T) {
+	for _, board := range drawn.Of(t, "invalid inputs", []string{"host", "mps2_an385"}, 1) {
+		var mu sync.Mutex
+		var texts []string
+		r, _ := opened(t, tune.Options{CallTimeout: 3 * time.Second, MaxRecoveries: 2, OnEvent: func(e tune.Event) {
+			mu.Lock()
+			defer mu.Unlock()
+			texts = append(texts, e.Text)
+		}}, board)
+		for _, c := range []struct {
+			id, body string
+			works    bool
+		}{
+			{"crashes", "if (in[1] > in[2]) { __builtin_trap(); } " + right, true},
+			{"returns an error", "if (in[1] > in[2]) { return -1; } " + right, true},
+			{"does not end", "while (in[1] > in[2]) { __asm__ volatile(\"\"); } " + right, true},
+			{"crashes with all", "__builtin_trap(); " + right, false},
+			{"wrong with its own", "if (in[1] > in[2]) { return -1; } " + right + "out[1]++;", false},
+			{"works with all", right, true},
+		} {
+			t.Run(board+"/"+c.id, func(t *testing.T) {
+				result, err := r.Measure(t.Context(), operator(c.id, c.body))
+				must(t, err)
+				if (result.Failure == nil) != c.works {
+					t.Errorf("%+v", result.Failure)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				isSaid := slices.ContainsFunc(texts, func(text string) bool {
+					return strings.HasPrefix(text, c.id+" was measured without calls with other inputs")
+				})
+				if isSaid != (c.works && strings.Contains(c.body, ">")) {
+					t.Errorf("%q", texts)
 				}
 			})
 		}

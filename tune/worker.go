@@ -153,7 +153,7 @@ func (w *worker) measureJob(ctx context.Context, j *job) (split bool, err error)
 	prepareErr := w.station.ensure(ctx, &j.load)
 	var result Result
 	if err = prepareErr; err == nil {
-		result, err = w.measureTwice(ctx, j)
+		result, err = w.measureRepeatedly(ctx, j)
 	}
 	result.Wait = wait
 	if err == nil {
@@ -189,16 +189,23 @@ func (w *worker) measureJob(ctx context.Context, j *job) (split bool, err error)
 	return false, recoverErr
 }
 
-// measureTwice measures a job. If it fails on a device that is not fresh, an earlier candidate may be the cause: the
-// job is measured again after a reset. Finally the firmware must be intact.
-func (w *worker) measureTwice(ctx context.Context, j *job) (Result, error) {
-	s := w.station
+// measureRepeatedly measures a job. It measures it again after a reset if the cause of a failure may be an earlier
+// candidate, as the device is not fresh, or inputs that are not its own. Finally the firmware must be intact.
+func (w *worker) measureRepeatedly(ctx context.Context, j *job) (Result, error) {
+	s, hadOther := w.station, j.load.otherErr == nil
 	result, err := w.measure(ctx, j)
-	if err == nil && result.Failure != nil && !s.bench.fresh {
-		if err = s.restart(ctx, probeResetTry, s.layout, s.image); err == nil {
-			result, err = w.measure(ctx, j)
+
+	otherFailed := hadOther && j.load.otherErr != nil && ctx.Err() == nil
+	if otherFailed || err == nil && result.Failure != nil && !s.bench.fresh {
+		if err := s.restart(ctx, probeResetTry, s.layout, s.image); err != nil {
+			return result, err
 		}
+		return w.measureRepeatedly(ctx, j)
 	}
+	if err == nil && result.Failure == nil && j.load.otherErr != nil {
+		w.emit(j.candidate.ID+" was measured without calls with other inputs, as one failed", j.load.otherErr)
+	}
+
 	if err == nil {
 		err = s.confirm(ctx)
 	}
