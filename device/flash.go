@@ -77,7 +77,8 @@ func (d *Device) verifyHeld(ctx context.Context, i *image.Image) (FlashReport, e
 	if fault := d.startFault(err, i); fault != nil && fault.Build == "" {
 		return FlashReport{}, d.silenceError(err, i) // it runs the image
 	}
-	if class := failure.Of(err); class == failure.Verify || class == failure.Boot && errors.As(err, new(*transport.HandshakeError)) {
+	isSilent := failure.Of(err) == failure.Boot && errors.As(err, new(*transport.HandshakeError))
+	if isSilent || failure.Of(err) == failure.Verify {
 		err = failure.New(failure.Config, "write "+i.Path+" to it with the board's own tool and try again, or name a "+
 			"programmer in its board file", "board %s %w: %w", d.board.Name, ErrNoProgrammer, err)
 	}
@@ -223,7 +224,8 @@ func (f *flashing) verifyBoot(ctx context.Context) (*flashplan.Answer, error) {
 			return answer, nil
 		}
 		// Firmware that has begun a session has started: a later loss is the link's.
-		lost := ctx.Err() == nil && isUnresponsive(err) && !errors.As(err, new(*transport.HandshakeError)) && attempt < bootAttempts
+		begun := !errors.As(err, new(*transport.HandshakeError))
+		lost := begun && ctx.Err() == nil && isUnresponsive(err) && attempt < bootAttempts
 		if !lost && !f.power.cycle(ctx, err) {
 			return nil, f.d.bootError(ctx, f.facts.Image.Image, err)
 		}

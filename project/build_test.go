@@ -1000,7 +1000,8 @@ func TestDateAndTime(t *testing.T) {
 			i, err := p.Build(t.Context())
 			if isFixed := date != "" && macro != "__TIMESTAMP__"; !isFixed {
 				if failure.Of(err) != failure.Compile || !strings.Contains(err.Error(), at) ||
-					!strings.Contains(err.Error(), want) || strings.Contains(failure.Next(err), "SOURCE_DATE_EPOCH") != (macro != "__TIMESTAMP__") {
+					!strings.Contains(err.Error(), want) ||
+					strings.Contains(failure.Next(err), "SOURCE_DATE_EPOCH") != (macro != "__TIMESTAMP__") {
 					t.Errorf("%s, %q: %v; %s", macro, date, err, failure.Next(err))
 				}
 				continue

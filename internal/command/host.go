@@ -45,8 +45,8 @@ func (e *HostError) NextStep() string { return e.next }
 
 const afterSignal = "no program ends so by itself: most often memory ran out; close other programs and repeat"
 
-// ofHost returns a program's end as a *HostError if the computer was at fault, else the end itself. dir is the folder in
-// which it ran.
+// ofHost returns a program's end as a *HostError if the computer was at fault, else the end itself. dir is the folder
+// in which it ran.
 func ofHost(end error, text, dir string) error {
 	var exit *exec.ExitError
 	if errors.As(end, &exit) {
