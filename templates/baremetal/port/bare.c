@@ -30,10 +30,10 @@ _Static_assert(((BOARDSMITH_WATCHDOG_MS) == 0) || ((BOARDSMITH_WATCHDOG_MS) >= (
 
 enum {
   TICK_MS = 1000 / (int)BARE_TICK_HZ,
-  SEND_MS = 2000,           // limit for a transmitter that accepts no byte
+  SEND_MS = 2000,  // limit for a transmitter that accepts no byte
   // the same before the first tick: each takes at least a cycle, and a byte at 300 baud less than 1/20 s
   SEND_ATTEMPTS = (BOARDSMITH_CORE_HZ) / 20,
-  DRAIN_MS = 50,            // for the longest FIFO of a UART at a low rate, before an intended reset
+  DRAIN_MS = 50,  // for the longest FIFO of a UART at a low rate, before an intended reset
   RANDOM_WORDS = 4,
   RESERVE_BYTES = 64  // space for bytes that a UART delivers before its interrupt is disabled
 };
