@@ -195,8 +195,8 @@ func (w *worker) measureRepeatedly(ctx context.Context, j *job) (Result, error) 
 	s, hadOther := w.station, j.load.otherErr == nil
 	result, err := w.measure(ctx, j)
 
-	otherFailed := hadOther && j.load.otherErr != nil && ctx.Err() == nil
-	if otherFailed || err == nil && result.Failure != nil && !s.bench.fresh {
+	if hadOther && j.load.otherErr != nil && ctx.Err() == nil ||
+		err == nil && result.Failure != nil && !s.bench.fresh {
 		if err := s.restart(ctx, probeResetTry, s.layout, s.image); err != nil {
 			return result, err
 		}
