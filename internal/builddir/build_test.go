@@ -320,7 +320,8 @@ func TestReads(t *testing.T) {
 
 	// Of the folders with what is installed by hand, only the template can open one.
 	f := newFixture(t, "", nil)
-	f.State.Template.Build = []string{"make"}
+	f.Env.Variables = map[string]string{"BY_HAND": "/usr", "CROSS": "/usr/bin/own-"}
+	f.State.Template.Reads, f.State.Template.Build = []string{"$BY_HAND", "$CROSS"}, []string{"make"}
 	for _, cc := range []string{"", "gcc", "/usr/bin/gcc", "/usr/local/bin/gcc"} {
 		for _, place := range f.Env.Reads(t.Context(), cc, nil) {
 			if strings.HasPrefix("/usr/local/include/", strings.TrimSuffix(place, "/")+"/") || !filepath.IsAbs(place) {
@@ -328,9 +329,12 @@ func TestReads(t *testing.T) {
 			}
 		}
 	}
-	f.Env.Variables, f.State.Template.Reads = map[string]string{"BY_HAND": "/usr"}, []string{"$BY_HAND"}
-	if places := f.Env.Reads(t.Context(), "", nil); !slices.Contains(places, "/usr") {
-		t.Errorf("what the template declares is not in %q", places)
+	f.State.Template.Reads, f.State.Template.Trees = []string{"/usr/local"}, []string{"$BY_HAND"}
+	places := f.Env.Reads(t.Context(), "", nil)
+	for _, place := range []string{"/usr", "/usr/local"} {
+		if !slices.Contains(places, place) {
+			t.Errorf("%s, which the template declares, is not in %q", place, places)
+		}
 	}
 }
 
@@ -747,7 +751,8 @@ func TestNames(t *testing.T) {
 	} {
 		f := newFixture(t, "", map[string]string{name: ""})
 		testkit.Must(t, f.ReadInputs(t.Context()))
-		f.State.Template.Build = []string{"make"}
+		f.Env.Variables = map[string]string{"BY_HAND": "/usr", "CROSS": "/usr/bin/own-"}
+		f.State.Template.Reads, f.State.Template.Build = []string{"$BY_HAND", "$CROSS"}, []string{"make"}
 		err := f.ReadInputs(t.Context())
 		if want == "" && err != nil || want != "" && (failure.Of(err) != failure.Config ||
 			!strings.Contains(err.Error(), want)) {

@@ -52,9 +52,12 @@ func (e Env) Reads(ctx context.Context, cc string, flags []string) []string {
 		all = append(all, e.ofCompiler(ctx, cc, flags)...)
 	}
 
-	// Whatever led to such a folder, only the template opens it.
-	all = slices.DeleteFunc(all, func(path string) bool { return slices.Contains(notOfSystem, filepath.Clean(path)) })
-	all = append(all, e.found(slices.Concat(e.Template.Outside, e.Template.Trees, e.Template.Reads))...)
+	// Whatever led to such a folder, a compiler's variable that is /usr, too, only a place whose contents count opens it.
+	all = append(all, e.found(e.Template.Reads)...)
+	all = slices.DeleteFunc(all, func(path string) bool {
+		return slices.Contains(notOfSystem, filepath.Clean(path)) && !slices.Contains(e.Template.Reads, path)
+	})
+	all = append(all, e.found(slices.Concat(e.Template.Outside, e.Template.Trees))...)
 
 	// A program that was not found has the folder ".", which is this process's, not the command's.
 	return slices.DeleteFunc(all, func(path string) bool { return !filepath.IsAbs(path) })
