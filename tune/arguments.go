@@ -20,32 +20,7 @@ import (
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
-// guardBytes is the least size of a guard. Arguments lie at multiples of it.
-const guardBytes = 64
-
 var bytesType = ndarray.DType{Code: ndarray.UInt, Bits: 8, Lanes: 1}
-
-// A plan is the division of a block.
-type plan struct {
-	offsets []int // of arguments; 0: it lies in flash
-	refill  int   // offset of what is filled before each call: outputs, and the guards around them
-	bytes   int
-}
-
-func planOf(args []Arg) plan {
-	p := plan{offsets: make([]int, len(args)), bytes: guardBytes}
-	for _, isOutput := range []bool{false, true} {
-		p.refill = p.bytes - guardBytes
-		for i := range args {
-			if a := &args[i]; !a.Flash && a.isOutput() == isOutput {
-				size, _ := ndarray.Bytes(a.DType, a.Shape) // checkCandidate has returned the error
-				p.offsets[i] = p.bytes
-				p.bytes += (size+guardBytes-1)/guardBytes*guardBytes + guardBytes
-			}
-		}
-	}
-	return p
-}
 
 // arguments are tensors on a device, one for each Arg. They are valid until the session closes or the device resets.
 type arguments struct {

@@ -97,9 +97,6 @@ func equalInputs(a, b []Arg) bool {
 	})
 }
 
-// arenaBytes returns the size of the arguments that lie in the arena, with their guards.
-func arenaBytes(args []Arg) int64 { return int64(planOf(args).bytes) }
-
 // functions returns the candidate's operators with its entry.
 func (c *Candidate) functions() project.Operators {
 	o := c.Operators
@@ -144,4 +141,32 @@ func argsDigest(args []Arg) digest {
 func hashPart(h hash.Hash, b []byte) {
 	_ = binary.Write(h, binary.LittleEndian, int64(len(b))) // a hash returns no error
 	h.Write(b)
+}
+
+// guardBytes is the least size of a guard. Arguments lie at multiples of it.
+const guardBytes = 64
+
+// A plan is the division of a block.
+type plan struct {
+	offsets []int // of arguments; 0: it lies in flash
+	refill  int   // offset of what is filled before each call: outputs, and the guards around them
+	bytes   int
+}
+
+// arenaBytes returns the size of the arguments that lie in the arena, with their guards.
+func arenaBytes(args []Arg) int64 { return int64(planOf(args).bytes) }
+
+func planOf(args []Arg) plan {
+	p := plan{offsets: make([]int, len(args)), bytes: guardBytes}
+	for _, isOutput := range []bool{false, true} {
+		p.refill = p.bytes - guardBytes
+		for i := range args {
+			if a := &args[i]; !a.Flash && a.isOutput() == isOutput {
+				size, _ := ndarray.Bytes(a.DType, a.Shape) // checkCandidate has returned the error
+				p.offsets[i] = p.bytes
+				p.bytes += (size+guardBytes-1)/guardBytes*guardBytes + guardBytes
+			}
+		}
+	}
+	return p
 }

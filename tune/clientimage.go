@@ -8,9 +8,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"runtime"
 
-	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
@@ -31,24 +29,6 @@ type prepared struct {
 	Reason string            `json:"why"`
 	Keeps  bool              `json:"keeps_image,omitempty"` // as Device.KeepsImage
 	Worn   *device.WearError `json:"worn,omitempty"`        // why it was not written
-}
-
-// boardDigest returns the digest of what determines images of a board, and how they are written: all of its file but
-// texts and how this computer reaches the board.
-func boardDigest(b *boards.Board) (string, error) {
-	same := *b
-	same.Doc, same.Toolchain.Install, same.Link.Install = "", "", ""
-	same.Link.USB, same.Link.Interface, same.Link.Address = "", nil, ""
-	same.Flash = boards.Flash{Emulated: b.Flash.Emulated}
-	text, err := json.Marshal(same)
-	if err != nil {
-		return "", err
-	}
-	text = append(text, b.Name...)
-	if b.ELF.Machine == "native" {
-		text = append(text, runtime.GOOS+runtime.GOARCH...)
-	}
-	return cachekey.Digest(text), nil
 }
 
 // Describe implements serve.Place.

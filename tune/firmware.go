@@ -4,10 +4,12 @@ package tune
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 
 	"github.com/boardsmith/boardsmith/boards"
@@ -256,4 +258,22 @@ func untilClosed(ctx context.Context, closed <-chan struct{}) (context.Context, 
 		}
 	}()
 	return ctx, cancel
+}
+
+// boardDigest returns the digest of what determines images of a board, and how they are written: all of its file but
+// texts and how this computer reaches the board.
+func boardDigest(b *boards.Board) (string, error) {
+	same := *b
+	same.Doc, same.Toolchain.Install, same.Link.Install = "", "", ""
+	same.Link.USB, same.Link.Interface, same.Link.Address = "", nil, ""
+	same.Flash = boards.Flash{Emulated: b.Flash.Emulated}
+	text, err := json.Marshal(same)
+	if err != nil {
+		return "", err
+	}
+	text = append(text, b.Name...)
+	if b.ELF.Machine == "native" {
+		text = append(text, runtime.GOOS+runtime.GOARCH...)
+	}
+	return cachekey.Digest(text), nil
 }

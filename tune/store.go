@@ -1,13 +1,18 @@
-// This file writes the results of a run into its folder.
+// This file writes the results of a run into its folder and reads them, also while another process writes: results and
+// descriptions of candidates as lines of one file, and under blobs the content of files and arguments, each once.
 
 package tune
 
 import (
 	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,7 +20,10 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/files/filelock"
+	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 	"github.com/boardsmith/boardsmith/internal/files/plainfile"
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/project"
 )
 
 const lockFile = ".boardsmith.lock"
@@ -225,4 +233,220 @@ func (s *store) close() error {
 		s.lock = nil
 	}
 	return err
+}
+
+const resultsFile = "results.jsonl"
+
+// ReadResults returns the results in a run's folder, in order of finishing: the last one of each ID, without those
+// that Run.LeaveOut left out, and without results of Run.Confirm whose candidates have no result. A run of this or of
+// another process may use the folder: ReadResults ignores a last line without a newline, which is still being written.
+// It locks and changes nothing. Its error is of class config for a folder without a run, and for a line that is not a
+// result.
+func ReadResults(dir string) ([]Result, error) {
+	all, lines := newIndex(), map[int64]Result{}
+	err := readLines(dir, func(offset int64, l resultLine) error {
+		lines[offset] = l.Result
+		return all.add(offset, l)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return all.current(lines), nil
+}
+
+// ReadCandidate returns the candidate of a result from a run's folder, which may be in use. Its error is of class
+// config if the folder contains no such candidate, and for files that no run writes.
+func ReadCandidate(dir string, r Result) (c Candidate, err error) {
+	var described *candidateLine
+	content := strings.TrimSuffix(r.Content, flashSuffix)
+	err = readLines(dir, func(_ int64, l resultLine) error {
+		if l.Candidate != nil && l.Content == content {
+			described = l.Candidate
+		}
+		return nil
+	})
+	if err != nil {
+		return c, err
+	}
+	if described == nil {
+		return c, noCandidate(dir, r.ID)
+	}
+	return described.candidate(dir, r)
+}
+
+func noCandidate(dir, id string) error {
+	return failure.New(failure.Config, "choose another folder", "%s: no candidate %s", dir, id)
+}
+
+// readLines calls f with each line of the run in dir.
+func readLines(dir string, f func(offset int64, l resultLine) error) error {
+	file, err := os.Open(filepath.Join(dir, resultsFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return failure.New(failure.Config, "choose the folder of a run", "%s: no run: %w", dir, err)
+	}
+	if err != nil {
+		return err
+	}
+	defer file.Close() // only read
+	_, err = eachLine(file, file.Name(), f)
+	return err
+}
+
+// eachLine calls f with each line that ends with a newline, and with its offset. It returns the size of these lines.
+func eachLine(from io.Reader, name string, f func(offset int64, l resultLine) error) (size int64, err error) {
+	r := bufio.NewReader(from)
+	for n := 1; ; n++ {
+		text, err := r.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return size, nil
+		}
+		if err != nil {
+			return 0, err
+		}
+		var l resultLine
+		if err = json.Unmarshal(text, &l); err == nil {
+			err = l.check()
+		}
+		if err == nil {
+			err = f(size, l)
+		}
+		if err != nil {
+			return 0, failure.New(failure.Config, "choose another folder, or repair the file",
+				"%s:%d: not a result: %w", name, n, jsonfile.Plain(err))
+		}
+		size += int64(len(text))
+	}
+}
+
+const blobsFolder = "blobs"
+
+// describe stores the files and arguments of a candidate, and sets its line and its content: a digest that covers the
+// toolchain, but not the ID.
+func (s *store) describe(kind, toolchain string, c *Candidate) error {
+	line := candidateLine{
+		Entry: c.Entry, Entries: c.Operators.Entries, Flags: c.Operators.Flags, ABI: c.Operators.ABI,
+	}
+	for _, f := range c.Operators.Files {
+		blob, err := s.keepBlob(f.Data)
+		if err != nil {
+			return err
+		}
+		line.Files = append(line.Files, fileLine{f.Name, blob})
+	}
+
+	var tolerances []byte
+	for _, a := range c.Args {
+		l := argLine{DType: a.DType.String(), Shape: a.Shape, Seed: a.Seed, Flash: a.Flash}
+		if isTolerance(a.RelTol) && isTolerance(a.AbsTol) { // JSON cannot encode others; checkCandidate refuses them
+			l.RelTol, l.AbsTol = a.RelTol, a.AbsTol
+		}
+		tolerances = fmt.Append(tolerances, a.RelTol, a.AbsTol, ";")
+		var err error
+		if a.Data != nil {
+			l.Data, err = s.keepBlob(a.Data)
+		}
+		if a.Want != nil && err == nil {
+			l.Want, err = s.keepBlob(a.Want)
+		}
+		if err != nil {
+			return err
+		}
+		line.Args = append(line.Args, l)
+	}
+
+	text, err := json.Marshal(line)
+	if err != nil {
+		return fmt.Errorf("candidate %s: %w", c.ID, err)
+	}
+	h := sha256.New()
+	for _, part := range [][]byte{text, tolerances, c.Record, []byte(kind), []byte(toolchain)} {
+		hashPart(h, part)
+	}
+	c.line, c.content = &line, hex.EncodeToString(h.Sum(nil)[:16])
+	return nil
+}
+
+// keepBlob stores bytes under their digest and returns the name.
+func (s *store) keepBlob(data []byte) (string, error) {
+	sum := sha256.Sum256(data)
+	name := hex.EncodeToString(sum[:])
+	path := blobPath(s.dir, name)
+	if info, err := os.Stat(path); err == nil && info.Size() == int64(len(data)) {
+		return name, nil
+	}
+	return name, writeAtomic(path, data, 0o644)
+}
+
+func blobPath(dir, name string) string { return filepath.Join(dir, blobsFolder, name[:2], name[2:]) }
+
+// writeAtomic writes a file whole or not at all. It does not sync: after a loss of power the file may be empty, which
+// its readers detect.
+func writeAtomic(path string, data []byte, mode os.FileMode) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".new")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Chmod(mode), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
+
+// candidate returns the candidate of a result, with its blobs.
+func (l *candidateLine) candidate(dir string, r Result) (Candidate, error) {
+	c := Candidate{
+		ID: r.ID, Kind: r.Kind, Entry: l.Entry, Record: r.Record,
+		Operators: project.Operators{Entries: l.Entries, Flags: l.Flags, ABI: l.ABI},
+	}
+	for _, f := range l.Files {
+		data, err := readBlob(dir, f.Blob)
+		if err != nil {
+			return Candidate{}, err
+		}
+		c.Operators.Files = append(c.Operators.Files, project.OperatorFile{Name: f.Name, Data: data})
+	}
+	for _, a := range l.Args {
+		arg := Arg{Shape: a.Shape, RelTol: a.RelTol, AbsTol: a.AbsTol, Seed: a.Seed, Flash: a.Flash}
+		var err error
+		if arg.DType, err = ndarray.ParseDType(a.DType); err != nil {
+			return Candidate{}, failure.Errorf(failure.Config, "candidate %s: %w", r.ID, err)
+		}
+		if arg.Data, err = readBlob(dir, a.Data); err != nil {
+			return Candidate{}, err
+		}
+		if arg.Want, err = readBlob(dir, a.Want); err != nil {
+			return Candidate{}, err
+		}
+		c.Args = append(c.Args, arg)
+	}
+	return c, nil
+}
+
+// readBlob reads bytes by their digest; nil for "".
+func readBlob(dir, name string) ([]byte, error) {
+	if name == "" {
+		return nil, nil
+	}
+	sum, err := hex.DecodeString(name)
+	if err != nil || len(sum) != sha256.Size {
+		return nil, failure.Errorf(failure.Config, "%s: %q is no SHA-256", dir, name)
+	}
+	data, err := os.ReadFile(blobPath(dir, name))
+	if err != nil {
+		return nil, failure.New(failure.Config, "restore the run's folder, or measure it in another run", "%w", err)
+	}
+	if actual := sha256.Sum256(data); !bytes.Equal(actual[:], sum) {
+		return nil, failure.Errorf(failure.Config, "%s was changed: it is %x", blobPath(dir, name), actual)
+	}
+	if data == nil {
+		data = []byte{}
+	}
+	return data, nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/rpc"
@@ -124,4 +125,30 @@ type Failure struct {
 	// The class if the candidate is to blame, "" if it is not: the compiler crashed, or failed without a word about code,
 	// which can be a fault of the computer.
 	suspected failure.Class
+}
+
+// A candidateLine describes a candidate in results.jsonl.
+type candidateLine struct {
+	Entry   string     `json:"entry"`
+	Entries []string   `json:"entries,omitempty"`
+	Flags   []string   `json:"flags,omitempty"`
+	ABI     mlf.ABI    `json:"abi,omitempty"` // "": packed
+	Files   []fileLine `json:"files"`
+	Args    []argLine  `json:"args"`
+}
+
+type fileLine struct {
+	Name string `json:"name"`
+	Blob string `json:"blob"` // SHA-256
+}
+
+type argLine struct {
+	DType  string  `json:"dtype"`
+	Shape  []int64 `json:"shape"`
+	Data   string  `json:"data,omitempty"` // SHA-256; "": none
+	Want   string  `json:"want,omitempty"` // SHA-256; "": none
+	RelTol float64 `json:"rel_tol,omitempty"`
+	AbsTol float64 `json:"abs_tol,omitempty"`
+	Flash  bool    `json:"flash,omitempty"`
+	Seed   uint64  `json:"seed,omitempty"`
 }
