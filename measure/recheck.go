@@ -32,17 +32,20 @@ func (m *measurement) recheck(ctx context.Context) error {
 	if limit := 1 + m.Limits.Cost; r.Cost.Median <= old.Cost.Median*limit && r.Cost.Min <= old.Cost.Min*limit {
 		return nil
 	}
-	earlier, err := image.Store{Cache: m.Desk.Cache, Log: m.Desk.Log}.Find(old.BuildID) // nil with an error
+	earlier, _ := image.Store{Cache: m.Desk.Cache, Log: m.Desk.Log}.Find(old.BuildID) // nil with an error
 
 	costs := []Cost{r.Cost}
 	for len(r.Rechecks) < rechecks && !within(r.Rechecks, m.Limits.Cost) {
 		before := old.Cost
 		if earlier != nil {
-			if before, err = m.once(ctx, earlier); ctx.Err() != nil {
+			cost, err := m.once(ctx, earlier)
+			switch {
+			case ctx.Err() != nil:
 				return err
-			}
-			if err != nil { // it is of another version of the model
-				earlier, before = nil, old.Cost
+			case err != nil: // it is of another version of the model
+				earlier = nil
+			default:
+				before = cost
 			}
 		}
 		current, err := m.once(ctx, m.image)
