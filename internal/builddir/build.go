@@ -127,7 +127,7 @@ func (b *Build) run(ctx context.Context, in *workdir.Tree, lock *os.File) error 
 		tool.Reads = append(tool.Reads, in.Dir, temporary.Dir)
 	} else {
 		b.warn("what the build reads beside its inputs is not noticed: a tool is a snap, or the system is no Linux 5.19 " +
-			"or later with Landlock; FRESH=1 compares with a build from nothing")
+			"or later with Landlock; a fresh build compares with one from nothing")
 	}
 	tool.Noted = b.noted()
 	if err = b.prepareCommands(ctx, &tool, 1+more); err == nil {
