@@ -86,7 +86,7 @@ func TestProtectionCount(t *testing.T) {
 const beside = `{"inherits": "chip/stm32h743", "arena_kib": 64,
 "memory": [
   {"name": "flash", "origin": "0x08000000", "size": "0x00200000", "exec": true, "nonvolatile": true,
-    "sectors": [{"count": 16, "size": "0x20000"}]},
+    "sectors": [{"count": 16, "size": "0x20000"}], "erase_cycles": 10000},
   {"name": "axi", "origin": "0x24000000", "size": "0x00080000"},
   {"name": "shared", "origin": "0x30000000", "size": "0x00002000", "dma": true},
   {"name": "fast", "origin": "0x30002000", "size": "0x00046000", "exec": true},
@@ -707,7 +707,7 @@ var rulesBoards = map[string]string{
 "defines": {"CPU_MPU_REGIONS": "16"},
 "memory": [
   {"name": "flash", "origin": "0x08000000", "size": "0x00200000", "exec": true, "nonvolatile": true,
-    "sectors": [{"count": 16, "size": "0x20000"}]},
+    "sectors": [{"count": 16, "size": "0x20000"}], "erase_cycles": 10000},
   {"name": "dtcm", "origin": "0x20000000", "size": "0x00020000"},
   {"name": "axi", "origin": "0x24000000", "size": "0x00080000"},
   {"name": "itcm", "origin": 0, "size": "0x00010000", "exec": true},
