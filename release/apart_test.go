@@ -24,7 +24,7 @@ import (
 // farFlash has parameters in flash 2 GiB above that of the code.
 const farFlash = `{"place": {"parameters": "qspi"}, "memory": [
   {"name": "flash", "origin": "0x08000000", "size": "0x00200000", "exec": true, "nonvolatile": true,
-    "sectors": [{"count": 16, "size": "0x20000"}]},
+    "sectors": [{"count": 16, "size": "0x20000"}], "erase_cycles": 10000},
   {"name": "dtcm", "origin": "0x20000000", "size": "0x00020000"},
   {"name": "axi", "origin": "0x24000000", "size": "0x00080000", "exec": true},
   {"name": "itcm", "origin": 0, "size": "0x00010000", "exec": true},
