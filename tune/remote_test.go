@@ -12,6 +12,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"runtime"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -53,11 +54,22 @@ func serveBoard(t *testing.T, board, tracker, key string) *exec.Cmd {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.StdoutPipe()
 	must(t, err)
-	must(t, cmd.Start())
+
+	// The kernel kills it with the thread that starts it: one that lives as long, since threads that start builds end.
+	started, ended := make(chan error), make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		started <- cmd.Start()
+		<-ended
+	}()
 	t.Cleanup(func() {
 		kill(cmd)
 		_ = cmd.Wait()
+		close(ended)
 	})
+	must(t, <-started)
+
 	var text strings.Builder
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		if strings.HasPrefix(lines.Text(), "joined") {
