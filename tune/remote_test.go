@@ -12,8 +12,8 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"runtime"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -63,12 +63,12 @@ func serveBoard(t *testing.T, board, tracker, key string) *exec.Cmd {
 		started <- cmd.Start()
 		<-ended
 	}()
+	must(t, <-started)
 	t.Cleanup(func() {
 		kill(cmd)
 		_ = cmd.Wait()
 		close(ended)
 	})
-	must(t, <-started)
 
 	var text strings.Builder
 	for lines := bufio.NewScanner(out); lines.Scan(); {
