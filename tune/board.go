@@ -103,7 +103,7 @@ func (b *servedBoard) Close() error {
 		b.station.closeSession()
 		errs = append(errs, b.station.place.Close())
 	}
-	return errors.Join(append(errs, b.firmware.close(), b.lock.Close())...)
+	return errors.Join(append(errs, b.firmware.close(), filelock.Release(b.lock))...)
 }
 
 // The time in which a board replies: one that no client uses, with ten times its last reply's, as its link may be slow;

@@ -229,7 +229,7 @@ func (s *store) close() error {
 		s.file = nil
 	}
 	if s.lock != nil {
-		err = errors.Join(err, s.lock.Close())
+		err = errors.Join(err, filelock.Release(s.lock))
 		s.lock = nil
 	}
 	return err

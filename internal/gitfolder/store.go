@@ -322,7 +322,7 @@ func (s *Store) sweep() error {
 		}
 		if f, err := filelock.Open(s.lockOf(name)); err == nil && f != nil {
 			_ = os.RemoveAll(filepath.Join(s.Dir, e.Name())) // the next sweep tries again
-			f.Close()
+			_ = filelock.Release(f)
 		}
 	}
 	return nil
@@ -339,7 +339,7 @@ func (s *Store) lock(ctx context.Context, name string) (unlock func(), err error
 			return nil, plainfile.Error("lock", s.Dir, err)
 		}
 		if f != nil {
-			return func() { f.Close() }, nil
+			return func() { _ = filelock.Release(f) }, nil
 		}
 		select {
 		case <-ctx.Done():

@@ -118,8 +118,10 @@ func makeShared(dir string) error {
 	return nil
 }
 
-// waitStep is the time between attempts to take a lease.
-const waitStep = 50 * time.Millisecond
+const (
+	waitStep = 50 * time.Millisecond // between attempts to take a lease
+	handover = time.Second           // at most, until a process that is being started has closed what it inherited
+)
 
 // Take takes the device's lease in dir, and waits for it at most wait. It creates the folder if necessary. Errors:
 // *LeaseError, those of the file system and of ctx.
@@ -140,9 +142,13 @@ func Take(ctx context.Context, dir, device string, wait time.Duration) (*Lease, 
 		if l != nil {
 			return l, nil
 		}
-		if time.Since(start) >= wait {
-			return nil, &LeaseError{device, holder(name), wait}
+
+		// A lease without a holder has just been released, and a process that was being started has its file still.
+		by, waited := holder(name), time.Since(start)
+		if waited >= wait && (by.PID != 0 || waited >= handover) {
+			return nil, &LeaseError{device, by, wait}
 		}
+
 		select {
 		case <-ctx.Done():
 			return nil, failure.Stopped(ctx, "lease")

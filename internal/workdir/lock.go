@@ -228,12 +228,10 @@ func openLock(path string) (*os.File, error) {
 	return f, err
 }
 
-// unlock may be called without a lock. A process that was just started may have inherited the file, and hold it until
-// its program begins: so the lock ends first.
+// unlock may be called without a lock.
 func (f *fileLock) unlock() {
 	if f.file != nil {
-		_ = filelock.Unlock(f.file)
-		_ = f.file.Close()
+		_ = filelock.Release(f.file)
 	}
 	f.file, f.shared = nil, false
 }

@@ -108,5 +108,5 @@ func (s *store) close() error {
 	if s.file != nil {
 		err = s.file.Close()
 	}
-	return errors.Join(err, s.lock.Close())
+	return errors.Join(err, filelock.Release(s.lock))
 }

@@ -27,7 +27,11 @@ func TestLocks(t *testing.T) {
 		{func() (bool, error) { return TryShared(a) }, true},
 		{func() (bool, error) { return TryShared(b) }, true},
 		{func() (bool, error) { return Try(c) }, false},
-		{func() (bool, error) { return true, errors.Join(Unlock(a), Unlock(b)) }, true},
+		{func() (bool, error) {
+			err := errors.Join(Release(a), Release(b))
+			a, b = open(), open()
+			return true, err
+		}, true},
 		{func() (bool, error) { return Try(c) }, true},
 		{func() (bool, error) { return TryShared(a) }, false},
 		{func() (bool, error) { return Try(b) }, false},
