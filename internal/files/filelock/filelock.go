@@ -1,7 +1,7 @@
 // Package filelock locks open files: a lock belongs to the open file, and so to every process that has inherited it.
 //
-// A lock ends with Release, or when the last of these processes has closed the file or ended. On Windows child processes
-// do not inherit the lock, but they end with this process (package command), so that none outlives it.
+// A lock ends with Release, or when the last of these processes has closed the file or ended. On Windows child
+// processes do not inherit the lock, but they end with this process (package command), so that none outlives it.
 package filelock
 
 import (
@@ -72,8 +72,8 @@ func remove(f *os.File, name string) error {
 // the second one does.
 func TryShared(f *os.File) (bool, error) { return try(f, shared) }
 
-// Release ends the lock, also of every process that has inherited it, and closes the file. Close alone leaves the lock to
-// a process that is being started at this moment, which has every open file until its program begins.
+// Release ends the lock, also of every process that has inherited it, and closes the file. Close alone leaves the lock
+// to a process that is being started at this moment, which has every open file until its program begins.
 func Release(f *os.File) error { return errors.Join(unlock(f), f.Close()) }
 
 // IsAt reports whether an open file is still the one at that path: whoever locked a file that was removed meanwhile
