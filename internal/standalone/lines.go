@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/boardsmith/boardsmith/internal/framing"
 	"github.com/boardsmith/boardsmith/rpc/fault"
 	"github.com/boardsmith/boardsmith/transport"
 )
@@ -88,14 +89,10 @@ func data(word string) ([]byte, bool) {
 	return b, err == nil && word != "" && strings.ToLower(word) == word
 }
 
-// RecordMark begins the line with a fault record that a port sends each time that it starts again with the same one.
-// Hexadecimal digits follow.
-const RecordMark = "#fault "
-
 // RecordIn returns the last fault record in text that firmware has sent; nil: there is none.
 func RecordIn(text []byte) (rec *fault.Record) {
 	for line := range bytes.Lines(text) {
-		digits, marked := bytes.CutPrefix(bytes.TrimSpace(line), []byte(RecordMark))
+		digits, marked := bytes.CutPrefix(bytes.TrimSpace(line), []byte(framing.RecordMark))
 		if b, err := hex.DecodeString(string(digits)); marked && err == nil {
 			if parsed, err := fault.ParseRecord(b); err == nil {
 				rec = parsed
