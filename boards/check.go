@@ -220,9 +220,6 @@ var rules = []rule{
 		}
 		return notBetween(*b.Platform.WaitStates, 0, 255)
 	}},
-	{"cflags", coreOfOtherFile},
-	{"platform.fpu", fpuOfOtherCore},
-	{"platform.cpuid", cpuidOfOtherCore},
 	{"functions", func(b *Board) string {
 		return repeated("the name", b.Functions, func(f Function) string { return f.Name })
 	}},
@@ -336,7 +333,7 @@ func (b *Board) checkMemory() error {
 		}
 		err := cmp.Or(b.checkMap(r), r.checkAddress(), r.checkSectors(), r.checkErase(), r.checkAccess(), r.checkProgrammer())
 		if err == nil && b.chip != nil && len(b.chip.Memory) > 0 {
-			err = b.narrows(r)
+			err = b.compareChip(r)
 		}
 		if err != nil {
 			return b.wrong(at, "%w", err)

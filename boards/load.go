@@ -258,12 +258,13 @@ func (b *Board) load(shelves []shelf, level, name string, from *Origin) error {
 		return err
 	}
 
-	// The board's file may narrow what its chip has (narrows): the chip's is kept beside it.
+	// The board's file may narrow what its chip has (compareChip): the chip's is kept beside it.
 	if level == "chip" {
 		chip := *b
 		chip.Dir = dir
 		b.chip = &chip
 	}
+	b.inheritRatings()
 	return nil
 }
 

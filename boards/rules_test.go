@@ -49,49 +49,6 @@ func TestContradictions(t *testing.T) {
 		},
 		{"systick of a RISC-V", "rv32imac", `"timer": {"kind": "systick"},`, `4: timer.kind: "systick" is a timer of arm`},
 		{
-			"FPU of a Cortex-M0", "cortex-m0", `"platform": {"fpu": true},`,
-			"4: platform.fpu: no core with the instruction set v6-m",
-		},
-		{
-			"FPU of a Cortex-M3", "cortex-m3", `"platform": {"fpu": true},`,
-			"4: platform.fpu: no core with the instruction set v7-m",
-		},
-		{
-			"FPU of an RV32IMAC", "rv32imac", `"platform": {"fpu": true},`,
-			"4: platform.fpu: no core with the instruction set rv32",
-		},
-		{"FPU of an RV64GC", "rv64gc", `"platform": {"fpu": true},`, ""},
-		{
-			"hard float without FPU", "cortex-m7", `"platform": {"fpu": false},`,
-			"4: platform.fpu: false, and elf.float_abi is hard",
-		},
-		{
-			"double float without FPU", "rv64gc", `"platform": {"fpu": false},`,
-			"4: platform.fpu: false, and elf.float_abi is doub",
-		},
-		{
-			"other core", "cortex-m4f", `"platform": {"cpuid": "0x410fc231"},`,
-			"4: platform.cpuid: 0x410fc231 is a Cortex-M3, which",
-		},
-		{"core of another maker's number", "cortex-m4f", `"platform": {"cpuid": "0x12345678"},`, ""},
-		{
-			"core with the same instruction set", "cortex-m7", `"platform": {"cpuid": "0x410fc241"},`,
-			"4: platform.cpuid: 0x410fc241 is a Cortex-M4, and -mcpu in cflags is cortex-m7",
-		},
-		{"code of a Cortex-M4 for a Cortex-M7", "cortex-m7", `"platform": {"cpuid": "0x411fc271"},
-"cflags": ["-mcpu=cortex-m4"],`, ""},
-		{
-			"core above the CPU file's", "cortex-m4f", `"cflags": ["-Os", "-mcpu=cortex-m7+nofp.dp"],`,
-			"4: cflags: -mcpu is cortex-m7, and the core of the files above is a cortex-m4",
-		},
-		{"the CPU file's core with less", "cortex-m4f", `"cflags": ["-mcpu=cortex-m4+nofp", "-mfpu=fpv4-sp-d16"],`, ""},
-		{
-			"double precision of a single-precision unit", "cortex-m4f", `"cflags": ["-mfpu=fpv5-d16"],`,
-			"4: cflags: -mfpu is fpv5-d16, and the floating-point unit of the files above is fpv4-sp-d16",
-		},
-		{"single precision of a double-precision unit", "cortex-m7d", `"cflags": ["-mfpu=fpv5-sp-d16"],`, ""},
-		{"Cortex-M0+", "cortex-m0plus", `"platform": {"cpuid": "0x410cc601"},`, ""},
-		{
 			"timer of the chip", "cortex-m3", `"timer": {"kind": "chip"},`,
 			`4: timer.kind: "chip" is a timer of the chip, and port/cpu/cortexm/time.c counts one`,
 		},
@@ -229,8 +186,6 @@ func TestContradictions(t *testing.T) {
 		{"flash as RAM", "cortex-m3", memoryOf("0x08000000", "0x20000", ""), "nonvolatile: false, where flash has true"},
 		{"more erases", "cortex-m3", memoryOf("0x08000000", "0x4000", `, "nonvolatile": true, "erase_cycles": 100000,
 "sectors": [{"count": 1, "size": "0x4000"}]`), "erase_cycles: 100000, where flash has 10000"},
-		{"any number of erases", "cortex-m3", memoryOf("0x08000000", "0x4000", `, "nonvolatile": true,
-"sectors": [{"count": 1, "size": "0x4000"}]`), "erase_cycles: 0, where flash has 10000"},
 		{"to the last byte of 32 bits", "rv32imac", memoryOf("0xfffff000", "0x1000", ""), `"flash" is not in the chip's memory`},
 		{"beyond 32 bits, of 64", "rv64gc", memoryOf("0xfffff000", "0x2000", ""), `"flash" is not in the chip's memory`},
 	} {
@@ -251,5 +206,21 @@ func TestContradictions(t *testing.T) {
 				t.Errorf("got  %v\nwant %s", err, c.want)
 			}
 		})
+	}
+}
+
+// TestErasesOfTheChip: flash that a board repeats without erase_cycles has the chip's.
+func TestErasesOfTheChip(t *testing.T) {
+	own := memoryOf("0x08000000", "0x4000", `, "nonvolatile": true, "sectors": [{"count": 1, "size": "0x4000"}]`)
+	dir := shelfOf(t, map[string]string{
+		"chip/x.json": strings.Replace(contradictedChip, "CPU", "cortex-m3", 1),
+		"x.json":      strings.Replace(contradicted, "ADDED", own, 1),
+	})
+	b, err := Find("x", []string{dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, rated, err := b.SectorAt(0x08000000); err != nil || rated != 10000 {
+		t.Errorf("%d erases, %v", rated, err)
 	}
 }

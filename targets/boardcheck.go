@@ -24,6 +24,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/cli/jsonlines"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/files/scratch"
+	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project"
@@ -159,7 +160,7 @@ func (c boardCheck) pyocd(ctx context.Context, desk *device.Desk) error {
 		return err
 	}
 	for i, r := range b.Memory {
-		err := r.Within(memory)
+		err := r.Compare(memory)
 		writer := b.Flash
 		if r.Name != b.Place.Code {
 			writer.Programmer = r.Programmer
@@ -243,6 +244,9 @@ func (c boardCheck) build(ctx context.Context, template string, installed bool) 
 		return nil, nil, failure.New(failure.Of(err), fmt.Sprintf("to see it again: BOARD=%s TEMPLATE=%s %s",
 			command.Quote(c.name), command.Quote(template), failure.Target("build")), "%w", err)
 	}
+	if err == nil {
+		err = c.core(ctx, image.Path)
+	}
 	if other := (*project.ObjectError)(nil); errors.As(err, &other) {
 		return nil, nil, c.board.Contradiction(flagsField(c.board), other.Error())
 	}
@@ -252,6 +256,35 @@ func (c boardCheck) build(ctx context.Context, template string, installed bool) 
 	c.Printf("board %s: the sample builds: text %d, data %d, bss %d bytes", p.Board().Name, image.Size.Text,
 		image.Size.Data, image.Size.BSS)
 	return p.Board(), &image.Size, c.noteUnread(ctx, p)
+}
+
+// core returns an ObjectError for firmware that needs more than the core of the board's CPU file has. That core is what
+// the compiler makes objects for if it gets the flags of that file alone.
+func (c boardCheck) core(ctx context.Context, firmware string) error {
+	b := c.board
+	var flags []string
+	for i, flag := range b.CFlags {
+		if b.Origin[fmt.Sprintf("cflags[%d]", i)].File == b.Files[0] {
+			flags = append(flags, flag)
+		}
+	}
+	if len(flags) == 0 || len(flags) == len(b.CFlags) {
+		return nil
+	}
+
+	cc, err := findProgram(c.Env, b.Toolchain.CC)
+	if err != nil {
+		return err
+	}
+	empty, err := command.CompileEmpty(ctx, cc, flags)
+	if err != nil {
+		return err
+	}
+	linked, err := os.ReadFile(firmware)
+	if err != nil {
+		return err
+	}
+	return fit.CheckCore(b.Name, empty, mlf.File{Name: filepath.Base(firmware), Data: linked})
 }
 
 // noteUnread notes the board's defines of which no file of the project has the name, and which no source of the board

@@ -26,7 +26,7 @@ var mayImport = map[string][]string{
 		"internal/templatecheck", "project", "executor", "device", "internal/plainc", "device/emulated", "image", "cmodel",
 		"cache", "rpc", "rpc/fault", "internal/standalone", "transport", "boards", "mlf", "ndarray", "examples/samples",
 		"failure", "internal/command", "internal/gitfolder", "internal/sourcetree", "internal/virtualprobe", "internal/files",
-		"internal/library", "internal/spelling", "internal/valuetext",
+		"internal/fit", "internal/library", "internal/spelling", "internal/valuetext",
 	},
 	"internal/cli": {
 		"tune", "tune/search", "tune/space", "tune/report", "serve", "project", "device", "rpc/fault",

@@ -44,15 +44,21 @@ func CheckObject(b *boards.Board, f mlf.File) error {
 	if err != nil {
 		return failure.New(failure.Config, "export the model again", "%s: %w", f.Name, err)
 	}
-	elf := ELFOf(info)
+	return CheckTarget(b, f.Name, info)
+}
+
+// CheckTarget returns an ObjectError for an object or a program of another processor or calling convention than the
+// board's.
+func CheckTarget(b *boards.Board, name string, o mlf.ObjectInfo) error {
+	elf := ELFOf(o)
 	if b.ELF.Accepts(elf) {
 		return nil
 	}
 	words := elf.String()
-	if info.CPU != "" && info.CPU != elf.Arch {
-		words += " (" + info.CPU + ")"
+	if o.CPU != "" && elf.Arch == "" {
+		words += " (" + o.CPU + ")"
 	}
-	return &ObjectError{f.Name, words, b.Name, b.ELF.String()}
+	return &ObjectError{name, words, b.Name, b.ELF.String()}
 }
 
 // armArch are the names of Tag_CPU_arch's values for microcontrollers (Arm's ABI addenda, build attributes).

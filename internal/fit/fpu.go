@@ -32,10 +32,30 @@ func CheckFPU(b *boards.Board, objects []mlf.File, own func() ([]byte, error)) e
 			board = &info
 		}
 		if !runsFPU(*board, o) {
-			return &ObjectError{f.Name, fpuName(o), b.Name, fpuName(*board) + ", as its compiler's flags have it"}
+			return &ObjectError{f.Name, fpuName(o), b.Name, fpuName(*board) + ", the unit of its CPU"}
 		}
 	}
 	return nil
+}
+
+// CheckCore returns an ObjectError for a program that needs more than a core has: the one for which a compiler made the
+// object core. The program may have another calling convention.
+func CheckCore(board string, core []byte, program mlf.File) error {
+	info, err := mlf.File{Name: "the core's object", Data: core}.Target()
+	if err != nil {
+		return err
+	}
+	of := &boards.Board{Name: board, ELF: ELFOf(info)}
+	of.ELF.FloatABI = ""
+
+	target, err := program.Target()
+	if err != nil {
+		return err
+	}
+	if err := CheckTarget(of, program.Name, target); err != nil {
+		return err
+	}
+	return CheckFPU(of, []mlf.File{program}, func() ([]byte, error) { return core, nil })
 }
 
 // Of Tag_FP_arch, 3 and 4 are VFPv3 with 32 and 16 registers, 5 and 6 VFPv4, 7 and 8 FPv5 (Arm's ABI addenda, build

@@ -40,7 +40,7 @@ func TestCheckFPU(t *testing.T) {
 		{none, softfp, "VFPv4-D16 of single precision, but"},
 		{single, none, ""},
 		{single, softfp, ""},
-		{single, double7, "FPv5-D16 of double precision, but board b needs VFPv4-D16 of single precision, as its compiler"},
+		{single, double7, "FPv5-D16 of double precision, but board b needs VFPv4-D16 of single precision, the unit"},
 		{single, single7, "FPv5-D16 of single precision, but"},
 		{single7, single, ""},
 		{double7, single7, ""},

@@ -117,9 +117,9 @@ func (i Image) checkTarget(linked []byte) error {
 	if err != nil {
 		return failure.New(failure.Link, i.Advice, "%s: %w", name, err)
 	}
-	if target := fit.ELFOf(info); !b.ELF.Accepts(target) {
+	if err := fit.CheckTarget(b, name, info); err != nil {
 		return failure.New(failure.Config, "compare cflags and the compiler "+b.Toolchain.CC+" with elf in the board's file",
-			"%w", &fit.ObjectError{Object: name, Target: target.String(), Board: b.Name, Accepted: b.ELF.String()})
+			"%w", err)
 	}
 	return nil
 }
