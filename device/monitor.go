@@ -326,7 +326,7 @@ func (w *monitoredLink) addStray(d *direction, b byte) {
 		return
 	}
 	limit := textLine
-	if !w.text && !bytes.HasPrefix(d.stray, []byte(framing.RecordMark)) {
+	if !w.text && !bytes.HasPrefix(d.stray, []byte(standalone.RecordMark)) {
 		limit = strayLine
 	}
 	if b != '\n' {

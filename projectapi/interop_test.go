@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,12 +35,12 @@ const oursAlone = "device_graph_long"
 const example = "../examples/tvm-python/run.py"
 
 // TestInterop uses exported templates from an unmodified TVM, and TVM's own template where it has one for the same
-// device. It logs the time of each use in lines that mage interop reads. A use that fails with TVM's own template is
-// not our failure.
+// device. It writes the time of each use to build/report/tvm.md. A use that fails with TVM's own template is not our
+// failure.
 func TestInterop(t *testing.T) {
 	tvm := tvmFor(t)
 	if !drawn.InFull() {
-		t.Skip("takes minutes; run by mage interop and by full tests")
+		t.Skip("takes minutes; run by full tests")
 	}
 	server := executable(t)
 	export := func(board, template string) string {
@@ -88,6 +89,25 @@ func TestInterop(t *testing.T) {
 			t.Run(use, func(t *testing.T) { tvm.use(t, use, "ours", "zephyr/mps2_an521", dir) })
 		}
 	})
+	if !t.Failed() {
+		writeTimes(t)
+	}
+}
+
+// measuredUses are the rows of the table of TestInterop.
+var measuredUses []string
+
+// writeTimes writes the table.
+func writeTimes(t *testing.T) {
+	t.Helper()
+	const page = "../build/report/tvm.md"
+	text := "# Templates under TVM's own Python\n\n" +
+		"Each use is one run of Python, with TVM's imports, its compiler and its search. Times are seconds of wall time,\n" +
+		"then those of all processors.\n\n" +
+		"| use | board | template | time |\n|---|---|---|---|\n" + strings.Join(measuredUses, "")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(page), 0o755), os.WriteFile(page, []byte(text), 0o644)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // A tvmPython is a Python that has TVM with its compiler, from a source tree.
@@ -183,10 +203,10 @@ func (p tvmPython) stopEmulated(t *testing.T, b *boards.Board) {
 	}
 }
 
-// A measuredUse is one line for the table of mage interop.
+// A measuredUse is one row of the table.
 type measuredUse struct{ use, whose, board string }
 
-// run runs a Python script under testdata/interop/measured.py and logs a line "interop: USE, TEMPLATE, BOARD, RESULT".
+// run runs a Python script under testdata/interop/measured.py and adds a row to the table.
 func (p tvmPython) run(t *testing.T, m measuredUse, library string, args ...string) {
 	t.Helper()
 	measured, err := filepath.Abs("testdata/interop/measured.py")
@@ -222,7 +242,8 @@ func (p tvmPython) run(t *testing.T, m measuredUse, library string, args ...stri
 	if _, wear, ok := strings.Cut(lastWith(lines, " wear: "), " wear: "); ok {
 		result += "; " + wear
 	}
-	t.Logf("interop: %s, %s, %s, %s", m.use, m.whose, m.board, result)
+	t.Logf("%s with %s template on %s: %s", m.use, m.whose, m.board, result)
+	measuredUses = append(measuredUses, fmt.Sprintf("| %s | %s | %s | %s |\n", m.use, m.board, m.whose, result))
 }
 
 // lastWith returns the last line that contains part, or "".

@@ -319,7 +319,7 @@ var notRecorded = []string{"autotvm_conv2d", "tensors", oursAlone, "example"}
 func TestRecordTVM(t *testing.T) {
 	to, script := os.Getenv(recordFolder), os.Getenv(recordScript)
 	if to == "" {
-		t.Skip(recordFolder + " is not set; run by mage interop:record")
+		t.Skip(recordFolder + " is not set")
 	}
 	tvm := tvmFor(t)
 	needTools(t, "host")

@@ -142,7 +142,7 @@ var mayImport = map[string][]string{
 	"internal/faultimage": {"rpc/fault", "internal/firmware"},
 	"internal/tensorlist": {"mlf", "internal/spelling", "ndarray", "failure"},
 	"internal/allocation": {"mlf", "internal/cmacro"},
-	"internal/standalone": {"rpc", "rpc/fault", "transport", "failure", "internal/framing"},
+	"internal/standalone": {"rpc", "rpc/fault", "transport", "failure"},
 
 	// These import nothing of each other.
 	"cache":   {"internal/files", "internal/cachekey"},

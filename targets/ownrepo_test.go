@@ -176,7 +176,7 @@ func TestAlias(t *testing.T) {
 }
 
 // developers are targets that only boardsmith's own repository has.
-var developers = []string{"bench", "lint", "test", "test:debian", "test:full", "test:soak"}
+var developers = []string{"bench", "lint", "test", "test:full", "test:soak"}
 
 // TestUsersTargets: a user's repository has the targets of this package, and neither a target nor code of boardsmith's
 // own checks.

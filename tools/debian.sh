@@ -1,8 +1,9 @@
 #!/bin/sh
 # Makes a bare Debian with debootstrap, and runs commands in its copy of this repository's last commit. Needs root.
 #
-#   sh tools/debian.sh RELEASE COMMAND...
+#   sh tools/debian.sh RELEASE [COMMAND...]
 #
+# RELEASE is bookworm or trixie; without commands, it runs the two of the README, which takes half an hour.
 # The system gets this computer's Go and module cache, and its settings for mirrors, proxies and certificates. Its
 # mounts and processes have namespaces of their own, which end with this script. For each command, the script prints
 # "debian: COMMAND: ok, 12 s" or "debian: COMMAND: status 1, 12 s"; it fails if one of them does.
@@ -23,6 +24,7 @@ fi
 
 root=$SYSTEM_ROOT release=$1
 shift
+[ $# -gt 0 ] || set -- 'go tool mage demo' 'go tool mage test'
 mount -t proc proc /proc # debootstrap and the commands must see the processes of this namespace only
 mirror=$(apt-get indextargets --format '$(ORIGIN)|$(LABEL)|$(REPO_URI)' 'Created-By: Packages' 2>/dev/null |
   sed -n 's/^Debian|Debian|//p' | head -n 1)

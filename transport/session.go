@@ -3,7 +3,6 @@
 package transport
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -61,7 +60,6 @@ type Session struct {
 	received int64 // bytes
 	damaged  int   // frames
 	starts   int   // of the device during the handshake
-	records  int   // lines begun with its fault record meanwhile
 	version  bool  // the device answered with another version
 	check    byteCheck
 	text     tail // received during the handshake
@@ -182,7 +180,7 @@ func Dial(ctx context.Context, link Link, o SessionOptions) (*Session, error) {
 // *TerminatedError. It drops messages of the old session. Errors: *HandshakeError, after which Redial may be called
 // again.
 func (s *Session) Redial(ctx context.Context) error {
-	s.received, s.damaged, s.starts, s.records, s.version, s.check, s.text = 0, 0, 0, 0, false, byteCheck{}, tail{}
+	s.received, s.damaged, s.starts, s.version, s.check, s.text = 0, 0, 0, false, byteCheck{}, tail{}
 	return s.dial(ctx)
 }
 
@@ -211,8 +209,8 @@ func (s *Session) dial(caller context.Context) error {
 
 func (s *Session) handshakeError(attempts int, err error) error {
 	e := &HandshakeError{
-		Attempts: attempts, Received: s.received, Text: s.text.bytes, Damaged: s.damaged,
-		Starts: max(s.starts, s.records), Version: s.version, Err: err,
+		Attempts: attempts, Received: s.received, Text: s.text.bytes, Damaged: s.damaged, Starts: s.starts,
+		Version: s.version, Err: err,
 	}
 	e.Changed, e.advice = s.check.changed(err == nil)
 	return e
@@ -459,10 +457,6 @@ func (s *Session) read(ctx context.Context) error {
 	if s.end.state != established {
 		s.check.received(s.in)
 		s.text.add(s.in)
-		before := max(len(s.text.bytes)-n-len(framing.RecordMark)+1, 0) // of a mark, a part may have come
-		if s.records += bytes.Count(s.text.bytes[before:], []byte(framing.RecordMark)); s.records > framing.FaultLoop {
-			return framing.ErrFaultLoop // the last line may be incomplete
-		}
 	}
 	return err
 }

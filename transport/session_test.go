@@ -181,7 +181,6 @@ func TestHandshakeErrors(t *testing.T) {
 		"damage":        {"ff fd 04 00 00 00 42 83 01 01 e4 0c", failure.Boot, "every byte unchanged"},
 		"other version": {"ff fd 04 00 00 00 42 83 01 02 87 3b", failure.Boot, "another version"},
 		"one start":     {start, failure.Boot, "the firmware starts"},
-		"many faults":   {strings.Repeat("0a 236661756c7420 3031 0a", 4), failure.Boot, "the firmware starts"},
 		"many starts":   {strings.Repeat("0a2366 "+start, 3), failure.Boot, "the firmware starts"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -198,13 +197,11 @@ func TestHandshakeErrors(t *testing.T) {
 				if !errors.As(err, &handshake) || failure.Of(err) != c.class || !strings.Contains(failure.Next(err), c.next) {
 					t.Errorf("got %v, class %s, advice %q", err, failure.Of(err), failure.Next(err))
 				}
-				faults := strings.Count(c.input, "236661756c7420")
-				if !bytes.Equal(handshake.Text, unhex(c.input)) ||
-					handshake.Starts != strings.Count(c.input, start)+faults {
+				if !bytes.Equal(handshake.Text, unhex(c.input)) || handshake.Starts != strings.Count(c.input, start) {
 					t.Errorf("%d starts, text % x", handshake.Starts, handshake.Text)
 				}
-				if errors.Is(err, context.DeadlineExceeded) != (faults == 0) { // faults at each start need no more time
-					t.Errorf("%v: DeadlineExceeded: %v", err, faults > 0)
+				if !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("%v is no DeadlineExceeded", err)
 				}
 			})
 		})

@@ -74,7 +74,7 @@ func (e *Error) LastLine() string {
 // ErrTooLong reports a run that exceeded its Timeout.
 var ErrTooLong = errors.New("time limit exceeded")
 
-// Environment returns the environment of a program with working folder dir. Messages are in English, in any locale.
+// Environment returns the environment of a program with working folder dir.
 func Environment(dir string) []string {
 	env := []string{"LC_ALL=C", "PWD=" + dir}
 	for _, name := range append([]string{"PATH", "HOME", "TMPDIR"}, systemVariables...) {

@@ -275,14 +275,10 @@ func alive(pid string) bool {
 func TestEnvironment(t *testing.T) {
 	t.Setenv("BOARD", "host")
 	t.Setenv("CFLAGS", "-O9")
-	for _, name := range []string{"LANG", "LANGUAGE", "LC_ALL", "LC_MESSAGES"} { // tools' messages are read
-		t.Setenv(name, "de_DE.UTF-8")
-	}
 	c := sh(`env`)
 	c.Env = []string{"MINE=1"}
 	out, _, err := c.Capture(t.Context())
 	if err != nil || strings.Contains(out, "BOARD=") || strings.Contains(out, "CFLAGS") ||
-		strings.Contains(out, "de_DE") ||
 		!strings.Contains(out, "LC_ALL=C\n") || !strings.Contains(out, "MINE=1\n") || !strings.Contains(out, "PWD=/\n") {
 		t.Errorf("%v\n%s", err, out)
 	}

@@ -17,7 +17,7 @@ func TestSilentCheck(t *testing.T) {
 		{"true", false},
 	} {
 		r := inFolder(t.TempDir())
-		_, err := r.runCheck(t.Context(), check{argv: []string{"sh", "-c", c.script}, silent: true})
+		_, err := r.runCheck(t.Context(), check{argv: []string{"sh", "-c", c.script}, silent: true}, nil)
 		if (err != nil) != c.fails {
 			t.Errorf("%s: %v", c.script, err)
 		}
@@ -27,7 +27,7 @@ func TestSilentCheck(t *testing.T) {
 // The output of a failed check is shown, of both streams.
 func TestCheckSays(t *testing.T) {
 	r := inFolder(t.TempDir())
-	printed, err := r.runCheck(t.Context(), check{argv: []string{"sh", "-c", "echo out; echo err >&2; exit 1"}})
+	printed, err := r.runCheck(t.Context(), check{argv: []string{"sh", "-c", "echo out; echo err >&2; exit 1"}}, nil)
 	if err == nil || !strings.Contains(string(printed), "out") || !strings.Contains(string(printed), "err") {
 		t.Errorf("printed %q, %v", printed, err)
 	}

@@ -14,24 +14,19 @@ import (
 	"github.com/boardsmith/boardsmith/internal/cli/console"
 )
 
-// Test runs the Go and C tests and the examples; about 14 minutes on two cores.
+// Test runs the Go and C tests and the examples; about 10 minutes on two cores.
 func Test(ctx context.Context) error { return do(ctx, "test", (*repository).test) }
 
 // TEST contains the longer tests. Its name is in capitals because a package cannot have both a function and a type with
-// the name Test; mage shows and accepts them as test:full, test:soak and test:debian.
+// the name Test; mage shows and accepts them as test:full and test:soak.
 type TEST mg.Namespace
 
 // Full runs the tests with six times as many cases, then lint, every fuzz target for FUZZTIME, other releases of
-// Debian, and benchmarks; writes build/report.
+// Debian, and benchmarks.
 func (TEST) Full(ctx context.Context) error { return do(ctx, "test:full", (*repository).testFull) }
 
 // Soak runs all tests with all cases, and every fuzz target for FUZZTIME; it has no limit.
 func (TEST) Soak(ctx context.Context) error { return do(ctx, "test:soak", (*repository).testSoak) }
-
-// Debian runs the demo and the tests in a bare Debian 12 and a bare Debian 13 that it makes (as root, by debootstrap).
-func (TEST) Debian(ctx context.Context) error {
-	return do(ctx, "test:debian", (*repository).testDebian)
-}
 
 // Lint checks the sources: vet for three systems, staticcheck, deadcode, gofumpt, cppcheck, clang-format.
 func Lint(ctx context.Context) error { return do(ctx, "lint", (*repository).lint) }
@@ -42,23 +37,13 @@ func Bench(ctx context.Context) error { return do(ctx, "bench", (*repository).be
 // Figures measures the runtime, the sizes of firmware and the times of builds, and writes docs/figures.md.
 func Figures(ctx context.Context) error { return do(ctx, "figures", (*repository).figures) }
 
-// Interop runs an unmodified TVM with exported templates and writes build/report/tvm.md (BOARDSMITH_TVM_PYTHON).
-func Interop(ctx context.Context) error { return do(ctx, "interop", (*repository).interop) }
-
-// INTEROP contains what else is done with an unmodified TVM. For its name in capitals, see TEST.
-type INTEROP mg.Namespace
-
-// Record writes what an unmodified TVM and its own template say, in uses of interop or in SCRIPT, to FOLDER.
-func (INTEROP) Record(ctx context.Context, folder string) error {
-	return do(ctx, "interop:record", func(r *repository, ctx context.Context) error {
-		return r.interopRecord(ctx, folder)
-	})
+// A repository is boardsmith's own, in the console's working folder.
+type repository struct {
+	*console.Console
+	tally
 }
 
-// A repository is boardsmith's own, in the console's working folder.
-type repository struct{ *console.Console }
-
 func do(ctx context.Context, step string, f func(*repository, context.Context) error) error {
-	r := &repository{console.Current()}
+	r := &repository{Console: console.Current()}
 	return r.Do(ctx, step, func(ctx context.Context) error { return f(r, ctx) })
 }

@@ -4,8 +4,10 @@ package develop
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -29,17 +31,19 @@ var sizeTables = []string{"boards.md", "standalone-sizes.md"}
 
 // figures measures, and writes figuresFile. It takes a few minutes.
 func (r *repository) figures(ctx context.Context) error {
-	commit, load := r.commit(ctx), systemLoad()
-	if !isClean(commit) {
-		return failure.New(failure.Config, "commit or stash the changes",
-			"%s names a commit, but the working tree is %s", figuresFile, commit)
-	}
-	runtimeTable, missing, err := r.runtimeTable(ctx)
-	if missing != "" {
-		return failure.Errorf(failure.ToolMissing, "the runtime's figures: %s", missing)
-	}
+	commit, err := r.commit(ctx)
 	if err != nil {
-		return failure.Errorf(failure.Internal, "the runtime's figures: %w", err)
+		return err
+	}
+	load := systemLoad()
+	for _, tool := range runtimeFigures.needs {
+		if _, err := exec.LookPath(tool); err != nil {
+			return failure.Errorf(failure.ToolMissing, "the runtime's figures: %w", err)
+		}
+	}
+	runtimeTable, err := r.runCheck(ctx, runtimeFigures, nil)
+	if err != nil {
+		return failure.Errorf(failure.Internal, "%s: %w\n%s", runtimeFigures.typed(), err, runtimeTable)
 	}
 	tables, err := r.sizeTables(ctx)
 	if err != nil {
@@ -67,13 +71,12 @@ func (r *repository) sizeTables(ctx context.Context) (tables []string, err error
 			return nil, err
 		}
 	}
-	var t tally
 	env := []string{drawn.Variable + "=" + drawn.Full, "BOARDSMITH_ARCHIVES="}
-	err = r.goTest(ctx, &t, env, "-count=1", "-run=^(TestBoardsAndArchives|TestStandaloneSizes)$", "./project")
+	err = r.goTest(ctx, env, "-count=1", "-run=^(TestBoardsAndArchives|TestStandaloneSizes)$", "./project")
 	if err != nil {
 		return nil, err
 	}
-	if t.failed > 0 {
+	if len(r.failures) > 0 {
 		return nil, failure.Errorf(failure.Internal, "the tests that measure firmware failed")
 	}
 	for _, name := range sizeTables {
@@ -84,6 +87,32 @@ func (r *repository) sizeTables(ctx context.Context) (tables []string, err error
 		tables = append(tables, tableOf(string(page)))
 	}
 	return tables, nil
+}
+
+// commit returns the checked-out commit, of which no file may differ.
+func (r *repository) commit(ctx context.Context) (string, error) {
+	git := func(args ...string) (string, error) {
+		cmd := exec.CommandContext(ctx, "git", args...)
+		cmd.Dir = r.Dir
+		printed, err := cmd.Output()
+		return strings.TrimSpace(string(printed)), err
+	}
+	commit, err := git("rev-parse", "--short=12", "HEAD")
+	changed, statusErr := git("status", "--porcelain")
+	if err = errors.Join(err, statusErr); err != nil || changed != "" {
+		return "", failure.New(failure.Config, "commit or stash the changes",
+			"%s names a commit, from which the working tree differs: %s %v", figuresFile, changed, err)
+	}
+	return commit, nil
+}
+
+// systemLoad returns Linux's mean number of running processes in the last 15 minutes, which the times depend on.
+func systemLoad() string {
+	data, err := os.ReadFile("/proc/loadavg")
+	if words := strings.Fields(string(data)); err == nil && len(words) > 2 {
+		return words[2]
+	}
+	return "not known"
 }
 
 // tableOf returns the lines of a page that belong to tables.

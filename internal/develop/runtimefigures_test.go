@@ -16,7 +16,7 @@ func TestFiguresOfAnotherCompiler(t *testing.T) {
 	if !drawn.InFull() {
 		t.Skip("test:full measures with another compiler")
 	}
-	for _, tool := range runtimeTools {
+	for _, tool := range runtimeFigures.needs {
 		if _, err := exec.LookPath(tool); err != nil {
 			t.Skip(tool + " is not installed")
 		}

@@ -67,54 +67,51 @@ var zephyrGoals = []goal{
 	{"project.BenchmarkZephyr/candidate=new", "Zephyr, new operator to its first call", "ns/op", 1e-9, "s", 1.5, false},
 }
 
-// allGoals are those that can be measured here.
-func allGoals() []goal {
-	if os.Getenv(zephyrBase) == "" {
-		return goals
-	}
-	return slices.Concat(goals, zephyrGoals)
-}
-
-// benchPackages hold the benchmarks of goals.
-var benchPackages = []string{
-	"github.com/boardsmith/boardsmith/transport",
-	"github.com/boardsmith/boardsmith/project",
-	"github.com/boardsmith/boardsmith/serve",
-	"github.com/boardsmith/boardsmith/targets",
-	"github.com/boardsmith/boardsmith/tune",
-}
-
 func (r *repository) bench(ctx context.Context) error {
-	speed, err := r.measure(ctx)
+	allMet, err := r.measureGoals(ctx)
 	if err != nil {
 		return err
 	}
-	table := r.goalTable(speed)
-	r.Printf("%s", strings.TrimRight(table, "\n"))
-	if err := r.benchRuntime(ctx); err != nil {
+	if err := r.runChecks(ctx, runtimeFigures); err != nil {
 		return err
 	}
-	if strings.Contains(table, missed) {
+	if !allMet || len(r.failures) > 0 {
 		return failure.New(failure.Internal, "measure on an idle machine with at least two cores", "not all targets are met")
 	}
 	r.JSONLine(jsonlines.Done{})
 	return nil
 }
 
-const missed = "MISSED"
-
-// benchRuntime prints the C runtime's figures if its tools are installed.
-func (r *repository) benchRuntime(ctx context.Context) error {
-	figures, missing, err := r.runtimeTable(ctx)
-	switch {
-	case err != nil:
-		return failure.Errorf(failure.Internal, "the runtime's figures: %w", err)
-	case missing != "":
-		r.Notef("note: the runtime's size and instructions are not measured: %s", missing)
-	default:
-		r.Printf("\nthe runtime on an emulated Cortex-M3:\n%s", figures)
+// measureGoals measures, and prints a line for each goal.
+func (r *repository) measureGoals(ctx context.Context) (allMet bool, err error) {
+	speed, err := r.measure(ctx)
+	if err != nil {
+		return false, err
 	}
-	return nil
+
+	allMet = true
+	for _, g := range allGoals() {
+		word, compare := "at most", "<="
+		if g.atLeast {
+			word, compare = "at least", ">="
+		}
+		value, measured := speed.value(g)
+		met := measured && (value == g.bound || (value > g.bound) == g.atLeast)
+		allMet = allMet && met
+		r.Printf("%-58s %10.4g %-4s   target %s %g %s  %s", g.what, value, g.shown, word, g.bound, g.shown,
+			map[bool]string{true: "met", false: "MISSED"}[met])
+		bound := compare + strconv.FormatFloat(g.bound, 'g', -1, 64)
+		r.JSONLine(jsonlines.Bench{Name: g.what, Value: value, Unit: g.shown, Bound: bound, Met: met})
+	}
+	return allMet, nil
+}
+
+// allGoals are those that can be measured here.
+func allGoals() []goal {
+	if os.Getenv(zephyrBase) == "" {
+		return goals
+	}
+	return slices.Concat(goals, zephyrGoals)
 }
 
 // speeds are the figures of benchmarks, by the name in goals and by unit.
@@ -128,90 +125,50 @@ func (s speeds) value(g goal) (value float64, measured bool) {
 
 // measure runs the benchmarks of goals.
 func (r *repository) measure(ctx context.Context) (speeds, error) {
-	var t tally
+	var names, packages []string
+	for _, g := range allGoals() {
+		name, _, _ := strings.Cut(g.benchmark, "/")
+		pkg, name, _ := strings.Cut(name, ".")
+		names, packages = append(names, name), append(packages, "./"+pkg)
+	}
+	run := check{name: "benchmarks", argv: slices.Concat([]string{
+		"go", "test", "-run=^$", "-bench=^(" + strings.Join(names, "|") + ")$", "-benchmem", "-count=1", "-p=1",
+	}, packages)}
+
 	speed := speeds{}
 	pkg := ""
-	argv := []string{"go", "test", "-run=^$", "-bench=" + benchNames(), "-benchmem", "-count=1", "-p=1"}
-	argv = append(argv, benchPackages...)
-	err := r.tests(ctx, &t, "benchmarks", argv, nil, func(line string) {
+	printed, err := r.runCheck(ctx, run, func(line string) {
 		if p, ok := strings.CutPrefix(line, "pkg: "); ok {
 			pkg = short(p)
 		}
-		name, values, ok := parseBench(line)
-		if !ok {
+		if name, values, ok := parseBench(line); ok {
+			speed[pkg+"."+name] = values
+		} else {
 			fmt.Fprintln(r.Console, line)
-			return
 		}
-		speed[pkg+"."+name] = values
 	})
 	if err != nil {
-		return nil, err
-	}
-	if t.failed > 0 {
-		return nil, failure.Errorf(failure.Internal, "the benchmarks failed")
+		return nil, failure.Errorf(failure.Internal, "%s: %w\n%s", run.typed(), err, printed)
 	}
 	return speed, nil
 }
 
-// goalTable returns the table of goals.
-func (r *repository) goalTable(speed speeds) string {
-	var b strings.Builder
-	for _, g := range allGoals() {
-		b.WriteString(r.goalLine(g, speed))
-	}
-	return b.String()
-}
-
-func (r *repository) goalLine(g goal, speed speeds) string {
-	word, compare := "at most", "<="
-	if g.atLeast {
-		word, compare = "at least", ">="
-	}
-	value, ok := speed.value(g)
-	if !ok {
-		return fmt.Sprintf("%-58s not measured            target %s %g %s  %s\n", g.what, word, g.bound, g.shown, missed)
-	}
-	met := value <= g.bound
-	if g.atLeast {
-		met = value >= g.bound
-	}
-	bound := compare + strconv.FormatFloat(g.bound, 'g', -1, 64)
-	r.JSONLine(jsonlines.Bench{Name: g.what, Value: value, Unit: g.shown, Bound: bound, Met: met})
-	return fmt.Sprintf("%-58s %10.4g %-4s   target %s %g %s  %s\n", g.what, value, g.shown, word, g.bound, g.shown,
-		map[bool]string{true: "met", false: missed}[met])
-}
-
-// benchNames matches the benchmarks that have a goal.
-func benchNames() string {
-	var names []string
-	seen := map[string]bool{}
-	for _, g := range allGoals() {
-		_, top, _ := strings.Cut(g.benchmark, ".")
-		top, _, _ = strings.Cut(top, "/")
-		if !seen[top] {
-			seen[top] = true
-			names = append(names, top)
-		}
-	}
-	return "^(" + strings.Join(names, "|") + ")$"
-}
-
-var benchRE = regexp.MustCompile(`^(Benchmark\S+?)(?:-\d+)?\s+\d+\s+(.*)$`)
-
 // parseBench reads a line like "BenchmarkFrame-2  100  12 ns/op  1200 MB/s".
 func parseBench(line string) (name string, values map[string]float64, ok bool) {
-	m := benchRE.FindStringSubmatch(line)
-	if m == nil {
+	words := strings.Fields(line)
+	if len(words) < 4 || !strings.HasPrefix(line, "Benchmark") {
 		return "", nil, false
 	}
-	words := strings.Fields(m[2])
 	values = map[string]float64{}
-	for i := 0; i+1 < len(words); i += 2 {
-		v, err := strconv.ParseFloat(words[i], 64)
-		if err != nil {
+	for pair := range slices.Chunk(words[2:], 2) {
+		v, err := strconv.ParseFloat(pair[0], 64)
+		if err != nil || len(pair) < 2 {
 			return "", nil, false
 		}
-		values[words[i+1]] = v
+		values[pair[1]] = v
 	}
-	return m[1], values, true
+	return processorsRE.ReplaceAllString(words[0], ""), values, true
 }
+
+// processorsRE matches the number of processors at the end of a benchmark's name.
+var processorsRE = regexp.MustCompile(`-\d+$`)

@@ -60,7 +60,7 @@ var tools = []toolbox.Tool{
 		Command: []string{"emx-onnx-cgen", "--help"},
 	},
 	{
-		Name: "debootstrap", Use: "test:debian", Apt: "debootstrap", Linux: true,
+		Name: "debootstrap", Use: "a bare Debian to test in", Apt: "debootstrap", Linux: true,
 		Command: []string{"debootstrap", "--version"},
 	},
 }

@@ -6,7 +6,6 @@ package framing
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 )
 
 // The bytes with a meaning in the framing (wire.md §1.1). All but Escape are ordinary unless an Escape precedes
@@ -16,17 +15,6 @@ const (
 	nop        = 0xfe
 	FrameStart = 0xfd
 )
-
-// RecordMark begins the line of text, outside of frames, with a fault record that a port sends each time that it starts
-// again with the same one. Hexadecimal digits follow.
-const RecordMark = "#fault "
-
-// FaultLoop is the number of these lines after which firmware that has not answered faults at each start: a reset from
-// outside may come once or twice.
-const FaultLoop = 3
-
-// ErrFaultLoop reports such firmware.
-var ErrFaultLoop = errors.New("it faults at each start")
 
 // A Framer encodes messages as frames: ff fd, the length, the payload, a CRC-16, with each data byte ff doubled
 // (wire.md §1). The zero Framer is in its reset state: its next frame begins with the reset nop.

@@ -52,37 +52,30 @@ func newAnalysis(m *machineCode, of Program) *analysis {
 		machineCode: m, calls: of.Calls, port: m.callees(of.Calls.Port), send: m.callees(of.Calls.Send),
 		depths: map[*function]*depth{}, unsure: map[string]bool{},
 	}
-
 	operators := m.named(of.Operators...)
 	a.packed = slices.Concat(m.registered("boardsmith_builtins"), m.registered("boardsmith_functions"), operators,
 		m.named(of.Adapters...), m.inTables(Runtime, Executor))
 	a.packed = append(a.packed, m.takenFrom(slices.Concat(m.named(a.calls.Thread...), a.packed, a.port, a.send),
 		Runtime, Executor)...)
 	a.packed = unique(a.packed)
-
 	for _, f := range a.packed {
 		if strings.HasSuffix(f.name, "_get_c_metadata") {
 			a.metadata = append(a.metadata, f)
 		}
 	}
-
 	a.byCaller = map[string][]*function{
 		parallelLaunch: nil, // resolved by its caller: see depth
 		graphRun:       operators,
 	}
-
 	for name, to := range a.calls.Pointers {
 		a.byCaller[name] = m.callees(to)
 	}
-
 	for _, f := range m.takenElsewhere() {
 		if !slices.Contains(a.packed, f) { // those in packed are called by the runtime
 			a.taken = append(a.taken, f)
 		}
 	}
-
 	a.taken = unique(slices.Concat(a.taken, a.port)) // a modified template still calls its port
-
 	return a
 }
 
@@ -97,13 +90,10 @@ func (a *analysis) depth(f *function) *depth {
 	if d := a.depths[f]; d != nil {
 		return d
 	}
-
-	// A function on the path calls itself: the depth has no bound, and adds nothing more.
 	if slices.Contains(a.path, f) {
 		a.unsure[a.recursion(f)] = true
 		return &depth{chain{0, nil, 0, nil}, chain{-1, nil, 0, nil}}
 	}
-
 	a.path = append(a.path, f)
 	if f.dynamic {
 		a.unsure[f.name+" has a frame whose size depends on data"] = true
@@ -111,24 +101,19 @@ func (a *analysis) depth(f *function) *depth {
 	if !f.decoded() {
 		a.unsure[f.name+" has code that cannot be decoded"] = true
 	}
-
 	d := &depth{chain{f.frame, f, f.frame, nil}, chain{bytes: -1}}
-
 	for _, addr := range f.calls {
 		a.follow(d, f, addr, f.frame)
 		if g := a.functionAt(a.codeAddress(addr)); g != nil && g.name == parallelLaunch {
 			a.followTaken(d, f, f.frame+g.frame)
 		}
 	}
-
 	for _, addr := range f.tails {
 		a.follow(d, f, addr, 0)
 	}
-
 	if f.indirect {
 		a.followPointer(d, f)
 	}
-
 	a.path = a.path[:len(a.path)-1]
 	a.depths[f] = d
 	return d
@@ -220,27 +205,21 @@ func (a *analysis) deepest(f *function) (int64, []string) {
 	if d.dispatch.bytes < 0 {
 		return bytes, names
 	}
-
-	// Each of the functions that calls through the runtime occurs once.
 	var metadata chain
 	for _, g := range a.metadata {
 		metadata = metadata.deeper(a.depth(g).whole)
 	}
-
 	dispatches := []chain{d.dispatch}
 	for _, g := range a.packed {
 		if c := a.depth(g).dispatch; c.bytes >= 0 && g.name != createsExecutor {
 			dispatches = append(dispatches, c)
 		}
 	}
-
-	// Below them is one more function, which calls nothing through the runtime, or only describes the model.
 	for _, g := range a.packed {
 		last := a.depth(g).whole
 		if c := a.depth(g).dispatch; c.bytes >= 0 && g.name == createsExecutor {
 			last = last.deeper(c.then(metadata))
 		}
-
 		n, through := last.bytes, []string(nil)
 		for _, c := range dispatches {
 			if c.first != g { // the chain ends in g, which occurs once
@@ -248,12 +227,10 @@ func (a *analysis) deepest(f *function) (int64, []string) {
 				through = append(through, c.names()...)
 			}
 		}
-
 		if n > bytes {
 			bytes, names = n, append(through, last.names()...)
 		}
 	}
-
 	return bytes, names
 }
 
@@ -289,7 +266,6 @@ func (a *analysis) interruptFrame(code []*function) int64 {
 	if a.image.Machine != elf.EM_ARM {
 		return 0
 	}
-
 	if slices.ContainsFunc(code, func(f *function) bool { return f.floats }) {
 		return 4 * (8 + 18 + 1)
 	}
@@ -300,7 +276,6 @@ func (a *analysis) interruptFrame(code []*function) int64 {
 func (a *analysis) handlers() (deepest int64, path []string) {
 	interrupted := *a
 	interrupted.excluded, interrupted.depths = a.named(a.calls.Uninterrupted...), map[*function]*depth{}
-
 	for _, nest := range a.calls.Handlers {
 		var bytes int64
 		var names []string
@@ -309,18 +284,15 @@ func (a *analysis) handlers() (deepest int64, path []string) {
 			if i == len(nest)-1 {
 				of = a
 			}
-
 			for _, f := range a.named(name) {
 				n, chain := of.deepest(f)
 				bytes += n + a.interruptFrame(a.reach([]*function{f}, nil))
 				names = append(names, chain...)
 			}
 		}
-
 		if bytes > deepest {
 			deepest, path = bytes, names
 		}
 	}
-
 	return deepest, path
 }

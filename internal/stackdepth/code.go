@@ -49,31 +49,25 @@ func readCode(image *elf.File, spans []Span) (*machineCode, error) {
 	if decoders[image.Machine] == nil {
 		return nil, nil
 	}
-
 	m := &machineCode{image: image, pointer: 4, symbols: map[string]elf.Symbol{}, spans: slices.Clone(spans)}
 	slices.SortStableFunc(m.spans, func(a, b Span) int { return cmp.Compare(a.Start, b.Start) })
 	if image.Class == elf.ELFCLASS64 {
 		m.pointer = 8
 	}
-
 	if err := m.load(); err != nil {
 		return nil, err
 	}
-
 	symbols, err := image.Symbols()
 	if err != nil {
 		return nil, fmt.Errorf("symbols of the firmware: %w", err)
 	}
 	m.data = dataMarks(symbols, image.Sections)
 	m.addFunctions(symbols)
-
-	// Code may point into the middle of what was one function: decode what that adds, until nothing is added.
 	for added := slices.Clone(m.functions); len(added) > 0; added = m.addNameless() {
 		for _, f := range added {
 			m.decode(f)
 		}
 	}
-
 	m.addSaved()
 	return m, nil
 }
@@ -87,7 +81,6 @@ func (m *machineCode) load() error {
 		if err != nil {
 			return fmt.Errorf("the firmware's section %s: %w", s.Name, err)
 		}
-
 		constant, code := firmware.IsConstant(m.image, s), s.Flags&elf.SHF_EXECINSTR != 0
 		m.sections = append(m.sections, section{s.Addr, b, constant, code})
 	}
@@ -120,17 +113,14 @@ func (m *machineCode) decode(f *function) {
 	if next < len(m.functions) && (f.size == 0 || f.addr+f.size > m.functions[next].addr) {
 		f.size = m.functions[next].addr - f.addr
 	}
-
 	if f.size == 0 || f.size > maxFunctionBytes {
 		f.size = min(f.size, maxFunctionBytes)
 		return
 	}
-
 	code := m.bytes(f.addr, f.size)
 	if code == nil {
 		return
 	}
-
 	f.fixpoint(func(f *function) { decoders[m.image.Machine](f, code, m) })
 	f.indirect = f.indirect || f.jumps > 0 && f.jumps > m.switches(f)
 }
@@ -139,7 +129,6 @@ func (m *machineCode) decode(f *function) {
 func (m *machineCode) switches(f *function) (count int) {
 	refs := slices.Clone(f.refs)
 	slices.Sort(refs)
-
 	for _, table := range slices.Compact(refs) {
 		to, ok := m.constant(table, m.pointer)
 		distance, _ := m.constant(table, 4)
@@ -147,7 +136,6 @@ func (m *machineCode) switches(f *function) (count int) {
 			count++
 		}
 	}
-
 	return count
 }
 
@@ -167,10 +155,8 @@ func (m *machineCode) addNameless() (added []*function) {
 			}
 		}
 	}
-
 	slices.Sort(addrs)
 	addrs = slices.Compact(addrs)
-
 	for i, addr := range addrs {
 		end := m.codeEnd(addr)
 		if i+1 < len(addrs) {
@@ -178,7 +164,6 @@ func (m *machineCode) addNameless() (added []*function) {
 		}
 		added = append(added, m.add(fmt.Sprintf("code at %#x", addr), addr, end-addr))
 	}
-
 	m.sortFunctions()
 	return added
 }
@@ -248,11 +233,9 @@ func (m *machineCode) addFunctions(symbols []elf.Symbol) {
 				m.symbols[s.Name] = s
 			}
 		}
-
 		if elf.ST_TYPE(s.Info) != elf.STT_FUNC || s.Section == elf.SHN_UNDEF {
 			continue
 		}
-
 		addr := m.codeAddress(s.Value)
 		if f := byAddr[addr]; f != nil {
 			f.size = max(f.size, s.Size)
@@ -260,7 +243,6 @@ func (m *machineCode) addFunctions(symbols []elf.Symbol) {
 		}
 		byAddr[addr] = m.add(s.Name, addr, s.Size)
 	}
-
 	m.sortFunctions()
 }
 
@@ -359,12 +341,10 @@ func (m *machineCode) registered(symbol string) []*function {
 	if !ok {
 		return nil
 	}
-
 	b := m.bytes(s.Value, 2*uint64(m.pointer))
 	if b == nil {
 		return nil
 	}
-
 	names, table := m.number(b, m.pointer), m.number(b[m.pointer:], m.pointer)
 	count := m.bytes(names, 2)
 	if count == nil || table == 0 {
@@ -409,13 +389,11 @@ func (m *machineCode) reach(from []*function, also func(*function) []*function) 
 		}
 		reached[f] = true
 		functions = append(functions, f)
-
 		for _, addr := range slices.Concat(f.calls, f.tails) {
 			if g := m.functionAt(m.codeAddress(addr)); g != nil {
 				todo = append(todo, g)
 			}
 		}
-
 		if also != nil {
 			todo = append(todo, also(f)...)
 		}
@@ -441,7 +419,6 @@ func (m *machineCode) tables() iter.Seq2[Owner, *function] {
 			step := uint64(m.pointer)
 			for offset := -s.addr % step; !s.code && offset+step <= uint64(len(s.bytes)); offset += step {
 				pointer := m.number(s.bytes[offset:], m.pointer)
-
 				f := m.target(pointer)
 				if f != nil && m.isPointer(pointer) && !yield(m.owner(s.addr+offset), f) {
 					return
@@ -452,21 +429,17 @@ func (m *machineCode) tables() iter.Seq2[Owner, *function] {
 }
 
 // takenElsewhere returns the functions whose address is taken by code or data that is modified or not ours.
-
 func (m *machineCode) takenElsewhere() (functions []*function) {
 	for by, f := range m.tables() {
 		if !by.Unmodified {
 			functions = append(functions, f)
 		}
 	}
-
-	// Of our own code, the pointers are known.
 	for _, f := range m.functions {
 		if !f.Unmodified {
 			functions = append(functions, m.takenBy(f)...)
 		}
 	}
-
 	return unique(functions)
 }
 
@@ -490,7 +463,6 @@ func dataMarks(symbols []elf.Symbol, sections []*elf.Section) (marks []dataMark)
 			marks = append(marks, dataMark{s.Value, name == "$d"})
 		}
 	}
-
 	slices.SortStableFunc(marks, func(a, b dataMark) int { return cmp.Compare(a.addr, b.addr) })
 	return marks
 }

@@ -45,11 +45,9 @@ func decodeRISCV(f *function, code []byte, v view) {
 	var s riscvState
 	for offset := 0; offset+2 <= len(code); {
 		pc := f.addr + uint64(offset)
-
 		f.enter(pc, &s.registers, !s.ended)
 		s.ended = v.isData(pc)
 		low := binary.LittleEndian.Uint16(code[offset:])
-
 		switch {
 		case v.isData(pc):
 			offset += 2
@@ -200,7 +198,6 @@ func (f *function) addImmediate(s *riscvState, rd, rs uint32, n int64) {
 	} else {
 		s.valid[rd] = false
 	}
-
 	if rs == riscvSP {
 		s.below[rd] = false
 	}
@@ -212,7 +209,6 @@ func (f *function) move(s *riscvState, rd, rs uint32) {
 		f.dynamic = f.dynamic || s.below[rs]
 		return
 	}
-
 	s.below[rd] = s.below[rs] && rs != riscvSP
 	if v, ok := s.get(rs); ok && rs != 0 {
 		s.set(rd, v)
@@ -226,12 +222,10 @@ func (f *function) add(s *riscvState, rd, rs1, rs2 uint32) {
 		s.valid[rd] = false
 		return
 	}
-
 	other := rs2
 	if rs1 != riscvSP {
 		other = rs1
 	}
-
 	if v, ok := s.get(other); ok {
 		f.frame += max(-v, 0)
 	} else {
@@ -260,12 +254,10 @@ func (s *riscvState) load(rd, rs uint32, offset int64, bytes int, v view) {
 	if !ok || rs == 0 {
 		return
 	}
-
 	address := uint64(base + offset)
 	if bytes == 4 {
 		address = uint64(uint32(address))
 	}
-
 	if n, ok := v.constant(address, bytes); ok {
 		s.set(rd, int64(n))
 	}
@@ -280,7 +272,6 @@ func (f *function) callTo(s *riscvState, auipc, r uint32, offset int64) {
 	} else {
 		f.pointers, f.indirect = true, true
 	}
-
 	s.clobber()
 }
 
@@ -290,7 +281,6 @@ func (f *function) jumpTo(s *riscvState, r uint32, offset int64) {
 		f.jump(f.address(n+offset), s.registers)
 		return
 	}
-
 	f.flow.table = true
 	f.jumps++
 }

@@ -48,11 +48,9 @@ func decodeThumb(f *function, code []byte, v view) {
 			offset += 2
 			continue
 		}
-
 		f.enter(pc, &s.registers, !s.ended)
 		conditional := s.itBlock > 0
 		s.ended = false
-
 		h := uint32(binary.LittleEndian.Uint16(code[offset:]))
 		if h>>11 < 0b11101 {
 			f.thumb16(&s, h, pc, v)
@@ -63,7 +61,6 @@ func decodeThumb(f *function, code []byte, v view) {
 		} else {
 			return
 		}
-
 		if conditional {
 			s.itBlock--
 			s.ended = false

@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/boardsmith/boardsmith/internal/framing"
 	"github.com/boardsmith/boardsmith/rpc/fault"
 	"github.com/boardsmith/boardsmith/transport"
 )
@@ -89,10 +88,14 @@ func data(word string) ([]byte, bool) {
 	return b, err == nil && word != "" && strings.ToLower(word) == word
 }
 
+// RecordMark begins the line with a fault record that a port sends each time that it starts again with the same one.
+// Hexadecimal digits follow.
+const RecordMark = "#fault "
+
 // RecordIn returns the last fault record in text that firmware has sent; nil: there is none.
 func RecordIn(text []byte) (rec *fault.Record) {
 	for line := range bytes.Lines(text) {
-		digits, marked := bytes.CutPrefix(bytes.TrimSpace(line), []byte(framing.RecordMark))
+		digits, marked := bytes.CutPrefix(bytes.TrimSpace(line), []byte(RecordMark))
 		if b, err := hex.DecodeString(string(digits)); marked && err == nil {
 			if parsed, err := fault.ParseRecord(b); err == nil {
 				rec = parsed

@@ -21,7 +21,6 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/framing"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/rpc/fault"
 	"github.com/boardsmith/boardsmith/transport"
@@ -54,7 +53,6 @@ type Session struct {
 	last     uint16 // the last request's number
 	alive    bool   // the firmware has answered
 	starts   int    // of the firmware before that
-	records  int    // lines with a fault record
 	repeated []byte // the last line with a fault record, which firmware sends that starts with it again
 	token    string // of inputs, runs and outputs, valid until the firmware restarts; "": none, begin fetches one
 	clock    rpc.Clock
@@ -430,8 +428,7 @@ func (s *Session) exchange(ctx context.Context, words []string, limit time.Durat
 // silence returns the error of firmware that has not answered since the link was opened.
 func (s *Session) silence(sent int, err error) error {
 	return &transport.HandshakeError{
-		Attempts: sent, Received: s.reader.received, Starts: max(s.starts, s.records), Text: s.repeated,
-		Err: err,
+		Attempts: sent, Received: s.reader.received, Starts: s.starts, Text: s.repeated, Err: err,
 	}
 }
 
@@ -471,12 +468,8 @@ func (s *Session) ask(ctx context.Context, request []byte, limit time.Duration) 
 		l, isLine, err := parse(text)
 		switch {
 		case !isLine:
-			if RecordIn(text) == nil {
-				continue
-			}
-			s.repeated = bytes.Clone(text)
-			if s.records++; s.records >= framing.FaultLoop && !s.alive {
-				return nil, framing.ErrFaultLoop
+			if RecordIn(text) != nil {
+				s.repeated = bytes.Clone(text)
 			}
 		case err != nil:
 			return nil, &DamagedError{err.Error()}

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/framing"
 	"github.com/boardsmith/boardsmith/internal/testkit/failuretest"
 	"github.com/boardsmith/boardsmith/internal/testkit/rpctest"
 	"github.com/boardsmith/boardsmith/internal/testkit/transporttest"
@@ -338,11 +337,11 @@ func faultLine() string {
 	rec := &fault.Record{
 		Reason: fault.ReasonHardware, WordBytes: 4, Arch: fault.ArchCortexM, Function: 0xffffffff, PC: 0x42,
 	}
-	return "noise\n" + framing.RecordMark + hex.EncodeToString(rpctest.AppendRecord(nil, rec)) + "\r\n"
+	return "noise\n" + RecordMark + hex.EncodeToString(rpctest.AppendRecord(nil, rec)) + "\r\n"
 }
 
 // TestSilentFirmwareIsBootError has firmware that never answers, that sends garbage without end, and that restarts at
-// each request, with and without the record of a fault. Three records are enough.
+// each request, with and without the record of a fault.
 func TestSilentFirmwareIsBootError(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -362,7 +361,6 @@ func TestSilentFirmwareIsBootError(t *testing.T) {
 			_, err := s.Identify(t.Context(), 1)
 			var silent *transport.HandshakeError
 			if !errors.As(err, &silent) || failure.Of(err) != failure.Boot || time.Since(began) > 8*time.Second ||
-				c.fault && time.Since(began) > 3*time.Second ||
 				!strings.Contains(failure.Next(err), c.next) {
 				t.Fatalf("after %v: %v (%s)", time.Since(began), err, failure.Next(err))
 			}

@@ -102,8 +102,6 @@ var readers = map[string]string{
 	"FUNC":              "call",
 	"ARGS":              "call",
 	"FUZZTIME":          "test:full test:soak",
-	"RELEASE":           "test:debian",
-	"SCRIPT":            "interop:record",
 }
 
 // shared are variables that other systems set, too: WSL sets NAME, CI sets IMAGE, LABELS and TARGET, and scripts are

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # boardsmith's part of a firmware that CMake builds: its server, the runtime and the model, as the OBJECT library
-# boardsmith, and the project's libraries, which are linked with it. Include this file behind project(), with the flags
-# for the processor in CMAKE_C_FLAGS; then target_link_libraries(firmware.elf PRIVATE boardsmith m). Your main calls
-# boardsmith_main(), which returns when the host closes the link.
+# boardsmith, and the project's libraries, which are linked with it. Include this file behind project(), with the flags for the processor in CMAKE_C_FLAGS; then
+# target_link_libraries(firmware.elf PRIVATE boardsmith m). Your main calls boardsmith_main(), which returns when the host
+# closes the link.
 
 set(boardsmith_root "${CMAKE_CURRENT_SOURCE_DIR}")
 # The image does not depend on the folder. Names of sources are joined to the compiler's folder, and the last option
