@@ -31,19 +31,18 @@ func (p *Project) checkLibraries(dir string) error {
 		link.Archives[l.Name], owners[archive] = archive, l.Name
 	}
 	r := linkReader{project: p, dir: dir, archives: map[string][]library.Object{}, count: map[string]int{}}
-	objects, members, err := fit.Linked(filepath.Join(dir, filepath.FromSlash(p.state.Template.Map)))
+	names, err := r.linked(filepath.Join(dir, filepath.FromSlash(p.state.Template.Map)))
 	if err != nil {
 		return err
 	}
 	var taken []string // of libraries: NAME(MEMBER)
-	members = slices.DeleteFunc(members, func(name string) bool {
-		archive, member := r.locate(name)
-		owner := owners[archive]
-		taken = append(taken, owner+"("+member+")")
-		return owner != ""
-	})
 	link.Taken = func(name, member string) bool { return slices.Contains(taken, name+"("+member+")") }
-	for _, name := range append(objects, members...) {
+	for _, name := range names {
+		archive, member := r.locate(name)
+		if owner := owners[archive]; owner != "" {
+			taken = append(taken, owner+"("+member+")")
+			continue
+		}
 		o, err := r.read(name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // the compiler's own, of -flto
@@ -51,7 +50,6 @@ func (p *Project) checkLibraries(dir string) error {
 		if err != nil {
 			return err
 		}
-		o.Parts = r.parts(name)
 		link.Objects = append(link.Objects, o)
 	}
 	return link.Check()
@@ -115,17 +113,17 @@ func (r linkReader) member(archive, name string) (data []byte, err error) {
 	return all[before%len(all)].Data, nil
 }
 
-// parts returns the files that an earlier link combined into an object, if its map is beside it, as far as they exist.
-func (r linkReader) parts(object string) (all []library.Object) {
-	file, _ := r.locate(object)
-	objects, members, err := fit.Linked(strings.TrimSuffix(file, path.Ext(file)) + ".map")
-	if err != nil {
-		return nil // there is no such map
-	}
-	for _, name := range append(objects, members...) {
-		if o, err := r.read(name); err == nil {
-			all = append(all, o)
+// linked returns the names in a linker's map, those of an object that an earlier link combined from others in place of
+// it.
+func (r linkReader) linked(mapFile string) (names []string, err error) {
+	objects, names, err := fit.Linked(mapFile)
+	for _, name := range objects {
+		file, _ := r.locate(name)
+		parts, err := r.linked(strings.TrimSuffix(file, path.Ext(file)) + ".map")
+		if err != nil {
+			parts = []string{name} // there is no such map
 		}
+		names = append(names, parts...)
 	}
-	return all
+	return names, err
 }

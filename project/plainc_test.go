@@ -110,7 +110,7 @@ func runPlain(t *testing.T, r plainRun) {
 }
 
 // openPlain builds a model in plain C and opens it, until the test ends.
-func openPlain(t *testing.T, name, model string) executor.Executor {
+func openPlain(t *testing.T, name, model string, libraries ...string) executor.Executor {
 	t.Helper()
 	board, err := boards.Find(name, nil)
 	fatal(t, err)
@@ -118,7 +118,9 @@ func openPlain(t *testing.T, name, model string) executor.Executor {
 		t.Skip(reason)
 	}
 	b := &project.Builder{Host: device.Host{Cache: cache.New(testcache.Dir(), cache.Options{})}, Jobs: 1}
-	p, err := b.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), project.Spec{Board: name, Model: model})
+	p, err := b.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), project.Spec{
+		Board: name, Model: model, Libraries: libraries,
+	})
 	fatal(t, err)
 	t.Cleanup(func() { fatal(t, p.Close()) })
 	if len(board.Memory) > 0 && model == denseModel {
@@ -132,6 +134,40 @@ func openPlain(t *testing.T, name, model string) executor.Executor {
 	e, err := executor.Open(t.Context(), s, m)
 	fatal(t, err)
 	return e
+}
+
+// TestOwnNames: functions and variables of a model, and of a library that it calls, whose names the C library has, too,
+// are their own on host: neither the runtime nor the C library uses them.
+func TestOwnNames(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"m.json": `{"name": "m", "sources": ["m.c", "n.c"], "headers": ["m.h"], "function": "m_run", "arguments": [
+			{"input": "x", "dtype": "float32", "shape": [1]}, {"output": "y", "dtype": "float32", "shape": [1]}]}`,
+		"m.h": "void m_run(const float* x, float* y);\n",
+		"m.c": `#include <own.h>
+#include "m.h"
+extern float write[2];
+float index(float x);
+void* malloc(int bytes);
+int environ;
+__attribute__((weak)) float poll(void) { return 30; }
+void* malloc(int bytes) { return bytes ? &environ : 0; }
+void m_run(const float* x, float* y) { y[0] = index(x[0]) + write[1] + poll() + own_sum() + (malloc(0) ? 1 : 0); }
+`,
+		"n.c":              "float write[2] = {1, 20};\nfloat index(float x);\nfloat index(float x) { return x; }\n",
+		"own/library.json": `{"doc": "own", "headers": ["."], "sources": ["*.c"], "licence": "0BSD"}`,
+		"own/own.h":        "int own_sum(void);\nint read(void);\n",
+		"own/own.c":        "#include \"own.h\"\nint time[1] = {400};\nint own_sum(void) { return time[0] + read(); }\n",
+		"own/read.c":       "#include \"own.h\"\nint read(void) { return 5000; }\n",
+	} {
+		fatal(t, os.MkdirAll(filepath.Join(dir, "own"), 0o755))
+		fatal(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+	}
+	e := openPlain(t, "host", filepath.Join(dir, "m.json"), filepath.Join(dir, "own"))
+	comparePlain(t, e, []ndarray.Named{{Name: "x", Array: array(float32Type, []int64{1}, 1)}},
+		[]ndarray.Named{{Name: "y", Array: array(float32Type, []int64{1}, 5451)}})
+	fatal(t, e.Close(t.Context()))
 }
 
 // checkConstants checks that weights and biases of the dense layer count as parameters.

@@ -5,11 +5,8 @@ package imagecheck
 import (
 	"bytes"
 	"cmp"
-	"debug/dwarf"
 	"debug/elf"
-	"errors"
 	"os"
-	"strings"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
@@ -55,58 +52,10 @@ func (i Image) Inspect() (id [16]byte, size image.Size, err error) {
 // checkImage returns an error for an image that cannot run on the board.
 func (i Image) checkImage(f *elf.File) error {
 	b := i.Board
-	if len(b.Memory) == 0 { // the operating system loads it
-		return i.checkReplaced(f)
+	if len(b.Memory) == 0 {
+		return nil // the operating system loads it
 	}
 	return cmp.Or(CheckReserved(f, i.Template.ELF, b), i.checkRegions(f), i.checkContract(f), i.CheckParts(f))
-}
-
-// checkReplaced returns an error for a program that defines what a library of the system has: the whole program would
-// use it in place of the library's. The linker exports such a definition, for the library.
-func (i Image) checkReplaced(f *elf.File) error {
-	symbols, err := f.DynamicSymbols()
-	if err != nil && !errors.Is(err, elf.ErrNoSymbols) {
-		return failure.New(failure.Link, i.Advice, "%s: %w", i.Template.ELF, err)
-	}
-	for _, s := range symbols {
-		if s.Section == elf.SHN_UNDEF || !replaces(f, s) {
-			continue
-		}
-		libraries, _ := f.ImportedLibraries() // for the message only
-		return failure.New(failure.Link, "rename it, for a model in C by defines in its description: "+s.Name+"=own_"+s.Name,
-			"%s: %s is also in a library of the system (%s), and would replace it in the whole program",
-			cmp.Or(definer(f, s.Value), i.Template.ELF), s.Name, strings.Join(libraries, ", "))
-	}
-	return nil
-}
-
-// replaces reports whether a definition that the program exports is one of its sources' that is not there on purpose.
-// Purpose has a name that C reserves (C11, 7.1.3), such as __assert_fail. A variable with a library is that library's,
-// which the program has a copy of; a library without versions does not tell them. Weak code without a source is of the
-// compiler's libraries.
-func replaces(f *elf.File, s elf.Symbol) bool {
-	isStrong, isReserved := elf.ST_BIND(s.Info) == elf.STB_GLOBAL, strings.HasPrefix(s.Name, "_")
-	switch elf.ST_TYPE(s.Info) {
-	case elf.STT_FUNC:
-		return isStrong || !isReserved && definer(f, s.Value) != ""
-	case elf.STT_OBJECT:
-		return !isReserved && s.HasVersion && s.Library == ""
-	}
-	return false
-}
-
-// definer returns the source with the code at an address, "" if debug information does not have it.
-func definer(f *elf.File, address uint64) string {
-	data, err := f.DWARF()
-	if err != nil {
-		return ""
-	}
-	unit, err := data.Reader().SeekPC(address)
-	if err != nil {
-		return ""
-	}
-	name, _ := unit.Val(dwarf.AttrName).(string)
-	return name
 }
 
 // checkTarget returns an error for an image that was compiled for another processor or calling convention than the

@@ -39,9 +39,8 @@ var (
 
 // An Object is an ELF object that is linked.
 type Object struct {
-	Name  string // for messages; in an archive, the member's
-	Data  []byte
-	Parts []Object // which an earlier link has combined into it; nil: none, or unknown
+	Name string // for messages; in an archive, the member's
+	Data []byte
 }
 
 // ReadArchive returns the objects of an archive in a file.
@@ -148,7 +147,14 @@ type Link struct {
 func (l Link) Check() error {
 	strong, weak := map[string]string{}, map[string]string{}
 	for _, o := range l.Objects {
-		if err := o.addTo(strong, weak); err != nil {
+		err := o.symbols(func(name string, isWeak bool) {
+			to := strong
+			if isWeak {
+				to = weak
+			}
+			to[name] = cmp.Or(to[name], o.Name)
+		})
+		if err != nil {
 			return failure.Errorf(failure.Link, "%s: %w", o.Name, err)
 		}
 	}
@@ -169,23 +175,6 @@ func (l Link) Check() error {
 		}
 	}
 	return nil
-}
-
-// addTo adds the symbols that the object defines, each with the name of the object, or of its part that has it.
-func (o Object) addTo(strong, weak map[string]string) error {
-	parts := map[string]string{}
-	for _, p := range o.Parts {
-		if err := p.symbols(func(name string, _ bool) { parts[name] = cmp.Or(parts[name], p.Name) }); err != nil {
-			return err
-		}
-	}
-	return o.symbols(func(name string, isWeak bool) {
-		to := strong
-		if isWeak {
-			to = weak
-		}
-		to[name] = cmp.Or(to[name], parts[name], o.Name)
-	})
 }
 
 // definedIn returns the global symbols that an archive's objects define, without weak ones, each with its member.

@@ -151,12 +151,6 @@ func TestCheck(t *testing.T) {
 	if err := w.Check(); err != nil {
 		t.Errorf("a weak definition was replaced: %v", err)
 	}
-	whole := objects["c"]
-	whole.Parts = []Object{objects["a"], objects["b"]}
-	err = (Link{Archives: map[string]string{"c": c}, Objects: []Object{whole}}).Check()
-	if err == nil || err.Error() != "a.o and library c both define f" {
-		t.Errorf("an object that was combined: %v", err)
-	}
 	const lto = "char __gnu_lto_slim; "
 	twice := map[string]string{"d": archive("d", lto), "e": archive("e", lto)}
 	if err := (Link{Archives: twice}).Check(); err != nil {

@@ -38,11 +38,9 @@ static void process_restore(void) {
 
 // ---- Faults ------------------------------------------------------------------------------------------------------
 
-// A failed assert, in place of the C library's, whose text only standard error has. Weak: a build takes a strong symbol
-// of a system's library for a mistake.
+// A failed assert, in place of the C library's, whose text only standard error has.
 void __assert_fail(const char* expression, const char* file, unsigned line, const char* function);
-__attribute__((weak)) void __assert_fail(const char* expression, const char* file, unsigned line,
-                                         const char* function) {
+void __assert_fail(const char* expression, const char* file, unsigned line, const char* function) {
   (void)function;
   (void)fprintf(stderr, "%s:%u: Check failed: %s\n", file, line, expression);
   fault_assertion(file, line, expression);
