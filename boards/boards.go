@@ -44,13 +44,13 @@ type Board struct {
 	BudgetMS int    `json:"budget_ms,omitzero"`
 	LogLevel string `json:"log_level,omitzero"` // error, warn, info or debug
 
-	CFlags        []string `json:"cflags,omitzero"`         // for every C file; accumulates over the levels
-	LDFlags       []string `json:"ldflags,omitzero"`        // for the link; accumulates over the levels
-	RuntimeOpt    string   `json:"runtime_opt,omitzero"`    // optimisation of the runtime and the port, as in "Os"
-	OperatorOpt   string   `json:"operator_opt,omitzero"`   // optimisation of the model's operators, as in "O2"
-	GraphExecutor string   `json:"graph_executor,omitzero"` // device: the firmware can run graphs; "" means host
+	CFlags        []string `json:"cflags,omitzero" merge:"append"`  // for every C file; accumulates over the levels
+	LDFlags       []string `json:"ldflags,omitzero" merge:"append"` // for the link; accumulates over the levels
+	RuntimeOpt    string   `json:"runtime_opt,omitzero"`            // optimisation of the runtime and the port, as in "Os"
+	OperatorOpt   string   `json:"operator_opt,omitzero"`           // optimisation of the model's operators, as in "O2"
+	GraphExecutor string   `json:"graph_executor,omitzero"`         // device: the firmware can run graphs; "" means host
 	// the port's C and assembler files and headers; accumulates over the levels
-	Sources []Source `json:"sources,omitzero"`
+	Sources []Source `json:"sources,omitzero" merge:"append"`
 
 	// macros of crt_config.h that configure the drivers; merged name by name
 	Defines map[string]string `json:"defines,omitzero"`
@@ -58,10 +58,10 @@ type Board struct {
 	// the linker script and the start-up code (vector table, entry) in place of the template's; "" means the template's
 	LinkerScript Source   `json:"linker_script,omitzero"`
 	Startup      Source   `json:"startup,omitzero"`
-	Include      []Source `json:"include,omitzero"`   // folders in which C files find headers; accumulates
-	Settings     []Source `json:"settings,omitzero"`  // files of settings for an operating system's build; accumulates
-	Libraries    []Source `json:"libraries,omitzero"` // names of libraries, or their folders; accumulates
-	PostLink     PostLink `json:"post_link,omitzero"` // a command that writes the image to flash, from the linked one
+	Include      []Source `json:"include,omitzero" merge:"append"`   // folders in which C files find headers; accumulates
+	Settings     []Source `json:"settings,omitzero" merge:"append"`  // files of settings for an operating system's build; accumulates
+	Libraries    []Source `json:"libraries,omitzero" merge:"append"` // names of libraries, or their folders; accumulates
+	PostLink     PostLink `json:"post_link,omitzero"`                // a command that writes the image to flash, from the linked one
 
 	// the chip's pins that its port can raise, as ranges with the names in its manual: "PA0-15"
 	Pins []string `json:"pins,omitzero"`
@@ -70,10 +70,10 @@ type Board struct {
 	// the pin that is high while a model is timed, as in "PA5", for a power meter; "" means none
 	MeasurePin string `json:"measure_pin,omitzero"`
 
-	Functions []Function `json:"functions,omitzero"` // C functions of the port that the host finds by name; accumulates
+	Functions []Function `json:"functions,omitzero" merge:"append"` // C functions of the port that the host finds by name; accumulates
 
 	// numbers of the port that the manufacturer's SVD file of the chip lacks or has wrong; accumulates
-	SVDExcept []SVDExcept `json:"svd_except,omitzero"`
+	SVDExcept []SVDExcept `json:"svd_except,omitzero" merge:"append"`
 
 	// the core's clock in Hz after the port has set it, which the device must report; 0 if unknown
 	CoreHz   int      `json:"core_hz,omitzero"`

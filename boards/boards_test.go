@@ -233,7 +233,7 @@ func TestBadFiles(t *testing.T) {
 		},
 		{
 			"unknown field of a region", "{" + rest + ",\n\"memory\": [{\"nam\": \"arm\"}]}",
-			`x.json:2: field "memory[].nam" is not known; did you mean "memory[].name"?`,
+			`x.json:2: field "memory[0].nam" is not known; did you mean "memory[0].name"?`,
 		},
 		{"other case", "{" + rest + ",\n\"Doc\": \"\"}", `x.json:2: field "Doc" is not known; did you mean "doc"?`},
 		{"given twice", "{" + rest + ",\n\"doc\": \"\",\n\"doc\": \"\"}", `x.json:3: "doc" is given twice`},
@@ -266,7 +266,7 @@ func TestBadFiles(t *testing.T) {
 		},
 		{"wrong type", "{" + rest + ",\n\"doc\": 3}", `x.json:2: doc: a number, where a text belongs`},
 		{"syntax", "{" + rest + ",\n\"doc\": }", `x.json:2: invalid character`},
-		{"cut off", "{" + rest + ",\n\"doc\": \"a\"\n", `x.json:3: unexpected`},
+		{"cut off", "{" + rest + ",\n\"doc\": \"a\"\n", `x.json:3: the file is truncated`},
 		{"not an object", "[]", `x.json:1: the file is not one object in braces`},
 		{"two values", "{" + rest + "} {}", `x.json:1: text after the closing brace`},
 		{

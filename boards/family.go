@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -114,11 +115,9 @@ func (b *Board) Complete(file string, data []byte) (*Board, error) {
 	if len(data) > boardfile.MaxFileBytes {
 		return nil, &FileError{File: file, Err: fmt.Errorf("larger than %d bytes", boardfile.MaxFileBytes)}
 	}
-	lines, items, err := jsonfile.Scan(data)
+	var built Board
+	lines, err := jsonfile.Decode(file, data, &built)
 	if err != nil {
-		return nil, &FileError{File: file, Line: jsonfile.Line(data, err), Err: err}
-	}
-	if err := jsonfile.CheckFields(file, lines, fieldPaths); err != nil {
 		return nil, err
 	}
 	for _, field := range settled {
@@ -130,27 +129,21 @@ func (b *Board) Complete(file string, data []byte) (*Board, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := merged.decode(data, file, "", lines, items); err != nil {
-		return nil, err
-	}
+	built.place(file, "", lines)
+	merged.merge(&built, file, lines)
 	if b.Own != nil {
-		merged.Link = merged.Link.unless(b.Own)
-		if err := merged.decode(b.Own, file, "", nil, nil); err != nil {
+		var own Board
+		lines, err := jsonfile.Decode(file, b.Own, &own)
+		if err != nil {
 			return nil, err
 		}
+		if own.Link.Kind != "" && own.Link.Kind != merged.Link.Kind {
+			merged.Link = Link{} // the fields of a link belong together
+		}
+		mergeFields(reflect.ValueOf(merged).Elem(), reflect.ValueOf(&own).Elem(), "", lines)
 	}
 	merged.Partial = false
 	return merged, merged.check()
-}
-
-// unless returns a build's link, or none if a board's own fields name another kind: the fields of a link belong
-// together.
-func (l Link) unless(own json.RawMessage) Link {
-	var file struct{ Link Link }
-	if err := json.Unmarshal(own, &file); err == nil && file.Link.Kind != "" && file.Link.Kind != l.Kind {
-		return Link{}
-	}
-	return l
 }
 
 // copied returns a board that shares no memory with b, without its files.

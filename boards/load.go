@@ -3,13 +3,13 @@
 package boards
 
 import (
-	"bytes"
 	"cmp"
 	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -44,10 +44,6 @@ func notFound(name string, available []string) error {
 
 // A FileError reports an error in a board file, with its line.
 type FileError = jsonfile.Error
-
-// fieldPaths are the paths that a board file may use, sorted: "link.kind", "memory[].name". Below one that ends in ".*"
-// any name may stand.
-var fieldPaths = jsonfile.Fields(reflect.TypeFor[Board]())
 
 // Find loads the board of that name; or FAMILY/NAME, a board of a family, which needs no file of its own (see member);
 // or the board file at that path (another name with a slash, or one ending in .json).
@@ -214,22 +210,14 @@ func (b *Board) load(shelves []shelf, level, name string, from *Origin) error {
 	case err != nil:
 		return &FileError{File: from.File, Line: from.Line, Err: parentMissing(err, level, name, shelves)}
 	}
-	lines, items, err := jsonfile.Scan(data)
+	var own Board
+	lines, err := jsonfile.Decode(where, data, &own)
 	if err != nil {
-		return &FileError{File: where, Line: jsonfile.Line(data, err), Err: err}
-	}
-	if err := jsonfile.CheckFields(where, lines, fieldPaths); err != nil {
 		return err
 	}
-	var head struct {
-		Inherits string `json:"inherits"`
-	}
-	if err := json.Unmarshal(data, &head); err != nil {
-		return &FileError{File: where, Line: jsonfile.Line(data, err), Err: err}
-	}
-	if head.Inherits != "" {
+	if own.Inherits != "" {
 		here := Origin{where, lines["inherits"]}
-		up, parent, ok := strings.Cut(head.Inherits, "/")
+		up, parent, ok := strings.Cut(own.Inherits, "/")
 		if !ok || !slices.Contains(mayInherit(level), up) || !nameRE.MatchString(parent) {
 			next := ""
 			if level == "" {
@@ -237,7 +225,7 @@ func (b *Board) load(shelves []shelf, level, name string, from *Origin) error {
 			}
 			return &FileError{
 				File: here.File, Line: here.Line,
-				Err: failure.New(failure.Config, next, "inherits %q: %s", head.Inherits, mayInheritText(level)),
+				Err: failure.New(failure.Config, next, "inherits %q: %s", own.Inherits, mayInheritText(level)),
 			}
 		}
 		if err := b.load(shelves, up, parent, &here); err != nil {
@@ -248,15 +236,12 @@ func (b *Board) load(shelves []shelf, level, name string, from *Origin) error {
 		b.Dir = dir
 	}
 	if b.Partial {
-		own, err := ownFields(data)
-		if err != nil {
-			return &FileError{File: where, Line: jsonfile.Line(data, err), Err: err}
+		if b.Own, err = ownFields(data); err != nil {
+			return fmt.Errorf("%s: %w", where, err)
 		}
-		b.Own = own
 	}
-	if err := b.decode(data, where, dir, lines, items); err != nil {
-		return err
-	}
+	own.place(where, dir, lines)
+	b.merge(&own, where, lines)
 
 	// The board's file may narrow what its chip has (compareChip): the chip's is kept beside it.
 	if level == "chip" {
@@ -329,59 +314,52 @@ func readLimited(files fs.FS, name string) ([]byte, error) {
 	return fs.ReadFile(files, name)
 }
 
-// decode merges one file into the values of its parents. A file changes only the fields that it names; cflags,
-// ldflags, sources, include, settings, libraries, functions and svd_except accumulate; defines are merged name by name.
-func (b *Board) decode(data []byte, where, dir string, lines, items map[string]int) error {
-	old := *b
-	// else the decoder would write into the parent's arrays
-	b.Templates, b.Memory, b.Link.Args, b.Flash.Scripts = nil, nil, nil, nil
-	b.CFlags, b.LDFlags, b.Sources, b.Functions = nil, nil, nil, nil
-	b.Include, b.Settings, b.Libraries, b.PostLink.Words, b.SVDExcept = nil, nil, nil, nil, nil
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(b); err != nil {
-		return &FileError{File: where, Line: jsonfile.Line(data, err), Err: err}
-	}
-	b.place(where, dir, lines, items)
-	if b.Templates == nil {
-		b.Templates = old.Templates
-	}
-	if b.Memory == nil {
-		b.Memory = old.Memory
-	}
-	if b.Link.Args == nil {
-		b.Link.Args = old.Link.Args
-	}
-	if b.Flash.Scripts == nil {
-		b.Flash.Scripts = old.Flash.Scripts
-	}
-	if b.PostLink.Words == nil {
-		b.PostLink = old.PostLink
-	}
-	b.CFlags = slices.Concat(old.CFlags, b.CFlags)
-	b.LDFlags = slices.Concat(old.LDFlags, b.LDFlags)
-	b.Sources = slices.Concat(old.Sources, b.Sources)
-	b.Include = slices.Concat(old.Include, b.Include)
-	b.Settings = slices.Concat(old.Settings, b.Settings)
-	b.Libraries = slices.Concat(old.Libraries, b.Libraries)
-	b.Functions = slices.Concat(old.Functions, b.Functions)
-	b.SVDExcept = slices.Concat(old.SVDExcept, b.SVDExcept)
-	before := map[string]int{
-		"cflags": len(old.CFlags), "ldflags": len(old.LDFlags), "sources": len(old.Sources),
-		"include": len(old.Include), "settings": len(old.Settings),
-		"libraries": len(old.Libraries), "functions": len(old.Functions),
-		"svd_except": len(old.SVDExcept),
-	}
-	for item, line := range items {
-		name, index, _ := strings.Cut(strings.TrimSuffix(item, "]"), "[")
-		if n, err := strconv.Atoi(index); err == nil { // not of an array in an array
-			item = fmt.Sprintf("%s[%d]", name, before[name]+n)
-		}
-		b.Origin[item] = Origin{where, line}
-	}
-	for field, line := range lines {
-		b.Origin[field] = Origin{where, line}
-	}
+// merge sets the fields that a file below the board's files has; lines are those of the file.
+func (b *Board) merge(from *Board, where string, lines jsonfile.Lines) {
+	lengths := mergeFields(reflect.ValueOf(b).Elem(), reflect.ValueOf(from).Elem(), "", lines)
 	b.Files = append(b.Files, where)
-	return nil
+	if lines["link.args"] > 0 {
+		b.Link.Dir = from.Link.Dir
+	}
+
+	for at, line := range lines {
+		if list, element, ok := strings.Cut(at, "["); ok {
+			number, rest, _ := strings.Cut(element, "]")
+			n, _ := strconv.Atoi(number) // always a number
+			at = fmt.Sprintf("%s[%d]%s", list, lengths[list]+n, rest)
+		}
+		b.Origin[at] = Origin{where, line}
+	}
+}
+
+// mergeFields sets the fields of a struct that a file has. Lists with the tag merge:"append" accumulate: it returns
+// their previous lengths. Maps are merged name by name. What belongs to the files above is not changed.
+func mergeFields(to, from reflect.Value, above string, lines jsonfile.Lines) (lengths map[string]int) {
+	lengths = map[string]int{}
+	for i := range to.NumField() {
+		field := to.Type().Field(i)
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		name = above + name
+		if lines[name] == 0 {
+			continue
+		}
+
+		old, own := to.Field(i), from.Field(i)
+		_, isValue := old.Addr().Interface().(json.Unmarshaler)
+		switch {
+		case field.Tag.Get("merge") == "append":
+			lengths[name] = old.Len()
+			old.Set(reflect.AppendSlice(old.Slice3(0, old.Len(), old.Len()), own))
+		case old.Kind() == reflect.Map:
+			merged := map[string]string{}
+			maps.Copy(merged, old.Interface().(map[string]string))
+			maps.Copy(merged, own.Interface().(map[string]string))
+			old.Set(reflect.ValueOf(merged))
+		case old.Kind() == reflect.Struct && !isValue:
+			mergeFields(old, own, name+".", lines)
+		default:
+			old.Set(own)
+		}
+	}
+	return lengths
 }

@@ -69,29 +69,21 @@ func (c PostLink) Variables() (names []string) {
 	return names
 }
 
-// place notes, after one file was decoded, in which folder the paths are that it sets.
-func (b *Board) place(where, dir string, lines, items map[string]int) {
+// place notes, in the board of one file, in which folder the paths are that it sets.
+func (b *Board) place(where, dir string, lines jsonfile.Lines) {
 	for field, s := range map[string]*Source{"linker_script": &b.LinkerScript, "startup": &b.Startup} {
-		line, set := lines[field]
-		if set && s.Name != "" {
-			s.Dir, s.At = dir, Origin{where, line}
-		} else if set {
-			*s = Source{} // "" removes the parent's
+		if s.Name != "" { // "" removes the parent's
+			s.Dir, s.At = dir, Origin{where, lines[field]}
 		}
 	}
 	for field, list := range map[string][]Source{
 		"sources": b.Sources, "include": b.Include, "settings": b.Settings, "libraries": b.Libraries,
 	} {
 		for i := range list {
-			list[i].Dir, list[i].At = dir, Origin{where, items[fmt.Sprintf("%s[%d]", field, i)]}
+			list[i].Dir, list[i].At = dir, Origin{where, lines[fmt.Sprintf("%s[%d]", field, i)]}
 		}
 	}
-	if _, set := lines["post_link"]; set {
-		b.PostLink.Dir = dir
-	}
-	if _, set := lines["link.args"]; set {
-		b.Link.Dir = dir
-	}
+	b.PostLink.Dir, b.Link.Dir = dir, dir
 }
 
 // checkOwn returns an error for a path that leaves the folder of its board file, or that is no file of its kind.

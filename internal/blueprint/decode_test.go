@@ -26,7 +26,7 @@ func TestTemplateJSON(t *testing.T) {
 		"an impossible name":    {`{`, `{"env": {"A B": "1"}, `, `env: "A B"`},
 		"firmware outside":      {`{`, `{"firmware": "..", `, `firmware: ".." is not a path inside the project`},
 		"a script outside":      {`{`, `{"linker_script": "../../x.ld", `, `linker_script: "../../x.ld"`},
-		"an unknown inner one":  {`{`, `{"apps": {"x": {"flies": []}}, `, `"flies"`},
+		"an unknown inner one":  {`{`, `{"apps": {"x": {"flies": []}}, `, `"apps.x.flies"`},
 		"a landmark's one":      {`{`, `{"landmarks": {"part": []}, `, `template.json:1: field "landmarks.part"`},
 		"a field of two levels": {`{`, `{"forms": {"bin": "build/a.bin"}, `, ""},
 	} {

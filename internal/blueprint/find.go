@@ -3,7 +3,6 @@
 package blueprint
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -194,25 +193,11 @@ func readJSON(name string, files fs.FS) ([]byte, error) {
 	return data, nil
 }
 
-// templateFields are the fields of a template.json.
-var templateFields = jsonfile.Fields(reflect.TypeFor[Template]())
-
 // decode decodes a template.json. A field that it has replaces the one of t. Errors: *jsonfile.Error.
 func (t *Template) decode(data []byte) error {
 	t.clear(data)
-	keys, _, err := jsonfile.Scan(data)
-	if err == nil {
-		if err := jsonfile.CheckFields(TemplateFile, keys, templateFields); err != nil {
-			return err
-		}
-		dec := json.NewDecoder(bytes.NewReader(data))
-		dec.DisallowUnknownFields() // of apps, whose names are free
-		err = dec.Decode(t)
-	}
-	if err != nil {
-		return &jsonfile.Error{File: TemplateFile, Line: jsonfile.Line(data, err), Err: err}
-	}
-	return nil
+	_, err := jsonfile.Decode(TemplateFile, data, t)
+	return err
 }
 
 // clear sets the fields of t that a template.json names to their zero values: the decoder would merge maps and structs.

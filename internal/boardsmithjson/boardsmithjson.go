@@ -14,8 +14,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"reflect"
-	"regexp"
 	"slices"
 	"sort"
 	"strings"
@@ -99,12 +97,7 @@ func Find(dir string) (*Config, error) {
 		data, err := readSmall(file)
 		switch {
 		case err == nil:
-			c, err := parse(file, data)
-			if err != nil {
-				return nil, err
-			}
-			c.nameTemplates()
-			return c, c.checkPath(data)
+			return parse(file, data)
 		case !errors.Is(err, fs.ErrNotExist):
 			return nil, failure.Errorf(failure.Config, "%w", err)
 		}
@@ -114,27 +107,6 @@ func Find(dir string) (*Config, error) {
 		}
 		dir = up
 	}
-}
-
-// checkPath returns an error for a folder of path that is not there, which a search would pass over.
-func (c *Config) checkPath(data []byte) error {
-	var written struct{ Path []string }
-	_ = json.Unmarshal(data, &written) // parse has read it
-	for i, dir := range c.Path {
-		if gitfolder.IsRef(dir) {
-			continue
-		}
-		if info, err := os.Stat(dir); err == nil && info.IsDir() {
-			continue
-		}
-		line := 1
-		if text, err := json.Marshal(written.Path[i]); err == nil {
-			line += bytes.Count(data[:max(bytes.Index(data, text), 0)], []byte("\n"))
-		}
-		return failure.New(failure.Config, "correct it, or make the folder", "%s:%d: path: %q is no folder", c.File, line,
-			written.Path[i])
-	}
-	return nil
 }
 
 func readSmall(file string) ([]byte, error) {
@@ -156,14 +128,9 @@ func readSmall(file string) ([]byte, error) {
 // parse reads the file's text; its relative paths become paths below the file's folder.
 func parse(file string, data []byte) (*Config, error) {
 	c := Config{File: file}
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	err := dec.Decode(&c)
-	if err == nil && len(bytes.TrimSpace(data[dec.InputOffset():])) > 0 {
-		err = errors.New("text after the closing brace")
-	}
+	lines, err := jsonfile.Decode(file, data, &c)
 	if err != nil {
-		return nil, configError(file, data, dec.InputOffset(), err)
+		return nil, failure.New(failure.Config, "docs/command-line.md lists the fields", "%w", err)
 	}
 	dir := filepath.Dir(file)
 	c.Choice.resolve(dir)
@@ -171,14 +138,20 @@ func parse(file string, data []byte) (*Config, error) {
 		t.resolve(dir)
 		c.Targets[name] = t
 	}
-	for i := range c.Path {
-		c.Path[i] = below(dir, c.Path[i])
+	for i, written := range c.Path {
+		c.Path[i] = below(dir, written)
+		if info, err := os.Stat(c.Path[i]); !gitfolder.IsRef(written) && (err != nil || !info.IsDir()) {
+			at := lines[fmt.Sprintf("path[%d]", i)]
+			return nil, failure.New(failure.Config, "correct it, or make the folder", "%s:%d: path: %q is no folder", file, at,
+				written)
+		}
 	}
 	for _, places := range []map[string]string{c.Templates, c.Libraries} {
 		for name, place := range places {
 			places[name] = below(dir, place)
 		}
 	}
+	c.nameTemplates()
 	return &c, nil
 }
 
@@ -259,39 +232,4 @@ func (c *Config) Target(name string) (Choice, error) {
 	return Choice{}, failure.New(failure.Config,
 		"the targets are: "+strings.Join(names, ", ")+"; without TARGET, the defaults are built",
 		"target %q: %s has no such target%s", name, cmp.Or(c.File, Name), jsonfile.DidYouMean(name, names))
-}
-
-var unknownFieldRE = regexp.MustCompile(`unknown field "(.*)"`)
-
-// configError adds file, line and the most similar name to the decoder's error.
-func configError(file string, data []byte, offset int64, err error) error {
-	var syntax *json.SyntaxError
-	var typ *json.UnmarshalTypeError
-	switch {
-	case errors.As(err, &syntax):
-		offset = syntax.Offset
-	case errors.As(err, &typ):
-		offset, err = typ.Offset, jsonfile.Plain(err)
-	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
-		offset, err = int64(len(data)), errors.New("the file is truncated")
-	}
-	if m := unknownFieldRE.FindStringSubmatch(err.Error()); m != nil {
-		fields := append(fieldNames(reflect.TypeFor[Config]()), fieldNames(reflect.TypeFor[Choice]())...)
-		err = fmt.Errorf("field %q is not known%s", m[1], jsonfile.DidYouMean(m[1], fields))
-		if i := bytes.Index(data, []byte(`"`+m[1]+`"`)); i >= 0 { // the decoder does not report the position
-			offset = int64(i)
-		}
-	}
-	line := 1 + bytes.Count(data[:min(max(offset, 0), int64(len(data)))], []byte("\n"))
-	return failure.New(failure.Config, "docs/command-line.md lists the fields", "%s:%d: %w", file, line, err)
-}
-
-func fieldNames(t reflect.Type) []string {
-	var names []string
-	for i := range t.NumField() {
-		if tag := t.Field(i).Tag.Get("json"); tag != "" {
-			names = append(names, tag)
-		}
-	}
-	return names
 }

@@ -69,7 +69,7 @@ func TestMissingPath(t *testing.T) {
 func TestBadConfig(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"{\n\"bord\": \"host\"}", `f:2: field "bord" is not known; did you mean "board"?`},
-		{"{\n\"targets\": {\"a\": {\n\"mdoel\": \"x\"}}}", `f:3: field "mdoel" is not known; did you mean "model"?`},
+		{"{\n\"targets\": {\"a\": {\n\"mdoel\": \"x\"}}}", `f:3: field "targets.a.mdoel" is not known; did you mean "targets.a.model"?`},
 		{"{\n\"board\": 3}", `f:2: board: a number, where a text belongs`},
 		{"{\n\"options\": [1]}", "options are an object"},
 		{"{\n\"options\": {\"a\": [1]}}", `option "a" is neither`},

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -76,8 +75,6 @@ func ReadFile(path string) (*File, error) {
 	return f, nil
 }
 
-var fileFields = jsonfile.Fields(reflect.TypeFor[File]())
-
 // parseFile parses the text of the file at path: *jsonfile.Error.
 func parseFile(path string, data []byte) (*File, error) {
 	invalid := func(line int, err error) (*File, error) {
@@ -86,23 +83,17 @@ func parseFile(path string, data []byte) (*File, error) {
 	if len(data) > maxFileBytes {
 		return invalid(0, errors.New("larger than 1 MiB"))
 	}
-	keys, items, err := jsonfile.Scan(data)
+	f := &File{}
+	lines, err := jsonfile.Decode(path, data, f)
 	if err != nil {
-		return invalid(jsonfile.Line(data, err), err)
-	}
-	if err := jsonfile.CheckFields(path, keys, fileFields); err != nil {
 		return nil, err
 	}
-	f := &File{}
-	if err := json.Unmarshal(data, f); err != nil {
-		return invalid(jsonfile.Line(data, err), err)
-	}
 	if f.Format != FileFormat {
-		return invalid(keys["format"], fmt.Errorf("unsupported format: not %d", FileFormat))
+		return invalid(lines["format"], fmt.Errorf("unsupported format: not %d", FileFormat))
 	}
 	names := map[string]bool{}
 	for i, d := range f.Devices {
-		line := items[fmt.Sprintf("devices[%d]", i)]
+		line := lines[fmt.Sprintf("devices[%d]", i)]
 		switch {
 		case d.Name == "" || d.Board == "":
 			return invalid(line, errors.New("a device has no name or no board"))

@@ -139,10 +139,10 @@ func TestFileErrorNamesLine(t *testing.T) {
 	const device = `{"name": "a", "board": "b"}`
 	for _, c := range []struct{ name, text, want string }{
 		{"empty", "", ":1: the file is truncated"},
-		{"truncated", "{\"format\": 1,\n\"devices\": [", ":2: unexpected EOF"},
+		{"truncated", "{\"format\": 1,\n\"devices\": [", ":2: the file is truncated"},
 		{
 			"unknown field", "{\"format\": 1,\n\"devices\": [" + device + `,
-			{"name": "c", "bord": "b"}]}`, `:3: field "devices[].bord" is not known; did you mean "devices[].board"?`,
+			{"name": "c", "bord": "b"}]}`, `:3: field "devices[1].bord" is not known; did you mean "devices[1].board"?`,
 		},
 		{
 			"two of a name", "{\"format\": 1,\n\"devices\": [\n" + device + ",\n" + device + "]}",

@@ -6,14 +6,12 @@ package library
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -62,15 +60,8 @@ func Read(dir, name string) (*Library, error) {
 		return nil, failure.Errorf(failure.Config, "library %s: %s is larger than 1 MiB", name, file)
 	}
 	l := &Library{Name: name, Dir: dir, Files: os.DirFS(dir)}
-	keys, _, err := jsonfile.Scan(data)
-	if err == nil {
-		if err := jsonfile.CheckFields(file, keys, jsonfile.Fields(reflect.TypeFor[Library]())); err != nil {
-			return nil, err
-		}
-		err = json.NewDecoder(bytes.NewReader(data)).Decode(l)
-	}
-	if err != nil {
-		return nil, &jsonfile.Error{File: file, Line: jsonfile.Line(data, err), Err: err}
+	if _, err := jsonfile.Decode(file, data, l); err != nil {
+		return nil, err
 	}
 	if !nameRE.MatchString(name) {
 		return nil, failure.New(failure.Config, "rename the folder, or give it another name in boardsmith.json",

@@ -114,14 +114,14 @@ func (r *reader) check() *model {
 	m := &model{Description: &r.Description, file: path.Base(r.file), lines: map[string]int{}}
 	if !nameRE.MatchString(r.Name) {
 		const text = "name %q: it consists of lower-case letters, digits and underscores, and begins with a letter"
-		r.fault(r.keys["name"], text, r.Name)
+		r.fault(r.lines["name"], text, r.Name)
 	}
 	if strings.HasPrefix(r.Name, "boardsmith_") {
-		r.fault(r.keys["name"], "name %q: names that begin with boardsmith_ are those of generated files", r.Name)
+		r.fault(r.lines["name"], "name %q: names that begin with boardsmith_ are those of generated files", r.Name)
 	}
 	r.checkDefines()
 	if r.License != "" && !licenseRE.MatchString(r.License) {
-		r.fault(r.keys["license"], "license: %q is not an SPDX expression", r.License)
+		r.fault(r.lines["license"], "license: %q is not an SPDX expression", r.License)
 	}
 	r.collect(m)
 	r.addExamples(m)
@@ -137,7 +137,7 @@ func (r *reader) check() *model {
 func (r *reader) checkDefines() {
 	seen := map[string]bool{}
 	for i, d := range r.Defines {
-		line := r.items[fmt.Sprintf("defines[%d]", i)]
+		line := r.lines[fmt.Sprintf("defines[%d]", i)]
 		name, _, _ := strings.Cut(d, "=")
 		switch {
 		case !defineRE.MatchString(d) || strings.HasSuffix(d, `\`): // the macro would go on in the next line
@@ -151,7 +151,7 @@ func (r *reader) checkDefines() {
 
 // call checks one of the two functions. at is "" or "init.".
 func (r *reader) call(m *model, at, function string, arguments []Argument, returns Returns) call {
-	c := call{function: function, returns: returns, line: r.keys[at+"function"], lineOf: r.keys[at+"returns"]}
+	c := call{function: function, returns: returns, line: r.lines[at+"function"], lineOf: r.lines[at+"returns"]}
 	switch {
 	case !identifierRE.MatchString(function):
 		r.fault(c.line, "%sfunction: %q is not the name of a C function", at, function)
@@ -169,7 +169,7 @@ func (r *reader) call(m *model, at, function string, arguments []Argument, retur
 // argument checks argument i of a function.
 func (r *reader) argument(m *model, at string, i int, a Argument) argument {
 	item := fmt.Sprintf("%sarguments[%d]", at, i)
-	v := value{Value: a.Value, line: r.items[item], number: i + 1}
+	v := value{Value: a.Value, line: r.lines[item], number: i + 1}
 	v.label = fmt.Sprintf("%sargument %d", strings.Replace(at, ".", " ", 1), i+1)
 	if a.Struct == "" {
 		if len(a.Members) > 0 {
@@ -192,7 +192,7 @@ func (r *reader) argument(m *model, at string, i int, a Argument) argument {
 		r.fault(v.line, "%s: pass %q: a struct is passed by pointer or value", v.label, a.Pass)
 	}
 	for k, member := range a.Members {
-		line := r.items[fmt.Sprintf("%s.members[%d]", item, k)]
+		line := r.lines[fmt.Sprintf("%s.members[%d]", item, k)]
 		of := value{
 			Value: member.Value, line: line, member: member.Member, number: i + 1,
 			label: fmt.Sprintf("%s, member %s", v.label, member.Member),
@@ -431,16 +431,16 @@ func (r *reader) returned(m *model, at string, c *call) {
 // checkTensors checks that names differ, and that there is an output.
 func (r *reader) checkTensors(m *model) {
 	if len(m.outputs) == 0 && len(r.faults) == 0 {
-		r.fault(r.keys["arguments"], "arguments: the model has no output")
+		r.fault(r.lines["arguments"], "arguments: the model has no output")
 	}
 	seen := map[string]string{}
 	check := func(kind, name string) {
 		if kind != "state" && spelling.IsKeyword(name) {
-			r.fault(r.keys["arguments"], "arguments: %s %s has the name of a keyword of C: choose another", kind, name)
+			r.fault(r.lines["arguments"], "arguments: %s %s has the name of a keyword of C: choose another", kind, name)
 		}
 		key := strings.ToLower(name)
 		if other, ok := seen[key]; ok {
-			r.fault(r.keys["arguments"], "arguments: %s %s and %s have one name", kind, name, other)
+			r.fault(r.lines["arguments"], "arguments: %s %s and %s have one name", kind, name, other)
 		}
 		seen[key] = kind + " " + name
 	}
@@ -453,7 +453,7 @@ func (r *reader) checkTensors(m *model) {
 	for _, p := range m.pools {
 		check("arena", p.name)
 		if other, ok := seen[strings.ToLower(p.name)+"_workspace_pool"]; ok { // in the C interface, one macro has both sizes
-			r.fault(r.keys["arguments"], "arguments: %s has the name of arena %s and _workspace_pool: rename it", other, p.name)
+			r.fault(r.lines["arguments"], "arguments: %s has the name of arena %s and _workspace_pool: rename it", other, p.name)
 		}
 	}
 	for _, s := range m.states {

@@ -38,7 +38,7 @@ type member struct {
 // collect adds the files of the description to the model.
 func (r *reader) collect(m *model) {
 	for i, name := range r.Sources {
-		line := r.items[fmt.Sprintf("sources[%d]", i)]
+		line := r.lines[fmt.Sprintf("sources[%d]", i)]
 		name = path.Clean(name)
 		if path.Ext(name) != ".c" {
 			r.fault(line, "sources: %q is not a .c file: compile it for the board, and name its object in objects", name)
@@ -47,14 +47,14 @@ func (r *reader) collect(m *model) {
 		}
 	}
 	for i, name := range r.Headers {
-		r.addHeader(m, r.items[fmt.Sprintf("headers[%d]", i)], name)
+		r.addHeader(m, r.lines[fmt.Sprintf("headers[%d]", i)], name)
 	}
 	for i, name := range r.Objects {
-		r.addObject(m, r.items[fmt.Sprintf("objects[%d]", i)], name)
+		r.addObject(m, r.lines[fmt.Sprintf("objects[%d]", i)], name)
 	}
 	for i, name := range r.Include {
 		if !includeRE.MatchString(name) {
-			r.fault(r.items[fmt.Sprintf("include[%d]", i)], "include: %q is not the name of a header", name)
+			r.fault(r.lines[fmt.Sprintf("include[%d]", i)], "include: %q is not the name of a header", name)
 		}
 		m.includes = append(m.includes, name)
 	}
@@ -66,16 +66,16 @@ func (r *reader) collect(m *model) {
 		}
 	}
 	if len(m.includes) == 0 {
-		r.fault(r.keys["headers"], "headers: there is no header that declares the function: "+
+		r.fault(r.lines["headers"], "headers: there is no header that declares the function: "+
 			"name one in headers; a C file may be there in place of sources, with its name in include")
 	}
 }
 
 // addExamples adds the file with inputs and expected outputs.
 func (r *reader) addExamples(m *model) {
-	switch line := r.keys["examples"]; {
+	switch line := r.lines["examples"]; {
 	case r.Examples == "" && r.Compare != "":
-		r.fault(r.keys["compare"], "compare: without examples")
+		r.fault(r.lines["compare"], "compare: without examples")
 	case r.Examples == "":
 	case path.Ext(r.Examples) != ".npz":
 		r.fault(line, "examples: %q is not an .npz", r.Examples)

@@ -5,12 +5,9 @@
 package plainc
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"reflect"
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
@@ -107,8 +104,7 @@ type reader struct {
 	Description
 	file  string // for messages
 	files fs.FS
-	keys  map[string]int
-	items map[string]int
+	lines jsonfile.Lines
 	bytes int64 // of the files that were read
 	faults
 }
@@ -157,14 +153,6 @@ func (r *reader) read(file string) error {
 	if err != nil {
 		return failure.New(failure.Config, next, "model %s: %w", r.file, err)
 	}
-	if r.keys, r.items, err = jsonfile.Scan(data); err != nil {
-		return &jsonfile.Error{File: r.file, Line: jsonfile.Line(data, err), Err: err}
-	}
-	if err := jsonfile.CheckFields(r.file, r.keys, jsonfile.Fields(reflect.TypeFor[Description]())); err != nil {
-		r.faults = append(r.faults, err)
-	}
-	if err := json.NewDecoder(bytes.NewReader(data)).Decode(&r.Description); err != nil {
-		return &jsonfile.Error{File: r.file, Line: jsonfile.Line(data, err), Err: err}
-	}
-	return nil
+	r.lines, err = jsonfile.Decode(r.file, data, &r.Description)
+	return err
 }

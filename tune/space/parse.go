@@ -3,7 +3,6 @@
 package space
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
@@ -12,7 +11,6 @@ import (
 	"io"
 	"math"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -74,8 +72,6 @@ type arrayFile struct {
 	Array string `json:"array"`
 }
 
-var fileFields = jsonfile.Fields(reflect.TypeFor[spaceFile]())
-
 // wordRE matches a C identifier.
 var wordRE = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
@@ -93,18 +89,9 @@ func Read(path string) (*Space, error) {
 // data names are in its folder.
 func parseFile(data []byte, path string) (*Space, error) {
 	r := &reader{path: path, dir: filepath.Dir(path)}
-	keys, items, err := jsonfile.Scan(data)
-	if err != nil {
-		return nil, r.wrong(jsonfile.Line(data, err), err)
-	}
-	r.keys, r.items = keys, items
-	if err := jsonfile.CheckFields(path, keys, fileFields); err != nil {
+	var err error
+	if r.lines, err = jsonfile.Decode(path, data, &r.file); err != nil {
 		return nil, err
-	}
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.UseNumber()
-	if err := dec.Decode(&r.file); err != nil {
-		return nil, r.wrong(jsonfile.Line(data, err), err)
 	}
 	r.space = &Space{Entry: r.file.Entry, Function: r.file.Function, file: path}
 	for _, step := range []func() error{r.readKernel, r.readArgs, r.readKnobs, r.readConstraints} {
@@ -117,10 +104,10 @@ func parseFile(data []byte, path string) (*Space, error) {
 
 // A reader converts a decoded file to a Space.
 type reader struct {
-	path, dir   string
-	keys, items map[string]int // lines, see jsonfile.Scan
-	file        spaceFile
-	space       *Space
+	path, dir string
+	lines     jsonfile.Lines
+	file      spaceFile
+	space     *Space
 }
 
 func (r *reader) wrong(line int, err error) error {
@@ -129,11 +116,7 @@ func (r *reader) wrong(line int, err error) error {
 
 // at returns an error with the line of a field, or of an element of a list ("knobs[2]").
 func (r *reader) at(field, format string, args ...any) error {
-	line, ok := r.keys[field]
-	if !ok {
-		line = r.items[field]
-	}
-	return r.wrong(line, fmt.Errorf(field+": "+format, args...))
+	return r.wrong(r.lines[field], fmt.Errorf(field+": "+format, args...))
 }
 
 func (r *reader) readKernel() error {
@@ -411,7 +394,7 @@ func checkFlags(values [][]string) error {
 func (r *reader) readConstraints() error {
 	s := r.space
 	for i, text := range r.file.Constraints {
-		c := constraint{text: text, line: r.items[fmt.Sprintf("constraints[%d]", i)]}
+		c := constraint{text: text, line: r.lines[fmt.Sprintf("constraints[%d]", i)]}
 		var err error
 		c.term, err = parseCondition(text, func(name string) (term, error) {
 			at, err := s.numericKnob(name)

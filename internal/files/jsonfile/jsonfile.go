@@ -1,7 +1,6 @@
-// Package jsonfile checks JSON files that people write: an error has a file and a line, and an unknown field is an
-// error that names the most similar known one.
-//
-// It decodes nothing; encoding/json does.
+// Package jsonfile decodes JSON files that people write, by one description of each field: that of a Go struct, with
+// what a value must be in the tag "is". An error has a file and a line, and names the most similar field of an unknown
+// one.
 package jsonfile
 
 import (
@@ -11,9 +10,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"reflect"
+	"regexp"
 	"slices"
-	"sort"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -95,31 +95,60 @@ func DidYouMean(name string, known []string) string {
 	return fmt.Sprintf("; did you mean %q?", best)
 }
 
+// Lines are the lines of a file's fields and elements of lists, by their paths: "link.kind", "memory[2].name".
+type Lines map[string]int
+
+// At returns the line of a field, or else of the nearest one around it that is in the file; 0 if there is none.
+func (l Lines) At(field string) int {
+	for field != "" && l[field] == 0 {
+		field = field[:max(strings.LastIndexAny(field, ".["), 0)]
+	}
+	return l[field]
+}
+
+// Decode decodes the text of a file into v, a pointer to a struct, and checks its values (Check). Errors: *Error, or
+// several, joined, of values.
+func Decode(file string, data []byte, v any) (Lines, error) {
+	s := &scanner{data: data, dec: json.NewDecoder(bytes.NewReader(data)), lines: Lines{}}
+	err := s.scan(reflect.TypeOf(v).Elem())
+	if err == nil {
+		dec := json.NewDecoder(bytes.NewReader(data))
+		dec.UseNumber()
+		err = dec.Decode(v)
+	}
+	if err != nil {
+		return nil, &Error{file, lineOf(data, s.lines, err), err}
+	}
+
+	var faults []error
+	for _, fault := range Check(v) {
+		faults = append(faults, &Error{file, s.lines.At(fault.Field), fault})
+	}
+	return s.lines, errors.Join(faults...)
+}
+
 // maxDepth limits nesting; the deepest field of a known file is at four.
 const maxDepth = 16
 
-// Scan returns the line of each key, by its path ("link.kind"; keys of objects in arrays as "memory[].name", the line
-// of the first), and that of each element of an array ("memory[2]", "arguments[1].members[0]"). It returns an error for
-// a key that occurs twice in one object.
-func Scan(data []byte) (keys, items map[string]int, err error) {
-	s := scanner{data: data, dec: json.NewDecoder(bytes.NewReader(data)), lines: map[string]int{}, items: map[string]int{}}
-	if !utf8.Valid(data) || bytes.HasPrefix(data, []byte("\ufeff")) { // the decoder replaces what is not UTF-8
-		return nil, nil, s.errorf("the file is not UTF-8 without a byte order mark: save it as that")
-	}
-	if err := s.value("", "", 0); err != nil {
-		return nil, nil, err
-	}
-	if _, err := s.dec.Token(); err != io.EOF {
-		return nil, nil, s.errorf("text after the closing brace")
-	}
-	return s.lines, s.items, nil
-}
-
+// A scanner finds the lines of fields, unknown fields, and what encoding/json accepts and people do not mean.
 type scanner struct {
 	data  []byte
 	dec   *json.Decoder
-	lines map[string]int // of keys
-	items map[string]int // of elements
+	lines Lines
+}
+
+// scan reads a file that is to be decoded into a type.
+func (s *scanner) scan(t reflect.Type) error {
+	if !utf8.Valid(s.data) || bytes.HasPrefix(s.data, []byte("\ufeff")) { // the decoder replaces what is not UTF-8
+		return s.errorf("the file is not UTF-8 without a byte order mark: save it as that")
+	}
+	if err := s.value("", t, 0); err != nil {
+		return err
+	}
+	if _, err := s.dec.Token(); err != io.EOF {
+		return s.errorf("text after the closing brace")
+	}
+	return nil
 }
 
 // A placeError is an error at an offset.
@@ -134,73 +163,115 @@ func (s *scanner) errorf(format string, args ...any) error {
 	return &placeError{s.dec.InputOffset(), fmt.Sprintf(format, args...)}
 }
 
-// value reads a value. at is its path for keys, item that for elements.
-func (s *scanner) value(at, item string, depth int) error {
-	t, err := s.dec.Token()
+// value reads the value of the field at a path, which is to be decoded into a type; nil is any.
+func (s *scanner) value(at string, t reflect.Type, depth int) error {
+	token, err := s.dec.Token()
 	switch {
-	case err == io.EOF:
-		return s.errorf("the file is truncated")
 	case err != nil:
-		return err
+		return s.endTooEarly(err)
 	case depth > maxDepth:
 		return s.errorf("nested too deeply")
-	case depth == 0 && t != json.Delim('{'):
+	case depth == 0 && token != json.Delim('{'):
 		return s.errorf("the file is not one object in braces")
-	case t == json.Delim('{'):
-		return s.object(at, item, depth)
-	case t == json.Delim('['):
-		return s.array(at, item, depth)
+	case token == json.Delim('{'):
+		return s.object(at, inner(t), depth)
+	case token == json.Delim('['):
+		return s.array(at, inner(t), depth)
 	}
-	if text, ok := t.(string); ok && strings.ContainsFunc(text, unicode.IsControl) {
+	if text, ok := token.(string); ok && strings.ContainsFunc(text, unicode.IsControl) {
 		return s.errorf("%s: %q: a text has no line break, tab or other control character", at, text)
 	}
 	return nil
 }
 
-func (s *scanner) object(at, item string, depth int) error {
+func (s *scanner) object(at string, t reflect.Type, depth int) error {
+	fields := fieldsOf(t)
 	seen := map[string]bool{}
 	for s.dec.More() {
-		t, err := s.dec.Token()
+		token, err := s.dec.Token()
 		if err != nil {
-			return endTooEarly(err)
+			return s.endTooEarly(err)
 		}
-		key, _ := t.(string) // inside an object the decoder gives keys as strings only
+		key, _ := token.(string) // inside an object the decoder gives keys as strings only
 		if seen[key] {
 			return s.errorf("%q is given twice", key)
 		}
 		seen[key] = true
-		full, inner := key, key
-		if at != "" {
-			full, inner = at+"."+key, item+"."+key
+
+		full := strings.TrimPrefix(at+"."+key, ".")
+		s.lines[full] = line(s.data, s.dec.InputOffset())
+		of, known := fields[key]
+		switch {
+		case t != nil && t.Kind() == reflect.Map:
+			of = t.Elem()
+		case fields != nil && !known:
+			var names []string
+			for _, name := range slices.Sorted(maps.Keys(fields)) {
+				names = append(names, strings.TrimPrefix(at+"."+name, "."))
+			}
+			return s.errorf("field %q is not known%s", full, DidYouMean(full, names))
 		}
-		if _, ok := s.lines[full]; !ok {
-			s.lines[full] = line(s.data, s.dec.InputOffset())
-		}
-		if err := s.value(full, inner, depth+1); err != nil {
+		if err := s.value(full, of, depth+1); err != nil {
 			return err
 		}
 	}
 	_, err := s.dec.Token() // the closing brace
-	return endTooEarly(err)
+	return s.endTooEarly(err)
 }
 
-func (s *scanner) array(at, item string, depth int) error {
+func (s *scanner) array(at string, t reflect.Type, depth int) error {
+	var of reflect.Type
+	if t != nil && t.Kind() == reflect.Slice {
+		of = t.Elem()
+	}
 	for i := 0; s.dec.More(); i++ {
 		begin := s.dec.InputOffset()
 		begin += int64(len(s.data[begin:]) - len(bytes.TrimLeft(s.data[begin:], ", \t\r\n")))
-		element := fmt.Sprintf("%s[%d]", item, i)
-		s.items[element] = line(s.data, begin)
-		if err := s.value(at+"[]", element, depth+1); err != nil {
+		element := fmt.Sprintf("%s[%d]", at, i)
+		s.lines[element] = line(s.data, begin)
+		if err := s.value(element, of, depth+1); err != nil {
 			return err
 		}
 	}
 	_, err := s.dec.Token()
-	return endTooEarly(err)
+	return s.endTooEarly(err)
 }
 
-func endTooEarly(err error) error {
-	if err == io.EOF {
-		return io.ErrUnexpectedEOF
+// inner returns the type without pointers; nil if it decodes itself.
+func inner(t reflect.Type) reflect.Type {
+	for t != nil && t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t == nil || reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) {
+		return nil
+	}
+	return t
+}
+
+// fieldsOf returns the types of a struct's fields by their names in a file; nil of other types.
+func fieldsOf(t reflect.Type) map[string]reflect.Type {
+	if t == nil || t.Kind() != reflect.Struct {
+		return nil
+	}
+	fields := map[string]reflect.Type{}
+	for _, f := range reflect.VisibleFields(t) {
+		if name := nameOf(f); name != "" {
+			fields[name] = f.Type
+		}
+	}
+	return fields
+}
+
+// nameOf returns the name of a field in a file; "" if it is in none.
+func nameOf(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	return strings.TrimPrefix(name, "-")
+}
+
+// endTooEarly returns the error of a file that ends within a value, and any other as it is.
+func (s *scanner) endTooEarly(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return &placeError{int64(len(s.data)), "the file is truncated"}
 	}
 	return err
 }
@@ -211,8 +282,11 @@ func line(data []byte, offset int64) int {
 	return 1 + bytes.Count(data[:offset], []byte("\n"))
 }
 
-// Line returns the line of an error of encoding/json or of Scan; 0 if unknown.
-func Line(data []byte, err error) int {
+// Line returns the line of an error of encoding/json; 0 if unknown.
+func Line(data []byte, err error) int { return lineOf(data, nil, err) }
+
+// lineOf returns the line of an error of encoding/json or of a scanner; 0 if unknown.
+func lineOf(data []byte, lines Lines, err error) int {
 	var syntax *json.SyntaxError
 	var typ *json.UnmarshalTypeError
 	var place *placeError
@@ -220,7 +294,7 @@ func Line(data []byte, err error) int {
 	case errors.As(err, &syntax):
 		return line(data, syntax.Offset)
 	case errors.As(err, &typ) && typ.Offset == 0:
-		return lineOfField(data, typ.Field)
+		return lines.ofType(typ.Field)
 	case errors.As(err, &typ):
 		return line(data, typ.Offset)
 	case errors.As(err, &place):
@@ -231,88 +305,14 @@ func Line(data []byte, err error) int {
 	return 0
 }
 
-// lineOfField returns the first line of a field, named as encoding/json does, without the brackets of lists.
-func lineOfField(data []byte, field string) int {
-	keys, _, err := Scan(data)
-	if err != nil {
-		return 0
-	}
-	for key, n := range keys {
-		if strings.ReplaceAll(key, "[]", "") == field {
-			return n
-		}
-	}
-	return 0
-}
+var indexRE = regexp.MustCompile(`\[\d+\]`)
 
-// Fields returns the paths that a file decoded into a struct of type t may use, as Scan writes them, sorted. Below one
-// that ends in ".*" any name may stand.
-func Fields(t reflect.Type) []string { return fieldsOf(t, "") }
-
-func fieldsOf(t reflect.Type, at string) []string {
-	switch t.Kind() {
-	case reflect.Slice:
-		t, at = t.Elem(), at+"[]"
-	case reflect.Pointer:
-		t = t.Elem()
-	case reflect.Map:
-		return []string{at + ".*"} // any name; check validates them
-	}
-	if t.Kind() != reflect.Struct || reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) {
-		return nil
-	}
-	var all []string
-	for i := range t.NumField() {
-		tag, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-		if tag == "-" || !t.Field(i).IsExported() && !t.Field(i).Anonymous {
-			continue
-		}
-		if t.Field(i).Anonymous && tag == "" { // its fields are those of t
-			all = append(all, fieldsOf(t.Field(i).Type, at)...)
-			continue
-		}
-		name := strings.TrimPrefix(at+"."+tag, ".")
-		all = append(all, name)
-		all = append(all, fieldsOf(t.Field(i).Type, name)...)
-	}
-	sort.Strings(all)
-	return all
-}
-
-// isField reports whether a file with these fields may use the path.
-func isField(f string, fields []string) bool {
-	if _, ok := slices.BinarySearch(fields, f); ok {
-		return true
-	}
-	for at, c := range f {
-		if c != '.' {
-			continue
-		}
-		if _, ok := slices.BinarySearch(fields, f[:at]+".*"); ok {
-			return true
+// ofType returns the first line of a field, named as encoding/json does, without the brackets of lists.
+func (l Lines) ofType(field string) (first int) {
+	for at, n := range l {
+		if indexRE.ReplaceAllString(at, "") == field && (first == 0 || n < first) {
+			first = n
 		}
 	}
-	return false
-}
-
-// CheckFields returns an *Error for the first unknown field, with the most similar known one. keys are those of Scan,
-// fields those of Fields.
-func CheckFields(file string, keys map[string]int, fields []string) error {
-	var unknown []string
-	for f := range keys {
-		if !isField(f, fields) {
-			unknown = append(unknown, f)
-		}
-	}
-	if len(unknown) == 0 {
-		return nil
-	}
-	sort.Slice(unknown, func(i, j int) bool {
-		if a, b := keys[unknown[i]], keys[unknown[j]]; a != b {
-			return a < b
-		}
-		return unknown[i] < unknown[j]
-	})
-	f := unknown[0]
-	return &Error{file, keys[f], fmt.Errorf("field %q is not known%s", f, DidYouMean(f, fields))}
+	return first
 }
