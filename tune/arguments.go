@@ -2,7 +2,8 @@
 //
 // All arguments lie in one block of memory: inputs, then outputs, with a guard of random numbers before and after each.
 // Once outputs that are not compared are filled again, the whole content is known after a call, and one CRC-32 compares
-// it.
+// it. Between calls, outputs alone are filled again: what a candidate does to guards and inputs adds up, so that what
+// one call undoes of another is seen if the block is compared after two successive calls.
 
 package tune
 
@@ -29,11 +30,10 @@ type arguments struct {
 	block   *rpc.Tensor
 	tensors []*rpc.Tensor
 	content []byte // of the block after a call, with the wanted outputs
-	seed    uint64 // of the last guards and outputs
+	seed    uint64 // of the outputs
 
-	second   *secondInput // nil: no input has different elements
-	accepted uint32       // difference of outputs within their tolerance; 0: none
-	damaged  bool         // inputs or guards were overwritten
+	second  *secondInput // nil: no input has different elements
+	damaged bool         // a call may have overwritten inputs or guards
 }
 
 // newArguments allocates the block and writes the inputs.
@@ -63,7 +63,7 @@ func newArguments(ctx context.Context, s *rpc.Session, args []Arg) (h *arguments
 	return h, nil
 }
 
-// fill fills a part of the block with the numbers of the current seed, which the device computes where it can.
+// fill fills a part of the block with the numbers of the current seed.
 func (h *arguments) fill(ctx context.Context, offset, size int) error {
 	t, err := h.view(offset, size)
 	if err != nil {
@@ -73,28 +73,31 @@ func (h *arguments) fill(ctx context.Context, offset, size int) error {
 	if err != nil {
 		return err
 	}
-	copy(h.content[offset:], array.Data)
-
-	if err = t.Fill(ctx, h.seed); errors.As(err, new(*rpc.NotFoundError)) {
-		err = t.Write(ctx, array.Data)
-	}
-	return err
+	return h.write(ctx, t, offset, h.seed, array.Data)
 }
 
-// writeInput writes the content of argument i. If it has a seed, the device computes it where it can.
+// write writes a part of the block. If its data has a seed other than 0, the device computes it where it can.
+func (h *arguments) write(ctx context.Context, t *rpc.Tensor, offset int, seed uint64, data []byte) error {
+	copy(h.content[offset:], data)
+	if seed != 0 {
+		if err := t.Fill(ctx, seed); !errors.As(err, new(*rpc.NotFoundError)) {
+			return err
+		}
+	}
+	return t.Write(ctx, data)
+}
+
+// writeInput writes the content of argument i.
 func (h *arguments) writeInput(ctx context.Context, i int) error {
-	a := &h.specs[i]
+	a := h.specs[i]
 	data, err := a.content()
 	if err != nil {
 		return err
 	}
-	copy(h.content[h.plan.offsets[i]:], data)
-	if a.Data == nil {
-		if err := h.tensors[i].Fill(ctx, a.Seed); !errors.As(err, new(*rpc.NotFoundError)) {
-			return err
-		}
+	if a.Data != nil {
+		a.Seed = 0
 	}
-	return h.tensors[i].Write(ctx, data)
+	return h.write(ctx, h.tensors[i], h.plan.offsets[i], a.Seed, data)
 }
 
 // A secondInput is the difference of a second set of inputs: two neighbouring elements of one input change places,
@@ -102,6 +105,8 @@ func (h *arguments) writeInput(ctx context.Context, i int) error {
 type secondInput struct {
 	at, size int  // offset of the elements in the block, and the size of one
 	used     bool // they have changed places
+
+	outputs uint32 // outputDifference after the candidate's first call with them
 }
 
 // newSecondInput returns the second inputs of the largest input that has different elements; nil if there is none. One
@@ -142,15 +147,14 @@ func differing(data []byte, size int) int {
 	return -1
 }
 
-// use prepares a call with the first or the second inputs: it writes them, unless they are there, and refills the rest.
+// use prepares a call with the first or the second inputs: it writes them, unless they are there, and refills outputs.
 func (h *arguments) use(ctx context.Context, second bool) error {
 	if s := h.second; s != nil && s.used != second {
 		s.used = second
 		both := h.content[s.at:][:2*s.size]
-		copy(both, slices.Concat(both[s.size:], both[:s.size]))
 		t, err := h.view(s.at, len(both))
 		if err == nil {
-			err = t.Write(ctx, both)
+			err = h.write(ctx, t, s.at, 0, slices.Concat(both[s.size:], both[:s.size]))
 		}
 		if err != nil {
 			return err
@@ -159,65 +163,65 @@ func (h *arguments) use(ctx context.Context, second bool) error {
 	return h.refill(ctx)
 }
 
-// refill fills the outputs and the guards around them with other numbers than before, so that neither stale results nor
-// what lies beside arguments give right ones. It writes the input of an argument that is both.
-func (h *arguments) refill(ctx context.Context) error {
-	p := h.plan
+// refill fills the outputs with other numbers than before, so that stale results are not right. It writes the input of
+// an argument that is both.
+func (h *arguments) refill(ctx context.Context) (err error) {
+	h.damaged = true // until the block was compared
 	h.seed++
-	if err := h.fill(ctx, p.refill, p.bytes-p.refill); err != nil {
-		return err
-	}
 	for i, a := range h.specs {
-		if a.Want == nil {
-			continue
-		}
-		if a.isInput() {
-			if err := h.writeInput(ctx, i); err != nil {
-				return err
-			}
-		}
-		copy(h.content[p.offsets[i]:], a.Want)
-	}
-	return nil
-}
-
-// difference compares the block with what is expected after a call: 0 if it is equal. Else it depends on the bytes that
-// differ and on nothing else: CRC-32 is linear, so that content cancels out. It overwrites outputs that are not
-// compared.
-func (h *arguments) difference(ctx context.Context) (sum uint32, err error) {
-	for i, a := range h.specs {
-		if err == nil && !a.isInput() && a.Want == nil {
+		switch {
+		case err != nil || !a.isOutput():
+		case a.isInput():
+			err = h.writeInput(ctx, i)
+		default:
 			err = h.fill(ctx, h.plan.offsets[i], h.tensors[i].Bytes())
 		}
+		copy(h.content[h.plan.offsets[i]:], a.Want)
 	}
-	if err == nil {
-		sum, err = h.block.CRC32(ctx)
+	return err
+}
+
+// outputDifference returns the difference of the compared outputs.
+func (h *arguments) outputDifference(ctx context.Context) (sum uint32, err error) {
+	for i, a := range h.specs {
+		if err == nil && a.Want != nil {
+			var one uint32
+			one, err = h.difference(ctx, h.plan.offsets[i], len(a.Want))
+			sum ^= one
+		}
 	}
+	return sum, err
+}
+
+// difference compares a part of the block with what is expected after a call: 0 if it is equal. Else it is that of the
+// whole block if nothing else differs, and depends on the bytes that differ only: CRC-32 is linear, so that content
+// cancels out.
+func (h *arguments) difference(ctx context.Context, offset, size int) (uint32, error) {
+	t, err := h.view(offset, size)
+	if err != nil {
+		return 0, err
+	}
+	sum, err := t.CRC32(ctx)
 
 	// The device has accepted the block before the call.
 	if errors.As(err, new(*rpc.DeviceError)) {
 		err = failure.Errorf(failure.WrongAnswer,
 			"the candidate writes beside its arguments, into the device's list of allocated memory: %w", err)
 	}
-	return sum ^ crc32.ChecksumIEEE(h.content), err
-}
 
-// damage returns an error of class wrong-answer for a candidate that overwrites what is not its output.
-func (h *arguments) damage(format string, args ...any) error {
-	h.damaged = true
-	return failure.Errorf(failure.WrongAnswer, format, args...)
+	// Equal bytes behind the part shift its difference, as the same number of zeros do.
+	behind := make([]byte, h.plan.bytes-offset-size)
+	sum ^= crc32.ChecksumIEEE(h.content[offset:][:size])
+	return crc32.Update(sum, crc32.IEEETable, behind) ^ crc32.ChecksumIEEE(behind), err
 }
 
 // check returns an error of class wrong-answer for an output that differs from the expected one by more than its
 // tolerance, and if anything else in the block was overwritten. It reads outputs only if the block's CRC differs.
 func (h *arguments) check(ctx context.Context) error {
-	difference, err := h.difference(ctx)
-	if err != nil || difference == 0 || difference == h.accepted {
+	difference, err := h.checkRest(ctx, 0)
+	if err != nil || difference == 0 {
 		return err
 	}
-
-	var wrong error
-	seen := bytes.Clone(h.content)
 	for i, a := range h.specs {
 		if a.Want == nil {
 			continue
@@ -226,18 +230,52 @@ func (h *arguments) check(ctx context.Context) error {
 		if err := h.tensors[i].Read(ctx, data); err != nil {
 			return err
 		}
-		copy(seen[h.plan.offsets[i]:], data)
-		if wrong == nil && !bytes.Equal(data, a.Want) {
-			wrong = compareOutput(i, a, data)
+		if !bytes.Equal(data, a.Want) {
+			if err := compareOutput(i, a, data); err != nil {
+				return err
+			}
 		}
 	}
-	if crc32.ChecksumIEEE(seen)^crc32.ChecksumIEEE(h.content) != difference {
-		return h.findDamage(ctx)
+	return nil
+}
+
+// keepOther keeps the outputs for the second inputs for checkOther.
+func (h *arguments) keepOther(ctx context.Context) (err error) {
+	h.second.outputs, err = h.outputDifference(ctx)
+	return err
+}
+
+// checkOther returns an error of class wrong-answer for other outputs than those of keepOther, and if anything else in
+// the block was overwritten.
+func (h *arguments) checkOther(ctx context.Context) error {
+	difference, err := h.checkRest(ctx, h.second.outputs)
+	if err == nil && difference != h.second.outputs {
+		err = failure.Errorf(failure.WrongAnswer, "its outputs for equal inputs differ from call to call: it remembers "+
+			"earlier calls, or reads memory that is not an argument and that it has not written")
 	}
-	if wrong == nil {
-		h.accepted = difference
+	return err
+}
+
+// checkRest returns the difference of the block, and an error of class wrong-answer if anything but outputs differs. It
+// compares outputs by themselves unless the difference is 0 or a known one of outputs. It overwrites those that are not
+// compared.
+func (h *arguments) checkRest(ctx context.Context, known uint32) (difference uint32, err error) {
+	for i, a := range h.specs {
+		if err == nil && !a.isInput() && a.Want == nil {
+			err = h.fill(ctx, h.plan.offsets[i], h.tensors[i].Bytes())
+		}
 	}
-	return wrong
+	if err == nil {
+		difference, err = h.difference(ctx, 0, h.plan.bytes)
+	}
+	if err == nil && difference != 0 && difference != known {
+		known, err = h.outputDifference(ctx)
+		if err == nil && difference != known {
+			err = h.findDamage(ctx)
+		}
+	}
+	h.damaged = err != nil
+	return difference, err
 }
 
 // findDamage returns the error of inputs or guards that were overwritten.
@@ -246,15 +284,15 @@ func (h *arguments) findDamage(ctx context.Context) error {
 		if a.Flash || a.isOutput() {
 			continue
 		}
-		sum, err := h.tensors[i].CRC32(ctx)
+		difference, err := h.difference(ctx, h.plan.offsets[i], h.tensors[i].Bytes())
 		if err != nil {
 			return err
 		}
-		if sum != crc32.ChecksumIEEE(h.content[h.plan.offsets[i]:][:h.tensors[i].Bytes()]) {
-			return h.damage("argument %d: the candidate changes its input", i)
+		if difference != 0 {
+			return failure.Errorf(failure.WrongAnswer, "argument %d: the candidate changes its input", i)
 		}
 	}
-	return h.damage("the candidate writes beside its arguments")
+	return failure.Errorf(failure.WrongAnswer, "the candidate writes beside its arguments")
 }
 
 // flashArgument returns an argument that lies in the firmware's flash.

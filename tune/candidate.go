@@ -149,7 +149,6 @@ const guardBytes = 64
 // A plan is the division of a block.
 type plan struct {
 	offsets []int // of arguments; 0: it lies in flash
-	refill  int   // offset of what is filled before each call: outputs, and the guards around them
 	bytes   int
 }
 
@@ -159,7 +158,6 @@ func arenaBytes(args []Arg) int64 { return int64(planOf(args).bytes) }
 func planOf(args []Arg) plan {
 	p := plan{offsets: make([]int, len(args)), bytes: guardBytes}
 	for _, isOutput := range []bool{false, true} {
-		p.refill = p.bytes - guardBytes
 		for i := range args {
 			if a := &args[i]; !a.Flash && a.isOutput() == isOutput {
 				size, _ := ndarray.Bytes(a.DType, a.Shape) // checkCandidate has returned the error

@@ -61,10 +61,10 @@ func (b *bench) measure(ctx context.Context, c Candidate, l *load, best float64)
 		result.Failure, err = f, nil
 		result.Time, result.Samples, result.Cut, result.Interrupts, result.Disturbed = nil, nil, false, nil, false
 	}
-	if err == nil && b.args != nil {
-		err = code.unload(ctx)
+	if err != nil || b.args == nil {
+		return result, err
 	}
-	if err == nil && b.args != nil && b.args.damaged {
+	if err = code.unload(ctx); err == nil && b.args.damaged {
 		err = b.freeArguments(ctx)
 	}
 	return result, err
@@ -98,7 +98,7 @@ func (c loadedCode) unload(ctx context.Context) error {
 // loadArguments puts the arguments onto the device. Those of the last candidate are reused if their inputs are equal.
 func (b *bench) loadArguments(ctx context.Context, args []Arg) (err error) {
 	if b.args != nil && equalInputs(b.args.specs, args) {
-		b.args.specs, b.args.accepted = args, 0 // the expected outputs may differ
+		b.args.specs = args // the expected outputs may differ
 		return nil
 	}
 	if b.args != nil {
@@ -143,17 +143,18 @@ func candidateFailure(err error) *Failure {
 }
 
 // checkAndTime times a candidate between two calls with other inputs, which must have equal outputs. Outputs are
-// compared with the expected ones as the last timed call leaves them.
+// compared with the expected ones as the last timed call leaves them, and inputs and guards after it and after the call
+// that follows it: a candidate that changes them in each call cannot have restored them in both.
 func (b *bench) checkAndTime(ctx context.Context, code loadedCode, l *load, best float64, result *Result) error {
 	f, err := code.module.Function(ctx, code.check)
 	if err != nil {
 		return err
 	}
 
-	before, err := b.callOther(ctx, f, l)
-	if err != nil {
+	if err := b.callOther(ctx, f, l, b.args.keepOther); err != nil {
 		return err
 	}
+
 	// Timed calls compute in place of an argument that is both input and output: one call is checked before.
 	inOut := b.args.hasInOut()
 	if inOut && b.hasOther(l) {
@@ -165,54 +166,46 @@ func (b *bench) checkAndTime(ctx context.Context, code loadedCode, l *load, best
 	if err := b.args.use(ctx, false); err != nil {
 		return err
 	}
-	check := func() error {
-		if inOut {
-			return nil
-		}
-		return b.args.check(ctx)
-	}
+	var samples []float64
 	if best > 0 && b.o.GiveUp > 0 {
 		limited, cancel := context.WithTimeout(ctx, b.o.CallTimeout)
 		defer cancel()
-		sample, err := code.module.Time(limited, code.entry, rpc.TimeOptions{Number: 1, Repeat: 1}, b.args.values()...)
+		samples, err = code.module.Time(limited, code.entry, rpc.TimeOptions{Number: 1, Repeat: 1}, b.args.values()...)
 		if err != nil {
 			return err
 		}
-		if sample[0] > best*b.o.GiveUp {
-			result.Cut = true
-			return errors.Join(result.setTime(ctx, b.session, sample), check())
+		result.Cut = samples[0] > best*b.o.GiveUp
+	}
+	if !result.Cut {
+		o := rpc.TimeOptions{Number: 1, Repeat: b.o.Samples, MinRepeat: b.o.MinSample}
+		samples, err = code.module.Time(ctx, code.entry, o, b.args.values()...)
+		if err != nil {
+			return err
 		}
 	}
-	o := rpc.TimeOptions{Number: 1, Repeat: b.o.Samples, MinRepeat: b.o.MinSample}
-	samples, err := code.module.Time(ctx, code.entry, o, b.args.values()...)
-	if err != nil {
-		return err
-	}
-	if err := result.setTime(ctx, b.session, samples); err != nil {
-		return err
-	}
-	if err := check(); err != nil {
-		return err
-	}
 
-	after, err := b.callOther(ctx, f, l)
-	if err == nil && after != before {
-		err = b.args.damage("its outputs for equal inputs differ from call to call: it remembers earlier calls, or " +
-			"reads memory that is not an argument and that it has not written")
+	err = result.setTime(ctx, b.session, samples)
+	if err == nil && !inOut {
+		err = b.args.check(ctx)
 	}
-	return err
+	if err != nil || result.Cut {
+		return err
+	}
+	return b.callOther(ctx, f, l, b.args.checkOther)
 }
 
-// callOther calls the function once with the second inputs, and returns how the arguments differ from what is expected
-// of the first ones. Without second inputs it calls the function with the first ones, and checks the outputs.
-func (b *bench) callOther(ctx context.Context, f rpc.Function, l *load) (difference uint32, err error) {
+// callOther calls the function once with the second inputs, then check. Without second inputs it calls the function
+// with the first ones, and checks the outputs.
+func (b *bench) callOther(
+	ctx context.Context, f rpc.Function, l *load, check func(context.Context) error,
+) error {
 	if !b.hasOther(l) {
-		return 0, b.callAndCheck(ctx, f)
+		return b.callAndCheck(ctx, f)
 	}
 	if l.otherErr = b.call(ctx, f, true); l.otherErr != nil {
-		return 0, l.otherErr
+		return l.otherErr
 	}
-	return b.args.difference(ctx)
+	return check(ctx)
 }
 
 // hasOther reports whether a candidate is called with second inputs.

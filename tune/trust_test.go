@@ -52,6 +52,7 @@ func TestOutputsAreCheckedInEveryCall(t *testing.T) {
 		{operator("right", right), true},
 		{operator("slow", slow+right), true}, // it is cut
 		{operator("slow and changes its input", slow+right+"in[0] = 7;"), false},
+		{operator("slow and undoes what it changes", slow+right+"out[5] ^= 1;"), false}, // it is called twice
 	} {
 		t.Run(c.candidate.ID, func(t *testing.T) {
 			result, err := r.Measure(t.Context(), c.candidate)
@@ -75,6 +76,7 @@ func TestCandidatesUseTheirArgumentsOnly(t *testing.T) {
 			{"writes before", right + "out[-1] = 7;", "beside its arguments"},
 			{"writes behind the input", right + "in[4] = 7;", "beside its arguments"},
 			{"writes far before the input", right + "in[-9] = 7;", "beside its arguments"},
+			{"writes behind in every other call", right + "out[5] ^= 1;", "beside its arguments"},
 			{"reads behind", right + "out[1] += in[4];", "elements differ"},
 			{"reads before", right + "out[1] += in[-1];", "elements differ"},
 			{"reads behind the output", right + "out[2] += out[4];", "elements differ"},
