@@ -167,7 +167,7 @@ func (l *Linker) mayInclude(dir, file string) bool {
 
 // inFolder reports whether a file lies in dir, or in a folder of the firmware, a library or the compiler.
 func (l *Linker) inFolder(dir, file string) bool {
-	folders := append(slices.Clone(l.includer.system), dir)
+	folders := append([]string{dir}, l.includer.system...) // most are in the first: the links of others are not followed
 	for _, word := range l.compile[1:] {
 		if at := strings.Index(word, "/"); at >= 0 {
 			folders = append(folders, word[at:])
