@@ -20,10 +20,10 @@ const (
 
 const clock = 1e-9 // seconds; shorter costs count as this in a share
 
-// recheck measures the cost of a process again if it is above its limit: each time with a new process, in turn with the
-// earlier firmware, whose times change with what else the computer does, too. Each time, the least disturbed samples
-// of both count. If the cache no longer has the earlier firmware, its earlier cost stands for it. The result has the
-// cost with the middle one of all medians.
+// recheck measures the cost of a process again if it is above its limit: each time with a new process, beside the
+// earlier firmware, whose times change with what else the computer does, too. The two take turns in being the first,
+// so that the order favours neither. Each time, the least disturbed samples of both count. If the cache no longer has
+// the earlier firmware, its earlier cost stands for it. The result has the cost with the middle one of all medians.
 func (m *measurement) recheck(ctx context.Context) error {
 	old, r := m.Baseline.Find(m.result), m.result
 	if old == nil || r.Computer == "" || r.Computer != old.Computer || r.Cost.Unit != old.Cost.Unit {
@@ -32,28 +32,28 @@ func (m *measurement) recheck(ctx context.Context) error {
 	if limit := 1 + m.Limits.Cost; r.Cost.Median <= old.Cost.Median*limit && r.Cost.Min <= old.Cost.Min*limit {
 		return nil
 	}
-	earlier, _ := image.Store{Cache: m.Desk.Cache, Log: m.Desk.Log}.Find(old.BuildID) // nil with an error
+	costs, images := []Cost{r.Cost}, [2]*image.Image{1: m.image}
+	images[0], _ = image.Store{Cache: m.Desk.Cache, Log: m.Desk.Log}.Find(old.BuildID) // nil with an error
 
-	costs := []Cost{r.Cost}
 	for len(r.Rechecks) < rechecks && !within(r.Rechecks, m.Limits.Cost) {
-		before := old.Cost
-		if earlier != nil {
-			cost, err := m.once(ctx, earlier)
+		pair := [2]Cost{old.Cost}
+		for n := range images {
+			n ^= len(r.Rechecks) % 2
+			if images[n] == nil {
+				continue
+			}
+			cost, err := m.once(ctx, images[n])
 			switch {
-			case ctx.Err() != nil:
+			case err == nil:
+				pair[n] = cost
+			case ctx.Err() != nil || n == 1:
 				return err
-			case err != nil: // it is of another version of the model
-				earlier = nil
-			default:
-				before = cost
+			default: // it is of another version of the model
+				images[0] = nil
 			}
 		}
-		current, err := m.once(ctx, m.image)
-		if err != nil {
-			return err
-		}
-		costs = append(costs, current)
-		r.Rechecks = append(r.Rechecks, (current.Min-before.Min)/max(before.Min, clock))
+		costs = append(costs, pair[1])
+		r.Rechecks = append(r.Rechecks, (pair[1].Min-pair[0].Min)/max(pair[0].Min, clock))
 	}
 
 	// The middle one: neither the disturbed cost that began this, nor the luckiest one.
