@@ -92,8 +92,3 @@ func (c *contents) send(ctx context.Context, selected func(sentArray) bool) erro
 	}
 	return nil
 }
-
-// copyOf returns a deep copy.
-func copyOf(a *ndarray.Array) *ndarray.Array {
-	return &ndarray.Array{DType: a.DType, Shape: slices.Clone(a.Shape), Data: slices.Clone(a.Data)}
-}

@@ -183,7 +183,8 @@ func fetch(ctx context.Context, t *rpc.Tensor, want mlf.Tensor) (*ndarray.Array,
 
 // setInput sends input i.
 func (m *model) setInput(ctx context.Context, i int, t *rpc.Tensor, a *ndarray.Array, overwritten bool) error {
-	if err := m.contents.write(ctx, t, copyOf(a), overwritten); err != nil {
+	sent := &ndarray.Array{DType: a.DType, Shape: slices.Clone(a.Shape), Data: slices.Clone(a.Data)}
+	if err := m.contents.write(ctx, t, sent, overwritten); err != nil {
 		return fmt.Errorf("input %q: %w", m.inputs[i].Name, err)
 	}
 	m.set[i] = true

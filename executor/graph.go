@@ -64,7 +64,7 @@ func (g *Graph) prepare(ctx context.Context, s *rpc.Session, m *mlf.Model) (err 
 	if m.Params != nil && err != nil {
 		return err
 	}
-	linked, err := g.linkedParams(ctx, s, params)
+	linked, err := g.linkedParams(ctx, params)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (g *Graph) argument(name string) int {
 
 // linkedParams looks up parameters in the device's flash, by storage id. It requests only arguments that are neither
 // inputs nor in the archive, and only if the firmware has linked parameters.
-func (g *Graph) linkedParams(ctx context.Context, s *rpc.Session, params []ndarray.Named) (map[int]rpc.Handle, error) {
+func (g *Graph) linkedParams(ctx context.Context, params []ndarray.Named) (map[int]rpc.Handle, error) {
 	handles := map[int]rpc.Handle{}
 	lookup, err := g.lib.Function(ctx, "_lookup_linked_param")
 	if notFound := new(rpc.NotFoundError); errors.As(err, &notFound) {

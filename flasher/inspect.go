@@ -15,7 +15,7 @@ type Core struct{ PC, LR, SP uint32 }
 const register = mark + "register %s 0x%x"
 
 // runInspection runs a tool with a configuration that collects the registers, and returns the result.
-func (c Config) runInspection(ctx context.Context, ranges []Range,
+func (c Config) runInspection(ranges []Range,
 	run func(c Config, dir string, timeout time.Duration) error,
 ) (core Core, got []Segment, err error) {
 	registers := map[string]*uint32{"pc": &core.PC, "lr": &core.LR, "sp": &core.SP}
@@ -48,7 +48,7 @@ func openocdInspect(r *toolRun, ranges []Range) []string {
 
 // Inspect halts the core, reads its registers and the ranges, and resumes it.
 func (o *openocd) Inspect(ctx context.Context, ranges []Range) (Core, []Segment, error) {
-	return o.runInspection(ctx, ranges, func(c Config, dir string, timeout time.Duration) error {
+	return o.runInspection(ranges, func(c Config, dir string, timeout time.Duration) error {
 		inspecting := &openocd{c}
 		r := &toolRun{args: inspecting.connect(dir, noGDB)}
 		r.execute(openocdInspect(r, ranges))
@@ -58,7 +58,7 @@ func (o *openocd) Inspect(ctx context.Context, ranges []Range) (Core, []Segment,
 
 // Inspect halts the core, reads its registers and the ranges, and resumes it.
 func (p *pyocd) Inspect(ctx context.Context, ranges []Range) (Core, []Segment, error) {
-	return p.runInspection(ctx, ranges, func(c Config, dir string, timeout time.Duration) error {
+	return p.runInspection(ranges, func(c Config, dir string, timeout time.Duration) error {
 		inspecting := &pyocd{c}
 		r, err := inspecting.script()
 		if err != nil {

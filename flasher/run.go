@@ -59,8 +59,10 @@ func (c Config) run(ctx context.Context, cmd command.Command, timeout time.Durat
 	}
 	cmd.Out, cmd.Err, cmd.Timeout = line, line, timeout
 	stdout, stderr, err := cmd.Capture(ctx)
-	// the tool may have done more steps than it reported
-	if connected := len(marks) < len(r.marks); err != nil && connected && !endedByItself(ctx, err) {
+
+	// Unless the tool ended by itself, with a complete output, it may have done more steps than it reported.
+	stopped := ctx.Err() != nil || errors.Is(err, command.ErrTooLong) || errors.Is(err, exec.ErrWaitDelay)
+	if connected := len(marks) < len(r.marks); err != nil && connected && stopped {
 		for _, m := range marks {
 			r.reportErase(m)
 		}
@@ -72,9 +74,4 @@ func (c Config) run(ctx context.Context, cmd command.Command, timeout time.Durat
 		}
 	}
 	return err
-}
-
-// endedByItself reports whether a failed tool ended by itself, so that its output is complete.
-func endedByItself(ctx context.Context, err error) bool {
-	return ctx.Err() == nil && !errors.Is(err, command.ErrTooLong) && !errors.Is(err, exec.ErrWaitDelay)
 }

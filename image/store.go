@@ -42,7 +42,7 @@ func (s Store) log() hclog.Logger {
 
 // label returns the image's label in the cache: build id, board, and digest of its landmarks.
 func (i *Image) label() string {
-	return i.ID() + "-" + strings.ReplaceAll(i.Board, "/", slash) + "-" + landmarksName(i.Landmarks)
+	return i.ID() + "-" + strings.ReplaceAll(i.Board, "/", slash) + "-" + cachekey.Digest(landmarksJSON(i.Landmarks))[:16]
 }
 
 // slash stands for the slash of a board's name, which itself has no plus sign.
@@ -62,9 +62,6 @@ func ParseLabel(label string) (id, board string, ok bool) {
 
 // landmarksLabel is the cache's label of a template's landmarks, which its images share.
 const landmarksLabel = "landmarks"
-
-// landmarksName returns the beginning of the landmarks' digest.
-func landmarksName(l firmware.Landmarks) string { return cachekey.Digest(landmarksJSON(l))[:16] }
 
 func landmarksJSON(l firmware.Landmarks) []byte {
 	data, err := json.Marshal(l)

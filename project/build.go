@@ -54,7 +54,7 @@ func (p *Project) Build(ctx context.Context) (*image.Image, error) {
 		return nil, p.checkBoard(ctx, err)
 	}
 	i := p.image(build, false)
-	p.builder.images().Keep(i)
+	image.Store{Cache: p.builder.Cache, Log: p.builder.log()}.Keep(i)
 	return i, p.noteBuild(build)
 }
 

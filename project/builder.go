@@ -13,7 +13,6 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
-	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/buildenv"
 	"github.com/boardsmith/boardsmith/internal/files/abspath"
 	"github.com/boardsmith/boardsmith/internal/gitfolder"
@@ -121,8 +120,6 @@ func absolutePlace(text string, named map[string]string) string {
 	}
 	return abspath.OfWord(text)
 }
-
-func (b *Builder) images() image.Store { return image.Store{Cache: b.Cache, Log: b.log()} }
 
 func (b *Builder) jobs() int {
 	if b.Jobs > 0 {

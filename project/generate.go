@@ -169,7 +169,7 @@ func (p *Project) generate(ctx context.Context, s Spec, pl *plan) error {
 		return err
 	}
 	p.stayed = todo.stay
-	if old != nil && old.Pending == nil && todo.empty() && old.Inputs == pl.state.Inputs {
+	if old != nil && old.Pending == nil && len(todo.write)+len(todo.remove) == 0 && old.Inputs == pl.state.Inputs {
 		p.state = *old
 		return nil
 	}
@@ -216,8 +216,6 @@ type todo struct {
 	stay   []string          // changed by the user, while their sources have not changed
 	ours   map[string]string // unchanged generated files, with their digests
 }
-
-func (d todo) empty() bool { return len(d.write)+len(d.remove) == 0 }
 
 // compare determines what to do. A user's change of a file that would be generated as it was stays, unless force is
 // set. It returns an error if another change of the user's would be lost.

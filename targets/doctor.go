@@ -39,7 +39,9 @@ func doctor(ctx context.Context, c *console.Console) error {
 	if err != nil {
 		return err
 	}
-	all = slices.DeleteFunc(all, func(f toolbox.Finding) bool { return isOfBoards(f.Command[0]) && !wanted.uses(f) })
+	all = slices.DeleteFunc(all, func(f toolbox.Finding) bool {
+		return wanted != nil && isOfBoards(f.Command[0]) && !wanted[f.Command[0]]
+	})
 	var lacking []string
 	for _, f := range all {
 		f.Needed = f.Needed || wanted[f.Command[0]]
@@ -66,8 +68,6 @@ func doctor(ctx context.Context, c *console.Console) error {
 
 // boardPrograms are the compilers and emulators of boards; nil: of all boards.
 type boardPrograms map[string]bool
-
-func (p boardPrograms) uses(f toolbox.Finding) bool { return p == nil || p[f.Command[0]] }
 
 // isOfBoards reports whether only some boards need a program: a compiler or an emulator.
 func isOfBoards(program string) bool {

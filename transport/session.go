@@ -99,15 +99,10 @@ func (e *HandshakeError) FailureClass() failure.Class {
 	if e.Changed != "" {
 		return failure.Transport
 	}
-	if e.linkBroke() {
+	if errors.Is(e.Err, ErrClosed) && !errors.As(e.Err, new(*ProcessError)) { // the link ended, not the firmware
 		return failure.Of(e.Err)
 	}
 	return failure.Boot
-}
-
-// linkBroke reports whether the link ended. If a process ends, its firmware has ended.
-func (e *HandshakeError) linkBroke() bool {
-	return errors.Is(e.Err, ErrClosed) && !errors.As(e.Err, new(*ProcessError))
 }
 
 // NextStep returns the likely cause of the device's behaviour.

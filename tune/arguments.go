@@ -324,11 +324,6 @@ func (h *arguments) values() (all []any) {
 	return all
 }
 
-// hasInOut reports whether an argument is both an input and an output.
-func (h *arguments) hasInOut() bool {
-	return slices.ContainsFunc(h.specs, func(a Arg) bool { return a.Want != nil && a.isInput() })
-}
-
 // compareOutput compares the content of argument n with the expected one, element by element. It is called for content
 // whose bytes differ.
 func compareOutput(n int, a Arg, content []byte) error {

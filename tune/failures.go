@@ -10,10 +10,10 @@ import (
 	"github.com/boardsmith/boardsmith/internal/toolwords"
 )
 
-// newFailure returns the failure of an error. It blames the computer for errors of class host and tool-missing, in
-// place of blame.
-func newFailure(err error, blame Blame) *Failure {
-	f := &Failure{Class: failure.Of(err), Blame: blame, Message: err.Error()}
+// newFailure returns the failure of an error. It blames the computer for errors of class host and tool-missing, and the
+// candidate for others.
+func newFailure(err error) *Failure {
+	f := &Failure{Class: failure.Of(err), Blame: BlameCandidate, Message: err.Error()}
 	if f.Class == failure.Host || f.Class == failure.ToolMissing {
 		f.Blame = BlameHost
 	}
@@ -24,7 +24,7 @@ func newFailure(err error, blame Blame) *Failure {
 // buildFailure returns the failure of a candidate that could not be built, or nil if err is neither the candidate's
 // fault nor the computer's.
 func buildFailure(err error) *Failure {
-	f := newFailure(err, BlameCandidate)
+	f := newFailure(err)
 	var host *command.HostError
 	if errors.As(err, &host) && host.Crashed() {
 		f.suspected = failure.Compile

@@ -30,8 +30,6 @@ func (j *job) fail(err error) {
 	}
 }
 
-func (j *job) isCancelled() bool { return isClosed(j.cancelled) }
-
 // remeasure returns a job that measures the candidate again, without a caller that waits.
 func (j *job) remeasure() *job {
 	next := *j

@@ -5,6 +5,7 @@ package tune
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
@@ -33,7 +34,7 @@ func (b *bench) measure(ctx context.Context, c Candidate, l *load, best float64)
 	start := time.Now()
 	code, err := b.loadCode(ctx, c, l)
 	if class := failure.Of(err); class == failure.Link || class == failure.DoesNotFit {
-		result.Failure = newFailure(err, BlameCandidate)
+		result.Failure = newFailure(err)
 		return result, nil
 	}
 	if err != nil {
@@ -43,7 +44,7 @@ func (b *bench) measure(ctx context.Context, c Candidate, l *load, best float64)
 	// The device has no memory for the arguments. On one that is not fresh, another error of it can be the fault of an
 	// earlier candidate.
 	if errors.As(err, new(*rpc.DeviceError)) && (b.fresh || failure.Of(err) == failure.DoesNotFit) {
-		result.Failure = newFailure(err, BlameCandidate)
+		result.Failure = newFailure(err)
 		result.Failure.Class = failure.DoesNotFit
 		return result, code.unload(ctx)
 	}
@@ -130,14 +131,14 @@ func faultOf(err error) *fault.Error {
 // function returned, or wrong outputs. Otherwise it returns nil.
 func candidateFailure(err error) *Failure {
 	if crash := faultOf(err); crash != nil {
-		f := newFailure(err, BlameCandidate)
+		f := newFailure(err)
 		if crash.Record.Reason == fault.ReasonTimeout {
 			f.Class = failure.Timeout
 		}
 		return f
 	}
 	if errors.As(err, new(*rpc.DeviceError)) || failure.Of(err) == failure.WrongAnswer {
-		return newFailure(err, BlameCandidate)
+		return newFailure(err)
 	}
 	return nil
 }
@@ -156,7 +157,7 @@ func (b *bench) checkAndTime(ctx context.Context, code loadedCode, l *load, best
 	}
 
 	// Timed calls compute in place of an argument that is both input and output: one call is checked before.
-	inOut := b.args.hasInOut()
+	inOut := slices.ContainsFunc(b.args.specs, func(a Arg) bool { return a.Want != nil && a.isInput() })
 	if inOut && b.hasOther(l) {
 		if err := b.callAndCheck(ctx, f); err != nil {
 			return err

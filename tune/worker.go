@@ -112,7 +112,7 @@ func (w *worker) serve(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		jobs = slices.DeleteFunc(jobs, (*job).isCancelled)
+		jobs = slices.DeleteFunc(jobs, func(j *job) bool { return isClosed(j.cancelled) })
 		if len(jobs) > 0 && jobs[0].load.needsFirmware() && !jobs[0].isLayout {
 			w.station.releaseProcessors()
 			w.emit(fmt.Sprintf("building firmware of %d candidates", len(jobs)), nil)
@@ -224,7 +224,7 @@ func (w *worker) measure(ctx context.Context, j *job) (Result, error) {
 
 // attemptsFailure returns the failure of a job after its last attempt, which ended with err.
 func attemptsFailure(j *job, err error) *Failure {
-	f := newFailure(err, BlameCandidate)
+	f := newFailure(err)
 	switch {
 	case f.Blame == BlameHost:
 	case isWorn(err):

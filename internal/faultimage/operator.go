@@ -30,7 +30,11 @@ func (m *Image) operatorIn(frames []fault.Frame) string {
 		if !m.inOperator(f) || f.Guessed {
 			continue
 		}
-		if i+1 == len(frames) || !m.callsOperators(frames[i+1]) {
+		if i+1 == len(frames) {
+			return ""
+		}
+		caller := frames[i+1]
+		if caller.Guessed || !m.folders.InRuntime(caller.File) && (!m.folders.InModel(caller.File) || !runsModel(caller)) {
 			return ""
 		}
 		return f.Function
@@ -48,11 +52,6 @@ func (m *Image) inOperator(f fault.Frame) bool {
 func runsModel(f fault.Frame) bool {
 	return strings.HasSuffix(f.Function, "__tvm_main__") || strings.HasSuffix(f.Function, "_run") ||
 		f.Function == "run" && strings.HasPrefix(path.Base(f.File), "tvm_")
-}
-
-// callsOperators reports whether a frame's function calls operators.
-func (m *Image) callsOperators(f fault.Frame) bool {
-	return !f.Guessed && (m.folders.InRuntime(f.File) || m.folders.InModel(f.File) && runsModel(f))
 }
 
 // isOperator reports whether the model has an operator of that name.

@@ -98,7 +98,7 @@ func (a *analysis) depth(f *function) *depth {
 	if f.dynamic {
 		a.unsure[f.name+" has a frame whose size depends on data"] = true
 	}
-	if !f.decoded() {
+	if f.flow.states == nil {
 		a.unsure[f.name+" has code that cannot be decoded"] = true
 	}
 	d := &depth{chain{f.frame, f, f.frame, nil}, chain{bytes: -1}}

@@ -24,9 +24,6 @@ type function struct {
 	flow flow
 }
 
-// decoded reports whether the function's code was read.
-func (f *function) decoded() bool { return f.flow.states != nil }
-
 // A flow holds the registers' values at the targets of a function's jumps. The function is decoded repeatedly until
 // nothing changes. Where two paths to one address disagree about a register, its value is unknown there.
 type flow struct {

@@ -192,18 +192,16 @@ func Picture(a *ndarray.Array) []string {
 // Elements returns the first elements for JSON: numbers and booleans as such; NaN, infinities and vectors, which
 // JSON lacks, as strings.
 func Elements(a *ndarray.Array) []any {
+	// The texts of other elements are their bytes in hexadecimal, of which some look like numbers.
+	isNumber := a.DType.Lanes == 1 && a.DType.Size() <= 8 && a.DType.Code != ndarray.Handle
+
 	var all []any
 	for i := range min(a.Len(), shownValues) {
-		if text := a.Text(i); json.Valid([]byte(text)) && !hex(a) {
+		if text := a.Text(i); isNumber && json.Valid([]byte(text)) {
 			all = append(all, json.RawMessage(text))
 		} else {
 			all = append(all, text)
 		}
 	}
 	return all
-}
-
-// hex reports whether the elements' texts are their bytes in hexadecimal.
-func hex(a *ndarray.Array) bool {
-	return a.DType.Lanes != 1 || a.DType.Size() > 8 || a.DType.Code == ndarray.Handle
 }

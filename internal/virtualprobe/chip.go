@@ -46,8 +46,6 @@ const (
 	claimsWire   = 2 * time.Second
 )
 
-func (c *Chip) busy() bool { return len(c.claimed) > 0 }
-
 // claim reserves the probe for one client, as opening it on USB does. It returns a function that releases it, or nil if
 // another client has it.
 func (c *Chip) claim(within time.Duration) (free func()) {

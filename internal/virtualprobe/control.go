@@ -80,7 +80,7 @@ func (k *keeper) execute(q Request) Answer {
 		err = k.save()
 	}
 	a := Answer{
-		State: k.currentState(), Address: k.address, Busy: k.chip.busy(), Clients: k.clients.Load(),
+		State: k.currentState(), Address: k.address, Busy: len(k.chip.claimed) > 0, Clients: k.clients.Load(),
 		Transfers: k.chip.Transfers(),
 	}
 	if err != nil {

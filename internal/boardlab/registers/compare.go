@@ -136,11 +136,6 @@ func (c *comparison) inPeripherals(at uint64) bool {
 	return c.board.ELF.Machine == "arm" && at >= 0x40000000 && at < 0x60000000
 }
 
-// isCores reports whether an address belongs to the core: the private peripheral bus.
-func (c *comparison) isCores(at uint64) bool {
-	return c.board.ELF.Machine == "arm" && at >= 0xE0000000 && at < 0xE0100000
-}
-
 const leastAddress = 0x1000 // smaller numbers are counts, offsets or masks, unless the code reads or writes there
 
 // isAddress reports whether a number is that of a register or peripheral.
@@ -208,7 +203,7 @@ func (c *comparison) address(u use) (f Finding, ok bool) {
 		case at != p.Base: // the code's own base; the registers above it are compared
 			f.At += fmt.Sprintf(", offset 0x%x", at-p.Base)
 		}
-	case c.inMemory(at) || c.isCores(at):
+	case c.inMemory(at) || c.board.ELF.Machine == "arm" && at>>20 == 0xE00: // or the core's private peripheral bus
 		return f, false
 	case c.inPeripherals(at) || c.board.ELF.Machine != "arm":
 		f.Misfit = "in no peripheral" + c.before(at)

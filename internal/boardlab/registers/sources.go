@@ -241,9 +241,7 @@ func (r *reader) text(text string) (map[string]definition, error) {
 		}
 		if own && !strings.HasPrefix(s, "#") {
 			code.line(s, name, line)
-			if err := r.accesses(s, name, line); err != nil {
-				return nil, err
-			}
+			r.accesses(s, name, line)
 		}
 	}
 	for _, u := range code.interrupts() {
@@ -292,13 +290,10 @@ func (e *enumerators) interrupts() (list []use) {
 }
 
 // accesses adds the objects at fixed addresses in a line of code, whose macros are expanded.
-func (r *reader) accesses(code, file string, line int) error {
-	if !strings.Contains(code, "*") {
-		return nil
-	}
+func (r *reader) accesses(code, file string, line int) {
 	tokens, err := cmacro.Tokens(code)
-	if err != nil {
-		return nil // assembler, whose apostrophes are comments
+	if err != nil || !strings.Contains(code, "*") {
+		return // an error is of assembler, whose apostrophes are comments
 	}
 	for i := range tokens {
 		if !cmacro.IsAccess(tokens[i:]) {
@@ -309,7 +304,6 @@ func (r *reader) accesses(code, file string, line int) error {
 			r.add(use{addressOf(tokens[i : i+n]), file, line, v})
 		}
 	}
-	return nil
 }
 
 // addressOf returns the source text of an access without the casts before the address.

@@ -304,7 +304,7 @@ func (in *Inputs) folder() (string, error) {
 			names = append(names, ProjectName(path, in.ModelName.Value))
 		}
 		name = strings.Join(names, "+") + "." + Library
-	case in.isStandalone():
+	case cmp.Or(in.Options.App, in.Defaults.App) == boards.Standalone:
 		name += "." + boards.Standalone
 	}
 	return filepath.Join("build", boardfile.FileName(in.BoardName()), name), nil
@@ -318,11 +318,6 @@ func Archives(model string) ([]string, error) {
 		return nil, failure.New(failure.Config, "write one comma between two archives", "MODEL=%s has an empty name", model)
 	}
 	return paths, nil
-}
-
-// isStandalone reports whether the options, without a project's, choose standalone firmware.
-func (in *Inputs) isStandalone() bool {
-	return cmp.Or(in.Options.App, in.Defaults.App) == boards.Standalone
 }
 
 // fill sets inputs that the user did not set: the project's, else boardsmith.json's, else the default.

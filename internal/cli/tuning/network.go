@@ -5,7 +5,6 @@ package tuning
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"path/filepath"
 	"strings"
 
@@ -134,17 +133,13 @@ func (t *Job) printFront(spec project.Spec, trials []search.NetworkTrial) error 
 	if err := writeOptions(file, spec.Options); err != nil {
 		return err
 	}
-	t.Printf("tune: %s with OPTIONS=%s; %s has it for boardsmith.json",
-		speedUp(trials[0], best), command.Quote("operator_flags="+best.Flags), file)
+	t.Printf("tune: %.2f times as fast with OPTIONS=%s; %s has it for boardsmith.json",
+		trials[0].Result.Time.Median/best.Result.Time.Median, command.Quote("operator_flags="+best.Flags), file)
 	t.JSONLine(jsonlines.TunedModel{
 		OperatorFlags: best.Flags, Median: best.Result.Time.Median, Flash: best.Flash, RAM: best.RAM,
 		Untuned: trials[0].Result.Time.Median, Candidates: len(trials), Folder: t.dir,
 	})
 	return nil
-}
-
-func speedUp(first, best search.NetworkTrial) string {
-	return fmt.Sprintf("%.2f times as fast", first.Result.Time.Median/best.Result.Time.Median)
 }
 
 // writeOptions writes options in the format of boardsmith.json.
