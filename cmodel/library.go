@@ -17,11 +17,11 @@ type Target struct {
 	Compiler string   `json:"compiler"` // the first line of its --version
 	Flags    []string `json:"flags"`
 	FloatABI string   `json:"float_abi"` // "soft", "single" or "double" registers for floats (RISC-V), "hard" (Arm)
-	Macros   []Macro  `json:"macros"`    // what the headers check
+	Macros   []macro  `json:"macros"`    // what the headers check
 }
 
-// A Macro is one that the compiler predefines.
-type Macro struct {
+// A macro is one that the compiler predefines.
+type macro struct {
 	Name  string `json:"name"`
 	Value string `json:"value"` // "" if it must not be defined
 }
@@ -57,7 +57,7 @@ func newTarget(board, compiler string, flags []string, predefined string) *Targe
 	extensions := slices.DeleteFunc(slices.Sorted(maps.Keys(defined)), func(m string) bool { return !isExtension(m) })
 	for _, name := range slices.Concat(abiMacros, featureMacros, extensions) {
 		if value := defined[name]; value != "" || slices.Contains(abiMacros, name) {
-			t.Macros = append(t.Macros, Macro{name, value})
+			t.Macros = append(t.Macros, macro{name, value})
 		}
 	}
 	for _, abi := range []struct{ macro, name string }{

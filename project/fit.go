@@ -22,7 +22,6 @@ type (
 	Usage     = fit.Usage
 	PartUse   = fit.PartUse
 	RegionUse = fit.RegionUse
-	SymbolUse = fit.SymbolUse
 )
 
 // Usage reads the image and its map. Errors: class config if the build folder holds another image.
@@ -59,7 +58,7 @@ func (p *Project) Usage(i *image.Image) (*Usage, error) {
 
 // Symbols returns the functions and variables of an image with their sizes, by part and name. Errors: class config if
 // the build folder holds another image.
-func (p *Project) Symbols(i *image.Image) ([]SymbolUse, error) {
+func (p *Project) Symbols(i *image.Image) ([]fit.SymbolUse, error) {
 	if err := p.errIfClosed(); err != nil {
 		return nil, err
 	}

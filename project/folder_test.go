@@ -236,7 +236,7 @@ func TestInterruptedFolder(t *testing.T) {
 		t.Error(err)
 	}
 	p = generated(t, dir, spec)
-	if got := p.Flashes(); len(got) != 1 || got[0].Device != "chip:1" {
+	if got := p.state.Flashes; len(got) != 1 || got[0].Device != "chip:1" {
 		t.Errorf("the flashes became %v", got)
 	}
 }
@@ -363,7 +363,7 @@ func TestFlashHistory(t *testing.T) {
 	p, err := load(dir, testEnv())
 	must(t, err)
 	defer p.Close()
-	got := p.Flashes()
+	got := p.state.Flashes
 	if len(got) != maxFlashes || got[0].Sectors != 8 || got[17].Sectors != 25 || got[18].Reason != "it answered" ||
 		got[19].Class != failure.Verify {
 		t.Errorf("%+v", got)
@@ -373,7 +373,7 @@ func TestFlashHistory(t *testing.T) {
 	}
 	must(t, p.Generate(t.Context(),
 		Spec{Board: "host", Model: mlftest.Tiny(t, nil), Options: boards.Options{ArenaKiB: 512}}))
-	if len(p.Flashes()) != maxFlashes {
+	if len(p.state.Flashes) != maxFlashes {
 		t.Error("generating again loses the list of flashes")
 	}
 }

@@ -19,11 +19,9 @@ import (
 // maxFlashes limits the history.
 const maxFlashes = 20
 
-// A FlashRecord is one flash of the project's firmware.
-type FlashRecord = projectfile.Flash
-
-// RecordFlash adds the result of Flash to the history, which holds the last 20. It records nothing for a device
-// that loads its image when the link opens. A flash that wrote nothing replaces a preceding one that wrote nothing.
+// RecordFlash adds the result of Flash to the history in project.json, which holds the last 20. It records nothing for
+// a device that loads its image when the link opens. A flash that wrote nothing replaces a preceding one that wrote
+// nothing.
 func (p *Project) RecordFlash(i *image.Image, r device.FlashReport, failed error) error {
 	if err := p.errIfClosed(); err != nil {
 		return err
@@ -43,11 +41,6 @@ func (p *Project) RecordFlash(i *image.Image, r device.FlashReport, failed error
 		s.Flashes = append(s.Flashes, entry)
 		s.Flashes = s.Flashes[max(0, len(s.Flashes)-maxFlashes):]
 	})
-}
-
-// Flashes returns the history, oldest first.
-func (p *Project) Flashes() []projectfile.Flash {
-	return append([]projectfile.Flash(nil), p.state.Flashes...)
 }
 
 // Built returns the image of the project's last build, or nil if there is none or its files have changed. It does

@@ -139,7 +139,7 @@ func TestManyRead(t *testing.T) {
 	for n, q := range []*Project{p, other} {
 		must(t, q.RecordFlash(i, device.FlashReport{Device: fmt.Sprintf("probe:%d", n)}, nil))
 	}
-	if n := len(other.Flashes()); n != 2 {
+	if n := len(other.state.Flashes); n != 2 {
 		t.Errorf("%d of two flashes are noted", n)
 	}
 	must(t, other.Close())
