@@ -203,7 +203,7 @@ var mayImport = map[string][]string{
 var exportedNames = map[string]int{
 	"boards":          33,
 	"cache":           11,
-	"cmodel":          11,
+	"cmodel":          10,
 	"crt":             1,
 	"device":          26,
 	"device/emulated": 1,
@@ -214,7 +214,7 @@ var exportedNames = map[string]int{
 	"measure":         27,
 	"mlf":             25,
 	"ndarray":         20,
-	"project":         20,
+	"project":         18,
 	"projectapi":      4,
 	"release":         6,
 	"rpc":             25,
