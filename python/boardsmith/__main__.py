@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from . import ExportError
 from .frontends import from_onnx, from_torch
+
+
+def _shape(text: str) -> tuple[str, list[int]]:
+    """Returns the name and the numbers of x=1,49,10."""
+    name, _, numbers = text.rpartition("=")
+    if not name:
+        raise ValueError(text)
+    return name, [int(n) for n in numbers.split(",")]
 
 
 def main() -> int:
@@ -16,13 +28,30 @@ def main() -> int:
     parser.add_argument("model", type=Path, help="an ONNX file, or a file of torch.export.save, which ends in .pt2")
     parser.add_argument("archive", type=Path, help="the archive to write, such as kws.tar")
     parser.add_argument("--name", help="the model's name in C; default: that of the archive")
+    parser.add_argument("--shape", type=_shape, action="append", default=[], metavar="NAME=N,N",
+                        help="the dimensions of an ONNX input, as in x=1,49,10, or one that has a name, as in batch=1")
+    parser.add_argument("--params", type=Path, help="an .npz file with values of ONNX inputs, which become constants")
+    parser.add_argument("--target", default="c", help="TVM's target as JSON, of kind llvm with a board's architecture; "
+                        "default: c")  # fmt: skip
+    parser.add_argument("--database", type=Path, help="a folder of MetaSchedule's records of tuning")
     parser.add_argument("--no-check", action="store_true",
                         help="do not run the archive's C on this computer beside the network's evaluator")
     arguments = parser.parse_args()
-    read = from_torch if arguments.model.suffix == ".pt2" else from_onnx
+    options: dict[str, Any] = {}
     try:
-        report = read(arguments.model, arguments.archive, arguments.name, not arguments.no_check)
-    except (ExportError, OSError, ImportError) as error:
+        options["target"] = json.loads(arguments.target) if arguments.target.startswith("{") else arguments.target
+        if arguments.database:
+            from tvm.s_tir.meta_schedule.database import JSONDatabase
+
+            options["database"] = JSONDatabase(work_dir=str(arguments.database))
+        read = from_torch if arguments.model.suffix == ".pt2" else from_onnx
+        if read is from_onnx:
+            params = np.load(arguments.params) if arguments.params else {}
+            options |= {"shapes": dict(arguments.shape), "params": dict(params)}
+        elif arguments.shape or arguments.params:
+            parser.error("--shape and --params are for ONNX files: torch.export has fixed both")
+        report = read(arguments.model, arguments.archive, arguments.name, not arguments.no_check, **options)
+    except (ExportError, OSError, ImportError, json.JSONDecodeError) as error:
         print(f"boardsmith: error: {error}", file=sys.stderr)
         return 1
     print(f"{report.path}: {report.operators} operators, {report.constants} bytes of constants, "

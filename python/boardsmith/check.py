@@ -210,8 +210,9 @@ def verify(program: Program, evaluator: Evaluator, share: float, spans: Sequence
                 continue
 
             # C leaves the order of what is no number, and the integer of an infinity, to the processor. The sum of
-            # infinities and extremes depends on its order.
-            undefined = got.dtype.kind not in "fb" or not np.isfinite(want).all()
+            # infinities and extremes depends on its order. ONNX's evaluator cuts some infinities to the largest number.
+            undefined = got.dtype.kind not in "fb"
+            undefined = undefined or got.dtype.kind == "f" and not (abs(want) < np.finfo(want.dtype).max).all()
             if not (np.isnan(special).any() or special and undefined):
                 raise Difference(f"output {t.name} has other values than the network for {title}", inputs)
             loose.append(t.name)

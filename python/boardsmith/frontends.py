@@ -6,37 +6,114 @@ import contextlib
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from . import ExportError, Report, check, export, plan, simplify
+from .graph import Refusal, describe
 
 
-def from_onnx(path: Path, archive: Path, name: str | None = None, verify: bool = True) -> Report:
-    """Exports an ONNX file. Tensors keep their names; a result that is an input has another one."""
+def from_onnx(
+    path: Path,
+    archive: Path,
+    name: str | None = None,
+    verify: bool = True,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    params: Mapping[str, np.ndarray] | None = None,
+    **options: Any,
+) -> Report:
+    """Exports an ONNX file. Tensors keep their names; a result that is an input has another one.
+
+    shapes has the dimensions of inputs, by the input's name, or one value by the name of a dimension. params are values
+    of inputs, which become constants. options are those of export.
+    """
     import onnx
 
     model = _readable(path, "ONNX file", lambda: onnx.load(path))
     if not model.graph.node and not model.graph.output:
         raise ExportError(f"{path} is no ONNX file: it has no graph")
-    return export_onnx(model, archive, name, verify)
+    _bind(model, params or {})
+    _fix(model, dict(shapes or {}))
+    return export_onnx(model, archive, name, verify, **options)
 
 
-def export_onnx(model: Any, archive: Path, name: str | None = None, verify: bool = True) -> Report:
+def export_onnx(model: Any, archive: Path, name: str | None = None, verify: bool = True, **options: Any) -> Report:
     """Exports an ONNX model, after its outputs were compared with what the model declares, and its values with those
-    of ONNX's reference evaluator."""
-    declared = _declared(model)
-    try:
-        return _export(model, archive, name, declared, _evaluator(model, declared) if verify else None)
-    except check.Difference as difference:
-        raise ExportError(f"{difference}{_first_difference(model, difference)}") from None
+    of ONNX's reference evaluator. An error names the first node concerned."""
+    with _silent():
+        inferred, declared = _inferred(model)
+        try:
+            evaluator = _evaluator(model, declared) if verify else None
+            return _export(model, archive, name, declared, evaluator, options)
+        except Refusal:
+            raise
+        except check.Difference as difference:
+            fault, is_different = difference, True
+        except ExportError as error:
+            fault, is_different = error, False
+        node = _first(model, inferred, declared, is_different)
+    if node is None:
+        raise fault
+    if is_different:
+        raise ExportError(f"{fault}; the first node that differs is {describe(model, node)}: replace it, "
+                          "or pass --no-check if the difference is meant") from fault  # fmt: skip
+    raise Refusal(f"{describe(model, node)}: {fault}: replace it by others that compute the same") from fault
+
+
+def _bind(model: Any, params: Mapping[str, np.ndarray]) -> None:
+    """Makes constants of inputs."""
+    from onnx import helper, numpy_helper
+
+    inputs = {i.name: i for i in model.graph.input}
+    for name, value in params.items():
+        if name not in inputs:
+            raise ExportError(f"params: the network has no input {name}; it has {', '.join(inputs)}")
+        kind = inputs[name].type.tensor_type
+        if helper.np_dtype_to_tensor_dtype(value.dtype) != kind.elem_type or len(kind.shape.dim) != value.ndim:
+            raise ExportError(f"params: {name} is {value.dtype} {value.shape}, unlike the network's input")
+        model.graph.input.remove(inputs[name])
+        model.graph.initializer.append(numpy_helper.from_array(value, name))
+
+
+def _fix(model: Any, shapes: dict[str, Sequence[int]]) -> None:
+    """Fixes dimensions of a model's inputs, and refuses those that are left."""
+    constants, used, left = {i.name for i in model.graph.initializer}, set(), []
+    for value in model.graph.input:
+        dimensions = value.type.tensor_type.shape.dim
+        given = shapes.get(value.name)
+        if given is not None and len(given) != len(dimensions):
+            raise ExportError(f"input {value.name} has {len(dimensions)} dimensions, not {len(given)}")
+        for i, dimension in enumerate(dimensions):
+            key = value.name if given is not None else dimension.dim_param
+            if key in shapes and (given is not None or not dimension.HasField("dim_value")):
+                used.add(key)
+                dimension.dim_value = (given or shapes[key])[i if given is not None else 0]
+            elif not dimension.HasField("dim_value") and value.name not in constants:
+                left.append(f"{value.name} has the dimension {dimension.dim_param or i}")
+    if unused := shapes.keys() - used:
+        raise ExportError(f"no input and no dimension that is not fixed has the name {', '.join(sorted(unused))}")
+    if left:
+        raise ExportError(f"{'; '.join(left)}: give it a value, as in --shape batch=1 or --shape x=1,49,10")
+    if not used:
+        return
+
+    # What follows from the inputs is inferred anew.
+    del model.graph.value_info[:]
+    for value in model.graph.output:
+        if any(not d.HasField("dim_value") for d in value.type.tensor_type.shape.dim):
+            value.type.tensor_type.ClearField("shape")
 
 
 def _export(
-    model: Any, archive: Path, name: str | None, declared: dict[str, Any], evaluator: check.Evaluator | None
+    model: Any,
+    archive: Path,
+    name: str | None,
+    declared: dict[str, Any],
+    evaluator: check.Evaluator | None,
+    options: Mapping[str, Any],
 ) -> Report:
     from tvm.relax.frontend.onnx import from_onnx as read
 
@@ -44,8 +121,7 @@ def _export(
     inputs = [i.name for i in model.graph.input if i.name not in weights]
     outputs = [o.name for o in model.graph.output]
     simple = simplify.simplify(model)
-    with _silent():
-        module = _readable(_title(model), "network that TVM reads", lambda: read(simple))
+    module = _readable(_title(model), "network that TVM reads", lambda: read(simple))
 
     # A frontend that ignores an attribute computes other shapes.
     kinds = plan.fields(plan.type_of(module["main"].body.body))
@@ -54,23 +130,23 @@ def _export(
             raise check.Difference(f"output {output} is {fault}", ())
 
     names = [o + "_output" if o in inputs else o for o in outputs]
-    return export(module, archive, name=name, input_names=inputs, output_names=names, evaluator=evaluator)
+    return export(module, archive, name=name, input_names=inputs, output_names=names, evaluator=evaluator, **options)
 
 
 def _title(model: Any) -> str:
     return f"network {model.graph.name or 'without a name'}"
 
 
-def _declared(model: Any) -> dict[str, tuple[str, tuple[int, ...] | None]]:
-    """Returns types and shapes of tensors, as the model declares them and as ONNX infers them. A shape that is not
-    fixed is None."""
+def _inferred(model: Any) -> tuple[Any, dict[str, tuple[str, tuple[int, ...] | None]]]:
+    """Returns a model with all types and shapes that ONNX infers, and these with those that the model declares. A shape
+    that is not fixed is None."""
     import onnx
 
     try:
         model = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
-    except Exception as error:
-        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
-        raise ExportError(f"{_title(model)}: its shapes contradict each other: {reason}") from error
+    except onnx.shape_inference.InferenceError as error:
+        reason = next(iter(str(error).strip().splitlines()), "")
+        raise ExportError(f"{_title(model)}: its shapes contradict each other: {reason}: correct its file") from error
 
     declared = {}
     for value in [*model.graph.value_info, *model.graph.output]:
@@ -80,7 +156,7 @@ def _declared(model: Any) -> dict[str, tuple[str, tuple[int, ...] | None]]:
         dtype = str(onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type))
         fixed = tensor.HasField("shape") and all(d.HasField("dim_value") for d in tensor.shape.dim)
         declared[value.name] = dtype, tuple(d.dim_value for d in tensor.shape.dim) if fixed else None
-    return declared
+    return model, declared
 
 
 def _unlike(kind: Any, want: tuple[str, tuple[int, ...] | None]) -> str:
@@ -120,51 +196,41 @@ def _evaluator(model: Any, declared: dict[str, tuple[str, tuple[int, ...] | None
     return evaluate
 
 
-def _first_difference(model: Any, difference: check.Difference) -> str:
-    """Returns the first node whose results differ, by an archive that has the results of all nodes as outputs."""
-    import onnx
+def _first(model: Any, inferred: Any, declared: dict[str, Any], is_different: bool) -> Any:
+    """Returns the first node without which the nodes before it are exported, and compute what the evaluator does."""
+    known = {v.name: v for v in [*inferred.graph.value_info, *inferred.graph.output] if v.type.tensor_type.elem_type}
 
-    declared = _declared(model)
-    inferred = onnx.shape_inference.infer_shapes(model).graph
-    known = {v.name for v in [*inferred.value_info, *model.graph.output]}
-    results = [o for node in model.graph.node for o in node.output if o in known]
-    constants = {i.name for i in model.graph.initializer}
-    inputs = [i.name for i in model.graph.input if i.name not in constants]
-    extractor = onnx.utils.Extractor(onnx.shape_inference.infer_shapes(model))
-
-    def differs(result: str) -> bool:
-        part = extractor.extract_model(inputs, [result])
+    def fails(count: int) -> bool:
+        part = type(model)()
+        part.CopyFrom(inferred)
+        del part.graph.node[count:], part.graph.output[:], part.graph.value_info[:]
+        read = {name for node in part.graph.node for name in node.input}
+        ends = {name for node in part.graph.node for name in node.output if name not in read}
+        results = ends | {o.name for o in model.graph.output if o.name in read}
+        part.graph.output.extend(known[name] for name in sorted(results) if name in known)
         with tempfile.TemporaryDirectory() as folder:
+            evaluator = _evaluator(part, declared) if is_different else None
             try:
-                _export(part, Path(folder, "part.tar"), None, declared, _evaluator(part, declared))
+                _export(part, Path(folder, "part.tar"), None, declared, evaluator, {})
             except check.Difference:
                 return True
-            except (ExportError, ValueError):  # no archive holds this result
-                return False
+            except ExportError:
+                return not is_different
         return False
 
     # The nodes are in order: half of those that are left are tried at a time.
-    low, high = 0, len(results)
-    while low < high:
+    nodes = model.graph.node
+    low, high = 0, len(nodes)
+    if not high or not fails(high):
+        return None
+    while low + 1 < high:
         middle = (low + high) // 2
-        if differs(results[middle]):
-            high = middle
-        else:
-            low = middle + 1
-    if low == len(results):
-        return ""
-    node = next(n for n in model.graph.node if results[low] in n.output)
-    return f"; the first node that differs is {describe(model, node)}"
+        low, high = (low, middle) if fails(middle) else (middle, high)
+    return nodes[high - 1]
 
 
-def describe(model: Any, node: Any) -> str:
-    """Returns a node's operator, name and version, for an error."""
-    opset = next((o.version for o in model.opset_import if o.domain == node.domain), 0)
-    return f"{node.op_type} (node {node.name or node.output[0]}, opset {opset})"
-
-
-def from_torch(path: Path, archive: Path, name: str | None = None, verify: bool = True) -> Report:
-    """Exports a file that torch.export.save has written. Inputs keep their names."""
+def from_torch(path: Path, archive: Path, name: str | None = None, verify: bool = True, **options: Any) -> Report:
+    """Exports a file that torch.export.save has written. Inputs keep their names. options are those of export."""
     import torch
     from tvm.relax.frontend.torch import from_exported_program as read
 
@@ -182,7 +248,7 @@ def from_torch(path: Path, archive: Path, name: str | None = None, verify: bool 
 
     with _silent():
         module = _readable(path, "network that TVM reads", lambda: read(program))
-    return export(module, archive, name=name, evaluator=evaluate if verify else None)
+        return export(module, archive, name=name, evaluator=evaluate if verify else None, **options)
 
 
 def _readable(title: object, what: str, read: Callable[[], Any]) -> Any:
@@ -198,13 +264,16 @@ def _readable(title: object, what: str, read: Callable[[], Any]) -> Any:
 
 @contextlib.contextmanager
 def _silent() -> Iterator[None]:
-    """Discards what TVM's compiler prints on standard error, in C++ and in Python."""
+    """Discards what TVM's compiler and frontends print, in C++ and in Python."""
+    sys.stdout.flush()
     sys.stderr.flush()
-    kept = os.dup(2)
+    kept = [os.dup(1), os.dup(2)]
     try:
-        with open(os.devnull, "w") as nothing, contextlib.redirect_stderr(nothing):
-            os.dup2(nothing.fileno(), 2)
+        with open(os.devnull, "w") as nothing, contextlib.redirect_stdout(nothing), contextlib.redirect_stderr(nothing):
+            for stream in (1, 2):
+                os.dup2(nothing.fileno(), stream)
             yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        for stream, handle in zip((1, 2), kept):
+            os.dup2(handle, stream)
+            os.close(handle)

@@ -215,6 +215,14 @@ def _skip_padding(store: Any) -> Any:
     return _under(_conjuncts(inner[0]), step)
 
 
+def _started(store: Any) -> Any:
+    """Starts a maximum or a minimum at infinity: TVM starts at the largest finite number, which elements may exceed."""
+    value, dtype = store.value, str(store.buffer.dtype)
+    if isinstance(value, tirx.FloatImm) and abs(value.value) == float(tirx.max_value(dtype).value):
+        return tirx.BufferStore(store.buffer, tirx.FloatImm(dtype, math.copysign(math.inf, value.value)), store.indices)
+    return store
+
+
 def _map(stmt: Any, change: Callable[[Any], Any]) -> Any:
     """Rebuilds a statement from its parts up; change returns what replaces one. Loops are serial: there is one core."""
     if isinstance(stmt, tirx.SeqStmt):
@@ -234,7 +242,7 @@ def _map(stmt: Any, change: Callable[[Any], Any]) -> Any:
 def _hoist(stmt: Any) -> Any:
     """Skips padding: moves each condition out of a loop on which it does not depend, or into the loop's bounds."""
     if isinstance(stmt, tirx.BufferStore):
-        return _skip_padding(stmt)
+        return _skip_padding(_started(stmt))
     if not isinstance(stmt, tirx.For):
         return stmt
     body, inside, outside, first, end = stmt.body, [], [], [stmt.min], [stmt.min + stmt.extent]

@@ -6,273 +6,12 @@ the node's. The definitions are those of ONNX's operators (onnx.ai/onnx/operator
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from .kernels import ExportError
-
-
-class Graph:
-    """A graph that is being built: nodes, constants, and the shapes and types of values that are known."""
-
-    def __init__(self, model: Any, constants: dict[str, np.ndarray]) -> None:
-        import onnx
-
-        self.constants, self.nodes, self.count = constants, [], 0
-        self.opset = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), 0)
-        self.kinds: dict[str, tuple[np.dtype, tuple[int, ...] | None]] = {}
-        for value in [*model.graph.input, *model.graph.value_info, *model.graph.output]:
-            kind = value.type.tensor_type
-            if not kind.elem_type:
-                continue
-            fixed = kind.HasField("shape") and all(d.HasField("dim_value") for d in kind.shape.dim)
-            shape = tuple(d.dim_value for d in kind.shape.dim) if fixed else None
-            self.kinds[value.name] = onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type), shape
-
-    def shape(self, name: str) -> tuple[int, ...]:
-        """Returns a value's shape, which must be fixed."""
-        known = self.constants[name].shape if name in self.constants else self.kinds.get(name, (None, None))[1]
-        if known is None:
-            raise ExportError(f"{name}: its shape is not fixed")
-        return known
-
-    def dtype(self, name: str) -> np.dtype:
-        """Returns a value's type."""
-        return self.constants[name].dtype if name in self.constants else self.kinds[name][0]
-
-    def constant(self, value: Any, dtype: Any = np.int64) -> str:
-        """Adds a constant and returns its name."""
-        self.count += 1
-        name = f"boardsmith_constant_{self.count}"
-        self.constants[name] = np.asarray(value, dtype)
-        return name
-
-    def add(self, op: str, *inputs: str, to: str | None = None, outputs: int = 1, **attributes: Any) -> Any:
-        """Adds a node and returns the names of its results."""
-        from onnx import helper
-
-        self.count += 1
-        names = [to or f"boardsmith_{op}_{self.count}"] if outputs == 1 else [
-            f"boardsmith_{op}_{self.count}_{i}" for i in range(outputs)]  # fmt: skip
-        self.nodes.append(helper.make_node(op, list(inputs), names, **attributes))
-        return names[0] if outputs == 1 else names
-
-    def reshape(self, x: str, *shape: int, to: str | None = None) -> str:
-        """Adds a reshape."""
-        return self.add("Reshape", x, self.constant(shape), to=to)
-
-    def split(self, x: str, parts: int, axis: int) -> list[str]:
-        """Returns the names of equal parts of a value along an axis."""
-        if parts == 1:
-            return [x]
-        return self.add("Split", x, outputs=parts, axis=axis, **({"num_outputs": parts} if self.opset >= 18 else {}))
-
-    def cast(self, x: str, dtype: Any, to: str | None = None) -> str:
-        """Adds a conversion."""
-        from onnx import helper
-
-        self.count += 1
-        name = to or f"boardsmith_Cast_{self.count}"
-        kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-        self.nodes.append(helper.make_node("Cast", [x], [name], to=kind))
-        return name
-
-
-class Node:
-    """A node's attributes and operands, with ONNX's defaults filled in by the caller."""
-
-    def __init__(self, node: Any) -> None:
-        from onnx import helper
-
-        self.proto, self.op = node, node.op_type
-        self.inputs, self.outputs = list(node.input), list(node.output)
-        self.attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """Returns an attribute; text as str."""
-        value = self.attributes.get(name, default)
-        if isinstance(value, bytes):
-            return value.decode()
-        return [v.decode() if isinstance(v, bytes) else v for v in value] if isinstance(value, list) else value
-
-    def input(self, index: int) -> str:
-        """Returns the name of an operand, "" for one that is left out."""
-        return self.inputs[index] if index < len(self.inputs) else ""
-
-    def output(self, index: int) -> str:
-        """Returns the name of a result, "" for one that is left out."""
-        return self.outputs[index] if index < len(self.outputs) else ""
-
-    def refuse(self, reason: str) -> ExportError:
-        """Returns the error that this form of the node is not supported."""
-        return ExportError(f"{self.op} (node {self.proto.name or self.outputs[0]}): {reason}")
-
-
-# Recurrent networks. The steps are equal kernels, called once for each step of time: only the calls take flash.
-
-ACTIVATIONS: dict[str, Callable[..., str]] = {
-    "sigmoid": lambda g, x, **_: g.add("Sigmoid", x),
-    "tanh": lambda g, x, **_: g.add("Tanh", x),
-    "relu": lambda g, x, **_: g.add("Relu", x),
-    "softsign": lambda g, x, **_: g.add("Softsign", x),
-    "softplus": lambda g, x, **_: g.add("Softplus", x),
-    "leakyrelu": lambda g, x, alpha=0.01, **_: g.add("LeakyRelu", x, alpha=alpha),
-    "thresholdedrelu": lambda g, x, alpha=1.0, **_: g.add("ThresholdedRelu", x, alpha=alpha),
-    "elu": lambda g, x, alpha=1.0, **_: g.add("Elu", x, alpha=alpha),
-    "hardsigmoid": lambda g, x, alpha=0.2, beta=0.5: g.add("HardSigmoid", x, alpha=alpha, beta=beta),
-    "scaledtanh": lambda g, x, alpha=1.0, beta=1.0: g.add(
-        "Mul", g.add("Tanh", g.add("Mul", x, g.constant(beta, "float32"))), g.constant(alpha, "float32")),
-    "affine": lambda g, x, alpha=1.0, beta=0.0: g.add(
-        "Add", g.add("Mul", x, g.constant(alpha, "float32")), g.constant(beta, "float32")),
-}  # fmt: skip
-
-
-class Recurrent:
-    """One direction of an LSTM, a GRU or an RNN, as nodes for each step of time."""
-
-    GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
-    DEFAULTS = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "RNN": ["Tanh"]}
-
-    def __init__(self, graph: Graph, node: Node, direction: int, directions: int) -> None:
-        self.g, self.node = graph, node
-        self.hidden = int(node.get("hidden_size") or graph.shape(node.input(2))[2])
-        names = node.get("activations") or self.DEFAULTS[node.op] * directions
-        alphas, betas = list(node.get("activation_alpha") or ()), list(node.get("activation_beta") or ())
-        each = len(self.DEFAULTS[node.op])
-        self.activations = [self._activation(name, alphas, betas) for name in names][direction * each :][:each]
-        self.direction = direction
-
-    def _activation(self, name: str, alphas: list[float], betas: list[float]) -> Callable[[str], str]:
-        """Takes the parameters that this function has of the two lists, which are in the order of the functions."""
-        function = ACTIVATIONS.get(name.lower())
-        if function is None:
-            raise self.node.refuse(f"activation {name} is not supported; {', '.join(ACTIVATIONS)} are")
-        names = function.__code__.co_varnames[: function.__code__.co_argcount]
-        parameters = {}
-        if "alpha" in names and alphas:
-            parameters["alpha"] = alphas.pop(0)
-        if "beta" in names and betas:
-            parameters["beta"] = betas.pop(0)
-        return lambda x: function(self.g, x, **parameters)
-
-    def _part(self, index: int, *shape: int) -> str:
-        """Returns an operand's part for this direction, reshaped; "" if it is left out."""
-        name = self.node.input(index)
-        if not name:
-            return ""
-        if name in self.g.constants:
-            return self.g.constant(self.g.constants[name][self.direction].reshape(shape), self.g.dtype(name))
-        at = self.g.constant([self.direction])
-        return self.g.reshape(self.g.add("Gather", name, at, axis=0), *shape)
-
-    def _transposed(self, index: int, rows: int, columns: int) -> str:
-        part = self._part(index, rows, columns)
-        if part in self.g.constants:
-            return self.g.constant(self.g.constants[part].T.copy(), self.g.dtype(part))
-        return self.g.add("Transpose", part, perm=[1, 0])
-
-    def _clipped(self, x: str) -> str:
-        limit = self.node.get("clip")
-        if limit is None:
-            return x
-        return self.g.add("Clip", x, self.g.constant(-limit, "float32"), self.g.constant(limit, "float32"))
-
-    def run(self, steps: Sequence[str], batch: int, size: int) -> tuple[list[str], str, str]:
-        """Returns the hidden state after each step, and the last hidden and cell state, for the inputs of each step."""
-        g, n, gates = self.g, self.hidden, self.GATES[self.node.op]
-        weights, recurrent = self._transposed(1, gates * n, size), self._transposed(2, gates * n, n)
-        zero = g.constant(np.zeros((batch, n)), "float32")
-        h = self._part(5, batch, n) or zero
-        c = self._part(6, batch, n) or zero if self.node.op == "LSTM" else ""
-        bias = self._part(3, 2, gates * n)
-        own, other = g.split(bias, 2, 0) if bias else ("", "")
-        peepholes = g.split(self._part(7, 3, n), 3, 0) if self.node.op == "LSTM" and self.node.input(7) else []
-
-        states = []
-        step = {"LSTM": self._lstm, "GRU": self._gru, "RNN": self._rnn}[self.node.op]
-        for x in steps:
-            product = g.add("MatMul", x, weights)
-            h, c = step(g.add("Add", product, own) if own else product, h, c, recurrent, other, peepholes)
-            states.append(h)
-        return states, h, c
-
-    def _rnn(self, x: str, h: str, c: str, recurrent: str, bias: str, _: list[str]) -> tuple[str, str]:
-        g = self.g
-        total = g.add("Add", x, g.add("MatMul", h, recurrent))
-        return self.activations[0](self._clipped(g.add("Add", total, bias) if bias else total)), c
-
-    def _lstm(self, x: str, h: str, c: str, recurrent: str, bias: str, peepholes: list[str]) -> tuple[str, str]:
-        g, (f, gf, hf) = self.g, self.activations
-        total = g.add("Add", x, g.add("MatMul", h, recurrent))
-        i, o, forget, new = g.split(g.add("Add", total, bias) if bias else total, 4, 1)
-        if peepholes:
-            i = g.add("Add", i, g.add("Mul", peepholes[0], c))
-            forget = g.add("Add", forget, g.add("Mul", peepholes[2], c))
-        i = f(self._clipped(i))
-        if self.node.get("input_forget", 0):
-            forget = g.add("Sub", g.constant(1, "float32"), i)
-        else:
-            forget = f(self._clipped(forget))
-        c = g.add("Add", g.add("Mul", forget, c), g.add("Mul", i, gf(self._clipped(new))))
-        if peepholes:
-            o = g.add("Add", o, g.add("Mul", peepholes[1], c))
-        return g.add("Mul", f(self._clipped(o)), hf(c)), c
-
-    def _gru(self, x: str, h: str, c: str, recurrent: str, bias: str, _: list[str]) -> tuple[str, str]:
-        g, (f, gf) = self.g, self.activations
-        z, r, new = g.split(x, 3, 1)
-        if self.node.get("linear_before_reset", 0):
-            product = g.add("MatMul", h, recurrent)
-            hz, hr, hn = g.split(g.add("Add", product, bias) if bias else product, 3, 1)
-            z, r = (f(self._clipped(g.add("Add", a, b))) for a, b in ((z, hz), (r, hr)))
-            new = g.add("Add", new, g.add("Mul", r, hn))
-        else:
-            rz, rr, rn = g.split(recurrent, 3, 1)
-            bz, br, bn = g.split(bias, 3, 1) if bias else ("", "", "")
-            z, r = (g.add("Add", a, g.add("MatMul", h, b)) for a, b in ((z, rz), (r, rr)))
-            z, r = (f(self._clipped(g.add("Add", a, b) if b else a)) for a, b in ((z, bz), (r, br)))
-            new = g.add("Add", new, g.add("MatMul", g.add("Mul", r, h), rn))
-            new = g.add("Add", new, bn) if bn else new
-        new = gf(self._clipped(new))
-        kept = g.add("Sub", g.constant(1, "float32"), z)
-        return g.add("Add", g.add("Mul", kept, new), g.add("Mul", z, h)), c
-
-
-def recurrent(g: Graph, node: Node) -> None:
-    """LSTM, GRU, RNN."""
-    x, batch_first = node.input(0), node.get("layout", 0)
-    shape = g.shape(x)
-    steps, batch, size = (shape[1], shape[0], shape[2]) if batch_first else shape
-    if (lengths := node.input(4)) and not (lengths in g.constants and (g.constants[lengths] == steps).all()):
-        raise node.refuse("sequence_lens other than the length of the input are not supported: pad the sequences")
-    if batch_first and (node.input(5) or node.input(6)):
-        raise node.refuse("initial states with layout 1 are not supported: use layout 0")
-
-    directions = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}
-    directions = directions[node.get("direction", "forward")]
-    inputs = [g.reshape(part, batch, size) for part in g.split(x, steps, 1 if batch_first else 0)]
-    hidden, last, cells = [], [], []
-    for i, backwards in enumerate(directions):
-        part = Recurrent(g, node, i, len(directions))
-        states, h, c = part.run(inputs[::-1] if backwards else inputs, batch, size)
-        hidden.append(states[::-1] if backwards else states)
-        last.append(h)
-        cells.append(c)
-
-    n, count = part.hidden, len(directions)
-    for name, values in ((node.output(1), last), (node.output(2), cells)):
-        if name:
-            shape = (batch, 1, n) if batch_first else (1, batch, n)
-            g.add("Concat", *(g.reshape(v, *shape) for v in values), to=name, axis=1 if batch_first else 0)
-    if node.output(0):
-        every = [g.reshape(state, 1, 1, batch, n) for step in zip(*hidden) for state in step]
-        y = g.reshape(g.add("Concat", *every, axis=0), steps, count, batch, n,
-                      to=None if batch_first else node.output(0))  # fmt: skip
-        if batch_first:
-            g.add("Transpose", y, perm=[2, 0, 1, 3], to=node.output(0))
-
+from .graph import Graph, Node, Rule
+from .recurrent import recurrent
 
 # Quantized operators become pairs of quantize and dequantize, which are computed with integers.
 
@@ -345,12 +84,7 @@ def conv_integer(g: Graph, node: Node) -> None:
 
 def lp_normalization(g: Graph, node: Node) -> None:
     """LpNormalization: a vector of zeros stays one."""
-    axes = g.constant([node.get("axis", -1)])
-    op = {1: "ReduceL1", 2: "ReduceL2"}[node.get("p", 2)]
-    if g.opset < 18:
-        norm = g.add(op, node.input(0), axes=[node.get("axis", -1)], keepdims=1)
-    else:
-        norm = g.add(op, node.input(0), axes, keepdims=1)
+    norm = g.reduce({1: "ReduceL1", 2: "ReduceL2"}[node.get("p", 2)], node.input(0), [node.get("axis", -1)])
     dtype = g.dtype(node.input(0))
     is_zero = g.add("Equal", norm, g.constant(0, dtype))
     g.add("Div", node.input(0), g.add("Where", is_zero, g.constant(1, dtype), norm), to=node.output(0))
@@ -422,6 +156,12 @@ def is_inf(g: Graph, node: Node) -> None:
         g.add("And", g.add("IsInf", x), g.constant(False, bool), to=node.output(0))
 
 
+def _same(auto: str, totals: list[int]) -> list[int]:
+    """Returns the paddings at the starts and the ends for their sums along each axis."""
+    small, large = [n // 2 for n in totals], [n - n // 2 for n in totals]
+    return [*large, *small] if auto == "SAME_LOWER" else [*small, *large]
+
+
 def conv_transpose(g: Graph, node: Node) -> None:
     """ConvTranspose whose paddings follow from the shape of its output."""
     attributes = dict(node.attributes)
@@ -433,16 +173,13 @@ def conv_transpose(g: Graph, node: Node) -> None:
         dilations = node.get("dilations") or [1] * len(shape)
         extra = list(node.get("output_padding") or [0] * len(shape))
         wanted = list(wanted or [n * s for n, s in zip(shape, strides)])[-len(shape) :]
-        begins, ends = [], []
-        for i, (n, k, s, d, out) in enumerate(zip(shape, kernel, strides, dilations, wanted)):
-            total = s * (n - 1) + extra[i] + (k - 1) * d + 1 - out
-            if total < 0:  # nothing is cut off: the output grows
-                extra[i] -= total
-                total = 0
-            small, large = total // 2, total - total // 2
-            begins.append(large if auto == "SAME_LOWER" else small)
-            ends.append(small if auto == "SAME_LOWER" else large)
-        attributes |= {"pads": begins + ends, "output_padding": extra}
+        totals = [s * (n - 1) + more + (k - 1) * d + 1 - out
+                  for n, k, s, d, more, out in zip(shape, kernel, strides, dilations, extra, wanted)]  # fmt: skip
+
+        # Where nothing is cut off, the output grows.
+        extra = [more - min(total, 0) for more, total in zip(extra, totals)]
+        pads = _same(auto, [max(total, 0) for total in totals])
+        attributes |= {"pads": pads, "output_padding": extra}
     g.add("ConvTranspose", *node.inputs, to=node.output(0), **attributes)
 
 
@@ -455,15 +192,10 @@ def pool(g: Graph, node: Node) -> None:
     dilations = node.get("dilations") or [1] * len(shape)
     if (auto := node.get("auto_pad", "NOTSET")).startswith("SAME"):
         del attributes["auto_pad"]
-        begins, ends = [], []
-        for n, k, s, d in zip(shape, kernel, strides, dilations):
-            total = max((-(-n // s) - 1) * s + (k - 1) * d + 1 - n, 0)
-            small, large = total // 2, total - total // 2
-            begins.append(large if auto == "SAME_LOWER" else small)
-            ends.append(small if auto == "SAME_LOWER" else large)
-        attributes["pads"] = begins + ends
+        totals = [(-(-n // s) - 1) * s + (k - 1) * d + 1 - n for n, k, s, d in zip(shape, kernel, strides, dilations)]
+        attributes["pads"] = _same(auto, [max(total, 0) for total in totals])
     if node.output(1):
-        raise node.refuse("the indices of the largest elements are not supported")
+        raise node.refuse("the indices of the largest elements are not supported: leave the second output out")
     g.add(node.op, *node.inputs, to=node.output(0), **attributes)
 
 
@@ -487,17 +219,12 @@ def batch_normalization(g: Graph, node: Node) -> None:
     shape = g.shape(x)
     axes = [i for i in range(len(shape)) if i != 1]
 
-    def reduced(value: str) -> str:
-        if g.opset < 18:
-            return g.add("ReduceMean", value, axes=axes, keepdims=1)
-        return g.add("ReduceMean", value, g.constant(axes), keepdims=1)
-
     def channels(value: str) -> str:
         return g.reshape(value, 1, -1, *[1] * (len(shape) - 2))
 
-    own = reduced(x)
+    own = g.reduce("ReduceMean", x, axes)
     centered = g.add("Sub", x, own)
-    spread = reduced(g.add("Mul", centered, centered))
+    spread = g.reduce("ReduceMean", g.add("Mul", centered, centered), axes)
     deviation = g.add("Sqrt", g.add("Add", spread, g.constant(node.get("epsilon", 1e-5), g.dtype(x))))
     normal = g.add("Div", centered, deviation)
     g.add("Add", g.add("Mul", normal, channels(scale)), channels(bias), to=node.output(0))
@@ -510,23 +237,348 @@ def batch_normalization(g: Graph, node: Node) -> None:
             g.add("Add", kept, new, to=name)
 
 
-REWRITES: dict[str, Callable[[Graph, Node], None]] = {
-    "AveragePool": pool, "BatchNormalization": batch_normalization, "BitShift": bit_shift, "Conv": pool,
-    "ConvInteger": conv_integer, "ConvTranspose": conv_transpose, "CumProd": cum_prod, "Dropout": dropout,
-    "GRU": recurrent, "IsInf": is_inf, "LSTM": recurrent, "LpNormalization": lp_normalization, "LpPool": pool,
-    "MaxPool": pool, "QLinearAdd": qlinear_binary, "QLinearConv": qlinear_conv,
-    "QLinearGlobalAveragePool": qlinear_unary, "QLinearLeakyRelu": qlinear_unary, "QLinearMatMul": qlinear_matmul,
-    "QLinearMul": qlinear_binary, "QLinearSigmoid": qlinear_unary, "RNN": recurrent,
-    "ReverseSequence": reverse_sequence,
-}  # fmt: skip
+def _heads(g: Graph, x: str, count: int) -> str:
+    """Returns a value with an axis of heads: batch, heads, positions, features."""
+    if len(shape := g.shape(x)) == 4:
+        return x
+    return g.add("Transpose", g.reshape(x, shape[0], shape[1], count, shape[2] // count), perm=[0, 2, 1, 3])
 
 
-def rewrite(model: Any, constants: dict[str, np.ndarray]) -> list[Any]:
-    """Returns the nodes of a model's graph, and adds to its constants."""
-    g = Graph(model, constants)
-    for node in model.graph.node:
-        if step := REWRITES.get(node.op_type):
-            step(g, Node(node))
+def _attention_bias(g: Graph, node: Node, queries: int, keys: int, past: int, dtype: np.dtype) -> str:
+    """Returns what is added to the scores of an Attention, minus infinity where a query sees no key; "" for nothing."""
+    mask, lengths = node.input(3), node.input(6)
+    left, right = node.get("left_window_size", -1), node.get("right_window_size", -1)
+    terms = []
+
+    # A query at i sees keys around i + offset.
+    offset = g.constant(past)
+    if lengths:
+        lengths = g.reshape(lengths, -1, 1, 1, 1)
+        terms.append(g.add("Less", g.constant(np.arange(keys)), lengths))
+        offset = g.add("Sub", lengths, g.constant(queries))
+    ahead = g.constant(np.arange(keys)[None, :] - np.arange(queries)[:, None])
+    if node.get("is_causal", 0):
+        terms.append(g.add("LessOrEqual", ahead, offset))
+    if left >= 0:
+        terms.append(g.add("GreaterOrEqual", ahead, g.add("Sub", offset, g.constant(left))))
+    if right >= 0:
+        terms.append(g.add("LessOrEqual", ahead, g.add("Add", offset, g.constant(right))))
+
+    added = g.constant(0, dtype)
+    if mask:
+        is_bool = g.dtype(mask) == bool
+        shape = g.shape(mask)
+        if shape[-1] < keys:  # keys behind it are not seen
+            rest = np.full([*shape[:-1], keys - shape[-1]], False if is_bool else -np.inf)
+            mask = g.add("Concat", mask, g.constant(rest, g.dtype(mask)), axis=-1)
+        if is_bool:
+            terms.append(mask)
         else:
-            g.nodes.append(node)
-    return g.nodes
+            added = mask
+    if not terms:
+        return added if mask else ""
+    seen = terms[0]
+    for term in terms[1:]:
+        seen = g.add("And", seen, term)
+    return g.add("Where", seen, added, g.constant(-np.inf, dtype))
+
+
+def attention(g: Graph, node: Node) -> None:
+    """Attention. A query that sees no key has a result of zeros."""
+    q, k, v, past_k, past_v = (node.input(i) for i in (0, 1, 2, 4, 5))
+    flat, dtype = len(g.shape(q)) == 3, g.dtype(q)
+    q = _heads(g, q, node.get("q_num_heads"))
+    k, v = (_heads(g, x, node.get("kv_num_heads")) for x in (k, v))
+    past = g.shape(past_k)[2] if past_k else 0
+    if past:
+        k, v = g.add("Concat", past_k, k, axis=2), g.add("Concat", past_v, v, axis=2)
+    for index, value in ((1, k), (2, v)):
+        if node.output(index):
+            g.add("Identity", value, to=node.output(index))
+
+    # Heads of queries that share one of keys are adjacent.
+    batch, heads, queries, size = g.shape(q)
+    _, groups, keys, _ = g.shape(k)
+    if heads != groups:
+        k, v = (g.reshape(g.add("Expand", g.reshape(x, batch, groups, 1, keys, width), g.constant(
+            [batch, groups, heads // groups, keys, width])), batch, heads, keys, width)
+            for x, width in ((k, g.shape(k)[3]), (v, g.shape(v)[3])))  # fmt: skip
+
+    scale = node.get("scale") or 1 / np.sqrt(size)
+    scores = g.add("MatMul", g.add("Mul", q, g.constant(scale, dtype)), g.add("Transpose", k, perm=[0, 1, 3, 2]))
+    steps = [scores]
+    if cap := node.get("softcap", 0.0):
+        scores = g.add("Mul", g.add("Tanh", g.add("Div", scores, g.constant(cap, dtype))), g.constant(cap, dtype))
+    steps.append(scores)
+    bias = _attention_bias(g, node, queries, keys, past, dtype)
+    scores = g.add("Add", scores, bias) if bias else scores
+    steps.append(scores)
+    weights = g.add("Softmax", scores, axis=-1)
+    if bias:
+        hidden = g.add("Equal", g.reduce("ReduceMax", bias, [-1]), g.constant(-np.inf, dtype))
+        if hidden not in g.constants or g.constants[hidden].any():
+            weights = g.add("Where", hidden, g.constant(0, dtype), weights)
+    steps.append(weights)
+    if node.output(3):
+        g.add("Identity", steps[node.get("qk_matmul_output_mode", 0)], to=node.output(3))
+
+    result = g.add("MatMul", weights, v, to=None if flat else node.output(0))
+    if flat:
+        g.reshape(g.add("Transpose", result, perm=[0, 2, 1, 3]), batch, queries, -1, to=node.output(0))
+
+
+def linear_attention(g: Graph, node: Node) -> None:
+    """LinearAttention: a state for each head, changed by each step of time."""
+    q, k, v, past, decay, beta = (node.input(i) for i in range(6))
+    heads, groups, rule = node.get("q_num_heads"), node.get("kv_num_heads"), node.get("update_rule", "gated_delta")
+    batch, steps, width = g.shape(q)
+    size, depth = width // heads, g.shape(v)[2] // groups
+
+    def each(x: str, count: int, *shape: int) -> list[str]:
+        """Returns the steps of a value, per batch and head."""
+        whole = g.reshape(x, batch, steps, count, -1)
+        return [g.reshape(part, batch, count, *shape) for part in g.split(whole, steps, 1)]
+
+    scale = g.constant(node.get("scale") or 1 / np.sqrt(size), "float32")
+    state = past or g.constant(np.zeros((batch, groups, size, depth)), "float32")
+    queries, keys, values = each(q, heads, 1, size), each(k, groups, 1, size), each(v, groups, 1, depth)
+    decays = each(g.add("Exp", decay), groups, -1, 1) if decay else []
+    betas = each(beta, g.shape(beta)[2], 1, 1) if beta else []
+    results = []
+    for t in range(steps):
+        state = g.add("Mul", state, decays[t]) if "gated" in rule else state
+        value = values[t]
+        if "delta" in rule:
+            value = g.add("Mul", betas[t], g.add("Sub", value, g.add("MatMul", keys[t], state)))
+        state = g.add("Add", state, g.add("MatMul", g.reshape(keys[t], batch, groups, size, 1), value))
+        query = g.reshape(queries[t], batch, groups, heads // groups, size)
+        result = g.add("MatMul", g.add("Mul", query, scale), state)
+        results.append(g.reshape(result, batch, 1, heads * depth))
+    g.add("Concat", *results, axis=1, to=node.output(0))
+    if node.output(1):
+        g.add("Identity", state, to=node.output(1))
+
+
+# Linear maps of constants: ONNX's evaluator gives their factors.
+
+
+def _taps(g: Graph, x: str, axis: int, factors: np.ndarray, beyond: np.ndarray) -> str:
+    """Adds a linear map of an axis as a sum of a few weighted elements: factors has a row for each result, beyond the
+    value of a result that has no factors."""
+    shape, dtype = [1] * len(g.shape(x)), g.dtype(x)
+    shape[axis] = len(factors)
+    order = np.argsort(factors == 0, axis=1, kind="stable")
+    used = (factors != 0).sum(axis=1)
+    count = max(int(used.max()), 1)
+
+    # A result of fewer elements has its first one in parts: no factor is 0, since an element may be infinite.
+    places = np.where(np.arange(count) < np.maximum(used, 1)[:, None], order[:, :count], order[:, :1])
+    weights = np.take_along_axis(factors, places, 1)
+    weights = np.where(places == order[:, :1], weights / np.maximum(count - used + 1, 1)[:, None], weights)
+    terms = []
+    for column, weight in zip(places.T, weights.T):
+        term = g.add("Gather", x, g.constant(column), axis=axis)
+        has_weight = not (weight == 1).all()
+        terms.append(g.add("Mul", term, g.constant(weight.reshape(shape), dtype)) if has_weight else term)
+    total = terms[0]
+    for term in terms[1:]:
+        total = g.add("Add", total, term)
+
+    # What reads no element does not multiply one, which may be infinite.
+    if (empty := ~factors.any(axis=1)).any():
+        beyond = g.constant(beyond.reshape(shape), dtype)
+        total = g.add("Where", g.constant(empty.reshape(shape), bool), beyond, total)
+    return total
+
+
+def resize(g: Graph, node: Node) -> None:
+    """Resize by constants, axis by axis."""
+    x, roi, scales, sizes = (node.input(i) for i in range(4))
+    shape, wanted, given = g.shape(x), g.shape(node.output(0)), sizes or scales
+    roi = roi if node.get("coordinate_transformation_mode") == "tf_crop_and_resize" else ""
+    if given not in g.constants or (roi and roi not in g.constants):
+        raise node.refuse("scales, sizes and regions that are no constants are not supported: make them constants")
+    axes = [a % len(shape) for a in node.get("axes") or range(len(shape))]
+    values, policy = g.constants[given], node.get("keep_aspect_ratio_policy", "stretch")
+    if sizes and policy != "stretch":
+        ratios = [int(n) / shape[a] for n, a in zip(values, axes)]
+        values = np.full(len(axes), max(ratios) if policy == "not_smaller" else min(ratios), "float32")
+        sizes = ""
+    attributes = {k: v for k, v in node.attributes.items() if k not in ("axes", "keep_aspect_ratio_policy")}
+
+    for i, axis in enumerate(axes):
+        n = shape[axis]
+        region = g.constants[roi][[i, len(axes) + i]] if roi else np.float32([0, 1])
+        if wanted[axis] == n and values[i] in (1, n) and list(region) == [0, 1]:
+            continue
+        region = g.constant([0, region[0], 1, region[1]], "float32")
+        size = ["", g.constant([n, values[i]])] if sizes else [g.constant([1, values[i]], "float32")]
+        columns, zeros = (g.constants[g.add("Resize", g.constant(data, "float32"), region, *size, **attributes)]
+                          for data in (np.eye(n), np.zeros((n, n))))  # fmt: skip
+        if columns.shape[1] != wanted[axis]:
+            raise node.refuse(f"{policy} is not supported for these sizes: give the sizes of the result")
+        factors = (columns - zeros).T
+        if g.dtype(x).kind != "f" and not np.isin(factors, (0, 1)).all():
+            raise node.refuse("integers are resized by mode nearest only: add a Cast before it")
+
+        # Repeated elements need no table of where they are.
+        repeats, rest = divmod(wanted[axis], n)
+        if not rest and np.array_equal(factors, np.eye(n).repeat(repeats, 0)):
+            now = g.shape(x)
+            wide = g.constant([*now[: axis + 1], repeats, *now[axis + 1 :]])
+            x = g.add("Expand", g.reshape(x, *now[: axis + 1], 1, *now[axis + 1 :]), wide)
+            x = g.reshape(x, *now[:axis], wanted[axis], *now[axis + 1 :])
+        else:
+            x = _taps(g, x, axis, factors, zeros[0])
+    g.add("Identity", x, to=node.output(0))
+
+
+def _fourier(g: Graph, x: str, axis: int, length: str, to: str, **attributes: Any) -> None:
+    """Adds a Fourier transform of an axis as a product with a matrix of constants."""
+    shape = list(g.shape(x))
+    n, parts = shape[axis], shape[-1]
+    basis = g.constant(np.eye(n * parts).reshape(n * parts, n, parts), g.dtype(x))
+    if g.opset < 20:
+        columns = g.add("DFT", basis, length, axis=1, **attributes)
+    else:
+        columns = g.add("DFT", basis, length, g.constant(1), **attributes)
+    _, count, results = g.shape(columns)
+    matrix = g.constant(g.constants[columns].reshape(n * parts, -1), g.dtype(x))
+
+    others = [i for i in range(len(shape) - 1) if i != axis]
+    order = [*others, axis, len(shape) - 1]
+    rows = g.reshape(g.add("Transpose", x, perm=order), -1, n * parts)
+    product = g.reshape(g.add("MatMul", rows, matrix), *(shape[i] for i in others), count, results)
+    g.add("Transpose", product, perm=[int(i) for i in np.argsort(order)], to=to)
+
+
+def dft(g: Graph, node: Node) -> None:
+    """DFT of a length and an axis that are constants."""
+    x, length, axis = (node.input(i) for i in range(3))
+    if any(name and name not in g.constants for name in (length, axis)):
+        raise node.refuse("a length or an axis that is no constant is not supported: make it a constant")
+    axis = int(g.constants[axis]) if axis else node.get("axis", 1 if g.opset < 20 else -2)
+    attributes = {k: v for k, v in node.attributes.items() if k != "axis"}
+    _fourier(g, x, axis % len(g.shape(x)), length, node.output(0), **attributes)
+
+
+def stft(g: Graph, node: Node) -> None:
+    """STFT: the transform of windows of a signal."""
+    x, step, window, length = (node.input(i) for i in range(4))
+    if any(name and name not in g.constants for name in (step, length)):
+        raise node.refuse("a step or a length that is no constant is not supported: make it a constant")
+    if len(g.shape(x)) == 2:
+        x = g.reshape(x, *g.shape(x), 1)
+    size = g.shape(window)[0] if window else int(g.constants[length])
+    begins = np.arange(0, g.shape(x)[1] - size + 1, int(g.constants[step]))
+    frames = g.add("Gather", x, g.constant(begins[:, None] + np.arange(size)), axis=1)
+    frames = g.add("Mul", frames, g.reshape(window, -1, 1)) if window else frames
+    _fourier(g, frames, 2, length, node.output(0), onesided=node.get("onesided", 1))
+
+
+def top_k(g: Graph, node: Node) -> None:
+    """TopK of a constant number: the rank of an element is the number of those that come before it."""
+    x, count = node.input(0), node.input(1)
+    if count not in g.constants:
+        raise node.refuse("a number that is no constant is not supported: make it a constant")
+    rank = len(g.shape(x))
+    axis, k = node.get("axis", -1) % rank, int(g.constants[count].reshape(()))
+    order = [i for i in range(rank) if i != axis] + [axis]
+    rows = g.add("Transpose", x, perm=order)
+    n, at = g.shape(x)[axis], np.arange(g.shape(x)[axis])
+
+    # Of equal elements, the one with the lower index comes first.
+    shape = g.shape(rows)
+    one, other = g.reshape(rows, *shape, 1), g.reshape(rows, *shape[:-1], 1, n)
+    before = g.add("Less" if node.get("largest", 1) else "Greater", one, other)
+    ties = g.add("And", g.add("Equal", one, other), g.constant(at[None, :] < at[:, None], bool))
+    ranks = g.reduce("ReduceSum", g.cast(g.add("Or", before, ties), "int64"), [-1])  # of each element, n by 1
+    chosen = g.cast(g.add("Equal", ranks, g.constant(np.arange(k))), "int64")  # n by k
+    indices = g.reduce("ReduceSum", g.add("Mul", chosen, g.constant(at[:, None])), [-2], keepdims=0)
+
+    back = [int(i) for i in np.argsort(order)]
+    for result, value in ((0, g.add("GatherElements", rows, indices, axis=rank - 1)), (1, indices)):
+        if node.output(result):
+            g.add("Transpose", value, perm=back, to=node.output(result))
+
+
+def power(g: Graph, node: Node) -> None:
+    """Pow of two types, or of integers: both become floating-point numbers."""
+    x, y = node.inputs
+    kinds = g.dtype(x), g.dtype(y)
+    if kinds[0] == kinds[1] and kinds[0].kind == "f":
+        g.emit(node.proto)
+        return
+    dtype = kinds[0] if kinds[0].kind == "f" else "float64"
+    g.cast(g.add("Pow", g.cast(x, dtype), g.cast(y, dtype)), kinds[0], to=node.output(0))
+
+
+def modulo(g: Graph, node: Node) -> None:
+    """Mod of floating-point numbers with the sign of the divisor, which may be infinite."""
+    x, y = node.inputs
+    if g.dtype(x).kind != "f" or node.get("fmod", 0):
+        g.emit(node.proto)
+        return
+    zero, rest = g.constant(0, g.dtype(x)), g.add("Mod", x, y, fmod=1)
+    has_other_sign = g.add("Xor", g.add("Less", rest, zero), g.add("Less", y, zero))
+    is_above = g.add("And", has_other_sign, g.add("Not", g.add("Equal", rest, zero)))
+    g.add("Where", is_above, g.add("Add", rest, y), rest, to=node.output(0))
+
+
+def extreme(g: Graph, node: Node) -> None:
+    """ReduceMax and ReduceMin of booleans."""
+    if g.dtype(node.input(0)) != bool:
+        g.emit(node.proto)
+        return
+    value = g.add(node.op, g.cast(node.input(0), "uint8"), *node.inputs[1:], **node.attributes)
+    g.cast(value, bool, to=node.output(0))
+
+
+def compress(g: Graph, node: Node) -> None:
+    """Compress by a constant."""
+    x, condition = node.inputs
+    if condition not in g.constants:
+        raise node.refuse("a condition that is no constant gives a shape known only at run time: make it a constant")
+    axis = node.get("axis")
+    x = g.reshape(x, -1) if axis is None else x
+    g.add("Gather", x, g.constant(np.flatnonzero(g.constants[condition])), axis=axis or 0, to=node.output(0))
+
+
+def eye_like(g: Graph, node: Node) -> None:
+    """EyeLike: a constant of the operand's shape."""
+    from onnx import helper
+
+    kind = node.get("dtype")
+    dtype = helper.tensor_dtype_to_np_dtype(kind) if kind else g.dtype(node.input(0))
+    value = np.eye(*g.shape(node.input(0)), k=node.get("k", 0))
+    g.add("Identity", g.constant(value, dtype), to=node.output(0))
+
+
+def col2im(g: Graph, node: Node) -> None:
+    """Col2Im: a transposed convolution with one kernel for each place of a block."""
+    x, image, block = node.inputs
+    if not {image, block} <= g.constants.keys():
+        raise node.refuse("a shape that is no constant is not supported: make it a constant")
+    kernel, image = [int(n) for n in g.constants[block]], [int(n) for n in g.constants[image]]
+    rank, area = len(kernel), int(np.prod(kernel))
+    attributes = {name: node.get(name) or [default] * count for name, default, count in (
+        ("dilations", 1, rank), ("pads", 0, 2 * rank), ("strides", 1, rank))}  # fmt: skip
+    pads = attributes["pads"]
+    places = [(n + pads[i] + pads[rank + i] - attributes["dilations"][i] * (kernel[i] - 1) - 1)
+              // attributes["strides"][i] + 1 for i, n in enumerate(image)]  # fmt: skip
+    batch, channels = g.shape(x)[0], g.shape(x)[1] // area
+    weights = g.constant(np.eye(area).reshape(area, 1, *kernel), g.dtype(x))
+    planes = g.add("ConvTranspose", g.reshape(x, batch * channels, area, *places), weights, **attributes)
+    g.reshape(planes, batch, channels, *image, to=node.output(0))
+
+
+REWRITES: dict[str, Rule] = {
+    "Attention": attention, "AveragePool": pool, "BatchNormalization": batch_normalization, "BitShift": bit_shift,
+    "Col2Im": col2im, "Compress": compress, "Conv": pool, "ConvInteger": conv_integer, "ConvTranspose": conv_transpose,
+    "CumProd": cum_prod, "DFT": dft, "Dropout": dropout, "EyeLike": eye_like, "GRU": recurrent, "IsInf": is_inf,
+    "LSTM": recurrent, "LinearAttention": linear_attention, "LpNormalization": lp_normalization, "LpPool": pool,
+    "MaxPool": pool, "Mod": modulo, "Pow": power, "QLinearAdd": qlinear_binary, "QLinearConv": qlinear_conv,
+    "QLinearGlobalAveragePool": qlinear_unary, "QLinearLeakyRelu": qlinear_unary, "QLinearMatMul": qlinear_matmul,
+    "QLinearMul": qlinear_binary, "QLinearSigmoid": qlinear_unary, "RNN": recurrent, "ReduceMax": extreme,
+    "ReduceMin": extreme, "Resize": resize, "ReverseSequence": reverse_sequence, "STFT": stft, "TopK": top_k,
+}  # fmt: skip

@@ -12,7 +12,7 @@ from pathlib import Path
 import boardsmith
 import networks
 import numpy as np
-from boardsmith import check, frontends, simplify
+from boardsmith import check, frontends, rewrites, simplify
 from onnx import TensorProto, helper
 
 
@@ -57,6 +57,8 @@ class Check(unittest.TestCase):
 
     def test_refused(self):
         """The output and the first node that differs are named, and nothing is written."""
+        self.enterContext(unittest.mock.patch.dict(rewrites.REWRITES))
+        del rewrites.REWRITES["Resize"]
         n = networks.Network("after", x=(1, 1, 5, 5))
         n.add("Relu", n.add("Resize", "x", "", n.constant(np.float32([1, 1, 1.5, 1.5])), mode="linear"), to="y")
         for model, *words in (
@@ -68,6 +70,23 @@ class Check(unittest.TestCase):
             for word in words:
                 self.assertIn(word, str(caught.exception))
             self.assertEqual(list(Path(self.folder.name).iterdir()), [])
+
+    def test_resized(self):
+        """Factors that give no whole number of pixels are those of ONNX."""
+        for mode in ("nearest", "linear", "cubic"):
+            report = frontends.export_onnx(resized(mode), self.path)
+            self.assertEqual(report.outputs[0].shape, (1, 1, 7, 7))
+            self.assertTrue(report.verdict.verified, report.verdict)
+
+    def test_shapes(self):
+        """Dimensions get values by their name or by that of their input; those that are left are named."""
+        file = self.path.with_suffix(".onnx")
+        networks.onnx.save(single("Relu", "batch", 3), file)
+        for shapes, shape in (({"batch": [2]}, (2, 3)), ({"x": [4, 3]}, (4, 3))):
+            self.assertEqual(frontends.from_onnx(file, self.path, shapes=shapes).outputs[0].shape, shape)
+        for shapes, words in (({}, "x has the dimension batch"), ({"time": [2]}, "time"), ({"x": [2]}, "2 dimensions")):
+            with self.assertRaisesRegex(boardsmith.ExportError, words):
+                frontends.from_onnx(file, self.path, shapes=shapes)
 
     def test_padded(self):
         """Paddings that TVM's frontend ignores or rounds otherwise are computed before it reads the network."""
