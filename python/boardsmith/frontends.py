@@ -60,7 +60,8 @@ def export_onnx(model: Any, archive: Path, name: str | None = None, verify: bool
     if is_different:
         raise ExportError(f"{fault}; the first node that differs is {describe(model, node)}: replace it, "
                           "or pass --no-check if the difference is meant") from fault  # fmt: skip
-    raise Refusal(f"{describe(model, node)}: {fault}: replace it by others that compute the same") from fault
+    step = "" if "replace it" in str(fault) else ": replace it by others that compute the same"
+    raise Refusal(f"{describe(model, node)}: {fault}{step}") from fault
 
 
 def _bind(model: Any, params: Mapping[str, np.ndarray]) -> None:

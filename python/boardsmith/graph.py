@@ -227,6 +227,8 @@ class Graph:
         if schema is None or all(self.fixed_shape(o) is not None for o in node.output if o):
             return
         types = {name: self._type(name) for name in node.input if name}
+        if not all(t.WhichOneof("value") for t in types.values()):
+            return
         small = {n: numpy_helper.from_array(self.constants[n], n) for n in types
                  if n in self.constants and self.constants[n].size <= 64}  # fmt: skip
         try:

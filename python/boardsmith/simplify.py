@@ -15,7 +15,7 @@ from .graph import Graph, Refusal, describe, opset_of
 OLDEST = 13
 
 # Operators that ONNX defines as functions of others, and that TVM's frontend reads, but not in all their forms.
-INLINED = {"AffineGrid", "CastLike", "DynamicQuantizeLinear", "GroupNormalization", "MeanVarianceNormalization",
+INLINED = {"CastLike", "DynamicQuantizeLinear", "GroupNormalization", "MeanVarianceNormalization",
            "RMSNormalization"}  # fmt: skip
 
 
