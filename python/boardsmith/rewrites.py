@@ -544,12 +544,6 @@ def compress(g: Graph, node: Node) -> None:
     g.add("Gather", x, g.constant(np.flatnonzero(g.constants[condition])), axis=axis or 0, to=node.output(0))
 
 
-def concat(g: Graph, node: Node) -> None:
-    """Concat, without operands that have no elements."""
-    parts = [name for name in node.inputs if 0 not in (g.fixed_shape(name) or ())]
-    g.add("Concat", *parts, to=node.output(0), **node.attributes)
-
-
 def eye_like(g: Graph, node: Node) -> None:
     """EyeLike: a constant of the operand's shape."""
     from onnx import helper
@@ -580,7 +574,7 @@ def col2im(g: Graph, node: Node) -> None:
 
 REWRITES: dict[str, Rule] = {
     "Attention": attention, "AveragePool": pool, "BatchNormalization": batch_normalization, "BitShift": bit_shift,
-    "Col2Im": col2im, "Compress": compress, "Concat": concat, "Conv": pool, "ConvInteger": conv_integer,
+    "Col2Im": col2im, "Compress": compress, "Conv": pool, "ConvInteger": conv_integer,
     "ConvTranspose": conv_transpose, "CumProd": cum_prod, "DFT": dft, "Dropout": dropout, "EyeLike": eye_like,
     "GRU": recurrent, "IsInf": is_inf, "LinearAttention": linear_attention, "LpNormalization": lp_normalization,
     "LpPool": pool, "LSTM": recurrent, "MaxPool": pool, "Mod": modulo, "Pow": power, "QLinearAdd": qlinear_binary,
