@@ -74,7 +74,7 @@ var mayImport = map[string][]string{
 		"internal/boardfile", "internal/tensorlist", "internal/ramlink", "internal/tolerance", "internal/cachekey",
 	},
 	"serve":       {"rpc", "rpc/fault", "internal/tvmrpc", "transport", "internal/files", "failure"}, // TVM's RPC server
-	"tune/space":  {"ndarray", "failure", "internal/files"},
+	"tune/space":  {"ndarray", "failure", "internal/plainc", "internal/tensorlist", "internal/files"},
 	"tune/report": {"tune", "measure", "device", "failure", "internal/valuetext"},
 
 	// A project is a folder, and the way from it to a device.
@@ -225,7 +225,7 @@ var exportedNames = map[string]int{
 	"tune":            32,
 	"tune/report":     5,
 	"tune/search":     7,
-	"tune/space":      11,
+	"tune/space":      9,
 	"validate":        16,
 }
 

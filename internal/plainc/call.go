@@ -230,7 +230,7 @@ func (w *writer) checkElement(v value) {
 	const number = "  _Static_assert(__builtin_classify_type(*(%s*)0) < 9 && __builtin_classify_type(*(%s*)0) != 5, " +
 		"\"%s is not the type of a number\");" // as the values in GCC's typeclass.h
 	w.at(v.line, v.label, number, v.CType, v.CType, v.CType)
-	usual := elements[v.DType]
+	usual := Elements[v.DType]
 	w.at(v.line, v.label, same, v.CType, usual, v.CType, usual, v.CType, v.DType)
 	w.at(v.line, v.label, sign, v.CType, usual, v.CType, v.DType)
 }

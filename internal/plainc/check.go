@@ -293,7 +293,7 @@ func (r *reader) tensor(m *model, at string, v value) value {
 	}
 	v.dims = v.Shape
 	if v.element = v.CType; v.element == "" {
-		v.element = elements[v.DType]
+		v.element = Elements[v.DType]
 	}
 	scale, zero := r.quantization(v, d)
 	switch t := (tensor{v.name(), d, v.Shape, n, scale, zero}); {
@@ -333,14 +333,14 @@ func (r *reader) quantization(v value, d ndarray.DType) (scale float64, zero int
 	return scale, zero
 }
 
-// elements are the types in C of the elements of tensors.
-var elements = map[string]string{
+// Elements are the types in C of the elements of tensors.
+var Elements = map[string]string{
 	"float32": "float", "float64": "double", "int8": "int8_t", "int16": "int16_t", "int32": "int32_t", "int64": "int64_t",
 	"uint8": "uint8_t", "uint16": "uint16_t", "uint32": "uint32_t", "uint64": "uint64_t",
 }
 
 func (r *reader) dtype(line int, label, name string) (ndarray.DType, bool) {
-	if elements[name] == "" {
+	if Elements[name] == "" {
 		const text = "%s: dtype %q: choose one of float32, float64, and int or uint with 8, 16, 32 or 64; " +
 			"of bool, uint8 with the ctype _Bool"
 		r.fault(line, text, label, name)
@@ -421,7 +421,7 @@ func (r *reader) returned(m *model, at string, c *call) {
 		r.fault(c.lineOf, "%s: output %q: a name consists of letters, digits and underscores", label, c.returns.Output)
 	default:
 		if d, ok := r.dtype(c.lineOf, label, c.returns.DType); ok {
-			c.element = elements[c.returns.DType]
+			c.element = Elements[c.returns.DType]
 			m.lines[c.returns.Output] = c.lineOf
 			m.outputs = append(m.outputs, tensor{name: c.returns.Output, dtype: d, shape: []int64{}, bytes: d.Size()})
 		}

@@ -315,7 +315,7 @@ func elementOf(t dwarf.Type) (dtype, ctype string) {
 	case *dwarf.UintType, *dwarf.UcharType, *dwarf.BoolType:
 		dtype = fmt.Sprintf("uint%d", bits)
 	}
-	usual := elements[dtype]
+	usual := Elements[dtype]
 	if usual == "" {
 		return "", ""
 	}

@@ -80,30 +80,39 @@ func RandomInputs(m *mlf.Model, seed uint64) ([]ndarray.Named, error) {
 }
 
 func fillRandom(a *ndarray.Array, r *rand.Rand) error {
+	d := a.DType
 	switch {
-	case a.DType.Code == ndarray.Float && a.DType.Bits == 32:
-		for i := 0; i < len(a.Data); i += 4 {
-			binary.LittleEndian.PutUint32(a.Data[i:], math.Float32bits(r.Float32()*2-1))
-		}
-	case a.DType.Code == ndarray.Float && a.DType.Bits == 64:
-		for i := 0; i < len(a.Data); i += 8 {
-			binary.LittleEndian.PutUint64(a.Data[i:], math.Float64bits(r.Float64()*2-1))
-		}
-	case a.DType.Code <= ndarray.UInt && a.DType.Bits == 8:
-		for i := range a.Data {
-			a.Data[i] = byte(r.Uint32())
-		}
-	case a.DType.Code == ndarray.UInt && a.DType.Bits == 1:
-		for i := range a.Data {
-			a.Data[i] = byte(r.Uint32() & 1)
-		}
-	case a.DType.Code <= ndarray.UInt && a.DType.Bits > 16: // zero
+	case d.Code == ndarray.Float && (d.Bits == 32 || d.Bits == 64),
+		d.Code <= ndarray.UInt && (d.Bits == 8 || d.Bits == 1):
+		FillRandom(d, a.Data, r)
+	case d.Code <= ndarray.UInt && d.Bits > 16: // zero
 	default:
-		b, err := ndarray.Fill(a.DType, a.Shape, r.Uint64())
+		b, err := ndarray.Fill(d, a.Shape, r.Uint64())
 		if err != nil {
 			return err
 		}
 		copy(a.Data, b.Data)
 	}
 	return nil
+}
+
+// FillRandom fills an array's data: with floats from -1 to 1, or with random bits of other types.
+func FillRandom(d ndarray.DType, data []byte, r *rand.Rand) {
+	switch {
+	case d.Code == ndarray.Float && d.Bits == 32:
+		for i := 0; i+4 <= len(data); i += 4 {
+			binary.LittleEndian.PutUint32(data[i:], math.Float32bits(r.Float32()*2-1))
+		}
+	case d.Code == ndarray.Float && d.Bits == 64:
+		for i := 0; i+8 <= len(data); i += 8 {
+			binary.LittleEndian.PutUint64(data[i:], math.Float64bits(r.Float64()*2-1))
+		}
+	default:
+		for i := range data {
+			data[i] = byte(r.Uint32())
+			if d.Bits == 1 {
+				data[i] &= 1
+			}
+		}
+	}
 }

@@ -28,15 +28,9 @@ type Trial struct {
 
 // Measure measures configurations of a space as the proposer returns them, at most trials, and reports each to the
 // proposer, in the order of the proposals. The run's boards are all of one kind. A configuration with a result in the
-// run is not measured again. Errors: those of tune.Run.Measure and of the proposer; of class config for a file of the
-// space.
+// run is not measured again. Errors: those of tune.Run.Measure and of the proposer.
 func Measure(ctx context.Context, run *tune.Run, s *space.Space, p space.Proposer, trials int) iter.Seq2[Trial, error] {
 	return func(yield func(Trial, error) bool) {
-		args, err := arguments(s)
-		if err != nil {
-			yield(Trial{}, err)
-			return
-		}
 		ctx, cancel := context.WithCancel(ctx)
 		var waiting []chan outcome
 		defer func() {
@@ -55,7 +49,7 @@ func Measure(ctx context.Context, run *tune.Run, s *space.Space, p space.Propose
 				done := make(chan outcome, 1)
 				waiting = append(waiting, done)
 				go func() {
-					result, err := run.Measure(ctx, candidate(s, c, args))
+					result, err := run.Measure(ctx, candidate(s, c))
 					done <- outcome{Trial{c, result}, err}
 				}()
 			}
@@ -93,57 +87,43 @@ func report(p space.Proposer, t Trial) {
 }
 
 // IsCurrent returns a function that reports whether a candidate has the kernel and the arguments of the space, which
-// may have changed since the candidate was measured. Errors are of
-// class config: a file of the arguments cannot be read, or has another type or shape.
-func IsCurrent(s *space.Space) (func(tune.Candidate) bool, error) {
-	args, err := arguments(s)
-	if err != nil {
-		return nil, err
-	}
-	kernel := kernelCandidate(s, args)
+// may have changed since the candidate was measured.
+func IsCurrent(s *space.Space) func(tune.Candidate) bool {
+	kernel := kernelCandidate(s)
 	return func(c tune.Candidate) bool {
 		return c.Entry == kernel.Entry && reflect.DeepEqual(c.Operators.Files, kernel.Operators.Files) &&
 			reflect.DeepEqual(c.Args, kernel.Args)
-	}, nil
+	}
 }
 
 // maxShown limits the readable part of an ID, in bytes.
 const maxShown = 80
 
 // candidate returns the candidate of a configuration. Its ID is the configuration's values, shortened, and its hash.
-func candidate(s *space.Space, c space.Config, args []tune.Arg) tune.Candidate {
+func candidate(s *space.Space, c space.Config) tune.Candidate {
 	shown := c.String()
 	if len(shown) > maxShown {
 		shown = strings.ToValidUTF8(shown[:maxShown], "") + "…"
 	}
-	t := kernelCandidate(s, args)
+	t := kernelCandidate(s)
 	t.ID, t.Operators.Flags = shown+" "+c.ID(), c.Flags()
 	return t
 }
 
 // kernelCandidate returns the common part of the candidates of all configurations.
-func kernelCandidate(s *space.Space, args []tune.Arg) tune.Candidate {
+func kernelCandidate(s *space.Space) tune.Candidate {
 	var files []project.OperatorFile
 	for _, f := range s.Kernel {
-		files = append(files, project.OperatorFile{Name: f.Name, Data: f.Data})
+		files = append(files, project.OperatorFile(f))
+	}
+	var args []tune.Arg
+	for _, a := range s.Args {
+		args = append(args, tune.Arg{
+			DType: a.DType, Shape: a.Shape, Data: a.Data, Want: a.Want, RelTol: a.RelTol, AbsTol: a.AbsTol,
+		})
 	}
 	if s.Function != "" {
 		return tune.Func("", s.Function, files, args...)
 	}
 	return tune.Candidate{Entry: s.Entry, Operators: project.Operators{Files: files}, Args: args}
-}
-
-// arguments returns the arguments of a space with their content.
-func arguments(s *space.Space) ([]tune.Arg, error) {
-	data, want, err := s.Contents()
-	if err != nil {
-		return nil, err
-	}
-	var all []tune.Arg
-	for i, a := range s.Args {
-		all = append(all, tune.Arg{
-			DType: a.DType, Shape: a.Shape, Data: data[i], Want: want[i], RelTol: a.RelTol, AbsTol: a.AbsTol,
-		})
-	}
-	return all, nil
 }

@@ -91,8 +91,8 @@ func (c Config) String() string {
 	for k, i := range c.Indices() {
 		knob := &c.space.knobs[k]
 		value := fmt.Sprint(knob.value(i))
-		if knob.flags != nil {
-			value = fmt.Sprintf("%q", strings.Join(knob.flags[i], " "))
+		if flags, ok := knob.value(i).([]string); ok {
+			value = fmt.Sprintf("%q", strings.Join(flags, " "))
 		}
 		words = append(words, knob.name+"="+value)
 	}

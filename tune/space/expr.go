@@ -11,7 +11,6 @@ import (
 	"go/token"
 	"math"
 	"regexp"
-	"strconv"
 	"strings"
 )
 
@@ -95,8 +94,8 @@ func (c compiler) compile(e ast.Expr) (t term, condition bool, err error) {
 }
 
 func literal(text string) (term, error) {
-	v, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || len(text) > 1 && text[0] == '0' {
+	v, ok := parseNumber(text)
+	if !ok {
 		return nil, fmt.Errorf("%s is not a decimal number of 64 bits without leading zeros", text)
 	}
 	return func([]int) (int64, bool) { return v, true }, nil

@@ -1,18 +1,16 @@
 package space
 
 import (
-	"slices"
+	"fmt"
 	"strconv"
 )
 
 // A knob is a choice of the value of a macro, or of a list of compiler flags.
 type knob struct {
-	name string
-
-	flags   [][]string  // lists of flags; nil for a macro
-	texts   []string    // values of a macro; nil for a range
-	numbers []int64     // texts as numbers; nil if one of texts is not a number
-	values  progression // if flags and texts are nil
+	name    string
+	values  []any // each an int64 or a string, of a macro, or a []string, of flags; nil for a range
+	numbers progression
+	numeric bool // all values are numbers, so that neighbours are similar
 }
 
 // A progression is an arithmetic one of first and step, or a geometric one of first and 2.
@@ -21,59 +19,40 @@ type progression struct {
 	length      int
 }
 
-func (p progression) at(i int) int64 {
-	if p.step == 0 {
-		return p.first << i
-	}
-	return p.first + int64(i)*p.step
-}
-
 // count returns the number of values, at least 1.
 func (k *knob) count() int {
-	switch {
-	case k.flags != nil:
-		return len(k.flags)
-	case k.texts != nil:
-		return len(k.texts)
+	if k.values != nil {
+		return len(k.values)
 	}
-	return k.values.length
+	return k.numbers.length
 }
 
-// value returns value i: an int64, a string (a macro's value that is not a number), or a []string of flags. It panics
-// unless 0 ≤ i < count.
+// value returns value i. It panics unless 0 ≤ i < count.
 func (k *knob) value(i int) any {
-	switch {
-	case k.flags != nil:
-		return slices.Clone(k.flags[i])
-	case k.texts != nil:
-		if v, ok := parseNumber(k.texts[i]); ok {
-			return v
-		}
-		return k.texts[i]
+	if k.values != nil {
+		return k.values[i]
 	}
 	return k.number(i)
 }
 
-// numeric reports whether all values are numbers, so that neighbours are similar.
-func (k *knob) numeric() bool { return k.flags == nil && (k.texts == nil || k.numbers != nil) }
-
 // number returns value i of a numeric knob.
 func (k *knob) number(i int) int64 {
-	if k.numbers != nil {
-		return k.numbers[i]
+	switch p := k.numbers; {
+	case k.values != nil:
+		return k.values[i].(int64)
+	case p.step == 0:
+		return p.first << i
+	default:
+		return p.first + int64(i)*p.step
 	}
-	return k.values.at(i)
 }
 
 // compilerFlags returns the flags of value i.
 func (k *knob) compilerFlags(i int) []string {
-	switch {
-	case k.flags != nil:
-		return k.flags[i]
-	case k.texts != nil:
-		return []string{"-D" + k.name + "=" + k.texts[i]}
+	if flags, ok := k.value(i).([]string); ok {
+		return flags
 	}
-	return []string{"-D" + k.name + "=" + strconv.FormatInt(k.number(i), 10)}
+	return []string{fmt.Sprintf("-D%s=%v", k.name, k.value(i))}
 }
 
 // parseNumber parses a number in the format of strconv.FormatInt.

@@ -3,6 +3,7 @@
 package space
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
@@ -10,6 +11,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"math/bits"
+	"math/rand/v2"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -17,9 +20,9 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/files/abspath"
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
 	"github.com/boardsmith/boardsmith/internal/files/plainfile"
+	"github.com/boardsmith/boardsmith/internal/tensorlist"
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
@@ -108,6 +111,7 @@ type reader struct {
 	lines     jsonfile.Lines
 	file      spaceFile
 	space     *Space
+	bytes     int // of the arguments' contents
 }
 
 func (r *reader) wrong(line int, err error) error {
@@ -157,6 +161,9 @@ func (r *reader) readKernel() error {
 func (r *reader) readArgs() error {
 	for i, a := range r.file.Args {
 		arg, key, err := r.arg(a)
+		if r.bytes += len(arg.Data) + len(arg.Want); err == nil && r.bytes > maxDataBytes {
+			err = fmt.Errorf("the arguments are larger than %d MiB", maxDataBytes>>20)
+		}
 		if err != nil {
 			return r.at(fmt.Sprintf("args[%d]", i), "%w", err)
 		}
@@ -166,16 +173,16 @@ func (r *reader) readArgs() error {
 	return nil
 }
 
-// arg checks an argument. The key covers all that could change the result of a call with it.
+// arg reads an argument. The key covers all that could change the result of a call with it.
 func (r *reader) arg(a argFile) (arg Arg, key string, err error) {
-	arg = Arg{Shape: a.Shape, Seed: a.Seed, RelTol: a.RelTol, AbsTol: a.AbsTol}
+	arg = Arg{Shape: a.Shape, RelTol: a.RelTol, AbsTol: a.AbsTol}
 	if arg.DType, err = ndarray.ParseDType(a.DType); err != nil {
 		return arg, "", err
 	}
-	if _, err := ndarray.Bytes(arg.DType, a.Shape); err != nil {
-		return arg, "", err
-	}
+	bytes, err := ndarray.Bytes(arg.DType, a.Shape)
 	switch {
+	case err != nil:
+		return arg, "", err
 	case a.Value != "" && (a.Data != nil || a.Seed != nil || len(a.Shape) > 0):
 		return arg, "", errors.New("a value is of shape [], without data and seed")
 	case a.Data != nil && a.Seed != nil:
@@ -185,28 +192,32 @@ func (r *reader) arg(a argFile) (arg Arg, key string, err error) {
 	case a.Want == nil && (a.RelTol != 0 || a.AbsTol != 0):
 		return arg, "", errors.New("it has a tolerance, but no want")
 	}
+
 	key = fmt.Sprintf("%s %d %g %g", arg.DType, arg.Shape, a.RelTol, a.AbsTol)
 	if a.Value != "" {
-		if arg.Value, err = number(arg.DType, a.Value); err != nil {
+		if arg.Data, err = number(arg.DType, a.Value); err != nil {
 			return arg, "", err
 		}
-		key += fmt.Sprintf(" value %x", arg.Value)
+		key += fmt.Sprintf(" value %x", arg.Data)
 	}
 	if a.Seed != nil {
+		arg.Data = make([]byte, bytes)
+		tensorlist.FillRandom(arg.DType, arg.Data, rand.New(rand.NewPCG(*a.Seed, 0)))
 		key += fmt.Sprintf(" seed %d", *a.Seed)
 	}
 	for _, f := range []struct {
 		field string
 		from  *arrayFile
-		to    **File
+		to    *[]byte
 	}{{"data", a.Data, &arg.Data}, {"want", a.Want, &arg.Want}} {
 		if f.from == nil {
 			continue
 		}
-		digest, err := r.array(f.from, f.to)
+		content, digest, err := r.array(f.from, arg)
 		if err != nil {
 			return arg, "", fmt.Errorf("%s: %w", f.field, err)
 		}
+		*f.to = content
 		key += fmt.Sprintf(" %s %x %q", f.field, digest, f.from.Array)
 	}
 	return arg, key, nil
@@ -214,51 +225,60 @@ func (r *reader) arg(a argFile) (arg Arg, key string, err error) {
 
 // number returns a number as an element of a type.
 func number(d ndarray.DType, text json.Number) ([]byte, error) {
-	if d.Code == ndarray.Float && d.Lanes == 1 && d.Bits >= 32 {
-		v, err := strconv.ParseFloat(text.String(), int(d.Bits))
-		word := math.Float64bits(v)
-		if d.Bits == 32 {
-			word = uint64(math.Float32bits(float32(v)))
-		}
-		return binary.LittleEndian.AppendUint64(nil, word)[:d.Size()], err
+	low, high := d.Range()
+	switch d.String() {
+	case "float32":
+		v, err := strconv.ParseFloat(text.String(), 32)
+		return binary.LittleEndian.AppendUint32(nil, math.Float32bits(float32(v))), err
+	case "float64":
+		v, err := text.Float64()
+		return binary.LittleEndian.AppendUint64(nil, math.Float64bits(v)), err
+	case "int64":
+		low, high = math.MinInt64, math.MaxInt64
 	}
 	v, err := text.Int64()
-	low, high := d.Range()
 	switch {
-	case err != nil:
-		return nil, fmt.Errorf("value %s is no %v", text, d)
-	case low == high && (d.Code != ndarray.Int || d.Bits != 64 || d.Lanes != 1):
+	case low == high:
 		return nil, fmt.Errorf("a value of type %v: take data from a file", d)
-	case low != high && (v < low || v > high):
+	case err != nil || v < low || v > high:
 		return nil, fmt.Errorf("value %s is no %v", text, d)
 	}
 	return binary.LittleEndian.AppendUint64(nil, uint64(v))[:d.Size()], nil
 }
 
-// array sets the path of an array's file, and returns the digest of its content.
-func (r *reader) array(a *arrayFile, to **File) ([]byte, error) {
+// array returns an array that has the type and the shape of an argument, and the digest of its file.
+func (r *reader) array(a *arrayFile, of Arg) (content []byte, digest [32]byte, err error) {
 	switch ext := filepath.Ext(a.File); {
 	case ext != ".npy" && ext != ".npz":
-		return nil, fmt.Errorf("%q is neither an .npy nor an .npz", a.File)
+		return nil, digest, fmt.Errorf("%q is neither an .npy nor an .npz", a.File)
 	case (a.Array != "") != (ext == ".npz"):
-		return nil, errors.New("array names one of the arrays in an .npz; an .npy has no names")
+		return nil, digest, errors.New("array names one of the arrays in an .npz; an .npy has no names")
 	}
 	path := filepath.FromSlash(a.File)
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(r.dir, path)
 	}
-	f, err := plainfile.Open(path)
+	data, err := readFile(path, maxDataBytes)
 	if err != nil {
-		return nil, err
+		return nil, digest, err
 	}
-	defer f.Close()
-	if info, err := f.Stat(); err == nil && info.Size() > maxDataBytes {
-		return nil, fmt.Errorf("%s is larger than %d MiB", path, maxDataBytes>>20)
+	arrays, err := ndarray.ReadNPZ(path)
+	if err != nil {
+		return nil, digest, err
 	}
-	h := sha256.New()
-	_, err = io.Copy(h, io.LimitReader(f, maxDataBytes))
-	*to = &File{abspath.Of(path), a.Array}
-	return h.Sum(nil), err
+
+	for _, named := range arrays {
+		found := named.Array
+		switch {
+		case named.Name != a.Array:
+		case found.DType != of.DType || !slices.Equal(found.Shape, of.Shape):
+			return nil, digest, fmt.Errorf("%s %s is %v %s, not %v %s", path, a.Array, found.DType,
+				ndarray.ShapeString(found.Shape), of.DType, ndarray.ShapeString(of.Shape))
+		default:
+			return found.Data, sha256.Sum256(data), nil
+		}
+	}
+	return nil, digest, fmt.Errorf("%s has no array %q", path, a.Array)
 }
 
 func (r *reader) readKnobs() error {
@@ -283,112 +303,92 @@ func (r *reader) readKnobs() error {
 	return nil
 }
 
-func newKnob(f knobFile) (knob, error) {
-	k := knob{name: f.Name}
-	var err error
-	switch {
-	case f.Define != nil && f.Range == nil && f.Flags == nil:
-		k.texts, k.numbers, err = defineValues(f.Define)
-	case f.Define == nil && f.Range != nil && f.Flags == nil:
-		k.values, err = f.Range.progression()
-	case f.Define == nil && f.Range == nil && f.Flags != nil:
-		k.flags, err = f.Flags, checkFlags(f.Flags)
-	default:
-		err = errors.New("a knob has one of define, range and flags")
+func newKnob(f knobFile) (k knob, err error) {
+	k = knob{name: f.Name, values: f.Define, numeric: f.Flags == nil}
+	if f.Range != nil && f.Define == nil && f.Flags == nil {
+		k.numbers, err = f.Range.progression()
+		return k, err
 	}
-	if err == nil && k.count() == 0 {
-		err = errors.New("it has no values")
+	if f.Range != nil || (f.Define == nil) == (f.Flags == nil) {
+		return k, errors.New("a knob has one of define, range and flags")
 	}
-	return k, err
+	for _, flags := range f.Flags {
+		k.values = append(k.values, flags)
+	}
+	if len(k.values) == 0 {
+		return k, errors.New("it has no values")
+	}
+
+	seen := map[string]bool{}
+	for i, v := range k.values {
+		if k.values[i], err = checkValue(v); err != nil {
+			return k, err
+		}
+		if _, isNumber := k.values[i].(int64); !isNumber {
+			k.numeric = false
+		}
+		key := fmt.Sprintf("%#v", k.values[i])
+		if seen[key] {
+			return k, fmt.Errorf("it has the value %v twice", v)
+		}
+		seen[key] = true
+	}
+	return k, nil
 }
 
-func defineValues(values []any) (texts []string, numbers []int64, err error) {
-	texts = []string{}
-	for _, v := range values {
-		var text string
-		switch v := v.(type) {
-		case json.Number:
-			text = v.String()
-			if _, ok := parseNumber(text); !ok {
-				return nil, nil, fmt.Errorf("%s is not an integer of 64 bits; put other numbers in quotes", text)
-			}
-		case string:
-			text = v
-		default:
-			return nil, nil, fmt.Errorf("%v is neither a number nor a text", v)
+// checkValue returns a value of a knob. A text of a macro that is a number is the number.
+func checkValue(v any) (any, error) {
+	switch v := v.(type) {
+	case []string:
+		if v == nil {
+			return nil, errors.New("a value is a list of flags, [] for none")
 		}
-		if slices.Contains(texts, text) {
-			return nil, nil, fmt.Errorf("it has the value %q twice", text)
+		if slices.Contains(v, "") {
+			return nil, errors.New("a flag is empty")
 		}
-		texts = append(texts, text)
-		if n, ok := parseNumber(text); ok {
-			numbers = append(numbers, n)
+		return v, nil
+	case json.Number:
+		if n, ok := parseNumber(v.String()); ok {
+			return n, nil
 		}
+		return nil, fmt.Errorf("%s is not an integer of 64 bits; put other numbers in quotes", v)
+	case string:
+		if n, ok := parseNumber(v); ok {
+			return n, nil
+		}
+		return v, nil
 	}
-	if len(numbers) < len(texts) {
-		numbers = nil
-	}
-	return texts, numbers, nil
+	return nil, fmt.Errorf("%v is neither a number nor a text", v)
 }
 
-func (f *rangeFile) progression() (progression, error) {
+func (f *rangeFile) progression() (p progression, err error) {
 	if f.From == nil || f.To == nil {
-		return progression{}, errors.New("a range needs from and to")
+		return p, errors.New("a range needs from and to")
 	}
 	from, to, step := *f.From, *f.To, int64(1)
 	if f.Step != nil {
 		step = *f.Step
 	}
+	n := uint64(to-from) / uint64(max(step, 1)) // correct also if to - from wraps
 	switch {
 	case from > to:
-		return progression{}, fmt.Errorf("the range from %d to %d is empty", from, to)
+		return p, fmt.Errorf("the range from %d to %d is empty", from, to)
 	case f.PowersOfTwo && f.Step != nil:
-		return progression{}, errors.New("a range has a step or powers_of_two, not both")
+		return p, errors.New("a range has a step or powers_of_two, not both")
+	case f.PowersOfTwo && from < 1:
+		return p, fmt.Errorf("powers of two start at 1, not at %d", from)
 	case f.PowersOfTwo:
-		return powersOfTwo(from, to)
+		first, end := bits.Len64(uint64(from-1)), bits.Len64(uint64(to)) // exponents
+		if first == end {
+			return p, fmt.Errorf("there is no power of two from %d to %d", from, to)
+		}
+		return progression{1 << first, 0, end - first}, nil
 	case step < 1:
-		return progression{}, fmt.Errorf("the step %d is not positive", step)
-	}
-	n := uint64(to-from) / uint64(step) // correct also if to - from wraps
-	if n >= maxValues {
-		return progression{}, fmt.Errorf("the range has more than %d values", maxValues)
+		return p, fmt.Errorf("the step %d is not positive", step)
+	case n >= maxValues:
+		return p, fmt.Errorf("the range has more than %d values", maxValues)
 	}
 	return progression{from, step, int(n) + 1}, nil
-}
-
-func powersOfTwo(from, to int64) (progression, error) {
-	if from < 1 {
-		return progression{}, fmt.Errorf("powers of two start at 1, not at %d", from)
-	}
-	first := int64(1)
-	for first < from && first <= math.MaxInt64/2 {
-		first *= 2
-	}
-	if first < from || first > to {
-		return progression{}, fmt.Errorf("there is no power of two from %d to %d", from, to)
-	}
-	n := 1
-	for v := first; v <= to/2; v *= 2 {
-		n++
-	}
-	return progression{first, 0, n}, nil
-}
-
-func checkFlags(values [][]string) error {
-	for i, flags := range values {
-		if flags == nil {
-			return errors.New("a value is a list of flags, [] for none")
-		}
-		for _, flag := range flags {
-			if flag == "" {
-				return errors.New("a flag is empty")
-			}
-		}
-		if slices.ContainsFunc(values[:i], func(f []string) bool { return slices.Equal(f, flags) }) {
-			return fmt.Errorf("it has the value %q twice", flags)
-		}
-	}
-	return nil
 }
 
 func (r *reader) readConstraints() error {
@@ -410,6 +410,7 @@ func (r *reader) readConstraints() error {
 		}
 		s.constraints = append(s.constraints, c)
 	}
+	slices.SortStableFunc(s.constraints, func(a, b constraint) int { return cmp.Compare(a.last, b.last) })
 	return nil
 }
 
@@ -420,7 +421,7 @@ func (s *Space) numericKnob(name string) (int, error) {
 	switch {
 	case k < 0:
 		return 0, fmt.Errorf("knob %q is not known%s", name, jsonfile.DidYouMean(name, names))
-	case !s.knobs[k].numeric():
+	case !s.knobs[k].numeric:
 		return 0, fmt.Errorf("knob %s is not a number in all its values", name)
 	}
 	return k, nil
@@ -432,9 +433,8 @@ func readFile(path string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err == nil && int64(len(data)) > limit {
-		err = fmt.Errorf("%s is larger than %d MiB", path, limit>>20)
+	if info, err := f.Stat(); err == nil && info.Size() > limit {
+		return nil, fmt.Errorf("%s is larger than %d MiB", path, limit>>20)
 	}
-	return data, err
+	return io.ReadAll(io.LimitReader(f, limit))
 }

@@ -16,21 +16,13 @@ import (
 
 // TestPlain compiles the plain function with the compiler's warnings, and opens the model that describes it.
 func TestPlain(t *testing.T) {
-	dtype := func(text string) ndarray.DType {
-		d, err := ndarray.ParseDType(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return d
-	}
-	seed := uint64(1)
 	s := &Space{
 		Entry: "Scale_2", file: "k.json", Kernel: []Source{{Name: "k.c", Data: []byte("int k;\n")}, {Name: "k.h"}},
 		Args: []Arg{
-			{DType: dtype("int8"), Shape: []int64{2, 3}, Seed: &seed},
-			{DType: dtype("float32"), Data: &File{}},
-			{DType: dtype("uint16"), Shape: []int64{6}, Want: &File{}},
-			{DType: dtype("float64"), Shape: []int64{1}},
+			{DType: dtype(t, "int8"), Shape: []int64{2, 3}, Data: make([]byte, 6)},
+			{DType: dtype(t, "float32"), Data: make([]byte, 4)},
+			{DType: dtype(t, "uint16"), Shape: []int64{6}, Want: make([]byte, 12)},
+			{DType: dtype(t, "float64"), Shape: []int64{1}},
 		},
 	}
 	files, err := s.Plain()
@@ -67,9 +59,8 @@ func TestPlain(t *testing.T) {
 
 	testPlainFunction(t, s, cc, dir)
 	for want, a := range map[string]Arg{
-		"plain C has no type float16": {DType: dtype("float16")}, "no type bool": {DType: dtype("bool")},
-		"no arguments that are numbers":   {DType: dtype("int8"), Value: []byte{3}},
-		"an input or an output, not both": {DType: dtype("int8"), Seed: &seed, Want: &File{}},
+		"plain C has no type float16": {DType: dtype(t, "float16")}, "no type bool": {DType: dtype(t, "bool")},
+		"an input or an output, not both": {DType: dtype(t, "int8"), Data: []byte{1}, Want: []byte{1}},
 	} {
 		_, err := (&Space{Entry: "k", file: "k.json", Args: []Arg{a}}).Plain()
 		if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), want) {
@@ -87,7 +78,7 @@ func testPlainFunction(t *testing.T, packed *Space, cc, dir string) {
 	t.Helper()
 	s := *packed
 	s.Entry, s.Function = "", "scale"
-	s.Args = append(slices.Clone(s.Args), Arg{DType: s.Args[0].DType, Value: []byte{3}})
+	s.Args = append(slices.Clone(s.Args), Arg{DType: s.Args[0].DType, Data: []byte{3}})
 	s.Kernel = []Source{
 		{Name: "other.c", Data: []byte("int scaled;\n")},
 		{Name: "k.c", Data: []byte("static int scale(const signed char* a, float by, void* b, double* c, signed char d) {\n" +
@@ -143,15 +134,10 @@ func testPlainFunction(t *testing.T, packed *Space, cc, dir string) {
 
 // TestPlainHasExamples: model.json names the arguments' content and the tolerance of the outputs.
 func TestPlainHasExamples(t *testing.T) {
-	seed := uint64(1)
-	float32s := ndarray.DType{Code: ndarray.Float, Bits: 32, Lanes: 1}
-	want := filepath.Join(t.TempDir(), "a want.npz")
-	array, err := ndarray.New(float32s, 2)
-	testkit.Must(t, err)
-	testkit.Must(t, ndarray.WriteNPZ(want, []ndarray.Named{{Name: "w", Array: array}}))
+	float32s := dtype(t, "float32")
 	s := &Space{Entry: "k", file: "k.json", Kernel: []Source{{Name: "k.c", Data: []byte("int k;\n")}}, Args: []Arg{
-		{DType: float32s, Shape: []int64{2}, Seed: &seed},
-		{DType: float32s, Shape: []int64{2}, Want: &File{want, "w"}, AbsTol: 0.5},
+		{DType: float32s, Shape: []int64{2}, Data: make([]byte, 8)},
+		{DType: float32s, Shape: []int64{2}, Want: make([]byte, 8), AbsTol: 0.5},
 	}}
 	files, err := s.Plain()
 	testkit.Must(t, err)
@@ -162,4 +148,11 @@ func TestPlainHasExamples(t *testing.T) {
 		!strings.Contains(model, `"examples": "examples.npz"`) || !strings.Contains(model, `"compare": "abs=0.5"`) {
 		t.Errorf("%s with %d arrays, %s", examples.Name, len(arrays), model)
 	}
+}
+
+func dtype(t *testing.T, text string) ndarray.DType {
+	t.Helper()
+	d, err := ndarray.ParseDType(text)
+	testkit.Must(t, err)
+	return d
 }

@@ -5,6 +5,7 @@ package space
 
 import (
 	"math/big"
+	"slices"
 
 	"github.com/boardsmith/boardsmith/ndarray"
 )
@@ -17,10 +18,10 @@ type Space struct {
 	Function string // C name of the plain function (tune.Func); "" with Entry
 	Args     []Arg  // of the function, in order
 
-	knobs       []knob // in the order of the file
-	file        string // path, for errors
-	constraints []constraint
-	digest      [32]byte // of the kernel and its arguments
+	knobs       []knob       // in the order of the file
+	file        string       // path, for errors
+	constraints []constraint // those come first whose knobs come first
+	digest      [32]byte     // of the kernel and its arguments
 }
 
 // A Source is a C file or a header of the kernel.
@@ -29,22 +30,14 @@ type Source struct {
 	Data []byte
 }
 
-// An Arg describes a tensor. At most one of Value, Data and Seed is set; none is for an output.
+// An Arg describes a tensor. Contents are row-major and little-endian.
 type Arg struct {
 	DType ndarray.DType
 	Shape []int64
-	Value []byte  // of a scalar, little-endian; nil: none
-	Data  *File   // content before the call; nil: none
-	Seed  *uint64 // of random content before the call; nil: none
-	Want  *File   // expected content after the call; nil: not compared
+	Data  []byte // before the call; nil: an output
+	Want  []byte // expected after the call; nil: not compared
 	// RelTol and AbsTol allow a number to differ from the expected one by AbsTol + RelTol × |expected|.
 	RelTol, AbsTol float64
-}
-
-// A File names an array in a file.
-type File struct {
-	Path  string // of an .npy or .npz, absolute, in the format of the operating system
-	Array string // its name in an .npz; "" in an .npy
 }
 
 // A constraint is a condition that each configuration satisfies.
@@ -64,17 +57,10 @@ func (s *Space) Size() *big.Int {
 	return n
 }
 
-// violated returns the constraint that the configuration violates and of which all knobs come first; -1 if there is
-// none.
+// violated returns the first constraint that the configuration violates; -1 if there is none.
 func (s *Space) violated(index []int) int {
-	earliest := -1
-	for i, c := range s.constraints {
-		if earliest >= 0 && s.constraints[earliest].last <= c.last {
-			continue
-		}
-		if v, ok := c.term(index); !ok || v == 0 {
-			earliest = i
-		}
-	}
-	return earliest
+	return slices.IndexFunc(s.constraints, func(c constraint) bool {
+		v, ok := c.term(index)
+		return !ok || v == 0
+	})
 }

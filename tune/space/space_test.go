@@ -19,6 +19,8 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/files/jsonfile"
+	"github.com/boardsmith/boardsmith/internal/testkit"
+	"github.com/boardsmith/boardsmith/ndarray"
 )
 
 // parse makes a space of knobs and constraints, both as lists in JSON without their brackets.
@@ -112,7 +114,7 @@ func TestProposersCoverTheSpaceOnce(t *testing.T) {
 	for name, s := range spaces(t) {
 		want := everything(s)
 		for kind, p := range map[string]Proposer{
-			"random": NewRandom(s, 7), "evolve": NewEvolve(s, 7, EvolveOptions{Population: 4}),
+			"random": NewRandom(s, 7), "evolve": NewEvolve(s, 7),
 		} {
 			got := drain(t, p)
 			seen := map[Config]bool{}
@@ -142,7 +144,7 @@ func TestProposalsAboveTheListedSize(t *testing.T) {
 			if constraint == "" {
 				want = 500
 			}
-			for kind, p := range map[string]Proposer{"random": NewRandom(s, 3), "evolve": NewEvolve(s, 3, EvolveOptions{})} {
+			for kind, p := range map[string]Proposer{"random": NewRandom(s, 3), "evolve": NewEvolve(s, 3)} {
 				seen := map[Config]bool{}
 				for len(seen) < want {
 					c, ok := p.Next()
@@ -177,7 +179,7 @@ func TestEqualSeedsGiveEqualProposals(t *testing.T) {
 	}
 	for name, make := range map[string]func(seed uint64) Proposer{
 		"random": func(seed uint64) Proposer { return NewRandom(s, seed) },
-		"evolve": func(seed uint64) Proposer { return NewEvolve(s, seed, EvolveOptions{}) },
+		"evolve": func(seed uint64) Proposer { return NewEvolve(s, seed) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			if !slices.Equal(first(make(1)), first(make(1))) {
@@ -196,7 +198,7 @@ func TestReportedConfigurationsAreNotProposed(t *testing.T) {
 	all := everything(s)
 	for name, p := range map[string]Proposer{
 		"grid": NewGrid(s), "random": NewRandom(s, 1),
-		"evolve": NewEvolve(s, 1, EvolveOptions{}),
+		"evolve": NewEvolve(s, 1),
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, c := range all[:len(all)/2] {
@@ -219,7 +221,7 @@ func TestGoroutinesGetDifferentProposals(t *testing.T) {
 	s := spaces(t)["matmul"]
 	for name, p := range map[string]Proposer{
 		"grid": NewGrid(s), "random": NewRandom(s, 1),
-		"evolve": NewEvolve(s, 1, EvolveOptions{}),
+		"evolve": NewEvolve(s, 1),
 	} {
 		t.Run(name, func(t *testing.T) {
 			var mu sync.Mutex
@@ -297,7 +299,7 @@ func TestEvolveBeatsRandom(t *testing.T) {
 	var random, evolve, randomFailed, evolveFailed, wins float64
 	for seed := range uint64(seeds) {
 		r, rf := search(NewRandom(s, seed))
-		e, ef := search(NewEvolve(s, seed, EvolveOptions{}))
+		e, ef := search(NewEvolve(s, seed))
 		random, evolve = random+r-100, evolve+e-100
 		randomFailed, evolveFailed = randomFailed+float64(rf), evolveFailed+float64(ef)
 		if e <= r {
@@ -327,7 +329,7 @@ func TestHugeSpaces(t *testing.T) {
 	}
 	for name, p := range map[string]Proposer{
 		"grid": NewGrid(s), "random": NewRandom(s, 1),
-		"evolve": NewEvolve(s, 1, EvolveOptions{}),
+		"evolve": NewEvolve(s, 1),
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 1000 {
@@ -359,7 +361,7 @@ func TestSearchGivesUp(t *testing.T) {
 			var all error
 			for _, all = range s.All() {
 			}
-			grid, random, evolve := NewGrid(s), NewRandom(s, 1), NewEvolve(s, 1, EvolveOptions{})
+			grid, random, evolve := NewGrid(s), NewRandom(s, 1), NewEvolve(s, 1)
 			for _, p := range []Proposer{grid, random, evolve} {
 				if got, ok := p.Next(); ok {
 					t.Errorf("%T proposes %v", p, got)
@@ -381,7 +383,7 @@ func TestFewInALargeSpace(t *testing.T) {
 	const knobs = `{"name": "a", "range": {"from": 1, "to": 512}}, {"name": "b", "range": {"from": 1, "to": 512}}`
 	s := parse(t, knobs, `"a * b == 512", "a <= b"`)
 	for name, p := range map[string]Proposer{
-		"grid": NewGrid(s), "random": NewRandom(s, 1), "evolve": NewEvolve(s, 1, EvolveOptions{}),
+		"grid": NewGrid(s), "random": NewRandom(s, 1), "evolve": NewEvolve(s, 1),
 	} {
 		if got := drain(t, p); len(got) != 5 {
 			t.Errorf("%s proposes %v", name, got)
@@ -452,14 +454,20 @@ func TestFlagsCompile(t *testing.T) {
 
 // TestIDs: an ID changes with all that could change a result, and with nothing else.
 func TestIDs(t *testing.T) {
-	const text = `{"kernel": ["k.c"], "entry": "f", "args": [{"dtype": "int8", "shape": [4], "data": {"file": "a.npy"}}], "knobs": [{"name": "a", "define": [1, 2]}]}`
-	id := func(text, kernel, data string) string {
+	const text = `{"kernel": ["k.c"], "entry": "f", "args": [{"dtype": "int8", "shape": [4], "data": {"file": "a.npz", "array": "a"}}], "knobs": [{"name": "a", "define": [1, 2]}]}`
+	id := func(text, kernel string, first byte) string {
 		dir := t.TempDir()
-		for name, content := range map[string]string{"k.c": kernel, "a.npy": data, "k2.c": kernel} {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
-				t.Fatal(err)
-			}
+		for _, name := range []string{"k.c", "k2.c"} {
+			testkit.Must(t, os.WriteFile(filepath.Join(dir, name), []byte(kernel), 0o644))
 		}
+		a := &ndarray.Array{DType: dtype(t, "int8"), Shape: []int64{4}, Data: []byte{first, 0, 0, 0}}
+		if strings.Contains(text, "uint8") {
+			a.DType = dtype(t, "uint8")
+		}
+		if strings.Contains(text, "[2, 2]") {
+			a.Shape = []int64{2, 2}
+		}
+		testkit.Must(t, ndarray.WriteNPZ(filepath.Join(dir, "a.npz"), []ndarray.Named{{Name: "a", Array: a}}))
 		s, err := parseFile([]byte(text), filepath.Join(dir, "s.json"))
 		if err != nil {
 			t.Fatal(err)
@@ -472,8 +480,8 @@ func TestIDs(t *testing.T) {
 		t.Fatalf("%s: no configuration a=2", text)
 		return ""
 	}
-	want := id(text, "x", "y")
-	if want != "3330f7839c13bd57" {
+	want := id(text, "x", 0)
+	if want != "fd484eb43d546aed" {
 		t.Errorf("the ID is %s: results of earlier versions are no longer found", want)
 	}
 	for _, same := range []string{
@@ -481,20 +489,20 @@ func TestIDs(t *testing.T) {
 		strings.Replace(text, `"define": [1, 2]`, `"range": {"from": 0, "to": 9}`, 1),
 		strings.TrimSuffix(text, "}") + `, "constraints": ["a > 1"]}`,
 	} {
-		if got := id(same, "x", "y"); got != want {
+		if got := id(same, "x", 0); got != want {
 			t.Errorf("%s: the ID is %s, not %s", same, got, want)
 		}
 	}
 	others := map[string]string{
-		"kernel": id(text, "x2", "y"), "data": id(text, "x", "y2"),
-		"entry":   id(strings.Replace(text, `"f"`, `"g"`, 1), "x", "y"),
-		"file":    id(strings.Replace(text, `k.c`, `k2.c`, 1), "x", "y"),
-		"shape":   id(strings.Replace(text, `[4]`, `[2, 2]`, 1), "x", "y"),
-		"dtype":   id(strings.Replace(text, `int8`, `uint8`, 1), "x", "y"),
-		"no args": id(regexp.MustCompile(`"args": \[.*\], `).ReplaceAllString(text, ""), "x", "y"),
-		"as want": id(strings.Replace(text, `"data"`, `"want"`, 1), "x", "y"),
-		"seed":    id(strings.Replace(text, `"data": {"file": "a.npy"}`, `"seed": 0`, 1), "x", "y"),
-		"no data": id(strings.Replace(text, `, "data": {"file": "a.npy"}`, ``, 1), "x", "y"),
+		"kernel": id(text, "x2", 0), "data": id(text, "x", 1),
+		"entry":   id(strings.Replace(text, `"f"`, `"g"`, 1), "x", 0),
+		"file":    id(strings.Replace(text, `k.c`, `k2.c`, 1), "x", 0),
+		"shape":   id(strings.Replace(text, `[4]`, `[2, 2]`, 1), "x", 0),
+		"dtype":   id(strings.Replace(text, `int8`, `uint8`, 1), "x", 0),
+		"no args": id(regexp.MustCompile(`"args": \[.*\], `).ReplaceAllString(text, ""), "x", 0),
+		"as want": id(strings.Replace(text, `"data"`, `"want"`, 1), "x", 0),
+		"seed":    id(strings.Replace(text, `"data": {"file": "a.npz", "array": "a"}`, `"seed": 0`, 1), "x", 0),
+		"no data": id(strings.Replace(text, `, "data": {"file": "a.npz", "array": "a"}`, ``, 1), "x", 0),
 	}
 	for what, got := range others {
 		if got == want || slices.Contains(slices.Collect(maps.Values(withoutKey(others, what))), got) {
@@ -554,11 +562,11 @@ func TestBadFiles(t *testing.T) {
 		{knob(`"name": "a", "define": [1.5]`), `1.5 is not an integer of 64 bits; put other numbers in quotes`},
 		{knob(`"name": "a", "define": [9223372036854775808]`), `9223372036854775808 is not an integer of 64 bits`},
 		{knob(`"name": "a", "define": [true]`), `true is neither a number nor a text`},
-		{knob(`"name": "a", "define": [1, "1"]`), `it has the value "1" twice`},
+		{knob(`"name": "a", "define": [1, "1"]`), `it has the value 1 twice`},
 		{knob(`"name": "a", "define": ["1\n"]`), `knobs[0].define[0]: "1\n": a text has no line break`},
 		{knob(`"name": "a", "flags": [["-a"], [""]]`), `a flag is empty`},
 		{knob(`"name": "a", "flags": [["-a\u0001"]]`), `knobs[0].flags[0][0]: "-a\x01": a text has no line break`},
-		{knob(`"name": "a", "flags": [["-a"], ["-a"]]`), `it has the value ["-a"] twice`},
+		{knob(`"name": "a", "flags": [["-a"], ["-a"]]`), `it has the value [-a] twice`},
 		{knob(`"name": "a", "flags": [null]`), `a value is a list of flags, [] for none`},
 		{knob(`"name": "a", "flags": ["-a"]`), `x.json:3: knobs.flags: a text, where`},
 		{knob(`"name": "a", "range": {"from": 1}`), `a range needs from and to`},
@@ -620,6 +628,18 @@ func TestBadArgs(t *testing.T) {
 		{`"dtype": "int8", "data": {"file": "a.npy", "array": "a"}`, `args[0]: data: array names one of the arrays`},
 		{`"dtype": "int8", "data": {"file": "a.npy"}`, `args[0]: data: open testdata/a.npy: `},
 		{
+			`"dtype": "int8", "shape": [3], "want": {"file": "zeros.npz", "array": "a"}`,
+			`args[0]: want: testdata/zeros.npz a is int8 (4,), not int8 (3,)`,
+		},
+		{
+			`"dtype": "int8", "shape": [4], "data": {"file": "zeros.npz", "array": "b"}`,
+			`args[0]: data: testdata/zeros.npz has no array "b"`,
+		},
+		{
+			`"dtype": "int8", "shape": [536870912], "seed": 1}, {"dtype": "int8", "shape": [2097152], "seed": 1`,
+			`x.json:2: args[1]: the arguments are larger than 513 MiB`,
+		},
+		{
 			`"dtype": "int8", "data": {"fil": "a.npy"}`,
 			`x.json:2: field "args[0].data.fil" is not known; did you mean "args[0].data.file"?`,
 		},
@@ -672,11 +692,11 @@ func TestRead(t *testing.T) {
 	if !reflect.DeepEqual(s.Kernel, []Source{{"matmul.c", source}}) || s.Entry != "matmul" || len(s.Args) != 3 {
 		t.Errorf("kernel %d files, entry %s, %d arguments", len(s.Kernel), s.Entry, len(s.Args))
 	}
-	if a := s.Args[1]; a.DType.String() != "int8" || !slices.Equal(a.Shape, []int64{64, 64}) || a.Seed == nil ||
-		*a.Seed != 2 {
+	if a := s.Args[1]; a.DType.String() != "int8" || !slices.Equal(a.Shape, []int64{64, 64}) || len(a.Data) != 64*64 ||
+		a.Data[0] == a.Data[1] && a.Data[1] == a.Data[2] {
 		t.Errorf("argument %+v", a)
 	}
-	if a := s.Args[2]; a.Data != nil || a.Seed != nil || a.Want != nil {
+	if a := s.Args[2]; a.Data != nil || a.Want != nil {
 		t.Errorf("argument %+v", a)
 	}
 }

@@ -26,10 +26,8 @@ import (
 // proposers are the values of PROPOSER.
 var proposers = map[string]func(s *space.Space, seed uint64) space.Proposer{
 	"grid":   func(s *space.Space, _ uint64) space.Proposer { return space.NewGrid(s) },
-	"random": func(s *space.Space, seed uint64) space.Proposer { return space.NewRandom(s, seed) },
-	"evolve": func(s *space.Space, seed uint64) space.Proposer {
-		return space.NewEvolve(s, seed, space.EvolveOptions{})
-	},
+	"random": space.NewRandom,
+	"evolve": space.NewEvolve,
 }
 
 const defaultProposer = "evolve"
@@ -109,10 +107,7 @@ func (t *Job) space(ctx context.Context, file string) (err error) {
 func (t *Job) measureSpace(
 	ctx context.Context, run *tune.Run, s spaceSearch,
 ) (best search.Trial, results []tune.Result, err error) {
-	isCurrent, err := search.IsCurrent(s.space)
-	if err != nil {
-		return best, nil, err
-	}
+	isCurrent := search.IsCurrent(s.space)
 	if err := run.LeaveOut(func(c tune.Candidate) bool { return !isCurrent(c) }); err != nil {
 		return best, nil, err
 	}
