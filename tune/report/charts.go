@@ -32,28 +32,12 @@ var tones = []tone{
 	{"#5F6B7A", "#A9B4C0"},
 }
 
-func (t tone) color() color.Color {
+// colorOf returns the colour of a series on a light page.
+func colorOf(series int) color.Color {
 	c := color.RGBA{A: 255}
-	_, _ = fmt.Sscanf(t.Light, "#%02X%02X%02X", &c.R, &c.G, &c.B) // all tones are valid
+	_, _ = fmt.Sscanf(tones[series%len(tones)].Light, "#%02X%02X%02X", &c.R, &c.G, &c.B) // all tones are valid
 	return c
 }
-
-func toneOf(series int) tone { return tones[series%len(tones)] }
-
-// dashOf returns the dashes of a series, so that lines differ not only by colour.
-func dashOf(series int) []vg.Length {
-	if series == 0 {
-		return nil
-	}
-	return []vg.Length{vg.Points(float64(2 + 2*series)), vg.Points(2)}
-}
-
-func lineStyle(series int) draw.LineStyle {
-	return draw.LineStyle{Color: toneOf(series).color(), Width: vg.Points(1.5), Dashes: dashOf(series)}
-}
-
-// maxDots limits the dots of one run in a chart.
-const maxDots = 2000
 
 // A series is the dots of one colour, and a line with steps through some of them.
 type series struct {
@@ -61,17 +45,41 @@ type series struct {
 	dots, line plotter.XYs
 }
 
+// lineStyle returns the style of a line. Lines differ not only by colour.
+func (s series) lineStyle() draw.LineStyle {
+	style := draw.LineStyle{Color: colorOf(s.number), Width: vg.Points(1.5)}
+	if s.number > 0 {
+		style.Dashes = []vg.Length{vg.Points(float64(2 + 2*s.number)), vg.Points(2)}
+	}
+	return style
+}
+
+// add adds a series with its name, and a sentence about it.
+func (f *figure) add(s series, name, format string, args ...any) {
+	f.series = append(f.series, s)
+	f.Legend = append(f.Legend, legend{s.number % len(tones), name})
+	f.Words += fmt.Sprintf(format+". ", args...)
+}
+
+// A bar has a part for each tone.
+type bar struct {
+	name  string
+	parts []float64
+}
+
+func (f *figure) addBar(name string, parts ...float64) {
+	f.bars = append(f.bars, bar{short(name, 28), parts})
+}
+
 const (
-	chartWidth  = 480 // so that texts can be read at the width of a telephone
+	maxDots     = 2000 // of one series
+	chartWidth  = 480  // so that texts can be read at the width of a telephone
 	chartHeight = 240
 	barHeight   = 26 // for one bar
 )
 
-// ticks are the ticks of a linear axis.
-type ticks struct{}
-
-// Ticks implements plot.Ticker.
-func (ticks) Ticks(low, high float64) []plot.Tick {
+// ticks returns the ticks of a linear axis.
+func ticks(low, high float64) []plot.Tick {
 	all := plot.DefaultTicks{}.Ticks(low, high)
 	for i, tick := range all {
 		if tick.Label != "" {
@@ -81,85 +89,88 @@ func (ticks) Ticks(low, high float64) []plot.Tick {
 	return all
 }
 
-// newPlot returns a plot without background, with one font.
-func newPlot(x, y string) *plot.Plot {
+// chart draws the figure's series or bars, as an element for an HTML page.
+func (f *figure) chart() (template.HTML, error) {
 	p := plot.New()
 	p.BackgroundColor = nil
-	p.X.Label.Text, p.Y.Label.Text = x, y
+	p.X.Label.Text, p.Y.Label.Text = f.X, f.Y
 	for _, a := range []*plot.Axis{&p.X, &p.Y} {
 		a.Label.TextStyle.Font.Variant, a.Tick.Label.Font.Variant = "Sans", "Sans"
-		a.Tick.Marker = ticks{}
+		a.Tick.Marker = plot.TickerFunc(ticks)
 	}
-	return p
-}
+	height, err := chartHeight, error(nil)
+	switch {
+	case f.series != nil:
+		err = f.plotSeries(p)
+	case f.bars != nil:
+		height, err = barHeight*len(f.bars)+50, f.plotBars(p)
+	default:
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
 
-// svg draws a plot of a height in points, as an element for an HTML page.
-func svg(p *plot.Plot, height float64) (template.HTML, error) {
-	c := vgsvg.NewWith(vgsvg.UseWH(chartWidth, vg.Points(height)))
+	c := vgsvg.NewWith(vgsvg.UseWH(chartWidth, vg.Points(float64(height))))
 	p.Draw(draw.Crop(draw.New(c), vg.Points(6), vg.Points(-14), 0, vg.Points(-6))) // room for labels at the ends
 	var b bytes.Buffer
 	if _, err := c.WriteTo(&b); err != nil {
 		return "", err
 	}
-	_, element, ok := bytes.Cut(b.Bytes(), []byte("<svg")) // without the XML declaration
-	if !ok {
-		return "", fmt.Errorf("a chart of %d bytes is no SVG", b.Len())
-	}
-	return template.HTML("<svg" + string(element)), nil // the library escapes texts
+	_, element, _ := bytes.Cut(b.Bytes(), []byte("<svg")) // without the XML declaration
+	return template.HTML("<svg" + string(element)), nil   // the library escapes texts
 }
 
-// drawSeries draws the dots and lines of series.
-func drawSeries(x, y string, all []series) (template.HTML, error) {
-	p := newPlot(x, y)
+// plotSeries draws dots and lines.
+func (f *figure) plotSeries(p *plot.Plot) error {
 	smallest, largest := math.Inf(1), math.Inf(-1)
-	for _, c := range all {
-		for _, d := range c.dots {
+	for _, s := range f.series {
+		for _, d := range s.dots {
 			smallest, largest = min(smallest, d.Y), max(largest, d.Y)
 		}
+		dots, err := plotter.NewScatter(thin(s.dots))
+		if err != nil {
+			return err
+		}
+		dots.GlyphStyle = draw.GlyphStyle{Color: colorOf(s.number), Radius: vg.Points(2.5), Shape: draw.CircleGlyph{}}
+		line, err := plotter.NewLine(s.line)
+		if err != nil {
+			return err
+		}
+		line.StepStyle, line.LineStyle = plotter.PostStep, s.lineStyle()
+		p.Add(dots, line)
 	}
 	if smallest > 0 && largest/smallest > 100 { // of fewer than two decades, the axis has no second label
 		p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
 	}
-
-	for _, c := range all {
-		dots, err := plotter.NewScatter(thin(c.dots))
-		if err != nil {
-			return "", err
-		}
-		dots.GlyphStyle = draw.GlyphStyle{Color: toneOf(c.number).color(), Radius: vg.Points(2.5), Shape: draw.CircleGlyph{}}
-		line, err := plotter.NewLine(c.line)
-		if err != nil {
-			return "", err
-		}
-		line.StepStyle, line.LineStyle = plotter.PostStep, lineStyle(c.number)
-		p.Add(dots, line)
-	}
-	return svg(p, chartHeight)
+	return nil
 }
 
 // thin returns every n-th dot, at most maxDots.
-func thin(dots plotter.XYs) plotter.XYs {
-	every := (len(dots) + maxDots - 1) / maxDots
-	if every <= 1 {
-		return dots
-	}
-	var kept plotter.XYs
-	for i := 0; i < len(dots); i += every {
+func thin(dots plotter.XYs) (kept plotter.XYs) {
+	for i := 0; i < len(dots); i += (len(dots)-1)/maxDots + 1 {
 		kept = append(kept, dots[i])
 	}
 	return kept
 }
 
-// drawBars draws one bar for each name, with a part for each series; values has a row for each series.
-func drawBars(x string, names []string, values [][]float64) (template.HTML, error) {
-	p := newPlot(x, "")
+// plotBars draws bars, the first one on top.
+func (f *figure) plotBars(p *plot.Plot) error {
+	var names []string
+	for _, b := range f.bars {
+		names = append(names, b.name)
+	}
 	var below *plotter.BarChart
-	for i, row := range values {
-		bars, err := plotter.NewBarChart(plotter.Values(row), vg.Points(barHeight/2))
-		if err != nil {
-			return "", err
+	for part := range f.bars[0].parts {
+		var values plotter.Values
+		for _, b := range f.bars {
+			values = append(values, b.parts[part])
 		}
-		bars.Horizontal, bars.Color, bars.LineStyle = true, toneOf(i).color(), draw.LineStyle{}
+		bars, err := plotter.NewBarChart(values, vg.Points(barHeight/2))
+		if err != nil {
+			return err
+		}
+		bars.Horizontal, bars.Color, bars.LineStyle = true, colorOf(part), draw.LineStyle{}
 		if below != nil {
 			bars.StackOn(below)
 		}
@@ -167,7 +178,7 @@ func drawBars(x string, names []string, values [][]float64) (template.HTML, erro
 		p.Add(bars)
 	}
 	p.NominalY(names...)
-	p.Y.Scale = plot.InvertedScale{Normalizer: plot.LinearScale{}} // the first one on top
+	p.Y.Scale = plot.InvertedScale{Normalizer: plot.LinearScale{}}
 	p.X.Min, p.Y.Padding = 0, vg.Points(4)
-	return svg(p, float64(barHeight*len(names)+50))
+	return nil
 }

@@ -3,15 +3,14 @@ package report
 import (
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
-	"strconv"
 	"time"
 
 	"gonum.org/v1/plot/plotter"
 
 	"github.com/boardsmith/boardsmith/device"
-	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/tune"
 )
 
@@ -35,12 +34,20 @@ func WriteHTML(w io.Writer, runs ...Run) error {
 	summary := &table{Head: []string{
 		"run", "candidates", "with a time", "measured as another's", "failed", "from", "worked for", "candidates a minute",
 	}}
-	shown := make([]shownRun, len(runs))
+	var shown []shownRun
+	var groups []group
 	var wear []device.DeviceWear
 	for i, r := range runs {
-		shown[i] = show(i, r)
-		shown[i].summary(summary)
-		wear = append(wear, r.Wear...)
+		s := shownRun{r, i, fmt.Sprintf("%d: %s", i+1, short(r.Name, 40)), workOf(r.Results)}
+		s.summary(summary)
+		for _, k := range tune.Rank(r.Results) {
+			at := slices.IndexFunc(groups, func(g group) bool { return g[0].Conditions == k.Conditions })
+			if at < 0 {
+				at, groups = len(groups), append(groups, nil)
+			}
+			groups[at] = append(groups[at], newMember(s, k))
+		}
+		shown, wear = append(shown, s), append(wear, r.Wear...)
 	}
 
 	p := page{
@@ -48,8 +55,8 @@ func WriteHTML(w io.Writer, runs ...Run) error {
 		Intro: "A time is the median of a candidate's samples, an interval that of their mean (95 %). Times are compared " +
 			"only where board, tier and platform are the same.",
 	}
-	for n, conditions := range conditionsOf(shown) {
-		s, err := rankingOf(n+1, conditions, shown)
+	for n, g := range groups {
+		s, err := g.section(n + 1)
 		if err != nil {
 			return err
 		}
@@ -57,7 +64,7 @@ func WriteHTML(w io.Writer, runs ...Run) error {
 	}
 
 	p.Sections = append(p.Sections, section{Title: "All times, failures and boards", Blocks: []block{
-		stepsOf(shown), {Title: "Failures", Table: failedTable(shown)}, boardsTable(shown),
+		stepsOf(shown), failuresOf(shown), boardsOf(shown),
 	}})
 	return p.write(w, wear)
 }
@@ -65,31 +72,19 @@ func WriteHTML(w io.Writer, runs ...Run) error {
 // A shownRun is a run with the values that several figures show.
 type shownRun struct {
 	Run
-	number   int    // from 0
-	label    string // number from 1 and name, since names may be equal
-	rankings []tune.Ranking
-	work     work
-	boards   []board
-}
-
-func show(i int, r Run) shownRun {
-	return shownRun{
-		Run: r, number: i, label: fmt.Sprintf("%d: %s", i+1, short(r.Name, 40)),
-		rankings: tune.Rank(r.Results), work: workOf(r.Results), boards: boardsOf(r.Results),
-	}
+	number int    // from 0
+	label  string // number from 1 and name, since names may be equal
+	work   work
 }
 
 func (s *shownRun) summary(t *table) {
-	timed, same, failed := 0, 0, 0
+	timed, same := 0, 0
 	for _, r := range s.Results {
-		switch {
-		case r.Failure != nil:
-			failed++
-		case r.SameAs != "":
-			same++
+		if r.Failure == nil {
 			timed++
-		default:
-			timed++
+			if r.SameAs != "" {
+				same++
+			}
 		}
 	}
 	from, rate := "-", "-"
@@ -99,35 +94,17 @@ func (s *shownRun) summary(t *table) {
 	if minutes := s.work.total().Minutes(); minutes > 0 {
 		rate = fmt.Sprintf("%.1f", float64(len(s.Results))/minutes)
 	}
-	t.add(s.label, strconv.Itoa(len(s.Results)), strconv.Itoa(timed), strconv.Itoa(same), strconv.Itoa(failed), from,
-		s.work.total().Round(time.Second/10).String(), rate)
+	t.add(s.label, len(s.Results), timed, same, len(s.Results)-timed, from, s.work.total().Round(time.Second/10).String(),
+		rate)
 }
 
-// ranking returns the run's ranking for conditions; nil if it has none.
-func (s *shownRun) ranking(conditions string) *tune.Ranking {
-	i := slices.IndexFunc(s.rankings, func(k tune.Ranking) bool { return k.Conditions == conditions })
-	if i < 0 {
-		return nil
-	}
-	return &s.rankings[i]
-}
+// A group is the rankings of all runs whose times may be compared.
+type group []member
 
-// conditionsOf returns the conditions of all runs' rankings, in the order of their first results.
-func conditionsOf(runs []shownRun) (all []string) {
-	for _, s := range runs {
-		for _, k := range s.rankings {
-			if !slices.Contains(all, k.Conditions) {
-				all = append(all, k.Conditions)
-			}
-		}
-	}
-	return all
-}
-
-// A member is a run's part of a group.
+// A member is a ranking of a run.
 type member struct {
-	run    *shownRun
-	k      tune.Ranking
+	tune.Ranking
+	run    shownRun
 	points []point // its results, in order of finishing
 }
 
@@ -138,8 +115,8 @@ type point struct {
 	result tune.Result
 }
 
-func newMember(run *shownRun, k tune.Ranking) member {
-	m := member{run: run, k: k}
+func newMember(run shownRun, k tune.Ranking) member {
+	m := member{k, run, nil}
 	ranked := map[string]bool{}
 	for _, r := range k.Results {
 		ranked[r.ID] = true
@@ -157,47 +134,32 @@ func newMember(run *shownRun, k tune.Ranking) member {
 	return m
 }
 
-func (m member) legend() legend { return legend{Tone: m.run.number % len(tones), Name: m.run.label} }
-
-// rankingOf returns section number n, from 1: the times of all runs that may be compared.
-func rankingOf(n int, conditions string, runs []shownRun) (section, error) {
-	s := section{Title: printable(conditions)}
-	var members []member
-	var rankings []tune.Ranking
-	for i := range runs {
-		if k := runs[i].ranking(conditions); k != nil {
-			members, rankings = append(members, newMember(&runs[i], *k)), append(rankings, *k)
-		}
-	}
-
-	u := unitOf(rankings...)
-	err := s.draw(n,
-		bestByCandidate(members, u),
-		bestByTime(members, u),
-		distribution(members, u),
-		sizes(members, u),
-	)
-	for _, m := range members {
+// section returns section number n, from 1.
+func (g group) section(n int) (section, error) {
+	u := unitOf(g)
+	s := section{Title: g[0].Conditions}
+	err := s.draw(n, g.bestByCandidate(u), g.bestByTime(u), g.distribution(u), g.sizes(u))
+	for _, m := range g {
 		b := block{
-			Title: "Fastest of run " + m.run.label + "; speed-up over " + short(m.k.Baseline.ID, 48),
-			Table: fastest(m.k, u, fastestRows),
+			Title: "Fastest of run " + m.run.label + "; speed-up over " + short(m.Baseline.ID, 48),
+			Table: fastest(m.Ranking, u, fastestRows),
 		}
 		s.Blocks = append(s.Blocks, b)
-		if more := len(m.k.Results) - fastestRows; more > 0 {
+		if more := len(m.Results) - fastestRows; more > 0 {
 			s.Blocks = append(s.Blocks, block{Text: fmt.Sprintf("And %d more.", more)})
 		}
 	}
 	return s, err
 }
 
-func bestByCandidate(members []member, u unit) figure {
-	f := figure{ID: "best-by-candidate", Title: "Best time by candidates"}
-	return best(f, members, u, "candidates tried", func(p point) float64 { return float64(p.tried) })
+func (g group) bestByCandidate(u unit) figure {
+	f := figure{ID: "best-by-candidate", Title: "Best time by candidates", X: "candidates tried"}
+	return g.best(f, u, func(p point) float64 { return float64(p.tried) })
 }
 
-func bestByTime(members []member, u unit) figure {
+func (g group) bestByTime(u unit) figure {
 	longest := time.Duration(0)
-	for _, m := range members {
+	for _, m := range g {
 		longest = max(longest, m.run.work.total())
 	}
 	name, scale := "seconds", time.Second
@@ -206,128 +168,100 @@ func bestByTime(members []member, u unit) figure {
 	} else if longest > 2*time.Minute {
 		name, scale = "minutes", time.Minute
 	}
-	f := figure{ID: "best-by-time", Title: "Best time by time"}
-	return best(f, members, u, name+" of work", func(p point) float64 { return p.worked.Seconds() / scale.Seconds() })
+	f := figure{ID: "best-by-time", Title: "Best time by time", X: name + " of work"}
+	return g.best(f, u, func(p point) float64 { return p.worked.Seconds() / scale.Seconds() })
 }
 
-// best draws times as dots over x, and the best time so far as a line.
-func best(f figure, members []member, u unit, x string, position func(point) float64) figure {
-	f.Table.Head = []string{"run", x, "best so far, " + u.name, "candidate"}
-	var curves []series
-	for _, m := range members {
-		c := series{number: m.run.number}
+// best shows times as dots over a position, and the best time so far as a line.
+func (g group) best(f figure, u unit, position func(point) float64) figure {
+	f.Y, f.Table.Head = "time per call, "+u.name, []string{"run", f.X, "best so far, " + u.name, "candidate"}
+	f.Words = "Each dot is a candidate, the line is the best time so far, over " + f.X + ". "
+	for _, m := range g {
+		s := series{number: m.run.number}
 		shortest, end := math.Inf(1), 0.0
 		for _, p := range m.points {
-			xp, t := max(position(p), end), p.result.Time.Median // results that finish together may be out of order
-			end = xp
-			c.dots = append(c.dots, plotter.XY{X: xp, Y: t * u.second})
+			t := p.result.Time.Median
+			end = max(position(p), end) // results that finish together may be out of order
+			s.dots = append(s.dots, plotter.XY{X: end, Y: t * u.second})
 			if t < shortest {
 				shortest = t
-				c.line = append(c.line, plotter.XY{X: xp, Y: t * u.second})
-				f.Table.add(m.run.label, valuetext.Thousands(xp), u.text(t), short(p.result.ID, 48))
+				s.line = append(s.line, plotter.XY{X: end, Y: t * u.second})
+				f.Table.add(m.run.label, end, u.text(t), short(p.result.ID, 48))
 			}
 		}
-		c.line = append(c.line, plotter.XY{X: end, Y: shortest * u.second})
-		curves, f.Legend = append(curves, c), append(f.Legend, m.legend())
-		first := m.points[0].result.Time.Median
-		f.Words += fmt.Sprintf("Run %s: from %s %s at first to %s %s, in %d improvements. ",
-			m.run.label, u.text(first), u.name, u.text(shortest), u.name, len(c.line)-2)
-		if len(c.dots) > maxDots {
-			f.Words += fmt.Sprintf("The chart shows %d of its %d candidates. ", len(thin(c.dots)), len(c.dots))
+		improvements := len(s.line) - 1
+		s.line = append(s.line, plotter.XY{X: end, Y: shortest * u.second})
+		f.add(s, m.run.label, "Run %s: from %s %s at first to %s %s, in %d improvements", m.run.label,
+			u.text(m.points[0].result.Time.Median), u.name, u.text(shortest), u.name, improvements)
+		if len(s.dots) > maxDots {
+			f.Words += fmt.Sprintf("The chart shows %d of its %d candidates. ", len(thin(s.dots)), len(s.dots))
 		}
 	}
-	f.Words = fmt.Sprintf("Each dot is a candidate, the line is the best time so far, over %s. %s", x, f.Words)
-	return f.plot(x, "time per call, "+u.name, curves)
-}
-
-// plot draws the figure's chart of series.
-func (f figure) plot(x, y string, all []series) figure {
-	f.SVG, f.err = drawSeries(x, y, all)
 	return f
 }
 
 // distribution shows the times of candidates in their order.
-func distribution(members []member, u unit) figure {
+func (g group) distribution(u unit) figure {
 	f := figure{
 		ID: "times", Title: "Distribution of times", Words: "Each dot is a candidate, in the order of times. ",
+		X: "candidates", Y: "time per call, " + u.name,
 		Table: table{Head: []string{"run, in " + u.name, "fastest", "25 %", "50 %", "75 %", "slowest"}},
 	}
-	var all []series
-	for _, m := range members {
+	for _, m := range g {
 		s := series{number: m.run.number}
-		for i, r := range m.k.Results {
+		for i, r := range m.Results {
 			s.dots = append(s.dots, plotter.XY{X: float64(i + 1), Y: r.Time.Median * u.second})
 		}
 		s.line = s.dots
-		row := []string{m.run.label}
+		row := []any{m.run.label}
 		for quarter := range 5 {
-			row = append(row, u.text(m.k.Results[(len(s.dots)-1)*quarter/4].Time.Median))
+			row = append(row, u.text(m.Results[(len(s.dots)-1)*quarter/4].Time.Median))
 		}
 		f.Table.add(row...)
-		f.Words += fmt.Sprintf("Run %s: %d with a time, from %s to %s %s, half of them at most %s %s. ", m.run.label,
+		f.add(s, m.run.label, "Run %s: %d with a time, from %s to %s %s, half of them at most %s %s", m.run.label,
 			len(s.dots), row[1], row[5], u.name, row[3], u.name)
-		all, f.Legend = append(all, s), append(f.Legend, m.legend())
 	}
-	return f.plot("candidates", "time per call, "+u.name, all)
+	return f
 }
 
 // sizes shows the size of candidates against their time.
-func sizes(members []member, u unit) figure {
+func (g group) sizes(u unit) figure {
 	f := figure{
-		ID: "sizes", Title: "Size against time", Table: table{Head: []string{"run", "candidate", "time, " + u.name, "bytes"}},
+		ID: "sizes", Title: "Size against time", X: "time per call, " + u.name, Y: "bytes",
 		Words: "Each dot is a candidate. A line joins those than which no other one is both faster and smaller. ",
+		Table: table{Head: []string{"run", "candidate", "time, " + u.name, "bytes"}},
 	}
-	var all []series
-	for _, m := range members {
+	for _, m := range g {
 		var dots []dot
-		for _, r := range m.k.Results {
+		for _, r := range m.Results {
 			dots = append(dots, dot{r.Time.Median * u.second, float64(r.Bytes), short(r.ID, 48)})
 		}
 		best := front(dots)
 		for _, d := range best {
-			f.Table.add(m.run.label, d.name, u.text(d.x/u.second), valuetext.Thousands(d.y))
+			f.Table.add(m.run.label, d.name, u.text(d.x/u.second), d.y)
 		}
-		f.Words += fmt.Sprintf("Run %s: %s. ", m.run.label, namesOf(best[:min(len(best), 5)]))
-		all, f.Legend = append(all, seriesOf(m.run.number, dots)), append(f.Legend, m.legend())
+		f.add(seriesOf(m.run.number, dots), m.run.label, "Run %s: %s", m.run.label, namesOf(best[:min(len(best), 5)]))
 	}
-	return f.plot("time per call, "+u.name, "bytes", all)
-}
-
-// bars draws the figure's chart: a bar for each name, of its values in each series.
-func (f figure) bars(x string, names []string, values [][]float64) figure {
-	if len(names) == 0 {
-		f.Words = "There are none."
-		return f
-	}
-	for i, n := range names {
-		names[i] = short(n, 28)
-	}
-	f.SVG, f.err = drawBars(x, names, values)
 	return f
-}
-
-// steps are the steps of a measurement, in order.
-var steps = []struct {
-	name string
-	time func(tune.Result) time.Duration
-}{
-	{"build", func(r tune.Result) time.Duration { return r.Build }},
-	{"wait", func(r tune.Result) time.Duration { return r.Wait }},
-	{"load", func(r tune.Result) time.Duration { return r.Load }},
-	{"run", func(r tune.Result) time.Duration { return r.Run }},
 }
 
 // stepsOf shows the mean time of each step.
 func stepsOf(runs []shownRun) block {
-	t := &table{Head: []string{"run", "kind"}}
-	for _, s := range steps {
-		t.Head = append(t.Head, s.name+", ms")
-	}
+	t := &table{Head: []string{"run", "kind", "build, ms", "wait, ms", "load, ms", "run, ms"}}
 	for _, s := range runs {
-		for _, kind := range kindsOf(s.Results) {
-			row := []string{s.label, printable(kind)}
-			for _, step := range steps {
-				row = append(row, fmt.Sprintf("%.2f", meanOf(s.Results, kind, step.time)))
+		kinds := map[string][]tune.Result{}
+		for _, r := range s.Results {
+			kinds[r.Kind] = append(kinds[r.Kind], r)
+		}
+		for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+			row := []any{s.label, kind}
+			for step := range 4 {
+				sum := 0.0
+				for _, r := range kinds[kind] {
+					times := [...]time.Duration{r.Build, r.Wait, r.Load, r.Run}
+					sum += max(0, times[step].Seconds())
+				}
+				row = append(row, fmt.Sprintf("%.2f", 1000*sum/float64(len(kinds[kind]))))
 			}
 			t.add(row...)
 		}
@@ -339,55 +273,41 @@ func stepsOf(runs []shownRun) block {
 	}
 }
 
-// meanOf returns the mean of a step in milliseconds.
-func meanOf(results []tune.Result, kind string, step func(tune.Result) time.Duration) float64 {
-	sum, n := 0.0, 0
-	for _, r := range results {
-		if r.Kind == kind {
-			sum += float64(max(step(r), 0)) / float64(time.Millisecond)
-			n++
-		}
-	}
-	return sum / float64(n)
-}
-
-// kindsOf returns the kinds of board of results, in order of appearance.
-func kindsOf(results []tune.Result) (all []string) {
-	for _, r := range results {
-		if !slices.Contains(all, r.Kind) {
-			all = append(all, r.Kind)
-		}
-	}
-	return all
-}
-
-// failedTable lists failures by class and blame, with the first of each.
-func failedTable(runs []shownRun) *table {
-	t := &table{Head: []string{"run", "kind", "class", "blame", "number", "first"}}
+// failuresOf lists failures by class and blame, with the first of each.
+func failuresOf(runs []shownRun) block {
+	t := &table{Head: append([]string{"run"}, reasonHead...)}
 	for _, s := range runs {
-		for _, r := range reasonsOf(s.Results) {
-			t.add(s.label, printable(r.kind), printable(string(r.class)), printable(string(r.blame)),
-				strconv.Itoa(r.n), r.first)
+		for _, reason := range reasonsOf(s.Results) {
+			t.add(append([]any{s.label}, reason...)...)
 		}
 	}
-	return t
+	return block{Title: "Failures", Table: t}
 }
 
-// boardsTable shows the work of each board.
-func boardsTable(runs []shownRun) block {
+// boardsOf shows the work of each board.
+func boardsOf(runs []shownRun) block {
 	t := &table{Head: []string{"run", "board", "kind", "candidates", "busy", "recoveries"}}
 	for _, s := range runs {
-		for _, b := range s.boards {
-			busy := 0.0
+		boards := map[string][]tune.Result{}
+		for _, r := range s.Results {
+			if r.Board != "" && r.SameAs == "" { // it was measured
+				boards[r.Board] = append(boards[r.Board], r)
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(boards)) {
+			busy := time.Duration(0) // loading and calling
+			for _, r := range boards[name] {
+				busy += max(r.Load, 0) + max(r.Run, 0)
+			}
+			share := 0.0
 			if total := s.work.total(); total > 0 {
-				busy = 100 * min(1, float64(b.busy)/float64(total))
+				share = 100 * min(1, float64(busy)/float64(total))
 			}
-			recoveries := "-"
+			recoveries := any("-")
 			if s.Recoveries != nil {
-				recoveries = strconv.Itoa(s.Recoveries[b.name])
+				recoveries = s.Recoveries[name]
 			}
-			t.add(s.label, printable(b.name), printable(b.kind), strconv.Itoa(b.candidates), fmt.Sprintf("%.1f %%", busy),
-				recoveries)
+			t.add(s.label, name, boards[name][0].Kind, len(boards[name]), fmt.Sprintf("%.1f %%", share), recoveries)
 		}
 	}
 	return block{

@@ -33,14 +33,9 @@ const largestSymbols = 20
 // names. Its errors are those of drawing.
 func (x Measurements) WriteHTML(w io.Writer) error {
 	rows := measure.Rows(x.Results, x.Baseline)
-	for _, row := range rows {
-		for i, cell := range row {
-			row[i] = printable(cell)
-		}
-	}
 	head := section{Blocks: []block{{Table: &table{rows[0], rows[1:]}}}}
 	p := page{
-		Title: cmp.Or(printable(x.Title), "Measurements"),
+		Title: cmp.Or(x.Title, "Measurements"),
 		Intro: "Flash is all in regions of flash, RAM is variables and the running model's part of the arena. " +
 			"Instructions are those of an emulated board.",
 	}
@@ -84,27 +79,26 @@ func failures(results []*measure.Result) section {
 		if f == nil {
 			continue
 		}
-		t.add(printable(r.Key()), f.Class, printable(f.Error), printable(f.Next))
+		t.add(r.Key(), f.Class, f.Error, f.Next)
 		if len(f.Calls) == 0 {
 			continue
 		}
 		calls := slices.Clone(f.Calls)
 		slices.Reverse(calls)
-		s.Blocks = append(s.Blocks, block{Title: printable(r.Key()), Facts: [][2]string{
-			{"Cause", printable(f.Cause)},
-			{"Operator", printable(cmp.Or(f.Operator, "unknown"))},
-			{"Stopped in", printable(f.Calls[0])},
-			{"Next step", printable(f.Next)},
+		s.Blocks = append(s.Blocks, block{Title: r.Key(), Tree: tree(calls), Facts: [][2]string{
+			{"Cause", f.Cause},
+			{"Operator", cmp.Or(f.Operator, "unknown")},
+			{"Stopped in", f.Calls[0]},
+			{"Next step", f.Next},
 			{"Calls", ""},
-		}, Tree: tree(calls)})
+		}})
 	}
 	return s
 }
 
 // modelOf returns the section of result number n, from 1. old is the earlier one, or nil. parts have a colour each.
 func modelOf(n int, r, old *measure.Result, l measure.Limits, parts []string) (section, error) {
-	s := section{Title: printable(r.Key())}
-	s.list("", r.Doubts())
+	s := section{Title: r.Key(), Blocks: []block{{Items: r.Doubts()}}}
 	figures := []figure{partsFigure(r, old, parts)}
 	if len(r.Regions) > 0 {
 		figures = append(figures, regionsFigure(r))
@@ -118,87 +112,80 @@ func modelOf(n int, r, old *measure.Result, l measure.Limits, parts []string) (s
 	if len(r.StackPath) > 0 {
 		s.Blocks = append(s.Blocks, block{
 			Title: "Deepest calls", Tree: tree(r.StackPath),
-			Text: "The stack takes " + thousands(r.Stack) + " bytes at worst:",
+			Text: "The stack takes " + valuetext.Thousands(float64(r.Stack)) + " bytes at worst:",
 		})
 	}
 	if old != nil {
-		c := measure.Compare(old, r, l)
-		changes := &table{Head: []string{"change", "causes"}}
-		for _, x := range c.Changes {
-			var causes []string
-			for _, cause := range x.Causes {
-				causes = append(causes, printable(cause.String()))
-			}
-			changes.add(x.String(), strings.Join(causes, ", "))
-		}
-		if len(changes.Rows) > 0 {
-			s.Blocks = append(s.Blocks, block{Title: "Changes since the baseline", Table: changes})
-		}
-		if c.Incomparable != "" {
-			c.Notes = append(c.Notes, "the cost cannot be compared: "+c.Incomparable)
-		}
-		s.list("", c.Notes)
+		s.Blocks = append(s.Blocks, changesOf(measure.Compare(old, r, l))...)
 	}
 	s.Blocks = append(s.Blocks, block{Title: "Largest functions, constants and variables", Table: largest(r)})
 	return s, nil
 }
 
-// list adds texts.
-func (s *section) list(title string, texts []string) {
-	b := block{Title: title}
-	for _, text := range texts {
-		b.Items = append(b.Items, printable(text))
+// changesOf shows what differs from an earlier result.
+func changesOf(c measure.Comparison) (blocks []block) {
+	t := &table{Head: []string{"change", "causes"}}
+	for _, x := range c.Changes {
+		var causes []string
+		for _, cause := range x.Causes {
+			causes = append(causes, cause.String())
+		}
+		t.add(x, strings.Join(causes, ", "))
 	}
-	s.Blocks = append(s.Blocks, b)
+	if len(t.Rows) > 0 {
+		blocks = append(blocks, block{Title: "Changes since the baseline", Table: t})
+	}
+	if c.Incomparable != "" {
+		c.Notes = append(c.Notes, "the cost cannot be compared: "+c.Incomparable)
+	}
+	return append(blocks, block{Items: c.Notes})
 }
 
 // partsFigure shows flash and RAM by part, beside those of an earlier result. Each of parts has a colour.
 func partsFigure(r, old *measure.Result, parts []string) figure {
 	f := figure{
-		ID: "parts", Title: "Flash and RAM by part", Table: table{Head: []string{"", "part", "flash", "RAM"}},
-		Words: fmt.Sprintf("Flash %s bytes, RAM %s bytes. ", thousands(r.Flash), thousands(r.RAM)),
+		ID: "parts", Title: "Flash and RAM by part", X: "bytes",
+		Table: table{Head: []string{"", "part", "flash", "RAM"}},
 	}
-	builds := []struct {
-		name string
+	type build struct {
+		name, words string
 		*measure.Result
-	}{{"", r}}
-	if old != nil {
-		builds = append(builds, struct {
-			name string
-			*measure.Result
-		}{"before", old})
-		f.Words += fmt.Sprintf("Before: flash %s bytes, RAM %s bytes. ", thousands(old.Flash), thousands(old.RAM))
 	}
-	values := make([][]float64, len(parts))
-	var names []string
-	for _, memory := range []struct {
-		name string
-		of   func(measure.Part) int64
-	}{{"flash", func(p measure.Part) int64 { return p.Flash }}, {"RAM", func(p measure.Part) int64 { return p.RAM }}} {
+	builds := []build{{"", "Flash", r}}
+	if old != nil {
+		builds = append(builds, build{"before", "Before: flash", old})
+	}
+	for _, b := range builds {
+		f.Words += fmt.Sprintf("%s %s bytes, RAM %s bytes. ", b.words, thousands(b.Flash), thousands(b.RAM))
+		for _, p := range b.Parts {
+			f.Table.add(b.name, p.Name, p.Flash, p.RAM)
+		}
+	}
+
+	most := make([]float64, len(parts))
+	for _, memory := range []string{"flash", "RAM"} {
 		for _, b := range builds {
-			names = append(names, strings.TrimSpace(memory.name+" "+b.name))
-			for i, part := range parts {
-				n := int64(0)
-				for _, p := range b.Parts {
-					if p.Name == part || part == otherParts && !slices.Contains(parts, p.Name) {
-						n += memory.of(p)
-					}
+			bytes := make([]float64, len(parts))
+			for _, p := range b.Parts {
+				i, n := slices.Index(parts, p.Name), p.Flash
+				if i < 0 {
+					i = len(parts) - 1 // otherParts
 				}
-				values[i] = append(values[i], float64(n))
+				if memory == "RAM" {
+					n = p.RAM
+				}
+				bytes[i] += float64(n)
+				most[i] = max(most[i], bytes[i])
 			}
+			f.addBar(strings.TrimSpace(memory+" "+b.name), bytes...)
 		}
 	}
 	for i, part := range parts {
-		if slices.Max(values[i]) > 0 {
-			f.Legend = append(f.Legend, legend{Tone: i, Name: printable(part)})
+		if most[i] > 0 {
+			f.Legend = append(f.Legend, legend{i, part})
 		}
 	}
-	for _, b := range builds {
-		for _, p := range b.Parts {
-			f.Table.add(b.name, printable(p.Name), thousands(p.Flash), thousands(p.RAM))
-		}
-	}
-	return f.bars("bytes", names, values)
+	return f
 }
 
 // thousands returns a number of bytes as text.
@@ -216,9 +203,7 @@ func largestParts(results []*measure.Result) (names []string) {
 			largest[p.Name] = max(largest[p.Name], p.Flash, p.RAM)
 		}
 	}
-	names = slices.SortedFunc(maps.Keys(largest), func(a, b string) int {
-		return cmp.Or(cmp.Compare(largest[b], largest[a]), strings.Compare(a, b))
-	})
+	names = bySize(largest)
 	if len(names) <= len(tones) {
 		return names
 	}
@@ -228,25 +213,19 @@ func largestParts(results []*measure.Result) (names []string) {
 // regionsFigure shows how much of each memory is used.
 func regionsFigure(r *measure.Result) figure {
 	f := figure{
-		ID: "regions", Title: "Use of each memory", Legend: []legend{{0, "used"}, {5, "free"}},
+		ID: "regions", Title: "Use of each memory", Legend: []legend{{0, "used"}, {5, "free"}}, X: "per cent",
 		Table: table{Head: []string{"memory", "used, bytes", "of"}},
 	}
-	values := make([][]float64, len(tones)) // the sixth tone is of what is free
-	var names []string
 	for _, g := range r.Regions {
 		used := 0.0
 		if g.Size > 0 {
 			used = min(100, 100*float64(g.Used)/float64(g.Size))
 		}
-		names = append(names, printable(g.Name))
-		for i := range values {
-			values[i] = append(values[i], 0)
-		}
-		values[0][len(names)-1], values[5][len(names)-1] = used, 100-used
-		f.Table.add(printable(g.Name), thousands(g.Used), thousands(g.Size))
-		f.Words += fmt.Sprintf("%s: %.1f %% of %s bytes. ", printable(g.Name), used, thousands(g.Size))
+		f.addBar(g.Name, used, 0, 0, 0, 0, 100-used)
+		f.Table.add(g.Name, g.Used, g.Size)
+		f.Words += fmt.Sprintf("%s: %.1f %% of %s bytes. ", g.Name, used, thousands(g.Size))
 	}
-	return f.bars("per cent", names, values)
+	return f
 }
 
 // operatorsFigure shows the cost of each node of a graph.
@@ -257,18 +236,16 @@ func operatorsFigure(r *measure.Result) figure {
 	}
 	scale, unit := axisOf(r.Cost.Unit, most)
 	f := figure{
-		ID: "operators", Title: "Cost by operator", Legend: []legend{{0, "median, " + unit}},
+		ID: "operators", Title: "Cost by operator", Legend: []legend{{0, "median, " + unit}}, X: unit,
 		Table: table{Head: []string{"operator", "cost"}},
 	}
-	var names []string
-	var values []float64
 	for _, o := range r.Operators {
-		cost := measure.Cost{Unit: r.Cost.Unit, Median: o.Median}.String()
-		names, values = append(names, printable(o.Node)), append(values, o.Median*scale)
-		f.Table.add(printable(o.Node), cost)
-		f.Words += fmt.Sprintf("%s: %s. ", printable(o.Node), cost)
+		cost := measure.Cost{Unit: r.Cost.Unit, Median: o.Median}
+		f.addBar(o.Node, o.Median*scale)
+		f.Table.add(o.Node, cost)
+		f.Words += fmt.Sprintf("%s: %s. ", o.Node, cost)
 	}
-	return f.bars(unit, names, [][]float64{values})
+	return f
 }
 
 // axisOf returns the unit of an axis for costs up to the largest, and what their own unit has of it.
@@ -295,26 +272,33 @@ func tree(path []string) string {
 // largest lists what takes most memory.
 func largest(r *measure.Result) *table {
 	t := &table{Head: []string{"of", "flash", "RAM"}}
-	names := maps.Clone(r.FlashOf)
-	if names == nil {
-		names = map[string]int64{}
+	bytes := map[string]int64{}
+	for _, of := range []map[string]int64{r.FlashOf, r.RAMOf} {
+		for name, n := range of {
+			bytes[name] = max(bytes[name], n)
+		}
 	}
-	for name, n := range r.RAMOf {
-		names[name] = max(names[name], n)
-	}
-	sorted := slices.SortedFunc(maps.Keys(names), func(a, b string) int {
-		return cmp.Or(cmp.Compare(names[b], names[a]), strings.Compare(a, b))
-	})
-	for _, name := range sorted[:min(len(sorted), largestSymbols)] {
-		t.add(printable(name), thousands(r.FlashOf[name]), thousands(r.RAMOf[name]))
+	names := bySize(bytes)
+	for _, name := range names[:min(len(names), largestSymbols)] {
+		t.add(name, r.FlashOf[name], r.RAMOf[name])
 	}
 	return t
+}
+
+// bySize returns names, that of the largest first.
+func bySize(bytes map[string]int64) []string {
+	return slices.SortedFunc(maps.Keys(bytes), func(a, b string) int {
+		return cmp.Or(cmp.Compare(bytes[b], bytes[a]), strings.Compare(a, b))
+	})
 }
 
 // pareto shows flash against the cost, with the front of each model, of results whose costs have one unit: the unit
 // that most of them have.
 func pareto(results []*measure.Result) figure {
-	f := figure{ID: "pareto", Title: "Flash against cost", Table: table{Head: []string{"of", "cost", "flash, bytes"}}}
+	f := figure{
+		ID: "pareto", Title: "Flash against cost", Table: table{Head: []string{"of", "cost", "flash, bytes"}},
+		Words: "Each dot is a result. A line joins those of a model than which no other one is both cheaper and smaller. ",
+	}
 	byUnit := map[string][]*measure.Result{}
 	unit, most := "", 0.0
 	for _, r := range results {
@@ -331,18 +315,16 @@ func pareto(results []*measure.Result) figure {
 		most = max(most, r.Cost.Median)
 	}
 	scale, name := axisOf(unit, most)
+	f.X, f.Y = "cost, "+name, "flash, bytes"
 
 	byModel := map[string][]dot{}
 	for _, r := range byUnit[unit] {
-		byModel[r.Model] = append(byModel[r.Model], dot{r.Cost.Median * scale, float64(r.Flash), printable(r.Board)})
-		f.Table.add(printable(r.Key()), r.Cost.String(), thousands(r.Flash))
+		byModel[r.Model] = append(byModel[r.Model], dot{r.Cost.Median * scale, float64(r.Flash), r.Board})
+		f.Table.add(r.Key(), r.Cost, r.Flash)
 	}
-	f.Words = "Each dot is a result. A line joins those of a model than which no other one is both cheaper and smaller. "
-	var all []series
 	for i, model := range slices.Sorted(maps.Keys(byModel)) {
-		f.Legend = append(f.Legend, legend{Tone: i % len(tones), Name: short(model, 40)})
-		all = append(all, seriesOf(i, byModel[model]))
-		f.Words += fmt.Sprintf("%s: %s. ", short(model, 40), namesOf(front(byModel[model])))
+		name := short(model, 40)
+		f.add(seriesOf(i, byModel[model]), name, "%s: %s", name, namesOf(front(byModel[model])))
 	}
-	return f.plot("cost, "+name, "flash, bytes", all)
+	return f
 }

@@ -103,13 +103,13 @@ func worn() device.DeviceWear {
 
 // TestHeatMap: a square is as opaque as its most worn sector.
 func TestHeatMap(t *testing.T) {
-	h := heatMapOf(1, worn())
+	h := heatMapOf(worn())
 	if len(h.Squares) != maxSquares/2+1 || h.Squares[0] != 1 || h.Squares[1] != 0.5 || h.Squares[2] != palest ||
 		len(h.Table.Rows) != 4 || !strings.Contains(h.Words, "0.4 % of its rated erases") ||
 		!strings.Contains(h.Words, "2 sectors share a square") {
 		t.Errorf("%d squares, %v, %q, %s", len(h.Squares), h.Squares[:3], h.Table.Rows, h.Words)
 	}
-	if h := heatMapOf(1, device.DeviceWear{}); len(h.Squares) != 0 {
+	if h := heatMapOf(device.DeviceWear{}); len(h.Squares) != 0 {
 		t.Errorf("of no sectors: %+v", h)
 	}
 }

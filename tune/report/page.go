@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"reflect"
 
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/internal/valuetext"
@@ -15,7 +16,8 @@ import (
 //go:embed page.html
 var pageText string
 
-var pageTemplate = template.Must(template.New("page").Parse(pageText))
+// The template shows each text as one printable line.
+var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{"line": printable}).Parse(pageText))
 
 type page struct {
 	Title, Intro string
@@ -26,11 +28,13 @@ type page struct {
 // write writes the page, with the wear of devices at its end.
 func (p page) write(w io.Writer, wear []device.DeviceWear) error {
 	p.Tones = tones
-	if len(wear) > 0 {
-		s := section{Title: "Wear"}
-		for i, d := range wear {
-			s.Blocks = append(s.Blocks, block{Figure: heatMapOf(i+1, d)})
+	s := section{Title: "Wear"}
+	for i, d := range wear {
+		if err := s.draw(i+1, heatMapOf(d)); err != nil {
+			return err
 		}
+	}
+	if len(wear) > 0 {
 		p.Sections = append(p.Sections, s)
 	}
 	return pageTemplate.Execute(w, p)
@@ -42,16 +46,19 @@ type section struct {
 	Blocks []block
 }
 
+func (s *section) add(b block) { s.Blocks = append(s.Blocks, b) }
+
 // draw adds figures. Their identifiers end in the number, unless it is 0.
 func (s *section) draw(number int, figures ...figure) error {
 	for _, f := range figures {
-		if f.err != nil {
-			return fmt.Errorf("chart %s of %s: %w", f.ID, s.Title, f.err)
+		var err error
+		if f.SVG, err = f.chart(); err != nil {
+			return fmt.Errorf("chart %s of %s: %w", f.ID, s.Title, err)
 		}
 		if number > 0 {
 			f.ID = fmt.Sprintf("%s-%d", f.ID, number)
 		}
-		s.Blocks = append(s.Blocks, block{Figure: &f})
+		s.add(block{Figure: &f})
 	}
 	return nil
 }
@@ -71,11 +78,14 @@ type block struct {
 type figure struct {
 	ID, Title string
 	Words     string
-	SVG       template.HTML
-	err       error
-	Squares   []float64 // in place of SVG: how opaque each is, 0 to 1
 	Legend    []legend
 	Table     table
+	SVG       template.HTML // of series or bars
+	Squares   []float64     // how opaque each is, 0 to 1
+
+	X, Y   string // names of the axes
+	series []series
+	bars   []bar
 }
 
 type legend struct {
@@ -88,7 +98,19 @@ type table struct {
 	Rows [][]string
 }
 
-func (t *table) add(cells ...string) { t.Rows = append(t.Rows, cells) }
+// add adds a row of numbers, and of texts, which become printable.
+func (t *table) add(cells ...any) {
+	row := make([]string, len(cells))
+	number := reflect.TypeFor[float64]()
+	for i, c := range cells {
+		if v := reflect.ValueOf(c); v.CanConvert(number) {
+			row[i] = valuetext.Thousands(v.Convert(number).Float())
+		} else {
+			row[i] = printable(fmt.Sprint(c))
+		}
+	}
+	t.Rows = append(t.Rows, row)
+}
 
 // Numbers returns the columns that are aligned to the right.
 func (t table) Numbers() map[int]bool {

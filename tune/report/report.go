@@ -18,7 +18,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/tune"
 )
 
@@ -79,20 +78,13 @@ func (u unit) text(seconds float64) string {
 const instructions = "instructions"
 
 // unitOf returns the unit for the shortest time of rankings.
-func unitOf(ks ...tune.Ranking) unit {
+func unitOf(rankings []member) unit {
 	shortest := math.Inf(1)
-	for _, k := range ks {
+	for _, k := range rankings {
 		if each := k.Baseline.Instruction; each > 0 {
 			return unit{instructions, 1 / each.Seconds(), 0}
 		}
-		for _, r := range k.Results {
-			if r.Time.Median > 0 {
-				shortest = min(shortest, r.Time.Median)
-			}
-		}
-	}
-	if math.IsInf(shortest, 1) {
-		shortest = 0
+		shortest = min(shortest, k.Results[0].Time.Median)
 	}
 	return unitFor(shortest)
 }
@@ -107,59 +99,56 @@ func fastest(k tune.Ranking, u unit, n int) *table {
 		"rank", "candidate", cost, "mean, 95 %", "speed-up", "board", "bytes", "notes",
 	}}
 	for i, r := range k.Results[:min(n, len(k.Results))] {
-		interval, speedUp := "-", "-"
+		interval, speedUp, notes := "-", "-", []string(nil)
 		if r.Time.N > 1 && u.name != instructions { // a count has no distribution
 			interval = u.text(r.Time.Low) + "…" + u.text(r.Time.High)
 		}
 		if s := k.SpeedUp(r.Time); s > 0 {
 			speedUp = fmt.Sprintf("%.2f", s)
 		}
-		t.add(strconv.Itoa(i+1), shortID(r.ID), u.text(r.Time.Median), interval, speedUp, short(r.Board, 32),
-			valuetext.Thousands(float64(r.Bytes)), notes(r))
+		if r.Cut {
+			notes = append(notes, "cut short")
+		}
+		if r.SameAs != "" {
+			notes = append(notes, "same bytes as "+shortID(r.SameAs))
+		}
+		t.add(i+1, shortID(r.ID), u.text(r.Time.Median), interval, speedUp, short(r.Board, 32), r.Bytes,
+			strings.Join(notes, ", "))
 	}
 	return t
 }
 
-func notes(r tune.Result) string {
-	var all []string
-	if r.Cut {
-		all = append(all, "cut short")
-	}
-	if r.SameAs != "" {
-		all = append(all, "same bytes as "+shortID(r.SameAs))
-	}
-	return strings.Join(all, ", ")
-}
+// reasonHead is the header of reasonsOf.
+var reasonHead = []string{"kind", "class", "blame", "number", "first"}
 
-// A reason is the failures of one class and blame on one kind of board.
-type reason struct {
-	kind  string
-	class failure.Class
-	blame tune.Blame
-	n     int
-	first string // candidate and message
-}
-
-// reasonsOf groups failures, the most frequent first.
-func reasonsOf(results []tune.Result) []reason {
-	var all []reason
+// reasonsOf returns a row for the failures of one class and blame on one kind of board: their number, and candidate and
+// message of the first. The most frequent come first.
+func reasonsOf(results []tune.Result) (rows [][]any) {
+	type reason struct {
+		kind  string
+		class failure.Class
+		blame tune.Blame
+	}
+	all := map[reason][]tune.Result{}
+	var order []reason
 	for _, r := range results {
 		if r.Failure == nil {
 			continue
 		}
-		f := *r.Failure
-		i := slices.IndexFunc(all, func(x reason) bool {
-			return x.kind == r.Kind && x.class == f.Class && x.blame == f.Blame
-		})
-		if i < 0 {
-			i = len(all)
-			first := short(r.ID, 48) + ": " + short(f.Message, 160)
-			all = append(all, reason{kind: r.Kind, class: f.Class, blame: f.Blame, first: first})
+		x := reason{r.Kind, r.Failure.Class, r.Failure.Blame}
+		if all[x] == nil {
+			order = append(order, x)
 		}
-		all[i].n++
+		all[x] = append(all[x], r)
 	}
-	slices.SortStableFunc(all, func(a, b reason) int { return cmp.Compare(b.n, a.n) })
-	return all
+	slices.SortStableFunc(order, func(a, b reason) int { return cmp.Compare(len(all[b]), len(all[a])) })
+	for _, x := range order {
+		first := all[x][0]
+		rows = append(rows, []any{
+			x.kind, x.class, x.blame, len(all[x]), short(first.ID, 48) + ": " + short(first.Failure.Message, 160),
+		})
+	}
+	return rows
 }
 
 // A span is a period of work on a candidate.
@@ -172,24 +161,24 @@ type span struct {
 // which the run was stopped.
 type work []span
 
-func workOf(results []tune.Result) work {
-	var all, merged work
+func workOf(results []tune.Result) (w work) {
+	var all []span
 	for _, r := range results {
 		duration := max(r.Build, 0) + max(r.Wait, 0) + max(r.Load, 0) + max(r.Run, 0)
 		all = append(all, span{from: r.Finished.Add(-duration), to: r.Finished})
 	}
 	slices.SortFunc(all, func(a, b span) int { return a.from.Compare(b.from) })
 	for _, s := range all {
-		last := len(merged) - 1
+		last := len(w) - 1
 		switch {
-		case last < 0 || s.from.After(merged[last].to):
-			s.before = merged.total()
-			merged = append(merged, s)
-		case s.to.After(merged[last].to):
-			merged[last].to = s.to
+		case last < 0 || s.from.After(w[last].to):
+			s.before = w.total()
+			w = append(w, s)
+		case s.to.After(w[last].to):
+			w[last].to = s.to
 		}
 	}
-	return merged
+	return w
 }
 
 func (w work) total() time.Duration {
@@ -207,30 +196,4 @@ func (w work) until(t time.Time) time.Duration {
 		return w.total()
 	}
 	return w[i].before + max(t.Sub(w[i].from), 0)
-}
-
-// A board is the work of one place of a run.
-type board struct {
-	name, kind string
-	candidates int
-	busy       time.Duration // loading and calling
-}
-
-// boardsOf returns the boards of a run, by name.
-func boardsOf(results []tune.Result) []board {
-	var all []board
-	for _, r := range results {
-		if r.Board == "" || r.SameAs != "" { // not measured
-			continue
-		}
-		i := slices.IndexFunc(all, func(b board) bool { return b.name == r.Board })
-		if i < 0 {
-			i = len(all)
-			all = append(all, board{name: r.Board, kind: r.Kind})
-		}
-		all[i].candidates++
-		all[i].busy += max(r.Load, 0) + max(r.Run, 0)
-	}
-	slices.SortFunc(all, func(a, b board) int { return cmp.Compare(a.name, b.name) })
-	return all
 }

@@ -5,7 +5,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/boardsmith/boardsmith/internal/valuetext"
@@ -22,38 +21,29 @@ func WriteTable(w io.Writer, results []tune.Result, n int) error {
 		b.WriteString("no results\n")
 	}
 	for _, k := range tune.Rank(results) {
-		writeRanking(&b, k, n)
+		fmt.Fprintf(&b, "%s; speed-up over %s\n", printable(k.Conditions), short(k.Baseline.ID, 48))
+		shown := len(k.Results)
+		if n > 0 {
+			shown = min(shown, n)
+		}
+		writeColumns(&b, fastest(k, unitOf([]member{{Ranking: k}}), shown))
+		if more := len(k.Results) - shown; more > 0 {
+			fmt.Fprintf(&b, "  and %d more\n", more)
+		}
+		b.WriteString("\n")
 	}
-	writeReasons(&b, results)
+
+	t := &table{Head: reasonHead}
+	for _, reason := range reasonsOf(results) {
+		t.add(reason...)
+	}
+	if len(t.Rows) > 0 {
+		failed := slices.DeleteFunc(slices.Clone(results), func(r tune.Result) bool { return r.Failure == nil })
+		fmt.Fprintf(&b, "%d of %d have no time\n", len(failed), len(results))
+		writeColumns(&b, t)
+	}
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-func writeRanking(b *strings.Builder, k tune.Ranking, n int) {
-	u := unitOf(k)
-	if n <= 0 {
-		n = len(k.Results)
-	}
-	fmt.Fprintf(b, "%s; speed-up over %s\n", printable(k.Conditions), short(k.Baseline.ID, 48))
-	writeColumns(b, fastest(k, u, n))
-	if more := len(k.Results) - n; more > 0 {
-		fmt.Fprintf(b, "  and %d more\n", more)
-	}
-	b.WriteString("\n")
-}
-
-func writeReasons(b *strings.Builder, results []tune.Result) {
-	t := &table{Head: []string{"kind", "class", "blame", "number", "first"}}
-	failed := 0
-	for _, r := range reasonsOf(results) {
-		t.add(printable(r.kind), printable(string(r.class)), printable(string(r.blame)), strconv.Itoa(r.n), r.first)
-		failed += r.n
-	}
-	if failed == 0 {
-		return
-	}
-	fmt.Fprintf(b, "%d of %d have no time\n", failed, len(results))
-	writeColumns(b, t)
 }
 
 func writeColumns(b *strings.Builder, t *table) {

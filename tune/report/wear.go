@@ -4,10 +4,8 @@ package report
 
 import (
 	"fmt"
-	"strconv"
 
 	"github.com/boardsmith/boardsmith/device"
-	"github.com/boardsmith/boardsmith/internal/valuetext"
 )
 
 const (
@@ -15,11 +13,11 @@ const (
 	palest     = 0.08 // of a sector that was not erased
 )
 
-// heatMapOf returns the map of device number n, from 1. Of more sectors than squares, several share one: that of the
-// most worn of them.
-func heatMapOf(n int, d device.DeviceWear) *figure {
-	h := &figure{
-		ID: fmt.Sprintf("wear-%d", n), Title: "Wear of " + printable(d.Device) + ", board " + printable(d.Board),
+// heatMapOf returns the map of a device. Of more sectors than squares, several share one: that of the most worn of
+// them.
+func heatMapOf(d device.DeviceWear) figure {
+	h := figure{
+		ID: "wear", Title: "Wear of " + d.Device + ", board " + d.Board,
 		Table: table{Head: []string{"region", "sector", "address", "bytes", "erases", "rated"}},
 	}
 	most, worst := 0, 0.0
@@ -31,19 +29,13 @@ func heatMapOf(n int, d device.DeviceWear) *figure {
 	}
 	share := (len(d.Sectors) + maxSquares - 1) / maxSquares
 	for i, s := range d.Sectors {
-		opacity := palest
-		if most > 0 {
-			opacity = max(palest, float64(s.Erases)/float64(most))
-		}
-		if i%max(share, 1) == 0 {
-			h.Squares = append(h.Squares, opacity)
+		if i%share == 0 {
+			h.Squares = append(h.Squares, palest)
 		}
 		last := len(h.Squares) - 1
-		h.Squares[last] = max(h.Squares[last], opacity)
+		h.Squares[last] = max(h.Squares[last], float64(s.Erases)/float64(max(most, 1)))
 		if i == 0 || !sameWear(d.Sectors[i-1], s) {
-			h.Table.add(printable(s.Region), strconv.Itoa(s.Index), fmt.Sprintf("0x%08x", s.Addr),
-				valuetext.Thousands(float64(s.Size)), valuetext.Thousands(float64(s.Erases)),
-				valuetext.Thousands(float64(s.Rated)))
+			h.Table.add(s.Region, s.Index, fmt.Sprintf("0x%08x", s.Addr), s.Size, s.Erases, s.Rated)
 		}
 	}
 	h.Words = fmt.Sprintf("%d flashes. A square is a sector that was written, in the order of addresses; the darkest "+
@@ -60,6 +52,6 @@ func heatMapOf(n int, d device.DeviceWear) *figure {
 
 // sameWear reports whether a sector follows another one with the same wear, so that one row of the table is for both.
 func sameWear(a, b device.SectorWear) bool {
-	return a.Region == b.Region && a.Addr+a.Size == b.Addr && a.Size == b.Size && a.Erases == b.Erases &&
-		a.Rated == b.Rated
+	a.Index, a.Addr = b.Index, a.Addr+a.Size
+	return a == b
 }
